@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The executor kit: what a runtime builds on. Three levels, each usable from any plugin:
+ *
+ *   (a) run this plan for me     tn_kit_prepare, tn_kit_step: put them in the factory's slots, or leave those NULL.
+ *   (b) I schedule               tn_kit_prepare_scheduled with a tn_kit_scheduler: the kit says which instructions are
+ *                                ready, the runtime calls tn_kit_run_instructions where and when it likes.
+ *   (c) I execute                tn_plan_... read the plan: instructions, values, layout; tn_step_... the step.
+ *
+ * Since 0.1 */
+#ifndef TENON_KIT_H
+#define TENON_KIT_H
+
+#include <tenon/op.h>
+
+TN_BEGIN_DECLS
+
+/* ---- the step ---- */
+
+/* A step is made by the session layer and lives until the runtime's `step` has returned. Readable from any thread that
+ * works for it. */
+TN_API uint64_t tn_step_id(const tn_step *step);
+TN_API size_t tn_step_n_inputs(const tn_step *step);
+TN_API tn_tensor *tn_step_input(const tn_step *step, size_t i); /* borrowed, never written */
+TN_API size_t tn_step_n_outputs(const tn_step *step);
+/* The tensor that the caller wants output i written into, or NULL: then one is made and given by tn_step_set_output. */
+TN_API tn_tensor *tn_step_output(const tn_step *step, size_t i);
+/* Gives output i; takes over one reference of the caller's. The tensor must be the program's alone: no constant, no
+ * variable, no feed. */
+TN_API void tn_step_set_output(tn_step *step, size_t i, tn_tensor *tensor);
+TN_API tn_bool tn_step_cancelled(const tn_step *step);
+TN_API tn_cancellation *tn_step_cancellation(tn_step *step); /* borrowed; for registering callbacks */
+
+/* ---- level (a) ---- */
+
+enum {
+  TN_KIT_INLINE = 0, /* on the calling thread, in a fixed order */
+  TN_KIT_POOL = 1    /* on the worker pool; TN_UNIMPLEMENTED in 0.1 */
+};
+
+/* Makes an executable of a plan that tn_kit_step runs. Since 0.1 */
+TN_API tn_status tn_kit_prepare(const tn_plan *plan, uint32_t flags, tn_executable **out, tn_error *err);
+TN_API void tn_kit_release(tn_executable *executable); /* NULL allowed */
+TN_API tn_status tn_kit_step(tn_executable *executable, tn_step *step, tn_error *err);
+
+/* Closes the factory's sessions and detaches the containers; for the factory's `reset` slot. Since 0.1, S-RST */
+TN_API tn_status tn_kit_reset(const tn_session_factory *factory, const char *const *containers, size_t n, uint32_t flags,
+                              tn_error *err);
+
+/* ---- level (b) ---- */
+
+/* ready   n instructions of the step may run now, in any order or at once; costs[i] is a rough time in nanoseconds. The
+ *         scheduler sees to it that tn_kit_run_instructions is called for each, once. Called from tn_kit_step and from
+ *         tn_kit_run_instructions, on their thread.
+ * wait    called on the thread of tn_kit_step when nothing is ready: returns when the step has ended, and may run
+ *         instructions meanwhile. */
+struct tn_kit_scheduler {
+  size_t struct_size;
+  void *user;
+  void (*ready)(void *user, tn_step *step, const uint32_t *instructions, const float *costs, size_t n);
+  void (*wait)(void *user, tn_step *step);
+};
+#define TN_KIT_SCHEDULER_SIZE TN_SIZE_TO(tn_kit_scheduler, wait)
+
+/* TN_UNIMPLEMENTED in 0.1. */
+TN_API tn_status tn_kit_prepare_scheduled(const tn_plan *plan, const tn_kit_scheduler *scheduler, tn_executable **out,
+                                          tn_error *err);
+/* Runs n instructions of a step in the order given, and reports them done: what becomes ready is given to the scheduler,
+ * and the end of the step wakes its waiter. */
+TN_API void tn_kit_run_instructions(tn_step *step, const uint32_t *instructions, size_t n);
+
+/* ---- level (c): reading a plan ---- */
+
+enum {
+  TN_VALUE_FEED = 0,     /* input `index` of the step */
+  TN_VALUE_CONSTANT = 1, /* `constant` */
+  TN_VALUE_COMPUTED = 2, /* made by instruction `producer` */
+  TN_VALUE_VIEW = 3      /* the memory of value `source` */
+};
+
+/* A value of a plan: one output of an operation, or a feed. */
+struct tn_plan_value {
+  size_t struct_size;
+  int32_t kind;  /* TN_VALUE_... */
+  tn_dtype dtype;
+  uint32_t index;
+  uint32_t producer;
+  uint32_t source;
+  uint32_t n_uses;
+  const tn_tensor *constant;
+  tn_output output; /* where it comes from in the graph */
+};
+
+/* One call of a kernel. Instructions stand in an order in which they can run. */
+struct tn_plan_instruction {
+  size_t struct_size;
+  const tn_operation *op;
+  const tn_kernel_def *kernel; /* NULL: nothing to compute */
+  const void *state;           /* from the kernel's create */
+  uint32_t traits;
+  uint32_t n_inputs;
+  uint32_t n_outputs;
+  uint32_t n_after;
+  const uint32_t *inputs;  /* ids of values */
+  const uint32_t *outputs;
+  const uint32_t *after;   /* instructions that must have ended: control edges only */
+};
+
+TN_API size_t tn_plan_n_instructions(const tn_plan *plan);
+TN_API size_t tn_plan_n_values(const tn_plan *plan);
+TN_API size_t tn_plan_n_inputs(const tn_plan *plan);
+TN_API size_t tn_plan_n_outputs(const tn_plan *plan);
+TN_API tn_status tn_plan_get_instruction(const tn_plan *plan, size_t i, tn_plan_instruction *out, tn_error *err);
+TN_API tn_status tn_plan_get_value(const tn_plan *plan, size_t i, tn_plan_value *out, tn_error *err);
+TN_API uint32_t tn_plan_output(const tn_plan *plan, size_t i); /* the value that output i of the step is */
+
+TN_END_DECLS
+
+#ifdef TN_PLUGIN
+#include <tenon/host.h>
+#endif
+#endif

@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Ops and kernels: what an op file (in the library) or a kernel plugin gives.
+ *
+ * An op is a schema with traits and a shape function; a kernel computes it on a device for some dtypes. The library looks
+ * up the kernel of a node in a table by op, device, dtype constraint and rank. Everything here is static data: structs and
+ * texts must live as long as the library (or the plugin).
+ *
+ * Life of a kernel:
+ *   create(node)    once for a node of a plan: check attributes, keep what is needed in `state`.
+ *   prepare(shapes) once for each new tuple of input shapes: output shapes, scratch bytes, views, per-shape state.
+ *   compute(ctx)    every step: no allocation, no look-up, no attribute. States are immutable and shared by concurrent
+ *                   steps.
+ * Since 0.1 */
+#ifndef TENON_OP_H
+#define TENON_OP_H
+
+#include <tenon/graph.h>
+
+TN_BEGIN_DECLS
+
+/* What the planner and the executor must know of an op. */
+enum {
+  TN_TRAIT_STATEFUL = 1u << 0,       /* keeps state or has an effect: never folded, merged or left out of a wanted set */
+  TN_TRAIT_RANDOM = 1u << 1,         /* differs from step to step */
+  TN_TRAIT_PLACEHOLDER = 1u << 2,    /* must be fed; running it is an error that names it */
+  TN_TRAIT_CONSTANT = 1u << 3,       /* output 0 is the tensor attribute `constant_attr` */
+  TN_TRAIT_IDENTITY = 1u << 4,       /* output i is input i, element for element, same shape; no compute needed */
+  TN_TRAIT_RESHAPE = 1u << 5,        /* output 0 has the elements of input 0 in the same order; no compute needed */
+  TN_TRAIT_ELEMENTWISE = 1u << 6,    /* each output element depends on the input elements at its (broadcast) place */
+  TN_TRAIT_COMMUTATIVE = 1u << 7,
+  TN_TRAIT_NO_EFFECT = 1u << 8,      /* runs for its control edges only (NoOp) */
+  TN_TRAIT_SWITCH = 1u << 9,
+  TN_TRAIT_MERGE = 1u << 10,
+  TN_TRAIT_ENTER = 1u << 11,
+  TN_TRAIT_EXIT = 1u << 12,
+  TN_TRAIT_NEXT_ITERATION = 1u << 13,
+  TN_TRAIT_LOOP_COND = 1u << 14,
+  TN_TRAIT_CONTROL_TRIGGER = 1u << 15,
+  TN_TRAIT_FUNCTION_CALL = 1u << 16,
+  TN_TRAIT_MAY_WAIT = 1u << 17,      /* compute may return TN_PENDING */
+  TN_TRAIT_DYNAMIC = 1u << 18        /* some output's shape is known only after compute (tn_prepare_dynamic) */
+};
+
+/* An op.
+ * inputs, outputs  arguments, "x: T, y: T": a type is a dtype's name (float, int32, ...), an attribute of kind type, a
+ *                  list of one type "N * T" (N an int attribute), or an attribute of kind list(type). "Ref(T)" passes a
+ *                  variable by reference. "" = none.
+ * attrs            "T: {half, float} = float; N: int >= 1; axis: int = 0; sizes: list(int) = []; pad: {'SAME', 'VALID'};
+ *                  s: string = 'x'; v: tensor; shape: shape = ?; f: func; Tlist: list(type) >= 1; b: bool = false". T may
+ *                  be `type` (any dtype) or a set. `shape = ?` is unknown rank; `[]` is a scalar or an empty list.
+ * shape_operands   bit i set: the output shapes depend on the VALUE of input i (Reshape's shape, a reduction's axes).
+ * infer            shape function on partial shapes; NULL: outputs are unknown. Must not fail on unknown parts. */
+struct tn_op_def {
+  size_t struct_size;
+  const char *name;
+  const char *inputs;
+  const char *outputs;
+  const char *attrs;
+  uint32_t traits;
+  uint32_t shape_operands;
+  const char *constant_attr; /* for TN_TRAIT_CONSTANT, else NULL */
+  tn_status (*infer)(tn_infer_ctx *ctx, tn_error *err);
+  const char *summary; /* one line for `tenon ops`, may be NULL */
+};
+#define TN_OP_DEF_SIZE TN_SIZE_TO(tn_op_def, summary)
+
+/* Values as a kernel sees them. dims are borrowed and valid as long as the call (as long as the ctx in compute). */
+struct tn_view {
+  void *data; /* host address; NULL for no elements, for device memory and for a value that is not known yet (prepare) */
+  const int64_t *dims;
+  int64_t count; /* elements */
+  tn_dtype dtype;
+  int32_t rank;
+  tn_buffer *buffer; /* NULL when the memory is a plan's arena */
+};
+
+/* What prepare sees and fills in.
+ * inputs   shapes; `data` is set when the value is known at that time: a constant, or a shape operand.
+ * Fill in through the functions below; every output needs a shape, unless it is declared dynamic. */
+struct tn_prepare_ctx {
+  size_t struct_size;
+  const tn_operation *op;
+  uint32_t n_inputs;
+  uint32_t n_outputs;
+  const tn_view *inputs;
+  void *state;         /* from create */
+  size_t scratch_bytes; /* out: bytes that compute gets at ctx->scratch, aligned to 64 */
+  void *shape_state;   /* out: for compute on these shapes; freed by destroy_shape_state */
+  double cost_ns;      /* out: rough time of compute in nanoseconds, 0 = unknown */
+  void *host;          /* the library's */
+};
+
+/* Shape of output i; dims are copied. TN_INVALID_ARGUMENT for a bad shape. */
+TN_API tn_status tn_prepare_output(tn_prepare_ctx *ctx, uint32_t i, const int64_t *dims, int32_t rank, tn_error *err);
+/* Output i has the same shape as input j. */
+TN_API tn_status tn_prepare_output_like(tn_prepare_ctx *ctx, uint32_t i, uint32_t j, tn_error *err);
+/* Output i is the very memory of input j (same bytes): the library shares it and compute need not copy. The shape must be
+ * given too. When the kernel has only such outputs its compute is not called at all. */
+TN_API tn_status tn_prepare_view(tn_prepare_ctx *ctx, uint32_t i, uint32_t j, tn_error *err);
+/* Output i may be written over input j when nobody else needs that: compute is right when both have one address. */
+TN_API tn_status tn_prepare_in_place(tn_prepare_ctx *ctx, uint32_t i, uint32_t j, tn_error *err);
+/* The shape of output i is known only after compute, which gives it by tn_kernel_allocate. The op needs
+ * TN_TRAIT_DYNAMIC. */
+TN_API tn_status tn_prepare_dynamic(tn_prepare_ctx *ctx, uint32_t i, tn_error *err);
+/* A form of constant input i that is made once and shared by the sessions of a graph: `pack` writes `bytes` to `to`.
+ * key tells forms of one constant apart. *packed lives as long as the plan. TN_FAILED_PRECONDITION when the input is no
+ * constant. */
+TN_API tn_status tn_prepare_pack(tn_prepare_ctx *ctx, uint32_t i, uint64_t key, size_t bytes,
+                                 tn_status (*pack)(void *user, const tn_view *from, void *to, tn_error *err), void *user,
+                                 const void **packed, tn_error *err);
+
+/* What compute sees. It is flat: no call is needed to reach an operand. Outputs are allocated, and not cleared. */
+struct tn_kernel_ctx {
+  size_t struct_size;
+  const void *state;
+  const void *shape_state;
+  void *scratch;
+  tn_view *const *inputs;
+  tn_view *const *outputs;
+  uint32_t n_inputs;
+  uint32_t n_outputs;
+  uint32_t resume; /* 1 when compute is called again after TN_PENDING */
+  uint32_t reserved;
+  tn_error *err;
+  tn_step *step;
+};
+
+/* True once the step was cancelled; a kernel that takes long asks now and then and returns TN_CANCELLED. Cheap. */
+TN_API tn_bool tn_kernel_cancelled(const tn_kernel_ctx *ctx);
+
+/* Gives a dynamic output its shape and memory; ctx->outputs[i] is filled in. Once for each output. */
+TN_API tn_status tn_kernel_allocate(tn_kernel_ctx *ctx, uint32_t i, const int64_t *dims, int32_t rank);
+
+/* Gives a dynamic output a tensor that exists (adds a reference). */
+TN_API tn_status tn_kernel_set_output(tn_kernel_ctx *ctx, uint32_t i, tn_tensor *tensor);
+
+/* Equal to: fn(user, 0, n). Parts [begin, end) of at least `grain` items may run on several threads at once; returns when
+ * all have ended. cost_ns is the rough time of one item in nanoseconds. fn must not fail. */
+TN_API void tn_parallel_for(tn_kernel_ctx *ctx, int64_t n, int64_t grain, double cost_ns,
+                            void (*fn)(void *user, int64_t begin, int64_t end), void *user);
+
+/* Before compute returns TN_PENDING it gets a token; tn_wake(token), once, from any thread, has compute called again with
+ * ctx->resume set. cancel is called, outside all locks, when the step is cancelled first; the token stays to be woken. */
+TN_API tn_status tn_kernel_wait(tn_kernel_ctx *ctx, void (*cancel)(void *user, tn_wait_token *token), void *user,
+                                tn_wait_token **token);
+TN_API void tn_wake(tn_wait_token *token);
+
+/* A kernel.
+ * types   constraint on type attributes, "T=float|double,Tidx=int32"; NULL = all that the schema allows.
+ * rank    higher ones are taken first; the library's own C kernels have 100; 0 = switched off. */
+struct tn_kernel_def {
+  size_t struct_size;
+  const char *op;
+  const char *device; /* "CPU", "GPU", ... */
+  const char *types;
+  const char *name;   /* for profiles, as "matmul_f32_cpu" */
+  int32_t rank;
+  uint32_t flags;     /* 0 */
+  tn_status (*create)(const tn_operation *op, void **state, tn_error *err); /* may be NULL: state is NULL */
+  void (*destroy)(void *state);                                            /* may be NULL */
+  tn_status (*prepare)(tn_prepare_ctx *ctx, tn_error *err);
+  void (*destroy_shape_state)(void *shape_state); /* may be NULL */
+  tn_status (*compute)(tn_kernel_ctx *ctx);
+};
+#define TN_KERNEL_DEF_SIZE TN_SIZE_TO(tn_kernel_def, compute)
+#define TN_RANK_C 100
+
+/* A family of ops with their kernels: what one file of ops/ exports, or what a kernel plugin registers. */
+struct tn_op_family {
+  size_t struct_size;
+  const char *name;
+  const tn_op_def *ops;
+  size_t n_ops;
+  const tn_kernel_def *kernels;
+  size_t n_kernels;
+};
+#define TN_OP_FAMILY_SIZE TN_SIZE_TO(tn_op_family, n_kernels)
+
+/* Adds a family to the tables. TN_ALREADY_EXISTS for an op that is registered, TN_INVALID_ARGUMENT for a malformed
+ * schema; all or nothing. */
+TN_API tn_status tn_register_ops(const tn_op_family *family, tn_error *err);
+
+/* ---- shape functions ---- */
+
+/* Rank and dims are as in tn_output_shape: -1 = unknown. Dims are borrowed and valid during the call. */
+TN_API const tn_operation *tn_infer_operation(const tn_infer_ctx *ctx);
+TN_API size_t tn_infer_n_inputs(const tn_infer_ctx *ctx);
+TN_API int32_t tn_infer_input(const tn_infer_ctx *ctx, size_t i, const int64_t **dims); /* returns the rank */
+/* The value of input i when it is a constant, else NULL. */
+TN_API const tn_tensor *tn_infer_input_value(const tn_infer_ctx *ctx, size_t i);
+TN_API tn_status tn_infer_output(tn_infer_ctx *ctx, size_t i, const int64_t *dims, int32_t rank, tn_error *err);
+
+TN_END_DECLS
+
+#ifdef TN_PLUGIN
+#include <tenon/host.h>
+#endif
+#endif

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Session options: a target and a configuration.
+ *
+ * The target names the runtime and its settings: "", "direct", "threaded:threads=4,pin=1". The configuration is a set of
+ * named fields, each with a type and a default. An options object belongs to one thread at a time; sessions copy it.
+ * Since 0.1 */
+#ifndef TENON_OPTIONS_H
+#define TENON_OPTIONS_H
+
+#include <tenon/status.h>
+
+TN_BEGIN_DECLS
+
+/* X(name, KIND, default, text). Kinds are INT (int64), BOOL and STRING. */
+#define TN_OPTION_MAP(X)                                                                                           \
+  X(level, INT, 1, "optimisation: 0 runs the graph as it stands, 1 is the default")                                \
+  X(strict_shapes, BOOL, 0, "refuse a feed whose shape contradicts a fully known declared shape")                  \
+  X(static_graph, BOOL, 0, "refuse to extend the graph")                                                           \
+  X(place_pruned_graph, BOOL, 0, "place only the nodes that a call needs")                                         \
+  X(allow_soft_placement, BOOL, 0, "run a node on the CPU when its device is absent or has no kernel for it")      \
+  X(log_device_placement, BOOL, 0, "write a line for each placed node")                                            \
+  X(isolate_session_state, BOOL, 0, "containers of the session's own, shared with no other session")               \
+  X(use_per_session_threads, BOOL, 0, "a thread pool of the session's own")                                        \
+  X(inter_op_threads, INT, 0, "quota of threads for a step: 0 = usable CPUs, below 0 = the calling thread")        \
+  X(intra_op_threads, INT, 0, "threads of one kernel: 0 = chosen, 1 = none beyond the caller")                     \
+  X(operation_timeout_ms, INT, 0, "time limit of each step in milliseconds, 0 = none")                             \
+  X(memory_limit_bytes, INT, 0, "limit of a session's memory in bytes, 0 = none")                                  \
+  X(max_signatures, INT, 64, "compiled signatures that a session keeps for Run")                                   \
+  X(max_layouts, INT, 16, "memory layouts that a plan keeps, one for each tuple of input shapes")                  \
+  X(session_name, STRING, "", "name of the session; with its version unique among live sessions")                  \
+  X(session_version, INT, 0, "version of the session, not negative")
+
+enum { TN_OPTION_INT = 1, TN_OPTION_BOOL = 2, TN_OPTION_STRING = 3 };
+
+#ifndef TN_PLUGIN
+/* New options: an empty target, every field at its default. TN_RESOURCE_EXHAUSTED. Since 0.1, S-OPT-01 */
+TN_API tn_status tn_session_options_create(tn_session_options **out, tn_error *err);
+TN_API tn_status tn_session_options_copy(const tn_session_options *from, tn_session_options **out, tn_error *err);
+TN_API void tn_session_options_destroy(tn_session_options *options); /* NULL allowed */
+
+/* Sets the target; the text is copied. TN_INVALID_ARGUMENT for a malformed one: "name[:key=value,...]" with a name
+ * [a-z][a-z0-9_.]{0,63}. Whether such a runtime exists is found out by the session. Since 0.1, S-OPT-10 */
+TN_API tn_status tn_session_options_set_target(tn_session_options *options, const char *target, tn_error *err);
+
+/* Sets a field. TN_NOT_FOUND names the fields that exist; TN_INVALID_ARGUMENT for another kind or range. Since 0.1 */
+TN_API tn_status tn_session_options_set_int(tn_session_options *options, const char *field, int64_t value, tn_error *err);
+TN_API tn_status tn_session_options_set_bool(tn_session_options *options, const char *field, tn_bool value, tn_error *err);
+TN_API tn_status tn_session_options_set_string(tn_session_options *options, const char *field, const char *value,
+                                               tn_error *err);
+/* Sets a field from text, as a command line gives it: "1", "true", "no", "500". Since 0.1 */
+TN_API tn_status tn_session_options_parse(tn_session_options *options, const char *field, const char *text, tn_error *err);
+
+/* The fields: i-th name, kind and text; NULL past the end. Static. Since 0.1 */
+TN_API const char *tn_session_options_field(size_t i, int32_t *kind, const char **text);
+#endif
+
+/* Reading; what is returned is borrowed from the options. */
+TN_API const char *tn_session_options_target(const tn_session_options *options);
+/* The runtime's name in the target, "" when empty. Since 0.1 */
+TN_API const char *tn_session_options_runtime(const tn_session_options *options);
+/* Setting `key` of the target's "key=value" list, NULL when it is not there; setting i, NULL past the end. Since 0.1 */
+TN_API const char *tn_session_options_setting(const tn_session_options *options, const char *key);
+TN_API const char *tn_session_options_setting_at(const tn_session_options *options, size_t i, const char **value);
+TN_API tn_status tn_session_options_get_int(const tn_session_options *options, const char *field, int64_t *out, tn_error *err);
+TN_API tn_status tn_session_options_get_bool(const tn_session_options *options, const char *field, tn_bool *out, tn_error *err);
+TN_API tn_status tn_session_options_get_string(const tn_session_options *options, const char *field, const char **out,
+                                               tn_error *err);
+
+/* Refuses settings of the target that are not among the n known keys: TN_INVALID_ARGUMENT naming the setting and those
+ * that exist. For a runtime's accepts_options and explain_options. Since 0.1, S-OPT-10 */
+TN_API tn_status tn_session_options_check_settings(const tn_session_options *options, const char *const *keys, size_t n,
+                                                   tn_error *err);
+
+TN_END_DECLS
+
+#ifdef TN_PLUGIN
+#include <tenon/host.h>
+#endif
+#endif

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is one for the whole process: version, allocator, log, locks around libltdl. Since 0.1 */
+#ifndef TENON_PROCESS_H
+#define TENON_PROCESS_H
+
+#include <tenon/status.h>
+
+TN_BEGIN_DECLS
+
+/* "0.1.0" of the library that runs, which may be newer than TN_VERSION_STRING of the headers. Since 0.1 */
+TN_API const char *tn_version(void);
+
+/* Allocates and frees all memory of the library.
+ * alloc   size > 0, align a power of two of at least 16; NULL means out of memory. Memory need not be zero.
+ * free    gets the size and alignment of the allocation back; `ptr` is never NULL.
+ * Threads both are called from any thread, several at once, also from threads that plugins made; never under a lock
+ *         of the library that another allocation could need. */
+struct tn_allocator {
+  size_t struct_size;
+  void *user;
+  void *(*alloc)(void *user, size_t size, size_t align);
+  void (*free)(void *user, void *ptr, size_t size, size_t align);
+};
+
+/* Sets the allocator of the process; `allocator` is copied, NULL means the C library's.
+ * Returns TN_FAILED_PRECONDITION once the library has allocated anything that is still alive;
+ *         TN_INVALID_ARGUMENT when a function is missing. Threads: before any other thread uses the library. Since 0.1 */
+TN_API tn_status tn_set_allocator(const tn_allocator *allocator, tn_error *err);
+
+/* Memory from the library's allocator, for plugins and programs that hand memory over: aligned to 64 bytes, not zeroed.
+ * NULL when there is none or bytes is 0. Free it with tn_free; NULL is allowed there. Any thread. Since 0.1 */
+TN_API void *tn_alloc(size_t bytes);
+TN_API void tn_free(void *memory);
+
+/* Log levels, the least talkative first; TENON_LOG names the level that is shown (error, warning, info, debug; default
+ * warning). */
+enum { TN_LOG_ERROR = 0, TN_LOG_WARNING = 1, TN_LOG_INFO = 2, TN_LOG_DEBUG = 3 };
+
+/* Receives a log line, without a newline. Any thread; lines are given one at a time. */
+typedef void (*tn_log_fn)(void *user, int32_t level, const char *line);
+
+/* Replaces the sink, which writes "tenon: warning: ..." to standard error at first; NULL brings that one back.
+ * Does not return while the old sink runs. Any thread, not from a sink. Since 0.1 */
+TN_API void tn_set_log_sink(tn_log_fn sink, void *user);
+
+/* Sets the level that is shown, in place of TENON_LOG. Any thread. Since 0.1 */
+TN_API void tn_set_log_level(int32_t level);
+
+/* Whether a line of this level would be shown. Cheap; any thread. Since 0.1 */
+TN_API tn_bool tn_log_enabled(int32_t level);
+
+/* Writes a line to the log. Any thread. Since 0.1 */
+#ifdef TN_PLUGIN
+#define tn_log (TN_HOST_TABLE->base->log)
+#else
+TN_API void tn_log(int32_t level, const char *format, ...) TN_PRINTF(2, 3);
+
+/* An application that uses libltdl itself gives the lock that it holds around its own calls; the library then takes that
+ * one, too. Must be recursive or never held around a call into the library.
+ * Returns TN_FAILED_PRECONDITION after the first use of a plugin; TN_INVALID_ARGUMENT when one of the two is missing.
+ * Since 0.1, rule P-68 */
+TN_API tn_status tn_set_ltdl_lock(void (*lock)(void *user), void (*unlock)(void *user), void *user, tn_error *err);
+#endif
+
+TN_END_DECLS
+
+#ifdef TN_PLUGIN
+#include <tenon/host.h>
+#endif
+#endif

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a plugin gives to the library: the manifest, the entry point, the session factory.
+ *
+ * A plugin is a shared object compiled with -DTN_PLUGIN=<module> that needs no symbol of the library. Exactly one of its
+ * files says:
+ *
+ *   TN_PLUGIN_MANIFEST("runtime", "acme.fast", "CPU", "0", "1.0.0", "Acme", "")
+ *   static const tn_session_factory factory = { .struct_size = TN_SESSION_FACTORY_SIZE, .name = "acme.fast", ... };
+ *   static const tn_session_factory *const factories[] = { &factory };
+ *   static const tn_plugin plugin = { .struct_size = TN_PLUGIN_SIZE, ..., .factories = factories, .n_factories = 1 };
+ *   TN_PLUGIN_DEFINE(plugin)
+ *
+ * Rules P-15, P-23 to P-38. Since 0.1 */
+#ifndef TENON_RUNTIME_H
+#define TENON_RUNTIME_H
+
+#include <tenon/kit.h>
+#include <tenon/options.h>
+#include <tenon/process.h>
+#include <tenon/session.h>
+
+TN_BEGIN_DECLS
+
+#define TN__CAT2(a, b) a##b
+#define TN__CAT(a, b) TN__CAT2(a, b)
+#define TN__STR2(a) #a
+#define TN__STR(a) TN__STR2(a)
+
+enum {
+  TN_PLUGIN_RUNTIME = 1, /* brings session factories */
+  TN_PLUGIN_KERNELS = 2  /* brings ops or kernels */
+};
+
+/* How one plugin describes itself to the host that loaded it. Static data, valid until shutdown.
+ * init              once, before any other callback; may be NULL. TN_UNAVAILABLE with a reason keeps the name registered as
+ *                   unusable; any other error undoes the load. Calls are serialised.
+ * shutdown          before the plugin is given up; joins the threads it made. May be NULL. An error keeps it loaded.
+ * register_kernels  required of kind TN_PLUGIN_KERNELS: calls tn_register_ops. */
+struct tn_plugin {
+  size_t struct_size;
+  int32_t abi_major;
+  int32_t abi_minor;
+  int32_t kind;
+  int32_t reserved;
+  const char *name;
+  const char *version;
+  const char *types;    /* device types, comma list, as in the manifest */
+  const char *manifest; /* set by TN_PLUGIN_DEFINE */
+  const tn_session_factory *const *factories;
+  size_t n_factories;
+  tn_status (*init)(tn_error *err);
+  tn_status (*shutdown)(tn_error *err);
+  tn_status (*register_kernels)(tn_error *err);
+};
+#define TN_PLUGIN_SIZE TN_SIZE_TO(tn_plugin, register_kernels)
+
+/* A session factory: how sessions of one runtime are made. `self` is the factory itself.
+ *
+ * Required (rule P-37): name, new_session, accepts_options, destroy_session. NULL in any other slot means the default that
+ * its comment names. All but init and shutdown may be called from several threads at once. Options and texts passed in are
+ * valid only during the call. */
+struct tn_session_factory {
+  size_t struct_size;
+  const char *name;
+  void *user; /* the plugin's own */
+
+  /* Makes what the plugin keeps for one session (its own struct behind tn_runtime_session). OK with *out NULL breaks the
+   * contract. */
+  tn_status (*new_session)(const tn_session_factory *self, const tn_session_options *options, tn_runtime_session **out,
+                           tn_error *err);
+  /* Pure, below a millisecond, touches no hardware, keeps nothing. */
+  tn_bool (*accepts_options)(const tn_session_factory *self, const tn_session_options *options);
+  /* Frees a session; all its executables were released, no step runs. */
+  void (*destroy_session)(const tn_session_factory *self, tn_runtime_session *session);
+
+  /* Turns a plan into what the runtime executes. The plan lives as long as the executable. Default: tn_kit_prepare. */
+  tn_status (*prepare)(const tn_session_factory *self, tn_runtime_session *session, const tn_plan *plan,
+                       tn_executable **out, tn_error *err);
+  /* Frees an executable; no step of it runs. Default: tn_kit_release. */
+  void (*release)(const tn_session_factory *self, tn_runtime_session *session, tn_executable *executable);
+  /* Runs one step to its end, on the caller's thread or another. Inputs and outputs are read and set through tn_step_...
+   * Several steps of one executable may run at once. Default: tn_kit_step on the caller's thread. */
+  tn_status (*step)(const tn_session_factory *self, tn_runtime_session *session, tn_executable *executable,
+                    tn_step *step, tn_error *err);
+  /* Told that a step in flight was cancelled, once, from any thread, outside all locks; must not block. Default: nothing:
+   * the kit's steps watch their cancellation themselves. */
+  void (*cancel)(const tn_session_factory *self, tn_runtime_session *session, tn_step *step);
+
+  /* Device i of the session; TN_OUT_OF_RANGE past the end. Default: one device, CPU:0. */
+  tn_status (*list_devices)(const tn_session_factory *self, tn_runtime_session *session, size_t i, tn_device_info *out,
+                            tn_error *err);
+  /* Detaches the named containers (n = 0: the default one) and closes the factory's sessions without waiting.
+   * Default: TN_UNIMPLEMENTED. tn_kit_reset fits here. */
+  tn_status (*reset)(const tn_session_factory *self, const tn_session_options *options, const char *const *containers,
+                     size_t n, uint32_t flags, tn_error *err);
+  /* Says why options are refused, one text in `err`. Default: a general sentence. */
+  void (*explain_options)(const tn_session_factory *self, const tn_session_options *options, tn_error *err);
+  /* The rank for these options, at most the plugin's own. Default: that. */
+  int32_t (*rank_for_options)(const tn_session_factory *self, const tn_session_options *options, int32_t rank);
+  /* TN_OK, or why the runtime cannot be used now. Default: TN_OK. */
+  tn_status (*health)(const tn_session_factory *self, tn_error *err);
+};
+#define TN_SESSION_FACTORY_SIZE TN_SIZE_TO(tn_session_factory, health)
+#define TN_SESSION_FACTORY_MIN_SIZE TN_SIZE_TO(tn_session_factory, destroy_session)
+
+enum { TN_RESET_ALL = 1 /* every container of the factory */ };
+
+/* Type of the entry point that the host looks up by the manifest's `entry`. `host` stays valid until shutdown has
+ * returned. NULL = refused, with the reason in err. */
+typedef const tn_plugin *(*tn_plugin_query_fn)(const tn_host *host, tn_error *err);
+
+#ifdef TN_PLUGIN
+#define TN__ENTRY TN__CAT(TN_PLUGIN, _LTX_tn_plugin_query)
+
+/* The manifest, read from the file without running its code: key=value texts, each ended by a NUL (rule P-15).
+ * kind "runtime" or "kernels"; types "CPU,GPU"; rank "0" to "1000", 0 = only by name; flags "" or "unloadable"; kernels, in
+ * TN_PLUGIN_MANIFEST_KERNELS, as "MatMul@CPU:float|bfloat16;Conv2D@CPU:float". */
+#define TN_PLUGIN_MANIFEST(kind, name, types, rank, version, vendor, flags) \
+  TN_PLUGIN_MANIFEST_KERNELS(kind, name, types, rank, version, vendor, flags, "")
+#ifndef TN_PLUGIN_MIN_HOST
+#define TN_PLUGIN_MIN_HOST TN_ABI_MINOR
+#endif
+#define TN_PLUGIN_MANIFEST_KERNELS(kind, name, types, rank, version, vendor, flags, kernels)                             \
+  static const char tn__manifest[] __attribute__((section(".tenon.manifest"), used)) =                                   \
+      "format=1\0kind=" kind "\0name=" name "\0types=" types "\0rank=" rank "\0version=" version "\0vendor=" vendor      \
+      "\0flags=" flags "\0kernels=" kernels "\0abi=" TN__STR(TN_ABI_MAJOR) "." TN__STR(TN_ABI_MINOR)                     \
+      "\0min_host=" TN__STR(TN_ABI_MAJOR) "." TN__STR(TN_PLUGIN_MIN_HOST) "\0entry=" TN__STR(TN__ENTRY);
+
+/* Defines the host pointer and the entry point; `plugin` is a static const tn_plugin. */
+#define TN_PLUGIN_DEFINE(plugin)                                              \
+  __attribute__((visibility("hidden"))) const tn_host *TN_HOST_TABLE = NULL;  \
+  TN_EXPORT const tn_plugin *TN__ENTRY(const tn_host *host, tn_error *err);   \
+  const tn_plugin *TN__ENTRY(const tn_host *host, tn_error *err)              \
+  {                                                                           \
+    static tn_plugin described;                                               \
+    (void)err;                                                                \
+    TN_HOST_TABLE = host;                                                     \
+    described = (plugin);                                                     \
+    described.manifest = tn__manifest;                                        \
+    return &described;                                                        \
+  }
+#endif
+
+TN_END_DECLS
+
+#ifdef TN_PLUGIN
+#include <tenon/host.h>
+#endif
+#endif

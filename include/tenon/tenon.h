@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Everything that a program needs. Since 0.1 */
+#ifndef TENON_TENON_H
+#define TENON_TENON_H
+
+#include <tenon/graph.h>
+#include <tenon/options.h>
+#include <tenon/process.h>
+#include <tenon/session.h>
+#include <tenon/status.h>
+#include <tenon/tensor.h>
+
+#endif

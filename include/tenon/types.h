@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Names and scalar types that every Tenon header shares.
+ *
+ * A program includes <tenon/tenon.h>; a plugin includes <tenon/runtime.h> or <tenon/op.h> and is compiled with
+ * -DTN_PLUGIN=<module>. The same function names are exported symbols in a program and inline calls through the host
+ * table in a plugin (see host.h). Since 0.1 */
+#ifndef TENON_TYPES_H
+#define TENON_TYPES_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <tenon/version.h>
+
+#ifdef __cplusplus
+#define TN_BEGIN_DECLS extern "C" {
+#define TN_END_DECLS }
+#else
+#define TN_BEGIN_DECLS
+#define TN_END_DECLS
+#endif
+
+#if defined(__GNUC__)
+#define TN_PRINTF(fmt, first) __attribute__((format(printf, fmt, first)))
+#define TN_EXPORT __attribute__((visibility("default")))
+#define TN_UNUSED __attribute__((unused))
+#else
+#define TN_PRINTF(fmt, first)
+#define TN_EXPORT
+#define TN_UNUSED
+#endif
+
+/* TN_API marks every public function. In a plugin each becomes a static inline call through the host table. */
+#ifdef TN_PLUGIN
+#if defined(__cplusplus) || __STDC_VERSION__ >= 199901L
+#define TN_API static inline TN_UNUSED
+#else
+#define TN_API static __inline__ TN_UNUSED
+#endif
+#else
+#define TN_API TN_EXPORT extern
+#endif
+
+/* Size of struct `type` up to the end of `field`, its last known field: tail padding never counts (rule P-25). */
+#define TN_SIZE_TO(type, field) (offsetof(type, field) + sizeof(((type *)0)->field))
+
+/* True when `object`, whose struct_size its maker set, wholly covers `field` (rule P-26). */
+#define TN_HAS_FIELD(object, type, field) ((object)->struct_size >= TN_SIZE_TO(type, field))
+
+/* Largest rank of a tensor. */
+#define TN_MAX_RANK 254
+
+typedef int32_t tn_status; /* one of TN_STATUS_MAP, status.h */
+typedef int32_t tn_dtype;  /* one of TN_DTYPE_MAP, tensor.h; numbers equal TensorFlow's DataType */
+typedef uint8_t tn_bool;   /* 0 or 1 */
+
+typedef struct tn_error tn_error;
+typedef struct tn_allocator tn_allocator;
+typedef struct tn_buffer tn_buffer;
+typedef struct tn_buffer_desc tn_buffer_desc;
+typedef struct tn_string tn_string;
+typedef struct tn_tensor tn_tensor;
+typedef struct tn_graph tn_graph;
+typedef struct tn_operation tn_operation;
+typedef struct tn_operation_builder tn_operation_builder;
+typedef struct tn_import_options tn_import_options;
+typedef struct tn_op_schema tn_op_schema;
+typedef struct tn_session_options tn_session_options;
+typedef struct tn_session tn_session;
+typedef struct tn_run_options tn_run_options;
+typedef struct tn_run_metadata tn_run_metadata;
+typedef struct tn_cancellation tn_cancellation;
+typedef struct tn_device_info tn_device_info;
+typedef struct tn_runtime_info tn_runtime_info;
+
+typedef struct tn_view tn_view;
+typedef struct tn_op_def tn_op_def;
+typedef struct tn_op_family tn_op_family;
+typedef struct tn_kernel_def tn_kernel_def;
+typedef struct tn_kernel_ctx tn_kernel_ctx;
+typedef struct tn_prepare_ctx tn_prepare_ctx;
+typedef struct tn_infer_ctx tn_infer_ctx;
+typedef struct tn_wait_token tn_wait_token;
+
+typedef struct tn_host tn_host;
+typedef struct tn_plugin tn_plugin;
+typedef struct tn_session_factory tn_session_factory;
+typedef struct tn_runtime_session tn_runtime_session;
+typedef struct tn_plan tn_plan;
+typedef struct tn_executable tn_executable;
+typedef struct tn_step tn_step;
+typedef struct tn_kit_scheduler tn_kit_scheduler;
+typedef struct tn_plan_instruction tn_plan_instruction;
+typedef struct tn_plan_value tn_plan_value;
+
+/* One output of an operation. `op` is borrowed from its graph. */
+typedef struct tn_output {
+  tn_operation *op;
+  int32_t index;
+} tn_output;
+
+/* A prepared signature of one session: a slot and its generation, so that a stale one is found out. */
+typedef struct tn_callable {
+  uint64_t id;
+} tn_callable;
+
+/* Called once when memory that was given to the library is no longer used. Any thread; must not call back into the
+ * object that it belonged to. */
+typedef void (*tn_release_fn)(void *user, void *data, size_t bytes);
+
+#endif
