@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The allocator of the process.
+ *
+ * tn_set_allocator may be called while nothing is alive, so blocks are counted. The count is spread over cache lines by
+ * thread, with relaxed order: it is read only while one thread uses the library. */
+#define _GNU_SOURCE
+#include <core/base/alloc.h>
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PLAIN_ALIGN 16
+#define N_SHARDS 16 /* a power of two */
+
+typedef struct shard {
+  _Alignas(64) atomic_llong live;
+} shard;
+
+static shard shards[N_SHARDS];
+
+/* alloc is NULL while the C library's allocator is used. */
+static tn_allocator process;
+
+static atomic_llong *live_counter(void)
+{
+  pthread_t self = pthread_self();
+  uintptr_t bits = 0;
+  memcpy(&bits, &self, sizeof(self) < sizeof(bits) ? sizeof(self) : sizeof(bits));
+  return &shards[((bits >> 12) * UINT32_C(0x9e3779b1) >> 20) & (N_SHARDS - 1)].live;
+}
+
+static inline void count_blocks(long long n) { atomic_fetch_add_explicit(live_counter(), n, memory_order_relaxed); }
+
+static long long live_blocks(void)
+{
+  long long n = 0;
+  for (size_t i = 0; i < N_SHARDS; i++) n += atomic_load_explicit(&shards[i].live, memory_order_relaxed);
+  return n;
+}
+
+/* ---- the C library's allocator ---- */
+
+/* malloc keeps a cache of small blocks for each thread and aligned_alloc does not, so a larger alignment is made by hand:
+ * the block that malloc gave stands right before the aligned address. Sanitizers see more with aligned_alloc. */
+#if defined(__SANITIZE_ADDRESS__)
+#define ALIGN_BY_HAND 0
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define ALIGN_BY_HAND 0
+#endif
+#endif
+#ifndef ALIGN_BY_HAND
+#define ALIGN_BY_HAND 1
+#endif
+
+static void *libc_alloc(size_t size, size_t align)
+{
+  if (align <= _Alignof(max_align_t)) return malloc(size);
+#if ALIGN_BY_HAND
+  size_t whole;
+  if (!tn__size_add(size, align + sizeof(void *), &whole)) return NULL;
+  char *block = malloc(whole);
+  if (block == NULL) return NULL;
+  uintptr_t at = ((uintptr_t)block + sizeof(void *) + align - 1) & ~(uintptr_t)(align - 1);
+  char *out = block + (at - (uintptr_t)block);
+  memcpy(out - sizeof(void *), &block, sizeof(block));
+  return out;
+#else
+  void *out = NULL;
+  return posix_memalign(&out, align, size) == 0 ? out : NULL;
+#endif
+}
+
+static void libc_free(void *ptr, size_t align)
+{
+  if (align <= _Alignof(max_align_t)) {
+    free(ptr);
+    return;
+  }
+#if ALIGN_BY_HAND
+  void *block;
+  memcpy(&block, (char *)ptr - sizeof(block), sizeof(block));
+  free(block);
+#else
+  free(ptr);
+#endif
+}
+
+/* ---- for the library ---- */
+
+void *tn__alloc_aligned(size_t size, size_t align)
+{
+  if (size == 0 || size > PTRDIFF_MAX) return NULL;
+  if (align < PLAIN_ALIGN) align = PLAIN_ALIGN;
+  void *ptr = process.alloc == NULL ? libc_alloc(size, align) : process.alloc(process.user, size, align);
+  if (ptr != NULL) count_blocks(1);
+  return ptr;
+}
+
+void tn__free_aligned(void *ptr, size_t size, size_t align)
+{
+  if (ptr == NULL) return;
+  if (align < PLAIN_ALIGN) align = PLAIN_ALIGN;
+  count_blocks(-1);
+  if (process.free == NULL)
+    libc_free(ptr, align);
+  else
+    process.free(process.user, ptr, size, align);
+}
+
+void *tn__alloc(size_t size) { return tn__alloc_aligned(size, PLAIN_ALIGN); }
+
+void *tn__zalloc(size_t size)
+{
+  if (process.alloc == NULL && PLAIN_ALIGN <= _Alignof(max_align_t)) {
+    if (size == 0 || size > PTRDIFF_MAX) return NULL;
+    void *fresh = calloc(1, size); /* knows which pages are zero already */
+    if (fresh != NULL) count_blocks(1);
+    return fresh;
+  }
+  void *ptr = tn__alloc(size);
+  if (ptr != NULL) memset(ptr, 0, size);
+  return ptr;
+}
+
+void *tn__alloc_array(size_t n, size_t size)
+{
+  size_t bytes;
+  return tn__size_mul(n, size, &bytes) ? tn__zalloc(bytes) : NULL;
+}
+
+void tn__free(void *ptr, size_t size) { tn__free_aligned(ptr, size, PLAIN_ALIGN); }
+
+bool tn__grow(void **array, size_t *capacity, size_t wanted, size_t size)
+{
+  if (wanted <= *capacity) return true;
+  size_t n = *capacity < 8 ? 8 : *capacity, bytes;
+  while (n < wanted && n <= SIZE_MAX / 2) n *= 2;
+  if (n < wanted || !tn__size_mul(n, size, &bytes)) {
+    n = wanted;
+    if (!tn__size_mul(n, size, &bytes)) return false;
+  }
+  void *fresh = tn__alloc(bytes), *old;
+  if (fresh == NULL) return false;
+  memcpy(&old, array, sizeof(old)); /* the array's pointer has a type of its own */
+  if (old != NULL) {
+    memcpy(fresh, old, *capacity * size);
+    tn__free(old, *capacity * size);
+  }
+  memcpy(array, &fresh, sizeof(fresh));
+  *capacity = n;
+  return true;
+}
+
+tn_status tn__no_memory(tn_error *err, const char *what, size_t bytes)
+{
+  return tn_error_set(err, TN_RESOURCE_EXHAUSTED, "out of memory: %s, %zu bytes", what, bytes);
+}
+
+/* ---- for programs and plugins ---- */
+
+tn_status tn_set_allocator(const tn_allocator *allocator, tn_error *err)
+{
+  tn__error_reset(err);
+  tn_allocator chosen = { 0 };
+  if (allocator != NULL) {
+    if (allocator->struct_size < TN_SIZE_TO(tn_allocator, free))
+      return tn_error_set(err, TN_INVALID_ARGUMENT, "tn_allocator.struct_size is %zu, wanted at least %zu",
+                          allocator->struct_size, TN_SIZE_TO(tn_allocator, free));
+    if (allocator->alloc == NULL || allocator->free == NULL)
+      return tn_error_set(err, TN_INVALID_ARGUMENT, "tn_allocator.%s is missing",
+                          allocator->alloc == NULL ? "alloc" : "free");
+    chosen.struct_size = sizeof(chosen);
+    chosen.user = allocator->user;
+    chosen.alloc = allocator->alloc;
+    chosen.free = allocator->free;
+  }
+  long long alive = live_blocks();
+  if (alive != 0)
+    return tn_error_set(err, TN_FAILED_PRECONDITION,
+                        "the allocator can be set only before the library holds memory: %lld allocations are alive", alive);
+  process = chosen;
+  return TN_OK;
+}
+
+/* tn_free gets no size, so that stands in a line of its own before the memory. */
+void *tn_alloc(size_t bytes)
+{
+  size_t whole;
+  if (bytes == 0 || !tn__size_add(bytes, TN_ALIGN, &whole)) return NULL;
+  char *block = tn__alloc_aligned(whole, TN_ALIGN);
+  if (block == NULL) return NULL;
+  memcpy(block, &whole, sizeof(whole));
+  return block + TN_ALIGN;
+}
+
+void tn_free(void *memory)
+{
+  if (memory == NULL) return;
+  char *block = (char *)memory - TN_ALIGN;
+  size_t whole;
+  memcpy(&whole, block, sizeof(whole));
+  tn__free_aligned(block, whole, TN_ALIGN);
+}

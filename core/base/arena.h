@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Bump allocation in blocks: everything is freed at once. Not for several threads at once. */
+#ifndef TN_CORE_BASE_ARENA_H
+#define TN_CORE_BASE_ARENA_H
+
+#include <core/base/alloc.h>
+
+typedef struct tn__arena_block tn__arena_block;
+typedef struct tn__arena {
+  tn__arena_block *blocks; /* newest first */
+  char *next, *end;
+  size_t block_size; /* of the next block; grows */
+  size_t bytes;      /* held in all */
+} tn__arena;
+
+void tn__arena_init(tn__arena *arena, size_t first_block);
+void tn__arena_fini(tn__arena *arena);
+/* Aligned to 8, not zeroed / zeroed; NULL without memory. Size 0 gives a valid pointer. */
+void *tn__arena_alloc(tn__arena *arena, size_t size);
+void *tn__arena_zalloc(tn__arena *arena, size_t size);
+/* count * size, checked; zeroed. */
+void *tn__arena_array(tn__arena *arena, size_t count, size_t size);
+void *tn__arena_aligned(tn__arena *arena, size_t size, size_t align);
+/* A copy that ends in a NUL. */
+char *tn__arena_string(tn__arena *arena, const char *text, size_t length);
+
+/* A place to go back to: what was allocated since is given up (a failed import leaves no trace). */
+typedef struct tn__arena_mark {
+  tn__arena_block *block;
+  char *next, *end;
+} tn__arena_mark;
+tn__arena_mark tn__arena_get_mark(const tn__arena *arena);
+void tn__arena_rewind(tn__arena *arena, tn__arena_mark mark);
+
+#endif

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Files: read as a whole or in parts, written so that nothing half written is left behind. Messages name the path. */
+#ifndef TN_CORE_BASE_FILE_H
+#define TN_CORE_BASE_FILE_H
+
+#include <core/base/alloc.h>
+
+/* Records what the system's error `number` means: "<text>: No such file or directory". Returns the code: NOT_FOUND,
+ * PERMISSION_DENIED, RESOURCE_EXHAUSTED (no space, memory or descriptors), DATA_LOSS (I/O), INVALID_ARGUMENT, ... */
+tn_status tn__system_error(tn_error *err, int number, const char *format, ...) TN_PRINTF(3, 4);
+
+/* ---- reading ---- */
+
+typedef struct tn__file {
+  int fd;
+  uint64_t size;
+  const char *path; /* borrowed */
+} tn__file;
+
+/* Opens a regular file; a folder, FIFO, socket or device is TN_INVALID_ARGUMENT. Never waits. */
+tn_status tn__file_open(const char *path, tn__file *file, tn_error *err);
+/* All of the n bytes from `offset`; TN_DATA_LOSS when the file ends before. */
+tn_status tn__file_read(const tn__file *file, uint64_t offset, void *to, size_t n, tn_error *err);
+void tn__file_close(tn__file *file);
+
+/* ---- writing ---- */
+
+/* A regular file is written under another name in its folder and renamed at the end. What exists and is something else
+ * (a terminal, a pipe, /dev/stdout) is written directly. */
+typedef struct tn__writer {
+  int fd;
+  const char *path; /* borrowed */
+  char *target;     /* where the file goes: `path`, symbolic links followed; NULL when written directly */
+  char *temporary;  /* NULL when written directly */
+} tn__writer;
+
+tn_status tn__writer_open(tn__writer *w, const char *path, tn_error *err);
+tn_status tn__writer_write(tn__writer *w, const void *data, size_t n, tn_error *err);
+/* Puts the file in its place; on failure nothing is left. Then w is closed. */
+tn_status tn__writer_commit(tn__writer *w, tn_error *err);
+/* Closes w and removes what was written; nothing for one that is closed. */
+void tn__writer_abandon(tn__writer *w);
+
+#endif

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The sink runs under a lock, so that lines come one at a time and tn_set_log_sink waits for the old sink's last line. */
+#define _GNU_SOURCE
+#include <core/base/alloc.h>
+
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <core/base/lock.h>
+#include <core/base/text.h>
+
+static const char *const level_names[] = { "error", "warning", "info", "debug" };
+#define N_LEVELS ((int32_t)(sizeof(level_names) / sizeof(level_names[0])))
+#define NOT_READ (-1)
+
+static atomic_int shown_level = NOT_READ;
+static tn__mutex mu = TN__MUTEX_INIT("log", TN_RANK_LOG);
+static tn_log_fn current_sink; /* guarded by mu; NULL: standard error */
+static void *current_user;     /* guarded by mu */
+
+/* A sink that logs would wait for itself; such a line is dropped. */
+static _Thread_local bool in_sink;
+
+static const char *level_name(int32_t level)
+{
+  return level_names[level < 0 ? 0 : level >= N_LEVELS ? N_LEVELS - 1 : level];
+}
+
+static void write_stderr(int32_t level, const char *line)
+{
+  const char *parts[] = { "tenon: ", level_name(level), ": ", line, "\n" };
+  struct iovec v[sizeof(parts) / sizeof(parts[0])];
+  for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+    v[i].iov_base = (void *)(uintptr_t)parts[i];
+    v[i].iov_len = strlen(parts[i]);
+  }
+  ssize_t ignored = writev(STDERR_FILENO, v, (int)(sizeof(parts) / sizeof(parts[0])));
+  (void)ignored;
+}
+
+/* TENON_LOG is read once; who loses the race against tn_set_log_level or another reader takes what is there. */
+static int32_t read_level(void)
+{
+  const char *name = tn__getenv("TENON_LOG");
+  int level = TN_LOG_WARNING;
+  bool known = name == NULL || *name == 0;
+  for (int i = 0; !known && i < N_LEVELS; i++)
+    if (strcmp(name, level_names[i]) == 0) {
+      level = i;
+      known = true;
+    }
+  int found = NOT_READ;
+  if (!atomic_compare_exchange_strong(&shown_level, &found, level)) return found;
+  if (!known) tn_log(TN_LOG_WARNING, "TENON_LOG is '%s', wanted error, warning, info or debug; warning it is", name);
+  return level;
+}
+
+tn_bool tn_log_enabled(int32_t level)
+{
+  int32_t shown = atomic_load_explicit(&shown_level, memory_order_relaxed);
+  if (shown == NOT_READ) shown = read_level();
+  return level <= shown;
+}
+
+void tn_set_log_level(int32_t level)
+{
+  atomic_store(&shown_level, level < TN_LOG_ERROR ? TN_LOG_ERROR : level > TN_LOG_DEBUG ? TN_LOG_DEBUG : level);
+}
+
+void tn_set_log_sink(tn_log_fn sink, void *user)
+{
+  tn__mutex_lock(&mu);
+  current_sink = sink;
+  current_user = user;
+  tn__mutex_unlock(&mu);
+}
+
+/* Names from files come into messages: a line stays one line and moves no cursor. */
+static void make_printable(char *line)
+{
+  for (; *line != 0; line++)
+    if ((unsigned char)*line < 0x20 || *line == 0x7f) *line = ' ';
+}
+
+void tn_log(int32_t level, const char *format, ...)
+{
+  if (!tn_log_enabled(level) || in_sink) return;
+  char small[512], *line = small, *heap = NULL;
+  va_list args;
+  va_start(args, format);
+  int n = tn__vsnprintf(small, sizeof(small), format, args);
+  va_end(args);
+  if (n < 0) return;
+  size_t size = (size_t)n + 1;
+  if (size > sizeof(small)) {
+    line = heap = tn__alloc(size);
+    if (heap == NULL) {
+      line = small;
+      memcpy(small + sizeof(small) - 4, "...", 4);
+    } else {
+      va_start(args, format);
+      tn__vsnprintf(heap, size, format, args);
+      va_end(args);
+    }
+  }
+  make_printable(line);
+
+  tn__mutex_lock(&mu);
+  in_sink = true;
+  if (current_sink != NULL)
+    current_sink(current_user, level, line);
+  else
+    write_stderr(level, line);
+  in_sink = false;
+  tn__mutex_unlock(&mu);
+  tn__free(heap, size);
+}
