@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The cache of layouts: a short list for each segment, latest used first. A step that meets the shapes of the step before
+ * compares them with the first one and is done. */
+#include <core/plan/layout.h>
+
+void tn__layout_unref(tn__layout *l)
+{
+  if (l == NULL || atomic_fetch_sub_explicit(&l->refs, 1, memory_order_acq_rel) != 1) return;
+  for (uint32_t i = l->segment->begin; l->shape_states != NULL && i < l->segment->end; i++) {
+    void *state = l->shape_states[i - l->segment->begin];
+    const tn_kernel_def *kernel = l->plan->instrs[i].kernel;
+    if (state != NULL && kernel->destroy_shape_state != NULL) kernel->destroy_shape_state(state);
+  }
+  tn__arena_fini(&l->arena);
+  tn__free((void *)l->key, l->key_size);
+  tn__free(l, sizeof *l);
+}
+
+/* Shape and operand bytes of an entry go into the key. Strings and handles never decide a shape by their bytes. */
+static size_t operand_bytes(const tn_plan *plan, const tn__segment *s, const tn__entry *entries, uint32_t j)
+{
+  uint32_t e = s->operands[j];
+  tn_dtype dtype = plan->values[s->entries[e]].dtype;
+  return tn__dtype_is_managed(dtype) || entries[e].data == NULL ? 0 : (size_t)entries[e].count * tn_dtype_size(dtype);
+}
+
+static size_t key_size(const tn_plan *plan, const tn__segment *s, const tn__entry *entries)
+{
+  size_t size = 0;
+  for (uint32_t i = 0; i < s->n_entries; i++) size += (1 + (size_t)entries[i].rank) * sizeof(int64_t);
+  for (uint32_t j = 0; j < s->n_operands; j++) size += operand_bytes(plan, s, entries, j);
+  return size;
+}
+
+static void write_key(const tn_plan *plan, const tn__segment *s, const tn__entry *entries, unsigned char *to)
+{
+  for (uint32_t i = 0; i < s->n_entries; i++) {
+    int64_t rank = entries[i].rank;
+    __builtin_memcpy(to, &rank, sizeof rank);
+    if (rank > 0) __builtin_memcpy(to + sizeof rank, entries[i].dims, (size_t)rank * sizeof rank);
+    to += (1 + (size_t)rank) * sizeof rank;
+  }
+  for (uint32_t j = 0; j < s->n_operands; j++) {
+    size_t n = operand_bytes(plan, s, entries, j);
+    if (n > 0) __builtin_memcpy(to, entries[s->operands[j]].data, n);
+    to += n;
+  }
+}
+
+/* Compares in place, so that the common case copies nothing. */
+bool tn__layout_fits(const tn_plan *plan, const tn__layout *l, const tn__entry *entries)
+{
+  const tn__segment *s = l->segment;
+  for (uint32_t i = 0; i < s->n_entries; i++) {
+    const tn__slot *slot = &l->slots[i];
+    if (slot->rank != entries[i].rank) return false;
+    for (int32_t d = 0; d < slot->rank; d++)
+      if (slot->dims[d] != entries[i].dims[d]) return false;
+  }
+  if (s->n_operands == 0) return true;
+  size_t at = 0;
+  for (uint32_t i = 0; i < s->n_entries; i++) at += (1 + (size_t)entries[i].rank) * sizeof(int64_t);
+  for (uint32_t j = 0; j < s->n_operands; j++) {
+    size_t n = operand_bytes(plan, s, entries, j);
+    if (n > 0 && __builtin_memcmp(l->key + at, entries[s->operands[j]].data, n) != 0) return false;
+    at += n;
+  }
+  return true;
+}
+
+/* Finds a layout and moves it to the front; mu is held. */
+static tn__layout *find_locked(tn_plan *plan, tn__segment *s, const tn__entry *entries)
+{
+  tn__assert_held(&plan->mu);
+  for (tn__layout **at = &s->layouts; *at != NULL; at = &(*at)->next) {
+    tn__layout *l = *at;
+    if (!tn__layout_fits(plan, l, entries)) continue;
+    if (at != &s->layouts) {
+      *at = l->next;
+      l->next = s->layouts;
+      s->layouts = l;
+    }
+    atomic_fetch_add_explicit(&l->refs, 1, memory_order_relaxed);
+    return l;
+  }
+  return NULL;
+}
+
+/* Puts a new layout in front; gives back the one that falls off the end. */
+static tn__layout *insert_locked(tn_plan *plan, tn__segment *s, tn__layout *l)
+{
+  tn__assert_held(&plan->mu);
+  l->next = s->layouts;
+  s->layouts = l;
+  if (++s->n_layouts <= plan->max_layouts) return NULL;
+  tn__layout **at = &s->layouts;
+  while ((*at)->next != NULL) at = &(*at)->next;
+  tn__layout *old = *at;
+  *at = NULL;
+  s->n_layouts--;
+  return old;
+}
+
+tn_status tn__layout_get(tn_plan *plan, tn__segment *s, const tn__entry *entries, tn__layout **out, tn_error *err)
+{
+  tn__mutex_lock(&plan->mu);
+  *out = find_locked(plan, s, entries);
+  tn__mutex_unlock(&plan->mu);
+  if (*out != NULL) return TN_OK;
+
+  tn__layout *made; /* outside the lock: kernels' prepare runs here, and several steps may do the same work at once */
+  tn_status st = tn__layout_build(plan, s, entries, &made, err);
+  if (st != TN_OK) return st;
+  size_t size = key_size(plan, s, entries);
+  unsigned char *key = tn__alloc(size);
+  if (key == NULL && size > 0) {
+    tn__layout_unref(made);
+    return tn__no_memory(err, "layout", size);
+  }
+  if (size > 0) write_key(plan, s, entries, key);
+  made->key = key;
+  made->key_size = size;
+
+  tn__mutex_lock(&plan->mu);
+  tn__layout *old = NULL;
+  *out = find_locked(plan, s, entries);
+  if (*out == NULL) {
+    old = insert_locked(plan, s, made);
+    atomic_fetch_add_explicit(&made->refs, 1, memory_order_relaxed);
+    *out = made;
+    made = NULL;
+  }
+  tn__mutex_unlock(&plan->mu);
+  tn__layout_unref(old);
+  tn__layout_unref(made);
+  return TN_OK;
+}

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A layout: one segment of a plan with concrete shapes. It says where each value lies and holds the tape that a step runs.
+ * Immutable once made; counted, since the cache may drop it while a step uses it. */
+#ifndef TN_CORE_PLAN_LAYOUT_H
+#define TN_CORE_PLAN_LAYOUT_H
+
+#include <core/plan/plan.h>
+
+enum {
+  TN_STORE_ENTRY,    /* outside: a feed or a value of an earlier segment, bound by each step */
+  TN_STORE_CONSTANT, /* the plan's constant */
+  TN_STORE_ARENA,    /* at `offset` of the instance's arena */
+  TN_STORE_OUTPUT,   /* the memory of output `offset` of the step */
+  TN_STORE_HEAP      /* a tensor of the step's own: strings, handles, shapes known only after compute */
+};
+
+/* A value as this layout sees it. Slots are numbered densely within the layout. */
+typedef struct tn__slot {
+  uint32_t value;
+  uint32_t root;   /* slot whose memory it is; itself when not a view */
+  uint8_t store;   /* of the root */
+  bool dynamic;    /* shape known after compute */
+  int32_t rank;
+  tn_dtype dtype;
+  int64_t *dims;   /* rank numbers, in the layout's arena */
+  int64_t count;
+  size_t bytes;
+  size_t offset;
+  uint32_t next_alias; /* further slot with the same root, TN__NONE = none: what is bound together */
+} tn__slot;
+
+enum {
+  TN_TAPE_HEAP = 1,    /* some outputs are TN_STORE_HEAP and not dynamic: made before compute */
+  TN_TAPE_RELEASE = 2, /* some heap values are read for the last time */
+  TN_TAPE_DYNAMIC = 4  /* some outputs are dynamic */
+};
+
+/* One call of a kernel. */
+typedef struct tn__tape {
+  tn_status (*compute)(tn_kernel_ctx *ctx);
+  const void *state;
+  const void *shape_state;
+  size_t scratch;    /* offset in the arena */
+  uint32_t operands; /* in layout->operands: slots of inputs, then of outputs */
+  uint32_t n_inputs;
+  uint32_t n_outputs;
+  uint32_t instr;
+  uint32_t flags;
+  uint32_t release, n_release; /* slots, in layout->operands */
+} tn__tape;
+
+struct tn__layout {
+  _Atomic uint32_t refs;
+  tn__layout *next;  /* in the segment's list, guarded by plan->mu */
+  tn_plan *plan;     /* not a reference: the plan outlives its layouts */
+  tn__segment *segment;
+  tn__arena arena;
+  const unsigned char *key; /* shapes of the entries, bytes of the operands */
+  size_t key_size;
+  tn__slot *slots;
+  uint32_t n_slots;
+  const uint32_t *operands; /* slots */
+  uint32_t n_operands;
+  tn__tape *tape;
+  uint32_t n_tape;
+  void **shape_states; /* of each instruction of the segment, for freeing */
+  size_t arena_bytes;
+  const uint32_t *first_out;   /* slot of output 0 of each instruction of the segment */
+  const uint32_t *output_root; /* slot with the memory of output o of the step; TN__NONE = not made here, or copied */
+  bool has_outputs, has_heap;
+};
+
+/* What a step knows of an entry when it asks for a layout. */
+typedef struct tn__entry {
+  const int64_t *dims;
+  int32_t rank;
+  int64_t count;
+  void *data; /* needed for operands only */
+} tn__entry;
+
+/* The layout for these entries (segment->n_entries of them): from the cache, or made now. Adds a reference. */
+tn_status tn__layout_get(tn_plan *plan, tn__segment *segment, const tn__entry *entries, tn__layout **out, tn_error *err);
+/* Whether a layout was made for these entries. */
+bool tn__layout_fits(const tn_plan *plan, const tn__layout *layout, const tn__entry *entries);
+void tn__layout_unref(tn__layout *layout);
+
+/* Makes a layout (layout_build.c); not in the cache. */
+tn_status tn__layout_build(tn_plan *plan, tn__segment *segment, const tn__entry *entries, tn__layout **out, tn_error *err);
+
+/* Arena offsets by liveness (layout_memory.c). life[i] of slot i: instructions [first, last] within the segment. */
+typedef struct tn__life {
+  uint32_t slot;
+  uint32_t first, last;
+  size_t bytes;
+  size_t offset; /* out */
+} tn__life;
+tn_status tn__layout_assign(tn__life *lives, size_t n, size_t *arena_bytes, tn_error *err);
+
+/* What prepare told of one instruction (prepare.c). */
+typedef struct tn__prepared {
+  tn_prepare_ctx ctx;
+  tn_plan *plan;
+  const tn__plan_instr *instr;
+  tn__arena *arena;
+  struct tn__prepared_output {
+    int64_t *dims;
+    int64_t count;
+    int32_t rank;
+    bool known, dynamic;
+    uint32_t view;     /* input, TN__NONE = none */
+    uint32_t in_place; /* input, TN__NONE = none */
+  } *outputs;
+} tn__prepared;
+
+/* The layout's place for `bytes` of the scratch are part of lives. */
+tn_status tn__prepare_run(tn__prepared *p, tn_error *err);
+
+#endif

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The plan object and its reading functions (level (c) of the kit). */
+#include <core/plan/layout.h>
+#include <core/plan/plan.h>
+
+void (*tn__instance_free)(tn__instance *list);
+
+tn_plan *tn__plan_ref(tn_plan *plan)
+{
+  if (plan != NULL) atomic_fetch_add_explicit(&plan->refs, 1, memory_order_relaxed);
+  return plan;
+}
+
+static void segment_fini(tn__segment *segment)
+{
+  tn__instance *hot = atomic_load(&segment->hot);
+  if (hot != NULL) tn__instance_free(hot);
+  while (segment->layouts != NULL) {
+    tn__layout *l = segment->layouts;
+    segment->layouts = l->next;
+    tn__layout_unref(l);
+  }
+}
+
+void tn__plan_unref(tn_plan *plan)
+{
+  if (plan == NULL || atomic_fetch_sub_explicit(&plan->refs, 1, memory_order_acq_rel) != 1) return;
+  if (plan->free_instances != NULL) tn__instance_free(plan->free_instances);
+  for (uint32_t i = 0; i < plan->n_segments; i++) segment_fini(&plan->segments[i]);
+  for (uint32_t i = 0; i < plan->n_instrs; i++) {
+    tn__plan_instr *instr = &plan->instrs[i];
+    if (instr->state != NULL && instr->kernel->destroy != NULL) instr->kernel->destroy(instr->state);
+  }
+  for (uint32_t i = 0; i < plan->n_values; i++) tn_tensor_unref(plan->values[i].constant);
+  tn__mutex_fini(&plan->mu);
+  tn_graph_unref(plan->graph);
+  tn__arena_fini(&plan->arena);
+  tn__free(plan, sizeof *plan);
+}
+
+size_t tn_plan_n_instructions(const tn_plan *plan) { return plan->n_instrs; }
+size_t tn_plan_n_values(const tn_plan *plan) { return plan->n_values; }
+size_t tn_plan_n_inputs(const tn_plan *plan) { return plan->n_inputs; }
+size_t tn_plan_n_outputs(const tn_plan *plan) { return plan->n_outputs; }
+
+/* Copies as much of `from` as the caller's struct has room for; its struct_size stays the caller's (rule P-26). */
+static void copy_sized(void *to, const void *from, size_t size, size_t room)
+{
+  size_t n = room < size ? room : size;
+  __builtin_memcpy((char *)to + sizeof(size_t), (const char *)from + sizeof(size_t), n - sizeof(size_t));
+}
+
+tn_status tn_plan_get_instruction(const tn_plan *plan, size_t i, tn_plan_instruction *out, tn_error *err)
+{
+  tn__error_reset(err);
+  if (out == NULL || out->struct_size < sizeof(size_t))
+    return tn_error_set(err, TN_INVALID_ARGUMENT, "tn_plan_get_instruction: out is NULL or its struct_size is not set");
+  if (i >= plan->n_instrs)
+    return tn_error_set(err, TN_OUT_OF_RANGE, "instruction %zu asked of a plan with %u", i, plan->n_instrs);
+  const tn__plan_instr *in = &plan->instrs[i];
+  const tn_plan_instruction full = {
+    .struct_size = sizeof full, .op = in->op, .kernel = in->kernel, .state = in->state, .traits = in->traits,
+    .n_inputs = in->n_inputs, .n_outputs = in->n_outputs, .n_after = in->n_after,
+    .inputs = tn__instr_inputs(plan, in), .outputs = tn__instr_outputs(plan, in), .after = tn__instr_after(plan, in),
+  };
+  copy_sized(out, &full, sizeof full, out->struct_size);
+  return TN_OK;
+}
+
+tn_status tn_plan_get_value(const tn_plan *plan, size_t i, tn_plan_value *out, tn_error *err)
+{
+  tn__error_reset(err);
+  if (out == NULL || out->struct_size < sizeof(size_t))
+    return tn_error_set(err, TN_INVALID_ARGUMENT, "tn_plan_get_value: out is NULL or its struct_size is not set");
+  if (i >= plan->n_values)
+    return tn_error_set(err, TN_OUT_OF_RANGE, "value %zu asked of a plan with %u", i, plan->n_values);
+  const tn__plan_value *v = &plan->values[i];
+  const tn_plan_value full = {
+    .struct_size = sizeof full, .kind = v->kind, .dtype = v->dtype, .index = v->index, .producer = v->producer,
+    .source = TN__NONE, .n_uses = v->n_uses, .constant = v->constant, .output = v->output,
+  };
+  copy_sized(out, &full, sizeof full, out->struct_size);
+  return TN_OK;
+}
+
+uint32_t tn_plan_output(const tn_plan *plan, size_t i) { return i < plan->n_outputs ? plan->outputs[i] : TN__NONE; }

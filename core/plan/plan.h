@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A plan: what one signature (feeds, fetches, targets) of a graph runs. It is immutable once compiled and shared by
+ * concurrent steps; only its cache of layouts changes, under its lock.
+ *
+ * Instructions stand in an order in which they can run. They are cut into segments: within a segment every shape follows
+ * from what is known at its start. A new segment begins where an op needs the value of a computed tensor to know its
+ * output shape, or uses a tensor whose shape its producer chose while running. */
+#ifndef TN_CORE_PLAN_PLAN_H
+#define TN_CORE_PLAN_PLAN_H
+
+#include <core/base/arena.h>
+#include <core/graph/graph_internal.h>
+#include <core/tensor/tensor_internal.h>
+#include <stdatomic.h>
+#include <tenon/kit.h>
+
+#define TN__NONE UINT32_MAX
+
+/* The device type that every runtime has: kernels that compute in host memory. */
+#define TN__HOST_DEVICE "CPU"
+
+typedef struct tn__plan_value {
+  tn_dtype dtype;
+  uint8_t kind;       /* TN_VALUE_FEED, _CONSTANT or _COMPUTED; what is a view is known only with the shapes */
+  bool dynamic_user;  /* used in a later segment than its own */
+  uint32_t index;     /* FEED: input of the step */
+  uint32_t producer;  /* COMPUTED: instruction */
+  uint32_t n_uses;
+  uint32_t last_use;  /* last instruction that reads it; TN__NONE = none */
+  tn_tensor *constant; /* CONSTANT: a reference */
+  tn_output output;
+} tn__plan_value;
+
+typedef struct tn__plan_instr {
+  const tn_operation *op;
+  const tn_kernel_def *kernel; /* NULL: nothing to compute */
+  void *state;
+  uint32_t traits;
+  uint32_t shape_operands;
+  uint32_t n_inputs, n_outputs, n_after;
+  uint32_t first; /* in plan->ids: inputs, outputs, after, one behind the other */
+  uint32_t segment;
+} tn__plan_instr;
+
+typedef struct tn__layout tn__layout;
+typedef struct tn__instance tn__instance; /* core/exec: what one step uses of a layout */
+
+/* core/exec frees the instances of a plan that goes: a list. Set by it before it makes one. */
+extern void (*tn__instance_free)(tn__instance *list);
+
+typedef struct tn__segment {
+  uint32_t begin, end;     /* instructions */
+  const uint32_t *entries; /* values from outside that it reads: feeds and values of earlier segments */
+  uint32_t n_entries;
+  const uint32_t *operands; /* entries whose value decides a shape */
+  uint32_t n_operands;
+  _Atomic(tn__instance *) hot; /* of the step before; taken and put back by exchange, without the lock */
+  /* guarded by plan->mu: */
+  tn__layout *layouts; /* latest used first */
+  uint32_t n_layouts;
+} tn__segment;
+
+struct tn_plan {
+  _Atomic uint32_t refs;
+  int32_t level;
+  tn_graph *graph; /* a reference */
+  tn__arena arena; /* everything below */
+  tn__plan_value *values;
+  tn__plan_instr *instrs;
+  uint32_t *ids;
+  tn__segment *segments;
+  uint32_t *inputs;  /* value of each feed; TN__NONE when nothing reads it */
+  uint32_t *outputs; /* value of each fetch */
+  uint32_t n_values, n_instrs, n_segments, n_inputs, n_outputs;
+  uint32_t max_layouts;
+  tn__mutex mu; /* layouts of the segments, free instances; nothing nests inside */
+  tn__instance *free_instances; /* latest used first, guarded by mu */
+  uint32_t n_free;
+};
+
+typedef struct tn__signature_spec {
+  const tn_output *feeds; /* no two equal */
+  size_t n_feeds;
+  const tn_output *fetches;
+  size_t n_fetches;
+  tn_operation *const *targets;
+  size_t n_targets;
+  int32_t level;
+  uint32_t max_layouts;
+} tn__signature_spec;
+
+/* Compiles: prune, order, resolve kernels, cut into segments. Takes the graph's read lock while it walks. */
+tn_status tn__plan_compile(tn_graph *graph, const tn__signature_spec *spec, tn_plan **out, tn_error *err);
+tn_plan *tn__plan_ref(tn_plan *plan);
+void tn__plan_unref(tn_plan *plan);
+
+static inline const uint32_t *tn__instr_inputs(const tn_plan *p, const tn__plan_instr *i) { return p->ids + i->first; }
+static inline const uint32_t *tn__instr_outputs(const tn_plan *p, const tn__plan_instr *i)
+{
+  return p->ids + i->first + i->n_inputs;
+}
+static inline const uint32_t *tn__instr_after(const tn_plan *p, const tn__plan_instr *i)
+{
+  return p->ids + i->first + i->n_inputs + i->n_outputs;
+}
+
+#endif

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a kernel's prepare may call: shapes, views, in-place pairs of the instruction that is laid out. */
+#include <core/plan/layout.h>
+
+static tn__prepared *prepared_of(tn_prepare_ctx *ctx) { return ctx->host; }
+
+static tn_status bad_index(const tn__prepared *p, const char *what, uint32_t i, uint32_t n, tn_error *err)
+{
+  return tn_error_set(err, TN_INTERNAL, "kernel '%s' of node '%s' names %s %u of %u", p->instr->kernel->name,
+                      tn_operation_name(p->instr->op), what, i, n);
+}
+
+tn_status tn_prepare_output(tn_prepare_ctx *ctx, uint32_t i, const int64_t *dims, int32_t rank, tn_error *err)
+{
+  tn__prepared *p = prepared_of(ctx);
+  if (i >= ctx->n_outputs) return bad_index(p, "output", i, ctx->n_outputs, err);
+  struct tn__prepared_output *o = &p->outputs[i];
+  tn_status st = tn_shape_elements(dims, rank, &o->count, err);
+  if (st != TN_OK) return st;
+  o->dims = tn__arena_array(p->arena, (size_t)rank, sizeof *o->dims);
+  if (o->dims == NULL) return tn__no_memory(err, "shape", (size_t)rank * sizeof *o->dims);
+  if (rank > 0) __builtin_memcpy(o->dims, dims, (size_t)rank * sizeof *dims);
+  o->rank = rank;
+  o->known = true;
+  return TN_OK;
+}
+
+tn_status tn_prepare_output_like(tn_prepare_ctx *ctx, uint32_t i, uint32_t j, tn_error *err)
+{
+  tn__prepared *p = prepared_of(ctx);
+  if (i >= ctx->n_outputs) return bad_index(p, "output", i, ctx->n_outputs, err);
+  if (j >= ctx->n_inputs) return bad_index(p, "input", j, ctx->n_inputs, err);
+  struct tn__prepared_output *o = &p->outputs[i];
+  o->dims = (int64_t *)ctx->inputs[j].dims; /* lives as long as the layout, see tn__layout_build */
+  o->rank = ctx->inputs[j].rank;
+  o->count = ctx->inputs[j].count;
+  o->known = true;
+  return TN_OK;
+}
+
+tn_status tn_prepare_view(tn_prepare_ctx *ctx, uint32_t i, uint32_t j, tn_error *err)
+{
+  tn__prepared *p = prepared_of(ctx);
+  if (i >= ctx->n_outputs) return bad_index(p, "output", i, ctx->n_outputs, err);
+  if (j >= ctx->n_inputs) return bad_index(p, "input", j, ctx->n_inputs, err);
+  p->outputs[i].view = j;
+  return TN_OK;
+}
+
+tn_status tn_prepare_in_place(tn_prepare_ctx *ctx, uint32_t i, uint32_t j, tn_error *err)
+{
+  tn__prepared *p = prepared_of(ctx);
+  if (i >= ctx->n_outputs) return bad_index(p, "output", i, ctx->n_outputs, err);
+  if (j >= ctx->n_inputs) return bad_index(p, "input", j, ctx->n_inputs, err);
+  if (p->outputs[i].in_place == TN__NONE) p->outputs[i].in_place = j;
+  return TN_OK;
+}
+
+tn_status tn_prepare_dynamic(tn_prepare_ctx *ctx, uint32_t i, tn_error *err)
+{
+  tn__prepared *p = prepared_of(ctx);
+  if (i >= ctx->n_outputs) return bad_index(p, "output", i, ctx->n_outputs, err);
+  if (!(p->instr->traits & TN_TRAIT_DYNAMIC))
+    return tn_error_set(err, TN_INTERNAL, "kernel '%s' of node '%s': a dynamic output needs TN_TRAIT_DYNAMIC on op '%s'",
+                        p->instr->kernel->name, tn_operation_name(p->instr->op), tn_operation_type(p->instr->op));
+  p->outputs[i].dynamic = true;
+  p->outputs[i].known = true;
+  p->outputs[i].rank = 0;
+  p->outputs[i].count = 0;
+  return TN_OK;
+}
+
+tn_status tn_prepare_pack(tn_prepare_ctx *ctx, uint32_t i, uint64_t key, size_t bytes,
+                          tn_status (*pack)(void *user, const tn_view *from, void *to, tn_error *err), void *user,
+                          const void **packed, tn_error *err)
+{
+  (void)key, (void)bytes, (void)pack, (void)user;
+  if (packed != NULL) *packed = NULL;
+  tn__prepared *p = prepared_of(ctx);
+  if (i >= ctx->n_inputs) return bad_index(p, "input", i, ctx->n_inputs, err);
+  return tn_error_set(err, TN_UNIMPLEMENTED, "prepacked constants are not supported in this version");
+}
+
+/* An identity needs no kernel: output i is input i. */
+static void prepare_identity(tn__prepared *p)
+{
+  for (uint32_t i = 0; i < p->ctx.n_outputs; i++) {
+    struct tn__prepared_output *o = &p->outputs[i];
+    const tn_view *in = &p->ctx.inputs[i];
+    *o = (struct tn__prepared_output){ .dims = (int64_t *)in->dims, .count = in->count, .rank = in->rank, .known = true,
+                                       .view = i, .in_place = TN__NONE };
+  }
+}
+
+static tn_status check_outputs(const tn__prepared *p, tn_error *err)
+{
+  const char *node = tn_operation_name(p->instr->op);
+  for (uint32_t i = 0; i < p->ctx.n_outputs; i++) {
+    const struct tn__prepared_output *o = &p->outputs[i];
+    if (!o->known)
+      return tn_error_set(err, TN_INTERNAL, "kernel '%s' of node '%s' gave output %u no shape", p->instr->kernel->name,
+                          node, i);
+    if (o->view != TN__NONE && (o->dynamic || o->count != p->ctx.inputs[o->view].count))
+      return tn_error_set(err, TN_INTERNAL, "kernel '%s' of node '%s': output %u cannot be a view of input %u, the sizes differ",
+                          p->instr->kernel->name, node, i, o->view);
+  }
+  return TN_OK;
+}
+
+tn_status tn__prepare_run(tn__prepared *p, tn_error *err)
+{
+  for (uint32_t i = 0; i < p->ctx.n_outputs; i++)
+    p->outputs[i] = (struct tn__prepared_output){ .view = TN__NONE, .in_place = TN__NONE };
+  if (p->instr->kernel == NULL) {
+    if (p->ctx.n_outputs > p->ctx.n_inputs)
+      return tn_error_set(err, TN_INTERNAL, "node '%s': an identity has %u outputs and %u inputs",
+                          tn_operation_name(p->instr->op), p->ctx.n_outputs, p->ctx.n_inputs);
+    prepare_identity(p);
+    return TN_OK;
+  }
+  p->ctx.struct_size = sizeof p->ctx;
+  p->ctx.host = p;
+  p->ctx.op = p->instr->op;
+  p->ctx.state = p->instr->state;
+  tn_status st = p->instr->kernel->prepare(&p->ctx, err);
+  if (st != TN_OK) {
+    if (err != NULL && err->code == TN_OK)
+      tn_error_set(err, st, "kernel '%s' refused its inputs without a message", p->instr->kernel->name);
+  } else {
+    st = check_outputs(p, err);
+  }
+  if (st != TN_OK) tn_error_set_node(err, tn_operation_name(p->instr->op));
+  return st;
+}
