@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The executor: steps, instances, the tape loop.
+ *
+ * A step takes one instance for each segment: views of all values with their addresses already bound, and an arena. What
+ * differs from step to step is bound again: entries (feeds, values of earlier segments) and the memory of outputs. The
+ * instance of the step before waits at segment->hot; further ones lie in the plan's free list, at most TN__MAX_FREE. */
+#ifndef TN_CORE_EXEC_EXEC_H
+#define TN_CORE_EXEC_EXEC_H
+
+#include <core/plan/layout.h>
+#include <tenon/session.h>
+
+#define TN__MAX_FREE 8
+
+struct tn_cancellation {
+  _Atomic uint32_t refs;
+  _Atomic uint32_t cancelled;
+  tn__mutex mu; /* callbacks, children, the parent link */
+  tn__cond ended;
+  struct tn__cancel_callback *callbacks; /* guarded by mu */
+  uint64_t next_key;
+  uint64_t running; /* key of the callback that runs, 0 = none */
+  pthread_t runner;
+  tn_cancellation *parent; /* a reference */
+  uint64_t parent_key;
+};
+
+/* Why a step is to end. */
+enum { TN__GO_ON = 0, TN__STOP_CLOSED, TN__STOP_CANCELLED, TN__STOP_DEADLINE };
+
+struct tn_step {
+  uint64_t id;
+  tn_tensor *const *inputs;
+  tn_tensor **outputs;      /* set by the runtime; those that the caller gave stand in `given` */
+  tn_tensor *const *given;  /* NULL = none given */
+  size_t n_inputs, n_outputs;
+  const _Atomic uint32_t *closed; /* of the session; NULL = none */
+  tn_cancellation *cancellation;  /* NULL = none */
+  int64_t deadline_ns;            /* monotonic, 0 = none */
+};
+
+static inline int tn__step_stop(const tn_step *step)
+{
+  if (step->closed != NULL && atomic_load_explicit(step->closed, memory_order_relaxed)) return TN__STOP_CLOSED;
+  if (step->cancellation != NULL && atomic_load_explicit(&step->cancellation->cancelled, memory_order_relaxed))
+    return TN__STOP_CANCELLED;
+  if (step->deadline_ns != 0 && tn__now_ns() >= step->deadline_ns) return TN__STOP_DEADLINE;
+  return TN__GO_ON;
+}
+/* The status of a step that is stopped. */
+tn_status tn__step_stopped(const tn_step *step, int why, tn_error *err);
+
+struct tn__instance {
+  tn__instance *next;
+  tn__layout *layout; /* a reference */
+  char *arena;
+  size_t arena_bytes;
+  tn_view *views;      /* by slot */
+  tn_view **operands;  /* as layout->operands */
+  tn_tensor **heap;    /* by slot, NULL when the layout has no heap values */
+  size_t block_bytes;  /* of this allocation */
+};
+
+tn_status tn__instance_take(tn_plan *plan, tn__segment *segment, const tn__entry *entries, tn__instance **out,
+                            tn_error *err);
+void tn__instance_put(tn_plan *plan, tn__segment *segment, tn__instance *instance);
+
+/* One run of a plan for a step. */
+typedef struct tn__run {
+  tn_plan *plan;
+  tn_step *step;
+  tn__instance **instances; /* by segment */
+  tn_error *err;
+} tn__run;
+
+/* What compute gets, with what stands behind it. */
+typedef struct tn__call {
+  tn_kernel_ctx ctx;
+  tn__run *run;
+  tn__instance *instance;
+  const tn__tape *tape;
+} tn__call;
+
+tn_status tn__run_plan(tn_plan *plan, tn_step *step, tn_error *err);
+
+/* outputs.c: memory for outputs of a segment before it runs, and what is copied or handed over at the end. */
+tn_status tn__outputs_bind(tn__run *run, tn__instance *instance);
+tn_status tn__outputs_finish(tn__run *run);
+void tn__outputs_drop(tn__run *run); /* after an error */
+
+/* View of a computed value, in the instance of its segment. */
+static inline tn_view *tn__run_view(const tn__run *run, uint32_t value, uint32_t *slot, tn__instance **instance)
+{
+  const tn__plan_value *v = &run->plan->values[value];
+  uint32_t segment = run->plan->instrs[v->producer].segment;
+  tn__instance *i = run->instances[segment];
+  *slot = i->layout->first_out[v->producer - run->plan->segments[segment].begin] +
+          (value - tn__instr_outputs(run->plan, &run->plan->instrs[v->producer])[0]);
+  *instance = i;
+  return &i->views[*slot];
+}
+
+/* Points a slot and all that share its memory at `data`. */
+static inline void tn__bind_data(tn__instance *instance, uint32_t slot, void *data, tn_buffer *buffer)
+{
+  const tn__slot *slots = instance->layout->slots;
+  for (uint32_t s = slot; s != TN__NONE; s = slots[s].next_alias) {
+    instance->views[s].data = data;
+    instance->views[s].buffer = buffer;
+  }
+}
+
+struct tn_executable {
+  tn_plan *plan; /* a reference */
+};
+
+#endif

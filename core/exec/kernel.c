@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What compute may call. */
+#include <core/exec/exec.h>
+
+static tn__call *call_of(const tn_kernel_ctx *ctx) { return (tn__call *)ctx; /* its first member */ }
+
+tn_bool tn_kernel_cancelled(const tn_kernel_ctx *ctx) { return tn__step_stop(ctx->step) != TN__GO_ON; }
+
+/* The slot of a dynamic output that has no value yet. */
+static tn_status dynamic_slot(tn_kernel_ctx *ctx, uint32_t i, uint32_t *slot)
+{
+  tn__call *call = call_of(ctx);
+  const char *kernel = call->run->plan->instrs[call->tape->instr].kernel->name;
+  if (i >= ctx->n_outputs)
+    return tn_error_set(ctx->err, TN_INTERNAL, "kernel '%s' gives output %u of %u", kernel, i, ctx->n_outputs);
+  const tn__layout *l = call->instance->layout;
+  *slot = l->operands[call->tape->operands + ctx->n_inputs + i];
+  if (!l->slots[*slot].dynamic || call->instance->heap[*slot] != NULL)
+    return tn_error_set(ctx->err, TN_INTERNAL, "kernel '%s': output %u is not dynamic, or was given before", kernel, i);
+  return TN_OK;
+}
+
+static void set_dynamic(tn_kernel_ctx *ctx, uint32_t slot, tn_tensor *t)
+{
+  tn__instance *in = call_of(ctx)->instance;
+  in->heap[slot] = t;
+  in->views[slot] = (tn_view){ .data = t->data, .dims = t->dims, .count = t->count, .dtype = t->dtype, .rank = t->rank,
+                               .buffer = t->buffer };
+}
+
+tn_status tn_kernel_allocate(tn_kernel_ctx *ctx, uint32_t i, const int64_t *dims, int32_t rank)
+{
+  uint32_t slot;
+  tn_status st = dynamic_slot(ctx, i, &slot);
+  if (st != TN_OK) return st;
+  tn_tensor *t;
+  st = tn_tensor_create(call_of(ctx)->instance->layout->slots[slot].dtype, dims, rank, &t, ctx->err);
+  if (st == TN_OK) set_dynamic(ctx, slot, t);
+  return st;
+}
+
+tn_status tn_kernel_set_output(tn_kernel_ctx *ctx, uint32_t i, tn_tensor *tensor)
+{
+  uint32_t slot;
+  tn_status st = dynamic_slot(ctx, i, &slot);
+  if (st != TN_OK) return st;
+  tn_dtype wanted = call_of(ctx)->instance->layout->slots[slot].dtype;
+  if (tensor == NULL || tensor->dtype != wanted)
+    return tn_error_set(ctx->err, TN_INTERNAL, "output %u is %s, the kernel gave %s", i, tn_dtype_name(wanted),
+                        tensor == NULL ? "NULL" : tn_dtype_name(tensor->dtype));
+  set_dynamic(ctx, slot, tn_tensor_ref(tensor));
+  return TN_OK;
+}
+
+/* One thread: the loop itself. */
+void tn_parallel_for(tn_kernel_ctx *ctx, int64_t n, int64_t grain, double cost_ns,
+                     void (*fn)(void *user, int64_t begin, int64_t end), void *user)
+{
+  (void)ctx, (void)grain, (void)cost_ns;
+  if (n > 0) fn(user, 0, n);
+}
+
+tn_status tn_kernel_wait(tn_kernel_ctx *ctx, void (*cancel)(void *user, tn_wait_token *token), void *user,
+                         tn_wait_token **token)
+{
+  (void)cancel, (void)user;
+  if (token != NULL) *token = NULL;
+  return tn_error_set(ctx->err, TN_UNIMPLEMENTED, "kernels that wait are not supported in this version");
+}
+
+void tn_wake(tn_wait_token *token) { (void)token; /* none is ever given */ }

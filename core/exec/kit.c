@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The kit's doors: level (a), and what a runtime reads of a step. */
+#include <core/exec/exec.h>
+#include <core/exec/kit_hooks.h>
+#include <tenon/runtime.h>
+
+tn_status (*tn__kit_close_sessions)(const tn_session_factory *factory, tn_error *err);
+
+uint64_t tn_step_id(const tn_step *step) { return step->id; }
+size_t tn_step_n_inputs(const tn_step *step) { return step->n_inputs; }
+tn_tensor *tn_step_input(const tn_step *step, size_t i) { return i < step->n_inputs ? step->inputs[i] : NULL; }
+size_t tn_step_n_outputs(const tn_step *step) { return step->n_outputs; }
+
+tn_tensor *tn_step_output(const tn_step *step, size_t i)
+{
+  return step->given != NULL && i < step->n_outputs ? step->given[i] : NULL;
+}
+
+void tn_step_set_output(tn_step *step, size_t i, tn_tensor *tensor)
+{
+  if (i >= step->n_outputs || (step->given != NULL && step->given[i] != NULL)) {
+    tn_tensor_unref(tensor);
+    return;
+  }
+  tn_tensor_unref(step->outputs[i]);
+  step->outputs[i] = tensor;
+}
+
+tn_bool tn_step_cancelled(const tn_step *step) { return tn__step_stop(step) != TN__GO_ON; }
+tn_cancellation *tn_step_cancellation(tn_step *step) { return step->cancellation; }
+
+tn_status tn_kit_prepare(const tn_plan *plan, uint32_t flags, tn_executable **out, tn_error *err)
+{
+  tn__error_reset(err);
+  if (out == NULL) return tn_error_set(err, TN_INVALID_ARGUMENT, "tn_kit_prepare: out is NULL");
+  *out = NULL;
+  if (plan == NULL) return tn_error_set(err, TN_INVALID_ARGUMENT, "tn_kit_prepare: plan is NULL");
+  if (flags & TN_KIT_POOL)
+    return tn_error_set(err, TN_UNIMPLEMENTED, "tn_kit_prepare: the worker pool is not supported in this version");
+  if (flags != TN_KIT_INLINE) return tn_error_set(err, TN_INVALID_ARGUMENT, "tn_kit_prepare: unknown flags %#x", flags);
+  tn_executable *e = tn__alloc(sizeof *e);
+  if (e == NULL) return tn__no_memory(err, "executable", sizeof *e);
+  e->plan = tn__plan_ref((tn_plan *)plan);
+  *out = e;
+  return TN_OK;
+}
+
+void tn_kit_release(tn_executable *executable)
+{
+  if (executable == NULL) return;
+  tn__plan_unref(executable->plan);
+  tn__free(executable, sizeof *executable);
+}
+
+/* Feeds that are not in host memory are read once for the step. */
+static tn_status step_with_copies(tn_executable *executable, tn_step *step, tn_error *err)
+{
+  tn_step copy = *step;
+  tn_tensor **inputs = tn__alloc_array(step->n_inputs, sizeof *inputs);
+  if (inputs == NULL) return tn__no_memory(err, "feeds", step->n_inputs * sizeof *inputs);
+  tn_status st = TN_OK;
+  for (size_t i = 0; st == TN_OK && i < step->n_inputs; i++) {
+    tn_tensor *t = step->inputs[i];
+    if (t->data == NULL && t->bytes > 0) st = tn_tensor_copy(t, &inputs[i], err);
+    else inputs[i] = tn_tensor_ref(t);
+  }
+  copy.inputs = inputs;
+  if (st == TN_OK) st = tn__run_plan(executable->plan, &copy, err);
+  for (size_t i = 0; i < step->n_inputs; i++) tn_tensor_unref(inputs[i]);
+  tn__free(inputs, step->n_inputs * sizeof *inputs);
+  return st;
+}
+
+tn_status tn_kit_step(tn_executable *executable, tn_step *step, tn_error *err)
+{
+  for (size_t i = 0; i < step->n_inputs; i++)
+    if (step->inputs[i]->data == NULL && step->inputs[i]->bytes > 0) return step_with_copies(executable, step, err);
+  return tn__run_plan(executable->plan, step, err);
+}
+
+tn_status tn_kit_reset(const tn_session_factory *factory, const char *const *containers, size_t n, uint32_t flags,
+                       tn_error *err)
+{
+  (void)containers, (void)n, (void)flags; /* this version has no resources that a container could hold */
+  tn__error_reset(err);
+  if (factory == NULL) return tn_error_set(err, TN_INVALID_ARGUMENT, "tn_kit_reset: factory is NULL");
+  return tn__kit_close_sessions == NULL ? TN_OK : tn__kit_close_sessions(factory, err);
+}
+
+tn_status tn_kit_prepare_scheduled(const tn_plan *plan, const tn_kit_scheduler *scheduler, tn_executable **out,
+                                   tn_error *err)
+{
+  (void)plan, (void)scheduler;
+  tn__error_reset(err);
+  if (out != NULL) *out = NULL;
+  return tn_error_set(err, TN_UNIMPLEMENTED, "schedulers (level (b) of the kit) are not supported in this version");
+}
+
+void tn_kit_run_instructions(tn_step *step, const uint32_t *instructions, size_t n)
+{
+  (void)step, (void)instructions, (void)n; /* no executable asks for it: tn_kit_prepare_scheduled made none */
+}

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The step's outputs. What a kernel computes into and only the program will hold is allocated before the segment runs, or
+ * given by the caller; anything else (feeds, constants, a value fetched twice) is copied at the end. */
+#include <core/exec/exec.h>
+
+static tn_tensor *given(const tn__run *run, size_t o) { return run->step->given == NULL ? NULL : run->step->given[o]; }
+
+static tn_status check_given(const tn_tensor *t, size_t o, tn_dtype dtype, const int64_t *dims, int32_t rank,
+                             tn_error *err)
+{
+  bool same = t->dtype == dtype && t->rank == rank;
+  for (int32_t d = 0; same && d < rank; d++) same = t->dims[d] == dims[d];
+  if (same) return TN_OK;
+  char want[96], have[96];
+  return tn_error_set(err, TN_INVALID_ARGUMENT, "fetch %zu gives %s %s, the tensor to write into is %s %s", o,
+                      tn_dtype_name(dtype), tn__format_shape(want, sizeof want, dims, rank), tn_dtype_name(t->dtype),
+                      tn__format_shape(have, sizeof have, t->dims, t->rank));
+}
+
+/* The tensor that output o is written into: the caller's, or a new one. */
+static tn_status target(tn__run *run, size_t o, tn_dtype dtype, const int64_t *dims, int32_t rank, int64_t count,
+                        tn_tensor **out)
+{
+  *out = given(run, o);
+  if (*out != NULL) return check_given(*out, o, dtype, dims, rank, run->err);
+  tn_status st = tn__tensor_create_known(dtype, dims, rank, count, (size_t)count * tn_dtype_size(dtype), out, run->err);
+  if (st == TN_OK) run->step->outputs[o] = *out;
+  return st;
+}
+
+tn_status tn__outputs_bind(tn__run *run, tn__instance *instance)
+{
+  const tn__layout *l = instance->layout;
+  for (uint32_t o = 0; o < run->plan->n_outputs; o++) {
+    uint32_t root = l->output_root[o];
+    if (root == TN__NONE) continue;
+    uint32_t slot;
+    tn__instance *own;
+    const tn_view *v = tn__run_view(run, run->plan->outputs[o], &slot, &own);
+    tn_tensor *t;
+    tn_status st = target(run, o, v->dtype, v->dims, v->rank, v->count, &t);
+    if (st != TN_OK) return st;
+    tn__bind_data(instance, root, t->data, t->buffer);
+  }
+  return TN_OK;
+}
+
+static tn_status copy_elements(const tn_view *from, tn_tensor *to, tn_error *err)
+{
+  if (from->dtype == TN_STRING) {
+    for (int64_t i = 0; i < from->count; i++) {
+      size_t n;
+      const char *text = tn_string_data((const tn_string *)from->data + i, &n);
+      tn_status st = tn_string_set((tn_string *)to->data + i, text, n, err);
+      if (st != TN_OK) return st;
+    }
+  } else if (tn__dtype_is_managed(from->dtype)) {
+    for (int64_t i = 0; i < from->count; i++) {
+      tn_handle *h = ((tn_handle **)from->data)[i], **place = (tn_handle **)to->data + i;
+      if (h != NULL) h->cls->ref(h);
+      if (*place != NULL) (*place)->cls->unref(*place);
+      *place = h;
+    }
+  } else if (to->bytes > 0) {
+    __builtin_memcpy(to->data, from->data, to->bytes);
+  }
+  return TN_OK;
+}
+
+static tn_status copy_output(tn__run *run, size_t o, const tn_view *from)
+{
+  tn_tensor *t;
+  tn_status st = target(run, o, from->dtype, from->dims, from->rank, from->count, &t);
+  return st == TN_OK ? copy_elements(from, t, run->err) : st;
+}
+
+/* A tensor of the step's own is handed over when nobody else needs it: it is the last output that does. */
+static bool hand_over(tn__run *run, size_t o, tn__instance *instance, uint32_t slot)
+{
+  const tn__slot *slots = instance->layout->slots;
+  if (slots[slot].store != TN_STORE_HEAP || slots[slot].root != slot || given(run, o) != NULL) return false;
+  tn_tensor *t = instance->heap[slot];
+  if (!tn_tensor_is_exclusive(t)) return false;
+  for (uint32_t k = (uint32_t)o + 1; k < run->plan->n_outputs; k++) {
+    const tn__plan_value *v = &run->plan->values[run->plan->outputs[k]];
+    if (v->kind != TN_VALUE_COMPUTED) continue;
+    uint32_t other;
+    tn__instance *its;
+    tn__run_view(run, run->plan->outputs[k], &other, &its);
+    /* a view made in a later segment may show this memory, too: then all are copied */
+    if (its != instance || its->layout->slots[other].root == slot) return false;
+  }
+  run->step->outputs[o] = t;
+  instance->heap[slot] = NULL;
+  return true;
+}
+
+static tn_status finish_one(tn__run *run, uint32_t o)
+{
+  const tn__plan_value *v = &run->plan->values[run->plan->outputs[o]];
+  const tn_tensor *t = v->constant;
+  if (v->kind == TN_VALUE_COMPUTED) {
+    uint32_t slot;
+    tn__instance *instance;
+    const tn_view *from = tn__run_view(run, run->plan->outputs[o], &slot, &instance);
+    if (instance->layout->output_root[o] != TN__NONE) return TN_OK;
+    if (hand_over(run, o, instance, slot)) return TN_OK;
+    return copy_output(run, o, from);
+  }
+  if (v->kind == TN_VALUE_FEED) t = run->step->inputs[v->index];
+  const tn_view from = { .data = t->data, .dims = t->dims, .count = t->count, .dtype = t->dtype, .rank = t->rank };
+  if (t->data != NULL || t->bytes == 0) return copy_output(run, o, &from);
+  tn_tensor *to; /* device memory */
+  tn_status st = target(run, o, t->dtype, t->dims, t->rank, t->count, &to);
+  return st == TN_OK ? tn_tensor_read(t, to->data, to->bytes, run->err) : st;
+}
+
+tn_status tn__outputs_finish(tn__run *run)
+{
+  for (uint32_t o = 0; o < run->plan->n_outputs; o++) {
+    tn_status st = finish_one(run, o);
+    if (st != TN_OK) return st;
+  }
+  return TN_OK;
+}
+
+void tn__outputs_drop(tn__run *run)
+{
+  for (uint32_t o = 0; o < run->plan->n_outputs; o++) {
+    tn_tensor_unref(run->step->outputs[o]);
+    run->step->outputs[o] = NULL;
+  }
+}
