@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Callables: prepared signatures behind a slot and a generation.
+ *
+ * An id is generation << 32 | slot number + 1; generations start at 1. Slots live in blocks that never move, so a run finds
+ * its slot without a lock. Protocol of a slot: `users` counts runs, plus one while the callable is held. A run adds itself,
+ * then compares the generation: if it is the one of the id, `entry` stays valid until the run takes itself away. Release
+ * raises the generation and takes the holder's one away. Whoever brings `users` to 0 exchanges `entry` for NULL and frees
+ * what it got, so it is freed once; the slot is used again only after that. */
+#include <core/session/session_internal.h>
+
+static tn__callable_slot *slot_at(const tn_session *session, uint32_t number)
+{
+  uint32_t block = 31 - (uint32_t)__builtin_clz(number / 64 + 1);
+  uint32_t first = 64 * ((1u << block) - 1);
+  tn__callable_slot *slots = atomic_load_explicit(&session->callable_blocks[block], memory_order_acquire);
+  return slots == NULL ? NULL : &slots[number - first];
+}
+
+static tn_status bad_callable(tn_callable c, const char *why, tn_error *err)
+{
+  return tn_error_set(err, TN_INVALID_ARGUMENT, "callable %#llx: %s", (unsigned long long)c.id, why);
+}
+
+/* The slot of an id, and whether the id was ever given out. */
+static tn_status find_slot(const tn_session *session, tn_callable c, tn__callable_slot **out, tn_error *err)
+{
+  uint32_t number = (uint32_t)c.id - 1, generation = (uint32_t)(c.id >> 32);
+  *out = NULL;
+  if ((uint32_t)c.id != 0 && number / 64 < (1u << (TN__CALLABLE_BLOCKS - 1))) *out = slot_at(session, number);
+  if (*out == NULL || generation == 0 || generation > atomic_load(&(*out)->generation))
+    return bad_callable(c, "no such callable", err);
+  return TN_OK;
+}
+
+static void leave_slot(tn_session *session, tn__callable_slot *slot, uint32_t number)
+{
+  if (atomic_fetch_sub(&slot->users, 1) != 1) return;
+  tn__entry_point *e = atomic_exchange(&slot->entry, NULL);
+  if (e == NULL) return;
+  tn__entry_unref(e);
+  tn__mutex_lock(&session->mu);
+  if (tn__grow((void **)&session->free_callables, &session->free_room, session->n_free_callables + 1,
+               sizeof *session->free_callables))
+    session->free_callables[session->n_free_callables++] = number; /* else the slot stays unused */
+  tn__mutex_unlock(&session->mu);
+}
+
+/* ---- making ---- */
+
+static tn_status take_number(tn_session *session, uint32_t *number, tn_error *err)
+{
+  tn_status st = TN_OK;
+  tn__mutex_lock(&session->mu);
+  if (session->n_free_callables > 0) {
+    *number = session->free_callables[--session->n_free_callables];
+  } else {
+    *number = session->n_callables;
+    uint32_t block = 31 - (uint32_t)__builtin_clz(*number / 64 + 1);
+    if (block >= TN__CALLABLE_BLOCKS) {
+      st = tn_error_set(err, TN_RESOURCE_EXHAUSTED, "the session has %u callables", *number);
+    } else if (atomic_load(&session->callable_blocks[block]) == NULL) {
+      tn__callable_slot *slots = tn__alloc_array((size_t)64 << block, sizeof *slots);
+      if (slots == NULL) st = tn__no_memory(err, "callables", ((size_t)64 << block) * sizeof *slots);
+      else atomic_store_explicit(&session->callable_blocks[block], slots, memory_order_release);
+    }
+    if (st == TN_OK) session->n_callables++;
+  }
+  tn__mutex_unlock(&session->mu);
+  return st;
+}
+
+static tn_status publish(tn_session *session, tn__entry_point *e, tn_callable *out, tn_error *err)
+{
+  uint32_t number;
+  tn_status st = take_number(session, &number, err);
+  if (st != TN_OK) return st;
+  tn__callable_slot *slot = slot_at(session, number);
+  atomic_fetch_add(&slot->users, 1); /* first: a late run of the slot's last callable cannot bring it to 0 now */
+  atomic_store(&slot->entry, e);
+  uint32_t generation = atomic_load(&slot->generation) + 1;
+  atomic_store(&slot->generation, generation | 1); /* odd: held */
+  out->id = (uint64_t)(generation | 1) << 32 | (number + 1);
+  return TN_OK;
+}
+
+tn_status tn_session_make_callable(tn_session *session, const tn_run_options *options, const char *const *feed_names,
+                                   size_t n_feeds, const char *const *fetch_names, size_t n_fetches,
+                                   const char *const *targets, size_t n_targets, tn_callable *out, tn_error *err)
+{
+  tn__error_reset(err);
+  if (out != NULL) out->id = 0;
+  if (session == NULL || out == NULL)
+    return tn_error_set(err, TN_INVALID_ARGUMENT, "tn_session_make_callable: %s is NULL", out == NULL ? "out" : "session");
+  const tn__names names = { feed_names, fetch_names, targets, n_feeds, n_fetches, n_targets };
+  tn_status st = tn__names_check(&names, err);
+  if (st == TN_OK) st = tn__session_enter(session, err);
+  if (st != TN_OK) return st;
+  tn__entry_point *e = NULL;
+  st = tn__entry_make(session, &names, NULL, &e, err);
+  if (st == TN_OK) st = tn__run_options_check(options, err);
+  if (st == TN_OK) {
+    tn_run_options_init(&e->options);
+    if (options != NULL) e->options = *options;
+    tn_cancellation_ref(e->options.cancellation);
+    st = publish(session, e, out, err);
+  }
+  if (st != TN_OK) tn__entry_unref(e);
+  tn__session_leave(session);
+  return st;
+}
+
+/* ---- running ---- */
+
+/* A tensor to write into must be the caller's alone, in host memory, and no feed of the call. */
+static tn_status check_given(tn_tensor *const *feeds, size_t n_feeds, tn_tensor *const *fetched, size_t i, tn_error *err)
+{
+  const tn_tensor *t = fetched[i];
+  const char *why = NULL;
+  if (t->data == NULL && t->bytes > 0) why = "is not in host memory";
+  else if (t->buffer != NULL && t->buffer->desc.ownership == TN_BUFFER_IMMUTABLE) why = "may not be written";
+  else if (atomic_load(&t->refs) != 1 || (t->buffer != NULL && atomic_load(&t->buffer->refs) != 1)) why = "has other holders";
+  for (size_t k = 0; why == NULL && k < n_feeds; k++)
+    if (feeds[k] == t) why = "is a feed of the same call";
+  for (size_t k = 0; why == NULL && k < i; k++)
+    if (fetched[k] == t) why = "is given for another fetch, too";
+  return why == NULL ? TN_OK : tn_error_set(err, TN_INVALID_ARGUMENT, "the tensor to write fetch %zu into %s", i, why);
+}
+
+static tn_status run_entry(tn_session *session, tn__entry_point *e, tn_tensor *const *feeds, size_t n_feeds,
+                           tn_tensor **fetched, size_t n_fetches, tn_error *err)
+{
+  if (n_feeds != e->n_feeds || n_fetches != e->n_fetches) /* S-CAL-02 */
+    return tn_error_set(err, TN_INVALID_ARGUMENT, "the callable takes %zu feeds and %zu fetches, %zu and %zu were given",
+                        e->n_feeds, e->n_fetches, n_feeds, n_fetches);
+  for (size_t i = 0; i < n_fetches; i++) {
+    tn_status st = fetched[i] == NULL ? TN_OK : check_given(feeds, n_feeds, fetched, i, err);
+    if (st != TN_OK) return st;
+  }
+  tn_status st = tn__feeds_check(e, NULL, feeds, err);
+  return st == TN_OK ? tn__step_run(session, e, &e->options, feeds, fetched, err) : st;
+}
+
+tn_status tn_session_run_callable(tn_session *session, tn_callable callable, tn_tensor *const *feeds, size_t n_feeds,
+                                  tn_tensor **fetched, size_t n_fetches, tn_run_metadata *metadata, tn_error *err)
+{
+  (void)metadata; /* nothing can make one in this version */
+  tn__error_reset(err);
+  if (session == NULL) return tn_error_set(err, TN_INVALID_ARGUMENT, "tn_session_run_callable: session is NULL");
+  if ((feeds == NULL && n_feeds > 0) || (fetched == NULL && n_fetches > 0))
+    return tn_error_set(err, TN_INVALID_ARGUMENT, "tn_session_run_callable: %s is NULL", feeds == NULL ? "feeds" : "fetched");
+  for (size_t i = 0; i < n_feeds; i++)
+    if (feeds[i] == NULL) return tn_error_set(err, TN_INVALID_ARGUMENT, "the tensor for feed %zu is NULL", i);
+  tn_status st = tn__session_enter(session, err);
+  if (st != TN_OK) return st;
+  tn__callable_slot *slot;
+  st = find_slot(session, callable, &slot, err);
+  if (st == TN_OK) {
+    atomic_fetch_add(&slot->users, 1);
+    if (atomic_load(&slot->generation) == (uint32_t)(callable.id >> 32))
+      st = run_entry(session, atomic_load(&slot->entry), feeds, n_feeds, fetched, n_fetches, err);
+    else
+      st = bad_callable(callable, "it was released", err); /* S-CAL-03 */
+    leave_slot(session, slot, (uint32_t)callable.id - 1);
+  }
+  tn__session_leave(session);
+  return st;
+}
+
+tn_status tn_session_release_callable(tn_session *session, tn_callable callable, tn_error *err)
+{
+  tn__error_reset(err);
+  if (session == NULL) return tn_error_set(err, TN_INVALID_ARGUMENT, "tn_session_release_callable: session is NULL");
+  tn__callable_slot *slot;
+  tn_status st = find_slot(session, callable, &slot, err);
+  if (st != TN_OK) return st;
+  uint32_t generation = (uint32_t)(callable.id >> 32); /* only one release of it raises it; twice is OK: S-CAL-04 */
+  if (atomic_compare_exchange_strong(&slot->generation, &generation, generation + 1))
+    leave_slot(session, slot, (uint32_t)callable.id - 1);
+  return TN_OK;
+}
+
+void tn__callables_fini(tn_session *session)
+{
+  for (uint32_t b = 0; b < TN__CALLABLE_BLOCKS; b++) {
+    tn__callable_slot *slots = atomic_load(&session->callable_blocks[b]);
+    for (size_t i = 0; slots != NULL && i < (size_t)64 << b; i++) tn__entry_unref(atomic_load(&slots[i].entry));
+    tn__free(slots, ((size_t)64 << b) * sizeof *slots);
+  }
+  tn__free(session->free_callables, session->free_room * sizeof *session->free_callables);
+}

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The live sessions of the process: pairs of name and version, sessions of one factory, fork. */
+#include <core/exec/kit_hooks.h>
+#include <core/host/host.h>
+#include <core/session/session_internal.h>
+
+static tn__mutex list_mu = TN__MUTEX_INIT("live sessions", TN_RANK_SESSION_LIST);
+static tn_session *list; /* guarded by list_mu */
+static _Atomic uint32_t forked;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+static void in_child(void) { atomic_store(&forked, 1); }
+
+static tn_status close_sessions_of(const tn_session_factory *factory, tn_error *err);
+
+static void install(void)
+{
+  pthread_atfork(NULL, NULL, in_child);
+  tn__kit_close_sessions = close_sessions_of;
+}
+
+bool tn__forked(void) { return atomic_load_explicit(&forked, memory_order_relaxed) != 0; }
+
+tn_status tn__live_add(tn_session *session, tn_error *err)
+{
+  pthread_once(&once, install);
+  tn_status st = TN_OK;
+  tn__mutex_lock(&list_mu);
+  for (const tn_session *s = list; s != NULL && session->name[0] != 0; s = s->next)
+    if (s->version == session->version && __builtin_strcmp(s->name, session->name) == 0)
+      st = tn_error_set(err, TN_INVALID_ARGUMENT, "a live session has the name '%s' and version %lld already",
+                        session->name, (long long)session->version); /* S-LIFE-15 */
+  if (st == TN_OK) {
+    session->next = list;
+    if (list != NULL) list->prev = session;
+    list = session;
+  }
+  tn__mutex_unlock(&list_mu);
+  return st;
+}
+
+void tn__live_remove(tn_session *session)
+{
+  tn__mutex_lock(&list_mu);
+  if (session->prev != NULL) session->prev->next = session->next;
+  else if (list == session) list = session->next;
+  if (session->next != NULL) session->next->prev = session->prev;
+  session->prev = session->next = NULL;
+  tn__mutex_unlock(&list_mu);
+}
+
+/* Marks all sessions of a factory closed; what a runtime wants to be told is told outside the lock, session by session,
+ * while a count keeps each alive. */
+static tn_status close_sessions_of(const tn_session_factory *factory, tn_error *err)
+{
+  (void)err;
+  for (;;) {
+    tn_session *found = NULL;
+    tn__mutex_lock(&list_mu);
+    for (tn_session *s = list; s != NULL && found == NULL; s = s->next) {
+      if (s->self != factory || atomic_load(&s->closed)) continue;
+      atomic_fetch_add(&s->calls, 1); /* destroy takes the session off this list before it waits */
+      atomic_store(&s->closed, 1);
+      found = s;
+    }
+    tn__mutex_unlock(&list_mu);
+    if (found == NULL) return TN_OK;
+    tn__steps_tell(found);
+    tn__session_leave(found);
+  }
+}
+
+tn_status tn_reset(const tn_session_options *options, const char *const *containers, size_t n, tn_error *err)
+{
+  tn__error_reset(err);
+  if (options == NULL) return tn_error_set(err, TN_INVALID_ARGUMENT, "tn_reset: options is NULL");
+  if (containers == NULL && n > 0) return tn_error_set(err, TN_INVALID_ARGUMENT, "tn_reset: containers is NULL");
+  for (size_t i = 0; i < n; i++)
+    if (containers[i] == NULL) return tn_error_set(err, TN_INVALID_ARGUMENT, "tn_reset: container %zu is NULL", i);
+  if (tn__forked())
+    return tn_error_set(err, TN_FAILED_PRECONDITION, "sessions cannot be used in a process forked after one existed");
+  tn__host_install();
+  tn__factory *factory;
+  tn_status st = tn__registry_acquire(options, &factory, err);
+  if (st != TN_OK) return st;
+  const tn_session_factory *slots = tn__factory_vtable(factory);
+  if (slots->reset == NULL) { /* S-RST-12 */
+    st = tn_error_set(err, TN_UNIMPLEMENTED, "runtime '%s' has no reset", tn__factory_name(factory));
+  } else {
+    st = slots->reset(tn__factory_self(factory), options, containers, n, 0, err);
+    st = tn__factory_status(factory, "reset", st, err);
+  }
+  tn__factory_release(factory);
+  return st;
+}

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Run by names. */
+#include <core/session/session_internal.h>
+
+#define KEY_ON_STACK 1024
+
+static tn_status check_arguments(tn_session *session, const tn__names *names, tn_tensor *const *feeds,
+                                 tn_tensor **fetched, tn_error *err)
+{
+  if (session == NULL) return tn_error_set(err, TN_INVALID_ARGUMENT, "tn_session_run: session is NULL");
+  tn_status st = tn__names_check(names, err);
+  if (st != TN_OK) return st;
+  if (names->n_fetches > 0 && fetched == NULL) /* S-RUN-07 */
+    return tn_error_set(err, TN_INVALID_ARGUMENT, "tn_session_run: there are fetches and nowhere to put them");
+  if (names->n_feeds > 0 && feeds == NULL) return tn_error_set(err, TN_INVALID_ARGUMENT, "tn_session_run: feeds is NULL");
+  for (size_t i = 0; i < names->n_feeds; i++)
+    if (feeds[i] == NULL) /* S-RUN-18 */
+      return tn_error_set(err, TN_INVALID_ARGUMENT, "the tensor for feed '%s' is NULL", names->feeds[i]);
+  return TN_OK;
+}
+
+static tn_status find_entry(tn_session *session, const tn__names *names, tn_tensor *const *feeds, tn__entry_point **out,
+                            tn_error *err)
+{
+  char fixed[KEY_ON_STACK], *key = fixed;
+  size_t size = tn__names_key(names, fixed, sizeof fixed);
+  if (size > sizeof fixed) {
+    key = tn__alloc(size);
+    if (key == NULL) return tn__no_memory(err, "names of a call", size);
+    tn__names_key(names, key, size);
+  }
+  tn_status st = TN_OK;
+  *out = tn__entry_find(session, key, size);
+  if (*out == NULL) {
+    st = tn__entry_make(session, names, feeds, out, err);
+    if (st == TN_OK) tn__entry_keep(session, *out, key, size);
+  }
+  if (key != fixed) tn__free(key, size);
+  return st;
+}
+
+tn_status tn_session_run(tn_session *session, const tn_run_options *options, const char *const *feed_names,
+                         tn_tensor *const *feeds, size_t n_feeds, const char *const *fetch_names, tn_tensor **fetched,
+                         size_t n_fetches, const char *const *targets, size_t n_targets, tn_run_metadata *metadata,
+                         tn_error *err)
+{
+  (void)metadata; /* nothing can make one in this version */
+  tn__error_reset(err);
+  const tn__names names = { feed_names, fetch_names, targets, n_feeds, n_fetches, n_targets };
+  for (size_t i = 0; fetched != NULL && i < n_fetches; i++) fetched[i] = NULL; /* S-RUN-08 */
+  tn_status st = check_arguments(session, &names, feeds, fetched, err);
+  if (st != TN_OK) return st;
+  st = tn__session_enter(session, err);
+  if (st != TN_OK) return st;
+  tn__entry_point *e;
+  st = find_entry(session, &names, feeds, &e, err);
+  if (st == TN_OK) st = tn__feeds_check(e, feed_names, feeds, err);
+  if (st == TN_OK) st = tn__run_options_check(options, err);
+  if (st == TN_OK) st = tn__step_run(session, e, options, feeds, fetched, err);
+  tn__entry_unref(e);
+  tn__session_leave(session);
+  return st;
+}

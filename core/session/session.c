@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Opening, closing, deleting; the graph; devices. */
+#include <core/host/host.h>
+#include <core/session/session_internal.h>
+
+/* Where destroyers wait: of the process, since the last one to leave a session must not touch it any more. */
+static tn__mutex drain_mu = TN__MUTEX_INIT("drain", TN_RANK_STEP);
+static tn__cond drain_cond;
+static pthread_once_t drain_once = PTHREAD_ONCE_INIT;
+
+static void drain_init(void) { tn__cond_init(&drain_cond); }
+
+static tn_status forked_status(tn_error *err)
+{
+  return tn_error_set(err, TN_FAILED_PRECONDITION,
+                      "sessions cannot be used in a process forked after one existed; exec a new program");
+}
+
+tn_status tn__session_enter(tn_session *session, tn_error *err)
+{
+  if (__builtin_expect(tn__forked(), 0)) return forked_status(err);
+  atomic_fetch_add_explicit(&session->calls, 1, memory_order_acquire);
+  if (__builtin_expect(atomic_load(&session->closed) != 0, 0)) {
+    tn__session_leave(session);
+    return tn_error_set(err, TN_CANCELLED, "session has been closed");
+  }
+  return TN_OK;
+}
+
+void tn__session_leave(tn_session *session)
+{
+  if (atomic_fetch_sub_explicit(&session->calls, 1, memory_order_release) != (TN__DRAIN | 1)) return;
+  tn__mutex_lock(&drain_mu); /* the session may be gone by now */
+  tn__cond_broadcast(&drain_cond);
+  tn__mutex_unlock(&drain_mu);
+}
+
+static void drain(tn_session *session)
+{
+  pthread_once(&drain_once, drain_init);
+  atomic_fetch_or(&session->calls, TN__DRAIN);
+  tn__mutex_lock(&drain_mu);
+  while (atomic_load(&session->calls) != TN__DRAIN) tn__cond_wait(&drain_cond, &drain_mu);
+  tn__mutex_unlock(&drain_mu);
+}
+
+/* ---- opening ---- */
+
+static tn_status read_options(tn_session *s, tn_error *err)
+{
+  int64_t level, max_signatures, max_layouts;
+  tn_bool strict, fixed;
+  tn_status st = tn_session_options_get_int(s->options, "level", &level, err);
+  if (st == TN_OK) st = tn_session_options_get_int(s->options, "max_signatures", &max_signatures, err);
+  if (st == TN_OK) st = tn_session_options_get_int(s->options, "max_layouts", &max_layouts, err);
+  if (st == TN_OK) st = tn_session_options_get_int(s->options, "operation_timeout_ms", &s->timeout_ms, err);
+  if (st == TN_OK) st = tn_session_options_get_int(s->options, "session_version", &s->version, err);
+  if (st == TN_OK) st = tn_session_options_get_bool(s->options, "strict_shapes", &strict, err);
+  if (st == TN_OK) st = tn_session_options_get_bool(s->options, "static_graph", &fixed, err);
+  if (st == TN_OK) st = tn_session_options_get_string(s->options, "session_name", &s->name, err);
+  if (st != TN_OK) return st;
+  if (level < 0 || level > 1)
+    return tn_error_set(err, TN_INVALID_ARGUMENT, "option level is %lld, it must be 0 or 1", (long long)level);
+  if (max_signatures < 1 || max_layouts < 1 || max_layouts > 1 << 20)
+    return tn_error_set(err, TN_INVALID_ARGUMENT, "option %s is %lld, it must be 1 or more%s",
+                        max_signatures < 1 ? "max_signatures" : "max_layouts",
+                        (long long)(max_signatures < 1 ? max_signatures : max_layouts),
+                        max_layouts > 1 << 20 ? " and at most 1048576" : "");
+  if (s->version < 0)
+    return tn_error_set(err, TN_INVALID_ARGUMENT, "option session_version is %lld, it must not be negative",
+                        (long long)s->version);
+  s->level = (int32_t)level;
+  s->max_signatures = (size_t)max_signatures;
+  s->max_layouts = (uint32_t)max_layouts;
+  s->strict_shapes = strict;
+  s->static_graph = fixed;
+  return TN_OK;
+}
+
+static tn_status open_runtime(tn_session *s, tn_error *err)
+{
+  tn_status st = tn__registry_acquire(s->options, &s->factory, err);
+  if (st != TN_OK) return st;
+  s->slots = tn__factory_vtable(s->factory);
+  s->self = tn__factory_self(s->factory);
+  tn__factory_info(s->factory, &s->info);
+  st = s->slots->new_session(s->self, s->options, &s->runtime, err);
+  if (st != TN_OK) {
+    s->runtime = NULL;
+    return tn__factory_status(s->factory, "new_session", st, err);
+  }
+  if (s->runtime == NULL) /* S-OPT-07 */
+    return tn_error_set(err, TN_INTERNAL, "runtime '%s' (%s): new_session returned OK without a session", s->info.name,
+                        s->info.file);
+  return TN_OK;
+}
+
+static void session_free(tn_session *s)
+{
+  tn__callables_fini(s);
+  tn__signatures_fini(s);
+  if (s->runtime != NULL) s->slots->destroy_session(s->self, s->runtime);
+  tn__factory_release(s->factory);
+  tn_graph_unref(atomic_load(&s->graph));
+  tn_session_options_destroy(s->options);
+  tn__cond_fini(&s->told);
+  tn__cond_fini(&s->compiled_one);
+  tn__mutex_fini(&s->mu);
+  tn__free(s, sizeof *s);
+}
+
+tn_status tn_session_create(const tn_session_options *options, tn_session **out, tn_error *err)
+{
+  tn__error_reset(err);
+  if (out != NULL) *out = NULL;
+  if (options == NULL || out == NULL) /* S-OPT-13 */
+    return tn_error_set(err, TN_INVALID_ARGUMENT, "tn_session_create: %s is NULL", out == NULL ? "out" : "options");
+  if (tn__forked()) return forked_status(err);
+  tn__host_install();
+  tn_session *s = tn__zalloc(sizeof *s);
+  if (s == NULL) return tn__no_memory(err, "session", sizeof *s);
+  tn__mutex_init(&s->mu, "session", TN_RANK_SESSION);
+  tn__cond_init(&s->compiled_one);
+  tn__cond_init(&s->told);
+  tn__map_init(&s->entries);
+  tn__map_init(&s->signatures);
+  tn_status st = tn_session_options_copy(options, &s->options, err);
+  if (st == TN_OK) st = read_options(s, err);
+  if (st == TN_OK) st = open_runtime(s, err);
+  if (st == TN_OK) st = tn__live_add(s, err);
+  if (st != TN_OK) session_free(s);
+  else *out = s;
+  return st;
+}
+
+/* ---- the graph ---- */
+
+static tn_status check_session(const tn_session *session, const char *call, tn_error *err)
+{
+  return session != NULL ? TN_OK : tn_error_set(err, TN_INVALID_ARGUMENT, "%s: session is NULL", call);
+}
+
+tn_status tn__session_need_graph(tn_session *session, tn_graph **out, tn_error *err)
+{
+  *out = atomic_load_explicit(&session->graph, memory_order_acquire);
+  return *out != NULL ? TN_OK : tn_error_set(err, TN_INVALID_ARGUMENT, "the session has no graph"); /* S-GRA-01 */
+}
+
+/* Gives the session its first graph; adds a reference. */
+static tn_status adopt(tn_session *s, tn_graph *graph, tn_error *err)
+{
+  tn__mutex_lock(&s->mu);
+  bool taken = atomic_load(&s->graph) != NULL;
+  if (!taken) atomic_store_explicit(&s->graph, tn_graph_ref(graph), memory_order_release);
+  tn__mutex_unlock(&s->mu);
+  return taken ? tn_error_set(err, TN_ALREADY_EXISTS, "the session has a graph already") : TN_OK;
+}
+
+tn_status tn_session_set_graph(tn_session *session, tn_graph *graph, tn_error *err)
+{
+  tn__error_reset(err);
+  tn_status st = check_session(session, "tn_session_set_graph", err);
+  if (st != TN_OK) return st;
+  if (graph == NULL) return tn_error_set(err, TN_INVALID_ARGUMENT, "tn_session_set_graph: graph is NULL");
+  st = tn__session_enter(session, err);
+  if (st != TN_OK) return st;
+  if (tn_graph_n_operations(graph) > 0) st = adopt(session, graph, err); /* S-GRA-02, S-GRA-03 */
+  tn__session_leave(session);
+  return st;
+}
+
+static tn_status extend(tn_session *s, const void *graph_def, size_t size, tn_error *err)
+{
+  tn_graph *graph = atomic_load(&s->graph);
+  if (graph != NULL) {
+    tn__mutex_lock(&s->mu);
+    bool finalized = s->finalized;
+    tn__mutex_unlock(&s->mu);
+    if (finalized || s->static_graph)
+      return tn_error_set(err, TN_FAILED_PRECONDITION, "the session's graph cannot be extended: it %s",
+                          finalized ? "was finalized" : "has the option static_graph");
+    return tn_graph_import(graph, graph_def, size, NULL, err);
+  }
+  tn_status st = tn_graph_create(&graph, err); /* S-GRA-14 */
+  if (st != TN_OK) return st;
+  st = tn_graph_import(graph, graph_def, size, NULL, err);
+  if (st == TN_OK && tn_graph_n_operations(graph) > 0) st = adopt(s, graph, err);
+  tn_graph_unref(graph);
+  return st;
+}
+
+tn_status tn_session_extend(tn_session *session, const void *graph_def, size_t size, tn_error *err)
+{
+  tn__error_reset(err);
+  tn_status st = check_session(session, "tn_session_extend", err);
+  if (st != TN_OK) return st;
+  if (graph_def == NULL && size > 0)
+    return tn_error_set(err, TN_INVALID_ARGUMENT, "tn_session_extend: graph_def is NULL");
+  st = tn__session_enter(session, err);
+  if (st != TN_OK) return st;
+  if (size > 0) st = extend(session, graph_def, size, err); /* an empty graph is OK: S-GRA-12 */
+  tn__session_leave(session);
+  return st;
+}
+
+tn_status tn_session_finalize(tn_session *session, tn_error *err)
+{
+  tn__error_reset(err);
+  tn_status st = check_session(session, "tn_session_finalize", err);
+  if (st != TN_OK) return st;
+  st = tn__session_enter(session, err);
+  if (st != TN_OK) return st;
+  tn_graph *graph;
+  st = tn__session_need_graph(session, &graph, err);
+  if (st == TN_OK) {
+    tn__mutex_lock(&session->mu);
+    bool before = session->finalized;
+    session->finalized = true;
+    tn__mutex_unlock(&session->mu);
+    if (before) st = tn_error_set(err, TN_FAILED_PRECONDITION, "the session was finalized before");
+  }
+  tn__session_leave(session);
+  return st;
+}
+
+/* ---- closing ---- */
+
+tn_status tn_session_close(tn_session *session, tn_error *err)
+{
+  tn__error_reset(err);
+  tn_status st = check_session(session, "tn_session_close", err);
+  if (st != TN_OK) return st;
+  if (tn__forked()) return forked_status(err);
+  if (atomic_exchange(&session->closed, 1) == 0) tn__steps_tell(session);
+  return TN_OK;
+}
+
+void tn_session_destroy(tn_session *session)
+{
+  if (session == NULL) return;
+  if (tn__forked()) return; /* threads that could hold its locks are gone: leave everything as it is */
+  tn__live_remove(session);
+  tn_session_close(session, NULL);
+  drain(session);
+  session_free(session);
+}
+
+/* ---- asking ---- */
+
+static tn_status default_device(size_t i, tn_device_info *out, tn_error *err)
+{
+  if (i > 0) return tn_error_set(err, TN_OUT_OF_RANGE, "device %zu asked of a session with one", i);
+  out->name = "/job:localhost/replica:0/task:0/device:" TN__HOST_DEVICE ":0";
+  out->type = TN__HOST_DEVICE;
+  out->memory_bytes = 0;
+  return TN_OK;
+}
+
+tn_status tn_session_device(tn_session *session, size_t i, tn_device_info *out, tn_error *err)
+{
+  tn__error_reset(err);
+  tn_status st = check_session(session, "tn_session_device", err);
+  if (st != TN_OK) return st;
+  if (out == NULL) return tn_error_set(err, TN_INVALID_ARGUMENT, "tn_session_device: out is NULL");
+  if (tn__forked()) return forked_status(err);
+  out->struct_size = sizeof *out;
+  if (session->slots->list_devices == NULL) return default_device(i, out, err);
+  st = session->slots->list_devices(session->self, session->runtime, i, out, err);
+  return st == TN_OUT_OF_RANGE ? st : tn__factory_status(session->factory, "list_devices", st, err);
+}
+
+const tn_runtime_info *tn_session_runtime(const tn_session *session) { return session == NULL ? NULL : &session->info; }
+
+tn_graph *tn_session_graph(const tn_session *session)
+{
+  return session == NULL ? NULL : atomic_load_explicit(&session->graph, memory_order_acquire);
+}
+
+void tn_session_signature_counts(const tn_session *session, uint64_t *compiled, uint64_t *held)
+{
+  tn_session *s = (tn_session *)session;
+  if (compiled != NULL) *compiled = 0;
+  if (held != NULL) *held = 0;
+  if (s == NULL) return;
+  tn__mutex_lock(&s->mu);
+  if (compiled != NULL) *compiled = s->compiled;
+  if (held != NULL) *held = s->signatures.count;
+  tn__mutex_unlock(&s->mu);
+}

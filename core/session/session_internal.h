@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The session that programs hold.
+ *
+ * Life: every call that uses the runtime enters the session and leaves it (`calls` counts them). Close sets `closed`, which
+ * running steps watch. Destroy closes, adds DRAIN to `calls` and waits until the count is 0: the last call that leaves sees
+ * DRAIN in the same atomic word and wakes the destroyer through a lock that is not the session's, so that nothing touches a
+ * session that is gone.
+ *
+ * Signatures: names in the order of a call lead to a `tn__entry_point` (a map from positions to the signature's own order),
+ * several of those to one signature, which owns the plan and the runtime's executable. All are counted; the caches are
+ * bounded. */
+#ifndef TN_CORE_SESSION_INTERNAL_H
+#define TN_CORE_SESSION_INTERNAL_H
+
+#include <core/base/map.h>
+#include <core/exec/exec.h>
+#include <core/graph/graph_internal.h>
+#include <core/plan/plan.h>
+#include <core/registry/registry.h>
+#include <string.h>
+#include <tenon/session.h>
+
+#define TN__DRAIN ((uint64_t)1 << 63)
+
+typedef struct tn__signature {
+  _Atomic uint32_t refs;
+  tn_session *session; /* borrowed: it outlives its signatures */
+  char *key;           /* canonical, in the session's map */
+  size_t key_size;
+  tn_plan *plan;
+  tn_executable *executable;
+  size_t n_feeds, n_fetches;
+  tn_dtype *feed_dtypes; /* 0 = any: the operation is not registered and nothing reads it */
+  uint64_t used;         /* stamp of the last use, guarded by session->mu */
+} tn__signature;
+
+/* A signature with the order of one caller. */
+typedef struct tn__entry_point {
+  _Atomic uint32_t refs;
+  tn__signature *signature; /* a reference */
+  char *key;                /* names; NULL for a callable */
+  size_t key_size;
+  size_t n_feeds, n_fetches;
+  uint32_t *feed_map;  /* position -> feed of the signature */
+  uint32_t *fetch_map; /* position -> fetch of the signature */
+  uint32_t *first;     /* fetch of the signature -> first position that asks for it */
+  tn_output *feeds;    /* by position, for messages */
+  tn_run_options options; /* of a callable */
+  uint64_t used;          /* guarded by session->mu */
+} tn__entry_point;
+
+/* A callable's place; see callable.c. */
+typedef struct tn__callable_slot {
+  _Atomic uint32_t generation;
+  _Atomic uint32_t users;
+  _Atomic(tn__entry_point *) entry;
+} tn__callable_slot;
+
+#define TN__CALLABLE_BLOCKS 26 /* block b holds 64 << b slots */
+
+/* A step that runs, listed only for runtimes that want to be told of cancellation. */
+typedef struct tn__live_step {
+  struct tn__live_step *prev, *next;
+  tn_session *session;
+  tn_step *step;
+  bool told, telling;
+  uint64_t key; /* at the step's cancellation */
+} tn__live_step;
+
+struct tn_session {
+  _Atomic uint64_t calls;
+  _Atomic uint32_t closed;
+  tn_session_options *options;
+  tn__factory *factory; /* a reference */
+  const tn_session_factory *slots; /* of the factory, full size */
+  const tn_session_factory *self;
+  tn_runtime_session *runtime;
+  tn_runtime_info info;
+  int32_t level;
+  bool strict_shapes, static_graph;
+  int64_t timeout_ms;
+  size_t max_signatures;
+  uint32_t max_layouts;
+  tn_session *prev, *next; /* live sessions, guarded by the list's lock */
+  const char *name;        /* "" = none */
+  int64_t version;
+
+  tn__mutex mu;
+  _Atomic(tn_graph *) graph; /* a reference; set once, under mu */
+  tn__map entries;           /* names -> tn__entry_point, guarded by mu */
+  tn__map signatures;        /* canonical key -> tn__signature, guarded by mu */
+  uint64_t clock;            /* of uses, guarded by mu */
+  uint64_t compiled;         /* guarded by mu */
+  bool compiling, finalized; /* guarded by mu */
+  tn__cond compiled_one;
+  tn__live_step *live;       /* guarded by mu */
+  tn__cond told;
+  uint32_t n_callables;      /* guarded by mu */
+  uint32_t *free_callables;  /* guarded by mu */
+  size_t n_free_callables, free_room;
+  _Atomic(tn__callable_slot *) callable_blocks[TN__CALLABLE_BLOCKS];
+};
+
+/* session.c */
+tn_status tn__session_enter(tn_session *session, tn_error *err); /* closed: TN_CANCELLED, forked: FAILED_PRECONDITION */
+void tn__session_leave(tn_session *session);
+tn_status tn__session_need_graph(tn_session *session, tn_graph **out, tn_error *err);
+
+/* live.c: the live sessions of the process */
+tn_status tn__live_add(tn_session *session, tn_error *err); /* name and version must be free */
+void tn__live_remove(tn_session *session);
+bool tn__forked(void); /* this process is a child of one that had sessions */
+
+/* signature.c */
+typedef struct tn__names {
+  const char *const *feeds, *const *fetches, *const *targets;
+  size_t n_feeds, n_fetches, n_targets;
+} tn__names;
+tn_status tn__names_check(const tn__names *names, tn_error *err); /* NULLs, empty, nothing asked */
+/* Parses and compiles (or finds the signature). feeds, when not NULL, are checked for their types before compilation. The
+ * caller holds *out. */
+tn_status tn__entry_make(tn_session *session, const tn__names *names, tn_tensor *const *feeds, tn__entry_point **out,
+                         tn_error *err);
+void tn__entry_unref(tn__entry_point *entry);
+tn_status tn__feeds_check(const tn__entry_point *entry, const char *const *names, tn_tensor *const *feeds, tn_error *err);
+/* The cache of entry points. names_key writes what has room and returns the size wanted. */
+size_t tn__names_key(const tn__names *names, char *to, size_t room);
+tn__entry_point *tn__entry_find(tn_session *session, const char *key, size_t size); /* held for the caller, or NULL */
+void tn__entry_keep(tn_session *session, tn__entry_point *entry, const char *key, size_t size);
+void tn__signatures_fini(tn_session *session);
+
+/* step.c */
+tn_status tn__run_options_check(const tn_run_options *options, tn_error *err);
+/* Runs a step; fetched[i] NULL or given. On error those that were NULL are NULL. */
+tn_status tn__step_run(tn_session *session, const tn__entry_point *entry, const tn_run_options *options,
+                       tn_tensor *const *feeds, tn_tensor **fetched, tn_error *err);
+/* Tells the runtime of all live steps that they are cancelled. */
+void tn__steps_tell(tn_session *session);
+
+/* callable.c */
+void tn__callables_fini(tn_session *session);
+
+#endif

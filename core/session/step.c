@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One step: positions to the signature's order and back, the runtime's slot, what it broke. */
+#include <core/session/session_internal.h>
+
+#define ON_STACK 16
+
+static _Atomic uint64_t step_counter;
+
+void tn_run_options_init(tn_run_options *options)
+{
+  if (options != NULL) *options = (tn_run_options){ .struct_size = sizeof *options };
+}
+
+tn_status tn__run_options_check(const tn_run_options *o, tn_error *err)
+{
+  if (o == NULL) return TN_OK;
+  if (!TN_HAS_FIELD(o, tn_run_options, cancellation))
+    return tn_error_set(err, TN_INVALID_ARGUMENT, "run options: struct_size is %zu: tn_run_options_init was not called",
+                        o->struct_size);
+  if (o->trace_level < 0 || o->trace_level > 3) /* S-RO-11 */
+    return tn_error_set(err, TN_INVALID_ARGUMENT, "run options: trace_level is %d, it must be 0 to 3", o->trace_level);
+  if (o->inter_op_pool < -1 || o->inter_op_pool > 0) /* S-RO-09 */
+    return tn_error_set(err, TN_INVALID_ARGUMENT, "run options: inter_op_pool is %d, the session has 1 pool",
+                        o->inter_op_pool);
+  return TN_OK;
+}
+
+/* ---- telling a runtime of cancellation ---- */
+
+static void tell(tn__live_step *live)
+{
+  tn_session *s = live->session;
+  tn__mutex_lock(&s->mu);
+  bool mine = !live->told;
+  live->told = true;
+  live->telling |= mine;
+  tn__mutex_unlock(&s->mu);
+  if (!mine) return;
+  s->slots->cancel(s->self, s->runtime, live->step);
+  tn__mutex_lock(&s->mu);
+  live->telling = false;
+  tn__cond_broadcast(&s->told);
+  tn__mutex_unlock(&s->mu);
+}
+
+static void tell_callback(void *live) { tell(live); }
+
+void tn__steps_tell(tn_session *s)
+{
+  if (s->slots->cancel == NULL) return;
+  for (;;) {
+    tn__mutex_lock(&s->mu);
+    tn__live_step *live = s->live;
+    while (live != NULL && live->told) live = live->next;
+    if (live != NULL) live->told = live->telling = true;
+    tn__mutex_unlock(&s->mu);
+    if (live == NULL) return;
+    s->slots->cancel(s->self, s->runtime, live->step); /* it does not end meanwhile: unlist waits for `telling` */
+    tn__mutex_lock(&s->mu);
+    live->telling = false;
+    tn__cond_broadcast(&s->told);
+    tn__mutex_unlock(&s->mu);
+  }
+}
+
+static void list_step(tn_session *s, tn__live_step *live)
+{
+  tn__mutex_lock(&s->mu);
+  live->next = s->live;
+  if (s->live != NULL) s->live->prev = live;
+  s->live = live;
+  tn__mutex_unlock(&s->mu);
+  if (live->step->cancellation != NULL)
+    live->key = tn_cancellation_register(live->step->cancellation, tell_callback, live);
+  if (tn__step_stop(live->step) != TN__GO_ON) tell(live); /* closed or cancelled before it was listed */
+}
+
+static void unlist_step(tn_session *s, tn__live_step *live)
+{
+  if (live->key != 0) tn_cancellation_deregister(live->step->cancellation, live->key);
+  tn__mutex_lock(&s->mu);
+  while (live->telling) tn__cond_wait(&s->told, &s->mu);
+  if (live->prev != NULL) live->prev->next = live->next;
+  else s->live = live->next;
+  if (live->next != NULL) live->next->prev = live->prev;
+  tn__mutex_unlock(&s->mu);
+}
+
+/* ---- running ---- */
+
+static tn_status call_runtime(tn_session *session, const tn__signature *s, tn_step *step, tn_error *err)
+{
+  if (session->slots->step == NULL) return tn_kit_step(s->executable, step, err);
+  tn__live_step live = { .session = session, .step = step };
+  if (session->slots->cancel != NULL) list_step(session, &live);
+  tn_status st = session->slots->step(session->self, session->runtime, s->executable, step, err);
+  if (session->slots->cancel != NULL) unlist_step(session, &live);
+  if (st != TN_OK && (err == NULL || err->code != st)) st = tn__factory_status(session->factory, "step", st, err);
+  return st;
+}
+
+static tn_status run_canonical(tn_session *session, const tn__entry_point *entry, const tn_run_options *options,
+                               tn_tensor **in, tn_tensor **out, tn_tensor **given, tn_error *err)
+{
+  const tn__signature *s = entry->signature;
+  int64_t timeout = options != NULL && options->timeout_ms > 0 ? options->timeout_ms : session->timeout_ms; /* S-RO-04 */
+  tn_step step = { .inputs = in, .outputs = out, .given = given, .n_inputs = s->n_feeds, .n_outputs = s->n_fetches,
+                   .closed = &session->closed, .cancellation = options != NULL ? options->cancellation : NULL };
+  step.id = atomic_fetch_add_explicit(&step_counter, 1, memory_order_relaxed) + 1; /* S-RUN-31 */
+  if (timeout > 0) {
+    int64_t ns;
+    step.deadline_ns = __builtin_mul_overflow(timeout, (int64_t)1000000, &ns) ||
+                               __builtin_add_overflow(ns, tn__now_ns(), &step.deadline_ns) ? INT64_MAX : step.deadline_ns;
+  }
+  tn_status st = call_runtime(session, s, &step, err);
+  for (size_t c = 0; st == TN_OK && c < s->n_fetches; c++)
+    if (out[c] == NULL && (given == NULL || given[c] == NULL))
+      st = tn_error_set(err, TN_INTERNAL, "runtime '%s' returned OK without fetch '%s'", session->info.name,
+                        tn_operation_name(s->plan->values[s->plan->outputs[c]].output.op));
+  return st;
+}
+
+/* A further position of a fetch: a copy, into the caller's tensor when there is one. */
+static tn_status repeat(const tn_tensor *from, tn_tensor **place, tn_error *err)
+{
+  if (*place == NULL) return tn_tensor_copy(from, place, err);
+  tn_tensor *to = *place;
+  bool same = to->dtype == from->dtype && to->rank == from->rank && to->bytes == from->bytes;
+  for (int32_t d = 0; same && d < to->rank; d++) same = to->dims[d] == from->dims[d];
+  if (!same) return tn_error_set(err, TN_INVALID_ARGUMENT, "the tensor to write a fetch into has another type or shape");
+  if (!tn__dtype_is_managed(to->dtype)) return tn_tensor_read(from, to->data, to->bytes, err);
+  if (to->dtype != TN_STRING)
+    return tn_error_set(err, TN_UNIMPLEMENTED, "a handle that is fetched twice cannot be written into a given tensor");
+  tn_status st = TN_OK;
+  for (int64_t i = 0; st == TN_OK && i < from->count; i++) {
+    size_t n;
+    const char *text = tn_string_data((const tn_string *)from->data + i, &n);
+    st = tn_string_set((tn_string *)to->data + i, text, n, err);
+  }
+  return st;
+}
+
+/* From the signature's order to the caller's. */
+static tn_status hand_out(const tn__entry_point *e, tn_tensor **out, tn_tensor **fetched, tn_error *err)
+{
+  tn_status st = TN_OK;
+  for (size_t i = 0; st == TN_OK && i < e->n_fetches; i++) {
+    uint32_t c = e->fetch_map[i];
+    if (e->first[c] == i) continue;
+    const tn_tensor *from = out[c] != NULL ? out[c] : fetched[e->first[c]];
+    st = repeat(from, &fetched[i], err);
+  }
+  for (size_t c = 0; st == TN_OK && c < e->signature->n_fetches; c++)
+    if (out[c] != NULL) {
+      fetched[e->first[c]] = out[c];
+      out[c] = NULL;
+    }
+  return st;
+}
+
+tn_status tn__step_run(tn_session *session, const tn__entry_point *e, const tn_run_options *options,
+                       tn_tensor *const *feeds, tn_tensor **fetched, tn_error *err)
+{
+  const tn__signature *s = e->signature;
+  tn_tensor *fixed[4 * ON_STACK], **block = fixed;
+  size_t n_block = s->n_feeds + 2 * s->n_fetches + e->n_fetches;
+  if (n_block > 4 * ON_STACK) {
+    block = tn__alloc_array(n_block, sizeof *block);
+    if (block == NULL) return tn__no_memory(err, "feeds and fetches of a step", n_block * sizeof *block);
+  }
+  tn_tensor **in = block, **out = in + s->n_feeds, **given = out + s->n_fetches, **before = given + s->n_fetches;
+  bool any_given = false;
+  for (size_t i = 0; i < e->n_feeds; i++) in[e->feed_map[i]] = feeds[i];
+  for (size_t i = 0; i < e->n_fetches; i++) before[i] = fetched[i];
+  for (size_t c = 0; c < s->n_fetches; c++) {
+    out[c] = NULL;
+    given[c] = fetched[e->first[c]];
+    any_given |= given[c] != NULL;
+  }
+  tn_status st = run_canonical(session, e, options, in, out, any_given ? given : NULL, err);
+  if (st == TN_OK) st = hand_out(e, out, fetched, err);
+  for (size_t c = 0; st != TN_OK && c < s->n_fetches; c++) tn_tensor_unref(out[c]);
+  for (size_t i = 0; st != TN_OK && i < e->n_fetches; i++)
+    if (fetched[i] != before[i]) {
+      tn_tensor_unref(fetched[i]);
+      fetched[i] = before[i];
+    }
+  if (block != fixed) tn__free(block, n_block * sizeof *block);
+  return st;
+}
