@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+# Plugins. A runtime lives in plugins/NAME/ and brings plugins/NAME/NAME.mk, which adds to TN_PLUGINS, names its sources
+# and says
+#
+#   TN_PLUGINS += plugins/NAME.la
+#   plugins_NAME_la_SOURCES = plugins/NAME/plugin.c
+#   plugins_NAME_la_CPPFLAGS = $(TN_PLUGIN_CPPFLAGS) -DTN_PLUGIN=NAME
+#   plugins_NAME_la_LDFLAGS = $(TN_PLUGIN_LINK)
+#
+# Adding one means that folder and one include line at the end of this file. A plugin sees <tenon/...> only and is not
+# linked with libtenon: what it calls it gets in the host table.
+TN_PLUGINS =
+TN_PLUGIN_CPPFLAGS = -I$(top_builddir)/include -I$(top_srcdir)/include
+TN_PLUGIN_LINK = $(AM_LDFLAGS) -module -avoid-version -rpath $(plugindir) \
+  -export-symbols-regex '_LTX_tn_plugin_query$$' $(TN_PLUGIN_LDFLAGS)
+
+noinst_LTLIBRARIES += $(TN_PLUGINS)
+
+# Where the build leaves the modules; a program of the build tree finds them by TENON_PLUGIN_PATH.
+TN_BUILT_PLUGIN_PATH = $(abs_top_builddir)/plugins/$(TN_OBJDIR)
+
+# Not libtool's install: a program may have the old file mapped, so the new one is written beside it and renamed (P-99);
+# and .la files are never read, so none is installed (P-08).
+install-exec-local: $(TN_PLUGINS)
+	@$(MKDIR_P) '$(DESTDIR)$(plugindir)'
+	@for la in $(TN_PLUGINS); do \
+	  so=`basename $$la .la`.so; \
+	  tmp='$(DESTDIR)$(plugindir)'/.$$so.new; \
+	  echo " $(INSTALL_PROGRAM) plugins/$(TN_OBJDIR)/$$so $(DESTDIR)$(plugindir)/$$so"; \
+	  $(INSTALL_PROGRAM) plugins/$(TN_OBJDIR)/$$so "$$tmp" && mv -f "$$tmp" '$(DESTDIR)$(plugindir)'/$$so || exit 1; \
+	done
+
+uninstall-local:
+	@for la in $(TN_PLUGINS); do rm -f '$(DESTDIR)$(plugindir)'/`basename $$la .la`.so; done
+
+uninstall-hook:
+	-@rmdir '$(DESTDIR)$(plugindir)' '$(DESTDIR)$(libdir)/tenon' '$(DESTDIR)$(tenonincludedir)' 2>/dev/null || :
+
+# One include line for each plugin.
+include plugins/direct/direct.mk
