@@ -86,8 +86,10 @@ static tn__instance *pop_free(tn_plan *plan, const tn__layout *layout, tn__insta
   } else {
     found = *at;
   }
-  if (*at != NULL) {
-    *at = (*at)->next;
+  tn__instance *taken = *at;
+  if (taken != NULL) {
+    *at = taken->next;
+    taken->next = NULL;
     plan->n_free--;
   }
   tn__mutex_unlock(&plan->mu);

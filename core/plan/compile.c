@@ -227,6 +227,18 @@ static void append_ids(compiler *c, tn__plan_instr *instr, tn_operation *op, uin
   instr->n_after = *n_ids - after;
 }
 
+static tn_status create_state(compiler *c, const tn_operation *op, tn__plan_instr *instr)
+{
+  if (instr->kernel->create == NULL) return TN_OK;
+  tn_status st = instr->kernel->create(op, &instr->state, c->err);
+  if (st == TN_OK) return TN_OK;
+  instr->state = NULL;
+  if (c->err != NULL && c->err->code == TN_OK)
+    tn_error_set(c->err, st, "kernel '%s' failed without a message", instr->kernel->name);
+  tn_error_prefix(c->err, "node '%s' (%s)", tn_operation_name(op), tn_operation_type(op));
+  return st;
+}
+
 static tn_status emit_instruction(compiler *c, tn_operation *op, bool empty, uint32_t *n_ids)
 {
   tn_plan *plan = c->plan;
@@ -238,13 +250,8 @@ static tn_status emit_instruction(compiler *c, tn_operation *op, bool empty, uin
   }
   if (!empty && !(instr.traits & (TN_TRAIT_NO_EFFECT | TN_TRAIT_IDENTITY))) {
     tn_status st = tn__kernel_find(op, TN__HOST_DEVICE, &instr.kernel, c->err);
-    if (st == TN_OK && instr.kernel->create != NULL) st = instr.kernel->create(op, &instr.state, c->err);
-    if (st != TN_OK) {
-      if (c->err != NULL && c->err->code == TN_OK)
-        tn_error_set(c->err, st, "node '%s': kernel '%s' failed without a message", tn_operation_name(op),
-                     instr.kernel == NULL ? "?" : instr.kernel->name);
-      return refuse_node(c, op, st);
-    }
+    if (st == TN_OK) st = create_state(c, op, &instr);
+    if (st != TN_OK) return refuse_node(c, op, st);
   }
   append_ids(c, &instr, op, n_ids);
   uint32_t id = plan->n_instrs++;

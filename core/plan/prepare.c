@@ -126,6 +126,7 @@ tn_status tn__prepare_run(tn__prepared *p, tn_error *err)
   if (st != TN_OK) {
     if (err != NULL && err->code == TN_OK)
       tn_error_set(err, st, "kernel '%s' refused its inputs without a message", p->instr->kernel->name);
+    tn_error_prefix(err, "node '%s' (%s)", tn_operation_name(p->instr->op), tn_operation_type(p->instr->op));
   } else {
     st = check_outputs(p, err);
   }
