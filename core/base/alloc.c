@@ -42,8 +42,8 @@ static long long live_blocks(void)
 
 /* ---- the C library's allocator ---- */
 
-/* malloc keeps a cache of small blocks for each thread and aligned_alloc does not, so a larger alignment is made by hand:
- * the block that malloc gave stands right before the aligned address. Sanitizers see more with aligned_alloc. */
+/* malloc keeps a cache of small blocks for each thread and aligned_alloc does not, so a larger alignment is made by
+ * hand: the block that malloc gave stands right before the aligned address. Sanitizers see more with aligned_alloc. */
 #if defined(__SANITIZE_ADDRESS__)
 #define ALIGN_BY_HAND 0
 #elif defined(__has_feature)
@@ -180,7 +180,8 @@ tn_status tn_set_allocator(const tn_allocator *allocator, tn_error *err)
   long long alive = live_blocks();
   if (alive != 0)
     return tn_error_set(err, TN_FAILED_PRECONDITION,
-                        "the allocator can be set only before the library holds memory: %lld allocations are alive", alive);
+                        "the allocator can be set only before the library holds memory: %lld allocations are alive",
+                        alive);
   process = chosen;
   return TN_OK;
 }

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Status codes and error objects.
  *
- * An error object holds its texts one behind the other, each with its NUL: the node's name, the message, the causes from the
- * nearest to the deepest. They lie in inline_text, or at spill when there is one. Every change is an insertion, as the
- * message so far becomes a cause by what is put before it. used is 0, or at least 2 and then code is not TN_OK. */
+ * An error object holds its texts one behind the other, each with its NUL: the node's name, the message, the causes
+ * from the nearest to the deepest. They lie in inline_text, or at spill when there is one. Every change is an
+ * insertion, as the message so far becomes a cause by what is put before it. used is 0, or at least 2 and then code is
+ * not TN_OK. */
 #define _GNU_SOURCE
 #include <core/base/text.h>
 
@@ -92,8 +93,9 @@ static void put_dots(char *p, size_t begin, size_t end)
   for (int i = 0; i < 3 && end > begin && p[end - 1] != 0; i++) p[--end] = '.';
 }
 
-/* Puts text[n], and a NUL when `nul` is 1, at byte `at` of the texts; it does not lie in the object itself. Without memory
- * it is cut to the room that there is: half of it at least is left to the new text, what follows loses its end. */
+/* Puts text[n], and a NUL when `nul` is 1, at byte `at` of the texts; it does not lie in the object itself. Without
+ * memory it is cut to the room that there is: half of it at least is left to the new text, what follows loses its end.
+ */
 static void insert(tn_error *err, size_t at, const char *text, size_t n, size_t nul)
 {
   size_t tail = err->used - at, more = n + nul, kept = tail;

@@ -25,31 +25,24 @@ static tn_status code_of(int number)
 {
   switch (number) {
   case ENOENT:
-  case ENOTDIR:
-    return TN_NOT_FOUND;
+  case ENOTDIR: return TN_NOT_FOUND;
   case EACCES:
   case EPERM:
-  case EROFS:
-    return TN_PERMISSION_DENIED;
+  case EROFS: return TN_PERMISSION_DENIED;
   case ENOSPC:
   case EDQUOT:
   case EFBIG:
   case ENOMEM:
   case EMFILE:
-  case ENFILE:
-    return TN_RESOURCE_EXHAUSTED;
-  case EIO:
-    return TN_DATA_LOSS;
+  case ENFILE: return TN_RESOURCE_EXHAUSTED;
+  case EIO: return TN_DATA_LOSS;
   case EISDIR:
   case ELOOP:
   case ENAMETOOLONG:
   case EINVAL:
-  case ENXIO:
-    return TN_INVALID_ARGUMENT;
-  case EEXIST:
-    return TN_ALREADY_EXISTS;
-  default:
-    return TN_UNKNOWN;
+  case ENXIO: return TN_INVALID_ARGUMENT;
+  case EEXIST: return TN_ALREADY_EXISTS;
+  default: return TN_UNKNOWN;
   }
 }
 
@@ -65,10 +58,11 @@ tn_status tn__system_error(tn_error *err, int number, const char *format, ...)
 
 static tn_status wrong_kind(tn_error *err, const char *path, mode_t mode)
 {
-  const char *kind = S_ISDIR(mode)    ? "a directory"
-                     : S_ISFIFO(mode) ? "a FIFO"
-                     : S_ISSOCK(mode) ? "a socket"
-                     : S_ISCHR(mode) || S_ISBLK(mode) ? "a device" : "no regular file";
+  const char *kind = S_ISDIR(mode)                    ? "a directory"
+                     : S_ISFIFO(mode)                 ? "a FIFO"
+                     : S_ISSOCK(mode)                 ? "a socket"
+                     : S_ISCHR(mode) || S_ISBLK(mode) ? "a device"
+                                                      : "no regular file";
   return tn_error_set(err, TN_INVALID_ARGUMENT, "'%s' is %s, wanted a regular file", path, kind);
 }
 
@@ -163,7 +157,8 @@ static tn_status open_direct(tn__writer *w, tn_error *err)
   w->fd = open(w->path, O_WRONLY | O_TRUNC | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
   if (w->fd < 0) {
     int number = errno;
-    if (number == ENXIO) return tn_error_set(err, TN_INVALID_ARGUMENT, "'%s' is a FIFO or socket that nobody reads", w->path);
+    if (number == ENXIO)
+      return tn_error_set(err, TN_INVALID_ARGUMENT, "'%s' is a FIFO or socket that nobody reads", w->path);
     return tn__system_error(err, number, "cannot open '%s' for writing", w->path);
   }
   int flags = fcntl(w->fd, F_GETFL);

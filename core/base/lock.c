@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* With TN_DEBUG_LOCKS each thread keeps the ranks that it holds. Ranks only rise, so it never holds more than there are. */
+/* With TN_DEBUG_LOCKS each thread keeps the ranks that it holds. Ranks only rise, so it never holds more than there
+ * are. */
 #define _GNU_SOURCE
 #include <core/base/lock.h>
 
@@ -70,10 +71,7 @@ static inline void sure(int rc)
 
 /* ---- mutex ---- */
 
-void tn__mutex_init(tn__mutex *m, const char *name, tn__rank rank)
-{
-  *m = (tn__mutex)TN__MUTEX_INIT(name, rank);
-}
+void tn__mutex_init(tn__mutex *m, const char *name, tn__rank rank) { *m = (tn__mutex)TN__MUTEX_INIT(name, rank); }
 
 void tn__mutex_fini(tn__mutex *m) { sure(pthread_mutex_destroy(&m->mu)); }
 

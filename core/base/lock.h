@@ -59,8 +59,8 @@ void tn__rwlock_read(tn__rwlock *l);
 void tn__rwlock_write(tn__rwlock *l);
 void tn__rwlock_unlock(tn__rwlock *l);
 
-/* The lock that the program gave with tn_set_ltdl_lock, if it did: around every libltdl call, inside the registry's own.
- * The first call ends the time in which one can be given. */
+/* The lock that the program gave with tn_set_ltdl_lock, if it did: around every libltdl call, inside the registry's
+ * own. The first call ends the time in which one can be given. */
 void tn__ltdl_enter(void);
 void tn__ltdl_leave(void);
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The sink runs under a lock, so that lines come one at a time and tn_set_log_sink waits for the old sink's last line. */
+/* The sink runs under a lock, so that lines come one at a time and tn_set_log_sink waits for the old sink's last line.
+ */
 #define _GNU_SOURCE
 #include <core/base/alloc.h>
 

@@ -35,8 +35,8 @@ static void make_keys(void)
 {
   struct timespec now = { 0, 0 };
   clock_gettime(CLOCK_REALTIME, &now);
-  uint64_t state = (uint64_t)(uintptr_t)&now ^ ((uint64_t)now.tv_nsec << 32) ^ (uint64_t)now.tv_sec ^
-                   ((uint64_t)getpid() << 16);
+  uint64_t state =
+      (uint64_t)(uintptr_t)&now ^ ((uint64_t)now.tv_nsec << 32) ^ (uint64_t)now.tv_sec ^ ((uint64_t)getpid() << 16);
   uint64_t random[4] = { 0 };
 #if defined(__linux__)
   if (getrandom(random, sizeof(random), GRND_NONBLOCK) != (ssize_t)sizeof(random)) memset(random, 0, sizeof(random));

@@ -234,7 +234,8 @@ static bool scan_decimal(tn__slice s, decimal *d)
   int64_t e = 0;
   for (; i < s.size; i++) {
     if (!is_digit(s.data[i])) return false;
-    if (e < INT64_C(100000000000000000)) e = e * 10 + (s.data[i] - '0'); /* beyond that it is out of range whatever follows */
+    if (e < INT64_C(100000000000000000))
+      e = e * 10 + (s.data[i] - '0'); /* beyond that it is out of range whatever follows */
   }
   return !(negative ? __builtin_sub_overflow(d->exponent, e, &d->exponent)
                     : __builtin_add_overflow(d->exponent, e, &d->exponent));

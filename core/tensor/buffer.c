@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Buffers: counted memory of any kind.
  *
- * A buffer's struct has an allocation of its own or lies inside the allocation of the tensor that was made with it. At the
- * end the elements are cleared, then release is called, then the plugin is let go (release is its code), then the struct
- * is freed.
+ * A buffer's struct has an allocation of its own or lies inside the allocation of the tensor that was made with it. At
+ * the end the elements are cleared, then release is called, then the plugin is let go (release is its code), then the
+ * struct is freed.
  *
- * desc.map of one buffer is called by one thread at a time, and under no lock of ours: who wants to map waits until `busy`
- * is false. */
+ * desc.map of one buffer is called by one thread at a time, and under no lock of ours: who wants to map waits until
+ * `busy` is false. */
 #include <core/tensor/tensor_internal.h>
 
 #include <inttypes.h>
@@ -24,7 +24,8 @@ struct tn__buffer_map {
 static tn_status check_desc(const tn_buffer_desc *d, tn_error *err)
 {
   if (d->memory < TN_MEMORY_HOST || d->memory > TN_MEMORY_SHARED)
-    return tn_error_set(err, TN_INVALID_ARGUMENT, "buffer: memory is %" PRId32 ", wanted one of TN_MEMORY_...", d->memory);
+    return tn_error_set(err, TN_INVALID_ARGUMENT, "buffer: memory is %" PRId32 ", wanted one of TN_MEMORY_...",
+                        d->memory);
   if (d->ownership < TN_BUFFER_OWNED || d->ownership > TN_BUFFER_FOREIGN)
     return tn_error_set(err, TN_INVALID_ARGUMENT, "buffer: ownership is %" PRId32 ", wanted one of TN_BUFFER_...",
                         d->ownership);
@@ -89,8 +90,7 @@ tn_buffer *tn_buffer_ref(tn_buffer *buffer)
 static void destroy(tn_buffer *b)
 {
   const tn_buffer_desc *d = &b->desc;
-  if (b->managed != 0)
-    tn__elements_clear(b->managed, d->data, (int64_t)(d->bytes / tn_dtype_size(b->managed)));
+  if (b->managed != 0) tn__elements_clear(b->managed, d->data, (int64_t)(d->bytes / tn_dtype_size(b->managed)));
   if (d->release != NULL) d->release(d->user, d->data, d->bytes);
   if (d->holder != NULL && tn__plugin_drop != NULL) tn__plugin_drop(d->holder);
   if (b->map != NULL) {
@@ -142,7 +142,8 @@ tn_status tn__buffer_read(tn_buffer *b, size_t offset, void *to, size_t bytes, t
   }
   const char *device = d->device != NULL ? d->device : "the host";
   if (d->map == NULL)
-    return tn_error_set(err, TN_UNIMPLEMENTED, "memory of %s cannot be read from the host: its buffer has no map", device);
+    return tn_error_set(err, TN_UNIMPLEMENTED, "memory of %s cannot be read from the host: its buffer has no map",
+                        device);
 
   void *address = NULL;
   map_begin(b->map);

@@ -39,7 +39,8 @@ tn_status tn_tensor_copy(const tn_tensor *tensor, tn_tensor **out, tn_error *err
     return tn_error_set(err, TN_UNIMPLEMENTED, "%s elements in memory of a device cannot be copied",
                         tn_dtype_name(tensor->dtype));
   tn_tensor *t = NULL;
-  tn_status s = tn__tensor_create_known(tensor->dtype, tensor->dims, tensor->rank, tensor->count, tensor->bytes, &t, err);
+  tn_status s =
+      tn__tensor_create_known(tensor->dtype, tensor->dims, tensor->rank, tensor->count, tensor->bytes, &t, err);
   if (s == TN_OK && managed)
     s = tn__elements_copy(t->dtype, t->data, tensor->data, t->count, err);
   else if (s == TN_OK)
@@ -57,7 +58,8 @@ tn_status tn_tensor_read(const tn_tensor *tensor, void *to, size_t bytes, tn_err
   tn__error_reset(err);
   if (tensor == NULL) return no_tensor(err);
   if (tn__dtype_is_managed(tensor->dtype))
-    return tn_error_set(err, TN_INVALID_ARGUMENT, "elements of dtype %s are not plain bytes", tn_dtype_name(tensor->dtype));
+    return tn_error_set(err, TN_INVALID_ARGUMENT, "elements of dtype %s are not plain bytes",
+                        tn_dtype_name(tensor->dtype));
   if (bytes != tensor->bytes)
     return tn_error_set(err, TN_INVALID_ARGUMENT, "there is room for %zu bytes, but the tensor %s %s has %zu", bytes,
                         tn_dtype_name(tensor->dtype),
@@ -72,9 +74,11 @@ static tn_string *string_at(const tn_tensor *tensor, int64_t i, tn_status *s, tn
   if (tensor == NULL) {
     *s = no_tensor(err);
   } else if (tensor->dtype != TN_STRING) {
-    *s = tn_error_set(err, TN_INVALID_ARGUMENT, "the tensor's dtype is %s, wanted string", tn_dtype_name(tensor->dtype));
+    *s =
+        tn_error_set(err, TN_INVALID_ARGUMENT, "the tensor's dtype is %s, wanted string", tn_dtype_name(tensor->dtype));
   } else if (i < 0 || i >= tensor->count) {
-    *s = tn_error_set(err, TN_OUT_OF_RANGE, "element %" PRId64 " is asked for, but the tensor has %" PRId64, i, tensor->count);
+    *s = tn_error_set(err, TN_OUT_OF_RANGE, "element %" PRId64 " is asked for, but the tensor has %" PRId64, i,
+                      tensor->count);
   } else {
     *s = TN_OK;
     return (tn_string *)tensor->data + i;

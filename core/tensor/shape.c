@@ -17,7 +17,8 @@ static tn_status count_elements(const int64_t *dims, int32_t rank, int64_t limit
   bool empty = false;
   for (int32_t i = 0; i < rank; i++) {
     if (dims[i] < 0)
-      return tn_error_set(err, TN_INVALID_ARGUMENT, "dimension %" PRId32 " of shape %s is %" PRId64 ", wanted 0 or more", i,
+      return tn_error_set(err, TN_INVALID_ARGUMENT,
+                          "dimension %" PRId32 " of shape %s is %" PRId64 ", wanted 0 or more", i,
                           tn__format_shape(text, sizeof(text), dims, rank), dims[i]);
     if (dims[i] == 0) {
       empty = true;

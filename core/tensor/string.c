@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* String elements in TensorFlow's TF_TString layout. The two low bits of the first byte, which on a little-endian machine
- * are those of the first length, say which of the forms it is. `capacity` does not count the NUL. */
+/* String elements in TensorFlow's TF_TString layout. The two low bits of the first byte, which on a little-endian
+ * machine are those of the first length, say which of the forms it is. `capacity` does not count the NUL. */
 #include <core/tensor/tensor_internal.h>
 
 #include <string.h>
@@ -33,9 +33,7 @@ const char *tn_string_data(const tn_string *s, size_t *length)
       n = s->u.offset.size >> 2;
       data = (const char *)s + s->u.offset.offset;
       break;
-    default:
-      n = s->u.view.size >> 2;
-      data = s->u.view.data;
+    default: n = s->u.view.size >> 2; data = s->u.view.data;
     }
   if (length != NULL) *length = n;
   return data;
@@ -48,7 +46,8 @@ void tn_string_clear(tn_string *s)
   memset(s, 0, sizeof(*s));
 }
 
-/* Whether a large element is used again for a text of this length: when it fits and does not hold on to much for little. */
+/* Whether a large element is used again for a text of this length: when it fits and does not hold on to much for
+ * little. */
 static bool can_reuse(const tn_string *s, size_t length)
 {
   return form(s) == LARGE && length > SMALL_MAX && length <= s->u.large.capacity && s->u.large.capacity / 4 <= length;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tensors: how they are laid out, made and freed.
  *
- * A tensor with memory of its own is one allocation: the tensor, dims that do not fit inside it, the buffer, the elements.
- * It is freed when the buffer has no holder left; the tensor is one of them. A view has an allocation for itself only. */
+ * A tensor with memory of its own is one allocation: the tensor, dims that do not fit inside it, the buffer, the
+ * elements. It is freed when the buffer has no holder left; the tensor is one of them. A view has an allocation for
+ * itself only. */
 #include <core/tensor/tensor_internal.h>
 
 #include <inttypes.h>
@@ -31,8 +32,8 @@ static void lay_out_head(layout *l, int32_t rank, bool with_buffer)
   l->size = at;
 }
 
-static tn_tensor *fill_tensor(void *block, const layout *l, tn_dtype dtype, const int64_t *dims, int32_t rank, int64_t count,
-                              size_t bytes)
+static tn_tensor *fill_tensor(void *block, const layout *l, tn_dtype dtype, const int64_t *dims, int32_t rank,
+                              int64_t count, size_t bytes)
 {
   tn_tensor *t = block;
   atomic_init(&t->refs, 1);
@@ -66,8 +67,8 @@ static tn_buffer *fill_buffer(tn_tensor *t, const layout *l, void *data, int32_t
   return b;
 }
 
-static tn_status create(tn_dtype dtype, const int64_t *dims, int32_t rank, int64_t count, size_t bytes, int32_t ownership,
-                        tn_tensor **out, tn_error *err)
+static tn_status create(tn_dtype dtype, const int64_t *dims, int32_t rank, int64_t count, size_t bytes,
+                        int32_t ownership, tn_tensor **out, tn_error *err)
 {
   layout l;
   lay_out_head(&l, rank, true);
@@ -97,8 +98,8 @@ tn_status tn__tensor_create_known(tn_dtype dtype, const int64_t *dims, int32_t r
 }
 
 /* What every public function that makes a tensor begins with. */
-static tn_status open_call(tn_dtype dtype, const int64_t *dims, int32_t rank, tn_tensor **out, int64_t *count, size_t *bytes,
-                           tn_error *err)
+static tn_status open_call(tn_dtype dtype, const int64_t *dims, int32_t rank, tn_tensor **out, int64_t *count,
+                           size_t *bytes, tn_error *err)
 {
   tn__error_reset(err);
   if (out == NULL) return tn_error_set(err, TN_INVALID_ARGUMENT, "no place for the tensor is given");
@@ -108,7 +109,8 @@ static tn_status open_call(tn_dtype dtype, const int64_t *dims, int32_t rank, tn
   return s;
 }
 
-static tn_status check_bytes(tn_dtype dtype, const int64_t *dims, int32_t rank, size_t found, size_t wanted, tn_error *err)
+static tn_status check_bytes(tn_dtype dtype, const int64_t *dims, int32_t rank, size_t found, size_t wanted,
+                             tn_error *err)
 {
   char shape[160];
   if (found == wanted) return TN_OK;
@@ -143,8 +145,8 @@ static tn_status check_alignment(tn_dtype dtype, const void *data, tn_error *err
 {
   size_t align = tn__dtype_align(dtype);
   if ((uintptr_t)data % align == 0) return TN_OK;
-  return tn_error_set(err, TN_INVALID_ARGUMENT, "data at %p is not aligned to the %zu bytes that dtype %s needs", data, align,
-                      tn_dtype_name(dtype));
+  return tn_error_set(err, TN_INVALID_ARGUMENT, "data at %p is not aligned to the %zu bytes that dtype %s needs", data,
+                      align, tn_dtype_name(dtype));
 }
 
 tn_status tn_tensor_wrap(tn_dtype dtype, const int64_t *dims, int32_t rank, void *data, size_t bytes,
@@ -174,8 +176,8 @@ tn_status tn_tensor_wrap(tn_dtype dtype, const int64_t *dims, int32_t rank, void
 
 /* ---- views ---- */
 
-static tn_status make_view(tn_dtype dtype, const int64_t *dims, int32_t rank, int64_t count, size_t bytes, tn_buffer *buffer,
-                           size_t offset, tn_tensor **out, tn_error *err)
+static tn_status make_view(tn_dtype dtype, const int64_t *dims, int32_t rank, int64_t count, size_t bytes,
+                           tn_buffer *buffer, size_t offset, tn_tensor **out, tn_error *err)
 {
   layout l;
   lay_out_head(&l, rank, false);
@@ -208,13 +210,14 @@ tn_status tn_tensor_from_buffer(tn_dtype dtype, const int64_t *dims, int32_t ran
   if (buffer == NULL) return tn_error_set(err, TN_INVALID_ARGUMENT, "no buffer is given");
   const tn_buffer_desc *d = &buffer->desc;
   if (offset > d->bytes || bytes > d->bytes - offset)
-    return tn_error_set(err, TN_INVALID_ARGUMENT, "%zu bytes from offset %zu do not lie in a buffer of %zu bytes", bytes,
-                        offset, d->bytes);
+    return tn_error_set(err, TN_INVALID_ARGUMENT, "%zu bytes from offset %zu do not lie in a buffer of %zu bytes",
+                        bytes, offset, d->bytes);
   s = check_kind(dtype, buffer, err);
   if (s == TN_OK) s = check_alignment(dtype, (const char *)d->data + (d->data == NULL ? 0 : offset), err);
   if (s == TN_OK && offset % tn__dtype_align(dtype) != 0)
-    s = tn_error_set(err, TN_INVALID_ARGUMENT, "offset %zu is not a multiple of the %zu bytes to which dtype %s is aligned",
-                     offset, tn__dtype_align(dtype), tn_dtype_name(dtype));
+    s = tn_error_set(err, TN_INVALID_ARGUMENT,
+                     "offset %zu is not a multiple of the %zu bytes to which dtype %s is aligned", offset,
+                     tn__dtype_align(dtype), tn_dtype_name(dtype));
   if (s == TN_OK) s = make_view(dtype, dims, rank, count, bytes, buffer, offset, out, err);
   return s;
 }

@@ -14,7 +14,7 @@ extern void (*tn__plugin_drop)(void *self);
 
 typedef struct tn__buffer_map tn__buffer_map;
 
-/* desc.device points behind the struct. The memory of the struct is freed when refs is 0: that of `inside`, or its own. */
+/* desc.device points behind the struct. When refs is 0 the struct's memory is freed: that of `inside`, or its own. */
 struct tn_buffer {
   _Atomic uint32_t refs;
   tn_dtype managed;    /* string, resource or variant: the elements are cleared at the end; 0: nothing to clear */
@@ -45,17 +45,17 @@ struct tn_tensor {
 tn_status tn__tensor_create_known(tn_dtype dtype, const int64_t *dims, int32_t rank, int64_t count, size_t bytes,
                                   tn_tensor **out, tn_error *err);
 
-/* A constant without a copy: a tensor over `data`, part of a block of memory that `holder_buffer` holds (IMMUTABLE). The data may
- * be unaligned for its type, so it is copied to aligned memory unless data is aligned to the element size. */
+/* A constant without a copy: a tensor over `data`, part of a block of memory that `holder_buffer` holds (IMMUTABLE).
+ * The data may be unaligned for its type, so it is copied to aligned memory unless data is aligned to the element size. */
 tn_status tn__tensor_constant(tn_dtype dtype, const int64_t *dims, int32_t rank, const void *data, size_t bytes,
                               tn_buffer *holder_buffer, tn_tensor **out, tn_error *err);
 
-/* Makes room for `length` bytes in an element and gives their address; the text is not set. What the element held is freed.
- * NULL without memory: the element is as it was. */
+/* Makes room for `length` bytes in an element and gives their address; the text is not set. What the element held is
+ * freed. NULL without memory: the element is as it was. */
 char *tn__string_reserve(tn_string *s, size_t length);
 
-/* Frees or copies elements that own memory; nothing for other dtypes. tn__elements_copy wants `to` zeroed, and clears what it
- * made when it fails. */
+/* Frees or copies elements that own memory; nothing for other dtypes. tn__elements_copy wants `to` zeroed, and clears
+ * what it made when it fails. */
 void tn__elements_clear(tn_dtype dtype, void *data, int64_t count);
 tn_status tn__elements_copy(tn_dtype dtype, void *to, const void *from, int64_t count, tn_error *err);
 
