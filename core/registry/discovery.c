@@ -1,0 +1,440 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Finding plugins: the search list, one folder after the other, and what each file says of itself. Nothing is opened
+ * for running here, and nothing but the folders of the list is looked at (P-01 to P-09).
+ *
+ * A scan is made beside the registry and put in place at its end under the mutex, so that a failed one changes nothing.
+ */
+#define _GNU_SOURCE
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <core/registry/registry_internal.h>
+
+#define SUFFIX ".so"
+#define NOTES_LIMIT 65536
+
+typedef struct names {
+  char **list;
+  size_t n, capacity;
+} names;
+
+typedef struct scan {
+  names directories;
+  tn__plugin **plugins;
+  size_t n, capacity;
+  tn__rank_override *ranks;
+  size_t n_ranks, ranks_capacity;
+  tn__text notes;
+} scan;
+
+/* ---- small helpers ---- */
+
+static tn_status names_add(names *to, const char *text, size_t size, tn_error *err)
+{
+  char *copy = tn__strndup(text, size);
+  if (copy == NULL || !tn__grow((void **)&to->list, &to->capacity, to->n + 1, sizeof(char *))) {
+    tn__strfree(copy);
+    return tn__no_memory(err, "the list of plugin folders", size + sizeof(char *));
+  }
+  to->list[to->n++] = copy;
+  return TN_OK;
+}
+
+static void names_fini(names *list)
+{
+  for (size_t i = 0; i < list->n; i++) tn__strfree(list->list[i]);
+  tn__free(list->list, list->capacity * sizeof(char *));
+  memset(list, 0, sizeof(*list));
+}
+
+/* Logs a line and keeps it for tn_explain_selection. */
+#define NOTE(s, level, ...)                    \
+  do {                                         \
+    tn_log(level, __VA_ARGS__);                \
+    tn__text_printf(&(s)->notes, __VA_ARGS__); \
+    tn__text_puts(&(s)->notes, "\n");          \
+  } while (0)
+
+/* For "%.*s": elements of the environment are not cut by NULs. */
+static int shown(size_t size) { return size < 4096 ? (int)size : 4096; }
+
+/* ---- one file ---- */
+
+tn_status tn__plugin_create(const char *path, tn__plugin **out, tn_error *err)
+{
+  tn__plugin *plugin = tn__zalloc(sizeof(*plugin));
+  *out = NULL;
+  if (plugin == NULL) return tn__no_memory(err, "a plugin", sizeof(*plugin));
+  tn__arena_init(&plugin->arena, 1024);
+  tn_error_init(&plugin->error);
+  plugin->refs = 1;
+  plugin->state = TN__PLUGIN_REFUSED;
+  plugin->path = tn__arena_string(&plugin->arena, path, strlen(path));
+  if (plugin->path == NULL) {
+    tn__plugin_destroy(plugin);
+    return tn__no_memory(err, "a plugin's path", strlen(path) + 1);
+  }
+  *out = plugin;
+  return TN_OK;
+}
+
+void tn__plugin_destroy(tn__plugin *plugin)
+{
+  if (plugin == NULL) return;
+  tn_error_clear(&plugin->error);
+  tn__arena_fini(&plugin->arena);
+  tn__free(plugin, sizeof(*plugin));
+}
+
+bool tn__plugin_blame(tn__plugin *plugin, const tn_error *error)
+{
+  tn__text text;
+  tn__text_init(&text, 8192);
+  tn__text_puts(&text, tn_error_message(error));
+  for (size_t i = 0; i < tn_error_n_causes(error); i++) tn__text_printf(&text, ": %s", tn_error_cause(error, i));
+  for (size_t i = 0; i < text.size; i++)
+    if (text.data[i] == '\n') text.data[i] = ' ';
+  const char *reason = text.failed ? NULL : tn__arena_string(&plugin->arena, tn__text_get(&text), text.size);
+  tn__text_fini(&text);
+  plugin->reason = reason != NULL ? reason : tn_status_text(tn_error_code(error));
+  tn_error_copy(&plugin->error, error);
+  return reason != NULL;
+}
+
+/* Opens the file that was checked and reads its manifest. */
+static tn_status read_manifest(tn__plugin *plugin, tn_error *err)
+{
+  struct stat st;
+  const char *section = NULL;
+  size_t size = 0;
+  int fd = open(plugin->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+  if (fd < 0) {
+    int number = errno;
+    if (number == EMFILE || number == ENFILE || number == ENOMEM)
+      return tn_error_set(err, TN_RESOURCE_EXHAUSTED, "'%s' cannot be opened: no file descriptor or memory left",
+                          plugin->path);
+    return tn_error_set(err,
+                        number == EACCES   ? TN_PERMISSION_DENIED
+                        : number == ENOENT ? TN_NOT_FOUND
+                                           : TN_INVALID_ARGUMENT,
+                        "'%s' cannot be read: %s", plugin->path,
+                        number == EACCES   ? "permission denied"
+                        : number == ENOENT ? "it does not exist"
+                                           : "the system refuses");
+  }
+  tn_status status = TN_OK;
+  if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode) || st.st_dev != plugin->id.dev || st.st_ino != plugin->id.ino)
+    status = tn_error_set(err, TN_FAILED_PRECONDITION, "'%s' was replaced while it was checked", plugin->path);
+  tn__object object;
+  memset(&object, 0, offsetof(tn__object, page));
+  object.fd = fd;
+  object.size = status == TN_OK ? (uint64_t)st.st_size : 0;
+  if (status == TN_OK) status = tn__elf_read_manifest(&object, &plugin->arena, &section, &size, err);
+  close(fd);
+  if (status == TN_OK) status = tn__manifest_parse(section, size, &plugin->arena, &plugin->manifest, err);
+  if (status == TN_OK) plugin->named = true;
+  return status;
+}
+
+tn_status tn__plugin_examine(tn__plugin *plugin, tn_error *err)
+{
+  tn_error e = TN_ERROR_INIT;
+  tn_status status = tn__path_check(plugin->path, tn__elevated(), &plugin->id, &plugin->foreign, &e);
+  if (status == TN_OK) {
+    status = read_manifest(plugin, &e);
+    plugin->claims = plugin->named;
+    const tn__manifest *m = &plugin->manifest;
+    if (status == TN_OK)
+      status = tn__abi_check(m->abi_major, m->abi_minor, m->min_host_minor, TN_ABI_MAJOR, TN_ABI_MINOR, &e);
+  }
+  plugin->state = status == TN_OK ? TN__PLUGIN_FOUND : TN__PLUGIN_REFUSED;
+  if (status == TN_RESOURCE_EXHAUSTED)
+    tn_error_copy(err, &e);
+  else if (status != TN_OK && !tn__plugin_blame(plugin, &e))
+    status = tn__no_memory(err, "a plugin's reason", 1);
+  else
+    status = TN_OK;
+  tn_error_clear(&e);
+  return status;
+}
+
+/* ---- one folder ---- */
+
+/* <name>.so with a name [a-z][a-z0-9_]{0,63}, P-06 */
+static bool file_name_ok(const char *name)
+{
+  size_t size = strlen(name), suffix = strlen(SUFFIX);
+  if (size <= suffix || strcmp(name + size - suffix, SUFFIX) != 0) return false;
+  return tn__runtime_name_ok(name, size - suffix) && memchr(name, '.', size - suffix) == NULL;
+}
+
+static int compare_names(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
+
+static tn_status list_folder(const char *directory, names *found, tn_error *err)
+{
+  int fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+  if (dir == NULL) {
+    int number = errno;
+    if (fd >= 0) close(fd);
+    if (number == EMFILE || number == ENFILE || number == ENOMEM)
+      return tn_error_set(err, TN_RESOURCE_EXHAUSTED,
+                          "plugin folder '%s' cannot be opened: no file descriptor or memory left", directory);
+    tn_log(TN_LOG_INFO, "plugin folder '%s' is skipped: %s", directory,
+           number == ENOENT   ? "it does not exist"
+           : number == EACCES ? "permission denied"
+                              : "it cannot be opened");
+    return TN_OK;
+  }
+  tn_status status = TN_OK;
+  struct stat st;
+  for (struct dirent *entry; status == TN_OK && (entry = readdir(dir)) != NULL;) {
+    if (!file_name_ok(entry->d_name) || fstatat(dirfd(dir), entry->d_name, &st, 0) != 0 || !S_ISREG(st.st_mode)) {
+      if (strstr(entry->d_name, SUFFIX) != NULL)
+        tn_log(TN_LOG_DEBUG, "'%s/%s' is no plugin: wanted a regular file [a-z][a-z0-9_]*" SUFFIX, directory,
+               entry->d_name);
+      continue;
+    }
+    status = names_add(found, entry->d_name, strlen(entry->d_name), err);
+  }
+  closedir(dir);
+  if (status == TN_OK && found->n > 1) qsort(found->list, found->n, sizeof(char *), compare_names);
+  return status;
+}
+
+/* The same file by two ways is one plugin (P-12). */
+static tn__plugin *find_same(const scan *s, const tn__plugin *plugin)
+{
+  for (size_t i = 0; plugin->id.ino != 0 && i < s->n; i++)
+    if (tn__same_file(&s->plugins[i]->id, &plugin->id)) return s->plugins[i];
+  return NULL;
+}
+
+static tn_status scan_file(scan *s, const char *directory, const char *name, tn_error *err)
+{
+  tn__text path;
+  tn__plugin *plugin = NULL;
+  tn__text_init(&path, 65536);
+  tn__text_puts(&path, directory);
+  if (path.size > 1) tn__text_puts(&path, "/");
+  tn__text_puts(&path, name);
+  tn_status status = path.failed ? tn__no_memory(err, "a plugin's path", strlen(directory) + strlen(name) + 2)
+                                 : tn__plugin_create(tn__text_get(&path), &plugin, err);
+  tn__text_fini(&path);
+  if (status == TN_OK) status = tn__plugin_examine(plugin, err);
+  if (status == TN_OK && find_same(s, plugin) != NULL) {
+    tn_log(TN_LOG_DEBUG, "'%s' is the same file as '%s'", plugin->path, find_same(s, plugin)->path);
+    tn__plugin_destroy(plugin);
+    return TN_OK;
+  }
+  if (status == TN_OK && !tn__grow((void **)&s->plugins, &s->capacity, s->n + 1, sizeof(*s->plugins)))
+    status = tn__no_memory(err, "the list of plugins", (s->n + 1) * sizeof(*s->plugins));
+  if (status != TN_OK) {
+    tn__plugin_destroy(plugin);
+    return status;
+  }
+  plugin->order = s->n;
+  s->plugins[s->n++] = plugin;
+  if (plugin->state == TN__PLUGIN_REFUSED)
+    tn_log(TN_LOG_INFO, "plugin '%s' is refused: %s", plugin->path, plugin->reason);
+  else
+    tn_log(TN_LOG_DEBUG, "plugin '%s' offers %s '%s'%s", plugin->path, plugin->manifest.kind, plugin->manifest.name,
+           plugin->foreign ? "; note: a part of its path belongs to another user" : "");
+  return TN_OK;
+}
+
+static tn_status scan_folder(scan *s, const char *directory, tn_error *err)
+{
+  names found = { 0 };
+  tn_status status = list_folder(directory, &found, err);
+  for (size_t i = 0; status == TN_OK && i < found.n; i++) status = scan_file(s, directory, found.list[i], err);
+  names_fini(&found);
+  return status;
+}
+
+/* ---- the environment ---- */
+
+static tn_status add_directory(scan *s, const char *path, size_t size, tn_error *err)
+{
+  while (size > 1 && path[size - 1] == '/') size--;
+  return names_add(&s->directories, path, size, err);
+}
+
+static tn_status add_search_path(scan *s, const char *list, tn_error *err)
+{
+  for (const char *at = list;; at++) {
+    size_t size = strcspn(at, ":");
+    tn_status status = TN_OK;
+    if (size == 0) {
+      if (list[0] != 0) NOTE(s, TN_LOG_WARNING, "TENON_PLUGIN_PATH '%s' has an empty element; it is skipped", list);
+    } else if (at[0] != '/') {
+      NOTE(s, TN_LOG_ERROR, "TENON_PLUGIN_PATH: the element '%.*s' is refused: it is not an absolute path", shown(size),
+           at);
+    } else {
+      status = add_directory(s, at, size, err);
+    }
+    if (status != TN_OK) return status;
+    at += size;
+    if (*at == 0) return TN_OK;
+  }
+}
+
+static tn_status add_rank(scan *s, const char *name, size_t size, int32_t rank, tn_error *err)
+{
+  char *copy = tn__strndup(name, size);
+  if (copy == NULL || !tn__grow((void **)&s->ranks, &s->ranks_capacity, s->n_ranks + 1, sizeof(*s->ranks))) {
+    tn__strfree(copy);
+    return tn__no_memory(err, "TENON_RANK", size + sizeof(*s->ranks));
+  }
+  s->ranks[s->n_ranks++] = (tn__rank_override){ copy, rank };
+  return TN_OK;
+}
+
+/* "name=rank,name=rank" */
+static tn_status read_ranks(scan *s, const char *list, tn_error *err)
+{
+  for (const char *at = list; *at != 0;) {
+    size_t size = strcspn(at, ","), name = strcspn(at, "=,");
+    int64_t rank = -1;
+    bool good = name < size && tn__runtime_name_ok(at, name) &&
+                tn__parse_int((tn__slice){ at + name + 1, size - name - 1 }, &rank) && rank >= 0 && rank <= 1000;
+    tn_status status = TN_OK;
+    if (good)
+      status = add_rank(s, at, name, (int32_t)rank, err);
+    else if (size > 0)
+      NOTE(s, TN_LOG_ERROR, "TENON_RANK: the element '%.*s' is skipped: it is not name=rank with a rank from 0 to 1000",
+           shown(size), at);
+    if (status != TN_OK) return status;
+    at += size + (at[size] == ',');
+  }
+  return TN_OK;
+}
+
+/* The program's folders come first, then the environment's, then the installed one (P-01, P-02). */
+static tn_status make_search_list(scan *s, tn_error *err)
+{
+  static const char *const variables[] = { "TENON_PLUGIN_PATH", "TENON_PLUGIN_PATH_ONLY", "TENON_RANK" };
+  tn_status status = TN_OK;
+  tn__reg_lock();
+  for (size_t i = 0; status == TN_OK && i < tn__reg.n_directories; i++)
+    status = names_add(&s->directories, tn__reg.directories[i], strlen(tn__reg.directories[i]), err);
+  tn__reg_unlock();
+  for (size_t i = 0; tn__elevated() && i < sizeof(variables) / sizeof(variables[0]); i++)
+    if (getenv(variables[i]) != NULL)
+      NOTE(s, TN_LOG_WARNING, "%s is ignored: this process has more rights than its caller", variables[i]);
+  const char *path = tn__getenv("TENON_PLUGIN_PATH"), *only = tn__getenv("TENON_PLUGIN_PATH_ONLY");
+  const char *ranks = tn__getenv("TENON_RANK");
+  if (status == TN_OK && path != NULL) status = add_search_path(s, path, err);
+  if (status == TN_OK && (only == NULL || only[0] == 0 || strcmp(only, "0") == 0))
+    status = add_directory(s, TN_PLUGIN_DIR, strlen(TN_PLUGIN_DIR), err);
+  if (status == TN_OK && ranks != NULL) status = read_ranks(s, ranks, err);
+  return status;
+}
+
+/* ---- putting a scan in place ---- */
+
+static void scan_fini(scan *s)
+{
+  for (size_t i = 0; i < s->n; i++) tn__plugin_unref(s->plugins[i]);
+  tn__free(s->plugins, s->capacity * sizeof(*s->plugins));
+  for (size_t i = 0; i < s->n_ranks; i++) tn__strfree(s->ranks[i].name);
+  tn__free(s->ranks, s->ranks_capacity * sizeof(*s->ranks));
+  names_fini(&s->directories);
+  tn__text_fini(&s->notes);
+}
+
+/* What was opened stays for ever: its code is mapped, and its init is not called twice. */
+static bool must_stay(const tn__plugin *plugin)
+{
+  return plugin->initialised || plugin->state == TN__PLUGIN_LOADED || plugin->state == TN__PLUGIN_UNAVAILABLE ||
+         plugin->state == TN__PLUGIN_GONE;
+}
+
+static bool unchanged(const tn__plugin *old, const tn__plugin *found)
+{
+  return old->state == TN__PLUGIN_FOUND && found->state == TN__PLUGIN_FOUND && strcmp(old->path, found->path) == 0 &&
+         old->id.size == found->id.size && old->id.mtime.tv_sec == found->id.mtime.tv_sec &&
+         old->id.mtime.tv_nsec == found->id.mtime.tv_nsec;
+}
+
+/* Exchanges the lists; s keeps what is to be freed. */
+static void put_in_place(scan *s)
+{
+  tn__reg_lock();
+  tn__plugin *old = tn__reg.plugins, *dropped = NULL;
+  tn__reg.plugins = NULL;
+  while (old != NULL) {
+    tn__plugin *next = old->next, **match = NULL;
+    for (size_t i = 0; i < s->n && match == NULL; i++)
+      if (tn__same_file(&s->plugins[i]->id, &old->id)) match = &s->plugins[i];
+    if (match != NULL && (must_stay(old) || unchanged(old, *match))) {
+      old->order = (*match)->order;
+      old->next = (*match)->next = NULL;
+      tn__plugin *swap = *match; /* the one that was made now is dropped */
+      *match = old;
+      swap->next = dropped;
+      dropped = swap;
+    } else if (must_stay(old)) {
+      old->order = SIZE_MAX;
+      tn__plugin_insert_locked(old);
+    } else {
+      old->next = dropped;
+      dropped = old;
+    }
+    old = next;
+  }
+  for (size_t i = 0; i < s->n; i++) tn__plugin_insert_locked(s->plugins[i]);
+  s->n = 0;
+  tn__rank_override *ranks = tn__reg.ranks;
+  size_t n_ranks = tn__reg.n_ranks, capacity = tn__reg.ranks_capacity;
+  tn__text notes = tn__reg.notes;
+  tn__reg.ranks = s->ranks;
+  tn__reg.n_ranks = s->n_ranks;
+  tn__reg.ranks_capacity = s->ranks_capacity;
+  tn__reg.notes = s->notes;
+  tn__reg.scanned = true;
+  tn__reg_unlock();
+  s->ranks = ranks;
+  s->n_ranks = n_ranks;
+  s->ranks_capacity = capacity;
+  s->notes = notes;
+  while (dropped != NULL) {
+    tn__plugin *next = dropped->next;
+    dropped->next = NULL;
+    tn__plugin_unref(dropped);
+    dropped = next;
+  }
+}
+
+tn_status tn__scan(tn_error *err)
+{
+  scan s = { 0 };
+  tn__text_init(&s.notes, NOTES_LIMIT);
+  tn_status status = make_search_list(&s, err);
+  for (size_t i = 0; status == TN_OK && i < s.directories.n; i++) status = scan_folder(&s, s.directories.list[i], err);
+  if (status == TN_OK && s.notes.failed && s.notes.size == 0) status = tn__no_memory(err, "notes of a scan", 1);
+  if (status == TN_OK) put_in_place(&s);
+  scan_fini(&s);
+  return status;
+}
+
+tn_status tn__scan_once(tn_error *err)
+{
+  tn__reg_lock();
+  bool scanned = tn__reg.scanned;
+  tn__reg_unlock();
+  if (scanned) return TN_OK;
+  tn_status status = tn__token_take("looking for plugins", err);
+  if (status != TN_OK) return status;
+  tn__reg_lock();
+  scanned = tn__reg.scanned;
+  tn__reg_unlock();
+  if (!scanned) status = tn__scan(err);
+  tn__token_give();
+  return status;
+}

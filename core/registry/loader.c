@@ -1,0 +1,355 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Loading one plugin: check the file again, open it, look up its entry, compare what it says with its manifest, run its
+ * init, and show its factories. Every step is undone in reverse when a later one fails (P-49).
+ *
+ * The thread that loads holds the token. The first dlopen is there for its words: libltdl says "file not found" for
+ * every failure, and binds functions late, so that a missing one would end the process at its first call (P-61, P-62).
+ * Once init was called the object stays mapped, whatever comes: its threads, key destructors and handlers may outlive
+ * it (P-73). */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <string.h>
+
+#include <ltdl.h>
+
+#include <core/registry/registry_internal.h>
+
+#define MIN_PLUGIN_SIZE TN_SIZE_TO(tn_plugin, n_factories)
+#define MAX_FACTORIES 1024 /* more is a broken count, not a plugin */
+
+tn_status tn__plugin_prefix(const tn__plugin *plugin, tn_error *err)
+{
+  return tn_error_prefix(err, "plugin '%s' (%s)", plugin->manifest.name, plugin->path);
+}
+
+/* ---- libltdl ---- */
+
+static const char *words(const char *text) { return text != NULL ? text : "no reason was given"; }
+
+/* lt_dlopenadvise with the whole path, and symbols of its own. */
+static tn_status open_ltdl(tn__plugin *plugin, tn_error *err)
+{
+  lt_dladvise advise = NULL;
+  tn_status status = TN_OK;
+  tn__ltdl_enter();
+  if (!tn__reg.ltdl_ready) {
+    if (lt_dlinit() != 0)
+      status = tn_error_set(err, TN_INTERNAL, "libltdl does not start: %s", words(lt_dlerror()));
+    else
+      tn__reg.ltdl_ready = true;
+  }
+  if (status == TN_OK && (lt_dladvise_init(&advise) != 0 || lt_dladvise_local(&advise) != 0))
+    status = tn_error_set(err, TN_RESOURCE_EXHAUSTED, "libltdl: %s", words(lt_dlerror()));
+  if (status == TN_OK) {
+    plugin->handle = lt_dlopenadvise(plugin->path, advise);
+    if (plugin->handle == NULL)
+      status = tn_error_set(err, TN_INVALID_ARGUMENT, "libltdl does not open it: %s", words(lt_dlerror()));
+  }
+  if (advise != NULL) lt_dladvise_destroy(&advise);
+  tn__ltdl_leave();
+  return status;
+}
+
+static tn_status open_object(tn__plugin *plugin, tn_error *err)
+{
+  void *first = dlopen(plugin->path, RTLD_NOW | RTLD_LOCAL);
+  if (first == NULL) {
+    tn_error_set(err, TN_INVALID_ARGUMENT, "%s", words(dlerror()));
+    return tn_error_wrap(err, TN_INVALID_ARGUMENT, "the dynamic linker does not open it");
+  }
+  tn_status status = open_ltdl(plugin, err);
+  dlclose(first);
+  return status;
+}
+
+static void keep_object(tn__plugin *plugin)
+{
+  tn__ltdl_enter();
+  lt_dlmakeresident(plugin->handle);
+  tn__ltdl_leave();
+}
+
+static void close_object(tn__plugin *plugin)
+{
+  if (plugin->handle == NULL) return;
+  tn__ltdl_enter();
+  lt_dlclose(plugin->handle);
+  tn__ltdl_leave();
+  plugin->handle = NULL;
+  plugin->described = NULL;
+}
+
+static tn_status find_entry(tn__plugin *plugin, tn_plugin_query_fn *out, tn_error *err)
+{
+  const char *entry = plugin->manifest.entry;
+  tn_status status = TN_OK;
+  tn__ltdl_enter();
+  void *symbol = lt_dlsym(plugin->handle, entry);
+  if (symbol == NULL) {
+    tn_error_set(err, TN_INVALID_ARGUMENT, "%s", words(lt_dlerror()));
+    status = tn_error_wrap(err, TN_INVALID_ARGUMENT, "it has no entry '%s', which its manifest names", entry);
+  }
+  tn__ltdl_leave();
+  memcpy(out, &symbol, sizeof(*out));
+  return status;
+}
+
+/* ---- what the plugin says ---- */
+
+static const char *text_of(const char *text) { return text != NULL ? text : ""; }
+
+static tn_status differs(const char *key, const char *manifest, const char *code, tn_error *err)
+{
+  return tn_error_set(err, TN_INVALID_ARGUMENT,
+                      "its manifest and its code disagree: '%s' is '%s' in the manifest and '%.80s' in "
+                      "the code",
+                      key, manifest, code);
+}
+
+/* The ABI first: of another major nothing else may be read (P-28). Then manifest and code must agree (P-19). */
+static tn_status check_described(const tn__plugin *plugin, const tn_plugin *d, tn_error *err)
+{
+  const tn__manifest *m = &plugin->manifest;
+  char in_code[32], in_manifest[32];
+  if (!TN_HAS_FIELD(d, tn_plugin, abi_minor))
+    return tn_error_set(err, TN_INVALID_ARGUMENT, "struct_size of what its entry returned is %zu, wanted at least %zu",
+                        d->struct_size, (size_t)MIN_PLUGIN_SIZE);
+  tn_status status = tn__abi_check(d->abi_major, d->abi_minor, m->min_host_minor, TN_ABI_MAJOR, TN_ABI_MINOR, err);
+  if (status != TN_OK) return status;
+  if (d->struct_size < MIN_PLUGIN_SIZE)
+    return tn_error_set(err, TN_INVALID_ARGUMENT, "struct_size of what its entry returned is %zu, wanted at least %zu",
+                        d->struct_size, (size_t)MIN_PLUGIN_SIZE);
+  if (d->abi_major != m->abi_major || d->abi_minor != m->abi_minor) {
+    tn__snprintf(in_manifest, sizeof(in_manifest), "%d.%d", m->abi_major, m->abi_minor);
+    tn__snprintf(in_code, sizeof(in_code), "%d.%d", d->abi_major, d->abi_minor);
+    return differs("abi", in_manifest, in_code, err);
+  }
+  if (strcmp(text_of(d->name), m->name) != 0) return differs("name", m->name, text_of(d->name), err);
+  if (strcmp(text_of(d->types), m->types) != 0) return differs("types", m->types, text_of(d->types), err);
+  if (d->kind != TN_PLUGIN_RUNTIME)
+    return differs("kind", m->kind, d->kind == TN_PLUGIN_KERNELS ? "kernels" : "neither runtime nor kernels", err);
+  if (d->factories == NULL || d->n_factories == 0)
+    return tn_error_set(err, TN_INVALID_ARGUMENT, "it brings no session factory");
+  if (d->n_factories > MAX_FACTORIES)
+    return tn_error_set(err, TN_INVALID_ARGUMENT, "it says it brings %zu session factories, allowed are %d",
+                        d->n_factories, MAX_FACTORIES);
+  return TN_OK;
+}
+
+static tn_status query(tn__plugin *plugin, tn_error *err)
+{
+  tn_plugin_query_fn entry = NULL;
+  tn_error e = TN_ERROR_INIT;
+  tn_status status = find_entry(plugin, &entry, err);
+  if (status != TN_OK) return status;
+  const tn_plugin *described = entry(&plugin->host, &e);
+  if (described == NULL) {
+    status = tn__sane_status(e.code != TN_OK ? e.code : TN_FAILED_PRECONDITION, "its entry", &e);
+    tn_error_copy(err, &e);
+  } else {
+    plugin->described = described;
+    status = check_described(plugin, described, err);
+  }
+  tn_error_clear(&e);
+  return status;
+}
+
+/* ---- factories ---- */
+
+static void drop_factories(tn__plugin *plugin)
+{
+  tn__factory *f = plugin->made;
+  plugin->made = NULL;
+  while (f != NULL) {
+    tn__factory *next = f->sibling;
+    tn__reg_lock();
+    if (f->listed) {
+      tn__factory_remove_locked(f);
+      f->refs--;
+    }
+    tn__reg_unlock();
+    tn__factory_unref(f);
+    f = next;
+  }
+}
+
+/* Makes all of them and takes their names: they are seen only when init is over. */
+static tn_status make_factories(tn__plugin *plugin, tn_error *err)
+{
+  const tn_plugin *d = plugin->described;
+  bool named = false;
+  for (size_t i = 0; i < d->n_factories; i++) {
+    tn__factory *f = NULL;
+    tn_status status = tn__factory_make(NULL, d->factories[i], plugin, &f, err);
+    if (status != TN_OK) return status;
+    f->sibling = plugin->made;
+    plugin->made = f;
+    named = named || strcmp(f->name, plugin->manifest.name) == 0;
+    tn__reg_lock();
+    status = tn__factory_insert_locked(f, err);
+    tn__reg_unlock();
+    if (status != TN_OK) return status;
+  }
+  if (named) return TN_OK;
+  return tn_error_set(err, TN_INVALID_ARGUMENT, "none of its session factories is called '%s', as its manifest says",
+                      plugin->manifest.name);
+}
+
+/* From now on they may be chosen; the registry's list holds them. */
+static void publish(tn__plugin *plugin)
+{
+  tn__reg_lock();
+  for (tn__factory *f = plugin->made; f != NULL; f = f->sibling) f->usable = true;
+  tn__reg_unlock();
+  for (tn__factory *f = plugin->made; f != NULL;) {
+    tn__factory *next = f->sibling;
+    f->sibling = NULL;
+    tn__factory_unref(f);
+    f = next;
+  }
+  plugin->made = NULL;
+}
+
+/* ---- all of it ---- */
+
+/* The file may have changed since the scan; an object that is mapped under the same path would be opened in its place.
+ */
+static tn_status check_again(tn__plugin *plugin, tn_error *err)
+{
+  tn__plugin *now = NULL;
+  tn_status status = tn__plugin_create(plugin->path, &now, err);
+  if (status != TN_OK) return status;
+  status = tn__plugin_examine(now, err);
+  if (status == TN_OK && now->state == TN__PLUGIN_REFUSED) {
+    tn_error_copy(err, &now->error);
+    status = now->error.code;
+  } else if (status == TN_OK && (!tn__same_file(&now->id, &plugin->id) || now->id.size != plugin->id.size ||
+                                 strcmp(now->manifest.name, plugin->manifest.name) != 0)) {
+    status = tn_error_set(err, TN_FAILED_PRECONDITION,
+                          "the file was changed after it was found; tn_runtime_rescan looks again");
+  }
+  tn__plugin_destroy(now);
+  if (status != TN_OK) return status;
+  tn__reg_lock();
+  bool listed = false;
+  for (tn__plugin *p = tn__reg.plugins; p != NULL && status == TN_OK; p = p->next) {
+    listed = listed || p == plugin;
+    if (p != plugin && p->handle != NULL && strcmp(p->path, plugin->path) == 0)
+      status = tn_error_set(err, TN_FAILED_PRECONDITION,
+                            "another file was loaded from this path before and is still in "
+                            "memory; a new process takes the new one");
+  }
+  tn__reg_unlock();
+  if (status == TN_OK && !listed)
+    status = tn_error_set(err, TN_FAILED_PRECONDITION, "the file was changed after it was found");
+  return status;
+}
+
+static tn_status prepare_host(tn__plugin *plugin, tn_error *err)
+{
+  tn__reg_lock();
+  const tn_host *host = tn__reg.host;
+  tn__reg_unlock();
+  if (host == NULL) return tn_error_set(err, TN_INTERNAL, "no host table was installed for plugins");
+  plugin->host = *host;
+  plugin->host.self = plugin;
+  return TN_OK;
+}
+
+static tn_status run_init(tn__plugin *plugin, tn_error *err)
+{
+  const tn_plugin *d = plugin->described;
+  tn_error e = TN_ERROR_INIT;
+  plugin->initialised = true;
+  if (!TN_HAS_FIELD(d, tn_plugin, init) || d->init == NULL) return TN_OK;
+  tn_status status = tn__sane_status(d->init(&e), "its init", &e);
+  if (status != TN_OK) tn_error_copy(err, &e);
+  tn_error_clear(&e);
+  return status;
+}
+
+static tn_status open_and_register(tn__plugin *plugin, tn_error *err)
+{
+  tn_status status = check_again(plugin, err);
+  if (status == TN_OK) status = prepare_host(plugin, err);
+  if (status == TN_OK) status = open_object(plugin, err);
+  if (status == TN_OK) status = query(plugin, err);
+  if (status == TN_OK) status = make_factories(plugin, err);
+  if (status == TN_OK) status = run_init(plugin, err);
+  if (status != TN_OK) drop_factories(plugin);
+  if (plugin->initialised)
+    keep_object(plugin);
+  else
+    close_object(plugin);
+  return status;
+}
+
+/* The state that the outcome means. Without memory nothing was decided: the next call tries again. */
+static tn_status settle(tn__plugin *plugin, tn_status status, tn_error *error)
+{
+  tn__reg_lock();
+  if (status == TN_OK) {
+    plugin->state = TN__PLUGIN_LOADED;
+  } else if (plugin->initialised || status != TN_RESOURCE_EXHAUSTED) {
+    plugin->state = plugin->initialised && status == TN_UNAVAILABLE ? TN__PLUGIN_UNAVAILABLE : TN__PLUGIN_FAILED;
+    tn__plugin_blame(plugin, error);
+  }
+  tn__reg_unlock();
+  if (status == TN_OK) publish(plugin);
+  return status;
+}
+
+/* What the state of a plugin that is not to be loaded now means for its caller. */
+static tn_status verdict_locked(const tn__plugin *plugin, tn_error *err)
+{
+  tn__assert_held(&tn__reg.mu);
+  if (plugin->state == TN__PLUGIN_LOADED) return TN_OK;
+  if (plugin->state == TN__PLUGIN_GONE)
+    return tn_error_set(err, TN_NOT_FOUND, "runtime '%s' (%s) was unregistered; a plugin is started once in a process",
+                        plugin->manifest.name, plugin->path);
+  tn_error_copy(err, &plugin->error);
+  tn__plugin_prefix(plugin, err);
+  return tn_error_code(&plugin->error);
+}
+
+tn_status tn__plugin_load(tn__plugin *plugin, tn_error *err)
+{
+  tn__reg_lock();
+  bool load = plugin->state == TN__PLUGIN_FOUND;
+  tn_status status = load ? TN_OK : verdict_locked(plugin, err);
+  tn__reg_unlock();
+  if (!load) return status;
+  status = tn__token_take("loading a plugin", err);
+  if (status != TN_OK) return status;
+  tn__reg_lock();
+  load = plugin->state == TN__PLUGIN_FOUND; /* another thread may have been faster */
+  if (!load) status = verdict_locked(plugin, err);
+  tn__reg_unlock();
+  if (load) {
+    tn_error e = TN_ERROR_INIT;
+    status = settle(plugin, open_and_register(plugin, &e), &e);
+    if (status != TN_OK) {
+      tn__plugin_prefix(plugin, &e);
+      tn_error_copy(err, &e);
+    } else {
+      tn_log(TN_LOG_DEBUG, "plugin '%s' (%s) is loaded", plugin->manifest.name, plugin->path);
+    }
+    tn_error_clear(&e);
+  }
+  tn__token_give();
+  return status;
+}
+
+tn_status tn__plugin_shutdown(tn__plugin *plugin, tn_error *err)
+{
+  const tn_plugin *d = plugin->described;
+  tn_error e = TN_ERROR_INIT;
+  if (d == NULL || !TN_HAS_FIELD(d, tn_plugin, shutdown) || d->shutdown == NULL) return TN_OK;
+  tn_status status = tn__sane_status(d->shutdown(&e), "its shutdown", &e);
+  if (status != TN_OK) {
+    tn__plugin_prefix(plugin, &e);
+    tn_error_copy(err, &e);
+  }
+  tn_error_clear(&e);
+  return status;
+}

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the rooms above use of the registry: core/host gives it the host table, core/session takes factories from it.
+ * The public functions (tn_runtime_..., tn_session_options_...) are in <tenon/session.h> and <tenon/options.h>. */
+#ifndef TN_CORE_REGISTRY_H
+#define TN_CORE_REGISTRY_H
+
+#include <stdbool.h>
+#include <tenon/host.h>
+#include <tenon/runtime.h>
+
+/* A session factory under its name, registered by the program or by a plugin that was loaded. */
+typedef struct tn__factory tn__factory;
+
+/* ---- choosing ---- */
+
+/* Chooses exactly one factory by the options' target, or by rank when that is empty; loads its plugin if need be and
+ * asks accepts_options. The caller holds *out (a "session" in the words of tn_runtime_unregister) and releases it.
+ * Plugin code runs on this thread, outside all locks: hold none of a rank at or above TN_RANK_REGISTRY.
+ * NULL options are TN_INVALID_ARGUMENT. *out is NULL on failure. The host must be installed: call tn__host_install
+ * first. Codes as tn_session_create; S-OPT-03 to 12, P-54 to P-59. */
+tn_status tn__registry_acquire(const tn_session_options *options, tn__factory **out, tn_error *err);
+tn__factory *tn__factory_ref(tn__factory *factory);
+void tn__factory_release(tn__factory *factory); /* NULL allowed */
+
+/* The factory's slots in a struct of this library's full size: slots that the plugin's struct_size does not cover are
+ * NULL. Call slots as  vtable->new_session(tn__factory_self(f), ...): `self` is the plugin's own object, which may be
+ * larger. */
+const tn_session_factory *tn__factory_vtable(const tn__factory *factory);
+const tn_session_factory *tn__factory_self(const tn__factory *factory);
+
+/* The factory whose `self` this is, held for the caller; NULL when it is not registered. For tn_kit_reset. */
+tn__factory *tn__factory_by_self(const tn_session_factory *self);
+
+const char *tn__factory_name(const tn__factory *factory);
+/* Fills all of *out, struct_size too; texts live as long as the caller holds the factory. */
+void tn__factory_info(const tn__factory *factory, tn_runtime_info *out);
+
+/* Puts the status that a slot of the factory returned into order: a status without text gets one, a number that is no
+ * status becomes TN_INTERNAL, and the text gets "runtime 'name' (file): " in front (P-64). TN_OK passes. `slot` names
+ * the callback. Returns the code. Does not itself prefer `err` over `status`: the code is the slot's. */
+tn_status tn__factory_status(const tn__factory *factory, const char *slot, tn_status status, tn_error *err);
+
+/* One pointer for core/session (live sessions, containers), NULL at first. Set it once: false when it is set already
+ * (another thread was faster: use tn__factory_slot). destroy is called when the factory is unregistered. */
+void *tn__factory_slot(const tn__factory *factory);
+bool tn__factory_set_slot(tn__factory *factory, void *slot, void (*destroy)(void *slot));
+
+/* Calls visit for each registered factory in order of names; it is held during the call and no lock is. Stops at the
+ * first visit that is not TN_OK and returns that. */
+tn_status tn__registry_each_factory(tn_status (*visit)(void *user, tn__factory *factory, tn_error *err), void *user,
+                                    tn_error *err);
+
+/* ---- for core/host ---- */
+
+/* The table that plugins are given: each gets a copy with its own `self`. It must live for ever. Before the first
+ * plugin is loaded; later calls with the same table do nothing. */
+void tn__registry_set_host(const tn_host *host);
+
+/* Add a holder to the plugin whose host's `self` this is, and take it away: buffers of a plugin keep it registered.
+ * Lock free, any thread. NULL allowed. */
+void tn__registry_hold_plugin(void *self);
+void tn__registry_drop_plugin(void *self);
+
+/* The parts of tn_runtime_load, tn_explain_selection and tn_runtime_find that come after installing the host. */
+tn_status tn__registry_load(const char *name, tn_runtime_info *out, tn_error *err);
+tn_status tn__registry_explain(const tn_session_options *options, char *buffer, size_t size, size_t *needed,
+                               tn_error *err);
+tn_status tn__registry_find(const tn_session_options *options, const tn_session_factory **out, tn_error *err);
+
+#endif

@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Bodies of the registry.
+ *
+ * One mutex (rank TN_RANK_REGISTRY) guards the two lists and every counter and state in them. Beside it stands the
+ * loader token: whoever holds it is the only thread that scans folders, calls libltdl, or runs a plugin's entry, init
+ * and shutdown. The token is taken and given back under the mutex and kept without it, so that look-ups of what is
+ * loaded never wait for a library that takes long to open, and so that no plugin code runs under a lock of ours.
+ *
+ * Objects are counted (`refs`, guarded by the mutex): the lists hold one reference, a thread that works with an object
+ * outside the mutex holds another. */
+#ifndef TN_CORE_REGISTRY_INTERNAL_H
+#define TN_CORE_REGISTRY_INTERNAL_H
+
+#include <stdatomic.h>
+#include <sys/types.h>
+#include <time.h>
+
+#include <core/base/arena.h>
+#include <core/base/lock.h>
+#include <core/base/text.h>
+#include <core/registry/registry.h>
+
+#define TN_NAME_BYTES 64 /* longest name of a runtime */
+
+/* [a-z][a-z0-9_.]{0,63}, P-52, P-79 */
+bool tn__runtime_name_ok(const char *name, size_t size);
+
+/* ---- manifest.c ---- */
+
+typedef struct tn__manifest_pair {
+  const char *key, *value;
+} tn__manifest_pair;
+
+/* Texts belong to the arena that was given to the parser; none is NULL after success. */
+typedef struct tn__manifest {
+  const char *name, *kind, *types, *version, *vendor, *entry, *flags, *kernels;
+  int32_t abi_major, abi_minor, min_host_minor, rank;
+  bool is_kernels;
+  const tn__manifest_pair *pairs; /* all keys, unknown ones too, in the order of the file */
+  size_t n_pairs;
+} tn__manifest;
+
+#define TN_MANIFEST_SECTION ".tenon.manifest"
+#define TN_MANIFEST_MAX_BYTES 16384
+#define TN_MANIFEST_MAX_KEYS 64
+#define TN_MANIFEST_MAX_VALUE 1024
+#define TN_MANIFEST_MAX_KERNELS 14336
+
+/* Parses the bytes of the section. Offsets in messages count from its start. P-15, P-18 */
+tn_status tn__manifest_parse(const char *bytes, size_t size, tn__arena *arena, tn__manifest *out, tn_error *err);
+
+/* May a plugin of this ABI run in this library (P-28)? The message says which side is older and what to do (P-30). */
+tn_status tn__abi_check(int32_t plugin_major, int32_t plugin_minor, int32_t min_host_minor, int32_t host_major,
+                        int32_t host_minor, tn_error *err);
+
+/* ---- elf.c ---- */
+
+#define TN_OBJECT_PAGE 4096
+
+/* Bytes of a file that is open, or in memory (fd -1); the rest is zero at first. */
+typedef struct tn__object {
+  int fd;
+  const unsigned char *bytes;
+  uint64_t size;
+  uint64_t page_at; /* what was read last: headers are small and lie together */
+  size_t page_size;
+  unsigned char page[TN_OBJECT_PAGE];
+} tn__object;
+
+/* Checks that the object is a shared object for this process and that everything that its tables name lies within it,
+ * so that mapping it cannot touch bytes beyond its end (P-17), then copies the manifest's section: *section is borrowed
+ * from the arena. TN_INVALID_ARGUMENT with the offset; "no .tenon.manifest" when it has none (P-20). */
+tn_status tn__elf_read_manifest(tn__object *object, tn__arena *arena, const char **section, size_t *size,
+                                tn_error *err);
+
+/* ---- security.c ---- */
+
+/* Whether this process runs with more privilege than its caller: then tn__getenv sees nothing (P-77), and files are
+ * checked more strictly. */
+bool tn__elevated(void);
+
+typedef struct tn__file_id {
+  dev_t dev;
+  ino_t ino;
+  off_t size;
+  struct timespec mtime;
+} tn__file_id;
+bool tn__same_file(const tn__file_id *a, const tn__file_id *b); /* device and inode */
+
+/* Walks an absolute path from the root, through symbolic links, and refuses it when somebody else could change what is
+ * loaded (P-78). *id is the file's. TN_PERMISSION_DENIED names the component and its mode; TN_NOT_FOUND,
+ * TN_INVALID_ARGUMENT (no regular file, too many links). *foreign (may be NULL): a component belongs to neither root
+ * nor this user. */
+tn_status tn__path_check(const char *path, bool elevated, tn__file_id *id, bool *foreign, tn_error *err);
+
+/* ---- plugins and factories ---- */
+
+typedef enum tn__plugin_state {
+  TN__PLUGIN_REFUSED,     /* the file cannot be loaded: `error` */
+  TN__PLUGIN_FOUND,       /* can be loaded */
+  TN__PLUGIN_LOADED,      /* its factories are registered */
+  TN__PLUGIN_UNAVAILABLE, /* its init declined: the name stays registered as unusable, `error` */
+  TN__PLUGIN_FAILED,      /* was opened, and failed: `error` */
+  TN__PLUGIN_GONE         /* was unregistered, stays mapped */
+} tn__plugin_state;
+
+typedef struct tn__plugin tn__plugin;
+struct tn__plugin {
+  tn__plugin *next; /* in order of names, files without a name last, then in order of search */
+  tn__arena arena;  /* every text of the plugin */
+  const char *path;
+  tn__file_id id;
+  size_t order; /* place in the search */
+  tn__manifest manifest;
+  bool named;  /* manifest is set */
+  bool claims; /* named, and trusted so far that it hides later files of its name */
+  bool foreign;
+  bool initialised; /* init was called: never unmapped, never called again */
+
+  /* guarded by the registry's mutex */
+  uint32_t refs;
+  tn__plugin_state state;
+  tn_error error;
+  const char *reason;  /* `error` with its causes, one line; in the arena */
+  size_t n_registered; /* factories in the registry */
+
+  /* set while loading, by the holder of the token */
+  void *handle; /* lt_dlhandle */
+  tn_host host;
+  const tn_plugin *described;
+  tn__factory *made; /* chain through `sibling` */
+
+  _Atomic size_t buffers;
+};
+
+struct tn__factory {
+  tn__factory *next; /* in order of names */
+  tn__factory *sibling;
+  char *name;
+  tn__plugin *plugin; /* NULL: the program's; referenced */
+  const tn_session_factory *self;
+  tn_session_factory table;
+  int32_t rank; /* of the manifest */
+
+  /* guarded by the registry's mutex */
+  uint32_t refs;   /* memory */
+  size_t sessions; /* acquired */
+  size_t calls;    /* callbacks that run now */
+  bool listed;     /* in the registry's list: the name is taken */
+  bool usable;     /* may be chosen: its plugin's init is over, and it is not being unregistered */
+
+  _Atomic(void *) slot;
+  void (*slot_destroy)(void *slot);
+};
+
+typedef struct tn__rank_override {
+  char *name;
+  int32_t rank;
+} tn__rank_override;
+
+typedef struct tn__registry {
+  tn__mutex mu;
+  tn__cond cond; /* the token was given back */
+  bool token;
+  bool scanned;
+  tn__plugin *plugins;
+  tn__factory *factories;
+
+  /* Search list of the program, front first. Guarded by mu; each is from tn__strdup. */
+  char **directories;
+  size_t n_directories, directories_capacity;
+
+  /* From TENON_RANK at the last scan; guarded by mu. */
+  tn__rank_override *ranks;
+  size_t n_ranks, ranks_capacity;
+  tn__text notes; /* what the last scan found odd, a line each; guarded by mu */
+
+  const tn_host *host;
+  bool ltdl_ready; /* lt_dlinit was called; under the token */
+} tn__registry;
+
+extern tn__registry tn__reg;
+
+/* ---- registry.c ---- */
+
+void tn__reg_lock(void);
+void tn__reg_unlock(void);
+
+/* Takes the token, called without the mutex. TN_FAILED_PRECONDITION in a thread that holds it already, which is a
+ * plugin's constructor, entry or init that asks for another plugin (P-53, P-70). `what` is for that message. */
+tn_status tn__token_take(const char *what, tn_error *err);
+void tn__token_give(void);
+
+void tn__plugin_ref_locked(tn__plugin *plugin);
+void tn__plugin_unref(tn__plugin *plugin); /* without the mutex; NULL allowed */
+void tn__plugin_insert_locked(tn__plugin *plugin);
+
+/* Makes a factory object over the plugin's or program's own struct: checks P-37 and the name. Not yet in the registry.
+ */
+tn_status tn__factory_make(const char *name, const tn_session_factory *self, tn__plugin *plugin, tn__factory **out,
+                           tn_error *err);
+void tn__factory_free(tn__factory *factory);
+/* Takes the name: TN_ALREADY_EXISTS with both origins. The list holds a reference from then on. */
+tn_status tn__factory_insert_locked(tn__factory *factory, tn_error *err);
+void tn__factory_remove_locked(tn__factory *factory); /* the list's reference becomes the caller's */
+tn__factory *tn__factory_find_locked(const char *name);
+/* Gives a reference up; frees with the last one. Without the mutex. */
+void tn__factory_unref(tn__factory *factory);
+
+/* The static rank: TENON_RANK, else the manifest's. */
+int32_t tn__rank_of_locked(const char *name, int32_t rank);
+
+/* Whether another one of the same name and kind goes before it. */
+bool tn__plugin_shadowed_locked(const tn__plugin *plugin);
+
+/* The plugin of kind "runtime" that has this name and would be loaded for it, else the one whose fault explains why
+ * there is none, else NULL. */
+tn__plugin *tn__plugin_by_name_locked(const char *name);
+
+/* ---- listing.c ---- */
+
+/* For messages: "name (origin), ..." of all that is known, with what is wrong with it. */
+void tn__describe_known_locked(tn__text *text);
+/* Fills a caller's info by the runtime's name; empty texts when there is none. */
+tn_status tn__give_info(const char *name, tn_runtime_info *out, tn_error *err);
+
+/* ---- discovery.c ---- */
+
+/* Scans when that has not been done yet. Without the mutex. */
+tn_status tn__scan_once(tn_error *err);
+/* Scans again; the caller holds the token. On failure nothing has changed. */
+tn_status tn__scan(tn_error *err);
+/* Opens, checks and reads one file: fills id, manifest, state and error of a plugin whose path is set. Fails only
+ * without memory. */
+tn_status tn__plugin_examine(tn__plugin *plugin, tn_error *err);
+tn_status tn__plugin_create(const char *path, tn__plugin **out, tn_error *err);
+void tn__plugin_destroy(tn__plugin *plugin);
+/* Stores why a plugin is refused or has failed. False without memory; then a general text stands there. */
+bool tn__plugin_blame(tn__plugin *plugin, const tn_error *error);
+
+/* ---- loader.c ---- */
+
+/* Loads a plugin of kind "runtime" that was found, and registers its factories; TN_OK at once when it is loaded
+ * already. The caller holds a reference and neither mutex nor token. */
+tn_status tn__plugin_load(tn__plugin *plugin, tn_error *err);
+/* Calls shutdown, if there is one. The caller holds the token, not the mutex. */
+tn_status tn__plugin_shutdown(tn__plugin *plugin, tn_error *err);
+/* "plugin 'name' (path)" in front of an error (P-64). */
+tn_status tn__plugin_prefix(const tn__plugin *plugin, tn_error *err);
+
+/* A status that plugin code returned, made sane: see tn__factory_status. */
+tn_status tn__sane_status(tn_status status, const char *what, tn_error *err);
+
+#endif

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Who could change a file before it is loaded (P-77, P-78). */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#if defined(__linux__)
+#include <sys/auxv.h>
+#endif
+
+#include <core/registry/registry_internal.h>
+
+#define MAX_LINKS 40   /* symbolic links on one way, as the kernel allows */
+#define MAX_PATH 65536 /* bytes of a path with all its links resolved */
+
+bool tn__elevated(void)
+{
+#if defined(__linux__)
+  return getauxval(AT_SECURE) != 0;
+#else
+  return geteuid() != getuid() || getegid() != getgid();
+#endif
+}
+
+bool tn__same_file(const tn__file_id *a, const tn__file_id *b) { return a->dev == b->dev && a->ino == b->ino; }
+
+static const char *kind_of(mode_t mode)
+{
+  return S_ISREG(mode)    ? "file"
+         : S_ISDIR(mode)  ? "directory"
+         : S_ISFIFO(mode) ? "FIFO"
+         : S_ISSOCK(mode) ? "socket"
+                          : "device";
+}
+
+/* One component of the way: mode and owner. */
+static tn_status check_component(const char *path, const struct stat *st, bool elevated, bool *foreign, tn_error *err)
+{
+  unsigned mode = (unsigned)st->st_mode & 07777;
+  bool directory = S_ISDIR(st->st_mode);
+  if ((mode & S_IWOTH) != 0 && !(directory && (mode & S_ISVTX) != 0))
+    return tn_error_set(err, TN_PERMISSION_DENIED, "%s '%s' has mode %04o: everybody may write to it%s",
+                        kind_of(st->st_mode), path, mode, directory ? " and it has no sticky bit" : "");
+  if (elevated && st->st_uid != 0)
+    return tn_error_set(
+        err, TN_PERMISSION_DENIED,
+        "%s '%s' belongs to user %lu: a process with more rights than its caller loads root's files only",
+        kind_of(st->st_mode), path, (unsigned long)st->st_uid);
+  if (elevated && (mode & S_IWGRP) != 0)
+    return tn_error_set(
+        err, TN_PERMISSION_DENIED,
+        "%s '%s' has mode %04o: a group may write to it, and this process has more rights than its caller",
+        kind_of(st->st_mode), path, mode);
+  if (foreign != NULL && st->st_uid != 0 && st->st_uid != geteuid()) *foreign = true;
+  return TN_OK;
+}
+
+static tn_status cannot(const char *path, int number, tn_error *err)
+{
+  switch (number) {
+  case ENOENT:
+  case ENOTDIR: return tn_error_set(err, TN_NOT_FOUND, "'%s' does not exist", path);
+  case EACCES:
+  case EPERM: return tn_error_set(err, TN_PERMISSION_DENIED, "'%s' may not be looked at by this user", path);
+  case ENOMEM: return tn_error_set(err, TN_RESOURCE_EXHAUSTED, "'%s' cannot be looked at: no memory", path);
+  default: return tn_error_set(err, TN_INVALID_ARGUMENT, "'%s' cannot be looked at: errno %d", path, number);
+  }
+}
+
+/* Puts the target of the symbolic link at `path` in front of rest. */
+static tn_status follow(const char *path, tn__text *rest, size_t at, tn_error *err)
+{
+  tn__text joined;
+  char target[4096];
+  ssize_t n = readlink(path, target, sizeof(target));
+  if (n < 0) return cannot(path, errno, err);
+  if ((size_t)n == sizeof(target))
+    return tn_error_set(err, TN_INVALID_ARGUMENT, "symbolic link '%s' is longer than %zu bytes", path,
+                        sizeof(target) - 1);
+  tn__text_init(&joined, MAX_PATH);
+  tn__text_append(&joined, target, (size_t)n);
+  tn__text_puts(&joined, "/");
+  tn__text_append(&joined, rest->data + at, rest->size - at);
+  if (joined.failed) {
+    tn__text_fini(&joined);
+    return tn__no_memory(err, "a path", (size_t)n + rest->size);
+  }
+  tn__text_fini(rest);
+  *rest = joined;
+  return TN_OK;
+}
+
+static void cut_last(tn__text *done)
+{
+  while (done->size > 0 && done->data[--done->size] != '/') {}
+  if (done->data != NULL) done->data[done->size] = 0;
+}
+
+/* Takes components off `rest` until none is left. done is the way so far without links: "" or "/a/b". */
+static tn_status walk(tn__text *done, tn__text *rest, bool elevated, struct stat *st, bool *foreign, tn_error *err)
+{
+  unsigned links = 0;
+  tn_status status = TN_OK;
+  for (size_t at = 0; status == TN_OK;) {
+    while (at < rest->size && rest->data[at] == '/') at++;
+    if (at >= rest->size) return TN_OK;
+    if (!S_ISDIR(st->st_mode)) return tn_error_set(err, TN_NOT_FOUND, "'%s' is no directory", tn__text_get(done));
+    const char *name = rest->data + at;
+    size_t size = strcspn(name, "/");
+    at += size;
+    if (size == 1 && name[0] == '.') continue;
+    if (size == 2 && name[0] == '.' && name[1] == '.') {
+      cut_last(done);
+      continue;
+    }
+    tn__text_puts(done, "/");
+    tn__text_append(done, name, size);
+    if (done->failed) return tn__no_memory(err, "a path", rest->size);
+    if (lstat(done->data, st) != 0) return cannot(done->data, errno, err);
+    if (!S_ISLNK(st->st_mode)) {
+      status = check_component(done->data, st, elevated, foreign, err);
+      continue;
+    }
+    if (++links > MAX_LINKS)
+      return tn_error_set(err, TN_INVALID_ARGUMENT, "'%s': more than %d symbolic links on the way", done->data,
+                          MAX_LINKS);
+    status = follow(done->data, rest, at, err);
+    at = 0;
+    if (status != TN_OK) break;
+    if (rest->data[0] == '/')
+      done->size = 0;
+    else
+      cut_last(done);
+    if (done->size == 0) done->data[0] = 0;
+    if (lstat(done->size == 0 ? "/" : done->data, st) != 0) return cannot(done->data, errno, err);
+  }
+  return status;
+}
+
+tn_status tn__path_check(const char *path, bool elevated, tn__file_id *id, bool *foreign, tn_error *err)
+{
+  tn__text done, rest;
+  struct stat st;
+  if (foreign != NULL) *foreign = false;
+  if (path[0] != '/') return tn_error_set(err, TN_INVALID_ARGUMENT, "'%s' is not an absolute path", path);
+  if (stat("/", &st) != 0) return cannot("/", errno, err);
+  tn_status status = check_component("/", &st, elevated, foreign, err);
+  if (status != TN_OK) return status;
+  tn__text_init(&done, MAX_PATH);
+  tn__text_init(&rest, MAX_PATH);
+  tn__text_puts(&rest, path);
+  status = rest.failed ? tn__no_memory(err, "a path", strlen(path)) : walk(&done, &rest, elevated, &st, foreign, err);
+  if (status == TN_OK && !S_ISREG(st.st_mode))
+    status = tn_error_set(err, TN_INVALID_ARGUMENT, "'%s' is a %s, wanted a regular file", path, kind_of(st.st_mode));
+  if (status == TN_OK && id != NULL) *id = (tn__file_id){ st.st_dev, st.st_ino, st.st_size, st.st_mtim };
+  tn__text_fini(&done);
+  tn__text_fini(&rest);
+  return status;
+}

@@ -1,0 +1,487 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Choosing one factory for some options (S-OPT-03 to 12, P-54 to P-59).
+ *
+ * A target that names a runtime is its alone. Without a name the candidates are asked from the highest static rank
+ * down, and nobody below a rank that has an acceptor is opened. The order of candidates is by rank and name, so the
+ * choice depends on the options, the environment and the installed files only. Plugin code runs outside the registry's
+ * mutex; the factory that is asked has a counted call meanwhile, so that it cannot be unregistered. */
+#include <stdlib.h>
+#include <string.h>
+
+#include <core/registry/registry_internal.h>
+
+#define TEXT_LIMIT ((size_t)1 << 20)
+
+typedef struct candidate {
+  tn__factory *factory; /* one of the two; referenced */
+  tn__plugin *plugin;
+  const char *name;
+  int32_t rank;      /* static */
+  int32_t effective; /* of one that accepted, else -1 */
+  size_t place;      /* among equals: the order of the lists */
+  bool shadowed;
+  bool unusable; /* refused, failed or gone */
+} candidate;
+
+typedef struct selection {
+  const tn_session_options *options;
+  candidate *list;
+  size_t n, capacity;
+  tn__text refusals; /* "name: reason; ..." */
+  tn__text *trace;   /* NULL: nobody wants it */
+} selection;
+
+static const char *origin_of(const candidate *c)
+{
+  const tn__plugin *p = c->factory != NULL ? c->factory->plugin : c->plugin;
+  return p != NULL ? p->path : "registered by the program";
+}
+
+static void trace(selection *s, const candidate *c, const char *verdict, const char *reason)
+{
+  if (s->trace != NULL)
+    tn__text_printf(s->trace, "%s (%s) rank %d: %s%s%s\n", c->name, origin_of(c), c->rank, verdict,
+                    reason[0] ? ": " : "", reason);
+}
+
+/* ---- the candidates ---- */
+
+static tn_status add_candidate(selection *s, candidate c, tn_error *err)
+{
+  if (!tn__grow((void **)&s->list, &s->capacity, s->n + 1, sizeof(c)))
+    return tn__no_memory(err, "the list of runtimes", (s->n + 1) * sizeof(c));
+  c.effective = -1;
+  c.place = s->n;
+  if (c.factory != NULL)
+    c.factory->refs++;
+  else
+    tn__plugin_ref_locked(c.plugin);
+  s->list[s->n++] = c;
+  return TN_OK;
+}
+
+static tn_status add_factories_locked(selection *s, const tn__plugin *only, tn_error *err)
+{
+  tn_status status = TN_OK;
+  for (tn__factory *f = tn__reg.factories; status == TN_OK && f != NULL; f = f->next) {
+    if (only != NULL && f->plugin != only) continue;
+    candidate c = { .factory = f, .name = f->name, .rank = tn__rank_of_locked(f->name, f->rank) };
+    status = add_candidate(s, c, err);
+  }
+  return status;
+}
+
+static int compare(const void *a, const void *b)
+{
+  const candidate *x = a, *y = b;
+  if (x->rank != y->rank) return x->rank > y->rank ? -1 : 1;
+  int order = strcmp(x->name, y->name);
+  if (order != 0) return order;
+  return x->place < y->place ? -1 : 1;
+}
+
+static tn_status collect(selection *s, tn_error *err)
+{
+  tn__reg_lock();
+  tn_status status = add_factories_locked(s, NULL, err);
+  for (tn__plugin *p = tn__reg.plugins; status == TN_OK && p != NULL; p = p->next) {
+    if (!p->named || p->manifest.is_kernels || p->n_registered > 0) continue;
+    candidate c = { .plugin = p,
+                    .name = p->manifest.name,
+                    .rank = tn__rank_of_locked(p->manifest.name, p->manifest.rank) };
+    c.unusable = p->state != TN__PLUGIN_FOUND;
+    c.shadowed = tn__plugin_shadowed_locked(p);
+    status = add_candidate(s, c, err);
+  }
+  tn__reg_unlock();
+  if (s->n > 1) qsort(s->list, s->n, sizeof(candidate), compare);
+  return status;
+}
+
+static void selection_fini(selection *s)
+{
+  for (size_t i = 0; i < s->n; i++) {
+    tn__factory_unref(s->list[i].factory);
+    tn__plugin_unref(s->list[i].plugin);
+  }
+  tn__free(s->list, s->capacity * sizeof(candidate));
+  tn__text_fini(&s->refusals);
+}
+
+/* ---- asking one factory ---- */
+
+/* A factory that is being started by another thread is waited for. */
+static tn_status begin_call(tn__factory *f, tn_error *err)
+{
+  for (bool waited = false;; waited = true) {
+    tn__reg_lock();
+    bool usable = f->usable;
+    if (usable) f->calls++;
+    tn__reg_unlock();
+    if (usable) return TN_OK;
+    if (waited) return tn_error_set(err, TN_NOT_FOUND, "runtime '%s' was unregistered meanwhile", f->name);
+    tn_status status = tn__token_take("using a runtime that is being started", err);
+    if (status != TN_OK) return status;
+    tn__token_give();
+  }
+}
+
+static void end_call(tn__factory *f)
+{
+  tn__reg_lock();
+  f->calls--;
+  tn__reg_unlock();
+}
+
+/* Why a factory refuses, in its own words or in ours (P-44). */
+static tn_status explain_refusal(tn__factory *f, const tn_session_options *options, tn_error *err)
+{
+  tn_error why = TN_ERROR_INIT;
+  if (f->table.explain_options != NULL) f->table.explain_options(f->self, options, &why);
+  bool said = tn_error_message(&why)[0] != 0;
+  tn_error_set(err, TN_INVALID_ARGUMENT, "runtime '%s' (%s) does not accept the options with target '%s': %s", f->name,
+               f->plugin != NULL ? f->plugin->path : "registered by the program", tn_session_options_target(options),
+               said ? tn_error_message(&why) : "it gives no reason");
+  tn_error_clear(&why);
+  return TN_INVALID_ARGUMENT;
+}
+
+/* Health, acceptance and rank. TN_OK: accepted, *effective is set. */
+static tn_status ask(tn__factory *f, const tn_session_options *options, int32_t rank, int32_t *effective, tn_error *err)
+{
+  tn_error e = TN_ERROR_INIT;
+  tn_status status = begin_call(f, err);
+  if (status != TN_OK) return status;
+  if (f->table.health != NULL) status = tn__factory_status(f, "health", f->table.health(f->self, &e), &e);
+  if (status == TN_OK && !f->table.accepts_options(f->self, options)) status = explain_refusal(f, options, &e);
+  if (status == TN_OK) {
+    int32_t lower = f->table.rank_for_options != NULL ? f->table.rank_for_options(f->self, options, rank) : rank;
+    *effective = lower < 0 ? 0 : lower < rank ? lower : rank;
+  } else {
+    tn_error_copy(err, &e);
+  }
+  end_call(f);
+  tn_error_clear(&e);
+  return status;
+}
+
+/* ---- by name ---- */
+
+static tn_status not_known(const tn_session_options *options, tn_error *err)
+{
+  const char *name = tn_session_options_runtime(options);
+  tn__text known;
+  bool kernels = false;
+  tn__text_init(&known, TEXT_LIMIT);
+  tn__reg_lock();
+  tn__describe_known_locked(&known);
+  for (const tn__plugin *p = tn__reg.plugins; p != NULL; p = p->next)
+    kernels = kernels || (p->named && p->manifest.is_kernels && strcmp(p->manifest.name, name) == 0);
+  tn__reg_unlock();
+  tn_error_set(err, TN_NOT_FOUND, "target '%s': there is no runtime '%s'%s; %s", tn_session_options_target(options),
+               name, kernels ? " (it is a kernel plugin)" : "", tn__text_get(&known));
+  tn__text_fini(&known);
+  return TN_NOT_FOUND;
+}
+
+/* The factory of that name, referenced; its plugin is loaded if need be. TN_NOT_FOUND without a text: nobody has the
+ * name. */
+static tn_status find_named(const char *name, tn__factory **out, tn_error *err)
+{
+  tn_status status = TN_OK;
+  *out = NULL;
+  while (status == TN_OK && *out == NULL) {
+    tn__reg_lock();
+    tn__factory *f = tn__factory_find_locked(name);
+    tn__plugin *p = f == NULL ? tn__plugin_by_name_locked(name) : NULL;
+    bool ready = f != NULL && f->usable;
+    if (ready) f->refs++;
+    if (p != NULL) tn__plugin_ref_locked(p);
+    bool gone = p != NULL && p->state == TN__PLUGIN_LOADED; /* one of its several factories was unregistered */
+    tn__reg_unlock();
+    if (f != NULL && !ready) { /* another thread starts or stops it: wait, then look again */
+      status = tn__token_take("using a runtime that is being started", err);
+      if (status == TN_OK) tn__token_give();
+      continue;
+    }
+    *out = f;
+    if (f != NULL) return TN_OK;
+    if (p == NULL) return TN_NOT_FOUND;
+    status = gone ? tn_error_set(err, TN_NOT_FOUND, "runtime '%s' (%s) was unregistered", name, p->path)
+                  : tn__plugin_load(p, err);
+    tn__plugin_unref(p);
+  }
+  return status;
+}
+
+static void trace_others(selection *s, const char *name)
+{
+  for (size_t i = 0; s->trace != NULL && i < s->n; i++)
+    if (strcmp(s->list[i].name, name) != 0) trace(s, &s->list[i], "not asked", "the target names another");
+}
+
+static tn_status select_named(selection *s, tn__factory **out, tn_error *err)
+{
+  const char *name = tn_session_options_runtime(s->options);
+  int32_t effective = 0;
+  trace_others(s, name);
+  tn__factory *f = NULL;
+  tn_status status = find_named(name, &f, err);
+  if (status == TN_NOT_FOUND && tn_error_code(err) == TN_OK) return not_known(s->options, err);
+  if (status == TN_OK) status = ask(f, s->options, 1000, &effective, err);
+  if (f != NULL && s->trace != NULL) {
+    tn__reg_lock();
+    candidate c = { .factory = f, .name = f->name, .rank = tn__rank_of_locked(f->name, f->rank) };
+    tn__reg_unlock();
+    trace(s, &c, status == TN_OK ? "asked by name, accepted" : "asked by name, refused",
+          status == TN_OK ? "" : tn_error_message(err));
+  }
+  if (status == TN_OK)
+    *out = f;
+  else
+    tn__factory_unref(f);
+  return status;
+}
+
+/* ---- by rank ---- */
+
+/* Asks candidate i, which has a factory. */
+static void ask_candidate(selection *s, size_t i)
+{
+  tn_error why = TN_ERROR_INIT;
+  candidate *c = &s->list[i];
+  tn_status status = ask(c->factory, s->options, c->rank, &c->effective, &why);
+  if (status == TN_OK) {
+    trace(s, c, c->effective > 0 ? "accepted" : "accepted, but put its rank down to 0", "");
+  } else {
+    trace(s, c, "refused", tn_error_message(&why));
+    tn__text_printf(&s->refusals, "%s%s", s->refusals.size > 0 ? "; " : "", tn_error_message(&why));
+  }
+  tn_error_clear(&why);
+}
+
+/* Opens candidate i, a plugin, and asks what it brings. */
+static tn_status open_candidate(selection *s, size_t i, tn_error *err)
+{
+  tn_error why = TN_ERROR_INIT;
+  tn__plugin *plugin = s->list[i].plugin;
+  tn_status status = tn__plugin_load(plugin, &why);
+  tn__reg_lock();
+  bool undecided = plugin->state == TN__PLUGIN_FOUND;
+  tn__reg_unlock();
+  if (status == TN_RESOURCE_EXHAUSTED && undecided) { /* another runtime in its place would be chance */
+    tn_error_copy(err, &why);
+    tn_error_clear(&why);
+    return status;
+  }
+  if (status != TN_OK) {
+    bool first = !s->list[i].unusable;
+    trace(s, &s->list[i], "unusable", tn_error_message(&why));
+    tn__text_printf(&s->refusals, "%s%s", s->refusals.size > 0 ? "; " : "", tn_error_message(&why));
+    if (first) tn_log(TN_LOG_WARNING, "%s", tn_error_message(&why));
+    tn_error_clear(&why);
+    return TN_OK;
+  }
+  size_t before = s->n;
+  tn__reg_lock();
+  status = add_factories_locked(s, plugin, err);
+  tn__reg_unlock();
+  for (size_t k = before; status == TN_OK && k < s->n; k++) {
+    if (s->list[k].rank > 0) ask_candidate(s, k);
+  }
+  return status;
+}
+
+static int32_t best_rank(const selection *s)
+{
+  int32_t best = 0;
+  for (size_t i = 0; i < s->n; i++)
+    if (s->list[i].effective > best) best = s->list[i].effective;
+  return best;
+}
+
+static tn_status none_accepts(selection *s, tn_error *err)
+{
+  tn__text known;
+  tn__text_init(&known, TEXT_LIMIT);
+  tn__reg_lock();
+  tn__describe_known_locked(&known);
+  tn__reg_unlock();
+  tn_error_set(err, TN_NOT_FOUND, "target '%s': no runtime accepts the options%s%s; %s",
+               tn_session_options_target(s->options), s->refusals.size > 0 ? ": " : "", tn__text_get(&s->refusals),
+               tn__text_get(&known));
+  tn__text_fini(&known);
+  return TN_NOT_FOUND;
+}
+
+static tn_status several_accept(selection *s, int32_t best, tn_error *err)
+{
+  tn__text list, known;
+  const char *one = "";
+  tn__text_init(&list, TEXT_LIMIT);
+  tn__text_init(&known, TEXT_LIMIT);
+  for (size_t i = 0; i < s->n; i++) {
+    const candidate *c = &s->list[i];
+    if (c->effective != best) continue;
+    tn__text_printf(&list, "%s%s (%s) with rank %d", list.size > 0 ? ", " : "", c->name, origin_of(c), c->effective);
+    one = c->name;
+  }
+  tn__reg_lock();
+  tn__describe_known_locked(&known);
+  tn__reg_unlock();
+  tn_error_set(
+      err, TN_FAILED_PRECONDITION,
+      "target '%s': several runtimes of equal rank accept the options: %s; name one in the target, as '%s', or rank "
+      "it higher, as TENON_RANK=%s=%d; %s",
+      tn_session_options_target(s->options), tn__text_get(&list), one, one, best < 1000 ? best + 1 : best,
+      tn__text_get(&known));
+  tn__text_fini(&list);
+  tn__text_fini(&known);
+  return TN_FAILED_PRECONDITION;
+}
+
+static tn_status ask_all(selection *s, tn_error *err)
+{
+  tn_status status = TN_OK;
+  size_t n = s->n; /* those that opening a plugin adds behind were asked then */
+  for (size_t i = 0; status == TN_OK && i < n; i++) {
+    const candidate *c = &s->list[i];
+    if (c->shadowed)
+      trace(s, c, "not asked", "another one of this name goes before it");
+    else if (c->rank == 0)
+      trace(s, c, "not asked", "rank 0 means only by name");
+    else if (c->rank < best_rank(s))
+      trace(s, c, "not asked", "a higher rank has an acceptor");
+    else if (c->factory != NULL)
+      ask_candidate(s, i);
+    else
+      status = open_candidate(s, i, err);
+  }
+  return status;
+}
+
+static tn_status select_ranked(selection *s, tn__factory **out, tn_error *err)
+{
+  tn_status status = ask_all(s, err);
+  if (status != TN_OK) return status;
+  int32_t best = best_rank(s);
+  if (best == 0) return none_accepts(s, err);
+  tn__factory *chosen = NULL;
+  for (size_t i = 0; i < s->n; i++) {
+    if (s->list[i].effective != best) continue;
+    if (chosen != NULL) return several_accept(s, best, err);
+    chosen = s->list[i].factory;
+  }
+  tn__reg_lock();
+  chosen->refs++;
+  tn__reg_unlock();
+  *out = chosen;
+  return TN_OK;
+}
+
+/* ---- entry points ---- */
+
+/* *out is acquired: it counts as a session. */
+static tn_status choose(const tn_session_options *options, tn__text *text, tn__factory **out, tn_error *err)
+{
+  *out = NULL;
+  if (options == NULL) return tn_error_set(err, TN_INVALID_ARGUMENT, "the session options are NULL");
+  bool named = tn_session_options_runtime(options)[0] != 0;
+  tn_status status = tn__scan_once(err);
+  if (status != TN_OK) return status;
+  for (bool done = false; !done;) {
+    selection s = { .options = options, .trace = text };
+    tn__factory *f = NULL;
+    tn__text_init(&s.refusals, TEXT_LIMIT);
+    if (text != NULL) tn__text_fini(text);
+    status = !named || text != NULL ? collect(&s, err) : TN_OK;
+    if (status == TN_OK) status = named ? select_named(&s, &f, err) : select_ranked(&s, &f, err);
+    selection_fini(&s);
+    if (status != TN_OK) return status;
+    tn__reg_lock();
+    done = f->usable; /* else it was unregistered since: choose anew */
+    if (done) f->sessions++;
+    tn__reg_unlock();
+    if (done)
+      *out = f;
+    else
+      tn__factory_unref(f);
+  }
+  return TN_OK;
+}
+
+tn_status tn__registry_acquire(const tn_session_options *options, tn__factory **out, tn_error *err)
+{
+  return choose(options, NULL, out, err);
+}
+
+tn_status tn__registry_find(const tn_session_options *options, const tn_session_factory **out, tn_error *err)
+{
+  if (out == NULL) return tn_error_set(err, TN_INVALID_ARGUMENT, "find a runtime: the out pointer is NULL");
+  tn__factory *f = NULL;
+  *out = NULL;
+  tn_status status = choose(options, NULL, &f, err);
+  if (status == TN_OK) *out = f->self;
+  tn__factory_release(f);
+  return status;
+}
+
+tn_status tn__registry_load(const char *name, tn_runtime_info *out, tn_error *err)
+{
+  if (name == NULL || out == NULL)
+    return tn_error_set(err, TN_INVALID_ARGUMENT, "load a runtime: %s is NULL",
+                        name == NULL ? "the name" : "the out pointer");
+  tn_session_options *options = NULL;
+  tn__factory *f = NULL;
+  tn_status status = tn__give_info("", out, err);
+  if (status != TN_OK) return status;
+  status = tn__scan_once(err);
+  if (status == TN_OK) status = tn_session_options_create(&options, err);
+  if (status == TN_OK) status = tn_session_options_set_target(options, name, err);
+  if (status == TN_OK && strcmp(tn_session_options_runtime(options), name) != 0)
+    status = tn_error_set(err, TN_INVALID_ARGUMENT,
+                          "load a runtime: '%s' is no name; settings belong into a session's target", name);
+  if (status == TN_OK && name[0] == 0)
+    status = tn_error_set(err, TN_INVALID_ARGUMENT, "load a runtime: the name is empty");
+  bool known = status == TN_OK;
+  if (status == TN_OK) {
+    status = find_named(name, &f, err);
+    if (status == TN_NOT_FOUND && tn_error_code(err) == TN_OK) status = not_known(options, err);
+  }
+  tn_session_options_destroy(options);
+  if (known) tn__give_info(name, out, NULL);
+  tn__factory_unref(f);
+  return status;
+}
+
+tn_status tn__registry_explain(const tn_session_options *options, char *buffer, size_t size, size_t *needed,
+                               tn_error *err)
+{
+  tn__text text;
+  tn_error e = TN_ERROR_INIT;
+  tn__factory *f = NULL;
+  if (buffer == NULL) size = 0;
+  if (size > 0) buffer[0] = 0;
+  if (needed != NULL) *needed = 0;
+  tn__text_init(&text, TEXT_LIMIT);
+  tn_status status = choose(options, &text, &f, &e);
+  if (status == TN_OK)
+    tn__text_printf(&text, "chosen: %s\n", f->name);
+  else
+    tn__text_printf(&text, "none: %s: %s\n", tn_status_name(status), tn_error_message(&e));
+  tn__factory_release(f);
+  tn__reg_lock();
+  tn__text_puts(&text, tn__text_get(&tn__reg.notes));
+  tn__reg_unlock();
+  if (text.failed && status == TN_OK) status = tn__no_memory(&e, "the explanation of a choice", text.size);
+  if (needed != NULL) *needed = text.size;
+  if (size > 0) {
+    size_t n = text.size < size ? text.size : size - 1;
+    memcpy(buffer, tn__text_get(&text), n);
+    buffer[n] = 0;
+  }
+  tn__text_fini(&text);
+  if (status != TN_OK) tn_error_copy(err, &e);
+  tn_error_clear(&e);
+  return status;
+}
