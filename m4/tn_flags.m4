@@ -8,7 +8,7 @@ AC_DEFUN([TN_CHECK_FLAGS], [
       [tn_save_CFLAGS=$CFLAGS
        # gcc says nothing about an unknown -Wno-x unless there is another warning: ask for -Wx.
        AS_CASE([$tn_flag], [-Wno-*], [tn_try=-W`expr "x$tn_flag" : 'x-Wno-\(.*\)'`], [tn_try=$tn_flag])
-       CFLAGS="$CFLAGS -Werror $tn_try"
+       CFLAGS="$CFLAGS -Wall -Werror $tn_try"
        AC_COMPILE_IFELSE([AC_LANG_SOURCE([[int tn_flag_probe(void); int tn_flag_probe(void) { return 0; }]])],
          [AS_VAR_SET([tn_cache], [yes])], [AS_VAR_SET([tn_cache], [no])])
        CFLAGS=$tn_save_CFLAGS])

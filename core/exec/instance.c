@@ -115,7 +115,7 @@ tn_status tn__instance_take(tn_plan *plan, tn__segment *segment, const tn__entry
       victim->arena_bytes = 0;
     }
     if (victim != NULL) free_one(victim);
-    tn__instance_free = free_list;
+    atomic_store(&tn__instance_free, free_list);
     st = make(layout, arena, bytes, out, err);
   }
   tn__layout_unref(layout);

@@ -46,7 +46,8 @@ typedef struct tn__layout tn__layout;
 typedef struct tn__instance tn__instance; /* core/exec: what one step uses of a layout */
 
 /* core/exec frees the instances of a plan that goes: a list. Set by it before it makes one. */
-extern void (*tn__instance_free)(tn__instance *list);
+typedef void (*tn__instance_free_fn)(tn__instance *list);
+extern _Atomic(tn__instance_free_fn) tn__instance_free;
 
 typedef struct tn__segment {
   uint32_t begin, end;     /* instructions */

@@ -126,18 +126,24 @@ typedef const tn_plugin *(*tn_plugin_query_fn)(const tn_host *host, tn_error *er
       "\0flags=" flags "\0kernels=" kernels "\0abi=" TN__STR(TN_ABI_MAJOR) "." TN__STR(TN_ABI_MINOR)                     \
       "\0min_host=" TN__STR(TN_ABI_MAJOR) "." TN__STR(TN_PLUGIN_MIN_HOST) "\0entry=" TN__STR(TN__ENTRY);
 
+#ifdef __cplusplus
+#define TN__C_LINKAGE extern "C"
+#else
+#define TN__C_LINKAGE
+#endif
+
 /* Defines the host pointer and the entry point; `plugin` is a static const tn_plugin. */
-#define TN_PLUGIN_DEFINE(plugin)                                              \
-  __attribute__((visibility("hidden"))) const tn_host *TN_HOST_TABLE = NULL;  \
-  TN_EXPORT const tn_plugin *TN__ENTRY(const tn_host *host, tn_error *err);   \
-  const tn_plugin *TN__ENTRY(const tn_host *host, tn_error *err)              \
-  {                                                                           \
-    static tn_plugin described;                                               \
-    (void)err;                                                                \
-    TN_HOST_TABLE = host;                                                     \
-    described = (plugin);                                                     \
-    described.manifest = tn__manifest;                                        \
-    return &described;                                                        \
+#define TN_PLUGIN_DEFINE(plugin)                                                          \
+  __attribute__((visibility("hidden"))) const tn_host *TN_HOST_TABLE = NULL;              \
+  TN__C_LINKAGE TN_EXPORT const tn_plugin *TN__ENTRY(const tn_host *host, tn_error *err); \
+  const tn_plugin *TN__ENTRY(const tn_host *host, tn_error *err)                          \
+  {                                                                                       \
+    static tn_plugin described;                                                           \
+    (void)err;                                                                            \
+    TN_HOST_TABLE = host;                                                                 \
+    described = (plugin);                                                                 \
+    described.manifest = tn__manifest;                                                    \
+    return &described;                                                                    \
   }
 #endif
 

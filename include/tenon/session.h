@@ -153,8 +153,8 @@ struct tn_runtime_info {
 };
 
 #ifndef TN_PLUGIN
-/* Finds runtimes and kernel plugins without running any of their code: entry i in sorted order; TN_OUT_OF_RANGE past the
- * end. Since 0.1, P-16 */
+/* Finds runtimes and kernel plugins without running any of their code: entry i in order of names, files that have none
+ * last; TN_OUT_OF_RANGE past the end. out->struct_size is set by the caller. Since 0.1, P-16 */
 TN_API tn_status tn_runtime_at(size_t i, tn_runtime_info *out, tn_error *err);
 
 /* Looks again for files; loaded plugins stay. Since 0.1, P-11 */
@@ -163,7 +163,8 @@ TN_API tn_status tn_runtime_rescan(tn_error *err);
 /* Puts a directory in front of the search list. Absolute; before the first lookup, or a rescan follows. Since 0.1, P-01 */
 TN_API tn_status tn_runtime_add_directory(const char *path, tn_error *err);
 
-/* Loads the named runtime (if need be) and returns its devices' count or why it is unusable. Since 0.1 */
+/* Loads the named runtime, if that is needed. *out (its struct_size set by the caller) is filled on failure, too, when the
+ * name is known: usable is 0 and reason says why. TN_NOT_FOUND, TN_UNAVAILABLE, or why its plugin is refused. Since 0.1 */
 TN_API tn_status tn_runtime_load(const char *name, tn_runtime_info *out, tn_error *err);
 
 /* How the options choose a runtime: one line for each factory (asked, accepted, rank, reason), as snprintf writes.

@@ -207,7 +207,8 @@ TN_API tn_bool tn_tensor_is_exclusive(const tn_tensor *tensor);
  * Waits for the content to be ready. Since 0.1 */
 TN_API tn_status tn_tensor_read(const tn_tensor *tensor, void *to, size_t bytes, tn_error *err);
 
-/* Element i of a string tensor, borrowed; TN_INVALID_ARGUMENT for another dtype, TN_OUT_OF_RANGE for i. Since 0.1 */
+/* Element i of a string tensor, borrowed; TN_INVALID_ARGUMENT for another dtype, TN_OUT_OF_RANGE for i. Setting one wants
+ * an exclusive tensor, else TN_FAILED_PRECONDITION. Since 0.1 */
 TN_API tn_status tn_tensor_get_string(const tn_tensor *tensor, int64_t i, const char **text, size_t *length, tn_error *err);
 TN_API tn_status tn_tensor_set_string(tn_tensor *tensor, int64_t i, const void *text, size_t length, tn_error *err);
 
