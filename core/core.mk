@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: Apache-2.0
+# The library's core, one list a room, in the order in which rooms may use each other (docs/design.md).
+# Adding a file: one line, in the order of the alphabet; headers stand beside their sources.
+noinst_LTLIBRARIES += core/libcore.la
+core_libcore_la_SOURCES = \
+  $(TN_BASE_FILES) \
+  $(TN_TENSOR_FILES) \
+  $(TN_GRAPH_FILES) \
+  $(TN_FORMATS_FILES) \
+  $(TN_RESOURCE_FILES) \
+  $(TN_PLAN_FILES) \
+  $(TN_EXEC_FILES) \
+  $(TN_REGISTRY_FILES) \
+  $(TN_HOST_FILES) \
+  $(TN_SESSION_FILES) \
+  $(TN_EAGER_FILES)
+core_libcore_la_CPPFLAGS = $(AM_CPPFLAGS) -DTN_PLUGIN_DIR='"$(plugindir)"'
+# A file that left the list must leave the archive.
+EXTRA_core_libcore_la_DEPENDENCIES = $(top_srcdir)/core/core.mk
+
+TN_BASE_FILES = \
+  core/base/alloc.c \
+  core/base/alloc.h \
+  core/base/arena.c \
+  core/base/arena.h \
+  core/base/error.c \
+  core/base/file.c \
+  core/base/file.h \
+  core/base/lock.c \
+  core/base/lock.h \
+  core/base/log.c \
+  core/base/map.c \
+  core/base/map.h \
+  core/base/process.c \
+  core/base/text.c \
+  core/base/text.h
+
+TN_TENSOR_FILES = \
+  core/tensor/buffer.c \
+  core/tensor/dtype.c \
+  core/tensor/elements.c \
+  core/tensor/shape.c \
+  core/tensor/string.c \
+  core/tensor/tensor.c \
+  core/tensor/tensor_internal.h
+
+TN_GRAPH_FILES = \
+  core/graph/attrs.c \
+  core/graph/builder.c \
+  core/graph/builder_attrs.c \
+  core/graph/check.c \
+  core/graph/graph.c \
+  core/graph/graph_internal.h \
+  core/graph/graph_structs.h \
+  core/graph/infer.c \
+  core/graph/names.c \
+  core/graph/operation.c \
+  core/graph/registry.c \
+  core/graph/schema_parse.c
+
+TN_FORMATS_FILES = \
+  core/formats/file.c \
+  core/formats/file.h \
+  core/formats/graphdef.c \
+  core/formats/graphdef.h \
+  core/formats/graphdef_attr.c \
+  core/formats/graphdef_tensor.c \
+  core/formats/npy.h \
+  core/formats/npy_header.c \
+  core/formats/npy_read.c \
+  core/formats/npy_write.c \
+  core/formats/wire.c \
+  core/formats/wire.h
+
+TN_RESOURCE_FILES =
+
+TN_PLAN_FILES = \
+  core/plan/compile.c \
+  core/plan/layout.c \
+  core/plan/layout.h \
+  core/plan/layout_build.c \
+  core/plan/layout_memory.c \
+  core/plan/plan.c \
+  core/plan/plan.h \
+  core/plan/prepare.c
+
+TN_EXEC_FILES = \
+  core/exec/cancel.c \
+  core/exec/exec.h \
+  core/exec/instance.c \
+  core/exec/kernel.c \
+  core/exec/kit.c \
+  core/exec/kit_hooks.h \
+  core/exec/outputs.c \
+  core/exec/run.c
+
+TN_REGISTRY_FILES = \
+  core/registry/discovery.c \
+  core/registry/elf.c \
+  core/registry/listing.c \
+  core/registry/loader.c \
+  core/registry/manifest.c \
+  core/registry/options.c \
+  core/registry/registry.c \
+  core/registry/registry.h \
+  core/registry/registry_internal.h \
+  core/registry/security.c \
+  core/registry/select.c
+
+TN_HOST_FILES = \
+  core/host/host.c \
+  core/host/host.h \
+  core/host/runtimes.c
+
+TN_SESSION_FILES = \
+  core/session/callable.c \
+  core/session/live.c \
+  core/session/run.c \
+  core/session/session.c \
+  core/session/session_internal.h \
+  core/session/signature.c \
+  core/session/step.c
+
+TN_EAGER_FILES =
