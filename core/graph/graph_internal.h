@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the rooms above (formats, plan, session) may use of a graph beyond the public headers. Bodies of the structs are
+ * in graph_structs.h, for core/graph and core/formats only. */
+#ifndef TN_CORE_GRAPH_INTERNAL_H
+#define TN_CORE_GRAPH_INTERNAL_H
+
+#include <core/base/lock.h>
+#include <tenon/op.h>
+
+/* Readers hold this while they walk a graph that may grow (compilation); the builder and imports write. */
+void tn__graph_read_lock(tn_graph *graph);
+void tn__graph_unlock(tn_graph *graph);
+
+/* Dense number of an operation within its graph, in order of addition from 0. */
+uint32_t tn__operation_id(const tn_operation *op);
+tn_graph *tn__operation_graph(const tn_operation *op);
+/* Borrowed arrays, for walks that must be fast. */
+const tn_output *tn__operation_inputs(const tn_operation *op, size_t *n);
+tn_operation *const *tn__operation_control_inputs(const tn_operation *op, size_t *n);
+uint32_t tn__operation_traits(const tn_operation *op); /* 0 for an op that is not registered */
+
+/* The schema's def, NULL for an op that is not registered. */
+const tn_op_def *tn__schema_def(const tn_op_schema *schema);
+
+/* Best kernel (highest rank above 0) of the operation for a device type, its type attributes considered.
+ * TN_NOT_FOUND when the op is not registered (names op and node); TN_UNIMPLEMENTED when no kernel fits (names op, device,
+ * the type attributes found and what kernels there are). */
+tn_status tn__kernel_find(const tn_operation *op, const char *device, const tn_kernel_def **out, tn_error *err);
+
+/* A constant tensor of output 0 of a TN_TRAIT_CONSTANT op: borrowed, owned by the graph. */
+tn_status tn__operation_constant(const tn_operation *op, tn_tensor **out, tn_error *err);
+
+/* Calls the shape function of an operation for its verdict alone: reading calls take an operation that it refuses as one
+ * of unknown shapes, because that is an error of running it, not of having it. TN_OK also where nothing is known. */
+tn_status tn__operation_check_shapes(const tn_operation *op, tn_error *err);
+
+/* The library's own families, a table made from the list ops/ops.mk. They are entered at the first look-up. */
+extern const tn_op_family *const tn__op_families[];
+extern const size_t tn__n_op_families;
+
+/* Takes a family out of the table again, for a plugin that fails to start and for tests: nobody may hold a schema or a
+ * kernel of it. Kernels of other families for its ops go with them. */
+void tn__ops_remove(const tn_op_family *family);
+
+/* Parses "node:i", "node", "^node" -> operation and index. NOT_FOUND (no such node), OUT_OF_RANGE (no such output or a
+ * control name), INVALID_ARGUMENT (empty or malformed). S-NAM. The graph must be read-locked. */
+tn_status tn__graph_parse_output(tn_graph *graph, const char *name, tn_output *out, tn_error *err);
+
+#endif

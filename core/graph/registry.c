@@ -1,0 +1,485 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The table of ops and kernels of the process.
+ *
+ * The library's own families are entered at the first look-up: only their names, so that a program that needs ten ops does
+ * not parse seven hundred. A schema is parsed when it is first asked for. One reader-writer lock guards names, the order
+ * of kernels and what is parsed; a schema that is ready never changes, but for its list of kernels. */
+#include <core/graph/graph_structs.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct family_entry {
+  struct family_entry *next;
+  const tn_op_family *family;
+  tn_op_schema *schemas; /* n_ops */
+  tn__kernel *kernels;   /* n_kernels */
+  tn__arena arena;       /* constraints of the kernels */
+} family_entry;
+
+static tn__rwlock lock = { PTHREAD_RWLOCK_INITIALIZER, "op table", TN_RANK_OPS };
+static atomic_bool own_families_in; /* release after they are in, acquire before they are looked for */
+/* guarded by lock */
+static tn__map by_name; /* to tn_op_schema */
+static family_entry *families;
+static uint32_t n_kernels_ever;
+static const tn_op_schema **sorted; /* made when the list is asked for */
+static size_t n_sorted, sorted_room;
+
+/* The structs of a family's arrays may be longer than ours: their size says how far the next one is. */
+static const tn_op_def *op_at(const tn_op_family *f, size_t i)
+{
+  return (const tn_op_def *)((const char *)f->ops + i * tn__round_up(f->ops->struct_size, _Alignof(tn_op_def)));
+}
+static const tn_kernel_def *kernel_at(const tn_op_family *f, size_t i)
+{
+  size_t size = tn__round_up(f->kernels->struct_size, _Alignof(tn_kernel_def));
+  return (const tn_kernel_def *)((const char *)f->kernels + i * size);
+}
+
+/* ---- checks ---- */
+
+static tn_status check_struct(const char *what, const char *name, size_t found, size_t wanted, tn_error *err)
+{
+  if (found >= wanted && found <= 4096) return TN_OK;
+  return tn_error_set(err, TN_INVALID_ARGUMENT, "%s '%s': struct_size is %zu, wanted at least %zu", what,
+                      name == NULL ? "" : name, found, wanted);
+}
+
+static tn_status check_op(const tn_op_family *f, size_t i, tn_error *err)
+{
+  const tn_op_def *d = op_at(f, i);
+  tn_status st = check_struct("op", i == 0 ? NULL : d->name, d->struct_size, TN_OP_DEF_SIZE, err);
+  if (st != TN_OK) return st;
+  if (d->name == NULL || !tn__op_type_is_valid(d->name, strlen(d->name)))
+    return tn_error_set(err, TN_INVALID_ARGUMENT, "family '%s': op %zu has no valid name: '%s'", f->name, i,
+                        d->name == NULL ? "" : d->name);
+  return TN_OK;
+}
+
+static tn_status check_kernel(const tn_op_family *f, size_t i, tn_error *err)
+{
+  const tn_kernel_def *k = kernel_at(f, i);
+  tn_status st = check_struct("kernel", i == 0 ? NULL : k->name, k->struct_size, TN_KERNEL_DEF_SIZE, err);
+  if (st != TN_OK) return st;
+  const char *missing = k->op == NULL ? "op" : k->device == NULL || *k->device == 0 ? "device" :
+                        k->name == NULL ? "name" : k->prepare == NULL ? "prepare" : k->compute == NULL ? "compute" : NULL;
+  if (missing == NULL) return TN_OK;
+  return tn_error_set(err, TN_INVALID_ARGUMENT, "family '%s': kernel %zu ('%s') lacks '%s'", f->name, i,
+                      k->name != NULL ? k->name : k->op != NULL ? k->op : "", missing);
+}
+
+static tn_status check_family(const tn_op_family *f, tn_error *err)
+{
+  if (f == NULL) return tn_error_set(err, TN_INVALID_ARGUMENT, "no family of ops given");
+  tn_status st = check_struct("family", NULL, f->struct_size, TN_OP_FAMILY_SIZE, err);
+  if (st != TN_OK) return st;
+  if (f->name == NULL || (f->n_ops != 0 && f->ops == NULL) || (f->n_kernels != 0 && f->kernels == NULL))
+    return tn_error_set(err, TN_INVALID_ARGUMENT, "family '%s': its name or a table is missing",
+                        f->name == NULL ? "" : f->name);
+  for (size_t i = 0; st == TN_OK && i < f->n_ops; i++) st = check_op(f, i, err);
+  for (size_t i = 0; st == TN_OK && i < f->n_kernels; i++) st = check_kernel(f, i, err);
+  return st;
+}
+
+/* ---- kernels of an op ---- */
+
+static bool better(const tn__kernel *a, const tn__kernel *b)
+{
+  return a->def->rank != b->def->rank ? a->def->rank > b->def->rank : a->order < b->order;
+}
+
+static void link_kernel(tn__kernel *kernel)
+{
+  tn__kernel **at = &kernel->schema->kernels;
+  while (*at != NULL && better(*at, kernel)) at = &(*at)->next;
+  kernel->next = *at;
+  *at = kernel;
+}
+
+static void unlink_kernel(const tn__kernel *kernel)
+{
+  if (kernel->schema == NULL) return; /* the op went first */
+  tn__kernel **at = &kernel->schema->kernels;
+  while (*at != NULL && *at != kernel) at = &(*at)->next;
+  if (*at != NULL) *at = kernel->next;
+}
+
+/* ---- parsing at first use; the lock is held for writing ---- */
+
+static tn_status parse_locked(tn_op_schema *s, tn_error *err)
+{
+  tn_status st = tn__schema_parse(s, err);
+  for (tn__kernel *k = s->kernels; st == TN_OK && k != NULL; k = k->next) {
+    st = tn__constraints_parse(s, k->def, &s->arena, &k->constraints, &k->n_constraints, err);
+    if (st != TN_OK) tn_error_prefix(err, "kernel '%s'", k->def->name);
+  }
+  if (st == TN_OK) {
+    atomic_store_explicit(&s->state, TN__SCHEMA_READY, memory_order_release);
+    return TN_OK;
+  }
+  for (tn__kernel *k = s->kernels; k != NULL; k = k->next) k->constraints = NULL, k->n_constraints = 0;
+  tn__arena_fini(&s->arena);
+  s->n_attrs = s->n_inputs = s->n_outputs = 0;
+  if (st != TN_RESOURCE_EXHAUSTED) atomic_store_explicit(&s->state, TN__SCHEMA_BAD, memory_order_release);
+  return st;
+}
+
+/* A malformed schema of the library itself is found by its tests; here it makes the op unknown, with a line in the log. */
+static const tn_op_schema *ready(tn_op_schema *s)
+{
+  if (s == NULL) return NULL;
+  int state = atomic_load_explicit(&s->state, memory_order_acquire);
+  if (state == TN__SCHEMA_RAW) {
+    tn_error err = TN_ERROR_INIT;
+    tn__rwlock_write(&lock);
+    state = atomic_load_explicit(&s->state, memory_order_relaxed);
+    if (state == TN__SCHEMA_RAW && parse_locked(s, &err) == TN_OK) state = TN__SCHEMA_READY;
+    tn__rwlock_unlock(&lock);
+    if (tn_error_code(&err) != TN_OK) tn_log(TN_LOG_ERROR, "op '%s' cannot be used: %s", s->name, tn_error_message(&err));
+    tn_error_clear(&err);
+  }
+  return state == TN__SCHEMA_READY ? s : NULL;
+}
+
+/* ---- entering and removing families; the lock is held for writing ---- */
+
+static void free_entry(family_entry *e)
+{
+  for (size_t i = 0; e->schemas != NULL && i < e->family->n_ops; i++)
+    if (atomic_load(&e->schemas[i].state) == TN__SCHEMA_READY) tn__arena_fini(&e->schemas[i].arena);
+  tn__arena_fini(&e->arena);
+  tn__free(e->schemas, e->family->n_ops * sizeof *e->schemas);
+  tn__free(e->kernels, e->family->n_kernels * sizeof *e->kernels);
+  tn__free(e, sizeof *e);
+}
+
+static void leave(family_entry *e, size_t n_names, size_t n_linked)
+{
+  for (size_t i = 0; i < n_linked; i++) unlink_kernel(&e->kernels[i]);
+  for (size_t i = 0; i < n_names; i++) {
+    for (tn__kernel *k = e->schemas[i].kernels; k != NULL; k = k->next) k->schema = NULL;
+    tn__map_remove(&by_name, e->schemas[i].name, e->schemas[i].name_size);
+  }
+  n_sorted = 0;
+}
+
+static tn_status new_entry(const tn_op_family *f, family_entry **out, tn_error *err)
+{
+  family_entry *e = tn__zalloc(sizeof *e);
+  if (e == NULL) return tn__no_memory(err, "family of ops", sizeof *e);
+  e->family = f;
+  tn__arena_init(&e->arena, 256);
+  e->schemas = f->n_ops == 0 ? NULL : tn__alloc_array(f->n_ops, sizeof *e->schemas);
+  e->kernels = f->n_kernels == 0 ? NULL : tn__alloc_array(f->n_kernels, sizeof *e->kernels);
+  if ((f->n_ops != 0 && e->schemas == NULL) || (f->n_kernels != 0 && e->kernels == NULL) ||
+      !tn__map_reserve(&by_name, by_name.count + f->n_ops)) {
+    free_entry(e);
+    return tn__no_memory(err, "family of ops", f->n_ops * sizeof *e->schemas);
+  }
+  *out = e;
+  return TN_OK;
+}
+
+/* eager  parse now, so that what is malformed is refused. */
+static tn_status enter_op(family_entry *e, size_t i, bool eager, tn_error *err)
+{
+  tn_op_schema *s = &e->schemas[i];
+  s->def = op_at(e->family, i);
+  s->name = s->def->name;
+  s->name_size = (uint32_t)strlen(s->name);
+  s->traits = s->def->traits;
+  s->shape_operands = s->def->shape_operands;
+  s->constant_attr = -1;
+  if (tn__map_get(&by_name, s->name, s->name_size) != NULL)
+    return tn_error_set(err, TN_ALREADY_EXISTS, "op '%s' is registered already", s->name);
+  tn_status st = eager ? parse_locked(s, err) : TN_OK;
+  if (st == TN_OK) tn__map_put(&by_name, s->name, s->name_size, s, NULL); /* there is room */
+  return st;
+}
+
+static tn_status enter_kernel(family_entry *e, size_t i, tn_error *err)
+{
+  tn__kernel *k = &e->kernels[i];
+  k->def = kernel_at(e->family, i);
+  k->order = n_kernels_ever++;
+  k->schema = tn__map_get(&by_name, k->def->op, strlen(k->def->op));
+  if (k->schema == NULL)
+    return tn_error_set(err, TN_NOT_FOUND, "kernel '%s': op '%s' is not registered", k->def->name, k->def->op);
+  if (atomic_load(&k->schema->state) == TN__SCHEMA_READY) {
+    tn_status st = tn__constraints_parse(k->schema, k->def, &e->arena, &k->constraints, &k->n_constraints, err);
+    if (st != TN_OK) return tn_error_prefix(err, "kernel '%s'", k->def->name), st;
+  }
+  link_kernel(k);
+  return TN_OK;
+}
+
+static tn_status enter_family(const tn_op_family *f, tn_error *err)
+{
+  family_entry *e = NULL;
+  tn_status st = new_entry(f, &e, err);
+  if (st != TN_OK) return st;
+  size_t n_names = 0, n_linked = 0;
+  while (st == TN_OK && n_names < f->n_ops)
+    if ((st = enter_op(e, n_names, true, err)) == TN_OK) n_names++;
+  /* Kernels may be for an op that nobody asked for yet. */
+  for (size_t i = 0; st == TN_OK && i < f->n_kernels; i++) {
+    tn_op_schema *s = tn__map_get(&by_name, kernel_at(f, i)->op, strlen(kernel_at(f, i)->op));
+    if (s != NULL && atomic_load(&s->state) == TN__SCHEMA_RAW) st = parse_locked(s, err);
+  }
+  while (st == TN_OK && n_linked < f->n_kernels)
+    if ((st = enter_kernel(e, n_linked, err)) == TN_OK) n_linked++;
+  if (st != TN_OK) {
+    leave(e, n_names, n_linked);
+    free_entry(e);
+    return tn_error_prefix(err, "family '%s'", f->name), st;
+  }
+  e->next = families;
+  families = e;
+  n_sorted = 0;
+  return TN_OK;
+}
+
+/* ---- the library's own ---- */
+
+static void drop_all_locked(void)
+{
+  for (family_entry *e = families, *next; e != NULL; e = next) {
+    next = e->next;
+    free_entry(e);
+  }
+  families = NULL;
+  tn__map_fini(&by_name);
+}
+
+static tn_status enter_own_family_names(const tn_op_family *f, tn_error *err)
+{
+  tn_status st = check_family(f, err);
+  family_entry *e = NULL;
+  if (st == TN_OK) st = new_entry(f, &e, err);
+  if (st != TN_OK) return st;
+  for (size_t i = 0; i < f->n_ops; i++) {
+    tn_status op_st = enter_op(e, i, false, err);
+    if (op_st != TN_OK) st = op_st;
+  }
+  e->next = families;
+  families = e;
+  return st;
+}
+
+static tn_status enter_own_locked(tn_error *err)
+{
+  tn_status st = TN_OK;
+  for (size_t i = 0; st != TN_RESOURCE_EXHAUSTED && i < tn__n_op_families; i++) {
+    tn_error why = TN_ERROR_INIT;
+    st = enter_own_family_names(tn__op_families[i], &why);
+    if (st == TN_RESOURCE_EXHAUSTED)
+      tn_error_copy(err, &why);
+    else if (st != TN_OK)
+      tn_log(TN_LOG_ERROR, "family of ops %zu: %s", i, tn_error_message(&why));
+    tn_error_clear(&why);
+  }
+  for (family_entry *e = families; st != TN_RESOURCE_EXHAUSTED && e != NULL; e = e->next)
+    for (size_t i = 0; i < e->family->n_kernels; i++) {
+      tn_error why = TN_ERROR_INIT;
+      if (enter_kernel(e, i, &why) != TN_OK) tn_log(TN_LOG_ERROR, "%s", tn_error_message(&why));
+      tn_error_clear(&why);
+    }
+  if (st == TN_RESOURCE_EXHAUSTED) drop_all_locked();
+  return st == TN_RESOURCE_EXHAUSTED ? st : TN_OK;
+}
+
+tn_status tn__ops_ensure(tn_error *err)
+{
+  if (atomic_load_explicit(&own_families_in, memory_order_acquire)) return TN_OK;
+  tn__rwlock_write(&lock);
+  tn_status st = TN_OK;
+  if (!atomic_load_explicit(&own_families_in, memory_order_relaxed)) {
+    st = enter_own_locked(err);
+    if (st == TN_OK) atomic_store_explicit(&own_families_in, true, memory_order_release);
+  }
+  tn__rwlock_unlock(&lock);
+  return st;
+}
+
+/* ---- registering ---- */
+
+tn_status tn_register_ops(const tn_op_family *family, tn_error *err)
+{
+  tn__error_reset(err);
+  tn_status st = check_family(family, err);
+  if (st == TN_OK) st = tn__ops_ensure(err);
+  if (st != TN_OK) return st;
+  tn__rwlock_write(&lock);
+  st = enter_family(family, err);
+  tn__rwlock_unlock(&lock);
+  return st;
+}
+
+void tn__ops_remove(const tn_op_family *family)
+{
+  tn__rwlock_write(&lock);
+  family_entry **at = &families;
+  while (*at != NULL && (*at)->family != family) at = &(*at)->next;
+  family_entry *e = *at;
+  if (e != NULL) {
+    *at = e->next;
+    leave(e, family->n_ops, family->n_kernels);
+    free_entry(e);
+  }
+  tn__rwlock_unlock(&lock);
+}
+
+/* ---- look-up ---- */
+
+const tn_op_schema *tn__schema_find(const char *name, size_t size)
+{
+  if (tn__ops_ensure(NULL) != TN_OK) return NULL;
+  tn__rwlock_read(&lock);
+  tn_op_schema *s = tn__map_get(&by_name, name, size);
+  tn__rwlock_unlock(&lock);
+  return ready(s);
+}
+
+const tn_op_schema *tn_op_schema_find(const char *op) { return op == NULL ? NULL : tn__schema_find(op, strlen(op)); }
+const char *tn_op_schema_name(const tn_op_schema *schema) { return schema == NULL ? "" : schema->name; }
+uint32_t tn_op_schema_traits(const tn_op_schema *schema) { return schema == NULL ? 0 : schema->traits; }
+const tn_op_def *tn__schema_def(const tn_op_schema *schema) { return schema == NULL ? NULL : schema->def; }
+
+size_t tn_n_op_schemas(void)
+{
+  if (tn__ops_ensure(NULL) != TN_OK) return 0;
+  tn__rwlock_read(&lock);
+  size_t n = by_name.count;
+  tn__rwlock_unlock(&lock);
+  return n;
+}
+
+static int by_op_name(const void *a, const void *b)
+{
+  return strcmp((*(const tn_op_schema *const *)a)->name, (*(const tn_op_schema *const *)b)->name);
+}
+
+static void sort_locked(void)
+{
+  if (!tn__grow((void **)&sorted, &sorted_room, by_name.count, sizeof *sorted)) return;
+  size_t place = 0, n = 0;
+  for (tn__map_entry *e; (e = tn__map_next(&by_name, &place)) != NULL;) sorted[n++] = e->value;
+  qsort(sorted, n, sizeof *sorted, by_op_name);
+  n_sorted = n;
+}
+
+const tn_op_schema *tn_op_schema_at(size_t i)
+{
+  if (tn__ops_ensure(NULL) != TN_OK) return NULL;
+  tn__rwlock_read(&lock);
+  bool stale = n_sorted != by_name.count;
+  const tn_op_schema *s = !stale && i < n_sorted ? sorted[i] : NULL;
+  tn__rwlock_unlock(&lock);
+  if (!stale) return s;
+  tn__rwlock_write(&lock);
+  if (n_sorted != by_name.count) sort_locked();
+  s = i < n_sorted ? sorted[i] : NULL;
+  tn__rwlock_unlock(&lock);
+  return s;
+}
+
+size_t tn_op_schema_format(const tn_op_schema *schema, char *buffer, size_t size)
+{
+  if (schema == NULL) return (size_t)tn__snprintf(buffer, size, "%s", "");
+  const tn_op_def *d = schema->def;
+  bool attrs = d->attrs != NULL && *d->attrs != 0;
+  int n = tn__snprintf(buffer, size, "%s(%s) -> (%s)%s%s", d->name, d->inputs == NULL ? "" : d->inputs,
+                       d->outputs == NULL ? "" : d->outputs, attrs ? "; " : "", attrs ? d->attrs : "");
+  return n < 0 ? 0 : (size_t)n;
+}
+
+const tn_kernel_def *tn_op_schema_kernel(const tn_op_schema *schema, size_t i)
+{
+  if (schema == NULL) return NULL;
+  tn__rwlock_read(&lock);
+  const tn__kernel *k = schema->kernels;
+  while (k != NULL && i-- > 0) k = k->next;
+  tn__rwlock_unlock(&lock);
+  return k == NULL ? NULL : k->def;
+}
+
+/* ---- the kernel of an operation ---- */
+
+static bool types_fit(const tn_operation *op, const tn__constraint *c)
+{
+  const tn__attr *a = tn__op_attr(op, c->attr);
+  if (a->kind == TN_ATTR_TYPE) return (c->types & tn__type_bit(a->v.type)) != 0;
+  const tn_dtype *types = a->v.list.items;
+  for (size_t i = 0; i < a->v.list.n; i++)
+    if ((c->types & tn__type_bit(types[i])) == 0) return false;
+  return true;
+}
+
+static bool kernel_fits(const tn_operation *op, const tn__kernel *k, const char *device)
+{
+  if (k->def->rank <= 0 || (k->def->device != device && strcmp(k->def->device, device) != 0)) return false;
+  for (uint32_t i = 0; i < k->n_constraints; i++)
+    if (!types_fit(op, &k->constraints[i])) return false;
+  return true;
+}
+
+static void describe_types(const tn_operation *op, tn__text *t)
+{
+  for (uint32_t i = 0; i < op->schema->n_attrs; i++) {
+    const tn__attr_spec *spec = &op->schema->attrs[i];
+    const tn__attr *a = tn__op_attr(op, i);
+    if (spec->value.kind == TN_ATTR_TYPE)
+      tn__text_printf(t, "%s%s=%s", t->size == 0 ? "" : ",", spec->value.name, tn_dtype_name(a->v.type));
+    if (spec->value.kind != TN_ATTR_LIST + TN_ATTR_TYPE) continue;
+    tn__text_printf(t, "%s%s=[", t->size == 0 ? "" : ",", spec->value.name);
+    for (size_t k = 0; k < a->v.list.n; k++)
+      tn__text_printf(t, "%s%s", k == 0 ? "" : ",", tn_dtype_name(((const tn_dtype *)a->v.list.items)[k]));
+    tn__text_puts(t, "]");
+  }
+}
+
+static void describe_kernels(const tn_op_schema *s, tn__text *t)
+{
+  tn__rwlock_read(&lock);
+  for (const tn__kernel *k = s->kernels; k != NULL; k = k->next) {
+    const char *types = k->def->types == NULL || *k->def->types == 0 ? "any type" : k->def->types;
+    tn__text_printf(t, "%s%s %s%s", t->size == 0 ? "" : "; ", k->def->device, types,
+                    k->def->rank <= 0 ? " (switched off)" : "");
+  }
+  tn__rwlock_unlock(&lock);
+}
+
+static tn_status no_kernel(const tn_operation *op, const char *device, tn_error *err)
+{
+  tn__text types, kernels;
+  tn__text_init(&types, 1000);
+  tn__text_init(&kernels, 4000);
+  describe_types(op, &types);
+  describe_kernels(op->schema, &kernels);
+  tn_status st = tn_error_set(err, TN_UNIMPLEMENTED,
+                              "node '%s': op '%s' has no kernel for device %s%s%s%s; there are: %s", op->name, op->type,
+                              device, types.size == 0 ? "" : " with ", tn__text_get(&types), types.size == 0 ? "" : "",
+                              kernels.size == 0 ? "none" : tn__text_get(&kernels));
+  tn_error_set_node(err, op->name);
+  tn__text_fini(&types);
+  tn__text_fini(&kernels);
+  return st;
+}
+
+tn_status tn__kernel_find(const tn_operation *op, const char *device, const tn_kernel_def **out, tn_error *err)
+{
+  *out = NULL;
+  if (op->schema == NULL) {
+    tn_error_set(err, TN_NOT_FOUND, "node '%s': op '%s' is not registered", op->name, op->type);
+    tn_error_set_node(err, op->name);
+    return TN_NOT_FOUND;
+  }
+  tn__rwlock_read(&lock);
+  const tn__kernel *k = op->schema->kernels;
+  while (k != NULL && !kernel_fits(op, k, device)) k = k->next;
+  tn__rwlock_unlock(&lock);
+  if (k == NULL) return no_kernel(op, device, err);
+  *out = k->def;
+  return TN_OK;
+}

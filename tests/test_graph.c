@@ -1,0 +1,729 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Building graphs, reading them, shapes, names. */
+#include "core/graph/graph_structs.h"
+#include "tests/support/graph_kit.h"
+
+#include <pthread.h>
+#include <string.h>
+
+static tn_graph *new_graph(void)
+{
+  tn_graph *graph = NULL;
+  gk_register();
+  REQUIRE_OK(tn_graph_create(&graph, NULL), NULL);
+  return graph;
+}
+
+static tn_output in_of(tn_graph *graph, const char *name, tn_dtype dtype, const int64_t *dims, int32_t rank)
+{
+  tn_error err = TN_ERROR_INIT;
+  tn_operation *op;
+  tn_operation_builder *b = tn_operation_begin(graph, "GkIn", name, 0);
+  tn_operation_set_type(b, "T", dtype);
+  tn_operation_set_shape(b, "shape", dims, rank);
+  REQUIRE_OK(tn_operation_finish(b, &op, &err), &err);
+  return (tn_output){ op, 0 };
+}
+
+static tn_output float_in(tn_graph *graph, const char *name) { return in_of(graph, name, TN_FLOAT, NULL, -1); }
+
+static tn_status build2(tn_graph *graph, const char *op, const char *name, tn_output x, tn_output y, tn_operation **out,
+                        tn_error *err)
+{
+  tn_operation_builder *b = tn_operation_begin(graph, op, name, 0);
+  tn_operation_add_input(b, x);
+  tn_operation_add_input(b, y);
+  return tn_operation_finish(b, out, err);
+}
+
+/* ---- building ---- */
+
+static void graph__starts_empty(void)
+{
+  tn_graph *graph = new_graph();
+  CHECK_INT(tn_graph_n_operations(graph), 0);
+  CHECK_NULL(tn_graph_operation(graph, 0));
+  CHECK_NULL(tn_graph_find(graph, "x"));
+  tn_graph *again = tn_graph_ref(graph);
+  tn_graph_unref(graph);
+  CHECK_INT(tn_graph_n_operations(again), 0);
+  tn_graph_unref(again);
+  tn_graph_unref(NULL);
+}
+
+static void build__operation_can_be_read_back(void)
+{
+  tn_error err = TN_ERROR_INIT;
+  tn_graph *graph = new_graph();
+  tn_output x = float_in(graph, "x"), y = float_in(graph, "scope/y");
+  tn_operation_builder *b = tn_operation_begin(graph, "GkAdd", "scope/sum", 0);
+  tn_operation_set_device(b, "/job:worker/replica:0/task:1/device:CPU:0");
+  tn_operation_add_input(b, x);
+  tn_operation_add_input(b, y);
+  tn_operation_add_control_input(b, y.op);
+  tn_operation *sum;
+  REQUIRE_OK(tn_operation_finish(b, &sum, &err), &err);
+  CHECK_STR(tn_operation_name(sum), "scope/sum");
+  CHECK_STR(tn_operation_type(sum), "GkAdd");
+  CHECK_STR(tn_operation_device(sum), "/job:worker/replica:0/task:1/device:CPU:0");
+  CHECK_STR(tn_operation_device(x.op), "");
+  CHECK(tn_operation_schema(sum) == tn_op_schema_find("GkAdd"));
+  CHECK_INT(tn_operation_n_inputs(sum), 2);
+  CHECK(tn_operation_input(sum, 1).op == y.op && tn_operation_input(sum, 1).index == 0);
+  CHECK_NULL(tn_operation_input(sum, 2).op);
+  CHECK_INT(tn_operation_n_control_inputs(sum), 1);
+  CHECK(tn_operation_control_input(sum, 0) == y.op);
+  CHECK_NULL(tn_operation_control_input(sum, 1));
+  CHECK_INT(tn_operation_n_outputs(sum), 1);
+  CHECK_INT(tn_operation_output_dtype(sum, 0), TN_FLOAT);
+  CHECK_INT(tn_operation_input_dtype(sum, 1), TN_FLOAT);
+  CHECK_INT(tn_operation_output_dtype(sum, 1), TN_DTYPE_INVALID);
+  CHECK_INT(tn_graph_n_operations(graph), 3);
+  CHECK(tn_graph_operation(graph, 2) == sum);
+  CHECK(tn_graph_find(graph, "scope/sum") == sum);
+  CHECK_NULL(tn_graph_find(graph, "scope/su"));
+  tn_graph_unref(graph);
+}
+
+static void build__inputs_decide_attributes(void)
+{
+  tn_error err = TN_ERROR_INIT;
+  tn_graph *graph = new_graph();
+  tn_output f = float_in(graph, "f"), i = in_of(graph, "i", TN_INT64, NULL, -1);
+  tn_operation *op;
+  tn_operation_builder *b = tn_operation_begin(graph, "GkAddN", "n", 0);
+  tn_operation_add_input_list(b, (tn_output[]){ f, f, f }, 3);
+  REQUIRE_OK(tn_operation_finish(b, &op, &err), &err);
+  int64_t n;
+  tn_dtype t;
+  CHECK_OK(tn_operation_attr_int(op, "N", &n, &err), &err);
+  CHECK_INT(n, 3);
+  CHECK_OK(tn_operation_attr_type(op, "T", &t, &err), &err);
+  CHECK_INT(t, TN_FLOAT);
+
+  b = tn_operation_begin(graph, "GkPack", "pack", 0);
+  tn_operation_add_input(b, f);
+  tn_operation_add_input_list(b, (tn_output[]){ i, f }, 2);
+  REQUIRE_OK(tn_operation_finish(b, &op, &err), &err);
+  const tn_dtype *types;
+  size_t count, first;
+  CHECK_OK(tn_operation_attr_types(op, "Tlist", &types, &count, &err), &err);
+  CHECK(count == 2 && types[0] == TN_INT64 && types[1] == TN_FLOAT);
+  CHECK_OK(tn_operation_input_range(op, "rest", &first, &count, &err), &err);
+  CHECK(first == 1 && count == 2);
+  CHECK_STATUS(tn_operation_output_range(op, "rest", &first, &count, &err), TN_NOT_FOUND, &err);
+  CHECK_INT(tn_operation_input_dtype(op, 1), TN_INT64);
+  tn_graph_unref(graph);
+  tn_error_clear(&err);
+}
+
+static void build__references_feed_values(void)
+{
+  tn_error err = TN_ERROR_INIT;
+  tn_graph *graph = new_graph();
+  tn_operation *var, *op;
+  tn_operation_builder *b = tn_operation_begin(graph, "GkVar", "var", 0);
+  tn_operation_set_type(b, "T", TN_FLOAT);
+  REQUIRE_OK(tn_operation_finish(b, &var, &err), &err);
+  CHECK_INT(tn_operation_output_dtype(var, 0), TN_FLOAT + TN_DTYPE_REF);
+  tn_output ref = { var, 0 }, x = float_in(graph, "x");
+  REQUIRE_OK(build2(graph, "GkAssign", "assign", ref, ref, &op, &err), &err);
+  CHECK_INT(tn_operation_input_dtype(op, 0), TN_FLOAT + TN_DTYPE_REF);
+  CHECK_INT(tn_operation_input_dtype(op, 1), TN_FLOAT);
+  CHECK_STATUS(build2(graph, "GkAssign", "wrong", x, x, &op, &err), TN_INVALID_ARGUMENT, &err);
+  CHECK_CONTAINS(tn_error_message(&err), "input 0 ('ref') is 'x:0' of type float32, wanted float32_ref");
+  CHECK_NULL(op);
+  tn_graph_unref(graph);
+  tn_error_clear(&err);
+}
+
+static void build__many_outputs_cost_nothing(void)
+{
+  tn_error err = TN_ERROR_INIT;
+  tn_graph *graph = new_graph();
+  tn_operation *op;
+  tn_operation_builder *b = tn_operation_begin(graph, "GkSplit", "split", 0);
+  tn_operation_add_input(b, float_in(graph, "x"));
+  tn_operation_set_int(b, "N", 100000);
+  REQUIRE_OK(tn_operation_finish(b, &op, &err), &err);
+  CHECK_INT(tn_operation_n_outputs(op), 100001);
+  CHECK_INT(tn_operation_output_dtype(op, 100000), TN_FLOAT);
+  CHECK_INT(tn_operation_output_dtype(op, 100001), TN_DTYPE_INVALID);
+  size_t first, n;
+  CHECK_OK(tn_operation_output_range(op, "rest", &first, &n, &err), &err);
+  CHECK(first == 100000 && n == 1);
+  b = tn_operation_begin(graph, "GkSplit", "too_many", 0);
+  tn_operation_add_input(b, (tn_output){ tn_graph_find(graph, "x"), 0 });
+  tn_operation_set_int(b, "N", INT64_MAX);
+  CHECK_STATUS(tn_operation_finish(b, &op, &err), TN_INVALID_ARGUMENT, &err);
+  CHECK_CONTAINS(tn_error_message(&err), "output 'parts'");
+  tn_graph_unref(graph);
+  tn_error_clear(&err);
+}
+
+/* Every mistake is kept until finish, names the node, and leaves the graph as it was. */
+static void build__mistakes_are_reported_at_the_end(void)
+{
+  tn_error err = TN_ERROR_INIT;
+  tn_graph *graph = new_graph(), *other = new_graph();
+  tn_output f = float_in(graph, "f"), i = in_of(graph, "i", TN_INT32, NULL, -1), foreign = float_in(other, "foreign");
+  const int64_t bad_dims[] = { -2 };
+  for (int k = 0; k < 22; k++) {
+    const char *wanted = "?", *op = "GkAdd", *name = "bad";
+    tn_status code = TN_INVALID_ARGUMENT;
+    if (k == 0) op = "NoSuchOp", code = TN_NOT_FOUND, wanted = "op 'NoSuchOp' is not registered";
+    if (k == 1) name = "two words", wanted = "no valid name";
+    if (k == 2) name = "f", wanted = "has a node of this name";
+    if (k >= 11 && k <= 13) op = "GkAddN";
+    if (k >= 14) op = "GkAttrs";
+    tn_operation_builder *b = tn_operation_begin(graph, op, name, 0);
+    REQUIRE_PTR(b);
+    if (k <= 2) tn_operation_add_input(b, f), tn_operation_add_input(b, f);
+    switch (k) {
+    case 3: tn_operation_add_input(b, f), wanted = "takes 2 inputs (a list counts as one), found 1"; break;
+    case 4: tn_operation_add_input(b, f), tn_operation_add_input(b, i), wanted = "input 1 ('y') is 'i:0' of type int32, wanted float32"; break;
+    case 5: tn_operation_add_input(b, foreign), wanted = "another graph"; break;
+    case 6: tn_operation_add_input(b, (tn_output){ NULL, 0 }), wanted = "no operation"; break;
+    case 7: tn_operation_add_input(b, (tn_output){ f.op, 1 }), wanted = "'f:1', but node 'f' (GkIn) has 1 outputs"; break;
+    case 8: tn_operation_set_device(b, "/device:CPU:x"), wanted = "malformed device '/device:CPU:x'"; break;
+    case 9: tn_operation_add_control_input(b, foreign.op), wanted = "another graph"; break;
+    case 10: tn_operation_add_input_list(b, &f, 1), tn_operation_add_input(b, f), wanted = "input 'x' is one tensor, found a list"; break;
+    case 11: tn_operation_add_input(b, f), wanted = "input 'inputs' is a list"; break;
+    case 12: tn_operation_add_input_list(b, NULL, 0), wanted = "attribute 'N' is 0, wanted at least 1"; break;
+    case 13:
+      tn_operation_set_int(b, "N", 2);
+      tn_operation_add_input_list(b, &f, 1);
+      wanted = "input 'inputs' has 1 tensors, but attribute 'N' is 2";
+      break;
+    case 14: tn_operation_set_int(b, "s", 1), wanted = "attribute 's' is an int, wanted a string"; break;
+    case 15: tn_operation_set_string(b, "mode", "FULL", 4), wanted = "attribute 'mode' is 'FULL', wanted one of: 'SAME', 'VALID'"; break;
+    case 16: tn_operation_set_int(b, "i", -6), wanted = "attribute 'i' is -6, wanted at least -5"; break;
+    case 17: tn_operation_set_types(b, "lt", (tn_dtype[]){ TN_HALF }, 1), wanted = "attribute 'lt' is the type half, wanted one of: float32, int32"; break;
+    case 18: tn_operation_set_type(b, "t", 77), wanted = "the number 77, which is no type"; break;
+    case 19: tn_operation_set_shape(b, "shape", bad_dims, 1), wanted = "dimension 0 is -2"; break;
+    case 20: tn_operation_set_shape(b, "shape", NULL, 255), wanted = "rank 255"; break;
+    case 21: tn_operation_set_tensor(b, "anything", NULL), wanted = "attribute 'anything': no tensor given"; break;
+    default: break;
+    }
+    tn_operation *out = f.op;
+    CHECK_STATUS(tn_operation_finish(b, &out, &err), code, &err);
+    CHECK_NULL(out);
+    CHECK_CONTAINS(tn_error_message(&err), wanted);
+    CHECK_STR(tn_error_node(&err), name);
+    tn_error_clear(&err);
+    CHECK_INT(tn_graph_n_operations(graph), 2);
+  }
+  tn_operation *out;
+  CHECK_STATUS(tn_operation_finish(tn_operation_begin(NULL, "GkRun", "r", 0), &out, &err), TN_INVALID_ARGUMENT, &err);
+  CHECK_STATUS(tn_operation_finish(tn_operation_begin(graph, NULL, "r", 0), &out, &err), TN_INVALID_ARGUMENT, &err);
+  CHECK_STATUS(tn_operation_finish(tn_operation_begin(graph, "GkIn", "r", 0), &out, &err), TN_INVALID_ARGUMENT, &err);
+  CHECK_CONTAINS(tn_error_message(&err), "attribute 'T' (a type) is missing");
+  CHECK_STATUS(tn_operation_finish(tn_operation_begin(graph, "GkRun", "r", 8), &out, &err), TN_INVALID_ARGUMENT, &err);
+  tn_operation_abandon(tn_operation_begin(graph, "GkRun", "r", 0));
+  tn_operation_abandon(NULL);
+  CHECK_NULL(tn_graph_find(graph, "r"));
+  tn_graph_unref(graph);
+  tn_graph_unref(other);
+  tn_error_clear(&err);
+}
+
+static void build__first_mistake_wins(void)
+{
+  tn_error err = TN_ERROR_INIT;
+  tn_graph *graph = new_graph();
+  tn_operation_builder *b = tn_operation_begin(graph, "GkRun", "bad name", 0);
+  tn_operation_set_device(b, "nonsense");
+  CHECK_STATUS(tn_operation_finish(b, NULL, &err), TN_INVALID_ARGUMENT, &err);
+  CHECK_CONTAINS(tn_error_message(&err), "node 'bad name' (GkRun): this is no valid name");
+  tn_graph_unref(graph);
+  tn_error_clear(&err);
+}
+
+static void build__keeps_an_unknown_op_when_asked(void) /* S-GRA-06 */
+{
+  tn_error err = TN_ERROR_INIT;
+  tn_graph *graph = new_graph();
+  tn_operation *op, *sum;
+  tn_operation_builder *b = tn_operation_begin(graph, "Vendor>Mystery", "m", TN_BUILD_KEEP_UNKNOWN_OP);
+  tn_operation_add_input(b, float_in(graph, "x"));
+  tn_operation_set_int(b, "k", 5);
+  REQUIRE_OK(tn_operation_finish(b, &op, &err), &err);
+  CHECK_STR(tn_operation_type(op), "Vendor>Mystery");
+  CHECK_NULL(tn_operation_schema(op));
+  CHECK_INT(tn_operation_n_outputs(op), 0);
+  CHECK_INT(tn_operation_n_inputs(op), 1);
+  CHECK_INT(tn_operation_input_dtype(op, 0), TN_FLOAT);
+  CHECK_INT(tn__operation_traits(op), 0);
+  /* any output of it may be used, where somebody says the type */
+  tn_output third = { op, 3 };
+  CHECK_STATUS(build2(graph, "GkAdd", "untyped", third, third, &sum, &err), TN_INVALID_ARGUMENT, &err);
+  CHECK_CONTAINS(tn_error_message(&err), "attribute 'T' (a type) is missing");
+  REQUIRE_OK(build2(graph, "GkAdd", "sum", third, (tn_output){ tn_graph_find(graph, "x"), 0 }, &sum, &err), &err);
+  CHECK_INT(tn_operation_output_dtype(sum, 0), TN_FLOAT);
+  int32_t rank = 0;
+  CHECK_OK(tn_output_shape(third, NULL, 0, &rank, &err), &err);
+  CHECK_INT(rank, -1);
+  tn_graph_unref(graph);
+  tn_error_clear(&err);
+}
+
+/* ---- attributes ---- */
+
+static void set_all(tn_operation_builder *b)
+{
+  const int64_t dims[] = { 3, -1 };
+  const void *texts[] = { "x\0y", "" };
+  const char *functions[] = { "g", "h" };
+  const int64_t *shapes[] = { dims, NULL };
+  tn_operation_set_string(b, "s", "te\0xt", 5);
+  tn_operation_set_string(b, "mode", "VALID", 5);
+  tn_operation_set_int(b, "i", INT64_MAX);
+  tn_operation_set_float(b, "f", -0.0f);
+  tn_operation_set_bool(b, "b", 0);
+  tn_operation_set_type(b, "t", TN_STRING);
+  tn_operation_set_shape(b, "shape", dims, 2);
+  tn_operation_set_ints(b, "l", (int64_t[]){ 1 }, 1);
+  tn_operation_set_ints(b, "l", (int64_t[]){ 4, 5, 6 }, 3); /* the later one counts */
+  tn_operation_set_floats(b, "lf", (float[]){ 0.5f }, 1);
+  tn_operation_set_bools(b, "lb", (tn_bool[]){ 0, 1 }, 2);
+  tn_operation_set_types(b, "lt", (tn_dtype[]){ TN_INT32 }, 1);
+  tn_operation_set_strings(b, "ls", texts, (size_t[]){ 3, 0 }, 2);
+  tn_operation_set_shapes(b, "lsh", shapes, (int32_t[]){ 2, -1 }, 2);
+  tn_operation_set_func(b, "fn", "body");
+  tn_operation_set_funcs(b, "more", functions, 2);
+}
+
+static void attrs__every_kind_is_read_back(void)
+{
+  tn_error err = TN_ERROR_INIT;
+  tn_graph *graph = new_graph();
+  tn_operation *op;
+  tn_operation_builder *b = tn_operation_begin(graph, "GkAttrs", "a", 0);
+  set_all(b);
+  REQUIRE_OK(tn_operation_finish(b, &op, &err), &err);
+
+  int64_t i;
+  float f;
+  tn_bool flag;
+  tn_dtype t;
+  const char *text;
+  size_t n, length;
+  const int64_t *dims, *ints;
+  const float *floats;
+  const tn_bool *bools;
+  const tn_dtype *types;
+  int32_t rank;
+  CHECK_INT(tn_operation_n_attrs(op), 15);
+  CHECK_STR(tn_operation_attr_name(op, 0), "s");
+  CHECK_NULL(tn_operation_attr_name(op, 15));
+  CHECK_INT(tn_operation_attr_kind(op, "lsh"), TN_ATTR_LIST + TN_ATTR_SHAPE);
+  CHECK_INT(tn_operation_attr_kind(op, "nothing"), TN_ATTR_NONE);
+  CHECK_OK(tn_operation_attr_string(op, "s", &text, &length, &err), &err);
+  CHECK(length == 5 && memcmp(text, "te\0xt", 5) == 0);
+  CHECK_OK(tn_operation_attr_int(op, "i", &i, &err), &err);
+  CHECK_INT(i, INT64_MAX);
+  CHECK_OK(tn_operation_attr_float(op, "f", &f, &err), &err);
+  CHECK(f == 0 && __builtin_signbit(f));
+  CHECK_OK(tn_operation_attr_bool(op, "b", &flag, &err), &err);
+  CHECK_INT(flag, 0);
+  CHECK_OK(tn_operation_attr_type(op, "t", &t, &err), &err);
+  CHECK_INT(t, TN_STRING);
+  CHECK_OK(tn_operation_attr_shape(op, "shape", &dims, &rank, &err), &err);
+  CHECK(rank == 2 && dims[0] == 3 && dims[1] == -1);
+  CHECK_OK(tn_operation_attr_func(op, "fn", &text, &err), &err);
+  CHECK_STR(text, "body");
+  CHECK_OK(tn_operation_attr_ints(op, "l", &ints, &n, &err), &err);
+  CHECK(n == 3 && ints[2] == 6);
+  CHECK_OK(tn_operation_attr_floats(op, "lf", &floats, &n, &err), &err);
+  CHECK(n == 1 && floats[0] == 0.5f);
+  CHECK_OK(tn_operation_attr_bools(op, "lb", &bools, &n, &err), &err);
+  CHECK(n == 2 && bools[1] == 1);
+  CHECK_OK(tn_operation_attr_types(op, "lt", &types, &n, &err), &err);
+  CHECK(n == 1 && types[0] == TN_INT32);
+  CHECK_OK(tn_operation_attr_string_at(op, "ls", 0, &text, &length, &n, &err), &err);
+  CHECK(n == 2 && length == 3 && text[1] == 0);
+  CHECK_OK(tn_operation_attr_string_at(op, "ls", 2, &text, &length, &n, &err), &err);
+  CHECK(text == NULL && length == 0 && n == 2);
+  CHECK_STATUS(tn_operation_attr_string_at(op, "ls", 2, &text, &length, NULL, &err), TN_OUT_OF_RANGE, &err);
+  CHECK_OK(tn_operation_attr_shape_at(op, "lsh", 1, &dims, &rank, &n, &err), &err);
+  CHECK_INT(rank, -1);
+  CHECK_OK(tn_operation_attr_func_at(op, "more", 1, &text, NULL, &err), &err); /* the schema does not know it */
+  CHECK_STR(text, "h");
+  tn_graph_unref(graph);
+  tn_error_clear(&err);
+}
+
+static void attrs__defaults_come_from_the_schema(void)
+{
+  tn_error err = TN_ERROR_INIT;
+  tn_graph *graph = new_graph();
+  tn_operation *op;
+  int64_t i;
+  size_t n;
+  const char *text;
+  REQUIRE_OK(tn_operation_finish(tn_operation_begin(graph, "GkAttrs", "a", 0), &op, &err), &err);
+  CHECK_INT(tn_operation_n_attrs(op), 0);
+  CHECK_OK(tn_operation_attr_int(op, "i", &i, &err), &err);
+  CHECK_INT(i, 7);
+  CHECK_OK(tn_operation_attr_string_at(op, "ls", 1, &text, NULL, &n, &err), &err);
+  CHECK_STR(text, "b");
+  CHECK_INT(tn_operation_attr_kind(op, "mode"), TN_ATTR_STRING);
+  tn_graph_unref(graph);
+}
+
+static void attrs__wrong_questions_are_answered(void)
+{
+  tn_error err = TN_ERROR_INIT;
+  tn_graph *graph = new_graph();
+  tn_operation *op;
+  int64_t i = 1;
+  tn_tensor *tensor;
+  REQUIRE_OK(tn_operation_finish(tn_operation_begin(graph, "GkAttrs", "a", 0), &op, &err), &err);
+  CHECK_STATUS(tn_operation_attr_int(op, "none", &i, &err), TN_NOT_FOUND, &err);
+  CHECK_CONTAINS(tn_error_message(&err), "node 'a' (GkAttrs) has no attribute 'none'");
+  CHECK_STATUS(tn_operation_attr_int(op, "s", &i, &err), TN_INVALID_ARGUMENT, &err);
+  CHECK_CONTAINS(tn_error_message(&err), "attribute 's' is a string, an int was asked for");
+  CHECK_STATUS(tn_operation_attr_tensor(op, "s", &tensor, NULL), TN_INVALID_ARGUMENT, NULL);
+  CHECK_STATUS(tn_operation_attr_int(NULL, "s", &i, NULL), TN_INVALID_ARGUMENT, NULL);
+  CHECK_STATUS(tn_operation_attr_int(op, NULL, &i, NULL), TN_INVALID_ARGUMENT, NULL);
+  CHECK_INT(i, 0);
+  tn_graph_unref(graph);
+  tn_error_clear(&err);
+}
+
+static void attrs__tensors_are_shared(void)
+{
+  tn_error err = TN_ERROR_INIT;
+  tn_graph *graph = new_graph();
+  tn_operation *op;
+  tn_tensor *tensor, *found, *list[2];
+  const float values[] = { 1, 2, 3 };
+  REQUIRE_OK(tn_tensor_from_data(TN_FLOAT, (int64_t[]){ 3 }, 1, values, sizeof values, &tensor, &err), &err);
+  list[0] = list[1] = tensor;
+  tn_operation_builder *b = tn_operation_begin(graph, "GkConst", "c", 0);
+  tn_operation_set_tensor(b, "value", tensor);
+  tn_operation_set_type(b, "T", TN_FLOAT);
+  tn_operation_set_tensors(b, "others", list, 2);
+  REQUIRE_OK(tn_operation_finish(b, &op, &err), &err);
+  CHECK_OK(tn_operation_attr_tensor(op, "value", &found, &err), &err);
+  CHECK(found == tensor);
+  size_t n;
+  CHECK_OK(tn_operation_attr_tensor_at(op, "others", 1, &found, &n, &err), &err);
+  CHECK(found == tensor && n == 2);
+  CHECK_OK(tn__operation_constant(op, &found, &err), &err);
+  CHECK(found == tensor);
+  tn_tensor_unref(tensor);
+  CHECK_DOUBLE(((float *)tn_tensor_data(found))[2], 3, 0); /* the graph holds it */
+  CHECK_STATUS(tn__operation_constant(float_in(graph, "x").op, &found, &err), TN_INVALID_ARGUMENT, &err);
+
+  /* a builder that is given up holds nothing */
+  REQUIRE_OK(tn_tensor_from_data(TN_FLOAT, (int64_t[]){ 3 }, 1, values, sizeof values, &tensor, &err), &err);
+  b = tn_operation_begin(graph, "GkConst", "d", 0);
+  tn_operation_set_tensor(b, "value", tensor);
+  tn_operation_set_tensor(b, "value", tensor);
+  tn_operation_abandon(b);
+  CHECK(tn_tensor_is_exclusive(tensor));
+  tn_tensor_unref(tensor);
+  tn_graph_unref(graph);
+  tn_error_clear(&err);
+}
+
+static void attrs__a_serialized_value_is_taken_apart(void)
+{
+  tn_error err = TN_ERROR_INIT;
+  tn_graph *graph = new_graph();
+  tn_operation *op;
+  gk_bytes proto = { 0 }, list = { 0 }, tensor = { 0 };
+  gk_int(&list, 3, 8);
+  gk_int(&list, 3, 9);
+  gk_message(&proto, 1, &list);
+  tn_operation_builder *b = tn_operation_begin(graph, "GkAttrs", "a", 0);
+  tn_operation_set_proto(b, "l", proto.data, proto.size);
+  gk_bytes_free(&proto);
+  const float value = 4;
+  gk_tensor(&tensor, TN_FLOAT, NULL, 0, &value, sizeof value);
+  gk_message(&proto, 8, &tensor);
+  tn_operation_set_proto(b, "tensor", proto.data, proto.size);
+  gk_bytes_free(&proto);
+  REQUIRE_OK(tn_operation_finish(b, &op, &err), &err);
+  const int64_t *ints;
+  size_t n;
+  tn_tensor *t;
+  CHECK_OK(tn_operation_attr_ints(op, "l", &ints, &n, &err), &err);
+  CHECK(n == 2 && ints[1] == 9);
+  CHECK_OK(tn_operation_attr_tensor(op, "tensor", &t, &err), &err);
+  CHECK_DOUBLE(*(float *)tn_tensor_data(t), 4, 0);
+  b = tn_operation_begin(graph, "GkAttrs", "b", 0);
+  tn_operation_set_proto(b, "l", "\x0a\x05", 2);
+  CHECK_STATUS(tn_operation_finish(b, &op, &err), TN_INVALID_ARGUMENT, &err);
+  CHECK_CONTAINS(tn_error_message(&err), "attribute 'l': byte 0: a field is longer than what holds it");
+  tn_graph_unref(graph);
+  tn_error_clear(&err);
+}
+
+/* ---- shapes ---- */
+
+static void shapes__flow_through_a_graph(void)
+{
+  tn_error err = TN_ERROR_INIT;
+  tn_graph *graph = new_graph();
+  const int64_t left[] = { -1, 3 }, right[] = { 2, -1 };
+  tn_output x = in_of(graph, "x", TN_FLOAT, left, 2), y = in_of(graph, "y", TN_FLOAT, right, 2);
+  tn_operation *sum;
+  REQUIRE_OK(build2(graph, "GkAdd", "sum", x, y, &sum, &err), &err);
+  int64_t dims[4];
+  int32_t rank;
+  CHECK_OK(tn_output_shape((tn_output){ sum, 0 }, dims, 4, &rank, &err), &err);
+  CHECK(rank == 2 && dims[0] == 2 && dims[1] == 3);
+  CHECK_STATUS(tn_output_shape((tn_output){ sum, 0 }, dims, 1, &rank, &err), TN_OUT_OF_RANGE, &err);
+  CHECK_INT(rank, 2);
+  CHECK_STATUS(tn_output_shape((tn_output){ sum, 1 }, dims, 4, &rank, &err), TN_OUT_OF_RANGE, &err);
+  CHECK_STATUS(tn_output_shape((tn_output){ NULL, 0 }, dims, 4, &rank, &err), TN_INVALID_ARGUMENT, &err);
+  CHECK_OK(tn_output_shape(float_in(graph, "z"), dims, 4, &rank, &err), &err);
+  CHECK_INT(rank, -1);
+  /* an impossible pair is refused while building */
+  tn_operation *bad;
+  const int64_t five[] = { 5, 3 };
+  CHECK_STATUS(build2(graph, "GkAdd", "bad", (tn_output){ sum, 0 }, in_of(graph, "five", TN_FLOAT, five, 2), &bad, &err),
+               TN_INVALID_ARGUMENT, &err);
+  CHECK_CONTAINS(tn_error_message(&err), "node 'bad' (GkAdd): dimension 0 is 2 and 5");
+  CHECK_NULL(tn_graph_find(graph, "bad"));
+  tn_graph_unref(graph);
+  tn_error_clear(&err);
+}
+
+static void shapes__values_of_constants_count(void)
+{
+  tn_error err = TN_ERROR_INIT;
+  tn_graph *graph = new_graph();
+  tn_tensor *wanted;
+  const int32_t values[] = { 4, -1 };
+  REQUIRE_OK(tn_tensor_from_data(TN_INT32, (int64_t[]){ 2 }, 1, values, sizeof values, &wanted, &err), &err);
+  tn_operation *shape, *same, *out;
+  tn_operation_builder *b = tn_operation_begin(graph, "GkConst", "shape", 0);
+  tn_operation_set_tensor(b, "value", wanted);
+  tn_operation_set_type(b, "T", TN_INT32);
+  REQUIRE_OK(tn_operation_finish(b, &shape, &err), &err);
+  b = tn_operation_begin(graph, "GkPass", "same", 0);
+  tn_operation_add_input(b, (tn_output){ shape, 0 });
+  REQUIRE_OK(tn_operation_finish(b, &same, &err), &err);
+  REQUIRE_OK(build2(graph, "GkReshape", "r", float_in(graph, "x"), (tn_output){ same, 0 }, &out, &err), &err);
+  int64_t dims[4];
+  int32_t rank;
+  CHECK_OK(tn_output_shape((tn_output){ out, 0 }, dims, 4, &rank, &err), &err);
+  CHECK(rank == 2 && dims[0] == 4 && dims[1] == -1);
+  tn_tensor_unref(wanted);
+  tn_graph_unref(graph);
+}
+
+/* The walk has its own stack: the depth of a graph is not that of the program's stack. */
+static void shapes__of_a_long_chain(void)
+{
+  tn_error err = TN_ERROR_INIT;
+  gk_bytes bytes = { 0 };
+  gk_bytes node = { 0 };
+  char name[32], inputs[80];
+  enum { N = 200000 };
+  const int64_t dims[] = { 7 };
+  gk_node(&node, "n0", "GkIn", NULL);
+  gk_attr_type(&node, "T", TN_FLOAT);
+  gk_attr_shape(&node, "shape", dims, 1);
+  gk_add_node(&bytes, &node);
+  for (int i = 1; i < N; i++) {
+    snprintf(name, sizeof name, "n%d", i);
+    snprintf(inputs, sizeof inputs, "n%d n%d", i - 1, i - 1);
+    gk_add(&bytes, name, inputs);
+  }
+  tn_graph *graph = gk_import(&bytes, &err);
+  REQUIRE_PTR(graph);
+  int64_t found[1];
+  int32_t rank;
+  CHECK_OK(tn_output_shape((tn_output){ tn_graph_operation(graph, N - 1), 0 }, found, 1, &rank, &err), &err);
+  CHECK(rank == 1 && found[0] == 7);
+  tn_graph_unref(graph);
+  gk_bytes_free(&bytes);
+  tn_error_clear(&err);
+}
+
+/* ---- names ---- */
+
+static void names__of_nodes(void) /* S-GRA-07 */
+{
+  static const char *const good[] = { "a", "A9", ".x", "0", "a/b", "a\\b", "a-b_c.d", "while/Merge>1", "x>y" };
+  static const char *const bad[] = { "", "_a", "/a", "-a", ">a", "\\a", "a b", "a:0", "^a", "a\n", "\xc3\xa4", "a,b", "a+" };
+  for (size_t i = 0; i < sizeof good / sizeof *good; i++)
+    CHECK_MSG(tn__name_is_valid(good[i], strlen(good[i])), "'%s' is a name", good[i]);
+  for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+    CHECK_MSG(!tn__name_is_valid(bad[i], strlen(bad[i])), "'%s' is no name", bad[i]);
+}
+
+static void names__of_devices(void) /* S-CFG-06 */
+{
+  static const char *const good[] = { "", "/", "/cpu:0", "/CPU:0", "/gpu:*", "/device:CPU:0", "/device:GPU:*", "/device:CPU",
+                                      "/job:localhost/replica:0/task:0/device:CPU:0", "/job:w_1/task:3", "/job:*", "/task:*/cpu:1" };
+  static const char *const bad[] = { "cpu:0", "CPU", "/cpu", "/cpu:", "/cpu:x", "/device:", "/device:CPU:", "/device:0:0", "/device:CPU:0/",
+                                     "/job:", "/job:0", "/job:a b", "/replica:x", "/task:99999999999", "//", "/device:CPU:0 ",
+                                     "/job:a/", "/device:CPU:-1" };
+  for (size_t i = 0; i < sizeof good / sizeof *good; i++)
+    CHECK_MSG(tn__device_is_valid(good[i], strlen(good[i])), "'%s' is a device", good[i]);
+  for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+    CHECK_MSG(!tn__device_is_valid(bad[i], strlen(bad[i])), "'%s' is no device", bad[i]);
+}
+
+static void names__of_outputs(void)
+{
+  static const struct {
+    const char *name;
+    tn_status code;
+    int index;
+  } cases[] = {
+    { "x", TN_OK, 0 },                    /* S-NAM-01 */
+    { "x:0", TN_OK, 0 },                  /* S-NAM-02 */
+    { "split:2", TN_OK, 2 },
+    { "mystery:9", TN_OK, 9 },            /* S-GRA-06 */
+    { "x:1", TN_OUT_OF_RANGE, 0 },        /* S-NAM-04 */
+    { "run:0", TN_OUT_OF_RANGE, 0 },
+    { "run", TN_OUT_OF_RANGE, 0 },
+    { "^x", TN_OUT_OF_RANGE, 0 },
+    { "y", TN_NOT_FOUND, 0 },             /* S-NAM-05 */
+    { "^y", TN_NOT_FOUND, 0 },
+    { "y:0", TN_NOT_FOUND, 0 },
+    { "", TN_INVALID_ARGUMENT, 0 },       /* S-NAM-08 */
+    { NULL, TN_INVALID_ARGUMENT, 0 },
+    { "x:", TN_INVALID_ARGUMENT, 0 },
+    { ":0", TN_INVALID_ARGUMENT, 0 },
+    { "^", TN_INVALID_ARGUMENT, 0 },
+    { "x:-1", TN_INVALID_ARGUMENT, 0 },
+    { "x:0:0", TN_INVALID_ARGUMENT, 0 },
+    { "x:99999999999", TN_OUT_OF_RANGE, 0 },
+    { "^x:0", TN_INVALID_ARGUMENT, 0 },
+  };
+  tn_error err = TN_ERROR_INIT;
+  tn_graph *graph = new_graph();
+  tn_output x = float_in(graph, "x");
+  tn_operation_builder *b = tn_operation_begin(graph, "GkSplit", "split", 0);
+  tn_operation_add_input(b, x);
+  tn_operation_set_int(b, "N", 2);
+  REQUIRE_OK(tn_operation_finish(b, NULL, &err), &err);
+  REQUIRE_OK(tn_operation_finish(tn_operation_begin(graph, "GkRun", "run", 0), NULL, &err), &err);
+  REQUIRE_OK(tn_operation_finish(tn_operation_begin(graph, "Mystery", "mystery", TN_BUILD_KEEP_UNKNOWN_OP), NULL, &err), &err);
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    tn_output out;
+    tn__graph_read_lock(graph);
+    tn_status st = tn__graph_parse_output(graph, cases[i].name, &out, &err);
+    tn__graph_unlock(graph);
+    const char *name = cases[i].name == NULL ? "NULL" : cases[i].name;
+    CHECK_MSG(st == cases[i].code, "'%s' gives %s", name, tn_status_name(st));
+    CHECK_MSG((out.op != NULL) == (st == TN_OK) && out.index == cases[i].index, "'%s' gives output %d", name, out.index);
+    tn_error_clear(&err);
+  }
+  tn_graph_unref(graph);
+}
+
+/* ---- growing beside readers ---- */
+
+typedef struct growing {
+  tn_graph *graph;
+  _Atomic int done;
+} growing;
+
+static void *read_while_growing(void *arg)
+{
+  growing *g = arg;
+  while (!atomic_load(&g->done)) {
+    size_t n = tn_graph_n_operations(g->graph);
+    tn_operation *op = tn_graph_operation(g->graph, n - 1);
+    if (op == NULL || tn_graph_find(g->graph, tn_operation_name(op)) != op) return g;
+    int32_t rank;
+    if (tn_operation_n_outputs(op) != 1 || tn_output_shape((tn_output){ op, 0 }, NULL, 0, &rank, NULL) != TN_OK) return g;
+    if (tn_graph_find(g->graph, "never") != NULL) return g;
+  }
+  return NULL;
+}
+
+static void graph__grows_beside_readers(void)
+{
+  tn_error err = TN_ERROR_INIT;
+  growing g = { new_graph(), 0 };
+  tn_output last = float_in(g.graph, "first");
+  tn_operation *first = last.op;
+  pthread_t threads[3];
+  for (int i = 0; i < 3; i++) REQUIRE_INT(pthread_create(&threads[i], NULL, read_while_growing, &g), 0);
+  char name[32];
+  for (int i = 0; i < 3000; i++) {
+    snprintf(name, sizeof name, "n%d", i);
+    REQUIRE_OK(build2(g.graph, "GkAdd", name, last, last, &last.op, &err), &err);
+    if (i % 10 == 0) /* a failed one in between */
+      CHECK_STATUS(build2(g.graph, "GkAdd", name, last, last, NULL, &err), TN_INVALID_ARGUMENT, &err);
+  }
+  atomic_store(&g.done, 1);
+  for (int i = 0; i < 3; i++) {
+    void *failed;
+    pthread_join(threads[i], &failed);
+    CHECK_NULL(failed);
+  }
+  CHECK_INT(tn_graph_n_operations(g.graph), 3001);
+  CHECK(tn_graph_find(g.graph, "first") == first && tn_graph_operation(g.graph, 0) == first);
+  tn_graph_unref(g.graph);
+  tn_error_clear(&err);
+}
+
+/* ---- without memory ---- */
+
+static tn_status build_all(void *arg)
+{
+  tn_error err = TN_ERROR_INIT;
+  tn_graph *graph = NULL;
+  tn_tensor *tensor = NULL;
+  tn_operation *x = NULL, *sum = NULL;
+  const float value = 1;
+  tn_status st = tn_graph_create(&graph, &err);
+  if (st == TN_OK) st = tn_tensor_from_data(TN_FLOAT, NULL, 0, &value, sizeof value, &tensor, &err);
+  if (st == TN_OK) {
+    tn_operation_builder *b = tn_operation_begin(graph, "GkConst", "c", 0);
+    tn_operation_set_tensor(b, "value", tensor);
+    tn_operation_set_type(b, "T", TN_FLOAT);
+    tn_operation_set_tensors(b, "more", &tensor, 1);
+    st = tn_operation_finish(b, &x, &err);
+  }
+  if (st == TN_OK) {
+    tn_operation_builder *b = tn_operation_begin(graph, "GkAttrs", "attrs", 0);
+    set_all(b);
+    st = tn_operation_finish(b, NULL, &err);
+  }
+  if (st == TN_OK) {
+    tn_operation_builder *b = tn_operation_begin(graph, "GkAddN", "sum", 0);
+    tn_operation_add_input_list(b, (tn_output[]){ { x, 0 }, { x, 0 } }, 2);
+    tn_operation_add_control_input(b, x);
+    st = tn_operation_finish(b, &sum, &err);
+  }
+  int32_t rank;
+  if (st == TN_OK) st = tn_output_shape((tn_output){ sum, 0 }, NULL, 0, &rank, &err);
+  /* what failed left no trace */
+  if (st != TN_OK && graph != NULL) {
+    size_t n = tn_graph_n_operations(graph);
+    CHECK(n == 0 || tn_graph_find(graph, "c") == tn_graph_operation(graph, 0));
+    CHECK((tn_graph_find(graph, "sum") != NULL) == (n == 3));
+  }
+  tn_tensor_unref(tensor);
+  tn_graph_unref(graph);
+  tn_error_clear(&err);
+  return st;
+}
+
+static void build__without_memory_nothing_is_left(void)
+{
+  gk_register();
+  tn_test_oom_sweep(build_all, NULL);
+}
+
+TAP_MAIN(TAP_TEST(graph__starts_empty), TAP_TEST(build__operation_can_be_read_back),
+         TAP_TEST(build__inputs_decide_attributes), TAP_TEST(build__references_feed_values),
+         TAP_TEST(build__many_outputs_cost_nothing), TAP_TEST(build__mistakes_are_reported_at_the_end),
+         TAP_TEST(build__first_mistake_wins), TAP_TEST(build__keeps_an_unknown_op_when_asked),
+         TAP_TEST(attrs__every_kind_is_read_back), TAP_TEST(attrs__defaults_come_from_the_schema),
+         TAP_TEST(attrs__wrong_questions_are_answered), TAP_TEST(attrs__tensors_are_shared),
+         TAP_TEST(attrs__a_serialized_value_is_taken_apart), TAP_TEST(shapes__flow_through_a_graph),
+         TAP_TEST(shapes__values_of_constants_count), TAP_TEST(shapes__of_a_long_chain), TAP_TEST(names__of_nodes),
+         TAP_TEST(names__of_devices), TAP_TEST(names__of_outputs), TAP_TEST(graph__grows_beside_readers),
+         TAP_TEST(build__without_memory_nothing_is_left))
