@@ -1,0 +1,374 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Activations: the Relu family, Softplus, Softsign and the two softmaxes. */
+#include <core/base/alloc.h>
+#include <ops/support/elementwise.h>
+#include <ops/support/rounding.h>
+
+/* ---- functions of float without a call, so that loops become vector code ---- */
+
+/* e to an x that is not above 0; NaN stays NaN. What is smaller than any normal number is 0. */
+static inline float exp_f(float x)
+{
+  const float shift = 0x1.8p23f; /* adding it rounds to an integer, which is then in the low bits */
+  float shifted = x * 0x1.715476p0f + shift, k = shifted - shift;
+  float r = (x - k * 0x1.62e4p-1f) - k * 0x1.7f7d1cp-20f; /* k times log 2: its first bits exactly, then the others */
+  float p = 1.0f / 720 + r * (1.0f / 5040);
+  p = 1.0f / 120 + r * p;
+  p = 1.0f / 24 + r * p;
+  p = 1.0f / 6 + r * p;
+  p = 0.5f + r * p;
+  p = 1 + (r + r * r * p);
+  float e = p * tn__float_of_bits((tn__float_bits(shifted) << 23) + (127u << 23));
+  return x < -87.0f ? 0 : e;
+}
+
+/* The logarithm of 1 + y for y from 0 to 1: twice the inverse hyperbolic tangent of y / (2 + y). */
+static inline float log1p_f(float y)
+{
+  float s = y / (2 + y), q = s * s;
+  float p = 1.0f / 13 + q * (1.0f / 15);
+  p = 1.0f / 11 + q * p;
+  p = 1.0f / 9 + q * p;
+  p = 1.0f / 7 + q * p;
+  p = 1.0f / 5 + q * p;
+  p = 1.0f / 3 + q * p;
+  return 2 * (s + s * (q * p));
+}
+
+static inline float expm1_below_f(float x) { return exp_f(x < 0 ? x : 0) - 1; }
+static inline double expm1_below_d(double x) { return expm1(x < 0 ? x : 0); }
+static inline float softplus_f(float x) { return (x > 0 ? x : 0) + log1p_f(exp_f(-fabsf(x))); }
+static inline double softplus_d(double x) { return (x > 0 ? x : 0) + log1p(exp(-fabs(x))); }
+
+/* ---- element by element ---- */
+
+#define BY_FLOAT(x, f, d) _Generic((x), float: f, double: d)(x)
+/* Selu's two constants, in the type of the elements as TensorFlow has them. */
+#define SCALE_f32 1.05070099f
+#define SCALE_f64 1.05070098735548049342
+#define SCALE_f16 0x1.0dp0f
+#define SCALE_bf16 0x1.0cp0f
+#define SCALE_ALPHA_f32 1.75809934f
+#define SCALE_ALPHA_f64 1.75809934084737685994
+#define SCALE_ALPHA_f16 0x1.c2p0f
+#define SCALE_ALPHA_bf16 0x1.c2p0f
+
+/* NaN stays NaN. */
+#define EXPR_relu(d, x) ((x) <= 0 ? 0 : (x))
+#define EXPR_relu6(d, x) ((x) <= 0 ? 0 : (x) > 6 ? 6 : (x))
+#define EXPR_elu(d, x) (BY_FLOAT(x, expm1_below_f, expm1_below_d) * ((x) < 0) + ((x) < 0 ? 0 : (x)))
+#define EXPR_selu(d, x) \
+  ((x) < 0 ? SCALE_ALPHA_##d * BY_FLOAT(x, expm1_below_f, expm1_below_d) : SCALE_##d * (x))
+#define EXPR_softplus(d, x) BY_FLOAT(x, softplus_f, softplus_d)
+#define EXPR_softsign(d, x) ((x) / (1 + BY_FLOAT(x, fabsf, fabs)))
+
+#define REALS(X, op) TN__SAME_FLOATS(X, op) TN__SAME_SIGNED(X, op) TN__SAME_UNSIGNED(X, op)
+TN__UNARY(relu, 0.3, REALS)
+TN__UNARY(relu6, 0.3, REALS)
+TN__UNARY(elu, 2, TN__SAME_FLOATS)
+TN__UNARY(selu, 2, TN__SAME_FLOATS)
+TN__UNARY(softplus, 4, TN__SAME_FLOATS)
+TN__UNARY(softsign, 1, TN__SAME_FLOATS)
+
+/* ---- LeakyRelu ---- */
+
+#define LEAKY_NS 0.4
+
+typedef struct leaky_state {
+  void (*fn)(const void *x, void *out, int64_t n, float alpha);
+  int64_t size;
+  float alpha;
+} leaky_state;
+
+/* alpha is rounded to the type of the elements. */
+#define LEAKY_LOOP(d)                                                             \
+  static void leaky_##d(const void *x_, void *out_, int64_t n, float alpha_)      \
+  {                                                                               \
+    const tn__S_##d *xs = x_;                                                     \
+    tn__S_##d *out = out_;                                                        \
+    tn__C_##d alpha = TN__L_##d(TN__P_##d(alpha_));                               \
+    TN__IVDEP                                                                     \
+    for (int64_t i = 0; i < n; i++) {                                             \
+      tn__C_##d x = TN__L_##d(xs[i]), scaled = x * alpha;                         \
+      out[i] = TN__P_##d(x > 0 ? x : scaled);                                     \
+    }                                                                             \
+  }
+LEAKY_LOOP(f32)
+LEAKY_LOOP(f64)
+LEAKY_LOOP(f16)
+LEAKY_LOOP(bf16)
+
+static tn_status leaky_create(const tn_operation *node, void **state, tn_error *err)
+{
+  *state = NULL;
+  leaky_state s = { NULL, 0, tn__attr_float(node, "alpha", 0.2f) };
+  tn_dtype dtype = tn_operation_input_dtype(node, 0);
+  switch (dtype) {
+  case TN_FLOAT: s.fn = leaky_f32; break;
+  case TN_DOUBLE: s.fn = leaky_f64; break;
+  case TN_HALF: s.fn = leaky_f16; break;
+  case TN_BFLOAT16: s.fn = leaky_bf16; break;
+  default: return tn__no_kernel(err, node, dtype);
+  }
+  s.size = (int64_t)tn_dtype_size(dtype);
+  leaky_state *p = tn__zalloc(sizeof *p);
+  if (p == NULL) return tn__no_memory(err, "LeakyRelu", sizeof *p);
+  *p = s;
+  *state = p;
+  return TN_OK;
+}
+
+static void leaky_destroy(void *state) { tn__free(state, sizeof(leaky_state)); }
+
+static tn_status leaky_prepare(tn_prepare_ctx *ctx, tn_error *err)
+{
+  ctx->cost_ns = LEAKY_NS * (double)ctx->inputs[0].count;
+  return tn__prepare_unchanged(ctx, err);
+}
+
+typedef struct leaky_run {
+  const leaky_state *state;
+  const char *x;
+  char *out;
+} leaky_run;
+
+static void leaky_part(void *user, int64_t begin, int64_t end)
+{
+  const leaky_run *r = user;
+  int64_t at = begin * r->state->size;
+  r->state->fn(r->x + at, r->out + at, end - begin, r->state->alpha);
+}
+
+static tn_status leaky_compute(tn_kernel_ctx *ctx)
+{
+  const leaky_state *s = ctx->state;
+  const tn_view *x = ctx->inputs[0], *out = ctx->outputs[0];
+  if (out->count <= TN__SERIAL_ELEMENTS) {
+    s->fn(x->data, out->data, out->count, s->alpha);
+  } else {
+    leaky_run run = { s, x->data, out->data };
+    tn_parallel_for(ctx, out->count, TN__SERIAL_ELEMENTS, LEAKY_NS, leaky_part, &run);
+  }
+  return TN_OK;
+}
+
+/* ---- Softmax and LogSoftmax, over the last dimension ---- */
+
+/* A row is gone through in blocks, which halves are widened to. */
+#define BLOCK 512
+/* A long sum or search is done in this many lanes at once. */
+#define LANES 16
+
+#define LARGER(a, b) ((b) > (a) ? (b) : (a))
+#define SUM(a, b) ((a) + (b))
+#define FOLD(name, C, first, TAKE)                                                       \
+  static C name(const C *v, int64_t n)                                                   \
+  {                                                                                      \
+    C total = first;                                                                     \
+    int64_t i = 0;                                                                       \
+    if (n >= 2 * LANES) {                                                                \
+      C lane[LANES];                                                                     \
+      for (int l = 0; l < LANES; l++) lane[l] = first;                                   \
+      for (; i + LANES <= n; i += LANES)                                                 \
+        for (int l = 0; l < LANES; l++) lane[l] = TAKE(lane[l], v[i + l]);               \
+      for (int l = 0; l < LANES; l++) total = TAKE(total, lane[l]);                      \
+    }                                                                                    \
+    for (; i < n; i++) total = TAKE(total, v[i]);                                        \
+    return total;                                                                        \
+  }
+FOLD(max_float, float, -INFINITY, LARGER)
+FOLD(max_double, double, -INFINITY, LARGER)
+FOLD(sum_float, float, 0, SUM)
+FOLD(sum_double, double, 0, SUM)
+
+#define MAX_OF(v, n) _Generic((v)[0], float: max_float, double: max_double)(v, n)
+#define SUM_OF(v, n) _Generic((v)[0], float: sum_float, double: sum_double)(v, n)
+#define EXP_OF(x) _Generic((x), float: exp_f, double: exp)(x)
+#define LOG_OF(x) _Generic((x), float: logf, double: log)(x)
+
+/* k elements in the type of computing: where they are, or in `to`; and where they may be written in that type. */
+#define READ_f32(x, to, k) (x)
+#define READ_f64(x, to, k) (x)
+#define READ_f16(x, to, k) (tn__half_to_floats(x, to, k), (const float *)(to))
+#define READ_bf16(x, to, k) (tn__bfloat16_to_floats(x, to, k), (const float *)(to))
+#define WRITE_f32(out, to) (out)
+#define WRITE_f64(out, to) (out)
+#define WRITE_f16(out, to) (to)
+#define WRITE_bf16(out, to) (to)
+
+#define FOR_BLOCKS(at, k) for (int64_t at = 0, k; k = n - at < BLOCK ? n - at : BLOCK, at < n; at += BLOCK)
+
+/* Softmax of floats and doubles keeps the powers in `out`, which may be x; halves get them again, as they would not be
+ * exact there. */
+#define SOFTMAX_ROW(d)                                                                                 \
+  static void softmax_row_##d(const void *x_, void *out_, int64_t n, bool logs)                        \
+  {                                                                                                    \
+    const tn__S_##d *x = x_;                                                                           \
+    tn__S_##d *out = out_;                                                                             \
+    const bool kept = !logs && sizeof(tn__S_##d) == sizeof(tn__C_##d);                                 \
+    tn__C_##d block[BLOCK], most = -INFINITY, total = 0;                                               \
+    FOR_BLOCKS(at, k) {                                                                                \
+      const tn__C_##d *v = READ_##d(x + at, block, k);                                                 \
+      tn__C_##d m = MAX_OF(v, k);                                                                      \
+      most = LARGER(most, m);                                                                          \
+    }                                                                                                  \
+    FOR_BLOCKS(at, k) {                                                                                \
+      const tn__C_##d *v = READ_##d(x + at, block, k);                                                 \
+      tn__C_##d *e = kept ? WRITE_##d(out + at, block) : block;                                        \
+      TN__IVDEP                                                                                        \
+      for (int64_t i = 0; i < k; i++) e[i] = EXP_OF(v[i] - most);                                      \
+      total += SUM_OF(e, k);                                                                           \
+    }                                                                                                  \
+    const tn__C_##d scale = 1 / total, log_total = LOG_OF(total);                                      \
+    FOR_BLOCKS(at, k) {                                                                                \
+      tn__S_##d *to = out + at;                                                                        \
+      const tn__C_##d *v = kept ? (const tn__C_##d *)WRITE_##d(out + at, block) : READ_##d(x + at, block, k); \
+      if (kept) {                                                                                      \
+        TN__IVDEP                                                                                      \
+        for (int64_t i = 0; i < k; i++) to[i] = TN__P_##d(v[i] * scale);                               \
+      } else if (logs) {                                                                               \
+        TN__IVDEP                                                                                      \
+        for (int64_t i = 0; i < k; i++) to[i] = TN__P_##d((v[i] - most) - log_total);                  \
+      } else {                                                                                         \
+        TN__IVDEP                                                                                      \
+        for (int64_t i = 0; i < k; i++) to[i] = TN__P_##d(EXP_OF(v[i] - most) * scale);                \
+      }                                                                                                \
+    }                                                                                                  \
+  }
+SOFTMAX_ROW(f32)
+SOFTMAX_ROW(f64)
+SOFTMAX_ROW(f16)
+SOFTMAX_ROW(bf16)
+
+typedef struct softmax_loop {
+  tn_dtype dtype;
+  bool logs;
+  int64_t size;
+  double cost_ns; /* of an element */
+  void (*fn)(const void *x, void *out, int64_t n, bool logs);
+} softmax_loop;
+
+static tn_status pick_softmax(const tn_operation *node, bool logs, void **state, tn_error *err)
+{
+  static const softmax_loop loops[] = {
+    { TN_FLOAT, false, 4, 2, softmax_row_f32 },     { TN_FLOAT, true, 4, 2, softmax_row_f32 },
+    { TN_DOUBLE, false, 8, 8, softmax_row_f64 },    { TN_DOUBLE, true, 8, 8, softmax_row_f64 },
+    { TN_HALF, false, 2, 6, softmax_row_f16 },      { TN_HALF, true, 2, 5, softmax_row_f16 },
+    { TN_BFLOAT16, false, 2, 5, softmax_row_bf16 }, { TN_BFLOAT16, true, 2, 4, softmax_row_bf16 },
+  };
+  tn_dtype dtype = tn_operation_input_dtype(node, 0);
+  *state = NULL;
+  for (size_t i = 0; i < sizeof loops / sizeof loops[0]; i++)
+    if (loops[i].dtype == dtype && loops[i].logs == logs) *state = (void *)&loops[i]; /* only read through it */
+  return *state != NULL ? TN_OK : tn__no_kernel(err, node, dtype);
+}
+
+static tn_status softmax_create(const tn_operation *node, void **state, tn_error *err)
+{
+  return pick_softmax(node, false, state, err);
+}
+
+static tn_status log_softmax_create(const tn_operation *node, void **state, tn_error *err)
+{
+  return pick_softmax(node, true, state, err);
+}
+
+static tn_status softmax_infer(tn_infer_ctx *ctx, tn_error *err)
+{
+  tn__shape s;
+  tn_status st = tn__infer_rank_at_least(ctx, 0, 1, &s, err);
+  return st != TN_OK ? st : tn__infer_set(ctx, 0, &s, err);
+}
+
+static tn_status softmax_prepare(tn_prepare_ctx *ctx, tn_error *err)
+{
+  const softmax_loop *loop = ctx->state;
+  tn_status st = tn__want_rank_at_least(ctx, 0, 1, err);
+  if (st != TN_OK) return st;
+  ctx->cost_ns = loop->cost_ns * (double)ctx->inputs[0].count;
+  return tn__prepare_unchanged(ctx, err);
+}
+
+typedef struct softmax_run {
+  const softmax_loop *loop;
+  const char *x;
+  char *out;
+  int64_t columns;
+} softmax_run;
+
+static void softmax_part(void *user, int64_t begin, int64_t end)
+{
+  const softmax_run *r = user;
+  int64_t bytes = r->columns * r->loop->size;
+  for (int64_t row = begin; row < end; row++)
+    r->loop->fn(r->x + row * bytes, r->out + row * bytes, r->columns, r->loop->logs);
+}
+
+static tn_status softmax_compute(tn_kernel_ctx *ctx)
+{
+  const softmax_loop *loop = ctx->state;
+  const tn_view *x = ctx->inputs[0], *out = ctx->outputs[0];
+  if (out->count == 0) return TN_OK;
+  softmax_run run = { loop, x->data, out->data, x->dims[x->rank - 1] };
+  int64_t rows = out->count / run.columns;
+  if (rows == 1 || out->count <= TN__SERIAL_ELEMENTS / 2) {
+    softmax_part(&run, 0, rows);
+  } else {
+    double cost = loop->cost_ns * (double)run.columns + 20;
+    tn_parallel_for(ctx, rows, (int64_t)(10000.0 / cost) + 1, cost, softmax_part, &run);
+  }
+  return TN_OK;
+}
+
+/* ---- the family ---- */
+
+#define T_FLOATS "T: {half, bfloat16, float, double}"
+#define T_REALS "float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, uint64"
+
+/* X(op, its loops, attributes, types of the kernel when the schema allows more, summary) */
+#define UNARY_OPS(X)                                                                                    \
+  X("Relu", relu, "T: {" T_REALS ", qint8}",                                                            \
+    "T=float|double|int32|uint8|int16|int8|int64|bfloat16|uint16|half|uint32|uint64", "max(x, 0)")      \
+  X("Relu6", relu6, "T: {" T_REALS "}", NULL, "min(max(x, 0), 6)")                                      \
+  X("Elu", elu, T_FLOATS, NULL, "x, below 0 e to the x, minus 1")                                       \
+  X("Selu", selu, T_FLOATS, NULL, "Elu scaled so that layers keep their variance")                      \
+  X("Softplus", softplus, T_FLOATS, NULL, "log(1 + e to the x)")                                        \
+  X("Softsign", softsign, T_FLOATS, NULL, "x / (1 + |x|)")
+
+#define UNARY_OP(op, fn, attrs, types, summary) \
+  TN__ELEMENTWISE_OP(op, "features: T", "activations: T", attrs, 0, tn__infer_unchanged, summary),
+#define SOFTMAX_OP(op, out, text)                                                            \
+  { .struct_size = TN_OP_DEF_SIZE, .name = op, .inputs = "logits: T", .outputs = out ": T",  \
+    .attrs = T_FLOATS, .infer = softmax_infer, .summary = text }
+
+static const tn_op_def ops[] = {
+  UNARY_OPS(UNARY_OP)
+  TN__ELEMENTWISE_OP("LeakyRelu", "features: T", "activations: T", "alpha: float = 0.2; " T_FLOATS " = float", 0,
+                     tn__infer_unchanged, "x, below 0 alpha * x"),
+  SOFTMAX_OP("Softmax", "softmax", "powers of e that sum to 1 over the last dimension"),
+  SOFTMAX_OP("LogSoftmax", "logsoftmax", "logarithm of Softmax"),
+};
+
+#define UNARY_KERNEL(op, fn, attrs, types, summary) TN__UNARY_KERNEL(op, types, fn),
+#define SOFTMAX_KERNEL(op_, fn)                                                                      \
+  { .struct_size = TN_KERNEL_DEF_SIZE, .op = op_, .device = "CPU", .name = #fn "_cpu",               \
+    .rank = TN_RANK_C, .create = fn##_create, .prepare = softmax_prepare, .compute = softmax_compute }
+
+static const tn_kernel_def kernels[] = {
+  UNARY_OPS(UNARY_KERNEL)
+  { .struct_size = TN_KERNEL_DEF_SIZE, .op = "LeakyRelu", .device = "CPU", .name = "leaky_relu_cpu",
+    .rank = TN_RANK_C, .create = leaky_create, .destroy = leaky_destroy, .prepare = leaky_prepare,
+    .compute = leaky_compute },
+  SOFTMAX_KERNEL("Softmax", softmax),
+  SOFTMAX_KERNEL("LogSoftmax", log_softmax),
+};
+
+extern const tn_op_family tn__ops_activation;
+const tn_op_family tn__ops_activation = {
+  .struct_size = TN_OP_FAMILY_SIZE,
+  .name = "activation",
+  .ops = ops,
+  .n_ops = sizeof ops / sizeof ops[0],
+  .kernels = kernels,
+  .n_kernels = sizeof kernels / sizeof kernels[0],
+};

@@ -1,0 +1,420 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Conv2D: a matrix product in which row i of A is the window at place i, and B is the filter as it lies.
+ *
+ * Windows are not copied together where that can be helped: a row of A is read straight from the image as long as its
+ * terms are neighbours there, and zeros stand for the padding. Images with channels first, and half and bfloat16, are
+ * brought into the form of the others in scratch memory. */
+#include <core/base/alloc.h>
+#include <core/base/text.h>
+#include <ops/support/gemm.h>
+#include <ops/support/shapes.h>
+#include <ops/support/widen.h>
+#include <ops/support/window.h>
+#include <string.h>
+
+/* Neighbouring terms that are worth reading in place. */
+#define RUN 16
+
+/* ---- shapes ---- */
+
+typedef struct conv_sizes {
+  int64_t n, h, w, c;             /* the images */
+  int64_t kh, kw, kc, oc, groups; /* the filter; kc channels of a group */
+  int64_t oh, ow;
+} conv_sizes;
+
+static tn_status conv_shape(const tn__window *w, const conv_sizes *z, tn__shape *out, tn_error *err)
+{
+  int64_t dims[4];
+  dims[0] = z->n;
+  dims[tn__window_height(w)] = z->oh;
+  dims[tn__window_width(w)] = z->ow;
+  dims[tn__window_depth(w)] = z->oc;
+  tn__shape_set(out, dims, 4);
+  int64_t elements;
+  return tn_shape_elements(dims, 4, &elements, err);
+}
+
+static tn_status infer_conv(tn_infer_ctx *ctx, tn_error *err)
+{
+  tn__shape in, filter, out;
+  tn__window w;
+  tn_status st = tn__infer_rank(ctx, 0, 4, &in, err);
+  if (st == TN_OK) st = tn__infer_rank(ctx, 1, 4, &filter, err);
+  if (st != TN_OK) return st;
+  if (tn__window_read(tn_infer_operation(ctx), &w, NULL) != TN_OK) { /* the kernel says what is wrong */
+    tn__shape_unknown(&out);
+    return tn__infer_set(ctx, 0, &out, err);
+  }
+  int64_t c = in.dims[tn__window_depth(&w)], kc = filter.dims[2];
+  if (c >= 0 && kc > 0 && c % kc != 0)
+    return tn_error_set(err, TN_INVALID_ARGUMENT, "%s: %lld channels are no multiple of the filter's %lld",
+                        tn__infer_op(ctx), (long long)c, (long long)kc);
+  for (int k = 0; k < 2; k++) w.axis[k].size = filter.dims[k];
+  out.rank = 4;
+  out.dims[0] = in.dims[0];
+  out.dims[tn__window_height(&w)] =
+      tn__window_fit_unknown(&w.axis[0], w.padding, in.dims[tn__window_height(&w)]);
+  out.dims[tn__window_width(&w)] = tn__window_fit_unknown(&w.axis[1], w.padding, in.dims[tn__window_width(&w)]);
+  out.dims[tn__window_depth(&w)] = filter.dims[3];
+  return tn__infer_set(ctx, 0, &out, err);
+}
+
+/* ---- the kernel's states ---- */
+
+typedef struct conv_state {
+  tn__window window;
+  tn__gemm_type type;
+  tn_dtype dtype, wide;
+} conv_state;
+
+typedef struct conv_plan {
+  tn__window_axis axis[2];
+  conv_sizes z;
+  tn__gemm_plan gemm; /* of one group */
+  size_t element;     /* bytes of the type computed in */
+  const void *packed; /* the constant filter in panels, or NULL */
+  bool first;         /* channels are first */
+  bool convert;       /* the dtype is computed in a wider one */
+  bool joined;        /* a row of the window is one run of the image */
+  size_t at_in, at_filter, at_out, at_swap, at_gemm; /* in scratch */
+} conv_plan;
+
+static tn_status conv_create(const tn_operation *op, void **state, tn_error *err)
+{
+  *state = NULL;
+  conv_state s = { .dtype = tn_operation_input_dtype(op, 0) };
+  tn_status st = tn__window_read(op, &s.window, err);
+  if (st != TN_OK) return st;
+  const char *type = tn_operation_type(op);
+  if (s.window.batch_stride != 1 || s.window.depth_stride != 1)
+    return tn_error_set(err, TN_UNIMPLEMENTED, "%s: attribute 'strides' goes over batch or channels", type);
+  if (s.window.batch_dilation != 1 || s.window.depth_dilation != 1)
+    return tn_error_set(err, TN_INVALID_ARGUMENT, "%s: attribute 'dilations' goes over batch or channels", type);
+  s.wide = tn__wide_dtype(s.dtype);
+  switch (s.wide) {
+  case TN_FLOAT: s.type = TN__GEMM_F32; break;
+  case TN_DOUBLE: s.type = TN__GEMM_F64; break;
+  case TN_INT32: s.type = TN__GEMM_I32; break;
+  default: return tn__no_kernel(err, op, s.dtype);
+  }
+  conv_state *p = tn__zalloc(sizeof *p);
+  if (p == NULL) return tn__no_memory(err, "convolution", sizeof *p);
+  *p = s;
+  *state = p;
+  return TN_OK;
+}
+
+static void conv_destroy(void *state) { tn__free(state, sizeof(conv_state)); }
+static void conv_destroy_plan(void *plan) { tn__free(plan, sizeof(conv_plan)); }
+
+static tn_status filter_error(const tn_prepare_ctx *ctx, const char *what, tn_error *err)
+{
+  char x[128], y[128];
+  const tn_view *in = &ctx->inputs[0], *filter = &ctx->inputs[1];
+  return tn_error_set(err, TN_INVALID_ARGUMENT, "%s: images of shape %s, filter of shape %s: %s",
+                      tn_operation_type(ctx->op), tn__format_shape(x, sizeof x, in->dims, in->rank),
+                      tn__format_shape(y, sizeof y, filter->dims, filter->rank), what);
+}
+
+static tn_status conv_measure(const tn_prepare_ctx *ctx, conv_plan *p, tn_error *err)
+{
+  const conv_state *s = ctx->state;
+  const tn_view *in = &ctx->inputs[0], *filter = &ctx->inputs[1];
+  conv_sizes *z = &p->z;
+  const char *op = tn_operation_type(ctx->op);
+  tn_status st = tn__want_rank(ctx, 0, 4, err);
+  if (st == TN_OK) st = tn__want_rank(ctx, 1, 4, err);
+  if (st != TN_OK) return st;
+  z->n = in->dims[0];
+  z->h = in->dims[tn__window_height(&s->window)];
+  z->w = in->dims[tn__window_width(&s->window)];
+  z->c = in->dims[tn__window_depth(&s->window)];
+  z->kh = filter->dims[0];
+  z->kw = filter->dims[1];
+  z->kc = filter->dims[2];
+  z->oc = filter->dims[3];
+  if (filter->count == 0) return filter_error(ctx, "the filter has no elements", err);
+  if (z->c == 0 || z->c % z->kc != 0)
+    return filter_error(ctx, "the channels are no multiple of the filter's", err);
+  z->groups = z->c / z->kc;
+  if (z->oc % z->groups != 0)
+    return filter_error(ctx, "the output's channels are no multiple of the number of groups", err);
+  for (int k = 0; k < 2; k++) p->axis[k] = s->window.axis[k];
+  p->axis[0].size = z->kh;
+  p->axis[1].size = z->kw;
+  st = tn__window_fit(&p->axis[0], s->window.padding, op, z->h, &z->oh, err);
+  return st != TN_OK ? st : tn__window_fit(&p->axis[1], s->window.padding, op, z->w, &z->ow, err);
+}
+
+/* ---- rows of A ---- */
+
+typedef struct conv_rows {
+  const conv_plan *plan;
+  const char *in; /* the first channel of the group */
+} conv_rows;
+
+static const _Alignas(64) char zeros[TN__GEMM_KC * 8];
+
+/* Places of a few windows: rows and columns of their first elements, and the image. */
+typedef struct places {
+  int64_t image[TN__GEMM_MR], h[TN__GEMM_MR], w[TN__GEMM_MR];
+  bool inside; /* no window reaches over the left or right edge */
+} places;
+
+static void find_places(const conv_plan *p, int64_t row, int rows, places *at)
+{
+  const conv_sizes *z = &p->z;
+  const tn__window_axis *v = &p->axis[0], *u = &p->axis[1];
+  int64_t ow = row % z->ow, line = row / z->ow, oh = line % z->oh, n = line / z->oh;
+  at->inside = true;
+  for (int i = 0; i < rows; i++) {
+    at->image[i] = n;
+    at->h[i] = oh * v->stride - v->before;
+    at->w[i] = ow * u->stride - u->before;
+    at->inside &= at->w[i] >= 0 && at->w[i] + z->kw <= z->w;
+    if (++ow < z->ow) continue;
+    ow = 0;
+    if (++oh < z->oh) continue;
+    oh = 0;
+    n++;
+  }
+}
+
+/* Address of the window's element (kh, kw, c) of place i; zeros outside the image. */
+static const char *element_at(const conv_rows *r, const places *at, int i, int64_t kh, int64_t kw, int64_t c)
+{
+  const conv_plan *p = r->plan;
+  int64_t h = at->h[i] + kh * p->axis[0].dilation, w = at->w[i] + kw * p->axis[1].dilation;
+  if (h < 0 || h >= p->z.h || w < 0 || w >= p->z.w) return zeros;
+  return r->in + (size_t)(((at->image[i] * p->z.h + h) * p->z.w + w) * p->z.c + c) * p->element;
+}
+
+/* Copies runs of the windows together: room[t * rows + i]. */
+static void copy_run(char *room, int rows, const void *const *at, int64_t n, size_t element)
+{
+  if (element == 4) {
+    uint32_t *to = (uint32_t *)room;
+    for (int i = 0; i < rows; i++)
+      for (int64_t t = 0; t < n; t++) to[t * rows + i] = ((const uint32_t *)at[i])[t];
+  } else {
+    uint64_t *to = (uint64_t *)room;
+    for (int i = 0; i < rows; i++)
+      for (int64_t t = 0; t < n; t++) to[t * rows + i] = ((const uint64_t *)at[i])[t];
+  }
+}
+
+static int64_t window_rows(const void *user, int64_t row, int rows, int64_t term, int64_t terms, void *room,
+                           const void **out, int64_t *step)
+{
+  const conv_rows *r = user;
+  const conv_plan *p = r->plan;
+  const conv_sizes *z = &p->z;
+  places at;
+  find_places(p, row, rows, &at);
+  bool joined = p->joined && at.inside;
+  int64_t c = term % z->kc, kw = term / z->kc % z->kw, kh = term / z->kc / z->kw;
+  bool in_place = (joined ? z->kw * z->kc : z->kc) >= RUN;
+  for (int64_t done = 0; done < terms;) {
+    int64_t run = joined ? (z->kw - kw) * z->kc - c : z->kc - c;
+    if (run > terms - done) run = terms - done;
+    for (int i = 0; i < rows; i++) out[i] = element_at(r, &at, i, kh, kw, c);
+    if (in_place) {
+      *step = 1;
+      return run;
+    }
+    copy_run((char *)room + (size_t)(done * rows) * p->element, rows, out, run, p->element);
+    done += run;
+    c = 0;
+    if (joined || ++kw == z->kw) {
+      kw = 0;
+      kh++;
+    }
+  }
+  for (int i = 0; i < rows; i++) out[i] = (char *)room + (size_t)i * p->element;
+  *step = rows;
+  return terms;
+}
+
+/* ---- preparing ---- */
+
+static tn_status pack_filter(void *user, const tn_view *from, void *to, tn_error *err)
+{
+  (void)err;
+  tn__gemm_pack(user, from->data, to);
+  return TN_OK;
+}
+
+static void plan_product(tn_prepare_ctx *ctx, conv_plan *p)
+{
+  const conv_sizes *z = &p->z;
+  tn__gemm_plan *g = &p->gemm;
+  const tn__window_axis *v = &p->axis[0], *u = &p->axis[1];
+  g->type = ((const conv_state *)ctx->state)->type;
+  g->m = z->n * z->oh * z->ow;
+  g->n = z->oc / z->groups;
+  g->k = z->kh * z->kw * z->kc;
+  g->b_row = z->oc;
+  g->b_col = 1;
+  g->c_row = z->oc;
+  bool dense = z->kh == 1 && z->kw == 1 && v->stride == 1 && u->stride == 1 && v->before + v->after == 0 &&
+               u->before + u->after == 0;
+  g->a_row = z->c;
+  g->a_col = 1;
+  g->rows = dense ? NULL : window_rows;
+  p->joined = z->groups == 1 && u->dilation == 1;
+  tn__gemm_plan_choose(g);
+  if (z->groups != 1 || p->convert || ctx->inputs[1].data == NULL || g->m == 0) return;
+  if (tn_prepare_pack(ctx, 1, 0x636f6e76u, tn__gemm_packed_bytes(g), pack_filter, g, &p->packed, NULL) != TN_OK) return;
+  g->packed = p->packed != NULL;
+  tn__gemm_plan_choose(g);
+}
+
+static size_t take(size_t *scratch, size_t bytes)
+{
+  size_t at = *scratch;
+  *scratch += tn__round_up(bytes, TN_ALIGN);
+  return at;
+}
+
+static tn_status conv_prepare(tn_prepare_ctx *ctx, tn_error *err)
+{
+  const conv_state *s = ctx->state;
+  conv_plan *p = tn__zalloc(sizeof *p);
+  if (p == NULL) return tn__no_memory(err, "convolution plan", sizeof *p);
+  ctx->shape_state = p;
+  tn__shape out;
+  tn_status st = conv_measure(ctx, p, err);
+  if (st == TN_OK) st = conv_shape(&s->window, &p->z, &out, err);
+  if (st == TN_OK) st = tn_prepare_output(ctx, 0, out.dims, 4, err);
+  if (st != TN_OK) return st;
+  p->element = tn_dtype_size(s->wide);
+  p->first = s->window.channels_first;
+  p->convert = s->dtype != s->wide;
+  plan_product(ctx, p);
+  size_t scratch = 0;
+  size_t in = (size_t)ctx->inputs[0].count * p->element, filter = (size_t)ctx->inputs[1].count * p->element;
+  size_t result = (size_t)(p->gemm.m * p->z.oc) * p->element;
+  if (p->convert) p->at_filter = take(&scratch, filter);
+  if (p->convert || p->first) {
+    p->at_in = take(&scratch, in);
+    p->at_out = take(&scratch, result);
+  }
+  if (p->convert && p->first) p->at_swap = take(&scratch, in > result ? in : result);
+  p->at_gemm = take(&scratch, p->gemm.scratch);
+  ctx->scratch_bytes = scratch;
+  ctx->cost_ns = p->gemm.cost_ns * (double)p->z.groups;
+  return TN_OK;
+}
+
+/* ---- computing ---- */
+
+/* Of each of n images, rows and columns change places. */
+typedef struct swap {
+  const char *from;
+  char *to;
+  int64_t rows, columns;
+  size_t element;
+} swap;
+
+static void swap_part(void *user, int64_t begin, int64_t end)
+{
+  const swap *s = user;
+  for (int64_t n = begin; n < end; n++) {
+    size_t at = (size_t)(n * s->rows * s->columns) * s->element;
+    if (s->element == 4) {
+      const uint32_t *restrict from = (const uint32_t *)(s->from + at);
+      uint32_t *restrict to = (uint32_t *)(s->to + at);
+      for (int64_t i = 0; i < s->rows; i++)
+        for (int64_t j = 0; j < s->columns; j++) to[j * s->rows + i] = from[i * s->columns + j];
+    } else {
+      const uint64_t *restrict from = (const uint64_t *)(s->from + at);
+      uint64_t *restrict to = (uint64_t *)(s->to + at);
+      for (int64_t i = 0; i < s->rows; i++)
+        for (int64_t j = 0; j < s->columns; j++) to[j * s->rows + i] = from[i * s->columns + j];
+    }
+  }
+}
+
+static void swap_images(tn_kernel_ctx *ctx, swap s, int64_t n)
+{
+  tn_parallel_for(ctx, n, 1, (double)(s.rows * s.columns), swap_part, &s);
+}
+
+/* The images as the product reads them: channels last, in the type computed in. */
+static const char *conv_input(tn_kernel_ctx *ctx, const conv_plan *p, char *scratch)
+{
+  const conv_state *s = ctx->state;
+  const tn_view *in = ctx->inputs[0];
+  const char *from = in->data;
+  if (p->convert) {
+    char *to = scratch + (p->first ? p->at_swap : p->at_in);
+    tn__widen_all(ctx, s->dtype, from, s->wide, to, in->count);
+    from = to;
+  }
+  if (!p->first) return from;
+  swap_images(ctx, (swap){ from, scratch + p->at_in, p->z.c, p->z.h * p->z.w, p->element }, p->z.n);
+  return scratch + p->at_in;
+}
+
+static void conv_output(tn_kernel_ctx *ctx, const conv_plan *p, const char *from, char *scratch)
+{
+  const conv_state *s = ctx->state;
+  tn_view *out = ctx->outputs[0];
+  if (p->first) {
+    char *to = p->convert ? scratch + p->at_swap : out->data;
+    swap_images(ctx, (swap){ from, to, p->z.oh * p->z.ow, p->z.oc, p->element }, p->z.n);
+    from = to;
+  }
+  if (p->convert) tn__narrow_all(ctx, s->dtype, from, out->data, out->count);
+}
+
+static tn_status conv_compute(tn_kernel_ctx *ctx)
+{
+  const conv_state *s = ctx->state;
+  const conv_plan *p = ctx->shape_state;
+  const tn_view *filter = ctx->inputs[1];
+  tn_view *out = ctx->outputs[0];
+  char *scratch = ctx->scratch;
+  if (out->count == 0) return TN_OK;
+  const char *in = conv_input(ctx, p, scratch), *b = filter->data;
+  if (p->convert) {
+    tn__widen_all(ctx, s->dtype, b, s->wide, scratch + p->at_filter, filter->count);
+    b = scratch + p->at_filter;
+  }
+  char *result = p->convert || p->first ? scratch + p->at_out : out->data;
+  for (int64_t g = 0; g < p->z.groups; g++) {
+    size_t column = (size_t)(g * p->gemm.n) * p->element;
+    conv_rows rows = { p, in + (size_t)(g * p->z.kc) * p->element };
+    const void *a = p->gemm.rows != NULL ? (const void *)&rows : rows.in;
+    tn__gemm_run(&p->gemm, ctx, a, p->packed != NULL ? p->packed : b + column, result + column, scratch + p->at_gemm);
+  }
+  conv_output(ctx, p, result, scratch);
+  return TN_OK;
+}
+
+/* ---- tables ---- */
+
+static const tn_op_def ops[] = {
+  { .struct_size = TN_OP_DEF_SIZE, .name = "Conv2D", .inputs = "input: T, filter: T", .outputs = "output: T",
+    .attrs = "T: {half, bfloat16, float, double, int32}; strides: list(int); use_cudnn_on_gpu: bool = true; "
+             "padding: {'SAME', 'VALID', 'EXPLICIT'}; explicit_paddings: list(int) = []; "
+             "data_format: {'NHWC', 'NCHW'} = 'NHWC'; dilations: list(int) = [1, 1, 1, 1]",
+    .infer = infer_conv, .summary = "convolution of images with a filter" },
+};
+
+static const tn_kernel_def kernels[] = {
+  { .struct_size = TN_KERNEL_DEF_SIZE, .op = "Conv2D", .device = "CPU", .types = "T=half|bfloat16|float|double|int32",
+    .name = "conv2d_cpu", .rank = TN_RANK_C, .create = conv_create, .destroy = conv_destroy, .prepare = conv_prepare,
+    .destroy_shape_state = conv_destroy_plan, .compute = conv_compute },
+};
+
+extern const tn_op_family tn__ops_conv;
+const tn_op_family tn__ops_conv = {
+  .struct_size = TN_OP_FAMILY_SIZE,
+  .name = "conv",
+  .ops = ops,
+  .n_ops = sizeof ops / sizeof ops[0],
+  .kernels = kernels,
+  .n_kernels = sizeof kernels / sizeof kernels[0],
+};
