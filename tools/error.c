@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Errors on standard error, and the end of standard output. */
+#include <errno.h>
+#include <getopt.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <tools/tool.h>
+
+/* Texts of a message may come from a file: control characters must not reach the terminal. */
+static void print_plain(const char *text, FILE *out)
+{
+  for (; *text != '\0'; text++) {
+    unsigned char c = (unsigned char)*text;
+    if ((c < 0x20 && c != '\n') || c == 0x7F)
+      fprintf(out, "\\x%02x", c);
+    else
+      fputc(c, out);
+  }
+}
+
+int tool_fail(tn_error *err)
+{
+  size_t length = tn_error_format(err, NULL, 0);
+  char *text = tool_alloc(length + 1, 1);
+  tn_error_format(err, text, length + 1);
+  fflush(stdout);
+  fputs("tenon: ", stderr);
+  print_plain(text, stderr);
+  if (length == 0 || text[length - 1] != '\n') fputc('\n', stderr);
+  free(text);
+  tn_error_clear(err);
+  return TOOL_FAILED;
+}
+
+int tool_usage(const char *command, const char *format, ...)
+{
+  va_list args;
+  fflush(stdout);
+  fputs("tenon: INVALID_ARGUMENT: ", stderr);
+  va_start(args, format);
+  vfprintf(stderr, format, args);
+  va_end(args);
+  fprintf(stderr, "\nSee 'tenon %s%s--help'.\n", command != NULL ? command : "", command != NULL ? " " : "");
+  return TOOL_USAGE;
+}
+
+int tool_bad_option(const char *command, int c, char **argv)
+{
+  const char *last = argv[optind - 1];
+  if (c == ':') return tool_usage(command, "option '%s' needs a value", last);
+  if (optopt != 0 && strncmp(last, "--", 2) != 0) return tool_usage(command, "unknown option '-%c'", optopt);
+  if (optopt != 0) return tool_usage(command, "option '%s' takes no value", last);
+  return tool_usage(command, "unknown option '%s'", last);
+}
+
+bool tool_pipe_was_default;
+
+int tool_finish(int status)
+{
+  int code = 0;
+  errno = 0;
+  if (fflush(stdout) != 0) code = errno;
+  if (code == 0 && ferror(stdout)) code = EIO;
+  if (code == 0) return status;
+  if (code == EPIPE && tool_pipe_was_default) {
+    /* Nobody reads any more: end as a program does that never looked. */
+    signal(SIGPIPE, SIG_DFL);
+    raise(SIGPIPE);
+  }
+  fprintf(stderr, "tenon: %s: standard output: %s\n", tn_status_name(code == ENOSPC ? TN_RESOURCE_EXHAUSTED : TN_UNAVAILABLE),
+          strerror(code));
+  return TOOL_FAILED;
+}

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What stands behind --feed TENSOR=: a .npy file, @FILE, or a literal. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <tools/tool.h>
+
+static tn_status system_error(const char *path, int code, tn_error *err)
+{
+  tn_status status = code == ENOENT || code == ENOTDIR   ? TN_NOT_FOUND
+                     : code == EACCES || code == EPERM   ? TN_PERMISSION_DENIED
+                     : code == ENOMEM || code == EFBIG   ? TN_RESOURCE_EXHAUSTED
+                                                         : TN_INVALID_ARGUMENT;
+  return tn_error_set(err, status, "'%s': %s", path, strerror(code));
+}
+
+/* Reads all that is there: the size that fstat names is a guess, as the file may grow. */
+static tn_status read_all(int file, const char *path, size_t guess, tool_text *out, tn_error *err)
+{
+  char *chunk = NULL;
+  size_t size = guess < 65536 ? 65536 : guess < 16777216 ? guess + 1 : 16777216;
+  tn_status status = TN_OK;
+  chunk = tool_alloc(size, 1);
+  for (;;) {
+    ssize_t n = read(file, chunk, size);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) status = system_error(path, errno, err);
+    if (n <= 0) break;
+    tool_text_add(out, chunk, (size_t)n);
+  }
+  free(chunk);
+  return status;
+}
+
+tn_status tool_read_file(const char *path, tool_text *out, tn_error *err)
+{
+  struct stat about;
+  /* Without O_NONBLOCK the open of a FIFO would wait for a writer. */
+  int file = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+  if (file < 0) return system_error(path, errno, err);
+  tn_status status;
+  if (fstat(file, &about) != 0)
+    status = system_error(path, errno, err);
+  else if (S_ISDIR(about.st_mode))
+    status = tn_error_set(err, TN_INVALID_ARGUMENT, "'%s' is a directory, wanted a regular file", path);
+  else if (!S_ISREG(about.st_mode))
+    status = tn_error_set(err, TN_INVALID_ARGUMENT, "'%s' is %s, wanted a regular file", path,
+                          S_ISFIFO(about.st_mode) ? "a FIFO" : S_ISSOCK(about.st_mode) ? "a socket" : "a device");
+  else
+    status = read_all(file, path, (size_t)about.st_size, out, err);
+  close(file);
+  if (status != TN_OK) tool_text_free(out);
+  return status;
+}
+
+static tn_status feed_bytes(const char *path, tn_dtype dtype, tn_tensor **out, tn_error *err)
+{
+  if (dtype != TN_STRING && dtype != TN_DTYPE_INVALID)
+    return tn_error_set(err, TN_INVALID_ARGUMENT, "@FILE gives a string, the model wants %s", tn_dtype_name(dtype));
+  tool_text bytes = { 0 };
+  tn_status status = tool_read_file(path, &bytes, err);
+  const char *text = bytes.length > 0 ? bytes.data : "";
+  if (status == TN_OK) status = tn_tensor_from_strings(NULL, 0, &text, &bytes.length, out, err);
+  tool_text_free(&bytes);
+  return status;
+}
+
+static tn_status feed_npy(const char *path, tn_dtype dtype, tn_tensor **out, tn_error *err)
+{
+  tn_tensor *tensor = NULL;
+  tn_status status = tn_npy_load(path, dtype, &tensor, err);
+  if (status != TN_OK) return status;
+  if (dtype != TN_DTYPE_INVALID && tn_tensor_dtype(tensor) != dtype) {
+    status = tn_error_set(err, TN_INVALID_ARGUMENT, "'%s' holds %s, the model wants %s", path,
+                          tn_dtype_name(tn_tensor_dtype(tensor)), tn_dtype_name(dtype));
+    tn_tensor_unref(tensor);
+    return status;
+  }
+  *out = tensor;
+  return TN_OK;
+}
+
+static bool ends_in_npy(const char *text)
+{
+  size_t length = strlen(text);
+  return length > 4 && strcmp(text + length - 4, ".npy") == 0 && strchr("[\"'", text[0]) == NULL;
+}
+
+tn_status tool_make_feed(const char *value, tn_dtype dtype, tn_tensor **out, tn_error *err)
+{
+  *out = NULL;
+  if (value[0] == '@') return feed_bytes(value + 1, dtype, out, err);
+  if (ends_in_npy(value)) return feed_npy(value, dtype, out, err);
+  if (dtype == TN_DTYPE_INVALID)
+    return tn_error_set(err, TN_INVALID_ARGUMENT, "its type is not known, as its op is not supported: give a .npy file");
+  tn_status status = tool_literal(value, dtype, out, err);
+  /* A file without the ending is a likely slip. */
+  if (status != TN_OK && dtype != TN_STRING && access(value, F_OK) == 0)
+    tn_error_wrap(err, TN_OK, "'%s' is no value; a file needs the ending .npy, or an @ in front when its bytes are meant", value);
+  return status;
+}

@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tenon inspect: what is in a model, and what of it cannot run here. */
+#include <getopt.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include <tools/tool.h>
+
+static const char help[] =
+    "Usage: tenon inspect MODEL [--json]\n"
+    "\n"
+    "Shows what a model takes and gives, its ops with how often they occur, how large its constants are, and which ops or\n"
+    "types are not supported, so that this is known before a step fails on them.\n"
+    "\n"
+    "  --json      the same as JSON, with every input and output\n"
+    "  -h, --help  show this text\n";
+
+enum { SHOWN = 40 };
+
+/* Nodes of one op, or nodes of one op that cannot run for one reason. */
+typedef struct group {
+  const char *op;
+  char *types; /* "T=float32, Tidx=int32" of those without a kernel for that, else NULL */
+  const tool_node *first;
+  size_t count;
+} group;
+
+typedef struct groups {
+  group *items;
+  size_t n;
+  size_t room;
+} groups;
+
+typedef struct summary {
+  tool_model model;
+  groups ops, unsupported;
+  uint64_t file_bytes;
+  uint64_t constant_bytes;
+  size_t n_constants;
+  size_t n_blocked; /* nodes that need a node that is not supported */
+} summary;
+
+/* ---- counting ---- */
+
+static int compare_groups(const void *a, const void *b)
+{
+  const group *x = a, *y = b;
+  int order = strcmp(x->op, y->op);
+  if (order != 0) return order;
+  return strcmp(x->types != NULL ? x->types : "", y->types != NULL ? y->types : "");
+}
+
+static int compare_counts(const void *a, const void *b)
+{
+  const group *x = a, *y = b;
+  if (x->count != y->count) return x->count < y->count ? 1 : -1;
+  return compare_groups(a, b);
+}
+
+static void add_group(groups *list, const tool_node *node, char *types)
+{
+  list->items = tool_grow(list->items, list->n, &list->room, sizeof(*list->items));
+  list->items[list->n++] = (group){ tn_operation_type(node->op), types, node, 1 };
+}
+
+/* Sorts, makes one of equal ones, and puts the most frequent first. */
+static void merge_groups(groups *list)
+{
+  size_t kept = 0;
+  if (list->n == 0) return;
+  qsort(list->items, list->n, sizeof(*list->items), compare_groups);
+  for (size_t i = 1; i < list->n; i++) {
+    if (compare_groups(&list->items[kept], &list->items[i]) == 0) {
+      list->items[kept].count++;
+      if (list->items[i].first < list->items[kept].first) list->items[kept].first = list->items[i].first;
+      free(list->items[i].types);
+    } else {
+      list->items[++kept] = list->items[i];
+    }
+  }
+  list->n = kept + 1;
+  qsort(list->items, list->n, sizeof(*list->items), compare_counts);
+}
+
+static void free_groups(groups *list)
+{
+  for (size_t i = 0; i < list->n; i++) free(list->items[i].types);
+  free(list->items);
+}
+
+/* The types that a node without a kernel has, as "T=float32, Tidx=int32". */
+static char *types_of(const tn_operation *op)
+{
+  tool_text text = { 0 };
+  tool_text_add(&text, "", 0);
+  for (size_t i = 0; i < tn_operation_n_attrs(op); i++) {
+    const char *name = tn_operation_attr_name(op, i);
+    tn_dtype dtype;
+    if (tn_operation_attr_kind(op, name) != TN_ATTR_TYPE || tn_operation_attr_type(op, name, &dtype, NULL) != TN_OK) continue;
+    tool_text_printf(&text, "%s%s=%s", text.length > 0 ? ", " : "", name, tn_dtype_name(dtype));
+  }
+  return text.data;
+}
+
+static void count_constant(summary *s, const tn_operation *op)
+{
+  const tn_op_schema *schema = tn_operation_schema(op);
+  if (schema == NULL || !(tn_op_schema_traits(schema) & TN_TRAIT_CONSTANT)) return;
+  s->n_constants++;
+  for (size_t i = 0; i < tn_operation_n_attrs(op); i++) {
+    const char *name = tn_operation_attr_name(op, i);
+    tn_tensor *tensor;
+    if (tn_operation_attr_kind(op, name) == TN_ATTR_TENSOR && tn_operation_attr_tensor(op, name, &tensor, NULL) == TN_OK)
+      s->constant_bytes += tn_tensor_bytes(tensor);
+  }
+}
+
+static void summarise(summary *s, const char *path, tn_graph *graph)
+{
+  struct stat about;
+  memset(s, 0, sizeof(*s));
+  if (stat(path, &about) == 0) s->file_bytes = (uint64_t)about.st_size;
+  tool_model_scan(&s->model, graph);
+  for (size_t i = 0; i < s->model.n; i++) {
+    const tool_node *node = &s->model.nodes[i];
+    add_group(&s->ops, node, NULL);
+    count_constant(s, node->op);
+    if (node->blocked_by != NULL) s->n_blocked++;
+    if (node->support != TOOL_SUPPORTED)
+      add_group(&s->unsupported, node, node->support == TOOL_NO_KERNEL ? types_of(node->op) : NULL);
+  }
+  merge_groups(&s->ops);
+  merge_groups(&s->unsupported);
+}
+
+/* ---- as text ---- */
+
+static void print_ops(const summary *s)
+{
+  tool_table table;
+  tool_table_init(&table, 2, 1);
+  for (size_t i = 0; i < s->ops.n; i++) {
+    tool_table_cell(&table, "%zu", s->ops.items[i].count);
+    tool_table_cell(&table, "%s", s->ops.items[i].op);
+  }
+  printf("\nOps\n");
+  tool_table_print(&table, "  ", stdout);
+}
+
+static const char *reason_of(const group *g)
+{
+  switch (g->first->support) {
+  case TOOL_NO_OP: return "op is not known";
+  case TOOL_CONTROL_FLOW: return "control flow is not run yet";
+  default: return "no kernel";
+  }
+}
+
+static void print_unsupported(const summary *s)
+{
+  tool_table table;
+  if (s->unsupported.n == 0) {
+    printf("\nEvery op and type is supported.\n");
+    return;
+  }
+  tool_table_init(&table, 4, 1);
+  for (size_t i = 0; i < s->unsupported.n; i++) {
+    const group *g = &s->unsupported.items[i];
+    tool_table_cell(&table, "%zu", g->count);
+    tool_table_cell(&table, "%s", g->op);
+    if (g->types == NULL)
+      tool_table_cell(&table, "%s", reason_of(g));
+    else
+      tool_table_cell(&table, "no kernel%s%s", g->types[0] != '\0' ? " for " : "", g->types);
+    tool_table_cell(&table, "as node '%s'", tn_operation_name(g->first->op));
+  }
+  printf("\nNot supported\n");
+  tool_table_print(&table, "  ", stdout);
+  printf("  %zu of %zu nodes need one of these; what does not, can run.\n", s->n_blocked, s->model.n);
+}
+
+static int print_text(const summary *s, const char *path)
+{
+  char file[32], constants[32];
+  printf("%s, %s\n", path, tool_bytes_text(file, s->file_bytes));
+  printf("%zu node%s of %zu op%s; %zu constant%s with %s\n", s->model.n, s->model.n == 1 ? "" : "s", s->ops.n,
+         s->ops.n == 1 ? "" : "s", s->n_constants, s->n_constants == 1 ? "" : "s", tool_bytes_text(constants, s->constant_bytes));
+  tool_describe_ends(&s->model, SHOWN, stdout);
+  print_ops(s);
+  print_unsupported(s);
+  return TOOL_OK;
+}
+
+/* ---- as JSON ---- */
+
+static json_t *json_output(const tool_node *node, int32_t index)
+{
+  json_t *object = json_object();
+  tool_text name = { 0 };
+  int32_t rank;
+  tn_dtype dtype = tn_operation_output_dtype(node->op, (size_t)index);
+  int64_t *dims = tool_output_dims((tn_output){ node->op, index }, &rank);
+  tool_text_printf(&name, "%s:%d", tn_operation_name(node->op), (int)index);
+  tool_json_set(object, "tensor", tool_json_text(name.data));
+  tool_json_set(object, "dtype", dtype == TN_DTYPE_INVALID ? json_null() : tool_json_text(tn_dtype_name(dtype)));
+  tool_json_set(object, "shape", tool_json_shape(dims, rank));
+  if (tool_node_has_default(node)) tool_json_set(object, "has_default", json_true());
+  if (node->blocked_by != NULL) tool_json_set(object, "blocked_by", tool_json_text(tn_operation_name(node->blocked_by->op)));
+  tool_text_free(&name);
+  free(dims);
+  return object;
+}
+
+static json_t *json_outputs(const tool_model *model, bool (*fits)(const tool_node *))
+{
+  json_t *array = json_array();
+  for (size_t i = 0; i < model->n; i++) {
+    const tool_node *node = &model->nodes[i];
+    if (!fits(node)) continue;
+    size_t n = tn_operation_n_outputs(node->op);
+    if (tn_operation_schema(node->op) == NULL && n == 0) n = 1;
+    for (size_t j = 0; j < n; j++) tool_json_append(array, json_output(node, (int32_t)j));
+  }
+  return array;
+}
+
+static json_t *json_targets(const tool_model *model)
+{
+  json_t *array = json_array();
+  for (size_t i = 0; i < model->n; i++)
+    if (tool_node_is_target(&model->nodes[i])) tool_json_append(array, tool_json_text(tn_operation_name(model->nodes[i].op)));
+  return array;
+}
+
+static json_t *json_ops(const summary *s)
+{
+  json_t *array = json_array();
+  for (size_t i = 0; i < s->ops.n; i++) {
+    json_t *op = json_object();
+    tool_json_set(op, "op", tool_json_text(s->ops.items[i].op));
+    tool_json_set(op, "nodes", json_integer((json_int_t)s->ops.items[i].count));
+    tool_json_append(array, op);
+  }
+  return array;
+}
+
+static json_t *json_unsupported(const summary *s)
+{
+  json_t *array = json_array();
+  for (size_t i = 0; i < s->unsupported.n; i++) {
+    const group *g = &s->unsupported.items[i];
+    json_t *entry = json_object();
+    tool_json_set(entry, "op", tool_json_text(g->op));
+    tool_json_set(entry, "nodes", json_integer((json_int_t)g->count));
+    tool_json_set(entry, "reason", tool_json_text(reason_of(g)));
+    if (g->types != NULL) tool_json_set(entry, "types", tool_json_text(g->types));
+    tool_json_set(entry, "first_node", tool_json_text(tn_operation_name(g->first->op)));
+    tool_json_append(array, entry);
+  }
+  return array;
+}
+
+static int print_json(const summary *s, const char *path)
+{
+  json_t *root = json_object(), *constants = json_object();
+  tool_json_set(constants, "count", json_integer((json_int_t)s->n_constants));
+  tool_json_set(constants, "bytes", json_integer((json_int_t)s->constant_bytes));
+  tool_json_set(root, "file", tool_json_text(path));
+  tool_json_set(root, "bytes", json_integer((json_int_t)s->file_bytes));
+  tool_json_set(root, "nodes", json_integer((json_int_t)s->model.n));
+  tool_json_set(root, "constants", constants);
+  tool_json_set(root, "inputs", json_outputs(&s->model, tool_node_is_input));
+  tool_json_set(root, "outputs", json_outputs(&s->model, tool_node_is_output));
+  tool_json_set(root, "targets", json_targets(&s->model));
+  tool_json_set(root, "ops", json_ops(s));
+  tool_json_set(root, "unsupported", json_unsupported(s));
+  tool_json_set(root, "blocked_nodes", json_integer((json_int_t)s->n_blocked));
+  return tool_json_print(root);
+}
+
+static int run(int argc, char **argv)
+{
+  static const struct option options[] = { { "json", no_argument, NULL, 'j' }, { NULL, 0, NULL, 0 } };
+  bool json = false;
+  int c;
+  while ((c = getopt_long(argc, argv, ":", options, NULL)) != -1) {
+    if (c != 'j') return tool_bad_option("inspect", c, argv);
+    json = true;
+  }
+  if (optind == argc) return tool_usage("inspect", "the file of the model is missing");
+  if (optind + 1 < argc) return tool_usage("inspect", "one model is wanted, '%s' is one more", argv[optind + 1]);
+  const char *path = argv[optind];
+  tn_error err = TN_ERROR_INIT;
+  tn_graph *graph;
+  if (tool_model_open(path, &graph, &err) != TN_OK) return tool_fail(&err);
+  summary s;
+  summarise(&s, path, graph);
+  int status = json ? print_json(&s, path) : print_text(&s, path);
+  free_groups(&s.ops);
+  free_groups(&s.unsupported);
+  tool_model_free(&s.model);
+  tn_graph_unref(graph);
+  return status;
+}
+
+const tool_command tool_cmd_inspect = { "inspect", "show what a model holds and what of it is not supported", help, run };

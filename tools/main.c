@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The tenon command: finds the subcommand in the table that the build makes from tools/tools.mk. */
+#include <signal.h>
+#include <string.h>
+
+#include <tools/tool.h>
+
+static const tool_command *find_command(const char *name)
+{
+  for (size_t i = 0; i < n_tool_commands; i++)
+    if (strcmp(tool_commands[i]->name, name) == 0) return tool_commands[i];
+  return NULL;
+}
+
+static void print_help(FILE *out)
+{
+  fputs("Usage: tenon COMMAND [ARGUMENT...]\n"
+        "\n"
+        "Runs TensorFlow graphs on runtimes that are plugins.\n"
+        "\n"
+        "Commands:\n",
+        out);
+  for (size_t i = 0; i < n_tool_commands; i++) fprintf(out, "  %-10s  %s\n", tool_commands[i]->name, tool_commands[i]->summary);
+  fputs("  help        show the help of a command\n"
+        "\n"
+        "Options:\n"
+        "  -h, --help     show this text\n"
+        "  -V, --version  show the version\n"
+        "\n"
+        "Environment:\n"
+        "  TENON_PLUGIN_PATH  folders with runtimes, before the installed one\n"
+        "  TENON_RANK         ranks in place of the runtimes' own, as direct=500,other=600\n"
+        "  TENON_LOG          how much is logged: error, warning (the default), info or debug\n"
+        "\n"
+        "'tenon COMMAND --help' says more about a command, 'man tenon' all of it.\n",
+        out);
+}
+
+static void print_version(void)
+{
+  printf("tenon %s\n", tn_version());
+  if (strcmp(tn_version(), TN_VERSION_STRING) != 0) printf("built with the headers of %s\n", TN_VERSION_STRING);
+  printf("plugin ABI %d.%d\n", TN_ABI_MAJOR, TN_ABI_MINOR);
+}
+
+static int unknown_command(const char *name)
+{
+  tool_near near;
+  tool_text text = { 0 };
+  if (name[0] == '-') return tool_usage(NULL, "unknown option '%s'", name);
+  tool_near_init(&near, name);
+  for (size_t i = 0; i < n_tool_commands; i++) tool_near_offer(&near, tool_commands[i]->name);
+  tool_near_offer(&near, "help");
+  tool_text_printf(&text, "unknown command '%s'", name);
+  tool_near_text(&near, &text);
+  int status = tool_usage(NULL, "%s", text.data);
+  tool_text_free(&text);
+  return status;
+}
+
+static int help(int argc, char **argv)
+{
+  if (argc < 2) {
+    print_help(stdout);
+    return TOOL_OK;
+  }
+  if (argc > 2) return tool_usage(NULL, "'help' takes the name of one command");
+  const tool_command *command = find_command(argv[1]);
+  if (command == NULL) return unknown_command(argv[1]);
+  fputs(command->help, stdout);
+  return TOOL_OK;
+}
+
+/* Everywhere: `tenon COMMAND ... --help` shows the help, whatever stands before it, up to "--". */
+static bool wants_help(int argc, char **argv)
+{
+  for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++)
+    if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) return true;
+  return false;
+}
+
+static int run_command(int argc, char **argv)
+{
+  const char *name = argv[0];
+  if (strcmp(name, "help") == 0) return help(argc, argv);
+  if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0) return help(1, argv);
+  if (strcmp(name, "--version") == 0 || strcmp(name, "-V") == 0) {
+    print_version();
+    return TOOL_OK;
+  }
+  const tool_command *command = find_command(name);
+  if (command == NULL) return unknown_command(name);
+  if (wants_help(argc, argv)) {
+    fputs(command->help, stdout);
+    return TOOL_OK;
+  }
+  return command->run(argc, argv);
+}
+
+/* A reader that goes away and a file size limit are errors of a write, not the end of the process in its middle. */
+static void keep_signals(void)
+{
+  struct sigaction action, before;
+  memset(&action, 0, sizeof(action));
+  action.sa_handler = SIG_IGN;
+  sigaction(SIGXFSZ, &action, NULL);
+  if (sigaction(SIGPIPE, NULL, &before) == 0 && before.sa_handler != SIG_IGN) tool_pipe_was_default = true;
+  sigaction(SIGPIPE, &action, NULL);
+}
+
+int main(int argc, char **argv)
+{
+  keep_signals();
+  if (argc < 2) {
+    print_help(stderr);
+    return TOOL_USAGE;
+  }
+  return tool_finish(run_command(argc - 1, argv + 1));
+}

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A progress line, drawn by a thread of its own: what is measured pays for one store a step and nothing else. */
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <tools/tool.h>
+
+enum { FIRST_MS = 500, EACH_MS = 100, BAR = 30 };
+
+struct tool_progress {
+  const char *what;
+  uint64_t total;
+  atomic_uint_least64_t done;
+  uint64_t started;
+  pthread_t thread;
+  pthread_mutex_t mutex; /* guards `ended` */
+  pthread_cond_t wake;
+  bool ended;
+  bool drawn; /* the thread's, read after it was joined */
+};
+
+uint64_t tool_now_ns(void)
+{
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+static void draw(tool_progress *p)
+{
+  uint64_t done = atomic_load_explicit(&p->done, memory_order_relaxed);
+  double seconds = (double)(tool_now_ns() - p->started) / 1e9;
+  char bar[BAR + 1];
+  if (p->total > 1) {
+    int filled = (int)((double)done / (double)p->total * BAR);
+    for (int i = 0; i < BAR; i++) bar[i] = i < filled ? '#' : '.';
+    bar[BAR] = '\0';
+    fprintf(stderr, "\r\033[K%s [%s] %" PRIu64 "/%" PRIu64 "  %.1f s", p->what, bar, done, p->total, seconds);
+  } else {
+    fprintf(stderr, "\r\033[K%s  %.1f s", p->what, seconds);
+  }
+  fflush(stderr);
+  p->drawn = true;
+}
+
+static void *draw_until_end(void *user)
+{
+  tool_progress *p = user;
+  long wait_ms = FIRST_MS;
+  pthread_mutex_lock(&p->mutex);
+  while (!p->ended) {
+    struct timespec until;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_nsec += wait_ms * 1000000;
+    until.tv_sec += until.tv_nsec / 1000000000;
+    until.tv_nsec %= 1000000000;
+    if (pthread_cond_timedwait(&p->wake, &p->mutex, &until) != 0 && !p->ended) {
+      draw(p);
+      wait_ms = EACH_MS;
+    }
+  }
+  pthread_mutex_unlock(&p->mutex);
+  return NULL;
+}
+
+tool_progress *tool_progress_start(const char *what, uint64_t total)
+{
+  const char *terminal = getenv("TERM");
+  if (!isatty(STDERR_FILENO) || terminal == NULL || strcmp(terminal, "dumb") == 0) return NULL;
+  tool_progress *p = tool_alloc(1, sizeof(*p));
+  pthread_condattr_t attributes;
+  p->what = what;
+  p->total = total;
+  p->started = tool_now_ns();
+  atomic_init(&p->done, 0);
+  pthread_mutex_init(&p->mutex, NULL);
+  pthread_condattr_init(&attributes);
+  pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+  pthread_cond_init(&p->wake, &attributes);
+  pthread_condattr_destroy(&attributes);
+  if (pthread_create(&p->thread, NULL, draw_until_end, p) == 0) return p;
+  pthread_cond_destroy(&p->wake);
+  pthread_mutex_destroy(&p->mutex);
+  free(p);
+  return NULL;
+}
+
+void tool_progress_set(tool_progress *progress, uint64_t done)
+{
+  /* Nothing is published by it, so no order is needed. */
+  if (progress != NULL) atomic_store_explicit(&progress->done, done, memory_order_relaxed);
+}
+
+void tool_progress_end(tool_progress *progress)
+{
+  if (progress == NULL) return;
+  pthread_mutex_lock(&progress->mutex);
+  progress->ended = true;
+  pthread_cond_signal(&progress->wake);
+  pthread_mutex_unlock(&progress->mutex);
+  pthread_join(progress->thread, NULL);
+  if (progress->drawn) fputs("\r\033[K", stderr);
+  pthread_cond_destroy(&progress->wake);
+  pthread_mutex_destroy(&progress->mutex);
+  free(progress);
+}

@@ -1,0 +1,496 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tenon run: feeds a model, runs it, shows or saves what it gives. */
+#include <errno.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <tools/tool.h>
+
+static const char help[] =
+    "Usage: tenon run MODEL [OPTION...]\n"
+    "\n"
+    "Runs a model: feeds tensors, fetches tensors. MODEL is a file with a GraphDef. Without --fetch and --target it says\n"
+    "what the model wants, and ends with status 2.\n"
+    "\n"
+    "  --feed TENSOR=FILE.npy   feed the array of a NumPy file\n"
+    "  --feed TENSOR=LITERAL    feed a number, true, false, a text or a nested list of those, typed by the graph:\n"
+    "                           7  -1.5e3  1+2j  [[1, 2], [3, 4]]  '[\"a\", \"b\"]'\n"
+    "  --feed TENSOR=@FILE      feed the bytes of a file as a scalar string\n"
+    "  --fetch TENSOR           print a tensor, as NumPy would\n"
+    "  --fetch TENSOR=FILE.npy  save it instead; the file is written whole or not at all\n"
+    "  --init NODE              run a node once, before the steps; in the order given\n"
+    "  --target NODE            run a node for its effect, in each step\n"
+    "  --steps N                run N steps and say how long they took; what the last one gives is shown\n"
+    "  --runtime NAME[:K=V,...] the runtime, with settings; 'tenon runtimes' lists them\n"
+    "  --level N                optimisation: 0 runs the graph as it stands, 1 is the default\n"
+    "  --option FIELD=VALUE     another option of the session, as operation_timeout_ms=500\n"
+    "  -v, --verbose            say on standard error which runtime was chosen and how long each part took\n"
+    "  -h, --help               show this text\n"
+    "\n"
+    "TENSOR is node:output, and node alone means node:0. Options may be repeated where that makes sense.\n"
+    "\n"
+    "Example:\n"
+    "  tenon run digits.pb --feed image:0=images.npy --fetch class:0 --fetch probabilities:0=out.npy\n";
+
+typedef struct names {
+  const char **items;
+  size_t n;
+  size_t room;
+} names;
+
+typedef struct request {
+  const char *model;
+  const char *runtime;
+  const char *level;
+  names feed_args, fetch_args, inits, targets, options;
+  uint64_t steps;
+  bool measure;
+  bool verbose;
+  /* From the arguments: names before the "=", what follows it (NULL when there is none). */
+  char **feed_names, **fetch_names;
+  const char **feed_values, **fetch_files;
+  tn_tensor **feeds, **fetched;
+} request;
+
+static void add_name(names *list, const char *name)
+{
+  list->items = tool_grow(list->items, list->n, &list->room, sizeof(*list->items));
+  list->items[list->n++] = name;
+}
+
+/* ---- arguments ---- */
+
+static int parse_steps(const char *text, uint64_t *steps)
+{
+  size_t digits = strspn(text, "0123456789");
+  if (digits > 0 && digits <= 12 && text[digits] == '\0') *steps = strtoull(text, NULL, 10);
+  if (*steps == 0 || digits == 0 || digits > 12 || text[digits] != '\0')
+    return tool_usage("run", "--steps '%s': a number from 1 to 999999999999 is wanted", text);
+  return TOOL_OK;
+}
+
+static int parse(request *r, int argc, char **argv)
+{
+  static const struct option options[] = {
+    { "feed", required_argument, NULL, 'f' },    { "fetch", required_argument, NULL, 'o' },
+    { "init", required_argument, NULL, 'i' },    { "target", required_argument, NULL, 't' },
+    { "steps", required_argument, NULL, 's' },   { "runtime", required_argument, NULL, 'r' },
+    { "level", required_argument, NULL, 'l' },   { "option", required_argument, NULL, 'p' },
+    { "verbose", no_argument, NULL, 'v' },       { NULL, 0, NULL, 0 },
+  };
+  int c;
+  r->steps = 1;
+  while ((c = getopt_long(argc, argv, ":v", options, NULL)) != -1) {
+    switch (c) {
+    case 'f': add_name(&r->feed_args, optarg); break;
+    case 'o': add_name(&r->fetch_args, optarg); break;
+    case 'i': add_name(&r->inits, optarg); break;
+    case 't': add_name(&r->targets, optarg); break;
+    case 'p': add_name(&r->options, optarg); break;
+    case 'r': r->runtime = optarg; break;
+    case 'l': r->level = optarg; break;
+    case 'v': r->verbose = true; break;
+    case 's':
+      r->measure = true;
+      if (parse_steps(optarg, &r->steps) != TOOL_OK) return TOOL_USAGE;
+      break;
+    default: return tool_bad_option("run", c, argv);
+    }
+  }
+  if (optind == argc) return tool_usage("run", "the file of the model is missing");
+  r->model = argv[optind];
+  if (optind + 1 < argc) return tool_usage("run", "one model is wanted, '%s' is one more", argv[optind + 1]);
+  return TOOL_OK;
+}
+
+/* Splits "name=value"; *value is NULL without a "=". */
+static char *split_argument(const char *argument, const char **value)
+{
+  size_t length = strcspn(argument, "=");
+  char *name = tool_alloc(length + 1, 1);
+  memcpy(name, argument, length);
+  *value = argument[length] == '=' ? argument + length + 1 : NULL;
+  return name;
+}
+
+static int split_arguments(request *r)
+{
+  r->feed_names = tool_alloc(r->feed_args.n, sizeof(*r->feed_names));
+  r->feed_values = tool_alloc(r->feed_args.n, sizeof(*r->feed_values));
+  r->feeds = tool_alloc(r->feed_args.n, sizeof(tn_tensor *));
+  r->fetch_names = tool_alloc(r->fetch_args.n, sizeof(*r->fetch_names));
+  r->fetch_files = tool_alloc(r->fetch_args.n, sizeof(*r->fetch_files));
+  r->fetched = tool_alloc(r->fetch_args.n, sizeof(tn_tensor *));
+  for (size_t i = 0; i < r->feed_args.n; i++) {
+    r->feed_names[i] = split_argument(r->feed_args.items[i], &r->feed_values[i]);
+    if (r->feed_values[i] == NULL)
+      return tool_usage("run", "--feed '%s': TENSOR=VALUE is wanted", r->feed_args.items[i]);
+  }
+  for (size_t i = 0; i < r->fetch_args.n; i++) {
+    const char *file;
+    r->fetch_names[i] = split_argument(r->fetch_args.items[i], &file);
+    r->fetch_files[i] = file;
+    size_t length = file != NULL ? strlen(file) : 0;
+    if (file != NULL && (length < 5 || strcmp(file + length - 4, ".npy") != 0))
+      return tool_usage("run", "--fetch '%s': the name of the file must end in .npy", r->fetch_args.items[i]);
+  }
+  for (size_t i = 0; i < r->options.n; i++)
+    if (strchr(r->options.items[i], '=') == NULL)
+      return tool_usage("run", "--option '%s': FIELD=VALUE is wanted", r->options.items[i]);
+  return TOOL_OK;
+}
+
+/* ---- files to write ---- */
+
+/* The folder's real path and the file's name in it, so that two names of one file are found out. */
+static tn_status real_name(const char *file, char **out, tn_error *err)
+{
+  const char *slash = strrchr(file, '/');
+  size_t length = slash == NULL ? 0 : slash == file ? 1 : (size_t)(slash - file);
+  char *folder = tool_alloc(length + 2, 1);
+  memcpy(folder, length > 0 ? file : ".", length > 0 ? length : 1);
+  char *real = realpath(folder, NULL);
+  int code = errno;
+  tn_status status = TN_OK;
+  if (real == NULL)
+    status = tn_error_set(err, code == EACCES ? TN_PERMISSION_DENIED : TN_NOT_FOUND, "cannot write '%s': folder '%s': %s", file,
+                          folder, strerror(code));
+  else if (access(real, W_OK | X_OK) != 0)
+    status = tn_error_set(err, TN_PERMISSION_DENIED, "cannot write '%s': folder '%s': %s", file, folder, strerror(errno));
+  if (status == TN_OK) {
+    tool_text name = { 0 };
+    tool_text_printf(&name, "%s/%s", real, slash != NULL ? slash + 1 : file);
+    *out = name.data;
+  }
+  free(real);
+  free(folder);
+  return status;
+}
+
+/* Before any work is done: what cannot be written in the end is said now. */
+static int check_files(const request *r)
+{
+  tn_error err = TN_ERROR_INIT;
+  size_t n = r->fetch_args.n;
+  char **real = tool_alloc(n, sizeof(*real));
+  int status = TOOL_OK;
+  for (size_t i = 0; i < n && status == TOOL_OK; i++) {
+    const char *file = r->fetch_files[i];
+    struct stat about;
+    if (file == NULL) continue;
+    if (real_name(file, &real[i], &err) != TN_OK) {
+      status = tool_fail(&err);
+    } else if (stat(file, &about) == 0 && !S_ISREG(about.st_mode)) {
+      tn_error_set(&err, TN_INVALID_ARGUMENT, "cannot write '%s': what is there is no regular file", file);
+      status = tool_fail(&err);
+    }
+    for (size_t j = 0; j < i && status == TOOL_OK; j++)
+      if (real[j] != NULL && strcmp(real[i], real[j]) == 0)
+        status = tool_usage("run", "'%s' and '%s' would both be written to '%s'", r->fetch_names[j], r->fetch_names[i], file);
+  }
+  for (size_t i = 0; i < n; i++) free(real[i]);
+  free(real);
+  return status;
+}
+
+/* ---- names and feeds ---- */
+
+static tn_status find_names(const request *r, tn_graph *graph, tn_output *feeds, tn_error *err)
+{
+  tn_status status = TN_OK;
+  tn_output output;
+  tn_operation *node;
+  for (size_t i = 0; i < r->feed_args.n && status == TN_OK; i++) {
+    status = tool_find_output(graph, "feed", r->feed_names[i], &feeds[i], err);
+    for (size_t j = 0; j < i && status == TN_OK; j++)
+      if (feeds[i].op == feeds[j].op && feeds[i].index == feeds[j].index)
+        status = tn_error_set(err, TN_INVALID_ARGUMENT, "feed '%s': this tensor is fed more than once", r->feed_names[i]);
+  }
+  for (size_t i = 0; i < r->fetch_args.n && status == TN_OK; i++)
+    status = tool_find_output(graph, "fetch", r->fetch_names[i], &output, err);
+  for (size_t i = 0; i < r->targets.n && status == TN_OK; i++)
+    status = tool_find_node(graph, "target", r->targets.items[i], &node, err);
+  for (size_t i = 0; i < r->inits.n && status == TN_OK; i++)
+    status = tool_find_node(graph, "init", r->inits.items[i], &node, err);
+  return status;
+}
+
+static tn_status make_feeds(const request *r, tn_graph *graph, tn_error *err)
+{
+  tn_output *outputs = tool_alloc(r->feed_args.n, sizeof(*outputs));
+  tn_status status = find_names(r, graph, outputs, err);
+  for (size_t i = 0; i < r->feed_args.n && status == TN_OK; i++) {
+    status = tool_make_feed(r->feed_values[i], tool_output_dtype(graph, outputs[i]), &r->feeds[i], err);
+    if (status != TN_OK) tn_error_prefix(err, "feed '%s'", r->feed_names[i]);
+  }
+  free(outputs);
+  return status;
+}
+
+/* ---- the session ---- */
+
+static tn_status set_options(const request *r, tn_session_options *options, tn_error *err)
+{
+  tn_status status = TN_OK;
+  if (r->runtime != NULL) status = tn_session_options_set_target(options, r->runtime, err);
+  if (status == TN_OK && r->level != NULL) status = tn_session_options_parse(options, "level", r->level, err);
+  for (size_t i = 0; i < r->options.n && status == TN_OK; i++) {
+    const char *value;
+    char *field = split_argument(r->options.items[i], &value);
+    status = tn_session_options_parse(options, field, value, err);
+    free(field);
+  }
+  return status;
+}
+
+static void explain(const tn_session_options *options)
+{
+  size_t needed = 0;
+  tn_explain_selection(options, NULL, 0, &needed, NULL);
+  char *text = tool_alloc(needed + 1, 1);
+  tn_explain_selection(options, text, needed + 1, &needed, NULL);
+  fputs(text, stderr);
+  if (needed > 0 && text[needed - 1] != '\n') fputc('\n', stderr);
+  free(text);
+}
+
+static tn_status open_session(const request *r, tn_graph *graph, tn_session **out, tn_error *err)
+{
+  tn_session_options *options = NULL;
+  tn_session *session = NULL;
+  uint64_t started = tool_now_ns();
+  tn_status status = tn_session_options_create(&options, err);
+  if (status == TN_OK) status = set_options(r, options, err);
+  if (status == TN_OK && r->verbose) explain(options);
+  if (status == TN_OK) status = tn_session_create(options, &session, err);
+  if (status == TN_OK) status = tn_session_set_graph(session, graph, err);
+  tn_session_options_destroy(options);
+  if (status != TN_OK) {
+    tn_session_destroy(session);
+    return status;
+  }
+  if (r->verbose) {
+    const tn_runtime_info *info = tn_session_runtime(session);
+    fprintf(stderr, "runtime %s %s%s%s\n", info->name, info->version != NULL ? info->version : "",
+            info->file != NULL && info->file[0] != '\0' ? ", " : "", info->file != NULL ? info->file : "");
+    fprintf(stderr, "session opened in %.3f ms\n", (double)(tool_now_ns() - started) / 1e6);
+  }
+  *out = session;
+  return TN_OK;
+}
+
+/* ---- steps ---- */
+
+enum { MOST_TIMES = 1000000 };
+
+typedef struct times {
+  uint64_t *ns; /* of the first MOST_TIMES steps */
+  size_t n;
+  uint64_t total;
+} times;
+
+static int compare_times(const void *a, const void *b)
+{
+  uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+  return x < y ? -1 : x > y;
+}
+
+static void print_duration(FILE *out, uint64_t ns)
+{
+  if (ns < 1000000)
+    fprintf(out, "%.2f us", (double)ns / 1e3);
+  else if (ns < 1000000000)
+    fprintf(out, "%.2f ms", (double)ns / 1e6);
+  else
+    fprintf(out, "%.2f s", (double)ns / 1e9);
+}
+
+static void print_times(times *t, uint64_t steps)
+{
+  uint64_t first = t->ns[0];
+  qsort(t->ns, t->n, sizeof(*t->ns), compare_times);
+  fprintf(stderr, "%" PRIu64 " step%s in ", steps, steps == 1 ? "" : "s");
+  print_duration(stderr, t->total);
+  fputs("; the first ", stderr);
+  print_duration(stderr, first);
+  if (steps > 1) {
+    fputs(", median ", stderr);
+    print_duration(stderr, t->ns[t->n / 2]);
+    fputs(", 99 % within ", stderr);
+    print_duration(stderr, t->ns[t->n - 1 - t->n / 100]);
+  }
+  fputc('\n', stderr);
+}
+
+static void drop_fetched(const request *r)
+{
+  for (size_t i = 0; i < r->fetch_args.n; i++) {
+    tn_tensor_unref(r->fetched[i]);
+    r->fetched[i] = NULL;
+  }
+}
+
+static tn_status run_steps(const request *r, tn_session *session, tn_callable callable, times *t, tn_error *err)
+{
+  tn_status status = TN_OK;
+  tool_progress *progress = tool_progress_start("running", r->steps);
+  for (uint64_t step = 0; step < r->steps && status == TN_OK; step++) {
+    drop_fetched(r);
+    uint64_t started = tool_now_ns();
+    status = tn_session_run_callable(session, callable, r->feeds, r->feed_args.n, r->fetched, r->fetch_args.n, NULL, err);
+    uint64_t ns = tool_now_ns() - started;
+    if (t->n < MOST_TIMES) t->ns[t->n++] = ns;
+    t->total += ns;
+    tool_progress_set(progress, step + 1);
+    if (status != TN_OK && r->steps > 1) tn_error_prefix(err, "step %" PRIu64, step + 1);
+  }
+  tool_progress_end(progress);
+  return status;
+}
+
+static tn_status run_session(const request *r, tn_session *session, tn_error *err)
+{
+  const char *const *feed_names = (const char *const *)r->feed_names;
+  tn_callable callable;
+  tn_status status = TN_OK;
+  for (size_t i = 0; i < r->inits.n && status == TN_OK; i++) {
+    status = tn_session_run(session, NULL, feed_names, r->feeds, r->feed_args.n, NULL, NULL, 0, &r->inits.items[i], 1, NULL, err);
+    if (status != TN_OK) tn_error_prefix(err, "init '%s'", r->inits.items[i]);
+  }
+  if (status != TN_OK || r->fetch_args.n + r->targets.n == 0) return status;
+  uint64_t started = tool_now_ns();
+  status = tn_session_make_callable(session, NULL, feed_names, r->feed_args.n, (const char *const *)r->fetch_names,
+                                    r->fetch_args.n, r->targets.items, r->targets.n, &callable, err);
+  if (status != TN_OK) return status;
+  if (r->verbose) fprintf(stderr, "signature prepared in %.3f ms\n", (double)(tool_now_ns() - started) / 1e6);
+  times t = { .ns = tool_alloc(r->steps < MOST_TIMES ? (size_t)r->steps : MOST_TIMES, sizeof(uint64_t)) };
+  status = run_steps(r, session, callable, &t, err);
+  if (status == TN_OK && (r->measure || r->verbose)) print_times(&t, r->steps);
+  free(t.ns);
+  return status;
+}
+
+/* ---- results ---- */
+
+/* Files first: what is printed may be cut off by its reader. */
+static tn_status save_fetched(const request *r, tn_error *err)
+{
+  tn_status status = TN_OK;
+  for (size_t i = 0; i < r->fetch_args.n && status == TN_OK; i++)
+    if (r->fetch_files[i] != NULL) {
+      status = tn_npy_save(r->fetched[i], r->fetch_files[i], err);
+      if (status != TN_OK) tn_error_prefix(err, "fetch '%s'", r->fetch_names[i]);
+    }
+  return status;
+}
+
+static tn_status print_fetched(const request *r, tn_error *err)
+{
+  tn_status status = TN_OK;
+  for (size_t i = 0; i < r->fetch_args.n && status == TN_OK; i++) {
+    const tn_tensor *tensor = r->fetched[i];
+    tool_text text = { 0 };
+    tool_text_printf(&text, "%s%s  %s ", i > 0 && r->fetch_files[i - 1] == NULL ? "\n" : "", r->fetch_names[i],
+                     tn_dtype_name(tn_tensor_dtype(tensor)));
+    tool_text_shape(&text, tn_tensor_dims(tensor), tn_tensor_rank(tensor));
+    if (r->fetch_files[i] != NULL) {
+      tool_text_printf(&text, "  saved in %s", r->fetch_files[i]);
+    } else {
+      tool_text_add(&text, "\n", 1);
+      status = tool_text_tensor(&text, tensor, err);
+    }
+    tool_text_add(&text, "\n", 1);
+    fwrite(text.data, 1, text.length, stdout);
+    tool_text_free(&text);
+  }
+  return status;
+}
+
+/* ---- the command ---- */
+
+/* What `tenon run MODEL` alone says. */
+static int say_what_is_wanted(const request *r, tn_graph *graph)
+{
+  tool_model model;
+  const char *input = NULL, *output = NULL;
+  tool_model_scan(&model, graph);
+  for (size_t i = 0; i < model.n; i++) {
+    if (input == NULL && tool_node_is_input(&model.nodes[i])) input = tn_operation_name(model.nodes[i].op);
+    if (output == NULL && tool_node_is_output(&model.nodes[i])) output = tn_operation_name(model.nodes[i].op);
+  }
+  printf("%s: %zu nodes\n", r->model, model.n);
+  tool_describe_ends(&model, 20, stdout);
+  if (output != NULL) {
+    printf("\nFor example:\n  tenon run %s", r->model);
+    if (input != NULL) printf(" --feed %s:0=FILE.npy", input);
+    printf(" --fetch %s:0\n", output);
+  }
+  fputc('\n', stdout);
+  tool_model_free(&model);
+  return tool_usage("run", "nothing was asked for: give --fetch TENSOR or --target NODE");
+}
+
+static int run_model(const request *r)
+{
+  tn_error err = TN_ERROR_INIT;
+  tn_graph *graph = NULL;
+  tn_session *session = NULL;
+  uint64_t started = tool_now_ns();
+  tn_status status = tool_model_open(r->model, &graph, &err);
+  if (status == TN_OK && r->verbose)
+    fprintf(stderr, "model read in %.3f ms\n", (double)(tool_now_ns() - started) / 1e6);
+  if (status == TN_OK && r->fetch_args.n + r->targets.n + r->inits.n == 0) {
+    int usage = say_what_is_wanted(r, graph);
+    tn_graph_unref(graph);
+    return usage;
+  }
+  if (status == TN_OK) status = make_feeds(r, graph, &err);
+  if (status == TN_OK) status = open_session(r, graph, &session, &err);
+  if (status == TN_OK) status = run_session(r, session, &err);
+  tn_session_destroy(session);
+  tn_graph_unref(graph);
+  if (status == TN_OK) status = save_fetched(r, &err);
+  if (status == TN_OK) status = print_fetched(r, &err);
+  int result = status == TN_OK ? TOOL_OK : tool_fail(&err);
+  tn_error_clear(&err);
+  return result;
+}
+
+static void free_request(request *r)
+{
+  for (size_t i = 0; i < r->feed_args.n && r->feed_names != NULL; i++) {
+    tn_tensor_unref(r->feeds[i]);
+    free(r->feed_names[i]);
+  }
+  for (size_t i = 0; i < r->fetch_args.n && r->fetch_names != NULL; i++) {
+    tn_tensor_unref(r->fetched[i]);
+    free(r->fetch_names[i]);
+  }
+  free(r->feed_names);
+  free(r->fetch_names);
+  free(r->feed_values);
+  free(r->fetch_files);
+  free(r->feeds);
+  free(r->fetched);
+  names *lists[] = { &r->feed_args, &r->fetch_args, &r->inits, &r->targets, &r->options };
+  for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) free(lists[i]->items);
+}
+
+static int run(int argc, char **argv)
+{
+  request r;
+  memset(&r, 0, sizeof(r));
+  int status = parse(&r, argc, argv);
+  if (status == TOOL_OK) status = split_arguments(&r);
+  if (status == TOOL_OK) status = check_files(&r);
+  if (status == TOOL_OK) status = run_model(&r);
+  free_request(&r);
+  return status;
+}
+
+const tool_command tool_cmd_run = { "run", "run a model", help, run };

@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: Apache-2.0
+# The tenon command. A subcommand is tools/NAME.c, which defines `const tool_command tool_cmd_NAME` (tools/tool.h), and one
+# line here; the table of subcommands is made from this list.
+TN_TOOL_COMMANDS = \
+  tools/inspect.c \
+  tools/ops.c \
+  tools/run.c \
+  tools/runtimes.c
+
+# main.c and what subcommands share.
+TN_TOOL_FILES = \
+  tools/describe.c \
+  tools/error.c \
+  tools/feed.c \
+  tools/literal.c \
+  tools/main.c \
+  tools/model.c \
+  tools/number.c \
+  tools/print.c \
+  tools/progress.c \
+  tools/table.c \
+  tools/text.c \
+  tools/tool.h
+
+bin_PROGRAMS += tenon
+tenon_SOURCES = $(TN_TOOL_FILES) $(TN_TOOL_COMMANDS)
+nodist_tenon_SOURCES = tools/tools_table.c
+tenon_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)
+tenon_LDADD = libtenon.la $(JANSSON_LIBS) $(TN_MATH_LIBS)
+CLEANFILES += tools/tools_table.c
+
+tools/tools_table.c: $(top_srcdir)/tools/tools.mk $(top_srcdir)/build-aux/gen-table.sh
+	$(TN_GEN_TABLE) tools $(TN_TOOL_COMMANDS) >$@.tmp && mv -f $@.tmp $@
