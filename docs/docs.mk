@@ -1,0 +1,19 @@
+# SPDX-License-Identifier: Apache-2.0
+# Manual pages, which are installed, and the pages of docs/, which a release carries.
+dist_man_MANS = \
+  docs/tenon.1
+
+TN_DOC_FILES = \
+  docs/README.md \
+  docs/design.md \
+  docs/formats.md \
+  docs/internals/base.md \
+  docs/internals/exec.md \
+  docs/internals/plan.md \
+  docs/internals/registry.md \
+  docs/internals/session.md \
+  docs/internals/tensor.md \
+  docs/plugins.md \
+  docs/tenon.md
+
+EXTRA_DIST += $(TN_DOC_FILES)

@@ -1,0 +1,22 @@
+# SPDX-License-Identifier: Apache-2.0
+# Examples: programs on public headers, linked with libtenon as a user's would be. `examples/minimal` is the program of
+# README.md; tests/test_tool.sh sees to it that the two stay equal.
+TN_DIGITS_FILES = \
+  examples/digits/README.md \
+  examples/digits/case.json \
+  examples/digits/digits.pb \
+  examples/digits/expected.npy \
+  examples/digits/images.npy \
+  examples/digits/labels.npy \
+  examples/digits/train.py
+
+noinst_PROGRAMS += examples/digits_demo examples/minimal_demo
+
+examples_digits_demo_SOURCES = examples/digits/digits_demo.c
+examples_digits_demo_CPPFLAGS = $(AM_CPPFLAGS) -DDIGITS_DATA='"$(abs_top_srcdir)/examples/digits"'
+examples_digits_demo_LDADD = libtenon.la $(TN_MATH_LIBS)
+
+examples_minimal_demo_SOURCES = examples/minimal/minimal.c
+examples_minimal_demo_LDADD = libtenon.la
+
+EXTRA_DIST += $(TN_DIGITS_FILES)
