@@ -6,12 +6,35 @@
 #include <pthread.h>
 #include <string.h>
 
+/* The first look-up enters the library's own families. This has to be the first test: it happens once in a process. */
+static void schema__first_use_without_memory_can_be_repeated(void)
+{
+  tn_error err = TN_ERROR_INIT;
+  for (uint64_t n = 1;; n++) {
+    uint64_t before = tn_test_live_bytes();
+    tn_test_fail_allocation(n, 0);
+    tn_status st = tn__ops_ensure(&err);
+    bool failed = tn_test_allocation_failed();
+    tn_test_fail_allocation(0, 0);
+    if (!failed) {
+      CHECK_OK(st, &err);
+      break;
+    }
+    CHECK_STATUS(st, TN_RESOURCE_EXHAUSTED, &err);
+    CHECK_INT(tn_test_live_bytes(), before);
+    tn_error_clear(&err);
+  }
+  CHECK(tn_n_op_schemas() > 0 || tn__n_op_families == 0);
+}
+
 /* Registers one op; the caller removes the family. */
 static tn_op_def one_def;
 static tn_op_family one_family;
 static tn_status register_one(const char *inputs, const char *outputs, const char *attrs, tn_error *err)
 {
-  one_def = (tn_op_def){ .struct_size = TN_OP_DEF_SIZE, .name = "GkOne", .inputs = inputs, .outputs = outputs, .attrs = attrs };
+  one_def = (tn_op_def){
+    .struct_size = TN_OP_DEF_SIZE, .name = "GkOne", .inputs = inputs, .outputs = outputs, .attrs = attrs
+  };
   one_family = (tn_op_family){ .struct_size = TN_OP_FAMILY_SIZE, .name = "one", .ops = &one_def, .n_ops = 1 };
   return tn_register_ops(&one_family, err);
 }
@@ -52,8 +75,9 @@ static void schema__reads_every_kind_of_attribute(void)
 static void schema__reads_arguments(void)
 {
   tn_error err = TN_ERROR_INIT;
-  REQUIRE_OK(register_one("a: float, b: T, c: N * T, d: Ref(T), e: Tlist, f: Ref(M * int32), g: M * Ref(T)", "y: N*string",
-                          "T: type; N: int; M: int; Tlist: list(type)", &err), &err);
+  REQUIRE_OK(register_one("a: float, b: T, c: N * T, d: Ref(T), e: Tlist, f: Ref(M * int32), g: M * Ref(T)",
+                          "y: N*string", "T: type; N: int; M: int; Tlist: list(type)", &err),
+             &err);
   const tn_op_schema *s = tn_op_schema_find("GkOne");
   REQUIRE_PTR(s);
   CHECK_INT(s->n_inputs, 7);
@@ -73,7 +97,9 @@ static void schema__reads_arguments(void)
 static void schema__reads_named_sets_of_types(void)
 {
   tn_error err = TN_ERROR_INIT;
-  REQUIRE_OK(register_one("", "", "R: realnumbertype; T: {numbertype, variant}; Q: quantizedtype = qint16; U: list({bool})", &err),
+  REQUIRE_OK(register_one("", "",
+                          "R: realnumbertype; T: {numbertype, variant}; Q: quantizedtype = qint16; U: list({bool})",
+                          &err),
              &err);
   const tn_op_schema *s = tn_op_schema_find("GkOne");
   uint64_t r = attr_of(s, "R")->types, t = attr_of(s, "T")->types, q = attr_of(s, "Q")->types;
@@ -139,7 +165,8 @@ static void schema__refuses_what_is_malformed(void)
 /* A text cut off anywhere is a schema or an error, never a crash. */
 static void schema__survives_every_cut(void)
 {
-  const char *attrs = "T: {half, numbertype} = float; m: {'A', 'B\\'s'} = \"A\"; l: list(shape) >= 1 = [[1, ?], ?]; f: float = -1e-5";
+  const char *attrs =
+      "T: {half, numbertype} = float; m: {'A', 'B\\'s'} = \"A\"; l: list(shape) >= 1 = [[1, ?], ?]; f: float = -1e-5";
   char text[200];
   for (size_t n = 0; n <= strlen(attrs); n++) {
     tn_error err = TN_ERROR_INIT;
@@ -204,7 +231,8 @@ static void schema__refuses_an_op_twice(void)
   CHECK_CONTAINS(tn_error_message(&err), "'GkIn'");
   CHECK_INT(tn_n_op_schemas(), n);
   /* all or nothing: the second op of a family clashes, so the first does not come in */
-  tn_op_def two[2] = { { .struct_size = TN_OP_DEF_SIZE, .name = "GkFresh" }, { .struct_size = TN_OP_DEF_SIZE, .name = "GkAdd" } };
+  tn_op_def two[2] = { { .struct_size = TN_OP_DEF_SIZE, .name = "GkFresh" },
+                       { .struct_size = TN_OP_DEF_SIZE, .name = "GkAdd" } };
   tn_op_family f = { .struct_size = TN_OP_FAMILY_SIZE, .name = "two", .ops = two, .n_ops = 2 };
   CHECK_STATUS(tn_register_ops(&f, &err), TN_ALREADY_EXISTS, &err);
   CHECK_NULL(tn_op_schema_find("GkFresh"));
@@ -239,7 +267,8 @@ static void schema__refuses_bad_families(void)
 static tn_status register_and_remove(void *arg)
 {
   tn_error err = TN_ERROR_INIT;
-  tn_status st = register_one("x: T, y: N * T", "z: Ref(T)", "T: {float, int32} = float; N: int >= 1; l: list(string) = ['a', 'b']", &err);
+  tn_status st = register_one("x: T, y: N * T", "z: Ref(T)",
+                              "T: {float, int32} = float; N: int >= 1; l: list(string) = ['a', 'b']", &err);
   if (st == TN_OK) tn__ops_remove(&one_family);
   tn_error_clear(&err);
   return st;
@@ -348,7 +377,9 @@ static void kernel__best_rank_that_fits_wins(void)
 static void kernel__constrains_lists_of_types(void)
 {
   static const tn_kernel_def kernel = KERNEL("GkPack", "CPU", "Tlist=float|int32", "pack", TN_RANK_C);
-  static const tn_op_family family = { .struct_size = TN_OP_FAMILY_SIZE, .name = "pack", .kernels = &kernel, .n_kernels = 1 };
+  static const tn_op_family family = {
+    .struct_size = TN_OP_FAMILY_SIZE, .name = "pack", .kernels = &kernel, .n_kernels = 1
+  };
   tn_error err = TN_ERROR_INIT;
   tn_graph *graph;
   const tn_kernel_def *k;
@@ -411,7 +442,8 @@ static void kernel__of_an_unknown_op_is_not_found(void) /* S-GRA-06 */
   tn_error_clear(&err);
 }
 
-TAP_MAIN(TAP_TEST(schema__reads_every_kind_of_attribute), TAP_TEST(schema__reads_arguments),
+TAP_MAIN(TAP_TEST(schema__first_use_without_memory_can_be_repeated),
+         TAP_TEST(schema__reads_every_kind_of_attribute), TAP_TEST(schema__reads_arguments),
          TAP_TEST(schema__reads_named_sets_of_types), TAP_TEST(schema__refuses_what_is_malformed),
          TAP_TEST(schema__survives_every_cut), TAP_TEST(schema__formats_as_text),
          TAP_TEST(schema__lists_ops_in_order_of_names), TAP_TEST(schema__ops_of_the_library_are_sound),

@@ -10,8 +10,8 @@
 #include "tests/support/tap.h"
 
 /* Ops named Gk...: GkIn (placeholder), GkConst, GkAdd (x: T, y: T), GkAddN (list), GkPack (Tlist), GkSplit (N outputs),
- * GkReshape (reads a value), GkVar and GkAssign (references), GkAttrs (every kind of attribute), GkMerge, GkNext, GkPass
- * (identity), GkRun (no inputs, no outputs). Registered once; the family is for tests of the registry, too. */
+ * GkReshape (reads a value), GkVar and GkAssign (references), GkAttrs (every kind of attribute), GkMerge, GkNext,
+ * GkPass (identity), GkRun (no inputs, no outputs). Registered once; the family is for tests of the registry, too. */
 extern const tn_op_family gk_family;
 void gk_register(void);
 

@@ -1,0 +1,184 @@
+# SPDX-License-Identifier: Apache-2.0
+# Tests. Everything speaks TAP.
+#
+# A test of a module is tests/test_NAME.c and one line here, nothing else: it is built from the file of its own name and
+# links core (internal names, too), ops and tests/support. See tests/support/tap.h for how such a file looks.
+TN_UNIT_TESTS = \
+  tests/test_base \
+  tests/test_callable \
+  tests/test_cancel \
+  tests/test_error \
+  tests/test_exec \
+  tests/test_graph \
+  tests/test_graph_read \
+  tests/test_import \
+  tests/test_import_bytes \
+  tests/test_import_tensor \
+  tests/test_layout \
+  tests/test_loader \
+  tests/test_log \
+  tests/test_manifest \
+  tests/test_map \
+  tests/test_npy \
+  tests/test_options \
+  tests/test_oracle_run \
+  tests/test_registry \
+  tests/test_schema \
+  tests/test_session \
+  tests/test_session_graph \
+  tests/test_session_run \
+  tests/test_session_step \
+  tests/test_session_threads \
+  tests/test_string \
+  tests/test_tensor \
+  tests/test_text
+
+# Shell scripts that print TAP.
+TN_SCRIPT_TESTS = \
+  tests/check-exports.sh \
+  tests/check-headers.sh \
+  tests/check-includes.sh \
+  tests/check-oracle.sh \
+  tests/check-style.sh \
+  tests/test_tool.sh
+
+# Plugins that misbehave on purpose, and other modules that only tests load, found below TENON_TEST_PLUGINS. One is
+# tests/plugins/NAME.c (it is built from the file of its own name), one line `tests/plugins/NAME.la` here, and at the end of
+# this file
+#   tests_plugins_NAME_la_CPPFLAGS = $(TN_PLUGIN_CPPFLAGS) -DTN_PLUGIN=NAME
+#   tests_plugins_NAME_la_LDFLAGS = $(TN_TEST_PLUGIN_LINK)
+TN_TEST_PLUGINS = \
+  tests/plugins/aborts.la \
+  tests/plugins/chameleon.la \
+  tests/plugins/crashing.la \
+  tests/plugins/kernels_only.la \
+  tests/plugins/minimal.la \
+  tests/plugins/no_entry.la \
+  tests/plugins/no_manifest.la \
+  tests/plugins/undefined.la
+
+tests_libtestsupport_a_SOURCES = \
+  tests/support/graph_kit.c \
+  tests/support/graph_kit.h \
+  tests/support/oom.c \
+  tests/support/oom.h \
+  tests/support/plugin_files.c \
+  tests/support/plugin_files.h \
+  tests/support/session_kit.c \
+  tests/support/session_kit.h \
+  tests/support/session_ops.c \
+  tests/support/tap.c \
+  tests/support/tap.h
+
+# tests/oracle_run: cases recorded from TensorFlow and models, on the public API.
+TN_ORACLE_FILES = \
+  tests/oracle_run.c \
+  tests/support/oracle.h \
+  tests/support/oracle_case.c \
+  tests/support/oracle_claims.c \
+  tests/support/oracle_compare.c \
+  tests/support/oracle_files.c \
+  tests/support/oracle_find.c \
+  tests/support/oracle_model.c \
+  tests/support/oracle_report.c \
+  tests/support/oracle_step.c \
+  tests/support/oracle_tensor.c \
+  tests/support/oracle_worker.c
+
+noinst_PROGRAMS += tests/oracle_run
+tests_oracle_run_SOURCES = $(TN_ORACLE_FILES)
+tests_oracle_run_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS) $(LIBZIP_CFLAGS) \
+  -DORACLE_SRCDIR='"$(abs_top_srcdir)"' -DORACLE_PLUGIN_PATH='"$(TN_BUILT_PLUGIN_PATH)"'
+tests_oracle_run_LDADD = libtenon.la $(JANSSON_LIBS) $(LIBZIP_LIBS) $(TN_MATH_LIBS)
+
+tests_test_oracle_run_CPPFLAGS = $(AM_CPPFLAGS) $(LIBZIP_CFLAGS)
+tests_test_oracle_run_LDADD = $(LDADD) $(LIBZIP_LIBS)
+
+# The claimed cases, packed, with what makes them.
+TN_ORACLE_CASES = \
+  tests/oracle/README.md \
+  tests/oracle/array.zip \
+  tests/oracle/binary.zip \
+  tests/oracle/compare.zip \
+  tests/oracle/constants.zip \
+  tests/oracle/conv.zip \
+  tests/oracle/math.zip \
+  tests/oracle/matmul.zip \
+  tests/oracle/nn.zip \
+  tests/oracle/pool.zip \
+  tests/oracle/reduce.zip \
+  tests/oracle/sessions.zip \
+  tests/oracle/ops.txt \
+  tests/oracle/pack.py \
+  tests/oracle/generate/format.py \
+  tests/oracle/generate/generate_state.py \
+  tests/oracle/generate/ops_array.py \
+  tests/oracle/generate/ops_kit.py \
+  tests/oracle/generate/ops_linalg.py \
+  tests/oracle/generate/ops_math.py \
+  tests/oracle/generate/ops_nn.py
+EXTRA_DIST += $(TN_ORACLE_CASES)
+
+# The default of every program that does not say otherwise, that is, of the unit tests.
+LDADD = tests/libtestsupport.a libtenon_core.la $(TN_CORE_LIBS) $(CUNIT_LIBS)
+
+if HAVE_CUNIT
+check_LIBRARIES += tests/libtestsupport.a
+check_PROGRAMS += $(TN_UNIT_TESTS)
+TESTS += $(TN_UNIT_TESTS)
+else
+check-local:
+	@echo "make check needs CUnit for the unit tests: apt-get install libcunit1-dev, then ./configure again" >&2; exit 1
+endif
+
+check_LTLIBRARIES += $(TN_TEST_PLUGINS)
+TN_TEST_PLUGIN_LINK = $(AM_LDFLAGS) -module -avoid-version -rpath /nowhere
+dist_check_SCRIPTS += $(TN_SCRIPT_TESTS)
+TESTS += $(TN_SCRIPT_TESTS)
+
+TN_LOG_DRIVER = env AM_TAP_AWK='$(AWK)' $(SHELL) $(top_srcdir)/build-aux/tap-driver.sh
+LOG_DRIVER = $(TN_LOG_DRIVER)
+TEST_EXTENSIONS = .sh
+SH_LOG_DRIVER = $(TN_LOG_DRIVER)
+SH_LOG_COMPILER = $(SHELL)
+
+# What a test may rely on. Models come from TENON_MODELS, or from ../shared/models where that is.
+AM_TESTS_ENVIRONMENT = \
+  TENON_SRCDIR='$(abs_top_srcdir)'; export TENON_SRCDIR; \
+  TENON_BUILDDIR='$(abs_top_builddir)'; export TENON_BUILDDIR; \
+  TENON_PLUGIN_PATH='$(TN_BUILT_PLUGIN_PATH)'; export TENON_PLUGIN_PATH; \
+  TENON_PLUGIN_PATH_ONLY=1; export TENON_PLUGIN_PATH_ONLY; \
+  TENON_TEST_PLUGINS='$(abs_top_builddir)/tests/plugins/$(TN_OBJDIR)'; export TENON_TEST_PLUGINS; \
+  if test -z "$$TENON_MODELS" && test -d '$(abs_top_srcdir)/../shared/models'; then \
+    TENON_MODELS='$(abs_top_srcdir)/../shared/models'; export TENON_MODELS; fi; \
+  CC='$(CC)'; CXX='$(CXX)'; export CC CXX; \
+  ASAN_OPTIONS="strict_string_checks=1:detect_stack_use_after_return=1:$$ASAN_OPTIONS"; export ASAN_OPTIONS; \
+  UBSAN_OPTIONS="print_stacktrace=1:$$UBSAN_OPTIONS"; export UBSAN_OPTIONS; \
+  TSAN_OPTIONS="second_deadlock_stack=1:$$TSAN_OPTIONS"; export TSAN_OPTIONS; \
+  LC_ALL=C.UTF-8; export LC_ALL;
+
+# What was installed works without the build folder; make distcheck runs it, too.
+EXTRA_DIST += tests/installed.sh
+installcheck-local:
+	CC='$(CC)' TENON_SANITIZE='$(TN_SANITIZE)' $(SHELL) $(srcdir)/tests/installed.sh '$(libdir)' '$(bindir)' '$(plugindir)' '$(PACKAGE_VERSION)'
+
+# What takes hours.
+check-long: check
+
+# The test plugins, each as its own module.
+tests_plugins_aborts_la_CPPFLAGS = $(TN_PLUGIN_CPPFLAGS) -DTN_PLUGIN=aborts
+tests_plugins_aborts_la_LDFLAGS = $(TN_TEST_PLUGIN_LINK)
+tests_plugins_chameleon_la_CPPFLAGS = $(TN_PLUGIN_CPPFLAGS) -DTN_PLUGIN=chameleon
+tests_plugins_chameleon_la_LDFLAGS = $(TN_TEST_PLUGIN_LINK)
+tests_plugins_crashing_la_CPPFLAGS = $(TN_PLUGIN_CPPFLAGS) -DTN_PLUGIN=crashing
+tests_plugins_crashing_la_LDFLAGS = $(TN_TEST_PLUGIN_LINK)
+tests_plugins_kernels_only_la_CPPFLAGS = $(TN_PLUGIN_CPPFLAGS) -DTN_PLUGIN=kernels_only
+tests_plugins_kernels_only_la_LDFLAGS = $(TN_TEST_PLUGIN_LINK)
+tests_plugins_minimal_la_CPPFLAGS = $(TN_PLUGIN_CPPFLAGS) -DTN_PLUGIN=minimal
+tests_plugins_minimal_la_LDFLAGS = $(TN_TEST_PLUGIN_LINK)
+tests_plugins_no_entry_la_CPPFLAGS = $(TN_PLUGIN_CPPFLAGS) -DTN_PLUGIN=no_entry
+tests_plugins_no_entry_la_LDFLAGS = $(TN_TEST_PLUGIN_LINK)
+tests_plugins_no_manifest_la_CPPFLAGS = $(TN_PLUGIN_CPPFLAGS) -DTN_PLUGIN=no_manifest
+tests_plugins_no_manifest_la_LDFLAGS = $(TN_TEST_PLUGIN_LINK)
+tests_plugins_undefined_la_CPPFLAGS = $(TN_PLUGIN_CPPFLAGS) -DTN_PLUGIN=undefined
+tests_plugins_undefined_la_LDFLAGS = $(TN_TEST_PLUGIN_LINK)
