@@ -3,9 +3,9 @@
  *
  * The bytes are read in place: names are copied, everything else of a node that is not needed at once stays a slice of
  * them, and the graph holds them. Passes: count the nodes; read each one (name, op, attributes, types of outputs, and
- * inputs where they name nodes that came before); resolve the inputs that name nodes further down; look for cycles where
- * an edge goes backwards. The new nodes become visible at the end, all at once; when a pass fails, the graph's memory and
- * index go back to where they were. */
+ * inputs where they name nodes that came before); resolve the inputs that name nodes further down; look for cycles
+ * where an edge goes backwards. The new nodes become visible at the end, all at once; when a pass fails, the graph's
+ * memory and index go back to where they were. */
 #include <core/formats/file.h>
 #include <core/formats/graphdef.h>
 
@@ -184,7 +184,9 @@ static tn_status add_attr(importer *im, const tn_operation *op, tn__slice entry)
   int32_t k = op->schema == NULL ? -1 : tn__schema_attr_index(op->schema, key.data, key.size);
   const tn__attr_spec *spec = k < 0 ? NULL : &op->schema->attrs[k];
   tn__attr *a = &im->attrs[im->n_attrs++];
-  *a = (tn__attr){ .name = spec != NULL ? spec->value.name : text_of(im, key), .name_size = (uint32_t)key.size, .proto = value };
+  *a = (tn__attr){ .name = spec != NULL ? spec->value.name : text_of(im, key),
+                   .name_size = (uint32_t)key.size,
+                   .proto = value };
   if (a->name == NULL) return no_memory(im);
   return in_node(im, op, fill_attr(im, spec, &head, a));
 }
@@ -239,8 +241,9 @@ static tn_status check_names(importer *im, const node_fields *f, tn__slice proto
     return tn_error_set(im->err, TN_INVALID_ARGUMENT, "%s: node '%.*s': '%.*s' is no name of an op", im->name,
                         shown(f->name), f->name.data, shown(f->type), f->type.data);
   if (!tn__device_is_valid(f->device.data, f->device.size)) /* S-CFG-06 */
-    return tn_error_set(im->err, TN_INVALID_ARGUMENT, "%s: node '%.*s': malformed device '%.*s', wanted as '/device:CPU:0'",
-                        im->name, shown(f->name), f->name.data, shown(f->device), f->device.data);
+    return tn_error_set(im->err, TN_INVALID_ARGUMENT,
+                        "%s: node '%.*s': malformed device '%.*s', wanted as '/device:CPU:0'", im->name, shown(f->name),
+                        f->name.data, shown(f->device), f->device.data);
   return TN_OK;
 }
 
@@ -269,8 +272,8 @@ static tn_status resolve(importer *im, tn__slice text, bool is_control, tn_outpu
   if (!tn__edge_name_parse(text.data, text.size, &edge))
     return tn_error_set(im->err, TN_INVALID_ARGUMENT, "malformed input '%.*s'", shown(text), text.data);
   if (edge.is_control != is_control)
-    return tn_error_set(im->err, TN_INVALID_ARGUMENT, "input '%.*s' stands after a control input ('^...'): those come last",
-                        shown(text), text.data);
+    return tn_error_set(im->err, TN_INVALID_ARGUMENT,
+                        "input '%.*s' stands after a control input ('^...'): those come last", shown(text), text.data);
   *out = (tn_output){ tn__graph_find_staged(im->graph, edge.node.data, edge.node.size), edge.index };
   return TN_OK;
 }
@@ -299,9 +302,10 @@ static tn_status read_inputs(importer *im, tn_operation *op, bool wait)
     if (st != TN_OK) return st;
     if (from.op == NULL || (wait && from.op == op)) {
       if (!wait) /* S-GRA-05 */
-        return tn_error_set(im->err, TN_INVALID_ARGUMENT, "input '%.*s' names no node of the graph", shown(texts->at[i]),
-                            texts->at[i].data);
-      if (!tn__grow((void **)&im->waiting, &im->waiting_room, im->n_waiting + 1, sizeof *im->waiting)) return no_memory(im);
+        return tn_error_set(im->err, TN_INVALID_ARGUMENT, "input '%.*s' names no node of the graph",
+                            shown(texts->at[i]), texts->at[i].data);
+      if (!tn__grow((void **)&im->waiting, &im->waiting_room, im->n_waiting + 1, sizeof *im->waiting))
+        return no_memory(im);
       im->waiting[im->n_waiting++] = op;
       return TN_OK;
     }
@@ -326,8 +330,9 @@ static tn_status read_node(importer *im, tn__slice proto)
   if ((st = set_names(im, op, &f)) != TN_OK) return st;
   if (!tn__graph_index_add(im->graph, op)) { /* S-GRA-08, S-GRA-11 */
     bool twice = tn__graph_find_staged(im->graph, op->name, op->name_size)->id >= im->first;
-    return in_node(im, op, tn_error_set(im->err, TN_INVALID_ARGUMENT, "%s",
-                                        twice ? "there are two nodes of this name" : "the graph has a node of this name"));
+    return in_node(im, op,
+                   tn_error_set(im->err, TN_INVALID_ARGUMENT, "%s",
+                                twice ? "there are two nodes of this name" : "the graph has a node of this name"));
   }
   im->n_indexed++;
   if ((st = read_attrs(im, op)) != TN_OK) return st;
@@ -510,13 +515,16 @@ static tn_status check_options(const tn_import_options *o, tn_error *err)
   if (o == NULL) return TN_OK;
   if (TN_HAS_FIELD(o, tn_import_options, file)) {
     uint32_t unknown = o->flags & ~(uint32_t)TN_IMPORT_REFUSE_UNKNOWN_OPS;
-    return unknown == 0 ? TN_OK : tn_error_set(err, TN_INVALID_ARGUMENT, "tn_import_options.flags has unknown bits 0x%x", unknown);
+    return unknown == 0
+               ? TN_OK
+               : tn_error_set(err, TN_INVALID_ARGUMENT, "tn_import_options.flags has unknown bits 0x%x", unknown);
   }
   return tn_error_set(err, TN_INVALID_ARGUMENT, "tn_import_options.struct_size is %zu, wanted at least %zu",
                       o->struct_size, TN_SIZE_TO(tn_import_options, file));
 }
 
-tn_status tn_graph_import(tn_graph *graph, const void *bytes, size_t size, const tn_import_options *options, tn_error *err)
+tn_status tn_graph_import(tn_graph *graph, const void *bytes, size_t size, const tn_import_options *options,
+                          tn_error *err)
 {
   tn__error_reset(err);
   tn_status st = check_options(options, err);

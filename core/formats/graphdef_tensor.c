@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* TensorProto and TensorShapeProto.
  *
- * A tensor's elements stand in tensor_content as they are in memory, or as numbers in a field for its type. Of those there
- * may be fewer than elements (the last one is meant for the rest, none means zeros) and more (the rest is not looked at). */
+ * A tensor's elements stand in tensor_content as they are in memory, or as numbers in a field for its type. Of those
+ * there may be fewer than elements (the last one is meant for the rest, none means zeros) and more (the rest is not
+ * looked at). */
 #include <core/formats/graphdef.h>
 
 #include <string.h>
@@ -196,7 +197,8 @@ static tn_status parse(tn__slice proto, parsed *t, tn_error *err)
   }
   if (w.error != NULL) return tn_error_set(err, TN_INVALID_ARGUMENT, "malformed tensor: %s", w.error);
   if (!tn__dtype_valid(t->dtype))
-    return tn_error_set(err, TN_INVALID_ARGUMENT, "the tensor's type is the number %d, which is no type", (int)t->dtype);
+    return tn_error_set(err, TN_INVALID_ARGUMENT, "the tensor's type is the number %d, which is no type",
+                        (int)t->dtype);
   tn_status st = read_shape(shape, t->dims, &t->rank, err);
   if (st != TN_OK) return st;
   if (t->rank < 0) return tn_error_set(err, TN_INVALID_ARGUMENT, "a tensor of unknown rank");
@@ -214,13 +216,26 @@ typedef struct sink {
   char *to;
   size_t size;       /* bytes of a number in memory */
   size_t n, limit;   /* numbers written, numbers wanted */
-  bool is_bool;
+  tn_dtype dtype;
 } sink;
+
+/* Types that do not use all bits of their byte: the low bits count, as in a cast. */
+static uint64_t narrow(tn_dtype dtype, uint64_t value)
+{
+  switch (dtype) {
+  case TN_BOOL: return value != 0;
+  case TN_INT4: return (value & 15) - ((value & 8) << 1);
+  case TN_UINT4: return value & 15;
+  case TN_INT2: return (value & 3) - ((value & 2) << 1);
+  case TN_UINT2: return value & 3;
+  default: return value;
+  }
+}
 
 static void put(sink *s, uint64_t value)
 {
   if (s->n == s->limit) return;
-  if (s->is_bool) value = value != 0;
+  value = narrow(s->dtype, value);
   memcpy(s->to + s->n++ * s->size, &value, s->size); /* little-endian: the low bytes */
 }
 
@@ -278,9 +293,10 @@ static tn_status check_splat(const parsed *t, tn_error *err)
   size_t wanted = (size_t)t->count * t->src.parts;
   if (t->n_values >= wanted || t->bytes <= SPLAT_LIMIT) return TN_OK;
   char shape[128];
-  return tn_error_set(err, TN_RESOURCE_EXHAUSTED,
-                      "a tensor of shape %s takes %zu bytes, but has only %zu values; at most %zu bytes are made that way",
-                      tn__format_shape(shape, sizeof shape, t->dims, t->rank), t->bytes, t->n_values, SPLAT_LIMIT);
+  return tn_error_set(
+      err, TN_RESOURCE_EXHAUSTED,
+      "a tensor of shape %s takes %zu bytes, but has only %zu values; at most %zu bytes are made that way",
+      tn__format_shape(shape, sizeof shape, t->dims, t->rank), t->bytes, t->n_values, SPLAT_LIMIT);
 }
 
 static tn_status make_numbers(tn__slice proto, const parsed *t, tn_tensor **out, tn_error *err)
@@ -291,7 +307,7 @@ static tn_status make_numbers(tn__slice proto, const parsed *t, tn_tensor **out,
   sink s = { .to = (*out)->data,
              .size = element / t->src.parts,
              .limit = (size_t)t->count * t->src.parts,
-             .is_bool = t->dtype == TN_BOOL };
+             .dtype = t->dtype };
   put_values(proto, t, &s);
   repeat_last((*out)->data, element, s.n / t->src.parts * element, t->bytes);
   return TN_OK;
@@ -314,10 +330,12 @@ static tn_status repeat_string(tn_tensor *tensor, tn__slice text, int64_t i, int
 {
   size_t bytes;
   if (!tn__size_mul(text.size, (size_t)(count - i), &bytes) || bytes > SPLAT_LIMIT)
-    return tn_error_set(err, TN_RESOURCE_EXHAUSTED, "a text of %zu bytes is repeated %lld times; at most %zu bytes are made "
-                        "that way", text.size, (long long)(count - i), SPLAT_LIMIT);
+    return tn_error_set(err, TN_RESOURCE_EXHAUSTED,
+                        "a text of %zu bytes is repeated %lld times; at most %zu bytes are made that way", text.size,
+                        (long long)(count - i), SPLAT_LIMIT);
   tn_status st = TN_OK;
-  for (; st == TN_OK && text.size > 0 && i < count; i++) st = tn_tensor_set_string(tensor, i, text.data, text.size, err);
+  for (; st == TN_OK && text.size > 0 && i < count; i++)
+    st = tn_tensor_set_string(tensor, i, text.data, text.size, err);
   return st;
 }
 
@@ -371,6 +389,25 @@ static tn_status make_strings_from_content(const parsed *t, tn_tensor **out, tn_
 
 /* ---- the tensor ---- */
 
+/* Whether the bytes can be elements as they are. */
+static bool all_narrow(tn_dtype dtype, tn__slice bytes)
+{
+  unsigned char any = 0;
+  if (dtype != TN_BOOL && dtype != TN_UINT4 && dtype != TN_UINT2 && dtype != TN_INT4 && dtype != TN_INT2) return true;
+  if (dtype == TN_INT4 || dtype == TN_INT2) return false; /* rare enough to go the long way */
+  for (size_t i = 0; i < bytes.size; i++) any |= (unsigned char)bytes.data[i];
+  return any <= (dtype == TN_BOOL ? 1 : dtype == TN_UINT4 ? 15 : 3);
+}
+
+static tn_status make_narrow(const parsed *t, tn__slice bytes, tn_tensor **out, tn_error *err)
+{
+  tn_status st = tn_tensor_create(t->dtype, t->dims, t->rank, out, err);
+  if (st != TN_OK) return st;
+  unsigned char *to = (*out)->data;
+  for (size_t i = 0; i < bytes.size; i++) to[i] = (unsigned char)narrow(t->dtype, (unsigned char)bytes.data[i]);
+  return TN_OK;
+}
+
 static tn_status make_from_bytes(const parsed *t, tn__slice bytes, tn_buffer *holder, tn_tensor **out, tn_error *err)
 {
   if (bytes.size != t->bytes) {
@@ -379,6 +416,7 @@ static tn_status make_from_bytes(const parsed *t, tn__slice bytes, tn_buffer *ho
                         bytes.size, t->bytes, tn__format_shape(shape, sizeof shape, t->dims, t->rank),
                         tn_dtype_name(t->dtype));
   }
+  if (!all_narrow(t->dtype, bytes)) return make_narrow(t, bytes, out, err);
   if (holder == NULL) return tn_tensor_from_data(t->dtype, t->dims, t->rank, bytes.data, bytes.size, out, err);
   return tn__tensor_constant(t->dtype, t->dims, t->rank, bytes.data, bytes.size, holder, out, err);
 }

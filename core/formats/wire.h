@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reading protobuf's wire format: no schema compiler, no copies. A reader walks the fields of one message; every length is
- * checked against what is left of it. */
+/* Reading protobuf's wire format: no schema compiler, no copies. A reader walks the fields of one message; every length
+ * is checked against what is left of it. */
 #ifndef TN_CORE_FORMATS_WIRE_H
 #define TN_CORE_FORMATS_WIRE_H
 
@@ -44,7 +44,10 @@ static inline bool tn__wire_varint(const uint8_t **p, const uint8_t *end, uint64
 bool tn__wire_next(tn__wire *w);
 
 /* Whether the field is this one, of this type: another type is an unknown field to protobuf. */
-static inline bool tn__wire_is(const tn__wire *w, uint32_t field, int type) { return w->field == field && w->type == type; }
+static inline bool tn__wire_is(const tn__wire *w, uint32_t field, int type)
+{
+  return w->field == field && w->type == type;
+}
 
 /* Numbers in a varint, a fixed field, or a packed run of them. */
 static inline int64_t tn__wire_int(const tn__wire *w) { return (int64_t)w->value; }

@@ -270,8 +270,8 @@ static tn_status item_at(const tn_operation *op, const char *name, int32_t kind,
   if (i < a->v.list.n)
     *item = (const char *)a->v.list.items + i * size;
   else if (n == NULL)
-    return tn_error_set(err, TN_OUT_OF_RANGE, "node '%s': attribute '%s' has %zu items, item %zu was asked for", op->name,
-                        name, a->v.list.n, i);
+    return tn_error_set(err, TN_OUT_OF_RANGE, "node '%s': attribute '%s' has %zu items, item %zu was asked for",
+                        op->name, name, a->v.list.n, i);
   return TN_OK;
 }
 
@@ -287,8 +287,8 @@ tn_status tn_operation_attr_string_at(const tn_operation *op, const char *name, 
   return st;
 }
 
-tn_status tn_operation_attr_func_at(const tn_operation *op, const char *name, size_t i, const char **function, size_t *n,
-                                    tn_error *err)
+tn_status tn_operation_attr_func_at(const tn_operation *op, const char *name, size_t i, const char **function,
+                                    size_t *n, tn_error *err)
 {
   tn__error_reset(err);
   const void *item;

@@ -2,8 +2,8 @@
 /* Building one operation.
  *
  * A builder gathers everything in memory of its own. To finish, it makes the operation there first, with all checks and
- * its shape function, without a lock; then, under the graph's lock, once more in the graph's memory, where nothing can go
- * wrong any more but the name and the memory. */
+ * its shape function, without a lock; then, under the graph's lock, once more in the graph's memory, where nothing can
+ * go wrong any more but the name and the memory. */
 #include <core/graph/graph_structs.h>
 
 #include <stdarg.h>
@@ -136,7 +136,8 @@ void tn_operation_add_control_input(tn_operation_builder *b, tn_operation *input
 {
   if (!is_sound(b)) return;
   if (input == NULL || input->graph != b->graph)
-    keep(b, TN_INVALID_ARGUMENT, "a control input is %s", input == NULL ? "no operation" : "an operation of another graph");
+    keep(b, TN_INVALID_ARGUMENT, "a control input is %s",
+         input == NULL ? "no operation" : "an operation of another graph");
   else if (!tn__grow((void **)&b->controls, &b->control_room, b->n_controls + 1, sizeof *b->controls))
     keep_no_memory(b);
   else
@@ -158,8 +159,8 @@ static void infer_number(tn_operation_builder *b, const tn__attr_spec *spec, con
   if (a == NULL) {
     tn_operation_set_int(b, spec->value.name, (int64_t)n);
   } else if (a->kind == TN_ATTR_INT && a->v.i != (int64_t)n) {
-    keep(b, TN_INVALID_ARGUMENT, "input '%s' has %zu tensors, but attribute '%s' is %lld", arg->name, n, spec->value.name,
-         (long long)a->v.i);
+    keep(b, TN_INVALID_ARGUMENT, "input '%s' has %zu tensors, but attribute '%s' is %lld", arg->name, n,
+         spec->value.name, (long long)a->v.i);
   }
 }
 

@@ -19,7 +19,8 @@ tn__attr *tn__builder_attr(tn_operation_builder *b, const char *name)
   if (b == NULL || tn_error_code(&b->error) != TN_OK) return NULL;
   size_t size = name == NULL ? 0 : strlen(name);
   if (size == 0 || size > UINT16_MAX) {
-    tn_error_set(&b->error, TN_INVALID_ARGUMENT, "an attribute %s", size == 0 ? "without a name" : "with too long a name");
+    tn_error_set(&b->error, TN_INVALID_ARGUMENT, "an attribute %s",
+                 size == 0 ? "without a name" : "with too long a name");
     return NULL;
   }
   tn__attr *a = NULL;
@@ -164,8 +165,8 @@ static void set_texts(tn_operation_builder *b, const char *attr, int32_t kind, c
   set_list(a, kind, items, n);
 }
 
-void tn_operation_set_strings(tn_operation_builder *b, const char *attr, const void *const *texts, const size_t *lengths,
-                              size_t n)
+void tn_operation_set_strings(tn_operation_builder *b, const char *attr, const void *const *texts,
+                              const size_t *lengths, size_t n)
 {
   set_texts(b, attr, TN_ATTR_STRING, texts, lengths, n);
 }
@@ -175,8 +176,8 @@ void tn_operation_set_funcs(tn_operation_builder *b, const char *attr, const cha
   set_texts(b, attr, TN_ATTR_FUNC, (const void *const *)functions, NULL, n);
 }
 
-void tn_operation_set_shapes(tn_operation_builder *b, const char *attr, const int64_t *const *dims, const int32_t *ranks,
-                             size_t n)
+void tn_operation_set_shapes(tn_operation_builder *b, const char *attr, const int64_t *const *dims,
+                             const int32_t *ranks, size_t n)
 {
   tn__attr *a = tn__builder_attr(b, attr);
   if (a == NULL) return;

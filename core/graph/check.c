@@ -165,7 +165,8 @@ static bool fits(tn_dtype found, tn_dtype wanted)
   return found == wanted || (tn__dtype_is_ref(found) && tn__dtype_base(found) == wanted);
 }
 
-static tn_status check_input(const tn_operation *op, const tn__arg_spec *arg, uint32_t i, tn_dtype wanted, tn_error *err)
+static tn_status check_input(const tn_operation *op, const tn__arg_spec *arg, uint32_t i, tn_dtype wanted,
+                             tn_error *err)
 {
   const tn_operation *from = op->inputs[i].op;
   if (from->schema == NULL) return TN_OK; /* S-GRA-06: an op that is not registered gives anything */
@@ -183,8 +184,8 @@ static tn_status check_unregistered(const tn_operation *op, tn_error *err)
   for (uint32_t i = 0; i < op->n_inputs; i++) {
     const tn_operation *from = op->inputs[i].op;
     if (from->schema != NULL && (uint32_t)op->inputs[i].index >= from->n_outputs)
-      return tn_error_set(err, TN_INVALID_ARGUMENT, "input %u is '%s:%d', but node '%s' (%s) has %u outputs", i, from->name,
-                          (int)op->inputs[i].index, from->name, from->type, from->n_outputs);
+      return tn_error_set(err, TN_INVALID_ARGUMENT, "input %u is '%s:%d', but node '%s' (%s) has %u outputs", i,
+                          from->name, (int)op->inputs[i].index, from->name, from->type, from->n_outputs);
   }
   return TN_OK;
 }

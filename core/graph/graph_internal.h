@@ -23,14 +23,14 @@ uint32_t tn__operation_traits(const tn_operation *op); /* 0 for an op that is no
 const tn_op_def *tn__schema_def(const tn_op_schema *schema);
 
 /* Best kernel (highest rank above 0) of the operation for a device type, its type attributes considered.
- * TN_NOT_FOUND when the op is not registered (names op and node); TN_UNIMPLEMENTED when no kernel fits (names op, device,
- * the type attributes found and what kernels there are). */
+ * TN_NOT_FOUND when the op is not registered (names op and node); TN_UNIMPLEMENTED when no kernel fits (names op,
+ * device, the type attributes found and what kernels there are). */
 tn_status tn__kernel_find(const tn_operation *op, const char *device, const tn_kernel_def **out, tn_error *err);
 
 /* A constant tensor of output 0 of a TN_TRAIT_CONSTANT op: borrowed, owned by the graph. */
 tn_status tn__operation_constant(const tn_operation *op, tn_tensor **out, tn_error *err);
 
-/* Calls the shape function of an operation for its verdict alone: reading calls take an operation that it refuses as one
+/* Calls the shape function of an operation for its verdict alone: for reading calls an operation that it refuses is one
  * of unknown shapes, because that is an error of running it, not of having it. TN_OK also where nothing is known. */
 tn_status tn__operation_check_shapes(const tn_operation *op, tn_error *err);
 

@@ -226,7 +226,7 @@ typedef struct tn__index {
   _Atomic uint64_t slots[];
 } tn__index;
 
-/* What an import leaves in its graph: the file's bytes, and those of its parts that are no nodes (library, versions). */
+/* What an import leaves in its graph: the file's bytes, and those of its parts that are no nodes (library, ...). */
 typedef struct tn__import_record {
   struct tn__import_record *next;
   tn_buffer *file;

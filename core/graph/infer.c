@@ -2,9 +2,9 @@
 /* Shapes of outputs, worked out when somebody asks.
  *
  * The walk over the inputs that are not known yet keeps its own stack, so a chain of a million nodes is no deeper than
- * one of two. It needs no marks against cycles: the only cycles of a graph go through a loop's back edge or through an op
- * that is not registered, and both count as unknown. No lock is held while a shape function runs; results are published
- * by compare-and-swap. */
+ * one of two. It needs no marks against cycles: the only cycles of a graph go through a loop's back edge or through an
+ * op that is not registered, and both count as unknown. No lock is held while a shape function runs; results are
+ * published by compare-and-swap. */
 #include <core/graph/graph_structs.h>
 
 #include <string.h>
@@ -68,10 +68,12 @@ tn_status tn_infer_output(tn_infer_ctx *ctx, size_t i, const int64_t *dims, int3
   if (i >= ctx->n_outputs)
     return tn_error_set(err, TN_INVALID_ARGUMENT, "shape function names output %zu of %zu", i, ctx->n_outputs);
   if (rank < -1 || rank > TN_MAX_RANK)
-    return tn_error_set(err, TN_INVALID_ARGUMENT, "output %zu has rank %d, at most %d wanted", i, (int)rank, TN_MAX_RANK);
+    return tn_error_set(err, TN_INVALID_ARGUMENT, "output %zu has rank %d, at most %d wanted", i, (int)rank,
+                        TN_MAX_RANK);
   for (int32_t k = 0; k < rank; k++)
     if (dims[k] < -1)
-      return tn_error_set(err, TN_INVALID_ARGUMENT, "dimension %d of output %zu is %lld", (int)k, i, (long long)dims[k]);
+      return tn_error_set(err, TN_INVALID_ARGUMENT, "dimension %d of output %zu is %lld", (int)k, i,
+                          (long long)dims[k]);
   ctx->outputs[i] = (tn__shape){ NULL, rank };
   if (rank <= 0) return TN_OK;
   int64_t *copy = tn__arena_alloc(ctx->arena, (size_t)rank * sizeof *copy);
@@ -142,7 +144,8 @@ static tn_status infer_one(const tn_operation *op, tn_error *err)
   if (st != TN_OK) return st;
   tn_operation *target = (tn_operation *)op;
   /* acq_rel: dims are written before the block is seen. */
-  if (atomic_compare_exchange_strong_explicit(&target->shapes, &there, mine, memory_order_acq_rel, memory_order_acquire))
+  if (atomic_compare_exchange_strong_explicit(&target->shapes, &there, mine, memory_order_acq_rel,
+                                              memory_order_acquire))
     tn__graph_own(op->graph, &mine->owned);
   else
     free_shapes(&mine->owned);

@@ -115,7 +115,8 @@ tn_status tn__graph_parse_output(tn_graph *graph, const char *name, tn_output *o
   *out = (tn_output){ NULL, 0 };
   tn__edge_name edge;
   if (name == NULL || *name == 0)
-    return tn_error_set(err, TN_INVALID_ARGUMENT, "a tensor name is %s", name == NULL ? "NULL" : "empty"); /* S-NAM-08 */
+    return tn_error_set(err, TN_INVALID_ARGUMENT, "a tensor name is %s",
+                        name == NULL ? "NULL" : "empty"); /* S-NAM-08 */
   if (!tn__edge_name_parse(name, strlen(name), &edge))
     return tn_error_set(err, TN_INVALID_ARGUMENT, "malformed tensor name '%s': wanted 'node' or 'node:index'", name);
   tn_operation *op = tn__graph_find_staged(graph, edge.node.data, edge.node.size);
@@ -123,7 +124,8 @@ tn_status tn__graph_parse_output(tn_graph *graph, const char *name, tn_output *o
     return tn_error_set(err, TN_NOT_FOUND, "'%s': the graph has no node '%.*s'", name, (int)edge.node.size,
                         edge.node.data); /* S-NAM-05 */
   if (edge.is_control)
-    return tn_error_set(err, TN_OUT_OF_RANGE, "'%s' names a control edge, which carries no tensor", name); /* S-NAM-04 */
+    return tn_error_set(err, TN_OUT_OF_RANGE, "'%s' names a control edge, which carries no tensor",
+                        name); /* S-NAM-04 */
   if (op->schema != NULL && (uint32_t)edge.index >= op->n_outputs)
     return tn_error_set(err, TN_OUT_OF_RANGE, "'%s': node '%s' (%s) has %u outputs", name, op->name, op->type,
                         op->n_outputs);

@@ -45,7 +45,8 @@ size_t tn_operation_n_outputs(const tn_operation *op) { return op == NULL ? 0 : 
 
 size_t tn__arg_count(const tn_operation *op, const tn__arg_spec *arg)
 {
-  if (arg->number_attr >= 0) return (size_t)tn__op_attr(op, (uint32_t)arg->number_attr)->v.i; /* checked: not negative */
+  if (arg->number_attr >= 0)
+    return (size_t)tn__op_attr(op, (uint32_t)arg->number_attr)->v.i; /* checked: not negative */
   if (arg->list_attr >= 0) return tn__op_attr(op, (uint32_t)arg->list_attr)->v.list.n;
   return 1;
 }
@@ -101,13 +102,15 @@ static tn_status range(const tn_operation *op, bool outputs, const char *arg, si
   if (first == NULL) first = &dummy;
   if (n == NULL) n = &dummy;
   *first = *n = 0;
-  if (op == NULL || arg == NULL) return tn_error_set(err, TN_INVALID_ARGUMENT, "no operation or no argument name given");
+  if (op == NULL || arg == NULL)
+    return tn_error_set(err, TN_INVALID_ARGUMENT, "no operation or no argument name given");
   const char *which = outputs ? "output" : "input";
   if (op->schema == NULL)
     return tn_error_set(err, TN_NOT_FOUND, "node '%s': op '%s' is not registered, so its %ss have no names", op->name,
                         op->type, which);
   const tn_op_schema *s = op->schema;
-  return arg_range(op, which, outputs ? s->outputs : s->inputs, outputs ? s->n_outputs : s->n_inputs, arg, first, n, err);
+  return arg_range(op, which, outputs ? s->outputs : s->inputs, outputs ? s->n_outputs : s->n_inputs, arg, first, n,
+                   err);
 }
 
 tn_status tn_operation_input_range(const tn_operation *op, const char *arg, size_t *first, size_t *n, tn_error *err)

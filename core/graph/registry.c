@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The table of ops and kernels of the process.
  *
- * The library's own families are entered at the first look-up: only their names, so that a program that needs ten ops does
- * not parse seven hundred. A schema is parsed when it is first asked for. One reader-writer lock guards names, the order
- * of kernels and what is parsed; a schema that is ready never changes, but for its list of kernels. */
+ * The library's own families are entered at the first look-up: only their names, so that a program that needs ten ops
+ * does not parse seven hundred. A schema is parsed when it is first asked for. One reader-writer lock guards names, the
+ * order of kernels and what is parsed; a schema that is ready never changes, but for its list of kernels. */
 #include <core/graph/graph_structs.h>
 
 #include <stdlib.h>
@@ -62,8 +62,12 @@ static tn_status check_kernel(const tn_op_family *f, size_t i, tn_error *err)
   const tn_kernel_def *k = kernel_at(f, i);
   tn_status st = check_struct("kernel", i == 0 ? NULL : k->name, k->struct_size, TN_KERNEL_DEF_SIZE, err);
   if (st != TN_OK) return st;
-  const char *missing = k->op == NULL ? "op" : k->device == NULL || *k->device == 0 ? "device" :
-                        k->name == NULL ? "name" : k->prepare == NULL ? "prepare" : k->compute == NULL ? "compute" : NULL;
+  const char *missing = NULL;
+  if (k->compute == NULL) missing = "compute";
+  if (k->prepare == NULL) missing = "prepare";
+  if (k->name == NULL) missing = "name";
+  if (k->device == NULL || *k->device == 0) missing = "device";
+  if (k->op == NULL) missing = "op";
   if (missing == NULL) return TN_OK;
   return tn_error_set(err, TN_INVALID_ARGUMENT, "family '%s': kernel %zu ('%s') lacks '%s'", f->name, i,
                       k->name != NULL ? k->name : k->op != NULL ? k->op : "", missing);
@@ -125,7 +129,7 @@ static tn_status parse_locked(tn_op_schema *s, tn_error *err)
   return st;
 }
 
-/* A malformed schema of the library itself is found by its tests; here it makes the op unknown, with a line in the log. */
+/* A malformed schema of the library itself is found by its tests; here it makes the op unknown and is logged. */
 static const tn_op_schema *ready(tn_op_schema *s)
 {
   if (s == NULL) return NULL;
@@ -136,7 +140,8 @@ static const tn_op_schema *ready(tn_op_schema *s)
     state = atomic_load_explicit(&s->state, memory_order_relaxed);
     if (state == TN__SCHEMA_RAW && parse_locked(s, &err) == TN_OK) state = TN__SCHEMA_READY;
     tn__rwlock_unlock(&lock);
-    if (tn_error_code(&err) != TN_OK) tn_log(TN_LOG_ERROR, "op '%s' cannot be used: %s", s->name, tn_error_message(&err));
+    if (tn_error_code(&err) != TN_OK)
+      tn_log(TN_LOG_ERROR, "op '%s' cannot be used: %s", s->name, tn_error_message(&err));
     tn_error_clear(&err);
   }
   return state == TN__SCHEMA_READY ? s : NULL;
