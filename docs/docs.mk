@@ -9,6 +9,8 @@ TN_DOC_FILES = \
   docs/formats.md \
   docs/internals/base.md \
   docs/internals/exec.md \
+  docs/internals/formats.md \
+  docs/internals/graph.md \
   docs/internals/plan.md \
   docs/internals/registry.md \
   docs/internals/session.md \

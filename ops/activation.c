@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Activations: the Relu family, Softplus, Softsign and the two softmaxes. */
+/* Activations: the Relu family, Softplus and Softsign. */
 #include <core/base/alloc.h>
+#include <math.h>
 #include <ops/support/elementwise.h>
-#include <ops/support/rounding.h>
 
 /* ---- functions of float without a call, so that loops become vector code ---- */
 
@@ -37,8 +37,17 @@ static inline float log1p_f(float y)
 
 static inline float expm1_below_f(float x) { return exp_f(x < 0 ? x : 0) - 1; }
 static inline double expm1_below_d(double x) { return expm1(x < 0 ? x : 0); }
-static inline float softplus_f(float x) { return (x > 0 ? x : 0) + log1p_f(exp_f(-fabsf(x))); }
-static inline double softplus_d(double x) { return (x > 0 ? x : 0) + log1p(exp(-fabs(x))); }
+/* Past the limit on either side TensorFlow leaves a term out, which shows in bfloat16. */
+static inline float softplus_f(float x, float limit)
+{
+  float e = exp_f(-fabsf(x)), y = (x > 0 ? x : 0) + log1p_f(e);
+  return x > limit ? x : x < -limit ? e : y;
+}
+static inline double softplus_d(double x, double limit)
+{
+  double e = exp(-fabs(x));
+  return x > limit ? x : x < -limit ? e : (x > 0 ? x : 0) + log1p(e);
+}
 
 /* ---- element by element ---- */
 
@@ -52,14 +61,19 @@ static inline double softplus_d(double x) { return (x > 0 ? x : 0) + log1p(exp(-
 #define SCALE_ALPHA_f64 1.75809934084737685994
 #define SCALE_ALPHA_f16 0x1.c2p0f
 #define SCALE_ALPHA_bf16 0x1.c2p0f
+/* Softplus's limit: -2 less the logarithm of the type's epsilon. */
+#define LIMIT_f32 13.9423847f
+#define LIMIT_f64 34.0436533891171556
+#define LIMIT_f16 0x1.c08p2f
+#define LIMIT_bf16 0x1.6cp1f
 
 /* NaN stays NaN. */
 #define EXPR_relu(d, x) ((x) <= 0 ? 0 : (x))
 #define EXPR_relu6(d, x) ((x) <= 0 ? 0 : (x) > 6 ? 6 : (x))
-#define EXPR_elu(d, x) (BY_FLOAT(x, expm1_below_f, expm1_below_d) * ((x) < 0) + ((x) < 0 ? 0 : (x)))
+#define EXPR_elu(d, x) ((x) < 0 ? BY_FLOAT(x, expm1_below_f, expm1_below_d) : (x))
 #define EXPR_selu(d, x) \
   ((x) < 0 ? SCALE_ALPHA_##d * BY_FLOAT(x, expm1_below_f, expm1_below_d) : SCALE_##d * (x))
-#define EXPR_softplus(d, x) BY_FLOAT(x, softplus_f, softplus_d)
+#define EXPR_softplus(d, x) _Generic((x), float: softplus_f, double: softplus_d)(x, LIMIT_##d)
 #define EXPR_softsign(d, x) ((x) / (1 + BY_FLOAT(x, fabsf, fabs)))
 
 #define REALS(X, op) TN__SAME_FLOATS(X, op) TN__SAME_SIGNED(X, op) TN__SAME_UNSIGNED(X, op)
@@ -152,174 +166,6 @@ static tn_status leaky_compute(tn_kernel_ctx *ctx)
   return TN_OK;
 }
 
-/* ---- Softmax and LogSoftmax, over the last dimension ---- */
-
-/* A row is gone through in blocks, which halves are widened to. */
-#define BLOCK 512
-/* A long sum or search is done in this many lanes at once. */
-#define LANES 16
-
-#define LARGER(a, b) ((b) > (a) ? (b) : (a))
-#define SUM(a, b) ((a) + (b))
-#define FOLD(name, C, first, TAKE)                                                       \
-  static C name(const C *v, int64_t n)                                                   \
-  {                                                                                      \
-    C total = first;                                                                     \
-    int64_t i = 0;                                                                       \
-    if (n >= 2 * LANES) {                                                                \
-      C lane[LANES];                                                                     \
-      for (int l = 0; l < LANES; l++) lane[l] = first;                                   \
-      for (; i + LANES <= n; i += LANES)                                                 \
-        for (int l = 0; l < LANES; l++) lane[l] = TAKE(lane[l], v[i + l]);               \
-      for (int l = 0; l < LANES; l++) total = TAKE(total, lane[l]);                      \
-    }                                                                                    \
-    for (; i < n; i++) total = TAKE(total, v[i]);                                        \
-    return total;                                                                        \
-  }
-FOLD(max_float, float, -INFINITY, LARGER)
-FOLD(max_double, double, -INFINITY, LARGER)
-FOLD(sum_float, float, 0, SUM)
-FOLD(sum_double, double, 0, SUM)
-
-#define MAX_OF(v, n) _Generic((v)[0], float: max_float, double: max_double)(v, n)
-#define SUM_OF(v, n) _Generic((v)[0], float: sum_float, double: sum_double)(v, n)
-#define EXP_OF(x) _Generic((x), float: exp_f, double: exp)(x)
-#define LOG_OF(x) _Generic((x), float: logf, double: log)(x)
-
-/* k elements in the type of computing: where they are, or in `to`; and where they may be written in that type. */
-#define READ_f32(x, to, k) (x)
-#define READ_f64(x, to, k) (x)
-#define READ_f16(x, to, k) (tn__half_to_floats(x, to, k), (const float *)(to))
-#define READ_bf16(x, to, k) (tn__bfloat16_to_floats(x, to, k), (const float *)(to))
-#define WRITE_f32(out, to) (out)
-#define WRITE_f64(out, to) (out)
-#define WRITE_f16(out, to) (to)
-#define WRITE_bf16(out, to) (to)
-
-#define FOR_BLOCKS(at, k) for (int64_t at = 0, k; k = n - at < BLOCK ? n - at : BLOCK, at < n; at += BLOCK)
-
-/* Softmax of floats and doubles keeps the powers in `out`, which may be x; halves get them again, as they would not be
- * exact there. */
-#define SOFTMAX_ROW(d)                                                                                 \
-  static void softmax_row_##d(const void *x_, void *out_, int64_t n, bool logs)                        \
-  {                                                                                                    \
-    const tn__S_##d *x = x_;                                                                           \
-    tn__S_##d *out = out_;                                                                             \
-    const bool kept = !logs && sizeof(tn__S_##d) == sizeof(tn__C_##d);                                 \
-    tn__C_##d block[BLOCK], most = -INFINITY, total = 0;                                               \
-    FOR_BLOCKS(at, k) {                                                                                \
-      const tn__C_##d *v = READ_##d(x + at, block, k);                                                 \
-      tn__C_##d m = MAX_OF(v, k);                                                                      \
-      most = LARGER(most, m);                                                                          \
-    }                                                                                                  \
-    FOR_BLOCKS(at, k) {                                                                                \
-      const tn__C_##d *v = READ_##d(x + at, block, k);                                                 \
-      tn__C_##d *e = kept ? WRITE_##d(out + at, block) : block;                                        \
-      TN__IVDEP                                                                                        \
-      for (int64_t i = 0; i < k; i++) e[i] = EXP_OF(v[i] - most);                                      \
-      total += SUM_OF(e, k);                                                                           \
-    }                                                                                                  \
-    const tn__C_##d scale = 1 / total, log_total = LOG_OF(total);                                      \
-    FOR_BLOCKS(at, k) {                                                                                \
-      tn__S_##d *to = out + at;                                                                        \
-      const tn__C_##d *v = kept ? (const tn__C_##d *)WRITE_##d(out + at, block) : READ_##d(x + at, block, k); \
-      if (kept) {                                                                                      \
-        TN__IVDEP                                                                                      \
-        for (int64_t i = 0; i < k; i++) to[i] = TN__P_##d(v[i] * scale);                               \
-      } else if (logs) {                                                                               \
-        TN__IVDEP                                                                                      \
-        for (int64_t i = 0; i < k; i++) to[i] = TN__P_##d((v[i] - most) - log_total);                  \
-      } else {                                                                                         \
-        TN__IVDEP                                                                                      \
-        for (int64_t i = 0; i < k; i++) to[i] = TN__P_##d(EXP_OF(v[i] - most) * scale);                \
-      }                                                                                                \
-    }                                                                                                  \
-  }
-SOFTMAX_ROW(f32)
-SOFTMAX_ROW(f64)
-SOFTMAX_ROW(f16)
-SOFTMAX_ROW(bf16)
-
-typedef struct softmax_loop {
-  tn_dtype dtype;
-  bool logs;
-  int64_t size;
-  double cost_ns; /* of an element */
-  void (*fn)(const void *x, void *out, int64_t n, bool logs);
-} softmax_loop;
-
-static tn_status pick_softmax(const tn_operation *node, bool logs, void **state, tn_error *err)
-{
-  static const softmax_loop loops[] = {
-    { TN_FLOAT, false, 4, 2, softmax_row_f32 },     { TN_FLOAT, true, 4, 2, softmax_row_f32 },
-    { TN_DOUBLE, false, 8, 8, softmax_row_f64 },    { TN_DOUBLE, true, 8, 8, softmax_row_f64 },
-    { TN_HALF, false, 2, 6, softmax_row_f16 },      { TN_HALF, true, 2, 5, softmax_row_f16 },
-    { TN_BFLOAT16, false, 2, 5, softmax_row_bf16 }, { TN_BFLOAT16, true, 2, 4, softmax_row_bf16 },
-  };
-  tn_dtype dtype = tn_operation_input_dtype(node, 0);
-  *state = NULL;
-  for (size_t i = 0; i < sizeof loops / sizeof loops[0]; i++)
-    if (loops[i].dtype == dtype && loops[i].logs == logs) *state = (void *)&loops[i]; /* only read through it */
-  return *state != NULL ? TN_OK : tn__no_kernel(err, node, dtype);
-}
-
-static tn_status softmax_create(const tn_operation *node, void **state, tn_error *err)
-{
-  return pick_softmax(node, false, state, err);
-}
-
-static tn_status log_softmax_create(const tn_operation *node, void **state, tn_error *err)
-{
-  return pick_softmax(node, true, state, err);
-}
-
-static tn_status softmax_infer(tn_infer_ctx *ctx, tn_error *err)
-{
-  tn__shape s;
-  tn_status st = tn__infer_rank_at_least(ctx, 0, 1, &s, err);
-  return st != TN_OK ? st : tn__infer_set(ctx, 0, &s, err);
-}
-
-static tn_status softmax_prepare(tn_prepare_ctx *ctx, tn_error *err)
-{
-  const softmax_loop *loop = ctx->state;
-  tn_status st = tn__want_rank_at_least(ctx, 0, 1, err);
-  if (st != TN_OK) return st;
-  ctx->cost_ns = loop->cost_ns * (double)ctx->inputs[0].count;
-  return tn__prepare_unchanged(ctx, err);
-}
-
-typedef struct softmax_run {
-  const softmax_loop *loop;
-  const char *x;
-  char *out;
-  int64_t columns;
-} softmax_run;
-
-static void softmax_part(void *user, int64_t begin, int64_t end)
-{
-  const softmax_run *r = user;
-  int64_t bytes = r->columns * r->loop->size;
-  for (int64_t row = begin; row < end; row++)
-    r->loop->fn(r->x + row * bytes, r->out + row * bytes, r->columns, r->loop->logs);
-}
-
-static tn_status softmax_compute(tn_kernel_ctx *ctx)
-{
-  const softmax_loop *loop = ctx->state;
-  const tn_view *x = ctx->inputs[0], *out = ctx->outputs[0];
-  if (out->count == 0) return TN_OK;
-  softmax_run run = { loop, x->data, out->data, x->dims[x->rank - 1] };
-  int64_t rows = out->count / run.columns;
-  if (rows == 1 || out->count <= TN__SERIAL_ELEMENTS / 2) {
-    softmax_part(&run, 0, rows);
-  } else {
-    double cost = loop->cost_ns * (double)run.columns + 20;
-    tn_parallel_for(ctx, rows, (int64_t)(10000.0 / cost) + 1, cost, softmax_part, &run);
-  }
-  return TN_OK;
-}
-
 /* ---- the family ---- */
 
 #define T_FLOATS "T: {half, bfloat16, float, double}"
@@ -337,30 +183,20 @@ static tn_status softmax_compute(tn_kernel_ctx *ctx)
 
 #define UNARY_OP(op, fn, attrs, types, summary) \
   TN__ELEMENTWISE_OP(op, "features: T", "activations: T", attrs, 0, tn__infer_unchanged, summary),
-#define SOFTMAX_OP(op, out, text)                                                            \
-  { .struct_size = TN_OP_DEF_SIZE, .name = op, .inputs = "logits: T", .outputs = out ": T",  \
-    .attrs = T_FLOATS, .infer = softmax_infer, .summary = text }
 
 static const tn_op_def ops[] = {
   UNARY_OPS(UNARY_OP)
   TN__ELEMENTWISE_OP("LeakyRelu", "features: T", "activations: T", "alpha: float = 0.2; " T_FLOATS " = float", 0,
                      tn__infer_unchanged, "x, below 0 alpha * x"),
-  SOFTMAX_OP("Softmax", "softmax", "powers of e that sum to 1 over the last dimension"),
-  SOFTMAX_OP("LogSoftmax", "logsoftmax", "logarithm of Softmax"),
 };
 
 #define UNARY_KERNEL(op, fn, attrs, types, summary) TN__UNARY_KERNEL(op, types, fn),
-#define SOFTMAX_KERNEL(op_, fn)                                                                      \
-  { .struct_size = TN_KERNEL_DEF_SIZE, .op = op_, .device = "CPU", .name = #fn "_cpu",               \
-    .rank = TN_RANK_C, .create = fn##_create, .prepare = softmax_prepare, .compute = softmax_compute }
 
 static const tn_kernel_def kernels[] = {
   UNARY_OPS(UNARY_KERNEL)
   { .struct_size = TN_KERNEL_DEF_SIZE, .op = "LeakyRelu", .device = "CPU", .name = "leaky_relu_cpu",
     .rank = TN_RANK_C, .create = leaky_create, .destroy = leaky_destroy, .prepare = leaky_prepare,
     .compute = leaky_compute },
-  SOFTMAX_KERNEL("Softmax", softmax),
-  SOFTMAX_KERNEL("LogSoftmax", log_softmax),
 };
 
 extern const tn_op_family tn__ops_activation;

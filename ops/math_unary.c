@@ -2,6 +2,7 @@
 /* Arithmetic on one tensor, element by element, with the gradients that go with it. */
 #include <ops/support/elementwise.h>
 #include <ops/support/rounding.h>
+#include <ops/support/vector_math.h>
 
 #include <tgmath.h>
 #undef I
@@ -16,15 +17,9 @@ static inline uint64_t sign_64(uint64_t x) { return (x != 0) | (0 - (x >> 63)); 
 static inline tn__c64 sign_zf(tn__c64 z) { return z == 0 ? 0 : z / cabsf(z); }
 static inline tn__c128 sign_zd(tn__c128 z) { return z == 0 ? 0 : z / cabs(z); }
 
-/* exp never overflows here. */
-static inline float sigmoid_f(float x)
-{
-  float e = expf(-fabsf(x));
-  return x < 0 ? e / (1 + e) : 1 / (1 + e);
-}
 static inline double sigmoid_d(double x)
 {
-  double e = exp(-fabs(x));
+  double e = exp(-fabs(x)); /* never overflows */
   return x < 0 ? e / (1 + e) : 1 / (1 + e);
 }
 static inline tn__c64 sigmoid_zf(tn__c64 z) { return 1 / (1 + cexpf(-z)); }
@@ -53,9 +48,9 @@ static inline uint64_t round_64(uint64_t x) { return 0; }
 #define EXPR_square(d, x) TN__MUL(x, x)
 #define EXPR_sqrt(d, x) sqrt(x)
 #define EXPR_rsqrt(d, x) (1 / sqrt(x))
-#define EXPR_exp(d, x) exp(x)
+#define EXPR_exp(d, x) BY_COMPLEX(x, tn__expf, exp, cexpf, cexp)
 #define EXPR_expm1(d, x) BY_COMPLEX(x, expm1f, expm1, tn__expm1_c64, tn__expm1_c128)
-#define EXPR_log(d, x) log(x)
+#define EXPR_log(d, x) BY_COMPLEX(x, tn__logf, log, clogf, clog)
 #define EXPR_log1p(d, x) BY_COMPLEX(x, log1pf, log1p, log1p_zf, log1p_zd)
 #define EXPR_sin(d, x) sin(x)
 #define EXPR_cos(d, x) cos(x)
@@ -65,11 +60,11 @@ static inline uint64_t round_64(uint64_t x) { return 0; }
 #define EXPR_atan(d, x) atan(x)
 #define EXPR_sinh(d, x) sinh(x)
 #define EXPR_cosh(d, x) cosh(x)
-#define EXPR_tanh(d, x) tanh(x)
+#define EXPR_tanh(d, x) BY_COMPLEX(x, tn__tanhf, tanh, ctanhf, ctanh)
 #define EXPR_asinh(d, x) asinh(x)
 #define EXPR_acosh(d, x) acosh(x)
 #define EXPR_atanh(d, x) atanh(x)
-#define EXPR_sigmoid(d, x) BY_COMPLEX(x, sigmoid_f, sigmoid_d, sigmoid_zf, sigmoid_zd)
+#define EXPR_sigmoid(d, x) BY_COMPLEX(x, tn__sigmoidf, sigmoid_d, sigmoid_zf, sigmoid_zd)
 #define EXPR_floor(d, x) BY_FLOAT(x, tn__floor_f, tn__floor_d)
 #define EXPR_ceil(d, x) BY_FLOAT(x, tn__ceil_f, tn__ceil_d)
 #define EXPR_round(d, x) \
@@ -102,9 +97,9 @@ TN__UNARY(sign, 0.5, SIGNED_NUMBERS)
 TN__UNARY(square, 0.3, NUMBERS)
 TN__UNARY(sqrt, 2, TN__SAME_FLOATS_COMPLEXES)
 TN__UNARY(rsqrt, 3, TN__SAME_FLOATS_COMPLEXES)
-TN__UNARY(exp, 6, TN__SAME_FLOATS_COMPLEXES)
+TN__UNARY(exp, 2, TN__SAME_FLOATS_COMPLEXES)
 TN__UNARY(expm1, 12, TN__SAME_FLOATS_COMPLEXES)
-TN__UNARY(log, 6, TN__SAME_FLOATS_COMPLEXES)
+TN__UNARY(log, 3, TN__SAME_FLOATS_COMPLEXES)
 TN__UNARY(log1p, 10, TN__SAME_FLOATS_COMPLEXES)
 TN__UNARY(sin, 8, TN__SAME_FLOATS_COMPLEXES)
 TN__UNARY(cos, 8, TN__SAME_FLOATS_COMPLEXES)
@@ -114,11 +109,11 @@ TN__UNARY(acos, 12, TN__SAME_FLOATS_COMPLEXES)
 TN__UNARY(atan, 12, TN__SAME_FLOATS_COMPLEXES)
 TN__UNARY(sinh, 15, TN__SAME_FLOATS_COMPLEXES)
 TN__UNARY(cosh, 12, TN__SAME_FLOATS_COMPLEXES)
-TN__UNARY(tanh, 15, TN__SAME_FLOATS_COMPLEXES)
+TN__UNARY(tanh, 3, TN__SAME_FLOATS_COMPLEXES)
 TN__UNARY(asinh, 20, TN__SAME_FLOATS_COMPLEXES)
 TN__UNARY(acosh, 15, TN__SAME_FLOATS_COMPLEXES)
 TN__UNARY(atanh, 15, TN__SAME_FLOATS_COMPLEXES)
-TN__UNARY(sigmoid, 8, TN__SAME_FLOATS_COMPLEXES)
+TN__UNARY(sigmoid, 3, TN__SAME_FLOATS_COMPLEXES)
 TN__UNARY(floor, 0.7, TN__SAME_FLOATS)
 TN__UNARY(ceil, 0.7, TN__SAME_FLOATS)
 TN__UNARY(round, 0.5, ROUNDED)

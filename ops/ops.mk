@@ -4,6 +4,7 @@
 TN_OPS_FILES = \
   ops/activation.c \
   ops/bias.c \
+  ops/cast.c \
   ops/compare.c \
   ops/constants.c \
   ops/conv.c \
@@ -20,6 +21,8 @@ TN_OPS_SHARED_FILES = \
   ops/support/broadcast.c \
   ops/support/broadcast.h \
   ops/support/complex.h \
+  ops/support/convert.c \
+  ops/support/convert.h \
   ops/support/elementwise.c \
   ops/support/elementwise.h \
   ops/support/gemm.c \
@@ -36,6 +39,7 @@ TN_OPS_SHARED_FILES = \
   ops/support/rounding.h \
   ops/support/shapes.c \
   ops/support/shapes.h \
+  ops/support/vector_math.h \
   ops/support/widen.c \
   ops/support/widen.h \
   ops/support/window.c \

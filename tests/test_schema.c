@@ -213,13 +213,31 @@ static void schema__lists_ops_in_order_of_names(void)
   CHECK_INT(tn_op_schema_traits(tn_op_schema_find("GkMerge")), TN_TRAIT_MERGE);
 }
 
+static bool has_kernel(const tn_op_schema *s, const tn_kernel_def *wanted)
+{
+  const tn_kernel_def *k;
+  for (size_t i = 0; (k = tn_op_schema_kernel(s, i)) != NULL; i++)
+    if (k == wanted) return true;
+  return false;
+}
+
 static void schema__ops_of_the_library_are_sound(void)
 {
-  size_t n = tn_n_op_schemas();
-  for (size_t i = 0; i < n; i++) {
-    const char *name = tn_op_schema_name(tn_op_schema_at(i));
-    CHECK_MSG(tn_op_schema_find(name) != NULL, "op '%s' has a malformed schema or kernel: see the log", name);
+  size_t n_ops = 0, n_kernels = 0;
+  for (size_t f = 0; f < tn__n_op_families; f++) {
+    const tn_op_family *family = tn__op_families[f];
+    for (size_t i = 0; i < family->n_ops; i++, n_ops++) {
+      const tn_op_schema *s = tn_op_schema_find(family->ops[i].name);
+      CHECK_MSG(s != NULL, "%s: op '%s' has a malformed schema or kernel: see the log", family->name, family->ops[i].name);
+      CHECK_MSG(s == NULL || tn__schema_def(s) == &family->ops[i], "%s: op '%s' is in another family, too", family->name,
+                family->ops[i].name);
+    }
+    for (size_t i = 0; i < family->n_kernels; i++, n_kernels++)
+      CHECK_MSG(has_kernel(tn_op_schema_find(family->kernels[i].op), &family->kernels[i]),
+                "%s: kernel '%s' for op '%s' is not in the table", family->name, family->kernels[i].name,
+                family->kernels[i].op);
   }
+  tap_note("%zu ops, %zu kernels", n_ops, n_kernels);
 }
 
 static void schema__refuses_an_op_twice(void)

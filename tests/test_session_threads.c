@@ -74,11 +74,15 @@ static void *run_many(void *arg)
   return NULL;
 }
 
+static atomic_int n_steps; /* of all workers that run run_while */
+
 static void *run_while(void *arg)
 {
   worker *w = arg;
-  for (int i = 0; atomic_load(w->go_on); i++)
+  for (int i = 0; atomic_load(w->go_on); i++) {
     if (vector_step(w, 1 + i % 3 * 50, (float)w->number, (float)i) != TN_OK) break;
+    atomic_fetch_add(&n_steps, 1);
+  }
   return NULL;
 }
 
@@ -155,8 +159,9 @@ static void session_threads__close_during_runs(void) /* S-THR-02, S-LIFE-04, S-L
     worker workers[THREADS];
     atomic_int go_on = 1;
     ts_open(&t, round % 2);
+    atomic_store(&n_steps, 0);
     start(workers, &t, run_while, round % 3 ? (tn_callable){ 0 } : twice_callable(&t), &go_on);
-    ts_sleep_ms(round % 5);
+    for (int64_t end = ts_now_ms() + 10000; atomic_load(&n_steps) < 20 * round && ts_now_ms() < end;) ts_sleep_ms(0);
     CHECK_OK(tn_session_close(t.session, &t.err), &t.err);
     join(workers);
     for (int i = 0; i < THREADS; i++) CHECK_INT(workers[i].cancelled, 1);
@@ -181,6 +186,18 @@ static void session_threads__destroy_after_close(void) /* S-LIFE-10, S-THR-04 */
   }
 }
 
+/* Adds node number i: the one before, negated. */
+static void extend_by_one(ts *t, int i)
+{
+  ts_bytes more = { .size = 0 };
+  char name[16], last[16] = "two";
+  snprintf(name, sizeof(name), "e%d", i);
+  if (i > 0) snprintf(last, sizeof(last), "e%d", i - 1);
+  ts_node(&more, "Neg", name, NAMES(last), "T", TN_FLOAT);
+  CHECK_OK(tn_session_extend(t->session, more.data, more.size, &t->err), &t->err);
+  CHECK_DOUBLE(ts_run1(t, NULL, name), i % 2 ? 2 : -2, 0);
+}
+
 static void session_threads__extend_during_runs(void) /* S-THR-02, S-THR-03 */
 {
   FOR_LEVELS(level)
@@ -188,19 +205,15 @@ static void session_threads__extend_during_runs(void) /* S-THR-02, S-THR-03 */
     ts t;
     worker workers[THREADS];
     atomic_int go_on = 1;
-    char name[16], last[16] = "two";
     ts_open(&t, level);
+    atomic_store(&n_steps, 0);
     start(workers, &t, run_while, (tn_callable){ 0 }, &go_on);
-    for (int i = 0; i < 100; i++) {
-      ts_bytes more = { .size = 0 };
-      snprintf(name, sizeof(name), "e%d", i);
-      ts_node(&more, "Neg", name, NAMES(last), "T", TN_FLOAT);
-      CHECK_OK(tn_session_extend(t.session, more.data, more.size, &t.err), &t.err);
-      CHECK_DOUBLE(ts_run1(&t, NULL, name), i % 2 ? 2 : -2, 0);
-      snprintf(last, sizeof(last), "%s", name);
+    for (int i = 0; i < 100; i++) { /* with steps of the others before and after each */
+      for (int64_t end = ts_now_ms() + 10000; atomic_load(&n_steps) < 10 * i && ts_now_ms() < end;) ts_sleep_ms(0);
+      extend_by_one(&t, i);
     }
     atomic_store(&go_on, 0);
-    CHECK(join(workers) > 0);
+    CHECK(join(workers) >= 990);
     for (int i = 0; i < THREADS; i++) CHECK_INT(workers[i].cancelled, 0);
     ts_fini(&t);
   }

@@ -5,12 +5,14 @@
 # links core (internal names, too), ops and tests/support. See tests/support/tap.h for how such a file looks.
 TN_UNIT_TESTS = \
   tests/test_base \
+  tests/test_broadcast \
   tests/test_callable \
   tests/test_cancel \
   tests/test_error \
   tests/test_exec \
   tests/test_graph \
   tests/test_graph_read \
+  tests/test_half \
   tests/test_import \
   tests/test_import_bytes \
   tests/test_import_tensor \
@@ -31,7 +33,8 @@ TN_UNIT_TESTS = \
   tests/test_session_threads \
   tests/test_string \
   tests/test_tensor \
-  tests/test_text
+  tests/test_text \
+  tests/test_vector_math
 
 # Shell scripts that print TAP.
 TN_SCRIPT_TESTS = \

@@ -235,19 +235,6 @@ static tn_status put_item(items *list, const tn__wire *w, tn_buffer *holder, tn_
   return TN_OK;
 }
 
-static size_t item_size(int32_t kind)
-{
-  switch (kind) {
-  case TN_ATTR_INT: return sizeof(int64_t);
-  case TN_ATTR_FLOAT: return sizeof(float);
-  case TN_ATTR_BOOL: return sizeof(tn_bool);
-  case TN_ATTR_TYPE: return sizeof(tn_dtype);
-  case TN_ATTR_SHAPE: return sizeof(tn__shape);
-  case TN_ATTR_TENSOR: return sizeof(tn__lazy_tensor *);
-  default: return sizeof(tn__slice);
-  }
-}
-
 static tn_status decode_list(const tn__attr_head *head, tn_buffer *holder, tn__arena *arena, tn__attr *out,
                              tn_error *err)
 {
@@ -259,7 +246,7 @@ static tn_status decode_list(const tn__attr_head *head, tn_buffer *holder, tn__a
   out->v.list.items = NULL;
   out->v.list.n = n;
   if (n == 0) return TN_OK;
-  out->v.list.items = list.at = tn__arena_array(arena, n, item_size(list.kind));
+  out->v.list.items = list.at = tn__arena_array(arena, n, tn__attr_item_size(list.kind));
   if (list.at == NULL) return no_memory(err);
   tn_status st = TN_OK;
   w = tn__wire_read(head->body);

@@ -17,6 +17,19 @@ const char *tn__attr_kind_name(int32_t kind)
   return (kind & TN_ATTR_LIST) != 0 ? lists[item] : names[item];
 }
 
+size_t tn__attr_item_size(int32_t kind)
+{
+  switch (kind) {
+  case TN_ATTR_INT: return sizeof(int64_t);
+  case TN_ATTR_FLOAT: return sizeof(float);
+  case TN_ATTR_BOOL: return sizeof(tn_bool);
+  case TN_ATTR_TYPE: return sizeof(tn_dtype);
+  case TN_ATTR_SHAPE: return sizeof(tn__shape);
+  case TN_ATTR_TENSOR: return sizeof(tn__lazy_tensor *);
+  default: return sizeof(tn__slice);
+  }
+}
+
 /* ---- look-up ---- */
 
 const tn__attr *tn__op_attr_named(const tn_operation *op, const char *name, size_t size)

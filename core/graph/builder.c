@@ -265,35 +265,26 @@ static bool copy_tensor(maker *m, tn__lazy_tensor **tensor)
   return *tensor != NULL;
 }
 
-static bool copy_list(maker *m, tn__attr *a)
+static bool copy_item(maker *m, int32_t kind, void *items, size_t i)
 {
-  size_t n = a->v.list.n, i = 0;
-  switch (a->kind - TN_ATTR_LIST) {
-  case TN_ATTR_INT: return (a->v.list.items = copy_bytes(m, a->v.list.items, n, sizeof(int64_t))) != NULL;
-  case TN_ATTR_FLOAT: return (a->v.list.items = copy_bytes(m, a->v.list.items, n, sizeof(float))) != NULL;
-  case TN_ATTR_BOOL: return (a->v.list.items = copy_bytes(m, a->v.list.items, n, sizeof(tn_bool))) != NULL;
-  case TN_ATTR_TYPE: return (a->v.list.items = copy_bytes(m, a->v.list.items, n, sizeof(tn_dtype))) != NULL;
+  switch (kind) {
   case TN_ATTR_STRING:
-  case TN_ATTR_FUNC: {
-    tn__slice *to = copy_bytes(m, a->v.list.items, n, sizeof *to);
-    for (a->v.list.items = to; to != NULL && i < n; i++)
-      if (!copy_string(m, &to[i])) return false;
-    return to != NULL;
-  }
-  case TN_ATTR_SHAPE: {
-    tn__shape *to = copy_bytes(m, a->v.list.items, n, sizeof *to);
-    for (a->v.list.items = to; to != NULL && i < n; i++)
-      if (!copy_shape(m, &to[i])) return false;
-    return to != NULL;
-  }
-  case TN_ATTR_TENSOR: {
-    tn__lazy_tensor **to = copy_bytes(m, a->v.list.items, n, sizeof *to);
-    for (a->v.list.items = to; to != NULL && i < n; i++)
-      if (!copy_tensor(m, &to[i])) return false;
-    return to != NULL;
-  }
+  case TN_ATTR_FUNC: return copy_string(m, (tn__slice *)items + i);
+  case TN_ATTR_SHAPE: return copy_shape(m, (tn__shape *)items + i);
+  case TN_ATTR_TENSOR: return copy_tensor(m, (tn__lazy_tensor **)items + i);
   default: return true;
   }
+}
+
+static bool copy_list(maker *m, tn__attr *a)
+{
+  int32_t kind = a->kind & ~TN_ATTR_LIST;
+  size_t n = a->v.list.n;
+  void *items = copy_bytes(m, a->v.list.items, n, tn__attr_item_size(kind));
+  a->v.list.items = items;
+  for (size_t i = 0; items != NULL && i < n; i++)
+    if (!copy_item(m, kind, items, i)) return false;
+  return items != NULL;
 }
 
 static bool copy_attr(maker *m, tn__attr *a)

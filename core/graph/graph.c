@@ -190,6 +190,11 @@ void tn__graph_unstage(tn_graph *graph, size_t n_staged, size_t n_indexed)
 {
   while (n_indexed > 0) index_remove(graph, tn__graph_at(graph, n_staged + --n_indexed));
   graph->staged = n_staged;
+  /* No reader looks beyond the count, so segments that hold nothing can go: a bad file may have claimed many nodes. */
+  for (size_t k = TN__N_SEGMENTS; k-- > 1 && segment_size(k) >= n_staged;) {
+    tn__free(graph->segments[k], segment_size(k) * sizeof(tn_operation));
+    graph->segments[k] = NULL;
+  }
 }
 
 void tn__graph_own(tn_graph *graph, tn__owned *owned)

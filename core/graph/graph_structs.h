@@ -72,6 +72,8 @@ typedef struct tn__codec {
 
 /* Words for messages: "an int", "a list of types". */
 const char *tn__attr_kind_name(int32_t kind);
+/* Bytes of an item in v.list.items for a list of this kind. */
+size_t tn__attr_item_size(int32_t kind);
 
 /* ---- schemas ---- */
 
@@ -116,7 +118,6 @@ struct tn_op_schema {
   uint32_t name_size;
   uint32_t traits;
   _Atomic int state;   /* texts are parsed when somebody asks for the op; then all below is set and stays */
-  bool parsed_kernels;
   tn__arena arena;
   tn__arg_spec *inputs, *outputs;
   tn__attr_spec *attrs;

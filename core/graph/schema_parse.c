@@ -150,18 +150,6 @@ static tn_status parse_float(parser *c, float *out)
 
 /* ---- default values ---- */
 
-static size_t item_size(int32_t kind)
-{
-  switch (kind) {
-  case TN_ATTR_INT: return sizeof(int64_t);
-  case TN_ATTR_FLOAT: return sizeof(float);
-  case TN_ATTR_BOOL: return sizeof(tn_bool);
-  case TN_ATTR_TYPE: return sizeof(tn_dtype);
-  case TN_ATTR_SHAPE: return sizeof(tn__shape);
-  default: return sizeof(tn__slice);
-  }
-}
-
 static tn_status parse_dims(parser *c, tn__shape *out)
 {
   *out = (tn__shape){ NULL, -1 };
@@ -210,7 +198,7 @@ static tn_status parse_list(parser *c, tn__attr *out)
 {
   int32_t kind = out->kind - TN_ATTR_LIST;
   if (!take(c, "[")) return bad(c, "'['");
-  size_t most = 1, size = item_size(kind), n = 0;
+  size_t most = 1, size = tn__attr_item_size(kind), n = 0;
   for (const char *p = c->p; *p != 0 && *p != ';'; p++) most += *p == ',';
   char *items = tn__arena_array(c->arena, most, size);
   if (items == NULL) return no_memory(c);

@@ -32,10 +32,10 @@ typedef struct demo {
   tn_tensor *labels;   /* int64 [n] */
   tn_tensor *expected; /* float32 [n, 10] */
   int64_t n;
-  int64_t *found;       /* what was recognised, one a image */
-  double one_by_one;    /* seconds */
-  double batch;         /* seconds */
-  double difference;    /* largest, from what TensorFlow computed */
+  int64_t *found;    /* what was recognised, for each image */
+  double one_by_one; /* seconds */
+  double batch;      /* seconds */
+  double difference; /* largest, from what TensorFlow computed */
   bool terminal, utf8, colour;
 } demo;
 
@@ -55,8 +55,8 @@ static tn_status load_array(const demo *d, const char *file, tn_dtype dtype, tn_
     return tn_error_set(err, TN_INVALID_ARGUMENT, "the folder's name is too long");
   tn_status status = tn_npy_load(path, dtype, out, err);
   if (status == TN_OK && tn_tensor_dtype(*out) != dtype)
-    status = tn_error_set(err, TN_INVALID_ARGUMENT, "'%s' holds %s, wanted %s", path, tn_dtype_name(tn_tensor_dtype(*out)),
-                          tn_dtype_name(dtype));
+    status = tn_error_set(err, TN_INVALID_ARGUMENT, "'%s' holds %s, wanted %s", path,
+                          tn_dtype_name(tn_tensor_dtype(*out)), tn_dtype_name(dtype));
   return status;
 }
 
@@ -79,7 +79,8 @@ static tn_status load(demo *d, tn_error *err)
   if (status != TN_OK) return status;
   d->n = tn_tensor_elements(d->labels);
   if (d->n < 1 || tn_tensor_elements(d->images) != d->n * PIXELS || tn_tensor_elements(d->expected) != d->n * CLASSES)
-    return tn_error_set(err, TN_INVALID_ARGUMENT, "'%s': images, labels and expected values do not belong together", d->folder);
+    return tn_error_set(err, TN_INVALID_ARGUMENT, "'%s': images, labels and expected values do not belong together",
+                        d->folder);
   d->found = calloc((size_t)d->n, sizeof(*d->found));
   return d->found != NULL ? TN_OK : tn_error_set(err, TN_RESOURCE_EXHAUSTED, "no memory");
 }
@@ -102,14 +103,16 @@ static void progress(const demo *d, int64_t done)
   enum { WIDTH = 40 };
   if (!d->terminal || (done % 4 != 0 && done != d->n)) return;
   printf("\r  [");
-  for (int i = 0; i < WIDTH; i++) fputs(i < done * WIDTH / d->n ? (d->utf8 ? "\u2588" : "#") : d->utf8 ? "\u2591" : ".", stdout);
+  for (int i = 0; i < WIDTH; i++)
+    fputs(i < done * WIDTH / d->n ? (d->utf8 ? "\u2588" : "#") : d->utf8 ? "\u2591" : ".", stdout);
   printf("] %d/%d images", (int)done, (int)d->n);
   fflush(stdout);
 }
 
 static void compare(demo *d, int64_t first, const tn_tensor *probabilities)
 {
-  const float *got = tn_tensor_data(probabilities), *wanted = (const float *)tn_tensor_data(d->expected) + first * CLASSES;
+  const float *got = tn_tensor_data(probabilities),
+              *wanted = (const float *)tn_tensor_data(d->expected) + first * CLASSES;
   for (int64_t i = 0; i < tn_tensor_elements(probabilities); i++) {
     double difference = fabs((double)got[i] - (double)wanted[i]);
     /* Not "larger than", so that a NaN is kept. */
@@ -121,7 +124,8 @@ static void compare(demo *d, int64_t first, const tn_tensor *probabilities)
 static tn_status some_images(const demo *d, int64_t first, int64_t count, tn_tensor **out, tn_error *err)
 {
   const int64_t dims[] = { count, SIDE, SIDE, 1 };
-  return tn_tensor_from_buffer(TN_FLOAT, dims, 4, tn_tensor_buffer(d->images), (size_t)first * PIXELS * sizeof(float), out, err);
+  return tn_tensor_from_buffer(TN_FLOAT, dims, 4, tn_tensor_buffer(d->images), (size_t)first * PIXELS * sizeof(float),
+                               out, err);
 }
 
 /* One step for each image; answers[] are written into again and again. */
@@ -197,7 +201,7 @@ static void draw_cell(const demo *d, double upper, double lower)
   if (d->colour)
     printf("\033[38;5;%d;48;5;%dm\u2580", 232 + (int)(upper * 23), 232 + (int)(lower * 23));
   else
-    fputs(upper > 0.5 ? (lower > 0.5 ? "\u2588" : "\u2580") : lower > 0.5 ? "\u2584" : " ", stdout);
+    fputs(upper > 0.35 ? (lower > 0.35 ? "\u2588" : "\u2580") : lower > 0.35 ? "\u2584" : " ", stdout);
 }
 
 static void draw_blocks(const demo *d, const int64_t *images, int n)

@@ -47,7 +47,8 @@ enum {
  *                  variable by reference. "" = none.
  * attrs            "T: {half, float} = float; N: int >= 1; axis: int = 0; sizes: list(int) = []; pad: {'SAME', 'VALID'};
  *                  s: string = 'x'; v: tensor; shape: shape = ?; f: func; Tlist: list(type) >= 1; b: bool = false". T may
- *                  be `type` (any dtype) or a set. `shape = ?` is unknown rank; `[]` is a scalar or an empty list.
+ *                  be `type` (any dtype) or a set, in which numbertype, realnumbertype and quantizedtype stand for
+ *                  TensorFlow's sets of these names. `shape = ?` is unknown rank; `[]` is a scalar or an empty list.
  * shape_operands   bit i set: the output shapes depend on the VALUE of input i (Reshape's shape, a reduction's axes).
  * infer            shape function on partial shapes; NULL: outputs are unknown. Must not fail on unknown parts. */
 struct tn_op_def {

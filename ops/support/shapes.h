@@ -38,7 +38,8 @@ tn_status tn__infer_unknown(tn_infer_ctx *ctx, tn_error *err);   /* every output
 tn_status tn__infer_attr_shape(tn_infer_ctx *ctx, tn_error *err); /* output 0 is the attribute `shape` */
 
 /* Parts for writing others. */
-/* tn__infer_merged where the shape must fit a given one, too. */
+
+/* As tn__infer_merged, with one more shape that must fit. */
 tn_status tn__infer_merged_with(tn_infer_ctx *ctx, const int64_t *also, int32_t also_rank, tn_error *err);
 const char *tn__infer_op(const tn_infer_ctx *ctx); /* name of the op, for messages */
 void tn__infer_get(const tn_infer_ctx *ctx, size_t i, tn__shape *out);

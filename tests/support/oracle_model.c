@@ -71,16 +71,27 @@ static bool fed(const walk *w, tn_output output)
   return false;
 }
 
-/* Looks at the ops that the step needs: notes whether one is not claimed, and reports one that the library lacks. */
+/* The first op that is missing with its node and reason, then the types of the others, each once. */
+static void note_missing(char *text, size_t size, const char *type, const char *node, const char *missing)
+{
+  size_t used = strlen(text);
+  char quoted[200];
+  snprintf(quoted, sizeof(quoted), " '%s'", type);
+  if (used == 0)
+    snprintf(text, size, "op '%s' (node '%s') %s", type, node, missing);
+  else if (!strstr(text, quoted))
+    snprintf(text + used, size - used, "%s%s", strstr(text, "; also missing:") ? "" : "; also missing:", quoted);
+}
+
+/* Looks at the ops that the step needs: notes whether one is not claimed, and reports those that the library lacks. */
 static bool check_needed(model *m, walk *w, oracle_result *result)
 {
-  char lacking[400] = "";
+  char lacking[1000] = "";
   while (w->n > 0) {
     tn_operation *op = w->stack[--w->n];
     const char *type = tn_operation_type(op), *missing = oracle_op_missing(type);
     if (!oracle_claimed(&m->config->claims, type)) m->may_skip = true;
-    if (missing && !lacking[0])
-      snprintf(lacking, sizeof(lacking), "op '%s' (node '%s') %s", type, tn_operation_name(op), missing);
+    if (missing) note_missing(lacking, sizeof(lacking), type, tn_operation_name(op), missing);
     for (size_t i = 0; i < tn_operation_n_inputs(op); i++) {
       tn_output input = tn_operation_input(op, i);
       if (!fed(w, input)) visit(w, input.op);

@@ -54,7 +54,9 @@ static int by_reason(const void *a, const void *b)
   return order ? order : strcmp(x->id, y->id);
 }
 
-/* One line for each reason. */
+#define FEW 8
+
+/* One line for each reason; the cases are all named where they are few. */
 static void print_skips(const oracle_config *config, const oracle_list *list, const oracle_result *results)
 {
   skip *skips = oracle_alloc(list->n * sizeof(*skips));
@@ -65,9 +67,10 @@ static void print_skips(const oracle_config *config, const oracle_list *list, co
   for (size_t i = 0; i < n;) {
     size_t end = i + 1;
     while (end < n && strcmp(skips[end].reason, skips[i].reason) == 0) end++;
+    size_t shown = config->verbose || end - i <= FEW ? end : i + 1;
     printf("SKIP %s", skips[i].id);
-    for (size_t k = i + 1; config->verbose && k < end; k++) printf(" %s", skips[k].id);
-    if (!config->verbose && end > i + 1) printf(" and %zu more", end - i - 1);
+    for (size_t k = i + 1; k < shown; k++) printf(" %s", skips[k].id);
+    if (shown < end) printf(" and %zu more", end - shown);
     printf(": ");
     print_reason(skips[i].reason);
     i = end;
