@@ -11,11 +11,16 @@ TN_DOC_FILES = \
   docs/internals/exec.md \
   docs/internals/formats.md \
   docs/internals/graph.md \
+  docs/internals/host.md \
+  docs/internals/ops.md \
   docs/internals/plan.md \
   docs/internals/registry.md \
   docs/internals/session.md \
   docs/internals/tensor.md \
+  docs/performance.md \
   docs/plugins.md \
+  docs/spec/plugin-abi.md \
+  docs/spec/session-semantics.md \
   docs/tenon.md
 
 EXTRA_DIST += $(TN_DOC_FILES)

@@ -39,8 +39,8 @@ static size_t add_rows(tool_table *table, const tool_model *model, bool (*fits)(
   return found;
 }
 
-static void section(const tool_model *model, const char *title, const char *none, bool (*fits)(const tool_node *), size_t most,
-                    FILE *out)
+static void section(const tool_model *model, const char *title, const char *none, bool (*fits)(const tool_node *),
+                    size_t most, FILE *out)
 {
   tool_table table;
   tool_table_init(&table, 3, 0);

@@ -70,7 +70,7 @@ int tool_finish(int status)
     signal(SIGPIPE, SIG_DFL);
     raise(SIGPIPE);
   }
-  fprintf(stderr, "tenon: %s: standard output: %s\n", tn_status_name(code == ENOSPC ? TN_RESOURCE_EXHAUSTED : TN_UNAVAILABLE),
-          strerror(code));
+  fprintf(stderr, "tenon: %s: standard output: %s\n",
+          tn_status_name(code == ENOSPC ? TN_RESOURCE_EXHAUSTED : TN_UNAVAILABLE), strerror(code));
   return TOOL_FAILED;
 }

@@ -11,10 +11,10 @@
 
 static tn_status system_error(const char *path, int code, tn_error *err)
 {
-  tn_status status = code == ENOENT || code == ENOTDIR   ? TN_NOT_FOUND
-                     : code == EACCES || code == EPERM   ? TN_PERMISSION_DENIED
-                     : code == ENOMEM || code == EFBIG   ? TN_RESOURCE_EXHAUSTED
-                                                         : TN_INVALID_ARGUMENT;
+  tn_status status = code == ENOENT || code == ENOTDIR ? TN_NOT_FOUND
+                     : code == EACCES || code == EPERM ? TN_PERMISSION_DENIED
+                     : code == ENOMEM || code == EFBIG ? TN_RESOURCE_EXHAUSTED
+                                                       : TN_INVALID_ARGUMENT;
   return tn_error_set(err, status, "'%s': %s", path, strerror(code));
 }
 
@@ -49,7 +49,9 @@ tn_status tool_read_file(const char *path, tool_text *out, tn_error *err)
     status = tn_error_set(err, TN_INVALID_ARGUMENT, "'%s' is a directory, wanted a regular file", path);
   else if (!S_ISREG(about.st_mode))
     status = tn_error_set(err, TN_INVALID_ARGUMENT, "'%s' is %s, wanted a regular file", path,
-                          S_ISFIFO(about.st_mode) ? "a FIFO" : S_ISSOCK(about.st_mode) ? "a socket" : "a device");
+                          S_ISFIFO(about.st_mode)   ? "a FIFO"
+                          : S_ISSOCK(about.st_mode) ? "a socket"
+                                                    : "a device");
   else
     status = read_all(file, path, (size_t)about.st_size, out, err);
   close(file);
@@ -96,10 +98,12 @@ tn_status tool_make_feed(const char *value, tn_dtype dtype, tn_tensor **out, tn_
   if (value[0] == '@') return feed_bytes(value + 1, dtype, out, err);
   if (ends_in_npy(value)) return feed_npy(value, dtype, out, err);
   if (dtype == TN_DTYPE_INVALID)
-    return tn_error_set(err, TN_INVALID_ARGUMENT, "its type is not known, as its op is not supported: give a .npy file");
+    return tn_error_set(err, TN_INVALID_ARGUMENT,
+                        "its type is not known, as its op is not supported: give a .npy file");
   tn_status status = tool_literal(value, dtype, out, err);
   /* A file without the ending is a likely slip. */
   if (status != TN_OK && dtype != TN_STRING && access(value, F_OK) == 0)
-    tn_error_wrap(err, TN_OK, "'%s' is no value; a file needs the ending .npy, or an @ in front when its bytes are meant", value);
+    tn_error_wrap(err, TN_OK,
+                  "'%s' is no value; a file needs the ending .npy, or an @ in front when its bytes are meant", value);
   return status;
 }

@@ -11,8 +11,8 @@
 static const char help[] =
     "Usage: tenon inspect MODEL [--json]\n"
     "\n"
-    "Shows what a model takes and gives, its ops with how often they occur, how large its constants are, and which ops or\n"
-    "types are not supported, so that this is known before a step fails on them.\n"
+    "Shows what a model takes and gives, its ops with how often they occur, how large its constants are,\n"
+    "and which ops or types are not supported, so that this is known before a step fails on them.\n"
     "\n"
     "  --json      the same as JSON, with every input and output\n"
     "  -h, --help  show this text\n";
@@ -98,7 +98,8 @@ static char *types_of(const tn_operation *op)
   for (size_t i = 0; i < tn_operation_n_attrs(op); i++) {
     const char *name = tn_operation_attr_name(op, i);
     tn_dtype dtype;
-    if (tn_operation_attr_kind(op, name) != TN_ATTR_TYPE || tn_operation_attr_type(op, name, &dtype, NULL) != TN_OK) continue;
+    if (tn_operation_attr_kind(op, name) != TN_ATTR_TYPE || tn_operation_attr_type(op, name, &dtype, NULL) != TN_OK)
+      continue;
     tool_text_printf(&text, "%s%s=%s", text.length > 0 ? ", " : "", name, tn_dtype_name(dtype));
   }
   return text.data;
@@ -112,7 +113,8 @@ static void count_constant(summary *s, const tn_operation *op)
   for (size_t i = 0; i < tn_operation_n_attrs(op); i++) {
     const char *name = tn_operation_attr_name(op, i);
     tn_tensor *tensor;
-    if (tn_operation_attr_kind(op, name) == TN_ATTR_TENSOR && tn_operation_attr_tensor(op, name, &tensor, NULL) == TN_OK)
+    if (tn_operation_attr_kind(op, name) == TN_ATTR_TENSOR &&
+        tn_operation_attr_tensor(op, name, &tensor, NULL) == TN_OK)
       s->constant_bytes += tn_tensor_bytes(tensor);
   }
 }
@@ -186,7 +188,8 @@ static int print_text(const summary *s, const char *path)
   char file[32], constants[32];
   printf("%s, %s\n", path, tool_bytes_text(file, s->file_bytes));
   printf("%zu node%s of %zu op%s; %zu constant%s with %s\n", s->model.n, s->model.n == 1 ? "" : "s", s->ops.n,
-         s->ops.n == 1 ? "" : "s", s->n_constants, s->n_constants == 1 ? "" : "s", tool_bytes_text(constants, s->constant_bytes));
+         s->ops.n == 1 ? "" : "s", s->n_constants, s->n_constants == 1 ? "" : "s",
+         tool_bytes_text(constants, s->constant_bytes));
   tool_describe_ends(&s->model, SHOWN, stdout);
   print_ops(s);
   print_unsupported(s);
@@ -207,7 +210,8 @@ static json_t *json_output(const tool_node *node, int32_t index)
   tool_json_set(object, "dtype", dtype == TN_DTYPE_INVALID ? json_null() : tool_json_text(tn_dtype_name(dtype)));
   tool_json_set(object, "shape", tool_json_shape(dims, rank));
   if (tool_node_has_default(node)) tool_json_set(object, "has_default", json_true());
-  if (node->blocked_by != NULL) tool_json_set(object, "blocked_by", tool_json_text(tn_operation_name(node->blocked_by->op)));
+  if (node->blocked_by != NULL)
+    tool_json_set(object, "blocked_by", tool_json_text(tn_operation_name(node->blocked_by->op)));
   tool_text_free(&name);
   free(dims);
   return object;
@@ -230,7 +234,8 @@ static json_t *json_targets(const tool_model *model)
 {
   json_t *array = json_array();
   for (size_t i = 0; i < model->n; i++)
-    if (tool_node_is_target(&model->nodes[i])) tool_json_append(array, tool_json_text(tn_operation_name(model->nodes[i].op)));
+    if (tool_node_is_target(&model->nodes[i]))
+      tool_json_append(array, tool_json_text(tn_operation_name(model->nodes[i].op)));
   return array;
 }
 
@@ -305,4 +310,5 @@ static int run(int argc, char **argv)
   return status;
 }
 
-const tool_command tool_cmd_inspect = { "inspect", "show what a model holds and what of it is not supported", help, run };
+const tool_command tool_cmd_inspect = { "inspect", "show what a model holds and what of it is not supported", help,
+                                        run };

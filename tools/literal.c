@@ -65,7 +65,8 @@ static char *take_word(parser *p)
 static bool read_double(const char *text, const char **end, double *out)
 {
   const char *start = text + (*text == '+' || *text == '-' ? 1 : 0);
-  if (!((*start >= '0' && *start <= '9') || *start == '.' || *start == 'i' || *start == 'I' || *start == 'n' || *start == 'N'))
+  if (!((*start >= '0' && *start <= '9') || *start == '.' || *start == 'i' || *start == 'I' || *start == 'n' ||
+        *start == 'N'))
     return false;
   char *stop;
   *out = strtod(text, &stop);
@@ -85,7 +86,8 @@ static element_result integer_element(const char *word, tn_dtype dtype, void *to
   const char *digits = word + (*word == '-' || *word == '+' ? 1 : 0);
   int base = digits[0] == '0' && (digits[1] == 'x' || digits[1] == 'X') ? 16 : 10;
   const char *first = digits + (base == 16 ? 2 : 0);
-  if (first[strspn(first, base == 16 ? "0123456789abcdefABCDEF" : "0123456789")] != '\0' || *first == '\0') return NO_NUMBER;
+  if (first[strspn(first, base == 16 ? "0123456789abcdefABCDEF" : "0123456789")] != '\0' || *first == '\0')
+    return NO_NUMBER;
   errno = 0;
   magnitude = strtoull(first, NULL, base);
   if (errno == ERANGE) return OUT_OF_TYPE;
@@ -204,7 +206,10 @@ static tn_status number(parser *p, int32_t depth)
 
 static int hex_digit(char c)
 {
-  return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+  return c >= '0' && c <= '9'   ? c - '0'
+         : c >= 'a' && c <= 'f' ? c - 'a' + 10
+         : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                                : -1;
 }
 
 /* The character behind a backslash; moves past it. False for one that means nothing. */
@@ -240,7 +245,8 @@ static tn_status quoted(parser *p, int32_t depth)
       return refuse(p, depth, "the text has no closing quote");
     }
     p->at++;
-    if (c == '\\' && !escape(p, &c)) return refuse(p, depth, "a backslash stands before one of n t r 0 \\ \" ' xHH only");
+    if (c == '\\' && !escape(p, &c))
+      return refuse(p, depth, "a backslash stands before one of n t r 0 \\ \" ' xHH only");
     tool_text_add(&p->bytes, &c, 1);
   }
   p->at++;
@@ -266,8 +272,8 @@ static tn_status value(parser *p, int32_t depth);
 static tn_status ragged_length(parser *p, int32_t depth, int64_t count)
 {
   tool_text message = { 0 };
-  tool_text_printf(&message, "ragged list: %" PRId64 " element%s here, %" PRId64 " in the first list of this level", count,
-                   count == 1 ? "" : "s", p->dims[depth]);
+  tool_text_printf(&message, "ragged list: %" PRId64 " element%s here, %" PRId64 " in the first list of this level",
+                   count, count == 1 ? "" : "s", p->dims[depth]);
   tn_status status = refuse(p, depth, message.data);
   tool_text_free(&message);
   return status;

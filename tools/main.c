@@ -20,7 +20,8 @@ static void print_help(FILE *out)
         "\n"
         "Commands:\n",
         out);
-  for (size_t i = 0; i < n_tool_commands; i++) fprintf(out, "  %-10s  %s\n", tool_commands[i]->name, tool_commands[i]->summary);
+  for (size_t i = 0; i < n_tool_commands; i++)
+    fprintf(out, "  %-10s  %s\n", tool_commands[i]->name, tool_commands[i]->summary);
   fputs("  help        show the help of a command\n"
         "\n"
         "Options:\n"

@@ -29,7 +29,8 @@ static tn_status no_such_node(tn_graph *graph, const char *what, const char *nam
   tool_near near;
   tool_text text = { 0 };
   tool_near_init(&near, name);
-  for (size_t i = 0; i < tn_graph_n_operations(graph); i++) tool_near_offer(&near, tn_operation_name(tn_graph_operation(graph, i)));
+  for (size_t i = 0; i < tn_graph_n_operations(graph); i++)
+    tool_near_offer(&near, tn_operation_name(tn_graph_operation(graph, i)));
   tool_text_printf(&text, "%s '%s': the model has no node of this name", what, name);
   tool_near_text(&near, &text);
   tn_status status = tn_error_set(err, TN_NOT_FOUND, "%s", text.data);
@@ -54,15 +55,15 @@ tn_status tool_find_output(tn_graph *graph, const char *what, const char *name, 
   out->op = NULL;
   out->index = 0;
   if (name[0] == '\0') return tn_error_set(err, TN_INVALID_ARGUMENT, "%s: the tensor's name is empty", what);
-  if (name[0] == '^')
-    return tn_error_set(err, TN_OUT_OF_RANGE, "%s '%s': a control name has no value", what, name);
+  if (name[0] == '^') return tn_error_set(err, TN_OUT_OF_RANGE, "%s '%s': a control name has no value", what, name);
   char *node = tool_alloc(strlen(name) + 1, 1);
   memcpy(node, name, strlen(name) + 1);
   int64_t index = split_index(node);
   tn_operation *op = index >= 0 ? tn_graph_find(graph, node) : NULL;
   size_t n = op != NULL ? tn_operation_n_outputs(op) : 0;
   if (index < 0)
-    status = tn_error_set(err, TN_INVALID_ARGUMENT, "%s '%s': what follows the colon is no number of an output", what, name);
+    status =
+        tn_error_set(err, TN_INVALID_ARGUMENT, "%s '%s': what follows the colon is no number of an output", what, name);
   else if (op == NULL)
     status = no_such_node(graph, what, node, err);
   else if (tn_operation_schema(op) != NULL && (uint64_t)index >= n)
@@ -132,14 +133,15 @@ void tool_text_output(tool_text *text, tn_output output)
 
 /* ---- what can run ---- */
 
-void tool_each_constraint(const char *types, void (*each)(void *user, const char *attr, size_t attr_length,
-                                                          const char *list, size_t list_length), void *user)
+void tool_each_constraint(const char *types,
+                          void (*each)(void *user, const char *attr, size_t attr_length, const char *list,
+                                       size_t list_length),
+                          void *user)
 {
   while (types != NULL && *types != '\0') {
     size_t length = strcspn(types, ",");
     const char *equals = memchr(types, '=', length);
-    if (equals != NULL)
-      each(user, types, (size_t)(equals - types), equals + 1, length - (size_t)(equals - types) - 1);
+    if (equals != NULL) each(user, types, (size_t)(equals - types), equals + 1, length - (size_t)(equals - types) - 1);
     types += length + (types[length] == ',' ? 1 : 0);
   }
 }
@@ -240,10 +242,13 @@ static tool_node *input_node(const tool_model *model, const tn_operation *op, si
   return from != NULL ? find_node(model, from) : NULL;
 }
 
-static size_t n_input_nodes(const tn_operation *op) { return tn_operation_n_inputs(op) + tn_operation_n_control_inputs(op); }
+static size_t n_input_nodes(const tn_operation *op)
+{
+  return tn_operation_n_inputs(op) + tn_operation_n_control_inputs(op);
+}
 
-/* Visits what a node needs before the node itself, with a stack of its own as graphs are deep. A loop's back edge finds a
- * node that is reached but not done, and adds nothing. */
+/* Visits what a node needs before the node itself, with a stack of its own as graphs are deep. A loop's back edge finds
+ * a node that is reached but not done, and adds nothing. */
 static void walk(const tool_model *model, tool_node *start)
 {
   typedef struct frame {

@@ -11,19 +11,16 @@ typedef struct small_float {
   int mantissa; /* bits */
   int bias;
   int bits;
-  uint32_t largest; /* the largest finite value */
+  uint32_t largest;  /* the largest finite value */
   uint32_t infinity; /* 0: has none */
   uint32_t nan;
   bool minus_zero;
 } small_float;
 
 static const small_float small_floats[] = {
-  { TN_HALF, 10, 15, 16, 0x7BFF, 0x7C00, 0x7E00, true },
-  { TN_BFLOAT16, 7, 127, 16, 0x7F7F, 0x7F80, 0x7FC0, true },
-  { TN_FLOAT8_E5M2, 2, 15, 8, 0x7B, 0x7C, 0x7E, true },
-  { TN_FLOAT8_E4M3FN, 3, 7, 8, 0x7E, 0, 0x7F, true },
-  { TN_FLOAT8_E4M3FNUZ, 3, 8, 8, 0x7F, 0, 0x80, false },
-  { TN_FLOAT8_E4M3B11FNUZ, 3, 11, 8, 0x7F, 0, 0x80, false },
+  { TN_HALF, 10, 15, 16, 0x7BFF, 0x7C00, 0x7E00, true },  { TN_BFLOAT16, 7, 127, 16, 0x7F7F, 0x7F80, 0x7FC0, true },
+  { TN_FLOAT8_E5M2, 2, 15, 8, 0x7B, 0x7C, 0x7E, true },   { TN_FLOAT8_E4M3FN, 3, 7, 8, 0x7E, 0, 0x7F, true },
+  { TN_FLOAT8_E4M3FNUZ, 3, 8, 8, 0x7F, 0, 0x80, false },  { TN_FLOAT8_E4M3B11FNUZ, 3, 11, 8, 0x7F, 0, 0x80, false },
   { TN_FLOAT8_E5M2FNUZ, 2, 16, 8, 0x7F, 0, 0x80, false },
 };
 
@@ -81,10 +78,10 @@ bool tool_integer_range(tn_dtype dtype, int64_t *min, uint64_t *max)
     int bits;
     bool has_sign;
   } types[] = {
-    { TN_INT8, 8, true },    { TN_INT16, 16, true },   { TN_INT32, 32, true },    { TN_INT64, 64, true },
-    { TN_UINT8, 8, false },  { TN_UINT16, 16, false }, { TN_UINT32, 32, false },  { TN_UINT64, 64, false },
-    { TN_QINT8, 8, true },   { TN_QINT16, 16, true },  { TN_QINT32, 32, true },   { TN_QUINT8, 8, false },
-    { TN_QUINT16, 16, false }, { TN_INT4, 4, true },   { TN_UINT4, 4, false },    { TN_INT2, 2, true },
+    { TN_INT8, 8, true },      { TN_INT16, 16, true },   { TN_INT32, 32, true },   { TN_INT64, 64, true },
+    { TN_UINT8, 8, false },    { TN_UINT16, 16, false }, { TN_UINT32, 32, false }, { TN_UINT64, 64, false },
+    { TN_QINT8, 8, true },     { TN_QINT16, 16, true },  { TN_QINT32, 32, true },  { TN_QUINT8, 8, false },
+    { TN_QUINT16, 16, false }, { TN_INT4, 4, true },     { TN_UINT4, 4, false },   { TN_INT2, 2, true },
     { TN_UINT2, 2, false },
   };
   for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
@@ -100,7 +97,8 @@ bool tool_integer_range(tn_dtype dtype, int64_t *min, uint64_t *max)
 static bool reads_back(tn_dtype dtype, const char *text, double value)
 {
   if (dtype == TN_DOUBLE) return strtod(text, NULL) == value;
-  /* Eight bits have so few values that two digits tell them apart, and 448 would be called 450: they count as float32. */
+  /* Eight bits have so few values that two digits tell them apart, and 448 would be called 450: they count as
+   * float32. */
   if (dtype == TN_FLOAT || tn_dtype_size(dtype) == 1) return strtof(text, NULL) == (float)value;
   uint32_t bits;
   return tool_float_encode(dtype, strtod(text, NULL), &bits) && tool_float_decode(dtype, bits) == value;

@@ -11,8 +11,8 @@
 static const char help[] =
     "Usage: tenon ops [--schema] [--json] [PATTERN...]\n"
     "\n"
-    "Lists the ops that are known, with the devices and types for which there are kernels. PATTERN is a name, or one with\n"
-    "* ? and [...] as in a shell.\n"
+    "Lists the ops that are known, with the devices and types for which there are kernels. PATTERN is a\n"
+    "name, or one with * ? and [...] as in a shell.\n"
     "\n"
     "  --schema    show inputs, outputs and attributes, too\n"
     "  --json      as JSON: schema and kernels of each op, and how many ops there are\n"
@@ -203,8 +203,10 @@ static json_t *json_op(const tn_op_schema *schema)
   op_types types;
   char *text = schema_text(schema);
   read_types(schema, &types);
-  for (size_t i = 0; (kernel = tn_op_schema_kernel(schema, i)) != NULL; i++) tool_json_append(kernels, json_kernel(kernel));
-  for (size_t i = 0; i < types.n; i++) tool_json_set(supported, types.items[i].name, json_types(types.items[i].with_kernel));
+  for (size_t i = 0; (kernel = tn_op_schema_kernel(schema, i)) != NULL; i++)
+    tool_json_append(kernels, json_kernel(kernel));
+  for (size_t i = 0; i < types.n; i++)
+    tool_json_set(supported, types.items[i].name, json_types(types.items[i].with_kernel));
   tool_json_set(object, "name", tool_json_text(tn_op_schema_name(schema)));
   tool_json_set(object, "schema", tool_json_text(text));
   tool_json_set(object, "built_in", json_boolean((tn_op_schema_traits(schema) & TOOL_BUILT_IN) != 0));

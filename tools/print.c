@@ -14,10 +14,10 @@ enum { LINE = 75, THRESHOLD = 1000, EDGE = 3, PRECISION = 8, LONGEST_STRING = 40
 typedef struct float_style {
   tn_dtype dtype;
   bool exponent;
-  bool plus;      /* a sign in front of all, for imaginary parts */
+  bool plus; /* a sign in front of all, for imaginary parts */
   int precision;
-  int left;       /* characters before the point */
-  int right;      /* characters behind it */
+  int left;  /* characters before the point */
+  int right; /* characters behind it */
   int exponent_digits;
   /* what the first pass has seen */
   double largest, least;
@@ -95,8 +95,8 @@ static void place_digits(const char *sign, const char *digits, int point, parts 
   p->behind[length] = '\0';
 }
 
-/* The shortest digits that mean this value, but at most `precision` of them behind the point. Without `exponent` the value
- * is below 1e16. */
+/* The shortest digits that mean this value, but at most `precision` of them behind the point. Without `exponent` the
+ * value is below 1e16. */
 static void take_apart(tn_dtype dtype, double value, bool exponent, int precision, parts *p)
 {
   char digits[TOOL_DIGITS] = "0";
@@ -188,7 +188,10 @@ static void add_blanks(tool_text *out, int n)
 static void add_float(tool_text *out, const float_style *style, double value)
 {
   if (!isfinite(value)) {
-    const char *word = isnan(value) ? (style->plus ? "+nan" : "nan") : value < 0 ? "-inf" : style->plus ? "+inf" : "inf";
+    const char *word = isnan(value)  ? (style->plus ? "+nan" : "nan")
+                       : value < 0   ? "-inf"
+                       : style->plus ? "+inf"
+                                     : "inf";
     add_blanks(out, style->left + style->right + 1 - (int)strlen(word));
     tool_text_add(out, word, strlen(word));
     return;
@@ -357,7 +360,8 @@ static void add_scalar(printer *p)
   else if (is_float(p->dtype))
     add_lone_float(p->out, p->dtype, load_float(p->dtype, p->data), ".0");
   else if (is_complex(p->dtype))
-    add_lone_complex(p->out, p->real.dtype, load_float(p->real.dtype, p->data), load_float(p->real.dtype, p->data + half));
+    add_lone_complex(p->out, p->real.dtype, load_float(p->real.dtype, p->data),
+                     load_float(p->real.dtype, p->data + half));
   else
     tool_text_add(p->out, text, (size_t)integer_text(p->dtype, p->data, text));
 }
@@ -453,7 +457,8 @@ static void choose_edge(printer *p)
   if (tn_tensor_elements(p->tensor) <= THRESHOLD) return;
   for (p->edge = EDGE; p->edge > 1; p->edge--) {
     double shown = 1;
-    for (int32_t i = 0; i < p->rank; i++) shown *= p->dims[i] > 2 * p->edge ? (double)(2 * p->edge) : (double)p->dims[i];
+    for (int32_t i = 0; i < p->rank; i++)
+      shown *= p->dims[i] > 2 * p->edge ? (double)(2 * p->edge) : (double)p->dims[i];
     if (shown <= 10 * THRESHOLD) return;
   }
 }
@@ -478,8 +483,12 @@ static void add_array(printer *p)
 
 tn_status tool_text_tensor(tool_text *text, const tn_tensor *tensor, tn_error *err)
 {
-  printer p = { .out = text, .tensor = tensor, .dtype = tn_tensor_dtype(tensor), .rank = tn_tensor_rank(tensor),
-                .dims = tn_tensor_dims(tensor), .data = tn_tensor_data(tensor) };
+  printer p = { .out = text,
+                .tensor = tensor,
+                .dtype = tn_tensor_dtype(tensor),
+                .rank = tn_tensor_rank(tensor),
+                .dims = tn_tensor_dims(tensor),
+                .data = tn_tensor_data(tensor) };
   uint8_t *copy = NULL;
   if (p.dtype == TN_RESOURCE || p.dtype == TN_VARIANT) {
     tool_text_printf(text, "<%s>", tn_dtype_name(p.dtype));

@@ -14,8 +14,8 @@
 static const char help[] =
     "Usage: tenon run MODEL [OPTION...]\n"
     "\n"
-    "Runs a model: feeds tensors, fetches tensors. MODEL is a file with a GraphDef. Without --fetch and --target it says\n"
-    "what the model wants, and ends with status 2.\n"
+    "Runs a model: feeds tensors, fetches tensors. MODEL is a file with a GraphDef. Without --fetch,\n"
+    "--target and --init it says what the model wants, and ends with status 2.\n"
     "\n"
     "  --feed TENSOR=FILE.npy   feed the array of a NumPy file\n"
     "  --feed TENSOR=LITERAL    feed a number, true, false, a text or a nested list of those, typed by the graph:\n"
@@ -77,11 +77,11 @@ static int parse_steps(const char *text, uint64_t *steps)
 static int parse(request *r, int argc, char **argv)
 {
   static const struct option options[] = {
-    { "feed", required_argument, NULL, 'f' },    { "fetch", required_argument, NULL, 'o' },
-    { "init", required_argument, NULL, 'i' },    { "target", required_argument, NULL, 't' },
-    { "steps", required_argument, NULL, 's' },   { "runtime", required_argument, NULL, 'r' },
-    { "level", required_argument, NULL, 'l' },   { "option", required_argument, NULL, 'p' },
-    { "verbose", no_argument, NULL, 'v' },       { NULL, 0, NULL, 0 },
+    { "feed", required_argument, NULL, 'f' },  { "fetch", required_argument, NULL, 'o' },
+    { "init", required_argument, NULL, 'i' },  { "target", required_argument, NULL, 't' },
+    { "steps", required_argument, NULL, 's' }, { "runtime", required_argument, NULL, 'r' },
+    { "level", required_argument, NULL, 'l' }, { "option", required_argument, NULL, 'p' },
+    { "verbose", no_argument, NULL, 'v' },     { NULL, 0, NULL, 0 },
   };
   int c;
   r->steps = 1;
@@ -158,10 +158,11 @@ static tn_status real_name(const char *file, char **out, tn_error *err)
   int code = errno;
   tn_status status = TN_OK;
   if (real == NULL)
-    status = tn_error_set(err, code == EACCES ? TN_PERMISSION_DENIED : TN_NOT_FOUND, "cannot write '%s': folder '%s': %s", file,
-                          folder, strerror(code));
+    status = tn_error_set(err, code == EACCES ? TN_PERMISSION_DENIED : TN_NOT_FOUND,
+                          "cannot write '%s': folder '%s': %s", file, folder, strerror(code));
   else if (access(real, W_OK | X_OK) != 0)
-    status = tn_error_set(err, TN_PERMISSION_DENIED, "cannot write '%s': folder '%s': %s", file, folder, strerror(errno));
+    status =
+        tn_error_set(err, TN_PERMISSION_DENIED, "cannot write '%s': folder '%s': %s", file, folder, strerror(errno));
   if (status == TN_OK) {
     tool_text name = { 0 };
     tool_text_printf(&name, "%s/%s", real, slash != NULL ? slash + 1 : file);
@@ -191,7 +192,8 @@ static int check_files(const request *r)
     }
     for (size_t j = 0; j < i && status == TOOL_OK; j++)
       if (real[j] != NULL && strcmp(real[i], real[j]) == 0)
-        status = tool_usage("run", "'%s' and '%s' would both be written to '%s'", r->fetch_names[j], r->fetch_names[i], file);
+        status = tool_usage("run", "'%s' and '%s' would both be written to '%s'", r->fetch_names[j], r->fetch_names[i],
+                            file);
   }
   for (size_t i = 0; i < n; i++) free(real[i]);
   free(real);
@@ -209,7 +211,8 @@ static tn_status find_names(const request *r, tn_graph *graph, tn_output *feeds,
     status = tool_find_output(graph, "feed", r->feed_names[i], &feeds[i], err);
     for (size_t j = 0; j < i && status == TN_OK; j++)
       if (feeds[i].op == feeds[j].op && feeds[i].index == feeds[j].index)
-        status = tn_error_set(err, TN_INVALID_ARGUMENT, "feed '%s': this tensor is fed more than once", r->feed_names[i]);
+        status =
+            tn_error_set(err, TN_INVALID_ARGUMENT, "feed '%s': this tensor is fed more than once", r->feed_names[i]);
   }
   for (size_t i = 0; i < r->fetch_args.n && status == TN_OK; i++)
     status = tool_find_output(graph, "fetch", r->fetch_names[i], &output, err);
@@ -342,12 +345,13 @@ static tn_status run_steps(const request *r, tn_session *session, tn_callable ca
   for (uint64_t step = 0; step < r->steps && status == TN_OK; step++) {
     drop_fetched(r);
     uint64_t started = tool_now_ns();
-    status = tn_session_run_callable(session, callable, r->feeds, r->feed_args.n, r->fetched, r->fetch_args.n, NULL, err);
+    status =
+        tn_session_run_callable(session, callable, r->feeds, r->feed_args.n, r->fetched, r->fetch_args.n, NULL, err);
     uint64_t ns = tool_now_ns() - started;
     if (t->n < MOST_TIMES) t->ns[t->n++] = ns;
     t->total += ns;
     tool_progress_set(progress, step + 1);
-    if (status != TN_OK && r->steps > 1) tn_error_prefix(err, "step %" PRIu64, step + 1);
+    if (status != TN_OK && r->steps > 1) tn_error_prefix(err, "step %" PRIu64 " of %" PRIu64, step + 1, r->steps);
   }
   tool_progress_end(progress);
   return status;
@@ -359,7 +363,8 @@ static tn_status run_session(const request *r, tn_session *session, tn_error *er
   tn_callable callable;
   tn_status status = TN_OK;
   for (size_t i = 0; i < r->inits.n && status == TN_OK; i++) {
-    status = tn_session_run(session, NULL, feed_names, r->feeds, r->feed_args.n, NULL, NULL, 0, &r->inits.items[i], 1, NULL, err);
+    status = tn_session_run(session, NULL, feed_names, r->feeds, r->feed_args.n, NULL, NULL, 0, &r->inits.items[i], 1,
+                            NULL, err);
     if (status != TN_OK) tn_error_prefix(err, "init '%s'", r->inits.items[i]);
   }
   if (status != TN_OK || r->fetch_args.n + r->targets.n == 0) return status;
@@ -458,6 +463,7 @@ static int run_model(const request *r)
   if (status == TN_OK) status = print_fetched(r, &err);
   int result = status == TN_OK ? TOOL_OK : tool_fail(&err);
   tn_error_clear(&err);
+  if (status == TN_NOT_FOUND) tool_hint_no_runtime();
   return result;
 }
 

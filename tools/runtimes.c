@@ -10,8 +10,8 @@
 static const char help[] =
     "Usage: tenon runtimes [--load] [--json]\n"
     "\n"
-    "Lists the runtimes and kernel plugins that are found, without running any of their code. Where they are looked for:\n"
-    "the folders of TENON_PLUGIN_PATH, then those of the installation.\n"
+    "Lists the runtimes and kernel plugins that are found, without running any of their code. They are\n"
+    "looked for in the folders of TENON_PLUGIN_PATH, then in that of the installation.\n"
     "\n"
     "  --load      load each of them, so that what only shows then is found out, too\n"
     "  --json      as JSON\n"
@@ -110,9 +110,19 @@ static int list(bool load, tool_table *table, json_t *array)
   }
   if (status != TN_OUT_OF_RANGE) return tool_fail(&err);
   tn_error_clear(&err);
-  if (n == 0 && array == NULL)
-    fputs("tenon: no runtime was found; TENON_PLUGIN_PATH can name folders that have some\n", stderr);
+  if (array == NULL) tool_hint_no_runtime();
   return TOOL_OK;
+}
+
+void tool_hint_no_runtime(void)
+{
+  tn_runtime_info info;
+  memset(&info, 0, sizeof(info));
+  info.struct_size = sizeof(info);
+  if (tn_runtime_at(0, &info, NULL) != TN_OUT_OF_RANGE) return;
+  fputs(
+      "No runtime is installed here; TENON_PLUGIN_PATH names folders that have some, in a build tree plugins/.libs.\n",
+      stderr);
 }
 
 static int run(int argc, char **argv)

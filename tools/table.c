@@ -87,8 +87,11 @@ static json_t *have(json_t *value)
 /* Bytes of the UTF-8 sequence at text, 0 when it is none. */
 static size_t utf8_length(const unsigned char *text)
 {
-  size_t n = text[0] < 0x80 ? 1 : text[0] >= 0xC2 && text[0] < 0xE0 ? 2 : text[0] >= 0xE0 && text[0] < 0xF0 ? 3
-             : text[0] >= 0xF0 && text[0] < 0xF5 ? 4 : 0;
+  size_t n = text[0] < 0x80                      ? 1
+             : text[0] >= 0xC2 && text[0] < 0xE0 ? 2
+             : text[0] >= 0xE0 && text[0] < 0xF0 ? 3
+             : text[0] >= 0xF0 && text[0] < 0xF5 ? 4
+                                                 : 0;
   for (size_t i = 1; i < n; i++)
     if ((text[i] & 0xC0) != 0x80) return 0;
   if (n == 3 && ((text[0] == 0xE0 && text[1] < 0xA0) || (text[0] == 0xED && text[1] >= 0xA0))) return 0;

@@ -186,7 +186,8 @@ void tool_near_text(const tool_near *near, tool_text *out)
   tool_text_printf(out, " (did you mean '%s'", near->best[0]);
   /* Others only when they are as good. */
   for (size_t i = 1; i < 3 && near->best[i] != NULL && near->distance[i] == near->distance[0]; i++)
-    tool_text_printf(out, "%s '%s'", i == 2 || near->best[i + 1] == NULL || near->distance[i + 1] != near->distance[0] ? " or" : ",",
+    tool_text_printf(out, "%s '%s'",
+                     i == 2 || near->best[i + 1] == NULL || near->distance[i + 1] != near->distance[0] ? " or" : ",",
                      near->best[i]);
   tool_text_add(out, "?)", 2);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the subcommands of `tenon` share. A subcommand is tools/NAME.c, which defines `const tool_command tool_cmd_NAME`,
- * and one line in tools/tools.mk; the table is made from that list.
+/* What the subcommands of `tenon` share. A subcommand is tools/NAME.c, which defines `const tool_command
+ * tool_cmd_NAME`, and one line in tools/tools.mk; the table is made from that list.
  *
  * The command never calls setlocale, so numbers are read and written in the C locale. Memory that runs out ends it with
  * a message and status 1. */
@@ -23,8 +23,8 @@ enum { TOOL_OK = 0, TOOL_FAILED = 1, TOOL_USAGE = 2 };
 
 typedef struct tool_command {
   const char *name;
-  const char *summary; /* for the list of `tenon --help` */
-  const char *help;    /* the whole text of `tenon NAME --help` */
+  const char *summary;               /* for the list of `tenon --help` */
+  const char *help;                  /* the whole text of `tenon NAME --help` */
   int (*run)(int argc, char **argv); /* argv[0] is the subcommand's name; returns an exit status */
 } tool_command;
 
@@ -43,8 +43,11 @@ int tool_usage(const char *command, const char *format, ...) TN_PRINTF(2, 3);
 /* What getopt_long's '?' or ':' means, as tool_usage says it. */
 int tool_bad_option(const char *command, int c, char **argv);
 
-/* Flushes standard output; a write that failed is reported and turns `status` into TOOL_FAILED. When nobody reads it any
- * more, and SIGPIPE was not ignored at the start, the process ends by that signal. */
+/* Says on standard error where runtimes come from, when there is none at all (runtimes.c). */
+void tool_hint_no_runtime(void);
+
+/* Flushes standard output; a write that failed is reported and turns `status` into TOOL_FAILED. When nobody reads it
+ * any more, and SIGPIPE was not ignored at the start, the process ends by that signal. */
 int tool_finish(int status);
 extern bool tool_pipe_was_default;
 
@@ -136,7 +139,8 @@ tn_status tool_text_tensor(tool_text *text, const tn_tensor *tensor, tn_error *e
 /* Appends the content of a regular file. */
 tn_status tool_read_file(const char *path, tool_text *out, tn_error *err);
 
-/* The tensor that VALUE of --feed TENSOR=VALUE stands for; dtype is that of the endpoint, TN_DTYPE_INVALID when unknown. */
+/* The tensor that VALUE of --feed TENSOR=VALUE stands for; dtype is that of the endpoint, TN_DTYPE_INVALID when
+ * unknown. */
 tn_status tool_make_feed(const char *value, tn_dtype dtype, tn_tensor **out, tn_error *err);
 
 /* ---- progress (progress.c) ---- */
@@ -159,9 +163,9 @@ tn_status tool_model_open(const char *path, tn_graph **out, tn_error *err);
 /* What is known of a node beyond the graph itself. */
 typedef struct tool_node {
   tn_operation *op;
-  bool used;         /* another node takes an output of it, or waits for it */
-  bool reached;      /* by the walk of tool_model_scan */
-  uint8_t support;   /* TOOL_SUPPORTED... */
+  bool used;                          /* another node takes an output of it, or waits for it */
+  bool reached;                       /* by the walk of tool_model_scan */
+  uint8_t support;                    /* TOOL_SUPPORTED... */
   const struct tool_node *blocked_by; /* the first node on the way here that cannot run, NULL when none */
 } tool_node;
 
@@ -170,12 +174,12 @@ enum { TOOL_SUPPORTED = 0, TOOL_NO_OP = 1, TOOL_NO_KERNEL = 2, TOOL_CONTROL_FLOW
 /* Ops that no kernel computes: the plan takes care of them. */
 #define TOOL_BUILT_IN (TN_TRAIT_PLACEHOLDER | TN_TRAIT_CONSTANT | TN_TRAIT_IDENTITY | TN_TRAIT_NO_EFFECT)
 /* Ops that this version of the library refuses. */
-#define TOOL_REFUSED                                                                                          \
-  (TN_TRAIT_SWITCH | TN_TRAIT_MERGE | TN_TRAIT_ENTER | TN_TRAIT_EXIT | TN_TRAIT_NEXT_ITERATION |              \
-   TN_TRAIT_LOOP_COND | TN_TRAIT_CONTROL_TRIGGER | TN_TRAIT_FUNCTION_CALL)
+#define TOOL_REFUSED                                                                                                  \
+  (TN_TRAIT_SWITCH | TN_TRAIT_MERGE | TN_TRAIT_ENTER | TN_TRAIT_EXIT | TN_TRAIT_NEXT_ITERATION | TN_TRAIT_LOOP_COND | \
+   TN_TRAIT_CONTROL_TRIGGER | TN_TRAIT_FUNCTION_CALL)
 
 typedef struct tool_model {
-  tn_graph *graph; /* borrowed */
+  tn_graph *graph;  /* borrowed */
   tool_node *nodes; /* in the graph's order */
   size_t n;
   uint32_t *by_address; /* numbers of nodes, sorted by address */
@@ -184,8 +188,8 @@ typedef struct tool_model {
 void tool_model_scan(tool_model *model, tn_graph *graph);
 void tool_model_free(tool_model *model);
 
-/* Inputs: placeholders, those with a default (which need no feed) too. Outputs: nodes with outputs that nobody uses, but
- * for constants. Targets: nodes without outputs that nobody waits for. */
+/* Inputs: placeholders, those with a default (which need no feed) too. Outputs: nodes with outputs that nobody uses,
+ * but for constants. Targets: nodes without outputs that nobody waits for. */
 bool tool_node_is_input(const tool_node *node);
 bool tool_node_has_default(const tool_node *node);
 bool tool_node_is_output(const tool_node *node);
@@ -203,14 +207,17 @@ int64_t *tool_output_dims(tn_output output, int32_t *rank);
 tn_status tool_find_output(tn_graph *graph, const char *what, const char *name, tn_output *out, tn_error *err);
 tn_status tool_find_node(tn_graph *graph, const char *what, const char *name, tn_operation **out, tn_error *err);
 
-/* Type of an output; of one whose op is not known, the type that a user of it wants. TN_DTYPE_INVALID when nothing tells. */
+/* Type of an output; of one whose op is not known, the type that a user of it wants. TN_DTYPE_INVALID when nothing
+ * tells. */
 tn_dtype tool_output_dtype(tn_graph *graph, tn_output output);
 
 /* Types in a list like "float|double" or "float, double": bit n stands for dtype n. */
 uint64_t tool_parse_types(const char *list, size_t length);
 
 /* One of the kernels' type constraints, "T=float|double,Tidx=int32": calls `each` for every attribute with its list. */
-void tool_each_constraint(const char *types, void (*each)(void *user, const char *attr, size_t attr_length,
-                                                          const char *list, size_t list_length), void *user);
+void tool_each_constraint(const char *types,
+                          void (*each)(void *user, const char *attr, size_t attr_length, const char *list,
+                                       size_t list_length),
+                          void *user);
 
 #endif
