@@ -24,9 +24,9 @@ static bool string_equal(const tn_string *x, const tn_string *y)
 #define EXPR_logical_and(d, x, y) ((x) & (y))
 #define EXPR_logical_or(d, x, y) ((x) | (y))
 
-#define ORDERED(X, op)                                                       \
-  X(op, f32, b8) X(op, f64, b8) X(op, f16, b8) X(op, bf16, b8) X(op, i8, b8) \
-  X(op, i16, b8) X(op, i32, b8) X(op, i64, b8) X(op, u8, b8) X(op, u16, b8)  \
+#define ORDERED(X, op)                                                         \
+  X(op, f32, b8) X(op, f64, b8) X(op, vf16, b8) X(op, vbf16, b8) X(op, i8, b8) \
+  X(op, i16, b8) X(op, i32, b8) X(op, i64, b8) X(op, u8, b8) X(op, u16, b8)    \
   X(op, u32, b8) X(op, u64, b8)
 #define COMPARABLE(X, op)                                                    \
   ORDERED(X, op) X(op, b8, b8) X(op, c64, b8) X(op, c128, b8) X(op, qi8, b8) \

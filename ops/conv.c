@@ -280,14 +280,16 @@ static size_t take(size_t *scratch, size_t bytes)
 static tn_status conv_prepare(tn_prepare_ctx *ctx, tn_error *err)
 {
   const conv_state *s = ctx->state;
+  conv_plan measured = { 0 };
+  tn__shape out;
+  tn_status st = conv_measure(ctx, &measured, err);
+  if (st == TN_OK) st = conv_shape(&s->window, &measured.z, &out, err);
+  if (st == TN_OK) st = tn_prepare_output(ctx, 0, out.dims, 4, err);
+  if (st != TN_OK) return st;
   conv_plan *p = tn__zalloc(sizeof *p);
   if (p == NULL) return tn__no_memory(err, "convolution plan", sizeof *p);
   ctx->shape_state = p;
-  tn__shape out;
-  tn_status st = conv_measure(ctx, p, err);
-  if (st == TN_OK) st = conv_shape(&s->window, &p->z, &out, err);
-  if (st == TN_OK) st = tn_prepare_output(ctx, 0, out.dims, 4, err);
-  if (st != TN_OK) return st;
+  *p = measured;
   p->element = tn_dtype_size(s->wide);
   p->first = s->window.channels_first;
   p->convert = s->dtype != s->wide;

@@ -66,22 +66,22 @@ DIVISION_UNSIGNED(uint64_t, u64)
 
 /* ---- floats and complex numbers ---- */
 
-#define DIVISION_FLOAT(T, s, fmod_, pow_, d)                                       \
-  static inline T floor_div_of_##d(T x, T y, bool *bad)                            \
-  {                                                                                \
-    /* Rounded to the type in memory first. */                                     \
-    return tn__floor_##s(TN__L_##d(TN__P_##d(x / y)));                             \
-  }                                                                                \
-  static inline T truncate_div_of_##d(T x, T y, bool *bad)                         \
-  {                                                                                \
-    return tn__trunc_##s(TN__L_##d(TN__P_##d(x / y)));                             \
-  }                                                                                \
-  static inline T truncate_mod_of_##d(T x, T y, bool *bad) { return fmod_(x, y); } \
-  static inline T floor_mod_of_##d(T x, T y, bool *bad)                            \
-  {                                                                                \
-    T r = fmod_(x, y);                                                             \
-    return r != 0 && (r < 0) != (y < 0) ? r + y : r;                               \
-  }                                                                                \
+#define DIVISION_FLOAT(T, s, fmod_, pow_, d)                                                 \
+  static inline T floor_div_of_##d(T x, T y, bool *bad)                                      \
+  {                                                                                          \
+    /* Rounded to the type in memory first. */                                               \
+    return tn__floor_##s(TN__L_##d(TN__P_##d(x / y)));                                       \
+  }                                                                                          \
+  static inline T truncate_div_of_##d(T x, T y, bool *bad)                                   \
+  {                                                                                          \
+    return tn__trunc_##s(TN__L_##d(TN__P_##d(x / y)));                                       \
+  }                                                                                          \
+  static inline TN_UNUSED T truncate_mod_of_##d(T x, T y, bool *bad) { return fmod_(x, y); } \
+  static inline T floor_mod_of_##d(T x, T y, bool *bad)                                      \
+  {                                                                                          \
+    T r = fmod_(x, y);                                                                       \
+    return r != 0 && (r < 0) != (y < 0) ? r + y : r;                                         \
+  }                                                                                          \
   static inline T pow_of_##d(T x, T y, bool *bad) { return pow_(x, y); }
 DIVISION_FLOAT(float, f, fmodf, powf, f32)
 DIVISION_FLOAT(double, d, fmod, pow, f64)
@@ -139,10 +139,12 @@ static inline tn__c128 squared_difference_zd(tn__c128 x, tn__c128 y)
 
 #define WRAPPING(X, op) TN__WRAP_SIGNED(X, op) TN__WRAP_UNSIGNED(X, op)
 #define INTEGERS(X, op) TN__SAME_SIGNED(X, op) TN__SAME_UNSIGNED(X, op)
-#define NUMBERS(X, op) TN__SAME_FLOATS_COMPLEXES(X, op) WRAPPING(X, op)
-#define REALS(X, op) TN__SAME_FLOATS(X, op) INTEGERS(X, op)
+#define NUMBERS(X, op) TN__VIA_FLOATS_COMPLEXES(X, op) WRAPPING(X, op)
+#define REALS(X, op) TN__VIA_FLOATS(X, op) INTEGERS(X, op)
+#define FLOOR_MOD_TYPES(X, op) TN__SAME_FLOATS(X, op) INTEGERS(X, op)
+#define SHORT_AND_INTEGERS(X, op) X(op, f16, f16) X(op, bf16, bf16) INTEGERS(X, op)
 #define POW_TYPES(X, op) TN__SAME_FLOATS_COMPLEXES(X, op) TN__SAME_SIGNED(X, op)
-#define SQUARED_DIFFERENCE_TYPES(X, op) TN__SAME_FLOATS_COMPLEXES(X, op) X(op, wi32, wi32) X(op, wi64, wi64)
+#define SQUARED_DIFFERENCE_TYPES(X, op) TN__VIA_FLOATS_COMPLEXES(X, op) X(op, wi32, wi32) X(op, wi64, wi64)
 #define WIDE_FLOATS(X, op) X(op, f32, f32) X(op, f64, f64)
 #define MOD_TYPES(X, op) WIDE_FLOATS(X, op) X(op, i32, i32) X(op, i64, i64)
 #define COMPLEX_TYPES(X, op) X(op, f32, c64) X(op, f64, c128)
@@ -151,22 +153,22 @@ static inline tn__c128 squared_difference_zd(tn__c128 x, tn__c128 y)
 TN__BINARY(add, 0.3, NUMBERS, TN__NO_TYPES)
 TN__BINARY(sub, 0.3, NUMBERS, TN__NO_TYPES)
 TN__BINARY(mul, 0.3, NUMBERS, TN__NO_TYPES)
-TN__BINARY(real_div, 0.8, TN__SAME_FLOATS_COMPLEXES, TN__NO_TYPES)
+TN__BINARY(real_div, 0.8, TN__VIA_FLOATS_COMPLEXES, TN__NO_TYPES)
 TN__BINARY_FAILING(div, 3, TN__NO_TYPES, INTEGERS, TN_INVALID_ARGUMENT, BY_ZERO)
-TN__BINARY_FAILING(floor_div, 3, TN__SAME_FLOATS, INTEGERS, TN_INVALID_ARGUMENT, BY_ZERO)
-TN__BINARY_FAILING(floor_mod, 6, TN__NO_TYPES, REALS, TN_INVALID_ARGUMENT, BY_ZERO)
+TN__BINARY_FAILING(floor_div, 3, WIDE_FLOATS, SHORT_AND_INTEGERS, TN_INVALID_ARGUMENT, BY_ZERO)
+TN__BINARY_FAILING(floor_mod, 6, TN__NO_TYPES, FLOOR_MOD_TYPES, TN_INVALID_ARGUMENT, BY_ZERO)
 TN__BINARY_FAILING(mod, 6, TN__NO_TYPES, MOD_TYPES, TN_INVALID_ARGUMENT, BY_ZERO)
 /* The code of these two is TensorFlow's. */
-TN__BINARY_FAILING(truncate_div, 3, TN__SAME_FLOATS, INTEGERS, TN_INTERNAL, BY_ZERO)
+TN__BINARY_FAILING(truncate_div, 3, WIDE_FLOATS, SHORT_AND_INTEGERS, TN_INTERNAL, BY_ZERO)
 TN__BINARY_FAILING(truncate_mod, 6, TN__NO_TYPES, MOD_TYPES, TN_INTERNAL, BY_ZERO)
 TN__BINARY_FAILING(pow, 20, TN__NO_TYPES, POW_TYPES, TN_INVALID_ARGUMENT, "integer to a negative power")
 TN__BINARY(maximum, 0.4, REALS, TN__NO_TYPES)
 TN__BINARY(minimum, 0.4, REALS, TN__NO_TYPES)
 TN__BINARY(squared_difference, 0.4, SQUARED_DIFFERENCE_TYPES, TN__NO_TYPES)
 TN__BINARY(atan2, 20, TN__NO_TYPES, TN__SAME_FLOATS)
-TN__BINARY(div_no_nan, 1, TN__SAME_FLOATS_COMPLEXES, TN__NO_TYPES)
-TN__BINARY(mul_no_nan, 0.5, TN__SAME_FLOATS_COMPLEXES, TN__NO_TYPES)
-TN__BINARY(xdivy, 1, TN__SAME_FLOATS_COMPLEXES, TN__NO_TYPES)
+TN__BINARY(div_no_nan, 1, TN__VIA_FLOATS_COMPLEXES, TN__NO_TYPES)
+TN__BINARY(mul_no_nan, 0.5, TN__VIA_FLOATS_COMPLEXES, TN__NO_TYPES)
+TN__BINARY(xdivy, 1, TN__VIA_FLOATS_COMPLEXES, TN__NO_TYPES)
 TN__BINARY(xlogy, 8, TN__NO_TYPES, TN__SAME_FLOATS_COMPLEXES)
 TN__BINARY(xlog1py, 12, TN__NO_TYPES, TN__SAME_FLOATS_COMPLEXES)
 TN__BINARY(next_after, 3, TN__NO_TYPES, WIDE_FLOATS)
@@ -243,11 +245,12 @@ typedef struct sum_loop {
     }                                                                                                     \
   }
 #define SUM_ENTRY(op, d, to) { TN__D_##d, op##_##d },
-NUMBERS(SUM_LOOP, sum)
+#define SUM_TYPES(X, op) TN__SAME_FLOATS_COMPLEXES(X, op) WRAPPING(X, op)
+SUM_TYPES(SUM_LOOP, sum)
 
 static tn_status sum_create(const tn_operation *node, void **state, tn_error *err)
 {
-  static const sum_loop loops[] = { NUMBERS(SUM_ENTRY, sum) };
+  static const sum_loop loops[] = { SUM_TYPES(SUM_ENTRY, sum) };
   tn_dtype dtype = tn_operation_output_dtype(node, 0);
   *state = NULL;
   for (size_t i = 0; i < sizeof(loops) / sizeof(loops[0]); i++)

@@ -239,12 +239,10 @@ static tn_status pool_prepare(tn_prepare_ctx *ctx, tn_error *err)
   tn_status st = tn__want_rank(ctx, 0, 4, err);
   if (st == TN_OK && s->inputs) st = read_input_sizes(ctx, &w, err);
   if (st != TN_OK) return st;
-  pool_plan *p = tn__zalloc(sizeof *p);
-  if (p == NULL) return tn__no_memory(err, "pooling plan", sizeof *p);
-  ctx->shape_state = p;
   int h = tn__window_height(&w), x = tn__window_width(&w), c = tn__window_depth(&w);
   int64_t dims[4] = { in->dims[0], in->dims[1], in->dims[2], in->dims[3] };
-  *p = (pool_plan){ .axis = { w.axis[0], w.axis[1] }, .n = dims[0], .h = dims[h], .w = dims[x], .c = dims[c] };
+  pool_plan plan = { .axis = { w.axis[0], w.axis[1] }, .n = dims[0], .h = dims[h], .w = dims[x], .c = dims[c] };
+  pool_plan *p = &plan;
   if (w.depth_size == 1) {
     st = tn__window_fit(&p->axis[0], w.padding, op, p->h, &p->oh, err);
     if (st == TN_OK) st = tn__window_fit(&p->axis[1], w.padding, op, p->w, &p->ow, err);
@@ -263,7 +261,12 @@ static tn_status pool_prepare(tn_prepare_ctx *ctx, tn_error *err)
     p->c = 1;
   }
   ctx->cost_ns = 20 + 0.5 * (double)in->count * (double)p->axis[0].size * (double)p->axis[1].size;
-  return tn_prepare_output(ctx, 0, dims, 4, err);
+  st = tn_prepare_output(ctx, 0, dims, 4, err);
+  if (st != TN_OK) return st;
+  ctx->shape_state = p = tn__zalloc(sizeof *p);
+  if (p == NULL) return tn__no_memory(err, "pooling plan", sizeof *p);
+  *p = plan;
+  return TN_OK;
 }
 
 /* ---- computing ---- */

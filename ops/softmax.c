@@ -5,33 +5,10 @@
 #include <ops/support/half.h>
 #include <ops/support/reduce_loops.h>
 #include <ops/support/shapes.h>
+#include <ops/support/vector_math.h>
 #include <string.h>
 
 #define BLOCK 256
-
-/* exp without branches, so that loops become vector code: within one unit in the last place, 0 below -103.9, NaN for
- * NaN. Arguments here are not above 0. */
-static inline float exp_f(float x)
-{
-  const float magic = 12582912.0f; /* 1.5 * 2^23: adding it rounds to a whole number */
-  x = x < -110.0f ? -110.0f : x;
-  float t = x * 1.44269504088896341f + magic;
-  int32_t n = (int32_t)(tn__float_bits(t) - tn__float_bits(magic));
-  float k = t - magic;
-  float r = x - k * 0.693145751953125f;
-  r = r - k * 1.42860682030941723e-6f;
-  float p = 1.9875691500e-4f;
-  p = p * r + 1.3981999507e-3f;
-  p = p * r + 8.3334519073e-3f;
-  p = p * r + 4.1665795894e-2f;
-  p = p * r + 1.6666665459e-1f;
-  p = p * r + 5.0000001201e-1f;
-  p = p * (r * r) + r + 1.0f;
-  /* 2^n in two steps, so that tiny results come out as subnormal numbers. */
-  int32_t half = n >> 1;
-  float a = tn__float_of_bits((uint32_t)(half + 127) << 23), b = tn__float_of_bits((uint32_t)(n - half + 127) << 23);
-  return p * a * b;
-}
 
 /* ---- one row ---- */
 
@@ -65,14 +42,14 @@ static void row_f32(const softmax_state *s, const void *from, int64_t n, void *t
     float part[BLOCK];
     for (int64_t at = 0; at < n; at += BLOCK) {
       int64_t m = n - at < BLOCK ? n - at : BLOCK;
-      for (int64_t i = 0; i < m; i++) part[i] = exp_f(in[at + i] - most);
+      for (int64_t i = 0; i < m; i++) part[i] = tn__expf(in[at + i] - most);
       s->sum->rows(&acc, part, m, m, 1);
     }
     float shift = logf((float)acc);
     for (int64_t i = 0; i < n; i++) out[i] = in[i] - most - shift;
     return;
   }
-  for (int64_t i = 0; i < n; i++) out[i] = exp_f(in[i] - most);
+  for (int64_t i = 0; i < n; i++) out[i] = tn__expf(in[i] - most);
   float scale = 1.0f / float_of(s->sum, out, n);
   for (int64_t i = 0; i < n; i++) out[i] *= scale;
 }
@@ -96,24 +73,24 @@ static void row_f64(const softmax_state *s, const void *from, int64_t n, void *t
 }
 
 /* Half and bfloat16 are computed in float, a block at a time; exponentials twice, as there is no place to keep them. */
-#define ROW_SHORT(name, LOAD, STORE)                                                     \
-  static void row_##name(const softmax_state *s, const void *from, int64_t n, void *to)  \
-  {                                                                                      \
-    const uint16_t *in = from;                                                           \
-    uint16_t *out = to;                                                                  \
-    float part[BLOCK], most = -INFINITY;                                                 \
-    double acc = 0;                                                                      \
-    for (int64_t i = 0; i < n; i++) most = LOAD(in[i]) > most ? LOAD(in[i]) : most;      \
-    for (int64_t at = 0; at < n; at += BLOCK) {                                          \
-      int64_t m = n - at < BLOCK ? n - at : BLOCK;                                       \
-      for (int64_t i = 0; i < m; i++) part[i] = exp_f(LOAD(in[at + i]) - most);          \
-      s->sum->rows(&acc, part, m, m, 1);                                                 \
-    }                                                                                    \
-    const float shift = logf((float)acc), scale = 1.0f / (float)acc;                     \
-    if (s->log)                                                                          \
-      for (int64_t i = 0; i < n; i++) out[i] = STORE(LOAD(in[i]) - most - shift);        \
-    else                                                                                 \
-      for (int64_t i = 0; i < n; i++) out[i] = STORE(exp_f(LOAD(in[i]) - most) * scale); \
+#define ROW_SHORT(name, LOAD, STORE)                                                        \
+  static void row_##name(const softmax_state *s, const void *from, int64_t n, void *to)     \
+  {                                                                                         \
+    const uint16_t *in = from;                                                              \
+    uint16_t *out = to;                                                                     \
+    float part[BLOCK], most = -INFINITY;                                                    \
+    double acc = 0;                                                                         \
+    for (int64_t i = 0; i < n; i++) most = LOAD(in[i]) > most ? LOAD(in[i]) : most;         \
+    for (int64_t at = 0; at < n; at += BLOCK) {                                             \
+      int64_t m = n - at < BLOCK ? n - at : BLOCK;                                          \
+      for (int64_t i = 0; i < m; i++) part[i] = tn__expf(LOAD(in[at + i]) - most);          \
+      s->sum->rows(&acc, part, m, m, 1);                                                    \
+    }                                                                                       \
+    const float shift = logf((float)acc), scale = 1.0f / (float)acc;                        \
+    if (s->log)                                                                             \
+      for (int64_t i = 0; i < n; i++) out[i] = STORE(LOAD(in[i]) - most - shift);           \
+    else                                                                                    \
+      for (int64_t i = 0; i < n; i++) out[i] = STORE(tn__expf(LOAD(in[i]) - most) * scale); \
   }
 ROW_SHORT(f16, tn__half_to_float, tn__half_from_float)
 ROW_SHORT(b16, tn__bfloat16_to_float, tn__bfloat16_from_float)

@@ -292,7 +292,7 @@ bool tn__convert_find(tn_dtype from, tn_dtype to, bool truncate, tn__convert *ou
   int i = plain_index(source), j = plain_index(b.plain);
   *out = (tn__convert){ .from_size = tn_dtype_size(from), .to_size = tn_dtype_size(to) };
   if (i < 0 || j < 0) return false;
-  if (from == to || (a.load == NULL && b.store == NULL && a.plain == b.plain)) {
+  if (from == to || (a.load == NULL && b.store == NULL && source == b.plain)) {
     out->same = true;
     return true;
   }

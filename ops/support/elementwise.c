@@ -18,6 +18,46 @@ static int64_t grain(double cost_ns)
   return cost_ns > 0 ? (int64_t)(GRAIN_NS / cost_ns) + 1 : TN__SERIAL_ELEMENTS;
 }
 
+/* ---- half and bfloat16 through float ---- */
+
+const tn__short_format tn__half_format = { tn__half_to_floats, tn__half_from_floats };
+const tn__short_format tn__bfloat16_format = { tn__bfloat16_to_floats, tn__bfloat16_from_floats };
+
+#define FLOATS 512 /* at a time: they stay in the cache */
+
+void tn__unary_via_float(const tn__short_format *format, void (*fn)(const void *x, void *out, int64_t n), const void *x,
+                         void *out, bool to_short, int64_t n)
+{
+  float wide[FLOATS];
+  const uint16_t *from = x;
+  for (int64_t at = 0, k; at < n; at += k) {
+    k = n - at < FLOATS ? n - at : FLOATS;
+    format->to_floats(from + at, wide, k);
+    fn(wide, to_short ? (void *)wide : (uint8_t *)out + at, k);
+    if (to_short) format->from_floats(wide, (uint16_t *)out + at, k);
+  }
+}
+
+bool tn__binary_via_float(const tn__short_format *format,
+                          bool (*fn)(const void *x, int64_t sx, const void *y, int64_t sy, void *out, int64_t n),
+                          const void *x, int64_t sx, const void *y, int64_t sy, void *out, bool to_short, int64_t n)
+{
+  float xs[FLOATS], ys[FLOATS];
+  const uint16_t *from_x = x, *from_y = y;
+  bool bad = false;
+  if (n > 0 && sx == 0) format->to_floats(from_x, xs, 1);
+  if (n > 0 && sy == 0) format->to_floats(from_y, ys, 1);
+  float *result = sx != 0 ? xs : ys; /* over an operand that is read anew for each block */
+  for (int64_t at = 0, k; at < n; at += k) {
+    k = n - at < FLOATS ? n - at : FLOATS;
+    if (sx != 0) format->to_floats(from_x + at, xs, k);
+    if (sy != 0) format->to_floats(from_y + at, ys, k);
+    bad |= fn(xs, sx, ys, sy, to_short ? (void *)result : (uint8_t *)out + at, k);
+    if (to_short) format->from_floats(result, (uint16_t *)out + at, k);
+  }
+  return bad;
+}
+
 /* ---- one input ---- */
 
 tn_status tn__unary_create(const tn_operation *node, const tn__unary_loop *loops, size_t n, void **state, tn_error *err)

@@ -4,13 +4,15 @@
  *   #define EXPR_square(d, x) ((x) * (x))
  *   TN__UNARY(square, 0.5, SQUARE_TYPES)
  *
- * A list of types, as SQUARE_TYPES(X, op), calls X(op, from, to) for each loop with the short names below. The expression
- * sees x (and y) in the type that `from` is computed in, and d, the short name of `from`, for pasting:
+ * A list of types, as SQUARE_TYPES(X, op), calls X(op, from, to) for each loop with the short names below. The
+ * expression sees x (and y) in the type that `from` is computed in, and d, the short name of `from`, for pasting:
  *
  *   f32 f64 c64 c128            computed as they are
  *   f16 bf16                    computed in float, rounded once
- *   i8 ... u64, b8 (bool), qi8 ...   computed in their own type (and in int, by C's promotion)
- *   wi8 ... wu64                integers computed in unsigned numbers at least as wide, so that overflow wraps
+ *   vf16 vbf16                  the same through the loop of f32, which must stand before them: less code; d is f32
+ *   i8 ... u64, b8, qi8 ...     computed in their own type (and in int, by C's promotion); b8 is bool
+ *   wi8 ... wi64                integers computed in unsigned numbers at least as wide, so that overflow wraps
+ *   wu8 ... wu64                the loops of wi8 ... wi64, which must stand before them
  *   str                         a pointer to the element
  *
  * Loops may be given an output that has the same address as an input of equal element size. */
@@ -26,6 +28,7 @@
 
 /* No iteration reads what another one writes, since operands have the address of the output or do not overlap it. */
 #if defined(__clang__)
+#pragma clang diagnostic ignored "-Wpass-failed" /* loops that call functions stay as they are */
 #define TN__IVDEP _Pragma("clang loop vectorize(assume_safety)")
 #elif defined(__GNUC__)
 #define TN__IVDEP _Pragma("GCC ivdep")
@@ -33,7 +36,7 @@
 #define TN__IVDEP
 #endif
 
-/* By short name: D_ dtype, S_ type in memory, C_ type of computing, L_ load, P_ put. */
+/* By short name: D_ dtype, S_ type in memory, C_ type of computing, L_ load, P_ put, K_ how the loop is made. */
 #define TN__D_f32 TN_FLOAT
 #define TN__D_f64 TN_DOUBLE
 #define TN__D_f16 TN_HALF
@@ -55,6 +58,8 @@
 #define TN__D_qu8 TN_QUINT8
 #define TN__D_qu16 TN_QUINT16
 #define TN__D_str TN_STRING
+#define TN__D_vf16 TN_HALF
+#define TN__D_vbf16 TN_BFLOAT16
 #define TN__D_wi8 TN_INT8
 #define TN__D_wi16 TN_INT16
 #define TN__D_wi32 TN_INT32
@@ -66,7 +71,7 @@
 
 typedef float tn__S_f32, tn__C_f32, tn__C_f16, tn__C_bf16;
 typedef double tn__S_f64, tn__C_f64;
-typedef uint16_t tn__S_f16, tn__S_bf16;
+typedef uint16_t tn__S_f16, tn__S_bf16, tn__S_vf16, tn__S_vbf16;
 typedef tn__c64 tn__S_c64, tn__C_c64;
 typedef tn__c128 tn__S_c128, tn__C_c128;
 typedef int8_t tn__S_i8, tn__C_i8, tn__S_qi8, tn__C_qi8, tn__S_wi8;
@@ -136,14 +141,56 @@ typedef const tn_string *tn__C_str;
 #define TN__P_wu32 TN__P_u32
 #define TN__P_wu64 TN__P_u64
 
+#define TN__K_f32 PLAIN
+#define TN__K_f64 PLAIN
+#define TN__K_f16 PLAIN
+#define TN__K_bf16 PLAIN
+#define TN__K_c64 PLAIN
+#define TN__K_c128 PLAIN
+#define TN__K_i8 PLAIN
+#define TN__K_i16 PLAIN
+#define TN__K_i32 PLAIN
+#define TN__K_i64 PLAIN
+#define TN__K_u8 PLAIN
+#define TN__K_u16 PLAIN
+#define TN__K_u32 PLAIN
+#define TN__K_u64 PLAIN
+#define TN__K_b8 PLAIN
+#define TN__K_qi8 PLAIN
+#define TN__K_qi16 PLAIN
+#define TN__K_qi32 PLAIN
+#define TN__K_qu8 PLAIN
+#define TN__K_qu16 PLAIN
+#define TN__K_str PLAIN
+#define TN__K_wi8 PLAIN
+#define TN__K_wi16 PLAIN
+#define TN__K_wi32 PLAIN
+#define TN__K_wi64 PLAIN
+#define TN__K_wu8 UNSIGNED
+#define TN__K_wu16 UNSIGNED
+#define TN__K_wu32 UNSIGNED
+#define TN__K_wu64 UNSIGNED
+#define TN__K_vf16 VIA_FLOAT
+#define TN__K_vbf16 VIA_FLOAT
+#define TN__SIGNED_wu8 wi8
+#define TN__SIGNED_wu16 wi16
+#define TN__SIGNED_wu32 wi32
+#define TN__SIGNED_wu64 wi64
+#define TN__FORMAT_vf16 tn__half_format
+#define TN__FORMAT_vbf16 tn__bfloat16_format
+#define TN__CAT2(a, b) a##b
+#define TN__CAT(a, b) TN__CAT2(a, b)
+
 /* Lists of types that stay what they are. */
 #define TN__SAME_FLOATS(X, op) X(op, f32, f32) X(op, f64, f64) X(op, f16, f16) X(op, bf16, bf16)
+#define TN__VIA_FLOATS(X, op) X(op, f32, f32) X(op, f64, f64) X(op, vf16, vf16) X(op, vbf16, vbf16)
 #define TN__SAME_COMPLEXES(X, op) X(op, c64, c64) X(op, c128, c128)
 #define TN__SAME_SIGNED(X, op) X(op, i8, i8) X(op, i16, i16) X(op, i32, i32) X(op, i64, i64)
 #define TN__SAME_UNSIGNED(X, op) X(op, u8, u8) X(op, u16, u16) X(op, u32, u32) X(op, u64, u64)
 #define TN__WRAP_SIGNED(X, op) X(op, wi8, wi8) X(op, wi16, wi16) X(op, wi32, wi32) X(op, wi64, wi64)
 #define TN__WRAP_UNSIGNED(X, op) X(op, wu8, wu8) X(op, wu16, wu16) X(op, wu32, wu32) X(op, wu64, wu64)
 #define TN__SAME_FLOATS_COMPLEXES(X, op) TN__SAME_FLOATS(X, op) TN__SAME_COMPLEXES(X, op)
+#define TN__VIA_FLOATS_COMPLEXES(X, op) TN__VIA_FLOATS(X, op) TN__SAME_COMPLEXES(X, op)
 
 /* By compute type. Complex numbers as complex.h says, not as C's operators do. */
 #define TN__REAL_OPERATORS(T, s)                          \
@@ -160,8 +207,15 @@ static inline uint64_t tn__mul_u64(uint64_t x, uint64_t y) { return x * y; }
   _Generic((x), float: tn__div_f32, double: tn__div_f64, tn__c64: tn__div_c64, tn__c128: tn__div_c128)(x, y)
 
 /* The larger and the smaller of two; NaN when one of them is. */
-#define TN__MAX(x, y) (((x) > (y)) | ((x) != (x)) ? (x) : (y))
-#define TN__MIN(x, y) (((x) < (y)) | ((x) != (x)) ? (x) : (y))
+#define TN__MAX(x, y) ((((x) > (y)) | ((x) != (x))) ? (x) : (y))
+#define TN__MIN(x, y) ((((x) < (y)) | ((x) != (x))) ? (x) : (y))
+
+/* A type of two bytes that is computed in float. */
+typedef struct tn__short_format {
+  void (*to_floats)(const uint16_t *from, float *to, int64_t n);
+  void (*from_floats)(const float *from, uint16_t *to, int64_t n);
+} tn__short_format;
+extern const tn__short_format tn__half_format, tn__bfloat16_format;
 
 /* What is said of all loops of an op. */
 typedef struct tn__loop_info {
@@ -179,7 +233,8 @@ typedef struct tn__unary_loop {
   void (*fn)(const void *x, void *out, int64_t n);
 } tn__unary_loop;
 
-#define TN__UNARY_LOOP(op, from, to)                             \
+#define TN__UNARY_LOOP(op, from, to) TN__CAT(TN__UNARY_LOOP_, TN__K_##from)(op, from, to)
+#define TN__UNARY_LOOP_PLAIN(op, from, to)                       \
   static void op##_##from(const void *x_, void *out_, int64_t n) \
   {                                                              \
     const tn__S_##from *xs = x_;                                 \
@@ -190,6 +245,19 @@ typedef struct tn__unary_loop {
       out[i] = TN__P_##to(EXPR_##op(from, x));                   \
     }                                                            \
   }
+#define TN__UNARY_LOOP_UNSIGNED(op, from, to)                  \
+  static void op##_##from(const void *x, void *out, int64_t n) \
+  {                                                            \
+    TN__CAT(op##_, TN__SIGNED_##from)(x, out, n);              \
+  }
+#define TN__UNARY_LOOP_VIA_FLOAT(op, from, to)                                             \
+  static void op##_##from(const void *x, void *out, int64_t n)                             \
+  {                                                                                        \
+    tn__unary_via_float(&TN__FORMAT_##from, op##_f32, x, out, sizeof(tn__S_##to) == 2, n); \
+  }
+/* `fn` on the floats that x[n] are; to_short: its floats are turned back, else they are bytes and stay. */
+void tn__unary_via_float(const tn__short_format *format, void (*fn)(const void *x, void *out, int64_t n), const void *x,
+                         void *out, bool to_short, int64_t n);
 #define TN__UNARY_ENTRY(op, from, to) \
   { TN__D_##from, TN__D_##to, sizeof(tn__S_##from), sizeof(tn__S_##to), &op##_info, op##_##from },
 
@@ -227,7 +295,8 @@ typedef struct tn__binary_loop {
   }
 
 /* For expressions that the compiler can make vector code of: three loops. The expression may set `bad`. */
-#define TN__BINARY_LOOP(op, from, to)                                                                    \
+#define TN__BINARY_LOOP(op, from, to) TN__CAT(TN__BINARY_LOOP_, TN__K_##from)(op, from, to)
+#define TN__BINARY_LOOP_PLAIN(op, from, to)                                                              \
   static bool op##_##from(const void *x_, int64_t sx, const void *y_, int64_t sy, void *out_, int64_t n) \
   {                                                                                                      \
     const tn__S_##from *xs = x_, *ys = y_;                                                               \
@@ -244,6 +313,20 @@ typedef struct tn__binary_loop {
     }                                                                                                    \
     return bad;                                                                                          \
   }
+
+#define TN__BINARY_LOOP_UNSIGNED(op, from, to)                                                        \
+  static bool op##_##from(const void *x, int64_t sx, const void *y, int64_t sy, void *out, int64_t n) \
+  {                                                                                                   \
+    return TN__CAT(op##_, TN__SIGNED_##from)(x, sx, y, sy, out, n);                                   \
+  }
+#define TN__BINARY_LOOP_VIA_FLOAT(op, from, to)                                                               \
+  static bool op##_##from(const void *x, int64_t sx, const void *y, int64_t sy, void *out, int64_t n)         \
+  {                                                                                                           \
+    return tn__binary_via_float(&TN__FORMAT_##from, op##_f32, x, sx, y, sy, out, sizeof(tn__S_##to) == 2, n); \
+  }
+bool tn__binary_via_float(const tn__short_format *format,
+                          bool (*fn)(const void *x, int64_t sx, const void *y, int64_t sy, void *out, int64_t n),
+                          const void *x, int64_t sx, const void *y, int64_t sy, void *out, bool to_short, int64_t n);
 
 /* For expressions that call functions: one loop. */
 #define TN__BINARY_SLOW_LOOP(op, from, to)                                                               \
