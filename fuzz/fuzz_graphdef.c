@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any bytes are a graph or a status; a graph can be asked everything. More seeds than those of the corpus: fuzz/seeds.sh. */
+/* Any bytes are a graph or a status; a graph can be asked everything. fuzz/seeds.sh gives more seeds than the corpus. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -56,6 +56,10 @@ static void shapes__flow_through_a_graph(void)
   CHECK_STATUS(tn_output_shape((tn_output){ NULL, 0 }, dims, 4, &rank, &err), TN_INVALID_ARGUMENT, &err);
   CHECK_OK(tn_output_shape(float_in(graph, "z"), dims, 4, &rank, &err), &err);
   CHECK_INT(rank, -1);
+  /* a size that no memory holds counts as unknown */
+  const int64_t huge[] = { INT64_MAX, 3 };
+  CHECK_OK(tn_output_shape(in_of(graph, "huge", TN_FLOAT, huge, 2), dims, 4, &rank, &err), &err);
+  CHECK(rank == 2 && dims[0] == -1 && dims[1] == 3);
   /* an impossible pair is refused while building */
   tn_operation *bad;
   const int64_t five[] = { 5, 3 };

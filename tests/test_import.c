@@ -458,7 +458,7 @@ static void import__refuses_malformed_bytes(void)
     { "\x1c", 1, "byte 0: a group ends that was not begun" },
     { "\x1b\x08\x01", 3, "a group has no end" },
     { "\x08\x01\x12\x00", 4, "byte 0: a node is a number: this is no GraphDef; a SavedModel" },
-    { "node {\n  name", 13, "(it looks like a GraphDef in text form, which is not read)" },
+    { "node {\n  name", 13, "GraphDef:2:7: the text ends, wanted ':'" },
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     gk_bytes g = { 0 };

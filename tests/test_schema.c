@@ -228,9 +228,10 @@ static void schema__ops_of_the_library_are_sound(void)
     const tn_op_family *family = tn__op_families[f];
     for (size_t i = 0; i < family->n_ops; i++, n_ops++) {
       const tn_op_schema *s = tn_op_schema_find(family->ops[i].name);
-      CHECK_MSG(s != NULL, "%s: op '%s' has a malformed schema or kernel: see the log", family->name, family->ops[i].name);
-      CHECK_MSG(s == NULL || tn__schema_def(s) == &family->ops[i], "%s: op '%s' is in another family, too", family->name,
-                family->ops[i].name);
+      const char *name = family->ops[i].name;
+      CHECK_MSG(s != NULL, "%s: op '%s' has a malformed schema or kernel: see the log", family->name, name);
+      CHECK_MSG(s == NULL || tn__schema_def(s) == &family->ops[i], "%s: op '%s' is in another family, too",
+                family->name, name);
     }
     for (size_t i = 0; i < family->n_kernels; i++, n_kernels++)
       CHECK_MSG(has_kernel(tn_op_schema_find(family->kernels[i].op), &family->kernels[i]),

@@ -11,6 +11,10 @@
 
 #define MAX_IDENTITIES 64
 
+/* No memory holds a longer dimension (but beside one of 0), so it counts as unknown: shape functions can add and scale
+ * sizes without a thought of overflow. */
+#define MAX_DIM (INT64_C(1) << 48)
+
 struct tn_infer_ctx {
   const tn_operation *op;
   size_t n_outputs;
@@ -78,7 +82,7 @@ tn_status tn_infer_output(tn_infer_ctx *ctx, size_t i, const int64_t *dims, int3
   if (rank <= 0) return TN_OK;
   int64_t *copy = tn__arena_alloc(ctx->arena, (size_t)rank * sizeof *copy);
   if (copy == NULL) return tn__no_memory(err, "shape", (size_t)rank * sizeof *copy);
-  memcpy(copy, dims, (size_t)rank * sizeof *copy);
+  for (int32_t k = 0; k < rank; k++) copy[k] = dims[k] > MAX_DIM ? -1 : dims[k];
   ctx->outputs[i].dims = copy;
   return TN_OK;
 }
