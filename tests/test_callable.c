@@ -426,6 +426,70 @@ static void callable__steps_in_flight_survive_release(void) /* S-CAL-04 */
   ts_fini(&t);
 }
 
+/* Strings that the program made itself are not the library's to free. */
+static void callable__does_not_write_into_foreign_strings(void) /* S-CAL-02 */
+{
+  ts t;
+  tn_string mine = { { { 0 } } };
+  const char *text = "text", *feed = "in", *fetch = "out";
+  tn_tensor *in, *given;
+  tn_callable callable;
+  ts_init(&t, 1);
+  ts_op1(t.graph, "Identity", "out", ts_placeholder(t.graph, "in", TN_STRING));
+  ts_start(&t);
+  REQUIRE_OK(tn_tensor_from_strings(NULL, 0, &text, NULL, &in, &t.err), &t.err);
+  REQUIRE_OK(tn_tensor_wrap(TN_STRING, NULL, 0, &mine, sizeof mine, NULL, NULL, &given, &t.err), &t.err);
+  REQUIRE_OK(tn_session_make_callable(t.session, NULL, &feed, 1, &fetch, 1, NULL, 0, &callable, &t.err), &t.err);
+  CHECK_STATUS(tn_session_run_callable(t.session, callable, &in, 1, &given, 1, NULL, &t.err), TN_INVALID_ARGUMENT, &t.err);
+  tn_tensor_unref(given);
+  tn_tensor_unref(in);
+  ts_fini(&t);
+}
+
+typedef struct late {
+  ts *t;
+  _Atomic uint64_t id; /* of a callable that is gone, or about to be */
+  atomic_bool stop;
+} late;
+
+static void *run_stale_ones(void *arg)
+{
+  late *l = arg;
+  tn_tensor *feeds[] = { ts_scalar(1), ts_scalar(2) };
+  while (!atomic_load(&l->stop)) {
+    tn_tensor *fetched[2] = { NULL, NULL };
+    tn_callable callable = { atomic_load(&l->id) };
+    tn_status status = tn_session_run_callable(l->t->session, callable, feeds, 2, fetched, 2, NULL, NULL);
+    CHECK(status == TN_OK || status == TN_INVALID_ARGUMENT);
+    unref2(fetched);
+  }
+  unref2(feeds);
+  return NULL;
+}
+
+static void callable__late_runs_leave_new_callables_alone(void) /* S-CAL-03, S-ERR-04 */
+{
+  enum { THREADS = 3 };
+  ts t;
+  late l = { .t = &t };
+  pthread_t threads[THREADS];
+  ts_open(&t, 1);
+  atomic_store(&l.id, usual_callable(&t).id);
+  for (int i = 0; i < THREADS; i++) REQUIRE_INT(pthread_create(&threads[i], NULL, run_stale_ones, &l), 0);
+  for (int64_t end = ts_now_ms() + 400; ts_now_ms() < end;) {
+    tn_callable old = { atomic_load(&l.id) };
+    CHECK_OK(tn_session_release_callable(t.session, old, &t.err), &t.err);
+    tn_callable next = usual_callable(&t); /* most often in the same place */
+    tn_tensor *fetched[2] = { NULL, NULL };
+    CHECK_OK(call(&t, next, 1, 2, fetched), &t.err);
+    unref2(fetched);
+    atomic_store(&l.id, next.id);
+  }
+  atomic_store(&l.stop, true);
+  for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
+  ts_fini(&t);
+}
+
 static void callable__options_hold_for_every_run(void) /* tn_session_make_callable: options */
 {
   ts t;
@@ -480,6 +544,8 @@ TAP_MAIN(
     TAP_TEST(callable__failed_one_leaves_given_tensors),
     TAP_TEST(callable__steady_state_allocates_nothing),
     TAP_TEST(callable__belongs_to_its_session),
+    TAP_TEST(callable__does_not_write_into_foreign_strings),
+    TAP_TEST(callable__late_runs_leave_new_callables_alone),
     TAP_TEST(callable__is_released_by_destroy),
     TAP_TEST(callable__steps_in_flight_survive_release),
     TAP_TEST(callable__options_hold_for_every_run),

@@ -68,6 +68,19 @@ static void cancel__child_follows_parent_only(void) /* S-CAN-11 */
   tn_cancellation_unref(parent);
 }
 
+static void give_up(void *child) { tn_cancellation_unref(child); }
+
+static void cancel__child_given_up_by_its_own_callback(void) /* S-CAN-11 */
+{
+  tn_cancellation *parent = make(NULL), *child = make(parent);
+  _Atomic int n = 0;
+  CHECK(tn_cancellation_register(child, count, &n) != 0);
+  CHECK(tn_cancellation_register(child, give_up, child) != 0); /* runs first */
+  tn_cancellation_cancel(parent);
+  CHECK_INT(n, 1);
+  tn_cancellation_unref(parent);
+}
+
 typedef struct slow {
   tn_cancellation *c;
   _Atomic int begun, ended, from_inside;
@@ -139,6 +152,7 @@ TAP_MAIN(
   TAP_TEST(cancel__register_after_cancel_calls_nothing),
   TAP_TEST(cancel__deregistered_callback_does_not_run),
   TAP_TEST(cancel__child_follows_parent_only),
+  TAP_TEST(cancel__child_given_up_by_its_own_callback),
   TAP_TEST(cancel__deregister_waits_for_the_one_that_runs),
   TAP_TEST(cancel__callbacks_run_without_the_lock),
   TAP_TEST(cancel__survives_lack_of_memory))

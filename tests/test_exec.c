@@ -250,9 +250,162 @@ static void exec__many_shapes_in_turns(void)
   ts_fini(&t);
 }
 
+/* ---- kernels that ask for odd things ---- */
+
+static tn_status prepare_two(tn_prepare_ctx *ctx, tn_error *err)
+{
+  for (uint32_t i = 0; i < 2; i++) {
+    tn_status st = tn_prepare_output_like(ctx, i, 0, err);
+    if (st == TN_OK) st = tn_prepare_in_place(ctx, i, 0, err);
+    if (st != TN_OK) return st;
+  }
+  return TN_OK;
+}
+
+static tn_status compute_two(tn_kernel_ctx *ctx)
+{
+  for (int64_t i = 0; i < ctx->inputs[0]->count; i++) {
+    float x = ((const float *)ctx->inputs[0]->data)[i];
+    ((float *)ctx->outputs[0]->data)[i] = x + 1;
+    ((float *)ctx->outputs[1]->data)[i] = 2 * x;
+  }
+  ((float *)ctx->outputs[0]->data)[0] = -1; /* the order in which outputs are written is the kernel's */
+  return TN_OK;
+}
+
+static tn_status prepare_greedy(tn_prepare_ctx *ctx, tn_error *err)
+{
+  ctx->scratch_bytes = SIZE_MAX - 3;
+  return tn_prepare_output_like(ctx, 0, 0, err);
+}
+
+/* float [n] as uint8 [4n], the same memory; asked for as float64 it would be more than there is. */
+static tn_status prepare_bytes(tn_prepare_ctx *ctx, tn_error *err)
+{
+  int64_t n = ctx->inputs[0].count * (tn_operation_output_dtype(ctx->op, 0) == TN_UINT8 ? 4 : 1);
+  tn_status st = tn_prepare_output(ctx, 0, &n, 1, err);
+  return st == TN_OK ? tn_prepare_view(ctx, 0, 0, err) : st;
+}
+
+static tn_status prepare_like(tn_prepare_ctx *ctx, tn_error *err)
+{
+  tn_error_set(err, TN_UNKNOWN, "tried, and did without"); /* it goes on: no text of it may stay */
+  return tn_prepare_output_like(ctx, 0, 0, NULL);
+}
+
+static tn_status compute_mutter(tn_kernel_ctx *ctx)
+{
+  tn_error_set(ctx->err, TN_UNKNOWN, "tried, and did without");
+  memcpy(ctx->outputs[0]->data, ctx->inputs[0]->data, (size_t)ctx->inputs[0]->count * sizeof(float));
+  return TN_OK;
+}
+
+static tn_status compute_odd(tn_kernel_ctx *ctx) { return 4242; }
+static tn_status compute_waits(tn_kernel_ctx *ctx) { return TN_PENDING; }
+
+static tn_status compute_mixed(tn_kernel_ctx *ctx)
+{
+  tn_error_set(ctx->err, TN_NOT_FOUND, "one code in the text");
+  return TN_DATA_LOSS;
+}
+
+#define ODD_OP(op_, out_)                                                                                  \
+  { .struct_size = TN_OP_DEF_SIZE, .name = op_, .inputs = "x: float", .outputs = out_, .attrs = "" }
+#define ODD_KERNEL(op_, prepare_, compute_)                                                                \
+  { .struct_size = TN_KERNEL_DEF_SIZE, .op = op_, .device = "CPU", .name = op_ "_cpu", .rank = TN_RANK_C,  \
+    .prepare = prepare_, .compute = compute_ }
+static const tn_op_def odd_ops[] = {
+  ODD_OP("OddTwo", "a: float, b: float"), ODD_OP("OddGreedy", "y: float"), ODD_OP("OddBytes", "y: uint8"),
+  ODD_OP("OddWide", "y: double"),         ODD_OP("OddText", "y: string"),  ODD_OP("OddMutter", "y: float"),
+  ODD_OP("OddStatus", "y: float"),        ODD_OP("OddWaits", "y: float"),  ODD_OP("OddMixed", "y: float"),
+  { .struct_size = TN_OP_DEF_SIZE, .name = "OddSame", .inputs = "x: float", .outputs = "y: string", .attrs = "",
+    .traits = TN_TRAIT_IDENTITY },
+};
+static const tn_kernel_def odd_kernels[] = {
+  ODD_KERNEL("OddTwo", prepare_two, compute_two),        ODD_KERNEL("OddGreedy", prepare_greedy, compute_mutter),
+  ODD_KERNEL("OddBytes", prepare_bytes, compute_mutter), ODD_KERNEL("OddWide", prepare_bytes, compute_mutter),
+  ODD_KERNEL("OddText", prepare_bytes, compute_mutter),  ODD_KERNEL("OddMutter", prepare_like, compute_mutter),
+  ODD_KERNEL("OddStatus", prepare_like, compute_odd),    ODD_KERNEL("OddWaits", prepare_like, compute_waits),
+  ODD_KERNEL("OddMixed", prepare_like, compute_mixed),
+};
+static const tn_op_family odd_family = { .struct_size = TN_OP_FAMILY_SIZE, .name = "odd", .ops = odd_ops,
+                                         .n_ops = sizeof odd_ops / sizeof *odd_ops, .kernels = odd_kernels,
+                                         .n_kernels = sizeof odd_kernels / sizeof *odd_kernels };
+
+static tn_output odd(ts *t, const char *op, const char *name, tn_output x)
+{
+  static bool registered;
+  tn_operation *made = NULL;
+  if (!registered) REQUIRE_OK(tn_register_ops(&odd_family, &t->err), &t->err);
+  registered = true;
+  tn_operation_builder *b = tn_operation_begin(t->graph, op, name, 0);
+  tn_operation_add_input(b, x);
+  REQUIRE_OK(tn_operation_finish(b, &made, &t->err), &t->err);
+  return (tn_output){ made, 0 };
+}
+
+/* Of two outputs that may stand on one input only one does. */
+static void exec__two_outputs_in_place_of_one_input(void)
+{
+  FOR_LEVELS(level) {
+    ts t;
+    tn_output in = ts_open_watched(&t, level);
+    tn_output two = odd(&t, "OddTwo", "two", ts_op1(t.graph, "Neg", "neg", in));
+    ts_op1(t.graph, "Neg", "second", (tn_output){ two.op, 1 });
+    ts_op2(t.graph, "Sub", "both", two, (tn_output){ two.op, 1 });
+    ts_start(&t);
+    CHECK_DOUBLE(ts_run1(&t, FEEDS({ "in", 3 }), "second"), 6, 0);
+    CHECK_DOUBLE(ts_run1(&t, FEEDS({ "in", 3 }), "both"), 5, 0);
+    ts_fini(&t);
+  }
+}
+
+static tn_status run_odd(const char *op, tn_tensor **out, tn_error *err)
+{
+  ts t;
+  *out = NULL;
+  tn_output in = ts_open_watched(&t, 1);
+  odd(&t, op, "odd", ts_op1(t.graph, "Neg", "neg", in));
+  ts_start(&t);
+  tn_status st = ts_run(&t, FEEDS({ "in", 3 }), NAMES("odd"), out, NULL);
+  CHECK_INT(tn_error_code(&t.err), st); /* S-ERR-02: OK has no text, and a status is that of the text */
+  tn_error_copy(err, &t.err);
+  ts_fini(&t);
+  return st;
+}
+
+static void exec__kernels_that_ask_for_the_impossible(void) /* S-CAN-14, S-ERR-01, S-ERR-02 */
+{
+  static const struct {
+    const char *op, *says;
+    tn_status code;
+  } cases[] = { { "OddGreedy", "bytes", TN_RESOURCE_EXHAUSTED }, { "OddWide", "view", TN_INTERNAL },
+                { "OddText", "view", TN_INTERNAL },              { "OddSame", "hand", TN_INTERNAL },
+                { "OddStatus", "4242", TN_INTERNAL },            { "OddWaits", "waits", TN_INTERNAL },
+                { "OddMixed", "one code", TN_DATA_LOSS },        { "OddMutter", "", TN_OK },
+                { "OddBytes", "", TN_OK } };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    tn_error err = TN_ERROR_INIT;
+    tn_tensor *out;
+    CHECK_STATUS(run_odd(cases[i].op, &out, &err), cases[i].code, &err);
+    CHECK_CONTAINS(tn_error_message(&err), cases[i].says);
+    CHECK((out != NULL) == (cases[i].code == TN_OK));
+    if (out != NULL && tn_tensor_dtype(out) == TN_UINT8) {
+      float back;
+      CHECK_INT(tn_tensor_bytes(out), sizeof back);
+      memcpy(&back, tn_tensor_data(out), sizeof back);
+      CHECK_DOUBLE(back, -3, 0);
+    }
+    tn_tensor_unref(out);
+    tn_error_clear(&err);
+  }
+}
+
 TAP_MAIN(
   TAP_TEST(exec__values_do_not_depend_on_what_else_is_fetched),
   TAP_TEST(exec__shapes_that_values_decide),
   TAP_TEST(exec__dynamic_outputs_flow_on),
   TAP_TEST(exec__strings_are_freed_and_copied),
-  TAP_TEST(exec__many_shapes_in_turns))
+  TAP_TEST(exec__many_shapes_in_turns),
+  TAP_TEST(exec__two_outputs_in_place_of_one_input),
+  TAP_TEST(exec__kernels_that_ask_for_the_impossible))

@@ -475,6 +475,51 @@ static void session_run__shapes_may_depend_on_data(void) /* the plan's segments 
   }
 }
 
+/* A file may hold cycles through ops that are not registered: such a signature cannot be run. */
+static void session_run__a_cycle_through_an_unknown_op(void) /* S-GRA-06 */
+{
+  FOR_LEVELS(level) {
+    ts t;
+    ts_bytes def = { .size = 0 };
+    tn_tensor *fetched;
+    ts_init(&t, level);
+    ts_node(&def, "Neg", "n", NAMES("odd"), "T", TN_FLOAT);
+    ts_node(&def, "Odd", "odd", NAMES("n"), NULL, 0);
+    REQUIRE_OK(tn_graph_import(t.graph, def.data, def.size, NULL, &t.err), &t.err);
+    ts_start(&t);
+    CHECK_STATUS(ts_run(&t, NULL, NAMES("odd"), &fetched, NULL), TN_NOT_FOUND, &t.err);
+    CHECK_STATUS(ts_run(&t, NULL, NAMES("n"), &fetched, NULL), TN_NOT_FOUND, &t.err);
+    CHECK_DOUBLE(ts_run1(&t, FEEDS({ "odd", 2 }), "n"), -2, 0);
+    ts_fini(&t);
+  }
+}
+
+/* What is fed for an unknown op has the type that its readers want, and they must agree. */
+static void session_run__types_of_feeds_for_unknown_ops(void) /* S-RUN-15 */
+{
+  FOR_LEVELS(level) {
+    ts t;
+    ts_bytes def = { .size = 0 };
+    tn_tensor *out[2] = { NULL, NULL }, *one = ts_scalar(1);
+    const char *feed = "odd", *both[] = { "n", "text" };
+    ts_init(&t, level);
+    ts_node(&def, "Odd", "odd", NULL, NULL, 0);
+    ts_node(&def, "Neg", "n", NAMES("odd"), "T", TN_FLOAT);
+    ts_node(&def, "Add", "text", NAMES("odd", "odd"), "T", TN_STRING);
+    ts_node(&def, "Identity", "same", NAMES("odd"), "T", TN_STRING);
+    REQUIRE_OK(tn_graph_import(t.graph, def.data, def.size, NULL, &t.err), &t.err);
+    ts_start(&t);
+    CHECK_DOUBLE(ts_run1(&t, FEEDS({ "odd", 2 }), "n"), -2, 0);
+    CHECK_STATUS(ts_run(&t, FEEDS({ "odd", 2 }), NAMES("text"), out, NULL), TN_INVALID_ARGUMENT, &t.err);
+    CHECK_STATUS(ts_run(&t, FEEDS({ "odd", 2 }), NAMES("same"), out, NULL), TN_INVALID_ARGUMENT, &t.err);
+    CHECK_STATUS(tn_session_run(t.session, NULL, &feed, &one, 1, both, out, 2, NULL, 0, NULL, &t.err),
+                 TN_INVALID_ARGUMENT, &t.err);
+    CHECK_CONTAINS(tn_error_message(&t.err), "odd");
+    tn_tensor_unref(one);
+    ts_fini(&t);
+  }
+}
+
 TAP_MAIN(
     TAP_TEST(session_run__gives_fetches_in_the_order_asked),
     TAP_TEST(session_run__order_of_names_has_no_meaning),
@@ -499,4 +544,6 @@ TAP_MAIN(
     TAP_TEST(session_run__stateful_kernels_stay),
     TAP_TEST(session_run__kernels_refuse_when_compiled),
     TAP_TEST(session_run__output_never_set_is_internal),
-    TAP_TEST(session_run__shapes_may_depend_on_data))
+    TAP_TEST(session_run__shapes_may_depend_on_data),
+    TAP_TEST(session_run__a_cycle_through_an_unknown_op),
+    TAP_TEST(session_run__types_of_feeds_for_unknown_ops))

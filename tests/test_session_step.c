@@ -149,6 +149,28 @@ static void session_step__number_of_signatures_is_bounded(void) /* S-RUN-30 */
   ts_fini(&t);
 }
 
+/* What is not kept is freed, whatever names led to it. */
+static void session_step__signatures_that_are_not_kept_are_freed(void) /* S-RUN-30 */
+{
+  ts t;
+  char name[16];
+  tn_output in = ts_open_watched(&t, 1);
+  for (int i = 0; i < 8; i++) {
+    snprintf(name, sizeof name, "c%u", (unsigned)i % 10);
+    ts_watch_op(t.graph, "TestCount", name, in, i);
+  }
+  CHECK_OK(tn_session_options_set_int(t.options, "max_signatures", 2, &t.err), &t.err);
+  ts_start(&t);
+  for (int i = 0; i < 8; i++) {
+    snprintf(name, sizeof name, "c%u", (unsigned)i % 10);
+    CHECK_DOUBLE(ts_run1(&t, FEEDS({ "in", 3 }), name), 3, 0);
+    CHECK_DOUBLE(ts_run1(&t, FEEDS({ "in:0", 4 }), name), 4, 0);
+  }
+  for (int i = 0; i < 8; i++) CHECK_INT(atomic_load(&ts_watched.destroyed[i]), i < 6);
+  CHECK_DOUBLE(ts_run1(&t, FEEDS({ "in", 5 }), "c0"), 5, 0);
+  ts_fini(&t);
+}
+
 static void session_step__step_ids_rise(void) /* S-RUN-31 */
 {
   ts t, other;
@@ -296,6 +318,37 @@ static void session_step__a_step_has_a_time_limit(void) /* S-RO-04, S-RO-05, S-R
   ts_fini(&t);
 }
 
+/* Closes the session once a kernel has waited at the gate for 60 ms, and opens the gate. */
+static void *close_late(void *session)
+{
+  CHECK(ts_wait_at_gate(1));
+  ts_sleep_ms(60);
+  CHECK_INT(tn_session_close(session, NULL), TN_OK);
+  ts_open_gate();
+  return NULL;
+}
+
+/* A kernel that hears nothing is the last of its step: the step is what happened first, all the same. */
+static void session_step__the_first_cause_is_reported(void) /* S-CAN-07, S-LIFE-04, S-RO-03 */
+{
+  static const int64_t limits[] = { 20, 60000, 0 };
+  for (int i = 0; i < 3; i++) {
+    ts t;
+    pthread_t thread;
+    tn_output in = ts_open_watched(&t, 1);
+    ts_watch_op(t.graph, "TestDeaf", "deaf", in, 0);
+    CHECK_OK(tn_session_options_set_int(t.options, "operation_timeout_ms", limits[i], &t.err), &t.err);
+    ts_start(&t);
+    REQUIRE_INT(pthread_create(&thread, NULL, close_late, t.session), 0);
+    tn_tensor *fetched;
+    CHECK_STATUS(ts_run(&t, FEEDS({ "in", 1 }), NAMES("deaf"), &fetched, NULL),
+                 i == 0 ? TN_DEADLINE_EXCEEDED : TN_CANCELLED, &t.err);
+    CHECK_NULL(fetched);
+    pthread_join(thread, NULL);
+    ts_fini(&t);
+  }
+}
+
 TAP_MAIN(
     TAP_TEST(session_step__fetched_constants_are_copies),
     TAP_TEST(session_step__fetched_views_are_the_callers),
@@ -304,9 +357,11 @@ TAP_MAIN(
     TAP_TEST(session_step__tensors_are_freed_after_their_last_use),
     TAP_TEST(session_step__signatures_are_reused),
     TAP_TEST(session_step__number_of_signatures_is_bounded),
+    TAP_TEST(session_step__signatures_that_are_not_kept_are_freed),
     TAP_TEST(session_step__step_ids_rise),
     TAP_TEST(session_step__error_names_the_node_and_keeps_its_code),
     TAP_TEST(session_step__nothing_starts_after_an_error),
     TAP_TEST(session_step__out_of_memory_in_a_step),
     TAP_TEST(session_step__a_step_can_be_cancelled_alone),
-    TAP_TEST(session_step__a_step_has_a_time_limit))
+    TAP_TEST(session_step__a_step_has_a_time_limit),
+    TAP_TEST(session_step__the_first_cause_is_reported))

@@ -4,7 +4,7 @@
  * Protocol: `cancelled` is set once, under mu; whoever sets it then takes the callbacks one by one from the list and calls
  * each without the lock, with `running` naming it. Deregister removes a callback that is still listed, or waits until the
  * one that runs has ended; on the thread that runs it, it does not wait for itself. A child registers a callback with its
- * parent that cancels the child. */
+ * parent that cancels the child; that one holds the child meanwhile, since a callback of the child's may give it up. */
 #include <core/exec/exec.h>
 
 typedef struct tn__cancel_callback {
@@ -14,7 +14,16 @@ typedef struct tn__cancel_callback {
   void *user;
 } tn__cancel_callback;
 
-static void cancel_child(void *user) { tn_cancellation_cancel(user); }
+static void cancel_child(void *user)
+{
+  tn_cancellation *c = user;
+  uint32_t refs = atomic_load(&c->refs);
+  do {
+    if (refs == 0) return; /* its last holder waits in deregister for this callback to end */
+  } while (!atomic_compare_exchange_weak(&c->refs, &refs, refs + 1));
+  tn_cancellation_cancel(c);
+  tn_cancellation_unref(c);
+}
 
 tn_status tn_cancellation_create(tn_cancellation *parent, tn_cancellation **out, tn_error *err)
 {
@@ -30,7 +39,7 @@ tn_status tn_cancellation_create(tn_cancellation *parent, tn_cancellation **out,
   if (parent != NULL) {
     c->parent_key = tn_cancellation_register(parent, cancel_child, c);
     if (c->parent_key == 0 && tn_cancellation_is_cancelled(parent)) {
-      atomic_store(&c->cancelled, 1);
+      atomic_store(&c->cancelled, atomic_load(&parent->cancelled));
     } else if (c->parent_key == 0) {
       tn_cancellation_unref(c);
       return tn__no_memory(err, "cancellation", sizeof(tn__cancel_callback));
@@ -65,7 +74,8 @@ void tn_cancellation_cancel(tn_cancellation *c)
 {
   if (c == NULL) return;
   tn__mutex_lock(&c->mu);
-  bool first = atomic_exchange(&c->cancelled, 1) == 0;
+  bool first = atomic_load(&c->cancelled) == 0;
+  if (first) atomic_store(&c->cancelled, tn__now_ns());
   if (first) c->runner = pthread_self();
   while (first && c->callbacks != NULL) {
     tn__cancel_callback *cb = c->callbacks;

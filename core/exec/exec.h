@@ -14,7 +14,7 @@
 
 struct tn_cancellation {
   _Atomic uint32_t refs;
-  _Atomic uint32_t cancelled;
+  _Atomic int64_t cancelled; /* when, on the monotonic clock; 0 = not */
   tn__mutex mu; /* callbacks, children, the parent link */
   tn__cond ended;
   struct tn__cancel_callback *callbacks; /* guarded by mu */
@@ -34,18 +34,22 @@ struct tn_step {
   tn_tensor **outputs;      /* set by the runtime; those that the caller gave stand in `given` */
   tn_tensor *const *given;  /* NULL = none given */
   size_t n_inputs, n_outputs;
-  const _Atomic uint32_t *closed; /* of the session; NULL = none */
+  const _Atomic int64_t *closed; /* when the session was, 0 = it is open; NULL = none */
   tn_cancellation *cancellation;  /* NULL = none */
   int64_t deadline_ns;            /* monotonic, 0 = none */
 };
 
+/* Of several reasons the first counts (S-CAN-07). */
 static inline int tn__step_stop(const tn_step *step)
 {
-  if (step->closed != NULL && atomic_load_explicit(step->closed, memory_order_relaxed)) return TN__STOP_CLOSED;
-  if (step->cancellation != NULL && atomic_load_explicit(&step->cancellation->cancelled, memory_order_relaxed))
-    return TN__STOP_CANCELLED;
-  if (step->deadline_ns != 0 && tn__now_ns() >= step->deadline_ns) return TN__STOP_DEADLINE;
-  return TN__GO_ON;
+  int64_t closed = step->closed == NULL ? 0 : atomic_load_explicit(step->closed, memory_order_relaxed);
+  int64_t cancelled =
+      step->cancellation == NULL ? 0 : atomic_load_explicit(&step->cancellation->cancelled, memory_order_relaxed);
+  if (closed == 0 && cancelled == 0)
+    return step->deadline_ns != 0 && tn__now_ns() >= step->deadline_ns ? TN__STOP_DEADLINE : TN__GO_ON;
+  int64_t first = closed == 0 || (cancelled != 0 && cancelled < closed) ? cancelled : closed;
+  if (step->deadline_ns != 0 && step->deadline_ns < first) return TN__STOP_DEADLINE;
+  return first == closed ? TN__STOP_CLOSED : TN__STOP_CANCELLED;
 }
 /* The status of a step that is stopped. */
 tn_status tn__step_stopped(const tn_step *step, int why, tn_error *err);

@@ -48,6 +48,8 @@ tn_status tn_kernel_set_output(tn_kernel_ctx *ctx, uint32_t i, tn_tensor *tensor
   if (tensor == NULL || tensor->dtype != wanted)
     return tn_error_set(ctx->err, TN_INTERNAL, "output %u is %s, the kernel gave %s", i, tn_dtype_name(wanted),
                         tensor == NULL ? "NULL" : tn_dtype_name(tensor->dtype));
+  if (tensor->data == NULL && tensor->bytes > 0)
+    return tn_error_set(ctx->err, TN_INTERNAL, "output %u: the kernel gave a tensor that is not in host memory", i);
   set_dynamic(ctx, slot, tn_tensor_ref(tensor));
   return TN_OK;
 }

@@ -141,22 +141,16 @@ static void drop_heap(tn__instance *in)
 static tn_status failed(tn__call *call, tn_status st)
 {
   const tn__plan_instr *instr = &call->run->plan->instrs[call->tape->instr];
-  const char *node = tn_operation_name(instr->op);
+  const char *kernel = instr->kernel->name;
   tn_error *err = call->ctx.err;
   int why = tn__step_stop(call->run->step);
   if (st == TN_CANCELLED && why != TN__GO_ON) { /* the kernel noticed: the first cause is reported (S-CAN-05, -07) */
     tn_error_clear(err);
     return tn__step_stopped(call->run->step, why, err);
   }
-  if (st == TN_PENDING) {
-    st = TN_INTERNAL;
-    tn_error_set(err, st, "kernel '%s' waits, which this version does not support", instr->kernel->name);
-  } else if (err != NULL && err->code == TN_OK) {
-    tn_error_set(err, st, "kernel '%s' failed without a message", instr->kernel->name);
-  }
-  tn_error_prefix(err, "node '%s' (%s)", node, tn_operation_type(instr->op));
-  tn_error_set_node(err, node);
-  return st;
+  if (st == TN_PENDING)
+    st = tn_error_set(err, TN_INTERNAL, "kernel '%s' waits, which this version does not support", kernel);
+  return tn__kernel_status(instr, "compute", st, err);
 }
 
 static tn_status slow_call(tn__call *call)
@@ -198,6 +192,7 @@ static tn_status run_tape(tn__run *run, tn__instance *instance)
       st = failed(&call, st);
       break;
     }
+    if (__builtin_expect(call.ctx.err->code != TN_OK, 0)) tn_error_clear(call.ctx.err); /* it went on all the same */
   }
   tn_error_clear(&local);
   return st;

@@ -13,6 +13,7 @@ typedef struct op_state {
   uint32_t first_value; /* value of output 0; TN__NONE = not emitted */
   uint32_t instr;       /* TN__NONE = it has none */
   uint8_t visit;        /* 0 unseen, 1 its inputs are being walked, 2 done */
+  bool waited_for;      /* an operation of the plan has a control edge from it */
 } op_state;
 
 typedef struct frame {
@@ -62,9 +63,10 @@ static tn_status visited(compiler *c, tn_operation *op)
   c->ops[tn__operation_id(op)].visit = 2;
   size_t n_in, n_control;
   tn__operation_inputs(op, &n_in);
-  tn__operation_control_inputs(op, &n_control);
+  tn_operation *const *control = tn__operation_control_inputs(op, &n_control);
+  for (size_t i = 0; i < n_control; i++) c->ops[tn__operation_id(control[i])].waited_for = true;
   c->max_values += tn_operation_n_outputs(op);
-  c->max_ids += n_in + n_control + tn_operation_n_outputs(op);
+  c->max_ids += 2 * n_in + n_control + tn_operation_n_outputs(op);
   return TN_OK;
 }
 
@@ -108,7 +110,7 @@ static tn_status order_operations(compiler *c, tn_graph *graph)
   c->feed_next = tn__alloc_array(c->spec->n_feeds + 1, sizeof *c->feed_next);
   c->feed_value = tn__alloc_array(c->spec->n_feeds + 1, sizeof *c->feed_value);
   if (c->ops == NULL || c->feed_next == NULL || c->feed_value == NULL) st = no_memory(c);
-  for (size_t i = 0; st == TN_OK && i < c->n_ops; i++) c->ops[i] = (op_state){ TN__NONE, TN__NONE, TN__NONE, 0 };
+  for (size_t i = 0; st == TN_OK && i < c->n_ops; i++) c->ops[i] = (op_state){ TN__NONE, TN__NONE, TN__NONE, 0, false };
   for (size_t i = 0; st == TN_OK && i < c->spec->n_feeds; i++) {
     op_state *s = &c->ops[tn__operation_id(c->spec->feeds[i].op)];
     c->feed_next[i] = s->fed;
@@ -160,6 +162,20 @@ static tn_status refuse_node(compiler *c, const tn_operation *op, tn_status code
 #define CONTROL_FLOW (TN_TRAIT_SWITCH | TN_TRAIT_MERGE | TN_TRAIT_ENTER | TN_TRAIT_EXIT | TN_TRAIT_NEXT_ITERATION | \
                       TN_TRAIT_LOOP_COND | TN_TRAIT_CONTROL_TRIGGER | TN_TRAIT_FUNCTION_CALL)
 
+/* What a trait promises decides whose memory a value is: an op of a plugin that breaks it is refused. */
+static tn_status check_hands_on(compiler *c, const tn_operation *op)
+{
+  size_t n_out = tn_operation_n_outputs(op), n_in;
+  tn__operation_inputs(op, &n_in);
+  bool ok = tn__operation_traits(op) & TN_TRAIT_IDENTITY ? n_out <= n_in : n_out == 0;
+  for (size_t i = 0; ok && i < n_out; i++)
+    ok = tn__dtype_base(tn_operation_output_dtype(op, i)) == tn__dtype_base(tn_operation_input_dtype(op, i));
+  if (ok) return TN_OK;
+  return refuse_node(c, op, tn_error_set(c->err, TN_INTERNAL,
+                                         "node '%s': op '%s' should hand its inputs on, but its outputs are others",
+                                         tn_operation_name(op), tn_operation_type(op)));
+}
+
 static tn_status check_runnable(compiler *c, const tn_operation *op)
 {
   const char *name = tn_operation_name(op);
@@ -175,11 +191,26 @@ static tn_status check_runnable(compiler *c, const tn_operation *op)
     return refuse_node(c, op, tn_error_set(c->err, TN_UNIMPLEMENTED,
                                            "node '%s': op '%s' is control flow, which this version does not run", name,
                                            tn_operation_type(op)));
-  return TN_OK;
+  return traits & (TN_TRAIT_IDENTITY | TN_TRAIT_NO_EFFECT) ? check_hands_on(c, op) : TN_OK;
 }
 
-/* Operations of no computation: a constant, and at level 1 what hands its inputs on, become values only. True when the
- * operation needs no instruction. Ordering by control edges keeps one that does nothing. */
+/* A feed in place of an op that is not registered gets the type that its first reader wants; all must want the same. */
+static tn_status claim_dtype(compiler *c, const tn_operation *op, size_t i, uint32_t value)
+{
+  tn__plan_value *v = &c->plan->values[value];
+  if (v->kind != TN_VALUE_FEED) return TN_OK;
+  tn_dtype wanted = tn__dtype_base(tn_operation_input_dtype(op, i));
+  if (v->dtype == TN_DTYPE_INVALID) v->dtype = wanted;
+  if (v->dtype == wanted || wanted == TN_DTYPE_INVALID) return TN_OK;
+  return refuse_node(c, op, tn_error_set(c->err, TN_INVALID_ARGUMENT,
+                                         "node '%s': input %zu is %s, the feed '%s:%d' is read as %s elsewhere",
+                                         tn_operation_name(op), i, tn_dtype_name(wanted),
+                                         tn_operation_name(v->output.op), (int)v->output.index, tn_dtype_name(v->dtype)));
+}
+
+/* Operations of no computation: a constant, and at level 1 what hands its inputs on, become values only. *done: the
+ * operation needs no instruction. A constant that waits for control edges keeps one that does nothing; what hands on and
+ * has control edges on either side is left as it is, so that they hold for its readers, too. */
 static tn_status emit_without_kernel(compiler *c, tn_operation *op, uint32_t first, bool *done)
 {
   tn_plan *plan = c->plan;
@@ -190,30 +221,38 @@ static tn_status emit_without_kernel(compiler *c, tn_operation *op, uint32_t fir
   *done = false;
   if (traits & TN_TRAIT_CONSTANT) {
     tn_tensor *constant;
+    if (tn_operation_n_outputs(op) != 1)
+      return refuse_node(c, op, tn_error_set(c->err, TN_INTERNAL, "node '%s': op '%s' is a constant with %zu outputs",
+                                             tn_operation_name(op), tn_operation_type(op), tn_operation_n_outputs(op)));
     tn_status st = tn__operation_constant(op, &constant, c->err);
     if (st != TN_OK) return refuse_node(c, op, st);
     plan->values[first].kind = TN_VALUE_CONSTANT;
     plan->values[first].constant = tn_tensor_ref(constant);
     *done = n_control == 0;
-  } else if ((traits & TN_TRAIT_IDENTITY) && plan->level > 0 && n_in == tn_operation_n_outputs(op)) {
-    for (size_t i = 0; i < n_in; i++) c->alias[first + i] = value_of(c, in[i]);
-    *done = n_control == 0;
+  } else if ((traits & TN_TRAIT_IDENTITY) && plan->level > 0 && n_in == tn_operation_n_outputs(op) && n_control == 0 &&
+             !c->ops[tn__operation_id(op)].waited_for) {
+    for (size_t i = 0; i < n_in; i++) {
+      c->alias[first + i] = value_of(c, in[i]);
+      tn_status st = claim_dtype(c, op, i, c->alias[first + i]);
+      if (st != TN_OK) return st;
+    }
+    *done = true;
   }
   return TN_OK;
 }
 
-static void append_ids(compiler *c, tn__plan_instr *instr, tn_operation *op, uint32_t *n_ids)
+static tn_status append_ids(compiler *c, tn__plan_instr *instr, tn_operation *op, uint32_t *n_ids)
 {
   tn_plan *plan = c->plan;
   size_t n_in, n_control;
   const tn_output *in = tn__operation_inputs(op, &n_in);
   tn_operation *const *control = tn__operation_control_inputs(op, &n_control);
-  bool ordering_only = instr->n_outputs == 0 && instr->kernel == NULL;
+  if (instr->n_outputs == 0 && instr->kernel == NULL) n_in = 0; /* there for the order only */
   instr->first = *n_ids;
-  for (size_t i = 0; i < n_in && !ordering_only; i++) {
+  for (size_t i = 0; i < n_in; i++) {
     uint32_t value = value_of(c, in[i]);
-    if (plan->values[value].dtype == TN_DTYPE_INVALID) /* fed in place of an op that is not registered */
-      plan->values[value].dtype = tn__dtype_base(tn_operation_input_dtype(op, i));
+    tn_status st = claim_dtype(c, op, i, value);
+    if (st != TN_OK) return st;
     plan->ids[(*n_ids)++] = value;
   }
   instr->n_inputs = *n_ids - instr->first;
@@ -224,19 +263,25 @@ static void append_ids(compiler *c, tn__plan_instr *instr, tn_operation *op, uin
     uint32_t id = c->ops[tn__operation_id(control[i])].instr;
     if (id != TN__NONE) plan->ids[(*n_ids)++] = id;
   }
+  for (uint32_t i = 0; i < instr->n_inputs; i++) { /* what a constant waits for, its readers wait for */
+    const tn__plan_value *v = &plan->values[plan->ids[instr->first + i]];
+    uint32_t id = v->kind == TN_VALUE_CONSTANT ? c->ops[tn__operation_id(v->output.op)].instr : TN__NONE;
+    if (id != TN__NONE) plan->ids[(*n_ids)++] = id;
+  }
   instr->n_after = *n_ids - after;
+  return TN_OK;
 }
 
 static tn_status create_state(compiler *c, const tn_operation *op, tn__plan_instr *instr)
 {
   if (instr->kernel->create == NULL) return TN_OK;
   tn_status st = instr->kernel->create(op, &instr->state, c->err);
-  if (st == TN_OK) return TN_OK;
+  if (st == TN_OK) {
+    tn__error_reset(c->err); /* whatever it tried on the way */
+    return TN_OK;
+  }
   instr->state = NULL;
-  if (c->err != NULL && c->err->code == TN_OK)
-    tn_error_set(c->err, st, "kernel '%s' failed without a message", instr->kernel->name);
-  tn_error_prefix(c->err, "node '%s' (%s)", tn_operation_name(op), tn_operation_type(op));
-  return st;
+  return tn__kernel_status(instr, "create", st, c->err);
 }
 
 static tn_status emit_instruction(compiler *c, tn_operation *op, bool empty, uint32_t *n_ids)
@@ -253,9 +298,10 @@ static tn_status emit_instruction(compiler *c, tn_operation *op, bool empty, uin
     if (st == TN_OK) st = create_state(c, op, &instr);
     if (st != TN_OK) return refuse_node(c, op, st);
   }
-  append_ids(c, &instr, op, n_ids);
   uint32_t id = plan->n_instrs++;
-  plan->instrs[id] = instr;
+  tn_status st = append_ids(c, &instr, op, n_ids);
+  plan->instrs[id] = instr; /* in any case: it holds the kernel's state */
+  if (st != TN_OK) return st;
   s->instr = id;
   for (uint32_t i = 0; i < instr.n_outputs; i++) plan->values[s->first_value + i].producer = id;
   return TN_OK;
@@ -263,19 +309,15 @@ static tn_status emit_instruction(compiler *c, tn_operation *op, bool empty, uin
 
 static tn_status emit_operation(compiler *c, tn_operation *op, uint32_t *n_ids)
 {
-  tn_status st = check_runnable(c, op);
-  if (st != TN_OK) return st;
   op_state *s = &c->ops[tn__operation_id(op)];
   s->first_value = c->plan->n_values;
   for (size_t i = 0; i < tn_operation_n_outputs(op); i++)
     new_value(c, TN_VALUE_COMPUTED, tn_operation_output_dtype(op, i), (tn_output){ op, (int32_t)i });
   bool done;
   uint32_t first = s->first_value;
-  st = emit_without_kernel(c, op, first, &done);
+  tn_status st = emit_without_kernel(c, op, first, &done);
   if (st != TN_OK || done) return st;
-  bool empty = c->plan->values[first].kind == TN_VALUE_CONSTANT && tn_operation_n_outputs(op) > 0;
-  if (tn_operation_n_outputs(op) > 0 && c->alias[first] != TN__NONE) empty = true;
-  return emit_instruction(c, op, empty, n_ids);
+  return emit_instruction(c, op, (tn__operation_traits(op) & TN_TRAIT_CONSTANT) != 0, n_ids);
 }
 
 static tn_status emit(compiler *c)
@@ -299,6 +341,10 @@ static tn_status emit(compiler *c)
   plan->n_inputs = (uint32_t)spec->n_feeds;
   plan->n_outputs = (uint32_t)spec->n_fetches;
   uint32_t n_ids = 0;
+  for (size_t i = 0; i < c->n_order; i++) { /* all before any: what passes stands in a real order, without a cycle */
+    tn_status st = check_runnable(c, c->order[i]);
+    if (st != TN_OK) return st;
+  }
   for (size_t i = 0; i < c->n_order; i++) {
     tn_status st = emit_operation(c, c->order[i], &n_ids);
     if (st != TN_OK) return st;

@@ -249,6 +249,11 @@ static bool may_take_over(const builder *b, uint32_t i, uint32_t out, uint32_t i
     uint32_t s = b->slot_of[inputs[k]];
     if (s != in && root_of(l, s) == root) return false;
   }
+  const uint32_t *outputs = tn__instr_outputs(b->plan, instr);
+  for (uint32_t k = 0; k < instr->n_outputs; k++) { /* a second output over the same input would overwrite the first */
+    uint32_t s = b->slot_of[outputs[k]];
+    if (s != out && root_of(l, s) == root) return false;
+  }
   return true;
 }
 

@@ -118,8 +118,8 @@ tn_status tn__layout_assign(tn__life *lives, size_t n, size_t *arena_bytes, tn_e
       heap[0] = heap[--live];
       sift_down(lives, heap, live, 0);
     }
-    size_t bytes = tn__round_up(lives[i].bytes, TN_ALIGN);
-    if (!tn__size_add(total, bytes, &total) || total > PTRDIFF_MAX) {
+    size_t bytes = tn__round_up(lives[i].bytes, TN_ALIGN); /* 0 when what a kernel asked for is near SIZE_MAX */
+    if (bytes < lives[i].bytes || !tn__size_add(total, bytes, &total) || total > PTRDIFF_MAX) {
       tn__free(heap, (n + 1) * sizeof *heap);
       tn__free(s.gaps, s.room * sizeof *s.gaps);
       return tn_error_set(err, TN_RESOURCE_EXHAUSTED, "the values of a step need more than %zu bytes", (size_t)PTRDIFF_MAX);

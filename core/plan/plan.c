@@ -38,16 +38,31 @@ void tn__plan_unref(tn_plan *plan)
   tn__free(plan, sizeof *plan);
 }
 
+tn_status tn__kernel_status(const tn__plan_instr *instr, const char *slot, tn_status st, tn_error *err)
+{
+  const char *kernel = instr->kernel->name, *node = tn_operation_name(instr->op);
+  if (st < TN_OK || st > TN_UNAUTHENTICATED)
+    st = tn_error_wrap(err, TN_INTERNAL, "kernel '%s': %s returned %d, which is no status", kernel, slot, st);
+  else
+    tn_error_set(err, st, "kernel '%s': %s failed without a message", kernel, slot);
+  if (err != NULL) err->code = st;
+  tn_error_prefix(err, "node '%s' (%s)", node, tn_operation_type(instr->op));
+  tn_error_set_node(err, node);
+  return st;
+}
+
 size_t tn_plan_n_instructions(const tn_plan *plan) { return plan->n_instrs; }
 size_t tn_plan_n_values(const tn_plan *plan) { return plan->n_values; }
 size_t tn_plan_n_inputs(const tn_plan *plan) { return plan->n_inputs; }
 size_t tn_plan_n_outputs(const tn_plan *plan) { return plan->n_outputs; }
 
-/* Copies as much of `from` as the caller's struct has room for; its struct_size stays the caller's (rule P-26). */
+/* Copies as much of `from` as the caller's struct has room for, and zeroes what a newer header has more; its struct_size
+ * stays the caller's (rule P-26). */
 static void copy_sized(void *to, const void *from, size_t size, size_t room)
 {
   size_t n = room < size ? room : size;
   __builtin_memcpy((char *)to + sizeof(size_t), (const char *)from + sizeof(size_t), n - sizeof(size_t));
+  __builtin_memset((char *)to + n, 0, room - n);
 }
 
 tn_status tn_plan_get_instruction(const tn_plan *plan, size_t i, tn_plan_instruction *out, tn_error *err)

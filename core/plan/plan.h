@@ -95,6 +95,9 @@ tn_status tn__plan_compile(tn_graph *graph, const tn__signature_spec *spec, tn_p
 tn_plan *tn__plan_ref(tn_plan *plan);
 void tn__plan_unref(tn_plan *plan);
 
+/* What a slot of the instruction's kernel returned, not OK, made fit for the program: a code that exists, a text, the node. */
+tn_status tn__kernel_status(const tn__plan_instr *instr, const char *slot, tn_status st, tn_error *err);
+
 static inline const uint32_t *tn__instr_inputs(const tn_plan *p, const tn__plan_instr *i) { return p->ids + i->first; }
 static inline const uint32_t *tn__instr_outputs(const tn_plan *p, const tn__plan_instr *i)
 {

@@ -92,6 +92,18 @@ static void prepare_identity(tn__prepared *p)
   }
 }
 
+/* Whether output i can be the memory of its input: as many bytes, and elements that own memory only as themselves. */
+static bool may_view(const tn__prepared *p, uint32_t i)
+{
+  const struct tn__prepared_output *o = &p->outputs[i];
+  const tn_view *in = &p->ctx.inputs[o->view];
+  tn_dtype dtype = p->plan->values[tn__instr_outputs(p->plan, p->instr)[i]].dtype;
+  size_t bytes;
+  if (o->dynamic || (dtype != in->dtype && (tn__dtype_is_managed(dtype) || tn__dtype_is_managed(in->dtype)))) return false;
+  return tn__size_mul((size_t)o->count, tn_dtype_size(dtype), &bytes) &&
+         bytes == (size_t)in->count * tn_dtype_size(in->dtype);
+}
+
 static tn_status check_outputs(const tn__prepared *p, tn_error *err)
 {
   const char *node = tn_operation_name(p->instr->op);
@@ -100,8 +112,9 @@ static tn_status check_outputs(const tn__prepared *p, tn_error *err)
     if (!o->known)
       return tn_error_set(err, TN_INTERNAL, "kernel '%s' of node '%s' gave output %u no shape", p->instr->kernel->name,
                           node, i);
-    if (o->view != TN__NONE && (o->dynamic || o->count != p->ctx.inputs[o->view].count))
-      return tn_error_set(err, TN_INTERNAL, "kernel '%s' of node '%s': output %u cannot be a view of input %u, the sizes differ",
+    if (o->view != TN__NONE && !may_view(p, i))
+      return tn_error_set(err, TN_INTERNAL,
+                          "kernel '%s' of node '%s': output %u cannot be a view of input %u, their sizes or types differ",
                           p->instr->kernel->name, node, i, o->view);
   }
   return TN_OK;
@@ -123,13 +136,9 @@ tn_status tn__prepare_run(tn__prepared *p, tn_error *err)
   p->ctx.op = p->instr->op;
   p->ctx.state = p->instr->state;
   tn_status st = p->instr->kernel->prepare(&p->ctx, err);
-  if (st != TN_OK) {
-    if (err != NULL && err->code == TN_OK)
-      tn_error_set(err, st, "kernel '%s' refused its inputs without a message", p->instr->kernel->name);
-    tn_error_prefix(err, "node '%s' (%s)", tn_operation_name(p->instr->op), tn_operation_type(p->instr->op));
-  } else {
-    st = check_outputs(p, err);
-  }
+  if (st != TN_OK) return tn__kernel_status(p->instr, "prepare", st, err);
+  tn__error_reset(err); /* whatever it tried on the way */
+  st = check_outputs(p, err);
   if (st != TN_OK) tn_error_set_node(err, tn_operation_name(p->instr->op));
   return st;
 }

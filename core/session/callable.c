@@ -2,11 +2,14 @@
 /* Callables: prepared signatures behind a slot and a generation.
  *
  * An id is generation << 32 | slot number + 1; generations start at 1. Slots live in blocks that never move, so a run finds
- * its slot without a lock. Protocol of a slot: `users` counts runs, plus one while the callable is held. A run adds itself,
- * then compares the generation: if it is the one of the id, `entry` stays valid until the run takes itself away. Release
- * raises the generation and takes the holder's one away. Whoever brings `users` to 0 exchanges `entry` for NULL and frees
- * what it got, so it is freed once; the slot is used again only after that. */
+ * its slot without a lock. Protocol of a slot: `users` counts runs, plus one while the callable is held, plus HELD while
+ * there is an `entry`. A run adds itself, then compares the generation: if it is the one of the id, `entry` stays valid
+ * until the run takes itself away. Release raises the generation and takes the holder's one away. Who finds nothing but
+ * HELD left, and takes that away, frees the entry and only then gives the slot out again; a late run of a callable that is
+ * gone may come and go at any time and frees nothing. */
 #include <core/session/session_internal.h>
+
+#define HELD (UINT32_C(1) << 31)
 
 static tn__callable_slot *slot_at(const tn_session *session, uint32_t number)
 {
@@ -34,10 +37,10 @@ static tn_status find_slot(const tn_session *session, tn_callable c, tn__callabl
 
 static void leave_slot(tn_session *session, tn__callable_slot *slot, uint32_t number)
 {
-  if (atomic_fetch_sub(&slot->users, 1) != 1) return;
-  tn__entry_point *e = atomic_exchange(&slot->entry, NULL);
-  if (e == NULL) return;
-  tn__entry_unref(e);
+  if (atomic_fetch_sub(&slot->users, 1) != (HELD | 1)) return;
+  uint32_t alone = HELD;
+  if (!atomic_compare_exchange_strong(&slot->users, &alone, 0)) return; /* another run came and sees to it */
+  tn__entry_unref(atomic_exchange(&slot->entry, NULL));
   tn__mutex_lock(&session->mu);
   if (tn__grow((void **)&session->free_callables, &session->free_room, session->n_free_callables + 1,
                sizeof *session->free_callables))
@@ -75,8 +78,8 @@ static tn_status publish(tn_session *session, tn__entry_point *e, tn_callable *o
   tn_status st = take_number(session, &number, err);
   if (st != TN_OK) return st;
   tn__callable_slot *slot = slot_at(session, number);
-  atomic_fetch_add(&slot->users, 1); /* first: a late run of the slot's last callable cannot bring it to 0 now */
   atomic_store(&slot->entry, e);
+  atomic_fetch_add(&slot->users, HELD | 1);
   uint32_t generation = atomic_load(&slot->generation) + 1;
   atomic_store(&slot->generation, generation | 1); /* odd: held */
   out->id = (uint64_t)(generation | 1) << 32 | (number + 1);
@@ -100,7 +103,9 @@ tn_status tn_session_make_callable(tn_session *session, const tn_run_options *op
   if (st == TN_OK) st = tn__run_options_check(options, err);
   if (st == TN_OK) {
     tn_run_options_init(&e->options);
-    if (options != NULL) e->options = *options;
+    if (options != NULL) /* as much as both know (rule P-26) */
+      memcpy(&e->options, options, options->struct_size < sizeof e->options ? options->struct_size : sizeof e->options);
+    e->options.struct_size = sizeof e->options;
     tn_cancellation_ref(e->options.cancellation);
     st = publish(session, e, out, err);
   }
@@ -118,6 +123,8 @@ static tn_status check_given(tn_tensor *const *feeds, size_t n_feeds, tn_tensor 
   const char *why = NULL;
   if (t->data == NULL && t->bytes > 0) why = "is not in host memory";
   else if (t->buffer != NULL && t->buffer->desc.ownership == TN_BUFFER_IMMUTABLE) why = "may not be written";
+  else if (tn__dtype_is_managed(t->dtype) && t->buffer->desc.ownership == TN_BUFFER_FOREIGN)
+    why = "has elements of the program's own";
   else if (atomic_load(&t->refs) != 1 || (t->buffer != NULL && atomic_load(&t->buffer->refs) != 1)) why = "has other holders";
   for (size_t k = 0; why == NULL && k < n_feeds; k++)
     if (feeds[k] == t) why = "is a feed of the same call";

@@ -58,9 +58,8 @@ static tn_status close_sessions_of(const tn_session_factory *factory, tn_error *
     tn_session *found = NULL;
     tn__mutex_lock(&list_mu);
     for (tn_session *s = list; s != NULL && found == NULL; s = s->next) {
-      if (s->self != factory || atomic_load(&s->closed)) continue;
+      if (s->self != factory || !tn__session_mark_closed(s)) continue;
       atomic_fetch_add(&s->calls, 1); /* destroy takes the session off this list before it waits */
-      atomic_store(&s->closed, 1);
       found = s;
     }
     tn__mutex_unlock(&list_mu);
@@ -80,6 +79,7 @@ tn_status tn_reset(const tn_session_options *options, const char *const *contain
   if (tn__forked())
     return tn_error_set(err, TN_FAILED_PRECONDITION, "sessions cannot be used in a process forked after one existed");
   tn__host_install();
+  pthread_once(&once, install); /* the runtime's reset calls what it installs */
   tn__factory *factory;
   tn_status st = tn__registry_acquire(options, &factory, err);
   if (st != TN_OK) return st;

@@ -29,7 +29,7 @@ tn_status tn__session_enter(tn_session *session, tn_error *err)
 
 void tn__session_leave(tn_session *session)
 {
-  if (atomic_fetch_sub_explicit(&session->calls, 1, memory_order_release) != (TN__DRAIN | 1)) return;
+  if (atomic_fetch_sub_explicit(&session->calls, 1, memory_order_acq_rel) != (TN__DRAIN | 1)) return;
   tn__mutex_lock(&drain_mu); /* the session may be gone by now */
   tn__cond_broadcast(&drain_cond);
   tn__mutex_unlock(&drain_mu);
@@ -225,13 +225,19 @@ tn_status tn_session_finalize(tn_session *session, tn_error *err)
 
 /* ---- closing ---- */
 
+bool tn__session_mark_closed(tn_session *session)
+{
+  int64_t open = 0;
+  return atomic_compare_exchange_strong(&session->closed, &open, tn__now_ns());
+}
+
 tn_status tn_session_close(tn_session *session, tn_error *err)
 {
   tn__error_reset(err);
   tn_status st = check_session(session, "tn_session_close", err);
   if (st != TN_OK) return st;
   if (tn__forked()) return forked_status(err);
-  if (atomic_exchange(&session->closed, 1) == 0) tn__steps_tell(session);
+  if (tn__session_mark_closed(session)) tn__steps_tell(session);
   return TN_OK;
 }
 
@@ -261,12 +267,22 @@ tn_status tn_session_device(tn_session *session, size_t i, tn_device_info *out, 
   tn__error_reset(err);
   tn_status st = check_session(session, "tn_session_device", err);
   if (st != TN_OK) return st;
-  if (out == NULL) return tn_error_set(err, TN_INVALID_ARGUMENT, "tn_session_device: out is NULL");
+  if (out == NULL || out->struct_size < sizeof out->struct_size)
+    return tn_error_set(err, TN_INVALID_ARGUMENT, "tn_session_device: out is NULL or its struct_size is not set");
   if (tn__forked()) return forked_status(err);
-  out->struct_size = sizeof *out;
-  if (session->slots->list_devices == NULL) return default_device(i, out, err);
-  st = session->slots->list_devices(session->self, session->runtime, i, out, err);
-  return st == TN_OUT_OF_RANGE ? st : tn__factory_status(session->factory, "list_devices", st, err);
+  tn_device_info full = { .struct_size = sizeof full };
+  if (session->slots->list_devices == NULL) st = default_device(i, &full, err);
+  else st = session->slots->list_devices(session->self, session->runtime, i, &full, err);
+  if (st == TN_OK && (full.name == NULL || full.type == NULL))
+    st = tn_error_set(err, TN_INTERNAL, "device %zu has no %s", i, full.name == NULL ? "name" : "type");
+  if (st == TN_OUT_OF_RANGE) return tn_error_set(err, st, "device %zu asked of a session with fewer", i);
+  st = tn__factory_status(session->factory, "list_devices", st, err);
+  if (st != TN_OK) return st;
+  size_t room = out->struct_size, n = room < sizeof full ? room : sizeof full; /* rule P-26 */
+  full.struct_size = room;
+  memset(out, 0, room);
+  memcpy(out, &full, n);
+  return TN_OK;
 }
 
 const tn_runtime_info *tn_session_runtime(const tn_session *session) { return session == NULL ? NULL : &session->info; }

@@ -47,12 +47,13 @@ typedef struct tn__entry_point {
   tn_output *feeds;    /* by position, for messages */
   tn_run_options options; /* of a callable */
   uint64_t used;          /* guarded by session->mu */
+  struct tn__entry_point *next_evicted;
 } tn__entry_point;
 
 /* A callable's place; see callable.c. */
 typedef struct tn__callable_slot {
   _Atomic uint32_t generation;
-  _Atomic uint32_t users;
+  _Atomic uint32_t users; /* plus HELD */
   _Atomic(tn__entry_point *) entry;
 } tn__callable_slot;
 
@@ -69,7 +70,7 @@ typedef struct tn__live_step {
 
 struct tn_session {
   _Atomic uint64_t calls;
-  _Atomic uint32_t closed;
+  _Atomic int64_t closed; /* when, on the monotonic clock; 0 = open */
   tn_session_options *options;
   tn__factory *factory; /* a reference */
   const tn_session_factory *slots; /* of the factory, full size */
@@ -102,6 +103,7 @@ struct tn_session {
 };
 
 /* session.c */
+bool tn__session_mark_closed(tn_session *session); /* true for the first one */
 tn_status tn__session_enter(tn_session *session, tn_error *err); /* closed: TN_CANCELLED, forked: FAILED_PRECONDITION */
 void tn__session_leave(tn_session *session);
 tn_status tn__session_need_graph(tn_session *session, tn_graph **out, tn_error *err);

@@ -244,6 +244,22 @@ static tn__signature *evict_signature_locked(tn_session *session)
   return oldest;
 }
 
+/* The entry points of a signature that is kept no longer: they would keep it alive. A chain, for the caller to give up. */
+static tn__entry_point *evict_entries_locked(tn_session *session, const tn__signature *s)
+{
+  tn__entry_point *chain = NULL;
+  for (;;) { /* what a removal moves to another place is found on the next walk */
+    tn__entry_point *found = NULL;
+    size_t place = 0;
+    for (tn__map_entry *m; found == NULL && (m = tn__map_next(&session->entries, &place)) != NULL;)
+      if (((tn__entry_point *)m->value)->signature == s) found = m->value;
+    if (found == NULL) return chain;
+    tn__map_remove(&session->entries, found->key, found->key_size);
+    found->next_evicted = chain;
+    chain = found;
+  }
+}
+
 /* The signature of the canonical key, held for the caller: found, or compiled by one thread while others wait. */
 static tn_status signature_get(tn_session *session, tn_graph *graph, parsed *p, tn__signature **out, tn_error *err)
 {
@@ -253,7 +269,10 @@ static tn_status signature_get(tn_session *session, tn_graph *graph, parsed *p, 
     if (*out != NULL || !session->compiling) break;
     tn__cond_wait(&session->compiled_one, &session->mu);
   }
-  if (*out != NULL) atomic_fetch_add_explicit(&(*out)->refs, 1, memory_order_relaxed);
+  if (*out != NULL) {
+    atomic_fetch_add_explicit(&(*out)->refs, 1, memory_order_relaxed);
+    (*out)->used = ++session->clock;
+  }
   bool refused = *out == NULL && session->finalized;
   bool mine = *out == NULL && !refused;
   if (mine) session->compiling = true;
@@ -263,6 +282,7 @@ static tn_status signature_get(tn_session *session, tn_graph *graph, parsed *p, 
   if (!mine) return TN_OK;
 
   tn__signature *evicted = NULL;
+  tn__entry_point *entries = NULL;
   tn_status st = compile(session, graph, p, out, err);
   tn__mutex_lock(&session->mu);
   session->compiling = false;
@@ -272,10 +292,16 @@ static tn_status signature_get(tn_session *session, tn_graph *graph, parsed *p, 
     if (tn__map_put(&session->signatures, (*out)->key, (*out)->key_size, *out, NULL)) {
       atomic_fetch_add_explicit(&(*out)->refs, 1, memory_order_relaxed);
       evicted = evict_signature_locked(session);
+      if (evicted != NULL) entries = evict_entries_locked(session, evicted);
     } /* without memory for the map it is used once and compiled again next time */
   }
   tn__cond_broadcast(&session->compiled_one);
   tn__mutex_unlock(&session->mu);
+  while (entries != NULL) {
+    tn__entry_point *next = entries->next_evicted;
+    tn__entry_unref(entries);
+    entries = next;
+  }
   signature_unref(evicted);
   return st;
 }
@@ -423,7 +449,7 @@ tn__entry_point *tn__entry_find(tn_session *session, const char *key, size_t siz
   return e;
 }
 
-/* An entry point to give up: one of a signature that is no longer kept, or the one not used for longest. */
+/* An entry point to give up: the one not used for longest. */
 static tn__entry_point *evict_entry_locked(tn_session *session, const tn__entry_point *keep)
 {
   if (session->entries.count <= session->max_signatures * ENTRIES_PER_SIGNATURE) return NULL;
@@ -444,7 +470,8 @@ void tn__entry_keep(tn_session *session, tn__entry_point *e, const char *key, si
   memcpy(copy, key, size);
   tn__entry_point *old = NULL, *evicted = NULL;
   tn__mutex_lock(&session->mu);
-  if (tn__map_get(&session->entries, key, size) == NULL && e->key == NULL) {
+  bool kept = tn__map_get(&session->signatures, e->signature->key, e->signature->key_size) == e->signature;
+  if (kept && tn__map_get(&session->entries, key, size) == NULL && e->key == NULL) {
     e->key = copy;
     e->key_size = size;
     e->used = ++session->clock;

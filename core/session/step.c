@@ -6,11 +6,6 @@
 
 static _Atomic uint64_t step_counter;
 
-void tn_run_options_init(tn_run_options *options)
-{
-  if (options != NULL) *options = (tn_run_options){ .struct_size = sizeof *options };
-}
-
 tn_status tn__run_options_check(const tn_run_options *o, tn_error *err)
 {
   if (o == NULL) return TN_OK;
@@ -99,6 +94,23 @@ static tn_status call_runtime(tn_session *session, const tn__signature *s, tn_st
   return st;
 }
 
+/* What the runtime gave. */
+static tn_status check_outputs(const tn_session *session, const tn__signature *s, tn_tensor *const *out,
+                               tn_tensor *const *given, tn_error *err)
+{
+  for (size_t c = 0; c < s->n_fetches; c++) {
+    if (out[c] == NULL && given != NULL && given[c] != NULL) continue;
+    const tn__plan_value *v = &s->plan->values[s->plan->outputs[c]];
+    if (out[c] != NULL && (out[c]->dtype == v->dtype || v->dtype == TN_DTYPE_INVALID)) continue;
+    const char *name = tn_operation_name(v->output.op);
+    if (out[c] == NULL)
+      return tn_error_set(err, TN_INTERNAL, "runtime '%s' returned OK without fetch '%s'", session->info.name, name);
+    return tn_error_set(err, TN_INTERNAL, "runtime '%s' gave fetch '%s' as %s, it is %s", session->info.name, name,
+                        tn_dtype_name(out[c]->dtype), tn_dtype_name(v->dtype));
+  }
+  return TN_OK;
+}
+
 static tn_status run_canonical(tn_session *session, const tn__entry_point *entry, const tn_run_options *options,
                                tn_tensor **in, tn_tensor **out, tn_tensor **given, tn_error *err)
 {
@@ -113,11 +125,10 @@ static tn_status run_canonical(tn_session *session, const tn__entry_point *entry
                                __builtin_add_overflow(ns, tn__now_ns(), &step.deadline_ns) ? INT64_MAX : step.deadline_ns;
   }
   tn_status st = call_runtime(session, s, &step, err);
-  for (size_t c = 0; st == TN_OK && c < s->n_fetches; c++)
-    if (out[c] == NULL && (given == NULL || given[c] == NULL))
-      st = tn_error_set(err, TN_INTERNAL, "runtime '%s' returned OK without fetch '%s'", session->info.name,
-                        tn_operation_name(s->plan->values[s->plan->outputs[c]].output.op));
-  return st;
+  if (st != TN_OK) return st;
+  tn__error_reset(err); /* a runtime's text without a failure: S-ERR-02 */
+  int why = tn__step_stop(&step); /* no instruction came after it, and yet: S-LIFE-04, S-RO-03 */
+  return why == TN__GO_ON ? check_outputs(session, s, out, given, err) : tn__step_stopped(&step, why, err);
 }
 
 /* A further position of a fetch: a copy, into the caller's tensor when there is one. */

@@ -4,7 +4,9 @@
  *   (a) run this plan for me     tn_kit_prepare, tn_kit_step: put them in the factory's slots, or leave those NULL.
  *   (b) I schedule               tn_kit_prepare_scheduled with a tn_kit_scheduler: the kit says which instructions are
  *                                ready, the runtime calls tn_kit_run_instructions where and when it likes.
- *   (c) I execute                tn_plan_... read the plan: instructions, values, layout; tn_step_... the step.
+ *   (c) I execute                tn_plan_... read the plan: instructions and values; tn_step_... the step. The runtime
+ *                                computes with code of its own: in 0.1 there is no way to call a plan's kernels, or to
+ *                                read a layout, from outside the kit.
  *
  * Since 0.1 */
 #ifndef TENON_KIT_H
@@ -28,7 +30,9 @@ TN_API tn_tensor *tn_step_output(const tn_step *step, size_t i);
  * variable, no feed. */
 TN_API void tn_step_set_output(tn_step *step, size_t i, tn_tensor *tensor);
 TN_API tn_bool tn_step_cancelled(const tn_step *step);
-TN_API tn_cancellation *tn_step_cancellation(tn_step *step); /* borrowed; for registering callbacks */
+/* What the caller gave to cancel the step with, borrowed, for registering callbacks; NULL when he gave none. The session's
+ * close and time limits do not go through it: tn_step_cancelled knows of all, and the factory's `cancel` of close. */
+TN_API tn_cancellation *tn_step_cancellation(tn_step *step);
 
 /* ---- level (a) ---- */
 
@@ -74,7 +78,7 @@ enum {
   TN_VALUE_FEED = 0,     /* input `index` of the step */
   TN_VALUE_CONSTANT = 1, /* `constant` */
   TN_VALUE_COMPUTED = 2, /* made by instruction `producer` */
-  TN_VALUE_VIEW = 3      /* the memory of value `source` */
+  TN_VALUE_VIEW = 3      /* the memory of value `source`; not met in 0.1: views are known only with the shapes */
 };
 
 /* A value of a plan: one output of an operation, or a feed. */

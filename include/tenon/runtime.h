@@ -73,7 +73,8 @@ struct tn_session_factory {
   /* Frees a session; all its executables were released, no step runs. */
   void (*destroy_session)(const tn_session_factory *self, tn_runtime_session *session);
 
-  /* Turns a plan into what the runtime executes. The plan lives as long as the executable. Default: tn_kit_prepare. */
+  /* Turns a plan into what the runtime executes. The plan lives as long as the executable. Default: tn_kit_prepare. The
+   * defaults of release and step take only what tn_kit_prepare made: with executables of its own a plugin sets all three. */
   tn_status (*prepare)(const tn_session_factory *self, tn_runtime_session *session, const tn_plan *plan,
                        tn_executable **out, tn_error *err);
   /* Frees an executable; no step of it runs. Default: tn_kit_release. */
@@ -82,8 +83,9 @@ struct tn_session_factory {
    * Several steps of one executable may run at once. Default: tn_kit_step on the caller's thread. */
   tn_status (*step)(const tn_session_factory *self, tn_runtime_session *session, tn_executable *executable,
                     tn_step *step, tn_error *err);
-  /* Told that a step in flight was cancelled, once, from any thread, outside all locks; must not block. Default: nothing:
-   * the kit's steps watch their cancellation themselves. */
+  /* Told that a step in flight was cancelled or its session closed, once, from any thread, outside all locks; must not
+   * block. A time limit that passes is not told: ask tn_step_cancelled. Default: nothing: the kit's steps watch all of
+   * that themselves. */
   void (*cancel)(const tn_session_factory *self, tn_runtime_session *session, tn_step *step);
 
   /* Device i of the session; TN_OUT_OF_RANGE past the end. Default: one device, CPU:0. */

@@ -19,7 +19,8 @@ struct tn_device_info {
   int64_t memory_bytes; /* 0 = not known */
 };
 
-/* Options of one call. tn_run_options_init gives the defaults; NULL in place of a pointer to it means the same. */
+/* Options of one call. tn_run_options_init gives the defaults; NULL in place of a pointer to it means the same. Fields are
+ * only added at the end: the library reads what struct_size covers. */
 struct tn_run_options {
   size_t struct_size;
   int64_t timeout_ms;           /* milliseconds; 0 or less: the session's operation_timeout_ms */
@@ -31,7 +32,12 @@ struct tn_run_options {
 };
 
 #ifndef TN_PLUGIN
-TN_API void tn_run_options_init(tn_run_options *options);
+/* The defaults. Inline, so that struct_size is the size that the program was compiled with. Since 0.1 */
+static inline TN_UNUSED void tn_run_options_init(tn_run_options *options)
+{
+  const tn_run_options defaults = { sizeof(tn_run_options), 0, 0, 0, 0, { 0 }, NULL };
+  if (options != NULL) *options = defaults;
+}
 
 /* Opens a session without a graph, on the runtime that the options choose.
  * options  copied; the caller may change or destroy them afterwards.
@@ -80,7 +86,8 @@ TN_API tn_status tn_session_make_callable(tn_session *session, const tn_run_opti
 
 /* Runs a prepared signature; feeds and fetched by position. fetched[i] must be NULL, or a tensor of the caller's, held
  * only by him, of the dtype and shape of the result: then the value is written into it and it stays his. A wrong one is
- * TN_INVALID_ARGUMENT. On error those that were NULL are NULL, contents of given ones are undefined.
+ * TN_INVALID_ARGUMENT. Memory that the program wrapped is written, too, unless it holds strings or handles. On error those
+ * that were NULL are NULL, contents of given ones are undefined.
  * Returns as tn_session_run; TN_INVALID_ARGUMENT ("released", "no such callable", wrong count or type). Since 0.1 */
 TN_API tn_status tn_session_run_callable(tn_session *session, tn_callable callable, tn_tensor *const *feeds,
                                          size_t n_feeds, tn_tensor **fetched, size_t n_fetches,
@@ -99,7 +106,8 @@ TN_API void tn_session_destroy(tn_session *session);
  * default one. Does not wait for steps. TN_UNIMPLEMENTED when the runtime has no reset. Since 0.1, S-RST */
 TN_API tn_status tn_reset(const tn_session_options *options, const char *const *containers, size_t n, tn_error *err);
 
-/* Device i of the session; TN_OUT_OF_RANGE past the end. Works after close. Since 0.1, S-LIFE-06 */
+/* Device i of the session; out->struct_size is set by the caller. TN_OUT_OF_RANGE past the end. Works after close.
+ * Since 0.1, S-LIFE-06 */
 TN_API tn_status tn_session_device(tn_session *session, size_t i, tn_device_info *out, tn_error *err);
 
 /* The runtime that runs the session: name, file, version. Borrowed from the session. Since 0.1 */

@@ -1,0 +1,421 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a runtime gets of the kit: a runtime that reads the plan and computes by itself (level (c)), and what the session
+ * layer makes of a runtime that breaks its word. */
+#include <pthread.h>
+#include <stdlib.h>
+
+#include <tenon/runtime.h>
+
+#include "tests/support/session_kit.h"
+
+/* ---- a runtime of the test's own ---- */
+
+enum { RIGHT, NOTHING_SET, WRONG_TYPE, MUTTERS, NO_STATUS, FAILS_MUTELY, WAITS };
+
+static struct {
+  int mode;
+  atomic_int told, at_work, alive;
+} own;
+
+struct tn_runtime_session {
+  int unused;
+};
+
+struct tn_executable {
+  const tn_plan *plan;
+};
+
+static tn_status new_session(const tn_session_factory *self, const tn_session_options *options,
+                             tn_runtime_session **out, tn_error *err)
+{
+  *out = tn_alloc(sizeof **out);
+  return *out != NULL ? TN_OK : tn_error_set(err, TN_RESOURCE_EXHAUSTED, "no memory");
+}
+
+static tn_bool accepts_options(const tn_session_factory *self, const tn_session_options *options) { return 1; }
+
+static void destroy_session(const tn_session_factory *self, tn_runtime_session *session) { tn_free(session); }
+
+static tn_status prepare(const tn_session_factory *self, tn_runtime_session *session, const tn_plan *plan,
+                         tn_executable **out, tn_error *err)
+{
+  *out = tn_alloc(sizeof **out);
+  if (*out == NULL) return tn_error_set(err, TN_RESOURCE_EXHAUSTED, "no memory");
+  (*out)->plan = plan;
+  atomic_fetch_add(&own.alive, 1);
+  return TN_OK;
+}
+
+static void release(const tn_session_factory *self, tn_runtime_session *session, tn_executable *executable)
+{
+  atomic_fetch_sub(&own.alive, 1);
+  tn_free(executable);
+}
+
+/* Scalars only: adds, multiplies and negates with code of its own, as a device would. */
+static tn_status compute(const tn_plan *plan, tn_step *step, float *values, tn_error *err)
+{
+  for (size_t i = 0; i < tn_plan_n_values(plan); i++) {
+    tn_plan_value v = { .struct_size = sizeof v };
+    tn_status st = tn_plan_get_value(plan, i, &v, err);
+    if (st != TN_OK) return st;
+    const tn_tensor *t = v.kind == TN_VALUE_FEED ? tn_step_input(step, v.index) : v.constant;
+    if (v.kind != TN_VALUE_COMPUTED) values[i] = ts_float(t);
+  }
+  for (size_t i = 0; i < tn_plan_n_instructions(plan); i++) {
+    tn_plan_instruction in = { .struct_size = sizeof in };
+    tn_status st = tn_plan_get_instruction(plan, i, &in, err);
+    if (st != TN_OK) return st;
+    float a = in.n_inputs > 0 ? values[in.inputs[0]] : 0, b = in.n_inputs > 1 ? values[in.inputs[1]] : 0;
+    const char *op = tn_operation_type(in.op);
+    if (in.n_outputs == 0) continue;
+    values[in.outputs[0]] = strcmp(op, "AddV2") == 0 ? a + b : strcmp(op, "Mul") == 0 ? a * b
+                            : strcmp(op, "Neg") == 0 ? -a : a;
+  }
+  return TN_OK;
+}
+
+static tn_status give(tn_step *step, size_t o, float value, tn_error *err)
+{
+  tn_tensor *t = tn_step_output(step, o);
+  if (t != NULL) {
+    *(float *)tn_tensor_data(t) = value;
+    return TN_OK;
+  }
+  int32_t number = (int32_t)value;
+  bool right = own.mode != WRONG_TYPE;
+  tn_status st = tn_tensor_from_data(right ? TN_FLOAT : TN_INT32, NULL, 0, right ? (void *)&value : (void *)&number,
+                                     sizeof value, &t, err);
+  if (st == TN_OK) tn_step_set_output(step, o, t);
+  return st;
+}
+
+static tn_status step(const tn_session_factory *self, tn_runtime_session *session, tn_executable *executable,
+                      tn_step *step, tn_error *err)
+{
+  const tn_plan *plan = executable->plan;
+  float values[64];
+  CHECK(tn_plan_n_values(plan) <= 64);
+  CHECK_INT(tn_step_n_inputs(step), tn_plan_n_inputs(plan));
+  CHECK_INT(tn_step_n_outputs(step), tn_plan_n_outputs(plan));
+  CHECK_NULL(tn_step_input(step, tn_step_n_inputs(step)));
+  CHECK_NULL(tn_step_output(step, tn_step_n_outputs(step)));
+  if (own.mode == NOTHING_SET) return TN_OK;
+  if (own.mode == NO_STATUS) return -7;
+  if (own.mode == FAILS_MUTELY) return TN_ABORTED;
+  if (own.mode == MUTTERS) tn_error_set(err, TN_UNKNOWN, "not that it mattered");
+  tn_error inner = TN_ERROR_INIT;
+  tn_status st = compute(plan, step, values, &inner);
+  for (size_t o = 0; st == TN_OK && o < tn_plan_n_outputs(plan); o++)
+    st = give(step, o, values[tn_plan_output(plan, o)], &inner);
+  atomic_store(&own.at_work, 1);
+  while (own.mode == WAITS && atomic_load(&own.told) == 0) ts_sleep_ms(1); /* all is computed, and yet */
+  tn_error_clear(&inner);
+  return st;
+}
+
+static void told(const tn_session_factory *self, tn_runtime_session *session, tn_step *step)
+{
+  CHECK(tn_step_cancelled(step));
+  atomic_fetch_add(&own.told, 1);
+}
+
+static tn_status list_devices(const tn_session_factory *self, tn_runtime_session *session, size_t i, tn_device_info *out,
+                              tn_error *err)
+{
+  if (i > 1) return TN_OUT_OF_RANGE;
+  out->name = i == 0 ? "/device:OWN:0" : NULL;
+  out->type = "OWN";
+  out->memory_bytes = 77;
+  return TN_OK;
+}
+
+static const tn_session_factory factory = {
+  .struct_size = TN_SESSION_FACTORY_SIZE,
+  .name = "test.own",
+  .new_session = new_session,
+  .accepts_options = accepts_options,
+  .destroy_session = destroy_session,
+  .prepare = prepare,
+  .release = release,
+  .step = step,
+  .cancel = told,
+  .list_devices = list_devices,
+};
+
+static void open_own(ts *t, int mode, int level)
+{
+  static bool registered;
+  ts_init(t, level);
+  if (!registered) REQUIRE_OK(tn_runtime_register("test.own", &factory, &t->err), &t->err);
+  registered = true;
+  own.mode = mode;
+  atomic_store(&own.told, 0);
+  atomic_store(&own.at_work, 0);
+  REQUIRE_OK(tn_session_options_set_target(t->options, "test.own", &t->err), &t->err);
+  ts_usual_graph(t->graph);
+  ts_start(t);
+}
+
+/* ---- level (c) ---- */
+
+static void kit__a_runtime_executes_the_plan_itself(void)
+{
+  FOR_LEVELS(level) {
+    ts t;
+    open_own(&t, RIGHT, level);
+    tn_tensor *out[2];
+    REQUIRE_OK(ts_run(&t, FEEDS({ "x", 3 }, { "y", 4 }), NAMES("neg", "twice"), out, NULL), &t.err);
+    CHECK_DOUBLE(ts_float(out[0]), -3, 0);
+    CHECK_DOUBLE(ts_float(out[1]), 14, 0);
+    tn_tensor_unref(out[0]);
+    tn_tensor_unref(out[1]);
+    ts_fini(&t);
+    CHECK_INT(atomic_load(&own.alive), 0);
+  }
+}
+
+static void kit__a_runtime_writes_into_given_tensors(void) /* S-CAL-05 */
+{
+  ts t;
+  open_own(&t, RIGHT, 1);
+  const char *feeds[] = { "x", "y" }, *fetches[] = { "twice", "neg", "twice" };
+  tn_callable callable;
+  REQUIRE_OK(tn_session_make_callable(t.session, NULL, feeds, 2, fetches, 3, NULL, 0, &callable, &t.err), &t.err);
+  tn_tensor *in[] = { ts_scalar(1), ts_scalar(2) }, *given = ts_scalar(0), *out[] = { NULL, NULL, given };
+  CHECK_OK(tn_session_run_callable(t.session, callable, in, 2, out, 3, NULL, &t.err), &t.err);
+  CHECK_DOUBLE(ts_float(out[0]), 6, 0);
+  CHECK_DOUBLE(ts_float(out[1]), -1, 0);
+  CHECK(out[2] == given);
+  CHECK_DOUBLE(ts_float(given), 6, 0);
+  for (int i = 0; i < 3; i++) tn_tensor_unref(out[i]);
+  tn_tensor_unref(in[0]);
+  tn_tensor_unref(in[1]);
+  ts_fini(&t);
+}
+
+/* ---- broken words ---- */
+
+static void kit__a_runtime_that_breaks_its_word(void) /* S-ERR-02, S-RUN-08 */
+{
+  static const struct {
+    int mode;
+    tn_status code;
+    const char *says;
+  } cases[] = { { NOTHING_SET, TN_INTERNAL, "without fetch" },
+                { WRONG_TYPE, TN_INTERNAL, "as int32, it is float32" },
+                { NO_STATUS, TN_INTERNAL, "-7" },
+                { FAILS_MUTELY, TN_ABORTED, "test.own" },
+                { MUTTERS, TN_OK, "" } };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    ts t;
+    tn_tensor *out = NULL;
+    open_own(&t, cases[i].mode, 1);
+    CHECK_STATUS(ts_run(&t, FEEDS({ "x", 3 }), NAMES("neg"), &out, NULL), cases[i].code, &t.err);
+    CHECK_INT(tn_error_code(&t.err), cases[i].code);
+    CHECK_CONTAINS(tn_error_message(&t.err), cases[i].says);
+    CHECK((out != NULL) == (cases[i].code == TN_OK));
+    tn_tensor_unref(out);
+    ts_fini(&t);
+  }
+}
+
+static void *close_at_work(void *session)
+{
+  while (atomic_load(&own.at_work) == 0) ts_sleep_ms(1);
+  CHECK_INT(tn_session_close(session, NULL), TN_OK);
+  return NULL;
+}
+
+static void kit__a_step_that_is_closed_at_its_end(void) /* S-LIFE-04: told once, and cancelled although all was computed */
+{
+  ts t;
+  pthread_t thread;
+  tn_tensor *out = NULL;
+  open_own(&t, WAITS, 1);
+  REQUIRE_INT(pthread_create(&thread, NULL, close_at_work, t.session), 0);
+  CHECK_STATUS(ts_run(&t, FEEDS({ "x", 3 }), NAMES("neg"), &out, NULL), TN_CANCELLED, &t.err);
+  pthread_join(thread, NULL);
+  CHECK_NULL(out);
+  CHECK_INT(atomic_load(&own.told), 1);
+  ts_fini(&t);
+}
+
+static void kit__devices_of_a_runtime(void) /* P-26: an older program's struct is not written past its end */
+{
+  ts t;
+  open_own(&t, RIGHT, 1);
+  tn_device_info d = { .struct_size = TN_SIZE_TO(tn_device_info, type), .memory_bytes = 5 };
+  CHECK_OK(tn_session_device(t.session, 0, &d, &t.err), &t.err);
+  CHECK_STR(d.name, "/device:OWN:0");
+  CHECK_INT(d.struct_size, TN_SIZE_TO(tn_device_info, type));
+  CHECK_INT(d.memory_bytes, 5);
+  d.struct_size = sizeof d;
+  CHECK_OK(tn_session_device(t.session, 0, &d, &t.err), &t.err);
+  CHECK_INT(d.memory_bytes, 77);
+  CHECK_STATUS(tn_session_device(t.session, 1, &d, &t.err), TN_INTERNAL, &t.err); /* it gave no name */
+  CHECK_STATUS(tn_session_device(t.session, 2, &d, &t.err), TN_OUT_OF_RANGE, &t.err);
+  d.struct_size = 0;
+  CHECK_STATUS(tn_session_device(t.session, 0, &d, &t.err), TN_INVALID_ARGUMENT, &t.err);
+  ts_fini(&t);
+}
+
+/* ---- what a plan says ---- */
+
+static const tn_plan *seen_plan;
+
+static tn_status look(const tn_session_factory *self, tn_runtime_session *session, const tn_plan *plan,
+                      tn_executable **out, tn_error *err)
+{
+  tn_status st = prepare(self, session, plan, out, err);
+  seen_plan = plan;
+  return st;
+}
+
+/* Number of the instruction of a node, -1 for none. */
+static int instruction_of(const char *node)
+{
+  for (size_t i = 0; i < tn_plan_n_instructions(seen_plan); i++) {
+    tn_plan_instruction in = { .struct_size = sizeof in };
+    if (tn_plan_get_instruction(seen_plan, i, &in, NULL) == TN_OK && strcmp(tn_operation_name(in.op), node) == 0)
+      return (int)i;
+  }
+  return -1;
+}
+
+/* Whether an instruction has to wait for another one, by what the plan tells of values and control edges. */
+static bool waits_for(int late, int early)
+{
+  tn_plan_instruction in = { .struct_size = sizeof in };
+  if (late == early) return true;
+  if (late < 0 || tn_plan_get_instruction(seen_plan, (size_t)late, &in, NULL) != TN_OK) return false;
+  for (uint32_t i = 0; i < in.n_after; i++)
+    if (waits_for((int)in.after[i], early)) return true;
+  for (uint32_t i = 0; i < in.n_inputs; i++) {
+    tn_plan_value v = { .struct_size = sizeof v };
+    if (tn_plan_get_value(seen_plan, in.inputs[i], &v, NULL) == TN_OK && v.kind == TN_VALUE_COMPUTED &&
+        waits_for((int)v.producer, early))
+      return true;
+  }
+  return false;
+}
+
+static tn_operation *controlled(tn_graph *graph, const char *op, const char *name, tn_output x, tn_operation *control)
+{
+  tn_error err = TN_ERROR_INIT;
+  tn_operation *made = NULL;
+  tn_operation_builder *b = tn_operation_begin(graph, op, name, 0);
+  if (x.op != NULL) tn_operation_add_input(b, x);
+  if (control != NULL) tn_operation_add_control_input(b, control);
+  if (x.op == NULL) {
+    tn_tensor *one = ts_scalar(1);
+    tn_operation_set_type(b, "dtype", TN_FLOAT);
+    tn_operation_set_tensor(b, "value", one);
+    tn_tensor_unref(one);
+  }
+  REQUIRE_OK(tn_operation_finish(b, &made, &err), &err);
+  tn_error_clear(&err);
+  return made;
+}
+
+/* Whatever becomes a mere value still orders what stands behind it. */
+static void kit__plans_keep_the_order_of_control_edges(void) /* S-EXE-01, S-EXE-02 */
+{
+  FOR_LEVELS(level) {
+    static tn_session_factory watching;
+    ts t;
+    ts_init(&t, level);
+    if (watching.name == NULL) {
+      watching = factory;
+      watching.name = "test.look";
+      watching.prepare = look;
+      REQUIRE_OK(tn_runtime_register("test.look", &watching, &t.err), &t.err);
+    }
+    own.mode = RIGHT;
+    REQUIRE_OK(tn_session_options_set_target(t.options, "test.look", &t.err), &t.err);
+    tn_output x = ts_placeholder(t.graph, "x", TN_FLOAT);
+    tn_operation *effect = ts_test_op(t.graph, "TestEffect", "effect", NULL, 0, NULL, 0);
+    tn_output after = { controlled(t.graph, "Identity", "after", x, effect), 0 };
+    ts_op1(t.graph, "Neg", "reads_after", after);
+    tn_output one = { controlled(t.graph, "Const", "one", (tn_output){ NULL, 0 }, effect), 0 };
+    ts_op2(t.graph, "AddV2", "reads_one", ts_op1(t.graph, "Identity", "same", one), x);
+    tn_output squared = ts_op1(t.graph, "Square", "squared", x);
+    tn_output passed = ts_op1(t.graph, "Identity", "passed", squared);
+    controlled(t.graph, "Neg", "waits", x, passed.op);
+    ts_start(&t);
+    tn_tensor *out[3];
+    REQUIRE_OK(ts_run(&t, FEEDS({ "x", 3 }), NAMES("reads_after", "reads_one", "waits"), out, NULL), &t.err);
+    for (int i = 0; i < 3; i++) tn_tensor_unref(out[i]);
+    CHECK(waits_for(instruction_of("reads_after"), instruction_of("effect")));
+    CHECK(waits_for(instruction_of("reads_one"), instruction_of("effect")));
+    CHECK(waits_for(instruction_of("waits"), instruction_of("squared")));
+    CHECK(!waits_for(instruction_of("waits"), instruction_of("effect")));
+    ts_fini(&t);
+  }
+}
+
+static tn_status read_plan(const tn_session_factory *self, tn_runtime_session *session, const tn_plan *plan,
+                           tn_executable **out, tn_error *err)
+{
+  struct { tn_plan_value v; char newer[16]; } wide;
+  tn_plan_instruction in = { .struct_size = TN_SIZE_TO(tn_plan_instruction, kernel), .traits = 9 };
+  memset(&wide, 0xab, sizeof wide);
+  wide.v.struct_size = sizeof wide;
+  CHECK_OK(tn_plan_get_value(plan, 0, &wide.v, err), err);
+  CHECK_INT(wide.newer[15], 0); /* what the host does not know is 0, its default */
+  CHECK_OK(tn_plan_get_instruction(plan, 0, &in, err), err);
+  CHECK(in.op != NULL && in.kernel != NULL);
+  CHECK_INT(in.traits, 9); /* an older plugin's struct ends before it */
+  CHECK_INT(tn_plan_get_instruction(plan, 1000, &in, NULL), TN_OUT_OF_RANGE);
+  CHECK_INT(tn_plan_get_value(plan, 1000, &wide.v, NULL), TN_OUT_OF_RANGE);
+  CHECK_INT(tn_plan_get_value(plan, 0, NULL, NULL), TN_INVALID_ARGUMENT);
+  CHECK_INT(tn_plan_output(plan, 1000), UINT32_MAX);
+  tn_kit_scheduler scheduler = { .struct_size = TN_KIT_SCHEDULER_SIZE };
+  *out = (tn_executable *)&scheduler;
+  CHECK_INT(tn_kit_prepare_scheduled(plan, &scheduler, out, NULL), TN_UNIMPLEMENTED);
+  CHECK_NULL(*out);
+  CHECK_INT(tn_kit_prepare(plan, TN_KIT_POOL, out, NULL), TN_UNIMPLEMENTED);
+  CHECK_INT(tn_kit_prepare(plan, 64, out, NULL), TN_INVALID_ARGUMENT);
+  CHECK_INT(tn_kit_prepare(plan, TN_KIT_INLINE, NULL, NULL), TN_INVALID_ARGUMENT);
+  CHECK_INT(tn_kit_prepare(NULL, TN_KIT_INLINE, out, NULL), TN_INVALID_ARGUMENT);
+  tn_kit_release(NULL);
+  return tn_kit_prepare(plan, TN_KIT_INLINE, out, err);
+}
+
+static void kit_release(const tn_session_factory *self, tn_runtime_session *session, tn_executable *executable)
+{
+  tn_kit_release(executable);
+}
+
+/* Level (a) with the runtime's own prepare, all other slots by default. */
+static void kit__a_runtime_reads_the_plan_and_lets_the_kit_run_it(void) /* P-26, P-38 */
+{
+  static const tn_session_factory reader = { .struct_size = TN_SIZE_TO(tn_session_factory, release),
+                                             .name = "test.reader",
+                                             .new_session = new_session,
+                                             .accepts_options = accepts_options,
+                                             .destroy_session = destroy_session,
+                                             .prepare = read_plan,
+                                             .release = kit_release };
+  ts t;
+  ts_init(&t, 1);
+  REQUIRE_OK(tn_runtime_register("test.reader", &reader, &t.err), &t.err);
+  REQUIRE_OK(tn_session_options_set_target(t.options, "test.reader", &t.err), &t.err);
+  ts_usual_graph(t.graph);
+  ts_start(&t);
+  CHECK_DOUBLE(ts_run1(&t, FEEDS({ "x", 3 }, { "y", 4 }), "twice"), 14, 0);
+  CHECK_STATUS(tn_reset(t.options, NULL, 0, &t.err), TN_UNIMPLEMENTED, &t.err);
+  tn_device_info d = { .struct_size = sizeof d };
+  CHECK_OK(tn_session_device(t.session, 0, &d, &t.err), &t.err);
+  CHECK_STR(d.type, "CPU");
+  ts_fini(&t);
+}
+
+TAP_MAIN(
+  TAP_TEST(kit__a_runtime_executes_the_plan_itself),
+  TAP_TEST(kit__a_runtime_writes_into_given_tensors),
+  TAP_TEST(kit__a_runtime_that_breaks_its_word),
+  TAP_TEST(kit__a_step_that_is_closed_at_its_end),
+  TAP_TEST(kit__devices_of_a_runtime),
+  TAP_TEST(kit__plans_keep_the_order_of_control_edges),
+  TAP_TEST(kit__a_runtime_reads_the_plan_and_lets_the_kit_run_it))
