@@ -31,6 +31,20 @@ tn_status tn__npy_prefix(const void *bytes, uint64_t size, const char *name, tn_
 /* Reads the header, data_at - header_at bytes. */
 tn_status tn__npy_dict(const char *text, const char *name, tn__npy_header *h, tn_error *err);
 
+/* Where the bytes of an .npy file come from: memory, or a function when `bytes` is NULL. It is asked for them from front
+ * to back, but for the first TN_NPY_PREFIX, which may be asked for twice; and for no more than `size`. */
+typedef struct tn__npy_source {
+  const char *name; /* for messages */
+  uint64_t size;
+  uint64_t limit; /* the most bytes that the tensor may have */
+  const uint8_t *bytes;
+  tn_status (*read)(void *user, uint64_t offset, void *to, size_t n, tn_error *err);
+  void *user;
+} tn__npy_source;
+
+/* tn_npy_load and tn_npy_parse from any source. *out is set on success only. */
+tn_status tn__npy_read(const tn__npy_source *source, tn_dtype as, tn_tensor **out, tn_error *err);
+
 /* The kind (i u f c b V S) that a dtype is written as; 0 for one that is not. */
 char tn__npy_kind(tn_dtype dtype);
 

@@ -8,17 +8,11 @@
 #include <core/base/file.h>
 #include <core/tensor/tensor_internal.h>
 
-/* Where the bytes come from: memory, or a file when `bytes` is NULL. */
-typedef struct source {
-  const char *name;
-  const uint8_t *bytes;
-  uint64_t size;
-  tn__file file;
-} source;
+typedef tn__npy_source source;
 
 static tn_status read_at(const source *src, uint64_t offset, void *to, size_t n, tn_error *err)
 {
-  if (src->bytes == NULL) return tn__file_read(&src->file, offset, to, n, err);
+  if (src->bytes == NULL) return src->read(src->user, offset, to, n, err);
   if (n > 0) memcpy(to, src->bytes + offset, n);
   return TN_OK;
 }
@@ -38,7 +32,7 @@ static tn_status fetch(const source *src, uint64_t offset, size_t n, const char 
     return TN_OK;
   }
   out->data = out->owned = tn__alloc(n);
-  return out->owned == NULL ? tn__no_memory(err, what, n) : tn__file_read(&src->file, offset, out->owned, n, err);
+  return out->owned == NULL ? tn__no_memory(err, what, n) : src->read(src->user, offset, out->owned, n, err);
 }
 
 static void drop(block *b) { tn__free(b->owned, b->size); }
@@ -295,6 +289,10 @@ static tn_status check_size(const source *src, const tn__npy_header *h, tn_dtype
   tn_status s = tn_shape_bytes(dtype, h->dims, h->rank, &bytes, err);
   if (s == TN_OK) s = tn_shape_elements(h->dims, h->rank, &count, err);
   if (s != TN_OK) return tn_error_wrap(err, TN_OK, "'%s': the shape in the header cannot be", src->name);
+  if (bytes > src->limit)
+    return tn_error_set(err, TN_RESOURCE_EXHAUSTED,
+                        "'%s': shape %s of %s takes %zu bytes of memory, at most %" PRIu64 " are allowed", src->name,
+                        shape, tn_dtype_name(dtype), bytes, src->limit);
   uint64_t have = src->size - h->data_at;
   if (!tn__size_mul((size_t)count, h->item, out) || *out > have)
     return tn_error_set(err, TN_DATA_LOSS,
@@ -309,7 +307,7 @@ static tn_status check_size(const source *src, const tn__npy_header *h, tn_dtype
   return TN_OK;
 }
 
-static tn_status read_all(const source *src, tn_dtype as, tn_tensor **out, tn_error *err)
+tn_status tn__npy_read(const source *src, tn_dtype as, tn_tensor **out, tn_error *err)
 {
   tn__npy_header h;
   tn_tensor *t = NULL;
@@ -335,8 +333,14 @@ tn_status tn_npy_parse(const void *bytes, size_t size, const char *name, tn_dtyp
     return tn_error_set(err, TN_INVALID_ARGUMENT, "no %s given", out == NULL ? "place for the tensor is" : "bytes are");
   source src = { .name = name != NULL ? name : "memory",
                  .bytes = bytes != NULL ? bytes : (const void *)"",
-                 .size = size };
-  return read_all(&src, as, out, err);
+                 .size = size,
+                 .limit = UINT64_MAX };
+  return tn__npy_read(&src, as, out, err);
+}
+
+static tn_status read_file(void *user, uint64_t offset, void *to, size_t n, tn_error *err)
+{
+  return tn__file_read(user, offset, to, n, err);
 }
 
 tn_status tn_npy_load(const char *path, tn_dtype as, tn_tensor **out, tn_error *err)
@@ -345,11 +349,11 @@ tn_status tn_npy_load(const char *path, tn_dtype as, tn_tensor **out, tn_error *
   if (out != NULL) *out = NULL;
   if (out == NULL || path == NULL)
     return tn_error_set(err, TN_INVALID_ARGUMENT, "no %s is given", out == NULL ? "place for the tensor" : "path");
-  source src = { .name = path };
-  tn_status s = tn__file_open(path, &src.file, err);
+  tn__file file;
+  tn_status s = tn__file_open(path, &file, err);
   if (s != TN_OK) return s;
-  src.size = src.file.size;
-  s = read_all(&src, as, out, err);
-  tn__file_close(&src.file);
+  source src = { .name = path, .size = file.size, .limit = UINT64_MAX, .read = read_file, .user = &file };
+  s = tn__npy_read(&src, as, out, err);
+  tn__file_close(&file);
   return s;
 }

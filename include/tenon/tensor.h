@@ -230,6 +230,61 @@ TN_API tn_status tn_npy_parse(const void *bytes, size_t size, const char *name, 
  * plain bits ('<V2' for bfloat16); strings as fixed-width bytes 'S' when no element holds a zero byte at its end, else
  * TN_UNIMPLEMENTED. Since 0.1 */
 TN_API tn_status tn_npy_save(const tn_tensor *tensor, const char *path, tn_error *err);
+
+/* ---- .npz files: several arrays under keys, an .npy file each, in a zip archive ---- */
+
+/* An archive that is read. For one thread at a time. */
+typedef struct tn_npz tn_npz;
+
+/* Opens an archive and reads its list of keys. The first call of this, the next, or tn_npz_save loads libzip.
+ * Returns TN_NOT_FOUND, TN_PERMISSION_DENIED, TN_INVALID_ARGUMENT (no archive, a key that is there twice), TN_DATA_LOSS
+ *       when cut short or damaged, TN_RESOURCE_EXHAUSTED, TN_UNAVAILABLE without libzip, TN_UNIMPLEMENTED in a build
+ *       without it. Any thread. Since 0.1 */
+TN_API tn_status tn_npz_open(const char *path, tn_npz **out, tn_error *err);
+
+/* The same of bytes in memory, which must stay as they are until the archive is closed; `name` is used in messages.
+ * Since 0.1 */
+TN_API tn_status tn_npz_open_bytes(const void *bytes, size_t size, const char *name, tn_npz **out, tn_error *err);
+
+/* Tensors that were loaded stay. NULL allowed. Since 0.1 */
+TN_API void tn_npz_close(tn_npz *npz);
+
+/* How many arrays there are, and the key of one: its name in the archive without ".npy", in UTF-8; NULL for an i past
+ * the end. Borrowed until the archive is closed. Since 0.1 */
+TN_API size_t tn_npz_count(const tn_npz *npz);
+TN_API const char *tn_npz_key(const tn_npz *npz, size_t i);
+
+/* How many bytes the arrays that one call loads may have together. What is stored is bounded by the file anyhow, but a
+ * compressed array may be a thousand times larger than the file. At first it is 1 GiB plus 100 times the size of the
+ * archive; UINT64_MAX lifts it. Since 0.1 */
+TN_API void tn_npz_set_budget(tn_npz *npz, uint64_t bytes);
+
+/* Reads the array of a key, which may have ".npy" behind it. Memory is taken for the array once, after its size has
+ * been compared with the archive's and with the budget; the checksum is compared.
+ * as    as for tn_npy_load
+ * Returns TN_NOT_FOUND with the keys that there are; TN_RESOURCE_EXHAUSTED above the budget or without memory;
+ *       TN_DATA_LOSS when damaged; TN_UNIMPLEMENTED for an entry that is encrypted or neither stored nor deflated;
+ *       what tn_npy_parse returns. Since 0.1 */
+TN_API tn_status tn_npz_load(tn_npz *npz, const char *key, tn_dtype as, tn_tensor **out, tn_error *err);
+
+/* Reads all arrays, in the order of tn_npz_key.
+ * as    tn_npz_count types, NULL = what the file says
+ * out   tn_npz_count places; all NULL on failure. Since 0.1 */
+TN_API tn_status tn_npz_load_all(tn_npz *npz, const tn_dtype *as, tn_tensor **out, tn_error *err);
+
+enum {
+  TN_NPZ_DEFLATE = 1u << 0 /* compressed, as by numpy.savez_compressed; else stored */
+};
+
+/* Writes n tensors (at least one), each under the key of its number, to a temporary file beside `path` and renames it;
+ * what was there before is replaced as a whole. Equal tensors give equal bytes. Types are written as by tn_npy_save.
+ * keys   UTF-8, each once; ".npy" is put behind
+ * flags  TN_NPZ_...
+ * Returns TN_INVALID_ARGUMENT (keys; a pipe or terminal, which an archive cannot be written to), TN_UNIMPLEMENTED for a
+ *       dtype that cannot be written and in a build without libzip, TN_PERMISSION_DENIED, TN_NOT_FOUND for the folder,
+ *       TN_RESOURCE_EXHAUSTED, TN_UNAVAILABLE without libzip. Any thread. Since 0.1 */
+TN_API tn_status tn_npz_save(const char *const *keys, tn_tensor *const *tensors, size_t n, uint32_t flags,
+                             const char *path, tn_error *err);
 #endif
 
 TN_END_DECLS
