@@ -4,9 +4,12 @@
 # Built with libFuzzer under --enable-fuzzers (CC=clang). Seeds of a target, when it has any, stand in fuzz/corpus/fuzz_NAME/ (and are listed in
 # TN_FUZZ_SEEDS); what a run finds is kept in the build folder.
 TN_FUZZERS = \
+  fuzz/fuzz_builder \
   fuzz/fuzz_graphdef \
   fuzz/fuzz_manifest \
-  fuzz/fuzz_npy
+  fuzz/fuzz_npy \
+  fuzz/fuzz_npz \
+  fuzz/fuzz_pbtxt
 TN_FUZZ_SEEDS = \
   fuzz/corpus/fuzz_graphdef/Assign-000.pb \
   fuzz/corpus/fuzz_graphdef/BatchMatMul-000.pb \
@@ -27,12 +30,20 @@ TN_FUZZ_SEEDS = \
   fuzz/corpus/fuzz_manifest/runtime \
   fuzz/corpus/fuzz_npy/f4.npy \
   fuzz/corpus/fuzz_npy/s3.npy \
-  fuzz/corpus/fuzz_npy/u2_fortran.npy
+  fuzz/corpus/fuzz_npy/u2_fortran.npy \
+  fuzz/corpus/fuzz_npz/deflated.npz \
+  fuzz/corpus/fuzz_npz/stored.npz \
+  fuzz/corpus/fuzz_pbtxt/bytes \
+  fuzz/corpus/fuzz_pbtxt/library \
+  fuzz/corpus/fuzz_pbtxt/nodes
 TN_FUZZ_LIBS = $(TN_FUZZ_LDFLAGS) libtenon_core.la $(TN_CORE_LIBS)
 
+fuzz_fuzz_builder_LDADD = $(TN_FUZZ_LIBS)
 fuzz_fuzz_graphdef_LDADD = $(TN_FUZZ_LIBS)
 fuzz_fuzz_manifest_LDADD = $(TN_FUZZ_LIBS)
 fuzz_fuzz_npy_LDADD = $(TN_FUZZ_LIBS)
+fuzz_fuzz_npz_LDADD = $(TN_FUZZ_LIBS)
+fuzz_fuzz_pbtxt_LDADD = $(TN_FUZZ_LIBS)
 
 EXTRA_DIST += $(TN_FUZZ_SEEDS) fuzz/seeds.sh
 EXTRA_PROGRAMS += $(TN_FUZZERS)

@@ -8,6 +8,8 @@
  * memory and index go back to where they were. */
 #include <core/formats/file.h>
 #include <core/formats/graphdef.h>
+#include <core/formats/pbtxt.h>
+#include <core/graph/functions.h>
 
 #include <string.h>
 
@@ -40,6 +42,7 @@ typedef struct importer {
   tn_error *err;
   size_t first; /* id of the first new node */
   size_t n_nodes, n_rest, n_indexed;
+  const tn__functions *functions; /* the graph's and those of the file */
   slices inputs, entries; /* of the node that is read: inputs, and entries of its map of attributes */
   tn__attr *attrs;
   size_t n_attrs, attr_room;
@@ -48,19 +51,10 @@ typedef struct importer {
   cache_entry types[CACHE_SIZE], texts[CACHE_SIZE];
 } importer;
 
-/* What people hand over in place of a GraphDef. */
-static const char *guess(const importer *im)
-{
-  tn__slice b = im->bytes;
-  if (b.size > 5 && memcmp(b.data, "node", 4) == 0 && (b.data[4] == ' ' || b.data[4] == '{' || b.data[4] == '\n'))
-    return " (it looks like a GraphDef in text form, which is not read)";
-  return "";
-}
-
 static tn_status malformed(importer *im, const tn__fault *fault)
 {
   size_t at = (size_t)(fault->at - (const uint8_t *)im->bytes.data);
-  return tn_error_set(im->err, TN_INVALID_ARGUMENT, "%s: byte %zu: %s%s", im->name, at, fault->what, guess(im));
+  return tn_error_set(im->err, TN_INVALID_ARGUMENT, "%s: byte %zu: %s", im->name, at, fault->what);
 }
 
 static tn_status malformed_field(importer *im, const tn__wire *w)
@@ -314,6 +308,8 @@ static tn_status read_inputs(importer *im, tn_operation *op, bool wait)
     else
       op->inputs[i] = from;
   }
+  const tn_function *f = op->schema == NULL ? tn__functions_find(im->functions, op->type) : NULL;
+  if (f != NULL) return tn__function_check_inputs(f, op, im->err);
   return tn__op_check_inputs(op, &im->graph->arena, im->err);
 }
 
@@ -338,6 +334,8 @@ static tn_status read_node(importer *im, tn__slice proto)
   if ((st = read_attrs(im, op)) != TN_OK) return st;
   st = tn__op_check_attrs(op, &im->graph->arena, im->err);
   if (st == TN_OK) st = tn__op_set_outputs(op, &im->graph->arena, im->err);
+  const tn_function *called = op->schema == NULL ? tn__functions_find(im->functions, op->type) : NULL;
+  if (st == TN_OK && called != NULL) st = tn__function_set_outputs(called, op, &im->graph->arena, im->err);
   if (st == TN_OK) st = allocate_inputs(im, op);
   if (st == TN_OK) st = read_inputs(im, op, true);
   return in_node(im, op, st);
@@ -474,7 +472,8 @@ static tn_status run(importer *im)
 
   tn__arena_mark mark = tn__arena_get_mark(&g->arena);
   tn__import_record *record = NULL;
-  st = read_nodes(im);
+  st = tn__functions_read(g, im->bytes, im->name, &im->functions, im->err);
+  if (st == TN_OK) st = read_nodes(im);
   if (st == TN_OK) st = read_waiting(im);
   if (st == TN_OK) st = check_cycles(im);
   if (st == TN_OK) st = keep_rest(im, &record);
@@ -486,6 +485,7 @@ static tn_status run(importer *im)
   tn_buffer_ref(im->file);
   record->next = g->imports;
   g->imports = record;
+  atomic_store_explicit(&g->functions, im->functions, memory_order_release);
   tn__graph_publish(g);
   return TN_OK;
 }
@@ -514,13 +514,40 @@ static tn_status check_options(const tn_import_options *o, tn_error *err)
 {
   if (o == NULL) return TN_OK;
   if (TN_HAS_FIELD(o, tn_import_options, file)) {
-    uint32_t unknown = o->flags & ~(uint32_t)TN_IMPORT_REFUSE_UNKNOWN_OPS;
+    uint32_t unknown = o->flags & ~(uint32_t)(TN_IMPORT_REFUSE_UNKNOWN_OPS | TN_IMPORT_TEXT);
     return unknown == 0
                ? TN_OK
                : tn_error_set(err, TN_INVALID_ARGUMENT, "tn_import_options.flags has unknown bits 0x%x", unknown);
   }
   return tn_error_set(err, TN_INVALID_ARGUMENT, "tn_import_options.struct_size is %zu, wanted at least %zu",
                       o->struct_size, TN_SIZE_TO(tn_import_options, file));
+}
+
+static void free_translation(void *user, void *data, size_t bytes)
+{
+  (void)user;
+  (void)bytes;
+  tn_free(data);
+}
+
+/* Text to a buffer of the bytes that it means. */
+static tn_status translate(tn__slice text, const char *name, tn_buffer **out, tn_error *err)
+{
+  tn__sink bytes = tn__sink_memory(err);
+  tn_status st = tn__pbtxt_parse(text, name, &tn__pb_graphdef, &bytes, err);
+  if (st == TN_OK && bytes.used > FILE_LIMIT)
+    st = tn_error_set(err, TN_INVALID_ARGUMENT, "%s: the graph has %zu bytes, at most %zu are read", name, bytes.used,
+                      (size_t)FILE_LIMIT);
+  if (st == TN_OK && tn__sink_reserve(&bytes, 1) == NULL) st = bytes.status; /* so that there is an address */
+  tn_buffer_desc desc = { .struct_size = sizeof desc,
+                          .memory = TN_MEMORY_HOST,
+                          .ownership = TN_BUFFER_IMMUTABLE,
+                          .data = bytes.data,
+                          .bytes = bytes.used,
+                          .release = free_translation };
+  if (st == TN_OK) st = tn_buffer_create(&desc, out, err);
+  if (st != TN_OK) tn__sink_fini(&bytes);
+  return st;
 }
 
 tn_status tn_graph_import(tn_graph *graph, const void *bytes, size_t size, const tn_import_options *options,
@@ -533,9 +560,12 @@ tn_status tn_graph_import(tn_graph *graph, const void *bytes, size_t size, const
   if (graph == NULL || (bytes == NULL && size > 0))
     return tn_error_set(err, TN_INVALID_ARGUMENT, "%s: no %s given", name, graph == NULL ? "graph" : "bytes");
   tn_buffer *file;
-  st = tn__bytes_copy(bytes, size, &file, err);
+  uint32_t flags = options == NULL ? 0 : options->flags;
+  tn__slice given = { bytes, size };
+  bool is_text = (flags & TN_IMPORT_TEXT) != 0 || tn__pbtxt_is_text(given);
+  st = is_text ? translate(given, name, &file, err) : tn__bytes_copy(bytes, size, &file, err);
   if (st != TN_OK) return st;
-  st = import(graph, file, name, options == NULL ? 0 : options->flags, err);
+  st = import(graph, file, name, flags, err);
   tn_buffer_unref(file);
   return st;
 }
@@ -550,7 +580,16 @@ tn_status tn_graph_import_file(tn_graph *graph, const char *path, const tn_impor
   st = tn__bytes_load(path, FILE_LIMIT, &file, err);
   if (st != TN_OK) return st;
   const char *name = options != NULL && options->file != NULL ? options->file : path;
-  st = import(graph, file, name, options == NULL ? 0 : options->flags, err);
+  uint32_t flags = options == NULL ? 0 : options->flags;
+  const tn_buffer_desc *desc = tn_buffer_describe(file);
+  tn__slice given = { desc->data, desc->bytes };
+  if ((flags & TN_IMPORT_TEXT) != 0 || tn__pbtxt_is_path(path) || tn__pbtxt_is_text(given)) {
+    tn_buffer *text = file;
+    st = translate(given, name, &file, err);
+    tn_buffer_unref(text);
+    if (st != TN_OK) return st;
+  }
+  st = import(graph, file, name, flags, err);
   tn_buffer_unref(file);
   return st;
 }

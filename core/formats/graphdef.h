@@ -37,6 +37,10 @@ tn_status tn__shapeproto_decode(tn__slice proto, tn__arena *arena, tn__shape *ou
 /* holder NULL: the elements are always copied. */
 tn_status tn__tensorproto_decode(tn__slice proto, tn_buffer *holder, tn_tensor **out, tn_error *err);
 
+/* The function library of a GraphDef added to that of the graph: *out is what to publish, NULL for none. */
+tn_status tn__functions_read(tn_graph *graph, tn__slice bytes, const char *file, const tn__functions **out,
+                             tn_error *err);
+
 extern const tn__codec tn__graphdef_codec;
 
 #endif

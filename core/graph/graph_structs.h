@@ -30,6 +30,7 @@ typedef struct tn__lazy_tensor {
 } tn__lazy_tensor;
 
 struct tn__decoded; /* below */
+typedef struct tn__functions tn__functions;
 
 typedef struct tn__attr {
   const char *name;
@@ -148,10 +149,18 @@ bool tn__dtype_valid(tn_dtype base); /* a type that is no reference */
 
 /* ---- operations ---- */
 
+/* Elements of a small integer output that are known before any step: TN_UNKNOWN_INT = not known. */
+typedef struct tn__ints {
+  const int64_t *items;
+  int64_t n; /* -1 = nothing is known */
+} tn__ints;
+
 typedef struct tn__op_shapes {
   tn__owned owned;
   size_t size;       /* bytes of this block */
+  _Atomic uint32_t epoch; /* of the graph, at which this was right */
   tn_bool failed;    /* the shape function refused the inputs; all outputs are unknown */
+  tn__ints *ints;    /* n_outputs, NULL when nothing is known; they lie behind */
   tn__shape outputs[]; /* n_outputs; dims lie behind */
 } tn__op_shapes;
 
@@ -170,6 +179,7 @@ struct tn_operation {
   uint8_t *input_dtypes;  /* as the schema wants them; TN_DTYPE_INVALID: not known */
   uint8_t *output_dtypes; /* NULL above TN__STORED_DTYPES */
   _Atomic(tn__op_shapes *) shapes;
+  _Atomic(tn__op_shapes *) given; /* by tn_graph_set_shape; NULL: nothing */
   uint64_t hash; /* of the name */
   uint32_t id, name_size;
   uint32_t n_inputs, n_controls, n_outputs, n_attrs;
@@ -252,6 +262,9 @@ struct tn_graph {
   tn__import_record *imports; /* guarded by lock */
   _Atomic(tn__owned *) owned;
   _Atomic(const tn__codec *) codec;
+  _Atomic(const tn__functions *) functions; /* the library, NULL when empty; in the arena (functions.h) */
+  _Atomic uint32_t shape_epoch; /* shapes of another epoch count as not worked out */
+  _Atomic(struct tn__consumers *) consumers; /* made when somebody asks; goes with `owned` */
 };
 
 tn_operation *tn__graph_at(const tn_graph *graph, size_t i);
@@ -273,6 +286,11 @@ void tn__graph_own(tn_graph *graph, tn__owned *owned);
 /* Works out the shapes of an operation and of all that it needs; *out is NULL when all its outputs are unknown. A shape
  * function that refuses its inputs makes them unknown. TN_RESOURCE_EXHAUSTED. */
 tn_status tn__op_shapes_get(const tn_operation *op, const tn__op_shapes **out, tn_error *err);
+
+/* One block of n shapes, and of elements where ints is not NULL. NULL: no memory. */
+tn__op_shapes *tn__shapes_pack(const tn__shape *outputs, const tn__ints *ints, size_t n);
+/* What both know, with dims in `dims`; false when they contradict each other. */
+bool tn__shapes_merge(const tn__shape *a, const tn__shape *b, int64_t dims[TN_MAX_RANK], tn__shape *out);
 
 /* ---- building ---- */
 

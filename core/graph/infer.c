@@ -19,18 +19,33 @@ struct tn_infer_ctx {
   const tn_operation *op;
   size_t n_outputs;
   tn__shape *outputs; /* dims in arena */
+  tn__ints *ints;     /* items in arena; NULL: none was given */
   tn__arena *arena;
+  tn_tensor **values; /* of inputs, made for tn_infer_input_value; NULL: none was asked for */
+  bool no_memory;     /* an answer was left out for want of memory */
 };
 
+static uint32_t epoch_of(const tn_graph *graph)
+{
+  return graph == NULL ? 0 : atomic_load_explicit(&graph->shape_epoch, memory_order_acquire);
+}
+
+/* Shapes that were worked out before somebody set one count as not worked out. */
 static const tn__op_shapes *known(const tn_operation *op)
 {
-  return atomic_load_explicit(&op->shapes, memory_order_acquire);
+  const tn__op_shapes *s = atomic_load_explicit(&op->shapes, memory_order_acquire);
+  return s != NULL && atomic_load_explicit(&s->epoch, memory_order_relaxed) == epoch_of(op->graph) ? s : NULL;
+}
+
+static const tn__op_shapes *given(const tn_operation *op)
+{
+  return atomic_load_explicit(&op->given, memory_order_acquire);
 }
 
 /* Whether the shapes of the operation are unknown without a look at its inputs. */
 static bool is_opaque(const tn_operation *op)
 {
-  return op->schema == NULL || op->schema->def->infer == NULL || op->n_outputs == 0;
+  return op->schema == NULL || op->n_outputs == 0 || (op->schema->def->infer == NULL && given(op) == NULL);
 }
 
 /* ---- what a shape function sees ---- */
@@ -52,19 +67,142 @@ int32_t tn_infer_input(const tn_infer_ctx *ctx, size_t i, const int64_t **dims)
   return (int32_t)shapes->outputs[in.index].rank;
 }
 
+/* Where the value of input i comes from, identities left out. */
+static tn_output source_of(const tn_infer_ctx *ctx, size_t i)
+{
+  tn_output in = ctx->op->inputs[i];
+  for (int steps = 0; steps < MAX_IDENTITIES; steps++) {
+    if ((in.op->traits & TN_TRAIT_IDENTITY) == 0 || (uint32_t)in.index >= in.op->n_inputs) break;
+    in = in.op->inputs[in.index];
+  }
+  return in;
+}
+
+static const tn_tensor *constant_of(tn_output from)
+{
+  tn_tensor *value;
+  if ((from.op->traits & TN_TRAIT_CONSTANT) == 0 || from.index != 0) return NULL;
+  return tn__operation_constant(from.op, &value, NULL) == TN_OK ? value : NULL;
+}
+
+/* What the shape function of the source said about its elements, NULL when nothing. Shapes of a source behind an
+ * identity may not be there yet when the walk ended at a loop: that is unknown, too. */
+static const tn__ints *ints_of(const tn_infer_ctx *ctx, tn_output from, const tn__shape **shape)
+{
+  if (is_opaque(from.op) || tn__is_back_edge(from.op, ctx->op)) return NULL;
+  const tn__op_shapes *s = known(from.op);
+  if (s == NULL || s->ints == NULL || s->ints[from.index].n < 0) return NULL;
+  *shape = &s->outputs[from.index];
+  return &s->ints[from.index];
+}
+
+static tn_tensor *tensor_of(const tn__ints *ints, tn_dtype dtype, const tn__shape *shape)
+{
+  tn_tensor *t;
+  if (tn_tensor_create(dtype, shape->dims, (int32_t)shape->rank, &t, NULL) != TN_OK) return NULL;
+  void *data = tn_tensor_data(t);
+  for (int64_t k = 0; k < ints->n; k++) {
+    if (dtype == TN_INT64)
+      ((int64_t *)data)[k] = ints->items[k];
+    else
+      ((int32_t *)data)[k] = (int32_t)ints->items[k];
+  }
+  return t;
+}
+
+/* Contexts are made by `call` below, so that taking away the const is right. */
 const tn_tensor *tn_infer_input_value(const tn_infer_ctx *ctx, size_t i)
 {
   if (i >= ctx->op->n_inputs) return NULL;
-  tn_output in = ctx->op->inputs[i];
-  for (int steps = 0; steps < MAX_IDENTITIES; steps++) {
-    if ((in.op->traits & TN_TRAIT_CONSTANT) != 0) {
-      tn_tensor *value;
-      return in.index == 0 && tn__operation_constant(in.op, &value, NULL) == TN_OK ? value : NULL;
-    }
-    if ((in.op->traits & TN_TRAIT_IDENTITY) == 0 || (uint32_t)in.index >= in.op->n_inputs) return NULL;
-    in = in.op->inputs[in.index];
+  tn_infer_ctx *c = (tn_infer_ctx *)ctx;
+  if (c->values != NULL && c->values[i] != NULL) return c->values[i];
+  tn_output from = source_of(ctx, i);
+  const tn_tensor *constant = constant_of(from);
+  if (constant != NULL) return constant;
+  const tn__shape *shape;
+  const tn__ints *ints = ints_of(ctx, from, &shape);
+  if (ints == NULL) return NULL;
+  for (int64_t k = 0; k < ints->n; k++)
+    if (ints->items[k] == TN_UNKNOWN_INT) return NULL;
+  if (c->values == NULL) {
+    c->values = tn__arena_alloc(c->arena, ctx->op->n_inputs * sizeof *c->values);
+    if (c->values != NULL) memset(c->values, 0, ctx->op->n_inputs * sizeof *c->values);
   }
-  return NULL;
+  if (c->values != NULL)
+    c->values[i] = tensor_of(ints, tn_operation_output_dtype(from.op, (size_t)from.index), shape);
+  if (c->values == NULL || c->values[i] == NULL) c->no_memory = true;
+  return c->values == NULL ? NULL : c->values[i];
+}
+
+int64_t tn_infer_input_ints(const tn_infer_ctx *ctx, size_t i, const int64_t **items)
+{
+  *items = NULL;
+  if (i >= ctx->op->n_inputs) return -1;
+  tn_output from = source_of(ctx, i);
+  const tn_tensor *t = constant_of(from);
+  if (t == NULL) {
+    const tn__shape *shape;
+    const tn__ints *ints = ints_of(ctx, from, &shape);
+    if (ints == NULL) return -1;
+    *items = ints->items;
+    return ints->n;
+  }
+  tn_dtype dtype = tn_tensor_dtype(t);
+  int64_t n = tn_tensor_elements(t);
+  const void *data = tn_tensor_data(t);
+  if ((dtype != TN_INT32 && dtype != TN_INT64) || tn_tensor_rank(t) > 1 || n > TN_MAX_INFER_INTS) return -1;
+  if (data == NULL && n > 0) return -1;
+  int64_t *copy = tn__arena_alloc(ctx->arena, ((size_t)n + 1) * sizeof *copy);
+  if (copy == NULL) {
+    ((tn_infer_ctx *)ctx)->no_memory = true;
+    return -1;
+  }
+  for (int64_t k = 0; k < n; k++)
+    copy[k] = dtype == TN_INT64 ? ((const int64_t *)data)[k] : ((const int32_t *)data)[k];
+  *items = copy;
+  return n;
+}
+
+int32_t tn_infer_input_as_shape(const tn_infer_ctx *ctx, size_t i, int64_t *dims)
+{
+  const int64_t *items, *of;
+  int64_t n = tn_infer_input_ints(ctx, i, &items);
+  if (n < 0) { /* as many dimensions as elements */
+    if (tn_infer_input(ctx, i, &of) != 1 || of[0] < 0 || of[0] > TN_MAX_RANK) return -1;
+    for (int64_t k = 0; k < of[0]; k++) dims[k] = -1;
+    return (int32_t)of[0];
+  }
+  if (n > TN_MAX_RANK) return -1;
+  for (int64_t k = 0; k < n; k++) dims[k] = items[k] < 0 ? -1 : items[k];
+  return (int32_t)n;
+}
+
+tn_status tn_infer_output_ints(tn_infer_ctx *ctx, size_t i, const int64_t *items, int64_t n, tn_error *err)
+{
+  if (i >= ctx->n_outputs)
+    return tn_error_set(err, TN_INVALID_ARGUMENT, "shape function names output %zu of %zu", i, ctx->n_outputs);
+  const tn__shape *shape = &ctx->outputs[i];
+  tn_dtype dtype = tn_operation_output_dtype(ctx->op, i);
+  bool fits = shape->rank == 0 ? n == 1 : shape->rank == 1 && shape->dims[0] == n;
+  if (!fits || (dtype != TN_INT32 && dtype != TN_INT64))
+    return tn_error_set(err, TN_INVALID_ARGUMENT, "shape function gives %lld elements to output %zu, which is no "
+                        "scalar or vector of as many int32 or int64", (long long)n, i);
+  if (n > TN_MAX_INFER_INTS) return TN_OK;
+  size_t bytes = ctx->n_outputs * sizeof *ctx->ints;
+  if (ctx->ints == NULL) {
+    tn__ints *ints = tn__arena_alloc(ctx->arena, bytes);
+    if (ints == NULL) return tn__no_memory(err, "shape", bytes);
+    for (size_t k = 0; k < ctx->n_outputs; k++) ints[k] = (tn__ints){ NULL, -1 };
+    ctx->ints = ints;
+  }
+  int64_t *copy = tn__arena_alloc(ctx->arena, ((size_t)n + 1) * sizeof *copy);
+  if (copy == NULL) return tn__no_memory(err, "shape", (size_t)n * sizeof *copy);
+  for (int64_t k = 0; k < n; k++) {
+    bool wide = dtype == TN_INT32 && (items[k] < INT32_MIN || items[k] > INT32_MAX);
+    copy[k] = wide ? TN_UNKNOWN_INT : items[k]; /* the step says what does not fit */
+  }
+  ctx->ints[i] = (tn__ints){ copy, n };
+  return TN_OK;
 }
 
 tn_status tn_infer_output(tn_infer_ctx *ctx, size_t i, const int64_t *dims, int32_t rank, tn_error *err)
@@ -96,63 +234,125 @@ static void free_shapes(tn__owned *owned)
 }
 
 /* What the shape function said, packed into one block. */
-static tn__op_shapes *pack(const tn_infer_ctx *ctx, bool failed)
+tn__op_shapes *tn__shapes_pack(const tn__shape *outputs, const tn__ints *ints, size_t n)
 {
   size_t n_dims = 0;
-  for (size_t i = 0; i < ctx->n_outputs; i++)
-    if (ctx->outputs[i].rank > 0) n_dims += (size_t)ctx->outputs[i].rank;
-  size_t size = sizeof(tn__op_shapes) + ctx->n_outputs * sizeof(tn__shape) + n_dims * sizeof(int64_t);
+  for (size_t i = 0; i < n; i++) {
+    if (outputs[i].rank > 0) n_dims += (size_t)outputs[i].rank;
+    if (ints != NULL && ints[i].n > 0) n_dims += (size_t)ints[i].n;
+  }
+  size_t per_output = sizeof(tn__shape) + (ints != NULL ? sizeof(tn__ints) : 0);
+  size_t size = sizeof(tn__op_shapes) + n * per_output + n_dims * sizeof(int64_t);
   tn__op_shapes *s = tn__alloc(size);
   if (s == NULL) return NULL;
   s->owned = (tn__owned){ NULL, free_shapes };
   s->size = size;
-  s->failed = failed;
-  int64_t *dims = (int64_t *)&s->outputs[ctx->n_outputs];
-  for (size_t i = 0; i < ctx->n_outputs; i++) {
-    tn__shape from = failed ? (tn__shape){ NULL, -1 } : ctx->outputs[i];
-    s->outputs[i] = (tn__shape){ from.rank > 0 ? dims : NULL, from.rank };
-    if (from.rank <= 0) continue;
-    memcpy(dims, from.dims, (size_t)from.rank * sizeof *dims);
-    dims += from.rank;
+  s->failed = false;
+  atomic_init(&s->epoch, 0);
+  s->ints = ints != NULL ? (tn__ints *)&s->outputs[n] : NULL;
+  int64_t *dims = ints != NULL ? (int64_t *)&s->ints[n] : (int64_t *)&s->outputs[n];
+  for (size_t i = 0; i < n; i++) {
+    s->outputs[i] = (tn__shape){ outputs[i].rank > 0 ? dims : NULL, outputs[i].rank };
+    for (int64_t k = 0; k < outputs[i].rank; k++) *dims++ = outputs[i].dims[k];
+    if (ints == NULL) continue;
+    s->ints[i] = (tn__ints){ dims, ints[i].n };
+    for (int64_t k = 0; k < ints[i].n; k++) *dims++ = ints[i].items[k];
   }
   return s;
 }
 
-/* Calls the shape function. *out is NULL when it failed (with its error); a failure for want of memory is returned. */
+/* Puts what was given by tn_graph_set_shape into what was inferred. Where both disagree (an input's shape was set
+ * later) the shape function's word stands: it is what a step will see. */
+static tn_status merge_given(tn_infer_ctx *ctx, tn_error *err)
+{
+  const tn__op_shapes *g = given(ctx->op);
+  for (size_t i = 0; g != NULL && i < ctx->n_outputs; i++) {
+    int64_t merged[TN_MAX_RANK];
+    tn__shape both;
+    if (!tn__shapes_merge(&ctx->outputs[i], &g->outputs[i], merged, &both)) continue;
+    tn_status st = tn_infer_output(ctx, i, both.dims, (int32_t)both.rank, err);
+    if (st != TN_OK) return st;
+  }
+  return TN_OK;
+}
+
+static bool set_unknown(tn_infer_ctx *ctx)
+{
+  for (size_t i = 0; i < ctx->n_outputs; i++) ctx->outputs[i] = (tn__shape){ NULL, -1 };
+  ctx->ints = NULL;
+  return true;
+}
+
+/* Calls the shape function. *out holds only what was given when it failed (with its error); a failure for want of
+ * memory is returned. */
 static tn_status call(const tn_operation *op, tn__op_shapes **out, tn_error *why, tn_error *err)
 {
   tn__arena arena;
   tn__arena_init(&arena, 512);
   *out = NULL;
   tn_infer_ctx ctx = { .op = op, .n_outputs = op->n_outputs, .arena = &arena };
-  tn_status st = TN_RESOURCE_EXHAUSTED;
   ctx.outputs = tn__arena_alloc(&arena, op->n_outputs * sizeof *ctx.outputs);
-  if (ctx.outputs != NULL) {
-    for (size_t i = 0; i < ctx.n_outputs; i++) ctx.outputs[i] = (tn__shape){ NULL, -1 };
-    st = op->schema->def->infer(&ctx, why);
-    if (st != TN_RESOURCE_EXHAUSTED) *out = pack(&ctx, st != TN_OK);
+  if (ctx.outputs != NULL && set_unknown(&ctx)) {
+    tn_status st = op->schema->def->infer == NULL ? TN_OK : op->schema->def->infer(&ctx, why);
+    bool failed = st != TN_OK;
+    if (ctx.no_memory) st = TN_RESOURCE_EXHAUSTED;
+    if (failed) set_unknown(&ctx);
+    if (st != TN_RESOURCE_EXHAUSTED && merge_given(&ctx, NULL) == TN_OK)
+      *out = tn__shapes_pack(ctx.outputs, ctx.ints, ctx.n_outputs);
+    if (*out != NULL) (*out)->failed = failed;
   }
+  for (size_t i = 0; ctx.values != NULL && i < op->n_inputs; i++) tn_tensor_unref(ctx.values[i]);
   tn__arena_fini(&arena);
   if (*out == NULL) return tn__no_memory(err, "shapes", op->n_outputs * sizeof(tn__shape));
   return TN_OK;
 }
 
-static tn_status infer_one(const tn_operation *op, tn_error *err)
+static bool same_shapes(const tn__op_shapes *a, const tn__op_shapes *b, size_t n)
 {
-  tn_error why = TN_ERROR_INIT;
-  tn__op_shapes *mine, *there = NULL;
-  tn_status st = call(op, &mine, &why, err);
-  if (st == TN_OK && mine->failed)
-    tn_log(TN_LOG_DEBUG, "node '%s' (%s): no shapes: %s", op->name, op->type, tn_error_message(&why));
-  tn_error_clear(&why);
-  if (st != TN_OK) return st;
+  if (a->size != b->size || a->failed != b->failed || (a->ints == NULL) != (b->ints == NULL)) return false;
+  for (size_t i = 0; i < n; i++) {
+    const tn__shape *x = &a->outputs[i], *y = &b->outputs[i];
+    if (x->rank != y->rank || (x->rank > 0 && memcmp(x->dims, y->dims, (size_t)x->rank * sizeof *x->dims) != 0))
+      return false;
+    if (a->ints == NULL) continue;
+    const tn__ints *v = &a->ints[i], *w = &b->ints[i];
+    if (v->n != w->n || (v->n > 0 && memcmp(v->items, w->items, (size_t)v->n * sizeof *v->items) != 0)) return false;
+  }
+  return true;
+}
+
+/* Shows the block to all. Blocks that were seen stay until the graph goes, for their dims are borrowed: one that says
+ * the same as the old one is not needed, so that setting shapes costs memory only where something changes. */
+static void show(const tn_operation *op, tn__op_shapes *mine)
+{
   tn_operation *target = (tn_operation *)op;
+  tn__op_shapes *there = atomic_load_explicit(&target->shapes, memory_order_acquire);
+  if (there != NULL && same_shapes(there, mine, op->n_outputs)) {
+    uint32_t epoch = atomic_load_explicit(&mine->epoch, memory_order_relaxed);
+    atomic_store_explicit(&there->epoch, epoch, memory_order_relaxed);
+    free_shapes(&mine->owned);
+    return;
+  }
   /* acq_rel: dims are written before the block is seen. */
   if (atomic_compare_exchange_strong_explicit(&target->shapes, &there, mine, memory_order_acq_rel,
                                               memory_order_acquire))
     tn__graph_own(op->graph, &mine->owned);
   else
     free_shapes(&mine->owned);
+}
+
+/* `epoch` is that of the whole walk: what its inputs were worked out with. */
+static tn_status infer_one(const tn_operation *op, uint32_t epoch, tn_error *err)
+{
+  tn_error why = TN_ERROR_INIT;
+  tn__op_shapes *mine;
+  tn_status st = call(op, &mine, &why, err);
+  if (st == TN_OK && mine->failed)
+    tn_log(TN_LOG_DEBUG, "node '%s' (%s): no shapes: %s", op->name, op->type, tn_error_message(&why));
+  tn_error_clear(&why);
+  if (st != TN_OK) return st;
+  atomic_store_explicit(&mine->epoch, epoch, memory_order_relaxed);
+  show(op, mine);
   return TN_OK;
 }
 
@@ -175,12 +375,13 @@ static const tn_operation *pending_input(frame *f)
 }
 
 /* Gives shapes to all that op needs, but not to op itself. */
-static tn_status infer_inputs(const tn_operation *op, tn_error *err)
+static tn_status infer_inputs(const tn_operation *op, uint32_t epoch, tn_error *err)
 {
   frame first = { op, 0 }, *stack = NULL;
   size_t room = 0, depth = 0;
   tn_status st = TN_OK;
-  while (st == TN_OK) {
+  /* In another epoch nothing would count as worked out, and the walk would not end; the caller begins again. */
+  while (st == TN_OK && epoch_of(op->graph) == epoch) {
     frame *at = depth == 0 ? &first : &stack[depth - 1];
     const tn_operation *next = pending_input(at);
     if (next != NULL) {
@@ -189,7 +390,7 @@ static tn_status infer_inputs(const tn_operation *op, tn_error *err)
       else
         st = tn__no_memory(err, "shapes", (depth + 1) * sizeof *stack);
     } else if (depth > 0) {
-      if (known(at->op) == NULL) st = infer_one(at->op, err);
+      if (known(at->op) == NULL) st = infer_one(at->op, epoch, err);
       depth--;
     } else {
       break;
@@ -204,18 +405,18 @@ tn_status tn__op_shapes_get(const tn_operation *op, const tn__op_shapes **out, t
   *out = NULL;
   if (is_opaque(op)) return TN_OK;
   tn_status st = TN_OK;
-  if (known(op) == NULL) {
-    st = infer_inputs(op, err);
-    if (st == TN_OK) st = infer_one(op, err);
+  while (st == TN_OK && (*out = known(op)) == NULL) { /* again when somebody sets a shape meanwhile */
+    uint32_t epoch = epoch_of(op->graph);
+    st = infer_inputs(op, epoch, err);
+    if (st == TN_OK) st = infer_one(op, epoch, err);
   }
-  if (st == TN_OK) *out = known(op);
   return st;
 }
 
 tn_status tn__operation_check_shapes(const tn_operation *op, tn_error *err)
 {
   if (is_opaque(op)) return TN_OK;
-  tn_status st = infer_inputs(op, err);
+  tn_status st = infer_inputs(op, epoch_of(op->graph), err);
   if (st != TN_OK) return st;
   tn_error why = TN_ERROR_INIT;
   tn__op_shapes *shapes;

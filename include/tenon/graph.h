@@ -20,7 +20,8 @@ TN_API void tn_graph_unref(tn_graph *graph); /* NULL allowed; operations and the
 /* ---- import ---- */
 
 enum {
-  TN_IMPORT_REFUSE_UNKNOWN_OPS = 1 /* an operation that is not registered is NOT_FOUND instead of being kept (S-GRA-06) */
+  TN_IMPORT_REFUSE_UNKNOWN_OPS = 1, /* an operation that is not registered is NOT_FOUND instead of being kept (S-GRA-06) */
+  TN_IMPORT_TEXT = 2 /* it is in protobuf's text form; also known by a file's ending .pbtxt, or by how it begins */
 };
 struct tn_import_options {
   size_t struct_size;
@@ -39,6 +40,21 @@ TN_API tn_status tn_graph_import(tn_graph *graph, const void *bytes, size_t size
 
 /* The same from a file, which is read once and kept in memory as long as constants lie in it. Since 0.1 */
 TN_API tn_status tn_graph_import_file(tn_graph *graph, const char *path, const tn_import_options *options, tn_error *err);
+
+/* ---- export ---- */
+
+enum { TN_EXPORT_TEXT = 1 /* protobuf's text form, which ends in a line feed or is empty, and a NUL behind it */ };
+
+/* The graph as a GraphDef: operations in order of addition; those that were imported, and what else their files had
+ * (versions, function library), bit for bit. Importing it gives an equal graph, and exporting that one the same bytes.
+ * The text form cannot say fields that TensorFlow 2.21 does not know, nor the bits of a NaN; it leaves them out.
+ * bytes  gets memory for tn_free.
+ * Returns TN_INVALID_ARGUMENT: more than 2 GiB, or a malformed part that only the text form looks at; TN_UNIMPLEMENTED: a
+ *         constant of resources or variants; TN_RESOURCE_EXHAUSTED. Since 0.1 */
+TN_API tn_status tn_graph_export(tn_graph *graph, uint32_t flags, void **bytes, size_t *size, tn_error *err);
+
+/* The same into a file, which is written beside its place and renamed; a path that ends in .pbtxt means text. Since 0.1 */
+TN_API tn_status tn_graph_export_file(tn_graph *graph, const char *path, uint32_t flags, tn_error *err);
 #endif
 
 /* ---- reading a graph ---- */
@@ -71,6 +87,20 @@ TN_API tn_dtype tn_operation_input_dtype(const tn_operation *op, size_t i);
  * TN_NOT_FOUND. Since 0.1 */
 TN_API tn_status tn_operation_input_range(const tn_operation *op, const char *arg, size_t *first, size_t *n, tn_error *err);
 TN_API tn_status tn_operation_output_range(const tn_operation *op, const char *arg, size_t *first, size_t *n, tn_error *err);
+
+/* Who reads an output: operation and number of its flat input. Those of control edges have input -1. */
+struct tn_consumer {
+  tn_operation *op;
+  int32_t input;
+};
+
+/* Consumers of an output, and the operations that wait for an operation by a control edge, in order of addition: *n is
+ * how many there are, a snapshot for the graph may grow; the first `room` of them are written to `out` (NULL when room is
+ * 0). The first call notes all edges of the graph (about 16 bytes an edge), later ones only those that were added since.
+ * TN_INVALID_ARGUMENT: no operation; TN_RESOURCE_EXHAUSTED. Since 0.1 */
+TN_API tn_status tn_output_consumers(tn_output output, tn_consumer *out, size_t room, size_t *n, tn_error *err);
+TN_API tn_status tn_operation_control_consumers(const tn_operation *op, tn_consumer *out, size_t room, size_t *n,
+                                                tn_error *err);
 
 /* Inferred shape of an output: *rank is -1 when unknown, dims[i] is -1 when unknown; dims has room for `room` numbers
  * and may be NULL; more dimensions than room is TN_OUT_OF_RANGE with *rank set. Since 0.1 */
@@ -155,6 +185,40 @@ TN_API void tn_operation_set_proto(tn_operation_builder *b, const char *attr, co
  *         borrowed from the graph. Since 0.1 */
 TN_API tn_status tn_operation_finish(tn_operation_builder *b, tn_operation **out, tn_error *err);
 TN_API void tn_operation_abandon(tn_operation_builder *b);
+
+/* Says what the maker of a graph knows of an output's shape: merged with what is inferred (what one of them does not know
+ * is taken from the other), and used for all that is inferred from it. dims and rank as in tn_output_shape. Shapes that
+ * were asked for before stay valid. A step does not check it.
+ * Returns TN_INVALID_ARGUMENT naming both shapes when they contradict each other, TN_OUT_OF_RANGE: no such output,
+ *         TN_FAILED_PRECONDITION: an op that is not registered; TN_RESOURCE_EXHAUSTED. Since 0.1 */
+TN_API tn_status tn_graph_set_shape(tn_output output, const int64_t *dims, int32_t rank, tn_error *err);
+#endif
+
+#ifndef TN_PLUGIN
+/* ---- functions ---- */
+
+/* The function library that imports brought. Their bodies are checked in their structure (names, inputs, attributes), ops
+ * need not be registered. A function of the same name is the same bytes, or the import is TN_INVALID_ARGUMENT. What these
+ * give is borrowed from the graph; NULL, TN_DTYPE_INVALID or 0 past the end. Since 0.1 */
+typedef struct tn_function tn_function;
+TN_API size_t tn_graph_n_functions(const tn_graph *graph); /* a snapshot, it may grow */
+TN_API const tn_function *tn_graph_function(const tn_graph *graph, size_t i);
+TN_API const tn_function *tn_graph_find_function(const tn_graph *graph, const char *name);
+TN_API const char *tn_graph_gradient(const tn_graph *graph, const char *function); /* its name; NULL = none */
+TN_API const char *tn_function_name(const tn_function *f);
+TN_API size_t tn_function_n_inputs(const tn_function *f);
+TN_API const char *tn_function_input_name(const tn_function *f, size_t i);
+TN_API tn_dtype tn_function_input_dtype(const tn_function *f, size_t i); /* TN_DTYPE_INVALID: an attribute says it */
+TN_API size_t tn_function_n_outputs(const tn_function *f);
+TN_API const char *tn_function_output_name(const tn_function *f, size_t i);
+TN_API tn_dtype tn_function_output_dtype(const tn_function *f, size_t i);
+TN_API size_t tn_function_n_attrs(const tn_function *f); /* of the signature */
+TN_API const char *tn_function_attr_name(const tn_function *f, size_t i);
+TN_API size_t tn_function_n_nodes(const tn_function *f);
+TN_API const char *tn_function_node_name(const tn_function *f, size_t i);
+TN_API const char *tn_function_node_type(const tn_function *f, size_t i);
+TN_API size_t tn_function_node_n_inputs(const tn_function *f, size_t i); /* with control inputs */
+TN_API const char *tn_function_node_input(const tn_function *f, size_t i, size_t k); /* "x", "node:out:0", "^node" */
 #endif
 
 /* ---- op schemas ---- */
@@ -168,6 +232,48 @@ TN_API uint32_t tn_op_schema_traits(const tn_op_schema *schema); /* TN_TRAIT_...
 
 /* Writes the schema as text, "AddV2(x: T, y: T) -> (z: T); T: {...}", as snprintf does. Since 0.1 */
 TN_API size_t tn_op_schema_format(const tn_op_schema *schema, char *buffer, size_t size);
+
+/* An input or output of a schema. Attributes are numbers for tn_op_schema_attr, -1 = none. */
+struct tn_op_arg {
+  size_t struct_size;
+  const char *name;
+  tn_dtype dtype;      /* TN_DTYPE_INVALID: an attribute says it */
+  int32_t type_attr;   /* its type */
+  int32_t number_attr; /* it is a list of so many */
+  int32_t list_attr;   /* it is a list of these types */
+  tn_bool is_ref;
+};
+#define TN_OP_ARG_SIZE TN_SIZE_TO(tn_op_arg, is_ref)
+
+/* An attribute of a schema. Its default is in the field of its kind; those of lists and shapes are asked for by the getters
+ * of an operation. */
+struct tn_op_attr {
+  size_t struct_size;
+  const char *name;
+  int32_t kind; /* TN_ATTR_... */
+  tn_bool has_default;
+  tn_bool has_minimum;
+  int64_t minimum;  /* of an int, or of the length of a list */
+  uint64_t types;   /* bit d: dtype d is allowed, for kinds with types */
+  size_t n_strings; /* allowed strings, 0 = any */
+  int64_t default_int;
+  float default_float;
+  tn_bool default_bool;
+  tn_dtype default_type;
+  const char *default_string;
+};
+#define TN_OP_ATTR_SIZE TN_SIZE_TO(tn_op_attr, default_string)
+
+/* Parts of a schema; out->struct_size is set by the caller. TN_OUT_OF_RANGE past the end, TN_INVALID_ARGUMENT for a struct
+ * that is too small. What they give lives as long as the schema. Since 0.1 */
+TN_API size_t tn_op_schema_n_inputs(const tn_op_schema *schema);
+TN_API size_t tn_op_schema_n_outputs(const tn_op_schema *schema);
+TN_API size_t tn_op_schema_n_attrs(const tn_op_schema *schema);
+TN_API tn_status tn_op_schema_input(const tn_op_schema *schema, size_t i, tn_op_arg *out, tn_error *err);
+TN_API tn_status tn_op_schema_output(const tn_op_schema *schema, size_t i, tn_op_arg *out, tn_error *err);
+TN_API tn_status tn_op_schema_attr(const tn_op_schema *schema, size_t i, tn_op_attr *out, tn_error *err);
+/* Allowed string k of attribute i, NULL past the end. Since 0.1 */
+TN_API const char *tn_op_schema_attr_string(const tn_op_schema *schema, size_t i, size_t k);
 
 /* Kernels of an op: i-th, NULL past the end. Since 0.1 */
 TN_API const tn_kernel_def *tn_op_schema_kernel(const tn_op_schema *schema, size_t i);

@@ -122,7 +122,16 @@ TN_BEGIN_DECLS
   F(const char *, tn_op_schema_name, (const tn_op_schema *s), (s))                                                    \
   F(uint32_t, tn_op_schema_traits, (const tn_op_schema *s), (s))                                                      \
   F(size_t, tn_op_schema_format, (const tn_op_schema *s, char *buffer, size_t size), (s, buffer, size))               \
-  F(const tn_kernel_def *, tn_op_schema_kernel, (const tn_op_schema *s, size_t i), (s, i))
+  F(const tn_kernel_def *, tn_op_schema_kernel, (const tn_op_schema *s, size_t i), (s, i)) \
+  F(tn_status, tn_output_consumers, (tn_output output, tn_consumer *out, size_t room, size_t *n, tn_error *err), (output, out, room, n, err)) \
+  F(tn_status, tn_operation_control_consumers, (const tn_operation *op, tn_consumer *out, size_t room, size_t *n, tn_error *err), (op, out, room, n, err)) \
+  F(size_t, tn_op_schema_n_inputs, (const tn_op_schema *s), (s)) \
+  F(size_t, tn_op_schema_n_outputs, (const tn_op_schema *s), (s)) \
+  F(size_t, tn_op_schema_n_attrs, (const tn_op_schema *s), (s)) \
+  F(tn_status, tn_op_schema_input, (const tn_op_schema *s, size_t i, tn_op_arg *out, tn_error *err), (s, i, out, err)) \
+  F(tn_status, tn_op_schema_output, (const tn_op_schema *s, size_t i, tn_op_arg *out, tn_error *err), (s, i, out, err)) \
+  F(tn_status, tn_op_schema_attr, (const tn_op_schema *s, size_t i, tn_op_attr *out, tn_error *err), (s, i, out, err)) \
+  F(const char *, tn_op_schema_attr_string, (const tn_op_schema *s, size_t i, size_t k), (s, i, k))
 
 #define TN_HOST_OP(F, P)                                                                                              \
   F(tn_status, tn_register_ops, (const tn_op_family *family, tn_error *err), (family, err))                           \
@@ -142,7 +151,10 @@ TN_BEGIN_DECLS
   F(size_t, tn_infer_n_inputs, (const tn_infer_ctx *ctx), (ctx))                                                      \
   F(int32_t, tn_infer_input, (const tn_infer_ctx *ctx, size_t i, const int64_t **dims), (ctx, i, dims))               \
   F(const tn_tensor *, tn_infer_input_value, (const tn_infer_ctx *ctx, size_t i), (ctx, i))                           \
-  F(tn_status, tn_infer_output, (tn_infer_ctx *ctx, size_t i, const int64_t *dims, int32_t rank, tn_error *err), (ctx, i, dims, rank, err))
+  F(tn_status, tn_infer_output, (tn_infer_ctx *ctx, size_t i, const int64_t *dims, int32_t rank, tn_error *err), (ctx, i, dims, rank, err)) \
+  F(int64_t, tn_infer_input_ints, (const tn_infer_ctx *ctx, size_t i, const int64_t **items), (ctx, i, items)) \
+  F(int32_t, tn_infer_input_as_shape, (const tn_infer_ctx *ctx, size_t i, int64_t *dims), (ctx, i, dims)) \
+  F(tn_status, tn_infer_output_ints, (tn_infer_ctx *ctx, size_t i, const int64_t *items, int64_t n, tn_error *err), (ctx, i, items, n, err))
 
 #define TN_HOST_KIT(F, P)                                                                                             \
   F(uint64_t, tn_step_id, (const tn_step *step), (step))                                                              \

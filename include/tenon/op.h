@@ -86,7 +86,7 @@ struct tn_prepare_ctx {
   const tn_view *inputs;
   void *state;         /* from create */
   size_t scratch_bytes; /* out: bytes that compute gets at ctx->scratch, aligned to 64 */
-  void *shape_state;   /* out: for compute on these shapes; freed by destroy_shape_state */
+  void *shape_state;   /* out: for compute on these shapes; freed by destroy_shape_state, also when prepare fails */
   double cost_ns;      /* out: rough time of compute in nanoseconds, 0 = unknown */
   void *host;          /* the library's */
 };
@@ -105,7 +105,7 @@ TN_API tn_status tn_prepare_in_place(tn_prepare_ctx *ctx, uint32_t i, uint32_t j
 TN_API tn_status tn_prepare_dynamic(tn_prepare_ctx *ctx, uint32_t i, tn_error *err);
 /* A form of constant input i that is made once and shared by the sessions of a graph: `pack` writes `bytes` to `to`.
  * key tells forms of one constant apart. *packed lives as long as the plan. TN_FAILED_PRECONDITION when the input is no
- * constant. */
+ * constant. TN_UNIMPLEMENTED in 0.1. */
 TN_API tn_status tn_prepare_pack(tn_prepare_ctx *ctx, uint32_t i, uint64_t key, size_t bytes,
                                  tn_status (*pack)(void *user, const tn_view *from, void *to, tn_error *err), void *user,
                                  const void **packed, tn_error *err);
@@ -141,7 +141,8 @@ TN_API void tn_parallel_for(tn_kernel_ctx *ctx, int64_t n, int64_t grain, double
                             void (*fn)(void *user, int64_t begin, int64_t end), void *user);
 
 /* Before compute returns TN_PENDING it gets a token; tn_wake(token), once, from any thread, has compute called again with
- * ctx->resume set. cancel is called, outside all locks, when the step is cancelled first; the token stays to be woken. */
+ * ctx->resume set. cancel is called, outside all locks, when the step is cancelled first; the token stays to be woken.
+ * TN_UNIMPLEMENTED in 0.1. */
 TN_API tn_status tn_kernel_wait(tn_kernel_ctx *ctx, void (*cancel)(void *user, tn_wait_token *token), void *user,
                                 tn_wait_token **token);
 TN_API void tn_wake(tn_wait_token *token);
@@ -183,13 +184,27 @@ TN_API tn_status tn_register_ops(const tn_op_family *family, tn_error *err);
 
 /* ---- shape functions ---- */
 
-/* Rank and dims are as in tn_output_shape: -1 = unknown. Dims are borrowed and valid during the call. */
+/* Rank and dims are as in tn_output_shape: -1 = unknown. Dims are borrowed and valid during the call. A dimension above
+ * 2^48 that a shape function gives becomes unknown, so none is ever seen; attributes can have any value. */
 TN_API const tn_operation *tn_infer_operation(const tn_infer_ctx *ctx);
 TN_API size_t tn_infer_n_inputs(const tn_infer_ctx *ctx);
 TN_API int32_t tn_infer_input(const tn_infer_ctx *ctx, size_t i, const int64_t **dims); /* returns the rank */
-/* The value of input i when it is a constant, else NULL. */
+/* The value of input i when it is known before any step, else NULL: a constant, or what shape functions gave for it by
+ * tn_infer_output_ints. Borrowed during the call. */
 TN_API const tn_tensor *tn_infer_input_value(const tn_infer_ctx *ctx, size_t i);
 TN_API tn_status tn_infer_output(tn_infer_ctx *ctx, size_t i, const int64_t *dims, int32_t rank, tn_error *err);
+
+/* Values that are known in part, of scalars and vectors of int32 and int64 with few elements: sizes and axes. */
+#define TN_UNKNOWN_INT INT64_MIN /* an element that is not known */
+#define TN_MAX_INFER_INTS 64
+/* Elements of input i, borrowed during the call. Returns how many there are, -1 when nothing is known. Since 0.1 */
+TN_API int64_t tn_infer_input_ints(const tn_infer_ctx *ctx, size_t i, const int64_t **items);
+/* The shape that input i asks for, as TensorFlow means it: elements that are not known and those below 0 are -1. dims has
+ * room for TN_MAX_RANK. Returns the rank, -1 when it is not known. Since 0.1 */
+TN_API int32_t tn_infer_input_as_shape(const tn_infer_ctx *ctx, size_t i, int64_t *dims);
+/* Elements of output i, whose shape was given before: for ops that make sizes from shapes and sizes (Shape, Size, Mul).
+ * More than TN_MAX_INFER_INTS are dropped. TN_INVALID_ARGUMENT when they do not fit the output. Since 0.1 */
+TN_API tn_status tn_infer_output_ints(tn_infer_ctx *ctx, size_t i, const int64_t *items, int64_t n, tn_error *err);
 
 TN_END_DECLS
 

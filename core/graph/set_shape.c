@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Shapes that the maker of a graph knows better than the shape functions.
+ *
+ * What was set stays beside the operation as a block of its own and is merged whenever the shape function has spoken.
+ * Setting one begins a new epoch of the graph's shapes, so that all are worked out again when somebody asks. No lock is
+ * needed: of two that set shapes of one operation at the same time, one begins again with the other's. */
+#include <core/base/text.h>
+#include <core/graph/graph_structs.h>
+
+#include <string.h>
+
+bool tn__shapes_merge(const tn__shape *a, const tn__shape *b, int64_t dims[TN_MAX_RANK], tn__shape *out)
+{
+  if (a->rank < 0 || b->rank < 0) {
+    *out = a->rank < 0 ? *b : *a;
+    return true;
+  }
+  if (a->rank != b->rank) return false;
+  for (int64_t k = 0; k < a->rank; k++) {
+    if (a->dims[k] >= 0 && b->dims[k] >= 0 && a->dims[k] != b->dims[k]) return false;
+    dims[k] = a->dims[k] >= 0 ? a->dims[k] : b->dims[k];
+  }
+  *out = (tn__shape){ dims, a->rank };
+  return true;
+}
+
+static bool equal(const tn__shape *a, const tn__shape *b)
+{
+  return a->rank == b->rank && (a->rank <= 0 || memcmp(a->dims, b->dims, (size_t)a->rank * sizeof *a->dims) == 0);
+}
+
+static tn_status check(tn_output o, const int64_t *dims, int32_t rank, tn_error *err)
+{
+  if (o.op == NULL) return tn_error_set(err, TN_INVALID_ARGUMENT, "no operation given");
+  if (o.op->schema == NULL)
+    return tn_error_set(err, TN_FAILED_PRECONDITION, "node '%s': op '%s' is not registered, its outputs are not known",
+                        o.op->name, o.op->type);
+  if (o.index < 0 || (uint32_t)o.index >= o.op->n_outputs)
+    return tn_error_set(err, TN_OUT_OF_RANGE, "'%s:%d': node '%s' (%s) has %u outputs", o.op->name, (int)o.index,
+                        o.op->name, o.op->type, o.op->n_outputs);
+  if (rank < -1 || rank > TN_MAX_RANK)
+    return tn_error_set(err, TN_INVALID_ARGUMENT, "'%s:%d': rank %d, wanted -1 to %d", o.op->name, (int)o.index,
+                        (int)rank, TN_MAX_RANK);
+  for (int32_t k = 0; k < rank; k++)
+    if (dims[k] < -1)
+      return tn_error_set(err, TN_INVALID_ARGUMENT, "'%s:%d': dimension %d is %lld", o.op->name, (int)o.index, (int)k,
+                          (long long)dims[k]);
+  return TN_OK;
+}
+
+static tn_status contradiction(tn_output o, const tn__shape *have, const tn__shape *wanted, tn_error *err)
+{
+  char a[160], b[160];
+  return tn_error_set(err, TN_INVALID_ARGUMENT, "'%s:%d' has shape %s, it cannot be set to %s", o.op->name,
+                      (int)o.index, tn__format_shape(a, sizeof a, have->dims, (int32_t)have->rank),
+                      tn__format_shape(b, sizeof b, wanted->dims, (int32_t)wanted->rank));
+}
+
+/* The block that was given so far with another shape of output `index`. */
+static tn__op_shapes *replaced(const tn_operation *op, const tn__op_shapes *old, size_t index, const tn__shape *with)
+{
+  size_t n = op->n_outputs;
+  tn__shape *shapes = tn__alloc_array(n, sizeof *shapes);
+  if (shapes == NULL) return NULL;
+  for (size_t i = 0; i < n; i++) shapes[i] = old == NULL ? (tn__shape){ NULL, -1 } : old->outputs[i];
+  shapes[index] = *with;
+  tn__op_shapes *out = tn__shapes_pack(shapes, NULL, n);
+  tn__free(shapes, n * sizeof *shapes);
+  return out;
+}
+
+tn_status tn_graph_set_shape(tn_output output, const int64_t *dims, int32_t rank, tn_error *err)
+{
+  tn__error_reset(err);
+  tn_status st = check(output, dims, rank, err);
+  if (st != TN_OK) return st;
+  const tn__shape unknown = { NULL, -1 }, wanted = { dims, rank };
+  for (;;) {
+    tn__op_shapes *old = atomic_load_explicit(&output.op->given, memory_order_acquire);
+    const tn__op_shapes *shapes;
+    st = tn__op_shapes_get(output.op, &shapes, err);
+    if (st != TN_OK) return st;
+    const tn__shape *have = shapes == NULL ? &unknown : &shapes->outputs[output.index];
+    int64_t merged[TN_MAX_RANK];
+    tn__shape both;
+    if (!tn__shapes_merge(have, &wanted, merged, &both)) return contradiction(output, have, &wanted, err);
+    if (equal(have, &both)) return TN_OK;
+    tn__op_shapes *mine = replaced(output.op, old, (size_t)output.index, &both);
+    if (mine == NULL) return tn__no_memory(err, "shape", output.op->n_outputs * sizeof(tn__shape));
+    if (atomic_compare_exchange_strong_explicit(&output.op->given, &old, mine, memory_order_acq_rel,
+                                                memory_order_acquire)) {
+      tn__graph_own(output.op->graph, &mine->owned);
+      /* Release: who sees the new epoch sees what was given. */
+      atomic_fetch_add_explicit(&output.op->graph->shape_epoch, 1, memory_order_acq_rel);
+      return TN_OK;
+    }
+    mine->owned.free(&mine->owned);
+  }
+}
