@@ -55,10 +55,23 @@ static tn_status cast_compute(tn_kernel_ctx *ctx)
   return TN_OK;
 }
 
+/* Sizes stay known when they change between int32 and int64. */
+static tn_status infer_cast(tn_infer_ctx *ctx, tn_error *err)
+{
+  tn_status st = tn__infer_unchanged(ctx, err);
+  const int64_t *items, *dims;
+  tn_dtype to = tn_operation_output_dtype(tn_infer_operation(ctx), 0);
+  if (st != TN_OK || (to != TN_INT32 && to != TN_INT64)) return st;
+  int64_t n = tn_infer_input_ints(ctx, 0, &items);
+  int32_t rank = tn_infer_input(ctx, 0, &dims);
+  bool fits = rank == 0 ? n == 1 : rank == 1 && dims[0] == n;
+  return fits && n >= 0 ? tn_infer_output_ints(ctx, 0, items, n, err) : st;
+}
+
 static const tn_op_def ops[] = {
   { .struct_size = TN_OP_DEF_SIZE, .name = "Cast", .inputs = "x: SrcT", .outputs = "y: DstT",
     .attrs = "SrcT: type; DstT: type; Truncate: bool = false", .traits = TN_TRAIT_ELEMENTWISE,
-    .infer = tn__infer_unchanged, .summary = "the elements in another dtype" },
+    .infer = infer_cast, .summary = "the elements in another dtype" },
 };
 
 #define NUMBERS                                                                                             \

@@ -21,9 +21,10 @@ typedef struct conv_sizes {
   int64_t n, h, w, c;             /* the images */
   int64_t kh, kw, kc, oc, groups; /* the filter; kc channels of a group */
   int64_t oh, ow;
+  int64_t places;                 /* of the window, in all images */
 } conv_sizes;
 
-static tn_status conv_shape(const tn__window *w, const conv_sizes *z, tn__shape *out, tn_error *err)
+static tn_status conv_shape(const tn__window *w, conv_sizes *z, tn__shape *out, tn_error *err)
 {
   int64_t dims[4];
   dims[0] = z->n;
@@ -31,8 +32,9 @@ static tn_status conv_shape(const tn__window *w, const conv_sizes *z, tn__shape 
   dims[tn__window_width(w)] = z->ow;
   dims[tn__window_depth(w)] = z->oc;
   tn__shape_set(out, dims, 4);
-  int64_t elements;
-  return tn_shape_elements(dims, 4, &elements, err);
+  tn_status st = tn_shape_elements(dims, 4, &z->places, err);
+  if (st == TN_OK) z->places /= z->oc;
+  return st;
 }
 
 static tn_status infer_conv(tn_infer_ctx *ctx, tn_error *err)
@@ -68,7 +70,14 @@ typedef struct conv_state {
   tn_dtype dtype, wide;
 } conv_state;
 
-typedef struct conv_plan {
+typedef struct conv_plan conv_plan;
+typedef struct conv_rows conv_rows;
+typedef struct places places;
+
+/* Copies terms [term, term + terms) of a few windows together: room[t * rows + i]. */
+typedef void (*fill_fn)(const conv_rows *r, const places *at, int rows, int64_t term, int64_t terms, void *room);
+
+struct conv_plan {
   tn__window_axis axis[2];
   conv_sizes z;
   tn__gemm_plan gemm; /* of one group */
@@ -77,8 +86,9 @@ typedef struct conv_plan {
   bool first;         /* channels are first */
   bool convert;       /* the dtype is computed in a wider one */
   bool joined;        /* a row of the window is one run of the image */
+  fill_fn fill;
   size_t at_in, at_filter, at_out, at_swap, at_gemm; /* in scratch */
-} conv_plan;
+};
 
 static tn_status conv_create(const tn_operation *op, void **state, tn_error *err)
 {
@@ -149,18 +159,18 @@ static tn_status conv_measure(const tn_prepare_ctx *ctx, conv_plan *p, tn_error 
 
 /* ---- rows of A ---- */
 
-typedef struct conv_rows {
+struct conv_rows {
   const conv_plan *plan;
   const char *in; /* the first channel of the group */
-} conv_rows;
+};
 
 static const _Alignas(64) char zeros[TN__GEMM_KC * 8];
 
 /* Places of a few windows: rows and columns of their first elements, and the image. */
-typedef struct places {
+struct places {
   int64_t image[TN__GEMM_MR], h[TN__GEMM_MR], w[TN__GEMM_MR];
   bool inside; /* no window reaches over the left or right edge */
-} places;
+};
 
 static void find_places(const conv_plan *p, int64_t row, int rows, places *at)
 {
@@ -190,19 +200,54 @@ static const char *element_at(const conv_rows *r, const places *at, int i, int64
   return r->in + (size_t)(((at->image[i] * p->z.h + h) * p->z.w + w) * p->z.c + c) * p->element;
 }
 
-/* Copies runs of the windows together: room[t * rows + i]. */
-static void copy_run(char *room, int rows, const void *const *at, int64_t n, size_t element)
-{
-  if (element == 4) {
-    uint32_t *to = (uint32_t *)room;
-    for (int i = 0; i < rows; i++)
-      for (int64_t t = 0; t < n; t++) to[t * rows + i] = ((const uint32_t *)at[i])[t];
-  } else {
-    uint64_t *to = (uint64_t *)room;
-    for (int i = 0; i < rows; i++)
-      for (int64_t t = 0; t < n; t++) to[t * rows + i] = ((const uint64_t *)at[i])[t];
+static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
+
+/* Element by element of the window. */
+#define FILL(name, T)                                                                                         \
+  static void name(const conv_rows *r, const places *at, int rows, int64_t term, int64_t terms, void *room)   \
+  {                                                                                                           \
+    const conv_sizes *z = &r->plan->z;                                                                        \
+    const T *in = (const T *)r->in;                                                                           \
+    for (int i = 0; i < rows; i++) {                                                                          \
+      int64_t c = term % z->kc, kw = term / z->kc % z->kw, kh = term / z->kc / z->kw;                         \
+      T *to = (T *)room + i, *end = to + terms * rows;                                                        \
+      while (to < end) {                                                                                      \
+        int64_t h = at->h[i] + kh * r->plan->axis[0].dilation, w = at->w[i] + kw * r->plan->axis[1].dilation; \
+        bool inside = h >= 0 && h < z->h && w >= 0 && w < z->w;                                               \
+        int64_t base = inside ? ((at->image[i] * z->h + h) * z->w + w) * z->c : 0;                            \
+        for (; c < z->kc && to < end; c++, to += rows) *to = inside ? in[base + c] : 0;                       \
+        c = 0;                                                                                                \
+        if (++kw < z->kw) continue;                                                                           \
+        kw = 0;                                                                                               \
+        kh++;                                                                                                 \
+      }                                                                                                       \
+    }                                                                                                         \
   }
-}
+FILL(fill_32, uint32_t)
+FILL(fill_64, uint64_t)
+
+/* Row by row of the window, each one run of the image of which some may hang over the edges. */
+#define FILL_RUNS(name, T)                                                                                  \
+  static void name(const conv_rows *r, const places *at, int rows, int64_t term, int64_t terms, void *room) \
+  {                                                                                                         \
+    const conv_sizes *z = &r->plan->z;                                                                      \
+    const T *in = (const T *)r->in;                                                                         \
+    const int64_t reach = z->kw * z->kc, down = r->plan->axis[0].dilation, first = term / reach;            \
+    for (int i = 0; i < rows; i++) {                                                                        \
+      const int64_t w = at->w[i], left = w < 0 ? -w * z->kc : 0, right = (z->w - w) * z->kc;                \
+      int64_t h = at->h[i] + first * down, t = term % reach, rest = terms;                                  \
+      for (T *to = (T *)room + i; rest > 0; h += down, t = 0) {                                             \
+        const int64_t stop = least(reach, t + rest), base = ((at->image[i] * z->h + h) * z->w + w) * z->c;  \
+        const int64_t end = h < 0 || h >= z->h ? t : least(stop, right);                                    \
+        rest -= stop - t;                                                                                   \
+        for (; t < least(end, left); t++, to += rows) *to = 0;                                              \
+        for (; t < end; t++, to += rows) *to = in[base + t];                                                \
+        for (; t < stop; t++, to += rows) *to = 0;                                                          \
+      }                                                                                                     \
+    }                                                                                                       \
+  }
+FILL_RUNS(fill_runs_32, uint32_t)
+FILL_RUNS(fill_runs_64, uint64_t)
 
 static int64_t window_rows(const void *user, int64_t row, int rows, int64_t term, int64_t terms, void *room,
                            const void **out, int64_t *step)
@@ -212,25 +257,14 @@ static int64_t window_rows(const void *user, int64_t row, int rows, int64_t term
   const conv_sizes *z = &p->z;
   places at;
   find_places(p, row, rows, &at);
-  bool joined = p->joined && at.inside;
-  int64_t c = term % z->kc, kw = term / z->kc % z->kw, kh = term / z->kc / z->kw;
-  bool in_place = (joined ? z->kw * z->kc : z->kc) >= RUN;
-  for (int64_t done = 0; done < terms;) {
-    int64_t run = joined ? (z->kw - kw) * z->kc - c : z->kc - c;
-    if (run > terms - done) run = terms - done;
-    for (int i = 0; i < rows; i++) out[i] = element_at(r, &at, i, kh, kw, c);
-    if (in_place) {
-      *step = 1;
-      return run;
-    }
-    copy_run((char *)room + (size_t)(done * rows) * p->element, rows, out, run, p->element);
-    done += run;
-    c = 0;
-    if (joined || ++kw == z->kw) {
-      kw = 0;
-      kh++;
-    }
+  int64_t reach = p->joined && at.inside ? z->kw * z->kc : z->kc; /* terms that are neighbours */
+  if (reach >= RUN) {
+    int64_t c = term % reach, tap = (term - c) / z->kc, run = reach - c;
+    for (int i = 0; i < rows; i++) out[i] = element_at(r, &at, i, tap / z->kw, tap % z->kw, c);
+    *step = 1;
+    return run < terms ? run : terms;
   }
+  p->fill(r, &at, rows, term, terms, room);
   for (int i = 0; i < rows; i++) out[i] = (char *)room + (size_t)i * p->element;
   *step = rows;
   return terms;
@@ -251,7 +285,7 @@ static void plan_product(tn_prepare_ctx *ctx, conv_plan *p)
   tn__gemm_plan *g = &p->gemm;
   const tn__window_axis *v = &p->axis[0], *u = &p->axis[1];
   g->type = ((const conv_state *)ctx->state)->type;
-  g->m = z->n * z->oh * z->ow;
+  g->m = z->places;
   g->n = z->oc / z->groups;
   g->k = z->kh * z->kw * z->kc;
   g->b_row = z->oc;
@@ -263,6 +297,10 @@ static void plan_product(tn_prepare_ctx *ctx, conv_plan *p)
   g->a_col = 1;
   g->rows = dense ? NULL : window_rows;
   p->joined = z->groups == 1 && u->dilation == 1;
+  if (p->joined)
+    p->fill = p->element == 4 ? fill_runs_32 : fill_runs_64;
+  else
+    p->fill = p->element == 4 ? fill_32 : fill_64;
   tn__gemm_plan_choose(g);
   if (z->groups != 1 || p->convert || ctx->inputs[1].data == NULL || g->m == 0) return;
   if (tn_prepare_pack(ctx, 1, 0x636f6e76u, tn__gemm_packed_bytes(g), pack_filter, g, &p->packed, NULL) != TN_OK) return;

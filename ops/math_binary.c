@@ -360,7 +360,42 @@ static tn_status accumulate_infer(tn_infer_ctx *ctx, tn_error *err)
   X("Xlog1py", xlog1py, T_FLOATS_COMPLEXES, NULL, 0, "x log(1 + y), 0 where x is 0")
 
 #define BINARY_OP(op, fn, attrs, types, traits, summary) \
-  TN__ELEMENTWISE_OP(op, "x: T, y: T", "z: T", attrs, traits, tn__infer_broadcast, summary),
+  TN__ELEMENTWISE_OP(op, "x: T, y: T", "z: T", attrs, traits, infer_binary, summary),
+
+/* x op y; TN_UNKNOWN_INT for what is not known, does not fit or is left to the step. */
+static int64_t int_of(const char *op, int64_t x, int64_t y)
+{
+  int64_t z;
+  if (x == TN_UNKNOWN_INT || y == TN_UNKNOWN_INT) return TN_UNKNOWN_INT;
+  if (strcmp(op, "Add") == 0 || strcmp(op, "AddV2") == 0) return __builtin_add_overflow(x, y, &z) ? TN_UNKNOWN_INT : z;
+  if (strcmp(op, "Sub") == 0) return __builtin_sub_overflow(x, y, &z) ? TN_UNKNOWN_INT : z;
+  if (strcmp(op, "Mul") == 0) return __builtin_mul_overflow(x, y, &z) ? TN_UNKNOWN_INT : z;
+  if (strcmp(op, "Maximum") == 0) return x > y ? x : y;
+  if (strcmp(op, "Minimum") == 0) return x < y ? x : y;
+  if (strcmp(op, "FloorDiv") == 0 && x >= 0 && y > 0) return x / y;
+  return TN_UNKNOWN_INT;
+}
+
+/* Sizes that are worked out from sizes stay known. */
+static tn_status infer_binary(tn_infer_ctx *ctx, tn_error *err)
+{
+  tn_status st = tn__infer_broadcast(ctx, err);
+  const tn_operation *op = tn_infer_operation(ctx);
+  tn_dtype dtype = tn_operation_output_dtype(op, 0);
+  if (st != TN_OK || (dtype != TN_INT32 && dtype != TN_INT64)) return st;
+  const int64_t *items[2], *dims;
+  int64_t n[2], all[TN_MAX_INFER_INTS];
+  int32_t rank[2];
+  for (size_t i = 0; i < 2; i++) {
+    n[i] = tn_infer_input_ints(ctx, i, &items[i]);
+    rank[i] = tn_infer_input(ctx, i, &dims);
+    if (n[i] < 0 || (rank[i] == 0 ? n[i] != 1 : rank[i] != 1 || dims[0] != n[i])) return st;
+  }
+  int64_t size = n[0] == 1 ? n[1] : n[0];
+  for (int64_t k = 0; k < size; k++)
+    all[k] = int_of(tn_operation_type(op), items[0][n[0] == 1 ? 0 : k], items[1][n[1] == 1 ? 0 : k]);
+  return tn_infer_output_ints(ctx, 0, all, size, err);
+}
 
 static const tn_op_def ops[] = {
   BINARY_OPS(BINARY_OP)

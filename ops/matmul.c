@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Products of matrices: MatMul, and BatchMatMul V1 to V3 over leading dimensions. ops/support/gemm.c does the work; here
- * are shapes, broadcasting, and the types that are computed in wider ones. */
+/* Products of matrices: MatMul, and BatchMatMul V1 to V3 over leading dimensions. ops/support/gemm.c does the work;
+ * here are shapes, broadcasting, and the types that are computed in wider ones. */
 #include <core/base/alloc.h>
 #include <core/base/text.h>
 #include <ops/support/gemm.h>
@@ -218,9 +218,10 @@ static tn_status product_prepare(tn_prepare_ctx *ctx, tn_error *err)
   tn_status st = product_shape(&s->f, &sa, &sb, &out, err);
   if (st == TN_OK) st = tn_prepare_output(ctx, 0, out.dims, out.rank, err);
   if (st != TN_OK) return st;
-  int64_t batch = 1, count;
-  for (int32_t i = 0; i < out.rank - 2; i++) batch *= out.dims[i];
-  count = batch * out.dims[out.rank - 1] * out.dims[out.rank - 2];
+  int64_t batch = 1, count = 0;
+  st = tn_shape_elements(out.dims, out.rank, &count, err);
+  if (st != TN_OK) return st;
+  for (int32_t i = 0; i < out.rank - 2 && count > 0; i++) batch *= out.dims[i];
   /* One B for all: the matrices of A are one tall one. */
   bool tall = batch > 1 && !s->f.across_a && b->count == b->dims[b->rank - 1] * b->dims[b->rank - 2] &&
               a->count == batch * a->dims[a->rank - 1] * a->dims[a->rank - 2];

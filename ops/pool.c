@@ -162,7 +162,8 @@ typedef struct pool_state {
 typedef struct pool_plan {
   tn__window_axis axis[2];
   int64_t n, h, w, c, oh, ow; /* c channels, adjacent */
-  int64_t depth;              /* 0, or the size of a window over channels: n groups of it in all */
+  int64_t outs;               /* elements of the output; when there are none, sizes may be any numbers */
+  int64_t depth;              /* 0, or the size of a window over channels */
 } pool_plan;
 
 static tn_status check_window(const char *op, const tn__window *w, bool mean, tn_error *err)
@@ -230,42 +231,51 @@ static tn_status read_input_sizes(const tn_prepare_ctx *ctx, tn__window *w, tn_e
   return check_window(op, w, false, err);
 }
 
-static tn_status pool_prepare(tn_prepare_ctx *ctx, tn_error *err)
+/* Works out the plan and the output's dimensions. */
+static tn_status measure(const tn_prepare_ctx *ctx, const tn__window *w, pool_plan *p, int64_t *dims, tn_error *err)
 {
-  const pool_state *s = ctx->state;
-  const tn_view *in = &ctx->inputs[0];
   const char *op = tn_operation_type(ctx->op);
-  tn__window w = s->window;
-  tn_status st = tn__want_rank(ctx, 0, 4, err);
-  if (st == TN_OK && s->inputs) st = read_input_sizes(ctx, &w, err);
-  if (st != TN_OK) return st;
-  int h = tn__window_height(&w), x = tn__window_width(&w), c = tn__window_depth(&w);
-  int64_t dims[4] = { in->dims[0], in->dims[1], in->dims[2], in->dims[3] };
-  pool_plan plan = { .axis = { w.axis[0], w.axis[1] }, .n = dims[0], .h = dims[h], .w = dims[x], .c = dims[c] };
-  pool_plan *p = &plan;
-  if (w.depth_size == 1) {
-    st = tn__window_fit(&p->axis[0], w.padding, op, p->h, &p->oh, err);
-    if (st == TN_OK) st = tn__window_fit(&p->axis[1], w.padding, op, p->w, &p->ow, err);
+  const int64_t *in = ctx->inputs[0].dims;
+  int h = tn__window_height(w), x = tn__window_width(w), c = tn__window_depth(w);
+  for (int i = 0; i < 4; i++) dims[i] = in[i];
+  *p = (pool_plan){ .axis = { w->axis[0], w->axis[1] }, .n = in[0], .h = in[h], .w = in[x], .c = in[c] };
+  if (w->depth_size == 1) {
+    tn_status st = tn__window_fit(&p->axis[0], w->padding, op, p->h, &p->oh, err);
+    if (st == TN_OK) st = tn__window_fit(&p->axis[1], w->padding, op, p->w, &p->ow, err);
     if (st != TN_OK) return st;
     dims[h] = p->oh;
     dims[x] = p->ow;
   } else {
-    if (p->c % w.depth_size != 0 || w.channels_first)
+    if (p->c % w->depth_size != 0 || w->channels_first)
       return tn_error_set(err, TN_UNIMPLEMENTED, "%s: windows of %lld over %lld channels%s are not supported", op,
-                          (long long)w.depth_size, (long long)p->c, w.channels_first ? " that come first" : "");
-    p->depth = w.depth_size;
-    dims[c] /= w.depth_size;
+                          (long long)w->depth_size, (long long)p->c, w->channels_first ? " that come first" : "");
+    p->depth = w->depth_size;
+    dims[c] /= w->depth_size;
   }
-  if (w.channels_first) {
+  tn_status st = tn_shape_elements(dims, 4, &p->outs, err);
+  if (st == TN_OK && w->channels_first && p->outs > 0) {
     p->n *= p->c;
     p->c = 1;
   }
-  ctx->cost_ns = 20 + 0.5 * (double)in->count * (double)p->axis[0].size * (double)p->axis[1].size;
-  st = tn_prepare_output(ctx, 0, dims, 4, err);
+  return st;
+}
+
+static tn_status pool_prepare(tn_prepare_ctx *ctx, tn_error *err)
+{
+  const pool_state *s = ctx->state;
+  tn__window w = s->window;
+  pool_plan plan;
+  int64_t dims[4];
+  tn_status st = tn__want_rank(ctx, 0, 4, err);
+  if (st == TN_OK && s->inputs) st = read_input_sizes(ctx, &w, err);
+  if (st == TN_OK) st = measure(ctx, &w, &plan, dims, err);
+  if (st == TN_OK) st = tn_prepare_output(ctx, 0, dims, 4, err);
   if (st != TN_OK) return st;
-  ctx->shape_state = p = tn__zalloc(sizeof *p);
+  pool_plan *p = tn__zalloc(sizeof *p);
   if (p == NULL) return tn__no_memory(err, "pooling plan", sizeof *p);
   *p = plan;
+  ctx->shape_state = p;
+  ctx->cost_ns = 20 + 0.5 * (double)p->outs * (double)p->axis[0].size * (double)p->axis[1].size;
   return TN_OK;
 }
 
@@ -301,7 +311,8 @@ static void row_part(void *user, int64_t begin, int64_t end)
       clip(&p->axis[1], ow, p->w, &w, &columns);
       for (int64_t c = 0; c < p->c; c += BLOCK) {
         int64_t channels = p->c - c < BLOCK ? p->c - c : BLOCK;
-        const char *from = r->in + (size_t)(((n * p->h + h) * p->w + w) * p->c + c) * size;
+        const char *from = r->in;
+        if (rows > 0 && columns > 0) from += (size_t)(((n * p->h + h) * p->w + w) * p->c + c) * size;
         r->state->fn(from, rows, columns, p->w * p->c, p->c, channels,
                      r->out + (size_t)((line * p->ow + ow) * p->c + c) * size);
       }
@@ -321,15 +332,15 @@ static tn_status pool_compute(tn_kernel_ctx *ctx)
 {
   const pool_plan *p = ctx->shape_state;
   pool_run r = { ctx->state, p, ctx->inputs[0]->data, ctx->outputs[0]->data };
-  int64_t count = ctx->outputs[0]->count, lines = p->n * p->oh;
-  if (count == 0) return TN_OK;
+  if (p->outs == 0) return TN_OK;
   if (p->depth > 0) {
-    if (count <= TN__SERIAL_ELEMENTS)
-      depth_part(&r, 0, count);
+    if (p->outs <= TN__SERIAL_ELEMENTS)
+      depth_part(&r, 0, p->outs);
     else
-      tn_parallel_for(ctx, count, TN__SERIAL_ELEMENTS, (double)p->depth, depth_part, &r);
+      tn_parallel_for(ctx, p->outs, TN__SERIAL_ELEMENTS, (double)p->depth, depth_part, &r);
     return TN_OK;
   }
+  int64_t lines = p->n * p->oh;
   double cost = (double)(p->ow * p->c * p->axis[0].size) * (double)p->axis[1].size * 0.5;
   if (cost * (double)lines < 40000.0)
     row_part(&r, 0, lines);

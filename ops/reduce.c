@@ -102,11 +102,10 @@ static tn_status reduce_prepare(tn_prepare_ctx *ctx, tn_error *err)
   reduced_shape(&s, reduced, state->keep_dims);
   tn_status st = tn_prepare_output(ctx, 0, s.dims, s.rank, err);
   if (st != TN_OK) return st;
-  int64_t gone = 1;
-  for (int32_t i = 0; i < in->rank; i++)
-    if (reduced[i]) gone *= in->dims[i];
+  bool nothing_gone = true;
+  for (int32_t i = 0; i < in->rank; i++) nothing_gone &= !reduced[i] || in->dims[i] == 1;
   /* One element a result is that element; but the norm of one is its magnitude. */
-  if (gone == 1 && state->loops->op != TN__REDUCE_NORM) return tn_prepare_view(ctx, 0, 0, err);
+  if (nothing_gone && state->loops->op != TN__REDUCE_NORM) return tn_prepare_view(ctx, 0, 0, err);
   if (has_zero(in->dims, in->rank)) return TN_OK; /* nothing to walk: compute fills in what there is of results */
   tn__reduce_plan *plan = tn__reduce_plan_new(state->loops, in->dims, in->rank, reduced);
   if (plan == NULL) return tn__no_memory(err, "reduction plan", sizeof *plan);
@@ -277,7 +276,7 @@ static tn_status arg_prepare(tn_prepare_ctx *ctx, tn_error *err)
       n = in->dims[i];
       break;
     }
-    inner *= in->dims[i];
+    if (in->count > 0) inner *= in->dims[i]; /* else a product of sizes may be any number */
   }
   if (n == 0)
     return tn_error_set(err, TN_INVALID_ARGUMENT, "%s: input 0 has no elements along axis %lld", op, (long long)value);

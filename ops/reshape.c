@@ -99,6 +99,26 @@ static tn_status reshape_prepare(tn_prepare_ctx *ctx, tn_error *err)
   return st != TN_OK ? st : prepare_view_of(ctx, &w.shape, err);
 }
 
+/* Sizes of which only some are known. A single one that is not is worked out when the input's shape is known and none
+ * of the others is 0. */
+static bool reshape_in_part(const tn_infer_ctx *ctx, tn__shape *s)
+{
+  const int64_t *items, *dims;
+  int64_t n = tn_infer_input_ints(ctx, 1, &items), product = 1, all = 1;
+  if (n < 0 || n > TN_MAX_RANK) return false;
+  int32_t rank = tn_infer_input(ctx, 0, &dims), hole = -1, holes = 0;
+  bool fits = tn__shape_is_known(dims, rank);
+  s->rank = (int32_t)n;
+  for (int32_t k = 0; k < s->rank; k++) {
+    s->dims[k] = items[k] < 0 ? -1 : items[k];
+    if (items[k] < 0) hole = k, holes++;
+    if (items[k] >= 0 && __builtin_mul_overflow(product, items[k], &product)) fits = false;
+  }
+  for (int32_t k = 0; k < rank && fits; k++) fits = !__builtin_mul_overflow(all, dims[k], &all);
+  if (fits && holes == 1 && product > 0 && all % product == 0) s->dims[hole] = all / product;
+  return true;
+}
+
 static tn_status infer_reshape(tn_infer_ctx *ctx, tn_error *err)
 {
   const int64_t *dims, *size_dims;
@@ -108,6 +128,7 @@ static tn_status infer_reshape(tn_infer_ctx *ctx, tn_error *err)
   const tn_tensor *sizes = tn_infer_input_value(ctx, 1);
   if (sizes == NULL || tn_tensor_rank(sizes) > 1) {
     tn__shape_unknown(&w.shape);
+    if (sizes == NULL && size_rank <= 1 && reshape_in_part(ctx, &w.shape)) return tn__infer_set(ctx, 0, &w.shape, err);
     if (size_rank > 1)
       return tn_error_set(err, TN_INVALID_ARGUMENT, "%s: input 1 has rank %d, wanted rank 1", op, (int)size_rank);
     if (size_rank == 1 && size_dims[0] >= 0 && size_dims[0] <= TN_MAX_RANK) { /* as many dimensions as sizes */
@@ -267,9 +288,38 @@ static tn_status infer_shape(tn_infer_ctx *ctx, tn_error *err)
     const int64_t *dims;
     int64_t rank = tn_infer_input(ctx, i, &dims); /* -1 = unknown is right for both */
     tn_status st = tn_infer_output(ctx, i, &rank, 1, err);
+    int64_t items[TN_MAX_RANK];
+    for (int64_t k = 0; k < rank; k++) items[k] = dims[k] < 0 ? TN_UNKNOWN_INT : dims[k];
+    if (st == TN_OK && rank >= 0) st = tn_infer_output_ints(ctx, i, items, rank, err);
     if (st != TN_OK) return st;
   }
   return TN_OK;
+}
+
+/* Output 0 is a scalar of this value, if that is known. */
+static tn_status infer_number(tn_infer_ctx *ctx, int64_t value, tn_error *err)
+{
+  tn_status st = tn_infer_output(ctx, 0, NULL, 0, err);
+  return st != TN_OK || value < 0 ? st : tn_infer_output_ints(ctx, 0, &value, 1, err);
+}
+
+static tn_status infer_size(tn_infer_ctx *ctx, tn_error *err)
+{
+  const int64_t *dims;
+  int32_t rank = tn_infer_input(ctx, 0, &dims);
+  int64_t n = rank < 0 ? -1 : 1;
+  bool zero = false;
+  for (int32_t k = 0; k < rank; k++) {
+    zero |= dims[k] == 0;
+    if (n >= 0 && (dims[k] < 0 || __builtin_mul_overflow(n, dims[k], &n))) n = -1;
+  }
+  return infer_number(ctx, zero ? 0 : n, err);
+}
+
+static tn_status infer_rank_op(tn_infer_ctx *ctx, tn_error *err)
+{
+  const int64_t *dims;
+  return infer_number(ctx, tn_infer_input(ctx, 0, &dims), err);
 }
 
 static tn_status size_prepare(tn_prepare_ctx *ctx, tn_error *err)
@@ -307,13 +357,13 @@ static tn_status rank_compute(tn_kernel_ctx *ctx)
 static const tn_op_def ops[] = {
   OP("ExpandDims", "input: T, dim: Tdim", "output: T", "T: type; Tdim: {int32, int64} = int32", TN_TRAIT_RESHAPE,
      1u << 1, infer_expand, "a dimension of size 1 more"),
-  OP("Rank", "input: T", "output: int32", "T: type", 0, 0, tn__infer_scalar, "number of dimensions"),
+  OP("Rank", "input: T", "output: int32", "T: type", 0, 0, infer_rank_op, "number of dimensions"),
   OP("Reshape", "tensor: T, shape: Tshape", "output: T", "T: type; Tshape: {int32, int64} = int32", TN_TRAIT_RESHAPE,
      1u << 1, infer_reshape, "the same elements in another shape"),
   OP("Shape", "input: T", "output: out_type", "T: type; " OUT_TYPE, 0, 0, infer_shape, "shape as a vector"),
   OP("ShapeN", "input: N * T", "output: N * out_type", "N: int >= 1; T: type; " OUT_TYPE, 0, 0, infer_shape,
      "shapes as vectors"),
-  OP("Size", "input: T", "output: out_type", "T: type; " OUT_TYPE, 0, 0, tn__infer_scalar, "number of elements"),
+  OP("Size", "input: T", "output: out_type", "T: type; " OUT_TYPE, 0, 0, infer_size, "number of elements"),
   OP("Squeeze", "input: T", "output: T", "T: type; squeeze_dims: list(int) = []", TN_TRAIT_RESHAPE, 0, infer_squeeze,
      "without dimensions of size 1"),
 };

@@ -5,7 +5,7 @@
 
 #include <ops/support/gemm.h>
 
-#define TN__GEMM_LINE 128 /* bytes of a panel's row at most */
+#define TN__GEMM_LINE 64 /* bytes of a panel's row at most */
 
 struct tn__gemm_kernel {
   /* Strides in elements. Term t of row i of A is a[i][t * step]. pairs is 1, or 4 for one row. */

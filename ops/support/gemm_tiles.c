@@ -44,6 +44,7 @@
 #define COMPLEX 1
 #include <ops/support/gemm_tile.h>
 
+/* Vectors of 64 bytes were slower than these where they were tried: without fused operations both do as much. */
 #if defined(__x86_64__) && defined(__GNUC__)
 #define REAL float
 #define VBYTES 32
@@ -80,20 +81,6 @@
 #define COMPLEX 1
 #include <ops/support/gemm_tile.h>
 
-#define REAL float
-#define VBYTES 64
-#define SUFFIX _f32_avx512
-#define TARGET __attribute__((target("avx512f")))
-#define COMPLEX 0
-#include <ops/support/gemm_tile.h>
-
-#define REAL double
-#define VBYTES 64
-#define SUFFIX _f64_avx512
-#define TARGET __attribute__((target("avx512f")))
-#define COMPLEX 0
-#include <ops/support/gemm_tile.h>
-
 /* Wide vectors are wasted on few columns. */
 static bool fits(const tn__gemm_kernel *wide, int64_t n)
 {
@@ -103,11 +90,9 @@ static bool fits(const tn__gemm_kernel *wide, int64_t n)
 
 static const tn__gemm_kernel *wider(tn__gemm_type type, int64_t n)
 {
-  static const tn__gemm_kernel *const avx512[] = { &kernel_f32_avx512, &kernel_f64_avx512, NULL, NULL, NULL, NULL };
   static const tn__gemm_kernel *const avx2[] = { &kernel_f32_avx2, &kernel_f64_avx2, &kernel_i32_avx2,
                                                  NULL, /* it has no multiplication of 64 bits */
                                                  &kernel_c64_avx2, &kernel_c128_avx2 };
-  if (avx512[type] != NULL && fits(avx512[type], n) && __builtin_cpu_supports("avx512f")) return avx512[type];
   if (avx2[type] != NULL && fits(avx2[type], n) && __builtin_cpu_supports("avx2")) return avx2[type];
   return NULL;
 }

@@ -16,8 +16,8 @@ static tn_status read_four(const tn_operation *op, const char *name, int64_t lea
     return tn_error_set(err, TN_INVALID_ARGUMENT, "%s: attribute '%s' has %zu numbers, wanted 4", type, name, n);
   for (size_t i = 0; i < 4; i++) {
     if (values[i] < least || values[i] > INT32_MAX)
-      return tn_error_set(err, TN_INVALID_ARGUMENT, "%s: number %zu of attribute '%s' is %lld, wanted at least %lld",
-                          type, i, name, (long long)values[i], (long long)least);
+      return tn_error_set(err, TN_INVALID_ARGUMENT, "%s: number %zu of attribute '%s' is %lld, wanted %lld to %d",
+                          type, i, name, (long long)values[i], (long long)least, INT32_MAX);
     out[i] = values[i];
   }
   return TN_OK;
@@ -41,7 +41,7 @@ static tn_status read_paddings(const tn_operation *op, tn__window *w, tn_error *
     bool image = dim == tn__window_height(w) || dim == tn__window_width(w);
     if (pad[i] < 0 || pad[i] > INT32_MAX || (pad[i] != 0 && !image))
       return tn_error_set(err, TN_INVALID_ARGUMENT, "%s: number %zu of 'explicit_paddings' is %lld, wanted %s", type, i,
-                          (long long)pad[i], image ? "at least 0" : "0");
+                          (long long)pad[i], image ? "0 to 2147483647" : "0");
   }
   for (int k = 0; k < 2 && n > 0; k++) {
     int dim = k == 0 ? tn__window_height(w) : tn__window_width(w);
@@ -81,24 +81,38 @@ tn_status tn__window_read(const tn_operation *op, tn__window *w, tn_error *err)
 }
 
 /* Places of the window, negative when it is longer than the input by a stride and more. Division cuts towards zero, so
- * a window that is longer by less has no place, which is not an error. */
-static int64_t places(tn__window_axis *a, tn__padding padding, int64_t length)
+ * a window that is longer by less has no place, which is not an error. False when a number leaves int64: sizes can be
+ * those of tensors without elements, windows those of an input. */
+static bool places(tn__window_axis *a, tn__padding padding, int64_t length, int64_t *out)
 {
-  int64_t reach = (a->size - 1) * a->dilation + 1;
-  if (padding != TN__PAD_SAME) return (length + a->before + a->after - reach + a->stride) / a->stride;
-  int64_t n = (length + a->stride - 1) / a->stride;
-  int64_t needed = n == 0 ? 0 : (n - 1) * a->stride + reach - length;
+  int64_t reach, room;
+  if (__builtin_mul_overflow(a->size - 1, a->dilation, &reach) || __builtin_add_overflow(reach, 1, &reach))
+    return false;
+  if (padding != TN__PAD_SAME) {
+    if (__builtin_add_overflow(length, a->before, &room) || __builtin_add_overflow(room, a->after, &room) ||
+        __builtin_sub_overflow(room, reach, &room) || __builtin_add_overflow(room, a->stride, &room))
+      return false;
+    *out = room / a->stride;
+    return true;
+  }
+  int64_t n = length / a->stride + (length % a->stride != 0), needed = 0;
+  if (n > 0) {
+    if (__builtin_mul_overflow(n - 1, a->stride, &room) || __builtin_sub_overflow(room, length, &room) ||
+        __builtin_add_overflow(room, reach, &needed))
+      return false;
+  }
   if (needed < 0) needed = 0;
   a->before = needed / 2;
   a->after = needed - a->before;
-  return n;
+  *out = n;
+  return true;
 }
 
 tn_status tn__window_fit(tn__window_axis *a, tn__padding padding, const char *op, int64_t length, int64_t *out,
                          tn_error *err)
 {
-  *out = places(a, padding, length);
-  if (*out >= 0) return TN_OK;
+  if (places(a, padding, length, out) && *out >= 0) return TN_OK;
+  *out = 0;
   return tn_error_set(err, TN_INVALID_ARGUMENT, "%s: a window of %lld with dilation %lld does not fit into %lld with "
                       "paddings %lld and %lld", op, (long long)a->size, (long long)a->dilation, (long long)length,
                       (long long)a->before, (long long)a->after);
@@ -108,6 +122,6 @@ int64_t tn__window_fit_unknown(const tn__window_axis *axis, tn__padding padding,
 {
   tn__window_axis a = *axis;
   if (length < 0 || a.size < 0) return -1;
-  int64_t n = places(&a, padding, length);
-  return n < 0 ? -1 : n;
+  int64_t n;
+  return !places(&a, padding, length, &n) || n < 0 ? -1 : n;
 }
