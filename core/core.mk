@@ -14,7 +14,7 @@ core_libcore_la_SOURCES = \
   $(TN_HOST_FILES) \
   $(TN_SESSION_FILES) \
   $(TN_EAGER_FILES)
-core_libcore_la_CPPFLAGS = $(AM_CPPFLAGS) -DTN_PLUGIN_DIR='"$(plugindir)"'
+core_libcore_la_CPPFLAGS = $(AM_CPPFLAGS) $(TN_NPZ_CPPFLAGS) -DTN_PLUGIN_DIR='"$(plugindir)"'
 # A file that left the list must leave the archive.
 EXTRA_core_libcore_la_DEPENDENCIES = $(top_srcdir)/core/core.mk
 
@@ -49,6 +49,8 @@ TN_GRAPH_FILES = \
   core/graph/builder.c \
   core/graph/builder_attrs.c \
   core/graph/check.c \
+  core/graph/functions.c \
+  core/graph/functions.h \
   core/graph/graph.c \
   core/graph/graph_internal.h \
   core/graph/graph_structs.h \
@@ -56,7 +58,10 @@ TN_GRAPH_FILES = \
   core/graph/names.c \
   core/graph/operation.c \
   core/graph/registry.c \
-  core/graph/schema_parse.c
+  core/graph/schema_parse.c \
+  core/graph/schema_walk.c \
+  core/graph/set_shape.c \
+  core/graph/walk.c
 
 TN_FORMATS_FILES = \
   core/formats/file.c \
@@ -64,11 +69,25 @@ TN_FORMATS_FILES = \
   core/formats/graphdef.c \
   core/formats/graphdef.h \
   core/formats/graphdef_attr.c \
+  core/formats/graphdef_functions.c \
   core/formats/graphdef_tensor.c \
+  core/formats/graphdef_write.c \
   core/formats/npy.h \
   core/formats/npy_header.c \
   core/formats/npy_read.c \
   core/formats/npy_write.c \
+  core/formats/pbtxt.h \
+  core/formats/pbtxt_parse.c \
+  core/formats/pbtxt_print.c \
+  core/formats/pbtxt_schema.c \
+  core/formats/sink.c \
+  core/formats/sink.h \
+  core/formats/npz.h \
+  core/formats/npz_end.c \
+  core/formats/npz_open.c \
+  core/formats/npz_read.c \
+  core/formats/npz_write.c \
+  core/formats/npz_zip.c \
   core/formats/wire.c \
   core/formats/wire.h
 

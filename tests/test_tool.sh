@@ -432,10 +432,33 @@ while [ $i -lt 60 ]; do
 done
 if [ "$sweep" = good ]; then ok 'a model with a changed byte runs or gives an error'; else not_ok 'a model with a changed byte runs or gives an error' "$sweep"; fi
 
+# ---- several arrays in a file ----
+
+mkdir arrays
+run "$tenon" run types.pb --feed f=1 --fetch f=arrays/probe.npz:f
+if grep -qE '^tenon: (UNIMPLEMENTED|UNAVAILABLE): ' err; then
+  skip 'several arrays in a file' 'libzip cannot be used'
+else
+  gives 'two fetches into one .npz file' 0 '^i32:0  int32 \[\]  saved in ./arrays/a.npz:n$' "$tenon" run types.pb --feed f='[1, 2]' --feed i32=7 \
+    --fetch f=arrays/a.npz:f --fetch i32:0=./arrays/a.npz:n
+  gives 'an array by its key' 0 '^\[1\. 2\.\]$' "$tenon" run types.pb --feed f=arrays/a.npz:f --fetch f
+  gives 'an array by its name in the archive' 0 '^7$' "$tenon" run types.pb --feed i32=arrays/a.npz:n.npy --fetch i32
+  gives 'a key that is not there' 1 "NOT_FOUND: feed 'f': 'arrays/a.npz' has no array 'g'; it has 'f', 'n'" "$tenon" run types.pb --feed f=arrays/a.npz:g --fetch f
+  gives 'no key, and two arrays' 1 "INVALID_ARGUMENT: feed 'f': 'arrays/a.npz' holds 2 arrays, name one as arrays/a.npz:f: there are f, n" "$tenon" run types.pb --feed f=arrays/a.npz --fetch f
+  gives 'the array has another type' 1 "INVALID_ARGUMENT: feed 'f': 'arrays/a.npz:n': .*int32.*wanted float32" "$tenon" run types.pb --feed f=arrays/a.npz:n --fetch f
+  gives 'what was there is replaced' 0 'saved in arrays/a.npz:b' "$tenon" run types.pb --feed b=true --fetch b=arrays/a.npz:b
+  gives 'no key, and one array' 0 '^True$' "$tenon" run types.pb --feed b=arrays/a.npz --fetch b
+  head -c 100 arrays/a.npz >arrays/cut.npz
+  gives 'an archive that is cut off' 1 "DATA_LOSS: feed 'b': 'arrays/cut.npz' is cut short" "$tenon" run types.pb --feed b=arrays/cut.npz:b --fetch b
+  gives 'a text that looks like an archive, in quotes' 0 'a.npz:b' "$tenon" run types.pb --feed s='"a.npz:b"' --fetch s
+fi
+
 # ---- writing ----
 
 mkdir results
 gives 'two fetches into one file' 2 'both be written' "$tenon" run float.pb --feed x=1 --fetch x=results/a.npy --fetch x:0=results/../results/a.npy
+gives 'two fetches under one key' 2 "both be written to .* under the key 'a'" "$tenon" run float.pb --feed x=1 --fetch x=results/a.npz:a --fetch x:0=./results/a.npz:a
+gives 'an .npz file without a key' 2 'the key of the array is missing' "$tenon" run float.pb --feed x=1 --fetch x=results/a.npz
 gives 'a file with another ending' 2 'must end in .npy' "$tenon" run float.pb --feed x=1 --fetch x=results/a.txt
 gives 'a folder that is not there' 1 "NOT_FOUND: cannot write 'nowhere/a.npy'" "$tenon" run float.pb --feed x=1 --fetch x=nowhere/a.npy
 gives 'a folder in the place of the file' 1 'what is there is no regular file' "$tenon" run float.pb --feed x=1 --fetch x=folder.npy

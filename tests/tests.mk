@@ -8,22 +8,31 @@ TN_UNIT_TESTS = \
   tests/test_broadcast \
   tests/test_callable \
   tests/test_cancel \
+  tests/test_convert \
   tests/test_error \
   tests/test_exec \
+  tests/test_export \
+  tests/test_functions \
+  tests/test_gemm \
   tests/test_graph \
   tests/test_graph_read \
   tests/test_half \
   tests/test_import \
   tests/test_import_bytes \
   tests/test_import_tensor \
+  tests/test_kernels \
+  tests/test_kit \
   tests/test_layout \
   tests/test_loader \
   tests/test_log \
   tests/test_manifest \
   tests/test_map \
   tests/test_npy \
+  tests/test_npz \
   tests/test_options \
   tests/test_oracle_run \
+  tests/test_pbtxt \
+  tests/test_reduce \
   tests/test_registry \
   tests/test_schema \
   tests/test_session \
@@ -31,10 +40,12 @@ TN_UNIT_TESTS = \
   tests/test_session_run \
   tests/test_session_step \
   tests/test_session_threads \
+  tests/test_shapes \
   tests/test_string \
   tests/test_tensor \
   tests/test_text \
-  tests/test_vector_math
+  tests/test_vector_math \
+  tests/test_walk
 
 # Shell scripts that print TAP.
 TN_SCRIPT_TESTS = \
@@ -43,7 +54,8 @@ TN_SCRIPT_TESTS = \
   tests/check-includes.sh \
   tests/check-oracle.sh \
   tests/check-style.sh \
-  tests/test_tool.sh
+  tests/test_tool.sh \
+  tests/test_tool_convert.sh
 
 # Plugins that misbehave on purpose, and other modules that only tests load, found below TENON_TEST_PLUGINS. One is
 # tests/plugins/NAME.c (it is built from the file of its own name), one line `tests/plugins/NAME.la` here, and at the end of
@@ -112,6 +124,7 @@ TN_ORACLE_CASES = \
   tests/oracle/reduce.zip \
   tests/oracle/sessions.zip \
   tests/oracle/ops.txt \
+  tests/oracle/check_roundtrip.py \
   tests/oracle/pack.py \
   tests/oracle/generate/format.py \
   tests/oracle/generate/generate_state.py \

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What stands behind --feed TENSOR=: a .npy file, @FILE, or a literal. */
+/* What stands behind --feed TENSOR=: a .npy file, an array of an .npz file, @FILE, or a literal. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -71,19 +71,70 @@ static tn_status feed_bytes(const char *path, tn_dtype dtype, tn_tensor **out, t
   return status;
 }
 
-static tn_status feed_npy(const char *path, tn_dtype dtype, tn_tensor **out, tn_error *err)
+/* Hands over an array that was read from `where`. */
+static tn_status feed_array(const char *where, tn_tensor *tensor, tn_dtype dtype, tn_tensor **out, tn_error *err)
 {
-  tn_tensor *tensor = NULL;
-  tn_status status = tn_npy_load(path, dtype, &tensor, err);
-  if (status != TN_OK) return status;
+  tn_status status;
   if (dtype != TN_DTYPE_INVALID && tn_tensor_dtype(tensor) != dtype) {
-    status = tn_error_set(err, TN_INVALID_ARGUMENT, "'%s' holds %s, the model wants %s", path,
+    status = tn_error_set(err, TN_INVALID_ARGUMENT, "'%s' holds %s, the model wants %s", where,
                           tn_dtype_name(tn_tensor_dtype(tensor)), tn_dtype_name(dtype));
     tn_tensor_unref(tensor);
     return status;
   }
   *out = tensor;
   return TN_OK;
+}
+
+static tn_status feed_npy(const char *path, tn_dtype dtype, tn_tensor **out, tn_error *err)
+{
+  tn_tensor *tensor = NULL;
+  tn_status status = tn_npy_load(path, dtype, &tensor, err);
+  return status == TN_OK ? feed_array(path, tensor, dtype, out, err) : status;
+}
+
+bool tool_split_npz(const char *value, size_t *length, const char **key)
+{
+  for (const char *at = strstr(value, ".npz"); at != NULL; at = strstr(at + 1, ".npz")) {
+    if (at == value || (at[4] != '\0' && at[4] != ':')) continue;
+    *length = (size_t)(at - value) + 4;
+    *key = at[4] == ':' ? at + 5 : NULL;
+    return true;
+  }
+  return false;
+}
+
+/* Without a key there must be one array only. */
+static tn_status choose_key(const tn_npz *npz, const char *path, const char **key, tn_error *err)
+{
+  enum { MOST = 10 };
+  size_t n = tn_npz_count(npz);
+  if (*key != NULL) return TN_OK;
+  if (n == 0) return tn_error_set(err, TN_INVALID_ARGUMENT, "'%s' holds no array", path);
+  *key = tn_npz_key(npz, 0);
+  if (n == 1) return TN_OK;
+  tool_text list = { 0 };
+  for (size_t i = 0; i < n && i < MOST; i++) tool_text_printf(&list, "%s%s", i > 0 ? ", " : "", tn_npz_key(npz, i));
+  if (n > MOST) tool_text_printf(&list, " and %zu more", n - MOST);
+  tn_status status = tn_error_set(err, TN_INVALID_ARGUMENT, "'%s' holds %zu arrays, name one as %s:%s: there are %s",
+                                  path, n, path, *key, list.data);
+  tool_text_free(&list);
+  return status;
+}
+
+static tn_status feed_npz(const char *value, size_t length, const char *key, tn_dtype dtype, tn_tensor **out,
+                          tn_error *err)
+{
+  tn_npz *npz;
+  tn_tensor *tensor = NULL;
+  char *path = tool_alloc(length + 1, 1);
+  memcpy(path, value, length);
+  tn_status status = tn_npz_open(path, &npz, err);
+  if (status == TN_OK) status = choose_key(npz, path, &key, err);
+  if (status == TN_OK) status = tn_npz_load(npz, key, dtype, &tensor, err);
+  if (status == TN_OK) status = feed_array(value, tensor, dtype, out, err);
+  tn_npz_close(npz);
+  free(path);
+  return status;
 }
 
 static bool ends_in_npy(const char *text)
@@ -94,16 +145,21 @@ static bool ends_in_npy(const char *text)
 
 tn_status tool_make_feed(const char *value, tn_dtype dtype, tn_tensor **out, tn_error *err)
 {
+  size_t length;
+  const char *key;
   *out = NULL;
   if (value[0] == '@') return feed_bytes(value + 1, dtype, out, err);
+  if (strchr("[\"'", value[0]) == NULL && tool_split_npz(value, &length, &key))
+    return feed_npz(value, length, key, dtype, out, err);
   if (ends_in_npy(value)) return feed_npy(value, dtype, out, err);
   if (dtype == TN_DTYPE_INVALID)
     return tn_error_set(err, TN_INVALID_ARGUMENT,
-                        "its type is not known, as its op is not supported: give a .npy file");
+                        "its type is not known, as its op is not supported: give an .npy or .npz file");
   tn_status status = tool_literal(value, dtype, out, err);
   /* A file without the ending is a likely slip. */
   if (status != TN_OK && dtype != TN_STRING && access(value, F_OK) == 0)
     tn_error_wrap(err, TN_OK,
-                  "'%s' is no value; a file needs the ending .npy, or an @ in front when its bytes are meant", value);
+                  "'%s' is no value; a file needs the ending .npy or .npz, or an @ in front when its bytes are meant",
+                  value);
   return status;
 }

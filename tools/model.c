@@ -219,7 +219,7 @@ static int compare_addresses(const void *a, const void *b)
   return x < y ? -1 : x > y;
 }
 
-static tool_node *find_node(const tool_model *model, const tn_operation *op)
+tool_node *tool_model_node(const tool_model *model, const tn_operation *op)
 {
   size_t low = 0, high = model->n;
   while (low < high) {
@@ -239,7 +239,7 @@ static tool_node *input_node(const tool_model *model, const tn_operation *op, si
 {
   size_t n = tn_operation_n_inputs(op);
   const tn_operation *from = i < n ? tn_operation_input(op, i).op : tn_operation_control_input(op, i - n);
-  return from != NULL ? find_node(model, from) : NULL;
+  return from != NULL ? tool_model_node(model, from) : NULL;
 }
 
 static size_t n_input_nodes(const tn_operation *op)

@@ -18,11 +18,15 @@ static const char help[] =
     "--target and --init it says what the model wants, and ends with status 2.\n"
     "\n"
     "  --feed TENSOR=FILE.npy   feed the array of a NumPy file\n"
+    "  --feed TENSOR=FILE.npz:KEY\n"
+    "                           feed one array of several; without :KEY the only one that there is\n"
     "  --feed TENSOR=LITERAL    feed a number, true, false, a text or a nested list of those, typed by the graph:\n"
     "                           7  -1.5e3  1+2j  [[1, 2], [3, 4]]  '[\"a\", \"b\"]'\n"
     "  --feed TENSOR=@FILE      feed the bytes of a file as a scalar string\n"
     "  --fetch TENSOR           print a tensor, as NumPy would\n"
     "  --fetch TENSOR=FILE.npy  save it instead; the file is written whole or not at all\n"
+    "  --fetch TENSOR=FILE.npz:KEY\n"
+    "                           the same; tensors with keys of their own may share the file\n"
     "  --init NODE              run a node once, before the steps; in the order given\n"
     "  --target NODE            run a node for its effect, in each step\n"
     "  --steps N                run N steps and say how long they took; what the last one gives is shown\n"
@@ -54,6 +58,7 @@ typedef struct request {
   /* From the arguments: names before the "=", what follows it (NULL when there is none). */
   char **feed_names, **fetch_names;
   const char **feed_values, **fetch_files;
+  tool_place *places; /* where each fetch goes */
   tn_tensor **feeds, **fetched;
 } request;
 
@@ -125,6 +130,7 @@ static int split_arguments(request *r)
   r->feeds = tool_alloc(r->feed_args.n, sizeof(tn_tensor *));
   r->fetch_names = tool_alloc(r->fetch_args.n, sizeof(*r->fetch_names));
   r->fetch_files = tool_alloc(r->fetch_args.n, sizeof(*r->fetch_files));
+  r->places = tool_alloc(r->fetch_args.n, sizeof(*r->places));
   r->fetched = tool_alloc(r->fetch_args.n, sizeof(tn_tensor *));
   for (size_t i = 0; i < r->feed_args.n; i++) {
     r->feed_names[i] = split_argument(r->feed_args.items[i], &r->feed_values[i]);
@@ -132,72 +138,14 @@ static int split_arguments(request *r)
       return tool_usage("run", "--feed '%s': TENSOR=VALUE is wanted", r->feed_args.items[i]);
   }
   for (size_t i = 0; i < r->fetch_args.n; i++) {
-    const char *file;
-    r->fetch_names[i] = split_argument(r->fetch_args.items[i], &file);
-    r->fetch_files[i] = file;
-    size_t length = file != NULL ? strlen(file) : 0;
-    if (file != NULL && (length < 5 || strcmp(file + length - 4, ".npy") != 0))
-      return tool_usage("run", "--fetch '%s': the name of the file must end in .npy", r->fetch_args.items[i]);
+    r->fetch_names[i] = split_argument(r->fetch_args.items[i], &r->fetch_files[i]);
+    int status = tool_place_parse(&r->places[i], r->fetch_names[i], r->fetch_files[i]);
+    if (status != TOOL_OK) return status;
   }
   for (size_t i = 0; i < r->options.n; i++)
     if (strchr(r->options.items[i], '=') == NULL)
       return tool_usage("run", "--option '%s': FIELD=VALUE is wanted", r->options.items[i]);
   return TOOL_OK;
-}
-
-/* ---- files to write ---- */
-
-/* The folder's real path and the file's name in it, so that two names of one file are found out. */
-static tn_status real_name(const char *file, char **out, tn_error *err)
-{
-  const char *slash = strrchr(file, '/');
-  size_t length = slash == NULL ? 0 : slash == file ? 1 : (size_t)(slash - file);
-  char *folder = tool_alloc(length + 2, 1);
-  memcpy(folder, length > 0 ? file : ".", length > 0 ? length : 1);
-  char *real = realpath(folder, NULL);
-  int code = errno;
-  tn_status status = TN_OK;
-  if (real == NULL)
-    status = tn_error_set(err, code == EACCES ? TN_PERMISSION_DENIED : TN_NOT_FOUND,
-                          "cannot write '%s': folder '%s': %s", file, folder, strerror(code));
-  else if (access(real, W_OK | X_OK) != 0)
-    status =
-        tn_error_set(err, TN_PERMISSION_DENIED, "cannot write '%s': folder '%s': %s", file, folder, strerror(errno));
-  if (status == TN_OK) {
-    tool_text name = { 0 };
-    tool_text_printf(&name, "%s/%s", real, slash != NULL ? slash + 1 : file);
-    *out = name.data;
-  }
-  free(real);
-  free(folder);
-  return status;
-}
-
-/* Before any work is done: what cannot be written in the end is said now. */
-static int check_files(const request *r)
-{
-  tn_error err = TN_ERROR_INIT;
-  size_t n = r->fetch_args.n;
-  char **real = tool_alloc(n, sizeof(*real));
-  int status = TOOL_OK;
-  for (size_t i = 0; i < n && status == TOOL_OK; i++) {
-    const char *file = r->fetch_files[i];
-    struct stat about;
-    if (file == NULL) continue;
-    if (real_name(file, &real[i], &err) != TN_OK) {
-      status = tool_fail(&err);
-    } else if (stat(file, &about) == 0 && !S_ISREG(about.st_mode)) {
-      tn_error_set(&err, TN_INVALID_ARGUMENT, "cannot write '%s': what is there is no regular file", file);
-      status = tool_fail(&err);
-    }
-    for (size_t j = 0; j < i && status == TOOL_OK; j++)
-      if (real[j] != NULL && strcmp(real[i], real[j]) == 0)
-        status = tool_usage("run", "'%s' and '%s' would both be written to '%s'", r->fetch_names[j], r->fetch_names[i],
-                            file);
-  }
-  for (size_t i = 0; i < n; i++) free(real[i]);
-  free(real);
-  return status;
 }
 
 /* ---- names and feeds ---- */
@@ -382,18 +330,6 @@ static tn_status run_session(const request *r, tn_session *session, tn_error *er
 
 /* ---- results ---- */
 
-/* Files first: what is printed may be cut off by its reader. */
-static tn_status save_fetched(const request *r, tn_error *err)
-{
-  tn_status status = TN_OK;
-  for (size_t i = 0; i < r->fetch_args.n && status == TN_OK; i++)
-    if (r->fetch_files[i] != NULL) {
-      status = tn_npy_save(r->fetched[i], r->fetch_files[i], err);
-      if (status != TN_OK) tn_error_prefix(err, "fetch '%s'", r->fetch_names[i]);
-    }
-  return status;
-}
-
 static tn_status print_fetched(const request *r, tn_error *err)
 {
   tn_status status = TN_OK;
@@ -459,7 +395,8 @@ static int run_model(const request *r)
   if (status == TN_OK) status = run_session(r, session, &err);
   tn_session_destroy(session);
   tn_graph_unref(graph);
-  if (status == TN_OK) status = save_fetched(r, &err);
+  /* Files first: what is printed may be cut off by its reader. */
+  if (status == TN_OK) status = tool_places_save(r->places, r->fetched, r->fetch_args.n, &err);
   if (status == TN_OK) status = print_fetched(r, &err);
   int result = status == TN_OK ? TOOL_OK : tool_fail(&err);
   tn_error_clear(&err);
@@ -481,6 +418,7 @@ static void free_request(request *r)
   free(r->fetch_names);
   free(r->feed_values);
   free(r->fetch_files);
+  tool_places_free(r->places, r->fetch_args.n);
   free(r->feeds);
   free(r->fetched);
   names *lists[] = { &r->feed_args, &r->fetch_args, &r->inits, &r->targets, &r->options };
@@ -493,7 +431,8 @@ static int run(int argc, char **argv)
   memset(&r, 0, sizeof(r));
   int status = parse(&r, argc, argv);
   if (status == TOOL_OK) status = split_arguments(&r);
-  if (status == TOOL_OK) status = check_files(&r);
+  /* Before any work is done: what cannot be written in the end is said now. */
+  if (status == TOOL_OK) status = tool_places_check(r.places, r.fetch_args.n);
   if (status == TOOL_OK) status = run_model(&r);
   free_request(&r);
   return status;

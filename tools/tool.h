@@ -143,6 +143,26 @@ tn_status tool_read_file(const char *path, tool_text *out, tn_error *err);
  * unknown. */
 tn_status tool_make_feed(const char *value, tn_dtype dtype, tn_tensor **out, tn_error *err);
 
+/* Whether a value is "FILE.npz" or "FILE.npz:KEY": the length of the file's name, and the key or NULL. */
+bool tool_split_npz(const char *value, size_t *length, const char **key);
+
+/* ---- fetches that are saved (save.c) ---- */
+
+/* Where a fetched tensor goes. */
+typedef struct tool_place {
+  const char *tensor; /* its name, for messages */
+  char *file;         /* NULL: it is printed */
+  const char *key;    /* of an .npz file; NULL: an .npy file */
+  char *real;         /* the file's real name, once the places were checked */
+} tool_place;
+
+/* Takes the value of --fetch TENSOR=VALUE, NULL without one, apart; both texts must live as long as the place. Returns an
+ * exit status, as tool_places_check does: whether all can be written, as far as that is known before. */
+int tool_place_parse(tool_place *place, const char *tensor, const char *value);
+int tool_places_check(tool_place *places, size_t n);
+tn_status tool_places_save(const tool_place *places, tn_tensor *const *tensors, size_t n, tn_error *err);
+void tool_places_free(tool_place *places, size_t n);
+
 /* ---- progress (progress.c) ---- */
 
 typedef struct tool_progress tool_progress;
@@ -187,6 +207,7 @@ typedef struct tool_model {
 
 void tool_model_scan(tool_model *model, tn_graph *graph);
 void tool_model_free(tool_model *model);
+tool_node *tool_model_node(const tool_model *model, const tn_operation *op); /* NULL for one that is not there */
 
 /* Inputs: placeholders, those with a default (which need no feed) too. Outputs: nodes with outputs that nobody uses,
  * but for constants. Targets: nodes without outputs that nobody waits for. */

@@ -2,6 +2,7 @@
 # The tenon command. A subcommand is tools/NAME.c, which defines `const tool_command tool_cmd_NAME` (tools/tool.h), and one
 # line here; the table of subcommands is made from this list.
 TN_TOOL_COMMANDS = \
+  tools/convert.c \
   tools/inspect.c \
   tools/ops.c \
   tools/run.c \
@@ -18,6 +19,7 @@ TN_TOOL_FILES = \
   tools/number.c \
   tools/print.c \
   tools/progress.c \
+  tools/save.c \
   tools/table.c \
   tools/text.c \
   tools/tool.h

@@ -12,6 +12,7 @@ typedef enum tn__rank {
   TN_RANK_SESSION_LIST = 10, /* live sessions, their names and versions */
   TN_RANK_SESSION = 20,      /* one session: graph, signatures, callables */
   TN_RANK_GRAPH = 30,        /* one graph (readers and writers) */
+  TN_RANK_CONSUMERS = 35,    /* who reads what in a graph */
   TN_RANK_REGISTRY = 40,     /* factories, plugins; every libltdl call */
   TN_RANK_OPS = 50,          /* op schemas and kernels */
   TN_RANK_PLAN = 60,         /* layouts and free instances of a plan */

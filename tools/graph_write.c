@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tenon graph: boxes in clusters, and arrows, as DOT text. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <tools/graph_picture.h>
+
+static void indent(tool_text *out, uint32_t depth)
+{
+  for (uint32_t i = 0; i <= depth; i++) tool_text_add(out, "  ", 2);
+}
+
+/* A node's name cannot have a star in it, so that a folded scope has another one than every node. */
+static void add_box_id(const picture *p, uint32_t box, const char *end, tool_text *out)
+{
+  tool_text id = { 0 };
+  uint32_t unit = p->boxes[box].unit;
+  if (unit & PICTURE_IS_GROUP)
+    tool_text_printf(&id, "%s/*", p->groups[unit & ~PICTURE_IS_GROUP].name);
+  else
+    tool_text_printf(&id, "%s", p->nodes[unit].name);
+  tool_text_printf(&id, "%s", end);
+  picture_add_quoted(out, id.data);
+  tool_text_free(&id);
+}
+
+/* ---- what a pointing device shows in an SVG file ---- */
+
+static void add_ints(const tn_operation *op, const char *name, tool_text *out)
+{
+  enum { MOST = 12 };
+  const int64_t *values;
+  size_t n;
+  if (tn_operation_attr_ints(op, name, &values, &n, NULL) != TN_OK) return;
+  for (size_t i = 0; i < n && i < MOST; i++) tool_text_printf(out, "%s%" PRId64, i > 0 ? ", " : "", values[i]);
+  if (n > MOST) tool_text_printf(out, ", ...");
+}
+
+static void add_string(const tn_operation *op, const char *name, tool_text *out)
+{
+  enum { MOST = 60 };
+  const char *text;
+  size_t length;
+  if (tn_operation_attr_string(op, name, &text, &length, NULL) != TN_OK) return;
+  for (size_t i = 0; i < length && i < MOST; i++) tool_text_add(out, text[i] != '\0' ? text + i : "?", 1);
+  if (length > MOST) tool_text_printf(out, "...");
+}
+
+static void add_attribute(const tn_operation *op, const char *name, tool_text *out)
+{
+  int64_t integer;
+  float number;
+  tn_bool truth;
+  tn_dtype dtype;
+  int32_t kind = tn_operation_attr_kind(op, name);
+  size_t before = out->length;
+  tool_text_printf(out, "\n%s = ", name);
+  size_t start = out->length;
+  if (kind == TN_ATTR_INT && tn_operation_attr_int(op, name, &integer, NULL) == TN_OK)
+    tool_text_printf(out, "%" PRId64, integer);
+  else if (kind == TN_ATTR_FLOAT && tn_operation_attr_float(op, name, &number, NULL) == TN_OK)
+    tool_text_printf(out, "%g", (double)number);
+  else if (kind == TN_ATTR_BOOL && tn_operation_attr_bool(op, name, &truth, NULL) == TN_OK)
+    tool_text_printf(out, "%s", truth ? "true" : "false");
+  else if (kind == TN_ATTR_TYPE && tn_operation_attr_type(op, name, &dtype, NULL) == TN_OK)
+    tool_text_printf(out, "%s", tn_dtype_name(dtype));
+  else if (kind == TN_ATTR_STRING)
+    add_string(op, name, out);
+  else if (kind == (TN_ATTR_INT | TN_ATTR_LIST))
+    add_ints(op, name, out);
+  if (out->length == start) {
+    out->length = before;
+    out->data[before] = '\0';
+  }
+}
+
+/* Attributes whose names begin with an underscore are notes of programs to each other. */
+static void add_tooltip(const picture *p, uint32_t node, tool_text *out)
+{
+  const tn_operation *op = p->nodes[node].op;
+  tool_text text = { 0 };
+  tool_text_printf(&text, "%s (%s)", p->nodes[node].name, tn_operation_type(op));
+  if (tn_operation_device(op)[0] != '\0') tool_text_printf(&text, "\ndevice %s", tn_operation_device(op));
+  for (size_t i = 0; i < tn_operation_n_attrs(op); i++)
+    if (tn_operation_attr_name(op, i)[0] != '_') add_attribute(op, tn_operation_attr_name(op, i), &text);
+  tool_text_printf(out, ", tooltip=");
+  picture_add_quoted(out, text.data);
+  tool_text_free(&text);
+}
+
+/* ---- boxes ---- */
+
+typedef struct look {
+  const char *fill, *line;
+} look;
+
+static const look looks[] = {
+  [ROLE_OP] = { "#ffffff", "#8a94a3" },     [ROLE_CONSTANT] = { "#f3f4f6", "#c5cad2" },
+  [ROLE_STATE] = { "#ece5f7", "#8562b5" },  [ROLE_OUTPUT] = { "#fde7cf", "#c9741a" },
+  [ROLE_INPUT] = { "#d9f0dd", "#2f8f4a" },
+};
+
+static void write_node(const picture *p, uint32_t node, const char *scope, uint32_t depth, tool_text *out)
+{
+  const picture_node *n = &p->nodes[node];
+  indent(out, depth);
+  add_box_id(p, n->box, "", out);
+  tool_text_printf(out, " [label=<");
+  picture_add_node(p, node, scope, out);
+  tool_text_printf(out, ">");
+  if (n->role != ROLE_OP)
+    tool_text_printf(out, ", fillcolor=\"%s\", color=\"%s\"", looks[n->role].fill, looks[n->role].line);
+  if (n->seed) tool_text_printf(out, ", penwidth=3, color=\"#d0342c\"");
+  add_tooltip(p, node, out);
+  tool_text_printf(out, "];\n");
+}
+
+static uint8_t highest_role(const picture *p, uint32_t group)
+{
+  uint8_t role = ROLE_OP;
+  for (uint32_t i = 0; i < p->groups[group].n_units; i++) {
+    uint32_t unit = p->groups[group].units[i];
+    uint8_t its = unit & PICTURE_IS_GROUP ? highest_role(p, unit & ~PICTURE_IS_GROUP) : p->nodes[unit].role;
+    if (its > role) role = its;
+  }
+  return role;
+}
+
+/* A folded group has a double line; its colour says what is in it that a reader looks for. */
+static void write_folded(const picture *p, uint32_t group, const char *scope, uint32_t depth, tool_text *out)
+{
+  uint32_t node = group;
+  uint8_t role = highest_role(p, group);
+  while (p->groups[node].units[0] & PICTURE_IS_GROUP) node = p->groups[node].units[0] & ~PICTURE_IS_GROUP;
+  uint32_t box = p->nodes[p->groups[node].units[0]].box;
+  indent(out, depth);
+  add_box_id(p, box, "", out);
+  tool_text_printf(out, " [label=<");
+  picture_add_group(p, group, scope, out);
+  tool_text_printf(out, ">, peripheries=2, style=filled, fillcolor=\"#e3ecf8\", color=\"%s\", tooltip=",
+                   role >= ROLE_OUTPUT ? looks[role].line : "#54789f");
+  picture_add_quoted(out, p->groups[group].name);
+  tool_text_printf(out, "];\n");
+}
+
+/* ---- clusters ---- */
+
+static void write_units(const picture *p, uint32_t group, const char *scope, uint32_t depth, tool_text *out);
+
+/* A frame is drawn around two boxes and more, and where it would hold another frame only, that one is enough. */
+static bool has_frame(const picture_group *g)
+{
+  return g->kind == GROUP_SCOPE && g->n_boxes > 1 && (g->n_units > 1 || !(g->units[0] & PICTURE_IS_GROUP));
+}
+
+static void write_open(const picture *p, uint32_t group, const char *scope, uint32_t depth, tool_text *out)
+{
+  const picture_group *g = &p->groups[group];
+  tool_text id = { 0 };
+  if (!has_frame(g)) {
+    write_units(p, group, scope, depth, out);
+    return;
+  }
+  indent(out, depth);
+  tool_text_printf(&id, "cluster %s", g->name);
+  tool_text_printf(out, "subgraph ");
+  picture_add_quoted(out, id.data);
+  tool_text_free(&id);
+  tool_text_printf(out, " {\n");
+  indent(out, depth + 1);
+  tool_text_printf(out, "label=<");
+  picture_add_html(out, p->options->names ? g->name : picture_relative(g->name, scope), p->options->names ? 0 : 48);
+  tool_text_printf(out, ">; bgcolor=\"%s\"; tooltip=", depth % 2 == 0 ? "#f6f8fa" : "#eef1f5");
+  picture_add_quoted(out, g->name);
+  tool_text_printf(out, ";\n");
+  write_units(p, group, g->name, depth + 1, out);
+  indent(out, depth);
+  tool_text_printf(out, "}\n");
+}
+
+static void write_units(const picture *p, uint32_t group, const char *scope, uint32_t depth, tool_text *out)
+{
+  const picture_group *g = &p->groups[group];
+  for (uint32_t i = 0; i < g->n_units; i++) {
+    uint32_t inner = g->units[i] & ~PICTURE_IS_GROUP;
+    if (!(g->units[i] & PICTURE_IS_GROUP))
+      write_node(p, inner, scope, depth, out);
+    else if (p->groups[inner].open)
+      write_open(p, inner, scope, depth, out);
+    else
+      write_folded(p, inner, scope, depth, out);
+  }
+}
+
+/* ---- arrows ---- */
+
+static void write_arrow(const picture *p, const picture_arrow *arrow, tool_text *out)
+{
+  tool_text label = { 0 };
+  tool_text_add(&label, "", 0);
+  tool_text_printf(out, "  ");
+  add_box_id(p, arrow->from, "", out);
+  tool_text_printf(out, " -> ");
+  add_box_id(p, arrow->to, "", out);
+  if (arrow->control) {
+    tool_text_printf(out, " [style=dashed, color=\"#9aa3af\", arrowhead=empty]");
+  } else {
+    picture_add_arrow(p, arrow, &label);
+    if (label.length > 0) {
+      tool_text_printf(out, " [label=");
+      picture_add_quoted(out, label.data);
+      tool_text_printf(out, "]");
+    }
+  }
+  tool_text_printf(out, ";\n");
+  tool_text_free(&label);
+}
+
+/* Says that the graph goes on behind a box. */
+static void write_more(const picture *p, uint32_t box, bool in, uint32_t n, tool_text *out)
+{
+  if (n == 0) return;
+  const char *end = in ? "*in" : "*out";
+  tool_text_printf(out, "  ");
+  add_box_id(p, box, end, out);
+  tool_text_printf(out, " [label=\"%" PRIu32 " more\", shape=plaintext, style=\"\", fontsize=8, fontcolor=\"#6b7280\", ", n);
+  tool_text_printf(out, "height=0.1, width=0.1, margin=0.02];\n  ");
+  add_box_id(p, box, in ? end : "", out);
+  tool_text_printf(out, " -> ");
+  add_box_id(p, box, in ? "" : end, out);
+  tool_text_printf(out, " [style=dotted];\n");
+}
+
+static void add_title(const picture *p, tool_text *out)
+{
+  tool_text text = { 0 };
+  uint32_t folded = 0, inside = 0;
+  for (uint32_t i = 0; i < p->n_boxes; i++) {
+    if (!(p->boxes[i].unit & PICTURE_IS_GROUP)) continue;
+    folded++;
+    inside += p->groups[p->boxes[i].unit & ~PICTURE_IS_GROUP].n_nodes;
+  }
+  tool_text_printf(&text, "%s: %" PRIu32 " node%s", p->title, p->n, p->n == 1 ? "" : "s");
+  if (p->options->around != NULL) {
+    tool_text_printf(&text, "; %" PRIu32 " around %s, %" PRIu32 " step%s", p->n_wanted, p->options->around,
+                     p->depth, p->depth == 1 ? "" : "s");
+  } else if (p->n_labels > 0) {
+    tool_text_printf(&text, "; %" PRIu32 " constants are in the boxes that use them", p->n_labels);
+  }
+  if (folded > 0) tool_text_printf(&text, "; %" PRIu32 " in %" PRIu32 " folded boxes", inside, folded);
+  picture_add_html(out, text.data, 0);
+  tool_text_free(&text);
+}
+
+/* Much is drawn plainly: Graphviz takes long to route many arrows around boxes. */
+static void write_settings(const picture *p, tool_text *out)
+{
+  enum { MUCH = 1000 };
+  tool_text_printf(out, "  graph [label=<");
+  add_title(p, out);
+  tool_text_printf(out, ">, labelloc=t, labeljust=l, fontname=\"Helvetica,Arial,sans-serif\", fontsize=10, "
+                        "fontcolor=\"#4b5563\", color=\"#d5dae1\", style=rounded, nodesep=0.2, ranksep=0.2");
+  if (p->n_boxes > MUCH) tool_text_printf(out, ", splines=line, nslimit=1, nslimit1=1, mclimit=0.3");
+  tool_text_printf(out, "];\n"
+                        "  node [shape=box, style=\"rounded,filled\", fillcolor=\"#ffffff\", color=\"#8a94a3\", "
+                        "fontname=\"Helvetica,Arial,sans-serif\", fontsize=11, height=0.3, margin=\"0.1,0.05\"];\n"
+                        "  edge [color=\"#6b7280\", fontcolor=\"#6b7280\", fontname=\"Helvetica,Arial,sans-serif\", "
+                        "fontsize=8, arrowsize=0.6];\n");
+}
+
+void picture_write(const picture *p, tool_text *out)
+{
+  tool_text_printf(out, "digraph ");
+  picture_add_quoted(out, p->title);
+  tool_text_printf(out, " {\n");
+  write_settings(p, out);
+  write_units(p, 0, "", 0, out);
+  for (size_t i = 0; i < p->n_arrows; i++) write_arrow(p, &p->arrows[i], out);
+  for (uint32_t i = 0; i < p->n_boxes && p->options->around != NULL; i++) {
+    write_more(p, i, true, p->boxes[i].more_in, out);
+    write_more(p, i, false, p->boxes[i].more_out, out);
+  }
+  tool_text_printf(out, "}\n");
+}
