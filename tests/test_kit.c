@@ -411,7 +411,24 @@ static void kit__a_runtime_reads_the_plan_and_lets_the_kit_run_it(void) /* P-26,
   ts_fini(&t);
 }
 
+/* What comes with a later version says so, and gives nothing. */
+static void kit__what_is_not_there_says_so(void)
+{
+  tn_error err = TN_ERROR_INIT;
+  tn_plan_layout *layout = (tn_plan_layout *)&err;
+  CHECK_STATUS(tn_kit_layout(NULL, NULL, 0, &layout, &err), TN_UNIMPLEMENTED, &err);
+  CHECK_NULL(layout);
+  CHECK_CONTAINS(tn_error_message(&err), "not supported in this version");
+  CHECK_STATUS(tn_kit_compute(NULL, NULL, 0, NULL, NULL, NULL, &err), TN_UNIMPLEMENTED, &err);
+  tn_kit_layout_release(NULL);
+  tn_executable *executable = (tn_executable *)&err;
+  CHECK_STATUS(tn_kit_prepare_scheduled(NULL, NULL, &executable, &err), TN_UNIMPLEMENTED, &err);
+  CHECK_NULL(executable);
+  tn_error_clear(&err);
+}
+
 TAP_MAIN(
+  TAP_TEST(kit__what_is_not_there_says_so),
   TAP_TEST(kit__a_runtime_executes_the_plan_itself),
   TAP_TEST(kit__a_runtime_writes_into_given_tensors),
   TAP_TEST(kit__a_runtime_that_breaks_its_word),

@@ -27,6 +27,7 @@ void tn_step_set_output(tn_step *step, size_t i, tn_tensor *tensor)
 }
 
 tn_bool tn_step_cancelled(const tn_step *step) { return tn__step_stop(step) != TN__GO_ON; }
+int64_t tn_step_deadline_ns(const tn_step *step) { return step->deadline_ns; }
 tn_cancellation *tn_step_cancellation(tn_step *step) { return step->cancellation; }
 
 tn_status tn_kit_prepare(const tn_plan *plan, uint32_t flags, tn_executable **out, tn_error *err)
@@ -99,4 +100,44 @@ tn_status tn_kit_prepare_scheduled(const tn_plan *plan, const tn_kit_scheduler *
 void tn_kit_run_instructions(tn_step *step, const uint32_t *instructions, size_t n)
 {
   (void)step, (void)instructions, (void)n; /* no executable asks for it: tn_kit_prepare_scheduled made none */
+}
+
+/* Level (c) reads instructions and values; layouts for it come with the first runtime that executes by itself. */
+
+static tn_status no_layouts(tn_error *err)
+{
+  return tn_error_set(err, TN_UNIMPLEMENTED,
+                      "layouts for runtimes that execute plans themselves are not supported in this version");
+}
+
+tn_status tn_kit_layout(const tn_plan *plan, tn_tensor *const *inputs, size_t n, tn_plan_layout **out, tn_error *err)
+{
+  (void)plan, (void)inputs, (void)n;
+  tn__error_reset(err);
+  if (out != NULL) *out = NULL;
+  return no_layouts(err);
+}
+
+void tn_kit_layout_release(tn_plan_layout *layout) { (void)layout; /* none is ever given */ }
+
+tn_status tn_kit_layout_value(const tn_plan_layout *layout, size_t i, const int64_t **dims, int32_t *rank,
+                              uint32_t *source, size_t *bytes, size_t *offset, size_t *arena_bytes, tn_error *err)
+{
+  (void)layout, (void)i, (void)dims, (void)rank, (void)source, (void)bytes, (void)offset, (void)arena_bytes;
+  tn__error_reset(err);
+  return no_layouts(err);
+}
+
+size_t tn_kit_layout_scratch(const tn_plan_layout *layout, size_t instruction)
+{
+  (void)layout, (void)instruction;
+  return 0;
+}
+
+tn_status tn_kit_compute(tn_step *step, const tn_plan_layout *layout, size_t instruction, tn_view *const *inputs,
+                         tn_view *const *outputs, void *scratch, tn_error *err)
+{
+  (void)step, (void)layout, (void)instruction, (void)inputs, (void)outputs, (void)scratch;
+  tn__error_reset(err);
+  return no_layouts(err);
 }

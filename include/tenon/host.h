@@ -177,7 +177,13 @@ TN_BEGIN_DECLS
   F(size_t, tn_plan_n_outputs, (const tn_plan *plan), (plan))                                                         \
   F(tn_status, tn_plan_get_instruction, (const tn_plan *plan, size_t i, tn_plan_instruction *out, tn_error *err), (plan, i, out, err)) \
   F(tn_status, tn_plan_get_value, (const tn_plan *plan, size_t i, tn_plan_value *out, tn_error *err), (plan, i, out, err)) \
-  F(uint32_t, tn_plan_output, (const tn_plan *plan, size_t i), (plan, i))
+  F(uint32_t, tn_plan_output, (const tn_plan *plan, size_t i), (plan, i))                                             \
+  F(int64_t, tn_step_deadline_ns, (const tn_step *step), (step))                                                      \
+  F(tn_status, tn_kit_layout, (const tn_plan *plan, tn_tensor *const *inputs, size_t n, tn_plan_layout **out, tn_error *err), (plan, inputs, n, out, err)) \
+  P(tn_kit_layout_release, (tn_plan_layout *layout), (layout))                                                        \
+  F(tn_status, tn_kit_layout_value, (const tn_plan_layout *layout, size_t i, const int64_t **dims, int32_t *rank, uint32_t *source, size_t *bytes, size_t *offset, size_t *arena_bytes, tn_error *err), (layout, i, dims, rank, source, bytes, offset, arena_bytes, err)) \
+  F(size_t, tn_kit_layout_scratch, (const tn_plan_layout *layout, size_t instruction), (layout, instruction))         \
+  F(tn_status, tn_kit_compute, (tn_step *step, const tn_plan_layout *layout, size_t instruction, tn_view *const *inputs, tn_view *const *outputs, void *scratch, tn_error *err), (step, layout, instruction, inputs, outputs, scratch, err))
 
 #define TN__HOST_FIELD(type, name, params, args) type(*name) params;
 #define TN__HOST_FIELD_VOID(name, params, args) void(*name) params;

@@ -30,6 +30,8 @@ TN_API tn_tensor *tn_step_output(const tn_step *step, size_t i);
  * variable, no feed. */
 TN_API void tn_step_set_output(tn_step *step, size_t i, tn_tensor *tensor);
 TN_API tn_bool tn_step_cancelled(const tn_step *step);
+/* When the step has to end, in nanoseconds of CLOCK_MONOTONIC; 0 = no limit. */
+TN_API int64_t tn_step_deadline_ns(const tn_step *step);
 /* What the caller gave to cancel the step with, borrowed, for registering callbacks; NULL when he gave none. The session's
  * close and time limits do not go through it: tn_step_cancelled knows of all, and the factory's `cancel` of close. */
 TN_API tn_cancellation *tn_step_cancellation(tn_step *step);
@@ -116,6 +118,22 @@ TN_API size_t tn_plan_n_outputs(const tn_plan *plan);
 TN_API tn_status tn_plan_get_instruction(const tn_plan *plan, size_t i, tn_plan_instruction *out, tn_error *err);
 TN_API tn_status tn_plan_get_value(const tn_plan *plan, size_t i, tn_plan_value *out, tn_error *err);
 TN_API uint32_t tn_plan_output(const tn_plan *plan, size_t i); /* the value that output i of the step is */
+
+/* A plan with concrete shapes: what one that executes by itself needs besides the instructions. Counted by its one holder.
+ * TN_UNIMPLEMENTED in 0.1, as are the functions that take one. */
+
+/* Shapes of all values that follow from the step's inputs; values whose shape only running tells have rank -1. Cached by the
+ * plan, as for level (a). Any thread. */
+TN_API tn_status tn_kit_layout(const tn_plan *plan, tn_tensor *const *inputs, size_t n, tn_plan_layout **out, tn_error *err);
+TN_API void tn_kit_layout_release(tn_plan_layout *layout); /* NULL allowed */
+/* Shape and place of value i: dims borrowed from the layout; *source is the value whose memory it shares, or i; *bytes and
+ * *offset are those of a shared arena of *arena_bytes in which values that live at once do not overlap. */
+TN_API tn_status tn_kit_layout_value(const tn_plan_layout *layout, size_t i, const int64_t **dims, int32_t *rank,
+                                     uint32_t *source, size_t *bytes, size_t *offset, size_t *arena_bytes, tn_error *err);
+/* Calls the kernel of an instruction with these operands and scratch (tn_kit_layout_scratch bytes, aligned to 64). */
+TN_API size_t tn_kit_layout_scratch(const tn_plan_layout *layout, size_t instruction);
+TN_API tn_status tn_kit_compute(tn_step *step, const tn_plan_layout *layout, size_t instruction, tn_view *const *inputs,
+                                tn_view *const *outputs, void *scratch, tn_error *err);
 
 TN_END_DECLS
 

@@ -95,6 +95,7 @@ typedef struct tn_step tn_step;
 typedef struct tn_kit_scheduler tn_kit_scheduler;
 typedef struct tn_plan_instruction tn_plan_instruction;
 typedef struct tn_plan_value tn_plan_value;
+typedef struct tn_plan_layout tn_plan_layout;
 
 /* One output of an operation. `op` is borrowed from its graph. */
 typedef struct tn_output {
