@@ -401,7 +401,28 @@ static void exec__kernels_that_ask_for_the_impossible(void) /* S-CAN-14, S-ERR-0
   }
 }
 
+/* A plan whose values have no byte has no arena. */
+static void exec__empty_tensors(void)
+{
+  FOR_LEVELS(level) {
+    ts t;
+    ts_init(&t, level);
+    tn_output x = ts_placeholder(t.graph, "x", TN_FLOAT);
+    ts_op1(t.graph, "Neg", "last", ts_op1(t.graph, "Square", "square", x));
+    ts_start(&t);
+    tn_tensor *in = ts_filled(2, (int64_t[]){ 0, 3 }, 0), *out = NULL;
+    const char *feed = "x", *fetch = "last";
+    CHECK_OK(tn_session_run(t.session, NULL, &feed, &in, 1, &fetch, &out, 1, NULL, 0, NULL, &t.err), &t.err);
+    CHECK_INT(tn_tensor_elements(out), 0);
+    CHECK_INT(tn_tensor_dims(out)[1], 3);
+    tn_tensor_unref(out);
+    tn_tensor_unref(in);
+    ts_fini(&t);
+  }
+}
+
 TAP_MAIN(
+  TAP_TEST(exec__empty_tensors),
   TAP_TEST(exec__values_do_not_depend_on_what_else_is_fetched),
   TAP_TEST(exec__shapes_that_values_decide),
   TAP_TEST(exec__dynamic_outputs_flow_on),

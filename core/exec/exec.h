@@ -65,6 +65,12 @@ struct tn__instance {
   size_t block_bytes;  /* of this allocation */
 };
 
+/* Where an offset of the arena is. An instance that needs no byte has no arena: numbers, since NULL + 0 is undefined in C. */
+static inline void *tn__arena_at(const tn__instance *instance, size_t offset)
+{
+  return (void *)((uintptr_t)instance->arena + offset);
+}
+
 tn_status tn__instance_take(tn_plan *plan, tn__segment *segment, const tn__entry *entries, tn__instance **out,
                             tn_error *err);
 void tn__instance_put(tn_plan *plan, tn__segment *segment, tn__instance *instance);

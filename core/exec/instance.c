@@ -32,7 +32,7 @@ static void bind_fixed(tn__instance *i)
       v->data = plan->values[root->value].constant->data;
       v->buffer = plan->values[root->value].constant->buffer;
     } else if (root->store == TN_STORE_ARENA) {
-      v->data = i->arena + root->offset;
+      v->data = tn__arena_at(i, root->offset);
     }
   }
   for (uint32_t k = 0; k < l->n_operands; k++) i->operands[k] = &i->views[l->operands[k]];

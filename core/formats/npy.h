@@ -31,8 +31,8 @@ tn_status tn__npy_prefix(const void *bytes, uint64_t size, const char *name, tn_
 /* Reads the header, data_at - header_at bytes. */
 tn_status tn__npy_dict(const char *text, const char *name, tn__npy_header *h, tn_error *err);
 
-/* Where the bytes of an .npy file come from: memory, or a function when `bytes` is NULL. It is asked for them from front
- * to back, but for the first TN_NPY_PREFIX, which may be asked for twice; and for no more than `size`. */
+/* Where the bytes of an .npy file come from: memory, or a function when `bytes` is NULL. That is asked for them from
+ * front to back, but for the first TN_NPY_PREFIX, which may be asked for twice; and for no more than `size`. */
 typedef struct tn__npy_source {
   const char *name; /* for messages */
   uint64_t size;

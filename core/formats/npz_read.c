@@ -7,8 +7,8 @@
 
 /* Deflate's best: 258 bytes from two bits. */
 #define BEST_RATIO 1032
-/* Asked for at once: what is read is still in the cache when its checksum is made. And libzip (1.7 at least) counts wrongly
- * what it has inflated when it is asked for more than 4 GiB. */
+/* Asked for at once: what is read is still in the cache when its checksum is made. And libzip (1.7 at least) counts
+ * wrongly what it has inflated when it is asked for more than 4 GiB. */
 #define CHUNK ((size_t)1 << 18)
 
 /* ---- one entry, front to back ---- */
