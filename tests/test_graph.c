@@ -523,7 +523,23 @@ static void build__without_memory_nothing_is_left(void)
   tn_test_oom_sweep(build_all, NULL);
 }
 
-TAP_MAIN(TAP_TEST(graph__starts_empty), TAP_TEST(build__operation_can_be_read_back),
+/* An empty list is no pointer to add to: found by fuzzing. */
+static void build__empty_lists_are_counted(void)
+{
+  tn_error err = TN_ERROR_INIT;
+  tn_graph *graph = NULL;
+  CHECK_OK(tn_graph_create(&graph, &err), &err);
+  tn_operation_builder *b = tn_operation_begin(graph, "GkAddN", "none", 0);
+  tn_operation_add_input_list(b, NULL, 0);
+  tn_operation *op = NULL;
+  CHECK_STATUS(tn_operation_finish(b, &op, &err), TN_INVALID_ARGUMENT, &err);
+  CHECK_NULL(op);
+  CHECK_INT(tn_graph_n_operations(graph), 0);
+  tn_graph_unref(graph);
+  tn_error_clear(&err);
+}
+
+TAP_MAIN(TAP_TEST(graph__starts_empty), TAP_TEST(build__empty_lists_are_counted), TAP_TEST(build__operation_can_be_read_back),
          TAP_TEST(build__inputs_decide_attributes), TAP_TEST(build__references_feed_values),
          TAP_TEST(build__many_outputs_cost_nothing), TAP_TEST(build__mistakes_are_reported_at_the_end),
          TAP_TEST(build__first_mistake_wins), TAP_TEST(build__keeps_an_unknown_op_when_asked),

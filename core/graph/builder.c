@@ -220,7 +220,7 @@ static void infer_attrs(tn_operation_builder *b)
            g->is_list ? "a list" : "one tensor that was not given as a list");
       return;
     }
-    const tn_output *in = b->inputs + g->first;
+    const tn_output *in = g->n > 0 ? b->inputs + g->first : NULL; /* none was ever added: NULL + 0 is undefined */
     if (arg->number_attr >= 0) infer_number(b, &s->attrs[arg->number_attr], arg, g->n);
     if (arg->type_attr >= 0) infer_type(b, &s->attrs[arg->type_attr], in, g->n);
     if (arg->list_attr >= 0) infer_types(b, &s->attrs[arg->list_attr], arg, in, g->n);
