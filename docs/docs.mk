@@ -7,6 +7,7 @@ TN_DOC_FILES = \
   docs/README.md \
   docs/design.md \
   docs/formats.md \
+  docs/images/digits.svg \
   docs/internals/base.md \
   docs/internals/exec.md \
   docs/internals/formats.md \

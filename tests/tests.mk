@@ -55,7 +55,8 @@ TN_SCRIPT_TESTS = \
   tests/check-oracle.sh \
   tests/check-style.sh \
   tests/test_tool.sh \
-  tests/test_tool_convert.sh
+  tests/test_tool_convert.sh \
+  tests/test_tool_graph.sh
 
 # Plugins that misbehave on purpose, and other modules that only tests load, found below TENON_TEST_PLUGINS. One is
 # tests/plugins/NAME.c (it is built from the file of its own name), one line `tests/plugins/NAME.la` here, and at the end of

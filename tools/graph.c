@@ -88,9 +88,7 @@ static int parse(request *r, int argc, char **argv)
     switch (c) {
     case 'o': r->output = optarg; break;
     case 'a': r->options.around = optarg; break;
-    case 'd':
-      status = parse_number("--depth", optarg, 0, &r->options.depth);
-      break;
+    case 'd': status = parse_number("--depth", optarg, 0, &r->options.depth); break;
     case 'f': status = parse_number("--fold", optarg, 1, &r->options.boxes); break;
     case 'F': r->options.boxes = 0; break;
     case 'c': r->options.constants = true; break;

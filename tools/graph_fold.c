@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tenon graph: which groups are open, so that about as many boxes are there as can be read, and the arrows between them. */
+/* tenon graph: which groups are open, so that about as many boxes are there as can be read, and the arrows between
+ * them. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -51,6 +52,15 @@ static void open_around(picture *p)
   }
 }
 
+/* Of --around: what is only near stays closed, unless it is small. */
+static bool is_aside(const picture *p, const picture_group *g)
+{
+  enum { SMALL = 6 };
+  const char *around = p->options->around;
+  if (around == NULL || p->options->boxes == 0 || g->n_units <= SMALL) return false;
+  return p->around_scope == 0 || strncmp(g->name, around, p->around_scope) != 0 || g->name[p->around_scope] != '/';
+}
+
 /* Opens groups of the same ops together or not at all: what is repeated looks the same everywhere. What is much smaller
  * than something that stays closed stays closed, too, so that the picture has about the same detail everywhere. */
 static void open_groups(picture *p, uint32_t most)
@@ -68,7 +78,8 @@ static void open_groups(picture *p, uint32_t most)
     if (!fits && least == 0) least = list[i].group->n_nodes / 2;
     if (!fits) continue;
     for (size_t k = i; k < end; k++)
-      if (!list[k].group->open && p->groups[list[k].group->parent].open) open_group(p, list[k].number);
+      if (!list[k].group->open && p->groups[list[k].group->parent].open && !is_aside(p, list[k].group))
+        open_group(p, list[k].number);
   }
   free(list);
 }

@@ -157,8 +157,7 @@ static void find_labels(picture *p)
   for (size_t e = 0; e < p->n_edges; e++)
     if (p->edges[e].output >= 0) users[p->edges[e].from]++;
   for (uint32_t i = 0; i < p->n; i++) all[p->nodes[i].order] = i;
-  for (uint32_t i = 0; i < p->n && !p->options->constants; i++)
-    p->nodes[all[i]].label = is_label(p, all[i], users);
+  for (uint32_t i = 0; i < p->n && !p->options->constants; i++) p->nodes[all[i]].label = is_label(p, all[i], users);
   free(users);
   free(all);
 }

@@ -70,8 +70,8 @@ typedef struct picture_arrow {
 
 typedef struct picture_options {
   const char *around; /* NULL: all */
-  uint32_t depth; /* PICTURE_NONE: 2 for a node, 1 for a scope */
-  uint32_t boxes; /* 0: nothing is folded */
+  uint32_t depth;     /* PICTURE_NONE: 2 for a node, 1 for a scope */
+  uint32_t boxes;     /* 0: nothing is folded */
   bool constants, names;
 } picture_options;
 
@@ -83,7 +83,7 @@ typedef struct picture {
   uint32_t n;
   picture_edge *edges; /* sorted by `to` */
   size_t n_edges, edges_room;
-  uint32_t *by_order;   /* wanted nodes */
+  uint32_t *by_order; /* wanted nodes */
   uint32_t n_wanted;
   uint32_t n_labels;
   uint32_t depth;

@@ -18,11 +18,12 @@ extern char **environ;
 
 static tn_status system_error(int code, const char *what, const char *name, tn_error *err)
 {
-  tn_status status = code == ENOENT || code == ENOTDIR                                      ? TN_NOT_FOUND
-                     : code == EACCES || code == EPERM || code == EROFS                     ? TN_PERMISSION_DENIED
-                     : code == ENOMEM || code == EFBIG || code == ENOSPC || code == EDQUOT ||
-                             code == EMFILE || code == ENFILE || code == EAGAIN             ? TN_RESOURCE_EXHAUSTED
-                                                                                            : TN_INVALID_ARGUMENT;
+  tn_status status = code == ENOENT || code == ENOTDIR                  ? TN_NOT_FOUND
+                     : code == EACCES || code == EPERM || code == EROFS ? TN_PERMISSION_DENIED
+                     : code == ENOMEM || code == EFBIG || code == ENOSPC || code == EDQUOT || code == EMFILE ||
+                             code == ENFILE || code == EAGAIN
+                         ? TN_RESOURCE_EXHAUSTED
+                         : TN_INVALID_ARGUMENT;
   return tn_error_set(err, status, "%s '%s': %s", what, name, strerror(code));
 }
 
@@ -97,6 +98,26 @@ static int spawn(child *c, char *const *argv)
   posix_spawnattr_destroy(&attributes);
   posix_spawn_file_actions_destroy(&actions);
   return code;
+}
+
+/* A signal that ends this process ends dot, too: it may have minutes of work before it. */
+static volatile sig_atomic_t running;
+
+static void end_with_child(int number)
+{
+  if (running > 0) kill((pid_t)running, SIGTERM);
+  raise(number); /* as it was reset, this ends the process once the handler returns */
+}
+
+static void watch_signals(void)
+{
+  static const int numbers[] = { SIGHUP, SIGINT, SIGTERM };
+  struct sigaction action, before;
+  memset(&action, 0, sizeof(action));
+  action.sa_handler = end_with_child;
+  action.sa_flags = (int)SA_RESETHAND;
+  for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
+    if (sigaction(numbers[i], NULL, &before) == 0 && before.sa_handler == SIG_DFL) sigaction(numbers[i], &action, NULL);
 }
 
 /* Reads what is there; closes the end when that was all. */
@@ -183,11 +204,14 @@ tn_status picture_render(const char *format, const tool_text *dot, tool_text *ou
                           "with -o FILE.dot, which needs none");
     return system_error(code, "cannot run", "dot", err);
   }
+  running = c.pid;
+  watch_signals();
   for (int i = 0; i < 3; i++) close_end(&c.its[i]);
   tool_progress *progress = tool_progress_start("drawing", 0);
   code = exchange(&c, dot, out, &messages);
   close_all(&c);
   int status = wait_for(c.pid);
+  running = 0;
   tool_progress_end(progress);
   tn_status result = code != 0 ? system_error(code, "cannot talk to", "dot", err) : judge(status, out, &messages, err);
   if (result == TN_OK && messages.length > 0) fprintf(stderr, "dot: %s\n", messages.data);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tenon graph: a tree of groups. Names give scopes. A group of so many members that nobody wants to see them side by side
- * is divided further: by what names have in common, and else into runs of members that follow each other. */
+/* tenon graph: a tree of groups. Names give scopes. A group of so many members that nobody wants to see them side by
+ * side is divided further: by what names have in common, and else into runs of members that follow each other. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -252,7 +252,10 @@ static void collect_ops(const picture *p, uint32_t group, op_count *ops, size_t 
   }
 }
 
-static int compare_ops(const void *a, const void *b) { return strcmp(((const op_count *)a)->op, ((const op_count *)b)->op); }
+static int compare_ops(const void *a, const void *b)
+{
+  return strcmp(((const op_count *)a)->op, ((const op_count *)b)->op);
+}
 
 static int compare_counts(const void *a, const void *b)
 {
@@ -334,7 +337,8 @@ void picture_add_arrow(const picture *p, const picture_arrow *arrow, tool_text *
   tool_text_add(out, " ", 1); /* away from the line */
   if (tensors == 1 && tn_operation_n_outputs(p->nodes[edge->from].op) > 1)
     tool_text_printf(out, ":%d%s", (int)edge->output, first.length > 0 ? "  " : "");
-  if (tensors > 1) tool_text_printf(out, "%" PRIu32 "%s", tensors, alike && first.length > 0 ? " \xC3\x97 " : " tensors");
+  if (tensors > 1)
+    tool_text_printf(out, "%" PRIu32 "%s", tensors, alike && first.length > 0 ? " \xC3\x97 " : " tensors");
   if (alike) tool_text_add(out, first.data, first.length);
   if (out->length == before + 1) out->data[out->length = before] = '\0';
   tool_text_free(&first);

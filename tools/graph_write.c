@@ -6,6 +6,9 @@
 
 #include <tools/graph_picture.h>
 
+/* More boxes than this are drawn plainly, with straight arrows and nothing beside them: Graphviz would take hours. */
+enum { MUCH = 1500 };
+
 static void indent(tool_text *out, uint32_t depth)
 {
   for (uint32_t i = 0; i <= depth; i++) tool_text_add(out, "  ", 2);
@@ -96,8 +99,8 @@ typedef struct look {
 } look;
 
 static const look looks[] = {
-  [ROLE_OP] = { "#ffffff", "#8a94a3" },     [ROLE_CONSTANT] = { "#f3f4f6", "#c5cad2" },
-  [ROLE_STATE] = { "#ece5f7", "#8562b5" },  [ROLE_OUTPUT] = { "#fde7cf", "#c9741a" },
+  [ROLE_OP] = { "#ffffff", "#8a94a3" },    [ROLE_CONSTANT] = { "#f3f4f6", "#c5cad2" },
+  [ROLE_STATE] = { "#ece5f7", "#8562b5" }, [ROLE_OUTPUT] = { "#fde7cf", "#c9741a" },
   [ROLE_INPUT] = { "#d9f0dd", "#2f8f4a" },
 };
 
@@ -109,9 +112,11 @@ static void write_node(const picture *p, uint32_t node, const char *scope, uint3
   tool_text_printf(out, " [label=<");
   picture_add_node(p, node, scope, out);
   tool_text_printf(out, ">");
-  if (n->role != ROLE_OP)
-    tool_text_printf(out, ", fillcolor=\"%s\", color=\"%s\"", looks[n->role].fill, looks[n->role].line);
-  if (n->seed) tool_text_printf(out, ", penwidth=3, color=\"#d0342c\"");
+  if (n->role != ROLE_OP) tool_text_printf(out, ", fillcolor=\"%s\"", looks[n->role].fill);
+  if (n->seed)
+    tool_text_printf(out, ", color=\"#d0342c\", penwidth=3");
+  else if (n->role != ROLE_OP)
+    tool_text_printf(out, ", color=\"%s\"", looks[n->role].line);
   add_tooltip(p, node, out);
   tool_text_printf(out, "];\n");
 }
@@ -206,7 +211,7 @@ static void write_arrow(const picture *p, const picture_arrow *arrow, tool_text 
   if (arrow->control) {
     tool_text_printf(out, " [style=dashed, color=\"#9aa3af\", arrowhead=empty]");
   } else {
-    picture_add_arrow(p, arrow, &label);
+    if (p->n_boxes <= MUCH) picture_add_arrow(p, arrow, &label);
     if (label.length > 0) {
       tool_text_printf(out, " [label=");
       picture_add_quoted(out, label.data);
@@ -224,7 +229,8 @@ static void write_more(const picture *p, uint32_t box, bool in, uint32_t n, tool
   const char *end = in ? "*in" : "*out";
   tool_text_printf(out, "  ");
   add_box_id(p, box, end, out);
-  tool_text_printf(out, " [label=\"%" PRIu32 " more\", shape=plaintext, style=\"\", fontsize=8, fontcolor=\"#6b7280\", ", n);
+  tool_text_printf(out,
+                   " [label=\"%" PRIu32 " more\", shape=plaintext, style=\"\", fontsize=8, fontcolor=\"#6b7280\", ", n);
   tool_text_printf(out, "height=0.1, width=0.1, margin=0.02];\n  ");
   add_box_id(p, box, in ? end : "", out);
   tool_text_printf(out, " -> ");
@@ -243,25 +249,24 @@ static void add_title(const picture *p, tool_text *out)
   }
   tool_text_printf(&text, "%s: %" PRIu32 " node%s", p->title, p->n, p->n == 1 ? "" : "s");
   if (p->options->around != NULL) {
-    tool_text_printf(&text, "; %" PRIu32 " around %s, %" PRIu32 " step%s", p->n_wanted, p->options->around,
-                     p->depth, p->depth == 1 ? "" : "s");
+    tool_text_printf(&text, "; %" PRIu32 " around %s, %" PRIu32 " step%s", p->n_wanted, p->options->around, p->depth,
+                     p->depth == 1 ? "" : "s");
   } else if (p->n_labels > 0) {
     tool_text_printf(&text, "; %" PRIu32 " constants are in the boxes that use them", p->n_labels);
   }
-  if (folded > 0) tool_text_printf(&text, "; %" PRIu32 " in %" PRIu32 " folded boxes", inside, folded);
+  if (folded > 0)
+    tool_text_printf(&text, "; %" PRIu32 " in %" PRIu32 " folded box%s", inside, folded, folded == 1 ? "" : "es");
   picture_add_html(out, text.data, 0);
   tool_text_free(&text);
 }
 
-/* Much is drawn plainly: Graphviz takes long to route many arrows around boxes. */
 static void write_settings(const picture *p, tool_text *out)
 {
-  enum { MUCH = 1000 };
   tool_text_printf(out, "  graph [label=<");
   add_title(p, out);
   tool_text_printf(out, ">, labelloc=t, labeljust=l, fontname=\"Helvetica,Arial,sans-serif\", fontsize=10, "
                         "fontcolor=\"#4b5563\", color=\"#d5dae1\", style=rounded, nodesep=0.2, ranksep=0.2");
-  if (p->n_boxes > MUCH) tool_text_printf(out, ", splines=line, nslimit=1, nslimit1=1, mclimit=0.3");
+  if (p->n_boxes > MUCH) tool_text_printf(out, ", splines=line, nslimit=0.1, nslimit1=0.1, mclimit=0.01, searchsize=5");
   tool_text_printf(out, "];\n"
                         "  node [shape=box, style=\"rounded,filled\", fillcolor=\"#ffffff\", color=\"#8a94a3\", "
                         "fontname=\"Helvetica,Arial,sans-serif\", fontsize=11, height=0.3, margin=\"0.1,0.05\"];\n"

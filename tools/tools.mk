@@ -3,6 +3,7 @@
 # line here; the table of subcommands is made from this list.
 TN_TOOL_COMMANDS = \
   tools/convert.c \
+  tools/graph.c \
   tools/inspect.c \
   tools/ops.c \
   tools/run.c \
@@ -13,6 +14,13 @@ TN_TOOL_FILES = \
   tools/describe.c \
   tools/error.c \
   tools/feed.c \
+  tools/graph_fold.c \
+  tools/graph_nodes.c \
+  tools/graph_picture.h \
+  tools/graph_render.c \
+  tools/graph_scopes.c \
+  tools/graph_text.c \
+  tools/graph_write.c \
   tools/literal.c \
   tools/main.c \
   tools/model.c \
