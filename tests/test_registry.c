@@ -320,6 +320,32 @@ static void select__highest_rank_that_accepts_wins(void)
   drop(&c);
 }
 
+/* P-58: the options' ranks go before the environment's */
+static void select__ranks_of_the_options_go_first(void)
+{
+  fake a = make("test.a"), b = make("test.b");
+  const tn_session_factory *found = NULL;
+  tn_session_options *options = NULL;
+  add(&a);
+  add(&b);
+  ranks("test.a=100,test.b=300");
+  REQUIRE_OK(tn_session_options_create(&options, &err), &err);
+  REQUIRE_OK(tn_session_options_set_string(options, "runtime_ranks", "test.a=400", &err), &err);
+  CHECK_OK(tn_runtime_find(options, &found, &err), &err);
+  CHECK(found == &a.base);
+  REQUIRE_OK(tn_session_options_set_string(options, "runtime_ranks", "test.b=0,test.none=900", &err), &err);
+  CHECK_OK(tn_runtime_find(options, &found, &err), &err);
+  CHECK(found == &a.base);
+  REQUIRE_OK(tn_session_options_set_string(options, "runtime_ranks", "test.a=many", &err), &err);
+  CHECK_STATUS(tn_runtime_find(options, &found, &err), TN_INVALID_ARGUMENT, &err);
+  CHECK_CONTAINS(tn_error_message(&err), "'test.a=many'");
+  CHECK_NULL(found);
+  tn_session_options_destroy(options);
+  ranks(NULL);
+  drop(&a);
+  drop(&b);
+}
+
 /* S-OPT-05, P-57 */
 static void select__equal_ranks_are_an_error_that_names_all(void)
 {
@@ -571,6 +597,7 @@ TAP_MAIN_WITH(setup, teardown, TAP_TEST(registry__registered_factory_is_found_by
               TAP_TEST(select__named_runtime_that_refuses_is_not_replaced),
               TAP_TEST(select__without_ranks_nobody_is_chosen_for_an_empty_target),
               TAP_TEST(select__highest_rank_that_accepts_wins),
+              TAP_TEST(select__ranks_of_the_options_go_first),
               TAP_TEST(select__equal_ranks_are_an_error_that_names_all),
               TAP_TEST(select__explanation_has_every_candidate), TAP_TEST(select__null_arguments_are_refused),
               TAP_TEST(select__a_callback_may_use_the_registry))

@@ -218,8 +218,8 @@ static tn_status add_function(reader *r, tn__slice proto)
   if ((st = after(r, &w)) != TN_OK) return st;
   tn__slice name = text_field(signature, S_NAME);
   if (name.size == 0) return TN_OK; /* nothing can call it: it stays among the bytes and is not listed */
-  if (!tn__op_type_is_valid(name.data, name.size))
-    return malformed(r, (const uint8_t *)proto.data, "a function has no valid name");
+  if (memchr(name.data, 0, name.size) != NULL) /* TensorFlow's own names begin with "__" */
+    return malformed(r, (const uint8_t *)proto.data, "a function's name has a zero byte");
   const tn_function *there = tn__map_get(&r->functions, name.data, name.size);
   if (there != NULL)
     return tn__slice_equal(there->proto, proto)

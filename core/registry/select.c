@@ -80,6 +80,27 @@ static int compare(const void *a, const void *b)
   return x->place < y->place ? -1 : 1;
 }
 
+/* Walks the option runtime_ranks, "name=rank,name=rank": the ranks go before TENON_RANK and the manifests' (P-58). s may be
+ * NULL: only checked. */
+static tn_status option_ranks(const tn_session_options *options, selection *s, tn_error *err)
+{
+  const char *list;
+  tn_status status = tn_session_options_get_string(options, "runtime_ranks", &list, err);
+  for (const char *at = list; status == TN_OK && *at != 0;) {
+    size_t size = strcspn(at, ","), name = strcspn(at, "=,");
+    int64_t rank = -1;
+    bool good = name < size && tn__runtime_name_ok(at, name) &&
+                tn__parse_int((tn__slice){ at + name + 1, size - name - 1 }, &rank) && rank >= 0 && rank <= 1000;
+    if (!good)
+      status = tn_error_set(err, TN_INVALID_ARGUMENT,
+                            "option runtime_ranks: '%.*s' is not name=rank with a rank from 0 to 1000", (int)size, at);
+    for (size_t i = 0; good && s != NULL && i < s->n; i++)
+      if (strncmp(s->list[i].name, at, name) == 0 && s->list[i].name[name] == 0) s->list[i].rank = (int32_t)rank;
+    at += size + (at[size] == ',');
+  }
+  return status;
+}
+
 static tn_status collect(selection *s, tn_error *err)
 {
   tn__reg_lock();
@@ -94,6 +115,7 @@ static tn_status collect(selection *s, tn_error *err)
     status = add_candidate(s, c, err);
   }
   tn__reg_unlock();
+  if (status == TN_OK) status = option_ranks(s->options, s, err);
   if (s->n > 1) qsort(s->list, s->n, sizeof(candidate), compare);
   return status;
 }
@@ -387,7 +409,8 @@ static tn_status choose(const tn_session_options *options, tn__text *text, tn__f
   *out = NULL;
   if (options == NULL) return tn_error_set(err, TN_INVALID_ARGUMENT, "the session options are NULL");
   bool named = tn_session_options_runtime(options)[0] != 0;
-  tn_status status = tn__scan_once(err);
+  tn_status status = option_ranks(options, NULL, err);
+  if (status == TN_OK) status = tn__scan_once(err);
   if (status != TN_OK) return status;
   for (bool done = false; !done;) {
     selection s = { .options = options, .trace = text };
