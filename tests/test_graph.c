@@ -5,41 +5,11 @@
 
 #include <string.h>
 
-static tn_graph *new_graph(void)
-{
-  tn_graph *graph = NULL;
-  gk_register();
-  REQUIRE_OK(tn_graph_create(&graph, NULL), NULL);
-  return graph;
-}
-
-static tn_output in_of(tn_graph *graph, const char *name, tn_dtype dtype, const int64_t *dims, int32_t rank)
-{
-  tn_error err = TN_ERROR_INIT;
-  tn_operation *op;
-  tn_operation_builder *b = tn_operation_begin(graph, "GkIn", name, 0);
-  tn_operation_set_type(b, "T", dtype);
-  tn_operation_set_shape(b, "shape", dims, rank);
-  REQUIRE_OK(tn_operation_finish(b, &op, &err), &err);
-  return (tn_output){ op, 0 };
-}
-
-static tn_output float_in(tn_graph *graph, const char *name) { return in_of(graph, name, TN_FLOAT, NULL, -1); }
-
-static tn_status build2(tn_graph *graph, const char *op, const char *name, tn_output x, tn_output y, tn_operation **out,
-                        tn_error *err)
-{
-  tn_operation_builder *b = tn_operation_begin(graph, op, name, 0);
-  tn_operation_add_input(b, x);
-  tn_operation_add_input(b, y);
-  return tn_operation_finish(b, out, err);
-}
-
 /* ---- building ---- */
 
 static void graph__starts_empty(void)
 {
-  tn_graph *graph = new_graph();
+  tn_graph *graph = gk_new_graph();
   CHECK_INT(tn_graph_n_operations(graph), 0);
   CHECK_NULL(tn_graph_operation(graph, 0));
   CHECK_NULL(tn_graph_find(graph, "x"));
@@ -53,8 +23,8 @@ static void graph__starts_empty(void)
 static void build__operation_can_be_read_back(void)
 {
   tn_error err = TN_ERROR_INIT;
-  tn_graph *graph = new_graph();
-  tn_output x = float_in(graph, "x"), y = float_in(graph, "scope/y");
+  tn_graph *graph = gk_new_graph();
+  tn_output x = gk_float_in(graph, "x"), y = gk_float_in(graph, "scope/y");
   tn_operation_builder *b = tn_operation_begin(graph, "GkAdd", "scope/sum", 0);
   tn_operation_set_device(b, "/job:worker/replica:0/task:1/device:CPU:0");
   tn_operation_add_input(b, x);
@@ -87,8 +57,8 @@ static void build__operation_can_be_read_back(void)
 static void build__inputs_decide_attributes(void)
 {
   tn_error err = TN_ERROR_INIT;
-  tn_graph *graph = new_graph();
-  tn_output f = float_in(graph, "f"), i = in_of(graph, "i", TN_INT64, NULL, -1);
+  tn_graph *graph = gk_new_graph();
+  tn_output f = gk_float_in(graph, "f"), i = gk_in_of(graph, "i", TN_INT64, NULL, -1);
   tn_operation *op;
   tn_operation_builder *b = tn_operation_begin(graph, "GkAddN", "n", 0);
   tn_operation_add_input_list(b, (tn_output[]){ f, f, f }, 3);
@@ -119,17 +89,17 @@ static void build__inputs_decide_attributes(void)
 static void build__references_feed_values(void)
 {
   tn_error err = TN_ERROR_INIT;
-  tn_graph *graph = new_graph();
+  tn_graph *graph = gk_new_graph();
   tn_operation *var, *op;
   tn_operation_builder *b = tn_operation_begin(graph, "GkVar", "var", 0);
   tn_operation_set_type(b, "T", TN_FLOAT);
   REQUIRE_OK(tn_operation_finish(b, &var, &err), &err);
   CHECK_INT(tn_operation_output_dtype(var, 0), TN_FLOAT + TN_DTYPE_REF);
-  tn_output ref = { var, 0 }, x = float_in(graph, "x");
-  REQUIRE_OK(build2(graph, "GkAssign", "assign", ref, ref, &op, &err), &err);
+  tn_output ref = { var, 0 }, x = gk_float_in(graph, "x");
+  REQUIRE_OK(gk_build2(graph, "GkAssign", "assign", ref, ref, &op, &err), &err);
   CHECK_INT(tn_operation_input_dtype(op, 0), TN_FLOAT + TN_DTYPE_REF);
   CHECK_INT(tn_operation_input_dtype(op, 1), TN_FLOAT);
-  CHECK_STATUS(build2(graph, "GkAssign", "wrong", x, x, &op, &err), TN_INVALID_ARGUMENT, &err);
+  CHECK_STATUS(gk_build2(graph, "GkAssign", "wrong", x, x, &op, &err), TN_INVALID_ARGUMENT, &err);
   CHECK_CONTAINS(tn_error_message(&err), "input 0 ('ref') is 'x:0' of type float32, wanted float32_ref");
   CHECK_NULL(op);
   tn_graph_unref(graph);
@@ -139,10 +109,10 @@ static void build__references_feed_values(void)
 static void build__many_outputs_cost_nothing(void)
 {
   tn_error err = TN_ERROR_INIT;
-  tn_graph *graph = new_graph();
+  tn_graph *graph = gk_new_graph();
   tn_operation *op;
   tn_operation_builder *b = tn_operation_begin(graph, "GkSplit", "split", 0);
-  tn_operation_add_input(b, float_in(graph, "x"));
+  tn_operation_add_input(b, gk_float_in(graph, "x"));
   tn_operation_set_int(b, "N", 100000);
   REQUIRE_OK(tn_operation_finish(b, &op, &err), &err);
   CHECK_INT(tn_operation_n_outputs(op), 100001);
@@ -164,8 +134,8 @@ static void build__many_outputs_cost_nothing(void)
 static void build__mistakes_are_reported_at_the_end(void)
 {
   tn_error err = TN_ERROR_INIT;
-  tn_graph *graph = new_graph(), *other = new_graph();
-  tn_output f = float_in(graph, "f"), i = in_of(graph, "i", TN_INT32, NULL, -1), foreign = float_in(other, "foreign");
+  tn_graph *graph = gk_new_graph(), *other = gk_new_graph();
+  tn_output f = gk_float_in(graph, "f"), i = gk_in_of(graph, "i", TN_INT32, NULL, -1), foreign = gk_float_in(other, "foreign");
   const int64_t bad_dims[] = { -2 };
   for (int k = 0; k < 22; k++) {
     const char *wanted = "?", *op = "GkAdd", *name = "bad";
@@ -243,7 +213,7 @@ static void build__mistakes_are_reported_at_the_end(void)
 static void build__first_mistake_wins(void)
 {
   tn_error err = TN_ERROR_INIT;
-  tn_graph *graph = new_graph();
+  tn_graph *graph = gk_new_graph();
   tn_operation_builder *b = tn_operation_begin(graph, "GkRun", "bad name", 0);
   tn_operation_set_device(b, "nonsense");
   CHECK_STATUS(tn_operation_finish(b, NULL, &err), TN_INVALID_ARGUMENT, &err);
@@ -255,10 +225,10 @@ static void build__first_mistake_wins(void)
 static void build__keeps_an_unknown_op_when_asked(void) /* S-GRA-06 */
 {
   tn_error err = TN_ERROR_INIT;
-  tn_graph *graph = new_graph();
+  tn_graph *graph = gk_new_graph();
   tn_operation *op, *sum;
   tn_operation_builder *b = tn_operation_begin(graph, "Vendor>Mystery", "m", TN_BUILD_KEEP_UNKNOWN_OP);
-  tn_operation_add_input(b, float_in(graph, "x"));
+  tn_operation_add_input(b, gk_float_in(graph, "x"));
   tn_operation_set_int(b, "k", 5);
   REQUIRE_OK(tn_operation_finish(b, &op, &err), &err);
   CHECK_STR(tn_operation_type(op), "Vendor>Mystery");
@@ -269,9 +239,9 @@ static void build__keeps_an_unknown_op_when_asked(void) /* S-GRA-06 */
   CHECK_INT(tn__operation_traits(op), 0);
   /* any output of it may be used, where somebody says the type */
   tn_output third = { op, 3 };
-  CHECK_STATUS(build2(graph, "GkAdd", "untyped", third, third, &sum, &err), TN_INVALID_ARGUMENT, &err);
+  CHECK_STATUS(gk_build2(graph, "GkAdd", "untyped", third, third, &sum, &err), TN_INVALID_ARGUMENT, &err);
   CHECK_CONTAINS(tn_error_message(&err), "attribute 'T' (a type) is missing");
-  REQUIRE_OK(build2(graph, "GkAdd", "sum", third, (tn_output){ tn_graph_find(graph, "x"), 0 }, &sum, &err), &err);
+  REQUIRE_OK(gk_build2(graph, "GkAdd", "sum", third, (tn_output){ tn_graph_find(graph, "x"), 0 }, &sum, &err), &err);
   CHECK_INT(tn_operation_output_dtype(sum, 0), TN_FLOAT);
   int32_t rank = 0;
   CHECK_OK(tn_output_shape(third, NULL, 0, &rank, &err), &err);
@@ -309,7 +279,7 @@ static void set_all(tn_operation_builder *b)
 static void attrs__every_kind_is_read_back(void)
 {
   tn_error err = TN_ERROR_INIT;
-  tn_graph *graph = new_graph();
+  tn_graph *graph = gk_new_graph();
   tn_operation *op;
   tn_operation_builder *b = tn_operation_begin(graph, "GkAttrs", "a", 0);
   set_all(b);
@@ -369,7 +339,7 @@ static void attrs__every_kind_is_read_back(void)
 static void attrs__defaults_come_from_the_schema(void)
 {
   tn_error err = TN_ERROR_INIT;
-  tn_graph *graph = new_graph();
+  tn_graph *graph = gk_new_graph();
   tn_operation *op;
   int64_t i;
   size_t n;
@@ -387,7 +357,7 @@ static void attrs__defaults_come_from_the_schema(void)
 static void attrs__wrong_questions_are_answered(void)
 {
   tn_error err = TN_ERROR_INIT;
-  tn_graph *graph = new_graph();
+  tn_graph *graph = gk_new_graph();
   tn_operation *op;
   int64_t i = 1;
   tn_tensor *tensor;
@@ -407,7 +377,7 @@ static void attrs__wrong_questions_are_answered(void)
 static void attrs__tensors_are_shared(void)
 {
   tn_error err = TN_ERROR_INIT;
-  tn_graph *graph = new_graph();
+  tn_graph *graph = gk_new_graph();
   tn_operation *op;
   tn_tensor *tensor, *found, *list[2];
   const float values[] = { 1, 2, 3 };
@@ -427,7 +397,7 @@ static void attrs__tensors_are_shared(void)
   CHECK(found == tensor);
   tn_tensor_unref(tensor);
   CHECK_DOUBLE(((float *)tn_tensor_data(found))[2], 3, 0); /* the graph holds it */
-  CHECK_STATUS(tn__operation_constant(float_in(graph, "x").op, &found, &err), TN_INVALID_ARGUMENT, &err);
+  CHECK_STATUS(tn__operation_constant(gk_float_in(graph, "x").op, &found, &err), TN_INVALID_ARGUMENT, &err);
 
   /* a builder that is given up holds nothing */
   REQUIRE_OK(tn_tensor_from_data(TN_FLOAT, (int64_t[]){ 3 }, 1, values, sizeof values, &tensor, &err), &err);
@@ -444,7 +414,7 @@ static void attrs__tensors_are_shared(void)
 static void attrs__a_serialized_value_is_taken_apart(void)
 {
   tn_error err = TN_ERROR_INIT;
-  tn_graph *graph = new_graph();
+  tn_graph *graph = gk_new_graph();
   tn_operation *op;
   gk_bytes proto = { 0 }, list = { 0 }, tensor = { 0 };
   gk_int(&list, 3, 8);

@@ -6,46 +6,16 @@
 #include <pthread.h>
 #include <string.h>
 
-static tn_graph *new_graph(void)
-{
-  tn_graph *graph = NULL;
-  gk_register();
-  REQUIRE_OK(tn_graph_create(&graph, NULL), NULL);
-  return graph;
-}
-
-static tn_output in_of(tn_graph *graph, const char *name, tn_dtype dtype, const int64_t *dims, int32_t rank)
-{
-  tn_error err = TN_ERROR_INIT;
-  tn_operation *op;
-  tn_operation_builder *b = tn_operation_begin(graph, "GkIn", name, 0);
-  tn_operation_set_type(b, "T", dtype);
-  tn_operation_set_shape(b, "shape", dims, rank);
-  REQUIRE_OK(tn_operation_finish(b, &op, &err), &err);
-  return (tn_output){ op, 0 };
-}
-
-static tn_output float_in(tn_graph *graph, const char *name) { return in_of(graph, name, TN_FLOAT, NULL, -1); }
-
-static tn_status build2(tn_graph *graph, const char *op, const char *name, tn_output x, tn_output y, tn_operation **out,
-                        tn_error *err)
-{
-  tn_operation_builder *b = tn_operation_begin(graph, op, name, 0);
-  tn_operation_add_input(b, x);
-  tn_operation_add_input(b, y);
-  return tn_operation_finish(b, out, err);
-}
-
 /* ---- shapes ---- */
 
 static void shapes__flow_through_a_graph(void)
 {
   tn_error err = TN_ERROR_INIT;
-  tn_graph *graph = new_graph();
+  tn_graph *graph = gk_new_graph();
   const int64_t left[] = { -1, 3 }, right[] = { 2, -1 };
-  tn_output x = in_of(graph, "x", TN_FLOAT, left, 2), y = in_of(graph, "y", TN_FLOAT, right, 2);
+  tn_output x = gk_in_of(graph, "x", TN_FLOAT, left, 2), y = gk_in_of(graph, "y", TN_FLOAT, right, 2);
   tn_operation *sum;
-  REQUIRE_OK(build2(graph, "GkAdd", "sum", x, y, &sum, &err), &err);
+  REQUIRE_OK(gk_build2(graph, "GkAdd", "sum", x, y, &sum, &err), &err);
   int64_t dims[4];
   int32_t rank;
   CHECK_OK(tn_output_shape((tn_output){ sum, 0 }, dims, 4, &rank, &err), &err);
@@ -54,17 +24,17 @@ static void shapes__flow_through_a_graph(void)
   CHECK_INT(rank, 2);
   CHECK_STATUS(tn_output_shape((tn_output){ sum, 1 }, dims, 4, &rank, &err), TN_OUT_OF_RANGE, &err);
   CHECK_STATUS(tn_output_shape((tn_output){ NULL, 0 }, dims, 4, &rank, &err), TN_INVALID_ARGUMENT, &err);
-  CHECK_OK(tn_output_shape(float_in(graph, "z"), dims, 4, &rank, &err), &err);
+  CHECK_OK(tn_output_shape(gk_float_in(graph, "z"), dims, 4, &rank, &err), &err);
   CHECK_INT(rank, -1);
   /* a size that no memory holds counts as unknown */
   const int64_t huge[] = { INT64_MAX, 3 };
-  CHECK_OK(tn_output_shape(in_of(graph, "huge", TN_FLOAT, huge, 2), dims, 4, &rank, &err), &err);
+  CHECK_OK(tn_output_shape(gk_in_of(graph, "huge", TN_FLOAT, huge, 2), dims, 4, &rank, &err), &err);
   CHECK(rank == 2 && dims[0] == -1 && dims[1] == 3);
   /* an impossible pair is refused while building */
   tn_operation *bad;
   const int64_t five[] = { 5, 3 };
   CHECK_STATUS(
-      build2(graph, "GkAdd", "bad", (tn_output){ sum, 0 }, in_of(graph, "five", TN_FLOAT, five, 2), &bad, &err),
+      gk_build2(graph, "GkAdd", "bad", (tn_output){ sum, 0 }, gk_in_of(graph, "five", TN_FLOAT, five, 2), &bad, &err),
       TN_INVALID_ARGUMENT, &err);
   CHECK_CONTAINS(tn_error_message(&err), "node 'bad' (GkAdd): dimension 0 is 2 and 5");
   CHECK_NULL(tn_graph_find(graph, "bad"));
@@ -75,7 +45,7 @@ static void shapes__flow_through_a_graph(void)
 static void shapes__values_of_constants_count(void)
 {
   tn_error err = TN_ERROR_INIT;
-  tn_graph *graph = new_graph();
+  tn_graph *graph = gk_new_graph();
   tn_tensor *wanted;
   const int32_t values[] = { 4, -1 };
   REQUIRE_OK(tn_tensor_from_data(TN_INT32, (int64_t[]){ 2 }, 1, values, sizeof values, &wanted, &err), &err);
@@ -87,7 +57,7 @@ static void shapes__values_of_constants_count(void)
   b = tn_operation_begin(graph, "GkPass", "same", 0);
   tn_operation_add_input(b, (tn_output){ shape, 0 });
   REQUIRE_OK(tn_operation_finish(b, &same, &err), &err);
-  REQUIRE_OK(build2(graph, "GkReshape", "r", float_in(graph, "x"), (tn_output){ same, 0 }, &out, &err), &err);
+  REQUIRE_OK(gk_build2(graph, "GkReshape", "r", gk_float_in(graph, "x"), (tn_output){ same, 0 }, &out, &err), &err);
   int64_t dims[4];
   int32_t rank;
   CHECK_OK(tn_output_shape((tn_output){ out, 0 }, dims, 4, &rank, &err), &err);
@@ -205,8 +175,8 @@ static void names__of_outputs(void)
     { "^x:0", TN_INVALID_ARGUMENT, 0 },
   };
   tn_error err = TN_ERROR_INIT;
-  tn_graph *graph = new_graph();
-  tn_output x = float_in(graph, "x");
+  tn_graph *graph = gk_new_graph();
+  tn_output x = gk_float_in(graph, "x");
   tn_operation_builder *b = tn_operation_begin(graph, "GkSplit", "split", 0);
   tn_operation_add_input(b, x);
   tn_operation_set_int(b, "N", 2);
@@ -253,17 +223,17 @@ static void *read_while_growing(void *arg)
 static void graph__grows_beside_readers(void)
 {
   tn_error err = TN_ERROR_INIT;
-  growing g = { new_graph(), 0 };
-  tn_output last = float_in(g.graph, "first");
+  growing g = { gk_new_graph(), 0 };
+  tn_output last = gk_float_in(g.graph, "first");
   tn_operation *first = last.op;
   pthread_t threads[3];
   for (int i = 0; i < 3; i++) REQUIRE_INT(pthread_create(&threads[i], NULL, read_while_growing, &g), 0);
   char name[32];
   for (int i = 0; i < 3000; i++) {
     snprintf(name, sizeof name, "n%d", i);
-    REQUIRE_OK(build2(g.graph, "GkAdd", name, last, last, &last.op, &err), &err);
+    REQUIRE_OK(gk_build2(g.graph, "GkAdd", name, last, last, &last.op, &err), &err);
     if (i % 10 == 0) /* a failed one in between */
-      CHECK_STATUS(build2(g.graph, "GkAdd", name, last, last, NULL, &err), TN_INVALID_ARGUMENT, &err);
+      CHECK_STATUS(gk_build2(g.graph, "GkAdd", name, last, last, NULL, &err), TN_INVALID_ARGUMENT, &err);
   }
   atomic_store(&g.done, 1);
   for (int i = 0; i < 3; i++) {

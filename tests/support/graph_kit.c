@@ -272,3 +272,35 @@ tn_graph *gk_import(const gk_bytes *bytes, tn_error *err)
   tn_graph_unref(graph);
   return NULL;
 }
+
+/* ---- graphs by the builder ---- */
+
+tn_graph *gk_new_graph(void)
+{
+  tn_graph *graph = NULL;
+  gk_register();
+  REQUIRE_OK(tn_graph_create(&graph, NULL), NULL);
+  return graph;
+}
+
+tn_output gk_in_of(tn_graph *graph, const char *name, tn_dtype dtype, const int64_t *dims, int32_t rank)
+{
+  tn_error err = TN_ERROR_INIT;
+  tn_operation *op;
+  tn_operation_builder *b = tn_operation_begin(graph, "GkIn", name, 0);
+  tn_operation_set_type(b, "T", dtype);
+  tn_operation_set_shape(b, "shape", dims, rank);
+  REQUIRE_OK(tn_operation_finish(b, &op, &err), &err);
+  return (tn_output){ op, 0 };
+}
+
+tn_output gk_float_in(tn_graph *graph, const char *name) { return gk_in_of(graph, name, TN_FLOAT, NULL, -1); }
+
+tn_status gk_build2(tn_graph *graph, const char *op, const char *name, tn_output x, tn_output y, tn_operation **out,
+                        tn_error *err)
+{
+  tn_operation_builder *b = tn_operation_begin(graph, op, name, 0);
+  tn_operation_add_input(b, x);
+  tn_operation_add_input(b, y);
+  return tn_operation_finish(b, out, err);
+}

@@ -61,4 +61,15 @@ void gk_add(gk_bytes *graph, const char *name, const char *x_and_y);
 /* A fresh graph with the bytes imported; NULL with *err set. */
 tn_graph *gk_import(const gk_bytes *graph, tn_error *err);
 
+/* ---- graphs by the builder ---- */
+
+/* An empty graph, with the family registered. */
+tn_graph *gk_new_graph(void);
+/* A GkIn of this type and shape; rank -1 = unknown. */
+tn_output gk_in_of(tn_graph *graph, const char *name, tn_dtype dtype, const int64_t *dims, int32_t rank);
+tn_output gk_float_in(tn_graph *graph, const char *name);
+/* An operation with two inputs. */
+tn_status gk_build2(tn_graph *graph, const char *op, const char *name, tn_output x, tn_output y, tn_operation **out,
+                    tn_error *err);
+
 #endif
