@@ -95,13 +95,21 @@ TN_RESOURCE_FILES =
 
 TN_PLAN_FILES = \
   core/plan/compile.c \
+  core/plan/emit.c \
+  core/plan/ir.c \
+  core/plan/ir.h \
   core/plan/layout.c \
   core/plan/layout.h \
   core/plan/layout_build.c \
   core/plan/layout_memory.c \
+  core/plan/pass_identity.c \
+  core/plan/passes.c \
+  core/plan/passes.h \
   core/plan/plan.c \
   core/plan/plan.h \
-  core/plan/prepare.c
+  core/plan/prepare.c \
+  core/plan/prune.c \
+  core/plan/segments.c
 
 TN_EXEC_FILES = \
   core/exec/cancel.c \

@@ -33,6 +33,7 @@ void tn__plan_unref(tn_plan *plan)
   }
   for (uint32_t i = 0; i < plan->n_values; i++) tn_tensor_unref(plan->values[i].constant);
   tn__mutex_fini(&plan->mu);
+  tn_graph_unref(plan->extra);
   tn_graph_unref(plan->graph);
   tn__arena_fini(&plan->arena);
   tn__free(plan, sizeof *plan);

@@ -65,6 +65,7 @@ struct tn_plan {
   _Atomic uint32_t refs;
   int32_t level;
   tn_graph *graph; /* a reference */
+  tn_graph *extra; /* operations that passes made, a reference; NULL = none */
   tn__arena arena; /* everything below */
   tn__plan_value *values;
   tn__plan_instr *instrs;
@@ -92,6 +93,8 @@ typedef struct tn__signature_spec {
 
 /* Compiles: prune, order, resolve kernels, cut into segments. Takes the graph's read lock while it walks. */
 tn_status tn__plan_compile(tn_graph *graph, const tn__signature_spec *spec, tn_plan **out, tn_error *err);
+/* One operation alone, as it stands; spec->feeds are its inputs (the same one may be there twice), fetches its outputs. */
+tn_status tn__plan_operation(const tn_operation *op, const tn__signature_spec *spec, tn_plan **out, tn_error *err);
 tn_plan *tn__plan_ref(tn_plan *plan);
 void tn__plan_unref(tn_plan *plan);
 

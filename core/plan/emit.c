@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From nodes and values to a plan's instructions: kernels are resolved and created (no lock: operations do not change). */
+#include <core/plan/ir.h>
+
+typedef struct emitter {
+  tn__ir *ir;
+  tn_plan *plan;
+  uint32_t n_ids;
+} emitter;
+
+static uint32_t plan_value(emitter *e, uint32_t id)
+{
+  tn__ir_value *v = &e->ir->values[id];
+  if (v->planned == TN__NONE) {
+    v->planned = e->plan->n_values++;
+    e->plan->values[v->planned] = (tn__plan_value){
+      .kind = v->kind, .dtype = v->dtype, .index = v->kind == TN_VALUE_FEED ? v->index : TN__NONE,
+      .producer = TN__NONE, .last_use = TN__NONE, .output = v->output, .constant = tn_tensor_ref(v->constant),
+    };
+  }
+  return v->planned;
+}
+
+/* A constant that waits for control edges keeps an instruction that does nothing. */
+static bool needs_no_instruction(const tn__ir_node *node)
+{
+  return (node->traits & TN_TRAIT_CONSTANT) && node->n_controls == 0;
+}
+
+static void add_inputs(emitter *e, tn__plan_instr *instr, const tn__ir_node *node)
+{
+  bool for_order_only = instr->n_outputs == 0 && instr->kernel == NULL;
+  instr->first = e->n_ids;
+  for (uint32_t i = 0; i < node->n_inputs && !for_order_only; i++)
+    e->plan->ids[e->n_ids++] = plan_value(e, tn__ir_input(e->ir, node, i));
+  instr->n_inputs = e->n_ids - instr->first;
+  for (uint32_t k = 0; k < instr->n_outputs; k++) e->plan->ids[e->n_ids++] = plan_value(e, node->first_value + k);
+}
+
+static void add_after(emitter *e, tn__plan_instr *instr, const tn__ir_node *node)
+{
+  const tn__ir *ir = e->ir;
+  uint32_t first = e->n_ids;
+  for (uint32_t i = 0; i < node->n_controls; i++) {
+    uint32_t id = ir->nodes[tn__ir_control(ir, node, i)].instr;
+    if (id != TN__NONE) e->plan->ids[e->n_ids++] = id;
+  }
+  for (uint32_t i = 0; i < instr->n_inputs; i++) { /* what a constant waits for, its readers wait for */
+    const tn__ir_value *v = &ir->values[tn__ir_input(ir, node, i)];
+    uint32_t id = v->kind == TN_VALUE_CONSTANT && v->node != TN__NONE ? ir->nodes[v->node].instr : TN__NONE;
+    if (id != TN__NONE) e->plan->ids[e->n_ids++] = id;
+  }
+  instr->n_after = e->n_ids - first;
+}
+
+static tn_status create_state(emitter *e, const tn_operation *op, tn__plan_instr *instr)
+{
+  if (instr->kernel->create == NULL) return TN_OK;
+  tn_status st = instr->kernel->create(op, &instr->state, e->ir->err);
+  if (st == TN_OK) {
+    tn__error_reset(e->ir->err); /* whatever it tried on the way */
+    return TN_OK;
+  }
+  instr->state = NULL;
+  return tn__kernel_status(instr, "create", st, e->ir->err);
+}
+
+static tn_status emit_node(emitter *e, tn__ir_node *node)
+{
+  tn_plan *plan = e->plan;
+  tn__plan_instr instr = { .op = node->op, .traits = node->traits };
+  bool empty = (node->traits & TN_TRAIT_CONSTANT) != 0;
+  if (!empty) {
+    instr.n_outputs = node->n_outputs;
+    instr.shape_operands = tn__schema_def(tn_operation_schema(node->op))->shape_operands;
+  }
+  if (!empty && !(instr.traits & (TN_TRAIT_NO_EFFECT | TN_TRAIT_IDENTITY))) {
+    tn_status st = tn__kernel_find(node->op, TN__HOST_DEVICE, &instr.kernel, e->ir->err);
+    if (st == TN_OK) st = create_state(e, node->op, &instr);
+    if (st != TN_OK) return tn__ir_refuse(e->ir, node->op, st);
+  }
+  node->instr = plan->n_instrs++;
+  add_inputs(e, &instr, node);
+  add_after(e, &instr, node);
+  plan->instrs[node->instr] = instr;
+  for (uint32_t k = 0; k < instr.n_outputs; k++)
+    plan->values[tn__instr_outputs(plan, &instr)[k]].producer = node->instr;
+  return TN_OK;
+}
+
+/* Room for all that could be needed. */
+static tn_status allocate(emitter *e)
+{
+  const tn__ir *ir = e->ir;
+  tn_plan *plan = e->plan;
+  size_t n_ids = 1;
+  for (uint32_t id = ir->first; id != TN__NONE; id = ir->nodes[id].next)
+    n_ids += 2 * (size_t)ir->nodes[id].n_inputs + ir->nodes[id].n_controls + ir->nodes[id].n_outputs;
+  if (n_ids >= TN__NONE)
+    return tn_error_set(ir->err, TN_RESOURCE_EXHAUSTED, "the signature needs more than 2^32 operands");
+  plan->values = tn__arena_array(&plan->arena, ir->n_values + 1, sizeof *plan->values);
+  plan->instrs = tn__arena_array(&plan->arena, ir->n_live + 1, sizeof *plan->instrs);
+  plan->ids = tn__arena_array(&plan->arena, n_ids, sizeof *plan->ids);
+  plan->inputs = tn__arena_array(&plan->arena, ir->spec->n_feeds + 1, sizeof *plan->inputs);
+  plan->outputs = tn__arena_array(&plan->arena, ir->spec->n_fetches + 1, sizeof *plan->outputs);
+  if (plan->values == NULL || plan->instrs == NULL || plan->ids == NULL || plan->inputs == NULL || plan->outputs == NULL)
+    return tn__ir_no_memory(ir);
+  plan->n_inputs = (uint32_t)ir->spec->n_feeds;
+  plan->n_outputs = (uint32_t)ir->spec->n_fetches;
+  return TN_OK;
+}
+
+tn_status tn__ir_emit(tn__ir *ir, tn_plan *plan)
+{
+  emitter e = { .ir = ir, .plan = plan };
+  tn_status st = allocate(&e);
+  for (uint32_t id = ir->first; st == TN_OK && id != TN__NONE; id = ir->nodes[id].next)
+    if (!needs_no_instruction(&ir->nodes[id])) st = emit_node(&e, &ir->nodes[id]);
+  for (size_t i = 0; st == TN_OK && i < ir->spec->n_feeds; i++)
+    plan->inputs[i] = ir->inputs[i] == TN__NONE ? TN__NONE : plan_value(&e, ir->inputs[i]);
+  for (size_t i = 0; st == TN_OK && i < ir->spec->n_fetches; i++)
+    plan->outputs[i] = plan_value(&e, tn__ir_value_of(ir, ir->outputs[i]));
+  plan->extra = tn_graph_ref(ir->extra);
+  return st;
+}

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Nodes and values that passes rewrite: the object itself. */
+#include <core/plan/ir.h>
+
+#define HAS_EFFECT (TN_TRAIT_STATEFUL | TN_TRAIT_RANDOM | TN_TRAIT_PLACEHOLDER | TN_TRAIT_NO_EFFECT | TN_TRAIT_MAY_WAIT | \
+                    TN_TRAIT_SWITCH | TN_TRAIT_MERGE | TN_TRAIT_ENTER | TN_TRAIT_EXIT | TN_TRAIT_NEXT_ITERATION |       \
+                    TN_TRAIT_LOOP_COND | TN_TRAIT_CONTROL_TRIGGER | TN_TRAIT_FUNCTION_CALL)
+
+void tn__ir_fini(tn__ir *ir)
+{
+  for (size_t i = 0; i < ir->n_values; i++) tn_tensor_unref(ir->values[i].constant);
+  tn__free(ir->nodes, ir->node_room * sizeof *ir->nodes);
+  tn__free(ir->values, ir->value_room * sizeof *ir->values);
+  tn__free(ir->edges, ir->edge_room * sizeof *ir->edges);
+  tn__free(ir->inputs, (ir->spec->n_feeds + 1) * sizeof *ir->inputs);
+  tn__free(ir->outputs, (ir->spec->n_fetches + 1) * sizeof *ir->outputs);
+  tn_graph_unref(ir->extra);
+}
+
+bool tn__ir_is_free(const tn__ir_node *node)
+{
+  return node->n_controls == 0 && !node->waited_for && !node->wanted && !(node->traits & HAS_EFFECT);
+}
+
+tn_status tn__ir_add_value(tn__ir *ir, tn__ir_value value, uint32_t *out)
+{
+  if (ir->n_values >= TN__NONE - 1)
+    return tn_error_set(ir->err, TN_RESOURCE_EXHAUSTED, "the signature needs more than 2^32 values");
+  if (!tn__grow((void **)&ir->values, &ir->value_room, ir->n_values + 1, sizeof *ir->values))
+    return tn__ir_no_memory(ir);
+  value.same_as = value.planned = TN__NONE;
+  *out = (uint32_t)ir->n_values;
+  ir->values[ir->n_values++] = value;
+  return TN_OK;
+}
+
+tn_status tn__ir_add_constant(tn__ir *ir, tn_tensor *tensor, uint32_t node, tn_output output, uint32_t *out)
+{
+  tn_status st = tn__ir_add_value(
+      ir, (tn__ir_value){ .kind = TN_VALUE_CONSTANT, .dtype = tensor->dtype, .node = node, .output = output }, out);
+  if (st == TN_OK) ir->values[*out].constant = tn_tensor_ref(tensor);
+  return st;
+}
+
+static void link_before(tn__ir *ir, uint32_t id, uint32_t before)
+{
+  tn__ir_node *node = &ir->nodes[id];
+  node->next = before;
+  node->prev = before == TN__NONE ? ir->last : ir->nodes[before].prev;
+  if (node->prev == TN__NONE) ir->first = id;
+  else ir->nodes[node->prev].next = id;
+  if (before == TN__NONE) ir->last = id;
+  else ir->nodes[before].prev = id;
+}
+
+static tn_status add_edges(tn__ir *ir, const uint32_t *inputs, uint32_t n, uint32_t *first)
+{
+  if (ir->n_edges + n >= TN__NONE)
+    return tn_error_set(ir->err, TN_RESOURCE_EXHAUSTED, "the signature needs more than 2^32 edges");
+  if (!tn__grow((void **)&ir->edges, &ir->edge_room, ir->n_edges + n, sizeof *ir->edges)) return tn__ir_no_memory(ir);
+  *first = (uint32_t)ir->n_edges;
+  for (uint32_t i = 0; i < n; i++) ir->edges[ir->n_edges++] = inputs[i];
+  return TN_OK;
+}
+
+static tn_status add_outputs(tn__ir *ir, uint32_t id, uint32_t n_outputs)
+{
+  const tn_operation *op = ir->nodes[id].op;
+  for (uint32_t k = 0; k < n_outputs; k++) {
+    uint32_t value;
+    tn_status st = tn__ir_add_value(
+        ir, (tn__ir_value){ .kind = TN_VALUE_COMPUTED, .dtype = tn__dtype_base(tn_operation_output_dtype(op, k)),
+                            .node = id, .index = k, .output = { (tn_operation *)op, (int32_t)k } }, &value);
+    if (st != TN_OK) return st;
+    if (k == 0) ir->nodes[id].first_value = value;
+    ir->nodes[id].n_outputs = k + 1;
+  }
+  return TN_OK;
+}
+
+tn_status tn__ir_add_node(tn__ir *ir, const tn_operation *op, const uint32_t *inputs, uint32_t n, uint32_t before,
+                          uint32_t *out)
+{
+  if (!tn__grow((void **)&ir->nodes, &ir->node_room, ir->n_nodes + 1, sizeof *ir->nodes)) return tn__ir_no_memory(ir);
+  uint32_t edges = 0;
+  tn_status st = add_edges(ir, inputs, n, &edges);
+  if (st != TN_OK) return st;
+  uint32_t id = (uint32_t)ir->n_nodes;
+  ir->nodes[id] = (tn__ir_node){ .op = op, .traits = tn__operation_traits(op), .n_inputs = n, .edges = edges,
+                                 .instr = TN__NONE, .live = true };
+  ir->n_nodes++;
+  st = add_outputs(ir, id, (uint32_t)tn_operation_n_outputs(op));
+  link_before(ir, id, before);
+  ir->n_live++;
+  for (uint32_t i = 0; i < n; i++) ir->values[tn__ir_value_of(ir, inputs[i])].n_uses++;
+  *out = id;
+  return st;
+}
+
+void tn__ir_replace(tn__ir *ir, uint32_t from, uint32_t to)
+{
+  from = tn__ir_value_of(ir, from);
+  to = tn__ir_value_of(ir, to);
+  if (from == to) return;
+  ir->values[to].n_uses += ir->values[from].n_uses;
+  ir->values[from].n_uses = 0;
+  ir->values[from].same_as = to;
+}
+
+void tn__ir_remove(tn__ir *ir, uint32_t id)
+{
+  tn__ir_node *node = &ir->nodes[id];
+  if (!node->live) return;
+  for (uint32_t i = 0; i < node->n_inputs; i++) ir->values[tn__ir_input(ir, node, i)].n_uses--;
+  if (node->prev == TN__NONE) ir->first = node->next;
+  else ir->nodes[node->prev].next = node->next;
+  if (node->next == TN__NONE) ir->last = node->prev;
+  else ir->nodes[node->next].prev = node->prev;
+  node->live = false;
+  ir->n_live--;
+}
+
+static bool is_needed(const tn__ir *ir, const tn__ir_node *node)
+{
+  if (!tn__ir_is_free(node)) return true;
+  for (uint32_t k = 0; k < node->n_outputs; k++)
+    if (ir->values[node->first_value + k].n_uses > 0) return true;
+  return false;
+}
+
+size_t tn__ir_sweep(tn__ir *ir)
+{
+  size_t n = 0;
+  for (uint32_t id = ir->last; id != TN__NONE;) { /* readers first, so one walk is enough */
+    uint32_t prev = ir->nodes[id].prev;
+    if (!is_needed(ir, &ir->nodes[id])) {
+      tn__ir_remove(ir, id);
+      n++;
+    }
+    id = prev;
+  }
+  return n;
+}

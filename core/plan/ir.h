@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the passes rewrite: the operations that a signature needs, as nodes and values that can be replaced. It lives while
+ * a plan is compiled. Nodes and values are numbered and never move out of their number; nodes stand in a list in an order
+ * in which they can run. */
+#ifndef TN_CORE_PLAN_IR_H
+#define TN_CORE_PLAN_IR_H
+
+#include <core/base/map.h>
+#include <core/plan/plan.h>
+
+typedef struct tn__ir_value {
+  uint8_t kind;        /* TN_VALUE_FEED, _CONSTANT or _COMPUTED */
+  tn_dtype dtype;      /* no reference; TN_DTYPE_INVALID: a feed that nobody has read yet */
+  uint32_t node;       /* that makes it, or that the constant stands in; TN__NONE = none */
+  uint32_t index;      /* output of the node, or number of the feed */
+  uint32_t n_uses;     /* as inputs of live nodes and as fetches */
+  uint32_t same_as;    /* the value that took its place, TN__NONE = none */
+  uint32_t planned;    /* its number in the plan, TN__NONE = not there (yet) */
+  tn_tensor *constant; /* a reference */
+  tn_output output;    /* in the graph, or in `extra` */
+} tn__ir_value;
+
+typedef struct tn__ir_node {
+  const tn_operation *op;
+  uint32_t traits;
+  uint32_t n_inputs, n_outputs, n_controls;
+  uint32_t edges;       /* in ir->edges: values that it reads, then nodes that it waits for */
+  uint32_t first_value; /* of its outputs */
+  uint32_t next, prev;  /* in the order; TN__NONE at the ends */
+  uint32_t instr;       /* in the plan; TN__NONE = none */
+  bool live;
+  bool waited_for; /* a node waits for it by a control edge */
+  bool wanted;     /* a target of the signature */
+} tn__ir_node;
+
+typedef struct tn__ir {
+  tn_graph *graph;
+  const tn__signature_spec *spec;
+  tn__ir_node *nodes;
+  tn__ir_value *values;
+  uint32_t *edges;
+  uint32_t *inputs;  /* value of each feed */
+  uint32_t *outputs; /* value of each fetch */
+  size_t n_nodes, node_room, n_values, value_room, n_edges, edge_room, n_live;
+  uint32_t first, last;
+  tn_graph *extra; /* operations that passes made; NULL = none yet */
+  uint32_t n_extra;
+  tn_error *err;
+} tn__ir;
+
+/* From graph and signature: prune and order (prune.c). Takes the graph's read lock. ir_fini also after a failure. */
+tn_status tn__ir_from_graph(tn__ir *ir, tn_graph *graph, const tn__signature_spec *spec, tn_error *err);
+/* One operation alone: the spec feeds its inputs and fetches its outputs, in their order. */
+tn_status tn__ir_from_operation(tn__ir *ir, const tn_operation *op, const tn__signature_spec *spec, tn_error *err);
+void tn__ir_fini(tn__ir *ir);
+
+/* ---- reading ---- */
+
+/* The value that stands for this one now. */
+static inline uint32_t tn__ir_value_of(const tn__ir *ir, uint32_t value)
+{
+  while (ir->values[value].same_as != TN__NONE) value = ir->values[value].same_as;
+  return value;
+}
+static inline uint32_t tn__ir_input(const tn__ir *ir, const tn__ir_node *node, uint32_t i)
+{
+  return tn__ir_value_of(ir, ir->edges[node->edges + i]);
+}
+static inline uint32_t tn__ir_control(const tn__ir *ir, const tn__ir_node *node, uint32_t i)
+{
+  return ir->edges[node->edges + node->n_inputs + i];
+}
+/* Whether a pass may take the node away or put another in its place: no control edge on either side, no effect. */
+bool tn__ir_is_free(const tn__ir_node *node);
+
+/* ---- changing ---- */
+
+tn_status tn__ir_add_value(tn__ir *ir, tn__ir_value value, uint32_t *out);
+tn_status tn__ir_add_constant(tn__ir *ir, tn_tensor *tensor, uint32_t node, tn_output output, uint32_t *out); /* adds a reference */
+/* A node in front of `before` (TN__NONE: at the end), with fresh values for its outputs. */
+tn_status tn__ir_add_node(tn__ir *ir, const tn_operation *op, const uint32_t *inputs, uint32_t n, uint32_t before,
+                          uint32_t *out);
+/* All uses of `from` become uses of `to`. */
+void tn__ir_replace(tn__ir *ir, uint32_t from, uint32_t to);
+/* Takes a node out of the order and its uses from its inputs. */
+void tn__ir_remove(tn__ir *ir, uint32_t node);
+/* Takes away what nobody needs any more; returns how many nodes. */
+size_t tn__ir_sweep(tn__ir *ir);
+
+/* ---- to a plan ---- */
+
+/* Values and instructions, kernels resolved and created (emit.c). */
+tn_status tn__ir_emit(tn__ir *ir, tn_plan *plan);
+/* Uses, segments and what each reads from outside (segments.c). */
+tn_status tn__plan_cut(tn_plan *plan, tn_error *err);
+
+static inline tn_status tn__ir_no_memory(const tn__ir *ir) { return tn__no_memory(ir->err, "plan", 0); }
+/* Names the node in the error and returns the code. */
+static inline tn_status tn__ir_refuse(const tn__ir *ir, const tn_operation *op, tn_status code)
+{
+  tn_error_set_node(ir->err, tn_operation_name(op));
+  return code;
+}
+
+#endif

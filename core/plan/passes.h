@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The passes, one file each: adding one is a file, a line here and a line in passes.c's list. Each leaves a graph that gives
+ * the same results, and can be switched off by its name (option disable_passes). */
+#ifndef TN_CORE_PLAN_PASSES_H
+#define TN_CORE_PLAN_PASSES_H
+
+#include <core/plan/ir.h>
+
+/* *changes is added to: how many nodes a pass took away, merged or rewrote. */
+typedef tn_status (*tn__pass_fn)(tn__ir *ir, size_t *changes);
+
+tn_status tn__pass_identity(tn__ir *ir, size_t *changes);
+
+/* All passes that are on, in their order. */
+tn_status tn__passes_run(tn__ir *ir);
+
+#endif

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Who reads what, and the cut into segments with what each of them reads from outside. */
+#include <core/plan/ir.h>
+
+static void count_uses(tn_plan *plan)
+{
+  for (uint32_t i = 0; i < plan->n_instrs; i++) {
+    const uint32_t *in = tn__instr_inputs(plan, &plan->instrs[i]);
+    for (uint32_t k = 0; k < plan->instrs[i].n_inputs; k++) {
+      plan->values[in[k]].n_uses++;
+      plan->values[in[k]].last_use = i;
+    }
+  }
+  for (uint32_t i = 0; i < plan->n_outputs; i++) plan->values[plan->outputs[i]].n_uses++;
+}
+
+static bool is_operand(const tn__plan_instr *instr, uint32_t k) { return k < 32 && (instr->shape_operands >> k & 1); }
+
+/* Whether instruction i has to begin a segment, when the current one began at `begin`. */
+static bool begins_segment(const tn_plan *plan, uint32_t i, uint32_t begin)
+{
+  const tn__plan_instr *instr = &plan->instrs[i];
+  const uint32_t *in = tn__instr_inputs(plan, instr);
+  for (uint32_t k = 0; k < instr->n_inputs; k++) {
+    const tn__plan_value *v = &plan->values[in[k]];
+    if (v->kind != TN_VALUE_COMPUTED || v->producer < begin) continue;
+    if (is_operand(instr, k) || (plan->instrs[v->producer].traits & TN_TRAIT_DYNAMIC)) return true;
+  }
+  return false;
+}
+
+/* What a value is to the segment that listed it last. */
+typedef struct mark {
+  uint32_t segment; /* 1 + its number; 0 = none yet */
+  uint32_t entry;   /* place among its entries */
+  bool is_operand;
+} mark;
+
+typedef struct lister {
+  tn_plan *plan;
+  mark *marks; /* by value */
+  uint32_t *entries, *operands;
+  size_t entry_room, operand_room;
+  tn_error *err;
+} lister;
+
+static bool from_outside(const tn_plan *plan, const tn__segment *s, uint32_t value)
+{
+  const tn__plan_value *v = &plan->values[value];
+  return v->kind == TN_VALUE_FEED || (v->kind == TN_VALUE_COMPUTED && v->producer < s->begin);
+}
+
+static tn_status list_input(lister *l, tn__segment *s, uint32_t tag, uint32_t value, bool operand)
+{
+  mark *m = &l->marks[value];
+  if (l->plan->values[value].kind == TN_VALUE_COMPUTED) l->plan->values[value].dynamic_user = true;
+  if (m->segment != tag) {
+    if (!tn__grow((void **)&l->entries, &l->entry_room, s->n_entries + 1, sizeof *l->entries))
+      return tn__no_memory(l->err, "plan", 0);
+    *m = (mark){ tag, s->n_entries, false };
+    l->entries[s->n_entries++] = value;
+  }
+  if (!operand || m->is_operand) return TN_OK;
+  if (!tn__grow((void **)&l->operands, &l->operand_room, s->n_operands + 1, sizeof *l->operands))
+    return tn__no_memory(l->err, "plan", 0);
+  m->is_operand = true;
+  l->operands[s->n_operands++] = m->entry;
+  return TN_OK;
+}
+
+static const uint32_t *keep(lister *l, const uint32_t *from, uint32_t n)
+{
+  uint32_t *to = tn__arena_array(&l->plan->arena, (size_t)n + 1, sizeof *to);
+  if (to != NULL && n > 0) __builtin_memcpy(to, from, n * sizeof *to);
+  return to;
+}
+
+static tn_status list_entries(lister *l, tn__segment *s, uint32_t tag)
+{
+  const tn_plan *plan = l->plan;
+  for (uint32_t i = s->begin; i < s->end; i++) {
+    const uint32_t *in = tn__instr_inputs(plan, &plan->instrs[i]);
+    for (uint32_t k = 0; k < plan->instrs[i].n_inputs; k++) {
+      if (!from_outside(plan, s, in[k])) continue;
+      tn_status st = list_input(l, s, tag, in[k], is_operand(&plan->instrs[i], k));
+      if (st != TN_OK) return st;
+    }
+  }
+  s->entries = keep(l, l->entries, s->n_entries);
+  s->operands = keep(l, l->operands, s->n_operands);
+  return s->entries == NULL || s->operands == NULL ? tn__no_memory(l->err, "plan", 0) : TN_OK;
+}
+
+static tn_status make_segments(tn_plan *plan, tn_error *err)
+{
+  uint32_t n = 0, begin = 0;
+  for (uint32_t i = 0; i < plan->n_instrs; i++) {
+    if (i == 0 || begins_segment(plan, i, begin)) {
+      n++;
+      begin = i;
+    }
+    plan->instrs[i].segment = n - 1;
+  }
+  plan->segments = tn__arena_array(&plan->arena, (size_t)n + 1, sizeof *plan->segments);
+  if (plan->segments == NULL) return tn__no_memory(err, "plan", 0);
+  for (uint32_t i = 0; i < plan->n_instrs; i++) {
+    tn__segment *s = &plan->segments[plan->instrs[i].segment];
+    if (s->end == 0) s->begin = i;
+    s->end = i + 1;
+  }
+  plan->n_segments = n;
+  return TN_OK;
+}
+
+tn_status tn__plan_cut(tn_plan *plan, tn_error *err)
+{
+  count_uses(plan);
+  lister l = { .plan = plan, .err = err };
+  tn_status st = make_segments(plan, err);
+  if (st != TN_OK) return st;
+  size_t n_marks = (size_t)plan->n_values + 1;
+  l.marks = tn__alloc_array(n_marks, sizeof *l.marks);
+  if (l.marks == NULL) st = tn__no_memory(err, "plan", n_marks * sizeof *l.marks);
+  for (uint32_t k = 0; st == TN_OK && k < plan->n_segments; k++) st = list_entries(&l, &plan->segments[k], k + 1);
+  tn__free(l.marks, n_marks * sizeof *l.marks);
+  tn__free(l.entries, l.entry_room * sizeof *l.entries);
+  tn__free(l.operands, l.operand_room * sizeof *l.operands);
+  return st;
+}
