@@ -45,10 +45,12 @@ TN_TENSOR_FILES = \
   core/tensor/tensor_internal.h
 
 TN_GRAPH_FILES = \
+  core/graph/attr_equal.c \
   core/graph/attrs.c \
   core/graph/builder.c \
   core/graph/builder_attrs.c \
   core/graph/check.c \
+  core/graph/constant.c \
   core/graph/functions.c \
   core/graph/functions.h \
   core/graph/graph.c \
@@ -102,6 +104,8 @@ TN_PLAN_FILES = \
   core/plan/layout.h \
   core/plan/layout_build.c \
   core/plan/layout_memory.c \
+  core/plan/pass_common.c \
+  core/plan/pass_fold.c \
   core/plan/pass_identity.c \
   core/plan/passes.c \
   core/plan/passes.h \
@@ -109,10 +113,12 @@ TN_PLAN_FILES = \
   core/plan/plan.h \
   core/plan/prepare.c \
   core/plan/prune.c \
+  core/plan/rewriter.c \
   core/plan/segments.c
 
 TN_EXEC_FILES = \
   core/exec/cancel.c \
+  core/exec/evaluate.c \
   core/exec/exec.h \
   core/exec/instance.c \
   core/exec/kernel.c \

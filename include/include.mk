@@ -7,6 +7,7 @@ tenoninclude_HEADERS = \
   include/tenon/op.h \
   include/tenon/options.h \
   include/tenon/process.h \
+  include/tenon/rewrite.h \
   include/tenon/runtime.h \
   include/tenon/session.h \
   include/tenon/status.h \

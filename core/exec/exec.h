@@ -93,6 +93,10 @@ typedef struct tn__call {
 
 tn_status tn__run_plan(tn_plan *plan, tn_step *step, tn_error *err);
 
+/* Runs an operation by its kernel on the host (evaluate.c); outputs are NULL on failure, else the caller's. Any thread. */
+tn_status tn__evaluate(const tn_operation *op, tn_tensor *const *inputs, size_t n_inputs, tn_tensor **outputs,
+                       size_t n_outputs, tn_error *err);
+
 /* outputs.c: memory for outputs of a segment before it runs, and what is copied or handed over at the end. */
 tn_status tn__outputs_bind(tn__run *run, tn__instance *instance);
 tn_status tn__outputs_finish(tn__run *run);

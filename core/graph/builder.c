@@ -62,7 +62,7 @@ tn_operation_builder *tn_operation_begin(tn_graph *graph, const char *op, const 
   if (!is_sound(b)) return b;
   if (graph == NULL)
     keep(b, TN_INVALID_ARGUMENT, "no graph given");
-  else if ((flags & ~(uint32_t)TN_BUILD_KEEP_UNKNOWN_OP) != 0)
+  else if ((flags & ~(uint32_t)(TN_BUILD_KEEP_UNKNOWN_OP | TN__BUILD_FOREIGN_INPUTS)) != 0)
     keep(b, TN_INVALID_ARGUMENT, "unknown flags 0x%x", (unsigned)flags);
   else if (op == NULL || name == NULL)
     keep(b, TN_INVALID_ARGUMENT, "no %s given", op == NULL ? "op" : "name");
@@ -109,7 +109,7 @@ static void add_inputs(tn_operation_builder *b, const tn_output *inputs, size_t 
   }
   for (size_t i = 0; i < n; i++) {
     tn_operation *op = inputs[i].op;
-    if (op == NULL || op->graph != b->graph) {
+    if (op == NULL || (op->graph != b->graph && !(b->flags & TN__BUILD_FOREIGN_INPUTS))) {
       keep(b, TN_INVALID_ARGUMENT, "input %zu is %s", b->n_inputs + i,
            op == NULL ? "no operation" : "an operation of another graph");
       return;

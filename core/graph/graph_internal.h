@@ -6,6 +6,7 @@
 
 #include <core/base/lock.h>
 #include <tenon/op.h>
+#include <tenon/rewrite.h>
 
 /* Readers hold this while they walk a graph that may grow (compilation); the builder and imports write. */
 void tn__graph_read_lock(tn_graph *graph);
@@ -26,6 +27,21 @@ const tn_op_def *tn__schema_def(const tn_op_schema *schema);
  * TN_NOT_FOUND when the op is not registered (names op and node); TN_UNIMPLEMENTED when no kernel fits (names op,
  * device, the type attributes found and what kernels there are). */
 tn_status tn__kernel_find(const tn_operation *op, const char *device, const tn_kernel_def **out, tn_error *err);
+
+/* Rewrite i that begins at an op, in order of registration; NULL past the end. */
+const tn_rewrite_def *tn__schema_rewrite(const tn_op_schema *schema, size_t i);
+
+/* Whether two operations of one op have equal attributes, so that equal inputs give equal outputs; attributes whose
+ * equality would take long to find out count as different. The hash is of what is compared. */
+bool tn__operation_same_attrs(const tn_operation *a, const tn_operation *b);
+uint64_t tn__operation_attrs_hash(const tn_operation *op);
+
+/* A builder's flag beside the public ones: inputs may be of other graphs that outlive this one, as those of operations
+ * that a plan makes for itself. */
+#define TN__BUILD_FOREIGN_INPUTS (1u << 31)
+
+/* A new operation that is this constant; the graph takes a reference. */
+tn_status tn__graph_add_constant(tn_graph *graph, const char *name, tn_tensor *tensor, tn_output *out, tn_error *err);
 
 /* A constant tensor of output 0 of a TN_TRAIT_CONSTANT op: borrowed, owned by the graph. */
 tn_status tn__operation_constant(const tn_operation *op, tn_tensor **out, tn_error *err);

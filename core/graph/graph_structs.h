@@ -111,6 +111,11 @@ typedef struct tn__kernel {
   uint32_t order; /* of registration, so that the first of equal ranks wins */
 } tn__kernel;
 
+typedef struct tn__rewrite {
+  const tn_rewrite_def *def;
+  struct tn__rewrite *_Atomic next; /* of the same op, in order of registration */
+} tn__rewrite;
+
 enum { TN__SCHEMA_RAW = 0, TN__SCHEMA_READY = 1, TN__SCHEMA_BAD = 2 };
 
 struct tn_op_schema {
@@ -128,6 +133,7 @@ struct tn_op_schema {
   bool plain_inputs;     /* no list among them */
   bool plain_outputs;
   tn__kernel *kernels; /* best first; guarded by the lock of the table */
+  tn__rewrite *_Atomic rewrites; /* read without a lock: what is linked stays as long as the family */
 };
 
 /* Parses the texts of schema->def. Sets everything but kernels and state; on failure the arena is empty. */

@@ -14,6 +14,7 @@ typedef struct family_entry {
   const tn_op_family *family;
   tn_op_schema *schemas; /* n_ops */
   tn__kernel *kernels;   /* n_kernels */
+  tn__rewrite *rewrites; /* n_rewrites */
   tn__arena arena;       /* constraints of the kernels */
 } family_entry;
 
@@ -36,6 +37,13 @@ static const tn_kernel_def *kernel_at(const tn_op_family *f, size_t i)
   size_t size = tn__round_up(f->kernels->struct_size, _Alignof(tn_kernel_def));
   return (const tn_kernel_def *)((const char *)f->kernels + i * size);
 }
+
+static const tn_rewrite_def *rewrite_at(const tn_op_family *f, size_t i)
+{
+  size_t size = tn__round_up(f->rewrites->struct_size, _Alignof(tn_rewrite_def));
+  return (const tn_rewrite_def *)((const char *)f->rewrites + i * size);
+}
+static size_t n_rewrites(const tn_op_family *f) { return TN_HAS_FIELD(f, tn_op_family, n_rewrites) ? f->n_rewrites : 0; }
 
 /* ---- checks ---- */
 
@@ -73,16 +81,28 @@ static tn_status check_kernel(const tn_op_family *f, size_t i, tn_error *err)
                       k->name != NULL ? k->name : k->op != NULL ? k->op : "", missing);
 }
 
+static tn_status check_rewrite(const tn_op_family *f, size_t i, tn_error *err)
+{
+  const tn_rewrite_def *r = rewrite_at(f, i);
+  tn_status st = check_struct("rewrite", i == 0 ? NULL : r->name, r->struct_size, TN_REWRITE_DEF_SIZE, err);
+  if (st != TN_OK) return st;
+  if (r->pass != NULL && r->name != NULL && r->op != NULL && r->apply != NULL) return TN_OK;
+  return tn_error_set(err, TN_INVALID_ARGUMENT, "family '%s': rewrite %zu ('%s') lacks its pass, name, op or apply",
+                      f->name, i, r->name == NULL ? "" : r->name);
+}
+
 static tn_status check_family(const tn_op_family *f, tn_error *err)
 {
   if (f == NULL) return tn_error_set(err, TN_INVALID_ARGUMENT, "no family of ops given");
   tn_status st = check_struct("family", NULL, f->struct_size, TN_OP_FAMILY_SIZE, err);
   if (st != TN_OK) return st;
-  if (f->name == NULL || (f->n_ops != 0 && f->ops == NULL) || (f->n_kernels != 0 && f->kernels == NULL))
+  if (f->name == NULL || (f->n_ops != 0 && f->ops == NULL) || (f->n_kernels != 0 && f->kernels == NULL) ||
+      (n_rewrites(f) != 0 && f->rewrites == NULL))
     return tn_error_set(err, TN_INVALID_ARGUMENT, "family '%s': its name or a table is missing",
                         f->name == NULL ? "" : f->name);
   for (size_t i = 0; st == TN_OK && i < f->n_ops; i++) st = check_op(f, i, err);
   for (size_t i = 0; st == TN_OK && i < f->n_kernels; i++) st = check_kernel(f, i, err);
+  for (size_t i = 0; st == TN_OK && i < n_rewrites(f); i++) st = check_rewrite(f, i, err);
   return st;
 }
 
@@ -107,6 +127,38 @@ static void unlink_kernel(const tn__kernel *kernel)
   tn__kernel **at = &kernel->schema->kernels;
   while (*at != NULL && *at != kernel) at = &(*at)->next;
   if (*at != NULL) *at = kernel->next;
+}
+
+/* ---- rewrites of an op ---- */
+
+static void unlink_rewrite(const tn__rewrite *rewrite)
+{
+  if (rewrite->def == NULL) return;
+  tn_op_schema *s = tn__map_get(&by_name, rewrite->def->op, strlen(rewrite->def->op));
+  tn__rewrite *_Atomic *at = s == NULL ? NULL : &s->rewrites;
+  while (at != NULL && atomic_load(at) != NULL && atomic_load(at) != rewrite) at = &atomic_load(at)->next;
+  if (at != NULL && atomic_load(at) == rewrite) atomic_store(at, atomic_load(&rewrite->next));
+}
+
+/* A rewrite of an op that is not there is never called. */
+static void enter_rewrites(family_entry *e)
+{
+  for (size_t i = 0; i < n_rewrites(e->family); i++) {
+    const tn_rewrite_def *def = rewrite_at(e->family, i);
+    tn_op_schema *s = tn__map_get(&by_name, def->op, strlen(def->op));
+    if (s == NULL) continue;
+    e->rewrites[i].def = def;
+    tn__rewrite *_Atomic *at = &s->rewrites;
+    while (atomic_load(at) != NULL) at = &atomic_load(at)->next;
+    atomic_store_explicit(at, &e->rewrites[i], memory_order_release);
+  }
+}
+
+const tn_rewrite_def *tn__schema_rewrite(const tn_op_schema *schema, size_t i)
+{
+  const tn__rewrite *r = atomic_load_explicit(&schema->rewrites, memory_order_acquire);
+  while (r != NULL && i-- > 0) r = atomic_load_explicit(&r->next, memory_order_acquire);
+  return r == NULL ? NULL : r->def;
 }
 
 /* ---- parsing at first use; the lock is held for writing ---- */
@@ -156,12 +208,14 @@ static void free_entry(family_entry *e)
   tn__arena_fini(&e->arena);
   tn__free(e->schemas, e->family->n_ops * sizeof *e->schemas);
   tn__free(e->kernels, e->family->n_kernels * sizeof *e->kernels);
+  tn__free(e->rewrites, n_rewrites(e->family) * sizeof *e->rewrites);
   tn__free(e, sizeof *e);
 }
 
 static void leave(family_entry *e, size_t n_names, size_t n_linked)
 {
   for (size_t i = 0; i < n_linked; i++) unlink_kernel(&e->kernels[i]);
+  for (size_t i = 0; i < n_rewrites(e->family); i++) unlink_rewrite(&e->rewrites[i]);
   for (size_t i = 0; i < n_names; i++) {
     for (tn__kernel *k = e->schemas[i].kernels; k != NULL; k = k->next) k->schema = NULL;
     tn__map_remove(&by_name, e->schemas[i].name, e->schemas[i].name_size);
@@ -177,7 +231,9 @@ static tn_status new_entry(const tn_op_family *f, family_entry **out, tn_error *
   tn__arena_init(&e->arena, 256);
   e->schemas = f->n_ops == 0 ? NULL : tn__alloc_array(f->n_ops, sizeof *e->schemas);
   e->kernels = f->n_kernels == 0 ? NULL : tn__alloc_array(f->n_kernels, sizeof *e->kernels);
+  e->rewrites = n_rewrites(f) == 0 ? NULL : tn__alloc_array(n_rewrites(f), sizeof *e->rewrites);
   if ((f->n_ops != 0 && e->schemas == NULL) || (f->n_kernels != 0 && e->kernels == NULL) ||
+      (n_rewrites(f) != 0 && e->rewrites == NULL) ||
       !tn__map_reserve(&by_name, by_name.count + f->n_ops)) {
     free_entry(e);
     return tn__no_memory(err, "family of ops", f->n_ops * sizeof *e->schemas);
@@ -239,6 +295,7 @@ static tn_status enter_family(const tn_op_family *f, tn_error *err)
     free_entry(e);
     return tn_error_prefix(err, "family '%s'", f->name), st;
   }
+  enter_rewrites(e);
   e->next = families;
   families = e;
   n_sorted = 0;
@@ -290,6 +347,7 @@ static tn_status enter_own_locked(tn_error *err)
       if (enter_kernel(e, i, &why) != TN_OK) tn_log(TN_LOG_ERROR, "%s", tn_error_message(&why));
       tn_error_clear(&why);
     }
+  for (family_entry *e = families; st != TN_RESOURCE_EXHAUSTED && e != NULL; e = e->next) enter_rewrites(e);
   if (st == TN_RESOURCE_EXHAUSTED) drop_all_locked();
   return st == TN_RESOURCE_EXHAUSTED ? st : TN_OK;
 }

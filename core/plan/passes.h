@@ -10,6 +10,10 @@
 typedef tn_status (*tn__pass_fn)(tn__ir *ir, size_t *changes);
 
 tn_status tn__pass_identity(tn__ir *ir, size_t *changes);
+tn_status tn__pass_fold(tn__ir *ir, size_t *changes);
+tn_status tn__pass_common(tn__ir *ir, size_t *changes);
+/* The rewrites that families of ops bring for the pass of this name (rewriter.c). */
+tn_status tn__rewrites_run(tn__ir *ir, const char *pass, size_t *changes);
 
 /* All passes that are on, in their order. */
 tn_status tn__passes_run(tn__ir *ir);

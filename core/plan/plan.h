@@ -89,10 +89,17 @@ typedef struct tn__signature_spec {
   size_t n_targets;
   int32_t level;
   uint32_t max_layouts;
+  const char *disabled; /* names of passes that are off, between commas; NULL = none */
+  /* Runs one operation by its kernel on the host: what folds constants. outputs are the caller's. NULL: nothing is folded. */
+  tn_status (*evaluate)(const tn_operation *op, tn_tensor *const *inputs, size_t n_inputs, tn_tensor **outputs,
+                        size_t n_outputs, tn_error *err);
 } tn__signature_spec;
 
 /* Compiles: prune, order, resolve kernels, cut into segments. Takes the graph's read lock while it walks. */
 tn_status tn__plan_compile(tn_graph *graph, const tn__signature_spec *spec, tn_plan **out, tn_error *err);
+/* Name of pass i, NULL past the end; and whether a list of names between commas names passes only. */
+const char *tn__pass_name(size_t i);
+tn_status tn__passes_check(const char *list, tn_error *err);
 /* One operation alone, as it stands; spec->feeds are its inputs (the same one may be there twice), fetches its outputs. */
 tn_status tn__plan_operation(const tn_operation *op, const tn__signature_spec *spec, tn_plan **out, tn_error *err);
 tn_plan *tn__plan_ref(tn_plan *plan);

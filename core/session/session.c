@@ -58,6 +58,8 @@ static tn_status read_options(tn_session *s, tn_error *err)
   if (st == TN_OK) st = tn_session_options_get_bool(s->options, "strict_shapes", &strict, err);
   if (st == TN_OK) st = tn_session_options_get_bool(s->options, "static_graph", &fixed, err);
   if (st == TN_OK) st = tn_session_options_get_string(s->options, "session_name", &s->name, err);
+  if (st == TN_OK) st = tn_session_options_get_string(s->options, "disable_passes", &s->disabled_passes, err);
+  if (st == TN_OK) st = tn__passes_check(s->disabled_passes, err);
   if (st != TN_OK) return st;
   if (level < 0 || level > 1)
     return tn_error_set(err, TN_INVALID_ARGUMENT, "option level is %lld, it must be 0 or 1", (long long)level);

@@ -82,6 +82,7 @@ struct tn_session {
   int64_t timeout_ms;
   size_t max_signatures;
   uint32_t max_layouts;
+  const char *disabled_passes; /* in options */
   tn_session *prev, *next; /* live sessions, guarded by the list's lock */
   const char *name;        /* "" = none */
   int64_t version;

@@ -175,6 +175,8 @@ struct tn_op_family {
   size_t n_ops;
   const tn_kernel_def *kernels;
   size_t n_kernels;
+  const tn_rewrite_def *rewrites; /* <tenon/rewrite.h>; a family without may end in front of this */
+  size_t n_rewrites;
 };
 #define TN_OP_FAMILY_SIZE TN_SIZE_TO(tn_op_family, n_kernels)
 
