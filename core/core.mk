@@ -104,6 +104,7 @@ TN_PLAN_FILES = \
   core/plan/layout.h \
   core/plan/layout_build.c \
   core/plan/layout_memory.c \
+  core/plan/pack.c \
   core/plan/pass_common.c \
   core/plan/pass_fold.c \
   core/plan/pass_identity.c \

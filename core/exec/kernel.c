@@ -10,7 +10,7 @@ tn_bool tn_kernel_cancelled(const tn_kernel_ctx *ctx) { return tn__step_stop(ctx
 static tn_status dynamic_slot(tn_kernel_ctx *ctx, uint32_t i, uint32_t *slot)
 {
   tn__call *call = call_of(ctx);
-  const char *kernel = call->run->plan->instrs[call->tape->instr].kernel->name;
+  const char *kernel = tn__layout_kernel(call->instance->layout, call->tape->instr)->def->name;
   if (i >= ctx->n_outputs)
     return tn_error_set(ctx->err, TN_INTERNAL, "kernel '%s' gives output %u of %u", kernel, i, ctx->n_outputs);
   const tn__layout *l = call->instance->layout;

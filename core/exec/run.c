@@ -114,7 +114,7 @@ static tn_status check_dynamic(tn__call *call)
   for (uint32_t k = 0; k < t->n_outputs; k++) /* S-RUN-26 */
     if (in->layout->slots[slots[k]].dynamic && in->heap[slots[k]] == NULL)
       return tn_error_set(call->ctx.err, TN_INTERNAL, "kernel '%s' returned OK without setting output %u",
-                          call->run->plan->instrs[t->instr].kernel->name, k);
+                          tn__layout_kernel(in->layout, t->instr)->def->name, k);
   return TN_OK;
 }
 
@@ -141,7 +141,7 @@ static void drop_heap(tn__instance *in)
 static tn_status failed(tn__call *call, tn_status st)
 {
   const tn__plan_instr *instr = &call->run->plan->instrs[call->tape->instr];
-  const char *kernel = instr->kernel->name;
+  const tn_kernel_def *kernel = tn__layout_kernel(call->instance->layout, call->tape->instr)->def;
   tn_error *err = call->ctx.err;
   int why = tn__step_stop(call->run->step);
   if (st == TN_CANCELLED && why != TN__GO_ON) { /* the kernel noticed: the first cause is reported (S-CAN-05, -07) */
@@ -149,8 +149,8 @@ static tn_status failed(tn__call *call, tn_status st)
     return tn__step_stopped(call->run->step, why, err);
   }
   if (st == TN_PENDING)
-    st = tn_error_set(err, TN_INTERNAL, "kernel '%s' waits, which this version does not support", kernel);
-  return tn__kernel_status(instr, "compute", st, err);
+    st = tn_error_set(err, TN_INTERNAL, "kernel '%s' waits, which this version does not support", kernel->name);
+  return tn__kernel_status(instr->op, kernel, "compute", st, err);
 }
 
 static tn_status slow_call(tn__call *call)

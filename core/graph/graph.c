@@ -62,6 +62,40 @@ void tn_graph_unref(tn_graph *graph)
   if (graph != NULL && atomic_fetch_sub_explicit(&graph->refs, 1, memory_order_acq_rel) == 1) destroy(graph);
 }
 
+/* ---- what hangs on a graph ---- */
+
+typedef struct tn__plan_data {
+  tn__owned owned;
+  void *data;
+  void (*free_data)(void *data);
+} plan_data;
+
+static void free_plan_data(tn__owned *owned)
+{
+  plan_data *p = (plan_data *)owned;
+  p->free_data(p->data);
+  tn__free(p, sizeof *p);
+}
+
+void *tn__graph_plan_data(tn_graph *graph, void *(*make)(void), void (*free_data)(void *data))
+{
+  plan_data *there = atomic_load_explicit(&graph->plan_data, memory_order_acquire);
+  if (there != NULL) return there->data;
+  void *data = make();
+  plan_data *mine = data == NULL ? NULL : tn__zalloc(sizeof *mine);
+  if (mine == NULL) {
+    if (data != NULL) free_data(data);
+    return NULL;
+  }
+  *mine = (plan_data){ .owned.free = free_plan_data, .data = data, .free_data = free_data };
+  if (atomic_compare_exchange_strong(&graph->plan_data, &there, mine)) {
+    tn__graph_own(graph, &mine->owned);
+    return data;
+  }
+  free_plan_data(&mine->owned);
+  return there->data;
+}
+
 void tn__graph_read_lock(tn_graph *graph) { tn__rwlock_read(&graph->lock); }
 void tn__graph_unlock(tn_graph *graph) { tn__rwlock_unlock(&graph->lock); }
 

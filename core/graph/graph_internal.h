@@ -12,6 +12,9 @@
 void tn__graph_read_lock(tn_graph *graph);
 void tn__graph_unlock(tn_graph *graph);
 
+/* One object of core/plan that goes with the graph: made by the first who asks, freed by `free_data`. NULL without memory. */
+void *tn__graph_plan_data(tn_graph *graph, void *(*make)(void), void (*free_data)(void *data));
+
 /* Dense number of an operation within its graph, in order of addition from 0. */
 uint32_t tn__operation_id(const tn_operation *op);
 tn_graph *tn__operation_graph(const tn_operation *op);
@@ -23,10 +26,12 @@ uint32_t tn__operation_traits(const tn_operation *op); /* 0 for an op that is no
 /* The schema's def, NULL for an op that is not registered. */
 const tn_op_def *tn__schema_def(const tn_op_schema *schema);
 
-/* Best kernel (highest rank above 0) of the operation for a device type, its type attributes considered.
+/* Kernels of the operation for a device type that have a rank above 0, best first, its type attributes considered: *n
+ * of them, at most `room`, at least one.
  * TN_NOT_FOUND when the op is not registered (names op and node); TN_UNIMPLEMENTED when no kernel fits (names op,
  * device, the type attributes found and what kernels there are). */
-tn_status tn__kernel_find(const tn_operation *op, const char *device, const tn_kernel_def **out, tn_error *err);
+tn_status tn__kernels_find(const tn_operation *op, const char *device, const tn_kernel_def **out, size_t room, size_t *n,
+                           tn_error *err);
 
 /* Rewrite i that begins at an op, in order of registration; NULL past the end. */
 const tn_rewrite_def *tn__schema_rewrite(const tn_op_schema *schema, size_t i);

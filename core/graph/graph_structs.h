@@ -271,6 +271,7 @@ struct tn_graph {
   _Atomic(const tn__functions *) functions; /* the library, NULL when empty; in the arena (functions.h) */
   _Atomic uint32_t shape_epoch; /* shapes of another epoch count as not worked out */
   _Atomic(struct tn__consumers *) consumers; /* made when somebody asks; goes with `owned` */
+  _Atomic(struct tn__plan_data *) plan_data; /* the same */
 };
 
 tn_operation *tn__graph_at(const tn_graph *graph, size_t i);

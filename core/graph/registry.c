@@ -530,19 +530,18 @@ static tn_status no_kernel(const tn_operation *op, const char *device, tn_error 
   return st;
 }
 
-tn_status tn__kernel_find(const tn_operation *op, const char *device, const tn_kernel_def **out, tn_error *err)
+tn_status tn__kernels_find(const tn_operation *op, const char *device, const tn_kernel_def **out, size_t room, size_t *n,
+                           tn_error *err)
 {
-  *out = NULL;
+  *n = 0;
   if (op->schema == NULL) {
     tn_error_set(err, TN_NOT_FOUND, "node '%s': op '%s' is not registered", op->name, op->type);
     tn_error_set_node(err, op->name);
     return TN_NOT_FOUND;
   }
   tn__rwlock_read(&lock);
-  const tn__kernel *k = op->schema->kernels;
-  while (k != NULL && !kernel_fits(op, k, device)) k = k->next;
+  for (const tn__kernel *k = op->schema->kernels; k != NULL && *n < room; k = k->next)
+    if (kernel_fits(op, k, device)) out[(*n)++] = k->def;
   tn__rwlock_unlock(&lock);
-  if (k == NULL) return no_kernel(op, device, err);
-  *out = k->def;
-  return TN_OK;
+  return *n == 0 ? no_kernel(op, device, err) : TN_OK;
 }

@@ -8,8 +8,9 @@ void tn__layout_unref(tn__layout *l)
   if (l == NULL || atomic_fetch_sub_explicit(&l->refs, 1, memory_order_acq_rel) != 1) return;
   for (uint32_t i = l->segment->begin; l->shape_states != NULL && i < l->segment->end; i++) {
     void *state = l->shape_states[i - l->segment->begin];
-    const tn_kernel_def *kernel = l->plan->instrs[i].kernel;
-    if (state != NULL && kernel->destroy_shape_state != NULL) kernel->destroy_shape_state(state);
+    if (state == NULL) continue;
+    const tn_kernel_def *kernel = tn__layout_kernel(l, i)->def;
+    if (kernel->destroy_shape_state != NULL) kernel->destroy_shape_state(state);
   }
   tn__arena_fini(&l->arena);
   tn__free((void *)l->key, l->key_size);

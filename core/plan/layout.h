@@ -64,11 +64,18 @@ struct tn__layout {
   tn__tape *tape;
   uint32_t n_tape;
   void **shape_states; /* of each instruction of the segment, for freeing */
+  uint8_t *choices;    /* which of its kernels each instruction of the segment takes */
   size_t arena_bytes;
   const uint32_t *first_out;   /* slot of output 0 of each instruction of the segment */
   const uint32_t *output_root; /* slot with the memory of output o of the step; TN__NONE = not made here, or copied */
   bool has_outputs, has_heap;
 };
+
+/* The kernel that instruction i of the plan takes in this layout. */
+static inline const tn__plan_kernel *tn__layout_kernel(const tn__layout *l, uint32_t i)
+{
+  return &l->plan->instrs[i].kernels[l->choices[i - l->segment->begin]];
+}
 
 /* What a step knows of an entry when it asks for a layout. */
 typedef struct tn__entry {
@@ -101,6 +108,7 @@ typedef struct tn__prepared {
   tn_prepare_ctx ctx;
   tn_plan *plan;
   const tn__plan_instr *instr;
+  const tn__plan_kernel *kernel; /* out: the one that took the shapes; NULL: there is nothing to compute */
   tn__arena *arena;
   struct tn__prepared_output {
     int64_t *dims;
@@ -112,7 +120,7 @@ typedef struct tn__prepared {
   } *outputs;
 } tn__prepared;
 
-/* The layout's place for `bytes` of the scratch are part of lives. */
+/* Asks the instruction's kernels in turn: one that declines (TN_UNIMPLEMENTED) leaves the shapes to the next. */
 tn_status tn__prepare_run(tn__prepared *p, tn_error *err);
 
 #endif

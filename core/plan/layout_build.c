@@ -70,6 +70,7 @@ static tn_status allocate(builder *b)
   b->layout->slots = tn__arena_array(a, b->max_slots + 1, sizeof *b->layout->slots);
   b->layout->tape = tn__arena_array(a, n_instr + 1, sizeof *b->layout->tape);
   b->layout->shape_states = tn__arena_array(a, n_instr + 1, sizeof *b->layout->shape_states);
+  b->layout->choices = tn__arena_array(a, n_instr + 1, sizeof *b->layout->choices);
   b->slot_of = tn__alloc_array((size_t)b->plan->n_values + 1, sizeof *b->slot_of);
   b->in_place = tn__alloc_array(b->max_slots + 1, sizeof *b->in_place);
   b->last = tn__alloc_array(b->max_slots + 1, sizeof *b->last);
@@ -77,8 +78,8 @@ static tn_status allocate(builder *b)
   b->views = tn__alloc_array(b->max_inputs + 1, sizeof *b->views);
   b->prepared = tn__alloc_array(b->max_outputs + 1, sizeof *b->prepared);
   b->lives = tn__alloc_array(b->max_slots + n_instr + 1, sizeof *b->lives);
-  if (b->layout->slots == NULL || b->layout->tape == NULL || b->layout->shape_states == NULL || b->slot_of == NULL ||
-      b->in_place == NULL || b->last == NULL || b->notes == NULL || b->views == NULL || b->prepared == NULL ||
+  if (b->layout->slots == NULL || b->layout->tape == NULL || b->layout->shape_states == NULL ||
+      b->layout->choices == NULL || b->slot_of == NULL || b->in_place == NULL || b->last == NULL || b->notes == NULL || b->views == NULL || b->prepared == NULL ||
       b->lives == NULL)
     return no_memory(b);
   for (uint32_t i = 0; i < b->plan->n_values; i++) b->slot_of[i] = TN__NONE;
@@ -177,7 +178,7 @@ static tn_status prepare_all(builder *b, const tn__entry *entries)
   for (uint32_t i = b->segment->begin; i < b->segment->end; i++) {
     const tn__plan_instr *instr = &plan->instrs[i];
     instr_note *note = &b->notes[i - b->segment->begin];
-    if (instr->kernel == NULL && instr->n_outputs == 0) continue;
+    if (instr->n_kernels == 0 && instr->n_outputs == 0) continue;
     fill_views(b, instr, entries);
     tn__prepared p = { .plan = plan, .instr = instr, .arena = &b->layout->arena, .outputs = b->prepared };
     p.ctx.n_inputs = instr->n_inputs;
@@ -185,6 +186,7 @@ static tn_status prepare_all(builder *b, const tn__entry *entries)
     p.ctx.inputs = b->views;
     tn_status st = tn__prepare_run(&p, b->err);
     b->layout->shape_states[i - b->segment->begin] = p.ctx.shape_state;
+    if (p.kernel != NULL) b->layout->choices[i - b->segment->begin] = (uint8_t)(p.kernel - instr->kernels);
     if (st != TN_OK) return st;
     note->scratch_bytes = p.ctx.scratch_bytes;
     note->first_out = b->layout->n_slots;
@@ -293,7 +295,7 @@ static tn_status find_lives(builder *b)
 
 static bool only_views(const builder *b, const tn__plan_instr *instr, const instr_note *note)
 {
-  if (instr->kernel == NULL) return true;
+  if (instr->n_kernels == 0) return true;
   for (uint32_t k = 0; k < instr->n_outputs; k++) {
     uint32_t out = note->first_out + k;
     if (b->layout->slots[out].root == out) return false;
@@ -327,7 +329,8 @@ static tn_status make_tape(builder *b)
     const instr_note *note = &b->notes[i - b->segment->begin];
     if (only_views(b, instr, note)) continue;
     tn__tape *t = &l->tape[l->n_tape++];
-    *t = (tn__tape){ .compute = instr->kernel->compute, .state = instr->state, .instr = i, .operands = l->n_operands,
+    const tn__plan_kernel *kernel = tn__layout_kernel(l, i);
+    *t = (tn__tape){ .compute = kernel->def->compute, .state = kernel->state, .instr = i, .operands = l->n_operands,
                      .shape_state = l->shape_states[i - b->segment->begin], .n_inputs = instr->n_inputs,
                      .n_outputs = instr->n_outputs };
     if (note->scratch_bytes > 0) t->scratch = b->lives[note->scratch_life].offset;

@@ -28,9 +28,13 @@ void tn__plan_unref(tn_plan *plan)
   if (plan->free_instances != NULL) atomic_load(&tn__instance_free)(plan->free_instances);
   for (uint32_t i = 0; i < plan->n_segments; i++) segment_fini(&plan->segments[i]);
   for (uint32_t i = 0; i < plan->n_instrs; i++) {
-    tn__plan_instr *instr = &plan->instrs[i];
-    if (instr->state != NULL && instr->kernel->destroy != NULL) instr->kernel->destroy(instr->state);
+    const tn__plan_instr *instr = &plan->instrs[i];
+    for (uint32_t k = 0; k < instr->n_kernels; k++) {
+      const tn__plan_kernel *kernel = &instr->kernels[k];
+      if (kernel->state != NULL && kernel->def->destroy != NULL) kernel->def->destroy(kernel->state);
+    }
   }
+  tn__packs_release(plan);
   for (uint32_t i = 0; i < plan->n_values; i++) tn_tensor_unref(plan->values[i].constant);
   tn__mutex_fini(&plan->mu);
   tn_graph_unref(plan->extra);
@@ -39,15 +43,16 @@ void tn__plan_unref(tn_plan *plan)
   tn__free(plan, sizeof *plan);
 }
 
-tn_status tn__kernel_status(const tn__plan_instr *instr, const char *slot, tn_status st, tn_error *err)
+tn_status tn__kernel_status(const tn_operation *op, const tn_kernel_def *def, const char *slot, tn_status st,
+                            tn_error *err)
 {
-  const char *kernel = instr->kernel->name, *node = tn_operation_name(instr->op);
+  const char *kernel = def->name, *node = tn_operation_name(op);
   if (st < TN_OK || st > TN_UNAUTHENTICATED)
     st = tn_error_wrap(err, TN_INTERNAL, "kernel '%s': %s returned %d, which is no status", kernel, slot, st);
   else
     tn_error_set(err, st, "kernel '%s': %s failed without a message", kernel, slot);
   if (err != NULL) err->code = st;
-  tn_error_prefix(err, "node '%s' (%s)", node, tn_operation_type(instr->op));
+  tn_error_prefix(err, "node '%s' (%s)", node, tn_operation_type(op));
   tn_error_set_node(err, node);
   return st;
 }
@@ -75,7 +80,8 @@ tn_status tn_plan_get_instruction(const tn_plan *plan, size_t i, tn_plan_instruc
     return tn_error_set(err, TN_OUT_OF_RANGE, "instruction %zu asked of a plan with %u", i, plan->n_instrs);
   const tn__plan_instr *in = &plan->instrs[i];
   const tn_plan_instruction full = {
-    .struct_size = sizeof full, .op = in->op, .kernel = in->kernel, .state = in->state, .traits = in->traits,
+    .struct_size = sizeof full, .op = in->op, .kernel = in->n_kernels == 0 ? NULL : in->kernels[0].def,
+    .state = in->n_kernels == 0 ? NULL : in->kernels[0].state, .traits = in->traits,
     .n_inputs = in->n_inputs, .n_outputs = in->n_outputs, .n_after = in->n_after,
     .inputs = tn__instr_inputs(plan, in), .outputs = tn__instr_outputs(plan, in), .after = tn__instr_after(plan, in),
   };

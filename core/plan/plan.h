@@ -31,10 +31,16 @@ typedef struct tn__plan_value {
   tn_output output;
 } tn__plan_value;
 
+/* A kernel that may compute an instruction, with what its create gave. */
+typedef struct tn__plan_kernel {
+  const tn_kernel_def *def;
+  void *state;
+} tn__plan_kernel;
+
 typedef struct tn__plan_instr {
   const tn_operation *op;
-  const tn_kernel_def *kernel; /* NULL: nothing to compute */
-  void *state;
+  const tn__plan_kernel *kernels; /* best first; a layout takes the first whose prepare does not decline the shapes */
+  uint32_t n_kernels;             /* 0: nothing to compute */
   uint32_t traits;
   uint32_t shape_operands;
   uint32_t n_inputs, n_outputs, n_after;
@@ -78,6 +84,7 @@ struct tn_plan {
   tn__mutex mu; /* layouts of the segments, free instances; nothing nests inside */
   tn__instance *free_instances; /* latest used first, guarded by mu */
   uint32_t n_free;
+  struct tn__pack_use *packs; /* what kernels made of constants (pack.c), guarded by mu */
 };
 
 typedef struct tn__signature_spec {
@@ -105,8 +112,9 @@ tn_status tn__plan_operation(const tn_operation *op, const tn__signature_spec *s
 tn_plan *tn__plan_ref(tn_plan *plan);
 void tn__plan_unref(tn_plan *plan);
 
-/* What a slot of the instruction's kernel returned, not OK, made fit for the program: a code that exists, a text, the node. */
-tn_status tn__kernel_status(const tn__plan_instr *instr, const char *slot, tn_status st, tn_error *err);
+/* What a slot of a kernel returned, not OK, made fit for the program: a code that exists, a text, the node. */
+tn_status tn__kernel_status(const tn_operation *op, const tn_kernel_def *kernel, const char *slot, tn_status st,
+                            tn_error *err);
 
 static inline const uint32_t *tn__instr_inputs(const tn_plan *p, const tn__plan_instr *i) { return p->ids + i->first; }
 static inline const uint32_t *tn__instr_outputs(const tn_plan *p, const tn__plan_instr *i)
@@ -117,5 +125,8 @@ static inline const uint32_t *tn__instr_after(const tn_plan *p, const tn__plan_i
 {
   return p->ids + i->first + i->n_inputs + i->n_outputs;
 }
+
+/* Gives up what kernels made of the plan's constants (pack.c). */
+void tn__packs_release(tn_plan *plan);
 
 #endif

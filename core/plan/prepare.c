@@ -6,7 +6,7 @@ static tn__prepared *prepared_of(tn_prepare_ctx *ctx) { return ctx->host; }
 
 static tn_status bad_index(const tn__prepared *p, const char *what, uint32_t i, uint32_t n, tn_error *err)
 {
-  return tn_error_set(err, TN_INTERNAL, "kernel '%s' of node '%s' names %s %u of %u", p->instr->kernel->name,
+  return tn_error_set(err, TN_INTERNAL, "kernel '%s' of node '%s' names %s %u of %u", p->kernel->def->name,
                       tn_operation_name(p->instr->op), what, i, n);
 }
 
@@ -62,23 +62,12 @@ tn_status tn_prepare_dynamic(tn_prepare_ctx *ctx, uint32_t i, tn_error *err)
   if (i >= ctx->n_outputs) return bad_index(p, "output", i, ctx->n_outputs, err);
   if (!(p->instr->traits & TN_TRAIT_DYNAMIC))
     return tn_error_set(err, TN_INTERNAL, "kernel '%s' of node '%s': a dynamic output needs TN_TRAIT_DYNAMIC on op '%s'",
-                        p->instr->kernel->name, tn_operation_name(p->instr->op), tn_operation_type(p->instr->op));
+                        p->kernel->def->name, tn_operation_name(p->instr->op), tn_operation_type(p->instr->op));
   p->outputs[i].dynamic = true;
   p->outputs[i].known = true;
   p->outputs[i].rank = 0;
   p->outputs[i].count = 0;
   return TN_OK;
-}
-
-tn_status tn_prepare_pack(tn_prepare_ctx *ctx, uint32_t i, uint64_t key, size_t bytes,
-                          tn_status (*pack)(void *user, const tn_view *from, void *to, tn_error *err), void *user,
-                          const void **packed, tn_error *err)
-{
-  (void)key, (void)bytes, (void)pack, (void)user;
-  if (packed != NULL) *packed = NULL;
-  tn__prepared *p = prepared_of(ctx);
-  if (i >= ctx->n_inputs) return bad_index(p, "input", i, ctx->n_inputs, err);
-  return tn_error_set(err, TN_UNIMPLEMENTED, "prepacked constants are not supported in this version");
 }
 
 /* An identity needs no kernel: output i is input i. */
@@ -110,33 +99,61 @@ static tn_status check_outputs(const tn__prepared *p, tn_error *err)
   for (uint32_t i = 0; i < p->ctx.n_outputs; i++) {
     const struct tn__prepared_output *o = &p->outputs[i];
     if (!o->known)
-      return tn_error_set(err, TN_INTERNAL, "kernel '%s' of node '%s' gave output %u no shape", p->instr->kernel->name,
+      return tn_error_set(err, TN_INTERNAL, "kernel '%s' of node '%s' gave output %u no shape", p->kernel->def->name,
                           node, i);
     if (o->view != TN__NONE && !may_view(p, i))
       return tn_error_set(err, TN_INTERNAL,
                           "kernel '%s' of node '%s': output %u cannot be a view of input %u, their sizes or types differ",
-                          p->instr->kernel->name, node, i, o->view);
+                          p->kernel->def->name, node, i, o->view);
   }
   return TN_OK;
 }
 
-tn_status tn__prepare_run(tn__prepared *p, tn_error *err)
+static void forget_outputs(tn__prepared *p)
 {
   for (uint32_t i = 0; i < p->ctx.n_outputs; i++)
     p->outputs[i] = (struct tn__prepared_output){ .view = TN__NONE, .in_place = TN__NONE };
-  if (p->instr->kernel == NULL) {
+}
+
+static tn_status run_kernel(tn__prepared *p, tn_error *err)
+{
+  forget_outputs(p);
+  p->ctx.struct_size = sizeof p->ctx;
+  p->ctx.host = p;
+  p->ctx.op = p->instr->op;
+  p->ctx.state = p->kernel->state;
+  p->ctx.scratch_bytes = 0;
+  p->ctx.cost_ns = 0;
+  return p->kernel->def->prepare(&p->ctx, err);
+}
+
+static void drop_shape_state(tn__prepared *p)
+{
+  if (p->ctx.shape_state != NULL && p->kernel->def->destroy_shape_state != NULL)
+    p->kernel->def->destroy_shape_state(p->ctx.shape_state);
+  p->ctx.shape_state = NULL;
+}
+
+tn_status tn__prepare_run(tn__prepared *p, tn_error *err)
+{
+  p->kernel = NULL;
+  if (p->instr->n_kernels == 0) {
+    forget_outputs(p);
     if (p->ctx.n_outputs > p->ctx.n_inputs)
       return tn_error_set(err, TN_INTERNAL, "node '%s': an identity has %u outputs and %u inputs",
                           tn_operation_name(p->instr->op), p->ctx.n_outputs, p->ctx.n_inputs);
     prepare_identity(p);
     return TN_OK;
   }
-  p->ctx.struct_size = sizeof p->ctx;
-  p->ctx.host = p;
-  p->ctx.op = p->instr->op;
-  p->ctx.state = p->instr->state;
-  tn_status st = p->instr->kernel->prepare(&p->ctx, err);
-  if (st != TN_OK) return tn__kernel_status(p->instr, "prepare", st, err);
+  tn_status st = TN_OK;
+  for (uint32_t k = 0; k < p->instr->n_kernels; k++) {
+    p->kernel = &p->instr->kernels[k];
+    st = run_kernel(p, err);
+    if (st != TN_UNIMPLEMENTED || k + 1 == p->instr->n_kernels) break;
+    drop_shape_state(p);
+    tn__error_reset(err);
+  }
+  if (st != TN_OK) return tn__kernel_status(p->instr->op, p->kernel->def, "prepare", st, err);
   tn__error_reset(err); /* whatever it tried on the way */
   st = check_outputs(p, err);
   if (st != TN_OK) tn_error_set_node(err, tn_operation_name(p->instr->op));

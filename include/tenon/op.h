@@ -8,6 +8,7 @@
  * Life of a kernel:
  *   create(node)    once for a node of a plan: check attributes, keep what is needed in `state`.
  *   prepare(shapes) once for each new tuple of input shapes: output shapes, scratch bytes, views, per-shape state.
+ *                   TN_UNIMPLEMENTED declines these shapes: the next kernel by rank is asked. So does create for a node.
  *   compute(ctx)    every step: no allocation, no look-up, no attribute. States are immutable and shared by concurrent
  *                   steps.
  * Since 0.1 */
@@ -104,8 +105,8 @@ TN_API tn_status tn_prepare_in_place(tn_prepare_ctx *ctx, uint32_t i, uint32_t j
  * TN_TRAIT_DYNAMIC. */
 TN_API tn_status tn_prepare_dynamic(tn_prepare_ctx *ctx, uint32_t i, tn_error *err);
 /* A form of constant input i that is made once and shared by the sessions of a graph: `pack` writes `bytes` to `to`.
- * key tells forms of one constant apart. *packed lives as long as the plan. TN_FAILED_PRECONDITION when the input is no
- * constant. TN_UNIMPLEMENTED in 0.1. */
+ * key tells forms of one constant and kernel apart, and says all that `pack` depends on. *packed, aligned to 64, lives as
+ * long as the plan. TN_FAILED_PRECONDITION when the input is no constant. */
 TN_API tn_status tn_prepare_pack(tn_prepare_ctx *ctx, uint32_t i, uint64_t key, size_t bytes,
                                  tn_status (*pack)(void *user, const tn_view *from, void *to, tn_error *err), void *user,
                                  const void **packed, tn_error *err);
