@@ -98,6 +98,7 @@ TN_RESOURCE_FILES =
 TN_PLAN_FILES = \
   core/plan/compile.c \
   core/plan/emit.c \
+  core/plan/heavy.c \
   core/plan/ir.c \
   core/plan/ir.h \
   core/plan/layout.c \
@@ -131,6 +132,7 @@ TN_EXEC_FILES = \
 TN_REGISTRY_FILES = \
   core/registry/discovery.c \
   core/registry/elf.c \
+  core/registry/kernel_plugins.c \
   core/registry/listing.c \
   core/registry/loader.c \
   core/registry/manifest.c \

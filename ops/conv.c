@@ -440,7 +440,7 @@ static const tn_op_def ops[] = {
     .attrs = "T: {half, bfloat16, float, double, int32}; strides: list(int); use_cudnn_on_gpu: bool = true; "
              "padding: {'SAME', 'VALID', 'EXPLICIT'}; explicit_paddings: list(int) = []; "
              "data_format: {'NHWC', 'NCHW'} = 'NHWC'; dilations: list(int) = [1, 1, 1, 1]",
-    .infer = infer_conv, .summary = "convolution of images with a filter" },
+    .traits = TN_TRAIT_CONTRACTION, .infer = infer_conv, .summary = "convolution of images with a filter" },
 };
 
 static const tn_kernel_def kernels[] = {

@@ -337,7 +337,7 @@ static tn_status product_compute(tn_kernel_ctx *ctx)
 
 #define PRODUCT_OP(op, in, out, attributes, text)                                                 \
   { .struct_size = TN_OP_DEF_SIZE, .name = op, .inputs = in, .outputs = out, .attrs = attributes, \
-    .infer = infer_product, .summary = text }
+    .traits = TN_TRAIT_CONTRACTION, .infer = infer_product, .summary = text }
 #define GRADS_XY "adj_x: bool = false; adj_y: bool = false; grad_x: bool = false; grad_y: bool = false"
 #define V3_INPUT "{bfloat16, half, float, double, uint8, int8, int16, int32, int64, complex64, complex128}"
 #define V3_OUTPUT "{bfloat16, half, float, double, int16, int32, int64, complex64, complex128}"

@@ -33,6 +33,7 @@ tn_status tn__plan_compile(tn_graph *graph, const tn__signature_spec *spec, tn_p
   tn__ir ir;
   tn_status st = tn__ir_from_graph(&ir, graph, spec, err);
   if (st == TN_OK && spec->level > 0) st = tn__passes_run(&ir);
+  if (st == TN_OK) st = tn__ir_want_kernels(&ir);
   return finish(&ir, graph, st, out, err);
 }
 

@@ -89,6 +89,9 @@ size_t tn__ir_sweep(tn__ir *ir);
 
 /* ---- to a plan ---- */
 
+/* Has the kernel plugins loaded that the plan is worth (heavy.c). */
+tn_status tn__ir_want_kernels(tn__ir *ir);
+
 /* Values and instructions, kernels resolved and created (emit.c). */
 tn_status tn__ir_emit(tn__ir *ir, tn_plan *plan);
 /* Uses, segments and what each reads from outside (segments.c). */

@@ -100,6 +100,10 @@ typedef struct tn__signature_spec {
   /* Runs one operation by its kernel on the host: what folds constants. outputs are the caller's. NULL: nothing is folded. */
   tn_status (*evaluate)(const tn_operation *op, tn_tensor *const *inputs, size_t n_inputs, tn_tensor **outputs,
                         size_t n_outputs, tn_error *err);
+  /* Has kernel plugins loaded that offer one of these ops. Called with the ops of a plan that is worth it, before its
+   * kernels are chosen, and with no lock held. NULL: none are loaded. */
+  void (*want_kernels)(const char *const *ops, size_t n, const char *device);
+  bool want_always; /* whatever the plan's work */
 } tn__signature_spec;
 
 /* Compiles: prune, order, resolve kernels, cut into segments. Takes the graph's read lock while it walks. */

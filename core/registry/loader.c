@@ -106,6 +106,11 @@ static tn_status differs(const char *key, const char *manifest, const char *code
                       key, manifest, code);
 }
 
+static const char *kind_name(int32_t kind)
+{
+  return kind == TN_PLUGIN_RUNTIME ? "runtime" : kind == TN_PLUGIN_KERNELS ? "kernels" : "neither runtime nor kernels";
+}
+
 /* The ABI first: of another major nothing else may be read (P-28). Then manifest and code must agree (P-19). */
 static tn_status check_described(const tn__plugin *plugin, const tn_plugin *d, tn_error *err)
 {
@@ -126,8 +131,12 @@ static tn_status check_described(const tn__plugin *plugin, const tn_plugin *d, t
   }
   if (strcmp(text_of(d->name), m->name) != 0) return differs("name", m->name, text_of(d->name), err);
   if (strcmp(text_of(d->types), m->types) != 0) return differs("types", m->types, text_of(d->types), err);
-  if (d->kind != TN_PLUGIN_RUNTIME)
-    return differs("kind", m->kind, d->kind == TN_PLUGIN_KERNELS ? "kernels" : "neither runtime nor kernels", err);
+  if (d->kind != (m->is_kernels ? TN_PLUGIN_KERNELS : TN_PLUGIN_RUNTIME))
+    return differs("kind", m->kind, kind_name(d->kind), err);
+  if (m->is_kernels)
+    return TN_HAS_FIELD(d, tn_plugin, register_kernels) && d->register_kernels != NULL
+               ? TN_OK
+               : tn_error_set(err, TN_INVALID_ARGUMENT, "its register_kernels is NULL"); /* P-37 */
   if (d->factories == NULL || d->n_factories == 0)
     return tn_error_set(err, TN_INVALID_ARGUMENT, "it brings no session factory");
   if (d->n_factories > MAX_FACTORIES)
@@ -268,14 +277,29 @@ static tn_status run_init(tn__plugin *plugin, tn_error *err)
   return status;
 }
 
+/* What it registers stays with the process, so its object does, too, whatever comes. */
+static tn_status register_kernels(tn__plugin *plugin, tn_error *err)
+{
+  tn_error e = TN_ERROR_INIT;
+  tn_status status = tn__sane_status(plugin->described->register_kernels(&e), "its register_kernels", &e);
+  if (status != TN_OK) tn_error_copy(err, &e);
+  tn_error_clear(&e);
+  if (status != TN_OK) return status;
+  tn__reg_lock();
+  plugin->n_registered = 1;
+  tn__reg_unlock();
+  return TN_OK;
+}
+
 static tn_status open_and_register(tn__plugin *plugin, tn_error *err)
 {
   tn_status status = check_again(plugin, err);
   if (status == TN_OK) status = prepare_host(plugin, err);
   if (status == TN_OK) status = open_object(plugin, err);
   if (status == TN_OK) status = query(plugin, err);
-  if (status == TN_OK) status = make_factories(plugin, err);
+  if (status == TN_OK && !plugin->manifest.is_kernels) status = make_factories(plugin, err);
   if (status == TN_OK) status = run_init(plugin, err);
+  if (status == TN_OK && plugin->manifest.is_kernels) status = register_kernels(plugin, err);
   if (status != TN_OK) drop_factories(plugin);
   if (plugin->initialised)
     keep_object(plugin);

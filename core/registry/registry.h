@@ -50,6 +50,9 @@ bool tn__factory_set_slot(tn__factory *factory, void *slot, void (*destroy)(void
 tn_status tn__registry_each_factory(tn_status (*visit)(void *user, tn__factory *factory, tn_error *err), void *user,
                                     tn_error *err);
 
+/* Loads the kernel plugins that offer kernels for one of these ops on the device and are not loaded yet. Hold no lock. */
+void tn__registry_want_kernels(const char *const *ops, size_t n, const char *device);
+
 /* ---- for core/host ---- */
 
 /* The table that plugins are given: each gets a copy with its own `self`. It must live for ever. Before the first

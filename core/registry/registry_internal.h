@@ -240,7 +240,7 @@ bool tn__plugin_blame(tn__plugin *plugin, const tn_error *error);
 
 /* ---- loader.c ---- */
 
-/* Loads a plugin of kind "runtime" that was found, and registers its factories; TN_OK at once when it is loaded
+/* Loads a plugin that was found, and registers its factories or kernels; TN_OK at once when it is loaded
  * already. The caller holds a reference and neither mutex nor token. */
 tn_status tn__plugin_load(tn__plugin *plugin, tn_error *err);
 /* Calls shutdown, if there is one. The caller holds the token, not the mutex. */

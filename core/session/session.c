@@ -46,6 +46,17 @@ static void drain(tn_session *session)
 
 /* ---- opening ---- */
 
+static tn_status read_kernel_plugins(tn_session *s, tn_error *err)
+{
+  const char *text;
+  tn_status st = tn_session_options_get_string(s->options, "kernel_plugins", &text, err);
+  if (st != TN_OK) return st;
+  s->want_kernels_always = strcmp(text, "always") == 0;
+  s->want_kernels = s->want_kernels_always || strcmp(text, "auto") == 0;
+  if (s->want_kernels || strcmp(text, "never") == 0) return TN_OK;
+  return tn_error_set(err, TN_INVALID_ARGUMENT, "option kernel_plugins is '%.80s', it must be auto, always or never", text);
+}
+
 static tn_status read_options(tn_session *s, tn_error *err)
 {
   int64_t level, max_signatures, max_layouts;
@@ -71,12 +82,13 @@ static tn_status read_options(tn_session *s, tn_error *err)
   if (s->version < 0)
     return tn_error_set(err, TN_INVALID_ARGUMENT, "option session_version is %lld, it must not be negative",
                         (long long)s->version);
+  st = read_kernel_plugins(s, err);
   s->level = (int32_t)level;
   s->max_signatures = (size_t)max_signatures;
   s->max_layouts = (uint32_t)max_layouts;
   s->strict_shapes = strict;
   s->static_graph = fixed;
-  return TN_OK;
+  return st;
 }
 
 static tn_status open_runtime(tn_session *s, tn_error *err)

@@ -83,6 +83,7 @@ struct tn_session {
   size_t max_signatures;
   uint32_t max_layouts;
   const char *disabled_passes; /* in options */
+  bool want_kernels, want_kernels_always; /* option kernel_plugins */
   tn_session *prev, *next; /* live sessions, guarded by the list's lock */
   const char *name;        /* "" = none */
   int64_t version;

@@ -30,6 +30,7 @@ TN_BEGIN_DECLS
   X(session_name, STRING, "", "name of the session; with its version unique among live sessions")                  \
   X(session_version, INT, 0, "version of the session, not negative")                                               \
   X(disable_passes, STRING, "", "passes of the planner that are off, names between commas")                        \
+  X(kernel_plugins, STRING, "auto", "kernels from plugins: auto (for heavy graphs), always, never")                \
   X(runtime_ranks, STRING, "", "ranks of runtimes for an empty target, name=rank,...: before TENON_RANK")
 
 enum { TN_OPTION_INT = 1, TN_OPTION_BOOL = 2, TN_OPTION_STRING = 3 };
