@@ -22,7 +22,7 @@ typedef struct flavour {
 static flavour flavour_of(const tn_operation *op)
 {
   flavour f = { .op = tn_operation_type(op) };
-  f.matrices = strcmp(f.op, "MatMul") == 0;
+  f.matrices = strcmp(f.op, "MatMul") == 0 || strcmp(f.op, "_TnMatMul") == 0;
   f.broadcast = !f.matrices && strcmp(f.op, "BatchMatMul") != 0;
   f.across_a = tn__attr_bool(op, f.matrices ? "transpose_a" : "adj_x", false);
   f.across_b = tn__attr_bool(op, f.matrices ? "transpose_b" : "adj_y", false);

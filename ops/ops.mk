@@ -8,6 +8,8 @@ TN_OPS_FILES = \
   ops/compare.c \
   ops/constants.c \
   ops/conv.c \
+  ops/fuse.c \
+  ops/fused.c \
   ops/math_binary.c \
   ops/math_unary.c \
   ops/matmul.c \
@@ -25,6 +27,8 @@ TN_OPS_SHARED_FILES = \
   ops/support/convert.h \
   ops/support/elementwise.c \
   ops/support/elementwise.h \
+  ops/support/epilogue.c \
+  ops/support/epilogue.h \
   ops/support/gemm.c \
   ops/support/gemm.h \
   ops/support/gemm_kernel.h \

@@ -74,7 +74,9 @@ tn_status tn__passes_run(tn__ir *ir)
     size_t changes = 0;
     if (is_listed(ir->spec->disabled, passes[i].name)) continue;
     st = passes[i].run != NULL ? passes[i].run(ir, &changes) : tn__rewrites_run(ir, passes[i].name, &changes);
-    if (st == TN_OK && changes > 0) tn__ir_sweep(ir);
+    if (st != TN_OK || changes == 0) continue;
+    tn__ir_sweep(ir);
+    tn_log(TN_LOG_DEBUG, "pass '%s': %zu changes, %zu nodes left", passes[i].name, changes, ir->n_live);
   }
   return st;
 }
