@@ -38,3 +38,4 @@ uninstall-hook:
 
 # One include line for each plugin.
 include plugins/direct/direct.mk
+include plugins/onednn/onednn.mk

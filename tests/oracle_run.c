@@ -15,6 +15,7 @@ static const char usage_text[] =
     "\n"
     "  --runtime NAME   the session's target, as direct or threaded:threads=4 (direct)\n"
     "  --level N        optimisation level (1, the library's default)\n"
+    "  --option F=V     a field of the session's options, as kernel_plugins=always; may be given again\n"
     "  --only GLOB      only cases whose id (math/Abs-000, models/digits) matches; may be given again\n"
     "  --ops FILE       the ops that we claim (tests/oracle/ops.txt of the source tree)\n"
     "  --json FILE      writes the results there, too\n"
@@ -50,9 +51,10 @@ static int number(const char *option, const char *text, int low, int high)
 
 static void parse_arguments(int argc, char **argv, arguments *a)
 {
-  enum { RUNTIME = 1000, LEVEL, ONLY, OPS, JSON, TIMEOUT, IN_PROCESS, LIST, VERBOSE, HELP };
+  enum { RUNTIME = 1000, LEVEL, OPTION, ONLY, OPS, JSON, TIMEOUT, IN_PROCESS, LIST, VERBOSE, HELP };
   static const struct option options[] = { { "runtime", required_argument, NULL, RUNTIME },
                                            { "level", required_argument, NULL, LEVEL },
+                                           { "option", required_argument, NULL, OPTION },
                                            { "only", required_argument, NULL, ONLY },
                                            { "ops", required_argument, NULL, OPS },
                                            { "json", required_argument, NULL, JSON },
@@ -66,6 +68,11 @@ static void parse_arguments(int argc, char **argv, arguments *a)
   for (int option; (option = getopt_long(argc, argv, "", options, NULL)) != -1;) switch (option) {
     case RUNTIME: a->config.target = optarg; break;
     case LEVEL: a->config.level = number("--level", optarg, -1, 100); break;
+    case OPTION:
+      a->config.options = oracle_grow(a->config.options, a->config.n_options, &a->config.options_room,
+                                      sizeof(*a->config.options));
+      a->config.options[a->config.n_options++] = optarg;
+      break;
     case ONLY:
       a->globs = oracle_grow(a->globs, a->n_globs, &a->globs_room, sizeof(*a->globs));
       a->globs[a->n_globs++] = optarg;

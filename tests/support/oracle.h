@@ -118,6 +118,8 @@ typedef struct oracle_config {
   const char *target; /* of the session: "direct", "threaded:threads=4" */
   int level;
   int timeout_s;
+  const char **options; /* "field=value" */
+  size_t n_options, options_room;
   bool in_process; /* no child process */
   bool verbose;
   oracle_claims claims;

@@ -124,6 +124,18 @@ bool oracle_step_call(tn_session *session, oracle_step *step, tn_status *status,
   return ok;
 }
 
+static bool set_options(const oracle_config *config, tn_session_options *options, tn_error *err)
+{
+  for (size_t i = 0; i < config->n_options; i++) {
+    const char *text = config->options[i], *value = strchr(text, '=');
+    char *field = oracle_format("%.*s", value == NULL ? (int)strlen(text) : (int)(value - text), text);
+    tn_status st = tn_session_options_parse(options, field, value == NULL ? "" : value + 1, err);
+    free(field);
+    if (st != TN_OK) return false;
+  }
+  return true;
+}
+
 /* Containers of its own: cases name their variables alike. */
 bool oracle_open_session(const oracle_config *config, tn_graph *graph, tn_session **out, tn_error *err)
 {
@@ -134,6 +146,7 @@ bool oracle_open_session(const oracle_config *config, tn_graph *graph, tn_sessio
             tn_session_options_set_target(options, config->target, err) == TN_OK &&
             tn_session_options_set_int(options, "level", config->level, err) == TN_OK &&
             tn_session_options_set_bool(options, "isolate_session_state", 1, err) == TN_OK &&
+            set_options(config, options, err) &&
             tn_session_create(options, &session, err) == TN_OK && tn_session_set_graph(session, graph, err) == TN_OK;
   tn_session_options_destroy(options);
   if (ok)

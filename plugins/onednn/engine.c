@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The engine, a stream a thread, and OpenMP kept away: Debian's oneDNN is built on it, and a team of its threads beside
+ * ours, or the program's, costs more than the work. A primitive that is made for one thread runs on the caller's. */
+#include "onednn.h"
+
+#include <omp.h>
+#include <pthread.h>
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static dnnl_engine_t engine;
+static dnnl_status_t made;
+static pthread_key_t stream_key;
+static int key_error;
+
+static void free_stream(void *stream) { dnnl_stream_destroy(stream); }
+
+static void make(void)
+{
+  int before = dnn_one_thread();
+  made = dnnl_engine_create(&engine, dnnl_cpu, 0);
+  key_error = pthread_key_create(&stream_key, free_stream);
+  dnn_restore_threads(before);
+}
+
+dnnl_engine_t dnn_engine(tn_error *err)
+{
+  pthread_once(&once, make);
+  if (made == dnnl_success && key_error == 0) return engine;
+  dnn_status(made != dnnl_success ? made : dnnl_out_of_memory, "engine", err);
+  return NULL;
+}
+
+dnnl_stream_t dnn_stream(tn_error *err)
+{
+  dnnl_engine_t e = dnn_engine(err);
+  if (e == NULL) return NULL;
+  dnnl_stream_t s = pthread_getspecific(stream_key);
+  if (s != NULL) return s;
+  dnnl_status_t st = dnnl_stream_create(&s, e, dnnl_stream_default_flags);
+  if (st == dnnl_success && pthread_setspecific(stream_key, s) != 0) {
+    dnnl_stream_destroy(s);
+    st = dnnl_out_of_memory;
+  }
+  if (st == dnnl_success) return s;
+  dnn_status(st, "stream", err);
+  return NULL;
+}
+
+int dnn_one_thread(void)
+{
+  int before = omp_get_max_threads();
+  if (before != 1) omp_set_num_threads(1);
+  return before;
+}
+
+void dnn_restore_threads(int before)
+{
+  if (before != 1) omp_set_num_threads(before);
+}
+
+tn_status dnn_status(dnnl_status_t st, const char *what, tn_error *err)
+{
+  switch (st) {
+  case dnnl_success: return TN_OK;
+  case dnnl_out_of_memory: return tn_error_set(err, TN_RESOURCE_EXHAUSTED, "oneDNN: out of memory for a %s", what);
+  case dnnl_unimplemented:
+  case dnnl_invalid_arguments: /* what it does not take the library's own kernel does */
+    return tn_error_set(err, TN_UNIMPLEMENTED, "oneDNN has no %s for these shapes", what);
+  default: return tn_error_set(err, TN_INTERNAL, "oneDNN: %s failed with status %d", what, (int)st);
+  }
+}
+
+dnnl_memory_desc_t dnn_strided(const int64_t *dims, const int64_t *strides, int n, dnnl_data_type_t type)
+{
+  dnnl_memory_desc_t md;
+  if (dnnl_memory_desc_init_by_strides(&md, n, dims, type, strides) != dnnl_success) md = (dnnl_memory_desc_t){ 0 };
+  return md;
+}
+
+dnnl_memory_desc_t dnn_any(const int64_t *dims, int n, dnnl_data_type_t type)
+{
+  dnnl_memory_desc_t md;
+  if (dnnl_memory_desc_init_by_tag(&md, n, dims, type, dnnl_format_tag_any) != dnnl_success)
+    md = (dnnl_memory_desc_t){ 0 };
+  return md;
+}

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Kernels on oneDNN: what its files share.
+ *
+ * A kernel's state is what its attributes say; its shape state is a primitive for these shapes, made with one thread, so
+ * that no OpenMP team is ever started, and used by concurrent steps, each with a call object of its own. Weights are
+ * reordered once, for all sessions of a graph (tn_prepare_pack). Tensors stay as they are: channels last. */
+#ifndef TN_PLUGINS_ONEDNN_H
+#define TN_PLUGINS_ONEDNN_H
+
+#include <oneapi/dnnl/dnnl.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <tenon/op.h>
+
+/* ---- engine.c ---- */
+
+/* The engine of the process, made at first use. NULL: *err says why. */
+dnnl_engine_t dnn_engine(tn_error *err);
+/* The calling thread's stream. NULL: *err says why. */
+dnnl_stream_t dnn_stream(tn_error *err);
+/* Between these, what oneDNN makes is for one thread; the program's own OpenMP setting is as it was afterwards. */
+int dnn_one_thread(void);
+void dnn_restore_threads(int before);
+/* A status of oneDNN as one of ours: what it has no implementation for is TN_UNIMPLEMENTED, so the next kernel is asked. */
+tn_status dnn_status(dnnl_status_t st, const char *what, tn_error *err);
+
+/* Plain memory of these dims and strides, both in oneDNN's order. */
+dnnl_memory_desc_t dnn_strided(const int64_t *dims, const int64_t *strides, int n, dnnl_data_type_t type);
+/* The same dims, in a layout that the library may choose. */
+dnnl_memory_desc_t dnn_any(const int64_t *dims, int n, dnnl_data_type_t type);
+
+/* ---- post_ops.c: the epilogue of fused ops ---- */
+
+#define DNN_STEPS 8
+
+typedef enum dnn_step { DNN_BIAS, DNN_ADD, DNN_RELU, DNN_RELU6, DNN_LEAKY_RELU, DNN_TANH, DNN_SIGMOID } dnn_step;
+
+typedef struct dnn_epilogue {
+  uint32_t n;
+  float alpha;
+  uint8_t steps[DNN_STEPS];
+} dnn_epilogue;
+
+/* Reads fused_ops where the op has them. TN_UNIMPLEMENTED: a step that is not known, or a bias that is not the first. */
+tn_status dnn_epilogue_read(const tn_operation *op, dnn_epilogue *out, tn_error *err);
+bool dnn_has_bias(const dnn_epilogue *e);
+/* Appends the steps behind the bias. added is the layout of tensors that are added. */
+tn_status dnn_epilogue_append(const dnn_epilogue *e, const dnnl_memory_desc_t *added, dnnl_post_ops_t to, tn_error *err);
+/* Whether the inputs from `first` on fit a result of this shape: biases one value a channel, others its shape. */
+bool dnn_epilogue_fits(const dnn_epilogue *e, const tn_prepare_ctx *ctx, uint32_t first, const int64_t *dims, int32_t rank);
+
+/* ---- call.c: a primitive and its calls ---- */
+
+#define DNN_ARGS 16
+
+/* Where an argument comes from: an input, an output, packed weights, the scratch. */
+typedef enum dnn_source { DNN_INPUT, DNN_OUTPUT, DNN_FIXED, DNN_SCRATCH } dnn_source;
+
+typedef struct dnn_arg {
+  int32_t arg; /* DNNL_ARG_... */
+  uint8_t source;
+  uint32_t index;    /* of the input or output */
+  const void *fixed; /* DNN_FIXED */
+  dnnl_memory_desc_t desc;
+} dnn_arg;
+
+typedef struct dnn_call dnn_call;
+
+/* The shape state of all kernels here. */
+typedef struct dnn_plan {
+  dnnl_primitive_desc_t desc;
+  dnnl_primitive_t primitive;
+  uint32_t n_args;
+  dnn_arg args[DNN_ARGS];
+  _Atomic(dnn_call *) free_call; /* of the step before */
+} dnn_plan;
+
+typedef struct dnn_setup {
+  const dnn_epilogue *epilogue; /* NULL = none */
+  const dnnl_memory_desc_t *added;
+} dnn_setup;
+
+/* A plan for an op descriptor; no arguments yet but the scratch, whose bytes are put into ctx. */
+tn_status dnn_plan_create(tn_prepare_ctx *ctx, const_dnnl_op_desc_t op, const dnn_setup *setup, dnn_plan **out,
+                          tn_error *err);
+void dnn_plan_free(void *plan);
+void dnn_plan_input(dnn_plan *p, int32_t arg, uint32_t index, const dnnl_memory_desc_t *desc);
+void dnn_plan_output(dnn_plan *p, int32_t arg, uint32_t index, const dnnl_memory_desc_t *desc);
+/* Input `index` of layout `from` in the layout that the primitive wants: as it is, packed once when it is a constant.
+ * TN_UNIMPLEMENTED when it would have to be packed in every step. */
+tn_status dnn_plan_weights(dnn_plan *p, tn_prepare_ctx *ctx, int32_t arg, uint32_t index, const dnnl_memory_desc_t *from,
+                           tn_error *err);
+/* Arguments of the epilogue: inputs from `first` on. */
+void dnn_plan_epilogue(dnn_plan *p, const dnn_epilogue *e, uint32_t first, const dnnl_memory_desc_t *bias,
+                       const dnnl_memory_desc_t *added);
+/* The compute of all kernels here. */
+tn_status dnn_compute(tn_kernel_ctx *ctx);
+
+/* ---- families ---- */
+
+extern const tn_kernel_def dnn_product_kernels[];
+extern const size_t dnn_n_product_kernels;
+extern const tn_kernel_def dnn_convolution_kernels[];
+extern const size_t dnn_n_convolution_kernels;
+
+#define DNN_RANK 300
+
+#endif

@@ -1,0 +1,17 @@
+# SPDX-License-Identifier: Apache-2.0
+# Built where libdnnl is there; without it the library's own kernels do all.
+EXTRA_DIST += plugins/onednn/README.md
+if HAVE_ONEDNN
+TN_PLUGINS += plugins/onednn.la
+plugins_onednn_la_SOURCES = \
+  plugins/onednn/call.c \
+  plugins/onednn/convolution.c \
+  plugins/onednn/engine.c \
+  plugins/onednn/onednn.h \
+  plugins/onednn/plugin.c \
+  plugins/onednn/post_ops.c \
+  plugins/onednn/product.c
+plugins_onednn_la_CPPFLAGS = $(TN_PLUGIN_CPPFLAGS) -DTN_PLUGIN=onednn
+plugins_onednn_la_LDFLAGS = $(TN_PLUGIN_LINK)
+plugins_onednn_la_LIBADD = -ldnnl -lgomp
+endif
