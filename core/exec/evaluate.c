@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One operation at once, outside any session: what folds constants. */
+/* Operations and kernels outside any step: what folds constants, and what follows from shapes. */
 #include <core/exec/exec.h>
 
 tn_status tn__evaluate(const tn_operation *op, tn_tensor *const *inputs, size_t n_inputs, tn_tensor **outputs,
@@ -13,5 +13,18 @@ tn_status tn__evaluate(const tn_operation *op, tn_tensor *const *inputs, size_t 
   tn_step step = { .inputs = inputs, .outputs = outputs, .n_inputs = n_inputs, .n_outputs = n_outputs };
   st = tn__run_plan(plan, &step, err);
   tn__plan_unref(plan);
+  return st;
+}
+
+tn_status tn__call_kernel(const tn__plan_kernel *kernel, const void *shape_state, tn_view *const *inputs,
+                          uint32_t n_inputs, tn_view *const *outputs, uint32_t n_outputs, void *scratch, tn_error *err)
+{
+  tn_step step = { 0 };
+  tn_error local = TN_ERROR_INIT;
+  tn__call call = { .ctx = { .struct_size = sizeof call.ctx, .state = kernel->state, .shape_state = shape_state,
+                             .scratch = scratch, .inputs = inputs, .outputs = outputs, .n_inputs = n_inputs,
+                             .n_outputs = n_outputs, .err = err != NULL ? err : &local, .step = &step } };
+  tn_status st = kernel->def->compute(&call.ctx);
+  tn_error_clear(&local);
   return st;
 }

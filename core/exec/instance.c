@@ -31,6 +31,8 @@ static void bind_fixed(tn__instance *i)
     if (root->store == TN_STORE_CONSTANT) {
       v->data = plan->values[root->value].constant->data;
       v->buffer = plan->values[root->value].constant->buffer;
+    } else if (root->store == TN_STORE_KNOWN) {
+      v->data = root->known;
     } else if (root->store == TN_STORE_ARENA) {
       v->data = tn__arena_at(i, root->offset);
     }

@@ -11,6 +11,7 @@ enum {
   TN_STORE_CONSTANT, /* the plan's constant */
   TN_STORE_ARENA,    /* at `offset` of the instance's arena */
   TN_STORE_OUTPUT,   /* the memory of output `offset` of the step */
+  TN_STORE_KNOWN,    /* `known`, computed with the layout */
   TN_STORE_HEAP      /* a tensor of the step's own: strings, handles, shapes known only after compute */
 };
 
@@ -26,6 +27,7 @@ typedef struct tn__slot {
   int64_t count;
   size_t bytes;
   size_t offset;
+  void *known;     /* TN_STORE_KNOWN, of the root */
   uint32_t next_alias; /* further slot with the same root, TN__NONE = none: what is bound together */
 } tn__slot;
 

@@ -137,7 +137,9 @@ static void fill_views(builder *b, const tn__plan_instr *instr, const tn__entry 
     tn_view v = { .dims = s->dims, .count = s->count, .dtype = s->dtype, .rank = s->rank };
     if (s->store == TN_STORE_CONSTANT && s->root == slot) v.data = b->plan->values[in[k]].constant->data;
     bool operand = k < 32 && (instr->shape_operands >> k & 1);
+    operand |= b->plan->values[in[k]].from_shapes;
     if (operand && slot < b->segment->n_entries) v.data = entries[slot].data;
+    if (b->layout->slots[s->root].store == TN_STORE_KNOWN) v.data = b->layout->slots[s->root].known;
     b->views[k] = v;
   }
 }
@@ -172,6 +174,52 @@ static tn_status add_output_slot(builder *b, const tn__plan_instr *instr, uint32
   return TN_OK;
 }
 
+/* Whether an instruction is computed now: its outputs follow from shapes, and what it reads is at hand. */
+static bool is_known(const builder *b, const tn__plan_instr *instr, const tn__prepared *p)
+{
+  if (p->kernel == NULL || instr->n_outputs == 0) return false;
+  for (uint32_t k = 0; k < instr->n_outputs; k++)
+    if (!b->plan->values[tn__instr_outputs(b->plan, instr)[k]].from_shapes) return false;
+  for (uint32_t k = 0; k < instr->n_inputs && !(instr->traits & TN_TRAIT_SHAPE_ONLY); k++)
+    if (b->views[k].data == NULL && b->views[k].count > 0) return false;
+  return true;
+}
+
+/* Gives the outputs memory of the layout and calls the kernel. Views of known inputs have their memory. */
+static tn_status know(builder *b, const tn__plan_instr *instr, tn__prepared *p, uint32_t first_out)
+{
+  tn__layout *l = b->layout;
+  size_t n = (size_t)instr->n_inputs + instr->n_outputs, computed = 0;
+  tn_view *views = tn__alloc_array(instr->n_outputs, sizeof *views);
+  tn_view **pointers = tn__alloc_array(n, sizeof *pointers);
+  size_t scratch_bytes = p->ctx.scratch_bytes;
+  void *scratch = scratch_bytes == 0 ? NULL : tn__alloc_aligned(scratch_bytes, TN_ALIGN);
+  tn_status st = views == NULL || pointers == NULL || (scratch == NULL && scratch_bytes > 0) ? no_memory(b) : TN_OK;
+  for (uint32_t k = 0; st == TN_OK && k < instr->n_inputs; k++) pointers[k] = &b->views[k];
+  for (uint32_t k = 0; st == TN_OK && k < instr->n_outputs; k++) {
+    tn__slot *s = &l->slots[first_out + k];
+    if (s->root == first_out + k) {
+      s->store = TN_STORE_KNOWN;
+      s->known = tn__arena_aligned(&l->arena, s->bytes + 1, TN_ALIGN);
+      b->in_place[first_out + k] = TN__NONE;
+      if (s->known == NULL) st = no_memory(b);
+      computed++;
+    }
+    views[k] = (tn_view){ .data = l->slots[s->root].known, .dims = s->dims, .count = s->count, .dtype = s->dtype,
+                          .rank = s->rank };
+    pointers[instr->n_inputs + k] = &views[k];
+  }
+  if (st == TN_OK && computed > 0) {
+    st = b->plan->call_kernel(p->kernel, p->ctx.shape_state, pointers, instr->n_inputs, pointers + instr->n_inputs,
+                              instr->n_outputs, scratch, b->err);
+    if (st != TN_OK) st = tn__kernel_status(instr->op, p->kernel->def, "compute", st, b->err);
+  }
+  tn__free_aligned(scratch, scratch_bytes, TN_ALIGN);
+  tn__free(pointers, n * sizeof *pointers);
+  tn__free(views, instr->n_outputs * sizeof *views);
+  return st;
+}
+
 static tn_status prepare_all(builder *b, const tn__entry *entries)
 {
   tn_plan *plan = b->plan;
@@ -194,6 +242,8 @@ static tn_status prepare_all(builder *b, const tn__entry *entries)
       st = add_output_slot(b, instr, k);
       if (st != TN_OK) return st;
     }
+    if (is_known(b, instr, &p)) st = know(b, instr, &p, note->first_out);
+    if (st != TN_OK) return st;
   }
   return TN_OK;
 }
@@ -298,7 +348,7 @@ static bool only_views(const builder *b, const tn__plan_instr *instr, const inst
   if (instr->n_kernels == 0) return true;
   for (uint32_t k = 0; k < instr->n_outputs; k++) {
     uint32_t out = note->first_out + k;
-    if (b->layout->slots[out].root == out) return false;
+    if (b->layout->slots[out].root == out && b->layout->slots[out].store != TN_STORE_KNOWN) return false;
     if (b->in_place[out] != TN__NONE) return false; /* shares memory, yet is computed */
   }
   return instr->n_outputs > 0;

@@ -23,6 +23,7 @@ typedef struct tn__plan_value {
   tn_dtype dtype;
   uint8_t kind;       /* TN_VALUE_FEED, _CONSTANT or _COMPUTED; what is a view is known only with the shapes */
   bool dynamic_user;  /* used in a later segment than its own */
+  bool from_shapes;   /* small integers that follow from shapes and constants: computed with the layout, not in a step */
   uint32_t index;     /* FEED: input of the step */
   uint32_t producer;  /* COMPUTED: instruction */
   uint32_t n_uses;
@@ -48,6 +49,11 @@ typedef struct tn__plan_instr {
   uint32_t segment;
 } tn__plan_instr;
 
+/* Calls a kernel outside any step. */
+typedef tn_status (*tn__call_kernel_fn)(const tn__plan_kernel *kernel, const void *shape_state, tn_view *const *inputs,
+                                        uint32_t n_inputs, tn_view *const *outputs, uint32_t n_outputs, void *scratch,
+                                        tn_error *err);
+
 typedef struct tn__layout tn__layout;
 typedef struct tn__instance tn__instance; /* core/exec: what one step uses of a layout */
 
@@ -70,6 +76,7 @@ typedef struct tn__segment {
 struct tn_plan {
   _Atomic uint32_t refs;
   int32_t level;
+  tn__call_kernel_fn call_kernel; /* NULL: nothing is computed with a layout */
   tn_graph *graph; /* a reference */
   tn_graph *extra; /* operations that passes made, a reference; NULL = none */
   tn__arena arena; /* everything below */
@@ -104,6 +111,7 @@ typedef struct tn__signature_spec {
    * kernels are chosen, and with no lock held. NULL: none are loaded. */
   void (*want_kernels)(const char *const *ops, size_t n, const char *device);
   bool want_always; /* whatever the plan's work */
+  tn__call_kernel_fn call_kernel; /* for values that follow from shapes; NULL: they are computed in steps */
 } tn__signature_spec;
 
 /* Compiles: prune, order, resolve kernels, cut into segments. Takes the graph's read lock while it walks. */

@@ -14,6 +14,41 @@ static void count_uses(tn_plan *plan)
   for (uint32_t i = 0; i < plan->n_outputs; i++) plan->values[plan->outputs[i]].n_uses++;
 }
 
+/* ---- what follows from shapes ---- */
+
+#define NOT_PURE (TN_TRAIT_STATEFUL | TN_TRAIT_RANDOM | TN_TRAIT_PLACEHOLDER | TN_TRAIT_NO_EFFECT | TN_TRAIT_MAY_WAIT | \
+                  TN_TRAIT_DYNAMIC)
+
+/* Sizes, axes, paddings: no more than a small matrix of integers. */
+static bool is_small_ints(const tn__plan_value *v)
+{
+  int32_t rank;
+  if (v->dtype != TN_INT32 && v->dtype != TN_INT64) return false;
+  return tn_output_shape(v->output, NULL, 0, &rank, NULL) == TN_OK && rank >= 0 && rank <= 2;
+}
+
+static bool follows_from_shapes(const tn_plan *plan, const tn__plan_instr *instr)
+{
+  if (instr->n_kernels == 0 || instr->n_outputs == 0 || instr->n_after != 0 || (instr->traits & NOT_PURE)) return false;
+  const uint32_t *in = tn__instr_inputs(plan, instr), *out = tn__instr_outputs(plan, instr);
+  for (uint32_t k = 0; k < instr->n_inputs && !(instr->traits & TN_TRAIT_SHAPE_ONLY); k++)
+    if (plan->values[in[k]].kind != TN_VALUE_CONSTANT && !plan->values[in[k]].from_shapes) return false;
+  for (uint32_t k = 0; k < instr->n_outputs; k++)
+    if (!is_small_ints(&plan->values[out[k]])) return false;
+  return true;
+}
+
+static void mark_from_shapes(tn_plan *plan)
+{
+  for (uint32_t i = 0; i < plan->n_instrs && plan->call_kernel != NULL; i++) {
+    const tn__plan_instr *instr = &plan->instrs[i];
+    if (!follows_from_shapes(plan, instr)) continue;
+    for (uint32_t k = 0; k < instr->n_outputs; k++) plan->values[tn__instr_outputs(plan, instr)[k]].from_shapes = true;
+  }
+}
+
+/* ---- the cut ---- */
+
 static bool is_operand(const tn__plan_instr *instr, uint32_t k) { return k < 32 && (instr->shape_operands >> k & 1); }
 
 /* Whether instruction i has to begin a segment, when the current one began at `begin`. */
@@ -23,7 +58,7 @@ static bool begins_segment(const tn_plan *plan, uint32_t i, uint32_t begin)
   const uint32_t *in = tn__instr_inputs(plan, instr);
   for (uint32_t k = 0; k < instr->n_inputs; k++) {
     const tn__plan_value *v = &plan->values[in[k]];
-    if (v->kind != TN_VALUE_COMPUTED || v->producer < begin) continue;
+    if (v->kind != TN_VALUE_COMPUTED || v->producer < begin || v->from_shapes) continue;
     if (is_operand(instr, k) || (plan->instrs[v->producer].traits & TN_TRAIT_DYNAMIC)) return true;
   }
   return false;
@@ -82,7 +117,8 @@ static tn_status list_entries(lister *l, tn__segment *s, uint32_t tag)
     const uint32_t *in = tn__instr_inputs(plan, &plan->instrs[i]);
     for (uint32_t k = 0; k < plan->instrs[i].n_inputs; k++) {
       if (!from_outside(plan, s, in[k])) continue;
-      tn_status st = list_input(l, s, tag, in[k], is_operand(&plan->instrs[i], k));
+      bool operand = is_operand(&plan->instrs[i], k) || plan->values[in[k]].from_shapes;
+      tn_status st = list_input(l, s, tag, in[k], operand);
       if (st != TN_OK) return st;
     }
   }
@@ -115,6 +151,7 @@ static tn_status make_segments(tn_plan *plan, tn_error *err)
 tn_status tn__plan_cut(tn_plan *plan, tn_error *err)
 {
   count_uses(plan);
+  mark_from_shapes(plan);
   lister l = { .plan = plan, .err = err };
   tn_status st = make_segments(plan, err);
   if (st != TN_OK) return st;

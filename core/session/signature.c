@@ -216,7 +216,7 @@ static tn_status compile(tn_session *session, tn_graph *graph, parsed *p, tn__si
   const tn__signature_spec spec = { p->spec_feeds, p->n_feeds, p->spec_fetches, p->n_fetches, p->targets, p->n_targets,
                                     session->level, session->max_layouts, session->disabled_passes, tn__evaluate,
                                     session->want_kernels ? tn__registry_want_kernels : NULL,
-                                    session->want_kernels_always };
+                                    session->want_kernels_always, tn__call_kernel };
   tn_status st = s->feed_dtypes == NULL ? tn__no_memory(err, "signature", s->n_feeds) : TN_OK;
   if (st == TN_OK) st = tn__plan_compile(graph, &spec, &s->plan, err);
   for (size_t i = 0; st == TN_OK && i < s->n_feeds; i++) {

@@ -40,8 +40,9 @@ enum {
   TN_TRAIT_FUNCTION_CALL = 1u << 16,
   TN_TRAIT_MAY_WAIT = 1u << 17,      /* compute may return TN_PENDING */
   TN_TRAIT_DYNAMIC = 1u << 18,       /* some output's shape is known only after compute (tn_prepare_dynamic) */
-  TN_TRAIT_CONTRACTION = 1u << 19    /* output 0 is sums of products with input 1, whose last dimension is that of the
+  TN_TRAIT_CONTRACTION = 1u << 19,   /* output 0 is sums of products with input 1, whose last dimension is that of the
                                       * output: products and convolutions, which are most of the work where they are */
+  TN_TRAIT_SHAPE_ONLY = 1u << 20     /* outputs depend on the shapes of the inputs alone; compute does not read elements */
 };
 
 /* An op.
