@@ -31,6 +31,7 @@ TN_UNIT_TESTS = \
   tests/test_npz \
   tests/test_options \
   tests/test_oracle_run \
+  tests/test_passes \
   tests/test_pbtxt \
   tests/test_reduce \
   tests/test_registry \
