@@ -46,17 +46,20 @@ TN_TENSOR_FILES = \
 
 TN_GRAPH_FILES = \
   core/graph/attr_equal.c \
+  core/graph/attr_value.c \
   core/graph/attrs.c \
   core/graph/builder.c \
   core/graph/builder_attrs.c \
   core/graph/check.c \
   core/graph/constant.c \
+  core/graph/function_graph.c \
   core/graph/functions.c \
   core/graph/functions.h \
   core/graph/graph.c \
   core/graph/graph_internal.h \
   core/graph/graph_structs.h \
   core/graph/infer.c \
+  core/graph/infer_calls.c \
   core/graph/names.c \
   core/graph/operation.c \
   core/graph/registry.c \
@@ -71,25 +74,35 @@ TN_FORMATS_FILES = \
   core/formats/graphdef.c \
   core/formats/graphdef.h \
   core/formats/graphdef_attr.c \
+  core/formats/graphdef_body.c \
+  core/formats/graphdef_cycles.c \
   core/formats/graphdef_functions.c \
+  core/formats/graphdef_functions.h \
+  core/formats/graphdef_import.h \
+  core/formats/graphdef_map.c \
+  core/formats/graphdef_names.c \
+  core/formats/graphdef_node.c \
+  core/formats/graphdef_proto.c \
+  core/formats/graphdef_read.c \
+  core/formats/graphdef_signature.c \
   core/formats/graphdef_tensor.c \
   core/formats/graphdef_write.c \
   core/formats/npy.h \
   core/formats/npy_header.c \
   core/formats/npy_read.c \
   core/formats/npy_write.c \
-  core/formats/pbtxt.h \
-  core/formats/pbtxt_parse.c \
-  core/formats/pbtxt_print.c \
-  core/formats/pbtxt_schema.c \
-  core/formats/sink.c \
-  core/formats/sink.h \
   core/formats/npz.h \
   core/formats/npz_end.c \
   core/formats/npz_open.c \
   core/formats/npz_read.c \
   core/formats/npz_write.c \
   core/formats/npz_zip.c \
+  core/formats/pbtxt.h \
+  core/formats/pbtxt_parse.c \
+  core/formats/pbtxt_print.c \
+  core/formats/pbtxt_schema.c \
+  core/formats/sink.c \
+  core/formats/sink.h \
   core/formats/wire.c \
   core/formats/wire.h
 

@@ -94,6 +94,62 @@ static void read_operation(tn_graph *graph, tn_operation *op)
   }
 }
 
+/* Signatures and bodies of the library. */
+static void read_functions(tn_graph *graph)
+{
+  for (size_t i = 0; i < tn_graph_n_functions(graph); i++) {
+    const tn_function *f = tn_graph_function(graph, i);
+    const tn_operation *op;
+    char text[200];
+    if (tn_graph_find_function(graph, tn_function_name(f)) != f) abort();
+    tn_op_schema_format(tn_function_schema(f), text, sizeof text);
+    if (tn_function_self(f, &op, NULL) == TN_OK)
+      for (size_t k = 0; k < tn_operation_n_attrs(op); k++) read_attribute(op, tn_operation_attr_name(op, k));
+    for (size_t k = 0; k < tn_function_n_nodes(f); k++)
+      if (tn_function_node(f, k, &op, NULL) == TN_OK)
+        for (size_t a = 0; a < tn_operation_n_attrs(op); a++) read_attribute(op, tn_operation_attr_name(op, a));
+  }
+}
+
+/* What was written is read again. */
+static void export_and_import(tn_graph *graph)
+{
+  tn_graph *again;
+  void *bytes;
+  size_t size;
+  if (tn_graph_export(graph, 0, &bytes, &size, NULL) != TN_OK) return;
+  if (tn_graph_create(&again, NULL) != TN_OK) abort();
+  tn_status st = tn_graph_import(again, bytes, size, NULL, NULL);
+  if (st != TN_OK && st != TN_RESOURCE_EXHAUSTED) abort();
+  tn_graph_unref(again);
+  tn_free(bytes);
+}
+
+/* The same beside itself, with options that a byte in the middle chooses. */
+static void import_again(tn_graph *graph, const uint8_t *data, size_t size)
+{
+  size_t n = tn_graph_n_operations(graph);
+  unsigned choice = size == 0 ? 0 : data[size / 2];
+  tn_operation *op = tn_graph_operation(graph, n / 2);
+  if (op == NULL) return;
+  const char *name = tn_operation_name(op);
+  tn_import_mapping map = { name, { op, 0 } };
+  tn_import_results *results;
+  tn_import_options o = { .struct_size = sizeof o, .prefix = choice & 1 ? name : NULL, .input_map = &map };
+  o.flags = choice & (TN_IMPORT_UNIQUIFY_NAMES | TN_IMPORT_UNIQUIFY_PREFIX | TN_IMPORT_SKIP_MAPPED_NODES);
+  o.budget = choice & 2 ? size * (choice >> 2) : 0;
+  o.n_input_map = (choice & 32) != 0 && tn_operation_n_outputs(op) > 0;
+  o.control_inputs = &op;
+  o.n_control_inputs = (choice & 64) != 0;
+  o.return_outputs = &name;
+  o.n_return_outputs = (choice & 128) != 0;
+  o.results = &results;
+  tn_status st = tn_graph_import(graph, data, size, &o, NULL);
+  if ((st == TN_OK) != (results != NULL) || (st != TN_OK && tn_graph_n_operations(graph) != n)) abort();
+  if (st == TN_OK) export_and_import(graph);
+  tn_import_results_free(results);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
   tn_error err = TN_ERROR_INIT;
@@ -103,6 +159,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
   size_t n = tn_graph_n_operations(graph);
   if ((st == TN_OK) != (tn_error_message(&err)[0] == 0) || (st != TN_OK && n != 0)) abort();
   for (size_t i = 0; i < n; i++) read_operation(graph, tn_graph_operation(graph, i));
+  read_functions(graph);
+  if (st == TN_OK) import_again(graph, data, size);
   tn_graph_unref(graph);
   tn_error_clear(&err);
   return 0;

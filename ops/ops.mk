@@ -3,32 +3,90 @@
 # new family is its file and one line here.
 TN_OPS_FILES = \
   ops/activation.c \
+  ops/activation_grad.c \
+  ops/batch_norm.c \
+  ops/batch_norm_grad.c \
   ops/bias.c \
+  ops/bitwise.c \
+  ops/broadcast_args.c \
   ops/cast.c \
   ops/compare.c \
+  ops/concat.c \
   ops/constants.c \
   ops/conv.c \
+  ops/conv3d.c \
+  ops/conv_grad.c \
+  ops/depthwise.c \
+  ops/diag.c \
+  ops/dilation.c \
+  ops/einsum.c \
+  ops/fill.c \
+  ops/functions.c \
   ops/fuse.c \
   ops/fused.c \
+  ops/gather.c \
+  ops/gru.c \
+  ops/lrn.c \
+  ops/lstm.c \
+  ops/lstm_grad.c \
   ops/math_binary.c \
   ops/math_unary.c \
   ops/matmul.c \
+  ops/matrix_diag.c \
+  ops/mirror_pad.c \
+  ops/one_hot.c \
+  ops/pad.c \
+  ops/partition.c \
+  ops/patches.c \
   ops/pool.c \
+  ops/pool3d.c \
+  ops/pool_argmax.c \
+  ops/pool_grad.c \
+  ops/range.c \
   ops/reduce.c \
   ops/reshape.c \
-  ops/softmax.c
+  ops/reverse.c \
+  ops/roll.c \
+  ops/scan.c \
+  ops/scatter.c \
+  ops/search.c \
+  ops/select.c \
+  ops/slice.c \
+  ops/softmax.c \
+  ops/space_batch.c \
+  ops/space_depth.c \
+  ops/split.c \
+  ops/strided_slice.c \
+  ops/tile.c \
+  ops/top_k.c \
+  ops/transpose.c \
+  ops/unique.c \
+  ops/view.c \
+  ops/where.c
 
 # What several families share.
 TN_OPS_SHARED_FILES = \
+  ops/support/batch_norm.c \
+  ops/support/batch_norm.h \
   ops/support/broadcast.c \
   ops/support/broadcast.h \
+  ops/support/channels.c \
+  ops/support/channels.h \
   ops/support/complex.h \
+  ops/support/conv_product.c \
+  ops/support/conv_product.h \
   ops/support/convert.c \
   ops/support/convert.h \
+  ops/support/convolution.c \
+  ops/support/convolution.h \
+  ops/support/elements.c \
+  ops/support/elements.h \
   ops/support/elementwise.c \
   ops/support/elementwise.h \
   ops/support/epilogue.c \
   ops/support/epilogue.h \
+  ops/support/equation.c \
+  ops/support/equation.h \
   ops/support/gemm.c \
   ops/support/gemm.h \
   ops/support/gemm_kernel.h \
@@ -36,6 +94,23 @@ TN_OPS_SHARED_FILES = \
   ops/support/gemm_tiles.c \
   ops/support/half.c \
   ops/support/half.h \
+  ops/support/index_group.h \
+  ops/support/indices.c \
+  ops/support/indices.h \
+  ops/support/join.c \
+  ops/support/join.h \
+  ops/support/lstm.c \
+  ops/support/lstm.h \
+  ops/support/operands.c \
+  ops/support/operands.h \
+  ops/support/order.c \
+  ops/support/order.h \
+  ops/support/padding.c \
+  ops/support/padding.h \
+  ops/support/pooling.c \
+  ops/support/pooling.h \
+  ops/support/product_loops.c \
+  ops/support/product_loops.h \
   ops/support/reduce_loops.c \
   ops/support/reduce_loops.h \
   ops/support/reduce_plan.c \
@@ -43,7 +118,15 @@ TN_OPS_SHARED_FILES = \
   ops/support/rounding.h \
   ops/support/shapes.c \
   ops/support/shapes.h \
+  ops/support/slicing.c \
+  ops/support/slicing.h \
+  ops/support/strided.c \
+  ops/support/strided.h \
+  ops/support/strided_blocks.c \
+  ops/support/strided_blocks.h \
   ops/support/vector_math.h \
+  ops/support/volume.c \
+  ops/support/volume.h \
   ops/support/widen.c \
   ops/support/widen.h \
   ops/support/window.c \

@@ -513,6 +513,14 @@ else
 fi
 gives 'inspect: what is not supported' 0 'Frobnicate +op is not known' "$tenon" inspect unknown.pb
 gives 'inspect: which outputs that concerns' 0 "after:0 .*needs Frobnicate, which is not supported" "$tenon" inspect unknown.pb
+printf 'node { name: "a" op: "Frobnicate" }\n' >alone.pbtxt
+gives 'inspect: an output that is not supported itself' 0 '^  a:0 .*  Frobnicate is not supported$' "$tenon" inspect alone.pbtxt
+printf 'node { name: "a" op: "Frobnicate" } node { name: "go" op: "NoOp" input: "^a" }\n' >target.pbtxt
+gives 'inspect: a target that needs what is not supported' 0 "^  go  NoOp  needs Frobnicate, which is not supported .node 'a'.$" "$tenon" inspect target.pbtxt
+gives 'inspect: no constants' 0 '^1 node of 1 op; no constants$' "$tenon" inspect alone.pbtxt
+printf 'library { function { signature { name: "F" input_arg { name: "x" type: DT_FLOAT } output_arg { name: "y" type: DT_FLOAT } } ret { key: "y" value: "x" } } }\n' >function.pbtxt
+gives 'inspect: functions' 0 '^  0  F\(x: float32\) -> \(y: float32\)$' "$tenon" inspect function.pbtxt
+gives 'inspect --json: functions' 0 '"signature": "F\(x: float32\) -> ' "$tenon" inspect --json function.pbtxt
 gives 'inspect --json' 0 '"blocked_nodes": 2' "$tenon" inspect --json unknown.pb
 gives 'runtimes' 0 '^direct +runtime .*direct\.so$' "$tenon" runtimes
 gives 'runtimes --load' 0 '^direct +runtime .* loaded ' "$tenon" runtimes --load

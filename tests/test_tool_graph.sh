@@ -103,7 +103,7 @@ box conv1 'weights 3x3x1x32' && ! box conv1/weights && ! box conv1/ReadVariableO
 is 'weights behind an Identity are a line in the box of their user'
 box flatten 'shape [-1 256]' && box class 'dimension 1'
 is 'small constants are shown as values'
-box conv1 'strides = 1, 1, 1, 1'
+box conv1 'strides = [1, 1, 1, 1]'
 is 'attributes are in the tooltip'
 graph 0 "$digits" --constants && [ "$(boxes)" -eq 35 ] && box conv1/weights '#f3f4f6' &&
   arrow conv1/weights conv1/ReadVariableOp '3x3x1x32 float32'
@@ -140,8 +140,25 @@ graph 0 empty.pb && grep -q '^digraph "empty.pb" {$' out
 is 'a graph without nodes'
 { T=FLOAT; placeholder x; node enter Enter x; node merge Merge enter next; node next NextIteration merge; T=; } |
   sed '/Enter/s/ }$/ attr { key: "frame_name" value { s: "f" } } }/; /Merge/s/ }$/ attr { key: "N" value { i: 2 } } }/' >loop.pbtxt
-graph 0 loop.pbtxt && arrow merge next && arrow next merge
-is 'a loop'
+graph 0 loop.pbtxt && arrow merge next && arrow next merge constraint=false && ! arrow merge next constraint
+is 'a loop: the way back does not turn it upside down'
+sed -n '4p;3p;2p;1p' loop.pbtxt >reversed.pbtxt && graph 0 reversed.pbtxt && arrow next merge constraint=false && ! arrow merge next constraint
+is 'a loop in a file in the other order'
+func='value { func { name: "body" attr { key: "T" value { type: DT_FLOAT } } attr { key: "in" value { func { name: "deep" } } } } }'
+{ placeholder x; printf 'node { name: "call" op: "Frob" input: "x" attr { key: "f" %s } attr { key: "all" value { list { func { name: "a<b" } func { name: "c" } } } } }\n' "$func"
+  T=FLOAT; node two Relu call:1; T=; } >calls.pbtxt
+graph 0 calls.pbtxt && box call '>f: body</font>' && box call '>all: a&lt;b</font>' && box call '>all: c</font>'
+is 'what a node calls is in its box'
+box call 'f = body[T = float32, in = deep]' && box call 'all = [a<b, c]'
+is 'functions with their attributes are in the tooltip'
+arrow call two '" :1"'
+is 'an output of an unknown op but the first has its number'
+printf 'node { name: "c" op: "Const" attr { key: "dtype" value { type: DT_FLOAT } } attr { key: "value" value { tensor { dtype: DT_FLOAT tensor_shape { dim { size: 3 } } tensor_content: "1234" } } } }\n' >broken.pbtxt
+graph 0 broken.pbtxt && box c '>not readable</font>' && ! grep -qF '></font>' out
+is 'a constant that cannot be read'
+run 0 "$tenon" inspect broken.pbtxt && grep -qF '1 constant cannot be read' out && grep -qF "node 'c': attribute 'value': tensor_content has 4 bytes" out &&
+  run 0 "$tenon" inspect --json broken.pbtxt && grep -qF '"first_not_readable": "c"' out
+is 'inspect says which constant cannot be read'
 deep=$(awk 'BEGIN { for (i = 0; i < 3000; i++) printf "d/"; print "x" }')
 { placeholder x; T=FLOAT; node "$deep" Relu x; node "${deep}y" Relu "$deep"; T=; } >deep.pbtxt
 graph 0 deep.pbtxt && [ "$(grep -c subgraph out)" -eq 1 ]

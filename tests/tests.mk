@@ -4,6 +4,7 @@
 # A test of a module is tests/test_NAME.c and one line here, nothing else: it is built from the file of its own name and
 # links core (internal names, too), ops and tests/support. See tests/support/tap.h for how such a file looks.
 TN_UNIT_TESTS = \
+  tests/test_array_ops \
   tests/test_base \
   tests/test_broadcast \
   tests/test_callable \
@@ -12,21 +13,26 @@ TN_UNIT_TESTS = \
   tests/test_error \
   tests/test_exec \
   tests/test_export \
+  tests/test_function_shapes \
   tests/test_functions \
   tests/test_gemm \
   tests/test_graph \
   tests/test_graph_read \
   tests/test_half \
   tests/test_import \
+  tests/test_import_budget \
   tests/test_import_bytes \
+  tests/test_import_options \
   tests/test_import_tensor \
   tests/test_kernels \
   tests/test_kit \
   tests/test_layout \
+  tests/test_layout_ops \
   tests/test_loader \
   tests/test_log \
   tests/test_manifest \
   tests/test_map \
+  tests/test_move \
   tests/test_npy \
   tests/test_npz \
   tests/test_options \
@@ -42,11 +48,13 @@ TN_UNIT_TESTS = \
   tests/test_session_step \
   tests/test_session_threads \
   tests/test_shapes \
+  tests/test_strided \
   tests/test_string \
   tests/test_tensor \
   tests/test_text \
   tests/test_vector_math \
-  tests/test_walk
+  tests/test_walk \
+  tests/test_window_ops
 
 # Shell scripts that print TAP.
 TN_SCRIPT_TESTS = \
@@ -126,6 +134,8 @@ TN_ORACLE_CASES = \
   tests/oracle/reduce.zip \
   tests/oracle/sessions.zip \
   tests/oracle/ops.txt \
+  tests/oracle/check_import.py \
+  tests/oracle/check_opdefs.py \
   tests/oracle/check_roundtrip.py \
   tests/oracle/pack.py \
   tests/oracle/generate/format.py \

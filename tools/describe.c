@@ -4,6 +4,18 @@
 
 #include <tools/tool.h>
 
+/* What keeps a node from running, else `otherwise`. */
+static void add_reason(tool_table *table, const tool_node *node, const char *otherwise)
+{
+  if (node->blocked_by == NULL)
+    tool_table_cell(table, "%s", otherwise);
+  else if (node->blocked_by == node)
+    tool_table_cell(table, "%s is not supported", tn_operation_type(node->op));
+  else
+    tool_table_cell(table, "needs %s, which is not supported (node '%s')", tn_operation_type(node->blocked_by->op),
+                    tn_operation_name(node->blocked_by->op));
+}
+
 static void add_row(tool_table *table, const tool_node *node, int32_t index)
 {
   tool_text text = { 0 };
@@ -11,11 +23,7 @@ static void add_row(tool_table *table, const tool_node *node, int32_t index)
   tool_text_output(&text, (tn_output){ node->op, index });
   tool_table_cell(table, "%s", text.data);
   tool_text_free(&text);
-  if (node->blocked_by != NULL)
-    tool_table_cell(table, "needs %s, which is not supported (node '%s')", tn_operation_type(node->blocked_by->op),
-                    tn_operation_name(node->blocked_by->op));
-  else
-    tool_table_cell(table, "%s", tool_node_has_default(node) ? "has a default" : "");
+  add_reason(table, node, tool_node_has_default(node) ? "has a default" : "");
 }
 
 /* Rows for the first `most` outputs of the nodes that fit; returns how many there are in all. */
@@ -33,7 +41,7 @@ static size_t add_rows(tool_table *table, const tool_model *model, bool (*fits)(
     if (n == 0 && found++ < most) {
       tool_table_cell(table, "%s", tn_operation_name(node->op));
       tool_table_cell(table, "%s", tn_operation_type(node->op));
-      tool_table_cell(table, "%s", node->blocked_by != NULL ? "not supported" : "");
+      add_reason(table, node, "");
     }
   }
   return found;

@@ -102,29 +102,60 @@ static uint32_t heap_pop(uint32_t *heap, uint32_t *n)
   return top;
 }
 
-/* Of the nodes whose inputs have all been, the one that the file has first. In a loop nothing is ever ready: then the
- * first of the file that is left goes on. */
+/* Where a loop begins: it goes on with the first input that comes. */
+static bool is_merge(const tn_operation *op)
+{
+  if (tn_operation_schema(op) == NULL) return strcmp(tn_operation_type(op), "Merge") == 0;
+  return (traits_of(op) & TN_TRAIT_MERGE) != 0;
+}
+
+typedef struct ordering {
+  uint32_t *waits; /* edges that a node still waits for */
+  uint32_t *heap;  /* nodes whose inputs have all been */
+  uint32_t *begun; /* merges of which one input has been, also a heap */
+  uint8_t *state;
+  uint32_t n_ready, n_begun, next;
+} ordering;
+
+enum { WAITING = 0, BEGUN = 1, SEEN = 2 };
+
+/* Of the nodes whose inputs have all been, the one that the file has first. In a loop nothing is ever ready: then it is
+ * entered by a merge, and where there is none, by the first of the file that is left. */
+static uint32_t next_node(ordering *o)
+{
+  if (o->n_ready > 0) return heap_pop(o->heap, &o->n_ready);
+  while (o->n_begun > 0) {
+    uint32_t node = heap_pop(o->begun, &o->n_begun);
+    if (o->state[node] != SEEN) return node;
+  }
+  while (o->state[o->next] == SEEN) o->next++;
+  return o->next;
+}
+
 static void put_in_order(picture *p, const leaving *l)
 {
-  uint32_t *waits = tool_alloc(p->n, sizeof(*waits)), *heap = tool_alloc(p->n, sizeof(*heap));
-  bool *seen = tool_alloc(p->n, sizeof(*seen));
-  uint32_t ready = 0, next = 0;
-  for (size_t e = 0; e < p->n_edges; e++) waits[p->edges[e].to]++;
+  ordering o = { tool_alloc(p->n, sizeof(uint32_t)), tool_alloc(p->n, sizeof(uint32_t)),
+                 tool_alloc(p->n, sizeof(uint32_t)), tool_alloc(p->n, 1), 0, 0, 0 };
+  for (size_t e = 0; e < p->n_edges; e++) o.waits[p->edges[e].to]++;
   for (uint32_t i = 0; i < p->n; i++)
-    if (waits[i] == 0) heap_push(heap, &ready, i);
+    if (o.waits[i] == 0) heap_push(o.heap, &o.n_ready, i);
   for (uint32_t order = 0; order < p->n; order++) {
-    while (ready == 0 && seen[next]) next++;
-    uint32_t node = ready > 0 ? heap_pop(heap, &ready) : next;
-    seen[node] = true;
+    uint32_t node = next_node(&o);
+    o.state[node] = SEEN;
     p->nodes[node].order = order;
     for (size_t k = l->start[node]; k < l->start[node + 1]; k++) {
       uint32_t to = p->edges[l->edges[k]].to;
-      if (!seen[to] && --waits[to] == 0) heap_push(heap, &ready, to);
+      if (o.state[to] == SEEN) continue;
+      if (--o.waits[to] == 0) heap_push(o.heap, &o.n_ready, to);
+      if (o.state[to] == BEGUN || p->edges[l->edges[k]].output < 0 || !is_merge(p->nodes[to].op)) continue;
+      o.state[to] = BEGUN;
+      heap_push(o.begun, &o.n_begun, to);
     }
   }
-  free(waits);
-  free(heap);
-  free(seen);
+  free(o.waits);
+  free(o.heap);
+  free(o.begun);
+  free(o.state);
 }
 
 static void list_wanted(picture *p)

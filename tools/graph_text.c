@@ -138,7 +138,7 @@ static void squeeze(tool_text *text)
   text->length = n;
 }
 
-/* A few elements are shown, of more the shape. */
+/* A few elements are shown, of more the shape, and always something: Graphviz takes no empty font. */
 static void add_value(tool_text *out, const tn_operation *op)
 {
   enum { FEW = 6 };
@@ -151,6 +151,8 @@ static void add_value(tool_text *out, const tn_operation *op)
   } else if (tensor != NULL) {
     add_dims(out, tn_tensor_dims(tensor), tn_tensor_rank(tensor));
     if (tn_tensor_dtype(tensor) != TN_FLOAT) tool_text_printf(out, " %s", tn_dtype_name(tn_tensor_dtype(tensor)));
+  } else {
+    tool_text_printf(out, "not readable");
   }
   tool_text_free(&text);
 }
@@ -200,6 +202,27 @@ static void add_labels(const picture *p, uint32_t node, tool_text *out)
   if (found > MOST_LABELS) tool_text_printf(out, "<br/>" TINY "%zu more constants</font>", found - MOST_LABELS);
 }
 
+/* "then_branch: cond_true_3": what a node calls, as that says more than its op. */
+static void add_functions(const tn_operation *op, tool_text *out)
+{
+  size_t found = 0;
+  for (size_t i = 0; i < tn_operation_n_attrs(op); i++) {
+    const char *name = tn_operation_attr_name(op, i);
+    if ((tn_operation_attr_kind(op, name) & ~TN_ATTR_LIST) != TN_ATTR_FUNC) continue;
+    tn_attr_value value = { .struct_size = sizeof(value), .n = 1 };
+    for (size_t k = 0; k < value.n; k++) {
+      if (tn_operation_attr_value(op, name, k, &value, NULL) != TN_OK || value.text == NULL) break;
+      if (value.length == 0 || ++found > MOST_LABELS) continue;
+      tool_text_printf(out, "<br/>" TINY);
+      picture_add_html(out, name, LONGEST_TITLE);
+      tool_text_printf(out, ": ");
+      picture_add_html(out, value.text, LONGEST_TITLE);
+      tool_text_printf(out, "</font>");
+    }
+  }
+  if (found > MOST_LABELS) tool_text_printf(out, "<br/>" TINY "%zu more functions</font>", found - MOST_LABELS);
+}
+
 /* Of an output, as no arrow leaves it that could say so. */
 static void add_output_shapes(const tn_operation *op, tool_text *out)
 {
@@ -230,6 +253,7 @@ void picture_add_node(const picture *p, uint32_t node, const char *scope, tool_t
     add_value(out, n->op);
     tool_text_printf(out, "</font>");
   }
+  add_functions(n->op, out);
   add_labels(p, node, out);
   if (n->role == ROLE_OUTPUT) add_output_shapes(n->op, out);
 }
@@ -335,7 +359,8 @@ void picture_add_arrow(const picture *p, const picture_arrow *arrow, tool_text *
   const picture_edge *edge = &p->merged[arrow->first];
   size_t before = out->length;
   tool_text_add(out, " ", 1); /* away from the line */
-  if (tensors == 1 && tn_operation_n_outputs(p->nodes[edge->from].op) > 1)
+  /* of an op that is not known every output but the first is told apart */
+  if (tensors == 1 && (tn_operation_n_outputs(p->nodes[edge->from].op) > 1 || edge->output > 0))
     tool_text_printf(out, ":%d%s", (int)edge->output, first.length > 0 ? "  " : "");
   if (tensors > 1)
     tool_text_printf(out, "%" PRIu32 "%s", tensors, alike && first.length > 0 ? " \xC3\x97 " : " tensors");

@@ -30,52 +30,72 @@ static void add_box_id(const picture *p, uint32_t box, const char *end, tool_tex
 
 /* ---- what a pointing device shows in an SVG file ---- */
 
-static void add_ints(const tn_operation *op, const char *name, tool_text *out)
-{
-  enum { MOST = 12 };
-  const int64_t *values;
-  size_t n;
-  if (tn_operation_attr_ints(op, name, &values, &n, NULL) != TN_OK) return;
-  for (size_t i = 0; i < n && i < MOST; i++) tool_text_printf(out, "%s%" PRId64, i > 0 ? ", " : "", values[i]);
-  if (n > MOST) tool_text_printf(out, ", ...");
-}
-
-static void add_string(const tn_operation *op, const char *name, tool_text *out)
+static void add_text(const char *text, size_t length, tool_text *out)
 {
   enum { MOST = 60 };
-  const char *text;
-  size_t length;
-  if (tn_operation_attr_string(op, name, &text, &length, NULL) != TN_OK) return;
   for (size_t i = 0; i < length && i < MOST; i++) tool_text_add(out, text[i] != '\0' ? text + i : "?", 1);
   if (length > MOST) tool_text_printf(out, "...");
 }
 
+static void add_value(const tn_attr_value *value, int depth, tool_text *out);
+
+/* f[T = float32, N = 3], and only f when it is deep in another one. */
+static void add_function(const tn_attr_value *func, int depth, tool_text *out)
+{
+  enum { MOST = 8, DEEP = 3 };
+  add_text(func->text, func->length, out);
+  if (func->n_attrs == 0 || depth == DEEP) return;
+  for (size_t k = 0; k < func->n_attrs && k < MOST; k++) {
+    tn_attr_value value = { .struct_size = sizeof(value) };
+    const char *name;
+    tool_text_printf(out, k == 0 ? "[" : ", ");
+    if (tn_attr_value_attr(func, k, 0, &name, &value, NULL) != TN_OK) continue;
+    tool_text_printf(out, "%s = ", name);
+    if ((value.kind & TN_ATTR_LIST) != 0)
+      tool_text_printf(out, "%zu values", value.n);
+    else
+      add_value(&value, depth + 1, out);
+  }
+  tool_text_printf(out, func->n_attrs > MOST ? ", ...]" : "]");
+}
+
+static void add_value(const tn_attr_value *value, int depth, tool_text *out)
+{
+  switch (value->kind & ~TN_ATTR_LIST) {
+  case TN_ATTR_INT: tool_text_printf(out, "%" PRId64, value->i); break;
+  case TN_ATTR_FLOAT: tool_text_printf(out, "%g", (double)value->f); break;
+  case TN_ATTR_BOOL: tool_text_printf(out, "%s", value->b ? "true" : "false"); break;
+  case TN_ATTR_TYPE: tool_text_printf(out, "%s", tn_dtype_name(value->type)); break;
+  case TN_ATTR_SHAPE: tool_text_shape(out, value->dims, value->rank); break;
+  case TN_ATTR_FUNC: add_function(value, depth, out); break;
+  case TN_ATTR_STRING:
+  case TN_ATTR_PLACEHOLDER: add_text(value->text, value->length, out); break;
+  case TN_ATTR_TENSOR:
+    tool_text_printf(out, "%s ", tn_dtype_name(tn_tensor_dtype(value->tensor)));
+    tool_text_shape(out, tn_tensor_dims(value->tensor), tn_tensor_rank(value->tensor));
+    break;
+  default: break;
+  }
+}
+
 static void add_attribute(const tn_operation *op, const char *name, tool_text *out)
 {
-  int64_t integer;
-  float number;
-  tn_bool truth;
-  tn_dtype dtype;
-  int32_t kind = tn_operation_attr_kind(op, name);
-  size_t before = out->length;
+  enum { MOST = 12 };
+  tn_attr_value value = { .struct_size = sizeof(value) };
+  if (tn_operation_attr_kind(op, name) == TN_ATTR_NONE) return;
   tool_text_printf(out, "\n%s = ", name);
-  size_t start = out->length;
-  if (kind == TN_ATTR_INT && tn_operation_attr_int(op, name, &integer, NULL) == TN_OK)
-    tool_text_printf(out, "%" PRId64, integer);
-  else if (kind == TN_ATTR_FLOAT && tn_operation_attr_float(op, name, &number, NULL) == TN_OK)
-    tool_text_printf(out, "%g", (double)number);
-  else if (kind == TN_ATTR_BOOL && tn_operation_attr_bool(op, name, &truth, NULL) == TN_OK)
-    tool_text_printf(out, "%s", truth ? "true" : "false");
-  else if (kind == TN_ATTR_TYPE && tn_operation_attr_type(op, name, &dtype, NULL) == TN_OK)
-    tool_text_printf(out, "%s", tn_dtype_name(dtype));
-  else if (kind == TN_ATTR_STRING)
-    add_string(op, name, out);
-  else if (kind == (TN_ATTR_INT | TN_ATTR_LIST))
-    add_ints(op, name, out);
-  if (out->length == start) {
-    out->length = before;
-    out->data[before] = '\0';
+  if (tn_operation_attr_value(op, name, 0, &value, NULL) != TN_OK) {
+    tool_text_printf(out, "not readable");
+    return;
   }
+  bool list = (value.kind & TN_ATTR_LIST) != 0;
+  if (list) tool_text_printf(out, "[");
+  for (size_t i = 0; i < value.n && i < MOST; i++) {
+    if (i > 0) tool_text_printf(out, ", ");
+    if (tn_operation_attr_value(op, name, i, &value, NULL) != TN_OK) break;
+    add_value(&value, 0, out);
+  }
+  if (list) tool_text_printf(out, value.n > MOST ? ", ...]" : "]");
 }
 
 /* Attributes whose names begin with an underscore are notes of programs to each other. */
@@ -200,8 +220,19 @@ static void write_units(const picture *p, uint32_t group, const char *scope, uin
 
 /* ---- arrows ---- */
 
+/* Whether it closes a loop: then it does not say what stands above what, and a loop reads from top to bottom. */
+static bool is_back(const picture *p, const picture_arrow *arrow)
+{
+  for (size_t i = 0; i < arrow->n; i++) {
+    const picture_edge *edge = &p->merged[arrow->first + i];
+    if (p->nodes[edge->from].order <= p->nodes[edge->to].order) return false;
+  }
+  return true;
+}
+
 static void write_arrow(const picture *p, const picture_arrow *arrow, tool_text *out)
 {
+  const char *back = is_back(p, arrow) ? "constraint=false" : "";
   tool_text label = { 0 };
   tool_text_add(&label, "", 0);
   tool_text_printf(out, "  ");
@@ -209,13 +240,15 @@ static void write_arrow(const picture *p, const picture_arrow *arrow, tool_text 
   tool_text_printf(out, " -> ");
   add_box_id(p, arrow->to, "", out);
   if (arrow->control) {
-    tool_text_printf(out, " [style=dashed, color=\"#9aa3af\", arrowhead=empty]");
+    tool_text_printf(out, " [style=dashed, color=\"#9aa3af\", arrowhead=empty%s%s]", *back != '\0' ? ", " : "", back);
   } else {
     if (p->n_boxes <= MUCH) picture_add_arrow(p, arrow, &label);
     if (label.length > 0) {
       tool_text_printf(out, " [label=");
       picture_add_quoted(out, label.data);
-      tool_text_printf(out, "]");
+      tool_text_printf(out, "%s%s]", *back != '\0' ? ", " : "", back);
+    } else if (*back != '\0') {
+      tool_text_printf(out, " [%s]", back);
     }
   }
   tool_text_printf(out, ";\n");

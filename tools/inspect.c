@@ -11,10 +11,11 @@
 static const char help[] =
     "Usage: tenon inspect MODEL [--json]\n"
     "\n"
-    "Shows what a model takes and gives, its ops with how often they occur, how large its constants are,\n"
-    "and which ops or types are not supported, so that this is known before a step fails on them.\n"
+    "Shows what a model takes and gives, its ops with how often they occur, its functions, how large its\n"
+    "constants are, and which ops or types are not supported, so that this is known before a step fails\n"
+    "on them.\n"
     "\n"
-    "  --json      the same as JSON, with every input and output\n"
+    "  --json      the same as JSON, with every input and output, and the nodes of functions\n"
     "  -h, --help  show this text\n";
 
 enum { SHOWN = 40 };
@@ -39,6 +40,9 @@ typedef struct summary {
   uint64_t file_bytes;
   uint64_t constant_bytes;
   size_t n_constants;
+  size_t n_broken; /* constants that cannot be read; the first of them and why */
+  const tn_operation *broken;
+  char *why;
   size_t n_blocked; /* nodes that need a node that is not supported */
 } summary;
 
@@ -105,6 +109,15 @@ static char *types_of(const tn_operation *op)
   return text.data;
 }
 
+static void count_broken(summary *s, const tn_operation *op, const tn_error *err)
+{
+  if (s->n_broken++ > 0) return;
+  tool_text why = { 0 };
+  tool_text_printf(&why, "%s", tn_error_message(err));
+  s->broken = op;
+  s->why = why.data;
+}
+
 static void count_constant(summary *s, const tn_operation *op)
 {
   const tn_op_schema *schema = tn_operation_schema(op);
@@ -113,9 +126,13 @@ static void count_constant(summary *s, const tn_operation *op)
   for (size_t i = 0; i < tn_operation_n_attrs(op); i++) {
     const char *name = tn_operation_attr_name(op, i);
     tn_tensor *tensor;
-    if (tn_operation_attr_kind(op, name) == TN_ATTR_TENSOR &&
-        tn_operation_attr_tensor(op, name, &tensor, NULL) == TN_OK)
+    tn_error err = TN_ERROR_INIT;
+    if (tn_operation_attr_kind(op, name) != TN_ATTR_TENSOR) continue;
+    if (tn_operation_attr_tensor(op, name, &tensor, &err) == TN_OK)
       s->constant_bytes += tn_tensor_bytes(tensor);
+    else
+      count_broken(s, op, &err);
+    tn_error_clear(&err);
   }
 }
 
@@ -153,6 +170,8 @@ static void print_ops(const summary *s)
 
 static const char *reason_of(const group *g)
 {
+  const tn_op_schema *schema = tn_operation_schema(g->first->op);
+  if (tn_op_schema_traits(schema) & TN_TRAIT_FUNCTION_CALL) return "functions are not called yet";
   switch (g->first->support) {
   case TOOL_NO_OP: return "op is not known";
   case TOOL_CONTROL_FLOW: return "control flow is not run yet";
@@ -180,18 +199,32 @@ static void print_unsupported(const summary *s)
   }
   printf("\nNot supported\n");
   tool_table_print(&table, "  ", stdout);
-  printf("  %zu of %zu nodes need one of these; what does not, can run.\n", s->n_blocked, s->model.n);
+  printf("  %zu of %zu nodes %s one of these; what does not, can run.\n", s->n_blocked, s->model.n,
+         s->n_blocked == 1 ? "needs" : "need");
+}
+
+static void print_constants(const summary *s)
+{
+  char bytes[32];
+  if (s->n_constants == 0) {
+    printf("no constants\n");
+    return;
+  }
+  printf("%zu constant%s with %s\n", s->n_constants, s->n_constants == 1 ? "" : "s",
+         tool_bytes_text(bytes, s->constant_bytes));
+  if (s->n_broken > 0)
+    printf("\n%zu constant%s cannot be read\n  %s\n", s->n_broken, s->n_broken == 1 ? "" : "s", s->why);
 }
 
 static int print_text(const summary *s, const char *path)
 {
-  char file[32], constants[32];
+  char file[32];
   printf("%s, %s\n", path, tool_bytes_text(file, s->file_bytes));
-  printf("%zu node%s of %zu op%s; %zu constant%s with %s\n", s->model.n, s->model.n == 1 ? "" : "s", s->ops.n,
-         s->ops.n == 1 ? "" : "s", s->n_constants, s->n_constants == 1 ? "" : "s",
-         tool_bytes_text(constants, s->constant_bytes));
+  printf("%zu node%s of %zu op%s; ", s->model.n, s->model.n == 1 ? "" : "s", s->ops.n, s->ops.n == 1 ? "" : "s");
+  print_constants(s);
   tool_describe_ends(&s->model, SHOWN, stdout);
   print_ops(s);
+  tool_print_functions(s->model.graph, stdout);
   print_unsupported(s);
   return TOOL_OK;
 }
@@ -272,6 +305,10 @@ static int print_json(const summary *s, const char *path)
   json_t *root = json_object(), *constants = json_object();
   tool_json_set(constants, "count", json_integer((json_int_t)s->n_constants));
   tool_json_set(constants, "bytes", json_integer((json_int_t)s->constant_bytes));
+  if (s->n_broken > 0) {
+    tool_json_set(constants, "not_readable", json_integer((json_int_t)s->n_broken));
+    tool_json_set(constants, "first_not_readable", tool_json_text(tn_operation_name(s->broken)));
+  }
   tool_json_set(root, "file", tool_json_text(path));
   tool_json_set(root, "bytes", json_integer((json_int_t)s->file_bytes));
   tool_json_set(root, "nodes", json_integer((json_int_t)s->model.n));
@@ -280,6 +317,7 @@ static int print_json(const summary *s, const char *path)
   tool_json_set(root, "outputs", json_outputs(&s->model, tool_node_is_output));
   tool_json_set(root, "targets", json_targets(&s->model));
   tool_json_set(root, "ops", json_ops(s));
+  tool_json_set(root, "functions", tool_json_functions(s->model.graph));
   tool_json_set(root, "unsupported", json_unsupported(s));
   tool_json_set(root, "blocked_nodes", json_integer((json_int_t)s->n_blocked));
   return tool_json_print(root);
@@ -305,6 +343,7 @@ static int run(int argc, char **argv)
   int status = json ? print_json(&s, path) : print_text(&s, path);
   free_groups(&s.ops);
   free_groups(&s.unsupported);
+  free(s.why);
   tool_model_free(&s.model);
   tn_graph_unref(graph);
   return status;

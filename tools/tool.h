@@ -241,4 +241,9 @@ void tool_each_constraint(const char *types,
                                        size_t list_length),
                           void *user);
 
+/* ---- functions (inspect) ---- */
+
+void tool_print_functions(const tn_graph *graph, FILE *out); /* nothing when there are none */
+json_t *tool_json_functions(const tn_graph *graph);
+
 #endif

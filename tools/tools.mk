@@ -21,6 +21,7 @@ TN_TOOL_FILES = \
   tools/graph_scopes.c \
   tools/graph_text.c \
   tools/graph_write.c \
+  tools/inspect_functions.c \
   tools/literal.c \
   tools/main.c \
   tools/model.c \

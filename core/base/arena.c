@@ -62,8 +62,33 @@ static char *take(tn__arena *arena, size_t size, size_t align)
   return at;
 }
 
+void tn__arena_limit(tn__arena *arena, size_t bytes)
+{
+  arena->limited = true;
+  arena->left = bytes;
+  arena->refused = 0;
+}
+
+bool tn__arena_charge(tn__arena *arena, size_t bytes)
+{
+  if (!arena->limited) return true;
+  if (bytes <= arena->left) {
+    arena->left -= bytes;
+    return true;
+  }
+  if (arena->refused == 0) arena->refused = bytes;
+  return false;
+}
+
+size_t tn__arena_end_limit(tn__arena *arena)
+{
+  arena->limited = false;
+  return arena->refused;
+}
+
 void *tn__arena_aligned(tn__arena *arena, size_t size, size_t align)
 {
+  if (!tn__arena_charge(arena, size)) return NULL;
   char *at = take(arena, size, align);
   if (at != NULL) return at;
 

@@ -11,6 +11,9 @@ typedef struct tn__arena {
   char *next, *end;
   size_t block_size; /* of the next block; grows */
   size_t bytes;      /* held in all */
+  bool limited;
+  size_t left;    /* when limited: bytes that may still be asked for */
+  size_t refused; /* the first request that was too much, 0 = none */
 } tn__arena;
 
 void tn__arena_init(tn__arena *arena, size_t first_block);
@@ -21,6 +24,12 @@ void *tn__arena_zalloc(tn__arena *arena, size_t size);
 /* count * size, checked; zeroed. */
 void *tn__arena_array(tn__arena *arena, size_t count, size_t size);
 void *tn__arena_aligned(tn__arena *arena, size_t size, size_t align);
+/* From now on at most `bytes` are given, which the caller takes some of for what it allocates elsewhere: _charge is
+ * false when they are used up. _end_limit gives the first request that was refused, 0 for none. */
+void tn__arena_limit(tn__arena *arena, size_t bytes);
+bool tn__arena_charge(tn__arena *arena, size_t bytes);
+size_t tn__arena_end_limit(tn__arena *arena);
+
 /* A copy that ends in a NUL. */
 char *tn__arena_string(tn__arena *arena, const char *text, size_t length);
 

@@ -3,6 +3,7 @@
 #ifndef TN_CORE_FORMATS_GRAPHDEF_H
 #define TN_CORE_FORMATS_GRAPHDEF_H
 
+#include <core/formats/sink.h>
 #include <core/formats/wire.h>
 #include <core/graph/graph_structs.h>
 
@@ -40,6 +41,10 @@ tn_status tn__tensorproto_decode(tn__slice proto, tn_buffer *holder, tn_tensor *
 /* The function library of a GraphDef added to that of the graph: *out is what to publish, NULL for none. */
 tn_status tn__functions_read(tn_graph *graph, tn__slice bytes, const char *file, const tn__functions **out,
                              tn_error *err);
+
+/* Bodies for tn__sink_message: a tn_operation as a NodeDef from what is known of it, a tn__attr as an AttrValue. */
+void tn__graphdef_write_node(tn__sink *s, const void *op);
+void tn__graphdef_write_value(tn__sink *s, const void *attr);
 
 extern const tn__codec tn__graphdef_codec;
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* AttrValue: attributes of nodes. */
-#include <core/formats/graphdef.h>
+#include <core/formats/graphdef_functions.h>
 
 #include <string.h>
 
@@ -174,6 +174,22 @@ static tn_status decode_text(tn__slice text, tn__arena *arena, tn__slice *out, t
   return out->data != NULL ? TN_OK : no_memory(err);
 }
 
+/* Name, and how many attributes there are. */
+static tn_status decode_func(tn__slice proto, tn_buffer *holder, tn__arena *arena, tn__func *out, tn_error *err)
+{
+  size_t n = 0;
+  tn__wire w = tn__wire_read(proto);
+  while (tn__wire_next(&w)) n += tn__wire_is(&w, FUNC_ATTR, TN__WIRE_BYTES);
+  out->attrs = NULL;
+  if (n > 0) {
+    out->attrs = tn__arena_alloc(arena, sizeof *out->attrs);
+    if (out->attrs == NULL) return no_memory(err);
+    *out->attrs = (tn__func_attrs){ .proto = proto, .holder = holder, .n = n };
+    atomic_init(&out->attrs->value, NULL);
+  }
+  return decode_text(func_name(proto), arena, &out->name, err);
+}
+
 static tn_status decode_tensor(tn__slice proto, tn_buffer *holder, tn__arena *arena, tn__lazy_tensor **out,
                                tn_error *err)
 {
@@ -221,7 +237,7 @@ static tn_status put_item(items *list, const tn__wire *w, tn_buffer *holder, tn_
   size_t i = list->n;
   switch (list->kind) {
   case TN_ATTR_STRING: list->n++; return decode_text(w->bytes, arena, (tn__slice *)list->at + i, err);
-  case TN_ATTR_FUNC: list->n++; return decode_text(func_name(w->bytes), arena, (tn__slice *)list->at + i, err);
+  case TN_ATTR_FUNC: list->n++; return decode_func(w->bytes, holder, arena, (tn__func *)list->at + i, err);
   case TN_ATTR_SHAPE: list->n++; return tn__shapeproto_decode(w->bytes, arena, (tn__shape *)list->at + i, err);
   case TN_ATTR_TENSOR: list->n++; return decode_tensor(w->bytes, holder, arena, (tn__lazy_tensor **)list->at + i, err);
   default: break;
@@ -270,7 +286,7 @@ tn_status tn__attr_decode(const tn__attr_head *head, tn_buffer *holder, tn__aren
   }
   case TN_ATTR_STRING:
   case TN_ATTR_PLACEHOLDER: return decode_text(head->body, arena, &out->v.text, err);
-  case TN_ATTR_FUNC: return decode_text(func_name(head->body), arena, &out->v.text, err);
+  case TN_ATTR_FUNC: return decode_func(head->body, holder, arena, &out->v.func, err);
   case TN_ATTR_SHAPE: return tn__shapeproto_decode(head->body, arena, &out->v.shape, err);
   case TN_ATTR_TENSOR: return decode_tensor(head->body, holder, arena, &out->v.tensor, err);
   default: break;
@@ -292,7 +308,30 @@ static tn_status decode_late(tn__slice proto, tn_buffer *holder, tn__arena *aren
   return tn__attr_decode(&head, holder, arena, out, err);
 }
 
-const tn__codec tn__graphdef_codec = { decode_late, tn__tensorproto_decode };
+static tn_status decode_func_attr(tn__slice entry, tn_buffer *holder, tn__arena *arena, tn__attr *out, tn_error *err)
+{
+  tn__slice key = { "", 0 }, value = { NULL, 0 };
+  tn__wire w = tn__wire_read(entry);
+  while (tn__wire_next(&w)) {
+    if (tn__wire_is(&w, ENTRY_KEY, TN__WIRE_BYTES)) key = w.bytes;
+    if (tn__wire_is(&w, ENTRY_VALUE, TN__WIRE_BYTES)) value = w.bytes;
+  }
+  *out = (tn__attr){ .name = tn__arena_string(arena, key.data, key.size), .name_size = (uint32_t)key.size,
+                     .proto = value };
+  return out->name == NULL ? no_memory(err) : decode_late(value, holder, arena, out, err);
+}
+
+static tn_status decode_func_attrs(const tn__func_attrs *of, tn__arena *arena, tn__attr *out, tn_error *err)
+{
+  size_t i = 0;
+  tn_status st = TN_OK;
+  tn__wire w = tn__wire_read(of->proto);
+  while (st == TN_OK && tn__wire_next(&w))
+    if (tn__wire_is(&w, FUNC_ATTR, TN__WIRE_BYTES)) st = decode_func_attr(w.bytes, of->holder, arena, &out[i++], err);
+  return st;
+}
+
+const tn__codec tn__graphdef_codec = { decode_late, tn__tensorproto_decode, decode_func_attrs, tn__function_body_read };
 
 /* ---- for the builder ---- */
 
@@ -305,22 +344,23 @@ static tn_status decode_now(tn__lazy_tensor *lazy, tn_error *err)
   return st;
 }
 
-/* Into the builder's memory, tensors included: the bytes are the caller's. */
+/* From a copy in the builder's memory, for the bytes are the caller's; tensors are read now. */
 static tn_status set_proto(tn_operation_builder *b, tn__attr *a, tn__slice proto)
 {
   tn__attr_head head;
   tn__fault fault;
+  proto.data = tn__arena_string(&b->arena, proto.data, proto.size);
+  if (proto.data == NULL) return no_memory(&b->error);
   if (!tn__attr_scan(proto, 1, &head, &fault)) return malformed(&fault, proto, &b->error);
   if (head.mixed) return tn_error_set(&b->error, TN_INVALID_ARGUMENT, "a list has values of several kinds");
-  tn__attr value = { .name = a->name, .name_size = a->name_size };
+  atomic_store_explicit(&b->graph->codec, &tn__graphdef_codec, memory_order_release);
+  tn__attr value = { .name = a->name, .name_size = a->name_size, .proto = proto };
   tn_status st = tn__attr_decode(&head, NULL, &b->arena, &value, &b->error);
   if (st != TN_OK) return st;
   if (value.kind == TN_ATTR_TENSOR) st = decode_now(value.v.tensor, &b->error);
   if (value.kind == TN_ATTR_TENSOR + TN_ATTR_LIST)
     for (size_t i = 0; st == TN_OK && i < value.v.list.n; i++)
       st = decode_now(((tn__lazy_tensor *const *)value.v.list.items)[i], &b->error);
-  value.proto = (tn__slice){ tn__arena_string(&b->arena, proto.data, proto.size), proto.size };
-  if (st == TN_OK && value.proto.data == NULL) st = no_memory(&b->error);
   *a = value; /* with what was decoded, so that it is freed */
   return st;
 }

@@ -1,43 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* FunctionDefLibrary of a GraphDef: checked in its structure, its signatures and bodies made readable. The bytes
  * themselves are kept with the rest of the file, for export. */
-#include <core/formats/graphdef.h>
-#include <core/graph/functions.h>
+#include <core/formats/graphdef_functions.h>
 
 #include <string.h>
 
-enum { G_LIBRARY = 2, L_FUNCTION = 1, L_GRADIENT = 2, GR_FUNCTION = 1, GR_GRADIENT = 2 };
-enum { F_SIGNATURE = 1, F_NODE = 3, F_RET = 4 };
-enum { S_NAME = 1, S_INPUT = 2, S_OUTPUT = 3, S_ATTR = 4 };
-enum { A_NAME = 1, A_TYPE = 3, A_TYPE_ATTR = 4, A_NUMBER_ATTR = 5, A_LIST_ATTR = 6 };
-enum { N_NAME = 1, N_OP = 2, N_INPUT = 3, N_ATTR = 5, E_KEY = 1, E_VALUE = 2 };
+enum { G_LIBRARY = 2, L_FUNCTION = 1, L_GRADIENT = 2, GR_FUNCTION = 1, GR_GRADIENT = 2, S_NAME = 1 };
 
 /* GraphDef, library, function, node, entry, value */
 #define VALUE_DEPTH 6
 
-typedef struct reader {
-  tn__slice bytes;
-  const char *file;
-  tn__arena *arena;
-  const tn__functions *old;
-  tn__functions *table; /* that is made; has room for all */
-  tn__map functions, gradients;
-  tn__map names; /* arguments and nodes of the function that is read */
-  tn_error *err;
-} reader;
+typedef tn__library_reader reader;
 
-static tn_status no_memory(reader *r) { return tn__no_memory(r->err, r->file, 0); }
+tn_status tn__library_no_memory(reader *r) { return tn__no_memory(r->err, r->file, 0); }
 static int shown(tn__slice text) { return text.size > 200 ? 200 : (int)text.size; }
 
-static tn_status malformed(reader *r, const uint8_t *at, const char *what)
+tn_status tn__library_malformed(reader *r, const uint8_t *at, const char *what)
 {
   return tn_error_set(r->err, TN_INVALID_ARGUMENT, "%s: byte %zu: %s", r->file,
                       (size_t)(at - (const uint8_t *)r->bytes.data), what);
 }
 
-static tn_status after(reader *r, const tn__wire *w) { return w->error == NULL ? TN_OK : malformed(r, w->at, w->error); }
+tn_status tn__library_after(reader *r, const tn__wire *w)
+{
+  return w->error == NULL ? TN_OK : tn__library_malformed(r, w->at, w->error);
+}
 
-static size_t count(tn__slice message, uint32_t field)
+size_t tn__field_count(tn__slice message, uint32_t field)
 {
   size_t n = 0;
   tn__wire w = tn__wire_read(message);
@@ -45,8 +34,7 @@ static size_t count(tn__slice message, uint32_t field)
   return n;
 }
 
-/* The last such field, as protobuf has it. */
-static tn__slice text_field(tn__slice message, uint32_t field)
+tn__slice tn__field_text(tn__slice message, uint32_t field)
 {
   tn__slice found = { "", 0 };
   tn__wire w = tn__wire_read(message);
@@ -55,93 +43,63 @@ static tn__slice text_field(tn__slice message, uint32_t field)
   return found;
 }
 
-static tn_status copy(reader *r, tn__slice text, const char **out)
+bool tn__text_is_plain(tn__slice text)
 {
-  *out = text.size == 0 ? "" : tn__arena_string(r->arena, text.data, text.size);
-  return *out == NULL ? no_memory(r) : TN_OK;
+  for (size_t i = 0; i < text.size; i++)
+    if ((unsigned char)text.data[i] < 0x20 || text.data[i] == 0x7f) return false;
+  return true;
 }
 
-static tn_status in_function(reader *r, const tn_function *f, const char *what, tn__slice name, const char *wrong)
+tn_status tn__library_copy(reader *r, tn__slice text, const char **out)
+{
+  *out = text.size == 0 ? "" : tn__arena_string(r->arena, text.data, text.size);
+  return *out == NULL ? tn__library_no_memory(r) : TN_OK;
+}
+
+tn_status tn__in_function(reader *r, const tn_function *f, const char *what, tn__slice name, const char *wrong)
 {
   return tn_error_set(r->err, TN_INVALID_ARGUMENT, "%s: function '%s': %s '%.*s' %s", r->file, f->name, what,
                       shown(name), name.data, wrong);
 }
 
-static tn_status add_name(reader *r, const tn_function *f, const char *what, tn__slice name)
-{
-  static char there;
-  if (!tn__name_is_valid(name.data, name.size)) return in_function(r, f, what, name, "has no valid name");
-  if (tn__map_get(&r->names, name.data, name.size) != NULL) return in_function(r, f, what, name, "is there twice");
-  return tn__map_put(&r->names, name.data, name.size, &there, NULL) ? TN_OK : no_memory(r);
-}
+/* Stands in the map of names for an argument. */
+static const tn__function_node argument = { .name = "" };
 
-/* ---- signatures ---- */
-
-static tn_status read_arg(reader *r, const tn_function *f, tn__slice proto, tn__function_arg *arg)
+tn_status tn__function_add_name(reader *r, const tn_function *f, tn__slice name, const tn__function_node *node)
 {
-  uint64_t dtype = 0;
-  tn__wire w = tn__wire_read(proto);
-  while (tn__wire_next(&w))
-    if (tn__wire_is(&w, A_TYPE, TN__WIRE_VARINT)) dtype = w.value;
-  tn_status st = after(r, &w);
-  if (st == TN_OK) st = copy(r, text_field(proto, A_NAME), &arg->name);
-  if (st == TN_OK) st = copy(r, text_field(proto, A_TYPE_ATTR), &arg->type_attr);
-  if (st == TN_OK) st = copy(r, text_field(proto, A_NUMBER_ATTR), &arg->number_attr);
-  if (st == TN_OK) st = copy(r, text_field(proto, A_LIST_ATTR), &arg->list_attr);
-  if (st != TN_OK) return st;
-  tn__slice name = tn__slice_of(arg->name);
-  if (dtype != 0 && (dtype > INT32_MAX || !tn__dtype_valid((tn_dtype)dtype)))
-    return in_function(r, f, "argument", name, "has a type that does not exist");
-  if ((dtype != 0) + (arg->type_attr[0] != '\0') + (arg->list_attr[0] != '\0') != 1)
-    return in_function(r, f, "argument", name, "needs one type, or one attribute that says it");
-  arg->dtype = dtype == 0 ? TN_DTYPE_INVALID : (tn_dtype)dtype;
-  return TN_OK;
-}
-
-static tn_status read_args(reader *r, tn_function *f, tn__slice signature, uint32_t field, tn__function_arg **out,
-                           size_t *n)
-{
-  *out = tn__arena_array(r->arena, count(signature, field), sizeof **out);
-  if (*out == NULL) return no_memory(r);
-  tn_status st = TN_OK;
-  tn__wire w = tn__wire_read(signature);
-  while (st == TN_OK && tn__wire_next(&w)) {
-    if (!tn__wire_is(&w, field, TN__WIRE_BYTES)) continue;
-    st = read_arg(r, f, w.bytes, &(*out)[(*n)++]);
-    if (st == TN_OK && field == S_INPUT) st = add_name(r, f, "argument", text_field(w.bytes, A_NAME));
-  }
-  return st == TN_OK ? after(r, &w) : st;
-}
-
-static tn_status read_signature(reader *r, tn_function *f, tn__slice signature)
-{
-  tn_status st = read_args(r, f, signature, S_INPUT, &f->inputs, &f->n_inputs);
-  if (st == TN_OK) st = read_args(r, f, signature, S_OUTPUT, &f->outputs, &f->n_outputs);
-  if (st != TN_OK) return st;
-  f->attrs = tn__arena_array(r->arena, count(signature, S_ATTR), sizeof *f->attrs);
-  if (f->attrs == NULL) return no_memory(r);
-  tn__wire w = tn__wire_read(signature);
-  while (st == TN_OK && tn__wire_next(&w))
-    if (tn__wire_is(&w, S_ATTR, TN__WIRE_BYTES)) {
-      tn__wire all = tn__wire_read(w.bytes);
-      while (tn__wire_next(&all)) { }
-      st = after(r, &all);
-      if (st == TN_OK) st = copy(r, text_field(w.bytes, A_NAME), &f->attrs[f->n_attrs++]);
-    }
-  return st;
+  const char *what = node == NULL ? "argument" : "node";
+  if (node == NULL) node = &argument;
+  if (!tn__name_is_valid(name.data, name.size)) return tn__in_function(r, f, what, name, "has no valid name");
+  if (tn__map_get(&r->names, name.data, name.size) != NULL)
+    return tn__in_function(r, f, what, name, "is there twice");
+  return tn__map_put(&r->names, name.data, name.size, (void *)node, NULL) ? TN_OK : tn__library_no_memory(r);
 }
 
 /* ---- bodies ---- */
 
-/* "arg", "arg:0", "node:out", "node:out:0", "^node": the part in front must be there. */
-static tn_status check_edge(reader *r, const tn_function *f, tn__slice text)
+static bool has_output(const tn_op_schema *schema, tn__slice name)
 {
-  tn__slice name = text;
-  if (name.size > 0 && name.data[0] == '^') name = (tn__slice){ name.data + 1, name.size - 1 };
-  const char *colon = name.size == 0 ? NULL : memchr(name.data, ':', name.size);
-  if (colon != NULL) name.size = (size_t)(colon - name.data);
-  if (name.size > 0 && tn__map_get(&r->names, name.data, name.size) != NULL) return TN_OK;
-  return in_function(r, f, "input", text, "names no argument or node of it");
+  for (uint32_t i = 0; i < schema->n_outputs; i++)
+    if (tn__slice_equal(name, (tn__slice){ schema->outputs[i].name, schema->outputs[i].name_size })) return true;
+  return false;
+}
+
+/* "arg", "arg:0", "node:out", "node:out:0", "^node": what is in front must be there, and have such an output if its op is
+ * registered. How many tensors an output is, a call decides. */
+static tn_status check_edge(reader *r, const tn_function *f, const char *what, tn__slice text)
+{
+  tn__function_edge edge;
+  if (!tn__function_edge_parse(text.data, text.size, &edge))
+    return tn__in_function(r, f, what, text, "is malformed, wanted as 'x', 'node:y:0' or '^node'");
+  const tn__function_node *from = tn__map_get(&r->names, edge.node.data, edge.node.size);
+  if (from == NULL) return tn__in_function(r, f, what, text, "names no argument or node of it");
+  if (edge.is_control) return TN_OK;
+  if ((from == &argument) != (edge.output.data == NULL))
+    return tn__in_function(r, f, what, text,
+                           from == &argument ? "names an output of an argument" : "names no output of the node");
+  const tn_op_schema *schema = from == &argument ? NULL : tn__schema_find(from->op, strlen(from->op));
+  if (schema == NULL || has_output(schema, edge.output)) return TN_OK;
+  return tn__in_function(r, f, what, text, "names an output that the op does not have");
 }
 
 static tn_status check_value(reader *r, tn__slice entry)
@@ -150,58 +108,98 @@ static tn_status check_value(reader *r, tn__slice entry)
   tn__fault fault;
   tn__wire w = tn__wire_read(entry);
   while (tn__wire_next(&w)) { }
-  tn_status st = after(r, &w);
-  if (st != TN_OK || tn__attr_scan(text_field(entry, E_VALUE), VALUE_DEPTH, &head, &fault)) return st;
-  return malformed(r, fault.at, fault.what);
+  tn_status st = tn__library_after(r, &w);
+  if (st != TN_OK || tn__attr_scan(tn__field_text(entry, TN__E_VALUE), VALUE_DEPTH, &head, &fault)) return st;
+  return tn__library_malformed(r, fault.at, fault.what);
 }
 
 static tn_status read_node(reader *r, const tn_function *f, tn__slice proto, tn__function_node *node)
 {
   tn_status st = TN_OK;
-  tn__slice name = text_field(proto, N_NAME), op = text_field(proto, N_OP);
+  tn__slice name = tn__field_text(proto, TN__N_NAME), op = tn__field_text(proto, TN__N_OP);
   tn__wire w = tn__wire_read(proto);
   while (st == TN_OK && tn__wire_next(&w))
-    if (tn__wire_is(&w, N_ATTR, TN__WIRE_BYTES)) st = check_value(r, w.bytes);
-  if (st == TN_OK) st = after(r, &w);
-  if (st == TN_OK) st = add_name(r, f, "node", name);
-  if (st == TN_OK && !tn__op_type_is_valid(op.data, op.size)) st = in_function(r, f, "node", name, "has no valid op");
-  if (st == TN_OK) st = copy(r, name, &node->name);
-  if (st == TN_OK) st = copy(r, op, &node->op);
+    if (tn__wire_is(&w, TN__N_ATTR, TN__WIRE_BYTES)) st = check_value(r, w.bytes);
+  if (st == TN_OK) st = tn__library_after(r, &w);
+  if (st == TN_OK) st = tn__function_add_name(r, f, name, node);
+  if (st == TN_OK && !tn__op_type_is_valid(op.data, op.size))
+    st = tn__in_function(r, f, "node", name, "has no valid op");
+  if (st == TN_OK) st = tn__library_copy(r, name, &node->name);
+  if (st == TN_OK) st = tn__library_copy(r, op, &node->op);
   if (st != TN_OK) return st;
-  node->inputs = tn__arena_array(r->arena, count(proto, N_INPUT), sizeof *node->inputs);
-  if (node->inputs == NULL) return no_memory(r);
+  node->inputs = tn__arena_array(r->arena, tn__field_count(proto, TN__N_INPUT), sizeof *node->inputs);
+  if (node->inputs == NULL) return tn__library_no_memory(r);
   w = tn__wire_read(proto);
   while (st == TN_OK && tn__wire_next(&w))
-    if (tn__wire_is(&w, N_INPUT, TN__WIRE_BYTES)) st = copy(r, w.bytes, &node->inputs[node->n_inputs++]);
+    if (tn__wire_is(&w, TN__N_INPUT, TN__WIRE_BYTES))
+      st = tn__library_copy(r, w.bytes, &node->inputs[node->n_inputs++]);
   return st;
 }
 
-static tn_status check_edges(reader *r, const tn_function *f)
+static tn_status check_inputs(reader *r, const tn_function *f)
 {
   tn_status st = TN_OK;
   for (size_t i = 0; st == TN_OK && i < f->n_nodes; i++)
     for (size_t k = 0; st == TN_OK && k < f->nodes[i].n_inputs; k++)
-      st = check_edge(r, f, tn__slice_of(f->nodes[i].inputs[k]));
+      st = check_edge(r, f, "input", tn__slice_of(f->nodes[i].inputs[k]));
+  return st;
+}
+
+/* ---- what it gives ---- */
+
+/* An entry of `ret`: one for an output that the signature does not have is kept among the bytes. */
+static tn_status read_ret(reader *r, tn_function *f, tn__slice entry)
+{
+  tn__wire w = tn__wire_read(entry);
+  while (tn__wire_next(&w)) { }
+  tn_status st = tn__library_after(r, &w);
+  tn__slice key = tn__field_text(entry, TN__E_KEY), value = tn__field_text(entry, TN__E_VALUE);
+  if (st == TN_OK) st = check_edge(r, f, "output", value);
+  if (st == TN_OK && value.data[0] == '^') return tn__in_function(r, f, "output", value, "is no tensor");
+  for (uint32_t i = 0; st == TN_OK && i < f->schema.n_outputs; i++)
+    if (tn__slice_is(key, f->schema.outputs[i].name)) return tn__library_copy(r, value, &f->rets[i]);
+  return st;
+}
+
+static tn_status read_control(reader *r, tn_function *f, tn__slice entry)
+{
+  tn__wire w = tn__wire_read(entry);
+  while (tn__wire_next(&w)) { }
+  tn_status st = tn__library_after(r, &w);
+  tn__slice node = tn__field_text(entry, TN__E_VALUE);
+  const tn__function_node *from = st == TN_OK ? tn__map_get(&r->names, node.data, node.size) : NULL;
+  if (st == TN_OK && (from == NULL || from == &argument))
+    st = tn__in_function(r, f, "control output", node, "names no node of it");
+  if (st != TN_OK) return st;
+  tn__function_control *control = &f->controls[f->n_controls++];
+  control->node = from->name;
+  return tn__library_copy(r, tn__field_text(entry, TN__E_KEY), &control->name);
+}
+
+static tn_status read_outputs(reader *r, tn_function *f)
+{
+  f->rets = tn__arena_array(r->arena, f->schema.n_outputs, sizeof *f->rets);
+  f->controls = tn__arena_array(r->arena, tn__field_count(f->proto, TN__F_CONTROL), sizeof *f->controls);
+  if (f->rets == NULL || f->controls == NULL) return tn__library_no_memory(r);
+  tn_status st = TN_OK;
   tn__wire w = tn__wire_read(f->proto);
-  while (st == TN_OK && tn__wire_next(&w))
-    if (tn__wire_is(&w, F_RET, TN__WIRE_BYTES)) {
-      tn__wire entry = tn__wire_read(w.bytes);
-      while (tn__wire_next(&entry)) { }
-      st = after(r, &entry);
-      if (st == TN_OK) st = check_edge(r, f, text_field(w.bytes, E_VALUE));
-    }
+  while (st == TN_OK && tn__wire_next(&w)) {
+    if (tn__wire_is(&w, TN__F_RET, TN__WIRE_BYTES)) st = read_ret(r, f, w.bytes);
+    if (tn__wire_is(&w, TN__F_CONTROL, TN__WIRE_BYTES)) st = read_control(r, f, w.bytes);
+  }
   return st;
 }
 
 static tn_status read_body(reader *r, tn_function *f)
 {
-  f->nodes = tn__arena_array(r->arena, count(f->proto, F_NODE), sizeof *f->nodes);
-  if (f->nodes == NULL) return no_memory(r);
+  f->nodes = tn__arena_array(r->arena, tn__field_count(f->proto, TN__F_NODE), sizeof *f->nodes);
+  if (f->nodes == NULL) return tn__library_no_memory(r);
   tn_status st = TN_OK;
   tn__wire w = tn__wire_read(f->proto);
   while (st == TN_OK && tn__wire_next(&w))
-    if (tn__wire_is(&w, F_NODE, TN__WIRE_BYTES)) st = read_node(r, f, w.bytes, &f->nodes[f->n_nodes++]);
-  return st == TN_OK ? check_edges(r, f) : st;
+    if (tn__wire_is(&w, TN__F_NODE, TN__WIRE_BYTES)) st = read_node(r, f, w.bytes, &f->nodes[f->n_nodes++]);
+  if (st == TN_OK) st = check_inputs(r, f);
+  return st == TN_OK ? read_outputs(r, f) : st;
 }
 
 /* ---- the library ---- */
@@ -210,34 +208,39 @@ static tn_status add_function(reader *r, tn__slice proto)
 {
   tn__wire w = tn__wire_read(proto);
   while (tn__wire_next(&w)) { }
-  tn_status st = after(r, &w);
+  tn_status st = tn__library_after(r, &w);
   if (st != TN_OK) return st;
-  tn__slice signature = text_field(proto, F_SIGNATURE);
+  tn__slice signature = tn__field_text(proto, TN__F_SIGNATURE);
   w = tn__wire_read(signature);
   while (tn__wire_next(&w)) { }
-  if ((st = after(r, &w)) != TN_OK) return st;
-  tn__slice name = text_field(signature, S_NAME);
+  if ((st = tn__library_after(r, &w)) != TN_OK) return st;
+  tn__slice name = tn__field_text(signature, S_NAME);
   if (name.size == 0) return TN_OK; /* nothing can call it: it stays among the bytes and is not listed */
-  if (memchr(name.data, 0, name.size) != NULL) /* TensorFlow's own names begin with "__" */
-    return malformed(r, (const uint8_t *)proto.data, "a function's name has a zero byte");
+  if (!tn__text_is_plain(name)) /* TensorFlow's own names begin with "__" and may have "<lambda>" in them */
+    return tn__library_malformed(r, (const uint8_t *)proto.data, "a function's name has a control character");
   const tn_function *there = tn__map_get(&r->functions, name.data, name.size);
   if (there != NULL)
     return tn__slice_equal(there->proto, proto)
                ? TN_OK
                : tn_error_set(r->err, TN_INVALID_ARGUMENT, "%s: function '%s' is there with another definition",
                               r->file, there->name);
+  if (tn__schema_find(name.data, name.size) != NULL)
+    return tn_error_set(r->err, TN_INVALID_ARGUMENT, "%s: function '%.*s' has the name of an op", r->file, shown(name),
+                        name.data);
   tn_function *f = tn__arena_zalloc(r->arena, sizeof *f);
-  if (f == NULL) return no_memory(r);
+  if (f == NULL) return tn__library_no_memory(r);
   f->proto = proto;
-  if ((st = copy(r, name, &f->name)) != TN_OK) return st;
+  f->graph = r->graph;
+  if ((st = tn__library_copy(r, name, &f->name)) != TN_OK) return st;
   tn__map_fini(&r->names);
   tn__map_init(&r->names);
-  st = read_signature(r, f, signature);
+  st = tn__signature_read(r, f, signature);
   if (st == TN_OK) st = read_body(r, f);
   if (st != TN_OK) return st;
-  if (!tn__map_put(&r->functions, f->name, name.size, f, NULL)) return no_memory(r);
+  if (!tn__map_put(&r->functions, f->name, name.size, f, NULL)) return tn__library_no_memory(r);
   r->table->items[r->table->n] = r->table->sorted[r->table->n] = f;
   r->table->n++;
+  r->table->n_nodes += f->n_nodes;
   return TN_OK;
 }
 
@@ -245,11 +248,11 @@ static tn_status add_gradient(reader *r, tn__slice proto)
 {
   tn__wire w = tn__wire_read(proto);
   while (tn__wire_next(&w)) { }
-  tn_status st = after(r, &w);
-  tn__slice function = text_field(proto, GR_FUNCTION), gradient = text_field(proto, GR_GRADIENT);
+  tn_status st = tn__library_after(r, &w);
+  tn__slice function = tn__field_text(proto, GR_FUNCTION), gradient = tn__field_text(proto, GR_GRADIENT);
   if (st != TN_OK) return st;
   if (function.size == 0 || gradient.size == 0)
-    return malformed(r, (const uint8_t *)proto.data, "a gradient needs two names of functions");
+    return tn__library_malformed(r, (const uint8_t *)proto.data, "a gradient needs two names of functions");
   const char *there = tn__map_get(&r->gradients, function.data, function.size);
   if (there != NULL)
     return tn__slice_is(gradient, there)
@@ -257,8 +260,8 @@ static tn_status add_gradient(reader *r, tn__slice proto)
                : tn_error_set(r->err, TN_INVALID_ARGUMENT, "%s: function '%.*s' has the gradient '%s' already", r->file,
                               shown(function), function.data, there);
   tn__gradient *g = &r->table->gradients[r->table->n_gradients];
-  if ((st = copy(r, function, &g->function)) != TN_OK || (st = copy(r, gradient, &g->gradient)) != TN_OK) return st;
-  if (!tn__map_put(&r->gradients, g->function, function.size, (void *)g->gradient, NULL)) return no_memory(r);
+  if ((st = tn__library_copy(r, function, &g->function)) != TN_OK || (st = tn__library_copy(r, gradient, &g->gradient)) != TN_OK) return st;
+  if (!tn__map_put(&r->gradients, g->function, function.size, (void *)g->gradient, NULL)) return tn__library_no_memory(r);
   r->table->n_gradients++;
   return TN_OK;
 }
@@ -267,18 +270,19 @@ static tn_status start_table(reader *r, size_t n, size_t n_gradients)
 {
   const tn__functions none = { 0 }, *old = r->old != NULL ? r->old : &none;
   tn__functions *t = r->table = tn__arena_zalloc(r->arena, sizeof *t);
-  if (t == NULL) return no_memory(r);
+  if (t == NULL) return tn__library_no_memory(r);
   t->items = tn__arena_array(r->arena, old->n + n, sizeof *t->items);
   t->sorted = tn__arena_array(r->arena, old->n + n, sizeof *t->sorted);
   t->gradients = tn__arena_array(r->arena, old->n_gradients + n_gradients, sizeof *t->gradients);
-  if (t->items == NULL || t->sorted == NULL || t->gradients == NULL) return no_memory(r);
+  if (t->items == NULL || t->sorted == NULL || t->gradients == NULL) return tn__library_no_memory(r);
+  t->n_nodes = old->n_nodes;
   for (; t->n < old->n; t->n++) {
     tn_function *f = t->items[t->n] = t->sorted[t->n] = old->items[t->n];
-    if (!tn__map_put(&r->functions, f->name, strlen(f->name), f, NULL)) return no_memory(r);
+    if (!tn__map_put(&r->functions, f->name, strlen(f->name), f, NULL)) return tn__library_no_memory(r);
   }
   for (; t->n_gradients < old->n_gradients; t->n_gradients++) {
     tn__gradient g = t->gradients[t->n_gradients] = old->gradients[t->n_gradients];
-    if (!tn__map_put(&r->gradients, g.function, strlen(g.function), (void *)g.gradient, NULL)) return no_memory(r);
+    if (!tn__map_put(&r->gradients, g.function, strlen(g.function), (void *)g.gradient, NULL)) return tn__library_no_memory(r);
   }
   return TN_OK;
 }
@@ -291,7 +295,30 @@ static tn_status read_library(reader *r, tn__slice library)
     if (tn__wire_is(&w, L_FUNCTION, TN__WIRE_BYTES)) st = add_function(r, w.bytes);
     if (tn__wire_is(&w, L_GRADIENT, TN__WIRE_BYTES)) st = add_gradient(r, w.bytes);
   }
-  return st == TN_OK ? after(r, &w) : st;
+  return st == TN_OK ? tn__library_after(r, &w) : st;
+}
+
+/* Where operations of bodies belong: nothing takes them for nodes of the graph. */
+static tn_status make_home(reader *r)
+{
+  if (r->graph->bodies != NULL) return TN_OK;
+  if (tn_graph_create(&r->graph->bodies, NULL) != TN_OK) return tn__library_no_memory(r);
+  atomic_store_explicit(&r->graph->bodies->codec, &tn__graphdef_codec, memory_order_release);
+  return TN_OK;
+}
+
+/* Both functions of a gradient are there. */
+static tn_status check_gradients(reader *r)
+{
+  for (size_t i = 0; i < r->table->n_gradients; i++) {
+    const tn__gradient *g = &r->table->gradients[i];
+    const char *names[] = { g->function, g->gradient };
+    for (int k = 0; k < 2; k++)
+      if (tn__map_get(&r->functions, names[k], strlen(names[k])) == NULL)
+        return tn_error_set(r->err, TN_INVALID_ARGUMENT, "%s: the gradient '%s' of function '%s': there is no function "
+                            "'%s'", r->file, g->gradient, g->function, names[k]);
+  }
+  return TN_OK;
 }
 
 tn_status tn__functions_read(tn_graph *graph, tn__slice bytes, const char *file, const tn__functions **out,
@@ -302,17 +329,19 @@ tn_status tn__functions_read(tn_graph *graph, tn__slice bytes, const char *file,
   tn__wire w = tn__wire_read(bytes);
   while (tn__wire_next(&w)) {
     if (!tn__wire_is(&w, G_LIBRARY, TN__WIRE_BYTES)) continue;
-    n += count(w.bytes, L_FUNCTION);
-    n_gradients += count(w.bytes, L_GRADIENT);
+    n += tn__field_count(w.bytes, L_FUNCTION);
+    n_gradients += tn__field_count(w.bytes, L_GRADIENT);
   }
-  reader r = { .bytes = bytes, .file = file, .arena = &graph->arena, .old = old, .err = err };
+  reader r = { .bytes = bytes, .file = file, .graph = graph, .arena = &graph->arena, .old = old, .err = err };
   tn__map_init(&r.functions);
   tn__map_init(&r.gradients);
   tn__map_init(&r.names);
   tn_status st = n + n_gradients > 0 ? start_table(&r, n, n_gradients) : TN_OK;
+  if (st == TN_OK && n > 0) st = make_home(&r);
   w = tn__wire_read(bytes);
   while (st == TN_OK && tn__wire_next(&w))
     if (tn__wire_is(&w, G_LIBRARY, TN__WIRE_BYTES)) st = read_library(&r, w.bytes);
+  if (st == TN_OK && r.table != NULL) st = check_gradients(&r);
   tn__map_fini(&r.functions);
   tn__map_fini(&r.gradients);
   tn__map_fini(&r.names);

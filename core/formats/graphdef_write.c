@@ -2,255 +2,87 @@
 /* A graph as a GraphDef.
  *
  * A node that came from a file is written as its bytes stood there, so that nothing gets lost that this library does not
- * know. One that was built is encoded; sizes of nested messages are found by counting the same function's output.
+ * know. One that was built is encoded (graphdef_node.c).
  *
  * Operations never change and never go, so the lock is held only to see how many there are: a slow disk keeps nobody. */
+#include <core/formats/graphdef.h>
 #include <core/formats/pbtxt.h>
 #include <core/graph/graph_structs.h>
 
-#include <string.h>
-
-enum { G_NODE = 1, G_VERSIONS = 4, V_PRODUCER = 1 };
-enum { N_NAME = 1, N_OP = 2, N_INPUT = 3, N_DEVICE = 4, N_ATTR = 5, E_KEY = 1, E_VALUE = 2 };
-enum { A_LIST = 1, A_S = 2, A_I = 3, A_F = 4, A_B = 5, A_TYPE = 6, A_SHAPE = 7, A_TENSOR = 8, A_PLACEHOLDER = 9,
-       A_FUNC = 10, L_FUNC = 9 };
-enum { F_NAME = 1, S_DIM = 2, S_UNKNOWN_RANK = 3, D_SIZE = 1 };
-enum { T_DTYPE = 1, T_SHAPE = 2, T_CONTENT = 4, T_STRING = 8 };
+enum { G_NODE = 1, G_LIBRARY = 2, G_VERSIONS = 4, V_PRODUCER = 1 };
 
 /* The version of the format that a graph without a file is written in: ops mean what TensorFlow 2 means by them. */
 #define PRODUCER 1882
 /* Protobuf reads no longer message. */
 #define SIZE_LIMIT ((size_t)INT32_MAX)
 
-typedef void (*body_fn)(tn__sink *s, const void *what);
-
-/* A message whose size comes from counting what it will write. */
-static void put_message(tn__sink *s, uint32_t field, body_fn body, const void *what)
-{
-  if (s->status != TN_OK) return;
-  tn__sink count = tn__sink_counter(s->err);
-  body(&count, what);
-  tn__sink_tag(s, field, TN__WIRE_BYTES);
-  tn__sink_varint(s, count.before);
-  if (count.status != TN_OK)
-    s->status = count.status;
-  else if (s->counts)
-    s->before += count.before;
-  else
-    body(s, what);
-}
-
-/* ---- shapes and tensors ---- */
-
-static void write_dim(tn__sink *s, const void *what)
-{
-  const int64_t *size = what;
-  if (*size != 0) tn__sink_int(s, D_SIZE, (uint64_t)*size);
-}
-
-static void write_shape(tn__sink *s, const void *what)
-{
-  const tn__shape *shape = what;
-  if (shape->rank < 0) tn__sink_int(s, S_UNKNOWN_RANK, 1);
-  for (int64_t i = 0; i < shape->rank; i++) put_message(s, S_DIM, write_dim, &shape->dims[i]);
-}
-
-static void write_strings(tn__sink *s, const tn_tensor *t)
-{
-  for (int64_t i = 0; s->status == TN_OK && i < tn_tensor_elements(t); i++) {
-    tn__slice text = { NULL, 0 };
-    s->status = tn_tensor_get_string(t, i, &text.data, &text.size, s->err);
-    if (s->status == TN_OK) tn__sink_bytes(s, T_STRING, text);
-  }
-}
-
-static void write_content(tn__sink *s, const tn_tensor *t)
-{
-  size_t bytes = tn_tensor_bytes(t);
-  if (bytes == 0) return;
-  tn__sink_tag(s, T_CONTENT, TN__WIRE_BYTES);
-  tn__sink_varint(s, bytes);
-  if (s->counts || tn_tensor_data(t) != NULL) {
-    tn__sink_put(s, tn_tensor_data(t), bytes);
-    return;
-  }
-  tn_tensor *copy = NULL; /* of memory that the host does not see */
-  tn_status st = s->status == TN_OK ? tn_tensor_copy(t, &copy, s->err) : s->status;
-  if (st == TN_OK)
-    tn__sink_put(s, tn_tensor_data(copy), bytes);
-  else
-    s->status = st;
-  tn_tensor_unref(copy);
-}
-
-static void write_tensor(tn__sink *s, const void *what)
-{
-  const tn_tensor *t = what;
-  tn_dtype dtype = tn_tensor_dtype(t);
-  if (dtype == TN_RESOURCE || dtype == TN_VARIANT) {
-    s->status = tn_error_set(s->err, TN_UNIMPLEMENTED, "a tensor of type %s cannot be written", tn_dtype_name(dtype));
-    return;
-  }
-  tn__shape shape = { t->dims, t->rank };
-  tn__sink_int(s, T_DTYPE, (uint64_t)dtype);
-  put_message(s, T_SHAPE, write_shape, &shape);
-  if (dtype == TN_STRING)
-    write_strings(s, t);
-  else
-    write_content(s, t);
-}
-
-static void put_tensor(tn__sink *s, uint32_t field, tn__lazy_tensor *lazy)
-{
-  if (lazy->proto.data != NULL)
-    tn__sink_bytes(s, field, lazy->proto);
-  else
-    put_message(s, field, write_tensor, atomic_load_explicit(&lazy->tensor, memory_order_acquire));
-}
-
-/* ---- attributes ---- */
-
-static void write_func(tn__sink *s, const void *what)
-{
-  const tn__slice *name = what;
-  if (name->size > 0) tn__sink_bytes(s, F_NAME, *name);
-}
-
-static void put_float(tn__sink *s, float value) { tn__sink_put(s, &value, sizeof value); /* little-endian */ }
-
-/* Numbers of a list, packed. */
-static void write_numbers(tn__sink *s, const void *what)
-{
-  const tn__attr *a = what;
-  const void *items = a->v.list.items;
-  for (size_t i = 0; i < a->v.list.n; i++) {
-    switch (a->kind - TN_ATTR_LIST) {
-    case TN_ATTR_INT: tn__sink_varint(s, (uint64_t)((const int64_t *)items)[i]); break;
-    case TN_ATTR_FLOAT: put_float(s, ((const float *)items)[i]); break;
-    case TN_ATTR_BOOL: tn__sink_varint(s, ((const tn_bool *)items)[i] != 0); break;
-    default: tn__sink_varint(s, (uint64_t)((const tn_dtype *)items)[i]); break;
-    }
-  }
-}
-
-static void write_list(tn__sink *s, const void *what)
-{
-  const tn__attr *a = what;
-  const void *items = a->v.list.items;
-  static const uint8_t fields[] = { [TN_ATTR_INT] = A_I, [TN_ATTR_FLOAT] = A_F, [TN_ATTR_BOOL] = A_B,
-                                    [TN_ATTR_TYPE] = A_TYPE };
-  int32_t kind = a->kind - TN_ATTR_LIST;
-  if (a->v.list.n == 0) return;
-  if (kind == TN_ATTR_INT || kind == TN_ATTR_FLOAT || kind == TN_ATTR_BOOL || kind == TN_ATTR_TYPE) {
-    put_message(s, fields[kind], write_numbers, a);
-    return;
-  }
-  for (size_t i = 0; i < a->v.list.n; i++) {
-    switch (kind) {
-    case TN_ATTR_STRING: tn__sink_bytes(s, A_S, ((const tn__slice *)items)[i]); break;
-    case TN_ATTR_SHAPE: put_message(s, A_SHAPE, write_shape, (const tn__shape *)items + i); break;
-    case TN_ATTR_TENSOR: put_tensor(s, A_TENSOR, ((tn__lazy_tensor *const *)items)[i]); break;
-    case TN_ATTR_FUNC: put_message(s, L_FUNC, write_func, (const tn__slice *)items + i); break;
-    default: break;
-    }
-  }
-}
-
-static void write_value(tn__sink *s, const void *what)
-{
-  const tn__attr *a = what;
-  switch (a->kind) {
-  case TN_ATTR_STRING: tn__sink_bytes(s, A_S, a->v.text); break;
-  case TN_ATTR_PLACEHOLDER: tn__sink_bytes(s, A_PLACEHOLDER, a->v.text); break;
-  case TN_ATTR_INT: tn__sink_int(s, A_I, (uint64_t)a->v.i); break;
-  case TN_ATTR_BOOL: tn__sink_int(s, A_B, a->v.b != 0); break;
-  case TN_ATTR_TYPE: tn__sink_int(s, A_TYPE, (uint64_t)a->v.type); break;
-  case TN_ATTR_FLOAT:
-    tn__sink_tag(s, A_F, TN__WIRE_FIXED32);
-    put_float(s, a->v.f);
-    break;
-  case TN_ATTR_SHAPE: put_message(s, A_SHAPE, write_shape, &a->v.shape); break;
-  case TN_ATTR_TENSOR: put_tensor(s, A_TENSOR, a->v.tensor); break;
-  case TN_ATTR_FUNC: put_message(s, A_FUNC, write_func, &a->v.text); break;
-  default:
-    if ((a->kind & TN_ATTR_LIST) != 0) put_message(s, A_LIST, write_list, a);
-    break;
-  }
-}
-
-static void write_entry(tn__sink *s, const void *what)
-{
-  const tn__attr *a = what;
-  tn__sink_bytes(s, E_KEY, (tn__slice){ a->name, a->name_size });
-  if (a->proto.data != NULL)
-    tn__sink_bytes(s, E_VALUE, a->proto);
-  else
-    put_message(s, E_VALUE, write_value, a);
-}
-
-/* ---- nodes ---- */
-
-static void write_input(tn__sink *s, const tn_operation *from, const char *before, const char *after)
-{
-  size_t n = strlen(before), m = strlen(after);
-  tn__sink_tag(s, N_INPUT, TN__WIRE_BYTES);
-  tn__sink_varint(s, n + from->name_size + m);
-  tn__sink_put(s, before, n);
-  tn__sink_put(s, from->name, from->name_size);
-  tn__sink_put(s, after, m);
-}
-
-static void in_attr(tn__sink *s, const tn_operation *op, const tn__attr *a)
-{
-  if (s->status == TN_RESOURCE_EXHAUSTED) return;
-  tn_error_prefix(s->err, "node '%s': attribute '%s'", op->name, a->name);
-  tn_error_set_node(s->err, op->name);
-}
-
-static void write_node(tn__sink *s, const void *what)
-{
-  const tn_operation *op = what;
-  tn__sink_bytes(s, N_NAME, (tn__slice){ op->name, op->name_size });
-  tn__sink_bytes(s, N_OP, tn__slice_of(op->type));
-  for (uint32_t i = 0; i < op->n_inputs; i++) {
-    char index[16] = "";
-    if (op->inputs[i].index != 0) tn__snprintf(index, sizeof index, ":%d", (int)op->inputs[i].index);
-    write_input(s, op->inputs[i].op, "", index);
-  }
-  for (uint32_t i = 0; i < op->n_controls; i++) write_input(s, op->controls[i], "^", "");
-  if (op->device[0] != 0) tn__sink_bytes(s, N_DEVICE, tn__slice_of(op->device));
-  for (uint32_t i = 0; s->status == TN_OK && i < op->n_attrs; i++) {
-    put_message(s, N_ATTR, write_entry, &op->attrs[i]);
-    if (s->status != TN_OK && s->counts) in_attr(s, op, &op->attrs[i]);
-  }
-}
-
 /* ---- the graph ---- */
+
+/* What is written behind the nodes: a whole field, or a part of a library, which becomes a library of its own. Readers put
+ * libraries that come one after the other together. */
+typedef struct rest_field {
+  tn__slice bytes;
+  bool is_part;
+} rest_field;
 
 typedef struct exporter {
   tn_graph *graph;
   size_t n_ops;
-  tn__slice *rest; /* what is written behind the nodes: whole fields */
+  rest_field *rest;
   size_t n_rest, rest_room;
 } exporter;
 
-static size_t count_records(const tn__import_record *newest, size_t *n_rest)
+static bool add_rest(exporter *ex, tn__slice bytes, bool is_part)
 {
-  size_t n = 0;
-  *n_rest = 0;
-  for (const tn__import_record *r = newest; r != NULL; r = r->next) {
-    *n_rest += r->n_rest;
-    n++;
-  }
-  return n;
+  if (!tn__grow((void **)&ex->rest, &ex->rest_room, ex->n_rest + 1, sizeof *ex->rest)) return false;
+  ex->rest[ex->n_rest++] = (rest_field){ bytes, is_part };
+  return true;
 }
 
-static bool add_record(exporter *ex, tn__map *known, bool alone, const tn__import_record *r)
+static bool note(tn__map *known, tn__slice bytes)
 {
-  for (size_t i = 0; i < r->n_rest; i++)
-    if (alone || tn__map_get(known, r->rest[i].data, r->rest[i].size) == NULL) ex->rest[ex->n_rest++] = r->rest[i];
+  static char here;
+  return tn__map_put(known, bytes.data, bytes.size, &here, NULL);
+}
+
+static bool is_known(const tn__map *known, tn__slice bytes) { return tn__map_get(known, bytes.data, bytes.size) != NULL; }
+
+/* The content of a field that is a library; false for another one. */
+static bool is_library(tn__slice field, tn__slice *content)
+{
+  tn__wire w = tn__wire_read(field);
+  if (!tn__wire_next(&w) || !tn__wire_is(&w, G_LIBRARY, TN__WIRE_BYTES)) return false;
+  *content = w.bytes;
+  return true;
+}
+
+/* Functions and gradients of a library. With `whole` they are only noted, for all of it is written. */
+static bool add_parts(exporter *ex, tn__map *known, tn__slice library, bool whole)
+{
+  tn__wire w = tn__wire_read(library);
+  while (tn__wire_next(&w)) {
+    tn__slice part = { (const char *)w.at, (size_t)(w.p - w.at) };
+    if (is_known(known, part)) continue;
+    if (!note(known, part) || (!whole && !add_rest(ex, part, true))) return false;
+  }
+  return true;
+}
+
+static bool add_record(exporter *ex, tn__map *known, bool alone, bool first, const tn__import_record *r)
+{
+  for (size_t i = 0; i < r->n_rest; i++) {
+    tn__slice field = r->rest[i], library;
+    if (alone) {
+      if (!add_rest(ex, field, false)) return false;
+      continue;
+    }
+    bool has_parts = is_library(field, &library);
+    if (!first && is_known(known, field)) continue;
+    if ((first || !has_parts) && !add_rest(ex, field, false)) return false;
+    if (has_parts && !add_parts(ex, known, library, first)) return false;
+  }
   for (size_t i = 0; !alone && i < r->n_rest; i++)
-    if (!tn__map_put(known, r->rest[i].data, r->rest[i].size, ex, NULL)) return false;
+    if (!note(known, r->rest[i])) return false;
   return true;
 }
 
@@ -258,16 +90,16 @@ static bool add_record(exporter *ex, tn__map *known, bool alone, const tn__impor
  * one model does, is left out: a library may have a function only once. */
 static tn_status gather_rest(exporter *ex, const tn__import_record *newest, tn_error *err)
 {
-  size_t n = count_records(newest, &ex->rest_room);
-  if (ex->rest_room == 0) return TN_OK;
+  size_t n = 0;
+  for (const tn__import_record *r = newest; r != NULL; r = r->next) n++;
+  if (n == 0) return TN_OK;
   tn__map known;
   tn__map_init(&known);
   const tn__import_record **records = tn__alloc_array(n, sizeof *records);
-  ex->rest = tn__alloc_array(ex->rest_room, sizeof *ex->rest);
-  bool ok = records != NULL && ex->rest != NULL;
+  bool ok = records != NULL;
   size_t i = n;
   for (const tn__import_record *r = newest; ok && r != NULL; r = r->next) records[--i] = r;
-  for (i = 0; ok && i < n; i++) ok = add_record(ex, &known, n == 1, records[i]);
+  for (i = 0; ok && i < n; i++) ok = add_record(ex, &known, n == 1, i == 0, records[i]);
   tn__free(records, n * sizeof *records);
   tn__map_fini(&known);
   return ok ? TN_OK : tn__no_memory(err, "graph to write", ex->rest_room * sizeof *ex->rest);
@@ -306,13 +138,19 @@ static void write_graph(const exporter *ex, tn__sink *s)
 {
   for (size_t i = 0; s->status == TN_OK && i < ex->n_ops; i++) {
     const tn_operation *op = tn__graph_at(ex->graph, i);
-    if (op->proto.data != NULL)
-      tn__sink_bytes(s, G_NODE, op->proto);
+    tn__slice bytes = tn__op_bytes(op);
+    if (bytes.data != NULL)
+      tn__sink_bytes(s, G_NODE, bytes);
     else
-      put_message(s, G_NODE, write_node, op);
+      tn__sink_message(s, G_NODE, tn__graphdef_write_node, op);
   }
-  for (size_t i = 0; i < ex->n_rest; i++) tn__sink_put(s, ex->rest[i].data, ex->rest[i].size);
-  if (is_built(ex)) put_message(s, G_VERSIONS, write_versions, NULL);
+  for (size_t i = 0; i < ex->n_rest; i++) {
+    if (ex->rest[i].is_part)
+      tn__sink_bytes(s, G_LIBRARY, ex->rest[i].bytes);
+    else
+      tn__sink_put(s, ex->rest[i].bytes.data, ex->rest[i].bytes.size);
+  }
+  if (is_built(ex)) tn__sink_message(s, G_VERSIONS, write_versions, NULL);
 }
 
 static tn_status measure(const exporter *ex, size_t *size, tn_error *err)

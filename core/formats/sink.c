@@ -102,6 +102,21 @@ void tn__sink_bytes(tn__sink *s, uint32_t field, tn__slice bytes)
   tn__sink_put(s, bytes.data, bytes.size);
 }
 
+void tn__sink_message(tn__sink *s, uint32_t field, tn__sink_body body, const void *what)
+{
+  if (s->status != TN_OK) return;
+  tn__sink count = tn__sink_counter(s->err);
+  body(&count, what);
+  tn__sink_tag(s, field, TN__WIRE_BYTES);
+  tn__sink_varint(s, count.before);
+  if (count.status != TN_OK)
+    s->status = count.status;
+  else if (s->counts)
+    s->before += count.before;
+  else
+    body(s, what);
+}
+
 /* Most messages are short, so that one byte is kept for the length; a longer one is moved, at each level once. */
 size_t tn__sink_begin(tn__sink *s)
 {

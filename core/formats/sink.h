@@ -54,6 +54,10 @@ static inline void tn__sink_tag(tn__sink *s, uint32_t field, int type)
 void tn__sink_int(tn__sink *s, uint32_t field, uint64_t value);
 void tn__sink_bytes(tn__sink *s, uint32_t field, tn__slice bytes);
 
+/* A message that `body` writes, which is called twice: its size comes from counting what it will write. */
+typedef void (*tn__sink_body)(tn__sink *s, const void *what);
+void tn__sink_message(tn__sink *s, uint32_t field, tn__sink_body body, const void *what);
+
 /* A message whose size is not known: of a memory sink only. Gives the place that _end takes. */
 size_t tn__sink_begin(tn__sink *s);
 void tn__sink_end(tn__sink *s, size_t place);

@@ -26,6 +26,7 @@ size_t tn__attr_item_size(int32_t kind)
   case TN_ATTR_TYPE: return sizeof(tn_dtype);
   case TN_ATTR_SHAPE: return sizeof(tn__shape);
   case TN_ATTR_TENSOR: return sizeof(tn__lazy_tensor *);
+  case TN_ATTR_FUNC: return sizeof(tn__func);
   default: return sizeof(tn__slice);
   }
 }
@@ -83,13 +84,13 @@ static tn_status decode(const tn_operation *op, tn__attr *attr, tn__decoded **ou
   tn_status st = codec_of(op)->attr(attr->proto, attr->v.decoded.holder, &d->arena, &d->value, err);
   if (st != TN_OK) {
     free_decoded(&d->owned);
-    return tn_error_prefix(err, "node '%s': attribute '%s'", op->name, attr->name);
+    return tn_error_prefix(err, "node '%s': attribute '%s'", op->name, attr->name), st;
   }
   /* acq_rel: who takes another thread's value sees all that it points to. */
   tn__decoded *there = NULL;
   if (atomic_compare_exchange_strong_explicit(&attr->v.decoded.value, &there, d, memory_order_acq_rel,
                                               memory_order_acquire)) {
-    tn__graph_own(op->graph, &d->owned);
+    tn__graph_own(tn__attr_owner(op), &d->owned);
     there = d;
   } else {
     free_decoded(&d->owned);
@@ -98,8 +99,7 @@ static tn_status decode(const tn_operation *op, tn__attr *attr, tn__decoded **ou
   return TN_OK;
 }
 
-/* The attribute of this name, of this kind, with its value at hand. */
-static tn_status get(const tn_operation *op, const char *name, int32_t kind, const tn__attr **out, tn_error *err)
+tn_status tn__op_attr_find(const tn_operation *op, const char *name, const tn__attr **out, tn_error *err)
 {
   *out = NULL;
   if (op == NULL || name == NULL)
@@ -107,16 +107,31 @@ static tn_status get(const tn_operation *op, const char *name, int32_t kind, con
   const tn__attr *a = tn__op_attr_named(op, name, strlen(name));
   if (a == NULL || a->kind == TN_ATTR_NONE)
     return tn_error_set(err, TN_NOT_FOUND, "node '%s' (%s) has no attribute '%s'", op->name, op->type, name);
-  if (a->kind != kind && !(a->kind == TN_ATTR_LIST && (kind & TN_ATTR_LIST) != 0))
-    return tn_error_set(err, TN_INVALID_ARGUMENT, "node '%s': attribute '%s' is %s, %s was asked for", op->name, name,
-                        tn__attr_kind_name(a->kind), tn__attr_kind_name(kind));
   *out = a;
-  if (!a->lazy) return TN_OK;
-  tn__attr *lazy = (tn__attr *)a;
+  return TN_OK;
+}
+
+tn_status tn__op_attr_resolve(const tn_operation *op, const tn__attr **attr, tn_error *err)
+{
+  if (!(*attr)->lazy) return TN_OK;
+  tn__attr *lazy = (tn__attr *)*attr;
   tn__decoded *d = atomic_load_explicit(&lazy->v.decoded.value, memory_order_acquire);
   tn_status st = d == NULL ? decode(op, lazy, &d, err) : TN_OK;
-  *out = st == TN_OK ? &d->value : NULL;
+  *attr = st == TN_OK ? &d->value : NULL;
   return st;
+}
+
+/* The attribute of this name, of this kind, with its value at hand. */
+static tn_status get(const tn_operation *op, const char *name, int32_t kind, const tn__attr **out, tn_error *err)
+{
+  tn_status st = tn__op_attr_find(op, name, out, err);
+  if (st != TN_OK) return st;
+  const tn__attr *a = *out;
+  if (a->kind == kind || (a->kind == TN_ATTR_LIST && (kind & TN_ATTR_LIST) != 0))
+    return tn__op_attr_resolve(op, out, err);
+  *out = NULL;
+  return tn_error_set(err, TN_INVALID_ARGUMENT, "node '%s': attribute '%s' is %s, %s was asked for", op->name, name,
+                      tn__attr_kind_name(a->kind), tn__attr_kind_name(kind));
 }
 
 /* ---- tensors ---- */
@@ -149,7 +164,7 @@ tn_status tn__attr_get_tensor(const tn_operation *op, tn__lazy_tensor *lazy, tn_
   if (atomic_compare_exchange_strong_explicit(&lazy->tensor, &there, o->tensor, memory_order_acq_rel,
                                               memory_order_acquire)) {
     there = o->tensor;
-    tn__graph_own(op->graph, &o->owned);
+    tn__graph_own(tn__attr_owner(op), &o->owned);
   } else {
     free_tensor(&o->owned);
   }
@@ -224,7 +239,7 @@ tn_status tn_operation_attr_func(const tn_operation *op, const char *name, const
   const tn__attr *a;
   tn_status st = get(op, name, TN_ATTR_FUNC, &a, err);
   if (st != TN_OK) return st;
-  *function = a->v.text.data;
+  *function = a->v.func.name.data;
   return TN_OK;
 }
 
@@ -305,8 +320,8 @@ tn_status tn_operation_attr_func_at(const tn_operation *op, const char *name, si
 {
   tn__error_reset(err);
   const void *item;
-  tn_status st = item_at(op, name, TN_ATTR_FUNC, i, sizeof(tn__slice), n, &item, err);
-  if (function != NULL) *function = item == NULL ? NULL : ((const tn__slice *)item)->data;
+  tn_status st = item_at(op, name, TN_ATTR_FUNC, i, sizeof(tn__func), n, &item, err);
+  if (function != NULL) *function = item == NULL ? NULL : ((const tn__func *)item)->name.data;
   return st;
 }
 

@@ -4,7 +4,7 @@
  * A builder gathers everything in memory of its own. To finish, it makes the operation there first, with all checks and
  * its shape function, without a lock; then, under the graph's lock, once more in the graph's memory, where nothing can
  * go wrong any more but the name and the memory. */
-#include <core/graph/graph_structs.h>
+#include <core/graph/functions.h>
 
 #include <stdarg.h>
 #include <string.h>
@@ -32,6 +32,8 @@ static void find_schema(tn_operation_builder *b, const char *op)
 {
   if (tn__ops_ensure(&b->error) != TN_OK) return;
   b->schema = tn_op_schema_find(op);
+  if (b->schema == NULL)
+    b->schema = tn__functions_schema(atomic_load_explicit(&b->graph->functions, memory_order_acquire), op, strlen(op));
   if (b->schema == NULL && (b->flags & TN_BUILD_KEEP_UNKNOWN_OP) == 0)
     keep(b, TN_NOT_FOUND, "op '%.200s' is not registered", op); /* S-GRA-06 */
   else if (b->schema == NULL && !tn__op_type_is_valid(op, strlen(op)))
@@ -251,6 +253,14 @@ static bool copy_string(maker *m, tn__slice *text)
   return text->data != NULL;
 }
 
+static bool copy_func(maker *m, tn__func *func)
+{
+  if (!copy_string(m, &func->name)) return false;
+  if (func->attrs == NULL) return true;
+  func->attrs = copy_bytes(m, func->attrs, 1, sizeof *func->attrs);
+  return func->attrs != NULL && copy_string(m, &func->attrs->proto);
+}
+
 static bool copy_shape(maker *m, tn__shape *shape)
 {
   if (shape->rank <= 0) return true;
@@ -268,8 +278,8 @@ static bool copy_tensor(maker *m, tn__lazy_tensor **tensor)
 static bool copy_item(maker *m, int32_t kind, void *items, size_t i)
 {
   switch (kind) {
-  case TN_ATTR_STRING:
-  case TN_ATTR_FUNC: return copy_string(m, (tn__slice *)items + i);
+  case TN_ATTR_STRING: return copy_string(m, (tn__slice *)items + i);
+  case TN_ATTR_FUNC: return copy_func(m, (tn__func *)items + i);
   case TN_ATTR_SHAPE: return copy_shape(m, (tn__shape *)items + i);
   case TN_ATTR_TENSOR: return copy_tensor(m, (tn__lazy_tensor **)items + i);
   default: return true;
@@ -295,8 +305,8 @@ static bool copy_attr(maker *m, tn__attr *a)
   if (a->proto.data != NULL && !copy_string(m, &a->proto)) return false;
   switch (a->kind) {
   case TN_ATTR_STRING:
-  case TN_ATTR_FUNC:
   case TN_ATTR_PLACEHOLDER: return copy_string(m, &a->v.text);
+  case TN_ATTR_FUNC: return copy_func(m, &a->v.func);
   case TN_ATTR_SHAPE: return copy_shape(m, &a->v.shape);
   case TN_ATTR_TENSOR: return copy_tensor(m, &a->v.tensor);
   default: return (a->kind & TN_ATTR_LIST) == 0 || copy_list(m, a);

@@ -114,8 +114,10 @@ void tn_operation_set_string(tn_operation_builder *b, const char *attr, const vo
 void tn_operation_set_func(tn_operation_builder *b, const char *attr, const char *function)
 {
   tn__attr *a = tn__builder_attr(b, attr);
-  if (a != NULL && copy_text(b, function == NULL ? "" : function, function == NULL ? 0 : strlen(function), &a->v.text))
-    a->kind = TN_ATTR_FUNC;
+  size_t size = function == NULL ? 0 : strlen(function);
+  if (a == NULL || !copy_text(b, function == NULL ? "" : function, size, &a->v.func.name)) return;
+  a->v.func.attrs = NULL;
+  a->kind = TN_ATTR_FUNC;
 }
 
 void tn_operation_set_shape(tn_operation_builder *b, const char *attr, const int64_t *dims, int32_t rank)
@@ -153,8 +155,8 @@ SET_LIST(bools, tn_bool, TN_ATTR_BOOL)
 SET_LIST(types, tn_dtype, TN_ATTR_TYPE)
 #undef SET_LIST
 
-static void set_texts(tn_operation_builder *b, const char *attr, int32_t kind, const void *const *texts,
-                      const size_t *lengths, size_t n)
+void tn_operation_set_strings(tn_operation_builder *b, const char *attr, const void *const *texts,
+                              const size_t *lengths, size_t n)
 {
   tn__attr *a = tn__builder_attr(b, attr);
   if (a == NULL) return;
@@ -162,18 +164,18 @@ static void set_texts(tn_operation_builder *b, const char *attr, int32_t kind, c
   if (items == NULL) return;
   for (size_t i = 0; i < n; i++)
     if (!copy_text(b, texts[i], lengths == NULL ? strlen(texts[i]) : lengths[i], &items[i])) return;
-  set_list(a, kind, items, n);
-}
-
-void tn_operation_set_strings(tn_operation_builder *b, const char *attr, const void *const *texts,
-                              const size_t *lengths, size_t n)
-{
-  set_texts(b, attr, TN_ATTR_STRING, texts, lengths, n);
+  set_list(a, TN_ATTR_STRING, items, n);
 }
 
 void tn_operation_set_funcs(tn_operation_builder *b, const char *attr, const char *const *functions, size_t n)
 {
-  set_texts(b, attr, TN_ATTR_FUNC, (const void *const *)functions, NULL, n);
+  tn__attr *a = tn__builder_attr(b, attr);
+  if (a == NULL) return;
+  tn__func *items = items_of(b, NULL, n, sizeof *items);
+  if (items == NULL) return;
+  for (size_t i = 0; i < n; i++)
+    if (!copy_text(b, functions[i], strlen(functions[i]), &items[i].name)) return;
+  set_list(a, TN_ATTR_FUNC, items, n);
 }
 
 void tn_operation_set_shapes(tn_operation_builder *b, const char *attr, const int64_t *const *dims,

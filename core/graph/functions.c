@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The function library: looking things up, and call nodes against signatures. */
+/* The function library: looking things up. */
 #include <core/graph/functions.h>
 
 #include <stdlib.h>
@@ -27,6 +27,14 @@ void tn__functions_sort(tn__functions *table)
     qsort(table->gradients, table->n_gradients, sizeof *table->gradients, compare_gradients);
 }
 
+void tn__functions_publish(tn_graph *graph, const tn__functions *table, tn_buffer *file)
+{
+  for (size_t i = table == NULL ? 0 : table->n; i-- > 0 && table->items[i]->holder == NULL;)
+    table->items[i]->holder = file;
+  /* Release: who sees the table sees all of the functions. */
+  atomic_store_explicit(&graph->functions, table, memory_order_release);
+}
+
 const tn_function *tn__functions_find(const tn__functions *table, const char *name)
 {
   if (table == NULL || table->n == 0) return NULL;
@@ -43,53 +51,38 @@ const char *tn__functions_gradient(const tn__functions *table, const char *funct
   return at == NULL ? NULL : at->gradient;
 }
 
-/* ---- call nodes ---- */
-
-static tn_dtype type_of(const tn__function_arg *arg, const tn_operation *op)
+const tn_op_schema *tn__functions_schema(const tn__functions *table, const char *name, size_t size)
 {
-  if (arg->dtype != TN_DTYPE_INVALID) return arg->dtype;
-  for (uint32_t i = 0; i < op->n_attrs; i++)
-    if (op->attrs[i].kind == TN_ATTR_TYPE && strcmp(op->attrs[i].name, arg->type_attr) == 0) return op->attrs[i].v.type;
-  return TN_DTYPE_INVALID;
-}
-
-static bool has_lists(const tn__function_arg *args, size_t n)
-{
-  for (size_t i = 0; i < n; i++)
-    if (args[i].number_attr[0] != '\0' || args[i].list_attr[0] != '\0') return true;
-  return false;
-}
-
-tn_status tn__function_set_outputs(const tn_function *f, tn_operation *op, tn__arena *arena, tn_error *err)
-{
-  if (has_lists(f->outputs, f->n_outputs) || f->n_outputs == 0 || f->n_outputs > TN__STORED_DTYPES) return TN_OK;
-  for (size_t i = 0; i < f->n_outputs; i++) {
-    if (!tn__dtype_valid(type_of(&f->outputs[i], op)))
-      return tn_error_set(err, TN_INVALID_ARGUMENT, "attribute '%s' is missing, output '%s' of function '%s' needs it",
-                          f->outputs[i].type_attr, f->outputs[i].name, f->name);
+  size_t low = 0, high = table == NULL ? 0 : table->n;
+  while (low < high) {
+    size_t middle = low + (high - low) / 2;
+    const tn_function *f = table->sorted[middle];
+    int order = strncmp(f->name, name, size); /* no name has a zero byte */
+    if (order == 0 && f->schema.name_size == size) return &f->schema;
+    if (order < 0)
+      low = middle + 1;
+    else
+      high = middle;
   }
-  uint8_t *dtypes = tn__arena_alloc(arena, f->n_outputs);
-  if (dtypes == NULL) return tn__no_memory(err, "types of outputs", f->n_outputs);
-  for (size_t i = 0; i < f->n_outputs; i++) dtypes[i] = (uint8_t)type_of(&f->outputs[i], op);
-  op->output_dtypes = dtypes;
-  op->n_outputs = (uint32_t)f->n_outputs;
-  return TN_OK;
+  return NULL;
 }
 
-tn_status tn__function_check_inputs(const tn_function *f, const tn_operation *op, tn_error *err)
+bool tn__function_edge_parse(const char *text, size_t size, tn__function_edge *out)
 {
-  if (has_lists(f->inputs, f->n_inputs)) return TN_OK;
-  if (op->n_inputs != f->n_inputs)
-    return tn_error_set(err, TN_INVALID_ARGUMENT, "%u inputs, function '%s' takes %zu", (unsigned)op->n_inputs, f->name,
-                        f->n_inputs);
-  for (size_t i = 0; i < f->n_inputs; i++) {
-    tn_dtype wanted = type_of(&f->inputs[i], op);
-    tn_dtype found = tn_operation_output_dtype(op->inputs[i].op, (size_t)op->inputs[i].index);
-    if (wanted == TN_DTYPE_INVALID || found == TN_DTYPE_INVALID || found == wanted || found == wanted + 100) continue;
-    return tn_error_set(err, TN_INVALID_ARGUMENT, "input %zu has type %s, function '%s' takes %s", i,
-                        tn_dtype_name(found), f->name, tn_dtype_name(wanted));
-  }
-  return TN_OK;
+  *out = (tn__function_edge){ .node = { text, size }, .index = -1 };
+  out->is_control = size > 0 && *text == '^';
+  if (out->is_control) out->node = (tn__slice){ text + 1, size - 1 };
+  const char *end = text + size, *colon = out->node.size == 0 ? NULL : memchr(out->node.data, ':', out->node.size);
+  if (colon == NULL) return out->node.size > 0;
+  out->node.size = (size_t)(colon - out->node.data);
+  const char *second = memchr(colon + 1, ':', (size_t)(end - colon - 1));
+  const char *number = second == NULL ? colon + 1 : second + 1;
+  bool is_number = tn__parse_int((tn__slice){ number, (size_t)(end - number) }, &out->index) && out->index >= 0;
+  if (!is_number) out->index = -1;
+  if (second != NULL || !is_number)
+    out->output = (tn__slice){ colon + 1, (size_t)((second == NULL ? end : second) - colon - 1) };
+  return !out->is_control && out->node.size > 0 && (second == NULL || is_number) &&
+         (out->output.data == NULL || out->output.size > 0);
 }
 
 /* ---- reading calls ---- */
@@ -117,34 +110,51 @@ const char *tn_graph_gradient(const tn_graph *graph, const char *function)
 }
 
 const char *tn_function_name(const tn_function *f) { return f == NULL ? NULL : f->name; }
-size_t tn_function_n_inputs(const tn_function *f) { return f == NULL ? 0 : f->n_inputs; }
-size_t tn_function_n_outputs(const tn_function *f) { return f == NULL ? 0 : f->n_outputs; }
-size_t tn_function_n_attrs(const tn_function *f) { return f == NULL ? 0 : f->n_attrs; }
+const tn_op_schema *tn_function_schema(const tn_function *f) { return f == NULL ? NULL : &f->schema; }
+size_t tn_function_n_inputs(const tn_function *f) { return f == NULL ? 0 : f->schema.n_inputs; }
+size_t tn_function_n_outputs(const tn_function *f) { return f == NULL ? 0 : f->schema.n_outputs; }
+size_t tn_function_n_attrs(const tn_function *f) { return f == NULL ? 0 : f->schema.n_attrs; }
 size_t tn_function_n_nodes(const tn_function *f) { return f == NULL ? 0 : f->n_nodes; }
+size_t tn_function_n_control_outputs(const tn_function *f) { return f == NULL ? 0 : f->n_controls; }
 
 const char *tn_function_input_name(const tn_function *f, size_t i)
 {
-  return i < tn_function_n_inputs(f) ? f->inputs[i].name : NULL;
+  return i < tn_function_n_inputs(f) ? f->schema.inputs[i].name : NULL;
 }
 
 tn_dtype tn_function_input_dtype(const tn_function *f, size_t i)
 {
-  return i < tn_function_n_inputs(f) ? f->inputs[i].dtype : TN_DTYPE_INVALID;
+  return i < tn_function_n_inputs(f) ? f->schema.inputs[i].dtype : TN_DTYPE_INVALID;
 }
 
 const char *tn_function_output_name(const tn_function *f, size_t i)
 {
-  return i < tn_function_n_outputs(f) ? f->outputs[i].name : NULL;
+  return i < tn_function_n_outputs(f) ? f->schema.outputs[i].name : NULL;
 }
 
 tn_dtype tn_function_output_dtype(const tn_function *f, size_t i)
 {
-  return i < tn_function_n_outputs(f) ? f->outputs[i].dtype : TN_DTYPE_INVALID;
+  return i < tn_function_n_outputs(f) ? f->schema.outputs[i].dtype : TN_DTYPE_INVALID;
+}
+
+const char *tn_function_output_source(const tn_function *f, size_t i)
+{
+  return i < tn_function_n_outputs(f) ? f->rets[i] : NULL;
+}
+
+const char *tn_function_control_output_name(const tn_function *f, size_t i)
+{
+  return i < tn_function_n_control_outputs(f) ? f->controls[i].name : NULL;
+}
+
+const char *tn_function_control_output_node(const tn_function *f, size_t i)
+{
+  return i < tn_function_n_control_outputs(f) ? f->controls[i].node : NULL;
 }
 
 const char *tn_function_attr_name(const tn_function *f, size_t i)
 {
-  return i < tn_function_n_attrs(f) ? f->attrs[i] : NULL;
+  return i < tn_function_n_attrs(f) ? f->schema.attrs[i].value.name : NULL;
 }
 
 const char *tn_function_node_name(const tn_function *f, size_t i)
@@ -165,4 +175,66 @@ size_t tn_function_node_n_inputs(const tn_function *f, size_t i)
 const char *tn_function_node_input(const tn_function *f, size_t i, size_t k)
 {
   return k < tn_function_node_n_inputs(f, i) ? f->nodes[i].inputs[k] : NULL;
+}
+
+/* ---- bodies ---- */
+
+tn_status tn__function_body_get(const tn_function *f, const tn__function_body **out, tn_error *err)
+{
+  tn_function *target = (tn_function *)f;
+  tn__function_body *there = atomic_load_explicit(&target->body, memory_order_acquire), *mine = NULL;
+  *out = there;
+  if (there != NULL) return TN_OK;
+  const tn__codec *codec = atomic_load_explicit(&f->graph->bodies->codec, memory_order_acquire);
+  tn_status st = codec->body(f, &mine, err);
+  if (st != TN_OK) return st;
+  /* acq_rel: who takes another thread's body sees all that it points to. */
+  if (atomic_compare_exchange_strong_explicit(&target->body, &there, mine, memory_order_acq_rel,
+                                              memory_order_acquire))
+    tn__graph_own(f->graph->bodies, &mine->owned);
+  else
+    mine->owned.free(&mine->owned);
+  *out = there == NULL ? mine : there;
+  return TN_OK;
+}
+
+/* Part i of n, checked before the body is read. */
+static tn_status body_part(const tn_function *f, const char *what, size_t i, size_t n, const tn__function_body **body,
+                           tn_error *err)
+{
+  tn__error_reset(err);
+  if (f == NULL) return tn_error_set(err, TN_INVALID_ARGUMENT, "no function given");
+  if (i >= n)
+    return tn_error_set(err, TN_OUT_OF_RANGE, "function '%s': %s %zu was asked for, it has %zu", f->name, what, i, n);
+  return tn__function_body_get(f, body, err);
+}
+
+tn_status tn_function_node(const tn_function *f, size_t i, const tn_operation **out, tn_error *err)
+{
+  const tn__function_body *body;
+  *out = NULL;
+  tn_status st = body_part(f, "node", i, tn_function_n_nodes(f), &body, err);
+  if (st == TN_OK) *out = &body->nodes[i];
+  return st;
+}
+
+tn_status tn_function_self(const tn_function *f, const tn_operation **out, tn_error *err)
+{
+  const tn__function_body *body;
+  *out = NULL;
+  tn_status st = body_part(f, "function", 0, 1, &body, err);
+  if (st == TN_OK) *out = body->self;
+  return st;
+}
+
+tn_status tn_function_input(const tn_function *f, size_t i, const tn_operation **out, int64_t *resource, tn_error *err)
+{
+  const tn__function_body *body;
+  *out = NULL;
+  if (resource != NULL) *resource = -1;
+  tn_status st = body_part(f, "argument", i, tn_function_n_inputs(f), &body, err);
+  if (st != TN_OK) return st;
+  *out = &body->inputs[i];
+  if (resource != NULL) *resource = body->resources[i];
+  return TN_OK;
 }

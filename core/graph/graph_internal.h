@@ -22,6 +22,8 @@ tn_graph *tn__operation_graph(const tn_operation *op);
 const tn_output *tn__operation_inputs(const tn_operation *op, size_t *n);
 tn_operation *const *tn__operation_control_inputs(const tn_operation *op, size_t *n);
 uint32_t tn__operation_traits(const tn_operation *op); /* 0 for an op that is not registered */
+/* Whether the value of input i decides shapes of outputs: it belongs to one of the op's shape_operands. */
+bool tn__operation_is_shape_operand(const tn_operation *op, uint32_t i);
 
 /* The schema's def, NULL for an op that is not registered. */
 const tn_op_def *tn__schema_def(const tn_op_schema *schema);
@@ -54,6 +56,18 @@ tn_status tn__operation_constant(const tn_operation *op, tn_tensor **out, tn_err
 /* Calls the shape function of an operation for its verdict alone: for reading calls an operation that it refuses is one
  * of unknown shapes, because that is an error of running it, not of having it. TN_OK also where nothing is known. */
 tn_status tn__operation_check_shapes(const tn_operation *op, tn_error *err);
+
+/* Shape functions of ops that call functions of the graph's library, named by attributes of kind func or list(func); the
+ * inputs from `first` on are the arguments. A function that the library does not have makes the outputs unknown;
+ * TN_INVALID_ARGUMENT where a function's arguments or results do not fit the node, or its body is malformed. `shapes` (may
+ * be NULL) is an attribute with what is known of the outputs: a list that is empty or has one shape each.
+ *   call      the outputs are those of the function
+ *   branches  they are those of one of all functions in n attributes
+ *   loop      they are the inputs after any number of times that the body was called with them */
+tn_status tn__infer_call(tn_infer_ctx *ctx, const char *function, size_t first, tn_error *err);
+tn_status tn__infer_branches(tn_infer_ctx *ctx, const char *const *functions, size_t n, size_t first,
+                             const char *shapes, tn_error *err);
+tn_status tn__infer_loop(tn_infer_ctx *ctx, const char *cond, const char *body, const char *shapes, tn_error *err);
 
 /* The library's own families, a table made from the list ops/ops.mk. They are entered at the first look-up. */
 extern const tn_op_family *const tn__op_families[];

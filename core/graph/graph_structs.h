@@ -30,7 +30,22 @@ typedef struct tn__lazy_tensor {
 } tn__lazy_tensor;
 
 struct tn__decoded; /* below */
+
+/* Attributes that a function carries as a value: the message with them, which is read when somebody asks. */
+typedef struct tn__func_attrs {
+  _Atomic(struct tn__decoded_func *) value;
+  tn__slice proto; /* NameAttrList */
+  tn_buffer *holder;
+  size_t n;
+} tn__func_attrs;
+
+typedef struct tn__func {
+  tn__slice name;        /* a NUL follows */
+  tn__func_attrs *attrs; /* NULL: none */
+} tn__func;
+
 typedef struct tn__functions tn__functions;
+struct tn__function_body; /* functions.h */
 
 typedef struct tn__attr {
   const char *name;
@@ -42,11 +57,13 @@ typedef struct tn__attr {
     float f;
     tn_bool b;
     tn_dtype type;
-    tn__slice text; /* string, function, placeholder; a NUL follows */
+    tn__slice text; /* string, placeholder; a NUL follows */
+    tn__func func;
     tn__shape shape;
     tn__lazy_tensor *tensor;
     struct {
-      const void *items; /* int64_t, float, tn_bool, tn_dtype, tn__slice, tn__shape, tn__lazy_tensor * */
+      const void *items; /* int64_t, float, tn_bool, tn_dtype, tn__slice, tn__shape, tn__lazy_tensor *,
+                            * tn__func */
       size_t n;
     } list;
     struct {
@@ -63,12 +80,22 @@ typedef struct tn__decoded {
   tn__attr value;
 } tn__decoded;
 
+typedef struct tn__decoded_func {
+  tn__owned owned;
+  tn__arena arena;
+  tn__attr *attrs;
+} tn__decoded_func;
+
 /* How core/formats reads what core/graph keeps as bytes. Set in a graph before the first such attribute gets in. */
 typedef struct tn__codec {
   /* A serialized AttrValue -> kind and value of out, allocated in arena. */
   tn_status (*attr)(tn__slice proto, tn_buffer *holder, tn__arena *arena, tn__attr *out, tn_error *err);
   /* A serialized TensorProto -> tensor. */
   tn_status (*tensor)(tn__slice proto, tn_buffer *holder, tn_tensor **out, tn_error *err);
+  /* The attributes of a function -> of->n of them in arena. */
+  tn_status (*func)(const tn__func_attrs *of, tn__arena *arena, tn__attr *out, tn_error *err);
+  /* The body of a function, in an arena of its own; freed by owned.free. */
+  tn_status (*body)(const tn_function *f, struct tn__function_body **out, tn_error *err);
 } tn__codec;
 
 /* Words for messages: "an int", "a list of types". */
@@ -190,17 +217,31 @@ struct tn_operation {
   uint32_t id, name_size;
   uint32_t n_inputs, n_controls, n_outputs, n_attrs;
   uint32_t traits;
+  bool edited;     /* an import changed something: only fields that this library does not know are right in proto */
   tn__slice proto; /* the NodeDef in its file; no data when it was built */
 };
+
+/* The bytes to write an operation as; no data when it has to be encoded. */
+static inline tn__slice tn__op_bytes(const tn_operation *op)
+{
+  return op->edited ? (tn__slice){ NULL, 0 } : op->proto;
+}
 
 /* The value of attribute i of the schema: the node's or the default. */
 static inline const tn__attr *tn__op_attr(const tn_operation *op, uint32_t i)
 {
   return op->slots[i] != 0 ? &op->attrs[op->slots[i] - 1] : &op->schema->attrs[i].value;
 }
+/* What is read late of an operation's attributes goes with this graph. */
+static inline tn_graph *tn__attr_owner(const tn_operation *op);
 const tn__attr *tn__op_attr_named(const tn_operation *op, const char *name, size_t size); /* NULL = none */
+/* The same with words. The value may still wait in the bytes: _resolve then exchanges it for what they say. */
+tn_status tn__op_attr_find(const tn_operation *op, const char *name, const tn__attr **out, tn_error *err);
+tn_status tn__op_attr_resolve(const tn_operation *op, const tn__attr **attr, tn_error *err);
 size_t tn__arg_count(const tn_operation *op, const tn__arg_spec *arg);
 tn_dtype tn__arg_dtype(const tn_operation *op, const tn__arg_spec *arg, size_t i);
+/* The attributes that a function carries as a value; op is whose attribute it is in. */
+tn_status tn__func_attrs_get(const tn_operation *op, tn__func_attrs *of, tn__decoded_func **out, tn_error *err);
 
 /* Decodes a tensor attribute at its first use. Borrowed from the graph. */
 tn_status tn__attr_get_tensor(const tn_operation *op, tn__lazy_tensor *lazy, tn_tensor **out, tn_error *err);
@@ -271,8 +312,18 @@ struct tn_graph {
   _Atomic(const tn__functions *) functions; /* the library, NULL when empty; in the arena (functions.h) */
   _Atomic uint32_t shape_epoch; /* shapes of another epoch count as not worked out */
   _Atomic(struct tn__consumers *) consumers; /* made when somebody asks; goes with `owned` */
+  tn_graph *bodies; /* what operations of functions belong to (functions.h); made with the first. guarded by lock */
+  tn_graph *lender; /* of a body that was made for a call: the attributes of its operations lie in this graph */
+  struct tn__call_frame *frame; /* of such a body */
+  _Atomic int64_t call_budget;   /* nodes of bodies that may still be made for shapes in this epoch */
+  _Atomic uint32_t call_epoch;   /* 1 + the epoch that the budget is for */
   _Atomic(struct tn__plan_data *) plan_data; /* the same */
 };
+
+static inline tn_graph *tn__attr_owner(const tn_operation *op)
+{
+  return op->graph->lender != NULL ? op->graph->lender : op->graph;
+}
 
 tn_operation *tn__graph_at(const tn_graph *graph, size_t i);
 /* Room for n more operations and their names. The writer's lock is held, as for all below. */

@@ -55,15 +55,16 @@ size_t tn_infer_n_inputs(const tn_infer_ctx *ctx) { return ctx->op->n_inputs; }
 
 int32_t tn_infer_input(const tn_infer_ctx *ctx, size_t i, const int64_t **dims)
 {
+  static const int64_t none = -1; /* where there are no dimensions: shape functions may add to it, NULL is no such place */
   const int64_t *dummy;
   if (dims == NULL) dims = &dummy;
-  *dims = NULL;
+  *dims = &none;
   if (i >= ctx->op->n_inputs) return -1;
   tn_output in = ctx->op->inputs[i];
   if (is_opaque(in.op) || tn__is_back_edge(in.op, ctx->op)) return -1;
   const tn__op_shapes *shapes = known(in.op);
   if (shapes == NULL) return -1;
-  *dims = shapes->outputs[in.index].dims;
+  if (shapes->outputs[in.index].rank > 0) *dims = shapes->outputs[in.index].dims;
   return (int32_t)shapes->outputs[in.index].rank;
 }
 

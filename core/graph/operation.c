@@ -51,6 +51,19 @@ size_t tn__arg_count(const tn_operation *op, const tn__arg_spec *arg)
   return 1;
 }
 
+bool tn__operation_is_shape_operand(const tn_operation *op, uint32_t i)
+{
+  const tn_op_schema *s = op->schema;
+  if (s == NULL || s->shape_operands == 0) return false;
+  if (s->plain_inputs) return i < 32 && (s->shape_operands >> i & 1);
+  for (uint32_t arg = 0; arg < s->n_inputs && arg < 32; arg++) {
+    size_t n = tn__arg_count(op, &s->inputs[arg]);
+    if (i < n) return s->shape_operands >> arg & 1;
+    i -= (uint32_t)n;
+  }
+  return false;
+}
+
 tn_dtype tn__arg_dtype(const tn_operation *op, const tn__arg_spec *arg, size_t i)
 {
   tn_dtype d = arg->dtype;

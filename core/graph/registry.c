@@ -439,12 +439,12 @@ const tn_op_schema *tn_op_schema_at(size_t i)
   bool stale = n_sorted != by_name.count;
   const tn_op_schema *s = !stale && i < n_sorted ? sorted[i] : NULL;
   tn__rwlock_unlock(&lock);
-  if (!stale) return s;
+  if (!stale) return ready((tn_op_schema *)s);
   tn__rwlock_write(&lock);
   if (n_sorted != by_name.count) sort_locked();
   s = i < n_sorted ? sorted[i] : NULL;
   tn__rwlock_unlock(&lock);
-  return s;
+  return ready((tn_op_schema *)s);
 }
 
 size_t tn_op_schema_format(const tn_op_schema *schema, char *buffer, size_t size)

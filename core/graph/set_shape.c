@@ -69,31 +69,41 @@ static tn__op_shapes *replaced(const tn_operation *op, const tn__op_shapes *old,
   return out;
 }
 
+/* Makes `both` what was given for the output beside what was given so far. *again: somebody else was faster. */
+static tn_status give(tn_output output, tn__op_shapes *old, const tn__shape *both, bool *again, tn_error *err)
+{
+  tn__op_shapes *mine = replaced(output.op, old, (size_t)output.index, both);
+  if (mine == NULL) return tn__no_memory(err, "shape", output.op->n_outputs * sizeof(tn__shape));
+  *again = !atomic_compare_exchange_strong_explicit(&output.op->given, &old, mine, memory_order_acq_rel,
+                                                    memory_order_acquire);
+  if (*again)
+    mine->owned.free(&mine->owned);
+  else
+    tn__graph_own(output.op->graph, &mine->owned);
+  return TN_OK;
+}
+
 tn_status tn_graph_set_shape(tn_output output, const int64_t *dims, int32_t rank, tn_error *err)
 {
   tn__error_reset(err);
   tn_status st = check(output, dims, rank, err);
-  if (st != TN_OK) return st;
   const tn__shape unknown = { NULL, -1 }, wanted = { dims, rank };
-  for (;;) {
+  for (bool again = true; st == TN_OK && again;) {
     tn__op_shapes *old = atomic_load_explicit(&output.op->given, memory_order_acquire);
     const tn__op_shapes *shapes;
     st = tn__op_shapes_get(output.op, &shapes, err);
     if (st != TN_OK) return st;
     const tn__shape *have = shapes == NULL ? &unknown : &shapes->outputs[output.index];
-    int64_t merged[TN_MAX_RANK];
-    tn__shape both;
-    if (!tn__shapes_merge(have, &wanted, merged, &both)) return contradiction(output, have, &wanted, err);
+    /* Another thread may have given a shape and not begun the new epoch yet: then `have` does not know of it. */
+    int64_t room[TN_MAX_RANK], merged[TN_MAX_RANK];
+    tn__shape so_far = *have, both;
+    if (old != NULL && !tn__shapes_merge(have, &old->outputs[output.index], room, &so_far)) so_far = *have;
+    if (!tn__shapes_merge(&so_far, &wanted, merged, &both)) return contradiction(output, &so_far, &wanted, err);
     if (equal(have, &both)) return TN_OK;
-    tn__op_shapes *mine = replaced(output.op, old, (size_t)output.index, &both);
-    if (mine == NULL) return tn__no_memory(err, "shape", output.op->n_outputs * sizeof(tn__shape));
-    if (atomic_compare_exchange_strong_explicit(&output.op->given, &old, mine, memory_order_acq_rel,
-                                                memory_order_acquire)) {
-      tn__graph_own(output.op->graph, &mine->owned);
-      /* Release: who sees the new epoch sees what was given. */
-      atomic_fetch_add_explicit(&output.op->graph->shape_epoch, 1, memory_order_acq_rel);
-      return TN_OK;
-    }
-    mine->owned.free(&mine->owned);
+    again = false;
+    if (!equal(&so_far, &both)) st = give(output, old, &both, &again, err);
   }
+  /* Release: who sees the new epoch sees what was given. */
+  if (st == TN_OK) atomic_fetch_add_explicit(&output.op->graph->shape_epoch, 1, memory_order_acq_rel);
+  return st;
 }

@@ -131,7 +131,14 @@ TN_BEGIN_DECLS
   F(tn_status, tn_op_schema_input, (const tn_op_schema *s, size_t i, tn_op_arg *out, tn_error *err), (s, i, out, err)) \
   F(tn_status, tn_op_schema_output, (const tn_op_schema *s, size_t i, tn_op_arg *out, tn_error *err), (s, i, out, err)) \
   F(tn_status, tn_op_schema_attr, (const tn_op_schema *s, size_t i, tn_op_attr *out, tn_error *err), (s, i, out, err)) \
-  F(const char *, tn_op_schema_attr_string, (const tn_op_schema *s, size_t i, size_t k), (s, i, k))
+  F(const char *, tn_op_schema_attr_string, (const tn_op_schema *s, size_t i, size_t k), (s, i, k)) \
+  F(tn_status, tn_operation_attr_value, (const tn_operation *op, const char *name, size_t i, tn_attr_value *out, tn_error *err), (op, name, i, out, err)) \
+  F(tn_status, tn_attr_value_attr, (const tn_attr_value *func, size_t k, size_t i, const char **name, tn_attr_value *out, tn_error *err), (func, k, i, name, out, err)) \
+  F(tn_status, tn_operation_attr_size, (const tn_operation *op, const char *name, int64_t *n, int64_t *total, tn_error *err), (op, name, n, total, err)) \
+  F(tn_status, tn_operation_attr_proto, (const tn_operation *op, const char *name, void **bytes, size_t *size, tn_error *err), (op, name, bytes, size, err)) \
+  F(tn_status, tn_operation_node_def, (const tn_operation *op, void **bytes, size_t *size, tn_error *err), (op, bytes, size, err)) \
+  F(tn_status, tn_op_schema_attr_default, (const tn_op_schema *s, size_t i, size_t k, tn_attr_value *out, tn_error *err), (s, i, k, out, err)) \
+  F(tn_status, tn_op_schema_op_def, (const tn_op_schema *s, void **bytes, size_t *size, tn_error *err), (s, bytes, size, err))
 
 #define TN_HOST_OP(F, P)                                                                                              \
   F(tn_status, tn_register_ops, (const tn_op_family *family, tn_error *err), (family, err))                           \

@@ -1,0 +1,362 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The body of a function as a graph, made for one call: placeholders are exchanged for what the call says, names of inputs
+ * become edges, and everything is checked as in any other graph. It holds what shape functions need and nothing else:
+ * attributes that a schema knows, and edges that carry tensors. */
+#include <core/graph/functions.h>
+
+#include <string.h>
+
+typedef struct maker {
+  tn__body_graph *out;
+  tn_graph *graph;
+  const tn_function *f;
+  const tn__function_body *body;
+  tn__call_frame *frame;
+  tn_output *edges; /* of the node whose inputs are read, or of the function */
+  size_t n_edges, room;
+  tn_error *err;
+} maker;
+
+static tn_status no_memory(maker *m) { return tn__no_memory(m->err, "body of a function", 0); }
+
+/* Counts what is made against what may be made at all. */
+static tn_status charge(maker *m, size_t n)
+{
+  tn__call_state *state = m->frame->state;
+  int64_t units = n > (size_t)INT32_MAX ? INT32_MAX : (int64_t)n;
+  m->out->size += units;
+  state->budget -= units;
+  state->room -= units;
+  if (state->budget >= 0 && state->room >= 0) return TN_OK;
+  state->exhausted = true;
+  return tn_error_set(m->err, TN_OUT_OF_RANGE, "calls of functions have too many nodes in all");
+}
+
+static tn_status in_node(maker *m, const char *node, tn_status st)
+{
+  if (st != TN_OK && st != TN_RESOURCE_EXHAUSTED)
+    tn_error_prefix(m->err, "function '%s': node '%s'", m->f->name, node);
+  return st;
+}
+
+tn_status tn__signature_count(const tn_operation *call, const tn__arg_spec *args, uint32_t n_args, size_t *out,
+                              tn_error *err)
+{
+  size_t n = 0;
+  for (uint32_t k = 0; k < n_args; k++) {
+    size_t count = tn__arg_count(call, &args[k]);
+    if (count > TN__MAX_OUTPUTS - n)
+      return tn_error_set(err, TN_INVALID_ARGUMENT, "argument '%s' of function '%s' has %zu tensors, at most %d are "
+                          "supported", args[k].name, call->type, count, TN__MAX_OUTPUTS);
+    n += count;
+  }
+  *out = n;
+  return TN_OK;
+}
+
+/* ---- arguments ---- */
+
+/* Never asked: the shapes of an argument are there from the beginning. */
+static tn_status infer_argument(tn_infer_ctx *ctx, tn_error *err)
+{
+  (void)ctx, (void)err;
+  return TN_OK;
+}
+
+static const tn_op_def argument_def = { .struct_size = TN_OP_DEF_SIZE, .name = "(argument)", .inputs = "", .outputs = "",
+                                        .attrs = "", .infer = infer_argument };
+static const tn_op_schema argument_schema = { .def = &argument_def, .name = "(argument)", .state = TN__SCHEMA_READY,
+                                              .constant_attr = -1, .plain_inputs = true, .plain_outputs = true };
+
+static void set_name(tn_operation *op, const char *name)
+{
+  op->name = name;
+  op->name_size = (uint32_t)strlen(name);
+  op->hash = tn__hash(name, op->name_size);
+}
+
+static tn_status set_shapes(maker *m, tn_operation *op, const tn__value_shape *values)
+{
+  size_t n = op->n_outputs;
+  bool has_ints = false;
+  tn__shape *shapes = tn__arena_array(&m->graph->arena, n, sizeof *shapes);
+  tn__ints *ints = tn__arena_array(&m->graph->arena, n, sizeof *ints);
+  if (shapes == NULL || ints == NULL) return no_memory(m);
+  for (size_t i = 0; i < n; i++) {
+    shapes[i] = values[i].shape;
+    ints[i] = values[i].ints;
+    has_ints = has_ints || ints[i].n >= 0;
+  }
+  tn__op_shapes *block = tn__shapes_pack(shapes, has_ints ? ints : NULL, n);
+  if (block == NULL) return no_memory(m);
+  atomic_store_explicit(&op->shapes, block, memory_order_relaxed); /* of epoch 0, which is that of the graph */
+  tn__graph_own(m->graph, &block->owned);
+  return TN_OK;
+}
+
+static tn_status add_arguments(maker *m, const tn__value_shape *inputs)
+{
+  const tn_op_schema *s = &m->f->schema;
+  tn_status st = TN_OK;
+  for (uint32_t k = 0; st == TN_OK && k < s->n_inputs; k++) {
+    size_t n = tn__arg_count(m->frame->call, &s->inputs[k]);
+    if ((st = charge(m, n + 1)) != TN_OK) return st;
+    tn_operation *op = tn__graph_stage(m->graph);
+    set_name(op, s->inputs[k].name);
+    op->schema = &argument_schema;
+    op->type = argument_schema.name;
+    op->n_outputs = (uint32_t)n;
+    op->output_dtypes = tn__arena_alloc(&m->graph->arena, n);
+    if (op->output_dtypes == NULL) return no_memory(m);
+    for (size_t i = 0; i < n; i++) op->output_dtypes[i] = (uint8_t)tn__arg_dtype(m->frame->call, &s->inputs[k], i);
+    tn__graph_index_add(m->graph, op);
+    if (n > 0) st = set_shapes(m, op, inputs);
+    inputs += n;
+  }
+  return st;
+}
+
+/* ---- nodes ---- */
+
+static tn_status set_attr(maker *m, const tn_operation *node, const tn__attr *from, tn__attr *to)
+{
+  *to = *from;
+  if (from->kind == TN_ATTR_PLACEHOLDER) {
+    const tn__attr *value = NULL;
+    tn_status st = tn__call_attr(m->frame->call, &from->v.text, &value, m->err);
+    if (st != TN_OK) return st;
+    *to = *value;
+  } else if (from->lazy) {
+    const tn__attr *value = from;
+    tn_status st = tn__op_attr_resolve(node, &value, m->err);
+    if (st != TN_OK) return st;
+    to->kind = value->kind;
+    to->v = value->v;
+    to->lazy = 0;
+  }
+  to->name = from->name;
+  to->name_size = from->name_size;
+  return TN_OK;
+}
+
+static tn_status set_attrs(maker *m, const tn_operation *node, tn_operation *op)
+{
+  if (op->schema == NULL) return TN_OK;
+  op->attrs = tn__arena_array(&m->graph->arena, node->n_attrs, sizeof *op->attrs);
+  if (op->attrs == NULL) return no_memory(m);
+  tn_status st = TN_OK;
+  for (uint32_t i = 0; st == TN_OK && i < node->n_attrs; i++) {
+    const tn__attr *a = &node->attrs[i];
+    if (tn__schema_attr_index(op->schema, a->name, a->name_size) < 0) continue;
+    st = set_attr(m, node, a, &op->attrs[op->n_attrs]);
+    op->n_attrs++;
+  }
+  return st;
+}
+
+static tn_status add_node(maker *m, size_t i)
+{
+  const tn_operation *node = &m->body->nodes[i];
+  tn_operation *op = tn__graph_stage(m->graph);
+  set_name(op, node->name);
+  op->type = node->type;
+  op->device = node->device;
+  op->schema = node->schema;
+  if (op->schema == NULL)
+    op->schema = tn__functions_schema(m->frame->state->functions, op->type, strlen(op->type));
+  op->traits = op->schema == NULL ? 0 : op->schema->traits;
+  tn__graph_index_add(m->graph, op);
+  tn_status st = charge(m, 1 + (size_t)node->n_attrs);
+  if (st == TN_OK) st = set_attrs(m, node, op);
+  if (st == TN_OK) st = tn__op_check_attrs(op, &m->graph->arena, m->err);
+  if (st == TN_OK) st = tn__op_set_outputs(op, &m->graph->arena, m->err);
+  if (st == TN_OK) st = charge(m, op->n_outputs);
+  return in_node(m, op->name, st);
+}
+
+/* ---- edges ---- */
+
+static tn_status add_edges(maker *m, tn_operation *from, size_t first, size_t n)
+{
+  tn_status st = charge(m, n);
+  if (st != TN_OK) return st;
+  if (!tn__grow((void **)&m->edges, &m->room, m->n_edges + n, sizeof *m->edges)) return no_memory(m);
+  for (size_t i = 0; i < n; i++) m->edges[m->n_edges++] = (tn_output){ from, (int32_t)(first + i) };
+  return TN_OK;
+}
+
+static tn_status wrong(maker *m, const char *text, const char *what)
+{
+  return tn_error_set(m->err, TN_INVALID_ARGUMENT, "'%.200s' %s", text, what);
+}
+
+/* Which of the node's outputs are those of this name. */
+static bool range_of(const tn_operation *op, tn__slice name, size_t *first, size_t *n)
+{
+  *first = 0;
+  for (uint32_t k = 0; k < op->schema->n_outputs; k++) {
+    const tn__arg_spec *arg = &op->schema->outputs[k];
+    *n = tn__arg_count(op, arg);
+    if (tn__slice_equal(name, (tn__slice){ arg->name, arg->name_size })) return true;
+    *first += *n;
+  }
+  return false;
+}
+
+/* Adds what the text names to the edges: one tensor, all of a list, or nothing for a control edge. */
+static tn_status resolve(maker *m, const char *text)
+{
+  tn__function_edge edge;
+  if (!tn__function_edge_parse(text, strlen(text), &edge)) return wrong(m, text, "is malformed");
+  if (edge.is_control) return TN_OK;
+  tn_operation *from = tn__graph_find_staged(m->graph, edge.node.data, edge.node.size);
+  if (from == NULL) return wrong(m, text, "names no argument or node");
+  if (from->schema == NULL) return add_edges(m, from, edge.index < 0 || edge.index > INT32_MAX ? 0 : (size_t)edge.index, 1);
+  size_t first = 0, n = from->n_outputs;
+  if (from->schema != &argument_schema && !range_of(from, edge.output, &first, &n))
+    return wrong(m, text, "names an output that the op does not have");
+  if (edge.index < 0) return add_edges(m, from, first, n);
+  if ((uint64_t)edge.index >= n) return wrong(m, text, "is past the end of the output");
+  return add_edges(m, from, first + (size_t)edge.index, 1);
+}
+
+static tn_status keep_edges(maker *m, tn_output **out)
+{
+  *out = tn__arena_array(&m->graph->arena, m->n_edges, sizeof **out);
+  if (*out == NULL) return no_memory(m);
+  if (m->n_edges > 0) memcpy(*out, m->edges, m->n_edges * sizeof **out);
+  return TN_OK;
+}
+
+static tn_status set_inputs(maker *m, size_t i, tn_operation *op)
+{
+  const tn__function_node *node = &m->f->nodes[i];
+  tn_status st = TN_OK;
+  m->n_edges = 0;
+  for (size_t k = 0; st == TN_OK && k < node->n_inputs; k++) st = resolve(m, node->inputs[k]);
+  if (st == TN_OK) st = keep_edges(m, &op->inputs);
+  op->n_inputs = st == TN_OK ? (uint32_t)m->n_edges : 0;
+  if (st == TN_OK) st = tn__op_check_inputs(op, &m->graph->arena, m->err);
+  return in_node(m, op->name, st);
+}
+
+/* ---- cycles ---- */
+
+typedef struct frame {
+  const tn_operation *op;
+  uint32_t next;
+} frame;
+
+/* The walk that works out shapes ends only in a graph without other cycles than those of loops. */
+static tn_status walk_from(maker *m, const tn_operation *root, uint8_t *seen, frame *stack)
+{
+  size_t depth = 0;
+  if (seen[root->id] != 0) return TN_OK;
+  seen[root->id] = 1;
+  stack[depth++] = (frame){ root, 0 };
+  while (depth > 0) {
+    frame *at = &stack[depth - 1];
+    if (at->op->schema == NULL || at->next == at->op->n_inputs) { /* what is not registered may be part of a loop */
+      seen[at->op->id] = 2;
+      depth--;
+      continue;
+    }
+    const tn_operation *from = at->op->inputs[at->next++].op;
+    if (seen[from->id] == 2 || tn__is_back_edge(from, at->op)) continue;
+    if (seen[from->id] == 1)
+      return tn_error_set(m->err, TN_INVALID_ARGUMENT, "function '%s': node '%s' is part of a cycle", m->f->name,
+                          from->name);
+    seen[from->id] = 1;
+    stack[depth++] = (frame){ from, 0 };
+  }
+  return TN_OK;
+}
+
+static tn_status check_cycles(maker *m)
+{
+  size_t n = m->graph->staged;
+  uint8_t *seen = tn__arena_array(&m->graph->arena, n, sizeof *seen);
+  frame *stack = tn__arena_array(&m->graph->arena, n, sizeof *stack);
+  if (seen == NULL || stack == NULL) return no_memory(m);
+  tn_status st = TN_OK;
+  for (size_t i = 0; st == TN_OK && i < n; i++) st = walk_from(m, tn__graph_at(m->graph, i), seen, stack);
+  return st;
+}
+
+/* ---- what it gives ---- */
+
+static tn_status check_output(maker *m, const tn__arg_spec *arg, size_t first)
+{
+  size_t wanted = tn__arg_count(m->frame->call, arg), found = m->n_edges - first;
+  if (wanted != found)
+    return tn_error_set(m->err, TN_INVALID_ARGUMENT, "function '%s': output '%s' has %zu tensors, its body gives %zu",
+                        m->f->name, arg->name, wanted, found);
+  for (size_t i = 0; i < found; i++) {
+    tn_output from = m->edges[first + i];
+    tn_dtype dtype = tn_operation_output_dtype(from.op, (size_t)from.index);
+    tn_dtype type = tn__dtype_base(tn__arg_dtype(m->frame->call, arg, i));
+    if (from.op->schema == NULL || tn__dtype_base(dtype) == type) continue;
+    return tn_error_set(m->err, TN_INVALID_ARGUMENT, "function '%s': output '%s' has type %s, its body gives %s",
+                        m->f->name, arg->name, tn_dtype_name(type), tn_dtype_name(dtype));
+  }
+  return TN_OK;
+}
+
+static tn_status set_outputs(maker *m)
+{
+  const tn_op_schema *s = &m->f->schema;
+  tn_status st = TN_OK;
+  m->n_edges = 0;
+  for (uint32_t k = 0; st == TN_OK && k < s->n_outputs; k++) {
+    size_t first = m->n_edges;
+    if (m->f->rets[k] == NULL)
+      return tn_error_set(m->err, TN_INVALID_ARGUMENT, "function '%s': nothing gives its output '%s'", m->f->name,
+                          s->outputs[k].name);
+    st = resolve(m, m->f->rets[k]);
+    if (st == TN_OK) st = check_output(m, &s->outputs[k], first);
+  }
+  if (st == TN_OK) st = keep_edges(m, &m->out->outputs);
+  m->out->n_outputs = st == TN_OK ? m->n_edges : 0;
+  return st;
+}
+
+/* ---- all of it ---- */
+
+static tn_status make(maker *m, const tn__value_shape *inputs)
+{
+  tn_graph *g = m->graph;
+  size_t n_nodes = m->f->n_nodes, n = n_nodes + m->f->schema.n_inputs;
+  tn_status st = charge(m, n);
+  if (st == TN_OK) st = tn__function_body_get(m->f, &m->body, m->err);
+  if (st == TN_OK) st = tn__graph_reserve(g, n, m->err);
+  if (st == TN_OK) st = add_arguments(m, inputs);
+  for (size_t i = 0; st == TN_OK && i < n_nodes; i++) st = add_node(m, i);
+  for (size_t i = 0; st == TN_OK && i < n_nodes; i++)
+    st = set_inputs(m, i, tn__graph_at(g, m->f->schema.n_inputs + i));
+  if (st == TN_OK) st = check_cycles(m);
+  if (st == TN_OK) st = set_outputs(m);
+  return st;
+}
+
+tn_status tn__body_graph_make(tn__body_graph *out, const tn_function *f, tn__call_frame *call,
+                              const tn__value_shape *inputs, tn_error *err)
+{
+  *out = (tn__body_graph){ .state = call->state };
+  tn_status st = tn_graph_create(&out->graph, NULL);
+  if (st != TN_OK) return tn__no_memory(err, "body of a function", sizeof *out->graph);
+  out->graph->lender = f->graph->bodies;
+  out->graph->frame = call;
+  atomic_store_explicit(&out->graph->codec, atomic_load_explicit(&f->graph->bodies->codec, memory_order_acquire),
+                        memory_order_relaxed);
+  maker m = { .out = out, .graph = out->graph, .f = f, .frame = call, .err = err };
+  st = make(&m, inputs);
+  tn__free(m.edges, m.room * sizeof *m.edges);
+  return st;
+}
+
+void tn__body_graph_fini(tn__body_graph *body)
+{
+  body->state->room += body->size;
+  tn_graph_unref(body->graph);
+  *body = (tn__body_graph){ .state = body->state };
+}
