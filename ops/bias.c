@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* BiasAdd: one value for every channel, added in one pass over the rows. */
+/* BiasAdd: one value for every channel, added in one pass over the rows. BiasAddGrad sums everything but channels. */
 #include <core/base/alloc.h>
 #include <ops/support/elementwise.h>
+#include <ops/support/reduce_plan.h>
 #include <string.h>
 
 #define EXPR_bias_add(d, x, y) ((x) + (y))
@@ -23,7 +24,7 @@ static bool channels_first(const tn_operation *op, tn_status *st, tn_error *err)
   static const char *const formats[] = { "NHWC", "NCHW" };
   int format = 0;
   *st = TN_OK;
-  if (strcmp(tn_operation_type(op), "BiasAdd") == 0)
+  if (strcmp(tn_operation_type(op), "BiasAddV1") != 0)
     *st = tn__attr_choice(op, "data_format", formats, 2, &format, err);
   return format == 1;
 }
@@ -139,6 +140,72 @@ static tn_status bias_compute(tn_kernel_ctx *ctx)
   return TN_OK;
 }
 
+/* ---- BiasAddGrad ---- */
+
+typedef struct grad_state {
+  const tn__reduce_loops *loops;
+  bool first;
+} grad_state;
+
+static tn_status grad_create(const tn_operation *node, void **state, tn_error *err)
+{
+  *state = NULL;
+  tn_status st;
+  tn_dtype dtype = tn_operation_input_dtype(node, 0);
+  grad_state s = { tn__reduce_loops_find(TN__REDUCE_SUM, dtype), channels_first(node, &st, err) };
+  if (st != TN_OK) return st;
+  if (s.loops == NULL) return tn__no_kernel(err, node, dtype);
+  grad_state *p = tn__zalloc(sizeof *p);
+  if (p == NULL) return tn__no_memory(err, "BiasAddGrad", sizeof *p);
+  *p = s;
+  *state = p;
+  return TN_OK;
+}
+
+static void grad_destroy(void *state) { tn__free(state, sizeof(grad_state)); }
+static void grad_destroy_plan(void *plan) { tn__reduce_plan_free(plan); }
+
+static tn_status grad_infer(tn_infer_ctx *ctx, tn_error *err)
+{
+  tn__shape value, out;
+  tn_status st;
+  bool first = channels_first(tn_infer_operation(ctx), &st, err);
+  if (st == TN_OK) st = tn__infer_rank_at_least(ctx, 0, 2, &value, err);
+  if (st != TN_OK) return st;
+  out.rank = 1;
+  out.dims[0] = value.rank < 0 ? -1 : value.dims[first ? 1 : value.rank - 1];
+  return tn__infer_set(ctx, 0, &out, err);
+}
+
+static tn_status grad_prepare(tn_prepare_ctx *ctx, tn_error *err)
+{
+  const grad_state *s = ctx->state;
+  const tn_view *in = &ctx->inputs[0];
+  bool reduced[TN_MAX_RANK];
+  tn_status st = tn__want_rank_at_least(ctx, 0, 2, err);
+  if (st != TN_OK) return st;
+  int32_t channels = s->first ? 1 : in->rank - 1;
+  st = tn_prepare_output(ctx, 0, &in->dims[channels], 1, err);
+  if (st != TN_OK || in->count == 0) return st;
+  for (int32_t i = 0; i < in->rank; i++) reduced[i] = i != channels;
+  tn__reduce_plan *plan = tn__reduce_plan_new(s->loops, in->dims, in->rank, reduced);
+  if (plan == NULL) return tn__no_memory(err, "reduction plan", sizeof *plan);
+  ctx->shape_state = plan;
+  ctx->scratch_bytes = tn__reduce_plan_scratch(plan);
+  ctx->cost_ns = 50 + tn__reduce_plan_cost(plan);
+  return TN_OK;
+}
+
+static tn_status grad_compute(tn_kernel_ctx *ctx)
+{
+  const tn_view *out = ctx->outputs[0];
+  if (ctx->shape_state != NULL)
+    tn__reduce_plan_run(ctx->shape_state, ctx, ctx->inputs[0]->data, out->data);
+  else if (out->count > 0) /* sums of nothing */
+    memset(out->data, 0, (size_t)out->count * tn_dtype_size(out->dtype));
+  return TN_OK;
+}
+
 /* ---- the family ---- */
 
 #define T_NUMBERS                                                                                              \
@@ -152,6 +219,9 @@ static tn_status bias_compute(tn_kernel_ctx *ctx)
     .attrs = attributes, .infer = bias_infer, .summary = text }
 static const tn_op_def ops[] = {
   BIAS_OP("BiasAdd", T_NUMBERS "; data_format: {'NHWC', 'NCHW'} = 'NHWC'", "a value for each channel is added"),
+  { .struct_size = TN_OP_DEF_SIZE, .name = "BiasAddGrad", .inputs = "out_backprop: T", .outputs = "output: T",
+    .attrs = T_NUMBERS "; data_format: {'NHWC', 'NCHW'} = 'NHWC'", .infer = grad_infer,
+    .summary = "sum of everything but the channels" },
   BIAS_OP("BiasAddV1", T_NUMBERS, "a value for each channel is added; channels are last"),
 };
 
@@ -161,6 +231,9 @@ static const tn_op_def ops[] = {
     .compute = bias_compute }
 static const tn_kernel_def kernels[] = {
   BIAS_KERNEL("BiasAdd", "bias_add_cpu"),
+  { .struct_size = TN_KERNEL_DEF_SIZE, .op = "BiasAddGrad", .device = "CPU", .types = KERNEL_TYPES,
+    .name = "bias_add_grad_cpu", .rank = TN_RANK_C, .create = grad_create, .destroy = grad_destroy,
+    .prepare = grad_prepare, .destroy_shape_state = grad_destroy_plan, .compute = grad_compute },
   BIAS_KERNEL("BiasAddV1", "bias_add_v1_cpu"),
 };
 

@@ -8,9 +8,8 @@
 #include <core/base/text.h>
 #include <ops/support/gemm.h>
 #include <ops/support/shapes.h>
+#include <ops/support/volume.h>
 #include <ops/support/widen.h>
-#include <ops/support/window.h>
-#include <string.h>
 
 /* Neighbouring terms that are worth reading in place. */
 #define RUN 16
@@ -83,11 +82,10 @@ struct conv_plan {
   tn__gemm_plan gemm; /* of one group */
   size_t element;     /* bytes of the type computed in */
   const void *packed; /* the constant filter in panels, or NULL */
-  bool first;         /* channels are first */
-  bool convert;       /* the dtype is computed in a wider one */
   bool joined;        /* a row of the window is one run of the image */
   fill_fn fill;
-  size_t at_in, at_filter, at_out, at_swap, at_gemm; /* in scratch */
+  tn__form in, filter, out;
+  size_t at_gemm;     /* in scratch */
 };
 
 static tn_status conv_create(const tn_operation *op, void **state, tn_error *err)
@@ -302,17 +300,10 @@ static void plan_product(tn_prepare_ctx *ctx, conv_plan *p)
   else
     p->fill = p->element == 4 ? fill_32 : fill_64;
   tn__gemm_plan_choose(g);
-  if (z->groups != 1 || p->convert || ctx->inputs[1].data == NULL || g->m == 0) return;
+  if (z->groups != 1 || p->filter.convert || ctx->inputs[1].data == NULL || g->m == 0) return;
   if (tn_prepare_pack(ctx, 1, 0x636f6e76u, tn__gemm_packed_bytes(g), pack_filter, g, &p->packed, NULL) != TN_OK) return;
   g->packed = p->packed != NULL;
   tn__gemm_plan_choose(g);
-}
-
-static size_t take(size_t *scratch, size_t bytes)
-{
-  size_t at = *scratch;
-  *scratch += tn__round_up(bytes, TN_ALIGN);
-  return at;
 }
 
 static tn_status conv_prepare(tn_prepare_ctx *ctx, tn_error *err)
@@ -329,19 +320,15 @@ static tn_status conv_prepare(tn_prepare_ctx *ctx, tn_error *err)
   ctx->shape_state = p;
   *p = measured;
   p->element = tn_dtype_size(s->wide);
-  p->first = s->window.channels_first;
-  p->convert = s->dtype != s->wide;
-  plan_product(ctx, p);
+  const conv_sizes *z = &p->z;
+  const tn__volume in = { z->n, { 1, z->h, z->w }, z->c }, result = { z->n, { 1, z->oh, z->ow }, z->oc };
+  const tn__volume filter = { 1, { 1, z->kh, z->kw }, z->kc * z->oc };
   size_t scratch = 0;
-  size_t in = (size_t)ctx->inputs[0].count * p->element, filter = (size_t)ctx->inputs[1].count * p->element;
-  size_t result = (size_t)(p->gemm.m * p->z.oc) * p->element;
-  if (p->convert) p->at_filter = take(&scratch, filter);
-  if (p->convert || p->first) {
-    p->at_in = take(&scratch, in);
-    p->at_out = take(&scratch, result);
-  }
-  if (p->convert && p->first) p->at_swap = take(&scratch, in > result ? in : result);
-  p->at_gemm = take(&scratch, p->gemm.scratch);
+  tn__form_plan(&p->in, s->dtype, s->window.channels_first, &in, &scratch);
+  tn__form_plan(&p->filter, s->dtype, false, &filter, &scratch);
+  tn__form_plan(&p->out, s->dtype, s->window.channels_first, &result, &scratch);
+  plan_product(ctx, p);
+  p->at_gemm = tn__take(&scratch, p->gemm.scratch);
   ctx->scratch_bytes = scratch;
   ctx->cost_ns = p->gemm.cost_ns * (double)p->z.groups;
   return TN_OK;
@@ -349,87 +336,22 @@ static tn_status conv_prepare(tn_prepare_ctx *ctx, tn_error *err)
 
 /* ---- computing ---- */
 
-/* Of each of n images, rows and columns change places. */
-typedef struct swap {
-  const char *from;
-  char *to;
-  int64_t rows, columns;
-  size_t element;
-} swap;
-
-static void swap_part(void *user, int64_t begin, int64_t end)
-{
-  const swap *s = user;
-  for (int64_t n = begin; n < end; n++) {
-    size_t at = (size_t)(n * s->rows * s->columns) * s->element;
-    if (s->element == 4) {
-      const uint32_t *restrict from = (const uint32_t *)(s->from + at);
-      uint32_t *restrict to = (uint32_t *)(s->to + at);
-      for (int64_t i = 0; i < s->rows; i++)
-        for (int64_t j = 0; j < s->columns; j++) to[j * s->rows + i] = from[i * s->columns + j];
-    } else {
-      const uint64_t *restrict from = (const uint64_t *)(s->from + at);
-      uint64_t *restrict to = (uint64_t *)(s->to + at);
-      for (int64_t i = 0; i < s->rows; i++)
-        for (int64_t j = 0; j < s->columns; j++) to[j * s->rows + i] = from[i * s->columns + j];
-    }
-  }
-}
-
-static void swap_images(tn_kernel_ctx *ctx, swap s, int64_t n)
-{
-  tn_parallel_for(ctx, n, 1, (double)(s.rows * s.columns), swap_part, &s);
-}
-
-/* The images as the product reads them: channels last, in the type computed in. */
-static const char *conv_input(tn_kernel_ctx *ctx, const conv_plan *p, char *scratch)
-{
-  const conv_state *s = ctx->state;
-  const tn_view *in = ctx->inputs[0];
-  const char *from = in->data;
-  if (p->convert) {
-    char *to = scratch + (p->first ? p->at_swap : p->at_in);
-    tn__widen_all(ctx, s->dtype, from, s->wide, to, in->count);
-    from = to;
-  }
-  if (!p->first) return from;
-  swap_images(ctx, (swap){ from, scratch + p->at_in, p->z.c, p->z.h * p->z.w, p->element }, p->z.n);
-  return scratch + p->at_in;
-}
-
-static void conv_output(tn_kernel_ctx *ctx, const conv_plan *p, const char *from, char *scratch)
-{
-  const conv_state *s = ctx->state;
-  tn_view *out = ctx->outputs[0];
-  if (p->first) {
-    char *to = p->convert ? scratch + p->at_swap : out->data;
-    swap_images(ctx, (swap){ from, to, p->z.oh * p->z.ow, p->z.oc, p->element }, p->z.n);
-    from = to;
-  }
-  if (p->convert) tn__narrow_all(ctx, s->dtype, from, out->data, out->count);
-}
-
 static tn_status conv_compute(tn_kernel_ctx *ctx)
 {
-  const conv_state *s = ctx->state;
   const conv_plan *p = ctx->shape_state;
-  const tn_view *filter = ctx->inputs[1];
   tn_view *out = ctx->outputs[0];
   char *scratch = ctx->scratch;
   if (out->count == 0) return TN_OK;
-  const char *in = conv_input(ctx, p, scratch), *b = filter->data;
-  if (p->convert) {
-    tn__widen_all(ctx, s->dtype, b, s->wide, scratch + p->at_filter, filter->count);
-    b = scratch + p->at_filter;
-  }
-  char *result = p->convert || p->first ? scratch + p->at_out : out->data;
+  const char *in = tn__form_load(&p->in, ctx, ctx->inputs[0]->data, scratch);
+  const char *b = tn__form_load(&p->filter, ctx, ctx->inputs[1]->data, scratch);
+  char *result = tn__form_room(&p->out, out->data, scratch);
   for (int64_t g = 0; g < p->z.groups; g++) {
     size_t column = (size_t)(g * p->gemm.n) * p->element;
     conv_rows rows = { p, in + (size_t)(g * p->z.kc) * p->element };
     const void *a = p->gemm.rows != NULL ? (const void *)&rows : rows.in;
     tn__gemm_run(&p->gemm, ctx, a, p->packed != NULL ? p->packed : b + column, result + column, scratch + p->at_gemm);
   }
-  conv_output(ctx, p, result, scratch);
+  tn__form_store(&p->out, ctx, out->data, scratch);
   return TN_OK;
 }
 

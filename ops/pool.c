@@ -7,7 +7,7 @@
 #include <float.h>
 #include <ops/support/half.h>
 #include <ops/support/shapes.h>
-#include <ops/support/window.h>
+#include <ops/support/volume.h>
 #include <string.h>
 
 /* ---- loops ---- */
@@ -288,16 +288,6 @@ typedef struct pool_run {
   char *out;
 } pool_run;
 
-/* The part of a window at place `at` that lies inside. */
-static void clip(const tn__window_axis *a, int64_t at, int64_t length, int64_t *first, int64_t *n)
-{
-  int64_t begin = at * a->stride - a->before, end = begin + a->size;
-  if (begin < 0) begin = 0;
-  if (end > length) end = length;
-  *first = end > begin ? begin : 0;
-  *n = end > begin ? end - begin : 0;
-}
-
 static void row_part(void *user, int64_t begin, int64_t end)
 {
   const pool_run *r = user;
@@ -305,10 +295,10 @@ static void row_part(void *user, int64_t begin, int64_t end)
   size_t size = r->state->element;
   for (int64_t line = begin; line < end; line++) {
     int64_t n = line / p->oh, h, rows;
-    clip(&p->axis[0], line % p->oh, p->h, &h, &rows);
+    tn__window_clip(&p->axis[0], line % p->oh, p->h, &h, &rows);
     for (int64_t ow = 0; ow < p->ow; ow++) {
       int64_t w, columns;
-      clip(&p->axis[1], ow, p->w, &w, &columns);
+      tn__window_clip(&p->axis[1], ow, p->w, &w, &columns);
       for (int64_t c = 0; c < p->c; c += BLOCK) {
         int64_t channels = p->c - c < BLOCK ? p->c - c : BLOCK;
         const char *from = r->in;

@@ -53,7 +53,8 @@ enum {
  *                  s: string = 'x'; v: tensor; shape: shape = ?; f: func; Tlist: list(type) >= 1; b: bool = false". T may
  *                  be `type` (any dtype) or a set, in which numbertype, realnumbertype and quantizedtype stand for
  *                  TensorFlow's sets of these names. `shape = ?` is unknown rank; `[]` is a scalar or an empty list.
- * shape_operands   bit i set: the output shapes depend on the VALUE of input i (Reshape's shape, a reduction's axes).
+ * shape_operands   bit i set: the output shapes depend on the VALUE of argument i of `inputs`, of all its tensors when it is
+ *                  a list (Reshape's shape, a reduction's axes, the axis of ConcatV2).
  * infer            shape function on partial shapes; NULL: outputs are unknown. Must not fail on unknown parts. */
 struct tn_op_def {
   size_t struct_size;
@@ -71,7 +72,8 @@ struct tn_op_def {
 
 /* Values as a kernel sees them. dims are borrowed and valid as long as the call (as long as the ctx in compute). */
 struct tn_view {
-  void *data; /* host address; NULL for no elements, for device memory and for a value that is not known yet (prepare) */
+  void *data; /* host address; NULL for device memory and for a value that is not known yet (prepare); in compute one that
+                 can be added to even when there are no elements */
   const int64_t *dims;
   int64_t count; /* elements */
   tn_dtype dtype;
