@@ -40,11 +40,23 @@ typedef struct bench_bytes {
 } bench_bytes;
 void bench_graph_chain(bench_bytes *out, int n);
 void bench_graph_wide(bench_bytes *out, int n);
+/* A chain of n / 2 Adds, each with a constant of its own; the constants have `bytes` together. */
+void bench_graph_weights(bench_bytes *out, int n, size_t bytes);
 tn_graph *bench_import(const bench_bytes *bytes);
 
 void bench_steps(bench *b);
 void bench_imports(bench *b);
+void bench_exports(bench *b);
 void bench_process(bench *b);
+
+/* A new empty file where temporary ones go; the path is to be freed, the file to be unlinked. */
+char *bench_new_file(void);
+
+/* Runs this program again with an option and its value; gives the time it took and the memory it had at most. */
+void bench_run_child(const bench *b, const char *option, const char *value, double *seconds, double *peak_mb);
+
+/* What a child of bench_imports does: imports the file. */
+int bench_child_import(const char *path);
 
 /* What a child of bench_process does: opens the digits model, runs it once. */
 int bench_child_digits(const char *models);

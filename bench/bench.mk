@@ -3,6 +3,7 @@
 # runtime, threads. BENCH_FLAGS goes to the program, as in make bench BENCH_FLAGS='--only chain*'.
 TN_BENCH_FILES = \
   bench/bench.h \
+  bench/export.c \
   bench/graphs.c \
   bench/import.c \
   bench/main.c \

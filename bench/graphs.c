@@ -107,6 +107,50 @@ void bench_graph_wide(bench_bytes *out, int n)
   free(node.data);
 }
 
+/* Const of floats: attr value { tensor { dtype tensor_shape { dim { size } } tensor_content } } */
+static void constant(bench_bytes *graph, bench_bytes *node, const char *name, const float *values, size_t n)
+{
+  bench_bytes dim = { 0 }, shape = { 0 }, tensor = { 0 }, value = { 0 }, entry = { 0 };
+  put_varint(&dim, 1 << 3);
+  put_varint(&dim, n);
+  put_bytes(&shape, 2, dim.data, dim.size);
+  put_varint(&tensor, 1 << 3);
+  put_varint(&tensor, TN_FLOAT);
+  put_bytes(&tensor, 2, shape.data, shape.size);
+  put_bytes(&tensor, 4, values, n * sizeof *values);
+  put_bytes(&value, 8, tensor.data, tensor.size);
+  put_text(&entry, 1, "value");
+  put_bytes(&entry, 2, value.data, value.size);
+  begin(node, name, "Const");
+  put_bytes(node, 5, entry.data, entry.size);
+  put_attr(node, "dtype", 6, TN_FLOAT);
+  put_bytes(graph, 1, node->data, node->size);
+  free(dim.data);
+  free(shape.data);
+  free(tensor.data);
+  free(value.data);
+  free(entry.data);
+}
+
+void bench_graph_weights(bench_bytes *out, int n, size_t bytes)
+{
+  bench_bytes node = { 0 };
+  size_t each = bytes / sizeof(float) / (size_t)(n / 2);
+  float *values = bench_alloc(each * sizeof *values);
+  placeholder(out, &node, "x");
+  for (int i = 0; i < n / 2; i++) {
+    char name[32], weight[32], before[32];
+    for (size_t k = 0; k < each; k++) values[k] = (float)(k + (size_t)i);
+    snprintf(name, sizeof name, "add_%d", i);
+    snprintf(weight, sizeof weight, "weight_%d", i);
+    snprintf(before, sizeof before, "add_%d", i - 1);
+    constant(out, &node, weight, values, each);
+    add(out, &node, name, i == 0 ? "x" : before, weight);
+  }
+  free(values);
+  free(node.data);
+}
+
 tn_graph *bench_import(const bench_bytes *bytes)
 {
   tn_error err = TN_ERROR_INIT;

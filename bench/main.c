@@ -105,11 +105,13 @@ static int write_json(const bench *b, const char *path)
 int main(int argc, char **argv)
 {
   static const struct option options[] = { { "json", 1, 0, 'j' },    { "only", 1, 0, 'o' },  { "runtime", 1, 0, 'r' },
-                                           { "seconds", 1, 0, 's' }, { "child", 1, 0, 'c' }, { 0, 0, 0, 0 } };
+                                           { "seconds", 1, 0, 's' }, { "child", 1, 0, 'c' },
+                                           { "import", 1, 0, 'i' },  { 0, 0, 0, 0 } };
   bench b = { .runtime = "direct", .models = getenv("TENON_MODELS"), .seconds = 1, .self = argv[0] };
   const char *json = NULL;
   for (int c; (c = getopt_long(argc, argv, "", options, NULL)) != -1;) {
     if (c == 'c') return bench_child_digits(optarg);
+    if (c == 'i') return bench_child_import(optarg);
     if (c == 'j') json = optarg;
     else if (c == 'o') only = optarg;
     else if (c == 'r') b.runtime = optarg;
@@ -119,6 +121,7 @@ int main(int argc, char **argv)
   printf("%-26s %12s %12s  %-6s %s\n", "figure", "median", "p99", "unit", "limit");
   bench_steps(&b);
   bench_imports(&b);
+  bench_exports(&b);
   bench_process(&b);
   int rc = json == NULL ? 0 : write_json(&b, json);
   free(b.rows);

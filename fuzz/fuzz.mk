@@ -9,8 +9,14 @@ TN_FUZZERS = \
   fuzz/fuzz_manifest \
   fuzz/fuzz_npy \
   fuzz/fuzz_npz \
-  fuzz/fuzz_pbtxt
+  fuzz/fuzz_pbtxt \
+  fuzz/fuzz_shapes
 TN_FUZZ_SEEDS = \
+  fuzz/corpus/fuzz_builder/conv \
+  fuzz/corpus/fuzz_builder/kinds \
+  fuzz/corpus/fuzz_builder/lists \
+  fuzz/corpus/fuzz_builder/matmul \
+  fuzz/corpus/fuzz_builder/reshape \
   fuzz/corpus/fuzz_graphdef/Assign-000.pb \
   fuzz/corpus/fuzz_graphdef/BatchMatMul-000.pb \
   fuzz/corpus/fuzz_graphdef/Case-000.pb \
@@ -35,7 +41,52 @@ TN_FUZZ_SEEDS = \
   fuzz/corpus/fuzz_npz/stored.npz \
   fuzz/corpus/fuzz_pbtxt/bytes \
   fuzz/corpus/fuzz_pbtxt/library \
-  fuzz/corpus/fuzz_pbtxt/nodes
+  fuzz/corpus/fuzz_pbtxt/nodes \
+  fuzz/corpus/fuzz_shapes/AddN \
+  fuzz/corpus/fuzz_shapes/ArgMax \
+  fuzz/corpus/fuzz_shapes/Bitcast \
+  fuzz/corpus/fuzz_shapes/BroadcastTo \
+  fuzz/corpus/fuzz_shapes/Cast \
+  fuzz/corpus/fuzz_shapes/ClipByValue \
+  fuzz/corpus/fuzz_shapes/ConcatV2 \
+  fuzz/corpus/fuzz_shapes/Conv2D \
+  fuzz/corpus/fuzz_shapes/Cumsum \
+  fuzz/corpus/fuzz_shapes/DynamicStitch \
+  fuzz/corpus/fuzz_shapes/Einsum \
+  fuzz/corpus/fuzz_shapes/EnsureShape \
+  fuzz/corpus/fuzz_shapes/ExpandDims \
+  fuzz/corpus/fuzz_shapes/Fill \
+  fuzz/corpus/fuzz_shapes/Gather \
+  fuzz/corpus/fuzz_shapes/GatherNd \
+  fuzz/corpus/fuzz_shapes/GatherV2 \
+  fuzz/corpus/fuzz_shapes/MatMul \
+  fuzz/corpus/fuzz_shapes/MatrixDiagPartV3 \
+  fuzz/corpus/fuzz_shapes/MatrixDiagV3 \
+  fuzz/corpus/fuzz_shapes/MaxPool \
+  fuzz/corpus/fuzz_shapes/NthElement \
+  fuzz/corpus/fuzz_shapes/OneHot \
+  fuzz/corpus/fuzz_shapes/Pack \
+  fuzz/corpus/fuzz_shapes/Pad \
+  fuzz/corpus/fuzz_shapes/PadV2 \
+  fuzz/corpus/fuzz_shapes/Range \
+  fuzz/corpus/fuzz_shapes/Reshape \
+  fuzz/corpus/fuzz_shapes/ReverseV2 \
+  fuzz/corpus/fuzz_shapes/Roll \
+  fuzz/corpus/fuzz_shapes/ScatterNd \
+  fuzz/corpus/fuzz_shapes/SelectV2 \
+  fuzz/corpus/fuzz_shapes/Shape \
+  fuzz/corpus/fuzz_shapes/Slice \
+  fuzz/corpus/fuzz_shapes/Split \
+  fuzz/corpus/fuzz_shapes/SplitV \
+  fuzz/corpus/fuzz_shapes/StridedSlice \
+  fuzz/corpus/fuzz_shapes/Sum \
+  fuzz/corpus/fuzz_shapes/Tile \
+  fuzz/corpus/fuzz_shapes/TopKV2 \
+  fuzz/corpus/fuzz_shapes/Transpose \
+  fuzz/corpus/fuzz_shapes/Unique \
+  fuzz/corpus/fuzz_shapes/Unpack \
+  fuzz/corpus/fuzz_shapes/Where \
+  fuzz/corpus/fuzz_shapes/cast_of_nothing
 TN_FUZZ_LIBS = $(TN_FUZZ_LDFLAGS) libtenon_core.la $(TN_CORE_LIBS)
 
 fuzz_fuzz_builder_LDADD = $(TN_FUZZ_LIBS)
@@ -44,13 +95,14 @@ fuzz_fuzz_manifest_LDADD = $(TN_FUZZ_LIBS)
 fuzz_fuzz_npy_LDADD = $(TN_FUZZ_LIBS)
 fuzz_fuzz_npz_LDADD = $(TN_FUZZ_LIBS)
 fuzz_fuzz_pbtxt_LDADD = $(TN_FUZZ_LIBS)
+fuzz_fuzz_shapes_LDADD = $(TN_FUZZ_LIBS)
 
-EXTRA_DIST += $(TN_FUZZ_SEEDS) fuzz/seeds.sh
+EXTRA_DIST += $(TN_FUZZ_SEEDS) fuzz/bytes.h fuzz/seeds.sh
 EXTRA_PROGRAMS += $(TN_FUZZERS)
 
 # Those to run and for how long: make fuzz-run FUZZERS=fuzz/fuzz_x FUZZ_SECONDS=600
 FUZZERS = $(TN_FUZZERS)
-FUZZ_SECONDS = 60
+FUZZ_SECONDS = 30
 FUZZ_FLAGS = -timeout=20 -rss_limit_mb=2048 -print_final_stats=1
 
 if TN_FUZZERS_ENABLED

@@ -10,8 +10,13 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#if defined(__linux__)
+#include <sys/mman.h>
+#endif
 
 #define PLAIN_ALIGN 16
+#define HUGE_PAGE ((uintptr_t)2 << 20)
+#define HUGE_BLOCK ((size_t)8 << 20) /* at most a quarter of it lies outside of huge pages */
 #define N_SHARDS 16 /* a power of two */
 
 typedef struct shard {
@@ -55,13 +60,28 @@ static long long live_blocks(void)
 #define ALIGN_BY_HAND 1
 #endif
 
+/* Asks for huge pages: weights of a model and arenas are filled once and read often, and most of the time that fresh memory
+ * takes is spent on its pages. Only the whole huge pages inside a block become such. */
+static void *advise(void *block, size_t size)
+{
+#if defined(__linux__) && defined(MADV_HUGEPAGE)
+  if (block == NULL || size < HUGE_BLOCK) return block;
+  uintptr_t begin = ((uintptr_t)block + HUGE_PAGE - 1) & ~(HUGE_PAGE - 1);
+  uintptr_t end = ((uintptr_t)block + size) & ~(HUGE_PAGE - 1);
+  madvise((char *)block + (begin - (uintptr_t)block), end - begin, MADV_HUGEPAGE); /* a no changes nothing */
+#else
+  (void)size;
+#endif
+  return block;
+}
+
 static void *libc_alloc(size_t size, size_t align)
 {
-  if (align <= _Alignof(max_align_t)) return malloc(size);
+  if (align <= _Alignof(max_align_t)) return advise(malloc(size), size);
 #if ALIGN_BY_HAND
   size_t whole;
   if (!tn__size_add(size, align + sizeof(void *), &whole)) return NULL;
-  char *block = malloc(whole);
+  char *block = advise(malloc(whole), whole);
   if (block == NULL) return NULL;
   uintptr_t at = ((uintptr_t)block + sizeof(void *) + align - 1) & ~(uintptr_t)(align - 1);
   char *out = block + (at - (uintptr_t)block);

@@ -116,10 +116,15 @@ static inline tn_view *tn__run_view(const tn__run *run, uint32_t value, uint32_t
   return &i->views[*slot];
 }
 
+/* Where values without elements lie for kernels: an address that can be added to, which NULL is not. */
+extern const char tn__nowhere[TN_ALIGN];
+static inline void *tn__somewhere(void *data) { return data != NULL ? data : (void *)(uintptr_t)tn__nowhere; }
+
 /* Points a slot and all that share its memory at `data`. */
 static inline void tn__bind_data(tn__instance *instance, uint32_t slot, void *data, tn_buffer *buffer)
 {
   const tn__slot *slots = instance->layout->slots;
+  data = tn__somewhere(data);
   for (uint32_t s = slot; s != TN__NONE; s = slots[s].next_alias) {
     instance->views[s].data = data;
     instance->views[s].buffer = buffer;

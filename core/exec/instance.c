@@ -2,6 +2,8 @@
 /* Instances: made once, bound to their arena once, used by one step at a time. */
 #include <core/exec/exec.h>
 
+_Alignas(TN_ALIGN) const char tn__nowhere[TN_ALIGN];
+
 static void free_one(tn__instance *i)
 {
   tn__free_aligned(i->arena, i->arena_bytes, TN_ALIGN);
@@ -29,12 +31,12 @@ static void bind_fixed(tn__instance *i)
     tn_view *v = &i->views[s];
     *v = (tn_view){ .dims = slot->dims, .count = slot->count, .dtype = slot->dtype, .rank = slot->rank };
     if (root->store == TN_STORE_CONSTANT) {
-      v->data = plan->values[root->value].constant->data;
+      v->data = tn__somewhere(plan->values[root->value].constant->data);
       v->buffer = plan->values[root->value].constant->buffer;
     } else if (root->store == TN_STORE_KNOWN) {
       v->data = root->known;
     } else if (root->store == TN_STORE_ARENA) {
-      v->data = tn__arena_at(i, root->offset);
+      v->data = tn__somewhere(tn__arena_at(i, root->offset));
     }
   }
   for (uint32_t k = 0; k < l->n_operands; k++) i->operands[k] = &i->views[l->operands[k]];

@@ -24,8 +24,8 @@ static void set_dynamic(tn_kernel_ctx *ctx, uint32_t slot, tn_tensor *t)
 {
   tn__instance *in = call_of(ctx)->instance;
   in->heap[slot] = t;
-  in->views[slot] = (tn_view){ .data = t->data, .dims = t->dims, .count = t->count, .dtype = t->dtype, .rank = t->rank,
-                               .buffer = t->buffer };
+  in->views[slot] = (tn_view){ .data = tn__somewhere(t->data), .dims = t->dims, .count = t->count, .dtype = t->dtype,
+                               .rank = t->rank, .buffer = t->buffer };
 }
 
 tn_status tn_kernel_allocate(tn_kernel_ctx *ctx, uint32_t i, const int64_t *dims, int32_t rank)

@@ -182,7 +182,7 @@ static tn_status run_tape(tn__run *run, tn__instance *instance)
     call.tape = t;
     call.ctx.state = t->state;
     call.ctx.shape_state = t->shape_state;
-    call.ctx.scratch = tn__arena_at(instance, t->scratch);
+    call.ctx.scratch = tn__somewhere(tn__arena_at(instance, t->scratch));
     call.ctx.inputs = instance->operands + t->operands;
     call.ctx.outputs = call.ctx.inputs + t->n_inputs;
     call.ctx.n_inputs = t->n_inputs;

@@ -120,7 +120,7 @@ void tn__ir_remove(tn__ir *ir, uint32_t id)
   ir->n_live--;
 }
 
-static bool is_needed(const tn__ir *ir, const tn__ir_node *node)
+bool tn__ir_is_needed(const tn__ir *ir, const tn__ir_node *node)
 {
   if (!tn__ir_is_free(node)) return true;
   for (uint32_t k = 0; k < node->n_outputs; k++)
@@ -133,7 +133,7 @@ size_t tn__ir_sweep(tn__ir *ir)
   size_t n = 0;
   for (uint32_t id = ir->last; id != TN__NONE;) { /* readers first, so one walk is enough */
     uint32_t prev = ir->nodes[id].prev;
-    if (!is_needed(ir, &ir->nodes[id])) {
+    if (!tn__ir_is_needed(ir, &ir->nodes[id])) {
       tn__ir_remove(ir, id);
       n++;
     }

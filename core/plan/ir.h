@@ -84,6 +84,8 @@ tn_status tn__ir_add_node(tn__ir *ir, const tn_operation *op, const uint32_t *in
 void tn__ir_replace(tn__ir *ir, uint32_t from, uint32_t to);
 /* Takes a node out of the order and its uses from its inputs. */
 void tn__ir_remove(tn__ir *ir, uint32_t node);
+/* Whether a value of the node is read, or the node is not free to go. */
+bool tn__ir_is_needed(const tn__ir *ir, const tn__ir_node *node);
 /* Takes away what nobody needs any more; returns how many nodes. */
 size_t tn__ir_sweep(tn__ir *ir);
 

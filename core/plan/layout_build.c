@@ -136,7 +136,7 @@ static void fill_views(builder *b, const tn__plan_instr *instr, const tn__entry 
     const tn__slot *s = &b->layout->slots[slot];
     tn_view v = { .dims = s->dims, .count = s->count, .dtype = s->dtype, .rank = s->rank };
     if (s->store == TN_STORE_CONSTANT && s->root == slot) v.data = b->plan->values[in[k]].constant->data;
-    bool operand = k < 32 && (instr->shape_operands >> k & 1);
+    bool operand = instr->shape_operands != 0 && tn__operation_is_shape_operand(instr->op, k);
     operand |= b->plan->values[in[k]].from_shapes;
     if (operand && slot < b->segment->n_entries) v.data = entries[slot].data;
     if (b->layout->slots[s->root].store == TN_STORE_KNOWN) v.data = b->layout->slots[s->root].known;

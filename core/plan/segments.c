@@ -49,7 +49,10 @@ static void mark_from_shapes(tn_plan *plan)
 
 /* ---- the cut ---- */
 
-static bool is_operand(const tn__plan_instr *instr, uint32_t k) { return k < 32 && (instr->shape_operands >> k & 1); }
+static bool is_operand(const tn__plan_instr *instr, uint32_t k)
+{
+  return instr->shape_operands != 0 && tn__operation_is_shape_operand(instr->op, k);
+}
 
 /* Whether instruction i has to begin a segment, when the current one began at `begin`. */
 static bool begins_segment(const tn_plan *plan, uint32_t i, uint32_t begin)
