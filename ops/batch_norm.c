@@ -155,6 +155,8 @@ static tn_status global_prepare(tn_prepare_ctx *ctx, tn_error *err)
   return st != TN_OK ? st : tn__prepare_unchanged(ctx, err);
 }
 
+/* Channels done at a time. */
+#define BLOCK 64
 #define SAME(x) (x)
 #define GLOBAL(name, T, E, LOAD, STORE, SQRT)                                                                 \
   static void global_##name(tn_kernel_ctx *ctx)                                                               \
@@ -164,10 +166,16 @@ static tn_status global_prepare(tn_prepare_ctx *ctx, tn_error *err)
     const T *beta = ctx->inputs[3]->data, *gamma = ctx->inputs[4]->data;                                      \
     T *out = ctx->outputs[0]->data;                                                                           \
     const int64_t c = ctx->inputs[1]->count, rows = c == 0 ? 0 : ctx->inputs[0]->count / c;                   \
-    for (int64_t j = 0; j < c; j++) {                                                                         \
-      const E by = (s->scale ? LOAD(gamma[j]) : 1) / SQRT(LOAD(v[j]) + (E)s->epsilon);                        \
-      const E mean = LOAD(m[j]), add = LOAD(beta[j]);                                                         \
-      for (int64_t i = 0; i < rows; i++) out[i * c + j] = STORE((LOAD(t[i * c + j]) - mean) * by + add);      \
+    E by[BLOCK], mean[BLOCK], add[BLOCK];                                                                     \
+    for (int64_t first = 0; first < c; first += BLOCK) {                                                      \
+      const int64_t n = c - first < BLOCK ? c - first : BLOCK;                                                \
+      for (int64_t j = 0; j < n; j++) {                                                                       \
+        by[j] = (s->scale ? LOAD(gamma[first + j]) : 1) / SQRT(LOAD(v[first + j]) + (E)s->epsilon);           \
+        mean[j] = LOAD(m[first + j]);                                                                         \
+        add[j] = LOAD(beta[first + j]);                                                                       \
+      }                                                                                                       \
+      for (int64_t at = first; at < rows * c; at += c)                                                        \
+        for (int64_t j = 0; j < n; j++) out[at + j] = STORE((LOAD(t[at + j]) - mean[j]) * by[j] + add[j]);    \
     }                                                                                                         \
   }
 GLOBAL(f32, float, float, SAME, SAME, sqrtf)

@@ -29,48 +29,61 @@ typedef struct loops {
   void (*pixel)(const taps *t, const void *in, const void *filter, void *out, int64_t c, int64_t outs);
   void (*spread)(void *in, const void *filter, const void *out, int64_t c, int64_t outs);
   void (*gather)(const void *in, void *filter, const void *out, int64_t c, int64_t outs);
+  void (*add)(void *sums, void *to, int64_t n); /* to += sums, which are cleared */
 } loops;
 
-/* Sums that stay in registers while the taps run by: four vectors. */
+/* Sums that stay in registers while the taps run by: four vectors of `bytes`. */
 #define VECTORS 4
-#define PIXEL(name, T, V)                                                                                 \
-  typedef T V __attribute__((vector_size(16)));                                                           \
-  static void block_##name(const taps *t, const T *in, const T *filter, T *out)                           \
-  {                                                                                                       \
-    enum { LANES = 16 / sizeof(T) };                                                                      \
-    V s0 = { 0 }, s1 = { 0 }, s2 = { 0 }, s3 = { 0 }, x[VECTORS], f[VECTORS];                             \
-    for (int64_t r = 0; r < t->rows; r++)                                                                 \
-      for (int64_t k = 0; k < t->columns; k++) {                                                          \
-        __builtin_memcpy(x, in + r * t->in_row + k * t->in_column, sizeof x);                             \
-        __builtin_memcpy(f, filter + r * t->filter_row + k * t->filter_column, sizeof f);                 \
-        s0 += x[0] * f[0];                                                                                \
-        s1 += x[1] * f[1];                                                                                \
-        s2 += x[2] * f[2];                                                                                \
-        s3 += x[3] * f[3];                                                                                \
-      }                                                                                                   \
-    __builtin_memcpy(out, &s0, sizeof s0);                                                                \
-    __builtin_memcpy(out + LANES, &s1, sizeof s1);                                                        \
-    __builtin_memcpy(out + 2 * LANES, &s2, sizeof s2);                                                    \
-    __builtin_memcpy(out + 3 * LANES, &s3, sizeof s3);                                                    \
-  }                                                                                                       \
-  static void pixel_##name(const taps *t, const void *from, const void *by, void *to, int64_t c, int64_t outs) \
-  {                                                                                                       \
-    const int64_t step = VECTORS * 16 / (int64_t)sizeof(T);                                               \
-    const T *in = from, *filter = by;                                                                     \
-    T *out = to;                                                                                          \
-    int64_t done = 0;                                                                                     \
-    for (; outs == 1 && done + step <= c; done += step) block_##name(t, in + done, filter + done, out + done); \
-    for (int64_t j = done * outs; j < c * outs; j++) out[j] = 0;                                          \
-    for (int64_t r = 0; r < t->rows && done < c; r++)                                                     \
-      for (int64_t k = 0; k < t->columns; k++) {                                                          \
-        const T *x = in + r * t->in_row + k * t->in_column;                                               \
-        const T *f = filter + r * t->filter_row + k * t->filter_column;                                   \
-        if (outs == 1)                                                                                    \
-          for (int64_t j = done; j < c; j++) out[j] += x[j] * f[j];                                       \
-        else                                                                                              \
-          for (int64_t j = 0; j < c; j++)                                                                 \
-            for (int64_t o = 0; o < outs; o++) out[j * outs + o] += x[j] * f[j * outs + o];               \
-      }                                                                                                   \
+#define PIXEL_BLOCK(name, T, V, bytes, TARGET)                                                                      \
+  typedef T V __attribute__((vector_size(bytes)));                                                                  \
+  TARGET static inline V load_##name(const T *from)                                                                 \
+  {                                                                                                                 \
+    V v;                                                                                                            \
+    __builtin_memcpy(&v, from, sizeof v);                                                                           \
+    return v;                                                                                                       \
+  }                                                                                                                 \
+  TARGET static void block_##name(const taps *t, const T *in, const T *filter, T *out)                              \
+  {                                                                                                                 \
+    enum { LANES = bytes / sizeof(T) };                                                                             \
+    V s0 = { 0 }, s1 = { 0 }, s2 = { 0 }, s3 = { 0 };                                                               \
+    const int64_t columns = t->columns, in_column = t->in_column, filter_column = t->filter_column;                 \
+    for (int64_t r = 0; r < t->rows; r++) {                                                                         \
+      const T *x = in + r * t->in_row, *f = filter + r * t->filter_row;                                             \
+      for (int64_t k = 0; k < columns; k++, x += in_column, f += filter_column) {                                   \
+        s0 += load_##name(x) * load_##name(f);                                                                      \
+        s1 += load_##name(x + LANES) * load_##name(f + LANES);                                                      \
+        s2 += load_##name(x + 2 * LANES) * load_##name(f + 2 * LANES);                                              \
+        s3 += load_##name(x + 3 * LANES) * load_##name(f + 3 * LANES);                                              \
+      }                                                                                                             \
+    }                                                                                                               \
+    __builtin_memcpy(out, &s0, sizeof s0);                                                                          \
+    __builtin_memcpy(out + LANES, &s1, sizeof s1);                                                                  \
+    __builtin_memcpy(out + 2 * LANES, &s2, sizeof s2);                                                              \
+    __builtin_memcpy(out + 3 * LANES, &s3, sizeof s3);                                                              \
+  }
+/* Channels from `done` on that one output each. */
+#define BLOCKS(name, T, bytes)                                                                                      \
+  for (const int64_t step = VECTORS * bytes / (int64_t)sizeof(T); outs == 1 && done + step <= c; done += step)      \
+    block_##name(t, in + done, filter + done, out + done);
+#define PIXEL(name, T, WIDE_BLOCKS, rest)                                                                           \
+  static void pixel_##name(const taps *t, const void *from, const void *by, void *to, int64_t c, int64_t outs)      \
+  {                                                                                                                 \
+    const T *in = from, *filter = by;                                                                               \
+    T *out = to;                                                                                                    \
+    int64_t done = 0;                                                                                               \
+    WIDE_BLOCKS                                                                                                     \
+    BLOCKS(rest, T, 16)                                                                                             \
+    for (int64_t j = done * outs; j < c * outs; j++) out[j] = 0;                                                    \
+    for (int64_t r = 0; r < t->rows && done < c; r++)                                                               \
+      for (int64_t k = 0; k < t->columns; k++) {                                                                    \
+        const T *x = in + r * t->in_row + k * t->in_column;                                                         \
+        const T *f = filter + r * t->filter_row + k * t->filter_column;                                             \
+        if (outs == 1)                                                                                              \
+          for (int64_t j = done; j < c; j++) out[j] += x[j] * f[j];                                                 \
+        else                                                                                                        \
+          for (int64_t j = 0; j < c; j++)                                                                           \
+            for (int64_t o = 0; o < outs; o++) out[j * outs + o] += x[j] * f[j * outs + o];                         \
+      }                                                                                                             \
   }
 #define SPREAD(name, T)                                                                                   \
   static void spread_##name(void *to, const void *by, const void *from, int64_t c, int64_t outs)          \
@@ -99,13 +112,42 @@ typedef struct loops {
     for (int64_t j = 0; j < c; j++)                                                                       \
       for (int64_t o = 0; o < outs; o++) f[j * outs + o] += in[j] * out[j * outs + o];                    \
   }
-#define LOOPS(name, T, V) \
-  PIXEL(name, T, V)       \
-  SPREAD(name, T)         \
-  GATHER(name, T)         \
-  static const loops loops_##name = { pixel_##name, spread_##name, gather_##name };
+#define ADD(name, T)                                           \
+  static void add_##name(void *from, void *to, int64_t n)      \
+  {                                                            \
+    T *restrict sums = from, *restrict all = to;               \
+    for (int64_t i = 0; i < n; i++) {                          \
+      all[i] += sums[i];                                       \
+      sums[i] = 0;                                             \
+    }                                                          \
+  }
+#define LOOPS(name, T, V)              \
+  PIXEL_BLOCK(name, T, V, 16, )        \
+  PIXEL(name, T, , name)               \
+  SPREAD(name, T)                      \
+  GATHER(name, T)                      \
+  ADD(name, T)                         \
+  static const loops loops_##name = { pixel_##name, spread_##name, gather_##name, add_##name };
 LOOPS(f32, float, vec_f32)
 LOOPS(f64, double, vec_f64)
+
+/* The same sums in the same order, twice as many at a time. */
+#if defined(__x86_64__) && defined(__GNUC__)
+#define WIDE(name, T, V, base)                                      \
+  PIXEL_BLOCK(name, T, V, 32, __attribute__((target("avx2"))))      \
+  PIXEL(name, T, BLOCKS(name, T, 32), base)                         \
+  static const loops loops_##name = { pixel_##name, spread_##base, gather_##base, add_##base };
+WIDE(f32_avx2, float, wide_f32, f32)
+WIDE(f64_avx2, double, wide_f64, f64)
+#endif
+
+static const loops *loops_of(tn_dtype wide)
+{
+#if defined(__x86_64__) && defined(__GNUC__)
+  if (__builtin_cpu_supports("avx2")) return wide == TN_FLOAT ? &loops_f32_avx2 : &loops_f64_avx2;
+#endif
+  return wide == TN_FLOAT ? &loops_f32 : &loops_f64;
+}
 
 /* ---- states ---- */
 
@@ -122,6 +164,7 @@ enum { X, FILTER, Y };
 typedef struct depthwise_plan {
   tn__conv_sizes z;
   tn__form form[3];
+  size_t at_sums; /* in scratch: for the filter's gradient, what a line of places says for each tap */
 } depthwise_plan;
 
 static tn_status create(const tn_operation *op, const tn__conv_kind *kind, void **state, tn_error *err)
@@ -132,7 +175,7 @@ static tn_status create(const tn_operation *op, const tn__conv_kind *kind, void 
   tn_status st = tn__conv_read(op, kind, &s.window, err);
   if (st != TN_OK) return st;
   if (wide != TN_FLOAT && wide != TN_DOUBLE) return tn__no_kernel(err, op, s.dtype);
-  s.loops = wide == TN_FLOAT ? &loops_f32 : &loops_f64;
+  s.loops = loops_of(wide);
   s.size = tn_dtype_size(wide);
   depthwise_state *p = tn__zalloc(sizeof *p);
   if (p == NULL) return tn__no_memory(err, "convolution", sizeof *p);
@@ -176,6 +219,8 @@ static tn_status prepare(tn_prepare_ctx *ctx, tn_error *err)
   tn__form_plan(&p->form[X], s->dtype, s->window.channels_first, &z.x, &scratch);
   tn__form_plan(&p->form[FILTER], s->dtype, false, &filter, &scratch);
   tn__form_plan(&p->form[Y], s->dtype, s->window.channels_first, &z.y, &scratch);
+  if (s->kind->wanted == TN__CONV_FILTER)
+    p->at_sums = tn__take(&scratch, (size_t)(z.taps * z.y.c) * tn_dtype_size(tn__wide_dtype(s->dtype)));
   ctx->scratch_bytes = scratch;
   ctx->cost_ns = 50 + 0.2 * (double)z.y_pixels * (double)z.y.c * (double)z.taps;
   return TN_OK;
@@ -187,7 +232,7 @@ typedef struct run {
   const loops *loops;
   const tn__conv_sizes *z;
   size_t size;
-  char *in, *filter, *out;
+  char *in, *filter, *out, *sums;
 } run;
 
 static void line_part(void *user, int64_t begin, int64_t end)
@@ -238,7 +283,7 @@ static void spread_part(void *user, int64_t begin, int64_t end)
   }
 }
 
-/* Taps of the filter: the sum over all places. */
+/* Taps of the filter: the sum over all places. Lines are summed on their own, so that rounding stays small. */
 static void gather_part(void *user, int64_t begin, int64_t end)
 {
   const run *r = user;
@@ -246,17 +291,20 @@ static void gather_part(void *user, int64_t begin, int64_t end)
   const tn__window_axis *v = &z->window.axis[1], *u = &z->window.axis[2];
   const int64_t oh = z->y.size[1], ow = z->y.size[2], h = z->x.size[1], w = z->x.size[2], c = z->x.c;
   for (int64_t tap = begin; tap < end; tap++) {
-    char *to = r->filter + (size_t)(tap * z->y.c) * r->size;
-    memset(to, 0, (size_t)z->y.c * r->size);
+    const size_t line_bytes = (size_t)z->y.c * r->size;
+    char *to = r->filter + (size_t)tap * line_bytes, *sums = r->sums + (size_t)tap * line_bytes;
+    memset(to, 0, line_bytes);
+    memset(sums, 0, line_bytes);
     for (int64_t line = 0; line < z->y.n * oh; line++) {
       int64_t at_h = line % oh * v->stride - v->before + tap / u->size * v->dilation;
       if (at_h < 0 || at_h >= h) continue;
       for (int64_t x = 0; x < ow; x++) {
         int64_t at_w = x * u->stride - u->before + tap % u->size * u->dilation;
         if (at_w < 0 || at_w >= w) continue;
-        r->loops->gather(r->in + (size_t)(((line / oh * h + at_h) * w + at_w) * c) * r->size, to,
+        r->loops->gather(r->in + (size_t)(((line / oh * h + at_h) * w + at_w) * c) * r->size, sums,
                          r->out + (size_t)((line * ow + x) * z->y.c) * r->size, c, z->fo);
       }
+      r->loops->add(sums, to, z->y.c);
     }
   }
 }
@@ -272,7 +320,7 @@ static tn_status compute(tn_kernel_ctx *ctx)
   for (int i = 0; i < (int)ctx->n_inputs; i++)
     if (i != wanted) at[i] = (void *)tn__form_load(&p->form[i], ctx, ctx->inputs[i]->data, ctx->scratch);
   at[wanted] = tn__form_room(&p->form[wanted], ctx->outputs[0]->data, ctx->scratch);
-  run r = { s->loops, z, s->size, at[X], at[FILTER], at[Y] };
+  run r = { s->loops, z, s->size, at[X], at[FILTER], at[Y], (char *)ctx->scratch + p->at_sums };
   double all = 0.2 * (double)z->y_pixels * (double)z->y.c * (double)z->taps;
   int64_t n = wanted == Y ? z->y.n * z->y.size[1] : wanted == X ? z->x.n * z->x.size[1] : z->taps;
   tn__run_parts(ctx, n, all / (double)n, wanted == Y ? line_part : wanted == X ? spread_part : gather_part, &r);

@@ -23,11 +23,13 @@ TN_OPS_FILES = \
   ops/fill.c \
   ops/functions.c \
   ops/fuse.c \
+  ops/fuse_lstm.c \
   ops/fused.c \
   ops/gather.c \
   ops/gru.c \
   ops/lrn.c \
   ops/lstm.c \
+  ops/lstm_cell.c \
   ops/lstm_grad.c \
   ops/math_binary.c \
   ops/math_unary.c \

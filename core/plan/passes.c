@@ -8,6 +8,7 @@
 typedef struct pass {
   const char *name;
   tn__pass_fn run;
+  bool from_end; /* of rewrites: the order in which nodes are offered */
 } pass;
 
 static const pass passes[] = {
@@ -19,7 +20,7 @@ static const pass passes[] = {
   { "fold", tn__pass_fold }, /* what the rewrites made of constants */
   { "cell", NULL },
   { "fuse", NULL },
-  { "elementwise", NULL },
+  { "elementwise", NULL, true },
 };
 
 #define N_PASSES (sizeof passes / sizeof *passes)
@@ -73,7 +74,8 @@ tn_status tn__passes_run(tn__ir *ir)
   for (size_t i = 0; st == TN_OK && i < N_PASSES; i++) {
     size_t changes = 0;
     if (is_listed(ir->spec->disabled, passes[i].name)) continue;
-    st = passes[i].run != NULL ? passes[i].run(ir, &changes) : tn__rewrites_run(ir, passes[i].name, &changes);
+    st = passes[i].run != NULL ? passes[i].run(ir, &changes)
+                               : tn__rewrites_run(ir, passes[i].name, passes[i].from_end, &changes);
     if (st != TN_OK || changes == 0) continue;
     tn__ir_sweep(ir);
     tn_log(TN_LOG_DEBUG, "pass '%s': %zu changes, %zu nodes left", passes[i].name, changes, ir->n_live);

@@ -12,8 +12,9 @@ typedef tn_status (*tn__pass_fn)(tn__ir *ir, size_t *changes);
 tn_status tn__pass_identity(tn__ir *ir, size_t *changes);
 tn_status tn__pass_fold(tn__ir *ir, size_t *changes);
 tn_status tn__pass_common(tn__ir *ir, size_t *changes);
-/* The rewrites that families of ops bring for the pass of this name (rewriter.c). */
-tn_status tn__rewrites_run(tn__ir *ir, const char *pass, size_t *changes);
+/* The rewrites that families of ops bring for the pass of this name (rewriter.c). from_end: the last nodes are offered
+ * first and what a rewrite leaves unread is taken away at once, so that each sees all that stands in front of it. */
+tn_status tn__rewrites_run(tn__ir *ir, const char *pass, bool from_end, size_t *changes);
 
 /* All passes that are on, in their order. */
 tn_status tn__passes_run(tn__ir *ir);

@@ -8,7 +8,7 @@
 
 struct tn_rewriter {
   tn__ir *ir;
-  uint32_t node; /* for which the rewrite was called */
+  uint32_t before; /* where new nodes go: in front of this one */
   size_t changes;
 };
 
@@ -164,7 +164,7 @@ tn_status tn_rewrite_finish(tn_rewriter *rw, tn_operation_builder *b, const uint
   }
   tn_operation *op;
   st = tn_operation_finish(b, &op, err);
-  return st == TN_OK ? tn__ir_add_node(ir, op, inputs, n, rw->node, node) : st;
+  return st == TN_OK ? tn__ir_add_node(ir, op, inputs, n, rw->before, node) : st;
 }
 
 tn_status tn_rewrite_add_constant(tn_rewriter *rw, tn_tensor *tensor, uint32_t *value, tn_error *err)
@@ -180,6 +180,8 @@ tn_status tn_rewrite_add_constant(tn_rewriter *rw, tn_tensor *tensor, uint32_t *
   st = tn__graph_add_constant(ir->extra, name, tensor, &output, err);
   return st == TN_OK ? tn__ir_add_constant(ir, tensor, TN__NONE, output, value) : st;
 }
+
+void tn_rewrite_place(tn_rewriter *rw, uint32_t node) { rw->before = node; }
 
 void tn_rewrite_replace(tn_rewriter *rw, uint32_t from, uint32_t to)
 {
@@ -199,7 +201,7 @@ static tn_status offer(tn_rewriter *rw, uint32_t id, const char *pass)
     if (strcmp(def->pass, pass) != 0) continue;
     tn_error why = TN_ERROR_INIT;
     size_t before = rw->changes;
-    rw->node = id;
+    rw->before = id;
     tn_status st = def->apply(rw, id, &why);
     if (st == TN_RESOURCE_EXHAUSTED) tn_error_copy(rw->ir->err, &why);
     else if (st != TN_OK)
@@ -212,17 +214,20 @@ static tn_status offer(tn_rewriter *rw, uint32_t id, const char *pass)
   return TN_OK;
 }
 
-tn_status tn__rewrites_run(tn__ir *ir, const char *pass, size_t *changes)
+tn_status tn__rewrites_run(tn__ir *ir, const char *pass, bool from_end, size_t *changes)
 {
   tn_rewriter rw = { .ir = ir };
   for (int turn = 0; turn < MAX_TURNS; turn++) {
     size_t before = rw.changes;
-    for (uint32_t id = ir->first; id != TN__NONE;) {
-      uint32_t next = ir->nodes[id].next;
-      if (tn__ir_is_free(&ir->nodes[id]) && tn_operation_schema(ir->nodes[id].op) != NULL) {
+    for (uint32_t id = from_end ? ir->last : ir->first; id != TN__NONE;) {
+      uint32_t next = from_end ? ir->nodes[id].prev : ir->nodes[id].next;
+      bool unread = from_end && !tn__ir_is_needed(ir, &ir->nodes[id]);
+      if (!unread && tn__ir_is_free(&ir->nodes[id]) && tn_operation_schema(ir->nodes[id].op) != NULL) {
         tn_status st = offer(&rw, id, pass);
         if (st != TN_OK) return st;
+        unread = from_end && !tn__ir_is_needed(ir, &ir->nodes[id]);
       }
+      if (unread) tn__ir_remove(ir, id);
       id = next;
     }
     if (rw.changes == before) break;

@@ -55,7 +55,10 @@ TN_API int32_t tn_rewrite_shape(const tn_rewriter *rw, uint32_t value, int64_t *
 TN_API tn_operation_builder *tn_rewrite_begin(tn_rewriter *rw, const char *op, uint32_t like);
 /* Copies attributes by name ("strides padding dilations") from a node; those that it does not have are left out. */
 TN_API void tn_rewrite_copy_attrs(tn_rewriter *rw, tn_operation_builder *b, uint32_t node, const char *names);
-/* Adds the node in front of that which the rewrite was called for, and frees the builder, also on failure. The first
+/* New nodes go in front of this one, instead of the one that the rewrite was called for: needed where a value that is
+ * replaced is made earlier, since its readers may stand in between. All that new nodes read must be made before it. */
+TN_API void tn_rewrite_place(tn_rewriter *rw, uint32_t node);
+/* Adds the node at its place, and frees the builder, also on failure. The first
  * list_first inputs stand alone, the others are one list argument; TN_NO_LIST: there is none. */
 TN_API tn_status tn_rewrite_finish(tn_rewriter *rw, tn_operation_builder *b, const uint32_t *inputs, uint32_t n,
                                    uint32_t list_first, uint32_t *node, tn_error *err);
