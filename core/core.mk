@@ -120,6 +120,7 @@ TN_PLAN_FILES = \
   core/plan/layout_memory.c \
   core/plan/pack.c \
   core/plan/pass_common.c \
+  core/plan/pass_control.c \
   core/plan/pass_fold.c \
   core/plan/pass_identity.c \
   core/plan/passes.c \

@@ -122,6 +122,7 @@ void tn__ir_remove(tn__ir *ir, uint32_t id)
 
 bool tn__ir_is_needed(const tn__ir *ir, const tn__ir_node *node)
 {
+  if ((node->traits & TN_TRAIT_NO_EFFECT) && !node->waited_for && !node->wanted) return false;
   if (!tn__ir_is_free(node)) return true;
   for (uint32_t k = 0; k < node->n_outputs; k++)
     if (ir->values[node->first_value + k].n_uses > 0) return true;

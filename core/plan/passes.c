@@ -12,6 +12,7 @@ typedef struct pass {
 } pass;
 
 static const pass passes[] = {
+  { "control", tn__pass_control },
   { "identity", tn__pass_identity },
   { "fold", tn__pass_fold },
   { "common", tn__pass_common },

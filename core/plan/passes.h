@@ -9,6 +9,7 @@
 /* *changes is added to: how many nodes a pass took away, merged or rewrote. */
 typedef tn_status (*tn__pass_fn)(tn__ir *ir, size_t *changes);
 
+tn_status tn__pass_control(tn__ir *ir, size_t *changes);
 tn_status tn__pass_identity(tn__ir *ir, size_t *changes);
 tn_status tn__pass_fold(tn__ir *ir, size_t *changes);
 tn_status tn__pass_common(tn__ir *ir, size_t *changes);
