@@ -114,6 +114,7 @@ TN_PLAN_FILES = \
   core/plan/heavy.c \
   core/plan/ir.c \
   core/plan/ir.h \
+  core/plan/kernels.c \
   core/plan/layout.c \
   core/plan/layout.h \
   core/plan/layout_build.c \

@@ -128,6 +128,10 @@ tn_status tn__instance_take(tn_plan *plan, tn__segment *segment, const tn__entry
 
 void tn__instance_put(tn_plan *plan, tn__segment *segment, tn__instance *instance)
 {
+  if (instance->layout->generation != atomic_load_explicit(&plan->generation, memory_order_relaxed)) {
+    free_one(instance);
+    return;
+  }
   tn__instance *old = atomic_exchange_explicit(&segment->hot, instance, memory_order_acq_rel);
   if (old == NULL) return;
   tn__mutex_lock(&plan->mu);

@@ -223,11 +223,14 @@ tn_status tn__run_plan(tn_plan *plan, tn_step *step, tn_error *err)
   for (uint32_t i = 0; st == TN_OK && i < plan->n_segments; i++) st = run_segment(&run, i);
   if (st == TN_OK) st = tn__outputs_finish(&run);
   if (st != TN_OK) tn__outputs_drop(&run);
+  double cost_ns = 0;
   for (uint32_t i = 0; i < plan->n_segments; i++) {
     if (run.instances[i] == NULL) continue;
+    cost_ns += run.instances[i]->layout->cost_ns;
     drop_heap(run.instances[i]);
     tn__instance_put(plan, &plan->segments[i], run.instances[i]);
   }
   if (plan->n_segments > 1) tn__free(run.instances, plan->n_segments * sizeof *run.instances);
+  if (__builtin_expect(atomic_load_explicit(&plan->may_upgrade, memory_order_relaxed), 0)) tn__plan_note_cost(plan, cost_ns);
   return st;
 }

@@ -62,6 +62,14 @@ tn_status tn__in_function(reader *r, const tn_function *f, const char *what, tn_
                       shown(name), name.data, wrong);
 }
 
+/* What lies in a map counts as memory of the import, though it is given back. */
+static tn_status put(reader *r, tn__map *map, tn__slice key, const void *value)
+{
+  bool ok = tn__arena_charge(r->arena, 3 * sizeof(tn__map_entry)) &&
+            tn__map_put(map, key.data, key.size, (void *)value, NULL);
+  return ok ? TN_OK : tn__library_no_memory(r);
+}
+
 /* Stands in the map of names for an argument. */
 static const tn__function_node argument = { .name = "" };
 
@@ -72,7 +80,7 @@ tn_status tn__function_add_name(reader *r, const tn_function *f, tn__slice name,
   if (!tn__name_is_valid(name.data, name.size)) return tn__in_function(r, f, what, name, "has no valid name");
   if (tn__map_get(&r->names, name.data, name.size) != NULL)
     return tn__in_function(r, f, what, name, "is there twice");
-  return tn__map_put(&r->names, name.data, name.size, (void *)node, NULL) ? TN_OK : tn__library_no_memory(r);
+  return put(r, &r->names, name, node);
 }
 
 /* ---- bodies ---- */
@@ -84,8 +92,8 @@ static bool has_output(const tn_op_schema *schema, tn__slice name)
   return false;
 }
 
-/* "arg", "arg:0", "node:out", "node:out:0", "^node": what is in front must be there, and have such an output if its op is
- * registered. How many tensors an output is, a call decides. */
+/* "arg", "arg:0", "node:out", "node:out:0", "^node": what is in front must be there, and have such an output if its op
+ * is registered. How many tensors an output is, a call decides. */
 static tn_status check_edge(reader *r, const tn_function *f, const char *what, tn__slice text)
 {
   tn__function_edge edge;
@@ -156,8 +164,19 @@ static tn_status read_ret(reader *r, tn_function *f, tn__slice entry)
   tn__slice key = tn__field_text(entry, TN__E_KEY), value = tn__field_text(entry, TN__E_VALUE);
   if (st == TN_OK) st = check_edge(r, f, "output", value);
   if (st == TN_OK && value.data[0] == '^') return tn__in_function(r, f, "output", value, "is no tensor");
-  for (uint32_t i = 0; st == TN_OK && i < f->schema.n_outputs; i++)
-    if (tn__slice_is(key, f->schema.outputs[i].name)) return tn__library_copy(r, value, &f->rets[i]);
+  const tn__arg_spec *output = st == TN_OK ? tn__map_get(&r->outputs, key.data, key.size) : NULL;
+  return output == NULL ? st : tn__library_copy(r, value, &f->rets[output - f->schema.outputs]);
+}
+
+/* Outputs of the signature by their names. */
+static tn_status list_outputs(reader *r, const tn_function *f)
+{
+  tn_status st = TN_OK;
+  for (uint32_t i = 0; st == TN_OK && i < f->schema.n_outputs; i++) {
+    const tn__arg_spec *output = &f->schema.outputs[i];
+    tn__slice name = { output->name, output->name_size };
+    if (tn__map_get(&r->outputs, name.data, name.size) == NULL) st = put(r, &r->outputs, name, output);
+  }
   return st;
 }
 
@@ -181,7 +200,7 @@ static tn_status read_outputs(reader *r, tn_function *f)
   f->rets = tn__arena_array(r->arena, f->schema.n_outputs, sizeof *f->rets);
   f->controls = tn__arena_array(r->arena, tn__field_count(f->proto, TN__F_CONTROL), sizeof *f->controls);
   if (f->rets == NULL || f->controls == NULL) return tn__library_no_memory(r);
-  tn_status st = TN_OK;
+  tn_status st = list_outputs(r, f);
   tn__wire w = tn__wire_read(f->proto);
   while (st == TN_OK && tn__wire_next(&w)) {
     if (tn__wire_is(&w, TN__F_RET, TN__WIRE_BYTES)) st = read_ret(r, f, w.bytes);
@@ -204,21 +223,34 @@ static tn_status read_body(reader *r, tn_function *f)
 
 /* ---- the library ---- */
 
-static tn_status add_function(reader *r, tn__slice proto)
+static tn_status whole(reader *r, tn__slice message)
 {
-  tn__wire w = tn__wire_read(proto);
+  tn__wire w = tn__wire_read(message);
   while (tn__wire_next(&w)) { }
-  tn_status st = tn__library_after(r, &w);
-  if (st != TN_OK) return st;
-  tn__slice signature = tn__field_text(proto, TN__F_SIGNATURE);
-  w = tn__wire_read(signature);
-  while (tn__wire_next(&w)) { }
-  if ((st = tn__library_after(r, &w)) != TN_OK) return st;
-  tn__slice name = tn__field_text(signature, S_NAME);
+  return tn__library_after(r, &w);
+}
+
+/* Of the graph, or of this file so far. */
+static const tn_function *find_function(const reader *r, tn__slice name)
+{
+  const tn_function *f = tn__map_get(&r->functions, name.data, name.size);
+  return f != NULL ? f : tn__functions_find(r->old, name.data, name.size);
+}
+
+static const char *find_gradient(const reader *r, tn__slice function)
+{
+  const char *gradient = tn__map_get(&r->gradients, function.data, function.size);
+  return gradient != NULL ? gradient : tn__functions_gradient(r->old, function.data, function.size);
+}
+
+/* *skip: nothing is to be added. */
+static tn_status check_function(reader *r, tn__slice proto, tn__slice name, bool *skip)
+{
+  *skip = true;
   if (name.size == 0) return TN_OK; /* nothing can call it: it stays among the bytes and is not listed */
   if (!tn__text_is_plain(name)) /* TensorFlow's own names begin with "__" and may have "<lambda>" in them */
     return tn__library_malformed(r, (const uint8_t *)proto.data, "a function's name has a control character");
-  const tn_function *there = tn__map_get(&r->functions, name.data, name.size);
+  const tn_function *there = find_function(r, name);
   if (there != NULL)
     return tn__slice_equal(there->proto, proto)
                ? TN_OK
@@ -227,64 +259,81 @@ static tn_status add_function(reader *r, tn__slice proto)
   if (tn__schema_find(name.data, name.size) != NULL)
     return tn_error_set(r->err, TN_INVALID_ARGUMENT, "%s: function '%.*s' has the name of an op", r->file, shown(name),
                         name.data);
+  *skip = false;
+  return TN_OK;
+}
+
+static tn_status add_function(reader *r, tn__slice proto)
+{
+  tn_status st = whole(r, proto);
+  tn__slice signature = tn__field_text(proto, TN__F_SIGNATURE);
+  if (st == TN_OK) st = whole(r, signature);
+  tn__slice name = tn__field_text(signature, S_NAME);
+  bool skip = false;
+  if (st == TN_OK) st = check_function(r, proto, name, &skip);
+  if (st != TN_OK || skip) return st;
   tn_function *f = tn__arena_zalloc(r->arena, sizeof *f);
   if (f == NULL) return tn__library_no_memory(r);
   f->proto = proto;
   f->graph = r->graph;
   if ((st = tn__library_copy(r, name, &f->name)) != TN_OK) return st;
   tn__map_fini(&r->names);
-  tn__map_init(&r->names);
+  tn__map_fini(&r->outputs);
   st = tn__signature_read(r, f, signature);
   if (st == TN_OK) st = read_body(r, f);
+  if (st == TN_OK) st = put(r, &r->functions, (tn__slice){ f->name, name.size }, f);
   if (st != TN_OK) return st;
-  if (!tn__map_put(&r->functions, f->name, name.size, f, NULL)) return tn__library_no_memory(r);
-  r->table->items[r->table->n] = r->table->sorted[r->table->n] = f;
-  r->table->n++;
+  r->table->items[r->table->n++] = r->table->sorted[r->table->n_sorted++] = f;
   r->table->n_nodes += f->n_nodes;
   return TN_OK;
 }
 
 static tn_status add_gradient(reader *r, tn__slice proto)
 {
-  tn__wire w = tn__wire_read(proto);
-  while (tn__wire_next(&w)) { }
-  tn_status st = tn__library_after(r, &w);
+  tn_status st = whole(r, proto);
   tn__slice function = tn__field_text(proto, GR_FUNCTION), gradient = tn__field_text(proto, GR_GRADIENT);
   if (st != TN_OK) return st;
   if (function.size == 0 || gradient.size == 0)
     return tn__library_malformed(r, (const uint8_t *)proto.data, "a gradient needs two names of functions");
-  const char *there = tn__map_get(&r->gradients, function.data, function.size);
+  const char *there = find_gradient(r, function);
   if (there != NULL)
     return tn__slice_is(gradient, there)
                ? TN_OK
                : tn_error_set(r->err, TN_INVALID_ARGUMENT, "%s: function '%.*s' has the gradient '%s' already", r->file,
                               shown(function), function.data, there);
   tn__gradient *g = &r->table->gradients[r->table->n_gradients];
-  if ((st = tn__library_copy(r, function, &g->function)) != TN_OK || (st = tn__library_copy(r, gradient, &g->gradient)) != TN_OK) return st;
-  if (!tn__map_put(&r->gradients, g->function, function.size, (void *)g->gradient, NULL)) return tn__library_no_memory(r);
-  r->table->n_gradients++;
+  st = tn__library_copy(r, function, &g->function);
+  if (st == TN_OK) st = tn__library_copy(r, gradient, &g->gradient);
+  if (st == TN_OK) st = put(r, &r->gradients, (tn__slice){ g->function, function.size }, g->gradient);
+  if (st == TN_OK) r->table->n_gradients++;
+  return st;
+}
+
+/* The array of all functions with room for n more: what is written behind those that the graph has, nobody sees yet. */
+static tn_status make_items(reader *r, size_t n)
+{
+  tn__functions *t = r->table;
+  if (n <= t->room - t->n) return TN_OK;
+  size_t room = n > t->n ? t->n + n : 2 * t->n;
+  tn_function **items = tn__arena_array(r->arena, room, sizeof *items);
+  if (items == NULL) return tn__library_no_memory(r);
+  if (t->n > 0) memcpy(items, t->items, t->n * sizeof *items);
+  t->items = items;
+  t->room = room;
   return TN_OK;
 }
 
 static tn_status start_table(reader *r, size_t n, size_t n_gradients)
 {
-  const tn__functions none = { 0 }, *old = r->old != NULL ? r->old : &none;
   tn__functions *t = r->table = tn__arena_zalloc(r->arena, sizeof *t);
   if (t == NULL) return tn__library_no_memory(r);
-  t->items = tn__arena_array(r->arena, old->n + n, sizeof *t->items);
-  t->sorted = tn__arena_array(r->arena, old->n + n, sizeof *t->sorted);
-  t->gradients = tn__arena_array(r->arena, old->n_gradients + n_gradients, sizeof *t->gradients);
-  if (t->items == NULL || t->sorted == NULL || t->gradients == NULL) return tn__library_no_memory(r);
-  t->n_nodes = old->n_nodes;
-  for (; t->n < old->n; t->n++) {
-    tn_function *f = t->items[t->n] = t->sorted[t->n] = old->items[t->n];
-    if (!tn__map_put(&r->functions, f->name, strlen(f->name), f, NULL)) return tn__library_no_memory(r);
-  }
-  for (; t->n_gradients < old->n_gradients; t->n_gradients++) {
-    tn__gradient g = t->gradients[t->n_gradients] = old->gradients[t->n_gradients];
-    if (!tn__map_put(&r->gradients, g.function, strlen(g.function), (void *)g.gradient, NULL)) return tn__library_no_memory(r);
-  }
-  return TN_OK;
+  if (r->old != NULL)
+    *t = (tn__functions){ .items = r->old->items, .n = r->old->n, .room = r->old->room, .n_nodes = r->old->n_nodes,
+                          .older = r->old };
+  t->sorted = tn__arena_array(r->arena, n, sizeof *t->sorted);
+  t->gradients = tn__arena_array(r->arena, n_gradients, sizeof *t->gradients);
+  if (t->sorted == NULL || t->gradients == NULL) return tn__library_no_memory(r);
+  return make_items(r, n);
 }
 
 static tn_status read_library(reader *r, tn__slice library)
@@ -307,18 +356,29 @@ static tn_status make_home(reader *r)
   return TN_OK;
 }
 
-/* Both functions of a gradient are there. */
+/* Both functions of a new gradient are there. */
 static tn_status check_gradients(reader *r)
 {
   for (size_t i = 0; i < r->table->n_gradients; i++) {
     const tn__gradient *g = &r->table->gradients[i];
     const char *names[] = { g->function, g->gradient };
     for (int k = 0; k < 2; k++)
-      if (tn__map_get(&r->functions, names[k], strlen(names[k])) == NULL)
+      if (find_function(r, tn__slice_of(names[k])) == NULL)
         return tn_error_set(r->err, TN_INVALID_ARGUMENT, "%s: the gradient '%s' of function '%s': there is no function "
                             "'%s'", r->file, g->gradient, g->function, names[k]);
   }
   return TN_OK;
+}
+
+static tn_status read_libraries(reader *r)
+{
+  tn_status st = TN_OK;
+  tn__wire w = tn__wire_read(r->bytes);
+  while (st == TN_OK && tn__wire_next(&w))
+    if (tn__wire_is(&w, G_LIBRARY, TN__WIRE_BYTES)) st = read_library(r, w.bytes);
+  if (st == TN_OK) st = check_gradients(r);
+  if (st == TN_OK && !tn__functions_settle(r->table, r->arena)) st = tn__library_no_memory(r);
+  return st;
 }
 
 tn_status tn__functions_read(tn_graph *graph, tn__slice bytes, const char *file, const tn__functions **out,
@@ -332,21 +392,20 @@ tn_status tn__functions_read(tn_graph *graph, tn__slice bytes, const char *file,
     n += tn__field_count(w.bytes, L_FUNCTION);
     n_gradients += tn__field_count(w.bytes, L_GRADIENT);
   }
+  if (n + n_gradients == 0) return TN_OK;
   reader r = { .bytes = bytes, .file = file, .graph = graph, .arena = &graph->arena, .old = old, .err = err };
   tn__map_init(&r.functions);
   tn__map_init(&r.gradients);
   tn__map_init(&r.names);
-  tn_status st = n + n_gradients > 0 ? start_table(&r, n, n_gradients) : TN_OK;
+  tn__map_init(&r.outputs);
+  tn_status st = start_table(&r, n, n_gradients);
   if (st == TN_OK && n > 0) st = make_home(&r);
-  w = tn__wire_read(bytes);
-  while (st == TN_OK && tn__wire_next(&w))
-    if (tn__wire_is(&w, G_LIBRARY, TN__WIRE_BYTES)) st = read_library(&r, w.bytes);
-  if (st == TN_OK && r.table != NULL) st = check_gradients(&r);
+  if (st == TN_OK) st = read_libraries(&r);
   tn__map_fini(&r.functions);
   tn__map_fini(&r.gradients);
   tn__map_fini(&r.names);
-  if (st != TN_OK || r.table == NULL) return st;
-  tn__functions_sort(r.table);
-  *out = r.table;
-  return TN_OK;
+  tn__map_fini(&r.outputs);
+  bool is_new = st == TN_OK && r.table->n_sorted + r.table->n_gradients > 0;
+  if (is_new) *out = r.table;
+  return st;
 }

@@ -19,8 +19,9 @@ typedef struct tn__library_reader {
   tn__arena *arena;
   const tn__functions *old;
   tn__functions *table; /* that is made; has room for all */
-  tn__map functions, gradients;
+  tn__map functions, gradients; /* that are new */
   tn__map names; /* arguments and nodes of the function that is read, see below */
+  tn__map outputs; /* of its signature, by name */
   size_t attr_room; /* of its signature */
   tn_error *err;
 } tn__library_reader;

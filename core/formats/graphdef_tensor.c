@@ -438,3 +438,14 @@ tn_status tn__tensorproto_decode(tn__slice proto, tn_buffer *holder, tn_tensor *
   if (t.count > 0 && one_run(proto, &t, &run)) return make_from_bytes(&t, run, holder, out, err);
   return make_numbers(proto, &t, out, err);
 }
+
+tn_status tn__tensorproto_bytes(tn__slice proto, size_t *bytes, tn_error *err)
+{
+  parsed t = { .dtype = TN_DTYPE_INVALID };
+  tn_status st = parse(proto, &t, err);
+  *bytes = t.bytes;
+  /* A text that stands for many elements is copied for each. */
+  if (st == TN_OK && t.dtype == TN_STRING && !tn__size_add(t.bytes, (size_t)t.count > t.n_values ? SPLAT_LIMIT : 0, bytes))
+    *bytes = SIZE_MAX;
+  return st;
+}

@@ -14,8 +14,8 @@ static bool same_tensors(const tn_operation *a, tn__lazy_tensor *x, const tn_ope
   tn_tensor *s, *t;
   if (tn__attr_get_tensor(a, x, &s, NULL) != TN_OK || tn__attr_get_tensor(b, y, &t, NULL) != TN_OK) return false;
   if (s->dtype != t->dtype || s->rank != t->rank || s->bytes != t->bytes || s->bytes > MAX_TENSOR_BYTES) return false;
-  if (tn__dtype_is_managed(s->dtype) || (s->rank > 0 && memcmp(s->dims, t->dims, (size_t)s->rank * sizeof *s->dims) != 0))
-    return false;
+  if (tn__dtype_is_managed(s->dtype)) return false;
+  if (s->rank > 0 && memcmp(s->dims, t->dims, (size_t)s->rank * sizeof *s->dims) != 0) return false;
   return s->bytes == 0 || memcmp(s->data, t->data, s->bytes) == 0;
 }
 
@@ -24,30 +24,37 @@ static bool same_shape(const tn__shape *a, const tn__shape *b)
   return a->rank == b->rank && (a->rank <= 0 || memcmp(a->dims, b->dims, (size_t)a->rank * sizeof *a->dims) == 0);
 }
 
+/* By name only where they carry no attributes: those count as different. */
+static bool same_funcs(const tn__func *a, const tn__func *b)
+{
+  return a->attrs == NULL && b->attrs == NULL && tn__slice_equal(a->name, b->name);
+}
+
 static bool same_lists(const tn__attr *a, const tn__attr *b)
 {
   size_t n = a->v.list.n;
-  if (n != b->v.list.n) return false;
-  if (n == 0) return true;
-  switch (a->kind - TN_ATTR_LIST) {
+  const void *x = a->v.list.items, *y = b->v.list.items;
+  int32_t kind = a->kind - TN_ATTR_LIST;
+  bool same = n == b->v.list.n;
+  if (!same || n == 0) return same;
+  switch (kind) {
   case TN_ATTR_STRING:
+    for (size_t i = 0; same && i < n; i++) same = tn__slice_equal(((const tn__slice *)x)[i], ((const tn__slice *)y)[i]);
+    return same;
   case TN_ATTR_FUNC:
-    for (size_t i = 0; i < n; i++)
-      if (!tn__slice_equal(((const tn__slice *)a->v.list.items)[i], ((const tn__slice *)b->v.list.items)[i])) return false;
-    return true;
+    for (size_t i = 0; same && i < n; i++) same = same_funcs((const tn__func *)x + i, (const tn__func *)y + i);
+    return same;
   case TN_ATTR_SHAPE:
-    for (size_t i = 0; i < n; i++)
-      if (!same_shape(&((const tn__shape *)a->v.list.items)[i], &((const tn__shape *)b->v.list.items)[i])) return false;
-    return true;
+    for (size_t i = 0; same && i < n; i++) same = same_shape((const tn__shape *)x + i, (const tn__shape *)y + i);
+    return same;
   case TN_ATTR_INT:
   case TN_ATTR_FLOAT:
   case TN_ATTR_BOOL:
-  case TN_ATTR_TYPE: return memcmp(a->v.list.items, b->v.list.items, n * tn__attr_item_size(a->kind)) == 0;
+  case TN_ATTR_TYPE: return memcmp(x, y, n * tn__attr_item_size(kind)) == 0;
   default: return false;
   }
 }
 
-/* Functions are compared by name only where they carry no attributes: those count as different. */
 static bool same_values(const tn_operation *x, const tn__attr *a, const tn_operation *y, const tn__attr *b)
 {
   if (a == b) return true;
@@ -62,6 +69,7 @@ static bool same_values(const tn_operation *x, const tn__attr *a, const tn_opera
   case TN_ATTR_TYPE: return a->v.type == b->v.type;
   case TN_ATTR_SHAPE: return same_shape(&a->v.shape, &b->v.shape);
   case TN_ATTR_TENSOR: return same_tensors(x, a->v.tensor, y, b->v.tensor);
+  case TN_ATTR_FUNC: return same_funcs(&a->v.func, &b->v.func);
   default: return false;
   }
 }

@@ -10,6 +10,14 @@ static const tn__functions *table_of(const tn_graph *graph)
   return graph == NULL ? NULL : atomic_load_explicit(&graph->functions, memory_order_acquire);
 }
 
+/* As strcmp; what is looked for may have zero bytes, names have none. */
+static int compare_names(const char *a, size_t size, const char *b)
+{
+  size_t n = strlen(b);
+  int order = memcmp(a, b, size < n ? size : n);
+  return order != 0 ? order : (size > n) - (size < n);
+}
+
 static int compare_functions(const void *a, const void *b)
 {
   return strcmp((*(tn_function *const *)a)->name, (*(tn_function *const *)b)->name);
@@ -20,11 +28,35 @@ static int compare_gradients(const void *a, const void *b)
   return strcmp(((const tn__gradient *)a)->function, ((const tn__gradient *)b)->function);
 }
 
-void tn__functions_sort(tn__functions *table)
+static void sort(tn__functions *table)
 {
-  if (table->n > 0) qsort(table->sorted, table->n, sizeof *table->sorted, compare_functions);
+  if (table->n_sorted > 0) qsort(table->sorted, table->n_sorted, sizeof *table->sorted, compare_functions);
   if (table->n_gradients > 0)
     qsort(table->gradients, table->n_gradients, sizeof *table->gradients, compare_gradients);
+}
+
+/* `from` behind the n items of `to`, in new memory; NULL without memory. */
+static void *joined(tn__arena *arena, const void *to, size_t n, const void *from, size_t n_from, size_t size)
+{
+  char *both = tn__arena_array(arena, n + n_from, size);
+  if (both != NULL && n > 0) memcpy(both, to, n * size);
+  if (both != NULL && n_from > 0) memcpy(both + n * size, from, n_from * size);
+  return both;
+}
+
+bool tn__functions_settle(tn__functions *t, tn__arena *arena)
+{
+  for (const tn__functions *o = t->older;
+       o != NULL && (o->n_sorted + o->n_gradients) / 2 < t->n_sorted + t->n_gradients; o = t->older) {
+    t->sorted = joined(arena, t->sorted, t->n_sorted, o->sorted, o->n_sorted, sizeof *t->sorted);
+    t->gradients = joined(arena, t->gradients, t->n_gradients, o->gradients, o->n_gradients, sizeof *t->gradients);
+    if (t->sorted == NULL || t->gradients == NULL) return false;
+    t->n_sorted += o->n_sorted;
+    t->n_gradients += o->n_gradients;
+    t->older = o->older;
+  }
+  sort(t);
+  return true;
 }
 
 void tn__functions_publish(tn_graph *graph, const tn__functions *table, tn_buffer *file)
@@ -35,36 +67,44 @@ void tn__functions_publish(tn_graph *graph, const tn__functions *table, tn_buffe
   atomic_store_explicit(&graph->functions, table, memory_order_release);
 }
 
-const tn_function *tn__functions_find(const tn__functions *table, const char *name)
+const tn_function *tn__functions_find(const tn__functions *table, const char *name, size_t size)
 {
-  if (table == NULL || table->n == 0) return NULL;
-  tn_function key = { .name = name }, *wanted = &key;
-  tn_function **at = bsearch(&wanted, table->sorted, table->n, sizeof *table->sorted, compare_functions);
-  return at == NULL ? NULL : *at;
+  for (const tn__functions *t = table; t != NULL; t = t->older) {
+    size_t low = 0, high = t->n_sorted;
+    while (low < high) {
+      size_t middle = low + (high - low) / 2;
+      int order = compare_names(name, size, t->sorted[middle]->name);
+      if (order == 0) return t->sorted[middle];
+      if (order > 0)
+        low = middle + 1;
+      else
+        high = middle;
+    }
+  }
+  return NULL;
 }
 
-const char *tn__functions_gradient(const tn__functions *table, const char *function)
+const char *tn__functions_gradient(const tn__functions *table, const char *function, size_t size)
 {
-  if (table == NULL || table->n_gradients == 0) return NULL;
-  tn__gradient key = { function, NULL };
-  tn__gradient *at = bsearch(&key, table->gradients, table->n_gradients, sizeof key, compare_gradients);
-  return at == NULL ? NULL : at->gradient;
+  for (const tn__functions *t = table; t != NULL; t = t->older) {
+    size_t low = 0, high = t->n_gradients;
+    while (low < high) {
+      size_t middle = low + (high - low) / 2;
+      int order = compare_names(function, size, t->gradients[middle].function);
+      if (order == 0) return t->gradients[middle].gradient;
+      if (order > 0)
+        low = middle + 1;
+      else
+        high = middle;
+    }
+  }
+  return NULL;
 }
 
 const tn_op_schema *tn__functions_schema(const tn__functions *table, const char *name, size_t size)
 {
-  size_t low = 0, high = table == NULL ? 0 : table->n;
-  while (low < high) {
-    size_t middle = low + (high - low) / 2;
-    const tn_function *f = table->sorted[middle];
-    int order = strncmp(f->name, name, size); /* no name has a zero byte */
-    if (order == 0 && f->schema.name_size == size) return &f->schema;
-    if (order < 0)
-      low = middle + 1;
-    else
-      high = middle;
-  }
-  return NULL;
+  const tn_function *f = tn__functions_find(table, name, size);
+  return f == NULL ? NULL : &f->schema;
 }
 
 bool tn__function_edge_parse(const char *text, size_t size, tn__function_edge *out)
@@ -101,12 +141,12 @@ const tn_function *tn_graph_function(const tn_graph *graph, size_t i)
 
 const tn_function *tn_graph_find_function(const tn_graph *graph, const char *name)
 {
-  return name == NULL ? NULL : tn__functions_find(table_of(graph), name);
+  return name == NULL ? NULL : tn__functions_find(table_of(graph), name, strlen(name));
 }
 
 const char *tn_graph_gradient(const tn_graph *graph, const char *function)
 {
-  return function == NULL ? NULL : tn__functions_gradient(table_of(graph), function);
+  return function == NULL ? NULL : tn__functions_gradient(table_of(graph), function, strlen(function));
 }
 
 const char *tn_function_name(const tn_function *f) { return f == NULL ? NULL : f->name; }

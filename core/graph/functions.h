@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The function library of a graph: for core/graph and core/formats only. A table never changes once it is published; an
- * import that brings something new publishes a longer one. Everything lies in the graph's arena, but for bodies, which are
- * read when somebody asks and belong to graph->bodies. */
+ * import that brings something new publishes a longer one. Everything lies in the graph's arena, but for bodies, which
+ * are read when somebody asks and belong to graph->bodies. */
 #ifndef TN_CORE_GRAPH_FUNCTIONS_H
 #define TN_CORE_GRAPH_FUNCTIONS_H
 
@@ -45,18 +45,23 @@ typedef struct tn__gradient {
   const char *function, *gradient;
 } tn__gradient;
 
+/* What is looked up lies in parts, each at least twice as large as the one before it, so that a library that comes in many
+ * small imports is neither copied by each of them nor slow to search. */
 struct tn__functions {
-  tn_function **items;  /* in order of addition */
-  tn_function **sorted; /* by name */
-  tn__gradient *gradients; /* by function */
-  size_t n, n_gradients;
+  tn_function **items; /* all, in order of addition; a longer table goes on in the same array where it has room */
+  size_t n, room;
   size_t n_nodes; /* in all bodies */
+  const tn__functions *older; /* with the other parts, NULL = none */
+  tn_function **sorted;       /* of this part, by name */
+  tn__gradient *gradients;    /* by function */
+  size_t n_sorted, n_gradients;
 };
 
 /* In a table that may be NULL; NULL when there is none. */
-const tn_function *tn__functions_find(const tn__functions *table, const char *name);
-const char *tn__functions_gradient(const tn__functions *table, const char *function);
-void tn__functions_sort(tn__functions *table);
+const tn_function *tn__functions_find(const tn__functions *table, const char *name, size_t size);
+const char *tn__functions_gradient(const tn__functions *table, const char *function, size_t size);
+/* Sorts the newest part, and joins it with older ones where they are not large enough. False: no memory in the arena. */
+bool tn__functions_settle(tn__functions *table, tn__arena *arena);
 
 /* Shows the table to everybody. What is new in it came from `file`, which the graph holds from now on. */
 void tn__functions_publish(tn_graph *graph, const tn__functions *table, tn_buffer *file);
@@ -110,8 +115,8 @@ typedef struct tn__call_frame {
   const tn_operation *call; /* its schema is the function's, its attributes decide those of the nodes */
 } tn__call_frame;
 
-/* Makes the body for a call, whose inputs have these shapes (flat, as many as the call's signature says). The messages of
- * what is wrong name function and node. tn__body_graph_fini when done, also after a failure. */
+/* Makes the body for a call, whose inputs have these shapes (flat, as many as the call's signature says). The messages
+ * of what is wrong name function and node. tn__body_graph_fini when done, also after a failure. */
 tn_status tn__body_graph_make(tn__body_graph *out, const tn_function *f, tn__call_frame *frame,
                               const tn__value_shape *inputs, tn_error *err);
 void tn__body_graph_fini(tn__body_graph *body);

@@ -124,7 +124,7 @@ static tn_status find_callee(callee *c, tn__call_state *state, const tn_operatio
                              size_t first, tn_error *err)
 {
   *c = (callee){ .f = NULL };
-  const tn_function *f = tn__functions_find(state->functions, func->name.data);
+  const tn_function *f = tn__functions_find(state->functions, func->name.data, func->name.size);
   if (f == NULL) return TN_OK;
   const tn_operation *call = NULL;
   tn_status st = make_call(op, func, f, &state->arena, &call, err);
@@ -380,7 +380,7 @@ static tn_status own_call(asker *a)
 {
   tn__value_shape *in, *out;
   callee c;
-  const tn_function *f = tn__functions_find(a->state->functions, a->op->type);
+  const tn_function *f = tn__functions_find(a->state->functions, a->op->type, strlen(a->op->type));
   if (f == NULL || a->op->schema != &f->schema) return TN_OK;
   tn_status st = set_callee(&c, a->state, f, a->op, a->err);
   if (st == TN_OK) st = get_inputs(a, 0, true, &in);

@@ -16,12 +16,22 @@ static tn_plan *new_plan(tn_graph *graph, const tn__signature_spec *spec)
   return plan;
 }
 
+/* A plan of products whose sizes were not known, or small, may turn out to be worth faster kernels. */
+static void watch_cost(tn_plan *plan, const tn__ir *ir)
+{
+  plan->want_kernels = ir->spec->want_kernels;
+  bool products = false;
+  for (uint32_t i = 0; i < plan->n_instrs && !products; i++) products = (plan->instrs[i].traits & TN_TRAIT_CONTRACTION) != 0;
+  atomic_store(&plan->may_upgrade, products && plan->want_kernels != NULL && !ir->asked);
+}
+
 static tn_status finish(tn__ir *ir, tn_graph *graph, tn_status st, tn_plan **out, tn_error *err)
 {
   tn_plan *plan = st == TN_OK ? new_plan(graph, ir->spec) : NULL;
   if (st == TN_OK && plan == NULL) st = tn__no_memory(err, "plan", sizeof *plan);
   if (st == TN_OK) st = tn__ir_emit(ir, plan);
   if (st == TN_OK) st = tn__plan_cut(plan, err);
+  if (st == TN_OK) watch_cost(plan, ir);
   tn__ir_fini(ir);
   if (st == TN_OK) *out = plan;
   else tn__plan_unref(plan);

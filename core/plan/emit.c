@@ -29,7 +29,7 @@ static bool needs_no_instruction(const tn__ir_node *node)
 
 static void add_inputs(emitter *e, tn__plan_instr *instr, const tn__ir_node *node)
 {
-  bool for_order_only = instr->n_outputs == 0 && instr->n_kernels == 0;
+  bool for_order_only = instr->n_outputs == 0 && tn__instr_kernels(instr) == NULL;
   instr->first = e->n_ids;
   for (uint32_t i = 0; i < node->n_inputs && !for_order_only; i++)
     e->plan->ids[e->n_ids++] = plan_value(e, tn__ir_input(e->ir, node, i));
@@ -53,44 +53,6 @@ static void add_after(emitter *e, tn__plan_instr *instr, const tn__ir_node *node
   instr->n_after = e->n_ids - first;
 }
 
-static tn_status create_state(const emitter *e, const tn_operation *op, tn__plan_kernel *kernel)
-{
-  if (kernel->def->create == NULL) return TN_OK;
-  tn_status st = kernel->def->create(op, &kernel->state, e->ir->err);
-  if (st == TN_OK) {
-    tn__error_reset(e->ir->err); /* whatever it tried on the way */
-    return TN_OK;
-  }
-  kernel->state = NULL;
-  return tn__kernel_status(op, kernel->def, "create", st, e->ir->err);
-}
-
-#define MAX_KERNELS 8 /* that are asked for one node; more would mean that all but one decline most shapes */
-
-/* All kernels that fit, best first. One that declines the node when others are left is none of them. */
-static tn_status create_kernels(const emitter *e, const tn_operation *op, tn__plan_instr *instr)
-{
-  const tn_kernel_def *defs[MAX_KERNELS];
-  size_t n;
-  tn_status st = tn__kernels_find(op, TN__HOST_DEVICE, defs, MAX_KERNELS, &n, e->ir->err);
-  if (st != TN_OK) return st;
-  tn__plan_kernel *kernels = tn__arena_array(&e->plan->arena, n, sizeof *kernels);
-  if (kernels == NULL) return tn__ir_no_memory(e->ir);
-  instr->kernels = kernels;
-  for (size_t i = 0; i < n; i++) {
-    tn__plan_kernel *kernel = &kernels[instr->n_kernels];
-    *kernel = (tn__plan_kernel){ defs[i], NULL };
-    st = create_state(e, op, kernel);
-    if (st == TN_UNIMPLEMENTED && i + 1 < n) {
-      tn__error_reset(e->ir->err);
-      continue;
-    }
-    if (st != TN_OK) return st;
-    instr->n_kernels++;
-  }
-  return TN_OK;
-}
-
 static tn_status emit_node(emitter *e, tn__ir_node *node)
 {
   tn_plan *plan = e->plan;
@@ -101,11 +63,10 @@ static tn_status emit_node(emitter *e, tn__ir_node *node)
     instr.shape_operands = tn__schema_def(tn_operation_schema(node->op))->shape_operands;
   }
   if (!empty && !(instr.traits & (TN_TRAIT_NO_EFFECT | TN_TRAIT_IDENTITY))) {
-    tn_status st = create_kernels(e, node->op, &instr);
-    if (st != TN_OK) {
-      plan->instrs[plan->n_instrs++] = instr; /* holds the states of those that were made */
-      return tn__ir_refuse(e->ir, node->op, st);
-    }
+    const tn__plan_kernels *kernels;
+    tn_status st = tn__plan_kernels_make(plan, node->op, NULL, &kernels, e->ir->err);
+    if (st != TN_OK) return tn__ir_refuse(e->ir, node->op, st);
+    atomic_init(&instr.kernels, kernels);
   }
   node->instr = plan->n_instrs++;
   add_inputs(e, &instr, node);

@@ -57,6 +57,7 @@ tn_status tn__ir_want_kernels(tn__ir *ir)
     ops[n++] = op;
   }
   if (st == TN_OK) ir->spec->want_kernels(ops, n, TN__HOST_DEVICE);
+  ir->asked = true;
   tn__map_fini(&seen);
   tn__free(ops, ir->n_live * sizeof *ops);
   return st;

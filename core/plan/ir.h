@@ -45,6 +45,7 @@ typedef struct tn__ir {
   uint32_t first, last;
   tn_graph *extra; /* operations that passes made; NULL = none yet */
   uint32_t n_extra;
+  bool asked; /* for kernel plugins, so that a step need not */
   tn_error *err;
 } tn__ir;
 

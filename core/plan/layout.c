@@ -125,7 +125,10 @@ tn_status tn__layout_get(tn_plan *plan, tn__segment *s, const tn__entry *entries
   tn__mutex_lock(&plan->mu);
   tn__layout *old = NULL;
   *out = find_locked(plan, s, entries);
-  if (*out == NULL) {
+  if (*out == NULL && made->generation != atomic_load(&plan->generation)) { /* good for this step, not to be kept */
+    *out = made;
+    made = NULL;
+  } else if (*out == NULL) {
     old = insert_locked(plan, s, made);
     atomic_fetch_add_explicit(&made->refs, 1, memory_order_relaxed);
     *out = made;

@@ -66,7 +66,9 @@ struct tn__layout {
   tn__tape *tape;
   uint32_t n_tape;
   void **shape_states; /* of each instruction of the segment, for freeing */
-  uint8_t *choices;    /* which of its kernels each instruction of the segment takes */
+  const tn__plan_kernel **choices; /* which of its kernels each instruction of the segment takes */
+  double cost_ns;      /* of a step, roughly: what the kernels said */
+  uint32_t generation; /* of the plan's kernels */
   size_t arena_bytes;
   const uint32_t *first_out;   /* slot of output 0 of each instruction of the segment */
   const uint32_t *output_root; /* slot with the memory of output o of the step; TN__NONE = not made here, or copied */
@@ -76,7 +78,7 @@ struct tn__layout {
 /* The kernel that instruction i of the plan takes in this layout. */
 static inline const tn__plan_kernel *tn__layout_kernel(const tn__layout *l, uint32_t i)
 {
-  return &l->plan->instrs[i].kernels[l->choices[i - l->segment->begin]];
+  return l->choices[i - l->segment->begin];
 }
 
 /* What a step knows of an entry when it asks for a layout. */

@@ -226,7 +226,7 @@ static tn_status prepare_all(builder *b, const tn__entry *entries)
   for (uint32_t i = b->segment->begin; i < b->segment->end; i++) {
     const tn__plan_instr *instr = &plan->instrs[i];
     instr_note *note = &b->notes[i - b->segment->begin];
-    if (instr->n_kernels == 0 && instr->n_outputs == 0) continue;
+    if (tn__instr_kernels(instr) == NULL && instr->n_outputs == 0) continue;
     fill_views(b, instr, entries);
     tn__prepared p = { .plan = plan, .instr = instr, .arena = &b->layout->arena, .outputs = b->prepared };
     p.ctx.n_inputs = instr->n_inputs;
@@ -234,7 +234,8 @@ static tn_status prepare_all(builder *b, const tn__entry *entries)
     p.ctx.inputs = b->views;
     tn_status st = tn__prepare_run(&p, b->err);
     b->layout->shape_states[i - b->segment->begin] = p.ctx.shape_state;
-    if (p.kernel != NULL) b->layout->choices[i - b->segment->begin] = (uint8_t)(p.kernel - instr->kernels);
+    b->layout->choices[i - b->segment->begin] = p.kernel;
+    b->layout->cost_ns += p.ctx.cost_ns;
     if (st != TN_OK) return st;
     note->scratch_bytes = p.ctx.scratch_bytes;
     note->first_out = b->layout->n_slots;
@@ -345,7 +346,7 @@ static tn_status find_lives(builder *b)
 
 static bool only_views(const builder *b, const tn__plan_instr *instr, const instr_note *note)
 {
-  if (instr->n_kernels == 0) return true;
+  if (tn__instr_kernels(instr) == NULL) return true;
   for (uint32_t k = 0; k < instr->n_outputs; k++) {
     uint32_t out = note->first_out + k;
     if (b->layout->slots[out].root == out && b->layout->slots[out].store != TN_STORE_KNOWN) return false;
@@ -437,6 +438,7 @@ tn_status tn__layout_build(tn_plan *plan, tn__segment *segment, const tn__entry 
   if (l == NULL) return tn__no_memory(err, "layout", sizeof *l);
   atomic_init(&l->refs, 1);
   l->plan = plan;
+  l->generation = atomic_load(&plan->generation);
   l->segment = segment;
   tn__arena_init(&l->arena, 1024);
   builder b = { .plan = plan, .segment = segment, .layout = l, .err = err };

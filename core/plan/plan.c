@@ -27,13 +27,7 @@ void tn__plan_unref(tn_plan *plan)
   if (plan == NULL || atomic_fetch_sub_explicit(&plan->refs, 1, memory_order_acq_rel) != 1) return;
   if (plan->free_instances != NULL) atomic_load(&tn__instance_free)(plan->free_instances);
   for (uint32_t i = 0; i < plan->n_segments; i++) segment_fini(&plan->segments[i]);
-  for (uint32_t i = 0; i < plan->n_instrs; i++) {
-    const tn__plan_instr *instr = &plan->instrs[i];
-    for (uint32_t k = 0; k < instr->n_kernels; k++) {
-      const tn__plan_kernel *kernel = &instr->kernels[k];
-      if (kernel->state != NULL && kernel->def->destroy != NULL) kernel->def->destroy(kernel->state);
-    }
-  }
+  for (uint32_t i = 0; i < plan->n_instrs; i++) tn__plan_kernels_free(tn__instr_kernels(&plan->instrs[i]));
   tn__packs_release(plan);
   for (uint32_t i = 0; i < plan->n_values; i++) tn_tensor_unref(plan->values[i].constant);
   tn__mutex_fini(&plan->mu);
@@ -79,9 +73,10 @@ tn_status tn_plan_get_instruction(const tn_plan *plan, size_t i, tn_plan_instruc
   if (i >= plan->n_instrs)
     return tn_error_set(err, TN_OUT_OF_RANGE, "instruction %zu asked of a plan with %u", i, plan->n_instrs);
   const tn__plan_instr *in = &plan->instrs[i];
+  const tn__plan_kernels *kernels = tn__instr_kernels(in);
   const tn_plan_instruction full = {
-    .struct_size = sizeof full, .op = in->op, .kernel = in->n_kernels == 0 ? NULL : in->kernels[0].def,
-    .state = in->n_kernels == 0 ? NULL : in->kernels[0].state, .traits = in->traits,
+    .struct_size = sizeof full, .op = in->op, .kernel = kernels == NULL ? NULL : kernels->items[0].def,
+    .state = kernels == NULL ? NULL : kernels->items[0].state, .traits = in->traits,
     .n_inputs = in->n_inputs, .n_outputs = in->n_outputs, .n_after = in->n_after,
     .inputs = tn__instr_inputs(plan, in), .outputs = tn__instr_outputs(plan, in), .after = tn__instr_after(plan, in),
   };

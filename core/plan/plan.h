@@ -38,10 +38,15 @@ typedef struct tn__plan_kernel {
   void *state;
 } tn__plan_kernel;
 
+/* Best first; a layout takes the first whose prepare does not decline the shapes. Immutable. */
+typedef struct tn__plan_kernels {
+  uint32_t n; /* not 0 */
+  tn__plan_kernel items[];
+} tn__plan_kernels;
+
 typedef struct tn__plan_instr {
   const tn_operation *op;
-  const tn__plan_kernel *kernels; /* best first; a layout takes the first whose prepare does not decline the shapes */
-  uint32_t n_kernels;             /* 0: nothing to compute */
+  _Atomic(const tn__plan_kernels *) kernels; /* NULL: nothing to compute. Faster ones may take their place (kernels.c) */
   uint32_t traits;
   uint32_t shape_operands;
   uint32_t n_inputs, n_outputs, n_after;
@@ -91,6 +96,10 @@ struct tn_plan {
   tn__mutex mu; /* layouts of the segments, free instances; nothing nests inside */
   tn__instance *free_instances; /* latest used first, guarded by mu */
   uint32_t n_free;
+  void (*want_kernels)(const char *const *ops, size_t n, const char *device); /* NULL: none are loaded */
+  _Atomic bool may_upgrade;    /* faster kernels were not asked for yet */
+  _Atomic int64_t spent_ns;    /* roughly, by steps, while they may */
+  _Atomic uint32_t generation; /* of the kernels; a layout of another one is not kept */
   struct tn__pack_use *packs; /* what kernels made of constants (pack.c), guarded by mu */
 };
 
@@ -128,6 +137,10 @@ void tn__plan_unref(tn_plan *plan);
 tn_status tn__kernel_status(const tn_operation *op, const tn_kernel_def *kernel, const char *slot, tn_status st,
                             tn_error *err);
 
+static inline const tn__plan_kernels *tn__instr_kernels(const tn__plan_instr *i)
+{
+  return atomic_load_explicit(&i->kernels, memory_order_acquire);
+}
 static inline const uint32_t *tn__instr_inputs(const tn_plan *p, const tn__plan_instr *i) { return p->ids + i->first; }
 static inline const uint32_t *tn__instr_outputs(const tn_plan *p, const tn__plan_instr *i)
 {
@@ -137,6 +150,13 @@ static inline const uint32_t *tn__instr_after(const tn_plan *p, const tn__plan_i
 {
   return p->ids + i->first + i->n_inputs + i->n_outputs;
 }
+
+/* kernels.c */
+tn_status tn__plan_kernels_make(tn_plan *plan, const tn_operation *op, const tn__plan_kernels *old,
+                                const tn__plan_kernels **out, tn_error *err);
+void tn__plan_kernels_free(const tn__plan_kernels *list); /* destroys states; NULL allowed */
+/* Told of each step while plan->may_upgrade: what it cost, roughly. May load kernel plugins: hold no lock. */
+void tn__plan_note_cost(tn_plan *plan, double ns);
 
 /* Gives up what kernels made of the plan's constants (pack.c). */
 void tn__packs_release(tn_plan *plan);

@@ -136,8 +136,9 @@ static void drop_shape_state(tn__prepared *p)
 
 tn_status tn__prepare_run(tn__prepared *p, tn_error *err)
 {
+  const tn__plan_kernels *kernels = tn__instr_kernels(p->instr);
   p->kernel = NULL;
-  if (p->instr->n_kernels == 0) {
+  if (kernels == NULL) {
     forget_outputs(p);
     if (p->ctx.n_outputs > p->ctx.n_inputs)
       return tn_error_set(err, TN_INTERNAL, "node '%s': an identity has %u outputs and %u inputs",
@@ -146,10 +147,10 @@ tn_status tn__prepare_run(tn__prepared *p, tn_error *err)
     return TN_OK;
   }
   tn_status st = TN_OK;
-  for (uint32_t k = 0; k < p->instr->n_kernels; k++) {
-    p->kernel = &p->instr->kernels[k];
+  for (uint32_t k = 0; k < kernels->n; k++) {
+    p->kernel = &kernels->items[k];
     st = run_kernel(p, err);
-    if (st != TN_UNIMPLEMENTED || k + 1 == p->instr->n_kernels) break;
+    if (st != TN_UNIMPLEMENTED || k + 1 == kernels->n) break;
     drop_shape_state(p);
     tn__error_reset(err);
   }

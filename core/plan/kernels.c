@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The kernels of a plan's instructions: made with the plan, and made again when a plan that seemed light has cost as much as
+ * loading faster kernels does. Whoever runs a graph twice pays nothing for a library that it hardly uses, and whoever runs
+ * it for an hour pays once.
+ *
+ * A list of kernels never changes; a new one takes its place. Layouts keep pointers into the old ones, which stay in the
+ * plan's arena with the same states. */
+#include <core/plan/ir.h>
+#include <core/plan/layout.h>
+
+#define MAX_KERNELS 8         /* that are asked for one node; more would mean that all but one decline most shapes */
+#define LOADING_COST_NS 20000000 /* about what a plugin and its first primitives take */
+
+static tn_status create_state(const tn_operation *op, tn__plan_kernel *kernel, tn_error *err)
+{
+  if (kernel->def->create == NULL) return TN_OK;
+  tn_status st = kernel->def->create(op, &kernel->state, err);
+  if (st == TN_OK) {
+    tn__error_reset(err); /* whatever it tried on the way */
+    return TN_OK;
+  }
+  kernel->state = NULL;
+  return tn__kernel_status(op, kernel->def, "create", st, err);
+}
+
+static const tn__plan_kernel *find(const tn__plan_kernels *list, const tn_kernel_def *def)
+{
+  for (uint32_t i = 0; list != NULL && i < list->n; i++)
+    if (list->items[i].def == def) return &list->items[i];
+  return NULL;
+}
+
+static void destroy_new(const tn__plan_kernels *list, const tn__plan_kernels *old)
+{
+  for (uint32_t i = 0; i < list->n; i++) {
+    const tn__plan_kernel *k = &list->items[i];
+    if (k->state != NULL && k->def->destroy != NULL && find(old, k->def) == NULL) k->def->destroy(k->state);
+  }
+}
+
+/* All kernels that fit, best first; those that are in `old` with their states. One that declines the node when others are
+ * left is none of them. */
+tn_status tn__plan_kernels_make(tn_plan *plan, const tn_operation *op, const tn__plan_kernels *old,
+                                const tn__plan_kernels **out, tn_error *err)
+{
+  const tn_kernel_def *defs[MAX_KERNELS];
+  size_t n;
+  *out = NULL;
+  tn_status st = tn__kernels_find(op, TN__HOST_DEVICE, defs, MAX_KERNELS, &n, err);
+  if (st != TN_OK) return st;
+  tn__plan_kernels *list = tn__arena_zalloc(&plan->arena, sizeof *list + n * sizeof *list->items);
+  if (list == NULL) return tn__no_memory(err, "plan", 0);
+  for (size_t i = 0; i < n; i++) {
+    const tn__plan_kernel *there = find(old, defs[i]);
+    tn__plan_kernel *kernel = &list->items[list->n];
+    *kernel = there != NULL ? *there : (tn__plan_kernel){ defs[i], NULL };
+    st = there != NULL ? TN_OK : create_state(op, kernel, err);
+    if (st == TN_UNIMPLEMENTED && i + 1 < n) {
+      tn__error_reset(err);
+      continue;
+    }
+    if (st != TN_OK) {
+      destroy_new(list, old);
+      return st;
+    }
+    list->n++;
+  }
+  *out = list;
+  return TN_OK;
+}
+
+void tn__plan_kernels_free(const tn__plan_kernels *list)
+{
+  if (list != NULL) destroy_new(list, NULL);
+}
+
+/* ---- faster ones ---- */
+
+/* What was laid out with the old kernels is used no more. */
+static void drop_layouts(tn_plan *plan)
+{
+  tn__mutex_lock(&plan->mu);
+  atomic_fetch_add(&plan->generation, 1);
+  tn__instance *instances = plan->free_instances;
+  plan->free_instances = NULL;
+  plan->n_free = 0;
+  tn__mutex_unlock(&plan->mu);
+  if (instances != NULL) atomic_load(&tn__instance_free)(instances);
+  for (uint32_t i = 0; i < plan->n_segments; i++) {
+    tn__segment *s = &plan->segments[i];
+    tn__instance *hot = atomic_exchange(&s->hot, NULL);
+    if (hot != NULL) atomic_load(&tn__instance_free)(hot);
+    tn__mutex_lock(&plan->mu);
+    tn__layout *layouts = s->layouts;
+    s->layouts = NULL;
+    s->n_layouts = 0;
+    tn__mutex_unlock(&plan->mu);
+    while (layouts != NULL) {
+      tn__layout *next = layouts->next;
+      tn__layout_unref(layouts);
+      layouts = next;
+    }
+  }
+}
+
+static bool want(tn_plan *plan)
+{
+  const char **ops = tn__alloc_array((size_t)plan->n_instrs + 1, sizeof *ops);
+  if (ops == NULL) return false;
+  for (uint32_t i = 0; i < plan->n_instrs; i++) ops[i] = tn_operation_type(plan->instrs[i].op);
+  plan->want_kernels(ops, plan->n_instrs, TN__HOST_DEVICE);
+  tn__free(ops, ((size_t)plan->n_instrs + 1) * sizeof *ops);
+  return true;
+}
+
+/* A node whose new list cannot be made keeps its old one. */
+static void upgrade(tn_plan *plan)
+{
+  bool changed = false;
+  if (!want(plan)) return;
+  for (uint32_t i = 0; i < plan->n_instrs; i++) {
+    tn__plan_instr *instr = &plan->instrs[i];
+    const tn__plan_kernels *old = tn__instr_kernels(instr), *list;
+    tn_error why = TN_ERROR_INIT;
+    if (old != NULL && tn__plan_kernels_make(plan, instr->op, old, &list, &why) == TN_OK && list->n > old->n) {
+      atomic_store_explicit(&instr->kernels, list, memory_order_release);
+      changed = true;
+    }
+    tn_error_clear(&why);
+  }
+  if (changed) drop_layouts(plan);
+  tn_log(TN_LOG_DEBUG, "a plan of %u instructions %s", plan->n_instrs,
+         changed ? "takes faster kernels from now on" : "has no faster kernels");
+}
+
+void tn__plan_note_cost(tn_plan *plan, double ns)
+{
+  if (ns < 1) return;
+  int64_t spent = atomic_fetch_add_explicit(&plan->spent_ns, (int64_t)ns, memory_order_relaxed);
+  if (spent + ns < LOADING_COST_NS) return;
+  if (atomic_exchange_explicit(&plan->may_upgrade, false, memory_order_acq_rel)) upgrade(plan);
+}
