@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 typedef struct bench_row {
   const char *name, *unit, *limit;
@@ -15,30 +14,6 @@ typedef struct bench_row {
 } bench_row;
 
 static const char *only;
-
-double bench_now(void)
-{
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
-
-void *bench_alloc(size_t bytes)
-{
-  void *p = malloc(bytes);
-  if (p == NULL) {
-    fprintf(stderr, "bench: no memory\n");
-    exit(1);
-  }
-  return p;
-}
-
-void bench_check(tn_status status, const tn_error *err, const char *what)
-{
-  if (status == TN_OK) return;
-  fprintf(stderr, "bench: %s: %s: %s\n", what, tn_status_name(status), tn_error_message(err));
-  exit(1);
-}
 
 void bench_report(bench *b, const char *name, double median, double p99, const char *unit, const char *limit)
 {

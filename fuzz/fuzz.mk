@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Fuzz targets: fuzz/fuzz_NAME.c with LLVMFuzzerTestOneInput; here one line in TN_FUZZERS, and below
 #   fuzz_fuzz_NAME_LDADD = $(TN_FUZZ_LIBS)
-# Built with libFuzzer under --enable-fuzzers (CC=clang). Seeds of a target, when it has any, stand in fuzz/corpus/fuzz_NAME/ (and are listed in
-# TN_FUZZ_SEEDS); what a run finds is kept in the build folder.
+# Built with libFuzzer under --enable-fuzzers (CC=clang). Seeds of a target, and inputs that once found something, stand in
+# fuzz/corpus/fuzz_NAME/ (and are listed in TN_FUZZ_SEEDS); fuzz/seeds.sh makes more. What a run finds is kept in the build folder.
 TN_FUZZERS = \
   fuzz/fuzz_builder \
   fuzz/fuzz_graphdef \
@@ -42,20 +42,34 @@ TN_FUZZ_SEEDS = \
   fuzz/corpus/fuzz_pbtxt/bytes \
   fuzz/corpus/fuzz_pbtxt/library \
   fuzz/corpus/fuzz_pbtxt/nodes \
+  fuzz/corpus/fuzz_pbtxt/library_cut \
+  fuzz/corpus/fuzz_pbtxt/signature_twice \
   fuzz/corpus/fuzz_shapes/AddN \
   fuzz/corpus/fuzz_shapes/ArgMax \
+  fuzz/corpus/fuzz_shapes/AvgPool \
+  fuzz/corpus/fuzz_shapes/AvgPoolGrad \
+  fuzz/corpus/fuzz_shapes/BatchToSpaceND \
   fuzz/corpus/fuzz_shapes/Bitcast \
   fuzz/corpus/fuzz_shapes/BroadcastTo \
   fuzz/corpus/fuzz_shapes/Cast \
   fuzz/corpus/fuzz_shapes/ClipByValue \
   fuzz/corpus/fuzz_shapes/ConcatV2 \
   fuzz/corpus/fuzz_shapes/Conv2D \
+  fuzz/corpus/fuzz_shapes/Conv2DBackpropFilter \
+  fuzz/corpus/fuzz_shapes/Conv2DBackpropInput \
+  fuzz/corpus/fuzz_shapes/Conv3D \
   fuzz/corpus/fuzz_shapes/Cumsum \
+  fuzz/corpus/fuzz_shapes/DepthwiseConv2dNative \
+  fuzz/corpus/fuzz_shapes/Dilation2D \
   fuzz/corpus/fuzz_shapes/DynamicStitch \
   fuzz/corpus/fuzz_shapes/Einsum \
   fuzz/corpus/fuzz_shapes/EnsureShape \
   fuzz/corpus/fuzz_shapes/ExpandDims \
+  fuzz/corpus/fuzz_shapes/ExtractImagePatches \
   fuzz/corpus/fuzz_shapes/Fill \
+  fuzz/corpus/fuzz_shapes/FusedBatchNorm \
+  fuzz/corpus/fuzz_shapes/FusedBatchNormV3 \
+  fuzz/corpus/fuzz_shapes/GRUBlockCell \
   fuzz/corpus/fuzz_shapes/Gather \
   fuzz/corpus/fuzz_shapes/GatherNd \
   fuzz/corpus/fuzz_shapes/GatherV2 \
@@ -63,6 +77,9 @@ TN_FUZZ_SEEDS = \
   fuzz/corpus/fuzz_shapes/MatrixDiagPartV3 \
   fuzz/corpus/fuzz_shapes/MatrixDiagV3 \
   fuzz/corpus/fuzz_shapes/MaxPool \
+  fuzz/corpus/fuzz_shapes/MaxPool3D \
+  fuzz/corpus/fuzz_shapes/MaxPoolGrad \
+  fuzz/corpus/fuzz_shapes/MaxPoolWithArgmax \
   fuzz/corpus/fuzz_shapes/NthElement \
   fuzz/corpus/fuzz_shapes/OneHot \
   fuzz/corpus/fuzz_shapes/Pack \
@@ -76,17 +93,23 @@ TN_FUZZ_SEEDS = \
   fuzz/corpus/fuzz_shapes/SelectV2 \
   fuzz/corpus/fuzz_shapes/Shape \
   fuzz/corpus/fuzz_shapes/Slice \
+  fuzz/corpus/fuzz_shapes/SpaceToBatchND \
+  fuzz/corpus/fuzz_shapes/SpaceToDepth \
   fuzz/corpus/fuzz_shapes/Split \
   fuzz/corpus/fuzz_shapes/SplitV \
   fuzz/corpus/fuzz_shapes/StridedSlice \
   fuzz/corpus/fuzz_shapes/Sum \
+  fuzz/corpus/fuzz_shapes/TensorScatterUpdate \
   fuzz/corpus/fuzz_shapes/Tile \
   fuzz/corpus/fuzz_shapes/TopKV2 \
   fuzz/corpus/fuzz_shapes/Transpose \
   fuzz/corpus/fuzz_shapes/Unique \
   fuzz/corpus/fuzz_shapes/Unpack \
   fuzz/corpus/fuzz_shapes/Where \
-  fuzz/corpus/fuzz_shapes/cast_of_nothing
+  fuzz/corpus/fuzz_shapes/cast_of_nothing \
+  fuzz/corpus/fuzz_shapes/matmul_of_nothing \
+  fuzz/corpus/fuzz_shapes/pool3d_without_scratch \
+  fuzz/corpus/fuzz_shapes/stitch_of_scalars
 TN_FUZZ_LIBS = $(TN_FUZZ_LDFLAGS) libtenon_core.la $(TN_CORE_LIBS)
 
 fuzz_fuzz_builder_LDADD = $(TN_FUZZ_LIBS)

@@ -19,7 +19,7 @@
 
 /* Products, so that an infinite or undefined gradient is NaN where the activation is flat. */
 #define EXPR_relu_grad(d, x, y) ((x) * ((y) > 0 ? 1 : 0))
-#define EXPR_relu6_grad(d, x, y) ((x) * (((y) > 0) & ((y) < 6) ? 1 : 0))
+#define EXPR_relu6_grad(d, x, y) ((x) * ((((y) > 0) & ((y) < 6)) ? 1 : 0))
 #define EXPR_elu_grad(d, x, y) ((y) < 0 ? (x) * ((y) + 1) : (x))
 #define EXPR_selu_grad(d, x, y) ((y) < 0 ? (x) * ((y) + SCALE_ALPHA_##d) : (x) * SCALE_##d)
 #define EXPR_softplus_grad(d, x, y) ((x) / (BY_FLOAT(-(y), tn__expf, exp) + 1))

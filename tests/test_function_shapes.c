@@ -275,6 +275,51 @@ static void function_shapes__exponential_libraries_end(void)
   free(text);
 }
 
+/* The same with functions as values that carry many attributes, which every call has to take over. */
+static void function_shapes__attributes_of_calls_count(void)
+{
+  enum { DEPTH = 25, N = 300, ROOM = 1 << 20 };
+  char *text = calloc(1, ROOM), *attrs = calloc(1, ROOM / 8);
+  size_t n = 0, used = (size_t)snprintf(text, ROOM, "library {");
+  for (int i = 0; i < N; i++)
+    n += (size_t)snprintf(attrs + n, ROOM / 8 - n, "attr { key: 'a%d' value { i: 1 } }", i);
+  for (int i = 0; i < DEPTH; i++)
+    used += (size_t)snprintf(text + used, ROOM - used,
+                             "function { " UNARY("F%d") BODY("c", "PartitionedCall", "input: 'x'", "attr { key: 'f' value "
+                                  "{ func { name: 'F%d' %s } } } " TYPES("Tin", ONE) TYPES("Tout", ONE)) AXIS("ax", "0")
+                             BODY("k", "Placeholder", "", "attr { key: 'dtype' value { type: DT_FLOAT } } attr { key: "
+                                  "'shape' value { shape { dim { size: %lld } } } }")
+                             BODY("e", "ConcatV2", "input: 'c:output:0' input: 'k:output:0' input: 'ax:output:0'",
+                                  T("DT_FLOAT") "attr { key: 'N' value { i: 2 } }")
+                             BODY("d", "F%d", "input: 'e:output:0'", "") RET("d:y:0") "}\n",
+                             i, i + 1, attrs, 1LL << i, i + 1);
+  snprintf(text + used, ROOM - used, "function { " UNARY("F%d") RET("x") "} }" IN("a", D(2)) NODE("n", "F0", "input: 'a'", ""),
+           DEPTH);
+  double start = seconds();
+  expect(text, (const char *const[]){ "n", "?", NULL });
+  CHECK_MSG(seconds() - start < 4, "took %.1f s", seconds() - start);
+  free(text);
+  free(attrs);
+}
+
+/* A node that takes the last of very many outputs very often: each time it is looked for by its name. */
+static void function_shapes__of_very_many_outputs_end(void)
+{
+  enum { N = 50000, ROOM = 1 << 23 };
+  char *text = calloc(1, ROOM);
+  size_t used = (size_t)snprintf(text, ROOM, "library { function { signature { name: 'G'");
+  for (int i = 0; i < N; i++)
+    used += (size_t)snprintf(text + used, ROOM - used, " output_arg { name: 'o%05d' type: DT_FLOAT }", i);
+  used += (size_t)snprintf(text + used, ROOM - used, "} } function { " UNARY("F") BODY("g", "G", "", "")
+                           " node_def { name: 'p' op: 'NoSuchOp'");
+  for (int i = 0; i < N; i++) used += (size_t)snprintf(text + used, ROOM - used, " input: 'g:o%05d:0'", N - 1);
+  snprintf(text + used, ROOM - used, " } " RET("p:y:0") "} }" IN("a", D(2)) NODE("n", "F", "input: 'a'", ""));
+  double start = seconds();
+  expect(text, (const char *const[]){ "n", "?", NULL });
+  CHECK_MSG(seconds() - start < 4, "took %.1f s", seconds() - start);
+  free(text);
+}
+
 /* ---- changed files ---- */
 
 static void read_all(tn_graph *graph)
@@ -372,5 +417,7 @@ TAP_MAIN(
   TAP_TEST(function_shapes__what_does_not_fit_is_unknown),
   TAP_TEST(function_shapes__recursion_ends),
   TAP_TEST(function_shapes__exponential_libraries_end),
+  TAP_TEST(function_shapes__attributes_of_calls_count),
+  TAP_TEST(function_shapes__of_very_many_outputs_end),
   TAP_TEST(function_shapes__of_changed_files_do_no_harm),
   TAP_TEST(function_shapes__without_memory))

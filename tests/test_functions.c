@@ -151,6 +151,20 @@ static void functions__malformed_ones_are_refused(void)
   CHECK_NULL(gk_import(&cut, &err));
   CHECK_CONTAINS(tn_error_message(&err), "byte 4:");
   gk_bytes_free(&cut);
+
+  gk_bytes twice = { 0 }, f = { 0 };
+  gk_data(&f, 1, "\x0a\x01" "F", 3);
+  gk_data(&f, 1, "\x0a\x01" "F", 3);
+  gk_message(&library, 1, &f);
+  gk_message(&twice, 2, &library);
+  CHECK_NULL(gk_import(&twice, &err));
+  CHECK_CONTAINS(tn_error_message(&err), "byte 4: a function has two signatures");
+  gk_bytes longer = { 0 }; /* a gradient that says it is longer than its library, in which nothing else is */
+  gk_put(&longer, "\x12\x04\x12\x04\x3a\x02", 6);
+  CHECK_NULL(gk_import(&longer, &err));
+  CHECK_CONTAINS(tn_error_message(&err), "a field is longer than what holds it");
+  gk_bytes_free(&longer);
+  gk_bytes_free(&twice);
   tn_error_clear(&err);
 }
 

@@ -509,7 +509,63 @@ static void build__empty_lists_are_counted(void)
   tn_error_clear(&err);
 }
 
-TAP_MAIN(TAP_TEST(graph__starts_empty), TAP_TEST(build__empty_lists_are_counted), TAP_TEST(build__operation_can_be_read_back),
+/* ---- equal attributes ---- */
+
+/* The lists end where the memory of the builder does, as far as that can be told. */
+static tn_operation *with_ints(tn_graph *graph, const char *name, const int64_t *ints, size_t n)
+{
+  tn_operation *op = NULL;
+  tn_operation_builder *b = tn_operation_begin(graph, "GkAttrs", name, 0);
+  tn_operation_set_ints(b, "l", ints, n);
+  return tn_operation_finish(b, &op, NULL) == TN_OK ? op : NULL;
+}
+
+static tn_operation *with_branches(tn_graph *graph, const char *name, tn_output number, const char *last)
+{
+  tn_operation *op = NULL;
+  const char *branches[3] = { "first", "second", last };
+  tn_operation_builder *b = tn_operation_begin(graph, "Case", name, 0);
+  tn_operation_add_input(b, number);
+  tn_operation_add_input_list(b, NULL, 0);
+  tn_operation_set_types(b, "Tin", NULL, 0);
+  tn_operation_set_types(b, "Tout", NULL, 0);
+  tn_operation_set_funcs(b, "branches", branches, 3);
+  return tn_operation_finish(b, &op, NULL) == TN_OK ? op : NULL;
+}
+
+static void attrs__equal_lists_are_known(void)
+{
+  tn_graph *graph = gk_new_graph();
+  tn_output number = gk_in_of(graph, "number", TN_INT32, NULL, 0);
+  static const int64_t ints[] = { 1, 2, 3 }, others[] = { 1, 2, 4 };
+  tn_operation *a = with_ints(graph, "a", ints, 3), *b = with_ints(graph, "b", ints, 3);
+  tn_operation *c = with_ints(graph, "c", others, 3), *d = with_ints(graph, "d", ints, 2);
+  REQUIRE_PTR(a), REQUIRE_PTR(b), REQUIRE_PTR(c), REQUIRE_PTR(d);
+  CHECK(tn__operation_same_attrs(a, b));
+  CHECK(!tn__operation_same_attrs(a, c));
+  CHECK(!tn__operation_same_attrs(a, d));
+  tn_operation *x = with_branches(graph, "x", number, "third"), *y = with_branches(graph, "y", number, "third");
+  tn_operation *z = with_branches(graph, "z", number, "other");
+  REQUIRE_PTR(x), REQUIRE_PTR(y), REQUIRE_PTR(z);
+  CHECK(tn__operation_same_attrs(x, y));
+  CHECK(!tn__operation_same_attrs(x, z));
+  tn_graph_unref(graph);
+}
+
+static void shapes__without_dimensions_are_refused(void)
+{
+  tn_error err = TN_ERROR_INIT;
+  tn_graph *graph = gk_new_graph();
+  tn_output x = gk_float_in(graph, "x");
+  CHECK_STATUS(tn_graph_set_shape(x, NULL, 2, &err), TN_INVALID_ARGUMENT, &err);
+  CHECK_CONTAINS(tn_error_message(&err), "'x:0': rank 2, but no dimensions given");
+  tn_graph_unref(graph);
+  tn_error_clear(&err);
+}
+
+TAP_MAIN(TAP_TEST(attrs__equal_lists_are_known), TAP_TEST(shapes__without_dimensions_are_refused),
+         TAP_TEST(graph__starts_empty), TAP_TEST(build__empty_lists_are_counted),
+         TAP_TEST(build__operation_can_be_read_back),
          TAP_TEST(build__inputs_decide_attributes), TAP_TEST(build__references_feed_values),
          TAP_TEST(build__many_outputs_cost_nothing), TAP_TEST(build__mistakes_are_reported_at_the_end),
          TAP_TEST(build__first_mistake_wins), TAP_TEST(build__keeps_an_unknown_op_when_asked),

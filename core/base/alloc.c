@@ -60,8 +60,8 @@ static long long live_blocks(void)
 #define ALIGN_BY_HAND 1
 #endif
 
-/* Asks for huge pages: weights of a model and arenas are filled once and read often, and most of the time that fresh memory
- * takes is spent on its pages. Only the whole huge pages inside a block become such. */
+/* Asks for huge pages: weights of a model and arenas are filled once and read often, and most of the time that fresh
+ * memory takes is spent on its pages. Only the whole huge pages inside a block become such. */
 static void *advise(void *block, size_t size)
 {
 #if defined(__linux__) && defined(MADV_HUGEPAGE)

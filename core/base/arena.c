@@ -80,6 +80,11 @@ bool tn__arena_charge(tn__arena *arena, size_t bytes)
   return false;
 }
 
+void tn__arena_credit(tn__arena *arena, size_t bytes)
+{
+  if (arena->limited) arena->left = bytes < SIZE_MAX - arena->left ? arena->left + bytes : SIZE_MAX;
+}
+
 size_t tn__arena_end_limit(tn__arena *arena)
 {
   arena->limited = false;

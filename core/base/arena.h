@@ -29,6 +29,8 @@ void *tn__arena_aligned(tn__arena *arena, size_t size, size_t align);
 void tn__arena_limit(tn__arena *arena, size_t bytes);
 bool tn__arena_charge(tn__arena *arena, size_t bytes);
 size_t tn__arena_end_limit(tn__arena *arena);
+/* So much more may be taken: for what is made now, but is not for who has the limit. */
+void tn__arena_credit(tn__arena *arena, size_t bytes);
 
 /* A copy that ends in a NUL. */
 char *tn__arena_string(tn__arena *arena, const char *text, size_t length);

@@ -97,7 +97,7 @@ tn_status tn__run_plan(tn_plan *plan, tn_step *step, tn_error *err);
 tn_status tn__call_kernel(const tn__plan_kernel *kernel, const void *shape_state, tn_view *const *inputs,
                           uint32_t n_inputs, tn_view *const *outputs, uint32_t n_outputs, void *scratch, tn_error *err);
 tn_status tn__evaluate(const tn_operation *op, tn_tensor *const *inputs, size_t n_inputs, tn_tensor **outputs,
-                       size_t n_outputs, tn_error *err);
+                       size_t n_outputs, uint64_t max_bytes, tn_error *err);
 
 /* outputs.c: memory for outputs of a segment before it runs, and what is copied or handed over at the end. */
 tn_status tn__outputs_bind(tn__run *run, tn__instance *instance);

@@ -172,6 +172,7 @@ static tn_status run(tn__importer *im)
     return st;
   }
   if (st == TN_RESOURCE_EXHAUSTED && refused > 0) over_budget(im, refused);
+  tn__functions_abandon(im->functions);
   tn__graph_unstage(g, im->first, im->n_indexed);
   tn__arena_rewind(&g->arena, mark);
   return st;

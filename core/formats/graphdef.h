@@ -35,6 +35,8 @@ bool tn__shapeproto_check(tn__slice proto, tn__fault *fault);
 /* dims in arena; -1 = unknown. TN_INVALID_ARGUMENT for too many or bad dimensions. */
 tn_status tn__shapeproto_decode(tn__slice proto, tn__arena *arena, tn__shape *out, tn_error *err);
 
+/* What the tensor takes in memory at most, which may be far more than its message. */
+tn_status tn__tensorproto_bytes(tn__slice proto, size_t *bytes, tn_error *err);
 /* holder NULL: the elements are always copied. */
 tn_status tn__tensorproto_decode(tn__slice proto, tn_buffer *holder, tn_tensor **out, tn_error *err);
 

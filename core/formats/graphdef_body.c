@@ -55,6 +55,7 @@ static tn_status read_attrs(reader *r, tn__slice message, uint32_t field, tn_ope
   tn__wire w = tn__wire_read(message);
   while (st == TN_OK && tn__wire_next(&w))
     if (tn__wire_is(&w, field, TN__WIRE_BYTES)) st = read_attr(r, w.bytes, &op->attrs[op->n_attrs++]);
+  if (st == TN_OK) tn__op_sort_attrs(op);
   return st;
 }
 

@@ -267,6 +267,8 @@ static tn_status add_function(reader *r, tn__slice proto)
 {
   tn_status st = whole(r, proto);
   tn__slice signature = tn__field_text(proto, TN__F_SIGNATURE);
+  if (st == TN_OK && tn__field_count(proto, TN__F_SIGNATURE) > 1) /* protobuf would merge them, as its text form does */
+    st = tn__library_malformed(r, (const uint8_t *)proto.data, "a function has two signatures");
   if (st == TN_OK) st = whole(r, signature);
   tn__slice name = tn__field_text(signature, S_NAME);
   bool skip = false;
@@ -315,6 +317,7 @@ static tn_status make_items(reader *r, size_t n)
   tn__functions *t = r->table;
   if (n <= t->room - t->n) return TN_OK;
   size_t room = n > t->n ? t->n + n : 2 * t->n;
+  tn__arena_credit(r->arena, (room - n) * sizeof *t->items); /* which are not of this file */
   tn_function **items = tn__arena_array(r->arena, room, sizeof *items);
   if (items == NULL) return tn__library_no_memory(r);
   if (t->n > 0) memcpy(items, t->items, t->n * sizeof *items);
@@ -386,19 +389,21 @@ tn_status tn__functions_read(tn_graph *graph, tn__slice bytes, const char *file,
 {
   size_t n = 0, n_gradients = 0;
   const tn__functions *old = *out = atomic_load_explicit(&graph->functions, memory_order_acquire);
+  reader r = { .bytes = bytes, .file = file, .graph = graph, .arena = &graph->arena, .old = old, .err = err };
+  tn_status st = TN_OK;
   tn__wire w = tn__wire_read(bytes);
-  while (tn__wire_next(&w)) {
+  while (st == TN_OK && tn__wire_next(&w)) {
     if (!tn__wire_is(&w, G_LIBRARY, TN__WIRE_BYTES)) continue;
+    st = whole(&r, w.bytes); /* also one in which nothing could be counted */
     n += tn__field_count(w.bytes, L_FUNCTION);
     n_gradients += tn__field_count(w.bytes, L_GRADIENT);
   }
-  if (n + n_gradients == 0) return TN_OK;
-  reader r = { .bytes = bytes, .file = file, .graph = graph, .arena = &graph->arena, .old = old, .err = err };
+  if (st != TN_OK || n + n_gradients == 0) return st;
   tn__map_init(&r.functions);
   tn__map_init(&r.gradients);
   tn__map_init(&r.names);
   tn__map_init(&r.outputs);
-  tn_status st = start_table(&r, n, n_gradients);
+  st = start_table(&r, n, n_gradients);
   if (st == TN_OK && n > 0) st = make_home(&r);
   if (st == TN_OK) st = read_libraries(&r);
   tn__map_fini(&r.functions);
@@ -406,6 +411,9 @@ tn_status tn__functions_read(tn_graph *graph, tn__slice bytes, const char *file,
   tn__map_fini(&r.names);
   tn__map_fini(&r.outputs);
   bool is_new = st == TN_OK && r.table->n_sorted + r.table->n_gradients > 0;
-  if (is_new) *out = r.table;
+  if (is_new)
+    *out = r.table;
+  else
+    tn__functions_abandon(r.table);
   return st;
 }

@@ -120,6 +120,7 @@ static tn_status read_attrs(tn__importer *im, tn_operation *op)
   if (op->attrs == NULL) return no_memory(im);
   memcpy(op->attrs, im->attrs, im->n_attrs * sizeof *op->attrs);
   op->n_attrs = (uint32_t)im->n_attrs;
+  tn__op_sort_attrs(op);
   return TN_OK;
 }
 

@@ -65,16 +65,20 @@ static void free_tensor(tn__owned *owned)
 /* Nobody could read it later: a schema knows no graph. */
 static tn_status read_tensor(tn__library_reader *r, tn__lazy_tensor *lazy)
 {
-  owned_tensor *o = tn__zalloc(sizeof *o);
+  size_t bytes;
+  tn_status st = tn__tensorproto_bytes(lazy->proto, &bytes, r->err);
+  if (st != TN_OK) return st;
+  owned_tensor *o = tn__arena_charge(r->arena, bytes) ? tn__zalloc(sizeof *o) : NULL;
   if (o == NULL) return tn__library_no_memory(r);
   o->owned.free = free_tensor;
-  tn_status st = tn__tensorproto_decode(lazy->proto, NULL, &o->tensor, r->err);
+  st = tn__tensorproto_decode(lazy->proto, NULL, &o->tensor, r->err);
   if (st != TN_OK) {
     tn__free(o, sizeof *o);
     return st;
   }
   atomic_init(&lazy->tensor, o->tensor);
-  tn__graph_own(r->graph, &o->owned);
+  o->owned.next = r->table->owned;
+  r->table->owned = &o->owned;
   return TN_OK;
 }
 

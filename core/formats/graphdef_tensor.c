@@ -444,8 +444,9 @@ tn_status tn__tensorproto_bytes(tn__slice proto, size_t *bytes, tn_error *err)
   parsed t = { .dtype = TN_DTYPE_INVALID };
   tn_status st = parse(proto, &t, err);
   *bytes = t.bytes;
-  /* A text that stands for many elements is copied for each. */
-  if (st == TN_OK && t.dtype == TN_STRING && !tn__size_add(t.bytes, (size_t)t.count > t.n_values ? SPLAT_LIMIT : 0, bytes))
-    *bytes = SIZE_MAX;
-  return st;
+  if (st != TN_OK || t.dtype != TN_STRING) return st;
+  size_t n = t.n_values > 0 && (size_t)t.count > t.n_values ? (size_t)t.count - t.n_values : 0, texts;
+  /* The last text is copied for each element that has none of its own. */
+  if (!tn__size_mul(n + 1, proto.size, &texts) || !tn__size_add(texts, t.bytes, bytes)) *bytes = SIZE_MAX;
+  return TN_OK;
 }

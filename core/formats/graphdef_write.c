@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A graph as a GraphDef.
  *
- * A node that came from a file is written as its bytes stood there, so that nothing gets lost that this library does not
- * know. One that was built is encoded (graphdef_node.c).
+ * A node that came from a file is written as its bytes stood there, so that nothing gets lost that this library does
+ * not know. One that was built is encoded (graphdef_node.c).
  *
- * Operations never change and never go, so the lock is held only to see how many there are: a slow disk keeps nobody. */
+ * Operations never change and never go, so the lock is held only to see how many there are: a slow disk keeps nobody
+ * waiting. */
 #include <core/formats/graphdef.h>
 #include <core/formats/pbtxt.h>
 #include <core/graph/graph_structs.h>
@@ -18,8 +19,8 @@ enum { G_NODE = 1, G_LIBRARY = 2, G_VERSIONS = 4, V_PRODUCER = 1 };
 
 /* ---- the graph ---- */
 
-/* What is written behind the nodes: a whole field, or a part of a library, which becomes a library of its own. Readers put
- * libraries that come one after the other together. */
+/* What is written behind the nodes: a whole field, or a part of a library, which becomes a library of its own. Readers
+ * put libraries that come one after the other together. */
 typedef struct rest_field {
   tn__slice bytes;
   bool is_part;
@@ -45,7 +46,10 @@ static bool note(tn__map *known, tn__slice bytes)
   return tn__map_put(known, bytes.data, bytes.size, &here, NULL);
 }
 
-static bool is_known(const tn__map *known, tn__slice bytes) { return tn__map_get(known, bytes.data, bytes.size) != NULL; }
+static bool is_known(const tn__map *known, tn__slice bytes)
+{
+  return tn__map_get(known, bytes.data, bytes.size) != NULL;
+}
 
 /* The content of a field that is a library; false for another one. */
 static bool is_library(tn__slice field, tn__slice *content)
@@ -86,8 +90,8 @@ static bool add_record(exporter *ex, tn__map *known, bool alone, bool first, con
   return true;
 }
 
-/* Versions, libraries and so on in the order of the imports. What a later import brings once more, as a second import of
- * one model does, is left out: a library may have a function only once. */
+/* Versions, libraries and so on in the order of the imports. What a later import brings once more, as a second import
+ * of one model does, is left out: a library may have a function only once. */
 static tn_status gather_rest(exporter *ex, const tn__import_record *newest, tn_error *err)
 {
   size_t n = 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where written bytes go: into memory that grows, into a file by large pieces, or nowhere, to be counted. The first error
- * stays, and what follows it does nothing, so a writer of messages looks at `status` once. */
+/* Where written bytes go: into memory that grows, into a file by large pieces, or nowhere, to be counted. The first
+ * error stays, and what follows it does nothing, so a writer of messages looks at `status` once. */
 #ifndef TN_CORE_FORMATS_SINK_H
 #define TN_CORE_FORMATS_SINK_H
 

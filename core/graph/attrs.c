@@ -3,7 +3,10 @@
  * of two threads that decode at once, one throws its work away. */
 #include <core/graph/graph_structs.h>
 
+#include <stdlib.h>
 #include <string.h>
+
+#define FEW 32 /* attributes that are looked for one by one */
 
 const char *tn__attr_kind_name(int32_t kind)
 {
@@ -33,6 +36,42 @@ size_t tn__attr_item_size(int32_t kind)
 
 /* ---- look-up ---- */
 
+static int compare(const tn__attr *a, const char *name, size_t size)
+{
+  size_t n = a->name_size < size ? a->name_size : size;
+  int order = n == 0 ? 0 : memcmp(a->name, name, n);
+  return order != 0 ? order : (a->name_size > size) - (a->name_size < size);
+}
+
+static int compare_attrs(const void *a, const void *b)
+{
+  const tn__attr *x = a, *y = b;
+  int order = compare(x, y->name, y->name_size);
+  return order != 0 ? order : (x->place > y->place) - (x->place < y->place);
+}
+
+void tn__op_sort_attrs(tn_operation *op)
+{
+  if (op->n_attrs <= FEW || op->n_attrs >= UINT16_MAX) return; /* more than that are refused */
+  for (uint32_t i = 0; i < op->n_attrs; i++) op->attrs[i].place = (uint16_t)i;
+  qsort(op->attrs, op->n_attrs, sizeof *op->attrs, compare_attrs);
+  op->sorted = true;
+}
+
+/* The last of this name. */
+static const tn__attr *find_sorted(const tn_operation *op, const char *name, size_t size)
+{
+  uint32_t low = 0, high = op->n_attrs;
+  while (low < high) {
+    uint32_t middle = low + (high - low) / 2;
+    if (compare(&op->attrs[middle], name, size) <= 0)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return low > 0 && compare(&op->attrs[low - 1], name, size) == 0 ? &op->attrs[low - 1] : NULL;
+}
+
 const tn__attr *tn__op_attr_named(const tn_operation *op, const char *name, size_t size)
 {
   if (op->schema != NULL) {
@@ -42,6 +81,7 @@ const tn__attr *tn__op_attr_named(const tn_operation *op, const char *name, size
       return op->slots[k] == 0 && !op->schema->attrs[k].has_default ? NULL : a;
     }
   }
+  if (op->sorted) return find_sorted(op, name, size);
   for (uint32_t i = op->n_attrs; i-- > 0;)
     if (op->attrs[i].name_size == size && memcmp(op->attrs[i].name, name, size) == 0) return &op->attrs[i];
   return NULL;

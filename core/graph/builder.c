@@ -330,7 +330,7 @@ static tn_status make(maker *m, tn_operation *op)
   op->name_size = (uint32_t)name.size;
   op->hash = tn__hash(name.data, name.size);
   op->type = b->schema == NULL ? type.data : b->schema->name;
-  op->device = device.data;
+  op->device = device.size > 0 ? device.data : ""; /* an empty one was not copied */
   op->n_inputs = (uint32_t)b->n_inputs;
   op->n_controls = (uint32_t)b->n_controls;
   op->n_attrs = (uint32_t)b->n_attrs;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The body of a function as a graph, made for one call: placeholders are exchanged for what the call says, names of inputs
- * become edges, and everything is checked as in any other graph. It holds what shape functions need and nothing else:
- * attributes that a schema knows, and edges that carry tensors. */
+/* The body of a function as a graph, made for one call: placeholders are exchanged for what the call says, names of
+ * inputs become edges, and everything is checked as in any other graph. It holds what shape functions need and nothing
+ * else: attributes that a schema knows, and edges that carry tensors. */
 #include <core/graph/functions.h>
 
 #include <string.h>
@@ -63,8 +63,8 @@ static tn_status infer_argument(tn_infer_ctx *ctx, tn_error *err)
   return TN_OK;
 }
 
-static const tn_op_def argument_def = { .struct_size = TN_OP_DEF_SIZE, .name = "(argument)", .inputs = "", .outputs = "",
-                                        .attrs = "", .infer = infer_argument };
+static const tn_op_def argument_def = { .struct_size = TN_OP_DEF_SIZE, .name = "(argument)", .inputs = "",
+                                        .outputs = "", .attrs = "", .infer = infer_argument };
 static const tn_op_schema argument_schema = { .def = &argument_def, .name = "(argument)", .state = TN__SCHEMA_READY,
                                               .constant_attr = -1, .plain_inputs = true, .plain_outputs = true };
 
@@ -190,10 +190,11 @@ static tn_status wrong(maker *m, const char *text, const char *what)
   return tn_error_set(m->err, TN_INVALID_ARGUMENT, "'%.200s' %s", text, what);
 }
 
-/* Which of the node's outputs are those of this name. */
-static bool range_of(const tn_operation *op, tn__slice name, size_t *first, size_t *n)
+/* Which of the node's outputs are those of this name. A function may have so many that it takes as long as nodes do. */
+static bool range_of(maker *m, const tn_operation *op, tn__slice name, size_t *first, size_t *n)
 {
   *first = 0;
+  m->frame->state->budget -= op->schema->n_outputs / 16;
   for (uint32_t k = 0; k < op->schema->n_outputs; k++) {
     const tn__arg_spec *arg = &op->schema->outputs[k];
     *n = tn__arg_count(op, arg);
@@ -211,9 +212,10 @@ static tn_status resolve(maker *m, const char *text)
   if (edge.is_control) return TN_OK;
   tn_operation *from = tn__graph_find_staged(m->graph, edge.node.data, edge.node.size);
   if (from == NULL) return wrong(m, text, "names no argument or node");
-  if (from->schema == NULL) return add_edges(m, from, edge.index < 0 || edge.index > INT32_MAX ? 0 : (size_t)edge.index, 1);
+  if (from->schema == NULL)
+    return add_edges(m, from, edge.index < 0 || edge.index > INT32_MAX ? 0 : (size_t)edge.index, 1);
   size_t first = 0, n = from->n_outputs;
-  if (from->schema != &argument_schema && !range_of(from, edge.output, &first, &n))
+  if (from->schema != &argument_schema && !range_of(m, from, edge.output, &first, &n))
     return wrong(m, text, "names an output that the op does not have");
   if (edge.index < 0) return add_edges(m, from, first, n);
   if ((uint64_t)edge.index >= n) return wrong(m, text, "is past the end of the output");

@@ -35,9 +35,11 @@ static void sort(tn__functions *table)
     qsort(table->gradients, table->n_gradients, sizeof *table->gradients, compare_gradients);
 }
 
-/* `from` behind the n items of `to`, in new memory; NULL without memory. */
+/* `from` behind the n items of `to`, in new memory; NULL without memory. It is not counted: what an import adds was,
+ * and the rest came with others. */
 static void *joined(tn__arena *arena, const void *to, size_t n, const void *from, size_t n_from, size_t size)
 {
+  tn__arena_credit(arena, (n + n_from) * size);
   char *both = tn__arena_array(arena, n + n_from, size);
   if (both != NULL && n > 0) memcpy(both, to, n * size);
   if (both != NULL && n_from > 0) memcpy(both + n * size, from, n_from * size);
@@ -59,8 +61,23 @@ bool tn__functions_settle(tn__functions *t, tn__arena *arena)
   return true;
 }
 
+/* The first thing that a table owns, taken from it; only its maker has the table so far. */
+static tn__owned *take_owned(const tn__functions *table)
+{
+  tn__functions *mine = (tn__functions *)table;
+  tn__owned *first = mine->owned;
+  if (first != NULL) mine->owned = first->next;
+  return first;
+}
+
+void tn__functions_abandon(const tn__functions *table)
+{
+  for (tn__owned *o; table != NULL && table->owned != NULL && (o = take_owned(table)) != NULL;) o->free(o);
+}
+
 void tn__functions_publish(tn_graph *graph, const tn__functions *table, tn_buffer *file)
 {
+  for (tn__owned *o; table != NULL && table->owned != NULL && (o = take_owned(table)) != NULL;) tn__graph_own(graph, o);
   for (size_t i = table == NULL ? 0 : table->n; i-- > 0 && table->items[i]->holder == NULL;)
     table->items[i]->holder = file;
   /* Release: who sees the table sees all of the functions. */

@@ -45,8 +45,8 @@ typedef struct tn__gradient {
   const char *function, *gradient;
 } tn__gradient;
 
-/* What is looked up lies in parts, each at least twice as large as the one before it, so that a library that comes in many
- * small imports is neither copied by each of them nor slow to search. */
+/* What is looked up lies in parts, each at least twice as large as the one before it, so that a library that comes in
+ * many small imports is neither copied by each of them nor slow to search. */
 struct tn__functions {
   tn_function **items; /* all, in order of addition; a longer table goes on in the same array where it has room */
   size_t n, room;
@@ -55,16 +55,20 @@ struct tn__functions {
   tn_function **sorted;       /* of this part, by name */
   tn__gradient *gradients;    /* by function */
   size_t n_sorted, n_gradients;
+  tn__owned *owned; /* what goes with the graph once the table is published */
 };
 
 /* In a table that may be NULL; NULL when there is none. */
 const tn_function *tn__functions_find(const tn__functions *table, const char *name, size_t size);
 const char *tn__functions_gradient(const tn__functions *table, const char *function, size_t size);
-/* Sorts the newest part, and joins it with older ones where they are not large enough. False: no memory in the arena. */
+/* Sorts the newest part, and joins it with older ones where they are not large enough. False: no memory. */
 bool tn__functions_settle(tn__functions *table, tn__arena *arena);
 
 /* Shows the table to everybody. What is new in it came from `file`, which the graph holds from now on. */
 void tn__functions_publish(tn_graph *graph, const tn__functions *table, tn_buffer *file);
+
+/* Frees what a table owns that is not published, after all; nothing to do for one that is, or NULL. */
+void tn__functions_abandon(const tn__functions *table);
 
 /* The schema of a node whose op is a function: its signature. NULL = there is no such function. */
 const tn_op_schema *tn__functions_schema(const tn__functions *table, const char *name, size_t size);

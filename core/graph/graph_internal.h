@@ -12,7 +12,8 @@
 void tn__graph_read_lock(tn_graph *graph);
 void tn__graph_unlock(tn_graph *graph);
 
-/* One object of core/plan that goes with the graph: made by the first who asks, freed by `free_data`. NULL without memory. */
+/* One object of core/plan that goes with the graph: made by the first who asks, freed by `free_data`. NULL without
+ * memory. */
 void *tn__graph_plan_data(tn_graph *graph, void *(*make)(void), void (*free_data)(void *data));
 
 /* Dense number of an operation within its graph, in order of addition from 0. */
@@ -32,8 +33,8 @@ const tn_op_def *tn__schema_def(const tn_op_schema *schema);
  * of them, at most `room`, at least one.
  * TN_NOT_FOUND when the op is not registered (names op and node); TN_UNIMPLEMENTED when no kernel fits (names op,
  * device, the type attributes found and what kernels there are). */
-tn_status tn__kernels_find(const tn_operation *op, const char *device, const tn_kernel_def **out, size_t room, size_t *n,
-                           tn_error *err);
+tn_status tn__kernels_find(const tn_operation *op, const char *device, const tn_kernel_def **out, size_t room,
+                           size_t *n, tn_error *err);
 
 /* Rewrite i that begins at an op, in order of registration; NULL past the end. */
 const tn_rewrite_def *tn__schema_rewrite(const tn_op_schema *schema, size_t i);
@@ -57,10 +58,10 @@ tn_status tn__operation_constant(const tn_operation *op, tn_tensor **out, tn_err
  * of unknown shapes, because that is an error of running it, not of having it. TN_OK also where nothing is known. */
 tn_status tn__operation_check_shapes(const tn_operation *op, tn_error *err);
 
-/* Shape functions of ops that call functions of the graph's library, named by attributes of kind func or list(func); the
- * inputs from `first` on are the arguments. A function that the library does not have makes the outputs unknown;
- * TN_INVALID_ARGUMENT where a function's arguments or results do not fit the node, or its body is malformed. `shapes` (may
- * be NULL) is an attribute with what is known of the outputs: a list that is empty or has one shape each.
+/* Shape functions of ops that call functions of the graph's library, named by attributes of kind func or list(func);
+ * the inputs from `first` on are the arguments. A function that the library does not have makes the outputs unknown;
+ * TN_INVALID_ARGUMENT where a function's arguments or results do not fit the node, or its body is malformed. `shapes`
+ * (may be NULL) is an attribute with what is known of the outputs: a list that is empty or has one shape each.
  *   call      the outputs are those of the function
  *   branches  they are those of one of all functions in n attributes
  *   loop      they are the inputs after any number of times that the body was called with them */

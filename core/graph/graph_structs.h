@@ -52,6 +52,7 @@ typedef struct tn__attr {
   uint32_t name_size;
   uint8_t kind;    /* TN_ATTR_..., also TN_ATTR_LIST alone: an empty list of no known kind */
   uint8_t lazy;    /* v.decoded is to be filled in from `proto` first */
+  uint16_t place;  /* in its file, where attributes were sorted */
   union {
     int64_t i;
     float f;
@@ -218,6 +219,7 @@ struct tn_operation {
   uint32_t n_inputs, n_controls, n_outputs, n_attrs;
   uint32_t traits;
   bool edited;     /* an import changed something: only fields that this library does not know are right in proto */
+  bool sorted;     /* attributes are in order of their names, of equal ones the last one counts */
   tn__slice proto; /* the NodeDef in its file; no data when it was built */
 };
 
@@ -232,6 +234,8 @@ static inline const tn__attr *tn__op_attr(const tn_operation *op, uint32_t i)
 {
   return op->slots[i] != 0 ? &op->attrs[op->slots[i] - 1] : &op->schema->attrs[i].value;
 }
+/* Makes many attributes quick to find: a file may have 65534 of them at one node. Before anything refers to them. */
+void tn__op_sort_attrs(tn_operation *op);
 /* What is read late of an operation's attributes goes with this graph. */
 static inline tn_graph *tn__attr_owner(const tn_operation *op);
 const tn__attr *tn__op_attr_named(const tn_operation *op, const char *name, size_t size); /* NULL = none */

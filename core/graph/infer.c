@@ -55,7 +55,8 @@ size_t tn_infer_n_inputs(const tn_infer_ctx *ctx) { return ctx->op->n_inputs; }
 
 int32_t tn_infer_input(const tn_infer_ctx *ctx, size_t i, const int64_t **dims)
 {
-  static const int64_t none = -1; /* where there are no dimensions: shape functions may add to it, NULL is no such place */
+  /* Where there are no dimensions: shape functions may add to it, NULL is no such place. */
+  static const int64_t none = -1;
   const int64_t *dummy;
   if (dims == NULL) dims = &dummy;
   *dims = &none;

@@ -124,8 +124,12 @@ static tn_status find_callee(callee *c, tn__call_state *state, const tn_operatio
                              size_t first, tn_error *err)
 {
   *c = (callee){ .f = NULL };
+  if (first > op->n_inputs)
+    return tn_error_set(err, TN_INVALID_ARGUMENT, "%u inputs, the arguments begin at input %zu", op->n_inputs, first);
   const tn_function *f = tn__functions_find(state->functions, func->name.data, func->name.size);
   if (f == NULL) return TN_OK;
+  size_t n_attrs = func->attrs == NULL ? 0 : func->attrs->n;
+  state->budget -= (int64_t)(n_attrs + n_attrs * f->schema.n_attrs / 16); /* which are copied, and looked for */
   const tn_operation *call = NULL;
   tn_status st = make_call(op, func, f, &state->arena, &call, err);
   if (st == TN_OK) st = set_callee(c, state, f, call, err);
@@ -252,6 +256,7 @@ static tn_status run(const callee *c, const tn__value_shape *in, tn__value_shape
   tn__call_state *state = c->frame.state;
   key k = { 0 };
   make_key(&k, c, in);
+  state->budget -= (int64_t)(k.size / 256);
   *out = k.failed ? NULL : tn__map_get(&state->memo, k.data, k.size);
   tn_status st = k.failed ? tn__no_memory(err, "shapes of a call", k.size) : TN_OK;
   if (st == TN_OK && *out == NULL) {
@@ -298,7 +303,7 @@ static tn_status asked(asker *a, tn_status st)
 
 static tn_status get_inputs(asker *a, size_t first, bool with_ints, tn__value_shape **out)
 {
-  size_t n = a->op->n_inputs - first;
+  size_t n = first < a->op->n_inputs ? a->op->n_inputs - first : 0;
   tn__value_shape *in = *out = tn__arena_array(&a->state->arena, n, sizeof *in);
   if (in == NULL) return tn__no_memory(a->err, "shapes of a call", n * sizeof *in);
   for (size_t i = 0; i < n; i++) {

@@ -43,7 +43,10 @@ static const tn_rewrite_def *rewrite_at(const tn_op_family *f, size_t i)
   size_t size = tn__round_up(f->rewrites->struct_size, _Alignof(tn_rewrite_def));
   return (const tn_rewrite_def *)((const char *)f->rewrites + i * size);
 }
-static size_t n_rewrites(const tn_op_family *f) { return TN_HAS_FIELD(f, tn_op_family, n_rewrites) ? f->n_rewrites : 0; }
+static size_t n_rewrites(const tn_op_family *f)
+{
+  return TN_HAS_FIELD(f, tn_op_family, n_rewrites) ? f->n_rewrites : 0;
+}
 
 /* ---- checks ---- */
 
@@ -530,8 +533,8 @@ static tn_status no_kernel(const tn_operation *op, const char *device, tn_error 
   return st;
 }
 
-tn_status tn__kernels_find(const tn_operation *op, const char *device, const tn_kernel_def **out, size_t room, size_t *n,
-                           tn_error *err)
+tn_status tn__kernels_find(const tn_operation *op, const char *device, const tn_kernel_def **out, size_t room,
+                           size_t *n, tn_error *err)
 {
   *n = 0;
   if (op->schema == NULL) {

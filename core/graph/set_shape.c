@@ -41,6 +41,9 @@ static tn_status check(tn_output o, const int64_t *dims, int32_t rank, tn_error 
   if (rank < -1 || rank > TN_MAX_RANK)
     return tn_error_set(err, TN_INVALID_ARGUMENT, "'%s:%d': rank %d, wanted -1 to %d", o.op->name, (int)o.index,
                         (int)rank, TN_MAX_RANK);
+  if (rank > 0 && dims == NULL)
+    return tn_error_set(err, TN_INVALID_ARGUMENT, "'%s:%d': rank %d, but no dimensions given", o.op->name, (int)o.index,
+                        (int)rank);
   for (int32_t k = 0; k < rank; k++)
     if (dims[k] < -1)
       return tn_error_set(err, TN_INVALID_ARGUMENT, "'%s:%d': dimension %d is %lld", o.op->name, (int)o.index, (int)k,

@@ -38,7 +38,7 @@
         for (int64_t c = 0; c < k->n[2]; c++) {                                                \
           const int64_t at = a * k->step[0] + b * k->step[1] + c * k->step[2];                 \
           for (int64_t j = 0; j < n; j++)                                                      \
-            where[j] = (where[j] < 0) & (in[at + j] == pooled[j]) ? at : where[j];             \
+            where[j] = ((where[j] < 0) & (in[at + j] == pooled[j])) ? at : where[j];           \
         }                                                                                      \
   }
 #define MOVE(name, T)                                                                          \
