@@ -130,6 +130,8 @@ TN_PLAN_FILES = \
   core/plan/plan.h \
   core/plan/prepare.c \
   core/plan/prune.c \
+  core/plan/report.c \
+  core/plan/report.h \
   core/plan/rewriter.c \
   core/plan/segments.c
 
@@ -166,6 +168,7 @@ TN_HOST_FILES = \
 TN_SESSION_FILES = \
   core/session/callable.c \
   core/session/live.c \
+  core/session/report.c \
   core/session/run.c \
   core/session/session.c \
   core/session/session_internal.h \

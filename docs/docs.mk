@@ -7,6 +7,7 @@ TN_DOC_FILES = \
   docs/README.md \
   docs/design.md \
   docs/formats.md \
+  docs/images/compare.svg \
   docs/images/digits.svg \
   docs/internals/base.md \
   docs/internals/exec.md \
@@ -18,6 +19,7 @@ TN_DOC_FILES = \
   docs/internals/registry.md \
   docs/internals/session.md \
   docs/internals/tensor.md \
+  docs/numerics.md \
   docs/performance.md \
   docs/plugins.md \
   docs/spec/plugin-abi.md \

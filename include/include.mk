@@ -6,6 +6,7 @@ tenoninclude_HEADERS = \
   include/tenon/kit.h \
   include/tenon/op.h \
   include/tenon/options.h \
+  include/tenon/plan.h \
   include/tenon/process.h \
   include/tenon/rewrite.h \
   include/tenon/runtime.h \

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* _TnElementwise: elementwise steps as one op, which the planner's "elementwise" pass makes (ops/fuse_elementwise.c). Each
- * argument is read and the result written once; what is between them stays in registers of a few KB.
+/* _TnElementwise: elementwise steps as one op, which the planner's "elementwise" pass makes (ops/fuse_elementwise.c).
+ * Each argument is read and the result written once; what is between them stays in registers of a few KB.
  *
  * Attributes and stages: ops/support/program.h. */
 #include <ops/support/program.h>
@@ -108,14 +108,14 @@ static const char *find_operand(const run *r, const tn__stage_operand *o, char *
   }
 }
 
-static void run_step(const tn__step *s, const char *const *at, const uint8_t *moves, char *to, int64_t n)
+static void run_step(const tn__step *s, const tn__stage_step *how, const char *const *at, char *to, int64_t n)
 {
-  if (s->binary != NULL) s->binary->fn(at[s->x], moves[s->x], at[s->y], moves[s->y], to, n);
-  else if (s->unary != NULL) s->unary->fn(at[s->x], to, n);
+  if (s->two != NULL) s->two(at[s->x], how->sx, at[s->y], how->sy, to, n);
+  else if (s->one != NULL) s->one(at[s->x], to, n);
   else s->leaky(at[s->x], to, n, s->alpha);
 }
 
-static void run_block(const run *r, int64_t begin, int64_t n, char *registers, const char **at, const uint8_t *moves)
+static void run_block(const run *r, int64_t begin, int64_t n, char *registers, const char **at)
 {
   const tn__stage *g = r->stage;
   for (uint32_t i = 0; i < g->n_operands; i++) {
@@ -123,10 +123,10 @@ static void run_block(const run *r, int64_t begin, int64_t n, char *registers, c
     at[o->value] = find_operand(r, o, registers, begin, n);
   }
   for (uint32_t i = 0; i < g->n_steps; i++) {
-    uint32_t step = r->plan->order[g->first_step + i], reg = r->plan->registers[step];
-    char *to = reg == TN__TO_MEMORY ? r->to + begin * r->p->size : registers + reg * g->register_bytes;
-    run_step(&r->p->steps[step], at, moves, to, n);
-    at[r->p->n_args + step] = to;
+    const tn__stage_step *s = &r->plan->steps[g->first_step + i];
+    char *to = s->reg == TN__TO_MEMORY ? r->to + begin * r->p->size : registers + s->reg * g->register_bytes;
+    run_step(&r->p->steps[s->step], s, at, to, n);
+    at[r->p->n_args + s->step] = to;
   }
 }
 
@@ -136,16 +136,14 @@ static void run_part(void *user, int64_t first, int64_t end)
   const tn__stage *g = r->stage;
   _Alignas(64) char registers[TN__REGISTER_BYTES];
   const char *at[TN__PROGRAM_VALUES];
-  uint8_t moves[TN__PROGRAM_VALUES]; /* 0: one element for all */
-  memset(moves, 1, sizeof moves);
-  for (uint32_t i = 0; i < g->n_operands; i++) {
-    const tn__stage_operand *o = &r->plan->operands[g->first_operand + i];
-    moves[o->value] = o->at != TN__AT_ONE || g->count == 1;
+  int64_t row = 0, column = 0;
+  if (first > 0) {
+    row = first / g->blocks_in_row;
+    column = first % g->blocks_in_row * g->block;
   }
-  int64_t row = first / g->blocks_in_row, column = first % g->blocks_in_row * g->block;
   for (int64_t i = first; i < end; i++) {
     int64_t n = g->row - column < g->block ? g->row - column : g->block;
-    run_block(r, row * g->row + column, n, registers, at, moves);
+    run_block(r, row * g->row + column, n, registers, at);
     column += n;
     if (column == g->row) {
       column = 0;

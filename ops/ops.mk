@@ -4,6 +4,7 @@
 TN_OPS_FILES = \
   ops/activation.c \
   ops/activation_grad.c \
+  ops/algebra.c \
   ops/batch_norm.c \
   ops/batch_norm_grad.c \
   ops/bias.c \
@@ -20,13 +21,16 @@ TN_OPS_FILES = \
   ops/diag.c \
   ops/dilation.c \
   ops/einsum.c \
+  ops/elementwise_program.c \
   ops/fill.c \
   ops/functions.c \
   ops/fuse.c \
+  ops/fuse_elementwise.c \
   ops/fuse_lstm.c \
   ops/fused.c \
   ops/gather.c \
   ops/gru.c \
+  ops/loss.c \
   ops/lrn.c \
   ops/lstm.c \
   ops/lstm_cell.c \
@@ -36,6 +40,7 @@ TN_OPS_FILES = \
   ops/matmul.c \
   ops/matrix_diag.c \
   ops/mirror_pad.c \
+  ops/multinomial.c \
   ops/one_hot.c \
   ops/pad.c \
   ops/partition.c \
@@ -44,6 +49,9 @@ TN_OPS_FILES = \
   ops/pool3d.c \
   ops/pool_argmax.c \
   ops/pool_grad.c \
+  ops/random.c \
+  ops/random_rates.c \
+  ops/random_stateless.c \
   ops/range.c \
   ops/reduce.c \
   ops/reshape.c \
@@ -53,10 +61,12 @@ TN_OPS_FILES = \
   ops/scatter.c \
   ops/search.c \
   ops/select.c \
+  ops/shuffle.c \
   ops/slice.c \
   ops/softmax.c \
   ops/space_batch.c \
   ops/space_depth.c \
+  ops/special.c \
   ops/split.c \
   ops/strided_slice.c \
   ops/tile.c \
@@ -109,10 +119,19 @@ TN_OPS_SHARED_FILES = \
   ops/support/order.h \
   ops/support/padding.c \
   ops/support/padding.h \
+  ops/support/philox.c \
+  ops/support/philox.h \
   ops/support/pooling.c \
   ops/support/pooling.h \
   ops/support/product_loops.c \
   ops/support/product_loops.h \
+  ops/support/program.c \
+  ops/support/program.h \
+  ops/support/program_loops.c \
+  ops/support/program_plan.c \
+  ops/support/random.c \
+  ops/support/random.h \
+  ops/support/random_fill.c \
   ops/support/reduce_loops.c \
   ops/support/reduce_loops.h \
   ops/support/reduce_plan.c \
@@ -122,6 +141,8 @@ TN_OPS_SHARED_FILES = \
   ops/support/shapes.h \
   ops/support/slicing.c \
   ops/support/slicing.h \
+  ops/support/special_functions.c \
+  ops/support/special_functions.h \
   ops/support/strided.c \
   ops/support/strided.h \
   ops/support/strided_blocks.c \

@@ -143,5 +143,6 @@ int main(int argc, char **argv)
   oracle_list_free(&list);
   oracle_claims_free(&a.config.claims);
   free(a.globs);
+  free(a.config.options);
   return status;
 }

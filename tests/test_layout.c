@@ -40,20 +40,21 @@ static void layout__random_blocks_do_not_overlap(void)
   double worst = 1;
   for (int round = 0; round < 200; round++) {
     tn__life lives[120];
-    size_t n = 1 + (size_t)rand() % 120, bytes;
+    size_t n = 1 + (size_t)rand() % 120, bytes, live;
     for (size_t i = 0; i < n; i++) {
       uint32_t first = (uint32_t)rand() % 60;
       lives[i] = (tn__life){ .slot = (uint32_t)i, .first = first, .last = first + (uint32_t)rand() % 10,
                              .bytes = (size_t)rand() % 5000 };
     }
     qsort(lives, n, sizeof *lives, by_first);
-    CHECK_INT(tn__layout_assign(lives, n, &bytes, NULL), TN_OK);
+    CHECK_INT(tn__layout_assign(lives, n, &bytes, &live, NULL), TN_OK);
     for (size_t i = 0; i < n; i++) {
       CHECK(lives[i].offset % TN_ALIGN == 0);
       CHECK(lives[i].offset + lives[i].bytes <= bytes);
       for (size_t k = 0; k < i; k++) CHECK(!overlap(&lives[i], &lives[k]));
     }
     size_t least = lower_bound(lives, n);
+    CHECK_INT(live, least);
     if (least > 0 && (double)bytes / (double)least > worst) worst = (double)bytes / (double)least;
   }
   CHECK(worst < 1.8);
@@ -62,27 +63,27 @@ static void layout__random_blocks_do_not_overlap(void)
 static void layout__a_chain_needs_two_blocks(void)
 {
   tn__life lives[1000];
-  size_t bytes;
+  size_t bytes, live;
   for (uint32_t i = 0; i < 1000; i++) lives[i] = (tn__life){ .slot = i, .first = i, .last = i + 1, .bytes = 100 };
-  CHECK_INT(tn__layout_assign(lives, 1000, &bytes, NULL), TN_OK);
+  CHECK_INT(tn__layout_assign(lives, 1000, &bytes, &live, NULL), TN_OK);
   CHECK_INT(bytes, 2 * 128);
 }
 
 static void layout__sizes_that_overflow_are_refused(void)
 {
   tn__life lives[2] = { { .first = 0, .last = 9, .bytes = (size_t)PTRDIFF_MAX - 1 }, { .first = 1, .last = 9, .bytes = 1 << 20 } };
-  size_t bytes;
-  CHECK_INT(tn__layout_assign(lives, 2, &bytes, NULL), TN_RESOURCE_EXHAUSTED);
+  size_t bytes, live;
+  CHECK_INT(tn__layout_assign(lives, 2, &bytes, &live, NULL), TN_RESOURCE_EXHAUSTED);
 }
 
 static tn_status assign_some(void *arg)
 {
   (void)arg;
   tn__life lives[64];
-  size_t bytes;
+  size_t bytes, live;
   for (uint32_t i = 0; i < 64; i++)
     lives[i] = (tn__life){ .slot = i, .first = i, .last = i % 3 ? i : 63, .bytes = 64 * (1 + i % 5) };
-  return tn__layout_assign(lives, 64, &bytes, NULL);
+  return tn__layout_assign(lives, 64, &bytes, &live, NULL);
 }
 
 static void layout__survives_lack_of_memory(void) { tn_test_oom_sweep(assign_some, NULL); }

@@ -6,6 +6,7 @@ TN_TOOL_COMMANDS = \
   tools/graph.c \
   tools/inspect.c \
   tools/ops.c \
+  tools/plan.c \
   tools/run.c \
   tools/runtimes.c
 
@@ -26,6 +27,9 @@ TN_TOOL_FILES = \
   tools/main.c \
   tools/model.c \
   tools/number.c \
+  tools/plan_json.c \
+  tools/plan_print.c \
+  tools/plan_tool.h \
   tools/print.c \
   tools/progress.c \
   tools/save.c \

@@ -99,10 +99,26 @@ static tn_status allocate(emitter *e)
   return TN_OK;
 }
 
+static tn_status keep_notes(const tn__ir *ir, tn_plan *plan)
+{
+  plan->passes = tn__arena_array(&plan->arena, ir->n_passes, sizeof *plan->passes);
+  plan->rewrites = tn__arena_array(&plan->arena, ir->n_rewrites, sizeof *plan->rewrites);
+  if (plan->passes == NULL || plan->rewrites == NULL) return tn__ir_no_memory(ir);
+  if (ir->n_passes > 0) __builtin_memcpy(plan->passes, ir->passes, ir->n_passes * sizeof *ir->passes);
+  if (ir->n_rewrites > 0) __builtin_memcpy(plan->rewrites, ir->rewrites, ir->n_rewrites * sizeof *ir->rewrites);
+  plan->n_passes = (uint32_t)ir->n_passes;
+  plan->n_rewrites = (uint32_t)ir->n_rewrites;
+  plan->n_graph_nodes = (uint32_t)ir->n_graph;
+  plan->n_needed_nodes = (uint32_t)ir->n_needed;
+  plan->n_nodes = (uint32_t)ir->n_live;
+  return TN_OK;
+}
+
 tn_status tn__ir_emit(tn__ir *ir, tn_plan *plan)
 {
   emitter e = { .ir = ir, .plan = plan };
   tn_status st = allocate(&e);
+  if (st == TN_OK) st = keep_notes(ir, plan);
   for (uint32_t id = ir->first; st == TN_OK && id != TN__NONE; id = ir->nodes[id].next)
     if (!needs_no_instruction(&ir->nodes[id])) st = emit_node(&e, &ir->nodes[id]);
   for (size_t i = 0; st == TN_OK && i < ir->spec->n_feeds; i++)

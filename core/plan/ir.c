@@ -14,6 +14,8 @@ void tn__ir_fini(tn__ir *ir)
   tn__free(ir->edges, ir->edge_room * sizeof *ir->edges);
   tn__free(ir->inputs, (ir->spec->n_feeds + 1) * sizeof *ir->inputs);
   tn__free(ir->outputs, (ir->spec->n_fetches + 1) * sizeof *ir->outputs);
+  tn__free(ir->passes, ir->pass_room * sizeof *ir->passes);
+  tn__free(ir->rewrites, ir->rewrite_room * sizeof *ir->rewrites);
   tn_graph_unref(ir->extra);
 }
 

@@ -45,6 +45,9 @@ typedef struct tn__ir {
   uint32_t first, last;
   tn_graph *extra; /* operations that passes made; NULL = none yet */
   uint32_t n_extra;
+  tn__pass_note *passes; /* what each did */
+  tn__rewrite_note *rewrites;
+  size_t n_passes, pass_room, n_rewrites, rewrite_room, n_graph, n_needed;
   bool asked; /* for kernel plugins, so that a step need not */
   tn_error *err;
 } tn__ir;

@@ -113,6 +113,14 @@ static bool want(tn_plan *plan)
   return true;
 }
 
+/* States go with the list that the plan has at its end, so a new one holds all that the old one does. */
+static bool holds_all(const tn__plan_kernels *list, const tn__plan_kernels *old)
+{
+  for (uint32_t i = 0; i < old->n; i++)
+    if (find(list, old->items[i].def) == NULL) return false;
+  return list->n > old->n;
+}
+
 /* A node whose new list cannot be made keeps its old one. */
 static void upgrade(tn_plan *plan)
 {
@@ -122,9 +130,11 @@ static void upgrade(tn_plan *plan)
     tn__plan_instr *instr = &plan->instrs[i];
     const tn__plan_kernels *old = tn__instr_kernels(instr), *list;
     tn_error why = TN_ERROR_INIT;
-    if (old != NULL && tn__plan_kernels_make(plan, instr->op, old, &list, &why) == TN_OK && list->n > old->n) {
-      atomic_store_explicit(&instr->kernels, list, memory_order_release);
-      changed = true;
+    if (old != NULL && tn__plan_kernels_make(plan, instr->op, old, &list, &why) == TN_OK) {
+      bool better = holds_all(list, old);
+      if (better) atomic_store_explicit(&instr->kernels, list, memory_order_release);
+      else destroy_new(list, old);
+      changed |= better;
     }
     tn_error_clear(&why);
   }

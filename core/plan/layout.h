@@ -70,6 +70,7 @@ struct tn__layout {
   double cost_ns;      /* of a step, roughly: what the kernels said */
   uint32_t generation; /* of the plan's kernels */
   size_t arena_bytes;
+  size_t live_bytes; /* the largest sum of blocks that live at one time: no arena can be smaller */
   const uint32_t *first_out;   /* slot of output 0 of each instruction of the segment */
   const uint32_t *output_root; /* slot with the memory of output o of the step; TN__NONE = not made here, or copied */
   bool has_outputs, has_heap;
@@ -105,7 +106,7 @@ typedef struct tn__life {
   size_t bytes;
   size_t offset; /* out */
 } tn__life;
-tn_status tn__layout_assign(tn__life *lives, size_t n, size_t *arena_bytes, tn_error *err);
+tn_status tn__layout_assign(tn__life *lives, size_t n, size_t *arena_bytes, size_t *live_bytes, tn_error *err);
 
 /* What prepare told of one instruction (prepare.c). */
 typedef struct tn__prepared {

@@ -336,7 +336,7 @@ static tn_status find_lives(builder *b)
   for (size_t i = 0; i < b->n_lives; i++)
     if (b->lives[i].slot != TN__NONE) b->lives[i].last = b->last[b->lives[i].slot];
   for (uint32_t i = 0; i < l->n_slots; i++) l->slots[i].root = root_of(l, i);
-  tn_status st = tn__layout_assign(b->lives, b->n_lives, &l->arena_bytes, b->err);
+  tn_status st = tn__layout_assign(b->lives, b->n_lives, &l->arena_bytes, &l->live_bytes, b->err);
   for (size_t i = 0; st == TN_OK && i < b->n_lives; i++)
     if (b->lives[i].slot != TN__NONE) l->slots[b->lives[i].slot].offset = b->lives[i].offset;
   return st;

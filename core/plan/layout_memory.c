@@ -105,16 +105,17 @@ static void heap_push(const tn__life *lives, uint32_t *heap, size_t *n, uint32_t
 }
 
 /* `lives` come sorted by `first`. */
-tn_status tn__layout_assign(tn__life *lives, size_t n, size_t *arena_bytes, tn_error *err)
+tn_status tn__layout_assign(tn__life *lives, size_t n, size_t *arena_bytes, size_t *live_bytes, tn_error *err)
 {
   space s = { 0 };
   uint32_t *heap = tn__alloc_array(n + 1, sizeof *heap);
-  size_t live = 0, total = 0;
+  size_t live = 0, total = 0, now = 0, most = 0; /* now, most: bytes that live */
   bool ok = heap != NULL;
   for (size_t i = 0; ok && i < n; i++) {
     while (ok && live > 0 && lives[heap[0]].last < lives[i].first) {
       const tn__life *done = &lives[heap[0]];
       ok = give_back(&s, done->offset, tn__round_up(done->bytes, TN_ALIGN));
+      now -= tn__round_up(done->bytes, TN_ALIGN);
       heap[0] = heap[--live];
       sift_down(lives, heap, live, 0);
     }
@@ -126,8 +127,11 @@ tn_status tn__layout_assign(tn__life *lives, size_t n, size_t *arena_bytes, tn_e
     }
     lives[i].offset = take(&s, bytes);
     heap_push(lives, heap, &live, (uint32_t)i);
+    now += bytes;
+    if (now > most) most = now;
   }
   *arena_bytes = s.end;
+  *live_bytes = most;
   tn__free(heap, (n + 1) * sizeof *heap);
   tn__free(s.gaps, s.room * sizeof *s.gaps);
   return ok ? TN_OK : tn__no_memory(err, "layout", n * sizeof *heap);

@@ -113,6 +113,19 @@ void tn__packs_release(tn_plan *plan)
   }
 }
 
+void tn__packs_count(tn_plan *plan, uint64_t *n, uint64_t *bytes)
+{
+  tn__assert_held(&plan->mu);
+  *n = *bytes = 0;
+  for (const struct tn__pack_use *u = plan->packs; u != NULL; u = u->next) {
+    const struct tn__pack_use *other = u->next; /* equal constants share a form */
+    while (other != NULL && other->pack != u->pack) other = other->next;
+    if (other != NULL) continue;
+    ++*n;
+    *bytes += u->pack->bytes;
+  }
+}
+
 /* ---- packing ---- */
 
 typedef struct request {

@@ -3,6 +3,8 @@
 #include <core/plan/layout.h>
 #include <core/plan/plan.h>
 
+#include <string.h>
+
 _Atomic(tn__instance_free_fn) tn__instance_free;
 
 tn_plan *tn__plan_ref(tn_plan *plan)
@@ -37,10 +39,21 @@ void tn__plan_unref(tn_plan *plan)
   tn__free(plan, sizeof *plan);
 }
 
+/* The node of the program that an operation stands for. */
+static void add_node_name(const tn_operation *op, tn__text *out)
+{
+  const char *name = tn_operation_name(op), *made = strstr(name, TN__MADE_NAME);
+  tn__text_append(out, name, made == NULL || made == name ? strlen(name) : (size_t)(made - name));
+}
+
 tn_status tn__kernel_status(const tn_operation *op, const tn_kernel_def *def, const char *slot, tn_status st,
                             tn_error *err)
 {
   const char *kernel = def->name, *node = tn_operation_name(op);
+  tn__text name;
+  tn__text_init(&name, SIZE_MAX);
+  add_node_name(op, &name);
+  if (!name.failed) node = tn__text_get(&name);
   if (st < TN_OK || st > TN_UNAUTHENTICATED)
     st = tn_error_wrap(err, TN_INTERNAL, "kernel '%s': %s returned %d, which is no status", kernel, slot, st);
   else
@@ -48,6 +61,7 @@ tn_status tn__kernel_status(const tn_operation *op, const tn_kernel_def *def, co
   if (err != NULL) err->code = st;
   tn_error_prefix(err, "node '%s' (%s)", node, tn_operation_type(op));
   tn_error_set_node(err, node);
+  tn__text_fini(&name);
   return st;
 }
 
@@ -56,9 +70,7 @@ size_t tn_plan_n_values(const tn_plan *plan) { return plan->n_values; }
 size_t tn_plan_n_inputs(const tn_plan *plan) { return plan->n_inputs; }
 size_t tn_plan_n_outputs(const tn_plan *plan) { return plan->n_outputs; }
 
-/* Copies as much of `from` as the caller's struct has room for, and zeroes what a newer header has more; its struct_size
- * stays the caller's (rule P-26). */
-static void copy_sized(void *to, const void *from, size_t size, size_t room)
+void tn__copy_sized(void *to, const void *from, size_t size, size_t room)
 {
   size_t n = room < size ? room : size;
   __builtin_memcpy((char *)to + sizeof(size_t), (const char *)from + sizeof(size_t), n - sizeof(size_t));
@@ -80,7 +92,7 @@ tn_status tn_plan_get_instruction(const tn_plan *plan, size_t i, tn_plan_instruc
     .n_inputs = in->n_inputs, .n_outputs = in->n_outputs, .n_after = in->n_after,
     .inputs = tn__instr_inputs(plan, in), .outputs = tn__instr_outputs(plan, in), .after = tn__instr_after(plan, in),
   };
-  copy_sized(out, &full, sizeof full, out->struct_size);
+  tn__copy_sized(out, &full, sizeof full, out->struct_size);
   return TN_OK;
 }
 
@@ -96,7 +108,7 @@ tn_status tn_plan_get_value(const tn_plan *plan, size_t i, tn_plan_value *out, t
     .struct_size = sizeof full, .kind = v->kind, .dtype = v->dtype, .index = v->index, .producer = v->producer,
     .source = TN__NONE, .n_uses = v->n_uses, .constant = v->constant, .output = v->output,
   };
-  copy_sized(out, &full, sizeof full, out->struct_size);
+  tn__copy_sized(out, &full, sizeof full, out->struct_size);
   return TN_OK;
 }
 

@@ -78,6 +78,18 @@ typedef struct tn__segment {
   uint32_t n_layouts;
 } tn__segment;
 
+/* What one turn of a pass did, and one of its rewrites: for reports. */
+typedef struct tn__pass_note {
+  const char *name;
+  uint32_t changes, nodes; /* nodes left */
+  uint32_t first_rewrite, n_rewrites;
+  bool off;
+} tn__pass_note;
+typedef struct tn__rewrite_note {
+  const char *name;
+  uint32_t count;
+} tn__rewrite_note;
+
 struct tn_plan {
   _Atomic uint32_t refs;
   int32_t level;
@@ -101,6 +113,10 @@ struct tn_plan {
   _Atomic int64_t spent_ns;    /* roughly, by steps, while they may */
   _Atomic uint32_t generation; /* of the kernels; a layout of another one is not kept */
   struct tn__pack_use *packs; /* what kernels made of constants (pack.c), guarded by mu */
+  tn__pass_note *passes;      /* in the order of their turns */
+  tn__rewrite_note *rewrites;
+  uint32_t n_passes, n_rewrites;
+  uint32_t n_graph_nodes, n_needed_nodes, n_nodes; /* of the graph, before the passes, after them */
 };
 
 typedef struct tn__signature_spec {
@@ -113,9 +129,10 @@ typedef struct tn__signature_spec {
   int32_t level;
   uint32_t max_layouts;
   const char *disabled; /* names of passes that are off, between commas; NULL = none */
-  /* Runs one operation by its kernel on the host: what folds constants. outputs are the caller's. NULL: nothing is folded. */
+  /* Runs one operation by its kernel on the host: what folds constants. outputs are the caller's; more than max_bytes of
+   * them, as far as that is known before, are refused. NULL: nothing is folded. */
   tn_status (*evaluate)(const tn_operation *op, tn_tensor *const *inputs, size_t n_inputs, tn_tensor **outputs,
-                        size_t n_outputs, tn_error *err);
+                        size_t n_outputs, uint64_t max_bytes, tn_error *err);
   /* Has kernel plugins loaded that offer one of these ops. Called with the ops of a plan that is worth it, before its
    * kernels are chosen, and with no lock held. NULL: none are loaded. */
   void (*want_kernels)(const char *const *ops, size_t n, const char *device);
@@ -127,11 +144,15 @@ typedef struct tn__signature_spec {
 tn_status tn__plan_compile(tn_graph *graph, const tn__signature_spec *spec, tn_plan **out, tn_error *err);
 /* Name of pass i, NULL past the end; and whether a list of names between commas names passes only. */
 const char *tn__pass_name(size_t i);
+const char *tn__pass_about(size_t i);
 tn_status tn__passes_check(const char *list, tn_error *err);
 /* One operation alone, as it stands; spec->feeds are its inputs (the same one may be there twice), fetches its outputs. */
 tn_status tn__plan_operation(const tn_operation *op, const tn__signature_spec *spec, tn_plan **out, tn_error *err);
 tn_plan *tn__plan_ref(tn_plan *plan);
 void tn__plan_unref(tn_plan *plan);
+
+/* Behind the name of a node of the program, where a pass made several operations from it. Errors leave it out. */
+#define TN__MADE_NAME "/_tn_"
 
 /* What a slot of a kernel returned, not OK, made fit for the program: a code that exists, a text, the node. */
 tn_status tn__kernel_status(const tn_operation *op, const tn_kernel_def *kernel, const char *slot, tn_status st,
@@ -160,5 +181,11 @@ void tn__plan_note_cost(tn_plan *plan, double ns);
 
 /* Gives up what kernels made of the plan's constants (pack.c). */
 void tn__packs_release(tn_plan *plan);
+/* How many forms they are, and their bytes; plan->mu is held. */
+void tn__packs_count(tn_plan *plan, uint64_t *n, uint64_t *bytes);
+
+/* Copies as much of `from` as the caller's struct has room for, and zeroes what a newer header has more; its struct_size
+ * stays the caller's (rule P-26). */
+void tn__copy_sized(void *to, const void *from, size_t size, size_t room);
 
 #endif

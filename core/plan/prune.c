@@ -263,6 +263,8 @@ tn_status tn__ir_from_graph(tn__ir *ir, tn_graph *graph, const tn__signature_spe
   tn_status st = init(ir, graph, spec, err);
   if (st == TN_OK) st = order_operations(&c);
   if (st == TN_OK) st = add_all(&c);
+  ir->n_graph = c.n_ops;
+  ir->n_needed = ir->n_live;
   tn__free(c.ops, (c.n_ops + 1) * sizeof *c.ops);
   tn__free(c.feed_next, (spec->n_feeds + 1) * sizeof *c.feed_next);
   tn__free(c.stack, c.stack_room * sizeof *c.stack);

@@ -81,7 +81,7 @@ tn_operation_builder *tn_rewrite_begin(tn_rewriter *rw, const char *op, uint32_t
   tn__text name;
   tn__text_init(&name, SIZE_MAX);
   tn__text_puts(&name, tn_operation_name(from));
-  if (tn_graph_find(ir->extra, tn__text_get(&name)) != NULL) tn__text_printf(&name, "/%u", (unsigned)++ir->n_extra);
+  if (tn_graph_find(ir->extra, tn__text_get(&name)) != NULL) tn__text_printf(&name, TN__MADE_NAME "%u", (unsigned)++ir->n_extra);
   tn_operation_builder *b = NULL;
   if (!name.failed) b = tn_operation_begin(ir->extra, op, tn__text_get(&name), TN__BUILD_FOREIGN_INPUTS);
   tn__text_fini(&name);
@@ -192,6 +192,18 @@ void tn_rewrite_replace(tn_rewriter *rw, uint32_t from, uint32_t to)
 
 /* ---- the walk ---- */
 
+static tn_status count(tn__ir *ir, const tn_rewrite_def *def)
+{
+  size_t i = ir->passes[ir->n_passes - 1].first_rewrite;
+  while (i < ir->n_rewrites && strcmp(ir->rewrites[i].name, def->name) != 0) i++;
+  if (i == ir->n_rewrites) {
+    if (!tn__grow((void **)&ir->rewrites, &ir->rewrite_room, i + 1, sizeof *ir->rewrites)) return tn__ir_no_memory(ir);
+    ir->rewrites[ir->n_rewrites++] = (tn__rewrite_note){ .name = def->name };
+  }
+  ir->rewrites[i].count++;
+  return TN_OK;
+}
+
 /* What a node that was made and not used took from its inputs is given back by the sweep. */
 static tn_status offer(tn_rewriter *rw, uint32_t id, const char *pass)
 {
@@ -209,7 +221,7 @@ static tn_status offer(tn_rewriter *rw, uint32_t id, const char *pass)
              tn_error_message(&why));
     tn_error_clear(&why);
     if (st == TN_RESOURCE_EXHAUSTED) return st;
-    if (rw->changes != before) return TN_OK; /* the node is on its way out */
+    if (rw->changes != before) return count(rw->ir, def); /* the node is on its way out */
   }
   return TN_OK;
 }
@@ -218,7 +230,7 @@ tn_status tn__rewrites_run(tn__ir *ir, const char *pass, bool from_end, size_t *
 {
   tn_rewriter rw = { .ir = ir };
   for (int turn = 0; turn < MAX_TURNS; turn++) {
-    size_t before = rw.changes;
+    size_t before = rw.changes, nodes = ir->n_nodes;
     for (uint32_t id = from_end ? ir->last : ir->first; id != TN__NONE;) {
       uint32_t next = from_end ? ir->nodes[id].prev : ir->nodes[id].next;
       bool unread = from_end && !tn__ir_is_needed(ir, &ir->nodes[id]);
@@ -230,8 +242,8 @@ tn_status tn__rewrites_run(tn__ir *ir, const char *pass, bool from_end, size_t *
       if (unread) tn__ir_remove(ir, id);
       id = next;
     }
+    if (rw.changes != before || ir->n_nodes != nodes) tn__ir_sweep(ir);
     if (rw.changes == before) break;
-    tn__ir_sweep(ir);
   }
   *changes += rw.changes;
   return TN_OK;

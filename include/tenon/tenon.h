@@ -5,6 +5,7 @@
 
 #include <tenon/graph.h>
 #include <tenon/options.h>
+#include <tenon/plan.h>
 #include <tenon/process.h>
 #include <tenon/session.h>
 #include <tenon/status.h>

@@ -101,6 +101,14 @@ typedef struct tn_kit_scheduler tn_kit_scheduler;
 typedef struct tn_plan_instruction tn_plan_instruction;
 typedef struct tn_plan_value tn_plan_value;
 typedef struct tn_plan_layout tn_plan_layout;
+typedef struct tn_plan_report tn_plan_report;
+typedef struct tn_plan_summary tn_plan_summary;
+typedef struct tn_plan_pass tn_plan_pass;
+typedef struct tn_plan_rewrite tn_plan_rewrite;
+typedef struct tn_plan_call tn_plan_call;
+typedef struct tn_plan_operand tn_plan_operand;
+typedef struct tn_plan_layout_info tn_plan_layout_info;
+typedef struct tn_pass_info tn_pass_info;
 
 /* One output of an operation. `op` is borrowed from its graph. */
 typedef struct tn_output {

@@ -49,18 +49,21 @@ static tn_status find_leaky(tn__step *s, const tn_operation *node, tn_error *err
   return TN_OK;
 }
 
-/* The state of an elementwise kernel is its loop, chosen by the node's dtypes; those of _TnElementwise are its steps'. */
+/* The state of an elementwise kernel is its loop, chosen by the node's dtypes, which are those of all steps. */
 static bool take_loop(tn__step *s, const tn_kernel_def *k, const tn_operation *node)
 {
   void *state;
   bool unary = s->op->kind == TN__STEP_UNARY && k->compute == tn__unary_compute;
   bool binary = s->op->kind != TN__STEP_UNARY && k->compute == tn__binary_compute && k->prepare == tn__binary_prepare;
   if ((!unary && !binary) || k->create(node, &state, NULL) != TN_OK) return false;
-  const tn__loop_info *info = unary ? ((tn__unary_loop *)state)->info : ((tn__binary_loop *)state)->info;
+  const tn__unary_loop *u = state;
+  const tn__binary_loop *b = state;
+  const tn__loop_info *info = unary ? u->info : b->info;
   if (info->fault != TN_OK) return false; /* when elements can be errors it matters which are computed */
-  if (unary) s->unary = state;
-  else s->binary = state;
+  if (unary) s->one = u->fn;
+  else s->two = b->fn;
   s->cost_ns = info->cost_ns;
+  if (tn_operation_input_dtype(node, 0) == TN_FLOAT) tn__step_widen(s);
   return true;
 }
 
@@ -105,7 +108,8 @@ static tn_status read_step(tn__program *p, uint32_t i, const tn_operation *node,
     return tn_error_set(err, TN_INVALID_ARGUMENT, "_TnElementwise: step %u is '%.*s', which is no elementwise step",
                         (unsigned)i, (int)(size > 99 ? 99 : size), name);
   st = read_operand(l, 2 * (size_t)i, p->n_args + i, &s->x, err);
-  if (st == TN_OK && tn__step_reads_two(s->op->kind)) st = read_operand(l, 2 * (size_t)i + 1, p->n_args + i, &s->y, err);
+  if (st == TN_OK && tn__step_reads_two(s->op->kind))
+    st = read_operand(l, 2 * (size_t)i + 1, p->n_args + i, &s->y, err);
   if (st != TN_OK) return st;
   if (s->op->kind == TN__STEP_LEAKY) {
     if (l->n_alphas == 0) return tn_error_set(err, TN_INVALID_ARGUMENT, "_TnElementwise: too few alphas");
@@ -123,7 +127,8 @@ static tn_status check_all_read(const tn__program *p, tn_error *err)
     if (tn__step_reads_two(p->steps[i].op->kind)) read |= UINT64_C(1) << p->steps[i].y;
   }
   for (uint32_t v = 0; v < p->n_args + p->n_steps; v++)
-    if (!(read >> v & 1u)) return tn_error_set(err, TN_INVALID_ARGUMENT, "_TnElementwise: nothing reads value %u", (unsigned)v);
+    if (!(read >> v & 1u))
+      return tn_error_set(err, TN_INVALID_ARGUMENT, "_TnElementwise: nothing reads value %u", (unsigned)v);
   return TN_OK;
 }
 
@@ -140,7 +145,8 @@ static tn_status read_lists(const tn_operation *op, lists *l, size_t *n_steps, t
   if (st != TN_OK) return st;
   size_t n_args = tn_operation_n_inputs(op);
   if (*n_steps == 0 || n_args == 0 || *n_steps + n_args > TN__PROGRAM_VALUES)
-    return tn_error_set(err, TN_INVALID_ARGUMENT, "_TnElementwise: %zu arguments and %zu steps, wanted 1 or more and %d at most",
+    return tn_error_set(err, TN_INVALID_ARGUMENT,
+                        "_TnElementwise: %zu arguments and %zu steps, wanted some of both and %d at most together",
                         n_args, *n_steps, TN__PROGRAM_VALUES);
   if (l->n_operands != 2 * *n_steps)
     return tn_error_set(err, TN_INVALID_ARGUMENT, "_TnElementwise: %zu operands, wanted 2 for each of %zu steps",

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Programs of elementwise steps, which _TnElementwise computes block by block: the loops of the plain ops' own kernels, one
- * after the other on a block that stays in the first cache. So a step has the bits of the plain op, in every dtype.
+/* Programs of elementwise steps, which _TnElementwise computes block by block: the loops of the plain ops' own kernels,
+ * one after the other on a block that stays in the first cache. So a step has the bits of the plain op, in every dtype.
  *
- * Values are numbered: arguments first, then results of steps. A step reads values in front of its own; the last one is the
- * result, and each other value is read by some step. Values broadcast as they do in the plain ops. */
+ * Values are numbered: arguments first, then results of steps. A step reads values in front of its own; the last one is
+ * the result, and each other value is read by some step. Values broadcast as they do in the plain ops. */
 #ifndef TN_OPS_SUPPORT_PROGRAM_H
 #define TN_OPS_SUPPORT_PROGRAM_H
 
@@ -34,10 +34,14 @@ typedef struct tn__step_op {
 const tn__step_op *tn__step_op_find(const char *name, size_t size);
 static inline bool tn__step_reads_two(uint8_t kind) { return kind == TN__STEP_BINARY || kind == TN__STEP_BIAS; }
 
+/* As in tn__unary_loop and tn__binary_loop. */
+typedef void (*tn__one_fn)(const void *x, void *out, int64_t n);
+typedef bool (*tn__two_fn)(const void *x, int64_t sx, const void *y, int64_t sy, void *out, int64_t n);
+
 typedef struct tn__step {
   const tn__step_op *op;
-  const tn__unary_loop *unary;   /* one of these three */
-  const tn__binary_loop *binary;
+  tn__one_fn one; /* one of these three */
+  tn__two_fn two;
   void (*leaky)(const void *x, void *out, int64_t n, float alpha);
   double cost_ns; /* of an element */
   float alpha;
@@ -51,12 +55,15 @@ typedef struct tn__program {
 } tn__program;
 
 #define TN__PROGRAM_ATTRS \
-  "N: int >= 1; T: {half, bfloat16, float, double}; steps: list(string) >= 1; operands: list(int) >= 2; alphas: list(float) = []"
+  "N: int >= 1; T: {half, bfloat16, float, double}; steps: list(string) >= 1; operands: list(int) >= 2; " \
+  "alphas: list(float) = []; nodes: list(string) = []"
 
-/* Of a node: steps are names of ops, operands two values for each step (-1: none), alphas those of the LeakyRelus in their
- * order. TN_INVALID_ARGUMENT for what makes no program, TN_UNIMPLEMENTED when an op has no loop for the dtype. */
+/* Of a node: steps are names of ops, operands two values for each step (-1: none), alphas those of the LeakyRelus in
+ * their order, nodes those that the steps were, for errors. TN_INVALID_ARGUMENT for what makes no program, TN_UNIMPLEMENTED when an op has no loop for the dtype. */
 tn_status tn__program_read(const tn_operation *op, tn__program **out, tn_error *err);
 void tn__program_free(tn__program *p);
+/* Puts a loop for wider vectors in the place of a float step's, where this machine has them. */
+void tn__step_widen(tn__step *s);
 
 /* ---- with shapes ---- */
 
@@ -77,12 +84,12 @@ typedef struct tn__stage_operand {
   tn__broadcast_plan *plan;
 } tn__stage_operand;
 
-/* Steps whose results have one shape. The last one has the result's; a step before it that has a smaller one is a stage of
- * its own, so that nothing is computed more often than its shape says.
+/* Steps whose results have one shape. The last one has the result's; a step before it that has a smaller one is a stage
+ * of its own, so that nothing is computed more often than its shape says.
  *
  * The elements lie in rows, in a row blocks; no block reaches past its row. */
 typedef struct tn__stage {
-  uint32_t first_step, n_steps; /* in order[] */
+  uint32_t first_step, n_steps; /* in plan->steps */
   uint32_t first_operand, n_operands;
   uint32_t n_registers;
   int64_t count, row, block, blocks_in_row, n_blocks;
@@ -91,16 +98,20 @@ typedef struct tn__stage {
   double block_ns;
 } tn__stage;
 
+typedef struct tn__stage_step {
+  uint8_t step;
+  uint8_t reg;    /* TN__TO_MEMORY: the stage's result */
+  uint8_t sx, sy; /* 0 for an operand that is one element for all, else 1 */
+} tn__stage_step;
 #define TN__TO_MEMORY UINT8_MAX
 
 typedef struct tn__program_plan {
-  size_t bytes;
+  _Alignas(8) size_t bytes;
   uint32_t n_stages, n_operands;
   tn__stage *stages;
   tn__stage_operand *operands;
-  uint8_t *order;        /* steps, by stage */
-  uint8_t *registers;    /* by step; TN__TO_MEMORY: the stage's result */
   size_t *results;       /* by step: bytes in scratch memory, of those that end a stage but the last */
+  tn__stage_step *steps; /* by stage */
 } tn__program_plan;
 
 #define TN__REGISTER_BYTES 16384 /* of all registers of a part; they lie on the stack */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Programs of elementwise steps with concrete shapes: which steps are one stage, how each operand of a stage is walked, how
- * long a block is and which steps share a register. */
+/* Programs of elementwise steps with concrete shapes: which steps are one stage, how each operand of a stage is walked,
+ * how long a block is and which steps share a register. */
 #include <core/base/alloc.h>
+#include <core/base/text.h>
 #include <ops/support/program.h>
 #include <string.h>
 
@@ -49,10 +50,10 @@ static tn_status find_args(planner *b)
 
 static tn_status find_bias(planner *b, const tn__step *s)
 {
-  int64_t channels = b->rank > 0 ? dims_of(b, s->x)[b->rank - 1] : 0, n = b->rank > 0 ? dims_of(b, s->y)[b->rank - 1] : 0;
   if (b->ranks[s->x] < 2 || b->ranks[s->y] != 1)
     return tn_error_set(b->err, TN_INVALID_ARGUMENT, "BiasAdd: inputs have ranks %d and %d, wanted at least 2, and 1",
                         (int)b->ranks[s->x], (int)b->ranks[s->y]);
+  int64_t channels = dims_of(b, s->x)[b->rank - 1], n = dims_of(b, s->y)[b->rank - 1];
   if (n != channels)
     return tn_error_set(b->err, TN_INVALID_ARGUMENT, "BiasAdd: input 1 has shape [%lld], wanted [%lld]", (long long)n,
                         (long long)channels);
@@ -80,6 +81,19 @@ static tn_status find_step(planner *b, uint32_t step)
   return TN_OK;
 }
 
+/* Says in an error which node of the program's graph the step was. */
+static void name_step(planner *b, uint32_t step)
+{
+  const char *text;
+  size_t size, n = 0;
+  if (tn_operation_attr_string_at(b->ctx->op, "nodes", step, &text, &size, &n, NULL) != TN_OK || step >= n) return;
+  char *name = tn__strndup(text, size);
+  if (name == NULL) return;
+  tn_error_prefix(b->err, "'%s'", name);
+  tn_error_set_node(b->err, name);
+  tn__strfree(name);
+}
+
 /* ---- a stage ---- */
 
 static size_t take_scratch(planner *b, int64_t elements)
@@ -102,7 +116,7 @@ static tn_status add_operand(planner *b, tn__stage *g, uint32_t value)
   if (is_operand(b, g, value)) return TN_OK;
   tn__stage_operand *o = &b->plan->operands[g->first_operand + g->n_operands++];
   *o = (tn__stage_operand){ .value = (uint8_t)value };
-  uint32_t result = result_of(b, b->plan->order[g->first_step + g->n_steps - 1]);
+  uint32_t result = result_of(b, b->plan->steps[g->first_step + g->n_steps - 1].step);
   tn_view view = { .dims = dims_of(b, value), .rank = b->rank, .count = 1 };
   for (int32_t d = 0; d < b->rank; d++) view.count *= view.dims[d];
   tn__broadcast merged;
@@ -121,7 +135,7 @@ static tn_status add_operand(planner *b, tn__stage *g, uint32_t value)
 static bool computes(const planner *b, const tn__stage *g, uint32_t value)
 {
   for (uint32_t i = 0; i < g->n_steps; i++)
-    if (result_of(b, b->plan->order[g->first_step + i]) == value) return true;
+    if (result_of(b, b->plan->steps[g->first_step + i].step) == value) return true;
   return false;
 }
 
@@ -129,30 +143,43 @@ static tn_status add_operands(planner *b, tn__stage *g)
 {
   tn_status st = TN_OK;
   for (uint32_t i = 0; st == TN_OK && i < g->n_steps; i++) {
-    const tn__step *s = &b->p->steps[b->plan->order[g->first_step + i]];
+    const tn__step *s = &b->p->steps[b->plan->steps[g->first_step + i].step];
     if (!computes(b, g, s->x)) st = add_operand(b, g, s->x);
     if (st == TN_OK && tn__step_reads_two(s->op->kind) && !computes(b, g, s->y)) st = add_operand(b, g, s->y);
   }
   return st;
 }
 
+/* How far a step goes on in a value from element to element. */
+static uint8_t moves(const planner *b, const tn__stage *g, uint32_t value)
+{
+  for (uint32_t i = 0; i < g->n_operands && g->count > 1; i++) {
+    const tn__stage_operand *o = &b->plan->operands[g->first_operand + i];
+    if (o->value == value) return o->at != TN__AT_ONE;
+  }
+  return 1;
+}
+
 /* Each step but the last gets a register that nobody reads any more, which may be one that it reads itself. */
 static void give_registers(planner *b, tn__stage *g)
 {
-  const uint8_t *order = b->plan->order + g->first_step;
+  tn__stage_step *steps = b->plan->steps + g->first_step;
   uint8_t last_use[TN__PROGRAM_VALUES] = { 0 };
   uint64_t taken = (UINT64_C(1) << g->n_registers) - 1; /* of spread operands, for all of a block */
   for (uint32_t i = 0; i < g->n_steps; i++) {
-    const tn__step *s = &b->p->steps[order[i]];
+    const tn__step *s = &b->p->steps[steps[i].step];
     last_use[s->x] = (uint8_t)i;
-    if (tn__step_reads_two(s->op->kind)) last_use[s->y] = (uint8_t)i;
+    steps[i].sx = steps[i].sy = moves(b, g, s->x);
+    if (!tn__step_reads_two(s->op->kind)) continue;
+    last_use[s->y] = (uint8_t)i;
+    steps[i].sy = moves(b, g, s->y);
   }
   for (uint32_t i = 0; i < g->n_steps; i++) {
     for (uint32_t k = 0; k < i; k++)
-      if (last_use[result_of(b, order[k])] == i) taken &= ~(UINT64_C(1) << b->plan->registers[order[k]]);
+      if (last_use[result_of(b, steps[k].step)] == i) taken &= ~(UINT64_C(1) << steps[k].reg);
     uint32_t reg = 0;
     while (taken >> reg & 1u) reg++;
-    b->plan->registers[order[i]] = i + 1 < g->n_steps ? (uint8_t)reg : TN__TO_MEMORY;
+    steps[i].reg = i + 1 < g->n_steps ? (uint8_t)reg : TN__TO_MEMORY;
     if (i + 1 == g->n_steps) break;
     taken |= UINT64_C(1) << reg;
     if (reg >= g->n_registers) g->n_registers = reg + 1;
@@ -161,22 +188,32 @@ static void give_registers(planner *b, tn__stage *g)
 
 static int64_t round_up(int64_t n, int64_t unit) { return (n + unit - 1) / unit * unit; }
 
-/* Periods are products of last dimensions, so each divides the longer ones: those that fit a block are repeated in it, the
- * shortest of the others is a row. */
+/* Periods are products of last dimensions, so each divides the longer ones: those that fit a block are repeated in it,
+ * the shortest of the others is a row. Gives the longest period that is repeated, 0 for none. */
+static int64_t find_row(tn__stage *g, tn__stage_operand *operands, int64_t most)
+{
+  int64_t longest = 0;
+  g->row = g->count;
+  for (uint32_t i = 0; i < g->n_operands; i++) {
+    int64_t period = operands[i].period;
+    if (operands[i].at != TN__AT_PERIODIC) continue;
+    if (period > most) {
+      if (period < g->row) g->row = period;
+    } else {
+      operands[i].at = TN__AT_TILED;
+      if (period > longest) longest = period;
+    }
+  }
+  return longest;
+}
+
 static void cut_blocks(planner *b, tn__stage *g)
 {
   tn__stage_operand *operands = b->plan->operands + g->first_operand;
   int64_t bytes = TN__REGISTER_BYTES / (g->n_registers > 0 ? g->n_registers : 1) / LINE * LINE;
   int64_t most = (bytes < BLOCK_BYTES ? bytes : BLOCK_BYTES) / b->p->size, unit = LINE / b->p->size;
-  g->row = g->count;
-  for (uint32_t i = 0; i < g->n_operands; i++) {
-    if (operands[i].at != TN__AT_PERIODIC) continue;
-    int64_t period = operands[i].period;
-    if (period <= most && (operands[i].at = TN__AT_TILED) && (period > unit || unit % period != 0)) unit = period;
-    if (period > most && period < g->row) g->row = period;
-  }
-  for (uint32_t i = 0; i < g->n_operands; i++) /* units must hold whole periods of all */
-    if (operands[i].at == TN__AT_TILED && unit % operands[i].period != 0) unit = operands[i].period;
+  int64_t period = find_row(g, operands, most);
+  if (period > 0 && unit % period != 0) unit = period; /* blocks hold whole periods */
   int64_t longest = most / unit * unit;
   g->blocks_in_row = (g->row + longest - 1) / longest;
   g->block = round_up((g->row + g->blocks_in_row - 1) / g->blocks_in_row, unit);
@@ -198,7 +235,7 @@ static tn_status finish_stage(planner *b, tn__stage *g)
   give_registers(b, g);
   cut_blocks(b, g);
   for (uint32_t i = 0; i < g->n_steps; i++)
-    g->block_ns += b->p->steps[b->plan->order[g->first_step + i]].cost_ns * (double)g->block;
+    g->block_ns += b->p->steps[b->plan->steps[g->first_step + i].step].cost_ns * (double)g->block;
   return TN_OK;
 }
 
@@ -208,15 +245,14 @@ static tn__program_plan *new_plan(const tn__program *p, uint32_t n_small)
 {
   size_t n_stages = n_small + 1, n_operands = p->n_args + 3 * (size_t)n_small;
   size_t bytes = sizeof(tn__program_plan) + n_stages * sizeof(tn__stage) + n_operands * sizeof(tn__stage_operand) +
-                 p->n_steps * (sizeof(size_t) + 2);
+                 p->n_steps * (sizeof(size_t) + sizeof(tn__stage_step));
   tn__program_plan *plan = tn__zalloc(bytes);
   if (plan == NULL) return NULL;
   plan->bytes = bytes;
   plan->stages = (tn__stage *)(plan + 1);
   plan->operands = (tn__stage_operand *)(plan->stages + n_stages);
   plan->results = (size_t *)(plan->operands + n_operands);
-  plan->order = (uint8_t *)(plan->results + p->n_steps);
-  plan->registers = plan->order + p->n_steps;
+  plan->steps = (tn__stage_step *)(plan->results + p->n_steps);
   return plan;
 }
 
@@ -229,7 +265,7 @@ static tn_status make_stages(planner *b)
   for (uint32_t i = 0; i < n; i++) {
     if (same_dims(b, result_of(b, i), last)) continue;
     tn__stage *g = &b->plan->stages[b->plan->n_stages++];
-    b->plan->order[n_order] = (uint8_t)i;
+    b->plan->steps[n_order].step = (uint8_t)i;
     *g = (tn__stage){ .first_step = n_order++, .n_steps = 1 };
     tn_status st = finish_stage(b, g);
     if (st != TN_OK) return st;
@@ -238,7 +274,7 @@ static tn_status make_stages(planner *b)
   tn__stage *g = &b->plan->stages[b->plan->n_stages++];
   *g = (tn__stage){ .first_step = n_order, .n_steps = n - n_small };
   for (uint32_t i = 0; i < n; i++)
-    if (same_dims(b, result_of(b, i), last)) b->plan->order[n_order++] = (uint8_t)i;
+    if (same_dims(b, result_of(b, i), last)) b->plan->steps[n_order++].step = (uint8_t)i;
   return finish_stage(b, g);
 }
 
@@ -260,7 +296,10 @@ static tn_status prepare(planner *b, tn__program_plan **out)
   const tn__program *p = b->p;
   uint32_t last = result_of(b, p->n_steps - 1);
   tn_status st = find_args(b);
-  for (uint32_t i = 0; st == TN_OK && i < p->n_steps; i++) st = find_step(b, i);
+  for (uint32_t i = 0; st == TN_OK && i < p->n_steps; i++) {
+    st = find_step(b, i);
+    if (st != TN_OK) name_step(b, i);
+  }
   if (st == TN_OK)
     st = tn_prepare_output(b->ctx, 0, dims_of(b, last) + b->rank - b->ranks[last], b->ranks[last], b->err);
   if (st != TN_OK) return st;

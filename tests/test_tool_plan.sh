@@ -1,0 +1,133 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# tenon plan: what is said of a plan, and what a wrong call gives. Prints TAP.
+src=${TENON_SRCDIR:-$(cd "$(dirname "$0")/.." && pwd)}
+build=${TENON_BUILDDIR:-$src/build}
+tenon=$build/tenon
+: "${TENON_PLUGIN_PATH:=$build/plugins/.libs}"
+export TENON_PLUGIN_PATH
+digits=$src/examples/digits/digits.pb
+tmp=$(mktemp -d "${TMPDIR:-/tmp}/tenon-plan.XXXXXX") || exit 99
+trap 'rm -rf "$tmp"' EXIT
+trap 'exit 1' HUP INT TERM
+cd "$tmp" || exit 99
+n=0
+
+# is NAME: whether the last command of the list before went well.
+is() {
+  good=$?
+  n=$((n + 1))
+  if [ "$good" -eq 0 ]; then echo "ok $n - $1"; else
+    echo "not ok $n - $1"
+    head -n 12 out err 2>/dev/null | cut -c1-300 | sed 's/^/#   /'
+  fi
+}
+skip() { n=$((n + 1)); echo "ok $n - $1 # SKIP $2"; }
+
+# plan STATUS ARGUMENT...: ends with the status; leaves out and err.
+limit=
+command -v timeout >/dev/null && limit='timeout 100'
+plan() {
+  wanted=$1
+  shift
+  $limit "$tenon" plan "$@" >out 2>err </dev/null
+  status=$?
+  [ "$status" -eq "$wanted" ] && ! grep -qE 'Sanitizer|runtime error:' err
+}
+# has PATTERN: a line of standard output fits; says PATTERN: one of standard error, with a code in front.
+has() { grep -qE -e "$1" out; }
+says() { grep -qE "^tenon: [A-Z_]+: .*$1" err; }
+
+# ---- what is shown ----
+
+plan 0 "$digits" && has '^digits\.pb: 35 nodes, 34 needed, [0-9]+ left at level 1$'
+is 'the headline counts nodes'
+has '^  identity +8 ' && has '^  fuse +[0-9]+ +[0-9]+ +.*product_bias 4'
+is 'each pass with its changes, and the rewrites by name'
+has '^  Conv2D +3 +0$' && has '^  _TnConv2D +0 +3$'
+is 'ops before and after'
+has '%0 +_TnConv2D +conv1/relu +[a-z0-9_]+.* image, conv1/weights, conv1/bias$' && has '^Gives probabilities:0, class:0$'
+is 'instructions with what they read, and the outputs'
+! has 'memory of a step'
+is 'without a step no memory is known'
+plan 0 "$digits" --step && has '^memory of a step [0-9.]+ k?B, of which at most [0-9.]+ k?B live at one time'
+is '--step tells the memory of a step'
+plan 0 "$digits" --fetch class && ! has 'Softmax' && has '^Gives class$'
+is '--fetch names what is needed'
+plan 0 "$digits" --feed logits --fetch probabilities && has '^1 instruction in 1 segment' && has 'Softmax +probabilities .* logits$'
+is 'values in the middle are fed'
+plan 0 "$digits" --feed "logits=[[1, 2, 3, 4, 5, 6, 7, 8, 9, 10]]" --fetch probabilities && has '^memory of a step'
+is 'a feed with a value runs a step'
+plan 0 "$digits" --disable fuse --disable identity && has '^  fuse +0 +[0-9]+ +off$' && has '^  identity +0 +[0-9]+ +off$' && ! has _TnConv2D
+is '--disable switches passes off'
+plan 0 "$digits" --level 0 && has 'left at level 0$' && ! has '^  Pass'
+is 'at level 0 no pass runs'
+plan 0 --passes && has '^fold +[a-z]' && has '^algebra +[a-z]'
+is '--passes lists them'
+if command -v jq >/dev/null; then
+  plan 0 "$digits" --step --json && [ "$(jq -r '[.instructions[].op] | index("_TnConv2D") != null' out)" = true ] &&
+    [ "$(jq '.passes | length > 8' out)" = true ] && [ "$(jq '.arena_bytes >= .live_bytes and .live_bytes > 0' out)" = true ] &&
+    [ "$(jq '.instructions[0].kernel == .instructions[0].kernels[0]' out)" = true ] &&
+    [ "$(jq '.values[.instructions[0].inputs[0]].kind' out)" = '"feed"' ]
+  is '--json'
+else
+  skip '--json' 'jq is not there'
+fi
+
+# ---- long plans ----
+
+{
+  printf 'node { name: "x" op: "Placeholder" attr { key: "dtype" value { type: DT_FLOAT } } }\n'
+  last=x
+  for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31 32 33 34 35 36 37 38 39 40 41 42 43 44 45 46 47 48 49 50; do
+    printf 'node { name: "n%s" op: "Softmax" input: "%s" attr { key: "T" value { type: DT_FLOAT } } }\n' "$i" "$last"
+    last=n$i
+  done
+} >long.pbtxt
+plan 0 long.pbtxt && has '10 more \(--all\)' && has '%0 +Softmax' && has '%49 +Softmax' && ! has '%25 '
+is 'the middle of a long plan is left out'
+plan 0 long.pbtxt --all && has '%25 ' && ! has 'more \(--all\)'
+is '--all shows it'
+
+# ---- pictures ----
+
+plan 0 "$digits" -o g.dot && grep -q '^digraph' g.dot && grep -q cluster_b g.dot && grep -q cluster_a g.dot && grep -q 'conv1/relu' g.dot
+is '-o draws the graph before and after'
+if command -v dot >/dev/null; then
+  plan 0 "$digits" -o g.svg && grep -q '<svg' g.svg
+  is '-o as SVG'
+else
+  skip '-o as SVG' 'dot is not there'
+fi
+plan 2 "$digits" -o g.txt && says 'must end in'
+is 'an ending that is none'
+plan 1 "$digits" -o none/g.dot && says "none" && [ ! -e none ]
+is 'a folder that is not there'
+
+# ---- wrong calls ----
+
+plan 2 && says 'model is missing'
+is 'no model'
+plan 2 "$digits" "$digits" && says 'one more'
+is 'two models'
+plan 2 "$digits" --bogus
+is 'an option that is none'
+plan 2 "$digits" --passes && says 'takes no model'
+is '--passes with a model'
+plan 2 "$digits" --option level && says 'FIELD=VALUE'
+is 'an option without a value'
+plan 1 nowhere.pb && says 'nowhere.pb'
+is 'a model that is not there'
+plan 1 "$digits" --fetch clas && says "did you mean 'class'"
+is 'a fetch that is not there'
+plan 1 "$digits" --disable fusion && says "disable_passes names 'fusion'; there are: "
+is 'a pass that is none'
+plan 1 "$digits" --feed 'logits=[[1], [2, 3]]' --fetch class && says "feed 'logits'.*ragged"
+is 'a value that is none'
+plan 1 long.pbtxt --step && says "feed 'x': its shape is not known"
+is 'a step without the value of a feed whose shape is not known'
+plan 1 "$digits" --feed 'logits=[1, 2]' --fetch probabilities --level 7 && says 'level'
+is 'a level that is none'
+"$tenon" plan --help | grep -q '^Usage: tenon plan MODEL' && "$tenon" --help | grep -q '^ *plan '
+is 'help'
+echo "1..$n"
