@@ -2,7 +2,8 @@
 /* Rewrites around products (Conv2D, DepthwiseConv2dNative, MatMul of float):
  *
  *   batch_norm  FusedBatchNorm with constants becomes a multiplication and an addition of constants;
- *               a multiplication behind a product with a constant filter goes into the filter
+ *               a multiplication behind a product with a constant filter goes into the filter, and in front of a constant
+ *               bias that stands between them
  *   fuse        what follows a product and reads it alone goes into it: a bias, an added tensor of its shape, an activation
  */
 #include <core/base/alloc.h>
@@ -312,6 +313,69 @@ static tn_status split_norm(tn_rewriter *rw, uint32_t node, tn_error *err)
   return st;
 }
 
+/* A product with a constant filter and, behind it, a constant for each channel: *bias, as a vector. */
+static tn_status biased_product(tn_rewriter *rw, uint32_t value, uint32_t *sum, uint32_t *inner, uint32_t *bias, tn_error *err)
+{
+  *bias = TN_NO_NODE;
+  *sum = tn_rewrite_producer(rw, value, NULL);
+  bool plain = tn_rewrite_is(rw, *sum, "Add") || tn_rewrite_is(rw, *sum, "AddV2");
+  if ((!plain && !tn_rewrite_is(rw, *sum, "BiasAdd")) || tn_rewrite_n_uses(rw, value) != 1) return TN_OK;
+  for (uint32_t side = 0; side < (plain ? 2u : 1u) && *bias == TN_NO_NODE; side++) {
+    uint32_t at;
+    int64_t dims[TN_MAX_RANK];
+    *inner = tn_rewrite_input(rw, *sum, side);
+    const product *p = product_of(rw, *inner, &at);
+    int32_t rank = tn_rewrite_shape(rw, *inner, dims);
+    if (p == NULL || !tn_rewrite_is(rw, at, p->plain) || rank < 1 || dims[rank - 1] < 0) continue;
+    if (tn_rewrite_constant(rw, tn_rewrite_input(rw, at, 1)) == NULL) continue;
+    tn_status st = as_channels(rw, tn_rewrite_input(rw, *sum, 1 - side), rank, dims[rank - 1], bias, err);
+    if (st != TN_OK) return st;
+  }
+  return TN_OK;
+}
+
+/* x * y, or x + y, of two vectors of float. */
+static tn_status combine(const tn_tensor *a, const tn_tensor *b, bool times, tn_tensor **out, tn_error *err)
+{
+  int64_t n = tn_tensor_elements(a);
+  tn_status st = tn_tensor_create(TN_FLOAT, &n, 1, out, err);
+  if (st != TN_OK) return st;
+  const float *x = tn_tensor_data(a), *y = tn_tensor_data(b);
+  float *to = tn_tensor_data(*out);
+  for (int64_t i = 0; i < n; i++) to[i] = times ? x[i] * y[i] : x[i] + y[i];
+  return TN_OK;
+}
+
+/* (product + bias) op constant, for a multiplication and for an addition: product * scale + bias * scale, from where the scale
+ * goes on into the filter; product + (bias + constant). */
+static tn_status behind_bias(tn_rewriter *rw, uint32_t node, bool times, tn_error *err)
+{
+  for (uint32_t side = 0; side < 2; side++) {
+    uint32_t sum, inner = TN_NO_NODE, bias, other, value;
+    tn_status st = biased_product(rw, tn_rewrite_input(rw, node, side), &sum, &inner, &bias, err);
+    if (st != TN_OK) return st;
+    if (bias == TN_NO_NODE) continue;
+    int64_t channels = tn_tensor_elements(tn_rewrite_constant(rw, bias)), dims[TN_MAX_RANK];
+    int32_t rank = tn_rewrite_shape(rw, inner, dims);
+    st = as_channels(rw, tn_rewrite_input(rw, node, 1 - side), rank, channels, &other, err);
+    if (st != TN_OK || other == TN_NO_NODE) return st;
+    const tn_tensor *b = tn_rewrite_constant(rw, bias), *c = tn_rewrite_constant(rw, other);
+    if (tn_tensor_data(b) == NULL || tn_tensor_data(c) == NULL) return TN_OK;
+    tn_tensor *both = NULL;
+    value = inner;
+    st = combine(b, c, times, &both, err);
+    if (st == TN_OK && times) st = binary(rw, node, "Mul", inner, (tn_tensor *)c, &value, err);
+    if (st == TN_OK) st = binary(rw, node, "AddV2", value, both, &value, err);
+    if (st == TN_OK) tn_rewrite_replace(rw, tn_rewrite_output(rw, node, 0), value);
+    tn_tensor_unref(both);
+    return st;
+  }
+  return TN_OK;
+}
+
+static tn_status scale_through_bias(tn_rewriter *rw, uint32_t node, tn_error *err) { return behind_bias(rw, node, true, err); }
+static tn_status merge_biases(tn_rewriter *rw, uint32_t node, tn_error *err) { return behind_bias(rw, node, false, err); }
+
 #define REWRITE(in, text, type, fn) \
   { .struct_size = TN_REWRITE_DEF_SIZE, .pass = in, .name = text, .op = type, .apply = fn }
 
@@ -320,6 +384,9 @@ static const tn_rewrite_def rewrites[] = {
   REWRITE("batch_norm", "norm_to_scale", "FusedBatchNormV2", split_norm),
   REWRITE("batch_norm", "norm_to_scale", "FusedBatchNormV3", split_norm),
   REWRITE("batch_norm", "scale_into_filter", "Mul", fold_scale),
+  REWRITE("batch_norm", "scale_through_bias", "Mul", scale_through_bias),
+  REWRITE("batch_norm", "biases_into_one", "Add", merge_biases),
+  REWRITE("batch_norm", "biases_into_one", "AddV2", merge_biases),
   REWRITE("fuse", "product_bias", "BiasAdd", fuse_bias),
   REWRITE("fuse", "product_add", "Add", fuse_add),
   REWRITE("fuse", "product_add", "AddV2", fuse_add),

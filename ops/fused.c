@@ -9,6 +9,8 @@
 #include <ops/support/shapes.h>
 #include <string.h>
 
+#define BASE_INPUTS 2
+
 typedef struct fused_state {
   tn__epilogue epilogue;
   const tn_kernel_def *base;
@@ -60,9 +62,12 @@ static tn_status fused_create(const tn_operation *op, void **state, tn_error *er
 static tn_status fused_prepare(tn_prepare_ctx *ctx, tn_error *err)
 {
   fused_state *s = ctx->state;
+  uint32_t n_inputs = ctx->n_inputs;
   ctx->state = s->base_state;
+  ctx->n_inputs = BASE_INPUTS; /* the plain op knows of no others */
   tn_status st = s->base->prepare(ctx, err);
   ctx->state = s;
+  ctx->n_inputs = n_inputs;
   return st;
 }
 
@@ -80,10 +85,13 @@ FUSED_FREE(free_matmul, "MatMul")
 static tn_status fused_compute(tn_kernel_ctx *ctx)
 {
   const fused_state *s = ctx->state;
+  uint32_t n_inputs = ctx->n_inputs;
   ctx->state = s->base_state;
+  ctx->n_inputs = BASE_INPUTS;
   tn_status st = s->base->compute(ctx);
   ctx->state = s;
-  return st == TN_OK ? tn__epilogue_apply(&s->epilogue, ctx, 2) : st;
+  ctx->n_inputs = n_inputs;
+  return st == TN_OK ? tn__epilogue_apply(&s->epilogue, ctx, BASE_INPUTS) : st;
 }
 
 /* The shape is that of the plain op, whose shape function reads inputs 0 and 1 and attributes of the same names. */

@@ -200,6 +200,98 @@ static void fuse__products_give_the_same(void)
   }
 }
 
+/* A constant of any shape, its values in [low, high). */
+static tn_output numbers(tn_graph *graph, const char *name, int32_t rank, const int64_t *dims, float low, float high)
+{
+  tn_error err = TN_ERROR_INIT;
+  tn_tensor *t;
+  REQUIRE_OK(tn_tensor_create(TN_FLOAT, dims, rank, &t, &err), &err);
+  float *v = tn_tensor_data(t);
+  for (int64_t i = 0; i < tn_tensor_elements(t); i++) v[i] = low + (high - low) * (float)(i * 7919 % 1009) / 1009;
+  tn_output out = ts_const_tensor(graph, name, t);
+  tn_tensor_unref(t);
+  return out;
+}
+
+static tn_output window_op(tn_graph *graph, const char *op, const char *name, tn_output x, tn_output filter)
+{
+  static const int64_t ones[] = { 1, 1, 1, 1 };
+  tn_error err = TN_ERROR_INIT;
+  tn_operation_builder *b = tn_operation_begin(graph, op, name, 0);
+  tn_operation_add_input(b, x);
+  tn_operation_add_input(b, filter);
+  tn_operation_set_ints(b, "strides", ones, 4);
+  tn_operation_set_string(b, "padding", "SAME", 4);
+  tn_operation *made = NULL;
+  REQUIRE_OK(tn_operation_finish(b, &made, &err), &err);
+  return (tn_output){ made, 0 };
+}
+
+/* relu(norm(window(x) + bias)): the norm goes through the bias into the filter. */
+static tn_output normed(tn_graph *graph, const char *op, tn_output x, const int64_t filter[4], int64_t channels, int k)
+{
+  static const char *const parts[] = { "scale", "offset", "mean", "variance" };
+  char name[32];
+  tn_error err = TN_ERROR_INIT;
+  snprintf(name, sizeof name, "filter%d", k);
+  tn_output f = numbers(graph, name, 4, filter, -1, 1);
+  snprintf(name, sizeof name, "window%d", k);
+  tn_output w = window_op(graph, op, name, x, f);
+  snprintf(name, sizeof name, "bias%d", k);
+  tn_output bias = numbers(graph, name, 1, &channels, -2, 2);
+  snprintf(name, sizeof name, "biased%d", k);
+  tn_output sum = ts_op2(graph, "BiasAdd", name, w, bias);
+  snprintf(name, sizeof name, "norm%d", k);
+  tn_operation_builder *b = tn_operation_begin(graph, "FusedBatchNormV3", name, 0);
+  tn_operation_add_input(b, sum);
+  for (int i = 0; i < 4; i++) {
+    snprintf(name, sizeof name, "%s%d", parts[i], k);
+    tn_operation_add_input(b, numbers(graph, name, 1, &channels, i == 3 ? 0.5f : -1, 2));
+  }
+  tn_operation_set_bool(b, "is_training", 0);
+  tn_operation *made = NULL;
+  REQUIRE_OK(tn_operation_finish(b, &made, &err), &err);
+  snprintf(name, sizeof name, "relu%d", k);
+  return ts_op1(graph, "Relu", name, (tn_output){ made, 0 });
+}
+
+static void run_normed(int level, const char *plugins, float *out, int64_t n)
+{
+  ts t;
+  ts_init(&t, level);
+  tn_operation_builder *b = tn_operation_begin(t.graph, "Placeholder", "x", 0);
+  tn_operation_set_type(b, "dtype", TN_FLOAT);
+  tn_operation_set_shape(b, "shape", (int64_t[]){ -1, 6, 5, 8 }, 4);
+  tn_operation *x = NULL;
+  REQUIRE_OK(tn_operation_finish(b, &x, &t.err), &t.err);
+  tn_output first = normed(t.graph, "DepthwiseConv2dNative", (tn_output){ x, 0 }, (int64_t[]){ 3, 3, 8, 2 }, 16, 1);
+  normed(t.graph, "Conv2D", first, (int64_t[]){ 3, 3, 16, 4 }, 4, 2);
+  REQUIRE_OK(tn_session_options_set_string(t.options, "kernel_plugins", plugins, &t.err), &t.err);
+  ts_start(&t);
+  tn_tensor *in = ts_filled(4, (int64_t[]){ 2, 6, 5, 8 }, 0), *got = NULL;
+  for (int i = 0; i < 480; i++) ((float *)tn_tensor_data(in))[i] = (float)(i % 31 - 15) / 8;
+  const char *feed = "x:0", *fetch = "relu2:0";
+  REQUIRE_OK(tn_session_run(t.session, NULL, &feed, &in, 1, &fetch, &got, 1, NULL, 0, NULL, &t.err), &t.err);
+  REQUIRE_INT(tn_tensor_elements(got), n);
+  memcpy(out, tn_tensor_data(got), (size_t)n * sizeof *out);
+  tn_tensor_unref(got);
+  tn_tensor_unref(in);
+  ts_fini(&t);
+}
+
+static void batch_norm__goes_through_a_bias_into_the_filter(void)
+{
+  enum { N = 2 * 6 * 5 * 4 };
+  float plain[N], own[N], plugins[N];
+  run_normed(0, "never", plain, N);
+  run_normed(1, "never", own, N);
+  run_normed(1, "always", plugins, N);
+  for (int i = 0; i < N; i++) {
+    CHECK_DOUBLE(own[i], plain[i], 1e-3);
+    CHECK_DOUBLE(plugins[i], plain[i], 1e-3);
+  }
+}
+
 static tn_status run_all(void *arg)
 {
   tn_error err = TN_ERROR_INIT;
@@ -244,4 +336,5 @@ TAP_MAIN(
   TAP_TEST(passes__control_edges_hold),
   TAP_TEST(passes__unknown_names_are_refused),
   TAP_TEST(fuse__products_give_the_same),
+  TAP_TEST(batch_norm__goes_through_a_bias_into_the_filter),
   TAP_TEST(passes__survive_lack_of_memory))
