@@ -3,6 +3,7 @@
 # runtime, threads. BENCH_FLAGS goes to the program, as in make bench BENCH_FLAGS='--only chain*'.
 TN_BENCH_FILES = \
   bench/bench.h \
+  bench/common.c \
   bench/export.c \
   bench/graphs.c \
   bench/import.c \
@@ -28,3 +29,40 @@ EXTRA_PROGRAMS += bench/bench
 bench_bench_SOURCES = $(TN_BENCH_FILES)
 bench_bench_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)
 bench_bench_LDADD = libtenon.la $(JANSSON_LIBS) $(TN_MATH_LIBS)
+
+# What bench/compare runs: one model on Tenon, in a process of its own. A test runs it, too.
+check_PROGRAMS += bench/model
+bench_model_SOURCES = \
+  bench/model.c \
+  bench/model.h \
+  bench/model_case.c \
+  bench/model_machine.c
+bench_model_CFLAGS = $(AM_CFLAGS) -ffp-contract=fast
+bench_model_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)
+bench_model_LDADD = libtenon.la $(JANSSON_LIBS) $(TN_MATH_LIBS) -lpthread
+
+# bench/compare: Tenon against its peers. The Python files import each other from their own folder.
+EXTRA_DIST += \
+  bench/compare \
+  bench/compare_count.py \
+  bench/compare_main.py \
+  bench/compare_peer.py \
+  bench/compare_report.py \
+  bench/compare_setup.py
+distclean-local:
+	-rm -rf compare
+
+# `make bench-check` counts instructions of eight fixed steps and compares them with those of bench/bench-check.txt;
+# `make bench-check-record` writes that file.
+EXTRA_PROGRAMS += bench/check
+bench_check_SOURCES = bench/bench.h bench/check.c bench/common.c bench/graphs.c
+bench_check_LDADD = libtenon.la $(TN_MATH_LIBS)
+EXTRA_DIST += bench/bench-check.txt bench/check.sh
+
+TN_BENCH_CHECK = TENON_PLUGIN_PATH='$(TN_BUILT_PLUGIN_PATH)' TENON_PLUGIN_PATH_ONLY=1 TENON_SRCDIR='$(abs_top_srcdir)' \
+  TENON_SANITIZE='$(TN_SANITIZE)' TENON_FLAGS='$(TN_OPT) $(CFLAGS)' CC='$(CC)' LIBTOOL='$(LIBTOOL)' $(SHELL) $(srcdir)/bench/check.sh
+bench-check: all bench/check$(EXEEXT)
+	@$(TN_BENCH_CHECK)
+bench-check-record: all bench/check$(EXEEXT)
+	@$(TN_BENCH_CHECK) --record
+.PHONY: bench-check bench-check-record

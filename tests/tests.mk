@@ -10,6 +10,7 @@ TN_UNIT_TESTS = \
   tests/test_callable \
   tests/test_cancel \
   tests/test_convert \
+  tests/test_elementwise_program \
   tests/test_error \
   tests/test_exec \
   tests/test_export \
@@ -24,6 +25,7 @@ TN_UNIT_TESTS = \
   tests/test_import_bytes \
   tests/test_import_options \
   tests/test_import_tensor \
+  tests/test_kernel_plugins \
   tests/test_kernels \
   tests/test_kit \
   tests/test_layout \
@@ -35,10 +37,15 @@ TN_UNIT_TESTS = \
   tests/test_move \
   tests/test_npy \
   tests/test_npz \
+  tests/test_onednn \
   tests/test_options \
   tests/test_oracle_run \
+  tests/test_packs \
   tests/test_passes \
   tests/test_pbtxt \
+  tests/test_plan \
+  tests/test_plan_graphs \
+  tests/test_random_ops \
   tests/test_reduce \
   tests/test_registry \
   tests/test_schema \
@@ -63,9 +70,11 @@ TN_SCRIPT_TESTS = \
   tests/check-includes.sh \
   tests/check-oracle.sh \
   tests/check-style.sh \
+  tests/test_compare.sh \
   tests/test_tool.sh \
   tests/test_tool_convert.sh \
-  tests/test_tool_graph.sh
+  tests/test_tool_graph.sh \
+  tests/test_tool_plan.sh
 
 # Plugins that misbehave on purpose, and other modules that only tests load, found below TENON_TEST_PLUGINS. One is
 # tests/plugins/NAME.c (it is built from the file of its own name), one line `tests/plugins/NAME.la` here, and at the end of
@@ -76,6 +85,7 @@ TN_TEST_PLUGINS = \
   tests/plugins/aborts.la \
   tests/plugins/chameleon.la \
   tests/plugins/crashing.la \
+  tests/plugins/faster.la \
   tests/plugins/kernels_only.la \
   tests/plugins/minimal.la \
   tests/plugins/no_entry.la \
@@ -87,6 +97,8 @@ tests_libtestsupport_a_SOURCES = \
   tests/support/graph_kit.h \
   tests/support/oom.c \
   tests/support/oom.h \
+  tests/support/plan_kit.c \
+  tests/support/plan_kit.h \
   tests/support/plugin_files.c \
   tests/support/plugin_files.h \
   tests/support/session_kit.c \
@@ -116,6 +128,14 @@ tests_oracle_run_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS) $(LIBZIP_CFLAGS) \
   -DORACLE_SRCDIR='"$(abs_top_srcdir)"' -DORACLE_PLUGIN_PATH='"$(TN_BUILT_PLUGIN_PATH)"'
 tests_oracle_run_LDADD = libtenon.la $(JANSSON_LIBS) $(LIBZIP_LIBS) $(TN_MATH_LIBS)
 
+# Its program uses OpenMP itself.
+if HAVE_ONEDNN
+TN_TEST_ONEDNN_CPPFLAGS = -DTEST_ONEDNN
+TN_TEST_ONEDNN_CFLAGS = -fopenmp
+endif
+tests_test_onednn_CPPFLAGS = $(AM_CPPFLAGS) $(TN_TEST_ONEDNN_CPPFLAGS)
+tests_test_onednn_CFLAGS = $(AM_CFLAGS) $(TN_TEST_ONEDNN_CFLAGS)
+
 tests_test_oracle_run_CPPFLAGS = $(AM_CPPFLAGS) $(LIBZIP_CFLAGS)
 tests_test_oracle_run_LDADD = $(LDADD) $(LIBZIP_LIBS)
 
@@ -124,15 +144,23 @@ TN_ORACLE_CASES = \
   tests/oracle/README.md \
   tests/oracle/array.zip \
   tests/oracle/binary.zip \
+  tests/oracle/bitwise.zip \
   tests/oracle/compare.zip \
   tests/oracle/constants.zip \
   tests/oracle/conv.zip \
+  tests/oracle/gather.zip \
+  tests/oracle/layout.zip \
+  tests/oracle/loss.zip \
   tests/oracle/math.zip \
   tests/oracle/matmul.zip \
   tests/oracle/nn.zip \
+  tests/oracle/norm.zip \
   tests/oracle/pool.zip \
+  tests/oracle/random.zip \
   tests/oracle/reduce.zip \
+  tests/oracle/scan.zip \
   tests/oracle/sessions.zip \
+  tests/oracle/special.zip \
   tests/oracle/ops.txt \
   tests/oracle/check_import.py \
   tests/oracle/check_opdefs.py \
@@ -200,6 +228,8 @@ tests_plugins_chameleon_la_CPPFLAGS = $(TN_PLUGIN_CPPFLAGS) -DTN_PLUGIN=chameleo
 tests_plugins_chameleon_la_LDFLAGS = $(TN_TEST_PLUGIN_LINK)
 tests_plugins_crashing_la_CPPFLAGS = $(TN_PLUGIN_CPPFLAGS) -DTN_PLUGIN=crashing
 tests_plugins_crashing_la_LDFLAGS = $(TN_TEST_PLUGIN_LINK)
+tests_plugins_faster_la_CPPFLAGS = $(TN_PLUGIN_CPPFLAGS) -DTN_PLUGIN=faster
+tests_plugins_faster_la_LDFLAGS = $(TN_TEST_PLUGIN_LINK)
 tests_plugins_kernels_only_la_CPPFLAGS = $(TN_PLUGIN_CPPFLAGS) -DTN_PLUGIN=kernels_only
 tests_plugins_kernels_only_la_LDFLAGS = $(TN_TEST_PLUGIN_LINK)
 tests_plugins_minimal_la_CPPFLAGS = $(TN_PLUGIN_CPPFLAGS) -DTN_PLUGIN=minimal

@@ -6,6 +6,7 @@
 
 struct dnn_call {
   dnnl_exec_arg_t args[DNN_ARGS];
+  void *at[DNN_ARGS]; /* addresses that the memory objects have: most stay from step to step */
 };
 
 /* ---- the plan ---- */
@@ -25,6 +26,14 @@ static tn_status make_attr(const dnn_setup *setup, dnnl_primitive_attr_t *out, t
   return st;
 }
 
+/* Reference implementations are there for completeness, not for speed. */
+static bool is_slow(const_dnnl_primitive_desc_t desc)
+{
+  const char *name = NULL;
+  return dnnl_primitive_desc_query(desc, dnnl_query_impl_info_str, 0, &name) == dnnl_success && name != NULL &&
+         strstr(name, "ref") != NULL;
+}
+
 tn_status dnn_plan_create(tn_prepare_ctx *ctx, const_dnnl_op_desc_t op, const dnn_setup *setup, dnn_plan **out,
                           tn_error *err)
 {
@@ -38,6 +47,7 @@ tn_status dnn_plan_create(tn_prepare_ctx *ctx, const_dnnl_op_desc_t op, const dn
   int before = dnn_one_thread();
   tn_status st = make_attr(setup, &attr, err);
   if (st == TN_OK) st = dnn_status(dnnl_primitive_desc_create(&p->desc, op, attr, engine, NULL), "primitive", err);
+  if (st == TN_OK && is_slow(p->desc)) st = dnn_declined(err, "no fast implementation for these shapes");
   if (st == TN_OK) st = dnn_status(dnnl_primitive_create(&p->primitive, p->desc), "primitive", err);
   dnnl_primitive_attr_destroy(attr);
   dnn_restore_threads(before);
@@ -137,15 +147,17 @@ static uint64_t mix(uint64_t h, uint64_t v)
 static uint64_t key_of(const dnnl_memory_desc_t *md, uint64_t h)
 {
   h = mix(h, (uint64_t)md->ndims * 64 + (uint64_t)md->data_type);
-  for (int i = 0; i < md->ndims; i++)
-    h = mix(mix(mix(h, (uint64_t)md->dims[i]), (uint64_t)md->padded_dims[i]), (uint64_t)md->format_desc.blocking.strides[i]);
+  for (int i = 0; i < md->ndims; i++) {
+    h = mix(mix(h, (uint64_t)md->dims[i]), (uint64_t)md->padded_dims[i]);
+    h = mix(h, (uint64_t)md->format_desc.blocking.strides[i]);
+  }
   for (int i = 0; i < md->format_desc.blocking.inner_nblks; i++)
     h = mix(mix(h, (uint64_t)md->format_desc.blocking.inner_blks[i]), (uint64_t)md->format_desc.blocking.inner_idxs[i]);
   return mix(h, md->extra.flags);
 }
 
-tn_status dnn_plan_weights(dnn_plan *p, tn_prepare_ctx *ctx, int32_t arg, uint32_t index, const dnnl_memory_desc_t *from,
-                           tn_error *err)
+tn_status dnn_plan_weights(dnn_plan *p, tn_prepare_ctx *ctx, int32_t arg, uint32_t index,
+                           const dnnl_memory_desc_t *from, tn_error *err)
 {
   const dnnl_memory_desc_t *to = dnnl_primitive_desc_query_md(p->desc, dnnl_query_weights_md, 0);
   if (to == NULL || dnnl_memory_desc_equal(to, from)) {
@@ -154,7 +166,7 @@ tn_status dnn_plan_weights(dnn_plan *p, tn_prepare_ctx *ctx, int32_t arg, uint32
   }
   const void *packed;
   packing k = { from, to };
-  if (to->format_kind != dnnl_blocked && to->extra.flags == 0)
+  if (to->format_kind != dnnl_blocked || to->extra.flags != 0)
     return tn_error_set(err, TN_UNIMPLEMENTED, "oneDNN wants weights in a form of its own");
   tn_status st = tn_prepare_pack(ctx, index, key_of(to, key_of(from, 1)), dnnl_memory_desc_get_size(to), reorder, &k,
                                  &packed, err);
@@ -203,10 +215,16 @@ tn_status dnn_compute(tn_kernel_ctx *ctx)
     if (st != TN_OK) return st;
   }
   dnnl_status_t st = dnnl_success;
-  for (uint32_t i = 0; i < p->n_args; i++)
-    if (p->args[i].source != DNN_FIXED && st == dnnl_success)
-      st = dnnl_memory_set_data_handle_v2(c->args[i].memory, address(ctx, &p->args[i]), NULL);
+  for (uint32_t i = 0; i < p->n_args && st == dnnl_success; i++) {
+    void *at = p->args[i].source == DNN_FIXED ? c->at[i] : address(ctx, &p->args[i]);
+    if (at == c->at[i]) continue;
+    st = dnnl_memory_set_data_handle_v2(c->args[i].memory, at, NULL);
+    c->at[i] = st == dnnl_success ? at : NULL;
+  }
+  /* Most primitives keep the number of threads that they were made with; those that ask again find one, too. */
+  int before = dnn_one_thread();
   if (st == dnnl_success) st = dnnl_primitive_execute(p->primitive, stream, (int)p->n_args, c->args);
+  dnn_restore_threads(before);
   c = atomic_exchange_explicit(&p->free_call, c, memory_order_acq_rel);
   free_call(c, p->n_args); /* two steps at once: one call is kept */
   return dnn_status(st, "step", ctx->err);

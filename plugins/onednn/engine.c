@@ -84,3 +84,26 @@ dnnl_memory_desc_t dnn_any(const int64_t *dims, int n, dnnl_data_type_t type)
     md = (dnnl_memory_desc_t){ 0 };
   return md;
 }
+
+dnnl_data_type_t dnn_type(tn_dtype dtype)
+{
+  return dtype == TN_FLOAT ? dnnl_f32 : dtype == TN_BFLOAT16 ? dnnl_bf16 : dnnl_data_type_undef;
+}
+
+bool dnn_type_is_fast(tn_dtype dtype)
+{
+  const unsigned wanted = dnnl_cpu_isa_avx512_core_bf16;
+  return dtype == TN_FLOAT || (dtype == TN_BFLOAT16 && ((unsigned)dnnl_get_effective_cpu_isa() & wanted) == wanted);
+}
+
+bool dnn_dims_fit(const int64_t *dims, int32_t rank)
+{
+  int64_t count = 1;
+  for (int32_t d = 0; d < rank; d++) {
+    if (dims[d] < 1 || dims[d] > DNN_MOST / count) return false;
+    count *= dims[d];
+  }
+  return true;
+}
+
+bool dnn_fits(const tn_view *v) { return dnn_dims_fit(v->dims, v->rank); }

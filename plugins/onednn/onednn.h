@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Kernels on oneDNN: what its files share.
  *
- * A kernel's state is what its attributes say; its shape state is a primitive for these shapes, made with one thread, so
- * that no OpenMP team is ever started, and used by concurrent steps, each with a call object of its own. Weights are
+ * A kernel's state is what its attributes say; its shape state is a primitive for these shapes, made with one thread,
+ * so that no OpenMP team is ever started, and used by concurrent steps, each with a call object of its own. Weights are
  * reordered once, for all sessions of a graph (tn_prepare_pack). Tensors stay as they are: channels last. */
 #ifndef TN_PLUGINS_ONEDNN_H
 #define TN_PLUGINS_ONEDNN_H
@@ -22,13 +22,43 @@ dnnl_stream_t dnn_stream(tn_error *err);
 /* Between these, what oneDNN makes is for one thread; the program's own OpenMP setting is as it was afterwards. */
 int dnn_one_thread(void);
 void dnn_restore_threads(int before);
-/* A status of oneDNN as one of ours: what it has no implementation for is TN_UNIMPLEMENTED, so the next kernel is asked. */
+/* A status of oneDNN as one of ours: what it has no implementation for is TN_UNIMPLEMENTED, and declined. */
 tn_status dnn_status(dnnl_status_t st, const char *what, tn_error *err);
 
 /* Plain memory of these dims and strides, both in oneDNN's order. */
 dnnl_memory_desc_t dnn_strided(const int64_t *dims, const int64_t *strides, int n, dnnl_data_type_t type);
 /* The same dims, in a layout that the library may choose. */
 dnnl_memory_desc_t dnn_any(const int64_t *dims, int n, dnnl_data_type_t type);
+
+/* A dtype as oneDNN's; dnnl_data_type_undef for one it has none for. */
+dnnl_data_type_t dnn_type(tn_dtype dtype);
+/* Whether products of this dtype have instructions of their own here. */
+bool dnn_type_is_fast(tn_dtype dtype);
+
+/* oneDNN counts dimensions and offsets in int at places, so larger tensors are left to the library's own kernels. */
+#define DNN_MOST INT32_MAX
+bool dnn_dims_fit(const int64_t *dims, int32_t rank);
+/* The same, and that there are elements. */
+bool dnn_fits(const tn_view *v);
+
+/* ---- window.c: what convolutions and pooling share ---- */
+
+typedef struct dnn_window {
+  int axes;               /* 2 or 3, of the image */
+  int64_t size[DNNL_MAX_NDIMS], stride[DNNL_MAX_NDIMS], dilation[DNNL_MAX_NDIMS];
+  int64_t before[DNNL_MAX_NDIMS], after[DNNL_MAX_NDIMS];
+  bool same;
+} dnn_window;
+
+/* TN_UNIMPLEMENTED: the next kernel is asked. */
+tn_status dnn_declined(tn_error *err, const char *why);
+bool dnn_text_is(const tn_operation *op, const char *attr, const char *text);
+/* Reads strides, padding, and ksize (pooling) or dilations. False: the library's own kernel shall judge. */
+bool dnn_window_read(const tn_operation *op, int axes, bool pooling, dnn_window *w);
+/* Places of the window along each axis of the input; sets the padding. False as above. */
+bool dnn_window_fit(dnn_window *w, const int64_t *in, int64_t *out);
+/* Layout of a tensor [batch, axes..., channels], of at most 5 dimensions. */
+dnnl_memory_desc_t dnn_channels_last(const int64_t *dims, int n, dnnl_data_type_t type);
 
 /* ---- post_ops.c: the epilogue of fused ops ---- */
 
@@ -42,13 +72,15 @@ typedef struct dnn_epilogue {
   uint8_t steps[DNN_STEPS];
 } dnn_epilogue;
 
-/* Reads fused_ops where the op has them. TN_UNIMPLEMENTED: a step that is not known, or a bias that is not the first. */
+/* Reads fused_ops where the op has them. TN_UNIMPLEMENTED: a step that is not known, or a bias that is not first. */
 tn_status dnn_epilogue_read(const tn_operation *op, dnn_epilogue *out, tn_error *err);
 bool dnn_has_bias(const dnn_epilogue *e);
 /* Appends the steps behind the bias. added is the layout of tensors that are added. */
-tn_status dnn_epilogue_append(const dnn_epilogue *e, const dnnl_memory_desc_t *added, dnnl_post_ops_t to, tn_error *err);
+tn_status dnn_epilogue_append(const dnn_epilogue *e, const dnnl_memory_desc_t *added, dnnl_post_ops_t to,
+                              tn_error *err);
 /* Whether the inputs from `first` on fit a result of this shape: biases one value a channel, others its shape. */
-bool dnn_epilogue_fits(const dnn_epilogue *e, const tn_prepare_ctx *ctx, uint32_t first, const int64_t *dims, int32_t rank);
+bool dnn_epilogue_fits(const dnn_epilogue *e, const tn_prepare_ctx *ctx, uint32_t first, const int64_t *dims,
+                       int32_t rank);
 
 /* ---- call.c: a primitive and its calls ---- */
 
@@ -89,21 +121,24 @@ void dnn_plan_input(dnn_plan *p, int32_t arg, uint32_t index, const dnnl_memory_
 void dnn_plan_output(dnn_plan *p, int32_t arg, uint32_t index, const dnnl_memory_desc_t *desc);
 /* Input `index` of layout `from` in the layout that the primitive wants: as it is, packed once when it is a constant.
  * TN_UNIMPLEMENTED when it would have to be packed in every step. */
-tn_status dnn_plan_weights(dnn_plan *p, tn_prepare_ctx *ctx, int32_t arg, uint32_t index, const dnnl_memory_desc_t *from,
-                           tn_error *err);
+tn_status dnn_plan_weights(dnn_plan *p, tn_prepare_ctx *ctx, int32_t arg, uint32_t index,
+                           const dnnl_memory_desc_t *from, tn_error *err);
 /* Arguments of the epilogue: inputs from `first` on. */
 void dnn_plan_epilogue(dnn_plan *p, const dnn_epilogue *e, uint32_t first, const dnnl_memory_desc_t *bias,
                        const dnnl_memory_desc_t *added);
 /* The compute of all kernels here. */
 tn_status dnn_compute(tn_kernel_ctx *ctx);
 
-/* ---- families ---- */
+/* ---- kernels, see plugin.c ---- */
 
-extern const tn_kernel_def dnn_product_kernels[];
-extern const size_t dnn_n_product_kernels;
-extern const tn_kernel_def dnn_convolution_kernels[];
-extern const size_t dnn_n_convolution_kernels;
-
-#define DNN_RANK 300
+tn_status dnn_product_create(const tn_operation *op, void **state, tn_error *err);
+tn_status dnn_product_prepare(tn_prepare_ctx *ctx, tn_error *err);
+tn_status dnn_conv_create(const tn_operation *op, void **state, tn_error *err);
+tn_status dnn_conv_prepare(tn_prepare_ctx *ctx, tn_error *err);
+tn_status dnn_pool_create(const tn_operation *op, void **state, tn_error *err);
+tn_status dnn_pool_prepare(tn_prepare_ctx *ctx, tn_error *err);
+tn_status dnn_softmax_prepare(tn_prepare_ctx *ctx, tn_error *err);
+tn_status dnn_lrn_create(const tn_operation *op, void **state, tn_error *err);
+tn_status dnn_lrn_prepare(tn_prepare_ctx *ctx, tn_error *err);
 
 #endif

@@ -5,22 +5,49 @@
 #include <tenon/runtime.h>
 
 TN_PLUGIN_MANIFEST_KERNELS("kernels", "onednn", "CPU", "300", TN_VERSION_STRING, "Tenon", "",
-                           "MatMul@CPU:float;_TnMatMul@CPU:float;Conv2D@CPU:float;_TnConv2D@CPU:float;"
-                           "DepthwiseConv2dNative@CPU:float;_TnDepthwiseConv2D@CPU:float")
+                           "MatMul@CPU:float|bfloat16;_TnMatMul@CPU:float;BatchMatMul@CPU:float|bfloat16;"
+                           "BatchMatMulV2@CPU:float|bfloat16;BatchMatMulV3@CPU:float|bfloat16;"
+                           "Conv2D@CPU:float|bfloat16;_TnConv2D@CPU:float;"
+                           "DepthwiseConv2dNative@CPU:float;_TnDepthwiseConv2D@CPU:float;"
+                           "AvgPool@CPU:float;MaxPool@CPU:float;AvgPool3D@CPU:float;MaxPool3D@CPU:float;"
+                           "Softmax@CPU:float;LRN@CPU:float")
 
-static tn_status add(const char *name, const tn_kernel_def *kernels, size_t n, tn_op_family *family, tn_error *err)
-{
-  *family = (tn_op_family){ .struct_size = TN_OP_FAMILY_SIZE, .name = name, .kernels = kernels, .n_kernels = n };
-  return tn_register_ops(family, err);
-}
+#define KERNEL(type, set, text, create_, prepare_)                                                   \
+  { .struct_size = TN_KERNEL_DEF_SIZE, .op = type, .device = "CPU", .types = set, .name = text,      \
+    .rank = 300, .create = create_, .destroy = tn_free, .prepare = prepare_,                         \
+    .destroy_shape_state = dnn_plan_free, .compute = dnn_compute }
+#define PRODUCT(type, set, text) KERNEL(type, set, text, dnn_product_create, dnn_product_prepare)
+#define CONVOLUTION(type, set, text) KERNEL(type, set, text, dnn_conv_create, dnn_conv_prepare)
+#define POOLING(type, text) KERNEL(type, "T=float", text, dnn_pool_create, dnn_pool_prepare)
 
-static tn_status register_kernels(tn_error *err)
-{
-  static tn_op_family products, convolutions; /* the table keeps them */
-  tn_status st = add("onednn.product", dnn_product_kernels, dnn_n_product_kernels, &products, err);
-  if (st == TN_OK) st = add("onednn.convolution", dnn_convolution_kernels, dnn_n_convolution_kernels, &convolutions, err);
-  return st;
-}
+static const tn_kernel_def kernels[] = {
+  PRODUCT("MatMul", "T=float|bfloat16", "matmul_onednn"),
+  PRODUCT("_TnMatMul", "T=float", "fused_matmul_onednn"),
+  PRODUCT("BatchMatMul", "T=float|bfloat16", "batch_matmul_onednn"),
+  PRODUCT("BatchMatMulV2", "T=float|bfloat16", "batch_matmul_v2_onednn"),
+  PRODUCT("BatchMatMulV3", "Ta=float,Tb=float,Tout=float", "batch_matmul_v3_onednn"),
+  PRODUCT("BatchMatMulV3", "Ta=bfloat16,Tb=bfloat16,Tout=bfloat16", "batch_matmul_v3_bf16_onednn"),
+  CONVOLUTION("Conv2D", "T=float|bfloat16", "conv2d_onednn"),
+  CONVOLUTION("DepthwiseConv2dNative", "T=float", "depthwise_onednn"),
+  CONVOLUTION("_TnConv2D", "T=float", "fused_conv2d_onednn"),
+  CONVOLUTION("_TnDepthwiseConv2D", "T=float", "fused_depthwise_onednn"),
+  POOLING("AvgPool", "avg_pool_onednn"),
+  POOLING("MaxPool", "max_pool_onednn"),
+  POOLING("AvgPool3D", "avg_pool3d_onednn"),
+  POOLING("MaxPool3D", "max_pool3d_onednn"),
+  KERNEL("Softmax", "T=float", "softmax_onednn", NULL, dnn_softmax_prepare),
+  KERNEL("LRN", "T=float", "lrn_onednn", dnn_lrn_create, dnn_lrn_prepare),
+};
+
+/* One family: all are registered, or none. */
+static const tn_op_family family = {
+  .struct_size = TN_OP_FAMILY_SIZE,
+  .name = "onednn",
+  .kernels = kernels,
+  .n_kernels = sizeof kernels / sizeof *kernels,
+};
+
+static tn_status register_kernels(tn_error *err) { return tn_register_ops(&family, err); }
 
 static const tn_plugin plugin = {
   .struct_size = TN_PLUGIN_SIZE,

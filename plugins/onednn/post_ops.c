@@ -17,7 +17,8 @@ tn_status dnn_epilogue_read(const tn_operation *op, dnn_epilogue *out, tn_error 
   for (size_t i = 0; st == TN_OK && i < n; i++) {
     st = tn_operation_attr_string_at(op, "fused_ops", i, &text, &size, NULL, err);
     size_t k = 0;
-    while (st == TN_OK && k < sizeof names / sizeof *names && (strlen(names[k]) != size || memcmp(names[k], text, size) != 0))
+    while (st == TN_OK && k < sizeof names / sizeof *names &&
+           (strlen(names[k]) != size || memcmp(names[k], text, size) != 0))
       k++;
     if (st == TN_OK && (k == sizeof names / sizeof *names || i == DNN_STEPS || (k == DNN_BIAS && i > 0)))
       st = tn_error_set(err, TN_UNIMPLEMENTED, "oneDNN kernels have no step '%.*s' at this place", (int)size, text);
@@ -46,7 +47,8 @@ tn_status dnn_epilogue_append(const dnn_epilogue *e, const dnnl_memory_desc_t *a
   return dnn_status(st, "fused step", err);
 }
 
-bool dnn_epilogue_fits(const dnn_epilogue *e, const tn_prepare_ctx *ctx, uint32_t first, const int64_t *dims, int32_t rank)
+bool dnn_epilogue_fits(const dnn_epilogue *e, const tn_prepare_ctx *ctx, uint32_t first, const int64_t *dims,
+                       int32_t rank)
 {
   uint32_t arg = first;
   for (uint32_t i = 0; i < e->n; i++) {

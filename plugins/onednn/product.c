@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* MatMul of float, alone and with what follows it. */
+/* Products of matrices, alone, with what follows them, and in batches. */
 #include "onednn.h"
 
 #include <string.h>
@@ -7,17 +7,20 @@
 typedef struct product_state {
   dnn_epilogue epilogue;
   bool across_a, across_b;
+  bool batched, broadcasts;
 } product_state;
 
-static tn_status declined(tn_error *err, const char *why) { return tn_error_set(err, TN_UNIMPLEMENTED, "oneDNN: %s", why); }
-
-static tn_status product_create(const tn_operation *op, void **state, tn_error *err)
+tn_status dnn_product_create(const tn_operation *op, void **state, tn_error *err)
 {
-  product_state s = { .across_a = false };
+  const char *type = tn_operation_type(op);
+  product_state s = { .batched = strncmp(type, "BatchMatMul", 11) == 0 };
   tn_bool a = 0, b = 0;
   *state = NULL;
-  (void)tn_operation_attr_bool(op, "transpose_a", &a, NULL);
-  (void)tn_operation_attr_bool(op, "transpose_b", &b, NULL);
+  s.broadcasts = s.batched && type[11] != 0;
+  if (!dnn_type_is_fast(tn_operation_input_dtype(op, 0)))
+    return dnn_declined(err, "this processor has no such products");
+  (void)tn_operation_attr_bool(op, s.batched ? "adj_x" : "transpose_a", &a, NULL);
+  (void)tn_operation_attr_bool(op, s.batched ? "adj_y" : "transpose_b", &b, NULL);
   tn_status st = dnn_epilogue_read(op, &s.epilogue, err);
   if (st != TN_OK) return st;
   product_state *p = tn_alloc(sizeof *p);
@@ -29,30 +32,100 @@ static tn_status product_create(const tn_operation *op, void **state, tn_error *
   return TN_OK;
 }
 
-static dnnl_memory_desc_t matrix(int64_t rows, int64_t columns, bool across)
+/* A product as oneDNN is told of it: dimensions in front of the last two are batches, 1 where they are broadcast. */
+typedef struct sizes {
+  int64_t m, k, n, rows; /* rows: m, or all rows of the batches where they can be taken as one matrix */
+  int n_batch, rank;     /* batches that oneDNN sees; rank of the output */
+  int64_t a[DNNL_MAX_NDIMS], b[DNNL_MAX_NDIMS], out[DNNL_MAX_NDIMS]; /* batches */
+  int64_t shape[DNNL_MAX_NDIMS];
+  double products;
+} sizes;
+
+static int64_t batch_dim(const tn_view *v, int rank, int i)
 {
-  const int64_t dims[] = { rows, columns }, strides[] = { across ? 1 : columns, across ? rows : 1 };
-  return dnn_strided(dims, strides, 2, dnnl_f32);
+  int at = i - (rank - v->rank);
+  return at < 0 ? 1 : v->dims[at];
 }
 
-#define SMALL 4096 /* products that the library's own loop does before oneDNN has looked at its arguments */
-
-static tn_status product_prepare(tn_prepare_ctx *ctx, tn_error *err)
+static bool measure_batches(const product_state *s, const tn_view *a, const tn_view *b, sizes *z)
 {
-  const product_state *s = ctx->state;
+  bool one_b = true, alike = true;
+  z->rank = a->rank > b->rank ? a->rank : b->rank;
+  if (z->rank > DNNL_MAX_NDIMS || (!s->broadcasts && a->rank != b->rank)) return false;
+  z->n_batch = z->rank - 2;
+  int64_t all = 1;
+  for (int i = 0; i < z->n_batch; i++) {
+    int64_t x = batch_dim(a, z->rank, i), y = batch_dim(b, z->rank, i);
+    if (x != y && (!s->broadcasts || (x != 1 && y != 1))) return false;
+    z->a[i] = x;
+    z->b[i] = y;
+    z->out[i] = z->shape[i] = x == 1 ? y : x;
+    one_b = one_b && y == 1;
+    alike = alike && x == y;
+    all *= z->out[i];
+  }
+  z->rows = z->m;
+  if (one_b && !s->across_a) { /* one matrix with all rows */
+    z->rows = all * z->m;
+    z->n_batch = 0;
+  } else if (alike && z->n_batch > 1) {
+    z->a[0] = z->b[0] = z->out[0] = all;
+    z->n_batch = 1;
+  }
+  z->products = (double)all * (double)z->m * (double)z->n * (double)z->k;
+  return true;
+}
+
+static bool measure(const tn_prepare_ctx *ctx, const product_state *s, sizes *z)
+{
   const tn_view *a = &ctx->inputs[0], *b = &ctx->inputs[1];
-  if (a->rank != 2 || b->rank != 2 || a->count == 0 || b->count == 0) return declined(err, "no matrices");
-  int64_t m = a->dims[s->across_a], k = a->dims[!s->across_a], n = b->dims[!s->across_b];
-  if (b->dims[s->across_b] != k) return declined(err, "matrices that do not fit");
-  const int64_t out[] = { m, n }, wide[] = { 1, n }, one[] = { n, 1 }, weights[] = { k, n };
-  if (!dnn_epilogue_fits(&s->epilogue, ctx, 2, out, 2)) return declined(err, "fused tensors of other shapes");
-  double products = (double)m * (double)n * (double)k;
-  if (products < SMALL) return declined(err, "a product this small");
-  dnnl_memory_desc_t source = matrix(m, k, s->across_a), plain = matrix(k, n, s->across_b), target = matrix(m, n, false);
-  dnnl_memory_desc_t bias = dnn_strided(wide, one, 2, dnnl_f32), any = dnn_any(weights, 2, dnnl_f32);
-  bool constant = b->data != NULL;
+  if (a->rank < 2 || b->rank < 2 || (!s->batched && (a->rank > 2 || b->rank > 2))) return false;
+  if (!dnn_fits(a) || !dnn_fits(b)) return false;
+  const int64_t *last_a = a->dims + a->rank - 2, *last_b = b->dims + b->rank - 2;
+  z->m = last_a[s->across_a];
+  z->k = last_a[!s->across_a];
+  z->n = last_b[!s->across_b];
+  if (last_b[s->across_b] != z->k || !measure_batches(s, a, b, z)) return false;
+  z->shape[z->rank - 2] = z->m;
+  z->shape[z->rank - 1] = z->n;
+  return dnn_dims_fit(z->shape, z->rank);
+}
+
+static dnnl_memory_desc_t matrices(const int64_t *batch, int n_batch, int64_t rows, int64_t columns, bool across,
+                                   dnnl_data_type_t type)
+{
+  int64_t dims[DNNL_MAX_NDIMS], strides[DNNL_MAX_NDIMS], step = rows * columns;
+  for (int i = n_batch - 1; i >= 0; i--) {
+    dims[i] = batch[i];
+    strides[i] = step;
+    step *= batch[i];
+  }
+  dims[n_batch] = rows;
+  dims[n_batch + 1] = columns;
+  strides[n_batch] = across ? 1 : columns;
+  strides[n_batch + 1] = across ? rows : 1;
+  return dnn_strided(dims, strides, n_batch + 2, type);
+}
+
+/* Where the library's own loops are as fast or faster: few products, narrow results, one row by what is not packed. */
+static bool is_small(const sizes *z, bool constant, tn_dtype dtype)
+{
+  if (dtype != TN_FLOAT) return z->products < 16000;
+  if (z->rows == 1) return !constant || z->products < 400000;
+  return z->products < (z->n < 16 ? 1e18 : 100000);
+}
+
+static tn_status product_plan(tn_prepare_ctx *ctx, const product_state *s, const sizes *z, tn_error *err)
+{
+  dnnl_data_type_t type = dnn_type(ctx->inputs[0].dtype);
+  const int64_t wide[] = { 1, z->n }, one[] = { z->n, 1 }, weights[] = { z->k, z->n };
+  dnnl_memory_desc_t source = matrices(z->a, z->n_batch, z->rows, z->k, s->across_a, type);
+  dnnl_memory_desc_t plain = matrices(z->b, z->n_batch, z->k, z->n, s->across_b, type);
+  dnnl_memory_desc_t target = matrices(z->out, z->n_batch, z->rows, z->n, false, type);
+  dnnl_memory_desc_t bias = dnn_strided(wide, one, 2, type), any = dnn_any(weights, 2, type);
+  bool packs = ctx->inputs[1].data != NULL && z->n_batch == 0;
   dnnl_matmul_desc_t desc;
-  tn_status st = dnn_status(dnnl_matmul_desc_init(&desc, &source, constant ? &any : &plain,
+  tn_status st = dnn_status(dnnl_matmul_desc_init(&desc, &source, packs ? &any : &plain,
                                                   dnn_has_bias(&s->epilogue) ? &bias : NULL, &target), "product", err);
   dnn_plan *p = NULL;
   const dnn_setup setup = { &s->epilogue, &target };
@@ -62,19 +135,19 @@ static tn_status product_prepare(tn_prepare_ctx *ctx, tn_error *err)
   dnn_plan_input(p, DNNL_ARG_SRC, 0, &source);
   dnn_plan_output(p, DNNL_ARG_DST, 0, &target);
   dnn_plan_epilogue(p, &s->epilogue, 2, &bias, &target);
-  st = dnn_plan_weights(p, ctx, DNNL_ARG_WEIGHTS, 1, &plain, err);
-  if (st == TN_OK) st = tn_prepare_output(ctx, 0, out, 2, err);
-  ctx->cost_ns = products * 0.02;
-  return st;
+  return dnn_plan_weights(p, ctx, DNNL_ARG_WEIGHTS, 1, &plain, err);
 }
 
-#define KERNEL(type, text)                                                                                        \
-  { .struct_size = TN_KERNEL_DEF_SIZE, .op = type, .device = "CPU", .types = "T=float", .name = text,             \
-    .rank = DNN_RANK, .create = product_create, .destroy = tn_free, .prepare = product_prepare,                   \
-    .destroy_shape_state = dnn_plan_free, .compute = dnn_compute }
-
-const tn_kernel_def dnn_product_kernels[] = {
-  KERNEL("MatMul", "matmul_onednn"),
-  KERNEL("_TnMatMul", "fused_matmul_onednn"),
-};
-const size_t dnn_n_product_kernels = sizeof dnn_product_kernels / sizeof *dnn_product_kernels;
+tn_status dnn_product_prepare(tn_prepare_ctx *ctx, tn_error *err)
+{
+  const product_state *s = ctx->state;
+  sizes z;
+  if (!measure(ctx, s, &z)) return dnn_declined(err, "shapes that the library's own kernel judges");
+  if (!dnn_epilogue_fits(&s->epilogue, ctx, 2, z.shape, z.rank))
+    return dnn_declined(err, "fused tensors of other shapes");
+  if (is_small(&z, ctx->inputs[1].data != NULL, ctx->inputs[0].dtype)) return dnn_declined(err, "a product this small");
+  tn_status st = product_plan(ctx, s, &z, err);
+  if (st == TN_OK) st = tn_prepare_output(ctx, 0, z.shape, z.rank, err);
+  ctx->cost_ns = z.products * 0.02;
+  return st;
+}

@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Kernel plugins: that they are loaded when a plan wants them and not before, who wins, and that one that fails or
+ * declines leaves the work to the library's own kernels. Each test has an op of its own, since what is loaded stays. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "tests/support/plugin_files.h"
+#include "tests/support/session_kit.h"
+
+static char logged[20000];
+
+static void keep_line(void *user, int32_t level, const char *line)
+{
+  size_t n = strlen(logged);
+  (void)user;
+  if (level <= TN_LOG_WARNING) snprintf(logged + n, sizeof logged - n, "%s\n", line);
+}
+
+static int count_logged(const char *text)
+{
+  int n = 0;
+  for (const char *at = logged; (at = strstr(at, text)) != NULL; at++) n++;
+  return n;
+}
+
+/* A copy of tests/plugins/faster.c. */
+static void add_plugin(const char *folder, const char *name, const char *op, int rank, const char *fault)
+{
+  char text[64];
+  size_t size = 0;
+  unsigned char *bytes = plugin_read(plugin_source("faster"), &size);
+  plugin_patch(bytes, size, "faster____________", name);
+  plugin_patch(bytes, size, "none______", fault);
+  snprintf(text, sizeof text, "rank=%03d", rank);
+  plugin_patch(bytes, size, "rank=000", text);
+  snprintf(text, sizeof text, "%s@CPU", op);
+  plugin_patch(bytes, size, "OpName______@CPU", text);
+  snprintf(text, sizeof text, "%s.so", name + 2); /* without its "t." */
+  plugin_write(plugin_path(folder, text), bytes, size);
+  free(bytes);
+}
+
+/* What the op makes of x in a session of its own; the kernels of faster.c add 1000 and their rank. */
+static float result(const char *op, const char *option, float x)
+{
+  ts t;
+  ts_init(&t, 1);
+  ts_op1(t.graph, op, "y", ts_placeholder(t.graph, "x", TN_FLOAT));
+  REQUIRE_OK(tn_session_options_set_string(t.options, "kernel_plugins", option, &t.err), &t.err);
+  ts_start(&t);
+  float y = ts_run1(&t, FEEDS({ "x", x }), "y:0");
+  ts_fini(&t);
+  return y;
+}
+
+static const char *search_one(const char *name, const char *op, int rank, const char *fault)
+{
+  const char *folder = plugin_folder();
+  char both[3000];
+  add_plugin(folder, name, op, rank, fault);
+  snprintf(both, sizeof both, "%s:%s", folder, getenv("TEST_RUNTIMES"));
+  plugin_search(both);
+  logged[0] = 0;
+  return folder;
+}
+
+static void kernel_plugins__are_loaded_when_wanted(void)
+{
+  const char *folder = search_one("t.wanted", "Neg", 300, "none");
+  CHECK(result("Neg", "never", 2) == -2);
+  CHECK_INT(plugin_count_mapped(folder), 0);
+  CHECK(result("Neg", "auto", 2) == -2); /* one product is not worth it */
+  CHECK(result("Square", "always", 2) == 4); /* the plugin has no kernel for it */
+  CHECK_INT(plugin_count_mapped(folder), 0);
+  CHECK(result("Neg", "always", 2) == 1302);
+  CHECK_INT(plugin_count_mapped(folder), 1);
+  CHECK(result("Neg", "always", 3) == 1303);
+  CHECK_STR(logged, "");
+}
+
+static void kernel_plugins__names_of_ops_are_compared_whole(void)
+{
+  const char *folder = search_one("t.prefix", "Ab", 300, "none");
+  CHECK(result("Abs", "always", -2) == 2);
+  CHECK_INT(plugin_count_mapped(folder), 0);
+}
+
+static void kernel_plugins__the_highest_rank_wins(void)
+{
+  const char *folder = search_one("t.low", "Sign", 200, "none");
+  char both[3000];
+  add_plugin(folder, "t.high", "Sign", 400, "none");
+  add_plugin(folder, "t.own", "Sign", 50, "none"); /* below the library's own */
+  add_plugin(folder, "t.off", "Sign", 0, "none");
+  snprintf(both, sizeof both, "%s:%s", folder, getenv("TEST_RUNTIMES"));
+  plugin_search(both);
+  CHECK(result("Sign", "always", 5) == 1405);
+  CHECK_INT(plugin_count_mapped(plugin_path(folder, "off.so")), 0);
+  search_one("t.below", "Floor", 50, "none");
+  CHECK(result("Floor", "always", 2.5f) == 2);
+}
+
+static void kernel_plugins__may_decline_nodes_and_shapes(void)
+{
+  const char *folder = search_one("t.create", "Ceil", 300, "create");
+  CHECK(result("Ceil", "always", 2.5f) == 3);
+  CHECK_INT(plugin_count_mapped(folder), 1);
+  folder = search_one("t.prepare", "Square", 300, "prepare");
+  CHECK(result("Square", "always", 3) == 9);
+  CHECK_INT(plugin_count_mapped(folder), 1);
+  CHECK_STR(logged, "");
+}
+
+/* One warning, however many sessions want it, and the library's own kernels. */
+static void kernel_plugins__that_fail_are_left(void)
+{
+  search_one("t.fails", "Sqrt", 300, "fails");
+  CHECK(result("Sqrt", "always", 4) == 2);
+  CHECK(result("Sqrt", "always", 9) == 3);
+  CHECK_INT(count_logged("told to fail"), 1);
+  CHECK_INT(count_logged("its kernels are not used"), 1);
+  search_one("t.silent", "Sin", 300, "silent");
+  CHECK(result("Sin", "always", 0) == 0);
+  CHECK(result("Sin", "always", 0) == 0);
+  CHECK_INT(count_logged("its kernels are not used"), 1);
+}
+
+static void kernel_plugins__may_not_keep_what_the_manifest_says(void)
+{
+  search_one("t.nothing", "Cos", 300, "nothing");
+  CHECK(result("Cos", "always", 0) == 1);
+  CHECK_STR(logged, "");
+  search_one("t.unknown", "Log1p", 300, "unknown_op");
+  CHECK(result("Log1p", "always", 0) == 0);
+  CHECK_INT(count_logged("op 'NoSuchOp' is not registered"), 1);
+}
+
+/* What was registered stays with the process, so its code must. */
+static void kernel_plugins__that_fail_late_stay_mapped(void)
+{
+  const char *folder = search_one("t.late", "Round", 300, "fails_late");
+  CHECK(result("Round", "always", 2.25f) == 1302.25f);
+  CHECK_INT(plugin_count_mapped(folder), 1);
+  CHECK_INT(count_logged("told to fail late"), 1);
+}
+
+/* A file that was cut off has no kernels; the plan has its own. */
+static void kernel_plugins__broken_files_do_no_harm(void)
+{
+  const char *folder = search_one("t.cut", "Reciprocal", 300, "none");
+  size_t size = 0;
+  unsigned char *bytes = plugin_read(plugin_path(folder, "cut.so"), &size);
+  memset(bytes + size / 2, 0x5a, size / 2); /* after it was listed */
+  plugin_write(plugin_path(folder, "cut.so"), bytes, size);
+  free(bytes);
+  CHECK(result("Reciprocal", "always", 4) == 0.25f);
+  CHECK(result("Reciprocal", "always", 2) == 0.5f);
+  CHECK_INT(count_logged("its kernels are not used"), 1);
+}
+
+static void kernel_plugins__other_values_are_refused(void)
+{
+  ts t;
+  ts_init(&t, 1);
+  REQUIRE_OK(tn_session_options_set_string(t.options, "kernel_plugins", "sometimes", &t.err), &t.err);
+  tn_session *s = NULL;
+  CHECK_STATUS(tn_session_create(t.options, &s, &t.err), TN_INVALID_ARGUMENT, &t.err);
+  CHECK_CONTAINS(tn_error_message(&t.err), "kernel_plugins is 'sometimes', it must be auto, always or never");
+  ts_fini(&t);
+}
+
+static tn_status load_and_run(void *graph)
+{
+  tn_error err = TN_ERROR_INIT;
+  tn_session_options *o = NULL;
+  tn_session *s = NULL;
+  tn_tensor *x = NULL, *y = NULL;
+  const char *feed = "x", *fetch = "y:0";
+  const float four = 4;
+  tn_status st = tn_session_options_create(&o, &err);
+  if (st == TN_OK) st = tn_session_options_set_target(o, ts_runtime(), &err);
+  if (st == TN_OK) st = tn_session_options_set_string(o, "kernel_plugins", "always", &err);
+  if (st == TN_OK) st = tn_session_create(o, &s, &err);
+  if (st == TN_OK) st = tn_session_set_graph(s, graph, &err);
+  if (st == TN_OK) st = tn_tensor_from_data(TN_FLOAT, NULL, 0, &four, sizeof four, &x, &err);
+  if (st == TN_OK) st = tn_session_run(s, NULL, &feed, &x, 1, &fetch, &y, 1, NULL, 0, NULL, &err);
+  if (st == TN_OK) CHECK(ts_float(y) == 1304 || ts_float(y) == 16); /* of the plugin; without memory to load it, of C */
+  tn_tensor_unref(y);
+  tn_tensor_unref(x);
+  tn_session_destroy(s);
+  tn_session_options_destroy(o);
+  tn_error_clear(&err);
+  return st;
+}
+
+static void kernel_plugins__survive_lack_of_memory(void)
+{
+  ts t;
+  search_one("t.memory", "Relu", 300, "prepare"); /* declines, so that both kernels are made */
+  ts_init(&t, 1);
+  ts_op1(t.graph, "Square", "y", ts_op1(t.graph, "Relu", "r", ts_placeholder(t.graph, "x", TN_FLOAT)));
+  tn_test_oom_sweep(load_and_run, t.graph);
+  ts_fini(&t);
+}
+
+static void setup(void)
+{
+  tn_set_log_sink(keep_line, NULL);
+  const char *path = getenv("TENON_PLUGIN_PATH");
+  if (getenv("TEST_RUNTIMES") == NULL) setenv("TEST_RUNTIMES", path == NULL ? "" : path, 1);
+}
+
+static void teardown(void) { tn_set_log_sink(NULL, NULL); }
+
+TAP_MAIN_WITH(setup, teardown,
+  TAP_TEST(kernel_plugins__are_loaded_when_wanted),
+  TAP_TEST(kernel_plugins__names_of_ops_are_compared_whole),
+  TAP_TEST(kernel_plugins__the_highest_rank_wins),
+  TAP_TEST(kernel_plugins__may_decline_nodes_and_shapes),
+  TAP_TEST(kernel_plugins__that_fail_are_left),
+  TAP_TEST(kernel_plugins__may_not_keep_what_the_manifest_says),
+  TAP_TEST(kernel_plugins__that_fail_late_stay_mapped),
+  TAP_TEST(kernel_plugins__broken_files_do_no_harm),
+  TAP_TEST(kernel_plugins__other_values_are_refused),
+  TAP_TEST(kernel_plugins__survive_lack_of_memory))

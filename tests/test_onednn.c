@@ -1,0 +1,390 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Kernels on oneDNN: that they give what the library's own give, that the library is loaded for heavy graphs only, and
+ * that a program's OpenMP is left alone. One process can load it once, so the first test comes first. */
+#include <dirent.h>
+#include <math.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "tests/support/session_kit.h"
+
+#ifdef TEST_ONEDNN
+#include <omp.h>
+
+/* ---- one op in a graph, from a line ----
+ *
+ * "Op attr=K:value ... x:dims c:dims": attributes by kind (s text, l list of ints, b bool, f float, i int), then
+ * inputs: x is fed, c a constant. "+Relu", "+Bias7" and the like put another op behind it.
+ * T is float, or bfloat16 after "half". */
+
+static size_t numbers(const char *text, int64_t *out)
+{
+  size_t n = 0;
+  while (*text != 0 && *text != ' ') {
+    char *end;
+    out[n++] = strtoll(text, &end, 10);
+    text = end + (*end == ',');
+  }
+  return n;
+}
+
+/* Values of -1 to 1, exact in bfloat16 and half of them in sixteenths, the same each time. */
+static tn_tensor *values(tn_dtype dtype, const int64_t *dims, int32_t rank, uint32_t seed)
+{
+  tn_tensor *t = NULL;
+  tn_error err = TN_ERROR_INIT;
+  REQUIRE_OK(tn_tensor_create(dtype, dims, rank, &t, &err), &err);
+  for (int64_t i = 0; i < tn_tensor_elements(t); i++) {
+    seed = seed * 1664525u + 1013904223u;
+    float v = (float)((int32_t)(seed >> 24) - 128) / 128;
+    if (dtype == TN_FLOAT) {
+      ((float *)tn_tensor_data(t))[i] = v;
+    } else {
+      uint32_t bits;
+      memcpy(&bits, &v, sizeof bits);
+      ((uint16_t *)tn_tensor_data(t))[i] = (uint16_t)(bits >> 16);
+    }
+  }
+  return t;
+}
+
+static float value_at(const tn_tensor *t, int64_t i)
+{
+  if (tn_tensor_dtype(t) == TN_FLOAT) return ((const float *)tn_tensor_data(t))[i];
+  uint32_t bits = (uint32_t)((const uint16_t *)tn_tensor_data(t))[i] << 16;
+  float v;
+  memcpy(&v, &bits, sizeof v);
+  return v;
+}
+
+typedef struct one {
+  ts t;
+  tn_tensor *feeds[4];
+  const char *names[4];
+  size_t n;
+} one;
+
+static void set_attr(tn_operation_builder *b, const char *text)
+{
+  char name[40];
+  int64_t v[16];
+  const char *at = strchr(text, '=');
+  snprintf(name, sizeof name, "%.*s", (int)(at - text), text);
+  const char *value = at + 3;
+  switch (at[1]) {
+  case 's': tn_operation_set_string(b, name, value, strcspn(value, " ")); break;
+  case 'b': tn_operation_set_bool(b, name, *value == '1'); break;
+  case 'f': tn_operation_set_float(b, name, strtof(value, NULL)); break;
+  case 'i': tn_operation_set_int(b, name, strtoll(value, NULL, 10)); break;
+  default: tn_operation_set_ints(b, name, v, numbers(value, v)); break;
+  }
+}
+
+static tn_output constant(one *o, const char *name, tn_tensor *value)
+{
+  tn_output c = ts_const_tensor(o->t.graph, name, value);
+  tn_tensor_unref(value);
+  return c;
+}
+
+static tn_output add_input(one *o, const char *text, tn_dtype dtype, size_t i)
+{
+  static const char *const names[] = { "a", "b", "c", "d" };
+  int64_t dims[8];
+  int32_t rank = (int32_t)numbers(text + 2, dims);
+  tn_tensor *t = values(dtype, dims, rank, (uint32_t)i + 1);
+  if (text[0] == 'c') return constant(o, names[i], t);
+  o->names[o->n] = names[i];
+  o->feeds[o->n++] = t;
+  tn_output x = ts_placeholder(o->t.graph, names[i], dtype);
+  REQUIRE_OK(tn_graph_set_shape(x, dims, rank, &o->t.err), &o->t.err); /* so that the plan's work is known */
+  return x;
+}
+
+static void open_line(one *o, const char *line, int level, const char *plugins)
+{
+  char op[60];
+  tn_output in[4];
+  size_t n = 0;
+  memset(o, 0, sizeof *o);
+  ts_init(&o->t, level);
+  REQUIRE_OK(tn_session_options_set_string(o->t.options, "kernel_plugins", plugins, &o->t.err), &o->t.err);
+  snprintf(op, sizeof op, "%.*s", (int)strcspn(line, " "), line);
+  tn_dtype dtype = strstr(line, " half ") != NULL ? TN_BFLOAT16 : TN_FLOAT;
+  for (const char *at = strchr(line, ' '); at != NULL; at = strchr(at + 1, ' '))
+    if (at[2] == ':') in[n] = add_input(o, at + 1, dtype, n), n++;
+  tn_operation_builder *b = tn_operation_begin(o->t.graph, op, "y", 0);
+  for (size_t i = 0; i < n; i++) tn_operation_add_input(b, in[i]);
+  for (const char *at = strchr(line, ' '); at != NULL; at = strchr(at + 1, ' ')) {
+    const char *is = strchr(at + 1, '='), *next = strchr(at + 1, ' ');
+    if (is != NULL && (next == NULL || is < next)) set_attr(b, at + 1);
+  }
+  tn_operation *made = NULL;
+  REQUIRE_OK(tn_operation_finish(b, &made, &o->t.err), &o->t.err);
+  tn_output y = { made, 0 };
+  if (strstr(line, "+Bias") != NULL) {
+    const int64_t size = strtoll(strstr(line, "+Bias") + 5, NULL, 10);
+    y = ts_op2(o->t.graph, "BiasAdd", "biased", y, constant(o, "bias", values(dtype, &size, 1, 9)));
+  }
+  if (strstr(line, "+Relu6") != NULL) y = ts_op1(o->t.graph, "Relu6", "relu", y);
+  else if (strstr(line, "+Relu") != NULL) y = ts_op1(o->t.graph, "Relu", "relu", y);
+  if (strstr(line, "+Tanh") != NULL) y = ts_op1(o->t.graph, "Tanh", "tanh", y);
+  if (strstr(line, "+Sigmoid") != NULL) y = ts_op1(o->t.graph, "Sigmoid", "sigmoid", y);
+  ts_op1(o->t.graph, "Identity", "out", y);
+  ts_start(&o->t);
+}
+
+static tn_tensor *run_line(one *o)
+{
+  const char *fetch = "out:0";
+  tn_tensor *out = NULL;
+  REQUIRE_OK(tn_session_run(o->t.session, NULL, o->names, o->feeds, o->n, &fetch, &out, 1, NULL, 0, NULL, &o->t.err),
+             &o->t.err);
+  return out;
+}
+
+static void close_line(one *o)
+{
+  for (size_t i = 0; i < o->n; i++) tn_tensor_unref(o->feeds[i]);
+  ts_fini(&o->t);
+}
+
+static tn_tensor *result(const char *line, int level, const char *plugins)
+{
+  one o;
+  open_line(&o, line, level, plugins);
+  tn_tensor *out = run_line(&o);
+  close_line(&o);
+  return out;
+}
+
+static bool is_mapped(const char *name)
+{
+  char line[5000];
+  bool found = false;
+  FILE *maps = fopen("/proc/self/maps", "r");
+  REQUIRE_MSG(maps != NULL, "no /proc");
+  while (fgets(line, sizeof line, maps) != NULL) found = found || strstr(line, name) != NULL;
+  fclose(maps);
+  return found;
+}
+
+/* ---- results ---- */
+
+#define CONV "Conv2D strides=l:1,1,1,1 padding=s:SAME"
+#define STEP "Conv2D strides=l:1,2,2,1"
+#define DEEP "DepthwiseConv2dNative strides=l:1,1,1,1 padding=s:SAME"
+#define POOL(op, k, s) op " ksize=l:1," k "," k ",1 strides=l:1," s "," s ",1"
+
+static const char *const lines[] = {
+  "MatMul x:64,64 c:64,64", "MatMul x:64,64 x:64,64", "MatMul x:1,700 c:700,700", "MatMul x:1,700 x:700,700",
+  "MatMul transpose_a=b:1 x:70,65 c:70,50", "MatMul transpose_b=b:1 x:65,70 c:50,70",
+  "MatMul transpose_a=b:1 transpose_b=b:1 x:70,65 x:50,70", "MatMul x:65,70 c:70,33 +Bias33 +Relu",
+  "MatMul x:65,70 c:70,33 +Tanh", "MatMul x:65,70 c:70,33 +Bias33 +Sigmoid",
+  "MatMul x:3,3 c:3,3", "MatMul x:0,64 c:64,64", "MatMul x:64,0 c:0,64", "MatMul half x:64,64 c:64,64",
+  "BatchMatMulV2 x:6,40,50 x:6,50,30", "BatchMatMulV2 adj_x=b:1 adj_y=b:1 x:6,50,40 x:6,30,50",
+  "BatchMatMulV2 x:2,3,40,50 x:3,50,30", "BatchMatMulV2 x:2,1,40,50 x:3,50,30", "BatchMatMulV2 x:50,40 x:2,3,40,30",
+  "BatchMatMulV2 x:6,40,50 c:50,30", "BatchMatMulV2 x:6,40,50 c:6,50,30", "BatchMatMulV2 adj_x=b:1 x:6,50,40 c:50,30",
+  "BatchMatMul x:2,3,40,50 x:2,3,50,30", "BatchMatMulV2 x:6,0,50 x:6,50,30",
+  CONV " x:2,17,13,16 c:3,3,16,24", CONV " x:2,17,13,16 x:3,3,16,24", CONV " x:1,17,13,3 c:5,4,3,20 +Bias20 +Relu6",
+  CONV " x:1,9,9,16 c:1,1,16,64 +Bias64", CONV " dilations=l:1,2,3,1 x:1,17,19,16 c:3,3,16,24",
+  CONV " x:1,9,9,32 c:3,3,8,64", STEP " padding=s:SAME x:1,17,14,16 c:3,3,16,24",
+  STEP " padding=s:VALID x:1,18,14,16 c:3,3,16,24",
+  STEP " padding=s:SAME x:1,18,15,16 c:1,1,16,64", "Conv2D strides=l:1,5,4,1 padding=s:VALID x:2,33,37,16 c:2,3,16,64",
+  STEP " padding=s:EXPLICIT explicit_paddings=l:0,0,3,1,0,2,0,0 x:1,17,13,16 c:3,3,16,24",
+  CONV " x:0,9,9,16 c:3,3,16,24",
+  CONV " half x:1,17,13,16 c:3,3,16,32", DEEP " x:2,17,13,16 c:3,3,16,1", DEEP " x:1,17,13,12 c:3,3,12,3 +Bias36 +Relu",
+  "DepthwiseConv2dNative strides=l:1,2,2,1 padding=s:VALID x:1,30,33,24 c:5,3,24,1",
+  DEEP " dilations=l:1,2,2,1 x:1,30,33,24 c:3,3,24,1",
+  POOL("MaxPool", "3", "2") " padding=s:SAME x:2,17,14,16", POOL("MaxPool", "3", "2") " padding=s:VALID x:2,18,14,5",
+  POOL("AvgPool", "3", "2") " padding=s:SAME x:2,17,14,16", POOL("AvgPool", "2", "3") " padding=s:VALID x:2,18,15,16",
+  POOL("MaxPool", "2", "3") " padding=s:SAME x:2,19,16,16", POOL("MaxPool", "9", "1") " padding=s:SAME x:1,5,6,48",
+  "AvgPool3D ksize=l:1,2,3,2,1 strides=l:1,2,1,2,1 padding=s:SAME x:1,7,9,8,16",
+  "MaxPool3D ksize=l:1,2,3,2,1 strides=l:1,2,1,2,1 padding=s:VALID x:2,7,9,8,16",
+  "Softmax x:7,60", "Softmax x:3,5,40", "Softmax x:300", "Softmax x:300,1", "LogSoftmax x:20,17",
+  "LRN depth_radius=i:2 alpha=f:0.3 beta=f:0.75 bias=f:2 x:1,5,6,32", "LRN depth_radius=i:40 beta=f:0.75 x:1,5,6,32",
+  "LRN depth_radius=i:0 beta=f:0.75 x:1,5,6,16", "LRN depth_radius=i:2 beta=f:0.6 x:1,5,6,32",
+};
+#define N_LINES (sizeof lines / sizeof *lines)
+
+static void compare(const char *line, const tn_tensor *own, const tn_tensor *got)
+{
+  int64_t n = tn_tensor_elements(own);
+  bool half = tn_tensor_dtype(own) != TN_FLOAT;
+  REQUIRE_MSG(tn_tensor_rank(own) == tn_tensor_rank(got) && n == tn_tensor_elements(got), "%s: shapes differ", line);
+  for (int32_t d = 0; d < tn_tensor_rank(own); d++) CHECK_INT(tn_tensor_dims(got)[d], tn_tensor_dims(own)[d]);
+  for (int64_t i = 0; i < n; i++) {
+    float a = value_at(own, i), b = value_at(got, i);
+    if (fabsf(a - b) <= (half ? 1e-2f : 2e-5f) * (1 + fabsf(a))) continue;
+    CHECK_MSG(false, "%s: element %lld is %g, wanted %g", line, (long long)i, (double)b, (double)a);
+    return;
+  }
+}
+
+static void onednn__gives_what_the_librarys_own_kernels_give(void)
+{
+  tn_tensor *own[N_LINES];
+  for (size_t i = 0; i < N_LINES; i++) own[i] = result(lines[i], 1, "never");
+  tn_tensor *small = result("MatMul x:8,8 c:8,8", 1, "auto");
+  CHECK(!is_mapped("libdnnl")); /* nothing here was heavy */
+  tn_tensor_unref(small);
+  tn_tensor_unref(result(CONV " x:4,32,32,32 c:3,3,32,32", 1, "auto"));
+  CHECK(is_mapped("libdnnl"));
+  for (size_t i = 0; i < N_LINES; i++) {
+    for (int level = 0; level <= 1; level++) {
+      tn_tensor *got = result(lines[i], level, "always");
+      compare(lines[i], own[i], got);
+      tn_tensor_unref(got);
+    }
+    tn_tensor_unref(own[i]);
+  }
+}
+
+/* ---- threads ---- */
+
+typedef struct worker {
+  one *o;
+  tn_tensor *wanted;
+  int bad;
+} worker;
+
+static void *work(void *user)
+{
+  worker *w = user;
+  const char *fetch = "out:0";
+  for (int i = 0; i < 20; i++) {
+    tn_tensor *out = NULL;
+    tn_error err = TN_ERROR_INIT;
+    const one *o = w->o;
+    tn_status st =
+        tn_session_run(o->t.session, NULL, o->names, o->feeds, o->n, &fetch, &out, 1, NULL, 0, NULL, &err);
+    w->bad += st != TN_OK || memcmp(tn_tensor_data(out), tn_tensor_data(w->wanted), tn_tensor_bytes(out)) != 0;
+    tn_tensor_unref(out);
+    tn_error_clear(&err);
+  }
+  return NULL;
+}
+
+static void onednn__steps_may_run_at_once(void)
+{
+  one o;
+  pthread_t threads[4];
+  worker workers[4];
+  open_line(&o, CONV " x:2,17,13,16 c:3,3,16,24 +Bias24 +Relu", 1, "always");
+  tn_tensor *wanted = run_line(&o);
+  for (int i = 0; i < 4; i++) {
+    workers[i] = (worker){ &o, wanted, 0 };
+    REQUIRE_INT(pthread_create(&threads[i], NULL, work, &workers[i]), 0);
+  }
+  for (int i = 0; i < 4; i++) {
+    pthread_join(threads[i], NULL);
+    CHECK_INT(workers[i].bad, 0);
+  }
+  tn_tensor_unref(wanted);
+  close_line(&o);
+}
+
+/* ---- OpenMP ---- */
+
+static int count_threads(void)
+{
+  int n = 0;
+  DIR *folder = opendir("/proc/self/task");
+  REQUIRE_MSG(folder != NULL, "no /proc");
+  for (struct dirent *e; (e = readdir(folder)) != NULL;) n += e->d_name[0] != '.';
+  closedir(folder);
+  return n;
+}
+
+static void run_some(void)
+{
+  for (size_t i = 0; i < N_LINES; i += 3) tn_tensor_unref(result(lines[i], 1, "always"));
+}
+
+static void *set_and_run(void *threads)
+{
+  omp_set_num_threads(*(int *)threads);
+  tn_tensor_unref(result(CONV " x:1,19,13,16 c:3,3,16,24", 1, "always")); /* of a new shape, so it is planned here */
+  *(int *)threads = omp_get_max_threads();
+  return NULL;
+}
+
+/* A program of several threads, with a team of its own: none is started for us, and no setting changes. */
+static void onednn__leaves_a_programs_openmp_alone(void)
+{
+#if defined(__SANITIZE_THREAD__)
+  TAP_SKIP("the thread sanitizer does not know OpenMP");
+#endif
+  int before = omp_get_max_threads(), threads = count_threads();
+  run_some();
+  CHECK_INT(omp_get_max_threads(), before);
+  CHECK_INT(count_threads(), threads);
+  omp_set_num_threads(3);
+  int sum = 0;
+#pragma omp parallel reduction(+ : sum)
+  sum += omp_get_thread_num() + 1;
+  CHECK_INT(sum, 6);
+  threads = count_threads();
+  run_some();
+  tn_tensor_unref(result(CONV " x:3,40,40,32 c:3,3,32,32", 1, "always"));
+  CHECK_INT(omp_get_max_threads(), 3);
+  CHECK_INT(count_threads(), threads);
+  pthread_t thread;
+  int other = 5;
+  REQUIRE_INT(pthread_create(&thread, NULL, set_and_run, &other), 0);
+  pthread_join(thread, NULL);
+  CHECK_INT(other, 5);
+  CHECK_INT(omp_get_max_threads(), 3);
+  sum = 0;
+#pragma omp parallel reduction(+ : sum)
+  sum += 1;
+  CHECK_INT(sum, 3);
+  omp_set_num_threads(before);
+}
+
+/* ---- memory ---- */
+
+static tn_status run_all(void *user)
+{
+  one *o = user;
+  tn_error err = TN_ERROR_INIT;
+  const char *fetch = "out:0";
+  tn_session *s = NULL;
+  tn_tensor *out = NULL;
+  tn_status st = tn_session_create(o->t.options, &s, &err);
+  if (st == TN_OK) st = tn_session_set_graph(s, o->t.graph, &err);
+  if (st == TN_OK)
+    st = tn_session_run(s, NULL, o->names, o->feeds, o->n, &fetch, &out, 1, NULL, 0, NULL, &err);
+  tn_tensor_unref(out);
+  tn_session_destroy(s);
+  tn_error_clear(&err);
+  return st;
+}
+
+static void onednn__survives_lack_of_memory(void)
+{
+  static const char *const some[] = { CONV " x:1,9,9,16 c:3,3,16,24 +Bias24 +Relu", "MatMul x:64,64 c:64,64",
+                                      POOL("MaxPool", "3", "2") " padding=s:SAME x:2,17,14,16",
+                                      "LRN depth_radius=i:2 beta=f:0.75 x:1,5,6,32" };
+  for (size_t i = 0; i < sizeof some / sizeof *some; i++) {
+    one o;
+    open_line(&o, some[i], 1, "always");
+    tn_test_oom_sweep(run_all, &o);
+    close_line(&o);
+  }
+}
+#else
+#define SKIPPED(name) \
+  static void name(void) { TAP_SKIP("built without oneDNN"); }
+SKIPPED(onednn__gives_what_the_librarys_own_kernels_give)
+SKIPPED(onednn__steps_may_run_at_once)
+SKIPPED(onednn__leaves_a_programs_openmp_alone)
+SKIPPED(onednn__survives_lack_of_memory)
+#endif
+
+TAP_MAIN(
+  TAP_TEST(onednn__gives_what_the_librarys_own_kernels_give),
+  TAP_TEST(onednn__steps_may_run_at_once),
+  TAP_TEST(onednn__leaves_a_programs_openmp_alone),
+  TAP_TEST(onednn__survives_lack_of_memory))
