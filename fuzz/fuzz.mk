@@ -44,6 +44,7 @@ TN_FUZZ_SEEDS = \
   fuzz/corpus/fuzz_pbtxt/nodes \
   fuzz/corpus/fuzz_pbtxt/library_cut \
   fuzz/corpus/fuzz_pbtxt/signature_twice \
+  fuzz/corpus/fuzz_pbtxt/versions_twice \
   fuzz/corpus/fuzz_shapes/AddN \
   fuzz/corpus/fuzz_shapes/ArgMax \
   fuzz/corpus/fuzz_shapes/AvgPool \

@@ -74,6 +74,14 @@ static void pbtxt__one_graph_in_many_forms(void)
   CHECK_STR(normal("node [ ] node []"), "");
 }
 
+/* Numbers in a list lie together in the bytes; what comes behind them is no part of the list. */
+static void pbtxt__a_list_ends_where_another_field_begins(void)
+{
+  const char *wanted = "versions {\n  bad_consumers: 170\n  bad_consumers: 3\n  min_consumer: 2474\n}\n";
+  CHECK_STR(normal(wanted), wanted);
+  CHECK_STR(normal("versions { bad_consumers: [170, 3] min_consumer: 2474 }"), wanted);
+}
+
 static void pbtxt__texts(void)
 {
   CHECK_STR(value("s: 'a' \"b\"\n'c'"), "s: \"abc\"");
@@ -434,7 +442,8 @@ static void pbtxt__without_memory(void)
   tn_test_oom_sweep(translate_sample, NULL);
 }
 
-TAP_MAIN(TAP_TEST(pbtxt__one_graph_in_many_forms), TAP_TEST(pbtxt__texts),
+TAP_MAIN(TAP_TEST(pbtxt__one_graph_in_many_forms), TAP_TEST(pbtxt__a_list_ends_where_another_field_begins),
+  TAP_TEST(pbtxt__texts),
               TAP_TEST(pbtxt__integers), TAP_TEST(pbtxt__truth_and_types), TAP_TEST(pbtxt__reals),
               TAP_TEST(pbtxt__every_float_comes_back), TAP_TEST(pbtxt__every_message_has_its_fields),
               TAP_TEST(pbtxt__refuses_and_says_where), TAP_TEST(pbtxt__nesting_has_an_end),

@@ -366,6 +366,7 @@ static tn_status parse_scalar(parser *ps, frame *fr, const tn__pb_field *f)
   if (st != TN_OK) return st;
   int wire = tn__pb_wire(f);
   if (!f->repeated) {
+    end_run(ps, fr);
     tn__sink_tag(ps->out, f->number, wire);
   } else if (fr->run != f) {
     end_run(ps, fr);
