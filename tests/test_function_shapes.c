@@ -211,10 +211,12 @@ static void function_shapes__what_does_not_fit_is_unknown(void)
 
 /* ---- libraries that take for ever ---- */
 
+/* Of this process's own time: what else the machine does must not count. Limits are far above what is needed, sanitizers
+ * included, and far below what a cost that grows with the square would take. */
 static double seconds(void)
 {
   struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
   return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
@@ -222,7 +224,7 @@ static void expect_soon(const char *text, const char *node, const char *shape)
 {
   double start = seconds();
   expect(text, (const char *const[]){ node, shape, NULL });
-  CHECK_MSG(seconds() - start < 20, "took %.1f s", seconds() - start);
+  CHECK_MSG(seconds() - start < 40, "took %.1f s", seconds() - start);
 }
 
 static void function_shapes__recursion_ends(void)
@@ -297,7 +299,7 @@ static void function_shapes__attributes_of_calls_count(void)
            DEPTH);
   double start = seconds();
   expect(text, (const char *const[]){ "n", "?", NULL });
-  CHECK_MSG(seconds() - start < 4, "took %.1f s", seconds() - start);
+  CHECK_MSG(seconds() - start < 12, "took %.1f s", seconds() - start);
   free(text);
   free(attrs);
 }
@@ -316,7 +318,7 @@ static void function_shapes__of_very_many_outputs_end(void)
   snprintf(text + used, ROOM - used, " } " RET("p:y:0") "} }" IN("a", D(2)) NODE("n", "F", "input: 'a'", ""));
   double start = seconds();
   expect(text, (const char *const[]){ "n", "?", NULL });
-  CHECK_MSG(seconds() - start < 4, "took %.1f s", seconds() - start);
+  CHECK_MSG(seconds() - start < 12, "took %.1f s", seconds() - start);
   free(text);
 }
 

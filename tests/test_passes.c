@@ -123,6 +123,17 @@ static void passes__control_edges_hold(void)
   ts_fini(&t);
 }
 
+/* A graph that is one node without an edge. */
+static void passes__a_node_alone(void)
+{
+  ts t;
+  ts_open_watched(&t, 1);
+  ts_test_op(t.graph, "TestNothing", "nothing", NULL, 0, NULL, 0);
+  ts_start(&t);
+  CHECK_OK(ts_run(&t, NULL, NULL, NULL, NAMES("nothing")), &t.err);
+  ts_fini(&t);
+}
+
 static void passes__unknown_names_are_refused(void)
 {
   ts t;
@@ -334,6 +345,7 @@ TAP_MAIN(
   TAP_TEST(common__equal_nodes_run_once),
   TAP_TEST(common__effects_are_not_merged),
   TAP_TEST(passes__control_edges_hold),
+  TAP_TEST(passes__a_node_alone),
   TAP_TEST(passes__unknown_names_are_refused),
   TAP_TEST(fuse__products_give_the_same),
   TAP_TEST(batch_norm__goes_through_a_bias_into_the_filter),

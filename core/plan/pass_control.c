@@ -20,6 +20,7 @@ static bool is_idle(const tn__ir *ir, const bool *idle, const tn__ir_node *node)
 
 static size_t drop_idle_controls(tn__ir *ir, const bool *idle, tn__ir_node *node)
 {
+  if (node->n_controls == 0) return 0; /* a graph without an edge has no list of them */
   uint32_t *controls = &ir->edges[node->edges + node->n_inputs], kept = 0;
   for (uint32_t i = 0; i < node->n_controls; i++)
     if (!idle[controls[i]]) controls[kept++] = controls[i];
