@@ -170,13 +170,18 @@ static bool always_divides(const tn_rewriter *rw, uint32_t node)
   return open == 1 && have % want == 0;
 }
 
+/* Whether a node that only reshapes cannot fail to, whatever the unknown sizes are: an error must stay one. */
+static bool cannot_fail(const tn_rewriter *rw, uint32_t node)
+{
+  if (is_known(rw, tn_rewrite_input(rw, node, 0)) && is_known(rw, tn_rewrite_output(rw, node, 0))) return true;
+  return tn_rewrite_is(rw, node, "Reshape") && always_divides(rw, node);
+}
+
 /* The node, when it gives its first input with other dimensions and cannot fail to. */
 static bool only_reshapes(const tn_rewriter *rw, uint32_t node)
 {
-  bool reshape = tn_rewrite_is(rw, node, "Reshape");
-  if (!reshape && !tn_rewrite_is(rw, node, "ExpandDims") && !tn_rewrite_is(rw, node, "Squeeze")) return false;
-  if (is_known(rw, tn_rewrite_input(rw, node, 0)) && is_known(rw, tn_rewrite_output(rw, node, 0))) return true;
-  return reshape && always_divides(rw, node);
+  bool one = tn_rewrite_is(rw, node, "Reshape") || tn_rewrite_is(rw, node, "ExpandDims") || tn_rewrite_is(rw, node, "Squeeze");
+  return one && cannot_fail(rw, node);
 }
 
 static tn_status join_reshapes(tn_rewriter *rw, uint32_t node, uint32_t x, tn_error *err)
@@ -192,10 +197,11 @@ static tn_status join_reshapes(tn_rewriter *rw, uint32_t node, uint32_t x, tn_er
 static tn_status drop_reshape(tn_rewriter *rw, uint32_t node, tn_error *err)
 {
   uint32_t x = tn_rewrite_input(rw, node, 0), inner = tn_rewrite_producer(rw, x, NULL);
-  if (same_shape(rw, x, tn_rewrite_output(rw, node, 0))) return replace(rw, node, x);
+  bool sure = tn_rewrite_is(rw, node, "Squeeze") || cannot_fail(rw, node); /* of equal rank a Squeeze takes nothing away */
+  if (sure && same_shape(rw, x, tn_rewrite_output(rw, node, 0))) return replace(rw, node, x);
   if (!only_reshapes(rw, inner)) return TN_OK;
   x = tn_rewrite_input(rw, inner, 0);
-  if (same_shape(rw, x, tn_rewrite_output(rw, node, 0))) return replace(rw, node, x);
+  if (cannot_fail(rw, node) && same_shape(rw, x, tn_rewrite_output(rw, node, 0))) return replace(rw, node, x);
   return tn_rewrite_is(rw, node, "Reshape") ? join_reshapes(rw, node, x, err) : TN_OK;
 }
 

@@ -123,6 +123,37 @@ static void passes__control_edges_hold(void)
   ts_fini(&t);
 }
 
+/* Sizes that do not fit are an error of the step, although a Reshape of a vector to a vector changes nothing when they do. */
+static void algebra__errors_stay_errors(void)
+{
+  FOR_LEVELS(level) {
+    ts t;
+    ts_init(&t, level);
+    tn_operation_builder *b = tn_operation_begin(t.graph, "Placeholder", "x", 0);
+    tn_operation_set_type(b, "dtype", TN_FLOAT);
+    tn_operation_set_shape(b, "shape", (int64_t[]){ -1 }, 1);
+    tn_operation *x = NULL, *sizes = NULL;
+    REQUIRE_OK(tn_operation_finish(b, &x, &t.err), &t.err);
+    b = tn_operation_begin(t.graph, "Placeholder", "sizes", 0);
+    tn_operation_set_type(b, "dtype", TN_INT32);
+    tn_operation_set_shape(b, "shape", (int64_t[]){ 1 }, 1);
+    REQUIRE_OK(tn_operation_finish(b, &sizes, &t.err), &t.err);
+    ts_op2(t.graph, "Reshape", "y", (tn_output){ x, 0 }, (tn_output){ sizes, 0 });
+    ts_start(&t);
+    for (int32_t n = 2; n <= 3; n++) {
+      tn_tensor *in[] = { ts_vector(2, (float[]){ 1, 2 }), NULL }, *got = NULL;
+      REQUIRE_OK(tn_tensor_from_data(TN_INT32, (int64_t[]){ 1 }, 1, &n, sizeof n, &in[1], &t.err), &t.err);
+      const char *feeds[] = { "x", "sizes" }, *fetch = "y";
+      tn_status st = tn_session_run(t.session, NULL, feeds, in, 2, &fetch, &got, 1, NULL, 0, NULL, &t.err);
+      CHECK_INT(st, n == 2 ? TN_OK : TN_INVALID_ARGUMENT);
+      tn_tensor_unref(got);
+      tn_tensor_unref(in[0]);
+      tn_tensor_unref(in[1]);
+    }
+    ts_fini(&t);
+  }
+}
+
 /* A graph that is one node without an edge. */
 static void passes__a_node_alone(void)
 {
@@ -345,6 +376,7 @@ TAP_MAIN(
   TAP_TEST(common__equal_nodes_run_once),
   TAP_TEST(common__effects_are_not_merged),
   TAP_TEST(passes__control_edges_hold),
+  TAP_TEST(algebra__errors_stay_errors),
   TAP_TEST(passes__a_node_alone),
   TAP_TEST(passes__unknown_names_are_refused),
   TAP_TEST(fuse__products_give_the_same),
