@@ -170,9 +170,11 @@ static bool always_divides(const tn_rewriter *rw, uint32_t node)
   return open == 1 && have % want == 0;
 }
 
-/* Whether a node that only reshapes cannot fail to, whatever the unknown sizes are: an error must stay one. */
+/* Whether a node that only reshapes cannot fail to, whatever the unknown sizes are: an error must stay one. What is inferred
+ * for a Reshape to sizes that are not known holds only if it does not fail. */
 static bool cannot_fail(const tn_rewriter *rw, uint32_t node)
 {
+  if (tn_rewrite_is(rw, node, "Reshape") && ints_of(rw, node, 1) == NULL) return false;
   if (is_known(rw, tn_rewrite_input(rw, node, 0)) && is_known(rw, tn_rewrite_output(rw, node, 0))) return true;
   return tn_rewrite_is(rw, node, "Reshape") && always_divides(rw, node);
 }
