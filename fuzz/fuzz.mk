@@ -110,6 +110,7 @@ TN_FUZZ_SEEDS = \
   fuzz/corpus/fuzz_shapes/cast_of_nothing \
   fuzz/corpus/fuzz_shapes/matmul_of_nothing \
   fuzz/corpus/fuzz_shapes/noop_alone \
+  fuzz/corpus/fuzz_shapes/real_div_of_integers \
   fuzz/corpus/fuzz_shapes/reshape_by_feed \
   fuzz/corpus/fuzz_shapes/pool3d_without_scratch \
   fuzz/corpus/fuzz_shapes/stitch_of_scalars
