@@ -204,10 +204,19 @@ static tn_status count(tn__ir *ir, const tn_rewrite_def *def)
   return TN_OK;
 }
 
+/* A node that could not run stays, to say so. */
+static bool could_run(const tn_operation *op)
+{
+  const tn_kernel_def *def;
+  size_t n;
+  return tn__kernels_find(op, TN__HOST_DEVICE, &def, 1, &n, NULL) == TN_OK;
+}
+
 /* What a node that was made and not used took from its inputs is given back by the sweep. */
 static tn_status offer(tn_rewriter *rw, uint32_t id, const char *pass)
 {
   const tn_op_schema *schema = tn_operation_schema(rw->ir->nodes[id].op);
+  if (tn__schema_rewrite(schema, 0) == NULL || !could_run(rw->ir->nodes[id].op)) return TN_OK;
   const tn_rewrite_def *def;
   for (size_t i = 0; (def = tn__schema_rewrite(schema, i)) != NULL; i++) {
     if (strcmp(def->pass, pass) != 0) continue;
