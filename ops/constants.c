@@ -22,10 +22,10 @@ static tn_status prepare_nothing(tn_prepare_ctx *ctx, tn_error *err)
 
 static tn_status infer_const(tn_infer_ctx *ctx, tn_error *err)
 {
-  tn_tensor *value;
-  tn_status st = tn_operation_attr_tensor(tn_infer_operation(ctx), "value", &value, err);
-  if (st != TN_OK) return st;
-  return tn_infer_output(ctx, 0, tn_tensor_dims(value), tn_tensor_rank(value), err);
+  int64_t dims[TN_MAX_RANK];
+  int32_t rank;
+  tn_status st = tn_operation_attr_tensor_shape(tn_infer_operation(ctx), "value", NULL, dims, &rank, err);
+  return st == TN_OK ? tn_infer_output(ctx, 0, dims, rank, err) : st;
 }
 
 /* The state is the tensor, which belongs to the operation and lives as long. */

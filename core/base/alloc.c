@@ -12,6 +12,7 @@
 #include <string.h>
 #if defined(__linux__)
 #include <sys/mman.h>
+#include <unistd.h>
 #endif
 
 #define PLAIN_ALIGN 16
@@ -130,6 +131,21 @@ void tn__free_aligned(void *ptr, size_t size, size_t align)
     process.free(process.user, ptr, size, align);
 }
 
+bool tn__discard(void *at, size_t size)
+{
+  if (process.alloc != NULL) return process.discard != NULL && process.discard(process.user, at, size);
+#if defined(__linux__) && defined(MADV_DONTNEED)
+  long page = sysconf(_SC_PAGESIZE);
+  if (page <= 0) return false;
+  uintptr_t begin = tn__round_up((uintptr_t)at, (size_t)page), end = ((uintptr_t)at + size) & ~((uintptr_t)page - 1);
+  return begin < end && madvise((char *)at + (begin - (uintptr_t)at), end - begin, MADV_DONTNEED) == 0;
+#else
+  (void)at;
+  (void)size;
+  return false;
+#endif
+}
+
 void *tn__alloc(size_t size) { return tn__alloc_aligned(size, PLAIN_ALIGN); }
 
 void *tn__zalloc(size_t size)
@@ -196,6 +212,7 @@ tn_status tn_set_allocator(const tn_allocator *allocator, tn_error *err)
     chosen.user = allocator->user;
     chosen.alloc = allocator->alloc;
     chosen.free = allocator->free;
+    if (TN_HAS_FIELD(allocator, tn_allocator, discard)) chosen.discard = allocator->discard;
   }
   long long alive = live_blocks();
   if (alive != 0)

@@ -19,6 +19,10 @@ void *tn__alloc_aligned(size_t size, size_t align);
 void tn__free(void *ptr, size_t size);
 void tn__free_aligned(void *ptr, size_t size, size_t align);
 
+/* Gives the whole pages inside [at, at + size) of an allocation back to the system: their content is lost, the addresses
+ * stay, and may be written again. False: nothing happened (small, or the memory is the program's own allocator's). */
+bool tn__discard(void *at, size_t size);
+
 /* Grows *array (elements of `size` bytes, *capacity of them, may be 0 and NULL) so that it holds `wanted`; the content is
  * kept, new elements are not set. False without memory: nothing changed. */
 bool tn__grow(void **array, size_t *capacity, size_t wanted, size_t size);

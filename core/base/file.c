@@ -68,6 +68,13 @@ static tn_status wrong_kind(tn_error *err, const char *path, mode_t mode)
 
 /* ---- reading ---- */
 
+static void take_identity(tn__file *file, const struct stat *st)
+{
+  file->size = (uint64_t)st->st_size;
+  file->changed_s = (int64_t)st->st_mtim.tv_sec;
+  file->changed_ns = (int64_t)st->st_mtim.tv_nsec;
+}
+
 tn_status tn__file_open(const char *path, tn__file *file, tn_error *err)
 {
   struct stat st;
@@ -86,7 +93,7 @@ tn_status tn__file_open(const char *path, tn__file *file, tn_error *err)
   else if (!S_ISREG(st.st_mode))
     s = wrong_kind(err, path, st.st_mode);
   else
-    file->size = (uint64_t)st.st_size;
+    take_identity(file, &st);
   if (s != TN_OK) tn__file_close(file);
   return s;
 }
@@ -105,6 +112,15 @@ tn_status tn__file_read(const tn__file *file, uint64_t offset, void *to, size_t 
     done += (size_t)got;
   }
   return TN_OK;
+}
+
+bool tn__file_unchanged(const tn__file *file)
+{
+  struct stat st;
+  tn__file now;
+  if (fstat(file->fd, &st) != 0) return false;
+  take_identity(&now, &st);
+  return now.size == file->size && now.changed_s == file->changed_s && now.changed_ns == file->changed_ns;
 }
 
 void tn__file_close(tn__file *file)

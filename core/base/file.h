@@ -15,12 +15,15 @@ typedef struct tn__file {
   int fd;
   uint64_t size;
   const char *path; /* borrowed */
+  int64_t changed_s, changed_ns; /* when it was last written to, as it was opened */
 } tn__file;
 
 /* Opens a regular file; a folder, FIFO, socket or device is TN_INVALID_ARGUMENT. Never waits. */
 tn_status tn__file_open(const char *path, tn__file *file, tn_error *err);
 /* All of the n bytes from `offset`; TN_DATA_LOSS when the file ends before. */
 tn_status tn__file_read(const tn__file *file, uint64_t offset, void *to, size_t n, tn_error *err);
+/* Whether the open file has the size that it had, and was not written to. */
+bool tn__file_unchanged(const tn__file *file);
 void tn__file_close(tn__file *file);
 
 /* ---- writing ---- */

@@ -17,6 +17,7 @@ typedef enum tn__rank {
   TN_RANK_OPS = 50,          /* op schemas and kernels */
   TN_RANK_PLAN = 60,         /* layouts and free instances of a plan */
   TN_RANK_PACK = 65,         /* packed constants of a graph */
+  TN_RANK_FILE = 67,         /* bytes of a file that are put down and read again */
   TN_RANK_STEP = 70,         /* one step that waits */
   TN_RANK_CANCEL = 80,       /* one cancellation */
   TN_RANK_BUFFER = 85,       /* mapping of a buffer */

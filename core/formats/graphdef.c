@@ -212,7 +212,7 @@ static tn_status import(tn_graph *graph, tn_buffer *file, size_t given, const ch
 
 enum {
   KNOWN_FLAGS = TN_IMPORT_REFUSE_UNKNOWN_OPS | TN_IMPORT_TEXT | TN_IMPORT_UNIQUIFY_NAMES | TN_IMPORT_UNIQUIFY_PREFIX |
-                TN_IMPORT_SKIP_MAPPED_NODES
+                TN_IMPORT_SKIP_MAPPED_NODES | TN_IMPORT_KEEP_BYTES
 };
 
 /* The caller's struct may be of an older header and end early: what it does not have is 0. */
@@ -314,6 +314,11 @@ tn_status tn_graph_import_file(tn_graph *graph, const char *path, const tn_impor
   const char *name = o.file != NULL ? o.file : path;
   const tn_buffer_desc *desc = tn_buffer_describe(file);
   tn__slice given = { desc->data, desc->bytes };
+  if ((o.flags & TN_IMPORT_KEEP_BYTES) != 0) st = tn__bytes_keep(file, desc->data, desc->bytes, err);
+  if (st != TN_OK) {
+    tn_buffer_unref(file);
+    return st;
+  }
   if (tn__pbtxt_is_path(path) || tn__pbtxt_is_text(given)) o.flags |= TN_IMPORT_TEXT;
   if ((o.flags & TN_IMPORT_TEXT) != 0) {
     tn_buffer *text = file;

@@ -39,6 +39,12 @@ tn_status tn__shapeproto_decode(tn__slice proto, tn__arena *arena, tn__shape *ou
 tn_status tn__tensorproto_bytes(tn__slice proto, size_t *bytes, tn_error *err);
 /* holder NULL: the elements are always copied. */
 tn_status tn__tensorproto_decode(tn__slice proto, tn_buffer *holder, tn_tensor **out, tn_error *err);
+/* The elements are copied when they are many, and what the holder had of them is put down (file.h). */
+tn_status tn__tensorproto_take(tn__slice proto, tn_buffer *holder, tn_tensor **out, tn_error *err);
+
+/* The tensor without its elements (tn__tensor_outline), when they are many and can be had by tn__tensorproto_take; else
+ * *out is NULL. */
+tn_status tn__tensorproto_outline(tn__slice proto, tn_tensor **out, tn_error *err);
 
 /* The function library of a GraphDef added to that of the graph: *out is what to publish, NULL for none. */
 tn_status tn__functions_read(tn_graph *graph, tn__slice bytes, const char *file, const tn__functions **out,

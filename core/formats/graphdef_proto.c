@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Parts of a graph as messages of their own, for who hands them on: attributes, operations, schemas of ops. */
+#include <core/formats/file.h>
 #include <core/formats/graphdef.h>
 
 #include <string.h>
@@ -41,19 +42,34 @@ static tn_status begin(void **bytes, size_t *size, const void *what, const char 
   return what != NULL ? TN_OK : tn_error_set(err, TN_INVALID_ARGUMENT, "no %s given", word);
 }
 
+/* The bytes of tensors may be put down. */
+static tn_status keep_attr(const tn__attr *a, tn_error *err)
+{
+  if (a->lazy) return tn__bytes_keep(a->v.decoded.holder, a->proto.data, a->proto.size, err);
+  size_t n = a->kind == (TN_ATTR_TENSOR | TN_ATTR_LIST) ? a->v.list.n : a->kind == TN_ATTR_TENSOR;
+  tn__lazy_tensor *const *items = (a->kind & TN_ATTR_LIST) != 0 ? a->v.list.items : &a->v.tensor;
+  tn_status st = TN_OK;
+  for (size_t i = 0; st == TN_OK && i < n; i++)
+    if (items[i]->proto.data != NULL)
+      st = tn__bytes_keep(items[i]->holder, items[i]->proto.data, items[i]->proto.size, err);
+  return st;
+}
+
 tn_status tn_operation_attr_proto(const tn_operation *op, const char *name, void **bytes, size_t *size, tn_error *err)
 {
   const tn__attr *a;
   tn_status st = begin(bytes, size, op, "operation", err);
   if (st == TN_OK) st = tn__op_attr_find(op, name, &a, err);
   if (st != TN_OK) return st;
-  st = give(tn__graphdef_write_value, a, a->proto, bytes, size, err);
+  st = keep_attr(a, err);
+  if (st == TN_OK) st = give(tn__graphdef_write_value, a, a->proto, bytes, size, err);
   return st == TN_OK ? st : (tn_error_prefix(err, "node '%s': attribute '%s'", op->name, name), st);
 }
 
 tn_status tn_operation_node_def(const tn_operation *op, void **bytes, size_t *size, tn_error *err)
 {
   tn_status st = begin(bytes, size, op, "operation", err);
+  for (uint32_t i = 0; st == TN_OK && i < op->n_attrs; i++) st = keep_attr(&op->attrs[i], err);
   return st == TN_OK ? give(tn__graphdef_write_node, op, tn__op_bytes(op), bytes, size, err) : st;
 }
 

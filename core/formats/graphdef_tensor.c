@@ -4,6 +4,7 @@
  * A tensor's elements stand in tensor_content as they are in memory, or as numbers in a field for its type. Of those
  * there may be fewer than elements (the last one is meant for the rest, none means zeros) and more (the rest is not
  * looked at). */
+#include <core/formats/file.h>
 #include <core/formats/graphdef.h>
 
 #include <string.h>
@@ -389,11 +390,17 @@ static tn_status make_strings_from_content(const parsed *t, tn_tensor **out, tn_
 
 /* ---- the tensor ---- */
 
+/* Elements take all of their bytes; of the others each is looked at. */
+static bool is_wide(tn_dtype dtype)
+{
+  return dtype != TN_BOOL && dtype != TN_UINT4 && dtype != TN_UINT2 && dtype != TN_INT4 && dtype != TN_INT2;
+}
+
 /* Whether the bytes can be elements as they are. */
 static bool all_narrow(tn_dtype dtype, tn__slice bytes)
 {
   unsigned char any = 0;
-  if (dtype != TN_BOOL && dtype != TN_UINT4 && dtype != TN_UINT2 && dtype != TN_INT4 && dtype != TN_INT2) return true;
+  if (is_wide(dtype)) return true;
   if (dtype == TN_INT4 || dtype == TN_INT2) return false; /* rare enough to go the long way */
   for (size_t i = 0; i < bytes.size; i++) any |= (unsigned char)bytes.data[i];
   return any <= (dtype == TN_BOOL ? 1 : dtype == TN_UINT4 ? 15 : 3);
@@ -408,7 +415,10 @@ static tn_status make_narrow(const parsed *t, tn__slice bytes, tn_tensor **out, 
   return TN_OK;
 }
 
-static tn_status make_from_bytes(const parsed *t, tn__slice bytes, tn_buffer *holder, tn_tensor **out, tn_error *err)
+/* From bytes that are as in memory: where they lie in the holder, copied when it is NULL, or with `take` copied and put
+ * down there. */
+static tn_status make_from_bytes(const parsed *t, tn__slice bytes, tn_buffer *holder, bool take, tn_tensor **out,
+                                 tn_error *err)
 {
   if (bytes.size != t->bytes) {
     char shape[128];
@@ -416,12 +426,22 @@ static tn_status make_from_bytes(const parsed *t, tn__slice bytes, tn_buffer *ho
                         bytes.size, t->bytes, tn__format_shape(shape, sizeof shape, t->dims, t->rank),
                         tn_dtype_name(t->dtype));
   }
+  if (take && bytes.size >= TN__BYTES_PART && is_wide(t->dtype)) {
+    tn_status st = tn_tensor_create(t->dtype, t->dims, t->rank, out, err);
+    if (st == TN_OK) st = tn__bytes_take(holder, bytes.data, bytes.size, (*out)->data, err);
+    if (st == TN_OK) return st;
+    tn_tensor_unref(*out);
+    *out = NULL;
+    return st;
+  }
+  tn_status st = tn__bytes_keep(holder, bytes.data, bytes.size, err);
+  if (st != TN_OK) return st;
   if (!all_narrow(t->dtype, bytes)) return make_narrow(t, bytes, out, err);
   if (holder == NULL) return tn_tensor_from_data(t->dtype, t->dims, t->rank, bytes.data, bytes.size, out, err);
   return tn__tensor_constant(t->dtype, t->dims, t->rank, bytes.data, bytes.size, holder, out, err);
 }
 
-tn_status tn__tensorproto_decode(tn__slice proto, tn_buffer *holder, tn_tensor **out, tn_error *err)
+static tn_status decode(tn__slice proto, tn_buffer *holder, bool take, tn_tensor **out, tn_error *err)
 {
   parsed t = { .dtype = TN_DTYPE_INVALID };
   *out = NULL;
@@ -431,12 +451,32 @@ tn_status tn__tensorproto_decode(tn__slice proto, tn_buffer *holder, tn_tensor *
     return tn_error_set(err, TN_UNIMPLEMENTED, "a constant of type %s is not supported", tn_dtype_name(t.dtype));
   if (t.content.size > 0)
     return t.dtype == TN_STRING ? make_strings_from_content(&t, out, err) :
-                                  make_from_bytes(&t, t.content, holder, out, err);
+                                  make_from_bytes(&t, t.content, holder, take, out, err);
   if ((st = check_splat(&t, err)) != TN_OK) return st;
   if (t.dtype == TN_STRING) return make_strings(proto, &t, out, err);
   tn__slice run;
-  if (t.count > 0 && one_run(proto, &t, &run)) return make_from_bytes(&t, run, holder, out, err);
+  if (t.count > 0 && one_run(proto, &t, &run)) return make_from_bytes(&t, run, holder, take, out, err);
   return make_numbers(proto, &t, out, err);
+}
+
+tn_status tn__tensorproto_decode(tn__slice proto, tn_buffer *holder, tn_tensor **out, tn_error *err)
+{
+  return decode(proto, holder, false, out, err);
+}
+
+tn_status tn__tensorproto_take(tn__slice proto, tn_buffer *holder, tn_tensor **out, tn_error *err)
+{
+  return decode(proto, holder, true, out, err);
+}
+
+tn_status tn__tensorproto_outline(tn__slice proto, tn_tensor **out, tn_error *err)
+{
+  parsed t = { .dtype = TN_DTYPE_INVALID };
+  *out = NULL;
+  tn_status st = parse(proto, &t, err);
+  bool plain = t.src.field != 0 && t.dtype != TN_STRING && is_wide(t.dtype);
+  if (st != TN_OK || !plain || t.content.size < TN__BYTES_PART || t.content.size != t.bytes) return st;
+  return tn__tensor_outline(t.dtype, t.dims, t.rank, t.count, t.bytes, out, err);
 }
 
 tn_status tn__tensorproto_bytes(tn__slice proto, size_t *bytes, tn_error *err)

@@ -6,6 +6,7 @@
  *
  * Operations never change and never go, so the lock is held only to see how many there are: a slow disk keeps nobody
  * waiting. */
+#include <core/formats/file.h>
 #include <core/formats/graphdef.h>
 #include <core/formats/pbtxt.h>
 #include <core/graph/graph_structs.h>
@@ -118,7 +119,10 @@ static tn_status exporter_init(exporter *ex, tn_graph *graph, tn_error *err)
   const tn__import_record *newest = graph->imports;
   ex->n_ops = tn_graph_n_operations(graph);
   tn__graph_unlock(graph);
-  tn_status st = gather_rest(ex, newest, err);
+  tn_status st = TN_OK;
+  for (const tn__import_record *r = newest; st == TN_OK && r != NULL; r = r->next)
+    st = tn__bytes_keep(r->file, r->file->desc.data, r->file->desc.bytes, err); /* parts may be put down */
+  if (st == TN_OK) st = gather_rest(ex, newest, err);
   if (st != TN_OK) exporter_fini(ex);
   return st;
 }

@@ -58,6 +58,7 @@ static bool same_lists(const tn__attr *a, const tn__attr *b)
 static bool same_values(const tn_operation *x, const tn__attr *a, const tn_operation *y, const tn__attr *b)
 {
   if (a == b) return true;
+  if ((a->lazy || b->lazy) && a->proto.size >= TN__LARGE_CONSTANT) return false; /* may be put down */
   if (a->lazy || b->lazy) return a->proto.data != NULL && b->proto.data != NULL && tn__slice_equal(a->proto, b->proto);
   if (a->kind != b->kind) return false;
   if (a->kind & TN_ATTR_LIST) return same_lists(a, b);

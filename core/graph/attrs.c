@@ -223,21 +223,90 @@ tn_status tn_operation_attr_tensor(const tn_operation *op, const char *name, tn_
   return st == TN_OK ? st : (tn_error_prefix(err, "node '%s': attribute '%s'", op->name, name), st);
 }
 
+static tn_status constant_attr(const tn_operation *op, const tn__attr **out, tn_error *err)
+{
+  if (op->schema == NULL || op->schema->constant_attr < 0)
+    return tn_error_set(err, TN_INVALID_ARGUMENT, "node '%s' (%s) is no constant", op->name, op->type);
+  *out = tn__op_attr(op, (uint32_t)op->schema->constant_attr);
+  return TN_OK;
+}
+
+static tn_status check_constant(const tn_operation *op, const tn__attr *a, const tn_tensor *tensor, tn_error *err)
+{
+  tn_dtype wanted = tn_operation_output_dtype(op, 0);
+  if (tensor->dtype == wanted) return TN_OK;
+  return tn_error_set(err, TN_INVALID_ARGUMENT, "node '%s': the tensor in attribute '%s' has type %s, wanted %s",
+                      op->name, a->name, tn_dtype_name(tensor->dtype), tn_dtype_name(wanted));
+}
+
 tn_status tn__operation_constant(const tn_operation *op, tn_tensor **out, tn_error *err)
 {
   *out = NULL;
-  if (op->schema == NULL || op->schema->constant_attr < 0)
-    return tn_error_set(err, TN_INVALID_ARGUMENT, "node '%s' (%s) is no constant", op->name, op->type);
-  const tn__attr *a = tn__op_attr(op, (uint32_t)op->schema->constant_attr);
+  const tn__attr *a;
   tn_tensor *tensor;
-  tn_status st = tn__attr_get_tensor(op, a->v.tensor, &tensor, err);
+  tn_status st = constant_attr(op, &a, err);
+  if (st != TN_OK) return st;
+  st = tn__attr_get_tensor(op, a->v.tensor, &tensor, err);
   if (st != TN_OK) return tn_error_prefix(err, "node '%s': attribute '%s'", op->name, a->name), st;
-  tn_dtype wanted = tn_operation_output_dtype(op, 0);
-  if (tensor->dtype != wanted)
-    return tn_error_set(err, TN_INVALID_ARGUMENT, "node '%s': the tensor in attribute '%s' has type %s, wanted %s",
-                        op->name, a->name, tn_dtype_name(tensor->dtype), tn_dtype_name(wanted));
-  *out = tensor;
+  st = check_constant(op, a, tensor, err);
+  if (st == TN_OK) *out = tensor;
+  return st;
+}
+
+/* Of a file, large, and not asked for by the program so far: else it is at hand. */
+static bool is_apart(const tn__lazy_tensor *lazy)
+{
+  return lazy->proto.data != NULL && lazy->proto.size >= TN__LARGE_CONSTANT &&
+         atomic_load_explicit(&lazy->tensor, memory_order_acquire) == NULL;
+}
+
+tn_status tn_operation_attr_tensor_shape(const tn_operation *op, const char *name, tn_dtype *dtype, int64_t *dims,
+                                         int32_t *rank, tn_error *err)
+{
+  tn__error_reset(err);
+  const tn__attr *a;
+  tn_tensor *tensor = NULL;
+  tn_status st = get(op, name, TN_ATTR_TENSOR, &a, err);
+  if (st != TN_OK) return st;
+  if (is_apart(a->v.tensor)) st = codec_of(op)->outline(a->v.tensor->proto, &tensor, err);
+  if (st == TN_OK && tensor == NULL) {
+    st = tn__attr_get_tensor(op, a->v.tensor, &tensor, err);
+    tn_tensor_ref(tensor);
+  }
+  if (st != TN_OK) return tn_error_prefix(err, "node '%s': attribute '%s'", op->name, name), st;
+  if (dtype != NULL) *dtype = tensor->dtype;
+  if (dims != NULL && tensor->rank > 0) memcpy(dims, tensor->dims, (size_t)tensor->rank * sizeof *dims);
+  if (rank != NULL) *rank = tensor->rank;
+  tn_tensor_unref(tensor);
   return TN_OK;
+}
+
+bool tn__operation_constant_is_large(const tn_operation *op)
+{
+  const tn__attr *a = NULL;
+  return constant_attr(op, &a, NULL) == TN_OK && is_apart(a->v.tensor);
+}
+
+tn_status tn__operation_take_constant(const tn_operation *op, bool outline, tn_tensor **out, tn_error *err)
+{
+  *out = NULL;
+  const tn__attr *a;
+  tn_tensor *tensor = NULL;
+  tn_status st = constant_attr(op, &a, err);
+  if (st != TN_OK) return st;
+  tn__lazy_tensor *lazy = a->v.tensor;
+  if (is_apart(lazy) && outline) st = codec_of(op)->outline(lazy->proto, &tensor, err);
+  else if (is_apart(lazy)) st = codec_of(op)->take(lazy->proto, lazy->holder, &tensor, err);
+  if (st != TN_OK) return tn_error_prefix(err, "node '%s': attribute '%s'", op->name, a->name), st;
+  if (tensor == NULL) {
+    st = tn__operation_constant(op, &tensor, err);
+    if (st == TN_OK) *out = tn_tensor_ref(tensor);
+    return st;
+  }
+  st = check_constant(op, a, tensor, err);
+  if (st == TN_OK) *out = tensor;
+  else tn_tensor_unref(tensor);
+  return st;
 }
 
 /* ---- single values ---- */

@@ -54,6 +54,13 @@ tn_status tn__graph_add_constant(tn_graph *graph, const char *name, tn_tensor *t
 /* A constant tensor of output 0 of a TN_TRAIT_CONSTANT op: borrowed, owned by the graph. */
 tn_status tn__operation_constant(const tn_operation *op, tn_tensor **out, tn_error *err);
 
+/* The same for who makes a form of its own of it: a reference. A large tensor of a file is copied out, nothing else holds it,
+ * and its bytes in the file's memory go; the next time they are read from the file. `outline`: what is large comes without
+ * its elements (tn__tensor_outline). */
+#define TN__LARGE_CONSTANT ((size_t)64 << 10)
+bool tn__operation_constant_is_large(const tn_operation *op); /* of a file, and with a message of that size */
+tn_status tn__operation_take_constant(const tn_operation *op, bool outline, tn_tensor **out, tn_error *err);
+
 /* Calls the shape function of an operation for its verdict alone: for reading calls an operation that it refuses is one
  * of unknown shapes, because that is an error of running it, not of having it. TN_OK also where nothing is known. */
 tn_status tn__operation_check_shapes(const tn_operation *op, tn_error *err);

@@ -93,6 +93,10 @@ typedef struct tn__codec {
   tn_status (*attr)(tn__slice proto, tn_buffer *holder, tn__arena *arena, tn__attr *out, tn_error *err);
   /* A serialized TensorProto -> tensor. */
   tn_status (*tensor)(tn__slice proto, tn_buffer *holder, tn_tensor **out, tn_error *err);
+  /* The same with elements of its own when they are many; the holder may forget them, and reads them again when asked. */
+  tn_status (*take)(tn__slice proto, tn_buffer *holder, tn_tensor **out, tn_error *err);
+  /* What it is like, without elements, when they are many; else *out is NULL. */
+  tn_status (*outline)(tn__slice proto, tn_tensor **out, tn_error *err);
   /* The attributes of a function -> of->n of them in arena. */
   tn_status (*func)(const tn__func_attrs *of, tn__arena *arena, tn__attr *out, tn_error *err);
   /* The body of a function, in an arena of its own; freed by owned.free. */

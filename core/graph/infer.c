@@ -84,6 +84,8 @@ static const tn_tensor *constant_of(tn_output from)
 {
   tn_tensor *value;
   if ((from.op->traits & TN_TRAIT_CONSTANT) == 0 || from.index != 0) return NULL;
+  tn_dtype dtype = tn_operation_output_dtype(from.op, 0); /* weights decide no shape: asking would keep them in memory */
+  if (dtype != TN_INT32 && dtype != TN_INT64 && tn__operation_constant_is_large(from.op)) return NULL;
   return tn__operation_constant(from.op, &value, NULL) == TN_OK ? value : NULL;
 }
 

@@ -240,6 +240,17 @@ tn_status tn_tensor_reshape(tn_tensor *tensor, const int64_t *dims, int32_t rank
   return make_view(tensor->dtype, dims, rank, count, bytes, tensor->buffer, tensor->offset, out, err);
 }
 
+static tn_buffer nothing = { .refs = 1, .desc = { .struct_size = sizeof(tn_buffer_desc), .memory = TN_MEMORY_HOST,
+                                                  .ownership = TN_BUFFER_IMMUTABLE } };
+
+tn_status tn__tensor_outline(tn_dtype dtype, const int64_t *dims, int32_t rank, int64_t count, size_t bytes,
+                             tn_tensor **out, tn_error *err)
+{
+  return make_view(dtype, dims, rank, count, bytes, &nothing, 0, out, err);
+}
+
+bool tn__tensor_is_outline(const tn_tensor *tensor) { return tensor->buffer == &nothing; }
+
 tn_status tn__tensor_constant(tn_dtype dtype, const int64_t *dims, int32_t rank, const void *data, size_t bytes,
                               tn_buffer *holder_buffer, tn_tensor **out, tn_error *err)
 {
@@ -277,6 +288,16 @@ void tn_tensor_unref(tn_tensor *t)
   tn_buffer *buffer = t->buffer;
   if (buffer->inside != t) tn__free_aligned(t, t->alloc_size, TN_ALIGN);
   tn_buffer_unref(buffer);
+}
+
+void tn__tensor_unref_large(tn_tensor *t)
+{
+  /* Elements in an allocation of the tensor's own: nobody else can see them. */
+  if (t != NULL && t->buffer->inside == t && !tn__dtype_is_managed(t->dtype) &&
+      atomic_load_explicit(&t->refs, memory_order_acquire) == 1 &&
+      atomic_load_explicit(&t->buffer->refs, memory_order_acquire) == 1)
+    tn__discard(t->data, t->bytes);
+  tn_tensor_unref(t);
 }
 
 /* Acquire: what former holders did to the elements has happened before ours. */

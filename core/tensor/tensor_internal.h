@@ -50,6 +50,16 @@ tn_status tn__tensor_create_known(tn_dtype dtype, const int64_t *dims, int32_t r
 tn_status tn__tensor_constant(tn_dtype dtype, const int64_t *dims, int32_t rank, const void *data, size_t bytes,
                               tn_buffer *holder_buffer, tn_tensor **out, tn_error *err);
 
+/* Gives up a large tensor that will hardly be followed by one of its size: with the last reference its pages go back to the
+ * system at once, where an allocator would keep them. */
+void tn__tensor_unref_large(tn_tensor *tensor);
+
+/* What a tensor is like, without its elements: data is NULL, whatever `bytes` says. For plans that can make the elements
+ * again. */
+tn_status tn__tensor_outline(tn_dtype dtype, const int64_t *dims, int32_t rank, int64_t count, size_t bytes,
+                             tn_tensor **out, tn_error *err);
+bool tn__tensor_is_outline(const tn_tensor *tensor);
+
 /* Makes room for `length` bytes in an element and gives their address; the text is not set. What the element held is
  * freed. NULL without memory: the element is as it was. */
 char *tn__string_reserve(tn_string *s, size_t length);

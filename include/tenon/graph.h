@@ -24,7 +24,11 @@ enum {
   TN_IMPORT_TEXT = 2, /* it is in protobuf's text form; also known by a file's ending .pbtxt, or by how it begins */
   TN_IMPORT_UNIQUIFY_NAMES = 4,   /* a node whose name is taken becomes "name_1", or the next number that is free */
   TN_IMPORT_UNIQUIFY_PREFIX = 8,  /* a prefix that is taken becomes "prefix_1", ... */
-  TN_IMPORT_SKIP_MAPPED_NODES = 16 /* nodes are left out of which the input map has every output */
+  TN_IMPORT_SKIP_MAPPED_NODES = 16, /* nodes are left out of which the input map has every output */
+  /* tn_graph_import_file: the file's bytes all stay in memory. Else those of large constants go when a session has made
+   * what it needs of them; a file above 1 MiB stays open, and what is needed again is read from it then: TN_DATA_LOSS when it
+   * was written to in between (removing it, or renaming another file over it, is no harm). Since 0.1 */
+  TN_IMPORT_KEEP_BYTES = 32
 };
 
 /* What stands for an input of the file: "node:1", "node" (its output 0) or "^node" (its control edge) becomes an output of
@@ -70,7 +74,8 @@ struct tn_import_options {
 TN_API tn_status tn_graph_import(tn_graph *graph, const void *bytes, size_t size, const tn_import_options *options,
                                  tn_error *err);
 
-/* The same from a file, which is read once and kept in memory as long as constants lie in it. Since 0.1 */
+/* The same from a file, which is read once, and kept in memory as far as constants in it are needed (TN_IMPORT_KEEP_BYTES).
+ * Since 0.1 */
 TN_API tn_status tn_graph_import_file(tn_graph *graph, const char *path, const tn_import_options *options, tn_error *err);
 
 /* What came of an import. Operations are borrowed from the graph, texts from the results, which need not outlive it. Any
@@ -171,6 +176,10 @@ TN_API tn_status tn_operation_attr_string(const tn_operation *op, const char *na
 TN_API tn_status tn_operation_attr_shape(const tn_operation *op, const char *name, const int64_t **dims, int32_t *rank,
                                          tn_error *err); /* rank -1 = unknown rank, dims -1 = unknown */
 TN_API tn_status tn_operation_attr_tensor(const tn_operation *op, const char *name, tn_tensor **tensor, tn_error *err);
+/* Its dtype and shape alone, which leaves the elements of a large tensor in the file. dims has room for TN_MAX_RANK; each but
+ * op and name may be NULL. Since 0.1 */
+TN_API tn_status tn_operation_attr_tensor_shape(const tn_operation *op, const char *name, tn_dtype *dtype, int64_t *dims,
+                                                int32_t *rank, tn_error *err);
 TN_API tn_status tn_operation_attr_func(const tn_operation *op, const char *name, const char **function, tn_error *err);
 TN_API tn_status tn_operation_attr_ints(const tn_operation *op, const char *name, const int64_t **values, size_t *n,
                                         tn_error *err);

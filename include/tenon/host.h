@@ -138,7 +138,8 @@ TN_BEGIN_DECLS
   F(tn_status, tn_operation_attr_proto, (const tn_operation *op, const char *name, void **bytes, size_t *size, tn_error *err), (op, name, bytes, size, err)) \
   F(tn_status, tn_operation_node_def, (const tn_operation *op, void **bytes, size_t *size, tn_error *err), (op, bytes, size, err)) \
   F(tn_status, tn_op_schema_attr_default, (const tn_op_schema *s, size_t i, size_t k, tn_attr_value *out, tn_error *err), (s, i, k, out, err)) \
-  F(tn_status, tn_op_schema_op_def, (const tn_op_schema *s, void **bytes, size_t *size, tn_error *err), (s, bytes, size, err))
+  F(tn_status, tn_op_schema_op_def, (const tn_op_schema *s, void **bytes, size_t *size, tn_error *err), (s, bytes, size, err)) \
+  F(tn_status, tn_operation_attr_tensor_shape, (const tn_operation *op, const char *name, tn_dtype *dtype, int64_t *dims, int32_t *rank, tn_error *err), (op, name, dtype, dims, rank, err))
 
 #define TN_HOST_OP(F, P)                                                                                              \
   F(tn_status, tn_register_ops, (const tn_op_family *family, tn_error *err), (family, err))                           \
@@ -161,7 +162,8 @@ TN_BEGIN_DECLS
   F(tn_status, tn_infer_output, (tn_infer_ctx *ctx, size_t i, const int64_t *dims, int32_t rank, tn_error *err), (ctx, i, dims, rank, err)) \
   F(int64_t, tn_infer_input_ints, (const tn_infer_ctx *ctx, size_t i, const int64_t **items), (ctx, i, items)) \
   F(int32_t, tn_infer_input_as_shape, (const tn_infer_ctx *ctx, size_t i, int64_t *dims), (ctx, i, dims)) \
-  F(tn_status, tn_infer_output_ints, (tn_infer_ctx *ctx, size_t i, const int64_t *items, int64_t n, tn_error *err), (ctx, i, items, n, err))
+  F(tn_status, tn_infer_output_ints, (tn_infer_ctx *ctx, size_t i, const int64_t *items, int64_t n, tn_error *err), (ctx, i, items, n, err)) \
+  F(tn_bool, tn_prepare_is_constant, (const tn_prepare_ctx *ctx, uint32_t i), (ctx, i))
 
 #define TN_HOST_KIT(F, P)                                                                                             \
   F(uint64_t, tn_step_id, (const tn_step *step), (step))                                                              \

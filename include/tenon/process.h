@@ -13,13 +13,17 @@ TN_API const char *tn_version(void);
 /* Allocates and frees all memory of the library.
  * alloc   size > 0, align a power of two of at least 16; NULL means out of memory. Memory need not be zero.
  * free    gets the size and alignment of the allocation back; `ptr` is never NULL.
- * Threads both are called from any thread, several at once, also from threads that plugins made; never under a lock
+ * discard may be NULL or absent: the content of [ptr, ptr + size), part of an allocation that stays, is not needed any more.
+ *         True when something of it went; what is read there afterwards may be anything. Large weights that kernels have in
+ *         forms of their own are let go by it (since 0.1; the C library's allocator gives the pages back).
+ * Threads all are called from any thread, several at once, also from threads that plugins made; never under a lock
  *         of the library that another allocation could need. */
 struct tn_allocator {
   size_t struct_size;
   void *user;
   void *(*alloc)(void *user, size_t size, size_t align);
   void (*free)(void *user, void *ptr, size_t size, size_t align);
+  tn_bool (*discard)(void *user, void *ptr, size_t size);
 };
 
 /* Sets the allocator of the process; `allocator` is copied, NULL means the C library's.

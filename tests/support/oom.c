@@ -88,9 +88,17 @@ static void checked_free(void *user, void *ptr, size_t size, size_t align)
   free(h.block);
 }
 
+/* What is read afterwards though it was let go is seen. */
+static tn_bool checked_discard(void *user, void *ptr, size_t size)
+{
+  (void)user;
+  memset(ptr, 0xdd, size);
+  return 1;
+}
+
 void tn_test_alloc_install(void)
 {
-  tn_allocator allocator = { sizeof(allocator), NULL, checked_alloc, checked_free };
+  tn_allocator allocator = { sizeof(allocator), NULL, checked_alloc, checked_free, checked_discard };
   tn_error err = TN_ERROR_INIT;
   if (tn_set_allocator(&allocator, &err) != TN_OK) {
     printf("Bail out! tn_set_allocator: %s\n", tn_error_message(&err));
