@@ -110,9 +110,12 @@ TN_RESOURCE_FILES =
 
 TN_PLAN_FILES = \
   core/plan/compile.c \
+  core/plan/constants.c \
   core/plan/emit.c \
   core/plan/heavy.c \
   core/plan/ir.c \
+  core/plan/recipe.c \
+  core/plan/recipe.h \
   core/plan/ir.h \
   core/plan/kernels.c \
   core/plan/layout.c \

@@ -300,7 +300,7 @@ static void plan_product(tn_prepare_ctx *ctx, conv_plan *p)
   else
     p->fill = p->element == 4 ? fill_32 : fill_64;
   tn__gemm_plan_choose(g);
-  if (z->groups != 1 || p->filter.convert || ctx->inputs[1].data == NULL || g->m == 0) return;
+  if (z->groups != 1 || p->filter.convert || g->m == 0) return;
   if (tn_prepare_pack(ctx, 1, 0x636f6e76u, tn__gemm_packed_bytes(g), pack_filter, g, &p->packed, NULL) != TN_OK) return;
   g->packed = p->packed != NULL;
   tn__gemm_plan_choose(g);

@@ -121,8 +121,11 @@ static tn_status fuse_activation(tn_rewriter *rw, uint32_t node, tn_error *err)
 /* A constant with one value for each channel of a value of this shape, all other dimensions 1; its values as a vector. */
 static tn_status as_channels(tn_rewriter *rw, uint32_t constant, int32_t rank, int64_t channels, uint32_t *out, tn_error *err)
 {
-  tn_tensor *t = (tn_tensor *)tn_rewrite_constant(rw, constant), *flat;
+  int64_t dims[TN_MAX_RANK];
+  int32_t own = tn_rewrite_shape(rw, constant, dims);
   *out = TN_NO_NODE;
+  if (!tn_rewrite_is_constant(rw, constant) || own < 1 || own > rank || dims[own - 1] != channels) return TN_OK;
+  tn_tensor *t = (tn_tensor *)tn_rewrite_constant(rw, constant), *flat;
   if (t == NULL || tn_tensor_rank(t) < 1 || tn_tensor_rank(t) > rank || tn_tensor_elements(t) != channels ||
       tn_tensor_dims(t)[tn_tensor_rank(t) - 1] != channels || tn_tensor_dtype(t) != TN_FLOAT)
     return TN_OK;
@@ -147,11 +150,11 @@ static uint32_t batch_origin(const tn_rewriter *rw, uint32_t value)
     bool found = false;
     for (size_t i = 0; !found && i < sizeof hand_on / sizeof *hand_on; i++) found = tn_rewrite_is(rw, node, hand_on[i]);
     bool sum = tn_rewrite_is(rw, node, "Add") || tn_rewrite_is(rw, node, "AddV2") || tn_rewrite_is(rw, node, "Mul");
-    if (sum && tn_rewrite_constant(rw, tn_rewrite_input(rw, node, 1)) != NULL) {
-      const tn_tensor *t = tn_rewrite_constant(rw, tn_rewrite_input(rw, node, 1));
+    if (sum && tn_rewrite_is_constant(rw, tn_rewrite_input(rw, node, 1))) {
       int64_t dims[TN_MAX_RANK];
-      found = tn_tensor_rank(t) < tn_rewrite_shape(rw, tn_rewrite_input(rw, node, 0), dims) ||
-              (tn_tensor_rank(t) > 0 && tn_tensor_dims(t)[0] == 1);
+      int32_t whole = tn_rewrite_shape(rw, tn_rewrite_input(rw, node, 0), dims);
+      int32_t rank = tn_rewrite_shape(rw, tn_rewrite_input(rw, node, 1), dims);
+      found = rank < whole || (rank > 0 && dims[0] == 1);
     }
     if (!found) break;
     value = tn_rewrite_input(rw, node, 0);
@@ -181,7 +184,7 @@ static tn_status fuse_add(tn_rewriter *rw, uint32_t node, tn_error *err)
     tn_status st = as_channels(rw, other, rank, dims[rank - 1], &bias, err);
     if (st != TN_OK) return st;
     if (bias != TN_NO_NODE) return add_step(rw, node, at, p, "BiasAdd", bias, 0, err);
-    if (tn_rewrite_constant(rw, other) == NULL && same_shape(rw, value, other))
+    if (!tn_rewrite_is_constant(rw, other) && same_shape(rw, value, other))
       return add_step(rw, node, at, p, "Add", other, 0, err);
   }
   return TN_OK;
@@ -190,35 +193,37 @@ static tn_status fuse_add(tn_rewriter *rw, uint32_t node, tn_error *err)
 /* ---- batch_norm ---- */
 
 /* filter * scale over the last dimension of a product's output: of [.., C] for Conv2D and MatMul, of [.., C, M] for a
- * depthwise filter. A transposed second matrix is left alone. */
-static tn_status scale_filter(const tn_tensor *filter, const tn_tensor *scale, bool depthwise, tn_tensor **out,
-                              tn_error *err)
+ * depthwise filter. TN_NO_NODE when that cannot be. */
+static tn_status scale_filter(tn_rewriter *rw, uint32_t like, uint32_t filter, uint32_t scale, bool depthwise,
+                              uint32_t *out, tn_error *err)
 {
-  const float *from = tn_tensor_data(filter), *s = tn_tensor_data(scale);
-  int32_t rank = tn_tensor_rank(filter);
-  const int64_t *dims = tn_tensor_dims(filter);
+  const tn_tensor *s = tn_rewrite_constant(rw, scale);
+  int64_t dims[TN_MAX_RANK];
+  int32_t rank = tn_rewrite_shape(rw, filter, dims);
   int64_t channels = dims[rank - 1] * (depthwise ? dims[rank - 2] : 1);
-  *out = NULL;
-  if (channels != tn_tensor_elements(scale) || channels == 0) return TN_OK;
-  tn_status st = tn_tensor_create(TN_FLOAT, dims, rank, out, err);
-  if (st != TN_OK) return st;
-  float *to = tn_tensor_data(*out);
-  int64_t rows = tn_tensor_elements(filter) / channels;
-  for (int64_t r = 0; r < rows; r++)
-    for (int64_t c = 0; c < channels; c++) to[r * channels + c] = from[r * channels + c] * s[c];
-  return TN_OK;
+  tn_tensor *spread;
+  *out = TN_NO_NODE;
+  if (s == NULL || channels != tn_tensor_elements(s) || channels == 0) return TN_OK;
+  uint32_t inputs[2] = { filter, scale };
+  if (depthwise) {
+    tn_status st = tn_tensor_reshape((tn_tensor *)s, dims + rank - 2, 2, &spread, err);
+    if (st != TN_OK) return st;
+    st = tn_rewrite_add_constant(rw, spread, &inputs[1], err);
+    tn_tensor_unref(spread);
+    if (st != TN_OK) return st;
+  }
+  tn_operation_builder *b = tn_rewrite_begin(rw, "Mul", like);
+  return b == NULL ? tn__no_memory(err, "plan", 0) : tn_rewrite_compute(rw, b, inputs, 2, out, err);
 }
 
-static tn_status with_filter(tn_rewriter *rw, uint32_t node, uint32_t at, const product *p, tn_tensor *filter, tn_error *err)
+static tn_status with_filter(tn_rewriter *rw, uint32_t node, uint32_t at, const product *p, uint32_t filter, tn_error *err)
 {
-  uint32_t inputs[2] = { tn_rewrite_input(rw, at, 0), 0 }, made;
-  tn_status st = tn_rewrite_add_constant(rw, filter, &inputs[1], err);
-  if (st != TN_OK) return st;
+  uint32_t inputs[2] = { tn_rewrite_input(rw, at, 0), filter }, made;
   tn_operation_builder *b = tn_rewrite_begin(rw, p->plain, node);
   if (b == NULL) return tn__no_memory(err, "plan", 0);
   tn_operation_set_type(b, "T", TN_FLOAT);
   tn_rewrite_copy_attrs(rw, b, at, p->attrs);
-  st = tn_rewrite_finish(rw, b, inputs, 2, TN_NO_LIST, &made, err);
+  tn_status st = tn_rewrite_finish(rw, b, inputs, 2, TN_NO_LIST, &made, err);
   if (st == TN_OK) tn_rewrite_replace(rw, tn_rewrite_output(rw, node, 0), tn_rewrite_output(rw, made, 0));
   return st;
 }
@@ -230,18 +235,15 @@ static tn_status fold_scale(tn_rewriter *rw, uint32_t node, tn_error *err)
     uint32_t value = tn_rewrite_input(rw, node, side), at, scale;
     const product *p = product_of(rw, value, &at);
     if (p == NULL || !tn_rewrite_is(rw, at, p->plain)) continue;
-    const tn_tensor *filter = tn_rewrite_constant(rw, tn_rewrite_input(rw, at, 1));
     int64_t dims[TN_MAX_RANK];
     int32_t rank = tn_rewrite_shape(rw, value, dims);
-    if (filter == NULL || tn_tensor_data(filter) == NULL || rank < 1 || dims[rank - 1] < 0) continue;
+    if (!tn_rewrite_is_constant(rw, tn_rewrite_input(rw, at, 1)) || rank < 1 || dims[rank - 1] < 0) continue;
     if (tn__attr_bool(tn_rewrite_operation(rw, at), "transpose_b", false)) continue;
     tn_status st = as_channels(rw, tn_rewrite_input(rw, node, 1 - side), rank, dims[rank - 1], &scale, err);
     if (st != TN_OK || scale == TN_NO_NODE) return st;
-    tn_tensor *scaled;
-    st = scale_filter(filter, tn_rewrite_constant(rw, scale), p == &products[1], &scaled, err);
-    if (st == TN_OK && scaled != NULL) st = with_filter(rw, node, at, p, scaled, err);
-    tn_tensor_unref(scaled);
-    return st;
+    uint32_t scaled;
+    st = scale_filter(rw, node, tn_rewrite_input(rw, at, 1), scale, p == &products[1], &scaled, err);
+    return st == TN_OK && scaled != TN_NO_NODE ? with_filter(rw, node, at, p, scaled, err) : st;
   }
   return TN_OK;
 }
@@ -327,7 +329,7 @@ static tn_status biased_product(tn_rewriter *rw, uint32_t value, uint32_t *sum, 
     const product *p = product_of(rw, *inner, &at);
     int32_t rank = tn_rewrite_shape(rw, *inner, dims);
     if (p == NULL || !tn_rewrite_is(rw, at, p->plain) || rank < 1 || dims[rank - 1] < 0) continue;
-    if (tn_rewrite_constant(rw, tn_rewrite_input(rw, at, 1)) == NULL) continue;
+    if (!tn_rewrite_is_constant(rw, tn_rewrite_input(rw, at, 1))) continue;
     tn_status st = as_channels(rw, tn_rewrite_input(rw, *sum, 1 - side), rank, dims[rank - 1], bias, err);
     if (st != TN_OK) return st;
   }

@@ -169,7 +169,7 @@ static void try_pack(tn_prepare_ctx *ctx, product_plan *p, const product_state *
 {
   tn__gemm_plan *g = &p->gemm;
   bool wanted = g->b_col != 1 || g->m > 16;
-  if (p->batch != 1 || s->copy_b || !wanted || ctx->inputs[1].data == NULL || ctx->inputs[1].count == 0) return;
+  if (p->batch != 1 || s->copy_b || !wanted || ctx->inputs[1].count == 0) return;
   tn__gemm_plan_choose(g);
   uint64_t key = 0x6d61746d00000000u | (uint64_t)(g->b_col != 1);
   if (tn_prepare_pack(ctx, 1, key, tn__gemm_packed_bytes(g), pack_b, g, &p->packed, NULL) != TN_OK) p->packed = NULL;

@@ -28,6 +28,7 @@ TN_UNIT_TESTS = \
   tests/test_kernel_plugins \
   tests/test_kernels \
   tests/test_kit \
+  tests/test_large_constants \
   tests/test_layout \
   tests/test_layout_ops \
   tests/test_loader \

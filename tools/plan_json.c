@@ -111,6 +111,7 @@ int plan_print_json(const plan_view *view)
   set_number(object, "constant_bytes", s.constant_bytes);
   set_number(object, "packed", s.packed);
   set_number(object, "packed_bytes", s.packed_bytes);
+  set_number(object, "held_bytes", s.held_bytes);
   set_number(object, "arena_bytes", s.arena_bytes);
   set_number(object, "live_bytes", s.live_bytes);
   tool_json_set(object, "passes", json_list(view->after, s.passes, json_pass));

@@ -24,15 +24,14 @@ static void free_list(tn__instance *list)
 static void bind_fixed(tn__instance *i)
 {
   const tn__layout *l = i->layout;
-  const tn_plan *plan = l->plan;
   for (uint32_t s = 0; s < l->n_slots; s++) {
     const tn__slot *slot = &l->slots[s];
     const tn__slot *root = &l->slots[slot->root];
     tn_view *v = &i->views[s];
     *v = (tn_view){ .dims = slot->dims, .count = slot->count, .dtype = slot->dtype, .rank = slot->rank };
     if (root->store == TN_STORE_CONSTANT) {
-      v->data = tn__somewhere(plan->values[root->value].constant->data);
-      v->buffer = plan->values[root->value].constant->buffer;
+      v->data = tn__somewhere(root->elements == NULL ? NULL : root->elements->data);
+      v->buffer = root->elements == NULL ? NULL : root->elements->buffer;
     } else if (root->store == TN_STORE_KNOWN) {
       v->data = root->known;
     } else if (root->store == TN_STORE_ARENA) {

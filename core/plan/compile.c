@@ -9,6 +9,7 @@ static tn_plan *new_plan(tn_graph *graph, const tn__signature_spec *spec)
   atomic_init(&plan->refs, 1);
   plan->level = spec->level;
   plan->max_layouts = spec->max_layouts > 0 ? spec->max_layouts : 1;
+  plan->evaluate = spec->evaluate;
   plan->call_kernel = spec->level > 0 ? spec->call_kernel : NULL;
   plan->graph = tn_graph_ref(graph);
   tn__arena_init(&plan->arena, 4096);

@@ -8,15 +8,31 @@ typedef struct emitter {
   uint32_t n_ids;
 } emitter;
 
+/* A large constant's elements are the plan's own, to be let go: what is said of it everywhere is its shape. */
+static void set_constant(const emitter *e, tn__plan_value *to, const tn__ir_value *v)
+{
+  tn_tensor *c = tn_tensor_ref(v->constant), *outline;
+  to->constant = c;
+  if (v->recipe == NULL) return;
+  if (!tn__tensor_is_outline(c)) {
+    if (tn__tensor_outline(c->dtype, c->dims, c->rank, c->count, c->bytes, &outline, NULL) != TN_OK) return; /* stays whole */
+    to->elements = c;
+    to->constant = outline;
+  }
+  to->recipe = tn__recipe_ref(v->recipe);
+}
+
 static uint32_t plan_value(emitter *e, uint32_t id)
 {
   tn__ir_value *v = &e->ir->values[id];
   if (v->planned == TN__NONE) {
     v->planned = e->plan->n_values++;
-    e->plan->values[v->planned] = (tn__plan_value){
+    tn__plan_value *to = &e->plan->values[v->planned];
+    *to = (tn__plan_value){
       .kind = v->kind, .dtype = v->dtype, .index = v->kind == TN_VALUE_FEED ? v->index : TN__NONE,
-      .producer = TN__NONE, .last_use = TN__NONE, .output = v->output, .constant = tn_tensor_ref(v->constant),
+      .producer = TN__NONE, .last_use = TN__NONE, .output = v->output,
     };
+    if (v->constant != NULL) set_constant(e, to, v);
   }
   return v->planned;
 }
@@ -114,6 +130,25 @@ static tn_status keep_notes(const tn__ir *ir, tn_plan *plan)
   return TN_OK;
 }
 
+/* A constant that is fetched is copied in each step: it is whole, and stays so. */
+static tn_status add_output(emitter *e, size_t i, uint32_t id)
+{
+  uint32_t value = plan_value(e, id);
+  tn__plan_value *v = &e->plan->values[value];
+  tn_tensor *elements;
+  e->plan->outputs[i] = value;
+  if (v->recipe == NULL) return TN_OK;
+  tn_status st = tn__plan_need_elements(e->plan, value, &elements, e->ir->err);
+  if (st != TN_OK) return st;
+  tn_tensor_unref(v->constant);
+  tn_tensor_unref(v->elements);
+  tn__recipe_unref(v->recipe);
+  v->constant = elements;
+  v->elements = NULL;
+  v->recipe = NULL;
+  return TN_OK;
+}
+
 tn_status tn__ir_emit(tn__ir *ir, tn_plan *plan)
 {
   emitter e = { .ir = ir, .plan = plan };
@@ -124,7 +159,7 @@ tn_status tn__ir_emit(tn__ir *ir, tn_plan *plan)
   for (size_t i = 0; st == TN_OK && i < ir->spec->n_feeds; i++)
     plan->inputs[i] = ir->inputs[i] == TN__NONE ? TN__NONE : plan_value(&e, ir->inputs[i]);
   for (size_t i = 0; st == TN_OK && i < ir->spec->n_fetches; i++)
-    plan->outputs[i] = plan_value(&e, tn__ir_value_of(ir, ir->outputs[i]));
+    st = add_output(&e, i, tn__ir_value_of(ir, ir->outputs[i]));
   plan->extra = tn_graph_ref(ir->extra);
   return st;
 }

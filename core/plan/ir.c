@@ -8,7 +8,11 @@
 
 void tn__ir_fini(tn__ir *ir)
 {
-  for (size_t i = 0; i < ir->n_values; i++) tn_tensor_unref(ir->values[i].constant);
+  for (size_t i = 0; i < ir->n_values; i++) {
+    if (ir->values[i].recipe == NULL) tn_tensor_unref(ir->values[i].constant);
+    else tn__tensor_unref_large(ir->values[i].constant);
+    tn__recipe_unref(ir->values[i].recipe);
+  }
   tn__free(ir->nodes, ir->node_room * sizeof *ir->nodes);
   tn__free(ir->values, ir->value_room * sizeof *ir->values);
   tn__free(ir->edges, ir->edge_room * sizeof *ir->edges);
@@ -17,6 +21,15 @@ void tn__ir_fini(tn__ir *ir)
   tn__free(ir->passes, ir->pass_room * sizeof *ir->passes);
   tn__free(ir->rewrites, ir->rewrite_room * sizeof *ir->rewrites);
   tn_graph_unref(ir->extra);
+}
+
+tn_status tn__ir_elements(const tn__ir *ir, uint32_t value, tn_tensor **out, tn_error *err)
+{
+  const tn__ir_value *v = &ir->values[tn__ir_value_of(ir, value)];
+  if (v->recipe != NULL && tn__tensor_is_outline(v->constant))
+    return tn__recipe_follow(v->recipe, ir->spec->evaluate, out, err);
+  *out = tn_tensor_ref(v->constant);
+  return TN_OK;
 }
 
 bool tn__ir_is_free(const tn__ir_node *node)

@@ -16,7 +16,8 @@ typedef struct tn__ir_value {
   uint32_t n_uses;     /* as inputs of live nodes and as fetches */
   uint32_t same_as;    /* the value that took its place, TN__NONE = none */
   uint32_t planned;    /* its number in the plan, TN__NONE = not there (yet) */
-  tn_tensor *constant; /* a reference */
+  tn_tensor *constant; /* a reference; with a recipe it may be without elements */
+  tn__recipe *recipe;  /* of the constant, a reference; NULL = none */
   tn_output output;    /* in the graph, or in `extra` */
 } tn__ir_value;
 
@@ -74,6 +75,10 @@ static inline uint32_t tn__ir_control(const tn__ir *ir, const tn__ir_node *node,
 {
   return ir->edges[node->edges + node->n_inputs + i];
 }
+/* The elements of a constant, a reference; made for the caller when the ir has none. */
+tn_status tn__ir_elements(const tn__ir *ir, uint32_t value, tn_tensor **out, tn_error *err);
+/* What is known of a value's shape before any step: its rank, -1 = unknown; dims has room for TN_MAX_RANK (rewriter.c). */
+int32_t tn__ir_shape(const tn__ir *ir, uint32_t value, int64_t *dims);
 /* Whether a pass may take the node away or put another in its place: no control edge on either side, no effect. */
 bool tn__ir_is_free(const tn__ir_node *node);
 
@@ -92,6 +97,10 @@ void tn__ir_remove(tn__ir *ir, uint32_t node);
 bool tn__ir_is_needed(const tn__ir *ir, const tn__ir_node *node);
 /* Takes away what nobody needs any more; returns how many nodes. */
 size_t tn__ir_sweep(tn__ir *ir);
+
+/* Puts constants in the place of a node whose inputs are all constants, and counts that in *changes: computed now, or when
+ * somebody wants the elements, if there are many. Nothing when its kernel refuses (pass_fold.c). */
+tn_status tn__ir_compute_node(tn__ir *ir, uint32_t node, size_t *changes);
 
 /* ---- to a plan ---- */
 

@@ -12,6 +12,8 @@ void tn__layout_unref(tn__layout *l)
     const tn_kernel_def *kernel = tn__layout_kernel(l, i)->def;
     if (kernel->destroy_shape_state != NULL) kernel->destroy_shape_state(state);
   }
+  tn__packs_release(l);
+  for (uint32_t i = 0; i < l->n_slots; i++) tn_tensor_unref(l->slots[i].elements);
   tn__arena_fini(&l->arena);
   tn__free((void *)l->key, l->key_size);
   tn__free(l, sizeof *l);

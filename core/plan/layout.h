@@ -28,6 +28,7 @@ typedef struct tn__slot {
   size_t bytes;
   size_t offset;
   void *known;     /* TN_STORE_KNOWN, of the root */
+  tn_tensor *elements; /* TN_STORE_CONSTANT: a reference; NULL when no kernel reads them */
   uint32_t next_alias; /* further slot with the same root, TN__NONE = none: what is bound together */
 } tn__slot;
 
@@ -74,6 +75,7 @@ struct tn__layout {
   const uint32_t *first_out;   /* slot of output 0 of each instruction of the segment */
   const uint32_t *output_root; /* slot with the memory of output o of the step; TN__NONE = not made here, or copied */
   bool has_outputs, has_heap;
+  struct tn__pack_use *packs; /* what kernels made of constants (pack.c) */
 };
 
 /* The kernel that instruction i of the plan takes in this layout. */
@@ -96,6 +98,11 @@ tn_status tn__layout_get(tn_plan *plan, tn__segment *segment, const tn__entry *e
 bool tn__layout_fits(const tn_plan *plan, const tn__layout *layout, const tn__entry *entries);
 void tn__layout_unref(tn__layout *layout);
 
+/* Gives up what kernels made of constants for this layout (pack.c). */
+void tn__packs_release(tn__layout *layout);
+/* How many forms the plan's layouts use, and their bytes; plan->mu is held. */
+void tn__packs_count(tn_plan *plan, uint64_t *n, uint64_t *bytes);
+
 /* Makes a layout (layout_build.c); not in the cache. */
 tn_status tn__layout_build(tn_plan *plan, tn__segment *segment, const tn__entry *entries, tn__layout **out, tn_error *err);
 
@@ -115,6 +122,8 @@ typedef struct tn__prepared {
   const tn__plan_instr *instr;
   const tn__plan_kernel *kernel; /* out: the one that took the shapes; NULL: there is nothing to compute */
   tn__arena *arena;
+  tn__layout *layout;
+  bool *packed; /* by input: the kernel has a form of its own of that constant; NULL = nobody asks */
   struct tn__prepared_output {
     int64_t *dims;
     int64_t count;

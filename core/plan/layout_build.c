@@ -25,6 +25,8 @@ typedef struct builder {
   uint32_t *slot_of;  /* by value */
   uint32_t *in_place; /* by slot: the input's slot, TN__NONE = none */
   uint32_t *last;     /* by slot: last instruction that needs it */
+  uint32_t *packed;   /* by slot: how many times it is read by a kernel that has a form of its own */
+  bool *has_form;     /* by input of one instruction */
   instr_note *notes;  /* by instruction of the segment */
   tn_view *views;     /* inputs of one instruction */
   struct tn__prepared_output *prepared;
@@ -74,12 +76,15 @@ static tn_status allocate(builder *b)
   b->slot_of = tn__alloc_array((size_t)b->plan->n_values + 1, sizeof *b->slot_of);
   b->in_place = tn__alloc_array(b->max_slots + 1, sizeof *b->in_place);
   b->last = tn__alloc_array(b->max_slots + 1, sizeof *b->last);
+  b->packed = tn__alloc_array(b->max_slots + 1, sizeof *b->packed);
+  b->has_form = tn__alloc_array(b->max_inputs + 1, sizeof *b->has_form);
   b->notes = tn__alloc_array(n_instr + 1, sizeof *b->notes);
   b->views = tn__alloc_array(b->max_inputs + 1, sizeof *b->views);
   b->prepared = tn__alloc_array(b->max_outputs + 1, sizeof *b->prepared);
   b->lives = tn__alloc_array(b->max_slots + n_instr + 1, sizeof *b->lives);
   if (b->layout->slots == NULL || b->layout->tape == NULL || b->layout->shape_states == NULL ||
-      b->layout->choices == NULL || b->slot_of == NULL || b->in_place == NULL || b->last == NULL || b->notes == NULL || b->views == NULL || b->prepared == NULL ||
+      b->layout->choices == NULL || b->slot_of == NULL || b->in_place == NULL || b->last == NULL ||
+      b->packed == NULL || b->has_form == NULL || b->notes == NULL || b->views == NULL || b->prepared == NULL ||
       b->lives == NULL)
     return no_memory(b);
   for (uint32_t i = 0; i < b->plan->n_values; i++) b->slot_of[i] = TN__NONE;
@@ -92,6 +97,8 @@ static void builder_fini(builder *b)
   tn__free(b->slot_of, ((size_t)b->plan->n_values + 1) * sizeof *b->slot_of);
   tn__free(b->in_place, (b->max_slots + 1) * sizeof *b->in_place);
   tn__free(b->last, (b->max_slots + 1) * sizeof *b->last);
+  tn__free(b->packed, (b->max_slots + 1) * sizeof *b->packed);
+  tn__free(b->has_form, (b->max_inputs + 1) * sizeof *b->has_form);
   tn__free(b->notes, (n_instr + 1) * sizeof *b->notes);
   tn__free(b->views, (b->max_inputs + 1) * sizeof *b->views);
   tn__free(b->prepared, (b->max_outputs + 1) * sizeof *b->prepared);
@@ -124,6 +131,7 @@ static uint32_t input_slot(builder *b, uint32_t value)
     s->dims = t->dims;
     s->count = t->count;
     s->bytes = t->bytes;
+    s->elements = tn__plan_elements(b->plan, value);
   }
   return b->slot_of[value];
 }
@@ -135,7 +143,7 @@ static void fill_views(builder *b, const tn__plan_instr *instr, const tn__entry 
     uint32_t slot = input_slot(b, in[k]);
     const tn__slot *s = &b->layout->slots[slot];
     tn_view v = { .dims = s->dims, .count = s->count, .dtype = s->dtype, .rank = s->rank };
-    if (s->store == TN_STORE_CONSTANT && s->root == slot) v.data = b->plan->values[in[k]].constant->data;
+    if (s->store == TN_STORE_CONSTANT && s->root == slot) v.data = s->elements == NULL ? NULL : s->elements->data;
     bool operand = instr->shape_operands != 0 && tn__operation_is_shape_operand(instr->op, k);
     operand |= b->plan->values[in[k]].from_shapes;
     if (operand && slot < b->segment->n_entries) v.data = entries[slot].data;
@@ -220,6 +228,33 @@ static tn_status know(builder *b, const tn__plan_instr *instr, tn__prepared *p, 
   return st;
 }
 
+static void count_packed(builder *b, const tn__plan_instr *instr)
+{
+  const uint32_t *in = tn__instr_inputs(b->plan, instr);
+  for (uint32_t k = 0; k < instr->n_inputs; k++)
+    if (b->has_form[k]) b->packed[b->slot_of[in[k]]]++;
+}
+
+/* A large constant whose readers all have forms of their own is let go; what a kernel reads is had again, if need be. */
+static tn_status settle_constants(builder *b)
+{
+  tn_status st = TN_OK;
+  for (uint32_t i = 0; st == TN_OK && i < b->layout->n_slots; i++) {
+    tn__slot *s = &b->layout->slots[i];
+    const tn__plan_value *v = &b->plan->values[s->value];
+    if (s->store != TN_STORE_CONSTANT || s->root != i || v->recipe == NULL) continue;
+    if (b->packed[i] == v->n_uses) {
+      tn_tensor_unref(s->elements);
+      s->elements = NULL;
+      tn__plan_drop_elements(b->plan, s->value);
+      continue;
+    }
+    if (s->elements == NULL) st = tn__plan_need_elements(b->plan, s->value, &s->elements, b->err);
+    if (st == TN_OK) tn__plan_keep_elements(b->plan, s->value, s->elements);
+  }
+  return st;
+}
+
 static tn_status prepare_all(builder *b, const tn__entry *entries)
 {
   tn_plan *plan = b->plan;
@@ -228,7 +263,8 @@ static tn_status prepare_all(builder *b, const tn__entry *entries)
     instr_note *note = &b->notes[i - b->segment->begin];
     if (tn__instr_kernels(instr) == NULL && instr->n_outputs == 0) continue;
     fill_views(b, instr, entries);
-    tn__prepared p = { .plan = plan, .instr = instr, .arena = &b->layout->arena, .outputs = b->prepared };
+    tn__prepared p = { .plan = plan, .instr = instr, .arena = &b->layout->arena, .layout = b->layout,
+                       .packed = b->has_form, .outputs = b->prepared };
     p.ctx.n_inputs = instr->n_inputs;
     p.ctx.n_outputs = instr->n_outputs;
     p.ctx.inputs = b->views;
@@ -237,6 +273,7 @@ static tn_status prepare_all(builder *b, const tn__entry *entries)
     b->layout->choices[i - b->segment->begin] = p.kernel;
     b->layout->cost_ns += p.ctx.cost_ns;
     if (st != TN_OK) return st;
+    count_packed(b, instr);
     note->scratch_bytes = p.ctx.scratch_bytes;
     note->first_out = b->layout->n_slots;
     for (uint32_t k = 0; k < instr->n_outputs; k++) {
@@ -445,6 +482,7 @@ tn_status tn__layout_build(tn_plan *plan, tn__segment *segment, const tn__entry 
   tn_status st = allocate(&b);
   if (st == TN_OK) st = add_entries(&b, entries);
   if (st == TN_OK) st = prepare_all(&b, entries);
+  if (st == TN_OK) st = settle_constants(&b);
   if (st == TN_OK) {
     place_outputs(&b);
     find_lasts(&b);

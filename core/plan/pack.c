@@ -1,39 +1,48 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Forms of constants that kernels make once: packed weights. They hang on the graph, so its sessions share them, and are
- * found by the constant's bytes, since folding makes equal constants anew for each plan. A form lives as long as a plan
- * uses it.
+ * found by what the constant is made of (its recipe), or by its bytes, since folding makes equal constants anew for each
+ * plan. A form lives as long as a layout uses it.
  *
  * The store's lock is held for look-ups only; packing runs without it, so two threads may pack the same, and one form is
  * kept. */
 #include <core/plan/layout.h>
 
+#include <core/base/map.h>
 #include <string.h>
 
-typedef struct tn__pack {
-  struct tn__pack *next;
+typedef struct pack_key {
   const tn_kernel_def *kernel;
   uint64_t key;
-  tn_tensor *from; /* a reference, so that its bytes can be compared */
   size_t bytes;
-  uint32_t uses;   /* of plans, guarded by the store's lock */
+} pack_key;
+
+typedef struct pack {
+  pack_key key; /* of the store's map, when it is the first of its list */
+  struct pack *next;
+  tn_tensor *from;     /* a reference, so that its bytes can be compared; NULL with a recipe */
+  tn__recipe *recipe;
+  uint64_t seen;       /* the count that met it last, guarded by the store's lock */
+  uint32_t uses;       /* of layouts, guarded by the store's lock */
   void *data;
 } pack;
 
 struct tn__pack_use {
   struct tn__pack_use *next;
   pack *pack;
-  const tn_tensor *from; /* as this plan calls it */
 };
 
 typedef struct store {
   tn__mutex mu;
-  pack *packs; /* guarded by mu */
+  tn__map packs; /* guarded by mu: by key, lists of those of several constants */
+  uint64_t counts;
 } store;
 
 static void *make_store(void)
 {
   store *s = tn__zalloc(sizeof *s);
-  if (s != NULL) tn__mutex_init(&s->mu, "packed constants", TN_RANK_PACK);
+  if (s == NULL) return NULL;
+  tn__mutex_init(&s->mu, "packed constants", TN_RANK_PACK);
+  tn__map_init(&s->packs);
   return s;
 }
 
@@ -41,14 +50,18 @@ static void free_store(void *data) /* with its graph, so after all plans: it is 
 {
   store *s = data;
   tn__mutex_fini(&s->mu);
+  tn__map_fini(&s->packs);
   tn__free(s, sizeof *s);
 }
+
+static store *store_of(tn_plan *plan) { return tn__graph_plan_data(plan->graph, make_store, free_store); }
 
 static void free_pack(pack *p)
 {
   if (p == NULL) return;
   tn_tensor_unref(p->from);
-  tn__free_aligned(p->data, p->bytes, TN_ALIGN);
+  tn__recipe_unref(p->recipe);
+  tn__free_aligned(p->data, p->key.bytes, TN_ALIGN);
   tn__free(p, sizeof *p);
 }
 
@@ -61,53 +74,69 @@ static bool same_bytes(const tn_tensor *a, const tn_tensor *b)
   return a->bytes == 0 || memcmp(a->data, b->data, a->bytes) == 0;
 }
 
-static pack *find_locked(store *s, const tn_kernel_def *kernel, uint64_t key, size_t bytes, const tn_tensor *from)
+/* ---- the store ---- */
+
+/* What a kernel asks for. */
+typedef struct request {
+  pack_key key;
+  tn_tensor *from;    /* outline of the constant when it has a recipe */
+  tn__recipe *recipe; /* NULL = none */
+  tn_status (*fn)(void *user, const tn_view *from, void *to, tn_error *err);
+  void *user;
+} request;
+
+static bool answers(const pack *p, const request *r)
+{
+  if (r->recipe == NULL || p->recipe == NULL) return r->recipe == p->recipe && same_bytes(p->from, r->from);
+  return tn__recipe_same(p->recipe, r->recipe);
+}
+
+static pack *find_locked(store *s, const request *r)
 {
   tn__assert_held(&s->mu);
-  pack *p = s->packs;
-  while (p != NULL && (p->kernel != kernel || p->key != key || p->bytes != bytes || !same_bytes(p->from, from)))
-    p = p->next;
+  pack *p = tn__map_get(&s->packs, (const char *)&r->key, sizeof r->key);
+  while (p != NULL && !answers(p, r)) p = p->next;
   return p;
 }
 
-/* ---- what a plan uses ---- */
-
-static const void *find_used(tn_plan *plan, const tn_kernel_def *kernel, uint64_t key, const tn_tensor *from)
+static bool add_locked(store *s, pack *p)
 {
-  tn__mutex_lock(&plan->mu);
-  struct tn__pack_use *u = plan->packs;
-  while (u != NULL && (u->from != from || u->pack->kernel != kernel || u->pack->key != key)) u = u->next;
-  tn__mutex_unlock(&plan->mu);
-  return u == NULL ? NULL : u->pack->data;
+  tn__assert_held(&s->mu);
+  pack *first = tn__map_get(&s->packs, (const char *)&p->key, sizeof p->key);
+  if (first == NULL) return tn__map_put(&s->packs, (const char *)&p->key, sizeof p->key, p, NULL);
+  p->next = first->next; /* the first one stays: the map has its key */
+  first->next = p;
+  return true;
 }
 
-static void note_use(tn_plan *plan, struct tn__pack_use *use)
+static void remove_locked(store *s, pack *p)
 {
-  tn__mutex_lock(&plan->mu);
-  use->next = plan->packs;
-  plan->packs = use;
-  tn__mutex_unlock(&plan->mu);
+  tn__assert_held(&s->mu);
+  pack *first = tn__map_get(&s->packs, (const char *)&p->key, sizeof p->key);
+  if (first != p) {
+    while (first->next != p) first = first->next;
+    first->next = p->next;
+    return;
+  }
+  tn__map_remove(&s->packs, (const char *)&p->key, sizeof p->key);
+  if (p->next != NULL) tn__map_put(&s->packs, (const char *)&p->next->key, sizeof p->key, p->next, NULL); /* has room */
 }
 
 static void give_up(store *s, pack *p)
 {
   tn__mutex_lock(&s->mu);
   bool last = --p->uses == 0;
-  if (last) {
-    pack **at = &s->packs;
-    while (*at != p) at = &(*at)->next;
-    *at = p->next;
-  }
+  if (last) remove_locked(s, p);
   tn__mutex_unlock(&s->mu);
   if (last) free_pack(p);
 }
 
-void tn__packs_release(tn_plan *plan)
+void tn__packs_release(tn__layout *layout)
 {
-  store *s = plan->packs == NULL ? NULL : tn__graph_plan_data(plan->graph, make_store, free_store);
-  while (plan->packs != NULL) {
-    struct tn__pack_use *u = plan->packs;
-    plan->packs = u->next;
+  store *s = layout->packs == NULL ? NULL : store_of(layout->plan);
+  while (layout->packs != NULL) {
+    struct tn__pack_use *u = layout->packs;
+    layout->packs = u->next;
     give_up(s, u->pack);
     tn__free(u, sizeof *u);
   }
@@ -117,35 +146,33 @@ void tn__packs_count(tn_plan *plan, uint64_t *n, uint64_t *bytes)
 {
   tn__assert_held(&plan->mu);
   *n = *bytes = 0;
-  for (const struct tn__pack_use *u = plan->packs; u != NULL; u = u->next) {
-    const struct tn__pack_use *other = u->next; /* equal constants share a form */
-    while (other != NULL && other->pack != u->pack) other = other->next;
-    if (other != NULL) continue;
-    ++*n;
-    *bytes += u->pack->bytes;
-  }
+  store *s = store_of(plan);
+  if (s == NULL) return;
+  tn__mutex_lock(&s->mu);
+  s->counts++;
+  for (uint32_t i = 0; i < plan->n_segments; i++)
+    for (const tn__layout *l = plan->segments[i].layouts; l != NULL; l = l->next)
+      for (const struct tn__pack_use *u = l->packs; u != NULL; u = u->next) {
+        if (u->pack->seen == s->counts) continue; /* equal constants share a form */
+        u->pack->seen = s->counts;
+        ++*n;
+        *bytes += u->pack->key.bytes;
+      }
+  tn__mutex_unlock(&s->mu);
 }
 
 /* ---- packing ---- */
 
-typedef struct request {
-  const tn_kernel_def *kernel;
-  uint64_t key;
-  size_t bytes;
-  tn_tensor *from;
-  tn_status (*fn)(void *user, const tn_view *from, void *to, tn_error *err);
-  void *user;
-} request;
-
-static tn_status make_pack(const request *r, pack **out, tn_error *err)
+static tn_status make_pack(const request *r, const tn_tensor *elements, pack **out, tn_error *err)
 {
   *out = tn__zalloc(sizeof **out);
   if (*out == NULL) return tn__no_memory(err, "packed constant", sizeof **out);
-  **out = (pack){ .kernel = r->kernel, .key = r->key, .from = tn_tensor_ref(r->from), .bytes = r->bytes };
-  (*out)->data = tn__alloc_aligned(r->bytes, TN_ALIGN);
-  tn_status st = (*out)->data == NULL ? tn__no_memory(err, "packed constant", r->bytes) : TN_OK;
-  const tn_tensor *t = r->from;
-  const tn_view view = { .data = t->data, .dims = t->dims, .count = t->count, .dtype = t->dtype, .rank = t->rank };
+  **out = (pack){ .key = r->key, .recipe = tn__recipe_ref(r->recipe) };
+  if (r->recipe == NULL) (*out)->from = tn_tensor_ref(r->from);
+  (*out)->data = tn__alloc_aligned(r->key.bytes, TN_ALIGN);
+  tn_status st = (*out)->data == NULL ? tn__no_memory(err, "packed constant", r->key.bytes) : TN_OK;
+  const tn_view view = { .data = elements->data, .dims = elements->dims, .count = elements->count,
+                         .dtype = elements->dtype, .rank = elements->rank };
   if (st == TN_OK) st = r->fn(r->user, &view, (*out)->data, err);
   if (st == TN_OK) return TN_OK;
   free_pack(*out);
@@ -154,30 +181,33 @@ static tn_status make_pack(const request *r, pack **out, tn_error *err)
 }
 
 /* The form from the store, or made now; one more use is counted. */
-static tn_status obtain(store *s, const request *r, pack **out, tn_error *err)
+static tn_status obtain(store *s, const request *r, tn_plan *plan, uint32_t value, pack **out, tn_error *err)
 {
   tn__mutex_lock(&s->mu);
-  pack *p = find_locked(s, r->kernel, r->key, r->bytes, r->from);
+  pack *p = find_locked(s, r);
   if (p != NULL) p->uses++;
   tn__mutex_unlock(&s->mu);
   *out = p;
   if (p != NULL) return TN_OK;
+  tn_tensor *elements;
+  tn_status st = tn__plan_need_elements(plan, value, &elements, err);
+  if (st != TN_OK) return st;
   pack *made;
-  tn_status st = make_pack(r, &made, err);
+  st = make_pack(r, elements, &made, err);
+  tn_tensor_unref(elements);
+  if (plan->values[value].n_uses == 1) tn__plan_drop_elements(plan, value); /* the next one finds its memory free */
   if (st != TN_OK) return st;
   tn__mutex_lock(&s->mu);
-  p = find_locked(s, r->kernel, r->key, r->bytes, r->from);
-  if (p == NULL) {
+  p = find_locked(s, r);
+  if (p == NULL && add_locked(s, made)) {
     p = made;
-    p->next = s->packs;
-    s->packs = p;
     made = NULL;
   }
-  p->uses++;
+  if (p != NULL) p->uses++;
   tn__mutex_unlock(&s->mu);
   free_pack(made);
   *out = p;
-  return TN_OK;
+  return p != NULL ? TN_OK : tn__no_memory(err, "packed constant", r->key.bytes);
 }
 
 tn_status tn_prepare_pack(tn_prepare_ctx *ctx, uint32_t i, uint64_t key, size_t bytes,
@@ -188,24 +218,24 @@ tn_status tn_prepare_pack(tn_prepare_ctx *ctx, uint32_t i, uint64_t key, size_t 
   if (packed != NULL) *packed = NULL;
   if (packed == NULL || fn == NULL || i >= ctx->n_inputs)
     return tn_error_set(err, TN_INTERNAL, "kernel '%s' of node '%s' packs input %u of %u", p->kernel->def->name,
-                        tn_operation_name(ctx->op), i, ctx->n_inputs);
+                        tn_operation_name(p->instr->op), i, ctx->n_inputs);
   tn_plan *plan = p->plan;
-  tn_tensor *from = plan->values[tn__instr_inputs(plan, p->instr)[i]].constant;
-  if (from == NULL || (from->data == NULL && from->bytes > 0))
+  uint32_t value = tn__instr_inputs(plan, p->instr)[i];
+  const tn__plan_value *v = &plan->values[value];
+  if (v->constant == NULL || (v->recipe == NULL && v->constant->data == NULL && v->constant->bytes > 0))
     return tn_error_set(err, TN_FAILED_PRECONDITION, "input %u is no constant", i);
-  *packed = find_used(plan, p->kernel->def, key, from);
-  if (*packed != NULL) return TN_OK;
-  store *s = tn__graph_plan_data(plan->graph, make_store, free_store);
+  store *s = store_of(plan);
   struct tn__pack_use *use = s == NULL ? NULL : tn__zalloc(sizeof *use);
   if (use == NULL) return tn__no_memory(err, "packed constant", bytes);
-  const request r = { p->kernel->def, key, bytes == 0 ? 1 : bytes, from, fn, user };
-  tn_status st = obtain(s, &r, &use->pack, err);
+  const request r = { { p->kernel->def, key, bytes == 0 ? 1 : bytes }, v->constant, v->recipe, fn, user };
+  tn_status st = obtain(s, &r, plan, value, &use->pack, err);
   if (st != TN_OK) {
     tn__free(use, sizeof *use);
     return st;
   }
-  use->from = from;
   *packed = use->pack->data;
-  note_use(plan, use);
+  use->next = p->layout->packs;
+  p->layout->packs = use;
+  if (p->packed != NULL) p->packed[i] = true;
   return TN_OK;
 }

@@ -14,8 +14,8 @@ static bool may_fold(const tn__ir *ir, const tn__ir_node *node)
   if (node->traits & (TN_TRAIT_CONSTANT | TN_TRAIT_IDENTITY)) return false;
   for (uint32_t i = 0; i < node->n_inputs; i++) {
     const tn__ir_value *v = &ir->values[tn__ir_input(ir, node, i)];
-    if (v->kind != TN_VALUE_CONSTANT || !is_plain(v->dtype) || (v->constant->data == NULL && v->constant->bytes > 0))
-      return false;
+    if (v->kind != TN_VALUE_CONSTANT || !is_plain(v->dtype)) return false;
+    if (v->recipe == NULL && v->constant->data == NULL && v->constant->bytes > 0) return false;
   }
   for (uint32_t k = 0; k < node->n_outputs; k++)
     if (!is_plain(ir->values[node->first_value + k].dtype)) return false;
@@ -27,14 +27,64 @@ static bool evaluate(const tn__ir *ir, const tn__ir_node *node, tn_tensor **inpu
 {
   tn_error why = TN_ERROR_INIT;
   uint64_t bytes = 0;
-  for (uint32_t i = 0; i < node->n_inputs; i++) {
-    inputs[i] = ir->values[tn__ir_input(ir, node, i)].constant;
-    bytes += inputs[i]->bytes;
+  tn_status st = TN_OK;
+  for (uint32_t i = 0; st == TN_OK && i < node->n_inputs; i++) {
+    st = tn__ir_elements(ir, tn__ir_input(ir, node, i), &inputs[i], &why);
+    if (st == TN_OK) bytes += inputs[i]->bytes;
   }
-  tn_status st = ir->spec->evaluate(node->op, inputs, node->n_inputs, outputs, node->n_outputs,
-                                    bytes > MAX_BYTES ? bytes : MAX_BYTES, &why);
+  if (st == TN_OK)
+    st = ir->spec->evaluate(node->op, inputs, node->n_inputs, outputs, node->n_outputs,
+                            bytes > MAX_BYTES ? bytes : MAX_BYTES, &why);
+  for (uint32_t i = 0; i < node->n_inputs; i++) tn_tensor_unref(inputs[i]);
   tn_error_clear(&why);
   return st == TN_OK;
+}
+
+/* How output k of the node is had again. */
+static tn__recipe *recipe_of(const tn__ir *ir, const tn__ir_node *node, uint32_t k, const tn_tensor *output)
+{
+  if (output->bytes < TN__LARGE_CONSTANT) return NULL;
+  tn__ingredient *inputs = tn__alloc_array(node->n_inputs, sizeof *inputs);
+  if (inputs == NULL) return NULL;
+  for (uint32_t i = 0; i < node->n_inputs; i++) {
+    const tn__ir_value *v = &ir->values[tn__ir_input(ir, node, i)];
+    inputs[i] = (tn__ingredient){ v->constant, v->recipe };
+  }
+  tn__recipe *r = tn__recipe_make(node->op, k, inputs, node->n_inputs, output);
+  tn__free(inputs, node->n_inputs * sizeof *inputs);
+  return r;
+}
+
+/* Large outputs of known shape need not be computed yet. */
+static tn_status promise(tn__ir *ir, uint32_t id, bool *done)
+{
+  const tn__ir_node *node = &ir->nodes[id];
+  int64_t dims[TN_MAX_RANK], count;
+  size_t bytes;
+  tn_dtype dtype = ir->values[node->first_value].dtype;
+  int32_t rank = node->n_outputs == 1 ? tn__ir_shape(ir, node->first_value, dims) : -1;
+  *done = false;
+  if (rank < 0 || tn_shape_elements(dims, rank, &count, NULL) != TN_OK ||
+      !tn__size_mul((size_t)count, tn_dtype_size(dtype), &bytes) || bytes < TN__LARGE_CONSTANT)
+    return TN_OK;
+  tn_tensor *outline;
+  tn_status st = tn__tensor_outline(dtype, dims, rank, count, bytes, &outline, ir->err);
+  if (st != TN_OK) return st;
+  tn__recipe *recipe = recipe_of(ir, node, 0, outline);
+  uint32_t value;
+  if (recipe != NULL) {
+    st = tn__ir_add_constant(ir, outline, TN__NONE, ir->values[node->first_value].output, &value);
+    if (st == TN_OK) {
+      ir->values[value].recipe = recipe;
+      tn__ir_replace(ir, ir->nodes[id].first_value, value);
+      tn__ir_remove(ir, id);
+      *done = true;
+    } else {
+      tn__recipe_unref(recipe);
+    }
+  }
+  tn_tensor_unref(outline);
+  return st;
 }
 
 static tn_status keep_results(tn__ir *ir, uint32_t id, tn_tensor **outputs)
@@ -43,6 +93,7 @@ static tn_status keep_results(tn__ir *ir, uint32_t id, tn_tensor **outputs)
   uint32_t n = ir->nodes[id].n_outputs, first = ir->nodes[id].first_value, value;
   for (uint32_t k = 0; k < n; k++) {
     if (st == TN_OK) st = tn__ir_add_constant(ir, outputs[k], TN__NONE, ir->values[first + k].output, &value);
+    if (st == TN_OK) ir->values[value].recipe = recipe_of(ir, &ir->nodes[id], k, outputs[k]);
     if (st == TN_OK) tn__ir_replace(ir, first + k, value);
     tn_tensor_unref(outputs[k]);
   }
@@ -64,12 +115,25 @@ static tn_status fold(tn__ir *ir, uint32_t id, size_t *changes)
   return st;
 }
 
+static tn_status fold_node(tn__ir *ir, uint32_t id, size_t *changes)
+{
+  return ir->spec->evaluate != NULL && may_fold(ir, &ir->nodes[id]) ? fold(ir, id, changes) : TN_OK;
+}
+
+tn_status tn__ir_compute_node(tn__ir *ir, uint32_t id, size_t *changes)
+{
+  bool promised = false;
+  tn_status st = ir->spec->evaluate != NULL && may_fold(ir, &ir->nodes[id]) ? promise(ir, id, &promised) : TN_OK;
+  *changes += promised;
+  return st == TN_OK && !promised ? fold_node(ir, id, changes) : st;
+}
+
 tn_status tn__pass_fold(tn__ir *ir, size_t *changes)
 {
   tn_status st = TN_OK;
-  for (uint32_t id = ir->first; st == TN_OK && id != TN__NONE && ir->spec->evaluate != NULL;) {
+  for (uint32_t id = ir->first; st == TN_OK && id != TN__NONE;) {
     uint32_t next = ir->nodes[id].next;
-    if (may_fold(ir, &ir->nodes[id])) st = fold(ir, id, changes);
+    st = fold_node(ir, id, changes);
     id = next;
   }
   return st;

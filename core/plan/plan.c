@@ -30,8 +30,11 @@ void tn__plan_unref(tn_plan *plan)
   if (plan->free_instances != NULL) atomic_load(&tn__instance_free)(plan->free_instances);
   for (uint32_t i = 0; i < plan->n_segments; i++) segment_fini(&plan->segments[i]);
   for (uint32_t i = 0; i < plan->n_instrs; i++) tn__plan_kernels_free(tn__instr_kernels(&plan->instrs[i]));
-  tn__packs_release(plan);
-  for (uint32_t i = 0; i < plan->n_values; i++) tn_tensor_unref(plan->values[i].constant);
+  for (uint32_t i = 0; i < plan->n_values; i++) {
+    tn_tensor_unref(plan->values[i].constant);
+    tn_tensor_unref(plan->values[i].elements);
+    tn__recipe_unref(plan->values[i].recipe);
+  }
   tn__mutex_fini(&plan->mu);
   tn_graph_unref(plan->extra);
   tn_graph_unref(plan->graph);
@@ -104,9 +107,16 @@ tn_status tn_plan_get_value(const tn_plan *plan, size_t i, tn_plan_value *out, t
   if (i >= plan->n_values)
     return tn_error_set(err, TN_OUT_OF_RANGE, "value %zu asked of a plan with %u", i, plan->n_values);
   const tn__plan_value *v = &plan->values[i];
+  tn_tensor *constant = v->constant;
+  if (v->recipe != NULL) { /* who reads plans runs them: from now on the plan keeps it for them */
+    tn_status st = tn__plan_need_elements((tn_plan *)plan, (uint32_t)i, &constant, err);
+    if (st != TN_OK) return st;
+    tn__plan_keep_elements((tn_plan *)plan, (uint32_t)i, constant);
+    tn_tensor_unref(constant);
+  }
   const tn_plan_value full = {
     .struct_size = sizeof full, .kind = v->kind, .dtype = v->dtype, .index = v->index, .producer = v->producer,
-    .source = TN__NONE, .n_uses = v->n_uses, .constant = v->constant, .output = v->output,
+    .source = TN__NONE, .n_uses = v->n_uses, .constant = constant, .output = v->output,
   };
   tn__copy_sized(out, &full, sizeof full, out->struct_size);
   return TN_OK;

@@ -10,6 +10,7 @@
 
 #include <core/base/arena.h>
 #include <core/graph/graph_internal.h>
+#include <core/plan/recipe.h>
 #include <core/tensor/tensor_internal.h>
 #include <stdatomic.h>
 #include <tenon/kit.h>
@@ -28,7 +29,10 @@ typedef struct tn__plan_value {
   uint32_t producer;  /* COMPUTED: instruction */
   uint32_t n_uses;
   uint32_t last_use;  /* last instruction that reads it; TN__NONE = none */
-  tn_tensor *constant; /* CONSTANT: a reference */
+  tn_tensor *constant; /* CONSTANT: a reference; with a recipe it has no elements (tn__tensor_outline) */
+  tn__recipe *recipe;  /* of a large constant; NULL = none */
+  tn_tensor *elements; /* with a recipe: the constant with its elements, or NULL while nobody wants them. guarded by mu */
+  bool keeps_elements; /* some kernel reads them in its steps. guarded by mu */
   tn_output output;
 } tn__plan_value;
 
@@ -94,6 +98,7 @@ struct tn_plan {
   _Atomic uint32_t refs;
   int32_t level;
   tn__call_kernel_fn call_kernel; /* NULL: nothing is computed with a layout */
+  tn__evaluate_fn evaluate;       /* for recipes */
   tn_graph *graph; /* a reference */
   tn_graph *extra; /* operations that passes made, a reference; NULL = none */
   tn__arena arena; /* everything below */
@@ -112,7 +117,6 @@ struct tn_plan {
   _Atomic bool may_upgrade;    /* faster kernels were not asked for yet */
   _Atomic int64_t spent_ns;    /* roughly, by steps, while they may */
   _Atomic uint32_t generation; /* of the kernels; a layout of another one is not kept */
-  struct tn__pack_use *packs; /* what kernels made of constants (pack.c), guarded by mu */
   tn__pass_note *passes;      /* in the order of their turns */
   tn__rewrite_note *rewrites;
   uint32_t n_passes, n_rewrites;
@@ -131,8 +135,7 @@ typedef struct tn__signature_spec {
   const char *disabled; /* names of passes that are off, between commas; NULL = none */
   /* Runs one operation by its kernel on the host: what folds constants. outputs are the caller's; more than max_bytes of
    * them, as far as that is known before, are refused. NULL: nothing is folded. */
-  tn_status (*evaluate)(const tn_operation *op, tn_tensor *const *inputs, size_t n_inputs, tn_tensor **outputs,
-                        size_t n_outputs, uint64_t max_bytes, tn_error *err);
+  tn__evaluate_fn evaluate;
   /* Has kernel plugins loaded that offer one of these ops. Called with the ops of a plan that is worth it, before its
    * kernels are chosen, and with no lock held. NULL: none are loaded. */
   void (*want_kernels)(const char *const *ops, size_t n, const char *device);
@@ -179,10 +182,15 @@ void tn__plan_kernels_free(const tn__plan_kernels *list); /* destroys states; NU
 /* Told of each step while plan->may_upgrade: what it cost, roughly. May load kernel plugins: hold no lock. */
 void tn__plan_note_cost(tn_plan *plan, double ns);
 
-/* Gives up what kernels made of the plan's constants (pack.c). */
-void tn__packs_release(tn_plan *plan);
-/* How many forms they are, and their bytes; plan->mu is held. */
-void tn__packs_count(tn_plan *plan, uint64_t *n, uint64_t *bytes);
+/* constants.c: elements of constants that have a recipe. */
+
+/* A reference to the elements of value v (of any constant); NULL when they are gone. */
+tn_tensor *tn__plan_elements(tn_plan *plan, uint32_t v);
+/* The same; when they are gone they are made again. */
+tn_status tn__plan_need_elements(tn_plan *plan, uint32_t v, tn_tensor **out, tn_error *err);
+/* Steps read them, so these stay from now on (unless others do already); or no kernel does, so they may go. */
+void tn__plan_keep_elements(tn_plan *plan, uint32_t v, tn_tensor *elements);
+void tn__plan_drop_elements(tn_plan *plan, uint32_t v);
 
 /* Copies as much of `from` as the caller's struct has room for, and zeroes what a newer header has more; its struct_size
  * stays the caller's (rule P-26). */

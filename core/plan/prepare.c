@@ -70,6 +70,12 @@ tn_status tn_prepare_dynamic(tn_prepare_ctx *ctx, uint32_t i, tn_error *err)
   return TN_OK;
 }
 
+tn_bool tn_prepare_is_constant(const tn_prepare_ctx *ctx, uint32_t i)
+{
+  const tn__prepared *p = ctx->host;
+  return i < ctx->n_inputs && p->plan->values[tn__instr_inputs(p->plan, p->instr)[i]].constant != NULL;
+}
+
 /* An identity needs no kernel: output i is input i. */
 static void prepare_identity(tn__prepared *p)
 {
@@ -111,6 +117,7 @@ static tn_status check_outputs(const tn__prepared *p, tn_error *err)
 
 static void forget_outputs(tn__prepared *p)
 {
+  for (uint32_t i = 0; p->packed != NULL && i < p->ctx.n_inputs; i++) p->packed[i] = false;
   for (uint32_t i = 0; i < p->ctx.n_outputs; i++)
     p->outputs[i] = (struct tn__prepared_output){ .view = TN__NONE, .in_place = TN__NONE };
 }

@@ -181,15 +181,15 @@ static tn_status make_constant(tn__ir *ir, uint32_t id)
 {
   const tn__ir_node *node = &ir->nodes[id];
   const tn_operation *op = node->op;
-  tn_tensor *constant;
   if (node->n_outputs != 1)
     return tn__ir_refuse(ir, op, tn_error_set(ir->err, TN_INTERNAL, "node '%s': op '%s' is a constant with %u outputs",
                                               tn_operation_name(op), tn_operation_type(op), node->n_outputs));
-  tn_status st = tn__operation_constant(op, &constant, ir->err);
-  if (st != TN_OK) return tn__ir_refuse(ir, op, st);
   tn__ir_value *v = &ir->values[node->first_value];
+  tn_status st = tn__operation_take_constant(op, true, &v->constant, ir->err);
+  if (st == TN_OK) v->recipe = tn__recipe_make(op, 0, NULL, 0, v->constant);
+  if (st == TN_OK && v->recipe == NULL && tn__tensor_is_outline(v->constant)) st = tn__ir_no_memory(ir);
+  if (st != TN_OK) return tn__ir_refuse(ir, op, st);
   v->kind = TN_VALUE_CONSTANT;
-  v->constant = tn_tensor_ref(constant);
   return TN_OK;
 }
 

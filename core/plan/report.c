@@ -93,6 +93,7 @@ static bool copy_operands(tn_plan_report *r, const tn_plan *plan)
     if (v->n_uses == 0) continue;
     r->summary.constants++;
     r->summary.constant_bytes += v->constant->bytes;
+    if (v->recipe == NULL) r->summary.held_bytes += v->constant->bytes;
   }
   return true;
 }
@@ -130,6 +131,8 @@ static bool copy_layouts(tn_plan_report *r, tn_plan *plan)
   for (uint32_t s = 0; s < plan->n_segments; s++) n += plan->segments[s].n_layouts;
   r->layouts = tn__arena_array(&r->arena, n, sizeof *r->layouts);
   for (uint32_t s = 0; r->layouts != NULL && s < plan->n_segments; s++) note_segment(r, &plan->segments[s], s, &at);
+  for (uint32_t i = 0; i < plan->n_values; i++)
+    if (plan->values[i].elements != NULL && plan->values[i].n_uses > 0) r->summary.held_bytes += plan->values[i].constant->bytes;
   tn__packs_count(plan, &r->summary.packed, &r->summary.packed_bytes);
   tn__mutex_unlock(&plan->mu);
   r->summary.layouts = at;

@@ -45,9 +45,20 @@ uint32_t tn_rewrite_n_uses(const tn_rewriter *rw, uint32_t value)
   return rw->ir->values[tn__ir_value_of(rw->ir, value)].n_uses;
 }
 
+tn_bool tn_rewrite_is_constant(const tn_rewriter *rw, uint32_t value)
+{
+  return rw->ir->values[tn__ir_value_of(rw->ir, value)].constant != NULL;
+}
+
 const tn_tensor *tn_rewrite_constant(const tn_rewriter *rw, uint32_t value)
 {
-  return rw->ir->values[tn__ir_value_of(rw->ir, value)].constant;
+  tn__ir_value *v = &rw->ir->values[tn__ir_value_of(rw->ir, value)];
+  tn_tensor *elements;
+  if (v->recipe == NULL || !tn__tensor_is_outline(v->constant)) return v->constant;
+  if (tn__ir_elements(rw->ir, value, &elements, NULL) != TN_OK) return NULL;
+  tn_tensor_unref(v->constant);
+  v->constant = elements; /* kept: whoever asked may read on while the plan is made */
+  return elements;
 }
 
 tn_dtype tn_rewrite_dtype(const tn_rewriter *rw, uint32_t value)
@@ -55,9 +66,11 @@ tn_dtype tn_rewrite_dtype(const tn_rewriter *rw, uint32_t value)
   return rw->ir->values[tn__ir_value_of(rw->ir, value)].dtype;
 }
 
-int32_t tn_rewrite_shape(const tn_rewriter *rw, uint32_t value, int64_t *dims)
+int32_t tn_rewrite_shape(const tn_rewriter *rw, uint32_t value, int64_t *dims) { return tn__ir_shape(rw->ir, value, dims); }
+
+int32_t tn__ir_shape(const tn__ir *ir, uint32_t value, int64_t *dims)
 {
-  const tn__ir_value *v = &rw->ir->values[tn__ir_value_of(rw->ir, value)];
+  const tn__ir_value *v = &ir->values[tn__ir_value_of(ir, value)];
   if (v->constant != NULL) {
     for (int32_t d = 0; d < v->constant->rank; d++) dims[d] = v->constant->dims[d];
     return v->constant->rank;
@@ -165,6 +178,19 @@ tn_status tn_rewrite_finish(tn_rewriter *rw, tn_operation_builder *b, const uint
   tn_operation *op;
   st = tn_operation_finish(b, &op, err);
   return st == TN_OK ? tn__ir_add_node(ir, op, inputs, n, rw->before, node) : st;
+}
+
+tn_status tn_rewrite_compute(tn_rewriter *rw, tn_operation_builder *b, const uint32_t *inputs, uint32_t n,
+                             uint32_t *value, tn_error *err)
+{
+  uint32_t node;
+  size_t folded = 0;
+  *value = TN_NO_NODE;
+  tn_status st = tn_rewrite_finish(rw, b, inputs, n, TN_NO_LIST, &node, err);
+  if (st != TN_OK || rw->ir->nodes[node].n_outputs == 0) return st;
+  st = tn__ir_compute_node(rw->ir, node, &folded);
+  if (st == TN_OK && folded > 0) *value = tn__ir_value_of(rw->ir, rw->ir->nodes[node].first_value);
+  return st;
 }
 
 tn_status tn_rewrite_add_constant(tn_rewriter *rw, tn_tensor *tensor, uint32_t *value, tn_error *err)

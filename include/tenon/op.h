@@ -109,9 +109,13 @@ TN_API tn_status tn_prepare_in_place(tn_prepare_ctx *ctx, uint32_t i, uint32_t j
 /* The shape of output i is known only after compute, which gives it by tn_kernel_allocate. The op needs
  * TN_TRAIT_DYNAMIC. */
 TN_API tn_status tn_prepare_dynamic(tn_prepare_ctx *ctx, uint32_t i, tn_error *err);
+/* Whether input i is a constant, also one whose elements are gone (below). Since 0.1 */
+TN_API tn_bool tn_prepare_is_constant(const tn_prepare_ctx *ctx, uint32_t i);
 /* A form of constant input i that is made once and shared by the sessions of a graph: `pack` writes `bytes` to `to`.
  * key tells forms of one constant and kernel apart, and says all that `pack` depends on. *packed, aligned to 64, lives as
- * long as the plan. TN_FAILED_PRECONDITION when the input is no constant. */
+ * long as the shape state. The kernel does without the input's elements then: where every reader of a constant has a form of
+ * its own, the elements go, and inputs[i].data is NULL here and nothing of use in compute. TN_FAILED_PRECONDITION when the
+ * input is no constant. */
 TN_API tn_status tn_prepare_pack(tn_prepare_ctx *ctx, uint32_t i, uint64_t key, size_t bytes,
                                  tn_status (*pack)(void *user, const tn_view *from, void *to, tn_error *err), void *user,
                                  const void **packed, tn_error *err);

@@ -41,6 +41,7 @@ struct tn_plan_summary {
   uint64_t packed_bytes;
   uint64_t arena_bytes;    /* memory of a step: of each segment the largest of its layouts, summed up */
   uint64_t live_bytes;     /* what it needs at least: the largest sum of what lives at one time, as above */
+  uint64_t held_bytes;     /* of constant_bytes: what is in memory in the form of the graph, and not only packed */
 };
 
 /* One turn of a pass. */

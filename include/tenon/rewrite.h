@@ -45,7 +45,10 @@ TN_API uint32_t tn_rewrite_output(const tn_rewriter *rw, uint32_t node, uint32_t
 TN_API uint32_t tn_rewrite_producer(const tn_rewriter *rw, uint32_t value, uint32_t *index);
 /* How often a value is read, by nodes and as a fetch. 1: whoever asks is the only reader. */
 TN_API uint32_t tn_rewrite_n_uses(const tn_rewriter *rw, uint32_t value);
-TN_API const tn_tensor *tn_rewrite_constant(const tn_rewriter *rw, uint32_t value); /* NULL when it is none; borrowed */
+/* NULL when it is none; borrowed. Asking for a large one costs its memory while the plan is made: where only the shape
+ * matters, tn_rewrite_is_constant and tn_rewrite_shape say as much. */
+TN_API const tn_tensor *tn_rewrite_constant(const tn_rewriter *rw, uint32_t value);
+TN_API tn_bool tn_rewrite_is_constant(const tn_rewriter *rw, uint32_t value);
 TN_API tn_dtype tn_rewrite_dtype(const tn_rewriter *rw, uint32_t value);
 /* What is known of its shape before any step, as in tn_output_shape; dims has room for TN_MAX_RANK. Returns the rank. */
 TN_API int32_t tn_rewrite_shape(const tn_rewriter *rw, uint32_t value, int64_t *dims);
@@ -62,6 +65,11 @@ TN_API void tn_rewrite_place(tn_rewriter *rw, uint32_t node);
  * list_first inputs stand alone, the others are one list argument; TN_NO_LIST: there is none. */
 TN_API tn_status tn_rewrite_finish(tn_rewriter *rw, tn_operation_builder *b, const uint32_t *inputs, uint32_t n,
                                    uint32_t list_first, uint32_t *node, tn_error *err);
+/* The same for a node with constant inputs only, computed now: *value is its output 0, a constant, or TN_NO_NODE when its
+ * kernel refuses. Better than tn_rewrite_add_constant for what is large: the library can compute it again, and lets the
+ * elements go when kernels have forms of their own. */
+TN_API tn_status tn_rewrite_compute(tn_rewriter *rw, tn_operation_builder *b, const uint32_t *inputs, uint32_t n,
+                                    uint32_t *value, tn_error *err);
 #define TN_NO_LIST UINT32_MAX
 /* A new constant; adds a reference, the tensor must not change afterwards. */
 TN_API tn_status tn_rewrite_add_constant(tn_rewriter *rw, tn_tensor *tensor, uint32_t *value, tn_error *err);

@@ -120,7 +120,7 @@ static void plan_packing(tn_prepare_ctx *ctx, const conv_state *s, conv_plan *p)
 {
   tn__gemm_plan *g = &p->gemm;
   if (s->kind.wanted != TN__CONV_Y || p->z.groups != 1 || p->form[FILTER].convert) return;
-  if (ctx->inputs[1].data == NULL || g->m == 0) return;
+  if (g->m == 0) return;
   if (tn_prepare_pack(ctx, 1, 0x636f6e76u, tn__gemm_packed_bytes(g), pack_filter, g, &p->packed, NULL) != TN_OK) return;
   g->packed = p->packed != NULL;
   tn__gemm_plan_choose(g);

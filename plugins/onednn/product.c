@@ -123,7 +123,7 @@ static tn_status product_plan(tn_prepare_ctx *ctx, const product_state *s, const
   dnnl_memory_desc_t plain = matrices(z->b, z->n_batch, z->k, z->n, s->across_b, type);
   dnnl_memory_desc_t target = matrices(z->out, z->n_batch, z->rows, z->n, false, type);
   dnnl_memory_desc_t bias = dnn_strided(wide, one, 2, type), any = dnn_any(weights, 2, type);
-  bool packs = ctx->inputs[1].data != NULL && z->n_batch == 0;
+  bool packs = tn_prepare_is_constant(ctx, 1) && z->n_batch == 0;
   dnnl_matmul_desc_t desc;
   tn_status st = dnn_status(dnnl_matmul_desc_init(&desc, &source, packs ? &any : &plain,
                                                   dnn_has_bias(&s->epilogue) ? &bias : NULL, &target), "product", err);
@@ -145,7 +145,7 @@ tn_status dnn_product_prepare(tn_prepare_ctx *ctx, tn_error *err)
   if (!measure(ctx, s, &z)) return dnn_declined(err, "shapes that the library's own kernel judges");
   if (!dnn_epilogue_fits(&s->epilogue, ctx, 2, z.shape, z.rank))
     return dnn_declined(err, "fused tensors of other shapes");
-  if (is_small(&z, ctx->inputs[1].data != NULL, ctx->inputs[0].dtype)) return dnn_declined(err, "a product this small");
+  if (is_small(&z, tn_prepare_is_constant(ctx, 1), ctx->inputs[0].dtype)) return dnn_declined(err, "a product this small");
   tn_status st = product_plan(ctx, s, &z, err);
   if (st == TN_OK) st = tn_prepare_output(ctx, 0, z.shape, z.rank, err);
   ctx->cost_ns = z.products * 0.02;

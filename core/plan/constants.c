@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Elements of a plan's large constants: they go when every kernel that reads the constant has a form of its own of it
+ * (pack.c), and are made again by its recipe when shapes come for which a kernel wants them. */
+#include <core/plan/plan.h>
+
+tn_tensor *tn__plan_elements(tn_plan *plan, uint32_t v)
+{
+  tn__plan_value *value = &plan->values[v];
+  if (value->recipe == NULL) return tn_tensor_ref(value->constant);
+  tn__mutex_lock(&plan->mu);
+  tn_tensor *t = tn_tensor_ref(value->elements);
+  tn__mutex_unlock(&plan->mu);
+  return t;
+}
+
+tn_status tn__plan_need_elements(tn_plan *plan, uint32_t v, tn_tensor **out, tn_error *err)
+{
+  *out = tn__plan_elements(plan, v);
+  if (*out != NULL) return TN_OK;
+  tn__plan_value *value = &plan->values[v];
+  tn_tensor *made;
+  tn_status st = tn__recipe_follow(value->recipe, plan->evaluate, &made, err); /* no lock: kernels run, files are read */
+  if (st != TN_OK) return tn_error_prefix(err, "a constant of %zu bytes is needed again", value->constant->bytes), st;
+  tn__mutex_lock(&plan->mu);
+  if (value->elements == NULL) value->elements = tn_tensor_ref(made);
+  *out = tn_tensor_ref(value->elements);
+  tn__mutex_unlock(&plan->mu);
+  tn_tensor_unref(made);
+  return TN_OK;
+}
+
+void tn__plan_keep_elements(tn_plan *plan, uint32_t v, tn_tensor *elements)
+{
+  tn__plan_value *value = &plan->values[v];
+  if (value->recipe == NULL) return;
+  tn__mutex_lock(&plan->mu);
+  value->keeps_elements = true;
+  if (value->elements == NULL) value->elements = tn_tensor_ref(elements);
+  tn__mutex_unlock(&plan->mu);
+}
+
+void tn__plan_drop_elements(tn_plan *plan, uint32_t v)
+{
+  tn__plan_value *value = &plan->values[v];
+  tn_tensor *gone = NULL;
+  if (value->recipe == NULL) return;
+  tn__mutex_lock(&plan->mu);
+  if (!value->keeps_elements) {
+    gone = value->elements;
+    value->elements = NULL;
+  }
+  tn__mutex_unlock(&plan->mu);
+  tn_tensor_unref(gone);
+}

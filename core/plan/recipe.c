@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <core/plan/recipe.h>
+
+#include <string.h>
+
+#define MAX_DEPTH 32 /* of recipes in recipes: they are followed by recursion */
+
+struct tn__recipe {
+  _Atomic uint32_t refs;
+  const tn_operation *op;
+  tn_graph *graph; /* that the operation is in, a reference */
+  size_t bytes;    /* of the tensor */
+  uint32_t output, n_inputs, depth;
+  tn__ingredient inputs[];
+};
+
+static size_t size_of(uint32_t n) { return sizeof(tn__recipe) + (size_t)n * sizeof(tn__ingredient); }
+
+tn__recipe *tn__recipe_make(const tn_operation *op, uint32_t output, const tn__ingredient *inputs, uint32_t n,
+                            const tn_tensor *like)
+{
+  if (like->bytes < TN__LARGE_CONSTANT || tn__dtype_is_managed(like->dtype)) return NULL;
+  uint32_t depth = 0;
+  for (uint32_t i = 0; i < n; i++) {
+    const tn__ingredient *in = &inputs[i];
+    if (in->recipe == NULL && in->tensor->bytes >= TN__LARGE_CONSTANT) return NULL; /* would hold more than it frees */
+    if (in->recipe != NULL && in->recipe->depth >= depth) depth = in->recipe->depth + 1;
+  }
+  tn__recipe *r = depth > MAX_DEPTH ? NULL : tn__zalloc(size_of(n));
+  if (r == NULL) return NULL;
+  atomic_init(&r->refs, 1);
+  r->op = op;
+  r->graph = tn_graph_ref(tn__operation_graph(op));
+  r->bytes = like->bytes;
+  r->output = output;
+  r->n_inputs = n;
+  r->depth = depth;
+  for (uint32_t i = 0; i < n; i++) {
+    r->inputs[i].recipe = tn__recipe_ref(inputs[i].recipe);
+    if (inputs[i].recipe == NULL) r->inputs[i].tensor = tn_tensor_ref(inputs[i].tensor);
+  }
+  return r;
+}
+
+tn__recipe *tn__recipe_ref(tn__recipe *r)
+{
+  if (r != NULL) atomic_fetch_add_explicit(&r->refs, 1, memory_order_relaxed);
+  return r;
+}
+
+void tn__recipe_unref(tn__recipe *r)
+{
+  if (r == NULL || atomic_fetch_sub_explicit(&r->refs, 1, memory_order_acq_rel) != 1) return;
+  for (uint32_t i = 0; i < r->n_inputs; i++) {
+    tn__recipe_unref(r->inputs[i].recipe);
+    tn_tensor_unref(r->inputs[i].tensor);
+  }
+  tn_graph_unref(r->graph);
+  tn__free(r, size_of(r->n_inputs));
+}
+
+static bool same_tensors(const tn_tensor *a, const tn_tensor *b)
+{
+  if (a == b) return true;
+  if (a->dtype != b->dtype || a->rank != b->rank || a->bytes != b->bytes || tn__dtype_is_managed(a->dtype)) return false;
+  if (a->rank > 0 && memcmp(a->dims, b->dims, (size_t)a->rank * sizeof *a->dims) != 0) return false;
+  return a->bytes == 0 || memcmp(a->data, b->data, a->bytes) == 0;
+}
+
+bool tn__recipe_same(const tn__recipe *a, const tn__recipe *b)
+{
+  if (a == b) return true;
+  if (a->bytes != b->bytes || a->output != b->output || a->n_inputs != b->n_inputs || a->depth != b->depth) return false;
+  if (a->n_inputs == 0) return a->op == b->op;
+  if (!tn__operation_same_attrs(a->op, b->op)) return false;
+  for (uint32_t i = 0; i < a->n_inputs; i++) {
+    const tn__ingredient *x = &a->inputs[i], *y = &b->inputs[i];
+    if ((x->recipe == NULL) != (y->recipe == NULL)) return false;
+    if (x->recipe != NULL ? !tn__recipe_same(x->recipe, y->recipe) : !same_tensors(x->tensor, y->tensor)) return false;
+  }
+  return true;
+}
+
+static tn_status compute(const tn__recipe *r, tn__evaluate_fn evaluate, tn_tensor **tensors, tn_tensor **out, tn_error *err)
+{
+  size_t n_out = tn_operation_n_outputs(r->op);
+  tn_status st = TN_OK;
+  for (uint32_t i = 0; st == TN_OK && i < r->n_inputs; i++) {
+    const tn__ingredient *in = &r->inputs[i];
+    if (in->recipe == NULL) tensors[i] = tn_tensor_ref(in->tensor);
+    else st = tn__recipe_follow(in->recipe, evaluate, &tensors[i], err);
+  }
+  if (st == TN_OK) st = evaluate(r->op, tensors, r->n_inputs, tensors + r->n_inputs, n_out, UINT64_MAX, err);
+  if (st != TN_OK) return st;
+  *out = tn_tensor_ref(tensors[r->n_inputs + r->output]);
+  if ((*out)->bytes == r->bytes) return TN_OK;
+  tn_tensor_unref(*out);
+  *out = NULL;
+  return tn_error_set(err, TN_INTERNAL, "node '%s' is a constant of %zu bytes, and of another size when computed again",
+                      tn_operation_name(r->op), r->bytes);
+}
+
+tn_status tn__recipe_follow(const tn__recipe *r, tn__evaluate_fn evaluate, tn_tensor **out, tn_error *err)
+{
+  *out = NULL;
+  if (r->n_inputs == 0) return tn__operation_take_constant(r->op, false, out, err);
+  size_t n = r->n_inputs + tn_operation_n_outputs(r->op);
+  tn_tensor **tensors = tn__alloc_array(n, sizeof *tensors);
+  if (tensors == NULL) return tn__no_memory(err, "constant", r->bytes);
+  tn_status st = compute(r, evaluate, tensors, out, err);
+  for (size_t i = 0; i < n; i++) tn_tensor_unref(tensors[i]);
+  tn__free(tensors, n * sizeof *tensors);
+  return st;
+}
