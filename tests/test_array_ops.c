@@ -1,53 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Ops that make, choose, search and put together: sizes that flow through them, inputs longer than the recorded cases
  * have, what they say, and life without memory. */
-#include "tests/support/session_kit.h"
+#include "tests/support/op_kit.h"
 
-#define NODE(name, op, inputs, attrs) "node { name: '" name "' op: '" op "' " inputs " " attrs " }\n"
 #define IN(name, type, dims)                                                                    \
   NODE(name, "Placeholder", "", "attr { key: 'dtype' value { type: " type " } } attr { key: 'shape' value { shape { " \
        dims " } } }")
-#define ANY(name, type) NODE(name, "Placeholder", "", "attr { key: 'dtype' value { type: " type " } }")
-#define D(n) "dim { size: " #n " } "
-#define TYPE(key, type) "attr { key: '" key "' value { type: " type " } }"
-#define INT(key, n) "attr { key: '" key "' value { i: " #n " } }"
-#define TENSOR(name, type, shape, values)                                                                     \
-  NODE(name, "Const", "", TYPE("dtype", type) "attr { key: 'value' value { tensor { dtype: " type             \
-       " tensor_shape { " shape " } " values " } } }")
-#define INTS1(name, n, values) TENSOR(name, "DT_INT32", D(n), values)
+#define INTS1(name, n, values) INTS(name, D(n), values)
 #define INT0(name, value) TENSOR(name, "DT_INT32", "", "int_val: " #value)
 #define GATHER TYPE("Tindices", "DT_INT32") TYPE("Taxis", "DT_INT32")
-#define F TYPE("T", "DT_FLOAT")
 #define I TYPE("T", "DT_INT32")
 
-static void open_text(ts *t, const char *text)
-{
-  tn_import_options options = { .struct_size = sizeof options, .flags = TN_IMPORT_TEXT };
-  ts_init(t, 1);
-  REQUIRE_OK(tn_graph_import(t->graph, text, strlen(text), &options, &t->err), &t->err);
-  ts_start(t);
-}
-
 /* ---- sizes ---- */
-
-/* "[2,?]", "?" for an unknown rank. */
-static const char *shape_of(const ts *t, const char *node, int32_t output)
-{
-  static char text[200];
-  int64_t dims[TN_MAX_RANK];
-  int32_t rank;
-  tn_output o = { tn_graph_find(t->graph, node), output };
-  if (o.op == NULL || tn_output_shape(o, dims, TN_MAX_RANK, &rank, NULL) != TN_OK) return "none";
-  if (rank < 0) return "?";
-  size_t at = (size_t)snprintf(text, sizeof text, "[");
-  for (int32_t k = 0; k < rank; k++) {
-    char number[24] = "?";
-    if (dims[k] >= 0) snprintf(number, sizeof number, "%lld", (long long)dims[k]);
-    at += (size_t)snprintf(text + at, sizeof text - at, "%s%s", k > 0 ? "," : "", number);
-  }
-  snprintf(text + at, sizeof text - at, "]");
-  return text;
-}
 
 #define SIZES                                                                                                         \
   IN("x", "DT_FLOAT", D(4) D(-1) D(6)) ANY("y", "DT_FLOAT") INT0("0", 0) INT0("1", 1) INT0("3", 3)                    \
@@ -68,16 +32,16 @@ static const char *shape_of(const ts *t, const char *node, int32_t output)
 static void array_ops__sizes_flow_through_them(void)
 {
   ts t;
-  open_text(&t, SIZES);
-  CHECK_STR(shape_of(&t, "axes", 0), "[3]");
-  CHECK_STR(shape_of(&t, "swapped", 0), "[6,4]");
-  CHECK_STR(shape_of(&t, "reduced", 0), "[1,?,1]");
-  CHECK_STR(shape_of(&t, "again", 0), "[4,?,6]");
-  CHECK_STR(shape_of(&t, "grads", 0), "[0]");
-  CHECK_STR(shape_of(&t, "grads", 1), "[2]");
-  CHECK_STR(shape_of(&t, "filled", 0), "[6,4]");
-  CHECK_STR(shape_of(&t, "sum", 0), "[]");
-  CHECK_STR(shape_of(&t, "hot", 0), "[2,3]");
+  ops_open_text(&t, SIZES);
+  CHECK_STR(ops_shape_of(&t, "axes", 0), "[3]");
+  CHECK_STR(ops_shape_of(&t, "swapped", 0), "[6,4]");
+  CHECK_STR(ops_shape_of(&t, "reduced", 0), "[1,?,1]");
+  CHECK_STR(ops_shape_of(&t, "again", 0), "[4,?,6]");
+  CHECK_STR(ops_shape_of(&t, "grads", 0), "[0]");
+  CHECK_STR(ops_shape_of(&t, "grads", 1), "[2]");
+  CHECK_STR(ops_shape_of(&t, "filled", 0), "[6,4]");
+  CHECK_STR(ops_shape_of(&t, "sum", 0), "[]");
+  CHECK_STR(ops_shape_of(&t, "hot", 0), "[2,3]");
   ts_fini(&t);
 }
 
@@ -122,7 +86,7 @@ static int32_t int_at(const tn_tensor *t, int64_t i) { return ((const int32_t *)
 static void array_ops__top_k_of_a_long_row_is_sorted_and_complete(void)
 {
   ts t;
-  open_text(&t, LONG_GRAPH);
+  ops_open_text(&t, LONG_GRAPH);
   tn_tensor *x = numbers(50); /* many are equal, also where the list is cut */
   tn_tensor *values = get(&t, x, "top:0"), *indices = get(&t, x, "top:1"), *nth = get(&t, x, "nth:0");
   bool ordered = true, right = true;
@@ -153,7 +117,7 @@ static void array_ops__top_k_of_a_long_row_is_sorted_and_complete(void)
 static void array_ops__where_of_a_long_vector_names_each_place(void)
 {
   ts t;
-  open_text(&t, LONG_GRAPH);
+  ops_open_text(&t, LONG_GRAPH);
   tn_tensor *x = numbers(3), *places = get(&t, x, "where:0");
   int64_t found = 0;
   bool right = true;
@@ -173,7 +137,7 @@ static void array_ops__where_of_a_long_vector_names_each_place(void)
 static void array_ops__unique_of_a_long_vector_leads_back_to_it(void)
 {
   ts t;
-  open_text(&t, LONG_GRAPH);
+  ops_open_text(&t, LONG_GRAPH);
   tn_tensor *x = numbers(900), *y = get(&t, x, "unique:0"), *counts = get(&t, x, "unique:2");
   tn_tensor *back = get(&t, x, "back:0");
   bool same = tn_tensor_elements(back) == LONG, different = true;
@@ -212,7 +176,7 @@ static void expect_error(ts *t, tn_tensor *x, const char *fetch, const char *tex
 static void array_ops__errors_name_what_was_found(void)
 {
   ts t;
-  open_text(&t, BAD);
+  ops_open_text(&t, BAD);
   tn_tensor *nine = NULL;
   const int32_t value = 9;
   REQUIRE_OK(tn_tensor_from_data(TN_INT32, NULL, 0, &value, sizeof value, &nine, NULL), NULL);
@@ -270,7 +234,7 @@ static tn_status compile_and_run(void *arg)
 static void array_ops__without_memory_nothing_is_left(void)
 {
   ts t;
-  open_text(&t, MANY);
+  ops_open_text(&t, MANY);
   const int64_t n = 4;
   trial a = { &t, NULL };
   REQUIRE_OK(tn_tensor_from_data(TN_INT32, &n, 1, (int32_t[]){ 2, 0, 1, 2 }, 16, &a.x, NULL), NULL);

@@ -37,6 +37,8 @@ static void write_model(void)
   tn_output product = ts_op2(t.graph, "MatMul", "product", x, ts_const_tensor(t.graph, "w", w));
   ts_op2(t.graph, "Mul", "y", product, ts_const_tensor(t.graph, "s", s));
   REQUIRE_OK(tn_graph_export_file(t.graph, path, 0, &t.err), &t.err);
+  tn_tensor_unref(w);
+  tn_tensor_unref(s);
   ts_fini(&t);
   FILE *f = fopen(path, "rb");
   fseek(f, 0, SEEK_END);

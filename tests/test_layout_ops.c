@@ -1,29 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Ops that give elements another order, and Einsum: shapes that are known in part, what they say, more elements than
  * recorded cases have, and life without memory. */
-#include "tests/support/session_kit.h"
+#include "tests/support/op_kit.h"
 
-#define NODE(name, op, inputs, attrs) "node { name: '" name "' op: '" op "' " inputs " " attrs " }\n"
 #define IN(name, type, dims)                                                                    \
   NODE(name, "Placeholder", "", "attr { key: 'dtype' value { type: " type " } } attr { key: 'shape' value { shape { " \
        dims " } } }")
-#define ANY(name, type) NODE(name, "Placeholder", "", "attr { key: 'dtype' value { type: " type " } }")
-#define D(n) "dim { size: " #n " } "
-#define TYPE(key, type) "attr { key: '" key "' value { type: " type " } }"
-#define INT(key, n) "attr { key: '" key "' value { i: " #n " } }"
-#define INTS(name, shape, values) \
-  NODE(name, "Const", "", TYPE("dtype", "DT_INT32") "attr { key: 'value' value { tensor { dtype: DT_INT32" \
-       " tensor_shape { " shape " } " values " } } }")
-#define F TYPE("T", "DT_FLOAT")
 #define EQUATION(n, text) F INT("N", n) "attr { key: 'equation' value { s: '" text "' } }"
-
-static void open_text(ts *t, const char *text)
-{
-  tn_import_options options = { .struct_size = sizeof options, .flags = TN_IMPORT_TEXT };
-  ts_init(t, 1);
-  REQUIRE_OK(tn_graph_import(t->graph, text, strlen(text), &options, &t->err), &t->err);
-  ts_start(t);
-}
 
 /* Feeds "x" and fetches one output. */
 static tn_status run(ts *t, tn_tensor *x, const char *fetch, tn_tensor **out)
@@ -43,25 +26,6 @@ static tn_tensor *counted(const int64_t *dims, int32_t rank)
 }
 
 /* ---- shapes ---- */
-
-/* "[2,?]", "?" for an unknown rank. */
-static const char *shape_of(const ts *t, const char *node)
-{
-  static char text[200];
-  int64_t dims[TN_MAX_RANK];
-  int32_t rank;
-  tn_output o = { tn_graph_find(t->graph, node), 0 };
-  if (o.op == NULL || tn_output_shape(o, dims, TN_MAX_RANK, &rank, NULL) != TN_OK) return "none";
-  if (rank < 0) return "?";
-  size_t at = (size_t)snprintf(text, sizeof text, "[");
-  for (int32_t k = 0; k < rank; k++) {
-    char number[24] = "?";
-    if (dims[k] >= 0) snprintf(number, sizeof number, "%lld", (long long)dims[k]);
-    at += (size_t)snprintf(text + at, sizeof text - at, "%s%s", k > 0 ? "," : "", number);
-  }
-  snprintf(text + at, sizeof text - at, "]");
-  return text;
-}
 
 #define SHAPES                                                                                                  \
   IN("x", "DT_FLOAT", D(4) D(-1) D(6)) ANY("y", "DT_FLOAT") ANY("i", "DT_INT32")                                \
@@ -83,17 +47,17 @@ static const char *shape_of(const ts *t, const char *node)
 static void layout_ops__shapes_known_in_part_stay_known(void)
 {
   ts t;
-  open_text(&t, SHAPES);
-  CHECK_STR(shape_of(&t, "moved"), "[6,4,?]");
-  CHECK_STR(shape_of(&t, "moved_any"), "[?,?,?]");
-  CHECK_STR(shape_of(&t, "moved_by_any"), "[?,?,?]");
-  CHECK_STR(shape_of(&t, "batches"), "[?,3,2,8]");
-  CHECK_STR(shape_of(&t, "batches_any"), "[24,?,?]");
-  CHECK_STR(shape_of(&t, "deep"), "[?,2,3,32]");
-  CHECK_STR(shape_of(&t, "part"), "[4,5]");
-  CHECK_STR(shape_of(&t, "product"), "[5,4,?]");
-  CHECK_STR(shape_of(&t, "product_any"), "?");
-  CHECK_STR(shape_of(&t, "named"), "[5,?]");
+  ops_open_text(&t, SHAPES);
+  CHECK_STR(ops_shape_of(&t, "moved", 0), "[6,4,?]");
+  CHECK_STR(ops_shape_of(&t, "moved_any", 0), "[?,?,?]");
+  CHECK_STR(ops_shape_of(&t, "moved_by_any", 0), "[?,?,?]");
+  CHECK_STR(ops_shape_of(&t, "batches", 0), "[?,3,2,8]");
+  CHECK_STR(ops_shape_of(&t, "batches_any", 0), "[24,?,?]");
+  CHECK_STR(ops_shape_of(&t, "deep", 0), "[?,2,3,32]");
+  CHECK_STR(ops_shape_of(&t, "part", 0), "[4,5]");
+  CHECK_STR(ops_shape_of(&t, "product", 0), "[5,4,?]");
+  CHECK_STR(ops_shape_of(&t, "product_any", 0), "?");
+  CHECK_STR(ops_shape_of(&t, "named", 0), "[5,?]");
   ts_fini(&t);
 }
 
@@ -114,7 +78,7 @@ static void expect_error(ts *t, tn_tensor *x, const char *fetch, const char *tex
 static void layout_ops__equations_that_cannot_be_are_told(void)
 {
   ts t;
-  open_text(&t, ANY("x", "DT_FLOAT") SUM("labels", "a" MOST "a->a") SUM("rank", "a...->" MOST "...")
+  ops_open_text(&t, ANY("x", "DT_FLOAT") SUM("labels", "a" MOST "a->a") SUM("rank", "a...->" MOST "...")
                     SUM("three", "abc->a") SUM("new", "ab->ac") SUM("square", "aa->a") SUM("lost", "a...->a"));
   tn_tensor *x = counted((const int64_t[]){ 2, 3 }, 2), *deep = counted((const int64_t[]){ 1, 1, 1 }, 3);
   expect_error(&t, x, "labels:0", "more than 254 labels");
@@ -133,7 +97,7 @@ static void layout_ops__large_transposes_and_products_agree(void)
 {
   ts t;
   const int64_t dims[] = { 200, 300 };
-  open_text(&t, ANY("x", "DT_FLOAT") INTS("perm", D(2), "int_val: 1 int_val: 0")
+  ops_open_text(&t, ANY("x", "DT_FLOAT") INTS("perm", D(2), "int_val: 1 int_val: 0")
                     NODE("back", "Transpose", "input: 'x' input: 'perm'", F) SUM("same", "ab->ba")
                     NODE("dots", "Einsum", "input: 'x' input: 'back'", EQUATION(2, "ab,ba->a"))
                     NODE("squares", "Einsum", "input: 'x' input: 'x'", EQUATION(2, "ab,ab->ba"))
@@ -194,7 +158,7 @@ static tn_status compile_and_run(void *arg)
 static void layout_ops__without_memory_nothing_is_left(void)
 {
   ts t;
-  open_text(&t, MANY);
+  ops_open_text(&t, MANY);
   trial a = { &t, counted((const int64_t[]){ 3, 3 }, 2) };
   CHECK_INT(compile_and_run(&a), TN_OK);
   tn_test_oom_sweep(compile_and_run, &a);

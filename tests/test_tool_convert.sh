@@ -1,27 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # tenon convert, and models in text form for the other commands. Prints TAP.
-src=${TENON_SRCDIR:-$(cd "$(dirname "$0")/.." && pwd)}
-build=${TENON_BUILDDIR:-$src/build}
-tenon=$build/tenon
-: "${TENON_PLUGIN_PATH:=$build/plugins/.libs}"
-export TENON_PLUGIN_PATH
+. "${TENON_SRCDIR:-$(cd "$(dirname "$0")/.." && pwd)}/tests/tool_kit.sh" convert
 digits=$src/examples/digits
-tmp=$(mktemp -d "${TMPDIR:-/tmp}/tenon-convert.XXXXXX") || exit 99
-trap 'rm -rf "$tmp"' EXIT
-trap 'exit 1' HUP INT TERM
-cd "$tmp" || exit 99
-n=0
-
-# is NAME CONDITION: the last command of a list tells.
-is() {
-  good=$?
-  n=$((n + 1))
-  if [ "$good" -eq 0 ]; then echo "ok $n - $1"; else
-    echo "not ok $n - $1"
-    head -n 5 out err 2>/dev/null | sed 's/^/#   /'
-  fi
-}
 
 # gives STATUS PATTERN COMMAND...: ends with the status, and says something that fits.
 gives() {

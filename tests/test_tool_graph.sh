@@ -1,45 +1,15 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # tenon graph: what is drawn, what is folded, and what happens when dot or the disk does not do its part. Prints TAP.
-src=${TENON_SRCDIR:-$(cd "$(dirname "$0")/.." && pwd)}
-build=${TENON_BUILDDIR:-$src/build}
-tenon=$build/tenon
+. "${TENON_SRCDIR:-$(cd "$(dirname "$0")/.." && pwd)}/tests/tool_kit.sh" graph
 digits=$src/examples/digits/digits.pb
-tmp=$(mktemp -d "${TMPDIR:-/tmp}/tenon-graph.XXXXXX") || exit 99
-trap 'rm -rf "$tmp"' EXIT
-trap 'exit 1' HUP INT TERM
-cd "$tmp" || exit 99
-n=0
 
-# is NAME: whether the last command of the list before went well.
-is() {
-  good=$?
-  n=$((n + 1))
-  if [ "$good" -eq 0 ]; then echo "ok $n - $1"; else
-    echo "not ok $n - $1"
-    head -n 12 out err 2>/dev/null | cut -c1-300 | sed 's/^/#   /'
-  fi
-}
-skip() { n=$((n + 1)); echo "ok $n - $1 # SKIP $2"; }
-
-# run STATUS COMMAND...: ends with the status; leaves out and err.
-limit=
-command -v timeout >/dev/null && limit='timeout 100'
-run() {
-  wanted=$1
-  shift
-  $limit "$@" >out 2>err </dev/null
-  status=$?
-  [ "$status" -eq "$wanted" ] && ! grep -qE 'Sanitizer|runtime error:' err
-}
 # graph STATUS ARGUMENT...
 graph() {
   wanted=$1
   shift
   run "$wanted" "$tenon" graph "$@"
 }
-# says PATTERN: standard error has one line that fits, with a code in front.
-says() { grep -qE "^tenon: [A-Z_]+: .*$1" err; }
 # box NAME [TEXT]: there is such a box, with the text in its line; arrow FROM TO [TEXT]: there is such an arrow.
 box() { grep -F "\"$1\" [label=<" out | grep -qF -e "${2-}"; }
 arrow() { grep -F "\"$1\" -> \"$2\"" out | grep -qF -e "${3-}"; }

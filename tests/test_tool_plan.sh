@@ -1,42 +1,17 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # tenon plan: what is said of a plan, and what a wrong call gives. Prints TAP.
-src=${TENON_SRCDIR:-$(cd "$(dirname "$0")/.." && pwd)}
-build=${TENON_BUILDDIR:-$src/build}
-tenon=$build/tenon
-: "${TENON_PLUGIN_PATH:=$build/plugins/.libs}"
-export TENON_PLUGIN_PATH
+. "${TENON_SRCDIR:-$(cd "$(dirname "$0")/.." && pwd)}/tests/tool_kit.sh" plan
 digits=$src/examples/digits/digits.pb
-tmp=$(mktemp -d "${TMPDIR:-/tmp}/tenon-plan.XXXXXX") || exit 99
-trap 'rm -rf "$tmp"' EXIT
-trap 'exit 1' HUP INT TERM
-cd "$tmp" || exit 99
-n=0
 
-# is NAME: whether the last command of the list before went well.
-is() {
-  good=$?
-  n=$((n + 1))
-  if [ "$good" -eq 0 ]; then echo "ok $n - $1"; else
-    echo "not ok $n - $1"
-    head -n 12 out err 2>/dev/null | cut -c1-300 | sed 's/^/#   /'
-  fi
-}
-skip() { n=$((n + 1)); echo "ok $n - $1 # SKIP $2"; }
-
-# plan STATUS ARGUMENT...: ends with the status; leaves out and err.
-limit=
-command -v timeout >/dev/null && limit='timeout 100'
+# plan STATUS ARGUMENT...
 plan() {
   wanted=$1
   shift
-  $limit "$tenon" plan "$@" >out 2>err </dev/null
-  status=$?
-  [ "$status" -eq "$wanted" ] && ! grep -qE 'Sanitizer|runtime error:' err
+  run "$wanted" "$tenon" plan "$@"
 }
-# has PATTERN: a line of standard output fits; says PATTERN: one of standard error, with a code in front.
+# has PATTERN: a line of standard output fits.
 has() { grep -qE -e "$1" out; }
-says() { grep -qE "^tenon: [A-Z_]+: .*$1" err; }
 
 # ---- what is shown ----
 

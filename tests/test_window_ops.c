@@ -1,32 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Convolutions, pooling, normalisation and recurrent cells: sizes and attributes that the recorded cases do not have,
  * shapes before a step, what they say, and life without memory. */
-#include "tests/support/session_kit.h"
+#include "tests/support/op_kit.h"
 
-#define NODE(name, op, inputs, attrs) "node { name: '" name "' op: '" op "' " inputs " " attrs " }\n"
-#define TYPE(key, type) "attr { key: '" key "' value { type: " type " } }"
-#define F TYPE("T", "DT_FLOAT")
-#define D(n) "dim { size: " #n " } "
-#define ANY(name, type) NODE(name, "Placeholder", "", TYPE("dtype", type))
 #define IN(name, dims) \
   NODE(name, "Placeholder", "", TYPE("dtype", "DT_FLOAT") "attr { key: 'shape' value { shape { " dims " } } }")
-#define TENSOR(name, type, shape, values)                                                                  \
-  NODE(name, "Const", "", TYPE("dtype", type) "attr { key: 'value' value { tensor { dtype: " type          \
-       " tensor_shape { " shape " } " values " } } }")
-#define INTS(name, shape, values) TENSOR(name, "DT_INT32", shape, values)
 #define HALVES(name, shape) TENSOR(name, "DT_FLOAT", shape, "float_val: 0.5")
 #define LIST(key, values) "attr { key: '" key "' value { list { " values " } } }"
 #define TEXT(key, value) "attr { key: '" key "' value { s: '" value "' } }"
 #define BOOL(key, value) "attr { key: '" key "' value { b: " value " } }"
 #define ONES "i: 1 i: 1 i: 1 i: 1"
-
-static void open_text(ts *t, const char *text)
-{
-  tn_import_options options = { .struct_size = sizeof options, .flags = TN_IMPORT_TEXT };
-  ts_init(t, 1);
-  REQUIRE_OK(tn_graph_import(t->graph, text, strlen(text), &options, &t->err), &t->err);
-  ts_start(t);
-}
 
 /* Numbers that differ, so that nothing is right by chance. */
 static tn_tensor *numbers(int32_t rank, const int64_t *dims, int seed)
@@ -83,7 +66,7 @@ static void check_gradients(const convolution *c)
            "node { name: 'dx' op: '%s' input: 'xs' input: 'f' input: 'dy' %s }\n"
            "node { name: 'df' op: '%s' input: 'x' input: 'fs' input: 'dy' %s }\n",
            c->y, c->attrs, c->dx, c->attrs, c->df, c->attrs);
-  open_text(&t, text);
+  ops_open_text(&t, text);
   for (int i = 0; i < 3; i++) in[i] = numbers(c->rank, c->dims[i], i + 1);
   REQUIRE_OK(tn_session_run(t.session, NULL, feeds, in, 3, fetches, out, 3, NULL, 0, NULL, &t.err), &t.err);
   double y = product(out[0], in[2]);
@@ -128,25 +111,6 @@ static void window_ops__gradients_belong_to_their_convolutions(void)
 
 /* ---- shapes ---- */
 
-/* "[2,?]", "?" for an unknown rank. */
-static const char *shape_of(const ts *t, const char *node, int32_t output)
-{
-  static char text[200];
-  int64_t dims[TN_MAX_RANK];
-  int32_t rank;
-  tn_output o = { tn_graph_find(t->graph, node), output };
-  if (o.op == NULL || tn_output_shape(o, dims, TN_MAX_RANK, &rank, NULL) != TN_OK) return "none";
-  if (rank < 0) return "?";
-  size_t at = (size_t)snprintf(text, sizeof text, "[");
-  for (int32_t k = 0; k < rank; k++) {
-    char number[24] = "?";
-    if (dims[k] >= 0) snprintf(number, sizeof number, "%lld", (long long)dims[k]);
-    at += (size_t)snprintf(text + at, sizeof text - at, "%s%s", k > 0 ? "," : "", number);
-  }
-  snprintf(text + at, sizeof text - at, "]");
-  return text;
-}
-
 #define STEP F LIST("strides", ONES) TEXT("padding", "SAME")
 #define TWO F LIST("ksize", "i: 1 i: 2 i: 2 i: 1") LIST("strides", "i: 1 i: 2 i: 2 i: 1") TEXT("padding", "VALID")
 #define GRAD2 "input: 'in' input: 'best' input: 'best'"
@@ -183,18 +147,18 @@ static const char *shape_of(const ts *t, const char *node, int32_t output)
 static void window_ops__shapes_are_known_before_a_step(void)
 {
   ts t;
-  open_text(&t, NETWORK);
-  CHECK_STR(shape_of(&t, "dw", 0), "[?,6,6,8]");
-  CHECK_STR(shape_of(&t, "bn", 0), "[?,6,6,4]");
-  CHECK_STR(shape_of(&t, "bn", 1), "[4]");
-  CHECK_STR(shape_of(&t, "conv3", 0), "[1,3,4,5,3]");
-  CHECK_STR(shape_of(&t, "pool3", 0), "[1,2,2,3,3]");
-  CHECK_STR(shape_of(&t, "best", 1), "[?,3,3,4]");
-  CHECK_STR(shape_of(&t, "mean", 0), "[2,6,6,4]");
-  CHECK_STR(shape_of(&t, "bias", 0), "[8]");
-  CHECK_STR(shape_of(&t, "lstm", 6), "[3,2,4]");
-  CHECK_STR(shape_of(&t, "dlstm", 3), "[7,16]");
-  CHECK_STR(shape_of(&t, "gru", 3), "[2,4]");
+  ops_open_text(&t, NETWORK);
+  CHECK_STR(ops_shape_of(&t, "dw", 0), "[?,6,6,8]");
+  CHECK_STR(ops_shape_of(&t, "bn", 0), "[?,6,6,4]");
+  CHECK_STR(ops_shape_of(&t, "bn", 1), "[4]");
+  CHECK_STR(ops_shape_of(&t, "conv3", 0), "[1,3,4,5,3]");
+  CHECK_STR(ops_shape_of(&t, "pool3", 0), "[1,2,2,3,3]");
+  CHECK_STR(ops_shape_of(&t, "best", 1), "[?,3,3,4]");
+  CHECK_STR(ops_shape_of(&t, "mean", 0), "[2,6,6,4]");
+  CHECK_STR(ops_shape_of(&t, "bias", 0), "[8]");
+  CHECK_STR(ops_shape_of(&t, "lstm", 6), "[3,2,4]");
+  CHECK_STR(ops_shape_of(&t, "dlstm", 3), "[7,16]");
+  CHECK_STR(ops_shape_of(&t, "gru", 3), "[2,4]");
   ts_fini(&t);
 }
 
@@ -215,16 +179,16 @@ static void window_ops__errors_name_what_was_found(void)
 {
   ts t;
   tn_tensor *in = numbers(4, (int64_t[]){ 1, 4, 4, 2 }, 1);
-  open_text(&t, ANY("in", "DT_FLOAT") HALVES("f", D(2) D(2) D(3) D(1))
+  ops_open_text(&t, ANY("in", "DT_FLOAT") HALVES("f", D(2) D(2) D(3) D(1))
             NODE("it", "DepthwiseConv2dNative", "input: 'in' input: 'f'", STEP));
   expect_error(&t, in, "images of shape [1,4,4,2], filter of shape [2,2,3,1]: the numbers of channels differ");
   ts_fini(&t);
-  open_text(&t, ANY("in", "DT_FLOAT") HALVES("g", D(1) D(2) D(2) D(2))
+  ops_open_text(&t, ANY("in", "DT_FLOAT") HALVES("g", D(1) D(2) D(2) D(2))
             TENSOR("at", "DT_INT64", D(1) D(2) D(2) D(2), "int64_val: 32")
             NODE("it", "MaxPoolGradWithArgmax", "input: 'in' input: 'g' input: 'at'", TWO TYPE("Targmax", "DT_INT64")));
   expect_error(&t, in, "element 0 of input 2 is 32, wanted 0 to 31");
   ts_fini(&t);
-  open_text(&t, ANY("in", "DT_FLOAT") HALVES("c", D(3))
+  ops_open_text(&t, ANY("in", "DT_FLOAT") HALVES("c", D(3))
             NODE("it", "FusedBatchNorm", "input: 'in' input: 'c' input: 'c' input: 'c' input: 'c'",
                  F BOOL("is_training", "false")));
   expect_error(&t, in, "input 1 has shape [3], wanted [2]");
@@ -259,7 +223,7 @@ static tn_status compile_and_run(void *arg)
 static void window_ops__without_memory_nothing_is_left(void)
 {
   ts t;
-  open_text(&t, NETWORK);
+  ops_open_text(&t, NETWORK);
   trial a = { &t, { numbers(4, (int64_t[]){ 2, 6, 6, 4 }, 1), numbers(5, (int64_t[]){ 1, 4, 5, 6, 2 }, 2),
                     numbers(3, (int64_t[]){ 3, 2, 3 }, 3) } };
   CHECK_INT(compile_and_run(&a), TN_OK);

@@ -98,6 +98,8 @@ tests_libtestsupport_a_SOURCES = \
   tests/support/graph_kit.h \
   tests/support/oom.c \
   tests/support/oom.h \
+  tests/support/op_kit.c \
+  tests/support/op_kit.h \
   tests/support/plan_kit.c \
   tests/support/plan_kit.h \
   tests/support/plugin_files.c \
@@ -215,7 +217,7 @@ AM_TESTS_ENVIRONMENT = \
   LC_ALL=C.UTF-8; export LC_ALL;
 
 # What was installed works without the build folder; make distcheck runs it, too.
-EXTRA_DIST += tests/installed.sh
+EXTRA_DIST += tests/installed.sh tests/tool_kit.sh
 installcheck-local:
 	CC='$(CC)' TENON_SANITIZE='$(TN_SANITIZE)' $(SHELL) $(srcdir)/tests/installed.sh '$(libdir)' '$(bindir)' '$(plugindir)' '$(PACKAGE_VERSION)'
 
