@@ -106,7 +106,10 @@ TN_FORMATS_FILES = \
   core/formats/wire.c \
   core/formats/wire.h
 
-TN_RESOURCE_FILES =
+TN_RESOURCE_FILES = \
+  core/resource/container.c \
+  core/resource/container.h \
+  core/resource/containers.c
 
 TN_PLAN_FILES = \
   core/plan/compile.c \

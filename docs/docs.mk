@@ -17,6 +17,7 @@ TN_DOC_FILES = \
   docs/internals/ops.md \
   docs/internals/plan.md \
   docs/internals/registry.md \
+  docs/internals/resource.md \
   docs/internals/session.md \
   docs/internals/tensor.md \
   docs/numerics.md \

@@ -8,6 +8,7 @@ tenoninclude_HEADERS = \
   include/tenon/options.h \
   include/tenon/plan.h \
   include/tenon/process.h \
+  include/tenon/resource.h \
   include/tenon/rewrite.h \
   include/tenon/runtime.h \
   include/tenon/session.h \

@@ -9,6 +9,7 @@ TN_UNIT_TESTS = \
   tests/test_broadcast \
   tests/test_callable \
   tests/test_cancel \
+  tests/test_containers \
   tests/test_convert \
   tests/test_elementwise_program \
   tests/test_error \

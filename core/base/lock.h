@@ -15,6 +15,9 @@ typedef enum tn__rank {
   TN_RANK_CONSUMERS = 35,    /* who reads what in a graph */
   TN_RANK_REGISTRY = 40,     /* factories, plugins; every libltdl call */
   TN_RANK_OPS = 50,          /* op schemas and kernels */
+  TN_RANK_CONTAINER_VIEW = 54,   /* containers that one session has seen */
+  TN_RANK_CONTAINERS = 56,       /* one set of containers */
+  TN_RANK_CONTAINER = 58,        /* what is in one container */
   TN_RANK_PLAN = 60,         /* layouts and free instances of a plan */
   TN_RANK_PACK = 65,         /* packed constants of a graph */
   TN_RANK_FILE = 67,         /* bytes of a file that are put down and read again */

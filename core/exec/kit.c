@@ -4,7 +4,8 @@
 #include <core/exec/kit_hooks.h>
 #include <tenon/runtime.h>
 
-tn_status (*tn__kit_close_sessions)(const tn_session_factory *factory, tn_error *err);
+tn_status (*tn__kit_reset_sessions)(const tn_session_factory *factory, const char *const *containers, size_t n,
+                                    tn_error *err);
 
 uint64_t tn_step_id(const tn_step *step) { return step->id; }
 size_t tn_step_n_inputs(const tn_step *step) { return step->n_inputs; }
@@ -82,10 +83,11 @@ tn_status tn_kit_step(tn_executable *executable, tn_step *step, tn_error *err)
 tn_status tn_kit_reset(const tn_session_factory *factory, const char *const *containers, size_t n, uint32_t flags,
                        tn_error *err)
 {
-  (void)containers, (void)n, (void)flags; /* this version has no resources that a container could hold */
+  (void)flags;
   tn__error_reset(err);
   if (factory == NULL) return tn_error_set(err, TN_INVALID_ARGUMENT, "tn_kit_reset: factory is NULL");
-  return tn__kit_close_sessions == NULL ? TN_OK : tn__kit_close_sessions(factory, err);
+  if (containers == NULL && n > 0) return tn_error_set(err, TN_INVALID_ARGUMENT, "tn_kit_reset: containers is NULL");
+  return tn__kit_reset_sessions == NULL ? TN_OK : tn__kit_reset_sessions(factory, containers, n, err);
 }
 
 tn_status tn_kit_prepare_scheduled(const tn_plan *plan, const tn_kit_scheduler *scheduler, tn_executable **out,

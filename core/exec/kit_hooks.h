@@ -5,7 +5,9 @@
 
 #include <tenon/kit.h>
 
-/* Closes every session that the factory made, without waiting. */
-extern tn_status (*tn__kit_close_sessions)(const tn_session_factory *factory, tn_error *err);
+/* Closes every session that the factory made, without waiting, and gives the containers new generations (none named: the
+ * default one), both at one moment for sessions that are being made. */
+extern tn_status (*tn__kit_reset_sessions)(const tn_session_factory *factory, const char *const *containers, size_t n,
+                                           tn_error *err);
 
 #endif

@@ -11,31 +11,53 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 static void in_child(void) { atomic_store(&forked, 1); }
 
-static tn_status close_sessions_of(const tn_session_factory *factory, tn_error *err);
+static tn_status reset_sessions_of(const tn_session_factory *self, const char *const *containers, size_t n, tn_error *err);
 
 static void install(void)
 {
   pthread_atfork(NULL, NULL, in_child);
-  tn__kit_close_sessions = close_sessions_of;
+  tn__kit_reset_sessions = reset_sessions_of;
 }
 
 bool tn__forked(void) { return atomic_load_explicit(&forked, memory_order_relaxed) != 0; }
 
+/* ---- containers of a factory ---- */
+
+static void free_containers(void *slot) { tn__containers_unref(slot); }
+
+/* The containers of a factory, made at the first question; they live as long as it is registered. NULL without memory. */
+static tn__containers *containers_of(tn__factory *factory)
+{
+  tn__containers *set = tn__factory_slot(factory);
+  if (set != NULL) return set;
+  set = tn__containers_create();
+  if (set == NULL || tn__factory_set_slot(factory, set, free_containers)) return set;
+  tn__containers_unref(set);
+  return tn__factory_slot(factory);
+}
+
+/* ---- sessions ---- */
+
 tn_status tn__live_add(tn_session *session, tn_error *err)
 {
   pthread_once(&once, install);
+  tn__containers *set = session->isolated ? tn__containers_create() : tn__containers_ref(containers_of(session->factory));
+  if (set == NULL) return tn__no_memory(err, "containers", 0);
   tn_status st = TN_OK;
   tn__mutex_lock(&list_mu);
   for (const tn_session *s = list; s != NULL && session->name[0] != 0; s = s->next)
     if (s->version == session->version && __builtin_strcmp(s->name, session->name) == 0)
       st = tn_error_set(err, TN_INVALID_ARGUMENT, "a live session has the name '%s' and version %lld already",
                         session->name, (long long)session->version); /* S-LIFE-15 */
+  /* In the moment in which it becomes one that a reset finds: wholly before it, or wholly after (S-RST-14). */
+  if (st == TN_OK) st = tn__container_view_create(set, &session->containers, err);
   if (st == TN_OK) {
     session->next = list;
     if (list != NULL) list->prev = session;
     list = session;
   }
   tn__mutex_unlock(&list_mu);
+  tn__containers_unref(set);
   return st;
 }
 
@@ -49,24 +71,33 @@ void tn__live_remove(tn_session *session)
   tn__mutex_unlock(&list_mu);
 }
 
-/* Marks all sessions of a factory closed; what a runtime wants to be told is told outside the lock, session by session,
- * while a count keeps each alive. */
-static tn_status close_sessions_of(const tn_session_factory *factory, tn_error *err)
+/* Marks all sessions of a factory closed, and detaches the containers; what a runtime wants to be told is told outside the
+ * lock, session by session, while a count keeps each alive. */
+static tn_status reset_sessions_of(const tn_session_factory *self, const char *const *containers, size_t n, tn_error *err)
 {
-  (void)err;
-  for (;;) {
-    tn_session *found = NULL;
-    tn__mutex_lock(&list_mu);
-    for (tn_session *s = list; s != NULL && found == NULL; s = s->next) {
-      if (s->self != factory || !tn__session_mark_closed(s)) continue;
-      atomic_fetch_add(&s->calls, 1); /* destroy takes the session off this list before it waits */
-      found = s;
-    }
-    tn__mutex_unlock(&list_mu);
-    if (found == NULL) return TN_OK;
-    tn__steps_tell(found);
-    tn__session_leave(found);
+  tn__factory *factory = tn__factory_by_self(self);
+  tn__containers *set = factory == NULL ? NULL : tn__factory_slot(factory);
+  tn__container *old = NULL;
+  tn_session *told = NULL;
+  tn_status st = TN_OK;
+  tn__mutex_lock(&list_mu);
+  for (tn_session *s = list; s != NULL; s = s->next) {
+    if (s->self != self || !tn__session_mark_closed(s)) continue;
+    atomic_fetch_add(&s->calls, 1); /* destroy takes the session off this list before it waits */
+    s->next_told = told;
+    told = s;
   }
+  if (set != NULL) st = tn__containers_detach(set, containers, n, &old, err);
+  tn__mutex_unlock(&list_mu);
+  while (told != NULL) {
+    tn_session *next = told->next_told;
+    tn__steps_tell(told);
+    tn__session_leave(told);
+    told = next;
+  }
+  tn__containers_leave_all(old);
+  if (factory != NULL) tn__factory_release(factory);
+  return st;
 }
 
 tn_status tn_reset(const tn_session_options *options, const char *const *containers, size_t n, tn_error *err)

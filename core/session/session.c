@@ -60,7 +60,7 @@ static tn_status read_kernel_plugins(tn_session *s, tn_error *err)
 static tn_status read_options(tn_session *s, tn_error *err)
 {
   int64_t level, max_signatures, max_layouts;
-  tn_bool strict, fixed;
+  tn_bool strict, fixed, isolated;
   tn_status st = tn_session_options_get_int(s->options, "level", &level, err);
   if (st == TN_OK) st = tn_session_options_get_int(s->options, "max_signatures", &max_signatures, err);
   if (st == TN_OK) st = tn_session_options_get_int(s->options, "max_layouts", &max_layouts, err);
@@ -68,6 +68,7 @@ static tn_status read_options(tn_session *s, tn_error *err)
   if (st == TN_OK) st = tn_session_options_get_int(s->options, "session_version", &s->version, err);
   if (st == TN_OK) st = tn_session_options_get_bool(s->options, "strict_shapes", &strict, err);
   if (st == TN_OK) st = tn_session_options_get_bool(s->options, "static_graph", &fixed, err);
+  if (st == TN_OK) st = tn_session_options_get_bool(s->options, "isolate_session_state", &isolated, err);
   if (st == TN_OK) st = tn_session_options_get_string(s->options, "session_name", &s->name, err);
   if (st == TN_OK) st = tn_session_options_get_string(s->options, "disable_passes", &s->disabled_passes, err);
   if (st == TN_OK) st = tn__passes_check(s->disabled_passes, err);
@@ -88,6 +89,7 @@ static tn_status read_options(tn_session *s, tn_error *err)
   s->max_layouts = (uint32_t)max_layouts;
   s->strict_shapes = strict;
   s->static_graph = fixed;
+  s->isolated = isolated;
   return st;
 }
 
@@ -114,6 +116,7 @@ static void session_free(tn_session *s)
   tn__callables_fini(s);
   tn__signatures_fini(s);
   if (s->runtime != NULL) s->slots->destroy_session(s->self, s->runtime);
+  tn__container_view_destroy(s->containers); /* no step is left */
   tn__factory_release(s->factory);
   tn_graph_unref(atomic_load(&s->graph));
   tn_session_options_destroy(s->options);

@@ -17,6 +17,7 @@
 #include <core/graph/graph_internal.h>
 #include <core/plan/plan.h>
 #include <core/registry/registry.h>
+#include <core/resource/container.h>
 #include <string.h>
 #include <tenon/session.h>
 
@@ -85,6 +86,9 @@ struct tn_session {
   const char *disabled_passes; /* in options */
   bool want_kernels, want_kernels_always; /* option kernel_plugins */
   tn_session *prev, *next; /* live sessions, guarded by the list's lock */
+  tn_session *next_told;   /* of those that one reset closed */
+  tn__container_view *containers; /* made when it becomes a live one */
+  bool isolated;           /* from the containers of other sessions */
   const char *name;        /* "" = none */
   int64_t version;
 

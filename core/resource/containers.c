@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Sets of containers, and what sessions see of them.
+ *
+ * Each reset of a name raises the set's epoch and notes it with the name. A view has the epoch of its birth: a generation that
+ * is younger is not for it, and should it ask for that name for the first time only then, it gets a container of its own,
+ * which is what is left of the old generation. */
+#include <core/resource/container.h>
+
+#include <string.h>
+
+typedef struct entry {
+  char *name;
+  tn__container *container; /* used; NULL: nobody has asked for the generation yet */
+  uint64_t born;            /* epoch of the generation */
+} entry;
+
+struct tn__containers {
+  _Atomic uint32_t refs;
+  tn__mutex mu;
+  tn__map entries; /* by name, guarded by mu, as all below */
+  uint64_t epoch;
+  size_t n_views;
+};
+
+struct tn__container_view {
+  tn__containers *set; /* a reference */
+  uint64_t epoch;
+  tn__mutex mu;
+  tn__map seen; /* containers by name, used; guarded by mu */
+};
+
+static const char *name_of(const char *name) { return name == NULL || name[0] == 0 ? TN_DEFAULT_CONTAINER : name; }
+
+/* ---- sets ---- */
+
+tn__containers *tn__containers_create(void)
+{
+  tn__containers *set = tn__zalloc(sizeof *set);
+  if (set == NULL) return NULL;
+  atomic_init(&set->refs, 1);
+  tn__mutex_init(&set->mu, "containers", TN_RANK_CONTAINERS);
+  tn__map_init(&set->entries);
+  return set;
+}
+
+tn__containers *tn__containers_ref(tn__containers *set)
+{
+  if (set != NULL) atomic_fetch_add_explicit(&set->refs, 1, memory_order_relaxed);
+  return set;
+}
+
+static void free_entry(entry *e)
+{
+  tn__container_leave(e->container);
+  tn__strfree(e->name);
+  tn__free(e, sizeof *e);
+}
+
+void tn__containers_unref(tn__containers *set)
+{
+  if (set == NULL || atomic_fetch_sub_explicit(&set->refs, 1, memory_order_acq_rel) != 1) return;
+  size_t place = 0;
+  for (tn__map_entry *e; (e = tn__map_next(&set->entries, &place)) != NULL;) free_entry(e->value);
+  tn__map_fini(&set->entries);
+  tn__mutex_fini(&set->mu);
+  tn__free(set, sizeof *set);
+}
+
+/* The entry of this name, made when there is none; NULL without memory. */
+static entry *need_entry(tn__containers *set, const char *name)
+{
+  tn__assert_held(&set->mu);
+  entry *e = tn__map_get(&set->entries, name, strlen(name));
+  if (e != NULL) return e;
+  e = tn__zalloc(sizeof *e);
+  char *copy = tn__strdup(name);
+  if (e != NULL && copy != NULL) {
+    *e = (entry){ .name = copy };
+    if (tn__map_put(&set->entries, copy, strlen(copy), e, NULL)) return e;
+  }
+  tn__strfree(copy);
+  tn__free(e, sizeof *e);
+  return NULL;
+}
+
+static tn_status detach_one(tn__containers *set, const char *name, tn__container **list, tn_error *err)
+{
+  tn__mutex_lock(&set->mu);
+  entry *e = tn__map_get(&set->entries, name, strlen(name));
+  if (e == NULL && set->n_views > 0) e = need_entry(set, name); /* an old session may ask for it later */
+  tn__container *old = NULL;
+  bool lost = e == NULL && set->n_views > 0;
+  if (e != NULL) {
+    old = e->container;
+    e->container = NULL;
+    e->born = ++set->epoch;
+  }
+  tn__mutex_unlock(&set->mu);
+  if (old != NULL) *list = tn__container_link(old, *list);
+  return lost ? tn__no_memory(err, "container", sizeof(entry)) : TN_OK;
+}
+
+tn_status tn__containers_detach(tn__containers *set, const char *const *names, size_t n, tn__container **old,
+                                tn_error *err)
+{
+  *old = NULL;
+  static const char *const usual[] = { TN_DEFAULT_CONTAINER };
+  tn_status st = TN_OK;
+  for (size_t i = 0; i < (n == 0 ? 1 : n); i++) {
+    tn_status one = detach_one(set, name_of((n == 0 ? usual : names)[i]), old, err);
+    if (st == TN_OK) st = one;
+  }
+  return st;
+}
+
+void tn__containers_leave_all(tn__container *list)
+{
+  while (list != NULL) {
+    tn__container *next = tn__container_next(list);
+    tn__container_leave(list);
+    list = next;
+  }
+}
+
+void tn__containers_list(tn__containers *set, void (*fn)(void *user, const char *name, size_t n_resources), void *user)
+{
+  tn__mutex_lock(&set->mu);
+  size_t place = 0;
+  for (tn__map_entry *m; (m = tn__map_next(&set->entries, &place)) != NULL;) {
+    const entry *e = m->value;
+    if (e->container != NULL) fn(user, e->name, tn__container_count(e->container));
+  }
+  tn__mutex_unlock(&set->mu);
+}
+
+/* ---- views ---- */
+
+tn_status tn__container_view_create(tn__containers *set, tn__container_view **out, tn_error *err)
+{
+  tn__container_view *view = tn__zalloc(sizeof *view);
+  *out = view;
+  if (view == NULL) return tn__no_memory(err, "view of containers", sizeof *view);
+  view->set = tn__containers_ref(set);
+  tn__mutex_init(&view->mu, "containers of a session", TN_RANK_CONTAINER_VIEW);
+  tn__map_init(&view->seen);
+  tn__mutex_lock(&set->mu);
+  view->epoch = set->epoch;
+  set->n_views++;
+  tn__mutex_unlock(&set->mu);
+  return TN_OK;
+}
+
+/* Without views nobody can be from before a reset: names that stand for nothing else go. */
+static void drop_empty_entries(tn__containers *set)
+{
+  tn__assert_held(&set->mu);
+  size_t place = 0;
+  for (tn__map_entry *m; (m = tn__map_next(&set->entries, &place)) != NULL;) {
+    entry *e = m->value;
+    if (e->container != NULL) continue;
+    tn__map_remove(&set->entries, e->name, strlen(e->name));
+    free_entry(e);
+    place = 0; /* removing may move others */
+  }
+}
+
+void tn__container_view_destroy(tn__container_view *view)
+{
+  if (view == NULL) return;
+  size_t place = 0;
+  for (tn__map_entry *m; (m = tn__map_next(&view->seen, &place)) != NULL;) tn__container_leave(m->value);
+  tn__map_fini(&view->seen);
+  tn__mutex_fini(&view->mu);
+  tn__mutex_lock(&view->set->mu);
+  if (--view->set->n_views == 0) drop_empty_entries(view->set);
+  tn__mutex_unlock(&view->set->mu);
+  tn__containers_unref(view->set);
+  tn__free(view, sizeof *view);
+}
+
+/* The set's container, if it is of the view's time; else one of the view's own. The caller uses it. */
+static tn_status find_or_make(tn__container_view *view, const char *name, tn__container **out, tn_error *err)
+{
+  tn__containers *set = view->set;
+  tn_status st = TN_OK;
+  *out = NULL;
+  tn__mutex_lock(&set->mu);
+  entry *e = need_entry(set, name);
+  if (e == NULL) st = tn__no_memory(err, "container", sizeof *e);
+  if (st == TN_OK && e->born > view->epoch) {
+    st = tn__container_create(name, out, err);
+  } else if (st == TN_OK) {
+    if (e->container == NULL) st = tn__container_create(name, &e->container, err);
+    if (st == TN_OK) *out = tn__container_use(e->container);
+  }
+  tn__mutex_unlock(&set->mu);
+  return st;
+}
+
+tn_status tn__container_view_get(tn__container_view *view, const char *name, tn__container **out, tn_error *err)
+{
+  name = name_of(name);
+  tn__mutex_lock(&view->mu);
+  tn__container *c = tn__map_get(&view->seen, name, strlen(name));
+  tn_status st = TN_OK;
+  if (c == NULL) {
+    st = find_or_make(view, name, &c, err);
+    if (st == TN_OK && !tn__map_put(&view->seen, tn__container_name(c), strlen(name), c, NULL)) {
+      tn__container_leave(c);
+      c = NULL;
+      st = tn__no_memory(err, "container", 0);
+    }
+  }
+  tn__mutex_unlock(&view->mu);
+  *out = c;
+  return st;
+}
