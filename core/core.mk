@@ -125,6 +125,8 @@ TN_PLAN_FILES = \
   core/plan/layout.h \
   core/plan/layout_build.c \
   core/plan/layout_memory.c \
+  core/plan/layout_order.c \
+  core/plan/layout_variant.c \
   core/plan/pack.c \
   core/plan/pass_common.c \
   core/plan/pass_control.c \
@@ -150,7 +152,9 @@ TN_EXEC_FILES = \
   core/exec/kit.c \
   core/exec/kit_hooks.h \
   core/exec/outputs.c \
-  core/exec/run.c
+  core/exec/run.c \
+  core/exec/spare.c \
+  core/exec/workspace.c
 
 TN_REGISTRY_FILES = \
   core/registry/discovery.c \

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Kernel plugins: that they are loaded when a plan wants them and not before, who wins, and that one that fails or
  * declines leaves the work to the library's own kernels. Each test has an op of its own, since what is loaded stays. */
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -158,6 +159,152 @@ static void kernel_plugins__broken_files_do_no_harm(void)
   CHECK_INT(count_logged("its kernels are not used"), 1);
 }
 
+/* ---- while steps run ---- */
+
+enum { SIDE = 128, MANY_STEPS = 100000, WORKERS = 4 };
+
+typedef struct square {
+  ts t;
+  tn_tensor *x, *one;
+} square;
+
+/* A product of matrices whose sizes the planner does not know, so that it looks light; alone or with another op
+ * behind. */
+static void open_square(square *s, const char *op)
+{
+  const int64_t dims[] = { SIDE, SIDE };
+  ts_init(&s->t, 1);
+  tn_output x = ts_placeholder(s->t.graph, "x", TN_FLOAT), one = ts_placeholder(s->t.graph, "one", TN_FLOAT);
+  if (strstr(op, "MatMul") != NULL) ts_op2(s->t.graph, op, "y", x, one);
+  else ts_op1(s->t.graph, op, "y", ts_op2(s->t.graph, "BatchMatMulV2", "product", x, one));
+  ts_start(&s->t);
+  s->x = ts_filled(2, dims, 2);
+  s->one = ts_filled(2, dims, 0);
+  for (int i = 0; i < SIDE; i++) ((float *)tn_tensor_data(s->one))[i * SIDE + i] = 1;
+}
+
+static void close_square(square *s)
+{
+  tn_tensor_unref(s->x);
+  tn_tensor_unref(s->one);
+  ts_fini(&s->t);
+}
+
+/* A step; 2 is of the library's own kernel, 1402 of the plugin's, 0 of neither or both. */
+static float step_of(square *s)
+{
+  static const char *const feeds[] = { "x", "one" };
+  const char *fetch = "y:0";
+  tn_tensor *values[] = { s->x, s->one }, *y = NULL;
+  tn_error err = TN_ERROR_INIT;
+  tn_status st = tn_session_run(s->t.session, NULL, feeds, values, 2, &fetch, &y, 1, NULL, 0, NULL, &err);
+  float found = st == TN_OK ? *(const float *)tn_tensor_data(y) : 0;
+  for (int i = 0; st == TN_OK && i < SIDE * SIDE; i++)
+    if (((const float *)tn_tensor_data(y))[i] != found) found = 0;
+  tn_tensor_unref(y);
+  tn_error_clear(&err);
+  return found;
+}
+
+static void kernel_plugins__come_when_steps_have_cost_as_much(void)
+{
+  const char *folder = search_one("t.later", "MatMul", 400, "none");
+  square s;
+  open_square(&s, "MatMul");
+  int own = 0;
+  float found = step_of(&s);
+  CHECK(found == 2);
+  CHECK_INT(plugin_count_mapped(folder), 0);
+  while (own < MANY_STEPS && (found = step_of(&s)) == 2) own++;
+  CHECK(found == 1402);
+  CHECK_MSG(own > 10 && own < MANY_STEPS, "%d steps on the library's own kernel", own);
+  CHECK_INT(plugin_count_mapped(folder), 1);
+  for (int i = 0; i < 20; i++) CHECK(step_of(&s) == 1402);
+  close_square(&s);
+  CHECK_STR(logged, "");
+}
+
+/* Erf of a product of matrices of this size, which the planner knows. */
+static float erf_of_product(int64_t side)
+{
+  const int64_t dims[] = { side, side };
+  ts t;
+  ts_init(&t, 1);
+  tn_output x = ts_placeholder(t.graph, "x", TN_FLOAT);
+  REQUIRE_OK(tn_graph_set_shape(x, dims, 2, &t.err), &t.err);
+  ts_op1(t.graph, "Erf", "y", ts_op2(t.graph, "BatchMatMulV2", "product", x, x));
+  ts_start(&t);
+  tn_tensor *zeros = ts_filled(2, dims, 0), *y = NULL;
+  const char *feed = "x", *fetch = "y:0";
+  REQUIRE_OK(tn_session_run(t.session, NULL, &feed, &zeros, 1, &fetch, &y, 1, NULL, 0, NULL, &t.err), &t.err);
+  float found = *(const float *)tn_tensor_data(y);
+  tn_tensor_unref(zeros);
+  tn_tensor_unref(y);
+  ts_fini(&t);
+  return found;
+}
+
+static void kernel_plugins__come_at_once_when_a_graph_is_heavy(void)
+{
+  const char *folder = search_one("t.heavy", "Erf", 400, "none");
+  CHECK(erf_of_product(64) == 0);
+  CHECK_INT(plugin_count_mapped(folder), 0);
+  CHECK(erf_of_product(1300) == 1400);
+  CHECK_INT(plugin_count_mapped(folder), 1);
+}
+
+typedef struct stepper {
+  square *s;
+  pthread_t thread;
+  int own, faster, bad;
+} stepper;
+
+/* Steps until a hundred were the plugin's; none goes back. */
+static void *step_on(void *user)
+{
+  stepper *w = user;
+  while (w->faster < 100 && w->own < MANY_STEPS && w->bad == 0) {
+    float found = step_of(w->s);
+    w->faster += found == 1402;
+    w->own += found == 2;
+    w->bad += found != 2 && found != 1402;
+  }
+  return NULL;
+}
+
+static void kernel_plugins__come_while_steps_run_at_once(void)
+{
+  const char *folder = search_one("t.between", "BatchMatMul", 400, "none");
+  stepper workers[WORKERS];
+  square s;
+  open_square(&s, "BatchMatMul");
+  for (int i = 0; i < WORKERS; i++) {
+    workers[i] = (stepper){ .s = &s };
+    REQUIRE_INT(pthread_create(&workers[i].thread, NULL, step_on, &workers[i]), 0);
+  }
+  for (int i = 0; i < WORKERS; i++) {
+    pthread_join(workers[i].thread, NULL);
+    CHECK_INT(workers[i].bad, 0);
+    CHECK_INT(workers[i].faster, 100);
+  }
+  CHECK(step_of(&s) == 1402);
+  CHECK_INT(plugin_count_mapped(folder), 1);
+  close_square(&s);
+}
+
+/* It declines what it is given: the steps go on as before. */
+static void kernel_plugins__that_decline_change_nothing_later(void)
+{
+  const char *folder = search_one("t.useless", "Rint", 400, "prepare");
+  square s;
+  open_square(&s, "Rint");
+  int steps = 0;
+  while (plugin_count_mapped(folder) == 0 && steps++ < MANY_STEPS) CHECK(step_of(&s) == 2);
+  CHECK(steps < MANY_STEPS);
+  for (int i = 0; i < 20; i++) CHECK(step_of(&s) == 2);
+  close_square(&s);
+}
+
 static void kernel_plugins__other_values_are_refused(void)
 {
   ts t;
@@ -206,6 +353,7 @@ static void kernel_plugins__survive_lack_of_memory(void)
 static void setup(void)
 {
   tn_set_log_sink(keep_line, NULL);
+  setenv("TENON_RANK", "onednn=0", 1); /* those of these tests alone */
   const char *path = getenv("TENON_PLUGIN_PATH");
   if (getenv("TEST_RUNTIMES") == NULL) setenv("TEST_RUNTIMES", path == NULL ? "" : path, 1);
 }
@@ -221,5 +369,9 @@ TAP_MAIN_WITH(setup, teardown,
   TAP_TEST(kernel_plugins__may_not_keep_what_the_manifest_says),
   TAP_TEST(kernel_plugins__that_fail_late_stay_mapped),
   TAP_TEST(kernel_plugins__broken_files_do_no_harm),
+  TAP_TEST(kernel_plugins__come_at_once_when_a_graph_is_heavy),
+  TAP_TEST(kernel_plugins__come_when_steps_have_cost_as_much),
+  TAP_TEST(kernel_plugins__come_while_steps_run_at_once),
+  TAP_TEST(kernel_plugins__that_decline_change_nothing_later),
   TAP_TEST(kernel_plugins__other_values_are_refused),
   TAP_TEST(kernel_plugins__survive_lack_of_memory))

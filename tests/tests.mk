@@ -31,6 +31,7 @@ TN_UNIT_TESTS = \
   tests/test_kit \
   tests/test_large_constants \
   tests/test_layout \
+  tests/test_layout_cache \
   tests/test_layout_ops \
   tests/test_loader \
   tests/test_log \
@@ -63,7 +64,8 @@ TN_UNIT_TESTS = \
   tests/test_text \
   tests/test_vector_math \
   tests/test_walk \
-  tests/test_window_ops
+  tests/test_window_ops \
+  tests/test_workspace
 
 # Shell scripts that print TAP.
 TN_SCRIPT_TESTS = \
@@ -139,6 +141,9 @@ TN_TEST_ONEDNN_CFLAGS = -fopenmp
 endif
 tests_test_onednn_CPPFLAGS = $(AM_CPPFLAGS) $(TN_TEST_ONEDNN_CPPFLAGS)
 tests_test_onednn_CFLAGS = $(AM_CFLAGS) $(TN_TEST_ONEDNN_CFLAGS)
+
+tests_test_workspace_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)
+tests_test_workspace_LDADD = $(LDADD) $(JANSSON_LIBS)
 
 tests_test_oracle_run_CPPFLAGS = $(AM_CPPFLAGS) $(LIBZIP_CFLAGS)
 tests_test_oracle_run_LDADD = $(LDADD) $(LIBZIP_LIBS)

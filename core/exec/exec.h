@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The executor: steps, instances, the tape loop.
+/* The executor: steps, workspaces, the tape loop.
  *
- * A step takes one instance for each segment: views of all values with their addresses already bound, and an arena. What
- * differs from step to step is bound again: entries (feeds, values of earlier segments) and the memory of outputs. The
- * instance of the step before waits at segment->hot; further ones lie in the plan's free list, at most TN__MAX_FREE. */
+ * A step takes a workspace: an arena, and for each segment instances, which are layouts with addresses. What differs from
+ * step to step is bound again: entries (feeds, values of earlier segments) and the memory of outputs. Workspaces that no
+ * step uses wait at plan->idle. */
 #ifndef TN_CORE_EXEC_EXEC_H
 #define TN_CORE_EXEC_EXEC_H
 
 #include <core/plan/layout.h>
 #include <tenon/session.h>
 
-#define TN__MAX_FREE 8
+#define TN__MAX_INSTANCES 8 /* of one segment in a workspace */
 
 struct tn_cancellation {
   _Atomic uint32_t refs;
@@ -54,32 +54,74 @@ static inline int tn__step_stop(const tn_step *step)
 /* The status of a step that is stopped. */
 tn_status tn__step_stopped(const tn_step *step, int why, tn_error *err);
 
-struct tn__instance {
-  tn__instance *next;
+/* A layout with addresses. */
+typedef struct tn__instance {
+  struct tn__instance *next;
   tn__layout *layout; /* a reference */
+  const char *arena;  /* that its views point into */
+  tn_view *views;     /* by slot */
+  tn_view **operands; /* as layout->operands */
+  tn_tensor **heap;   /* by slot, NULL when the layout has no heap values */
+  size_t block_bytes; /* of this allocation */
+} tn__instance;
+
+/* Memory of a tensor that ended, for the next one that it fits. */
+typedef struct tn__spare {
+  tn_tensor *tensor; /* exclusive, plain bytes */
+  size_t room;
+  uint32_t since;    /* step of the workspace that gave it */
+} tn__spare;
+
+/* What one step works in: one step at a time, without a lock. Segments run one after the other and share the arena. */
+struct tn__workspace {
+  uint32_t generation; /* of the plan's kernels */
+  uint32_t step;       /* counts */
+  uint32_t place;      /* in plan->idle, where it goes back */
+  uint32_t n_small;    /* looks in a row that found the arena much too large */
+  size_t used;         /* most of the arena that a step needed since the last look */
   char *arena;
   size_t arena_bytes;
-  tn_view *views;      /* by slot */
-  tn_view **operands;  /* as layout->operands */
-  tn_tensor **heap;    /* by slot, NULL when the layout has no heap values */
-  size_t block_bytes;  /* of this allocation */
+  tn__spare *spares;   /* smallest first */
+  size_t n_spares, spare_room;
+  tn_tensor **held;    /* memory of values that outlive their segment, by tn__plan_value.held; NULL = none, or elsewhere */
+  tn__entry *entries;  /* of one segment */
+  size_t block_bytes;
+  tn__instance *instances[]; /* by segment: used last first */
 };
 
-/* Where an offset of the arena is. An instance that needs no byte has no arena: numbers, since NULL + 0 is undefined in C. */
+/* Where an offset of the arena is. Without a byte needed there is no arena: numbers, since NULL + 0 is undefined in C. */
 static inline void *tn__arena_at(const tn__instance *instance, size_t offset)
 {
   return (void *)((uintptr_t)instance->arena + offset);
 }
 
-tn_status tn__instance_take(tn_plan *plan, tn__segment *segment, const tn__entry *entries, tn__instance **out,
+/* workspace.c */
+/* NULL without memory. */
+tn__workspace *tn__workspace_take(tn_plan *plan, tn_error *err);
+void tn__workspace_put(tn_plan *plan, tn__workspace *workspace);
+/* A larger arena: what the old one held is gone. */
+tn_status tn__workspace_reserve(tn__workspace *workspace, size_t bytes, tn_error *err);
+
+/* instance.c: the instance for these entries, in front of its segment's list. */
+tn_status tn__instance_find(tn_plan *plan, tn__workspace *workspace, uint32_t segment, const tn__entry *entries,
                             tn_error *err);
-void tn__instance_put(tn_plan *plan, tn__segment *segment, tn__instance *instance);
+/* Points what lies in the arena into the workspace's. */
+void tn__instance_bind_arena(tn__instance *instance, const tn__workspace *workspace);
+void tn__instance_free(tn__instance *instance);
+
+/* spare.c: tensors of the step's own. They come from the spares when one fits. */
+tn_status tn__spare_tensor(tn__workspace *workspace, tn_dtype dtype, const int64_t *dims, int32_t rank, int64_t count,
+                           size_t bytes, tn_tensor **out, tn_error *err);
+/* Gives a reference back; NULL allowed. */
+void tn__spare_give(tn__workspace *workspace, tn_tensor *tensor);
+/* Frees spares that no step took lately. */
+void tn__spare_prune(tn__workspace *workspace);
 
 /* One run of a plan for a step. */
 typedef struct tn__run {
   tn_plan *plan;
   tn_step *step;
-  tn__instance **instances; /* by segment */
+  tn__workspace *workspace;
   tn_error *err;
 } tn__run;
 
@@ -108,12 +150,9 @@ void tn__outputs_drop(tn__run *run); /* after an error */
 static inline tn_view *tn__run_view(const tn__run *run, uint32_t value, uint32_t *slot, tn__instance **instance)
 {
   const tn__plan_value *v = &run->plan->values[value];
-  uint32_t segment = run->plan->instrs[v->producer].segment;
-  tn__instance *i = run->instances[segment];
-  *slot = i->layout->first_out[v->producer - run->plan->segments[segment].begin] +
-          (value - tn__instr_outputs(run->plan, &run->plan->instrs[v->producer])[0]);
-  *instance = i;
-  return &i->views[*slot];
+  *instance = run->workspace->instances[v->segment];
+  *slot = v->slot;
+  return &(*instance)->views[v->slot];
 }
 
 /* Where values without elements lie for kernels: an address that can be added to, which NULL is not. */

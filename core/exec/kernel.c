@@ -33,8 +33,18 @@ tn_status tn_kernel_allocate(tn_kernel_ctx *ctx, uint32_t i, const int64_t *dims
   uint32_t slot;
   tn_status st = dynamic_slot(ctx, i, &slot);
   if (st != TN_OK) return st;
+  const tn__call *call = call_of(ctx);
+  const tn__slot *s = &call->instance->layout->slots[slot];
+  size_t bytes;
   tn_tensor *t;
-  st = tn_tensor_create(call_of(ctx)->instance->layout->slots[slot].dtype, dims, rank, &t, ctx->err);
+  if (s->fetched) { /* the program's soon: memory of its own size */
+    st = tn_tensor_create(s->dtype, dims, rank, &t, ctx->err);
+  } else {
+    st = tn_shape_bytes(s->dtype, dims, rank, &bytes, ctx->err);
+    if (st == TN_OK)
+      st = tn__spare_tensor(call->run->workspace, s->dtype, dims, rank, (int64_t)(bytes / tn_dtype_size(s->dtype)), bytes,
+                            &t, ctx->err);
+  }
   if (st == TN_OK) set_dynamic(ctx, slot, t);
   return st;
 }

@@ -31,8 +31,8 @@ static tn_status target(tn__run *run, size_t o, tn_dtype dtype, const int64_t *d
 tn_status tn__outputs_bind(tn__run *run, tn__instance *instance)
 {
   const tn__layout *l = instance->layout;
-  for (uint32_t o = 0; o < run->plan->n_outputs; o++) {
-    uint32_t root = l->output_root[o];
+  for (uint32_t at = 0; at < l->segment->n_outputs; at++) {
+    uint32_t root = l->output_root[at], o = l->segment->outputs[at];
     if (root == TN__NONE) continue;
     uint32_t slot;
     tn__instance *own;
@@ -74,23 +74,14 @@ static tn_status copy_output(tn__run *run, size_t o, const tn_view *from)
   return st == TN_OK ? copy_elements(from, t, run->err) : st;
 }
 
-/* A tensor of the step's own is handed over when nobody else needs it: it is the last output that does. */
+/* A tensor of the step's own is handed over when nobody else holds it. Further outputs that show its memory are copied from
+ * there, before the program gets any of them. */
 static bool hand_over(tn__run *run, size_t o, tn__instance *instance, uint32_t slot)
 {
   const tn__slot *slots = instance->layout->slots;
   if (slots[slot].store != TN_STORE_HEAP || slots[slot].root != slot || given(run, o) != NULL) return false;
-  tn_tensor *t = instance->heap[slot];
-  if (!tn_tensor_is_exclusive(t)) return false;
-  for (uint32_t k = (uint32_t)o + 1; k < run->plan->n_outputs; k++) {
-    const tn__plan_value *v = &run->plan->values[run->plan->outputs[k]];
-    if (v->kind != TN_VALUE_COMPUTED) continue;
-    uint32_t other;
-    tn__instance *its;
-    tn__run_view(run, run->plan->outputs[k], &other, &its);
-    /* a view made in a later segment may show this memory, too: then all are copied */
-    if (its != instance || its->layout->slots[other].root == slot) return false;
-  }
-  run->step->outputs[o] = t;
+  if (!tn_tensor_is_exclusive(instance->heap[slot])) return false; /* NULL: it was handed over for another output */
+  run->step->outputs[o] = instance->heap[slot];
   instance->heap[slot] = NULL;
   return true;
 }
@@ -103,7 +94,7 @@ static tn_status finish_one(tn__run *run, uint32_t o)
     uint32_t slot;
     tn__instance *instance;
     const tn_view *from = tn__run_view(run, run->plan->outputs[o], &slot, &instance);
-    if (instance->layout->output_root[o] != TN__NONE) return TN_OK;
+    if (instance->layout->output_root[run->plan->output_places[o]] != TN__NONE) return TN_OK;
     if (hand_over(run, o, instance, slot)) return TN_OK;
     return copy_output(run, o, from);
   }

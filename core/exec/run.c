@@ -2,8 +2,6 @@
 /* Runs a plan for one step on the calling thread: segment after segment, each a tape of kernel calls. */
 #include <core/exec/exec.h>
 
-#define STACK_ENTRIES 32
-
 tn_status tn__step_stopped(const tn_step *step, int why, tn_error *err)
 {
   if (why == TN__STOP_DEADLINE)
@@ -15,75 +13,73 @@ tn_status tn__step_stopped(const tn_step *step, int why, tn_error *err)
 
 /* ---- entries ---- */
 
-static void describe_entry(const tn__run *run, uint32_t value, tn__entry *e, tn_view *feed)
+static const tn_tensor *feed_of(const tn__run *run, uint32_t value)
 {
   const tn__plan_value *v = &run->plan->values[value];
-  const tn_view *from = feed;
-  if (v->kind == TN_VALUE_FEED) {
-    const tn_tensor *t = run->step->inputs[v->index];
-    *feed = (tn_view){ .data = t->data, .dims = t->dims, .count = t->count, .dtype = t->dtype, .rank = t->rank,
-                       .buffer = t->buffer };
-  } else {
-    uint32_t slot;
-    tn__instance *instance;
-    from = tn__run_view(run, value, &slot, &instance);
-    *feed = *from;
-  }
-  *e = (tn__entry){ .dims = from->dims, .rank = from->rank, .count = from->count, .data = from->data };
+  return v->kind == TN_VALUE_FEED ? run->step->inputs[v->index] : NULL;
 }
 
-static bool hot_fits(const tn__run *run, const tn__segment *s, const tn__instance *hot)
+/* A value of an earlier segment. */
+static const tn_view *earlier(const tn__run *run, uint32_t value)
 {
-  const tn__slot *slots = hot->layout->slots;
+  uint32_t slot;
+  tn__instance *instance;
+  return tn__run_view(run, value, &slot, &instance);
+}
+
+static void describe_entry(const tn__run *run, uint32_t value, tn__entry *e)
+{
+  const tn_tensor *t = feed_of(run, value);
+  const tn_view *v = t == NULL ? earlier(run, value) : NULL;
+  *e = t != NULL ? (tn__entry){ .dims = t->dims, .rank = t->rank, .count = t->count, .data = t->data }
+                 : (tn__entry){ .dims = v->dims, .rank = v->rank, .count = v->count, .data = v->data };
+}
+
+static bool same_shape(const tn__slot *slot, const int64_t *dims, int32_t rank)
+{
+  if (slot->rank != rank) return false;
+  for (int32_t d = 0; d < rank; d++)
+    if (slot->dims[d] != dims[d]) return false;
+  return true;
+}
+
+static bool same_shapes(const tn__run *run, const tn__segment *s, const tn__instance *first)
+{
+  const tn__slot *slots = first->layout->slots;
   if (s->n_operands != 0) return false; /* values to compare: the long way */
   for (uint32_t i = 0; i < s->n_entries; i++) {
-    tn__entry e;
-    tn_view v;
-    describe_entry(run, s->entries[i], &e, &v);
-    if (slots[i].rank != e.rank) return false;
-    for (int32_t d = 0; d < e.rank; d++)
-      if (slots[i].dims[d] != e.dims[d]) return false;
+    const tn_tensor *t = feed_of(run, s->entries[i]);
+    const tn_view *v = t == NULL ? earlier(run, s->entries[i]) : NULL;
+    if (!(t != NULL ? same_shape(&slots[i], t->dims, t->rank) : same_shape(&slots[i], v->dims, v->rank))) return false;
   }
   return true;
 }
 
-static tn_status take_cold(tn__run *run, tn__segment *s, tn__instance *hot, tn__instance **out)
+/* The segment's instance for this step stands in front of its list afterwards, with addresses in the arena. */
+static tn_status take_instance(tn__run *run, uint32_t number, tn__instance **out)
 {
-  tn__entry fixed[STACK_ENTRIES], *entries = fixed;
-  tn_view unused;
-  if (s->n_entries > STACK_ENTRIES) {
-    entries = tn__alloc_array(s->n_entries, sizeof *entries);
-    if (entries == NULL) return tn__no_memory(run->err, "entries of a step", s->n_entries * sizeof *entries);
-  }
-  for (uint32_t i = 0; i < s->n_entries; i++) describe_entry(run, s->entries[i], &entries[i], &unused);
+  const tn__segment *s = &run->plan->segments[number];
+  tn__workspace *w = run->workspace;
   tn_status st = TN_OK;
-  if (hot != NULL && tn__layout_fits(run->plan, hot->layout, entries)) {
-    *out = hot;
-  } else {
-    if (hot != NULL) tn__instance_put(run->plan, s, hot);
-    st = tn__instance_take(run->plan, s, entries, out, run->err);
+  if (w->instances[number] == NULL || !same_shapes(run, s, w->instances[number])) {
+    for (uint32_t i = 0; i < s->n_entries; i++) describe_entry(run, s->entries[i], &w->entries[i]);
+    st = tn__instance_find(run->plan, w, number, w->entries, run->err);
   }
-  if (entries != fixed) tn__free(entries, s->n_entries * sizeof *entries);
+  if (st != TN_OK) return st;
+  tn__instance *i = *out = w->instances[number];
+  if (i->layout->arena_bytes > w->used) w->used = i->layout->arena_bytes;
+  if (__builtin_expect(w->used > w->arena_bytes, 0)) st = tn__workspace_reserve(w, w->used, run->err);
+  if (st == TN_OK && i->arena != w->arena) tn__instance_bind_arena(i, w);
   return st;
-}
-
-static tn_status take_instance(tn__run *run, tn__segment *s, tn__instance **out)
-{
-  tn__instance *hot = atomic_exchange_explicit(&s->hot, NULL, memory_order_acq_rel);
-  if (hot != NULL && hot_fits(run, s, hot)) {
-    *out = hot;
-    return TN_OK;
-  }
-  return take_cold(run, s, hot, out);
 }
 
 static void bind_entries(const tn__run *run, const tn__segment *s, tn__instance *instance)
 {
   for (uint32_t i = 0; i < s->n_entries; i++) {
-    tn__entry e;
-    tn_view v;
-    describe_entry(run, s->entries[i], &e, &v);
-    tn__bind_data(instance, i, v.data, v.buffer);
+    const tn_tensor *t = feed_of(run, s->entries[i]);
+    const tn_view *v = t == NULL ? earlier(run, s->entries[i]) : NULL;
+    if (t != NULL) tn__bind_data(instance, i, t->data, t->buffer);
+    else tn__bind_data(instance, i, v->data, v->buffer);
   }
 }
 
@@ -98,7 +94,9 @@ static tn_status make_heap(tn__call *call)
     const tn__slot *s = &in->layout->slots[slots[k]];
     if (s->store != TN_STORE_HEAP || s->root != slots[k] || s->dynamic) continue;
     tn_tensor *made;
-    tn_status st = tn_tensor_create(s->dtype, s->dims, s->rank, &made, call->ctx.err);
+    tn_status st = s->fetched ? tn__tensor_create_known(s->dtype, s->dims, s->rank, s->count, s->bytes, &made, call->ctx.err)
+                              : tn__spare_tensor(call->run->workspace, s->dtype, s->dims, s->rank, s->count, s->bytes,
+                                                 &made, call->ctx.err);
     if (st != TN_OK) return st;
     in->heap[slots[k]] = made;
     tn__bind_data(in, slots[k], made->data, made->buffer);
@@ -118,21 +116,55 @@ static tn_status check_dynamic(tn__call *call)
   return TN_OK;
 }
 
-static void release_heap(tn__instance *in, const tn__tape *t)
+static void give_back(tn__workspace *w, tn_tensor **place)
 {
-  for (uint32_t k = 0; k < t->n_release; k++) {
-    uint32_t slot = in->layout->operands[t->release + k];
-    tn_tensor_unref(in->heap[slot]);
-    in->heap[slot] = NULL;
+  tn_tensor *t = *place;
+  *place = NULL;
+  tn__spare_give(w, t);
+}
+
+static void release_heap(const tn__call *call)
+{
+  const tn__instance *in = call->instance;
+  const tn__tape *t = call->tape;
+  for (uint32_t k = 0; k < t->n_release; k++)
+    give_back(call->run->workspace, &in->heap[in->layout->operands[t->release + k]]);
+}
+
+/* Values that outlive their segment hold the memory that they show, whosever it is, by a reference each. */
+static void hold_values(tn__run *run, const tn__segment *s, const tn__instance *in)
+{
+  const tn__slot *slots = in->layout->slots;
+  tn_tensor **held = run->workspace->held;
+  for (uint32_t i = 0; i < s->n_held; i++) {
+    const tn__plan_value *v = &run->plan->values[s->held[i]];
+    const tn__slot *root = &slots[slots[v->slot].root];
+    const tn__plan_value *from = &run->plan->values[root->value];
+    if (root->store == TN_STORE_HEAP && !root->fetched) held[v->held] = tn_tensor_ref(in->heap[root - slots]);
+    if (root->store == TN_STORE_ENTRY && from->held != TN__NONE) held[v->held] = tn_tensor_ref(held[from->held]);
+  }
+  for (uint32_t i = 0; i < s->n_held; i++) { /* theirs alone from now on */
+    const tn__plan_value *v = &run->plan->values[s->held[i]];
+    uint32_t root = slots[v->slot].root;
+    if (slots[root].store != TN_STORE_HEAP || slots[root].fetched || in->heap[root] == NULL) continue;
+    tn_tensor_unref(in->heap[root]);
+    in->heap[root] = NULL;
   }
 }
 
-static void drop_heap(tn__instance *in)
+static void end_segment(tn__run *run, const tn__segment *s, const tn__instance *in)
 {
-  if (in->heap == NULL) return;
-  for (uint32_t s = 0; s < in->layout->n_slots; s++) {
-    tn_tensor_unref(in->heap[s]);
-    in->heap[s] = NULL;
+  hold_values(run, s, in);
+  for (uint32_t i = 0; i < s->n_ends; i++) give_back(run->workspace, &run->workspace->held[s->ends[i]]);
+}
+
+/* What is left of a step, more after an error. */
+static void drop_all(tn__run *run, uint32_t n_run)
+{
+  for (uint32_t i = 0; i < run->plan->n_held; i++) give_back(run->workspace, &run->workspace->held[i]);
+  for (uint32_t i = 0; i < n_run; i++) {
+    const tn__instance *in = run->workspace->instances[i];
+    for (uint32_t k = 0; k < in->layout->n_heaps; k++) give_back(run->workspace, &in->heap[in->layout->heaps[k]]);
   }
 }
 
@@ -159,7 +191,7 @@ static tn_status slow_call(tn__call *call)
   tn_status st = t->flags & TN_TAPE_HEAP ? make_heap(call) : TN_OK;
   if (st == TN_OK) st = t->compute(&call->ctx);
   if (st == TN_OK && (t->flags & TN_TAPE_DYNAMIC)) st = check_dynamic(call);
-  if (st == TN_OK && (t->flags & TN_TAPE_RELEASE)) release_heap(call->instance, t);
+  if (st == TN_OK && (t->flags & TN_TAPE_RELEASE)) release_heap(call);
   return st;
 }
 
@@ -198,39 +230,38 @@ static tn_status run_tape(tn__run *run, tn__instance *instance)
   return st;
 }
 
-static tn_status run_segment(tn__run *run, uint32_t number)
+static tn_status run_segment(tn__run *run, uint32_t number, tn__instance *instance)
 {
-  tn__segment *s = &run->plan->segments[number];
-  tn_status st = take_instance(run, s, &run->instances[number]);
-  if (st != TN_OK) return st;
-  tn__instance *instance = run->instances[number];
+  const tn__segment *s = &run->plan->segments[number];
+  tn_status st = TN_OK;
   bind_entries(run, s, instance);
   if (instance->layout->has_outputs) st = tn__outputs_bind(run, instance);
   if (st == TN_OK) st = run_tape(run, instance);
+  if (st == TN_OK && run->plan->n_held > 0) end_segment(run, s, instance);
   return st;
 }
 
 tn_status tn__run_plan(tn_plan *plan, tn_step *step, tn_error *err)
 {
-  tn__instance *one = NULL;
-  tn__run run = { .plan = plan, .step = step, .instances = &one, .err = err };
-  if (plan->n_segments > 1) {
-    run.instances = tn__alloc_array(plan->n_segments, sizeof *run.instances);
-    if (run.instances == NULL) return tn__no_memory(err, "segments of a step", plan->n_segments * sizeof *run.instances);
-  }
+  tn__run run = { .plan = plan, .step = step, .err = err };
   int why = tn__step_stop(step);
-  tn_status st = why == TN__GO_ON ? TN_OK : tn__step_stopped(step, why, err);
-  for (uint32_t i = 0; st == TN_OK && i < plan->n_segments; i++) st = run_segment(&run, i);
+  if (why != TN__GO_ON) return tn__step_stopped(step, why, err);
+  run.workspace = tn__workspace_take(plan, err);
+  if (run.workspace == NULL) return TN_RESOURCE_EXHAUSTED;
+  double cost_ns = 0;
+  uint32_t n_run = 0;
+  tn_status st = TN_OK;
+  while (st == TN_OK && n_run < plan->n_segments) {
+    tn__instance *instance;
+    st = take_instance(&run, n_run, &instance);
+    if (st != TN_OK) break;
+    cost_ns += instance->layout->cost_ns;
+    st = run_segment(&run, n_run++, instance);
+  }
   if (st == TN_OK) st = tn__outputs_finish(&run);
   if (st != TN_OK) tn__outputs_drop(&run);
-  double cost_ns = 0;
-  for (uint32_t i = 0; i < plan->n_segments; i++) {
-    if (run.instances[i] == NULL) continue;
-    cost_ns += run.instances[i]->layout->cost_ns;
-    drop_heap(run.instances[i]);
-    tn__instance_put(plan, &plan->segments[i], run.instances[i]);
-  }
-  if (plan->n_segments > 1) tn__free(run.instances, plan->n_segments * sizeof *run.instances);
+  drop_all(&run, n_run);
+  tn__workspace_put(plan, run.workspace);
   if (__builtin_expect(atomic_load_explicit(&plan->may_upgrade, memory_order_relaxed), 0)) tn__plan_note_cost(plan, cost_ns);
   return st;
 }

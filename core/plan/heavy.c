@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whether a plan is worth loading kernel plugins for: such a library costs milliseconds and megabytes, which a graph of a
- * few small products never earns back. What is counted are the products of contractions, sizes that are not known yet
- * taken as 1. */
+/* Whether a plan is worth loading kernel plugins for before its first step: such a library and its first kernels cost 10
+ * to 20 milliseconds, and most plans wait for that until their steps have shown that they go on (kernels.c). What is
+ * counted are the products of contractions, sizes that are not known yet taken as 1. */
 #include <core/plan/ir.h>
 
-#define MIN_PRODUCTS 4e6 /* of a step: about a millisecond of plain C */
+#define MIN_PRODUCTS 2e9 /* of a step: 40 milliseconds of plain C, of which a third may be saved in the first already */
 
 static double elements(const tn__ir *ir, uint32_t value, int64_t *last)
 {
@@ -24,11 +24,12 @@ static double elements(const tn__ir *ir, uint32_t value, int64_t *last)
   return n;
 }
 
+/* Each weight meets what shares its last dimension with the output; a depthwise filter has that in two. */
 static double products(const tn__ir *ir, const tn__ir_node *node)
 {
-  int64_t last, unused;
-  double weights = elements(ir, tn__ir_input(ir, node, 1), &last);
-  return elements(ir, node->first_value, &unused) * weights / (double)last;
+  int64_t last, out_last;
+  double weights = elements(ir, tn__ir_input(ir, node, 1), &last), out = elements(ir, node->first_value, &out_last);
+  return out * weights / (double)(out_last > 1 ? out_last : last);
 }
 
 static bool is_worth_it(const tn__ir *ir)

@@ -9,7 +9,7 @@
 #include <core/plan/layout.h>
 
 #define MAX_KERNELS 8         /* that are asked for one node; more would mean that all but one decline most shapes */
-#define LOADING_COST_NS 20000000 /* about what a plugin and its first primitives take */
+#define LOADING_COST_NS 40000000 /* of which a plugin may save a third, about what it and its first kernels take */
 
 static tn_status create_state(const tn_operation *op, tn__plan_kernel *kernel, tn_error *err)
 {
@@ -76,33 +76,6 @@ void tn__plan_kernels_free(const tn__plan_kernels *list)
 
 /* ---- faster ones ---- */
 
-/* What was laid out with the old kernels is used no more. */
-static void drop_layouts(tn_plan *plan)
-{
-  tn__mutex_lock(&plan->mu);
-  atomic_fetch_add(&plan->generation, 1);
-  tn__instance *instances = plan->free_instances;
-  plan->free_instances = NULL;
-  plan->n_free = 0;
-  tn__mutex_unlock(&plan->mu);
-  if (instances != NULL) atomic_load(&tn__instance_free)(instances);
-  for (uint32_t i = 0; i < plan->n_segments; i++) {
-    tn__segment *s = &plan->segments[i];
-    tn__instance *hot = atomic_exchange(&s->hot, NULL);
-    if (hot != NULL) atomic_load(&tn__instance_free)(hot);
-    tn__mutex_lock(&plan->mu);
-    tn__layout *layouts = s->layouts;
-    s->layouts = NULL;
-    s->n_layouts = 0;
-    tn__mutex_unlock(&plan->mu);
-    while (layouts != NULL) {
-      tn__layout *next = layouts->next;
-      tn__layout_unref(layouts);
-      layouts = next;
-    }
-  }
-}
-
 static bool want(tn_plan *plan)
 {
   const char **ops = tn__alloc_array((size_t)plan->n_instrs + 1, sizeof *ops);
@@ -138,7 +111,7 @@ static void upgrade(tn_plan *plan)
     }
     tn_error_clear(&why);
   }
-  if (changed) drop_layouts(plan);
+  if (changed) tn__plan_drop_layouts(plan);
   tn_log(TN_LOG_DEBUG, "a plan of %u instructions %s", plan->n_instrs,
          changed ? "takes faster kernels from now on" : "has no faster kernels");
 }

@@ -13,10 +13,12 @@ void tn__layout_unref(tn__layout *l)
     if (kernel->destroy_shape_state != NULL) kernel->destroy_shape_state(state);
   }
   tn__packs_release(l);
-  for (uint32_t i = 0; i < l->n_slots; i++) tn_tensor_unref(l->slots[i].elements);
+  tn__layout *base = l->base;
+  for (uint32_t i = 0; base == NULL && l->slots != NULL && i < l->n_slots; i++) tn_tensor_unref(l->slots[i].elements);
   tn__arena_fini(&l->arena);
   tn__free((void *)l->key, l->key_size);
   tn__free(l, sizeof *l);
+  tn__layout_unref(base);
 }
 
 /* Shape and operand bytes of an entry go into the key. Strings and handles never decide a shape by their bytes. */
@@ -50,16 +52,22 @@ static void write_key(const tn_plan *plan, const tn__segment *s, const tn__entry
   }
 }
 
-/* Compares in place, so that the common case copies nothing. */
-bool tn__layout_fits(const tn_plan *plan, const tn__layout *l, const tn__entry *entries)
+static bool same_shapes(const tn__layout *l, const tn__entry *entries)
 {
-  const tn__segment *s = l->segment;
-  for (uint32_t i = 0; i < s->n_entries; i++) {
+  for (uint32_t i = 0; i < l->segment->n_entries; i++) {
     const tn__slot *slot = &l->slots[i];
     if (slot->rank != entries[i].rank) return false;
     for (int32_t d = 0; d < slot->rank; d++)
       if (slot->dims[d] != entries[i].dims[d]) return false;
   }
+  return true;
+}
+
+/* Compares in place, so that the common case copies nothing. */
+bool tn__layout_fits(const tn_plan *plan, const tn__layout *l, const tn__entry *entries)
+{
+  const tn__segment *s = l->segment;
+  if (!same_shapes(l, entries)) return false;
   if (s->n_operands == 0) return true;
   size_t at = 0;
   for (uint32_t i = 0; i < s->n_entries; i++) at += (1 + (size_t)entries[i].rank) * sizeof(int64_t);
@@ -104,6 +112,41 @@ static tn__layout *insert_locked(tn_plan *plan, tn__segment *s, tn__layout *l)
   return old;
 }
 
+#define MOST_TRIES 4 /* to share a layout, before one of its own is made */
+
+static const tn__layout *base_of(const tn__layout *l) { return l->base != NULL ? l->base : l; }
+
+/* A layout for the same shapes that other values of the operands may share, none of those tried before. */
+static tn__layout *find_like(tn_plan *plan, const tn__segment *s, const tn__entry *entries, const tn__layout **tried, size_t n)
+{
+  tn__mutex_lock(&plan->mu);
+  tn__layout *l = s->n_operands == 0 ? NULL : s->layouts;
+  for (; l != NULL; l = l->next) {
+    bool fits = !l->fixed && l->generation == atomic_load(&plan->generation) && same_shapes(l, entries);
+    for (size_t i = 0; i < n; i++) fits &= tried[i] != base_of(l);
+    if (fits) break;
+  }
+  if (l != NULL) atomic_fetch_add_explicit(&l->refs, 1, memory_order_relaxed);
+  tn__mutex_unlock(&plan->mu);
+  return l;
+}
+
+/* Outside the lock: kernels' prepare runs here, and several steps may do the same work at once. */
+static tn_status make(tn_plan *plan, tn__segment *s, const tn__entry *entries, tn__layout **out, tn_error *err)
+{
+  const tn__layout *tried[MOST_TRIES];
+  tn_status st = TN_OK;
+  *out = NULL;
+  for (size_t n = 0; st == TN_OK && *out == NULL && n < MOST_TRIES; n++) {
+    tn__layout *like = find_like(plan, s, entries, tried, n);
+    if (like == NULL) break;
+    tried[n] = base_of(like);
+    st = tn__layout_vary(plan, like, entries, out, err);
+    tn__layout_unref(like);
+  }
+  return st != TN_OK || *out != NULL ? st : tn__layout_build(plan, s, entries, out, err);
+}
+
 tn_status tn__layout_get(tn_plan *plan, tn__segment *s, const tn__entry *entries, tn__layout **out, tn_error *err)
 {
   tn__mutex_lock(&plan->mu);
@@ -111,8 +154,8 @@ tn_status tn__layout_get(tn_plan *plan, tn__segment *s, const tn__entry *entries
   tn__mutex_unlock(&plan->mu);
   if (*out != NULL) return TN_OK;
 
-  tn__layout *made; /* outside the lock: kernels' prepare runs here, and several steps may do the same work at once */
-  tn_status st = tn__layout_build(plan, s, entries, &made, err);
+  tn__layout *made;
+  tn_status st = make(plan, s, entries, &made, err);
   if (st != TN_OK) return st;
   size_t size = key_size(plan, s, entries);
   unsigned char *key = tn__alloc(size);
@@ -140,4 +183,33 @@ tn_status tn__layout_get(tn_plan *plan, tn__segment *s, const tn__entry *entries
   tn__layout_unref(old);
   tn__layout_unref(made);
   return TN_OK;
+}
+
+void tn__plan_drop_workspaces(tn_plan *plan)
+{
+  for (size_t i = 0; i < TN__MAX_IDLE; i++) {
+    tn__workspace *w = atomic_exchange(&plan->idle[i].at, NULL);
+    if (w != NULL) atomic_load(&tn__workspace_free)(plan, w);
+  }
+}
+
+void tn__plan_drop_layouts(tn_plan *plan)
+{
+  tn__mutex_lock(&plan->mu);
+  atomic_fetch_add(&plan->generation, 1);
+  tn__mutex_unlock(&plan->mu);
+  tn__plan_drop_workspaces(plan);
+  for (uint32_t i = 0; i < plan->n_segments; i++) {
+    tn__segment *s = &plan->segments[i];
+    tn__mutex_lock(&plan->mu);
+    tn__layout *layouts = s->layouts;
+    s->layouts = NULL;
+    s->n_layouts = 0;
+    tn__mutex_unlock(&plan->mu);
+    while (layouts != NULL) {
+      tn__layout *next = layouts->next;
+      tn__layout_unref(layouts);
+      layouts = next;
+    }
+  }
 }

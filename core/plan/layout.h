@@ -12,7 +12,8 @@ enum {
   TN_STORE_ARENA,    /* at `offset` of the instance's arena */
   TN_STORE_OUTPUT,   /* the memory of output `offset` of the step */
   TN_STORE_KNOWN,    /* `known`, computed with the layout */
-  TN_STORE_HEAP      /* a tensor of the step's own: strings, handles, shapes known only after compute */
+  TN_STORE_HEAP      /* a tensor of the step's own: strings, handles, shapes known only after compute, values that
+                      * outlive the segment */
 };
 
 /* A value as this layout sees it. Slots are numbered densely within the layout. */
@@ -21,6 +22,7 @@ typedef struct tn__slot {
   uint32_t root;   /* slot whose memory it is; itself when not a view */
   uint8_t store;   /* of the root */
   bool dynamic;    /* shape known after compute */
+  bool fetched;    /* of a root: an output of the step shows its memory */
   int32_t rank;
   tn_dtype dtype;
   int64_t *dims;   /* rank numbers, in the layout's arena */
@@ -52,6 +54,16 @@ typedef struct tn__tape {
   uint32_t release, n_release; /* slots, in layout->operands */
 } tn__tape;
 
+/* What a kernel that reads an operand said in prepare: other values of the operand may leave it at that. */
+typedef struct tn__again {
+  uint32_t instr;
+  uint32_t tape; /* its call, TN__NONE = it has none */
+  size_t scratch_bytes;
+  const uint32_t *views; /* input that each output is a view of, TN__NONE = none */
+  const struct tn__pair *pairs;
+  size_t n_pairs;
+} tn__again;
+
 struct tn__layout {
   _Atomic uint32_t refs;
   tn__layout *next;  /* in the segment's list, guarded by plan->mu */
@@ -72,11 +84,26 @@ struct tn__layout {
   uint32_t generation; /* of the plan's kernels */
   size_t arena_bytes;
   size_t live_bytes; /* the largest sum of blocks that live at one time: no arena can be smaller */
-  const uint32_t *first_out;   /* slot of output 0 of each instruction of the segment */
-  const uint32_t *output_root; /* slot with the memory of output o of the step; TN__NONE = not made here, or copied */
-  bool has_outputs, has_heap;
+  size_t in_place_bytes; /* of outputs that are written over an input */
+  const uint32_t *output_root; /* slot with the memory of each of segment->outputs; TN__NONE = copied */
+  const uint32_t *heaps; /* roots that are TN_STORE_HEAP */
+  uint32_t n_heaps;
+  bool has_outputs;
   struct tn__pack_use *packs; /* what kernels made of constants (pack.c) */
+  bool fixed;        /* other values of the operands need a layout of their own */
+  tn__again *again;  /* else: instructions that read an operand */
+  uint32_t n_again;
+  tn__layout *base;  /* a reference: the layout whose arrays this one shares but for tape and shape_states; NULL = none */
 };
+
+/* Whether input k of an instruction is an operand of the segment: its value is there when a layout is made. */
+static inline bool tn__layout_reads_operand(const tn_plan *plan, const tn__segment *s, const tn__plan_instr *instr,
+                                            uint32_t k)
+{
+  if (plan->slots[instr->first + k] >= s->n_entries) return false;
+  return plan->values[tn__instr_inputs(plan, instr)[k]].from_shapes ||
+         (instr->shape_operands != 0 && tn__operation_is_shape_operand(instr->op, k));
+}
 
 /* The kernel that instruction i of the plan takes in this layout. */
 static inline const tn__plan_kernel *tn__layout_kernel(const tn__layout *l, uint32_t i)
@@ -106,7 +133,12 @@ void tn__packs_count(tn_plan *plan, uint64_t *n, uint64_t *bytes);
 /* Makes a layout (layout_build.c); not in the cache. */
 tn_status tn__layout_build(tn_plan *plan, tn__segment *segment, const tn__entry *entries, tn__layout **out, tn_error *err);
 
-/* Arena offsets by liveness (layout_memory.c). life[i] of slot i: instructions [first, last] within the segment. */
+/* From a layout for entries of the same shapes, one for these values of the operands; *out is NULL when it cannot be had
+ * that way. `from` is not fixed (layout_variant.c). */
+tn_status tn__layout_vary(tn_plan *plan, tn__layout *from, const tn__entry *entries, tn__layout **out, tn_error *err);
+
+/* Arena offsets by liveness (layout_memory.c). Lives come in the order in which they begin; a block lives from instruction
+ * `first` through `last`. */
 typedef struct tn__life {
   uint32_t slot;
   uint32_t first, last;
@@ -114,6 +146,13 @@ typedef struct tn__life {
   size_t offset; /* out */
 } tn__life;
 tn_status tn__layout_assign(tn__life *lives, size_t n, size_t *arena_bytes, size_t *live_bytes, tn_error *err);
+/* Looks for better offsets when those there need more than the bytes that live (layout_order.c); else they stay. */
+void tn__layout_improve(tn__life *lives, size_t n, size_t live_bytes, size_t *arena_bytes);
+
+/* Output `out` may be written over input `in`. */
+struct tn__pair {
+  uint32_t out, in;
+};
 
 /* What prepare told of one instruction (prepare.c). */
 typedef struct tn__prepared {
@@ -130,8 +169,9 @@ typedef struct tn__prepared {
     int32_t rank;
     bool known, dynamic;
     uint32_t view;     /* input, TN__NONE = none */
-    uint32_t in_place; /* input, TN__NONE = none */
   } *outputs;
+  struct tn__pair *pairs; /* to be freed by whoever asked */
+  size_t n_pairs, pair_room;
 } tn__prepared;
 
 /* Asks the instruction's kernels in turn: one that declines (TN_UNIMPLEMENTED) leaves the shapes to the next. */

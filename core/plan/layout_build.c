@@ -12,18 +12,34 @@
 
 #define FOREVER UINT32_MAX /* needed until the step ends */
 
+/* Values that follow from shapes and are larger than this do not stay with the layout: a step computes them again. No
+ * operand of a shape is: two int64 numbers for each of 254 dimensions, as paddings are. */
+#define MOST_KNOWN_BYTES 4096
+
 typedef struct instr_note {
   size_t scratch_bytes;
-  uint32_t first_out; /* slot of output 0 */
   uint32_t scratch_life;
 } instr_note;
+
+/* A slot over which an output may be written. */
+typedef struct place {
+  uint32_t slot, next; /* next: of the same output, TN__NONE = none */
+} place;
+
+/* A known value for as long as the layout is made. */
+typedef struct passing {
+  struct passing *next;
+  uint32_t slot;
+  size_t bytes; /* of the allocation at l->slots[slot].known */
+} passing;
 
 typedef struct builder {
   tn_plan *plan;
   tn__segment *segment;
   tn__layout *layout;
-  uint32_t *slot_of;  /* by value */
-  uint32_t *in_place; /* by slot: the input's slot, TN__NONE = none */
+  uint32_t *in_place; /* by slot: the first of its places, TN__NONE = none */
+  place *places;
+  tn__again *again;
   uint32_t *last;     /* by slot: last instruction that needs it */
   uint32_t *packed;   /* by slot: how many times it is read by a kernel that has a form of its own */
   bool *has_form;     /* by input of one instruction */
@@ -31,11 +47,12 @@ typedef struct builder {
   tn_view *views;     /* inputs of one instruction */
   struct tn__prepared_output *prepared;
   tn__life *lives;
-  size_t n_lives, max_slots, max_inputs, max_outputs, n_ids;
+  passing *passing;
+  size_t again_room, n_lives, n_places, place_room, max_inputs, max_outputs, n_ids;
   tn_error *err;
 } builder;
 
-static tn_status no_memory(builder *b) { return tn__no_memory(b->err, "layout", b->max_slots * sizeof(tn__slot)); }
+static tn_status no_memory(builder *b) { return tn__no_memory(b->err, "layout", b->segment->n_slots * sizeof(tn__slot)); }
 
 static uint32_t root_of(const tn__layout *l, uint32_t slot)
 {
@@ -43,12 +60,15 @@ static uint32_t root_of(const tn__layout *l, uint32_t slot)
   return slot;
 }
 
-static tn__slot *new_slot(builder *b, uint32_t value, uint8_t store)
+static const uint32_t *input_slots(const builder *b, const tn__plan_instr *instr) { return b->plan->slots + instr->first; }
+static const uint32_t *output_slots(const builder *b, const tn__plan_instr *instr)
 {
-  uint32_t id = b->layout->n_slots++;
-  b->slot_of[value] = id;
+  return b->plan->slots + instr->first + instr->n_inputs;
+}
+
+static tn__slot *new_slot(builder *b, uint32_t id, uint32_t value, uint8_t store)
+{
   b->in_place[id] = TN__NONE;
-  b->last[id] = 0;
   tn__slot *s = &b->layout->slots[id];
   *s = (tn__slot){ .value = value, .root = id, .store = store, .dtype = b->plan->values[value].dtype };
   return s;
@@ -59,57 +79,61 @@ static tn__slot *new_slot(builder *b, uint32_t value, uint8_t store)
 static tn_status allocate(builder *b)
 {
   const tn__segment *seg = b->segment;
-  b->max_slots = seg->n_entries;
   for (uint32_t i = seg->begin; i < seg->end; i++) {
     const tn__plan_instr *in = &b->plan->instrs[i];
-    b->max_slots += in->n_inputs + in->n_outputs;
     b->n_ids += in->n_inputs + in->n_outputs;
     if (in->n_inputs > b->max_inputs) b->max_inputs = in->n_inputs;
     if (in->n_outputs > b->max_outputs) b->max_outputs = in->n_outputs;
   }
   tn__arena *a = &b->layout->arena;
-  size_t n_instr = seg->end - seg->begin;
-  b->layout->slots = tn__arena_array(a, b->max_slots + 1, sizeof *b->layout->slots);
+  size_t n_instr = seg->end - seg->begin, n_slots = seg->n_slots;
+  b->layout->n_slots = seg->n_slots;
+  b->layout->slots = tn__arena_array(a, n_slots + 1, sizeof *b->layout->slots);
   b->layout->tape = tn__arena_array(a, n_instr + 1, sizeof *b->layout->tape);
   b->layout->shape_states = tn__arena_array(a, n_instr + 1, sizeof *b->layout->shape_states);
   b->layout->choices = tn__arena_array(a, n_instr + 1, sizeof *b->layout->choices);
-  b->slot_of = tn__alloc_array((size_t)b->plan->n_values + 1, sizeof *b->slot_of);
-  b->in_place = tn__alloc_array(b->max_slots + 1, sizeof *b->in_place);
-  b->last = tn__alloc_array(b->max_slots + 1, sizeof *b->last);
-  b->packed = tn__alloc_array(b->max_slots + 1, sizeof *b->packed);
+  b->in_place = tn__alloc_array(n_slots + 1, sizeof *b->in_place);
+  b->last = tn__alloc_array(n_slots + 1, sizeof *b->last);
+  b->packed = tn__alloc_array(n_slots + 1, sizeof *b->packed);
   b->has_form = tn__alloc_array(b->max_inputs + 1, sizeof *b->has_form);
   b->notes = tn__alloc_array(n_instr + 1, sizeof *b->notes);
   b->views = tn__alloc_array(b->max_inputs + 1, sizeof *b->views);
   b->prepared = tn__alloc_array(b->max_outputs + 1, sizeof *b->prepared);
-  b->lives = tn__alloc_array(b->max_slots + n_instr + 1, sizeof *b->lives);
-  if (b->layout->slots == NULL || b->layout->tape == NULL || b->layout->shape_states == NULL ||
-      b->layout->choices == NULL || b->slot_of == NULL || b->in_place == NULL || b->last == NULL ||
-      b->packed == NULL || b->has_form == NULL || b->notes == NULL || b->views == NULL || b->prepared == NULL ||
-      b->lives == NULL)
-    return no_memory(b);
-  for (uint32_t i = 0; i < b->plan->n_values; i++) b->slot_of[i] = TN__NONE;
-  return TN_OK;
+  b->lives = tn__alloc_array(n_slots + n_instr + 1, sizeof *b->lives);
+  bool ok = b->layout->slots != NULL && b->layout->tape != NULL && b->layout->shape_states != NULL &&
+            b->layout->choices != NULL && b->in_place != NULL && b->last != NULL && b->packed != NULL &&
+            b->has_form != NULL && b->notes != NULL &&
+            b->views != NULL && b->prepared != NULL && b->lives != NULL;
+  return ok ? TN_OK : no_memory(b);
 }
 
 static void builder_fini(builder *b)
 {
-  size_t n_instr = b->segment->end - b->segment->begin;
-  tn__free(b->slot_of, ((size_t)b->plan->n_values + 1) * sizeof *b->slot_of);
-  tn__free(b->in_place, (b->max_slots + 1) * sizeof *b->in_place);
-  tn__free(b->last, (b->max_slots + 1) * sizeof *b->last);
-  tn__free(b->packed, (b->max_slots + 1) * sizeof *b->packed);
+  size_t n_instr = b->segment->end - b->segment->begin, n_slots = b->segment->n_slots;
+  while (b->passing != NULL) {
+    passing *p = b->passing;
+    b->passing = p->next;
+    tn__free_aligned(b->layout->slots[p->slot].known, p->bytes, TN_ALIGN);
+    b->layout->slots[p->slot].known = NULL;
+    tn__free(p, sizeof *p);
+  }
+  tn__free(b->places, b->place_room * sizeof *b->places);
+  tn__free(b->again, b->again_room * sizeof *b->again);
+  tn__free(b->in_place, (n_slots + 1) * sizeof *b->in_place);
+  tn__free(b->last, (n_slots + 1) * sizeof *b->last);
+  tn__free(b->packed, (n_slots + 1) * sizeof *b->packed);
   tn__free(b->has_form, (b->max_inputs + 1) * sizeof *b->has_form);
   tn__free(b->notes, (n_instr + 1) * sizeof *b->notes);
   tn__free(b->views, (b->max_inputs + 1) * sizeof *b->views);
   tn__free(b->prepared, (b->max_outputs + 1) * sizeof *b->prepared);
-  tn__free(b->lives, (b->max_slots + n_instr + 1) * sizeof *b->lives);
+  tn__free(b->lives, (n_slots + n_instr + 1) * sizeof *b->lives);
 }
 
 static tn_status add_entries(builder *b, const tn__entry *entries)
 {
   for (uint32_t i = 0; i < b->segment->n_entries; i++) {
     const tn__entry *e = &entries[i];
-    tn__slot *s = new_slot(b, b->segment->entries[i], TN_STORE_ENTRY);
+    tn__slot *s = new_slot(b, i, b->segment->entries[i], TN_STORE_ENTRY);
     s->rank = e->rank;
     s->count = e->count;
     s->dims = tn__arena_array(&b->layout->arena, (size_t)e->rank, sizeof *s->dims);
@@ -122,32 +146,29 @@ static tn_status add_entries(builder *b, const tn__entry *entries)
 
 /* ---- prepare ---- */
 
-static uint32_t input_slot(builder *b, uint32_t value)
+static void add_constant_slot(builder *b, uint32_t id, uint32_t value)
 {
-  if (b->slot_of[value] == TN__NONE) { /* the first use of a constant: everything else has its slot */
-    const tn_tensor *t = b->plan->values[value].constant;
-    tn__slot *s = new_slot(b, value, TN_STORE_CONSTANT);
-    s->rank = t->rank;
-    s->dims = t->dims;
-    s->count = t->count;
-    s->bytes = t->bytes;
-    s->elements = tn__plan_elements(b->plan, value);
-  }
-  return b->slot_of[value];
+  const tn_tensor *t = b->plan->values[value].constant;
+  if (b->layout->slots[id].dims == t->dims) return; /* it was met before */
+  tn__slot *s = new_slot(b, id, value, TN_STORE_CONSTANT);
+  s->rank = t->rank;
+  s->dims = t->dims;
+  s->count = t->count;
+  s->bytes = t->bytes;
+  s->elements = tn__plan_elements(b->plan, value);
 }
 
 static void fill_views(builder *b, const tn__plan_instr *instr, const tn__entry *entries)
 {
   const uint32_t *in = tn__instr_inputs(b->plan, instr);
   for (uint32_t k = 0; k < instr->n_inputs; k++) {
-    uint32_t slot = input_slot(b, in[k]);
+    uint32_t slot = input_slots(b, instr)[k];
+    if (b->plan->values[in[k]].kind == TN_VALUE_CONSTANT) add_constant_slot(b, slot, in[k]);
     const tn__slot *s = &b->layout->slots[slot];
     tn_view v = { .dims = s->dims, .count = s->count, .dtype = s->dtype, .rank = s->rank };
     if (s->store == TN_STORE_CONSTANT && s->root == slot) v.data = s->elements == NULL ? NULL : s->elements->data;
-    bool operand = instr->shape_operands != 0 && tn__operation_is_shape_operand(instr->op, k);
-    operand |= b->plan->values[in[k]].from_shapes;
-    if (operand && slot < b->segment->n_entries) v.data = entries[slot].data;
-    if (b->layout->slots[s->root].store == TN_STORE_KNOWN) v.data = b->layout->slots[s->root].known;
+    if (tn__layout_reads_operand(b->plan, b->segment, instr, k)) v.data = entries[slot].data;
+    if (b->layout->slots[s->root].known != NULL) v.data = b->layout->slots[s->root].known;
     b->views[k] = v;
   }
 }
@@ -155,9 +176,7 @@ static void fill_views(builder *b, const tn__plan_instr *instr, const tn__entry 
 static tn_status add_output_slot(builder *b, const tn__plan_instr *instr, uint32_t k)
 {
   const struct tn__prepared_output *o = &b->prepared[k];
-  const uint32_t *in = tn__instr_inputs(b->plan, instr);
-  uint32_t value = tn__instr_outputs(b->plan, instr)[k];
-  tn__slot *s = new_slot(b, value, TN_STORE_ARENA);
+  tn__slot *s = new_slot(b, output_slots(b, instr)[k], tn__instr_outputs(b->plan, instr)[k], TN_STORE_ARENA);
   s->rank = o->rank;
   s->dims = o->dims;
   s->count = o->count;
@@ -172,12 +191,23 @@ static tn_status add_output_slot(builder *b, const tn__plan_instr *instr, uint32
   }
   s->bytes = bytes;
   if (o->view != TN__NONE) {
-    s->root = root_of(b->layout, b->slot_of[in[o->view]]);
+    s->root = root_of(b->layout, input_slots(b, instr)[o->view]);
     s->store = b->layout->slots[s->root].store;
   } else if (o->dynamic || tn__dtype_is_managed(s->dtype)) {
     s->store = TN_STORE_HEAP;
-  } else if (o->in_place != TN__NONE) {
-    b->in_place[b->slot_of[value]] = b->slot_of[in[o->in_place]];
+  }
+  return TN_OK;
+}
+
+/* Where outputs may be written over inputs, in the order in which the kernel named them. */
+static tn_status add_places(builder *b, const tn__plan_instr *instr, const tn__prepared *p)
+{
+  if (!tn__grow((void **)&b->places, &b->place_room, b->n_places + p->n_pairs, sizeof *b->places)) return no_memory(b);
+  for (size_t i = p->n_pairs; i-- > 0;) {
+    uint32_t out = output_slots(b, instr)[p->pairs[i].out];
+    if (b->layout->slots[out].store != TN_STORE_ARENA || b->layout->slots[out].root != out) continue;
+    b->places[b->n_places] = (place){ input_slots(b, instr)[p->pairs[i].in], b->in_place[out] };
+    b->in_place[out] = (uint32_t)b->n_places++;
   }
   return TN_OK;
 }
@@ -193,24 +223,48 @@ static bool is_known(const builder *b, const tn__plan_instr *instr, const tn__pr
   return true;
 }
 
-/* Gives the outputs memory of the layout and calls the kernel. Views of known inputs have their memory. */
-static tn_status know(builder *b, const tn__plan_instr *instr, tn__prepared *p, uint32_t first_out)
+/* Memory of the layout for a known value, or, for one that is too large to stay, until the layout is made. */
+static tn_status give_memory(builder *b, uint32_t slot, bool stays)
 {
-  tn__layout *l = b->layout;
+  tn__slot *s = &b->layout->slots[slot];
+  b->in_place[slot] = TN__NONE;
+  if (stays) {
+    s->store = TN_STORE_KNOWN;
+    s->known = tn__arena_aligned(&b->layout->arena, s->bytes + 1, TN_ALIGN);
+    return s->known == NULL ? no_memory(b) : TN_OK;
+  }
+  passing *p = tn__alloc(sizeof *p);
+  if (p == NULL) return no_memory(b);
+  *p = (passing){ b->passing, slot, s->bytes + 1 };
+  s->known = tn__alloc_aligned(p->bytes, TN_ALIGN);
+  b->passing = p;
+  return s->known == NULL ? no_memory(b) : TN_OK;
+}
+
+static bool outputs_stay(const builder *b, const tn__plan_instr *instr)
+{
+  for (uint32_t k = 0; k < instr->n_outputs; k++)
+    if (b->layout->slots[output_slots(b, instr)[k]].bytes > MOST_KNOWN_BYTES) return false;
+  return true;
+}
+
+/* Gives the outputs memory and calls the kernel. Views of known inputs have their memory. */
+static tn_status know(builder *b, const tn__plan_instr *instr, tn__prepared *p)
+{
+  const tn__layout *l = b->layout;
   size_t n = (size_t)instr->n_inputs + instr->n_outputs, computed = 0;
   tn_view *views = tn__alloc_array(instr->n_outputs, sizeof *views);
   tn_view **pointers = tn__alloc_array(n, sizeof *pointers);
   size_t scratch_bytes = p->ctx.scratch_bytes;
   void *scratch = scratch_bytes == 0 ? NULL : tn__alloc_aligned(scratch_bytes, TN_ALIGN);
   tn_status st = views == NULL || pointers == NULL || (scratch == NULL && scratch_bytes > 0) ? no_memory(b) : TN_OK;
+  bool stay = outputs_stay(b, instr);
   for (uint32_t k = 0; st == TN_OK && k < instr->n_inputs; k++) pointers[k] = &b->views[k];
   for (uint32_t k = 0; st == TN_OK && k < instr->n_outputs; k++) {
-    tn__slot *s = &l->slots[first_out + k];
-    if (s->root == first_out + k) {
-      s->store = TN_STORE_KNOWN;
-      s->known = tn__arena_aligned(&l->arena, s->bytes + 1, TN_ALIGN);
-      b->in_place[first_out + k] = TN__NONE;
-      if (s->known == NULL) st = no_memory(b);
+    uint32_t slot = output_slots(b, instr)[k];
+    const tn__slot *s = &l->slots[slot];
+    if (s->root == slot) {
+      st = give_memory(b, slot, stay);
       computed++;
     }
     views[k] = (tn_view){ .data = l->slots[s->root].known, .dims = s->dims, .count = s->count, .dtype = s->dtype,
@@ -230,9 +284,77 @@ static tn_status know(builder *b, const tn__plan_instr *instr, tn__prepared *p, 
 
 static void count_packed(builder *b, const tn__plan_instr *instr)
 {
-  const uint32_t *in = tn__instr_inputs(b->plan, instr);
   for (uint32_t k = 0; k < instr->n_inputs; k++)
-    if (b->has_form[k]) b->packed[b->slot_of[in[k]]]++;
+    if (b->has_form[k]) b->packed[input_slots(b, instr)[k]]++;
+}
+
+/* Whether an input of the instruction is there while the layout is made, and perhaps not afterwards. */
+static bool reads_passing(const builder *b, const tn__plan_instr *instr)
+{
+  const tn__layout *l = b->layout;
+  for (uint32_t k = 0; k < instr->n_inputs; k++) {
+    const tn__slot *root = &l->slots[l->slots[input_slots(b, instr)[k]].root];
+    if (root->known != NULL && root->store != TN_STORE_KNOWN) return true;
+    if (root->store == TN_STORE_CONSTANT && b->plan->values[root->value].recipe != NULL) return true;
+  }
+  return false;
+}
+
+/* Notes what an instruction that reads an operand said, so that it can be asked again for another value. */
+static tn_status note_again(builder *b, uint32_t i, const tn__prepared *p, bool known)
+{
+  tn__layout *l = b->layout;
+  const tn__plan_instr *instr = p->instr;
+  bool reads = false;
+  for (uint32_t k = 0; k < instr->n_inputs; k++) reads |= tn__layout_reads_operand(b->plan, b->segment, instr, k);
+  if (!reads || l->fixed) return TN_OK;
+  if (known || reads_passing(b, instr)) {
+    l->fixed = true;
+    return TN_OK;
+  }
+  uint32_t *views = tn__arena_array(&l->arena, (size_t)instr->n_outputs + 1, sizeof *views);
+  struct tn__pair *pairs = tn__arena_array(&l->arena, p->n_pairs + 1, sizeof *pairs);
+  if (views == NULL || pairs == NULL || !tn__grow((void **)&b->again, &b->again_room, l->n_again + 1, sizeof *b->again))
+    return no_memory(b);
+  for (uint32_t k = 0; k < instr->n_outputs; k++) views[k] = p->outputs[k].view;
+  for (size_t k = 0; k < p->n_pairs; k++) pairs[k] = p->pairs[k];
+  b->again[l->n_again++] = (tn__again){ .instr = i, .tape = TN__NONE, .scratch_bytes = p->ctx.scratch_bytes,
+                                        .views = views, .pairs = pairs, .n_pairs = p->n_pairs };
+  return TN_OK;
+}
+
+/* Their calls are known in the end. */
+static tn_status keep_again(builder *b)
+{
+  tn__layout *l = b->layout;
+  l->again = tn__arena_array(&l->arena, (size_t)l->n_again + 1, sizeof *l->again);
+  if (l->again == NULL) return no_memory(b);
+  for (uint32_t i = 0, t = 0; i < l->n_again; i++) {
+    l->again[i] = b->again[i];
+    while (t < l->n_tape && l->tape[t].instr < l->again[i].instr) t++;
+    if (t < l->n_tape && l->tape[t].instr == l->again[i].instr) l->again[i].tape = t;
+  }
+  return TN_OK;
+}
+
+static tn_status prepare_one(builder *b, uint32_t i, const tn__entry *entries, tn__prepared *p)
+{
+  const tn__plan_instr *instr = &b->plan->instrs[i];
+  uint32_t at = i - b->segment->begin;
+  fill_views(b, instr, entries);
+  p->instr = instr;
+  p->ctx = (tn_prepare_ctx){ .n_inputs = instr->n_inputs, .n_outputs = instr->n_outputs, .inputs = b->views };
+  tn_status st = tn__prepare_run(p, b->err);
+  if (st == TN_OK) count_packed(b, instr);
+  b->layout->shape_states[at] = p->ctx.shape_state;
+  b->layout->choices[at] = p->kernel;
+  b->layout->cost_ns += p->ctx.cost_ns;
+  b->notes[at].scratch_bytes = p->ctx.scratch_bytes;
+  for (uint32_t k = 0; st == TN_OK && k < instr->n_outputs; k++) st = add_output_slot(b, instr, k);
+  if (st == TN_OK && p->n_pairs > 0) st = add_places(b, instr, p);
+  bool known = st == TN_OK && is_known(b, instr, p);
+  if (st == TN_OK && b->segment->n_operands > 0) st = note_again(b, i, p, known);
+  return st == TN_OK && known ? know(b, instr, p) : st;
 }
 
 /* A large constant whose readers all have forms of their own is let go; what a kernel reads is had again, if need be. */
@@ -257,74 +379,60 @@ static tn_status settle_constants(builder *b)
 
 static tn_status prepare_all(builder *b, const tn__entry *entries)
 {
-  tn_plan *plan = b->plan;
-  for (uint32_t i = b->segment->begin; i < b->segment->end; i++) {
-    const tn__plan_instr *instr = &plan->instrs[i];
-    instr_note *note = &b->notes[i - b->segment->begin];
-    if (tn__instr_kernels(instr) == NULL && instr->n_outputs == 0) continue;
-    fill_views(b, instr, entries);
-    tn__prepared p = { .plan = plan, .instr = instr, .arena = &b->layout->arena, .layout = b->layout,
-                       .packed = b->has_form, .outputs = b->prepared };
-    p.ctx.n_inputs = instr->n_inputs;
-    p.ctx.n_outputs = instr->n_outputs;
-    p.ctx.inputs = b->views;
-    tn_status st = tn__prepare_run(&p, b->err);
-    b->layout->shape_states[i - b->segment->begin] = p.ctx.shape_state;
-    b->layout->choices[i - b->segment->begin] = p.kernel;
-    b->layout->cost_ns += p.ctx.cost_ns;
-    if (st != TN_OK) return st;
-    count_packed(b, instr);
-    note->scratch_bytes = p.ctx.scratch_bytes;
-    note->first_out = b->layout->n_slots;
-    for (uint32_t k = 0; k < instr->n_outputs; k++) {
-      st = add_output_slot(b, instr, k);
-      if (st != TN_OK) return st;
-    }
-    if (is_known(b, instr, &p)) st = know(b, instr, &p, note->first_out);
-    if (st != TN_OK) return st;
-  }
-  return TN_OK;
+  tn__prepared p = { .plan = b->plan, .arena = &b->layout->arena, .layout = b->layout, .packed = b->has_form,
+                     .outputs = b->prepared };
+  tn_status st = TN_OK;
+  for (uint32_t i = b->segment->begin; st == TN_OK && i < b->segment->end; i++)
+    if (tn__instr_kernels(&b->plan->instrs[i]) != NULL || b->plan->instrs[i].n_outputs > 0)
+      st = prepare_one(b, i, entries, &p);
+  tn__free(p.pairs, p.pair_room * sizeof *p.pairs);
+  return st;
 }
 
 /* ---- outputs, lives, in place ---- */
 
-static bool made_here(const builder *b, uint32_t value)
+static const tn__plan_value *value_of(const builder *b, uint32_t slot)
 {
-  const tn__plan_value *v = &b->plan->values[value];
-  return v->kind == TN_VALUE_COMPUTED && v->producer >= b->segment->begin && v->producer < b->segment->end;
+  return &b->plan->values[b->layout->slots[slot].value];
 }
 
+static uint32_t slot_of_output(const builder *b, uint32_t at)
+{
+  return b->plan->values[b->plan->outputs[b->segment->outputs[at]]].slot;
+}
+
+/* Values of the arena that are fetched or outlive the segment go elsewhere. */
 static void place_outputs(builder *b)
 {
-  for (uint32_t o = 0; o < b->plan->n_outputs; o++) {
-    uint32_t value = b->plan->outputs[o];
-    if (!made_here(b, value)) continue;
-    tn__slot *s = &b->layout->slots[b->slot_of[value]];
-    tn__slot *root = &b->layout->slots[s->root];
+  tn__layout *l = b->layout;
+  for (uint32_t at = 0; at < b->segment->n_outputs; at++) {
+    tn__slot *s = &l->slots[slot_of_output(b, at)];
+    tn__slot *root = &l->slots[s->root];
+    root->fetched = true;
     if (root->store != TN_STORE_ARENA || root->bytes != s->bytes) continue;
     root->store = TN_STORE_OUTPUT;
-    root->offset = o;
-    b->layout->has_outputs = true;
+    root->offset = b->segment->outputs[at];
+    l->has_outputs = true;
   }
-  for (uint32_t i = 0; i < b->layout->n_slots; i++) {
-    tn__slot *s = &b->layout->slots[i];
-    s->store = b->layout->slots[s->root].store;
+  for (uint32_t i = 0; i < b->segment->n_held; i++) {
+    tn__slot *root = &l->slots[l->slots[b->plan->values[b->segment->held[i]].slot].root];
+    if (root->store == TN_STORE_ARENA) root->store = TN_STORE_HEAP;
   }
+  for (uint32_t i = 0; i < l->n_slots; i++) l->slots[i].store = l->slots[l->slots[i].root].store;
 }
 
 static void find_lasts(builder *b)
 {
   tn__layout *l = b->layout;
   for (uint32_t i = 0; i < l->n_slots; i++) {
-    const tn__plan_value *v = &b->plan->values[l->slots[i].value];
+    const tn__plan_value *v = value_of(b, i);
     uint32_t last = v->last_use == TN__NONE ? v->producer : v->last_use;
     if (v->dynamic_user || (last != TN__NONE && last >= b->segment->end)) last = FOREVER;
     uint32_t root = l->slots[i].root;
     if (last != TN__NONE && last > b->last[root]) b->last[root] = last;
     if (last == FOREVER) b->last[root] = FOREVER;
   }
-  for (uint32_t o = 0; o < b->plan->n_outputs; o++)
-    if (made_here(b, b->plan->outputs[o])) b->last[l->slots[b->slot_of[b->plan->outputs[o]]].root] = FOREVER;
+  for (uint32_t at = 0; at < b->segment->n_outputs; at++) b->last[l->slots[slot_of_output(b, at)].root] = FOREVER;
 }
 
 static bool may_take_over(const builder *b, uint32_t i, uint32_t out, uint32_t in)
@@ -334,17 +442,29 @@ static bool may_take_over(const builder *b, uint32_t i, uint32_t out, uint32_t i
   uint32_t root = root_of(l, in);
   if (l->slots[out].store != TN_STORE_ARENA || l->slots[root].store != TN_STORE_ARENA) return false;
   if (b->last[root] != i || l->slots[root].bytes != l->slots[out].bytes) return false;
-  const uint32_t *inputs = tn__instr_inputs(b->plan, instr);
   for (uint32_t k = 0; k < instr->n_inputs; k++) {
-    uint32_t s = b->slot_of[inputs[k]];
+    uint32_t s = input_slots(b, instr)[k];
     if (s != in && root_of(l, s) == root) return false;
   }
-  const uint32_t *outputs = tn__instr_outputs(b->plan, instr);
   for (uint32_t k = 0; k < instr->n_outputs; k++) { /* a second output over the same input would overwrite the first */
-    uint32_t s = b->slot_of[outputs[k]];
+    uint32_t s = output_slots(b, instr)[k];
     if (s != out && root_of(l, s) == root) return false;
   }
   return true;
+}
+
+/* Writes an output over the first of its places that nobody needs any more. */
+static bool take_over(builder *b, uint32_t i, uint32_t out)
+{
+  for (uint32_t at = b->in_place[out]; at != TN__NONE; at = b->places[at].next) {
+    if (!may_take_over(b, i, out, b->places[at].slot)) continue;
+    uint32_t root = root_of(b->layout, b->places[at].slot);
+    b->layout->slots[out].root = root;
+    b->last[root] = b->last[out];
+    b->layout->in_place_bytes += b->layout->slots[out].bytes;
+    return true;
+  }
+  return false;
 }
 
 static tn_status find_lives(builder *b)
@@ -354,15 +474,8 @@ static tn_status find_lives(builder *b)
     const tn__plan_instr *instr = &b->plan->instrs[i];
     instr_note *note = &b->notes[i - b->segment->begin];
     for (uint32_t k = 0; k < instr->n_outputs; k++) {
-      uint32_t out = note->first_out + k;
-      if (l->slots[out].root != out || l->slots[out].store != TN_STORE_ARENA) continue;
-      uint32_t in = b->in_place[out];
-      if (in != TN__NONE && may_take_over(b, i, out, in)) {
-        uint32_t root = root_of(l, in);
-        l->slots[out].root = root;
-        b->last[root] = b->last[out];
-        continue;
-      }
+      uint32_t out = output_slots(b, instr)[k];
+      if (l->slots[out].root != out || l->slots[out].store != TN_STORE_ARENA || take_over(b, i, out)) continue;
       b->lives[b->n_lives++] = (tn__life){ .slot = out, .first = i, .bytes = l->slots[out].bytes };
     }
     if (note->scratch_bytes > 0) {
@@ -381,11 +494,11 @@ static tn_status find_lives(builder *b)
 
 /* ---- tape ---- */
 
-static bool only_views(const builder *b, const tn__plan_instr *instr, const instr_note *note)
+static bool only_views(const builder *b, const tn__plan_instr *instr)
 {
   if (tn__instr_kernels(instr) == NULL) return true;
   for (uint32_t k = 0; k < instr->n_outputs; k++) {
-    uint32_t out = note->first_out + k;
+    uint32_t out = output_slots(b, instr)[k];
     if (b->layout->slots[out].root == out && b->layout->slots[out].store != TN_STORE_KNOWN) return false;
     if (b->in_place[out] != TN__NONE) return false; /* shares memory, yet is computed */
   }
@@ -415,20 +528,19 @@ static tn_status make_tape(builder *b)
   for (uint32_t i = b->segment->begin; i < b->segment->end; i++) {
     const tn__plan_instr *instr = &b->plan->instrs[i];
     const instr_note *note = &b->notes[i - b->segment->begin];
-    if (only_views(b, instr, note)) continue;
+    if (only_views(b, instr)) continue;
     tn__tape *t = &l->tape[l->n_tape++];
     const tn__plan_kernel *kernel = tn__layout_kernel(l, i);
     *t = (tn__tape){ .compute = kernel->def->compute, .state = kernel->state, .instr = i, .operands = l->n_operands,
                      .shape_state = l->shape_states[i - b->segment->begin], .n_inputs = instr->n_inputs,
                      .n_outputs = instr->n_outputs };
     if (note->scratch_bytes > 0) t->scratch = b->lives[note->scratch_life].offset;
-    const uint32_t *in = tn__instr_inputs(b->plan, instr);
-    for (uint32_t k = 0; k < instr->n_inputs; k++) ids[l->n_operands++] = b->slot_of[in[k]];
+    for (uint32_t k = 0; k < instr->n_inputs; k++) ids[l->n_operands++] = input_slots(b, instr)[k];
     for (uint32_t k = 0; k < instr->n_outputs; k++) {
-      const tn__slot *s = &l->slots[note->first_out + k];
-      ids[l->n_operands++] = note->first_out + k;
-      if (s->dynamic) t->flags |= TN_TAPE_DYNAMIC;
-      else if (s->root == note->first_out + k && s->store == TN_STORE_HEAP) t->flags |= TN_TAPE_HEAP;
+      uint32_t out = output_slots(b, instr)[k];
+      ids[l->n_operands++] = out;
+      if (l->slots[out].dynamic) t->flags |= TN_TAPE_DYNAMIC;
+      else if (l->slots[out].root == out && l->slots[out].store == TN_STORE_HEAP) t->flags |= TN_TAPE_HEAP;
     }
     t->release = l->n_operands;
     t->n_release = list_releases(b, i, ids + t->operands, t->n_inputs + t->n_outputs, ids + l->n_operands);
@@ -442,29 +554,27 @@ static tn_status make_tape(builder *b)
 static tn_status link_aliases(builder *b)
 {
   tn__layout *l = b->layout;
-  uint32_t *roots = tn__arena_array(&l->arena, (size_t)b->plan->n_outputs + 1, sizeof *roots);
-  uint32_t *first = tn__arena_array(&l->arena, (size_t)(b->segment->end - b->segment->begin) + 1, sizeof *first);
-  if (roots == NULL || first == NULL) return no_memory(b);
+  uint32_t *roots = tn__arena_array(&l->arena, (size_t)b->segment->n_outputs + 1, sizeof *roots);
+  uint32_t n_heaps = 0;
+  for (uint32_t i = 0; i < l->n_slots; i++) n_heaps += l->slots[i].root == i && l->slots[i].store == TN_STORE_HEAP;
+  uint32_t *heaps = tn__arena_array(&l->arena, (size_t)n_heaps + 1, sizeof *heaps);
+  if (roots == NULL || heaps == NULL) return no_memory(b);
+  l->heaps = heaps;
   for (uint32_t i = 0; i < l->n_slots; i++) l->slots[i].next_alias = TN__NONE;
   for (uint32_t i = 0; i < l->n_slots; i++) {
     uint32_t root = l->slots[i].root;
     l->slots[i].store = l->slots[root].store;
-    if (l->slots[i].store == TN_STORE_HEAP) l->has_heap = true;
+    if (root == i && l->slots[i].store == TN_STORE_HEAP) heaps[l->n_heaps++] = i;
     if (root == i) continue;
     l->slots[i].next_alias = l->slots[root].next_alias;
     l->slots[root].next_alias = i;
   }
-  for (uint32_t i = b->segment->begin; i < b->segment->end; i++)
-    first[i - b->segment->begin] = b->notes[i - b->segment->begin].first_out;
-  for (uint32_t o = 0; o < b->plan->n_outputs; o++) {
-    uint32_t value = b->plan->outputs[o];
-    roots[o] = TN__NONE;
-    if (!made_here(b, value)) continue;
-    uint32_t root = l->slots[b->slot_of[value]].root;
-    if (l->slots[root].store == TN_STORE_OUTPUT && l->slots[root].offset == o) roots[o] = root;
+  for (uint32_t at = 0; at < b->segment->n_outputs; at++) {
+    uint32_t root = l->slots[slot_of_output(b, at)].root;
+    bool there = l->slots[root].store == TN_STORE_OUTPUT && l->slots[root].offset == b->segment->outputs[at];
+    roots[at] = there ? root : TN__NONE;
   }
   l->output_root = roots;
-  l->first_out = first;
   return TN_OK;
 }
 
@@ -489,6 +599,7 @@ tn_status tn__layout_build(tn_plan *plan, tn__segment *segment, const tn__entry 
     st = find_lives(&b);
   }
   if (st == TN_OK) st = make_tape(&b);
+  if (st == TN_OK) st = keep_again(&b);
   if (st == TN_OK) st = link_aliases(&b);
   builder_fini(&b);
   if (st != TN_OK) tn__layout_unref(l);

@@ -104,7 +104,6 @@ static void heap_push(const tn__life *lives, uint32_t *heap, size_t *n, uint32_t
   }
 }
 
-/* `lives` come sorted by `first`. */
 tn_status tn__layout_assign(tn__life *lives, size_t n, size_t *arena_bytes, size_t *live_bytes, tn_error *err)
 {
   space s = { 0 };
@@ -134,5 +133,7 @@ tn_status tn__layout_assign(tn__life *lives, size_t n, size_t *arena_bytes, size
   *live_bytes = most;
   tn__free(heap, (n + 1) * sizeof *heap);
   tn__free(s.gaps, s.room * sizeof *s.gaps);
-  return ok ? TN_OK : tn__no_memory(err, "layout", n * sizeof *heap);
+  if (!ok) return tn__no_memory(err, "layout", n * sizeof *heap);
+  if (*arena_bytes > *live_bytes) tn__layout_improve(lives, n, *live_bytes, arena_bytes);
+  return TN_OK;
 }

@@ -5,6 +5,8 @@
 
 #include <string.h>
 
+#define HASHED_BYTES 4096 /* of a constant: what tn__operation_same_attrs compares */
+
 /* Nodes by hash: open addressing, 1 + node. */
 typedef struct table {
   uint32_t *slots;
@@ -23,7 +25,8 @@ static uint64_t hash_of(const tn__ir *ir, const tn__ir_node *node)
   for (uint32_t i = 0; i < node->n_inputs; i++) h = mix(h, tn__ir_input(ir, node, i));
   if (!(node->traits & TN_TRAIT_CONSTANT)) return h;
   const tn_tensor *t = ir->values[node->first_value].constant;
-  return t->bytes > 0 && t->bytes <= 64 && !tn__dtype_is_managed(t->dtype) ? mix(h, tn__hash(t->data, t->bytes)) : h;
+  if (t->bytes > HASHED_BYTES) return mix(h, (uint64_t)(uintptr_t)t->data); /* equal only when they are the same */
+  return t->bytes > 0 && !tn__dtype_is_managed(t->dtype) ? mix(h, tn__hash(t->data, t->bytes)) : h;
 }
 
 static bool same(const tn__ir *ir, const tn__ir_node *a, const tn__ir_node *b)

@@ -14,13 +14,15 @@ typedef struct pass {
 static const pass passes[] = {
   { "control", "control edges that hold nothing up go", tn__pass_control, false },
   { "identity", "what hands its inputs on is its inputs", tn__pass_identity, false },
+  { "common", "nodes that compute the same are one node", tn__pass_common, false }, /* so that they are folded once */
   { "fold", "what has only constant inputs is computed once", tn__pass_fold, false },
-  { "common", "nodes that compute the same are one node", tn__pass_common, false },
+  { "common", NULL, tn__pass_common, false },
   { "algebra", "what changes nothing goes: x*1, reshapes and transposes in a row, paddings in front of convolutions", NULL,
     false },
   { "batch_norm", "normalisations by constants go into the filters in front of them", NULL, false },
   { "fold", NULL, tn__pass_fold, false }, /* what the rewrites made of constants */
   { "cell", "the steps of recurrent cells become one node each", NULL, false },
+  { "layer", "the steps of a recurrent layer become one node", NULL, true },
   { "fuse", "biases, residuals and activations go into the product in front of them", NULL, false },
   { "elementwise", "elementwise operations in a row become one node", NULL, true },
 };

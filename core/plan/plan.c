@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-_Atomic(tn__instance_free_fn) tn__instance_free;
+_Atomic(tn__workspace_free_fn) tn__workspace_free;
 
 tn_plan *tn__plan_ref(tn_plan *plan)
 {
@@ -15,8 +15,6 @@ tn_plan *tn__plan_ref(tn_plan *plan)
 
 static void segment_fini(tn__segment *segment)
 {
-  tn__instance *hot = atomic_load(&segment->hot);
-  if (hot != NULL) atomic_load(&tn__instance_free)(hot);
   while (segment->layouts != NULL) {
     tn__layout *l = segment->layouts;
     segment->layouts = l->next;
@@ -27,7 +25,7 @@ static void segment_fini(tn__segment *segment)
 void tn__plan_unref(tn_plan *plan)
 {
   if (plan == NULL || atomic_fetch_sub_explicit(&plan->refs, 1, memory_order_acq_rel) != 1) return;
-  if (plan->free_instances != NULL) atomic_load(&tn__instance_free)(plan->free_instances);
+  tn__plan_drop_workspaces(plan);
   for (uint32_t i = 0; i < plan->n_segments; i++) segment_fini(&plan->segments[i]);
   for (uint32_t i = 0; i < plan->n_instrs; i++) tn__plan_kernels_free(tn__instr_kernels(&plan->instrs[i]));
   for (uint32_t i = 0; i < plan->n_values; i++) {

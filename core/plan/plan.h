@@ -34,6 +34,8 @@ typedef struct tn__plan_value {
   tn_tensor *elements; /* with a recipe: the constant with its elements, or NULL while nobody wants them. guarded by mu */
   bool keeps_elements; /* some kernel reads them in its steps. guarded by mu */
   tn_output output;
+  uint32_t segment, slot; /* COMPUTED: of its producer, and its slot there */
+  uint32_t held;          /* COMPUTED: its number among the values that outlive their segment, TN__NONE = it does not */
 } tn__plan_value;
 
 /* A kernel that may compute an instruction, with what its create gave. */
@@ -64,11 +66,13 @@ typedef tn_status (*tn__call_kernel_fn)(const tn__plan_kernel *kernel, const voi
                                         tn_error *err);
 
 typedef struct tn__layout tn__layout;
-typedef struct tn__instance tn__instance; /* core/exec: what one step uses of a layout */
+typedef struct tn__workspace tn__workspace; /* core/exec: what one step works in */
 
-/* core/exec frees the instances of a plan that goes: a list. Set by it before it makes one. */
-typedef void (*tn__instance_free_fn)(tn__instance *list);
-extern _Atomic(tn__instance_free_fn) tn__instance_free;
+#define TN__MAX_IDLE 8 /* workspaces of a plan that no step uses; a power of 2 */
+
+/* core/exec frees a workspace of a plan. Set by it before it makes one. */
+typedef void (*tn__workspace_free_fn)(tn_plan *plan, tn__workspace *workspace);
+extern _Atomic(tn__workspace_free_fn) tn__workspace_free;
 
 typedef struct tn__segment {
   uint32_t begin, end;     /* instructions */
@@ -76,7 +80,13 @@ typedef struct tn__segment {
   uint32_t n_entries;
   const uint32_t *operands; /* entries whose value decides a shape */
   uint32_t n_operands;
-  _Atomic(tn__instance *) hot; /* of the step before; taken and put back by exchange, without the lock */
+  uint32_t n_slots;        /* of a layout: the same for all shapes */
+  uint32_t *outputs;       /* of the step, made here */
+  uint32_t n_outputs;
+  uint32_t *held;          /* values made here that outlive it */
+  uint32_t n_held;
+  uint32_t *ends;          /* held values of any segment, by tn__plan_value.held, that nobody needs after this one */
+  uint32_t n_ends;
   /* guarded by plan->mu: */
   tn__layout *layouts; /* latest used first */
   uint32_t n_layouts;
@@ -110,9 +120,11 @@ struct tn_plan {
   uint32_t *outputs; /* value of each fetch */
   uint32_t n_values, n_instrs, n_segments, n_inputs, n_outputs;
   uint32_t max_layouts;
-  tn__mutex mu; /* layouts of the segments, free instances; nothing nests inside */
-  tn__instance *free_instances; /* latest used first, guarded by mu */
-  uint32_t n_free;
+  tn__mutex mu; /* layouts of the segments; nothing nests inside */
+  struct { /* workspaces that wait for a step; taken and put back by exchange, without a lock */
+    _Atomic(tn__workspace *) at;
+    char apart[64 - sizeof(void *)]; /* threads have places of their own, each its own cache line */
+  } idle[TN__MAX_IDLE];
   void (*want_kernels)(const char *const *ops, size_t n, const char *device); /* NULL: none are loaded */
   _Atomic bool may_upgrade;    /* faster kernels were not asked for yet */
   _Atomic int64_t spent_ns;    /* roughly, by steps, while they may */
@@ -121,6 +133,10 @@ struct tn_plan {
   tn__rewrite_note *rewrites;
   uint32_t n_passes, n_rewrites;
   uint32_t n_graph_nodes, n_needed_nodes, n_nodes; /* of the graph, before the passes, after them */
+  uint32_t *slots;         /* of the values in ids, each in the layouts of the instruction's segment */
+  uint32_t *output_places; /* of each fetch that is computed: its place among the outputs of its segment */
+  uint32_t n_held;         /* values that outlive their segment; none when there is only one */
+  uint32_t max_entries;    /* of a segment */
 };
 
 typedef struct tn__signature_spec {
@@ -174,6 +190,10 @@ static inline const uint32_t *tn__instr_after(const tn_plan *p, const tn__plan_i
 {
   return p->ids + i->first + i->n_inputs + i->n_outputs;
 }
+
+/* What was laid out so far is used no more, once the steps that run on it have ended (layout.c). */
+void tn__plan_drop_layouts(tn_plan *plan);
+void tn__plan_drop_workspaces(tn_plan *plan);
 
 /* kernels.c */
 tn_status tn__plan_kernels_make(tn_plan *plan, const tn_operation *op, const tn__plan_kernels *old,

@@ -52,7 +52,8 @@ tn_status tn_prepare_in_place(tn_prepare_ctx *ctx, uint32_t i, uint32_t j, tn_er
   tn__prepared *p = prepared_of(ctx);
   if (i >= ctx->n_outputs) return bad_index(p, "output", i, ctx->n_outputs, err);
   if (j >= ctx->n_inputs) return bad_index(p, "input", j, ctx->n_inputs, err);
-  if (p->outputs[i].in_place == TN__NONE) p->outputs[i].in_place = j;
+  if (!tn__grow((void **)&p->pairs, &p->pair_room, p->n_pairs + 1, sizeof *p->pairs)) return tn__no_memory(err, "layout", 0);
+  p->pairs[p->n_pairs++] = (struct tn__pair){ i, j };
   return TN_OK;
 }
 
@@ -83,7 +84,7 @@ static void prepare_identity(tn__prepared *p)
     struct tn__prepared_output *o = &p->outputs[i];
     const tn_view *in = &p->ctx.inputs[i];
     *o = (struct tn__prepared_output){ .dims = (int64_t *)in->dims, .count = in->count, .rank = in->rank, .known = true,
-                                       .view = i, .in_place = TN__NONE };
+                                       .view = i };
   }
 }
 
@@ -119,7 +120,8 @@ static void forget_outputs(tn__prepared *p)
 {
   for (uint32_t i = 0; p->packed != NULL && i < p->ctx.n_inputs; i++) p->packed[i] = false;
   for (uint32_t i = 0; i < p->ctx.n_outputs; i++)
-    p->outputs[i] = (struct tn__prepared_output){ .view = TN__NONE, .in_place = TN__NONE };
+    p->outputs[i] = (struct tn__prepared_output){ .view = TN__NONE };
+  p->n_pairs = 0;
 }
 
 static tn_status run_kernel(tn__prepared *p, tn_error *err)

@@ -109,19 +109,18 @@ static void note_choices(tn_plan_report *r, const tn__layout *l)
   }
 }
 
+/* Segments run one after the other in one arena. */
 static void note_segment(tn_plan_report *r, const tn__segment *segment, uint32_t number, size_t *at)
 {
-  uint64_t arena = 0, live = 0;
   if (segment->layouts != NULL) note_choices(r, segment->layouts);
   for (const tn__layout *l = segment->layouts; l != NULL; l = l->next) {
     r->layouts[(*at)++] = (tn_plan_layout_info){ .struct_size = sizeof *r->layouts, .segment = number,
                                                  .calls = l->n_tape, .arena_bytes = l->arena_bytes,
-                                                 .live_bytes = l->live_bytes };
-    if (l->arena_bytes > arena) arena = l->arena_bytes;
-    if (l->live_bytes > live) live = l->live_bytes;
+                                                 .live_bytes = l->live_bytes,
+                                                 .in_place_bytes = l->in_place_bytes };
+    if (l->arena_bytes > r->summary.arena_bytes) r->summary.arena_bytes = l->arena_bytes;
+    if (l->live_bytes > r->summary.live_bytes) r->summary.live_bytes = l->live_bytes;
   }
-  r->summary.arena_bytes += arena;
-  r->summary.live_bytes += live;
 }
 
 static bool copy_layouts(tn_plan_report *r, tn_plan *plan)

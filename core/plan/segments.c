@@ -70,7 +70,7 @@ static bool begins_segment(const tn_plan *plan, uint32_t i, uint32_t begin)
 /* What a value is to the segment that listed it last. */
 typedef struct mark {
   uint32_t segment; /* 1 + its number; 0 = none yet */
-  uint32_t entry;   /* place among its entries */
+  uint32_t slot;    /* of an entry also its place among the entries */
   bool is_operand;
 } mark;
 
@@ -102,7 +102,7 @@ static tn_status list_input(lister *l, tn__segment *s, uint32_t tag, uint32_t va
   if (!tn__grow((void **)&l->operands, &l->operand_room, s->n_operands + 1, sizeof *l->operands))
     return tn__no_memory(l->err, "plan", 0);
   m->is_operand = true;
-  l->operands[s->n_operands++] = m->entry;
+  l->operands[s->n_operands++] = m->slot;
   return TN_OK;
 }
 
@@ -127,8 +127,100 @@ static tn_status list_entries(lister *l, tn__segment *s, uint32_t tag)
   }
   s->entries = keep(l, l->entries, s->n_entries);
   s->operands = keep(l, l->operands, s->n_operands);
+  if (s->n_entries > l->plan->max_entries) l->plan->max_entries = s->n_entries;
   return s->entries == NULL || s->operands == NULL ? tn__no_memory(l->err, "plan", 0) : TN_OK;
 }
+
+/* Slots of a layout: entries, then constants and outputs as instructions first name them. Shapes change none of it. */
+static void number_slots(lister *l, tn__segment *s, uint32_t tag)
+{
+  tn_plan *plan = l->plan;
+  s->n_slots = s->n_entries;
+  for (uint32_t i = s->begin; i < s->end; i++) {
+    const tn__plan_instr *instr = &plan->instrs[i];
+    for (uint32_t k = 0; k < instr->n_inputs + instr->n_outputs; k++) {
+      uint32_t value = plan->ids[instr->first + k];
+      mark *m = &l->marks[value];
+      if (m->segment != tag) *m = (mark){ tag, s->n_slots++, false };
+      plan->slots[instr->first + k] = m->slot;
+      if (k < instr->n_inputs) continue;
+      plan->values[value].segment = tag - 1;
+      plan->values[value].slot = m->slot;
+    }
+  }
+}
+
+/* ---- what outlives its segment ---- */
+
+typedef struct counts { /* of a segment, or where its lists begin */
+  uint32_t outputs, held, ends;
+} counts;
+
+/* A fetched value is held, too, but ends with the step: a later segment may show its memory. Those come first. */
+static uint32_t number_held(tn_plan *plan, counts *n)
+{
+  for (uint32_t i = 0; i < plan->n_values; i++) plan->values[i].held = TN__NONE;
+  for (uint32_t o = 0; o < plan->n_outputs; o++) {
+    tn__plan_value *v = &plan->values[plan->outputs[o]];
+    if (v->kind != TN_VALUE_COMPUTED) continue;
+    n[v->segment].outputs++;
+    if (plan->n_segments == 1 || v->held != TN__NONE) continue;
+    v->held = plan->n_held++;
+    n[v->segment].held++;
+  }
+  uint32_t n_fetched = plan->n_held;
+  for (uint32_t i = 0; i < plan->n_values; i++) {
+    tn__plan_value *v = &plan->values[i];
+    if (v->kind != TN_VALUE_COMPUTED || !v->dynamic_user || v->held != TN__NONE) continue;
+    v->held = plan->n_held++;
+    n[v->segment].held++;
+    n[plan->instrs[v->last_use].segment].ends++;
+  }
+  return n_fetched;
+}
+
+static void fill_lists(tn_plan *plan, uint32_t *to, uint32_t n_fetched, const counts *n)
+{
+  for (uint32_t k = 0; k < plan->n_segments; k++) {
+    tn__segment *s = &plan->segments[k];
+    s->outputs = to;
+    s->held = to += n[k].outputs;
+    s->ends = to += n[k].held;
+    to += n[k].ends;
+  }
+  for (uint32_t o = 0; o < plan->n_outputs; o++) {
+    const tn__plan_value *v = &plan->values[plan->outputs[o]];
+    if (v->kind != TN_VALUE_COMPUTED) continue;
+    tn__segment *s = &plan->segments[v->segment];
+    plan->output_places[o] = s->n_outputs;
+    s->outputs[s->n_outputs++] = o;
+  }
+  for (uint32_t i = 0; i < plan->n_values; i++) {
+    const tn__plan_value *v = &plan->values[i];
+    if (v->held == TN__NONE) continue;
+    tn__segment *s = &plan->segments[v->segment];
+    s->held[s->n_held++] = i;
+    if (v->held < n_fetched) continue;
+    s = &plan->segments[plan->instrs[v->last_use].segment];
+    s->ends[s->n_ends++] = v->held;
+  }
+}
+
+static tn_status list_held(tn_plan *plan, tn_error *err)
+{
+  counts *n = tn__alloc_array((size_t)plan->n_segments + 1, sizeof *n);
+  if (n == NULL) return tn__no_memory(err, "plan", plan->n_segments * sizeof *n);
+  uint32_t n_fetched = number_held(plan, n);
+  size_t room = 2 * (size_t)plan->n_held + plan->n_outputs + 1;
+  uint32_t *lists = tn__arena_array(&plan->arena, room, sizeof *lists);
+  plan->output_places = tn__arena_array(&plan->arena, (size_t)plan->n_outputs + 1, sizeof *plan->output_places);
+  bool ok = lists != NULL && plan->output_places != NULL;
+  if (ok) fill_lists(plan, lists, n_fetched, n);
+  tn__free(n, ((size_t)plan->n_segments + 1) * sizeof *n);
+  return ok ? TN_OK : tn__no_memory(err, "plan", room * sizeof *lists);
+}
+
+/* ---- all of it ---- */
 
 static tn_status make_segments(tn_plan *plan, tn_error *err)
 {
@@ -161,7 +253,18 @@ tn_status tn__plan_cut(tn_plan *plan, tn_error *err)
   size_t n_marks = (size_t)plan->n_values + 1;
   l.marks = tn__alloc_array(n_marks, sizeof *l.marks);
   if (l.marks == NULL) st = tn__no_memory(err, "plan", n_marks * sizeof *l.marks);
-  for (uint32_t k = 0; st == TN_OK && k < plan->n_segments; k++) st = list_entries(&l, &plan->segments[k], k + 1);
+  size_t n_ids = 0;
+  if (plan->n_instrs > 0) {
+    const tn__plan_instr *last = &plan->instrs[plan->n_instrs - 1];
+    n_ids = (size_t)last->first + last->n_inputs + last->n_outputs;
+  }
+  plan->slots = tn__arena_array(&plan->arena, n_ids + 1, sizeof *plan->slots);
+  if (plan->slots == NULL) st = tn__no_memory(err, "plan", n_ids * sizeof *plan->slots);
+  for (uint32_t k = 0; st == TN_OK && k < plan->n_segments; k++) {
+    st = list_entries(&l, &plan->segments[k], k + 1);
+    if (st == TN_OK) number_slots(&l, &plan->segments[k], k + 1);
+  }
+  if (st == TN_OK) st = list_held(plan, err);
   tn__free(l.marks, n_marks * sizeof *l.marks);
   tn__free(l.entries, l.entry_room * sizeof *l.entries);
   tn__free(l.operands, l.operand_room * sizeof *l.operands);

@@ -104,7 +104,8 @@ TN_API tn_status tn_prepare_output_like(tn_prepare_ctx *ctx, uint32_t i, uint32_
 /* Output i is the very memory of input j (same bytes): the library shares it and compute need not copy. The shape must be
  * given too. When the kernel has only such outputs its compute is not called at all. */
 TN_API tn_status tn_prepare_view(tn_prepare_ctx *ctx, uint32_t i, uint32_t j, tn_error *err);
-/* Output i may be written over input j when nobody else needs that: compute is right when both have one address. */
+/* Output i may be written over input j when nobody else needs that: compute is right when both have one address. Called for
+ * several inputs, the first of them that can be had is taken. */
 TN_API tn_status tn_prepare_in_place(tn_prepare_ctx *ctx, uint32_t i, uint32_t j, tn_error *err);
 /* The shape of output i is known only after compute, which gives it by tn_kernel_allocate. The op needs
  * TN_TRAIT_DYNAMIC. */

@@ -39,7 +39,8 @@ struct tn_plan_summary {
   uint64_t constant_bytes;
   uint64_t packed;         /* forms of constants that kernels made; shared by the sessions of a graph */
   uint64_t packed_bytes;
-  uint64_t arena_bytes;    /* memory of a step: of each segment the largest of its layouts, summed up */
+  uint64_t arena_bytes;    /* memory of a step: that of its largest layout, since segments follow each other in it; what
+                            * is fetched, and what outlives its segment, is not in it */
   uint64_t live_bytes;     /* what it needs at least: the largest sum of what lives at one time, as above */
   uint64_t held_bytes;     /* of constant_bytes: what is in memory in the form of the graph, and not only packed */
 };
@@ -98,6 +99,7 @@ struct tn_plan_layout_info {
   uint32_t calls;       /* of kernels, in a step */
   uint64_t arena_bytes;
   uint64_t live_bytes;  /* no arena can be smaller */
+  uint64_t in_place_bytes; /* of outputs that are written over an input that nobody needs any more */
 };
 
 #ifndef TN_PLUGIN

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Tensors that a step makes for itself, and their memory for the next ones: the same sizes come in each step, or nearly. */
+#include <core/exec/exec.h>
+
+#define UNUSED_STEPS 2 /* a spare that was there for so many steps without being taken goes */
+
+/* Place of the first spare with that much room. */
+static size_t find_room(const tn__workspace *w, size_t bytes)
+{
+  size_t begin = 0, end = w->n_spares;
+  while (begin < end) {
+    size_t middle = begin + (end - begin) / 2;
+    if (w->spares[middle].room < bytes) begin = middle + 1;
+    else end = middle;
+  }
+  return begin;
+}
+
+/* Bytes for elements; 0 for what is not to be used again: shared, not of one allocation, or elements that own memory. */
+static size_t room_of(const tn_tensor *t)
+{
+  const tn_buffer *b = t->buffer;
+  bool plain = b->inside == t && b->managed == 0 && t->dims == t->inline_dims && t->data != NULL && t->offset == 0;
+  return plain && tn_tensor_is_exclusive(t) ? t->alloc_size - (size_t)((const char *)t->data - (const char *)t) : 0;
+}
+
+tn_status tn__spare_tensor(tn__workspace *w, tn_dtype dtype, const int64_t *dims, int32_t rank, int64_t count,
+                           size_t bytes, tn_tensor **out, tn_error *err)
+{
+  size_t at = find_room(w, bytes);
+  if (at == w->n_spares || rank > TN_INLINE_RANK || tn__dtype_is_managed(dtype) || w->spares[at].room / 4 > bytes + 1024)
+    return tn__tensor_create_known(dtype, dims, rank, count, bytes, out, err);
+  tn_tensor *t = w->spares[at].tensor;
+  w->n_spares--;
+  __builtin_memmove(w->spares + at, w->spares + at + 1, (w->n_spares - at) * sizeof *w->spares);
+  t->dtype = dtype;
+  t->rank = rank;
+  t->count = count;
+  t->bytes = bytes;
+  for (int32_t d = 0; d < rank; d++) t->dims[d] = dims[d];
+  *out = t;
+  return TN_OK;
+}
+
+void tn__spare_give(tn__workspace *w, tn_tensor *t)
+{
+  if (t == NULL) return;
+  size_t room = room_of(t);
+  if (room == 0 || !tn__grow((void **)&w->spares, &w->spare_room, w->n_spares + 1, sizeof *w->spares)) {
+    tn_tensor_unref(t);
+    return;
+  }
+  size_t at = find_room(w, room);
+  __builtin_memmove(w->spares + at + 1, w->spares + at, (w->n_spares - at) * sizeof *w->spares);
+  w->spares[at] = (tn__spare){ t, room, w->step };
+  w->n_spares++;
+}
+
+void tn__spare_prune(tn__workspace *w)
+{
+  size_t n = 0;
+  for (size_t i = 0; i < w->n_spares; i++) {
+    if (w->step - w->spares[i].since > UNUSED_STEPS) tn_tensor_unref(w->spares[i].tensor);
+    else w->spares[n++] = w->spares[i];
+  }
+  w->n_spares = n;
+}

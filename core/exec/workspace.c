@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Workspaces: what a step finds as the step before left it, so that it allocates nothing. */
+#include <core/exec/exec.h>
+
+#define TIDY_STEPS 16   /* between two looks at what is not needed */
+#define SMALL_LOOKS 16  /* in a row that find the arena four times too large: then it is given up */
+
+static void free_one(tn_plan *plan, tn__workspace *w)
+{
+  for (uint32_t i = 0; i < plan->n_segments; i++) {
+    while (w->instances[i] != NULL) {
+      tn__instance *instance = w->instances[i];
+      w->instances[i] = instance->next;
+      tn__instance_free(instance);
+    }
+  }
+  for (size_t i = 0; i < w->n_spares; i++) tn_tensor_unref(w->spares[i].tensor);
+  tn__free(w->spares, w->spare_room * sizeof *w->spares);
+  tn__free_aligned(w->arena, w->arena_bytes, TN_ALIGN);
+  tn__free(w, w->block_bytes);
+}
+
+/* Room for the instances, then entries, then held values. */
+static tn__workspace *make(tn_plan *plan, tn_error *err)
+{
+  size_t entries, held, size;
+  bool ok = tn__size_mul(plan->n_segments, sizeof(tn__instance *), &size) &&
+            tn__size_add(sizeof(tn__workspace), size, &entries) &&
+            tn__size_mul(plan->max_entries, sizeof(tn__entry), &size) && tn__size_add(entries, size, &held) &&
+            tn__size_mul(plan->n_held, sizeof(tn_tensor *), &size) && tn__size_add(held, size, &size);
+  tn__workspace *w = ok ? tn__zalloc(size) : NULL;
+  if (w == NULL) {
+    tn__no_memory(err, "memory of a step", held);
+    return NULL;
+  }
+  w->block_bytes = size;
+  w->entries = (tn__entry *)((char *)w + entries);
+  w->held = (tn_tensor **)((char *)w + held);
+  w->generation = atomic_load(&plan->generation);
+  atomic_store_explicit(&tn__workspace_free, free_one, memory_order_release);
+  return w;
+}
+
+/* Threads look in different places first, so that each finds what it put there. Where its stack is tells them apart. */
+static inline uint32_t own_place(void)
+{
+  return (uint32_t)((uintptr_t)__builtin_frame_address(0) >> 16) * 0x9e3779b1u >> 24 & (TN__MAX_IDLE - 1);
+}
+
+static tn__workspace *take_elsewhere(tn_plan *plan, uint32_t own, tn_error *err)
+{
+  for (uint32_t k = 1; k < TN__MAX_IDLE; k++) {
+    _Atomic(tn__workspace *) *place = &plan->idle[(own + k) % TN__MAX_IDLE].at;
+    if (atomic_load_explicit(place, memory_order_relaxed) == NULL) continue;
+    tn__workspace *w = atomic_exchange_explicit(place, NULL, memory_order_acq_rel);
+    if (w != NULL) return w;
+  }
+  return make(plan, err);
+}
+
+tn__workspace *tn__workspace_take(tn_plan *plan, tn_error *err)
+{
+  uint32_t own = own_place();
+  tn__workspace *w = atomic_exchange_explicit(&plan->idle[own].at, NULL, memory_order_acq_rel);
+  if (__builtin_expect(w == NULL, 0)) {
+    w = take_elsewhere(plan, own, err);
+    if (w == NULL) return NULL;
+  }
+  w->place = own;
+  return w;
+}
+
+tn_status tn__workspace_reserve(tn__workspace *w, size_t bytes, tn_error *err)
+{
+  tn__free_aligned(w->arena, w->arena_bytes, TN_ALIGN); /* first, so that both are never there at once */
+  w->arena = tn__alloc_aligned(bytes, TN_ALIGN);
+  w->arena_bytes = w->arena == NULL ? 0 : bytes;
+  return w->arena == NULL ? tn__no_memory(err, "memory of a step", bytes) : TN_OK;
+}
+
+/* What one step needed stays for the next ones, but not for good. */
+static void tidy(tn__workspace *w)
+{
+  tn__spare_prune(w);
+  w->n_small = w->used <= w->arena_bytes / 4 ? w->n_small + 1 : 0;
+  w->used = 0;
+  if (w->n_small < SMALL_LOOKS) return;
+  tn__free_aligned(w->arena, w->arena_bytes, TN_ALIGN);
+  w->arena = NULL;
+  w->arena_bytes = 0;
+  w->n_small = 0;
+}
+
+/* One that stood there goes elsewhere. */
+static void put_elsewhere(tn_plan *plan, tn__workspace *w, uint32_t own)
+{
+  for (uint32_t k = 1; k < TN__MAX_IDLE; k++) {
+    tn__workspace *nobody = NULL;
+    if (atomic_compare_exchange_strong(&plan->idle[(own + k) % TN__MAX_IDLE].at, &nobody, w)) return;
+  }
+  free_one(plan, w);
+}
+
+void tn__workspace_put(tn_plan *plan, tn__workspace *w)
+{
+  if (++w->step % TIDY_STEPS == 0) tidy(w);
+  if (w->generation != atomic_load_explicit(&plan->generation, memory_order_relaxed)) {
+    free_one(plan, w);
+    return;
+  }
+  uint32_t own = w->place; /* somebody else's as soon as it stands there */
+  tn__workspace *old = atomic_exchange_explicit(&plan->idle[own].at, w, memory_order_acq_rel);
+  if (__builtin_expect(old != NULL, 0)) put_elsewhere(plan, old, own);
+}
