@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A primitive for one tuple of shapes, and what a step needs to execute it: memory objects, kept from step to step. */
+/* A primitive for one tuple of shapes, and what a step needs to execute it: memory objects, kept from step to step.
+ * What the primitive wants in a layout of its own goes through the scratch, in moves before and after it. */
 #include "onednn.h"
 
 #include <string.h>
@@ -34,6 +35,45 @@ static bool is_slow(const_dnnl_primitive_desc_t desc)
          strstr(name, "ref") != NULL;
 }
 
+static tn_status make_primitive(dnn_plan *p, const_dnnl_op_desc_t op, const dnn_setup *setup, dnnl_engine_t engine,
+                                tn_error *err)
+{
+  dnnl_primitive_attr_t attr = NULL;
+  int before = dnn_one_thread();
+  tn_status st = make_attr(setup, &attr, err);
+  if (st == TN_OK)
+    st = dnn_status(dnnl_primitive_desc_create(&p->desc, op, attr, engine, setup->forward), "primitive", err);
+  if (st == TN_OK && is_slow(p->desc)) st = dnn_declined(err, "no fast implementation for these shapes");
+  if (st == TN_OK) st = dnn_status(dnnl_primitive_create(&p->primitive, p->desc), "primitive", err);
+  dnnl_primitive_attr_destroy(attr);
+  dnn_restore_threads(before);
+  return st;
+}
+
+size_t dnn_plan_room(dnn_plan *p, size_t bytes)
+{
+  size_t at = p->scratch_bytes;
+  p->scratch_bytes += (bytes + 63) & ~(size_t)63;
+  return at;
+}
+
+/* An argument with its memory object, which concurrent calls make theirs after. */
+static void set_arg(dnn_plan *p, uint32_t i, dnn_arg arg, const dnnl_memory_desc_t *desc)
+{
+  if (p->failed != dnnl_success) return;
+  p->args[i] = arg;
+  p->first->args[i].arg = arg.arg;
+  p->first->at[i] = (void *)arg.fixed;
+  p->failed = dnnl_memory_create(&p->first->args[i].memory, desc, dnn_engine(NULL), (void *)arg.fixed);
+}
+
+static void add_arg(dnn_plan *p, dnn_arg arg, const dnnl_memory_desc_t *desc)
+{
+  if (p->n_args + p->n_moved >= DNN_ARGS) p->failed = dnnl_unimplemented;
+  set_arg(p, p->n_args, arg, desc);
+  if (p->failed == dnnl_success) p->n_args++;
+}
+
 tn_status dnn_plan_create(tn_prepare_ctx *ctx, const_dnnl_op_desc_t op, const dnn_setup *setup, dnn_plan **out,
                           tn_error *err)
 {
@@ -41,33 +81,41 @@ tn_status dnn_plan_create(tn_prepare_ctx *ctx, const_dnnl_op_desc_t op, const dn
   *out = NULL;
   if (engine == NULL) return TN_UNIMPLEMENTED;
   dnn_plan *p = tn_alloc(sizeof *p);
-  if (p == NULL) return tn_error_set(err, TN_RESOURCE_EXHAUSTED, "out of memory for a primitive");
+  dnn_call *first = tn_alloc(sizeof *first);
+  if (p == NULL || first == NULL) {
+    tn_free(p);
+    tn_free(first);
+    return tn_error_set(err, TN_RESOURCE_EXHAUSTED, "out of memory for a primitive");
+  }
   memset(p, 0, sizeof *p);
-  dnnl_primitive_attr_t attr = NULL;
-  int before = dnn_one_thread();
-  tn_status st = make_attr(setup, &attr, err);
-  if (st == TN_OK) st = dnn_status(dnnl_primitive_desc_create(&p->desc, op, attr, engine, NULL), "primitive", err);
-  if (st == TN_OK && is_slow(p->desc)) st = dnn_declined(err, "no fast implementation for these shapes");
-  if (st == TN_OK) st = dnn_status(dnnl_primitive_create(&p->primitive, p->desc), "primitive", err);
-  dnnl_primitive_attr_destroy(attr);
-  dnn_restore_threads(before);
+  memset(first, 0, sizeof *first);
+  p->first = first;
+  atomic_init(&p->free_call, first);
+  p->n_blocks = 1;
+  tn_status st = make_primitive(p, op, setup, engine, err);
   if (st != TN_OK) {
     dnn_plan_free(p);
     return st;
   }
   const dnnl_memory_desc_t *scratch = dnnl_primitive_desc_query_md(p->desc, dnnl_query_scratchpad_md, 0);
-  if (scratch != NULL && dnnl_memory_desc_get_size(scratch) > 0) {
-    ctx->scratch_bytes = dnnl_memory_desc_get_size(scratch);
-    p->args[p->n_args++] = (dnn_arg){ .arg = DNNL_ARG_SCRATCHPAD, .source = DNN_SCRATCH, .desc = *scratch };
-  }
+  size_t bytes = scratch == NULL ? 0 : dnnl_memory_desc_get_size(scratch);
+  if (bytes > 0) dnn_plan_inner(p, DNNL_ARG_SCRATCHPAD, dnn_plan_room(p, bytes), scratch);
+  ctx->shape_state = p;
   *out = p;
   return TN_OK;
 }
 
-static void free_call(dnn_call *c, uint32_t n)
+tn_status dnn_plan_end(dnn_plan *p, tn_prepare_ctx *ctx, tn_error *err)
+{
+  ctx->scratch_bytes = p->scratch_bytes;
+  return dnn_status(p->failed, "memory object", err);
+}
+
+static void free_call(dnn_call *c)
 {
   if (c == NULL) return;
-  for (uint32_t i = 0; i < n; i++) dnnl_memory_destroy(c->args[i].memory);
+  for (uint32_t i = 0; i < DNN_ARGS; i++)
+    if (c->args[i].memory != NULL) dnnl_memory_destroy(c->args[i].memory);
   tn_free(c);
 }
 
@@ -75,20 +123,103 @@ void dnn_plan_free(void *plan)
 {
   dnn_plan *p = plan;
   if (p == NULL) return;
-  free_call(atomic_load(&p->free_call), p->n_args);
+  dnn_call *kept = atomic_load(&p->free_call);
+  if (kept != p->first) free_call(kept);
+  free_call(p->first);
+  for (uint32_t i = 0; i < p->n_moves; i++)
+    dnnl_primitive_destroy(p->moves[i].primitive);
   if (p->primitive != NULL) dnnl_primitive_destroy(p->primitive);
   if (p->desc != NULL) dnnl_primitive_desc_destroy(p->desc);
+  tn_free(p->own);
   tn_free(p);
 }
 
-void dnn_plan_input(dnn_plan *p, int32_t arg, uint32_t index, const dnnl_memory_desc_t *desc)
+/* ---- moves ---- */
+
+tn_status dnn_reorder_create(const dnnl_memory_desc_t *from, const dnnl_memory_desc_t *to, dnnl_primitive_t *out,
+                             tn_error *err)
 {
-  p->args[p->n_args++] = (dnn_arg){ .arg = arg, .source = DNN_INPUT, .index = index, .desc = *desc };
+  dnnl_engine_t engine = dnn_engine(err);
+  dnnl_primitive_desc_t desc = NULL;
+  *out = NULL;
+  if (engine == NULL) return TN_INTERNAL;
+  int before = dnn_one_thread();
+  dnnl_status_t st = dnnl_reorder_primitive_desc_create(&desc, from, engine, to, engine, NULL);
+  if (st == dnnl_success) st = dnnl_primitive_create(out, desc);
+  dnn_restore_threads(before);
+  if (desc != NULL) dnnl_primitive_desc_destroy(desc);
+  return dnn_status(st, "reorder", err);
 }
 
-void dnn_plan_output(dnn_plan *p, int32_t arg, uint32_t index, const dnnl_memory_desc_t *desc)
+/* A move of n arguments, which it owns the primitive of; NULL when there is no room. */
+static dnn_move *add_move(dnn_plan *p, dnnl_primitive_t primitive, uint32_t n, bool after)
 {
-  p->args[p->n_args++] = (dnn_arg){ .arg = arg, .source = DNN_OUTPUT, .index = index, .desc = *desc };
+  bool room = p->failed == dnnl_success && p->n_moves < DNN_MOVES && p->n_args + p->n_moved + n < DNN_ARGS;
+  if (!room || primitive == NULL) {
+    if (p->failed == dnnl_success) p->failed = dnnl_unimplemented;
+    if (primitive != NULL) dnnl_primitive_destroy(primitive);
+    return NULL;
+  }
+  p->n_moved += n;
+  p->moves[p->n_moves] = (dnn_move){ primitive, DNN_ARGS - p->n_moved, n, after };
+  return &p->moves[p->n_moves++];
+}
+
+/* What the primitive calls `arg` is in the scratch, in layout `wanted`, and moved from or to the tensor. */
+static void move(dnn_plan *p, dnn_arg outside, const dnnl_memory_desc_t *layout, const dnnl_memory_desc_t *wanted)
+{
+  bool after = outside.source == DNN_OUTPUT;
+  dnn_arg inside = { .arg = outside.arg, .source = DNN_SCRATCH };
+  dnnl_primitive_t primitive;
+  (void)dnn_reorder_create(after ? wanted : layout, after ? layout : wanted, &primitive, NULL);
+  dnn_move *m = add_move(p, primitive, 2, after);
+  if (m == NULL) return;
+  inside.offset = dnn_plan_room(p, dnnl_memory_desc_get_size(wanted));
+  add_arg(p, inside, wanted);
+  inside.arg = after ? DNNL_ARG_FROM : DNNL_ARG_TO;
+  outside.arg = after ? DNNL_ARG_TO : DNNL_ARG_FROM;
+  set_arg(p, m->first, inside, wanted);
+  set_arg(p, m->first + 1, outside, layout);
+}
+
+void dnn_plan_before(dnn_plan *p, dnnl_primitive_t primitive, const dnnl_memory_desc_t *src,
+                     const dnnl_memory_desc_t *dst, const dnnl_memory_desc_t *workspace, size_t workspace_at)
+{
+  dnn_move *m = add_move(p, primitive, 3, false);
+  if (m == NULL) return;
+  dnn_arg to = { .arg = DNNL_ARG_DST, .source = DNN_SCRATCH };
+  to.offset = dnn_plan_room(p, dnnl_memory_desc_get_size(dst));
+  set_arg(p, m->first, (dnn_arg){ .arg = DNNL_ARG_SRC, .source = DNN_INPUT }, src);
+  set_arg(p, m->first + 1, to, dst);
+  to = (dnn_arg){ .arg = DNNL_ARG_WORKSPACE, .source = DNN_SCRATCH, .offset = workspace_at };
+  set_arg(p, m->first + 2, to, workspace);
+}
+
+static void add_tensor(dnn_plan *p, dnn_arg arg, const dnnl_memory_desc_t *layout, const dnnl_memory_desc_t *wanted)
+{
+  if (wanted == NULL || dnnl_memory_desc_equal(wanted, layout)) add_arg(p, arg, layout);
+  else move(p, arg, layout, wanted);
+}
+
+void dnn_plan_input(dnn_plan *p, int32_t arg, uint32_t index, const dnnl_memory_desc_t *layout,
+                    const dnnl_memory_desc_t *wanted)
+{
+  add_tensor(p, (dnn_arg){ .arg = arg, .source = DNN_INPUT, .index = index }, layout, wanted);
+}
+
+void dnn_plan_output(dnn_plan *p, int32_t arg, const dnnl_memory_desc_t *layout, const dnnl_memory_desc_t *wanted)
+{
+  add_tensor(p, (dnn_arg){ .arg = arg, .source = DNN_OUTPUT }, layout, wanted);
+}
+
+void dnn_plan_inner(dnn_plan *p, int32_t arg, size_t offset, const dnnl_memory_desc_t *desc)
+{
+  add_arg(p, (dnn_arg){ .arg = arg, .source = DNN_SCRATCH, .offset = offset }, desc);
+}
+
+void dnn_plan_fixed(dnn_plan *p, int32_t arg, const void *data, const dnnl_memory_desc_t *desc)
+{
+  add_arg(p, (dnn_arg){ .arg = arg, .source = DNN_FIXED, .fixed = data }, desc);
 }
 
 void dnn_plan_epilogue(dnn_plan *p, const dnn_epilogue *e, uint32_t first, const dnnl_memory_desc_t *bias,
@@ -97,86 +228,40 @@ void dnn_plan_epilogue(dnn_plan *p, const dnn_epilogue *e, uint32_t first, const
   uint32_t input = first;
   for (uint32_t i = 0, post = 0; i < e->n; i++) {
     if (e->steps[i] == DNN_BIAS) {
-      dnn_plan_input(p, DNNL_ARG_BIAS, input++, bias);
+      dnn_plan_input(p, DNNL_ARG_BIAS, input++, bias, NULL);
       continue;
     }
     if (e->steps[i] == DNN_ADD)
-      dnn_plan_input(p, DNNL_ARG_ATTR_MULTIPLE_POST_OP((int32_t)post) | DNNL_ARG_SRC_1, input++, added);
+      dnn_plan_input(p, DNNL_ARG_ATTR_MULTIPLE_POST_OP((int32_t)post) | DNNL_ARG_SRC_1, input++, added, NULL);
     post++;
   }
 }
 
-/* ---- weights ---- */
-
-typedef struct packing {
-  const dnnl_memory_desc_t *from, *to;
-} packing;
-
-static tn_status reorder(void *user, const tn_view *from, void *to, tn_error *err)
-{
-  const packing *k = user;
-  dnnl_engine_t engine = dnn_engine(err);
-  dnnl_stream_t stream = dnn_stream(err);
-  if (engine == NULL || stream == NULL) return TN_INTERNAL;
-  dnnl_primitive_desc_t desc = NULL;
-  dnnl_primitive_t primitive = NULL;
-  dnnl_memory_t a = NULL, b = NULL;
-  int before = dnn_one_thread();
-  dnnl_status_t st = dnnl_reorder_primitive_desc_create(&desc, k->from, engine, k->to, engine, NULL);
-  if (st == dnnl_success) st = dnnl_primitive_create(&primitive, desc);
-  if (st == dnnl_success) st = dnnl_memory_create(&a, k->from, engine, from->data);
-  if (st == dnnl_success) st = dnnl_memory_create(&b, k->to, engine, to);
-  const dnnl_exec_arg_t args[] = { { DNNL_ARG_FROM, a }, { DNNL_ARG_TO, b } };
-  if (st == dnnl_success) st = dnnl_primitive_execute(primitive, stream, 2, args);
-  if (st == dnnl_success) st = dnnl_stream_wait(stream);
-  dnn_restore_threads(before);
-  dnnl_memory_destroy(a);
-  dnnl_memory_destroy(b);
-  dnnl_primitive_destroy(primitive);
-  dnnl_primitive_desc_destroy(desc);
-  return dnn_status(st, "reorder", err);
-}
-
-static uint64_t mix(uint64_t h, uint64_t v)
-{
-  h = (h ^ v) * UINT64_C(0x9e3779b97f4a7c15);
-  return h ^ h >> 29;
-}
-
-/* Of all that a layout is. */
-static uint64_t key_of(const dnnl_memory_desc_t *md, uint64_t h)
-{
-  h = mix(h, (uint64_t)md->ndims * 64 + (uint64_t)md->data_type);
-  for (int i = 0; i < md->ndims; i++) {
-    h = mix(mix(h, (uint64_t)md->dims[i]), (uint64_t)md->padded_dims[i]);
-    h = mix(h, (uint64_t)md->format_desc.blocking.strides[i]);
-  }
-  for (int i = 0; i < md->format_desc.blocking.inner_nblks; i++)
-    h = mix(mix(h, (uint64_t)md->format_desc.blocking.inner_blks[i]), (uint64_t)md->format_desc.blocking.inner_idxs[i]);
-  return mix(h, md->extra.flags);
-}
-
 tn_status dnn_plan_weights(dnn_plan *p, tn_prepare_ctx *ctx, int32_t arg, uint32_t index,
-                           const dnnl_memory_desc_t *from, tn_error *err)
+                           const dnnl_memory_desc_t *from, bool each_step, tn_error *err)
 {
   const dnnl_memory_desc_t *to = dnnl_primitive_desc_query_md(p->desc, dnnl_query_weights_md, 0);
+  const void *packed;
+  tn_status st = TN_FAILED_PRECONDITION;
   if (to == NULL || dnnl_memory_desc_equal(to, from)) {
-    dnn_plan_input(p, arg, index, from);
+    dnn_plan_input(p, arg, index, from, NULL);
     return TN_OK;
   }
-  const void *packed;
-  packing k = { from, to };
   if (to->format_kind != dnnl_blocked || to->extra.flags != 0)
-    return tn_error_set(err, TN_UNIMPLEMENTED, "oneDNN wants weights in a form of its own");
-  tn_status st = tn_prepare_pack(ctx, index, key_of(to, key_of(from, 1)), dnnl_memory_desc_get_size(to), reorder, &k,
-                                 &packed, err);
-  if (st != TN_OK) return st == TN_FAILED_PRECONDITION ? TN_UNIMPLEMENTED : st;
-  p->args[p->n_args++] = (dnn_arg){ .arg = arg, .source = DNN_FIXED, .fixed = packed, .desc = *to };
-  return TN_OK;
+    return dnn_declined(err, "weights in a form of its own");
+  if (tn_prepare_is_constant(ctx, index)) st = dnn_pack(ctx, index, from, to, &packed, err);
+  if (st == TN_OK) {
+    dnn_plan_fixed(p, arg, packed, to);
+  } else if (st == TN_FAILED_PRECONDITION && each_step) {
+    dnn_plan_input(p, arg, index, from, to);
+    st = TN_OK;
+  }
+  return st == TN_FAILED_PRECONDITION ? dnn_declined(err, "weights that would be packed in every step") : st;
 }
 
 /* ---- calls ---- */
 
+/* Memory objects like those of the first call. */
 static tn_status new_call(const dnn_plan *p, dnn_call **out, tn_error *err)
 {
   dnnl_engine_t engine = dnn_engine(err);
@@ -185,22 +270,74 @@ static tn_status new_call(const dnn_plan *p, dnn_call **out, tn_error *err)
   if (c == NULL) return tn_error_set(err, TN_RESOURCE_EXHAUSTED, "out of memory for a call of oneDNN");
   memset(c, 0, sizeof *c);
   dnnl_status_t st = dnnl_success;
-  for (uint32_t i = 0; st == dnnl_success && i < p->n_args; i++) {
+  for (uint32_t i = 0; st == dnnl_success && i < DNN_ARGS; i++) {
+    const dnnl_memory_desc_t *desc;
+    if (p->first->args[i].memory == NULL) continue;
     c->args[i].arg = p->args[i].arg;
-    st = dnnl_memory_create(&c->args[i].memory, &p->args[i].desc, engine, (void *)p->args[i].fixed);
+    c->at[i] = (void *)p->args[i].fixed;
+    st = dnnl_memory_get_memory_desc(p->first->args[i].memory, &desc);
+    if (st == dnnl_success) st = dnnl_memory_create(&c->args[i].memory, desc, engine, c->at[i]);
   }
   if (st == dnnl_success) {
     *out = c;
     return TN_OK;
   }
-  free_call(c, p->n_args);
+  free_call(c);
   return dnn_status(st, "memory object", err);
+}
+
+static tn_status take_call(dnn_plan *p, dnn_call **out, tn_error *err)
+{
+  *out = atomic_exchange_explicit(&p->free_call, NULL, memory_order_acq_rel);
+  return *out != NULL ? TN_OK : new_call(p, out, err);
+}
+
+/* Of two steps at once one call is kept; the first one, which new ones are made after, always. */
+static void give_call(dnn_plan *p, dnn_call *c)
+{
+  while ((c = atomic_exchange_explicit(&p->free_call, c, memory_order_acq_rel)) != NULL) {
+    if (c == p->first) continue;
+    free_call(c);
+    return;
+  }
 }
 
 static void *address(const tn_kernel_ctx *ctx, const dnn_arg *a)
 {
-  if (a->source == DNN_SCRATCH) return ctx->scratch;
-  return a->source == DNN_INPUT ? ctx->inputs[a->index]->data : ctx->outputs[a->index]->data;
+  if (a->source == DNN_SCRATCH) return (char *)ctx->scratch + a->offset;
+  return a->source == DNN_INPUT ? ctx->inputs[a->index]->data : ctx->outputs[0]->data;
+}
+
+static dnnl_status_t bind(const dnn_plan *p, dnn_call *c, uint32_t first, uint32_t end, const tn_kernel_ctx *ctx)
+{
+  dnnl_status_t st = dnnl_success;
+  for (uint32_t i = first; i < end && st == dnnl_success; i++) {
+    void *at = p->args[i].source == DNN_FIXED ? c->at[i] : address(ctx, &p->args[i]);
+    if (at == c->at[i]) continue;
+    st = dnnl_memory_set_data_handle_v2(c->args[i].memory, at, NULL);
+    c->at[i] = st == dnnl_success ? at : NULL;
+  }
+  return st;
+}
+
+static dnnl_status_t run_moves(const dnn_plan *p, const dnn_call *c, bool after, dnnl_stream_t stream)
+{
+  dnnl_status_t st = dnnl_success;
+  for (uint32_t i = 0; i < p->n_moves && st == dnnl_success; i++)
+    if (p->moves[i].after == after)
+      st = dnnl_primitive_execute(p->moves[i].primitive, stream, (int)p->moves[i].n, c->args + p->moves[i].first);
+  return st;
+}
+
+static dnnl_status_t run_blocks(const dnn_plan *p, const dnn_call *c, const tn_kernel_ctx *ctx, dnnl_stream_t stream)
+{
+  dnnl_status_t st = dnnl_success;
+  for (int64_t i = 0; i < p->n_blocks && st == dnnl_success; i++) {
+    if (p->enter != NULL) p->enter(ctx, p->own, i);
+    st = dnnl_primitive_execute(p->primitive, stream, (int)p->n_args, c->args);
+    if (p->leave != NULL) p->leave(ctx, p->own, i);
+  }
+  return st;
 }
 
 tn_status dnn_compute(tn_kernel_ctx *ctx)
@@ -208,24 +345,18 @@ tn_status dnn_compute(tn_kernel_ctx *ctx)
   dnn_plan *p = (dnn_plan *)ctx->shape_state; /* only its free call changes */
   if (ctx->outputs[0]->count == 0) return TN_OK;
   dnnl_stream_t stream = dnn_stream(ctx->err);
+  dnn_call *c;
   if (stream == NULL) return TN_INTERNAL;
-  dnn_call *c = atomic_exchange_explicit(&p->free_call, NULL, memory_order_acquire);
-  if (c == NULL) {
-    tn_status st = new_call(p, &c, ctx->err);
-    if (st != TN_OK) return st;
-  }
-  dnnl_status_t st = dnnl_success;
-  for (uint32_t i = 0; i < p->n_args && st == dnnl_success; i++) {
-    void *at = p->args[i].source == DNN_FIXED ? c->at[i] : address(ctx, &p->args[i]);
-    if (at == c->at[i]) continue;
-    st = dnnl_memory_set_data_handle_v2(c->args[i].memory, at, NULL);
-    c->at[i] = st == dnnl_success ? at : NULL;
-  }
+  tn_status called = take_call(p, &c, ctx->err);
+  if (called != TN_OK) return called;
+  dnnl_status_t st = bind(p, c, 0, p->n_args, ctx);
+  if (st == dnnl_success) st = bind(p, c, DNN_ARGS - p->n_moved, DNN_ARGS, ctx);
   /* Most primitives keep the number of threads that they were made with; those that ask again find one, too. */
   int before = dnn_one_thread();
-  if (st == dnnl_success) st = dnnl_primitive_execute(p->primitive, stream, (int)p->n_args, c->args);
+  if (st == dnnl_success) st = run_moves(p, c, false, stream);
+  if (st == dnnl_success) st = run_blocks(p, c, ctx, stream);
+  if (st == dnnl_success) st = run_moves(p, c, true, stream);
   dnn_restore_threads(before);
-  c = atomic_exchange_explicit(&p->free_call, c, memory_order_acq_rel);
-  free_call(c, p->n_args); /* two steps at once: one call is kept */
+  give_call(p, c);
   return dnn_status(st, "step", ctx->err);
 }

@@ -107,3 +107,16 @@ bool dnn_dims_fit(const int64_t *dims, int32_t rank)
 }
 
 bool dnn_fits(const tn_view *v) { return dnn_dims_fit(v->dims, v->rank); }
+
+bool dnn_shape_read(const tn_view *v, int rank, int64_t *dims)
+{
+  bool narrow = v->dtype == TN_INT32;
+  if (!narrow && v->dtype != TN_INT64) {
+    if (v->rank != rank) return false;
+    for (int d = 0; d < rank; d++) dims[d] = v->dims[d];
+    return dnn_dims_fit(dims, rank);
+  }
+  if (v->rank != 1 || v->count != rank || v->data == NULL) return false;
+  for (int d = 0; d < rank; d++) dims[d] = narrow ? ((const int32_t *)v->data)[d] : ((const int64_t *)v->data)[d];
+  return dnn_dims_fit(dims, rank);
+}

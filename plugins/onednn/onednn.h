@@ -40,6 +40,8 @@ bool dnn_type_is_fast(tn_dtype dtype);
 bool dnn_dims_fit(const int64_t *dims, int32_t rank);
 /* The same, and that there are elements. */
 bool dnn_fits(const tn_view *v);
+/* A shape that an input has, or gives as numbers that are known. */
+bool dnn_shape_read(const tn_view *v, int rank, int64_t *dims);
 
 /* ---- window.c: what convolutions and pooling share ---- */
 
@@ -84,50 +86,102 @@ bool dnn_epilogue_fits(const dnn_epilogue *e, const tn_prepare_ctx *ctx, uint32_
 
 /* ---- call.c: a primitive and its calls ---- */
 
-#define DNN_ARGS 16
+#define DNN_ARGS 20
+#define DNN_MOVES 3
 
-/* Where an argument comes from: an input, an output, packed weights, the scratch. */
+/* Where an argument comes from: an input, the output, packed weights, the scratch. */
 typedef enum dnn_source { DNN_INPUT, DNN_OUTPUT, DNN_FIXED, DNN_SCRATCH } dnn_source;
 
 typedef struct dnn_arg {
   int32_t arg; /* DNNL_ARG_... */
   uint8_t source;
-  uint32_t index;    /* of the input or output */
+  uint32_t index;    /* of the input */
+  size_t offset;     /* in the scratch */
   const void *fixed; /* DNN_FIXED */
-  dnnl_memory_desc_t desc;
 } dnn_arg;
+
+/* A primitive before or after the main one: mostly a reorder from one layout to another. */
+typedef struct dnn_move {
+  dnnl_primitive_t primitive;
+  uint32_t first, n; /* its arguments in args */
+  bool after;
+} dnn_move;
 
 typedef struct dnn_call dnn_call;
 
-/* The shape state of all kernels here. */
+/* The shape state of all kernels here. The primitive's arguments stand at the front of args, those of moves at its
+ * end. */
 typedef struct dnn_plan {
   dnnl_primitive_desc_t desc;
   dnnl_primitive_t primitive;
-  uint32_t n_args;
+  uint32_t n_args, n_moves, n_moved; /* arguments of the primitive, moves, their arguments */
   dnn_arg args[DNN_ARGS];
+  dnn_move moves[DNN_MOVES];
+  size_t scratch_bytes;
+  dnnl_status_t failed;          /* the first failure of adding an argument */
+  dnn_call *first;               /* lives as long as the plan */
   _Atomic(dnn_call *) free_call; /* of the step before */
+  /* A step may call the primitive for one block after another, with work of ours before and after each. */
+  int64_t n_blocks;
+  void (*enter)(const tn_kernel_ctx *ctx, const void *own, int64_t block);
+  void (*leave)(const tn_kernel_ctx *ctx, const void *own, int64_t block);
+  void *own; /* freed with the plan */
 } dnn_plan;
 
 typedef struct dnn_setup {
   const dnn_epilogue *epilogue; /* NULL = none */
   const dnnl_memory_desc_t *added;
+  const_dnnl_primitive_desc_t forward; /* of a gradient */
 } dnn_setup;
 
-/* A plan for an op descriptor; no arguments yet but the scratch, whose bytes are put into ctx. */
+/* A plan for an op descriptor, which is ctx's shape state from then on; no arguments yet but its scratch. */
 tn_status dnn_plan_create(tn_prepare_ctx *ctx, const_dnnl_op_desc_t op, const dnn_setup *setup, dnn_plan **out,
                           tn_error *err);
 void dnn_plan_free(void *plan);
-void dnn_plan_input(dnn_plan *p, int32_t arg, uint32_t index, const dnnl_memory_desc_t *desc);
-void dnn_plan_output(dnn_plan *p, int32_t arg, uint32_t index, const dnnl_memory_desc_t *desc);
-/* Input `index` of layout `from` in the layout that the primitive wants: as it is, packed once when it is a constant.
- * TN_UNIMPLEMENTED when it would have to be packed in every step. */
+/* A tensor of this layout; when the primitive wants another one (NULL = it does not) it is moved in each step. Failures
+ * are told by dnn_plan_end. */
+void dnn_plan_input(dnn_plan *p, int32_t arg, uint32_t index, const dnnl_memory_desc_t *layout,
+                    const dnnl_memory_desc_t *wanted);
+void dnn_plan_output(dnn_plan *p, int32_t arg, const dnnl_memory_desc_t *layout, const dnnl_memory_desc_t *wanted);
+/* Input `index` of layout `from` in the layout that the primitive wants: as it is, packed once when it is a constant,
+ * else in each step where that is allowed. TN_UNIMPLEMENTED where it is not. */
 tn_status dnn_plan_weights(dnn_plan *p, tn_prepare_ctx *ctx, int32_t arg, uint32_t index,
-                           const dnnl_memory_desc_t *from, tn_error *err);
+                           const dnnl_memory_desc_t *from, bool each_step, tn_error *err);
+/* Room in the scratch; its offset. Arguments there, and in memory that lives as long as the plan. */
+size_t dnn_plan_room(dnn_plan *p, size_t bytes);
+void dnn_plan_inner(dnn_plan *p, int32_t arg, size_t offset, const dnnl_memory_desc_t *desc);
+void dnn_plan_fixed(dnn_plan *p, int32_t arg, const void *data, const dnnl_memory_desc_t *desc);
+/* Takes a primitive to be executed before the plan's own on the input `src`, with results in the scratch. */
+void dnn_plan_before(dnn_plan *p, dnnl_primitive_t primitive, const dnnl_memory_desc_t *src,
+                     const dnnl_memory_desc_t *dst, const dnnl_memory_desc_t *workspace, size_t workspace_at);
 /* Arguments of the epilogue: inputs from `first` on. */
 void dnn_plan_epilogue(dnn_plan *p, const dnn_epilogue *e, uint32_t first, const dnnl_memory_desc_t *bias,
                        const dnnl_memory_desc_t *added);
+/* All arguments are there: sets the scratch. */
+tn_status dnn_plan_end(dnn_plan *p, tn_prepare_ctx *ctx, tn_error *err);
 /* The compute of all kernels here. */
 tn_status dnn_compute(tn_kernel_ctx *ctx);
+tn_status dnn_reorder_create(const dnnl_memory_desc_t *from, const dnnl_memory_desc_t *to, dnnl_primitive_t *out,
+                             tn_error *err);
+
+/* ---- weights.c ---- */
+
+/* Constant input `index`, of layout `from`, in layout `to`. TN_FAILED_PRECONDITION: it is none. */
+tn_status dnn_pack(tn_prepare_ctx *ctx, uint32_t index, const dnnl_memory_desc_t *from, const dnnl_memory_desc_t *to,
+                   const void **packed, tn_error *err);
+
+/* ---- winograd.c ---- */
+
+/* A convolution of images with a constant filter of 3 by 3 and steps of 1. TN_UNIMPLEMENTED: not this one. */
+tn_status dnn_winograd_plan(tn_prepare_ctx *ctx, const dnn_epilogue *e, const dnn_window *w, const int64_t *x,
+                            const int64_t *y, tn_error *err);
+
+/* ---- product.c: rows by a matrix, which convolutions of one point are, too ---- */
+
+/* Whether float weights [any, n] are as fast as they are as when they are packed, which costs their size once more. */
+bool dnn_rows_plain(int64_t rows, int64_t n);
+/* out[rows, n] = in[rows, k] * weights[k, n], inputs 0 and 1, with what follows. */
+tn_status dnn_rows_plan(tn_prepare_ctx *ctx, const dnn_epilogue *e, int64_t rows, int64_t k, int64_t n, tn_error *err);
 
 /* ---- kernels, see plugin.c ---- */
 
@@ -135,8 +189,10 @@ tn_status dnn_product_create(const tn_operation *op, void **state, tn_error *err
 tn_status dnn_product_prepare(tn_prepare_ctx *ctx, tn_error *err);
 tn_status dnn_conv_create(const tn_operation *op, void **state, tn_error *err);
 tn_status dnn_conv_prepare(tn_prepare_ctx *ctx, tn_error *err);
+tn_status dnn_gradient_prepare(tn_prepare_ctx *ctx, tn_error *err);
 tn_status dnn_pool_create(const tn_operation *op, void **state, tn_error *err);
 tn_status dnn_pool_prepare(tn_prepare_ctx *ctx, tn_error *err);
+tn_status dnn_pool_gradient_prepare(tn_prepare_ctx *ctx, tn_error *err);
 tn_status dnn_softmax_prepare(tn_prepare_ctx *ctx, tn_error *err);
 tn_status dnn_lrn_create(const tn_operation *op, void **state, tn_error *err);
 tn_status dnn_lrn_prepare(tn_prepare_ctx *ctx, tn_error *err);

@@ -13,7 +13,9 @@ plugins_onednn_la_SOURCES = \
   plugins/onednn/post_ops.c \
   plugins/onednn/product.c \
   plugins/onednn/rows.c \
-  plugins/onednn/window.c
+  plugins/onednn/weights.c \
+  plugins/onednn/window.c \
+  plugins/onednn/winograd.c
 plugins_onednn_la_CPPFLAGS = $(TN_PLUGIN_CPPFLAGS) -DTN_PLUGIN=onednn
 plugins_onednn_la_LDFLAGS = $(TN_PLUGIN_LINK)
 plugins_onednn_la_LIBADD = -ldnnl -lgomp

@@ -8,8 +8,14 @@ TN_PLUGIN_MANIFEST_KERNELS("kernels", "onednn", "CPU", "300", TN_VERSION_STRING,
                            "MatMul@CPU:float|bfloat16;_TnMatMul@CPU:float;BatchMatMul@CPU:float|bfloat16;"
                            "BatchMatMulV2@CPU:float|bfloat16;BatchMatMulV3@CPU:float|bfloat16;"
                            "Conv2D@CPU:float|bfloat16;_TnConv2D@CPU:float;"
-                           "DepthwiseConv2dNative@CPU:float;_TnDepthwiseConv2D@CPU:float;"
+                           "DepthwiseConv2dNative@CPU:float;_TnDepthwiseConv2D@CPU:float;Conv3D@CPU:float;"
+                           "Conv2DBackpropInput@CPU:float;Conv2DBackpropFilter@CPU:float;"
+                           "DepthwiseConv2dNativeBackpropInput@CPU:float;"
+                           "DepthwiseConv2dNativeBackpropFilter@CPU:float;"
+                           "Conv3DBackpropInput@CPU:float;Conv3DBackpropInputV2@CPU:float;"
+                           "Conv3DBackpropFilter@CPU:float;Conv3DBackpropFilterV2@CPU:float;"
                            "AvgPool@CPU:float;MaxPool@CPU:float;AvgPool3D@CPU:float;MaxPool3D@CPU:float;"
+                           "AvgPoolGrad@CPU:float;MaxPoolGrad@CPU:float;AvgPool3DGrad@CPU:float;"
                            "Softmax@CPU:float;LRN@CPU:float")
 
 #define KERNEL(type, set, text, create_, prepare_)                                                   \
@@ -18,6 +24,7 @@ TN_PLUGIN_MANIFEST_KERNELS("kernels", "onednn", "CPU", "300", TN_VERSION_STRING,
     .destroy_shape_state = dnn_plan_free, .compute = dnn_compute }
 #define PRODUCT(type, set, text) KERNEL(type, set, text, dnn_product_create, dnn_product_prepare)
 #define CONVOLUTION(type, set, text) KERNEL(type, set, text, dnn_conv_create, dnn_conv_prepare)
+#define GRADIENT(type, text) KERNEL(type, "T=float", text, dnn_conv_create, dnn_gradient_prepare)
 #define POOLING(type, text) KERNEL(type, "T=float", text, dnn_pool_create, dnn_pool_prepare)
 
 static const tn_kernel_def kernels[] = {
@@ -31,10 +38,22 @@ static const tn_kernel_def kernels[] = {
   CONVOLUTION("DepthwiseConv2dNative", "T=float", "depthwise_onednn"),
   CONVOLUTION("_TnConv2D", "T=float", "fused_conv2d_onednn"),
   CONVOLUTION("_TnDepthwiseConv2D", "T=float", "fused_depthwise_onednn"),
+  CONVOLUTION("Conv3D", "T=float", "conv3d_onednn"),
+  GRADIENT("Conv2DBackpropInput", "conv2d_backprop_input_onednn"),
+  GRADIENT("Conv2DBackpropFilter", "conv2d_backprop_filter_onednn"),
+  GRADIENT("DepthwiseConv2dNativeBackpropInput", "depthwise_backprop_input_onednn"),
+  GRADIENT("DepthwiseConv2dNativeBackpropFilter", "depthwise_backprop_filter_onednn"),
+  GRADIENT("Conv3DBackpropInput", "conv3d_backprop_input_onednn"),
+  GRADIENT("Conv3DBackpropInputV2", "conv3d_backprop_input_v2_onednn"),
+  GRADIENT("Conv3DBackpropFilter", "conv3d_backprop_filter_onednn"),
+  GRADIENT("Conv3DBackpropFilterV2", "conv3d_backprop_filter_v2_onednn"),
   POOLING("AvgPool", "avg_pool_onednn"),
   POOLING("MaxPool", "max_pool_onednn"),
   POOLING("AvgPool3D", "avg_pool3d_onednn"),
   POOLING("MaxPool3D", "max_pool3d_onednn"),
+  KERNEL("AvgPoolGrad", "T=float", "avg_pool_grad_onednn", dnn_pool_create, dnn_pool_gradient_prepare),
+  KERNEL("MaxPoolGrad", "T=float", "max_pool_grad_onednn", dnn_pool_create, dnn_pool_gradient_prepare),
+  KERNEL("AvgPool3DGrad", "T=float", "avg_pool3d_grad_onednn", dnn_pool_create, dnn_pool_gradient_prepare),
   KERNEL("Softmax", "T=float", "softmax_onednn", NULL, dnn_softmax_prepare),
   KERNEL("LRN", "T=float", "lrn_onednn", dnn_lrn_create, dnn_lrn_prepare),
 };

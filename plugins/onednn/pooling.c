@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pooling of float, channels last: the largest element or the mean of each window over images and volumes. */
+/* Pooling of float, channels last: the largest element or the mean of each window over images and volumes, and its
+ * gradients. */
 #include "onednn.h"
 
 #include <string.h>
@@ -23,43 +24,133 @@ tn_status dnn_pool_create(const tn_operation *op, void **state, tn_error *err)
   return TN_OK;
 }
 
+/* ---- shapes ---- */
+
+typedef struct sizes {
+  dnn_window window;
+  int rank;
+  int64_t x[5], y[5];
+  double seen; /* elements that are looked at */
+  dnnl_memory_desc_t source, target;
+} sizes;
+
 /* Every window must hold an element of the image: what is said of others the library's own kernel knows. */
-static bool measure(const tn_view *in, dnn_window *w, int64_t *out)
+static bool measure(const tn_prepare_ctx *ctx, const pool_state *s, sizes *z)
 {
-  const int n = w->axes + 2;
-  if (in->rank != n || !dnn_fits(in)) return false;
-  out[0] = in->dims[0];
-  out[n - 1] = in->dims[n - 1];
-  if (!dnn_window_fit(w, in->dims + 1, out + 1)) return false;
-  for (int a = 0; a < w->axes; a++)
+  dnn_window *w = &z->window;
+  *w = s->window;
+  z->rank = w->axes + 2;
+  z->seen = 1;
+  if (!dnn_shape_read(&ctx->inputs[0], z->rank, z->x)) return false;
+  z->y[0] = z->x[0];
+  z->y[z->rank - 1] = z->x[z->rank - 1];
+  if (!dnn_window_fit(w, z->x + 1, z->y + 1) || !dnn_dims_fit(z->y, z->rank)) return false;
+  for (int a = 0; a < w->axes; a++) {
     if (w->before[a] >= w->size[a] || w->after[a] >= w->size[a]) return false;
-  return dnn_dims_fit(out, n);
+    z->seen *= (double)w->size[a];
+  }
+  for (int i = 0; i < z->rank; i++) z->seen *= (double)z->y[i];
+  z->source = dnn_channels_last(z->x, z->rank, dnnl_f32);
+  z->target = dnn_channels_last(z->y, z->rank, dnnl_f32);
+  return true;
 }
 
 #define SMALL 2000 /* elements that are looked at, below which the library's own loops are as fast */
 
+static tn_status judge(tn_prepare_ctx *ctx, sizes *z, tn_error *err)
+{
+  if (!measure(ctx, ctx->state, z)) return dnn_declined(err, "shapes that the library's own kernel judges");
+  ctx->cost_ns = z->seen * 0.05;
+  return z->seen < SMALL ? dnn_declined(err, "pooling this small") : TN_OK;
+}
+
+static tn_status forward_desc(const pool_state *s, const sizes *z, dnnl_prop_kind_t prop, dnnl_pooling_desc_t *desc,
+                              tn_error *err)
+{
+  const dnn_window *w = &z->window;
+  dnnl_alg_kind_t kind = s->mean ? dnnl_pooling_avg_exclude_padding : dnnl_pooling_max;
+  return dnn_status(dnnl_pooling_forward_desc_init(desc, prop, kind, &z->source, &z->target, w->stride, w->size,
+                                                   w->before, w->after), "pooling", err);
+}
+
+/* ---- forward ---- */
+
 tn_status dnn_pool_prepare(tn_prepare_ctx *ctx, tn_error *err)
 {
-  const pool_state *s = ctx->state;
-  dnn_window w = s->window;
-  int64_t out[5];
-  if (!measure(&ctx->inputs[0], &w, out)) return dnn_declined(err, "shapes that the library's own kernel judges");
-  double seen = 1;
-  for (int i = 0; i < w.axes + 2; i++) seen *= (double)out[i];
-  for (int a = 0; a < w.axes; a++) seen *= (double)w.size[a];
-  if (seen < SMALL) return dnn_declined(err, "pooling this small");
-  dnnl_memory_desc_t source = dnn_channels_last(ctx->inputs[0].dims, w.axes + 2, dnnl_f32);
-  dnnl_memory_desc_t target = dnn_channels_last(out, w.axes + 2, dnnl_f32);
+  sizes z;
+  dnnl_pooling_desc_t desc;
+  dnn_plan *p;
+  tn_status st = judge(ctx, &z, err);
+  if (st == TN_OK) st = forward_desc(ctx->state, &z, dnnl_forward_inference, &desc, err);
+  if (st == TN_OK) st = dnn_plan_create(ctx, &desc, &(dnn_setup){ NULL, NULL, NULL }, &p, err);
+  if (st != TN_OK) return st;
+  dnn_plan_input(p, DNNL_ARG_SRC, 0, &z.source, NULL);
+  dnn_plan_output(p, DNNL_ARG_DST, &z.target, NULL);
+  st = dnn_plan_end(p, ctx, err);
+  return st != TN_OK ? st : tn_prepare_output(ctx, 0, z.y, z.rank, err);
+}
+
+/* ---- gradients ---- */
+
+/* Which element of a window is the largest is found again in each step, by pooling before. */
+static void find_largest(dnn_plan *p, const sizes *z, const_dnnl_primitive_desc_t forward)
+{
+  const dnnl_memory_desc_t *workspace = dnnl_primitive_desc_query_md(forward, dnnl_query_workspace_md, 0);
+  dnnl_primitive_t primitive = NULL;
+  int before = dnn_one_thread();
+  dnnl_status_t st = workspace == NULL ? dnnl_unimplemented : dnnl_primitive_create(&primitive, forward);
+  dnn_restore_threads(before);
+  if (st != dnnl_success) {
+    if (p->failed == dnnl_success) p->failed = st;
+    return;
+  }
+  size_t at = dnn_plan_room(p, dnnl_memory_desc_get_size(workspace));
+  dnn_plan_before(p, primitive, &z->source, &z->target, workspace, at);
+  dnn_plan_inner(p, DNNL_ARG_WORKSPACE, at, workspace);
+}
+
+static tn_status gradient_plan(tn_prepare_ctx *ctx, const pool_state *s, const sizes *z,
+                               const_dnnl_primitive_desc_t forward, tn_error *err)
+{
+  const dnn_window *w = &z->window;
   dnnl_alg_kind_t kind = s->mean ? dnnl_pooling_avg_exclude_padding : dnnl_pooling_max;
   dnnl_pooling_desc_t desc;
-  tn_status st = dnn_status(dnnl_pooling_forward_desc_init(&desc, dnnl_forward_inference, kind, &source, &target,
-                                                           w.stride, w.size, w.before, w.after), "pooling", err);
-  dnn_plan *p = NULL;
-  if (st == TN_OK) st = dnn_plan_create(ctx, &desc, &(dnn_setup){ NULL, NULL }, &p, err);
+  dnn_plan *p;
+  tn_status st = dnn_status(dnnl_pooling_backward_desc_init(&desc, kind, &z->source, &z->target, w->stride, w->size,
+                                                            w->before, w->after), "gradient", err);
+  if (st == TN_OK) st = dnn_plan_create(ctx, &desc, &(dnn_setup){ NULL, NULL, forward }, &p, err);
   if (st != TN_OK) return st;
-  ctx->shape_state = p;
-  dnn_plan_input(p, DNNL_ARG_SRC, 0, &source);
-  dnn_plan_output(p, DNNL_ARG_DST, 0, &target);
-  ctx->cost_ns = seen * 0.05;
-  return tn_prepare_output(ctx, 0, out, w.axes + 2, err);
+  if (!s->mean) find_largest(p, z, forward);
+  dnn_plan_input(p, DNNL_ARG_DIFF_DST, ctx->n_inputs - 1, &z->target, NULL);
+  dnn_plan_output(p, DNNL_ARG_DIFF_SRC, &z->source, NULL);
+  return dnn_plan_end(p, ctx, err);
+}
+
+/* Inputs behind the first: of the shape of the result. */
+static bool alike(const tn_prepare_ctx *ctx, const sizes *z)
+{
+  for (uint32_t i = 1; i < ctx->n_inputs; i++) {
+    const tn_view *v = &ctx->inputs[i];
+    if (v->rank != z->rank || memcmp(v->dims, z->y, (size_t)z->rank * sizeof *z->y) != 0) return false;
+  }
+  return true;
+}
+
+tn_status dnn_pool_gradient_prepare(tn_prepare_ctx *ctx, tn_error *err)
+{
+  sizes z;
+  dnnl_pooling_desc_t desc;
+  dnnl_primitive_desc_t forward = NULL;
+  dnnl_engine_t engine = dnn_engine(err);
+  if (engine == NULL) return TN_UNIMPLEMENTED;
+  tn_status st = judge(ctx, &z, err);
+  if (st == TN_OK && !alike(ctx, &z)) st = dnn_declined(err, "shapes that the library's own kernel judges");
+  if (st == TN_OK) st = forward_desc(ctx->state, &z, dnnl_forward_training, &desc, err);
+  if (st != TN_OK) return st;
+  int before = dnn_one_thread();
+  st = dnn_status(dnnl_primitive_desc_create(&forward, &desc, NULL, engine, NULL), "pooling", err);
+  dnn_restore_threads(before);
+  if (st == TN_OK) st = gradient_plan(ctx, ctx->state, &z, forward, err);
+  if (forward != NULL) dnnl_primitive_desc_destroy(forward);
+  return st != TN_OK ? st : tn_prepare_output(ctx, 0, z.x, z.rank, err);
 }

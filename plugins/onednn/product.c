@@ -107,12 +107,24 @@ static dnnl_memory_desc_t matrices(const int64_t *batch, int n_batch, int64_t ro
   return dnn_strided(dims, strides, n_batch + 2, type);
 }
 
-/* Where the library's own loops are as fast or faster: few products, narrow results, one row by what is not packed. */
+
+/* Rows of weights that far from each other fall on the same lines of a cache, so oneDNN copies them in each step. */
+static bool collide(int64_t n) { return n > 256 && (n & (n - 1)) == 0; }
+
+/* Where the library's own loops are as fast or faster: few products, narrow or ragged results, one row by what is not
+ * packed. */
 static bool is_small(const sizes *z, bool constant, tn_dtype dtype)
 {
   if (dtype != TN_FLOAT) return z->products < 16000;
-  if (z->rows == 1) return !constant || z->products < 400000;
-  return z->products < (z->n < 16 ? 1e18 : 100000);
+  if (z->n < 32 && z->n_batch == 0) return true;
+  if (constant) return z->products < 400000 || (z->n % 16 != 0 && z->n < 256);
+  return z->rows == 1 || z->products < 100000 || collide(z->n);
+}
+
+/* Not where reading weights is most of the work, or where their rows do not begin with a line of the cache. */
+bool dnn_rows_plain(int64_t rows, int64_t n)
+{
+  return n % 16 == 0 && !collide(n) && rows >= (n > 256 ? 64 : 4);
 }
 
 static tn_status product_plan(tn_prepare_ctx *ctx, const product_state *s, const sizes *z, tn_error *err)
@@ -123,19 +135,27 @@ static tn_status product_plan(tn_prepare_ctx *ctx, const product_state *s, const
   dnnl_memory_desc_t plain = matrices(z->b, z->n_batch, z->k, z->n, s->across_b, type);
   dnnl_memory_desc_t target = matrices(z->out, z->n_batch, z->rows, z->n, false, type);
   dnnl_memory_desc_t bias = dnn_strided(wide, one, 2, type), any = dnn_any(weights, 2, type);
-  bool packs = tn_prepare_is_constant(ctx, 1) && z->n_batch == 0;
+  bool packs = tn_prepare_is_constant(ctx, 1) && z->n_batch == 0 &&
+               (type != dnnl_f32 || s->across_b || !dnn_rows_plain(z->rows, z->n));
   dnnl_matmul_desc_t desc;
   tn_status st = dnn_status(dnnl_matmul_desc_init(&desc, &source, packs ? &any : &plain,
                                                   dnn_has_bias(&s->epilogue) ? &bias : NULL, &target), "product", err);
   dnn_plan *p = NULL;
-  const dnn_setup setup = { &s->epilogue, &target };
+  const dnn_setup setup = { &s->epilogue, &target, NULL };
   if (st == TN_OK) st = dnn_plan_create(ctx, &desc, &setup, &p, err);
+  if (st == TN_OK) st = dnn_plan_weights(p, ctx, DNNL_ARG_WEIGHTS, 1, &plain, false, err);
   if (st != TN_OK) return st;
-  ctx->shape_state = p;
-  dnn_plan_input(p, DNNL_ARG_SRC, 0, &source);
-  dnn_plan_output(p, DNNL_ARG_DST, 0, &target);
+  dnn_plan_input(p, DNNL_ARG_SRC, 0, &source, NULL);
+  dnn_plan_output(p, DNNL_ARG_DST, &target, NULL);
   dnn_plan_epilogue(p, &s->epilogue, 2, &bias, &target);
-  return dnn_plan_weights(p, ctx, DNNL_ARG_WEIGHTS, 1, &plain, err);
+  return dnn_plan_end(p, ctx, err);
+}
+
+tn_status dnn_rows_plan(tn_prepare_ctx *ctx, const dnn_epilogue *e, int64_t rows, int64_t k, int64_t n, tn_error *err)
+{
+  const product_state s = { .epilogue = *e };
+  const sizes z = { .m = rows, .k = k, .n = n, .rows = rows, .rank = 2 };
+  return product_plan(ctx, &s, &z, err);
 }
 
 tn_status dnn_product_prepare(tn_prepare_ctx *ctx, tn_error *err)
@@ -145,7 +165,8 @@ tn_status dnn_product_prepare(tn_prepare_ctx *ctx, tn_error *err)
   if (!measure(ctx, s, &z)) return dnn_declined(err, "shapes that the library's own kernel judges");
   if (!dnn_epilogue_fits(&s->epilogue, ctx, 2, z.shape, z.rank))
     return dnn_declined(err, "fused tensors of other shapes");
-  if (is_small(&z, tn_prepare_is_constant(ctx, 1), ctx->inputs[0].dtype)) return dnn_declined(err, "a product this small");
+  if (is_small(&z, tn_prepare_is_constant(ctx, 1), ctx->inputs[0].dtype))
+    return dnn_declined(err, "a product this small");
   tn_status st = product_plan(ctx, s, &z, err);
   if (st == TN_OK) st = tn_prepare_output(ctx, 0, z.shape, z.rank, err);
   ctx->cost_ns = z.products * 0.02;

@@ -9,23 +9,26 @@ static tn_status plan_alike(tn_prepare_ctx *ctx, const_dnnl_op_desc_t desc, cons
                             tn_error *err)
 {
   dnn_plan *p;
-  tn_status st = dnn_plan_create(ctx, desc, &(dnn_setup){ NULL, NULL }, &p, err);
+  tn_status st = dnn_plan_create(ctx, desc, &(dnn_setup){ NULL, NULL, NULL }, &p, err);
   if (st != TN_OK) return st;
-  ctx->shape_state = p;
-  dnn_plan_input(p, DNNL_ARG_SRC, 0, layout);
-  dnn_plan_output(p, DNNL_ARG_DST, 0, layout);
+  dnn_plan_input(p, DNNL_ARG_SRC, 0, layout, NULL);
+  dnn_plan_output(p, DNNL_ARG_DST, layout, NULL);
   ctx->cost_ns = ns * (double)ctx->inputs[0].count;
-  return tn_prepare_output_like(ctx, 0, 0, err);
+  st = dnn_plan_end(p, ctx, err);
+  return st != TN_OK ? st : tn_prepare_output_like(ctx, 0, 0, err);
 }
 
-#define SMALL_SOFTMAX 200 /* elements */
+/* Shorter rows have a vector each, and the library's own loop is faster at longer ones. */
+#define MIN_ROW 16
+#define MAX_ROW 128
+#define SMALL_SOFTMAX 2000 /* elements */
 
 tn_status dnn_softmax_prepare(tn_prepare_ctx *ctx, tn_error *err)
 {
   const tn_view *in = &ctx->inputs[0];
   if (in->rank < 1 || !dnn_fits(in)) return dnn_declined(err, "no rows");
-  if (in->count < SMALL_SOFTMAX) return dnn_declined(err, "rows this small");
   int64_t n = in->dims[in->rank - 1];
+  if (in->count < SMALL_SOFTMAX || n < MIN_ROW || n > MAX_ROW) return dnn_declined(err, "rows of this size");
   const int64_t dims[] = { in->count / n, n }, strides[] = { n, 1 };
   dnnl_memory_desc_t layout = dnn_strided(dims, strides, 2, dnnl_f32);
   dnnl_softmax_v2_desc_t desc;

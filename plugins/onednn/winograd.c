@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Convolutions of 3 by 3 with fewer products (Winograd): tiles of 6 by 6 of the image and the filter are transformed, so
+ * that 36 products of matrices stand for 144 of a tile's 16 results, and what comes out is transformed back. The
+ * products are oneDNN's; the transforms go along the channels, which are last, and what follows the convolution is done
+ * with the last one.
+ *
+ * The tiles of all images are taken in blocks, so that what a block needs stays in the cache. */
+#include "onednn.h"
+
+#include <string.h>
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+
+#define TILE 6   /* of the image */
+#define OUT 4    /* of the result */
+#define LANES 16
+#define TARGET __attribute__((target("avx512f")))
+
+typedef __m512 lanes;
+
+typedef struct winograd {
+  dnn_epilogue epilogue;
+  int64_t x[4], y[4], before[2];
+  int64_t down, across, n_tiles, block; /* tiles of an image, of all, of a block */
+  size_t at, products, zeros;           /* places in the scratch */
+} winograd;
+
+TARGET static inline lanes load(const float *from)
+{
+  lanes v;
+  __builtin_memcpy(&v, from, sizeof v);
+  return v;
+}
+
+TARGET static inline void store(float *to, lanes v) { __builtin_memcpy(to, &v, sizeof v); }
+
+/* ---- the image ---- */
+
+/* The points are 0, 2/3, -2/3, 3/2, -3/2 and infinity: whole ones would lose two bits more. */
+#define A (2.0f / 3)
+#define B (3.0f / 2)
+
+/* Six values in a line, `step` vectors from each other, at the points. */
+TARGET static inline __attribute__((always_inline)) void spread(const lanes *in, int step, lanes *out)
+{
+  lanes a = in[0], b = in[step], c = in[2 * step], d = in[3 * step], e = in[4 * step], f = in[5 * step];
+  lanes even = e - B * B * c, odd = A * d - B * b, wide = e - A * A * c, far = B * d - A * b;
+  out[0] = a - (A * A + B * B) * c + e;
+  out[step] = even + odd;
+  out[2 * step] = even - odd;
+  out[3 * step] = wide + far;
+  out[4 * step] = wide - far;
+  out[5 * step] = b - (A * A + B * B) * d + f;
+}
+
+/* The 36 places of a tile in the image; what lies outside is read from zeros. */
+static void find_tile(const winograd *w, const float *x, const float *zeros, int64_t tile, const float **at)
+{
+  int64_t image = tile / (w->down * w->across), rest = tile % (w->down * w->across);
+  int64_t top = rest / w->across * OUT - w->before[0], left = rest % w->across * OUT - w->before[1];
+  for (int64_t i = 0; i < TILE; i++)
+    for (int64_t j = 0; j < TILE; j++) {
+      int64_t r = top + i, c = left + j;
+      bool inside = r >= 0 && r < w->x[1] && c >= 0 && c < w->x[2];
+      *at++ = inside ? x + ((image * w->x[1] + r) * w->x[2] + c) * w->x[3] : zeros;
+    }
+}
+
+/* A tile in the 36 matrices of a block: `step` elements from one to the next. */
+TARGET static void transform(const float *const *from, float *to, int64_t step, int64_t channels)
+{
+  lanes v[TILE * TILE];
+  for (int64_t c = 0; c < channels; c += LANES) {
+    for (int i = 0; i < TILE * TILE; i++) v[i] = load(from[i] + c);
+    for (int i = 0; i < TILE; i++) spread(v + i, TILE, v + i);
+    for (int i = 0; i < TILE; i++) spread(v + i * TILE, 1, v + i * TILE);
+    for (int i = 0; i < TILE * TILE; i++) store(to + i * step + c, v[i]);
+  }
+}
+
+static int64_t tiles_of(const winograd *w, int64_t block)
+{
+  int64_t left = w->n_tiles - block * w->block;
+  return left < w->block ? left : w->block;
+}
+
+static void enter(const tn_kernel_ctx *ctx, const void *own, int64_t block)
+{
+  const winograd *w = own;
+  char *scratch = ctx->scratch;
+  float *to = (float *)(scratch + w->at), *zeros = (float *)(scratch + w->zeros);
+  int64_t c = w->x[3], n = tiles_of(w, block), step = w->block * c;
+  const float *from[TILE * TILE];
+  if (block == 0) memset(zeros, 0, (size_t)c * sizeof *zeros);
+  for (int64_t t = 0; t < n; t++) {
+    find_tile(w, ctx->inputs[0]->data, zeros, block * w->block + t, from);
+    transform(from, to + t * c, step, c);
+  }
+  for (int64_t i = 0; n < w->block && i < TILE * TILE; i++) /* rows that the last block does not have */
+    memset(to + i * step + n * c, 0, (size_t)((w->block - n) * c) * sizeof *to);
+}
+
+/* ---- the result ---- */
+
+/* Six values at the points, as four in a line. */
+TARGET static inline __attribute__((always_inline)) void gather(const lanes *in, int step, lanes *out, int out_step)
+{
+  lanes sum = in[step] + in[2 * step], minus = in[step] - in[2 * step];
+  lanes far = in[3 * step] + in[4 * step], far_minus = in[3 * step] - in[4 * step];
+  out[0] = in[0] + sum + far;
+  out[out_step] = A * minus + B * far_minus;
+  out[2 * out_step] = A * A * sum + B * B * far;
+  out[3 * out_step] = A * A * A * minus + B * B * B * far_minus + in[5 * step];
+}
+
+/* Where a tile's results go: rows and columns that the image has. */
+typedef struct place {
+  int64_t rows, columns, offset;
+} place;
+
+static place place_of(const winograd *w, int64_t tile)
+{
+  int64_t image = tile / (w->down * w->across), rest = tile % (w->down * w->across);
+  int64_t top = rest / w->across * OUT, left = rest % w->across * OUT;
+  place p = { w->y[1] - top, w->y[2] - left, ((image * w->y[1] + top) * w->y[2] + left) * w->y[3] };
+  if (p.rows > OUT) p.rows = OUT;
+  if (p.columns > OUT) p.columns = OUT;
+  return p;
+}
+
+TARGET static inline lanes follow(const winograd *w, const tn_kernel_ctx *ctx, lanes v, int64_t at, int64_t channel)
+{
+  const lanes zero = { 0 }, alpha = _mm512_set1_ps(w->epilogue.alpha);
+  uint32_t input = 2;
+  for (uint32_t i = 0; i < w->epilogue.n; i++) {
+    switch (w->epilogue.steps[i]) {
+    case DNN_BIAS: v += load((const float *)ctx->inputs[input++]->data + channel); break;
+    case DNN_ADD: v += load((const float *)ctx->inputs[input++]->data + at); break;
+    /* The second operand is taken when one is a NaN, so it stays, as it does in the library's own kernels. */
+    case DNN_RELU: v = _mm512_max_ps(zero, v); break;
+    case DNN_RELU6: v = _mm512_min_ps(_mm512_set1_ps(6), _mm512_max_ps(zero, v)); break;
+    default: v = _mm512_mask_mul_ps(v, _mm512_cmp_ps_mask(v, zero, _CMP_LT_OQ), v, alpha); break;
+    }
+  }
+  return v;
+}
+
+TARGET static void transform_back(const winograd *w, const tn_kernel_ctx *ctx, const float *from, int64_t step,
+                                  const place *p)
+{
+  float *y = ctx->outputs[0]->data;
+  int64_t k = w->y[3];
+  for (int64_t c = 0; c < k; c += LANES) {
+    lanes v[TILE * TILE], half[OUT * TILE], out[OUT * OUT];
+    for (int i = 0; i < TILE * TILE; i++) v[i] = load(from + i * step + c);
+    for (int i = 0; i < TILE; i++) gather(v + i, TILE, half + i, TILE);
+    for (int i = 0; i < OUT; i++) gather(half + i * TILE, 1, out + i * OUT, 1);
+    for (int64_t r = 0; r < p->rows; r++)
+      for (int64_t l = 0; l < p->columns; l++) {
+        int64_t at = p->offset + (r * w->y[2] + l) * k + c;
+        store(y + at, follow(w, ctx, out[r * OUT + l], at, c));
+      }
+  }
+}
+
+static void leave(const tn_kernel_ctx *ctx, const void *own, int64_t block)
+{
+  const winograd *w = own;
+  const float *from = (const float *)((const char *)ctx->scratch + w->products);
+  int64_t n = tiles_of(w, block);
+  for (int64_t t = 0; t < n; t++) {
+    place p = place_of(w, block * w->block + t);
+    transform_back(w, ctx, from + t * w->y[3], w->block * w->y[3], &p);
+  }
+}
+
+/* ---- the filter ---- */
+
+typedef __m512d wide;
+
+/* Three taps at the six points. */
+TARGET static inline __attribute__((always_inline)) void points(const wide *in, int step, wide *out, int out_step)
+{
+  const double a2 = 4.0 / 9, b2 = 9.0 / 4, at_a = 1 / (2 * a2 * (a2 - b2)), at_b = 1 / (2 * b2 * (b2 - a2));
+  wide a = in[0], b = in[step], c = in[2 * step];
+  wide even = (a + a2 * c) * at_a, odd = b * (at_a * 2 / 3), far = (a + b2 * c) * at_b, far_odd = b * (at_b * 3 / 2);
+  out[0] = a;
+  out[out_step] = even + odd;
+  out[2 * out_step] = even - odd;
+  out[3 * out_step] = far + far_odd;
+  out[4 * out_step] = far - far_odd;
+  out[5 * out_step] = c;
+}
+
+/* [3, 3, in, out] as 36 matrices [in, out]; in double, rounded once. */
+TARGET static tn_status pack(void *user, const tn_view *from, void *to, tn_error *err)
+{
+  const int64_t n = from->dims[2] * from->dims[3]; /* filters, LANES of them or more */
+  const float *in = from->data;
+  float *out = to;
+  for (int64_t i = 0; i < n; i += LANES / 2) {
+    wide taps[9], half[TILE * 3], all[TILE * TILE];
+    for (int k = 0; k < 9; k++) taps[k] = _mm512_cvtps_pd(_mm256_loadu_ps(in + k * n + i));
+    for (int k = 0; k < 3; k++) points(taps + k, 3, half + k, 3);
+    for (int k = 0; k < TILE; k++) points(half + k * 3, 1, all + k * TILE, 1);
+    for (int k = 0; k < TILE * TILE; k++) _mm256_storeu_ps(out + k * n + i, _mm512_cvtpd_ps(all[k]));
+  }
+  return TN_OK;
+}
+
+/* ---- the plan ---- */
+
+#define CACHE 400000   /* bytes of a block, of 1 MB or more of second-level cache */
+#define MIN_PIXELS 500 /* of all results: a filter of four times the size must be made, kept and read */
+
+static bool fits(const tn_prepare_ctx *ctx, const dnn_epilogue *e, const dnn_window *w, const int64_t *x,
+                 const int64_t *y)
+{
+  const unsigned wanted = dnnl_cpu_isa_avx512_core;
+  if (((unsigned)dnnl_get_effective_cpu_isa() & wanted) != wanted || !tn_prepare_is_constant(ctx, 1)) return false;
+  for (int a = 0; a < 2; a++)
+    if (w->size[a] != 3 || w->stride[a] != 1 || w->dilation[a] != 1) return false;
+  for (uint32_t i = 0; i < e->n; i++)
+    if (e->steps[i] == DNN_TANH || e->steps[i] == DNN_SIGMOID) return false;
+  return x[3] % LANES == 0 && y[3] % LANES == 0 && y[0] * y[1] * y[2] >= MIN_PIXELS;
+}
+
+static void cut(winograd *w)
+{
+  int64_t row = TILE * TILE * (w->x[3] + w->y[3]) * (int64_t)sizeof(float);
+  w->down = (w->y[1] + OUT - 1) / OUT;
+  w->across = (w->y[2] + OUT - 1) / OUT;
+  w->n_tiles = w->y[0] * w->down * w->across;
+  int64_t most = CACHE / row;
+  if (most < 16) most = 16;
+  int64_t blocks = (w->n_tiles + most - 1) / most;
+  w->block = (w->n_tiles + blocks - 1) / blocks;
+}
+
+static dnnl_memory_desc_t matrices(int64_t rows, int64_t columns)
+{
+  const int64_t dims[] = { TILE * TILE, rows, columns }, strides[] = { rows * columns, columns, 1 };
+  return dnn_strided(dims, strides, 3, dnnl_f32);
+}
+
+static tn_status plan(tn_prepare_ctx *ctx, winograd *w, tn_error *err)
+{
+  dnnl_memory_desc_t from = matrices(w->block, w->x[3]), to = matrices(w->block, w->y[3]);
+  dnnl_memory_desc_t by = matrices(w->x[3], w->y[3]);
+  dnnl_matmul_desc_t desc;
+  const void *filter;
+  dnn_plan *p;
+  tn_status st = dnn_status(dnnl_matmul_desc_init(&desc, &from, &by, NULL, &to), "product", err);
+  if (st == TN_OK) st = dnn_plan_create(ctx, &desc, &(dnn_setup){ NULL, NULL, NULL }, &p, err);
+  if (st == TN_OK) st = tn_prepare_pack(ctx, 1, 0x3341, dnnl_memory_desc_get_size(&by), pack, NULL, &filter, err);
+  if (st != TN_OK) return st;
+  w->at = dnn_plan_room(p, dnnl_memory_desc_get_size(&from));
+  w->products = dnn_plan_room(p, dnnl_memory_desc_get_size(&to));
+  w->zeros = dnn_plan_room(p, (size_t)w->x[3] * sizeof(float));
+  dnn_plan_inner(p, DNNL_ARG_SRC, w->at, &from);
+  dnn_plan_inner(p, DNNL_ARG_DST, w->products, &to);
+  dnn_plan_fixed(p, DNNL_ARG_WEIGHTS, filter, &by);
+  p->n_blocks = (w->n_tiles + w->block - 1) / w->block;
+  p->enter = enter;
+  p->leave = leave;
+  p->own = tn_alloc(sizeof *w);
+  if (p->own == NULL) return tn_error_set(err, TN_RESOURCE_EXHAUSTED, "out of memory for a convolution");
+  *(winograd *)p->own = *w;
+  return dnn_plan_end(p, ctx, err);
+}
+
+tn_status dnn_winograd_plan(tn_prepare_ctx *ctx, const dnn_epilogue *e, const dnn_window *window, const int64_t *x,
+                            const int64_t *y, tn_error *err)
+{
+  if (!fits(ctx, e, window, x, y)) return dnn_declined(err, "no such convolution");
+  winograd w = { .epilogue = *e, .before = { window->before[0], window->before[1] } };
+  memcpy(w.x, x, sizeof w.x);
+  memcpy(w.y, y, sizeof w.y);
+  cut(&w);
+  return plan(ctx, &w, err);
+}
+
+#else
+
+tn_status dnn_winograd_plan(tn_prepare_ctx *ctx, const dnn_epilogue *e, const dnn_window *window, const int64_t *x,
+                            const int64_t *y, tn_error *err)
+{
+  return dnn_declined(err, "no such vectors");
+}
+
+#endif
