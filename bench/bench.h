@@ -19,6 +19,9 @@ typedef struct bench {
 /* One figure. p99 is negative where it has no meaning. */
 void bench_report(bench *b, const char *name, double median, double p99, const char *unit, const char *limit);
 
+/* Whether a figure of this name is wanted: what takes long to make need not be made. */
+bool bench_wants(const char *name);
+
 double bench_now(void); /* seconds, monotonic */
 
 /* Calls fn until the time is spent, `inner` calls a sample; gives the median and p99 of one call in seconds. */
@@ -44,7 +47,14 @@ void bench_graph_wide(bench_bytes *out, int n);
 void bench_graph_weights(bench_bytes *out, int n, size_t bytes);
 tn_graph *bench_import(const bench_bytes *bytes);
 
+/* A network of float [n,32] from "x" to "y": `blocks` of 33 nodes, and after each count_every-th of them (0 = none) seven with
+ * a shape that only a step knows. */
+tn_graph *bench_net(int blocks, int count_every);
+tn_tensor *bench_rows(int64_t n); /* what "x" takes */
+
 void bench_steps(bench *b);
+void bench_elementwise(bench *b);
+void bench_prepares(bench *b);
 void bench_imports(bench *b);
 void bench_exports(bench *b);
 void bench_process(bench *b);

@@ -4,10 +4,13 @@
 TN_BENCH_FILES = \
   bench/bench.h \
   bench/common.c \
+  bench/elementwise.c \
   bench/export.c \
   bench/graphs.c \
   bench/import.c \
   bench/main.c \
+  bench/net.c \
+  bench/prepare.c \
   bench/process.c \
   bench/step.c
 
@@ -48,7 +51,8 @@ EXTRA_DIST += \
   bench/compare_main.py \
   bench/compare_peer.py \
   bench/compare_report.py \
-  bench/compare_setup.py
+  bench/compare_setup.py \
+  bench/elementwise_peers.py
 distclean-local:
 	-rm -rf compare
 

@@ -15,9 +15,11 @@ typedef struct bench_row {
 
 static const char *only;
 
+bool bench_wants(const char *name) { return only == NULL || fnmatch(only, name, 0) == 0; }
+
 void bench_report(bench *b, const char *name, double median, double p99, const char *unit, const char *limit)
 {
-  if (only != NULL && fnmatch(only, name, 0) != 0) return;
+  if (!bench_wants(name)) return;
   if (b->n_rows == b->room) {
     b->room = b->room * 2 + 16;
     b->rows = realloc(b->rows, b->room * sizeof *b->rows);
@@ -95,6 +97,8 @@ int main(int argc, char **argv)
   }
   printf("%-26s %12s %12s  %-6s %s\n", "figure", "median", "p99", "unit", "limit");
   bench_steps(&b);
+  bench_elementwise(&b);
+  bench_prepares(&b);
   bench_imports(&b);
   bench_exports(&b);
   bench_process(&b);

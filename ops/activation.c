@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Activations: the Relu family, Softplus and Softsign. */
-#include <core/base/alloc.h>
 #include <math.h>
 #include <ops/support/elementwise.h>
+#include <ops/support/leaky.h>
 
 /* ---- functions of float without a call, so that loops become vector code ---- */
 
@@ -76,95 +76,13 @@ static inline double softplus_d(double x, double limit)
 #define EXPR_softplus(d, x) _Generic((x), float: softplus_f, double: softplus_d)(x, LIMIT_##d)
 #define EXPR_softsign(d, x) ((x) / (1 + BY_FLOAT(x, fabsf, fabs)))
 
-#define REALS(X, op) TN__SAME_FLOATS(X, op) TN__SAME_SIGNED(X, op) TN__SAME_UNSIGNED(X, op)
+#define REALS(X, op) TN__VIA_FLOATS(X, op) TN__SAME_SIGNED(X, op) TN__SAME_UNSIGNED(X, op)
 TN__UNARY(relu, 0.3, REALS)
 TN__UNARY(relu6, 0.3, REALS)
-TN__UNARY(elu, 2, TN__SAME_FLOATS)
-TN__UNARY(selu, 2, TN__SAME_FLOATS)
-TN__UNARY(softplus, 4, TN__SAME_FLOATS)
-TN__UNARY(softsign, 1, TN__SAME_FLOATS)
-
-/* ---- LeakyRelu ---- */
-
-#define LEAKY_NS 0.4
-
-typedef struct leaky_state {
-  void (*fn)(const void *x, void *out, int64_t n, float alpha);
-  int64_t size;
-  float alpha;
-} leaky_state;
-
-/* alpha is rounded to the type of the elements. */
-#define LEAKY_LOOP(d)                                                             \
-  static void leaky_##d(const void *x_, void *out_, int64_t n, float alpha_)      \
-  {                                                                               \
-    const tn__S_##d *xs = x_;                                                     \
-    tn__S_##d *out = out_;                                                        \
-    tn__C_##d alpha = TN__L_##d(TN__P_##d(alpha_));                               \
-    TN__IVDEP                                                                     \
-    for (int64_t i = 0; i < n; i++) {                                             \
-      tn__C_##d x = TN__L_##d(xs[i]), scaled = x * alpha;                         \
-      out[i] = TN__P_##d(x > 0 ? x : scaled);                                     \
-    }                                                                             \
-  }
-LEAKY_LOOP(f32)
-LEAKY_LOOP(f64)
-LEAKY_LOOP(f16)
-LEAKY_LOOP(bf16)
-
-static tn_status leaky_create(const tn_operation *node, void **state, tn_error *err)
-{
-  *state = NULL;
-  leaky_state s = { NULL, 0, tn__attr_float(node, "alpha", 0.2f) };
-  tn_dtype dtype = tn_operation_input_dtype(node, 0);
-  switch (dtype) {
-  case TN_FLOAT: s.fn = leaky_f32; break;
-  case TN_DOUBLE: s.fn = leaky_f64; break;
-  case TN_HALF: s.fn = leaky_f16; break;
-  case TN_BFLOAT16: s.fn = leaky_bf16; break;
-  default: return tn__no_kernel(err, node, dtype);
-  }
-  s.size = (int64_t)tn_dtype_size(dtype);
-  leaky_state *p = tn__zalloc(sizeof *p);
-  if (p == NULL) return tn__no_memory(err, "LeakyRelu", sizeof *p);
-  *p = s;
-  *state = p;
-  return TN_OK;
-}
-
-static void leaky_destroy(void *state) { tn__free(state, sizeof(leaky_state)); }
-
-static tn_status leaky_prepare(tn_prepare_ctx *ctx, tn_error *err)
-{
-  ctx->cost_ns = LEAKY_NS * (double)ctx->inputs[0].count;
-  return tn__prepare_unchanged(ctx, err);
-}
-
-typedef struct leaky_run {
-  const leaky_state *state;
-  const char *x;
-  char *out;
-} leaky_run;
-
-static void leaky_part(void *user, int64_t begin, int64_t end)
-{
-  const leaky_run *r = user;
-  int64_t at = begin * r->state->size;
-  r->state->fn(r->x + at, r->out + at, end - begin, r->state->alpha);
-}
-
-static tn_status leaky_compute(tn_kernel_ctx *ctx)
-{
-  const leaky_state *s = ctx->state;
-  const tn_view *x = ctx->inputs[0], *out = ctx->outputs[0];
-  if (out->count <= TN__SERIAL_ELEMENTS) {
-    s->fn(x->data, out->data, out->count, s->alpha);
-  } else {
-    leaky_run run = { s, x->data, out->data };
-    tn_parallel_for(ctx, out->count, TN__SERIAL_ELEMENTS, LEAKY_NS, leaky_part, &run);
-  }
-  return TN_OK;
-}
+TN__UNARY_HEAVY(elu, 2, TN__VIA_FLOATS)
+TN__UNARY_HEAVY(selu, 2, TN__SAME_FLOATS)
+TN__UNARY_HEAVY(softplus, 4, TN__SAME_FLOATS)
+TN__UNARY(softsign, 1, TN__VIA_FLOATS)
 
 /* ---- the family ---- */
 
@@ -195,8 +113,8 @@ static const tn_op_def ops[] = {
 static const tn_kernel_def kernels[] = {
   UNARY_OPS(UNARY_KERNEL)
   { .struct_size = TN_KERNEL_DEF_SIZE, .op = "LeakyRelu", .device = "CPU", .name = "leaky_relu_cpu",
-    .rank = TN_RANK_C, .create = leaky_create, .destroy = leaky_destroy, .prepare = leaky_prepare,
-    .compute = leaky_compute },
+    .rank = TN_RANK_C, .create = tn__leaky_create, .destroy = tn__leaky_destroy, .prepare = tn__leaky_prepare,
+    .compute = tn__leaky_compute },
 };
 
 extern const tn_op_family tn__ops_activation;

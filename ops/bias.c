@@ -5,10 +5,6 @@
 #include <ops/support/reduce_plan.h>
 #include <string.h>
 
-#define EXPR_bias_add(d, x, y) ((x) + (y))
-#define NUMBERS(X, op) TN__SAME_FLOATS_COMPLEXES(X, op) TN__WRAP_SIGNED(X, op) TN__WRAP_UNSIGNED(X, op)
-TN__BINARY(bias_add, 0.3, NUMBERS, TN__NO_TYPES)
-
 /* Few channels are repeated until they make rows of up to this many elements. */
 #define PATTERN 128
 #define WIDEST 16 /* bytes of an element */
@@ -31,11 +27,10 @@ static bool channels_first(const tn_operation *op, tn_status *st, tn_error *err)
 
 static tn_status bias_create(const tn_operation *node, void **state, tn_error *err)
 {
-  void *loop;
+  tn_status st;
   *state = NULL;
-  tn_status st = bias_add_create(node, &loop, err);
-  if (st != TN_OK) return st;
-  bias_state s = { loop, channels_first(node, &st, err) };
+  bias_state s = { tn__binary_loop_of("AddV2", node), channels_first(node, &st, err) };
+  if (s.loop == NULL) return tn__no_kernel(err, node, tn_operation_input_dtype(node, 0));
   if (st != TN_OK) return st;
   bias_state *p = tn__zalloc(sizeof *p);
   if (p == NULL) return tn__no_memory(err, "BiasAdd", sizeof *p);
@@ -82,6 +77,7 @@ static tn_status bias_prepare(tn_prepare_ctx *ctx, tn_error *err)
 
 typedef struct bias_run {
   const tn__binary_loop *loop;
+  tn__binary_fn fn;
   const char *x, *bias;
   char *out;
   int64_t channels, inner; /* inner: neighbours of one channel */
@@ -106,7 +102,7 @@ static void rows_part(void *user, int64_t begin, int64_t end)
     int64_t c = at == begin ? at % r->channels : 0;
     /* The first piece ends at the end of a pixel, so that all others begin with channel 0. */
     n = smaller(row - c, end - at);
-    r->loop->fn(r->x + at * size, 1, bias + c * size, 1, r->out + at * size, n);
+    r->fn(r->x + at * size, 1, bias + c * size, 1, r->out + at * size, n);
   }
 }
 
@@ -117,7 +113,7 @@ static void planes_part(void *user, int64_t begin, int64_t end)
   int64_t size = r->loop->from_size, c = begin / r->inner % r->channels, left = r->inner - begin % r->inner;
   for (int64_t at = begin, n; at < end; at += n) {
     n = smaller(left, end - at);
-    r->loop->fn(r->x + at * size, 1, r->bias + c * size, 0, r->out + at * size, n);
+    r->fn(r->x + at * size, 1, r->bias + c * size, 0, r->out + at * size, n);
     c = c + 1 == r->channels ? 0 : c + 1;
     left = r->inner;
   }
@@ -131,7 +127,7 @@ static tn_status bias_compute(tn_kernel_ctx *ctx)
   if (n == 0) return TN_OK;
   if (s->first)
     for (int32_t i = 2; i < x->rank; i++) inner *= x->dims[i];
-  bias_run run = { s->loop, x->data, bias->data, out->data, bias->count, inner };
+  bias_run run = { s->loop, s->loop->fn[tn__vectors()], x->data, bias->data, out->data, bias->count, inner };
   void (*part)(void *user, int64_t begin, int64_t end) = inner == 1 ? rows_part : planes_part;
   if (n <= TN__SERIAL_ELEMENTS)
     part(&run, 0, n);

@@ -42,18 +42,18 @@ TN__BINARY(less, 0.3, ORDERED, TN__NO_TYPES)
 TN__BINARY(less_equal, 0.3, ORDERED, TN__NO_TYPES)
 
 /* x > y is y < x: no loops of their own. */
-#define SWAPPED_LOOPS(op, from, to)                                                                            \
-  static bool greater_##from(const void *x, int64_t sx, const void *y, int64_t sy, void *out, int64_t n)       \
-  {                                                                                                            \
-    return less_##from(y, sy, x, sx, out, n);                                                                  \
-  }                                                                                                            \
-  static bool greater_equal_##from(const void *x, int64_t sx, const void *y, int64_t sy, void *out, int64_t n) \
-  {                                                                                                            \
-    return less_equal_##from(y, sy, x, sx, out, n);                                                            \
+#define SWAPPED_FN(name, less_fns)                                                                  \
+  static bool name(const void *x, int64_t sx, const void *y, int64_t sy, void *out, int64_t n)      \
+  {                                                                                                 \
+    static const tn__binary_fn fn[] = less_fns;                                                     \
+    return fn[tn__vectors()](y, sy, x, sx, out, n);                                                 \
   }
+#define SWAPPED_LOOPS(op, from, to)                                                 \
+  SWAPPED_FN(greater_##from, TN__CAT(TN__FNS_, TN__K_##from)(less, from))           \
+  SWAPPED_FN(greater_equal_##from, TN__CAT(TN__FNS_, TN__K_##from)(less_equal, from))
 ORDERED(SWAPPED_LOOPS, )
-TN__BINARY_CREATE(greater, 0.3, ORDERED, TN__NO_TYPES, TN_OK, NULL)
-TN__BINARY_CREATE(greater_equal, 0.3, ORDERED, TN__NO_TYPES, TN_OK, NULL)
+TN__BINARY_CREATE(greater, 0.3, TN__NO_TYPES, ORDERED, TN_OK, NULL)
+TN__BINARY_CREATE(greater_equal, 0.3, TN__NO_TYPES, ORDERED, TN_OK, NULL)
 
 TN__BINARY(logical_and, 0.1, BOOLS, TN__NO_TYPES)
 TN__BINARY(logical_or, 0.1, BOOLS, TN__NO_TYPES)

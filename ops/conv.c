@@ -1,18 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Conv2D: a matrix product in which row i of A is the window at place i, and B is the filter as it lies.
+/* Conv2D, alone and with what follows it: a matrix product in which row i of A is the window at place i, and B is the
+ * filter as it lies.
  *
- * Windows are not copied together where that can be helped: a row of A is read straight from the image as long as its
- * terms are neighbours there, and zeros stand for the padding. Images with channels first, and half and bfloat16, are
- * brought into the form of the others in scratch memory. */
+ * Windows are read where they are and never copied together. Places whose windows have the same taps inside the image
+ * are done together: they lie in a rectangle, and what their windows read has the same distances. Taps outside, which
+ * would meet zeros, are left out. Images with channels first, and half and bfloat16, are brought into the form of the
+ * others in scratch memory. */
 #include <core/base/alloc.h>
 #include <core/base/text.h>
-#include <ops/support/gemm.h>
+#include <ops/support/after_product.h>
+#include <ops/support/gemm_kernel.h>
 #include <ops/support/shapes.h>
 #include <ops/support/volume.h>
 #include <ops/support/widen.h>
 
-/* Neighbouring terms that are worth reading in place. */
-#define RUN 16
+/* Of images and results that are gone through rectangle by rectangle. */
+#define TOGETHER_BYTES (512 << 10)
 
 /* ---- shapes ---- */
 
@@ -67,32 +70,37 @@ typedef struct conv_state {
   tn__window window;
   tn__gemm_type type;
   tn_dtype dtype, wide;
+  tn__epilogue epilogue;
 } conv_state;
 
-typedef struct conv_plan conv_plan;
-typedef struct conv_rows conv_rows;
-typedef struct places places;
+/* Neighbouring places along an axis, whose windows have the taps [tap, tap + taps) inside. */
+typedef struct stretch {
+  int64_t from, n, tap, taps;
+} stretch;
 
-/* Copies terms [term, term + terms) of a few windows together: room[t * rows + i]. */
-typedef void (*fill_fn)(const conv_rows *r, const places *at, int rows, int64_t term, int64_t terms, void *room);
-
-struct conv_plan {
+typedef struct conv_plan {
   tn__window_axis axis[2];
   conv_sizes z;
   tn__gemm_plan gemm; /* of one group */
   size_t element;     /* bytes of the type computed in */
   const void *packed; /* the constant filter in panels, or NULL */
-  bool joined;        /* a row of the window is one run of the image */
-  fill_fn fill;
   tn__form in, filter, out;
   size_t at_gemm;     /* in scratch */
-};
+  size_t bytes;       /* of this allocation */
+  bool joined;        /* a row of the window is one run of the image */
+
+  stretch *stretches[2];  /* of rows, of columns; a pair is a rectangle */
+  int64_t n_stretches[2]; /* 0: windows are single pixels, so that the matrix is in memory */
+  int64_t images, blocks; /* images of a block; the last block may have fewer */
+  int64_t *groups[2];     /* in a whole block and in the last one: groups of rows before each rectangle; and all */
+} conv_plan;
 
 static tn_status conv_create(const tn_operation *op, void **state, tn_error *err)
 {
   *state = NULL;
   conv_state s = { .dtype = tn_operation_input_dtype(op, 0) };
   tn_status st = tn__window_read(op, &s.window, err);
+  if (st == TN_OK) st = tn__after_product_read(op, !s.window.channels_first, &s.epilogue, err);
   if (st != TN_OK) return st;
   const char *type = tn_operation_type(op);
   if (s.window.batch_stride != 1 || s.window.depth_stride != 1)
@@ -114,7 +122,7 @@ static tn_status conv_create(const tn_operation *op, void **state, tn_error *err
 }
 
 static void conv_destroy(void *state) { tn__free(state, sizeof(conv_state)); }
-static void conv_destroy_plan(void *plan) { tn__free(plan, sizeof(conv_plan)); }
+static void conv_destroy_plan(void *plan) { tn__free(plan, ((conv_plan *)plan)->bytes); }
 
 static tn_status filter_error(const tn_prepare_ctx *ctx, const char *what, tn_error *err)
 {
@@ -157,115 +165,106 @@ static tn_status conv_measure(const tn_prepare_ctx *ctx, conv_plan *p, tn_error 
 
 /* ---- rows of A ---- */
 
-struct conv_rows {
+typedef struct conv_windows {
   const conv_plan *plan;
   const char *in; /* the first channel of the group */
-};
-
-static const _Alignas(64) char zeros[TN__GEMM_KC * 8];
-
-/* Places of a few windows: rows and columns of their first elements, and the image. */
-struct places {
-  int64_t image[TN__GEMM_MR], h[TN__GEMM_MR], w[TN__GEMM_MR];
-  bool inside; /* no window reaches over the left or right edge */
-};
-
-static void find_places(const conv_plan *p, int64_t row, int rows, places *at)
-{
-  const conv_sizes *z = &p->z;
-  const tn__window_axis *v = &p->axis[0], *u = &p->axis[1];
-  int64_t ow = row % z->ow, line = row / z->ow, oh = line % z->oh, n = line / z->oh;
-  at->inside = true;
-  for (int i = 0; i < rows; i++) {
-    at->image[i] = n;
-    at->h[i] = oh * v->stride - v->before;
-    at->w[i] = ow * u->stride - u->before;
-    at->inside &= at->w[i] >= 0 && at->w[i] + z->kw <= z->w;
-    if (++ow < z->ow) continue;
-    ow = 0;
-    if (++oh < z->oh) continue;
-    oh = 0;
-    n++;
-  }
-}
-
-/* Address of the window's element (kh, kw, c) of place i; zeros outside the image. */
-static const char *element_at(const conv_rows *r, const places *at, int i, int64_t kh, int64_t kw, int64_t c)
-{
-  const conv_plan *p = r->plan;
-  int64_t h = at->h[i] + kh * p->axis[0].dilation, w = at->w[i] + kw * p->axis[1].dilation;
-  if (h < 0 || h >= p->z.h || w < 0 || w >= p->z.w) return zeros;
-  return r->in + (size_t)(((at->image[i] * p->z.h + h) * p->z.w + w) * p->z.c + c) * p->element;
-}
+} conv_windows;
 
 static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 
-/* Element by element of the window. */
-#define FILL(name, T)                                                                                         \
-  static void name(const conv_rows *r, const places *at, int rows, int64_t term, int64_t terms, void *room)   \
-  {                                                                                                           \
-    const conv_sizes *z = &r->plan->z;                                                                        \
-    const T *in = (const T *)r->in;                                                                           \
-    for (int i = 0; i < rows; i++) {                                                                          \
-      int64_t c = term % z->kc, kw = term / z->kc % z->kw, kh = term / z->kc / z->kw;                         \
-      T *to = (T *)room + i, *end = to + terms * rows;                                                        \
-      while (to < end) {                                                                                      \
-        int64_t h = at->h[i] + kh * r->plan->axis[0].dilation, w = at->w[i] + kw * r->plan->axis[1].dilation; \
-        bool inside = h >= 0 && h < z->h && w >= 0 && w < z->w;                                               \
-        int64_t base = inside ? ((at->image[i] * z->h + h) * z->w + w) * z->c : 0;                            \
-        for (; c < z->kc && to < end; c++, to += rows) *to = inside ? in[base + c] : 0;                       \
-        c = 0;                                                                                                \
-        if (++kw < z->kw) continue;                                                                           \
-        kw = 0;                                                                                               \
-        kh++;                                                                                                 \
-      }                                                                                                       \
-    }                                                                                                         \
-  }
-FILL(fill_32, uint32_t)
-FILL(fill_64, uint64_t)
-
-/* Row by row of the window, each one run of the image of which some may hang over the edges. */
-#define FILL_RUNS(name, T)                                                                                  \
-  static void name(const conv_rows *r, const places *at, int rows, int64_t term, int64_t terms, void *room) \
-  {                                                                                                         \
-    const conv_sizes *z = &r->plan->z;                                                                      \
-    const T *in = (const T *)r->in;                                                                         \
-    const int64_t reach = z->kw * z->kc, down = r->plan->axis[0].dilation, first = term / reach;            \
-    for (int i = 0; i < rows; i++) {                                                                        \
-      const int64_t w = at->w[i], left = w < 0 ? -w * z->kc : 0, right = (z->w - w) * z->kc;                \
-      int64_t h = at->h[i] + first * down, t = term % reach, rest = terms;                                  \
-      for (T *to = (T *)room + i; rest > 0; h += down, t = 0) {                                             \
-        const int64_t stop = least(reach, t + rest), base = ((at->image[i] * z->h + h) * z->w + w) * z->c;  \
-        const int64_t end = h < 0 || h >= z->h ? t : least(stop, right);                                    \
-        rest -= stop - t;                                                                                   \
-        for (; t < least(end, left); t++, to += rows) *to = 0;                                              \
-        for (; t < end; t++, to += rows) *to = in[base + t];                                                \
-        for (; t < stop; t++, to += rows) *to = 0;                                                          \
-      }                                                                                                     \
-    }                                                                                                       \
-  }
-FILL_RUNS(fill_runs_32, uint32_t)
-FILL_RUNS(fill_runs_64, uint64_t)
-
-static int64_t window_rows(const void *user, int64_t row, int rows, int64_t term, int64_t terms, void *room,
-                           const void **out, int64_t *step)
+/* The rectangle of a group of rows; *group is its number there from now on. */
+static int64_t find_rectangle(const int64_t *groups, int64_t n, int64_t *group)
 {
-  const conv_rows *r = user;
-  const conv_plan *p = r->plan;
-  const conv_sizes *z = &p->z;
-  places at;
-  find_places(p, row, rows, &at);
-  int64_t reach = p->joined && at.inside ? z->kw * z->kc : z->kc; /* terms that are neighbours */
-  if (reach >= RUN) {
-    int64_t c = term % reach, tap = (term - c) / z->kc, run = reach - c;
-    for (int i = 0; i < rows; i++) out[i] = element_at(r, &at, i, tap / z->kw, tap % z->kw, c);
-    *step = 1;
-    return run < terms ? run : terms;
+  int64_t low = 0;
+  while (n - low > 1) {
+    int64_t middle = low + (n - low) / 2;
+    if (groups[middle] <= *group)
+      low = middle;
+    else
+      n = middle;
   }
-  p->fill(r, &at, rows, term, terms, room);
-  for (int i = 0; i < rows; i++) out[i] = (char *)room + (size_t)i * p->element;
-  *step = rows;
-  return terms;
+  *group -= groups[low];
+  return low;
+}
+
+/* Where in tn__gemm_window.place things are: the group that comes next and the rows left in its rectangle, which is the
+ * pair of these stretches; the next row's place in it. */
+enum { NEXT, LEFT, DOWN, ALONG, IMAGE, Y, X };
+
+static void find_place(const conv_plan *p, int64_t group, int64_t *at)
+{
+  const int64_t n = p->n_stretches[0] * p->n_stretches[1], whole = p->groups[0][n];
+  const int64_t block = p->blocks == 1 ? 0 : group / whole;
+  const bool last = block == p->blocks - 1;
+  group -= block * whole;
+  int64_t rectangle = find_rectangle(p->groups[last], n, &group);
+  at[DOWN] = rectangle / p->n_stretches[1];
+  at[ALONG] = rectangle % p->n_stretches[1];
+  const int64_t down = p->stretches[0][at[DOWN]].n, along = p->stretches[1][at[ALONG]].n;
+  const int64_t rows = (last ? p->z.n - block * p->images : p->images) * down * along;
+  int64_t begin = tn__gemm_group_begin(&p->gemm, rows, group);
+  at[LEFT] = rows - begin;
+  at[X] = begin % along;
+  at[Y] = begin / along % down;
+  at[IMAGE] = block * p->images + begin / along / down;
+}
+
+/* Addresses of the next out->rows rows: line by line of the rectangle. */
+static void next_rows(const conv_windows *windows, const stretch *down, const stretch *along, tn__gemm_window *out)
+{
+  const conv_plan *p = windows->plan;
+  const conv_sizes *z = &p->z;
+  const tn__window_axis *v = &p->axis[0], *u = &p->axis[1];
+  const bool empty = down->taps == 0 || along->taps == 0; /* then nothing is read */
+  const int64_t step = empty ? 0 : u->stride * z->c * (int64_t)p->element;
+  int64_t *at = out->place;
+  for (int i = 0; i < out->rows;) {
+    int64_t h = (down->from + at[Y]) * v->stride - v->before + down->tap * v->dilation;
+    int64_t w = (along->from + at[X]) * u->stride - u->before + along->tap * u->dilation;
+    const char *from = windows->in + (empty ? 0 : (size_t)(((at[IMAGE] * z->h + h) * z->w + w) * z->c) * p->element);
+    int64_t to = (at[IMAGE] * z->oh + down->from + at[Y]) * z->ow + along->from + at[X];
+    int n = (int)least(along->n - at[X], out->rows - i);
+    for (int end = i + n; i < end; i++, from += step) {
+      out->a[i] = from;
+      out->c[i] = to++;
+    }
+    at[X] += n;
+    if (at[X] < along->n) break;
+    at[X] = 0;
+    if (++at[Y] < down->n) continue;
+    at[Y] = 0;
+    at[IMAGE]++;
+  }
+}
+
+static void window_rows(const void *user, int64_t group, tn__gemm_window *out)
+{
+  const conv_windows *windows = user;
+  const conv_plan *p = windows->plan;
+  const conv_sizes *z = &p->z;
+  int64_t *at = out->place;
+  if (at[NEXT] != group || at[LEFT] == 0) find_place(p, group, at);
+  const stretch *down = &p->stretches[0][at[DOWN]], *along = &p->stretches[1][at[ALONG]];
+  out->rows = tn__gemm_group_rows(&p->gemm, at[LEFT]);
+  out->a_outer = p->axis[0].dilation * z->w * z->c;
+  out->b = (down->tap * z->kw + along->tap) * z->kc;
+  out->b_outer = z->kw * z->kc;
+  if (p->joined) {
+    out->outer = 1;
+    out->inner = down->taps;
+    out->terms = along->taps * z->kc;
+    out->a_inner = out->a_outer;
+    out->b_inner = out->b_outer;
+  } else {
+    out->outer = down->taps;
+    out->inner = along->taps;
+    out->terms = z->kc;
+    out->a_inner = p->axis[1].dilation * z->c;
+    out->b_inner = z->kc;
+  }
+  at[NEXT] = group + 1;
+  at[LEFT] -= out->rows;
+  next_rows(windows, down, along, out);
 }
 
 /* ---- preparing ---- */
@@ -277,11 +276,91 @@ static tn_status pack_filter(void *user, const tn_view *from, void *to, tn_error
   return TN_OK;
 }
 
+/* Finds the stretches of an axis; to may be NULL, to count them. */
+static int64_t find_stretches(const tn__window_axis *a, int64_t length, int64_t places, stretch *to)
+{
+  int64_t n = 0, before = -1, taps_before = -1;
+  for (int64_t i = 0; i < places; i++) {
+    int64_t at, tap, taps;
+    tn__window_taps(a, i, length, &at, &tap, &taps);
+    if (taps <= 0) tap = taps = 0;
+    if (tap != before || taps != taps_before) {
+      if (to != NULL) to[n] = (stretch){ i, 0, tap, taps };
+      n++;
+    }
+    if (to != NULL) to[n - 1].n++;
+    before = tap;
+    taps_before = taps;
+  }
+  return n;
+}
+
+static bool is_dense(const conv_plan *p)
+{
+  for (int k = 0; k < 2; k++) {
+    const tn__window_axis *a = &p->axis[k];
+    if (a->size != 1 || a->stride != 1 || a->before != 0 || a->after != 0) return false;
+  }
+  return true;
+}
+
+/* A copy of `m` with room for its stretches. */
+static conv_plan *new_plan(const conv_plan *m)
+{
+  const conv_sizes *z = &m->z;
+  int64_t n[2] = { 0, 0 };
+  size_t bytes, more, rectangles;
+  if (z->places > 0 && !is_dense(m)) {
+    n[0] = find_stretches(&m->axis[0], z->h, z->oh, NULL);
+    n[1] = find_stretches(&m->axis[1], z->w, z->ow, NULL);
+  }
+  if (!tn__size_mul((size_t)n[0], (size_t)n[1], &rectangles) ||
+      !tn__size_mul(2 * sizeof(int64_t), rectangles + 1, &bytes) ||
+      !tn__size_mul((size_t)n[0] + (size_t)n[1], sizeof(stretch), &more) || !tn__size_add(bytes, more, &bytes) ||
+      !tn__size_add(bytes, sizeof *m, &bytes))
+    return NULL;
+  conv_plan *p = tn__zalloc(bytes);
+  if (p == NULL) return NULL;
+  *p = *m;
+  p->bytes = bytes;
+  p->stretches[0] = (stretch *)(p + 1);
+  p->stretches[1] = p->stretches[0] + n[0];
+  p->groups[0] = (int64_t *)(p->stretches[1] + n[1]);
+  p->groups[1] = p->groups[0] + rectangles + 1;
+  for (int k = 0; k < 2; k++) p->n_stretches[k] = n[k];
+  if (n[0] > 0) find_stretches(&p->axis[0], z->h, z->oh, p->stretches[0]);
+  if (n[1] > 0) find_stretches(&p->axis[1], z->w, z->ow, p->stretches[1]);
+  return p;
+}
+
+/* Blocks of images, and the groups of rows in each. */
+static void plan_groups(conv_plan *p)
+{
+  const conv_sizes *z = &p->z;
+  const int64_t rectangles = p->n_stretches[0] * p->n_stretches[1];
+  if (rectangles == 0) return;
+  double bytes = ((double)z->h * (double)z->w * (double)z->c + (double)z->oh * (double)z->ow * (double)z->oc) *
+                 (double)p->element;
+  const int64_t few = p->gemm.kernel->mr; /* so that there are whole groups of edges, too */
+  p->images = bytes * (double)few > TOGETHER_BYTES ? few : (int64_t)(TOGETHER_BYTES / bytes);
+  if (p->images > z->n) p->images = z->n;
+  p->blocks = (z->n + p->images - 1) / p->images;
+  for (int last = 0; last < 2; last++) {
+    int64_t images = last ? z->n - (p->blocks - 1) * p->images : p->images, all = 0;
+    for (int64_t i = 0; i < rectangles; i++) {
+      p->groups[last][i] = all;
+      all += tn__gemm_groups(&p->gemm, images * p->stretches[0][i / p->n_stretches[1]].n *
+                                           p->stretches[1][i % p->n_stretches[1]].n);
+    }
+    p->groups[last][rectangles] = all;
+  }
+  p->gemm.groups = (p->blocks - 1) * p->groups[0][rectangles] + p->groups[1][rectangles];
+}
+
 static void plan_product(tn_prepare_ctx *ctx, conv_plan *p)
 {
   const conv_sizes *z = &p->z;
   tn__gemm_plan *g = &p->gemm;
-  const tn__window_axis *v = &p->axis[0], *u = &p->axis[1];
   g->type = ((const conv_state *)ctx->state)->type;
   g->m = z->places;
   g->n = z->oc / z->groups;
@@ -289,37 +368,34 @@ static void plan_product(tn_prepare_ctx *ctx, conv_plan *p)
   g->b_row = z->oc;
   g->b_col = 1;
   g->c_row = z->oc;
-  bool dense = z->kh == 1 && z->kw == 1 && v->stride == 1 && u->stride == 1 && v->before + v->after == 0 &&
-               u->before + u->after == 0;
   g->a_row = z->c;
   g->a_col = 1;
-  g->rows = dense ? NULL : window_rows;
-  p->joined = z->groups == 1 && u->dilation == 1;
-  if (p->joined)
-    p->fill = p->element == 4 ? fill_runs_32 : fill_runs_64;
-  else
-    p->fill = p->element == 4 ? fill_32 : fill_64;
+  g->windows = p->n_stretches[0] > 0 ? window_rows : NULL;
+  p->joined = z->groups == 1 && p->axis[1].dilation == 1;
   tn__gemm_plan_choose(g);
-  if (z->groups != 1 || p->filter.convert || g->m == 0) return;
-  if (tn_prepare_pack(ctx, 1, 0x636f6e76u, tn__gemm_packed_bytes(g), pack_filter, g, &p->packed, NULL) != TN_OK) return;
-  g->packed = p->packed != NULL;
-  tn__gemm_plan_choose(g);
+  if (z->groups == 1 && !p->filter.convert && g->m > 0) {
+    uint64_t key = 0x636f6e7600000000u | (uint64_t)g->kernel->nr;
+    tn_status st = tn_prepare_pack(ctx, 1, key, tn__gemm_packed_bytes(g), pack_filter, g, &p->packed, NULL);
+    if (st != TN_OK) p->packed = NULL;
+    g->packed = p->packed != NULL;
+    tn__gemm_plan_choose(g);
+  }
+  plan_groups(p);
 }
 
 static tn_status conv_prepare(tn_prepare_ctx *ctx, tn_error *err)
 {
   const conv_state *s = ctx->state;
-  conv_plan measured = { 0 };
+  conv_plan measured = { .element = tn_dtype_size(s->wide) };
   tn__shape out;
   tn_status st = conv_measure(ctx, &measured, err);
   if (st == TN_OK) st = conv_shape(&s->window, &measured.z, &out, err);
+  if (st == TN_OK) st = tn__after_product_check(&s->epilogue, ctx, 2, out.dims, 4, err);
   if (st == TN_OK) st = tn_prepare_output(ctx, 0, out.dims, 4, err);
   if (st != TN_OK) return st;
-  conv_plan *p = tn__zalloc(sizeof *p);
+  conv_plan *p = new_plan(&measured);
   if (p == NULL) return tn__no_memory(err, "convolution plan", sizeof *p);
   ctx->shape_state = p;
-  *p = measured;
-  p->element = tn_dtype_size(s->wide);
   const conv_sizes *z = &p->z;
   const tn__volume in = { z->n, { 1, z->h, z->w }, z->c }, result = { z->n, { 1, z->oh, z->ow }, z->oc };
   const tn__volume filter = { 1, { 1, z->kh, z->kw }, z->kc * z->oc };
@@ -338,6 +414,7 @@ static tn_status conv_prepare(tn_prepare_ctx *ctx, tn_error *err)
 
 static tn_status conv_compute(tn_kernel_ctx *ctx)
 {
+  const conv_state *s = ctx->state;
   const conv_plan *p = ctx->shape_state;
   tn_view *out = ctx->outputs[0];
   char *scratch = ctx->scratch;
@@ -347,9 +424,12 @@ static tn_status conv_compute(tn_kernel_ctx *ctx)
   char *result = tn__form_room(&p->out, out->data, scratch);
   for (int64_t g = 0; g < p->z.groups; g++) {
     size_t column = (size_t)(g * p->gemm.n) * p->element;
-    conv_rows rows = { p, in + (size_t)(g * p->z.kc) * p->element };
-    const void *a = p->gemm.rows != NULL ? (const void *)&rows : rows.in;
-    tn__gemm_run(&p->gemm, ctx, a, p->packed != NULL ? p->packed : b + column, result + column, scratch + p->at_gemm);
+    tn__after_product after;
+    const tn__gemm_then *then = tn__after_product_set(&after, &s->epilogue, ctx, 2, g * p->gemm.n);
+    conv_windows windows = { p, in + (size_t)(g * p->z.kc) * p->element };
+    const void *a = p->gemm.windows != NULL ? (const void *)&windows : windows.in;
+    tn__gemm_run_then(&p->gemm, ctx, a, p->packed != NULL ? p->packed : b + column, result + column,
+                      scratch + p->at_gemm, then);
   }
   tn__form_store(&p->out, ctx, out->data, scratch);
   return TN_OK;
@@ -365,10 +445,14 @@ static const tn_op_def ops[] = {
     .traits = TN_TRAIT_CONTRACTION, .infer = infer_conv, .summary = "convolution of images with a filter" },
 };
 
+#define CONV_KERNEL(type, set, title)                                                                          \
+  { .struct_size = TN_KERNEL_DEF_SIZE, .op = type, .device = "CPU", .types = set, .name = title,               \
+    .rank = TN_RANK_C, .create = conv_create, .destroy = conv_destroy, .prepare = conv_prepare,                \
+    .destroy_shape_state = conv_destroy_plan, .compute = conv_compute }
+
 static const tn_kernel_def kernels[] = {
-  { .struct_size = TN_KERNEL_DEF_SIZE, .op = "Conv2D", .device = "CPU", .types = "T=half|bfloat16|float|double|int32",
-    .name = "conv2d_cpu", .rank = TN_RANK_C, .create = conv_create, .destroy = conv_destroy, .prepare = conv_prepare,
-    .destroy_shape_state = conv_destroy_plan, .compute = conv_compute },
+  CONV_KERNEL("Conv2D", "T=half|bfloat16|float|double|int32", "conv2d_cpu"),
+  CONV_KERNEL("_TnConv2D", "T=float", "fused_conv2d_cpu"),
 };
 
 extern const tn_op_family tn__ops_conv;

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* DepthwiseConv2dNative and its gradients: every channel has windows and filters of its own.
+/* DepthwiseConv2dNative, alone and with what follows it, and its gradients: every channel has windows and filters of
+ * its own.
  *
  * Channels are last and a line of the result is done at a time, so that all inner loops run over neighbours. Images
  * with channels first, half and bfloat16 are brought into that form in scratch memory. */
 #include <core/base/alloc.h>
+#include <ops/support/after_product.h>
 #include <ops/support/convolution.h>
 #include <ops/support/shapes.h>
+#include <ops/support/vectors.h>
 #include <ops/support/widen.h>
 #include <string.h>
 
@@ -23,67 +26,125 @@ typedef struct taps {
 
 /* c channels, each with `outs` outputs.
  * pixel    out = sum over taps of in times filter
+ * pixels   the same for n of them with the same taps, each channel with one output; in_step and out_step apart.
+ *          Finished as `then` says, which may be NULL, but for its `rows`
  * spread   in += out times filter, summed over a channel's outputs
  * gather   filter += in times out */
 typedef struct loops {
   void (*pixel)(const taps *t, const void *in, const void *filter, void *out, int64_t c, int64_t outs);
+  void (*pixels)(const taps *t, const void *in, int64_t in_step, const void *filter, void *out, int64_t out_step,
+                 int64_t n, int64_t c, const tn__gemm_then *then);
   void (*spread)(void *in, const void *filter, const void *out, int64_t c, int64_t outs);
   void (*gather)(const void *in, void *filter, const void *out, int64_t c, int64_t outs);
   void (*add)(void *sums, void *to, int64_t n); /* to += sums, which are cleared */
 } loops;
 
-/* Sums that stay in registers while the taps run by: four vectors of `bytes`. */
-#define VECTORS 4
-#define PIXEL_BLOCK(name, T, V, bytes, TARGET)                                                                      \
-  typedef T V __attribute__((vector_size(bytes)));                                                                  \
-  TARGET static inline V load_##name(const T *from)                                                                 \
-  {                                                                                                                 \
-    V v;                                                                                                            \
-    __builtin_memcpy(&v, from, sizeof v);                                                                           \
-    return v;                                                                                                       \
-  }                                                                                                                 \
-  TARGET static void block_##name(const taps *t, const T *in, const T *filter, T *out)                              \
-  {                                                                                                                 \
-    enum { LANES = bytes / sizeof(T) };                                                                             \
-    V s0 = { 0 }, s1 = { 0 }, s2 = { 0 }, s3 = { 0 };                                                               \
-    const int64_t columns = t->columns, in_column = t->in_column, filter_column = t->filter_column;                 \
-    for (int64_t r = 0; r < t->rows; r++) {                                                                         \
-      const T *x = in + r * t->in_row, *f = filter + r * t->filter_row;                                             \
-      for (int64_t k = 0; k < columns; k++, x += in_column, f += filter_column) {                                   \
-        s0 += load_##name(x) * load_##name(f);                                                                      \
-        s1 += load_##name(x + LANES) * load_##name(f + LANES);                                                      \
-        s2 += load_##name(x + 2 * LANES) * load_##name(f + 2 * LANES);                                              \
-        s3 += load_##name(x + 3 * LANES) * load_##name(f + 3 * LANES);                                              \
+#if defined(__clang__)
+#define UNROLL _Pragma("unroll")
+#else
+#define UNROLL _Pragma("GCC unroll 8")
+#endif
+
+#define PIXELS 4 /* that share what is loaded of the filter */
+
+/* Bias and clamp of a block's sums. Only results of float have them. */
+#define FINISH_f32(T, V, bytes)                                                                                     \
+  if (then != NULL) {                                                                                               \
+    typedef int32_t bits __attribute__((vector_size(bytes)));                                                       \
+    const V zero = { 0 }, six = zero + 6;                                                                           \
+    UNROLL for (int v = 0; v < vectors; v++) {                                                                      \
+      V add = { 0 };                                                                                                \
+      if (then->bias != NULL) __builtin_memcpy(&add, then->bias + channel + v * LANES, sizeof add);                 \
+      UNROLL for (int i = 0; i < n; i++) {                                                                          \
+        if (then->bias != NULL) sum[i][v] += add;                                                                   \
+        if (then->clamp != TN__GEMM_NO_CLAMP) sum[i][v] = (V)((bits)sum[i][v] & ~(sum[i][v] < zero));               \
+        if (then->clamp == TN__GEMM_RELU6) {                                                                        \
+          bits over = sum[i][v] > six;                                                                              \
+          sum[i][v] = (V)(((bits)sum[i][v] & ~over) | ((bits)six & over));                                          \
+        }                                                                                                           \
       }                                                                                                             \
     }                                                                                                               \
-    __builtin_memcpy(out, &s0, sizeof s0);                                                                          \
-    __builtin_memcpy(out + LANES, &s1, sizeof s1);                                                                  \
-    __builtin_memcpy(out + 2 * LANES, &s2, sizeof s2);                                                              \
-    __builtin_memcpy(out + 3 * LANES, &s3, sizeof s3);                                                              \
   }
-/* Channels from `done` on that one output each. */
-#define BLOCKS(name, T, bytes)                                                                                      \
-  for (const int64_t step = VECTORS * bytes / (int64_t)sizeof(T); outs == 1 && done + step <= c; done += step)      \
-    block_##name(t, in + done, filter + done, out + done);
-#define PIXEL(name, T, WIDE_BLOCKS, rest)                                                                           \
+#define FINISH_f64(T, V, bytes)
+
+/* Sums stay in registers while the taps run by: of `n` pixels and `vectors` vectors of channels. The last vector begins
+ * so that it ends with the channels: some are computed twice. Fewer channels than a vector has are left to `fewer`. */
+#define PIXEL_VECTORS(name, type, T, V, bytes, fewer, TARGET)                                                       \
+  typedef T V __attribute__((vector_size(bytes)));                                                                  \
+  TARGET static inline __attribute__((always_inline)) void block_##name(                                            \
+      const int n, const int vectors, const taps *t, const T *in, int64_t in_step, const T *filter, T *out,         \
+      int64_t out_step, const tn__gemm_then *then, int64_t channel)                                                 \
+  {                                                                                                                 \
+    enum { LANES = bytes / sizeof(T) };                                                                             \
+    const int64_t columns = t->columns, in_column = t->in_column, filter_column = t->filter_column;                 \
+    V sum[PIXELS][4];                                                                                               \
+    UNROLL for (int i = 0; i < n; i++)                                                                              \
+      UNROLL for (int v = 0; v < vectors; v++) sum[i][v] = (V){ 0 };                                                \
+    for (int64_t r = 0; r < t->rows; r++) {                                                                         \
+      const T *x = in + channel + r * t->in_row, *f = filter + channel + r * t->filter_row;                         \
+      for (int64_t k = 0; k < columns; k++, x += in_column, f += filter_column) {                                   \
+        UNROLL for (int v = 0; v < vectors; v++) {                                                                  \
+          V by, pixel;                                                                                              \
+          __builtin_memcpy(&by, f + v * LANES, sizeof by);                                                          \
+          UNROLL for (int i = 0; i < n; i++) {                                                                      \
+            __builtin_memcpy(&pixel, x + i * in_step + v * LANES, sizeof pixel);                                    \
+            sum[i][v] += pixel * by;                                                                                \
+          }                                                                                                         \
+        }                                                                                                           \
+      }                                                                                                             \
+    }                                                                                                               \
+    FINISH_##type(T, V, bytes)                                                                                      \
+    UNROLL for (int i = 0; i < n; i++)                                                                              \
+      UNROLL for (int v = 0; v < vectors; v++)                                                                      \
+        __builtin_memcpy(out + channel + i * out_step + v * LANES, &sum[i][v], sizeof sum[i][v]);                   \
+  }                                                                                                                 \
+  TARGET static inline __attribute__((always_inline)) void sweep_##name(                                            \
+      const int n, const int vectors, const taps *t, const T *in, int64_t in_step, const T *filter, T *out,         \
+      int64_t out_step, int64_t c, const tn__gemm_then *then)                                                       \
+  {                                                                                                                 \
+    const int64_t lanes = bytes / (int64_t)sizeof(T), wide = vectors * lanes;                                       \
+    int64_t j = 0;                                                                                                  \
+    for (; j + wide <= c; j += wide) block_##name(n, vectors, t, in, in_step, filter, out, out_step, then, j);      \
+    for (; j < c; j += lanes)                                                                                       \
+      block_##name(n, 1, t, in, in_step, filter, out, out_step, then, j + lanes > c ? c - lanes : j);               \
+  }                                                                                                                 \
+  TARGET static void pixels_##name(const taps *t, const void *from, int64_t in_step, const void *filter, void *to,  \
+                                   int64_t out_step, int64_t n, int64_t c, const tn__gemm_then *then)               \
+  {                                                                                                                 \
+    const T *in = from;                                                                                             \
+    T *out = to;                                                                                                    \
+    if (c < bytes / (int64_t)sizeof(T)) {                                                                           \
+      pixels_##fewer(t, in, in_step, filter, out, out_step, n, c, then);                                            \
+      return;                                                                                                       \
+    }                                                                                                               \
+    for (; n >= PIXELS; n -= PIXELS, in += PIXELS * in_step, out += PIXELS * out_step)                              \
+      sweep_##name(PIXELS, 2, t, in, in_step, filter, out, out_step, c, then);                                      \
+    if (n == 1) sweep_##name(1, 4, t, in, in_step, filter, out, out_step, c, then);                                 \
+    if (n == 2) sweep_##name(2, 2, t, in, in_step, filter, out, out_step, c, then);                                 \
+    if (n == 3) sweep_##name(3, 2, t, in, in_step, filter, out, out_step, c, then);                                 \
+  }
+#define PIXEL(name, T)                                                                                              \
   static void pixel_##name(const taps *t, const void *from, const void *by, void *to, int64_t c, int64_t outs)      \
   {                                                                                                                 \
     const T *in = from, *filter = by;                                                                               \
     T *out = to;                                                                                                    \
-    int64_t done = 0;                                                                                               \
-    WIDE_BLOCKS                                                                                                     \
-    BLOCKS(rest, T, 16)                                                                                             \
-    for (int64_t j = done * outs; j < c * outs; j++) out[j] = 0;                                                    \
-    for (int64_t r = 0; r < t->rows && done < c; r++)                                                               \
+    for (int64_t j = 0; j < c * outs; j++) out[j] = 0;                                                              \
+    for (int64_t r = 0; r < t->rows; r++)                                                                           \
       for (int64_t k = 0; k < t->columns; k++) {                                                                    \
         const T *x = in + r * t->in_row + k * t->in_column;                                                         \
         const T *f = filter + r * t->filter_row + k * t->filter_column;                                             \
-        if (outs == 1)                                                                                              \
-          for (int64_t j = done; j < c; j++) out[j] += x[j] * f[j];                                                 \
-        else                                                                                                        \
-          for (int64_t j = 0; j < c; j++)                                                                           \
-            for (int64_t o = 0; o < outs; o++) out[j * outs + o] += x[j] * f[j * outs + o];                         \
+        for (int64_t j = 0; j < c; j++)                                                                             \
+          for (int64_t o = 0; o < outs; o++) out[j * outs + o] += x[j] * f[j * outs + o];                           \
       }                                                                                                             \
+  }                                                                                                                 \
+  static void pixels_few_##name(const taps *t, const void *in, int64_t in_step, const void *filter, void *out,      \
+                                int64_t out_step, int64_t n, int64_t c, const tn__gemm_then *then)                  \
+  {                                                                                                                 \
+    for (int64_t i = 0; i < n; i++) {                                                                               \
+      void *to = (T *)out + i * out_step;                                                                           \
+      pixel_##name(t, (const T *)in + i * in_step, filter, to, c, 1);                                               \
+      if (then != NULL) tn__after_product_finish(then, 1, &to, 0, c);                                               \
+    }                                                                                                               \
   }
 #define SPREAD(name, T)                                                                                   \
   static void spread_##name(void *to, const void *by, const void *from, int64_t c, int64_t outs)          \
@@ -121,32 +182,31 @@ typedef struct loops {
       sums[i] = 0;                                             \
     }                                                          \
   }
-#define LOOPS(name, T, V)              \
-  PIXEL_BLOCK(name, T, V, 16, )        \
-  PIXEL(name, T, , name)               \
-  SPREAD(name, T)                      \
-  GATHER(name, T)                      \
-  ADD(name, T)                         \
-  static const loops loops_##name = { pixel_##name, spread_##name, gather_##name, add_##name };
-LOOPS(f32, float, vec_f32)
-LOOPS(f64, double, vec_f64)
+#define LOOPS(name, T)                                       \
+  PIXEL(name, T)                                             \
+  PIXEL_VECTORS(name, name, T, vec_##name, 16, few_##name, ) \
+  SPREAD(name, T)                                            \
+  GATHER(name, T)                                            \
+  ADD(name, T)                                               \
+  static const loops loops_##name = { pixel_##name, pixels_##name, spread_##name, gather_##name, add_##name };
+LOOPS(f32, float)
+LOOPS(f64, double)
 
-/* The same sums in the same order, twice as many at a time. */
-#if defined(__x86_64__) && defined(__GNUC__)
-#define WIDE(name, T, V, base)                                      \
-  PIXEL_BLOCK(name, T, V, 32, __attribute__((target("avx2"))))      \
-  PIXEL(name, T, BLOCKS(name, T, 32), base)                         \
-  static const loops loops_##name = { pixel_##name, spread_##base, gather_##base, add_##base };
-WIDE(f32_avx2, float, wide_f32, f32)
-WIDE(f64_avx2, double, wide_f64, f64)
+/* The same sums in the same order, more of them at a time. */
+#if TN__VECTORS > 1
+#define WIDE(name, T, bytes, target, base, fewer)                            \
+  PIXEL_VECTORS(name, base, T, vec_##name, bytes, fewer, target)             \
+  static const loops loops_##name = { pixel_##base, pixels_##name, spread_##base, gather_##base, add_##base };
+WIDE(f32_avx2, float, 32, TN__FOR_AVX2, f32, f32)
+WIDE(f64_avx2, double, 32, TN__FOR_AVX2, f64, f64)
+WIDE(f32_avx512, float, 64, TN__FOR_AVX512, f32, f32_avx2)
+WIDE(f64_avx512, double, 64, TN__FOR_AVX512, f64, f64_avx2)
 #endif
 
 static const loops *loops_of(tn_dtype wide)
 {
-#if defined(__x86_64__) && defined(__GNUC__)
-  if (__builtin_cpu_supports("avx2")) return wide == TN_FLOAT ? &loops_f32_avx2 : &loops_f64_avx2;
-#endif
-  return wide == TN_FLOAT ? &loops_f32 : &loops_f64;
+  static const loops *const f32[] = TN__FNS(&loops_f32), *const f64[] = TN__FNS(&loops_f64);
+  return (wide == TN_FLOAT ? f32 : f64)[tn__vectors()];
 }
 
 /* ---- states ---- */
@@ -157,6 +217,7 @@ typedef struct depthwise_state {
   tn__volume_window window;
   tn_dtype dtype;
   size_t size; /* of an element as it is computed */
+  tn__epilogue epilogue;
 } depthwise_state;
 
 enum { X, FILTER, Y };
@@ -164,6 +225,8 @@ enum { X, FILTER, Y };
 typedef struct depthwise_plan {
   tn__conv_sizes z;
   tn__form form[3];
+  int64_t inside[2][2]; /* lines, places of a line: from the first to behind the last with all taps in that direction */
+  bool upright;         /* lines are narrow: places below each other are done together, not those side by side */
   size_t at_sums; /* in scratch: for the filter's gradient, what a line of places says for each tap */
 } depthwise_plan;
 
@@ -173,6 +236,7 @@ static tn_status create(const tn_operation *op, const tn__conv_kind *kind, void 
   depthwise_state s = { .kind = kind, .dtype = tn_operation_output_dtype(op, 0) };
   tn_dtype wide = tn__wide_dtype(s.dtype);
   tn_status st = tn__conv_read(op, kind, &s.window, err);
+  if (st == TN_OK) st = tn__after_product_read(op, !s.window.channels_first, &s.epilogue, err);
   if (st != TN_OK) return st;
   if (wide != TN_FLOAT && wide != TN_DOUBLE) return tn__no_kernel(err, op, s.dtype);
   s.loops = loops_of(wide);
@@ -201,19 +265,38 @@ KIND(to_filter)
 static void destroy(void *state) { tn__free(state, sizeof(depthwise_state)); }
 static void destroy_plan(void *plan) { tn__free(plan, sizeof(depthwise_plan)); }
 
+/* Places [0, 1) of a line that have all taps. */
+static void find_inside(const tn__window_axis *a, int64_t length, int64_t places, int64_t *inside)
+{
+  int64_t room = length + a->before - (a->size - 1) * a->dilation; /* for the first tap, from place 0 on */
+  inside[0] = a->before <= 0 ? 0 : (a->before - 1) / a->stride + 1;
+  inside[1] = room <= 0 ? 0 : (room - 1) / a->stride + 1;
+  if (inside[1] > places) inside[1] = places;
+  if (inside[0] >= inside[1]) inside[0] = inside[1] = 0;
+}
+
 static tn_status prepare(tn_prepare_ctx *ctx, tn_error *err)
 {
   const depthwise_state *s = ctx->state;
   tn__conv_sizes z;
+  int64_t dims[5];
   tn_status st = tn__conv_prepare(ctx, s->kind, &s->window, &z, err);
   if (st == TN_OK && s->kind->wanted == TN__CONV_FILTER && z.y_pixels == 0)
     st = tn_error_set(err, TN_INVALID_ARGUMENT, "%s: there are no images to take a gradient from",
                       tn_operation_type(ctx->op));
+  if (st == TN_OK) {
+    tn__volume_dims(&s->window, &z.y, dims);
+    st = tn__after_product_check(&s->epilogue, ctx, 2, dims, 4, err);
+  }
   if (st != TN_OK) return st;
   depthwise_plan *p = tn__zalloc(sizeof *p);
   if (p == NULL) return tn__no_memory(err, "convolution plan", sizeof *p);
   ctx->shape_state = p;
   p->z = z;
+  for (int k = 0; k < 2 && z.y_pixels > 0; k++)
+    find_inside(&z.window.axis[k + 1], z.x.size[k + 1], z.y.size[k + 1], p->inside[k]);
+  const int64_t lines = p->inside[0][1] - p->inside[0][0], places = p->inside[1][1] - p->inside[1][0];
+  p->upright = z.fo == 1 && places < 2 * PIXELS && lines > places;
   const tn__volume filter = { 1, { 1, 1, z.taps }, z.y.c };
   size_t scratch = 0;
   tn__form_plan(&p->form[X], s->dtype, s->window.channels_first, &z.x, &scratch);
@@ -230,10 +313,55 @@ static tn_status prepare(tn_prepare_ctx *ctx, tn_error *err)
 
 typedef struct run {
   const loops *loops;
+  const depthwise_plan *plan;
   const tn__conv_sizes *z;
   size_t size;
   char *in, *filter, *out, *sums;
+  const tn__gemm_then *then;
 } run;
+
+/* `lines` lines of the result from `out` on, with the same taps downwards: t's rows begin at row `row` of the filter,
+ * which is line `in` of the images. */
+static void do_lines(const run *r, taps *t, const char *in, int64_t row, char *out, int64_t lines)
+{
+  const tn__conv_sizes *z = r->z;
+  const tn__window_axis *v = &z->window.axis[1], *u = &z->window.axis[2];
+  const int64_t c = z->x.c, *inside = r->plan->inside[1];
+  const size_t pixel = (size_t)c * r->size, result = (size_t)z->y.c * r->size;
+  for (int64_t x = 0, n = 1; x < z->y.size[2]; x += n, out += (size_t)n * result) {
+    int64_t at = x * u->stride - u->before, column = 0;
+    const bool whole = x >= inside[0] && x < inside[1];
+    n = whole && lines == 1 && x == inside[0] ? inside[1] - x : 1;
+    t->columns = u->size;
+    if (!whole) tn__window_taps(u, x, z->x.size[2], &at, &column, &t->columns);
+    if (t->rows <= 0 || t->columns <= 0) at = column = 0;
+    const char *from = in + (size_t)at * pixel, *filter = r->filter + (size_t)(row * u->size + column) * result;
+    if (lines > 1) {
+      r->loops->pixels(t, from, v->stride * z->x.size[2] * c, filter, out, z->y.size[2] * c, lines, c, r->then);
+      continue;
+    }
+    if (z->fo == 1) {
+      r->loops->pixels(t, from, u->stride * c, filter, out, c, n, c, r->then);
+      continue;
+    }
+    for (int64_t i = 0; i < n; i++) {
+      void *to = out + (size_t)i * result;
+      r->loops->pixel(t, from + (size_t)(i * u->stride) * pixel, filter, to, c, z->fo);
+      if (r->then != NULL) tn__after_product_finish(r->then, 1, &to, 0, z->y.c);
+    }
+  }
+}
+
+/* What is left to do to places [0, n) from `out` on. */
+static void follow(const run *r, char *out, int64_t n)
+{
+  void *places[TN__GEMM_MR];
+  if (r->then == NULL || r->then->rows == NULL) return;
+  for (int64_t x = 0, k; x < n; x += k) {
+    for (k = 0; k < TN__GEMM_MR && x + k < n; k++) places[k] = out + (size_t)((x + k) * r->z->y.c) * r->size;
+    r->then->rows(r->then, (int)k, places, 0, r->z->y.c);
+  }
+}
 
 static void line_part(void *user, int64_t begin, int64_t end)
 {
@@ -241,19 +369,19 @@ static void line_part(void *user, int64_t begin, int64_t end)
   const tn__conv_sizes *z = r->z;
   const tn__window_axis *v = &z->window.axis[1], *u = &z->window.axis[2];
   const int64_t oh = z->y.size[1], ow = z->y.size[2], h = z->x.size[1], w = z->x.size[2], c = z->x.c;
+  const int64_t *inside = r->plan->inside[0];
   taps t = { .in_row = v->dilation * w * c, .in_column = u->dilation * c, .filter_row = u->size * z->y.c,
              .filter_column = z->y.c };
-  for (int64_t line = begin; line < end; line++) {
-    int64_t at_h, at_w, row, column;
-    tn__window_taps(v, line % oh, h, &at_h, &row, &t.rows);
-    for (int64_t x = 0; x < ow; x++) {
-      tn__window_taps(u, x, w, &at_w, &column, &t.columns);
-      size_t in = (size_t)(((line / oh * h + at_h) * w + at_w) * c) * r->size;
-      size_t filter = (size_t)((row * u->size + column) * z->y.c) * r->size;
-      if (t.rows == 0 || t.columns == 0) filter = 0;
-      r->loops->pixel(&t, r->in + in, r->filter + filter, r->out + (size_t)((line * ow + x) * z->y.c) * r->size, c,
-                      z->fo);
-    }
+  for (int64_t line = begin, n; line < end; line += n) {
+    int64_t at, row, y = line % oh;
+    tn__window_taps(v, y, h, &at, &row, &t.rows);
+    if (t.rows <= 0) row = 0;
+    n = 1;
+    if (r->plan->upright && y >= inside[0])
+      while (n < PIXELS && line + n < end && y + n < inside[1]) n++;
+    char *out = r->out + (size_t)(line * ow * z->y.c) * r->size;
+    do_lines(r, &t, r->in + (size_t)((line / oh * h + at) * w * c) * r->size, row, out, n);
+    follow(r, out, n * ow);
   }
 }
 
@@ -317,10 +445,13 @@ static tn_status compute(tn_kernel_ctx *ctx)
   int wanted = s->kind->wanted == TN__CONV_Y ? Y : s->kind->wanted == TN__CONV_X ? X : FILTER;
   void *at[3] = { NULL, NULL, NULL };
   if (ctx->outputs[0]->count == 0) return TN_OK;
-  for (int i = 0; i < (int)ctx->n_inputs; i++)
-    if (i != wanted) at[i] = (void *)tn__form_load(&p->form[i], ctx, ctx->inputs[i]->data, ctx->scratch);
+  for (int i = 0; i < 3; i++)
+    if (i != wanted && i < (int)ctx->n_inputs)
+      at[i] = (void *)tn__form_load(&p->form[i], ctx, ctx->inputs[i]->data, ctx->scratch);
   at[wanted] = tn__form_room(&p->form[wanted], ctx->outputs[0]->data, ctx->scratch);
-  run r = { s->loops, z, s->size, at[X], at[FILTER], at[Y], (char *)ctx->scratch + p->at_sums };
+  tn__after_product after;
+  run r = { s->loops, p, z, s->size, at[X], at[FILTER], at[Y], (char *)ctx->scratch + p->at_sums,
+            tn__after_product_set(&after, &s->epilogue, ctx, 2, 0) };
   double all = 0.2 * (double)z->y_pixels * (double)z->y.c * (double)z->taps;
   int64_t n = wanted == Y ? z->y.n * z->y.size[1] : wanted == X ? z->x.n * z->x.size[1] : z->taps;
   tn__run_parts(ctx, n, all / (double)n, wanted == Y ? line_part : wanted == X ? spread_part : gather_part, &r);
@@ -353,6 +484,7 @@ static const tn_op_def ops[] = {
 
 static const tn_kernel_def kernels[] = {
   DEPTHWISE_KERNEL("DepthwiseConv2dNative", "depthwise_conv2d_cpu", forward),
+  DEPTHWISE_KERNEL("_TnDepthwiseConv2D", "fused_depthwise_cpu", forward),
   DEPTHWISE_KERNEL("DepthwiseConv2dNativeBackpropFilter", "depthwise_conv2d_backprop_filter_cpu", to_filter),
   DEPTHWISE_KERNEL("DepthwiseConv2dNativeBackpropInput", "depthwise_conv2d_backprop_input_cpu", to_input),
 };

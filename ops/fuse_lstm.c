@@ -2,7 +2,7 @@
 /* The "cell" pass: LSTM cells that are spelt in plain ops become _TnLSTMCell. What is looked for, from its end:
  *
  *   h = tanh(c) * sigmoid(o)             c = c' * sigmoid(f [+ constant]) + sigmoid(i) * tanh(j)
- *   i, j, f, o = the four parts of concat(x, h') w + b, in any order
+ *   i, j, f, o = the four parts of concat(x, h') w + b, or of x w + h' u + b, in any order
  *
  * Factors and summands may be in either order; nothing in between but c and h may be read by others. */
 #include <ops/support/shapes.h>
@@ -13,7 +13,8 @@ typedef struct cell {
   uint32_t split;      /* the node that gives the parts */
   int64_t gate[4];     /* parts of i, j, f, o */
   float forget_bias;
-  uint32_t inputs[5];  /* x, h', c', w, b */
+  uint32_t inputs[6];  /* x, h', c', w, b, u, which is w when x and h' are put together */
+  bool apart;          /* they are not */
   uint32_t c, add;     /* the new state, and the node that makes it */
 } cell;
 
@@ -108,7 +109,51 @@ static bool match_state(const tn_rewriter *rw, cell *m)
   return false;
 }
 
-/* The split's value: concat(x, h') w + b over matrices. */
+/* The factors of a plain product of matrices that nobody else reads. */
+static bool match_matmul(const tn_rewriter *rw, uint32_t value, uint32_t *a, uint32_t *b)
+{
+  uint32_t product = made_by(rw, value, "MatMul");
+  if (product == TN_NO_NODE) return false;
+  const tn_operation *op = tn_rewrite_operation(rw, product);
+  if (tn__attr_bool(op, "transpose_a", true) || tn__attr_bool(op, "transpose_b", true)) return false;
+  *a = tn_rewrite_input(rw, product, 0);
+  *b = tn_rewrite_input(rw, product, 1);
+  return true;
+}
+
+/* concat(x, h') w */
+static bool match_together(const tn_rewriter *rw, uint32_t value, cell *m)
+{
+  double axis;
+  uint32_t side_by_side;
+  if (!match_matmul(rw, value, &side_by_side, &m->inputs[3])) return false;
+  uint32_t concat = made_by(rw, side_by_side, "ConcatV2");
+  if (concat == TN_NO_NODE || tn_rewrite_n_inputs(rw, concat) != 3) return false;
+  if (!scalar_of(rw, tn_rewrite_input(rw, concat, 2), &axis) || (axis != 1 && axis != -1)) return false;
+  m->inputs[0] = tn_rewrite_input(rw, concat, 0);
+  m->inputs[1] = tn_rewrite_input(rw, concat, 1);
+  m->inputs[5] = m->inputs[3];
+  return true;
+}
+
+/* x w + h' u. Which is which only matters to who looks for cells in a row: h' is what comes with c', or stands behind. */
+static bool match_apart(const tn_rewriter *rw, uint32_t value, cell *m)
+{
+  uint32_t add = tn_rewrite_producer(rw, value, NULL);
+  if (!is_sum(rw, add) || tn_rewrite_n_uses(rw, value) != 1) return false;
+  uint32_t a[2], b[2], from = tn_rewrite_producer(rw, m->inputs[2], NULL);
+  for (uint32_t k = 0; k < 2; k++)
+    if (!match_matmul(rw, tn_rewrite_input(rw, add, k), &a[k], &b[k])) return false;
+  uint32_t h = from != TN_NO_NODE && tn_rewrite_is(rw, from, "_TnLSTMCell") && tn_rewrite_output(rw, from, 1) == a[0] ? 0 : 1;
+  m->inputs[0] = a[1 - h];
+  m->inputs[1] = a[h];
+  m->inputs[3] = b[1 - h];
+  m->inputs[5] = b[h];
+  m->apart = true;
+  return true;
+}
+
+/* The split's value. */
 static bool match_product(const tn_rewriter *rw, cell *m)
 {
   double axis;
@@ -117,27 +162,19 @@ static bool match_product(const tn_rewriter *rw, cell *m)
   if (axis != 1 && axis != -1) return false;
   uint32_t sum = tn_rewrite_input(rw, m->split, 1), add = made_by(rw, sum, "BiasAdd");
   if (add == TN_NO_NODE) return false;
-  uint32_t product = made_by(rw, tn_rewrite_input(rw, add, 0), "MatMul");
-  if (product == TN_NO_NODE) return false;
-  const tn_operation *op = tn_rewrite_operation(rw, product);
-  if (tn__attr_bool(op, "transpose_a", true) || tn__attr_bool(op, "transpose_b", true)) return false;
-  uint32_t concat = made_by(rw, tn_rewrite_input(rw, product, 0), "ConcatV2");
-  if (concat == TN_NO_NODE || tn_rewrite_n_inputs(rw, concat) != 3) return false;
-  if (!scalar_of(rw, tn_rewrite_input(rw, concat, 2), &axis) || (axis != 1 && axis != -1)) return false;
-  m->inputs[0] = tn_rewrite_input(rw, concat, 0);
-  m->inputs[1] = tn_rewrite_input(rw, concat, 1);
-  m->inputs[3] = tn_rewrite_input(rw, product, 1);
   m->inputs[4] = tn_rewrite_input(rw, add, 1);
-  return true;
+  uint32_t products = tn_rewrite_input(rw, add, 0);
+  return match_together(rw, products, m) || match_apart(rw, products, m);
 }
 
 /* Plain ops take other ranks, too. */
 static bool ranks_fit(const tn_rewriter *rw, const cell *m)
 {
   int64_t dims[TN_MAX_RANK];
-  for (int i = 0; i < 4; i++)
-    if (tn_rewrite_shape(rw, m->inputs[i], dims) != 2 || tn_rewrite_dtype(rw, m->inputs[i]) != TN_FLOAT) return false;
-  return tn_rewrite_shape(rw, m->inputs[4], dims) == 1;
+  for (int i = 0; i < 6; i++)
+    if (tn_rewrite_shape(rw, m->inputs[i], dims) != (i == 4 ? 1 : 2) || tn_rewrite_dtype(rw, m->inputs[i]) != TN_FLOAT)
+      return false;
+  return true;
 }
 
 static bool match(const tn_rewriter *rw, uint32_t node, cell *m)
@@ -164,8 +201,9 @@ static tn_status fuse_cell(tn_rewriter *rw, uint32_t node, tn_error *err)
   if (b == NULL) return tn_error_set(err, TN_RESOURCE_EXHAUSTED, "out of memory: plan");
   tn_operation_set_ints(b, "gates", m.gate, 4);
   tn_operation_set_float(b, "forget_bias", m.forget_bias);
+  tn_operation_set_bool(b, "apart", m.apart);
   uint32_t made;
-  tn_status st = tn_rewrite_finish(rw, b, m.inputs, 5, TN_NO_LIST, &made, err);
+  tn_status st = tn_rewrite_finish(rw, b, m.inputs, 6, TN_NO_LIST, &made, err);
   if (st != TN_OK) return st;
   tn_rewrite_replace(rw, m.c, tn_rewrite_output(rw, made, 0));
   tn_rewrite_replace(rw, tn_rewrite_output(rw, node, 0), tn_rewrite_output(rw, made, 1));

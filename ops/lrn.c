@@ -6,7 +6,9 @@
 #include <core/base/alloc.h>
 #include <math.h>
 #include <ops/support/shapes.h>
+#include <ops/support/vectors.h>
 #include <ops/support/volume.h>
+#include <string.h>
 
 typedef struct lrn_state {
   tn_dtype dtype;
@@ -83,24 +85,91 @@ typedef struct run {
 static inline int64_t first_of(int64_t c, int64_t radius) { return c > radius ? c - radius : 0; }
 static inline int64_t end_of(int64_t c, int64_t radius, int64_t n) { return n - c > radius ? c + radius + 1 : n; }
 
+/* Loops over channels, for the vectors of the machine. Of few neighbours each is added to all channels at once, from a
+ * copy that has zeros beyond both ends: they change no sum. */
+#define BLOCK 512
+#define FEW 32 /* the largest such radius */
+
+#define ADD_FOR(count)                         \
+  for (int64_t k = 0; k < taps; k++)           \
+    for (int64_t c = 0; c < (count); c++) sum[c] += values[c + k];
+#define SIZE_FOR(count) \
+  TN__IVDEP             \
+  for (int64_t c = 0; c < (count); c++) size[c] = bias + alpha * size[c];
+#define DIVIDE_FOR(count)                                                                               \
+  if (beta == 0.5f) {                                                                                   \
+    TN__IVDEP                                                                                           \
+    for (int64_t c = 0; c < (count); c++) out[c] = x[c] / sqrtf(size[c]);                               \
+  } else if (beta == 0.75f) {                                                                           \
+    TN__IVDEP                                                                                           \
+    for (int64_t c = 0; c < (count); c++) out[c] = x[c] / (sqrtf(size[c]) * sqrtf(sqrtf(size[c])));     \
+  } else {                                                                                              \
+    TN__IVDEP                                                                                           \
+    for (int64_t c = 0; c < (count); c++) out[c] = x[c] / size[c];                                      \
+  }
+TN__APART static void add_taps(float *restrict sum, const float *restrict values, int64_t taps, int64_t n)
+{
+  ADD_FOR(n)
+}
+TN__APART static void scale_sums(float bias, float alpha, float *size, int64_t n) { SIZE_FOR(n) }
+TN__APART static void divide_by(float beta, const float *x, const float *size, float *out, int64_t n) { DIVIDE_FOR(n) }
+#define WIDE_LOOPS(nothing, end, attribute)                                                                            \
+  attribute static void add_taps_##end(float *restrict sum, const float *restrict values, int64_t taps, int64_t n)     \
+  {                                                                                                                    \
+    int64_t whole = n & -INT64_C(16);                                                                                  \
+    ADD_FOR(whole)                                                                                                     \
+    if (whole < n) add_taps(sum + whole, values + whole, taps, n - whole);                                             \
+  }                                                                                                                    \
+  attribute static void scale_sums_##end(float bias, float alpha, float *size, int64_t n)                              \
+  {                                                                                                                    \
+    int64_t whole = n & -INT64_C(16);                                                                                  \
+    SIZE_FOR(whole)                                                                                                    \
+    if (whole < n) scale_sums(bias, alpha, size + whole, n - whole);                                                   \
+  }                                                                                                                    \
+  attribute static void divide_by_##end(float beta, const float *x, const float *size, float *out, int64_t n)          \
+  {                                                                                                                    \
+    int64_t whole = n & -INT64_C(16);                                                                                  \
+    DIVIDE_FOR(whole)                                                                                                  \
+    if (whole < n) divide_by(beta, x + whole, size + whole, out + whole, n - whole);                                   \
+  }
+TN__AVX2_LOOPS(WIDE_LOOPS, )
+
+/* sum[c] = of values[k], or of their squares, over the neighbours k of c */
+static void sum_neighbours(const float *values, bool squares, int64_t radius, float *sum, int64_t n)
+{
+  static void (*const add[])(float *, const float *, int64_t, int64_t) = TN__AVX2_FNS(add_taps);
+  float part[BLOCK + 2 * FEW];
+  for (int64_t at = 0, m; at < n && radius <= FEW; at += m) {
+    m = n - at < BLOCK ? n - at : BLOCK;
+    const int64_t first = first_of(at, radius), end = end_of(at + m - 1, radius, n), before = first - (at - radius);
+    memset(part, 0, (size_t)before * sizeof *part);
+    memset(part + before + (end - first), 0, (size_t)(m + 2 * radius - before - (end - first)) * sizeof *part);
+    if (squares)
+      for (int64_t i = 0; i < end - first; i++) part[before + i] = values[first + i] * values[first + i];
+    else memcpy(part + before, values + first, (size_t)(end - first) * sizeof *part);
+    memset(sum + at, 0, (size_t)m * sizeof *sum);
+    add[tn__vectors()](sum + at, part, 2 * radius + 1, m);
+  }
+  for (int64_t c = 0; c < n && radius > FEW; c++) {
+    float total = 0;
+    for (int64_t k = first_of(c, radius), end = end_of(c, radius, n); k < end; k++)
+      total += squares ? values[k] * values[k] : values[k];
+    sum[c] = total;
+  }
+}
+
 static void sizes_of(const lrn_state *s, const float *x, float *size, int64_t n)
 {
-  for (int64_t c = 0; c < n; c++) {
-    float sum = 0;
-    for (int64_t k = first_of(c, s->radius), end = end_of(c, s->radius, n); k < end; k++) sum += x[k] * x[k];
-    size[c] = s->bias + s->alpha * sum;
-  }
+  static void (*const scale[])(float, float, float *, int64_t) = TN__AVX2_FNS(scale_sums);
+  sum_neighbours(x, true, s->radius, size, n);
+  scale[tn__vectors()](s->bias, s->alpha, size, n);
 }
 
 /* out = x / size^beta; the usual powers without a call. */
 static void divide(float beta, const float *x, const float *size, float *out, int64_t n)
 {
-  if (beta == 0.5f)
-    for (int64_t c = 0; c < n; c++) out[c] = x[c] / sqrtf(size[c]);
-  else if (beta == 0.75f)
-    for (int64_t c = 0; c < n; c++) out[c] = x[c] / (sqrtf(size[c]) * sqrtf(sqrtf(size[c])));
-  else if (beta == 1)
-    for (int64_t c = 0; c < n; c++) out[c] = x[c] / size[c];
+  static void (*const by[])(float, const float *, const float *, float *, int64_t) = TN__AVX2_FNS(divide_by);
+  if (beta == 0.5f || beta == 0.75f || beta == 1) by[tn__vectors()](beta, x, size, out, n);
   else
     for (int64_t c = 0; c < n; c++) out[c] = x[c] * powf(size[c], -beta);
 }
@@ -127,11 +196,8 @@ static void gradient_part(void *user, int64_t begin, int64_t end)
     sizes_of(s, r->x + at, size, n);
     for (int64_t c = 0; c < n; c++) share[c] = r->dy[at + c] * r->y[at + c] / size[c];
     divide(s->beta, r->dy + at, size, out, n);
-    for (int64_t c = 0; c < n; c++) {
-      float sum = 0;
-      for (int64_t k = first_of(c, s->radius), stop = end_of(c, s->radius, n); k < stop; k++) sum += share[k];
-      out[c] -= by * r->x[at + c] * sum;
-    }
+    sum_neighbours(share, false, s->radius, size, n); /* which are divided by already */
+    for (int64_t c = 0; c < n; c++) out[c] -= by * r->x[at + c] * size[c];
   }
 }
 

@@ -205,7 +205,7 @@ static tn_status add_string_create(const tn_operation *node, void **state, tn_er
 {
   static const tn__loop_info info = { 50, TN_RESOURCE_EXHAUSTED, "out of memory: joining strings" };
   static const tn__binary_loop loop = {
-    TN_STRING, TN_STRING, sizeof(tn_string), sizeof(tn_string), &info, add_string_str,
+    TN_STRING, TN_STRING, sizeof(tn_string), sizeof(tn_string), &info, TN__SAME_FNS(add_string_str),
   };
   return tn__binary_create(node, &loop, 1, state, err);
 }
@@ -214,48 +214,52 @@ static tn_status add_string_create(const tn_operation *node, void **state, tn_er
 
 #define SUM_BLOCK 1024 /* elements that are summed over all inputs before the next ones: they stay in the cache */
 
-typedef struct sum_loop {
-  tn_dtype dtype;
-  void (*fn)(tn_view *const *inputs, uint32_t n_inputs, void *out, int64_t begin, int64_t end);
-} sum_loop;
-
-/* Each sum is rounded to the type in memory, from the first input to the last, as TensorFlow does: that shows for half
- * and bfloat16. The output may lie over input 0, which is read first. */
-#define SUM_LOOP(op, d, to)                                                                               \
-  static void op##_##d(tn_view *const *inputs, uint32_t n_inputs, void *out_, int64_t begin, int64_t end) \
-  {                                                                                                       \
-    tn__S_##d *out = out_;                                                                                \
-    tn__C_##d sum[SUM_BLOCK];                                                                             \
-    if (end - begin == 1) {                                                                               \
-      sum[0] = TN__L_##d(((const tn__S_##d *)inputs[0]->data)[begin]);                                    \
-      for (uint32_t k = 1; k < n_inputs; k++)                                                             \
-        sum[0] = TN__L_##d(TN__P_##d(sum[0] + TN__L_##d(((const tn__S_##d *)inputs[k]->data)[begin])));   \
-      out[begin] = TN__P_##d(sum[0]);                                                                     \
-      return;                                                                                             \
-    }                                                                                                     \
-    for (int64_t at = begin, n; at < end; at += n) {                                                      \
-      n = end - at < SUM_BLOCK ? end - at : SUM_BLOCK;                                                    \
-      const tn__S_##d *x = (const tn__S_##d *)inputs[0]->data + at;                                       \
-      for (int64_t i = 0; i < n; i++) sum[i] = TN__L_##d(x[i]);                                           \
-      for (uint32_t k = 1; k < n_inputs; k++) {                                                           \
-        x = (const tn__S_##d *)inputs[k]->data + at;                                                      \
-        for (int64_t i = 0; i < n; i++) sum[i] = TN__L_##d(TN__P_##d(sum[i] + TN__L_##d(x[i])));          \
-      }                                                                                                   \
-      for (int64_t i = 0; i < n; i++) out[at + i] = TN__P_##d(sum[i]);                                    \
-    }                                                                                                     \
-  }
-#define SUM_ENTRY(op, d, to) { TN__D_##d, op##_##d },
-#define SUM_TYPES(X, op) TN__SAME_FLOATS_COMPLEXES(X, op) WRAPPING(X, op)
-SUM_TYPES(SUM_LOOP, sum)
-
+/* The loops are those of AddV2. Each sum is rounded to the type in memory, from the first input to the last, as
+ * TensorFlow does: that shows for half and bfloat16. The output may lie over any input: until the last one is read,
+ * sums are gathered elsewhere. */
 static tn_status sum_create(const tn_operation *node, void **state, tn_error *err)
 {
-  static const sum_loop loops[] = { SUM_TYPES(SUM_ENTRY, sum) };
-  tn_dtype dtype = tn_operation_output_dtype(node, 0);
-  *state = NULL;
-  for (size_t i = 0; i < sizeof(loops) / sizeof(loops[0]); i++)
-    if (loops[i].dtype == dtype) *state = (void *)&loops[i]; /* only read through it */
-  return *state != NULL ? TN_OK : tn__no_kernel(err, node, dtype);
+  *state = (void *)tn__binary_loop_of("AddV2", node); /* only read through it */
+  return *state != NULL ? TN_OK : tn__no_kernel(err, node, tn_operation_output_dtype(node, 0));
+}
+
+/* Scalars, of which there may be thousands, without a call for each. */
+#define SUM_SCALARS(T)                                                                              \
+  {                                                                                                 \
+    T sum = *(const T *)ctx->inputs[0]->data;                                                       \
+    for (uint32_t k = 1; k < ctx->n_inputs; k++) sum += *(const T *)ctx->inputs[k]->data;           \
+    *(T *)ctx->outputs[0]->data = sum;                                                              \
+    return true;                                                                                    \
+  }
+static bool sum_scalars(tn_kernel_ctx *ctx)
+{
+  switch (((const tn__binary_loop *)ctx->state)->from) {
+  case TN_FLOAT: SUM_SCALARS(float)
+  case TN_DOUBLE: SUM_SCALARS(double)
+  case TN_INT32: SUM_SCALARS(uint32_t)
+  case TN_INT64: SUM_SCALARS(uint64_t)
+  default: return false;
+  }
+}
+
+static void sum_blocks(tn_kernel_ctx *ctx, int64_t begin, int64_t end)
+{
+  const tn__binary_loop *loop = ctx->state;
+  uint32_t last = ctx->n_inputs - 1;
+  int64_t size = loop->to_size;
+  _Alignas(64) char sum[SUM_BLOCK * 16];
+  tn__binary_fn fn = loop->fn[end - begin < 8 ? TN__BASELINE : tn__vectors()];
+  for (int64_t at = begin, n; at < end; at += n) {
+    n = end - at < SUM_BLOCK ? end - at : SUM_BLOCK;
+    const char *so_far = (const char *)ctx->inputs[0]->data + at * size;
+    char *out = (char *)ctx->outputs[0]->data + at * size;
+    if (last == 0 && so_far != out) memcpy(out, so_far, (size_t)(n * size));
+    for (uint32_t k = 1; k <= last; k++) {
+      char *to = k == last ? out : sum;
+      fn(so_far, 1, (const char *)ctx->inputs[k]->data + at * size, 1, to, n);
+      so_far = to;
+    }
+  }
 }
 
 static tn_status sum_prepare(tn_prepare_ctx *ctx, tn_error *err)
@@ -282,28 +286,15 @@ static tn_status accumulate_prepare(tn_prepare_ctx *ctx, tn_error *err)
   return sum_prepare(ctx, err);
 }
 
-typedef struct sum_run {
-  const sum_loop *loop;
-  tn_kernel_ctx *ctx;
-} sum_run;
-
-static void sum_part(void *user, int64_t begin, int64_t end)
-{
-  const sum_run *r = user;
-  r->loop->fn(r->ctx->inputs, r->ctx->n_inputs, r->ctx->outputs[0]->data, begin, end);
-}
+static void sum_part(void *user, int64_t begin, int64_t end) { sum_blocks(user, begin, end); }
 
 static tn_status sum_compute(tn_kernel_ctx *ctx)
 {
-  const sum_loop *loop = ctx->state;
   int64_t n = ctx->outputs[0]->count;
   double cost = 0.3 * ctx->n_inputs;
-  if (n <= SUM_BLOCK || (double)n * cost < 30000) {
-    loop->fn(ctx->inputs, ctx->n_inputs, ctx->outputs[0]->data, 0, n);
-  } else {
-    sum_run run = { loop, ctx };
-    tn_parallel_for(ctx, n, 4 * SUM_BLOCK, cost, sum_part, &run);
-  }
+  if (n == 1 && sum_scalars(ctx)) return TN_OK;
+  if (n <= SUM_BLOCK || (double)n * cost < 30000) sum_blocks(ctx, 0, n);
+  else tn_parallel_for(ctx, n, 4 * SUM_BLOCK, cost, sum_part, ctx);
   return TN_OK;
 }
 

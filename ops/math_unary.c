@@ -97,37 +97,37 @@ TN__UNARY(sign, 0.5, SIGNED_NUMBERS)
 TN__UNARY(square, 0.3, NUMBERS)
 TN__UNARY(sqrt, 2, TN__VIA_FLOATS_COMPLEXES)
 TN__UNARY(rsqrt, 3, TN__VIA_FLOATS_COMPLEXES)
-TN__UNARY(exp, 2, TN__VIA_FLOATS_COMPLEXES)
-TN__UNARY(expm1, 12, TN__VIA_FLOATS_COMPLEXES)
-TN__UNARY(log, 3, TN__VIA_FLOATS_COMPLEXES)
-TN__UNARY(log1p, 10, TN__VIA_FLOATS_COMPLEXES)
-TN__UNARY(sin, 8, TN__VIA_FLOATS_COMPLEXES)
-TN__UNARY(cos, 8, TN__VIA_FLOATS_COMPLEXES)
-TN__UNARY(tan, 15, TN__VIA_FLOATS_COMPLEXES)
-TN__UNARY(asin, 12, TN__VIA_FLOATS_COMPLEXES)
-TN__UNARY(acos, 12, TN__VIA_FLOATS_COMPLEXES)
-TN__UNARY(atan, 12, TN__VIA_FLOATS_COMPLEXES)
-TN__UNARY(sinh, 15, TN__VIA_FLOATS_COMPLEXES)
-TN__UNARY(cosh, 12, TN__VIA_FLOATS_COMPLEXES)
-TN__UNARY(tanh, 3, TN__VIA_FLOATS_COMPLEXES)
-TN__UNARY(asinh, 20, TN__VIA_FLOATS_COMPLEXES)
-TN__UNARY(acosh, 15, TN__VIA_FLOATS_COMPLEXES)
-TN__UNARY(atanh, 15, TN__VIA_FLOATS_COMPLEXES)
-TN__UNARY(sigmoid, 3, TN__VIA_FLOATS_COMPLEXES)
-TN__UNARY(floor, 0.7, TN__VIA_FLOATS)
-TN__UNARY(ceil, 0.7, TN__VIA_FLOATS)
-TN__UNARY(round, 0.5, ROUNDED)
-TN__UNARY(rint, 0.5, WIDE_FLOATS)
+TN__UNARY_HEAVY(exp, 2, TN__VIA_FLOATS_COMPLEXES)
+TN__UNARY_SLOW(expm1, 12, TN__VIA_FLOATS_COMPLEXES)
+TN__UNARY_HEAVY(log, 3, TN__VIA_FLOATS_COMPLEXES)
+TN__UNARY_SLOW(log1p, 10, TN__VIA_FLOATS_COMPLEXES)
+TN__UNARY_SLOW(sin, 8, TN__VIA_FLOATS_COMPLEXES)
+TN__UNARY_SLOW(cos, 8, TN__VIA_FLOATS_COMPLEXES)
+TN__UNARY_SLOW(tan, 15, TN__VIA_FLOATS_COMPLEXES)
+TN__UNARY_SLOW(asin, 12, TN__VIA_FLOATS_COMPLEXES)
+TN__UNARY_SLOW(acos, 12, TN__VIA_FLOATS_COMPLEXES)
+TN__UNARY_SLOW(atan, 12, TN__VIA_FLOATS_COMPLEXES)
+TN__UNARY_SLOW(sinh, 15, TN__VIA_FLOATS_COMPLEXES)
+TN__UNARY_SLOW(cosh, 12, TN__VIA_FLOATS_COMPLEXES)
+TN__UNARY_HEAVY(tanh, 3, TN__VIA_FLOATS_COMPLEXES)
+TN__UNARY_SLOW(asinh, 20, TN__VIA_FLOATS_COMPLEXES)
+TN__UNARY_SLOW(acosh, 15, TN__VIA_FLOATS_COMPLEXES)
+TN__UNARY_SLOW(atanh, 15, TN__VIA_FLOATS_COMPLEXES)
+TN__UNARY_HEAVY(sigmoid, 3, TN__VIA_FLOATS_COMPLEXES)
+TN__UNARY_HEAVY(floor, 0.7, TN__VIA_FLOATS)
+TN__UNARY_HEAVY(ceil, 0.7, TN__VIA_FLOATS)
+TN__UNARY_HEAVY(round, 0.5, ROUNDED)
+TN__UNARY_HEAVY(rint, 0.5, WIDE_FLOATS)
 TN__UNARY(reciprocal, 1, TN__VIA_FLOATS_COMPLEXES)
 TN__UNARY(is_nan, 0.3, FLOATS_TO_BOOL)
 TN__UNARY(is_inf, 0.3, FLOATS_TO_BOOL)
 TN__UNARY(is_finite, 0.3, FLOATS_TO_BOOL)
 TN__UNARY(logical_not, 0.1, BOOLS)
-TN__UNARY(real, 0.4, COMPLEX_TO_PART)
-TN__UNARY(imag, 0.4, COMPLEX_TO_PART)
-TN__UNARY(angle, 15, COMPLEX_TO_PART)
-TN__UNARY(conj, 0.5, TN__SAME_COMPLEXES)
-TN__UNARY(complex_abs, 4, COMPLEX_TO_PART)
+TN__UNARY_SLOW(real, 0.4, COMPLEX_TO_PART)
+TN__UNARY_SLOW(imag, 0.4, COMPLEX_TO_PART)
+TN__UNARY_SLOW(angle, 15, COMPLEX_TO_PART)
+TN__UNARY_SLOW(conj, 0.5, TN__SAME_COMPLEXES)
+TN__UNARY_SLOW(complex_abs, 4, COMPLEX_TO_PART)
 
 /* ---- gradients: x is what the function gave, y the gradient that came back ---- */
 
@@ -155,10 +155,11 @@ TN__BINARY(reciprocal_grad, 0.7, WIDE_TYPES, SHORT_TYPES)
 
 /* ---- ClipByValue: bounds are scalars or have the shape of the values ---- */
 
+typedef void (*clip_fn)(const void *x, const void *lo, int64_t slo, const void *hi, int64_t shi, void *out, int64_t n);
 typedef struct clip_loop {
   tn_dtype dtype;
   int64_t size;
-  void (*fn)(const void *x, const void *lo, int64_t slo, const void *hi, int64_t shi, void *out, int64_t n);
+  clip_fn fn[TN__VECTORS];
 } clip_loop;
 
 /* A bound that is NaN does not bind. */
@@ -172,34 +173,83 @@ typedef struct clip_loop {
 CLIP_COMPLEX(float, tn__c64, tn__make_c64, zf)
 CLIP_COMPLEX(double, tn__c128, tn__make_c128, zd)
 
-#define CLIP_FOR(d, EXPR, lo_, hi_)                     \
+#define CLIP_FOR(d, EXPR, lo_, hi_, count)              \
   TN__IVDEP                                             \
-  for (int64_t i = 0; i < n; i++) {                     \
+  for (int64_t i = 0; i < (count); i++) {               \
     tn__C_##d x = TN__L_##d(xs[i]), lo = lo_, hi = hi_; \
     out[i] = TN__P_##d(EXPR(x, lo, hi));                \
   }
-#define CLIP_LOOP(d, EXPR)                                                                                  \
-  static void clip_by_value_##d(const void *x_, const void *lo_, int64_t slo, const void *hi_, int64_t shi, \
-                                void *out_, int64_t n)                                                      \
-  {                                                                                                         \
-    const tn__S_##d *xs = x_, *los = lo_, *his = hi_;                                                       \
-    tn__S_##d *out = out_;                                                                                  \
-    if (n > 0 && slo == 0 && shi == 0) {                                                                    \
-      tn__C_##d lo0 = TN__L_##d(los[0]), hi0 = TN__L_##d(his[0]);                                           \
-      CLIP_FOR(d, EXPR, lo0, hi0)                                                                           \
-    } else {                                                                                                \
-      CLIP_FOR(d, EXPR, TN__L_##d(los[i * slo]), TN__L_##d(his[i * shi]))                                   \
-    }                                                                                                       \
+/* n > 0 */
+#define CLIP_ROWS(d, EXPR, count)                                                      \
+  const tn__S_##d *xs = x_, *los = lo_, *his = hi_;                                    \
+  tn__S_##d *out = out_;                                                               \
+  if (slo == 0 && shi == 0) {                                                          \
+    tn__C_##d lo0 = TN__L_##d(los[0]), hi0 = TN__L_##d(his[0]);                        \
+    CLIP_FOR(d, EXPR, lo0, hi0, count)                                                 \
+  } else {                                                                             \
+    CLIP_FOR(d, EXPR, TN__L_##d(los[i * slo]), TN__L_##d(his[i * shi]), count)         \
   }
-#define CLIP_ENTRY(d, EXPR) { TN__D_##d, sizeof(tn__S_##d), clip_by_value_##d },
-#define CLIP_TYPES(X)                                                                                         \
-  X(f32, CLIP_REAL) X(f64, CLIP_REAL) X(f16, CLIP_REAL) X(bf16, CLIP_REAL) X(i8, CLIP_REAL) X(i16, CLIP_REAL) \
-  X(i32, CLIP_REAL) X(i64, CLIP_REAL) X(u8, CLIP_REAL) X(u16, CLIP_REAL) X(c64, clip_zf) X(c128, clip_zd)
-CLIP_TYPES(CLIP_LOOP)
+#define CLIP_LOOP(d, EXPR)                                                                                  \
+  TN__APART static void clip_##d(const void *x_, const void *lo_, int64_t slo, const void *hi_, int64_t shi, \
+                                 void *out_, int64_t n)                                                     \
+  {                                                                                                         \
+    if (n == 0) return;                                                                                     \
+    CLIP_ROWS(d, EXPR, n)                                                                                   \
+  }
+#define CLIP_WIDE(d, EXPR, end, attribute)                                                                           \
+  attribute static void clip_##d##_##end(const void *x_, const void *lo_, int64_t slo, const void *hi_, int64_t shi, \
+                                         void *out_, int64_t n)                                                      \
+  {                                                                                                                  \
+    int64_t whole = n & -TN__WHOLE(d, d);                                                                            \
+    if (whole == 0 || slo + shi != 0) {                                                                              \
+      clip_##d(x_, lo_, slo, hi_, shi, out_, n);                                                                     \
+      return;                                                                                                        \
+    }                                                                                                                \
+    const tn__S_##d *xs = x_;                                                                                        \
+    tn__S_##d *out = out_;                                                                                           \
+    tn__C_##d lo0 = TN__L_##d(*(const tn__S_##d *)lo_), hi0 = TN__L_##d(*(const tn__S_##d *)hi_);                    \
+    CLIP_FOR(d, EXPR, lo0, hi0, whole)                                                                               \
+    if (whole < n) clip_##d(xs + whole, lo_, slo, hi_, shi, out + whole, n - whole);                                 \
+  }
+/* The result is one of three, so that half and bfloat16 lose nothing on their way through float. */
+#define CLIP_SHORT(d)                                                                                       \
+  static void clip_##d(const void *x, const void *lo, int64_t slo, const void *hi, int64_t shi, void *out,  \
+                       int64_t n)                                                                           \
+  {                                                                                                         \
+    clip_via_float(&TN__FORMAT_##d, x, lo, slo, hi, shi, out, n);                                           \
+  }
+#define CLIP_TYPES(X) X(f32, CLIP_REAL) X(f64, CLIP_REAL) X(u8, CLIP_REAL) X(i32, CLIP_REAL)
+#define CLIP_NARROW_TYPES(X)                                                                                 \
+  X(i8, CLIP_REAL) X(i16, CLIP_REAL) X(i64, CLIP_REAL) X(u16, CLIP_REAL) X(c64, clip_zf) X(c128, clip_zd)
+#define CLIP_LOOPS(d, EXPR) CLIP_LOOP(d, EXPR) TN__AVX2_LOOPS(CLIP_WIDE, d, EXPR)
+CLIP_TYPES(CLIP_LOOPS)
+CLIP_NARROW_TYPES(CLIP_LOOP)
+
+static void clip_via_float(const tn__short_format *format, const void *x, const void *lo, int64_t slo, const void *hi,
+                           int64_t shi, void *out, int64_t n)
+{
+  enum { FLOATS = 512 };
+  static const clip_fn fn[] = TN__AVX2_FNS(clip_f32);
+  float xs[FLOATS], los[FLOATS], his[FLOATS];
+  const uint16_t *from = x, *from_lo = lo, *from_hi = hi;
+  for (int64_t at = 0, k; at < n; at += k) {
+    k = n - at < FLOATS ? n - at : FLOATS;
+    format->to_floats(from + at, xs, k);
+    if (at == 0 || slo != 0) format->to_floats(from_lo + at * slo, los, slo != 0 ? k : 1);
+    if (at == 0 || shi != 0) format->to_floats(from_hi + at * shi, his, shi != 0 ? k : 1);
+    fn[tn__vectors()](xs, los, slo, his, shi, xs, k);
+    format->from_floats(xs, (uint16_t *)out + at, k);
+  }
+}
+CLIP_SHORT(vf16)
+CLIP_SHORT(vbf16)
+#define CLIP_ENTRY(d, EXPR) { TN__D_##d, sizeof(tn__S_##d), TN__AVX2_FNS(clip_##d) },
+#define CLIP_NARROW_ENTRY(d, EXPR) { TN__D_##d, sizeof(tn__S_##d), TN__SAME_FNS(clip_##d) },
 
 static tn_status clip_create(const tn_operation *node, void **state, tn_error *err)
 {
-  static const clip_loop loops[] = { CLIP_TYPES(CLIP_ENTRY) };
+  static const clip_loop loops[] = { CLIP_TYPES(CLIP_ENTRY) CLIP_NARROW_TYPES(CLIP_NARROW_ENTRY)
+                                     CLIP_NARROW_ENTRY(vf16, ) CLIP_NARROW_ENTRY(vbf16, ) };
   tn_dtype dtype = tn_operation_input_dtype(node, 0);
   *state = NULL;
   for (size_t i = 0; i < sizeof(loops) / sizeof(loops[0]); i++)
@@ -220,6 +270,7 @@ static tn_status clip_prepare(tn_prepare_ctx *ctx, tn_error *err)
 
 typedef struct clip_run {
   const clip_loop *loop;
+  clip_fn fn;
   const char *x, *lo, *hi;
   char *out;
   int64_t slo, shi;
@@ -229,7 +280,7 @@ static void clip_part(void *user, int64_t begin, int64_t end)
 {
   const clip_run *r = user;
   int64_t at = begin * r->loop->size;
-  r->loop->fn(r->x + at, r->lo + at * r->slo, r->slo, r->hi + at * r->shi, r->shi, r->out + at, end - begin);
+  r->fn(r->x + at, r->lo + at * r->slo, r->slo, r->hi + at * r->shi, r->shi, r->out + at, end - begin);
 }
 
 static tn_status clip_compute(tn_kernel_ctx *ctx)
@@ -238,9 +289,10 @@ static tn_status clip_compute(tn_kernel_ctx *ctx)
   const tn_view *const *in = (const tn_view *const *)ctx->inputs;
   int64_t n = ctx->outputs[0]->count, slo = in[1]->rank != 0, shi = in[2]->rank != 0;
   if (n <= TN__SERIAL_ELEMENTS) {
-    loop->fn(in[0]->data, in[1]->data, slo, in[2]->data, shi, ctx->outputs[0]->data, n);
+    loop->fn[tn__vectors()](in[0]->data, in[1]->data, slo, in[2]->data, shi, ctx->outputs[0]->data, n);
   } else {
-    clip_run run = { loop, in[0]->data, in[1]->data, in[2]->data, ctx->outputs[0]->data, slo, shi };
+    clip_run run = { loop, loop->fn[tn__vectors()], in[0]->data, in[1]->data, in[2]->data, ctx->outputs[0]->data,
+                     slo, shi };
     tn_parallel_for(ctx, n, TN__SERIAL_ELEMENTS, 0.5, clip_part, &run);
   }
   return TN_OK;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Products of matrices: MatMul, and BatchMatMul V1 to V3 over leading dimensions. ops/support/gemm.c does the work;
- * here are shapes, broadcasting, and the types that are computed in wider ones. */
+/* Products of matrices: MatMul, alone and with what follows it, and BatchMatMul V1 to V3 over leading dimensions.
+ * ops/support/gemm.c does the work; here are shapes, broadcasting, and the types that are computed in wider ones. */
 #include <core/base/alloc.h>
 #include <core/base/text.h>
-#include <ops/support/gemm.h>
+#include <ops/support/after_product.h>
+#include <ops/support/gemm_kernel.h>
 #include <ops/support/shapes.h>
 #include <ops/support/widen.h>
 #include <string.h>
@@ -92,6 +93,7 @@ typedef struct product_state {
   tn_dtype wide;            /* the type computed in */
   tn_dtype a, b, out;
   bool copy_a, copy_b, copy_out; /* through scratch: widened, conjugated, narrowed */
+  tn__epilogue epilogue;         /* of single products only */
 } product_state;
 
 typedef struct product_plan {
@@ -111,6 +113,8 @@ static tn_status product_create(const tn_operation *op, void **state, tn_error *
   s.b = tn_operation_input_dtype(op, 1);
   s.out = tn_operation_output_dtype(op, 0);
   s.wide = tn__wide_dtype(s.out);
+  tn_status st = tn__after_product_read(op, true, &s.epilogue, err);
+  if (st != TN_OK) return st;
   switch (s.wide) {
   case TN_FLOAT: s.type = TN__GEMM_F32; break;
   case TN_DOUBLE: s.type = TN__GEMM_F64; break;
@@ -164,14 +168,13 @@ static tn_status pack_b(void *user, const tn_view *from, void *to, tn_error *err
   return TN_OK;
 }
 
-/* A constant B is put into panels once, where reading it as it lies would be slower. */
+/* A constant B is put into panels once: even a single row goes through them faster than through lines. */
 static void try_pack(tn_prepare_ctx *ctx, product_plan *p, const product_state *s)
 {
   tn__gemm_plan *g = &p->gemm;
-  bool wanted = g->b_col != 1 || g->m > 16;
-  if (p->batch != 1 || s->copy_b || !wanted || ctx->inputs[1].count == 0) return;
+  if (p->batch != 1 || s->copy_b || ctx->inputs[1].count == 0) return;
   tn__gemm_plan_choose(g);
-  uint64_t key = 0x6d61746d00000000u | (uint64_t)(g->b_col != 1);
+  uint64_t key = 0x6d61746d00000000u | (uint64_t)g->kernel->nr << 1 | (uint64_t)(g->b_col != 1);
   if (tn_prepare_pack(ctx, 1, key, tn__gemm_packed_bytes(g), pack_b, g, &p->packed, NULL) != TN_OK) p->packed = NULL;
   g->packed = p->packed != NULL;
 }
@@ -216,6 +219,7 @@ static tn_status product_prepare(tn_prepare_ctx *ctx, tn_error *err)
   tn__shape_set(&sa, a->dims, a->rank);
   tn__shape_set(&sb, b->dims, b->rank);
   tn_status st = product_shape(&s->f, &sa, &sb, &out, err);
+  if (st == TN_OK) st = tn__after_product_check(&s->epilogue, ctx, 2, out.dims, out.rank, err);
   if (st == TN_OK) st = tn_prepare_output(ctx, 0, out.dims, out.rank, err);
   if (st != TN_OK) return st;
   int64_t batch = 1, count = 0;
@@ -287,6 +291,7 @@ typedef struct product_run {
   const char *a, *b;
   char *out;
   size_t element;
+  const tn__gemm_then *then;
 } product_run;
 
 static void batch_part(void *user, int64_t begin, int64_t end)
@@ -312,9 +317,9 @@ static void run_batches(const product_run *r, tn_kernel_ctx *ctx)
   }
   size_t out = (size_t)(p->gemm.m * p->gemm.n) * r->element;
   for (int64_t i = 0; i < p->batch; i++)
-    tn__gemm_run(&p->gemm, ctx, r->a + (size_t)p->offset_a[i] * r->element,
-                 p->packed != NULL ? p->packed : r->b + (size_t)p->offset_b[i] * r->element, r->out + (size_t)i * out,
-                 (char *)ctx->scratch + p->at_gemm);
+    tn__gemm_run_then(&p->gemm, ctx, r->a + (size_t)p->offset_a[i] * r->element,
+                      p->packed != NULL ? p->packed : r->b + (size_t)p->offset_b[i] * r->element,
+                      r->out + (size_t)i * out, (char *)ctx->scratch + p->at_gemm, r->then);
 }
 
 static tn_status product_compute(tn_kernel_ctx *ctx)
@@ -324,7 +329,9 @@ static tn_status product_compute(tn_kernel_ctx *ctx)
   tn_view *out = ctx->outputs[0];
   char *scratch = ctx->scratch;
   if (p->batch == 0) return TN_OK;
+  tn__after_product after;
   product_run r = { .plan = p, .element = tn_dtype_size(s->wide) };
+  r.then = tn__after_product_set(&after, &s->epilogue, ctx, 2, 0);
   r.a = operand(ctx, ctx->inputs[0], s->wide, s->copy_a, scratch + p->at_a);
   r.b = operand(ctx, ctx->inputs[1], s->wide, s->copy_b, scratch + p->at_b);
   r.out = s->copy_out ? scratch + p->at_out : out->data;
@@ -381,6 +388,7 @@ static const tn_kernel_def kernels[] = {
   PRODUCT_KERNEL("BatchMatMulV3", "Ta=bfloat16,Tb=int8|uint8,Tout=bfloat16", "batch_matmul_v3_bf16_i8_cpu"),
   PRODUCT_KERNEL("BatchMatMulV3", "Ta=int8|uint8,Tb=bfloat16,Tout=bfloat16", "batch_matmul_v3_i8_bf16_cpu"),
   PRODUCT_KERNEL("MatMul", "T=bfloat16|half|float|double|int32|int64|complex64|complex128", "matmul_cpu"),
+  PRODUCT_KERNEL("_TnMatMul", "T=float", "fused_matmul_cpu"),
 };
 
 extern const tn_op_family tn__ops_matmul;

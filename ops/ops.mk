@@ -26,15 +26,20 @@ TN_OPS_FILES = \
   ops/functions.c \
   ops/fuse.c \
   ops/fuse_elementwise.c \
+  ops/fuse_gru.c \
+  ops/fuse_gru_layer.c \
   ops/fuse_lstm.c \
+  ops/fuse_lstm_layer.c \
   ops/fused.c \
   ops/gather.c \
   ops/gru.c \
+  ops/gru_layer.c \
   ops/loss.c \
   ops/lrn.c \
   ops/lstm.c \
   ops/lstm_cell.c \
   ops/lstm_grad.c \
+  ops/lstm_layer.c \
   ops/math_binary.c \
   ops/math_unary.c \
   ops/matmul.c \
@@ -78,6 +83,8 @@ TN_OPS_FILES = \
 
 # What several families share.
 TN_OPS_SHARED_FILES = \
+  ops/support/after_product.c \
+  ops/support/after_product.h \
   ops/support/batch_norm.c \
   ops/support/batch_norm.h \
   ops/support/broadcast.c \
@@ -99,6 +106,8 @@ TN_OPS_SHARED_FILES = \
   ops/support/epilogue.h \
   ops/support/equation.c \
   ops/support/equation.h \
+  ops/support/gates.c \
+  ops/support/gates.h \
   ops/support/gemm.c \
   ops/support/gemm.h \
   ops/support/gemm_kernel.h \
@@ -111,6 +120,8 @@ TN_OPS_SHARED_FILES = \
   ops/support/indices.h \
   ops/support/join.c \
   ops/support/join.h \
+  ops/support/leaky.c \
+  ops/support/leaky.h \
   ops/support/lstm.c \
   ops/support/lstm.h \
   ops/support/operands.c \
@@ -127,11 +138,12 @@ TN_OPS_SHARED_FILES = \
   ops/support/product_loops.h \
   ops/support/program.c \
   ops/support/program.h \
-  ops/support/program_loops.c \
   ops/support/program_plan.c \
   ops/support/random.c \
   ops/support/random.h \
   ops/support/random_fill.c \
+  ops/support/recurrent.c \
+  ops/support/recurrent.h \
   ops/support/reduce_loops.c \
   ops/support/reduce_loops.h \
   ops/support/reduce_plan.c \
@@ -143,11 +155,15 @@ TN_OPS_SHARED_FILES = \
   ops/support/slicing.h \
   ops/support/special_functions.c \
   ops/support/special_functions.h \
+  ops/support/steps.c \
+  ops/support/steps.h \
   ops/support/strided.c \
   ops/support/strided.h \
   ops/support/strided_blocks.c \
   ops/support/strided_blocks.h \
   ops/support/vector_math.h \
+  ops/support/vectors.c \
+  ops/support/vectors.h \
   ops/support/volume.c \
   ops/support/volume.h \
   ops/support/widen.c \

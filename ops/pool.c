@@ -7,6 +7,7 @@
 #include <float.h>
 #include <ops/support/half.h>
 #include <ops/support/shapes.h>
+#include <ops/support/vectors.h>
 #include <ops/support/volume.h>
 #include <string.h>
 
@@ -82,6 +83,68 @@ WINDOW(mean_f64, double, double, SAME, 0, SUM, MEAN_f64)
 WINDOW(mean_f16, uint16_t, float, tn__half_to_float, 0, SUM, MEAN_f16)
 WINDOW(mean_b16, uint16_t, float, tn__bfloat16_to_float, 0, SUM, MEAN_b16)
 
+/* The same, with what is found so far in registers: `vectors` vectors of channels. The last one begins so that it ends
+ * with the channels: some are done twice. */
+#define WIDE_WINDOW(name, T, V, bytes, FIRST, TAKE, RESULT, TARGET)                                                    \
+  TARGET static inline __attribute__((always_inline)) void block_##name(                                               \
+      const int vectors, const T *in, int64_t rows, int64_t columns, int64_t row, int64_t column, T *out)              \
+  {                                                                                                                    \
+    enum { LANES = bytes / sizeof(T) };                                                                                \
+    const V first = (V){ 0 } + FIRST;                                                                                  \
+    V acc[4] = { first, first, first, first };                                                                         \
+    for (int64_t r = 0; r < rows; r++)                                                                                 \
+      for (int64_t c = 0; c < columns; c++) {                                                                          \
+        const T *at = in + r * row + c * column;                                                                       \
+        for (int v = 0; v < vectors; v++) {                                                                            \
+          V x;                                                                                                         \
+          __builtin_memcpy(&x, at + v * LANES, sizeof x);                                                              \
+          acc[v] = TAKE(acc[v], x);                                                                                    \
+        }                                                                                                              \
+      }                                                                                                                \
+    const T count = (T)(rows * columns);                                                                               \
+    (void)count;                                                                                                       \
+    for (int v = 0; v < vectors; v++) {                                                                                \
+      acc[v] = RESULT(acc[v]);                                                                                         \
+      __builtin_memcpy(out + v * LANES, &acc[v], sizeof acc[v]);                                                       \
+    }                                                                                                                  \
+  }
+#define WIDE_WINDOWS(name, T, bytes, FIRST, TAKE, RESULT, end, TARGET)                                                 \
+  typedef T vec_##name##_##end __attribute__((vector_size(bytes)));                                                    \
+  WIDE_WINDOW(name##_##end, T, vec_##name##_##end, bytes, FIRST, TAKE, RESULT, TARGET)                                 \
+  TARGET static void name##_##end(const void *from, int64_t rows, int64_t columns, int64_t row, int64_t column,        \
+                                  int64_t n, void *to)                                                                 \
+  {                                                                                                                    \
+    const int64_t lanes = bytes / (int64_t)sizeof(T);                                                                  \
+    const T *in = from;                                                                                                \
+    T *out = to;                                                                                                       \
+    int64_t j = 0;                                                                                                     \
+    if (n < lanes) {                                                                                                   \
+      name(in, rows, columns, row, column, n, out);                                                                    \
+      return;                                                                                                          \
+    }                                                                                                                  \
+    for (; j + 4 * lanes <= n; j += 4 * lanes) block_##name##_##end(4, in + j, rows, columns, row, column, out + j);   \
+    if (j + 2 * lanes <= n) {                                                                                          \
+      block_##name##_##end(2, in + j, rows, columns, row, column, out + j);                                            \
+      j += 2 * lanes;                                                                                                  \
+    }                                                                                                                  \
+    for (; j < n; j += lanes) {                                                                                        \
+      if (j + lanes > n) j = n - lanes;                                                                                \
+      block_##name##_##end(1, in + j, rows, columns, row, column, out + j);                                            \
+    }                                                                                                                  \
+  }
+#define SELECT(m, a, b) ((__typeof__(a))(((m) & (__typeof__(m))(a)) | (~(m) & (__typeof__(m))(b))))
+#define LARGER_VECTOR(a, b) SELECT((b) > (a), b, a)
+#define MEAN_VECTOR(x) ((x) / count)
+#if TN__VECTORS > 1
+#define WIDE(name, T, FIRST, TAKE, RESULT)                                  \
+  WIDE_WINDOWS(name, T, 32, FIRST, TAKE, RESULT, avx2, TN__FOR_AVX2)        \
+  WIDE_WINDOWS(name, T, 64, FIRST, TAKE, RESULT, avx512, TN__FOR_AVX512)
+WIDE(max_f32, float, -FLT_MAX, LARGER_VECTOR, SAME)
+WIDE(max_f64, double, -DBL_MAX, LARGER_VECTOR, SAME)
+WIDE(mean_f32, float, 0, SUM, MEAN_VECTOR)
+WIDE(mean_f64, double, 0, SUM, MEAN_VECTOR)
+#endif
+
 static const struct {
   tn_dtype dtype;
   window_fn max, mean;
@@ -94,6 +157,16 @@ static const struct {
   { TN_UINT8, max_u8, NULL, depth_u8 },          { TN_UINT16, max_u16, NULL, depth_u16 },
   { TN_UINT32, max_u32, NULL, depth_u32 },       { TN_UINT64, max_u64, NULL, depth_u64 },
 };
+
+/* For the vectors of the machine. */
+static window_fn widened(window_fn fn)
+{
+  static const window_fn kinds[][TN__VECTORS] = { TN__FNS(max_f32), TN__FNS(max_f64), TN__FNS(mean_f32),
+                                                  TN__FNS(mean_f64) };
+  for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
+    if (kinds[i][0] == fn) return kinds[i][tn__vectors()];
+  return fn;
+}
 
 /* ---- shapes ---- */
 
@@ -196,7 +269,7 @@ static tn_status pool_create(const tn_operation *op, void **state, tn_error *err
   if (st != TN_OK) return st;
   for (size_t i = 0; i < sizeof loops / sizeof loops[0]; i++) {
     if (loops[i].dtype != dtype) continue;
-    s.fn = s.mean ? loops[i].mean : loops[i].max;
+    s.fn = widened(s.mean ? loops[i].mean : loops[i].max);
     s.depth = loops[i].depth;
   }
   if (s.fn == NULL) return tn__no_kernel(err, op, dtype);

@@ -5,6 +5,7 @@
 #include <ops/support/half.h>
 #include <ops/support/reduce_plan.h>
 #include <ops/support/shapes.h>
+#include <ops/support/vectors.h>
 #include <string.h>
 
 /* ---- axes ---- */
@@ -192,17 +193,116 @@ static tn_status infer_arg(tn_infer_ctx *ctx, tn_error *err)
       where += w;                                                                                                \
     }                                                                                                            \
   }
+
+/* The same for types that are often asked: places are counted in the size of the elements, which vectors want, so a
+ * walk is cut into stretches; a row by itself is done in lanes. */
+#define ARG_LANES 32
+#define ARG_STRETCH (INT64_C(1) << 25) /* places of lanes stay in range */
+#define NOWHERE INT32_MAX
+
+#define ARG_FOR(T, BETTER, at, count)                           \
+  for (int64_t k = 0; k < (count); k++) {                       \
+    T v = in[k];                                                \
+    where[k] = v BETTER best[k] ? (int32_t)(at) : where[k];     \
+    best[k] = v BETTER best[k] ? v : best[k];                   \
+  }
+/* Rows of w, `inner` apart; and of ARG_LANES, side by side. */
+#define ARG_WALK(name, T, BETTER)                                                                                \
+  TN__APART static void walk_##name(const T *restrict in, int64_t n, int64_t inner, int64_t w, T *restrict best, \
+                                    int32_t *restrict where)                                                     \
+  {                                                                                                              \
+    for (int64_t i = 0; i < n; i++, in += inner) {                                                               \
+      ARG_FOR(T, BETTER, i, w)                                                                                   \
+    }                                                                                                            \
+  }                                                                                                              \
+  TN__APART static void lanes_##name(const T *restrict in, int64_t n, T *restrict best, int32_t *restrict where) \
+  {                                                                                                              \
+    for (int64_t i = 0; i < n; i++, in += ARG_LANES) {                                                           \
+      ARG_FOR(T, BETTER, i * ARG_LANES + k, ARG_LANES)                                                           \
+    }                                                                                                            \
+  }
+#define ARG_WALK_WIDE(name, T, BETTER, end, attribute)                                                           \
+  attribute static void walk_##name##_##end(const T *restrict in, int64_t n, int64_t inner, int64_t w,           \
+                                            T *restrict best, int32_t *restrict where)                           \
+  {                                                                                                              \
+    int64_t whole = w & -INT64_C(16);                                                                            \
+    if (whole < w) walk_##name(in + whole, n, inner, w - whole, best + whole, where + whole);                    \
+    for (int64_t i = 0; i < n && whole > 0; i++, in += inner) {                                                  \
+      ARG_FOR(T, BETTER, i, whole)                                                                               \
+    }                                                                                                            \
+  }                                                                                                              \
+  attribute static void lanes_##name##_##end(const T *restrict in, int64_t n, T *restrict best,                  \
+                                             int32_t *restrict where)                                            \
+  {                                                                                                              \
+    for (int64_t i = 0; i < n; i++, in += ARG_LANES) {                                                           \
+      ARG_FOR(T, BETTER, i * ARG_LANES + k, ARG_LANES)                                                           \
+    }                                                                                                            \
+  }
+#define WIDE_ARG(name, T, BETTER, WORST)                                                                         \
+  ARG_WALK(name, T, BETTER)                                                                                      \
+  TN__WIDE_LOOPS(ARG_WALK_WIDE, name, T, BETTER)                                                                 \
+  static int64_t row_##name(const T *in, int64_t n)                                                              \
+  {                                                                                                              \
+    static void (*const lanes[])(const T *, int64_t, T *, int32_t *) = TN__FNS(lanes_##name);                    \
+    T best = WORST, lane[ARG_LANES];                                                                             \
+    int32_t place[ARG_LANES];                                                                                    \
+    int64_t where = 0, i = 0;                                                                                    \
+    for (int64_t steps; n - i >= ARG_LANES; i += steps * ARG_LANES) {                                            \
+      steps = (n - i) / ARG_LANES < ARG_STRETCH ? (n - i) / ARG_LANES : ARG_STRETCH;                             \
+      for (int l = 0; l < ARG_LANES; l++) lane[l] = best, place[l] = NOWHERE;                                    \
+      lanes[tn__vectors()](in + i, steps, lane, place);                                                          \
+      for (int half = ARG_LANES / 2; half > 0; half /= 2)                                                        \
+        for (int l = 0; l < half; l++) {                                                                         \
+          bool other = (lane[l + half] BETTER lane[l]) |                                                         \
+                       ((lane[l + half] == lane[l]) & (place[l + half] < place[l]));                             \
+          lane[l] = other ? lane[l + half] : lane[l];                                                            \
+          place[l] = other ? place[l + half] : place[l];                                                         \
+        }                                                                                                        \
+      where = lane[0] BETTER best ? i + place[0] : where;                                                        \
+      best = lane[0];                                                                                            \
+    }                                                                                                            \
+    for (; i < n; i++) {                                                                                         \
+      where = in[i] BETTER best ? i : where;                                                                     \
+      best = in[i] BETTER best ? in[i] : best;                                                                   \
+    }                                                                                                            \
+    return where;                                                                                                \
+  }                                                                                                              \
+  static void arg_##name(const void *data, int64_t n, int64_t inner, int64_t begin, int64_t end, int64_t *where) \
+  {                                                                                                              \
+    static void (*const walk[])(const T *, int64_t, int64_t, int64_t, T *, int32_t *) = TN__FNS(walk_##name);    \
+    T best[ARG_BLOCK];                                                                                           \
+    int32_t place[ARG_BLOCK];                                                                                    \
+    for (int64_t w; begin < end; begin += w, where += w) {                                                       \
+      int64_t o = begin / inner, j = begin % inner;                                                              \
+      const T *in = (const T *)data + o * n * inner + j;                                                         \
+      w = inner - j < end - begin ? inner - j : end - begin;                                                     \
+      if (w > ARG_BLOCK) w = ARG_BLOCK;                                                                          \
+      if (inner == 1) {                                                                                          \
+        where[0] = row_##name(in, n);                                                                            \
+        continue;                                                                                                \
+      }                                                                                                          \
+      for (int64_t k = 0; k < w; k++) best[k] = WORST, where[k] = 0;                                             \
+      for (int64_t i = 0, rows; i < n; i += rows) {                                                              \
+        rows = n - i < ARG_STRETCH ? n - i : ARG_STRETCH;                                                        \
+        for (int64_t k = 0; k < w; k++) place[k] = NOWHERE;                                                      \
+        walk[tn__vectors()](in + i * inner, rows, inner, w, best, place);                                        \
+        for (int64_t k = 0; k < w; k++) where[k] = place[k] == NOWHERE ? where[k] : i + place[k];                \
+      }                                                                                                          \
+    }                                                                                                            \
+  }
 #define SAME(x) (x)
 #define ARGS(name, T, E, LOAD, LOWEST, HIGHEST) \
   ARG(max_##name, T, E, LOAD, >, LOWEST)        \
   ARG(min_##name, T, E, LOAD, <, HIGHEST)
-ARGS(f32, float, float, SAME, -INFINITY, INFINITY)
+WIDE_ARG(max_f32, float, >, -INFINITY)
+WIDE_ARG(min_f32, float, <, INFINITY)
 ARGS(f64, double, double, SAME, -(double)INFINITY, (double)INFINITY)
 ARGS(f16, uint16_t, float, tn__half_to_float, -INFINITY, INFINITY)
 ARGS(b16, uint16_t, float, tn__bfloat16_to_float, -INFINITY, INFINITY)
 ARGS(i8, int8_t, int8_t, SAME, INT8_MIN, INT8_MAX)
 ARGS(i16, int16_t, int16_t, SAME, INT16_MIN, INT16_MAX)
-ARGS(i32, int32_t, int32_t, SAME, INT32_MIN, INT32_MAX)
+WIDE_ARG(max_i32, int32_t, >, INT32_MIN)
+WIDE_ARG(min_i32, int32_t, <, INT32_MAX)
 ARGS(i64, int64_t, int64_t, SAME, INT64_MIN, INT64_MAX)
 ARGS(u8, uint8_t, uint8_t, SAME, 0, UINT8_MAX)
 ARGS(u16, uint16_t, uint16_t, SAME, 0, UINT16_MAX)

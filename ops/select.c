@@ -13,37 +13,56 @@ typedef struct pair {
   uint64_t a, b;
 } pair;
 
-/* A row of n elements: the condition goes on by one element, the other two by st and se, each 1 or 0. */
-#define PICK(T, st, se)                                                      \
-  TN__IVDEP                                                                  \
-  for (int64_t i = 0; i < n; i++) out[i] = c[i] != 0 ? t[i * (st)] : e[i * (se)]
-#define PICK_ROWS(name, T)                                                                                 \
-  static void pick_##name(const uint8_t *c, const void *t_, int64_t st, const void *e_, int64_t se,        \
-                          void *out_, int64_t n)                                                           \
-  {                                                                                                        \
-    const T *t = t_, *e = e_;                                                                              \
-    T *out = out_;                                                                                         \
-    if (st != 0 && se != 0) {                                                                              \
-      PICK(T, 1, 1);                                                                                       \
-    } else if (st != 0) {                                                                                  \
-      PICK(T, 1, 0);                                                                                       \
-    } else if (se != 0) {                                                                                  \
-      PICK(T, 0, 1);                                                                                       \
-    } else {                                                                                               \
-      PICK(T, 0, 0);                                                                                       \
-    }                                                                                                      \
-  }
-PICK_ROWS(8, uint8_t)
-PICK_ROWS(16, uint16_t)
-PICK_ROWS(32, uint32_t)
-PICK_ROWS(64, uint64_t)
-PICK_ROWS(128, pair)
-
 typedef void (*pick_fn)(const uint8_t *c, const void *t, int64_t st, const void *e, int64_t se, void *out, int64_t n);
+
+/* A row of n elements: the condition goes on by one element, the other two by st and se, each 1 or 0. */
+#define PICK(st, se, count)                                                      \
+  TN__IVDEP                                                                      \
+  for (int64_t i = 0; i < (count); i++) out[i] = c[i] != 0 ? t[i * (st)] : e[i * (se)]
+#define PICK_ALL(T, count)            \
+  const T *t = t_, *e = e_;           \
+  T *out = out_;                      \
+  if (st != 0 && se != 0) {           \
+    PICK(1, 1, count);                \
+  } else if (st != 0) {               \
+    PICK(1, 0, count);                \
+  } else if (se != 0) {               \
+    PICK(0, 1, count);                \
+  } else {                            \
+    PICK(0, 0, count);                \
+  }
+#define PICK_ROWS(name, T)                                                                                    \
+  TN__APART static void name(const uint8_t *c, const void *t_, int64_t st, const void *e_, int64_t se,        \
+                             void *out_, int64_t n)                                                           \
+  {                                                                                                           \
+    PICK_ALL(T, n)                                                                                            \
+  }
+#define PICK_WIDE(name, T, end, attribute)                                                                    \
+  attribute static void name##_##end(const uint8_t *c, const void *t_, int64_t st, const void *e_, int64_t se, \
+                                     void *out_, int64_t n)                                                   \
+  {                                                                                                           \
+    if (n < 64) {                                                                                             \
+      name(c, t_, st, e_, se, out_, n);                                                                       \
+      return;                                                                                                 \
+    }                                                                                                         \
+    int64_t whole = n & -INT64_C(64);                                                                         \
+    PICK_ALL(T, whole)                                                                                        \
+    if (whole < n) name(c + whole, t + whole * st, st, e + whole * se, se, out + whole, n - whole);           \
+  }
+#define PICKS(name, T)    \
+  PICK_ROWS(name, T)      \
+  TN__AVX2_LOOPS(PICK_WIDE, name, T)
+PICKS(pick_8, uint8_t)
+PICKS(pick_16, uint16_t)
+PICKS(pick_32, uint32_t)
+PICKS(pick_64, uint64_t)
+PICK_ROWS(pick_128, pair)
 
 static pick_fn pick_of(size_t size)
 {
-  return size == 1 ? pick_8 : size == 2 ? pick_16 : size == 4 ? pick_32 : size == 8 ? pick_64 : pick_128;
+  static const pick_fn fns[5][TN__VECTORS] = { TN__AVX2_FNS(pick_8), TN__AVX2_FNS(pick_16), TN__AVX2_FNS(pick_32),
+                                               TN__AVX2_FNS(pick_64), TN__SAME_FNS(pick_128) };
+  return fns[size == 1 ? 0 : size == 2 ? 1 : size == 4 ? 2 : size == 8 ? 3 : 4][tn__vectors()];
 }
 
 typedef struct select_run {

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Matrix products: right for every size around the edges of tiles, and the same bits by every path. */
 #include <ops/support/gemm_kernel.h>
+#include <ops/support/vectors.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <tests/support/tap.h>
@@ -127,13 +129,26 @@ static const tn__gemm_type types[] = { TN__GEMM_F32, TN__GEMM_F64, TN__GEMM_I32,
 
 static void gemm__is_right_around_the_edges_of_tiles(void)
 {
-  static const int64_t sizes[] = { 1, 2, 3, 5, 6, 7, 8, 13, 16, 17, 33 };
-  for (size_t t = 0; t < 6; t++)
-    for (size_t i = 0; i < 11; i++)
-      for (size_t j = 0; j < 11; j++) {
-        bool across_a = (i + j) % 2 != 0, across_b = (i + j) % 3 == 0;
-        check_product(types[t], sizes[i], sizes[j], sizes[(i + 2 * j) % 11], across_a, across_b);
-      }
+  static const int64_t sizes[] = { 1, 2, 3, 5, 6, 7, 8, 12, 13, 16, 17, 26, 33 };
+  for (int vectors = 0; vectors < TN__VECTORS; vectors++) {
+    tn__vectors_limit(vectors);
+    for (size_t t = 0; t < 6; t++)
+      for (size_t i = 0; i < 13; i++)
+        for (size_t j = 0; j < 13; j++) {
+          bool across_a = (i + j) % 2 != 0, across_b = (i + j) % 3 == 0;
+          check_product(types[t], sizes[i], sizes[j], sizes[(i + 2 * j) % 13], across_a, across_b);
+        }
+  }
+  tn__vectors_limit(TN__VECTORS);
+}
+
+/* Rows that are a page apart are copied together; a single row goes by what B is, line by line. */
+static void gemm__is_right_for_rows_that_meet_in_the_cache(void)
+{
+  check_product(TN__GEMM_F32, 15, 20, 1024, false, false);
+  check_product(TN__GEMM_F64, 25, 9, 1024, false, false);
+  check_product(TN__GEMM_F32, 1, 4200, 37, false, false);
+  check_product(TN__GEMM_I32, 1, 1030, 50, false, false);
 }
 
 static void gemm__is_right_past_one_block_of_terms(void)
@@ -162,6 +177,87 @@ static void gemm__goes_through_scratch_in_chunks(void)
   drop(&x);
 }
 
+/* ---- what follows ---- */
+
+typedef struct negate {
+  tn__gemm_then then;
+  int64_t elements;
+} negate;
+
+static void negate_rows(const tn__gemm_then *then, int n, void *const *c, int64_t column, int64_t columns)
+{
+  negate *all = (negate *)then;
+  for (int i = 0; i < n; i++)
+    for (int64_t j = 0; j < columns; j++) ((float *)c[i])[j] *= -1;
+  all->elements += n * columns;
+}
+
+/* A float more or less than x, clamped. */
+static double followed(double x, tn__gemm_clamp clamp)
+{
+  if (clamp != TN__GEMM_NO_CLAMP && x < 0) x = 0;
+  if (clamp == TN__GEMM_RELU6 && x > 6) x = 6;
+  return x;
+}
+
+/* Everything lies one float off. */
+static void check_followed(int64_t m, int64_t n, int64_t k, tn__gemm_clamp clamp, bool packed)
+{
+  float *a = malloc((size_t)(m * k + 1) * 4), *b = malloc((size_t)(k * n + 1) * 4);
+  float *c = malloc((size_t)(m * n + 1) * 4), *bias = malloc((size_t)(n + 1) * 4);
+  tn__gemm_plan p = { .type = TN__GEMM_F32, .m = m, .n = n, .k = k, .a_row = k, .a_col = 1, .b_row = n, .b_col = 1,
+                      .c_row = n, .serial = true };
+  fill(TN__GEMM_F32, a, m * k + 1);
+  fill(TN__GEMM_F32, b, k * n + 1);
+  fill(TN__GEMM_F32, bias, n + 1);
+  tn__gemm_plan_choose(&p);
+  void *panels = aligned_alloc(64, (tn__gemm_packed_bytes(&p) + 127) / 64 * 64);
+  if (packed) tn__gemm_pack(&p, b + 1, panels);
+  p.packed = packed;
+  negate all = { { bias + 1, clamp, negate_rows }, 0 };
+  tn__gemm_run_then(&p, NULL, a + 1, packed ? panels : (const void *)(b + 1), c + 1, NULL, &all.then);
+  CHECK_INT(all.elements, m * n);
+  int64_t wrong = 0;
+  for (int64_t i = 0; i < m; i++)
+    for (int64_t j = 0; j < n; j++) {
+      double sum = 0;
+      for (int64_t t = 0; t < k; t++) sum += (double)a[1 + i * k + t] * (double)b[1 + t * n + j];
+      wrong += c[1 + i * n + j] != -followed(sum + (double)bias[1 + j], clamp);
+    }
+  CHECK_MSG(wrong == 0, "%d x %d x %d, clamp %d, packed %d: %d elements are wrong", (int)m, (int)n, (int)k, (int)clamp,
+            packed, (int)wrong);
+  free(a), free(b), free(c), free(bias), free(panels);
+}
+
+static void gemm__does_what_follows_once(void)
+{
+  static const int64_t sizes[][3] = { { 1, 1, 1 },   { 1, 70, 9 },  { 2, 37, 5 },   { 13, 16, 4 },  { 14, 10, 300 },
+                                      { 26, 24, 17 }, { 5, 300, 3 }, { 3, 10, 5000 }, { 7, 4, 2 }, { 4, 5, 0 } };
+  for (int vectors = 0; vectors < TN__VECTORS; vectors++) {
+    tn__vectors_limit(vectors);
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+      for (int clamp = 0; clamp <= TN__GEMM_RELU6; clamp++)
+        for (int packed = 0; packed < 2; packed++)
+          check_followed(sizes[i][0], sizes[i][1], sizes[i][2], (tn__gemm_clamp)clamp, packed != 0);
+  }
+  tn__vectors_limit(TN__VECTORS);
+}
+
+static void gemm__a_clamp_keeps_nan(void)
+{
+  float a[2] = { 1, 1 }, b[2][17], c[17], bias[17] = { 0 };
+  for (int vectors = 0; vectors < TN__VECTORS; vectors++) {
+    tn__vectors_limit(vectors);
+    for (int j = 0; j < 17; j++) b[0][j] = b[1][j] = j % 3 == 0 ? NAN : j % 3 == 1 ? -1 : 9;
+    tn__gemm_plan p = { .type = TN__GEMM_F32, .m = 1, .n = 17, .k = 2, .a_row = 2, .a_col = 1, .b_row = 17, .b_col = 1,
+                        .c_row = 17, .serial = true };
+    tn__gemm_plan_choose(&p);
+    tn__gemm_run_then(&p, NULL, a, b, c, NULL, &(tn__gemm_then){ bias, TN__GEMM_RELU6, NULL });
+    for (int j = 0; j < 17; j++) CHECK(j % 3 == 0 ? c[j] != c[j] : c[j] == (j % 3 == 1 ? 0 : 6));
+  }
+  tn__vectors_limit(TN__VECTORS);
+}
+
 static void gemm__of_no_terms_is_zero(void)
 {
   matrices x;
@@ -172,9 +268,9 @@ static void gemm__of_no_terms_is_zero(void)
 }
 
 /* Results must not depend on whether a constant was packed, nor on how wide the processor's vectors are. */
-static void gemm__paths_agree_bit_for_bit(void)
+static void check_paths(void)
 {
-  enum { M = 9, N = 45, K = 300 };
+  enum { M = 21, N = 45, K = 300 };
   static float a[M * K], b[K * N], c[3][M * N];
   for (int i = 0; i < M * K; i++) a[i] = 1.0f / (float)(i % 97 + 1);
   for (int i = 0; i < K * N; i++) b[i] = 1.0f / (float)(i % 89 + 3);
@@ -200,10 +296,22 @@ static void gemm__paths_agree_bit_for_bit(void)
   CHECK_BYTES(c[1], c[2], sizeof c[1]);
 }
 
+static void gemm__paths_agree_bit_for_bit(void)
+{
+  for (int vectors = 0; vectors < TN__VECTORS; vectors++) {
+    tn__vectors_limit(vectors);
+    check_paths();
+  }
+  tn__vectors_limit(TN__VECTORS);
+}
+
 TAP_MAIN(
   TAP_TEST(gemm__is_right_around_the_edges_of_tiles),
   TAP_TEST(gemm__is_right_past_one_block_of_terms),
   TAP_TEST(gemm__wide_panels_serve_one_row),
+  TAP_TEST(gemm__is_right_for_rows_that_meet_in_the_cache),
   TAP_TEST(gemm__goes_through_scratch_in_chunks),
+  TAP_TEST(gemm__does_what_follows_once),
+  TAP_TEST(gemm__a_clamp_keeps_nan),
   TAP_TEST(gemm__of_no_terms_is_zero),
   TAP_TEST(gemm__paths_agree_bit_for_bit))

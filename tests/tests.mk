@@ -10,6 +10,7 @@ TN_UNIT_TESTS = \
   tests/test_callable \
   tests/test_cancel \
   tests/test_containers \
+  tests/test_conv_windows \
   tests/test_convert \
   tests/test_elementwise_program \
   tests/test_error \
@@ -49,6 +50,7 @@ TN_UNIT_TESTS = \
   tests/test_plan \
   tests/test_plan_graphs \
   tests/test_random_ops \
+  tests/test_recurrent \
   tests/test_reduce \
   tests/test_registry \
   tests/test_schema \
@@ -63,6 +65,7 @@ TN_UNIT_TESTS = \
   tests/test_tensor \
   tests/test_text \
   tests/test_vector_math \
+  tests/test_vectors \
   tests/test_walk \
   tests/test_window_ops \
   tests/test_workspace
@@ -107,6 +110,8 @@ tests_libtestsupport_a_SOURCES = \
   tests/support/plan_kit.h \
   tests/support/plugin_files.c \
   tests/support/plugin_files.h \
+  tests/support/rnn_kit.c \
+  tests/support/rnn_kit.h \
   tests/support/session_kit.c \
   tests/support/session_kit.h \
   tests/support/session_ops.c \

@@ -2,6 +2,7 @@
 #include <float.h>
 #include <ops/support/convert.h>
 #include <ops/support/half.h>
+#include <ops/support/vectors.h>
 #include <string.h>
 
 /* ---- between the ten plain types ---- */
@@ -41,14 +42,14 @@
 #define F_u64(x) TO_U64(x)
 
 #define CHANGE(from, name, dtype, T)                              \
-  static void from##_to_##name(const void *a, void *b, int64_t n) \
+  TN__APART static void from##_to_##name(const void *a, void *b, int64_t n) \
   {                                                               \
     const from##_type *restrict x = a;                            \
     T *restrict y = b;                                            \
     for (int64_t i = 0; i < n; i++) y[i] = (T)x[i];               \
   }
 #define CHANGE_FLOAT(from, name, dtype, T)                        \
-  static void from##_to_##name(const void *a, void *b, int64_t n) \
+  TN__APART static void from##_to_##name(const void *a, void *b, int64_t n) \
   {                                                               \
     const from##_type *restrict x = a;                            \
     T *restrict y = b;                                            \
@@ -100,6 +101,38 @@ static void f64_to_bool(const void *from, void *to, int64_t n)
 /* By from and to, in the order of PLAIN; bool last. */
 static const tn__convert_fn changes[10][11] = { ROW(f32), ROW(f64), ROW(i8),  ROW(i16), ROW(i32),
                                                 ROW(i64), ROW(u8),  ROW(u16), ROW(u32), ROW(u64) };
+
+/* Pairs that are often changed: for wide vectors, too. */
+#define OFTEN(X)                                                                                                       \
+  X(f32, f64, F_f64) X(f32, i32, F_i32) X(f64, f32, F_f32) X(i32, f32, (float)) X(i32, i64, (int64_t))                 \
+  X(i64, i32, (int32_t)) X(i64, f32, (float)) X(u8, f32, (float)) X(u8, i32, (int32_t)) X(i8, f32, (float))
+#define OFTEN_HEAVY(X) X(f32, u8, F_u8) X(f32, i8, F_i8)
+#define OFTEN_WIDE(from, to, change, end, attribute)                                     \
+  attribute static void from##_to_##to##_##end(const void *a, void *b, int64_t n)        \
+  {                                                                                      \
+    const from##_type *restrict x = a;                                                   \
+    to##_type *restrict y = b;                                                           \
+    int64_t whole = n & -INT64_C(64);                                                    \
+    for (int64_t i = 0; i < whole; i++) y[i] = change(x[i]);                             \
+    if (whole < n) from##_to_##to(x + whole, y + whole, n - whole);                      \
+  }
+#define OFTEN_LOOPS(from, to, change) TN__AVX2_LOOPS(OFTEN_WIDE, from, to, change)
+#define HEAVY_LOOPS(from, to, change) TN__WIDE_LOOPS(OFTEN_WIDE, from, to, change)
+#define OFTEN_ENTRY(from, to, change) { from##_to_##to, TN__AVX2_FNS(from##_to_##to) },
+#define HEAVY_ENTRY(from, to, change) { from##_to_##to, TN__FNS(from##_to_##to) },
+OFTEN(OFTEN_LOOPS)
+OFTEN_HEAVY(HEAVY_LOOPS)
+
+/* For the machine's vectors. */
+static tn__convert_fn widest(tn__convert_fn change)
+{
+  static const struct {
+    tn__convert_fn change, fn[TN__VECTORS];
+  } often[] = { OFTEN(OFTEN_ENTRY) OFTEN_HEAVY(HEAVY_ENTRY) };
+  for (size_t i = 0; i < sizeof often / sizeof often[0]; i++)
+    if (often[i].change == change) return often[i].fn[tn__vectors()];
+  return change;
+}
 
 static int plain_index(tn_dtype dtype)
 {
@@ -302,7 +335,7 @@ bool tn__convert_find(tn_dtype from, tn_dtype to, bool truncate, tn__convert *ou
   if (out->change != NULL) return true;
   out->load = a.load;
   out->cut = truncate ? cut_for(source, to) : NULL;
-  out->change = source == b.plain ? NULL : changes[i][j];
+  out->change = source == b.plain ? NULL : widest(changes[i][j]);
   out->store = b.store;
   return true;
 }

@@ -13,6 +13,10 @@
 #define SHORT_ROW 64
 #define TILE 512
 
+/* Fewer elements than this fill no wide vector. */
+#define FEW 8
+static inline int kind_for(int64_t n) { return n < FEW ? TN__BASELINE : tn__vectors(); }
+
 static int64_t grain(double cost_ns)
 {
   return cost_ns > 0 ? (int64_t)(GRAIN_NS / cost_ns) + 1 : TN__SERIAL_ELEMENTS;
@@ -25,26 +29,27 @@ const tn__short_format tn__bfloat16_format = { tn__bfloat16_to_floats, tn__bfloa
 
 #define FLOATS 512 /* at a time: they stay in the cache */
 
-void tn__unary_via_float(const tn__short_format *format, void (*fn)(const void *x, void *out, int64_t n), const void *x,
-                         void *out, bool to_short, int64_t n)
+void tn__unary_via_float(const tn__short_format *format, const tn__unary_fn *fn, const void *x, void *out,
+                         bool to_short, int64_t n)
 {
   float wide[FLOATS];
   const uint16_t *from = x;
+  int v = tn__vectors();
   for (int64_t at = 0, k; at < n; at += k) {
     k = n - at < FLOATS ? n - at : FLOATS;
     format->to_floats(from + at, wide, k);
-    fn(wide, to_short ? (void *)wide : (uint8_t *)out + at, k);
+    fn[v](wide, to_short ? (void *)wide : (uint8_t *)out + at, k);
     if (to_short) format->from_floats(wide, (uint16_t *)out + at, k);
   }
 }
 
-bool tn__binary_via_float(const tn__short_format *format,
-                          bool (*fn)(const void *x, int64_t sx, const void *y, int64_t sy, void *out, int64_t n),
-                          const void *x, int64_t sx, const void *y, int64_t sy, void *out, bool to_short, int64_t n)
+bool tn__binary_via_float(const tn__short_format *format, const tn__binary_fn *fn, const void *x, int64_t sx,
+                          const void *y, int64_t sy, void *out, bool to_short, int64_t n)
 {
   float xs[FLOATS], ys[FLOATS];
   const uint16_t *from_x = x, *from_y = y;
   bool bad = false;
+  int v = tn__vectors();
   if (n > 0 && sx == 0) format->to_floats(from_x, xs, 1);
   if (n > 0 && sy == 0) format->to_floats(from_y, ys, 1);
   float *result = sx != 0 ? xs : ys; /* over an operand that is read anew for each block */
@@ -52,10 +57,38 @@ bool tn__binary_via_float(const tn__short_format *format,
     k = n - at < FLOATS ? n - at : FLOATS;
     if (sx != 0) format->to_floats(from_x + at, xs, k);
     if (sy != 0) format->to_floats(from_y + at, ys, k);
-    bad |= fn(xs, sx, ys, sy, to_short ? (void *)result : (uint8_t *)out + at, k);
+    bad |= fn[v](xs, sx, ys, sy, to_short ? (void *)result : (uint8_t *)out + at, k);
     if (to_short) format->from_floats(result, (uint16_t *)out + at, k);
   }
   return bad;
+}
+
+/* ---- the loops of another op ---- */
+
+/* The state of an elementwise kernel is its loop, chosen by the node's dtypes. */
+static const void *loop_of(const char *op, const tn_operation *node, tn_status (*compute)(tn_kernel_ctx *ctx),
+                           tn_status (*prepare)(tn_prepare_ctx *ctx, tn_error *err))
+{
+  const tn_op_schema *schema = tn_op_schema_find(op);
+  const tn_kernel_def *k;
+  void *state;
+  for (size_t i = 0; schema != NULL && (k = tn_op_schema_kernel(schema, i)) != NULL; i++)
+    if (k->rank == TN_RANK_C && strcmp(k->device, "CPU") == 0 && k->compute == compute && k->prepare == prepare &&
+        k->create(node, &state, NULL) == TN_OK)
+      return state;
+  return NULL;
+}
+
+const tn__unary_loop *tn__unary_loop_of(const char *op, const tn_operation *node)
+{
+  const tn__unary_loop *loop = loop_of(op, node, tn__unary_compute, tn__unary_prepare);
+  return loop != NULL && loop->info->fault == TN_OK ? loop : NULL;
+}
+
+const tn__binary_loop *tn__binary_loop_of(const char *op, const tn_operation *node)
+{
+  const tn__binary_loop *loop = loop_of(op, node, tn__binary_compute, tn__binary_prepare);
+  return loop != NULL && loop->info->fault == TN_OK ? loop : NULL;
 }
 
 /* ---- one input ---- */
@@ -84,6 +117,7 @@ tn_status tn__unary_prepare(tn_prepare_ctx *ctx, tn_error *err)
 
 typedef struct unary_run {
   const tn__unary_loop *loop;
+  tn__unary_fn fn;
   const char *x;
   char *out;
 } unary_run;
@@ -91,7 +125,7 @@ typedef struct unary_run {
 static void unary_part(void *user, int64_t begin, int64_t end)
 {
   const unary_run *r = user;
-  r->loop->fn(r->x + begin * r->loop->from_size, r->out + begin * r->loop->to_size, end - begin);
+  r->fn(r->x + begin * r->loop->from_size, r->out + begin * r->loop->to_size, end - begin);
 }
 
 tn_status tn__unary_compute(tn_kernel_ctx *ctx)
@@ -100,10 +134,11 @@ tn_status tn__unary_compute(tn_kernel_ctx *ctx)
   const tn_view *x = ctx->inputs[0], *out = ctx->outputs[0];
   int64_t n = out->count;
   double cost = loop->info->cost_ns;
+  tn__unary_fn fn = loop->fn[kind_for(n)];
   if (n <= SMALL || (double)n * cost < PARALLEL_NS) {
-    loop->fn(x->data, out->data, n);
+    fn(x->data, out->data, n);
   } else {
-    unary_run run = { loop, x->data, out->data };
+    unary_run run = { loop, fn, x->data, out->data };
     tn_parallel_for(ctx, n, grain(cost), cost, unary_part, &run);
   }
   return TN_OK;
@@ -198,6 +233,7 @@ void tn__binary_destroy_shape_state(void *shape_state)
 
 typedef struct binary_run {
   const tn__binary_loop *loop;
+  tn__binary_fn fn;
   const tn__broadcast_plan *plan; /* NULL for one row */
   const char *x, *y;
   char *out;
@@ -216,7 +252,7 @@ static void tiled_part(void *user, int64_t begin, int64_t end)
     n = r->plan->tile - skip;
     if (n > end - at) n = end - at;
     int64_t x = x_flat ? at : skip, y = x_flat ? skip : at;
-    bad = loop->fn(r->x + x * from, 1, r->y + y * from, 1, r->out + at * loop->to_size, n);
+    bad = r->fn(r->x + x * from, 1, r->y + y * from, 1, r->out + at * loop->to_size, n);
     skip = 0;
   }
   if (bad) atomic_store_explicit(&r->bad, true, memory_order_relaxed); /* read after all parts have ended */
@@ -239,13 +275,13 @@ static void binary_part(void *user, int64_t begin, int64_t end)
   int64_t from = loop->from_size, to = loop->to_size;
   bool bad = false;
   if (r->plan == NULL) {
-    bad = loop->fn(r->x + begin * r->sx * from, r->sx, r->y + begin * r->sy * from, r->sy, r->out + begin * to,
-                   end - begin);
+    bad = r->fn(r->x + begin * r->sx * from, r->sx, r->y + begin * r->sy * from, r->sy, r->out + begin * to,
+                end - begin);
   } else {
     tn__broadcast_cursor c;
     tn__broadcast_start(&c, r->plan, begin, end);
     while (!bad && tn__broadcast_next(&c))
-      bad = loop->fn(r->x + c.offsets[0] * from, r->sx, r->y + c.offsets[1] * from, r->sy, r->out + c.at * to, c.n);
+      bad = r->fn(r->x + c.offsets[0] * from, r->sx, r->y + c.offsets[1] * from, r->sy, r->out + c.at * to, c.n);
   }
   if (bad) atomic_store_explicit(&r->bad, true, memory_order_relaxed); /* read after all parts have ended */
 }
@@ -261,11 +297,11 @@ tn_status tn__binary_compute(tn_kernel_ctx *ctx)
   const tn__broadcast_plan *plan = ctx->shape_state;
   const tn_view *x = ctx->inputs[0], *y = ctx->inputs[1], *out = ctx->outputs[0];
   int64_t n = out->count;
-  if (plan == NULL && n <= SMALL)
-    return loop->fn(x->data, 1, y->data, 1, out->data, n) ? fault(ctx, loop) : TN_OK;
+  tn__binary_fn fn = loop->fn[kind_for(n)];
+  if (plan == NULL && n <= SMALL) return fn(x->data, 1, y->data, 1, out->data, n) ? fault(ctx, loop) : TN_OK;
 
   void (*part)(void *user, int64_t begin, int64_t end) = binary_part;
-  binary_run run = { loop, plan, x->data, y->data, out->data, 1, 1, false };
+  binary_run run = { loop, fn, plan, x->data, y->data, out->data, 1, 1, false };
   if (plan != NULL) {
     run.sx = plan->row_strides[0];
     run.sy = plan->row_strides[1];

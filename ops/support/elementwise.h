@@ -25,18 +25,10 @@
 #include <ops/support/complex.h>
 #include <ops/support/half.h>
 #include <ops/support/shapes.h>
+#include <ops/support/vectors.h>
 
-/* No iteration reads what another one writes, since operands have the address of the output or do not overlap it. */
-#if defined(__clang__)
-#pragma clang diagnostic ignored "-Wpass-failed" /* loops that call functions stay as they are */
-#define TN__IVDEP _Pragma("clang loop vectorize(assume_safety)")
-#elif defined(__GNUC__)
-#define TN__IVDEP _Pragma("GCC ivdep")
-#else
-#define TN__IVDEP
-#endif
-
-/* By short name: D_ dtype, S_ type in memory, C_ type of computing, L_ load, P_ put, K_ how the loop is made. */
+/* By short name: D_ dtype, S_ type in memory, C_ type of computing, L_ load, P_ put, K_ how the loop is made: PLAIN for
+ * wide vectors, too, NARROW for the baseline alone. */
 #define TN__D_f32 TN_FLOAT
 #define TN__D_f64 TN_DOUBLE
 #define TN__D_f16 TN_HALF
@@ -143,10 +135,10 @@ typedef const tn_string *tn__C_str;
 
 #define TN__K_f32 PLAIN
 #define TN__K_f64 PLAIN
-#define TN__K_f16 PLAIN
-#define TN__K_bf16 PLAIN
-#define TN__K_c64 PLAIN
-#define TN__K_c128 PLAIN
+#define TN__K_f16 NARROW
+#define TN__K_bf16 NARROW
+#define TN__K_c64 NARROW
+#define TN__K_c128 NARROW
 #define TN__K_i8 PLAIN
 #define TN__K_i16 PLAIN
 #define TN__K_i32 PLAIN
@@ -161,7 +153,7 @@ typedef const tn_string *tn__C_str;
 #define TN__K_qi32 PLAIN
 #define TN__K_qu8 PLAIN
 #define TN__K_qu16 PLAIN
-#define TN__K_str PLAIN
+#define TN__K_str NARROW
 #define TN__K_wi8 PLAIN
 #define TN__K_wi16 PLAIN
 #define TN__K_wi32 PLAIN
@@ -226,107 +218,173 @@ typedef struct tn__loop_info {
 
 /* ---- one input ---- */
 
+typedef void (*tn__unary_fn)(const void *x, void *out, int64_t n);
 typedef struct tn__unary_loop {
   tn_dtype from, to;
   uint32_t from_size, to_size; /* bytes */
   const tn__loop_info *info;
-  void (*fn)(const void *x, void *out, int64_t n);
+  tn__unary_fn fn[TN__VECTORS];
 } tn__unary_loop;
 
+/* Elements of whole vectors, in both types. */
+#define TN__WHOLE(from, to) (64 / TN__LESS_BYTES(sizeof(tn__S_##from), sizeof(tn__S_##to)))
+#define TN__LESS_BYTES(a, b) (int64_t)((a) < (b) ? (a) : (b))
+
 #define TN__UNARY_LOOP(op, from, to) TN__CAT(TN__UNARY_LOOP_, TN__K_##from)(op, from, to)
-#define TN__UNARY_LOOP_PLAIN(op, from, to)                       \
-  static void op##_##from(const void *x_, void *out_, int64_t n) \
-  {                                                              \
-    const tn__S_##from *xs = x_;                                 \
-    tn__S_##to *out = out_;                                      \
-    TN__IVDEP                                                    \
-    for (int64_t i = 0; i < n; i++) {                            \
-      tn__C_##from x = TN__L_##from(xs[i]);                      \
-      out[i] = TN__P_##to(EXPR_##op(from, x));                   \
-    }                                                            \
+#define TN__UNARY_FOR(op, from, to, count)     \
+  const tn__S_##from *xs = x_;                 \
+  tn__S_##to *out = out_;                      \
+  TN__IVDEP                                    \
+  for (int64_t i = 0; i < (count); i++) {      \
+    tn__C_##from x = TN__L_##from(xs[i]);      \
+    out[i] = TN__P_##to(EXPR_##op(from, x));   \
   }
-#define TN__UNARY_LOOP_UNSIGNED(op, from, to)                  \
-  static void op##_##from(const void *x, void *out, int64_t n) \
-  {                                                            \
-    TN__CAT(op##_, TN__SIGNED_##from)(x, out, n);              \
+#define TN__UNARY_LOOP_NARROW(op, from, to)                                \
+  TN__APART static void op##_##from(const void *x_, void *out_, int64_t n) \
+  {                                                                        \
+    TN__UNARY_FOR(op, from, to, n)                                         \
   }
-#define TN__UNARY_LOOP_VIA_FLOAT(op, from, to)                                             \
-  static void op##_##from(const void *x, void *out, int64_t n)                             \
-  {                                                                                        \
-    tn__unary_via_float(&TN__FORMAT_##from, op##_f32, x, out, sizeof(tn__S_##to) == 2, n); \
+#define TN__UNARY_LOOP_WIDE(op, from, to, end, attribute)                        \
+  attribute static void op##_##from##_##end(const void *x_, void *out_, int64_t n) \
+  {                                                                              \
+    int64_t whole = n & -TN__WHOLE(from, to);                                    \
+    TN__UNARY_FOR(op, from, to, whole)                                           \
+    if (whole < n) op##_##from(xs + whole, out + whole, n - whole);              \
   }
-/* `fn` on the floats that x[n] are; to_short: its floats are turned back, else they are bytes and stay. */
-void tn__unary_via_float(const tn__short_format *format, void (*fn)(const void *x, void *out, int64_t n), const void *x,
-                         void *out, bool to_short, int64_t n);
-#define TN__UNARY_ENTRY(op, from, to) \
-  { TN__D_##from, TN__D_##to, sizeof(tn__S_##from), sizeof(tn__S_##to), &op##_info, op##_##from },
+#define TN__UNARY_LOOP_PLAIN(op, from, to) \
+  TN__UNARY_LOOP_NARROW(op, from, to)      \
+  TN__AVX2_LOOPS(TN__UNARY_LOOP_WIDE, op, from, to)
+#define TN__UNARY_LOOP_UNSIGNED(op, from, to)
+#define TN__UNARY_LOOP_VIA_FLOAT(op, from, to) TN__UNARY_VIA(op, from, to, TN__AVX2_FNS(op##_f32))
+#define TN__UNARY_VIA(op, from, to, fns)                                             \
+  static void op##_##from(const void *x, void *out, int64_t n)                       \
+  {                                                                                  \
+    static const tn__unary_fn fn[] = fns;                                            \
+    tn__unary_via_float(&TN__FORMAT_##from, fn, x, out, sizeof(tn__S_##to) == 2, n); \
+  }
+/* One of `fn` on the floats that x[n] are; to_short: its floats are turned back, else they are bytes and stay. */
+void tn__unary_via_float(const tn__short_format *format, const tn__unary_fn *fn, const void *x, void *out,
+                         bool to_short, int64_t n);
+
+#define TN__FNS_PLAIN(op, from) TN__AVX2_FNS(op##_##from)
+#define TN__FNS_NARROW(op, from) TN__SAME_FNS(op##_##from)
+#define TN__FNS_VIA_FLOAT(op, from) TN__SAME_FNS(op##_##from)
+#define TN__FNS_UNSIGNED(op, from) TN__FNS_OF_SIGNED(op, TN__SIGNED_##from)
+#define TN__FNS_OF_SIGNED(op, from) TN__FNS_PLAIN(op, from)
+#define TN__ENTRY(op, from, to, fns) \
+  { TN__D_##from, TN__D_##to, sizeof(tn__S_##from), sizeof(tn__S_##to), &op##_info, fns },
+#define TN__UNARY_ENTRY(op, from, to) TN__ENTRY(op, from, to, TN__CAT(TN__FNS_, TN__K_##from)(op, from))
+
+/* For expressions that are many instructions: for AVX-512, too. */
+#define TN__UNARY_HEAVY_LOOP(op, from, to) TN__CAT(TN__UNARY_HEAVY_LOOP_, TN__K_##from)(op, from, to)
+#define TN__UNARY_HEAVY_LOOP_PLAIN(op, from, to) \
+  TN__UNARY_LOOP_NARROW(op, from, to)            \
+  TN__WIDE_LOOPS(TN__UNARY_LOOP_WIDE, op, from, to)
+#define TN__UNARY_HEAVY_LOOP_NARROW TN__UNARY_LOOP_NARROW
+#define TN__UNARY_HEAVY_LOOP_UNSIGNED TN__UNARY_LOOP_UNSIGNED
+#define TN__UNARY_HEAVY_LOOP_VIA_FLOAT(op, from, to) TN__UNARY_VIA(op, from, to, TN__FNS(op##_f32))
+#define TN__HEAVY_FNS_PLAIN(op, from) TN__FNS(op##_##from)
+#define TN__HEAVY_FNS_NARROW TN__FNS_NARROW
+#define TN__HEAVY_FNS_VIA_FLOAT TN__FNS_VIA_FLOAT
+#define TN__HEAVY_FNS_UNSIGNED(op, from) TN__HEAVY_FNS_OF_SIGNED(op, TN__SIGNED_##from)
+#define TN__HEAVY_FNS_OF_SIGNED(op, from) TN__HEAVY_FNS_PLAIN(op, from)
+#define TN__UNARY_HEAVY_ENTRY(op, from, to) TN__ENTRY(op, from, to, TN__CAT(TN__HEAVY_FNS_, TN__K_##from)(op, from))
+
+/* For expressions that call functions: the baseline's loop alone. */
+#define TN__UNARY_SLOW_LOOP(op, from, to) TN__CAT(TN__UNARY_SLOW_LOOP_, TN__K_##from)(op, from, to)
+#define TN__UNARY_SLOW_LOOP_PLAIN TN__UNARY_LOOP_NARROW
+#define TN__UNARY_SLOW_LOOP_NARROW TN__UNARY_LOOP_NARROW
+#define TN__UNARY_SLOW_LOOP_VIA_FLOAT(op, from, to) TN__UNARY_VIA(op, from, to, TN__SAME_FNS(op##_f32))
+#define TN__UNARY_SLOW_ENTRY(op, from, to) TN__ENTRY(op, from, to, TN__FNS_NARROW(op, from))
 
 /* The loops of op for a list of types, and op_create, the `create` of its kernels. cost: nanoseconds an element. */
-#define TN__UNARY(op, cost, TYPES)                                                      \
-  TYPES(TN__UNARY_LOOP, op)                                                             \
+#define TN__UNARY(op, cost, TYPES) TYPES(TN__UNARY_LOOP, op) TN__UNARY_CREATE(op, cost, TYPES, TN__UNARY_ENTRY)
+#define TN__UNARY_HEAVY(op, cost, TYPES) \
+  TYPES(TN__UNARY_HEAVY_LOOP, op)        \
+  TN__UNARY_CREATE(op, cost, TYPES, TN__UNARY_HEAVY_ENTRY)
+#define TN__UNARY_SLOW(op, cost, TYPES) \
+  TYPES(TN__UNARY_SLOW_LOOP, op)        \
+  TN__UNARY_CREATE(op, cost, TYPES, TN__UNARY_SLOW_ENTRY)
+#define TN__UNARY_CREATE(op, cost, TYPES, ENTRY)                                        \
   static tn_status op##_create(const tn_operation *node, void **state, tn_error *err)   \
   {                                                                                     \
     static const tn__loop_info op##_info = { cost, TN_OK, NULL };                       \
-    static const tn__unary_loop loops[] = { TYPES(TN__UNARY_ENTRY, op) };               \
+    static const tn__unary_loop loops[] = { TYPES(ENTRY, op) };                         \
     return tn__unary_create(node, loops, sizeof(loops) / sizeof(loops[0]), state, err); \
   }
 
 /* Picks the loop of the node's dtypes; TN_UNIMPLEMENTED when there is none. The state is static: no destroy. */
 tn_status tn__unary_create(const tn_operation *node, const tn__unary_loop *loops, size_t n, void **state,
                            tn_error *err);
+/* The loops of another op's kernel for the node's dtypes; NULL when it has none, or when its elements may be errors. */
+const tn__unary_loop *tn__unary_loop_of(const char *op, const tn_operation *node);
 tn_status tn__unary_prepare(tn_prepare_ctx *ctx, tn_error *err);
 tn_status tn__unary_compute(tn_kernel_ctx *ctx);
 
 /* ---- two inputs ---- */
 
 /* fn: x goes on by sx elements, y by sy, each 1 or 0. True when an element is an error. */
+typedef bool (*tn__binary_fn)(const void *x, int64_t sx, const void *y, int64_t sy, void *out, int64_t n);
 typedef struct tn__binary_loop {
   tn_dtype from, to;
   uint32_t from_size, to_size;
   const tn__loop_info *info;
-  bool (*fn)(const void *x, int64_t sx, const void *y, int64_t sy, void *out, int64_t n);
+  tn__binary_fn fn[TN__VECTORS];
 } tn__binary_loop;
 
-#define TN__BINARY_FOR(op, from, to, xi, yi)    \
-  TN__IVDEP                                     \
-  for (int64_t i = 0; i < n; i++) {             \
-    tn__C_##from x = xi, y = yi;                \
-    out[i] = TN__P_##to(EXPR_##op(from, x, y)); \
+#define TN__BINARY_FOR(op, from, to, count, xi, yi) \
+  TN__IVDEP                                         \
+  for (int64_t i = 0; i < (count); i++) {           \
+    tn__C_##from x = xi, y = yi;                    \
+    out[i] = TN__P_##to(EXPR_##op(from, x, y));     \
+  }
+/* n > 0 */
+#define TN__BINARY_ROWS(op, from, to, count)                                      \
+  const tn__S_##from *xs = x_, *ys = y_;                                          \
+  tn__S_##to *out = out_;                                                         \
+  bool bad = false;                                                               \
+  if (sx != 0 && sy != 0) {                                                       \
+    TN__BINARY_FOR(op, from, to, count, TN__L_##from(xs[i]), TN__L_##from(ys[i])) \
+  } else if (sx != 0) {                                                           \
+    tn__C_##from y0 = TN__L_##from(ys[0]);                                        \
+    TN__BINARY_FOR(op, from, to, count, TN__L_##from(xs[i]), y0)                  \
+  } else {                                                                        \
+    tn__C_##from x0 = TN__L_##from(xs[0]);                                        \
+    TN__BINARY_FOR(op, from, to, count, x0, TN__L_##from(ys[i]))                  \
   }
 
 /* For expressions that the compiler can make vector code of: three loops. The expression may set `bad`. */
 #define TN__BINARY_LOOP(op, from, to) TN__CAT(TN__BINARY_LOOP_, TN__K_##from)(op, from, to)
-#define TN__BINARY_LOOP_PLAIN(op, from, to)                                                              \
-  static bool op##_##from(const void *x_, int64_t sx, const void *y_, int64_t sy, void *out_, int64_t n) \
+#define TN__BINARY_LOOP_NARROW(op, from, to)                                                             \
+  TN__APART static bool op##_##from(const void *x_, int64_t sx, const void *y_, int64_t sy, void *out_,  \
+                                    int64_t n)                                                           \
   {                                                                                                      \
-    const tn__S_##from *xs = x_, *ys = y_;                                                               \
-    tn__S_##to *out = out_;                                                                              \
-    bool bad = false;                                                                                    \
-    if (sx != 0 && sy != 0) {                                                                            \
-      TN__BINARY_FOR(op, from, to, TN__L_##from(xs[i]), TN__L_##from(ys[i]))                             \
-    } else if (n > 0 && sx != 0) {                                                                       \
-      tn__C_##from y0 = TN__L_##from(ys[0]);                                                             \
-      TN__BINARY_FOR(op, from, to, TN__L_##from(xs[i]), y0)                                              \
-    } else if (n > 0) {                                                                                  \
-      tn__C_##from x0 = TN__L_##from(xs[0]);                                                             \
-      TN__BINARY_FOR(op, from, to, x0, TN__L_##from(ys[i]))                                              \
-    }                                                                                                    \
+    if (n == 0) return false;                                                                            \
+    TN__BINARY_ROWS(op, from, to, n)                                                                     \
     return bad;                                                                                          \
   }
-
-#define TN__BINARY_LOOP_UNSIGNED(op, from, to)                                                        \
-  static bool op##_##from(const void *x, int64_t sx, const void *y, int64_t sy, void *out, int64_t n) \
-  {                                                                                                   \
-    return TN__CAT(op##_, TN__SIGNED_##from)(x, sx, y, sy, out, n);                                   \
+#define TN__BINARY_LOOP_WIDE(op, from, to, end, attribute)                                                        \
+  attribute static bool op##_##from##_##end(const void *x_, int64_t sx, const void *y_, int64_t sy, void *out_,   \
+                                            int64_t n)                                                            \
+  {                                                                                                               \
+    if (n < TN__WHOLE(from, to)) return op##_##from(x_, sx, y_, sy, out_, n);                                     \
+    int64_t whole = n & -TN__WHOLE(from, to);                                                                     \
+    TN__BINARY_ROWS(op, from, to, whole)                                                                          \
+    if (whole < n) bad |= op##_##from(xs + whole * sx, sx, ys + whole * sy, sy, out + whole, n - whole);          \
+    return bad;                                                                                                   \
   }
+#define TN__BINARY_LOOP_PLAIN(op, from, to) \
+  TN__BINARY_LOOP_NARROW(op, from, to)      \
+  TN__AVX2_LOOPS(TN__BINARY_LOOP_WIDE, op, from, to)
+#define TN__BINARY_LOOP_UNSIGNED(op, from, to)
 #define TN__BINARY_LOOP_VIA_FLOAT(op, from, to)                                                               \
   static bool op##_##from(const void *x, int64_t sx, const void *y, int64_t sy, void *out, int64_t n)         \
   {                                                                                                           \
-    return tn__binary_via_float(&TN__FORMAT_##from, op##_f32, x, sx, y, sy, out, sizeof(tn__S_##to) == 2, n); \
+    static const tn__binary_fn fn[] = TN__AVX2_FNS(op##_f32);                                                    \
+    return tn__binary_via_float(&TN__FORMAT_##from, fn, x, sx, y, sy, out, sizeof(tn__S_##to) == 2, n);       \
   }
-bool tn__binary_via_float(const tn__short_format *format,
-                          bool (*fn)(const void *x, int64_t sx, const void *y, int64_t sy, void *out, int64_t n),
-                          const void *x, int64_t sx, const void *y, int64_t sy, void *out, bool to_short, int64_t n);
+bool tn__binary_via_float(const tn__short_format *format, const tn__binary_fn *fn, const void *x, int64_t sx,
+                          const void *y, int64_t sy, void *out, bool to_short, int64_t n);
 
 /* For expressions that call functions: one loop. */
 #define TN__BINARY_SLOW_LOOP(op, from, to)                                                               \
@@ -341,8 +399,8 @@ bool tn__binary_via_float(const tn__short_format *format,
     }                                                                                                    \
     return bad;                                                                                          \
   }
-#define TN__BINARY_ENTRY(op, from, to) \
-  { TN__D_##from, TN__D_##to, sizeof(tn__S_##from), sizeof(tn__S_##to), &op##_info, op##_##from },
+#define TN__BINARY_ENTRY(op, from, to) TN__ENTRY(op, from, to, TN__CAT(TN__FNS_, TN__K_##from)(op, from))
+#define TN__BINARY_SLOW_ENTRY(op, from, to) TN__ENTRY(op, from, to, TN__FNS_NARROW(op, from))
 
 /* The loops and op_create. FAST_TYPES are vectorised, SLOW_TYPES are not; TN__NO_TYPES for none. */
 #define TN__BINARY_FAILING(op, cost, FAST_TYPES, SLOW_TYPES, fault, text) \
@@ -353,7 +411,7 @@ bool tn__binary_via_float(const tn__short_format *format,
   static tn_status op##_create(const tn_operation *node, void **state, tn_error *err)                        \
   {                                                                                                          \
     static const tn__loop_info op##_info = { cost, fault, text };                                            \
-    static const tn__binary_loop loops[] = { TYPES(TN__BINARY_ENTRY, op) MORE_TYPES(TN__BINARY_ENTRY, op) }; \
+    static const tn__binary_loop loops[] = { TYPES(TN__BINARY_ENTRY, op) MORE_TYPES(TN__BINARY_SLOW_ENTRY, op) }; \
     return tn__binary_create(node, loops, sizeof(loops) / sizeof(loops[0]), state, err);                     \
   }
 #define TN__BINARY(op, cost, FAST_TYPES, SLOW_TYPES) TN__BINARY_FAILING(op, cost, FAST_TYPES, SLOW_TYPES, TN_OK, NULL)
@@ -361,6 +419,7 @@ bool tn__binary_via_float(const tn__short_format *format,
 
 tn_status tn__binary_create(const tn_operation *node, const tn__binary_loop *loops, size_t n, void **state,
                             tn_error *err);
+const tn__binary_loop *tn__binary_loop_of(const char *op, const tn_operation *node); /* as tn__unary_loop_of */
 /* Inputs 0 and 1 broadcast. */
 tn_status tn__binary_prepare(tn_prepare_ctx *ctx, tn_error *err);
 /* No broadcasting: the inputs have as many elements and the output has the shape of input 0, as for gradients. */

@@ -7,8 +7,8 @@
 #ifndef TN_OPS_SUPPORT_EPILOGUE_H
 #define TN_OPS_SUPPORT_EPILOGUE_H
 
-#include <stdbool.h>
-#include <tenon/op.h>
+#include <ops/support/elementwise.h>
+#include <ops/support/leaky.h>
 
 typedef enum tn__epilogue_kind {
   TN__EPILOGUE_BIAS,
@@ -27,16 +27,17 @@ typedef struct tn__epilogue {
   uint32_t n_args; /* that the steps take */
   float alpha;     /* of LeakyRelu */
   uint8_t kinds[TN__EPILOGUE_STEPS];
+  /* By kind: the loops of the plain ops, for the machine's vectors. */
+  tn__binary_fn add;
+  tn__unary_fn activations[TN__EPILOGUE_SIGMOID + 1];
+  tn__leaky_fn leaky;
 } tn__epilogue;
 
 #define TN__EPILOGUE_ATTRS "fused_ops: list(string) = []; leakyrelu_alpha: float = 0.2"
 
 /* The kind of a name in fused_ops; false when there is none. */
 bool tn__epilogue_find(const char *name, size_t size, tn__epilogue_kind *out);
-/* Reads the attributes. TN_INVALID_ARGUMENT: an unknown step, too many, num_args does not fit. */
+/* Reads the attributes and finds the loops. TN_INVALID_ARGUMENT: an unknown step, too many, num_args does not fit. */
 tn_status tn__epilogue_read(const tn_operation *op, tn__epilogue *out, tn_error *err);
-/* Applies it to output 0, which is float, in place; the args are the inputs from `first` on. TN_INVALID_ARGUMENT: a bias has
- * not one value for each channel (the last dimension), or an added tensor another shape. */
-tn_status tn__epilogue_apply(const tn__epilogue *e, tn_kernel_ctx *ctx, uint32_t first);
 
 #endif

@@ -4,10 +4,12 @@
 
 #define MR TN__GEMM_MR
 #define KC TN__GEMM_KC
-#define MAX_ELEMENT 16
+#define TERM_BYTES (MR * 8)     /* of a tile's rows, at most: those of 16 bytes have a quarter of the rows */
+#define PITCH 16                /* between copied rows: never a page in all */
 #define CHUNK_BYTES (4 << 20)   /* of B in scratch */
 #define LOCAL_BYTES (256 << 10) /* of B that a row group sweeps: stays in the second cache */
 #define FEW_ROWS 16             /* copying B into panels pays above this */
+#define FEW_TERMS 16
 #define SERIAL_NS 40000.0
 
 static int64_t round_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
@@ -35,12 +37,30 @@ void tn__gemm_plan_choose(tn__gemm_plan *p)
   p->scratch = 0;
   p->cost_ns = 30 + (double)p->m * (double)p->n * (double)p->k * ns_per_term(p->type);
   if (p->serial || p->packed || p->m == 0 || p->n == 0 || p->k == 0) return;
-  if (p->b_col == 1 && p->m <= FEW_ROWS) return;
+  if (p->b_col == 1 && p->m <= FEW_ROWS && p->windows == NULL) return;
   int64_t nr = p->kernel->nr, columns = round_up(p->n, nr), limit = CHUNK_BYTES / (int64_t)p->kernel->element;
-  p->k_chunk = least(p->k, 4 * KC);
+  p->k_chunk = p->windows != NULL ? p->k : least(p->k, 4 * KC);
   p->n_chunk = least(columns, round_up(limit / p->k_chunk + 1, nr));
   if (p->n_chunk == columns && columns * p->k <= limit) p->k_chunk = p->k;
   p->scratch = (size_t)(p->k_chunk * p->n_chunk) * p->kernel->element;
+}
+
+int64_t tn__gemm_groups(const tn__gemm_plan *p, int64_t rows) { return (rows + p->kernel->mr - 1) / p->kernel->mr; }
+
+/* The last group would have so few that it gets some of the one before. */
+static bool are_few(int64_t rows, int64_t mr) { return rows > 0 && rows < 3 && mr > 3; }
+
+int64_t tn__gemm_group_begin(const tn__gemm_plan *p, int64_t rows, int64_t group)
+{
+  int64_t mr = p->kernel->mr, begin = group * mr;
+  if (begin >= rows) return rows;
+  return group > 0 && are_few(rows - begin, mr) ? begin - mr / 2 : begin;
+}
+
+int tn__gemm_group_rows(const tn__gemm_plan *p, int64_t left)
+{
+  int64_t mr = p->kernel->mr;
+  return (int)(are_few(left - mr, mr) ? mr - mr / 2 : least(left, mr));
 }
 
 /* ---- panels of B: for each nr columns all terms, row after row, zeros past the last column ---- */
@@ -93,7 +113,13 @@ static int64_t rows_in_memory(const tn__gemm_plan *p, const char *a, int64_t row
   size_t size = p->kernel->element;
   const char *from = a + (size_t)(row * p->a_row + term * p->a_col) * size;
   if (p->a_col == 1) {
-    for (int i = 0; i < rows; i++) at[i] = from + (size_t)(i * p->a_row) * size;
+    /* Rows that are a page apart drive each other out of the first cache. */
+    bool apart = rows > 6 && (size_t)p->a_row * size % 4096 == 0;
+    const size_t from_row = (size_t)p->a_row * size, to_row = (size_t)(terms + PITCH) * size;
+    for (int i = 0; i < rows; i++) {
+      at[i] = from + (size_t)i * from_row;
+      if (apart) at[i] = memcpy(room + (size_t)i * to_row, at[i], (size_t)terms * size);
+    }
     *step = 1;
     return terms;
   }
@@ -118,97 +144,166 @@ static int64_t rows_in_memory(const tn__gemm_plan *p, const char *a, int64_t row
 
 /* ---- a block of C ---- */
 
-/* A few rows of A. */
-typedef struct lines {
-  const void *at[MR];
-  int64_t step;
-  int n;
-} lines;
-
-/* Where B's terms [term, term + terms) of columns [column, column + columns) are read. */
+/* Where B's terms from `term` on of columns from some on are read. */
 typedef struct source {
   const char *at;     /* the first term of the first column */
   int64_t row, panel; /* elements between terms, between panels */
   bool padded;        /* the last panel ends in zeros */
+  int64_t term;
 } source;
 
 typedef struct run {
   const tn__gemm_plan *plan;
   const char *a, *b;
   char *c;
+  const tn__gemm_then *then;     /* or NULL */
   char *chunk;                   /* panels of the chunk in scratch, or NULL */
   int64_t k_begin, k_end;        /* the chunk */
   int64_t n_begin, n_end;
-  int64_t row_block, column_block, column_blocks;
+  int64_t groups, group_block, column_block, column_blocks;
 } run;
 
-/* One tile that is not whole, or whose B would be read past its end: through copies on the stack. */
-static void edge_tile(const run *r, const lines *a, int64_t terms, const char *b, const source *s, int64_t width,
-                      char *c, bool first)
+/* A tile of any number of columns, of a B whose panels are whole. */
+static void run_tile(const tn__gemm_kernel *kernel, tn__gemm_tile *t)
+{
+  const int64_t nr = kernel->nr, all = t->columns, part = kernel->partial ? 0 : all % nr;
+  const size_t size = kernel->element;
+  t->columns -= part;
+  if (t->columns > 0) kernel->run(t);
+  t->columns = all;
+  if (part == 0) return;
+  /* The rest through a tile of its own. */
+  _Alignas(64) char room[(MR + 1) * TN__GEMM_LINE];
+  tn__gemm_tile edge = *t;
+  const size_t at = (size_t)(t->column + all - part) * size, bytes = (size_t)part * size;
+  edge.column = 0;
+  edge.columns = nr;
+  edge.b = (const char *)t->b + (size_t)((all - part) / nr * t->panel) * size;
+  for (int i = 0; i < t->rows; i++) {
+    edge.c[i] = room + i * TN__GEMM_LINE;
+    if (!t->first) memcpy(edge.c[i], (const char *)t->c[i] + at, bytes);
+  }
+  if (t->bias != NULL) edge.bias = memcpy(room + MR * TN__GEMM_LINE, (const char *)t->bias + at, bytes);
+  kernel->run(&edge);
+  for (int i = 0; i < t->rows; i++) memcpy((char *)t->c[i] + at, edge.c[i], bytes);
+}
+
+/* A panel that B as it lies has not all columns of. What follows a row is read and comes to nothing, but for the last
+ * rows, behind which B ends: those are copied. */
+static void edge_tile(const run *r, tn__gemm_tile *t, const source *s)
+{
+  const tn__gemm_plan *p = r->plan;
+  const size_t size = p->kernel->element;
+  const int64_t nr = p->kernel->nr, behind = p->b_row * (p->k - 1) + p->n - t->column - nr, terms = t->terms;
+  const char *b = t->b;
+  int64_t whole = behind < 0 ? 0 : behind / p->b_row + 1 - s->term;
+  whole = whole < 0 ? 0 : least(whole, terms);
+  const bool last = t->finish;
+  t->terms = whole;
+  t->finish = last && whole == terms;
+  if (whole > 0) run_tile(p->kernel, t);
+  t->finish = last;
+  _Alignas(64) char line[TN__GEMM_LINE];
+  const bool first = t->first, finish = t->finish;
+  const void *a[MR];
+  memcpy(a, t->a, sizeof a);
+  t->terms = 1;
+  for (int64_t k = whole; k < terms; k++) {
+    memcpy(line, b + (size_t)(k * s->row) * size, (size_t)t->columns * size);
+    memset(line + (size_t)t->columns * size, 0, (size_t)(nr - t->columns) * size);
+    t->b = line;
+    t->first = first && k == 0;
+    t->finish = finish && k == terms - 1;
+    for (int i = 0; i < t->rows; i++) t->a[i] = (const char *)a[i] + (size_t)(k * t->step) * size;
+    run_tile(p->kernel, t);
+  }
+  memcpy(t->a, a, sizeof a);
+  t->first = first;
+  t->terms = terms;
+}
+
+/* Rows of C, which the tile names, against a line of panels. */
+static void sweep(const run *r, tn__gemm_tile *t, const source *s, int64_t column, int64_t end, bool last)
 {
   const tn__gemm_kernel *kernel = r->plan->kernel;
-  size_t size = kernel->element;
-  int64_t nr = kernel->nr, row = s->row;
-  _Alignas(64) char line[KC * TN__GEMM_LINE];
-  _Alignas(64) char tile[MR * TN__GEMM_LINE];
-  if (!s->padded) {
-    for (int64_t t = 0; t < terms; t++) {
-      memcpy(line + (size_t)(t * nr) * size, b + (size_t)(t * row) * size, (size_t)width * size);
-      memset(line + (size_t)(t * nr + width) * size, 0, (size_t)(nr - width) * size);
-    }
-    b = line;
-    row = nr;
+  const int64_t nr = kernel->nr, edge = s->padded ? 0 : (end - column) % nr;
+  t->finish = last && r->then != NULL;
+  if (t->finish) {
+    t->bias = r->then->bias;
+    t->clamp = (uint8_t)r->then->clamp;
   }
-  for (int i = 0; i < a->n && !first; i++) {
-    memcpy(tile + (size_t)(i * nr) * size, c + (size_t)(i * r->plan->c_row) * size, (size_t)width * size);
-    memset(tile + (size_t)(i * nr + width) * size, 0, (size_t)(nr - width) * size);
-  }
-  kernel->tile(a->n, 1, terms, a->at, a->step, b, row, nr, tile, nr, first);
-  for (int i = 0; i < a->n; i++)
-    memcpy(c + (size_t)(i * r->plan->c_row) * size, tile + (size_t)(i * nr) * size, (size_t)width * size);
+  t->b_row = s->row;
+  t->panel = s->panel;
+  t->b = s->at;
+  t->column = column;
+  t->columns = end - column - edge;
+  if (t->columns > 0) run_tile(kernel, t);
+  if (edge == 0) return;
+  t->b = s->at + (size_t)(t->columns / nr * s->panel) * kernel->element;
+  t->column = end - edge;
+  t->columns = edge;
+  edge_tile(r, t, s);
 }
 
-/* Rows of C against a line of panels. */
-static void sweep(const run *r, int64_t row, const lines *a, int64_t terms, const source *s, int64_t column,
-                  int64_t end, bool first)
+static void follow(const run *r, const tn__gemm_tile *t, int64_t column, int64_t end)
+{
+  void *c[MR];
+  if (r->then == NULL || r->then->rows == NULL) return;
+  for (int i = 0; i < t->rows; i++) c[i] = (char *)t->c[i] + (size_t)column * r->plan->kernel->element;
+  r->then->rows(r->then, t->rows, c, column, end - column);
+}
+
+/* Groups of rows against the terms and columns of s. */
+static void sweep_rows(const run *r, int64_t group, int64_t group_end, int64_t terms, const source *s, int64_t column,
+                       int64_t column_end)
 {
   const tn__gemm_plan *p = r->plan;
-  const tn__gemm_kernel *kernel = p->kernel;
-  size_t size = kernel->element;
-  int64_t nr = kernel->nr;
-  const char *b = s->at;
-  for (int64_t j = column; j < end;) {
-    char *c = r->c + (size_t)(row * p->c_row + j) * size;
-    int64_t width = least(nr, end - j);
-    int pairs = 1;
-    if (width < nr) {
-      edge_tile(r, a, terms, b, s, width, c, first);
-    } else {
-      if (a->n == 1 && end - j >= 4 * nr) pairs = 4;
-      kernel->tile(a->n, pairs, terms, a->at, a->step, b, s->row, s->panel, c, p->c_row, first);
+  const size_t size = p->kernel->element;
+  const bool last = s->term + terms == p->k;
+  _Alignas(64) char room[TERM_BYTES * (KC + PITCH)];
+  tn__gemm_tile t = { .outer = 1, .inner = 1 };
+  for (int64_t row = tn__gemm_group_begin(p, p->m, group); group < group_end; group++, row += t.rows) {
+    t.rows = tn__gemm_group_rows(p, p->m - row);
+    for (int i = 0; i < t.rows; i++) t.c[i] = r->c + (size_t)((row + i) * p->c_row) * size;
+    source from = *s;
+    for (int64_t done = 0; done < terms; done += t.terms) {
+      from.term = s->term + done;
+      from.at = s->at + (size_t)(done * s->row) * size;
+      t.terms = p->rows != NULL ? p->rows(r->a, row, t.rows, from.term, terms - done, room, t.a, &t.step)
+                                : rows_in_memory(p, r->a, row, t.rows, from.term, terms - done, room, t.a, &t.step);
+      t.first = from.term == 0;
+      sweep(r, &t, &from, column, column_end, from.term + t.terms == p->k);
     }
-    j += pairs * nr;
-    b += (size_t)(pairs * s->panel) * size;
+    if (last) follow(r, &t, column, column_end);
   }
 }
 
-/* Rows [row, row_end) against the terms and columns of s. */
-static void sweep_rows(const run *r, int64_t row, int64_t row_end, int64_t term, int64_t terms, const source *s,
-                       int64_t column, int64_t column_end)
+/* Groups of windows: all their terms at once. */
+static void sweep_windows(const run *r, int64_t group, int64_t group_end, const source *s, int64_t column,
+                          int64_t column_end)
 {
   const tn__gemm_plan *p = r->plan;
-  _Alignas(64) char room[MR * KC * MAX_ELEMENT];
-  for (; row < row_end; row += p->kernel->mr) {
-    lines a = { .n = (int)least(p->kernel->mr, row_end - row) };
-    for (int64_t done = 0; done < terms;) {
-      int64_t t = term + done, some = terms - done;
-      some = p->rows != NULL ? p->rows(r->a, row, a.n, t, some, room, a.at, &a.step)
-                             : rows_in_memory(p, r->a, row, a.n, t, some, room, a.at, &a.step);
-      source from = *s;
-      from.at += (size_t)(done * s->row) * p->kernel->element;
-      sweep(r, row, &a, some, &from, column, column_end, t == 0);
-      done += some;
+  const size_t size = p->kernel->element;
+  tn__gemm_window w = { .rows = 0 };
+  tn__gemm_tile t = { .first = true, .step = 1 };
+  for (; group < group_end; group++) {
+    p->windows(r->a, group, &w);
+    t.rows = w.rows;
+    t.outer = w.outer;
+    t.inner = w.inner;
+    t.terms = w.terms;
+    t.a_outer = w.a_outer;
+    t.a_inner = w.a_inner;
+    t.b_outer = w.b_outer;
+    t.b_inner = w.b_inner;
+    for (int i = 0; i < w.rows; i++) {
+      t.a[i] = w.a[i];
+      t.c[i] = r->c + (size_t)(w.c[i] * p->c_row) * size;
     }
+    source from = *s;
+    from.at += (size_t)(w.b * s->row) * size;
+    sweep(r, &t, &from, column, column_end, true);
+    follow(r, &t, column, column_end);
   }
 }
 
@@ -220,20 +315,31 @@ static source source_of(const run *r, int64_t term, int64_t column)
   int64_t nr = p->kernel->nr;
   if (r->chunk != NULL) {
     int64_t panel = (r->k_end - r->k_begin) * nr, first = (column - r->n_begin) / nr;
-    return (source){ r->chunk + (size_t)(first * panel + (term - r->k_begin) * nr) * size, nr, panel, true };
+    return (source){ r->chunk + (size_t)(first * panel + (term - r->k_begin) * nr) * size, nr, panel, true, term };
   }
   if (p->packed) {
     int64_t panel = p->k * nr;
-    return (source){ r->b + (size_t)(column / nr * panel + term * nr) * size, nr, panel, true };
+    return (source){ r->b + (size_t)(column / nr * panel + term * nr) * size, nr, panel, true, term };
   }
-  return (source){ r->b + (size_t)(term * p->b_row + column) * size, p->b_row, nr, false };
+  return (source){ r->b + (size_t)(term * p->b_row + column) * size, p->b_row, nr, false, term };
 }
 
-static void run_block(const run *r, int64_t row, int64_t row_end, int64_t column, int64_t column_end)
+/* A single row by a large B: it is gone through as it lies, since memory is what it waits for. */
+static bool by_lines(const tn__gemm_plan *p)
 {
-  for (int64_t term = r->k_begin; term < r->k_end; term += KC) {
+  return p->m == 1 && !p->packed && p->k_chunk == 0 && p->k * p->n > LOCAL_BYTES / 2;
+}
+
+static void run_block(const run *r, int64_t group, int64_t group_end, int64_t column, int64_t column_end)
+{
+  if (r->plan->windows != NULL) {
+    source s = source_of(r, 0, column);
+    sweep_windows(r, group, group_end, &s, column, column_end);
+    return;
+  }
+  for (int64_t term = r->k_begin, some = by_lines(r->plan) ? FEW_TERMS : KC; term < r->k_end; term += some) {
     source s = source_of(r, term, column);
-    sweep_rows(r, row, row_end, term, least(KC, r->k_end - term), &s, column, column_end);
+    sweep_rows(r, group, group_end, least(some, r->k_end - term), &s, column, column_end);
   }
 }
 
@@ -247,8 +353,8 @@ static void run_across(const run *r)
     for (int64_t term = 0; term < p->k; term += KC) {
       int64_t terms = least(KC, p->k - term);
       copy_panel(p, r->b, column, term, terms, line);
-      source s = { line, nr, nr, true };
-      sweep_rows(r, 0, p->m, term, terms, &s, column, least(p->n, column + nr));
+      source s = { line, nr, nr, true, term };
+      sweep_rows(r, 0, r->groups, terms, &s, column, least(p->n, column + nr));
     }
   }
 }
@@ -259,8 +365,8 @@ static void block_part(void *user, int64_t begin, int64_t end)
 {
   const run *r = user;
   for (int64_t i = begin; i < end; i++) {
-    int64_t row = i / r->column_blocks * r->row_block, column = r->n_begin + i % r->column_blocks * r->column_block;
-    run_block(r, row, least(r->plan->m, row + r->row_block), column, least(r->n_end, column + r->column_block));
+    int64_t group = i / r->column_blocks * r->group_block, column = r->n_begin + i % r->column_blocks * r->column_block;
+    run_block(r, group, least(r->groups, group + r->group_block), column, least(r->n_end, column + r->column_block));
   }
 }
 
@@ -279,10 +385,13 @@ static void run_threads(run *r, tn_kernel_ctx *ctx)
 {
   const tn__gemm_plan *p = r->plan;
   int64_t nr = p->kernel->nr, width = r->n_end - r->n_begin;
-  r->column_block = round_up(LOCAL_BYTES / (KC * (int64_t)p->kernel->element), nr);
-  r->row_block = 8 * p->kernel->mr;
+  int64_t together = p->windows != NULL && p->k > KC ? p->k : KC;
+  r->column_block = round_up(LOCAL_BYTES / (together * (int64_t)p->kernel->element) + 1 - nr / 2, nr);
+  if (r->column_block < nr) r->column_block = nr;
+  if (by_lines(p)) r->column_block = round_up(4096 / (int64_t)p->kernel->element * 4, nr);
+  r->group_block = 8;
   r->column_blocks = (width + r->column_block - 1) / r->column_block;
-  int64_t blocks = (p->m + r->row_block - 1) / r->row_block * r->column_blocks;
+  int64_t blocks = (r->groups + r->group_block - 1) / r->group_block * r->column_blocks;
   if (p->serial || blocks == 1 || p->cost_ns < SERIAL_NS) {
     block_part(r, 0, blocks);
     return;
@@ -312,19 +421,34 @@ static void run_chunks(run *r, tn_kernel_ctx *ctx, char *scratch)
   }
 }
 
-void tn__gemm_run(const tn__gemm_plan *p, tn_kernel_ctx *ctx, const void *a, const void *b, void *c, void *scratch)
+static void run_nothing(const run *r)
+{
+  const tn__gemm_plan *p = r->plan;
+  const source s = { r->b, 0, 0, true, 0 };
+  for (int64_t i = 0; i < p->m; i++) {
+    tn__gemm_tile t = { .rows = 1, .first = true, .c = { r->c + (size_t)(i * p->c_row) * p->kernel->element } };
+    sweep(r, &t, &s, 0, p->n, true);
+    follow(r, &t, 0, p->n);
+  }
+}
+
+void tn__gemm_run_then(const tn__gemm_plan *p, tn_kernel_ctx *ctx, const void *a, const void *b, void *c,
+                       void *scratch, const tn__gemm_then *then)
 {
   if (p->m == 0 || p->n == 0) return;
-  if (p->k == 0) {
-    for (int64_t i = 0; i < p->m; i++)
-      memset((char *)c + (size_t)(i * p->c_row) * p->kernel->element, 0, (size_t)p->n * p->kernel->element);
-    return;
-  }
-  run r = { .plan = p, .a = a, .b = b, .c = c, .k_end = p->k, .n_end = p->n };
-  if (p->k_chunk > 0)
+  run r = { .plan = p, .a = a, .b = b, .c = c, .then = then, .k_end = p->k, .n_end = p->n };
+  r.groups = p->windows != NULL ? p->groups : tn__gemm_groups(p, p->m);
+  if (p->k == 0)
+    run_nothing(&r);
+  else if (p->k_chunk > 0)
     run_chunks(&r, ctx, scratch);
   else if (p->packed || p->b_col == 1)
     run_threads(&r, ctx);
   else
     run_across(&r);
+}
+
+void tn__gemm_run(const tn__gemm_plan *p, tn_kernel_ctx *ctx, const void *a, const void *b, void *c, void *scratch)
+{
+  tn__gemm_run_then(p, ctx, a, b, c, scratch, NULL);
 }

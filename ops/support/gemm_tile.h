@@ -3,18 +3,33 @@
  *
  * REAL      number type
  * VBYTES    bytes of a vector
+ * VECTORS   of a panel: 1 or 2
+ * ROWS      of a tile, at most: 3, 6 or 12
  * SUFFIX    of the names made
  * TARGET    attribute that allows the instructions
  * COMPLEX   1 when elements are pairs of REAL
+ * FEW       the suffix of a kernel with as wide panels that is better at 6 rows and less; may be left out. It has PUT,
+ * too PUT(to, v, n), GET(from, n)  the first n numbers of a vector, 0 to all; may be left out
+ * FLAT      may be defined: see below
+ * FINISH    defined when tiles may be finished: REAL is float
+ * LARGER(a, b), SMALLER(a, b)  of two vectors, b when one is a NaN; may be left out
  *
- * A panel is two vectors wide. A tile is up to MR rows by one panel, or one row by four panels; its sums stay in
- * registers while the terms run by. */
+ * A tile is up to ROWS rows by one panel, two rows by two or one row by four; its sums stay in registers while the
+ * terms run by. */
 
 #define NAME2(a, b) a##b
 #define NAME1(a, b) NAME2(a, b)
 #define NAME(a) NAME1(a, SUFFIX)
 #define LANES ((int)(VBYTES / sizeof(REAL)))
+#define PARTS (1 + COMPLEX)
+#define AHEAD 32 /* terms: what is behind B's next row is asked for, since a large B comes from far away */
+#define NR (VECTORS * LANES / PARTS)
 #define INLINE static inline __attribute__((always_inline)) TARGET
+#ifdef PUT
+#define PARTIAL true
+#else
+#define PARTIAL false
+#endif
 #if defined(__clang__)
 #define UNROLL _Pragma("unroll")
 #else
@@ -32,6 +47,26 @@ INLINE NAME(vec) NAME(load)(const REAL *from)
 
 INLINE void NAME(store)(REAL *to, NAME(vec) v) { __builtin_memcpy(to, &v, sizeof v); }
 
+/* Vector v of a row that `left` numbers are there of. */
+#ifdef PUT
+#define COUNT(left, v) (int)((left) <= (v) * LANES ? 0 : (left) - (v) * LANES < LANES ? (left) - (v) * LANES : LANES)
+INLINE NAME(vec) NAME(load_at)(const REAL *row, int v, int64_t left)
+{
+  return left >= (v + 1) * LANES ? NAME(load)(row + v * LANES) : (NAME(vec))GET(row + v * LANES, COUNT(left, v));
+}
+
+INLINE void NAME(store_at)(REAL *row, int v, int64_t left, NAME(vec) value)
+{
+  if (left >= (v + 1) * LANES)
+    NAME(store)(row + v * LANES, value);
+  else
+    PUT(row + v * LANES, value, COUNT(left, v));
+}
+#else
+INLINE NAME(vec) NAME(load_at)(const REAL *row, int v, int64_t left) { return NAME(load)(row + v * LANES); }
+INLINE void NAME(store_at)(REAL *row, int v, int64_t left, NAME(vec) value) { NAME(store)(row + v * LANES, value); }
+#endif
+
 #if COMPLEX
 /* (re, im) lanes to (-im, re): what multiplying by the imaginary unit does. */
 INLINE NAME(vec) NAME(turn)(NAME(vec) v)
@@ -46,96 +81,227 @@ INLINE NAME(vec) NAME(turn)(NAME(vec) v)
 }
 #endif
 
-/* c[rows][pairs panels] = (first ? 0 : c) + a b; term t of row i of A is a[i][t * step]. Strides are in REAL. */
-INLINE void NAME(body)(const int rows, const int pairs, int64_t terms, const void *const *rows_of_a, int64_t step,
-                       const REAL *b, int64_t b_row, int64_t panel, REAL *c, int64_t c_row, bool first)
+/* One term: a row of B's panels by a number of each row of A. */
+INLINE void NAME(term)(const int rows, const int vectors, const REAL *const *a, int64_t at, const REAL *b,
+                       int64_t panel, NAME(vec) sum[][4 * VECTORS], NAME(vec) sum_im[][4 * VECTORS])
 {
-  const REAL *a[TN__GEMM_MR];
-  NAME(vec) sum[TN__GEMM_MR][8];
-#if COMPLEX
-  NAME(vec) sum_im[TN__GEMM_MR][8];
-#endif
+  NAME(vec) line[4 * VECTORS];
+  UNROLL
+  for (int v = 0; v < vectors; v++) line[v] = NAME(load)(b + v / VECTORS * panel + v % VECTORS * LANES);
   UNROLL
   for (int i = 0; i < rows; i++) {
-    a[i] = rows_of_a[i];
+    const REAL re = a[i][at];
     UNROLL
-    for (int v = 0; v < 2 * pairs; v++) {
-      sum[i][v] = first ? (NAME(vec)){ 0 } : NAME(load)(c + i * c_row + v * LANES);
+    for (int v = 0; v < vectors; v++) sum[i][v] += line[v] * re;
 #if COMPLEX
-      sum_im[i][v] = (NAME(vec)){ 0 };
+    const REAL im = a[i][at + 1];
+    UNROLL
+    for (int v = 0; v < vectors; v++) sum_im[i][v] += line[v] * im;
 #endif
+  }
+}
+
+/* All terms. Where a term takes long enough (FLAT), runs are gone through without a branch at their ends, which would
+ * be mispredicted when they are short. */
+INLINE void NAME(terms)(const int rows, const int vectors, const tn__gemm_tile *tile, const REAL *const *a,
+                        const REAL *b, NAME(vec) sum[][4 * VECTORS], NAME(vec) sum_im[][4 * VECTORS])
+{
+  const int64_t terms = tile->terms, step = tile->step * PARTS;
+  const int64_t b_row = tile->b_row * PARTS, panel = tile->panel * PARTS;
+  const int64_t a_inner = tile->a_inner * PARTS, b_inner = tile->b_inner * b_row;
+  for (int64_t outer = 0; outer < tile->outer; outer++) {
+    int64_t at = outer * tile->a_outer * PARTS;
+    const REAL *from = b + outer * tile->b_outer * b_row;
+#ifdef FLAT
+    const int64_t a_jump = a_inner - terms * step, b_jump = b_inner - terms * b_row;
+    for (int64_t all = tile->inner * terms, left = terms; all > 0; all--) {
+      __builtin_prefetch(from + AHEAD * b_row);
+      NAME(term)(rows, vectors, a, at, from, panel, sum, sum_im);
+      const int64_t end = -(int64_t)(--left == 0);
+      left += terms & end;
+      at += step + (a_jump & end);
+      from += b_row + (b_jump & end);
+    }
+#else
+    for (int64_t inner = 0; inner < tile->inner; inner++) {
+      const REAL *line = from + inner * b_inner;
+      int64_t to = at + inner * a_inner;
+      for (int64_t t = 0; t < terms; t++, to += step, line += b_row)
+        NAME(term)(rows, vectors, a, to, line, panel, sum, sum_im);
+    }
+#endif
+  }
+}
+
+#ifdef FINISH
+/* a > b ? a : b and a < b ? a : b: b when one is a NaN. */
+#ifdef LARGER
+INLINE NAME(vec) NAME(larger)(NAME(vec) a, NAME(vec) b) { return (NAME(vec))LARGER(a, b); }
+INLINE NAME(vec) NAME(smaller)(NAME(vec) a, NAME(vec) b) { return (NAME(vec))SMALLER(a, b); }
+#else
+typedef int32_t NAME(bits) __attribute__((vector_size(VBYTES)));
+
+INLINE NAME(vec) NAME(larger)(NAME(vec) a, NAME(vec) b)
+{
+  NAME(bits) first = a > b;
+  return (NAME(vec))(((NAME(bits))a & first) | ((NAME(bits))b & ~first));
+}
+
+INLINE NAME(vec) NAME(smaller)(NAME(vec) a, NAME(vec) b)
+{
+  NAME(bits) first = a < b;
+  return (NAME(vec))(((NAME(bits))a & first) | ((NAME(bits))b & ~first));
+}
+#endif
+
+/* What a tile's last sums get: a bias, a clamp. A NaN stays one. */
+INLINE void NAME(finish)(const int rows, const int vectors, const tn__gemm_tile *tile, int64_t column, int64_t left,
+                         NAME(vec) sum[][4 * VECTORS])
+{
+  const NAME(vec) zero = { 0 }, six = zero + 6;
+  if (tile->bias != NULL) {
+    const REAL *bias = (const REAL *)tile->bias + column;
+    UNROLL
+    for (int v = 0; v < vectors; v++) {
+      NAME(vec) add = NAME(load_at)(bias, v, left);
+      UNROLL
+      for (int i = 0; i < rows; i++) sum[i][v] += add;
     }
   }
-  for (int64_t t = 0, at = 0; t < terms; t++, at += step, b += b_row) {
-    NAME(vec) line[8];
+  if (tile->clamp == TN__GEMM_NO_CLAMP) return;
+  UNROLL
+  for (int i = 0; i < rows; i++) {
     UNROLL
-    for (int v = 0; v < 2 * pairs; v++) line[v] = NAME(load)(b + v / 2 * panel + v % 2 * LANES);
+    for (int v = 0; v < vectors; v++) sum[i][v] = NAME(larger)(zero, sum[i][v]);
+  }
+  if (tile->clamp == TN__GEMM_RELU) return;
+  UNROLL
+  for (int i = 0; i < rows; i++) {
+    UNROLL
+    for (int v = 0; v < vectors; v++) sum[i][v] = NAME(smaller)(six, sum[i][v]);
+  }
+}
+#endif
+
+/* `count` times `panels` panels, one after another from a column on. With PUT, the last panel may be part of one: it is
+ * alone then. */
+INLINE void NAME(body)(const int rows, const int panels, const tn__gemm_tile *tile, int64_t column, int64_t count)
+{
+  const REAL *a[ROWS];
+  const REAL *b = (const REAL *)tile->b + (column - tile->column) / NR * tile->panel * PARTS;
+  const int vectors = VECTORS * panels;
+  UNROLL
+  for (int i = 0; i < rows; i++) a[i] = tile->a[i];
+  for (; count > 0; count--, column += panels * NR, b += panels * tile->panel * PARTS) {
+    const int64_t left = (tile->column + tile->columns - column) * PARTS;
+    NAME(vec) sum[ROWS][4 * VECTORS], sum_im[ROWS][4 * VECTORS];
     UNROLL
     for (int i = 0; i < rows; i++) {
-      const REAL re = a[i][at];
-#if COMPLEX
-      const REAL im = a[i][at + 1];
-#endif
       UNROLL
-      for (int v = 0; v < 2 * pairs; v++) {
-        sum[i][v] += line[v] * re;
-#if COMPLEX
-        sum_im[i][v] += line[v] * im;
-#endif
+      for (int v = 0; v < vectors; v++) sum[i][v] = sum_im[i][v] = (NAME(vec)){ 0 };
+    }
+    if (!tile->first) {
+      UNROLL
+      for (int i = 0; i < rows; i++) {
+        UNROLL
+        for (int v = 0; v < vectors; v++) sum[i][v] = NAME(load_at)((const REAL *)tile->c[i] + column * PARTS, v, left);
       }
     }
-  }
-  UNROLL
-  for (int i = 0; i < rows; i++) {
-    UNROLL
-    for (int v = 0; v < 2 * pairs; v++) {
+    NAME(terms)(rows, vectors, tile, a, b, sum, sum_im);
 #if COMPLEX
-      sum[i][v] += NAME(turn)(sum_im[i][v]);
+    UNROLL
+    for (int i = 0; i < rows; i++) {
+      UNROLL
+      for (int v = 0; v < vectors; v++) sum[i][v] += NAME(turn)(sum_im[i][v]);
+    }
 #endif
-      NAME(store)(c + i * c_row + v * LANES, sum[i][v]);
+#ifdef FINISH
+    if (tile->finish) NAME(finish)(rows, vectors, tile, column, left, sum);
+#endif
+    UNROLL
+    for (int i = 0; i < rows; i++) {
+      UNROLL
+      for (int v = 0; v < vectors; v++) NAME(store_at)((REAL *)tile->c[i] + column * PARTS, v, left, sum[i][v]);
     }
   }
 }
 
-static TARGET void NAME(tile)(int rows, int pairs, int64_t terms, const void *const *a, int64_t step, const void *b_,
-                              int64_t b_row, int64_t panel, void *c_, int64_t c_row, bool first)
+static TARGET void NAME(run)(const tn__gemm_tile *tile)
 {
-  const REAL *b = b_;
-  REAL *c = c_;
-  step *= 1 + COMPLEX;
-  b_row *= 1 + COMPLEX;
-  c_row *= 1 + COMPLEX;
-  panel *= 1 + COMPLEX;
-  switch (rows) {
-  case 1:
-    if (pairs == 4)
-      NAME(body)(1, 4, terms, a, step, b, b_row, panel, c, c_row, first);
-    else
-      NAME(body)(1, 1, terms, a, step, b, b_row, panel, c, c_row, first);
-    break;
-  case 2: NAME(body)(2, 1, terms, a, step, b, b_row, panel, c, c_row, first); break;
-  case 3: NAME(body)(3, 1, terms, a, step, b, b_row, panel, c, c_row, first); break;
-#if !COMPLEX /* which has twice the sums, so half the rows */
-  case 4: NAME(body)(4, 1, terms, a, step, b, b_row, panel, c, c_row, first); break;
-  case 5: NAME(body)(5, 1, terms, a, step, b, b_row, panel, c, c_row, first); break;
-  default: NAME(body)(6, 1, terms, a, step, b, b_row, panel, c, c_row, first); break;
-#else
-  default: break;
+  int64_t column = tile->column, panels = (tile->columns + NR - 1) / NR;
+#ifdef FEW
+  if (tile->rows <= 6) {
+    NAME1(run, FEW)(tile);
+    return;
+  }
 #endif
+  switch (tile->rows) {
+#ifndef FEW
+  case 1:
+    NAME(body)(1, 4, tile, column, tile->columns / (4 * NR));
+    column += tile->columns / (4 * NR) * (4 * NR);
+    NAME(body)(1, 1, tile, column, panels - (column - tile->column) / NR);
+    break;
+  case 2:
+    NAME(body)(2, 2, tile, column, tile->columns / (2 * NR));
+    column += tile->columns / (2 * NR) * (2 * NR);
+    NAME(body)(2, 1, tile, column, panels - (column - tile->column) / NR);
+    break;
+  case 3: NAME(body)(3, 1, tile, column, panels); break;
+#if ROWS > 3
+  case 4: NAME(body)(4, 1, tile, column, panels); break;
+  case 5: NAME(body)(5, 1, tile, column, panels); break;
+  case 6: NAME(body)(6, 1, tile, column, panels); break;
+#endif
+#endif
+#if ROWS > 6
+  case 7: NAME(body)(7, 1, tile, column, panels); break;
+  case 8: NAME(body)(8, 1, tile, column, panels); break;
+  case 9: NAME(body)(9, 1, tile, column, panels); break;
+  case 10: NAME(body)(10, 1, tile, column, panels); break;
+  case 11: NAME(body)(11, 1, tile, column, panels); break;
+  case 12: NAME(body)(12, 1, tile, column, panels); break;
+#endif
+  default: break;
   }
 }
 
-static const tn__gemm_kernel NAME(kernel) = { NAME(tile), (1 + COMPLEX) * sizeof(REAL), COMPLEX ? 3 : TN__GEMM_MR,
-                                              2 * LANES / (1 + COMPLEX) };
+static void NAME(tile)(int rows, int panels, int64_t terms, const void *const *a, int64_t step, const void *b,
+                       int64_t b_row, int64_t panel, void *c, int64_t c_row, bool first)
+{
+  tn__gemm_tile t = { .rows = rows, .columns = panels * NR, .first = first, .outer = 1, .inner = 1, .terms = terms,
+                      .step = step, .b_row = b_row, .panel = panel, .b = b };
+  for (int i = 0; i < rows; i++) {
+    t.a[i] = a[i];
+    t.c[i] = (REAL *)c + i * c_row * PARTS;
+  }
+  NAME(run)(&t);
+}
+
+static const tn__gemm_kernel NAME(kernel) = { NAME(run), NAME(tile), PARTS * sizeof(REAL), ROWS, NR, PARTIAL };
 
 #undef NAME2
 #undef NAME1
 #undef NAME
 #undef LANES
+#undef PARTS
+#undef AHEAD
+#undef NR
 #undef INLINE
 #undef UNROLL
 #undef REAL
 #undef VBYTES
+#undef VECTORS
+#undef ROWS
 #undef SUFFIX
 #undef TARGET
 #undef COMPLEX
+#undef FEW
+#undef PUT
+#undef PARTIAL
+#undef COUNT
+#undef GET
+#undef FINISH
+#undef FLAT
+#undef LARGER
+#undef SMALLER

@@ -16,67 +16,22 @@ const tn__step_op *tn__step_op_find(const char *name, size_t size)
 
 /* ---- loops ---- */
 
-/* LeakyRelu's kernel has its alpha in its state, so its loops stand here again: the same expression. */
-#define LEAKY_NS 0.4
-#define LEAKY_LOOP(d)                                                        \
-  static void leaky_##d(const void *x_, void *out_, int64_t n, float alpha_) \
-  {                                                                          \
-    const tn__S_##d *xs = x_;                                                \
-    tn__S_##d *out = out_;                                                   \
-    tn__C_##d alpha = TN__L_##d(TN__P_##d(alpha_));                          \
-    TN__IVDEP                                                                \
-    for (int64_t i = 0; i < n; i++) {                                        \
-      tn__C_##d x = TN__L_##d(xs[i]), scaled = x * alpha;                    \
-      out[i] = TN__P_##d(x > 0 ? x : scaled);                                \
-    }                                                                        \
-  }
-LEAKY_LOOP(f32)
-LEAKY_LOOP(f64)
-LEAKY_LOOP(f16)
-LEAKY_LOOP(bf16)
-
-static tn_status find_leaky(tn__step *s, const tn_operation *node, tn_error *err)
-{
-  s->cost_ns = LEAKY_NS;
-  tn_dtype dtype = tn_operation_input_dtype(node, 0);
-  switch (dtype) {
-  case TN_FLOAT: s->leaky = leaky_f32; break;
-  case TN_DOUBLE: s->leaky = leaky_f64; break;
-  case TN_HALF: s->leaky = leaky_f16; break;
-  case TN_BFLOAT16: s->leaky = leaky_bf16; break;
-  default: return tn__no_kernel(err, node, dtype);
-  }
-  return TN_OK;
-}
-
-/* The state of an elementwise kernel is its loop, chosen by the node's dtypes, which are those of all steps. */
-static bool take_loop(tn__step *s, const tn_kernel_def *k, const tn_operation *node)
-{
-  void *state;
-  bool unary = s->op->kind == TN__STEP_UNARY && k->compute == tn__unary_compute;
-  bool binary = s->op->kind != TN__STEP_UNARY && k->compute == tn__binary_compute && k->prepare == tn__binary_prepare;
-  if ((!unary && !binary) || k->create(node, &state, NULL) != TN_OK) return false;
-  const tn__unary_loop *u = state;
-  const tn__binary_loop *b = state;
-  const tn__loop_info *info = unary ? u->info : b->info;
-  if (info->fault != TN_OK) return false; /* when elements can be errors it matters which are computed */
-  if (unary) s->one = u->fn;
-  else s->two = b->fn;
-  s->cost_ns = info->cost_ns;
-  if (tn_operation_input_dtype(node, 0) == TN_FLOAT) tn__step_widen(s);
-  return true;
-}
-
 static tn_status find_loop(tn__step *s, const tn_operation *node, tn_error *err)
 {
-  if (s->op->kind == TN__STEP_LEAKY) return find_leaky(s, node, err);
+  const tn__unary_loop *one = NULL;
+  const tn__binary_loop *two = NULL;
+  tn_dtype dtype = tn_operation_input_dtype(node, 0);
+  if (s->op->kind == TN__STEP_LEAKY) s->leaky = tn__leaky_find(dtype);
+  else if (s->op->kind == TN__STEP_UNARY) one = tn__unary_loop_of(s->op->name, node);
   /* A bias is added as any other tensor; what is special is which shapes fit. */
-  const tn_op_schema *schema = tn_op_schema_find(s->op->kind == TN__STEP_BIAS ? "AddV2" : s->op->name);
-  const tn_kernel_def *k;
-  for (size_t i = 0; schema != NULL && (k = tn_op_schema_kernel(schema, i)) != NULL; i++)
-    if (k->rank == TN_RANK_C && strcmp(k->device, "CPU") == 0 && take_loop(s, k, node)) return TN_OK;
-  return tn_error_set(err, TN_UNIMPLEMENTED, "_TnElementwise: step %s has no loop for dtype %s", s->op->name,
-                      tn_dtype_name(tn_operation_input_dtype(node, 0)));
+  else two = tn__binary_loop_of(s->op->kind == TN__STEP_BIAS ? "AddV2" : s->op->name, node);
+  if (one == NULL && two == NULL && s->leaky == NULL)
+    return tn_error_set(err, TN_UNIMPLEMENTED, "_TnElementwise: step %s has no loop for dtype %s", s->op->name,
+                        tn_dtype_name(dtype));
+  if (one != NULL) s->one = one->fn[tn__vectors()];
+  if (two != NULL) s->two = two->fn[tn__vectors()];
+  s->cost_ns = one != NULL ? one->info->cost_ns : two != NULL ? two->info->cost_ns : TN__LEAKY_NS;
+  return TN_OK;
 }
 
 /* ---- reading ---- */

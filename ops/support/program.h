@@ -8,6 +8,7 @@
 #define TN_OPS_SUPPORT_PROGRAM_H
 
 #include <ops/support/elementwise.h>
+#include <ops/support/leaky.h>
 
 #define TN__PROGRAM_VALUES 64 /* arguments and steps together */
 #define TN__PROGRAM_STEPS 32
@@ -34,15 +35,11 @@ typedef struct tn__step_op {
 const tn__step_op *tn__step_op_find(const char *name, size_t size);
 static inline bool tn__step_reads_two(uint8_t kind) { return kind == TN__STEP_BINARY || kind == TN__STEP_BIAS; }
 
-/* As in tn__unary_loop and tn__binary_loop. */
-typedef void (*tn__one_fn)(const void *x, void *out, int64_t n);
-typedef bool (*tn__two_fn)(const void *x, int64_t sx, const void *y, int64_t sy, void *out, int64_t n);
-
 typedef struct tn__step {
   const tn__step_op *op;
-  tn__one_fn one; /* one of these three */
-  tn__two_fn two;
-  void (*leaky)(const void *x, void *out, int64_t n, float alpha);
+  tn__unary_fn one; /* one of these three */
+  tn__binary_fn two;
+  tn__leaky_fn leaky;
   double cost_ns; /* of an element */
   float alpha;
   uint8_t x, y;   /* values; y only of a step that reads two */
@@ -59,11 +56,10 @@ typedef struct tn__program {
   "alphas: list(float) = []; nodes: list(string) = []"
 
 /* Of a node: steps are names of ops, operands two values for each step (-1: none), alphas those of the LeakyRelus in
- * their order, nodes those that the steps were, for errors. TN_INVALID_ARGUMENT for what makes no program, TN_UNIMPLEMENTED when an op has no loop for the dtype. */
+ * their order, nodes those that the steps were, for errors. TN_INVALID_ARGUMENT for what makes no program,
+ * TN_UNIMPLEMENTED when an op has no loop for the dtype. */
 tn_status tn__program_read(const tn_operation *op, tn__program **out, tn_error *err);
 void tn__program_free(tn__program *p);
-/* Puts a loop for wider vectors in the place of a float step's, where this machine has them. */
-void tn__step_widen(tn__step *s);
 
 /* ---- with shapes ---- */
 

@@ -7,7 +7,9 @@
 /* Below this many elements a reduction is not cut into parts. */
 #define PART_ELEMENTS (1 << 16)
 #define PARTS_WANTED 64
-#define NS_PER_ELEMENT 0.3
+#define NS_PER_ELEMENT 0.1
+/* Rows of a block. */
+#define ROWS_AT_LEAST 8
 
 /* ---- planning ---- */
 
@@ -64,11 +66,22 @@ static void split_outer(tn__reduce_plan *p, const tn__reduce_dim *d, int32_t n, 
   }
 }
 
+/* Rows can be gathered in smaller blocks at no cost, so that there are enough of them for all threads. */
+static void cut_blocks(tn__reduce_plan *p)
+{
+  p->block = BLOCK;
+  bool small = p->n_kept_outer * p->width * p->n_reduced_outer * p->rows < 2 * PART_ELEMENTS;
+  if (!p->last_reduced || small || p->n_kept_outer >= PARTS_WANTED) return;
+  int64_t wanted = (PARTS_WANTED + p->n_kept_outer - 1) / p->n_kept_outer, block = p->width / wanted;
+  if (block < ROWS_AT_LEAST) block = ROWS_AT_LEAST;
+  if (block < BLOCK) p->block = block;
+}
+
 /* A step is one row of columns, or one element of each row. */
 static void cut_parts(tn__reduce_plan *p)
 {
   int64_t steps = p->n_reduced_outer * p->rows, outs = p->n_kept_outer * p->width;
-  int64_t blocks = p->n_kept_outer * ((p->width + BLOCK - 1) / BLOCK);
+  int64_t blocks = p->n_kept_outer * ((p->width + p->block - 1) / p->block);
   p->count = steps;
   p->parts = 1;
   p->part = steps;
@@ -99,6 +112,7 @@ tn__reduce_plan *tn__reduce_plan_new(const tn__reduce_loops *loops, const int64_
   p->reduced = p->kept + outer;
   n = take_inner(p, merged, n, first_reduced);
   split_outer(p, merged, n, first_reduced);
+  cut_blocks(p);
   cut_parts(p);
   bool half_sum = loops->op == TN__REDUCE_SUM && loops->dtype == TN_HALF;
   if (half_sum && !p->last_reduced && p->count <= TN__REDUCE_SHORT) p->loops = &tn__reduce_short_half_sum;
@@ -198,8 +212,8 @@ static place place_of(const run *r, int64_t b)
 {
   const tn__reduce_plan *p = r->plan;
   int64_t outer = b / r->blocks_of_width;
-  place at = { .first = b % r->blocks_of_width * BLOCK };
-  at.n = p->width - at.first < BLOCK ? p->width - at.first : BLOCK;
+  place at = { .first = b % r->blocks_of_width * p->block };
+  at.n = p->width - at.first < p->block ? p->width - at.first : p->block;
   at.result = outer * p->width + at.first;
   at.base = offset_of(p->kept, p->n_kept, outer);
   return at;
@@ -233,7 +247,7 @@ static void run_part(void *user, int64_t begin, int64_t end)
 void tn__reduce_plan_run(const tn__reduce_plan *p, tn_kernel_ctx *ctx, const void *in, void *out)
 {
   run r = { .plan = p, .in = in, .out = out, .partial = ctx->scratch };
-  r.blocks_of_width = (p->width + BLOCK - 1) / BLOCK;
+  r.blocks_of_width = (p->width + p->block - 1) / p->block;
   int64_t blocks = p->n_kept_outer * r.blocks_of_width, outs = p->n_kept_outer * p->width;
   if (p->parts == 1) {
     double cost = tn__reduce_plan_cost(p) / (double)blocks;

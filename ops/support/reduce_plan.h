@@ -29,6 +29,7 @@ typedef struct tn__reduce_plan {
   int64_t width, width_stride;
   int64_t rows, row_stride;
   int64_t n_kept_outer, n_reduced_outer; /* products of the outer sizes */
+  int64_t block;         /* results that are gathered together, of a width */
   int64_t count;         /* elements that go into one result */
   int64_t parts, part;   /* number of parts; steps of one */
   int32_t n_kept, n_reduced;

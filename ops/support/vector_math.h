@@ -13,24 +13,39 @@
 #define TN__LN2_HIGH 0x1.62e4p-1f /* 16 bits: exact when multiplied by an exponent */
 #define TN__LN2_LOW 0x1.7f7d1cp-20f
 
-static inline float tn__expf(float x)
+/* e to what is left of x beyond a whole number of powers of 2; that is in the low bits of *shifted, added to TN__MAGIC. */
+#define TN__MAGIC 0x1.8p23f
+static inline float tn__exp_rest(float x, float *shifted)
 {
-  /* From here on the result is infinite, or 0. A NaN passes both comparisons by. */
-  x = x > 89.0f ? 89.0f : x;
-  x = x < -104.0f ? -104.0f : x;
   /* x = n ln 2 + r, |r| <= ln 2 / 2; adding 1.5 * 2^23 rounds n into the low bits. */
-  float magic = 0x1.8p23f, shifted = x * 0x1.715476p0f + magic, n = shifted - magic;
+  *shifted = x * 0x1.715476p0f + TN__MAGIC;
+  float n = *shifted - TN__MAGIC;
   float r = x - n * TN__LN2_HIGH - n * TN__LN2_LOW;
   float q = 0x1.6a107cp-10f;
   q = q * r + 0x1.1245c8p-7f;
   q = q * r + 0x1.55593cp-5f;
   q = q * r + 0x1.555482p-3f;
   q = q * r + 0x1.fffffcp-2f;
-  float e = 1 + (r + r * r * q);
+  return 1 + (r + r * r * q);
+}
+
+static inline float tn__expf(float x)
+{
+  /* From here on the result is infinite, or 0. A NaN passes both comparisons by. */
+  x = x > 89.0f ? 89.0f : x;
+  x = x < -104.0f ? -104.0f : x;
+  float shifted, e = tn__exp_rest(x, &shifted);
   /* 2^n in two factors: neither overflows, and a subnormal result is rounded by the last product only. */
-  uint32_t k = tn__float_bits(shifted) - tn__float_bits(magic) + 512;
+  uint32_t k = tn__float_bits(shifted) - tn__float_bits(TN__MAGIC) + 512;
   uint32_t half = k >> 1;
   return e * tn__float_of_bits((half - 256 + 127) << 23) * tn__float_of_bits((k - half - 256 + 127) << 23);
+}
+
+/* The same of an x from -88 to 88, or NaN, in fewer instructions: a result below all normal numbers is 0 or nearly so. */
+static inline float tn__expf_within(float x)
+{
+  float shifted, e = tn__exp_rest(x, &shifted);
+  return e * tn__float_of_bits((tn__float_bits(shifted) - tn__float_bits(TN__MAGIC) + 127u) << 23);
 }
 
 static inline float tn__logf(float x)
@@ -65,7 +80,8 @@ static inline float tn__tanhf(float x)
   q = q * z + 0x1.110726p-3f;
   q = q * z - 0x1.555532p-2f;
   float near = a + a * z * q;
-  float far = 1 - 2 / (tn__expf(2 * a) + 1);
+  float twice = 2 * a > 88.0f ? 88.0f : 2 * a; /* where the result is 1 by far */
+  float far = 1 - 2 / (tn__expf_within(twice) + 1);
   return copysignf(a < 0.625f ? near : far, x);
 }
 
