@@ -28,13 +28,16 @@ tn_status tn__evaluate(const tn_operation *op, tn_tensor *const *inputs, size_t 
                        size_t n_outputs, uint64_t max_bytes, tn_error *err)
 {
   const tn__signature_spec spec = { .n_feeds = n_inputs, .n_fetches = n_outputs, .max_layouts = 1 };
+  tn_tensor *room = n_outputs == 1 ? outputs[0] : NULL;
   for (size_t i = 0; i < n_outputs; i++) outputs[i] = NULL;
   tn_plan *plan;
   tn_status st = tn__plan_operation(op, &spec, &plan, err);
   if (st != TN_OK) return st;
-  tn_step step = { .inputs = inputs, .outputs = outputs, .n_inputs = n_inputs, .n_outputs = n_outputs };
+  tn_step step = { .inputs = inputs, .outputs = outputs, .given = room == NULL ? NULL : &room, .n_inputs = n_inputs,
+                   .n_outputs = n_outputs };
   st = check_size(plan, inputs, max_bytes, err);
   if (st == TN_OK) st = tn__run_plan(plan, &step, err);
+  if (st == TN_OK && room != NULL) outputs[0] = room;
   tn__plan_unref(plan);
   return st;
 }

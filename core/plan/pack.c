@@ -163,17 +163,24 @@ void tn__packs_count(tn_plan *plan, uint64_t *n, uint64_t *bytes)
 
 /* ---- packing ---- */
 
-static tn_status make_pack(const request *r, const tn_tensor *elements, pack **out, tn_error *err)
+/* Room for the form comes before the elements, so that these leave no hole in memory when they go. */
+static tn_status make_pack(const request *r, tn_plan *plan, uint32_t value, pack **out, tn_error *err)
 {
   *out = tn__zalloc(sizeof **out);
   if (*out == NULL) return tn__no_memory(err, "packed constant", sizeof **out);
   **out = (pack){ .key = r->key, .recipe = tn__recipe_ref(r->recipe) };
   if (r->recipe == NULL) (*out)->from = tn_tensor_ref(r->from);
   (*out)->data = tn__alloc_aligned(r->key.bytes, TN_ALIGN);
+  tn_tensor *elements = NULL;
   tn_status st = (*out)->data == NULL ? tn__no_memory(err, "packed constant", r->key.bytes) : TN_OK;
-  const tn_view view = { .data = elements->data, .dims = elements->dims, .count = elements->count,
-                         .dtype = elements->dtype, .rank = elements->rank };
-  if (st == TN_OK) st = r->fn(r->user, &view, (*out)->data, err);
+  if (st == TN_OK) st = tn__plan_need_elements(plan, value, &elements, err);
+  if (st == TN_OK) {
+    const tn_view view = { .data = elements->data, .dims = elements->dims, .count = elements->count,
+                           .dtype = elements->dtype, .rank = elements->rank };
+    st = r->fn(r->user, &view, (*out)->data, err);
+  }
+  tn_tensor_unref(elements);
+  if (plan->values[value].n_uses == 1) tn__plan_drop_elements(plan, value); /* the next one finds its memory free */
   if (st == TN_OK) return TN_OK;
   free_pack(*out);
   *out = NULL;
@@ -189,13 +196,8 @@ static tn_status obtain(store *s, const request *r, tn_plan *plan, uint32_t valu
   tn__mutex_unlock(&s->mu);
   *out = p;
   if (p != NULL) return TN_OK;
-  tn_tensor *elements;
-  tn_status st = tn__plan_need_elements(plan, value, &elements, err);
-  if (st != TN_OK) return st;
   pack *made;
-  st = make_pack(r, elements, &made, err);
-  tn_tensor_unref(elements);
-  if (plan->values[value].n_uses == 1) tn__plan_drop_elements(plan, value); /* the next one finds its memory free */
+  tn_status st = make_pack(r, plan, value, &made, err);
   if (st != TN_OK) return st;
   tn__mutex_lock(&s->mu);
   p = find_locked(s, r);

@@ -149,9 +149,7 @@ typedef struct tn__signature_spec {
   int32_t level;
   uint32_t max_layouts;
   const char *disabled; /* names of passes that are off, between commas; NULL = none */
-  /* Runs one operation by its kernel on the host: what folds constants. outputs are the caller's; more than max_bytes of
-   * them, as far as that is known before, are refused. NULL: nothing is folded. */
-  tn__evaluate_fn evaluate;
+  tn__evaluate_fn evaluate; /* what folds constants, and follows recipes; NULL: nothing is folded */
   /* Has kernel plugins loaded that offer one of these ops. Called with the ops of a plan that is worth it, before its
    * kernels are chosen, and with no lock held. NULL: none are loaded. */
   void (*want_kernels)(const char *const *ops, size_t n, const char *device);

@@ -9,7 +9,7 @@ struct tn__recipe {
   _Atomic uint32_t refs;
   const tn_operation *op;
   tn_graph *graph; /* that the operation is in, a reference */
-  size_t bytes;    /* of the tensor */
+  tn_tensor *outline;
   uint32_t output, n_inputs, depth;
   tn__ingredient inputs[];
 };
@@ -28,10 +28,13 @@ tn__recipe *tn__recipe_make(const tn_operation *op, uint32_t output, const tn__i
   }
   tn__recipe *r = depth > MAX_DEPTH ? NULL : tn__zalloc(size_of(n));
   if (r == NULL) return NULL;
+  if (tn__tensor_outline(like->dtype, like->dims, like->rank, like->count, like->bytes, &r->outline, NULL) != TN_OK) {
+    tn__free(r, size_of(n));
+    return NULL;
+  }
   atomic_init(&r->refs, 1);
   r->op = op;
   r->graph = tn_graph_ref(tn__operation_graph(op));
-  r->bytes = like->bytes;
   r->output = output;
   r->n_inputs = n;
   r->depth = depth;
@@ -55,6 +58,7 @@ void tn__recipe_unref(tn__recipe *r)
     tn__recipe_unref(r->inputs[i].recipe);
     tn_tensor_unref(r->inputs[i].tensor);
   }
+  tn_tensor_unref(r->outline);
   tn_graph_unref(r->graph);
   tn__free(r, size_of(r->n_inputs));
 }
@@ -70,7 +74,7 @@ static bool same_tensors(const tn_tensor *a, const tn_tensor *b)
 bool tn__recipe_same(const tn__recipe *a, const tn__recipe *b)
 {
   if (a == b) return true;
-  if (a->bytes != b->bytes || a->output != b->output || a->n_inputs != b->n_inputs || a->depth != b->depth) return false;
+  if (a->outline->bytes != b->outline->bytes || a->output != b->output || a->n_inputs != b->n_inputs || a->depth != b->depth) return false;
   if (a->n_inputs == 0) return a->op == b->op;
   if (!tn__operation_same_attrs(a->op, b->op)) return false;
   for (uint32_t i = 0; i < a->n_inputs; i++) {
@@ -81,23 +85,32 @@ bool tn__recipe_same(const tn__recipe *a, const tn__recipe *b)
   return true;
 }
 
-static tn_status compute(const tn__recipe *r, tn__evaluate_fn evaluate, tn_tensor **tensors, tn_tensor **out, tn_error *err)
+/* Room for the result comes first and is given back last: what is needed only to compute it lies behind it in memory then, and
+ * leaves no hole. */
+static tn_status make_room(const tn__recipe *r, tn_tensor **out, tn_error *err)
 {
-  size_t n_out = tn_operation_n_outputs(r->op);
-  tn_status st = TN_OK;
+  const tn_tensor *o = r->outline;
+  *out = NULL;
+  return tn_operation_n_outputs(r->op) == 1 ? tn_tensor_create(o->dtype, o->dims, o->rank, out, err) : TN_OK;
+}
+
+static tn_status compute(const tn__recipe *r, tn__evaluate_fn evaluate, tn_tensor **tensors, tn_error *err)
+{
+  tn_tensor **outputs = tensors + r->n_inputs, *room;
+  tn_status st = make_room(r, &room, err);
   for (uint32_t i = 0; st == TN_OK && i < r->n_inputs; i++) {
     const tn__ingredient *in = &r->inputs[i];
     if (in->recipe == NULL) tensors[i] = tn_tensor_ref(in->tensor);
     else st = tn__recipe_follow(in->recipe, evaluate, &tensors[i], err);
   }
-  if (st == TN_OK) st = evaluate(r->op, tensors, r->n_inputs, tensors + r->n_inputs, n_out, UINT64_MAX, err);
-  if (st != TN_OK) return st;
-  *out = tn_tensor_ref(tensors[r->n_inputs + r->output]);
-  if ((*out)->bytes == r->bytes) return TN_OK;
-  tn_tensor_unref(*out);
-  *out = NULL;
-  return tn_error_set(err, TN_INTERNAL, "node '%s' is a constant of %zu bytes, and of another size when computed again",
-                      tn_operation_name(r->op), r->bytes);
+  outputs[0] = room;
+  if (st == TN_OK)
+    st = evaluate(r->op, tensors, r->n_inputs, outputs, tn_operation_n_outputs(r->op), UINT64_MAX, err);
+  if (st != TN_OK) {
+    outputs[0] = NULL;
+    tn_tensor_unref(room);
+  }
+  return st;
 }
 
 tn_status tn__recipe_follow(const tn__recipe *r, tn__evaluate_fn evaluate, tn_tensor **out, tn_error *err)
@@ -106,8 +119,12 @@ tn_status tn__recipe_follow(const tn__recipe *r, tn__evaluate_fn evaluate, tn_te
   if (r->n_inputs == 0) return tn__operation_take_constant(r->op, false, out, err);
   size_t n = r->n_inputs + tn_operation_n_outputs(r->op);
   tn_tensor **tensors = tn__alloc_array(n, sizeof *tensors);
-  if (tensors == NULL) return tn__no_memory(err, "constant", r->bytes);
-  tn_status st = compute(r, evaluate, tensors, out, err);
+  if (tensors == NULL) return tn__no_memory(err, "constant", r->outline->bytes);
+  tn_status st = compute(r, evaluate, tensors, err);
+  if (st == TN_OK && tensors[r->n_inputs + r->output]->bytes != r->outline->bytes)
+    st = tn_error_set(err, TN_INTERNAL, "node '%s' is a constant of %zu bytes, and of another size when computed again",
+                      tn_operation_name(r->op), r->outline->bytes);
+  if (st == TN_OK) *out = tn_tensor_ref(tensors[r->n_inputs + r->output]);
   for (size_t i = 0; i < n; i++) tn_tensor_unref(tensors[i]);
   tn__free(tensors, n * sizeof *tensors);
   return st;

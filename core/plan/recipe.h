@@ -10,6 +10,8 @@
 
 typedef struct tn__recipe tn__recipe;
 
+/* Runs one operation by its kernel on the host. outputs are the caller's, NULL at first; a single one may be a tensor to
+ * compute into. More than max_bytes of them, as far as that is known before, are refused. */
 typedef tn_status (*tn__evaluate_fn)(const tn_operation *op, tn_tensor *const *inputs, size_t n_inputs, tn_tensor **outputs,
                                      size_t n_outputs, uint64_t max_bytes, tn_error *err);
 

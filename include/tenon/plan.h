@@ -42,7 +42,7 @@ struct tn_plan_summary {
   uint64_t arena_bytes;    /* memory of a step: that of its largest layout, since segments follow each other in it; what
                             * is fetched, and what outlives its segment, is not in it */
   uint64_t live_bytes;     /* what it needs at least: the largest sum of what lives at one time, as above */
-  uint64_t held_bytes;     /* of constant_bytes: what is in memory in the form of the graph, and not only packed */
+  uint64_t held_bytes;     /* of constant_bytes: what the plan holds as it is in the graph, packed or not */
 };
 
 /* One turn of a pass. */
