@@ -276,6 +276,8 @@ static tn_status pack_filter(void *user, const tn_view *from, void *to, tn_error
   return TN_OK;
 }
 
+#define MOST_PLACES ((int64_t)1 << 28) /* along an axis */
+
 /* Finds the stretches of an axis; to may be NULL, to count them. */
 static int64_t find_stretches(const tn__window_axis *a, int64_t length, int64_t places, stretch *to)
 {
@@ -392,6 +394,10 @@ static tn_status conv_prepare(tn_prepare_ctx *ctx, tn_error *err)
   if (st == TN_OK) st = conv_shape(&s->window, &measured.z, &out, err);
   if (st == TN_OK) st = tn__after_product_check(&s->epilogue, ctx, 2, out.dims, 4, err);
   if (st == TN_OK) st = tn_prepare_output(ctx, 0, out.dims, 4, err);
+  /* Each row and column is looked at; paddings can make them many, where no memory would hold the result anyhow. */
+  if (st == TN_OK && (measured.z.oh > MOST_PLACES || measured.z.ow > MOST_PLACES))
+    st = tn_error_set(err, TN_RESOURCE_EXHAUSTED, "a result of %lld x %lld places is too large", (long long)measured.z.oh,
+                      (long long)measured.z.ow);
   if (st != TN_OK) return st;
   conv_plan *p = new_plan(&measured);
   if (p == NULL) return tn__no_memory(err, "convolution plan", sizeof *p);

@@ -78,6 +78,15 @@ static void write_model(void)
   ts_op2(t.graph, "Mul", "y", product, ts_const_tensor(t.graph, "s", s));
   ts_op2(t.graph, "TestPick", "picked", ts_placeholder(t.graph, "v", TN_FLOAT),
          (tn_output){ (tn_operation *)tn_graph_find(t.graph, "w"), 0 });
+  tn_tensor *table; /* of numbers: each is its own index */
+  const int64_t n_numbers = 16384;
+  REQUIRE_OK(tn_tensor_create(TN_INT64, &n_numbers, 1, &table, &t.err), &t.err);
+  for (int64_t i = 0; i < n_numbers; i++) ((int64_t *)tn_tensor_data(table))[i] = i;
+  tn_output v = { (tn_operation *)tn_graph_find(t.graph, "v"), 0 };
+  tn_output sizes = ts_op2(t.graph, "Gather", "sizes", ts_const_tensor(t.graph, "table", table),
+                           ts_op1(t.graph, "Shape", "shape", v));
+  ts_op2(t.graph, "Reshape", "shaped", v, sizes);
+  tn_tensor_unref(table);
   REQUIRE_OK(tn_graph_export_file(t.graph, path, 0, &t.err), &t.err);
   tn_tensor_unref(w);
   tn_tensor_unref(s);
@@ -233,6 +242,24 @@ static void large_constants__can_be_fetched(void)
     tn_tensor_unref(w);
   }
   ts_fini(&l.t);
+}
+
+/* A shape that follows from one: its elements are wanted while shapes are worked out. */
+static void large_constants__decide_shapes(void)
+{
+  FOR_LEVELS(level) {
+    loaded l;
+    open_model(&l, level);
+    const char *feed = "v", *fetch = "shaped:0";
+    for (int64_t n = 3; n < 6; n++) {
+      tn_tensor *v = ts_filled(1, &n, 2), *y;
+      REQUIRE_OK(tn_session_run(l.t.session, NULL, &feed, &v, 1, &fetch, &y, 1, NULL, 0, NULL, &l.t.err), &l.t.err);
+      CHECK_INT(tn_tensor_elements(y), n);
+      tn_tensor_unref(y);
+      tn_tensor_unref(v);
+    }
+    ts_fini(&l.t);
+  }
 }
 
 /* ---- whoever reads the graph ---- */
@@ -403,6 +430,7 @@ TAP_MAIN_WITH(setup, teardown,
   TAP_TEST(large_constants__come_back_for_other_shapes),
   TAP_TEST(large_constants__serve_other_signatures_and_sessions),
   TAP_TEST(large_constants__can_be_fetched),
+  TAP_TEST(large_constants__decide_shapes),
   TAP_TEST(large_constants__are_exported_as_they_were),
   TAP_TEST(large_constants__are_attributes),
   TAP_TEST(large_constants__of_a_removed_file_come_back),

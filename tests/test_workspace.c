@@ -520,7 +520,31 @@ static void workspace__steps_of_models_allocate_what_they_give(void)
   if (n == 0) tap_skip("no models, see TENON_MODELS");
 }
 
+/* 2^57 bytes are more than any machine has addresses for. */
+static void workspace__a_step_too_large_leaves_the_next_alone(void)
+{
+  ts t;
+  ts_init(&t, 0);
+  tn_output n = ts_placeholder(t.graph, "n", TN_INT64);
+  tn_output filled = ts_op2(t.graph, "Fill", "filled", n, ts_const(t.graph, "half", 0.5f));
+  ts_op1(t.graph, "Neg", "y", ts_op1(t.graph, "Neg", "less", filled));
+  ts_start(&t);
+  const int64_t one = 1, sizes[] = { 3, (int64_t)1 << 55, 3 };
+  const char *feed = "n", *fetch = "y";
+  for (int i = 0; i < 3; i++) {
+    tn_tensor *size, *y;
+    REQUIRE_OK(tn_tensor_from_data(TN_INT64, &one, 1, &sizes[i], sizeof sizes[i], &size, &t.err), &t.err);
+    tn_status st = tn_session_run(t.session, NULL, &feed, &size, 1, &fetch, &y, 1, NULL, 0, NULL, &t.err);
+    CHECK_STATUS(st, i == 1 ? TN_RESOURCE_EXHAUSTED : TN_OK, &t.err);
+    if (st == TN_OK) CHECK(ts_float(y) == 0.5f && tn_tensor_elements(y) == 3);
+    if (st == TN_OK) tn_tensor_unref(y);
+    tn_tensor_unref(size);
+  }
+  ts_fini(&t);
+}
+
 TAP_MAIN(
+  TAP_TEST(workspace__a_step_too_large_leaves_the_next_alone),
   TAP_TEST(workspace__steps_of_one_segment_allocate_what_they_give),
   TAP_TEST(workspace__steps_of_many_segments_allocate_what_they_give),
   TAP_TEST(workspace__values_outlive_their_segments),

@@ -146,6 +146,19 @@ bool tn__discard(void *at, size_t size)
 #endif
 }
 
+void tn__small_pages(void *at, size_t size)
+{
+#if defined(__linux__) && defined(MADV_NOHUGEPAGE)
+  long page = sysconf(_SC_PAGESIZE);
+  if (process.alloc != NULL || page <= 0) return;
+  uintptr_t begin = tn__round_up((uintptr_t)at, (size_t)page), end = ((uintptr_t)at + size) & ~((uintptr_t)page - 1);
+  if (begin < end) madvise((char *)at + (begin - (uintptr_t)at), end - begin, MADV_NOHUGEPAGE);
+#else
+  (void)at;
+  (void)size;
+#endif
+}
+
 void *tn__alloc(size_t size) { return tn__alloc_aligned(size, PLAIN_ALIGN); }
 
 void *tn__zalloc(size_t size)

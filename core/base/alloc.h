@@ -23,6 +23,9 @@ void tn__free_aligned(void *ptr, size_t size, size_t align);
  * stay, and may be written again. False: nothing happened (small, or the memory is the program's own allocator's). */
 bool tn__discard(void *at, size_t size);
 
+/* No huge pages for what lies in [at, at + size) from now on: what was discarded of them would come back. */
+void tn__small_pages(void *at, size_t size);
+
 /* Grows *array (elements of `size` bytes, *capacity of them, may be 0 and NULL) so that it holds `wanted`; the content is
  * kept, new elements are not set. False without memory: nothing changed. */
 bool tn__grow(void **array, size_t *capacity, size_t wanted, size_t size);

@@ -68,7 +68,10 @@ static tn_status take_instance(tn__run *run, uint32_t number, tn__instance **out
   if (st != TN_OK) return st;
   tn__instance *i = *out = w->instances[number];
   if (i->layout->arena_bytes > w->used) w->used = i->layout->arena_bytes;
-  if (__builtin_expect(w->used > w->arena_bytes, 0)) st = tn__workspace_reserve(w, w->used, run->err);
+  if (__builtin_expect(w->used > w->arena_bytes, 0)) {
+    st = tn__workspace_reserve(w, w->used, run->err);
+    if (st != TN_OK) w->used = 0; /* what the next step needs may be there */
+  }
   if (st == TN_OK && i->arena != w->arena) tn__instance_bind_arena(i, w);
   return st;
 }

@@ -104,11 +104,13 @@ static void put_elsewhere(tn_plan *plan, tn__workspace *w, uint32_t own)
 void tn__workspace_put(tn_plan *plan, tn__workspace *w)
 {
   if (++w->step % TIDY_STEPS == 0) tidy(w);
-  if (w->generation != atomic_load_explicit(&plan->generation, memory_order_relaxed)) {
+  uint32_t generation = w->generation;
+  if (generation != atomic_load_explicit(&plan->generation, memory_order_relaxed)) {
     free_one(plan, w);
     return;
   }
   uint32_t own = w->place; /* somebody else's as soon as it stands there */
   tn__workspace *old = atomic_exchange_explicit(&plan->idle[own].at, w, memory_order_acq_rel);
   if (__builtin_expect(old != NULL, 0)) put_elsewhere(plan, old, own);
+  if (__builtin_expect(generation != atomic_load(&plan->generation), 0)) tn__plan_drop_workspaces(plan); /* it came in between */
 }

@@ -17,7 +17,8 @@ typedef struct loaded {
   tn__mutex mu;
   tn__file file;
   char *path;
-  part *parts; /* guarded by mu, as what follows; by begin */
+  bool small_pages; /* asked for; guarded by mu, as what follows */
+  part *parts;      /* by begin */
   size_t n, room;
 } loaded;
 
@@ -165,7 +166,10 @@ static tn_status take(loaded *l, uint8_t *base, uint8_t *at, size_t size, void *
       return tn_error_set(err, TN_INTERNAL, "'%s': parts overlap at byte %llu", l->path, (unsigned long long)(at - base));
   memcpy(to, at, size);
   if (overlaps || size < TN__BYTES_PART || !insert(l, i, (part){ at, at + size, false })) return TN_OK;
-  l->parts[i].down = tn__file_unchanged(&l->file) && tn__discard(at, size);
+  if (!tn__file_unchanged(&l->file)) return TN_OK;
+  if (!l->small_pages) tn__small_pages(base, (size_t)l->file.size); /* the system makes huge pages whole again */
+  l->small_pages = true;
+  l->parts[i].down = tn__discard(at, size);
   return TN_OK;
 }
 

@@ -39,13 +39,35 @@ void tn__plan_keep_elements(tn_plan *plan, uint32_t v, tn_tensor *elements)
   tn__mutex_unlock(&plan->mu);
 }
 
+tn_status tn__plan_lend_elements(tn_plan *plan, uint32_t v, tn_tensor **out, tn_error *err)
+{
+  tn_tensor *made;
+  tn_status st = tn__plan_need_elements(plan, v, &made, err);
+  *out = NULL;
+  if (st != TN_OK) return st;
+  tn__plan_value *value = &plan->values[v];
+  tn__mutex_lock(&plan->mu);
+  value->lent = true;
+  if (value->elements == NULL) value->elements = tn_tensor_ref(made); /* a layout let them go in between */
+  *out = value->elements;
+  tn__mutex_unlock(&plan->mu);
+  tn_tensor_unref(made);
+  return TN_OK;
+}
+
+void tn__plan_forget_kept(tn_plan *plan)
+{
+  tn__assert_held(&plan->mu);
+  for (uint32_t v = 0; v < plan->n_values; v++) plan->values[v].keeps_elements = false; /* layouts hold what they read */
+}
+
 void tn__plan_drop_elements(tn_plan *plan, uint32_t v)
 {
   tn__plan_value *value = &plan->values[v];
   tn_tensor *gone = NULL;
   if (value->recipe == NULL) return;
   tn__mutex_lock(&plan->mu);
-  if (!value->keeps_elements) {
+  if (!value->keeps_elements && !value->lent) {
     gone = value->elements;
     value->elements = NULL;
   }

@@ -197,6 +197,7 @@ void tn__plan_drop_layouts(tn_plan *plan)
 {
   tn__mutex_lock(&plan->mu);
   atomic_fetch_add(&plan->generation, 1);
+  tn__plan_forget_kept(plan);
   tn__mutex_unlock(&plan->mu);
   tn__plan_drop_workspaces(plan);
   for (uint32_t i = 0; i < plan->n_segments; i++) {

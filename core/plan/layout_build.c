@@ -146,24 +146,28 @@ static tn_status add_entries(builder *b, const tn__entry *entries)
 
 /* ---- prepare ---- */
 
-static void add_constant_slot(builder *b, uint32_t id, uint32_t value)
+static tn_status add_constant_slot(builder *b, uint32_t id, uint32_t value)
 {
   const tn_tensor *t = b->plan->values[value].constant;
-  if (b->layout->slots[id].dims == t->dims) return; /* it was met before */
+  if (b->layout->slots[id].dims == t->dims) return TN_OK; /* it was met before */
   tn__slot *s = new_slot(b, id, value, TN_STORE_CONSTANT);
   s->rank = t->rank;
   s->dims = t->dims;
   s->count = t->count;
   s->bytes = t->bytes;
+  bool decides = t->dtype == TN_INT32 || t->dtype == TN_INT64; /* shapes may follow from it */
+  if (decides) return tn__plan_need_elements(b->plan, value, &s->elements, b->err);
   s->elements = tn__plan_elements(b->plan, value);
+  return TN_OK;
 }
 
-static void fill_views(builder *b, const tn__plan_instr *instr, const tn__entry *entries)
+static tn_status fill_views(builder *b, const tn__plan_instr *instr, const tn__entry *entries)
 {
+  tn_status st = TN_OK;
   const uint32_t *in = tn__instr_inputs(b->plan, instr);
-  for (uint32_t k = 0; k < instr->n_inputs; k++) {
+  for (uint32_t k = 0; st == TN_OK && k < instr->n_inputs; k++) {
     uint32_t slot = input_slots(b, instr)[k];
-    if (b->plan->values[in[k]].kind == TN_VALUE_CONSTANT) add_constant_slot(b, slot, in[k]);
+    if (b->plan->values[in[k]].kind == TN_VALUE_CONSTANT) st = add_constant_slot(b, slot, in[k]);
     const tn__slot *s = &b->layout->slots[slot];
     tn_view v = { .dims = s->dims, .count = s->count, .dtype = s->dtype, .rank = s->rank };
     if (s->store == TN_STORE_CONSTANT && s->root == slot) v.data = s->elements == NULL ? NULL : s->elements->data;
@@ -171,6 +175,7 @@ static void fill_views(builder *b, const tn__plan_instr *instr, const tn__entry 
     if (b->layout->slots[s->root].known != NULL) v.data = b->layout->slots[s->root].known;
     b->views[k] = v;
   }
+  return st;
 }
 
 static tn_status add_output_slot(builder *b, const tn__plan_instr *instr, uint32_t k)
@@ -341,10 +346,11 @@ static tn_status prepare_one(builder *b, uint32_t i, const tn__entry *entries, t
 {
   const tn__plan_instr *instr = &b->plan->instrs[i];
   uint32_t at = i - b->segment->begin;
-  fill_views(b, instr, entries);
+  tn_status st = fill_views(b, instr, entries);
+  if (st != TN_OK) return st;
   p->instr = instr;
   p->ctx = (tn_prepare_ctx){ .n_inputs = instr->n_inputs, .n_outputs = instr->n_outputs, .inputs = b->views };
-  tn_status st = tn__prepare_run(p, b->err);
+  st = tn__prepare_run(p, b->err);
   if (st == TN_OK) count_packed(b, instr);
   b->layout->shape_states[at] = p->ctx.shape_state;
   b->layout->choices[at] = p->kernel;

@@ -78,7 +78,9 @@ static tn__layout *copy(tn__layout *from)
 {
   tn__layout *l = tn__alloc(sizeof *l);
   if (l == NULL) return NULL;
+  tn__mutex_lock(&from->plan->mu); /* its place in the list may be changing */
   *l = *from;
+  tn__mutex_unlock(&from->plan->mu);
   atomic_init(&l->refs, 1);
   l->next = NULL;
   l->key = NULL;

@@ -107,10 +107,8 @@ tn_status tn_plan_get_value(const tn_plan *plan, size_t i, tn_plan_value *out, t
   const tn__plan_value *v = &plan->values[i];
   tn_tensor *constant = v->constant;
   if (v->recipe != NULL) { /* who reads plans runs them: from now on the plan keeps it for them */
-    tn_status st = tn__plan_need_elements((tn_plan *)plan, (uint32_t)i, &constant, err);
+    tn_status st = tn__plan_lend_elements((tn_plan *)plan, (uint32_t)i, &constant, err);
     if (st != TN_OK) return st;
-    tn__plan_keep_elements((tn_plan *)plan, (uint32_t)i, constant);
-    tn_tensor_unref(constant);
   }
   const tn_plan_value full = {
     .struct_size = sizeof full, .kind = v->kind, .dtype = v->dtype, .index = v->index, .producer = v->producer,

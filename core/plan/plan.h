@@ -33,6 +33,7 @@ typedef struct tn__plan_value {
   tn__recipe *recipe;  /* of a large constant; NULL = none */
   tn_tensor *elements; /* with a recipe: the constant with its elements, or NULL while nobody wants them. guarded by mu */
   bool keeps_elements; /* some kernel reads them in its steps. guarded by mu */
+  bool lent;           /* they were given to who runs the plan itself: they stay as long as it does. guarded by mu */
   tn_output output;
   uint32_t segment, slot; /* COMPUTED: of its producer, and its slot there */
   uint32_t held;          /* COMPUTED: its number among the values that outlive their segment, TN__NONE = it does not */
@@ -206,8 +207,11 @@ void tn__plan_note_cost(tn_plan *plan, double ns);
 tn_tensor *tn__plan_elements(tn_plan *plan, uint32_t v);
 /* The same; when they are gone they are made again. */
 tn_status tn__plan_need_elements(tn_plan *plan, uint32_t v, tn_tensor **out, tn_error *err);
-/* Steps read them, so these stay from now on (unless others do already); or no kernel does, so they may go. */
+/* Steps read them, so these stay (unless others do already) until the plan's kernels change; or no kernel does, so they may go. */
 void tn__plan_keep_elements(tn_plan *plan, uint32_t v, tn_tensor *elements);
+/* They stay as long as the plan: *out is borrowed. */
+tn_status tn__plan_lend_elements(tn_plan *plan, uint32_t v, tn_tensor **out, tn_error *err);
+void tn__plan_forget_kept(tn_plan *plan); /* the kernels change, and plan->mu is held */
 void tn__plan_drop_elements(tn_plan *plan, uint32_t v);
 
 /* Copies as much of `from` as the caller's struct has room for, and zeroes what a newer header has more; its struct_size

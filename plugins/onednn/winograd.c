@@ -267,7 +267,9 @@ static tn_status plan(tn_prepare_ctx *ctx, winograd *w, tn_error *err)
   p->own = tn_alloc(sizeof *w);
   if (p->own == NULL) return tn_error_set(err, TN_RESOURCE_EXHAUSTED, "out of memory for a convolution");
   *(winograd *)p->own = *w;
-  return dnn_plan_end(p, ctx, err);
+  st = dnn_plan_end(p, ctx, err);
+  /* No other form is tried any more: the filter is packed, and its elements may go. */
+  return st == TN_UNIMPLEMENTED ? tn_error_wrap(err, TN_INTERNAL, "oneDNN takes back a product that it had taken") : st;
 }
 
 tn_status dnn_winograd_plan(tn_prepare_ctx *ctx, const dnn_epilogue *e, const dnn_window *window, const int64_t *x,
