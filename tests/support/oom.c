@@ -49,6 +49,8 @@ static void die(const char *what, size_t found, size_t wanted)
   abort();
 }
 
+#define MOST_BYTES (SIZE_MAX / 2 >> 24) /* no machine has that; a sanitizer would end the program */
+
 static void *checked_alloc(void *user, size_t size, size_t align)
 {
   (void)user;
@@ -58,7 +60,7 @@ static void *checked_alloc(void *user, size_t size, size_t align)
   if (must_fail()) return NULL;
 
   size_t extra = sizeof(header) + align;
-  if (size > SIZE_MAX - extra) return NULL;
+  if (size > MOST_BYTES || size > SIZE_MAX - extra) return NULL;
   char *block = malloc(size + extra);
   if (!block) return NULL;
   uintptr_t at = ((uintptr_t)block + extra) & ~(uintptr_t)(align - 1);
