@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* _TnLSTMLayer: steps of an LSTM whose inputs are known before the first of them. Graphs do not hold it; the planner's
- * "layer" pass makes it of _TnLSTMCell nodes in a row (ops/fuse_lstm_layer.c), whose bits it gives.
+ * "layer" pass makes it of _TnLSTMCell nodes in a row (ops/fuse_lstm_layer.c). It gives their bits, but
+ * where weights are `apart`: then it adds to one sum what a cell adds as two.
  *
  * Weights are those of [x, h'], or when they are `apart` w of x and u of h'; else u is not read. When they are apart x, h' and c'
  * may have one row for all.
