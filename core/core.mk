@@ -152,6 +152,7 @@ TN_EXEC_FILES = \
   core/exec/kit.c \
   core/exec/kit_hooks.h \
   core/exec/outputs.c \
+  core/exec/resources.c \
   core/exec/run.c \
   core/exec/spare.c \
   core/exec/workspace.c

@@ -148,6 +148,8 @@ TN_OPS_SHARED_FILES = \
   ops/support/reduce_loops.h \
   ops/support/reduce_plan.c \
   ops/support/reduce_plan.h \
+  ops/support/resources.c \
+  ops/support/resources.h \
   ops/support/rounding.h \
   ops/support/shapes.c \
   ops/support/shapes.h \

@@ -168,15 +168,17 @@ static void containers__know_types_and_what_is_missing(void)
   CHECK_STATUS(tn__container_obtain(c, &other, "v", make_number, &one, &r, &err), TN_INVALID_ARGUMENT, &err);
   CHECK_STR(tn_error_message(&err), "'v' in container 'c' is of type Number, wanted Other");
   tn_error_clear(&err);
-  CHECK_STATUS(tn__container_remove(c, &other, "v", &err), TN_INVALID_ARGUMENT, &err);
-  tn_error_clear(&err);
   REQUIRE_OK(tn__container_lookup(c, &number, "v", &r, &err), &err);
-  REQUIRE_OK(tn__container_remove(c, &number, "v", &err), &err);
+  CHECK(tn_resource_is_alive(r));
+  CHECK(tn_handle_resource(tn_resource_handle(r)) == r);
+  REQUIRE_OK(tn__container_remove(r, &err), &err);
+  CHECK(!tn_resource_is_alive(r));
+  CHECK_STATUS(tn__container_remove(r, &err), TN_NOT_FOUND, &err);
+  CHECK_STR(tn_error_message(&err), "Number 'v' is in no container");
+  tn_error_clear(&err);
   CHECK_INT(atomic_load(&alive), 1); /* whoever holds it has it */
   tn_resource_unref(r);
   CHECK_INT(atomic_load(&alive), 0);
-  CHECK_STATUS(tn__container_remove(c, &number, "v", &err), TN_NOT_FOUND, &err);
-  tn_error_clear(&err);
   tn__container_leave(c);
 }
 

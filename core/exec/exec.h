@@ -8,6 +8,7 @@
 #define TN_CORE_EXEC_EXEC_H
 
 #include <core/plan/layout.h>
+#include <core/resource/container.h>
 #include <tenon/session.h>
 
 #define TN__MAX_INSTANCES 8 /* of one segment in a workspace */
@@ -28,6 +29,13 @@ struct tn_cancellation {
 /* Why a step is to end. */
 enum { TN__GO_ON = 0, TN__STOP_CLOSED, TN__STOP_CANCELLED, TN__STOP_DEADLINE };
 
+/* What a step has of its session, and what is its own alone; shared by all that runs in it. */
+typedef struct tn__step_env {
+  tn__container_view *containers; /* NULL = none */
+  tn__mutex *mu;                  /* of the session; guards own */
+  tn__container *own;             /* of the step (S-RST-22), NULL = not asked for yet */
+} tn__step_env;
+
 struct tn_step {
   uint64_t id;
   tn_tensor *const *inputs;
@@ -37,6 +45,7 @@ struct tn_step {
   const _Atomic int64_t *closed; /* when the session was, 0 = it is open; NULL = none */
   tn_cancellation *cancellation;  /* NULL = none */
   int64_t deadline_ns;            /* monotonic, 0 = none */
+  tn__step_env *env;              /* NULL: outside of a session */
 };
 
 /* Of several reasons the first counts (S-CAN-07). */

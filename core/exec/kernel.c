@@ -15,15 +15,36 @@ static tn_status dynamic_slot(tn_kernel_ctx *ctx, uint32_t i, uint32_t *slot)
     return tn_error_set(ctx->err, TN_INTERNAL, "kernel '%s' gives output %u of %u", kernel, i, ctx->n_outputs);
   const tn__layout *l = call->instance->layout;
   *slot = l->operands[call->tape->operands + ctx->n_inputs + i];
-  if (!l->slots[*slot].dynamic || call->instance->heap[*slot] != NULL)
+  if (!(l->slots[*slot].dynamic || l->slots[*slot].given) || call->instance->heap[*slot] != NULL)
     return tn_error_set(ctx->err, TN_INTERNAL, "kernel '%s': output %u is not dynamic, or was given before", kernel, i);
   return TN_OK;
+}
+
+static bool same_dims(const int64_t *a, const int64_t *b, int32_t rank)
+{
+  for (int32_t d = 0; d < rank; d++)
+    if (a[d] != b[d]) return false;
+  return true;
+}
+
+/* A given output has the shape that prepare said. */
+static tn_status check_given(tn_kernel_ctx *ctx, uint32_t i, const tn__slot *s, const int64_t *dims, int32_t rank)
+{
+  if (s->dynamic || (s->rank == rank && same_dims(s->dims, dims, rank))) return TN_OK;
+  char said[96], found[96];
+  return tn_error_set(ctx->err, TN_INTERNAL, "output %u was to have shape %s, the kernel gave %s", i,
+                      tn__format_shape(said, sizeof said, s->dims, s->rank),
+                      tn__format_shape(found, sizeof found, dims, rank));
 }
 
 static void set_dynamic(tn_kernel_ctx *ctx, uint32_t slot, tn_tensor *t)
 {
   tn__instance *in = call_of(ctx)->instance;
   in->heap[slot] = t;
+  if (in->layout->slots[slot].given) {
+    tn__bind_data(in, slot, t->data, t->buffer);
+    return;
+  }
   in->views[slot] = (tn_view){ .data = tn__somewhere(t->data), .dims = t->dims, .count = t->count, .dtype = t->dtype,
                                .rank = t->rank, .buffer = t->buffer };
 }
@@ -37,6 +58,8 @@ tn_status tn_kernel_allocate(tn_kernel_ctx *ctx, uint32_t i, const int64_t *dims
   const tn__slot *s = &call->instance->layout->slots[slot];
   size_t bytes;
   tn_tensor *t;
+  st = check_given(ctx, i, s, dims, rank);
+  if (st != TN_OK) return st;
   if (s->fetched) { /* the program's soon: memory of its own size */
     st = tn_tensor_create(s->dtype, dims, rank, &t, ctx->err);
   } else {
@@ -60,6 +83,8 @@ tn_status tn_kernel_set_output(tn_kernel_ctx *ctx, uint32_t i, tn_tensor *tensor
                         tensor == NULL ? "NULL" : tn_dtype_name(tensor->dtype));
   if (tensor->data == NULL && tensor->bytes > 0)
     return tn_error_set(ctx->err, TN_INTERNAL, "output %u: the kernel gave a tensor that is not in host memory", i);
+  st = check_given(ctx, i, &call_of(ctx)->instance->layout->slots[slot], tensor->dims, tensor->rank);
+  if (st != TN_OK) return st;
   set_dynamic(ctx, slot, tn_tensor_ref(tensor));
   return TN_OK;
 }
@@ -81,3 +106,17 @@ tn_status tn_kernel_wait(tn_kernel_ctx *ctx, void (*cancel)(void *user, tn_wait_
 }
 
 void tn_wake(tn_wait_token *token) { (void)token; /* none is ever given */ }
+
+tn_status tn_kernel_call(tn_kernel_ctx *ctx, uint32_t k, tn_view *const *inputs, uint32_t n_inputs,
+                         tn_tensor **outputs, uint32_t n_outputs)
+{
+  (void)k, (void)inputs, (void)n_inputs;
+  for (uint32_t i = 0; i < n_outputs; i++) outputs[i] = NULL;
+  return tn_error_set(ctx->err, TN_UNIMPLEMENTED, "kernels that call functions are not supported in this version");
+}
+
+uint32_t tn_operation_n_functions(const tn_operation *op)
+{
+  (void)op;
+  return 0;
+}

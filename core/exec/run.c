@@ -95,7 +95,7 @@ static tn_status make_heap(tn__call *call)
   const uint32_t *slots = in->layout->operands + t->operands + t->n_inputs;
   for (uint32_t k = 0; k < t->n_outputs; k++) {
     const tn__slot *s = &in->layout->slots[slots[k]];
-    if (s->store != TN_STORE_HEAP || s->root != slots[k] || s->dynamic) continue;
+    if (s->store != TN_STORE_HEAP || s->root != slots[k] || s->dynamic || s->given) continue;
     tn_tensor *made;
     tn_status st = s->fetched ? tn__tensor_create_known(s->dtype, s->dims, s->rank, s->count, s->bytes, &made, call->ctx.err)
                               : tn__spare_tensor(call->run->workspace, s->dtype, s->dims, s->rank, s->count, s->bytes,
@@ -112,10 +112,12 @@ static tn_status check_dynamic(tn__call *call)
   tn__instance *in = call->instance;
   const tn__tape *t = call->tape;
   const uint32_t *slots = in->layout->operands + t->operands + t->n_inputs;
-  for (uint32_t k = 0; k < t->n_outputs; k++) /* S-RUN-26 */
-    if (in->layout->slots[slots[k]].dynamic && in->heap[slots[k]] == NULL)
+  for (uint32_t k = 0; k < t->n_outputs; k++) { /* S-RUN-26 */
+    const tn__slot *s = &in->layout->slots[slots[k]];
+    if ((s->dynamic || s->given) && in->heap[slots[k]] == NULL)
       return tn_error_set(call->ctx.err, TN_INTERNAL, "kernel '%s' returned OK without setting output %u",
                           tn__layout_kernel(in->layout, t->instr)->def->name, k);
+  }
   return TN_OK;
 }
 

@@ -8,6 +8,7 @@
 #include <core/registry/registry.h>
 #include <core/tensor/tensor_internal.h>
 #include <tenon/host.h>
+#include <tenon/resource.h>
 
 #define ENTRY(type, name, params, args) name,
 #define ENTRY_VOID(name, params, args) name,

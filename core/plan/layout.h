@@ -22,6 +22,7 @@ typedef struct tn__slot {
   uint32_t root;   /* slot whose memory it is; itself when not a view */
   uint8_t store;   /* of the root */
   bool dynamic;    /* shape known after compute */
+  bool given;      /* compute gives the tensor */
   bool fetched;    /* of a root: an output of the step shows its memory */
   int32_t rank;
   tn_dtype dtype;
@@ -37,7 +38,7 @@ typedef struct tn__slot {
 enum {
   TN_TAPE_HEAP = 1,    /* some outputs are TN_STORE_HEAP and not dynamic: made before compute */
   TN_TAPE_RELEASE = 2, /* some heap values are read for the last time */
-  TN_TAPE_DYNAMIC = 4  /* some outputs are dynamic */
+  TN_TAPE_DYNAMIC = 4  /* some outputs are dynamic, or given by compute */
 };
 
 /* One call of a kernel. */
@@ -167,7 +168,7 @@ typedef struct tn__prepared {
     int64_t *dims;
     int64_t count;
     int32_t rank;
-    bool known, dynamic;
+    bool known, dynamic, given;
     uint32_t view;     /* input, TN__NONE = none */
   } *outputs;
   struct tn__pair *pairs; /* to be freed by whoever asked */

@@ -186,6 +186,7 @@ static tn_status add_output_slot(builder *b, const tn__plan_instr *instr, uint32
   s->dims = o->dims;
   s->count = o->count;
   s->dynamic = o->dynamic;
+  s->given = o->given && o->view == TN__NONE;
   size_t bytes;
   if (!tn__size_mul((size_t)o->count, tn_dtype_size(s->dtype), &bytes) || bytes > PTRDIFF_MAX) {
     char text[128];
@@ -198,7 +199,7 @@ static tn_status add_output_slot(builder *b, const tn__plan_instr *instr, uint32
   if (o->view != TN__NONE) {
     s->root = root_of(b->layout, input_slots(b, instr)[o->view]);
     s->store = b->layout->slots[s->root].store;
-  } else if (o->dynamic || tn__dtype_is_managed(s->dtype)) {
+  } else if (o->dynamic || o->given || tn__dtype_is_managed(s->dtype)) {
     s->store = TN_STORE_HEAP;
   }
   return TN_OK;
@@ -503,6 +504,7 @@ static tn_status find_lives(builder *b)
 static bool only_views(const builder *b, const tn__plan_instr *instr)
 {
   if (tn__instr_kernels(instr) == NULL) return true;
+  if (instr->traits & TN_TRAIT_STATEFUL) return false; /* it may have an effect */
   for (uint32_t k = 0; k < instr->n_outputs; k++) {
     uint32_t out = output_slots(b, instr)[k];
     if (b->layout->slots[out].root == out && b->layout->slots[out].store != TN_STORE_KNOWN) return false;
@@ -545,7 +547,7 @@ static tn_status make_tape(builder *b)
     for (uint32_t k = 0; k < instr->n_outputs; k++) {
       uint32_t out = output_slots(b, instr)[k];
       ids[l->n_operands++] = out;
-      if (l->slots[out].dynamic) t->flags |= TN_TAPE_DYNAMIC;
+      if (l->slots[out].dynamic || l->slots[out].given) t->flags |= TN_TAPE_DYNAMIC;
       else if (l->slots[out].root == out && l->slots[out].store == TN_STORE_HEAP) t->flags |= TN_TAPE_HEAP;
     }
     t->release = l->n_operands;

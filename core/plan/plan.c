@@ -27,7 +27,10 @@ void tn__plan_unref(tn_plan *plan)
   if (plan == NULL || atomic_fetch_sub_explicit(&plan->refs, 1, memory_order_acq_rel) != 1) return;
   tn__plan_drop_workspaces(plan);
   for (uint32_t i = 0; i < plan->n_segments; i++) segment_fini(&plan->segments[i]);
-  for (uint32_t i = 0; i < plan->n_instrs; i++) tn__plan_kernels_free(tn__instr_kernels(&plan->instrs[i]));
+  for (uint32_t i = 0; i < plan->n_instrs; i++) {
+    tn__plan_kernels_free(tn__instr_kernels(&plan->instrs[i]));
+    tn_resource_unref(atomic_load(&plan->instrs[i].resource));
+  }
   for (uint32_t i = 0; i < plan->n_values; i++) {
     tn_tensor_unref(plan->values[i].constant);
     tn_tensor_unref(plan->values[i].elements);

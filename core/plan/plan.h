@@ -14,6 +14,7 @@
 #include <core/tensor/tensor_internal.h>
 #include <stdatomic.h>
 #include <tenon/kit.h>
+#include <tenon/resource.h>
 
 #define TN__NONE UINT32_MAX
 
@@ -59,6 +60,7 @@ typedef struct tn__plan_instr {
   uint32_t n_inputs, n_outputs, n_after;
   uint32_t first; /* in plan->ids: inputs, outputs, after, one behind the other */
   uint32_t segment;
+  _Atomic(tn_resource *) resource; /* what its kernel asked for last, a reference; NULL = none */
 } tn__plan_instr;
 
 /* Calls a kernel outside any step. */

@@ -71,6 +71,14 @@ tn_status tn_prepare_dynamic(tn_prepare_ctx *ctx, uint32_t i, tn_error *err)
   return TN_OK;
 }
 
+tn_status tn_prepare_given(tn_prepare_ctx *ctx, uint32_t i, tn_error *err)
+{
+  tn__prepared *p = prepared_of(ctx);
+  if (i >= ctx->n_outputs) return bad_index(p, "output", i, ctx->n_outputs, err);
+  p->outputs[i].given = true;
+  return TN_OK;
+}
+
 tn_bool tn_prepare_is_constant(const tn_prepare_ctx *ctx, uint32_t i)
 {
   const tn__prepared *p = ctx->host;

@@ -5,7 +5,10 @@
 #include <string.h>
 
 struct tn_resource {
+  tn_handle handle; /* first: an element of a tensor points at it */
   _Atomic uint32_t refs;
+  tn__container *home;  /* that it is or was in, a reference; NULL = none */
+  _Atomic bool removed; /* it was taken out */
   const tn_resource_class *cls;
   void *object;
   char *name;
@@ -23,6 +26,24 @@ struct tn__container {
 
 /* ---- resources ---- */
 
+static void ref_handle(tn_handle *h) { tn_resource_ref((tn_resource *)h); }
+static void unref_handle(tn_handle *h) { tn_resource_unref((tn_resource *)h); }
+
+static const tn_handle_class handle_class = { .struct_size = sizeof handle_class, .type_name = "resource",
+                                              .ref = ref_handle, .unref = unref_handle };
+
+tn_handle *tn_resource_handle(tn_resource *r) { return r == NULL ? NULL : &r->handle; }
+
+tn_resource *tn_handle_resource(tn_handle *h)
+{
+  return h != NULL && h->cls == &handle_class ? (tn_resource *)h : NULL;
+}
+
+tn_bool tn_resource_is_alive(const tn_resource *r)
+{
+  return r != NULL && !atomic_load_explicit(&r->removed, memory_order_acquire);
+}
+
 tn_resource *tn_resource_ref(tn_resource *r)
 {
   if (r != NULL) atomic_fetch_add_explicit(&r->refs, 1, memory_order_relaxed);
@@ -33,6 +54,7 @@ void tn_resource_unref(tn_resource *r)
 {
   if (r == NULL || atomic_fetch_sub_explicit(&r->refs, 1, memory_order_acq_rel) != 1) return;
   if (r->object != NULL && r->cls->destroy != NULL) r->cls->destroy(r->object);
+  tn__container_unref(r->home);
   tn__strfree(r->name);
   tn__free(r, sizeof *r);
 }
@@ -41,8 +63,8 @@ void *tn_resource_object(const tn_resource *r) { return r == NULL ? NULL : r->ob
 const char *tn_resource_name(const tn_resource *r) { return r == NULL ? NULL : r->name; }
 const tn_resource_class *tn_resource_class_of(const tn_resource *r) { return r == NULL ? NULL : r->cls; }
 
-tn_status tn__resource_create(const tn_resource_class *cls, const char *name, void *object, tn_resource **out,
-                              tn_error *err)
+tn_status tn_resource_create(const tn_resource_class *cls, const char *name, void *object, tn_resource **out,
+                             tn_error *err)
 {
   tn_resource *r = tn__zalloc(sizeof *r);
   char *copy = tn__strdup(name);
@@ -53,6 +75,7 @@ tn_status tn__resource_create(const tn_resource_class *cls, const char *name, vo
     if (object != NULL && cls->destroy != NULL) cls->destroy(object);
     return tn__no_memory(err, "resource", sizeof *r);
   }
+  r->handle.cls = &handle_class;
   atomic_init(&r->refs, 1);
   r->cls = cls;
   r->object = object;
@@ -111,7 +134,11 @@ static void empty(tn__container *c)
   c->gone = true;
   tn__mutex_unlock(&c->mu);
   size_t place = 0;
-  for (tn__map_entry *e; (e = tn__map_next(&left, &place)) != NULL;) tn_resource_unref(e->value);
+  for (tn__map_entry *e; (e = tn__map_next(&left, &place)) != NULL;) {
+    tn_resource *r = e->value;
+    atomic_store_explicit(&r->removed, true, memory_order_release);
+    tn_resource_unref(r);
+  }
   tn__map_fini(&left);
 }
 
@@ -179,8 +206,9 @@ tn_status tn__container_obtain(tn__container *c, const tn_resource_class *cls, c
   void *object = NULL;
   tn_resource *made;
   st = make(user, &object, err);
-  if (st == TN_OK) st = tn__resource_create(cls, name, object, &made, err);
+  if (st == TN_OK) st = tn_resource_create(cls, name, object, &made, err);
   if (st != TN_OK) return st;
+  made->home = tn__container_ref(c);
   tn__mutex_lock(&c->mu);
   st = find_locked(c, cls, name, out, err);
   if (st == TN_OK && *out == NULL) {
@@ -193,18 +221,20 @@ tn_status tn__container_obtain(tn__container *c, const tn_resource_class *cls, c
   return st;
 }
 
-tn_status tn__container_remove(tn__container *c, const tn_resource_class *cls, const char *name, tn_error *err)
+tn_status tn__container_remove(tn_resource *r, tn_error *err)
 {
-  tn_resource *found;
-  tn__mutex_lock(&c->mu);
-  tn_status st = find_locked(c, cls, name, &found, err);
-  if (found != NULL) tn__map_remove(&c->resources, name, strlen(name));
-  tn__mutex_unlock(&c->mu);
-  if (found == NULL && st == TN_OK)
-    return tn_error_set(err, TN_NOT_FOUND, "container '%s' has no %s '%s'", c->name, cls->name, name);
-  if (found != NULL) {
-    tn_resource_unref(found); /* the container's, and ours */
-    tn_resource_unref(found);
+  tn__container *c = r->home;
+  bool found = false;
+  if (c != NULL) {
+    tn__mutex_lock(&c->mu);
+    found = tn__map_get(&c->resources, r->name, strlen(r->name)) == r;
+    if (found) {
+      tn__map_remove(&c->resources, r->name, strlen(r->name));
+      atomic_store_explicit(&r->removed, true, memory_order_release);
+    }
+    tn__mutex_unlock(&c->mu);
   }
-  return st;
+  if (!found) return tn_error_set(err, TN_NOT_FOUND, "%s '%s' is in no container", r->cls->name, r->name);
+  tn_resource_unref(r); /* the container's */
+  return TN_OK;
 }

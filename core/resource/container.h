@@ -67,12 +67,8 @@ tn_status tn__container_lookup(tn__container *container, const tn_resource_class
 typedef tn_status (*tn__resource_make_fn)(void *user, void **object, tn_error *err);
 tn_status tn__container_obtain(tn__container *container, const tn_resource_class *cls, const char *name,
                                tn__resource_make_fn make, void *user, tn_resource **out, tn_error *err);
-/* TN_NOT_FOUND: there is none. Who holds it may use it on. */
-tn_status tn__container_remove(tn__container *container, const tn_resource_class *cls, const char *name, tn_error *err);
+/* TN_NOT_FOUND: it is in none. Who holds it may use it on. */
+tn_status tn__container_remove(tn_resource *resource, tn_error *err);
 size_t tn__container_count(tn__container *container);
-
-/* A resource in no container, with one holder; takes the object over, also on failure. */
-tn_status tn__resource_create(const tn_resource_class *cls, const char *name, void *object, tn_resource **out,
-                              tn_error *err);
 
 #endif

@@ -116,8 +116,9 @@ static tn_status run_canonical(tn_session *session, const tn__entry_point *entry
 {
   const tn__signature *s = entry->signature;
   int64_t timeout = options != NULL && options->timeout_ms > 0 ? options->timeout_ms : session->timeout_ms; /* S-RO-04 */
+  tn__step_env env = { .containers = session->containers, .mu = &session->mu };
   tn_step step = { .inputs = in, .outputs = out, .given = given, .n_inputs = s->n_feeds, .n_outputs = s->n_fetches,
-                   .closed = &session->closed, .cancellation = options != NULL ? options->cancellation : NULL };
+                   .env = &env, .closed = &session->closed, .cancellation = options != NULL ? options->cancellation : NULL };
   step.id = atomic_fetch_add_explicit(&step_counter, 1, memory_order_relaxed) + 1; /* S-RUN-31 */
   if (timeout > 0) {
     int64_t ns;
@@ -125,6 +126,7 @@ static tn_status run_canonical(tn_session *session, const tn__entry_point *entry
                                __builtin_add_overflow(ns, tn__now_ns(), &step.deadline_ns) ? INT64_MAX : step.deadline_ns;
   }
   tn_status st = call_runtime(session, s, &step, err);
+  tn__container_leave(env.own);
   if (st != TN_OK) return st;
   tn__error_reset(err); /* a runtime's text without a failure: S-ERR-02 */
   int why = tn__step_stop(&step); /* no instruction came after it, and yet: S-LIFE-04, S-RO-03 */

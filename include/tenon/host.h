@@ -163,7 +163,23 @@ TN_BEGIN_DECLS
   F(int64_t, tn_infer_input_ints, (const tn_infer_ctx *ctx, size_t i, const int64_t **items), (ctx, i, items)) \
   F(int32_t, tn_infer_input_as_shape, (const tn_infer_ctx *ctx, size_t i, int64_t *dims), (ctx, i, dims)) \
   F(tn_status, tn_infer_output_ints, (tn_infer_ctx *ctx, size_t i, const int64_t *items, int64_t n, tn_error *err), (ctx, i, items, n, err)) \
-  F(tn_bool, tn_prepare_is_constant, (const tn_prepare_ctx *ctx, uint32_t i), (ctx, i))
+  F(tn_bool, tn_prepare_is_constant, (const tn_prepare_ctx *ctx, uint32_t i), (ctx, i)) \
+  F(tn_status, tn_prepare_given, (tn_prepare_ctx *ctx, uint32_t i, tn_error *err), (ctx, i, err)) \
+  F(tn_status, tn_kernel_keep_input, (tn_kernel_ctx *ctx, uint32_t i, tn_tensor **out), (ctx, i, out)) \
+  F(tn_status, tn_kernel_call, (tn_kernel_ctx *ctx, uint32_t k, tn_view *const *inputs, uint32_t n_inputs, tn_tensor **outputs, uint32_t n_outputs), (ctx, k, inputs, n_inputs, outputs, n_outputs)) \
+  F(uint32_t, tn_operation_n_functions, (const tn_operation *op), (op)) \
+  F(tn_resource *, tn_resource_ref, (tn_resource *resource), (resource)) \
+  P(tn_resource_unref, (tn_resource *resource), (resource)) \
+  F(void *, tn_resource_object, (const tn_resource *resource), (resource)) \
+  F(const char *, tn_resource_name, (const tn_resource *resource), (resource)) \
+  F(const tn_resource_class *, tn_resource_class_of, (const tn_resource *resource), (resource)) \
+  F(tn_status, tn_resource_create, (const tn_resource_class *cls, const char *name, void *object, tn_resource **out, tn_error *err), (cls, name, object, out, err)) \
+  F(tn_bool, tn_resource_is_alive, (const tn_resource *resource), (resource)) \
+  F(tn_handle *, tn_resource_handle, (tn_resource *resource), (resource)) \
+  F(tn_resource *, tn_handle_resource, (tn_handle *handle), (handle)) \
+  F(tn_status, tn_kernel_obtain, (tn_kernel_ctx *ctx, const char *container, const char *name, const tn_resource_class *cls, tn_status (*make)(void *user, void **object, tn_error *err), void *user, tn_resource **out), (ctx, container, name, cls, make, user, out)) \
+  F(tn_status, tn_kernel_lookup, (tn_kernel_ctx *ctx, const char *container, const char *name, const tn_resource_class *cls, tn_resource **out), (ctx, container, name, cls, out)) \
+  F(tn_status, tn_kernel_remove, (tn_kernel_ctx *ctx, tn_resource *resource), (ctx, resource))
 
 #define TN_HOST_KIT(F, P)                                                                                             \
   F(uint64_t, tn_step_id, (const tn_step *step), (step))                                                              \

@@ -102,7 +102,7 @@ TN_API tn_status tn_prepare_output(tn_prepare_ctx *ctx, uint32_t i, const int64_
 /* Output i has the same shape as input j. */
 TN_API tn_status tn_prepare_output_like(tn_prepare_ctx *ctx, uint32_t i, uint32_t j, tn_error *err);
 /* Output i is the very memory of input j (same bytes): the library shares it and compute need not copy. The shape must be
- * given too. When the kernel has only such outputs its compute is not called at all. */
+ * given too. When the kernel has only such outputs its compute is not called at all, unless the op is stateful. */
 TN_API tn_status tn_prepare_view(tn_prepare_ctx *ctx, uint32_t i, uint32_t j, tn_error *err);
 /* Output i may be written over input j when nobody else needs that: compute is right when both have one address. Called for
  * several inputs, the first of them that can be had is taken. */
@@ -110,6 +110,9 @@ TN_API tn_status tn_prepare_in_place(tn_prepare_ctx *ctx, uint32_t i, uint32_t j
 /* The shape of output i is known only after compute, which gives it by tn_kernel_allocate. The op needs
  * TN_TRAIT_DYNAMIC. */
 TN_API tn_status tn_prepare_dynamic(tn_prepare_ctx *ctx, uint32_t i, tn_error *err);
+/* Compute gives output i itself, by tn_kernel_set_output, with the shape that was said before: what it has is not copied.
+ * Since 0.1 */
+TN_API tn_status tn_prepare_given(tn_prepare_ctx *ctx, uint32_t i, tn_error *err);
 /* Whether input i is a constant, also one whose elements are gone (below). Since 0.1 */
 TN_API tn_bool tn_prepare_is_constant(const tn_prepare_ctx *ctx, uint32_t i);
 /* A form of constant input i that is made once and shared by the sessions of a graph: `pack` writes `bytes` to `to`.
@@ -135,6 +138,7 @@ struct tn_kernel_ctx {
   uint32_t reserved;
   tn_error *err;
   tn_step *step;
+  void *waiting; /* the kernel's own, NULL at the first call, kept from a call that returns TN_PENDING to the next one */
 };
 
 /* True once the step was cancelled; a kernel that takes long asks now and then and returns TN_CANCELLED. Cheap. */
@@ -143,7 +147,7 @@ TN_API tn_bool tn_kernel_cancelled(const tn_kernel_ctx *ctx);
 /* Gives a dynamic output its shape and memory; ctx->outputs[i] is filled in. Once for each output. */
 TN_API tn_status tn_kernel_allocate(tn_kernel_ctx *ctx, uint32_t i, const int64_t *dims, int32_t rank);
 
-/* Gives a dynamic output a tensor that exists (adds a reference). */
+/* Gives an output that is dynamic, or declared by tn_prepare_given, a tensor that exists (adds a reference). */
 TN_API tn_status tn_kernel_set_output(tn_kernel_ctx *ctx, uint32_t i, tn_tensor *tensor);
 
 /* Equal to: fn(user, 0, n). Parts [begin, end) of at least `grain` items may run on several threads at once; returns when
@@ -151,12 +155,34 @@ TN_API tn_status tn_kernel_set_output(tn_kernel_ctx *ctx, uint32_t i, tn_tensor 
 TN_API void tn_parallel_for(tn_kernel_ctx *ctx, int64_t n, int64_t grain, double cost_ns,
                             void (*fn)(void *user, int64_t begin, int64_t end), void *user);
 
-/* Before compute returns TN_PENDING it gets a token; tn_wake(token), once, from any thread, has compute called again with
- * ctx->resume set. cancel is called, outside all locks, when the step is cancelled first; the token stays to be woken.
- * TN_UNIMPLEMENTED in 0.1. */
+/* Input i as a tensor that may be kept: the same memory where that does not change any more, else a copy. *out is the
+ * caller's. Since 0.1 */
+TN_API tn_status tn_kernel_keep_input(tn_kernel_ctx *ctx, uint32_t i, tn_tensor **out);
+
+/* ---- waiting ---- */
+
+/* For ops with TN_TRAIT_MAY_WAIT. Before compute returns TN_PENDING it gets a token; tn_wake(token), once, from any thread,
+ * has compute called again with ctx->resume set, on the same ctx. Meanwhile the step goes on with what does not depend on
+ * the node. cancel is called at most once, outside all locks and not after the token was woken, when the step is to end: it
+ * sees to it that the token is woken soon (it may do so itself), and compute, called again, returns TN_CANCELLED. */
 TN_API tn_status tn_kernel_wait(tn_kernel_ctx *ctx, void (*cancel)(void *user, tn_wait_token *token), void *user,
                                 tn_wait_token **token);
 TN_API void tn_wake(tn_wait_token *token);
+
+/* ---- calling functions ---- */
+
+/* For ops with TN_TRAIT_FUNCTION_CALL: calls function k of the node, counted through its attributes of kinds func and
+ * list(func) in the order of the schema; of a node whose op is itself a function of the library that is function 0.
+ * inputs   n_inputs values for its arguments, borrowed during the call.
+ * outputs  n_outputs places; tensors of the caller's when the call ends well, else NULL.
+ * Returns TN_INVALID_ARGUMENT (counts or types differ from the signature), TN_NOT_FOUND (no such function),
+ *         TN_RESOURCE_EXHAUSTED (called too deeply), what a kernel returned; TN_PENDING: something in it waits. Then
+ *         compute keeps what it needs at ctx->waiting, returns TN_PENDING too, and calls again with the same k when it is
+ *         resumed (inputs are not looked at then). */
+TN_API tn_status tn_kernel_call(tn_kernel_ctx *ctx, uint32_t k, tn_view *const *inputs, uint32_t n_inputs,
+                                tn_tensor **outputs, uint32_t n_outputs);
+/* How many functions the node has; arguments and results of the k-th. */
+TN_API uint32_t tn_operation_n_functions(const tn_operation *op);
 
 /* A kernel.
  * types   constraint on type attributes, "T=float|double,Tidx=int32"; NULL = all that the schema allows.

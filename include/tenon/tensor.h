@@ -102,7 +102,6 @@ TN_API void tn_string_clear(tn_string *s);
 
 /* An element of dtype resource or variant is a pointer to an object whose first member is this, or NULL. The library
  * counts holders through it; copying a tensor adds one a handle. */
-typedef struct tn_handle tn_handle;
 struct tn_handle {
   const struct tn_handle_class *cls;
 };

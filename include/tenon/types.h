@@ -89,6 +89,9 @@ typedef struct tn_kernel_ctx tn_kernel_ctx;
 typedef struct tn_prepare_ctx tn_prepare_ctx;
 typedef struct tn_infer_ctx tn_infer_ctx;
 typedef struct tn_wait_token tn_wait_token;
+typedef struct tn_resource tn_resource;
+typedef struct tn_resource_class tn_resource_class;
+typedef struct tn_handle tn_handle;
 
 typedef struct tn_host tn_host;
 typedef struct tn_plugin tn_plugin;
