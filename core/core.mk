@@ -31,6 +31,8 @@ TN_BASE_FILES = \
   core/base/log.c \
   core/base/map.c \
   core/base/map.h \
+  core/base/print.c \
+  core/base/print.h \
   core/base/process.c \
   core/base/text.c \
   core/base/text.h
@@ -53,6 +55,8 @@ TN_GRAPH_FILES = \
   core/graph/check.c \
   core/graph/constant.c \
   core/graph/function_graph.c \
+  core/graph/function_instance.c \
+  core/graph/function_instance.h \
   core/graph/functions.c \
   core/graph/functions.h \
   core/graph/graph.c \
@@ -112,9 +116,18 @@ TN_RESOURCE_FILES = \
   core/resource/containers.c
 
 TN_PLAN_FILES = \
+  core/plan/callees.c \
+  core/plan/callees.h \
   core/plan/compile.c \
   core/plan/constants.c \
+  core/plan/contexts.c \
+  core/plan/contexts.h \
+  core/plan/cut.c \
+  core/plan/dereference.c \
+  core/plan/dereference.h \
   core/plan/emit.c \
+  core/plan/frame.h \
+  core/plan/frames.c \
   core/plan/heavy.c \
   core/plan/ir.c \
   core/plan/recipe.c \
@@ -138,23 +151,30 @@ TN_PLAN_FILES = \
   core/plan/plan.h \
   core/plan/prepare.c \
   core/plan/prune.c \
+  core/plan/prune.h \
   core/plan/report.c \
   core/plan/report.h \
   core/plan/rewriter.c \
   core/plan/segments.c
 
 TN_EXEC_FILES = \
+  core/exec/call.c \
   core/exec/cancel.c \
+  core/exec/control.c \
   core/exec/evaluate.c \
   core/exec/exec.h \
+  core/exec/inner.c \
   core/exec/instance.c \
   core/exec/kernel.c \
   core/exec/kit.c \
   core/exec/kit_hooks.h \
+  core/exec/loop.c \
   core/exec/outputs.c \
   core/exec/resources.c \
   core/exec/run.c \
   core/exec/spare.c \
+  core/exec/values.c \
+  core/exec/wait.c \
   core/exec/workspace.c
 
 TN_REGISTRY_FILES = \

@@ -1,12 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ops that call functions of the graph's library. Their shapes come from the functions' bodies; a function that the library
- * does not have leaves them unknown. There are no kernels yet: running them belongs to control flow. */
+/* Ops that call functions of the graph's library: calls and branches; loops stand in function_loops.c. Their shapes come from
+ * the functions' bodies; a function that the library does not have leaves them unknown. */
 #include <core/graph/graph_internal.h>
+#include <ops/support/functions.h>
 #include <ops/support/shapes.h>
+#include <string.h>
 
 #define GIVEN "output_shapes"
 
+/* ---- shapes ---- */
+
 static tn_status infer_call(tn_infer_ctx *ctx, tn_error *err) { return tn__infer_call(ctx, "f", 0, err); }
+static tn_status infer_remote(tn_infer_ctx *ctx, tn_error *err) { return tn__infer_call(ctx, "f", 1, err); }
 
 static tn_status infer_if(tn_infer_ctx *ctx, tn_error *err)
 {
@@ -19,8 +24,6 @@ static tn_status infer_case(tn_infer_ctx *ctx, tn_error *err)
   static const char *const branches[] = { "branches" };
   return tn__infer_branches(ctx, branches, 1, 1, GIVEN, err);
 }
-
-static tn_status infer_while(tn_infer_ctx *ctx, tn_error *err) { return tn__infer_loop(ctx, "cond", "body", GIVEN, err); }
 
 /* What comes back for an input has its shape. */
 static tn_status infer_gradient(tn_infer_ctx *ctx, tn_error *err)
@@ -38,37 +41,116 @@ static tn_status infer_gradient(tn_infer_ctx *ctx, tn_error *err)
   return st;
 }
 
-#define OP(op, in, out, attributes, more, shapes, text)                                           \
-  { .struct_size = TN_OP_DEF_SIZE, .name = op, .inputs = in, .outputs = out, .attrs = attributes, \
-    .traits = TN_TRAIT_FUNCTION_CALL | (more), .infer = shapes, .summary = text }
+/* ---- calls ---- */
+
+static tn_status call_compute(tn_kernel_ctx *ctx) { return tn__call_function(ctx, 0, 0); }
+
+/* A target is a device of this process: "", "/device:CPU:0", "/job:localhost/replica:0/task:0/cpu:0". */
+static bool is_local(const char *target, size_t size)
+{
+  static const char *const parts[] = { "/job:localhost", "/replica:0", "/task:0" };
+  for (size_t i = 0; i < 3; i++) {
+    size_t n = strlen(parts[i]);
+    if (size < n || memcmp(target, parts[i], n) != 0 || (size > n && target[n] != '/')) continue;
+    target += n;
+    size -= n;
+  }
+  static const char *const devices[] = { "", "/cpu:0", "/CPU:0", "/device:CPU:0", "/device:cpu:0" };
+  for (size_t i = 0; i < sizeof devices / sizeof *devices; i++)
+    if (strlen(devices[i]) == size && memcmp(devices[i], target, size) == 0) return true;
+  return false;
+}
+
+static tn_status remote_compute(tn_kernel_ctx *ctx)
+{
+  const tn_view *target = ctx->inputs[0];
+  if (target->count != 1)
+    return tn_error_set(ctx->err, TN_INVALID_ARGUMENT, "the target has %lld elements, wanted one", (long long)target->count);
+  size_t size;
+  const char *text = tn_string_data(target->data, &size);
+  int shown = size > 200 ? 200 : (int)size;
+  if (!is_local(text, size))
+    return tn_error_set(ctx->err, TN_UNIMPLEMENTED, "target '%.*s' is not a device of this process, which are all that there are",
+                        shown, text);
+  return tn__call_function(ctx, 0, 1);
+}
+
+/* The library may name a function that is the gradient of another one. Its number comes behind that of the function. */
+static tn_status gradient_create(const tn_operation *op, void **state, tn_error *err)
+{
+  const char *f;
+  *state = NULL;
+  tn_status st = tn_operation_attr_func(op, "f", &f, err);
+  if (st != TN_OK || tn_graph_gradient(tn__operation_graph(op), f) != NULL) return st;
+  return tn_error_set(err, TN_UNIMPLEMENTED, "the library names no gradient of function '%s', and none is worked out here", f);
+}
+
+static tn_status gradient_compute(tn_kernel_ctx *ctx) { return tn__call_function(ctx, 1, 0); }
+
+/* ---- branches ---- */
+
+static tn_status if_compute(tn_kernel_ctx *ctx)
+{
+  bool yes;
+  tn_status st = tn__is_true(ctx->inputs[0], &yes, ctx->err);
+  return st == TN_OK ? tn__call_function(ctx, yes ? 0 : 1, 1) : st;
+}
+
+static tn_status case_create(const tn_operation *op, void **state, tn_error *err)
+{
+  (void)err;
+  *state = (void *)(uintptr_t)tn_operation_n_functions(op);
+  return TN_OK;
+}
+
+/* A number that is none of a branch means the last one. */
+static tn_status case_compute(tn_kernel_ctx *ctx)
+{
+  const tn_view *index = ctx->inputs[0];
+  uint32_t n = (uint32_t)(uintptr_t)ctx->state;
+  if (index->rank != 0)
+    return tn_error_set(ctx->err, TN_INVALID_ARGUMENT, "branch_index has rank %d, wanted a scalar", index->rank);
+  int32_t k = *(const int32_t *)index->data;
+  return tn__call_function(ctx, k < 0 || (uint32_t)k >= n ? n - 1 : (uint32_t)k, 1);
+}
+
+/* ---- tables ---- */
+
 #define LISTS "Tin: list(type) >= 0; Tout: list(type) >= 0"
 #define CONFIG "config: string = ''; config_proto: string = ''; executor_type: string = ''"
+#define IF_ATTRS "Tcond: type; " LISTS "; then_branch: func; else_branch: func; output_shapes: list(shape) = []"
+#define CASE_ATTRS LISTS "; branches: list(func) >= 1; output_shapes: list(shape) = []"
+#define OP TN__FUNCTION_OP
 
 static const tn_op_def ops[] = {
-  OP("Case", "branch_index: int32, input: Tin", "output: Tout",
-     LISTS "; branches: list(func) >= 1; output_shapes: list(shape) = []", TN_TRAIT_STATEFUL, infer_case,
+  OP("Case", "branch_index: int32, input: Tin", "output: Tout", CASE_ATTRS, TN_TRAIT_STATEFUL, infer_case,
      "one of several functions, by number"),
-  OP("If", "cond: Tcond, input: Tin", "output: Tout",
-     "Tcond: type; " LISTS "; then_branch: func; else_branch: func; output_shapes: list(shape) = []", TN_TRAIT_STATEFUL,
-     infer_if, "one of two functions"),
-  OP("PartitionedCall", "args: Tin", "output: Tout", LISTS "; f: func; " CONFIG, 0, infer_call,
+  OP("If", "cond: Tcond, input: Tin", "output: Tout", IF_ATTRS, TN_TRAIT_STATEFUL, infer_if, "one of two functions"),
+  OP("PartitionedCall", "args: Tin", "output: Tout", LISTS "; f: func; " CONFIG, TN_TRAIT_OWN_CALL, infer_call,
      "a function without effects"),
+  OP("RemoteCall", "target: string, args: Tin", "output: Tout", "Tin: list(type) >= 1; Tout: list(type) >= 1; f: func",
+     TN_TRAIT_STATEFUL, infer_remote, "a function on a device that is named by an input"),
   OP("StatefulPartitionedCall", "args: Tin", "output: Tout", LISTS "; f: func; " CONFIG, TN_TRAIT_STATEFUL, infer_call,
      "a function"),
-  OP("StatelessCase", "branch_index: int32, input: Tin", "output: Tout",
-     LISTS "; branches: list(func) >= 1; output_shapes: list(shape) = []", 0, infer_case,
+  OP("StatelessCase", "branch_index: int32, input: Tin", "output: Tout", CASE_ATTRS, 0, infer_case,
      "one of several functions without effects, by number"),
-  OP("StatelessIf", "cond: Tcond, input: Tin", "output: Tout",
-     "Tcond: type; " LISTS "; then_branch: func; else_branch: func; output_shapes: list(shape) = []", 0, infer_if,
+  OP("StatelessIf", "cond: Tcond, input: Tin", "output: Tout", IF_ATTRS, 0, infer_if,
      "one of two functions without effects"),
-  OP("StatelessWhile", "input: T", "output: T",
-     "T: list(type) >= 0; cond: func; body: func; output_shapes: list(shape) = []; parallel_iterations: int = 10", 0,
-     infer_while, "a function again and again, without effects"),
   OP("SymbolicGradient", "input: Tin", "output: Tout", "Tin: list(type) >= 1; Tout: list(type) >= 1; f: func", 0,
      infer_gradient, "the gradient of a function"),
-  OP("While", "input: T", "output: T",
-     "T: list(type) >= 0; cond: func; body: func; output_shapes: list(shape) = []; parallel_iterations: int = 10",
-     TN_TRAIT_STATEFUL, infer_while, "a function again and again"),
+};
+
+#define KERNEL(name_, create_, compute_) TN__FUNCTION_KERNEL(name_, create_, compute_)
+
+static const tn_kernel_def kernels[] = {
+  KERNEL("Case", case_create, case_compute),
+  KERNEL("If", NULL, if_compute),
+  KERNEL("PartitionedCall", NULL, call_compute),
+  KERNEL("RemoteCall", NULL, remote_compute),
+  KERNEL("StatefulPartitionedCall", NULL, call_compute),
+  KERNEL("StatelessCase", case_create, case_compute),
+  KERNEL("StatelessIf", NULL, if_compute),
+  KERNEL("SymbolicGradient", gradient_create, gradient_compute),
 };
 
 extern const tn_op_family tn__ops_functions;
@@ -77,4 +159,6 @@ const tn_op_family tn__ops_functions = {
   .name = "functions",
   .ops = ops,
   .n_ops = sizeof ops / sizeof ops[0],
+  .kernels = kernels,
+  .n_kernels = sizeof kernels / sizeof kernels[0],
 };

@@ -14,6 +14,7 @@ TN_OPS_FILES = \
   ops/compare.c \
   ops/concat.c \
   ops/constants.c \
+  ops/control_flow.c \
   ops/conv.c \
   ops/conv3d.c \
   ops/conv_grad.c \
@@ -22,7 +23,9 @@ TN_OPS_FILES = \
   ops/dilation.c \
   ops/einsum.c \
   ops/elementwise_program.c \
+  ops/files.c \
   ops/fill.c \
+  ops/function_loops.c \
   ops/functions.c \
   ops/fuse.c \
   ops/fuse_elementwise.c \
@@ -44,6 +47,7 @@ TN_OPS_FILES = \
   ops/math_unary.c \
   ops/matmul.c \
   ops/matrix_diag.c \
+  ops/messages.c \
   ops/mirror_pad.c \
   ops/multinomial.c \
   ops/one_hot.c \
@@ -54,12 +58,17 @@ TN_OPS_FILES = \
   ops/pool3d.c \
   ops/pool_argmax.c \
   ops/pool_grad.c \
+  ops/queue_ops.c \
+  ops/queues.c \
   ops/random.c \
   ops/random_rates.c \
   ops/random_stateless.c \
   ops/range.c \
   ops/reduce.c \
   ops/reshape.c \
+  ops/resize_bilinear.c \
+  ops/resize_nearest.c \
+  ops/resize_weighted.c \
   ops/reverse.c \
   ops/roll.c \
   ops/scan.c \
@@ -73,11 +82,33 @@ TN_OPS_FILES = \
   ops/space_depth.c \
   ops/special.c \
   ops/split.c \
+  ops/stacks.c \
+  ops/staging.c \
+  ops/staging_maps.c \
   ops/strided_slice.c \
+  ops/string_format.c \
+  ops/string_hash.c \
+  ops/string_join.c \
+  ops/string_numbers.c \
+  ops/string_parts.c \
+  ops/string_raw.c \
+  ops/strings.c \
+  ops/table_init.c \
+  ops/table_lookup.c \
+  ops/tables.c \
+  ops/tensor_array.c \
+  ops/tensor_array_pieces.c \
   ops/tile.c \
   ops/top_k.c \
+  ops/training.c \
   ops/transpose.c \
   ops/unique.c \
+  ops/variables.c \
+  ops/variables_add.c \
+  ops/variables_resource.c \
+  ops/variables_scatter.c \
+  ops/variables_slice.c \
+  ops/variables_temporary.c \
   ops/view.c \
   ops/where.c
 
@@ -106,8 +137,14 @@ TN_OPS_SHARED_FILES = \
   ops/support/epilogue.h \
   ops/support/equation.c \
   ops/support/equation.h \
+  ops/support/fingerprint.c \
+  ops/support/fingerprint.h \
+  ops/support/functions.c \
+  ops/support/functions.h \
   ops/support/gates.c \
   ops/support/gates.h \
+  ops/support/gather.c \
+  ops/support/gather.h \
   ops/support/gemm.c \
   ops/support/gemm.h \
   ops/support/gemm_kernel.h \
@@ -134,11 +171,21 @@ TN_OPS_SHARED_FILES = \
   ops/support/philox.h \
   ops/support/pooling.c \
   ops/support/pooling.h \
+  ops/support/pieces.c \
+  ops/support/pieces.h \
   ops/support/product_loops.c \
   ops/support/product_loops.h \
   ops/support/program.c \
   ops/support/program.h \
   ops/support/program_plan.c \
+  ops/support/queue.c \
+  ops/support/queue.h \
+  ops/support/queue_spec.c \
+  ops/support/queue_spec.h \
+  ops/support/queue_step.c \
+  ops/support/queue_step.h \
+  ops/support/queue_store.c \
+  ops/support/queue_store.h \
   ops/support/random.c \
   ops/support/random.h \
   ops/support/random_fill.c \
@@ -150,24 +197,58 @@ TN_OPS_SHARED_FILES = \
   ops/support/reduce_plan.h \
   ops/support/resources.c \
   ops/support/resources.h \
+  ops/support/resize.c \
+  ops/support/resize.h \
+  ops/support/resize_loops.c \
   ops/support/rounding.h \
+  ops/support/scatter.c \
+  ops/support/scatter.h \
   ops/support/shapes.c \
   ops/support/shapes.h \
   ops/support/slicing.c \
   ops/support/slicing.h \
   ops/support/special_functions.c \
   ops/support/special_functions.h \
+  ops/support/staging.c \
+  ops/support/staging.h \
+  ops/support/staging_map.c \
+  ops/support/staging_map.h \
   ops/support/steps.c \
   ops/support/steps.h \
   ops/support/strided.c \
   ops/support/strided.h \
   ops/support/strided_blocks.c \
   ops/support/strided_blocks.h \
+  ops/support/string_number.c \
+  ops/support/string_number.h \
+  ops/support/string_path.c \
+  ops/support/string_path.h \
+  ops/support/string_summary.c \
+  ops/support/string_summary.h \
+  ops/support/table.c \
+  ops/support/table.h \
+  ops/support/table_file.c \
+  ops/support/table_file.h \
+  ops/support/table_rows.c \
+  ops/support/table_rows.h \
+  ops/support/training.c \
+  ops/support/training.h \
+  ops/support/training_rules.c \
+  ops/support/summary.c \
+  ops/support/summary.h \
+  ops/support/variable.c \
+  ops/support/variable.h \
+  ops/support/tensor_array.c \
+  ops/support/tensor_array.h \
+  ops/support/tensor_array_ops.c \
+  ops/support/tensor_array_ops.h \
   ops/support/vector_math.h \
   ops/support/vectors.c \
   ops/support/vectors.h \
   ops/support/volume.c \
   ops/support/volume.h \
+  ops/support/waiting.c \
+  ops/support/waiting.h \
   ops/support/widen.c \
   ops/support/widen.h \
   ops/support/window.c \

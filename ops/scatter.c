@@ -1,93 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Slices put at indices: ScatterNd ScatterNdNonAliasingAdd, TensorScatterAdd ...Max ...Min ...Sub ...Update. */
-#include <ops/support/elementwise.h>
-
 #include <core/base/alloc.h>
-#include <core/base/text.h>
 #include <ops/support/elements.h>
-#include <ops/support/indices.h>
+#include <ops/support/scatter.h>
 #include <string.h>
-
-/* ---- what is done to an element ---- */
-
-#define STEP_add(a, x) ((a) + (x))
-#define STEP_sub(a, x) ((a) - (x))
-#define STEP_max(a, x) ((a) < (x) ? (x) : (a)) /* NaN: what is there stays */
-#define STEP_min(a, x) ((x) < (a) ? (x) : (a))
-#define STEP_or(a, x) ((a) | (x))
-
-typedef void (*scatter_fn)(void *to, const void *from, int64_t n);
-
-#define SCATTER_LOOP(op, d, unused)                                                    \
-  static void op##_##d(void *to, const void *from, int64_t n)                          \
-  {                                                                                    \
-    tn__S_##d *out = to;                                                               \
-    const tn__S_##d *in = from;                                                        \
-    for (int64_t i = 0; i < n; i++) {                                                  \
-      tn__C_##d a = TN__L_##d(out[i]), x = TN__L_##d(in[i]);                           \
-      out[i] = TN__P_##d(STEP_##op(a, x));                                             \
-    }                                                                                  \
-  }
-#define SUMS(X, op) TN__SAME_FLOATS_COMPLEXES(X, op) TN__WRAP_SIGNED(X, op)
-#define ORDERED(X, op) TN__SAME_FLOATS(X, op) TN__SAME_SIGNED(X, op) TN__SAME_UNSIGNED(X, op)
-#define BOOLS(X, op) X(op, b8, b8)
-SUMS(SCATTER_LOOP, add)
-SUMS(SCATTER_LOOP, sub)
-ORDERED(SCATTER_LOOP, max)
-ORDERED(SCATTER_LOOP, min)
-BOOLS(SCATTER_LOOP, or)
-
-/* twin: the unsigned type that has the same sums, or the same again. */
-typedef struct scatter_loop {
-  tn_dtype dtype, twin;
-  scatter_fn fn;
-} scatter_loop;
-
-#define TWIN_f32 TN_FLOAT
-#define TWIN_f64 TN_DOUBLE
-#define TWIN_f16 TN_HALF
-#define TWIN_bf16 TN_BFLOAT16
-#define TWIN_c64 TN_COMPLEX64
-#define TWIN_c128 TN_COMPLEX128
-#define TWIN_wi8 TN_UINT8
-#define TWIN_wi16 TN_UINT16
-#define TWIN_wi32 TN_UINT32
-#define TWIN_wi64 TN_UINT64
-#define TWIN_i8 TN_INT8
-#define TWIN_i16 TN_INT16
-#define TWIN_i32 TN_INT32
-#define TWIN_i64 TN_INT64
-#define TWIN_u8 TN_UINT8
-#define TWIN_u16 TN_UINT16
-#define TWIN_u32 TN_UINT32
-#define TWIN_u64 TN_UINT64
-#define TWIN_b8 TN_BOOL
-#define ENTRY(op, d, unused) { TN__D_##d, TWIN_##d, op##_##d },
-static const scatter_loop add_loops[] = { SUMS(ENTRY, add) BOOLS(ENTRY, or) };
-static const scatter_loop sub_loops[] = { SUMS(ENTRY, sub) };
-static const scatter_loop max_loops[] = { ORDERED(ENTRY, max) };
-static const scatter_loop min_loops[] = { ORDERED(ENTRY, min) };
 
 /* ---- create ---- */
 
 typedef struct scatter_state {
-  scatter_fn fn; /* NULL: elements are copied, strings appended to what is there when `append` says so */
-  bool append, ignore_bad;
+  tn__scatter scatter;
+  bool ignore_bad;
   bool from_zeros; /* input 0 is no tensor */
 } scatter_state;
 
-static tn_status scatter_create(const tn_operation *op, const scatter_loop *loops, size_t n, bool from_zeros,
-                                void **state, tn_error *err)
+static tn_status scatter_create(const tn_operation *op, tn__scatter_step step, bool from_zeros, void **state, tn_error *err)
 {
   void *policy;
   *state = NULL;
   tn_status st = tn__bad_indices_create(op, &policy, err);
   if (st != TN_OK) return st;
-  tn_dtype dtype = tn_operation_output_dtype(op, 0);
-  scatter_state s = { NULL, n > 0, ((const tn__bad_indices *)policy)->ignore, from_zeros };
-  for (size_t i = 0; i < n && s.fn == NULL; i++)
-    if (loops[i].dtype == dtype || loops[i].twin == dtype) s.fn = loops[i].fn;
-  if (n > 0 && s.fn == NULL && dtype != TN_STRING) return tn__no_kernel(err, op, dtype);
+  scatter_state s = { .ignore_bad = ((const tn__bad_indices *)policy)->ignore, .from_zeros = from_zeros };
+  st = tn__scatter_init(&s.scatter, op, step, tn_operation_output_dtype(op, 0), err);
+  if (st != TN_OK) return st;
   scatter_state *made = tn__alloc(sizeof *made);
   if (made == NULL) return tn__no_memory(err, "state of a scatter", sizeof *made);
   *made = s;
@@ -95,61 +29,25 @@ static tn_status scatter_create(const tn_operation *op, const scatter_loop *loop
   return TN_OK;
 }
 
-#define CREATE(name, loops, n, from_zeros)                                            \
+#define CREATE(name, step, from_zeros)                                                \
   static tn_status name##_create(const tn_operation *op, void **state, tn_error *err) \
   {                                                                                   \
-    return scatter_create(op, loops, n, from_zeros, state, err);                      \
+    return scatter_create(op, step, from_zeros, state, err);                          \
   }
-CREATE(zeros_add, add_loops, sizeof add_loops / sizeof add_loops[0], true)
-CREATE(add, add_loops, sizeof add_loops / sizeof add_loops[0], false)
-CREATE(sub, sub_loops, sizeof sub_loops / sizeof sub_loops[0], false)
-CREATE(max, max_loops, sizeof max_loops / sizeof max_loops[0], false)
-CREATE(min, min_loops, sizeof min_loops / sizeof min_loops[0], false)
-CREATE(update, NULL, 0, false)
+CREATE(zeros_add, TN__SCATTER_JOIN, true)
+CREATE(add, TN__SCATTER_ADD, false)
+CREATE(sub, TN__SCATTER_SUB, false)
+CREATE(max, TN__SCATTER_MAX, false)
+CREATE(min, TN__SCATTER_MIN, false)
+CREATE(update, TN__SCATTER_SET, false)
 
 static void scatter_destroy(void *state) { tn__free(state, sizeof(scatter_state)); }
 
 /* ---- shapes ---- */
 
-/* Updates [the indices' dimensions but the last, the output's behind `depth`]: inputs `i` and `u` are indices and
- * updates. Unknown parts fit. */
-static tn_status check_updates(const char *op, const tn__shape *out, const tn__shape *indices, uint32_t i,
-                               const tn__shape *updates, uint32_t u, tn_error *err)
-{
-  char x[160], y[160];
-  if (indices->rank < 0 || indices->dims[indices->rank - 1] < 0 || out->rank < 0) return TN_OK;
-  int64_t depth = indices->dims[indices->rank - 1];
-  if (depth > out->rank)
-    return tn_error_set(err, TN_INVALID_ARGUMENT, "%s: input %u has indices of %lld numbers, the output has shape %s",
-                        op, i, (long long)depth, tn__format_shape(x, sizeof x, out->dims, out->rank));
-  tn__shape wanted;
-  tn__shape_set(&wanted, indices->dims, indices->rank - 1);
-  bool fits = true;
-  for (int32_t d = (int32_t)depth; d < out->rank; d++) fits = fits && tn__shape_append(&wanted, out->dims[d]);
-  tn__shape both = wanted;
-  if (fits && tn__shape_merge(&both, updates->dims, updates->rank)) return TN_OK;
-  return tn_error_set(err, TN_INVALID_ARGUMENT, "%s: input %u has shape %s, wanted %s", op, u,
-                      tn__format_shape(x, sizeof x, updates->dims, updates->rank),
-                      tn__format_shape(y, sizeof y, wanted.dims, wanted.rank));
-}
-
 static tn_status check_inputs(const tn_prepare_ctx *ctx, const tn__shape *out, uint32_t i, uint32_t u, tn_error *err)
 {
-  const tn_view *x = &ctx->inputs[i], *up = &ctx->inputs[u];
-  const char *op = tn_operation_type(ctx->op);
-  tn__shape indices, updates;
-  tn__shape_set(&indices, x->dims, x->rank);
-  tn__shape_set(&updates, up->dims, up->rank);
-  tn_status st = tn__want_rank_at_least(ctx, i, 1, err);
-  if (st == TN_OK) st = tn__want_rank_at_least(ctx, u, 1, err);
-  if (st != TN_OK) return st;
-  bool empty = x->count == 0;
-  for (int32_t d = 0; d < out->rank; d++) empty = empty || out->dims[d] == 0;
-  if (out->rank < 1 || (empty && (x->count > 0 || up->count > 0)))
-    return tn_error_set(err, TN_INVALID_ARGUMENT, "%s: %s", op,
-                        out->rank < 1 ? "the output is a scalar, wanted rank 1 or more"
-                                      : "the output or the indices have no elements, but there are updates or indices");
-  return check_updates(op, out, &indices, i, &updates, u, err);
+  return tn__scatter_check_all(tn_operation_type(ctx->op), out, &ctx->inputs[i], i, &ctx->inputs[u], u, err);
 }
 
 static double cost_of(const tn_view *updates, const tn_view *out)
@@ -194,37 +92,6 @@ static tn_status zeros_prepare(tn_prepare_ctx *ctx, tn_error *err)
 
 /* ---- compute ---- */
 
-static tn_status append_string(tn_string *to, const tn_string *more, tn_error *err)
-{
-  size_t n, m;
-  const char *text = tn_string_data(to, &n), *tail = tn_string_data(more, &m);
-  if (n == 0) return tn_string_set(to, tail, m, err);
-  tn_string both;
-  memset(&both, 0, sizeof both);
-  char *room = m <= SIZE_MAX / 2 - n ? tn__string_reserve(&both, n + m) : NULL;
-  if (room == NULL) return tn__no_memory(err, "a string element", n);
-  memcpy(room, text, n);
-  if (m > 0) memcpy(room + n, tail, m);
-  tn_string_clear(to);
-  *to = both;
-  return TN_OK;
-}
-
-/* n elements of updates to their place. */
-static tn_status put(tn_kernel_ctx *ctx, const scatter_state *s, char *to, const char *from, int64_t n)
-{
-  tn_dtype dtype = ctx->outputs[0]->dtype;
-  tn_status st = TN_OK;
-  if (s->fn != NULL)
-    s->fn(to, from, n);
-  else if (!s->append)
-    st = tn__copy_elements(dtype, to, from, n, ctx->err);
-  else
-    for (int64_t i = 0; st == TN_OK && i < n; i++)
-      st = append_string((tn_string *)(void *)to + i, (const tn_string *)(const void *)from + i, ctx->err);
-  return st;
-}
-
 static tn_status start(tn_kernel_ctx *ctx, const scatter_state *s)
 {
   tn_view *out = ctx->outputs[0];
@@ -245,19 +112,7 @@ static tn_status scatter_compute(tn_kernel_ctx *ctx)
   if (!s->ignore_bad && updates->count > 0 && tn__space_find_bad(&space) >= 0) return tn__space_error(&space, ctx->err);
   tn_status st = start(ctx, s);
   if (st != TN_OK || updates->count == 0) return st;
-  int64_t piece = updates->count / space.n, places[TN__INDEX_BLOCK];
-  size_t bytes = (size_t)piece * tn_dtype_size(out->dtype);
-  const char *from = updates->data;
-  char *to = out->data;
-  for (int64_t k = 0, n; k < space.n; k += n) {
-    n = space.n - k < TN__INDEX_BLOCK ? space.n - k : TN__INDEX_BLOCK;
-    tn__space_places(&space, k, n, places);
-    for (int64_t i = 0; st == TN_OK && i < n; i++)
-      if (places[i] >= 0)
-        st = put(ctx, s, to + (size_t)places[i] * bytes, from + (size_t)(k + i) * bytes, piece);
-    if (st != TN_OK) return st;
-  }
-  return TN_OK;
+  return tn__scatter_run(&s->scatter, &space, out->data, updates->data, updates->count / space.n, 0, ctx->err);
 }
 
 /* ---- shape functions ---- */
@@ -267,7 +122,7 @@ static tn_status infer_checked(tn_infer_ctx *ctx, const tn__shape *out, size_t i
   tn__shape indices, updates;
   tn_status st = tn__infer_rank_at_least(ctx, i, 1, &indices, err);
   if (st == TN_OK) st = tn__infer_rank_at_least(ctx, u, 1, &updates, err);
-  if (st == TN_OK) st = check_updates(tn__infer_op(ctx), out, &indices, (uint32_t)i, &updates, (uint32_t)u, err);
+  if (st == TN_OK) st = tn__scatter_check(tn__infer_op(ctx), out, &indices, (uint32_t)i, &updates, (uint32_t)u, err);
   return st != TN_OK ? st : tn__infer_set(ctx, 0, out, err);
 }
 

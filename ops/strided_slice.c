@@ -123,22 +123,6 @@ static tn_status infer_grad(tn_infer_ctx *ctx, tn_error *err)
 
 /* ---- TensorStridedSliceUpdate ---- */
 
-/* Elements of the value from one place of the box to the next in each dimension of the tensor: the value broadcasts to
- * the shape of the slice, and may have dimensions of 1 before that. */
-static bool value_steps(const tn_view *value, const tn__sliced *s, int64_t *steps)
-{
-  int64_t behind = 1;
-  int32_t lead = value->rank - s->shape.rank;
-  for (int32_t i = 0; i < s->box.rank; i++) steps[i] = 0;
-  for (int32_t i = value->rank - 1; i >= 0; i--) {
-    int64_t size = value->dims[i], wanted = i < lead ? 1 : s->shape.dims[i - lead];
-    if (size != 1 && size != wanted) return false;
-    if (size != 1 && s->source[i - lead] >= 0) steps[s->source[i - lead]] = behind;
-    behind *= size;
-  }
-  return true;
-}
-
 static tn_status update_prepare(tn_prepare_ctx *ctx, tn_error *err)
 {
   const tn_view *in = &ctx->inputs[0], *value = &ctx->inputs[4];
@@ -148,7 +132,7 @@ static tn_status update_prepare(tn_prepare_ctx *ctx, tn_error *err)
   if (st == TN_OK) st = tn_prepare_output_like(ctx, 0, 0, err);
   if (st != TN_OK) return st;
   if (tn__box_is_empty(&s.box)) return tn_prepare_view(ctx, 0, 0, err); /* nothing is written, whatever the value is */
-  if (!value_steps(value, &s, steps)) return tn__shape_error(err, ctx, 4, s.shape.dims, s.shape.rank);
+  if (!tn__sliced_value_steps(value, &s, steps)) return tn__shape_error(err, ctx, 4, s.shape.dims, s.shape.rank);
   if (tn__box_is_all(&s.box, in->dims) && value->count == in->count) return tn_prepare_view(ctx, 0, 4, err);
   st = use_copy(ctx, tn__box_copy_new(in->dtype, in->dims, &s.box, steps, true), err);
   return st != TN_OK || in->dtype == TN_STRING ? st : tn_prepare_in_place(ctx, 0, 0, err);

@@ -64,6 +64,7 @@ TN_UNIT_TESTS = \
   tests/test_string \
   tests/test_tensor \
   tests/test_text \
+  tests/test_variables \
   tests/test_vector_math \
   tests/test_vectors \
   tests/test_walk \

@@ -39,6 +39,9 @@ static inline size_t tn__round_up(size_t n, size_t align) { return (n + align - 
 tn_status tn__no_memory(tn_error *err, const char *what, size_t bytes);
 
 /* Resets the error object of a public call. */
+/* Says that the error comes from inside of a call of a function: `path` goes in front of the node. */
+void tn__error_in_call(tn_error *err, const char *path);
+
 static inline void tn__error_reset(tn_error *err)
 {
   if (err != NULL && (err->code != TN_OK || err->used != 0)) tn_error_clear(err);

@@ -308,3 +308,14 @@ tn_status tn_error_prefix(tn_error *err, const char *format, ...)
   words_fini(&w);
   return err->code;
 }
+
+void tn__error_in_call(tn_error *err, const char *path)
+{
+  tn__text node;
+  const char *inside = tn_error_node(err);
+  tn__text_init(&node, SIZE_MAX);
+  tn__text_printf(&node, inside == NULL || inside[0] == 0 ? "%s" : "%s/%s", path, inside == NULL ? "" : inside);
+  tn_error_prefix(err, "in '%s'", path);
+  if (!node.failed) tn_error_set_node(err, tn__text_get(&node));
+  tn__text_fini(&node);
+}

@@ -32,11 +32,17 @@ static _Thread_local struct {
   int ranks[MAX_HELD];
 } held;
 
-static void take_rank(int rank)
+static void take_peer(int rank)
 {
   assert(held.n < MAX_HELD);
-  assert((held.n == 0 || held.ranks[held.n - 1] < rank) && "locks are taken in rising rank (core/base/lock.h)");
+  assert((held.n == 0 || held.ranks[held.n - 1] <= rank) && "locks are taken in rising rank (core/base/lock.h)");
   held.ranks[held.n++] = rank;
+}
+
+static void take_rank(int rank)
+{
+  assert((held.n == 0 || held.ranks[held.n - 1] != rank) && "locks are taken in rising rank (core/base/lock.h)");
+  take_peer(rank);
 }
 
 /* Not always the last one: A B, then A is given back first. */
@@ -56,6 +62,7 @@ static void set_owner(tn__mutex *m)
 }
 static void clear_owner(tn__mutex *m) { m->held = false; }
 #else
+static inline void take_peer(int rank) { (void)rank; }
 static inline void take_rank(int rank) { (void)rank; }
 static inline void drop_rank(int rank) { (void)rank; }
 static inline void set_owner(tn__mutex *m) { (void)m; }
@@ -78,6 +85,13 @@ void tn__mutex_fini(tn__mutex *m) { sure(pthread_mutex_destroy(&m->mu)); }
 void tn__mutex_lock(tn__mutex *m)
 {
   take_rank(m->rank);
+  sure(pthread_mutex_lock(&m->mu));
+  set_owner(m);
+}
+
+void tn__mutex_lock_peer(tn__mutex *m)
+{
+  take_peer(m->rank);
   sure(pthread_mutex_lock(&m->mu));
   set_owner(m);
 }

@@ -20,10 +20,17 @@ typedef enum tn__rank {
   TN_RANK_CONTAINER = 58,        /* what is in one container */
   TN_RANK_PLAN = 60,         /* layouts and free instances of a plan */
   TN_RANK_PACK = 65,         /* packed constants of a graph */
+  TN_RANK_WAITING = 66,      /* what steps wait at: one queue, staging area or barrier */
   TN_RANK_FILE = 67,         /* bytes of a file that are put down and read again */
+  TN_RANK_TABLE = 68,        /* one table (readers and writers) */
+  TN_RANK_VARIABLE = 68,     /* one variable; several in the order of their addresses */
+  TN_RANK_SLEEPERS = 69,     /* which steps of a session sleep */
   TN_RANK_STEP = 70,         /* one step that waits */
   TN_RANK_CANCEL = 80,       /* one cancellation */
   TN_RANK_BUFFER = 85,       /* mapping of a buffer */
+  TN_RANK_TENSOR_ARRAY = 86, /* one tensor array */
+  TN_RANK_TENSOR_LIST = 87,  /* the versions of one tensor list */
+  TN_RANK_PRINT = 88,        /* the sink of ops that print */
   TN_RANK_LOG = 90           /* the log sink */
 } tn__rank;
 
@@ -39,6 +46,8 @@ typedef struct tn__mutex {
 void tn__mutex_init(tn__mutex *m, const char *name, tn__rank rank);
 void tn__mutex_fini(tn__mutex *m);
 void tn__mutex_lock(tn__mutex *m);
+/* The same where one of equal rank may be held already: the caller sees to an order among those. */
+void tn__mutex_lock_peer(tn__mutex *m);
 void tn__mutex_unlock(tn__mutex *m);
 void tn__assert_held(tn__mutex *m);
 

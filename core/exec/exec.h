@@ -29,11 +29,20 @@ struct tn_cancellation {
 /* Why a step is to end. */
 enum { TN__GO_ON = 0, TN__STOP_CLOSED, TN__STOP_CANCELLED, TN__STOP_DEADLINE };
 
+/* Steps of a session that sleep, so that its close can wake them. */
+typedef struct tn__sleepers {
+  tn__mutex mu;
+  struct tn__sleeper *first; /* guarded by mu */
+} tn__sleepers;
+
 /* What a step has of its session, and what is its own alone; shared by all that runs in it. */
 typedef struct tn__step_env {
   tn__container_view *containers; /* NULL = none */
   tn__mutex *mu;                  /* of the session; guards own */
   tn__container *own;             /* of the step (S-RST-22), NULL = not asked for yet */
+  tn__sleepers *sleepers;         /* NULL = nobody wakes it when the session is closed */
+  struct tn__sleeper *sleeper;    /* made when a kernel waits for the first time */
+  bool failed;                    /* something went wrong: what waits is cancelled, nothing new begins */
 } tn__step_env;
 
 struct tn_step {
@@ -46,6 +55,7 @@ struct tn_step {
   tn_cancellation *cancellation;  /* NULL = none */
   int64_t deadline_ns;            /* monotonic, 0 = none */
   tn__step_env *env;              /* NULL: outside of a session */
+  uint32_t depth;                 /* calls of functions that it is inside of */
 };
 
 /* Of several reasons the first counts (S-CAN-07). */
@@ -60,8 +70,8 @@ static inline int tn__step_stop(const tn_step *step)
   if (step->deadline_ns != 0 && step->deadline_ns < first) return TN__STOP_DEADLINE;
   return first == closed ? TN__STOP_CLOSED : TN__STOP_CANCELLED;
 }
-/* The status of a step that is stopped. */
-tn_status tn__step_stopped(const tn_step *step, int why, tn_error *err);
+/* The status of a step that is stopped; op: the node that was late, NULL = not known. */
+tn_status tn__step_stopped(const tn_step *step, int why, const tn_operation *op, tn_error *err);
 
 /* A layout with addresses. */
 typedef struct tn__instance {
@@ -81,6 +91,9 @@ typedef struct tn__spare {
   uint32_t since;    /* step of the workspace that gave it */
 } tn__spare;
 
+typedef struct tn__loop tn__loop;
+typedef struct tn__pending tn__pending;
+
 /* What one step works in: one step at a time, without a lock. Segments run one after the other and share the arena. */
 struct tn__workspace {
   uint32_t generation; /* of the plan's kernels */
@@ -88,6 +101,9 @@ struct tn__workspace {
   uint32_t place;      /* in plan->idle, where it goes back */
   uint32_t n_small;    /* looks in a row that found the arena much too large */
   size_t used;         /* most of the arena that a step needed since the last look */
+  uint8_t *segment_states; /* of a plan with control flow, as contexts */
+  uint8_t *context_states;
+  struct tn__pending **pending; /* by segment: of what may wait, kept for the next step; NULL = none yet */
   char *arena;
   size_t arena_bytes;
   tn__spare *spares;   /* smallest first */
@@ -132,6 +148,9 @@ typedef struct tn__run {
   tn_step *step;
   tn__workspace *workspace;
   tn_error *err;
+  const bool *dead_feeds; /* by feed; NULL: none is dead */
+  double cost_ns;         /* of what ran, roughly */
+  bool inner;             /* of a loop or a function: outputs need not be exclusive, and nobody sleeps */
 } tn__run;
 
 /* What compute gets, with what stands behind it. */
@@ -144,6 +163,70 @@ typedef struct tn__call {
 
 tn_status tn__run_plan(tn_plan *plan, tn_step *step, tn_error *err);
 
+/* run.c, for control.c: a tape from its beginning to its end; one call in three parts; what is over. */
+tn_status tn__segment_run(tn__run *run, uint32_t number);
+tn_status tn__segment_begin(tn__run *run, uint32_t number, tn__instance **out);
+tn_status tn__segment_call(tn__call *call);
+void tn__segment_end(tn__run *run, uint32_t number);
+void tn__segment_release(tn__run *run, const tn__segment *s);
+void tn__run_drop(tn__run *run); /* all tensors that are left */
+
+/* control.c: segments whose turn depends on values. TN_PENDING: an inner run waits, and is called again. */
+tn_status tn__run_controlled(tn__run *run);
+void tn__run_controlled_reset(tn__run *run);
+int tn__context_state(tn__run *run, uint32_t context);
+enum { TN__UNDECIDED = 0, TN__LIVE, TN__DEAD };
+
+/* values.c: a value as a tensor, with a reference: the one that has its memory, or a copy. */
+tn_status tn__run_tensor(tn__run *run, uint32_t value, tn_tensor **out);
+/* The tensor whose memory a slot of the call's instance shows, when that does not change any more; NULL: there is none. */
+tn_tensor *tn__call_lasting(const tn__call *call, uint32_t slot);
+/* The buffer of tensors that stand for memory which is only lent for the time of a call (call.c). */
+extern tn_buffer tn__borrowed;
+
+/* inner.c: a plan that runs inside of an instruction, once or again and again. */
+typedef struct tn__inner {
+  tn__run run;
+  tn_step step;
+  tn_tensor **outputs; /* after a run that went well: references, the caller's to take; NULL = dead */
+  bool busy;           /* it waits */
+} tn__inner;
+tn_status tn__inner_begin(tn__inner *inner, tn_plan *plan, const tn_step *around, tn_error *err);
+/* Inputs are borrowed until it has ended. TN_PENDING: call tn__inner_go again, without changing anything. */
+tn_status tn__inner_go(tn__inner *inner, tn_tensor *const *inputs, const bool *dead);
+void tn__inner_end(tn__inner *inner);
+
+/* loop.c */
+tn_status tn__loop_run(tn__run *run, uint32_t number);
+void tn__loop_free(tn__loop *loop);
+
+/* call.c: the kernel that called functions has ended; and their places go. NULL allowed. */
+typedef struct tn__calling tn__calling;
+void tn__calls_end(tn__calling *calling);
+void tn__calling_free(tn__calling *calling);
+
+/* wait.c */
+struct tn__pending {
+  tn__call call;
+  tn_wait_token *token; /* NULL = it waits for what is inside of it */
+  tn__loop *loop;
+  tn__calling *calling; /* functions that the kernel called; NULL = none yet (call.c) */
+};
+tn__pending *tn__pending_get(tn__run *run, uint32_t number); /* NULL without memory, and the error is set */
+void tn__pending_free(tn__pending *pending);
+/* Whether what the token stands for has happened; then the token is gone. */
+bool tn__wait_take(tn__pending *pending);
+void tn__wait_leave(tn__pending *pending); /* the call has ended; NULL token allowed */
+/* Until some token is woken, after `seen` of them; TN_CANCELLED, TN_DEADLINE_EXCEEDED. */
+uint64_t tn__wakes(const tn_step *step);
+tn_status tn__sleep(const tn_step *step, uint64_t seen, tn_error *err);
+/* Asks everything in the step that waits to come back. */
+void tn__cancel_waits(const tn_step *step);
+void tn__sleeper_unref(struct tn__sleeper *sleeper);
+void tn__sleepers_init(tn__sleepers *sleepers);
+void tn__sleepers_fini(tn__sleepers *sleepers);
+void tn__sleepers_wake(tn__sleepers *sleepers);
+
 /* Runs an operation by its kernel on the host (evaluate.c); outputs are NULL on failure, else the caller's. Any thread. */
 tn_status tn__call_kernel(const tn__plan_kernel *kernel, const void *shape_state, tn_view *const *inputs,
                           uint32_t n_inputs, tn_view *const *outputs, uint32_t n_outputs, void *scratch, tn_error *err);
@@ -154,6 +237,14 @@ tn_status tn__evaluate(const tn_operation *op, tn_tensor *const *inputs, size_t 
 tn_status tn__outputs_bind(tn__run *run, tn__instance *instance);
 tn_status tn__outputs_finish(tn__run *run);
 void tn__outputs_drop(tn__run *run); /* after an error */
+
+/* The tensor that a value is, when it is a whole one: a feed, or what a Merge or a loop made; else NULL. */
+static inline tn_tensor *tn__run_whole(const tn__run *run, uint32_t value)
+{
+  const tn__plan_value *v = &run->plan->values[value];
+  if (v->kind == TN_VALUE_FEED) return run->step->inputs[v->index];
+  return v->whole ? run->workspace->held[v->held] : NULL;
+}
 
 /* View of a computed value, in the instance of its segment. */
 static inline tn_view *tn__run_view(const tn__run *run, uint32_t value, uint32_t *slot, tn__instance **instance)

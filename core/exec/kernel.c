@@ -96,27 +96,3 @@ void tn_parallel_for(tn_kernel_ctx *ctx, int64_t n, int64_t grain, double cost_n
   (void)ctx, (void)grain, (void)cost_ns;
   if (n > 0) fn(user, 0, n);
 }
-
-tn_status tn_kernel_wait(tn_kernel_ctx *ctx, void (*cancel)(void *user, tn_wait_token *token), void *user,
-                         tn_wait_token **token)
-{
-  (void)cancel, (void)user;
-  if (token != NULL) *token = NULL;
-  return tn_error_set(ctx->err, TN_UNIMPLEMENTED, "kernels that wait are not supported in this version");
-}
-
-void tn_wake(tn_wait_token *token) { (void)token; /* none is ever given */ }
-
-tn_status tn_kernel_call(tn_kernel_ctx *ctx, uint32_t k, tn_view *const *inputs, uint32_t n_inputs,
-                         tn_tensor **outputs, uint32_t n_outputs)
-{
-  (void)k, (void)inputs, (void)n_inputs;
-  for (uint32_t i = 0; i < n_outputs; i++) outputs[i] = NULL;
-  return tn_error_set(ctx->err, TN_UNIMPLEMENTED, "kernels that call functions are not supported in this version");
-}
-
-uint32_t tn_operation_n_functions(const tn_operation *op)
-{
-  (void)op;
-  return 0;
-}

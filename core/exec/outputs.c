@@ -23,7 +23,9 @@ static tn_status target(tn__run *run, size_t o, tn_dtype dtype, const int64_t *d
 {
   *out = given(run, o);
   if (*out != NULL) return check_given(*out, o, dtype, dims, rank, run->err);
-  tn_status st = tn__tensor_create_known(dtype, dims, rank, count, (size_t)count * tn_dtype_size(dtype), out, run->err);
+  size_t bytes = (size_t)count * tn_dtype_size(dtype);
+  tn_status st = run->inner ? tn__spare_tensor(run->workspace, dtype, dims, rank, count, bytes, out, run->err)
+                            : tn__tensor_create_known(dtype, dims, rank, count, bytes, out, run->err);
   if (st == TN_OK) run->step->outputs[o] = *out;
   return st;
 }
@@ -86,11 +88,43 @@ static bool hand_over(tn__run *run, size_t o, tn__instance *instance, uint32_t s
   return true;
 }
 
+/* What a Merge or a loop gave is handed over when nobody else holds it. */
+static bool hand_over_whole(tn__run *run, size_t o, uint32_t held)
+{
+  tn_tensor **place = &run->workspace->held[held];
+  if (given(run, o) != NULL || !tn_tensor_is_exclusive(*place)) return false;
+  run->step->outputs[o] = *place;
+  *place = NULL;
+  return true;
+}
+
+/* The output that got a value which was handed over. */
+static const tn_tensor *handed_over(const tn__run *run, uint32_t o)
+{
+  uint32_t first = 0;
+  while (run->plan->outputs[first] != run->plan->outputs[o]) first++;
+  return run->step->outputs[first];
+}
+
+static tn_status dead_output(const tn__run *run, uint32_t o) /* S-EXE-09 */
+{
+  const tn_output from = run->plan->values[run->plan->outputs[o]].output;
+  tn_status st = tn_error_set(run->err, TN_INVALID_ARGUMENT, "fetch '%s:%d' has no value: it is on a branch that was not taken",
+                              tn_operation_name(from.op), (int)from.index);
+  tn_error_set_node(run->err, tn_operation_name(from.op));
+  return st;
+}
+
 static tn_status finish_one(tn__run *run, uint32_t o)
 {
   const tn__plan_value *v = &run->plan->values[run->plan->outputs[o]];
   const tn_tensor *t = v->constant;
-  if (v->kind == TN_VALUE_COMPUTED) {
+  if (run->plan->has_control && tn__context_state(run, run->plan->output_contexts[o]) != TN__LIVE) return dead_output(run, o);
+  if (v->whole) {
+    t = run->workspace->held[v->held];
+    if (t == NULL) t = handed_over(run, o);
+    else if (hand_over_whole(run, o, v->held)) return TN_OK;
+  } else if (v->kind == TN_VALUE_COMPUTED) {
     uint32_t slot;
     tn__instance *instance;
     const tn_view *from = tn__run_view(run, run->plan->outputs[o], &slot, &instance);

@@ -2,22 +2,23 @@
 /* Runs a plan for one step on the calling thread: segment after segment, each a tape of kernel calls. */
 #include <core/exec/exec.h>
 
-tn_status tn__step_stopped(const tn_step *step, int why, tn_error *err)
+tn_status tn__step_stopped(const tn_step *step, int why, const tn_operation *op, tn_error *err)
 {
-  if (why == TN__STOP_DEADLINE)
-    return tn_error_set(err, TN_DEADLINE_EXCEEDED, "step %llu did not end in its time limit",
-                        (unsigned long long)step->id);
-  if (why == TN__STOP_CLOSED) return tn_error_set(err, TN_CANCELLED, "session has been closed");
-  return tn_error_set(err, TN_CANCELLED, "step %llu was cancelled", (unsigned long long)step->id);
+  tn_status st = why == TN__STOP_DEADLINE ? TN_DEADLINE_EXCEEDED : TN_CANCELLED;
+  unsigned long long id = step->id;
+  const char *type = op == NULL ? "" : tn_operation_type(op), *name = op == NULL ? "" : tn_operation_name(op);
+  if (why == TN__STOP_CLOSED)
+    tn_error_set(err, st, "session has been closed");
+  else if (op == NULL)
+    tn_error_set(err, st, why == TN__STOP_DEADLINE ? "step %llu did not end in its time limit" : "step %llu was cancelled", id);
+  else
+    tn_error_set(err, st, why == TN__STOP_DEADLINE ? "step %llu did not end in its time limit: node '%s' (%s) was late"
+                                                   : "step %llu was cancelled at node '%s' (%s)", id, name, type);
+  if (op != NULL) tn_error_set_node(err, name);
+  return st;
 }
 
 /* ---- entries ---- */
-
-static const tn_tensor *feed_of(const tn__run *run, uint32_t value)
-{
-  const tn__plan_value *v = &run->plan->values[value];
-  return v->kind == TN_VALUE_FEED ? run->step->inputs[v->index] : NULL;
-}
 
 /* A value of an earlier segment. */
 static const tn_view *earlier(const tn__run *run, uint32_t value)
@@ -29,7 +30,7 @@ static const tn_view *earlier(const tn__run *run, uint32_t value)
 
 static void describe_entry(const tn__run *run, uint32_t value, tn__entry *e)
 {
-  const tn_tensor *t = feed_of(run, value);
+  const tn_tensor *t = tn__run_whole(run, value);
   const tn_view *v = t == NULL ? earlier(run, value) : NULL;
   *e = t != NULL ? (tn__entry){ .dims = t->dims, .rank = t->rank, .count = t->count, .data = t->data }
                  : (tn__entry){ .dims = v->dims, .rank = v->rank, .count = v->count, .data = v->data };
@@ -48,7 +49,7 @@ static bool same_shapes(const tn__run *run, const tn__segment *s, const tn__inst
   const tn__slot *slots = first->layout->slots;
   if (s->n_operands != 0) return false; /* values to compare: the long way */
   for (uint32_t i = 0; i < s->n_entries; i++) {
-    const tn_tensor *t = feed_of(run, s->entries[i]);
+    const tn_tensor *t = tn__run_whole(run, s->entries[i]);
     const tn_view *v = t == NULL ? earlier(run, s->entries[i]) : NULL;
     if (!(t != NULL ? same_shape(&slots[i], t->dims, t->rank) : same_shape(&slots[i], v->dims, v->rank))) return false;
   }
@@ -79,7 +80,7 @@ static tn_status take_instance(tn__run *run, uint32_t number, tn__instance **out
 static void bind_entries(const tn__run *run, const tn__segment *s, tn__instance *instance)
 {
   for (uint32_t i = 0; i < s->n_entries; i++) {
-    const tn_tensor *t = feed_of(run, s->entries[i]);
+    const tn_tensor *t = tn__run_whole(run, s->entries[i]);
     const tn_view *v = t == NULL ? earlier(run, s->entries[i]) : NULL;
     if (t != NULL) tn__bind_data(instance, i, t->data, t->buffer);
     else tn__bind_data(instance, i, v->data, v->buffer);
@@ -157,19 +158,28 @@ static void hold_values(tn__run *run, const tn__segment *s, const tn__instance *
   }
 }
 
-static void end_segment(tn__run *run, const tn__segment *s, const tn__instance *in)
+/* A segment that stands in front of others in the order may yet have to read what they read, when it waits. */
+void tn__segment_release(tn__run *run, const tn__segment *s)
 {
-  hold_values(run, s, in);
+  if (run->plan->has_waits) return;
   for (uint32_t i = 0; i < s->n_ends; i++) give_back(run->workspace, &run->workspace->held[s->ends[i]]);
 }
 
+void tn__segment_end(tn__run *run, uint32_t number)
+{
+  const tn__segment *s = &run->plan->segments[number];
+  if (run->plan->n_held == 0) return;
+  hold_values(run, s, run->workspace->instances[number]);
+  tn__segment_release(run, s);
+}
+
 /* What is left of a step, more after an error. */
-static void drop_all(tn__run *run, uint32_t n_run)
+void tn__run_drop(tn__run *run)
 {
   for (uint32_t i = 0; i < run->plan->n_held; i++) give_back(run->workspace, &run->workspace->held[i]);
-  for (uint32_t i = 0; i < n_run; i++) {
+  for (uint32_t i = 0; i < run->plan->n_segments; i++) {
     const tn__instance *in = run->workspace->instances[i];
-    for (uint32_t k = 0; k < in->layout->n_heaps; k++) give_back(run->workspace, &in->heap[in->layout->heaps[k]]);
+    for (uint32_t k = 0; in != NULL && k < in->layout->n_heaps; k++) give_back(run->workspace, &in->heap[in->layout->heaps[k]]);
   }
 }
 
@@ -180,13 +190,15 @@ static tn_status failed(tn__call *call, tn_status st)
   const tn__plan_instr *instr = &call->run->plan->instrs[call->tape->instr];
   const tn_kernel_def *kernel = tn__layout_kernel(call->instance->layout, call->tape->instr)->def;
   tn_error *err = call->ctx.err;
+  const tn__step_env *env = call->run->step->env;
+  if (env != NULL && env->failed) return st; /* the first error was told (S-CAN-01) */
   int why = tn__step_stop(call->run->step);
   if (st == TN_CANCELLED && why != TN__GO_ON) { /* the kernel noticed: the first cause is reported (S-CAN-05, -07) */
     tn_error_clear(err);
-    return tn__step_stopped(call->run->step, why, err);
+    return tn__step_stopped(call->run->step, why, instr->op, err);
   }
   if (st == TN_PENDING)
-    st = tn_error_set(err, TN_INTERNAL, "kernel '%s' waits, which this version does not support", kernel->name);
+    st = tn_error_set(err, TN_INTERNAL, "kernel '%s' waits, which its op does not say", kernel->name);
   return tn__kernel_status(instr->op, kernel, "compute", st, err);
 }
 
@@ -198,6 +210,24 @@ static tn_status slow_call(tn__call *call)
   if (st == TN_OK && (t->flags & TN_TAPE_DYNAMIC)) st = check_dynamic(call);
   if (st == TN_OK && (t->flags & TN_TAPE_RELEASE)) release_heap(call);
   return st;
+}
+
+static inline void set_call(tn__call *call, const tn__instance *instance, const tn__tape *t)
+{
+  call->tape = t;
+  call->ctx.state = t->state;
+  call->ctx.shape_state = t->shape_state;
+  call->ctx.scratch = tn__somewhere(tn__arena_at(instance, t->scratch));
+  call->ctx.inputs = instance->operands + t->operands;
+  call->ctx.outputs = call->ctx.inputs + t->n_inputs;
+  call->ctx.n_inputs = t->n_inputs;
+  call->ctx.n_outputs = t->n_outputs;
+}
+
+/* The node that ran just before this call, when it is what took so long. */
+static const tn_operation *late(const tn__run *run, const tn__layout *layout, const tn__tape *t)
+{
+  return t == layout->tape ? NULL : run->plan->instrs[t[-1].instr].op;
 }
 
 static tn_status run_tape(tn__run *run, tn__instance *instance)
@@ -213,17 +243,10 @@ static tn_status run_tape(tn__run *run, tn__instance *instance)
   for (const tn__tape *t = layout->tape, *end = t + layout->n_tape; t != end; t++) {
     int why = tn__step_stop(step);
     if (__builtin_expect(why != TN__GO_ON, 0)) {
-      st = tn__step_stopped(step, why, run->err);
+      st = tn__step_stopped(step, why, late(run, layout, t), run->err);
       break;
     }
-    call.tape = t;
-    call.ctx.state = t->state;
-    call.ctx.shape_state = t->shape_state;
-    call.ctx.scratch = tn__somewhere(tn__arena_at(instance, t->scratch));
-    call.ctx.inputs = instance->operands + t->operands;
-    call.ctx.outputs = call.ctx.inputs + t->n_inputs;
-    call.ctx.n_inputs = t->n_inputs;
-    call.ctx.n_outputs = t->n_outputs;
+    set_call(&call, instance, t);
     st = __builtin_expect(t->flags == 0, 1) ? t->compute(&call.ctx) : slow_call(&call);
     if (__builtin_expect(st != TN_OK, 0)) {
       st = failed(&call, st);
@@ -231,42 +254,63 @@ static tn_status run_tape(tn__run *run, tn__instance *instance)
     }
     if (__builtin_expect(call.ctx.err->code != TN_OK, 0)) tn_error_clear(call.ctx.err); /* it went on all the same */
   }
+  if (st == TN_OK && step->deadline_ns != 0 && tn__step_stop(step) == TN__STOP_DEADLINE)
+    st = tn__step_stopped(step, TN__STOP_DEADLINE, late(run, layout, layout->tape + layout->n_tape), run->err);
   tn_error_clear(&local);
   return st;
 }
 
-static tn_status run_segment(tn__run *run, uint32_t number, tn__instance *instance)
+tn_status tn__segment_begin(tn__run *run, uint32_t number, tn__instance **out)
 {
-  const tn__segment *s = &run->plan->segments[number];
-  tn_status st = TN_OK;
-  bind_entries(run, s, instance);
-  if (instance->layout->has_outputs) st = tn__outputs_bind(run, instance);
+  tn_status st = take_instance(run, number, out);
+  if (st != TN_OK) return st;
+  run->cost_ns += (*out)->layout->cost_ns;
+  bind_entries(run, &run->plan->segments[number], *out);
+  return (*out)->layout->has_outputs ? tn__outputs_bind(run, *out) : TN_OK;
+}
+
+tn_status tn__segment_run(tn__run *run, uint32_t number)
+{
+  tn__instance *instance;
+  tn_status st = tn__segment_begin(run, number, &instance);
   if (st == TN_OK) st = run_tape(run, instance);
-  if (st == TN_OK && run->plan->n_held > 0) end_segment(run, s, instance);
+  if (st == TN_OK) tn__segment_end(run, number);
   return st;
+}
+
+/* The one call of a segment that may wait. */
+tn_status tn__segment_call(tn__call *call)
+{
+  tn__instance *in = call->instance;
+  const tn__tape *t = call->tape;
+  if (in->arena != call->run->workspace->arena) tn__instance_bind_arena(in, call->run->workspace);
+  set_call(call, in, t);
+  tn_status st = (t->flags & TN_TAPE_HEAP) && !call->ctx.resume ? make_heap(call) : TN_OK;
+  if (st == TN_OK) st = t->compute(&call->ctx);
+  if (st == TN_PENDING) return st;
+  if (st == TN_OK && (t->flags & TN_TAPE_DYNAMIC)) st = check_dynamic(call);
+  if (st == TN_OK && (t->flags & TN_TAPE_RELEASE)) release_heap(call);
+  return st == TN_OK ? st : failed(call, st);
 }
 
 tn_status tn__run_plan(tn_plan *plan, tn_step *step, tn_error *err)
 {
   tn__run run = { .plan = plan, .step = step, .err = err };
   int why = tn__step_stop(step);
-  if (why != TN__GO_ON) return tn__step_stopped(step, why, err);
+  if (why != TN__GO_ON) return tn__step_stopped(step, why, NULL, err);
   run.workspace = tn__workspace_take(plan, err);
   if (run.workspace == NULL) return TN_RESOURCE_EXHAUSTED;
-  double cost_ns = 0;
-  uint32_t n_run = 0;
   tn_status st = TN_OK;
-  while (st == TN_OK && n_run < plan->n_segments) {
-    tn__instance *instance;
-    st = take_instance(&run, n_run, &instance);
-    if (st != TN_OK) break;
-    cost_ns += instance->layout->cost_ns;
-    st = run_segment(&run, n_run++, instance);
+  if (plan->has_control) {
+    tn__run_controlled_reset(&run);
+    st = tn__run_controlled(&run);
+  } else {
+    for (uint32_t i = 0; st == TN_OK && i < plan->n_segments; i++) st = tn__segment_run(&run, i);
   }
   if (st == TN_OK) st = tn__outputs_finish(&run);
   if (st != TN_OK) tn__outputs_drop(&run);
-  drop_all(&run, n_run);
+  tn__run_drop(&run);
   tn__workspace_put(plan, run.workspace);
-  if (__builtin_expect(atomic_load_explicit(&plan->may_upgrade, memory_order_relaxed), 0)) tn__plan_note_cost(plan, cost_ns);
+  if (__builtin_expect(atomic_load_explicit(&plan->may_upgrade, memory_order_relaxed), 0)) tn__plan_note_cost(plan, run.cost_ns);
   return st;
 }

@@ -14,20 +14,40 @@ static void free_one(tn_plan *plan, tn__workspace *w)
       tn__instance_free(instance);
     }
   }
+  for (uint32_t i = 0; w->pending != NULL && i < plan->n_segments; i++) tn__pending_free(w->pending[i]);
   for (size_t i = 0; i < w->n_spares; i++) tn_tensor_unref(w->spares[i].tensor);
   tn__free(w->spares, w->spare_room * sizeof *w->spares);
   tn__free_aligned(w->arena, w->arena_bytes, TN_ALIGN);
   tn__free(w, w->block_bytes);
 }
 
+/* Behind the rest: what waits, by segment, then states of segments and contexts. */
+static bool size_of_control(const tn_plan *plan, size_t begin, size_t *end)
+{
+  size_t size;
+  *end = begin;
+  if (!plan->has_control) return true;
+  return tn__size_mul(plan->n_segments, sizeof(struct tn__pending *) + 1, &size) && tn__size_add(begin, size, &size) &&
+         tn__size_add(size, (size_t)plan->n_contexts + 1, end);
+}
+
+static void place_control(const tn_plan *plan, tn__workspace *w, size_t begin)
+{
+  if (!plan->has_control) return;
+  w->pending = (struct tn__pending **)((char *)w + begin);
+  w->segment_states = (uint8_t *)(w->pending + plan->n_segments);
+  w->context_states = w->segment_states + plan->n_segments;
+}
+
 /* Room for the instances, then entries, then held values. */
 static tn__workspace *make(tn_plan *plan, tn_error *err)
 {
-  size_t entries, held, size;
+  size_t entries, held, control, size;
   bool ok = tn__size_mul(plan->n_segments, sizeof(tn__instance *), &size) &&
             tn__size_add(sizeof(tn__workspace), size, &entries) &&
             tn__size_mul(plan->max_entries, sizeof(tn__entry), &size) && tn__size_add(entries, size, &held) &&
-            tn__size_mul(plan->n_held, sizeof(tn_tensor *), &size) && tn__size_add(held, size, &size);
+            tn__size_mul(plan->n_held, sizeof(tn_tensor *), &size) && tn__size_add(held, size, &control) &&
+            size_of_control(plan, control, &size);
   tn__workspace *w = ok ? tn__zalloc(size) : NULL;
   if (w == NULL) {
     tn__no_memory(err, "memory of a step", held);
@@ -36,6 +56,7 @@ static tn__workspace *make(tn_plan *plan, tn_error *err)
   w->block_bytes = size;
   w->entries = (tn__entry *)((char *)w + entries);
   w->held = (tn_tensor **)((char *)w + held);
+  place_control(plan, w, control);
   w->generation = atomic_load(&plan->generation);
   atomic_store_explicit(&tn__workspace_free, free_one, memory_order_release);
   return w;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The body of a function as a graph, made for one call: placeholders are exchanged for what the call says, names of
- * inputs become edges, and everything is checked as in any other graph. It holds what shape functions need and nothing
- * else: attributes that a schema knows, and edges that carry tensors. */
+ * inputs become edges, and everything is checked as in any other graph. For shapes it holds what shape functions need and
+ * nothing else: attributes that a schema knows, and edges that carry tensors. One that is to be run is whole. */
 #include <core/graph/functions.h>
 
 #include <string.h>
@@ -12,8 +12,12 @@ typedef struct maker {
   const tn_function *f;
   const tn__function_body *body;
   tn__call_frame *frame;
+  tn__call_state *state;
+  bool whole;       /* with control edges and all attributes, to be run */
   tn_output *edges; /* of the node whose inputs are read, or of the function */
   size_t n_edges, room;
+  tn_operation **controls; /* of the node */
+  size_t n_controls, control_room;
   tn_error *err;
 } maker;
 
@@ -22,13 +26,15 @@ static tn_status no_memory(maker *m) { return tn__no_memory(m->err, "body of a f
 /* Counts what is made against what may be made at all. */
 static tn_status charge(maker *m, size_t n)
 {
-  tn__call_state *state = m->frame->state;
+  tn__call_state *state = m->state;
   int64_t units = n > (size_t)INT32_MAX ? INT32_MAX : (int64_t)n;
   m->out->size += units;
   state->budget -= units;
   state->room -= units;
   if (state->budget >= 0 && state->room >= 0) return TN_OK;
   state->exhausted = true;
+  if (m->whole)
+    return tn_error_set(m->err, TN_RESOURCE_EXHAUSTED, "function '%s' has too many nodes and edges to be run", m->f->name);
   return tn_error_set(m->err, TN_OUT_OF_RANGE, "calls of functions have too many nodes in all");
 }
 
@@ -105,13 +111,15 @@ static tn_status add_arguments(maker *m, const tn__value_shape *inputs)
     set_name(op, s->inputs[k].name);
     op->schema = &argument_schema;
     op->type = argument_schema.name;
+    op->device = "";
+    op->traits = TN_TRAIT_PLACEHOLDER;
     op->n_outputs = (uint32_t)n;
     op->output_dtypes = tn__arena_alloc(&m->graph->arena, n);
     if (op->output_dtypes == NULL) return no_memory(m);
     for (size_t i = 0; i < n; i++) op->output_dtypes[i] = (uint8_t)tn__arg_dtype(m->frame->call, &s->inputs[k], i);
     tn__graph_index_add(m->graph, op);
-    if (n > 0) st = set_shapes(m, op, inputs);
-    inputs += n;
+    if (n > 0 && inputs != NULL) st = set_shapes(m, op, inputs);
+    if (inputs != NULL) inputs += n;
   }
   return st;
 }
@@ -139,6 +147,19 @@ static tn_status set_attr(maker *m, const tn_operation *node, const tn__attr *fr
   return TN_OK;
 }
 
+/* An attribute that the schema does not know is kept for those who look for it, and missing where nothing says its value. */
+static tn_status set_more(maker *m, const tn_operation *node, const tn__attr *a, tn_operation *op)
+{
+  tn_error why = TN_ERROR_INIT;
+  maker quiet = *m;
+  quiet.err = &why;
+  tn_status st = set_attr(&quiet, node, a, &op->attrs[op->n_attrs]);
+  if (st == TN_OK) op->n_attrs++;
+  if (st == TN_RESOURCE_EXHAUSTED && m->err != NULL) tn_error_copy(m->err, &why);
+  tn_error_clear(&why);
+  return st == TN_RESOURCE_EXHAUSTED ? st : TN_OK;
+}
+
 static tn_status set_attrs(maker *m, const tn_operation *node, tn_operation *op)
 {
   if (op->schema == NULL) return TN_OK;
@@ -147,9 +168,12 @@ static tn_status set_attrs(maker *m, const tn_operation *node, tn_operation *op)
   tn_status st = TN_OK;
   for (uint32_t i = 0; st == TN_OK && i < node->n_attrs; i++) {
     const tn__attr *a = &node->attrs[i];
-    if (tn__schema_attr_index(op->schema, a->name, a->name_size) < 0) continue;
-    st = set_attr(m, node, a, &op->attrs[op->n_attrs]);
-    op->n_attrs++;
+    if (tn__schema_attr_index(op->schema, a->name, a->name_size) >= 0) {
+      st = set_attr(m, node, a, &op->attrs[op->n_attrs]);
+      op->n_attrs++;
+    } else if (m->whole) {
+      st = set_more(m, node, a, op);
+    }
   }
   return st;
 }
@@ -163,7 +187,7 @@ static tn_status add_node(maker *m, size_t i)
   op->device = node->device;
   op->schema = node->schema;
   if (op->schema == NULL)
-    op->schema = tn__functions_schema(m->frame->state->functions, op->type, strlen(op->type));
+    op->schema = tn__functions_schema(m->state->functions, op->type, strlen(op->type));
   op->traits = op->schema == NULL ? 0 : op->schema->traits;
   tn__graph_index_add(m->graph, op);
   tn_status st = charge(m, 1 + (size_t)node->n_attrs);
@@ -194,7 +218,7 @@ static tn_status wrong(maker *m, const char *text, const char *what)
 static bool range_of(maker *m, const tn_operation *op, tn__slice name, size_t *first, size_t *n)
 {
   *first = 0;
-  m->frame->state->budget -= op->schema->n_outputs / 16;
+  m->state->budget -= op->schema->n_outputs / 16;
   for (uint32_t k = 0; k < op->schema->n_outputs; k++) {
     const tn__arg_spec *arg = &op->schema->outputs[k];
     *n = tn__arg_count(op, arg);
@@ -204,14 +228,24 @@ static bool range_of(maker *m, const tn_operation *op, tn__slice name, size_t *f
   return false;
 }
 
+/* An argument is there from the beginning: nobody waits for it. */
+static tn_status add_control(maker *m, tn_operation *from)
+{
+  if (!m->whole || from->schema == &argument_schema) return TN_OK;
+  if (!tn__grow((void **)&m->controls, &m->control_room, m->n_controls + 1, sizeof *m->controls)) return no_memory(m);
+  m->controls[m->n_controls++] = from;
+  return charge(m, 1);
+}
+
 /* Adds what the text names to the edges: one tensor, all of a list, or nothing for a control edge. */
 static tn_status resolve(maker *m, const char *text)
 {
   tn__function_edge edge;
   if (!tn__function_edge_parse(text, strlen(text), &edge)) return wrong(m, text, "is malformed");
-  if (edge.is_control) return TN_OK;
+  if (edge.is_control && !m->whole) return TN_OK;
   tn_operation *from = tn__graph_find_staged(m->graph, edge.node.data, edge.node.size);
   if (from == NULL) return wrong(m, text, "names no argument or node");
+  if (edge.is_control) return add_control(m, from);
   if (from->schema == NULL)
     return add_edges(m, from, edge.index < 0 || edge.index > INT32_MAX ? 0 : (size_t)edge.index, 1);
   size_t first = 0, n = from->n_outputs;
@@ -230,14 +264,25 @@ static tn_status keep_edges(maker *m, tn_output **out)
   return TN_OK;
 }
 
+static tn_status keep_controls(maker *m, tn_operation *op)
+{
+  if (m->n_controls == 0) return TN_OK;
+  op->controls = tn__arena_array(&m->graph->arena, m->n_controls, sizeof(tn_operation *));
+  if (op->controls == NULL) return no_memory(m);
+  memcpy(op->controls, m->controls, m->n_controls * sizeof *m->controls);
+  op->n_controls = (uint32_t)m->n_controls;
+  return TN_OK;
+}
+
 static tn_status set_inputs(maker *m, size_t i, tn_operation *op)
 {
   const tn__function_node *node = &m->f->nodes[i];
   tn_status st = TN_OK;
-  m->n_edges = 0;
+  m->n_edges = m->n_controls = 0;
   for (size_t k = 0; st == TN_OK && k < node->n_inputs; k++) st = resolve(m, node->inputs[k]);
   if (st == TN_OK) st = keep_edges(m, &op->inputs);
   op->n_inputs = st == TN_OK ? (uint32_t)m->n_edges : 0;
+  if (st == TN_OK) st = keep_controls(m, op);
   if (st == TN_OK) st = tn__op_check_inputs(op, &m->graph->arena, m->err);
   return in_node(m, op->name, st);
 }
@@ -249,7 +294,17 @@ typedef struct frame {
   uint32_t next;
 } frame;
 
-/* The walk that works out shapes ends only in a graph without other cycles than those of loops. */
+/* What the operation needs next; NULL at the end. */
+static const tn_operation *next_edge(const maker *m, frame *at)
+{
+  const tn_operation *op = at->op;
+  if (op->schema == NULL && !m->whole) return NULL; /* what is not registered may be part of a loop */
+  if (at->next >= op->n_inputs + op->n_controls) return NULL;
+  uint32_t i = at->next++;
+  return i < op->n_inputs ? op->inputs[i].op : op->controls[i - op->n_inputs];
+}
+
+/* The walks that work out shapes, and what is run, end only in a graph without other cycles than those of loops. */
 static tn_status walk_from(maker *m, const tn_operation *root, uint8_t *seen, frame *stack)
 {
   size_t depth = 0;
@@ -258,12 +313,12 @@ static tn_status walk_from(maker *m, const tn_operation *root, uint8_t *seen, fr
   stack[depth++] = (frame){ root, 0 };
   while (depth > 0) {
     frame *at = &stack[depth - 1];
-    if (at->op->schema == NULL || at->next == at->op->n_inputs) { /* what is not registered may be part of a loop */
+    const tn_operation *from = next_edge(m, at);
+    if (from == NULL) {
       seen[at->op->id] = 2;
       depth--;
       continue;
     }
-    const tn_operation *from = at->op->inputs[at->next++].op;
     if (seen[from->id] == 2 || tn__is_back_edge(from, at->op)) continue;
     if (seen[from->id] == 1)
       return tn_error_set(m->err, TN_INVALID_ARGUMENT, "function '%s': node '%s' is part of a cycle", m->f->name,
@@ -340,25 +395,32 @@ static tn_status make(maker *m, const tn__value_shape *inputs)
   return st;
 }
 
-tn_status tn__body_graph_make(tn__body_graph *out, const tn_function *f, tn__call_frame *call,
-                              const tn__value_shape *inputs, tn_error *err)
+tn_status tn__body_graph_begin(tn__body_graph *out, const tn_function *f, tn_error *err)
 {
-  *out = (tn__body_graph){ .state = call->state };
-  tn_status st = tn_graph_create(&out->graph, NULL);
-  if (st != TN_OK) return tn__no_memory(err, "body of a function", sizeof *out->graph);
+  *out = (tn__body_graph){ .graph = NULL };
+  if (tn_graph_create(&out->graph, NULL) != TN_OK) return tn__no_memory(err, "body of a function", sizeof *out->graph);
   out->graph->lender = f->graph->bodies;
-  out->graph->frame = call;
   atomic_store_explicit(&out->graph->codec, atomic_load_explicit(&f->graph->bodies->codec, memory_order_acquire),
                         memory_order_relaxed);
-  maker m = { .out = out, .graph = out->graph, .f = f, .frame = call, .err = err };
-  st = make(&m, inputs);
+  return TN_OK;
+}
+
+tn_status tn__body_graph_fill(tn__body_graph *out, const tn_function *f, tn__call_frame *call, tn__call_state *state,
+                              const tn__value_shape *inputs, tn_error *err)
+{
+  maker m = { .out = out, .graph = out->graph, .f = f, .frame = call, .state = state, .whole = inputs == NULL,
+              .err = err };
+  out->state = state;
+  out->graph->frame = call;
+  tn_status st = make(&m, inputs);
   tn__free(m.edges, m.room * sizeof *m.edges);
+  tn__free(m.controls, m.control_room * sizeof *m.controls);
   return st;
 }
 
 void tn__body_graph_fini(tn__body_graph *body)
 {
-  body->state->room += body->size;
+  if (body->state != NULL) body->state->room += body->size;
   tn_graph_unref(body->graph);
-  *body = (tn__body_graph){ .state = body->state };
+  *body = (tn__body_graph){ .graph = NULL };
 }

@@ -52,6 +52,7 @@ static void destroy(tn_graph *graph)
   }
   for (size_t k = 0; k < TN__N_SEGMENTS; k++) tn__free(graph->segments[k], segment_size(k) * sizeof(tn_operation));
   tn_graph_unref(graph->bodies);
+  tn_graph_unref(graph->caller);
   tn__arena_fini(&graph->arena);
   tn__rwlock_fini(&graph->lock);
   tn__free(graph, sizeof *graph);

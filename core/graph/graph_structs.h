@@ -166,6 +166,7 @@ struct tn_op_schema {
   bool plain_outputs;
   tn__kernel *kernels; /* best first; guarded by the lock of the table */
   tn__rewrite *_Atomic rewrites; /* read without a lock: what is linked stays as long as the family */
+  bool is_function;    /* of a library: a node of this op is a call of it */
 };
 
 /* Parses the texts of schema->def. Sets everything but kernels and state; on failure the arena is empty. */
@@ -326,6 +327,7 @@ struct tn_graph {
   _Atomic int64_t call_budget;   /* nodes of bodies that may still be made for shapes in this epoch */
   _Atomic uint32_t call_epoch;   /* 1 + the epoch that the budget is for */
   _Atomic(struct tn__plan_data *) plan_data; /* the same */
+  tn_graph *caller; /* of a body that is run: the graph of the call, a reference */
 };
 
 static inline tn_graph *tn__attr_owner(const tn_operation *op)

@@ -60,6 +60,9 @@ tn_status tn__call_attr(const tn_operation *call, const tn__slice *name, const t
   const tn__attr *a = *out = call == NULL ? NULL : tn__op_attr_named(call, name->data, name->size);
   if (a == NULL || a->kind == TN_ATTR_NONE || a->kind == TN_ATTR_PLACEHOLDER)
     return tn_error_set(err, TN_INVALID_ARGUMENT, "nothing says what '%.200s' is", name->data);
+  tn_status st = tn__op_attr_resolve(call, out, err);
+  if (st != TN_OK) return st;
+  a = *out;
   const tn__func *funcs = a->kind == TN_ATTR_FUNC ? &a->v.func : NULL;
   size_t n = funcs != NULL;
   if (a->kind == TN_ATTR_FUNC + TN_ATTR_LIST) funcs = a->v.list.items, n = a->v.list.n;
@@ -92,8 +95,8 @@ static tn_status set_attrs(tn_operation *call, const tn_operation *op, const tn_
   return st;
 }
 
-static tn_status make_call(const tn_operation *op, const tn__func *func, const tn_function *f, tn__arena *arena,
-                           const tn_operation **out, tn_error *err)
+tn_status tn__call_make(const tn_operation *op, const tn__func *func, const tn_function *f, tn__arena *arena,
+                        tn_operation **out, tn_error *err)
 {
   tn_operation *call = tn__arena_zalloc(arena, sizeof *call);
   if (call == NULL) return tn__no_memory(err, "call", sizeof *call);
@@ -130,14 +133,13 @@ static tn_status find_callee(callee *c, tn__call_state *state, const tn_operatio
   if (f == NULL) return TN_OK;
   size_t n_attrs = func->attrs == NULL ? 0 : func->attrs->n;
   state->budget -= (int64_t)(n_attrs + n_attrs * f->schema.n_attrs / 16); /* which are copied, and looked for */
-  const tn_operation *call = NULL;
-  tn_status st = make_call(op, func, f, &state->arena, &call, err);
+  tn_operation *call = NULL;
+  tn_status st = tn__call_make(op, func, f, &state->arena, &call, err);
   if (st == TN_OK) st = set_callee(c, state, f, call, err);
   if (st == TN_OK) {
-    tn_operation *with_inputs = (tn_operation *)call;
-    with_inputs->n_inputs = op->n_inputs - (uint32_t)first;
-    with_inputs->inputs = with_inputs->n_inputs > 0 ? op->inputs + first : NULL;
-    st = tn__op_check_inputs(with_inputs, &state->arena, err);
+    call->n_inputs = op->n_inputs - (uint32_t)first;
+    call->inputs = call->n_inputs > 0 ? op->inputs + first : NULL;
+    st = tn__op_check_inputs(call, &state->arena, err);
   }
   if (st != TN_OK && st != TN_RESOURCE_EXHAUSTED) tn_error_prefix(err, "function '%s'", f->name);
   return st;
@@ -174,9 +176,10 @@ static void key_put(key *k, const void *data, size_t size)
   k->size += size;
 }
 
-static void key_put_attr(key *k, const tn__attr *a)
+void tn__attr_words(const tn__attr *a, int64_t words[3])
 {
-  int64_t words[3] = { a->kind, 0, 0 };
+  words[0] = a->kind;
+  words[1] = words[2] = 0;
   switch (a->kind) {
   case TN_ATTR_INT: words[1] = a->v.i; break;
   case TN_ATTR_FLOAT: memcpy(&words[1], &a->v.f, sizeof a->v.f); break;
@@ -191,14 +194,16 @@ static void key_put_attr(key *k, const tn__attr *a)
   case TN_ATTR_STRING: words[1] = (int64_t)(intptr_t)a->v.text.data, words[2] = (int64_t)a->v.text.size; break;
   default: words[1] = (int64_t)(intptr_t)a->v.list.items, words[2] = (int64_t)a->v.list.n; break;
   }
-  key_put(k, words, sizeof words);
 }
 
-/* Values that lie elsewhere stand for themselves by their address: what is equal is mostly the same. */
 static void make_key(key *k, const callee *c, const tn__value_shape *in)
 {
   key_put(k, &c->f, sizeof c->f);
-  for (uint32_t i = 0; i < c->f->schema.n_attrs; i++) key_put_attr(k, tn__op_attr(c->frame.call, i));
+  for (uint32_t i = 0; i < c->f->schema.n_attrs; i++) {
+    int64_t words[3];
+    tn__attr_words(tn__op_attr(c->frame.call, i), words);
+    key_put(k, words, sizeof words);
+  }
   for (size_t i = 0; i < c->n_inputs; i++) {
     key_put(k, &in[i].shape.rank, sizeof in[i].shape.rank);
     if (in[i].shape.rank > 0) key_put(k, in[i].shape.dims, (size_t)in[i].shape.rank * sizeof(int64_t));
@@ -240,7 +245,8 @@ static tn_status run_body(const callee *c, const tn__value_shape *in, tn__value_
   tn__body_graph body;
   tn__call_frame frame = c->frame;
   tn_error why = TN_ERROR_INIT;
-  tn_status st = tn__body_graph_make(&body, c->f, &frame, in, &why);
+  tn_status st = tn__body_graph_begin(&body, c->f, &why);
+  if (st == TN_OK) st = tn__body_graph_fill(&body, c->f, &frame, state, in, &why);
   for (size_t i = 0; st == TN_OK && i < body.n_outputs; i++) st = read_output(state, body.outputs[i], &out[i], &why);
   tn__body_graph_fini(&body);
   state->depth--;
@@ -290,8 +296,8 @@ static void ask(asker *a, tn_infer_ctx *ctx, tn_error *err)
 {
   *a = (asker){ .ctx = ctx, .op = tn_infer_operation(ctx), .err = err };
   const tn__call_frame *frame = a->op->graph->frame;
-  a->state = frame != NULL ? frame->state : &a->own;
-  if (frame == NULL) state_init(&a->own, a->op->graph);
+  a->state = frame != NULL && frame->state != NULL ? frame->state : &a->own;
+  if (a->state == &a->own) state_init(&a->own, a->op->graph);
   a->budget = a->own.budget;
 }
 

@@ -24,6 +24,7 @@ static atomic_bool own_families_in; /* release after they are in, acquire before
 static tn__map by_name; /* to tn_op_schema */
 static family_entry *families;
 static uint32_t n_kernels_ever;
+static const tn_op_schema *own_call;  /* the op with TN_TRAIT_OWN_CALL */
 static const tn_op_schema **sorted; /* made when the list is asked for */
 static size_t n_sorted, sorted_room;
 
@@ -222,6 +223,7 @@ static void leave(family_entry *e, size_t n_names, size_t n_linked)
   for (size_t i = 0; i < n_names; i++) {
     for (tn__kernel *k = e->schemas[i].kernels; k != NULL; k = k->next) k->schema = NULL;
     tn__map_remove(&by_name, e->schemas[i].name, e->schemas[i].name_size);
+    if (own_call == &e->schemas[i]) own_call = NULL;
   }
   n_sorted = 0;
 }
@@ -259,6 +261,7 @@ static tn_status enter_op(family_entry *e, size_t i, bool eager, tn_error *err)
     return tn_error_set(err, TN_ALREADY_EXISTS, "op '%s' is registered already", s->name);
   tn_status st = eager ? parse_locked(s, err) : TN_OK;
   if (st == TN_OK) tn__map_put(&by_name, s->name, s->name_size, s, NULL); /* there is room */
+  if (st == TN_OK && own_call == NULL && (s->traits & TN_TRAIT_OWN_CALL)) own_call = s;
   return st;
 }
 
@@ -314,6 +317,7 @@ static void drop_all_locked(void)
     free_entry(e);
   }
   families = NULL;
+  own_call = NULL;
   tn__map_fini(&by_name);
 }
 
@@ -482,9 +486,17 @@ static bool types_fit(const tn_operation *op, const tn__constraint *c)
   return true;
 }
 
+/* The kernels for an operation; a function of a library has those of the op that stands for all of them. */
+static const tn__kernel *kernels_of(const tn_op_schema *s)
+{
+  if (s->is_function) s = own_call;
+  return s == NULL ? NULL : s->kernels;
+}
+
 static bool kernel_fits(const tn_operation *op, const tn__kernel *k, const char *device)
 {
   if (k->def->rank <= 0 || (k->def->device != device && strcmp(k->def->device, device) != 0)) return false;
+  if (op->schema->is_function) return k->def->types == NULL || *k->def->types == 0; /* its attributes are others */
   for (uint32_t i = 0; i < k->n_constraints; i++)
     if (!types_fit(op, &k->constraints[i])) return false;
   return true;
@@ -508,7 +520,7 @@ static void describe_types(const tn_operation *op, tn__text *t)
 static void describe_kernels(const tn_op_schema *s, tn__text *t)
 {
   tn__rwlock_read(&lock);
-  for (const tn__kernel *k = s->kernels; k != NULL; k = k->next) {
+  for (const tn__kernel *k = kernels_of(s); k != NULL; k = k->next) {
     const char *types = k->def->types == NULL || *k->def->types == 0 ? "any type" : k->def->types;
     tn__text_printf(t, "%s%s %s%s", t->size == 0 ? "" : "; ", k->def->device, types,
                     k->def->rank <= 0 ? " (switched off)" : "");
@@ -543,7 +555,7 @@ tn_status tn__kernels_find(const tn_operation *op, const char *device, const tn_
     return TN_NOT_FOUND;
   }
   tn__rwlock_read(&lock);
-  for (const tn__kernel *k = op->schema->kernels; k != NULL && *n < room; k = k->next)
+  for (const tn__kernel *k = kernels_of(op->schema); k != NULL && *n < room; k = k->next)
     if (kernel_fits(op, k, device)) out[(*n)++] = k->def;
   tn__rwlock_unlock(&lock);
   return *n == 0 ? no_kernel(op, device, err) : TN_OK;

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* From a graph and a signature to a plan: prune (prune.c), passes (passes.c), instructions (emit.c), segments (segments.c). */
+#include <core/plan/callees.h>
 #include <core/plan/passes.h>
+
+#include <string.h>
 
 static tn_plan *new_plan(tn_graph *graph, const tn__signature_spec *spec)
 {
@@ -12,6 +15,7 @@ static tn_plan *new_plan(tn_graph *graph, const tn__signature_spec *spec)
   plan->evaluate = spec->evaluate;
   plan->call_kernel = spec->level > 0 ? spec->call_kernel : NULL;
   plan->graph = tn_graph_ref(graph);
+  plan->want_always = spec->want_always;
   tn__arena_init(&plan->arena, 4096);
   tn__mutex_init(&plan->mu, "plan", TN_RANK_PLAN);
   return plan;
@@ -26,12 +30,28 @@ static void watch_cost(tn_plan *plan, const tn__ir *ir)
   atomic_store(&plan->may_upgrade, products && plan->want_kernels != NULL && !ir->asked);
 }
 
+/* What functions are compiled with, at their first call. */
+static tn_status add_callees(tn_plan *plan, const tn__signature_spec *spec, tn_error *err)
+{
+  bool calls = false;
+  for (uint32_t i = 0; i < plan->n_instrs && !calls; i++)
+    calls = (plan->instrs[i].traits & TN_TRAIT_FUNCTION_CALL) != 0 || plan->instrs[i].frame != NULL;
+  if (spec->disabled != NULL) plan->disabled = tn__arena_string(&plan->arena, spec->disabled, strlen(spec->disabled));
+  if (spec->disabled != NULL && plan->disabled == NULL) return tn__no_memory(err, "plan", 0);
+  plan->callees = spec->callees;
+  if (!calls || plan->callees != NULL) return TN_OK;
+  plan->callees = tn__callees_create();
+  plan->owns_callees = plan->callees != NULL;
+  return plan->callees != NULL ? TN_OK : tn__no_memory(err, "plan", 0);
+}
+
 static tn_status finish(tn__ir *ir, tn_graph *graph, tn_status st, tn_plan **out, tn_error *err)
 {
   tn_plan *plan = st == TN_OK ? new_plan(graph, ir->spec) : NULL;
   if (st == TN_OK && plan == NULL) st = tn__no_memory(err, "plan", sizeof *plan);
   if (st == TN_OK) st = tn__ir_emit(ir, plan);
   if (st == TN_OK) st = tn__plan_cut(plan, err);
+  if (st == TN_OK) st = add_callees(plan, ir->spec, err);
   if (st == TN_OK) watch_cost(plan, ir);
   tn__ir_fini(ir);
   if (st == TN_OK) *out = plan;

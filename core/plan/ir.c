@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Nodes and values that passes rewrite: the object itself. */
+#include <core/plan/frame.h>
 #include <core/plan/ir.h>
 
 #define HAS_EFFECT (TN_TRAIT_STATEFUL | TN_TRAIT_RANDOM | TN_TRAIT_PLACEHOLDER | TN_TRAIT_NO_EFFECT | TN_TRAIT_MAY_WAIT | \
@@ -13,6 +14,7 @@ void tn__ir_fini(tn__ir *ir)
     else tn__tensor_unref_large(ir->values[i].constant);
     tn__recipe_unref(ir->values[i].recipe);
   }
+  for (size_t i = 0; i < ir->n_nodes; i++) tn__plan_frame_free(ir->nodes[i].frame);
   tn__free(ir->nodes, ir->node_room * sizeof *ir->nodes);
   tn__free(ir->values, ir->value_room * sizeof *ir->values);
   tn__free(ir->edges, ir->edge_room * sizeof *ir->edges);
@@ -83,8 +85,10 @@ static tn_status add_outputs(tn__ir *ir, uint32_t id, uint32_t n_outputs)
   const tn_operation *op = ir->nodes[id].op;
   for (uint32_t k = 0; k < n_outputs; k++) {
     uint32_t value;
+    tn_dtype dtype = tn_operation_output_dtype(op, k);
+    bool by_ref = tn__dtype_is_ref(dtype);
     tn_status st = tn__ir_add_value(
-        ir, (tn__ir_value){ .kind = TN_VALUE_COMPUTED, .dtype = tn__dtype_base(tn_operation_output_dtype(op, k)),
+        ir, (tn__ir_value){ .kind = TN_VALUE_COMPUTED, .dtype = by_ref ? TN_RESOURCE : dtype, .by_ref = by_ref,
                             .node = id, .index = k, .output = { (tn_operation *)op, (int32_t)k } }, &value);
     if (st != TN_OK) return st;
     if (k == 0) ir->nodes[id].first_value = value;
@@ -93,22 +97,41 @@ static tn_status add_outputs(tn__ir *ir, uint32_t id, uint32_t n_outputs)
   return TN_OK;
 }
 
-tn_status tn__ir_add_node(tn__ir *ir, const tn_operation *op, const uint32_t *inputs, uint32_t n, uint32_t before,
-                          uint32_t *out)
+static tn_status add_node(tn__ir *ir, const tn_operation *op, uint32_t traits, const uint32_t *inputs, uint32_t n,
+                          uint32_t before, uint32_t *out)
 {
   if (!tn__grow((void **)&ir->nodes, &ir->node_room, ir->n_nodes + 1, sizeof *ir->nodes)) return tn__ir_no_memory(ir);
   uint32_t edges = 0;
   tn_status st = add_edges(ir, inputs, n, &edges);
   if (st != TN_OK) return st;
   uint32_t id = (uint32_t)ir->n_nodes;
-  ir->nodes[id] = (tn__ir_node){ .op = op, .traits = tn__operation_traits(op), .n_inputs = n, .edges = edges,
+  ir->nodes[id] = (tn__ir_node){ .op = op, .traits = traits, .n_inputs = n, .edges = edges,
                                  .instr = TN__NONE, .live = true };
   ir->n_nodes++;
-  st = add_outputs(ir, id, (uint32_t)tn_operation_n_outputs(op));
   link_before(ir, id, before);
   ir->n_live++;
   for (uint32_t i = 0; i < n; i++) ir->values[tn__ir_value_of(ir, inputs[i])].n_uses++;
   *out = id;
+  return TN_OK;
+}
+
+tn_status tn__ir_add_node(tn__ir *ir, const tn_operation *op, const uint32_t *inputs, uint32_t n, uint32_t before,
+                          uint32_t *out)
+{
+  tn_status st = add_node(ir, op, tn__operation_traits(op), inputs, n, before, out);
+  return st == TN_OK ? add_outputs(ir, *out, (uint32_t)tn_operation_n_outputs(op)) : st;
+}
+
+tn_status tn__ir_add_special(tn__ir *ir, const tn_operation *op, uint32_t traits, const uint32_t *inputs, uint32_t n,
+                             uint32_t n_outputs, uint32_t *out)
+{
+  tn_status st = add_node(ir, op, traits, inputs, n, TN__NONE, out);
+  for (uint32_t k = 0; st == TN_OK && k < n_outputs; k++) {
+    uint32_t value = 0;
+    st = tn__ir_add_value(ir, (tn__ir_value){ .kind = TN_VALUE_COMPUTED, .node = *out, .index = k }, &value);
+    if (st == TN_OK && k == 0) ir->nodes[*out].first_value = value;
+    if (st == TN_OK) ir->nodes[*out].n_outputs = k + 1;
+  }
   return st;
 }
 

@@ -15,6 +15,7 @@ typedef struct tn__ir_value {
   uint32_t index;      /* output of the node, or number of the feed */
   uint32_t n_uses;     /* as inputs of live nodes and as fetches */
   uint32_t same_as;    /* the value that took its place, TN__NONE = none */
+  bool by_ref;         /* a reference to a variable: dtype is resource */
   uint32_t planned;    /* its number in the plan, TN__NONE = not there (yet) */
   tn_tensor *constant; /* a reference; with a recipe it may be without elements */
   tn__recipe *recipe;  /* of the constant, a reference; NULL = none */
@@ -32,6 +33,8 @@ typedef struct tn__ir_node {
   bool live;
   bool waited_for; /* a node waits for it by a control edge */
   bool wanted;     /* a target of the signature */
+  bool dereferences; /* dereference.c */
+  struct tn__plan_frame *frame; /* a loop: owned until the plan takes it; NULL = none */
 } tn__ir_node;
 
 typedef struct tn__ir {
@@ -89,6 +92,9 @@ tn_status tn__ir_add_constant(tn__ir *ir, tn_tensor *tensor, uint32_t node, tn_o
 /* A node in front of `before` (TN__NONE: at the end), with fresh values for its outputs. */
 tn_status tn__ir_add_node(tn__ir *ir, const tn_operation *op, const uint32_t *inputs, uint32_t n, uint32_t before,
                           uint32_t *out);
+/* A node that does not stand for `op`, which gives it a name: n_outputs values, whose dtypes and outputs the caller sets. */
+tn_status tn__ir_add_special(tn__ir *ir, const tn_operation *op, uint32_t traits, const uint32_t *inputs, uint32_t n,
+                             uint32_t n_outputs, uint32_t *out);
 /* All uses of `from` become uses of `to`. */
 void tn__ir_replace(tn__ir *ir, uint32_t from, uint32_t to);
 /* Takes a node out of the order and its uses from its inputs. */
@@ -109,6 +115,8 @@ tn_status tn__ir_want_kernels(tn__ir *ir);
 
 /* Values and instructions, kernels resolved and created (emit.c). */
 tn_status tn__ir_emit(tn__ir *ir, tn_plan *plan);
+/* The cut (cut.c). */
+tn_status tn__plan_make_segments(tn_plan *plan, tn_error *err);
 /* Uses, segments and what each reads from outside (segments.c). */
 tn_status tn__plan_cut(tn_plan *plan, tn_error *err);
 

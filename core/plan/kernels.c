@@ -69,6 +69,16 @@ tn_status tn__plan_kernels_make(tn_plan *plan, const tn_operation *op, const tn_
   return TN_OK;
 }
 
+tn_status tn__plan_kernels_own(tn_plan *plan, const tn_kernel_def *def, const tn__plan_kernels **out, tn_error *err)
+{
+  tn__plan_kernels *list = tn__arena_zalloc(&plan->arena, sizeof *list + sizeof *list->items);
+  *out = list;
+  if (list == NULL) return tn__no_memory(err, "plan", 0);
+  list->n = 1;
+  list->items[0].def = def;
+  return TN_OK;
+}
+
 void tn__plan_kernels_free(const tn__plan_kernels *list)
 {
   if (list != NULL) destroy_new(list, NULL);

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The plan object and its reading functions (level (c) of the kit). */
+#include <core/plan/callees.h>
+#include <core/plan/frame.h>
 #include <core/plan/layout.h>
 #include <core/plan/plan.h>
 
@@ -29,8 +31,11 @@ void tn__plan_unref(tn_plan *plan)
   for (uint32_t i = 0; i < plan->n_segments; i++) segment_fini(&plan->segments[i]);
   for (uint32_t i = 0; i < plan->n_instrs; i++) {
     tn__plan_kernels_free(tn__instr_kernels(&plan->instrs[i]));
+    tn__instr_callees_free(atomic_load(&plan->instrs[i].callees));
+    tn__plan_frame_free(plan->instrs[i].frame);
     tn_resource_unref(atomic_load(&plan->instrs[i].resource));
   }
+  if (plan->owns_callees) tn__callees_free(plan->callees);
   for (uint32_t i = 0; i < plan->n_values; i++) {
     tn_tensor_unref(plan->values[i].constant);
     tn_tensor_unref(plan->values[i].elements);
@@ -50,6 +55,14 @@ static void add_node_name(const tn_operation *op, tn__text *out)
   tn__text_append(out, name, made == NULL || made == name ? strlen(name) : (size_t)(made - name));
 }
 
+/* Whether the message begins with a node of a function that the node called (tn__error_in_call). */
+static bool names_inner(const tn_error *err, const char *node)
+{
+  const char *message = tn_error_message(err);
+  size_t n = strlen(node);
+  return strncmp(message, "node '", 6) == 0 && strncmp(message + 6, node, n) == 0 && message[6 + n] == '/';
+}
+
 tn_status tn__kernel_status(const tn_operation *op, const tn_kernel_def *def, const char *slot, tn_status st,
                             tn_error *err)
 {
@@ -63,7 +76,7 @@ tn_status tn__kernel_status(const tn_operation *op, const tn_kernel_def *def, co
   else
     tn_error_set(err, st, "kernel '%s': %s failed without a message", kernel, slot);
   if (err != NULL) err->code = st;
-  tn_error_prefix(err, "node '%s' (%s)", node, tn_operation_type(op));
+  if (!names_inner(err, node)) tn_error_prefix(err, "node '%s' (%s)", node, tn_operation_type(op));
   tn_error_set_node(err, node);
   tn__text_fini(&name);
   return st;

@@ -25,6 +25,7 @@ typedef struct tn__plan_value {
   tn_dtype dtype;
   uint8_t kind;       /* TN_VALUE_FEED, _CONSTANT or _COMPUTED; what is a view is known only with the shapes */
   bool dynamic_user;  /* used in a later segment than its own */
+  bool whole;         /* made by a Merge or a loop: always a tensor of its own, at held */
   bool from_shapes;   /* small integers that follow from shapes and constants: computed with the layout, not in a step */
   uint32_t index;     /* FEED: input of the step */
   uint32_t producer;  /* COMPUTED: instruction */
@@ -60,6 +61,11 @@ typedef struct tn__plan_instr {
   uint32_t n_inputs, n_outputs, n_after;
   uint32_t first; /* in plan->ids: inputs, outputs, after, one behind the other */
   uint32_t segment;
+  uint32_t context;
+  uint8_t kind; /* of the segment that it needs: TN__SEGMENT_TAPE: one with others */
+  const uint32_t *input_contexts; /* of a Merge */
+  _Atomic(struct tn__instr_callees *) callees; /* what it called so far; owned, NULL = nothing yet (callees.h) */
+  struct tn__plan_frame *frame; /* of a loop; owned */
   _Atomic(tn_resource *) resource; /* what its kernel asked for last, a reference; NULL = none */
 } tn__plan_instr;
 
@@ -79,6 +85,8 @@ extern _Atomic(tn__workspace_free_fn) tn__workspace_free;
 
 typedef struct tn__segment {
   uint32_t begin, end;     /* instructions */
+  uint32_t context;
+  uint8_t kind;
   const uint32_t *entries; /* values from outside that it reads: feeds and values of earlier segments */
   uint32_t n_entries;
   const uint32_t *operands; /* entries whose value decides a shape */
@@ -106,6 +114,31 @@ typedef struct tn__rewrite_note {
   const char *name;
   uint32_t count;
 } tn__rewrite_note;
+
+/* Contexts: under what conditions an instruction runs, a value is there. Each is a list of atoms, all of which have to hold;
+ * they stand in an order in which they can be decided. Context 0 is empty. */
+enum {
+  TN__ATOM_BRANCH, /* value `id` is a bool, and is `side` */
+  TN__ATOM_FEED,   /* feed `id` is live */
+  TN__ATOM_MERGE,  /* instruction `id`, a Merge, found an input */
+  TN__ATOM_EXIT,   /* output `side` of instruction `id`, a loop, is live */
+  TN__ATOM_WAIT,   /* instruction `id`, which may wait, has ended */
+  TN__ATOM_DONE    /* context `id` is decided, one way or the other */
+};
+typedef struct tn__atom {
+  uint8_t kind;
+  uint32_t id, side;
+} tn__atom;
+typedef struct tn__context {
+  uint32_t first, n; /* in plan->context_atoms: numbers of atoms */
+} tn__context;
+
+enum {
+  TN__SEGMENT_TAPE,  /* a layout's tape */
+  TN__SEGMENT_WAIT,  /* the same, of one call that may wait */
+  TN__SEGMENT_MERGE, /* one Merge */
+  TN__SEGMENT_LOOP   /* one loop */
+};
 
 struct tn_plan {
   _Atomic uint32_t refs;
@@ -140,7 +173,27 @@ struct tn_plan {
   uint32_t *output_places; /* of each fetch that is computed: its place among the outputs of its segment */
   uint32_t n_held;         /* values that outlive their segment; none when there is only one */
   uint32_t max_entries;    /* of a segment */
+  tn__atom *atoms;
+  tn__context *contexts;
+  uint32_t *context_atoms;
+  uint32_t *output_contexts; /* of each fetch */
+  uint32_t n_atoms, n_contexts;
+  char *disabled;            /* as in the spec; in the arena, NULL = none */
+  bool want_always;
+  bool owns_callees;
+  struct tn__callees *callees; /* plans of functions */
+  bool has_control;          /* segments are not simply run one after the other */
+  bool has_waits;            /* some may wait */
 };
+
+/* What is compiled is the body of a loop's frame: one iteration. */
+typedef struct tn__body_spec {
+  tn_operation *const *own; /* the frame's own Exits and NextIterations: in the body they hand their input on */
+  size_t n_own;
+  size_t n_plain; /* feeds behind these are NextIterations, as the Merges read them that belong to the next iteration */
+  const bool *gated; /* by feed: it may be dead in an iteration; NULL = none is */
+  uint32_t depth;    /* frames around it, itself too */
+} tn__body_spec;
 
 typedef struct tn__signature_spec {
   const tn_output *feeds; /* no two equal */
@@ -158,6 +211,8 @@ typedef struct tn__signature_spec {
   void (*want_kernels)(const char *const *ops, size_t n, const char *device);
   bool want_always; /* whatever the plan's work */
   tn__call_kernel_fn call_kernel; /* for values that follow from shapes; NULL: they are computed in steps */
+  const tn__body_spec *body; /* NULL: no frame's */
+  struct tn__callees *callees; /* of the plan around this one, borrowed; NULL: the plan has its own */
 } tn__signature_spec;
 
 /* Compiles: prune, order, resolve kernels, cut into segments. Takes the graph's read lock while it walks. */
@@ -196,9 +251,14 @@ static inline const uint32_t *tn__instr_after(const tn_plan *p, const tn__plan_i
 void tn__plan_drop_layouts(tn_plan *plan);
 void tn__plan_drop_workspaces(tn_plan *plan);
 
+/* Whether of two contexts one holds exactly when the other does not, once all in front of a branch is decided. */
+bool tn__contexts_oppose(const tn_plan *plan, uint32_t a, uint32_t b);
+
 /* kernels.c */
 tn_status tn__plan_kernels_make(tn_plan *plan, const tn_operation *op, const tn__plan_kernels *old,
                                 const tn__plan_kernels **out, tn_error *err);
+/* One kernel of the plan's own, which has no create. */
+tn_status tn__plan_kernels_own(tn_plan *plan, const tn_kernel_def *def, const tn__plan_kernels **out, tn_error *err);
 void tn__plan_kernels_free(const tn__plan_kernels *list); /* destroys states; NULL allowed */
 /* Told of each step while plan->may_upgrade: what it cost, roughly. May load kernel plugins: hold no lock. */
 void tn__plan_note_cost(tn_plan *plan, double ns);

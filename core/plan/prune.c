@@ -1,58 +1,46 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* From a graph and a signature to what passes rewrite: a depth-first walk from fetches and targets, cut at fed endpoints,
  * gives the operations in an order in which they can run (under the graph's read lock). */
-#include <core/plan/ir.h>
+#include <core/plan/dereference.h>
+#include <core/plan/prune.h>
 
-/* What the walk knows of an operation, by its id. */
-typedef struct op_state {
-  uint32_t fed;   /* first feed of one of its outputs, chained by feed_next; TN__NONE = none */
-  uint32_t node;  /* TN__NONE = not added */
-  uint8_t visit;  /* 0 unseen, 1 its inputs are being walked, 2 done */
-} op_state;
+#define FRAME (TN_TRAIT_ENTER | TN_TRAIT_EXIT | TN_TRAIT_NEXT_ITERATION)
 
-typedef struct frame {
-  tn_operation *op;
-  size_t next; /* edge to look at: data inputs, then control inputs */
-} frame;
-
-typedef struct pruner {
-  tn__ir *ir;
-  op_state *ops;
-  size_t n_ops;
-  uint32_t *feed_next; /* n_feeds */
-  frame *stack;
-  size_t depth, stack_room;
-  tn_operation **order;
-  size_t n_order, order_room;
-  uint32_t *inputs; /* of one node */
-  size_t input_room;
-} pruner;
-
-static uint32_t feed_of(const pruner *c, tn_output output)
+static uint32_t feed_of(const tn__pruner *c, tn_output output)
 {
   uint32_t f = c->ops[tn__operation_id(output.op)].fed;
   while (f != TN__NONE && c->ir->spec->feeds[f].index != output.index) f = c->feed_next[f];
   return f;
 }
 
-static tn_status push(pruner *c, tn_operation *op)
+static tn_status push(tn__pruner *c, tn_operation *op)
 {
   if (!tn__grow((void **)&c->stack, &c->stack_room, c->depth + 1, sizeof *c->stack)) return tn__ir_no_memory(c->ir);
-  c->stack[c->depth++] = (frame){ op, 0 };
+  c->stack[c->depth++] = (tn__walk_frame){ op, 0 };
   c->ops[tn__operation_id(op)].visit = 1;
   return TN_OK;
 }
 
-static tn_status visited(pruner *c, tn_operation *op)
+static tn_status visited(tn__pruner *c, tn_operation *op)
 {
+  uint32_t traits = tn__operation_traits(op);
+  if ((traits & FRAME) && !tn__pruned(c, op)->own && !((traits & TN_TRAIT_ENTER) && tn__enters_constant(op)))
+    c->has_frames = true;
   if (!tn__grow((void **)&c->order, &c->order_room, c->n_order + 1, sizeof *c->order)) return tn__ir_no_memory(c->ir);
   c->order[c->n_order++] = op;
   c->ops[tn__operation_id(op)].visit = 2;
   return TN_OK;
 }
 
+static bool keep_for_later(tn__pruner *c, tn_operation *op)
+{
+  if (!tn__grow((void **)&c->later, &c->later_room, c->n_later + 1, sizeof *c->later)) return false;
+  c->later[c->n_later++] = op;
+  return true;
+}
+
 /* The next operation that the frame's one needs and that was not walked yet; NULL when there is none left. */
-static tn_operation *next_needed(pruner *c, frame *f)
+static tn_operation *next_needed(tn__pruner *c, tn__walk_frame *f)
 {
   size_t n_in, n_control;
   const tn_output *in = tn__operation_inputs(f->op, &n_in);
@@ -61,18 +49,43 @@ static tn_operation *next_needed(pruner *c, frame *f)
     size_t i = f->next++;
     tn_operation *op = i < n_in ? in[i].op : control[i - n_in];
     if (i < n_in && feed_of(c, in[i]) != TN__NONE) continue;
-    if (c->ops[tn__operation_id(op)].visit == 0) return op;
+    tn__op_state *s = &c->ops[tn__operation_id(op)];
+    if (i >= n_in && s->cut) continue;
+    if (i < n_in && tn__is_back_edge(op, f->op)) {
+      if (s->back == TN__NONE && !keep_for_later(c, op)) c->failed = true;
+      continue;
+    }
+    if (s->visit == 0) return op;
   }
   return NULL;
 }
 
-static tn_status walk_from(pruner *c, tn_operation *root)
+/* A constant that comes into a loop by an Enter is one inside, too, and may be packed. */
+bool tn__enters_constant(const tn_operation *op)
+{
+  for (;;) {
+    tn_bool constant = 0;
+    size_t n, n_control;
+    const tn_output *in = tn__operation_inputs(op, &n);
+    tn__operation_control_inputs(op, &n_control);
+    if (n != 1 || n_control != 0 || tn_operation_attr_bool(op, "is_constant", &constant, NULL) != TN_OK || !constant) return false;
+    op = in[0].op;
+    tn__operation_control_inputs(op, &n_control);
+    uint32_t traits = tn__operation_traits(op);
+    if (traits & TN_TRAIT_CONSTANT) return n_control == 0;
+    if (!(traits & TN_TRAIT_ENTER)) return false;
+  }
+}
+
+static tn_status walk_from(tn__pruner *c, tn_operation *root)
 {
   if (c->ops[tn__operation_id(root)].visit != 0) return TN_OK;
   tn_status st = push(c, root);
   while (st == TN_OK && c->depth > 0) {
     tn_operation *op = next_needed(c, &c->stack[c->depth - 1]);
-    if (op != NULL) {
+    if (c->failed) {
+      st = tn__ir_no_memory(c->ir);
+    } else if (op != NULL) {
       st = push(c, op);
     } else {
       st = visited(c, c->stack[c->depth - 1].op);
@@ -82,7 +95,7 @@ static tn_status walk_from(pruner *c, tn_operation *root)
   return st;
 }
 
-static tn_status order_operations(pruner *c)
+static tn_status order_operations(tn__pruner *c)
 {
   const tn__signature_spec *spec = c->ir->spec;
   tn_status st = TN_OK;
@@ -91,23 +104,31 @@ static tn_status order_operations(pruner *c)
   c->ops = tn__alloc_array(c->n_ops + 1, sizeof *c->ops);
   c->feed_next = tn__alloc_array(spec->n_feeds + 1, sizeof *c->feed_next);
   if (c->ops == NULL || c->feed_next == NULL) st = tn__ir_no_memory(c->ir);
-  for (size_t i = 0; st == TN_OK && i < c->n_ops; i++) c->ops[i] = (op_state){ TN__NONE, TN__NONE, 0 };
+  for (size_t i = 0; st == TN_OK && i < c->n_ops; i++) c->ops[i] = (tn__op_state){ .fed = TN__NONE, .back = TN__NONE, .node = TN__NONE };
   for (size_t i = 0; st == TN_OK && i < spec->n_feeds; i++) {
-    op_state *s = &c->ops[tn__operation_id(spec->feeds[i].op)];
+    tn__op_state *s = &c->ops[tn__operation_id(spec->feeds[i].op)];
+    if (spec->body != NULL && i >= spec->body->n_plain) {
+      s->back = (uint32_t)i;
+      continue;
+    }
+    s->cut = spec->body != NULL;
     c->feed_next[i] = s->fed;
     s->fed = (uint32_t)i;
   }
+  for (size_t i = 0; st == TN_OK && spec->body != NULL && i < spec->body->n_own; i++)
+    tn__pruned(c, spec->body->own[i])->own = true;
   for (size_t i = 0; st == TN_OK && i < spec->n_fetches; i++)
     if (feed_of(c, spec->fetches[i]) == TN__NONE) st = walk_from(c, spec->fetches[i].op);
-  for (size_t i = 0; st == TN_OK && i < spec->n_targets; i++) st = walk_from(c, spec->targets[i]);
+  for (size_t i = 0; st == TN_OK && i < spec->n_targets; i++) {
+    tn__pruned(c, spec->targets[i])->wanted = true;
+    st = walk_from(c, spec->targets[i]);
+  }
+  for (size_t i = 0; st == TN_OK && i < c->n_later; i++) st = walk_from(c, c->later[i]);
   tn__graph_unlock(c->ir->graph);
   return st;
 }
 
 /* ---- what can run at all ---- */
-
-#define CONTROL_FLOW (TN_TRAIT_SWITCH | TN_TRAIT_MERGE | TN_TRAIT_ENTER | TN_TRAIT_EXIT | TN_TRAIT_NEXT_ITERATION | \
-                      TN_TRAIT_LOOP_COND | TN_TRAIT_CONTROL_TRIGGER | TN_TRAIT_FUNCTION_CALL)
 
 /* What a trait promises decides whose memory a value is: an op of a plugin that breaks it is refused. */
 static tn_status check_hands_on(const tn__ir *ir, const tn_operation *op)
@@ -123,6 +144,13 @@ static tn_status check_hands_on(const tn__ir *ir, const tn_operation *op)
                                             tn_operation_name(op), tn_operation_type(op)));
 }
 
+static tn_status check_switch(const tn__ir *ir, const tn_operation *op)
+{
+  if (tn_operation_n_inputs(op) == 2 && tn_operation_n_outputs(op) == 2 && tn_operation_input_dtype(op, 1) == TN_BOOL) return TN_OK;
+  return tn__ir_refuse(ir, op, tn_error_set(ir->err, TN_INTERNAL, "node '%s': op '%s' should hand its input on to one of "
+                                            "two outputs", tn_operation_name(op), tn_operation_type(op)));
+}
+
 static tn_status check_runnable(const tn__ir *ir, const tn_operation *op)
 {
   const char *name = tn_operation_name(op);
@@ -134,32 +162,37 @@ static tn_status check_runnable(const tn__ir *ir, const tn_operation *op)
     return tn__ir_refuse(ir, op, tn_error_set(ir->err, TN_INVALID_ARGUMENT,
                                               "placeholder '%s' of type %s is needed and was not fed", name,
                                               tn_dtype_name(tn_operation_output_dtype(op, 0))));
-  if (traits & CONTROL_FLOW)
-    return tn__ir_refuse(ir, op, tn_error_set(ir->err, TN_UNIMPLEMENTED,
-                                              "node '%s': op '%s' is control flow, which this version does not run",
-                                              name, tn_operation_type(op)));
+  if (traits & TN_TRAIT_SWITCH) return check_switch(ir, op);
   return traits & (TN_TRAIT_IDENTITY | TN_TRAIT_NO_EFFECT) ? check_hands_on(ir, op) : TN_OK;
 }
 
 /* ---- nodes ---- */
 
-/* The value that an edge carries. */
-static tn_status value_of(pruner *c, tn_output output, uint32_t *out)
+static tn_status feed_value(tn__pruner *c, uint32_t f, tn_output output, uint32_t *out)
 {
   tn__ir *ir = c->ir;
-  uint32_t f = feed_of(c, output);
-  if (f == TN__NONE) {
-    *out = ir->nodes[c->ops[tn__operation_id(output.op)].node].first_value + (uint32_t)output.index;
-    return TN_OK;
-  }
   *out = ir->inputs[f];
   if (*out != TN__NONE) return TN_OK;
   tn_dtype dtype = (size_t)output.index < tn_operation_n_outputs(output.op)
                        ? tn_operation_output_dtype(output.op, (size_t)output.index) : TN_DTYPE_INVALID;
-  tn_status st = tn__ir_add_value(ir, (tn__ir_value){ .kind = TN_VALUE_FEED, .dtype = tn__dtype_base(dtype),
+  bool by_ref = ir->spec->body != NULL && tn__dtype_is_ref(dtype); /* what a program feeds is a value */
+  tn_status st = tn__ir_add_value(ir, (tn__ir_value){ .kind = TN_VALUE_FEED, .by_ref = by_ref,
+                                                      .dtype = by_ref ? TN_RESOURCE : tn__dtype_base(dtype),
                                                       .node = TN__NONE, .index = f, .output = output }, out);
   if (st == TN_OK) ir->inputs[f] = *out;
   return st;
+}
+
+tn_status tn__prune_value(tn__pruner *c, tn_output output, uint32_t *out)
+{
+  uint32_t f = feed_of(c, output);
+  if (f != TN__NONE) return feed_value(c, f, output, out);
+  const tn__op_state *s = tn__pruned(c, output.op);
+  if (s->node == TN__NONE)
+    return tn__ir_refuse(c->ir, output.op, tn_error_set(c->ir->err, TN_INVALID_ARGUMENT, "node '%s' needs its own output",
+                                                        tn_operation_name(output.op)));
+  *out = c->ir->nodes[s->node].first_value + (s->in_loop ? s->exit : (uint32_t)output.index);
+  return TN_OK;
 }
 
 /* A feed in place of an op that is not registered gets the type that its first reader wants; all must want the same. */
@@ -167,7 +200,12 @@ static tn_status claim_dtype(const tn__ir *ir, const tn_operation *op, size_t i,
 {
   tn__ir_value *v = &ir->values[value];
   if (v->kind != TN_VALUE_FEED) return TN_OK;
-  tn_dtype wanted = tn__dtype_base(tn_operation_input_dtype(op, i));
+  tn_dtype wanted = tn_operation_input_dtype(op, i);
+  if (tn__dtype_is_ref(wanted) && !v->by_ref)
+    return tn__ir_refuse(ir, op, tn_error_set(ir->err, TN_INVALID_ARGUMENT, "node '%s': input %zu has to be a variable, "
+                                              "the feed '%s:%d' is a value", tn_operation_name(op), i,
+                                              tn_operation_name(v->output.op), (int)v->output.index));
+  if (v->by_ref) return TN_OK;
   if (v->dtype == TN_DTYPE_INVALID) v->dtype = wanted;
   if (v->dtype == wanted || wanted == TN_DTYPE_INVALID) return TN_OK;
   return tn__ir_refuse(ir, op, tn_error_set(ir->err, TN_INVALID_ARGUMENT,
@@ -193,58 +231,119 @@ static tn_status make_constant(tn__ir *ir, uint32_t id)
   return TN_OK;
 }
 
-static tn_status add_controls(pruner *c, uint32_t id, tn_operation *const *control, size_t n)
+/* Who waits for what has run before the iteration runs when that is live: where it may be dead, a node stands for it. */
+static tn_status control_of(tn__pruner *c, tn_operation *op, uint32_t *out)
+{
+  const tn__op_state *s = tn__pruned(c, op);
+  const tn__body_spec *body = c->ir->spec->body;
+  *out = s->node;
+  if (!s->cut || body->gated == NULL || !body->gated[s->fed]) return TN_OK;
+  uint32_t value;
+  tn_status st = feed_value(c, s->fed, c->ir->spec->feeds[s->fed], &value);
+  return st == TN_OK ? tn__ir_add_special(c->ir, op, TN_TRAIT_NO_EFFECT, &value, 1, 0, out) : st;
+}
+
+/* The node is the last one made; what its controls need is made in front of it. */
+static tn_status list_controls(tn__pruner *c, tn_operation *const *control, size_t n, size_t *n_out)
+{
+  *n_out = 0;
+  if (!tn__grow((void **)&c->controls, &c->control_room, n, sizeof *c->controls)) return tn__ir_no_memory(c->ir);
+  for (size_t i = 0; i < n; i++) {
+    uint32_t to;
+    tn_status st = control_of(c, control[i], &to);
+    if (st != TN_OK) return st;
+    if (to == TN__NONE && tn__pruned(c, control[i])->cut) continue;
+    if (to == TN__NONE)
+      return tn__ir_refuse(c->ir, control[i], tn_error_set(c->ir->err, TN_INVALID_ARGUMENT, "node '%s' waits for itself",
+                                                           tn_operation_name(control[i])));
+    c->controls[(*n_out)++] = to;
+  }
+  return TN_OK;
+}
+
+/* Behind the inputs of the node made last. */
+static tn_status add_controls(tn__pruner *c, uint32_t id, size_t n)
 {
   tn__ir *ir = c->ir;
   if (!tn__grow((void **)&ir->edges, &ir->edge_room, ir->n_edges + n, sizeof *ir->edges)) return tn__ir_no_memory(ir);
   for (size_t i = 0; i < n; i++) {
-    uint32_t to = c->ops[tn__operation_id(control[i])].node;
-    ir->edges[ir->n_edges++] = to;
-    ir->nodes[to].waited_for = true;
+    ir->edges[ir->n_edges++] = c->controls[i];
+    ir->nodes[c->controls[i]].waited_for = true;
   }
   ir->nodes[id].n_controls = (uint32_t)n;
   return TN_OK;
 }
 
-static tn_status add_operation(pruner *c, tn_operation *op)
+/* Input i of an operation, as it wants it: a variable's value where it takes no reference. */
+tn_status tn__prune_input(tn__pruner *c, const tn_operation *op, size_t i, tn_output from, uint32_t *out)
+{
+  tn__ir *ir = c->ir;
+  const tn__op_state *s = tn__pruned(c, from.op);
+  tn_status st = tn__is_back_edge(from.op, op) && s->back != TN__NONE ? feed_value(c, s->back, from, out)
+                                                                       : tn__prune_value(c, from, out);
+  if (st == TN_OK) st = claim_dtype(ir, op, i, *out);
+  if (st != TN_OK || !ir->values[*out].by_ref || tn__dtype_is_ref(tn_operation_input_dtype(op, i))) return st;
+  uint32_t id;
+  size_t n_control, n;
+  tn_operation *const *control = tn__operation_control_inputs(op, &n_control);
+  st = list_controls(c, control, n_control, &n);
+  if (st == TN_OK) st = tn__ir_add_dereference(ir, *out, &id);
+  if (st != TN_OK) return st;
+  *out = ir->nodes[id].first_value;
+  return add_controls(c, id, n);
+}
+
+#define HANDS_ON (FRAME | TN_TRAIT_LOOP_COND)
+
+tn_status tn__prune_add(tn__pruner *c, tn_operation *op)
 {
   tn__ir *ir = c->ir;
   size_t n_in, n_control;
   const tn_output *in = tn__operation_inputs(op, &n_in);
   tn_operation *const *control = tn__operation_control_inputs(op, &n_control);
-  if (!tn__grow((void **)&c->inputs, &c->input_room, n_in, sizeof *c->inputs)) return tn__ir_no_memory(ir);
-  for (size_t i = 0; i < n_in; i++) {
-    tn_status st = value_of(c, in[i], &c->inputs[i]);
-    if (st == TN_OK) st = claim_dtype(ir, op, i, c->inputs[i]);
-    if (st != TN_OK) return st;
-  }
+  tn_status st = check_runnable(ir, op);
+  if (st == TN_OK && !tn__grow((void **)&c->inputs, &c->input_room, n_in, sizeof *c->inputs)) st = tn__ir_no_memory(ir);
+  for (size_t i = 0; st == TN_OK && i < n_in; i++) st = tn__prune_input(c, op, i, in[i], &c->inputs[i]);
   uint32_t id;
-  tn_status st = tn__ir_add_node(ir, op, c->inputs, (uint32_t)n_in, TN__NONE, &id);
-  if (st == TN_OK) st = add_controls(c, id, control, n_control);
+  size_t n;
+  if (st == TN_OK) st = list_controls(c, control, n_control, &n);
+  if (st == TN_OK) st = tn__ir_add_node(ir, op, c->inputs, (uint32_t)n_in, TN__NONE, &id);
+  if (st == TN_OK) st = add_controls(c, id, n);
   if (st != TN_OK) return st;
   c->ops[tn__operation_id(op)].node = id;
+  if (ir->nodes[id].traits & TN_TRAIT_IDENTITY) ir->nodes[id].traits &= ~(uint32_t)HANDS_ON;
   return ir->nodes[id].traits & TN_TRAIT_CONSTANT ? make_constant(ir, id) : TN_OK;
 }
 
-static tn_status add_all(pruner *c)
+static tn_status fetch_value(tn__pruner *c, tn_output output, uint32_t *out)
+{
+  const tn__op_state *s = tn__pruned(c, output.op);
+  tn__ir *ir = c->ir;
+  bool leaves = (tn__operation_traits(output.op) & TN_TRAIT_EXIT) && s->node != TN__NONE;
+  if (s->in_loop && !leaves && feed_of(c, output) == TN__NONE) /* S-EXE-17 */
+    return tn__ir_refuse(ir, output.op, tn_error_set(ir->err, TN_INVALID_ARGUMENT, "'%s:%d' is inside a loop and has a "
+                                                     "value for each iteration: it cannot be fetched",
+                                                     tn_operation_name(output.op), (int)output.index));
+  tn_status st = tn__prune_value(c, output, out);
+  if (st != TN_OK || !ir->values[*out].by_ref || ir->spec->body != NULL) return st;
+  uint32_t id;
+  st = tn__ir_add_dereference(ir, *out, &id);
+  if (st == TN_OK) *out = ir->nodes[id].first_value;
+  return st;
+}
+
+static tn_status add_all(tn__pruner *c)
 {
   tn__ir *ir = c->ir;
-  for (size_t i = 0; i < c->n_order; i++) { /* all before any: what passes stands in a real order, without a cycle */
-    tn_status st = check_runnable(ir, c->order[i]);
-    if (st != TN_OK) return st;
+  tn_status st = c->has_frames ? tn__prune_add_loops(c) : TN_OK;
+  for (size_t i = 0; !c->has_frames && st == TN_OK && i < c->n_order; i++) st = tn__prune_add(c, c->order[i]);
+  for (size_t i = 0; st == TN_OK && i < ir->spec->n_fetches; i++) {
+    st = fetch_value(c, ir->spec->fetches[i], &ir->outputs[i]);
+    if (st == TN_OK) ir->values[ir->outputs[i]].n_uses++;
   }
-  for (size_t i = 0; i < c->n_order; i++) {
-    tn_status st = add_operation(c, c->order[i]);
-    if (st != TN_OK) return st;
-  }
-  for (size_t i = 0; i < ir->spec->n_fetches; i++) {
-    tn_status st = value_of(c, ir->spec->fetches[i], &ir->outputs[i]);
-    if (st != TN_OK) return st;
-    ir->values[ir->outputs[i]].n_uses++;
-  }
-  for (size_t i = 0; i < ir->spec->n_targets; i++)
+  for (size_t i = 0; st == TN_OK && i < ir->spec->n_targets; i++)
     ir->nodes[c->ops[tn__operation_id(ir->spec->targets[i])].node].wanted = true;
-  return TN_OK;
+  return st;
 }
 
 static tn_status init(tn__ir *ir, tn_graph *graph, const tn__signature_spec *spec, tn_error *err)
@@ -259,7 +358,7 @@ static tn_status init(tn__ir *ir, tn_graph *graph, const tn__signature_spec *spe
 
 tn_status tn__ir_from_graph(tn__ir *ir, tn_graph *graph, const tn__signature_spec *spec, tn_error *err)
 {
-  pruner c = { .ir = ir };
+  tn__pruner c = { .ir = ir };
   tn_status st = init(ir, graph, spec, err);
   if (st == TN_OK) st = order_operations(&c);
   if (st == TN_OK) st = add_all(&c);
@@ -269,6 +368,8 @@ tn_status tn__ir_from_graph(tn__ir *ir, tn_graph *graph, const tn__signature_spe
   tn__free(c.feed_next, (spec->n_feeds + 1) * sizeof *c.feed_next);
   tn__free(c.stack, c.stack_room * sizeof *c.stack);
   tn__free(c.order, c.order_room * sizeof *c.order);
+  tn__free(c.later, c.later_room * sizeof *c.later);
+  tn__free(c.controls, c.control_room * sizeof *c.controls);
   tn__free(c.inputs, c.input_room * sizeof *c.inputs);
   return st;
 }

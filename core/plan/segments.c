@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who reads what, and the cut into segments with what each of them reads from outside. */
+/* Who reads what, and what each segment reads from outside. */
 #include <core/plan/ir.h>
 
 static void count_uses(tn_plan *plan)
@@ -47,24 +47,9 @@ static void mark_from_shapes(tn_plan *plan)
   }
 }
 
-/* ---- the cut ---- */
-
 static bool is_operand(const tn__plan_instr *instr, uint32_t k)
 {
   return instr->shape_operands != 0 && tn__operation_is_shape_operand(instr->op, k);
-}
-
-/* Whether instruction i has to begin a segment, when the current one began at `begin`. */
-static bool begins_segment(const tn_plan *plan, uint32_t i, uint32_t begin)
-{
-  const tn__plan_instr *instr = &plan->instrs[i];
-  const uint32_t *in = tn__instr_inputs(plan, instr);
-  for (uint32_t k = 0; k < instr->n_inputs; k++) {
-    const tn__plan_value *v = &plan->values[in[k]];
-    if (v->kind != TN_VALUE_COMPUTED || v->producer < begin || v->from_shapes) continue;
-    if (is_operand(instr, k) || (plan->instrs[v->producer].traits & TN_TRAIT_DYNAMIC)) return true;
-  }
-  return false;
 }
 
 /* What a value is to the segment that listed it last. */
@@ -146,6 +131,8 @@ static void number_slots(lister *l, tn__segment *s, uint32_t tag)
       if (k < instr->n_inputs) continue;
       plan->values[value].segment = tag - 1;
       plan->values[value].slot = m->slot;
+      plan->values[value].whole = s->kind == TN__SEGMENT_MERGE || s->kind == TN__SEGMENT_LOOP;
+      plan->values[value].dynamic_user |= plan->values[value].whole;
     }
   }
 }
@@ -156,6 +143,8 @@ typedef struct counts { /* of a segment, or where its lists begin */
   uint32_t outputs, held, ends;
 } counts;
 
+static uint32_t last_reader(const tn__plan_value *v) { return v->last_use == TN__NONE ? v->producer : v->last_use; }
+
 /* A fetched value is held, too, but ends with the step: a later segment may show its memory. Those come first. */
 static uint32_t number_held(tn_plan *plan, counts *n)
 {
@@ -164,7 +153,7 @@ static uint32_t number_held(tn_plan *plan, counts *n)
     tn__plan_value *v = &plan->values[plan->outputs[o]];
     if (v->kind != TN_VALUE_COMPUTED) continue;
     n[v->segment].outputs++;
-    if (plan->n_segments == 1 || v->held != TN__NONE) continue;
+    if ((plan->n_segments == 1 && !v->whole) || v->held != TN__NONE) continue;
     v->held = plan->n_held++;
     n[v->segment].held++;
   }
@@ -174,7 +163,7 @@ static uint32_t number_held(tn_plan *plan, counts *n)
     if (v->kind != TN_VALUE_COMPUTED || !v->dynamic_user || v->held != TN__NONE) continue;
     v->held = plan->n_held++;
     n[v->segment].held++;
-    n[plan->instrs[v->last_use].segment].ends++;
+    n[plan->instrs[last_reader(v)].segment].ends++;
   }
   return n_fetched;
 }
@@ -201,7 +190,7 @@ static void fill_lists(tn_plan *plan, uint32_t *to, uint32_t n_fetched, const co
     tn__segment *s = &plan->segments[v->segment];
     s->held[s->n_held++] = i;
     if (v->held < n_fetched) continue;
-    s = &plan->segments[plan->instrs[v->last_use].segment];
+    s = &plan->segments[plan->instrs[last_reader(v)].segment];
     s->ends[s->n_ends++] = v->held;
   }
 }
@@ -222,48 +211,47 @@ static tn_status list_held(tn_plan *plan, tn_error *err)
 
 /* ---- all of it ---- */
 
-static tn_status make_segments(tn_plan *plan, tn_error *err)
+/* What only the executor reads is there until the step ends. */
+static void hold_predicates(tn_plan *plan)
 {
-  uint32_t n = 0, begin = 0;
-  for (uint32_t i = 0; i < plan->n_instrs; i++) {
-    if (i == 0 || begins_segment(plan, i, begin)) {
-      n++;
-      begin = i;
-    }
-    plan->instrs[i].segment = n - 1;
+  for (uint32_t i = 0; i < plan->n_atoms; i++) {
+    if (plan->atoms[i].kind != TN__ATOM_BRANCH) continue;
+    tn__plan_value *v = &plan->values[plan->atoms[i].id];
+    v->n_uses++;
+    v->last_use = plan->n_instrs - 1;
+    v->dynamic_user = v->kind == TN_VALUE_COMPUTED;
   }
-  plan->segments = tn__arena_array(&plan->arena, (size_t)n + 1, sizeof *plan->segments);
-  if (plan->segments == NULL) return tn__no_memory(err, "plan", 0);
+}
+
+static tn_status number_all_slots(lister *l)
+{
+  tn_plan *plan = l->plan;
+  size_t n_ids = 0;
   for (uint32_t i = 0; i < plan->n_instrs; i++) {
-    tn__segment *s = &plan->segments[plan->instrs[i].segment];
-    if (s->end == 0) s->begin = i;
-    s->end = i + 1;
+    size_t end = (size_t)plan->instrs[i].first + plan->instrs[i].n_inputs + plan->instrs[i].n_outputs;
+    if (end > n_ids) n_ids = end;
   }
-  plan->n_segments = n;
-  return TN_OK;
+  plan->slots = tn__arena_array(&plan->arena, n_ids + 1, sizeof *plan->slots);
+  tn_status st = plan->slots == NULL ? tn__no_memory(l->err, "plan", n_ids * sizeof *plan->slots) : TN_OK;
+  for (uint32_t k = 0; st == TN_OK && k < plan->n_segments; k++) {
+    st = list_entries(l, &plan->segments[k], k + 1);
+    if (st == TN_OK) number_slots(l, &plan->segments[k], k + 1);
+  }
+  return st;
 }
 
 tn_status tn__plan_cut(tn_plan *plan, tn_error *err)
 {
-  count_uses(plan);
   mark_from_shapes(plan);
-  lister l = { .plan = plan, .err = err };
-  tn_status st = make_segments(plan, err);
+  tn_status st = tn__plan_make_segments(plan, err);
   if (st != TN_OK) return st;
+  count_uses(plan);
+  hold_predicates(plan);
+  lister l = { .plan = plan, .err = err };
   size_t n_marks = (size_t)plan->n_values + 1;
   l.marks = tn__alloc_array(n_marks, sizeof *l.marks);
   if (l.marks == NULL) st = tn__no_memory(err, "plan", n_marks * sizeof *l.marks);
-  size_t n_ids = 0;
-  if (plan->n_instrs > 0) {
-    const tn__plan_instr *last = &plan->instrs[plan->n_instrs - 1];
-    n_ids = (size_t)last->first + last->n_inputs + last->n_outputs;
-  }
-  plan->slots = tn__arena_array(&plan->arena, n_ids + 1, sizeof *plan->slots);
-  if (plan->slots == NULL) st = tn__no_memory(err, "plan", n_ids * sizeof *plan->slots);
-  for (uint32_t k = 0; st == TN_OK && k < plan->n_segments; k++) {
-    st = list_entries(&l, &plan->segments[k], k + 1);
-    if (st == TN_OK) number_slots(&l, &plan->segments[k], k + 1);
-  }
+  if (st == TN_OK) st = number_all_slots(&l);
   if (st == TN_OK) st = list_held(plan, err);
   tn__free(l.marks, n_marks * sizeof *l.marks);
   tn__free(l.entries, l.entry_room * sizeof *l.entries);

@@ -120,6 +120,7 @@ static void session_free(tn_session *s)
   tn__factory_release(s->factory);
   tn_graph_unref(atomic_load(&s->graph));
   tn_session_options_destroy(s->options);
+  tn__sleepers_fini(&s->sleepers);
   tn__cond_fini(&s->told);
   tn__cond_fini(&s->compiled_one);
   tn__mutex_fini(&s->mu);
@@ -139,6 +140,7 @@ tn_status tn_session_create(const tn_session_options *options, tn_session **out,
   tn__mutex_init(&s->mu, "session", TN_RANK_SESSION);
   tn__cond_init(&s->compiled_one);
   tn__cond_init(&s->told);
+  tn__sleepers_init(&s->sleepers);
   tn__map_init(&s->entries);
   tn__map_init(&s->signatures);
   tn_status st = tn_session_options_copy(options, &s->options, err);

@@ -101,6 +101,7 @@ struct tn_session {
   bool compiling, finalized; /* guarded by mu */
   tn__cond compiled_one;
   tn__live_step *live;       /* guarded by mu */
+  tn__sleepers sleepers;     /* steps in which every kernel waits */
   tn__cond told;
   uint32_t n_callables;      /* guarded by mu */
   uint32_t *free_callables;  /* guarded by mu */

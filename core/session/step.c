@@ -42,6 +42,7 @@ static void tell_callback(void *live) { tell(live); }
 
 void tn__steps_tell(tn_session *s)
 {
+  tn__sleepers_wake(&s->sleepers);
   if (s->slots->cancel == NULL) return;
   for (;;) {
     tn__mutex_lock(&s->mu);
@@ -116,7 +117,7 @@ static tn_status run_canonical(tn_session *session, const tn__entry_point *entry
 {
   const tn__signature *s = entry->signature;
   int64_t timeout = options != NULL && options->timeout_ms > 0 ? options->timeout_ms : session->timeout_ms; /* S-RO-04 */
-  tn__step_env env = { .containers = session->containers, .mu = &session->mu };
+  tn__step_env env = { .containers = session->containers, .mu = &session->mu, .sleepers = &session->sleepers };
   tn_step step = { .inputs = in, .outputs = out, .given = given, .n_inputs = s->n_feeds, .n_outputs = s->n_fetches,
                    .env = &env, .closed = &session->closed, .cancellation = options != NULL ? options->cancellation : NULL };
   step.id = atomic_fetch_add_explicit(&step_counter, 1, memory_order_relaxed) + 1; /* S-RUN-31 */
@@ -127,10 +128,11 @@ static tn_status run_canonical(tn_session *session, const tn__entry_point *entry
   }
   tn_status st = call_runtime(session, s, &step, err);
   tn__container_leave(env.own);
+  tn__sleeper_unref(env.sleeper);
   if (st != TN_OK) return st;
   tn__error_reset(err); /* a runtime's text without a failure: S-ERR-02 */
   int why = tn__step_stop(&step); /* no instruction came after it, and yet: S-LIFE-04, S-RO-03 */
-  return why == TN__GO_ON ? check_outputs(session, s, out, given, err) : tn__step_stopped(&step, why, err);
+  return why == TN__GO_ON ? check_outputs(session, s, out, given, err) : tn__step_stopped(&step, why, NULL, err);
 }
 
 /* A further position of a fetch: a copy, into the caller's tensor when there is one. */

@@ -42,6 +42,8 @@ enum {
   TN_TRAIT_DYNAMIC = 1u << 18,       /* some output's shape is known only after compute (tn_prepare_dynamic) */
   TN_TRAIT_CONTRACTION = 1u << 19,   /* output 0 is sums of products with input 1, whose last dimension is that of the
                                       * output: products and convolutions, which are most of the work where they are */
+  TN_TRAIT_OWN_CALL = 1u << 21,      /* nodes whose op is itself a function of the library run on this op's kernels that have
+                                      * no constraint on types: they call function 0 with all inputs; one op has it */
   TN_TRAIT_SHAPE_ONLY = 1u << 20     /* outputs depend on the shapes of the inputs alone; compute does not read elements */
 };
 
@@ -173,7 +175,9 @@ TN_API void tn_wake(tn_wait_token *token);
 
 /* For ops with TN_TRAIT_FUNCTION_CALL: calls function k of the node, counted through its attributes of kinds func and
  * list(func) in the order of the schema; of a node whose op is itself a function of the library that is function 0.
- * inputs   n_inputs values for its arguments, borrowed during the call.
+ * tn_operation_n_functions(op) + k is the function that the library names as the gradient of function k.
+ * inputs   n_inputs values for its arguments, borrowed during the call: inputs of ctx by the pointers that it has, or views of
+ *          the kernel's own; what has a buffer may be held on to.
  * outputs  n_outputs places; tensors of the caller's when the call ends well, else NULL.
  * Returns TN_INVALID_ARGUMENT (counts or types differ from the signature), TN_NOT_FOUND (no such function),
  *         TN_RESOURCE_EXHAUSTED (called too deeply), what a kernel returned; TN_PENDING: something in it waits. Then

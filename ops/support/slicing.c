@@ -21,10 +21,9 @@ bool tn__box_is_all(const tn__box *b, const int64_t *dims)
   return true;
 }
 
-tn__box_copy *tn__box_copy_new(tn_dtype dtype, const int64_t *dims, const tn__box *box, const int64_t *steps, bool into)
+void tn__box_copy_init(tn__box_copy *c, tn_dtype dtype, const int64_t *dims, const tn__box *box, const int64_t *steps,
+                       bool into)
 {
-  tn__box_copy *c = tn__zalloc(sizeof *c);
-  if (c == NULL) return NULL;
   int64_t whole = 1, boxed = 1, at = 0; /* elements behind the dimension */
   int64_t own[TN_MAX_RANK], other[TN_MAX_RANK];
   for (int32_t i = box->rank - 1; i >= 0; i--) {
@@ -40,6 +39,12 @@ tn__box_copy *tn__box_copy_new(tn_dtype dtype, const int64_t *dims, const tn__bo
   for (int32_t i = 0; i < box->rank; i++)
     tn__strided_add(&c->strided, box->size[i], into ? other[i] : own[i], into ? own[i] : other[i]);
   tn__strided_plan(&c->strided);
+}
+
+tn__box_copy *tn__box_copy_new(tn_dtype dtype, const int64_t *dims, const tn__box *box, const int64_t *steps, bool into)
+{
+  tn__box_copy *c = tn__zalloc(sizeof *c);
+  if (c != NULL) tn__box_copy_init(c, dtype, dims, box, steps, into);
   return c;
 }
 
@@ -56,13 +61,38 @@ tn_status tn__box_copy_run(const tn__box_copy *c, tn_kernel_ctx *ctx, void *tens
 
 /* ---- reading ---- */
 
-static void read_masks(const tn_operation *op, tn__slicing *s)
+void tn__slicing_masks(const tn_operation *op, tn__slicing *s)
 {
   s->begin_mask = (uint32_t)tn__attr_int(op, "begin_mask", 0);
   s->end_mask = (uint32_t)tn__attr_int(op, "end_mask", 0);
   s->ellipsis_mask = (uint32_t)tn__attr_int(op, "ellipsis_mask", 0);
   s->new_axis_mask = (uint32_t)tn__attr_int(op, "new_axis_mask", 0);
   s->shrink_axis_mask = (uint32_t)tn__attr_int(op, "shrink_axis_mask", 0);
+}
+
+static int64_t bracket(const tn_view *v, int64_t k)
+{
+  int64_t x = tn__operand_int(v, k);
+  return x == TN_UNKNOWN_INT ? x + 1 : x; /* as far away as that */
+}
+
+tn_status tn__slicing_vectors(const tn_kernel_ctx *ctx, uint32_t first, tn__slicing *s)
+{
+  const tn_view *begin = ctx->inputs[first], *end = ctx->inputs[first + 1], *step = ctx->inputs[first + 2];
+  if (begin->rank != 1 || end->rank != 1 || step->rank != 1 || end->count != begin->count || step->count != begin->count)
+    return tn_error_set(ctx->err, TN_INVALID_ARGUMENT, "inputs %u to %u have ranks %d, %d and %d and %lld, %lld and %lld "
+                        "elements, wanted vectors of one length", first, first + 2, (int)begin->rank, (int)end->rank,
+                        (int)step->rank, (long long)begin->count, (long long)end->count, (long long)step->count);
+  if (begin->count > TN__SLICING_MAX)
+    return tn_error_set(ctx->err, TN_INVALID_ARGUMENT, "input %u has %lld elements, at most %d are allowed", first,
+                        (long long)begin->count, TN__SLICING_MAX);
+  s->n = (int32_t)begin->count;
+  for (int32_t i = 0; i < s->n; i++) {
+    s->begin[i] = bracket(begin, i);
+    s->end[i] = bracket(end, i);
+    s->step[i] = bracket(step, i);
+  }
+  return TN_OK;
 }
 
 tn_status tn__slicing_read(const tn_prepare_ctx *ctx, uint32_t first, tn__slicing *s, tn_error *err)
@@ -76,12 +106,9 @@ tn_status tn__slicing_read(const tn_prepare_ctx *ctx, uint32_t first, tn__slicin
   s->n = (int32_t)in->count;
   for (uint32_t k = 0; k < 3 && st == TN_OK; k++) {
     st = tn__want_vector(ctx, first + k, s->n, err);
-    for (int32_t i = 0; i < s->n && st == TN_OK; i++) {
-      to[k][i] = tn__operand_int(&in[k], i);
-      if (to[k][i] == TN_UNKNOWN_INT) to[k][i]++; /* as far away as that */
-    }
+    for (int32_t i = 0; i < s->n && st == TN_OK; i++) to[k][i] = bracket(&in[k], i);
   }
-  read_masks(ctx->op, s);
+  tn__slicing_masks(ctx->op, s);
   return st;
 }
 
@@ -96,7 +123,7 @@ bool tn__slicing_infer(const tn_infer_ctx *ctx, size_t first, tn__slicing *s)
     bool known = tn_infer_input_ints(ctx, first + k, &items) == s->n;
     for (int32_t i = 0; i < s->n; i++) to[k][i] = known ? items[i] : TN_UNKNOWN_INT;
   }
-  read_masks(tn_infer_operation(ctx), s);
+  tn__slicing_masks(tn_infer_operation(ctx), s);
   return true;
 }
 
@@ -222,4 +249,20 @@ tn_status tn__slicing_apply(const char *op, const tn__slicing *s, const int64_t 
     }
   }
   return st == TN_OK ? take_whole(&w, rank) : st;
+}
+
+/* ---- values for a slice ---- */
+
+bool tn__sliced_value_steps(const tn_view *value, const tn__sliced *s, int64_t *steps)
+{
+  int64_t behind = 1;
+  int32_t lead = value->rank - s->shape.rank;
+  for (int32_t i = 0; i < s->box.rank; i++) steps[i] = 0;
+  for (int32_t i = value->rank - 1; i >= 0; i--) {
+    int64_t size = value->dims[i], wanted = i < lead ? 1 : s->shape.dims[i - lead];
+    if (size != 1 && size != wanted) return false;
+    if (size != 1 && s->source[i - lead] >= 0) steps[s->source[i - lead]] = behind;
+    behind *= size;
+  }
+  return true;
 }

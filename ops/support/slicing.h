@@ -27,7 +27,10 @@ typedef struct tn__box_copy {
   bool into;     /* the box is the target */
 } tn__box_copy;
 
-/* The box is not empty. NULL without memory. */
+/* The box is not empty. */
+void tn__box_copy_init(tn__box_copy *copy, tn_dtype dtype, const int64_t *dims, const tn__box *box, const int64_t *steps,
+                       bool into);
+/* The same, as memory of its own; NULL without memory. */
 tn__box_copy *tn__box_copy_new(tn_dtype dtype, const int64_t *dims, const tn__box *box, const int64_t *steps, bool into);
 void tn__box_copy_free(void *copy); /* NULL allowed; fit for destroy_shape_state */
 /* tensor is the whole one. Fails without memory only. */
@@ -53,10 +56,18 @@ typedef struct tn__sliced {
 
 /* The attributes, and inputs first, first + 1 and first + 2, which must be vectors of one length with known values. */
 tn_status tn__slicing_read(const tn_prepare_ctx *ctx, uint32_t first, tn__slicing *out, tn_error *err);
+/* The two parts of it for a kernel whose tensor is known in compute only: the masks once, then the vectors, inputs first to
+ * first + 2. */
+void tn__slicing_masks(const tn_operation *op, tn__slicing *out);
+tn_status tn__slicing_vectors(const tn_kernel_ctx *ctx, uint32_t first, tn__slicing *out);
 /* The same in a shape function; false when not even the number of elements is known. */
 bool tn__slicing_infer(const tn_infer_ctx *ctx, size_t first, tn__slicing *out);
 /* A dimension of the tensor may be -1, then nothing is said that is not sure. TN_INVALID_ARGUMENT for what cannot be meant. */
 tn_status tn__slicing_apply(const char *op, const tn__slicing *s, const int64_t *dims, int32_t rank, tn__sliced *out,
                             tn_error *err);
+
+/* Elements of a value from one place of the box to the next in each dimension of the tensor: it broadcasts to the shape of the
+ * slice, and may have dimensions of 1 before that. False when it does not. */
+bool tn__sliced_value_steps(const tn_view *value, const tn__sliced *s, int64_t *steps);
 
 #endif

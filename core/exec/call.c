@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Calls of functions by kernels. A function is a plan of its own that runs inside of an instruction. Its arguments are fed
+ * without a copy: a value in a tensor that does not change any more is that tensor, so that a function which hands it on gives
+ * the same one; other memory is lent to it, and copied when the function gives it back.
+ *
+ * What a function runs in stays open until the kernel that called it has ended, so that a loop takes it once. */
+#include <core/exec/exec.h>
+#include <core/graph/function_instance.h>
+#include <core/plan/callees.h>
+
+/* A level takes less than 2 KiB of the thread's stack, and under a sanitizer less than 8. */
+#define MAX_DEPTH 400
+
+tn_buffer tn__borrowed = { .refs = 1, .desc = { .struct_size = sizeof(tn_buffer_desc), .memory = TN_MEMORY_HOST,
+                                                .ownership = TN_BUFFER_FOREIGN } };
+
+/* One function of a node, as long as its kernel runs. */
+typedef struct called {
+  const tn__callee *f; /* NULL: it is not open */
+  tn__inner inner;
+  tn_tensor **inputs;
+  tn_tensor *lent;     /* by input: stands for memory that is not ours to keep; NULL = none yet */
+} called;
+
+struct tn__calling {
+  uint32_t n;
+  called items[];
+};
+
+/* ---- what a function runs in ---- */
+
+static void close_one(called *c)
+{
+  if (c->f == NULL) return;
+  size_t n = (size_t)c->f->n_inputs + 1;
+  tn__inner_end(&c->inner);
+  if (c->inputs != NULL) tn__free(c->inputs, n * sizeof *c->inputs);
+  if (c->lent != NULL) tn__free(c->lent, n * sizeof *c->lent);
+  *c = (called){ .f = NULL };
+}
+
+void tn__calls_end(tn__calling *calling)
+{
+  for (uint32_t k = 0; calling != NULL && k < calling->n; k++) close_one(&calling->items[k]);
+}
+
+static size_t calling_bytes(uint32_t n) { return sizeof(tn__calling) + n * sizeof(called); }
+
+void tn__calling_free(tn__calling *calling)
+{
+  tn__calls_end(calling);
+  if (calling != NULL) tn__free(calling, calling_bytes(calling->n));
+}
+
+static tn_status open_one(const tn__call *call, const tn__callee *f, called *c)
+{
+  tn_status st = tn__inner_begin(&c->inner, f->plan, call->run->step, call->ctx.err);
+  c->f = f;
+  c->inner.step.depth++;
+  if (st == TN_OK) c->inputs = tn__alloc_array((size_t)f->n_inputs + 1, sizeof *c->inputs);
+  if (st == TN_OK && c->inputs == NULL) st = tn__no_memory(call->ctx.err, "arguments of a function", f->n_inputs);
+  if (st != TN_OK) close_one(c);
+  return st;
+}
+
+/* Where function k of the node that the kernel computes runs; NULL and an error when there is no such function. */
+static tn_status place_of(const tn__call *call, uint32_t k, called **out)
+{
+  const tn__run *run = call->run;
+  const tn__plan_instr *instr = &run->plan->instrs[call->tape->instr];
+  tn__pending *p = run->workspace->pending == NULL ? NULL : run->workspace->pending[instr->segment];
+  *out = NULL;
+  if (p == NULL || &p->call != call)
+    return tn_error_set(call->ctx.err, TN_INTERNAL, "op '%s' does not say that its kernels call functions",
+                        tn_operation_type(instr->op));
+  if (p->calling == NULL) {
+    uint32_t n = 2 * tn_operation_n_functions(instr->op); /* and their gradients */
+    p->calling = tn__zalloc(calling_bytes(n));
+    if (p->calling == NULL) return tn__no_memory(call->ctx.err, "call of a function", calling_bytes(n));
+    p->calling->n = n;
+  }
+  if (k >= p->calling->n)
+    return tn_error_set(call->ctx.err, TN_INVALID_ARGUMENT, "function %u is called of a node that has %u", k,
+                        tn_operation_n_functions(instr->op));
+  *out = &p->calling->items[k];
+  return TN_OK;
+}
+
+/* ---- arguments ---- */
+
+static bool shows(const tn_tensor *t, const tn_view *v)
+{
+  if (t->buffer == &tn__borrowed || t->dtype != v->dtype || t->rank != v->rank || t->count != v->count) return false;
+  if (t->count > 0 && t->data != v->data) return false;
+  for (int32_t d = 0; d < t->rank; d++)
+    if (t->dims[d] != v->dims[d]) return false;
+  return true;
+}
+
+/* The tensor that a view shows, when it may be kept: that of an input, or one that the kernel has. */
+static tn_tensor *tensor_of(const tn__call *call, const tn_view *v)
+{
+  const tn__instance *in = call->instance;
+  tn_tensor *t = NULL;
+  if (v >= in->views && v < in->views + in->layout->n_slots) t = tn__call_lasting(call, (uint32_t)(v - in->views));
+  else if (v->buffer != NULL) t = v->buffer->inside;
+  return t != NULL && shows(t, v) ? t : NULL;
+}
+
+static tn_tensor *lend(tn_tensor *t, const tn_view *v)
+{
+  *t = (tn_tensor){ .refs = 1, .dtype = v->dtype, .rank = v->rank, .count = v->count, .data = v->data,
+                    .bytes = (size_t)v->count * tn_dtype_size(v->dtype), .buffer = &tn__borrowed,
+                    .dims = (int64_t *)v->dims };
+  return t;
+}
+
+static tn_status take_arguments(const tn__call *call, tn_view *const *views, called *c)
+{
+  const tn__callee *f = c->f;
+  for (uint32_t i = 0; i < f->n_inputs; i++) {
+    if (views[i]->dtype != f->input_dtypes[i])
+      return tn_error_set(call->ctx.err, TN_INVALID_ARGUMENT, "function '%s': argument %u is %s, it is called with %s",
+                          f->name, i, tn_dtype_name(f->input_dtypes[i]), tn_dtype_name(views[i]->dtype));
+    c->inputs[i] = tensor_of(call, views[i]);
+    if (c->inputs[i] != NULL) continue;
+    if (c->lent == NULL) c->lent = tn__alloc_array((size_t)f->n_inputs + 1, sizeof *c->lent);
+    if (c->lent == NULL) return tn__no_memory(call->ctx.err, "arguments of a function", f->n_inputs * sizeof *c->lent);
+    c->inputs[i] = lend(&c->lent[i], views[i]);
+  }
+  return TN_OK;
+}
+
+/* ---- results ---- */
+
+/* Outputs that are one value are fetched once. */
+static tn_status give_results(const tn__call *call, const called *c, tn_tensor **outputs)
+{
+  const tn__callee *f = c->f;
+  tn_tensor **fetched = c->inner.outputs;
+  tn_status st = TN_OK;
+  for (uint32_t i = 0; st == TN_OK && i < f->n_outputs; i++)
+    if (fetched[f->fetches[i]] == NULL)
+      st = tn_error_set(call->ctx.err, TN_INVALID_ARGUMENT,
+                        "function '%s' gives no output %u: it is on a branch that was not taken", f->name, i);
+  for (uint32_t i = 0; st == TN_OK && i < f->n_outputs; i++)
+    outputs[i] = f->in_order ? fetched[i] : tn_tensor_ref(fetched[f->fetches[i]]);
+  for (uint32_t i = 0; i < f->n_fetches; i++) {
+    if (st != TN_OK || !f->in_order) tn_tensor_unref(fetched[i]);
+    fetched[i] = NULL;
+  }
+  return st;
+}
+
+/* ---- the call ---- */
+
+static tn_status begin(const tn__call *call, uint32_t k, tn_view *const *inputs, uint32_t n_inputs, uint32_t n_outputs,
+                       called *c)
+{
+  tn_plan *plan = call->run->plan;
+  tn_error *err = call->ctx.err;
+  const tn__callee *f;
+  tn_status st = c->f != NULL ? TN_OK : tn__plan_callee(plan, &plan->instrs[call->tape->instr], k, &f, err);
+  if (st != TN_OK) return st;
+  if (c->f != NULL) f = c->f;
+  if (n_inputs != f->n_inputs)
+    return tn_error_set(err, TN_INVALID_ARGUMENT, "function '%s' takes %u arguments, it is called with %u", f->name,
+                        f->n_inputs, n_inputs);
+  if (n_outputs != f->n_outputs)
+    return tn_error_set(err, TN_INVALID_ARGUMENT, "function '%s' gives %u tensors, %u are wanted", f->name, f->n_outputs,
+                        n_outputs);
+  if (call->run->step->depth >= MAX_DEPTH)
+    return tn_error_set(err, TN_RESOURCE_EXHAUSTED, "function '%s' is called inside of %d calls, which is as deep as they go",
+                        f->name, MAX_DEPTH);
+  if (c->f == NULL) st = open_one(call, f, c);
+  return st == TN_OK ? take_arguments(call, inputs, c) : st;
+}
+
+static tn_status call_function(const tn__call *call, uint32_t k, tn_view *const *inputs, uint32_t n_inputs,
+                               tn_tensor **outputs, uint32_t n_outputs)
+{
+  called *c;
+  tn_status st = place_of(call, k, &c);
+  if (st == TN_OK && !c->inner.busy) st = begin(call, k, inputs, n_inputs, n_outputs, c);
+  if (st != TN_OK) return st;
+  c->inner.run.err = call->ctx.err;
+  st = tn__inner_go(&c->inner, c->inputs, NULL);
+  return st == TN_OK ? give_results(call, c, outputs) : st;
+}
+
+/* A node inside is called by its way through the calls. */
+static tn_status failed(const tn__call *call, uint32_t k, tn_status st)
+{
+  tn_error *err = call->ctx.err;
+  if (tn__step_stop(call->run->step) != TN__GO_ON && (st == TN_CANCELLED || st == TN_DEADLINE_EXCEEDED)) {
+    tn_error_clear(err); /* the first cause is reported by who called us */
+    return tn_error_set(err, TN_CANCELLED, "the step is over");
+  }
+  tn__text path;
+  tn__text_init(&path, 4096);
+  tn__function_path(call->run->plan->instrs[call->tape->instr].op, k, &path);
+  if (!path.failed) tn__error_in_call(err, tn__text_get(&path));
+  tn__text_fini(&path);
+  return st;
+}
+
+tn_status tn_kernel_call(tn_kernel_ctx *ctx, uint32_t k, tn_view *const *inputs, uint32_t n_inputs, tn_tensor **outputs,
+                         uint32_t n_outputs)
+{
+  const tn__call *call = (const tn__call *)ctx; /* its first member */
+  for (uint32_t i = 0; i < n_outputs; i++) outputs[i] = NULL;
+  if (call->run == NULL)
+    return tn_error_set(ctx->err, TN_FAILED_PRECONDITION, "functions cannot be called outside of a step");
+  tn_status st = call_function(call, k, inputs, n_inputs, outputs, n_outputs);
+  return __builtin_expect(st == TN_OK, 1) || st == TN_PENDING ? st : failed(call, k, st);
+}

@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Segments under conditions: branches, loops, calls that may wait. They are gone through in their order, which decides what a
+ * context depends on before its segments are met; only when something waits is there a second time. */
+#include <core/exec/exec.h>
+
+enum { NEW = 0, WAITING, DONE, SKIPPED };
+
+#define FAULT (-1)
+
+/* ---- contexts ---- */
+
+static tn_status bad_predicate(const tn__run *run, uint32_t value, int64_t count)
+{
+  const tn_output from = run->plan->values[value].output;
+  return tn_error_set(run->err, TN_INVALID_ARGUMENT, "predicate '%s:%d' of a branch has %lld elements, wanted a scalar",
+                      tn_operation_name(from.op), (int)from.index, (long long)count);
+}
+
+static int branch_state(tn__run *run, const tn__atom *a)
+{
+  const tn__plan_value *v = &run->plan->values[a->id];
+  const tn_tensor *t = v->kind == TN_VALUE_CONSTANT ? v->constant : tn__run_whole(run, a->id);
+  const void *data = t == NULL ? NULL : t->data;
+  int64_t count = t == NULL ? 0 : t->count;
+  if (t == NULL && v->kind == TN_VALUE_COMPUTED && !v->whole) {
+    uint32_t slot;
+    tn__instance *in;
+    const tn_view *view = tn__run_view(run, a->id, &slot, &in);
+    data = view->data;
+    count = view->count;
+  }
+  if (count != 1 || data == NULL) {
+    bad_predicate(run, a->id, count);
+    return FAULT;
+  }
+  return (*(const uint8_t *)data != 0) == (a->side != 0) ? TN__LIVE : TN__DEAD;
+}
+
+/* An output of a Merge or a loop. */
+static int output_state(const tn__run *run, uint32_t instr, uint32_t k)
+{
+  const tn__plan_instr *in = &run->plan->instrs[instr];
+  uint8_t state = run->workspace->segment_states[in->segment];
+  if (state != DONE) return state == SKIPPED ? TN__DEAD : TN__UNDECIDED;
+  const tn__plan_value *v = &run->plan->values[tn__instr_outputs(run->plan, in)[k]];
+  return run->workspace->held[v->held] != NULL ? TN__LIVE : TN__DEAD;
+}
+
+static int atom_state(tn__run *run, const tn__atom *a)
+{
+  switch (a->kind) {
+  case TN__ATOM_BRANCH: return branch_state(run, a);
+  case TN__ATOM_FEED: return run->dead_feeds != NULL && run->dead_feeds[a->id] ? TN__DEAD : TN__LIVE;
+  case TN__ATOM_MERGE: return output_state(run, a->id, 0);
+  case TN__ATOM_EXIT: return output_state(run, a->id, a->side);
+  case TN__ATOM_WAIT: {
+    uint8_t state = run->workspace->segment_states[run->plan->instrs[a->id].segment];
+    return state == DONE ? TN__LIVE : state == SKIPPED ? TN__DEAD : TN__UNDECIDED;
+  }
+  default: {
+    int state = tn__context_state(run, a->id);
+    return state == TN__DEAD ? TN__LIVE : state;
+  }
+  }
+}
+
+/* Atoms in front decide whether those behind can be looked at. */
+int tn__context_state(tn__run *run, uint32_t context)
+{
+  uint8_t *known = &run->workspace->context_states[context];
+  if (context == 0) return TN__LIVE;
+  if (*known != TN__UNDECIDED) return *known;
+  const tn__context *c = &run->plan->contexts[context];
+  for (uint32_t k = 0; k < c->n; k++) {
+    int state = atom_state(run, &run->plan->atoms[run->plan->context_atoms[c->first + k]]);
+    if (state == TN__LIVE) continue;
+    if (state == TN__DEAD) *known = TN__DEAD;
+    return state;
+  }
+  *known = TN__LIVE;
+  return TN__LIVE;
+}
+
+/* ---- segments ---- */
+
+static tn_status set_index(tn__run *run, const tn__plan_instr *instr, uint32_t index)
+{
+  const tn__plan_value *v = &run->plan->values[tn__instr_outputs(run->plan, instr)[1]];
+  if (v->n_uses == 0) return TN_OK;
+  tn_tensor **place = &run->workspace->held[v->held];
+  tn_status st = tn__spare_tensor(run->workspace, TN_INT32, NULL, 0, 1, sizeof(int32_t), place, run->err);
+  if (st == TN_OK) *(int32_t *)(*place)->data = (int32_t)index;
+  return st;
+}
+
+/* The first input that there is (S-EXE-08). */
+static tn_status run_merge(tn__run *run, uint32_t number, uint8_t *state)
+{
+  const tn__plan_instr *instr = &run->plan->instrs[run->plan->segments[number].begin];
+  bool undecided = false;
+  for (uint32_t k = 0; k < instr->n_inputs; k++) {
+    int one = tn__context_state(run, instr->input_contexts[k]);
+    if (one == FAULT) return TN_INVALID_ARGUMENT;
+    undecided |= one == TN__UNDECIDED;
+    if (one != TN__LIVE) continue;
+    const tn__plan_value *v = &run->plan->values[tn__instr_outputs(run->plan, instr)[0]];
+    *state = DONE;
+    tn_status st = tn__run_tensor(run, tn__instr_inputs(run->plan, instr)[k], &run->workspace->held[v->held]);
+    return st == TN_OK && instr->n_outputs > 1 ? set_index(run, instr, k) : st;
+  }
+  if (!undecided) *state = SKIPPED;
+  return TN_OK;
+}
+
+static tn_status begin_call(tn__run *run, uint32_t number, tn__pending **out)
+{
+  tn__instance *in;
+  tn_status st = tn__segment_begin(run, number, &in);
+  tn__pending *p = *out = st == TN_OK ? tn__pending_get(run, number) : NULL;
+  if (p == NULL) return st == TN_OK ? TN_RESOURCE_EXHAUSTED : st;
+  p->call = (tn__call){ .ctx = { .struct_size = sizeof p->call.ctx, .err = run->err, .step = run->step },
+                        .run = run, .instance = in, .tape = in->layout->tape };
+  return TN_OK;
+}
+
+static bool has_failed(const tn__run *run) { return run->step->env != NULL && run->step->env->failed; }
+
+static tn_status run_call(tn__run *run, uint32_t number, uint8_t *state)
+{
+  tn__pending *p = run->workspace->pending[number];
+  tn_status st = TN_OK;
+  if (*state == NEW) st = begin_call(run, number, &p);
+  else if (p->token != NULL && !tn__wait_take(p)) return TN_PENDING;
+  if (st != TN_OK) return st;
+  tn_error unheard = TN_ERROR_INIT; /* of a step that has failed before */
+  if (has_failed(run)) p->call.ctx.err = &unheard;
+  p->call.ctx.resume = *state == WAITING;
+  if (p->call.instance->layout->n_tape > 0) st = tn__segment_call(&p->call);
+  *state = st == TN_PENDING ? WAITING : DONE;
+  p->call.ctx.err = run->err;
+  tn_error_clear(&unheard);
+  if (st != TN_PENDING) tn__wait_leave(p);
+  if (st != TN_PENDING) tn__calls_end(p->calling);
+  if (st == TN_OK) tn__segment_end(run, number);
+  return st;
+}
+
+static tn_status run_one(tn__run *run, uint32_t number, uint8_t *state)
+{
+  tn_status st;
+  switch (run->plan->segments[number].kind) {
+  case TN__SEGMENT_MERGE: return run_merge(run, number, state);
+  case TN__SEGMENT_LOOP:
+    st = tn__loop_run(run, number);
+    *state = st == TN_PENDING ? WAITING : DONE;
+    return st;
+  case TN__SEGMENT_WAIT: return run_call(run, number, state);
+  default:
+    *state = DONE;
+    return tn__segment_run(run, number);
+  }
+}
+
+static void skip(tn__run *run, uint32_t number, uint8_t *state)
+{
+  *state = SKIPPED;
+  tn__segment_release(run, &run->plan->segments[number]);
+}
+
+/* ---- going through them ---- */
+
+typedef struct pass {
+  bool left;     /* something has not had its turn */
+  bool waiting;  /* something waits to be woken */
+  bool progress;
+} pass;
+
+/* Notes that the step ends: what waits comes back, nothing begins. */
+static void fail(tn__run *run)
+{
+  if (run->step->env == NULL) return;
+  run->step->env->failed = true;
+  tn__cancel_waits(run->step);
+}
+
+static tn_status turn(tn__run *run, uint32_t number, pass *p)
+{
+  uint8_t *state = &run->workspace->segment_states[number];
+  if (*state == DONE || *state == SKIPPED) return TN_OK;
+  if (*state == NEW && has_failed(run)) return TN_OK;
+  int live = *state == WAITING ? TN__LIVE : tn__context_state(run, run->plan->segments[number].context);
+  if (live == FAULT) return TN_INVALID_ARGUMENT;
+  uint8_t before = *state;
+  tn_status st = TN_OK;
+  if (live == TN__DEAD) skip(run, number, state);
+  else if (live == TN__LIVE) st = run_one(run, number, state);
+  p->left |= *state == NEW || *state == WAITING;
+  p->waiting |= *state == WAITING;
+  p->progress |= *state != before;
+  return st == TN_PENDING ? TN_OK : st;
+}
+
+static tn_status go_through(tn__run *run, pass *p, tn_status first)
+{
+  for (uint32_t i = 0; i < run->plan->n_segments; i++) {
+    tn_status st = turn(run, i, p);
+    if (st == TN_OK || first != TN_OK) continue;
+    first = st; /* S-CAN-01 */
+    fail(run);
+    if (!run->plan->has_waits) break;
+  }
+  return first;
+}
+
+void tn__run_controlled_reset(tn__run *run)
+{
+  __builtin_memset(run->workspace->segment_states, NEW, run->plan->n_segments);
+  __builtin_memset(run->workspace->context_states, TN__UNDECIDED, (size_t)run->plan->n_contexts + 1);
+}
+
+tn_status tn__run_controlled(tn__run *run)
+{
+  tn_status st = TN_OK;
+  for (;;) {
+    pass p = { false, false, false };
+    uint64_t seen = tn__wakes(run->step);
+    st = go_through(run, &p, st);
+    if (!p.waiting) return st == TN_OK && has_failed(run) ? TN_CANCELLED : st;
+    if (p.progress) continue;
+    if (run->inner) return TN_PENDING;
+    tn_status why = tn__sleep(run->step, seen, run->err);
+    if (why != TN_OK && st == TN_OK) {
+      st = why;
+      fail(run);
+    }
+  }
+}

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Plans that run inside of an instruction. They share the step of the plan around them: its time limit, its cancellation, its
+ * containers; what waits in them lets the plan around them go on. */
+#include <core/exec/exec.h>
+
+tn_status tn__inner_begin(tn__inner *inner, tn_plan *plan, const tn_step *around, tn_error *err)
+{
+  *inner = (tn__inner){ .run = { .plan = plan, .err = err, .inner = true }, .step = *around };
+  inner->run.step = &inner->step;
+  inner->outputs = tn__alloc_array((size_t)plan->n_outputs + 1, sizeof *inner->outputs);
+  if (inner->outputs == NULL) return tn__no_memory(err, "memory of a step", 0);
+  inner->step.outputs = inner->outputs;
+  inner->step.given = NULL;
+  inner->step.n_inputs = plan->n_inputs;
+  inner->step.n_outputs = plan->n_outputs;
+  inner->run.workspace = tn__workspace_take(plan, err);
+  return inner->run.workspace == NULL ? TN_RESOURCE_EXHAUSTED : TN_OK;
+}
+
+static tn_status collect(tn__run *run)
+{
+  const tn_plan *plan = run->plan;
+  for (uint32_t o = 0; o < plan->n_outputs; o++) {
+    if (run->step->outputs[o] != NULL) continue; /* computed into it */
+    if (plan->has_control && tn__context_state(run, plan->output_contexts[o]) != TN__LIVE) continue;
+    tn_status st = tn__run_tensor(run, plan->outputs[o], &run->step->outputs[o]);
+    if (st != TN_OK) return st;
+  }
+  return TN_OK;
+}
+
+static tn_status run_all(tn__inner *inner)
+{
+  tn__run *run = &inner->run;
+  tn_status st = TN_OK;
+  if (run->plan->has_control) return tn__run_controlled(run);
+  for (uint32_t i = 0; st == TN_OK && i < run->plan->n_segments; i++) st = tn__segment_run(run, i);
+  return st;
+}
+
+tn_status tn__inner_go(tn__inner *inner, tn_tensor *const *inputs, const bool *dead)
+{
+  tn__run *run = &inner->run;
+  if (!inner->busy) {
+    int why = tn__step_stop(&inner->step);
+    if (why != TN__GO_ON) return tn__step_stopped(&inner->step, why, NULL, run->err);
+    inner->step.inputs = inputs;
+    run->dead_feeds = dead;
+    if (run->plan->has_control) tn__run_controlled_reset(run);
+  }
+  tn_status st = run_all(inner);
+  inner->busy = st == TN_PENDING;
+  if (inner->busy) return st;
+  if (st == TN_OK) st = collect(run);
+  if (st != TN_OK) tn__outputs_drop(run);
+  tn__run_drop(run);
+  return st;
+}
+
+void tn__inner_end(tn__inner *inner)
+{
+  tn_plan *plan = inner->run.plan;
+  if (inner->outputs != NULL) tn__free(inner->outputs, ((size_t)plan->n_outputs + 1) * sizeof *inner->outputs);
+  inner->outputs = NULL;
+  if (inner->run.workspace != NULL) tn__workspace_put(plan, inner->run.workspace);
+  inner->run.workspace = NULL;
+  if (atomic_load_explicit(&plan->may_upgrade, memory_order_relaxed)) tn__plan_note_cost(plan, inner->run.cost_ns);
+}

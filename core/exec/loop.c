@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Loops: the body runs once for each iteration, in order, until nothing goes round any more. */
+#include <core/exec/exec.h>
+#include <core/plan/frame.h>
+
+struct tn__loop {
+  const tn__plan_frame *frame;
+  tn__inner inner;
+  bool running, first;
+  uint32_t n_enters;
+  size_t block_bytes;
+  tn_tensor *index[2];  /* what Merges say of where their value comes from; made when somebody reads it */
+  tn_tensor **enters;   /* references, as are nexts and exits */
+  tn_tensor **nexts;
+  tn_tensor **exits;
+  tn_tensor **inputs;   /* of the body; borrowed */
+  bool *dead;
+};
+
+static tn__loop *make(const tn__plan_frame *frame, uint32_t n_enters, tn_error *err)
+{
+  size_t n = (size_t)n_enters + frame->n_nexts + frame->n_exits + frame->n_feeds, size;
+  bool ok = tn__size_mul(n, sizeof(tn_tensor *), &size) && tn__size_add(size, sizeof(tn__loop) + frame->n_feeds, &size);
+  tn__loop *l = ok ? tn__zalloc(size) : NULL;
+  if (l == NULL) {
+    tn__no_memory(err, "loop", n * sizeof(tn_tensor *));
+    return NULL;
+  }
+  l->frame = frame;
+  l->n_enters = n_enters;
+  l->block_bytes = size;
+  l->enters = (tn_tensor **)(l + 1);
+  l->nexts = l->enters + n_enters;
+  l->exits = l->nexts + frame->n_nexts;
+  l->inputs = l->exits + frame->n_exits;
+  l->dead = (bool *)(l->inputs + frame->n_feeds);
+  return l;
+}
+
+void tn__loop_free(tn__loop *l)
+{
+  if (l == NULL) return;
+  tn_tensor_unref(l->index[0]);
+  tn_tensor_unref(l->index[1]);
+  tn__free(l, l->block_bytes);
+}
+
+static void drop(tn_tensor **list, uint32_t n)
+{
+  for (uint32_t i = 0; i < n; i++) {
+    tn_tensor_unref(list[i]);
+    list[i] = NULL;
+  }
+}
+
+static void end(tn__loop *l)
+{
+  tn__inner_end(&l->inner);
+  drop(l->enters, l->n_enters);
+  drop(l->nexts, l->frame->n_nexts);
+  drop(l->exits, l->frame->n_exits);
+  l->running = false;
+}
+
+static tn_status need_indices(tn__loop *l, tn_error *err)
+{
+  bool read = false;
+  for (uint32_t i = 0; i < l->frame->n_feeds; i++) read |= l->frame->feeds[i].kind == TN__FEED_INDEX;
+  for (int32_t k = 0; read && k < 2; k++) {
+    tn_status st = l->index[k] == NULL ? tn_tensor_create(TN_INT32, NULL, 0, &l->index[k], err) : TN_OK;
+    if (st != TN_OK) return st;
+    *(int32_t *)l->index[k]->data = k;
+  }
+  return TN_OK;
+}
+
+static tn_status begin(tn__run *run, const tn__plan_instr *instr, tn__loop *l)
+{
+  tn_status st = need_indices(l, run->err);
+  if (st != TN_OK) return st;
+  l->running = l->first = true;
+  st = tn__inner_begin(&l->inner, l->frame->body, run->step, run->err);
+  for (uint32_t i = 0; st == TN_OK && i < l->n_enters; i++)
+    st = tn__run_tensor(run, tn__instr_inputs(run->plan, instr)[i], &l->enters[i]);
+  return st;
+}
+
+static void set_input(tn__loop *l, uint32_t i)
+{
+  const tn__frame_feed *f = &l->frame->feeds[i];
+  tn_tensor *next = l->first || f->kind < TN__FEED_ROUND ? NULL : l->nexts[f->next];
+  switch (f->kind) {
+  case TN__FEED_CONSTANT: l->inputs[i] = l->enters[f->enter]; break;
+  case TN__FEED_FIRST: l->inputs[i] = l->first ? l->enters[f->enter] : NULL; break;
+  case TN__FEED_ROUND: l->inputs[i] = l->first ? l->enters[f->enter] : next; break;
+  case TN__FEED_INDEX: l->inputs[i] = l->first ? l->index[0] : next == NULL ? NULL : l->index[1]; break;
+  default: l->inputs[i] = next; break;
+  }
+  l->dead[i] = l->inputs[i] == NULL;
+}
+
+/* Takes what the iteration gave; whether something goes round. */
+static bool take_outputs(tn__loop *l)
+{
+  bool more = false;
+  tn_tensor **out = l->inner.outputs;
+  for (uint32_t i = 0; i < l->frame->n_nexts; i++) {
+    tn__spare_give(l->inner.run.workspace, l->nexts[i]);
+    l->nexts[i] = out[i];
+    more |= out[i] != NULL;
+    out[i] = NULL;
+  }
+  out += l->frame->n_nexts;
+  for (uint32_t i = 0; i < l->frame->n_exits; i++) {
+    if (out[i] == NULL) continue;
+    tn_tensor_unref(l->exits[i]);
+    l->exits[i] = out[i];
+    out[i] = NULL;
+  }
+  l->first = false;
+  return more;
+}
+
+static tn_status go_round(tn__loop *l)
+{
+  for (;;) {
+    if (!l->inner.busy)
+      for (uint32_t i = 0; i < l->frame->n_feeds; i++) set_input(l, i);
+    tn_status st = tn__inner_go(&l->inner, l->inputs, l->dead);
+    if (st != TN_OK) return st;
+    if (!take_outputs(l)) return TN_OK;
+  }
+}
+
+static void give_exits(tn__run *run, const tn__plan_instr *instr, tn__loop *l)
+{
+  for (uint32_t k = 0; k < instr->n_outputs; k++) {
+    const tn__plan_value *v = &run->plan->values[tn__instr_outputs(run->plan, instr)[k]];
+    run->workspace->held[v->held] = l->exits[k];
+    l->exits[k] = NULL;
+  }
+}
+
+tn_status tn__loop_run(tn__run *run, uint32_t number)
+{
+  const tn__plan_instr *instr = &run->plan->instrs[run->plan->segments[number].begin];
+  tn__pending *p = tn__pending_get(run, number);
+  if (p == NULL) return TN_RESOURCE_EXHAUSTED;
+  if (p->loop == NULL) p->loop = make(instr->frame, instr->n_inputs, run->err);
+  if (p->loop == NULL) return TN_RESOURCE_EXHAUSTED;
+  tn__loop *l = p->loop;
+  tn_status st = l->running ? TN_OK : begin(run, instr, l);
+  if (st == TN_OK) st = go_round(l);
+  if (st == TN_PENDING) return st;
+  if (st == TN_OK) give_exits(run, instr, l);
+  end(l);
+  if (st == TN_OK) tn__segment_release(run, &run->plan->segments[number]);
+  return st;
+}

@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Waiting: tokens of kernels that wait, and the sleep of a step in which nothing else can be done.
+ *
+ * A token belongs to the call that waits. Whoever wakes it says so under the sleeper's lock, which is counted, since the step
+ * may end as soon as that lock is free. The step's own thread is the only one that takes tokens away. */
+#include <core/exec/exec.h>
+
+typedef struct tn__sleeper {
+  _Atomic uint32_t refs; /* the step, and each token that was not woken */
+  tn__mutex mu;
+  tn__cond woken;
+  uint64_t wakes;           /* guarded by mu */
+  tn_wait_token *tokens;    /* of the step that were not taken; guarded by mu */
+  struct tn__sleeper *prev, *next; /* of those that sleep, guarded by the list's lock */
+} tn__sleeper;
+
+struct tn_wait_token {
+  tn__sleeper *sleeper; /* a reference until it is woken */
+  tn_wait_token *next;
+  const tn_operation *op;
+  void (*cancel)(void *user, tn_wait_token *token);
+  void *user;
+  bool woken, told; /* guarded by the sleeper's lock */
+  bool left;        /* the call ended without it: whoever wakes it frees it */
+};
+
+static tn__sleeper *make_sleeper(void)
+{
+  tn__sleeper *s = tn__zalloc(sizeof *s);
+  if (s == NULL) return NULL;
+  atomic_init(&s->refs, 1);
+  tn__mutex_init(&s->mu, "step", TN_RANK_STEP);
+  tn__cond_init(&s->woken);
+  return s;
+}
+
+void tn__sleeper_unref(tn__sleeper *s)
+{
+  if (s == NULL || atomic_fetch_sub_explicit(&s->refs, 1, memory_order_acq_rel) != 1) return;
+  tn__cond_fini(&s->woken);
+  tn__mutex_fini(&s->mu);
+  tn__free(s, sizeof *s);
+}
+
+/* ---- tokens ---- */
+
+tn_status tn_kernel_wait(tn_kernel_ctx *ctx, void (*cancel)(void *user, tn_wait_token *token), void *user,
+                         tn_wait_token **token)
+{
+  tn__call *call = (tn__call *)ctx; /* its first member */
+  tn__step_env *env = ctx->step == NULL ? NULL : ctx->step->env;
+  *token = NULL;
+  if (env == NULL || call->run == NULL)
+    return tn_error_set(ctx->err, TN_FAILED_PRECONDITION, "nothing can wait outside of a session's step");
+  uint32_t segment = call->run->plan->instrs[call->tape->instr].segment;
+  tn__pending *p = call->run->workspace->pending == NULL ? NULL : call->run->workspace->pending[segment];
+  if (p == NULL || &p->call != call || p->token != NULL)
+    return tn_error_set(ctx->err, TN_INTERNAL, "the kernel may not wait here: its op does not say that it may, or it waits already");
+  if (env->sleeper == NULL) env->sleeper = make_sleeper();
+  tn_wait_token *t = env->sleeper == NULL ? NULL : tn__zalloc(sizeof *t);
+  if (t == NULL) return tn__no_memory(ctx->err, "kernel that waits", sizeof *t);
+  *t = (tn_wait_token){ .sleeper = env->sleeper, .op = call->run->plan->instrs[call->tape->instr].op, .cancel = cancel,
+                        .user = user };
+  atomic_fetch_add_explicit(&env->sleeper->refs, 1, memory_order_relaxed);
+  tn__mutex_lock(&t->sleeper->mu);
+  t->next = t->sleeper->tokens;
+  t->sleeper->tokens = t;
+  tn__mutex_unlock(&t->sleeper->mu);
+  p->token = *token = t;
+  return TN_OK;
+}
+
+void tn_wake(tn_wait_token *t)
+{
+  if (t == NULL) return;
+  tn__sleeper *s = t->sleeper;
+  tn__mutex_lock(&s->mu);
+  t->woken = true;
+  bool left = t->left;
+  s->wakes++;
+  tn__cond_broadcast(&s->woken);
+  tn__mutex_unlock(&s->mu);
+  if (left) tn__free(t, sizeof *t);
+  tn__sleeper_unref(s);
+}
+
+static void unlink_token(tn__sleeper *s, const tn_wait_token *t)
+{
+  tn__assert_held(&s->mu);
+  tn_wait_token **at = &s->tokens;
+  while (*at != t) at = &(*at)->next;
+  *at = t->next;
+}
+
+bool tn__wait_take(tn__pending *p)
+{
+  tn_wait_token *t = p->token;
+  tn__sleeper *s = p->call.ctx.step->env->sleeper;
+  tn__mutex_lock(&s->mu);
+  bool woken = t->woken;
+  if (woken) unlink_token(s, t);
+  tn__mutex_unlock(&s->mu);
+  if (!woken) return false;
+  tn__free(t, sizeof *t);
+  p->token = NULL;
+  return true;
+}
+
+/* A kernel that asked for a token and ended all the same. */
+void tn__wait_leave(tn__pending *p)
+{
+  tn_wait_token *t = p->token;
+  if (t == NULL) return;
+  tn__sleeper *s = p->call.ctx.step->env->sleeper;
+  tn__mutex_lock(&s->mu);
+  unlink_token(s, t);
+  bool woken = t->woken;
+  t->left = true;
+  tn__mutex_unlock(&s->mu);
+  if (woken) tn__free(t, sizeof *t);
+  p->token = NULL;
+}
+
+void tn__cancel_waits(const tn_step *step)
+{
+  tn__sleeper *s = step->env == NULL ? NULL : step->env->sleeper;
+  while (s != NULL) {
+    tn__mutex_lock(&s->mu);
+    tn_wait_token *t = s->tokens;
+    while (t != NULL && (t->told || t->woken)) t = t->next;
+    if (t != NULL) t->told = true;
+    tn__mutex_unlock(&s->mu);
+    if (t == NULL) return;
+    if (t->cancel != NULL) t->cancel(t->user, t);
+  }
+}
+
+/* ---- sleeping ---- */
+
+uint64_t tn__wakes(const tn_step *step)
+{
+  tn__sleeper *s = step->env == NULL ? NULL : step->env->sleeper;
+  if (s == NULL) return 0;
+  tn__mutex_lock(&s->mu);
+  uint64_t n = s->wakes;
+  tn__mutex_unlock(&s->mu);
+  return n;
+}
+
+static void poke(void *sleeper)
+{
+  tn__sleeper *s = sleeper;
+  tn__mutex_lock(&s->mu);
+  tn__cond_broadcast(&s->woken);
+  tn__mutex_unlock(&s->mu);
+}
+
+static void list_sleeper(tn__sleepers *list, tn__sleeper *s)
+{
+  if (list == NULL) return;
+  tn__mutex_lock(&list->mu);
+  s->prev = NULL;
+  s->next = list->first;
+  if (list->first != NULL) list->first->prev = s;
+  list->first = s;
+  tn__mutex_unlock(&list->mu);
+}
+
+static void unlist_sleeper(tn__sleepers *list, tn__sleeper *s)
+{
+  if (list == NULL) return;
+  tn__mutex_lock(&list->mu);
+  if (s->prev != NULL) s->prev->next = s->next;
+  else list->first = s->next;
+  if (s->next != NULL) s->next->prev = s->prev;
+  tn__mutex_unlock(&list->mu);
+}
+
+/* The kernel that is waited for; the lock is held. */
+static const tn_operation *late(const tn__sleeper *s)
+{
+  const tn_wait_token *t = s->tokens, *last = NULL;
+  for (; t != NULL; t = t->next)
+    if (!t->woken) last = t; /* the one that began to wait first */
+  return last == NULL ? NULL : last->op;
+}
+
+tn_status tn__sleep(const tn_step *step, uint64_t seen, tn_error *err)
+{
+  tn__sleeper *s = step->env->sleeper;
+  bool failed = step->env->failed; /* then it only waits for what comes back */
+  uint64_t key = 0;
+  list_sleeper(step->env->sleepers, s);
+  if (step->cancellation != NULL && !failed) key = tn_cancellation_register(step->cancellation, poke, s);
+  const tn_operation *op = NULL;
+  int why = TN__GO_ON;
+  tn__mutex_lock(&s->mu);
+  while (s->wakes == seen && (failed || (why = tn__step_stop(step)) == TN__GO_ON)) {
+    if (step->deadline_ns == 0 || failed) tn__cond_wait(&s->woken, &s->mu);
+    else tn__cond_wait_until(&s->woken, &s->mu, step->deadline_ns);
+  }
+  if (why != TN__GO_ON) op = late(s);
+  tn__mutex_unlock(&s->mu);
+  if (key != 0) tn_cancellation_deregister(step->cancellation, key);
+  unlist_sleeper(step->env->sleepers, s);
+  return why == TN__GO_ON ? TN_OK : tn__step_stopped(step, why, op, err);
+}
+
+void tn__sleepers_init(tn__sleepers *list) { tn__mutex_init(&list->mu, "sleeping steps", TN_RANK_SLEEPERS); }
+void tn__sleepers_fini(tn__sleepers *list) { tn__mutex_fini(&list->mu); }
+
+void tn__sleepers_wake(tn__sleepers *list)
+{
+  tn__mutex_lock(&list->mu);
+  for (tn__sleeper *s = list->first; s != NULL; s = s->next) poke(s);
+  tn__mutex_unlock(&list->mu);
+}
+
+/* ---- calls that wait ---- */
+
+tn__pending *tn__pending_get(tn__run *run, uint32_t number)
+{
+  tn__pending **place = &run->workspace->pending[number];
+  if (*place == NULL) *place = tn__zalloc(sizeof **place);
+  if (*place == NULL) tn__no_memory(run->err, "call that may wait", sizeof **place);
+  return *place;
+}
+
+void tn__pending_free(tn__pending *p)
+{
+  if (p == NULL) return;
+  tn__loop_free(p->loop);
+  tn__calling_free(p->calling);
+  tn__free(p, sizeof *p);
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Bodies of functions that are run: for core/plan and core/exec. */
+#ifndef TN_CORE_GRAPH_FUNCTION_INSTANCE_H
+#define TN_CORE_GRAPH_FUNCTION_INSTANCE_H
+
+#include <core/base/text.h>
+#include <core/graph/graph_internal.h>
+
+/* The body of a function as a graph, made for one call. */
+typedef struct tn__function_instance {
+  tn_graph *graph;        /* a reference; it holds the graph of the call, which holds the library */
+  const char *name;       /* of the function. This and all below lies in the graph's arena */
+  tn_output *inputs;      /* what is fed: a placeholder of its type for each tensor that it is called with */
+  tn_output *outputs;     /* may be inputs, and the same one twice */
+  tn_operation **targets; /* what runs whoever reads it: nodes with effects, and those that control outputs name */
+  size_t n_inputs, n_outputs, n_targets;
+} tn__function_instance;
+
+/* Function k of an operation, as tn_kernel_call counts them; tn_operation_n_functions + k is the function that the library
+ * names as the gradient of function k.
+ * Returns TN_INVALID_ARGUMENT (malformed, or does not fit what the call says), TN_NOT_FOUND (the library has no such function,
+ * or names no gradient), TN_RESOURCE_EXHAUSTED. tn__function_instance_fini when done. */
+tn_status tn__function_instantiate(const tn_operation *op, uint32_t k, tn__function_instance *out, tn_error *err);
+void tn__function_instance_fini(tn__function_instance *instance);
+
+/* What tells this function with its attributes from others of the same library: bytes for keys. The same failures. */
+tn_status tn__function_key(const tn_operation *op, uint32_t k, tn__text *key, tn_error *err);
+
+/* "call/", or "loop/body/" and "switch/branches.2/" for an operation with several functions. */
+void tn__function_path(const tn_operation *op, uint32_t k, tn__text *path);
+
+#endif

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What walks from fetches and targets back to what they need, and what is made of it: between prune.c and frames.c. */
+#ifndef TN_CORE_PLAN_PRUNE_H
+#define TN_CORE_PLAN_PRUNE_H
+
+#include <core/plan/frame.h>
+#include <core/plan/ir.h>
+
+/* What the walk knows of an operation, by its id. */
+typedef struct tn__op_state {
+  uint32_t fed;   /* first feed of one of its outputs, chained by feed_next; TN__NONE = none */
+  uint32_t back;  /* a NextIteration whose value of the iteration before is this feed; TN__NONE = it is none */
+  uint32_t node;  /* TN__NONE = not added */
+  uint32_t frame; /* that it runs in; 0: that of the plan (frames.c) */
+  uint32_t exit;  /* of an Exit: its number among those of its loop */
+  uint32_t part;  /* of operations in frames: another one of the same loop, or itself */
+  uint32_t loop;  /* of that last one: its number among the loops */
+  uint8_t visit;  /* 0 unseen, 1 its inputs are being walked, 2 done */
+  bool own;       /* an Exit or NextIteration of the body that is compiled */
+  bool cut;       /* an Enter or Merge at the beginning of the body that is compiled: it has run */
+  bool wanted;    /* a target */
+  bool in_loop;   /* of another frame than the plan's: `node` is the loop's */
+  bool index_read; /* of a Merge: output 1 is read */
+} tn__op_state;
+
+typedef struct tn__walk_frame {
+  tn_operation *op;
+  size_t next; /* edge to look at: data inputs, then control inputs */
+} tn__walk_frame;
+
+typedef struct tn__pruner {
+  tn__ir *ir;
+  tn__op_state *ops;
+  size_t n_ops;
+  uint32_t *feed_next; /* n_feeds */
+  tn__walk_frame *stack;
+  size_t depth, stack_room;
+  tn_operation **order;
+  size_t n_order, order_room;
+  tn_operation **later; /* NextIterations that Merges read: walked in the end, so that the order has no cycle */
+  size_t n_later, later_room;
+  bool has_frames;
+  bool failed;         /* no memory while walking */
+  uint32_t *inputs; /* of one node */
+  size_t input_room;
+  uint32_t *controls; /* of one node */
+  size_t control_room;
+} tn__pruner;
+
+static inline tn__op_state *tn__pruned(const tn__pruner *c, const tn_operation *op)
+{
+  return &c->ops[tn__operation_id(op)];
+}
+
+/* Whether an Enter hands a constant on, in whatever frame. */
+bool tn__enters_constant(const tn_operation *op);
+/* Whether this edge goes from one iteration to the next. */
+static inline bool tn__is_back_edge(const tn_operation *from, const tn_operation *to)
+{
+  return (tn__operation_traits(from) & TN_TRAIT_NEXT_ITERATION) && (tn__operation_traits(to) & TN_TRAIT_MERGE);
+}
+
+/* prune.c: the value that an edge carries, and nodes for an operation of the plan's own frame. */
+tn_status tn__prune_value(tn__pruner *c, tn_output output, uint32_t *out);
+/* Input i of an operation, as it wants it: a variable's value where it takes no reference. */
+tn_status tn__prune_input(tn__pruner *c, const tn_operation *op, size_t i, tn_output from, uint32_t *out);
+tn_status tn__prune_add(tn__pruner *c, tn_operation *op);
+
+/* frames.c: adds nodes for all that is in c->order, loops as one node each. */
+tn_status tn__prune_add_loops(tn__pruner *c);
+
+#endif

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Tensors as text. */
+#include <ops/support/summary.h>
+
+#include <math.h>
+#include <ops/support/elements.h>
+#include <ops/support/half.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The shortest of two forms that reads back as the same number. */
+static void put_float(tn__text *to, float x)
+{
+  char text[32];
+  double back;
+  int n = tn__snprintf(text, sizeof text, "%.6g", (double)x);
+  tn__slice s = { text, n < 0 ? 0 : (size_t)n };
+  if (isfinite(x) && (!tn__parse_double(s, &back) || (float)back != x)) tn__snprintf(text, sizeof text, "%.9g", (double)x);
+  tn__text_puts(to, isnan(x) ? "nan" : text);
+}
+
+static void put_double(tn__text *to, double x)
+{
+  char text[32];
+  double back;
+  int n = tn__snprintf(text, sizeof text, "%.15g", x);
+  tn__slice s = { text, n < 0 ? 0 : (size_t)n };
+  if (isfinite(x) && (!tn__parse_double(s, &back) || back != x)) tn__snprintf(text, sizeof text, "%.17g", x);
+  tn__text_puts(to, isnan(x) ? "nan" : text);
+}
+
+static void put_complex(tn__text *to, double re, double im, bool wide)
+{
+  tn__text_puts(to, "(");
+  if (wide) put_double(to, re);
+  else put_float(to, (float)re);
+  tn__text_puts(to, ",");
+  if (wide) put_double(to, im);
+  else put_float(to, (float)im);
+  tn__text_puts(to, ")");
+}
+
+static void put_string(tn__text *to, const tn_string *s)
+{
+  size_t n;
+  const char *text = tn_string_data(s, &n);
+  tn__text_append(to, text, n);
+}
+
+static void put_element(tn__text *to, const tn_view *v, int64_t k)
+{
+  const char *at = (const char *)v->data + (size_t)k * tn_dtype_size(v->dtype);
+  const void *p = at;
+  switch (v->dtype) {
+  case TN_FLOAT: put_float(to, *(const float *)p); break;
+  case TN_DOUBLE: put_double(to, *(const double *)p); break;
+  case TN_HALF: put_float(to, tn__half_to_float(*(const uint16_t *)p)); break;
+  case TN_BFLOAT16: put_float(to, tn__bfloat16_to_float(*(const uint16_t *)p)); break;
+  case TN_COMPLEX64: put_complex(to, (double)((const float *)p)[0], (double)((const float *)p)[1], false); break;
+  case TN_COMPLEX128: put_complex(to, ((const double *)p)[0], ((const double *)p)[1], true); break;
+  case TN_UINT64: tn__text_printf(to, "%llu", (unsigned long long)*(const uint64_t *)p); break;
+  case TN_UINT32: tn__text_printf(to, "%lu", (unsigned long)*(const uint32_t *)p); break;
+  case TN_STRING: put_string(to, p); break;
+  case TN_BOOL: case TN_INT8: case TN_INT16: case TN_INT32: case TN_INT64: case TN_UINT8: case TN_UINT16:
+  case TN_QINT8: case TN_QINT16: case TN_QINT32: case TN_QUINT8: case TN_QUINT16:
+    tn__text_printf(to, "%lld", (long long)tn__index_at(v, k));
+    break;
+  default: tn__text_puts(to, "?");
+  }
+}
+
+/* Rows of all dimensions but the outermost are in brackets of their own. */
+static void put_brackets(tn__text *to, const tn_view *v, int64_t k, const char *bracket)
+{
+  int64_t block = 1;
+  for (int32_t d = v->rank - 1; d > 0; d--) {
+    block *= v->dims[d];
+    if (k % block != 0) return;
+    tn__text_puts(to, bracket);
+  }
+}
+
+/* Closes the brackets that are open when the text breaks off behind element k - 1. */
+static void put_break(tn__text *to, const tn_view *v, int64_t k)
+{
+  int64_t block = 1;
+  for (int32_t d = v->rank - 1; d > 0; d--) {
+    block *= v->dims[d];
+    if (k % block == 0) continue;
+    tn__text_puts(to, d == v->rank - 1 ? "...]" : "]");
+  }
+  tn__text_puts(to, "...");
+}
+
+void tn__summarize(tn__text *to, const tn_view *v, int64_t most)
+{
+  int64_t n = most < 0 || most > v->count ? v->count : most, row = v->rank > 0 ? v->dims[v->rank - 1] : 1;
+  tn__text_puts(to, "[");
+  for (int64_t k = 0; k < n && !to->failed; k++) {
+    put_brackets(to, v, k, "[");
+    if (k % row != 0) tn__text_puts(to, " ");
+    put_element(to, v, k);
+    put_brackets(to, v, k + 1, "]");
+  }
+  if (n < v->count) put_break(to, v, n);
+  tn__text_puts(to, "]");
+}
