@@ -38,10 +38,11 @@ static inline size_t tn__round_up(size_t n, size_t align) { return (n + align - 
 /* Records TN_RESOURCE_EXHAUSTED "out of memory: <what>, N bytes" and returns the code. */
 tn_status tn__no_memory(tn_error *err, const char *what, size_t bytes);
 
-/* Resets the error object of a public call. */
-/* Says that the error comes from inside of a call of a function: `path` goes in front of the node. */
+/* What went wrong inside of a function is told of the node that called it: with the path "call/" a message that begins with
+ * "node 'x'" does with "node 'call/x'", and the node is "call/x". */
 void tn__error_in_call(tn_error *err, const char *path);
 
+/* Resets the error object of a public call. */
 static inline void tn__error_reset(tn_error *err)
 {
   if (err != NULL && (err->code != TN_OK || err->used != 0)) tn_error_clear(err);

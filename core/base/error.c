@@ -311,11 +311,10 @@ tn_status tn_error_prefix(tn_error *err, const char *format, ...)
 
 void tn__error_in_call(tn_error *err, const char *path)
 {
-  tn__text node;
-  const char *inside = tn_error_node(err);
-  tn__text_init(&node, SIZE_MAX);
-  tn__text_printf(&node, inside == NULL || inside[0] == 0 ? "%s" : "%s/%s", path, inside == NULL ? "" : inside);
-  tn_error_prefix(err, "in '%s'", path);
-  if (!node.failed) tn_error_set_node(err, tn__text_get(&node));
-  tn__text_fini(&node);
+  static const char begin[] = "node '";
+  if (err == NULL || err->used == 0) return;
+  size_t n = strlen(path);
+  if (*tn_error_node(err) != 0) insert(err, 0, path, n, 0);
+  if (strncmp(tn_error_message(err), begin, sizeof begin - 1) == 0)
+    insert(err, message_offset(err) + sizeof begin - 1, path, n, 0);
 }

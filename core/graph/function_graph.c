@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The body of a function as a graph, made for one call: placeholders are exchanged for what the call says, names of
- * inputs become edges, and everything is checked as in any other graph. For shapes it holds what shape functions need and
- * nothing else: attributes that a schema knows, and edges that carry tensors. One that is to be run is whole. */
+ * inputs become edges, and everything is checked as in any other graph. For shapes it holds what shape functions need
+ * and nothing else: attributes that a schema knows, and edges that carry tensors. One that is to be run is whole. */
 #include <core/graph/functions.h>
 
 #include <string.h>
@@ -34,7 +34,8 @@ static tn_status charge(maker *m, size_t n)
   if (state->budget >= 0 && state->room >= 0) return TN_OK;
   state->exhausted = true;
   if (m->whole)
-    return tn_error_set(m->err, TN_RESOURCE_EXHAUSTED, "function '%s' has too many nodes and edges to be run", m->f->name);
+    return tn_error_set(m->err, TN_RESOURCE_EXHAUSTED, "function '%s' has too many nodes and edges to be run",
+                        m->f->name);
   return tn_error_set(m->err, TN_OUT_OF_RANGE, "calls of functions have too many nodes in all");
 }
 
@@ -147,7 +148,8 @@ static tn_status set_attr(maker *m, const tn_operation *node, const tn__attr *fr
   return TN_OK;
 }
 
-/* An attribute that the schema does not know is kept for those who look for it, and missing where nothing says its value. */
+/* An attribute that the schema does not know is kept for those who look for it, and missing where nothing says its
+ * value. */
 static tn_status set_more(maker *m, const tn_operation *node, const tn__attr *a, tn_operation *op)
 {
   tn_error why = TN_ERROR_INIT;

@@ -9,6 +9,8 @@
 #define BUDGET_BASE (INT64_C(1) << 22)
 #define BUDGET_PER_NODE 64
 
+tn_status (*_Atomic tn__function_differentiate)(tn__function_instance *f, tn_error *err);
+
 /* ---- which function ---- */
 
 static size_t n_functions_of(const tn__attr *a)
@@ -70,6 +72,7 @@ static tn_graph *library_of(const tn_operation *op)
 typedef struct target {
   const tn_function *f;
   const tn__func *func; /* the value of an attribute; NULL: the operation's own op */
+  bool differentiate;   /* its gradient is wanted, and has to be made */
 } target;
 
 static tn_status no_function(const tn_operation *op, uint32_t k, tn_error *err)
@@ -92,9 +95,8 @@ static tn_status find(const tn_operation *op, uint32_t k, target *out, tn_error 
   int shown = name.size > 200 ? 200 : (int)name.size;
   if (k >= n) {
     const char *gradient = tn__functions_gradient(table, name.data, name.size);
-    if (gradient == NULL)
-      return tn_error_set(err, TN_NOT_FOUND, "the library names no gradient of function '%.*s'", shown, name.data);
-    name = tn__slice_of(gradient);
+    out->differentiate = gradient == NULL;
+    if (gradient != NULL) name = tn__slice_of(gradient);
     shown = name.size > 200 ? 200 : (int)name.size;
   }
   out->f = tn__functions_find(table, name.data, name.size);
@@ -144,6 +146,7 @@ tn_status tn__function_key(const tn_operation *op, uint32_t k, tn__text *key, tn
   st = make_call(op, &t, &arena, &call, err);
   if (st == TN_OK) {
     tn__text_append(key, (const char *)&t.f, sizeof t.f);
+    tn__text_append(key, t.differentiate ? "d" : "", 1);
     put_attrs(call, t.f, key);
     if (key->failed) st = tn__no_memory(err, "function", key->size);
   }
@@ -181,8 +184,9 @@ static tn_status list_targets(tn__function_instance *out, const tn_function *f, 
   for (size_t i = 0; i < f->n_controls; i++) {
     const tn_operation *op = tn__graph_find_staged(g, f->controls[i].node, strlen(f->controls[i].node));
     if (op == NULL)
-      return tn_error_set(err, TN_INVALID_ARGUMENT, "function '%s': control output '%s' is '%s', which is no node of it",
-                          f->name, f->controls[i].name, f->controls[i].node);
+      return tn_error_set(err, TN_INVALID_ARGUMENT,
+                          "function '%s': control output '%s' is '%s', which is no node of it", f->name,
+                          f->controls[i].name, f->controls[i].node);
     if (op->id >= f->schema.n_inputs) wanted[op->id] = 1;
   }
   for (size_t i = 0; i < n; i++) out->n_targets += wanted[i];
@@ -211,6 +215,28 @@ static tn_status fill(const tn_operation *op, const target *t, tn__body_graph *b
   return st;
 }
 
+tn_status tn__function_set_signature(tn__function_instance *f, const tn_output *inputs, size_t n_inputs,
+                                     const tn_output *outputs, size_t n_outputs, tn_error *err)
+{
+  tn_output *in = tn__arena_array(&f->graph->arena, n_inputs, sizeof *in);
+  tn_output *out = tn__arena_array(&f->graph->arena, n_outputs, sizeof *out);
+  if (in == NULL || out == NULL) return no_memory(err);
+  if (n_inputs > 0) memcpy(in, inputs, n_inputs * sizeof *in);
+  if (n_outputs > 0) memcpy(out, outputs, n_outputs * sizeof *out);
+  f->inputs = in;
+  f->outputs = out;
+  f->n_inputs = n_inputs;
+  f->n_outputs = n_outputs;
+  return TN_OK;
+}
+
+static tn_status differentiate(tn__function_instance *f, tn_error *err)
+{
+  tn_status (*how)(tn__function_instance *, tn_error *) = tn__function_differentiate;
+  if (how != NULL) return how(f, err);
+  return tn_error_set(err, TN_UNIMPLEMENTED, "the library names no gradient of function '%s'", f->name);
+}
+
 tn_status tn__function_instantiate(const tn_operation *op, uint32_t k, tn__function_instance *out, tn_error *err)
 {
   target t;
@@ -226,7 +252,8 @@ tn_status tn__function_instantiate(const tn_operation *op, uint32_t k, tn__funct
   if (st == TN_OK) st = list_inputs(out, t.f, err);
   if (st == TN_OK) st = list_targets(out, t.f, err);
   if (st == TN_OK) tn__graph_publish(out->graph);
-  else tn__function_instance_fini(out);
+  if (st == TN_OK && t.differentiate) st = differentiate(out, err);
+  if (st != TN_OK) tn__function_instance_fini(out);
   return st;
 }
 

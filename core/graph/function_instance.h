@@ -16,12 +16,20 @@ typedef struct tn__function_instance {
   size_t n_inputs, n_outputs, n_targets;
 } tn__function_instance;
 
-/* Function k of an operation, as tn_kernel_call counts them; tn_operation_n_functions + k is the function that the library
- * names as the gradient of function k.
- * Returns TN_INVALID_ARGUMENT (malformed, or does not fit what the call says), TN_NOT_FOUND (the library has no such function,
- * or names no gradient), TN_RESOURCE_EXHAUSTED. tn__function_instance_fini when done. */
+/* Function k of an operation, as tn_kernel_call counts them; tn_operation_n_functions + k is the gradient of
+ * function k: the function that the library names, or else one that is made. Returns TN_INVALID_ARGUMENT (malformed, or
+ * does not fit what the call says), TN_NOT_FOUND (the library has no such function), TN_UNIMPLEMENTED (its gradient is
+ * not known), TN_RESOURCE_EXHAUSTED. tn__function_instance_fini when done. */
 tn_status tn__function_instantiate(const tn_operation *op, uint32_t k, tn__function_instance *out, tn_error *err);
 void tn__function_instance_fini(tn__function_instance *instance);
+
+/* Where the library names no gradient: makes the body of a function that of its gradient, which takes the gradients of
+ * all outputs as further arguments and gives those of all arguments. Set by those who know the ops; NULL: nobody does.
+ */
+extern tn_status (*_Atomic tn__function_differentiate)(tn__function_instance *f, tn_error *err);
+/* New arguments, all of them placeholders, and results; copied. */
+tn_status tn__function_set_signature(tn__function_instance *f, const tn_output *inputs, size_t n_inputs,
+                                     const tn_output *outputs, size_t n_outputs, tn_error *err);
 
 /* What tells this function with its attributes from others of the same library: bytes for keys. The same failures. */
 tn_status tn__function_key(const tn_operation *op, uint32_t k, tn__text *key, tn_error *err);

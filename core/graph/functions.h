@@ -119,20 +119,21 @@ typedef struct tn__call_frame {
   const tn_operation *call; /* its schema is the function's, its attributes decide those of the nodes */
 } tn__call_frame;
 
-/* Makes the body for a call in two steps, so that what lives with the body can lie in its graph's arena. The inputs have
- * these shapes (flat, as many as the call's signature says); NULL: the body is to be run, so it is whole, with control
- * edges and all attributes, and its arguments are placeholders. The messages of what is wrong name function and node.
- * tn__body_graph_fini when done, also after a failure. */
+/* Makes the body for a call in two steps, so that what lives with the body can lie in its graph's arena. The inputs
+ * have these shapes (flat, as many as the call's signature says); NULL: the body is to be run, so it is whole, with
+ * control edges and all attributes, and its arguments are placeholders. The messages of what is wrong name function and
+ * node. tn__body_graph_fini when done, also after a failure. */
 tn_status tn__body_graph_begin(tn__body_graph *out, const tn_function *f, tn_error *err);
 tn_status tn__body_graph_fill(tn__body_graph *out, const tn_function *f, tn__call_frame *call, tn__call_state *state,
                               const tn__value_shape *inputs, tn_error *err);
 void tn__body_graph_fini(tn__body_graph *body);
 
-/* The operation that stands for a call of f: op calls it through the value `func`. Its arguments are not set. In arena. */
+/* The operation that stands for a call of f: op calls it through the value `func`. Its arguments are not set. In arena.
+ */
 tn_status tn__call_make(const tn_operation *op, const tn__func *func, const tn_function *f, tn__arena *arena,
                         tn_operation **out, tn_error *err);
-/* What tells an attribute's value from others, for keys: values that lie elsewhere stand for themselves by their address,
- * since what is equal is mostly the same. */
+/* What tells an attribute's value from others, for keys: values that lie elsewhere stand for themselves by their
+ * address, since what is equal is mostly the same. */
 void tn__attr_words(const tn__attr *a, int64_t words[3]);
 
 /* The attribute of a call that a placeholder names. TN_INVALID_ARGUMENT: there is none. */

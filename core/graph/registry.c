@@ -464,11 +464,18 @@ size_t tn_op_schema_format(const tn_op_schema *schema, char *buffer, size_t size
   return n < 0 ? 0 : (size_t)n;
 }
 
+/* The kernels of an op; a function of a library has those of the op that stands for all of them. */
+static const tn__kernel *kernels_of(const tn_op_schema *s)
+{
+  if (s->is_function) s = own_call;
+  return s == NULL ? NULL : s->kernels;
+}
+
 const tn_kernel_def *tn_op_schema_kernel(const tn_op_schema *schema, size_t i)
 {
   if (schema == NULL) return NULL;
   tn__rwlock_read(&lock);
-  const tn__kernel *k = schema->kernels;
+  const tn__kernel *k = kernels_of(schema);
   while (k != NULL && i-- > 0) k = k->next;
   tn__rwlock_unlock(&lock);
   return k == NULL ? NULL : k->def;
@@ -484,13 +491,6 @@ static bool types_fit(const tn_operation *op, const tn__constraint *c)
   for (size_t i = 0; i < a->v.list.n; i++)
     if ((c->types & tn__type_bit(types[i])) == 0) return false;
   return true;
-}
-
-/* The kernels for an operation; a function of a library has those of the op that stands for all of them. */
-static const tn__kernel *kernels_of(const tn_op_schema *s)
-{
-  if (s->is_function) s = own_call;
-  return s == NULL ? NULL : s->kernels;
 }
 
 static bool kernel_fits(const tn_operation *op, const tn__kernel *k, const char *device)

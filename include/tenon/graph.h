@@ -315,8 +315,9 @@ TN_API const char *tn_graph_gradient(const tn_graph *graph, const char *function
 TN_API const char *tn_function_name(const tn_function *f);
 
 /* The signature: arguments with their types and the attributes that say them, kinds, defaults and minima of attributes, for
- * all tn_op_schema_... calls. TN_TRAIT_FUNCTION_CALL is set, TN_TRAIT_STATEFUL where the signature says so. An attribute that
- * only an argument names is listed, too. A default that is a function goes without the attributes it may carry. Since 0.1 */
+ * all tn_op_schema_... calls. TN_TRAIT_FUNCTION_CALL and TN_TRAIT_DYNAMIC are set, TN_TRAIT_STATEFUL where the signature says
+ * so. An attribute that only an argument names is listed, too. A default that is a function goes without the attributes it
+ * may carry. Since 0.1 */
 TN_API const tn_op_schema *tn_function_schema(const tn_function *f);
 TN_API size_t tn_function_n_inputs(const tn_function *f);
 TN_API const char *tn_function_input_name(const tn_function *f, size_t i);
