@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Calls of functions by kernels. A function is a plan of its own that runs inside of an instruction. Its arguments are fed
- * without a copy: a value in a tensor that does not change any more is that tensor, so that a function which hands it on gives
- * the same one; other memory is lent to it, and copied when the function gives it back.
+/* Calls of functions by kernels. A function is a plan of its own that runs inside of an instruction. Its arguments are
+ * fed without a copy: a value in a tensor that does not change any more is that tensor, so that a function which hands
+ * it on gives the same one; other memory is lent to it, and copied when the function gives it back.
  *
  * What a function runs in stays open until the kernel that called it has ended, so that a loop takes it once. */
 #include <core/exec/exec.h>
 #include <core/graph/function_instance.h>
 #include <core/plan/callees.h>
 
-/* A level takes less than 2 KiB of the thread's stack, and under a sanitizer less than 8. */
+/* A level takes less than 1 KiB of the thread's stack (several times that under a sanitizer), and threads may have no more
+ * than half a MiB. */
 #define MAX_DEPTH 400
 
 tn_buffer tn__borrowed = { .refs = 1, .desc = { .struct_size = sizeof(tn_buffer_desc), .memory = TN_MEMORY_HOST,
@@ -20,6 +21,8 @@ typedef struct called {
   tn__inner inner;
   tn_tensor **inputs;
   tn_tensor *lent;     /* by input: stands for memory that is not ours to keep; NULL = none yet */
+  tn_tensor **made[2]; /* by fetch, a reference each: what this call and the one before it gave, to be written again */
+  uint32_t turn;       /* whose turn of the two it is */
 } called;
 
 struct tn__calling {
@@ -32,8 +35,12 @@ struct tn__calling {
 static void close_one(called *c)
 {
   if (c->f == NULL) return;
-  size_t n = (size_t)c->f->n_inputs + 1;
+  size_t n = (size_t)c->f->n_inputs + 1, n_made = 2 * (size_t)c->f->n_fetches + 1;
   tn__inner_end(&c->inner);
+  if (c->made[0] != NULL) {
+    for (size_t i = 0; i + 1 < n_made; i++) tn_tensor_unref(c->made[0][i]);
+    tn__free(c->made[0], n_made * sizeof *c->made[0]);
+  }
   if (c->inputs != NULL) tn__free(c->inputs, n * sizeof *c->inputs);
   if (c->lent != NULL) tn__free(c->lent, n * sizeof *c->lent);
   *c = (called){ .f = NULL };
@@ -58,7 +65,10 @@ static tn_status open_one(const tn__call *call, const tn__callee *f, called *c)
   c->f = f;
   c->inner.step.depth++;
   if (st == TN_OK) c->inputs = tn__alloc_array((size_t)f->n_inputs + 1, sizeof *c->inputs);
-  if (st == TN_OK && c->inputs == NULL) st = tn__no_memory(call->ctx.err, "arguments of a function", f->n_inputs);
+  if (st == TN_OK) c->made[0] = tn__alloc_array(2 * (size_t)f->n_fetches + 1, sizeof *c->made[0]);
+  if (st == TN_OK && (c->inputs == NULL || c->made[0] == NULL))
+    st = tn__no_memory(call->ctx.err, "arguments of a function", f->n_inputs);
+  c->made[1] = c->made[0] == NULL ? NULL : c->made[0] + f->n_fetches;
   if (st != TN_OK) close_one(c);
   return st;
 }
@@ -92,7 +102,7 @@ static bool shows(const tn_tensor *t, const tn_view *v)
 {
   if (t->buffer == &tn__borrowed || t->dtype != v->dtype || t->rank != v->rank || t->count != v->count) return false;
   if (t->count > 0 && t->data != v->data) return false;
-  for (int32_t d = 0; d < t->rank; d++)
+  for (int32_t d = 0; t->dims != v->dims && d < t->rank; d++)
     if (t->dims[d] != v->dims[d]) return false;
   return true;
 }
@@ -133,18 +143,39 @@ static tn_status take_arguments(const tn__call *call, tn_view *const *views, cal
 
 /* ---- results ---- */
 
+/* In a loop what a turn gives is read by the next one, and free in the one after that: then it is written again. */
+static void offer_again(called *c) { c->inner.run.again = c->made[c->turn]; }
+
+static void keep_for_again(called *c)
+{
+  tn_tensor **made = c->made[c->turn], **fetched = c->inner.outputs;
+  for (uint32_t i = 0; i < c->f->n_fetches; i++) {
+    tn_tensor_unref(made[i]);
+    bool ours = fetched[i] != NULL && tn_tensor_is_exclusive(fetched[i]) && !tn__dtype_is_managed(fetched[i]->dtype);
+    made[i] = ours ? tn_tensor_ref(fetched[i]) : NULL;
+  }
+  c->turn ^= 1;
+}
+
+static tn_status no_result(const tn__call *call, const called *c, uint32_t i)
+{
+  return tn_error_set(call->ctx.err, TN_INVALID_ARGUMENT,
+                      "function '%s' gives no output %u: it is on a branch that was not taken", c->f->name, i);
+}
+
 /* Outputs that are one value are fetched once. */
 static tn_status give_results(const tn__call *call, const called *c, tn_tensor **outputs)
 {
   const tn__callee *f = c->f;
   tn_tensor **fetched = c->inner.outputs;
   tn_status st = TN_OK;
-  for (uint32_t i = 0; st == TN_OK && i < f->n_outputs; i++)
-    if (fetched[f->fetches[i]] == NULL)
-      st = tn_error_set(call->ctx.err, TN_INVALID_ARGUMENT,
-                        "function '%s' gives no output %u: it is on a branch that was not taken", f->name, i);
-  for (uint32_t i = 0; st == TN_OK && i < f->n_outputs; i++)
-    outputs[i] = f->in_order ? fetched[i] : tn_tensor_ref(fetched[f->fetches[i]]);
+  for (uint32_t i = 0; st == TN_OK && i < f->n_outputs; i++) {
+    uint32_t from = f->fetches[i];
+    outputs[i] = f->in_order ? fetched[from] : tn_tensor_ref(fetched[from]);
+    if (outputs[i] == NULL) st = no_result(call, c, i);
+  }
+  for (uint32_t i = 0; st != TN_OK && !f->in_order && i < f->n_outputs; i++) tn_tensor_unref(outputs[i]);
+  for (uint32_t i = 0; st != TN_OK && i < f->n_outputs; i++) outputs[i] = NULL;
   for (uint32_t i = 0; i < f->n_fetches; i++) {
     if (st != TN_OK || !f->in_order) tn_tensor_unref(fetched[i]);
     fetched[i] = NULL;
@@ -167,11 +198,11 @@ static tn_status begin(const tn__call *call, uint32_t k, tn_view *const *inputs,
     return tn_error_set(err, TN_INVALID_ARGUMENT, "function '%s' takes %u arguments, it is called with %u", f->name,
                         f->n_inputs, n_inputs);
   if (n_outputs != f->n_outputs)
-    return tn_error_set(err, TN_INVALID_ARGUMENT, "function '%s' gives %u tensors, %u are wanted", f->name, f->n_outputs,
-                        n_outputs);
+    return tn_error_set(err, TN_INVALID_ARGUMENT, "function '%s' gives %u tensors, %u are wanted", f->name,
+                        f->n_outputs, n_outputs);
   if (call->run->step->depth >= MAX_DEPTH)
-    return tn_error_set(err, TN_RESOURCE_EXHAUSTED, "function '%s' is called inside of %d calls, which is as deep as they go",
-                        f->name, MAX_DEPTH);
+    return tn_error_set(err, TN_RESOURCE_EXHAUSTED,
+                        "function '%s' is called inside of %d calls, which is as deep as they go", f->name, MAX_DEPTH);
   if (c->f == NULL) st = open_one(call, f, c);
   return st == TN_OK ? take_arguments(call, inputs, c) : st;
 }
@@ -184,8 +215,11 @@ static tn_status call_function(const tn__call *call, uint32_t k, tn_view *const 
   if (st == TN_OK && !c->inner.busy) st = begin(call, k, inputs, n_inputs, n_outputs, c);
   if (st != TN_OK) return st;
   c->inner.run.err = call->ctx.err;
+  offer_again(c);
   st = tn__inner_go(&c->inner, c->inputs, NULL);
-  return st == TN_OK ? give_results(call, c, outputs) : st;
+  if (st != TN_OK) return st;
+  keep_for_again(c);
+  return give_results(call, c, outputs);
 }
 
 /* A node inside is called by its way through the calls. */

@@ -9,41 +9,40 @@ enum { NEW = 0, WAITING, DONE, SKIPPED };
 
 /* ---- contexts ---- */
 
-static tn_status bad_predicate(const tn__run *run, uint32_t value, int64_t count)
+static int bad_predicate(const tn__run *run, uint32_t value)
 {
   const tn_output from = run->plan->values[value].output;
-  return tn_error_set(run->err, TN_INVALID_ARGUMENT, "predicate '%s:%d' of a branch has %lld elements, wanted a scalar",
-                      tn_operation_name(from.op), (int)from.index, (long long)count);
+  tn_error_set(run->err, TN_INVALID_ARGUMENT, "predicate '%s:%d' of a branch is no scalar", tn_operation_name(from.op),
+               (int)from.index);
+  return FAULT;
 }
 
 static int branch_state(tn__run *run, const tn__atom *a)
 {
   const tn__plan_value *v = &run->plan->values[a->id];
-  const tn_tensor *t = v->kind == TN_VALUE_CONSTANT ? v->constant : tn__run_whole(run, a->id);
-  const void *data = t == NULL ? NULL : t->data;
-  int64_t count = t == NULL ? 0 : t->count;
-  if (t == NULL && v->kind == TN_VALUE_COMPUTED && !v->whole) {
-    uint32_t slot;
-    tn__instance *in;
-    const tn_view *view = tn__run_view(run, a->id, &slot, &in);
-    data = view->data;
-    count = view->count;
+  uint8_t p;
+  if (v->predicate != 0) {
+    p = run->workspace->predicates[v->predicate - 1];
+  } else {
+    const tn_tensor *t = v->kind == TN_VALUE_CONSTANT ? v->constant : tn__run_whole(run, a->id);
+    p = t->count == 1 ? *(const uint8_t *)t->data != 0 : TN__NO_SCALAR;
   }
-  if (count != 1 || data == NULL) {
-    bad_predicate(run, a->id, count);
-    return FAULT;
-  }
-  return (*(const uint8_t *)data != 0) == (a->side != 0) ? TN__LIVE : TN__DEAD;
+  if (p == TN__NO_SCALAR) return bad_predicate(run, a->id);
+  return p == a->side ? TN__LIVE : TN__DEAD;
 }
 
-/* An output of a Merge or a loop. */
-static int output_state(const tn__run *run, uint32_t instr, uint32_t k)
+/* Of what has an instruction to itself. */
+static int segment_state(const tn__run *run, uint32_t instr)
 {
-  const tn__plan_instr *in = &run->plan->instrs[instr];
-  uint8_t state = run->workspace->segment_states[in->segment];
-  if (state != DONE) return state == SKIPPED ? TN__DEAD : TN__UNDECIDED;
-  const tn__plan_value *v = &run->plan->values[tn__instr_outputs(run->plan, in)[k]];
-  return run->workspace->held[v->held] != NULL ? TN__LIVE : TN__DEAD;
+  uint8_t state = run->workspace->segment_states[run->plan->instrs[instr].segment];
+  return state == DONE ? TN__LIVE : state == SKIPPED ? TN__DEAD : TN__UNDECIDED;
+}
+
+static int exit_state(const tn__run *run, uint32_t instr, uint32_t exit)
+{
+  int state = segment_state(run, instr);
+  if (state != TN__LIVE) return state;
+  return tn__loop_has_left(run->workspace->pending[run->plan->instrs[instr].segment], exit) ? TN__LIVE : TN__DEAD;
 }
 
 static int atom_state(tn__run *run, const tn__atom *a)
@@ -51,12 +50,9 @@ static int atom_state(tn__run *run, const tn__atom *a)
   switch (a->kind) {
   case TN__ATOM_BRANCH: return branch_state(run, a);
   case TN__ATOM_FEED: return run->dead_feeds != NULL && run->dead_feeds[a->id] ? TN__DEAD : TN__LIVE;
-  case TN__ATOM_MERGE: return output_state(run, a->id, 0);
-  case TN__ATOM_EXIT: return output_state(run, a->id, a->side);
-  case TN__ATOM_WAIT: {
-    uint8_t state = run->workspace->segment_states[run->plan->instrs[a->id].segment];
-    return state == DONE ? TN__LIVE : state == SKIPPED ? TN__DEAD : TN__UNDECIDED;
-  }
+  case TN__ATOM_EXIT: return exit_state(run, a->id, a->side);
+  case TN__ATOM_MERGE: /* it is skipped when it found no input */
+  case TN__ATOM_WAIT: return segment_state(run, a->id);
   default: {
     int state = tn__context_state(run, a->id);
     return state == TN__DEAD ? TN__LIVE : state;
@@ -65,11 +61,8 @@ static int atom_state(tn__run *run, const tn__atom *a)
 }
 
 /* Atoms in front decide whether those behind can be looked at. */
-int tn__context_state(tn__run *run, uint32_t context)
+static int decide(tn__run *run, uint32_t context, uint8_t *known)
 {
-  uint8_t *known = &run->workspace->context_states[context];
-  if (context == 0) return TN__LIVE;
-  if (*known != TN__UNDECIDED) return *known;
   const tn__context *c = &run->plan->contexts[context];
   for (uint32_t k = 0; k < c->n; k++) {
     int state = atom_state(run, &run->plan->atoms[run->plan->context_atoms[c->first + k]]);
@@ -79,6 +72,13 @@ int tn__context_state(tn__run *run, uint32_t context)
   }
   *known = TN__LIVE;
   return TN__LIVE;
+}
+
+int tn__context_state(tn__run *run, uint32_t context)
+{
+  uint8_t *known = &run->workspace->context_states[context];
+  if (context == 0) return TN__LIVE;
+  return *known != TN__UNDECIDED ? *known : decide(run, context, known);
 }
 
 /* ---- segments ---- */
@@ -187,6 +187,12 @@ static tn_status turn(tn__run *run, uint32_t number, pass *p)
 {
   uint8_t *state = &run->workspace->segment_states[number];
   if (*state == DONE || *state == SKIPPED) return TN_OK;
+  const tn__segment *s = &run->plan->segments[number];
+  if (s->kind == TN__SEGMENT_TAPE && !has_failed(run) && tn__context_state(run, s->context) == TN__LIVE) { /* the usual one */
+    *state = DONE;
+    p->progress = true;
+    return tn__segment_run(run, number);
+  }
   if (*state == NEW && has_failed(run)) return TN_OK;
   int live = *state == WAITING ? TN__LIVE : tn__context_state(run, run->plan->segments[number].context);
   if (live == FAULT) return TN_INVALID_ARGUMENT;
@@ -214,8 +220,17 @@ static tn_status go_through(tn__run *run, pass *p, tn_status first)
 
 void tn__run_controlled_reset(tn__run *run)
 {
-  __builtin_memset(run->workspace->segment_states, NEW, run->plan->n_segments);
-  __builtin_memset(run->workspace->context_states, TN__UNDECIDED, (size_t)run->plan->n_contexts + 1);
+  /* both begin with 0, and stand one behind the other */
+  uint8_t *states = run->workspace->segment_states, *end = run->workspace->context_states + run->plan->n_contexts + 1;
+  if (end - states > 32) __builtin_memset(states, 0, (size_t)(end - states));
+  else
+    while (states < end) *states++ = 0;
+}
+
+static tn_status all_had_a_turn(const tn__run *run, const pass *p)
+{
+  if (has_failed(run)) return TN_CANCELLED;
+  return !p->left ? TN_OK : tn_error_set(run->err, TN_INTERNAL, "the step has ended, and some of its plan was never decided");
 }
 
 tn_status tn__run_controlled(tn__run *run)
@@ -223,9 +238,9 @@ tn_status tn__run_controlled(tn__run *run)
   tn_status st = TN_OK;
   for (;;) {
     pass p = { false, false, false };
-    uint64_t seen = tn__wakes(run->step);
+    uint64_t seen = run->plan->has_waits ? tn__wakes(run->step) : 0;
     st = go_through(run, &p, st);
-    if (!p.waiting) return st == TN_OK && has_failed(run) ? TN_CANCELLED : st;
+    if (!p.waiting) return st == TN_OK ? all_had_a_turn(run, &p) : st;
     if (p.progress) continue;
     if (run->inner) return TN_PENDING;
     tn_status why = tn__sleep(run->step, seen, run->err);

@@ -103,6 +103,7 @@ struct tn__workspace {
   size_t used;         /* most of the arena that a step needed since the last look */
   uint8_t *segment_states; /* of a plan with control flow, as contexts */
   uint8_t *context_states;
+  uint8_t *predicates;     /* of branches: 0, 1, or that it is no scalar */
   struct tn__pending **pending; /* by segment: of what may wait, kept for the next step; NULL = none yet */
   char *arena;
   size_t arena_bytes;
@@ -150,6 +151,7 @@ typedef struct tn__run {
   tn_error *err;
   const bool *dead_feeds; /* by feed; NULL: none is dead */
   double cost_ns;         /* of what ran, roughly */
+  tn_tensor **again;      /* by output: references to tensors that may be written again when nobody else holds them */
   bool inner;             /* of a loop or a function: outputs need not be exclusive, and nobody sleeps */
 } tn__run;
 
@@ -176,6 +178,7 @@ tn_status tn__run_controlled(tn__run *run);
 void tn__run_controlled_reset(tn__run *run);
 int tn__context_state(tn__run *run, uint32_t context);
 enum { TN__UNDECIDED = 0, TN__LIVE, TN__DEAD };
+#define TN__NO_SCALAR 2 /* among the predicates of a workspace */
 
 /* values.c: a value as a tensor, with a reference: the one that has its memory, or a copy. */
 tn_status tn__run_tensor(tn__run *run, uint32_t value, tn_tensor **out);
@@ -198,6 +201,7 @@ void tn__inner_end(tn__inner *inner);
 
 /* loop.c */
 tn_status tn__loop_run(tn__run *run, uint32_t number);
+bool tn__loop_has_left(const tn__pending *pending, uint32_t exit); /* of a loop that has run */
 void tn__loop_free(tn__loop *loop);
 
 /* call.c: the kernel that called functions has ended; and their places go. NULL allowed. */

@@ -15,12 +15,13 @@ struct tn__loop {
   tn_tensor **exits;
   tn_tensor **inputs;   /* of the body; borrowed */
   bool *dead;
+  bool *left;           /* by exit: it had a value in the last run */
 };
 
 static tn__loop *make(const tn__plan_frame *frame, uint32_t n_enters, tn_error *err)
 {
   size_t n = (size_t)n_enters + frame->n_nexts + frame->n_exits + frame->n_feeds, size;
-  bool ok = tn__size_mul(n, sizeof(tn_tensor *), &size) && tn__size_add(size, sizeof(tn__loop) + frame->n_feeds, &size);
+  bool ok = tn__size_mul(n, sizeof(tn_tensor *), &size) && tn__size_add(size, sizeof(tn__loop) + frame->n_feeds + frame->n_exits, &size);
   tn__loop *l = ok ? tn__zalloc(size) : NULL;
   if (l == NULL) {
     tn__no_memory(err, "loop", n * sizeof(tn_tensor *));
@@ -34,6 +35,7 @@ static tn__loop *make(const tn__plan_frame *frame, uint32_t n_enters, tn_error *
   l->exits = l->nexts + frame->n_nexts;
   l->inputs = l->exits + frame->n_exits;
   l->dead = (bool *)(l->inputs + frame->n_feeds);
+  l->left = l->dead + frame->n_feeds;
   return l;
 }
 
@@ -137,9 +139,12 @@ static void give_exits(tn__run *run, const tn__plan_instr *instr, tn__loop *l)
   for (uint32_t k = 0; k < instr->n_outputs; k++) {
     const tn__plan_value *v = &run->plan->values[tn__instr_outputs(run->plan, instr)[k]];
     run->workspace->held[v->held] = l->exits[k];
+    l->left[k] = l->exits[k] != NULL;
     l->exits[k] = NULL;
   }
 }
+
+bool tn__loop_has_left(const tn__pending *p, uint32_t exit) { return p->loop->left[exit]; }
 
 tn_status tn__loop_run(tn__run *run, uint32_t number)
 {

@@ -17,6 +17,19 @@ static tn_status check_given(const tn_tensor *t, size_t o, tn_dtype dtype, const
                       tn__format_shape(have, sizeof have, t->dims, t->rank));
 }
 
+/* What an earlier run inside of the same instruction gave for the output, when nobody else holds it any more. */
+static bool take_again(tn__run *run, size_t o, tn_dtype dtype, const int64_t *dims, int32_t rank, size_t bytes,
+                       tn_tensor **out)
+{
+  tn_tensor *t = run->again == NULL ? NULL : run->again[o];
+  if (t == NULL || t->dtype != dtype || t->rank != rank || t->bytes != bytes || !tn_tensor_is_exclusive(t)) return false;
+  for (int32_t d = 0; d < rank; d++)
+    if (t->dims[d] != dims[d]) return false;
+  run->again[o] = NULL;
+  *out = t;
+  return true;
+}
+
 /* The tensor that output o is written into: the caller's, or a new one. */
 static tn_status target(tn__run *run, size_t o, tn_dtype dtype, const int64_t *dims, int32_t rank, int64_t count,
                         tn_tensor **out)
@@ -24,7 +37,8 @@ static tn_status target(tn__run *run, size_t o, tn_dtype dtype, const int64_t *d
   *out = given(run, o);
   if (*out != NULL) return check_given(*out, o, dtype, dims, rank, run->err);
   size_t bytes = (size_t)count * tn_dtype_size(dtype);
-  tn_status st = run->inner ? tn__spare_tensor(run->workspace, dtype, dims, rank, count, bytes, out, run->err)
+  tn_status st = TN_OK;
+  if (!take_again(run, o, dtype, dims, rank, bytes, out)) st = run->inner ? tn__spare_tensor(run->workspace, dtype, dims, rank, count, bytes, out, run->err)
                             : tn__tensor_create_known(dtype, dims, rank, count, bytes, out, run->err);
   if (st == TN_OK) run->step->outputs[o] = *out;
   return st;

@@ -133,26 +133,26 @@ static void release_heap(const tn__call *call)
 {
   const tn__instance *in = call->instance;
   const tn__tape *t = call->tape;
-  for (uint32_t k = 0; k < t->n_release; k++)
-    give_back(call->run->workspace, &in->heap[in->layout->operands[t->release + k]]);
+  tn__workspace *w = call->run->workspace;
+  for (uint32_t k = 0; k < t->n_release; k++) {
+    uint32_t slot = in->layout->operands[t->release + k];
+    const tn__slot *s = &in->layout->slots[slot];
+    give_back(w, s->store == TN_STORE_ENTRY ? &w->held[call->run->plan->values[s->value].held] : &in->heap[slot]);
+  }
 }
 
 /* Values that outlive their segment hold the memory that they show, whosever it is, by a reference each. */
-static void hold_values(tn__run *run, const tn__segment *s, const tn__instance *in)
+static void hold_values(tn__run *run, const tn__instance *in)
 {
-  const tn__slot *slots = in->layout->slots;
+  const tn__layout *l = in->layout;
   tn_tensor **held = run->workspace->held;
-  for (uint32_t i = 0; i < s->n_held; i++) {
-    const tn__plan_value *v = &run->plan->values[s->held[i]];
-    const tn__slot *root = &slots[slots[v->slot].root];
-    const tn__plan_value *from = &run->plan->values[root->value];
-    if (root->store == TN_STORE_HEAP && !root->fetched) held[v->held] = tn_tensor_ref(in->heap[root - slots]);
-    if (root->store == TN_STORE_ENTRY && from->held != TN__NONE) held[v->held] = tn_tensor_ref(held[from->held]);
+  for (uint32_t i = 0; i < l->n_holds; i++) {
+    const tn__hold *h = &l->holds[i];
+    held[h->held] = tn_tensor_ref(h->root != TN__NONE ? in->heap[h->root] : held[h->from]);
   }
-  for (uint32_t i = 0; i < s->n_held; i++) { /* theirs alone from now on */
-    const tn__plan_value *v = &run->plan->values[s->held[i]];
-    uint32_t root = slots[v->slot].root;
-    if (slots[root].store != TN_STORE_HEAP || slots[root].fetched || in->heap[root] == NULL) continue;
+  for (uint32_t i = 0; i < l->n_holds; i++) { /* theirs alone from now on */
+    uint32_t root = l->holds[i].root;
+    if (root == TN__NONE || in->heap[root] == NULL) continue;
     tn_tensor_unref(in->heap[root]);
     in->heap[root] = NULL;
   }
@@ -168,9 +168,14 @@ void tn__segment_release(tn__run *run, const tn__segment *s)
 void tn__segment_end(tn__run *run, uint32_t number)
 {
   const tn__segment *s = &run->plan->segments[number];
-  if (run->plan->n_held == 0) return;
-  hold_values(run, s, run->workspace->instances[number]);
-  tn__segment_release(run, s);
+  const tn__instance *in = run->workspace->instances[number];
+  const tn__layout *l = in->layout;
+  for (uint32_t i = 0; i < s->n_predicates; i++) {
+    const tn_view *v = &in->views[l->predicates[2 * i]];
+    run->workspace->predicates[l->predicates[2 * i + 1]] = v->count == 1 ? *(const uint8_t *)v->data != 0 : TN__NO_SCALAR;
+  }
+  if (l->n_holds > 0) hold_values(run, in);
+  if (s->n_ends > 0) tn__segment_release(run, s);
 }
 
 /* What is left of a step, more after an error. */
@@ -256,7 +261,7 @@ static tn_status run_tape(tn__run *run, tn__instance *instance)
   }
   if (st == TN_OK && step->deadline_ns != 0 && tn__step_stop(step) == TN__STOP_DEADLINE)
     st = tn__step_stopped(step, TN__STOP_DEADLINE, late(run, layout, layout->tape + layout->n_tape), run->err);
-  tn_error_clear(&local);
+  if (local.code != TN_OK) tn_error_clear(&local);
   return st;
 }
 

@@ -3,6 +3,7 @@
 #include <core/exec/exec.h>
 
 #define UNUSED_STEPS 2 /* a spare that was there for so many steps without being taken goes */
+#define MAX_SPARES 256 /* more are freed: a loop may let go of thousands */
 
 /* Place of the first spare with that much room. */
 static size_t find_room(const tn__workspace *w, size_t bytes)
@@ -46,7 +47,8 @@ void tn__spare_give(tn__workspace *w, tn_tensor *t)
 {
   if (t == NULL) return;
   size_t room = room_of(t);
-  if (room == 0 || !tn__grow((void **)&w->spares, &w->spare_room, w->n_spares + 1, sizeof *w->spares)) {
+  if (room == 0 || w->n_spares >= MAX_SPARES ||
+      !tn__grow((void **)&w->spares, &w->spare_room, w->n_spares + 1, sizeof *w->spares)) {
     tn_tensor_unref(t);
     return;
   }

@@ -28,7 +28,7 @@ static bool size_of_control(const tn_plan *plan, size_t begin, size_t *end)
   *end = begin;
   if (!plan->has_control) return true;
   return tn__size_mul(plan->n_segments, sizeof(struct tn__pending *) + 1, &size) && tn__size_add(begin, size, &size) &&
-         tn__size_add(size, (size_t)plan->n_contexts + 1, end);
+         tn__size_add(size, (size_t)plan->n_contexts + 1 + plan->n_predicates, end);
 }
 
 static void place_control(const tn_plan *plan, tn__workspace *w, size_t begin)
@@ -37,6 +37,7 @@ static void place_control(const tn_plan *plan, tn__workspace *w, size_t begin)
   w->pending = (struct tn__pending **)((char *)w + begin);
   w->segment_states = (uint8_t *)(w->pending + plan->n_segments);
   w->context_states = w->segment_states + plan->n_segments;
+  w->predicates = w->context_states + plan->n_contexts + 1;
 }
 
 /* Room for the instances, then entries, then held values. */

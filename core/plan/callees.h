@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Plans of the functions that the nodes of a plan call. A function is compiled at its first call, once for all nodes that
- * mean it with the same attributes: the plan of a signature has a table of them, which the plans in it share. So a function
- * that calls itself is one plan, and a chain in which each calls the next one twice has as many plans as functions. */
+/* Plans of the functions that the nodes of a plan call. A function is compiled at its first call, once for all nodes
+ * that mean it with the same attributes: the plan of a signature has a table of them, which the plans in it share. So a
+ * function that calls itself is one plan, and a chain in which each calls the next one twice has as many plans as
+ * functions. */
 #ifndef TN_CORE_PLAN_CALLEES_H
 #define TN_CORE_PLAN_CALLEES_H
 

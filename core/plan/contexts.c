@@ -94,6 +94,19 @@ static tn_status with_branch(const tn__ir *ir, tn__contexts *c, tn__map *branche
   return both(ir, c, context, alone, out);
 }
 
+/* Where nothing waits, all that stands in front is decided. */
+static tn_status with_decided(const tn__ir *ir, tn__contexts *c, uint32_t context, uint32_t decided, uint32_t *out)
+{
+  if (!c->waits) return TN_OK;
+  for (uint32_t k = (uint32_t)c->n_atoms; k-- > 0;)
+    if (c->atoms[k].kind == TN__ATOM_DONE && c->atoms[k].id == decided) {
+      uint32_t alone;
+      tn_status st = context_of(ir, c, &k, 1, &alone);
+      return st == TN_OK ? both(ir, c, context, alone, out) : st;
+    }
+  return with_atom(ir, c, context, (tn__atom){ TN__ATOM_DONE, decided, 0 }, out);
+}
+
 static bool are_sides(const tn__atom *a, const tn__atom *b)
 {
   return a->kind == TN__ATOM_BRANCH && b->kind == TN__ATOM_BRANCH && a->id == b->id && a->side != b->side;
@@ -171,7 +184,7 @@ static tn_status controls_context(const tn__ir *ir, tn__contexts *c, const tn__i
     uint32_t one = c->after[tn__ir_control(ir, node, i)];
     if (one == 0) continue;
     if (node->traits & (TN_TRAIT_CONTROL_TRIGGER | TN_TRAIT_MERGE)) /* dead ones count, too */
-      st = with_atom(ir, c, *out, (tn__atom){ TN__ATOM_DONE, one, 0 }, out);
+      st = with_decided(ir, c, *out, one, out);
     else
       st = both(ir, c, *out, one, out);
   }
@@ -183,6 +196,7 @@ static tn_status loop_contexts(const tn__ir *ir, tn__contexts *c, uint32_t id)
   const tn__ir_node *node = &ir->nodes[id];
   tn_status st = TN_OK;
   bool waits = loop_waits(node);
+  c->waits |= waits;
   if (waits) st = with_atom(ir, c, c->nodes[id], (tn__atom){ TN__ATOM_WAIT, id, 0 }, &c->after[id]);
   for (uint32_t k = 0; st == TN_OK && k < node->n_outputs; k++) {
     uint32_t *of = &c->values[node->first_value + k];
@@ -208,7 +222,8 @@ static tn_status output_contexts(const tn__ir *ir, tn__contexts *c, tn__map *bra
   if (st != TN_OK) return st;
   if ((node->traits & TN_TRAIT_MERGE) && !merged)
     st = with_atom(ir, c, c->nodes[id], (tn__atom){ TN__ATOM_MERGE, id, 0 }, &c->after[id]);
-  else if (node->traits & WAITS)
+  c->waits |= (node->traits & WAITS) != 0;
+  if (!(node->traits & TN_TRAIT_MERGE) && (node->traits & WAITS))
     st = with_atom(ir, c, c->nodes[id], (tn__atom){ TN__ATOM_WAIT, id, 0 }, &c->after[id]);
   for (uint32_t k = 0; k < node->n_outputs; k++) {
     uint32_t value = node->first_value + k;

@@ -7,6 +7,7 @@
 
 /* Atoms name nodes and values of the ir here; emit.c exchanges them for those of the plan. */
 typedef struct tn__contexts {
+  bool waits;         /* some node so far may wait */
   bool any;           /* false: all contexts are 0, and the arrays NULL */
   uint32_t *nodes;    /* by node: when it runs */
   uint32_t *after;    /* by node: what holds once it has run */

@@ -65,6 +65,14 @@ typedef struct tn__again {
   size_t n_pairs;
 } tn__again;
 
+/* A value outlives its segment by a reference to the tensor that it shows: a heap value of the segment, or one that an earlier
+ * segment's value is held by. */
+typedef struct tn__hold {
+  uint32_t root; /* heap value, TN__NONE = an earlier one's */
+  uint32_t from; /* of that: as tn__plan_value.held */
+  uint32_t held;
+} tn__hold;
+
 struct tn__layout {
   _Atomic uint32_t refs;
   tn__layout *next;  /* in the segment's list, guarded by plan->mu */
@@ -87,6 +95,9 @@ struct tn__layout {
   size_t live_bytes; /* the largest sum of blocks that live at one time: no arena can be smaller */
   size_t in_place_bytes; /* of outputs that are written over an input */
   const uint32_t *output_root; /* slot with the memory of each of segment->outputs; TN__NONE = copied */
+  struct tn__hold *holds; /* tensors of values that outlive the segment, by which the step holds them */
+  uint32_t n_holds;
+  uint32_t *predicates; /* of branches, as segment->predicates: slot, number */
   const uint32_t *heaps; /* roots that are TN_STORE_HEAP */
   uint32_t n_heaps;
   bool has_outputs;

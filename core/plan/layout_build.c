@@ -428,13 +428,23 @@ static void place_outputs(builder *b)
   for (uint32_t i = 0; i < l->n_slots; i++) l->slots[i].store = l->slots[l->slots[i].root].store;
 }
 
+/* An earlier segment's value that nobody needs after this one: its memory goes with its last reader, so that a variable that
+ * was read can be changed where it is. What waits may be read again. */
+static bool ends_here(const builder *b, uint32_t slot)
+{
+  const tn__plan_value *v = value_of(b, slot);
+  return slot < b->segment->n_entries && !b->plan->has_waits && v->kind == TN_VALUE_COMPUTED && v->held != TN__NONE &&
+         !v->fetched && v->last_use != TN__NONE && v->last_use < b->segment->end;
+}
+
 static void find_lasts(builder *b)
 {
   tn__layout *l = b->layout;
   for (uint32_t i = 0; i < l->n_slots; i++) {
     const tn__plan_value *v = value_of(b, i);
     uint32_t last = v->last_use == TN__NONE ? v->producer : v->last_use;
-    if (v->dynamic_user || (last != TN__NONE && last >= b->segment->end)) last = FOREVER;
+    bool outlives = v->dynamic_user || v->predicate != 0 || (last != TN__NONE && last >= b->segment->end);
+    if (outlives && !ends_here(b, i)) last = FOREVER;
     uint32_t root = l->slots[i].root;
     if (last != TN__NONE && last > b->last[root]) b->last[root] = last;
     if (last == FOREVER) b->last[root] = FOREVER;
@@ -513,13 +523,15 @@ static bool only_views(const builder *b, const tn__plan_instr *instr)
   return instr->n_outputs > 0;
 }
 
-/* Heap values whose memory is needed last by instruction i: they stand among its operands. */
+/* Heap values, and values held from earlier segments, whose memory is needed last by instruction i: they stand among its
+ * operands. */
 static uint32_t list_releases(builder *b, uint32_t i, const uint32_t *operands, uint32_t n, uint32_t *to)
 {
   uint32_t n_out = 0;
   for (uint32_t k = 0; k < n; k++) {
     uint32_t root = b->layout->slots[operands[k]].root;
-    if (b->layout->slots[root].store != TN_STORE_HEAP || b->last[root] != i) continue;
+    bool held = b->layout->slots[root].store == TN_STORE_ENTRY && ends_here(b, root);
+    if ((b->layout->slots[root].store != TN_STORE_HEAP && !held) || b->last[root] != i) continue;
     bool twice = false;
     for (uint32_t j = 0; j < n_out; j++) twice |= to[j] == root;
     if (!twice) to[n_out++] = root;
@@ -586,6 +598,32 @@ static tn_status link_aliases(builder *b)
   return TN_OK;
 }
 
+/* What a step has to hold when the segment has run. */
+static tn_status list_holds(builder *b)
+{
+  tn__layout *l = b->layout;
+  const tn_plan *plan = b->plan;
+  l->holds = tn__arena_array(&l->arena, (size_t)b->segment->n_held + 1, sizeof *l->holds);
+  if (l->holds == NULL) return no_memory(b);
+  l->predicates = tn__arena_array(&l->arena, 2 * (size_t)b->segment->n_predicates + 1, sizeof *l->predicates);
+  if (l->predicates == NULL) return no_memory(b);
+  for (uint32_t i = 0; i < b->segment->n_predicates; i++) {
+    const tn__plan_value *v = &plan->values[b->segment->predicates[i]];
+    l->predicates[2 * i] = v->slot;
+    l->predicates[2 * i + 1] = v->predicate - 1;
+  }
+  for (uint32_t i = 0; i < b->segment->n_held; i++) {
+    const tn__plan_value *v = &plan->values[b->segment->held[i]];
+    uint32_t root = l->slots[v->slot].root;
+    const tn__plan_value *from = &plan->values[l->slots[root].value];
+    if (l->slots[root].store == TN_STORE_HEAP && !l->slots[root].fetched)
+      l->holds[l->n_holds++] = (tn__hold){ root, TN__NONE, v->held };
+    if (l->slots[root].store == TN_STORE_ENTRY && from->held != TN__NONE)
+      l->holds[l->n_holds++] = (tn__hold){ TN__NONE, from->held, v->held };
+  }
+  return TN_OK;
+}
+
 tn_status tn__layout_build(tn_plan *plan, tn__segment *segment, const tn__entry *entries, tn__layout **out, tn_error *err)
 {
   *out = NULL;
@@ -609,6 +647,7 @@ tn_status tn__layout_build(tn_plan *plan, tn__segment *segment, const tn__entry 
   if (st == TN_OK) st = make_tape(&b);
   if (st == TN_OK) st = keep_again(&b);
   if (st == TN_OK) st = link_aliases(&b);
+  if (st == TN_OK) st = list_holds(&b);
   builder_fini(&b);
   if (st != TN_OK) tn__layout_unref(l);
   else *out = l;

@@ -38,7 +38,9 @@ typedef struct tn__plan_value {
   bool lent;           /* they were given to who runs the plan itself: they stay as long as it does. guarded by mu */
   tn_output output;
   uint32_t segment, slot; /* COMPUTED: of its producer, and its slot there */
+  uint32_t predicate;     /* COMPUTED: 1 + its number among the predicates of branches that a tape computes, 0 = it is none */
   uint32_t held;          /* COMPUTED: its number among the values that outlive their segment, TN__NONE = it does not */
+  bool fetched;           /* an output of the plan: held until the step ends */
 } tn__plan_value;
 
 /* A kernel that may compute an instruction, with what its create gave. */
@@ -98,6 +100,8 @@ typedef struct tn__segment {
   uint32_t n_held;
   uint32_t *ends;          /* held values of any segment, by tn__plan_value.held, that nobody needs after this one */
   uint32_t n_ends;
+  uint32_t *predicates;    /* of branches: values made here */
+  uint32_t n_predicates;
   /* guarded by plan->mu: */
   tn__layout *layouts; /* latest used first */
   uint32_t n_layouts;
@@ -177,7 +181,7 @@ struct tn_plan {
   tn__context *contexts;
   uint32_t *context_atoms;
   uint32_t *output_contexts; /* of each fetch */
-  uint32_t n_atoms, n_contexts;
+  uint32_t n_atoms, n_contexts, n_predicates;
   char *disabled;            /* as in the spec; in the arena, NULL = none */
   bool want_always;
   bool owns_callees;

@@ -301,8 +301,8 @@ tn_status tn__prune_add(tn__pruner *c, tn_operation *op)
   size_t n_in, n_control;
   const tn_output *in = tn__operation_inputs(op, &n_in);
   tn_operation *const *control = tn__operation_control_inputs(op, &n_control);
-  tn_status st = check_runnable(ir, op);
-  if (st == TN_OK && !tn__grow((void **)&c->inputs, &c->input_room, n_in, sizeof *c->inputs)) st = tn__ir_no_memory(ir);
+  tn_status st = TN_OK;
+  if (!tn__grow((void **)&c->inputs, &c->input_room, n_in, sizeof *c->inputs)) st = tn__ir_no_memory(ir);
   for (size_t i = 0; st == TN_OK && i < n_in; i++) st = tn__prune_input(c, op, i, in[i], &c->inputs[i]);
   uint32_t id;
   size_t n;
@@ -335,7 +335,9 @@ static tn_status fetch_value(tn__pruner *c, tn_output output, uint32_t *out)
 static tn_status add_all(tn__pruner *c)
 {
   tn__ir *ir = c->ir;
-  tn_status st = c->has_frames ? tn__prune_add_loops(c) : TN_OK;
+  tn_status st = TN_OK;
+  for (size_t i = 0; st == TN_OK && i < c->n_order; i++) st = check_runnable(ir, c->order[i]); /* all before any */
+  if (st == TN_OK && c->has_frames) st = tn__prune_add_loops(c);
   for (size_t i = 0; !c->has_frames && st == TN_OK && i < c->n_order; i++) st = tn__prune_add(c, c->order[i]);
   for (size_t i = 0; st == TN_OK && i < ir->spec->n_fetches; i++) {
     st = fetch_value(c, ir->spec->fetches[i], &ir->outputs[i]);

@@ -152,6 +152,7 @@ static uint32_t number_held(tn_plan *plan, counts *n)
   for (uint32_t o = 0; o < plan->n_outputs; o++) {
     tn__plan_value *v = &plan->values[plan->outputs[o]];
     if (v->kind != TN_VALUE_COMPUTED) continue;
+    v->fetched = true;
     n[v->segment].outputs++;
     if ((plan->n_segments == 1 && !v->whole) || v->held != TN__NONE) continue;
     v->held = plan->n_held++;
@@ -211,16 +212,30 @@ static tn_status list_held(tn_plan *plan, tn_error *err)
 
 /* ---- all of it ---- */
 
-/* What only the executor reads is there until the step ends. */
-static void hold_predicates(tn_plan *plan)
+/* What decides a branch is noted at the end of its segment. A feed, a constant and a whole tensor are there anyway. */
+static tn_status list_predicates(tn_plan *plan, tn_error *err)
 {
   for (uint32_t i = 0; i < plan->n_atoms; i++) {
-    if (plan->atoms[i].kind != TN__ATOM_BRANCH) continue;
-    tn__plan_value *v = &plan->values[plan->atoms[i].id];
+    tn__plan_value *v = plan->atoms[i].kind == TN__ATOM_BRANCH ? &plan->values[plan->atoms[i].id] : NULL;
+    if (v == NULL) continue;
     v->n_uses++;
-    v->last_use = plan->n_instrs - 1;
-    v->dynamic_user = v->kind == TN_VALUE_COMPUTED;
+    if (v->kind == TN_VALUE_COMPUTED && v->whole) v->last_use = plan->n_instrs - 1;
+    if (v->kind != TN_VALUE_COMPUTED || v->whole || v->predicate != 0) continue;
+    v->predicate = ++plan->n_predicates;
+    plan->segments[v->segment].n_predicates++;
   }
+  uint32_t *list = tn__arena_array(&plan->arena, (size_t)plan->n_predicates + 1, sizeof *list);
+  if (list == NULL) return tn__no_memory(err, "plan", plan->n_predicates * sizeof *list);
+  for (uint32_t k = 0; k < plan->n_segments; k++) {
+    plan->segments[k].predicates = list;
+    list += plan->segments[k].n_predicates;
+    plan->segments[k].n_predicates = 0;
+  }
+  for (uint32_t i = 0; i < plan->n_values && plan->n_predicates > 0; i++) {
+    tn__segment *s = plan->values[i].predicate == 0 ? NULL : &plan->segments[plan->values[i].segment];
+    if (s != NULL) s->predicates[s->n_predicates++] = i;
+  }
+  return TN_OK;
 }
 
 static tn_status number_all_slots(lister *l)
@@ -246,12 +261,12 @@ tn_status tn__plan_cut(tn_plan *plan, tn_error *err)
   tn_status st = tn__plan_make_segments(plan, err);
   if (st != TN_OK) return st;
   count_uses(plan);
-  hold_predicates(plan);
   lister l = { .plan = plan, .err = err };
   size_t n_marks = (size_t)plan->n_values + 1;
   l.marks = tn__alloc_array(n_marks, sizeof *l.marks);
   if (l.marks == NULL) st = tn__no_memory(err, "plan", n_marks * sizeof *l.marks);
   if (st == TN_OK) st = number_all_slots(&l);
+  if (st == TN_OK) st = list_predicates(plan, err);
   if (st == TN_OK) st = list_held(plan, err);
   tn__free(l.marks, n_marks * sizeof *l.marks);
   tn__free(l.entries, l.entry_room * sizeof *l.entries);

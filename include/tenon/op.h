@@ -175,7 +175,7 @@ TN_API void tn_wake(tn_wait_token *token);
 
 /* For ops with TN_TRAIT_FUNCTION_CALL: calls function k of the node, counted through its attributes of kinds func and
  * list(func) in the order of the schema; of a node whose op is itself a function of the library that is function 0.
- * tn_operation_n_functions(op) + k is the function that the library names as the gradient of function k.
+ * tn_operation_n_functions(op) + k is the gradient of function k, which the library names or which is made.
  * inputs   n_inputs values for its arguments, borrowed during the call: inputs of ctx by the pointers that it has, or views of
  *          the kernel's own; what has a buffer may be held on to.
  * outputs  n_outputs places; tensors of the caller's when the call ends well, else NULL.
