@@ -18,8 +18,8 @@ static tn_status read_count(const tn_operation *op, const char *name, int64_t *o
 {
   *out = tn__attr_int(op, name, -1);
   if (*out >= -1 && *out <= INT32_MAX) return TN_OK;
-  return tn_error_set(err, TN_INVALID_ARGUMENT, "%s: %s is %lld, wanted -1 or more, and below 2^31", tn_operation_type(op),
-                      name, (long long)*out);
+  return tn_error_set(err, TN_INVALID_ARGUMENT, "%s: %s is %lld, wanted -1 or more, and below 2^31",
+                      tn_operation_type(op), name, (long long)*out);
 }
 
 static tn_status decode_create(const tn_operation *op, void **state, tn_error *err)
@@ -43,8 +43,8 @@ static tn_status decode_prepare(tn_prepare_ctx *ctx, tn_error *err)
   const decode_state *s = ctx->state;
   const int64_t dims[] = { s->samples, s->channels };
   tn_status st = tn__want_rank(ctx, 0, 0, err);
-  if (st == TN_OK) st = s->samples < 0 || s->channels < 0 ? tn_prepare_dynamic(ctx, 0, err)
-                                                            : tn_prepare_output(ctx, 0, dims, 2, err);
+  if (st == TN_OK)
+    st = s->samples < 0 || s->channels < 0 ? tn_prepare_dynamic(ctx, 0, err) : tn_prepare_output(ctx, 0, dims, 2, err);
   if (st == TN_OK) st = tn_prepare_output(ctx, 1, NULL, 0, err);
   ctx->cost_ns = 200 + (s->samples > 0 ? 0.3 * (double)s->samples : 5000);
   return st;
@@ -81,8 +81,10 @@ static tn_status decode_compute(tn_kernel_ctx *ctx)
   if (st != TN_OK) return st;
   int64_t samples = dims[0] < wav.samples ? dims[0] : wav.samples, n = samples * dims[1];
   float *to = ctx->outputs[0]->data;
-  if (dims[1] == wav.channels) to_floats(wav.data, n, to);
-  else spread(&wav, samples, dims[1], to);
+  if (dims[1] == wav.channels)
+    to_floats(wav.data, n, to);
+  else
+    spread(&wav, samples, dims[1], to);
   memset(to + n, 0, (size_t)((dims[0] - samples) * dims[1]) * sizeof *to);
   *(int32_t *)ctx->outputs[1]->data = wav.rate;
   return TN_OK;
@@ -107,9 +109,11 @@ static tn_status encode_prepare(tn_prepare_ctx *ctx, tn_error *err)
   if (st == TN_OK) st = tn__want_rank(ctx, 1, 0, err);
   if (st != TN_OK) return st;
   if (audio->dims[1] < 1 || audio->dims[1] > UINT16_MAX)
-    return tn_error_set(err, TN_INVALID_ARGUMENT, "EncodeWav: %lld channels, wanted 1 to 65535", (long long)audio->dims[1]);
+    return tn_error_set(err, TN_INVALID_ARGUMENT, "EncodeWav: %lld channels, wanted 1 to 65535",
+                        (long long)audio->dims[1]);
   if (audio->count > (UINT32_MAX - TN__WAV_HEADER) / 2)
-    return tn_error_set(err, TN_INVALID_ARGUMENT, "EncodeWav: %lld numbers, more than a file holds", (long long)audio->count);
+    return tn_error_set(err, TN_INVALID_ARGUMENT, "EncodeWav: %lld numbers, more than a file holds",
+                        (long long)audio->count);
   ctx->cost_ns = 200 + 2 * (double)audio->count;
   return tn_prepare_output(ctx, 0, NULL, 0, err);
 }
@@ -136,18 +140,40 @@ static tn_status encode_compute(tn_kernel_ctx *ctx)
 /* ---- tables ---- */
 
 static const tn_op_def ops[] = {
-  { .struct_size = TN_OP_DEF_SIZE, .name = "DecodeWav", .inputs = "contents: string",
-    .outputs = "audio: float, sample_rate: int32", .attrs = "desired_channels: int = -1; desired_samples: int = -1",
-    .traits = TN_TRAIT_DYNAMIC, .infer = infer_decode, .summary = "samples of a WAV file, -1 to 1" },
-  { .struct_size = TN_OP_DEF_SIZE, .name = "EncodeWav", .inputs = "audio: float, sample_rate: int32",
-    .outputs = "contents: string", .attrs = "", .infer = tn__infer_scalar, .summary = "a WAV file of 16 bits" },
+  { .struct_size = TN_OP_DEF_SIZE,
+    .name = "DecodeWav",
+    .inputs = "contents: string",
+    .outputs = "audio: float, sample_rate: int32",
+    .attrs = "desired_channels: int = -1; desired_samples: int = -1",
+    .traits = TN_TRAIT_DYNAMIC,
+    .infer = infer_decode,
+    .summary = "samples of a WAV file, -1 to 1" },
+  { .struct_size = TN_OP_DEF_SIZE,
+    .name = "EncodeWav",
+    .inputs = "audio: float, sample_rate: int32",
+    .outputs = "contents: string",
+    .attrs = "",
+    .infer = tn__infer_scalar,
+    .summary = "a WAV file of 16 bits" },
 };
 
 static const tn_kernel_def kernels[] = {
-  { .struct_size = TN_KERNEL_DEF_SIZE, .op = "DecodeWav", .device = "CPU", .name = "decode_wav_cpu", .rank = TN_RANK_C,
-    .create = decode_create, .destroy = decode_destroy, .prepare = decode_prepare, .compute = decode_compute },
-  { .struct_size = TN_KERNEL_DEF_SIZE, .op = "EncodeWav", .device = "CPU", .name = "encode_wav_cpu", .rank = TN_RANK_C,
-    .prepare = encode_prepare, .compute = encode_compute },
+  { .struct_size = TN_KERNEL_DEF_SIZE,
+    .op = "DecodeWav",
+    .device = "CPU",
+    .name = "decode_wav_cpu",
+    .rank = TN_RANK_C,
+    .create = decode_create,
+    .destroy = decode_destroy,
+    .prepare = decode_prepare,
+    .compute = decode_compute },
+  { .struct_size = TN_KERNEL_DEF_SIZE,
+    .op = "EncodeWav",
+    .device = "CPU",
+    .name = "encode_wav_cpu",
+    .rank = TN_RANK_C,
+    .prepare = encode_prepare,
+    .compute = encode_compute },
 };
 
 extern const tn_op_family tn__ops_audio;

@@ -11,8 +11,8 @@ typedef struct mfcc_state {
   int64_t triangles, coefficients;
 } mfcc_state;
 
-/* Bin first + i gives weights[i] of its magnitude to triangle places[i], and the rest to the one after it; triangles outside
- * [0, n) get nothing. */
+/* Bin first + i gives weights[i] of its magnitude to triangle places[i], and the rest to the one after it; triangles
+ * outside [0, n) get nothing. */
 typedef struct mfcc_plan {
   tn__bands bands;
   int64_t bins, first, used; /* bins of a slice; the ones that count */
@@ -24,15 +24,18 @@ typedef struct mfcc_plan {
 
 static tn_status mfcc_create(const tn_operation *op, void **state, tn_error *err)
 {
-  mfcc_state s = { (double)tn__attr_float(op, "lower_frequency_limit", 20), (double)tn__attr_float(op, "upper_frequency_limit", 4000),
+  mfcc_state s = { (double)tn__attr_float(op, "lower_frequency_limit", 20),
+                   (double)tn__attr_float(op, "upper_frequency_limit", 4000),
                    tn__attr_int(op, "filterbank_channel_count", 40), tn__attr_int(op, "dct_coefficient_count", 13) };
   *state = NULL;
   if (!(s.lower >= 0) || s.upper <= s.lower)
-    return tn_error_set(err, TN_INVALID_ARGUMENT, "Mfcc: frequencies from %g to %g, wanted rising ones from 0 on", s.lower,
-                        s.upper);
+    return tn_error_set(err, TN_INVALID_ARGUMENT, "Mfcc: frequencies from %g to %g, wanted rising ones from 0 on",
+                        s.lower, s.upper);
   if (s.coefficients < 1 || s.coefficients > s.triangles || s.triangles > INT32_MAX)
-    return tn_error_set(err, TN_INVALID_ARGUMENT, "Mfcc: %lld coefficients of %lld channels, wanted 1 or more, and no more "
-                        "than channels", (long long)s.coefficients, (long long)s.triangles);
+    return tn_error_set(err, TN_INVALID_ARGUMENT,
+                        "Mfcc: %lld coefficients of %lld channels, wanted 1 or more, and no more "
+                        "than channels",
+                        (long long)s.coefficients, (long long)s.triangles);
   mfcc_state *p = tn__zalloc(sizeof *p);
   if (p == NULL) return tn__no_memory(err, "mfcc", sizeof *p);
   *p = s;
@@ -104,8 +107,10 @@ static tn_status mfcc_prepare(tn_prepare_ctx *ctx, tn_error *err)
   if (st != TN_OK) return st;
   int64_t rate = tn__operand_int(&ctx->inputs[1], 0);
   if (in->dims[2] < 2 || rate <= 0)
-    return tn_error_set(err, TN_INVALID_ARGUMENT, "Mfcc: slices of %lld frequencies, sample_rate %lld, wanted 2 or more and 1 "
-                        "or more", (long long)in->dims[2], (long long)rate);
+    return tn_error_set(err, TN_INVALID_ARGUMENT,
+                        "Mfcc: slices of %lld frequencies, sample_rate %lld, wanted 2 or more and 1 "
+                        "or more",
+                        (long long)in->dims[2], (long long)rate);
   st = tn_prepare_output(ctx, 0, (const int64_t[]){ in->dims[0], in->dims[1], s->coefficients }, 3, err);
   if (st != TN_OK || in->count == 0) return st;
   mfcc_plan *p = tn__zalloc(sizeof *p);
@@ -181,16 +186,28 @@ static tn_status infer_mfcc(tn_infer_ctx *ctx, tn_error *err)
 
 /* The rate decides no shape, but all tables: they are made once for a rate. */
 static const tn_op_def ops[] = {
-  { .struct_size = TN_OP_DEF_SIZE, .name = "Mfcc", .inputs = "spectrogram: float, sample_rate: int32",
+  { .struct_size = TN_OP_DEF_SIZE,
+    .name = "Mfcc",
+    .inputs = "spectrogram: float, sample_rate: int32",
     .outputs = "output: float",
-    .attrs = "upper_frequency_limit: float = 4000; lower_frequency_limit: float = 20; filterbank_channel_count: int = 40; "
-             "dct_coefficient_count: int = 13",
-    .shape_operands = 1u << 1, .infer = infer_mfcc, .summary = "what speech recognisers hear in a spectrogram" },
+    .attrs =
+        "upper_frequency_limit: float = 4000; lower_frequency_limit: float = 20; filterbank_channel_count: int = 40; "
+        "dct_coefficient_count: int = 13",
+    .shape_operands = 1u << 1,
+    .infer = infer_mfcc,
+    .summary = "what speech recognisers hear in a spectrogram" },
 };
 
 static const tn_kernel_def kernels[] = {
-  { .struct_size = TN_KERNEL_DEF_SIZE, .op = "Mfcc", .device = "CPU", .name = "mfcc_cpu", .rank = TN_RANK_C,
-    .create = mfcc_create, .destroy = mfcc_destroy, .prepare = mfcc_prepare, .destroy_shape_state = mfcc_destroy_plan,
+  { .struct_size = TN_KERNEL_DEF_SIZE,
+    .op = "Mfcc",
+    .device = "CPU",
+    .name = "mfcc_cpu",
+    .rank = TN_RANK_C,
+    .create = mfcc_create,
+    .destroy = mfcc_destroy,
+    .prepare = mfcc_prepare,
+    .destroy_shape_state = mfcc_destroy_plan,
     .compute = mfcc_compute },
 };
 

@@ -14,7 +14,7 @@ typedef struct spectrum_state {
 typedef struct spectrum_plan {
   tn__fft fft;
   tn__bands bands;
-  double *weights; /* of the samples of a window */
+  double *weights;                          /* of the samples of a window */
   int64_t window, channels, slices, groups; /* groups: of slices that are transformed at once */
 } spectrum_plan;
 
@@ -26,8 +26,10 @@ static tn_status read_sizes(const tn_operation *op, spectrum_state *s, tn_error 
   s->stride = tn__attr_int(op, "stride", 0);
   s->squared = tn__attr_bool(op, "magnitude_squared", false);
   if (s->window < 2 || s->window > 1 << 30 || s->stride < 1 || s->stride > INT32_MAX)
-    return tn_error_set(err, TN_INVALID_ARGUMENT, "AudioSpectrogram: window_size is %lld and stride %lld, wanted 2 to 2^30 "
-                        "and 1 to 2^31 - 1", (long long)s->window, (long long)s->stride);
+    return tn_error_set(err, TN_INVALID_ARGUMENT,
+                        "AudioSpectrogram: window_size is %lld and stride %lld, wanted 2 to 2^30 "
+                        "and 1 to 2^31 - 1",
+                        (long long)s->window, (long long)s->stride);
   for (s->length = 2; s->length < s->window;) s->length *= 2;
   return TN_OK;
 }
@@ -162,15 +164,26 @@ static tn_status infer_spectrum(tn_infer_ctx *ctx, tn_error *err)
 }
 
 static const tn_op_def ops[] = {
-  { .struct_size = TN_OP_DEF_SIZE, .name = "AudioSpectrogram", .inputs = "input: float", .outputs = "spectrogram: float",
-    .attrs = "window_size: int; stride: int; magnitude_squared: bool = false", .infer = infer_spectrum,
+  { .struct_size = TN_OP_DEF_SIZE,
+    .name = "AudioSpectrogram",
+    .inputs = "input: float",
+    .outputs = "spectrogram: float",
+    .attrs = "window_size: int; stride: int; magnitude_squared: bool = false",
+    .infer = infer_spectrum,
     .summary = "frequencies in windows of samples" },
 };
 
 static const tn_kernel_def kernels[] = {
-  { .struct_size = TN_KERNEL_DEF_SIZE, .op = "AudioSpectrogram", .device = "CPU", .name = "audio_spectrogram_cpu",
-    .rank = TN_RANK_C, .create = spectrum_create, .destroy = spectrum_destroy, .prepare = spectrum_prepare,
-    .destroy_shape_state = spectrum_destroy_plan, .compute = spectrum_compute },
+  { .struct_size = TN_KERNEL_DEF_SIZE,
+    .op = "AudioSpectrogram",
+    .device = "CPU",
+    .name = "audio_spectrogram_cpu",
+    .rank = TN_RANK_C,
+    .create = spectrum_create,
+    .destroy = spectrum_destroy,
+    .prepare = spectrum_prepare,
+    .destroy_shape_state = spectrum_destroy_plan,
+    .compute = spectrum_compute },
 };
 
 extern const tn_op_family tn__ops_audio_spectrogram;

@@ -44,9 +44,8 @@ static tn_status plan_bands(tn_prepare_ctx *ctx, crop_plan *p, int64_t lines, tn
   size_t wide = 0, all;
   if (!tn__band_buffer(p->cw * p->c, sizeof(float), &p->line_bytes) ||
       !tn__band_buffer(p->cw, 3 * sizeof(int32_t), &p->places_bytes) ||
-      (!s->load.same && !tn__band_buffer(p->w * p->c, sizeof(float), &wide)) ||
-      !tn__size_mul(p->line_bytes, 2, &all) || !tn__size_add(all, p->places_bytes, &all) ||
-      !tn__size_add(all, wide, &all))
+      (!s->load.same && !tn__band_buffer(p->w * p->c, sizeof(float), &wide)) || !tn__size_mul(p->line_bytes, 2, &all) ||
+      !tn__size_add(all, p->places_bytes, &all) || !tn__size_add(all, wide, &all))
     return tn__no_memory(err, "buffers of rows", SIZE_MAX);
   double cost = 30 + (double)p->cw * (double)p->c * 1.2 + (double)p->cw;
   return tn__bands_plan(ctx, lines, cost, all, &p->bands, err);
@@ -82,7 +81,8 @@ typedef struct crop_run {
   float *out;
 } crop_run;
 
-/* The box at hand: columns [first, first + places.n) of the crop lie inside, in columns [base, base + width) of the image. */
+/* The box at hand: columns [first, first + places.n) of the crop lie inside, in columns [base, base + width) of the
+ * image. */
 typedef struct crop_box {
   int64_t box, first, base, width;
   tn__lerp places;
@@ -225,17 +225,28 @@ static tn_status infer_crops(tn_infer_ctx *ctx, tn_error *err)
 }
 
 static const tn_op_def ops[] = {
-  { .struct_size = TN_OP_DEF_SIZE, .name = "CropAndResize",
-    .inputs = "image: T, boxes: float, box_ind: int32, crop_size: int32", .outputs = "crops: float",
+  { .struct_size = TN_OP_DEF_SIZE,
+    .name = "CropAndResize",
+    .inputs = "image: T, boxes: float, box_ind: int32, crop_size: int32",
+    .outputs = "crops: float",
     .attrs = "T: {uint8, uint16, int8, int16, int32, int64, half, float, double}; method: {'bilinear', 'nearest'} = "
              "'bilinear'; extrapolation_value: float = 0",
-    .shape_operands = 1u << 3, .infer = infer_crops, .summary = "boxes of images, all of one size" },
+    .shape_operands = 1u << 3,
+    .infer = infer_crops,
+    .summary = "boxes of images, all of one size" },
 };
 
 static const tn_kernel_def kernels[] = {
-  { .struct_size = TN_KERNEL_DEF_SIZE, .op = "CropAndResize", .device = "CPU", .name = "crop_and_resize_cpu",
-    .rank = TN_RANK_C, .create = crop_create, .destroy = crop_destroy, .prepare = crop_prepare,
-    .destroy_shape_state = crop_destroy_plan, .compute = crop_compute },
+  { .struct_size = TN_KERNEL_DEF_SIZE,
+    .op = "CropAndResize",
+    .device = "CPU",
+    .name = "crop_and_resize_cpu",
+    .rank = TN_RANK_C,
+    .create = crop_create,
+    .destroy = crop_destroy,
+    .prepare = crop_prepare,
+    .destroy_shape_state = crop_destroy_plan,
+    .compute = crop_compute },
 };
 
 extern const tn_op_family tn__ops_crop_and_resize;

@@ -36,35 +36,35 @@ typedef struct image_run {
   int nearest;
 } image_run;
 
-#define ADD_BOX(name, T)                                                                                          \
+#define ADD_BOX(name, T)                                                                                              \
   static void add_pixel_##name(T *restrict row, const corner *x, float weight, const float *restrict grad, int64_t c) \
-  {                                                                                                               \
-    for (int64_t j = 0; j < c; j++) row[x->low * c + j] += (T)((1 - x->lerp) * (weight * grad[j]));               \
-    if (x->high != x->low || x->lerp != 0)                                                                        \
-      for (int64_t j = 0; j < c; j++) row[x->high * c + j] += (T)(x->lerp * (weight * grad[j]));                  \
-  }                                                                                                               \
-  static void add_box_##name(const image_run *r, int64_t box, T *image)                                           \
-  {                                                                                                               \
-    const float *at = r->boxes + 4 * box;                                                                         \
-    const tn__crop_line rows = tn__crop_line_of(at[0], at[2], r->h, r->gh);                                       \
-    const tn__crop_line columns = tn__crop_line_of(at[1], at[3], r->w, r->gw);                                    \
-    for (int64_t i = 0; i < r->gh; i++) {                                                                         \
-      corner y, x;                                                                                                \
-      if (!find_corner(&rows, i, r->nearest, &y)) continue;                                                       \
-      for (int64_t k = 0; k < r->gw; k++) {                                                                       \
-        const float *grad = r->grads + ((box * r->gh + i) * r->gw + k) * r->c;                                    \
-        if (!find_corner(&columns, k, r->nearest, &x)) continue;                                                  \
-        add_pixel_##name(image + y.low * r->w * r->c, &x, 1 - y.lerp, grad, r->c);                                \
-        if (y.high != y.low || y.lerp != 0) add_pixel_##name(image + y.high * r->w * r->c, &x, y.lerp, grad, r->c); \
-      }                                                                                                           \
-    }                                                                                                             \
-  }                                                                                                               \
-  static void add_images_##name(void *user, int64_t begin, int64_t end)                                           \
-  {                                                                                                               \
-    const image_run *r = user;                                                                                    \
-    int64_t size = r->h * r->w * r->c;                                                                            \
-    memset((T *)r->sums + begin * size, 0, (size_t)((end - begin) * size) * sizeof(T));                           \
-    for (int64_t box = 0; box < r->n; box++)                                                                      \
+  {                                                                                                                   \
+    for (int64_t j = 0; j < c; j++) row[x->low * c + j] += (T)((1 - x->lerp) * (weight * grad[j]));                   \
+    if (x->high != x->low || x->lerp != 0)                                                                            \
+      for (int64_t j = 0; j < c; j++) row[x->high * c + j] += (T)(x->lerp * (weight * grad[j]));                      \
+  }                                                                                                                   \
+  static void add_box_##name(const image_run *r, int64_t box, T *image)                                               \
+  {                                                                                                                   \
+    const float *at = r->boxes + 4 * box;                                                                             \
+    const tn__crop_line rows = tn__crop_line_of(at[0], at[2], r->h, r->gh);                                           \
+    const tn__crop_line columns = tn__crop_line_of(at[1], at[3], r->w, r->gw);                                        \
+    for (int64_t i = 0; i < r->gh; i++) {                                                                             \
+      corner y, x;                                                                                                    \
+      if (!find_corner(&rows, i, r->nearest, &y)) continue;                                                           \
+      for (int64_t k = 0; k < r->gw; k++) {                                                                           \
+        const float *grad = r->grads + ((box * r->gh + i) * r->gw + k) * r->c;                                        \
+        if (!find_corner(&columns, k, r->nearest, &x)) continue;                                                      \
+        add_pixel_##name(image + y.low * r->w * r->c, &x, 1 - y.lerp, grad, r->c);                                    \
+        if (y.high != y.low || y.lerp != 0) add_pixel_##name(image + y.high * r->w * r->c, &x, y.lerp, grad, r->c);   \
+      }                                                                                                               \
+    }                                                                                                                 \
+  }                                                                                                                   \
+  static void add_images_##name(void *user, int64_t begin, int64_t end)                                               \
+  {                                                                                                                   \
+    const image_run *r = user;                                                                                        \
+    int64_t size = r->h * r->w * r->c;                                                                                \
+    memset((T *)r->sums + begin * size, 0, (size_t)((end - begin) * size) * sizeof(T));                               \
+    for (int64_t box = 0; box < r->n; box++)                                                                          \
       if (r->index[box] >= begin && r->index[box] < end) add_box_##name(r, box, (T *)r->sums + r->index[box] * size); \
   }
 ADD_BOX(f32, float)
@@ -78,8 +78,8 @@ static tn_status want_grads(const tn_prepare_ctx *ctx, uint32_t boxes_at, tn_err
   tn_status st = tn__want_images(ctx, 0, false, err);
   if (st == TN_OK) st = tn__want_boxes(ctx, boxes_at, &n, err);
   if (st != TN_OK || grads->dims[0] == n) return st;
-  return tn_error_set(err, TN_INVALID_ARGUMENT, "%s: gradients of %lld crops, boxes for %lld", tn_operation_type(ctx->op),
-                      (long long)grads->dims[0], (long long)n);
+  return tn_error_set(err, TN_INVALID_ARGUMENT, "%s: gradients of %lld crops, boxes for %lld",
+                      tn_operation_type(ctx->op), (long long)grads->dims[0], (long long)n);
 }
 
 static tn_status image_prepare(tn_prepare_ctx *ctx, tn_error *err)
@@ -112,11 +112,20 @@ static tn_status image_compute(tn_kernel_ctx *ctx)
   tn_status st = tn__check_boxes(ctx, 1, dims[0]);
   if (st != TN_OK || out->count == 0) return st;
   bool wide = tn__wide_dtype(out->dtype) == out->dtype;
-  image_run r = { grads->data, ctx->inputs[1]->data, ctx->inputs[2]->data, wide ? out->data : ctx->scratch,
-                  grads->dims[0], grads->dims[1], grads->dims[2], dims[1], dims[2], dims[3], ctx->state != NULL };
+  image_run r = { grads->data,
+                  ctx->inputs[1]->data,
+                  ctx->inputs[2]->data,
+                  wide ? out->data : ctx->scratch,
+                  grads->dims[0],
+                  grads->dims[1],
+                  grads->dims[2],
+                  dims[1],
+                  dims[2],
+                  dims[3],
+                  ctx->state != NULL };
   double cost = (double)grads->count * 3 / (double)dims[0] + (double)out->count * 0.1 / (double)dims[0];
-  tn_parallel_for(ctx, dims[0], cost < 20000 ? dims[0] : 1, cost, out->dtype == TN_DOUBLE ? add_images_f64 : add_images_f32,
-                  &r);
+  tn_parallel_for(ctx, dims[0], cost < 20000 ? dims[0] : 1, cost,
+                  out->dtype == TN_DOUBLE ? add_images_f64 : add_images_f32, &r);
   if (!wide) tn__narrow_all(ctx, out->dtype, ctx->scratch, out->data, out->count);
   return TN_OK;
 }
@@ -180,14 +189,16 @@ static void load_pixels(const boxes_run *r, int64_t image, const corner *y, cons
 {
   for (int k = 0; k < 4; k++) {
     int64_t row = image * r->h + (k < 2 ? y->low : y->high), column = k % 2 == 0 ? x->low : x->high;
-    tn__convert_run(r->load, r->image + (size_t)((row * r->w + column) * r->c) * r->load->from_size, pixels + k * r->c, r->c);
+    tn__convert_run(r->load, r->image + (size_t)((row * r->w + column) * r->c) * r->load->from_size, pixels + k * r->c,
+                    r->c);
   }
 }
 
 static void box_gradient(const boxes_run *r, int64_t box, float *p, float *out)
 {
   const float *at = r->boxes + 4 * box;
-  const tn__crop_line rows = tn__crop_line_of(at[0], at[2], r->h, r->gh), columns = tn__crop_line_of(at[1], at[3], r->w, r->gw);
+  const tn__crop_line rows = tn__crop_line_of(at[0], at[2], r->h, r->gh),
+                      columns = tn__crop_line_of(at[1], at[3], r->w, r->gw);
   const int64_t c = r->c;
   double sums[4] = { 0 };
   for (int64_t i = 0; i < r->gh; i++) {
@@ -225,8 +236,9 @@ static tn_status boxes_compute(tn_kernel_ctx *ctx)
   const tn_view *grads = ctx->inputs[0], *image = ctx->inputs[1];
   tn_status st = tn__check_boxes(ctx, 2, image->dims[0]);
   if (st != TN_OK) return st;
-  boxes_run r = { ctx->state, image->data, grads->data, ctx->inputs[2]->data, ctx->inputs[3]->data, ctx->outputs[0]->data,
-                  ctx->scratch, grads->dims[1], grads->dims[2], image->dims[1], image->dims[2], image->dims[3] };
+  boxes_run r = { ctx->state,           image->data,           grads->data,    ctx->inputs[2]->data,
+                  ctx->inputs[3]->data, ctx->outputs[0]->data, ctx->scratch,   grads->dims[1],
+                  grads->dims[2],       image->dims[1],        image->dims[2], image->dims[3] };
   double cost = 20 + 6 * (double)(r.gh * r.gw) * (double)r.c;
   tn_parallel_for(ctx, grads->dims[0], cost < 20000 ? (int64_t)(20000 / cost) + 1 : 1, cost, boxes_part, &r);
   return TN_OK;
@@ -249,23 +261,41 @@ static tn_status infer_boxes(tn_infer_ctx *ctx, tn_error *err)
 }
 
 static const tn_op_def ops[] = {
-  { .struct_size = TN_OP_DEF_SIZE, .name = "CropAndResizeGradImage",
-    .inputs = "grads: float, boxes: float, box_ind: int32, image_size: int32", .outputs = "output: T",
-    .attrs = "T: {float, half, double}; method: {'bilinear', 'nearest'} = 'bilinear'", .shape_operands = 1u << 3,
-    .infer = infer_image, .summary = "gradient of CropAndResize for the images" },
-  { .struct_size = TN_OP_DEF_SIZE, .name = "CropAndResizeGradBoxes",
-    .inputs = "grads: float, image: T, boxes: float, box_ind: int32", .outputs = "output: float",
+  { .struct_size = TN_OP_DEF_SIZE,
+    .name = "CropAndResizeGradImage",
+    .inputs = "grads: float, boxes: float, box_ind: int32, image_size: int32",
+    .outputs = "output: T",
+    .attrs = "T: {float, half, double}; method: {'bilinear', 'nearest'} = 'bilinear'",
+    .shape_operands = 1u << 3,
+    .infer = infer_image,
+    .summary = "gradient of CropAndResize for the images" },
+  { .struct_size = TN_OP_DEF_SIZE,
+    .name = "CropAndResizeGradBoxes",
+    .inputs = "grads: float, image: T, boxes: float, box_ind: int32",
+    .outputs = "output: float",
     .attrs = "T: {uint8, uint16, int8, int16, int32, int64, half, float, double}; method: {'bilinear'} = 'bilinear'",
-    .infer = infer_boxes, .summary = "gradient of CropAndResize for the boxes" },
+    .infer = infer_boxes,
+    .summary = "gradient of CropAndResize for the boxes" },
 };
 
 static const tn_kernel_def kernels[] = {
-  { .struct_size = TN_KERNEL_DEF_SIZE, .op = "CropAndResizeGradImage", .device = "CPU",
-    .name = "crop_and_resize_grad_image_cpu", .rank = TN_RANK_C, .create = image_create, .prepare = image_prepare,
+  { .struct_size = TN_KERNEL_DEF_SIZE,
+    .op = "CropAndResizeGradImage",
+    .device = "CPU",
+    .name = "crop_and_resize_grad_image_cpu",
+    .rank = TN_RANK_C,
+    .create = image_create,
+    .prepare = image_prepare,
     .compute = image_compute },
-  { .struct_size = TN_KERNEL_DEF_SIZE, .op = "CropAndResizeGradBoxes", .device = "CPU",
-    .name = "crop_and_resize_grad_boxes_cpu", .rank = TN_RANK_C, .create = boxes_create, .destroy = boxes_destroy,
-    .prepare = boxes_prepare, .compute = boxes_compute },
+  { .struct_size = TN_KERNEL_DEF_SIZE,
+    .op = "CropAndResizeGradBoxes",
+    .device = "CPU",
+    .name = "crop_and_resize_grad_boxes_cpu",
+    .rank = TN_RANK_C,
+    .create = boxes_create,
+    .destroy = boxes_destroy,
+    .prepare = boxes_prepare,
+    .compute = boxes_compute },
 };
 
 extern const tn_op_family tn__ops_crop_and_resize_grad;

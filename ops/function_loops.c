@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Loops whose body is a function of the graph's library. What goes round are the tensors that the body gave: the next turn
- * gets them as they are, and what the body only hands on is one tensor all the time. */
+/* Loops whose body is a function of the graph's library. What goes round are the tensors that the body gave: the next
+ * turn gets them as they are, and what the body only hands on is one tensor all the time. */
 #include <core/graph/graph_internal.h>
 #include <ops/support/functions.h>
 #include <ops/support/shapes.h>
@@ -126,7 +126,8 @@ static tn_status for_begin(tn_kernel_ctx *ctx, loop **out)
   static const char *const names[] = { "start", "limit", "delta" };
   for (uint32_t i = START; i <= DELTA; i++) {
     if (ctx->inputs[i]->rank != 0)
-      return tn_error_set(ctx->err, TN_INVALID_ARGUMENT, "%s has rank %d, wanted a scalar", names[i], ctx->inputs[i]->rank);
+      return tn_error_set(ctx->err, TN_INVALID_ARGUMENT, "%s has rank %d, wanted a scalar", names[i],
+                          ctx->inputs[i]->rank);
     n[i] = *(const int32_t *)ctx->inputs[i]->data;
   }
   int64_t way = n[LIMIT] - n[START], step = n[DELTA];
@@ -167,8 +168,8 @@ static tn_status for_compute(tn_kernel_ctx *ctx)
   "T: list(type) >= 0; cond: func; body: func; output_shapes: list(shape) = []; parallel_iterations: int = 10"
 
 static const tn_op_def ops[] = {
-  TN__FUNCTION_OP("For", "start: int32, limit: int32, delta: int32, input: T", "output: T", "T: list(type) >= 0; body: func",
-                  0, NULL, "a function for each number of a range"),
+  TN__FUNCTION_OP("For", "start: int32, limit: int32, delta: int32, input: T", "output: T",
+                  "T: list(type) >= 0; body: func", 0, NULL, "a function for each number of a range"),
   TN__FUNCTION_OP("StatelessWhile", "input: T", "output: T", WHILE_ATTRS, 0, infer_while,
                   "a function again and again, without effects"),
   TN__FUNCTION_OP("While", "input: T", "output: T", WHILE_ATTRS, TN_TRAIT_STATEFUL, infer_while,

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ops that call functions of the graph's library: calls and branches; loops stand in function_loops.c. Their shapes come from
- * the functions' bodies; a function that the library does not have leaves them unknown. */
+/* Ops that call functions of the graph's library: calls and branches; loops stand in function_loops.c. Their shapes
+ * come from the functions' bodies; a function that the library does not have leaves them unknown. */
 #include <core/graph/graph_internal.h>
+#include <ops/support/function_gradient.h>
 #include <ops/support/functions.h>
 #include <ops/support/shapes.h>
 #include <string.h>
@@ -65,24 +66,24 @@ static tn_status remote_compute(tn_kernel_ctx *ctx)
 {
   const tn_view *target = ctx->inputs[0];
   if (target->count != 1)
-    return tn_error_set(ctx->err, TN_INVALID_ARGUMENT, "the target has %lld elements, wanted one", (long long)target->count);
+    return tn_error_set(ctx->err, TN_INVALID_ARGUMENT, "the target has %lld elements, wanted one",
+                        (long long)target->count);
   size_t size;
   const char *text = tn_string_data(target->data, &size);
   int shown = size > 200 ? 200 : (int)size;
   if (!is_local(text, size))
-    return tn_error_set(ctx->err, TN_UNIMPLEMENTED, "target '%.*s' is not a device of this process, which are all that there are",
-                        shown, text);
+    return tn_error_set(ctx->err, TN_UNIMPLEMENTED,
+                        "target '%.*s' is not a device of this process, which are all that there are", shown, text);
   return tn__call_function(ctx, 0, 1);
 }
 
-/* The library may name a function that is the gradient of another one. Its number comes behind that of the function. */
+/* The number of a function's gradient comes behind those of functions. */
 static tn_status gradient_create(const tn_operation *op, void **state, tn_error *err)
 {
-  const char *f;
+  (void)op, (void)err;
   *state = NULL;
-  tn_status st = tn_operation_attr_func(op, "f", &f, err);
-  if (st != TN_OK || tn_graph_gradient(tn__operation_graph(op), f) != NULL) return st;
-  return tn_error_set(err, TN_UNIMPLEMENTED, "the library names no gradient of function '%s', and none is worked out here", f);
+  tn__function_differentiate = tn__function_gradient;
+  return TN_OK;
 }
 
 static tn_status gradient_compute(tn_kernel_ctx *ctx) { return tn__call_function(ctx, 1, 0); }

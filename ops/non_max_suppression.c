@@ -85,8 +85,7 @@ static tn_status nms_prepare(tn_prepare_ctx *ctx, tn_error *err)
   tn_status st = check_inputs(ctx, s->version->overlaps, err);
   if (st != TN_OK) return st;
   size_t bytes;
-  if (!tn__suppression_scratch(boxes->dims[0], &bytes) ||
-      !tn__size_add(bytes, float_bytes(boxes), &ctx->scratch_bytes))
+  if (!tn__suppression_scratch(boxes->dims[0], &bytes) || !tn__size_add(bytes, float_bytes(boxes), &ctx->scratch_bytes))
     return tn_error_set(err, TN_INVALID_ARGUMENT, "%s: %lld boxes, wanted below 2^31", s->version->op,
                         (long long)boxes->dims[0]);
   ctx->cost_ns = 100 + 100 * (double)boxes->dims[0];
@@ -153,8 +152,12 @@ static tn_status nms_compute(tn_kernel_ctx *ctx)
   const tn_view *boxes = ctx->inputs[0];
   const int32_t *kept;
   const float *scores;
-  tn__suppression p = { .boxes = boxes->data, .scores = ctx->inputs[1]->data, .n = boxes->dims[0], .box_stride = 4,
-                        .score_stride = 1, .half = boxes->dtype == TN_HALF };
+  tn__suppression p = { .boxes = boxes->data,
+                        .scores = ctx->inputs[1]->data,
+                        .n = boxes->dims[0],
+                        .box_stride = 4,
+                        .score_stride = 1,
+                        .half = boxes->dtype == TN_HALF };
   tn_status st = read_limits(ctx, s, &p);
   if (st != TN_OK) return st;
   if (s->version->overlaps) p.overlaps = boxes->data;
@@ -187,9 +190,11 @@ static tn_status infer_nms(tn_infer_ctx *ctx, tn_error *err)
   return st;
 }
 
-#define NMS_OP(op, in, out, attributes, text)                                                              \
-  { .struct_size = TN_OP_DEF_SIZE, .name = op, .inputs = in, .outputs = out, .attrs = attributes,          \
-    .traits = TN_TRAIT_DYNAMIC, .infer = infer_nms, .summary = text }
+#define NMS_OP(op, in, out, attributes, text)                                                     \
+  {                                                                                               \
+    .struct_size = TN_OP_DEF_SIZE, .name = op, .inputs = in, .outputs = out, .attrs = attributes, \
+    .traits = TN_TRAIT_DYNAMIC, .infer = infer_nms, .summary = text                               \
+  }
 #define FLOATS "T: {half, float} = float"
 #define TWO_FLOATS FLOATS "; T_threshold: {half, float} = float"
 #define PAD "; pad_to_max_output_size: bool = false"
@@ -202,8 +207,8 @@ static const tn_op_def ops[] = {
   NMS_OP("NonMaxSuppressionV2", "boxes: T, scores: T, max_output_size: int32, iou_threshold: T_threshold", INDICES,
          TWO_FLOATS, SUMMARY),
   NMS_OP("NonMaxSuppressionV3",
-         "boxes: T, scores: T, max_output_size: int32, iou_threshold: T_threshold, score_threshold: T_threshold", INDICES,
-         TWO_FLOATS, SUMMARY),
+         "boxes: T, scores: T, max_output_size: int32, iou_threshold: T_threshold, score_threshold: T_threshold",
+         INDICES, TWO_FLOATS, SUMMARY),
   NMS_OP("NonMaxSuppressionV4",
          "boxes: T, scores: T, max_output_size: int32, iou_threshold: T_threshold, score_threshold: T_threshold",
          INDICES ", valid_outputs: int32", TWO_FLOATS PAD, SUMMARY),
@@ -215,9 +220,11 @@ static const tn_op_def ops[] = {
          INDICES, "", "of things that cover each other the one with the highest score"),
 };
 
-#define NMS_KERNEL(which, title)                                                                                  \
-  { .struct_size = TN_KERNEL_DEF_SIZE, .op = which, .device = "CPU", .name = title, .rank = TN_RANK_C,            \
-    .create = nms_create, .destroy = nms_destroy, .prepare = nms_prepare, .compute = nms_compute }
+#define NMS_KERNEL(which, title)                                                                       \
+  {                                                                                                    \
+    .struct_size = TN_KERNEL_DEF_SIZE, .op = which, .device = "CPU", .name = title, .rank = TN_RANK_C, \
+    .create = nms_create, .destroy = nms_destroy, .prepare = nms_prepare, .compute = nms_compute       \
+  }
 
 static const tn_kernel_def kernels[] = {
   NMS_KERNEL("NonMaxSuppression", "non_max_suppression_cpu"),

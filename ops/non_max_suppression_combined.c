@@ -11,7 +11,7 @@ typedef struct combined_plan {
   int64_t most, total;             /* of a class; places in the result */
   int64_t parts;                   /* batch * classes, put into bands that have scratch of their own */
   int64_t bands;
-  size_t band_bytes, heap_bytes;   /* scratch: bands, then a heap for each image, then lists */
+  size_t band_bytes, heap_bytes; /* scratch: bands, then a heap for each image, then lists */
 } combined_plan;
 
 static void combined_destroy_plan(void *plan) { tn__free(plan, sizeof(combined_plan)); }
@@ -38,8 +38,10 @@ static tn_status check_shapes(const tn_prepare_ctx *ctx, tn_error *err)
   const int64_t *b = boxes->dims, *s = scores->dims;
   if (b[0] == s[0] && b[1] == s[1] && (b[2] == 1 || b[2] == s[2]) && b[3] == 4) return TN_OK;
   char one[100], two[100];
-  return tn_error_set(err, TN_INVALID_ARGUMENT, "%s: boxes of shape %s and scores of shape %s, wanted [b,n,1 or c,4] and "
-                      "[b,n,c]", tn_operation_type(ctx->op), tn__format_shape(one, sizeof one, b, 4),
+  return tn_error_set(err, TN_INVALID_ARGUMENT,
+                      "%s: boxes of shape %s and scores of shape %s, wanted [b,n,1 or c,4] and "
+                      "[b,n,c]",
+                      tn_operation_type(ctx->op), tn__format_shape(one, sizeof one, b, 4),
                       tn__format_shape(two, sizeof two, s, 3));
 }
 
@@ -53,7 +55,8 @@ static tn_status plan_scratch(tn_prepare_ctx *ctx, combined_plan *p, tn_error *e
   size_t bytes, lists, heaps;
   double cost = 100 + 100 * (double)p->n;
   if (__builtin_mul_overflow(p->batch, p->classes, &p->parts)) return tn__no_memory(err, "lists of boxes", SIZE_MAX);
-  p->bands = cost * (double)p->parts < 20000.0 * MOST_BANDS ? (int64_t)(cost * (double)p->parts / 20000.0) + 1 : MOST_BANDS;
+  p->bands =
+      cost * (double)p->parts < 20000.0 * MOST_BANDS ? (int64_t)(cost * (double)p->parts / 20000.0) + 1 : MOST_BANDS;
   if (p->bands > p->parts) p->bands = p->parts;
   ctx->cost_ns = cost * (double)p->parts;
   if (!tn__suppression_scratch(p->n, &bytes))
@@ -85,8 +88,9 @@ static tn_status combined_prepare(tn_prepare_ctx *ctx, tn_error *err)
   if (st != TN_OK) return st;
   combined_plan *p = tn__zalloc(sizeof *p);
   if (p == NULL) return tn__no_memory(err, "suppression", sizeof *p);
-  *p = (combined_plan){ .batch = b[0], .n = b[1], .sets = b[2], .classes = classes, .most = most < b[1] ? most : b[1],
-                        .total = total };
+  *p = (combined_plan){
+    .batch = b[0], .n = b[1], .sets = b[2], .classes = classes, .most = most < b[1] ? most : b[1], .total = total
+  };
   ctx->shape_state = p;
   return plan_scratch(ctx, p, err);
 }
@@ -135,9 +139,14 @@ static void band_part(void *user, int64_t begin, int64_t end)
       int64_t image = part / p->classes, c = part % p->classes, set = p->sets == 1 ? 0 : c;
       const int32_t *kept;
       const float *scores;
-      tn__suppression s = { .boxes = r->boxes + (image * p->n * p->sets + set) * 4, .box_stride = p->sets * 4,
-                            .scores = r->scores + image * p->n * p->classes + c, .score_stride = p->classes, .n = p->n,
-                            .most = p->most, .threshold = r->threshold, .least = r->least };
+      tn__suppression s = { .boxes = r->boxes + (image * p->n * p->sets + set) * 4,
+                            .box_stride = p->sets * 4,
+                            .scores = r->scores + image * p->n * p->classes + c,
+                            .score_stride = p->classes,
+                            .n = p->n,
+                            .most = p->most,
+                            .threshold = r->threshold,
+                            .least = r->least };
       list l = list_of(r, part);
       *l.n = tn__suppress(&s, r->scratch + (size_t)band * p->band_bytes, &kept, &scores);
       memcpy(l.scores, scores, (size_t)*l.n * sizeof *scores);
@@ -157,9 +166,10 @@ static void merge_image(const combined_run *r, int64_t image)
 {
   const combined_plan *p = r->plan;
   tn__candidate *heap =
-    (tn__candidate *)(r->scratch + (size_t)p->bands * p->band_bytes + (size_t)image * p->heap_bytes);
+      (tn__candidate *)(r->scratch + (size_t)p->bands * p->band_bytes + (size_t)image * p->heap_bytes);
   float *boxes = (float *)r->outputs[0]->data + image * p->total * 4;
-  float *scores = (float *)r->outputs[1]->data + image * p->total, *classes = (float *)r->outputs[2]->data + image * p->total;
+  float *scores = (float *)r->outputs[1]->data + image * p->total,
+        *classes = (float *)r->outputs[2]->data + image * p->total;
   int64_t n = 0, k = 0;
   for (int64_t c = 0; c < p->classes; c++) {
     list l = list_of(r, image * p->classes + c);
@@ -172,8 +182,10 @@ static void merge_image(const combined_run *r, int64_t image)
     scores[k] = heap[0].score;
     classes[k] = (float)c;
     put_box(r, image, p->sets == 1 ? 0 : c, l.kept[next - 1], boxes + 4 * k);
-    if (next < *l.n) heap[0] = (tn__candidate){ l.scores[next], c, next };
-    else heap[0] = heap[--n];
+    if (next < *l.n)
+      heap[0] = (tn__candidate){ l.scores[next], c, next };
+    else
+      heap[0] = heap[--n];
     if (n > 0) tn__candidates_sink(heap, n, 0);
   }
   ((int32_t *)r->outputs[3]->data)[image] = (int32_t)k;
@@ -185,13 +197,21 @@ static void merge_image(const combined_run *r, int64_t image)
 static tn_status combined_compute(tn_kernel_ctx *ctx)
 {
   const combined_plan *p = ctx->shape_state;
-  combined_run r = { p, ctx->inputs[0]->data, ctx->inputs[1]->data, *(const float *)ctx->inputs[4]->data,
-                     *(const float *)ctx->inputs[5]->data, ctx->scratch, ctx->outputs, ctx->state != NULL };
+  combined_run r = { p,
+                     ctx->inputs[0]->data,
+                     ctx->inputs[1]->data,
+                     *(const float *)ctx->inputs[4]->data,
+                     *(const float *)ctx->inputs[5]->data,
+                     ctx->scratch,
+                     ctx->outputs,
+                     ctx->state != NULL };
   if (!(r.threshold >= 0 && r.threshold <= 1))
     return tn_error_set(ctx->err, TN_INVALID_ARGUMENT, "CombinedNonMaxSuppression: iou_threshold is %g, wanted 0 to 1",
                         (double)r.threshold);
-  if (p->bands <= 1) band_part(&r, 0, p->bands);
-  else tn_parallel_for(ctx, p->bands, 1, 20000, band_part, &r);
+  if (p->bands <= 1)
+    band_part(&r, 0, p->bands);
+  else
+    tn_parallel_for(ctx, p->bands, 1, 20000, band_part, &r);
   for (int64_t image = 0; image < p->batch; image++) merge_image(&r, image);
   return TN_OK;
 }
@@ -211,8 +231,10 @@ static tn_status infer_combined(tn_infer_ctx *ctx, tn_error *err)
     if (tn__attr_bool(tn_infer_operation(ctx), "pad_per_class", false)) {
       bool known = scores.rank == 3 && scores.dims[2] >= 0 && tn_infer_input_ints(ctx, 2, &most) == 1 && most[0] > 0;
       int64_t all;
-      if (!known) dims[1] = -1;
-      else if (!__builtin_mul_overflow(most[0], scores.dims[2], &all) && all < dims[1]) dims[1] = all;
+      if (!known)
+        dims[1] = -1;
+      else if (!__builtin_mul_overflow(most[0], scores.dims[2], &all) && all < dims[1])
+        dims[1] = all;
     }
   }
   tn_status st = tn_infer_output(ctx, 0, dims, 3, err);
@@ -221,18 +243,27 @@ static tn_status infer_combined(tn_infer_ctx *ctx, tn_error *err)
 }
 
 static const tn_op_def ops[] = {
-  { .struct_size = TN_OP_DEF_SIZE, .name = "CombinedNonMaxSuppression",
+  { .struct_size = TN_OP_DEF_SIZE,
+    .name = "CombinedNonMaxSuppression",
     .inputs = "boxes: float, scores: float, max_output_size_per_class: int32, max_total_size: int32, iou_threshold: "
               "float, score_threshold: float",
     .outputs = "nmsed_boxes: float, nmsed_scores: float, nmsed_classes: float, valid_detections: int32",
-    .attrs = "pad_per_class: bool = false; clip_boxes: bool = true", .shape_operands = 1u << 2 | 1u << 3,
-    .infer = infer_combined, .summary = "for each image the best boxes of all classes" },
+    .attrs = "pad_per_class: bool = false; clip_boxes: bool = true",
+    .shape_operands = 1u << 2 | 1u << 3,
+    .infer = infer_combined,
+    .summary = "for each image the best boxes of all classes" },
 };
 
 static const tn_kernel_def kernels[] = {
-  { .struct_size = TN_KERNEL_DEF_SIZE, .op = "CombinedNonMaxSuppression", .device = "CPU",
-    .name = "combined_non_max_suppression_cpu", .rank = TN_RANK_C, .create = combined_create,
-    .prepare = combined_prepare, .destroy_shape_state = combined_destroy_plan, .compute = combined_compute },
+  { .struct_size = TN_KERNEL_DEF_SIZE,
+    .op = "CombinedNonMaxSuppression",
+    .device = "CPU",
+    .name = "combined_non_max_suppression_cpu",
+    .rank = TN_RANK_C,
+    .create = combined_create,
+    .prepare = combined_prepare,
+    .destroy_shape_state = combined_destroy_plan,
+    .compute = combined_compute },
 };
 
 extern const tn_op_family tn__ops_non_max_suppression_combined;

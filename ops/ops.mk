@@ -5,6 +5,10 @@ TN_OPS_FILES = \
   ops/activation.c \
   ops/activation_grad.c \
   ops/algebra.c \
+  ops/audio.c \
+  ops/audio_mfcc.c \
+  ops/audio_spectrogram.c \
+  ops/barriers.c \
   ops/batch_norm.c \
   ops/batch_norm_grad.c \
   ops/bias.c \
@@ -18,6 +22,8 @@ TN_OPS_FILES = \
   ops/conv.c \
   ops/conv3d.c \
   ops/conv_grad.c \
+  ops/crop_and_resize.c \
+  ops/crop_and_resize_grad.c \
   ops/depthwise.c \
   ops/diag.c \
   ops/dilation.c \
@@ -50,6 +56,8 @@ TN_OPS_FILES = \
   ops/messages.c \
   ops/mirror_pad.c \
   ops/multinomial.c \
+  ops/non_max_suppression.c \
+  ops/non_max_suppression_combined.c \
   ops/one_hot.c \
   ops/pad.c \
   ops/partition.c \
@@ -86,18 +94,26 @@ TN_OPS_FILES = \
   ops/staging.c \
   ops/staging_maps.c \
   ops/strided_slice.c \
+  ops/string_csv.c \
   ops/string_format.c \
   ops/string_hash.c \
   ops/string_join.c \
+  ops/string_ngrams.c \
   ops/string_numbers.c \
   ops/string_parts.c \
   ops/string_raw.c \
+  ops/string_tensors.c \
+  ops/string_unicode.c \
   ops/strings.c \
   ops/table_init.c \
   ops/table_lookup.c \
   ops/tables.c \
   ops/tensor_array.c \
   ops/tensor_array_pieces.c \
+  ops/tensor_list.c \
+  ops/tensor_list_concat.c \
+  ops/tensor_list_pieces.c \
+  ops/tensor_list_values.c \
   ops/tile.c \
   ops/top_k.c \
   ops/training.c \
@@ -116,6 +132,8 @@ TN_OPS_FILES = \
 TN_OPS_SHARED_FILES = \
   ops/support/after_product.c \
   ops/support/after_product.h \
+  ops/support/audio.c \
+  ops/support/audio.h \
   ops/support/batch_norm.c \
   ops/support/batch_norm.h \
   ops/support/broadcast.c \
@@ -137,8 +155,12 @@ TN_OPS_SHARED_FILES = \
   ops/support/epilogue.h \
   ops/support/equation.c \
   ops/support/equation.h \
+  ops/support/fft.c \
+  ops/support/fft.h \
   ops/support/fingerprint.c \
   ops/support/fingerprint.h \
+  ops/support/function_gradient.c \
+  ops/support/function_gradient.h \
   ops/support/functions.c \
   ops/support/functions.h \
   ops/support/gates.c \
@@ -199,6 +221,9 @@ TN_OPS_SHARED_FILES = \
   ops/support/resources.h \
   ops/support/resize.c \
   ops/support/resize.h \
+  ops/support/resize_boxes.c \
+  ops/support/resize_boxes.h \
+  ops/support/resize_kernels.c \
   ops/support/resize_loops.c \
   ops/support/rounding.h \
   ops/support/scatter.c \
@@ -219,10 +244,17 @@ TN_OPS_SHARED_FILES = \
   ops/support/strided.h \
   ops/support/strided_blocks.c \
   ops/support/strided_blocks.h \
+  ops/support/suppression.c \
+  ops/support/suppression.h \
+  ops/support/string_case.c \
+  ops/support/string_case.h \
+  ops/support/string_case_table.c \
   ops/support/string_number.c \
   ops/support/string_number.h \
   ops/support/string_path.c \
   ops/support/string_path.h \
+  ops/support/string_proto.c \
+  ops/support/string_proto.h \
   ops/support/string_summary.c \
   ops/support/string_summary.h \
   ops/support/table.c \
@@ -242,6 +274,10 @@ TN_OPS_SHARED_FILES = \
   ops/support/tensor_array.h \
   ops/support/tensor_array_ops.c \
   ops/support/tensor_array_ops.h \
+  ops/support/tensor_list.c \
+  ops/support/tensor_list.h \
+  ops/support/tensor_list_ops.c \
+  ops/support/tensor_list_ops.h \
   ops/support/vector_math.h \
   ops/support/vectors.c \
   ops/support/vectors.h \

@@ -110,7 +110,7 @@ static tn_status dequeue(tn_kernel_ctx *ctx)
   tn_resource *r;
   if (ctx->resume) return tn__queue_resume(ctx);
   tn_status st = get_queue(ctx, &q, &r);
-  if (st == TN_OK) st = tn__queue_check_outputs(ctx, q->spec, w->dtypes, w->n, q->name);
+  if (st == TN_OK) st = tn__queue_check_outputs(ctx, q, w->dtypes, w->n);
   return st == TN_OK ? start_take(ctx, q, r, 1, false, false) : st;
 }
 
@@ -122,13 +122,14 @@ static tn_status take_many(tn_kernel_ctx *ctx, bool up_to)
   tn_resource *r;
   if (ctx->resume) return tn__queue_resume(ctx);
   tn_status st = get_queue(ctx, &q, &r);
-  if (st == TN_OK) st = tn__queue_check_outputs(ctx, q->spec, w->dtypes, w->n, q->name);
+  if (st == TN_OK) st = tn__queue_check_outputs(ctx, q, w->dtypes, w->n);
   if (st != TN_OK) return st;
   int64_t n = *(const int32_t *)ctx->inputs[1]->data;
   if (!q->spec->has_shapes)
     return tn_error_set(ctx->err, TN_INVALID_ARGUMENT,
                         "queue '%s' has no shapes, which are wanted to take several elements at once", q->name);
-  if (n < 0) return tn_error_set(ctx->err, TN_INVALID_ARGUMENT, "%lld elements are asked for, wanted 0 or more", (long long)n);
+  if (n < 0)
+    return tn_error_set(ctx->err, TN_INVALID_ARGUMENT, "%lld elements are asked for, wanted 0 or more", (long long)n);
   if (n == 0) return tn__queue_write_outputs(ctx, q->spec, &none, true);
   return start_take(ctx, q, r, n, true, up_to);
 }

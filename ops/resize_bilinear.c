@@ -49,8 +49,8 @@ static tn_status plan_bands(tn_prepare_ctx *ctx, bilinear_plan *p, bool converte
   size_t wide = 0, row = 0, all;
   if (!tn__size_mul((size_t)p->w, (size_t)p->c, &row) || row > INT64_MAX / 8 ||
       !tn__band_buffer(p->ow * p->c, sizeof(float), &p->line_bytes) ||
-      (converted && !tn__band_buffer((int64_t)row, sizeof(float), &wide)) ||
-      !tn__size_mul(p->line_bytes, 2, &all) || !tn__size_add(all, wide, &all))
+      (converted && !tn__band_buffer((int64_t)row, sizeof(float), &wide)) || !tn__size_mul(p->line_bytes, 2, &all) ||
+      !tn__size_add(all, wide, &all))
     return tn__no_memory(err, "buffers of rows", SIZE_MAX);
   double below = p->h < p->oh ? (double)p->h / (double)p->oh : 1;
   double each = (double)(p->ow * p->c);
@@ -156,17 +156,29 @@ static tn_status bilinear_compute(tn_kernel_ctx *ctx)
 /* ---- tables ---- */
 
 static const tn_op_def ops[] = {
-  { .struct_size = TN_OP_DEF_SIZE, .name = "ResizeBilinear", .inputs = "images: T, size: int32",
+  { .struct_size = TN_OP_DEF_SIZE,
+    .name = "ResizeBilinear",
+    .inputs = "images: T, size: int32",
     .outputs = "resized_images: float",
-    .attrs = "T: {int8, uint8, int16, uint16, int32, int64, bfloat16, half, float, double}; align_corners: bool = false; "
-             "half_pixel_centers: bool = false",
-    .shape_operands = 1u << 1, .infer = tn__infer_resized, .summary = "images of another size, bilinear" },
+    .attrs =
+        "T: {int8, uint8, int16, uint16, int32, int64, bfloat16, half, float, double}; align_corners: bool = false; "
+        "half_pixel_centers: bool = false",
+    .shape_operands = 1u << 1,
+    .infer = tn__infer_resized,
+    .summary = "images of another size, bilinear" },
 };
 
 static const tn_kernel_def kernels[] = {
-  { .struct_size = TN_KERNEL_DEF_SIZE, .op = "ResizeBilinear", .device = "CPU", .name = "resize_bilinear_cpu",
-    .rank = TN_RANK_C, .create = bilinear_create, .destroy = bilinear_destroy, .prepare = bilinear_prepare,
-    .destroy_shape_state = bilinear_destroy_plan, .compute = bilinear_compute },
+  { .struct_size = TN_KERNEL_DEF_SIZE,
+    .op = "ResizeBilinear",
+    .device = "CPU",
+    .name = "resize_bilinear_cpu",
+    .rank = TN_RANK_C,
+    .create = bilinear_create,
+    .destroy = bilinear_destroy,
+    .prepare = bilinear_prepare,
+    .destroy_shape_state = bilinear_destroy_plan,
+    .compute = bilinear_compute },
 };
 
 extern const tn_op_family tn__ops_resize_bilinear;

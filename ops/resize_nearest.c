@@ -10,10 +10,10 @@
 
 typedef void (*pixels_fn)(const char *in, const int32_t *from, int64_t n, size_t size, char *out);
 
-#define PIXELS(bytes)                                                                                       \
-  static void pixels_##bytes(const char *in, const int32_t *from, int64_t n, size_t size, char *out)        \
-  {                                                                                                         \
-    for (int64_t i = 0; i < n; i++) memcpy(out + i * (bytes), in + (int64_t)from[i] * (bytes), (bytes));    \
+#define PIXELS(bytes)                                                                                    \
+  static void pixels_##bytes(const char *in, const int32_t *from, int64_t n, size_t size, char *out)     \
+  {                                                                                                      \
+    for (int64_t i = 0; i < n; i++) memcpy(out + i * (bytes), in + (int64_t)from[i] * (bytes), (bytes)); \
   }
 PIXELS(1)
 PIXELS(2)
@@ -157,8 +157,8 @@ static tn_status nearest_compute(tn_kernel_ctx *ctx)
 
 /* ---- the gradient ---- */
 
-/* The pixels that come from one pixel lie side by side, so a sum runs over rows and then over columns that do. Sums are in
- * float for short floats, in 32 bits that wrap for integers. */
+/* The pixels that come from one pixel lie side by side, so a sum runs over rows and then over columns that do. Sums are
+ * in float for short floats, in 32 bits that wrap for integers. */
 typedef struct gradient_plan {
   tn__taps rows, columns;
   tn__bands bands;
@@ -168,20 +168,20 @@ typedef struct gradient_plan {
   size_t sum_bytes, line_bytes; /* of the buffers: a sum of rows, a row of the result or of the gradients */
 } gradient_plan;
 
-#define SUMS(name, T)                                                                                          \
-  static void add_##name(const void *from, int64_t n, void *to)                                                \
-  {                                                                                                            \
-    const T *restrict in = from;                                                                               \
-    T *restrict sum = to;                                                                                      \
-    for (int64_t i = 0; i < n; i++) sum[i] += in[i];                                                           \
-  }                                                                                                            \
-  static void gather_##name(const tn__taps *t, const void *from, int64_t c, void *to)                          \
-  {                                                                                                            \
-    const T *restrict in = from;                                                                               \
-    T *restrict out = to;                                                                                      \
-    for (int64_t i = 0; i < t->n_out; i++, out += c)                                                           \
-      for (int64_t k = t->firsts[i]; k < t->firsts[i + 1]; k++)                                                \
-        for (int64_t j = 0; j < c; j++) out[j] += in[t->indices[k] * c + j];                                   \
+#define SUMS(name, T)                                                                 \
+  static void add_##name(const void *from, int64_t n, void *to)                       \
+  {                                                                                   \
+    const T *restrict in = from;                                                      \
+    T *restrict sum = to;                                                             \
+    for (int64_t i = 0; i < n; i++) sum[i] += in[i];                                  \
+  }                                                                                   \
+  static void gather_##name(const tn__taps *t, const void *from, int64_t c, void *to) \
+  {                                                                                   \
+    const T *restrict in = from;                                                      \
+    T *restrict out = to;                                                             \
+    for (int64_t i = 0; i < t->n_out; i++, out += c)                                  \
+      for (int64_t k = t->firsts[i]; k < t->firsts[i + 1]; k++)                       \
+        for (int64_t j = 0; j < c; j++) out[j] += in[t->indices[k] * c + j];          \
   }
 SUMS(f32, float)
 SUMS(f64, double)
@@ -192,7 +192,6 @@ static const struct {
   void (*add)(const void *from, int64_t n, void *to);
   void (*gather)(const tn__taps *t, const void *from, int64_t c, void *to);
 } sums[] = { { TN_FLOAT, add_f32, gather_f32 }, { TN_DOUBLE, add_f64, gather_f64 }, { TN_INT32, add_u32, gather_u32 } };
-
 
 static void gradient_destroy_plan(void *shape_state)
 {
@@ -310,10 +309,12 @@ static tn_status gradient_compute(tn_kernel_ctx *ctx)
 
 /* ---- tables ---- */
 
-#define NEAREST_OP(op, in, out, types, text)                                                                      \
-  { .struct_size = TN_OP_DEF_SIZE, .name = op, .inputs = in, .outputs = out,                                      \
-    .attrs = "T: " types "; align_corners: bool = false; half_pixel_centers: bool = false",                       \
-    .shape_operands = 1u << 1, .infer = tn__infer_resized, .summary = text }
+#define NEAREST_OP(op, in, out, types, text)                                                                           \
+  {                                                                                                                    \
+    .struct_size = TN_OP_DEF_SIZE, .name = op, .inputs = in, .outputs = out,                                           \
+    .attrs = "T: " types "; align_corners: bool = false; half_pixel_centers: bool = false", .shape_operands = 1u << 1, \
+    .infer = tn__infer_resized, .summary = text                                                                        \
+  }
 
 static const tn_op_def ops[] = {
   NEAREST_OP("ResizeNearestNeighbor", "images: T, size: int32", "resized_images: T",
@@ -323,10 +324,11 @@ static const tn_op_def ops[] = {
              "{uint8, int8, int32, half, float, double, bfloat16}", "gradient of ResizeNearestNeighbor"),
 };
 
-#define NEAREST_KERNEL(which, title, part, check)                                                                 \
-  { .struct_size = TN_KERNEL_DEF_SIZE, .op = which, .device = "CPU", .name = title, .rank = TN_RANK_C,            \
-    .create = check, .prepare = part##_prepare, .destroy_shape_state = part##_destroy_plan,                       \
-    .compute = part##_compute }
+#define NEAREST_KERNEL(which, title, part, check)                                                                     \
+  {                                                                                                                   \
+    .struct_size = TN_KERNEL_DEF_SIZE, .op = which, .device = "CPU", .name = title, .rank = TN_RANK_C,                \
+    .create = check, .prepare = part##_prepare, .destroy_shape_state = part##_destroy_plan, .compute = part##_compute \
+  }
 
 static const tn_kernel_def kernels[] = {
   NEAREST_KERNEL("ResizeNearestNeighbor", "resize_nearest_cpu", nearest, nearest_create),

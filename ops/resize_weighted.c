@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ResizeBicubic, ResizeArea, and the gradients of ResizeBilinear and ResizeBicubic: each pixel is a sum of others, by a
- * weight for its row and one for its column. A row of the result adds up rows of the image first, then columns of that. */
+/* ResizeBicubic, ResizeArea and ScaleAndTranslate, the gradients of these and of ResizeBilinear: each pixel is a sum of
+ * others, by a weight for its row and one for its column. A row of the result adds up rows of the image first, then
+ * columns of that.
+ */
 #include <core/base/alloc.h>
 #include <ops/support/convert.h>
+#include <ops/support/operands.h>
 #include <ops/support/resize.h>
 #include <string.h>
 
 typedef struct kind {
   const char *op;
+  /* NULL: inputs 2 and 3 are a scale and a translation for rows and for columns. */
   tn_status (*taps)(tn__taps *taps, tn__resize_mode mode, int64_t in, int64_t out, tn_error *err);
   bool gradient; /* the taps are those from the image to the gradients, and run back */
 } kind;
@@ -17,11 +21,14 @@ static const kind kinds[] = {
   { "ResizeArea", tn__taps_area, false },
   { "ResizeBilinearGrad", tn__taps_bilinear, true },
   { "ResizeBicubicGrad", tn__taps_bicubic, true },
+  { "ScaleAndTranslate", NULL, false },
+  { "ScaleAndTranslateGrad", NULL, true },
 };
 
 typedef struct weighted_state {
   const kind *kind;
   tn__resize_mode mode;
+  tn__resize_sampler sampler;
   tn__convert load, store; /* to float, from float */
 } weighted_state;
 
@@ -39,6 +46,7 @@ static tn_status weighted_create(const tn_operation *op, void **state, tn_error 
   for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
     if (strcmp(kinds[i].op, tn_operation_type(op)) == 0) s.kind = &kinds[i];
   tn_status st = tn__resize_mode_read(op, false, &s.mode, err);
+  if (st == TN_OK && s.kind->taps == NULL) st = tn__resize_sampler_read(op, &s.sampler, err);
   if (st != TN_OK) return st;
   tn_dtype in = tn_operation_input_dtype(op, 0), out = tn_operation_output_dtype(op, 0);
   if (!tn__convert_find(in, TN_FLOAT, false, &s.load)) return tn__no_kernel(err, op, in);
@@ -60,22 +68,42 @@ static void weighted_destroy_plan(void *shape_state)
   tn__free(p, sizeof *p);
 }
 
-static tn_status find_taps(const weighted_state *s, tn__taps *taps, int64_t in, int64_t out, tn_error *err)
+/* Number k (0: of rows, 1: of columns) of a scale or translation. */
+static float number(const tn_prepare_ctx *ctx, uint32_t i, int k) { return ((const float *)ctx->inputs[i].data)[k]; }
+
+static tn_status forward_taps(const tn_prepare_ctx *ctx, int k, tn__taps *taps, int64_t in, int64_t out, tn_error *err)
 {
-  if (!s->kind->gradient) return s->kind->taps(taps, s->mode, in, out, err);
+  const weighted_state *s = ctx->state;
+  if (s->kind->taps != NULL) return s->kind->taps(taps, s->mode, in, out, err);
+  return tn__taps_sampled(taps, &s->sampler, number(ctx, 2, k), number(ctx, 3, k), in, out, err);
+}
+
+static tn_status find_taps(const tn_prepare_ctx *ctx, int k, tn__taps *taps, int64_t in, int64_t out, tn_error *err)
+{
+  const weighted_state *s = ctx->state;
+  if (!s->kind->gradient) return forward_taps(ctx, k, taps, in, out, err);
   tn__taps forward = { 0 };
-  tn_status st = s->kind->taps(&forward, s->mode, out, in, err);
+  tn_status st = forward_taps(ctx, k, &forward, out, in, err);
   if (st == TN_OK) st = tn__taps_transpose(&forward, taps, err);
   tn__taps_destroy(&forward);
   return st;
+}
+
+static tn_status want_scales(const tn_prepare_ctx *ctx, tn_error *err)
+{
+  tn_status st = tn__want_vector(ctx, 2, 2, err);
+  if (st == TN_OK) st = tn__want_vector(ctx, 3, 2, err);
+  if (st != TN_OK || (number(ctx, 2, 0) > 0 && number(ctx, 2, 1) > 0)) return st;
+  return tn_error_set(err, TN_INVALID_ARGUMENT, "%s: scales are %g and %g, wanted above 0", tn_operation_type(ctx->op),
+                      (double)number(ctx, 2, 0), (double)number(ctx, 2, 1));
 }
 
 static tn_status plan_fill(tn_prepare_ctx *ctx, weighted_plan *p, int64_t lines, tn_error *err)
 {
   const weighted_state *s = ctx->state;
   size_t out_bytes = 0, all = 0;
-  tn_status st = find_taps(s, &p->rows, p->h, p->oh, err);
-  if (st == TN_OK) st = find_taps(s, &p->columns, p->w, p->ow, err);
+  tn_status st = find_taps(ctx, 0, &p->rows, p->h, p->oh, err);
+  if (st == TN_OK) st = find_taps(ctx, 1, &p->columns, p->w, p->ow, err);
   if (st != TN_OK) return st;
   bool fits = tn__band_buffer(p->w * p->c, sizeof(float), &p->sum_bytes);
   if (fits && !s->load.same) fits = tn__band_buffer(p->w * p->c, sizeof(float), &p->load_bytes);
@@ -103,6 +131,7 @@ static tn_status weighted_prepare(tn_prepare_ctx *ctx, tn_error *err)
   int64_t size[2] = { 0 }, n;
   tn_status st = tn__want_images(ctx, 0, !s->kind->gradient, err);
   if (st == TN_OK) st = sizes_of(ctx, s->kind->gradient, size, err);
+  if (st == TN_OK && s->kind->taps == NULL) st = want_scales(ctx, err);
   if (st != TN_OK) return st;
   int64_t dims[] = { in->dims[0], size[0], size[1], in->dims[3] };
   st = tn_prepare_output(ctx, 0, dims, 4, err);
@@ -178,31 +207,55 @@ static tn_status weighted_compute(tn_kernel_ctx *ctx)
 #define IMAGE_TYPES "T: {int8, uint8, int16, uint16, int32, int64, half, float, double, bfloat16}; "
 #define ALIGN "align_corners: bool = false"
 #define BOTH ALIGN "; half_pixel_centers: bool = false"
-#define RESIZE_OP(op, attributes, text)                                                              \
-  { .struct_size = TN_OP_DEF_SIZE, .name = op, .inputs = "images: T, size: int32",                   \
-    .outputs = "resized_images: float", .attrs = IMAGE_TYPES attributes, .shape_operands = 1u << 1,  \
-    .infer = tn__infer_resized, .summary = text }
-#define GRADIENT_OP(op, types, text)                                                                 \
-  { .struct_size = TN_OP_DEF_SIZE, .name = op, .inputs = "grads: float, original_image: T",          \
-    .outputs = "output: T", .attrs = "T: " types "; " BOTH, .infer = tn__infer_resized_like, .summary = text }
+#define SAMPLED "kernel_type: string = 'lanczos3'; antialias: bool = true"
+#define RESIZE_OP(op, attributes, text)                                                                                \
+  {                                                                                                                    \
+    .struct_size = TN_OP_DEF_SIZE, .name = op, .inputs = "images: T, size: int32", .outputs = "resized_images: float", \
+    .attrs = IMAGE_TYPES attributes, .shape_operands = 1u << 1, .infer = tn__infer_resized, .summary = text            \
+  }
+#define GRADIENT_OP(op, types, text)                                                                                \
+  {                                                                                                                 \
+    .struct_size = TN_OP_DEF_SIZE, .name = op, .inputs = "grads: float, original_image: T", .outputs = "output: T", \
+    .attrs = "T: " types "; " BOTH, .infer = tn__infer_resized_like, .summary = text                                \
+  }
 
 static const tn_op_def ops[] = {
   RESIZE_OP("ResizeBicubic", BOTH, "images of another size, by cubic convolution"),
   RESIZE_OP("ResizeArea", ALIGN, "images of another size, made of means"),
   GRADIENT_OP("ResizeBilinearGrad", "{float, bfloat16, half, double}", "gradient of ResizeBilinear"),
   GRADIENT_OP("ResizeBicubicGrad", "{float, double}", "gradient of ResizeBicubic"),
+  { .struct_size = TN_OP_DEF_SIZE,
+    .name = "ScaleAndTranslate",
+    .inputs = "images: T, size: int32, scale: float, translation: float",
+    .outputs = "resized_images: float",
+    .attrs = IMAGE_TYPES SAMPLED,
+    .shape_operands = 1u << 1 | 1u << 2 | 1u << 3,
+    .infer = tn__infer_resized,
+    .summary = "images scaled and moved" },
+  { .struct_size = TN_OP_DEF_SIZE,
+    .name = "ScaleAndTranslateGrad",
+    .inputs = "grads: T, original_image: T, scale: float, translation: float",
+    .outputs = "output: T",
+    .attrs = "T: {float}; " SAMPLED,
+    .shape_operands = 1u << 2 | 1u << 3,
+    .infer = tn__infer_resized_like,
+    .summary = "gradient of ScaleAndTranslate" },
 };
 
 #define WEIGHTED_KERNEL(which, title)                                                                  \
-  { .struct_size = TN_KERNEL_DEF_SIZE, .op = which, .device = "CPU", .name = title, .rank = TN_RANK_C, \
+  {                                                                                                    \
+    .struct_size = TN_KERNEL_DEF_SIZE, .op = which, .device = "CPU", .name = title, .rank = TN_RANK_C, \
     .create = weighted_create, .destroy = weighted_destroy, .prepare = weighted_prepare,               \
-    .destroy_shape_state = weighted_destroy_plan, .compute = weighted_compute }
+    .destroy_shape_state = weighted_destroy_plan, .compute = weighted_compute                          \
+  }
 
 static const tn_kernel_def kernels[] = {
   WEIGHTED_KERNEL("ResizeBicubic", "resize_bicubic_cpu"),
   WEIGHTED_KERNEL("ResizeArea", "resize_area_cpu"),
   WEIGHTED_KERNEL("ResizeBilinearGrad", "resize_bilinear_grad_cpu"),
   WEIGHTED_KERNEL("ResizeBicubicGrad", "resize_bicubic_grad_cpu"),
+  WEIGHTED_KERNEL("ScaleAndTranslate", "scale_and_translate_cpu"),
+  WEIGHTED_KERNEL("ScaleAndTranslateGrad", "scale_and_translate_grad_cpu"),
 };
 
 extern const tn_op_family tn__ops_resize_weighted;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* MapStage MapUnstage MapUnstageNoKey MapPeek MapSize MapIncompleteSize MapClear and the OrderedMap ones: tuples of tensors by
- * key. Both kinds keep the keys in order. */
+/* MapStage MapUnstage MapUnstageNoKey MapPeek MapSize MapIncompleteSize MapClear and the OrderedMap ones: tuples of tensors
+ * by key. Both kinds keep the keys in order. */
 #include <ops/support/staging_map.h>
 
 static tn_status get_map(tn_kernel_ctx *ctx, tn__staging_map **out, tn_resource **r)

@@ -52,8 +52,8 @@ static tn_status format_create(const tn_operation *op, void **state, tn_error *e
   bool empty = s->placeholder.size == 0;
   format_destroy(s);
   return empty ? tn_error_set(err, TN_INVALID_ARGUMENT, "StringFormat: attribute 'placeholder' is empty")
-               : tn_error_set(err, TN_INVALID_ARGUMENT, "StringFormat: the template has %zu placeholders for %zu inputs",
-                              n, wanted);
+               : tn_error_set(err, TN_INVALID_ARGUMENT,
+                              "StringFormat: the template has %zu placeholders for %zu inputs", n, wanted);
 }
 
 static tn_status format_prepare(tn_prepare_ctx *ctx, tn_error *err)

@@ -74,7 +74,10 @@ static tn_status join_prepare(tn_prepare_ctx *ctx, tn_error *err)
   return tn_prepare_output_like(ctx, 0, shaped, err);
 }
 
-static const tn_string *part_at(const tn_view *v, int64_t i) { return (const tn_string *)v->data + (v->rank == 0 ? 0 : i); }
+static const tn_string *part_at(const tn_view *v, int64_t i)
+{
+  return (const tn_string *)v->data + (v->rank == 0 ? 0 : i);
+}
 
 static tn_status join_compute(tn_kernel_ctx *ctx)
 {
@@ -128,7 +131,8 @@ static tn_status read_axes(const tn_view *axes, int32_t rank, reduce_plan *p, tn
     int64_t axis = tn__operand_int(axes, k);
     int64_t at = axis < 0 ? axis + rank : axis;
     if (at < 0 || at >= rank)
-      return tn_error_set(err, TN_OUT_OF_RANGE, "ReduceJoin: axis %lld is outside [%d, %d)", (long long)axis, -rank, rank);
+      return tn_error_set(err, TN_OUT_OF_RANGE, "ReduceJoin: axis %lld is outside [%d, %d)", (long long)axis, -rank,
+                          rank);
     if (p->joined[at])
       return tn_error_set(err, TN_INVALID_ARGUMENT, "ReduceJoin: axis %lld is given twice", (long long)axis);
     p->joined[at] = true;
@@ -262,8 +266,9 @@ static tn_status segment_compute(tn_kernel_ctx *ctx)
   for (int64_t i = 0; i < ids->count; i++) {
     int64_t id = tn__operand_int(ids, i);
     if (id < 0 || id >= segments)
-      return tn_error_set(ctx->err, TN_INVALID_ARGUMENT, "UnsortedSegmentJoin: segment %lld at %lld is outside [0, %lld)",
-                          (long long)id, (long long)i, (long long)segments);
+      return tn_error_set(ctx->err, TN_INVALID_ARGUMENT,
+                          "UnsortedSegmentJoin: segment %lld at %lld is outside [0, %lld)", (long long)id, (long long)i,
+                          (long long)segments);
   }
   for (int64_t i = 0; i < out->count; i++) tn_string_clear(to + i);
   for (int64_t i = 0; st == TN_OK && i < ids->count; i++)

@@ -34,7 +34,7 @@ static tn_status substr_prepare(tn_prepare_ctx *ctx, tn_error *err)
 
 static bool goes_on(char c) { return ((unsigned char)c & 0xc0) == 0x80; }
 
-/* Where character `pos` begins; from the end when it is negative. False: there is none; behind the last one is allowed. */
+/* Where character `pos` begins; from the end when it is negative. False: there is none; behind the last is allowed. */
 static bool find_character(const char *text, size_t n, int64_t pos, size_t *out)
 {
   size_t at = 0;
@@ -50,8 +50,9 @@ static bool find_character(const char *text, size_t n, int64_t pos, size_t *out)
   return pos == 0;
 }
 
-/* A negative length goes to the end where bytes are counted, and gives nothing where characters are: as in TensorFlow. */
-static bool part_of(const char *text, size_t n, bool characters, int64_t pos, int64_t length, size_t *begin, size_t *end)
+/* A negative length goes to the end where bytes are counted, and gives nothing where characters are (TensorFlow). */
+static bool part_of(const char *text, size_t n, bool characters, int64_t pos, int64_t length, size_t *begin,
+                    size_t *end)
 {
   if (!characters) {
     if (pos < 0 ? (uint64_t)0 - (uint64_t)pos > n : (uint64_t)pos > n) return false;

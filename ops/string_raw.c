@@ -58,8 +58,9 @@ static tn_status check_lengths(const tn_kernel_ctx *ctx, size_t size, size_t *le
                           (long long)i, n);
   }
   if (*length % size == 0) return TN_OK;
-  return tn_error_set(ctx->err, TN_INVALID_ARGUMENT, "DecodeRaw: texts have %zu bytes, which is no multiple of the %zu of %s",
-                      *length, size, tn_dtype_name(ctx->outputs[0]->dtype));
+  return tn_error_set(ctx->err, TN_INVALID_ARGUMENT,
+                      "DecodeRaw: texts have %zu bytes, which is no multiple of the %zu of %s", *length, size,
+                      tn_dtype_name(ctx->outputs[0]->dtype));
 }
 
 static tn_status raw_compute(tn_kernel_ctx *ctx)
@@ -71,8 +72,7 @@ static tn_status raw_compute(tn_kernel_ctx *ctx)
   tn_status st = check_lengths(ctx, size, &length);
   if (st != TN_OK) return st;
   tn__shape_set(&out, x->dims, x->rank);
-  /* Of no texts the length is not known: TensorFlow gives the shape of the input. */
-  if (x->count > 0 && !tn__shape_append(&out, (int64_t)(length / size)))
+  if (!tn__shape_append(&out, (int64_t)(length / size)))
     return tn_error_set(ctx->err, TN_INVALID_ARGUMENT, "DecodeRaw: input 0 has rank %d, one more is too many", x->rank);
   st = tn_kernel_allocate(ctx, 0, out.dims, out.rank);
   for (int64_t i = 0; st == TN_OK && i < x->count; i++) {
@@ -94,11 +94,13 @@ static tn_status padded_prepare(tn_prepare_ctx *ctx, tn_error *err)
   tn_dtype dtype = tn__attr_type(ctx->op, "out_type");
   int64_t length = tn__operand_int(&ctx->inputs[1], 0), size = (int64_t)tn_dtype_size(dtype);
   if (length <= 0 || length % size != 0)
-    return tn_error_set(err, TN_INVALID_ARGUMENT, "DecodePaddedRaw: fixed_length is %lld, wanted a multiple of the %lld "
-                        "bytes of %s", (long long)length, (long long)size, tn_dtype_name(dtype));
+    return tn_error_set(err, TN_INVALID_ARGUMENT,
+                        "DecodePaddedRaw: fixed_length is %lld, wanted a multiple of the %lld bytes of %s",
+                        (long long)length, (long long)size, tn_dtype_name(dtype));
   tn__shape_set(&out, x->dims, x->rank);
   if (!tn__shape_append(&out, length / size))
-    return tn_error_set(err, TN_INVALID_ARGUMENT, "DecodePaddedRaw: input 0 has rank %d, one more is too many", x->rank);
+    return tn_error_set(err, TN_INVALID_ARGUMENT, "DecodePaddedRaw: input 0 has rank %d, one more is too many",
+                        x->rank);
   ctx->cost_ns = 50 + 50 * (double)x->count;
   return tn_prepare_output(ctx, 0, out.dims, out.rank, err);
 }

@@ -2,6 +2,7 @@
 /* Texts element by element: StringLength StringStrip StringLower StringUpper EncodeBase64 DecodeBase64. */
 #include <core/tensor/tensor_internal.h>
 #include <ops/support/shapes.h>
+#include <ops/support/string_case.h>
 #include <ops/support/string_number.h>
 
 #include <string.h>
@@ -66,17 +67,39 @@ static tn_status strip_compute(tn_kernel_ctx *ctx)
 
 /* ---- StringLower, StringUpper ---- */
 
+/* The state is NULL for ASCII. */
 static tn_status case_create(const tn_operation *op, void **state, tn_error *err)
 {
+  static char utf8;
   const char *text = "";
   size_t n = 0;
   *state = NULL;
   if (tn_operation_attr_string(op, "encoding", &text, &n, NULL) != TN_OK || n == 0) return TN_OK;
-  if (n == 5 && memcmp(text, "utf-8", 5) == 0)
-    return tn_error_set(err, TN_UNIMPLEMENTED, "%s: letters of encoding 'utf-8' are not supported, those of ASCII are",
-                        tn_operation_type(op));
+  if (n == 5 && memcmp(text, "utf-8", 5) == 0) {
+    *state = &utf8;
+    return TN_OK;
+  }
   return tn_error_set(err, TN_INVALID_ARGUMENT, "%s: attribute 'encoding' is '%.*s', wanted 'utf-8' or nothing",
                       tn_operation_type(op), n > 40 ? 40 : (int)n, text);
+}
+
+static tn_status change_utf8(tn_kernel_ctx *ctx, bool upper)
+{
+  const tn_string *x = ctx->inputs[0]->data;
+  tn_string *out = ctx->outputs[0]->data;
+  tn__text t;
+  tn_status st = TN_OK;
+  tn__text_init(&t, PTRDIFF_MAX / 8);
+  for (int64_t i = 0; st == TN_OK && i < ctx->inputs[0]->count; i++) {
+    size_t n;
+    const char *text = tn_string_data(x + i, &n);
+    t.size = 0;
+    tn__change_case(&t, text, n, upper);
+    st =
+        t.failed ? tn__no_memory(ctx->err, "text", t.size) : tn_string_set(out + i, tn__text_get(&t), t.size, ctx->err);
+  }
+  tn__text_fini(&t);
+  return st;
 }
 
 static tn_status change_case(tn_kernel_ctx *ctx, char first)
@@ -93,8 +116,15 @@ static tn_status change_case(tn_kernel_ctx *ctx, char first)
   return TN_OK;
 }
 
-static tn_status lower_compute(tn_kernel_ctx *ctx) { return change_case(ctx, 'A'); }
-static tn_status upper_compute(tn_kernel_ctx *ctx) { return change_case(ctx, 'a'); }
+static tn_status lower_compute(tn_kernel_ctx *ctx)
+{
+  return ctx->state != NULL ? change_utf8(ctx, false) : change_case(ctx, 'A');
+}
+
+static tn_status upper_compute(tn_kernel_ctx *ctx)
+{
+  return ctx->state != NULL ? change_utf8(ctx, true) : change_case(ctx, 'a');
+}
 
 /* ---- base 64 ---- */
 

@@ -14,9 +14,10 @@ static tn_status open_table(const tn_kernel_ctx *ctx, tn_dtype keys, tn_dtype va
   if (st != TN_OK) return st;
   const tn__rows *rows = &(*out)->rows;
   if (rows->key_dtype == keys && (values == TN_DTYPE_INVALID || rows->value_dtype == values)) return TN_OK;
-  return tn_error_set(ctx->err, TN_INVALID_ARGUMENT, "table '%s' maps %s to %s, the node has keys of %s and values of %s",
-                      (*out)->name, tn_dtype_name(rows->key_dtype), tn_dtype_name(rows->value_dtype),
-                      tn_dtype_name(keys), values == TN_DTYPE_INVALID ? "any type" : tn_dtype_name(values));
+  return tn_error_set(ctx->err, TN_INVALID_ARGUMENT,
+                      "table '%s' maps %s to %s, the node has keys of %s and values of %s", (*out)->name,
+                      tn_dtype_name(rows->key_dtype), tn_dtype_name(rows->value_dtype), tn_dtype_name(keys),
+                      values == TN_DTYPE_INVALID ? "any type" : tn_dtype_name(values));
 }
 
 static bool has_shape(const tn_view *v, const tn__shape *s)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tables and their handles: HashTable MutableHashTable MutableHashTableOfTensors MutableDenseHashTable, of both versions, and
- * the Anonymous ones, which are in no container. */
+/* Tables and their handles: HashTable MutableHashTable MutableHashTableOfTensors MutableDenseHashTable, of both
+ * versions, and the Anonymous ones, which are in no container. */
 #include <core/base/alloc.h>
 #include <ops/support/table.h>
 #include <string.h>
@@ -37,7 +37,8 @@ static tn_status read_value_shape(const tn_operation *op, tn__table_kind kind, t
   }
   char text[96];
   return tn_error_set(err, TN_INVALID_ARGUMENT, "%s: attribute 'value_shape' is %s, wanted a %s", tn_operation_type(op),
-                      tn__format_shape(text, sizeof text, dims, rank), of_tensors ? "vector's" : "scalar's or vector's");
+                      tn__format_shape(text, sizeof text, dims, rank),
+                      of_tensors ? "vector's" : "scalar's or vector's");
 }
 
 static tn_status read_buckets(const tn_operation *op, tn__table_spec *spec, tn_error *err)
@@ -151,7 +152,8 @@ static tn_status dense_compute(tn_kernel_ctx *ctx)
   spec.empty_key = empty->data;
   spec.deleted_key = deleted == NULL ? NULL : deleted->data;
   if (deleted != NULL && tn__elements_equal(spec.key_dtype, empty->data, deleted->data, empty->count))
-    return tn_error_set(ctx->err, TN_INVALID_ARGUMENT, "table '%s': the empty and the deleted key are equal", spec.name);
+    return tn_error_set(ctx->err, TN_INVALID_ARGUMENT, "table '%s': the empty and the deleted key are equal",
+                        spec.name);
   return give_table(ctx, h, &spec);
 }
 

@@ -42,7 +42,8 @@ static tn_status array_create(const tn_operation *op, void **state, tn_error *er
   if (s == NULL) return tn__no_memory(err, "kernel", sizeof *s);
   s->in_step = tn_operation_output_dtype(op, 0) != TN_RESOURCE;
   s->name = text_or_name(op, "tensor_array_name");
-  s->spec = (tn__array_spec){ .dtype = tn__attr_type(op, "dtype"), .rank = -1, .grows = tn__attr_bool(op, "dynamic_size", false),
+  s->spec = (tn__array_spec){ .dtype = tn__attr_type(op, "dtype"), .rank = -1,
+                              .grows = tn__attr_bool(op, "dynamic_size", false),
                               .clear_after_read = tn__attr_bool(op, "clear_after_read", true),
                               .identical_shapes = tn_operation_attr_kind(op, "identical_element_shapes") != TN_ATTR_NONE &&
                                                   tn__attr_bool(op, "identical_element_shapes", false) };

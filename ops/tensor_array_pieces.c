@@ -87,9 +87,11 @@ static tn_status check_alike(tn_kernel_ctx *ctx, const char *name, tn_tensor *co
     dims = first->dims + skip;
     rank = first->rank - skip;
   }
-  return tn_error_set(ctx->err, TN_INVALID_ARGUMENT, "TensorArray '%s': tensor %lld of those that are put together has shape %s%s, wanted %s",
-                      name, (long long)bad, tn__format_shape(found, sizeof found, list[bad]->dims + skip, list[bad]->rank - skip),
-                      skip > 0 ? " after the first dimension" : "", tn__format_shape(wanted, sizeof wanted, dims, rank));
+  tn__format_shape(found, sizeof found, list[bad]->dims + skip, list[bad]->rank - skip);
+  return tn_error_set(ctx->err, TN_INVALID_ARGUMENT,
+                      "TensorArray '%s': tensor %lld of those that are put together has shape %s%s, wanted %s", name,
+                      (long long)bad, found, skip > 0 ? " after the first dimension" : "",
+                      tn__format_shape(wanted, sizeof wanted, dims, rank));
 }
 
 static tn_status give_stacked(tn_kernel_ctx *ctx, tn_tensor *const *list, int64_t n, const int64_t *dims, int32_t rank)
@@ -146,7 +148,7 @@ static tn_status concat_prepare(tn_prepare_ctx *ctx, tn_error *err)
 
 static tn_status give_joined(tn_kernel_ctx *ctx, tn_tensor *const *list, int64_t n, const int64_t *dims, int32_t rank)
 {
-  int64_t out[TN_MAX_RANK + 1] = { 0 }, row = 1, unused;
+  int64_t out[TN_MAX_RANK + 1] = { 0 }, row = 1;
   for (int32_t d = 0; d < rank; d++) {
     out[d + 1] = dims[d];
     row *= dims[d];
@@ -155,7 +157,8 @@ static tn_status give_joined(tn_kernel_ctx *ctx, tn_tensor *const *list, int64_t
   int64_t *lengths = st == TN_OK ? ctx->outputs[1]->data : NULL;
   for (int64_t k = 0; st == TN_OK && k < n; k++) {
     lengths[k] = list[k]->dims[0];
-    if (__builtin_add_overflow(out[0], lengths[k], &out[0])) st = tn_shape_elements((int64_t[]){ INT64_MAX, 2 }, 2, &unused, ctx->err);
+    if (__builtin_add_overflow(out[0], lengths[k], &out[0]))
+      st = tn_error_set(ctx->err, TN_INVALID_ARGUMENT, "the elements have too many rows together");
   }
   if (st == TN_OK) st = tn_kernel_allocate(ctx, 0, out, rank + 1);
   return st == TN_OK ? tn__put_together(ctx, 0, list, n, lengths, row) : st;
@@ -165,8 +168,8 @@ static tn_status check_vectors(tn_kernel_ctx *ctx, const char *name, tn_tensor *
 {
   for (int64_t k = 0; k < n; k++)
     if (list[k]->rank == 0)
-      return tn_error_set(ctx->err, TN_INVALID_ARGUMENT, "TensorArray '%s': element %lld is a scalar, only rows are concatenated",
-                          name, (long long)k);
+      return tn_error_set(ctx->err, TN_INVALID_ARGUMENT,
+                          "TensorArray '%s': element %lld is a scalar, only rows are concatenated", name, (long long)k);
   return TN_OK;
 }
 
@@ -274,7 +277,8 @@ static tn_status check_lengths(tn_kernel_ctx *ctx, int64_t rows)
   int64_t sum = 0;
   for (int64_t k = 0; k < v->count; k++) {
     if (lengths[k] < 0)
-      return tn_error_set(ctx->err, TN_INVALID_ARGUMENT, "length %lld of input 2 is %lld", (long long)k, (long long)lengths[k]);
+      return tn_error_set(ctx->err, TN_INVALID_ARGUMENT, "length %lld of input 2 is %lld", (long long)k,
+                          (long long)lengths[k]);
     if (__builtin_add_overflow(sum, lengths[k], &sum)) sum = -1;
     if (sum < 0) break;
   }
@@ -353,10 +357,12 @@ static const tn_op_def ops[] = {
 #define KERNEL(which, title, create_fn, destroy_fn, prepare_fn, compute_fn)                            \
   { .struct_size = TN_KERNEL_DEF_SIZE, .op = which, .device = "CPU", .name = title, .rank = TN_RANK_C, \
     .create = create_fn, .destroy = destroy_fn, .prepare = prepare_fn, .compute = compute_fn },
-#define PIECES_KERNELS(v, handle)                                                                                    \
-  KERNEL("TensorArrayGather" v, "tensor_array_gather" v "_cpu", gather_create, destroy_shape, gather_prepare, gather_compute) \
-  KERNEL("TensorArrayScatter" v, "tensor_array_scatter" v "_cpu", NULL, NULL, scatter_prepare, scatter_compute)      \
-  KERNEL("TensorArrayConcat" v, "tensor_array_concat" v "_cpu", concat_create, destroy_shape, concat_prepare, concat_compute) \
+#define PIECES_KERNELS(v, handle)                                                                                \
+  KERNEL("TensorArrayGather" v, "tensor_array_gather" v "_cpu", gather_create, destroy_shape, gather_prepare,    \
+         gather_compute)                                                                                         \
+  KERNEL("TensorArrayScatter" v, "tensor_array_scatter" v "_cpu", NULL, NULL, scatter_prepare, scatter_compute)  \
+  KERNEL("TensorArrayConcat" v, "tensor_array_concat" v "_cpu", concat_create, destroy_shape, concat_prepare,    \
+         concat_compute)                                                                                         \
   KERNEL("TensorArraySplit" v, "tensor_array_split" v "_cpu", NULL, NULL, split_prepare, split_compute)
 
 static const tn_kernel_def kernels[] = {

@@ -299,7 +299,8 @@ static const tn_op_def ops[] = {
   OP("TensorListResize", "input_handle: variant, size: int32", "output_handle: variant", "", 0, tn__infer_scalar,
      "a list cut to a length, or filled up with elements that are not set"),
   OP("TensorListSetItem", "input_handle: variant, index: int32, item: element_dtype", "output_handle: variant",
-     ELEMENT "; resize_if_index_out_of_bounds: bool = false", 0, tn__infer_scalar, "a list with another element at an index"),
+     ELEMENT "; resize_if_index_out_of_bounds: bool = false", 0, tn__infer_scalar,
+     "a list with another element at an index"),
 };
 
 #define KERNEL(which, title, create_fn, prepare_fn, compute_fn)                                        \

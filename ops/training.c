@@ -38,8 +38,8 @@
 #define ALL REALS "|complex64|complex128"
 
 /* Forms: X(op, inputs, outputs, attributes, dtypes of the kernel, summary) */
-#define DENSE_ATTRS(more) "T: numbertype; use_locking: bool = false" more
-#define SPARSE_ATTRS(more) "T: numbertype; Tindices: {int32, int64}; use_locking: bool = false" more
+#define DENSE_ATTRS(more) "T: {numbertype, qint16, quint16}; use_locking: bool = false" more
+#define SPARSE_ATTRS(more) "T: {numbertype, qint16, quint16}; Tindices: {int32, int64}; use_locking: bool = false" more
 #define ROWS "grad: T, indices: Tindices"
 #define BY_REFERENCE(X, name, args, g, more, types, text) \
   X("Apply" name, args("Ref(T)", g), "out: Ref(T)", DENSE_ATTRS(more), types, text)

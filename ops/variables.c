@@ -188,6 +188,8 @@ static tn_status nothing(tn_kernel_ctx *ctx)
 
 /* ---- tables ---- */
 
+/* Shapes of references are not known before a step: Assign may change them. */
+
 #define OP(op, in, out, attributes, shapes, text)                                              \
   { .struct_size = TN_OP_DEF_SIZE, .name = op, .inputs = in, .outputs = out, .attrs = attributes, \
     .traits = TN_TRAIT_STATEFUL, .infer = shapes, .summary = text }

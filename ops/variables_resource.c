@@ -221,7 +221,16 @@ static tn_status destroy_compute(tn_kernel_ctx *ctx)
   return TN_OK;
 }
 
+static tn_status infer_vector(tn_infer_ctx *ctx, tn_error *err)
+{
+  const int64_t dim = -1;
+  return tn_infer_output(ctx, 0, &dim, 1, err);
+}
+
 /* ---- tables ---- */
+
+/* What a variable was declared as is no promise: a value of another shape may be assigned to it. So the shape of what is read
+ * is not known before a step. */
 
 #define OP(op, in, out, attributes, also, shapes, text)                                           \
   { .struct_size = TN_OP_DEF_SIZE, .name = op, .inputs = in, .outputs = out, .attrs = attributes, \
@@ -241,7 +250,7 @@ static const tn_op_def ops[] = {
   OP("VarIsInitializedOp", "resource: resource", "is_initialized: bool", "", 0, tn__infer_scalar,
      "whether a variable has a value"),
   OP("VariableShape", "input: resource", "output: out_type", "out_type: {int32, int64} = int32", TN_TRAIT_DYNAMIC,
-     tn__infer_unknown, "the shape of a variable"),
+     infer_vector, "the shape of a variable"),
 };
 
 #define KERNEL(which, title, create_fn, destroy_fn, prepare_fn, compute_fn)                              \

@@ -68,7 +68,8 @@ tn_status tn__is_true(const tn_view *v, bool *out, tn_error *err)
     break;
   case TN_RESOURCE:
   case TN_VARIANT:
-    return tn_error_set(err, TN_INVALID_ARGUMENT, "a condition of type %s is neither true nor false", tn_dtype_name(v->dtype));
+    return tn_error_set(err, TN_INVALID_ARGUMENT, "a condition of type %s is neither true nor false",
+                        tn_dtype_name(v->dtype));
   default: *out = any_byte(v->data, tn_dtype_size(v->dtype)); break;
   }
   return TN_OK;

@@ -23,16 +23,16 @@ static void seed(tn__queue *q)
   tn__philox_words_init(&q->store.words, &generator);
 }
 
-tn_status tn__queue_init(tn__queue *q, tn__queue_spec *spec, const char *name, tn_error *err)
+tn_status tn__queue_init(tn__queue *q, tn__queue_spec *spec, const char *what, const char *name, tn_error *err)
 {
-  *q = (tn__queue){ .name = tn__strdup(name) };
-  if (q->name == NULL) return tn__no_memory(err, "a queue", sizeof *q);
+  *q = (tn__queue){ .what = what, .name = tn__strdup(name) };
+  if (q->name == NULL) return tn__no_memory(err, what, sizeof *q);
   q->spec = tn__queue_spec_ref(spec);
   q->store.order = spec->kind == TN__QUEUE_PRIORITY ? TN__ORDER_PRIORITY
                    : spec->kind == TN__QUEUE_RANDOM ? TN__ORDER_RANDOM
                                                     : TN__ORDER_ARRIVAL;
   if (spec->kind == TN__QUEUE_RANDOM) seed(q);
-  tn__waitable_init(&q->place, "queue");
+  tn__waitable_init(&q->place, what);
   return TN_OK;
 }
 
@@ -49,7 +49,7 @@ tn_status tn__queue_create(tn__queue_spec *spec, const char *name, tn__queue **o
   tn__queue *q = tn__alloc(sizeof *q);
   *out = NULL;
   if (q == NULL) return tn__no_memory(err, "a queue", sizeof *q);
-  tn_status st = tn__queue_init(q, spec, name, err);
+  tn_status st = tn__queue_init(q, spec, "queue", name, err);
   if (st == TN_OK) *out = q;
   else tn__free(q, sizeof *q);
   return st;

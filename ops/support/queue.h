@@ -13,11 +13,12 @@
 
 extern const tn_resource_class tn__queue_class; /* "Queue"; its objects are tn__queue */
 
-/* All but spec and name is guarded by place.mu. */
+/* All but spec and names is guarded by place.mu. */
 typedef struct tn__queue {
   tn__waitable place;
   tn__queue_spec *spec; /* a reference */
-  char *name;           /* for messages */
+  const char *what;     /* "queue", and what it is called, for messages */
+  char *name;
   tn__queue_store store;
   tn__line putters, takers;
   uint64_t n_attempts, n_elements; /* ever */
@@ -27,8 +28,8 @@ typedef struct tn__queue {
 /* TN_RESOURCE_EXHAUSTED. */
 tn_status tn__queue_create(tn__queue_spec *spec, const char *name, tn__queue **out, tn_error *err);
 void tn__queue_destroy(void *queue);
-/* The same for one inside of another object; init fails without memory. */
-tn_status tn__queue_init(tn__queue *queue, tn__queue_spec *spec, const char *name, tn_error *err);
+/* The same for one inside of another object, which is a `what`. */
+tn_status tn__queue_init(tn__queue *queue, tn__queue_spec *spec, const char *what, const char *name, tn_error *err);
 void tn__queue_fini(tn__queue *queue);
 
 typedef enum tn__queue_action { TN__QUEUE_PUT, TN__QUEUE_TAKE, TN__QUEUE_CLOSE } tn__queue_action;

@@ -243,16 +243,16 @@ tn_status tn__queue_write_outputs(tn_kernel_ctx *ctx, const tn__queue_spec *spec
   return st;
 }
 
-tn_status tn__queue_check_outputs(const tn_kernel_ctx *ctx, const tn__queue_spec *spec, const tn_dtype *dtypes,
-                                  uint32_t n, const char *name)
+tn_status tn__queue_check_outputs(const tn_kernel_ctx *ctx, const tn__queue *q, const tn_dtype *dtypes, uint32_t n)
 {
+  const tn__queue_spec *spec = q->spec;
   if (n != spec->n)
-    return tn_error_set(ctx->err, TN_INVALID_ARGUMENT, "queue '%s' has %u components, the node wants %u", name, spec->n,
-                        n);
+    return tn_error_set(ctx->err, TN_INVALID_ARGUMENT, "%s '%s' has %u components, the node wants %u", q->what, q->name,
+                        spec->n, n);
   for (uint32_t i = 0; i < n; i++)
     if (dtypes[i] != spec->components[i].dtype)
-      return tn_error_set(ctx->err, TN_INVALID_ARGUMENT, "component %u of queue '%s' is of type %s, the node wants %s", i,
-                          name, tn_dtype_name(spec->components[i].dtype), tn_dtype_name(dtypes[i]));
+      return tn_error_set(ctx->err, TN_INVALID_ARGUMENT, "component %u of %s '%s' is of type %s, the node wants %s", i,
+                          q->what, q->name, tn_dtype_name(spec->components[i].dtype), tn_dtype_name(dtypes[i]));
   return TN_OK;
 }
 
@@ -260,19 +260,19 @@ tn_status tn__queue_check_outputs(const tn_kernel_ctx *ctx, const tn__queue_spec
 
 static tn_status report(tn_kernel_ctx *ctx, const tn__queue_attempt *a)
 {
-  const char *name = a->queue->name;
+  const char *what = a->queue->what, *name = a->queue->name;
   switch (a->end) {
   case TN__QUEUE_CLOSED:
-    return tn_error_set(ctx->err, a->base.status, "queue '%s' is closed%s", name,
+    return tn_error_set(ctx->err, a->base.status, "%s '%s' is closed%s", what, name,
                         a->action == TN__QUEUE_CLOSE ? " already" : "");
   case TN__QUEUE_SHUT:
-    return tn_error_set(ctx->err, a->base.status, "queue '%s' was closed, and what waited to be put in was cancelled",
+    return tn_error_set(ctx->err, a->base.status, "%s '%s' was closed, and what waited to be put in was cancelled", what,
                         name);
   case TN__QUEUE_TOO_FEW:
-    return tn_error_set(ctx->err, a->base.status, "queue '%s' is closed and has %lld elements, %lld are asked for", name,
-                        (long long)a->found, (long long)a->asked);
+    return tn_error_set(ctx->err, a->base.status, "%s '%s' is closed and has %lld elements, %lld are asked for", what,
+                        name, (long long)a->found, (long long)a->asked);
   case TN__QUEUE_NO_MEMORY: return tn__no_memory(ctx->err, "elements of a queue", 0);
-  default: return tn_error_set(ctx->err, a->base.status, "waiting at queue '%s' was cancelled", name);
+  default: return tn_error_set(ctx->err, a->base.status, "waiting at %s '%s' was cancelled", what, name);
   }
 }
 

@@ -19,8 +19,7 @@ tn_status tn__queue_resume(tn_kernel_ctx *ctx);
 tn_status tn__queue_write_outputs(tn_kernel_ctx *ctx, const tn__queue_spec *spec, const tn__queue_list *list, bool many);
 
 /* Output dtypes of a node that takes elements: they are the components'. TN_INVALID_ARGUMENT. */
-tn_status tn__queue_check_outputs(const tn_kernel_ctx *ctx, const tn__queue_spec *spec, const tn_dtype *dtypes,
-                                  uint32_t n, const char *name);
+tn_status tn__queue_check_outputs(const tn_kernel_ctx *ctx, const tn__queue *queue, const tn_dtype *dtypes, uint32_t n);
 
 /* ---- rows ---- */
 

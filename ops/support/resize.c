@@ -13,7 +13,8 @@ tn_status tn__resize_mode_read(const tn_operation *op, bool both, tn__resize_mod
   mode->align_corners = tn__attr_bool(op, "align_corners", false);
   mode->half_pixel_centers = tn__attr_bool(op, "half_pixel_centers", false);
   if (both || !mode->align_corners || !mode->half_pixel_centers) return TN_OK;
-  return tn_error_set(err, TN_INVALID_ARGUMENT, "%s: align_corners and half_pixel_centers are both set, wanted one at most",
+  return tn_error_set(err, TN_INVALID_ARGUMENT,
+                      "%s: align_corners and half_pixel_centers are both set, wanted one at most",
                       tn_operation_type(op));
 }
 
@@ -38,7 +39,8 @@ tn_status tn__want_images(const tn_prepare_ctx *ctx, uint32_t i, bool channels, 
   for (int k = 0; k < 4; k++) fits = fits && in->dims[k] <= INT32_MAX;
   if (fits) return TN_OK;
   char shape[100];
-  return tn_error_set(err, TN_INVALID_ARGUMENT, "%s: input %u has shape %s, wanted rows, columns%s, and below 2^31 of each",
+  return tn_error_set(err, TN_INVALID_ARGUMENT,
+                      "%s: input %u has shape %s, wanted rows, columns%s, and below 2^31 of each",
                       tn_operation_type(ctx->op), i, tn__format_shape(shape, sizeof shape, in->dims, in->rank),
                       channels ? " and channels" : "");
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Images of another size: where the rows and columns of the result come from, and the loops over rows.
  *
- * Images are [batch, rows, columns, channels]. Rows and columns are worked out apart, when shapes are known: a step only
- * runs over elements. Numbers are float in between, whatever the images are made of. */
+ * Images are [batch, rows, columns, channels]. Rows and columns are worked out apart, when shapes are known: a step
+ * only runs over elements. Numbers are float in between, whatever the images are made of. */
 #ifndef TN_OPS_SUPPORT_RESIZE_H
 #define TN_OPS_SUPPORT_RESIZE_H
 
@@ -46,7 +46,7 @@ typedef struct tn__bands {
   int64_t lines; /* of all bands */
   int64_t band;  /* lines of one, the last may have fewer */
   int64_t n;
-  size_t bytes;  /* of the buffers of one */
+  size_t bytes; /* of the buffers of one */
   double cost_ns;
 } tn__bands;
 
@@ -92,10 +92,20 @@ tn_status tn__taps_bilinear(tn__taps *taps, tn__resize_mode mode, int64_t in, in
 tn_status tn__taps_bicubic(tn__taps *taps, tn__resize_mode mode, int64_t in, int64_t out, tn_error *err);
 tn_status tn__taps_area(tn__taps *taps, tn__resize_mode mode, int64_t in, int64_t out, tn_error *err);
 
+/* A kernel that lines are sampled with; antialias: it is as wide as the new pixels are in the image. */
+typedef struct tn__resize_sampler {
+  int kernel;
+  bool antialias;
+} tn__resize_sampler;
+tn_status tn__resize_sampler_read(const tn_operation *op, tn__resize_sampler *s, tn_error *err);
+/* Place x of the image is scale * x + translation of the result; scale is above 0. */
+tn_status tn__taps_sampled(tn__taps *taps, const tn__resize_sampler *s, float scale, float translation, int64_t in,
+                           int64_t out, tn_error *err);
+
 /* ---- loops ---- */
 
-/* Bilinear: between in[lower[i]] and in[upper[i]] at `lerp[i]` of the way. `safe`: the first pixels of which upper is below
- * the last pixel, so that four numbers may be read where a pixel has three. */
+/* Bilinear: between in[lower[i]] and in[upper[i]] at `lerp[i]` of the way. `safe`: the first pixels of which upper is
+ * below the last pixel, so that four numbers may be read where a pixel has three. */
 typedef struct tn__lerp {
   int32_t *lower, *upper;
   float *lerp;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Boxes cut out of images and resized: boxes float [n, 4] as y1 x1 y2 x2, in parts of the image's size less a pixel, and
- * the image of each, int32 [n]. */
+/* Boxes cut out of images and resized: boxes float [n, 4] as y1 x1 y2 x2, in parts of the image's size less a pixel,
+ * and the image of each, int32 [n]. */
 #ifndef TN_OPS_SUPPORT_RESIZE_BOXES_H
 #define TN_OPS_SUPPORT_RESIZE_BOXES_H
 

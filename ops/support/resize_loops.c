@@ -6,27 +6,33 @@
 
 #if TN__VECTORS > 1
 #define KINDS(X) X(base, , 16) X(avx2, TN__FOR_AVX2, 32) X(avx512, TN__FOR_AVX512, 32)
-#define PICK(f) { f##_base, f##_avx2, f##_avx512 }
+#define PICK(f)                    \
+  {                                \
+    f##_base, f##_avx2, f##_avx512 \
+  }
 #else
 #define KINDS(X) X(base, , 16)
-#define PICK(f) { f##_base }
+#define PICK(f) \
+  {             \
+    f##_base    \
+  }
 #endif
 
 /* ---- along columns ---- */
 
-#define ROWS(end, TARGET, bytes)                                                                                     \
-  TARGET static void lerp_rows_##end(const float *restrict a, const float *restrict b, float lerp, int64_t n,        \
-                                     float *restrict out)                                                            \
-  {                                                                                                                  \
-    for (int64_t i = 0; i < n; i++) out[i] = a[i] + (b[i] - a[i]) * lerp;                                            \
-  }                                                                                                                  \
-  TARGET static void set_##end(const float *restrict in, float weight, int64_t n, float *restrict out)               \
-  {                                                                                                                  \
-    for (int64_t i = 0; i < n; i++) out[i] = weight * in[i];                                                         \
-  }                                                                                                                  \
-  TARGET static void add_##end(const float *restrict in, float weight, int64_t n, float *restrict out)               \
-  {                                                                                                                  \
-    for (int64_t i = 0; i < n; i++) out[i] += weight * in[i];                                                        \
+#define ROWS(end, TARGET, bytes)                                                                              \
+  TARGET static void lerp_rows_##end(const float *restrict a, const float *restrict b, float lerp, int64_t n, \
+                                     float *restrict out)                                                     \
+  {                                                                                                           \
+    for (int64_t i = 0; i < n; i++) out[i] = a[i] + (b[i] - a[i]) * lerp;                                     \
+  }                                                                                                           \
+  TARGET static void set_##end(const float *restrict in, float weight, int64_t n, float *restrict out)        \
+  {                                                                                                           \
+    for (int64_t i = 0; i < n; i++) out[i] = weight * in[i];                                                  \
+  }                                                                                                           \
+  TARGET static void add_##end(const float *restrict in, float weight, int64_t n, float *restrict out)        \
+  {                                                                                                           \
+    for (int64_t i = 0; i < n; i++) out[i] += weight * in[i];                                                 \
   }
 KINDS(ROWS)
 
@@ -116,7 +122,8 @@ void tn__lerp_row(const tn__lerp *l, const float *in, int64_t c, bool all, float
 }
 
 /* c is a constant where this is called: sums stay in registers. */
-static inline __attribute__((always_inline)) void sum_pixels(const tn__taps *t, const float *in, const int c, float *out)
+static inline __attribute__((always_inline)) void sum_pixels(const tn__taps *t, const float *in, const int c,
+                                                             float *out)
 {
   for (int64_t i = 0; i < t->n_out; i++, out += c) {
     float sum[4] = { 0 };

@@ -10,7 +10,7 @@
 tn_status tn__file_name(const tn_view *view, char **out, tn_error *err);
 /* As tn__file_open, but a folder is TN_FAILED_PRECONDITION, and so is a path that goes through a file. */
 tn_status tn__named_file_open(const char *path, tn__file *file, tn_error *err);
-/* What is wrong with a path for a file: TN_FAILED_PRECONDITION for a folder and for a path through a file, else TN_OK. */
+/* What is wrong with a path for a file: TN_FAILED_PRECONDITION for a folder and a path through a file, else TN_OK. */
 tn_status tn__named_file_check(const char *path, tn_error *err);
 
 #endif

@@ -6,8 +6,8 @@
 #include <core/base/text.h>
 #include <tenon/op.h>
 
-/* Appends a tensor: of each dimension the first and the last `most` entries; all when it is negative. What cannot be kept
- * shows as t->failed. */
+/* Appends a tensor: of each dimension the first and the last `most` entries; all when it is negative. What cannot be
+ * kept shows as t->failed. */
 void tn__summarise(tn__text *t, const tn_view *view, int64_t most);
 
 #endif

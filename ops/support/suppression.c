@@ -56,42 +56,46 @@ static box box_at(const tn__suppression *s, int64_t i)
 {
   const float *at = s->boxes + i * s->box_stride;
   box b = { smaller(at[0], at[2]), smaller(at[1], at[3]), larger(at[0], at[2]), larger(at[1], at[3]), 0 };
-  b.area = rounded(s->half, rounded(s->half, b.y1 - b.y0) * rounded(s->half, b.x1 - b.x0));
+  b.area = (b.y1 - b.y0) * (b.x1 - b.x0);
   return b;
 }
 
 /* What both cover, of what one of them does. */
-static inline __attribute__((always_inline)) float covered(box a, const kept_boxes *k, int64_t j, const bool half)
+static inline __attribute__((always_inline)) float covered(box a, const kept_boxes *k, int64_t j)
 {
-  float h = rounded(half, smaller(a.y1, k->y1[j]) - larger(a.y0, k->y0[j]));
-  float w = rounded(half, smaller(a.x1, k->x1[j]) - larger(a.x0, k->x0[j]));
-  float both = rounded(half, larger(h, 0) * larger(w, 0));
-  float one = rounded(half, rounded(half, a.area + k->area[j]) - both);
-  float part = rounded(half, both / one);
+  float h = smaller(a.y1, k->y1[j]) - larger(a.y0, k->y0[j]), w = smaller(a.x1, k->x1[j]) - larger(a.x0, k->x0[j]);
+  float both = larger(h, 0) * larger(w, 0), part = both / (a.area + k->area[j] - both);
   return a.area <= 0 || k->area[j] <= 0 ? 0 : part;
 }
 
 enum { COVERED = 1, ODD = 2 };
 
-/* COVERED: one of the boxes from `begin` to `end` covers more than the threshold; ODD: or what it covers is no number. */
-#define LOOK(end_name, TARGET)                                                                                   \
-  TARGET static int look_##end_name(box a, const kept_boxes *k, int64_t begin, int64_t end, float threshold)     \
-  {                                                                                                              \
-    int more = 0, odd = 0;                                                                                       \
-    for (int64_t j = begin; j < end; j++) {                                                                      \
-      float part = covered(a, k, j, false);                                                                      \
-      more |= part > threshold;                                                                                  \
-      odd |= !(part <= threshold);                                                                               \
-    }                                                                                                            \
-    return (more ? COVERED : 0) | (odd ? ODD : 0);                                                               \
+/* COVERED: one of the boxes from `begin` to `end` covers more than the threshold; ODD: or what it covers is no number.
+ */
+#define LOOK(end_name, TARGET)                                                                               \
+  TARGET static int look_##end_name(box a, const kept_boxes *k, int64_t begin, int64_t end, float threshold) \
+  {                                                                                                          \
+    int more = 0, odd = 0;                                                                                   \
+    for (int64_t j = begin; j < end; j++) {                                                                  \
+      float part = covered(a, k, j);                                                                         \
+      more |= part > threshold;                                                                              \
+      odd |= !(part <= threshold);                                                                           \
+    }                                                                                                        \
+    return (more ? COVERED : 0) | (odd ? ODD : 0);                                                           \
   }
 LOOK(base, )
 #if TN__VECTORS > 1
 LOOK(avx2, TN__FOR_AVX2)
 LOOK(avx512, TN__FOR_AVX512)
-#define KINDS { look_base, look_avx2, look_avx512 }
+#define KINDS                         \
+  {                                   \
+    look_base, look_avx2, look_avx512 \
+  }
 #else
-#define KINDS { look_base }
+#define KINDS \
+  {           \
+    look_base \
+  }
 #endif
 
 /* The latest first: they have the scores that are nearest, and often the places. */
@@ -118,7 +122,7 @@ static float weight_of(const tn__suppression *s, float scale, float part)
 static bool lower_score(const tn__suppression *s, const kept_boxes *k, float scale, box b, tn__candidate *c)
 {
   for (int64_t j = k->n - 1; j >= c->seen; j--) {
-    float part = s->overlaps != NULL ? s->overlaps[c->index * s->n + k->index[j]] : covered(b, k, j, s->half);
+    float part = s->overlaps != NULL ? s->overlaps[c->index * s->n + k->index[j]] : rounded(s->half, covered(b, k, j));
     c->score = rounded(s->half, c->score * weight_of(s, scale, part));
     if (s->sigma <= 0 && part > s->threshold) return true;
     if (c->score <= s->least) break;
@@ -137,7 +141,8 @@ static void keep(kept_boxes *k, box b, const tn__candidate *c)
   k->index[k->n++] = c->index;
 }
 
-/* Takes the first of the heap; it stays, goes, or comes back into the heap with a lower score. Returns how many are left. */
+/* Takes the first of the heap; it stays, goes, or comes back into the heap with a lower score. Returns how many are
+ * left. */
 static int64_t take(const tn__suppression *s, kept_boxes *k, float scale, tn__candidate *heap, int64_t n)
 {
   tn__candidate c = heap[0];

@@ -15,7 +15,7 @@ typedef struct tn__suppression {
   float threshold; /* who covers more of one that stays, of what both cover, goes */
   float least;     /* only scores above it count */
   float sigma;     /* above 0: scores shrink by exp(-covered^2 / (2 sigma)) instead */
-  bool half;       /* numbers were halves: every result is rounded to one */
+  bool half;       /* numbers were halves: parts, weights and scores are rounded to that */
 } tn__suppression;
 
 /* Bytes that tn__suppress needs for n boxes; false past 2^31 - 1 of them. */

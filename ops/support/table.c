@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tables: what may be done to which kind, and locking. Elements are copied in front of the lock and freed behind it: what a
- * handle stands for may be destroyed with it. */
+/* Tables: what may be done to which kind, and locking. Elements are copied in front of the lock and freed behind it:
+ * what a handle stands for may be destroyed with it. */
 #include <core/base/text.h>
 #include <ops/support/elements.h>
 #include <ops/support/table.h>
@@ -61,7 +61,8 @@ tn_status tn__table_create(const tn__table_spec *spec, tn__table **out, tn_error
     tn__table_destroy(t);
     return st;
   }
-  t->container = tn__strdup(spec->container == NULL || spec->container[0] == 0 ? TN_DEFAULT_CONTAINER : spec->container);
+  t->container =
+      tn__strdup(spec->container == NULL || spec->container[0] == 0 ? TN_DEFAULT_CONTAINER : spec->container);
   t->name = tn__strdup(spec->name);
   if (spec->empty_key != NULL) t->empty_key = key_copy(t, spec->empty_key);
   if (spec->deleted_key != NULL) t->deleted_key = key_copy(t, spec->deleted_key);
@@ -218,12 +219,14 @@ tn_status tn__table_init(tn__table *t, const void *keys, const void *values, siz
   tn_status st = tn__rows_source_open(&rows, keys, values, n, &from, err);
   if (st != TN_OK) return st;
   st = tn__rows_reserve(&rows, n, err);
-  for (size_t i = 0; st == TN_OK && i < n; i++)
+  for (size_t i = 0; st == TN_OK && i < n; i++) {
+    if (i + TN__ROWS_AHEAD < n) tn__rows_expect(&rows, from.keys + (i + TN__ROWS_AHEAD) * rows.key_bytes);
     st = tn__table_add_row(&rows, from.keys + i * rows.key_bytes, from.values + i * rows.value_bytes, err);
+  }
   tn__rows_source_close(&rows, &from);
   if (st == TN_OK) return tn__table_init_rows(t, &rows, err);
   tn__rows_fini(&rows);
-  return tn_error_wrap(err, st, "table '%s'", t->name);
+  return tn_error_prefix(err, "table '%s'", t->name);
 }
 
 /* ---- finding ---- */
@@ -317,8 +320,10 @@ tn_status tn__table_insert(tn__table *t, const void *keys, const void *values, s
     st = tn__no_memory(err, "buckets of a table", SIZE_MAX);
   if (st == TN_OK) st = tn__rows_reserve(&t->rows, n, err);
   if (st == TN_OK) t->buckets = buckets;
-  for (size_t i = 0; st == TN_OK && i < n; i++)
+  for (size_t i = 0; st == TN_OK && i < n; i++) {
+    if (i + TN__ROWS_AHEAD < n) tn__rows_expect(&t->rows, from.keys + (i + TN__ROWS_AHEAD) * t->rows.key_bytes);
     tn__rows_put(&t->rows, from.keys + i * t->rows.key_bytes, from.values + i * t->rows.value_bytes);
+  }
   tn__rwlock_unlock(&t->lock);
   tn__rows_source_close(&t->rows, &from);
   return st;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tables: resources that map keys to values. One class for all kinds and for both kinds of handle, V1's by reference and
- * V2's. */
+/* Tables: resources that map keys to values. One class for all kinds and for both kinds of handle, V1's by reference
+ * and V2's. */
 #ifndef TN_OPS_SUPPORT_TABLE_H
 #define TN_OPS_SUPPORT_TABLE_H
 
@@ -46,18 +46,19 @@ void tn__table_destroy(void *table);
 
 /* ---- any thread; keys and values have the table's dtypes ---- */
 
-/* Keys as an operand gives them: how many there are, or TN_INVALID_ARGUMENT where its shape is not that of keys; for a dense
- * table also where one of them is reserved. */
+/* Keys as an operand gives them: how many there are, or TN_INVALID_ARGUMENT where its shape is not that of keys; for a
+ * dense table also where one of them is reserved. */
 tn_status tn__table_keys(const tn__table *t, const tn_view *keys, size_t *n, tn_error *err);
 /* The shape of values for such keys. */
 tn_status tn__table_values_shape(const tn__table *t, const tn_view *keys, tn__shape *out, tn_error *err);
 
-/* Initialises a fixed table with n pairs; when it was before, n has to be the number that it has. TN_FAILED_PRECONDITION:
- * another number, or a key with two values; nothing changed. */
+/* Initialises a fixed table with n pairs; when it was before, n has to be the number that it has.
+ * TN_FAILED_PRECONDITION: another number, or a key with two values; nothing changed. */
 tn_status tn__table_init(tn__table *t, const void *keys, const void *values, size_t n, tn_error *err);
 /* The same of rows that are ready; takes them over, also on failure. */
 tn_status tn__table_init_rows(tn__table *t, tn__rows *rows, tn_error *err);
-/* One more pair for such rows: TN_FAILED_PRECONDITION when the key is there with another value. Both elements are moved. */
+/* One more pair for such rows: TN_FAILED_PRECONDITION when the key is there with another value. Both elements are
+ * moved. */
 tn_status tn__table_add_row(tn__rows *rows, void *key, void *value, tn_error *err);
 
 /* Writes values, or of `otherwise` the first value where a key is not there; each_key: the value in the key's place.
@@ -72,7 +73,8 @@ tn_status tn__table_import(tn__table *t, const void *keys, const void *values, s
 int64_t tn__table_size(tn__table *t);
 
 /* For an export: keeps others from changing the table until tn__table_end_export. *n is how many rows are exported; the
- * first of them are those of t->rows, a dense table's others are free ones. TN_ABORTED: not initialised; no lock is held. */
+ * first of them are those of t->rows, a dense table's others are free ones. TN_ABORTED: not initialised; no lock is
+ * held. */
 tn_status tn__table_begin_export(tn__table *t, size_t *n, tn_error *err);
 void tn__table_end_export(tn__table *t);
 

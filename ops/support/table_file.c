@@ -28,7 +28,8 @@ static tn_status fill(reader *r, bool *more, tn_error *err)
   if (r->begin > 0) memmove(r->data, r->data + r->begin, r->end - r->begin);
   r->end -= r->begin;
   r->begin = 0;
-  if (!tn__grow((void **)&r->data, &r->capacity, r->end + n, 1)) return tn__no_memory(err, "line of a file", r->end + n);
+  if (!tn__grow((void **)&r->data, &r->capacity, r->end + n, 1))
+    return tn__no_memory(err, "line of a file", r->end + n);
   tn_status st = tn__file_read(&r->file, r->offset, r->data + r->end, n, err);
   if (st != TN_OK) return st;
   r->offset += n;
@@ -84,6 +85,8 @@ typedef union cell {
 static tn_status set_cell(tn_dtype dtype, tn__slice text, int64_t line, cell *out, tn_error *err)
 {
   if (dtype == TN_STRING) return tn_string_set(&out->string, text.data, text.size, err);
+  if (dtype != TN_INT32 && dtype != TN_INT64 && dtype != TN_FLOAT && dtype != TN_DOUBLE)
+    return tn_error_set(err, TN_INVALID_ARGUMENT, "%s is not read from files", tn_dtype_name(dtype));
   if (tn__text_to_number(dtype, text, out)) return TN_OK;
   return tn_error_set(err, TN_INVALID_ARGUMENT, "line %lld: '%.*s' is no %s", (long long)line,
                       text.size > 100 ? 100 : (int)text.size, text.data, tn_dtype_name(dtype));
@@ -143,20 +146,13 @@ static tn_status read_rows(const tn__table_file *how, reader *r, tn__rows *rows,
   return TN_OK;
 }
 
-static bool is_readable(tn_dtype dtype, int64_t index)
-{
-  if (index == TN__LINE_NUMBER) return dtype == TN_INT64;
-  return dtype == TN_STRING || dtype == TN_INT32 || dtype == TN_INT64 || dtype == TN_FLOAT || dtype == TN_DOUBLE;
-}
-
 static tn_status check_types(const tn__table_file *how, const tn__rows *rows, tn_error *err)
 {
-  bool key = is_readable(rows->key_dtype, how->key), value = is_readable(rows->value_dtype, how->value);
-  if (key && value) return TN_OK;
-  int64_t index = key ? how->value : how->key;
-  return tn_error_set(err, TN_INVALID_ARGUMENT, "the table's %s are %s, %s", key ? "values" : "keys",
-                      tn_dtype_name(key ? rows->value_dtype : rows->key_dtype),
-                      index == TN__LINE_NUMBER ? "line numbers are int64" : "which is not read from files");
+  bool key = how->key == TN__LINE_NUMBER && rows->key_dtype != TN_INT64;
+  bool value = how->value == TN__LINE_NUMBER && rows->value_dtype != TN_INT64;
+  if (!key && !value) return TN_OK;
+  return tn_error_set(err, TN_INVALID_ARGUMENT, "the table's %s are %s, line numbers are int64",
+                      key ? "keys" : "values", tn_dtype_name(key ? rows->key_dtype : rows->value_dtype));
 }
 
 tn_status tn__table_file_read(const tn__table_file *how, const char *path, tn__rows *rows, tn_error *err)

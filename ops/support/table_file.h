@@ -17,9 +17,9 @@ typedef struct tn__table_file {
   char delimiter;
 } tn__table_file;
 
-/* Reads rows; *rows was made by tn__rows_init and is the caller's also on failure. The status is TensorFlow's: TN_NOT_FOUND,
- * TN_FAILED_PRECONDITION (a folder, a key with two values), TN_INVALID_ARGUMENT (an empty line, too few fields or lines, no
- * number where one is wanted), TN_OUT_OF_RANGE (no line at all). */
+/* Reads rows; *rows was made by tn__rows_init and is the caller's also on failure. The status is TensorFlow's:
+ * TN_NOT_FOUND, TN_FAILED_PRECONDITION (a folder, a key with two values), TN_INVALID_ARGUMENT (an empty line, too few
+ * fields or lines, no number where one is wanted), TN_OUT_OF_RANGE (no line at all). */
 tn_status tn__table_file_read(const tn__table_file *how, const char *path, tn__rows *rows, tn_error *err);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rows of a table. The index probes linearly, three quarters full at most; a removal moves later places back and the last
- * row into the hole, so that rows stay dense and nothing has to be skipped. */
+/* Rows of a table. The index probes linearly, three quarters full at most; a removal moves later places back and the
+ * last row into the hole, so that rows stay dense and nothing has to be skipped. */
 #include <core/base/map.h>
 #include <ops/support/half.h>
 #include <ops/support/table_rows.h>
@@ -82,8 +82,9 @@ tn_status tn__rows_init(tn__rows *rows, tn_dtype key, int64_t key_elements, tn_d
   size_t limit = PTRDIFF_MAX / 4;
   if (!tn__size_mul((size_t)key_elements, tn_dtype_size(key), &rows->key_bytes) || rows->key_bytes > limit ||
       !tn__size_mul((size_t)value_elements, tn_dtype_size(value), &rows->value_bytes) || rows->value_bytes > limit)
-    return tn_error_set(err, TN_INVALID_ARGUMENT, "a key of %lld and a value of %lld elements are too large for a table",
-                        (long long)key_elements, (long long)value_elements);
+    return tn_error_set(err, TN_INVALID_ARGUMENT,
+                        "a key of %lld and a value of %lld elements are too large for a table", (long long)key_elements,
+                        (long long)value_elements);
   size_t align = rows->key_bytes % 8 != 0 && rows->value_bytes % 8 != 0 && !rows->managed ? 4 : 8;
   rows->value_at = tn__round_up(rows->key_bytes, align);
   rows->stride = tn__round_up(rows->value_at + rows->value_bytes, align);
@@ -179,6 +180,10 @@ void tn__rows_find_block(const tn__rows *rows, const void *keys, size_t n, const
     hashes[i] = hash_key(rows, (const char *)keys + i * rows->key_bytes);
     __builtin_prefetch(&rows->slots[hashes[i] & (rows->n_slots - 1)]);
   }
+  for (size_t i = 0; i < n; i++) { /* the rows that most of the keys will have */
+    uint64_t slot = rows->slots[hashes[i] & (rows->n_slots - 1)];
+    if (slot != 0) __builtin_prefetch(tn__rows_key(rows, (uint32_t)slot - 1));
+  }
   for (size_t i = 0; i < n; i++) {
     search(rows, hashes[i], (const char *)keys + i * rows->key_bytes, &row);
     values[i] = row == NOWHERE ? NULL : tn__rows_value(rows, row);
@@ -201,6 +206,11 @@ static void move(tn_dtype dtype, char *to, char *from, size_t bytes)
     memcpy(to + i, &b, sizeof b);
     memcpy(from + i, &a, sizeof a);
   }
+}
+
+void tn__rows_expect(const tn__rows *rows, const void *key)
+{
+  __builtin_prefetch(&rows->slots[hash_key(rows, key) & (rows->n_slots - 1)]);
 }
 
 void tn__rows_put(tn__rows *rows, void *key, void *value)

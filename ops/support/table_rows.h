@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rows of a table, a key and a value each, found through an index with open addresses. Keys and values are some elements of
- * any dtype; strings and handles are owned. No lock: that is the table's business. */
+/* Rows of a table, a key and a value each, found through an index with open addresses. Keys and values are some
+ * elements of any dtype; strings and handles are owned. No lock: that is the table's business. */
 #ifndef TN_OPS_SUPPORT_TABLE_ROWS_H
 #define TN_OPS_SUPPORT_TABLE_ROWS_H
 
 #include <core/tensor/tensor_internal.h>
 
-/* `slots` has a power of two places, 0 is a free one: the upper half is the hash of the key, the lower its row plus 1. Rows
- * [0, n) are in use, what is behind them is zero where elements own memory. */
+/* `slots` has a power of two places, 0 is a free one: the upper half is the hash of the key, the lower its row plus 1.
+ * Rows [0, n) are in use, what is behind them is zero where elements own memory. */
 typedef struct tn__rows {
   char *rows;
   uint64_t *slots;
@@ -32,9 +32,12 @@ void *tn__rows_find(const tn__rows *rows, const void *key);
 #define TN__ROWS_BLOCK 64
 void tn__rows_find_block(const tn__rows *rows, const void *keys, size_t n, const void **values);
 
-/* Adds a row, or gives the one of this key another value; there is room. Plain elements are copied. Those that own memory
- * are moved: what is in key and value afterwards, an old value perhaps, is still the caller's. */
+/* Adds a row, or gives the one of this key another value; there is room. Plain elements are copied. Those that own
+ * memory are moved: what is in key and value afterwards, an old value perhaps, is still the caller's. */
 void tn__rows_put(tn__rows *rows, void *key, void *value);
+/* Asks for memory ahead: this key will be put soon. There is room. */
+void tn__rows_expect(const tn__rows *rows, const void *key);
+#define TN__ROWS_AHEAD 8
 /* Moves the row of a key to gone[stride], which is zero; false when there is none. */
 bool tn__rows_remove(tn__rows *rows, const void *key, void *gone);
 

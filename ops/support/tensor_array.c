@@ -107,7 +107,8 @@ static bool note_shape(tn__array *a, const int64_t *dims, int32_t rank, uint32_t
 {
   const int64_t *last = a->last_shape == NO_SHAPE ? NULL : a->shapes + a->last_shape;
   *at = a->last_shape;
-  if (last != NULL && last[0] == rank && (rank == 0 || memcmp(last + 1, dims, (size_t)rank * sizeof *dims) == 0)) return true;
+  if (last != NULL && last[0] == rank && (rank == 0 || memcmp(last + 1, dims, (size_t)rank * sizeof *dims) == 0))
+    return true;
   size_t wanted = a->n_shapes + 1 + (size_t)rank;
   if (wanted >= NO_SHAPE || !tn__grow((void **)&a->shapes, &a->shapes_room, wanted, sizeof *a->shapes)) return false;
   a->shapes[a->n_shapes] = rank;
@@ -352,7 +353,8 @@ static tn_status make_gradient(const tn__array *a, const char *name, const char 
   if (a->element.rank >= 0) tn__shape_set(&element, prepend->dims, prepend->rank);
   for (int32_t d = 0; d < a->element.rank; d++)
     if (!tn__shape_append(&element, a->element.dims[d]))
-      return tn_error_set(err, TN_INVALID_ARGUMENT, "gradients of a TensorArray would have more than %d dimensions", TN_MAX_RANK);
+      return tn_error_set(err, TN_INVALID_ARGUMENT, "gradients of a TensorArray would have more than %d dimensions",
+                          TN_MAX_RANK);
   const tn__array_spec spec = { .dtype = a->dtype, .size = a->size, .dims = element.dims, .rank = element.rank,
                                 .clear_after_read = true, .identical_shapes = a->identical_shapes };
   tn__array *g;

@@ -32,10 +32,9 @@ tn_status tn__array_register(tn_kernel_ctx *ctx, tn__array *array, const char *n
   return st;
 }
 
-static tn_status find(tn_kernel_ctx *ctx, char *name, tn_resource **out)
+/* `name` is cut in two where it has a source. */
+static tn_status find_cut(tn_kernel_ctx *ctx, const char *name, const char *source, tn_resource **out)
 {
-  char *source = strchr(name, '@');
-  if (source != NULL) *source++ = 0;
   tn_status st = tn_kernel_lookup(ctx, TN_STEP_CONTAINER, name, &tn__array_class, out);
   if (st != TN_OK || source == NULL) return st;
   tn_resource *array = *out;
@@ -43,6 +42,15 @@ static tn_status find(tn_kernel_ctx *ctx, char *name, tn_resource **out)
   tn_resource_unref(array);
   if (*out != NULL) return TN_OK;
   return tn_error_set(ctx->err, TN_NOT_FOUND, "TensorArray '%s' has no gradients '%s'", name, source);
+}
+
+static tn_status find(tn_kernel_ctx *ctx, char *name, tn_resource **out)
+{
+  char *cut = strchr(name, '@');
+  if (cut != NULL) *cut = 0;
+  tn_status st = find_cut(ctx, name, cut == NULL ? NULL : cut + 1, out);
+  if (cut != NULL) *cut = '@';
+  return st;
 }
 
 static tn_status find_by_name(tn_kernel_ctx *ctx, tn__array_ref *out)

@@ -17,7 +17,8 @@ typedef struct tn__array_ref {
 tn_status tn__array_input(tn_kernel_ctx *ctx, tn__array_ref *out);
 void tn__array_input_end(tn__array_ref *ref);
 
-/* A resource of the array, which it takes over, also on failure: in no container, or in the step's where handles are strings. */
+/* A resource of the array, which it takes over, also on failure: in no container, or in the step's where handles are
+ * strings. */
 tn_status tn__array_register(tn_kernel_ctx *ctx, tn__array *array, const char *name, bool in_step, tn_resource **out);
 
 /* Prepare: output i is a handle, of dtype resource or string. Compute: gives it; takes the reference over. */

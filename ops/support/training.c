@@ -12,8 +12,9 @@
 #include <string.h>
 
 #define WIDEST 16      /* bytes of an element */
-#define BLOCK 256      /* elements of half and bfloat16 that become floats at a time */
-#define SHORT_ROW 16   /* rows of fewer elements are not worth wide vectors */
+#define BLOCK 256      /* elements that are put together, or become floats, at a time */
+#define SHORT_ROW 16   /* rows of fewer elements are put together */
+#define SEEN 8192      /* bits by which rows are known that come twice */
 #define MOST_SHARES 16 /* of the rows of a sparse gradient: a power of two */
 
 /* n_inputs counts everything but indices. */
@@ -137,7 +138,7 @@ static tn_status set_up(training_run *run, tn_kernel_ctx *ctx)
   }
   memset(run->constants, 0, sizeof run->constants);
   bool slow = s->rule->setup(scalars, n, step, s->flag, run->constants);
-  run->fn = slow ? s->rule->slow : s->rule->fn[s->sparse && run->inner < SHORT_ROW ? TN__BASELINE : tn__vectors()];
+  run->fn = slow ? s->rule->slow : s->rule->fn[tn__vectors()];
   return TN_OK;
 }
 
@@ -160,40 +161,106 @@ static void apply_short(const training_run *run, void *const *slots, const void 
   }
 }
 
-/* n elements, from the `to`-th of the variables and the `from`-th of the gradient on. */
-static void apply(const training_run *run, int64_t to, int64_t from, int64_t n)
+static void apply(const training_run *run, void *const *slots, const void *grad, int64_t n)
 {
-  void *slots[TN__TRAINING_SLOTS] = { NULL };
-  const char *grad = run->grad + (size_t)from * run->size;
-  for (uint32_t i = 0; i < run->s->row->n_slots; i++) slots[i] = run->slots[i] + (size_t)to * run->size;
   if (run->size == 2) apply_short(run, slots, grad, n);
   else run->fn(slots, grad, run->constants, n);
 }
 
-static void dense_part(void *user, int64_t begin, int64_t end) { apply(user, begin, begin, end - begin); }
+/* n elements, from the `to`-th of the variables and the `from`-th of the gradient on. */
+static void apply_at(const training_run *run, int64_t to, int64_t from, int64_t n)
+{
+  void *slots[TN__TRAINING_SLOTS] = { NULL };
+  for (uint32_t i = 0; i < run->s->row->n_slots; i++) slots[i] = run->slots[i] + (size_t)to * run->size;
+  apply(run, slots, run->grad + (size_t)from * run->size, n);
+}
+
+static void dense_part(void *user, int64_t begin, int64_t end) { apply_at(user, begin, begin, end - begin); }
+
+/* ---- rows ---- */
+
+/* Short rows that are done at once: none of them is there twice. seen has a bit for each row that may be there. */
+typedef struct row_block {
+  int64_t n, most;
+  int64_t rows[BLOCK], at[BLOCK]; /* of the variables and of the gradient */
+  uint64_t seen[SEEN / 64];
+} row_block;
+
+static inline void copy_each(char *block, char *of, const int64_t *which, int64_t n, size_t bytes, bool back)
+{
+  for (int64_t i = 0; i < n; i++) {
+    char *place = of + (size_t)which[i] * bytes, *row = block + (size_t)i * bytes;
+    memcpy(back ? place : row, back ? row : place, bytes);
+  }
+}
+
+/* Rows of so many bytes into a block that they fill, or back. */
+static void copy_rows(char *block, char *of, const int64_t *which, int64_t n, size_t bytes, bool back)
+{
+  switch (bytes) {
+  case 2: copy_each(block, of, which, n, 2, back); break;
+  case 4: copy_each(block, of, which, n, 4, back); break;
+  case 8: copy_each(block, of, which, n, 8, back); break;
+  default: copy_each(block, of, which, n, bytes, back);
+  }
+}
+
+static void finish_block(const training_run *run, row_block *b)
+{
+  _Alignas(64) char grad[BLOCK * WIDEST], slots[TN__TRAINING_SLOTS][BLOCK * WIDEST];
+  void *places[TN__TRAINING_SLOTS] = { slots[0], slots[1], slots[2], slots[3] };
+  size_t bytes = (size_t)run->inner * run->size;
+  uint32_t n_slots = run->s->row->n_slots;
+  copy_rows(grad, (char *)run->grad, b->at, b->n, bytes, false); /* only read */
+  for (uint32_t k = 0; k < n_slots; k++) copy_rows(slots[k], run->slots[k], b->rows, b->n, bytes, false);
+  apply(run, places, grad, b->n * run->inner);
+  for (uint32_t k = 0; k < n_slots; k++) copy_rows(slots[k], run->slots[k], b->rows, b->n, bytes, true);
+  b->n = 0;
+  memset(b->seen, 0, sizeof b->seen);
+}
+
+static void add_row(const training_run *run, row_block *b, int64_t row, int64_t at)
+{
+  uint64_t hash = (uint64_t)row * UINT64_C(0x9e3779b97f4a7c15) >> 32, bit = UINT64_C(1) << (hash & 63);
+  uint64_t *word = &b->seen[hash / 64 % (SEEN / 64)];
+  if (b->n == b->most || (*word & bit) != 0) finish_block(run, b);
+  *word |= bit;
+  b->rows[b->n] = row;
+  b->at[b->n++] = at;
+}
 
 /* A share has every row whose number ends in its bits, so that rows that come twice are done in order. */
 static void sparse_part(void *user, int64_t begin, int64_t end)
 {
   const training_run *run = user;
   int64_t rows[TN__INDEX_BLOCK];
+  row_block block;
+  bool blocks = run->inner < SHORT_ROW;
+  block.n = 0;
+  block.most = BLOCK / run->inner;
+  if (blocks) memset(block.seen, 0, sizeof block.seen);
   for (int64_t at = 0, n; at < run->indices->count; at += n) {
     n = run->indices->count - at < TN__INDEX_BLOCK ? run->indices->count - at : TN__INDEX_BLOCK;
     tn__indices_load(run->indices, at, n, rows);
     for (int64_t i = 0; i < n; i++) {
       int64_t share = rows[i] & (run->shares - 1);
-      if (share >= begin && share < end) apply(run, rows[i] * run->inner, (at + i) * run->inner, run->inner);
+      if (share < begin || share >= end) continue;
+      if (blocks) add_row(run, &block, rows[i], at + i);
+      else apply_at(run, rows[i] * run->inner, (at + i) * run->inner, run->inner);
     }
   }
+  if (block.n > 0) finish_block(run, &block);
 }
 
 /* ---- what is to be changed ---- */
 
-static tn_status wrong_shape(tn_kernel_ctx *ctx, const char *what, const char *name, const int64_t *dims, int32_t rank,
+/* slot: NULL for the gradient. */
+static tn_status wrong_shape(tn_kernel_ctx *ctx, const char *slot, const int64_t *dims, int32_t rank,
                              const tn__variable *v, const tn_tensor *var)
 {
   char x[160], y[160];
-  return tn_error_set(ctx->err, TN_INVALID_ARGUMENT, "%s%s has shape %s, variable '%s' has shape %s", what, name,
+  return tn_error_set(ctx->err, TN_INVALID_ARGUMENT, "%s%s%s has shape %s, variable '%s' has shape %s",
+                      slot == NULL ? "the gradient" : "variable '", slot == NULL ? "" : slot, slot == NULL ? "" : "'",
                       tn__format_shape(x, sizeof x, dims, rank), v->name,
                       tn__format_shape(y, sizeof y, var->dims, var->rank));
 }
@@ -218,14 +285,14 @@ static tn_status check_variables(const training_state *s, tn_kernel_ctx *ctx, tn
     if (t->data == NULL && t->bytes > 0)
       return tn_error_set(ctx->err, TN_UNIMPLEMENTED, "variable '%s' is not in host memory", vars[k]->name);
     if (!same_from(0, t, var->dims, var->rank))
-      return wrong_shape(ctx, "variable ", vars[k]->name, t->dims, t->rank, vars[0], var);
+      return wrong_shape(ctx, vars[k]->name, t->dims, t->rank, vars[0], var);
   }
   const tn_view *grad = ctx->inputs[s->grad];
   if (s->sparse && var->rank < 1)
     return tn_error_set(ctx->err, TN_INVALID_ARGUMENT, "variable '%s' is a scalar, wanted one with rows",
                         vars[0]->name);
   if (!same_from(s->sparse ? 1 : 0, var, grad->dims, grad->rank))
-    return wrong_shape(ctx, "", "the gradient", grad->dims, grad->rank, vars[0], var);
+    return wrong_shape(ctx, NULL, grad->dims, grad->rank, vars[0], var);
   return TN_OK;
 }
 

@@ -49,6 +49,16 @@ static inline float round_bfloat16(float x)
 #define R_f16 round_half
 #define R_bf16 round_bfloat16
 
+/* For constants: less code. */
+TN__APART static float round_half_apart(float x) { return round_half(x); }
+TN__APART static float round_bfloat16_apart(float x) { return round_bfloat16(x); }
+#define RK_f32(x) (x)
+#define RK_f64(x) (x)
+#define RK_c64(x) (x)
+#define RK_c128(x) (x)
+#define RK_f16 round_half_apart
+#define RK_bf16 round_bfloat16_apart
+
 /* ---- rules: gradient descent and momentum ---- */
 
 #define SETUP_descent(C, R) k[0] = h[0];
@@ -304,12 +314,15 @@ static inline float round_bfloat16(float x)
     rule##_##d(rest, (const tn__C_##d *)grad + whole, constants, n - whole);                               \
   }
 /* For half and bfloat16, as floats: n is a multiple of TN__TRAINING_SHORTS. */
-#define SHORT_LOOP(rule, n_slots, d)                                                                        \
-  TN__APART static void rule##_##d(void *const *slots, const void *grad, const void *constants, int64_t n)  \
+#define SHORT_LOOP_FOR(rule, n_slots, d, name, attribute)                                                   \
+  attribute static void name(void *const *slots, const void *grad, const void *constants, int64_t n)        \
   {                                                                                                         \
     int64_t whole = n & -TN__TRAINING_SHORTS;                                                               \
     ROWS(rule, n_slots, d, whole)                                                                           \
   }
+#define SHORT_LOOP(rule, n_slots, d) SHORT_LOOP_FOR(rule, n_slots, d, rule##_##d, )
+#define WIDE_SHORT_LOOP(rule, n_slots, d, end, attribute) \
+  SHORT_LOOP_FOR(rule, n_slots, d, rule##_##d##_##end, attribute)
 #define SETUP(rule, d)                                                                                      \
   static bool rule##_setup_##d(const void *const *scalars, uint32_t n, int64_t step, bool flag, void *to)   \
   {                                                                                                         \
@@ -318,13 +331,16 @@ static inline float round_bfloat16(float x)
     bool slow = false;                                                                                      \
     UNUSED(step), UNUSED(flag);                                                                             \
     for (uint32_t j = 0; j < n; j++) h[j] = TN__L_##d(*(const tn__S_##d *)scalars[j]);                      \
-    SETUP_##rule(C, R_##d)                                                                                  \
+    SETUP_##rule(C, RK_##d)                                                                                 \
     return slow;                                                                                            \
   }
 
 #define FAST(rule, n_slots, d) SETUP(rule, d) LOOP(rule, n_slots, d) TN__AVX2_LOOPS(WIDE_LOOP, rule, n_slots, d)
 #define NARROW(rule, n_slots, d) SETUP(rule, d) LOOP(rule, n_slots, d)
-#define SHORT(rule, n_slots, d) SETUP(rule, d) SHORT_LOOP(rule, n_slots, d)
+#define SHORT(rule, n_slots, d) \
+  SETUP(rule, d)                \
+  SHORT_LOOP(rule, n_slots, d)  \
+  TN__AVX2_LOOPS(WIDE_SHORT_LOOP, rule, n_slots, d)
 #define REAL_LOOPS(rule, n_slots) \
   FAST(rule, n_slots, f32)        \
   FAST(rule, n_slots, f64)        \
@@ -334,8 +350,8 @@ static inline float round_bfloat16(float x)
 #define REAL_ENTRIES(rule)                       \
   ENTRY(rule, f32, TN__AVX2_FNS, NULL),          \
   ENTRY(rule, f64, TN__AVX2_FNS, NULL),          \
-  ENTRY(rule, f16, TN__SAME_FNS, NULL),          \
-  ENTRY(rule, bf16, TN__SAME_FNS, NULL)
+  ENTRY(rule, f16, TN__AVX2_FNS, NULL),          \
+  ENTRY(rule, bf16, TN__AVX2_FNS, NULL)
 
 #define REALS(rule, n_slots) \
   REAL_LOOPS(rule, n_slots)  \
@@ -380,8 +396,8 @@ SHORT_LOOP(ftrl_power, 3, f16)
 SHORT_LOOP(ftrl_power, 3, bf16)
 static const tn__training_rule ftrl_rules[] = { ENTRY(ftrl, f32, TN__AVX2_FNS, ftrl_power_f32),
                                                 ENTRY(ftrl, f64, TN__AVX2_FNS, ftrl_power_f64),
-                                                ENTRY(ftrl, f16, TN__SAME_FNS, ftrl_power_f16),
-                                                ENTRY(ftrl, bf16, TN__SAME_FNS, ftrl_power_bf16) };
+                                                ENTRY(ftrl, f16, TN__AVX2_FNS, ftrl_power_f16),
+                                                ENTRY(ftrl, bf16, TN__AVX2_FNS, ftrl_power_bf16) };
 
 /* ---- the table ---- */
 

@@ -77,8 +77,8 @@ tn_status tn__attempt_submit(tn_kernel_ctx *ctx, tn__attempt *attempt, const tn_
 /* Compute, when ctx->resume is set. */
 tn_status tn__attempt_resume(tn_kernel_ctx *ctx, const tn__attempt_kind *kind);
 
-/* Has the kernel wait: calls enter under the lock, which joins a line and serves who can be served, and leaves the attempt at
- * ctx->waiting. Returns TN_PENDING, or what tn_kernel_wait returned: enter was not called then. */
+/* Has the kernel wait: calls enter under the lock, which joins a line and serves who can be served, and leaves the attempt
+ * at ctx->waiting. Returns TN_PENDING, or what tn_kernel_wait returned: enter was not called then. */
 tn_status tn__attempt_wait(tn_kernel_ctx *ctx, tn__attempt *attempt, void (*enter)(tn__attempt *attempt));
 /* What tn_kernel_wait's cancel does: the attempt ends with TN_CANCELLED unless it was served before. */
 void tn__attempt_cancel(tn__attempt *attempt);
