@@ -55,6 +55,7 @@ tn_tensor *bench_rows(int64_t n); /* what "x" takes */
 void bench_steps(bench *b);
 void bench_elementwise(bench *b);
 void bench_prepares(bench *b);
+void bench_control(bench *b);
 void bench_imports(bench *b);
 void bench_exports(bench *b);
 void bench_process(bench *b);

@@ -4,6 +4,7 @@
 TN_BENCH_FILES = \
   bench/bench.h \
   bench/common.c \
+  bench/control.c \
   bench/elementwise.c \
   bench/export.c \
   bench/graphs.c \

@@ -99,6 +99,7 @@ int main(int argc, char **argv)
   bench_steps(&b);
   bench_elementwise(&b);
   bench_prepares(&b);
+  bench_control(&b);
   bench_imports(&b);
   bench_exports(&b);
   bench_process(&b);
