@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The sink of the ops that print. It runs under a lock, so that texts come whole, and tn_set_print_sink waits for the old
- * sink's last one. */
+/* The sink of the ops that print. It runs under a lock, so that texts come whole, and tn_set_print_sink waits for the
+ * old sink's last one. */
 #include <core/base/print.h>
 
 #include <core/base/lock.h>
