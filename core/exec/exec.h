@@ -42,6 +42,8 @@ typedef struct tn__step_env {
   tn__container *own;             /* of the step (S-RST-22), NULL = not asked for yet */
   tn__sleepers *sleepers;         /* NULL = nobody wakes it when the session is closed */
   struct tn__sleeper *sleeper;    /* made when a kernel waits for the first time */
+  tn__account *account;           /* of the session's memory, NULL = it has no limit */
+  bool explained;                 /* what holds its memory was said */
   bool failed;                    /* something went wrong: what waits is cancelled, nothing new begins */
 } tn__step_env;
 
@@ -107,6 +109,7 @@ struct tn__workspace {
   struct tn__pending **pending; /* by segment: of what may wait, kept for the next step; NULL = none yet */
   char *arena;
   size_t arena_bytes;
+  tn__account *account; /* that the arena was charged to, a reference; NULL = none */
   tn__spare *spares;   /* smallest first */
   size_t n_spares, spare_room;
   tn_tensor **held;    /* memory of values that outlive their segment, by tn__plan_value.held; NULL = none, or elsewhere */
@@ -179,6 +182,9 @@ void tn__run_controlled_reset(tn__run *run);
 int tn__context_state(tn__run *run, uint32_t context);
 enum { TN__UNDECIDED = 0, TN__LIVE, TN__DEAD };
 #define TN__NO_SCALAR 2 /* among the predicates of a workspace */
+
+/* limit.c: adds to an error of the memory limit what holds the memory. */
+void tn__limit_explain(const tn__run *run, tn_status st);
 
 /* values.c: a value as a tensor, with a reference: the one that has its memory, or a copy. */
 tn_status tn__run_tensor(tn__run *run, uint32_t value, tn_tensor **out);

@@ -52,6 +52,7 @@ tn_status tn__inner_go(tn__inner *inner, tn_tensor *const *inputs, const bool *d
   inner->busy = st == TN_PENDING;
   if (inner->busy) return st;
   if (st == TN_OK) st = collect(run);
+  if (st != TN_OK) tn__limit_explain(run, st);
   if (st != TN_OK) tn__outputs_drop(run);
   tn__run_drop(run);
   return st;

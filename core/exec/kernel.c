@@ -4,7 +4,11 @@
 
 static tn__call *call_of(const tn_kernel_ctx *ctx) { return (tn__call *)ctx; /* its first member */ }
 
-tn_bool tn_kernel_cancelled(const tn_kernel_ctx *ctx) { return tn__step_stop(ctx->step) != TN__GO_ON; }
+tn_bool tn_kernel_cancelled(const tn_kernel_ctx *ctx)
+{
+  const tn__step_env *env = ctx->step->env;
+  return (env != NULL && env->failed) || tn__step_stop(ctx->step) != TN__GO_ON;
+}
 
 /* The slot of a dynamic output that has no value yet. */
 static tn_status dynamic_slot(tn_kernel_ctx *ctx, uint32_t i, uint32_t *slot)

@@ -313,6 +313,7 @@ tn_status tn__run_plan(tn_plan *plan, tn_step *step, tn_error *err)
     for (uint32_t i = 0; st == TN_OK && i < plan->n_segments; i++) st = tn__segment_run(&run, i);
   }
   if (st == TN_OK) st = tn__outputs_finish(&run);
+  if (st != TN_OK) tn__limit_explain(&run, st);
   if (st != TN_OK) tn__outputs_drop(&run);
   tn__run_drop(&run);
   tn__workspace_put(plan, run.workspace);

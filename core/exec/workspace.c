@@ -5,6 +5,16 @@
 #define TIDY_STEPS 16   /* between two looks at what is not needed */
 #define SMALL_LOOKS 16  /* in a row that find the arena four times too large: then it is given up */
 
+static void drop_arena(tn__workspace *w)
+{
+  tn__free_aligned(w->arena, w->arena_bytes, TN_ALIGN);
+  tn__account_credit(w->account, w->arena_bytes);
+  tn__account_unref(w->account);
+  w->account = NULL;
+  w->arena = NULL;
+  w->arena_bytes = 0;
+}
+
 static void free_one(tn_plan *plan, tn__workspace *w)
 {
   for (uint32_t i = 0; i < plan->n_segments; i++) {
@@ -17,7 +27,7 @@ static void free_one(tn_plan *plan, tn__workspace *w)
   for (uint32_t i = 0; w->pending != NULL && i < plan->n_segments; i++) tn__pending_free(w->pending[i]);
   for (size_t i = 0; i < w->n_spares; i++) tn_tensor_unref(w->spares[i].tensor);
   tn__free(w->spares, w->spare_room * sizeof *w->spares);
-  tn__free_aligned(w->arena, w->arena_bytes, TN_ALIGN);
+  drop_arena(w);
   tn__free(w, w->block_bytes);
 }
 
@@ -94,10 +104,17 @@ tn__workspace *tn__workspace_take(tn_plan *plan, tn_error *err)
 
 tn_status tn__workspace_reserve(tn__workspace *w, size_t bytes, tn_error *err)
 {
-  tn__free_aligned(w->arena, w->arena_bytes, TN_ALIGN); /* first, so that both are never there at once */
+  tn__account *account = tn__account_now;
+  drop_arena(w); /* first, so that both are never there at once */
+  if (!tn__account_charge(account, bytes)) return tn__account_refuse(account, "memory of a step", bytes, err);
   w->arena = tn__alloc_aligned(bytes, TN_ALIGN);
-  w->arena_bytes = w->arena == NULL ? 0 : bytes;
-  return w->arena == NULL ? tn__no_memory(err, "memory of a step", bytes) : TN_OK;
+  if (w->arena == NULL) {
+    tn__account_credit(account, bytes);
+    return tn__no_memory(err, "memory of a step", bytes);
+  }
+  w->account = tn__account_ref(account);
+  w->arena_bytes = bytes;
+  return TN_OK;
 }
 
 /* What one step needed stays for the next ones, but not for good. */
@@ -107,9 +124,7 @@ static void tidy(tn__workspace *w)
   w->n_small = w->used <= w->arena_bytes / 4 ? w->n_small + 1 : 0;
   w->used = 0;
   if (w->n_small < SMALL_LOOKS) return;
-  tn__free_aligned(w->arena, w->arena_bytes, TN_ALIGN);
-  w->arena = NULL;
-  w->arena_bytes = 0;
+  drop_arena(w);
   w->n_small = 0;
 }
 

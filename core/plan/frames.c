@@ -352,11 +352,11 @@ static bool is_simple(const body *b, const loop *l, const tn_plan *plan)
 
 static tn_status make_frame(const finder *f, const loop *l, body *b, tn__plan_frame **out)
 {
-  tn__plan_frame *frame = tn__zalloc(sizeof *frame + b->n * sizeof *frame->feeds);
-  b->fetches = tn__alloc_array(l->nexts.n + l->exits.n + 1, sizeof *b->fetches);
-  *out = frame;
-  if (frame == NULL || b->fetches == NULL) return no_memory(f);
+  tn__plan_frame *frame = *out = tn__zalloc(sizeof *frame + b->n * sizeof *frame->feeds);
+  if (frame == NULL) return no_memory(f);
   frame->n_feeds = (uint32_t)b->n;
+  b->fetches = tn__alloc_array(l->nexts.n + l->exits.n + 1, sizeof *b->fetches);
+  if (b->fetches == NULL) return no_memory(f);
   frame->n_nexts = (uint32_t)l->nexts.n;
   frame->n_exits = (uint32_t)l->exits.n;
   if (b->n > 0) memcpy(frame->feeds, b->feeds, b->n * sizeof *b->feeds);
@@ -374,7 +374,7 @@ static tn_status make_frame(const finder *f, const loop *l, body *b, tn__plan_fr
 
 static void body_fini(body *b, const loop *l)
 {
-  tn__free(b->fetches, (l->nexts.n + l->exits.n + 1) * sizeof *b->fetches);
+  if (b->fetches != NULL) tn__free(b->fetches, (l->nexts.n + l->exits.n + 1) * sizeof *b->fetches);
   if (b->gated != NULL) tn__free(b->gated, (b->n + 1) * sizeof *b->gated);
   tn__free(b->feeds, b->room * sizeof *b->feeds);
   tn__free(b->cuts, b->cut_room * sizeof *b->cuts);

@@ -59,13 +59,13 @@ TN_API tn_bool tn_log_enabled(int32_t level);
 #else
 TN_API void tn_log(int32_t level, const char *format, ...) TN_PRINTF(2, 3);
 
-/* Receives what ops print (Print, PrintV2): a text that is not ended by a NUL and may hold any bytes. Texts are given one at a
- * time, from any thread. stream: where the op means it to go. */
+/* Receives what ops print (Print, PrintV2): a text that is not ended by a NUL and may hold any bytes. Texts are given one at
+ * a time, from any thread. stream: where the op means it to go. */
 enum { TN_PRINT_STDOUT = 1, TN_PRINT_STDERR = 2 };
 typedef void (*tn_print_fn)(void *user, int32_t stream, const char *text, size_t length);
 
-/* Replaces the sink for what ops print, which at first writes to the process's standard output and standard error; NULL brings
- * that one back. Does not return while the old sink runs. Any thread, not from a sink. Since 0.1 */
+/* Replaces the sink for what ops print, which at first writes to the process's standard output and standard error; NULL
+ * brings that one back. Does not return while the old sink runs. Any thread, not from a sink. Since 0.1 */
 TN_API void tn_set_print_sink(tn_print_fn sink, void *user);
 
 /* An application that uses libltdl itself gives the lock that it holds around its own calls; the library then takes that

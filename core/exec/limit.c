@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which values hold the memory of a step that came up against its session's limit. */
+#include <core/exec/exec.h>
+
+#define N_LARGEST 5
+
+typedef struct large {
+  const tn_tensor *tensor;
+  tn_output from;
+} large;
+
+/* Keeps the list sorted, largest first, and without repetitions. */
+static void consider(large *list, const tn_tensor *t, tn_output from)
+{
+  if (t == NULL || t->bytes == 0) return;
+  for (int i = 0; i < N_LARGEST; i++)
+    if (list[i].tensor != NULL && list[i].tensor->data == t->data) return;
+  for (int i = 0; i < N_LARGEST; i++) {
+    if (list[i].tensor != NULL && list[i].tensor->bytes >= t->bytes) continue;
+    for (int k = N_LARGEST - 1; k > i; k--) list[k] = list[k - 1];
+    list[i] = (large){ t, from };
+    return;
+  }
+}
+
+static void add_values(const tn__run *run, large *list)
+{
+  const tn_plan *plan = run->plan;
+  for (uint32_t v = 0; v < plan->n_values; v++)
+    if (plan->values[v].kind == TN_VALUE_COMPUTED && plan->values[v].held != TN__NONE)
+      consider(list, run->workspace->held[plan->values[v].held], plan->values[v].output);
+  for (uint32_t s = 0; s < plan->n_segments; s++) {
+    const tn__instance *in = run->workspace->instances[s];
+    for (uint32_t k = 0; in != NULL && k < in->layout->n_heaps; k++)
+      consider(list, in->heap[in->layout->heaps[k]], plan->values[in->layout->slots[in->layout->heaps[k]].value].output);
+  }
+}
+
+void tn__limit_explain(const tn__run *run, tn_status st)
+{
+  tn__step_env *env = run->step->env;
+  large list[N_LARGEST] = { { NULL, { NULL, 0 } } };
+  if (st != TN_RESOURCE_EXHAUSTED || env == NULL || env->account == NULL || env->explained || run->err == NULL) return;
+  add_values(run, list);
+  tn__text text;
+  tn__text_init(&text, 4096);
+  for (int i = 0; i < N_LARGEST && list[i].tensor != NULL; i++) {
+    char shape[96];
+    const tn_tensor *t = list[i].tensor;
+    tn__text_printf(&text, "%s'%s:%d' %s %s, %zu bytes", i == 0 ? "" : "; ", tn_operation_name(list[i].from.op),
+                    (int)list[i].from.index, tn_dtype_name(t->dtype), tn__format_shape(shape, sizeof shape, t->dims, t->rank),
+                    t->bytes);
+  }
+  if (run->workspace->arena_bytes > 0)
+    tn__text_printf(&text, "%s%zu bytes for values that do not outlive their segment", list[0].tensor == NULL ? "" : "; ",
+                    run->workspace->arena_bytes);
+  if (!text.failed && text.size > 0) tn_error_prefix(run->err, "the step's largest tensors are %s", tn__text_get(&text));
+  env->explained = true;
+  tn__text_fini(&text);
+}
