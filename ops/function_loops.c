@@ -53,6 +53,7 @@ static void go_on(loop *l)
   for (uint32_t i = 0; i < l->n; i++) {
     tn_tensor *t = l->next[i];
     tn_tensor_unref(l->values[i]);
+    if (t == l->values[i]) continue; /* it was only handed on */
     l->values[i] = t;
     l->views[i] = (tn_view){ .data = t->data, .dims = t->dims, .count = t->count, .dtype = t->dtype, .rank = t->rank,
                              .buffer = t->buffer };

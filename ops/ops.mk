@@ -59,6 +59,7 @@ TN_OPS_FILES = \
   ops/non_max_suppression.c \
   ops/non_max_suppression_combined.c \
   ops/one_hot.c \
+  ops/optional.c \
   ops/pad.c \
   ops/partition.c \
   ops/patches.c \

@@ -61,7 +61,7 @@ static tn_status find_compute(tn_kernel_ctx *ctx)
   if (st != TN_OK) return st;
   /* TensorFlow's mutable tables alone look at each default. */
   bool each = t->kind == TN__TABLE_MUTABLE && has_shape(otherwise, &all) && !has_shape(otherwise, &t->value_shape);
-  return tn__table_find(t, keys->data, n, otherwise->data, each, ctx->outputs[0]->data, ctx->err);
+  return tn__table_find(t, ctx, keys->data, n, otherwise->data, each, ctx->outputs[0]->data);
 }
 
 /* ---- insert, remove, import, size ---- */

@@ -29,8 +29,8 @@ static tn_status read_wish(const tn_operation *op, tn__variable_wish *wish, tn_e
   if (st != TN_OK) return st;
   if (wish->rank < 0) wish->rank = 0;
   if (tn__shape_is_known(wish->dims, wish->rank)) return TN_OK;
-  return tn_error_set(err, TN_INVALID_ARGUMENT, "%s: the shape %s is not known in all dimensions", tn_operation_type(op),
-                      tn__format_shape(text, sizeof text, wish->dims, wish->rank));
+  return tn_error_set(err, TN_INVALID_ARGUMENT, "%s: the shape %s is not known in all dimensions",
+                      tn_operation_type(op), tn__format_shape(text, sizeof text, wish->dims, wish->rank));
 }
 
 static tn_status variable_create(const tn_operation *op, void **state, tn_error *err)
@@ -57,7 +57,8 @@ static tn_status variable_compute(tn_kernel_ctx *ctx)
   const variable_state *s = ctx->state;
   tn_resource *r;
   tn__variable_wish wish = s->wish;
-  tn_status st = tn_kernel_obtain(ctx, s->place.container, s->place.name, &tn__variable_class, tn__variable_make, &wish, &r);
+  tn_status st = tn_kernel_obtain(ctx, s->place.container, s->place.name, &tn__variable_class, tn__variable_make, &wish,
+                                  &r);
   return st == TN_OK ? tn__give_handle(ctx, 0, r) : st;
 }
 
@@ -150,11 +151,13 @@ static tn_status count(const count_state *s, tn__variable *v, void *out, tn_erro
   if (tn_tensor_dtype(t) != s->dtype || tn_tensor_rank(t) != 0)
     return tn_error_set(err, TN_INVALID_ARGUMENT, "variable '%s' is %s %s, wanted a scalar of %s", v->name,
                         tn_dtype_name(tn_tensor_dtype(t)),
-                        tn__format_shape(text, sizeof text, tn_tensor_dims(t), tn_tensor_rank(t)), tn_dtype_name(s->dtype));
+                        tn__format_shape(text, sizeof text, tn_tensor_dims(t), tn_tensor_rank(t)),
+                        tn_dtype_name(s->dtype));
   bool wide = s->dtype == TN_INT64;
   int64_t now = wide ? *(int64_t *)tn_tensor_data(t) : *(int32_t *)tn_tensor_data(t);
   if (now >= s->limit)
-    return tn_error_set(err, TN_OUT_OF_RANGE, "variable '%s' has reached the limit of %lld", v->name, (long long)s->limit);
+    return tn_error_set(err, TN_OUT_OF_RANGE, "variable '%s' has reached the limit of %lld", v->name,
+                        (long long)s->limit);
   tn_status st = tn__variable_edit(v, &t, err);
   if (st != TN_OK) return st;
   if (wide) {
@@ -173,7 +176,8 @@ static tn_status count_compute(tn_kernel_ctx *ctx)
   tn_status st = tn__variable_input(ctx, 0, &v);
   if (st != TN_OK) return st;
   tn__variable_lock(v);
-  st = v->tensor == NULL ? tn__variable_unset_error(v, ctx->err) : count(ctx->state, v, ctx->outputs[0]->data, ctx->err);
+  st = v->tensor == NULL ? tn__variable_unset_error(v, ctx->err)
+                         : count(ctx->state, v, ctx->outputs[0]->data, ctx->err);
   tn__variable_unlock(v);
   return st;
 }

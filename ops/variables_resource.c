@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Variables behind handles: VarHandleOp VarIsInitializedOp ReadVariableOp AssignVariableOp DestroyResourceOp VariableShape
- * DisableCopyOnRead. The handle is there before the variable: that begins with its first assignment and ends when it is
- * destroyed. */
+/* Variables behind handles: VarHandleOp VarIsInitializedOp ReadVariableOp AssignVariableOp DestroyResourceOp
+ * VariableShape DisableCopyOnRead. The handle is there before the variable: that begins with its first assignment and
+ * ends when it is destroyed. */
 #include <core/base/alloc.h>
 #include <core/base/text.h>
 #include <ops/support/variable.h>
@@ -229,8 +229,8 @@ static tn_status infer_vector(tn_infer_ctx *ctx, tn_error *err)
 
 /* ---- tables ---- */
 
-/* What a variable was declared as is no promise: a value of another shape may be assigned to it. So the shape of what is read
- * is not known before a step. */
+/* What a variable was declared as is no promise: a value of another shape may be assigned to it. So the shape of what
+ * is read is not known before a step. */
 
 #define OP(op, in, out, attributes, also, shapes, text)                                           \
   { .struct_size = TN_OP_DEF_SIZE, .name = op, .inputs = in, .outputs = out, .attrs = attributes, \

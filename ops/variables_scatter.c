@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Slices of variables changed at indices: ScatterAdd ...Div ...Max ...Min ...Mul ...Sub ...Update, ScatterNdAdd ...Max ...Min
- * ...Sub ...Update, and those of the same names that begin with Resource.
+/* Slices of variables changed at indices: ScatterAdd ...Div ...Max ...Min ...Mul ...Sub ...Update, ScatterNdAdd
+ * ...Max ...Min ...Sub ...Update, and those of the same names that begin with Resource.
  *
- * An index outside is an error. What had been done by then stays, as in TensorFlow: of Scatter... the updates before it, of
- * ScatterNd... all others. */
+ * An index outside is an error. What had been done by then stays, as in TensorFlow: of Scatter... the updates before
+ * it, of ScatterNd... all others. */
 #include <core/base/alloc.h>
 #include <core/base/text.h>
 #include <ops/support/scatter.h>
@@ -25,7 +25,8 @@ static tn_status scatter_create(const tn_operation *op, tn__scatter_step step, v
   scatter_state s = { .by_zero = false };
   tn_dtype dtype = tn_operation_input_dtype(op, 2);
   tn_status st = tn__scatter_init(&s.scatter, op, step, dtype, err);
-  if (st == TN_OK && tn_operation_attr_kind(op, "bad_indices_policy") != 0) st = tn__bad_indices_create(op, &policy, err);
+  if (st == TN_OK && tn_operation_attr_kind(op, "bad_indices_policy") != 0)
+    st = tn__bad_indices_create(op, &policy, err);
   if (st != TN_OK) return st;
   s.ignore_bad = policy != NULL && ((const tn__bad_indices *)policy)->ignore;
   s.by_zero = step == TN__SCATTER_DIV && dtype != TN_FLOAT && dtype != TN_DOUBLE && dtype != TN_HALF &&
@@ -73,8 +74,8 @@ static tn_status check_values(const scatter_state *s, const tn__variable *v, con
 {
   tn_dtype dtype = tn_tensor_dtype(v->tensor);
   if (dtype != updates->dtype)
-    return tn_error_set(err, TN_INVALID_ARGUMENT, "variable '%s' is %s, the updates are %s", v->name, tn_dtype_name(dtype),
-                        tn_dtype_name(updates->dtype));
+    return tn_error_set(err, TN_INVALID_ARGUMENT, "variable '%s' is %s, the updates are %s", v->name,
+                        tn_dtype_name(dtype), tn_dtype_name(updates->dtype));
   size_t size = s->by_zero ? tn_dtype_size(dtype) : 0;
   static const char zero[8];
   for (int64_t k = 0; size > 0 && k < updates->count; k++)
@@ -89,7 +90,8 @@ static tn_status check_shapes(const tn__variable *v, const tn_view *indices, con
 {
   char x[160], y[160];
   int32_t rank = tn_tensor_rank(v->tensor);
-  if (rank < 1) return tn_error_set(err, TN_INVALID_ARGUMENT, "variable '%s' is a scalar, wanted rank 1 or more", v->name);
+  if (rank < 1)
+    return tn_error_set(err, TN_INVALID_ARGUMENT, "variable '%s' is a scalar, wanted rank 1 or more", v->name);
   if (updates->rank == 0) return TN_OK;
   tn__shape wanted;
   tn__shape_set(&wanted, indices->dims, indices->rank);
@@ -171,13 +173,14 @@ static tn_status nd_compute(tn_kernel_ctx *ctx) { return with_variable(ctx, scat
 #define OP(op, in, out, attributes, shapes, text)                                                 \
   { .struct_size = TN_OP_DEF_SIZE, .name = op, .inputs = in, .outputs = out, .attrs = attributes, \
     .traits = TN_TRAIT_STATEFUL, .infer = shapes, .summary = text }
-#define BY_REFERENCE(op, type_set, more, text)                                           \
-  OP(op, "ref: Ref(T), indices: Tindices, updates: T", "output_ref: Ref(T)", "T: " type_set INDICES more, tn__infer_unknown, \
-     text)
+#define BY_REFERENCE(op, type_set, more, text)                                                            \
+  OP(op, "ref: Ref(T), indices: Tindices, updates: T", "output_ref: Ref(T)", "T: " type_set INDICES more, \
+     tn__infer_unknown, text)
 #define RESOURCE(op, type_set, text)                                                                                   \
   OP(op, "resource: resource, indices: Tindices, updates: dtype", "", "dtype: " type_set INDICES, NULL, text)
 #define RESOURCE_ND(op, text)                                                                                          \
-  OP(op, "ref: resource, indices: Tindices, updates: T", "", "T: type" INDICES "; use_locking: bool = true" POLICY, NULL, text)
+  OP(op, "ref: resource, indices: Tindices, updates: T", "", "T: type" INDICES "; use_locking: bool = true" POLICY,  \
+     NULL, text)
 #define LOCKING(value) "; use_locking: bool = " value
 
 static const tn_op_def ops[] = {
@@ -199,8 +202,10 @@ static const tn_op_def ops[] = {
   BY_REFERENCE("ScatterMin", REALTYPES, LOCKING("false"), "slices of a variable where updates are not smaller"),
   BY_REFERENCE("ScatterMul", NUMBERTYPES, LOCKING("false"), "multiplies slices of a variable"),
   BY_REFERENCE("ScatterNdAdd", NUMBERTYPES, LOCKING("false") POLICY, "adds to parts of a variable"),
-  BY_REFERENCE("ScatterNdMax", NUMBERTYPES, LOCKING("false") POLICY, "parts of a variable where updates are not larger"),
-  BY_REFERENCE("ScatterNdMin", NUMBERTYPES, LOCKING("false") POLICY, "parts of a variable where updates are not smaller"),
+  BY_REFERENCE("ScatterNdMax", NUMBERTYPES, LOCKING("false") POLICY,
+               "parts of a variable where updates are not larger"),
+  BY_REFERENCE("ScatterNdMin", NUMBERTYPES, LOCKING("false") POLICY,
+               "parts of a variable where updates are not smaller"),
   BY_REFERENCE("ScatterNdSub", NUMBERTYPES, LOCKING("false") POLICY, "subtracts from parts of a variable"),
   BY_REFERENCE("ScatterNdUpdate", "type", LOCKING("true") POLICY, "replaces parts of a variable"),
   BY_REFERENCE("ScatterSub", NUMBERTYPES, LOCKING("false"), "subtracts from slices of a variable"),
@@ -215,7 +220,8 @@ static const tn_op_def ops[] = {
     .compute = compute_fn }
 #define BOTH(which, what, name, constraint, fn, compute_fn)                                                       \
   KERNEL("Scatter" which, "T=" constraint, "scatter_" name "_cpu", fn, reference_prepare, compute_fn),            \
-  KERNEL("ResourceScatter" which, what "=" constraint, "resource_scatter_" name "_cpu", fn, resource_prepare, compute_fn)
+  KERNEL("ResourceScatter" which, what "=" constraint, "resource_scatter_" name "_cpu", fn, resource_prepare,     \
+         compute_fn)
 
 static const tn_kernel_def kernels[] = {
   BOTH("Add", "dtype", "add", NUMBERS, add, rows_compute),

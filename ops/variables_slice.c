@@ -48,8 +48,8 @@ static tn_status assign_slice(tn_kernel_ctx *ctx, tn__variable *v, const tn__sli
   int64_t steps[TN_MAX_RANK];
   tn_tensor *t;
   if (dtype != value->dtype) return other_dtype(v, dtype, value->dtype, ctx->err);
-  tn_status st = tn__slicing_apply("assigning to a slice", slicing, tn_tensor_dims(v->tensor), tn_tensor_rank(v->tensor), &s,
-                                   ctx->err);
+  tn_status st = tn__slicing_apply("assigning to a slice", slicing, tn_tensor_dims(v->tensor),
+                                   tn_tensor_rank(v->tensor), &s, ctx->err);
   if (st != TN_OK || tn__box_is_empty(&s.box)) return st; /* nothing is written, whatever the value is */
   if (!tn__sliced_value_steps(value, &s, steps))
     return tn_error_set(ctx->err, TN_INVALID_ARGUMENT, "input 4 has shape %s, the slice of variable '%s' has shape %s",
@@ -126,7 +126,8 @@ static tn_status gather(tn_kernel_ctx *ctx, const tn_tensor *t, int64_t batch_wa
   tn__gather_plan plan;
   tn__shape_set(&params, tn_tensor_dims(t), tn_tensor_rank(t));
   tn__shape_set(&indices, x->dims, x->rank);
-  tn_status st = tn__gather_places("ResourceGather", batch_wanted, batch_wanted, params.rank, x->rank, &axis, &batch, ctx->err);
+  tn_status st = tn__gather_places("ResourceGather", batch_wanted, batch_wanted, params.rank, x->rank, &axis, &batch,
+                                   ctx->err);
   if (st == TN_OK) st = tn__gather_shape("ResourceGather", &params, &indices, axis, batch, &out, ctx->err);
   if (st == TN_OK) st = tn_kernel_allocate(ctx, 0, out.dims, out.rank);
   if (st != TN_OK) return st;
@@ -186,12 +187,12 @@ static const tn_op_def ops[] = {
   OP("ResourceGather", "resource: resource, indices: Tindices", "output: dtype",
      "batch_dims: int = 0; validate_indices: bool = true; dtype: type; Tindices: {int32, int64}", TN_TRAIT_DYNAMIC,
      tn__infer_unknown, "slices of a variable"),
-  OP("ResourceGatherNd", "resource: resource, indices: Tindices", "output: dtype", "dtype: type; Tindices: {int32, int64}",
-     TN_TRAIT_DYNAMIC, tn__infer_unknown, "slices of a variable at indices of several dimensions"),
-  OP("ResourceStridedSliceAssign", "ref: resource, begin: Index, end: Index, strides: Index, value: T", "", SLICING, 0, NULL,
-     "gives what Python's brackets name of a variable a value"),
-  OP("StridedSliceAssign", "ref: Ref(T), begin: Index, end: Index, strides: Index, value: T", "output_ref: Ref(T)", SLICING, 0,
-     tn__infer_unknown, "gives what Python's brackets name of a variable a value"),
+  OP("ResourceGatherNd", "resource: resource, indices: Tindices", "output: dtype",
+     "dtype: type; Tindices: {int32, int64}", TN_TRAIT_DYNAMIC, tn__infer_unknown, "slices of a variable at indices of several dimensions"),
+  OP("ResourceStridedSliceAssign", "ref: resource, begin: Index, end: Index, strides: Index, value: T", "", SLICING, 0,
+     NULL, "gives what Python's brackets name of a variable a value"),
+  OP("StridedSliceAssign", "ref: Ref(T), begin: Index, end: Index, strides: Index, value: T", "output_ref: Ref(T)",
+     SLICING, 0, tn__infer_unknown, "gives what Python's brackets name of a variable a value"),
 };
 
 /* All but handles, whose old elements would have to be let go. */
@@ -205,8 +206,8 @@ static const tn_op_def ops[] = {
 static const tn_kernel_def kernels[] = {
   KERNEL("ResourceGather", NULL, "resource_gather_cpu", gather_create, gather_destroy, dynamic_prepare, gather_compute),
   KERNEL("ResourceGatherNd", NULL, "resource_gather_nd_cpu", NULL, NULL, dynamic_prepare, gather_nd_compute),
-  KERNEL("ResourceStridedSliceAssign", SLICE_TYPES, "resource_strided_slice_assign_cpu", slice_create, slice_destroy, no_prepare,
-         assign_slice_compute),
+  KERNEL("ResourceStridedSliceAssign", SLICE_TYPES, "resource_strided_slice_assign_cpu", slice_create, slice_destroy,
+         no_prepare, assign_slice_compute),
   KERNEL("StridedSliceAssign", SLICE_TYPES, "strided_slice_assign_cpu", slice_create, slice_destroy, reference_prepare,
          assign_slice_compute),
 };

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Variables of one step: TemporaryVariable, DestroyTemporaryVariable.
  *
- * Each run of the node makes a variable, which lives as long as somebody has its handle; so the turns of a loop have one
- * each. A name is taken in the step's own container, by the node: another node of the same name is an error. */
+ * Each run of the node makes a variable, which lives as long as somebody has its handle; so the turns of a loop have
+ * one each. A name is taken in the step's own container, by the node: another node of the same name is an error. */
 #include <core/base/alloc.h>
 #include <core/base/text.h>
 #include <core/tensor/tensor_internal.h>
@@ -69,8 +69,8 @@ static tn_status read_temporary(const tn_operation *op, temporary_state *s, tn_e
   if (st != TN_OK) return st;
   if (s->rank < 0) s->rank = 0;
   if (!tn__shape_is_known(s->dims, s->rank))
-    return tn_error_set(err, TN_INVALID_ARGUMENT, "%s: the shape %s is not known in all dimensions", tn_operation_type(op),
-                        tn__format_shape(text, sizeof text, s->dims, s->rank));
+    return tn_error_set(err, TN_INVALID_ARGUMENT, "%s: the shape %s is not known in all dimensions",
+                        tn_operation_type(op), tn__format_shape(text, sizeof text, s->dims, s->rank));
   return read_name(op, &s->name, err);
 }
 
@@ -160,8 +160,8 @@ static tn_status destroy_compute(tn_kernel_ctx *ctx)
   }
   tn__variable_unlock(v);
   if (value == NULL)
-    return tn_error_set(ctx->err, TN_NOT_FOUND, "there is no temporary variable '%s' behind input 0, a reference to '%s'", name,
-                        v->name);
+    return tn_error_set(ctx->err, TN_NOT_FOUND, "input 0 is a reference to '%s', not to a temporary variable '%s'",
+                        v->name, name);
   st = tn_kernel_set_output(ctx, 0, value);
   tn_tensor_unref(value);
   if (st != TN_OK || tn_kernel_lookup(ctx, TN_STEP_CONTAINER, name, &claim_class, &r) != TN_OK) {
@@ -180,8 +180,8 @@ static const tn_op_def ops[] = {
     .attrs = "T: type; var_name: string", .traits = TN_TRAIT_STATEFUL | TN_TRAIT_DYNAMIC, .infer = tn__infer_unknown,
     .summary = "ends a variable of a step and gives its value" },
   { .struct_size = TN_OP_DEF_SIZE, .name = "TemporaryVariable", .inputs = "", .outputs = "ref: Ref(dtype)",
-    .attrs = "shape: shape; dtype: type; var_name: string = ''", .traits = TN_TRAIT_STATEFUL, .infer = tn__infer_unknown,
-    .summary = "a variable of one step" },
+    .attrs = "shape: shape; dtype: type; var_name: string = ''", .traits = TN_TRAIT_STATEFUL,
+    .infer = tn__infer_unknown, .summary = "a variable of one step" },
 };
 
 static const tn_kernel_def kernels[] = {

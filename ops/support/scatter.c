@@ -130,8 +130,8 @@ tn_status tn__scatter_check_all(const char *op, const tn__shape *out, const tn_v
   tn__shape_set(&indices, x->dims, x->rank);
   tn__shape_set(&updates, up->dims, up->rank);
   if (x->rank < 1 || up->rank < 1)
-    return tn_error_set(err, TN_INVALID_ARGUMENT, "%s: input %u has shape %s, wanted rank 1 or more", op, x->rank < 1 ? i : u,
-                        tn__format_shape(text, sizeof text, NULL, 0));
+    return tn_error_set(err, TN_INVALID_ARGUMENT, "%s: input %u has shape %s, wanted rank 1 or more", op,
+                        x->rank < 1 ? i : u, tn__format_shape(text, sizeof text, NULL, 0));
   bool empty = x->count == 0;
   for (int32_t d = 0; d < out->rank; d++) empty = empty || out->dims[d] == 0;
   if (out->rank < 1 || (empty && (x->count > 0 || up->count > 0)))
@@ -200,7 +200,8 @@ tn_status tn__scatter_run(const tn__scatter *s, const tn__index_space *space, vo
       if (places[i] < 0) continue;
       char *at = (char *)to + (size_t)places[i] * bytes;
       tn_status st = (flags & TN__SCATTER_SAME) != 0 ? put_same(s, at, from, piece, err)
-                                                     : put(s, at, (const char *)from + (size_t)(k + i) * bytes, piece, err);
+                                                     : put(s, at, (const char *)from + (size_t)(k + i) * bytes, piece,
+                                                           err);
       if (st != TN_OK) return st;
     }
   }

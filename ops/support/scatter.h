@@ -28,10 +28,11 @@ typedef struct tn__scatter {
 } tn__scatter;
 
 /* TN_UNIMPLEMENTED where the dtype has no such step. SET takes all dtypes. */
-tn_status tn__scatter_init(tn__scatter *s, const tn_operation *op, tn__scatter_step step, tn_dtype dtype, tn_error *err);
+tn_status tn__scatter_init(tn__scatter *s, const tn_operation *op, tn__scatter_step step, tn_dtype dtype,
+                           tn_error *err);
 
-/* Indices [..., depth] and updates [the indices' dimensions but the last, the output's behind `depth`], inputs i and u of an
- * op. Unknown parts fit. */
+/* Indices [..., depth] and updates [the indices' dimensions but the last, the output's behind `depth`], inputs i and
+ * u of an op. Unknown parts fit. */
 tn_status tn__scatter_check(const char *op, const tn__shape *out, const tn__shape *indices, uint32_t i,
                             const tn__shape *updates, uint32_t u, tn_error *err);
 /* The same when all is known: also that there is a place for every update. */
@@ -41,8 +42,8 @@ tn_status tn__scatter_check_all(const char *op, const tn__shape *out, const tn_v
 /* How a walk goes on at an index outside: it leaves that update out, or ends. */
 enum { TN__SCATTER_STOP = 1, TN__SCATTER_SAME = 2 /* `from` is one element, for all places */ };
 
-/* Puts pieces of `piece` elements, one for each index of the space, to their places in `to`, which has elements. Fails without
- * memory only, and for dtypes that own some. */
+/* Puts pieces of `piece` elements, one for each index of the space, to their places in `to`, which has elements.
+ * Fails without memory only, and for dtypes that own some. */
 tn_status tn__scatter_run(const tn__scatter *s, const tn__index_space *space, void *to, const void *from, int64_t piece,
                           uint32_t flags, tn_error *err);
 

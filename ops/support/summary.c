@@ -15,7 +15,8 @@ static void put_float(tn__text *to, float x)
   double back;
   int n = tn__snprintf(text, sizeof text, "%.6g", (double)x);
   tn__slice s = { text, n < 0 ? 0 : (size_t)n };
-  if (isfinite(x) && (!tn__parse_double(s, &back) || (float)back != x)) tn__snprintf(text, sizeof text, "%.9g", (double)x);
+  if (isfinite(x) && (!tn__parse_double(s, &back) || (float)back != x))
+    tn__snprintf(text, sizeof text, "%.9g", (double)x);
   tn__text_puts(to, isnan(x) ? "nan" : text);
 }
 

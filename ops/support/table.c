@@ -272,14 +272,38 @@ static tn_status find_all(const tn__rows *rows, const char *keys, size_t n, cons
   return st;
 }
 
-tn_status tn__table_find(tn__table *t, const void *keys, size_t n, const void *otherwise, bool each_key, void *values,
-                         tn_error *err)
+typedef struct finding {
+  const tn__rows *rows;
+  const char *keys, *otherwise;
+  bool each_key;
+  char *values;
+} finding;
+
+static void find_part(void *user, int64_t begin, int64_t end)
 {
+  const finding *f = user;
+  size_t at = (size_t)begin, value_bytes = f->rows->value_bytes;
+  find_all(f->rows, f->keys + at * f->rows->key_bytes, (size_t)(end - begin),
+           f->otherwise + (f->each_key ? at * value_bytes : 0), f->each_key, f->values + at * value_bytes, NULL);
+}
+
+/* Plain values can be looked up by several threads: nothing fails. */
+static tn_status find_many(tn_kernel_ctx *ctx, finding *f, size_t n)
+{
+  if (tn__dtype_is_managed(f->rows->value_dtype))
+    return find_all(f->rows, f->keys, n, f->otherwise, f->each_key, f->values, ctx->err);
+  tn_parallel_for(ctx, (int64_t)n, 1024, 30, find_part, f);
+  return TN_OK;
+}
+
+tn_status tn__table_find(tn__table *t, tn_kernel_ctx *ctx, const void *keys, size_t n, const void *otherwise,
+                         bool each_key, void *values)
+{
+  finding f = { &t->rows, keys, otherwise, each_key, values };
   if (t->kind == TN__TABLE_FIXED)
-    return is_ready(t) ? find_all(&t->rows, keys, n, otherwise, each_key, values, err)
-                       : not_ready(t, TN_FAILED_PRECONDITION, err);
+    return is_ready(t) ? find_many(ctx, &f, n) : not_ready(t, TN_FAILED_PRECONDITION, ctx->err);
   tn__rwlock_read(&t->lock);
-  tn_status st = find_all(&t->rows, keys, n, otherwise, each_key, values, err);
+  tn_status st = find_many(ctx, &f, n);
   tn__rwlock_unlock(&t->lock);
   return st;
 }

@@ -63,8 +63,8 @@ tn_status tn__table_add_row(tn__rows *rows, void *key, void *value, tn_error *er
 
 /* Writes values, or of `otherwise` the first value where a key is not there; each_key: the value in the key's place.
  * TN_FAILED_PRECONDITION: not initialised. */
-tn_status tn__table_find(tn__table *t, const void *keys, size_t n, const void *otherwise, bool each_key, void *values,
-                         tn_error *err);
+tn_status tn__table_find(tn__table *t, tn_kernel_ctx *ctx, const void *keys, size_t n, const void *otherwise,
+                         bool each_key, void *values);
 /* TN_UNIMPLEMENTED: a fixed table. On failure nothing changed. */
 tn_status tn__table_insert(tn__table *t, const void *keys, const void *values, size_t n, tn_error *err);
 tn_status tn__table_remove(tn__table *t, const void *keys, size_t n, tn_error *err);

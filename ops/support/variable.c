@@ -94,15 +94,16 @@ static bool same_shape(const tn_tensor *t, const tn_view *v)
   return t->rank == v->rank && (v->rank == 0 || memcmp(t->dims, v->dims, (size_t)v->rank * sizeof v->dims[0]) == 0);
 }
 
-/* Copies the elements into the memory that is there, where taking over the input's gains nothing: it is the plan's, or a
- * constant or a feed, which would be copied again by the first change. */
+/* Copies the elements into the memory that is there, where taking over the input's gains nothing: it is the plan's,
+ * or a constant or a feed, which would be copied again by the first change. */
 static bool copied_in_place(tn__variable *v, const tn_view *from)
 {
   if (tn__dtype_is_managed(from->dtype) || from->data == NULL) return false;
   if (from->buffer != NULL && tn_buffer_describe(from->buffer)->ownership == TN_BUFFER_OWNED) return false;
   tn__mutex_lock(&v->mu);
   tn_tensor *t = v->tensor;
-  bool fits = t != NULL && tn_tensor_is_exclusive(t) && t->data != NULL && t->dtype == from->dtype && same_shape(t, from);
+  bool fits = t != NULL && tn_tensor_is_exclusive(t) && t->data != NULL && t->dtype == from->dtype &&
+              same_shape(t, from);
   if (fits && t->bytes > 0) memmove(t->data, from->data, t->bytes);
   tn__mutex_unlock(&v->mu);
   return fits;
@@ -146,7 +147,8 @@ tn_status tn__variable_edit(tn__variable *v, tn_tensor **out, tn_error *err)
   tn__assert_held(&v->mu);
   *out = v->tensor;
   if (v->tensor == NULL) return tn__variable_unset_error(v, err);
-  bool handles = v->tensor->dtype == TN_RESOURCE || v->tensor->dtype == TN_VARIANT; /* that are written over end no resource under the lock */
+  /* Handles that are written over must not end a resource under the lock. */
+  bool handles = v->tensor->dtype == TN_RESOURCE || v->tensor->dtype == TN_VARIANT;
   if (tn_tensor_is_exclusive(v->tensor) && !handles) return TN_OK;
   *out = NULL;
   if (v->replaced != NULL) { /* it is a copy already */
