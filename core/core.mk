@@ -38,6 +38,8 @@ TN_BASE_FILES = \
   core/base/text.h
 
 TN_TENSOR_FILES = \
+  core/tensor/account.c \
+  core/tensor/account.h \
   core/tensor/buffer.c \
   core/tensor/dtype.c \
   core/tensor/elements.c \
@@ -168,6 +170,7 @@ TN_EXEC_FILES = \
   core/exec/kernel.c \
   core/exec/kit.c \
   core/exec/kit_hooks.h \
+  core/exec/limit.c \
   core/exec/loop.c \
   core/exec/outputs.c \
   core/exec/resources.c \

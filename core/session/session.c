@@ -83,7 +83,10 @@ static tn_status read_options(tn_session *s, tn_error *err)
   if (s->version < 0)
     return tn_error_set(err, TN_INVALID_ARGUMENT, "option session_version is %lld, it must not be negative",
                         (long long)s->version);
-  st = read_kernel_plugins(s, err);
+  int64_t limit = 0;
+  st = tn_session_options_get_int(s->options, "memory_limit_bytes", &limit, err);
+  if (st == TN_OK && limit > 0 && (s->account = tn__account_create(limit)) == NULL) st = tn__no_memory(err, "session", 0);
+  if (st == TN_OK) st = read_kernel_plugins(s, err);
   s->level = (int32_t)level;
   s->max_signatures = (size_t)max_signatures;
   s->max_layouts = (uint32_t)max_layouts;
@@ -117,6 +120,7 @@ static void session_free(tn_session *s)
   tn__signatures_fini(s);
   if (s->runtime != NULL) s->slots->destroy_session(s->self, s->runtime);
   tn__container_view_destroy(s->containers); /* no step is left */
+  tn__account_unref(s->account);
   tn__factory_release(s->factory);
   tn_graph_unref(atomic_load(&s->graph));
   tn_session_options_destroy(s->options);

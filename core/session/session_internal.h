@@ -88,6 +88,7 @@ struct tn_session {
   tn_session *prev, *next; /* live sessions, guarded by the list's lock */
   tn_session *next_told;   /* of those that one reset closed */
   tn__container_view *containers; /* made when it becomes a live one */
+  tn__account *account;    /* NULL = no limit of memory */
   bool isolated;           /* from the containers of other sessions */
   const char *name;        /* "" = none */
   int64_t version;

@@ -117,7 +117,9 @@ static tn_status run_canonical(tn_session *session, const tn__entry_point *entry
 {
   const tn__signature *s = entry->signature;
   int64_t timeout = options != NULL && options->timeout_ms > 0 ? options->timeout_ms : session->timeout_ms; /* S-RO-04 */
-  tn__step_env env = { .containers = session->containers, .mu = &session->mu, .sleepers = &session->sleepers };
+  tn__step_env env = { .containers = session->containers, .mu = &session->mu, .sleepers = &session->sleepers,
+                       .account = session->account };
+  tn__account *around = tn__account_now; /* of a step that a kernel of runs this one in */
   tn_step step = { .inputs = in, .outputs = out, .given = given, .n_inputs = s->n_feeds, .n_outputs = s->n_fetches,
                    .env = &env, .closed = &session->closed, .cancellation = options != NULL ? options->cancellation : NULL };
   step.id = atomic_fetch_add_explicit(&step_counter, 1, memory_order_relaxed) + 1; /* S-RUN-31 */
@@ -126,7 +128,9 @@ static tn_status run_canonical(tn_session *session, const tn__entry_point *entry
     step.deadline_ns = __builtin_mul_overflow(timeout, (int64_t)1000000, &ns) ||
                                __builtin_add_overflow(ns, tn__now_ns(), &step.deadline_ns) ? INT64_MAX : step.deadline_ns;
   }
+  tn__account_now = session->account;
   tn_status st = call_runtime(session, s, &step, err);
+  tn__account_now = around;
   tn__container_leave(env.own);
   tn__sleeper_unref(env.sleeper);
   if (st != TN_OK) return st;
@@ -167,6 +171,7 @@ static tn_status hand_out(const tn__entry_point *e, tn_tensor **out, tn_tensor *
   }
   for (size_t c = 0; st == TN_OK && c < e->signature->n_fetches; c++)
     if (out[c] != NULL) {
+      tn__tensor_leave_account(out[c]);
       fetched[e->first[c]] = out[c];
       out[c] = NULL;
     }

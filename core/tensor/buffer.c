@@ -97,6 +97,10 @@ static void destroy(tn_buffer *b)
     tn__cond_fini(&b->map->idle);
     tn__mutex_fini(&b->map->mu);
   }
+  if (b->account != NULL) {
+    tn__account_credit(b->account, b->inside->alloc_size);
+    tn__account_unref(b->account);
+  }
   if (b->inside != NULL)
     tn__free_aligned(b->inside, b->inside->alloc_size, TN_ALIGN);
   else

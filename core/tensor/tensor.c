@@ -75,20 +75,34 @@ static tn_status create(tn_dtype dtype, const int64_t *dims, int32_t rank, int64
   l.data = tn__round_up(l.size, TN_ALIGN);
   *out = NULL;
   char *block = NULL;
-  if (tn__size_add(l.data, bytes, &l.size)) block = tn__alloc_aligned(l.size, TN_ALIGN);
+  tn__account *account = tn__account_now;
+  bool fits = tn__size_add(l.data, bytes, &l.size);
+  if (fits && !tn__account_charge(account, l.size)) return tn__account_refuse(account, "a tensor", l.size, err);
+  if (fits) block = tn__alloc_aligned(l.size, TN_ALIGN);
   if (block == NULL) {
+    if (fits) tn__account_credit(account, l.size);
     char shape[160];
     return tn_error_set(err, TN_RESOURCE_EXHAUSTED, "out of memory: a tensor %s %s, %zu bytes", tn_dtype_name(dtype),
                         tn__format_shape(shape, sizeof(shape), dims, rank), bytes);
   }
   tn_tensor *t = fill_tensor(block, &l, dtype, dims, rank, count, bytes);
   tn_buffer *b = fill_buffer(t, &l, block + l.data, ownership);
+  b->account = tn__account_ref(account);
   if (tn__dtype_is_managed(dtype)) {
     b->managed = dtype;
     memset(t->data, 0, bytes);
   }
   *out = t;
   return TN_OK;
+}
+
+void tn__tensor_leave_account(tn_tensor *t)
+{
+  tn_buffer *b = t->buffer;
+  if (b->account == NULL || b->inside == NULL) return;
+  tn__account_credit(b->account, b->inside->alloc_size);
+  tn__account_unref(b->account);
+  b->account = NULL;
 }
 
 tn_status tn__tensor_create_known(tn_dtype dtype, const int64_t *dims, int32_t rank, int64_t count, size_t bytes,

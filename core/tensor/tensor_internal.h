@@ -5,6 +5,7 @@
 
 #include <core/base/lock.h>
 #include <core/base/text.h>
+#include <core/tensor/account.h>
 #include <stdatomic.h>
 #include <tenon/tensor.h>
 
@@ -22,6 +23,7 @@ struct tn_buffer {
   tn_tensor *inside;   /* the tensor whose allocation holds this struct, or NULL */
   size_t alloc_size;   /* of this struct's own allocation when `inside` is NULL */
   tn__buffer_map *map; /* serialises desc.map; NULL without one */
+  tn__account *account; /* that the tensor inside of which it is was charged to, a reference; NULL = none */
 };
 
 /* A tensor of up to this rank keeps its dims inside. */
@@ -44,6 +46,9 @@ struct tn_tensor {
 /* As tn_tensor_create, without the check of dims and sizes: count and bytes are known to be right. For the executor. */
 tn_status tn__tensor_create_known(tn_dtype dtype, const int64_t *dims, int32_t rank, int64_t count, size_t bytes,
                                   tn_tensor **out, tn_error *err);
+
+/* The tensor is the program's from now on, and counts no more. */
+void tn__tensor_leave_account(tn_tensor *tensor);
 
 /* A constant without a copy: a tensor over `data`, part of a block of memory that `holder_buffer` holds (IMMUTABLE).
  * The data may be unaligned for its type, so it is copied to aligned memory unless data is aligned to the element size. */

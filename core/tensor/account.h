@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Memory of a session that has a limit. What a thread makes while it runs a step of such a session is charged to the session's
+ * account, and credited when it is freed, by whom and whenever that may be. */
+#ifndef TN_CORE_TENSOR_ACCOUNT_H
+#define TN_CORE_TENSOR_ACCOUNT_H
+
+#include <core/base/alloc.h>
+#include <stdatomic.h>
+#include <stdint.h>
+
+typedef struct tn__account {
+  _Atomic uint32_t refs;
+  _Atomic int64_t used; /* bytes */
+  int64_t limit;
+} tn__account;
+
+/* Of the step that this thread runs; NULL: nobody counts. */
+extern _Thread_local tn__account *tn__account_now;
+
+tn__account *tn__account_create(int64_t limit); /* NULL without memory */
+tn__account *tn__account_ref(tn__account *account); /* NULL allowed, as below */
+void tn__account_unref(tn__account *account);
+
+/* Takes bytes for something that lives on; false: that would be above the limit, and nothing was taken. NULL: true. */
+bool tn__account_charge(tn__account *account, size_t bytes);
+void tn__account_credit(tn__account *account, size_t bytes);
+/* TN_RESOURCE_EXHAUSTED, with what was asked for and what is in use. */
+tn_status tn__account_refuse(const tn__account *account, const char *what, size_t bytes, tn_error *err);
+
+#endif
