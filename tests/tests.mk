@@ -5,17 +5,24 @@
 # links core (internal names, too), ops and tests/support. See tests/support/tap.h for how such a file looks.
 TN_UNIT_TESTS = \
   tests/test_array_ops \
+  tests/test_audio \
+  tests/test_barriers \
   tests/test_base \
+  tests/test_blocked_steps \
   tests/test_broadcast \
   tests/test_callable \
+  tests/test_calls \
   tests/test_cancel \
   tests/test_containers \
+  tests/test_control_flow \
   tests/test_conv_windows \
   tests/test_convert \
+  tests/test_detection_ops \
   tests/test_elementwise_program \
   tests/test_error \
   tests/test_exec \
   tests/test_export \
+  tests/test_function_loops \
   tests/test_function_shapes \
   tests/test_functions \
   tests/test_gemm \
@@ -38,10 +45,12 @@ TN_UNIT_TESTS = \
   tests/test_log \
   tests/test_manifest \
   tests/test_map \
+  tests/test_messages \
   tests/test_move \
   tests/test_npy \
   tests/test_npz \
   tests/test_onednn \
+  tests/test_optional \
   tests/test_options \
   tests/test_oracle_run \
   tests/test_packs \
@@ -49,10 +58,13 @@ TN_UNIT_TESTS = \
   tests/test_pbtxt \
   tests/test_plan \
   tests/test_plan_graphs \
+  tests/test_queues \
   tests/test_random_ops \
   tests/test_recurrent \
   tests/test_reduce \
   tests/test_registry \
+  tests/test_reset_state \
+  tests/test_resize \
   tests/test_schema \
   tests/test_session \
   tests/test_session_graph \
@@ -60,10 +72,17 @@ TN_UNIT_TESTS = \
   tests/test_session_step \
   tests/test_session_threads \
   tests/test_shapes \
+  tests/test_staging \
   tests/test_strided \
   tests/test_string \
+  tests/test_string_ops \
+  tests/test_tables \
   tests/test_tensor \
+  tests/test_tensor_arrays \
+  tests/test_tensor_lists \
   tests/test_text \
+  tests/test_training \
+  tests/test_variable_refs \
   tests/test_variables \
   tests/test_vector_math \
   tests/test_vectors \
@@ -82,7 +101,8 @@ TN_SCRIPT_TESTS = \
   tests/test_tool.sh \
   tests/test_tool_convert.sh \
   tests/test_tool_graph.sh \
-  tests/test_tool_plan.sh
+  tests/test_tool_plan.sh \
+  tests/test_tool_run.sh
 
 # Plugins that misbehave on purpose, and other modules that only tests load, found below TENON_TEST_PLUGINS. One is
 # tests/plugins/NAME.c (it is built from the file of its own name), one line `tests/plugins/NAME.la` here, and at the end of
@@ -101,6 +121,10 @@ TN_TEST_PLUGINS = \
   tests/plugins/undefined.la
 
 tests_libtestsupport_a_SOURCES = \
+  tests/support/blocked_kit.c \
+  tests/support/blocked_kit.h \
+  tests/support/calls_kit.c \
+  tests/support/calls_kit.h \
   tests/support/graph_kit.c \
   tests/support/graph_kit.h \
   tests/support/oom.c \
@@ -117,7 +141,9 @@ tests_libtestsupport_a_SOURCES = \
   tests/support/session_kit.h \
   tests/support/session_ops.c \
   tests/support/tap.c \
-  tests/support/tap.h
+  tests/support/tap.h \
+  tests/support/variable_kit.c \
+  tests/support/variable_kit.h
 
 # tests/oracle_run: cases recorded from TensorFlow and models, on the public API.
 TN_ORACLE_FILES = \

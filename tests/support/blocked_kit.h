@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* For tests of steps that do not end by themselves: pieces of graphs in which they stay, and steps on threads of their own. */
+#ifndef TENON_TESTS_SUPPORT_BLOCKED_KIT_H
+#define TENON_TESTS_SUPPORT_BLOCKED_KIT_H
+
+#include <pthread.h>
+
+#include "tests/support/variable_kit.h"
+
+#define QT LIST("component_types", "type: DT_FLOAT")
+#define PUTS LIST("Tcomponents", "type: DT_FLOAT")
+#define LIST(key, values) "attr { key: '" key "' value { list { " values " } } }"
+#define SLOT(n) F INT("slot", n)
+#define SCALARS LIST("shapes", "shape { }")
+#define SCALAR(name, value) TENSOR(name, "DT_FLOAT", "", "float_val: " value)
+#define TRUTH(name, value, inputs)                                                                      \
+  NODE(name, "Const", inputs, TYPE("dtype", "DT_BOOL") "attr { key: 'value' value { tensor { dtype: DT_BOOL " \
+       "tensor_shape { } bool_val: " value " } } }")
+
+/* Placeholder "x" and "begun", which a step counts in slot BEGUN before it comes to where it stays. */
+#define BEGUN 40
+#define START ANY("x", "DT_FLOAT") NODE("begun", "TestCount", "input: 'x'", F INT("slot", 40))
+
+/* Queue "q" of scalars: "get", "put" (x), "size"; `more` are its attributes. "late" is a dequeue that tells that it comes. */
+#define QUEUE(more)                                                                                           \
+  NODE("q", "FIFOQueueV2", "", QT SCALARS more) NODE("get", "QueueDequeueV2", "input: 'q'", QT)               \
+  NODE("put", "QueueEnqueueV2", "input: 'q' input: 'x'", PUTS) NODE("size", "QueueSizeV2", "input: 'q'", "")  \
+  NODE("late", "QueueDequeueV2", "input: 'q' input: '^begun'", QT)
+
+/* Queue "narrow" of one place: "fill" and "drain"; "squeeze" tells that it comes. */
+#define NARROW                                                                                 \
+  NODE("narrow", "FIFOQueueV2", "", QT SCALARS INT("capacity", 1))                             \
+  NODE("fill", "QueueEnqueueV2", "input: 'narrow' input: 'x'", PUTS)                           \
+  NODE("drain", "QueueDequeueV2", "input: 'narrow'", QT)                                       \
+  NODE("squeeze", "QueueEnqueueV2", "input: 'narrow' input: 'begun'", PUTS)
+
+/* Loops without end: "exit" as frames, "while" as functions (LOOP_LIBRARY belongs to it). */
+#define LOOP                                                                                              \
+  NODE("enter", "Enter", "input: 'begun'", F TEXT_ATTR("frame_name", "w"))                                \
+  NODE("merge", "Merge", "input: 'enter' input: 'next'", F INT("N", 2))                                   \
+  TRUTH("always", "true", "input: '^merge'") NODE("cond", "LoopCond", "input: 'always'", "")              \
+  NODE("switch", "Switch", "input: 'merge' input: 'cond'", F) NODE("body", "Identity", "input: 'switch:1'", F) \
+  NODE("next", "NextIteration", "input: 'body'", F) NODE("exit", "Exit", "input: 'switch'", F)
+#define LOOP_LIBRARY                                                                                       \
+  "library { function { signature { name: 'Same' input_arg { name: 'x' type: DT_FLOAT } output_arg { "     \
+  "name: 'y' type: DT_FLOAT } } ret { key: 'y' value: 'x' } } function { signature { name: 'Ever' "         \
+  "input_arg { name: 'x' type: DT_FLOAT } output_arg { name: 'go' type: DT_BOOL } } node_def { name: 'c' "  \
+  "op: 'Const' attr { key: 'dtype' value { type: DT_BOOL } } attr { key: 'value' value { tensor { dtype: "  \
+  "DT_BOOL tensor_shape { } bool_val: true } } } } ret { key: 'go' value: 'c:output:0' } } }\n"
+#define WHILE                                                                                      \
+  NODE("while", "While", "input: 'begun'", LIST("T", "type: DT_FLOAT") "attr { key: 'cond' value { func { name: 'Ever' } } }" \
+       "attr { key: 'body' value { func { name: 'Same' } } }")
+
+/* Variable "v" of a scalar: "set" (to x), "add" (x), "read". */
+#define SCALAR_VARIABLE(more)                                                                               \
+  NODE("v", "VarHandleOp", "", DT SHAPE("") more) NODE("set", "AssignVariableOp", "input: 'v' input: 'x'", DT) \
+  NODE("add", "AssignAddVariableOp", "input: 'v' input: 'x'", DT) NODE("read", "ReadVariableOp", "input: 'v'", DT)
+
+/* One step; fetch, target or cancellation may be NULL. */
+typedef struct bk_step {
+  tn_session *session;
+  const char *fetch, *target;
+  float x;
+  int64_t timeout_ms;
+  tn_cancellation *cancellation;
+  /* what came of it */
+  tn_status status;
+  float value; /* of a float or int32 fetch */
+  tn_error err;
+  atomic_bool ended;
+  pthread_t thread;
+} bk_step;
+
+tn_status bk_run(bk_step *s);     /* err stays filled until bk_done */
+void bk_start(bk_step *s);        /* on a thread */
+tn_status bk_join(bk_step *s);
+void bk_done(bk_step *s);
+
+/* A step in which x is fed, without more ado: the status; the value (NAN on failure). */
+tn_status bk_target(tn_session *session, const char *target, float x);
+float bk_fetch(tn_session *session, const char *fetch);
+tn_status bk_fails(tn_session *session, const char *fetch);
+
+/* An isolated or shared session's graph and options, as vk_open; and another session of the same options and graph. */
+void bk_open(ts *t, bool isolated, const char *text);
+tn_session *bk_session(ts *t);
+
+/* Waits until n more steps than `before` counted themselves in slot BEGUN; false after ten seconds. */
+bool bk_wait_begun(int n);
+/* A step of this fetch or target that has begun. */
+void bk_start_late(bk_step *s);
+
+#endif
