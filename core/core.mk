@@ -157,6 +157,8 @@ TN_PLAN_FILES = \
   core/plan/report.c \
   core/plan/report.h \
   core/plan/rewriter.c \
+  core/plan/turn.c \
+  core/plan/turn.h \
   core/plan/segments.c
 
 TN_EXEC_FILES = \

@@ -20,7 +20,8 @@ struct tn__loop {
 
 static tn__loop *make(const tn__plan_frame *frame, uint32_t n_enters, tn_error *err)
 {
-  size_t n = (size_t)n_enters + frame->n_nexts + frame->n_exits + frame->n_feeds, size;
+  uint32_t n_inputs = frame->n_feeds > frame->n_turn_feeds ? frame->n_feeds : frame->n_turn_feeds;
+  size_t n = (size_t)n_enters + frame->n_nexts + frame->n_exits + n_inputs, size;
   bool ok = tn__size_mul(n, sizeof(tn_tensor *), &size) && tn__size_add(size, sizeof(tn__loop) + frame->n_feeds + frame->n_exits, &size);
   tn__loop *l = ok ? tn__zalloc(size) : NULL;
   if (l == NULL) {
@@ -34,7 +35,7 @@ static tn__loop *make(const tn__plan_frame *frame, uint32_t n_enters, tn_error *
   l->nexts = l->enters + n_enters;
   l->exits = l->nexts + frame->n_nexts;
   l->inputs = l->exits + frame->n_exits;
-  l->dead = (bool *)(l->inputs + frame->n_feeds);
+  l->dead = (bool *)(l->inputs + n_inputs);
   l->left = l->dead + frame->n_feeds;
   return l;
 }
@@ -81,7 +82,7 @@ static tn_status begin(tn__run *run, const tn__plan_instr *instr, tn__loop *l)
   tn_status st = need_indices(l, run->err);
   if (st != TN_OK) return st;
   l->running = l->first = true;
-  st = tn__inner_begin(&l->inner, l->frame->body, run->step, run->err);
+  st = tn__inner_begin(&l->inner, l->frame->turn != NULL ? l->frame->turn : l->frame->body, run->step, run->err);
   for (uint32_t i = 0; st == TN_OK && i < l->n_enters; i++)
     st = tn__run_tensor(run, tn__instr_inputs(run->plan, instr)[i], &l->enters[i]);
   return st;
@@ -134,6 +135,58 @@ static tn_status go_round(tn__loop *l)
   }
 }
 
+/* ---- loops that are turned ---- */
+
+static void set_turn_inputs(tn__loop *l, const tn__turn_feed *feeds, uint32_t n)
+{
+  for (uint32_t i = 0; i < n; i++)
+    l->inputs[i] = feeds[i].is_variable ? l->nexts[feeds[i].index] : l->enters[feeds[i].index];
+}
+
+static bool is_true(tn_tensor *t) { return t != NULL && t->count == 1 && *(const uint8_t *)t->data != 0; }
+
+/* Whether there is a first iteration. */
+static tn_status ask_first(tn__run *run, tn__loop *l, bool *more)
+{
+  tn__inner first;
+  tn_status st = tn__inner_begin(&first, l->frame->first, run->step, run->err);
+  set_turn_inputs(l, l->frame->first_feeds, l->frame->n_first_feeds);
+  if (st == TN_OK) st = tn__inner_go(&first, l->inputs, NULL);
+  *more = st == TN_OK && is_true(first.outputs[0]);
+  if (st == TN_OK) {
+    tn__spare_give(first.run.workspace, first.outputs[0]);
+    first.outputs[0] = NULL;
+  }
+  tn__inner_end(&first);
+  return st;
+}
+
+/* The variables stand in `nexts`. */
+static tn_status turn_round(tn__run *run, tn__loop *l)
+{
+  const tn__plan_frame *f = l->frame;
+  bool more;
+  for (uint32_t i = 0; i < f->n_nexts; i++) l->nexts[i] = tn_tensor_ref(l->enters[f->variables[i].enter]);
+  tn_status st = ask_first(run, l, &more);
+  while (st == TN_OK && more) {
+    set_turn_inputs(l, f->turn_feeds, f->n_turn_feeds);
+    st = tn__inner_go(&l->inner, l->inputs, NULL);
+    if (st != TN_OK) return st;
+    tn_tensor **out = l->inner.outputs;
+    tn__workspace *w = l->inner.run.workspace;
+    for (uint32_t i = 0; i < f->n_nexts; i++) {
+      tn__spare_give(w, l->nexts[i]);
+      l->nexts[i] = out[i];
+      out[i] = NULL;
+    }
+    more = is_true(out[f->n_nexts]);
+    tn__spare_give(w, out[f->n_nexts]);
+    out[f->n_nexts] = NULL;
+  }
+  for (uint32_t i = 0; st == TN_OK && i < f->n_exits; i++) l->exits[i] = tn_tensor_ref(l->nexts[f->exit_variables[i]]);
+  return st;
+}
+
 static void give_exits(tn__run *run, const tn__plan_instr *instr, tn__loop *l)
 {
   for (uint32_t k = 0; k < instr->n_outputs; k++) {
@@ -155,8 +208,12 @@ tn_status tn__loop_run(tn__run *run, uint32_t number)
   if (p->loop == NULL) return TN_RESOURCE_EXHAUSTED;
   tn__loop *l = p->loop;
   tn_status st = l->running ? TN_OK : begin(run, instr, l);
-  if (st == TN_OK) st = go_round(l);
+  if (st == TN_OK) st = l->frame->turn != NULL ? turn_round(run, l) : go_round(l);
   if (st == TN_PENDING) return st;
+  if (st == TN_DEADLINE_EXCEEDED && run->err != NULL && *tn_error_node(run->err) == 0) { /* between two turns */
+    tn_error_clear(run->err);
+    st = tn__step_stopped(run->step, TN__STOP_DEADLINE, instr->op, run->err);
+  }
   if (st == TN_OK) give_exits(run, instr, l);
   end(l);
   if (st == TN_OK) tn__segment_release(run, &run->plan->segments[number]);

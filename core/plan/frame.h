@@ -20,9 +20,26 @@ typedef struct tn__frame_feed {
   uint32_t next;  /* fetch of the body */
 } tn__frame_feed;
 
+/* What goes round: where its first value comes from, and which NextIteration gives the next one. */
+typedef struct tn__frame_variable {
+  uint32_t enter, next;
+} tn__frame_variable;
+
+typedef struct tn__turn_feed {
+  bool is_variable;
+  uint32_t index; /* of the variable, or of the Enter */
+} tn__turn_feed;
+
 typedef struct tn__plan_frame {
   tn_plan *body;  /* a reference */
   uint32_t n_feeds, n_nexts, n_exits;
+  /* A loop that could be turned (turn.c), else NULL: `first` tells from the variables whether there is a first iteration,
+   * `turn` gives the variables of the next one, and whether there is one. */
+  tn_plan *first, *turn;
+  tn__turn_feed *first_feeds, *turn_feeds;
+  uint32_t n_first_feeds, n_turn_feeds;
+  tn__frame_variable *variables; /* n_nexts */
+  uint32_t *exit_variables;      /* n_exits */
   bool simple;    /* all that goes round lives and dies together, and so do the Exits, at the end */
   tn__frame_feed feeds[];
 } tn__plan_frame;

@@ -5,10 +5,12 @@
  * the outermost frames is one loop. Its body is compiled as a signature of the same graph: cut at the Enters and at the
  * Merges that begin an iteration, fetched at the NextIterations and the Exits; inner loops are found there again. */
 #include <core/plan/prune.h>
+#include <core/plan/turn.h>
 
 #include <string.h>
 
 #define MAX_DEPTH 100 /* of frames in frames: each is compiled inside of the one around it */
+#define MAX_TRIES 3   /* depth to which a body may be compiled twice, with all the loops in it */
 
 typedef struct frame_info {
   uint32_t parent, depth;
@@ -60,6 +62,12 @@ static bool has(const tn_operation *op, uint32_t trait) { return (tn__operation_
 
 /* ---- frames ---- */
 
+/* Frames that the plan is in. */
+static uint32_t depth_around(const finder *f)
+{
+  return f->c->ir->spec->body == NULL ? 0 : f->c->ir->spec->body->depth;
+}
+
 /* The frame of this name inside of `parent`. */
 static tn_status frame_in(finder *f, uint32_t parent, const tn_operation *enter, uint32_t *out)
 {
@@ -68,7 +76,7 @@ static tn_status frame_in(finder *f, uint32_t parent, const tn_operation *enter,
   tn_status st = tn_operation_attr_string(enter, "frame_name", &name, &length, f->err);
   if (st != TN_OK) return tn__ir_refuse(f->c->ir, enter, st);
   uint32_t depth = f->frames[parent].depth + 1;
-  uint32_t around = f->c->ir->spec->body == NULL ? 0 : f->c->ir->spec->body->depth;
+  uint32_t around = depth_around(f);
   if (depth + around > MAX_DEPTH)
     return tn__ir_refuse(f->c->ir, enter, tn_error_set(f->err, TN_RESOURCE_EXHAUSTED, "node '%s': more than %d loops inside "
                                                        "of each other", tn_operation_name(enter), MAX_DEPTH));
@@ -113,7 +121,7 @@ static tn_operation *source(const finder *f, const tn_operation *op, size_t k, s
   if (k >= n_in + n_control) return NULL;
   if (k >= n_in) return tn__pruned(f->c, control[k - n_in])->cut ? NULL : control[k - n_in];
   if (is_fed(f->c, in[k]) || (tn__is_back_edge(in[k].op, op) && tn__pruned(f->c, in[k].op)->back != TN__NONE)) return NULL;
-  return in[k].op;
+  return tn__turned(f->c, in[k].op);
 }
 
 static tn_status two_frames(const finder *f, const tn_operation *op, const tn_operation *a, const tn_operation *b)
@@ -323,7 +331,7 @@ static tn_status compile(const finder *f, const loop *l, body *b, tn_plan **out)
 {
   const tn__signature_spec *around = f->c->ir->spec;
   b->spec = (tn__body_spec){ .own = l->own.items, .n_own = l->own.n, .n_plain = b->n_plain, .gated = b->gated,
-                             .depth = 1 + (around->body == NULL ? 0 : around->body->depth) };
+                             .depth = 1 + depth_around(f) };
   tn__signature_spec spec = *around;
   spec.feeds = b->cuts;
   spec.n_feeds = b->n;
@@ -350,6 +358,13 @@ static bool is_simple(const body *b, const loop *l, const tn_plan *plan)
   return l->nexts.n == 0 || l->exits.n == 0 || tn__contexts_oppose(plan, contexts[0], contexts[l->nexts.n]);
 }
 
+static tn_status turn(const finder *f, const loop *l, const body *b, tn__plan_frame *frame)
+{
+  const tn__loop_ops ops = { l->enters.items, l->merges.items, l->nexts.items, l->exits.items, l->enters.n, l->merges.n,
+                             l->nexts.n, l->exits.n, l->targets.n };
+  return tn__plan_turn(f->c, &ops, &b->spec, frame);
+}
+
 static tn_status make_frame(const finder *f, const loop *l, body *b, tn__plan_frame **out)
 {
   tn__plan_frame *frame = *out = tn__zalloc(sizeof *frame + b->n * sizeof *frame->feeds);
@@ -362,10 +377,13 @@ static tn_status make_frame(const finder *f, const loop *l, body *b, tn__plan_fr
   if (b->n > 0) memcpy(frame->feeds, b->feeds, b->n * sizeof *b->feeds);
   for (size_t i = 0; i < l->nexts.n; i++) b->fetches[i].op = l->nexts.items[i];
   for (size_t i = 0; i < l->exits.n; i++) b->fetches[l->nexts.n + i].op = l->exits.items[i];
-  tn_status st = compile(f, l, b, &frame->body);
-  if (st != TN_OK) return st;
-  frame->simple = is_simple(b, l, frame->body);
-  if (frame->simple) return TN_OK;
+  tn_status st = TN_OK;
+  if (depth_around(f) < MAX_TRIES) {
+    st = compile(f, l, b, &frame->body);
+    if (st != TN_OK) return st;
+    frame->simple = is_simple(b, l, frame->body);
+    if (frame->simple) return turn(f, l, b, frame);
+  }
   b->gated = tn__alloc_array(b->n + 1, sizeof *b->gated);
   if (b->gated == NULL) return no_memory(f);
   for (size_t i = 0; i < b->n; i++) b->gated[i] = b->feeds[i].kind != TN__FEED_CONSTANT;
@@ -533,6 +551,7 @@ tn_status tn__prune_add_loops(tn__pruner *c)
 void tn__plan_frame_free(tn__plan_frame *frame)
 {
   if (frame == NULL) return;
+  tn__plan_frame_unturn(frame);
   tn__plan_unref(frame->body);
   tn__free(frame, sizeof *frame + frame->n_feeds * sizeof *frame->feeds);
 }

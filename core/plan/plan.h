@@ -196,6 +196,9 @@ typedef struct tn__body_spec {
   size_t n_own;
   size_t n_plain; /* feeds behind these are NextIterations, as the Merges read them that belong to the next iteration */
   const bool *gated; /* by feed: it may be dead in an iteration; NULL = none is */
+  tn_operation *const *turned; /* Merges that stand for what their second input, a NextIteration, gives; only the last
+                                * fetch may need them, else it is TN_UNIMPLEMENTED (turn.c) */
+  size_t n_turned;
   uint32_t depth;    /* frames around it, itself too */
 } tn__body_spec;
 

@@ -49,6 +49,10 @@ static tn_operation *next_needed(tn__pruner *c, tn__walk_frame *f)
     size_t i = f->next++;
     tn_operation *op = i < n_in ? in[i].op : control[i - n_in];
     if (i < n_in && feed_of(c, in[i]) != TN__NONE) continue;
+    if (i < n_in && tn__pruned(c, op)->turned) {
+      c->met_turned = true;
+      op = tn__turned(c, op);
+    }
     tn__op_state *s = &c->ops[tn__operation_id(op)];
     if (i >= n_in && s->cut) continue;
     if (i < n_in && tn__is_back_edge(op, f->op)) {
@@ -117,8 +121,13 @@ static tn_status order_operations(tn__pruner *c)
   }
   for (size_t i = 0; st == TN_OK && spec->body != NULL && i < spec->body->n_own; i++)
     tn__pruned(c, spec->body->own[i])->own = true;
-  for (size_t i = 0; st == TN_OK && i < spec->n_fetches; i++)
-    if (feed_of(c, spec->fetches[i]) == TN__NONE) st = walk_from(c, spec->fetches[i].op);
+  for (size_t i = 0; st == TN_OK && spec->body != NULL && i < spec->body->n_turned; i++)
+    tn__pruned(c, spec->body->turned[i])->turned = tn__pruned(c, spec->body->turned[i])->cut = true;
+  for (size_t i = 0; st == TN_OK && i < spec->n_fetches; i++) {
+    if (c->met_turned && i < spec->n_fetches)
+      st = tn_error_set(c->ir->err, TN_UNIMPLEMENTED, "the body of a loop reads what its condition computes");
+    if (st == TN_OK && feed_of(c, spec->fetches[i]) == TN__NONE) st = walk_from(c, spec->fetches[i].op);
+  }
   for (size_t i = 0; st == TN_OK && i < spec->n_targets; i++) {
     tn__pruned(c, spec->targets[i])->wanted = true;
     st = walk_from(c, spec->targets[i]);
@@ -187,6 +196,7 @@ tn_status tn__prune_value(tn__pruner *c, tn_output output, uint32_t *out)
 {
   uint32_t f = feed_of(c, output);
   if (f != TN__NONE) return feed_value(c, f, output, out);
+  output.op = tn__turned(c, output.op);
   const tn__op_state *s = tn__pruned(c, output.op);
   if (s->node == TN__NONE)
     return tn__ir_refuse(c->ir, output.op, tn_error_set(c->ir->err, TN_INVALID_ARGUMENT, "node '%s' needs its own output",
@@ -236,7 +246,7 @@ static tn_status control_of(tn__pruner *c, tn_operation *op, uint32_t *out)
 {
   const tn__op_state *s = tn__pruned(c, op);
   const tn__body_spec *body = c->ir->spec->body;
-  *out = s->node;
+  *out = s->cut && body->gated == NULL ? TN__NONE : s->node;
   if (!s->cut || body->gated == NULL || !body->gated[s->fed]) return TN_OK;
   uint32_t value;
   tn_status st = feed_value(c, s->fed, c->ir->spec->feeds[s->fed], &value);

@@ -17,6 +17,7 @@ typedef struct tn__op_state {
   uint32_t loop;  /* of that last one: its number among the loops */
   uint8_t visit;  /* 0 unseen, 1 its inputs are being walked, 2 done */
   bool own;       /* an Exit or NextIteration of the body that is compiled */
+  bool turned;    /* a Merge that stands for its NextIteration */
   bool cut;       /* an Enter or Merge at the beginning of the body that is compiled: it has run */
   bool wanted;    /* a target */
   bool in_loop;   /* of another frame than the plan's: `node` is the loop's */
@@ -41,6 +42,7 @@ typedef struct tn__pruner {
   size_t n_later, later_room;
   bool has_frames;
   bool failed;         /* no memory while walking */
+  bool met_turned;     /* a Merge that is turned was met */
   uint32_t *inputs; /* of one node */
   size_t input_room;
   uint32_t *controls; /* of one node */
@@ -58,6 +60,13 @@ bool tn__enters_constant(const tn_operation *op);
 static inline bool tn__is_back_edge(const tn_operation *from, const tn_operation *to)
 {
   return (tn__operation_traits(from) & TN_TRAIT_NEXT_ITERATION) && (tn__operation_traits(to) & TN_TRAIT_MERGE);
+}
+
+/* The operation that an edge from `op` comes from, as this plan reads it. */
+static inline tn_operation *tn__turned(const tn__pruner *c, tn_operation *op)
+{
+  size_t n;
+  return tn__pruned(c, op)->turned ? tn__operation_inputs(op, &n)[1].op : op;
 }
 
 /* prune.c: the value that an edge carries, and nodes for an operation of the plan's own frame. */
