@@ -14,6 +14,10 @@ TN_BEGIN_DECLS
 /* Where a resource is that names no container. It can be listed and reset by this name (S-RST-16). */
 #define TN_DEFAULT_CONTAINER "localhost"
 
+/* The container of one session, shared with no other: what has no name of its own and would be mistaken for another's. A
+ * reset that lists it does nothing. */
+#define TN_SESSION_CONTAINER "<session>"
+
 /* The container of one step, emptied when it ends (S-RST-22). */
 #define TN_STEP_CONTAINER "<step>"
 
