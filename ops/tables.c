@@ -9,6 +9,7 @@
 
 typedef struct handle_state {
   tn__resource_place place;
+  bool own; /* the session's: it has no name that others could mean by it */
   tn__table_spec spec; /* without the keys */
   bool anonymous;
 } handle_state;
@@ -55,6 +56,13 @@ static tn_status read_buckets(const tn_operation *op, tn__table_spec *spec, tn_e
   return TN_OK;
 }
 
+static bool has_name(const tn_operation *op)
+{
+  const char *name;
+  size_t length = 0;
+  return tn_operation_attr_string(op, "shared_name", &name, &length, NULL) == TN_OK && length > 0;
+}
+
 static tn_status handle_create(const tn_operation *op, void **state, tn__table_kind kind, tn_error *err)
 {
   handle_state *h = tn__zalloc(sizeof *h);
@@ -71,6 +79,7 @@ static tn_status handle_create(const tn_operation *op, void **state, tn__table_k
     handle_destroy(h);
     return st;
   }
+  h->own = !has_name(op) && h->place.container[0] == 0 && !tn__attr_bool(op, "use_node_name_sharing", false);
   h->spec.container = h->place.container;
   h->spec.name = h->place.name;
   *state = h;
@@ -128,7 +137,8 @@ static tn_status give_table(tn_kernel_ctx *ctx, const handle_state *h, tn__table
     st = make_table(spec, &object, ctx->err);
     if (st == TN_OK) st = tn_resource_create(&tn__table_class, spec->name, object, &r, ctx->err);
   } else {
-    st = tn_kernel_obtain(ctx, h->place.container, h->place.name, &tn__table_class, make_table, spec, &r);
+    const char *container = h->own ? TN_SESSION_CONTAINER : h->place.container;
+    st = tn_kernel_obtain(ctx, container, h->place.name, &tn__table_class, make_table, spec, &r);
     if (st == TN_OK) st = check_dtypes(r, spec, ctx->err);
   }
   if (st == TN_OK) return tn__give_handle(ctx, 0, r);
