@@ -64,6 +64,30 @@ is 'the middle of a long plan is left out'
 plan 0 long.pbtxt --all && has '%25 ' && ! has 'more \(--all\)'
 is '--all shows it'
 
+# ---- loops ----
+
+cat >loop.pbtxt <<'END'
+node { name: "zero" op: "Const" attr { key: "dtype" value { type: DT_INT32 } } attr { key: "value" value { tensor { dtype: DT_INT32 tensor_shape { } int_val: 0 } } } }
+node { name: "enter" op: "Enter" input: "zero" attr { key: "T" value { type: DT_INT32 } } attr { key: "frame_name" value { s: "loop" } } }
+node { name: "merge" op: "Merge" input: "enter" input: "next" attr { key: "T" value { type: DT_INT32 } } attr { key: "N" value { i: 2 } } }
+node { name: "ten" op: "Const" input: "^merge" attr { key: "dtype" value { type: DT_INT32 } } attr { key: "value" value { tensor { dtype: DT_INT32 tensor_shape { } int_val: 10 } } } }
+node { name: "less" op: "Less" input: "merge" input: "ten" attr { key: "T" value { type: DT_INT32 } } }
+node { name: "cond" op: "LoopCond" input: "less" }
+node { name: "switch" op: "Switch" input: "merge" input: "cond" attr { key: "T" value { type: DT_INT32 } } }
+node { name: "one" op: "Const" input: "^switch" attr { key: "dtype" value { type: DT_INT32 } } attr { key: "value" value { tensor { dtype: DT_INT32 tensor_shape { } int_val: 1 } } } }
+node { name: "add" op: "Add" input: "switch:1" input: "one" attr { key: "T" value { type: DT_INT32 } } }
+node { name: "next" op: "NextIteration" input: "add" attr { key: "T" value { type: DT_INT32 } } }
+node { name: "exit" op: "Exit" input: "switch" attr { key: "T" value { type: DT_INT32 } } }
+END
+plan 0 loop.pbtxt && has '^1 instruction in 1 segment' && has '%0 +\(loop\) +enter +- +zero$' && has '^Gives exit:0$'
+is 'a loop is one instruction'
+cat >handle.pbtxt <<'END'
+node { name: "v" op: "VarHandleOp" attr { key: "dtype" value { type: DT_FLOAT } } attr { key: "shape" value { shape { } } } }
+node { name: "read" op: "ReadVariableOp" input: "v" attr { key: "dtype" value { type: DT_FLOAT } } }
+END
+plan 0 handle.pbtxt && has '%0 +VarHandleOp +v +[a-z_]+ *$' && ! grep -q null out
+is 'an instruction that reads nothing'
+
 # ---- pictures ----
 
 plan 0 "$digits" -o g.dot && grep -q '^digraph' g.dot && grep -q cluster_b g.dot && grep -q cluster_a g.dot && grep -q 'conv1/relu' g.dot

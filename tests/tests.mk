@@ -4,6 +4,7 @@
 # A test of a module is tests/test_NAME.c and one line here, nothing else: it is built from the file of its own name and
 # links core (internal names, too), ops and tests/support. See tests/support/tap.h for how such a file looks.
 TN_UNIT_TESTS = \
+  tests/stress_sessions \
   tests/test_array_ops \
   tests/test_audio \
   tests/test_barriers \
@@ -68,6 +69,7 @@ TN_UNIT_TESTS = \
   tests/test_schema \
   tests/test_session \
   tests/test_session_graph \
+  tests/test_session_lives \
   tests/test_session_run \
   tests/test_session_step \
   tests/test_session_threads \
@@ -184,12 +186,17 @@ tests_test_oracle_run_LDADD = $(LDADD) $(LIBZIP_LIBS)
 TN_ORACLE_CASES = \
   tests/oracle/README.md \
   tests/oracle/array.zip \
+  tests/oracle/audio.zip \
   tests/oracle/binary.zip \
   tests/oracle/bitwise.zip \
+  tests/oracle/codecs.zip \
   tests/oracle/compare.zip \
   tests/oracle/constants.zip \
+  tests/oracle/control-flow.zip \
   tests/oracle/conv.zip \
+  tests/oracle/functions.zip \
   tests/oracle/gather.zip \
+  tests/oracle/image.zip \
   tests/oracle/layout.zip \
   tests/oracle/loss.zip \
   tests/oracle/math.zip \
@@ -197,11 +204,18 @@ TN_ORACLE_CASES = \
   tests/oracle/nn.zip \
   tests/oracle/norm.zip \
   tests/oracle/pool.zip \
+  tests/oracle/queues.zip \
   tests/oracle/random.zip \
   tests/oracle/reduce.zip \
   tests/oracle/scan.zip \
   tests/oracle/sessions.zip \
   tests/oracle/special.zip \
+  tests/oracle/strings.zip \
+  tests/oracle/tables.zip \
+  tests/oracle/tensor-arrays.zip \
+  tests/oracle/tensor-lists.zip \
+  tests/oracle/training.zip \
+  tests/oracle/variables.zip \
   tests/oracle/ops.txt \
   tests/oracle/check_import.py \
   tests/oracle/check_opdefs.py \
@@ -210,6 +224,7 @@ TN_ORACLE_CASES = \
   tests/oracle/generate/format.py \
   tests/oracle/generate/generate_state.py \
   tests/oracle/generate/ops_array.py \
+  tests/oracle/generate/ops_image.py \
   tests/oracle/generate/ops_kit.py \
   tests/oracle/generate/ops_linalg.py \
   tests/oracle/generate/ops_math.py \

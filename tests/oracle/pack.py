@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Packs recorded cases into one archive a family, NAME.zip beside this file.
 
-    python3 pack.py CASES [--ops ops.txt] [--out DIR] [--all]
+    python3 pack.py CASES [--ops ops.txt] [--out DIR] [--all] [--without FAMILY]...
 
 CASES is a folder with an index.json, as the generators write it. Taken are the cases whose ops are all claimed (listed in
---ops), or all with --all. An archive holds three files, deflated:
+--ops), or all with --all, but for the families --without. An archive holds three files, deflated:
 
     index.json   the cases' entries, as in CASES; each with `graph`: [offset, size] of its GraphDef in `graphs`, and
                  `arrays`: for each array (`s0/feed/x:0`) [offset, size] of its .npy file in `arrays`
@@ -81,6 +81,7 @@ def main():
     parser.add_argument("--ops", default=os.path.join(HERE, "ops.txt"), help="list of claimed ops")
     parser.add_argument("--out", default=HERE, help="folder for the archives")
     parser.add_argument("--all", action="store_true", help="all cases, claimed or not")
+    parser.add_argument("--without", action="append", default=[], metavar="FAMILY", help="leave this family out")
     args = parser.parse_args()
 
     with open(os.path.join(args.cases, "index.json"), encoding="utf-8") as f:
@@ -92,7 +93,7 @@ def main():
 
     families, n_bytes, n_cases = {}, 0, 0
     for entry in index:
-        if args.all or claimed.issuperset(entry["ops"]):
+        if entry["family"] not in args.without and (args.all or claimed.issuperset(entry["ops"])):
             families.setdefault(entry["family"], []).append(entry)
     if os.path.samefile(args.out, HERE) and not args.all:
         for old in sorted(os.listdir(HERE)):

@@ -41,15 +41,32 @@
   TRUTH("always", "true", "input: '^merge'") NODE("cond", "LoopCond", "input: 'always'", "")              \
   NODE("switch", "Switch", "input: 'merge' input: 'cond'", F) NODE("body", "Identity", "input: 'switch:1'", F) \
   NODE("next", "NextIteration", "input: 'body'", F) NODE("exit", "Exit", "input: 'switch'", F)
-#define LOOP_LIBRARY                                                                                       \
-  "library { function { signature { name: 'Same' input_arg { name: 'x' type: DT_FLOAT } output_arg { "     \
-  "name: 'y' type: DT_FLOAT } } ret { key: 'y' value: 'x' } } function { signature { name: 'Ever' "         \
-  "input_arg { name: 'x' type: DT_FLOAT } output_arg { name: 'go' type: DT_BOOL } } node_def { name: 'c' "  \
-  "op: 'Const' attr { key: 'dtype' value { type: DT_BOOL } } attr { key: 'value' value { tensor { dtype: "  \
-  "DT_BOOL tensor_shape { } bool_val: true } } } } ret { key: 'go' value: 'c:output:0' } } }\n"
-#define WHILE                                                                                      \
-  NODE("while", "While", "input: 'begun'", LIST("T", "type: DT_FLOAT") "attr { key: 'cond' value { func { name: 'Ever' } } }" \
-       "attr { key: 'body' value { func { name: 'Same' } } }")
+#define LOOP_LIBRARY "library { " UNARY("Same", "DT_FLOAT", "", "x") UNARY("Ever", "DT_BOOL", INNER("c", "Const", "", \
+  FILLED("DT_BOOL", "bool_val: true")), "c:output:0") UNARY("Few", "DT_BOOL", INNER("k", "Const", "", \
+  FILLED("DT_FLOAT", "float_val: 10")) INNER("l", "Less", "input: 'x' input: 'k:output:0'", F), "l:z:0") \
+  UNARY("More", "DT_FLOAT", INNER("k", "Const", "", FILLED("DT_FLOAT", "float_val: 1")) \
+  INNER("a", "AddV2", "input: 'x' input: 'k:output:0'", F), "a:z:0") "}\n"
+#define INNER(name, op, inputs, attrs) "node_def { name: '" name "' op: '" op "' " inputs " " attrs " } "
+#define UNARY(name, type, nodes, value)                                                                      \
+  "function { signature { name: '" name "' input_arg { name: 'x' type: DT_FLOAT } output_arg { name: 'y' type: " type \
+  " } } " nodes "ret { key: 'y' value: '" value "' } } "
+#define FILLED(type, value)                                                                                  \
+  TYPE("dtype", type) "attr { key: 'value' value { tensor { dtype: " type " tensor_shape { } " value " } } } "
+#define WHILE ROUND("while", "input: 'begun'", "Ever", "Same")
+#define ROUND(name, inputs, cond, body)                                                             \
+  NODE(name, "While", inputs, LIST("T", "type: DT_FLOAT") "attr { key: 'cond' value { func { name: '" cond "' } } }" \
+       "attr { key: 'body' value { func { name: '" body "' } } }")
+
+/* Loops that count x up to 10: "ten" as frames, "few" as functions. */
+#define COUNTS                                                                                              \
+  ROUND("few", "input: 'x'", "Few", "More") NODE("t_enter", "Enter", "input: 'x'", F TEXT_ATTR("frame_name", "t")) \
+  NODE("t_merge", "Merge", "input: 't_enter' input: 't_next'", F INT("N", 2))                               \
+  NODE("t_k", "Const", "input: '^t_merge'", FILLED("DT_FLOAT", "float_val: 10"))                            \
+  NODE("t_less", "Less", "input: 't_merge' input: 't_k'", F) NODE("t_cond", "LoopCond", "input: 't_less'", "") \
+  NODE("t_switch", "Switch", "input: 't_merge' input: 't_cond'", F) NODE("t_body", "Identity", "input: 't_switch:1'", F) \
+  NODE("t_one", "Const", "input: '^t_body'", FILLED("DT_FLOAT", "float_val: 1"))                            \
+  NODE("t_add", "AddV2", "input: 't_body' input: 't_one'", F) NODE("t_next", "NextIteration", "input: 't_add'", F) \
+  NODE("ten", "Exit", "input: 't_switch'", F)
 
 /* Variable "v" of a scalar: "set" (to x), "add" (x), "read". */
 #define SCALAR_VARIABLE(more)                                                                               \

@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Random work on a few sessions from many threads: steps that wait, loop, fail and are given up, against Close, Reset and
+ * Delete. What must hold at any time: codes, values, no element of a queue twice, and no memory left at the end.
+ *
+ *   stress_sessions [--seconds N] [--seed S] [--threads T] */
+#include <math.h>
+#include <stdlib.h>
+
+#include "tests/support/blocked_kit.h"
+
+#define GRAPH                                                                                                            \
+  LOOP_LIBRARY START QUEUE(TEXT_ATTR("shared_name", "q") TEXT_ATTR("container", "lines")) NARROW LOOP WHILE COUNTS       \
+  SCALAR_VARIABLE(TEXT_ATTR("shared_name", "v")) TRUTH("no", "false", "")                                                \
+  NODE("claim", "Assert", "input: 'no' input: 'x' input: '^begun'", LIST("T", "type: DT_FLOAT"))                          \
+  NODE("ref", "VariableV2", "", DT SHAPE("") TEXT_ATTR("container", "refs"))                                             \
+  NODE("assign", "Assign", "input: 'ref' input: 'x'", F) NODE("bump", "AssignAdd", "input: 'ref' input: 'x'", F)          \
+  NODE("value", "Identity", "input: 'ref'", F)
+
+enum { SLOTS = 6, MAX_VALUES = 1 << 22 };
+
+static struct {
+  int64_t seconds;
+  uint64_t seed;
+  int threads;
+} asked = { 2, 1, 8 };
+
+static ts shared, isolated; /* graphs and options */
+static atomic_bool stop;
+static atomic_uint_fast32_t next_value, steps, ok_steps, resets, deletes;
+static _Atomic unsigned char taken[MAX_VALUES]; /* 1 = it was offered to a queue, 2 = a step got it */
+
+typedef struct slot {
+  pthread_rwlock_t lock; /* for writing: the session is replaced */
+  tn_session *session;
+} slot;
+static slot slots[SLOTS];
+
+typedef struct worker {
+  pthread_t thread;
+  uint64_t random;
+  pthread_mutex_t mu; /* of the token */
+  tn_cancellation *token;
+} worker;
+static worker workers[64];
+
+static uint32_t any(worker *w, uint32_t below)
+{
+  w->random ^= w->random << 13;
+  w->random ^= w->random >> 7;
+  w->random ^= w->random << 17;
+  return (uint32_t)(w->random >> 33) % below;
+}
+
+/* ---- steps ---- */
+
+typedef struct kind {
+  const char *fetch, *target;
+  bool waits; /* it may stay where it is until somebody ends it */
+  float value; /* NAN = whatever */
+  tn_status also; /* what it may come to, other than OK; OK = nothing */
+} kind;
+
+static const kind kinds[] = {
+  { "ten", NULL, false, 10, TN_OK },         { "few", NULL, false, 10, TN_OK },
+  { "read", NULL, false, NAN, TN_FAILED_PRECONDITION },  { NULL, "set", false, NAN, TN_OK },
+  { NULL, "add", false, NAN, TN_NOT_FOUND },   { "value", NULL, false, NAN, TN_FAILED_PRECONDITION },
+  { NULL, "assign", false, NAN, TN_OK },     { "bump", NULL, false, NAN, TN_FAILED_PRECONDITION },
+  { NULL, "put", false, NAN, TN_OK },        { "late", NULL, true, NAN, TN_OK },
+  { "get", "put", false, NAN, TN_OK },       { "size", NULL, false, NAN, TN_OK },
+  { NULL, "squeeze", true, NAN, TN_OK },     { "drain", NULL, true, NAN, TN_OK },
+  { "exit", NULL, true, NAN, TN_CANCELLED }, { "while", NULL, true, NAN, TN_CANCELLED },
+  { "late", "claim", false, NAN, TN_INVALID_ARGUMENT },  { "exit", "claim", false, NAN, TN_INVALID_ARGUMENT },
+};
+
+static bool is_dequeue(const kind *k) { return k->fetch != NULL && (strcmp(k->fetch, "late") == 0 || strcmp(k->fetch, "get") == 0); }
+
+static void check_step(const kind *k, const bk_step *s, bool limited)
+{
+  tn_status st = s->status;
+  bool endless = k->fetch != NULL && (strcmp(k->fetch, "exit") == 0 || strcmp(k->fetch, "while") == 0);
+  bool fails = k->also == TN_INVALID_ARGUMENT;
+  CHECK_MSG(st == TN_CANCELLED || (st == TN_DEADLINE_EXCEEDED && limited) || (st == TN_OK && !endless && !fails) ||
+                (st != TN_OK && st == k->also),
+            "%s %s: %s %s", k->fetch ? k->fetch : "", k->target ? k->target : "", tn_status_name(st), tn_error_message(&s->err));
+  if (st == TN_INVALID_ARGUMENT) CHECK_STR(tn_error_node(&s->err), "claim");
+  if (st != TN_OK) CHECK_MSG(*tn_error_message(&s->err) != 0, "an error without a message");
+  if (st != TN_OK) return;
+  atomic_fetch_add(&ok_steps, 1);
+  if (!isnan(k->value)) CHECK_DOUBLE(s->value, k->value, 0);
+  if (!is_dequeue(k)) return;
+  unsigned char was = atomic_exchange(&taken[(uint32_t)s->value % MAX_VALUES], 2);
+  CHECK_MSG(was == 1, "value %u came out of a queue: %s", (unsigned)s->value, was == 2 ? "twice" : "nobody put it in");
+}
+
+/* Whether its session turned out to be closed. */
+static bool step(worker *w, slot *at)
+{
+  const kind *k = &kinds[any(w, sizeof kinds / sizeof *kinds)];
+  bk_step s = { .fetch = k->fetch, .target = k->target };
+  if (k->target != NULL && strcmp(k->target, "put") == 0) {
+    uint32_t v = atomic_fetch_add(&next_value, 1) % MAX_VALUES;
+    s.x = (float)v;
+    atomic_store(&taken[v], 1);
+  }
+  if (any(w, 2) || (k->waits && any(w, 8))) s.timeout_ms = 1 + any(w, 10);
+  if (any(w, 4) == 0 && tn_cancellation_create(NULL, &s.cancellation, NULL) == TN_OK) {
+    pthread_mutex_lock(&w->mu);
+    w->token = tn_cancellation_ref(s.cancellation);
+    pthread_mutex_unlock(&w->mu);
+  }
+  s.session = at->session;
+  bk_run(&s);
+  atomic_fetch_add(&steps, 1);
+  check_step(k, &s, s.timeout_ms > 0);
+  bool closed = s.status == TN_CANCELLED && strstr(tn_error_message(&s.err), "closed") != NULL;
+  bk_done(&s);
+  pthread_mutex_lock(&w->mu);
+  tn_cancellation_unref(w->token);
+  w->token = NULL;
+  pthread_mutex_unlock(&w->mu);
+  tn_cancellation_unref(s.cancellation);
+  return closed;
+}
+
+/* ---- against them ---- */
+
+static tn_session *new_session(bool own)
+{
+  ts *t = own ? &isolated : &shared;
+  tn_session *s = NULL;
+  CHECK_INT(tn_session_create(t->options, &s, NULL), TN_OK);
+  tn_status st = s == NULL ? TN_INTERNAL : tn_session_set_graph(s, t->graph, NULL);
+  CHECK_MSG(st == TN_OK || st == TN_CANCELLED, "set_graph: %s", tn_status_name(st)); /* a reset came in between */
+  return s;
+}
+
+static void close_slot(slot *at)
+{
+  pthread_rwlock_rdlock(&at->lock);
+  CHECK_INT(tn_session_close(at->session, NULL), TN_OK);
+  pthread_rwlock_unlock(&at->lock);
+}
+
+static void replace(slot *at, bool own)
+{
+  close_slot(at); /* so that whoever waits in it lets the lock go */
+  pthread_rwlock_wrlock(&at->lock);
+  tn_session_destroy(at->session);
+  at->session = new_session(own);
+  pthread_rwlock_unlock(&at->lock);
+  atomic_fetch_add(&deletes, 1);
+}
+
+static void reset(worker *w)
+{
+  static const char *const lists[][3] = { { "lines" }, { "localhost", "refs" }, { "refs", "lines", "localhost" }, { "nothing" } };
+  static const size_t n[] = { 1, 2, 3, 1 };
+  uint32_t i = any(w, 5);
+  CHECK_INT(tn_reset(shared.options, i < 4 ? lists[i] : NULL, i < 4 ? n[i] : 0, NULL), TN_OK);
+  atomic_fetch_add(&resets, 1);
+}
+
+static void cancel_somebody(worker *w)
+{
+  worker *other = &workers[any(w, (uint32_t)asked.threads)];
+  pthread_mutex_lock(&other->mu);
+  tn_cancellation *token = tn_cancellation_ref(other->token);
+  pthread_mutex_unlock(&other->mu);
+  if (token != NULL) tn_cancellation_cancel(token);
+  tn_cancellation_unref(token);
+}
+
+/* The first worker never waits, so that somebody ends what the others wait for. */
+static void *work(void *arg)
+{
+  worker *w = arg;
+  while (!atomic_load(&stop)) {
+    slot *at = &slots[any(w, SLOTS)];
+    uint32_t what = any(w, 100);
+    if (w == workers) ts_sleep_ms((int)any(w, 3));
+    if (what < 1 || (w == workers && what < 14)) replace(at, any(w, 3) == 0);
+    else if (what < 2) close_slot(at), replace(at, any(w, 3) == 0);
+    else if (w == workers && what < 26) reset(w);
+    else if (what < 8 || w == workers) cancel_somebody(w);
+    else {
+      pthread_rwlock_rdlock(&at->lock);
+      bool closed = step(w, at);
+      pthread_rwlock_unlock(&at->lock);
+      if (closed && any(w, 2)) replace(at, any(w, 3) == 0);
+    }
+  }
+  return NULL;
+}
+
+static void round_of(double seconds)
+{
+  atomic_store(&stop, false);
+  for (int i = 0; i < SLOTS; i++) {
+    pthread_rwlock_init(&slots[i].lock, NULL);
+    slots[i].session = new_session(i % 3 == 0);
+  }
+  for (int i = 0; i < asked.threads; i++) {
+    workers[i].random = (asked.seed + 1) * 0x9E3779B97F4A7C15u + (uint64_t)i * 0xD1B54A32D192ED03u;
+    pthread_mutex_init(&workers[i].mu, NULL);
+  }
+  for (int i = 0; i < asked.threads; i++) REQUIRE_INT(pthread_create(&workers[i].thread, NULL, work, &workers[i]), 0);
+  ts_sleep_ms((int)(seconds * 1000));
+  atomic_store(&stop, true);
+  for (int i = 0; i < SLOTS; i++) close_slot(&slots[i]);
+  pthread_join(workers[0].thread, NULL);
+  for (int i = 0; i < SLOTS; i++) close_slot(&slots[i]); /* of sessions made meanwhile */
+  for (int i = 1; i < asked.threads; i++) {
+    for (int k = 0; k < SLOTS; k++) close_slot(&slots[k]);
+    pthread_join(workers[i].thread, NULL);
+  }
+  for (int i = 0; i < SLOTS; i++) tn_session_destroy(slots[i].session);
+  static const char *const all[] = { "localhost", "lines", "refs" };
+  CHECK_INT(tn_reset(shared.options, all, 3, NULL), TN_OK);
+  for (int i = 0; i < SLOTS; i++) pthread_rwlock_destroy(&slots[i].lock);
+  for (int i = 0; i < asked.threads; i++) pthread_mutex_destroy(&workers[i].mu);
+}
+
+/* What the library makes once, for the process and for the graphs. */
+static void warm_up(void)
+{
+  for (int own = 0; own < 2; own++) {
+    tn_session *session = new_session(own);
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+      bk_step s = { .session = session, .fetch = kinds[i].fetch, .target = kinds[i].target, .timeout_ms = 5 };
+      bk_run(&s);
+      bk_done(&s);
+    }
+    tn_session_destroy(session);
+  }
+  round_of(0.2);
+}
+
+/* S-LIFE-03 to 05, S-LIFE-10, S-LIFE-12, S-RO-07, S-RST-02, S-RST-14, S-RST-15, S-RST-20, S-CAN-04 to 07, S-THR-01 to 05 */
+static void stress_sessions__hold_what_they_promise(void)
+{
+  bk_open(&shared, false, GRAPH);
+  bk_open(&isolated, true, GRAPH);
+  warm_up();
+  uint64_t blocks = tn_test_live_blocks(), bytes = tn_test_live_bytes();
+  for (int64_t done = 0; done < asked.seconds; done++) round_of(1);
+  CHECK_INT(tn_test_live_blocks(), blocks);
+  CHECK_INT(tn_test_live_bytes(), bytes);
+  printf("# %u steps, %u of them well, %u resets, %u sessions deleted\n", (unsigned)steps, (unsigned)ok_steps, (unsigned)resets,
+         (unsigned)deletes);
+  ts_fini(&shared);
+  ts_fini(&isolated);
+}
+
+int main(int argc, char **argv)
+{
+  static const tap_test tests[] = { TAP_TEST(stress_sessions__hold_what_they_promise) };
+  int at = 1;
+  for (; at + 1 < argc && strncmp(argv[at], "--", 2) == 0; at += 2) {
+    long long n = strtoll(argv[at + 1], NULL, 10);
+    if (strcmp(argv[at], "--seconds") == 0) asked.seconds = n;
+    else if (strcmp(argv[at], "--seed") == 0) asked.seed = (uint64_t)n;
+    else if (strcmp(argv[at], "--threads") == 0) asked.threads = n < 2 ? 2 : n > 64 ? 64 : (int)n;
+    else return fprintf(stderr, "stress_sessions: no such option: %s\n", argv[at]), 2;
+  }
+  argv[at - 1] = argv[0];
+  return tap_main(argc - at + 1, argv + at - 1, __FILE__, tests, 1);
+}
