@@ -12,17 +12,22 @@
 #include <string.h>
 
 typedef struct place {
-  uint32_t context, next; /* next segment of the same context, TN__NONE = none */
+  uint32_t context;
   uint8_t kind;
   uint32_t n;             /* instructions; later: where they begin */
 } place;
+
+/* Tapes of one context, as they were begun. */
+typedef struct tapes {
+  uint32_t *at;
+  size_t n, room;
+} tapes;
 
 typedef struct cutter {
   tn_plan *plan;
   uint32_t *of;      /* by instruction: its segment */
   uint32_t *depth;   /* by context: no earlier segment; TN__NONE = not known yet */
-  uint32_t *first, *last; /* by context: its segments */
-  uint32_t *hint;         /* by context: the one found last */
+  tapes *tapes;      /* by context */
   place *places;
   size_t n_places, room;
   tn_error *err;
@@ -81,24 +86,31 @@ static tn_status add_place(cutter *c, uint32_t context, uint8_t kind, uint32_t *
 {
   if (!tn__grow((void **)&c->places, &c->room, c->n_places + 1, sizeof *c->places)) return tn__no_memory(c->err, "plan", 0);
   *out = (uint32_t)c->n_places;
-  c->places[c->n_places++] = (place){ context, TN__NONE, kind, 0 };
+  c->places[c->n_places++] = (place){ context, kind, 0 };
+  tapes *t = &c->tapes[context];
   if (kind != TN__SEGMENT_TAPE) return TN_OK;
-  if (c->first[context] == TN__NONE) c->first[context] = *out;
-  else c->places[c->last[context]].next = *out;
-  c->last[context] = *out;
+  if (!tn__grow((void **)&t->at, &t->room, t->n + 1, sizeof *t->at)) return tn__no_memory(c->err, "plan", 0);
+  t->at[t->n++] = *out;
   return TN_OK;
+}
+
+/* The first tape of the context from `min` on; TN__NONE: there is none. */
+static uint32_t tape_from(const tapes *t, uint32_t min)
+{
+  size_t begin = 0, end = t->n;
+  while (begin < end) {
+    size_t middle = begin + (end - begin) / 2;
+    if (t->at[middle] < min) begin = middle + 1;
+    else end = middle;
+  }
+  return begin < t->n ? t->at[begin] : TN__NONE;
 }
 
 static tn_status put(cutter *c, uint32_t i)
 {
   const tn__plan_instr *instr = &c->plan->instrs[i];
-  uint32_t min = earliest(c, i), at = TN__NONE;
-  uint32_t last = c->last[instr->context];
-  if (instr->kind == TN__SEGMENT_TAPE && last != TN__NONE && last >= min) {
-    at = c->hint[instr->context] <= min ? c->hint[instr->context] : c->first[instr->context];
-    while (at < min) at = c->places[at].next;
-    c->hint[instr->context] = at;
-  }
+  uint32_t min = earliest(c, i);
+  uint32_t at = instr->kind == TN__SEGMENT_TAPE ? tape_from(&c->tapes[instr->context], min) : TN__NONE;
   tn_status st = at == TN__NONE ? add_place(c, instr->context, instr->kind, &at) : TN_OK;
   if (st == TN_OK) c->places[at].n++;
   c->of[i] = at;
@@ -144,12 +156,10 @@ tn_status tn__plan_make_segments(tn_plan *plan, tn_error *err)
   cutter c = { .plan = plan, .err = err };
   size_t n_contexts = (size_t)plan->n_contexts + 1, n = (size_t)plan->n_instrs + 1;
   c.of = tn__alloc_array(n, sizeof *c.of);
-  c.depth = tn__alloc_array(4 * n_contexts, sizeof *c.depth);
-  tn_status st = c.of == NULL || c.depth == NULL ? tn__no_memory(err, "plan", n * sizeof *c.of) : TN_OK;
-  for (size_t i = 0; st == TN_OK && i < 4 * n_contexts; i++) c.depth[i] = TN__NONE;
-  c.first = c.depth + n_contexts;
-  c.last = c.first + n_contexts;
-  c.hint = c.last + n_contexts;
+  c.depth = tn__alloc_array(n_contexts, sizeof *c.depth);
+  c.tapes = tn__alloc_array(n_contexts, sizeof *c.tapes);
+  tn_status st = c.of == NULL || c.depth == NULL || c.tapes == NULL ? tn__no_memory(err, "plan", n * sizeof *c.of) : TN_OK;
+  for (size_t i = 0; st == TN_OK && i < n_contexts; i++) c.depth[i] = TN__NONE;
   for (uint32_t i = 0; st == TN_OK && i < plan->n_instrs; i++) st = put(&c, i);
   if (st == TN_OK) {
     plan->n_segments = (uint32_t)c.n_places;
@@ -157,8 +167,10 @@ tn_status tn__plan_make_segments(tn_plan *plan, tn_error *err)
     st = plan->segments == NULL ? tn__no_memory(err, "plan", 0) : reorder(&c);
     if (st != TN_OK) plan->n_segments = 0;
   }
-  tn__free(c.of, n * sizeof *c.of);
-  tn__free(c.depth, 4 * n_contexts * sizeof *c.depth);
+  for (size_t i = 0; c.tapes != NULL && i < n_contexts; i++) tn__free(c.tapes[i].at, c.tapes[i].room * sizeof *c.tapes[i].at);
+  if (c.tapes != NULL) tn__free(c.tapes, n_contexts * sizeof *c.tapes);
+  if (c.of != NULL) tn__free(c.of, n * sizeof *c.of);
+  if (c.depth != NULL) tn__free(c.depth, n_contexts * sizeof *c.depth);
   tn__free(c.places, c.room * sizeof *c.places);
   return st;
 }
