@@ -122,7 +122,8 @@ static const tn_tensor *handed_over(const tn__run *run, uint32_t o)
 
 static tn_status dead_output(const tn__run *run, uint32_t o) /* S-EXE-09 */
 {
-  const tn_output from = run->plan->values[run->plan->outputs[o]].output;
+  const tn_output asked = run->plan->asked[o];
+  const tn_output from = asked.op != NULL ? asked : run->plan->values[run->plan->outputs[o]].output;
   tn_status st = tn_error_set(run->err, TN_INVALID_ARGUMENT, "fetch '%s:%d' has no value: it is on a branch that was not taken",
                               tn_operation_name(from.op), (int)from.index);
   tn_error_set_node(run->err, tn_operation_name(from.op));

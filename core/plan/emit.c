@@ -210,8 +210,9 @@ static tn_status allocate(emitter *e)
   plan->inputs = tn__arena_array(&plan->arena, ir->spec->n_feeds + 1, sizeof *plan->inputs);
   plan->outputs = tn__arena_array(&plan->arena, ir->spec->n_fetches + 1, sizeof *plan->outputs);
   plan->output_contexts = tn__arena_array(&plan->arena, ir->spec->n_fetches + 1, sizeof *plan->output_contexts);
+  plan->asked = tn__arena_array(&plan->arena, ir->spec->n_fetches + 1, sizeof *plan->asked);
   if (plan->values == NULL || plan->instrs == NULL || plan->ids == NULL || plan->inputs == NULL || plan->outputs == NULL ||
-      plan->output_contexts == NULL)
+      plan->output_contexts == NULL || plan->asked == NULL)
     return tn__ir_no_memory(ir);
   plan->n_inputs = (uint32_t)ir->spec->n_feeds;
   plan->n_outputs = (uint32_t)ir->spec->n_fetches;
@@ -237,6 +238,7 @@ static tn_status keep_notes(const tn__ir *ir, tn_plan *plan)
 static tn_status add_output(emitter *e, size_t i, uint32_t id)
 {
   e->plan->outputs[i] = plan_value(e, id);
+  if (e->ir->spec->fetches != NULL) e->plan->asked[i] = e->ir->spec->fetches[i]; /* there are none of one operation alone */
   e->plan->output_contexts[i] = e->contexts.any ? e->contexts.values[id] : 0;
   return make_whole(e, e->plan->outputs[i]);
 }

@@ -181,6 +181,7 @@ struct tn_plan {
   tn__context *contexts;
   uint32_t *context_atoms;
   uint32_t *output_contexts; /* of each fetch */
+  tn_output *asked;          /* each fetch as it was asked for: passes may give it from elsewhere */
   uint32_t n_atoms, n_contexts, n_predicates;
   char *disabled;            /* as in the spec; in the arena, NULL = none */
   bool want_always;

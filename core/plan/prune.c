@@ -99,6 +99,15 @@ static tn_status walk_from(tn__pruner *c, tn_operation *root)
   return st;
 }
 
+/* A constant came through the frames around this one: its Enters there only hand it on, too. */
+static void mark_own(const tn__pruner *c, tn_operation *op)
+{
+  tn__pruned(c, op)->own = true;
+  if (!(tn__operation_traits(op) & TN_TRAIT_ENTER)) return;
+  for (size_t n; (op = tn__operation_inputs(op, &n)[0].op) != NULL && (tn__operation_traits(op) & TN_TRAIT_ENTER);)
+    tn__pruned(c, op)->own = true;
+}
+
 static tn_status order_operations(tn__pruner *c)
 {
   const tn__signature_spec *spec = c->ir->spec;
@@ -120,7 +129,7 @@ static tn_status order_operations(tn__pruner *c)
     s->fed = (uint32_t)i;
   }
   for (size_t i = 0; st == TN_OK && spec->body != NULL && i < spec->body->n_own; i++)
-    tn__pruned(c, spec->body->own[i])->own = true;
+    mark_own(c, spec->body->own[i]);
   for (size_t i = 0; st == TN_OK && spec->body != NULL && i < spec->body->n_turned; i++)
     tn__pruned(c, spec->body->turned[i])->turned = tn__pruned(c, spec->body->turned[i])->cut = true;
   for (size_t i = 0; st == TN_OK && i < spec->n_fetches; i++) {
