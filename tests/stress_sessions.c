@@ -8,12 +8,12 @@
 
 #include "tests/support/blocked_kit.h"
 
-#define GRAPH                                                                                                            \
-  LOOP_LIBRARY START QUEUE(TEXT_ATTR("shared_name", "q") TEXT_ATTR("container", "lines")) NARROW LOOP WHILE COUNTS       \
-  SCALAR_VARIABLE(TEXT_ATTR("shared_name", "v")) TRUTH("no", "false", "")                                                \
-  NODE("claim", "Assert", "input: 'no' input: 'x' input: '^begun'", LIST("T", "type: DT_FLOAT"))                          \
-  NODE("ref", "VariableV2", "", DT SHAPE("") TEXT_ATTR("container", "refs"))                                             \
-  NODE("assign", "Assign", "input: 'ref' input: 'x'", F) NODE("bump", "AssignAdd", "input: 'ref' input: 'x'", F)          \
+#define GRAPH \
+  LOOP_LIBRARY START QUEUE(TEXT_ATTR("shared_name", "q") TEXT_ATTR("container", "lines")) NARROW LOOP WHILE COUNTS \
+  SCALAR_VARIABLE(TEXT_ATTR("shared_name", "v")) TRUTH("no", "false", "") \
+  NODE("claim", "Assert", "input: 'no' input: 'x' input: '^begun'", LIST("T", "type: DT_FLOAT")) \
+  NODE("ref", "VariableV2", "", DT SHAPE("") TEXT_ATTR("container", "refs")) \
+  NODE("assign", "Assign", "input: 'ref' input: 'x'", F) NODE("bump", "AssignAdd", "input: 'ref' input: 'x'", F) \
   NODE("value", "Identity", "input: 'ref'", F)
 
 enum { SLOTS = 6, MAX_VALUES = 1 << 22 };
@@ -216,6 +216,7 @@ static void round_of(double seconds)
   for (int i = 0; i < SLOTS; i++) tn_session_destroy(slots[i].session);
   static const char *const all[] = { "localhost", "lines", "refs" };
   CHECK_INT(tn_reset(shared.options, all, 3, NULL), TN_OK);
+  tn_session_destroy(new_session(false)); /* names of containers that are gone are forgotten with the last session */
   for (int i = 0; i < SLOTS; i++) pthread_rwlock_destroy(&slots[i].lock);
   for (int i = 0; i < asked.threads; i++) pthread_mutex_destroy(&workers[i].mu);
 }
@@ -240,6 +241,8 @@ static void stress_sessions__hold_what_they_promise(void)
 {
   bk_open(&shared, false, GRAPH);
   bk_open(&isolated, true, GRAPH);
+  tn_session_destroy(shared.session); /* while it lives the names of resets are remembered */
+  shared.session = NULL;
   warm_up();
   uint64_t blocks = tn_test_live_blocks(), bytes = tn_test_live_bytes();
   for (int64_t done = 0; done < asked.seconds; done++) round_of(1);

@@ -11,22 +11,21 @@
   NODE("beyond_gate", "TestCount", "input: 'gate'", SLOT(9)) \
   NODE("beyond_squeeze", "TestCount", "input: 'x' input: '^squeeze'", SLOT(9))
 
-/* Where a step stays: what is fetched, the node that is late, and how else its name may begin. */
+/* Where a step stays: what is fetched, how the node that is late is named, whether its kernel hears nothing. */
 typedef struct place {
   const char *fetch, *late;
   bool deaf;
 } place;
 
 static const place places[] = { { "beyond_late", "'late'", false },       { "beyond_squeeze", "'squeeze'", false },
-                                { "beyond_exit", "'", false },           { "beyond_while", "'while", false },
+                                { "beyond_exit", "node '", false },       { "beyond_while", "'while", false },
                                 { "beyond_gate", "'gate'", false },       { "beyond_deaf", "'deaf'", true } };
 enum { PLACES = sizeof places / sizeof *places };
 
-static void open_place(ts *t, const place *p, int64_t operation_timeout_ms)
+static void open_place(ts *t, int64_t operation_timeout_ms)
 {
-  ts_fini(t); /* of the round before */
+  ts_fini(t); /* of the place before */
   bk_open(t, true, GRAPH);
-  (void)p;
   tn_session_destroy(t->session);
   REQUIRE_OK(tn_session_options_set_int(t->options, "operation_timeout_ms", operation_timeout_ms, &t->err), &t->err);
   t->session = bk_session(t);
@@ -52,7 +51,7 @@ static void check_usable(tn_session *s, const place *p)
 
 #define FOR_PLACES(t, p, limit)                                                  \
   for (const place *p = (ts_init(&t, 1), places); p < places + PLACES; p++)      \
-    if (open_place(&t, p, limit), true)
+    if (open_place(&t, limit), true)
 
 /* A kernel that hears nothing is let go only once the call that ends its step has returned: that does not wait. */
 static void check_ended(bk_step *s, const place *p, tn_status wanted, const char *message)
@@ -143,23 +142,25 @@ static void blocked_steps__can_be_cancelled_alone(void) /* S-RO-15 */
   ts_fini(&t);
 }
 
+#define LIMIT 60 /* ms */
+
 /* The step's own limit, and the session's: the message says which node was late. */
 static void blocked_steps__have_a_time_limit(void) /* S-RO-03, S-RO-04, S-RO-06, S-RO-08 */
 {
   ts t;
-  for (int own = 0; own <= 1; own++)
-    FOR_PLACES(t, p, own ? 0 : 30)
+  for (int own = 0; own <= 1; own++) {
+    FOR_PLACES(t, p, own ? 0 : LIMIT)
     {
-      bk_step s = { .session = t.session, .fetch = p->fetch, .timeout_ms = own ? 30 : -1 };
+      bk_step s = { .session = t.session, .fetch = p->fetch, .timeout_ms = own ? LIMIT : -1 };
       int64_t begun = ts_now_ms();
-      bk_start_late(&s);
-      if (p->deaf) {
-        ts_sleep_ms(60);
+      bk_start(&s);
+      if (p->deaf && ts_wait_at_gate(1)) {
+        ts_sleep_ms(LIMIT + 30);
         CHECK(!atomic_load(&s.ended)); /* S-RO-06 */
         ts_open_gate();
       }
       CHECK_STATUS(bk_join(&s), TN_DEADLINE_EXCEEDED, &s.err);
-      CHECK(ts_now_ms() - begun >= 29);
+      CHECK(ts_now_ms() - begun >= LIMIT - 1);
       CHECK_CONTAINS(tn_error_message(&s.err), p->late);
       CHECK_CONTAINS(tn_error_message(&s.err), "was late");
       CHECK_MSG(tn_error_node(&s.err) != NULL && *tn_error_node(&s.err) != 0, "%s: no node is named", p->fetch);
@@ -167,14 +168,15 @@ static void blocked_steps__have_a_time_limit(void) /* S-RO-03, S-RO-04, S-RO-06,
       ts_open_gate();
       check_usable(t.session, p);
     }
-  ts_fini(&t);
+    ts_fini(&t);
+  }
 }
 
 /* Whichever comes first is reported, for what waits and what turns round, too. */
 static void blocked_steps__report_the_first_cause(void) /* S-CAN-07 */
 {
   ts t;
-  for (int closed_first = 0; closed_first <= 1; closed_first++)
+  for (int closed_first = 0; closed_first <= 1; closed_first++) {
     FOR_PLACES(t, p, 0)
     {
       if (!p->deaf) continue;
@@ -188,7 +190,8 @@ static void blocked_steps__report_the_first_cause(void) /* S-CAN-07 */
       CHECK_STATUS(bk_join(&s), closed_first ? TN_CANCELLED : TN_DEADLINE_EXCEEDED, &s.err);
       bk_done(&s);
     }
-  ts_fini(&t);
+    ts_fini(&t);
+  }
 }
 
 static void blocked_steps__stop_no_other_session(void) /* S-THR-05 */

@@ -43,15 +43,21 @@ static tn_status add_one(tn_kernel_ctx *ctx)
 
 static atomic_int late_value; /* of the number, in a kernel that nobody waits for */
 
-/* The same before and after it waited for the gate, whatever happens to its step. */
+/* Waits for the gate, whatever happens to its step. */
+static tn_status add_after(tn_kernel_ctx *ctx)
+{
+  tn_status st;
+  atomic_fetch_add(&ts_watched.at_gate, 1);
+  while (!atomic_load(&ts_watched.gate)) ts_sleep_ms(1);
+  st = add_one(ctx);
+  atomic_store(&late_value, st == TN_OK ? (int)*(float *)ctx->outputs[0]->data : -1);
+  return st;
+}
+
 static tn_status add_late(tn_kernel_ctx *ctx)
 {
   tn_status st = add_one(ctx);
-  atomic_fetch_add(&ts_watched.at_gate, 1);
-  while (!atomic_load(&ts_watched.gate)) ts_sleep_ms(1);
-  if (st == TN_OK) st = add_one(ctx);
-  atomic_store(&late_value, (int)*(float *)ctx->outputs[0]->data);
-  return st;
+  return st == TN_OK ? add_after(ctx) : st;
 }
 
 static ts *inside; /* what the kernels below work on */
@@ -79,10 +85,12 @@ static tn_status run_inside(tn_kernel_ctx *ctx)
     .create = create_, .destroy = destroy_, .prepare = prepare_scalar, .compute = compute_ }
 #define PLACE "container: string = ''; shared_name: string = ''"
 
-static const tn_op_def ops[] = { OP("TestNumber", PLACE), OP("TestNumberLate", PLACE), OP("TestReset", ""), OP("TestNested", "") };
+static const tn_op_def ops[] = { OP("TestNumber", PLACE), OP("TestNumberLate", PLACE), OP("TestNumberAfter", PLACE),
+                                 OP("TestReset", ""), OP("TestNested", "") };
 static const tn_kernel_def kernels[] = {
   KERNEL("TestNumber", tn__resource_place_create, tn__resource_place_destroy, add_one),
   KERNEL("TestNumberLate", tn__resource_place_create, tn__resource_place_destroy, add_late),
+  KERNEL("TestNumberAfter", tn__resource_place_create, tn__resource_place_destroy, add_after),
   KERNEL("TestReset", NULL, NULL, reset_inside),
   KERNEL("TestNested", NULL, NULL, run_inside),
 };
@@ -245,6 +253,33 @@ static void late_kernel(bool listed)
 static void reset_state__old_steps_keep_the_old_generation(void) { late_kernel(true); }   /* S-RST-06, S-RST-20 */
 static void reset_state__old_steps_reach_what_is_not_listed(void) { late_kernel(false); } /* S-RST-07 */
 
+/* A kernel that comes to its container for the first time when the session after it has made it anew. */
+static void reset_state__old_steps_that_come_late_have_their_own(void) /* S-RST-06, S-RST-20 */
+{
+  register_ops();
+  ts t;
+  const char *box = "box";
+  bk_open(&t, false, START NODE("late", "TestNumberAfter", "input: 'begun'",
+                                TEXT_ATTR("container", "box") TEXT_ATTR("shared_name", "n"))
+                         NODE("n", "TestNumber", "input: 'x'", TEXT_ATTR("container", "box")));
+  bk_step s = { .session = t.session, .fetch = "late" };
+  bk_start_late(&s);
+  CHECK(ts_wait_at_gate(1));
+  CHECK_OK(tn_reset(t.options, &box, 1, &t.err), &t.err);
+  tn_session *young = bk_session(&t);
+  CHECK_DOUBLE(bk_fetch(young, "n"), 1, 0);
+  CHECK_DOUBLE(bk_fetch(young, "n"), 2, 0);
+  ts_open_gate();
+  CHECK_INT(bk_join(&s), TN_CANCELLED);
+  bk_done(&s);
+  CHECK_INT(atomic_load(&late_value), 1);
+  CHECK_DOUBLE(bk_fetch(young, "n"), 3, 0);
+  tn_session_destroy(young);
+  CHECK_OK(tn_reset(t.options, &box, 1, &t.err), &t.err);
+  ts_fini(&t);
+  CHECK_INT(atomic_load(&numbers), 0);
+}
+
 /* Each generation has sessions whose steps run on, some deleted in another order than they were made. */
 static void reset_state__generations_live_side_by_side(void) /* S-RST-06, S-RST-20 */
 {
@@ -395,6 +430,16 @@ static void *reset_again(void *arg)
   return NULL;
 }
 
+/* It may be closed before it has its graph. */
+static tn_session *session_amid_resets(ts *t)
+{
+  tn_session *s = NULL;
+  CHECK_INT(tn_session_create(t->options, &s, NULL), TN_OK);
+  tn_status st = tn_session_set_graph(s, t->graph, NULL);
+  CHECK(st == TN_OK || st == TN_CANCELLED);
+  return s;
+}
+
 /* A session that is made while resets go on is closed, or sees nothing of before. What was set when a reset had not yet
  * begun is never read once it has ended. */
 static void reset_state__sessions_are_before_or_after_it(void) /* S-RST-14, S-RST-15 */
@@ -407,12 +452,12 @@ static void reset_state__sessions_are_before_or_after_it(void) /* S-RST-14, S-RS
   atomic_store(&go_on, 1);
   for (int i = 0; i < THREADS; i++) REQUIRE_INT(pthread_create(&threads[i], NULL, reset_again, &t), 0);
   for (int i = 0; i < ROUNDS; i++) {
-    tn_session *old = bk_session(&t);
+    tn_session *old = session_amid_resets(&t);
     bk_target(old, "set_0", (float)i);
     int begun = atomic_load(&resets_begun);
     for (int64_t end = ts_now_ms() + 10000; i % 2 && atomic_load(&resets_ended) <= begun + THREADS && ts_now_ms() < end;)
       ts_sleep_ms(1); /* one began after `begun` was read, and ended */
-    tn_session *young = bk_session(&t);
+    tn_session *young = session_amid_resets(&t);
     bk_step read = { .session = young, .fetch = "read_0" };
     tn_status st = bk_run(&read);
     wrong += st != TN_OK && st != TN_CANCELLED && st != TN_FAILED_PRECONDITION;
@@ -435,6 +480,7 @@ TAP_MAIN(
   TAP_TEST(reset_state__isolated_sessions_have_their_own),
   TAP_TEST(reset_state__old_steps_keep_the_old_generation),
   TAP_TEST(reset_state__old_steps_reach_what_is_not_listed),
+  TAP_TEST(reset_state__old_steps_that_come_late_have_their_own),
   TAP_TEST(reset_state__generations_live_side_by_side),
   TAP_TEST(reset_state__free_a_name_for_another_type),
   TAP_TEST(reset_state__is_of_one_factory),

@@ -521,6 +521,23 @@ gives 'inspect: no constants' 0 '^1 node of 1 op; no constants$' "$tenon" inspec
 printf 'library { function { signature { name: "F" input_arg { name: "x" type: DT_FLOAT } output_arg { name: "y" type: DT_FLOAT } } ret { key: "y" value: "x" } } }\n' >function.pbtxt
 gives 'inspect: functions' 0 '^  0  F\(x: float32\) -> \(y: float32\)$' "$tenon" inspect function.pbtxt
 gives 'inspect --json: functions' 0 '"signature": "F\(x: float32\) -> ' "$tenon" inspect --json function.pbtxt
+cat >calls.pbtxt <<'END'
+node { name: "x" op: "Placeholder" attr { key: "dtype" value { type: DT_FLOAT } } }
+node { name: "good" op: "Good" input: "x" }
+node { name: "bad" op: "Outer" input: "x" }
+node { name: "case" op: "PartitionedCall" input: "x" attr { key: "f" value { func { name: "Outer" } } } attr { key: "Tin" value { list { type: DT_FLOAT } } } attr { key: "Tout" value { list { type: DT_FLOAT } } } }
+library {
+  function { signature { name: "Good" input_arg { name: "x" type: DT_FLOAT } output_arg { name: "y" type: DT_FLOAT } } ret { key: "y" value: "n:y:0" }
+    node_def { name: "n" op: "Neg" input: "x" attr { key: "T" value { type: DT_FLOAT } } } }
+  function { signature { name: "Outer" input_arg { name: "x" type: DT_FLOAT } output_arg { name: "y" type: DT_FLOAT } } ret { key: "y" value: "n:y:0" }
+    node_def { name: "n" op: "Inner" input: "x" } }
+  function { signature { name: "Inner" input_arg { name: "x" type: DT_FLOAT } output_arg { name: "y" type: DT_FLOAT } } ret { key: "y" value: "x" }
+    node_def { name: "n" op: "NobodyKnowsThis" input: "x" } }
+}
+END
+gives 'inspect: a call of a function that runs' 0 '^  good:0 +float32' "$tenon" inspect calls.pbtxt
+gives 'inspect: an op that a function needs' 0 "^  1  PartitionedCall  calls a function that needs NobodyKnowsThis, which is not supported  as node 'case'$" "$tenon" inspect calls.pbtxt
+gives 'inspect --json: an op that a function needs' 0 '"reason": "calls a function that needs NobodyKnowsThis' "$tenon" inspect --json calls.pbtxt
 gives 'inspect --json' 0 '"blocked_nodes": 2' "$tenon" inspect --json unknown.pb
 gives 'runtimes' 0 '^direct +runtime .*direct\.so$' "$tenon" runtimes
 gives 'runtimes --load' 0 '^direct +runtime .* loaded ' "$tenon" runtimes --load

@@ -10,6 +10,7 @@ TN_UNIT_TESTS = \
   tests/test_barriers \
   tests/test_base \
   tests/test_blocked_steps \
+  tests/test_branches \
   tests/test_broadcast \
   tests/test_callable \
   tests/test_calls \
