@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A progress line, drawn by a thread of its own: what is measured pays for one store a step and nothing else. */
+#include <errno.h>
 #include <inttypes.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,18 +12,20 @@
 
 #include <tools/tool.h>
 
-enum { FIRST_MS = 500, EACH_MS = 100, BAR = 30 };
+enum { FIRST_MS = 500, EACH_MS = 100, BAR = 30, NOTE = 50 };
 
 struct tool_progress {
   const char *what;
   uint64_t total;
   atomic_uint_least64_t done;
+  atomic_bool due; /* a note is wanted for the next drawing */
   uint64_t started;
   pthread_t thread;
-  pthread_mutex_t mutex; /* guards `ended` */
+  pthread_mutex_t mutex; /* guards the rest, and keeps lines apart */
   pthread_cond_t wake;
   bool ended;
-  bool drawn; /* the thread's, read after it was joined */
+  bool drawn;
+  char note[NOTE];
 };
 
 uint64_t tool_now_ns(void)
@@ -40,12 +44,14 @@ static void draw(tool_progress *p)
     int filled = (int)((double)done / (double)p->total * BAR);
     for (int i = 0; i < BAR; i++) bar[i] = i < filled ? '#' : '.';
     bar[BAR] = '\0';
-    fprintf(stderr, "\r\033[K%s [%s] %" PRIu64 "/%" PRIu64 "  %.1f s", p->what, bar, done, p->total, seconds);
+    fprintf(stderr, "\r\033[K%s [%s] %" PRIu64 "/%" PRIu64, p->what, bar, done, p->total);
   } else {
-    fprintf(stderr, "\r\033[K%s  %.1f s", p->what, seconds);
+    fprintf(stderr, "\r\033[K%s", p->what);
   }
+  fprintf(stderr, "%s  %.1f s", p->note, seconds);
   fflush(stderr);
   p->drawn = true;
+  atomic_store_explicit(&p->due, true, memory_order_relaxed);
 }
 
 static void *draw_until_end(void *user)
@@ -78,6 +84,7 @@ tool_progress *tool_progress_start(const char *what, uint64_t total)
   p->total = total;
   p->started = tool_now_ns();
   atomic_init(&p->done, 0);
+  atomic_init(&p->due, true);
   pthread_mutex_init(&p->mutex, NULL);
   pthread_condattr_init(&attributes);
   pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
@@ -94,6 +101,32 @@ void tool_progress_set(tool_progress *progress, uint64_t done)
 {
   /* Nothing is published by it, so no order is needed. */
   if (progress != NULL) atomic_store_explicit(&progress->done, done, memory_order_relaxed);
+}
+
+bool tool_progress_wants_note(tool_progress *progress)
+{
+  return progress != NULL && atomic_load_explicit(&progress->due, memory_order_relaxed);
+}
+
+void tool_progress_note(tool_progress *progress, const char *note)
+{
+  pthread_mutex_lock(&progress->mutex);
+  snprintf(progress->note, sizeof(progress->note), "%s", note);
+  pthread_mutex_unlock(&progress->mutex);
+  atomic_store_explicit(&progress->due, false, memory_order_relaxed);
+}
+
+void tool_progress_print(tool_progress *progress, const tool_text *text)
+{
+  if (progress != NULL) {
+    pthread_mutex_lock(&progress->mutex);
+    if (progress->drawn) fputs("\r\033[K", stderr);
+    progress->drawn = false;
+  }
+  fwrite(text->data, 1, text->length, stdout);
+  /* Nobody reads any more: end as a program does that never looked. */
+  if (fflush(stdout) != 0 && errno == EPIPE && tool_pipe_was_default) tool_end_by_signal(SIGPIPE);
+  if (progress != NULL) pthread_mutex_unlock(&progress->mutex);
 }
 
 void tool_progress_end(tool_progress *progress)

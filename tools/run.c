@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <tools/tool.h>
+#include <tools/run_tool.h>
 
 static const char help[] =
     "Usage: tenon run MODEL [OPTION...]\n"
@@ -30,6 +30,9 @@ static const char help[] =
     "  --init NODE              run a node once, before the steps; in the order given\n"
     "  --target NODE            run a node for its effect, in each step\n"
     "  --steps N                run N steps and say how long they took; what the last one gives is shown\n"
+    "  --every K                show scalars that are fetched after each K steps, too\n"
+    "  --timeout MS             a step that takes longer than this many milliseconds is an error\n"
+    "  --after TENSOR[=FILE]    fetch as --fetch does, but once, after the steps and without their targets\n"
     "  --runtime NAME[:K=V,...] the runtime, with settings; 'tenon runtimes' lists them\n"
     "  --level N                optimisation: 0 runs the graph as it stands, 1 is the default\n"
     "  --option FIELD=VALUE     another option of the session, as operation_timeout_ms=500\n"
@@ -37,32 +40,13 @@ static const char help[] =
     "  -h, --help               show this text\n"
     "\n"
     "TENSOR is node:output, and node alone means node:0. Options may be repeated where that makes sense.\n"
+    "Ctrl-C cancels the step that runs; files are written whole or not at all. A second one ends the command at once.\n"
     "\n"
-    "Example:\n"
-    "  tenon run digits.pb --feed image:0=images.npy --fetch class:0 --fetch probabilities:0=out.npy\n";
+    "Examples:\n"
+    "  tenon run digits.pb --feed image:0=images.npy --fetch class:0 --fetch probabilities:0=out.npy\n"
+    "  tenon run mlp.pb --init init --target train --feed x=x.npy --feed y=y.npy --fetch loss --steps 500 --every 50\n";
 
-typedef struct names {
-  const char **items;
-  size_t n;
-  size_t room;
-} names;
-
-typedef struct request {
-  const char *model;
-  const char *runtime;
-  const char *level;
-  names feed_args, fetch_args, inits, targets, options;
-  uint64_t steps;
-  bool measure;
-  bool verbose;
-  /* From the arguments: names before the "=", what follows it (NULL when there is none). */
-  char **feed_names, **fetch_names;
-  const char **feed_values, **fetch_files;
-  tool_place *places; /* where each fetch goes */
-  tn_tensor **feeds, **fetched;
-} request;
-
-static void add_name(names *list, const char *name)
+static void add_name(run_names *list, const char *name)
 {
   list->items = tool_grow(list->items, list->n, &list->room, sizeof(*list->items));
   list->items[list->n++] = name;
@@ -70,46 +54,63 @@ static void add_name(names *list, const char *name)
 
 /* ---- arguments ---- */
 
-static int parse_steps(const char *text, uint64_t *steps)
+static int parse_count(const char *option, const char *text, uint64_t *count)
 {
   size_t digits = strspn(text, "0123456789");
-  if (digits > 0 && digits <= 12 && text[digits] == '\0') *steps = strtoull(text, NULL, 10);
-  if (*steps == 0 || digits == 0 || digits > 12 || text[digits] != '\0')
-    return tool_usage("run", "--steps '%s': a number from 1 to 999999999999 is wanted", text);
+  *count = digits > 0 && digits <= 12 && text[digits] == '\0' ? strtoull(text, NULL, 10) : 0;
+  if (*count == 0) return tool_usage("run", "--%s '%s': a number from 1 to 999999999999 is wanted", option, text);
   return TOOL_OK;
 }
 
-static int parse(request *r, int argc, char **argv)
+/* What an option with a letter of its own sets. */
+static int take_option(run_request *r, int c)
+{
+  switch (c) {
+  case 'f': add_name(&r->feed_args, optarg); break;
+  case 'o': add_name(&r->fetch_args, optarg); break;
+  case 'a': add_name(&r->after_args, optarg); break;
+  case 'i': add_name(&r->inits, optarg); break;
+  case 't': add_name(&r->targets, optarg); break;
+  case 'p': add_name(&r->options, optarg); break;
+  case 'r': r->runtime = optarg; break;
+  case 'l': r->level = optarg; break;
+  case 'v': r->verbose = true; break;
+  case 's': r->measure = true; return parse_count("steps", optarg, &r->steps);
+  case 'e': return parse_count("every", optarg, &r->every);
+  case 'm': return parse_count("timeout", optarg, &r->timeout_ms);
+  }
+  return TOOL_OK;
+}
+
+static int parse(run_request *r, int argc, char **argv)
 {
   static const struct option options[] = {
-    { "feed", required_argument, NULL, 'f' },  { "fetch", required_argument, NULL, 'o' },
-    { "init", required_argument, NULL, 'i' },  { "target", required_argument, NULL, 't' },
-    { "steps", required_argument, NULL, 's' }, { "runtime", required_argument, NULL, 'r' },
-    { "level", required_argument, NULL, 'l' }, { "option", required_argument, NULL, 'p' },
-    { "verbose", no_argument, NULL, 'v' },     { NULL, 0, NULL, 0 },
+    { "feed", required_argument, NULL, 'f' },
+    { "fetch", required_argument, NULL, 'o' },
+    { "init", required_argument, NULL, 'i' },
+    { "target", required_argument, NULL, 't' },
+    { "steps", required_argument, NULL, 's' },
+    { "runtime", required_argument, NULL, 'r' },
+    { "level", required_argument, NULL, 'l' },
+    { "option", required_argument, NULL, 'p' },
+    { "every", required_argument, NULL, 'e' },
+    { "timeout", required_argument, NULL, 'm' },
+    { "after", required_argument, NULL, 'a' },
+    { "verbose", no_argument, NULL, 'v' },
+    { NULL, 0, NULL, 0 },
   };
   int c;
   r->steps = 1;
   while ((c = getopt_long(argc, argv, ":v", options, NULL)) != -1) {
-    switch (c) {
-    case 'f': add_name(&r->feed_args, optarg); break;
-    case 'o': add_name(&r->fetch_args, optarg); break;
-    case 'i': add_name(&r->inits, optarg); break;
-    case 't': add_name(&r->targets, optarg); break;
-    case 'p': add_name(&r->options, optarg); break;
-    case 'r': r->runtime = optarg; break;
-    case 'l': r->level = optarg; break;
-    case 'v': r->verbose = true; break;
-    case 's':
-      r->measure = true;
-      if (parse_steps(optarg, &r->steps) != TOOL_OK) return TOOL_USAGE;
-      break;
-    default: return tool_bad_option("run", c, argv);
-    }
+    if (c == '?' || c == ':') return tool_bad_option("run", c, argv);
+    if (take_option(r, c) != TOOL_OK) return TOOL_USAGE;
   }
   if (optind == argc) return tool_usage("run", "the file of the model is missing");
   r->model = argv[optind];
   if (optind + 1 < argc) return tool_usage("run", "one model is wanted, '%s' is one more", argv[optind + 1]);
+  r->n_stepped = r->fetch_args.n;
+  for (size_t i = 0; i < r->after_args.n; i++) add_name(&r->fetch_args, r->after_args.items[i]);
+  if (r->every > 0 && r->n_stepped == 0) return tool_usage("run", "--every shows what is fetched: give --fetch TENSOR");
   return TOOL_OK;
 }
 
@@ -123,7 +124,7 @@ static char *split_argument(const char *argument, const char **value)
   return name;
 }
 
-static int split_arguments(request *r)
+static int split_arguments(run_request *r)
 {
   r->feed_names = tool_alloc(r->feed_args.n, sizeof(*r->feed_names));
   r->feed_values = tool_alloc(r->feed_args.n, sizeof(*r->feed_values));
@@ -150,7 +151,7 @@ static int split_arguments(request *r)
 
 /* ---- names and feeds ---- */
 
-static tn_status find_names(const request *r, tn_graph *graph, tn_output *feeds, tn_error *err)
+static tn_status find_names(const run_request *r, tn_graph *graph, tn_output *feeds, tn_error *err)
 {
   tn_status status = TN_OK;
   tn_output output;
@@ -171,7 +172,7 @@ static tn_status find_names(const request *r, tn_graph *graph, tn_output *feeds,
   return status;
 }
 
-static tn_status make_feeds(const request *r, tn_graph *graph, tn_error *err)
+static tn_status make_feeds(const run_request *r, tn_graph *graph, tn_error *err)
 {
   tn_output *outputs = tool_alloc(r->feed_args.n, sizeof(*outputs));
   tn_status status = find_names(r, graph, outputs, err);
@@ -185,7 +186,7 @@ static tn_status make_feeds(const request *r, tn_graph *graph, tn_error *err)
 
 /* ---- the session ---- */
 
-static tn_status set_options(const request *r, tn_session_options *options, tn_error *err)
+static tn_status set_options(const run_request *r, tn_session_options *options, tn_error *err)
 {
   tn_status status = TN_OK;
   if (r->runtime != NULL) status = tn_session_options_set_target(options, r->runtime, err);
@@ -210,7 +211,7 @@ static void explain(const tn_session_options *options)
   free(text);
 }
 
-static tn_status open_session(const request *r, tn_graph *graph, tn_session **out, tn_error *err)
+static tn_status open_session(const run_request *r, tn_graph *graph, tn_session **out, tn_error *err)
 {
   tn_session_options *options = NULL;
   tn_session *session = NULL;
@@ -235,102 +236,9 @@ static tn_status open_session(const request *r, tn_graph *graph, tn_session **ou
   return TN_OK;
 }
 
-/* ---- steps ---- */
-
-enum { MOST_TIMES = 1000000 };
-
-typedef struct times {
-  uint64_t *ns; /* of the first MOST_TIMES steps */
-  size_t n;
-  uint64_t total;
-} times;
-
-static int compare_times(const void *a, const void *b)
-{
-  uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-  return x < y ? -1 : x > y;
-}
-
-static void print_duration(FILE *out, uint64_t ns)
-{
-  if (ns < 1000000)
-    fprintf(out, "%.2f us", (double)ns / 1e3);
-  else if (ns < 1000000000)
-    fprintf(out, "%.2f ms", (double)ns / 1e6);
-  else
-    fprintf(out, "%.2f s", (double)ns / 1e9);
-}
-
-static void print_times(times *t, uint64_t steps)
-{
-  uint64_t first = t->ns[0];
-  qsort(t->ns, t->n, sizeof(*t->ns), compare_times);
-  fprintf(stderr, "%" PRIu64 " step%s in ", steps, steps == 1 ? "" : "s");
-  print_duration(stderr, t->total);
-  fputs("; the first ", stderr);
-  print_duration(stderr, first);
-  if (steps > 1) {
-    fputs(", median ", stderr);
-    print_duration(stderr, t->ns[t->n / 2]);
-    fputs(", 99 % within ", stderr);
-    print_duration(stderr, t->ns[t->n - 1 - t->n / 100]);
-  }
-  fputc('\n', stderr);
-}
-
-static void drop_fetched(const request *r)
-{
-  for (size_t i = 0; i < r->fetch_args.n; i++) {
-    tn_tensor_unref(r->fetched[i]);
-    r->fetched[i] = NULL;
-  }
-}
-
-static tn_status run_steps(const request *r, tn_session *session, tn_callable callable, times *t, tn_error *err)
-{
-  tn_status status = TN_OK;
-  tool_progress *progress = tool_progress_start("running", r->steps);
-  for (uint64_t step = 0; step < r->steps && status == TN_OK; step++) {
-    drop_fetched(r);
-    uint64_t started = tool_now_ns();
-    status =
-        tn_session_run_callable(session, callable, r->feeds, r->feed_args.n, r->fetched, r->fetch_args.n, NULL, err);
-    uint64_t ns = tool_now_ns() - started;
-    if (t->n < MOST_TIMES) t->ns[t->n++] = ns;
-    t->total += ns;
-    tool_progress_set(progress, step + 1);
-    if (status != TN_OK && r->steps > 1) tn_error_prefix(err, "step %" PRIu64 " of %" PRIu64, step + 1, r->steps);
-  }
-  tool_progress_end(progress);
-  return status;
-}
-
-static tn_status run_session(const request *r, tn_session *session, tn_error *err)
-{
-  const char *const *feed_names = (const char *const *)r->feed_names;
-  tn_callable callable;
-  tn_status status = TN_OK;
-  for (size_t i = 0; i < r->inits.n && status == TN_OK; i++) {
-    status = tn_session_run(session, NULL, feed_names, r->feeds, r->feed_args.n, NULL, NULL, 0, &r->inits.items[i], 1,
-                            NULL, err);
-    if (status != TN_OK) tn_error_prefix(err, "init '%s'", r->inits.items[i]);
-  }
-  if (status != TN_OK || r->fetch_args.n + r->targets.n == 0) return status;
-  uint64_t started = tool_now_ns();
-  status = tn_session_make_callable(session, NULL, feed_names, r->feed_args.n, (const char *const *)r->fetch_names,
-                                    r->fetch_args.n, r->targets.items, r->targets.n, &callable, err);
-  if (status != TN_OK) return status;
-  if (r->verbose) fprintf(stderr, "signature prepared in %.3f ms\n", (double)(tool_now_ns() - started) / 1e6);
-  times t = { .ns = tool_alloc(r->steps < MOST_TIMES ? (size_t)r->steps : MOST_TIMES, sizeof(uint64_t)) };
-  status = run_steps(r, session, callable, &t, err);
-  if (status == TN_OK && (r->measure || r->verbose)) print_times(&t, r->steps);
-  free(t.ns);
-  return status;
-}
-
 /* ---- results ---- */
 
-static tn_status print_fetched(const request *r, tn_error *err)
+static tn_status print_fetched(const run_request *r, tn_error *err)
 {
   tn_status status = TN_OK;
   for (size_t i = 0; i < r->fetch_args.n && status == TN_OK; i++) {
@@ -355,7 +263,7 @@ static tn_status print_fetched(const request *r, tn_error *err)
 /* ---- the command ---- */
 
 /* What `tenon run MODEL` alone says. */
-static int say_what_is_wanted(const request *r, tn_graph *graph)
+static int say_what_is_wanted(const run_request *r, tn_graph *graph)
 {
   tool_model model;
   const char *input = NULL, *output = NULL;
@@ -376,11 +284,32 @@ static int say_what_is_wanted(const request *r, tn_graph *graph)
   return tool_usage("run", "nothing was asked for: give --fetch TENSOR or --target NODE");
 }
 
-static int run_model(const request *r)
+static tn_status run_graph(const run_request *r, tn_graph *graph, tn_error *err)
+{
+  tn_session *session = NULL;
+  tool_interrupt_doing("the feeds were read");
+  tn_status status = make_feeds(r, graph, err);
+  tool_interrupt_doing("the session was opened");
+  if (status == TN_OK) status = open_session(r, graph, &session, err);
+  if (status == TN_OK) status = run_in_session(r, session, err);
+  tn_session_destroy(session);
+  return status;
+}
+
+/* Files first: what is printed may be cut off by its reader. */
+static tn_status show_results(const run_request *r, tn_error *err)
+{
+  tn_status status = tool_places_save(r->places, r->fetched, r->fetch_args.n, err);
+  if (status != TN_OK) return status;
+  if (tool_interrupted() != 0) return tn_error_set(err, TN_CANCELLED, "interrupted; all files are written");
+  tool_interrupt_doing("the values were printed");
+  return print_fetched(r, err);
+}
+
+static int run_model(const run_request *r)
 {
   tn_error err = TN_ERROR_INIT;
   tn_graph *graph = NULL;
-  tn_session *session = NULL;
   uint64_t started = tool_now_ns();
   tn_status status = tool_model_open(r->model, &graph, &err);
   if (status == TN_OK && r->verbose)
@@ -390,21 +319,16 @@ static int run_model(const request *r)
     tn_graph_unref(graph);
     return usage;
   }
-  if (status == TN_OK) status = make_feeds(r, graph, &err);
-  if (status == TN_OK) status = open_session(r, graph, &session, &err);
-  if (status == TN_OK) status = run_session(r, session, &err);
-  tn_session_destroy(session);
+  if (status == TN_OK) status = run_graph(r, graph, &err);
   tn_graph_unref(graph);
-  /* Files first: what is printed may be cut off by its reader. */
-  if (status == TN_OK) status = tool_places_save(r->places, r->fetched, r->fetch_args.n, &err);
-  if (status == TN_OK) status = print_fetched(r, &err);
+  if (status == TN_OK) status = show_results(r, &err);
   int result = status == TN_OK ? TOOL_OK : tool_fail(&err);
   tn_error_clear(&err);
   if (status == TN_NOT_FOUND) tool_hint_no_runtime();
   return result;
 }
 
-static void free_request(request *r)
+static void free_request(run_request *r)
 {
   for (size_t i = 0; i < r->feed_args.n && r->feed_names != NULL; i++) {
     tn_tensor_unref(r->feeds[i]);
@@ -421,21 +345,34 @@ static void free_request(request *r)
   tool_places_free(r->places, r->fetch_args.n);
   free(r->feeds);
   free(r->fetched);
-  names *lists[] = { &r->feed_args, &r->fetch_args, &r->inits, &r->targets, &r->options };
+  run_names *lists[] = { &r->feed_args, &r->fetch_args, &r->after_args, &r->inits, &r->targets, &r->options };
   for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) free(lists[i]->items);
+}
+
+/* With Ctrl-C in mind; an interrupted run ends by the signal, so that a script's loop ends with it. */
+static int run_watched(run_request *r)
+{
+  tn_error err = TN_ERROR_INIT;
+  if (tool_interrupt_start("the model was read", &r->cancellation, &err) != TN_OK) return tool_fail(&err);
+  int status = run_model(r);
+  int number = status == TOOL_FAILED ? tool_interrupted() : 0;
+  tool_interrupt_stop();
+  return number != 0 ? 128 + number : status;
 }
 
 static int run(int argc, char **argv)
 {
-  request r;
+  run_request r;
   memset(&r, 0, sizeof(r));
   int status = parse(&r, argc, argv);
   if (status == TOOL_OK) status = split_arguments(&r);
   /* Before any work is done: what cannot be written in the end is said now. */
   if (status == TOOL_OK) status = tool_places_check(r.places, r.fetch_args.n);
-  if (status == TOOL_OK) status = run_model(&r);
+  if (status == TOOL_OK) status = run_watched(&r);
   free_request(&r);
-  return status;
+  if (status <= 128) return status;
+  fflush(stdout);
+  return tool_end_by_signal(status - 128);
 }
 
 const tool_command tool_cmd_run = { "run", "run a model", help, run };

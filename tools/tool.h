@@ -173,7 +173,26 @@ tool_progress *tool_progress_start(const char *what, uint64_t total);
 void tool_progress_set(tool_progress *progress, uint64_t done);
 void tool_progress_end(tool_progress *progress); /* wipes the line */
 
+/* What else the line shows, such as a loss; making it costs something, so it is asked for when it will be drawn. Copied. */
+bool tool_progress_wants_note(tool_progress *progress);
+void tool_progress_note(tool_progress *progress, const char *note);
+/* Writes text to standard output without spoiling the line. */
+void tool_progress_print(tool_progress *progress, const tool_text *text);
+
 uint64_t tool_now_ns(void); /* monotonic */
+
+/* ---- Ctrl-C (interrupt.c) ---- */
+
+/* Catches SIGINT and SIGTERM until tool_interrupt_stop. *out, borrowed until then, is cancelled by the first one.
+ * `what` as for tool_interrupt_doing. */
+tn_status tool_interrupt_start(const char *what, tn_cancellation **out, tn_error *err);
+/* What goes on, as "the model was read": then the first signal says so and ends the process. NULL: it only cancels, and
+ * the caller sees to the rest. The text must stay. */
+void tool_interrupt_doing(const char *what);
+int tool_interrupted(void); /* the first signal that came, 0 when none did */
+void tool_interrupt_stop(void);
+/* Ends the process as the signal does that nobody catches; a shell calls that 128 plus its number, which is returned. */
+int tool_end_by_signal(int number);
 
 /* ---- models (model.c) ---- */
 
@@ -186,17 +205,17 @@ typedef struct tool_node {
   bool used;                          /* another node takes an output of it, or waits for it */
   bool reached;                       /* by the walk of tool_model_scan */
   uint8_t support;                    /* TOOL_SUPPORTED... */
+  const char *needs;                  /* TOOL_IN_FUNCTION: an op that a function needs which it calls */
   const struct tool_node *blocked_by; /* the first node on the way here that cannot run, NULL when none */
 } tool_node;
 
-enum { TOOL_SUPPORTED = 0, TOOL_NO_OP = 1, TOOL_NO_KERNEL = 2, TOOL_CONTROL_FLOW = 3 };
+enum { TOOL_SUPPORTED = 0, TOOL_NO_OP = 1, TOOL_NO_KERNEL = 2, TOOL_IN_FUNCTION = 3 };
 
 /* Ops that no kernel computes: the plan takes care of them. */
-#define TOOL_BUILT_IN (TN_TRAIT_PLACEHOLDER | TN_TRAIT_CONSTANT | TN_TRAIT_IDENTITY | TN_TRAIT_NO_EFFECT)
-/* Ops that this version of the library refuses. */
-#define TOOL_REFUSED                                                                                                  \
-  (TN_TRAIT_SWITCH | TN_TRAIT_MERGE | TN_TRAIT_ENTER | TN_TRAIT_EXIT | TN_TRAIT_NEXT_ITERATION | TN_TRAIT_LOOP_COND | \
-   TN_TRAIT_CONTROL_TRIGGER | TN_TRAIT_FUNCTION_CALL)
+#define TOOL_BUILT_IN                                                                                                 \
+  (TN_TRAIT_PLACEHOLDER | TN_TRAIT_CONSTANT | TN_TRAIT_IDENTITY | TN_TRAIT_NO_EFFECT | TN_TRAIT_SWITCH |             \
+   TN_TRAIT_MERGE | TN_TRAIT_ENTER | TN_TRAIT_EXIT | TN_TRAIT_NEXT_ITERATION | TN_TRAIT_LOOP_COND |                   \
+   TN_TRAIT_CONTROL_TRIGGER)
 
 typedef struct tool_model {
   tn_graph *graph;  /* borrowed */
@@ -206,6 +225,14 @@ typedef struct tool_model {
 } tool_model;
 
 void tool_model_scan(tool_model *model, tn_graph *graph);
+uint8_t tool_support_of(const tn_operation *op); /* of the node itself, without what it calls */
+
+/* Functions of a graph, and what of them cannot run (model_functions.c). */
+typedef struct tool_functions tool_functions;
+tool_functions *tool_functions_scan(const tn_graph *graph);
+/* An op that is not supported, and needed by a function that the node calls; NULL: none. */
+const char *tool_functions_need(tool_functions *functions, const tn_operation *op);
+void tool_functions_free(tool_functions *functions);
 void tool_model_free(tool_model *model);
 tool_node *tool_model_node(const tool_model *model, const tn_operation *op); /* NULL for one that is not there */
 

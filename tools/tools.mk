@@ -23,15 +23,19 @@ TN_TOOL_FILES = \
   tools/graph_text.c \
   tools/graph_write.c \
   tools/inspect_functions.c \
+  tools/interrupt.c \
   tools/literal.c \
   tools/main.c \
   tools/model.c \
+  tools/model_functions.c \
   tools/number.c \
   tools/plan_json.c \
   tools/plan_print.c \
   tools/plan_tool.h \
   tools/print.c \
   tools/progress.c \
+  tools/run_steps.c \
+  tools/run_tool.h \
   tools/save.c \
   tools/table.c \
   tools/text.c \
