@@ -61,7 +61,8 @@ void tn__calling_free(tn__calling *calling)
 
 static tn_status open_one(const tn__call *call, const tn__callee *f, called *c)
 {
-  tn_status st = tn__inner_begin(&c->inner, f->plan, call->run->step, call->ctx.err);
+  tn_status st = tn__inner_begin(&c->inner, f->plan, call->run->plan->instrs[call->tape->instr].op, call->run->step,
+                                 call->ctx.err);
   c->f = f;
   c->inner.step.depth++;
   if (st == TN_OK) c->inputs = tn__alloc_array((size_t)f->n_inputs + 1, sizeof *c->inputs);

@@ -152,6 +152,7 @@ typedef struct tn__run {
   tn_step *step;
   tn__workspace *workspace;
   tn_error *err;
+  const tn_operation *op; /* that it runs inside of, NULL = none */
   const bool *dead_feeds; /* by feed; NULL: none is dead */
   double cost_ns;         /* of what ran, roughly */
   tn_tensor **again;      /* by output: references to tensors that may be written again when nobody else holds them */
@@ -200,7 +201,7 @@ typedef struct tn__inner {
   tn_tensor **outputs; /* after a run that went well: references, the caller's to take; NULL = dead */
   bool busy;           /* it waits */
 } tn__inner;
-tn_status tn__inner_begin(tn__inner *inner, tn_plan *plan, const tn_step *around, tn_error *err);
+tn_status tn__inner_begin(tn__inner *inner, tn_plan *plan, const tn_operation *op, const tn_step *around, tn_error *err);
 /* Inputs are borrowed until it has ended. TN_PENDING: call tn__inner_go again, without changing anything. */
 tn_status tn__inner_go(tn__inner *inner, tn_tensor *const *inputs, const bool *dead);
 void tn__inner_end(tn__inner *inner);

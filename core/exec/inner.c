@@ -3,9 +3,9 @@
  * containers; what waits in them lets the plan around them go on. */
 #include <core/exec/exec.h>
 
-tn_status tn__inner_begin(tn__inner *inner, tn_plan *plan, const tn_step *around, tn_error *err)
+tn_status tn__inner_begin(tn__inner *inner, tn_plan *plan, const tn_operation *op, const tn_step *around, tn_error *err)
 {
-  *inner = (tn__inner){ .run = { .plan = plan, .err = err, .inner = true }, .step = *around };
+  *inner = (tn__inner){ .run = { .plan = plan, .op = op, .err = err, .inner = true }, .step = *around };
   inner->run.step = &inner->step;
   inner->outputs = tn__alloc_array((size_t)plan->n_outputs + 1, sizeof *inner->outputs);
   if (inner->outputs == NULL) return tn__no_memory(err, "memory of a step", 0);
@@ -43,7 +43,7 @@ tn_status tn__inner_go(tn__inner *inner, tn_tensor *const *inputs, const bool *d
   tn__run *run = &inner->run;
   if (!inner->busy) {
     int why = tn__step_stop(&inner->step);
-    if (why != TN__GO_ON) return tn__step_stopped(&inner->step, why, NULL, run->err);
+    if (why != TN__GO_ON) return tn__step_stopped(&inner->step, why, run->op, run->err);
     inner->step.inputs = inputs;
     run->dead_feeds = dead;
     if (run->plan->has_control) tn__run_controlled_reset(run);

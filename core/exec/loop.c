@@ -82,7 +82,7 @@ static tn_status begin(tn__run *run, const tn__plan_instr *instr, tn__loop *l)
   tn_status st = need_indices(l, run->err);
   if (st != TN_OK) return st;
   l->running = l->first = true;
-  st = tn__inner_begin(&l->inner, l->frame->turn != NULL ? l->frame->turn : l->frame->body, run->step, run->err);
+  st = tn__inner_begin(&l->inner, l->frame->turn != NULL ? l->frame->turn : l->frame->body, instr->op, run->step, run->err);
   for (uint32_t i = 0; st == TN_OK && i < l->n_enters; i++)
     st = tn__run_tensor(run, tn__instr_inputs(run->plan, instr)[i], &l->enters[i]);
   return st;
@@ -149,7 +149,7 @@ static bool is_true(tn_tensor *t) { return t != NULL && t->count == 1 && *(const
 static tn_status ask_first(tn__run *run, tn__loop *l, bool *more)
 {
   tn__inner first;
-  tn_status st = tn__inner_begin(&first, l->frame->first, run->step, run->err);
+  tn_status st = tn__inner_begin(&first, l->frame->first, l->inner.run.op, run->step, run->err);
   set_turn_inputs(l, l->frame->first_feeds, l->frame->n_first_feeds);
   if (st == TN_OK) st = tn__inner_go(&first, l->inputs, NULL);
   *more = st == TN_OK && is_true(first.outputs[0]);

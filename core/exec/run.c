@@ -232,7 +232,7 @@ static inline void set_call(tn__call *call, const tn__instance *instance, const 
 /* The node that ran just before this call, when it is what took so long. */
 static const tn_operation *late(const tn__run *run, const tn__layout *layout, const tn__tape *t)
 {
-  return t == layout->tape ? NULL : run->plan->instrs[t[-1].instr].op;
+  return t == layout->tape ? run->op : run->plan->instrs[t[-1].instr].op;
 }
 
 static tn_status run_tape(tn__run *run, tn__instance *instance)
