@@ -9,6 +9,8 @@ static void add_reason(tool_table *table, const tool_node *node, const char *oth
 {
   if (node->blocked_by == NULL)
     tool_table_cell(table, "%s", otherwise);
+  else if (node->blocked_by == node && node->support == TOOL_IN_FUNCTION)
+    tool_table_cell(table, "calls a function that needs %s, which is not supported", node->needs);
   else if (node->blocked_by == node)
     tool_table_cell(table, "%s is not supported", tn_operation_type(node->op));
   else

@@ -168,15 +168,14 @@ static void print_ops(const summary *s)
   tool_table_print(&table, "  ", stdout);
 }
 
-static const char *reason_of(const group *g)
+/* The text is in `room` where it is made. */
+static const char *reason_of(const group *g, char *room, size_t size)
 {
-  const tn_op_schema *schema = tn_operation_schema(g->first->op);
-  if (tn_op_schema_traits(schema) & TN_TRAIT_FUNCTION_CALL) return "functions are not called yet";
-  switch (g->first->support) {
-  case TOOL_NO_OP: return "op is not known";
-  case TOOL_CONTROL_FLOW: return "control flow is not run yet";
-  default: return "no kernel";
+  if (g->first->support == TOOL_IN_FUNCTION) {
+    snprintf(room, size, "calls a function that needs %s, which is not supported", g->first->needs);
+    return room;
   }
+  return g->first->support == TOOL_NO_OP ? "op is not known" : "no kernel";
 }
 
 static void print_unsupported(const summary *s)
@@ -188,11 +187,12 @@ static void print_unsupported(const summary *s)
   }
   tool_table_init(&table, 4, 1);
   for (size_t i = 0; i < s->unsupported.n; i++) {
+    char reason[200];
     const group *g = &s->unsupported.items[i];
     tool_table_cell(&table, "%zu", g->count);
     tool_table_cell(&table, "%s", g->op);
     if (g->types == NULL)
-      tool_table_cell(&table, "%s", reason_of(g));
+      tool_table_cell(&table, "%s", reason_of(g, reason, sizeof(reason)));
     else
       tool_table_cell(&table, "no kernel%s%s", g->types[0] != '\0' ? " for " : "", g->types);
     tool_table_cell(&table, "as node '%s'", tn_operation_name(g->first->op));
@@ -288,11 +288,12 @@ static json_t *json_unsupported(const summary *s)
 {
   json_t *array = json_array();
   for (size_t i = 0; i < s->unsupported.n; i++) {
+    char reason[200];
     const group *g = &s->unsupported.items[i];
     json_t *entry = json_object();
     tool_json_set(entry, "op", tool_json_text(g->op));
     tool_json_set(entry, "nodes", json_integer((json_int_t)g->count));
-    tool_json_set(entry, "reason", tool_json_text(reason_of(g)));
+    tool_json_set(entry, "reason", tool_json_text(reason_of(g, reason, sizeof(reason))));
     if (g->types != NULL) tool_json_set(entry, "types", tool_json_text(g->types));
     tool_json_set(entry, "first_node", tool_json_text(tn_operation_name(g->first->op)));
     tool_json_append(array, entry);

@@ -192,13 +192,14 @@ static void check_constraint(void *user, const char *attr, size_t attr_length, c
   }
 }
 
-static uint8_t support_of(const tn_operation *op)
+uint8_t tool_support_of(const tn_operation *op)
 {
   const tn_op_schema *schema = tn_operation_schema(op);
   const tn_kernel_def *kernel;
   if (schema == NULL) return TOOL_NO_OP;
-  if (tn_op_schema_traits(schema) & TOOL_REFUSED) return TOOL_CONTROL_FLOW;
   if (tn_op_schema_traits(schema) & TOOL_BUILT_IN) return TOOL_SUPPORTED;
+  if ((tn_op_schema_traits(schema) & TN_TRAIT_FUNCTION_CALL) && tn_op_schema_kernel(schema, 0) == NULL)
+    return TOOL_SUPPORTED; /* a function of the model: called by the library's own kernel */
   for (size_t i = 0; (kernel = tn_op_schema_kernel(schema, i)) != NULL; i++) {
     fit f = { op, kernel->rank > 0 };
     tool_each_constraint(kernel->types, check_constraint, &f);
@@ -289,12 +290,16 @@ void tool_model_scan(tool_model *model, tn_graph *graph)
   model->nodes = tool_alloc(model->n, sizeof(*model->nodes));
   model->by_address = tool_alloc(model->n, sizeof(*model->by_address));
   address *addresses = tool_alloc(model->n, sizeof(*addresses));
+  tool_functions *functions = tool_functions_scan(graph);
   for (size_t i = 0; i < model->n; i++) {
     tool_node *node = &model->nodes[i];
     node->op = tn_graph_operation(graph, i);
-    node->support = support_of(node->op);
+    node->support = tool_support_of(node->op);
+    node->needs = node->support == TOOL_SUPPORTED ? tool_functions_need(functions, node->op) : NULL;
+    if (node->needs != NULL) node->support = TOOL_IN_FUNCTION;
     addresses[i] = (address){ node->op, (uint32_t)i };
   }
+  tool_functions_free(functions);
   qsort(addresses, model->n, sizeof(*addresses), compare_addresses);
   for (size_t i = 0; i < model->n; i++) model->by_address[i] = addresses[i].number;
   free(addresses);

@@ -50,7 +50,7 @@ static json_t *json_call(const tn_plan_report *report, size_t i)
   tn_plan_report_call(report, i, &c, NULL);
   for (uint32_t k = 0; k < c.n_inputs; k++) tool_json_append(inputs, json_integer(c.inputs[k]));
   for (uint32_t k = 0; k < c.n_outputs; k++) tool_json_append(outputs, json_integer(c.outputs[k]));
-  tool_json_set(object, "op", tool_json_text(tn_operation_type(c.op)));
+  tool_json_set(object, "op", tool_json_text(plan_op(c.op)));
   tool_json_set(object, "node", tool_json_text(tn_operation_name(c.op)));
   tool_json_set(object, "segment", json_integer(c.segment));
   tool_json_set(object, "kernels", json_names(c.kernels, c.n_kernels));
@@ -130,7 +130,7 @@ static void add_box(const tn_plan_report *report, const char *side, size_t i, to
   tn_plan_call c = { .struct_size = sizeof c };
   tn_plan_report_call(report, i, &c, NULL);
   tool_text_printf(out, "    %s%zu [label=<<b>", side, i);
-  picture_add_html(out, tn_operation_type(c.op), LONGEST);
+  picture_add_html(out, plan_op(c.op), LONGEST);
   tool_text_printf(out, "</b><br/><font point-size=\"9\">");
   picture_add_html(out, tn_operation_name(c.op), LONGEST);
   tool_text_printf(out, "</font>>];\n");

@@ -8,6 +8,11 @@
 
 enum { SHOWN = 40, LONGEST = 44, SHOWN_OPERANDS = 6, VALUE_CONSTANT = 1, VALUE_COMPUTED = 2 };
 
+const char *plan_op(const tn_operation *op)
+{
+  return tn_op_schema_traits(tn_operation_schema(op)) & TN_TRAIT_ENTER ? "(loop)" : tn_operation_type(op);
+}
+
 /* ---- ops before and after ---- */
 
 typedef struct op_count {
@@ -40,7 +45,7 @@ static void count_ops(op_counts *counts, const tn_plan_report *report, bool afte
     tn_plan_call c = { .struct_size = sizeof c };
     tn_plan_report_call(report, i, &c, NULL);
     counts->items = tool_grow(counts->items, counts->n, &counts->room, sizeof(*counts->items));
-    counts->items[counts->n++] = (op_count){ tn_operation_type(c.op), !after, after };
+    counts->items[counts->n++] = (op_count){ plan_op(c.op), !after, after };
   }
 }
 
@@ -184,13 +189,12 @@ static void add_row(const plan_view *view, size_t i, tool_table *table)
   tool_text kernel = { 0 }, inputs = { 0 };
   tn_plan_report_call(view->after, i, &c, NULL);
   add_kernel(&c, &kernel);
-  tool_text_printf(&inputs, "%s", "");
   add_inputs(view, &c, &inputs);
   tool_table_cell(table, "%%%zu", i);
-  tool_table_cell(table, "%s", tn_operation_type(c.op));
+  tool_table_cell(table, "%s", plan_op(c.op));
   add_name(view, tn_operation_name(c.op), table);
   tool_table_cell(table, "%s", kernel.data);
-  tool_table_cell(table, "%s", inputs.data);
+  tool_table_cell(table, "%s", inputs.length > 0 ? inputs.data : "");
   tool_text_free(&kernel);
   tool_text_free(&inputs);
 }

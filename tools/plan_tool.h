@@ -22,6 +22,9 @@ void plan_print_passes(void);
 /* DOT text: both graphs, side by side. */
 void plan_picture(const plan_view *view, tool_text *out);
 
+/* The op of an instruction; "(loop)" of one that stands for a whole loop and has the name of an Enter of it. */
+const char *plan_op(const tn_operation *op);
+
 /* "image", "%3", "%3:1": a feed or a constant by its name, what is computed by its instruction. */
 void plan_operand_name(const tn_plan_report *report, uint32_t value, tool_text *out);
 
