@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Random work on a few sessions from many threads: steps that wait, loop, fail and are given up, against Close, Reset and
- * Delete. What must hold at any time: codes, values, no element of a queue twice, and no memory left at the end.
+/* Random work on a few sessions from many threads: steps that wait, loop, fail and are given up, against Close, Reset
+ * and Delete. What must hold at any time: codes, values, no element of a queue twice, and no memory left at the end.
  *
  *   stress_sessions [--seconds N] [--seed S] [--threads T] */
 #include <math.h>
@@ -72,7 +72,10 @@ static const kind kinds[] = {
   { "late", "claim", false, NAN, TN_INVALID_ARGUMENT },  { "exit", "claim", false, NAN, TN_INVALID_ARGUMENT },
 };
 
-static bool is_dequeue(const kind *k) { return k->fetch != NULL && (strcmp(k->fetch, "late") == 0 || strcmp(k->fetch, "get") == 0); }
+static bool is_dequeue(const kind *k)
+{
+  return k->fetch != NULL && (strcmp(k->fetch, "late") == 0 || strcmp(k->fetch, "get") == 0);
+}
 
 static void check_step(const kind *k, const bk_step *s, bool limited)
 {
@@ -81,7 +84,8 @@ static void check_step(const kind *k, const bk_step *s, bool limited)
   bool fails = k->also == TN_INVALID_ARGUMENT;
   CHECK_MSG(st == TN_CANCELLED || (st == TN_DEADLINE_EXCEEDED && limited) || (st == TN_OK && !endless && !fails) ||
                 (st != TN_OK && st == k->also),
-            "%s %s: %s %s", k->fetch ? k->fetch : "", k->target ? k->target : "", tn_status_name(st), tn_error_message(&s->err));
+            "%s %s: %s %s", k->fetch ? k->fetch : "", k->target ? k->target : "", tn_status_name(st),
+            tn_error_message(&s->err));
   if (st == TN_INVALID_ARGUMENT) CHECK_STR(tn_error_node(&s->err), "claim");
   if (st != TN_OK) CHECK_MSG(*tn_error_message(&s->err) != 0, "an error without a message");
   if (st != TN_OK) return;
@@ -153,7 +157,8 @@ static void replace(slot *at, bool own)
 
 static void reset(worker *w)
 {
-  static const char *const lists[][3] = { { "lines" }, { "localhost", "refs" }, { "refs", "lines", "localhost" }, { "nothing" } };
+  static const char *const lists[][3] = { { "lines" }, { "localhost", "refs" }, { "refs", "lines", "localhost" },
+                                         { "nothing" } };
   static const size_t n[] = { 1, 2, 3, 1 };
   uint32_t i = any(w, 5);
   CHECK_INT(tn_reset(shared.options, i < 4 ? lists[i] : NULL, i < 4 ? n[i] : 0, NULL), TN_OK);
@@ -236,7 +241,8 @@ static void warm_up(void)
   round_of(0.2);
 }
 
-/* S-LIFE-03 to 05, S-LIFE-10, S-LIFE-12, S-RO-07, S-RST-02, S-RST-14, S-RST-15, S-RST-20, S-CAN-04 to 07, S-THR-01 to 05 */
+/* S-LIFE-03 to 05, S-LIFE-10, S-LIFE-12, S-RO-07, S-RST-02, S-RST-14, S-RST-15, S-RST-20, S-CAN-04 to 07,
+ * S-THR-01 to 05 */
 static void stress_sessions__hold_what_they_promise(void)
 {
   bk_open(&shared, false, GRAPH);
@@ -248,8 +254,8 @@ static void stress_sessions__hold_what_they_promise(void)
   for (int64_t done = 0; done < asked.seconds; done++) round_of(1);
   CHECK_INT(tn_test_live_blocks(), blocks);
   CHECK_INT(tn_test_live_bytes(), bytes);
-  printf("# %u steps, %u of them well, %u resets, %u sessions deleted\n", (unsigned)steps, (unsigned)ok_steps, (unsigned)resets,
-         (unsigned)deletes);
+  printf("# %u steps, %u of them well, %u resets, %u sessions deleted\n", (unsigned)steps, (unsigned)ok_steps,
+         (unsigned)resets, (unsigned)deletes);
   ts_fini(&shared);
   ts_fini(&isolated);
 }

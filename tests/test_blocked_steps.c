@@ -6,8 +6,10 @@
 #define GRAPH                                                                                             \
   LOOP_LIBRARY START QUEUE("") NARROW LOOP WHILE SCALAR_VARIABLE("")                                      \
   NODE("deaf", "TestDeaf", "input: 'begun'", SLOT(1)) NODE("gate", "TestGate", "input: 'begun'", SLOT(2))  \
-  NODE("beyond_late", "TestCount", "input: 'late'", SLOT(9)) NODE("beyond_exit", "TestCount", "input: 'exit'", SLOT(9)) \
-  NODE("beyond_while", "TestCount", "input: 'while'", SLOT(9)) NODE("beyond_deaf", "TestCount", "input: 'deaf'", SLOT(9)) \
+  NODE("beyond_late", "TestCount", "input: 'late'", SLOT(9)) \
+  NODE("beyond_exit", "TestCount", "input: 'exit'", SLOT(9)) \
+  NODE("beyond_while", "TestCount", "input: 'while'", SLOT(9)) \
+  NODE("beyond_deaf", "TestCount", "input: 'deaf'", SLOT(9)) \
   NODE("beyond_gate", "TestCount", "input: 'gate'", SLOT(9)) \
   NODE("beyond_squeeze", "TestCount", "input: 'x' input: '^squeeze'", SLOT(9))
 
@@ -247,7 +249,8 @@ static void blocked_steps__do_not_hide_an_assertion(void) /* S-CAN-01, S-CAN-04,
   for (int i = 0; i < 3; i++)
     for (int k = 0; k < 2; k++) {
       CHECK_INT(bk_target(t.session, "fill", 1), TN_OK);
-      bk_step s = { .session = t.session, .fetch = k ? "get" : "late", .target = targets[i], .x = 7, .timeout_ms = 20000 };
+      bk_step s = { .session = t.session, .fetch = k ? "get" : "late", .target = targets[i], .x = 7,
+                    .timeout_ms = 20000 };
       int64_t begun = ts_now_ms();
       CHECK_STATUS(bk_run(&s), TN_INVALID_ARGUMENT, &s.err);
       CHECK(ts_now_ms() - begun < 10000);

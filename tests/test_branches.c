@@ -49,7 +49,8 @@ static void branches__not_taken_are_dead(void) /* S-EXE-06, S-EXE-07, S-EXE-09, 
     for (size_t i = 0; i < sizeof dead / sizeof *dead; i++) {
       tn_tensor *out[2];
       ts_watch_reset();
-      CHECK_STATUS(ts_run(&t, FEEDS({ "x", -3 }, { "y", 1 }), NAMES("neg", dead[i]), out, NULL), TN_INVALID_ARGUMENT, &t.err);
+      CHECK_STATUS(ts_run(&t, FEEDS({ "x", -3 }, { "y", 1 }), NAMES("neg", dead[i]), out, NULL), TN_INVALID_ARGUMENT,
+                   &t.err);
       CHECK_CONTAINS(tn_error_message(&t.err), dead[i]);
       CHECK_NULL(out[0]); /* the live one neither */
       CHECK_NULL(out[1]);

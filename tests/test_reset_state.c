@@ -455,7 +455,8 @@ static void reset_state__sessions_are_before_or_after_it(void) /* S-RST-14, S-RS
     tn_session *old = session_amid_resets(&t);
     bk_target(old, "set_0", (float)i);
     int begun = atomic_load(&resets_begun);
-    for (int64_t end = ts_now_ms() + 10000; i % 2 && atomic_load(&resets_ended) <= begun + THREADS && ts_now_ms() < end;)
+    int64_t end = ts_now_ms() + 10000;
+    while (i % 2 && atomic_load(&resets_ended) <= begun + THREADS && ts_now_ms() < end)
       ts_sleep_ms(1); /* one began after `begun` was read, and ended */
     tn_session *young = session_amid_resets(&t);
     bk_step read = { .session = young, .fetch = "read_0" };

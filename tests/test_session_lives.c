@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sessions that come and go, with variables, queues, loops and steps that are given up: what the library holds stays the
- * same. */
+/* Sessions that come and go, with variables, queues, loops and steps that are given up: what the library holds stays
+ * the same. */
 #include "tests/support/blocked_kit.h"
 
 #define GRAPH                                                                                      \
-  LOOP_LIBRARY START QUEUE("") NARROW LOOP WHILE COUNTS SCALAR_VARIABLE(TEXT_ATTR("shared_name", "v")) TRUTH("no", "false", "") \
+  LOOP_LIBRARY START QUEUE("") NARROW LOOP WHILE COUNTS SCALAR_VARIABLE(TEXT_ATTR("shared_name", "v")) \
+  TRUTH("no", "false", "") \
   NODE("claim", "Assert", "input: 'no' input: 'x' input: '^begun'", LIST("T", "type: DT_FLOAT"))    \
   NODE("ref", "VariableV2", "", DT SHAPE("")) NODE("assign", "Assign", "input: 'ref' input: 'x'", F) \
   NODE("value", "Identity", "input: 'ref'", F)
@@ -65,7 +66,8 @@ static void check_constant(bool isolated)
     tn_error_clear(&t.err);
     if (i == WARM) blocks = tn_test_live_blocks(), bytes = tn_test_live_bytes();
     if (i < WARM || (tn_test_live_blocks() == blocks && tn_test_live_bytes() == bytes)) continue;
-    FAIL("round %d: %llu blocks of %llu bytes, after round %d %llu of %llu", i, (unsigned long long)tn_test_live_blocks(),
+    FAIL("round %d: %llu blocks of %llu bytes, after round %d %llu of %llu", i,
+         (unsigned long long)tn_test_live_blocks(),
          (unsigned long long)tn_test_live_bytes(), WARM, (unsigned long long)blocks, (unsigned long long)bytes);
     break;
   }

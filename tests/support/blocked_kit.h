@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* For tests of steps that do not end by themselves: pieces of graphs in which they stay, and steps on threads of their own. */
+/* For tests of steps that do not end by themselves: pieces of graphs in which they stay, and steps on their own threads. */
 #ifndef TENON_TESTS_SUPPORT_BLOCKED_KIT_H
 #define TENON_TESTS_SUPPORT_BLOCKED_KIT_H
 
@@ -21,7 +21,8 @@
 #define BEGUN 40
 #define START ANY("x", "DT_FLOAT") NODE("begun", "TestCount", "input: 'x'", F INT("slot", 40))
 
-/* Queue "q" of scalars: "get", "put" (x), "size"; `more` are its attributes. "late" is a dequeue that tells that it comes. */
+/* Queue "q" of scalars: "get", "put" (x), "size"; `more` are its attributes. "late" is a dequeue that tells that
+ * it comes. */
 #define QUEUE(more)                                                                                           \
   NODE("q", "FIFOQueueV2", "", QT SCALARS more) NODE("get", "QueueDequeueV2", "input: 'q'", QT)               \
   NODE("put", "QueueEnqueueV2", "input: 'q' input: 'x'", PUTS) NODE("size", "QueueSizeV2", "input: 'q'", "")  \
@@ -63,7 +64,8 @@
   NODE("t_merge", "Merge", "input: 't_enter' input: 't_next'", F INT("N", 2))                               \
   NODE("t_k", "Const", "input: '^t_merge'", FILLED("DT_FLOAT", "float_val: 10"))                            \
   NODE("t_less", "Less", "input: 't_merge' input: 't_k'", F) NODE("t_cond", "LoopCond", "input: 't_less'", "") \
-  NODE("t_switch", "Switch", "input: 't_merge' input: 't_cond'", F) NODE("t_body", "Identity", "input: 't_switch:1'", F) \
+  NODE("t_switch", "Switch", "input: 't_merge' input: 't_cond'", F) \
+  NODE("t_body", "Identity", "input: 't_switch:1'", F) \
   NODE("t_one", "Const", "input: '^t_body'", FILLED("DT_FLOAT", "float_val: 1"))                            \
   NODE("t_add", "AddV2", "input: 't_body' input: 't_one'", F) NODE("t_next", "NextIteration", "input: 't_add'", F) \
   NODE("ten", "Exit", "input: 't_switch'", F)
