@@ -46,6 +46,13 @@ static void close_one(called *c)
   *c = (called){ .f = NULL };
 }
 
+bool tn__calls_wait(const tn__calling *calling)
+{
+  for (uint32_t k = 0; calling != NULL && k < calling->n; k++)
+    if (calling->items[k].f != NULL && calling->items[k].inner.busy) return true;
+  return false;
+}
+
 void tn__calls_end(tn__calling *calling)
 {
   for (uint32_t k = 0; calling != NULL && k < calling->n; k++) close_one(&calling->items[k]);
@@ -227,7 +234,9 @@ static tn_status call_function(const tn__call *call, uint32_t k, tn_view *const 
 static tn_status failed(const tn__call *call, uint32_t k, tn_status st)
 {
   tn_error *err = call->ctx.err;
-  if (tn__step_stop(call->run->step) != TN__GO_ON && (st == TN_CANCELLED || st == TN_DEADLINE_EXCEEDED)) {
+  const tn__step_env *env = call->run->step->env;
+  bool told = env != NULL && env->failed; /* a plan in the function has said it */
+  if (!told && tn__step_stop(call->run->step) != TN__GO_ON && (st == TN_CANCELLED || st == TN_DEADLINE_EXCEEDED)) {
     tn_error_clear(err); /* the first cause is reported by who called us */
     return tn_error_set(err, TN_CANCELLED, "the step is over");
   }

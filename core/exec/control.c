@@ -24,7 +24,7 @@ static int branch_state(tn__run *run, const tn__atom *a)
   if (v->predicate != 0) {
     p = run->workspace->predicates[v->predicate - 1];
   } else {
-    const tn_tensor *t = v->kind == TN_VALUE_CONSTANT ? v->constant : tn__run_whole(run, a->id);
+    const tn_tensor *t = v->kind == TN_VALUE_CONSTANT ? v->constant : run->step->inputs[v->index];
     p = t->count == 1 ? *(const uint8_t *)t->data != 0 : TN__NO_SCALAR;
   }
   if (p == TN__NO_SCALAR) return bad_predicate(run, a->id);
@@ -125,6 +125,14 @@ static tn_status begin_call(tn__run *run, uint32_t number, tn__pending **out)
 
 static bool has_failed(const tn__run *run) { return run->step->env != NULL && run->step->env->failed; }
 
+static tn_status waits_for_nothing(const tn__run *run, uint32_t number, tn_error *err)
+{
+  const tn_operation *op = run->plan->instrs[run->plan->segments[number].begin].op;
+  tn_error_set_node(err, tn_operation_name(op));
+  return tn_error_set(err, TN_INTERNAL, "node '%s' (%s): its kernel waits, and has no token to be woken by",
+                      tn_operation_name(op), tn_operation_type(op));
+}
+
 static tn_status run_call(tn__run *run, uint32_t number, uint8_t *state)
 {
   tn__pending *p = run->workspace->pending[number];
@@ -136,6 +144,7 @@ static tn_status run_call(tn__run *run, uint32_t number, uint8_t *state)
   if (has_failed(run)) p->call.ctx.err = &unheard;
   p->call.ctx.resume = *state == WAITING;
   if (p->call.instance->layout->n_tape > 0) st = tn__segment_call(&p->call);
+  if (st == TN_PENDING && p->token == NULL && !tn__calls_wait(p->calling)) st = waits_for_nothing(run, number, p->call.ctx.err);
   *state = st == TN_PENDING ? WAITING : DONE;
   p->call.ctx.err = run->err;
   tn_error_clear(&unheard);
@@ -145,14 +154,31 @@ static tn_status run_call(tn__run *run, uint32_t number, uint8_t *state)
   return st;
 }
 
+/* What a Merge or a loop gave decides branches, too; then what nobody reads any more goes. */
+static void end_whole(tn__run *run, uint32_t number)
+{
+  const tn__segment *s = &run->plan->segments[number];
+  for (uint32_t i = 0; i < s->n_predicates; i++) {
+    const tn__plan_value *v = &run->plan->values[s->predicates[i]];
+    const tn_tensor *t = run->workspace->held[v->held];
+    uint8_t p = t == NULL ? 0 : t->count == 1 ? *(const uint8_t *)t->data != 0 : TN__NO_SCALAR;
+    run->workspace->predicates[v->predicate - 1] = p;
+  }
+  tn__segment_release(run, s);
+}
+
 static tn_status run_one(tn__run *run, uint32_t number, uint8_t *state)
 {
   tn_status st;
   switch (run->plan->segments[number].kind) {
-  case TN__SEGMENT_MERGE: return run_merge(run, number, state);
+  case TN__SEGMENT_MERGE:
+    st = run_merge(run, number, state);
+    if (st == TN_OK && *state != NEW) end_whole(run, number);
+    return st;
   case TN__SEGMENT_LOOP:
     st = tn__loop_run(run, number);
     *state = st == TN_PENDING ? WAITING : DONE;
+    if (st == TN_OK) end_whole(run, number);
     return st;
   case TN__SEGMENT_WAIT: return run_call(run, number, state);
   default:
@@ -176,9 +202,10 @@ typedef struct pass {
 } pass;
 
 /* Notes that the step ends: what waits comes back, nothing begins. */
-static void fail(tn__run *run)
+static void fail(tn__run *run, tn_status cause)
 {
   if (run->step->env == NULL) return;
+  if (!run->step->env->failed) run->step->env->cause = cause;
   run->step->env->failed = true;
   tn__cancel_waits(run->step);
 }
@@ -212,7 +239,7 @@ static tn_status go_through(tn__run *run, pass *p, tn_status first)
     tn_status st = turn(run, i, p);
     if (st == TN_OK || first != TN_OK) continue;
     first = st; /* S-CAN-01 */
-    fail(run);
+    fail(run, st);
     if (!run->plan->has_waits) break;
   }
   return first;
@@ -229,7 +256,7 @@ void tn__run_controlled_reset(tn__run *run)
 
 static tn_status all_had_a_turn(const tn__run *run, const pass *p)
 {
-  if (has_failed(run)) return TN_CANCELLED;
+  if (has_failed(run)) return run->step->env->cause;
   return !p->left ? TN_OK : tn_error_set(run->err, TN_INTERNAL, "the step has ended, and some of its plan was never decided");
 }
 
@@ -246,7 +273,7 @@ tn_status tn__run_controlled(tn__run *run)
     tn_status why = tn__sleep(run->step, seen, run->err);
     if (why != TN_OK && st == TN_OK) {
       st = why;
-      fail(run);
+      fail(run, st);
     }
   }
 }

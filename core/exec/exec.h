@@ -45,6 +45,7 @@ typedef struct tn__step_env {
   tn__account *account;           /* of the session's memory, NULL = it has no limit */
   bool explained;                 /* what holds its memory was said */
   bool failed;                    /* something went wrong: what waits is cancelled, nothing new begins */
+  tn_status cause;                /* what it was, when it failed */
 } tn__step_env;
 
 struct tn_step {
@@ -214,6 +215,7 @@ void tn__loop_free(tn__loop *loop);
 /* call.c: the kernel that called functions has ended; and their places go. NULL allowed. */
 typedef struct tn__calling tn__calling;
 void tn__calls_end(tn__calling *calling);
+bool tn__calls_wait(const tn__calling *calling); /* whether one of them waits */
 void tn__calling_free(tn__calling *calling);
 
 /* wait.c */

@@ -17,16 +17,23 @@ tn_status tn__inner_begin(tn__inner *inner, tn_plan *plan, const tn_operation *o
   return inner->run.workspace == NULL ? TN_RESOURCE_EXHAUSTED : TN_OK;
 }
 
+/* What was computed is an output only when the Switches behind it handed it on. */
 static tn_status collect(tn__run *run)
 {
   const tn_plan *plan = run->plan;
-  for (uint32_t o = 0; o < plan->n_outputs; o++) {
-    if (run->step->outputs[o] != NULL) continue; /* computed into it */
-    if (plan->has_control && tn__context_state(run, plan->output_contexts[o]) != TN__LIVE) continue;
-    tn_status st = tn__run_tensor(run, plan->outputs[o], &run->step->outputs[o]);
-    if (st != TN_OK) return st;
+  tn_status st = TN_OK;
+  for (uint32_t o = 0; st == TN_OK && o < plan->n_outputs; o++) {
+    int live = plan->has_control ? tn__context_state(run, plan->output_contexts[o]) : TN__LIVE;
+    if (live < 0) return TN_INVALID_ARGUMENT; /* a predicate, and the error says which */
+    if (live == TN__LIVE && run->step->outputs[o] == NULL)
+      st = tn__run_tensor(run, plan->outputs[o], &run->step->outputs[o]);
   }
-  return TN_OK;
+  for (uint32_t o = 0; st == TN_OK && plan->has_control && o < plan->n_outputs; o++) { /* others may be copies of these */
+    if (tn__context_state(run, plan->output_contexts[o]) == TN__LIVE) continue;
+    tn_tensor_unref(run->step->outputs[o]);
+    run->step->outputs[o] = NULL;
+  }
+  return st;
 }
 
 static tn_status run_all(tn__inner *inner)

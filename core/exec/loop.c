@@ -79,10 +79,9 @@ static tn_status need_indices(tn__loop *l, tn_error *err)
 
 static tn_status begin(tn__run *run, const tn__plan_instr *instr, tn__loop *l)
 {
-  tn_status st = need_indices(l, run->err);
-  if (st != TN_OK) return st;
   l->running = l->first = true;
-  st = tn__inner_begin(&l->inner, l->frame->turn != NULL ? l->frame->turn : l->frame->body, instr->op, run->step, run->err);
+  tn_status st = tn__inner_begin(&l->inner, l->frame->turn != NULL ? l->frame->turn : l->frame->body, instr->op, run->step, run->err);
+  if (st == TN_OK) st = need_indices(l, run->err);
   for (uint32_t i = 0; st == TN_OK && i < l->n_enters; i++)
     st = tn__run_tensor(run, tn__instr_inputs(run->plan, instr)[i], &l->enters[i]);
   return st;
@@ -216,6 +215,5 @@ tn_status tn__loop_run(tn__run *run, uint32_t number)
   }
   if (st == TN_OK) give_exits(run, instr, l);
   end(l);
-  if (st == TN_OK) tn__segment_release(run, &run->plan->segments[number]);
   return st;
 }

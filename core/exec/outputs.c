@@ -116,7 +116,7 @@ static bool hand_over_whole(tn__run *run, size_t o, uint32_t held)
 static const tn_tensor *handed_over(const tn__run *run, uint32_t o)
 {
   uint32_t first = 0;
-  while (run->plan->outputs[first] != run->plan->outputs[o]) first++;
+  while (run->plan->outputs[first] != run->plan->outputs[o] || run->step->outputs[first] == NULL) first++;
   return run->step->outputs[first];
 }
 

@@ -67,8 +67,8 @@ tn_status tn__run_tensor(tn__run *run, uint32_t value, tn_tensor **out)
   if (v->kind == TN_VALUE_CONSTANT) return tn__plan_need_elements(run->plan, value, out, run->err);
   tn_tensor *t = tn__run_whole(run, value);
   if (t != NULL) {
-    const tn_view view = view_of(t);
-    return share(t, &view, out, run->err);
+    const tn_view view = view_of(t); /* the program's own may change as soon as the step has ended */
+    return v->kind == TN_VALUE_FEED && !run->inner ? copy_view(&view, out, run->err) : share(t, &view, out, run->err);
   }
   uint32_t slot;
   tn__instance *in;

@@ -50,6 +50,7 @@ tn_status tn_kernel_wait(tn_kernel_ctx *ctx, void (*cancel)(void *user, tn_wait_
   tn__call *call = (tn__call *)ctx; /* its first member */
   tn__step_env *env = ctx->step == NULL ? NULL : ctx->step->env;
   *token = NULL;
+  if (cancel == NULL) return tn_error_set(ctx->err, TN_INTERNAL, "a kernel that waits has to say how it is cancelled");
   if (env == NULL || call->run == NULL)
     return tn_error_set(ctx->err, TN_FAILED_PRECONDITION, "nothing can wait outside of a session's step");
   uint32_t segment = call->run->plan->instrs[call->tape->instr].segment;
@@ -131,7 +132,7 @@ void tn__cancel_waits(const tn_step *step)
     if (t != NULL) t->told = true;
     tn__mutex_unlock(&s->mu);
     if (t == NULL) return;
-    if (t->cancel != NULL) t->cancel(t->user, t);
+    t->cancel(t->user, t);
   }
 }
 
@@ -192,6 +193,10 @@ tn_status tn__sleep(const tn_step *step, uint64_t seen, tn_error *err)
   uint64_t key = 0;
   list_sleeper(step->env->sleepers, s);
   if (step->cancellation != NULL && !failed) key = tn_cancellation_register(step->cancellation, poke, s);
+  if (key == 0 && step->cancellation != NULL && !failed && !tn_cancellation_is_cancelled(step->cancellation)) {
+    unlist_sleeper(step->env->sleepers, s);
+    return tn__no_memory(err, "step that waits", 0);
+  }
   const tn_operation *op = NULL;
   int why = TN__GO_ON;
   tn__mutex_lock(&s->mu);

@@ -128,7 +128,7 @@ bool tn__contexts_oppose(const tn_plan *plan, uint32_t a, uint32_t b)
 {
   if (plan->n_contexts == 0) return false;
   const tn__context *x = &plan->contexts[a], *y = &plan->contexts[b];
-  return tn__atoms_oppose(plan->atoms, plan->context_atoms + x->first, x->n, plan->context_atoms + y->first, y->n);
+  return x->n == 1 && tn__atoms_oppose(plan->atoms, plan->context_atoms + x->first, x->n, plan->context_atoms + y->first, y->n);
 }
 
 /* What holds when a Merge of two sides of a branch found an input; *done is false when its inputs are something else. */
@@ -197,7 +197,7 @@ static tn_status loop_contexts(const tn__ir *ir, tn__contexts *c, uint32_t id)
   tn_status st = TN_OK;
   bool waits = loop_waits(node);
   c->waits |= waits;
-  if (waits) st = with_atom(ir, c, c->nodes[id], (tn__atom){ TN__ATOM_WAIT, id, 0 }, &c->after[id]);
+  if (waits) st = with_atom(ir, c, 0, (tn__atom){ TN__ATOM_WAIT, id, 0 }, &c->after[id]); /* skipped, it is dead */
   for (uint32_t k = 0; st == TN_OK && k < node->n_outputs; k++) {
     uint32_t *of = &c->values[node->first_value + k];
     *of = c->after[id];
@@ -224,7 +224,7 @@ static tn_status output_contexts(const tn__ir *ir, tn__contexts *c, tn__map *bra
     st = with_atom(ir, c, c->nodes[id], (tn__atom){ TN__ATOM_MERGE, id, 0 }, &c->after[id]);
   c->waits |= (node->traits & WAITS) != 0;
   if (!(node->traits & TN_TRAIT_MERGE) && (node->traits & WAITS))
-    st = with_atom(ir, c, c->nodes[id], (tn__atom){ TN__ATOM_WAIT, id, 0 }, &c->after[id]);
+    st = with_atom(ir, c, 0, (tn__atom){ TN__ATOM_WAIT, id, 0 }, &c->after[id]);
   for (uint32_t k = 0; k < node->n_outputs; k++) {
     uint32_t value = node->first_value + k;
     if (ir->values[value].kind == TN_VALUE_COMPUTED) c->values[value] = c->after[id];

@@ -74,7 +74,7 @@ static bool needs_no_instruction(const tn__ir_node *node)
 
 static void add_inputs(emitter *e, tn__plan_instr *instr, const tn__ir_node *node)
 {
-  bool for_order_only = instr->n_outputs == 0 && tn__instr_kernels(instr) == NULL;
+  bool for_order_only = instr->kind == TN__SEGMENT_TAPE && instr->n_outputs == 0 && tn__instr_kernels(instr) == NULL;
   instr->first = e->n_ids;
   for (uint32_t i = 0; i < node->n_inputs && !for_order_only; i++)
     e->plan->ids[e->n_ids++] = plan_value(e, tn__ir_input(e->ir, node, i));

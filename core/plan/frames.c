@@ -232,6 +232,7 @@ static tn_status sort_in(finder *f, tn_operation *op)
   list *to = has(op, TN_TRAIT_EXIT) ? &l->exits : has(op, TN_TRAIT_NEXT_ITERATION) ? &l->nexts : NULL;
   if (to == NULL) return TN_OK;
   s->exit = (uint32_t)to->n;
+  s->leaves = to == &l->exits;
   st = add(f, to, op);
   return st == TN_OK ? add(f, &l->own, op) : st;
 }
@@ -355,7 +356,8 @@ static bool is_simple(const body *b, const loop *l, const tn_plan *plan)
     if (contexts[i] != contexts[0]) return false;
   for (size_t i = 1; i < l->exits.n; i++)
     if (contexts[l->nexts.n + i] != contexts[l->nexts.n]) return false;
-  return l->nexts.n == 0 || l->exits.n == 0 || tn__contexts_oppose(plan, contexts[0], contexts[l->nexts.n]);
+  if (l->nexts.n == 0) return l->exits.n == 0 || contexts[0] == 0;
+  return l->exits.n == 0 || tn__contexts_oppose(plan, contexts[0], contexts[l->nexts.n]);
 }
 
 static tn_status turn(const finder *f, const loop *l, const body *b, tn__plan_frame *frame)
@@ -408,10 +410,11 @@ static tn_status add_enter_controls(finder *f, const loop *l, uint32_t id)
     if (!tn__grow((void **)&ir->edges, &ir->edge_room, ir->n_edges + n, sizeof *ir->edges)) return no_memory(f);
     for (size_t k = 0; k < n; k++) {
       uint32_t to = tn__pruned(f->c, control[k])->node;
+      if (to == TN__NONE) continue; /* it has run: the body that is compiled begins there */
       ir->edges[ir->n_edges++] = to;
       ir->nodes[to].waited_for = true;
+      ir->nodes[id].n_controls++;
     }
-    ir->nodes[id].n_controls += (uint32_t)n;
   }
   return TN_OK;
 }

@@ -107,6 +107,7 @@ static tn_status add_node(tn__ir *ir, const tn_operation *op, uint32_t traits, c
   uint32_t id = (uint32_t)ir->n_nodes;
   ir->nodes[id] = (tn__ir_node){ .op = op, .traits = traits, .n_inputs = n, .edges = edges,
                                  .instr = TN__NONE, .live = true };
+  ir->has_branches |= (traits & (TN_TRAIT_SWITCH | TN_TRAIT_MERGE | TN_TRAIT_ENTER)) != 0;
   ir->n_nodes++;
   link_before(ir, id, before);
   ir->n_live++;

@@ -52,6 +52,7 @@ typedef struct tn__ir {
   tn__pass_note *passes; /* what each did */
   tn__rewrite_note *rewrites;
   size_t n_passes, pass_room, n_rewrites, rewrite_room, n_graph, n_needed;
+  bool has_branches; /* something may be dead */
   bool asked; /* for kernel plugins, so that a step need not */
   tn_error *err;
 } tn__ir;
@@ -77,6 +78,11 @@ static inline uint32_t tn__ir_input(const tn__ir *ir, const tn__ir_node *node, u
 static inline uint32_t tn__ir_control(const tn__ir *ir, const tn__ir_node *node, uint32_t i)
 {
   return ir->edges[node->edges + node->n_inputs + i];
+}
+/* Whether it is there whatever else runs: no constant that waits for something, and may be dead with it. */
+static inline bool tn__ir_is_bare_constant(const tn__ir *ir, const tn__ir_value *v)
+{
+  return v->constant != NULL && (v->node == TN__NONE || ir->nodes[v->node].n_controls == 0);
 }
 /* The elements of a constant, a reference; made for the caller when the ir has none. */
 tn_status tn__ir_elements(const tn__ir *ir, uint32_t value, tn_tensor **out, tn_error *err);

@@ -4,6 +4,12 @@
  * the identities go and the constants are seen. */
 #include <core/plan/passes.h>
 
+/* In a loop's body a feed may have no value in an iteration. */
+static bool may_be_dead(const tn__ir *ir, uint32_t feed)
+{
+  return ir->spec->body != NULL && ir->spec->body->gated != NULL && ir->spec->body->gated[feed];
+}
+
 /* Whether a node is done before a step begins. Nodes in front of it in the order were looked at. */
 static bool is_idle(const tn__ir *ir, const bool *idle, const tn__ir_node *node)
 {
@@ -11,7 +17,8 @@ static bool is_idle(const tn__ir *ir, const bool *idle, const tn__ir_node *node)
   if (node->traits & (TN_TRAIT_STATEFUL | TN_TRAIT_MAY_WAIT)) return false;
   for (uint32_t i = 0; i < node->n_inputs; i++) {
     const tn__ir_value *v = &ir->values[tn__ir_input(ir, node, i)];
-    if (v->kind == TN_VALUE_COMPUTED && !idle[v->node]) return false;
+    if (v->kind != TN_VALUE_FEED && v->node != TN__NONE && !idle[v->node]) return false;
+    if (v->kind == TN_VALUE_FEED && may_be_dead(ir, v->index)) return false;
   }
   for (uint32_t i = 0; i < node->n_controls; i++)
     if (!idle[tn__ir_control(ir, node, i)]) return false;

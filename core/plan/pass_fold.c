@@ -16,7 +16,7 @@ static bool may_fold(const tn__ir *ir, const tn__ir_node *node)
     const tn__ir_value *v = &ir->values[tn__ir_input(ir, node, i)];
     if (v->kind != TN_VALUE_CONSTANT || !is_plain(v->dtype)) return false;
     if (v->recipe == NULL && v->constant->data == NULL && v->constant->bytes > 0) return false;
-    if (v->node != TN__NONE && ir->nodes[v->node].n_controls > 0) return false; /* it may be dead: so would the result be */
+    if (!tn__ir_is_bare_constant(ir, v)) return false;
   }
   for (uint32_t k = 0; k < node->n_outputs; k++)
     if (!is_plain(ir->values[node->first_value + k].dtype)) return false;

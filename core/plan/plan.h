@@ -259,7 +259,7 @@ static inline const uint32_t *tn__instr_after(const tn_plan *p, const tn__plan_i
 void tn__plan_drop_layouts(tn_plan *plan);
 void tn__plan_drop_workspaces(tn_plan *plan);
 
-/* Whether of two contexts one holds exactly when the other does not, once all in front of a branch is decided. */
+/* Whether of two contexts one holds exactly when the other does not: they are the sides of one branch. */
 bool tn__contexts_oppose(const tn_plan *plan, uint32_t a, uint32_t b);
 
 /* kernels.c */

@@ -138,6 +138,7 @@ static tn_status order_operations(tn__pruner *c)
     if (st == TN_OK && feed_of(c, spec->fetches[i]) == TN__NONE) st = walk_from(c, spec->fetches[i].op);
   }
   for (size_t i = 0; st == TN_OK && i < spec->n_targets; i++) {
+    if (tn__pruned(c, spec->targets[i])->cut) continue; /* it has run */
     tn__pruned(c, spec->targets[i])->wanted = true;
     st = walk_from(c, spec->targets[i]);
   }
@@ -210,6 +211,10 @@ tn_status tn__prune_value(tn__pruner *c, tn_output output, uint32_t *out)
   if (s->node == TN__NONE)
     return tn__ir_refuse(c->ir, output.op, tn_error_set(c->ir->err, TN_INVALID_ARGUMENT, "node '%s' needs its own output",
                                                         tn_operation_name(output.op)));
+  if (s->in_loop && !s->leaves)
+    return tn__ir_refuse(c->ir, output.op, tn_error_set(c->ir->err, TN_INVALID_ARGUMENT, "'%s:%d' is inside of a loop and is "
+                                                        "read outside of it", tn_operation_name(output.op),
+                                                        (int)output.index));
   *out = c->ir->nodes[s->node].first_value + (s->in_loop ? s->exit : (uint32_t)output.index);
   return TN_OK;
 }
@@ -338,8 +343,7 @@ static tn_status fetch_value(tn__pruner *c, tn_output output, uint32_t *out)
 {
   const tn__op_state *s = tn__pruned(c, output.op);
   tn__ir *ir = c->ir;
-  bool leaves = (tn__operation_traits(output.op) & TN_TRAIT_EXIT) && s->node != TN__NONE;
-  if (s->in_loop && !leaves && feed_of(c, output) == TN__NONE) /* S-EXE-17 */
+  if (s->in_loop && !s->leaves && feed_of(c, output) == TN__NONE) /* S-EXE-17 */
     return tn__ir_refuse(ir, output.op, tn_error_set(ir->err, TN_INVALID_ARGUMENT, "'%s:%d' is inside a loop and has a "
                                                      "value for each iteration: it cannot be fetched",
                                                      tn_operation_name(output.op), (int)output.index));
@@ -362,8 +366,10 @@ static tn_status add_all(tn__pruner *c)
     st = fetch_value(c, ir->spec->fetches[i], &ir->outputs[i]);
     if (st == TN_OK) ir->values[ir->outputs[i]].n_uses++;
   }
-  for (size_t i = 0; st == TN_OK && i < ir->spec->n_targets; i++)
-    ir->nodes[c->ops[tn__operation_id(ir->spec->targets[i])].node].wanted = true;
+  for (size_t i = 0; st == TN_OK && i < ir->spec->n_targets; i++) {
+    uint32_t node = tn__pruned(c, ir->spec->targets[i])->node;
+    if (node != TN__NONE) ir->nodes[node].wanted = true;
+  }
   return st;
 }
 
@@ -374,6 +380,7 @@ static tn_status init(tn__ir *ir, tn_graph *graph, const tn__signature_spec *spe
   ir->outputs = tn__alloc_array(spec->n_fetches + 1, sizeof *ir->outputs);
   if (ir->inputs == NULL || ir->outputs == NULL) return tn__ir_no_memory(ir);
   for (size_t i = 0; i < spec->n_feeds; i++) ir->inputs[i] = TN__NONE;
+  ir->has_branches = spec->body != NULL && spec->body->gated != NULL;
   return TN_OK;
 }
 

@@ -20,6 +20,7 @@ typedef struct tn__op_state {
   bool turned;    /* a Merge that stands for its NextIteration */
   bool cut;       /* an Enter or Merge at the beginning of the body that is compiled: it has run */
   bool wanted;    /* a target */
+  bool leaves;    /* an Exit of a loop that the plan has as one node */
   bool in_loop;   /* of another frame than the plan's: `node` is the loop's */
   bool index_read; /* of a Merge: output 1 is read */
 } tn__op_state;

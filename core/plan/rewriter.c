@@ -47,13 +47,14 @@ uint32_t tn_rewrite_n_uses(const tn_rewriter *rw, uint32_t value)
 
 tn_bool tn_rewrite_is_constant(const tn_rewriter *rw, uint32_t value)
 {
-  return rw->ir->values[tn__ir_value_of(rw->ir, value)].constant != NULL;
+  return tn__ir_is_bare_constant(rw->ir, &rw->ir->values[tn__ir_value_of(rw->ir, value)]);
 }
 
 const tn_tensor *tn_rewrite_constant(const tn_rewriter *rw, uint32_t value)
 {
   tn__ir_value *v = &rw->ir->values[tn__ir_value_of(rw->ir, value)];
   tn_tensor *elements;
+  if (!tn__ir_is_bare_constant(rw->ir, v)) return NULL;
   if (v->recipe == NULL || !tn__tensor_is_outline(v->constant)) return v->constant;
   if (tn__ir_elements(rw->ir, value, &elements, NULL) != TN_OK) return NULL;
   tn_tensor_unref(v->constant);

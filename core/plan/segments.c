@@ -212,15 +212,14 @@ static tn_status list_held(tn_plan *plan, tn_error *err)
 
 /* ---- all of it ---- */
 
-/* What decides a branch is noted at the end of its segment. A feed, a constant and a whole tensor are there anyway. */
+/* What decides a branch is noted at the end of its segment. A feed and a constant are there anyway. */
 static tn_status list_predicates(tn_plan *plan, tn_error *err)
 {
   for (uint32_t i = 0; i < plan->n_atoms; i++) {
     tn__plan_value *v = plan->atoms[i].kind == TN__ATOM_BRANCH ? &plan->values[plan->atoms[i].id] : NULL;
     if (v == NULL) continue;
     v->n_uses++;
-    if (v->kind == TN_VALUE_COMPUTED && v->whole) v->last_use = plan->n_instrs - 1;
-    if (v->kind != TN_VALUE_COMPUTED || v->whole || v->predicate != 0) continue;
+    if (v->kind != TN_VALUE_COMPUTED || v->predicate != 0) continue;
     v->predicate = ++plan->n_predicates;
     plan->segments[v->segment].n_predicates++;
   }
