@@ -247,6 +247,9 @@ static void stress_sessions__hold_what_they_promise(void)
 {
   bk_open(&shared, false, GRAPH);
   bk_open(&isolated, true, GRAPH);
+  /* What a plugin makes once, it makes at any time. */
+  CHECK_INT(tn_session_options_set_string(shared.options, "kernel_plugins", "never", NULL), TN_OK);
+  CHECK_INT(tn_session_options_set_string(isolated.options, "kernel_plugins", "never", NULL), TN_OK);
   tn_session_destroy(shared.session); /* while it lives the names of resets are remembered */
   shared.session = NULL;
   warm_up();

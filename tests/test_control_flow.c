@@ -152,6 +152,111 @@ static void control_flow__loops_nest(void) /* S-EXE-14 */
   }
 }
 
+/* Constants that wait for a branch are there with it only, whatever the planner makes of them. */
+#define CONSTANTS                                                                                                      \
+  ANY("x", "DT_FLOAT") ANY("p", "DT_BOOL") NODE("s", "Switch", IN("x") IN("p"), F)                                     \
+  NODE("on", "Identity", IN("s:1"), F) NODE("off", "Identity", IN("s"), F) FLOAT_CONST("one", "1", IN("^on"))          \
+  FLOAT_CONST("four", "4", IN("^off")) NODE("a", "Sqrt", IN("one"), F) NODE("b", "Sqrt", IN("four"), F)                \
+  NODE("m", "Merge", IN("b") IN("a"), F N2) NODE("y", "Neg", IN("m"), F)                                               \
+  NODE("same", "Mul", IN("x") IN("one"), F) NODE("other", "Mul", IN("x") IN("four"), F)                                \
+  NODE("n", "Merge", IN("same") IN("other"), F N2) NODE("z", "Identity", IN("n"), F)                                   \
+  NODE("gone", "Identity", IN("one"), F) NODE("late", "Neg", IN("x") IN("^gone"), F)
+
+static void control_flow__constants_may_be_dead(void) /* S-EXE-06, S-CFG-21 */
+{
+  FOR_LEVELS(level) {
+    ts t;
+    float y;
+    open_text(&t, level, CONSTANTS);
+    CHECK_OK(branch(&t, "y", 3, true, &y), &t.err);
+    CHECK_DOUBLE(y, -1, 0);
+    CHECK_OK(branch(&t, "y", 3, false, &y), &t.err);
+    CHECK_DOUBLE(y, -2, 0);
+    CHECK_OK(branch(&t, "z", 3, true, &y), &t.err);
+    CHECK_DOUBLE(y, 3, 0);
+    CHECK_OK(branch(&t, "z", 3, false, &y), &t.err);
+    CHECK_DOUBLE(y, 12, 0);
+    CHECK_OK(branch(&t, "late", 3, true, &y), &t.err);
+    CHECK_STATUS(branch(&t, "late", 3, false, &y), TN_INVALID_ARGUMENT, &t.err);
+    ts_fini(&t);
+  }
+}
+
+/* A Merge may decide a loop; what is left behind its last reader is not asked again. */
+static void control_flow__a_merge_may_be_a_predicate(void)
+{
+  FOR_LEVELS(level) {
+    ts t;
+    open_text(&t, level,
+              ANY("x", "DT_FLOAT") ANY("n", "DT_FLOAT") NODE("enter", "Enter", IN("x"), F FRAME("w"))
+              NODE("limit", "Enter", IN("n"), F FRAME("w") CONSTANT) NODE("merge", "Merge", IN("enter") IN("next"), F N2)
+              NODE("less", "Less", IN("merge") IN("limit"), F)
+              NODE("side", "Switch", IN("less") IN("less"), TYPE("T", "DT_BOOL"))
+              NODE("either", "Merge", IN("side") IN("side:1"), TYPE("T", "DT_BOOL") N2) NODE("cond", "LoopCond", IN("either"), "")
+              NODE("switch", "Switch", IN("merge") IN("cond"), F) NODE("body", "Identity", IN("switch:1"), F)
+              NODE("twice", "Add", IN("body") IN("body"), F) NODE("next", "NextIteration", IN("twice"), F)
+              NODE("exit", "Exit", IN("switch"), F));
+    for (int i = 0; i < 2; i++) CHECK_DOUBLE(ts_run1(&t, FEEDS({ "x", 1 }, { "n", 100 }), "exit"), 128, 0);
+    ts_fini(&t);
+  }
+}
+
+static void control_flow__a_target_may_be_in_a_loop(void) /* S-EXE-10 */
+{
+  FOR_LEVELS(level) {
+    ts t;
+    open_text(&t, level, ANY("x", "DT_FLOAT") ANY("n", "DT_FLOAT") DOUBLING("a", "x", "n")
+                         NODE("a/seen", "TestCount", IN("a/twice"), F INT("slot", 2)));
+    ts_watch_reset();
+    CHECK_OK(ts_run(&t, FEEDS({ "x", 1 }, { "n", 8 }), NULL, NULL, NAMES("a/seen")), &t.err);
+    CHECK_INT(ts_counted(2), 3);
+    CHECK_OK(ts_run(&t, FEEDS({ "x", 1 }, { "n", 8 }), NULL, NULL, NAMES("a/body")), &t.err);
+    CHECK_OK(ts_run(&t, FEEDS({ "x", 1 }, { "n", 8 }), NULL, NULL, NAMES("a/enter", "a/exit")), &t.err);
+    ts_fini(&t);
+  }
+}
+
+/* An Exit behind a branch that was not taken. */
+static void control_flow__an_exit_may_be_dead(void)
+{
+  FOR_LEVELS(level) {
+    ts t;
+    float y;
+    open_text(&t, level, ANY("x", "DT_FLOAT") ANY("p", "DT_BOOL") NODE("e", "Enter", IN("x"), F FRAME("w"))
+                         NODE("q", "Enter", IN("p"), TYPE("T", "DT_BOOL") FRAME("w") CONSTANT)
+                         NODE("s", "Switch", IN("e") IN("q"), F) NODE("o", "Exit", IN("s:1"), F) NODE("y", "Neg", IN("o"), F));
+    CHECK_OK(branch(&t, "y", 3, true, &y), &t.err);
+    CHECK_DOUBLE(y, -3, 0);
+    CHECK_STATUS(branch(&t, "y", 3, false, &y), TN_INVALID_ARGUMENT, &t.err);
+    ts_fini(&t);
+  }
+}
+
+/* State does not change with the program's tensor: a variable that was given a feed through a Merge has its own. */
+static void control_flow__feeds_are_not_kept(void) /* S-RUN-28 */
+{
+  FOR_LEVELS(level) {
+    ts t;
+    const char *feeds[] = { "x", "p" }, *targets[] = { "set" };
+    const uint8_t yes = 1;
+    float x = 3;
+    tn_tensor *values[2];
+    open_text(&t, level, BRANCH
+              NODE("v", "VarHandleOp", "", TYPE("dtype", "DT_FLOAT") "attr { key: 'shape' value { shape { } } }")
+              NODE("plain", "Switch", IN("x") IN("p"), F) NODE("either", "Merge", IN("plain") IN("plain:1"), F N2)
+              NODE("set", "AssignVariableOp", IN("v") IN("either"), TYPE("dtype", "DT_FLOAT"))
+              NODE("get", "ReadVariableOp", IN("v"), TYPE("dtype", "DT_FLOAT")));
+    REQUIRE_OK(tn_tensor_from_data(TN_FLOAT, NULL, 0, &x, sizeof x, &values[0], &t.err), &t.err);
+    REQUIRE_OK(tn_tensor_from_data(TN_BOOL, NULL, 0, &yes, 1, &values[1], &t.err), &t.err);
+    CHECK_OK(tn_session_run(t.session, NULL, feeds, values, 2, NULL, NULL, 0, targets, 1, NULL, &t.err), &t.err);
+    *(float *)tn_tensor_data(values[0]) = 77;
+    CHECK_DOUBLE(ts_run1(&t, NULL, "get"), 3, 0);
+    tn_tensor_unref(values[0]);
+    tn_tensor_unref(values[1]);
+    ts_fini(&t);
+  }
+}
+
 /* ---- what is no loop ---- */
 
 static void refused(const char *text, const char *fetch, tn_status status, const char *part)
@@ -285,6 +390,9 @@ static void control_flow__survives_lack_of_memory(void)
 TAP_MAIN(TAP_TEST(control_flow__one_branch_is_taken), TAP_TEST(control_flow__dead_values_are_no_values),
          TAP_TEST(control_flow__a_fed_dead_value_lives), TAP_TEST(control_flow__loops_go_round),
          TAP_TEST(control_flow__loops_may_have_one_name), TAP_TEST(control_flow__loops_nest),
+         TAP_TEST(control_flow__constants_may_be_dead),
+         TAP_TEST(control_flow__a_merge_may_be_a_predicate), TAP_TEST(control_flow__a_target_may_be_in_a_loop),
+         TAP_TEST(control_flow__an_exit_may_be_dead), TAP_TEST(control_flow__feeds_are_not_kept),
          TAP_TEST(control_flow__half_a_loop_is_refused), TAP_TEST(control_flow__a_frame_without_a_loop_runs_once),
          TAP_TEST(control_flow__what_leaves_a_loop_cannot_enter_it), TAP_TEST(control_flow__a_predicate_is_a_scalar),
          TAP_TEST(control_flow__a_feed_inside_a_loop_is_refused), TAP_TEST(control_flow__endless_loops_end_in_time),
