@@ -247,6 +247,8 @@ static tn_status go_through(tn__run *run, pass *p, tn_status first)
 
 void tn__run_controlled_reset(tn__run *run)
 {
+  for (uint32_t i = 0; run->plan->has_waits && i < run->plan->n_held; i++)
+    run->workspace->readers_left[i] = run->plan->held_readers[i];
   /* both begin with 0, and stand one behind the other */
   uint8_t *states = run->workspace->segment_states, *end = run->workspace->context_states + run->plan->n_contexts + 1;
   if (end - states > 32) __builtin_memset(states, 0, (size_t)(end - states));

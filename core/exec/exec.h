@@ -106,6 +106,7 @@ struct tn__workspace {
   size_t used;         /* most of the arena that a step needed since the last look */
   uint8_t *segment_states; /* of a plan with control flow, as contexts */
   uint8_t *context_states;
+  uint32_t *readers_left;  /* as plan->held_readers: segments that did not have their turn */
   uint8_t *predicates;     /* of branches: 0, 1, or that it is no scalar */
   struct tn__pending **pending; /* by segment: of what may wait, kept for the next step; NULL = none yet */
   char *arena;

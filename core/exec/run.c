@@ -158,10 +158,22 @@ static void hold_values(tn__run *run, const tn__instance *in)
   }
 }
 
-/* A segment that stands in front of others in the order may yet have to read what they read, when it waits. */
+/* Where something may wait, segments in front of others in the order may yet have to read what they read. */
+static void leave_entries(tn__run *run, const tn__segment *s)
+{
+  tn__workspace *w = run->workspace;
+  for (uint32_t i = 0; i < s->n_entries; i++) {
+    const tn__plan_value *v = &run->plan->values[s->entries[i]];
+    if (v->kind == TN_VALUE_COMPUTED && v->held != TN__NONE && --w->readers_left[v->held] == 0) give_back(w, &w->held[v->held]);
+  }
+}
+
 void tn__segment_release(tn__run *run, const tn__segment *s)
 {
-  if (run->plan->has_waits) return;
+  if (run->plan->has_waits) {
+    leave_entries(run, s);
+    return;
+  }
   for (uint32_t i = 0; i < s->n_ends; i++) give_back(run->workspace, &run->workspace->held[s->ends[i]]);
 }
 
@@ -175,7 +187,7 @@ void tn__segment_end(tn__run *run, uint32_t number)
     run->workspace->predicates[l->predicates[2 * i + 1]] = v->count == 1 ? *(const uint8_t *)v->data != 0 : TN__NO_SCALAR;
   }
   if (l->n_holds > 0) hold_values(run, in);
-  if (s->n_ends > 0) tn__segment_release(run, s);
+  if (s->n_ends > 0 || run->plan->has_waits) tn__segment_release(run, s);
 }
 
 /* What is left of a step, more after an error. */

@@ -33,7 +33,7 @@ tn_status tn__spare_tensor(tn__workspace *w, tn_dtype dtype, const int64_t *dims
     return tn__tensor_create_known(dtype, dims, rank, count, bytes, out, err);
   tn_tensor *t = w->spares[at].tensor;
   w->n_spares--;
-  __builtin_memmove(w->spares + at, w->spares + at + 1, (w->n_spares - at) * sizeof *w->spares);
+  for (size_t i = at; i < w->n_spares; i++) w->spares[i] = w->spares[i + 1]; /* few, as a rule */
   t->dtype = dtype;
   t->rank = rank;
   t->count = count;
@@ -53,7 +53,7 @@ void tn__spare_give(tn__workspace *w, tn_tensor *t)
     return;
   }
   size_t at = find_room(w, room);
-  __builtin_memmove(w->spares + at + 1, w->spares + at, (w->n_spares - at) * sizeof *w->spares);
+  for (size_t i = w->n_spares; i > at; i--) w->spares[i] = w->spares[i - 1];
   w->spares[at] = (tn__spare){ t, room, w->step };
   w->n_spares++;
 }

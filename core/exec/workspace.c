@@ -37,6 +37,9 @@ static bool size_of_control(const tn_plan *plan, size_t begin, size_t *end)
   size_t size;
   *end = begin;
   if (!plan->has_control) return true;
+  size_t readers;
+  if (!tn__size_mul(plan->has_waits ? plan->n_held : 0, sizeof(uint32_t), &readers) || !tn__size_add(begin, readers, &begin))
+    return false;
   return tn__size_mul(plan->n_segments, sizeof(struct tn__pending *) + 1, &size) && tn__size_add(begin, size, &size) &&
          tn__size_add(size, (size_t)plan->n_contexts + 1 + plan->n_predicates, end);
 }
@@ -45,7 +48,8 @@ static void place_control(const tn_plan *plan, tn__workspace *w, size_t begin)
 {
   if (!plan->has_control) return;
   w->pending = (struct tn__pending **)((char *)w + begin);
-  w->segment_states = (uint8_t *)(w->pending + plan->n_segments);
+  w->readers_left = (uint32_t *)(w->pending + plan->n_segments);
+  w->segment_states = (uint8_t *)(w->readers_left + (plan->has_waits ? plan->n_held : 0));
   w->context_states = w->segment_states + plan->n_segments;
   w->predicates = w->context_states + plan->n_contexts + 1;
 }

@@ -175,6 +175,7 @@ struct tn_plan {
   uint32_t n_graph_nodes, n_needed_nodes, n_nodes; /* of the graph, before the passes, after them */
   uint32_t *slots;         /* of the values in ids, each in the layouts of the instruction's segment */
   uint32_t *output_places; /* of each fetch that is computed: its place among the outputs of its segment */
+  uint32_t *held_readers;  /* of a plan in which something may wait, by held value: segments that read it */
   uint32_t n_held;         /* values that outlive their segment; none when there is only one */
   uint32_t max_entries;    /* of a segment */
   tn__atom *atoms;

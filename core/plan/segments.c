@@ -196,6 +196,24 @@ static void fill_lists(tn_plan *plan, uint32_t *to, uint32_t n_fetched, const co
   }
 }
 
+/* Where segments do not run in their order, a value goes with the last of its readers, whichever that is. */
+static tn_status count_held_readers(tn_plan *plan, tn_error *err)
+{
+  if (!plan->has_waits) return TN_OK;
+  plan->held_readers = tn__arena_array(&plan->arena, (size_t)plan->n_held + 1, sizeof *plan->held_readers);
+  if (plan->held_readers == NULL) return tn__no_memory(err, "plan", plan->n_held * sizeof *plan->held_readers);
+  for (uint32_t k = 0; k < plan->n_segments; k++)
+    for (uint32_t i = 0; i < plan->segments[k].n_entries; i++) {
+      const tn__plan_value *v = &plan->values[plan->segments[k].entries[i]];
+      if (v->kind == TN_VALUE_COMPUTED && v->held != TN__NONE) plan->held_readers[v->held]++;
+    }
+  for (uint32_t o = 0; o < plan->n_outputs; o++) { /* the step's end reads it, too */
+    const tn__plan_value *v = &plan->values[plan->outputs[o]];
+    if (v->kind == TN_VALUE_COMPUTED && v->held != TN__NONE) plan->held_readers[v->held]++;
+  }
+  return TN_OK;
+}
+
 static tn_status list_held(tn_plan *plan, tn_error *err)
 {
   counts *n = tn__alloc_array((size_t)plan->n_segments + 1, sizeof *n);
@@ -267,6 +285,7 @@ tn_status tn__plan_cut(tn_plan *plan, tn_error *err)
   if (st == TN_OK) st = number_all_slots(&l);
   if (st == TN_OK) st = list_predicates(plan, err);
   if (st == TN_OK) st = list_held(plan, err);
+  if (st == TN_OK) st = count_held_readers(plan, err);
   tn__free(l.marks, n_marks * sizeof *l.marks);
   tn__free(l.entries, l.entry_room * sizeof *l.entries);
   tn__free(l.operands, l.operand_room * sizeof *l.operands);
