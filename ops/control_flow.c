@@ -47,8 +47,6 @@ static tn_status infer_same(tn_infer_ctx *ctx, tn_error *err)
   return tn_infer_output(ctx, 0, dims, rank, err);
 }
 
-static tn_status infer_loop_cond(tn_infer_ctx *ctx, tn_error *err) { return tn_infer_output(ctx, 0, NULL, 0, err); }
-
 #define OP(op, in, out, attributes, more, shapes, text)                                                                 \
   { .struct_size = TN_OP_DEF_SIZE, .name = op, .inputs = in, .outputs = out, .attrs = attributes, .traits = more, \
     .infer = shapes, .summary = text }
@@ -60,7 +58,7 @@ static const tn_op_def ops[] = {
      "nothing; runs also when what it waits for did not"),
   OP("Enter", "data: T", "output: T", FRAME, TN_TRAIT_ENTER | HANDS_ON, infer_enter, "into the frame of a loop"),
   OP("Exit", "data: T", "output: T", "T: type", TN_TRAIT_EXIT | HANDS_ON, infer_same, "out of the frame of a loop"),
-  OP("LoopCond", "input: bool", "output: bool", "", TN_TRAIT_LOOP_COND | HANDS_ON, infer_loop_cond,
+  OP("LoopCond", "input: bool", "output: bool", "", TN_TRAIT_LOOP_COND | HANDS_ON, infer_same,
      "whether a loop goes on"),
   OP("Merge", "inputs: N * T", "output: T, value_index: int32", "T: type; N: int >= 1", TN_TRAIT_MERGE, infer_merge,
      "the input that there is"),

@@ -137,6 +137,7 @@ static tn_status merged_context(const tn__ir *ir, tn__contexts *c, const tn__ir_
   *done = false;
   if (node->n_inputs != 2 || c->nodes[node - ir->nodes] != 0) return TN_OK;
   const tn__context x = c->contexts[c->values[tn__ir_input(ir, node, 0)]], y = c->contexts[c->values[tn__ir_input(ir, node, 1)]];
+  if (x.n == 0 || y.n == 0) return TN_OK;
   if (!tn__atoms_oppose(c->atoms, c->lists + x.first, x.n, c->lists + y.first, y.n)) return TN_OK;
   uint32_t *common = tn__alloc_array((size_t)x.n + 1, sizeof *common);
   if (common == NULL) return no_memory(ir);
