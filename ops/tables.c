@@ -169,13 +169,20 @@ static tn_status dense_compute(tn_kernel_ctx *ctx)
 
 /* ---- tables ---- */
 
+/* By reference it is worth two texts, the container and the name. */
+static tn_status infer_handle(tn_infer_ctx *ctx, tn_error *err)
+{
+  const int64_t two = 2;
+  return tn_infer_output(ctx, 0, &two, tn_operation_output_dtype(tn_infer_operation(ctx), 0) != TN_RESOURCE, err);
+}
+
 #define TYPES "key_dtype: type; value_dtype: type"
 #define NAMES "container: string = ''; shared_name: string = ''; use_node_name_sharing: bool = false; " TYPES
 #define VALUE "; value_shape: shape = []"
 #define BUCKETS "; initial_num_buckets: int = 131072; max_load_factor: float = 0.8"
 #define OP(op, in, out, attributes, text)                                                                   \
   { .struct_size = TN_OP_DEF_SIZE, .name = op, .inputs = in, .outputs = "table_handle: " out,                \
-    .attrs = attributes, .traits = TN_TRAIT_STATEFUL, .infer = tn__infer_scalar, .summary = text }
+    .attrs = attributes, .traits = TN_TRAIT_STATEFUL, .infer = infer_handle, .summary = text }
 #define EMPTY "empty_key: key_dtype"
 #define RESERVED EMPTY ", deleted_key: key_dtype"
 

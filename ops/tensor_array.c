@@ -202,7 +202,7 @@ static tn_status infer_handle(tn_infer_ctx *ctx, tn_error *err)
 {
   const int64_t two = 2;
   const tn_operation *op = tn_infer_operation(ctx);
-  bool text = tn_operation_output_dtype(op, 0) == TN_STRING;
+  bool text = tn_operation_output_dtype(op, 0) != TN_RESOURCE; /* also what is passed by reference */
   tn_status st = tn_infer_output(ctx, 0, &two, text, err);
   return st == TN_OK && tn_operation_n_outputs(op) > 1 ? tn_infer_output(ctx, 1, NULL, 0, err) : st;
 }
