@@ -29,11 +29,7 @@ static tn_status decode_create(const tn_operation *op, void **state, tn_error *e
   tn_status st = read_count(op, "desired_channels", &s.channels, err);
   if (st == TN_OK) st = read_count(op, "desired_samples", &s.samples, err);
   if (st != TN_OK) return st;
-  decode_state *p = tn__zalloc(sizeof *p);
-  if (p == NULL) return tn__no_memory(err, "decoding", sizeof *p);
-  *p = s;
-  *state = p;
-  return TN_OK;
+  return tn__keep_state(&s, sizeof s, "decoding", state, err);
 }
 
 static void decode_destroy(void *state) { tn__free(state, sizeof(decode_state)); }

@@ -36,11 +36,7 @@ static tn_status mfcc_create(const tn_operation *op, void **state, tn_error *err
                         "Mfcc: %lld coefficients of %lld channels, wanted 1 or more, and no more "
                         "than channels",
                         (long long)s.coefficients, (long long)s.triangles);
-  mfcc_state *p = tn__zalloc(sizeof *p);
-  if (p == NULL) return tn__no_memory(err, "mfcc", sizeof *p);
-  *p = s;
-  *state = p;
-  return TN_OK;
+  return tn__keep_state(&s, sizeof s, "mfcc", state, err);
 }
 
 static void mfcc_destroy(void *state) { tn__free(state, sizeof(mfcc_state)); }

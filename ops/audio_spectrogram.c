@@ -40,11 +40,7 @@ static tn_status spectrum_create(const tn_operation *op, void **state, tn_error 
   *state = NULL;
   tn_status st = read_sizes(op, &s, err);
   if (st != TN_OK) return st;
-  spectrum_state *p = tn__zalloc(sizeof *p);
-  if (p == NULL) return tn__no_memory(err, "spectrogram", sizeof *p);
-  *p = s;
-  *state = p;
-  return TN_OK;
+  return tn__keep_state(&s, sizeof s, "spectrogram", state, err);
 }
 
 static void spectrum_destroy(void *state) { tn__free(state, sizeof(spectrum_state)); }

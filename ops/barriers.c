@@ -286,39 +286,10 @@ static tn_status insert_compute(tn_kernel_ctx *ctx)
 
 /* ---- BarrierTakeMany ---- */
 
-typedef struct take_state {
-  bool small; /* fewer will do once it is closed */
-  uint32_t n;
-  tn_dtype dtypes[];
-} take_state;
-
-static size_t take_size(size_t n) { return sizeof(take_state) + n * sizeof(tn_dtype); }
-
-static tn_status take_create(const tn_operation *op, void **state, tn_error *err)
-{
-  int64_t ms = tn__attr_int(op, "timeout_ms", -1);
-  size_t n = tn_operation_n_outputs(op);
-  *state = NULL;
-  if (ms != -1)
-    return tn_error_set(err, TN_INVALID_ARGUMENT,
-                        "%s: attribute 'timeout_ms' is %lld, wanted -1: time limits belong to a run or a session",
-                        tn_operation_type(op), (long long)ms);
-  take_state *s = tn__zalloc(take_size(n));
-  if (s == NULL) return tn__no_memory(err, "kernel", take_size(n));
-  s->small = tn__attr_bool(op, "allow_small_batch", false);
-  s->n = (uint32_t)n;
-  for (size_t i = 0; i < n; i++) s->dtypes[i] = tn_operation_output_dtype(op, i);
-  *state = s;
-  return TN_OK;
-}
-
-static void take_destroy(void *state) { tn__free(state, take_size(((const take_state *)state)->n)); }
-
 static tn_status take_prepare(tn_prepare_ctx *ctx, tn_error *err)
 {
   tn_status st = tn__want_rank(ctx, 1, 0, err);
-  for (uint32_t i = 0; st == TN_OK && i < ctx->n_outputs; i++) st = tn_prepare_dynamic(ctx, i, err);
-  return st;
+  return st == TN_OK ? tn__prepare_all_dynamic(ctx, err) : st;
 }
 
 /* Of a closed barrier, how many elements come at most. */
@@ -338,43 +309,27 @@ static tn_status limit(tn_kernel_ctx *ctx, barrier *b, bool small, int64_t *n)
 static tn_status take_compute(tn_kernel_ctx *ctx)
 {
   static const tn__queue_list none = { NULL, NULL, 0 };
-  const take_state *s = ctx->state;
+  const tn__queue_wanted *w = ctx->state;
   barrier *b;
   tn_resource *r;
   tn__queue_attempt a;
   if (ctx->resume) return tn__queue_resume(ctx);
   tn_status st = get_barrier(ctx, &b, &r);
-  if (st == TN_OK) st = tn__queue_check_outputs(ctx, &b->ready, s->dtypes, s->n);
+  if (st == TN_OK) st = tn__queue_check_outputs(ctx, &b->ready, w);
   if (st != TN_OK) return st;
   int64_t n = *(const int32_t *)ctx->inputs[1]->data;
   if (n < 0) return tn_error_set(ctx->err, TN_INVALID_ARGUMENT, "num_elements is %lld, wanted 0 or more", (long long)n);
-  st = limit(ctx, b, s->small, &n);
+  st = limit(ctx, b, w->small, &n);
   if (st != TN_OK) return st;
   if (n == 0) return tn__queue_write_outputs(ctx, b->ready.spec, &none, true);
   tn__queue_attempt_init(&a, &b->ready, r, TN__QUEUE_TAKE);
   a.asked = n;
   a.many = true;
-  a.up_to = s->small;
+  a.up_to = w->small;
   return tn__queue_submit(ctx, &a);
 }
 
 /* ---- the others ---- */
-
-static tn_status close_create(const tn_operation *op, void **state, tn_error *err)
-{
-  static bool yes = true;
-  (void)err;
-  *state = tn__attr_bool(op, "cancel_pending_enqueues", false) ? &yes : NULL;
-  return TN_OK;
-}
-
-static tn_status no_outputs(tn_prepare_ctx *ctx, tn_error *err)
-{
-  (void)ctx, (void)err;
-  return TN_OK;
-}
-
-static tn_status scalar_prepare(tn_prepare_ctx *ctx, tn_error *err) { return tn_prepare_output(ctx, 0, NULL, 0, err); }
 
 /* Closing it twice is an error, unless it is the second time only that drops what is not complete. */
 static tn_status close_compute(tn_kernel_ctx *ctx)
@@ -441,17 +396,15 @@ static const tn_op_def ops[] = {
      "how many elements of a barrier lack components"),
 };
 
-#define KERNEL(kernel_op, kernel_name, kernel_create, kernel_destroy, kernel_prepare, kernel_compute)              \
-  { .struct_size = TN_KERNEL_DEF_SIZE, .op = kernel_op, .device = "CPU", .name = kernel_name, .rank = TN_RANK_C,   \
-    .create = kernel_create, .destroy = kernel_destroy, .prepare = kernel_prepare, .compute = kernel_compute }
-
 static const tn_kernel_def kernels[] = {
-  KERNEL("Barrier", "barrier_cpu", barrier_create, state_destroy, barrier_prepare, barrier_compute),
-  KERNEL("BarrierInsertMany", "barrier_insert_many_cpu", insert_create, insert_destroy, insert_prepare, insert_compute),
-  KERNEL("BarrierTakeMany", "barrier_take_many_cpu", take_create, take_destroy, take_prepare, take_compute),
-  KERNEL("BarrierClose", "barrier_close_cpu", close_create, NULL, no_outputs, close_compute),
-  KERNEL("BarrierReadySize", "barrier_ready_size_cpu", NULL, NULL, scalar_prepare, ready_size),
-  KERNEL("BarrierIncompleteSize", "barrier_incomplete_size_cpu", NULL, NULL, scalar_prepare, incomplete_size),
+  TN__KERNEL("Barrier", "barrier_cpu", barrier_create, state_destroy, barrier_prepare, barrier_compute),
+  TN__KERNEL("BarrierInsertMany", "barrier_insert_many_cpu", insert_create, insert_destroy, insert_prepare,
+             insert_compute),
+  TN__KERNEL("BarrierTakeMany", "barrier_take_many_cpu", tn__queue_take_create, tn__queue_take_destroy, take_prepare,
+             take_compute),
+  TN__KERNEL("BarrierClose", "barrier_close_cpu", tn__queue_close_create, NULL, tn__prepare_nothing, close_compute),
+  TN__KERNEL("BarrierReadySize", "barrier_ready_size_cpu", NULL, NULL, tn__prepare_scalar, ready_size),
+  TN__KERNEL("BarrierIncompleteSize", "barrier_incomplete_size_cpu", NULL, NULL, tn__prepare_scalar, incomplete_size),
 };
 
 extern const tn_op_family tn__ops_barriers;

@@ -32,11 +32,7 @@ static tn_status bias_create(const tn_operation *node, void **state, tn_error *e
   bias_state s = { tn__binary_loop_of("AddV2", node), channels_first(node, &st, err) };
   if (s.loop == NULL) return tn__no_kernel(err, node, tn_operation_input_dtype(node, 0));
   if (st != TN_OK) return st;
-  bias_state *p = tn__zalloc(sizeof *p);
-  if (p == NULL) return tn__no_memory(err, "BiasAdd", sizeof *p);
-  *p = s;
-  *state = p;
-  return TN_OK;
+  return tn__keep_state(&s, sizeof s, "BiasAdd", state, err);
 }
 
 static void bias_destroy(void *state) { tn__free(state, sizeof(bias_state)); }
@@ -151,11 +147,7 @@ static tn_status grad_create(const tn_operation *node, void **state, tn_error *e
   grad_state s = { tn__reduce_loops_find(TN__REDUCE_SUM, dtype), channels_first(node, &st, err) };
   if (st != TN_OK) return st;
   if (s.loops == NULL) return tn__no_kernel(err, node, dtype);
-  grad_state *p = tn__zalloc(sizeof *p);
-  if (p == NULL) return tn__no_memory(err, "BiasAddGrad", sizeof *p);
-  *p = s;
-  *state = p;
-  return TN_OK;
+  return tn__keep_state(&s, sizeof s, "BiasAddGrad", state, err);
 }
 
 static void grad_destroy(void *state) { tn__free(state, sizeof(grad_state)); }

@@ -12,12 +12,6 @@ static tn_status nothing(tn_kernel_ctx *ctx)
   return TN_OK;
 }
 
-static tn_status prepare_nothing(tn_prepare_ctx *ctx, tn_error *err)
-{
-  (void)ctx, (void)err;
-  return TN_OK;
-}
-
 /* ---- constants ---- */
 
 static tn_status infer_const(tn_infer_ctx *ctx, tn_error *err)
@@ -228,7 +222,7 @@ static const tn_kernel_def kernels[] = {
     .create = const_create, .prepare = const_prepare, .compute = const_compute },
   KERNEL("Identity", "identity_cpu", NULL, prepare_identity, nothing),
   KERNEL("IdentityN", "identity_n_cpu", NULL, prepare_identity, nothing),
-  KERNEL("NoOp", "no_op_cpu", NULL, prepare_nothing, nothing),
+  KERNEL("NoOp", "no_op_cpu", NULL, tn__prepare_nothing, nothing),
   KERNEL("Placeholder", "placeholder_cpu", NULL, placeholder_prepare, nothing),
   KERNEL("PlaceholderV2", "placeholder_v2_cpu", NULL, placeholder_prepare, nothing),
   KERNEL("PlaceholderWithDefault", "placeholder_with_default_cpu", NULL, prepare_identity, nothing),

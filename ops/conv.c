@@ -10,6 +10,7 @@
 #include <core/base/text.h>
 #include <ops/support/after_product.h>
 #include <ops/support/gemm_kernel.h>
+#include <ops/support/product_loops.h>
 #include <ops/support/shapes.h>
 #include <ops/support/volume.h>
 #include <ops/support/widen.h>
@@ -108,17 +109,8 @@ static tn_status conv_create(const tn_operation *op, void **state, tn_error *err
   if (s.window.batch_dilation != 1 || s.window.depth_dilation != 1)
     return tn_error_set(err, TN_INVALID_ARGUMENT, "%s: attribute 'dilations' goes over batch or channels", type);
   s.wide = tn__wide_dtype(s.dtype);
-  switch (s.wide) {
-  case TN_FLOAT: s.type = TN__GEMM_F32; break;
-  case TN_DOUBLE: s.type = TN__GEMM_F64; break;
-  case TN_INT32: s.type = TN__GEMM_I32; break;
-  default: return tn__no_kernel(err, op, s.dtype);
-  }
-  conv_state *p = tn__zalloc(sizeof *p);
-  if (p == NULL) return tn__no_memory(err, "convolution", sizeof *p);
-  *p = s;
-  *state = p;
-  return TN_OK;
+  if (!tn__gemm_type_of(s.wide, &s.type)) return tn__no_kernel(err, op, s.dtype);
+  return tn__keep_state(&s, sizeof s, "convolution", state, err);
 }
 
 static void conv_destroy(void *state) { tn__free(state, sizeof(conv_state)); }

@@ -27,11 +27,7 @@ static tn_status crop_create(const tn_operation *op, void **state, tn_error *err
   if (st != TN_OK) return st;
   tn_dtype dtype = tn_operation_input_dtype(op, 0);
   if (!tn__convert_find(dtype, TN_FLOAT, false, &s.load)) return tn__no_kernel(err, op, dtype);
-  crop_state *p = tn__zalloc(sizeof *p);
-  if (p == NULL) return tn__no_memory(err, "crops", sizeof *p);
-  *p = s;
-  *state = p;
-  return TN_OK;
+  return tn__keep_state(&s, sizeof s, "crops", state, err);
 }
 
 static void crop_destroy(void *state) { tn__free(state, sizeof(crop_state)); }

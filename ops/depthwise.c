@@ -241,11 +241,7 @@ static tn_status create(const tn_operation *op, const tn__conv_kind *kind, void 
   if (wide != TN_FLOAT && wide != TN_DOUBLE) return tn__no_kernel(err, op, s.dtype);
   s.loops = loops_of(wide);
   s.size = tn_dtype_size(wide);
-  depthwise_state *p = tn__zalloc(sizeof *p);
-  if (p == NULL) return tn__no_memory(err, "convolution", sizeof *p);
-  *p = s;
-  *state = p;
-  return TN_OK;
+  return tn__keep_state(&s, sizeof s, "convolution", state, err);
 }
 
 /* The two functions that name a kind. */

@@ -108,11 +108,7 @@ static tn_status create(const tn_operation *op, void **state, tn_error *err)
   for (size_t i = 0; i < sizeof table / sizeof table[0]; i++)
     if (table[i].dtype == dtype) s.loops = &table[i];
   if (s.loops == NULL) return tn__no_kernel(err, op, dtype);
-  dilation_state *p = tn__zalloc(sizeof *p);
-  if (p == NULL) return tn__no_memory(err, "dilation", sizeof *p);
-  *p = s;
-  *state = p;
-  return TN_OK;
+  return tn__keep_state(&s, sizeof s, "dilation", state, err);
 }
 
 static void destroy(void *state) { tn__free(state, sizeof(dilation_state)); }

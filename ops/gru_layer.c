@@ -47,23 +47,6 @@ static tn_status read_parts(const tn_operation *op, layer_state *s, tn_error *er
   return TN_OK;
 }
 
-static tn_status read_steps(const tn_operation *op, layer_state *s, tn_error *err)
-{
-  const int64_t *list;
-  size_t n;
-  tn_status st = tn_operation_attr_ints(op, "h_steps", &list, &n, err);
-  if (st == TN_OK && n != tn_operation_n_outputs(op))
-    st = tn_error_set(err, TN_INVALID_ARGUMENT, "_TnGRULayer: %zu outputs for %zu steps", tn_operation_n_outputs(op), n);
-  for (int64_t t = 0; t < s->steps; t++) s->of_step[t] = -1;
-  for (size_t k = 0; st == TN_OK && k < n; k++) {
-    if (list[k] < 0 || list[k] >= s->steps || s->of_step[list[k]] >= 0)
-      return tn_error_set(err, TN_INVALID_ARGUMENT, "_TnGRULayer: h_steps has %lld, wanted each of 0 to %lld once at most",
-                          (long long)list[k], (long long)s->steps - 1);
-    s->of_step[list[k]] = (int32_t)k;
-  }
-  return st;
-}
-
 static void layer_destroy(void *state) { tn__free(state, state_bytes(((layer_state *)state)->steps)); }
 
 static tn_status layer_create(const tn_operation *op, void **state, tn_error *err)
@@ -73,8 +56,11 @@ static tn_status layer_create(const tn_operation *op, void **state, tn_error *er
   layer_state *s = tn__zalloc(state_bytes(steps));
   if (s == NULL) return tn__no_memory(err, "_TnGRULayer", state_bytes(steps));
   s->steps = steps;
+  size_t n = 0;
   tn_status st = read_parts(op, s, err);
-  if (st == TN_OK) st = read_steps(op, s, err);
+  if (st == TN_OK) st = tn__layer_steps(op, "h_steps", 0, steps, s->of_step, &n, err);
+  if (st == TN_OK && n != tn_operation_n_outputs(op))
+    st = tn_error_set(err, TN_INVALID_ARGUMENT, "_TnGRULayer: %zu outputs for %zu steps", tn_operation_n_outputs(op), n);
   if (st == TN_OK) *state = s;
   else layer_destroy(s);
   return st;

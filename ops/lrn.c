@@ -39,11 +39,7 @@ static tn_status create(const tn_operation *op, void **state, tn_error *err)
   if (s.radius < 0 || s.radius > INT32_MAX)
     return tn_error_set(err, TN_INVALID_ARGUMENT, "%s: attribute 'depth_radius' is %lld, wanted 0 to %d",
                         tn_operation_type(op), (long long)s.radius, INT32_MAX);
-  lrn_state *p = tn__zalloc(sizeof *p);
-  if (p == NULL) return tn__no_memory(err, "LRN", sizeof *p);
-  *p = s;
-  *state = p;
-  return TN_OK;
+  return tn__keep_state(&s, sizeof s, "LRN", state, err);
 }
 
 static void destroy(void *state) { tn__free(state, sizeof(lrn_state)); }

@@ -14,47 +14,19 @@
 #include <ops/support/vector_math.h>
 #include <ops/support/vectors.h>
 #include <ops/support/volume.h>
-#include <string.h>
 
 enum { X, H, C, W, B, U };
-
-typedef struct cell_state {
-  int64_t gate[4]; /* places of i, j, f, o */
-  float forget_bias;
-  bool apart;
-} cell_state;
-
-static tn_status read_state(const tn_operation *op, cell_state *s, tn_error *err)
-{
-  const int64_t *gates;
-  size_t n;
-  unsigned seen = 0;
-  tn_status st = tn_operation_attr_ints(op, "gates", &gates, &n, err);
-  if (st != TN_OK) return st;
-  for (size_t k = 0; k < n && k < 4; k++)
-    if (gates[k] >= 0 && gates[k] < 4) seen |= 1u << gates[k];
-  if (n != 4 || seen != 15)
-    return tn_error_set(err, TN_INVALID_ARGUMENT, "_TnLSTMCell: gates is no order of 0, 1, 2 and 3");
-  memcpy(s->gate, gates, sizeof s->gate);
-  s->forget_bias = tn__attr_float(op, "forget_bias", 0);
-  s->apart = tn__attr_bool(op, "apart", false);
-  return TN_OK;
-}
 
 static tn_status cell_create(const tn_operation *op, void **state, tn_error *err)
 {
   *state = NULL;
-  cell_state s;
-  tn_status st = read_state(op, &s, err);
+  tn__lstm_form s;
+  tn_status st = tn__lstm_form_read(op, &s, err);
   if (st != TN_OK) return st;
-  cell_state *p = tn__alloc(sizeof *p);
-  if (p == NULL) return tn__no_memory(err, "_TnLSTMCell", sizeof *p);
-  *p = s;
-  *state = p;
-  return TN_OK;
+  return tn__keep_state(&s, sizeof s, "_TnLSTMCell", state, err);
 }
 
-static void cell_destroy(void *state) { tn__free(state, sizeof(cell_state)); }
+static void cell_destroy(void *state) { tn__free(state, sizeof(tn__lstm_form)); }
 
 /* ---- shapes ---- */
 
@@ -92,7 +64,7 @@ static void free_plan(void *plan) { tn__free(plan, sizeof(cell_plan)); }
 static tn_status measure_rows(const tn_prepare_ctx *ctx, cell_plan *p, tn_error *err)
 {
   const tn_view *in = ctx->inputs;
-  const bool apart = ((const cell_state *)ctx->state)->apart;
+  const bool apart = ((const tn__lstm_form *)ctx->state)->apart;
   tn__shape rows;
   p->in = in[X].dims[1];
   p->hidden = in[H].dims[1];
@@ -160,7 +132,7 @@ static size_t plan_product(tn_prepare_ctx *ctx, tn__gemm_plan *g, int64_t rows, 
 
 static tn_status cell_prepare(tn_prepare_ctx *ctx, tn_error *err)
 {
-  const bool apart = ((const cell_state *)ctx->state)->apart;
+  const bool apart = ((const tn__lstm_form *)ctx->state)->apart;
   cell_plan z = { 0 };
   tn_status st = measure(ctx, &z, err);
   const int64_t dims[2] = { z.rows, z.columns };
@@ -185,7 +157,7 @@ static tn_status cell_prepare(tn_prepare_ctx *ctx, tn_error *err)
 /* ---- computing ---- */
 
 typedef struct cell_run {
-  const cell_state *state;
+  const tn__lstm_form *state;
   const cell_plan *plan;
   const float *gates, *bias, *c;
   float *to_c, *to_h;
@@ -248,7 +220,7 @@ static float *add_parts(const cell_plan *p, float *of_x, float *of_h)
 static tn_status cell_compute(tn_kernel_ctx *ctx)
 {
   const cell_plan *p = ctx->shape_state;
-  const cell_state *state = ctx->state;
+  const tn__lstm_form *state = ctx->state;
   tn_view *const *in = ctx->inputs;
   char *scratch = ctx->scratch;
   if (ctx->outputs[0]->count == 0) return TN_OK;

@@ -19,46 +19,12 @@ enum { H, C, W, U, B, X }; /* X: as many as there are steps */
 
 /* `of_step` has steps outputs for h, then for c: the output that is wanted of a step, -1 = none. */
 typedef struct layer_state {
-  int64_t steps, gate[4]; /* columns of i, j, f, o */
-  float forget_bias;
-  bool apart;
+  int64_t steps;
+  tn__lstm_form form;
   int32_t of_step[];
 } layer_state;
 
 static size_t state_bytes(int64_t steps) { return sizeof(layer_state) + 2 * (size_t)steps * sizeof(int32_t); }
-
-static tn_status read_gates(const tn_operation *op, layer_state *s, tn_error *err)
-{
-  const int64_t *gates;
-  size_t n;
-  unsigned seen = 0;
-  tn_status st = tn_operation_attr_ints(op, "gates", &gates, &n, err);
-  if (st != TN_OK) return st;
-  for (size_t k = 0; k < n && k < 4; k++)
-    if (gates[k] >= 0 && gates[k] < 4) seen |= 1u << gates[k];
-  if (n != 4 || seen != 15)
-    return tn_error_set(err, TN_INVALID_ARGUMENT, "_TnLSTMLayer: gates is no order of 0, 1, 2 and 3");
-  memcpy(s->gate, gates, sizeof s->gate);
-  s->forget_bias = tn__attr_float(op, "forget_bias", 0);
-  s->apart = tn__attr_bool(op, "apart", false);
-  return TN_OK;
-}
-
-/* The steps whose h or c are outputs from `first` on. */
-static tn_status read_steps(const tn_operation *op, const char *name, int64_t first, int64_t steps, int32_t *of_step,
-                            size_t *n, tn_error *err)
-{
-  const int64_t *list;
-  tn_status st = tn_operation_attr_ints(op, name, &list, n, err);
-  for (int64_t t = 0; t < steps; t++) of_step[t] = -1;
-  for (size_t k = 0; st == TN_OK && k < *n; k++) {
-    if (list[k] < 0 || list[k] >= steps || of_step[list[k]] >= 0)
-      return tn_error_set(err, TN_INVALID_ARGUMENT, "_TnLSTMLayer: %s has %lld, wanted each of 0 to %lld once at most", name,
-                          (long long)list[k], (long long)steps - 1);
-    of_step[list[k]] = (int32_t)(first + (int64_t)k);
-  }
-  return st;
-}
 
 static void layer_destroy(void *state) { tn__free(state, state_bytes(((layer_state *)state)->steps)); }
 
@@ -70,9 +36,9 @@ static tn_status layer_create(const tn_operation *op, void **state, tn_error *er
   if (s == NULL) return tn__no_memory(err, "_TnLSTMLayer", state_bytes(steps));
   s->steps = steps;
   size_t h = 0, c = 0;
-  tn_status st = read_gates(op, s, err);
-  if (st == TN_OK) st = read_steps(op, "h_steps", 0, steps, s->of_step, &h, err);
-  if (st == TN_OK) st = read_steps(op, "c_steps", (int64_t)h, steps, s->of_step + steps, &c, err);
+  tn_status st = tn__lstm_form_read(op, &s->form, err);
+  if (st == TN_OK) st = tn__layer_steps(op, "h_steps", 0, steps, s->of_step, &h, err);
+  if (st == TN_OK) st = tn__layer_steps(op, "c_steps", h, steps, s->of_step + steps, &c, err);
   if (st == TN_OK && h + c != tn_operation_n_outputs(op))
     st = tn_error_set(err, TN_INVALID_ARGUMENT, "_TnLSTMLayer: %zu outputs for %zu steps", tn_operation_n_outputs(op), h + c);
   if (st == TN_OK) *state = s;
@@ -127,7 +93,7 @@ static tn_status measure_rows(const tn_prepare_ctx *ctx, layer_plan *p, tn_error
 {
   const tn_view *in = ctx->inputs;
   p->batch = in[H].dims[0];
-  if (!((const layer_state *)ctx->state)->apart) return TN_OK;
+  if (!((const layer_state *)ctx->state)->form.apart) return TN_OK;
   tn__shape rows, all;
   if (!tn__broadcast_shapes(in[X].dims, 1, in[H].dims, 1, &rows) || !tn__broadcast_shapes(rows.dims, 1, in[C].dims, 1, &all))
     return tn__broadcast_error(err, "_TnLSTMLayer", in[X].dims, 1, in[H].dims, 1);
@@ -138,7 +104,7 @@ static tn_status measure_rows(const tn_prepare_ctx *ctx, layer_plan *p, tn_error
 static tn_status measure(const tn_prepare_ctx *ctx, layer_plan *p, int64_t *cells, tn_error *err)
 {
   const tn_view *in = ctx->inputs;
-  const bool apart = ((const layer_state *)ctx->state)->apart;
+  const bool apart = ((const layer_state *)ctx->state)->form.apart;
   tn_status st = tn__want_rank(ctx, H, 2, err);
   if (st == TN_OK) st = tn__want_rank(ctx, C, 2, err);
   if (st == TN_OK) st = tn__want_rank(ctx, X, 2, err);
@@ -188,7 +154,7 @@ typedef struct packing {
   uint32_t input; /* W has both, unless they are apart */
 } packing;
 
-static bool is_of(const packing *k, int which) { return k->input == (k->state->apart && which == OF_H ? U : W); }
+static bool is_of(const packing *k, int which) { return k->input == (k->state->form.apart && which == OF_H ? U : W); }
 
 static tn_status pack_weights(void *user, const tn_view *from, void *to_, tn_error *err)
 {
@@ -202,7 +168,7 @@ static tn_status pack_weights(void *user, const tn_view *from, void *to_, tn_err
     if (!is_of(k, which)) continue;
     const int64_t terms = packed_terms(k->plan, which);
     float zero = 0;
-    tn__recurrent_pack(r, w, row, terms, k->state->gate, in_lines(k->plan, which), (float *)to);
+    tn__recurrent_pack(r, w, row, terms, k->state->form.gate, in_lines(k->plan, which), (float *)to);
     for (int64_t i = 0; i < terms * row; i++) zero += w[i] * 0; /* not a number for any that is not finite */
     ((float *)to)[terms * r->columns] = zero == 0;
     w += terms * row;
@@ -223,8 +189,8 @@ static tn_status plan_weights(tn_prepare_ctx *ctx, layer_plan *p, uint32_t input
     bytes += packed_bytes(p, which);
   }
   uint64_t key = 0x6c73746d00000000u | (uint64_t)p->product.width << 16 | (uint64_t)in_lines(p, OF_H) << 12 |
-                 (uint64_t)p->reading << 10 | (uint64_t)s->apart << 9 | (uint64_t)(input == U) << 8;
-  for (int g = 0; g < 4; g++) key |= (uint64_t)s->gate[g] << (2 * g);
+                 (uint64_t)p->reading << 10 | (uint64_t)s->form.apart << 9 | (uint64_t)(input == U) << 8;
+  for (int g = 0; g < 4; g++) key |= (uint64_t)s->form.gate[g] << (2 * g);
   const void *packed = NULL;
   tn_status st = tn_prepare_pack(ctx, input, key, bytes, pack_weights, &k, &packed, err);
   if (st != TN_OK && st != TN_FAILED_PRECONDITION) return st;
@@ -283,14 +249,14 @@ static tn_status layer_prepare(tn_prepare_ctx *ctx, tn_error *err)
   if (p == NULL) return tn__no_memory(err, "_TnLSTMLayer", sizeof *p);
   ctx->shape_state = p;
   tn__recurrent_plan(&z.product, cells, 4);
-  choose(&z, ((const layer_state *)ctx->state)->apart, steps);
+  choose(&z, ((const layer_state *)ctx->state)->form.apart, steps);
   *p = z;
   if (z.batch == 0 || cells == 0) return TN_OK;
   st = plan_scratch(ctx, p, err);
   if (st != TN_OK) return st;
   ctx->cost_ns = (double)steps * (p->step_ns + 0.16 * (double)z.batch * (double)cells * (double)z.in);
   st = plan_weights(ctx, p, W, err);
-  return st == TN_OK && ((const layer_state *)ctx->state)->apart ? plan_weights(ctx, p, U, err) : st;
+  return st == TN_OK && ((const layer_state *)ctx->state)->form.apart ? plan_weights(ctx, p, U, err) : st;
 }
 
 /* ---- computing ---- */
@@ -315,8 +281,8 @@ static void block_of(const layer_run *s, int64_t unit, tn__lstm_block *b)
                          .sums_row = r->columns, .part = { 0, n, 2 * n, 3 * n }, .c = s->c + row * s->c_row + at,
                          .c_row = s->c_row, .to_c = s->to_c + row * r->cells + at, .to_c_row = r->cells,
                          .to_h = s->to_h + row * s->to_h_row + at, .to_h_row = s->to_h_row,
-                         .forget_bias = s->state->forget_bias };
-  for (int g = 0; g < 4; g++) b->bias[g] = s->bias + s->state->gate[g] * r->cells + at;
+                         .forget_bias = s->state->form.forget_bias };
+  for (int g = 0; g < 4; g++) b->bias[g] = s->bias + s->state->form.gate[g] * r->cells + at;
 }
 
 static void multiply_unit(const layer_run *s, int64_t unit)
@@ -359,7 +325,7 @@ static const float *weights(layer_run *s, int which)
 static void make_weights(const layer_run *s)
 {
   const layer_plan *p = s->plan;
-  for (uint32_t input = W; input <= (s->state->apart ? U : W); input++) {
+  for (uint32_t input = W; input <= (s->state->form.apart ? U : W); input++) {
     packing k = { p, s->state, input };
     const int first = is_of(&k, OF_X) ? OF_X : OF_H;
     if (p->packed[first] == NULL) (void)pack_weights(&k, s->ctx->inputs[input], at_scratch(s, p->at_packed[first]), NULL);

@@ -5,6 +5,7 @@
 #include <core/base/text.h>
 #include <ops/support/after_product.h>
 #include <ops/support/gemm_kernel.h>
+#include <ops/support/product_loops.h>
 #include <ops/support/shapes.h>
 #include <ops/support/widen.h>
 #include <string.h>
@@ -115,23 +116,11 @@ static tn_status product_create(const tn_operation *op, void **state, tn_error *
   s.wide = tn__wide_dtype(s.out);
   tn_status st = tn__after_product_read(op, true, &s.epilogue, err);
   if (st != TN_OK) return st;
-  switch (s.wide) {
-  case TN_FLOAT: s.type = TN__GEMM_F32; break;
-  case TN_DOUBLE: s.type = TN__GEMM_F64; break;
-  case TN_INT32: s.type = TN__GEMM_I32; break;
-  case TN_INT64: s.type = TN__GEMM_I64; break;
-  case TN_COMPLEX64: s.type = TN__GEMM_C64; break;
-  case TN_COMPLEX128: s.type = TN__GEMM_C128; break;
-  default: return tn__no_kernel(err, op, s.out);
-  }
+  if (!tn__gemm_type_of(s.wide, &s.type)) return tn__no_kernel(err, op, s.out);
   s.copy_a = s.a != s.wide || s.f.conjugate_a;
   s.copy_b = s.b != s.wide || s.f.conjugate_b;
   s.copy_out = s.out != s.wide;
-  product_state *p = tn__zalloc(sizeof *p);
-  if (p == NULL) return tn__no_memory(err, "product", sizeof *p);
-  *p = s;
-  *state = p;
-  return TN_OK;
+  return tn__keep_state(&s, sizeof s, "product", state, err);
 }
 
 static void product_destroy(void *state) { tn__free(state, sizeof(product_state)); }

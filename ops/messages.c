@@ -42,7 +42,7 @@ static tn_status assert_compute(tn_kernel_ctx *ctx)
   tn__text_init(&text, MAX_TEXT);
   for (uint32_t i = 1; i < ctx->n_inputs; i++) {
     tn__text_puts(&text, " ");
-    tn__summarize(&text, ctx->inputs[i], s->summarize);
+    tn__summarize_first(&text, ctx->inputs[i], s->summarize);
   }
   tn_error_set(ctx->err, TN_INVALID_ARGUMENT, "assertion failed:%s%s", tn__text_get(&text), text.failed ? " ..." : "");
   tn__text_fini(&text);
@@ -98,7 +98,7 @@ static tn_status print_compute(tn_kernel_ctx *ctx)
   tn__text text;
   tn__text_init(&text, SIZE_MAX / 2);
   tn__text_puts(&text, s->message);
-  for (uint32_t i = 1; i < ctx->n_inputs; i++) tn__summarize(&text, ctx->inputs[i], s->summarize);
+  for (uint32_t i = 1; i < ctx->n_inputs; i++) tn__summarize_first(&text, ctx->inputs[i], s->summarize);
   tn__text_puts(&text, "\n");
   tn_status st = text.failed ? tn__no_memory(ctx->err, "text to be printed", text.size) : TN_OK;
   if (st == TN_OK) tn__print(TN_PRINT_STDERR, tn__text_get(&text), text.size);

@@ -50,11 +50,7 @@ static tn_status nms_create(const tn_operation *op, void **state, tn_error *err)
   *state = NULL;
   tn_status st = s.version->iou == 0 ? check_iou(s.version->op, s.iou, err) : TN_OK;
   if (st != TN_OK) return st;
-  nms_state *p = tn__zalloc(sizeof *p);
-  if (p == NULL) return tn__no_memory(err, "suppression", sizeof *p);
-  *p = s;
-  *state = p;
-  return TN_OK;
+  return tn__keep_state(&s, sizeof s, "suppression", state, err);
 }
 
 static void nms_destroy(void *state) { tn__free(state, sizeof(nms_state)); }

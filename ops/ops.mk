@@ -256,8 +256,6 @@ TN_OPS_SHARED_FILES = \
   ops/support/string_path.h \
   ops/support/string_proto.c \
   ops/support/string_proto.h \
-  ops/support/string_summary.c \
-  ops/support/string_summary.h \
   ops/support/table.c \
   ops/support/table.h \
   ops/support/table_file.c \

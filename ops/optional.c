@@ -47,8 +47,6 @@ static const tn_handle_class optional_class = { .struct_size = sizeof optional_c
 
 /* ---- making ---- */
 
-static tn_status scalar_prepare(tn_prepare_ctx *ctx, tn_error *err) { return tn_prepare_output(ctx, 0, NULL, 0, err); }
-
 /* Of all inputs: none, for OptionalNone. */
 static tn_status make_compute(tn_kernel_ctx *ctx)
 {
@@ -134,8 +132,7 @@ static tn_status get_create(const tn_operation *op, void **state, tn_error *err)
 static tn_status get_prepare(tn_prepare_ctx *ctx, tn_error *err)
 {
   tn_status st = tn__want_rank(ctx, 0, 0, err);
-  for (uint32_t i = 0; st == TN_OK && i < ctx->n_outputs; i++) st = tn_prepare_dynamic(ctx, i, err);
-  return st;
+  return st == TN_OK ? tn__prepare_all_dynamic(ctx, err) : st;
 }
 
 static tn_status check_value(const tn_kernel_ctx *ctx, const tn_tensor *t, uint32_t i)
@@ -192,15 +189,11 @@ static const tn_op_def ops[] = {
   OP("OptionalNone", "", "optional: variant", "", 0, tn__infer_scalar, "an optional without a value"),
 };
 
-#define KERNEL(which, title, create_fn, destroy_fn, prepare_fn, compute_fn)                            \
-  { .struct_size = TN_KERNEL_DEF_SIZE, .op = which, .device = "CPU", .name = title, .rank = TN_RANK_C, \
-    .create = create_fn, .destroy = destroy_fn, .prepare = prepare_fn, .compute = compute_fn }
-
 static const tn_kernel_def kernels[] = {
-  KERNEL("OptionalFromValue", "optional_from_value_cpu", NULL, NULL, scalar_prepare, make_compute),
-  KERNEL("OptionalGetValue", "optional_get_value_cpu", get_create, get_destroy, get_prepare, get_compute),
-  KERNEL("OptionalHasValue", "optional_has_value_cpu", NULL, NULL, has_prepare, has_compute),
-  KERNEL("OptionalNone", "optional_none_cpu", NULL, NULL, scalar_prepare, make_compute),
+  TN__KERNEL("OptionalFromValue", "optional_from_value_cpu", NULL, NULL, tn__prepare_scalar, make_compute),
+  TN__KERNEL("OptionalGetValue", "optional_get_value_cpu", get_create, get_destroy, get_prepare, get_compute),
+  TN__KERNEL("OptionalHasValue", "optional_has_value_cpu", NULL, NULL, has_prepare, has_compute),
+  TN__KERNEL("OptionalNone", "optional_none_cpu", NULL, NULL, tn__prepare_scalar, make_compute),
 };
 
 extern const tn_op_family tn__ops_optional;

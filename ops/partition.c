@@ -46,9 +46,7 @@ static tn_status partition_prepare(tn_prepare_ctx *ctx, tn_error *err)
   ctx->cost_ns = 50 + 3 * (double)to->count + 0.2 * (double)data->count;
   if (!tn__size_mul(ctx->n_outputs, sizeof(int64_t), &ctx->scratch_bytes))
     return tn_error_set(err, TN_INVALID_ARGUMENT, "%s: too many partitions", tn_operation_type(ctx->op));
-  tn_status st = TN_OK;
-  for (uint32_t i = 0; st == TN_OK && i < ctx->n_outputs; i++) st = tn_prepare_dynamic(ctx, i, err);
-  return st;
+  return tn__prepare_all_dynamic(ctx, err);
 }
 
 static tn_status partition_outputs(tn_kernel_ctx *ctx, int64_t *counts)

@@ -273,11 +273,7 @@ static tn_status pool_create(const tn_operation *op, void **state, tn_error *err
     s.depth = loops[i].depth;
   }
   if (s.fn == NULL) return tn__no_kernel(err, op, dtype);
-  pool_state *p = tn__zalloc(sizeof *p);
-  if (p == NULL) return tn__no_memory(err, "pooling", sizeof *p);
-  *p = s;
-  *state = p;
-  return TN_OK;
+  return tn__keep_state(&s, sizeof s, "pooling", state, err);
 }
 
 static void pool_destroy(void *state) { tn__free(state, sizeof(pool_state)); }

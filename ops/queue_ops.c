@@ -1,68 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What is done with a queue: QueueEnqueue QueueEnqueueMany QueueDequeue QueueDequeueMany QueueDequeueUpTo QueueClose
  * QueueIsClosed QueueSize and their V2. The two differ in how they get the handle only. */
-#include <core/base/alloc.h>
 #include <ops/support/queue_step.h>
 
-/* ---- create, prepare ---- */
-
-static tn_status check_timeout(const tn_operation *op, void **state, tn_error *err)
-{
-  int64_t ms = tn__attr_int(op, "timeout_ms", -1);
-  *state = NULL;
-  if (ms == -1) return TN_OK;
-  return tn_error_set(err, TN_INVALID_ARGUMENT,
-                      "%s: attribute 'timeout_ms' is %lld, wanted -1: time limits belong to a run or a session",
-                      tn_operation_type(op), (long long)ms);
-}
-
-/* Of ops that take elements: the dtypes that the node wants. */
-typedef struct wanted {
-  uint32_t n;
-  tn_dtype dtypes[];
-} wanted;
-
-static size_t wanted_size(size_t n) { return sizeof(wanted) + n * sizeof(tn_dtype); }
-
-static tn_status take_create(const tn_operation *op, void **state, tn_error *err)
-{
-  tn_status st = check_timeout(op, state, err);
-  if (st != TN_OK) return st;
-  size_t n = tn_operation_n_outputs(op);
-  wanted *w = tn__alloc(wanted_size(n));
-  if (w == NULL) return tn__no_memory(err, "kernel", wanted_size(n));
-  w->n = (uint32_t)n;
-  for (size_t i = 0; i < n; i++) w->dtypes[i] = tn_operation_output_dtype(op, i);
-  *state = w;
-  return TN_OK;
-}
-
-static void take_destroy(void *state) { tn__free(state, wanted_size(((const wanted *)state)->n)); }
-
-static tn_status close_create(const tn_operation *op, void **state, tn_error *err)
-{
-  static bool yes = true;
-  (void)err;
-  *state = tn__attr_bool(op, "cancel_pending_enqueues", false) ? &yes : NULL;
-  return TN_OK;
-}
-
-static tn_status no_outputs(tn_prepare_ctx *ctx, tn_error *err)
-{
-  (void)ctx, (void)err;
-  return TN_OK;
-}
-
-static tn_status scalar_prepare(tn_prepare_ctx *ctx, tn_error *err) { return tn_prepare_output(ctx, 0, NULL, 0, err); }
+/* ---- prepare ---- */
 
 static tn_status take_prepare(tn_prepare_ctx *ctx, tn_error *err)
 {
-  tn_status st = TN_OK;
   if (ctx->n_inputs > 1 && ctx->inputs[1].count != 1)
     return tn_error_set(err, TN_INVALID_ARGUMENT, "%s: input 1, how many elements, has %lld elements, wanted a scalar",
                         tn_operation_type(ctx->op), (long long)ctx->inputs[1].count);
-  for (uint32_t i = 0; st == TN_OK && i < ctx->n_outputs; i++) st = tn_prepare_dynamic(ctx, i, err);
-  return st;
+  return tn__prepare_all_dynamic(ctx, err);
 }
 
 /* ---- compute ---- */
@@ -93,6 +41,12 @@ static tn_status put(tn_kernel_ctx *ctx, bool rows)
 static tn_status enqueue(tn_kernel_ctx *ctx) { return put(ctx, false); }
 static tn_status enqueue_many(tn_kernel_ctx *ctx) { return put(ctx, true); }
 
+static tn_status get_queue_to_take(const tn_kernel_ctx *ctx, tn__queue **q, tn_resource **r)
+{
+  tn_status st = get_queue(ctx, q, r);
+  return st == TN_OK ? tn__queue_check_outputs(ctx, *q, ctx->state) : st;
+}
+
 static tn_status start_take(tn_kernel_ctx *ctx, tn__queue *q, tn_resource *r, int64_t n, bool many, bool up_to)
 {
   tn__queue_attempt a;
@@ -105,24 +59,20 @@ static tn_status start_take(tn_kernel_ctx *ctx, tn__queue *q, tn_resource *r, in
 
 static tn_status dequeue(tn_kernel_ctx *ctx)
 {
-  const wanted *w = ctx->state;
   tn__queue *q;
   tn_resource *r;
   if (ctx->resume) return tn__queue_resume(ctx);
-  tn_status st = get_queue(ctx, &q, &r);
-  if (st == TN_OK) st = tn__queue_check_outputs(ctx, q, w->dtypes, w->n);
+  tn_status st = get_queue_to_take(ctx, &q, &r);
   return st == TN_OK ? start_take(ctx, q, r, 1, false, false) : st;
 }
 
 static tn_status take_many(tn_kernel_ctx *ctx, bool up_to)
 {
   static const tn__queue_list none = { NULL, NULL, 0 };
-  const wanted *w = ctx->state;
   tn__queue *q;
   tn_resource *r;
   if (ctx->resume) return tn__queue_resume(ctx);
-  tn_status st = get_queue(ctx, &q, &r);
-  if (st == TN_OK) st = tn__queue_check_outputs(ctx, q, w->dtypes, w->n);
+  tn_status st = get_queue_to_take(ctx, &q, &r);
   if (st != TN_OK) return st;
   int64_t n = *(const int32_t *)ctx->inputs[1]->data;
   if (!q->spec->has_shapes)
@@ -209,14 +159,16 @@ static const tn_op_def ops[] = {
     .compute = kernel_compute }
 
 static const tn_kernel_def kernels[] = {
-  KERNELS("QueueEnqueue", "queue_enqueue", check_timeout, NULL, no_outputs, enqueue),
-  KERNELS("QueueEnqueueMany", "queue_enqueue_many", check_timeout, NULL, no_outputs, enqueue_many),
-  KERNELS("QueueDequeue", "queue_dequeue", take_create, take_destroy, take_prepare, dequeue),
-  KERNELS("QueueDequeueMany", "queue_dequeue_many", take_create, take_destroy, take_prepare, dequeue_many),
-  KERNELS("QueueDequeueUpTo", "queue_dequeue_up_to", take_create, take_destroy, take_prepare, dequeue_up_to),
-  KERNELS("QueueClose", "queue_close", close_create, NULL, no_outputs, close_queue),
-  KERNELS("QueueIsClosed", "queue_is_closed", NULL, NULL, scalar_prepare, is_closed),
-  KERNELS("QueueSize", "queue_size", NULL, NULL, scalar_prepare, size),
+  KERNELS("QueueEnqueue", "queue_enqueue", tn__queue_check_timeout, NULL, tn__prepare_nothing, enqueue),
+  KERNELS("QueueEnqueueMany", "queue_enqueue_many", tn__queue_check_timeout, NULL, tn__prepare_nothing, enqueue_many),
+  KERNELS("QueueDequeue", "queue_dequeue", tn__queue_take_create, tn__queue_take_destroy, take_prepare, dequeue),
+  KERNELS("QueueDequeueMany", "queue_dequeue_many", tn__queue_take_create, tn__queue_take_destroy, take_prepare,
+          dequeue_many),
+  KERNELS("QueueDequeueUpTo", "queue_dequeue_up_to", tn__queue_take_create, tn__queue_take_destroy, take_prepare,
+          dequeue_up_to),
+  KERNELS("QueueClose", "queue_close", tn__queue_close_create, NULL, tn__prepare_nothing, close_queue),
+  KERNELS("QueueIsClosed", "queue_is_closed", NULL, NULL, tn__prepare_scalar, is_closed),
+  KERNELS("QueueSize", "queue_size", NULL, NULL, tn__prepare_scalar, size),
 };
 
 extern const tn_op_family tn__ops_queue_ops;

@@ -40,8 +40,6 @@ CREATE(create_padding, TN__QUEUE_PADDING)
 CREATE(create_random, TN__QUEUE_RANDOM)
 CREATE(create_priority, TN__QUEUE_PRIORITY)
 
-static tn_status queue_prepare(tn_prepare_ctx *ctx, tn_error *err) { return tn__prepare_handle(ctx, 0, err); }
-
 static tn_status make_queue(void *user, void **object, tn_error *err)
 {
   const queue_state *s = user;
@@ -98,7 +96,7 @@ static const tn_op_def ops[] = {
 
 #define KERNEL(kernel_op, kernel_name, kernel_create)                                                               \
   { .struct_size = TN_KERNEL_DEF_SIZE, .op = kernel_op, .device = "CPU", .name = kernel_name, .rank = TN_RANK_C,    \
-    .create = kernel_create, .destroy = queue_destroy, .prepare = queue_prepare, .compute = queue_compute }
+    .create = kernel_create, .destroy = queue_destroy, .prepare = tn__prepare_scalar, .compute = queue_compute }
 
 static const tn_kernel_def kernels[] = {
   KERNEL("FIFOQueue", "fifo_queue_cpu", create_fifo),
@@ -110,7 +108,7 @@ static const tn_kernel_def kernels[] = {
   KERNEL("PriorityQueue", "priority_queue_cpu", create_priority),
   KERNEL("PriorityQueueV2", "priority_queue_v2_cpu", create_priority),
   { .struct_size = TN_KERNEL_DEF_SIZE, .op = "FakeQueue", .device = "CPU", .name = "fake_queue_cpu", .rank = TN_RANK_C,
-    .prepare = queue_prepare, .compute = fake_compute },
+    .prepare = tn__prepare_scalar, .compute = fake_compute },
 };
 
 extern const tn_op_family tn__ops_queues;

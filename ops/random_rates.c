@@ -294,19 +294,16 @@ static const tn_op_def ops[] = {
      POISSON),
 };
 
-#define KERNEL(which, title, make, unmake, prepare_fn, compute_fn)                                     \
-  { .struct_size = TN_KERNEL_DEF_SIZE, .op = which, .device = "CPU", .name = title, .rank = TN_RANK_C, \
-    .create = make, .destroy = unmake, .prepare = prepare_fn, .compute = compute_fn }
 #define MOVING_KERNEL(which, title, compute_fn) \
-  KERNEL(which, title, tn__random_create, tn__random_destroy, appended_prepare, compute_fn)
+  TN__KERNEL(which, title, tn__random_create, tn__random_destroy, appended_prepare, compute_fn)
 
 static const tn_kernel_def kernels[] = {
   MOVING_KERNEL("RandomGamma", "random_gamma_cpu", gamma_compute),
   MOVING_KERNEL("RandomPoisson", "random_poisson_v1_cpu", poisson_compute),
   MOVING_KERNEL("RandomPoissonV2", "random_poisson_cpu", poisson_compute),
-  KERNEL("StatelessRandomGammaV2", "seeded_gamma_cpu", NULL, NULL, seeded_prepare, seeded_gamma),
-  KERNEL("StatelessRandomGammaV3", "keyed_gamma_cpu", NULL, NULL, keyed_prepare, keyed_gamma),
-  KERNEL("StatelessRandomPoisson", "seeded_poisson_cpu", NULL, NULL, seeded_prepare, seeded_poisson),
+  TN__KERNEL("StatelessRandomGammaV2", "seeded_gamma_cpu", NULL, NULL, seeded_prepare, seeded_gamma),
+  TN__KERNEL("StatelessRandomGammaV3", "keyed_gamma_cpu", NULL, NULL, keyed_prepare, keyed_gamma),
+  TN__KERNEL("StatelessRandomPoisson", "seeded_poisson_cpu", NULL, NULL, seeded_prepare, seeded_poisson),
 };
 
 extern const tn_op_family tn__ops_random_rates;

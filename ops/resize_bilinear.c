@@ -14,7 +14,7 @@ typedef struct bilinear_state {
 typedef struct bilinear_plan {
   tn__lerp rows, columns;
   tn__bands bands;
-  int64_t h, w, c, oh, ow;
+  tn__resize_sizes size;
   size_t line_bytes; /* of the buffer of a resized row */
 } bilinear_plan;
 
@@ -26,11 +26,7 @@ static tn_status bilinear_create(const tn_operation *op, void **state, tn_error 
   if (st != TN_OK) return st;
   tn_dtype dtype = tn_operation_input_dtype(op, 0);
   if (!tn__convert_find(dtype, TN_FLOAT, false, &s.load)) return tn__no_kernel(err, op, dtype);
-  bilinear_state *p = tn__zalloc(sizeof *p);
-  if (p == NULL) return tn__no_memory(err, "resizing", sizeof *p);
-  *p = s;
-  *state = p;
-  return TN_OK;
+  return tn__keep_state(&s, sizeof s, "resizing", state, err);
 }
 
 static void bilinear_destroy(void *state) { tn__free(state, sizeof(bilinear_state)); }
@@ -44,45 +40,39 @@ static void bilinear_destroy_plan(void *shape_state)
 }
 
 /* Two resized rows, and one of the image as floats. */
-static tn_status plan_bands(tn_prepare_ctx *ctx, bilinear_plan *p, bool converted, int64_t lines, tn_error *err)
+static tn_status plan_bands(tn_prepare_ctx *ctx, bilinear_plan *p, bool converted, tn_error *err)
 {
   size_t wide = 0, row = 0, all;
-  if (!tn__size_mul((size_t)p->w, (size_t)p->c, &row) || row > INT64_MAX / 8 ||
-      !tn__band_buffer(p->ow * p->c, sizeof(float), &p->line_bytes) ||
+  if (!tn__size_mul((size_t)p->size.w, (size_t)p->size.c, &row) || row > INT64_MAX / 8 ||
+      !tn__band_buffer(p->size.ow * p->size.c, sizeof(float), &p->line_bytes) ||
       (converted && !tn__band_buffer((int64_t)row, sizeof(float), &wide)) || !tn__size_mul(p->line_bytes, 2, &all) ||
       !tn__size_add(all, wide, &all))
     return tn__no_memory(err, "buffers of rows", SIZE_MAX);
-  double below = p->h < p->oh ? (double)p->h / (double)p->oh : 1;
-  double each = (double)(p->ow * p->c);
+  double below = p->size.h < p->size.oh ? (double)p->size.h / (double)p->size.oh : 1;
+  double each = (double)(p->size.ow * p->size.c);
   double cost = each * 0.15 + 2 * below * (each * 0.5 + (converted ? (double)row * 0.2 : 0));
-  return tn__bands_plan(ctx, lines, 20 + cost, all, &p->bands, err);
+  return tn__bands_plan(ctx, p->size.lines, 20 + cost, all, &p->bands, err);
 }
 
 static tn_status bilinear_prepare(tn_prepare_ctx *ctx, tn_error *err)
 {
   const bilinear_state *s = ctx->state;
   const tn_view *in = &ctx->inputs[0];
-  int64_t size[2], n;
+  int64_t size[2];
+  tn__resize_sizes sizes;
   tn_status st = tn__want_images(ctx, 0, true, err);
   if (st == TN_OK) st = tn__want_image_size(ctx, 1, size, err);
-  if (st != TN_OK) return st;
-  int64_t dims[] = { in->dims[0], size[0], size[1], in->dims[3] };
-  st = tn_prepare_output(ctx, 0, dims, 4, err);
-  if (st == TN_OK) st = tn_shape_elements(dims, 4, &n, err);
-  if (st != TN_OK || n == 0) return st;
+  if (st == TN_OK) st = tn__prepare_resized(ctx, size, &sizes, err);
+  if (st != TN_OK || sizes.elements == 0) return st;
   if (in->dims[1] == size[0] && in->dims[2] == size[1] && in->dtype == TN_FLOAT) return tn_prepare_view(ctx, 0, 0, err);
 
   bilinear_plan *p = tn__zalloc(sizeof *p);
   if (p == NULL) return tn__no_memory(err, "resizing", sizeof *p);
   ctx->shape_state = p;
-  p->h = in->dims[1];
-  p->w = in->dims[2];
-  p->c = in->dims[3];
-  p->oh = size[0];
-  p->ow = size[1];
-  st = tn__lerp_create(&p->rows, s->mode, p->h, p->oh, err);
-  if (st == TN_OK) st = tn__lerp_create(&p->columns, s->mode, p->w, p->ow, err);
-  return st != TN_OK ? st : plan_bands(ctx, p, in->dtype != TN_FLOAT, dims[0] * p->oh, err);
+  p->size = sizes;
+  st = tn__lerp_create(&p->rows, s->mode, p->size.h, p->size.oh, err);
+  if (st == TN_OK) st = tn__lerp_create(&p->columns, s->mode, p->size.w, p->size.ow, err);
+  return st != TN_OK ? st : plan_bands(ctx, p, in->dtype != TN_FLOAT, err);
 }
 
 /* ---- computing ---- */
@@ -109,20 +99,20 @@ static int keep_row(const bilinear_run *r, kept_rows *kept, int64_t row, int64_t
   for (int k = 0; k < 2; k++)
     if (kept->row[k] == row) return k;
   int k = kept->row[0] == keep;
-  size_t bytes = (size_t)(p->w * p->c) * r->state->load.from_size;
+  size_t bytes = (size_t)(p->size.w * p->size.c) * r->state->load.from_size;
   const char *from = r->in + (size_t)row * bytes;
   const float *line = (const float *)from;
   bool all = from + bytes < r->end; /* then there is a row behind this one */
   if (!r->state->load.same) {
     float *wide = p->columns.same ? kept->buffer[k] : kept->wide;
-    tn__convert_run(&r->state->load, from, wide, p->w * p->c);
+    tn__convert_run(&r->state->load, from, wide, p->size.w * p->size.c);
     line = wide;
     all = true;
   }
   kept->row[k] = row;
   kept->data[k] = line;
   if (p->columns.same) return k;
-  tn__lerp_row(&p->columns, line, p->c, all, kept->buffer[k]);
+  tn__lerp_row(&p->columns, line, p->size.c, all, kept->buffer[k]);
   kept->data[k] = kept->buffer[k];
   return k;
 }
@@ -133,9 +123,9 @@ static void bilinear_band(void *user, int64_t begin, int64_t end, char *buffers)
   const bilinear_plan *p = r->plan;
   kept_rows kept = { .buffer = { (float *)buffers, (float *)(buffers + p->line_bytes) }, .row = { -1, -1 } };
   kept.wide = (float *)(buffers + 2 * p->line_bytes);
-  int64_t n = p->ow * p->c;
+  int64_t n = p->size.ow * p->size.c;
   for (int64_t line = begin; line < end; line++) {
-    int64_t y = line % p->oh, first = line / p->oh * p->h;
+    int64_t y = line % p->size.oh, first = line / p->size.oh * p->size.h;
     int64_t lower = first + p->rows.lower[y], upper = first + p->rows.upper[y];
     int a = keep_row(r, &kept, lower, upper), b = keep_row(r, &kept, upper, lower);
     tn__lerp_rows(kept.data[a], kept.data[b], p->rows.lerp[y], n, r->out + line * n);

@@ -54,7 +54,7 @@ typedef struct nearest_plan {
   int32_t *rows, *columns; /* one block, rows first */
   pixels_fn pixels;
   tn__bands bands;
-  int64_t h, w, oh, ow;
+  tn__resize_sizes size;
   size_t pixel; /* bytes */
   bool same;    /* rows are copied whole */
 } nearest_plan;
@@ -66,7 +66,7 @@ static tn_status nearest_create(const tn_operation *op, void **state, tn_error *
   return tn__resize_mode_read(op, false, &mode, err);
 }
 
-static size_t places_bytes(const nearest_plan *p) { return (size_t)(p->oh + p->ow) * sizeof(int32_t); }
+static size_t places_bytes(const nearest_plan *p) { return (size_t)(p->size.oh + p->size.ow) * sizeof(int32_t); }
 
 static void nearest_destroy_plan(void *shape_state)
 {
@@ -79,12 +79,12 @@ static tn_status find_places(nearest_plan *p, tn__resize_mode mode, tn_error *er
 {
   p->rows = tn__alloc(places_bytes(p));
   if (p->rows == NULL) return tn__no_memory(err, "places of rows", places_bytes(p));
-  p->columns = p->rows + p->oh;
-  p->same = p->w == p->ow;
-  float row = tn__resize_scale(mode, p->h, p->oh), column = tn__resize_scale(mode, p->w, p->ow);
-  for (int64_t i = 0; i < p->oh; i++) p->rows[i] = (int32_t)tn__resize_nearest(mode, row, i, p->h);
-  for (int64_t i = 0; i < p->ow; i++) {
-    p->columns[i] = (int32_t)tn__resize_nearest(mode, column, i, p->w);
+  p->columns = p->rows + p->size.oh;
+  p->same = p->size.w == p->size.ow;
+  float row = tn__resize_scale(mode, p->size.h, p->size.oh), column = tn__resize_scale(mode, p->size.w, p->size.ow);
+  for (int64_t i = 0; i < p->size.oh; i++) p->rows[i] = (int32_t)tn__resize_nearest(mode, row, i, p->size.h);
+  for (int64_t i = 0; i < p->size.ow; i++) {
+    p->columns[i] = (int32_t)tn__resize_nearest(mode, column, i, p->size.w);
     p->same = p->same && p->columns[i] == i;
   }
   return TN_OK;
@@ -94,29 +94,24 @@ static tn_status nearest_prepare(tn_prepare_ctx *ctx, tn_error *err)
 {
   const tn_view *in = &ctx->inputs[0];
   tn__resize_mode mode;
-  int64_t size[2], n;
+  int64_t size[2];
+  tn__resize_sizes sizes;
   tn_status st = tn__want_images(ctx, 0, true, err);
   if (st == TN_OK) st = tn__want_image_size(ctx, 1, size, err);
-  if (st != TN_OK) return st;
-  int64_t dims[] = { in->dims[0], size[0], size[1], in->dims[3] };
-  st = tn_prepare_output(ctx, 0, dims, 4, err);
-  if (st == TN_OK) st = tn_shape_elements(dims, 4, &n, err);
+  if (st == TN_OK) st = tn__prepare_resized(ctx, size, &sizes, err);
   if (st == TN_OK) st = tn__resize_mode_read(ctx->op, false, &mode, err);
-  if (st != TN_OK || n == 0) return st;
+  if (st != TN_OK || sizes.elements == 0) return st;
   if (in->dims[1] == size[0] && in->dims[2] == size[1]) return tn_prepare_view(ctx, 0, 0, err);
 
   nearest_plan *p = tn__zalloc(sizeof *p);
   if (p == NULL) return tn__no_memory(err, "resizing", sizeof *p);
   ctx->shape_state = p;
-  p->h = in->dims[1];
-  p->w = in->dims[2];
-  p->oh = size[0];
-  p->ow = size[1];
+  p->size = sizes;
   p->pixel = (size_t)in->dims[3] * tn_dtype_size(in->dtype);
   p->pixels = pixels_of(p->pixel);
   st = find_places(p, mode, err);
-  double cost = 20 + (double)p->ow * (p->same ? 0 : 1) + (double)p->ow * (double)p->pixel * 0.05;
-  return st != TN_OK ? st : tn__bands_plan(ctx, dims[0] * p->oh, cost, 0, &p->bands, err);
+  double cost = 20 + (double)p->size.ow * (p->same ? 0 : 1) + (double)p->size.ow * (double)p->pixel * 0.05;
+  return st != TN_OK ? st : tn__bands_plan(ctx, p->size.lines, cost, 0, &p->bands, err);
 }
 
 typedef struct nearest_run {
@@ -130,10 +125,10 @@ static void nearest_band(void *user, int64_t begin, int64_t end, char *unused)
 {
   const nearest_run *r = user;
   const nearest_plan *p = r->plan;
-  size_t row = (size_t)p->w * p->pixel, out_row = (size_t)p->ow * p->pixel;
+  size_t row = (size_t)p->size.w * p->pixel, out_row = (size_t)p->size.ow * p->pixel;
   int64_t before = -1;
   for (int64_t line = begin; line < end; line++) {
-    int64_t from = line / p->oh * p->h + p->rows[line % p->oh];
+    int64_t from = line / p->size.oh * p->size.h + p->rows[line % p->size.oh];
     const char *in = r->in + (size_t)from * row;
     char *out = r->out + (size_t)line * out_row;
     if (from == before)
@@ -141,7 +136,7 @@ static void nearest_band(void *user, int64_t begin, int64_t end, char *unused)
     else if (p->same)
       memcpy(out, in, out_row);
     else
-      p->pixels(in, p->columns, p->ow, p->pixel, out);
+      p->pixels(in, p->columns, p->size.ow, p->pixel, out);
     before = from;
   }
 }
@@ -164,7 +159,7 @@ typedef struct gradient_plan {
   tn__bands bands;
   tn__convert load, store;
   tn_dtype wide;
-  int64_t h, w, c, oh, ow;
+  tn__resize_sizes size;
   size_t sum_bytes, line_bytes; /* of the buffers: a sum of rows, a row of the result or of the gradients */
 } gradient_plan;
 
@@ -217,7 +212,7 @@ static tn_status find_sources(tn__taps *t, tn__resize_mode mode, int64_t in, int
   return st;
 }
 
-static tn_status gradient_plan_fill(tn_prepare_ctx *ctx, gradient_plan *p, int64_t lines, tn_error *err)
+static tn_status gradient_plan_fill(tn_prepare_ctx *ctx, gradient_plan *p, tn_error *err)
 {
   tn_dtype dtype = ctx->inputs[0].dtype;
   tn__resize_mode mode;
@@ -226,40 +221,33 @@ static tn_status gradient_plan_fill(tn_prepare_ctx *ctx, gradient_plan *p, int64
   p->wide = tn__wide_dtype(dtype);
   if (!tn__convert_find(dtype, p->wide, false, &p->load) || !tn__convert_find(p->wide, dtype, false, &p->store))
     return tn__no_kernel(err, ctx->op, dtype);
-  if (st == TN_OK) st = find_sources(&p->rows, mode, p->h, p->oh, err);
-  if (st == TN_OK) st = find_sources(&p->columns, mode, p->w, p->ow, err);
+  if (st == TN_OK) st = find_sources(&p->rows, mode, p->size.h, p->size.oh, err);
+  if (st == TN_OK) st = find_sources(&p->columns, mode, p->size.w, p->size.ow, err);
   if (st != TN_OK) return st;
   size_t element = tn_dtype_size(p->wide);
-  int64_t line = p->w > p->ow ? p->w : p->ow, columns = 0;
-  if (__builtin_mul_overflow(line, p->c, &columns) || !tn__band_buffer(columns, element, &p->line_bytes) ||
-      !tn__band_buffer(p->w * p->c, element, &p->sum_bytes) || !tn__size_add(p->sum_bytes, p->line_bytes, &all))
+  int64_t line = p->size.w > p->size.ow ? p->size.w : p->size.ow, columns = 0;
+  if (__builtin_mul_overflow(line, p->size.c, &columns) || !tn__band_buffer(columns, element, &p->line_bytes) ||
+      !tn__band_buffer(p->size.w * p->size.c, element, &p->sum_bytes) || !tn__size_add(p->sum_bytes, p->line_bytes, &all))
     return tn__no_memory(err, "buffers of rows", SIZE_MAX);
-  double cost = (double)p->w * (double)p->c * (1 + (double)p->h / (double)p->oh) + (double)p->ow;
-  return tn__bands_plan(ctx, lines, cost, all, &p->bands, err);
+  double cost = (double)p->size.w * (double)p->size.c * (1 + (double)p->size.h / (double)p->size.oh) + (double)p->size.ow;
+  return tn__bands_plan(ctx, p->size.lines, cost, all, &p->bands, err);
 }
 
 static tn_status gradient_prepare(tn_prepare_ctx *ctx, tn_error *err)
 {
-  const tn_view *in = &ctx->inputs[0];
-  int64_t size[2], n;
+  int64_t size[2];
+  tn__resize_sizes sizes;
   tn_status st = tn__want_rank(ctx, 0, 4, err);
   if (st == TN_OK) st = tn__want_image_size(ctx, 1, size, err);
-  if (st != TN_OK) return st;
-  int64_t dims[] = { in->dims[0], size[0], size[1], in->dims[3] };
-  st = tn_prepare_output(ctx, 0, dims, 4, err);
-  if (st == TN_OK) st = tn_shape_elements(dims, 4, &n, err);
-  if (st != TN_OK || n == 0 || in->count == 0) return st;
+  if (st == TN_OK) st = tn__prepare_resized(ctx, size, &sizes, err);
+  if (st != TN_OK || sizes.elements == 0 || ctx->inputs[0].count == 0) return st;
   st = tn__want_images(ctx, 0, true, err);
   if (st != TN_OK) return st;
   gradient_plan *p = tn__zalloc(sizeof *p);
   if (p == NULL) return tn__no_memory(err, "resizing", sizeof *p);
   ctx->shape_state = p;
-  p->h = in->dims[1];
-  p->w = in->dims[2];
-  p->c = in->dims[3];
-  p->oh = size[0];
-  p->ow = size[1];
-  return gradient_plan_fill(ctx, p, dims[0] * p->oh, err);
+  p->size = sizes;
+  return gradient_plan_fill(ctx, p, err);
 }
 
 typedef struct gradient_run {
@@ -274,14 +262,14 @@ static void gradient_band(void *user, int64_t begin, int64_t end, char *buffers)
   const gradient_plan *p = r->plan;
   size_t k = p->wide == TN_FLOAT ? 0 : p->wide == TN_DOUBLE ? 1 : 2, wide = tn_dtype_size(p->wide);
   char *sum = buffers, *line_buffer = buffers + p->sum_bytes;
-  int64_t row = p->w * p->c, out_row = p->ow * p->c;
+  int64_t row = p->size.w * p->size.c, out_row = p->size.ow * p->size.c;
   for (int64_t line = begin; line < end; line++) {
-    int64_t y = line % p->oh, image = line / p->oh;
+    int64_t y = line % p->size.oh, image = line / p->size.oh;
     char *out = r->out + (size_t)(line * out_row) * p->store.to_size;
     char *to = p->store.same ? out : line_buffer;
     memset(sum, 0, (size_t)row * wide);
     for (int64_t i = p->rows.firsts[y]; i < p->rows.firsts[y + 1]; i++) {
-      const void *in = r->in + (size_t)((image * p->h + p->rows.indices[i]) * row) * p->load.from_size;
+      const void *in = r->in + (size_t)((image * p->size.h + p->rows.indices[i]) * row) * p->load.from_size;
       if (!p->load.same) {
         tn__convert_run(&p->load, in, line_buffer, row);
         in = line_buffer;
@@ -289,7 +277,7 @@ static void gradient_band(void *user, int64_t begin, int64_t end, char *buffers)
       sums[k].add(in, row, sum);
     }
     memset(to, 0, (size_t)out_row * wide);
-    sums[k].gather(&p->columns, sum, p->c, to);
+    sums[k].gather(&p->columns, sum, p->size.c, to);
     if (!p->store.same) tn__convert_run(&p->store, to, out, out_row);
   }
 }

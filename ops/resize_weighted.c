@@ -35,7 +35,7 @@ typedef struct weighted_state {
 typedef struct weighted_plan {
   tn__taps rows, columns;
   tn__bands bands;
-  int64_t h, w, c, oh, ow;
+  tn__resize_sizes size;
   size_t sum_bytes, load_bytes; /* of the first two buffers; the third is a row of the result */
 } weighted_plan;
 
@@ -51,11 +51,7 @@ static tn_status weighted_create(const tn_operation *op, void **state, tn_error 
   tn_dtype in = tn_operation_input_dtype(op, 0), out = tn_operation_output_dtype(op, 0);
   if (!tn__convert_find(in, TN_FLOAT, false, &s.load)) return tn__no_kernel(err, op, in);
   if (!tn__convert_find(TN_FLOAT, out, false, &s.store)) return tn__no_kernel(err, op, out);
-  weighted_state *p = tn__zalloc(sizeof *p);
-  if (p == NULL) return tn__no_memory(err, "resizing", sizeof *p);
-  *p = s;
-  *state = p;
-  return TN_OK;
+  return tn__keep_state(&s, sizeof s, "resizing", state, err);
 }
 
 static void weighted_destroy(void *state) { tn__free(state, sizeof(weighted_state)); }
@@ -98,21 +94,21 @@ static tn_status want_scales(const tn_prepare_ctx *ctx, tn_error *err)
                       (double)number(ctx, 2, 0), (double)number(ctx, 2, 1));
 }
 
-static tn_status plan_fill(tn_prepare_ctx *ctx, weighted_plan *p, int64_t lines, tn_error *err)
+static tn_status plan_fill(tn_prepare_ctx *ctx, weighted_plan *p, tn_error *err)
 {
   const weighted_state *s = ctx->state;
   size_t out_bytes = 0, all = 0;
-  tn_status st = find_taps(ctx, 0, &p->rows, p->h, p->oh, err);
-  if (st == TN_OK) st = find_taps(ctx, 1, &p->columns, p->w, p->ow, err);
+  tn_status st = find_taps(ctx, 0, &p->rows, p->size.h, p->size.oh, err);
+  if (st == TN_OK) st = find_taps(ctx, 1, &p->columns, p->size.w, p->size.ow, err);
   if (st != TN_OK) return st;
-  bool fits = tn__band_buffer(p->w * p->c, sizeof(float), &p->sum_bytes);
-  if (fits && !s->load.same) fits = tn__band_buffer(p->w * p->c, sizeof(float), &p->load_bytes);
-  if (fits && !s->store.same) fits = tn__band_buffer(p->ow * p->c, sizeof(float), &out_bytes);
+  bool fits = tn__band_buffer(p->size.w * p->size.c, sizeof(float), &p->sum_bytes);
+  if (fits && !s->load.same) fits = tn__band_buffer(p->size.w * p->size.c, sizeof(float), &p->load_bytes);
+  if (fits && !s->store.same) fits = tn__band_buffer(p->size.ow * p->size.c, sizeof(float), &out_bytes);
   if (!fits || !tn__size_add(p->sum_bytes, p->load_bytes, &all) || !tn__size_add(all, out_bytes, &all))
     return tn__no_memory(err, "buffers of rows", SIZE_MAX);
-  double rows = (double)p->rows.firsts[p->oh] / (double)p->oh, c = (double)p->c;
-  double cost = rows * (double)p->w * c * 0.15 + (double)p->columns.firsts[p->ow] * (1 + 0.5 * c);
-  return tn__bands_plan(ctx, lines, 20 + cost, all, &p->bands, err);
+  double rows = (double)p->rows.firsts[p->size.oh] / (double)p->size.oh, c = (double)p->size.c;
+  double cost = rows * (double)p->size.w * c * 0.15 + (double)p->columns.firsts[p->size.ow] * (1 + 0.5 * c);
+  return tn__bands_plan(ctx, p->size.lines, 20 + cost, all, &p->bands, err);
 }
 
 /* Rows and columns of the result: a size that is given, or those of the images that the gradients are of. */
@@ -127,25 +123,18 @@ static tn_status sizes_of(const tn_prepare_ctx *ctx, bool gradient, int64_t size
 static tn_status weighted_prepare(tn_prepare_ctx *ctx, tn_error *err)
 {
   const weighted_state *s = ctx->state;
-  const tn_view *in = &ctx->inputs[0];
-  int64_t size[2] = { 0 }, n;
+  int64_t size[2] = { 0 };
+  tn__resize_sizes sizes;
   tn_status st = tn__want_images(ctx, 0, !s->kind->gradient, err);
   if (st == TN_OK) st = sizes_of(ctx, s->kind->gradient, size, err);
   if (st == TN_OK && s->kind->taps == NULL) st = want_scales(ctx, err);
-  if (st != TN_OK) return st;
-  int64_t dims[] = { in->dims[0], size[0], size[1], in->dims[3] };
-  st = tn_prepare_output(ctx, 0, dims, 4, err);
-  if (st == TN_OK) st = tn_shape_elements(dims, 4, &n, err);
-  if (st != TN_OK || n == 0) return st;
+  if (st == TN_OK) st = tn__prepare_resized(ctx, size, &sizes, err);
+  if (st != TN_OK || sizes.elements == 0) return st;
   weighted_plan *p = tn__zalloc(sizeof *p);
   if (p == NULL) return tn__no_memory(err, "resizing", sizeof *p);
   ctx->shape_state = p;
-  p->h = in->dims[1];
-  p->w = in->dims[2];
-  p->c = in->dims[3];
-  p->oh = size[0];
-  p->ow = size[1];
-  return plan_fill(ctx, p, dims[0] * p->oh, err);
+  p->size = sizes;
+  return plan_fill(ctx, p, err);
 }
 
 /* ---- computing ---- */
@@ -161,7 +150,7 @@ typedef struct weighted_run {
 static const float *sum_rows(const weighted_run *r, const char *image, int64_t y, float *sum, float *wide)
 {
   const weighted_plan *p = r->plan;
-  int64_t n = p->w * p->c, first = p->rows.firsts[y], end = p->rows.firsts[y + 1];
+  int64_t n = p->size.w * p->size.c, first = p->rows.firsts[y], end = p->rows.firsts[y + 1];
   if (first == end) memset(sum, 0, (size_t)n * sizeof *sum);
   for (int64_t k = first; k < end; k++) {
     const char *from = image + (size_t)(p->rows.indices[k] * n) * r->state->load.from_size;
@@ -182,13 +171,13 @@ static void weighted_band(void *user, int64_t begin, int64_t end, char *buffers)
   const weighted_plan *p = r->plan;
   float *sum = (float *)buffers, *wide = (float *)(buffers + p->sum_bytes);
   float *line_buffer = (float *)(buffers + p->sum_bytes + p->load_bytes);
-  size_t image = (size_t)(p->h * p->w * p->c) * r->state->load.from_size;
-  int64_t n = p->ow * p->c;
+  size_t image = (size_t)(p->size.h * p->size.w * p->size.c) * r->state->load.from_size;
+  int64_t n = p->size.ow * p->size.c;
   for (int64_t line = begin; line < end; line++) {
-    const float *rows = sum_rows(r, r->in + (size_t)(line / p->oh) * image, line % p->oh, sum, wide);
+    const float *rows = sum_rows(r, r->in + (size_t)(line / p->size.oh) * image, line % p->size.oh, sum, wide);
     char *out = r->out + (size_t)(line * n) * r->state->store.to_size;
     float *to = r->state->store.same ? (float *)out : line_buffer;
-    tn__taps_row(&p->columns, rows, p->c, to);
+    tn__taps_row(&p->columns, rows, p->size.c, to);
     if (!r->state->store.same) tn__convert_run(&r->state->store, to, out, n);
   }
 }

@@ -177,17 +177,7 @@ static tn_status infer(tn_infer_ctx *ctx, tn_error *err)
 
 /* ---- tables ---- */
 
-#define TWIN_f32 TN_FLOAT
-#define TWIN_f64 TN_DOUBLE
-#define TWIN_f16 TN_HALF
-#define TWIN_bf16 TN_BFLOAT16
-#define TWIN_c64 TN_COMPLEX64
-#define TWIN_c128 TN_COMPLEX128
-#define TWIN_wi8 TN_UINT8
-#define TWIN_wi16 TN_UINT16
-#define TWIN_wi32 TN_UINT32
-#define TWIN_wi64 TN_UINT64
-#define ENTRY(op, d, unused) { TN__D_##d, TWIN_##d, COST_##op, op##_##d },
+#define ENTRY(op, d, unused) { TN__D_##d, TN__TWIN_##d, COST_##op, op##_##d },
 #define COST_sum 0.5
 #define COST_prod 0.5
 #define COST_logsum 15

@@ -88,12 +88,6 @@ static tn_status stack_compute(tn_kernel_ctx *ctx)
 
 /* ---- what is done with one ---- */
 
-static tn_status no_outputs(tn_prepare_ctx *ctx, tn_error *err)
-{
-  (void)ctx, (void)err;
-  return TN_OK;
-}
-
 /* The stack behind input 0, which has this dtype. */
 static tn_status get_stack(const tn_kernel_ctx *ctx, tn_dtype dtype, stack **out)
 {
@@ -220,19 +214,15 @@ static const tn_op_def ops[] = {
   BOTH("StackClose", "handle", "", "", "", 0, NULL, "closes a stack, which lets go of what it has"),
 };
 
-#define KERNEL(kernel_op, kernel_name, kernel_create, kernel_destroy, kernel_prepare, kernel_compute)              \
-  { .struct_size = TN_KERNEL_DEF_SIZE, .op = kernel_op, .device = "CPU", .name = kernel_name, .rank = TN_RANK_C,   \
-    .create = kernel_create, .destroy = kernel_destroy, .prepare = kernel_prepare, .compute = kernel_compute }
-
 static const tn_kernel_def kernels[] = {
-  KERNEL("Stack", "stack_cpu", stack_create, stack_state_destroy, stack_prepare, stack_compute),
-  KERNEL("StackV2", "stack_v2_cpu", stack_create, stack_state_destroy, stack_prepare, stack_compute),
-  KERNEL("StackPush", "stack_push_cpu", NULL, NULL, push_prepare, push_compute),
-  KERNEL("StackPushV2", "stack_push_v2_cpu", NULL, NULL, push_prepare, push_compute),
-  KERNEL("StackPop", "stack_pop_cpu", pop_create, pop_destroy, pop_prepare, pop_compute),
-  KERNEL("StackPopV2", "stack_pop_v2_cpu", pop_create, pop_destroy, pop_prepare, pop_compute),
-  KERNEL("StackClose", "stack_close_cpu", NULL, NULL, no_outputs, close_compute),
-  KERNEL("StackCloseV2", "stack_close_v2_cpu", NULL, NULL, no_outputs, close_compute),
+  TN__KERNEL("Stack", "stack_cpu", stack_create, stack_state_destroy, stack_prepare, stack_compute),
+  TN__KERNEL("StackV2", "stack_v2_cpu", stack_create, stack_state_destroy, stack_prepare, stack_compute),
+  TN__KERNEL("StackPush", "stack_push_cpu", NULL, NULL, push_prepare, push_compute),
+  TN__KERNEL("StackPushV2", "stack_push_v2_cpu", NULL, NULL, push_prepare, push_compute),
+  TN__KERNEL("StackPop", "stack_pop_cpu", pop_create, pop_destroy, pop_prepare, pop_compute),
+  TN__KERNEL("StackPopV2", "stack_pop_v2_cpu", pop_create, pop_destroy, pop_prepare, pop_compute),
+  TN__KERNEL("StackClose", "stack_close_cpu", NULL, NULL, tn__prepare_nothing, close_compute),
+  TN__KERNEL("StackCloseV2", "stack_close_v2_cpu", NULL, NULL, tn__prepare_nothing, close_compute),
 };
 
 extern const tn_op_family tn__ops_stacks;

@@ -280,8 +280,7 @@ static tn_status clear(tn_kernel_ctx *ctx)
 static tn_status take_prepare(tn_prepare_ctx *ctx, tn_error *err)
 {
   tn_status st = ctx->n_inputs > 0 ? tn__want_rank(ctx, 0, 0, err) : TN_OK;
-  for (uint32_t i = 0; st == TN_OK && i < ctx->n_outputs; i++) st = tn_prepare_dynamic(ctx, i, err);
-  return st;
+  return st == TN_OK ? tn__prepare_all_dynamic(ctx, err) : st;
 }
 
 /* ---- tables ---- */
@@ -308,11 +307,11 @@ static const tn_op_def ops[] = {
     .create = tn__staging_create, .destroy = tn__staging_destroy, .prepare = kernel_prepare, .compute = kernel_compute }
 
 static const tn_kernel_def kernels[] = {
-  KERNEL("Stage", "stage_cpu", tn__staging_no_outputs, stage),
+  KERNEL("Stage", "stage_cpu", tn__prepare_nothing, stage),
   KERNEL("Unstage", "unstage_cpu", take_prepare, unstage),
   KERNEL("StagePeek", "stage_peek_cpu", take_prepare, peek),
-  KERNEL("StageSize", "stage_size_cpu", tn__staging_scalar, size),
-  KERNEL("StageClear", "stage_clear_cpu", tn__staging_no_outputs, clear),
+  KERNEL("StageSize", "stage_size_cpu", tn__prepare_scalar, size),
+  KERNEL("StageClear", "stage_clear_cpu", tn__prepare_nothing, clear),
 };
 
 extern const tn_op_family tn__ops_staging;

@@ -136,8 +136,7 @@ static tn_status check_key(tn_prepare_ctx *ctx, tn_error *err)
 static tn_status take_prepare(tn_prepare_ctx *ctx, tn_error *err)
 {
   tn_status st = check_key(ctx, err);
-  for (uint32_t i = 0; st == TN_OK && i < ctx->n_outputs; i++) st = tn_prepare_dynamic(ctx, i, err);
-  return st;
+  return st == TN_OK ? tn__prepare_all_dynamic(ctx, err) : st;
 }
 
 static tn_status any_prepare(tn_prepare_ctx *ctx, tn_error *err)
@@ -189,9 +188,9 @@ static const tn_kernel_def kernels[] = {
   KERNELS("Unstage", "unstage", take_prepare, unstage),
   KERNELS("UnstageNoKey", "unstage_no_key", any_prepare, unstage_any),
   KERNELS("Peek", "peek", take_prepare, peek),
-  KERNELS("Size", "size", tn__staging_scalar, size),
-  KERNELS("IncompleteSize", "incomplete_size", tn__staging_scalar, incomplete_size),
-  KERNELS("Clear", "clear", tn__staging_no_outputs, clear),
+  KERNELS("Size", "size", tn__prepare_scalar, size),
+  KERNELS("IncompleteSize", "incomplete_size", tn__prepare_scalar, incomplete_size),
+  KERNELS("Clear", "clear", tn__prepare_nothing, clear),
 };
 
 extern const tn_op_family tn__ops_staging_maps;

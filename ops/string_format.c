@@ -2,7 +2,7 @@
 /* StringFormat: a text with tensors in it. */
 #include <core/tensor/tensor_internal.h>
 #include <ops/support/shapes.h>
-#include <ops/support/string_summary.h>
+#include <ops/support/summary.h>
 
 #include <string.h>
 
@@ -70,7 +70,7 @@ static tn_status format_compute(tn_kernel_ctx *ctx)
   tn__text_init(&t, PTRDIFF_MAX / 8);
   for (uint32_t i = 0; i < ctx->n_inputs && next_part(&left, s->placeholder, &part); i++) {
     tn__text_append(&t, part.data, part.size);
-    tn__summarise(&t, ctx->inputs[i], s->most);
+    tn__summarize_ends(&t, ctx->inputs[i], s->most);
   }
   tn__text_append(&t, left.data, left.size);
   tn_status st = t.failed ? tn__no_memory(ctx->err, "formatted text", t.size)

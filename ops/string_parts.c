@@ -314,14 +314,11 @@ static const tn_op_def ops[] = {
   SPLIT("StringSplitV2", "sep", "maxsplit: int = -1", "texts in pieces, as a sparse tensor"),
 };
 
-#define KERNEL(which, title, make, free_it, ready, run)                                                      \
-  { .struct_size = TN_KERNEL_DEF_SIZE, .op = which, .device = "CPU", .name = title, .rank = TN_RANK_C,        \
-    .create = make, .destroy = free_it, .prepare = ready, .compute = run }
-
 static const tn_kernel_def kernels[] = {
-  KERNEL("Substr", "substr_cpu", substr_create, NULL, substr_prepare, substr_compute),
-  KERNEL("StringSplit", "string_split_cpu", split_create, NULL, split_prepare, split_compute),
-  KERNEL("StringSplitV2", "string_split_v2_cpu", split_v2_create, split_v2_destroy, split_prepare, split_v2_compute),
+  TN__KERNEL("Substr", "substr_cpu", substr_create, NULL, substr_prepare, substr_compute),
+  TN__KERNEL("StringSplit", "string_split_cpu", split_create, NULL, split_prepare, split_compute),
+  TN__KERNEL("StringSplitV2", "string_split_v2_cpu", split_v2_create, split_v2_destroy, split_prepare,
+             split_v2_compute),
 };
 
 extern const tn_op_family tn__ops_string_parts;

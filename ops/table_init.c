@@ -108,15 +108,9 @@ static tn_status file_compute(tn_kernel_ctx *ctx)
 
 /* ---- tables ---- */
 
-static tn_status infer_nothing(tn_infer_ctx *ctx, tn_error *err)
-{
-  (void)ctx, (void)err;
-  return TN_OK;
-}
-
 #define OP(op, in, attributes, text)                                                                       \
   { .struct_size = TN_OP_DEF_SIZE, .name = op, .inputs = in, .outputs = "", .attrs = attributes,            \
-    .traits = TN_TRAIT_STATEFUL, .infer = infer_nothing, .summary = text }
+    .traits = TN_TRAIT_STATEFUL, .infer = tn__infer_nothing, .summary = text }
 #define V1 "table_handle: Ref(string)"
 #define V2 "table_handle: resource"
 #define PAIRS ", keys: Tkey, values: Tval"

@@ -147,8 +147,6 @@ static tn_status import_compute(tn_kernel_ctx *ctx)
   return st == TN_OK ? tn__table_import(t, keys->data, values->data, n, ctx->err) : st;
 }
 
-static tn_status size_prepare(tn_prepare_ctx *ctx, tn_error *err) { return tn_prepare_output(ctx, 0, NULL, 0, err); }
-
 static tn_status size_compute(tn_kernel_ctx *ctx)
 {
   void *table;
@@ -201,12 +199,6 @@ static tn_status export_compute(tn_kernel_ctx *ctx)
 
 /* ---- tables ---- */
 
-static tn_status infer_nothing(tn_infer_ctx *ctx, tn_error *err)
-{
-  (void)ctx, (void)err;
-  return TN_OK;
-}
-
 #define OP(op, in, out, attributes, trait, shapes, text)                                                     \
   { .struct_size = TN_OP_DEF_SIZE, .name = op, .inputs = in, .outputs = out, .attrs = attributes,            \
     .traits = TN_TRAIT_STATEFUL | (trait), .infer = shapes, .summary = text }
@@ -217,8 +209,8 @@ static tn_status infer_nothing(tn_infer_ctx *ctx, tn_error *err)
 #define FIND(op, handle)                                                                               \
   OP(op, handle ", keys: Tin, default_value: Tout", "values: Tout", BOTH, TN_TRAIT_DYNAMIC, tn__infer_unknown, \
      "values of keys, a default for those that are not there")
-#define INSERT(op, handle) OP(op, handle PAIRS, "", BOTH, 0, infer_nothing, "puts values under keys")
-#define IMPORT(op, handle) OP(op, handle PAIRS, "", BOTH, 0, infer_nothing, "replaces what a table has")
+#define INSERT(op, handle) OP(op, handle PAIRS, "", BOTH, 0, tn__infer_nothing, "puts values under keys")
+#define IMPORT(op, handle) OP(op, handle PAIRS, "", BOTH, 0, tn__infer_nothing, "replaces what a table has")
 #define SIZE(op, handle) OP(op, handle, "size: int64", "", 0, tn__infer_scalar, "how many keys a table has")
 #define EXPORT(op, handle)                                                                             \
   OP(op, handle, "keys: Tkeys, values: Tvalues", "Tkeys: type; Tvalues: type", TN_TRAIT_DYNAMIC, tn__infer_unknown, \
@@ -229,7 +221,7 @@ static const tn_op_def ops[] = {
   FIND("LookupTableFindV2", V2),
   INSERT("LookupTableInsert", V1),
   INSERT("LookupTableInsertV2", V2),
-  OP("LookupTableRemoveV2", V2 ", keys: Tin", "", "Tin: type", 0, infer_nothing, "removes keys"),
+  OP("LookupTableRemoveV2", V2 ", keys: Tin", "", "Tin: type", 0, tn__infer_nothing, "removes keys"),
   SIZE("LookupTableSize", V1),
   SIZE("LookupTableSizeV2", V2),
   EXPORT("LookupTableExport", V1),
@@ -248,8 +240,8 @@ static const tn_kernel_def kernels[] = {
   KERNEL("LookupTableInsert", "lookup_table_insert_cpu", no_output_prepare, insert_compute),
   KERNEL("LookupTableInsertV2", "lookup_table_insert_v2_cpu", no_output_prepare, insert_compute),
   KERNEL("LookupTableRemoveV2", "lookup_table_remove_v2_cpu", no_output_prepare, remove_compute),
-  KERNEL("LookupTableSize", "lookup_table_size_cpu", size_prepare, size_compute),
-  KERNEL("LookupTableSizeV2", "lookup_table_size_v2_cpu", size_prepare, size_compute),
+  KERNEL("LookupTableSize", "lookup_table_size_cpu", tn__prepare_scalar, size_compute),
+  KERNEL("LookupTableSizeV2", "lookup_table_size_v2_cpu", tn__prepare_scalar, size_compute),
   KERNEL("LookupTableExport", "lookup_table_export_cpu", export_prepare, export_compute),
   KERNEL("LookupTableExportV2", "lookup_table_export_v2_cpu", export_prepare, export_compute),
   KERNEL("LookupTableImport", "lookup_table_import_cpu", no_output_prepare, import_compute),

@@ -97,8 +97,6 @@ CREATE(create_dense, TN__TABLE_DENSE)
 
 /* ---- handles ---- */
 
-static tn_status handle_prepare(tn_prepare_ctx *ctx, tn_error *err) { return tn__prepare_handle(ctx, 0, err); }
-
 /* Reserved keys have one shape and differ. */
 static tn_status dense_prepare(tn_prepare_ctx *ctx, tn_error *err)
 {
@@ -206,8 +204,8 @@ static const tn_op_def ops[] = {
 #define KERNEL(which, kind, ready, run, title)                                                               \
   { .struct_size = TN_KERNEL_DEF_SIZE, .op = which, .device = "CPU", .types = "key_dtype=int32|int64|string", \
     .name = title, .rank = TN_RANK_C, .create = kind, .destroy = handle_destroy, .prepare = ready, .compute = run }
-#define FIXED(which, title) KERNEL(which, create_fixed, handle_prepare, handle_compute, title)
-#define MUTABLE(which, title) KERNEL(which, create_mutable, handle_prepare, handle_compute, title)
+#define FIXED(which, title) KERNEL(which, create_fixed, tn__prepare_scalar, handle_compute, title)
+#define MUTABLE(which, title) KERNEL(which, create_mutable, tn__prepare_scalar, handle_compute, title)
 #define DENSE(which, title) KERNEL(which, create_dense, dense_prepare, dense_compute, title)
 
 static const tn_kernel_def kernels[] = {

@@ -166,8 +166,6 @@ static tn_status read_compute(tn_kernel_ctx *ctx)
 
 /* ---- the whole ---- */
 
-static tn_status size_prepare(tn_prepare_ctx *ctx, tn_error *err) { return tn_prepare_output(ctx, 0, NULL, 0, err); }
-
 static tn_status size_compute(tn_kernel_ctx *ctx)
 {
   tn__array_ref a;
@@ -178,12 +176,6 @@ static tn_status size_compute(tn_kernel_ctx *ctx)
   tn__array_input_end(&a);
   *(int32_t *)ctx->outputs[0]->data = (int32_t)size;
   return st;
-}
-
-static tn_status close_prepare(tn_prepare_ctx *ctx, tn_error *err)
-{
-  (void)ctx, (void)err;
-  return TN_OK;
 }
 
 static tn_status close_compute(tn_kernel_ctx *ctx)
@@ -221,11 +213,34 @@ static tn_status infer_write(tn_infer_ctx *ctx, tn_error *err)
   return st == TN_OK ? tn__infer_scalar(ctx, err) : st;
 }
 
+/* The node that made the array of a handle, as far as it can be seen from the node that reads it. NULL: it cannot. */
+static const tn_operation *maker_of(const tn_operation *op)
+{
+  static const char *const on[] = { "Enter", "RefEnter", "Identity", "RefIdentity", "Switch", "TensorArrayGrad",
+                                    "TensorArrayGradV2", "TensorArrayGradV3" };
+  for (int steps = 0; op != NULL && steps < 64; steps++) {
+    const char *type = tn_operation_type(op);
+    if (strcmp(type, "TensorArray") == 0 || strcmp(type, "TensorArrayV2") == 0 || strcmp(type, "TensorArrayV3") == 0)
+      return op;
+    size_t k = 0;
+    while (k < sizeof on / sizeof on[0] && strcmp(type, on[k]) != 0) k++;
+    op = k < sizeof on / sizeof on[0] ? tn_operation_input(op, 0).op : NULL;
+  }
+  return NULL;
+}
+
+/* What is written has the shape that the array was made for. */
 static tn_status infer_read(tn_infer_ctx *ctx, tn_error *err)
 {
   tn__shape unused;
+  const int64_t *dims;
+  int32_t rank;
   tn_status st = tn__infer_rank(ctx, 1, 0, &unused, err);
-  return st == TN_OK ? tn__infer_unknown(ctx, err) : st;
+  const tn_operation *maker = maker_of(tn_operation_input(tn_infer_operation(ctx), 0).op);
+  if (st != TN_OK) return st;
+  if (maker == NULL || tn_operation_attr_shape(maker, "element_shape", &dims, &rank, NULL) != TN_OK)
+    return tn__infer_unknown(ctx, err);
+  return tn_infer_output(ctx, 0, dims, rank, err);
 }
 
 /* ---- tables ---- */
@@ -282,8 +297,8 @@ static const tn_op_def ops[] = {
   STATE_KERNEL("TensorArrayGrad" v, "tensor_array_grad" v "_cpu", grad_create, grad_prepare, grad_compute) \
   KERNEL("TensorArrayWrite" v, "tensor_array_write" v "_cpu", write_prepare, write_compute)              \
   KERNEL("TensorArrayRead" v, "tensor_array_read" v "_cpu", read_prepare, read_compute)                  \
-  KERNEL("TensorArraySize" v, "tensor_array_size" v "_cpu", size_prepare, size_compute)                  \
-  KERNEL("TensorArrayClose" v, "tensor_array_close" v "_cpu", close_prepare, close_compute)
+  KERNEL("TensorArraySize" v, "tensor_array_size" v "_cpu", tn__prepare_scalar, size_compute)            \
+  KERNEL("TensorArrayClose" v, "tensor_array_close" v "_cpu", tn__prepare_nothing, close_compute)
 
 static const tn_kernel_def kernels[] = {
   VERSIONS(ELEMENT_KERNELS)

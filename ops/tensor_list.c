@@ -13,7 +13,7 @@
 static tn_status new_prepare(tn_prepare_ctx *ctx, tn_error *err)
 {
   tn_status st = tn__want_rank(ctx, 1, 0, err);
-  return st == TN_OK ? tn__list_prepare_out(ctx, err) : st;
+  return st == TN_OK ? tn__prepare_scalar(ctx, err) : st;
 }
 
 static tn_status new_list(tn_kernel_ctx *ctx, int64_t length, int64_t max)
@@ -50,24 +50,12 @@ static tn_status reserve_compute(tn_kernel_ctx *ctx)
 
 /* ---- what a list is like ---- */
 
-static tn_status length_prepare(tn_prepare_ctx *ctx, tn_error *err)
-{
-  tn_status st = tn__list_prepare(ctx, err);
-  return st == TN_OK ? tn_prepare_output(ctx, 0, NULL, 0, err) : st;
-}
-
 static tn_status length_compute(tn_kernel_ctx *ctx)
 {
   tn__list *list;
   tn_status st = tn__list_input(ctx, 0, 0, TN_DTYPE_INVALID, &list);
   if (st == TN_OK) *(int32_t *)ctx->outputs[0]->data = (int32_t)tn__list_length(list);
   return st;
-}
-
-static tn_status shape_prepare(tn_prepare_ctx *ctx, tn_error *err)
-{
-  tn_status st = tn__list_prepare(ctx, err);
-  return st == TN_OK ? tn_prepare_dynamic(ctx, 0, err) : st;
 }
 
 /* -1 for an unknown rank. */
@@ -89,11 +77,12 @@ static tn_status shape_compute(tn_kernel_ctx *ctx)
 
 /* ---- changes ---- */
 
-static tn_status resize_prepare(tn_prepare_ctx *ctx, tn_error *err)
+/* Input 1 is an index or a length. */
+static tn_status indexed_prepare(tn_prepare_ctx *ctx, tn_error *err)
 {
   tn_status st = tn__list_prepare(ctx, err);
   if (st == TN_OK) st = tn__want_rank(ctx, 1, 0, err);
-  return st == TN_OK ? tn__list_prepare_out(ctx, err) : st;
+  return st == TN_OK ? tn__prepare_scalar(ctx, err) : st;
 }
 
 static tn_status resize_compute(tn_kernel_ctx *ctx)
@@ -108,12 +97,6 @@ static tn_status resize_compute(tn_kernel_ctx *ctx)
   tn__list_done(out);
   tn__list_give(ctx, 0, 0, out);
   return TN_OK;
-}
-
-static tn_status push_prepare(tn_prepare_ctx *ctx, tn_error *err)
-{
-  tn_status st = tn__list_prepare(ctx, err);
-  return st == TN_OK ? tn__list_prepare_out(ctx, err) : st;
 }
 
 /* A version with input `value` at place i. */
@@ -147,13 +130,6 @@ static tn_status push_compute(tn_kernel_ctx *ctx)
     return tn_error_set(ctx->err, TN_INVALID_ARGUMENT, "the list has %lld elements, at most %lld are allowed",
                         (long long)length, (long long)(max >= 0 ? max : INT32_MAX));
   return put(ctx, list, length, 1);
-}
-
-static tn_status set_prepare(tn_prepare_ctx *ctx, tn_error *err)
-{
-  tn_status st = tn__list_prepare(ctx, err);
-  if (st == TN_OK) st = tn__want_rank(ctx, 1, 0, err);
-  return st == TN_OK ? tn__list_prepare_out(ctx, err) : st;
 }
 
 /* The state is not NULL when a list may grow to an index. */
@@ -230,8 +206,7 @@ static tn_status get_compute(tn_kernel_ctx *ctx)
 
 static tn_status pop_prepare(tn_prepare_ctx *ctx, tn_error *err)
 {
-  tn_status st = tn__list_prepare(ctx, err);
-  if (st == TN_OK) st = tn__list_prepare_out(ctx, err);
+  tn_status st = tn__list_prepare_scalar(ctx, err);
   return st == TN_OK ? tn_prepare_dynamic(ctx, 1, err) : st;
 }
 
@@ -309,14 +284,14 @@ static const tn_op_def ops[] = {
 
 static const tn_kernel_def kernels[] = {
   KERNEL("EmptyTensorList", "empty_tensor_list_cpu", new_create, new_prepare, empty_compute),
-  KERNEL("TensorListElementShape", "tensor_list_element_shape_cpu", NULL, shape_prepare, shape_compute),
+  KERNEL("TensorListElementShape", "tensor_list_element_shape_cpu", NULL, tn__list_prepare_dynamic, shape_compute),
   KERNEL("TensorListGetItem", "tensor_list_get_item_cpu", NULL, get_prepare, get_compute),
-  KERNEL("TensorListLength", "tensor_list_length_cpu", NULL, length_prepare, length_compute),
+  KERNEL("TensorListLength", "tensor_list_length_cpu", NULL, tn__list_prepare_scalar, length_compute),
   KERNEL("TensorListPopBack", "tensor_list_pop_back_cpu", NULL, pop_prepare, pop_compute),
-  KERNEL("TensorListPushBack", "tensor_list_push_back_cpu", NULL, push_prepare, push_compute),
+  KERNEL("TensorListPushBack", "tensor_list_push_back_cpu", NULL, tn__list_prepare_scalar, push_compute),
   KERNEL("TensorListReserve", "tensor_list_reserve_cpu", new_create, new_prepare, reserve_compute),
-  KERNEL("TensorListResize", "tensor_list_resize_cpu", NULL, resize_prepare, resize_compute),
-  KERNEL("TensorListSetItem", "tensor_list_set_item_cpu", set_create, set_prepare, set_compute),
+  KERNEL("TensorListResize", "tensor_list_resize_cpu", NULL, indexed_prepare, resize_compute),
+  KERNEL("TensorListSetItem", "tensor_list_set_item_cpu", set_create, indexed_prepare, set_compute),
 };
 
 extern const tn_op_family tn__ops_tensor_list;

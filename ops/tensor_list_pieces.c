@@ -30,12 +30,6 @@ static tn_status stack_create(const tn_operation *op, void **state, tn_error *er
   return TN_OK;
 }
 
-static tn_status stack_prepare(tn_prepare_ctx *ctx, tn_error *err)
-{
-  tn_status st = tn__list_prepare(ctx, err);
-  return st == TN_OK ? tn_prepare_dynamic(ctx, 0, err) : st;
-}
-
 static tn_status stack_compute(tn_kernel_ctx *ctx)
 {
   tn__list *list;
@@ -105,7 +99,7 @@ static tn_status check_rows(tn_kernel_ctx *ctx, const tn__shape *shape)
 static tn_status rows_prepare(tn_prepare_ctx *ctx, tn_error *err)
 {
   tn_status st = tn__want_rank_at_least(ctx, 0, 1, err);
-  return st == TN_OK ? tn__list_prepare_out(ctx, err) : st;
+  return st == TN_OK ? tn__prepare_scalar(ctx, err) : st;
 }
 
 /* Sets elements indices[k] (NULL: k) of a list that nobody has seen yet to rows of a tensor, with lengths to several rows. */
@@ -158,7 +152,7 @@ static tn_status scatter_prepare(tn_prepare_ctx *ctx, tn_error *err)
   if (st == TN_OK && ctx->inputs[1].count != ctx->inputs[0].dims[0])
     return tn_error_set(err, TN_INVALID_ARGUMENT, "%s: there are %lld indices for %lld rows", tn_operation_type(ctx->op),
                         (long long)ctx->inputs[1].count, (long long)ctx->inputs[0].dims[0]);
-  return st == TN_OK ? tn__list_prepare_out(ctx, err) : st;
+  return st == TN_OK ? tn__prepare_scalar(ctx, err) : st;
 }
 
 /* *length becomes what the largest index needs. limit -1: none. */
@@ -195,7 +189,7 @@ static tn_status existing_prepare(tn_prepare_ctx *ctx, tn_error *err)
   if (st == TN_OK && ctx->inputs[2].count != ctx->inputs[1].dims[0])
     return tn_error_set(err, TN_INVALID_ARGUMENT, "%s: there are %lld indices for %lld rows", tn_operation_type(ctx->op),
                         (long long)ctx->inputs[2].count, (long long)ctx->inputs[1].dims[0]);
-  return st == TN_OK ? tn__list_prepare_out(ctx, err) : st;
+  return st == TN_OK ? tn__prepare_scalar(ctx, err) : st;
 }
 
 /* Rows are made before the list is locked. */
@@ -339,13 +333,13 @@ static const tn_op_def ops[] = {
 
 static const tn_kernel_def kernels[] = {
   KERNEL("TensorListFromTensor", "tensor_list_from_tensor_cpu", NULL, rows_prepare, from_tensor_compute),
-  KERNEL("TensorListGather", "tensor_list_gather_cpu", NULL, stack_prepare, gather_compute),
+  KERNEL("TensorListGather", "tensor_list_gather_cpu", NULL, tn__list_prepare_dynamic, gather_compute),
   KERNEL("TensorListScatter", "tensor_list_scatter_cpu", NULL, scatter_prepare, scatter_compute),
   KERNEL("TensorListScatterIntoExistingList", "tensor_list_scatter_into_existing_cpu", NULL, existing_prepare,
          existing_compute),
   KERNEL("TensorListScatterV2", "tensor_list_scatter_v2_cpu", NULL, scatter_prepare, scatter_compute),
   KERNEL("TensorListSplit", "tensor_list_split_cpu", NULL, split_prepare, split_compute),
-  KERNEL("TensorListStack", "tensor_list_stack_cpu", stack_create, stack_prepare, stack_compute),
+  KERNEL("TensorListStack", "tensor_list_stack_cpu", stack_create, tn__list_prepare_dynamic, stack_compute),
 };
 
 extern const tn_op_family tn__ops_tensor_list_pieces;

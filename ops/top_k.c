@@ -412,16 +412,12 @@ static const tn_op_def ops[] = {
      "the k largest of each row and their indices"),
 };
 
-#define KERNEL(which, title, create_fn, destroy_fn, prepare_fn, compute_fn)                            \
-  { .struct_size = TN_KERNEL_DEF_SIZE, .op = which, .device = "CPU", .name = title, .rank = TN_RANK_C, \
-    .create = create_fn, .destroy = destroy_fn, .prepare = prepare_fn, .compute = compute_fn }
-
 static const tn_kernel_def kernels[] = {
-  KERNEL("InTopK", "in_top_k_cpu", in_top_create, in_top_destroy, in_top_prepare, in_top_compute),
-  KERNEL("InTopKV2", "in_top_k_v2_cpu", NULL, NULL, in_top_prepare, in_top_compute),
-  KERNEL("NthElement", "nth_element_cpu", nth_create, nth_destroy, nth_prepare, nth_compute),
-  KERNEL("TopK", "top_k_cpu", order_create, NULL, top_prepare, top_compute),
-  KERNEL("TopKV2", "top_k_v2_cpu", order_create, NULL, top_prepare, top_compute),
+  TN__KERNEL("InTopK", "in_top_k_cpu", in_top_create, in_top_destroy, in_top_prepare, in_top_compute),
+  TN__KERNEL("InTopKV2", "in_top_k_v2_cpu", NULL, NULL, in_top_prepare, in_top_compute),
+  TN__KERNEL("NthElement", "nth_element_cpu", nth_create, nth_destroy, nth_prepare, nth_compute),
+  TN__KERNEL("TopK", "top_k_cpu", order_create, NULL, top_prepare, top_compute),
+  TN__KERNEL("TopKV2", "top_k_v2_cpu", order_create, NULL, top_prepare, top_compute),
 };
 
 extern const tn_op_family tn__ops_top_k;

@@ -50,8 +50,6 @@ static tn_status variable_create(const tn_operation *op, void **state, tn_error 
   return TN_OK;
 }
 
-static tn_status handle_prepare(tn_prepare_ctx *ctx, tn_error *err) { return tn__prepare_handle(ctx, 0, err); }
-
 static tn_status variable_compute(tn_kernel_ctx *ctx)
 {
   const variable_state *s = ctx->state;
@@ -106,18 +104,6 @@ static tn_status assign_compute(tn_kernel_ctx *ctx)
   tn_status st = tn__variable_input(ctx, 0, &v);
   if (st == TN_OK && s->validate) st = same_shape(v, ctx->inputs[1], ctx->err);
   return st == TN_OK ? tn__variable_assign(v, ctx, 1) : st;
-}
-
-/* ---- IsVariableInitialized ---- */
-
-static tn_status scalar_prepare(tn_prepare_ctx *ctx, tn_error *err) { return tn_prepare_output(ctx, 0, NULL, 0, err); }
-
-static tn_status is_set_compute(tn_kernel_ctx *ctx)
-{
-  tn__variable *v;
-  tn_status st = tn__variable_input(ctx, 0, &v);
-  if (st == TN_OK) *(uint8_t *)ctx->outputs[0]->data = tn__variable_is_set(v);
-  return st;
 }
 
 /* ---- CountUpTo, ResourceCountUpTo ---- */
@@ -213,18 +199,16 @@ static const tn_op_def ops[] = {
   OP("VariableV2", "", "ref: Ref(dtype)", VARIABLE, tn__infer_unknown, "a variable that outlives the step"),
 };
 
-#define KERNEL(which, title, create_fn, destroy_fn, prepare_fn, compute_fn)                                       \
-  { .struct_size = TN_KERNEL_DEF_SIZE, .op = which, .device = "CPU", .name = title, .rank = TN_RANK_C,            \
-    .create = create_fn, .destroy = destroy_fn, .prepare = prepare_fn, .compute = compute_fn }
-
 static const tn_kernel_def kernels[] = {
-  KERNEL("Assign", "assign_cpu", assign_create, NULL, reference_prepare, assign_compute),
-  KERNEL("CountUpTo", "count_up_to_cpu", count_create, count_destroy, scalar_prepare, count_compute),
-  KERNEL("IsVariableInitialized", "is_variable_initialized_cpu", NULL, NULL, scalar_prepare, is_set_compute),
-  KERNEL("RefIdentity", "ref_identity_cpu", NULL, NULL, reference_prepare, nothing),
-  KERNEL("ResourceCountUpTo", "resource_count_up_to_cpu", count_create, count_destroy, scalar_prepare, count_compute),
-  KERNEL("Variable", "variable_cpu", variable_create, variable_destroy, handle_prepare, variable_compute),
-  KERNEL("VariableV2", "variable_v2_cpu", variable_create, variable_destroy, handle_prepare, variable_compute),
+  TN__KERNEL("Assign", "assign_cpu", assign_create, NULL, reference_prepare, assign_compute),
+  TN__KERNEL("CountUpTo", "count_up_to_cpu", count_create, count_destroy, tn__prepare_scalar, count_compute),
+  TN__KERNEL("IsVariableInitialized", "is_variable_initialized_cpu", NULL, NULL, tn__prepare_scalar,
+             tn__variable_is_set_compute),
+  TN__KERNEL("RefIdentity", "ref_identity_cpu", NULL, NULL, reference_prepare, nothing),
+  TN__KERNEL("ResourceCountUpTo", "resource_count_up_to_cpu", count_create, count_destroy, tn__prepare_scalar,
+             count_compute),
+  TN__KERNEL("Variable", "variable_cpu", variable_create, variable_destroy, tn__prepare_scalar, variable_compute),
+  TN__KERNEL("VariableV2", "variable_v2_cpu", variable_create, variable_destroy, tn__prepare_scalar, variable_compute),
 };
 
 extern const tn_op_family tn__ops_variables;

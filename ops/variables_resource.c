@@ -51,8 +51,6 @@ static tn_status handle_create(const tn_operation *op, void **state, tn_error *e
   return st;
 }
 
-static tn_status handle_prepare(tn_prepare_ctx *ctx, tn_error *err) { return tn__prepare_handle(ctx, 0, err); }
-
 static tn_status handle_compute(tn_kernel_ctx *ctx)
 {
   const handle_state *s = ctx->state;
@@ -72,23 +70,7 @@ static tn_status handle_compute(tn_kernel_ctx *ctx)
 
 /* ---- reading ---- */
 
-static tn_status scalar_prepare(tn_prepare_ctx *ctx, tn_error *err) { return tn_prepare_output(ctx, 0, NULL, 0, err); }
 static tn_status dynamic_prepare(tn_prepare_ctx *ctx, tn_error *err) { return tn_prepare_dynamic(ctx, 0, err); }
-static tn_status no_prepare(tn_prepare_ctx *ctx, tn_error *err)
-{
-  (void)ctx;
-  (void)err;
-  return TN_OK;
-}
-
-static tn_status is_set_compute(tn_kernel_ctx *ctx)
-{
-  tn__variable *v;
-  tn_status st = tn__variable_input(ctx, 0, &v);
-  if (st == TN_OK) *(uint8_t *)ctx->outputs[0]->data = tn__variable_is_set(v);
-  return st;
-}
-
 static tn_status other_dtype(const tn__variable *v, tn_dtype found, tn_dtype wanted, tn_error *err)
 {
   return tn_error_set(err, TN_INVALID_ARGUMENT, "variable '%s' is %s, wanted %s", v->name, tn_dtype_name(found),
@@ -253,18 +235,16 @@ static const tn_op_def ops[] = {
      infer_vector, "the shape of a variable"),
 };
 
-#define KERNEL(which, title, create_fn, destroy_fn, prepare_fn, compute_fn)                              \
-  { .struct_size = TN_KERNEL_DEF_SIZE, .op = which, .device = "CPU", .name = title, .rank = TN_RANK_C,   \
-    .create = create_fn, .destroy = destroy_fn, .prepare = prepare_fn, .compute = compute_fn }
-
 static const tn_kernel_def kernels[] = {
-  KERNEL("AssignVariableOp", "assign_variable_op_cpu", assign_create, NULL, no_prepare, assign_compute),
-  KERNEL("DestroyResourceOp", "destroy_resource_op_cpu", destroy_create, NULL, no_prepare, destroy_compute),
-  KERNEL("DisableCopyOnRead", "disable_copy_on_read_cpu", NULL, NULL, no_prepare, disable_compute),
-  KERNEL("ReadVariableOp", "read_variable_op_cpu", NULL, NULL, dynamic_prepare, read_compute),
-  KERNEL("VarHandleOp", "var_handle_op_cpu", handle_create, handle_destroy, handle_prepare, handle_compute),
-  KERNEL("VarIsInitializedOp", "var_is_initialized_op_cpu", NULL, NULL, scalar_prepare, is_set_compute),
-  KERNEL("VariableShape", "variable_shape_cpu", NULL, NULL, dynamic_prepare, shape_compute),
+  TN__KERNEL("AssignVariableOp", "assign_variable_op_cpu", assign_create, NULL, tn__prepare_nothing, assign_compute),
+  TN__KERNEL("DestroyResourceOp", "destroy_resource_op_cpu", destroy_create, NULL, tn__prepare_nothing,
+             destroy_compute),
+  TN__KERNEL("DisableCopyOnRead", "disable_copy_on_read_cpu", NULL, NULL, tn__prepare_nothing, disable_compute),
+  TN__KERNEL("ReadVariableOp", "read_variable_op_cpu", NULL, NULL, dynamic_prepare, read_compute),
+  TN__KERNEL("VarHandleOp", "var_handle_op_cpu", handle_create, handle_destroy, tn__prepare_scalar, handle_compute),
+  TN__KERNEL("VarIsInitializedOp", "var_is_initialized_op_cpu", NULL, NULL, tn__prepare_scalar,
+             tn__variable_is_set_compute),
+  TN__KERNEL("VariableShape", "variable_shape_cpu", NULL, NULL, dynamic_prepare, shape_compute),
 };
 
 extern const tn_op_family tn__ops_variables_resource;

@@ -19,13 +19,6 @@ static tn_status slice_create(const tn_operation *op, void **state, tn_error *er
 
 static void slice_destroy(void *state) { tn__free(state, sizeof(tn__slicing)); }
 
-static tn_status no_prepare(tn_prepare_ctx *ctx, tn_error *err)
-{
-  (void)ctx;
-  (void)err;
-  return TN_OK;
-}
-
 static tn_status reference_prepare(tn_prepare_ctx *ctx, tn_error *err)
 {
   tn_status st = tn_prepare_output_like(ctx, 0, 0, err);
@@ -207,7 +200,7 @@ static const tn_kernel_def kernels[] = {
   KERNEL("ResourceGather", NULL, "resource_gather_cpu", gather_create, gather_destroy, dynamic_prepare, gather_compute),
   KERNEL("ResourceGatherNd", NULL, "resource_gather_nd_cpu", NULL, NULL, dynamic_prepare, gather_nd_compute),
   KERNEL("ResourceStridedSliceAssign", SLICE_TYPES, "resource_strided_slice_assign_cpu", slice_create, slice_destroy,
-         no_prepare, assign_slice_compute),
+         tn__prepare_nothing, assign_slice_compute),
   KERNEL("StridedSliceAssign", SLICE_TYPES, "strided_slice_assign_cpu", slice_create, slice_destroy, reference_prepare,
          assign_slice_compute),
 };

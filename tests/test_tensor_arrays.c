@@ -205,11 +205,17 @@ static void tensor_arrays__shapes_are_known_before_a_step(void)
   ts t;
   ops_open_text(&t, BASIC ARRAY("a", "2", "") WRITE("w", "a", "0", "x", "a:1") READ("r", "a", "0", "w")
                     NODE("g", "TensorArrayGatherV3", "input: 'a' input: '01' input: 'w'", DT SHAPE("element_shape", D(4) D(-1)))
+                    ARRAY("b", "2", SHAPE("element_shape", D(4) D(-1)))
+                    NODE("in", "Identity", "input: 'b'", TYPE("T", "DT_RESOURCE"))
+                    NODE("d", "TensorArrayGradV3", "input: 'in' input: 'b:1'", TEXT_ATTR("source", "s"))
+                    READ("rb", "in", "0", "b:1") READ("rd", "d", "0", "d:1")
                     NODE("c", "TensorArrayConcatV3", "input: 'a' input: 'w'", DT) SIZE("n", "a", "w"));
   CHECK_STR(ops_shape_of(&t, "a", 0), "[]");
   CHECK_STR(ops_shape_of(&t, "a", 1), "[]");
   CHECK_STR(ops_shape_of(&t, "w", 0), "[]");
   CHECK_STR(ops_shape_of(&t, "r", 0), "?");
+  CHECK_STR(ops_shape_of(&t, "rb", 0), "[4,?]"); /* what the array was made for */
+  CHECK_STR(ops_shape_of(&t, "rd", 0), "[4,?]");
   CHECK_STR(ops_shape_of(&t, "g", 0), "[2,4,?]");
   CHECK_STR(ops_shape_of(&t, "c", 0), "?");
   CHECK_STR(ops_shape_of(&t, "c", 1), "[?]");

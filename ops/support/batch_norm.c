@@ -28,11 +28,7 @@ tn_status tn__norm_create(const tn_operation *op, void **state, tn_error *err)
   tn__norm_state s;
   tn_status st = tn__norm_read(op, &s, err);
   if (st != TN_OK) return st;
-  tn__norm_state *p = tn__zalloc(sizeof *p);
-  if (p == NULL) return tn__no_memory(err, "batch normalisation", sizeof *p);
-  *p = s;
-  *state = p;
-  return TN_OK;
+  return tn__keep_state(&s, sizeof s, "batch normalisation", state, err);
 }
 
 void tn__norm_destroy(void *state) { tn__free(state, sizeof(tn__norm_state)); }

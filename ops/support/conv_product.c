@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <core/base/alloc.h>
 #include <ops/support/conv_product.h>
+#include <ops/support/product_loops.h>
 #include <ops/support/shapes.h>
 #include <ops/support/widen.h>
 
@@ -30,17 +31,8 @@ tn_status tn__conv_create(const tn_operation *op, const tn__conv_kind *kind, voi
   conv_state s = { .kind = *kind, .dtype = tn_operation_output_dtype(op, 0) };
   tn_status st = tn__conv_read(op, kind, &s.window, err);
   if (st != TN_OK) return st;
-  switch (tn__wide_dtype(s.dtype)) {
-  case TN_FLOAT: s.type = TN__GEMM_F32; break;
-  case TN_DOUBLE: s.type = TN__GEMM_F64; break;
-  case TN_INT32: s.type = TN__GEMM_I32; break;
-  default: return tn__no_kernel(err, op, s.dtype);
-  }
-  conv_state *p = tn__zalloc(sizeof *p);
-  if (p == NULL) return tn__no_memory(err, "convolution", sizeof *p);
-  *p = s;
-  *state = p;
-  return TN_OK;
+  if (!tn__gemm_type_of(tn__wide_dtype(s.dtype), &s.type)) return tn__no_kernel(err, op, s.dtype);
+  return tn__keep_state(&s, sizeof s, "convolution", state, err);
 }
 
 void tn__conv_destroy(void *state) { tn__free(state, sizeof(conv_state)); }

@@ -61,6 +61,27 @@
 #define TN__D_wu32 TN_UINT32
 #define TN__D_wu64 TN_UINT64
 
+/* The unsigned type that has the same sums as this one, or the same again. */
+#define TN__TWIN_f32 TN_FLOAT
+#define TN__TWIN_f64 TN_DOUBLE
+#define TN__TWIN_f16 TN_HALF
+#define TN__TWIN_bf16 TN_BFLOAT16
+#define TN__TWIN_c64 TN_COMPLEX64
+#define TN__TWIN_c128 TN_COMPLEX128
+#define TN__TWIN_wi8 TN_UINT8
+#define TN__TWIN_wi16 TN_UINT16
+#define TN__TWIN_wi32 TN_UINT32
+#define TN__TWIN_wi64 TN_UINT64
+#define TN__TWIN_i8 TN_INT8
+#define TN__TWIN_i16 TN_INT16
+#define TN__TWIN_i32 TN_INT32
+#define TN__TWIN_i64 TN_INT64
+#define TN__TWIN_u8 TN_UINT8
+#define TN__TWIN_u16 TN_UINT16
+#define TN__TWIN_u32 TN_UINT32
+#define TN__TWIN_u64 TN_UINT64
+#define TN__TWIN_b8 TN_BOOL
+
 typedef float tn__S_f32, tn__C_f32, tn__C_f16, tn__C_bf16;
 typedef double tn__S_f64, tn__C_f64;
 typedef uint16_t tn__S_f16, tn__S_bf16, tn__S_vf16, tn__S_vbf16;

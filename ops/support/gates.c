@@ -1,8 +1,45 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <ops/support/gates.h>
+#include <ops/support/shapes.h>
 #include <ops/support/vector_math.h>
 #include <ops/support/vectors.h>
-#include <stddef.h>
+#include <string.h>
+
+/* ---- attributes ---- */
+
+tn_status tn__lstm_form_read(const tn_operation *op, tn__lstm_form *form, tn_error *err)
+{
+  const int64_t *gates;
+  size_t n;
+  unsigned seen = 0;
+  tn_status st = tn_operation_attr_ints(op, "gates", &gates, &n, err);
+  if (st != TN_OK) return st;
+  for (size_t k = 0; k < n && k < 4; k++)
+    if (gates[k] >= 0 && gates[k] < 4) seen |= 1u << gates[k];
+  if (n != 4 || seen != 15)
+    return tn_error_set(err, TN_INVALID_ARGUMENT, "%s: gates is no order of 0, 1, 2 and 3", tn_operation_type(op));
+  memcpy(form->gate, gates, sizeof form->gate);
+  form->forget_bias = tn__attr_float(op, "forget_bias", 0);
+  form->apart = tn__attr_bool(op, "apart", false);
+  return TN_OK;
+}
+
+tn_status tn__layer_steps(const tn_operation *op, const char *name, size_t first, int64_t steps, int32_t *of_step, size_t *n,
+                          tn_error *err)
+{
+  const int64_t *list;
+  tn_status st = tn_operation_attr_ints(op, name, &list, n, err);
+  for (int64_t t = 0; t < steps; t++) of_step[t] = -1;
+  for (size_t k = 0; st == TN_OK && k < *n; k++) {
+    if (list[k] < 0 || list[k] >= steps || of_step[list[k]] >= 0)
+      return tn_error_set(err, TN_INVALID_ARGUMENT, "%s: %s has %lld, wanted each of 0 to %lld once at most",
+                          tn_operation_type(op), name, (long long)list[k], (long long)steps - 1);
+    of_step[list[k]] = (int32_t)(first + k);
+  }
+  return st;
+}
+
+/* ---- a block of cells ---- */
 
 #define INLINE static inline __attribute__((always_inline))
 

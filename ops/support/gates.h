@@ -6,6 +6,25 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <tenon/op.h>
+
+/* ---- attributes ---- */
+
+/* Of _TnLSTMCell and _TnLSTMLayer: places of i, j, f and o among the gates; `apart`: x and h' have weights of their own.
+ * TN_INVALID_ARGUMENT. */
+typedef struct tn__lstm_form {
+  int64_t gate[4];
+  float forget_bias;
+  bool apart;
+} tn__lstm_form;
+tn_status tn__lstm_form_read(const tn_operation *op, tn__lstm_form *form, tn_error *err);
+
+/* Attribute `name` lists *n of the steps of a layer, which are outputs from `first` on: of_step[t] is the output of step t,
+ * -1 where it is none. TN_INVALID_ARGUMENT. */
+tn_status tn__layer_steps(const tn_operation *op, const char *name, size_t first, int64_t steps, int32_t *of_step, size_t *n,
+                          tn_error *err);
+
+/* ---- a block of cells ---- */
 
 /* c = c' sigmoid(f + forget_bias) + sigmoid(i) tanh(j)      h = tanh(c) sigmoid(o)
  *

@@ -80,11 +80,7 @@ tn_status tn__leaky_create(const tn_operation *node, void **state, tn_error *err
   tn_dtype dtype = tn_operation_input_dtype(node, 0);
   leaky_state s = { tn__leaky_find(dtype), (int64_t)tn_dtype_size(dtype), tn__attr_float(node, "alpha", 0.2f) };
   if (s.fn == NULL) return tn__no_kernel(err, node, dtype);
-  leaky_state *p = tn__zalloc(sizeof *p);
-  if (p == NULL) return tn__no_memory(err, tn_operation_type(node), sizeof *p);
-  *p = s;
-  *state = p;
-  return TN_OK;
+  return tn__keep_state(&s, sizeof s, tn_operation_type(node), state, err);
 }
 
 void tn__leaky_destroy(void *state) { tn__free(state, sizeof(leaky_state)); }

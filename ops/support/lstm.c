@@ -54,11 +54,7 @@ tn_status tn__lstm_create(const tn_operation *op, void **state, tn_error *err)
   s.gradient = strstr(type, "Grad") != NULL;
   s.ifco = s.block && type[strlen(type) - 1] == '2';
   s.dtype = tn_operation_output_dtype(op, 0);
-  tn__lstm_state *p = tn__zalloc(sizeof *p);
-  if (p == NULL) return tn__no_memory(err, "LSTM cell", sizeof *p);
-  *p = s;
-  *state = p;
-  return TN_OK;
+  return tn__keep_state(&s, sizeof s, "LSTM cell", state, err);
 }
 
 void tn__lstm_destroy(void *state) { tn__free(state, sizeof(tn__lstm_state)); }

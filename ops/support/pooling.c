@@ -111,11 +111,7 @@ tn_status tn__pool_create(const tn_operation *op, int directions, uint32_t sizes
   if (s.loops == NULL) return tn__no_kernel(err, op, s.dtype);
   bool is_short = s.dtype == TN_HALF || s.dtype == TN_BFLOAT16;
   s.size = is_short ? sizeof(float) : tn_dtype_size(s.dtype);
-  tn__pool_state *p = tn__zalloc(sizeof *p);
-  if (p == NULL) return tn__no_memory(err, "pooling", sizeof *p);
-  *p = s;
-  *state = p;
-  return TN_OK;
+  return tn__keep_state(&s, sizeof s, "pooling", state, err);
 }
 
 void tn__pool_destroy(void *state) { tn__free(state, sizeof(tn__pool_state)); }

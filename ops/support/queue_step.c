@@ -7,6 +7,44 @@
 
 #include <string.h>
 
+/* ---- create ---- */
+
+tn_status tn__queue_check_timeout(const tn_operation *op, void **state, tn_error *err)
+{
+  int64_t ms = tn__attr_int(op, "timeout_ms", -1);
+  *state = NULL;
+  if (ms == -1) return TN_OK;
+  return tn_error_set(err, TN_INVALID_ARGUMENT,
+                      "%s: attribute 'timeout_ms' is %lld, wanted -1: time limits belong to a run or a session",
+                      tn_operation_type(op), (long long)ms);
+}
+
+static size_t wanted_size(size_t n) { return sizeof(tn__queue_wanted) + n * sizeof(tn_dtype); }
+
+tn_status tn__queue_take_create(const tn_operation *op, void **state, tn_error *err)
+{
+  tn_status st = tn__queue_check_timeout(op, state, err);
+  if (st != TN_OK) return st;
+  size_t n = tn_operation_n_outputs(op);
+  tn__queue_wanted *w = tn__alloc(wanted_size(n));
+  if (w == NULL) return tn__no_memory(err, "kernel", wanted_size(n));
+  w->small = tn__attr_bool(op, "allow_small_batch", false);
+  w->n = (uint32_t)n;
+  for (size_t i = 0; i < n; i++) w->dtypes[i] = tn_operation_output_dtype(op, i);
+  *state = w;
+  return TN_OK;
+}
+
+void tn__queue_take_destroy(void *state) { tn__free(state, wanted_size(((const tn__queue_wanted *)state)->n)); }
+
+tn_status tn__queue_close_create(const tn_operation *op, void **state, tn_error *err)
+{
+  static bool yes = true;
+  (void)err;
+  *state = tn__attr_bool(op, "cancel_pending_enqueues", false) ? &yes : NULL;
+  return TN_OK;
+}
+
 /* ---- inputs ---- */
 
 static tn_status check_input(const tn_kernel_ctx *ctx, const tn__queue_spec *spec, uint32_t first, uint32_t i, bool rows)
@@ -243,16 +281,16 @@ tn_status tn__queue_write_outputs(tn_kernel_ctx *ctx, const tn__queue_spec *spec
   return st;
 }
 
-tn_status tn__queue_check_outputs(const tn_kernel_ctx *ctx, const tn__queue *q, const tn_dtype *dtypes, uint32_t n)
+tn_status tn__queue_check_outputs(const tn_kernel_ctx *ctx, const tn__queue *q, const tn__queue_wanted *wanted)
 {
   const tn__queue_spec *spec = q->spec;
-  if (n != spec->n)
+  if (wanted->n != spec->n)
     return tn_error_set(ctx->err, TN_INVALID_ARGUMENT, "%s '%s' has %u components, the node wants %u", q->what, q->name,
-                        spec->n, n);
-  for (uint32_t i = 0; i < n; i++)
-    if (dtypes[i] != spec->components[i].dtype)
+                        spec->n, wanted->n);
+  for (uint32_t i = 0; i < wanted->n; i++)
+    if (wanted->dtypes[i] != spec->components[i].dtype)
       return tn_error_set(ctx->err, TN_INVALID_ARGUMENT, "component %u of %s '%s' is of type %s, the node wants %s", i,
-                          q->what, q->name, tn_dtype_name(spec->components[i].dtype), tn_dtype_name(dtypes[i]));
+                          q->what, q->name, tn_dtype_name(spec->components[i].dtype), tn_dtype_name(wanted->dtypes[i]));
   return TN_OK;
 }
 

@@ -55,6 +55,16 @@ tn_status tn__want_image_size(const tn_prepare_ctx *ctx, uint32_t i, int64_t siz
                       tn_operation_type(ctx->op), (long long)size[0], (long long)size[1]);
 }
 
+tn_status tn__prepare_resized(tn_prepare_ctx *ctx, const int64_t size[2], tn__resize_sizes *out, tn_error *err)
+{
+  const int64_t *in = ctx->inputs[0].dims, dims[] = { in[0], size[0], size[1], in[3] };
+  *out = (tn__resize_sizes){ .h = in[1], .w = in[2], .c = in[3], .oh = size[0], .ow = size[1] };
+  tn_status st = tn_prepare_output(ctx, 0, dims, 4, err);
+  if (st == TN_OK) st = tn_shape_elements(dims, 4, &out->elements, err);
+  out->lines = st == TN_OK && out->elements > 0 ? dims[0] * dims[1] : 0;
+  return st;
+}
+
 /* What is wrong with shapes the kernel says. */
 static void images_of(const tn_infer_ctx *ctx, size_t i, tn__shape *s)
 {

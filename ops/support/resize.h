@@ -34,6 +34,13 @@ int64_t tn__resize_nearest(tn__resize_mode mode, float scale, int64_t i, int64_t
 tn_status tn__want_images(const tn_prepare_ctx *ctx, uint32_t i, bool channels, tn_error *err);
 /* Input i is the two sizes of images, above 0. */
 tn_status tn__want_image_size(const tn_prepare_ctx *ctx, uint32_t i, int64_t size[2], tn_error *err);
+/* Rows, columns and channels of images, and rows and columns of the result. */
+typedef struct tn__resize_sizes {
+  int64_t h, w, c, oh, ow;
+  int64_t lines, elements; /* of the result: rows of all images */
+} tn__resize_sizes;
+/* For prepare: output 0 has the batch and channels of input 0 and the two sizes. */
+tn_status tn__prepare_resized(tn_prepare_ctx *ctx, const int64_t size[2], tn__resize_sizes *out, tn_error *err);
 /* Output 0 has the batch and channels of input 0, rows and columns by input 1. */
 tn_status tn__infer_resized(tn_infer_ctx *ctx, tn_error *err);
 /* Output 0 has the batch and channels of input 0, rows and columns of input 1. */

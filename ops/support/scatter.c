@@ -51,26 +51,7 @@ typedef struct scatter_loop {
   tn__scatter_fn fn;
 } scatter_loop;
 
-#define TWIN_f32 TN_FLOAT
-#define TWIN_f64 TN_DOUBLE
-#define TWIN_f16 TN_HALF
-#define TWIN_bf16 TN_BFLOAT16
-#define TWIN_c64 TN_COMPLEX64
-#define TWIN_c128 TN_COMPLEX128
-#define TWIN_wi8 TN_UINT8
-#define TWIN_wi16 TN_UINT16
-#define TWIN_wi32 TN_UINT32
-#define TWIN_wi64 TN_UINT64
-#define TWIN_i8 TN_INT8
-#define TWIN_i16 TN_INT16
-#define TWIN_i32 TN_INT32
-#define TWIN_i64 TN_INT64
-#define TWIN_u8 TN_UINT8
-#define TWIN_u16 TN_UINT16
-#define TWIN_u32 TN_UINT32
-#define TWIN_u64 TN_UINT64
-#define TWIN_b8 TN_BOOL
-#define ENTRY(op, d, unused) { TN__D_##d, TWIN_##d, op##_##d },
+#define ENTRY(op, d, unused) { TN__D_##d, TN__TWIN_##d, op##_##d },
 static const scatter_loop add_loops[] = { SUMS(ENTRY, add) BOOLS(ENTRY, or) };
 static const scatter_loop sub_loops[] = { SUMS(ENTRY, sub) BOOLS(ENTRY, xor) };
 static const scatter_loop mul_loops[] = { SUMS(ENTRY, mul) };

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <core/base/alloc.h>
 #include <ops/support/shapes.h>
 
 #include <core/base/text.h>
@@ -161,6 +162,12 @@ tn_status tn__infer_broadcast(tn_infer_ctx *ctx, tn_error *err)
 }
 
 tn_status tn__infer_scalar(tn_infer_ctx *ctx, tn_error *err) { return infer_all(ctx, NULL, 0, err); }
+
+tn_status tn__infer_nothing(tn_infer_ctx *ctx, tn_error *err)
+{
+  (void)ctx, (void)err;
+  return TN_OK;
+}
 
 tn_status tn__infer_unknown(tn_infer_ctx *ctx, tn_error *err) { return infer_all(ctx, NULL, -1, err); }
 
@@ -327,4 +334,27 @@ tn_status tn__prepare_unchanged(tn_prepare_ctx *ctx, tn_error *err)
   /* Elements that own memory cannot be written over. */
   if (in == TN_STRING || in == TN_RESOURCE || in == TN_VARIANT || tn_dtype_size(in) != tn_dtype_size(out)) return TN_OK;
   return tn_prepare_in_place(ctx, 0, 0, err);
+}
+
+tn_status tn__keep_state(const void *s, size_t bytes, const char *what, void **state, tn_error *err)
+{
+  *state = tn__alloc(bytes);
+  if (*state == NULL) return tn__no_memory(err, what, bytes);
+  memcpy(*state, s, bytes);
+  return TN_OK;
+}
+
+tn_status tn__prepare_nothing(tn_prepare_ctx *ctx, tn_error *err)
+{
+  (void)ctx, (void)err;
+  return TN_OK;
+}
+
+tn_status tn__prepare_scalar(tn_prepare_ctx *ctx, tn_error *err) { return tn_prepare_output(ctx, 0, NULL, 0, err); }
+
+tn_status tn__prepare_all_dynamic(tn_prepare_ctx *ctx, tn_error *err)
+{
+  tn_status st = TN_OK;
+  for (uint32_t i = 0; st == TN_OK && i < ctx->n_outputs; i++) st = tn_prepare_dynamic(ctx, i, err);
+  return st;
 }

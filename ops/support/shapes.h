@@ -34,6 +34,7 @@ tn_status tn__infer_unchanged(tn_infer_ctx *ctx, tn_error *err); /* every output
 tn_status tn__infer_merged(tn_infer_ctx *ctx, tn_error *err);    /* all inputs and outputs have one shape */
 tn_status tn__infer_broadcast(tn_infer_ctx *ctx, tn_error *err); /* output 0 is inputs 0 and 1 broadcast together */
 tn_status tn__infer_scalar(tn_infer_ctx *ctx, tn_error *err);    /* every output is a scalar */
+tn_status tn__infer_nothing(tn_infer_ctx *ctx, tn_error *err);   /* there are no outputs, or nothing is known of them */
 tn_status tn__infer_unknown(tn_infer_ctx *ctx, tn_error *err);   /* every output is of unknown rank */
 tn_status tn__infer_attr_shape(tn_infer_ctx *ctx, tn_error *err); /* output 0 is the attribute `shape` */
 
@@ -89,6 +90,17 @@ bool tn__view_same_shape(const tn_view *a, const tn_view *b);
 int64_t tn__view_int_at(const tn_view *view, int64_t k);
 /* Output 0 is like input 0, and over it when the dtypes have one size: the `prepare` of elementwise kernels. */
 tn_status tn__prepare_unchanged(tn_prepare_ctx *ctx, tn_error *err);
+/* For `create`: *state is a copy of s, to be freed with its size. `what` it is, for when there is no memory. */
+tn_status tn__keep_state(const void *s, size_t bytes, const char *what, void **state, tn_error *err);
+/* For `prepare`. There are no outputs. / Output 0 is a scalar. / No output has a shape before compute. */
+tn_status tn__prepare_nothing(tn_prepare_ctx *ctx, tn_error *err);
+tn_status tn__prepare_scalar(tn_prepare_ctx *ctx, tn_error *err);
+tn_status tn__prepare_all_dynamic(tn_prepare_ctx *ctx, tn_error *err);
+
+/* A kernel for the CPU and all dtypes, with a state for a node and none for shapes. */
+#define TN__KERNEL(which, title, create_fn, destroy_fn, prepare_fn, compute_fn)                         \
+  { .struct_size = TN_KERNEL_DEF_SIZE, .op = which, .device = "CPU", .name = title, .rank = TN_RANK_C,  \
+    .create = create_fn, .destroy = destroy_fn, .prepare = prepare_fn, .compute = compute_fn }
 
 /* Up to this many elements a loop runs on the calling thread without asking for others. */
 #define TN__SERIAL_ELEMENTS 16384

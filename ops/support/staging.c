@@ -74,11 +74,3 @@ tn_status tn__staging_give(tn_kernel_ctx *ctx, uint32_t first, const tn__queue_e
     st = tn_kernel_set_output(ctx, first + i, tuple->parts[i].whole);
   return st;
 }
-
-tn_status tn__staging_no_outputs(tn_prepare_ctx *ctx, tn_error *err)
-{
-  (void)ctx, (void)err;
-  return TN_OK;
-}
-
-tn_status tn__staging_scalar(tn_prepare_ctx *ctx, tn_error *err) { return tn_prepare_output(ctx, 0, NULL, 0, err); }

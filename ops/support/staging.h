@@ -29,8 +29,4 @@ tn_status tn__staging_check_bytes(tn_kernel_ctx *ctx, const char *name, int64_t 
 /* Outputs from `first` on are the parts of a tuple. */
 tn_status tn__staging_give(tn_kernel_ctx *ctx, uint32_t first, const tn__queue_element *tuple);
 
-/* For prepare. */
-tn_status tn__staging_no_outputs(tn_prepare_ctx *ctx, tn_error *err);
-tn_status tn__staging_scalar(tn_prepare_ctx *ctx, tn_error *err);
-
 #endif

@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* ---- elements ---- */
+
 /* The shortest of two forms that reads back as the same number. */
 static void put_float(tn__text *to, float x)
 {
@@ -48,6 +50,23 @@ static void put_string(tn__text *to, const tn_string *s)
   tn__text_append(to, text, n);
 }
 
+/* In quotes; what is no printable character of ASCII, and no part of another character, is escaped. */
+static void put_quoted(tn__text *to, const tn_string *s)
+{
+  static const char plain[] = "\n\r\t\"'\\", names[] = "nrt\"'\\";
+  size_t n;
+  const char *text = tn_string_data(s, &n);
+  tn__text_puts(to, "\"");
+  for (size_t i = 0; i < n; i++) {
+    unsigned char c = (unsigned char)text[i];
+    const char *known = c == 0 ? NULL : strchr(plain, c);
+    if (known != NULL) tn__text_printf(to, "\\%c", names[known - plain]);
+    else if (c >= 0x80 || (c >= 0x20 && c < 0x7f)) tn__text_append(to, text + i, 1);
+    else tn__text_printf(to, "\\%03o", (unsigned)c);
+  }
+  tn__text_puts(to, "\"");
+}
+
 static void put_element(tn__text *to, const tn_view *v, int64_t k)
 {
   const char *at = (const char *)v->data + (size_t)k * tn_dtype_size(v->dtype);
@@ -69,6 +88,16 @@ static void put_element(tn__text *to, const tn_view *v, int64_t k)
   default: tn__text_puts(to, "?");
   }
 }
+
+/* As StringFormat has it: complex numbers are not shown. */
+static void put_element_for_format(tn__text *to, const tn_view *v, int64_t k)
+{
+  if (v->dtype == TN_STRING) put_quoted(to, (const tn_string *)v->data + k);
+  else if (v->dtype == TN_COMPLEX64 || v->dtype == TN_COMPLEX128) tn__text_puts(to, "?");
+  else put_element(to, v, k);
+}
+
+/* ---- the first elements ---- */
 
 /* Rows of all dimensions but the outermost are in brackets of their own. */
 static void put_brackets(tn__text *to, const tn_view *v, int64_t k, const char *bracket)
@@ -93,7 +122,7 @@ static void put_break(tn__text *to, const tn_view *v, int64_t k)
   tn__text_puts(to, "...");
 }
 
-void tn__summarize(tn__text *to, const tn_view *v, int64_t most)
+void tn__summarize_first(tn__text *to, const tn_view *v, int64_t most)
 {
   int64_t n = most < 0 || most > v->count ? v->count : most, row = v->rank > 0 ? v->dims[v->rank - 1] : 1;
   tn__text_puts(to, "[");
@@ -105,4 +134,63 @@ void tn__summarize(tn__text *to, const tn_view *v, int64_t most)
   }
   if (n < v->count) put_break(to, v, n);
   tn__text_puts(to, "]");
+}
+
+/* ---- both ends of each dimension ---- */
+
+/* Between entries of dimension d: a blank in the last one, else lines, and blanks up to the brackets. */
+static void put_gap(tn__text *t, int32_t d, int32_t rank)
+{
+  if (d == rank - 1) tn__text_puts(t, " ");
+  for (int32_t i = d; i < rank - 1; i++) tn__text_puts(t, "\n");
+  for (int32_t i = 0; d < rank - 1 && i <= d; i++) tn__text_puts(t, " ");
+}
+
+/* Where the walk over all entries is, in dimension d; `inner` elements are one entry of a dimension. */
+typedef struct walk {
+  int64_t at[TN_MAX_RANK], inner[TN_MAX_RANK];
+  int32_t d;
+} walk;
+
+/* Goes on in dimension d behind an entry, past those that are left out; false at its end. */
+static bool step(tn__text *t, const tn_view *v, int64_t most, walk *w)
+{
+  int32_t d = w->d;
+  int64_t n = v->dims[d], next = w->at[d] + 1;
+  bool cut = n > 2 * most && next == most; /* most is at most the number of elements */
+  if (cut) {
+    put_gap(t, d, v->rank);
+    tn__text_puts(t, "...");
+    next = n - most;
+  }
+  w->at[d] = next;
+  if (next >= n) return false;
+  if (next > 0) put_gap(t, d, v->rank);
+  return true;
+}
+
+void tn__summarize_ends(tn__text *t, const tn_view *v, int64_t most)
+{
+  walk w = { .d = 0 };
+  if (v->rank == 0) {
+    put_element_for_format(t, v, 0);
+    return;
+  }
+  if (most < 0 || most > v->count) most = v->count;
+  for (int32_t d = v->rank - 1; d >= 0; d--) w.inner[d] = d == v->rank - 1 ? 1 : w.inner[d + 1] * v->dims[d + 1];
+  tn__text_puts(t, "[");
+  w.at[0] = -1;
+  while (w.d >= 0 && !t->failed) {
+    if (!step(t, v, most, &w)) {
+      tn__text_puts(t, "]");
+      w.d--;
+    } else if (w.d < v->rank - 1) {
+      tn__text_puts(t, "[");
+      w.at[++w.d] = -1;
+    } else {
+      int64_t i = 0;
+      for (int32_t d = 0; d < v->rank; d++) i += w.at[d] * w.inner[d];
+      put_element_for_format(t, v, i);
+    }
+  }
 }

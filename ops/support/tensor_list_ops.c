@@ -25,7 +25,18 @@ void tn__list_give(const tn_kernel_ctx *ctx, uint32_t i, int64_t k, tn__list *li
 }
 
 tn_status tn__list_prepare(tn_prepare_ctx *ctx, tn_error *err) { return tn__want_rank(ctx, 0, 0, err); }
-tn_status tn__list_prepare_out(tn_prepare_ctx *ctx, tn_error *err) { return tn_prepare_output(ctx, 0, NULL, 0, err); }
+
+tn_status tn__list_prepare_scalar(tn_prepare_ctx *ctx, tn_error *err)
+{
+  tn_status st = tn__list_prepare(ctx, err);
+  return st == TN_OK ? tn__prepare_scalar(ctx, err) : st;
+}
+
+tn_status tn__list_prepare_dynamic(tn_prepare_ctx *ctx, tn_error *err)
+{
+  tn_status st = tn__list_prepare(ctx, err);
+  return st == TN_OK ? tn_prepare_dynamic(ctx, 0, err) : st;
+}
 
 tn_status tn__list_element_shape(const tn_kernel_ctx *ctx, uint32_t i, const tn__list *list, tn__shape *out)
 {

@@ -12,9 +12,10 @@ tn_status tn__list_input(const tn_kernel_ctx *ctx, uint32_t i, int64_t k, tn_dty
 /* Makes element k of output i the list; takes over the reference. */
 void tn__list_give(const tn_kernel_ctx *ctx, uint32_t i, int64_t k, tn__list *list);
 
-/* Input i is a list, a scalar / output 0 is one. For `prepare`. */
+/* For `prepare`. Input 0 is a list, a scalar; output 0 is a scalar, too, or has a shape of compute's. */
 tn_status tn__list_prepare(tn_prepare_ctx *ctx, tn_error *err);
-tn_status tn__list_prepare_out(tn_prepare_ctx *ctx, tn_error *err);
+tn_status tn__list_prepare_scalar(tn_prepare_ctx *ctx, tn_error *err);
+tn_status tn__list_prepare_dynamic(tn_prepare_ctx *ctx, tn_error *err);
 
 /* The shape that elements have as far as input i and the list say. */
 tn_status tn__list_element_shape(const tn_kernel_ctx *ctx, uint32_t i, const tn__list *list, tn__shape *out);

@@ -226,6 +226,18 @@ TN__APART static float round_bfloat16_apart(float x) { return round_bfloat16(x);
   b = R(b + R(g * g));          \
   v = R(R(k0 * -R(SHRINK(a, k1))) / R(k2 + R(sqrt(b))));
 
+#define SETUP_adagrad_da_rows(C, R)                   \
+  C count = R((C)step);                               \
+  k[0] = count;                                       \
+  k[1] = h[1] > 0 ? h[1] : 0;                         \
+  k[2] = h[2];                                        \
+  k[3] = R(count * h[0]);
+#define STEP_adagrad_da_rows(C, R)                    \
+  a = R(a + g);                                       \
+  b = R(b + R(g * g));                                \
+  C p = R(a / k0);                                    \
+  v = R(-R(SHRINK(p, k1)) / R(k2 + R(R(sqrt(b)) / k3)));
+
 /* lr l1 l2 */
 #define SETUP_proximal_adagrad(C, R) \
   k[0] = h[0];                       \
@@ -233,7 +245,7 @@ TN__APART static float round_bfloat16_apart(float x) { return round_bfloat16(x);
   k[2] = h[2];
 #define STEP_proximal_adagrad(C, R)           \
   a = R(a + R(g * g));                        \
-  C r = R(k0 / sqrt(a));                      \
+  C r = R(k0 * R(1 / sqrt(a)));               \
   C p = R(v - R(g * r)), t = R(r * k1);       \
   v = R(R(SHRINK(p, t)) / R(1 + R(k2 * r)));
 
@@ -386,6 +398,7 @@ REALS_COMPLEXES(adagrad_kept, 2)
 REALS_COMPLEXES(adagrad_v2, 2)
 REALS_COMPLEXES(adagrad_v2_kept, 2)
 REALS(adagrad_da, 3)
+REALS(adagrad_da_rows, 3)
 REALS(proximal_adagrad, 2)
 REALS_COMPLEXES(adadelta, 3)
 
@@ -423,7 +436,7 @@ const tn__training_row tn__training_rows[] = {
   { ROW("Adagrad", 2, 1, 0.7), FLAG("update_slots", adagrad_kept, adagrad), .flag_default = true, .inner = true },
   { ROW("AdagradV2", 2, 2, 0.7), FLAG("update_slots", adagrad_v2_kept, adagrad_v2), .flag_default = true,
     .inner = true },
-  { ROW("AdagradDA", 3, 0, 0.9), .rules = BOTH(adagrad_da), .inner = true },
+  { ROW("AdagradDA", 3, 0, 0.9), .rules = BOTH(adagrad_da), .of_rows = BOTH(adagrad_da_rows), .inner = true },
   { ROW("ProximalAdagrad", 2, 3, 0.9), .rules = BOTH(proximal_adagrad), .limits = { "+00", "+00" }, .inner = true },
   { ROW("Adadelta", 3, 3, 1.2), .rules = BOTH(adadelta) },
   { ROW("Ftrl", 3, 0, 1.5), FLAG("multiply_linear_by_lr", ftrl, ftrl), .limits = { NULL, "/00-" }, .inner = true },

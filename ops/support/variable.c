@@ -80,6 +80,14 @@ bool tn__variable_is_set(tn__variable *v)
   return set;
 }
 
+tn_status tn__variable_is_set_compute(tn_kernel_ctx *ctx)
+{
+  tn__variable *v;
+  tn_status st = tn__variable_input(ctx, 0, &v);
+  if (st == TN_OK) *(uint8_t *)ctx->outputs[0]->data = tn__variable_is_set(v);
+  return st;
+}
+
 void tn__variable_put(tn__variable *v, tn_tensor *tensor)
 {
   tn__mutex_lock(&v->mu);

@@ -60,6 +60,8 @@ tn_status tn__variable_input(const tn_kernel_ctx *ctx, uint32_t i, tn__variable 
 /* The value, with a reference for the caller; it does not change any more. TN_FAILED_PRECONDITION names the variable. */
 tn_status tn__variable_read(tn__variable *v, tn_tensor **out, tn_error *err);
 bool tn__variable_is_set(tn__variable *v);
+/* Output 0 is whether the variable behind input 0 has a value. */
+tn_status tn__variable_is_set_compute(tn_kernel_ctx *ctx);
 
 /* A new value, of any shape: takes over the caller's reference. NULL: not initialised any more. */
 void tn__variable_put(tn__variable *v, tn_tensor *tensor);
