@@ -63,6 +63,8 @@ class Bench:
         self.model = self.build / "bench" / "model"
         if not args.no_build:
             compare_setup.build(SOURCE, self.build)
+        if not self.model.exists():
+            raise SystemExit(f"compare: {self.model} is not there; without --no-build it is made")
         self.peers = ["tenon"] + (["tenon0"] if args.passes_off else [])
         self.python, self.missing = None, {}
         wanted = [p for p in PEERS[1:] if p in args.peers]

@@ -30,6 +30,8 @@ gives() {
 if command -v python3 >/dev/null; then
   gives 'compare: --help names the options' 0 '--passes-off' "$src/bench/compare" --help
   gives 'compare: an option that does not exist is refused' 2 'unrecognized arguments: --nothing' "$src/bench/compare" --nothing
+  gives 'compare: a build without bench/model is an error' 1 '^compare: .*bench/model is not there' "$src/bench/compare" \
+    --build "$tmp" --no-build --no-setup --peers
   gives 'compare: taps on the padding are no work, and all others are' 0 '^22 24 8 5$' python3 -B -c "
 import sys
 sys.path.insert(0, '$src/bench')
@@ -37,6 +39,7 @@ from compare_count import taps
 print(taps(8, 8, 3, 1, 1, 1), taps(10, 8, 3, 1, 1, 0), taps(8, 4, 2, 2, 1, 0), taps(5, 1, 8, 1, 1, 1))"
 else
   skip 'compare: taps on the padding are no work, and all others are' 'no python3'
+  skip 'compare: a build without bench/model is an error' 'no python3'
   skip 'compare: --help names the options' 'no python3'
   skip 'compare: an option that does not exist is refused' 'no python3'
 fi

@@ -2,6 +2,7 @@
 # The tenon command. A subcommand is tools/NAME.c, which defines `const tool_command tool_cmd_NAME` (tools/tool.h), and one
 # line here; the table of subcommands is made from this list.
 TN_TOOL_COMMANDS = \
+  tools/bench.c \
   tools/convert.c \
   tools/graph.c \
   tools/inspect.c \
@@ -12,6 +13,14 @@ TN_TOOL_COMMANDS = \
 
 # main.c and what subcommands share.
 TN_TOOL_FILES = \
+  tools/bench_cases.c \
+  tools/bench_histogram.c \
+  tools/bench_histogram.h \
+  tools/bench_inputs.c \
+  tools/bench_json.c \
+  tools/bench_measure.c \
+  tools/bench_print.c \
+  tools/bench_tool.h \
   tools/describe.c \
   tools/error.c \
   tools/feed.c \
