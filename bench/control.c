@@ -31,6 +31,32 @@
   NODE("next", "NextIteration", IN("add"), INT32)                                                                \
   NODE("exit", "Exit", IN("switch"), INT32)
 
+#define SIGNATURE(name, y, type)                                                                         \
+  "signature { name: '" name "' input_arg { name: 'x' type: DT_INT32 } output_arg { name: '" y "' type: " type " } } "
+#define BODY(name, op, inputs, attrs) "node_def { name: '" name "' op: '" op "' " inputs " " attrs " }\n"
+#define BODY_SCALAR(name, value)                                                                       \
+  BODY(name, "Const", "", T("dtype", "DT_INT32") "attr { key: 'value' value { tensor { dtype: DT_INT32 " \
+       "tensor_shape { } int_val: " value " } } }")
+#define FUNC(key, name) "attr { key: '" key "' value { func { name: '" name "' } } }"
+#define ONE_INT(key) "attr { key: '" key "' value { list { type: DT_INT32 } } }"
+
+/* The same loop by functions. */
+#define FUNCTION_LOOP(turns)                                                                                          \
+  "library { function { " SIGNATURE("More", "y", "DT_BOOL") BODY_SCALAR("k", turns)                                   \
+  BODY("less", "Less", IN("x") IN("k:output:0"), INT32) "ret { key: 'y' value: 'less:z:0' } }\n"                      \
+  "function { " SIGNATURE("Next", "y", "DT_INT32") BODY_SCALAR("one", "1")                                            \
+  BODY("add", "Add", IN("x") IN("one:output:0"), INT32) "ret { key: 'y' value: 'add:z:0' } } }\n"                     \
+  NODE("x", "Placeholder", "", T("dtype", "DT_INT32"))                                                                \
+  NODE("exit", "StatelessWhile", IN("x"), ONE_INT("T") FUNC("cond", "More") FUNC("body", "Next"))
+
+/* Ten calls in a row of a function that adds one. */
+#define CALL(name, x) NODE(name, "PartitionedCall", IN(x), ONE_INT("Tin") ONE_INT("Tout") FUNC("f", "Next"))
+#define CALLS                                                                                                         \
+  "library { function { " SIGNATURE("Next", "y", "DT_INT32") BODY_SCALAR("one", "1")                                  \
+  BODY("add", "Add", IN("x") IN("one:output:0"), INT32) "ret { key: 'y' value: 'add:z:0' } } }\n"                     \
+  NODE("x", "Placeholder", "", T("dtype", "DT_INT32")) CALL("a", "x") CALL("b", "a") CALL("c", "b") CALL("d", "c")    \
+  CALL("e", "d") CALL("f", "e") CALL("g", "f") CALL("h", "g") CALL("i", "h") CALL("exit", "i")
+
 /* A queue that nobody fills. */
 #define QUEUE                                                                                                     \
   NODE("queue", "FIFOQueueV2", "", "attr { key: 'component_types' value { list { type: DT_FLOAT } } }")           \
@@ -68,18 +94,18 @@ static void run(void *user)
   tn_tensor_unref(out);
 }
 
-static void loop(bench *b)
+static void loop(bench *b, const char *name, const char *text, const char *goal)
 {
   static const char *const feed = "x", *const fetch = "exit";
   tn_error err = TN_ERROR_INIT;
-  control c = { .graph = graph_of(LOOP("10000")) };
+  control c = { .graph = graph_of(text) };
   double median, p99;
   int32_t zero = 0;
   bench_check(tn_tensor_from_data(TN_INT32, NULL, 0, &zero, sizeof zero, &c.feed, &err), &err, "feed");
   c.session = bench_session(b, c.graph, 1);
   bench_check(tn_session_make_callable(c.session, NULL, &feed, 1, &fetch, 1, NULL, 0, &c.callable, &err), &err, "callable");
   bench_time(b, 1, run, &c, &median, &p99);
-  bench_report(b, "while_10000_turns", median * 1e3, p99 * 1e3, "ms", "<= 0.8");
+  bench_report(b, name, median * 1e3, p99 * 1e3, "ms", goal);
   tn_session_destroy(c.session);
   tn_graph_unref(c.graph);
   tn_tensor_unref(c.feed);
@@ -205,7 +231,9 @@ static void limit(bench *b, const char *name, const char *text, const char *fetc
 
 void bench_control(bench *b)
 {
-  if (bench_wants("while_10000_turns")) loop(b);
+  if (bench_wants("while_10000_turns")) loop(b, "while_10000_turns", LOOP("10000"), "<= 0.8");
+  if (bench_wants("function_while_10000_turns")) loop(b, "function_while_10000_turns", FUNCTION_LOOP("10000"), "");
+  if (bench_wants("ten_calls")) loop(b, "ten_calls", CALLS, "");
   if (bench_wants("session_new_run_delete")) lives(b);
   if (bench_wants("close_blocked") || bench_wants("close_blocked_step_ends")) close_blocked(b, false);
   if (bench_wants("reset_blocked") || bench_wants("reset_blocked_step_ends")) close_blocked(b, true);

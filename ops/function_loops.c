@@ -171,9 +171,9 @@ static tn_status for_compute(tn_kernel_ctx *ctx)
 static const tn_op_def ops[] = {
   TN__FUNCTION_OP("For", "start: int32, limit: int32, delta: int32, input: T", "output: T",
                   "T: list(type) >= 0; body: func", 0, NULL, "a function for each number of a range"),
-  TN__FUNCTION_OP("StatelessWhile", "input: T", "output: T", WHILE_ATTRS, 0, infer_while,
+  TN__FUNCTION_OP("StatelessWhile", "input: T", "output: T", WHILE_ATTRS, TN_TRAIT_LOOP_CALL, infer_while,
                   "a function again and again, without effects"),
-  TN__FUNCTION_OP("While", "input: T", "output: T", WHILE_ATTRS, TN_TRAIT_STATEFUL, infer_while,
+  TN__FUNCTION_OP("While", "input: T", "output: T", WHILE_ATTRS, TN_TRAIT_STATEFUL | TN_TRAIT_LOOP_CALL, infer_while,
                   "a function again and again"),
 };
 

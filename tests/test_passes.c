@@ -172,7 +172,7 @@ static void passes__unknown_names_are_refused(void)
   disable(&t, "fold,no_such_pass");
   tn_session *s = NULL;
   CHECK_STATUS(tn_session_create(t.options, &s, &t.err), TN_INVALID_ARGUMENT, &t.err);
-  CHECK_CONTAINS(tn_error_message(&t.err), "disable_passes names 'no_such_pass'; there are: control, identity, common, fold");
+  CHECK_CONTAINS(tn_error_message(&t.err), "disable_passes names 'no_such_pass'; there are: inline, control, identity, common, fold");
   CHECK(s == NULL);
   ts_fini(&t);
 }

@@ -142,7 +142,11 @@ static void set_turn_inputs(tn__loop *l, const tn__turn_feed *feeds, uint32_t n)
     l->inputs[i] = feeds[i].is_variable ? l->nexts[feeds[i].index] : l->enters[feeds[i].index];
 }
 
-static bool is_true(tn_tensor *t) { return t != NULL && t->count == 1 && *(const uint8_t *)t->data != 0; }
+static bool is_true(const tn__plan_frame *f, const tn_tensor *t)
+{
+  if (t != NULL && f->any_rank && t->rank > 0) return t->count > 0;
+  return t != NULL && t->count == 1 && *(const uint8_t *)t->data != 0;
+}
 
 /* Whether there is a first iteration. */
 static tn_status ask_first(tn__run *run, tn__loop *l, bool *more)
@@ -151,7 +155,7 @@ static tn_status ask_first(tn__run *run, tn__loop *l, bool *more)
   tn_status st = tn__inner_begin(&first, l->frame->first, l->inner.run.op, run->step, run->err);
   set_turn_inputs(l, l->frame->first_feeds, l->frame->n_first_feeds);
   if (st == TN_OK) st = tn__inner_go(&first, l->inputs, NULL);
-  *more = st == TN_OK && is_true(first.outputs[0]);
+  *more = st == TN_OK && is_true(l->frame, first.outputs[0]);
   if (st == TN_OK) {
     tn__spare_give(first.run.workspace, first.outputs[0]);
     first.outputs[0] = NULL;
@@ -178,7 +182,7 @@ static tn_status turn_round(tn__run *run, tn__loop *l)
       l->nexts[i] = out[i];
       out[i] = NULL;
     }
-    more = is_true(out[f->n_nexts]);
+    more = is_true(f, out[f->n_nexts]);
     tn__spare_give(w, out[f->n_nexts]);
     out[f->n_nexts] = NULL;
   }

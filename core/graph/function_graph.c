@@ -127,24 +127,22 @@ static tn_status add_arguments(maker *m, const tn__value_shape *inputs)
 
 /* ---- nodes ---- */
 
+/* With its value at hand: that of the node may be decoded by several threads at once, and is not copied before it is. */
 static tn_status set_attr(maker *m, const tn_operation *node, const tn__attr *from, tn__attr *to)
 {
-  *to = *from;
-  if (from->kind == TN_ATTR_PLACEHOLDER) {
-    const tn__attr *value = NULL;
-    tn_status st = tn__call_attr(m->frame->call, &from->v.text, &value, m->err);
-    if (st != TN_OK) return st;
-    *to = *value;
-  } else if (from->lazy) {
-    const tn__attr *value = from;
-    tn_status st = tn__op_attr_resolve(node, &value, m->err);
-    if (st != TN_OK) return st;
-    to->kind = value->kind;
-    to->v = value->v;
-    to->lazy = 0;
+  const tn__attr *value = from;
+  bool own = from->kind != TN_ATTR_PLACEHOLDER;
+  tn_status st = own ? tn__op_attr_resolve(node, &value, m->err)
+                     : tn__call_attr(m->frame->call, &from->v.text, &value, m->err);
+  if (st != TN_OK) return st;
+  *to = *value;
+  if (own) {
+    to->place = from->place;
+    to->proto = from->proto;
   }
   to->name = from->name;
   to->name_size = from->name_size;
+  to->lazy = 0;
   return TN_OK;
 }
 
@@ -408,9 +406,9 @@ tn_status tn__body_graph_begin(tn__body_graph *out, const tn_function *f, tn_err
 }
 
 tn_status tn__body_graph_fill(tn__body_graph *out, const tn_function *f, tn__call_frame *call, tn__call_state *state,
-                              const tn__value_shape *inputs, tn_error *err)
+                              const tn__value_shape *inputs, bool whole, tn_error *err)
 {
-  maker m = { .out = out, .graph = out->graph, .f = f, .frame = call, .state = state, .whole = inputs == NULL,
+  maker m = { .out = out, .graph = out->graph, .f = f, .frame = call, .state = state, .whole = whole,
               .err = err };
   out->state = state;
   out->graph->frame = call;

@@ -198,7 +198,8 @@ static tn_status list_targets(tn__function_instance *out, const tn_function *f, 
   return TN_OK;
 }
 
-static tn_status fill(const tn_operation *op, const target *t, tn__body_graph *body, tn_error *err)
+static tn_status fill(const tn_operation *op, const target *t, const tn__value_shape *shapes, tn__body_graph *body,
+                      tn_error *err)
 {
   tn_graph *g = body->graph, *library = library_of(op);
   const tn__functions *table = atomic_load_explicit(&library->functions, memory_order_acquire);
@@ -210,7 +211,7 @@ static tn_status fill(const tn_operation *op, const target *t, tn__body_graph *b
   if (st != TN_OK) return st;
   int64_t budget = BUDGET_BASE + BUDGET_PER_NODE * (int64_t)t->f->n_nodes;
   tn__call_state state = { .root = library, .functions = table, .budget = budget, .room = budget };
-  st = tn__body_graph_fill(body, t->f, frame, &state, NULL, err);
+  st = tn__body_graph_fill(body, t->f, frame, &state, shapes, true, err);
   body->state = NULL;
   return st;
 }
@@ -237,23 +238,112 @@ static tn_status differentiate(tn__function_instance *f, tn_error *err)
   return tn_error_set(err, TN_UNIMPLEMENTED, "the library names no gradient of function '%s'", f->name);
 }
 
+static tn_status instantiate(const tn_operation *op, const target *t, const tn__value_shape *shapes,
+                             tn__function_instance *out, tn_error *err)
+{
+  tn__body_graph body;
+  tn_status st = tn__body_graph_begin(&body, t->f, err);
+  if (st != TN_OK) return st;
+  *out = (tn__function_instance){ .graph = body.graph, .name = t->f->name };
+  st = fill(op, t, shapes, &body, err);
+  out->outputs = body.outputs;
+  out->n_outputs = body.n_outputs;
+  if (st == TN_OK) st = list_inputs(out, t->f, err);
+  if (st == TN_OK) st = list_targets(out, t->f, err);
+  return st;
+}
+
 tn_status tn__function_instantiate(const tn_operation *op, uint32_t k, tn__function_instance *out, tn_error *err)
 {
   target t;
-  tn__body_graph body;
   *out = (tn__function_instance){ .graph = NULL };
   tn_status st = find(op, k, &t, err);
-  if (st == TN_OK) st = tn__body_graph_begin(&body, t.f, err);
-  if (st != TN_OK) return st;
-  *out = (tn__function_instance){ .graph = body.graph, .name = t.f->name };
-  st = fill(op, &t, &body, err);
-  out->outputs = body.outputs;
-  out->n_outputs = body.n_outputs;
-  if (st == TN_OK) st = list_inputs(out, t.f, err);
-  if (st == TN_OK) st = list_targets(out, t.f, err);
+  if (st == TN_OK) st = instantiate(op, &t, NULL, out, err);
   if (st == TN_OK) tn__graph_publish(out->graph);
   if (st == TN_OK && t.differentiate) st = differentiate(out, err);
   if (st != TN_OK) tn__function_instance_fini(out);
+  return st;
+}
+
+/* ---- bodies that take the place of their calls ---- */
+
+#define MAX_PATH 1000 /* in front of each node's name */
+
+bool tn__function_look(const tn_operation *op, uint32_t k, tn__function_facts *out)
+{
+  target t;
+  tn_error why = TN_ERROR_INIT;
+  if (op->name_size > MAX_PATH / 2) return false;
+  tn_status st = find(op, k, &t, &why);
+  tn_error_clear(&why);
+  if (st != TN_OK || t.differentiate) return false;
+  const tn_graph *library = library_of(op);
+  const tn__functions *table = atomic_load_explicit(&library->functions, memory_order_acquire);
+  *out = (tn__function_facts){ t.f, t.f->n_nodes, table->n_nodes + tn_graph_n_operations(library) };
+  return true;
+}
+
+static tn_status know_arguments(const tn_operation *op, bool as_outputs, tn__arena *arena, tn__value_shape **out,
+                                tn_error *err)
+{
+  uint32_t n = as_outputs ? op->n_outputs : op->n_inputs;
+  *out = tn__arena_array(arena, n, sizeof **out);
+  tn_status st = *out == NULL ? no_memory(err) : TN_OK;
+  for (uint32_t i = 0; st == TN_OK && i < n; i++) {
+    const tn_output from = as_outputs ? (tn_output){ (tn_operation *)op, (int32_t)i } : op->inputs[i];
+    st = tn__output_known(from, arena, &(*out)[i].shape, &(*out)[i].ints, err);
+  }
+  return st;
+}
+
+static tn_status put_path(const tn_operation *op, uint32_t k, tn_graph *g, tn_error *err)
+{
+  tn__text path;
+  tn__text_init(&path, MAX_PATH);
+  tn__function_path(op, k, &path);
+  bool ok = !path.failed;
+  for (size_t i = 0; ok && i < g->staged; i++) {
+    tn_operation *inner = tn__graph_at(g, i);
+    char *name = tn__arena_alloc(&g->arena, path.size + inner->name_size + 1);
+    ok = name != NULL;
+    if (!ok) break;
+    memcpy(name, path.data, path.size);
+    memcpy(name + path.size, inner->name, inner->name_size + (size_t)1);
+    inner->name = name;
+    inner->name_size += (uint32_t)path.size;
+  }
+  tn__text_fini(&path);
+  return ok ? TN_OK : no_memory(err);
+}
+
+static tn_status check_arguments(const tn_operation *op, const target *t, bool as_outputs, const tn_operation *call,
+                                 tn_error *err)
+{
+  size_t n = as_outputs ? op->n_outputs : op->n_inputs, wanted;
+  tn_status st = tn__signature_count(call, t->f->schema.inputs, t->f->schema.n_inputs, &wanted, err);
+  if (st != TN_OK || wanted == n) return st;
+  return tn_error_set(err, TN_INVALID_ARGUMENT, "function '%s' takes %zu arguments, it is called with %zu", t->f->name,
+                      wanted, n);
+}
+
+tn_status tn__function_inline(const tn_operation *op, uint32_t k, bool as_outputs, tn__function_instance *out,
+                              tn_error *err)
+{
+  target t;
+  tn__arena arena;
+  const tn_operation *call;
+  tn__value_shape *shapes;
+  *out = (tn__function_instance){ .graph = NULL };
+  tn__arena_init(&arena, 1024);
+  tn_status st = find(op, k, &t, err);
+  if (st == TN_OK) st = make_call(op, &t, &arena, &call, err);
+  if (st == TN_OK) st = check_arguments(op, &t, as_outputs, call, err);
+  if (st == TN_OK) st = know_arguments(op, as_outputs, &arena, &shapes, err);
+  if (st == TN_OK) st = instantiate(op, &t, shapes, out, err);
+  if (st == TN_OK) st = put_path(op, k, out->graph, err);
+  if (st == TN_OK) tn__graph_publish(out->graph);
+  else tn__function_instance_fini(out);
+  tn__arena_fini(&arena);
   return st;
 }
 

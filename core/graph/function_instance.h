@@ -23,6 +23,20 @@ typedef struct tn__function_instance {
 tn_status tn__function_instantiate(const tn_operation *op, uint32_t k, tn__function_instance *out, tn_error *err);
 void tn__function_instance_fini(tn__function_instance *instance);
 
+/* The same for a plan that takes the nodes of the body into its own: they have the way through the call in front of
+ * their names, and what the arguments are known to be is known in the body: that of the operation's inputs, or, for what
+ * goes round in a loop, of its outputs. */
+tn_status tn__function_inline(const tn_operation *op, uint32_t k, bool as_outputs, tn__function_instance *out,
+                              tn_error *err);
+
+/* Function k before anybody makes it; NULL when there is none that could be called as it is. */
+typedef struct tn__function_facts {
+  const void *identity;  /* of the function */
+  size_t n_nodes;        /* of its body */
+  size_t n_library;      /* of all bodies of the library, and of the graph */
+} tn__function_facts;
+bool tn__function_look(const tn_operation *op, uint32_t k, tn__function_facts *out);
+
 /* Where the library names no gradient: makes the body of a function that of its gradient, which takes the gradients of
  * all outputs as further arguments and gives those of all arguments. Set by those who know the ops; NULL: nobody does.
  */

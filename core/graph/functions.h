@@ -120,12 +120,12 @@ typedef struct tn__call_frame {
 } tn__call_frame;
 
 /* Makes the body for a call in two steps, so that what lives with the body can lie in its graph's arena. The inputs
- * have these shapes (flat, as many as the call's signature says); NULL: the body is to be run, so it is whole, with
- * control edges and all attributes, and its arguments are placeholders. The messages of what is wrong name function and
+ * have these shapes (flat, as many as the call's signature says); NULL: nothing is known of them. A body that is to be
+ * run is whole: with control edges and all attributes. The messages of what is wrong name function and
  * node. tn__body_graph_fini when done, also after a failure. */
 tn_status tn__body_graph_begin(tn__body_graph *out, const tn_function *f, tn_error *err);
 tn_status tn__body_graph_fill(tn__body_graph *out, const tn_function *f, tn__call_frame *call, tn__call_state *state,
-                              const tn__value_shape *inputs, tn_error *err);
+                              const tn__value_shape *inputs, bool whole, tn_error *err);
 void tn__body_graph_fini(tn__body_graph *body);
 
 /* The operation that stands for a call of f: op calls it through the value `func`. Its arguments are not set. In arena.

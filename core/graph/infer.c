@@ -138,6 +138,24 @@ const tn_tensor *tn_infer_input_value(const tn_infer_ctx *ctx, size_t i)
   return c->values == NULL ? NULL : c->values[i];
 }
 
+static int64_t ints_of_constant(const tn_tensor *t, tn__arena *arena, const int64_t **items, bool *no_memory)
+{
+  tn_dtype dtype = tn_tensor_dtype(t);
+  int64_t n = tn_tensor_elements(t);
+  const void *data = tn_tensor_data(t);
+  if ((dtype != TN_INT32 && dtype != TN_INT64) || tn_tensor_rank(t) > 1 || n > TN_MAX_INFER_INTS) return -1;
+  if (data == NULL && n > 0) return -1;
+  int64_t *copy = tn__arena_alloc(arena, ((size_t)n + 1) * sizeof *copy);
+  if (copy == NULL) {
+    *no_memory = true;
+    return -1;
+  }
+  for (int64_t k = 0; k < n; k++)
+    copy[k] = dtype == TN_INT64 ? ((const int64_t *)data)[k] : ((const int32_t *)data)[k];
+  *items = copy;
+  return n;
+}
+
 int64_t tn_infer_input_ints(const tn_infer_ctx *ctx, size_t i, const int64_t **items)
 {
   *items = NULL;
@@ -151,20 +169,7 @@ int64_t tn_infer_input_ints(const tn_infer_ctx *ctx, size_t i, const int64_t **i
     *items = ints->items;
     return ints->n;
   }
-  tn_dtype dtype = tn_tensor_dtype(t);
-  int64_t n = tn_tensor_elements(t);
-  const void *data = tn_tensor_data(t);
-  if ((dtype != TN_INT32 && dtype != TN_INT64) || tn_tensor_rank(t) > 1 || n > TN_MAX_INFER_INTS) return -1;
-  if (data == NULL && n > 0) return -1;
-  int64_t *copy = tn__arena_alloc(ctx->arena, ((size_t)n + 1) * sizeof *copy);
-  if (copy == NULL) {
-    ((tn_infer_ctx *)ctx)->no_memory = true;
-    return -1;
-  }
-  for (int64_t k = 0; k < n; k++)
-    copy[k] = dtype == TN_INT64 ? ((const int64_t *)data)[k] : ((const int32_t *)data)[k];
-  *items = copy;
-  return n;
+  return ints_of_constant(t, ctx->arena, items, &((tn_infer_ctx *)ctx)->no_memory);
 }
 
 int32_t tn_infer_input_as_shape(const tn_infer_ctx *ctx, size_t i, int64_t *dims)
@@ -415,6 +420,24 @@ tn_status tn__op_shapes_get(const tn_operation *op, const tn__op_shapes **out, t
     if (st == TN_OK) st = infer_one(op, epoch, err);
   }
   return st;
+}
+
+tn_status tn__output_known(tn_output from, tn__arena *arena, tn__shape *shape, tn__ints *ints, tn_error *err)
+{
+  const tn__op_shapes *shapes;
+  bool no_memory = false;
+  *shape = (tn__shape){ NULL, -1 };
+  *ints = (tn__ints){ NULL, -1 };
+  tn_status st = tn__op_shapes_get(from.op, &shapes, err);
+  if (st != TN_OK || shapes == NULL) return st;
+  *shape = shapes->outputs[from.index];
+  const tn_tensor *constant = constant_of(from);
+  if (constant != NULL) ints->n = ints_of_constant(constant, arena, &ints->items, &no_memory);
+  else if (shapes->ints != NULL) *ints = shapes->ints[from.index];
+  if (no_memory) return tn__no_memory(err, "shape", 0);
+  bool fits = ints->n >= 0 && (shape->rank == 0 ? ints->n == 1 : shape->rank == 1 && shape->dims[0] == ints->n);
+  if (!fits) *ints = (tn__ints){ NULL, -1 };
+  return TN_OK;
 }
 
 tn_status tn__operation_check_shapes(const tn_operation *op, tn_error *err)

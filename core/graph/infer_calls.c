@@ -246,7 +246,7 @@ static tn_status run_body(const callee *c, const tn__value_shape *in, tn__value_
   tn__call_frame frame = c->frame;
   tn_error why = TN_ERROR_INIT;
   tn_status st = tn__body_graph_begin(&body, c->f, &why);
-  if (st == TN_OK) st = tn__body_graph_fill(&body, c->f, &frame, state, in, &why);
+  if (st == TN_OK) st = tn__body_graph_fill(&body, c->f, &frame, state, in, false, &why);
   for (size_t i = 0; st == TN_OK && i < body.n_outputs; i++) st = read_output(state, body.outputs[i], &out[i], &why);
   tn__body_graph_fini(&body);
   state->depth--;

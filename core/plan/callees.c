@@ -123,6 +123,7 @@ static tn_status compile(tn_plan *plan, const tn__function_instance *f, const tn
       .call_kernel = plan->call_kernel, .callees = plan->callees,
     };
     st = tn__plan_compile(f->graph, &spec, &c->plan, err);
+    if (st == TN_OK) tn__plan_set_threads(c->plan, tn__plan_threads(plan));
   }
   tn__free(fetches, (f->n_outputs + 1) * sizeof *fetches);
   if (st == TN_OK) return TN_OK;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* From a graph and a signature to a plan: prune (prune.c), passes (passes.c), instructions (emit.c), segments (segments.c). */
 #include <core/plan/callees.h>
+#include <core/plan/partial.h>
 #include <core/plan/passes.h>
 
 #include <string.h>
@@ -16,6 +17,7 @@ static tn_plan *new_plan(tn_graph *graph, const tn__signature_spec *spec)
   plan->call_kernel = spec->level > 0 ? spec->call_kernel : NULL;
   plan->graph = tn_graph_ref(graph);
   plan->want_always = spec->want_always;
+  plan->states = spec->states;
   tn__arena_init(&plan->arena, 4096);
   tn__mutex_init(&plan->mu, "plan", TN_RANK_PLAN);
   return plan;
@@ -51,6 +53,7 @@ static tn_status finish(tn__ir *ir, tn_graph *graph, tn_status st, tn_plan **out
   if (st == TN_OK && plan == NULL) st = tn__no_memory(err, "plan", sizeof *plan);
   if (st == TN_OK) st = tn__ir_emit(ir, plan);
   if (st == TN_OK) st = tn__plan_cut(plan, err);
+  if (st == TN_OK && ir->partial) st = tn__plan_find_needs(plan, err);
   if (st == TN_OK) st = add_callees(plan, ir->spec, err);
   if (st == TN_OK) watch_cost(plan, ir);
   tn__ir_fini(ir);
@@ -59,14 +62,31 @@ static tn_status finish(tn__ir *ir, tn_graph *graph, tn_status st, tn_plan **out
   return st;
 }
 
+static tn_status complete(tn__ir *ir, tn_graph *graph, tn_status st, tn_plan **out, tn_error *err)
+{
+  if (st == TN_OK && ir->spec->level > 0) st = tn__passes_run(ir);
+  if (st == TN_OK) st = tn__ir_want_kernels(ir);
+  return finish(ir, graph, st, out, err);
+}
+
 tn_status tn__plan_compile(tn_graph *graph, const tn__signature_spec *spec, tn_plan **out, tn_error *err)
 {
   *out = NULL;
   tn__ir ir;
   tn_status st = tn__ir_from_graph(&ir, graph, spec, err);
-  if (st == TN_OK && spec->level > 0) st = tn__passes_run(&ir);
-  if (st == TN_OK) st = tn__ir_want_kernels(&ir);
-  return finish(&ir, graph, st, out, err);
+  if (st == TN_OK && tn__spec_is_partial(spec)) st = tn__ir_hold_feeds(&ir);
+  return complete(&ir, graph, st, out, err);
+}
+
+tn_status tn__plan_compile_with(tn_graph *graph, const tn__signature_spec *spec, tn__ir_fill_fn fill, const void *user,
+                                tn_plan **out, tn_error *err)
+{
+  *out = NULL;
+  tn__ir ir;
+  tn_status st = tn__ir_init(&ir, graph, spec, err);
+  if (st == TN_OK) st = fill(&ir, user);
+  for (size_t i = 0; st == TN_OK && i < spec->n_fetches; i++) ir.values[tn__ir_value_of(&ir, ir.outputs[i])].n_uses++;
+  return complete(&ir, graph, st, out, err);
 }
 
 tn_status tn__plan_operation(const tn_operation *op, const tn__signature_spec *spec, tn_plan **out, tn_error *err)

@@ -139,6 +139,10 @@ static tn_status set_kind(emitter *e, tn__plan_instr *instr, tn__ir_node *node)
     return st == TN_OK ? make_inputs_whole(e, node) : st;
   }
   if (!(node->traits & (TN_TRAIT_MAY_WAIT | TN_TRAIT_FUNCTION_CALL))) return TN_OK;
+  if (node->feed != 0) {
+    instr->kind = TN__SEGMENT_FEED;
+    return TN_OK;
+  }
   instr->kind = TN__SEGMENT_WAIT;
   plan->has_waits = true;
   return TN_OK;
@@ -167,7 +171,7 @@ static tn_status emit_node(emitter *e, tn__ir_node *node)
   if (!empty) instr.n_outputs = node->n_outputs;
   if (e->contexts.any) instr.context = e->contexts.nodes[node - e->ir->nodes];
   tn_status st = set_kind(e, &instr, node);
-  bool computes = !empty && instr.kind != TN__SEGMENT_LOOP && instr.kind != TN__SEGMENT_MERGE &&
+  bool computes = !empty && instr.kind <= TN__SEGMENT_WAIT &&
                   !(instr.traits & (TN_TRAIT_NO_EFFECT | TN_TRAIT_IDENTITY | TN_TRAIT_CONTROL_TRIGGER));
   if (st == TN_OK && computes) st = add_kernels(e, &instr, node);
   if (st != TN_OK) {
@@ -180,6 +184,7 @@ static tn_status emit_node(emitter *e, tn__ir_node *node)
   plan->instrs[node->instr] = instr;
   for (uint32_t k = 0; k < instr.n_outputs; k++)
     plan->values[tn__instr_outputs(plan, &instr)[k]].producer = node->instr;
+  if (node->feed != 0) plan->values[tn__instr_outputs(plan, &instr)[0]].index = node->feed - 1;
   return TN_OK;
 }
 
@@ -267,9 +272,21 @@ static tn_status add_contexts(emitter *e)
   return TN_OK;
 }
 
+static tn_status keep_bodies(tn__ir *ir, tn_plan *plan)
+{
+  plan->inlined = tn__arena_array(&plan->arena, ir->n_inlined, sizeof *plan->inlined);
+  if (plan->inlined == NULL) return tn__ir_no_memory(ir);
+  while (plan->n_inlined < ir->n_inlined) {
+    plan->inlined[plan->n_inlined] = tn_graph_ref(ir->inlined[plan->n_inlined]);
+    plan->n_inlined++;
+  }
+  return TN_OK;
+}
+
 tn_status tn__ir_emit(tn__ir *ir, tn_plan *plan)
 {
   emitter e = { .ir = ir, .plan = plan };
+  plan->has_waits = ir->partial;
   tn_status st = tn__contexts_find(ir, &e.contexts);
   if (st == TN_OK) st = allocate(&e);
   if (st == TN_OK) st = keep_notes(ir, plan);
@@ -282,5 +299,5 @@ tn_status tn__ir_emit(tn__ir *ir, tn_plan *plan)
   if (st == TN_OK) st = add_contexts(&e);
   tn__contexts_fini(&e.contexts);
   plan->extra = tn_graph_ref(ir->extra);
-  return st;
+  return st == TN_OK ? keep_bodies(ir, plan) : st;
 }

@@ -40,6 +40,7 @@ typedef struct tn__plan_frame {
   uint32_t n_first_feeds, n_turn_feeds;
   tn__frame_variable *variables; /* n_nexts */
   uint32_t *exit_variables;      /* n_exits */
+  bool any_rank;  /* a condition that is no scalar holds when it has elements */
   bool simple;    /* all that goes round lives and dies together, and so do the Exits, at the end */
   tn__frame_feed feeds[];
 } tn__plan_frame;

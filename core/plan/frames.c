@@ -4,7 +4,7 @@
  * An Enter opens a frame, by name inside of the frame that its input is in; an Exit leads out. What is connected inside of
  * the outermost frames is one loop. Its body is compiled as a signature of the same graph: cut at the Enters and at the
  * Merges that begin an iteration, fetched at the NextIterations and the Exits; inner loops are found there again. */
-#include <core/plan/prune.h>
+#include <core/plan/inline.h>
 #include <core/plan/turn.h>
 
 #include <string.h>
@@ -62,12 +62,6 @@ static bool has(const tn_operation *op, uint32_t trait) { return (tn__operation_
 
 /* ---- frames ---- */
 
-/* Frames that the plan is in. */
-static uint32_t depth_around(const finder *f)
-{
-  return f->c->ir->spec->body == NULL ? 0 : f->c->ir->spec->body->depth;
-}
-
 /* The frame of this name inside of `parent`. */
 static tn_status frame_in(finder *f, uint32_t parent, const tn_operation *enter, uint32_t *out)
 {
@@ -76,8 +70,7 @@ static tn_status frame_in(finder *f, uint32_t parent, const tn_operation *enter,
   tn_status st = tn_operation_attr_string(enter, "frame_name", &name, &length, f->err);
   if (st != TN_OK) return tn__ir_refuse(f->c->ir, enter, st);
   uint32_t depth = f->frames[parent].depth + 1;
-  uint32_t around = depth_around(f);
-  if (depth + around > MAX_DEPTH)
+  if (depth + f->c->spec->depth > MAX_DEPTH)
     return tn__ir_refuse(f->c->ir, enter, tn_error_set(f->err, TN_RESOURCE_EXHAUSTED, "node '%s': more than %d loops inside "
                                                        "of each other", tn_operation_name(enter), MAX_DEPTH));
   size_t size = sizeof parent + length;
@@ -107,7 +100,7 @@ static uint32_t frame_of_outputs(const finder *f, const tn_operation *op)
 static bool is_fed(const tn__pruner *c, tn_output o)
 {
   uint32_t k = tn__pruned(c, o.op)->fed;
-  while (k != TN__NONE && c->ir->spec->feeds[k].index != o.index) k = c->feed_next[k];
+  while (k != TN__NONE && c->spec->feeds[k].index != o.index) k = c->feed_next[k];
   return k != TN__NONE;
 }
 
@@ -330,9 +323,8 @@ static tn_status list_feeds(const finder *f, const loop *l, body *b)
 
 static tn_status compile(const finder *f, const loop *l, body *b, tn_plan **out)
 {
-  const tn__signature_spec *around = f->c->ir->spec;
-  b->spec = (tn__body_spec){ .own = l->own.items, .n_own = l->own.n, .n_plain = b->n_plain, .gated = b->gated,
-                             .depth = 1 + depth_around(f) };
+  const tn__signature_spec *around = f->c->spec;
+  b->spec = (tn__body_spec){ .own = l->own.items, .n_own = l->own.n, .n_plain = b->n_plain, .gated = b->gated };
   tn__signature_spec spec = *around;
   spec.feeds = b->cuts;
   spec.n_feeds = b->n;
@@ -341,9 +333,10 @@ static tn_status compile(const finder *f, const loop *l, body *b, tn_plan **out)
   spec.targets = l->targets.items;
   spec.n_targets = l->targets.n;
   spec.body = &b->spec;
+  spec.depth++;
   tn__plan_unref(*out);
   *out = NULL;
-  return tn__plan_compile(f->c->ir->graph, &spec, out, f->err);
+  return tn__plan_compile(f->c->graph, &spec, out, f->err);
 }
 
 /* Whether the NextIterations all live or die together, the Exits too, at the end, and nothing else can be dead. */
@@ -380,7 +373,7 @@ static tn_status make_frame(const finder *f, const loop *l, body *b, tn__plan_fr
   for (size_t i = 0; i < l->nexts.n; i++) b->fetches[i].op = l->nexts.items[i];
   for (size_t i = 0; i < l->exits.n; i++) b->fetches[l->nexts.n + i].op = l->exits.items[i];
   tn_status st = TN_OK;
-  if (depth_around(f) < MAX_TRIES) {
+  if (f->c->spec->depth < MAX_TRIES) {
     st = compile(f, l, b, &frame->body);
     if (st != TN_OK) return st;
     frame->simple = is_simple(b, l, frame->body);
@@ -400,23 +393,32 @@ static void body_fini(body *b, const loop *l)
   tn__free(b->cuts, b->cut_room * sizeof *b->cuts);
 }
 
-/* What Enters wait for, the loop waits for. */
-static tn_status add_enter_controls(finder *f, const loop *l, uint32_t id)
+typedef struct nodes {
+  uint32_t *ids;
+  size_t n, room;
+} nodes;
+
+static tn_status add_node(const finder *f, nodes *l, uint32_t id)
 {
-  tn__ir *ir = f->c->ir;
-  for (size_t i = 0; i < l->enters.n; i++) {
-    size_t n;
-    tn_operation *const *control = tn__operation_control_inputs(l->enters.items[i], &n);
-    if (!tn__grow((void **)&ir->edges, &ir->edge_room, ir->n_edges + n, sizeof *ir->edges)) return no_memory(f);
-    for (size_t k = 0; k < n; k++) {
-      uint32_t to = tn__pruned(f->c, control[k])->node;
-      if (to == TN__NONE) continue; /* it has run: the body that is compiled begins there */
-      ir->edges[ir->n_edges++] = to;
-      ir->nodes[to].waited_for = true;
-      ir->nodes[id].n_controls++;
-    }
-  }
+  if (!tn__grow((void **)&l->ids, &l->room, l->n + 1, sizeof *l->ids)) return no_memory(f);
+  l->ids[l->n++] = id;
   return TN_OK;
+}
+
+/* What Enters wait for, the loop waits for. Made before the loop's node is. */
+static tn_status list_controls(const finder *f, const loop *l, nodes *out)
+{
+  tn__pruner *c = f->c;
+  uint32_t begin;
+  tn_status st = tn__scope_begin(c->ir, c->scope, &begin);
+  if (st == TN_OK && begin != TN__NONE) st = add_node(f, out, begin);
+  for (size_t i = 0; st == TN_OK && i < l->enters.n; i++) {
+    size_t n_control, n = 0;
+    tn_operation *const *control = tn__operation_control_inputs(l->enters.items[i], &n_control);
+    st = tn__prune_controls(c, control, n_control, &n);
+    for (size_t k = 0; st == TN_OK && k < n; k++) st = add_node(f, out, c->controls[k]);
+  }
+  return st;
 }
 
 static tn_status add_loop_node(finder *f, const loop *l, tn__plan_frame *frame, uint32_t *id)
@@ -436,6 +438,7 @@ static tn_status add_loop_node(finder *f, const loop *l, tn__plan_frame *frame, 
   tn__free(inputs, (l->enters.n + 1) * sizeof *inputs);
   if (st != TN_OK) return st;
   ir->nodes[*id].frame = frame;
+  ir->nodes[*id].may_be_dead |= !frame->simple;
   for (size_t i = 0; i < l->exits.n; i++) {
     tn__ir_value *v = &ir->values[ir->nodes[*id].first_value + i];
     tn_dtype dtype = tn_operation_output_dtype(l->exits.items[i], 0);
@@ -449,13 +452,16 @@ static tn_status add_loop_node(finder *f, const loop *l, tn__plan_frame *frame, 
 static tn_status add_loop(finder *f, loop *l)
 {
   body b = { .n = 0 };
+  nodes controls = { .n = 0 };
   tn__plan_frame *frame = NULL;
   uint32_t id = TN__NONE;
   tn_status st = list_feeds(f, l, &b);
   if (st == TN_OK) st = make_frame(f, l, &b, &frame);
+  if (st == TN_OK) st = list_controls(f, l, &controls);
   if (st == TN_OK) st = add_loop_node(f, l, frame, &id);
   if (id != TN__NONE && f->c->ir->nodes[id].frame == frame) frame = NULL;
-  if (st == TN_OK) st = add_enter_controls(f, l, id);
+  for (size_t i = 0; st == TN_OK && i < controls.n; i++) st = tn__ir_add_control(f->c->ir, id, controls.ids[i]);
+  tn__free(controls.ids, controls.room * sizeof *controls.ids);
   body_fini(&b, l);
   tn__plan_frame_free(frame);
   if (st != TN_OK) return st;

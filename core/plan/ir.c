@@ -7,6 +7,17 @@
                     TN_TRAIT_SWITCH | TN_TRAIT_MERGE | TN_TRAIT_ENTER | TN_TRAIT_EXIT | TN_TRAIT_NEXT_ITERATION |       \
                     TN_TRAIT_LOOP_COND | TN_TRAIT_CONTROL_TRIGGER | TN_TRAIT_FUNCTION_CALL)
 
+tn_status tn__ir_init(tn__ir *ir, tn_graph *graph, const tn__signature_spec *spec, tn_error *err)
+{
+  *ir = (tn__ir){ .graph = graph, .spec = spec, .first = TN__NONE, .last = TN__NONE, .err = err };
+  ir->inputs = tn__alloc_array(spec->n_feeds + 1, sizeof *ir->inputs);
+  ir->outputs = tn__alloc_array(spec->n_fetches + 1, sizeof *ir->outputs);
+  if (ir->inputs == NULL || ir->outputs == NULL) return tn__ir_no_memory(ir);
+  for (size_t i = 0; i < spec->n_feeds; i++) ir->inputs[i] = TN__NONE;
+  ir->has_branches = spec->body != NULL && spec->body->gated != NULL;
+  return TN_OK;
+}
+
 void tn__ir_fini(tn__ir *ir)
 {
   for (size_t i = 0; i < ir->n_values; i++) {
@@ -23,6 +34,8 @@ void tn__ir_fini(tn__ir *ir)
   tn__free(ir->passes, ir->pass_room * sizeof *ir->passes);
   tn__free(ir->rewrites, ir->rewrite_room * sizeof *ir->rewrites);
   tn_graph_unref(ir->extra);
+  for (size_t i = 0; i < ir->n_inlined; i++) tn_graph_unref(ir->inlined[i]);
+  tn__free(ir->inlined, ir->inlined_room * sizeof *ir->inlined);
 }
 
 tn_status tn__ir_elements(const tn__ir *ir, uint32_t value, tn_tensor **out, tn_error *err)
@@ -32,6 +45,14 @@ tn_status tn__ir_elements(const tn__ir *ir, uint32_t value, tn_tensor **out, tn_
     return tn__recipe_follow(v->recipe, ir->spec->evaluate, out, err);
   *out = tn_tensor_ref(v->constant);
   return TN_OK;
+}
+
+bool tn__ir_may_be_dead(const tn__ir *ir, uint32_t value)
+{
+  const tn__ir_value *v = &ir->values[value];
+  const tn__body_spec *body = ir->spec->body;
+  if (v->kind == TN_VALUE_FEED) return body != NULL && body->gated != NULL && body->gated[v->index];
+  return v->node != TN__NONE && ir->nodes[v->node].may_be_dead;
 }
 
 bool tn__ir_is_free(const tn__ir_node *node)
@@ -111,7 +132,12 @@ static tn_status add_node(tn__ir *ir, const tn_operation *op, uint32_t traits, c
   ir->n_nodes++;
   link_before(ir, id, before);
   ir->n_live++;
-  for (uint32_t i = 0; i < n; i++) ir->values[tn__ir_value_of(ir, inputs[i])].n_uses++;
+  ir->nodes[id].may_be_dead = (traits & (TN_TRAIT_SWITCH | TN_TRAIT_MERGE)) != 0;
+  for (uint32_t i = 0; i < n; i++) {
+    uint32_t value = tn__ir_value_of(ir, inputs[i]);
+    ir->values[value].n_uses++;
+    ir->nodes[id].may_be_dead |= tn__ir_may_be_dead(ir, value);
+  }
   *out = id;
   return TN_OK;
 }
@@ -134,6 +160,16 @@ tn_status tn__ir_add_special(tn__ir *ir, const tn_operation *op, uint32_t traits
     if (st == TN_OK) ir->nodes[*out].n_outputs = k + 1;
   }
   return st;
+}
+
+tn_status tn__ir_add_control(tn__ir *ir, uint32_t node, uint32_t to)
+{
+  if (!tn__grow((void **)&ir->edges, &ir->edge_room, ir->n_edges + 1, sizeof *ir->edges)) return tn__ir_no_memory(ir);
+  ir->edges[ir->n_edges++] = to; /* behind all that it has */
+  ir->nodes[node].n_controls++;
+  ir->nodes[to].waited_for = true;
+  ir->nodes[node].may_be_dead |= ir->nodes[to].may_be_dead;
+  return TN_OK;
 }
 
 void tn__ir_replace(tn__ir *ir, uint32_t from, uint32_t to)

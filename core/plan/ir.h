@@ -34,7 +34,9 @@ typedef struct tn__ir_node {
   bool waited_for; /* a node waits for it by a control edge */
   bool wanted;     /* a target of the signature */
   bool dereferences; /* dereference.c */
+  bool may_be_dead;  /* on a branch, or behind one */
   struct tn__plan_frame *frame; /* a loop: owned until the plan takes it; NULL = none */
+  uint32_t feed; /* 1 + the number of the feed that is given here, while a partial run goes on; 0 = none (partial.c) */
 } tn__ir_node;
 
 typedef struct tn__ir {
@@ -48,11 +50,14 @@ typedef struct tn__ir {
   size_t n_nodes, node_room, n_values, value_room, n_edges, edge_room, n_live;
   uint32_t first, last;
   tn_graph *extra; /* operations that passes made; NULL = none yet */
+  tn_graph **inlined; /* bodies of functions that operations stand in: references */
+  size_t n_inlined, inlined_room, n_inlined_nodes;
   uint32_t n_extra;
   tn__pass_note *passes; /* what each did */
   tn__rewrite_note *rewrites;
   size_t n_passes, pass_room, n_rewrites, rewrite_room, n_graph, n_needed;
   bool has_branches; /* something may be dead */
+  bool partial; /* of a partial run: nodes stand for its feeds */
   bool asked; /* for kernel plugins, so that a step need not */
   tn_error *err;
 } tn__ir;
@@ -62,6 +67,8 @@ tn_status tn__ir_from_graph(tn__ir *ir, tn_graph *graph, const tn__signature_spe
 /* One operation alone: the spec feeds its inputs and fetches its outputs, in their order. */
 tn_status tn__ir_from_operation(tn__ir *ir, const tn_operation *op, const tn__signature_spec *spec, tn_error *err);
 void tn__ir_fini(tn__ir *ir);
+/* An empty one for a signature; before anything is added. */
+tn_status tn__ir_init(tn__ir *ir, tn_graph *graph, const tn__signature_spec *spec, tn_error *err);
 
 /* ---- reading ---- */
 
@@ -88,6 +95,8 @@ static inline bool tn__ir_is_bare_constant(const tn__ir *ir, const tn__ir_value 
 tn_status tn__ir_elements(const tn__ir *ir, uint32_t value, tn_tensor **out, tn_error *err);
 /* What is known of a value's shape before any step: its rank, -1 = unknown; dims has room for TN_MAX_RANK (rewriter.c). */
 int32_t tn__ir_shape(const tn__ir *ir, uint32_t value, int64_t *dims);
+/* Whether a value may be on a branch that is not taken (while the ir is made; passes do not keep it up). */
+bool tn__ir_may_be_dead(const tn__ir *ir, uint32_t value);
 /* Whether a pass may take the node away or put another in its place: no control edge on either side, no effect. */
 bool tn__ir_is_free(const tn__ir_node *node);
 
@@ -101,6 +110,8 @@ tn_status tn__ir_add_node(tn__ir *ir, const tn_operation *op, const uint32_t *in
 /* A node that does not stand for `op`, which gives it a name: n_outputs values, whose dtypes and outputs the caller sets. */
 tn_status tn__ir_add_special(tn__ir *ir, const tn_operation *op, uint32_t traits, const uint32_t *inputs, uint32_t n,
                              uint32_t n_outputs, uint32_t *out);
+/* The node waits for another one. It is the last node that was made. */
+tn_status tn__ir_add_control(tn__ir *ir, uint32_t node, uint32_t to);
 /* All uses of `from` become uses of `to`. */
 void tn__ir_replace(tn__ir *ir, uint32_t from, uint32_t to);
 /* Takes a node out of the order and its uses from its inputs. */
@@ -121,6 +132,11 @@ tn_status tn__ir_want_kernels(tn__ir *ir);
 
 /* Values and instructions, kernels resolved and created (emit.c). */
 tn_status tn__ir_emit(tn__ir *ir, tn_plan *plan);
+/* Compiles what `fill` puts into the ir: values of the feeds into ir->inputs, of the fetches into ir->outputs. The spec
+ * has their numbers and no names. */
+typedef tn_status (*tn__ir_fill_fn)(tn__ir *ir, const void *user);
+tn_status tn__plan_compile_with(tn_graph *graph, const tn__signature_spec *spec, tn__ir_fill_fn fill, const void *user,
+                                tn_plan **out, tn_error *err);
 /* The cut (cut.c). */
 tn_status tn__plan_make_segments(tn_plan *plan, tn_error *err);
 /* Uses, segments and what each reads from outside (segments.c). */

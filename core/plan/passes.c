@@ -12,6 +12,7 @@ typedef struct pass {
 } pass;
 
 static const pass passes[] = {
+  { "inline", "functions that are called become part of the plan", tn__pass_inline, false },
   { "control", "control edges that hold nothing up go", tn__pass_control, false },
   { "identity", "what hands its inputs on is its inputs", tn__pass_identity, false },
   { "common", "nodes that compute the same are one node", tn__pass_common, false }, /* so that they are folded once */
@@ -64,6 +65,8 @@ static bool is_listed(const char *list, const char *name)
   return false;
 }
 
+bool tn__pass_is_off(const tn__signature_spec *spec, const char *name) { return is_listed(spec->disabled, name); }
+
 tn_status tn__passes_check(const char *list, tn_error *err)
 {
   for (const char *at = list; *at != 0; at += *at == ',') {
@@ -90,7 +93,7 @@ static tn_status run(tn__ir *ir, const pass *p)
   if (!tn__grow((void **)&ir->passes, &ir->pass_room, ir->n_passes + 1, sizeof *ir->passes)) return tn__ir_no_memory(ir);
   tn__pass_note *note = &ir->passes[ir->n_passes++];
   *note = (tn__pass_note){ .name = p->name, .nodes = (uint32_t)ir->n_live, .first_rewrite = (uint32_t)ir->n_rewrites,
-                           .off = is_listed(ir->spec->disabled, p->name) };
+                           .off = tn__pass_is_off(ir->spec, p->name) };
   size_t changes = 0;
   if (note->off) return TN_OK;
   tn_status st = p->run != NULL ? p->run(ir, &changes) : tn__rewrites_run(ir, p->name, p->from_end, &changes);

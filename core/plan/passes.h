@@ -9,6 +9,8 @@
 /* *changes is added to: how many nodes a pass took away, merged or rewrote. */
 typedef tn_status (*tn__pass_fn)(tn__ir *ir, size_t *changes);
 
+/* Tells only: calls are inlined while the graph is walked (inline.c). */
+tn_status tn__pass_inline(tn__ir *ir, size_t *changes);
 tn_status tn__pass_control(tn__ir *ir, size_t *changes);
 tn_status tn__pass_identity(tn__ir *ir, size_t *changes);
 tn_status tn__pass_fold(tn__ir *ir, size_t *changes);
@@ -16,6 +18,9 @@ tn_status tn__pass_common(tn__ir *ir, size_t *changes);
 /* The rewrites that families of ops bring for the pass of this name (rewriter.c). from_end: the last nodes are offered
  * first and what a rewrite leaves unread is taken away at once, so that each sees all that stands in front of it. */
 tn_status tn__rewrites_run(tn__ir *ir, const char *pass, bool from_end, size_t *changes);
+
+/* Whether a pass is off by the option disable_passes. */
+bool tn__pass_is_off(const tn__signature_spec *spec, const char *name);
 
 /* All passes that are on, in their order. */
 tn_status tn__passes_run(tn__ir *ir);

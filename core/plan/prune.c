@@ -2,14 +2,17 @@
 /* From a graph and a signature to what passes rewrite: a depth-first walk from fetches and targets, cut at fed endpoints,
  * gives the operations in an order in which they can run (under the graph's read lock). */
 #include <core/plan/dereference.h>
-#include <core/plan/prune.h>
+#include <core/plan/inline.h>
+#include <core/plan/partial.h>
+#include <core/plan/passes.h>
 
+#define EFFECTS (TN_TRAIT_STATEFUL | TN_TRAIT_MAY_WAIT | TN_TRAIT_FUNCTION_CALL)
 #define FRAME (TN_TRAIT_ENTER | TN_TRAIT_EXIT | TN_TRAIT_NEXT_ITERATION)
 
 static uint32_t feed_of(const tn__pruner *c, tn_output output)
 {
   uint32_t f = c->ops[tn__operation_id(output.op)].fed;
-  while (f != TN__NONE && c->ir->spec->feeds[f].index != output.index) f = c->feed_next[f];
+  while (f != TN__NONE && c->spec->feeds[f].index != output.index) f = c->feed_next[f];
   return f;
 }
 
@@ -110,10 +113,10 @@ static void mark_own(const tn__pruner *c, tn_operation *op)
 
 static tn_status order_operations(tn__pruner *c)
 {
-  const tn__signature_spec *spec = c->ir->spec;
+  const tn__signature_spec *spec = c->spec;
   tn_status st = TN_OK;
-  tn__graph_read_lock(c->ir->graph);
-  c->n_ops = tn_graph_n_operations(c->ir->graph);
+  tn__graph_read_lock(c->graph);
+  c->n_ops = tn_graph_n_operations(c->graph);
   c->ops = tn__alloc_array(c->n_ops + 1, sizeof *c->ops);
   c->feed_next = tn__alloc_array(spec->n_feeds + 1, sizeof *c->feed_next);
   if (c->ops == NULL || c->feed_next == NULL) st = tn__ir_no_memory(c->ir);
@@ -143,7 +146,7 @@ static tn_status order_operations(tn__pruner *c)
     st = walk_from(c, spec->targets[i]);
   }
   for (size_t i = 0; st == TN_OK && i < c->n_later; i++) st = walk_from(c, c->later[i]);
-  tn__graph_unlock(c->ir->graph);
+  tn__graph_unlock(c->graph);
   return st;
 }
 
@@ -177,7 +180,7 @@ static tn_status check_runnable(const tn__ir *ir, const tn_operation *op)
     return tn__ir_refuse(ir, op, tn_error_set(ir->err, TN_NOT_FOUND, "node '%s': op '%s' is not registered", name,
                                               tn_operation_type(op)));
   uint32_t traits = tn__operation_traits(op);
-  if (traits & TN_TRAIT_PLACEHOLDER)
+  if ((traits & TN_TRAIT_PLACEHOLDER) && !tn__spec_is_partial(ir->spec))
     return tn__ir_refuse(ir, op, tn_error_set(ir->err, TN_INVALID_ARGUMENT,
                                               "placeholder '%s' of type %s is needed and was not fed", name,
                                               tn_dtype_name(tn_operation_output_dtype(op, 0))));
@@ -190,15 +193,15 @@ static tn_status check_runnable(const tn__ir *ir, const tn_operation *op)
 static tn_status feed_value(tn__pruner *c, uint32_t f, tn_output output, uint32_t *out)
 {
   tn__ir *ir = c->ir;
-  *out = ir->inputs[f];
+  *out = c->feeds[f];
   if (*out != TN__NONE) return TN_OK;
   tn_dtype dtype = (size_t)output.index < tn_operation_n_outputs(output.op)
                        ? tn_operation_output_dtype(output.op, (size_t)output.index) : TN_DTYPE_INVALID;
-  bool by_ref = ir->spec->body != NULL && tn__dtype_is_ref(dtype); /* what a program feeds is a value */
+  bool by_ref = c->spec->body != NULL && tn__dtype_is_ref(dtype); /* what a program feeds is a value */
   tn_status st = tn__ir_add_value(ir, (tn__ir_value){ .kind = TN_VALUE_FEED, .by_ref = by_ref,
                                                       .dtype = by_ref ? TN_RESOURCE : tn__dtype_base(dtype),
                                                       .node = TN__NONE, .index = f, .output = output }, out);
-  if (st == TN_OK) ir->inputs[f] = *out;
+  if (st == TN_OK) c->feeds[f] = *out;
   return st;
 }
 
@@ -208,6 +211,10 @@ tn_status tn__prune_value(tn__pruner *c, tn_output output, uint32_t *out)
   if (f != TN__NONE) return feed_value(c, f, output, out);
   output.op = tn__turned(c, output.op);
   const tn__op_state *s = tn__pruned(c, output.op);
+  if (s->call != 0) {
+    *out = c->calls[s->call - 1].outputs[output.index];
+    return TN_OK;
+  }
   if (s->node == TN__NONE)
     return tn__ir_refuse(c->ir, output.op, tn_error_set(c->ir->err, TN_INVALID_ARGUMENT, "node '%s' needs its own output",
                                                         tn_operation_name(output.op)));
@@ -259,16 +266,16 @@ static tn_status make_constant(tn__ir *ir, uint32_t id)
 static tn_status control_of(tn__pruner *c, tn_operation *op, uint32_t *out)
 {
   const tn__op_state *s = tn__pruned(c, op);
-  const tn__body_spec *body = c->ir->spec->body;
+  const tn__body_spec *body = c->spec->body;
+  if (s->call != 0) return tn__inlined_end(c, op, out);
   *out = s->cut && body->gated == NULL ? TN__NONE : s->node;
   if (!s->cut || body->gated == NULL || !body->gated[s->fed]) return TN_OK;
   uint32_t value;
-  tn_status st = feed_value(c, s->fed, c->ir->spec->feeds[s->fed], &value);
+  tn_status st = feed_value(c, s->fed, c->spec->feeds[s->fed], &value);
   return st == TN_OK ? tn__ir_add_special(c->ir, op, TN_TRAIT_NO_EFFECT, &value, 1, 0, out) : st;
 }
 
-/* The node is the last one made; what its controls need is made in front of it. */
-static tn_status list_controls(tn__pruner *c, tn_operation *const *control, size_t n, size_t *n_out)
+tn_status tn__prune_controls(tn__pruner *c, tn_operation *const *control, size_t n, size_t *n_out)
 {
   *n_out = 0;
   if (!tn__grow((void **)&c->controls, &c->control_room, n, sizeof *c->controls)) return tn__ir_no_memory(c->ir);
@@ -288,13 +295,22 @@ static tn_status list_controls(tn__pruner *c, tn_operation *const *control, size
 /* Behind the inputs of the node made last. */
 static tn_status add_controls(tn__pruner *c, uint32_t id, size_t n)
 {
-  tn__ir *ir = c->ir;
-  if (!tn__grow((void **)&ir->edges, &ir->edge_room, ir->n_edges + n, sizeof *ir->edges)) return tn__ir_no_memory(ir);
-  for (size_t i = 0; i < n; i++) {
-    ir->edges[ir->n_edges++] = c->controls[i];
-    ir->nodes[c->controls[i]].waited_for = true;
-  }
-  ir->nodes[id].n_controls = (uint32_t)n;
+  tn_status st = TN_OK;
+  for (size_t i = 0; st == TN_OK && i < n; i++) st = tn__ir_add_control(c->ir, id, c->controls[i]);
+  return st;
+}
+
+/* Effects in the body of a function wait for the begin of its call; that is made before the node is. */
+static tn_status list_all_controls(tn__pruner *c, const tn_operation *op, size_t *n)
+{
+  size_t n_control;
+  tn_operation *const *control = tn__operation_control_inputs(op, &n_control);
+  uint32_t begin = TN__NONE;
+  tn_status st = tn__prune_controls(c, control, n_control, n);
+  if (st == TN_OK && c->scope != NULL && (tn__operation_traits(op) & EFFECTS)) st = tn__scope_begin(c->ir, c->scope, &begin);
+  if (st != TN_OK || begin == TN__NONE) return st;
+  if (!tn__grow((void **)&c->controls, &c->control_room, *n + 1, sizeof *c->controls)) return tn__ir_no_memory(c->ir);
+  c->controls[(*n)++] = begin;
   return TN_OK;
 }
 
@@ -308,9 +324,8 @@ tn_status tn__prune_input(tn__pruner *c, const tn_operation *op, size_t i, tn_ou
   if (st == TN_OK) st = claim_dtype(ir, op, i, *out);
   if (st != TN_OK || !ir->values[*out].by_ref || tn__dtype_is_ref(tn_operation_input_dtype(op, i))) return st;
   uint32_t id;
-  size_t n_control, n;
-  tn_operation *const *control = tn__operation_control_inputs(op, &n_control);
-  st = list_controls(c, control, n_control, &n);
+  size_t n;
+  st = list_all_controls(c, op, &n);
   if (st == TN_OK) st = tn__ir_add_dereference(ir, *out, &id);
   if (st != TN_OK) return st;
   *out = ir->nodes[id].first_value;
@@ -322,15 +337,16 @@ tn_status tn__prune_input(tn__pruner *c, const tn_operation *op, size_t i, tn_ou
 tn_status tn__prune_add(tn__pruner *c, tn_operation *op)
 {
   tn__ir *ir = c->ir;
-  size_t n_in, n_control;
+  size_t n_in;
   const tn_output *in = tn__operation_inputs(op, &n_in);
-  tn_operation *const *control = tn__operation_control_inputs(op, &n_control);
-  tn_status st = TN_OK;
+  bool inlined = false;
+  tn_status st = c->inlines && tn__is_inlinable(op) ? tn__prune_inline(c, op, &inlined) : TN_OK;
+  if (st != TN_OK || inlined) return st;
   if (!tn__grow((void **)&c->inputs, &c->input_room, n_in, sizeof *c->inputs)) st = tn__ir_no_memory(ir);
   for (size_t i = 0; st == TN_OK && i < n_in; i++) st = tn__prune_input(c, op, i, in[i], &c->inputs[i]);
   uint32_t id;
   size_t n;
-  if (st == TN_OK) st = list_controls(c, control, n_control, &n);
+  if (st == TN_OK) st = list_all_controls(c, op, &n);
   if (st == TN_OK) st = tn__ir_add_node(ir, op, c->inputs, (uint32_t)n_in, TN__NONE, &id);
   if (st == TN_OK) st = add_controls(c, id, n);
   if (st != TN_OK) return st;
@@ -348,7 +364,7 @@ static tn_status fetch_value(tn__pruner *c, tn_output output, uint32_t *out)
                                                      "value for each iteration: it cannot be fetched",
                                                      tn_operation_name(output.op), (int)output.index));
   tn_status st = tn__prune_value(c, output, out);
-  if (st != TN_OK || !ir->values[*out].by_ref || ir->spec->body != NULL) return st;
+  if (st != TN_OK || !ir->values[*out].by_ref || c->spec->body != NULL) return st;
   uint32_t id;
   st = tn__ir_add_dereference(ir, *out, &id);
   if (st == TN_OK) *out = ir->nodes[id].first_value;
@@ -358,53 +374,51 @@ static tn_status fetch_value(tn__pruner *c, tn_output output, uint32_t *out)
 static tn_status add_all(tn__pruner *c)
 {
   tn__ir *ir = c->ir;
+  const tn__signature_spec *spec = c->spec;
   tn_status st = TN_OK;
   for (size_t i = 0; st == TN_OK && i < c->n_order; i++) st = check_runnable(ir, c->order[i]); /* all before any */
   if (st == TN_OK && c->has_frames) st = tn__prune_add_loops(c);
   for (size_t i = 0; !c->has_frames && st == TN_OK && i < c->n_order; i++) st = tn__prune_add(c, c->order[i]);
-  for (size_t i = 0; st == TN_OK && i < ir->spec->n_fetches; i++) {
-    st = fetch_value(c, ir->spec->fetches[i], &ir->outputs[i]);
-    if (st == TN_OK) ir->values[ir->outputs[i]].n_uses++;
-  }
-  for (size_t i = 0; st == TN_OK && i < ir->spec->n_targets; i++) {
-    uint32_t node = tn__pruned(c, ir->spec->targets[i])->node;
-    if (node != TN__NONE) ir->nodes[node].wanted = true;
+  for (size_t i = 0; st == TN_OK && i < spec->n_fetches; i++) st = fetch_value(c, spec->fetches[i], &c->fetches[i]);
+  for (size_t i = 0; st == TN_OK && i < spec->n_targets; i++) {
+    uint32_t node = tn__pruned(c, spec->targets[i])->node;
+    if (tn__pruned(c, spec->targets[i])->call != 0) st = tn__inlined_end(c, spec->targets[i], &node);
+    if (st == TN_OK && node != TN__NONE) ir->nodes[node].wanted = true;
   }
   return st;
 }
 
-static tn_status init(tn__ir *ir, tn_graph *graph, const tn__signature_spec *spec, tn_error *err)
+/* Values of the feeds that are known stand in c->feeds, others are made; those of the fetches are put into c->fetches. */
+tn_status tn__prune(tn__pruner *c)
 {
-  *ir = (tn__ir){ .graph = graph, .spec = spec, .first = TN__NONE, .last = TN__NONE, .err = err };
-  ir->inputs = tn__alloc_array(spec->n_feeds + 1, sizeof *ir->inputs);
-  ir->outputs = tn__alloc_array(spec->n_fetches + 1, sizeof *ir->outputs);
-  if (ir->inputs == NULL || ir->outputs == NULL) return tn__ir_no_memory(ir);
-  for (size_t i = 0; i < spec->n_feeds; i++) ir->inputs[i] = TN__NONE;
-  ir->has_branches = spec->body != NULL && spec->body->gated != NULL;
-  return TN_OK;
+  c->inlines = c->ir->spec->level > 0 && !tn__pass_is_off(c->ir->spec, "inline");
+  tn_status st = order_operations(c);
+  if (st == TN_OK) st = add_all(c);
+  tn__free(c->ops, (c->n_ops + 1) * sizeof *c->ops);
+  tn__free(c->feed_next, (c->spec->n_feeds + 1) * sizeof *c->feed_next);
+  tn__free(c->stack, c->stack_room * sizeof *c->stack);
+  tn__free(c->order, c->order_room * sizeof *c->order);
+  tn__free(c->later, c->later_room * sizeof *c->later);
+  tn__free(c->controls, c->control_room * sizeof *c->controls);
+  tn__free(c->inputs, c->input_room * sizeof *c->inputs);
+  tn__inlined_fini(c);
+  return st;
 }
 
 tn_status tn__ir_from_graph(tn__ir *ir, tn_graph *graph, const tn__signature_spec *spec, tn_error *err)
 {
-  tn__pruner c = { .ir = ir };
-  tn_status st = init(ir, graph, spec, err);
-  if (st == TN_OK) st = order_operations(&c);
-  if (st == TN_OK) st = add_all(&c);
+  tn_status st = tn__ir_init(ir, graph, spec, err);
+  tn__pruner c = { .ir = ir, .graph = graph, .spec = spec, .feeds = ir->inputs, .fetches = ir->outputs };
+  if (st == TN_OK) st = tn__prune(&c);
+  for (size_t i = 0; st == TN_OK && i < spec->n_fetches; i++) ir->values[ir->outputs[i]].n_uses++;
   ir->n_graph = c.n_ops;
   ir->n_needed = ir->n_live;
-  tn__free(c.ops, (c.n_ops + 1) * sizeof *c.ops);
-  tn__free(c.feed_next, (spec->n_feeds + 1) * sizeof *c.feed_next);
-  tn__free(c.stack, c.stack_room * sizeof *c.stack);
-  tn__free(c.order, c.order_room * sizeof *c.order);
-  tn__free(c.later, c.later_room * sizeof *c.later);
-  tn__free(c.controls, c.control_room * sizeof *c.controls);
-  tn__free(c.inputs, c.input_room * sizeof *c.inputs);
   return st;
 }
 
 tn_status tn__ir_from_operation(tn__ir *ir, const tn_operation *op, const tn__signature_spec *spec, tn_error *err)
 {
-  tn_status st = init(ir, tn__operation_graph(op), spec, err);
+  tn_status st = tn__ir_init(ir, tn__operation_graph(op), spec, err);
   size_t n_in;
   const tn_output *in = tn__operation_inputs(op, &n_in);
   if (st == TN_OK && (n_in != spec->n_feeds || tn_operation_n_outputs(op) != spec->n_fetches))

@@ -11,6 +11,7 @@ typedef struct tn__op_state {
   uint32_t fed;   /* first feed of one of its outputs, chained by feed_next; TN__NONE = none */
   uint32_t back;  /* a NextIteration whose value of the iteration before is this feed; TN__NONE = it is none */
   uint32_t node;  /* TN__NONE = not added */
+  uint32_t call;  /* 1 + its number among the calls that were inlined; 0: it is none */
   uint32_t frame; /* that it runs in; 0: that of the plan (frames.c) */
   uint32_t exit;  /* of an Exit: its number among those of its loop */
   uint32_t part;  /* of operations in frames: another one of the same loop, or itself */
@@ -32,6 +33,9 @@ typedef struct tn__walk_frame {
 
 typedef struct tn__pruner {
   tn__ir *ir;
+  tn_graph *graph;                 /* that is walked: the signature's, or the body of a function in it */
+  const tn__signature_spec *spec;  /* of that walk */
+  uint32_t *feeds, *fetches;       /* values of them */
   tn__op_state *ops;
   size_t n_ops;
   uint32_t *feed_next; /* n_feeds */
@@ -41,6 +45,10 @@ typedef struct tn__pruner {
   size_t n_order, order_room;
   tn_operation **later; /* NextIterations that Merges read: walked in the end, so that the order has no cycle */
   size_t n_later, later_room;
+  struct tn__scope *scope;   /* the call whose function's body this is; NULL: none's (inline.h) */
+  struct tn__inlined *calls; /* that were inlined */
+  size_t n_calls, call_room;
+  bool inlines;
   bool has_frames;
   bool failed;         /* no memory while walking */
   bool met_turned;     /* a Merge that is turned was met */
@@ -75,6 +83,10 @@ tn_status tn__prune_value(tn__pruner *c, tn_output output, uint32_t *out);
 /* Input i of an operation, as it wants it: a variable's value where it takes no reference. */
 tn_status tn__prune_input(tn__pruner *c, const tn_operation *op, size_t i, tn_output from, uint32_t *out);
 tn_status tn__prune_add(tn__pruner *c, tn_operation *op);
+/* Nodes for n control inputs: in c->controls. What they need is made. */
+tn_status tn__prune_controls(tn__pruner *c, tn_operation *const *control, size_t n, size_t *n_out);
+/* All of it: ir, graph, spec, feeds and fetches are set. */
+tn_status tn__prune(tn__pruner *c);
 
 /* frames.c: adds nodes for all that is in c->order, loops as one node each. */
 tn_status tn__prune_add_loops(tn__pruner *c);

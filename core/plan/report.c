@@ -16,6 +16,8 @@ typedef struct call {
 struct tn_plan_report {
   tn__arena arena;
   tn_graph *graph, *extra; /* references, for the operations */
+  tn_graph **inlined;      /* the same */
+  uint32_t n_inlined;
   tn_plan_summary summary;
   tn__pass_note *passes;
   tn__rewrite_note *rewrites;
@@ -25,6 +27,16 @@ struct tn_plan_report {
 };
 
 /* ---- making ---- */
+
+static bool keep_bodies(tn_plan_report *r, const tn_plan *plan)
+{
+  r->inlined = tn__arena_array(&r->arena, plan->n_inlined, sizeof *r->inlined);
+  while (r->inlined != NULL && r->n_inlined < plan->n_inlined) {
+    r->inlined[r->n_inlined] = tn_graph_ref(plan->inlined[r->n_inlined]);
+    r->n_inlined++;
+  }
+  return r->inlined != NULL;
+}
 
 static bool copy_passes(tn_plan_report *r, const tn_plan *plan)
 {
@@ -151,7 +163,7 @@ tn_status tn__plan_report(tn_plan *plan, tn_plan_report **out, tn_error *err)
     .needed_nodes = plan->n_needed_nodes, .nodes = plan->n_nodes, .instructions = plan->n_instrs,
     .values = plan->n_values, .segments = plan->n_segments, .passes = plan->n_passes,
   };
-  bool ok = copy_passes(r, plan) && copy_calls(r, plan) && copy_operands(r, plan) && copy_layouts(r, plan);
+  bool ok = keep_bodies(r, plan) && copy_passes(r, plan) && copy_calls(r, plan) && copy_operands(r, plan) && copy_layouts(r, plan);
   if (ok) *out = r;
   else tn_plan_report_release(r);
   return ok ? TN_OK : tn__no_memory(err, "report", 0);
@@ -160,6 +172,7 @@ tn_status tn__plan_report(tn_plan *plan, tn_plan_report **out, tn_error *err)
 void tn_plan_report_release(tn_plan_report *report)
 {
   if (report == NULL) return;
+  for (uint32_t i = 0; i < report->n_inlined; i++) tn_graph_unref(report->inlined[i]);
   tn_graph_unref(report->extra);
   tn_graph_unref(report->graph);
   tn__arena_fini(&report->arena);

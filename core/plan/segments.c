@@ -131,7 +131,7 @@ static void number_slots(lister *l, tn__segment *s, uint32_t tag)
       if (k < instr->n_inputs) continue;
       plan->values[value].segment = tag - 1;
       plan->values[value].slot = m->slot;
-      plan->values[value].whole = s->kind == TN__SEGMENT_MERGE || s->kind == TN__SEGMENT_LOOP;
+      plan->values[value].whole = s->kind >= TN__SEGMENT_MERGE;
       plan->values[value].dynamic_user |= plan->values[value].whole;
     }
   }

@@ -104,7 +104,7 @@ static void add_constants(turner *t)
 
 static tn_status compile(turner *t, const tn__body_spec *body, const tn_output *fetches, size_t n_fetches, tn_plan **out)
 {
-  tn__signature_spec spec = *t->c->ir->spec;
+  tn__signature_spec spec = *t->c->spec;
   spec.feeds = t->cuts;
   spec.n_feeds = t->n;
   spec.fetches = fetches;
@@ -112,7 +112,8 @@ static tn_status compile(turner *t, const tn__body_spec *body, const tn_output *
   spec.targets = NULL;
   spec.n_targets = 0;
   spec.body = body;
-  return tn__plan_compile(t->c->ir->graph, &spec, out, t->c->ir->err);
+  spec.depth++;
+  return tn__plan_compile(t->c->graph, &spec, out, t->c->ir->err);
 }
 
 static tn_status keep_feeds(const turner *t, tn__turn_feed **out, uint32_t *n)

@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Bodies of functions in the place of their calls. The body is made for this one call, so that what is known of the arguments
+ * is known in it, and is walked as a signature of its own whose feeds are values of the plan.
+ *
+ * A call begins when all its inputs are there, and ends when all in it has ended. What has no effects need not care; effects
+ * wait for the begin, and who waits for the call waits for them. A call that may be dead stays one. So does one inside
+ * of itself, and what is more than a budget that grows with the graph. */
+#include <core/plan/inline.h>
+#include <core/plan/loop_call.h>
+#include <core/plan/passes.h>
+#include <core/graph/function_instance.h>
+
+#define BUDGET_BASE 4096
+#define BUDGET_PER_NODE 4
+#define MAX_DEPTH 100 /* of bodies in bodies: the walk is recursive */
+
+#define HAS_EFFECT (TN_TRAIT_STATEFUL | TN_TRAIT_MAY_WAIT | TN_TRAIT_FUNCTION_CALL | TN_TRAIT_ENTER)
+
+/* ---- begin and end ---- */
+
+tn_status tn__scope_begin(tn__ir *ir, struct tn__scope *s, uint32_t *node)
+{
+  uint32_t outer = TN__NONE;
+  tn_status st = TN_OK;
+  *node = TN__NONE;
+  if (s == NULL) return TN_OK;
+  if (!s->asked) {
+    s->begin = TN__NONE;
+    st = tn__scope_begin(ir, s->up, &outer);
+    if (st == TN_OK && (outer != TN__NONE || s->n_before > 0))
+      st = tn__ir_add_special(ir, s->op, TN_TRAIT_NO_EFFECT, NULL, 0, 0, &s->begin);
+    if (st == TN_OK && outer != TN__NONE) st = tn__ir_add_control(ir, s->begin, outer);
+    for (size_t i = 0; st == TN_OK && i < s->n_before; i++) st = tn__ir_add_control(ir, s->begin, s->before[i]);
+    s->asked = true;
+  }
+  *node = s->begin;
+  return st;
+}
+
+static bool is_waited_for(const tn__ir_node *node) { return node->live && (node->wanted || (node->traits & HAS_EFFECT) != 0); }
+
+tn_status tn__inlined_end(tn__pruner *c, const tn_operation *op, uint32_t *node)
+{
+  tn__ir *ir = c->ir;
+  struct tn__inlined *call = &c->calls[tn__pruned(c, op)->call - 1];
+  *node = call->done;
+  if (call->done != TN__NONE) return TN_OK;
+  tn_status st = tn__ir_add_special(ir, op, TN_TRAIT_NO_EFFECT, NULL, 0, 0, node);
+  for (uint32_t id = call->first; st == TN_OK && id < call->end; id++)
+    if (is_waited_for(&ir->nodes[id])) st = tn__ir_add_control(ir, *node, id);
+  for (size_t i = 0; st == TN_OK && i < call->n_outputs; i++) { /* what fails in it fails in the call */
+    uint32_t from = ir->values[call->outputs[i]].node;
+    if (from != TN__NONE && !is_waited_for(&ir->nodes[from])) st = tn__ir_add_control(ir, *node, from);
+  }
+  if (st == TN_OK) call->done = *node;
+  return st;
+}
+
+tn_status tn__pass_inline(tn__ir *ir, size_t *changes)
+{
+  *changes += ir->n_inlined;
+  return TN_OK;
+}
+
+void tn__inlined_fini(tn__pruner *c)
+{
+  for (size_t i = 0; i < c->n_calls; i++) tn__free(c->calls[i].outputs, (c->calls[i].n_outputs + 1) * sizeof(uint32_t));
+  tn__free(c->calls, c->call_room * sizeof *c->calls);
+}
+
+/* ---- one body ---- */
+
+static bool may_inline(const tn__ir *ir, const struct tn__scope *up, const tn__function_facts *f)
+{
+  if (up != NULL && up->depth >= MAX_DEPTH) return false;
+  for (; up != NULL; up = up->up)
+    if (up->function == f->identity) return false;
+  return ir->n_inlined_nodes + f->n_nodes <= BUDGET_BASE + BUDGET_PER_NODE * f->n_library;
+}
+
+static bool fits(const tn__ir *ir, const tn__function_instance *f, const uint32_t *args, size_t n_args, size_t n_outputs)
+{
+  if (f->n_inputs != n_args || f->n_outputs != n_outputs) return false;
+  for (size_t i = 0; i < n_args; i++) {
+    const tn_output in = f->inputs[i];
+    if (tn__dtype_base(tn_operation_output_dtype(in.op, (size_t)in.index)) != ir->values[args[i]].dtype) return false;
+  }
+  return true;
+}
+
+static tn_status keep_graph(tn__ir *ir, const tn__function_instance *f)
+{
+  if (!tn__grow((void **)&ir->inlined, &ir->inlined_room, ir->n_inlined + 1, sizeof *ir->inlined)) return tn__ir_no_memory(ir);
+  ir->inlined[ir->n_inlined++] = tn_graph_ref(f->graph);
+  return TN_OK;
+}
+
+static tn_status add_body(tn__ir *ir, struct tn__scope *scope, const tn__signature_spec *around,
+                          const tn__function_instance *f, const uint32_t *args, uint32_t *outputs)
+{
+  tn__signature_spec spec = *around;
+  spec.feeds = f->inputs;
+  spec.n_feeds = f->n_inputs;
+  spec.fetches = f->outputs;
+  spec.n_fetches = f->n_outputs;
+  spec.targets = f->targets;
+  spec.n_targets = f->n_targets;
+  spec.body = NULL;
+  tn__pruner c = { .ir = ir, .graph = f->graph, .spec = &spec, .feeds = (uint32_t *)args, .fetches = outputs, .scope = scope };
+  return tn__prune(&c);
+}
+
+/* What a body that could not be added left behind. */
+static void undo(tn__ir *ir, size_t n_nodes)
+{
+  for (size_t id = ir->n_nodes; id-- > n_nodes;) tn__ir_remove(ir, (uint32_t)id);
+  tn__error_reset(ir->err);
+}
+
+tn_status tn__inline_body(tn__ir *ir, struct tn__scope *scope, const tn__signature_spec *around, uint32_t k,
+                          const uint32_t *args, size_t n_args, uint32_t *outputs, size_t n_outputs, bool *done)
+{
+  const tn_operation *op = scope->op;
+  tn__function_facts facts;
+  tn__function_instance f;
+  size_t n_nodes = ir->n_nodes;
+  *done = false;
+  if (!tn__function_look(op, k, &facts) || !may_inline(ir, scope->up, &facts)) return TN_OK;
+  scope->function = facts.identity;
+  scope->depth = scope->up == NULL ? 1 : scope->up->depth + 1;
+  ir->n_inlined_nodes += facts.n_nodes;
+  tn_status st = tn__function_inline(op, k, (tn__operation_traits(op) & TN_TRAIT_LOOP_CALL) != 0, &f, ir->err);
+  if (st == TN_OK && fits(ir, &f, args, n_args, n_outputs)) {
+    st = keep_graph(ir, &f);
+    if (st == TN_OK) st = add_body(ir, scope, around, &f, args, outputs);
+    *done = st == TN_OK;
+  }
+  tn__function_instance_fini(&f);
+  if (*done || st == TN_RESOURCE_EXHAUSTED) return st;
+  undo(ir, n_nodes); /* whatever is wrong with it is said when it is called */
+  return TN_OK;
+}
+
+/* ---- calls ---- */
+
+typedef struct site {
+  tn__pruner *c;
+  tn_operation *op;
+  uint32_t *args, *before;
+  size_t n_args, n_before;
+} site;
+
+/* A call whose inputs may be dead is dead when one of them is; its body's nodes would not all be. */
+static tn_status read_inputs(site *s, bool *ok)
+{
+  tn__pruner *c = s->c;
+  size_t n_control, n;
+  const tn_output *in = tn__operation_inputs(s->op, &s->n_args);
+  tn_operation *const *control = tn__operation_control_inputs(s->op, &n_control);
+  for (size_t i = 0; i < s->n_args; i++)
+    if (tn__dtype_is_ref(tn_operation_output_dtype(in[i].op, (size_t)in[i].index))) return TN_OK;
+  s->args = tn__alloc_array(s->n_args + 1, sizeof *s->args);
+  s->before = tn__alloc_array(s->n_args + n_control + 1, sizeof *s->before);
+  tn_status st = s->args == NULL || s->before == NULL ? tn__ir_no_memory(c->ir) : TN_OK;
+  *ok = true;
+  for (size_t i = 0; st == TN_OK && i < s->n_args; i++) {
+    st = tn__prune_input(c, s->op, i, in[i], &s->args[i]);
+    if (st != TN_OK) break;
+    uint32_t from = c->ir->values[s->args[i]].node;
+    *ok &= !tn__ir_may_be_dead(c->ir, s->args[i]);
+    if (from != TN__NONE && c->ir->nodes[from].n_controls + !(c->ir->nodes[from].traits & TN_TRAIT_CONSTANT) > 0)
+      s->before[s->n_before++] = from;
+  }
+  if (st == TN_OK) st = tn__prune_controls(c, control, n_control, &n);
+  for (size_t i = 0; st == TN_OK && i < n; i++) {
+    *ok &= !c->ir->nodes[c->controls[i]].may_be_dead;
+    s->before[s->n_before++] = c->controls[i];
+  }
+  return st;
+}
+
+static tn_status remember(const site *s, uint32_t *outputs, uint32_t first)
+{
+  tn__pruner *c = s->c;
+  if (!tn__grow((void **)&c->calls, &c->call_room, c->n_calls + 1, sizeof *c->calls)) return tn__ir_no_memory(c->ir);
+  c->calls[c->n_calls++] = (struct tn__inlined){ outputs, tn_operation_n_outputs(s->op), first, (uint32_t)c->ir->n_nodes, TN__NONE };
+  tn__pruned(c, s->op)->call = (uint32_t)c->n_calls;
+  return TN_OK;
+}
+
+static tn_status inline_call(site *s, struct tn__scope *scope, bool *done)
+{
+  tn__ir *ir = s->c->ir;
+  size_t n = tn_operation_n_outputs(s->op);
+  uint32_t first = (uint32_t)ir->n_nodes, *outputs = tn__alloc_array(n + 1, sizeof *outputs);
+  if (outputs == NULL) return tn__ir_no_memory(ir);
+  tn_status st = tn__inline_body(ir, scope, s->c->spec, 0, s->args, s->n_args, outputs, n, done);
+  for (size_t i = 0; st == TN_OK && *done && i < n; i++)
+    if (ir->values[outputs[i]].dtype != tn_operation_output_dtype(s->op, i)) {
+      undo(ir, first);
+      *done = false;
+    }
+  if (st == TN_OK && *done) st = remember(s, outputs, first);
+  if (st != TN_OK || !*done) tn__free(outputs, (n + 1) * sizeof *outputs);
+  return st;
+}
+
+tn_status tn__prune_inline(tn__pruner *c, tn_operation *op, bool *done)
+{
+  site s = { .c = c, .op = op };
+  bool ok = false;
+  *done = false;
+  tn_status st = read_inputs(&s, &ok);
+  if (st == TN_OK && ok) {
+    struct tn__scope scope = { .up = c->scope, .op = op, .before = s.before, .n_before = s.n_before };
+    if (tn__operation_traits(op) & TN_TRAIT_LOOP_CALL) st = tn__prune_loop_call(c, &scope, s.args, s.n_args, done);
+    else st = inline_call(&s, &scope, done);
+  }
+  size_t n_control;
+  tn__operation_control_inputs(op, &n_control);
+  if (s.args != NULL) tn__free(s.args, (s.n_args + 1) * sizeof *s.args);
+  if (s.before != NULL) tn__free(s.before, (s.n_args + n_control + 1) * sizeof *s.before);
+  return st;
+}

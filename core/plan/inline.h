@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Bodies of functions in the place of their calls: between prune.c, which meets calls, and inline.c. */
+#ifndef TN_CORE_PLAN_INLINE_H
+#define TN_CORE_PLAN_INLINE_H
+
+#include <core/plan/prune.h>
+
+/* A call whose function's body is added to the plan. */
+struct tn__scope {
+  struct tn__scope *up;   /* the call that it is inside of; NULL = none */
+  const void *function;   /* identity */
+  uint32_t depth;
+  const tn_operation *op;
+  const uint32_t *before; /* nodes that it waits for: of its inputs, and by control edges */
+  size_t n_before;
+  bool asked;
+  uint32_t begin;         /* node that stands for all of these; TN__NONE = there are none. Made when somebody asks */
+};
+
+/* A call that the body of its function took the place of. */
+struct tn__inlined {
+  uint32_t *outputs; /* values */
+  size_t n_outputs;
+  uint32_t first, end; /* nodes of the body: they and their effects are the call */
+  uint32_t done;       /* node that stands for the end of the call; TN__NONE = nobody asked */
+};
+
+/* Whether a call by this operation is one that its function's body, or a loop, may stand for. */
+static inline bool tn__is_inlinable(const tn_operation *op)
+{
+  return (tn__operation_traits(op) & (TN_TRAIT_PLAIN_CALL | TN_TRAIT_LOOP_CALL)) != 0;
+}
+/* Puts it there; *done false: it stays a call, for whatever reason, and the ir is as it was. */
+tn_status tn__prune_inline(tn__pruner *c, tn_operation *op, bool *done);
+/* The node that who waits for an inlined call waits for. */
+tn_status tn__inlined_end(tn__pruner *c, const tn_operation *op, uint32_t *node);
+/* The node that a node with effects in a body waits for: the begin of the call; TN__NONE = nothing. */
+tn_status tn__scope_begin(tn__ir *ir, struct tn__scope *scope, uint32_t *node);
+void tn__inlined_fini(tn__pruner *c);
+
+#endif
