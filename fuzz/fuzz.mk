@@ -5,6 +5,8 @@
 # fuzz/corpus/fuzz_NAME/ (and are listed in TN_FUZZ_SEEDS); fuzz/seeds.sh makes more. What a run finds is kept in the build folder.
 TN_FUZZERS = \
   fuzz/fuzz_builder \
+  fuzz/fuzz_config \
+  fuzz/fuzz_control \
   fuzz/fuzz_graphdef \
   fuzz/fuzz_manifest \
   fuzz/fuzz_npy \
@@ -17,6 +19,13 @@ TN_FUZZ_SEEDS = \
   fuzz/corpus/fuzz_builder/lists \
   fuzz/corpus/fuzz_builder/matmul \
   fuzz/corpus/fuzz_builder/reshape \
+  fuzz/corpus/fuzz_config/level \
+  fuzz/corpus/fuzz_config/whole \
+  fuzz/corpus/fuzz_control/branches \
+  fuzz/corpus/fuzz_control/half_a_frame \
+  fuzz/corpus/fuzz_control/kinds \
+  fuzz/corpus/fuzz_control/loops \
+  fuzz/corpus/fuzz_control/state \
   fuzz/corpus/fuzz_graphdef/Assign-000.pb \
   fuzz/corpus/fuzz_graphdef/BatchMatMul-000.pb \
   fuzz/corpus/fuzz_graphdef/Case-000.pb \
@@ -117,6 +126,8 @@ TN_FUZZ_SEEDS = \
 TN_FUZZ_LIBS = $(TN_FUZZ_LDFLAGS) libtenon_core.la $(TN_CORE_LIBS)
 
 fuzz_fuzz_builder_LDADD = $(TN_FUZZ_LIBS)
+fuzz_fuzz_config_LDADD = $(TN_FUZZ_LIBS)
+fuzz_fuzz_control_LDADD = $(TN_FUZZ_LIBS)
 fuzz_fuzz_graphdef_LDADD = $(TN_FUZZ_LIBS)
 fuzz_fuzz_manifest_LDADD = $(TN_FUZZ_LIBS)
 fuzz_fuzz_npy_LDADD = $(TN_FUZZ_LIBS)

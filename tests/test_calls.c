@@ -133,7 +133,7 @@ static void calls__do_what_a_function_does(void)
   }
 }
 
-/* A function is one plan however often it is called: the kernel of its node is made once. */
+/* As the graph stands, a function is one plan however often it is called: the kernel of its node is made once. */
 static void calls__share_what_is_compiled(void)
 {
   char text[8000] = "library { " UNARY("F0", BODY("n", "TestCount", "input: 'x'", SLOT("7")) RET("y", "n:y:0")),
@@ -151,7 +151,7 @@ static void calls__share_what_is_compiled(void)
   }
   strcat(text, "}\n" IN("x", "DT_FLOAT") NODE("n", "F12", "input: 'x'", ""));
   ts t;
-  ck_open(&t, 1, text);
+  ck_open(&t, 0, text);
   ts_watch_reset();
   CHECK(ts_run1(&t, FEEDS({ "x", 5 }), "n") == 5);
   CHECK_INT(ts_counted(7), 4096);
@@ -357,6 +357,179 @@ static void calls__on_a_device_that_is_named(void)
                "'/job:worker/task:3/cpu:0' is not a device of this process");
 }
 
+/* ---- kernels that end before the functions that they called ---- */
+
+enum { FAILS, ENDS, GIVES_UP, WAITS };
+
+static atomic_int n_without_error; /* calls of compute that had no error object */
+
+static tn_status hasty_create(const tn_operation *op, void **state, tn_error *err)
+{
+  int64_t how = 0;
+  tn_status st = tn_operation_attr_int(op, "how", &how, err);
+  *state = (void *)(intptr_t)how;
+  return st;
+}
+
+static tn_status hasty_prepare(tn_prepare_ctx *ctx, tn_error *err)
+{
+  ctx->scratch_bytes = sizeof(tn_tensor *);
+  return tn_prepare_dynamic(ctx, 0, err);
+}
+
+/* Hands x to its function, which waits. */
+static tn_status hasty_compute(tn_kernel_ctx *ctx)
+{
+  intptr_t how = (intptr_t)ctx->state;
+  tn_tensor **result = ctx->scratch;
+  if (ctx->err == NULL) atomic_fetch_add(&n_without_error, 1);
+  if (how == GIVES_UP && tn_kernel_cancelled(ctx)) return tn_error_set(ctx->err, TN_CANCELLED, "it does not ask its function");
+  tn_status st = tn_kernel_call(ctx, 0, ctx->inputs, 1, result, 1);
+  if (st == TN_PENDING && how == FAILS) return tn_error_set(ctx->err, TN_ABORTED, "it cannot wait");
+  if (st == TN_PENDING && how == ENDS) st = tn_kernel_keep_input(ctx, 0, result);
+  if (st != TN_OK) return st;
+  st = tn_kernel_set_output(ctx, 0, *result);
+  tn_tensor_unref(*result);
+  return st;
+}
+
+static const tn_op_def hasty_op = { .struct_size = TN_OP_DEF_SIZE, .name = "TestHasty", .inputs = "x: T", .outputs = "y: T",
+                                    .attrs = "T: {float}; f: func; how: int = 0",
+                                    .traits = TN_TRAIT_STATEFUL | TN_TRAIT_DYNAMIC | TN_TRAIT_FUNCTION_CALL };
+static const tn_kernel_def hasty_kernel = { .struct_size = TN_KERNEL_DEF_SIZE, .op = "TestHasty", .device = "CPU",
+                                            .name = "hasty_cpu", .rank = TN_RANK_C, .create = hasty_create,
+                                            .prepare = hasty_prepare, .compute = hasty_compute };
+static const tn_op_family hasty_family = { .struct_size = TN_OP_FAMILY_SIZE, .name = "hasty", .ops = &hasty_op, .n_ops = 1,
+                                           .kernels = &hasty_kernel, .n_kernels = 1 };
+
+#define HASTY_QUEUE(node)                                                                                     \
+  node("q", "FIFOQueueV2", "", "attr { key: 'component_types' value { list { type: DT_FLOAT } } }"            \
+       "attr { key: 'shared_name' value { s: 'hasty' } } attr { key: 'shapes' value { list { shape { } } } }")
+#define COMPONENTS(key) "attr { key: '" key "' value { list { type: DT_FLOAT } } }"
+#define HASTY(name, f, how, in)                                                                               \
+  NODE(name, "TestHasty", "input: '" in "'", T("DT_FLOAT") FUNC("f", f) " attr { key: 'how' value { i: " how " } }")
+/* "Gets" waits for what comes to the queue, "Outer" in it, and "Rounds" in a loop in it. */
+#define HASTY_GRAPH                                                                                           \
+  LIBRARY(TWICE UNARY("Gets", HASTY_QUEUE(BODY) BODY("get", "QueueDequeueV2", "input: 'q:handle:0'", COMPONENTS("component_types")) \
+                      BODY("n", "AddV2", "input: 'get:components:0' input: 'x'", T("DT_FLOAT")) RET("y", "n:z:0"))       \
+          UNARY("Outer", BODY("g", "StatefulPartitionedCall", "input: 'x'", FUNC("f", "Gets") TYPES("Tin", F) TYPES("Tout", F)) \
+                RET("y", "g:output:0"))                                                                       \
+          FUNCTION("Yes", ARG("x", "DT_FLOAT") RESULT("y", "DT_BOOL"),                                        \
+                   BODY("c", "Const", "", FILLED("DT_BOOL", "bool_val: true")) RET("y", "c:output:0"))        \
+          UNARY("Rounds", BODY("w", "While", "input: 'x'", TYPES("T", F) FUNC("cond", "Yes") FUNC("body", "Outer")) \
+                RET("y", "w:output:0")))                                                                      \
+  IN("x", "DT_FLOAT") HASTY_QUEUE(NODE) NODE("put", "QueueEnqueueV2", "input: 'q' input: 'x'", COMPONENTS("Tcomponents")) \
+  NODE("get", "QueueDequeueV2", "input: 'q'", COMPONENTS("component_types")) NODE("size", "QueueSizeV2", "input: 'q'", "")
+
+static void register_hasty(void)
+{
+  static bool known;
+  if (!known) REQUIRE_OK(tn_register_ops(&hasty_family, NULL), NULL);
+  known = true;
+}
+
+static void open_hasty(ts *t, int level, const char *text)
+{
+  register_hasty();
+  ck_open(t, level, text);
+}
+
+static tn_status run_hasty(ts *t, const char *fetch, int64_t timeout_ms, tn_error *err)
+{
+  const char *feed = "x";
+  tn_tensor *x = ts_scalar(3), *out = NULL;
+  tn_run_options options;
+  tn_run_options_init(&options);
+  options.timeout_ms = timeout_ms;
+  tn_status st = tn_session_run(t->session, &options, &feed, &x, 1, &fetch, &out, 1, NULL, 0, NULL, err);
+  CHECK(st == TN_OK || out == NULL);
+  tn_tensor_unref(out);
+  tn_tensor_unref(x);
+  return st;
+}
+
+/* Nobody waits at the queue any more: what is put there stays. */
+static void check_queue(ts *t)
+{
+  const char *fetch = "size";
+  tn_tensor *size = NULL;
+  CHECK_OK(ts_run(t, FEEDS({ "x", 7 }), NULL, NULL, NAMES("put")), &t->err);
+  CHECK_OK(tn_session_run(t->session, NULL, NULL, NULL, 0, &fetch, &size, 1, NULL, 0, NULL, &t->err), &t->err);
+  CHECK(size != NULL && *(int32_t *)tn_tensor_data(size) == 1);
+  if (size != NULL && *(int32_t *)tn_tensor_data(size) == 1) CHECK(ts_run1(t, NULL, "get") == 7);
+  tn_tensor_unref(size);
+}
+
+static void calls__that_wait_end_with_their_kernel(void) /* S-CAN-02 */
+{
+  static const struct {
+    const char *fetch, *message;
+    tn_status status;
+    int64_t timeout_ms;
+  } cases[] = { { "fails", "it cannot wait", TN_ABORTED, 0 },
+                { "ends", "node 'ends' (TestHasty): its kernel has ended, and a function that it called waits", TN_INTERNAL, 0 },
+                { "gives_up", "did not end in its time limit", TN_DEADLINE_EXCEEDED, 20 },
+                { "round", "it cannot wait", TN_ABORTED, 0 } };
+  FOR_LEVELS(level)
+  {
+    ts t;
+    open_hasty(&t, level, HASTY_GRAPH HASTY("fails", "Outer", "0", "x") HASTY("ends", "Outer", "1", "x")
+                          HASTY("gives_up", "Outer", "2", "x") HASTY("round", "Rounds", "0", "x"));
+    for (size_t i = 0; i < 3 * sizeof cases / sizeof *cases; i++) {
+      size_t k = i % (sizeof cases / sizeof *cases);
+      tn_error_clear(&t.err);
+      CHECK_STATUS(run_hasty(&t, cases[k].fetch, cases[k].timeout_ms, &t.err), cases[k].status, &t.err);
+      CHECK_CONTAINS(tn_error_message(&t.err), cases[k].message);
+      tn_error_clear(&t.err);
+      check_queue(&t);
+    }
+    CHECK_INT(tn_reset(t.options, NULL, 0, NULL), TN_OK);
+    ts_fini(&t);
+  }
+}
+
+/* A program that wants no error object: kernels have one. */
+static void calls__have_an_error_object(void)
+{
+  ts t;
+  open_hasty(&t, 1, HASTY_GRAPH HASTY("fails", "Gets", "0", "x") HASTY("waits", "Rounds", "3", "x"));
+  atomic_store(&n_without_error, 0);
+  CHECK_INT(run_hasty(&t, "fails", 0, NULL), TN_ABORTED);
+  CHECK_INT(run_hasty(&t, "waits", 20, NULL), TN_DEADLINE_EXCEEDED);
+  CHECK_INT(atomic_load(&n_without_error), 0);
+  CHECK_INT(tn_reset(t.options, NULL, 0, NULL), TN_OK);
+  ts_fini(&t);
+}
+
+/* A call that waits comes back to memory of its own, also when the step failed for want of more. */
+static void calls__that_wait_keep_their_memory(void)
+{
+  const char *text = HASTY_GRAPH HASTY("waits", "Gets", "3", "x") HASTY("first", "Twice", "3", "x")
+      NODE("dims", "Const", "", "attr { key: 'dtype' value { type: DT_INT32 } } attr { key: 'value' value { tensor { dtype: "
+           "DT_INT32 tensor_shape { dim { size: 1 } } int_val: 1000000 } } }")
+      NODE("many", "Fill", "input: 'dims' input: 'first'", T("DT_FLOAT"))
+      NODE("large", "Cumsum", "input: 'many' input: 'zero'", T("DT_FLOAT")) NODE("zero", "Const", "", INT_OF("0"))
+      NODE("sum", "Sum", "input: 'large' input: 'zero'", T("DT_FLOAT"));
+  FOR_LEVELS(level)
+  {
+    const tn_import_options import = { .struct_size = sizeof import, .flags = TN_IMPORT_TEXT };
+    ts t;
+    tn_tensor *out[2] = { NULL, NULL };
+    register_hasty();
+    ts_init(&t, level);
+    REQUIRE_OK(tn_graph_import(t.graph, text, strlen(text), &import, &t.err), &t.err);
+    REQUIRE_OK(tn_session_options_set_int(t.options, "memory_limit_bytes", 1 << 20, &t.err), &t.err);
+    ts_start(&t);
+    for (int i = 0; i < 3; i++) {
+      CHECK_STATUS(ts_run(&t, FEEDS({ "x", 1 }), NAMES("waits", "sum"), out, NULL), TN_RESOURCE_EXHAUSTED, &t.err);
+      tn_error_clear(&t.err);
+      check_queue(&t);
+    }
+    CHECK_INT(tn_reset(t.options, NULL, 0, NULL), TN_OK);
+    ts_fini(&t);
+  }
+}
+
 /* ---- threads and memory ---- */
 
 static void *run_many(void *arg)
@@ -490,6 +663,9 @@ TAP_MAIN(
   TAP_TEST(calls__of_gradients_that_the_library_names),
   TAP_TEST(calls__of_gradients_that_are_made),
   TAP_TEST(calls__on_a_device_that_is_named),
+  TAP_TEST(calls__that_wait_end_with_their_kernel),
+  TAP_TEST(calls__have_an_error_object),
+  TAP_TEST(calls__that_wait_keep_their_memory),
   TAP_TEST(calls__of_several_steps_at_once),
   TAP_TEST(calls__survive_lack_of_memory),
   TAP_TEST(calls__make_gradients_without_memory),

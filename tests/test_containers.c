@@ -281,7 +281,32 @@ static tn_status all_of_it(void *arg)
 
 static void containers__survive_lack_of_memory(void) { tn_test_oom_sweep(all_of_it, NULL); }
 
+/* Who only remembers a resource keeps nothing alive, and finds out that it is gone. */
+static void containers__may_be_remembered(void)
+{
+  tn__container *c;
+  tn_resource *r;
+  int value = 4;
+  REQUIRE_OK(tn__container_create("c", &c, NULL), NULL);
+  REQUIRE_OK(tn__container_obtain(c, &number, "n", make_number, &value, &r, NULL), NULL);
+  tn_resource *remembered = tn__resource_remember(r), *again = tn__resource_remember(r);
+  tn_resource_unref(r);
+  CHECK(tn__resource_hold_again(remembered));
+  CHECK_INT(tn__container_remove(remembered, NULL), TN_OK);
+  CHECK_INT(atomic_load(&alive), 1);
+  CHECK(!tn_resource_is_alive(remembered));
+  tn_resource_unref(remembered);
+  CHECK_INT(atomic_load(&alive), 0);
+  CHECK(!tn__resource_hold_again(remembered));
+  CHECK(!tn_resource_is_alive(again) && strcmp(tn_resource_name(again), "n") == 0);
+  tn__resource_forget(remembered);
+  tn__resource_forget(again);
+  tn__resource_forget(NULL);
+  tn__container_leave(c);
+}
+
 TAP_MAIN(
+  TAP_TEST(containers__may_be_remembered),
   TAP_TEST(containers__are_shared_by_sessions_of_a_factory),
   TAP_TEST(containers__of_an_isolated_session_end_with_it),
   TAP_TEST(containers__of_later_sessions_are_new),

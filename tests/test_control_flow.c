@@ -357,6 +357,74 @@ static void control_flow__endless_loops_end_in_time(void) /* S-RO-08, S-CAN-06 *
   }
 }
 
+/* ---- waiting ---- */
+
+/* "get" waits until "put" has run, which stands behind it; what is behind a trigger waits with it. */
+#define WAITS                                                                                             \
+  NODE("q", "FIFOQueueV2", "", "attr { key: 'component_types' value { list { type: DT_FLOAT } } }")       \
+  NODE("get", "QueueDequeueV2", IN("q"), "attr { key: 'component_types' value { list { type: DT_FLOAT } } }") \
+  NODE("put", "QueueEnqueueV2", IN("q") IN("x"), "attr { key: 'Tcomponents' value { list { type: DT_FLOAT } } }")
+
+static tn_operation *with_controls(ts *t, const char *op, const char *prefix, int number, tn_operation *a, tn_operation *b)
+{
+  char name[32];
+  tn_operation *made;
+  snprintf(name, sizeof name, "%s%d", prefix, number);
+  tn_operation_builder *builder = tn_operation_begin(t->graph, op, name, 0);
+  REQUIRE(builder != NULL);
+  tn_operation_add_control_input(builder, a);
+  if (b != NULL) tn_operation_add_control_input(builder, b);
+  REQUIRE_OK(tn_operation_finish(builder, &made, &t->err), &t->err);
+  return made;
+}
+
+/* A chain of triggers with something on a branch between each two; "end" is behind all of them. */
+static void open_chain(ts *t, int level, int n)
+{
+  const tn_import_options options = { .struct_size = sizeof options, .flags = TN_IMPORT_TEXT };
+  const char *text = BRANCH WAITS;
+  ts_init(t, level);
+  REQUIRE_OK(tn_graph_import(t->graph, text, strlen(text), &options, &t->err), &t->err);
+  tn_operation *on = tn_graph_find(t->graph, "on"), *last = tn_graph_find(t->graph, "get");
+  for (int i = 0; i < n; i++) {
+    last = with_controls(t, "ControlTrigger", "trigger", i, last, i % 2 ? last : on);
+    last = with_controls(t, "NoOp", "between", i, last, on);
+  }
+  with_controls(t, "ControlTrigger", "end", 0, last, NULL);
+  ts_start(t);
+}
+
+static tn_status chain_once(ts *t, bool p, int64_t timeout_ms, const char *second)
+{
+  const char *feeds[] = { "x", "p" }, *targets[] = { "end0", second };
+  tn_run_options options;
+  tn_run_options_init(&options);
+  options.timeout_ms = timeout_ms;
+  uint8_t flag = p;
+  tn_tensor *values[2] = { ts_scalar(1), NULL };
+  tn_error_clear(&t->err);
+  REQUIRE_OK(tn_tensor_from_data(TN_BOOL, NULL, 0, &flag, 1, &values[1], &t->err), &t->err);
+  tn_status st = tn_session_run(t->session, &options, feeds, values, 2, NULL, NULL, 0, targets, second != NULL ? 2 : 1, NULL,
+                                &t->err);
+  tn_tensor_unref(values[0]);
+  tn_tensor_unref(values[1]);
+  return st;
+}
+
+/* What is undecided is asked about once in a pass, however much depends on it, and not by recursion. */
+static void control_flow__long_chains_may_wait(void) /* S-EXE-10 */
+{
+  FOR_LEVELS(level) {
+    ts t;
+    open_chain(&t, level, 50000);
+    CHECK_OK(chain_once(&t, true, 0, "put"), &t.err);
+    CHECK_OK(chain_once(&t, false, 0, "put"), &t.err);
+    CHECK_STATUS(chain_once(&t, true, 20, NULL), TN_DEADLINE_EXCEEDED, &t.err);
+    CHECK_OK(chain_once(&t, true, 0, "put"), &t.err);
+    ts_fini(&t);
+  }
+}
+
 static tn_status loop_once(void *user)
 {
   ts *t = user;
@@ -396,4 +464,4 @@ TAP_MAIN(TAP_TEST(control_flow__one_branch_is_taken), TAP_TEST(control_flow__dea
          TAP_TEST(control_flow__half_a_loop_is_refused), TAP_TEST(control_flow__a_frame_without_a_loop_runs_once),
          TAP_TEST(control_flow__what_leaves_a_loop_cannot_enter_it), TAP_TEST(control_flow__a_predicate_is_a_scalar),
          TAP_TEST(control_flow__a_feed_inside_a_loop_is_refused), TAP_TEST(control_flow__endless_loops_end_in_time),
-         TAP_TEST(control_flow__survives_lack_of_memory))
+         TAP_TEST(control_flow__long_chains_may_wait), TAP_TEST(control_flow__survives_lack_of_memory))

@@ -582,6 +582,46 @@ static void queues__lose_nothing_between_threads_of_two_sessions(void)
   ts_fini(&b);
 }
 
+/* ---- the end ---- */
+
+static tn_status put_once(ts *t, const float *values, size_t n, const char *target)
+{
+  const char *feed = "x";
+  tn_tensor *x = ts_vector(n, values);
+  tn_status st = tn_session_run(t->session, NULL, &feed, &x, target[0] == 'p', NULL, NULL, 0, &target, 1, NULL, &t->err);
+  tn_tensor_unref(x);
+  return st;
+}
+
+/* What is destroyed is gone, though the plans of several steps have used it; the next one of the name is another one. */
+static void queues__take_no_memory_once_they_are_destroyed(void) /* S-LIFE-12 */
+{
+  enum { N = 1 << 16 };
+  FOR_LEVELS(level)
+  {
+    ts t;
+    uint64_t bytes = 0;
+    float *values = calloc(N, sizeof *values);
+    const char *text = ANY("x", "DT_FLOAT") NODE("q", "FIFOQueueV2", "", LIST("component_types", "type: DT_FLOAT"))
+        NODE("put", "QueueEnqueueV2", Q "input: 'x'", LIST("Tcomponents", "type: DT_FLOAT")) NODE("end", "DestroyResourceOp", Q, "");
+    const tn_import_options options = { .struct_size = sizeof options, .flags = TN_IMPORT_TEXT };
+    ts_init(&t, level);
+    REQUIRE_OK(tn_graph_import(t.graph, text, strlen(text), &options, &t.err), &t.err);
+    ts_start(&t);
+    uint64_t before = tn_test_live_bytes();
+    for (int i = 0; i < 1000; i++) {
+      CHECK_OK(put_once(&t, values, i < 100 ? N : 1, "put"), &t.err);
+      CHECK_OK(put_once(&t, values, 1, "end"), &t.err);
+      CHECK(tn_test_live_bytes() - before < N * sizeof *values); /* the plans are small */
+      if (i == 150) bytes = tn_test_live_bytes();
+      if (i > 150) CHECK_INT(tn_test_live_bytes(), bytes);
+    }
+    free(values);
+    CHECK_OK(tn_reset(t.options, NULL, 0, &t.err), &t.err);
+    ts_fini(&t);
+  }
+}
+
 TAP_MAIN(
   TAP_TEST(queues__closed_ones_give_what_they_have),
   TAP_TEST(queues__of_lowest_priority_first_keep_the_order_of_equals),
@@ -596,5 +636,6 @@ TAP_MAIN(
   TAP_TEST(queues__refuse_what_does_not_fit),
   TAP_TEST(queues__serve_attempts_in_order),
   TAP_TEST(queues__give_back_what_a_cancelled_attempt_had),
+  TAP_TEST(queues__take_no_memory_once_they_are_destroyed),
   TAP_TEST(queues__survive_failing_allocations),
   TAP_TEST(queues__lose_nothing_between_threads_of_two_sessions))

@@ -53,6 +53,18 @@ bool tn__calls_wait(const tn__calling *calling)
   return false;
 }
 
+tn_status tn__calls_drain(tn__calling *calling, tn_error *err)
+{
+  for (uint32_t k = 0; k < calling->n; k++) {
+    called *c = &calling->items[k];
+    if (c->f == NULL || !c->inner.busy) continue;
+    c->inner.run.err = err;
+    if (tn__inner_go(&c->inner, c->inputs, NULL) != TN_OK) continue;
+    for (uint32_t i = 0; i < c->f->n_fetches; i++) tn_tensor_unref(c->inner.outputs[i]);
+  }
+  return tn__calls_wait(calling) ? TN_PENDING : TN_OK;
+}
+
 void tn__calls_end(tn__calling *calling)
 {
   for (uint32_t k = 0; calling != NULL && k < calling->n; k++) close_one(&calling->items[k]);
@@ -222,6 +234,9 @@ static tn_status call_function(const tn__call *call, uint32_t k, tn_view *const 
   tn_status st = place_of(call, k, &c);
   if (st == TN_OK && !c->inner.busy) st = begin(call, k, inputs, n_inputs, n_outputs, c);
   if (st != TN_OK) return st;
+  if (n_outputs != c->f->n_outputs)
+    return tn_error_set(call->ctx.err, TN_INTERNAL, "function '%s' gives %u tensors, %u are wanted after it has waited", c->f->name,
+                        c->f->n_outputs, n_outputs);
   c->inner.run.err = call->ctx.err;
   offer_again(c);
   st = tn__inner_go(&c->inner, c->inputs, NULL);

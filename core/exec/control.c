@@ -3,9 +3,13 @@
  * context depends on before its segments are met; only when something waits is there a second time. */
 #include <core/exec/exec.h>
 
+#include <string.h>
+
 enum { NEW = 0, WAITING, DONE, SKIPPED };
 
 #define FAULT (-1)
+#define OTHER_FIRST (-2) /* another context has to be looked at before this one */
+#define LOOKED_AT 3      /* in this pass, and undecided: what decides a context stands in front of whoever asks for it */
 
 /* ---- contexts ---- */
 
@@ -45,6 +49,12 @@ static int exit_state(const tn__run *run, uint32_t instr, uint32_t exit)
   return tn__loop_has_left(run->workspace->pending[run->plan->instrs[instr].segment], exit) ? TN__LIVE : TN__DEAD;
 }
 
+static int done_state(const tn__run *run, uint32_t context)
+{
+  uint8_t state = run->workspace->context_states[context];
+  return context == 0 || state == TN__LIVE || state == TN__DEAD ? TN__LIVE : state == LOOKED_AT ? TN__UNDECIDED : OTHER_FIRST;
+}
+
 static int atom_state(tn__run *run, const tn__atom *a)
 {
   switch (a->kind) {
@@ -53,32 +63,50 @@ static int atom_state(tn__run *run, const tn__atom *a)
   case TN__ATOM_EXIT: return exit_state(run, a->id, a->side);
   case TN__ATOM_MERGE: /* it is skipped when it found no input */
   case TN__ATOM_WAIT: return segment_state(run, a->id);
-  default: {
-    int state = tn__context_state(run, a->id);
-    return state == TN__DEAD ? TN__LIVE : state;
-  }
+  default: return done_state(run, a->id);
   }
 }
 
-/* Atoms in front decide whether those behind can be looked at. */
-static int decide(tn__run *run, uint32_t context, uint8_t *known)
+/* Atoms in front decide whether those behind can be looked at. OTHER_FIRST: *other, whose number is lower. */
+static int decide(tn__run *run, uint32_t context, uint32_t *other)
 {
   const tn__context *c = &run->plan->contexts[context];
+  uint8_t *known = &run->workspace->context_states[context];
   for (uint32_t k = 0; k < c->n; k++) {
-    int state = atom_state(run, &run->plan->atoms[run->plan->context_atoms[c->first + k]]);
+    const tn__atom *a = &run->plan->atoms[run->plan->context_atoms[c->first + k]];
+    int state = atom_state(run, a);
     if (state == TN__LIVE) continue;
     if (state == TN__DEAD) *known = TN__DEAD;
+    if (state == TN__UNDECIDED) *known = LOOKED_AT;
+    *other = a->id;
     return state;
   }
   *known = TN__LIVE;
   return TN__LIVE;
 }
 
+/* Thousands may depend on each other, so there is no recursion. Those that one depends on were asked for in front of it, as
+ * a rule, so there are hardly any turns. */
 int tn__context_state(tn__run *run, uint32_t context)
 {
-  uint8_t *known = &run->workspace->context_states[context];
+  uint8_t known = run->workspace->context_states[context];
   if (context == 0) return TN__LIVE;
-  return *known != TN__UNDECIDED ? *known : decide(run, context, known);
+  if (known != TN__UNDECIDED) return known == LOOKED_AT ? TN__UNDECIDED : known;
+  for (uint32_t at = context;;) {
+    uint32_t other;
+    int state = decide(run, at, &other);
+    if (state == OTHER_FIRST) at = other;
+    else if (at == context || state == FAULT) return state;
+    else at = context;
+  }
+}
+
+/* What was undecided in a pass may be decided in the next one. */
+void tn__contexts_look_again(tn__run *run)
+{
+  uint8_t *states = run->workspace->context_states;
+  for (uint32_t i = 0; i < run->plan->n_contexts; i++)
+    if (states[i] == LOOKED_AT) states[i] = TN__UNDECIDED;
 }
 
 /* ---- segments ---- */
@@ -118,6 +146,7 @@ static tn_status begin_call(tn__run *run, uint32_t number, tn__pending **out)
   tn_status st = tn__segment_begin(run, number, &in);
   tn__pending *p = *out = st == TN_OK ? tn__pending_get(run, number) : NULL;
   if (p == NULL) return st == TN_OK ? TN_RESOURCE_EXHAUSTED : st;
+  p->over = false;
   p->call = (tn__call){ .ctx = { .struct_size = sizeof p->call.ctx, .err = run->err, .step = run->step },
                         .run = run, .instance = in, .tape = in->layout->tape };
   return TN_OK;
@@ -133,24 +162,64 @@ static tn_status waits_for_nothing(const tn__run *run, uint32_t number, tn_error
                       tn_operation_name(op), tn_operation_type(op));
 }
 
+/* Notes that the step ends: what waits comes back, nothing begins. */
+static void fail(tn__run *run, tn_status cause)
+{
+  if (run->step->env == NULL) return;
+  if (!run->step->env->failed) run->step->env->cause = cause;
+  run->step->env->failed = true;
+  tn__cancel_waits(run->step);
+}
+
+/* The kernel has ended, and a function that it called waits. The step fails then, and what waits in the function is
+ * cancelled; the call is over when all of that has come back. */
+static tn_status leave_functions(tn__run *run, uint32_t number, tn_status st)
+{
+  const tn_operation *op = run->plan->instrs[run->plan->segments[number].begin].op;
+  tn__pending *p = run->workspace->pending[number];
+  p->over = true;
+  tn__wait_leave(p); /* whom its cancel is for has ended */
+  if (st == TN_OK) {
+    tn_error_set_node(p->call.ctx.err, tn_operation_name(op));
+    st = tn_error_set(p->call.ctx.err, TN_INTERNAL, "node '%s' (%s): its kernel has ended, and a function that it called waits",
+                      tn_operation_name(op), tn_operation_type(op));
+  }
+  fail(run, st);
+  tn_error unheard = TN_ERROR_INIT; /* what was woken before is not woken again */
+  tn__calls_drain(p->calling, &unheard);
+  tn_error_clear(&unheard);
+  return st;
+}
+
+static tn_status compute(tn__run *run, uint32_t number, tn__pending *p)
+{
+  tn_status st = TN_OK;
+  if (p->over) return tn__calls_drain(p->calling, p->call.ctx.err);
+  if (p->call.instance->layout->n_tape > 0) st = tn__segment_call(&p->call);
+  bool inside = tn__calls_wait(p->calling);
+  if (st == TN_PENDING && p->token == NULL && !inside) return waits_for_nothing(run, number, p->call.ctx.err);
+  return st != TN_PENDING && inside ? leave_functions(run, number, st) : st;
+}
+
 static tn_status run_call(tn__run *run, uint32_t number, uint8_t *state)
 {
   tn__pending *p = run->workspace->pending[number];
   tn_status st = TN_OK;
   if (*state == NEW) st = begin_call(run, number, &p);
-  else if (p->token != NULL && !tn__wait_take(p)) return TN_PENDING;
+  else if (p->token != NULL && !p->over && !tn__wait_take(p)) return TN_PENDING;
   if (st != TN_OK) return st;
   tn_error unheard = TN_ERROR_INIT; /* of a step that has failed before */
   if (has_failed(run)) p->call.ctx.err = &unheard;
   p->call.ctx.resume = *state == WAITING;
-  if (p->call.instance->layout->n_tape > 0) st = tn__segment_call(&p->call);
-  if (st == TN_PENDING && p->token == NULL && !tn__calls_wait(p->calling)) st = waits_for_nothing(run, number, p->call.ctx.err);
-  *state = st == TN_PENDING ? WAITING : DONE;
+  st = compute(run, number, p);
+  bool waits = st == TN_PENDING || tn__calls_wait(p->calling);
+  *state = waits ? WAITING : DONE;
   p->call.ctx.err = run->err;
   tn_error_clear(&unheard);
-  if (st != TN_PENDING) tn__wait_leave(p);
-  if (st != TN_PENDING) tn__calls_end(p->calling);
-  if (st == TN_OK) tn__segment_end(run, number);
+  if (waits) return st;
+  tn__wait_leave(p);
+  tn__calls_end(p->calling);
+  if (st == TN_OK && !p->over) tn__segment_end(run, number);
   return st;
 }
 
@@ -167,6 +236,18 @@ static void end_whole(tn__run *run, uint32_t number)
   tn__segment_release(run, s);
 }
 
+/* A feed of a partial run, when it was given. */
+static void take_feed(tn__run *run, uint32_t number, uint8_t *state)
+{
+  const tn__plan_instr *instr = &run->plan->instrs[run->plan->segments[number].begin];
+  const tn__plan_value *v = &run->plan->values[tn__instr_outputs(run->plan, instr)[0]];
+  tn_tensor *t = v->index < run->step->n_inputs ? run->step->inputs[v->index] : NULL;
+  if (t == NULL) return;
+  run->workspace->held[v->held] = tn_tensor_ref(t);
+  *state = DONE;
+  end_whole(run, number);
+}
+
 static tn_status run_one(tn__run *run, uint32_t number, uint8_t *state)
 {
   tn_status st;
@@ -181,6 +262,7 @@ static tn_status run_one(tn__run *run, uint32_t number, uint8_t *state)
     if (st == TN_OK) end_whole(run, number);
     return st;
   case TN__SEGMENT_WAIT: return run_call(run, number, state);
+  case TN__SEGMENT_FEED: take_feed(run, number, state); return TN_OK;
   default:
     *state = DONE;
     return tn__segment_run(run, number);
@@ -200,15 +282,6 @@ typedef struct pass {
   bool waiting;  /* something waits to be woken */
   bool progress;
 } pass;
-
-/* Notes that the step ends: what waits comes back, nothing begins. */
-static void fail(tn__run *run, tn_status cause)
-{
-  if (run->step->env == NULL) return;
-  if (!run->step->env->failed) run->step->env->cause = cause;
-  run->step->env->failed = true;
-  tn__cancel_waits(run->step);
-}
 
 static tn_status turn(tn__run *run, uint32_t number, pass *p)
 {
@@ -256,6 +329,13 @@ void tn__run_controlled_reset(tn__run *run)
     while (states < end) *states++ = 0;
 }
 
+bool tn__run_waits(const tn__run *run)
+{
+  return run->plan->has_waits && memchr(run->workspace->segment_states, WAITING, run->plan->n_segments) != NULL;
+}
+
+bool tn__segment_has_run(const tn__run *run, uint32_t number) { return run->workspace->segment_states[number] == DONE; }
+
 static tn_status all_had_a_turn(const tn__run *run, const pass *p)
 {
   if (has_failed(run)) return run->step->env->cause;
@@ -269,9 +349,11 @@ tn_status tn__run_controlled(tn__run *run)
     pass p = { false, false, false };
     uint64_t seen = run->plan->has_waits ? tn__wakes(run->step) : 0;
     st = go_through(run, &p, st);
+    if (p.left) tn__contexts_look_again(run);
+    if (!p.waiting && run->partial && p.left && st == TN_OK && !has_failed(run)) return TN_PENDING;
     if (!p.waiting) return st == TN_OK ? all_had_a_turn(run, &p) : st;
     if (p.progress) continue;
-    if (run->inner) return TN_PENDING;
+    if (run->inner || run->partial) return TN_PENDING;
     tn_status why = tn__sleep(run->step, seen, run->err);
     if (why != TN_OK && st == TN_OK) {
       st = why;

@@ -5,7 +5,7 @@
 
 tn_status tn__inner_begin(tn__inner *inner, tn_plan *plan, const tn_operation *op, const tn_step *around, tn_error *err)
 {
-  *inner = (tn__inner){ .run = { .plan = plan, .op = op, .err = err, .inner = true }, .step = *around };
+  *inner = (tn__inner){ .run = { .plan = plan, .op = op, .err = err, .inner = true }, .step = *around, .around = around };
   inner->run.step = &inner->step;
   inner->outputs = tn__alloc_array((size_t)plan->n_outputs + 1, sizeof *inner->outputs);
   if (inner->outputs == NULL) return tn__no_memory(err, "memory of a step", 0);
@@ -48,6 +48,7 @@ static tn_status run_all(tn__inner *inner)
 tn_status tn__inner_go(tn__inner *inner, tn_tensor *const *inputs, const bool *dead)
 {
   tn__run *run = &inner->run;
+  inner->step.deadline_ns = inner->around->deadline_ns; /* a partial run has another one in each call */
   if (!inner->busy) {
     int why = tn__step_stop(&inner->step);
     if (why != TN__GO_ON) return tn__step_stopped(&inner->step, why, run->op, run->err);

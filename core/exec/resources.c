@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Resources as kernels ask for them. What a node asked for last is remembered with it: a plan belongs to one session, which
- * sees one generation of each container. */
+/* Resources as kernels ask for them. What a node asked for last is remembered in the workspace: a plan belongs to one session,
+ * which sees one generation of each container. Remembering holds nothing: a variable that is destroyed is gone. */
 #include <core/exec/exec.h>
 
 #include <string.h>
 
-static tn__plan_instr *instr_of(const tn_kernel_ctx *ctx)
+/* Where the instruction remembers; NULL: nowhere. */
+static tn_resource **memory_of(const tn_kernel_ctx *ctx)
 {
   const tn__call *call = (const tn__call *)ctx;
-  return call->run == NULL ? NULL : &call->run->plan->instrs[call->tape->instr];
+  if (call->run == NULL) return NULL;
+  tn__workspace *w = call->run->workspace;
+  if (w->resources == NULL) w->resources = tn__alloc_array(call->run->plan->n_instrs, sizeof *w->resources);
+  return w->resources == NULL ? NULL : &w->resources[call->tape->instr];
 }
 
 /* The step's own container; it lives until the step ends. */
@@ -32,34 +36,32 @@ static tn_status container_of(tn_kernel_ctx *ctx, const char *name, tn__containe
   return tn__container_view_get(env->containers, name, out, ctx->err);
 }
 
-static bool is_wanted(const tn_resource *r, const tn_resource_class *cls, const char *name)
+static bool is_wanted(tn_resource *r, const tn_resource_class *cls, const char *name)
 {
-  return r != NULL && tn_resource_class_of(r) == cls && tn_resource_is_alive(r) && strcmp(tn_resource_name(r), name) == 0;
+  return r != NULL && tn_resource_class_of(r) == cls && tn_resource_is_alive(r) && strcmp(tn_resource_name(r), name) == 0 &&
+         tn__resource_hold_again(r);
 }
 
-/* A plan keeps what was remembered first, as long as it is alive: what takes its place is asked for again each time. */
-static void remember(tn__plan_instr *instr, const char *container, tn_resource *r)
+static void remember(tn_resource **place, const char *container, tn_resource *r)
 {
-  tn_resource *none = NULL;
   if (container != NULL && strcmp(container, TN_STEP_CONTAINER) == 0) return;
-  if (atomic_compare_exchange_strong(&instr->resource, &none, tn_resource_ref(r))) return;
-  tn_resource_unref(r);
+  tn__resource_forget(*place);
+  *place = tn__resource_remember(r);
 }
 
 tn_status tn_kernel_obtain(tn_kernel_ctx *ctx, const char *container, const char *name, const tn_resource_class *cls,
                            tn_status (*make)(void *user, void **object, tn_error *err), void *user, tn_resource **out)
 {
-  tn__plan_instr *instr = instr_of(ctx);
-  tn_resource *known = instr == NULL ? NULL : atomic_load_explicit(&instr->resource, memory_order_acquire);
+  tn_resource **known = memory_of(ctx);
   *out = NULL;
-  if (is_wanted(known, cls, name)) {
-    *out = tn_resource_ref(known);
+  if (known != NULL && is_wanted(*known, cls, name)) {
+    *out = *known;
     return TN_OK;
   }
   tn__container *c;
   tn_status st = container_of(ctx, container, &c);
   if (st == TN_OK) st = tn__container_obtain(c, cls, name, make, user, out, ctx->err);
-  if (st == TN_OK && instr != NULL) remember(instr, container, *out);
+  if (st == TN_OK && known != NULL) remember(known, container, *out);
   return st;
 }
 

@@ -25,6 +25,8 @@ static void free_one(tn_plan *plan, tn__workspace *w)
     }
   }
   for (uint32_t i = 0; w->pending != NULL && i < plan->n_segments; i++) tn__pending_free(w->pending[i]);
+  for (uint32_t i = 0; w->resources != NULL && i < plan->n_instrs; i++) tn__resource_forget(w->resources[i]);
+  if (w->resources != NULL) tn__free(w->resources, plan->n_instrs * sizeof *w->resources);
   for (size_t i = 0; i < w->n_spares; i++) tn_tensor_unref(w->spares[i].tensor);
   tn__free(w->spares, w->spare_room * sizeof *w->spares);
   drop_arena(w);
@@ -106,16 +108,18 @@ tn__workspace *tn__workspace_take(tn_plan *plan, tn_error *err)
   return w;
 }
 
-tn_status tn__workspace_reserve(tn__workspace *w, size_t bytes, tn_error *err)
+tn_status tn__workspace_reserve(tn__workspace *w, size_t bytes, bool in_use, tn_error *err)
 {
   tn__account *account = tn__account_now;
-  drop_arena(w); /* first, so that both are never there at once */
+  if (!in_use) drop_arena(w); /* first, so that both are never there at once */
   if (!tn__account_charge(account, bytes)) return tn__account_refuse(account, "memory of a step", bytes, err);
-  w->arena = tn__alloc_aligned(bytes, TN_ALIGN);
-  if (w->arena == NULL) {
+  char *arena = tn__alloc_aligned(bytes, TN_ALIGN);
+  if (arena == NULL) {
     tn__account_credit(account, bytes);
     return tn__no_memory(err, "memory of a step", bytes);
   }
+  drop_arena(w);
+  w->arena = arena;
   w->account = tn__account_ref(account);
   w->arena_bytes = bytes;
   return TN_OK;

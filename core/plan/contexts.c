@@ -16,7 +16,7 @@ static bool loop_waits(const tn__ir_node *node) { return node->frame->body->has_
 static bool matters(const tn__ir *ir)
 {
   const uint32_t traits = TN_TRAIT_SWITCH | TN_TRAIT_MERGE | WAITS;
-  if (ir->spec->body != NULL && ir->spec->body->gated != NULL) return true;
+  if (ir->partial || (ir->spec->body != NULL && ir->spec->body->gated != NULL)) return true;
   for (uint32_t id = ir->first; id != TN__NONE; id = ir->nodes[id].next)
     if ((ir->nodes[id].traits & traits) || is_loop(&ir->nodes[id])) return true;
   return false;
@@ -78,33 +78,37 @@ static tn_status with_atom(const tn__ir *ir, tn__contexts *c, uint32_t context, 
   return st == TN_OK ? both(ir, c, context, alone, out) : st;
 }
 
-/* The atom of one side of a predicate is made once, when a Switch first reads it. */
-static tn_status with_branch(const tn__ir *ir, tn__contexts *c, tn__map *branches, uint32_t context, uint32_t predicate,
-                             uint32_t side, uint32_t *out)
+/* Of a side of a predicate, and of a context that is decided, one atom is made, when it is first asked for. */
+static tn_status with_known(const tn__ir *ir, tn__contexts *c, uint32_t context, tn__atom atom, uint32_t *out)
 {
-  uint32_t *key = tn__arena_alloc(&c->keys, 2 * sizeof *key), alone;
+  uint32_t *key = tn__arena_alloc(&c->keys, 3 * sizeof *key), alone;
   if (key == NULL) return no_memory(ir);
-  key[0] = predicate;
-  key[1] = side;
-  uintptr_t known = (uintptr_t)tn__map_get(branches, (const char *)key, 2 * sizeof *key);
+  key[0] = atom.kind;
+  key[1] = atom.id;
+  key[2] = atom.side;
+  uintptr_t known = (uintptr_t)tn__map_get(&c->known_atoms, (const char *)key, 3 * sizeof *key);
   if (known != 0) return both(ir, c, context, (uint32_t)known, out);
-  tn_status st = with_atom(ir, c, 0, (tn__atom){ TN__ATOM_BRANCH, predicate, side }, &alone);
+  tn_status st = with_atom(ir, c, 0, atom, &alone);
   if (st != TN_OK) return st;
-  if (!tn__map_put(branches, (const char *)key, 2 * sizeof *key, (void *)(uintptr_t)alone, NULL)) return no_memory(ir);
+  if (!tn__map_put(&c->known_atoms, (const char *)key, 3 * sizeof *key, (void *)(uintptr_t)alone, NULL)) return no_memory(ir);
   return both(ir, c, context, alone, out);
+}
+
+/* What holds as soon as others are decided is itself decided then. */
+static bool only_waits(const tn__contexts *c, uint32_t context)
+{
+  const tn__context *x = &c->contexts[context];
+  for (uint32_t k = 0; k < x->n; k++)
+    if (c->atoms[c->lists[x->first + k]].kind != TN__ATOM_DONE) return false;
+  return true;
 }
 
 /* Where nothing waits, all that stands in front is decided. */
 static tn_status with_decided(const tn__ir *ir, tn__contexts *c, uint32_t context, uint32_t decided, uint32_t *out)
 {
   if (!c->waits) return TN_OK;
-  for (uint32_t k = (uint32_t)c->n_atoms; k-- > 0;)
-    if (c->atoms[k].kind == TN__ATOM_DONE && c->atoms[k].id == decided) {
-      uint32_t alone;
-      tn_status st = context_of(ir, c, &k, 1, &alone);
-      return st == TN_OK ? both(ir, c, context, alone, out) : st;
-    }
-  return with_atom(ir, c, context, (tn__atom){ TN__ATOM_DONE, decided, 0 }, out);
+  if (only_waits(c, decided)) return both(ir, c, context, decided, out);
+  return with_known(ir, c, context, (tn__atom){ TN__ATOM_DONE, decided, 0 }, out);
 }
 
 static bool are_sides(const tn__atom *a, const tn__atom *b)
@@ -207,7 +211,7 @@ static tn_status loop_contexts(const tn__ir *ir, tn__contexts *c, uint32_t id)
   return st;
 }
 
-static tn_status output_contexts(const tn__ir *ir, tn__contexts *c, tn__map *branches, uint32_t id)
+static tn_status output_contexts(const tn__ir *ir, tn__contexts *c, uint32_t id)
 {
   const tn__ir_node *node = &ir->nodes[id];
   tn_status st = TN_OK;
@@ -215,7 +219,8 @@ static tn_status output_contexts(const tn__ir *ir, tn__contexts *c, tn__map *bra
   if (is_loop(node)) return loop_contexts(ir, c, id);
   if (node->traits & TN_TRAIT_SWITCH) {
     for (uint32_t k = 0; st == TN_OK && k < node->n_outputs; k++)
-      st = with_branch(ir, c, branches, c->nodes[id], tn__ir_input(ir, node, 1), k, &c->values[node->first_value + k]);
+      st = with_known(ir, c, c->nodes[id], (tn__atom){ TN__ATOM_BRANCH, tn__ir_input(ir, node, 1), k },
+                      &c->values[node->first_value + k]);
     return st;
   }
   bool merged = false;
@@ -237,10 +242,9 @@ tn_status tn__contexts_find(const tn__ir *ir, tn__contexts *c)
 {
   *c = (tn__contexts){ .any = matters(ir), .n_nodes = ir->n_nodes + 1, .n_values = ir->n_values + 1 };
   tn__map_init(&c->known);
+  tn__map_init(&c->known_atoms);
   tn__arena_init(&c->keys, 1024);
   if (!c->any) return TN_OK;
-  tn__map branches;
-  tn__map_init(&branches);
   c->nodes = tn__alloc_array(c->n_nodes, sizeof *c->nodes);
   c->after = tn__alloc_array(c->n_nodes, sizeof *c->after);
   c->values = tn__alloc_array(c->n_values, sizeof *c->values);
@@ -252,13 +256,12 @@ tn_status tn__contexts_find(const tn__ir *ir, tn__contexts *c)
   for (uint32_t id = ir->first; st == TN_OK && id != TN__NONE; id = ir->nodes[id].next) {
     st = inputs_context(ir, c, &ir->nodes[id], &c->nodes[id]);
     if (st == TN_OK) st = controls_context(ir, c, &ir->nodes[id], &c->nodes[id]);
-    if (st == TN_OK) st = output_contexts(ir, c, &branches, id);
+    if (st == TN_OK) st = output_contexts(ir, c, id);
   }
   for (size_t i = 0; st == TN_OK && i < ir->spec->n_fetches; i++) {
     uint32_t unused;
     st = value_context(ir, c, tn__ir_value_of(ir, ir->outputs[i]), &unused);
   }
-  tn__map_fini(&branches);
   return st;
 }
 
@@ -271,5 +274,6 @@ void tn__contexts_fini(tn__contexts *c)
   tn__free(c->contexts, c->context_room * sizeof *c->contexts);
   tn__free(c->lists, c->list_room * sizeof *c->lists);
   tn__map_fini(&c->known);
+  tn__map_fini(&c->known_atoms);
   tn__arena_fini(&c->keys);
 }

@@ -19,7 +19,8 @@ typedef struct tn__contexts {
   size_t n_contexts, context_room;
   uint32_t *lists; /* of all contexts, one behind the other */
   size_t n_lists, list_room;
-  tn__map known;   /* contexts by their lists; its keys are copies */
+  tn__map known;       /* contexts by their lists; its keys are copies */
+  tn__map known_atoms; /* contexts of one atom by that */
   tn__arena keys;
 } tn__contexts;
 

@@ -6,7 +6,8 @@
 
 struct tn_resource {
   tn_handle handle; /* first: an element of a tensor points at it */
-  _Atomic uint32_t refs;
+  _Atomic uint32_t refs;     /* of the object */
+  _Atomic uint32_t memories; /* of this struct: one for all that hold the object, one each for who only remembers it */
   tn__container *home;  /* that it is or was in, a reference; NULL = none */
   _Atomic bool removed; /* it was taken out */
   const tn_resource_class *cls;
@@ -50,13 +51,33 @@ tn_resource *tn_resource_ref(tn_resource *r)
   return r;
 }
 
+tn_resource *tn__resource_remember(tn_resource *r)
+{
+  atomic_fetch_add_explicit(&r->memories, 1, memory_order_relaxed);
+  return r;
+}
+
+void tn__resource_forget(tn_resource *r)
+{
+  if (r == NULL || atomic_fetch_sub_explicit(&r->memories, 1, memory_order_acq_rel) != 1) return;
+  tn__strfree(r->name);
+  tn__free(r, sizeof *r);
+}
+
+bool tn__resource_hold_again(tn_resource *r)
+{
+  uint32_t refs = atomic_load_explicit(&r->refs, memory_order_relaxed);
+  while (refs != 0)
+    if (atomic_compare_exchange_weak_explicit(&r->refs, &refs, refs + 1, memory_order_acquire, memory_order_relaxed)) return true;
+  return false;
+}
+
 void tn_resource_unref(tn_resource *r)
 {
   if (r == NULL || atomic_fetch_sub_explicit(&r->refs, 1, memory_order_acq_rel) != 1) return;
   if (r->object != NULL && r->cls->destroy != NULL) r->cls->destroy(r->object);
   tn__container_unref(r->home);
-  tn__strfree(r->name);
-  tn__free(r, sizeof *r);
+  tn__resource_forget(r);
 }
 
 void *tn_resource_object(const tn_resource *r) { return r == NULL ? NULL : r->object; }
@@ -77,6 +98,7 @@ tn_status tn_resource_create(const tn_resource_class *cls, const char *name, voi
   }
   r->handle.cls = &handle_class;
   atomic_init(&r->refs, 1);
+  atomic_init(&r->memories, 1);
   r->cls = cls;
   r->object = object;
   r->name = copy;

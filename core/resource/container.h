@@ -71,4 +71,12 @@ tn_status tn__container_obtain(tn__container *container, const tn_resource_class
 tn_status tn__container_remove(tn_resource *resource, tn_error *err);
 size_t tn__container_count(tn__container *container);
 
+/* ---- remembering ---- */
+
+/* Keeps the class, the name and whether it is alive, but not what is in it. Gives its argument, whose object the caller holds. */
+tn_resource *tn__resource_remember(tn_resource *resource);
+void tn__resource_forget(tn_resource *resource); /* NULL allowed */
+/* A reference to one that is remembered; false: nobody held it any more. */
+bool tn__resource_hold_again(tn_resource *resource);
+
 #endif
