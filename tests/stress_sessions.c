@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Random work on a few sessions from many threads: steps that wait, loop, fail and are given up, against Close, Reset
- * and Delete. What must hold at any time: codes, values, no element of a queue twice, and no memory left at the end.
+/* Random work on a few sessions from many threads: steps that wait, loop, fail and are given up, and graphs that grow,
+ * against Close, Reset and Delete. What must hold at any time: codes, values, no element of a queue twice, and no memory
+ * left at the end.
  *
  *   stress_sessions [--seconds N] [--seed S] [--threads T] */
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "tests/support/blocked_kit.h"
 
@@ -14,7 +17,10 @@
   NODE("claim", "Assert", "input: 'no' input: 'x' input: '^begun'", LIST("T", "type: DT_FLOAT")) \
   NODE("ref", "VariableV2", "", DT SHAPE("") TEXT_ATTR("container", "refs")) \
   NODE("assign", "Assign", "input: 'ref' input: 'x'", F) NODE("bump", "AssignAdd", "input: 'ref' input: 'x'", F) \
-  NODE("value", "Identity", "input: 'ref'", F)
+  NODE("value", "Identity", "input: 'ref'", F) CALL("once", "Same", "DT_FLOAT") CALL("whether", "Ever", "DT_BOOL")
+#define CALL(name, function, type)                                                                             \
+  NODE(name, "PartitionedCall", "input: 'x'", LIST("Tin", "type: DT_FLOAT") LIST("Tout", "type: " type)         \
+       "attr { key: 'f' value { func { name: '" function "' } } }")
 
 enum { SLOTS = 6, MAX_VALUES = 1 << 22 };
 
@@ -25,13 +31,21 @@ static struct {
 } asked = { 2, 1, 8 };
 
 static ts shared, isolated; /* graphs and options */
+static struct {
+  void *bytes;
+  size_t size;
+} exported; /* the same graph, for sessions that have one of their own */
 static atomic_bool stop;
-static atomic_uint_fast32_t next_value, steps, ok_steps, resets, deletes;
-static _Atomic unsigned char taken[MAX_VALUES]; /* 1 = it was offered to a queue, 2 = a step got it */
+static atomic_uint_fast32_t next_value, steps, ok_steps, resets, deletes, extensions;
+static _Atomic unsigned char taken[MAX_VALUES]; /* of this round: 1 = it was offered to a queue, 2 = a step got it */
+
+typedef enum session_sort { SHARED, ISOLATED, GROWING } session_sort;
 
 typedef struct slot {
   pthread_rwlock_t lock; /* for writing: the session is replaced */
   tn_session *session;
+  session_sort sort;
+  atomic_uint named; /* of a growing one: names given to new nodes */
 } slot;
 static slot slots[SLOTS];
 
@@ -113,6 +127,7 @@ static bool step(worker *w, slot *at)
     pthread_mutex_unlock(&w->mu);
   }
   s.session = at->session;
+  s.partial = any(w, 3) == 0;
   bk_run(&s);
   atomic_fetch_add(&steps, 1);
   check_step(k, &s, s.timeout_ms > 0);
@@ -128,14 +143,36 @@ static bool step(worker *w, slot *at)
 
 /* ---- against them ---- */
 
-static tn_session *new_session(bool own)
+static tn_session *new_session(session_sort sort)
 {
-  ts *t = own ? &isolated : &shared;
+  ts *t = sort == ISOLATED ? &isolated : &shared;
   tn_session *s = NULL;
   CHECK_INT(tn_session_create(t->options, &s, NULL), TN_OK);
-  tn_status st = s == NULL ? TN_INTERNAL : tn_session_set_graph(s, t->graph, NULL);
-  CHECK_MSG(st == TN_OK || st == TN_CANCELLED, "set_graph: %s", tn_status_name(st)); /* a reset came in between */
+  tn_status st = s == NULL       ? TN_INTERNAL
+                 : sort == GROWING ? tn_session_extend(s, exported.bytes, exported.size, NULL)
+                                   : tn_session_set_graph(s, t->graph, NULL);
+  CHECK_MSG(st == TN_OK || st == TN_CANCELLED, "the graph: %s", tn_status_name(st)); /* a reset came in between */
   return s;
+}
+
+/* A new node can be fetched at once; one that reads nothing that is there leaves no trace. */
+static void extend(worker *w, slot *at)
+{
+  unsigned n = atomic_fetch_add(&at->named, 1);
+  bool good = any(w, 4) > 0;
+  char name[24];
+  ts_bytes def = { .size = 0 };
+  snprintf(name, sizeof name, "new%u", n);
+  ts_node(&def, "Neg", name, good ? NAMES("x") : NAMES("nobody"), "T", TN_FLOAT);
+  tn_status st = tn_session_extend(at->session, def.data, def.size, NULL);
+  CHECK_MSG(st == TN_CANCELLED || st == (good ? TN_OK : TN_INVALID_ARGUMENT), "extend: %s", tn_status_name(st));
+  bk_step s = { .session = at->session, .fetch = name, .x = (float)n };
+  bk_run(&s);
+  CHECK_MSG(s.status == TN_CANCELLED || s.status == (st == TN_OK ? TN_OK : TN_NOT_FOUND), "%s: %s", name,
+            tn_status_name(s.status));
+  if (s.status == TN_OK) CHECK_DOUBLE(s.value, -(float)n, 0);
+  bk_done(&s);
+  atomic_fetch_add(&extensions, 1);
 }
 
 static void close_slot(slot *at)
@@ -145,12 +182,16 @@ static void close_slot(slot *at)
   pthread_rwlock_unlock(&at->lock);
 }
 
-static void replace(slot *at, bool own)
+static session_sort any_sort(worker *w) { return (session_sort)any(w, 3); }
+
+static void replace(slot *at, session_sort sort)
 {
   close_slot(at); /* so that whoever waits in it lets the lock go */
   pthread_rwlock_wrlock(&at->lock);
   tn_session_destroy(at->session);
-  at->session = new_session(own);
+  at->session = new_session(sort);
+  at->sort = sort;
+  atomic_store(&at->named, 0);
   pthread_rwlock_unlock(&at->lock);
   atomic_fetch_add(&deletes, 1);
 }
@@ -183,26 +224,39 @@ static void *work(void *arg)
     slot *at = &slots[any(w, SLOTS)];
     uint32_t what = any(w, 100);
     if (w == workers) ts_sleep_ms((int)any(w, 3));
-    if (what < 1 || (w == workers && what < 14)) replace(at, any(w, 3) == 0);
-    else if (what < 2) close_slot(at), replace(at, any(w, 3) == 0);
+    if (what < 1 || (w == workers && what < 14)) replace(at, any_sort(w));
+    else if (what < 2) close_slot(at), replace(at, any_sort(w));
     else if (w == workers && what < 26) reset(w);
     else if (what < 8 || w == workers) cancel_somebody(w);
     else {
       pthread_rwlock_rdlock(&at->lock);
-      bool closed = step(w, at);
+      bool closed = false;
+      if (at->sort == GROWING && any(w, 4) == 0) extend(w, at);
+      else closed = step(w, at);
       pthread_rwlock_unlock(&at->lock);
-      if (closed && any(w, 2)) replace(at, any(w, 3) == 0);
+      if (closed && any(w, 2)) replace(at, any_sort(w));
     }
   }
   return NULL;
 }
 
+static void empty_containers(void)
+{
+  static const char *const all[] = { "localhost", "lines", "refs" };
+  CHECK_INT(tn_reset(shared.options, all, 3, NULL), TN_OK);
+  tn_session_destroy(new_session(SHARED)); /* names of containers that are gone are forgotten with the last session */
+}
+
 static void round_of(double seconds)
 {
   atomic_store(&stop, false);
+  atomic_store(&next_value, 0);
+  for (int i = 0; i < MAX_VALUES && atomic_load(&taken[i]) != 0; i++) atomic_store(&taken[i], 0);
   for (int i = 0; i < SLOTS; i++) {
     pthread_rwlock_init(&slots[i].lock, NULL);
-    slots[i].session = new_session(i % 3 == 0);
+    slots[i].sort = (session_sort)(i % 3);
+    slots[i].session = new_session(slots[i].sort);
+    atomic_store(&slots[i].named, 0);
   }
   for (int i = 0; i < asked.threads; i++) {
     workers[i].random = (asked.seed + 1) * 0x9E3779B97F4A7C15u + (uint64_t)i * 0xD1B54A32D192ED03u;
@@ -219,30 +273,33 @@ static void round_of(double seconds)
     pthread_join(workers[i].thread, NULL);
   }
   for (int i = 0; i < SLOTS; i++) tn_session_destroy(slots[i].session);
-  static const char *const all[] = { "localhost", "lines", "refs" };
-  CHECK_INT(tn_reset(shared.options, all, 3, NULL), TN_OK);
-  tn_session_destroy(new_session(false)); /* names of containers that are gone are forgotten with the last session */
+  empty_containers();
   for (int i = 0; i < SLOTS; i++) pthread_rwlock_destroy(&slots[i].lock);
   for (int i = 0; i < asked.threads; i++) pthread_mutex_destroy(&workers[i].mu);
 }
 
-/* What the library makes once, for the process and for the graphs. */
+/* What the library makes once, for the process and for the graphs: also functions, which a graph reads when they are first
+ * called. So nothing is given up here but what never ends, whose functions are called by themselves. */
 static void warm_up(void)
 {
-  for (int own = 0; own < 2; own++) {
-    tn_session *session = new_session(own);
+  static const char *const calls[] = { "once", "whether", "few" };
+  for (int sort = 0; sort < 3; sort++) {
+    tn_session *session = new_session((session_sort)sort);
+    for (int i = 0; i < 3; i++) CHECK_INT(bk_fails(session, calls[i]), TN_OK);
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
-      bk_step s = { .session = session, .fetch = kinds[i].fetch, .target = kinds[i].target, .timeout_ms = 5 };
+      bk_step s = { .session = session, .fetch = kinds[i].fetch, .target = kinds[i].target };
+      if (kinds[i].waits) s.timeout_ms = 5;
       bk_run(&s);
       bk_done(&s);
     }
     tn_session_destroy(session);
   }
+  empty_containers();
   round_of(0.2);
 }
 
-/* S-LIFE-03 to 05, S-LIFE-10, S-LIFE-12, S-RO-07, S-RST-02, S-RST-14, S-RST-15, S-RST-20, S-CAN-04 to 07,
- * S-THR-01 to 05 */
+/* S-GRA-10, S-GRA-13, S-GRA-14, S-LIFE-03 to 05, S-LIFE-10, S-LIFE-12, S-RO-07, S-RST-02, S-RST-14, S-RST-15, S-RST-20,
+ * S-CAN-04 to 07, S-THR-01 to 05 */
 static void stress_sessions__hold_what_they_promise(void)
 {
   bk_open(&shared, false, GRAPH);
@@ -252,13 +309,18 @@ static void stress_sessions__hold_what_they_promise(void)
   CHECK_INT(tn_session_options_set_string(isolated.options, "kernel_plugins", "never", NULL), TN_OK);
   tn_session_destroy(shared.session); /* while it lives the names of resets are remembered */
   shared.session = NULL;
+  REQUIRE_OK(tn_graph_export(shared.graph, 0, &exported.bytes, &exported.size, &shared.err), &shared.err);
+  printf("# seed %llu, %lld s, %d threads\n", (unsigned long long)asked.seed, (long long)asked.seconds, asked.threads);
+  alarm((unsigned)(300 + 2 * asked.seconds)); /* instead of the usual limit of a test */
   warm_up();
   uint64_t blocks = tn_test_live_blocks(), bytes = tn_test_live_bytes();
-  for (int64_t done = 0; done < asked.seconds; done++) round_of(1);
+  int rounds = 0;
+  for (int64_t end = ts_now_ms() + 1000 * asked.seconds; ts_now_ms() < end; rounds++) round_of(1);
   CHECK_INT(tn_test_live_blocks(), blocks);
   CHECK_INT(tn_test_live_bytes(), bytes);
-  printf("# %u steps, %u of them well, %u resets, %u sessions deleted\n", (unsigned)steps, (unsigned)ok_steps,
-         (unsigned)resets, (unsigned)deletes);
+  printf("# %d rounds, %u steps, %u of them well, %u extensions, %u resets, %u sessions deleted\n", rounds,
+         (unsigned)steps, (unsigned)ok_steps, (unsigned)extensions, (unsigned)resets, (unsigned)deletes);
+  tn_free(exported.bytes);
   ts_fini(&shared);
   ts_fini(&isolated);
 }

@@ -66,6 +66,49 @@ static void branches__not_taken_are_dead(void) /* S-EXE-06, S-EXE-07, S-EXE-09, 
   }
 }
 
+/* "head" and "tail" begin segments of their own: their shapes are known only when they ran. They are on the side of x > 0,
+ * read twice, and one that nobody reads is let go. */
+#define SEGMENTS                                                                                                     \
+  BRANCHES INTS("one", "", "int_val: 1") NODE("head", "TestHead", "input: 'twice' input: 'one'", F)                  \
+  NODE("read0", "TestCount", "input: 'head'", SLOT(10)) NODE("read1", "TestCount", "input: 'head'", SLOT(11))        \
+  NODE("sum", "AddV2", "input: 'read0' input: 'read1'", F) NODE("tail", "TestHead", "input: 'sum' input: 'one'", F)  \
+  NODE("last", "TestCount", "input: 'tail'", SLOT(12)) NODE("unread", "TestHead", "input: 'seen1' input: 'one'", F)  \
+  NODE("either", "Merge", "input: 'neg' input: 'last'", F N2) NODE("end", "TestCount", "input: 'either'", SLOT(13))
+#define N2 INT("N", 2)
+
+/* A value is made once, whoever reads it, and each reader gets it once; what is dead is dead for all of them. */
+static void branches__reach_into_later_segments(void) /* S-EXE-19, S-EXE-06, S-EXE-22 */
+{
+  FOR_LEVELS(level)
+  {
+    ts t;
+    tn_tensor *out;
+    uint64_t bytes = 0;
+    vk_open(&t, level, SEGMENTS);
+    for (int i = 0; i < 40; i++) {
+      int taken = i % 2;
+      ts_watch_reset();
+      CHECK_OK(ts_run(&t, FEEDS({ "x", taken ? 3 : -3 }), NAMES("end"), &out, NAMES("unread")), &t.err);
+      CHECK_DOUBLE(ts_float(out), taken ? 12 : 3, 0);
+      tn_tensor_unref(out);
+      CHECK_INT(ts_counted(2), taken); /* the producer, its two readers, and theirs */
+      CHECK_INT(ts_counted(10), taken);
+      CHECK_INT(ts_counted(11), taken);
+      CHECK_INT(ts_counted(12), taken);
+      CHECK_INT(ts_counted(13), 1);
+      if (i == 20) bytes = tn_test_live_bytes();
+      if (i > 20 && !taken) CHECK_INT(tn_test_live_bytes(), bytes);
+    }
+    CHECK_STATUS(ts_run(&t, FEEDS({ "x", -3 }), NAMES("tail"), &out, NULL), TN_INVALID_ARGUMENT, &t.err);
+    CHECK_STR(tn_error_node(&t.err), "tail");
+    CHECK_OK(ts_run(&t, FEEDS({ "x", -3 }), NULL, NULL, NAMES("tail", "unread")), &t.err);
+    CHECK_OK(ts_run(&t, FEEDS({ "x", -3 }, { "head", 4 }), NAMES("tail"), &out, NULL), &t.err);
+    CHECK_DOUBLE(ts_float(out), 8, 0);
+    tn_tensor_unref(out);
+    ts_fini(&t);
+  }
+}
+
 static void branches__merge_the_first_of_several(void) /* S-EXE-08 */
 {
   FOR_LEVELS(level)
@@ -97,8 +140,9 @@ static void branches__that_are_fed_live(void) /* S-EXE-11 */
 
 #define ONE_OF(name, value, inputs) NODE(name, "Const", inputs, FILLED("DT_FLOAT", "float_val: " value))
 /* `from` is counted up to `limit`; "add" has `more` inputs. */
-#define TURNS(p, from, limit, value, more)                                                                           \
-  NODE(p "enter", "Enter", "input: '" from "'", F TEXT_ATTR("frame_name", p "f"))                                    \
+#define TURNS(p, from, limit, value, more) TURNS_OF(p, from, limit, value, more, "")
+#define TURNS_OF(p, from, limit, value, more, enter)                                                                 \
+  NODE(p "enter", "Enter", "input: '" from "'", F TEXT_ATTR("frame_name", p "f") enter)                              \
   NODE(p "merge", "Merge", "input: '" p "enter' input: '" p "next'", F INT("N", 2))                                  \
   ONE_OF(p "k", limit, "input: '^" p "merge'") NODE(p "less", "Less", "input: '" p "merge' input: '" p "k'", F)      \
   NODE(p "cond", "LoopCond", "input: '" p "less'", "")                                                               \
@@ -145,6 +189,32 @@ static void branches__inside_of_loops_are_not_fetched(void) /* S-EXE-17 */
   }
 }
 
+/* Counts x up to 20 and puts each value into the queue "seen", and half of one more right behind it. `n` iterations may
+ * overlap. */
+#define IN_TURN(n)                                                                                                   \
+  ANY("x", "DT_FLOAT") NODE("seen", "FIFOQueueV2", "", QT SCALARS) NODE("get", "QueueDequeueV2", "input: 'seen'", QT) \
+  TURNS_OF("l_", "x", "20", "l_body", "input: '^second'", INT("parallel_iterations", n))                             \
+  NODE("inside", "Enter", "input: 'seen'", TYPE("T", "DT_RESOURCE") TEXT_ATTR("frame_name", "l_f")                   \
+       BOOL("is_constant", "true") INT("parallel_iterations", n))                                                    \
+  ONE_OF("half", "0.5", "input: '^l_body'") NODE("later", "AddV2", "input: 'l_body' input: 'half'", F)                \
+  NODE("first", "QueueEnqueueV2", "input: 'inside' input: 'l_body'", PUTS)                                           \
+  NODE("second", "QueueEnqueueV2", "input: 'inside' input: 'later' input: '^first'", PUTS)
+
+/* On the direct runtime whatever may overlap, elsewhere when nothing may. */
+static void branches__iterations_are_in_order(void) /* S-EXE-15, S-EXE-13 */
+{
+  static const char *const texts[] = { IN_TURN(1), IN_TURN(2), IN_TURN(10), IN_TURN(1000) };
+  for (int i = 0; i < (strcmp(ts_runtime_name(), "direct") == 0 ? 4 : 1); i++) FOR_LEVELS(level) {
+    ts t;
+    vk_open(&t, level, texts[i]);
+    for (int round = 0; round < 3; round++) {
+      CHECK_DOUBLE(ts_run1(&t, FEEDS({ "x", 0 }), "l_exit"), 20, 0);
+      for (int k = 0; k < 40; k++) CHECK_DOUBLE(ts_run1(&t, NULL, "get"), k / 2.0, 0);
+    }
+    vk_fini(&t);
+  }
+}
+
 /* From outside without an Enter, and from another loop. */
 static void branches__do_not_mix_frames(void) /* S-EXE-18 */
 {
@@ -169,6 +239,8 @@ TAP_MAIN(
   TAP_TEST(branches__not_taken_are_dead),
   TAP_TEST(branches__merge_the_first_of_several),
   TAP_TEST(branches__that_are_fed_live),
+  TAP_TEST(branches__reach_into_later_segments),
   TAP_TEST(branches__loops_nest),
+  TAP_TEST(branches__iterations_are_in_order),
   TAP_TEST(branches__inside_of_loops_are_not_fetched),
   TAP_TEST(branches__do_not_mix_frames))

@@ -6,11 +6,12 @@
 
 #include <tenon/runtime.h>
 
-#include "tests/support/session_kit.h"
+#include "tests/support/blocked_kit.h"
+#include "tests/support/plugin_files.h"
 
 /* ---- a runtime of the test's own ---- */
 
-enum { RIGHT, NOTHING_SET, WRONG_TYPE, MUTTERS, NO_STATUS, FAILS_MUTELY, WAITS };
+enum { RIGHT, NOTHING_SET, WRONG_TYPE, MUTTERS, NO_STATUS, FAILS_MUTELY, WAITS, ASKS };
 
 static struct {
   int mode;
@@ -110,6 +111,7 @@ static tn_status step(const tn_session_factory *self, tn_runtime_session *sessio
     st = give(step, o, values[tn_plan_output(plan, o)], &inner);
   atomic_store(&own.at_work, 1);
   while (own.mode == WAITS && atomic_load(&own.told) == 0) ts_sleep_ms(1); /* all is computed, and yet */
+  while (own.mode == ASKS && !tn_step_cancelled(step)) ts_sleep_ms(1);
   tn_error_clear(&inner);
   return st;
 }
@@ -240,6 +242,51 @@ static void kit__a_step_that_is_closed_at_its_end(void) /* S-LIFE-04: told once,
   pthread_join(thread, NULL);
   CHECK_NULL(out);
   CHECK_INT(atomic_load(&own.told), 1);
+  ts_fini(&t);
+}
+
+static void *cancel_at_work(void *token)
+{
+  while (atomic_load(&own.at_work) == 0) ts_sleep_ms(1);
+  tn_cancellation_cancel(token);
+  return NULL;
+}
+
+/* What the options of a step ask for is done by the session layer, in this runtime as in ours. */
+static void kit__options_of_steps_hold_in_every_runtime(void) /* S-RO-02, S-RO-03, S-RO-09, S-RO-11, S-RO-15 */
+{
+  ts t;
+  pthread_t thread;
+  tn_tensor *x = ts_scalar(3), *out = NULL;
+  const char *feed = "x", *fetch = "neg";
+  tn_run_options options;
+  open_own(&t, ASKS, 1);
+#define RUN_WITH(code) \
+  CHECK_STATUS(tn_session_run(t.session, &options, &feed, &x, 1, &fetch, &out, 1, NULL, 0, NULL, &t.err), code, &t.err); \
+  CHECK_NULL(out)
+  tn_run_options_init(&options);
+  options.trace_level = 4;
+  RUN_WITH(TN_INVALID_ARGUMENT);
+  tn_run_options_init(&options);
+  options.inter_op_pool = 7;
+  RUN_WITH(TN_INVALID_ARGUMENT);
+  CHECK_INT(atomic_load(&own.at_work), 0); /* it has not heard of these */
+  tn_run_options_init(&options);
+  options.timeout_ms = 30;
+  int64_t begun = ts_now_ms();
+  RUN_WITH(TN_DEADLINE_EXCEEDED);
+  CHECK(ts_now_ms() - begun >= 29);
+  tn_run_options_init(&options);
+  REQUIRE_OK(tn_cancellation_create(NULL, &options.cancellation, &t.err), &t.err);
+  atomic_store(&own.at_work, 0);
+  REQUIRE_INT(pthread_create(&thread, NULL, cancel_at_work, options.cancellation), 0);
+  RUN_WITH(TN_CANCELLED);
+  pthread_join(thread, NULL);
+  CHECK_INT(atomic_load(&own.told), 1); /* of the cancellation; a limit it has to look at itself */
+  tn_cancellation_unref(options.cancellation);
+  own.mode = RIGHT;
+  CHECK_DOUBLE(ts_run1(&t, FEEDS({ "x", 3 }), "neg"), -3, 0);
+  tn_tensor_unref(x);
   ts_fini(&t);
 }
 
@@ -376,7 +423,6 @@ static tn_status read_plan(const tn_session_factory *self, tn_runtime_session *s
   *out = (tn_executable *)&scheduler;
   CHECK_INT(tn_kit_prepare_scheduled(plan, &scheduler, out, NULL), TN_UNIMPLEMENTED);
   CHECK_NULL(*out);
-  CHECK_INT(tn_kit_prepare(plan, TN_KIT_POOL, out, NULL), TN_UNIMPLEMENTED);
   CHECK_INT(tn_kit_prepare(plan, 64, out, NULL), TN_INVALID_ARGUMENT);
   CHECK_INT(tn_kit_prepare(plan, TN_KIT_INLINE, NULL, NULL), TN_INVALID_ARGUMENT);
   CHECK_INT(tn_kit_prepare(NULL, TN_KIT_INLINE, out, NULL), TN_INVALID_ARGUMENT);
@@ -413,6 +459,134 @@ static void kit__a_runtime_reads_the_plan_and_lets_the_kit_run_it(void) /* P-26,
   ts_fini(&t);
 }
 
+/* ---- plans that are more than their instructions ---- */
+
+#define N2 INT("N", 2)
+#define STRAIGHT                                                                                              \
+  ANY("x", "DT_FLOAT") NODE("minus", "Neg", "input: 'x'", F) NODE("same", "Identity", "input: 'minus'", F)    \
+  NODE("sum", "AddV2", "input: 'same' input: 'x'", F) NODE("end", "Mul", "input: 'sum' input: 'minus'", F)
+#define TWO_SIDES                                                                                             \
+  SCALAR("zero", "0") NODE("p", "Less", "input: 'zero' input: 'x'", F)                                        \
+  NODE("sw", "Switch", "input: 'x' input: 'p'", F) NODE("side", "Neg", "input: 'sw:1'", F)                    \
+  NODE("either", "Merge", "input: 'sw' input: 'side'", F N2)                                                  \
+  NODE("plain", "Merge", "input: 'x' input: 'minus'", F N2)
+#define STATE                                                                                                 \
+  NODE("ref", "VariableV2", "", DT SHAPE("")) NODE("value", "Neg", "input: 'ref'", F)                         \
+  NODE("begun", "TestCount", "input: 'x'", SLOT(1)) QUEUE("")
+
+/* The node that a refusal names, NULL for plans that say all, and what it says of it. `blind`: whether the instructions are
+ * refused, too. */
+static const struct {
+  const char *fetch, *node, *says;
+  bool blind;
+} plans[] = {
+  { "end", NULL, NULL, false },
+  { "side", "side", "under a condition", true },
+  { "sw:1", "sw", "fetched, and there under a condition", false },
+  { "plain", "plain", "the one of its inputs that is there", true },
+  { "ten", "t_enter", "a loop", true },
+  { "value", "ref", "through a reference", true },
+  { "get", "get", "may wait", false },
+};
+
+static tn_status (*asked_of)(const tn_plan *plan, tn_error *err);
+
+/* Refuses every plan, with what asked_of says of it when that is something. */
+static tn_status ask(const tn_session_factory *self, tn_runtime_session *session, const tn_plan *plan, tn_executable **out,
+                     tn_error *err)
+{
+  tn_status st = asked_of(plan, err);
+  return st == TN_OK ? tn_error_set(err, TN_ABORTED, "it says all") : st;
+}
+
+static tn_status ask_instructions(const tn_plan *plan, tn_error *err)
+{
+  tn_status st = TN_OK;
+  for (size_t i = 0; st == TN_OK && i < tn_plan_n_instructions(plan); i++) {
+    tn_plan_instruction in = { .struct_size = sizeof in };
+    st = tn_plan_get_instruction(plan, i, &in, err);
+    CHECK((in.op != NULL) == (st == TN_OK)); /* a refusal leaves the struct as it was */
+  }
+  return st;
+}
+
+static void open_asking(ts *t, int level)
+{
+  static tn_session_factory asking;
+  static const char text[] = LOOP_LIBRARY STRAIGHT TWO_SIDES STATE COUNTS;
+  const tn_import_options options = { .struct_size = sizeof options, .flags = TN_IMPORT_TEXT };
+  ts_init(t, level);
+  if (asking.name == NULL) {
+    asking = factory;
+    asking.name = "test.asking";
+    asking.prepare = ask;
+    REQUIRE_OK(tn_runtime_register("test.asking", &asking, &t->err), &t->err);
+  }
+  REQUIRE_OK(tn_session_options_set_target(t->options, "test.asking", &t->err), &t->err);
+  REQUIRE_OK(tn_graph_import(t->graph, text, strlen(text), &options, &t->err), &t->err);
+  ts_start(t);
+}
+
+static void kit__plans_that_are_not_straight_say_so(void)
+{
+  FOR_LEVELS(level) {
+    ts t;
+    open_asking(&t, level);
+    for (size_t i = 0; i < sizeof plans / sizeof *plans; i++) {
+      tn_tensor *out;
+      asked_of = tn_plan_check_straight;
+      CHECK_STATUS(ts_run(&t, FEEDS({ "x", 3 }), NAMES(plans[i].fetch), &out, NULL),
+                   plans[i].node == NULL ? TN_ABORTED : TN_UNIMPLEMENTED, &t.err);
+      if (plans[i].node != NULL) CHECK_STR(tn_error_node(&t.err), plans[i].node);
+      if (plans[i].node != NULL) CHECK_CONTAINS(tn_error_message(&t.err), plans[i].says);
+      asked_of = ask_instructions;
+      CHECK_STATUS(ts_run(&t, FEEDS({ "x", 3 }), NAMES(plans[i].fetch), &out, NULL),
+                   plans[i].blind ? TN_UNIMPLEMENTED : TN_ABORTED, &t.err);
+      if (plans[i].blind) CHECK_STR(tn_error_node(&t.err), plans[i].node);
+      if (plans[i].blind) CHECK_CONTAINS(tn_error_message(&t.err), plans[i].says);
+    }
+    CHECK_STATUS(tn_plan_check_straight(NULL, &t.err), TN_INVALID_ARGUMENT, &t.err);
+    ts_fini(&t);
+  }
+}
+
+static void kit__calls_of_functions_are_not_straight(void)
+{
+  ts t;
+  tn_tensor *out;
+  open_asking(&t, 0);
+  asked_of = tn_plan_check_straight;
+  CHECK_STATUS(ts_run(&t, FEEDS({ "x", 3 }), NAMES("few"), &out, NULL), TN_UNIMPLEMENTED, &t.err);
+  CHECK_STR(tn_error_node(&t.err), "few");
+  ts_fini(&t);
+}
+
+/* The same through the host table, by a plugin that is a file of its own. */
+static void kit__a_plugin_executes_straight_plans(void)
+{
+  const char *folder = plugin_folder();
+  plugin_copy("straight", folder, "straight.so");
+  plugin_search(folder);
+  for (int blind = 0; blind < 2; blind++) FOR_LEVELS(level) {
+    static const char text[] = LOOP_LIBRARY STRAIGHT TWO_SIDES COUNTS;
+    const tn_import_options options = { .struct_size = sizeof options, .flags = TN_IMPORT_TEXT };
+    ts t;
+    tn_tensor *out;
+    ts_init(&t, level);
+    REQUIRE_OK(tn_session_options_set_target(t.options, blind ? "test.straight:blind=1" : "test.straight", &t.err), &t.err);
+    REQUIRE_OK(tn_session_options_set_string(t.options, "disable_passes", "fuse,elementwise,algebra", &t.err), &t.err);
+    REQUIRE_OK(tn_graph_import(t.graph, text, strlen(text), &options, &t.err), &t.err);
+    ts_start(&t);
+    CHECK_DOUBLE(ts_run1(&t, FEEDS({ "x", 3 }), "sum"), 0, 0);
+    CHECK_DOUBLE(ts_run1(&t, FEEDS({ "x", 3 }, { "sum", 2 }), "end"), -6, 0);
+    CHECK_STATUS(ts_run(&t, FEEDS({ "x", 3 }), NAMES("plain"), &out, NULL), TN_UNIMPLEMENTED, &t.err);
+    CHECK_STR(tn_error_node(&t.err), "plain");
+    CHECK_STATUS(ts_run(&t, FEEDS({ "x", 3 }), NAMES("ten"), &out, NULL), TN_UNIMPLEMENTED, &t.err);
+    CHECK_STR(tn_error_node(&t.err), "t_enter");
+    ts_fini(&t);
+  }
+}
+
 /* What comes with a later version says so, and gives nothing. */
 static void kit__what_is_not_there_says_so(void)
 {
@@ -435,6 +609,10 @@ TAP_MAIN(
   TAP_TEST(kit__a_runtime_writes_into_given_tensors),
   TAP_TEST(kit__a_runtime_that_breaks_its_word),
   TAP_TEST(kit__a_step_that_is_closed_at_its_end),
+  TAP_TEST(kit__options_of_steps_hold_in_every_runtime),
   TAP_TEST(kit__devices_of_a_runtime),
   TAP_TEST(kit__plans_keep_the_order_of_control_edges),
-  TAP_TEST(kit__a_runtime_reads_the_plan_and_lets_the_kit_run_it))
+  TAP_TEST(kit__a_runtime_reads_the_plan_and_lets_the_kit_run_it),
+  TAP_TEST(kit__plans_that_are_not_straight_say_so),
+  TAP_TEST(kit__calls_of_functions_are_not_straight),
+  TAP_TEST(kit__a_plugin_executes_straight_plans))

@@ -77,6 +77,37 @@ static void check_constant(bool isolated)
 static void session_lives__of_isolated_sessions_leave_nothing(void) { check_constant(true); }
 static void session_lives__of_sessions_that_share_leave_nothing(void) { check_constant(false); }
 
+/* Nobody collects a session that is not closed: what it holds stays, whatever else goes, and can be used, until it is
+ * deleted. */
+static void session_lives__of_sessions_that_are_not_closed_go_on(void) /* S-LIFE-13, S-LIFE-09 */
+{
+  for (int round = 0; round < 4; round++) {
+    ts t, other;
+    uint64_t before = tn_test_live_bytes(), blocks = tn_test_live_blocks();
+    bk_open(&t, true, GRAPH);
+    tn_session *left = t.session;
+    work(left, round);
+    t.session = NULL;
+    ts_fini(&t); /* the graph and the options, as the program sees them */
+    uint64_t held = tn_test_live_bytes();
+    CHECK(held > before);
+    for (int i = 0; i < 3; i++) {
+      bk_open(&other, true, GRAPH);
+      work(other.session, 50);
+      ts_fini(&other);
+      CHECK_INT(tn_test_live_bytes(), held);
+    }
+    CHECK_DOUBLE(bk_fetch(left, "read"), round + 1, 0);
+    CHECK_DOUBLE(bk_fetch(left, "value"), 4, 0);
+    CHECK_DOUBLE(bk_fetch(left, "size"), 1, 0);
+    CHECK_DOUBLE(bk_fetch(left, "get"), 2, 0);
+    tn_session_destroy(left);
+    if (round == 0) continue; /* what is made once for the process */
+    CHECK_INT(tn_test_live_bytes(), before);
+    CHECK_INT(tn_test_live_blocks(), blocks);
+  }
+}
+
 /* One session, many steps that end badly: the step's own memory is given back (S-RO-07, S-RST-22). */
 static void session_lives__of_steps_leave_nothing(void)
 {
@@ -102,4 +133,5 @@ static void session_lives__of_steps_leave_nothing(void)
 TAP_MAIN(
   TAP_TEST(session_lives__of_isolated_sessions_leave_nothing),
   TAP_TEST(session_lives__of_sessions_that_share_leave_nothing),
+  TAP_TEST(session_lives__of_sessions_that_are_not_closed_go_on),
   TAP_TEST(session_lives__of_steps_leave_nothing))

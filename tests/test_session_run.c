@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Run: feeds, fetches, targets, what of the graph is executed, and errors inside a step. */
-#include "tests/support/session_kit.h"
+#include "tests/support/blocked_kit.h"
 
 #include <math.h>
 #include <pthread.h>
@@ -291,6 +291,27 @@ static void session_run__placeholder_with_default(void) /* S-RUN-20 */
   ts_fini(&t);
 }
 
+/* What ran before the failure stays done: here beside an assertion, in whichever order they stand. */
+static void session_run__a_failed_one_is_not_undone(void) /* S-RUN-25, S-RUN-24 */
+{
+  FOR_LEVELS(level)
+  {
+    ts t;
+    vk_open(&t, level, START SCALAR_VARIABLE("") TRUTH("no", "false", "")
+            NODE("claim", "Assert", "input: 'no' input: 'x' input: '^add'", LIST("T", "type: DT_FLOAT"))
+            NODE("beyond", "AssignAddVariableOp", "input: 'v' input: 'x' input: '^claim'", DT));
+    CHECK_INT(bk_target(t.session, "set", 1), TN_OK);
+    for (int i = 1; i <= 3; i++) {
+      bk_step s = { .session = t.session, .target = "beyond", .x = 10 };
+      CHECK_STATUS(bk_run(&s), TN_INVALID_ARGUMENT, &s.err);
+      CHECK_STR(tn_error_node(&s.err), "claim");
+      bk_done(&s);
+      CHECK_DOUBLE(bk_fetch(t.session, "read"), 1 + 10 * i, 0); /* once a step, not twice */
+    }
+    vk_fini(&t);
+  }
+}
+
 /* --- what is run -------------------------------------------------------------------------------------------------- */
 
 static void session_run__only_what_is_needed_runs(void) /* S-RUN-21 */
@@ -340,7 +361,7 @@ static void session_run__control_inputs_order(void) /* S-EXE-01, S-EXE-02, S-EXE
 static void session_run__direct_has_a_fixed_order(void) /* S-EXE-04 */
 {
   ts t;
-  if (strcmp(ts_runtime(), "direct") != 0) TAP_SKIP("only the direct runtime promises an order");
+  if (strcmp(ts_runtime_name(), "direct") != 0) TAP_SKIP("only the direct runtime promises an order");
   ts_open_watched(&t, 1);
   const char *targets[21] = { NULL };
   char names[20][8];
@@ -413,6 +434,26 @@ static void session_run__stateful_kernels_stay(void) /* S-EXE-20 */
     CHECK_INT(atomic_load(&ts_watched.destroyed[1]), 0);
     ts_fini(&t);
     CHECK_INT(atomic_load(&ts_watched.destroyed[1]), 1);
+  }
+}
+
+/* What a kernel of random numbers remembers is the node's, whatever else is asked for with it. */
+static void session_run__stateful_kernels_stay_for_all_signatures(void) /* S-EXE-20 */
+{
+  FOR_LEVELS(level)
+  {
+    ts t;
+    float values[6];
+    vk_open(&t, level, INTS("shape", D(1), "int_val: 1")
+            NODE("r", "RandomUniform", "input: 'shape'", TYPE("dtype", "DT_FLOAT") TYPE("T", "DT_INT32") INT("seed", 5))
+            NODE("same", "Identity", "input: 'r'", F) NODE("neg", "Neg", "input: 'r'", F));
+    static const char *const fetches[] = { "r", "neg", "same" };
+    for (int i = 0; i < 6; i++) {
+      values[i] = ts_run1(&t, NULL, fetches[i % 3]);
+      if (i % 3 == 1) values[i] = -values[i];
+      for (int k = 0; k < i; k++) CHECK_MSG(values[i] != values[k], "step %d gives what step %d gave", i, k);
+    }
+    vk_fini(&t);
   }
 }
 
@@ -536,12 +577,14 @@ TAP_MAIN(
     TAP_TEST(session_run__shapes_that_do_not_fit_are_named),
     TAP_TEST(session_run__placeholder_must_be_fed),
     TAP_TEST(session_run__placeholder_with_default),
+    TAP_TEST(session_run__a_failed_one_is_not_undone),
     TAP_TEST(session_run__only_what_is_needed_runs),
     TAP_TEST(session_run__control_inputs_order),
     TAP_TEST(session_run__direct_has_a_fixed_order),
     TAP_TEST(session_run__stateful_ops_are_not_folded_or_merged),
     TAP_TEST(session_run__level_0_runs_the_graph_as_it_stands),
     TAP_TEST(session_run__stateful_kernels_stay),
+    TAP_TEST(session_run__stateful_kernels_stay_for_all_signatures),
     TAP_TEST(session_run__kernels_refuse_when_compiled),
     TAP_TEST(session_run__output_never_set_is_internal),
     TAP_TEST(session_run__shapes_may_depend_on_data),

@@ -149,15 +149,15 @@ static void session_step__number_of_signatures_is_bounded(void) /* S-RUN-30 */
   ts_fini(&t);
 }
 
-/* What is not kept is freed, whatever names led to it. */
+/* What is not kept is freed, whatever names led to it; but a stateful node keeps its kernel (S-EXE-20). */
 static void session_step__signatures_that_are_not_kept_are_freed(void) /* S-RUN-30 */
 {
   ts t;
   char name[16];
-  tn_output in = ts_open_watched(&t, 1);
+  tn_output in = ts_open_watched(&t, 1), same = ts_watch_op(t.graph, "TestCount", "same", in, 20);
   for (int i = 0; i < 8; i++) {
     snprintf(name, sizeof name, "c%u", (unsigned)i % 10);
-    ts_watch_op(t.graph, "TestCount", name, in, i);
+    ts_watch_op(t.graph, "TestPlain", name, same, i);
   }
   CHECK_OK(tn_session_options_set_int(t.options, "max_signatures", 2, &t.err), &t.err);
   ts_start(&t);
@@ -168,7 +168,11 @@ static void session_step__signatures_that_are_not_kept_are_freed(void) /* S-RUN-
   }
   for (int i = 0; i < 8; i++) CHECK_INT(atomic_load(&ts_watched.destroyed[i]), i < 6);
   CHECK_DOUBLE(ts_run1(&t, FEEDS({ "in", 5 }), "c0"), 5, 0);
+  CHECK_INT(atomic_load(&ts_watched.created[0]), 2);
+  CHECK_INT(atomic_load(&ts_watched.created[20]), 1);
+  CHECK_INT(atomic_load(&ts_watched.destroyed[20]), 0);
   ts_fini(&t);
+  CHECK_INT(atomic_load(&ts_watched.destroyed[20]), 1);
 }
 
 static void session_step__step_ids_rise(void) /* S-RUN-31 */
@@ -208,6 +212,27 @@ static void session_step__error_names_the_node_and_keeps_its_code(void) /* S-CAN
     CHECK_CONTAINS(tn_error_message(&t.err), "told to fail");
     CHECK_CONTAINS(tn_error_message(&t.err), "culprit");
     CHECK_STR(tn_error_node(&t.err), "culprit");
+    ts_fini(&t);
+  }
+}
+
+/* Of two that fail one is reported, whole: its code, its node, its text. */
+static void session_step__one_error_is_reported(void) /* S-CAN-01 */
+{
+  FOR_LEVELS(level) for (int i = 0; i < 2; i++)
+  {
+    ts t;
+    tn_tensor *fetched[2];
+    tn_output in = ts_open_watched(&t, level);
+    ts_watch_op(t.graph, "TestFail", i ? "lost" : "odd", in, i ? TN_DATA_LOSS : TN_OUT_OF_RANGE);
+    ts_watch_op(t.graph, "TestFail", i ? "odd" : "lost", in, i ? TN_OUT_OF_RANGE : TN_DATA_LOSS);
+    ts_start(&t);
+    tn_status st = ts_run(&t, FEEDS({ "in", 1 }), NAMES("lost", "odd"), fetched, NULL);
+    CHECK(st == TN_DATA_LOSS || st == TN_OUT_OF_RANGE);
+    CHECK_INT(tn_error_code(&t.err), st);
+    CHECK_STR(tn_error_node(&t.err), st == TN_DATA_LOSS ? "lost" : "odd");
+    CHECK_MSG((strstr(tn_error_message(&t.err), "'lost'") == NULL) == (st == TN_OUT_OF_RANGE), "%s",
+              tn_error_message(&t.err));
     ts_fini(&t);
   }
 }
@@ -360,6 +385,7 @@ TAP_MAIN(
     TAP_TEST(session_step__signatures_that_are_not_kept_are_freed),
     TAP_TEST(session_step__step_ids_rise),
     TAP_TEST(session_step__error_names_the_node_and_keeps_its_code),
+    TAP_TEST(session_step__one_error_is_reported),
     TAP_TEST(session_step__nothing_starts_after_an_error),
     TAP_TEST(session_step__out_of_memory_in_a_step),
     TAP_TEST(session_step__a_step_can_be_cancelled_alone),

@@ -7,6 +7,7 @@
  * plan's arena with the same states. */
 #include <core/plan/ir.h>
 #include <core/plan/layout.h>
+#include <core/plan/states.h>
 
 #define MAX_KERNELS 8         /* that are asked for one node; more would mean that all but one decline most shapes */
 #define LOADING_COST_NS 40000000 /* of which a plugin may save a third, about what it and its first kernels take */
@@ -23,6 +24,18 @@ static tn_status create_state(const tn_operation *op, tn__plan_kernel *kernel, t
   return tn__kernel_status(op, kernel->def, "create", st, err);
 }
 
+/* That of a stateful node is the session's. */
+static tn_status need_state(const tn_plan *plan, const tn_operation *op, tn__plan_kernel *kernel, tn_error *err)
+{
+  kernel->kept = tn__kernel_states_want(plan->states, op, kernel->def);
+  if (!kernel->kept) return create_state(op, kernel, err);
+  if (tn__kernel_states_find(plan->states, op, kernel->def, &kernel->state)) return TN_OK;
+  tn_status st = create_state(op, kernel, err);
+  if (st == TN_OK && !tn__kernel_states_keep(plan->states, op, kernel->def, &kernel->state))
+    st = tn__no_memory(err, "state of a kernel", 0);
+  return st;
+}
+
 static const tn__plan_kernel *find(const tn__plan_kernels *list, const tn_kernel_def *def)
 {
   for (uint32_t i = 0; list != NULL && i < list->n; i++)
@@ -34,7 +47,8 @@ static void destroy_new(const tn__plan_kernels *list, const tn__plan_kernels *ol
 {
   for (uint32_t i = 0; i < list->n; i++) {
     const tn__plan_kernel *k = &list->items[i];
-    if (k->state != NULL && k->def->destroy != NULL && find(old, k->def) == NULL) k->def->destroy(k->state);
+    if (k->kept || k->state == NULL || k->def->destroy == NULL) continue;
+    if (find(old, k->def) == NULL) k->def->destroy(k->state);
   }
 }
 
@@ -53,8 +67,8 @@ tn_status tn__plan_kernels_make(tn_plan *plan, const tn_operation *op, const tn_
   for (size_t i = 0; i < n; i++) {
     const tn__plan_kernel *there = find(old, defs[i]);
     tn__plan_kernel *kernel = &list->items[list->n];
-    *kernel = there != NULL ? *there : (tn__plan_kernel){ defs[i], NULL };
-    st = there != NULL ? TN_OK : create_state(op, kernel, err);
+    *kernel = there != NULL ? *there : (tn__plan_kernel){ .def = defs[i] };
+    st = there != NULL ? TN_OK : need_state(plan, op, kernel, err);
     if (st == TN_UNIMPLEMENTED && i + 1 < n) {
       tn__error_reset(err);
       continue;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The plan object and its reading functions (level (c) of the kit). */
 #include <core/plan/callees.h>
+#include <core/plan/dereference.h>
 #include <core/plan/frame.h>
 #include <core/plan/layout.h>
 #include <core/plan/plan.h>
@@ -33,7 +34,6 @@ void tn__plan_unref(tn_plan *plan)
     tn__plan_kernels_free(tn__instr_kernels(&plan->instrs[i]));
     tn__instr_callees_free(atomic_load(&plan->instrs[i].callees));
     tn__plan_frame_free(plan->instrs[i].frame);
-    tn_resource_unref(atomic_load(&plan->instrs[i].resource));
   }
   if (plan->owns_callees) tn__callees_free(plan->callees);
   for (uint32_t i = 0; i < plan->n_values; i++) {
@@ -43,9 +43,22 @@ void tn__plan_unref(tn_plan *plan)
   }
   tn__mutex_fini(&plan->mu);
   tn_graph_unref(plan->extra);
+  for (uint32_t i = 0; i < plan->n_inlined; i++) tn_graph_unref(plan->inlined[i]);
   tn_graph_unref(plan->graph);
   tn__arena_fini(&plan->arena);
   tn__free(plan, sizeof *plan);
+}
+
+void tn__plan_set_threads(tn_plan *plan, uint32_t threads)
+{
+  atomic_store_explicit(&plan->threads, threads, memory_order_relaxed);
+  for (uint32_t i = 0; i < plan->n_instrs; i++) {
+    const tn__plan_frame *f = plan->instrs[i].frame;
+    if (f == NULL) continue;
+    tn__plan_set_threads(f->body, threads);
+    if (f->first != NULL) tn__plan_set_threads(f->first, threads);
+    if (f->turn != NULL) tn__plan_set_threads(f->turn, threads);
+  }
 }
 
 /* The node of the program that an operation stands for. */
@@ -94,6 +107,60 @@ void tn__copy_sized(void *to, const void *from, size_t size, size_t room)
   __builtin_memset((char *)to + n, 0, room - n);
 }
 
+/* ---- what instructions say by themselves ---- */
+
+/* Whether it is there with its plan in any case, perhaps after something has waited. */
+static bool is_certain(const tn_plan *plan, uint32_t context)
+{
+  const tn__context *c = &plan->contexts[context];
+  for (uint32_t k = 0; k < c->n; k++)
+    if (plan->atoms[plan->context_atoms[c->first + k]].kind != TN__ATOM_WAIT) return false;
+  return true;
+}
+
+/* What of an instruction the struct does not say; NULL = it says all. */
+static const char *unsaid(const tn_plan *plan, const tn__plan_instr *in)
+{
+  const tn__plan_kernels *kernels = tn__instr_kernels(in);
+  if (in->kind == TN__SEGMENT_LOOP) return "is a loop, whose body is a plan of its own";
+  if (in->kind == TN__SEGMENT_MERGE) return "hands on the one of its inputs that is there";
+  if (plan->has_control && !is_certain(plan, in->context)) return "runs under a condition";
+  if (kernels != NULL && kernels->items[0].def == &tn__dereference_kernel) return "is read through a reference";
+  return NULL;
+}
+
+static tn_status not_straight(const tn_operation *op, const char *why, tn_error *err)
+{
+  tn__text name;
+  tn__text_init(&name, SIZE_MAX);
+  add_node_name(op, &name);
+  const char *node = name.failed ? tn_operation_name(op) : tn__text_get(&name);
+  tn_error_set(err, TN_UNIMPLEMENTED, "node '%s' (%s) %s, which instructions do not tell in this version: let the kit run "
+               "the plan (tn_kit_prepare)", node, tn_operation_type(op), why);
+  tn_error_set_node(err, node);
+  tn__text_fini(&name);
+  return TN_UNIMPLEMENTED;
+}
+
+tn_status tn_plan_check_straight(const tn_plan *plan, tn_error *err)
+{
+  tn__error_reset(err);
+  if (plan == NULL) return tn_error_set(err, TN_INVALID_ARGUMENT, "tn_plan_check_straight: plan is NULL");
+  for (uint32_t i = 0; i < plan->n_instrs; i++) {
+    const tn__plan_instr *in = &plan->instrs[i];
+    const char *why = unsaid(plan, in);
+    if (why == NULL && in->kind == TN__SEGMENT_WAIT)
+      why = in->traits & TN_TRAIT_FUNCTION_CALL ? "calls functions, and may wait in them" : "may wait for what comes later";
+    if (why != NULL) return not_straight(in->op, why, err);
+  }
+  for (uint32_t i = 0; plan->has_control && i < plan->n_outputs; i++)
+    if (!is_certain(plan, plan->output_contexts[i]))
+      return not_straight(plan->asked[i].op, "is fetched, and there under a condition", err);
+  return TN_OK;
+}
+
+/* ---- reading ---- */
+
 tn_status tn_plan_get_instruction(const tn_plan *plan, size_t i, tn_plan_instruction *out, tn_error *err)
 {
   tn__error_reset(err);
@@ -102,6 +169,8 @@ tn_status tn_plan_get_instruction(const tn_plan *plan, size_t i, tn_plan_instruc
   if (i >= plan->n_instrs)
     return tn_error_set(err, TN_OUT_OF_RANGE, "instruction %zu asked of a plan with %u", i, plan->n_instrs);
   const tn__plan_instr *in = &plan->instrs[i];
+  const char *why = unsaid(plan, in);
+  if (why != NULL) return not_straight(in->op, why, err);
   const tn__plan_kernels *kernels = tn__instr_kernels(in);
   const tn_plan_instruction full = {
     .struct_size = sizeof full, .op = in->op, .kernel = kernels == NULL ? NULL : kernels->items[0].def,

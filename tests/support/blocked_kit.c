@@ -3,6 +3,20 @@
 
 #include <math.h>
 
+static tn_status run_partially(bk_step *s, const tn_run_options *options, const char *feed, tn_tensor *x, tn_tensor **out)
+{
+  tn_partial_run run;
+  size_t n_fetches = s->fetch != NULL;
+  tn_status st = tn_session_partial_setup(s->session, options, &feed, 1, &s->fetch, n_fetches, &s->target,
+                                          s->target != NULL, &run, &s->err);
+  if (st == TN_OK) st = tn_session_partial_run(s->session, run, &feed, &x, 1, NULL, NULL, 0, &s->err);
+  if (st == TN_OK && n_fetches > 0)
+    st = tn_session_partial_run(s->session, run, NULL, NULL, 0, &s->fetch, out, 1, &s->err);
+  tn_status left = tn_session_partial_release(s->session, run, NULL); /* only a close leaves one that did not end */
+  CHECK(left == TN_INVALID_ARGUMENT || (left == TN_OK && st == TN_CANCELLED));
+  return st;
+}
+
 tn_status bk_run(bk_step *s)
 {
   static const char *const feed = "x";
@@ -13,8 +27,9 @@ tn_status bk_run(bk_step *s)
   options.cancellation = s->cancellation;
   tn_error_init(&s->err);
   s->value = NAN;
-  s->status = tn_session_run(s->session, &options, &feed, &x, 1, &s->fetch, &out, s->fetch != NULL, &s->target,
-                             s->target != NULL, NULL, &s->err);
+  if (s->partial) s->status = run_partially(s, &options, feed, x, &out);
+  else s->status = tn_session_run(s->session, &options, &feed, &x, 1, &s->fetch, &out, s->fetch != NULL, &s->target,
+                                  s->target != NULL, NULL, &s->err);
   if (out != NULL)
     s->value = tn_tensor_dtype(out) == TN_INT32 ? (float)*(const int32_t *)tn_tensor_data(out) : ts_float(out);
   tn_tensor_unref(out);

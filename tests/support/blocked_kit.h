@@ -82,6 +82,7 @@ typedef struct bk_step {
   float x;
   int64_t timeout_ms;
   tn_cancellation *cancellation;
+  bool partial; /* as a partial run: one call feeds x, another fetches */
   /* what came of it */
   tn_status status;
   float value; /* of a float or int32 fetch */

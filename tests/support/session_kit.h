@@ -105,6 +105,7 @@ typedef struct ts_watch {
   atomic_int passed;                      /* kernels that left the gate */
   atomic_uint_fast64_t step_id[TS_SLOTS]; /* of the last step that ran a TestCount */
   atomic_uint_fast64_t live_bytes;        /* of the library, when a TestCount last ran */
+  atomic_uintptr_t thread[TS_SLOTS];      /* that last ran a TestCount: ts_this_thread */
 } ts_watch;
 
 extern ts_watch ts_watched;
@@ -120,6 +121,9 @@ tn_output ts_open_watched(ts *t, int level);
 
 /* How often the op of this slot ran. */
 int ts_counted(int slot);
+
+/* A number that no other thread has that lives now; never 0. */
+uintptr_t ts_this_thread(void);
 
 /* An op of the test family with one or no input (op NULL), and its slot. */
 tn_operation *ts_test_op(tn_graph *graph, const char *op, const char *name, const tn_output *x, int slot,

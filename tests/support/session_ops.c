@@ -13,6 +13,7 @@ void ts_watch_reset(void)
     atomic_store(&ts_watched.created[i], 0);
     atomic_store(&ts_watched.destroyed[i], 0);
     atomic_store(&ts_watched.step_id[i], 0);
+    atomic_store(&ts_watched.thread[i], 0);
   }
   atomic_store(&ts_watched.n_log, 0);
   atomic_store(&ts_watched.at_gate, 0);
@@ -26,6 +27,12 @@ tn_output ts_open_watched(ts *t, int level)
   ts_watch_reset();
   ts_init(t, level);
   return ts_placeholder(t->graph, "in", TN_FLOAT);
+}
+
+uintptr_t ts_this_thread(void)
+{
+  static _Thread_local char own;
+  return (uintptr_t)&own;
 }
 
 int ts_counted(int slot) { return atomic_load(&ts_watched.count[slot]); }
@@ -97,6 +104,7 @@ static tn_status compute_count(tn_kernel_ctx *ctx)
   atomic_fetch_add(&ts_watched.count[slot], 1);
   atomic_store(&ts_watched.step_id[slot], tn_step_id(ctx->step));
   atomic_store(&ts_watched.live_bytes, tn_test_live_bytes());
+  atomic_store(&ts_watched.thread[slot], ts_this_thread());
   pass_on(ctx);
   return TN_OK;
 }
