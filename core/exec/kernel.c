@@ -14,6 +14,7 @@ tn_bool tn_kernel_cancelled(const tn_kernel_ctx *ctx)
 static tn_status dynamic_slot(tn_kernel_ctx *ctx, uint32_t i, uint32_t *slot)
 {
   tn__call *call = call_of(ctx);
+  if (call->run == NULL) return tn_error_set(ctx->err, TN_INTERNAL, "output %u is given outside of a step", i);
   const char *kernel = tn__layout_kernel(call->instance->layout, call->tape->instr)->def->name;
   if (i >= ctx->n_outputs)
     return tn_error_set(ctx->err, TN_INTERNAL, "kernel '%s' gives output %u of %u", kernel, i, ctx->n_outputs);
@@ -93,10 +94,17 @@ tn_status tn_kernel_set_output(tn_kernel_ctx *ctx, uint32_t i, tn_tensor *tensor
   return TN_OK;
 }
 
-/* One thread: the loop itself. */
+/* The crew is taken for the first loop that is worth it, and stays to the end of the step: it would be the step's own thread
+ * that takes it, since others come to a step by its crew only. */
 void tn_parallel_for(tn_kernel_ctx *ctx, int64_t n, int64_t grain, double cost_ns,
                      void (*fn)(void *user, int64_t begin, int64_t end), void *user)
 {
-  (void)ctx, (void)grain, (void)cost_ns;
-  if (n > 0) fn(user, 0, n);
+  if (n <= 0) return;
+  tn__step_env *env = ctx->step == NULL ? NULL : ctx->step->env; /* NULL: outside of a step */
+  if (env == NULL || env->client == NULL || (double)n * cost_ns < TN__LOOP_NS) {
+    fn(user, 0, n);
+    return;
+  }
+  if (env->crew == NULL) env->crew = tn__crew_take(env->client);
+  tn__parallel_for(env->crew, n, grain, cost_ns, fn, user);
 }

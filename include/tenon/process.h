@@ -68,11 +68,25 @@ typedef void (*tn_print_fn)(void *user, int32_t stream, const char *text, size_t
  * brings that one back. Does not return while the old sink runs. Any thread, not from a sink. Since 0.1 */
 TN_API void tn_set_print_sink(tn_print_fn sink, void *user);
 
+/* Receives a line of the log of placements, "node: (Op): device" without a newline, for each node that a session with the
+ * option log_device_placement places. Any thread; lines are given one at a time. */
+typedef void (*tn_placement_fn)(void *user, const char *line);
+
+/* Replaces the sink for placements, which at first writes to standard error; NULL brings that one back. Does not return
+ * while the old sink runs. Any thread, not from a sink. Since 0.1, S-CFG-09 */
+TN_API void tn_set_placement_sink(tn_placement_fn sink, void *user);
+
 /* An application that uses libltdl itself gives the lock that it holds around its own calls; the library then takes that
  * one, too. Must be recursive or never held around a call into the library.
  * Returns TN_FAILED_PRECONDITION after the first use of a plugin; TN_INVALID_ARGUMENT when one of the two is missing.
  * Since 0.1, rule P-68 */
 TN_API tn_status tn_set_ltdl_lock(void (*lock)(void *user), void (*unlock)(void *user), void *user, tn_error *err);
+
+/* Ends and joins the worker threads of all pools, for a moment in which the process must have no threads of the library's:
+ * before a fork, a change of privileges, a snapshot. Those that work for a step finish it first. Workers start again when a
+ * step has work for them; without it the last session of a pool joins its workers, and a process that ends needs nothing.
+ * TN_FAILED_PRECONDITION from a worker, as from inside of a kernel. Any other thread. Since 0.1 */
+TN_API tn_status tn_join_workers(tn_error *err);
 #endif
 
 TN_END_DECLS

@@ -1,0 +1,394 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Clients, and their crews: who works for one step. */
+#include <core/exec/pool_internal.h>
+
+_Thread_local tn__seat *tn__seat_now;
+
+tn__crew *tn__crew_current(void) { return tn__seat_now == NULL ? NULL : tn__seat_now->crew; }
+
+/* ---- parking ---- */
+
+void tn__parker_init(tn__parker *p)
+{
+  atomic_init(&p->parked, 0);
+  tn__mutex_init(&p->mu, "parked thread", TN_RANK_PARKED);
+  tn__cond_init(&p->woken);
+}
+
+void tn__parker_fini(tn__parker *p)
+{
+  tn__cond_fini(&p->woken);
+  tn__mutex_fini(&p->mu);
+}
+
+void tn__park(tn__parker *p, int64_t deadline_ns)
+{
+  tn__mutex_lock(&p->mu);
+  while (atomic_load_explicit(&p->parked, memory_order_acquire) != 0) {
+    if (deadline_ns == 0) tn__cond_wait(&p->woken, &p->mu);
+    else if (!tn__cond_wait_until(&p->woken, &p->mu, deadline_ns)) break;
+  }
+  tn__mutex_unlock(&p->mu);
+  tn__park_cancel(p);
+}
+
+bool tn__unpark(tn__parker *p)
+{
+  if (atomic_exchange_explicit(&p->parked, 0, memory_order_acq_rel) == 0) return false;
+  tn__mutex_lock(&p->mu); /* it sleeps now, or has not looked yet */
+  tn__mutex_unlock(&p->mu);
+  tn__cond_signal(&p->woken);
+  return true;
+}
+
+/* ---- crews and seats ---- */
+
+tn__seat *tn__seat_make(tn__crew *crew)
+{
+  tn__seat *seat = tn__alloc_aligned(sizeof *seat, _Alignof(tn__seat));
+  if (seat == NULL) return NULL;
+  *seat = (tn__seat){ .crew = crew, .random = (uintptr_t)seat | 1 };
+  tn__deque_init(&seat->deque);
+  tn__parker_init(&seat->parker);
+  return seat;
+}
+
+static size_t size_of_crew(const tn__pool_client *client)
+{
+  return sizeof(tn__crew) + ((size_t)client->workers + 1) * sizeof(_Atomic(tn__seat *));
+}
+
+static void free_crew(tn__crew *crew)
+{
+  bool alive = tn__pool_alive(crew->client->pool);
+  uint32_t n = atomic_load_explicit(&crew->n_seats, memory_order_acquire);
+  while (atomic_load_explicit(&crew->guests, memory_order_acquire) != 0 && alive) sched_yield();
+  for (uint32_t i = 0; i < n; i++) {
+    tn__seat *seat = atomic_load_explicit(&crew->seats[i], memory_order_relaxed);
+    tn__deque_fini(&seat->deque);
+    if (alive) tn__parker_fini(&seat->parker);
+    tn__free_aligned(seat, sizeof *seat, _Alignof(tn__seat));
+  }
+  tn__free(crew, size_of_crew(crew->client));
+}
+
+static tn__crew *make_crew(tn__pool_client *client)
+{
+  tn__crew *crew = tn__zalloc(size_of_crew(client));
+  if (crew == NULL) return NULL;
+  crew->client = client;
+  tn__seat *owner = tn__seat_make(crew);
+  if (owner == NULL) {
+    tn__free(crew, size_of_crew(client));
+    return NULL;
+  }
+  atomic_init(&crew->seats[0], owner);
+  atomic_init(&crew->n_seats, 1);
+  bool alive = tn__pool_alive(client->pool);
+  if (alive) tn__mutex_lock(&client->pool->mu);
+  crew->next = client->crews;
+  client->crews = crew;
+  if (alive) tn__mutex_unlock(&client->pool->mu);
+  return crew;
+}
+
+/* ---- clients ---- */
+
+tn_status tn__client_create(tn__pool *pool, const tn__client_config *config, tn__pool_client **out, tn_error *err)
+{
+  tn__pool_client *c = tn__zalloc(sizeof *c);
+  *out = c;
+  if (c == NULL) return tn__no_memory(err, "worker threads of a session", sizeof *c);
+  atomic_fetch_add_explicit(&pool->refs, 1, memory_order_relaxed);
+  c->pool = pool;
+  c->workers = config->workers < pool->n_workers ? config->workers : pool->n_workers;
+  c->max_helpers = config->intra == 0 || config->intra - 1 > c->workers ? c->workers : config->intra - 1;
+  c->spin_ns = (int64_t)config->spin_us * 1000;
+  return TN_OK;
+}
+
+void tn__client_destroy(tn__pool_client *client)
+{
+  if (client == NULL) return;
+  tn__pool *pool = client->pool;
+  bool alive = tn__pool_alive(pool);
+  if (alive) {
+    tn__mutex_lock(&pool->mu);
+    client->closing = true;
+    for (tn__crew *crew = client->crews; crew != NULL; crew = crew->next) tn__pool_forget(crew);
+    while (atomic_load_explicit(&client->seated, memory_order_acquire) > 0) tn__cond_wait(&pool->left, &pool->mu);
+    tn__mutex_unlock(&pool->mu);
+  }
+  while (client->crews != NULL) {
+    tn__crew *crew = client->crews;
+    client->crews = crew->next;
+    free_crew(crew);
+  }
+  tn__free(client, sizeof *client);
+  tn__pool_unref(pool);
+}
+
+uint32_t tn__client_width(const tn__pool_client *client) { return client->workers + 1; }
+
+/* ---- taking a crew ---- */
+
+/* Threads look in different places first, so that each finds what it put there. Where its stack is tells them apart. */
+static inline uint32_t own_place(void)
+{
+  return (uint32_t)((uintptr_t)__builtin_frame_address(0) >> 16) * 0x9e3779b1u >> 24 & (TN__IDLE_CREWS - 1);
+}
+
+static tn__crew *take_listed(tn__pool_client *client)
+{
+  if (atomic_load_explicit(&client->n_idle, memory_order_relaxed) == 0) return NULL;
+  tn__mutex_lock(&client->pool->mu);
+  tn__crew *crew = client->idle_list;
+  if (crew != NULL) {
+    client->idle_list = crew->next_idle;
+    atomic_fetch_sub_explicit(&client->n_idle, 1, memory_order_relaxed);
+  }
+  tn__mutex_unlock(&client->pool->mu);
+  return crew;
+}
+
+static tn__crew *take_idle(tn__pool_client *client)
+{
+  uint32_t own = own_place();
+  for (uint32_t k = 0; k < TN__IDLE_CREWS; k++) {
+    _Atomic(tn__crew *) *place = &client->idle[(own + k) % TN__IDLE_CREWS].at;
+    if (atomic_load_explicit(place, memory_order_relaxed) == NULL) continue;
+    tn__crew *crew = atomic_exchange_explicit(place, NULL, memory_order_acq_rel);
+    if (crew != NULL) return crew;
+  }
+  return tn__pool_alive(client->pool) ? take_listed(client) : NULL;
+}
+
+void tn__crew_enter(tn__crew *crew)
+{
+  tn__seat *seat = atomic_load_explicit(&crew->seats[0], memory_order_relaxed);
+  seat->below = tn__seat_now;
+  tn__seat_now = seat;
+  atomic_store_explicit(&crew->open, 1, memory_order_relaxed);
+}
+
+void tn__crew_leave(tn__crew *crew)
+{
+  atomic_store_explicit(&crew->open, 0, memory_order_relaxed);
+  tn__seat_now = tn__seat_now->below;
+}
+
+tn__crew *tn__crew_take(tn__pool_client *client)
+{
+  tn__crew *crew = take_idle(client);
+  if (crew == NULL) crew = make_crew(client);
+  if (crew != NULL) tn__crew_enter(crew);
+  return crew;
+}
+
+void tn__crew_put(tn__crew *crew)
+{
+  if (crew == NULL) return;
+  tn__pool_client *client = crew->client;
+  tn__crew_leave(crew);
+  uint32_t own = own_place();
+  for (uint32_t k = 0; k < TN__IDLE_CREWS; k++) {
+    tn__crew *nobody = NULL;
+    if (atomic_compare_exchange_strong_explicit(&client->idle[(own + k) % TN__IDLE_CREWS].at, &nobody, crew,
+                                                memory_order_acq_rel, memory_order_relaxed))
+      return;
+  }
+  bool alive = tn__pool_alive(client->pool);
+  if (!alive) return; /* the client frees it */
+  tn__mutex_lock(&client->pool->mu);
+  crew->next_idle = client->idle_list;
+  client->idle_list = crew;
+  atomic_fetch_add_explicit(&client->n_idle, 1, memory_order_relaxed);
+  tn__mutex_unlock(&client->pool->mu);
+}
+
+/* ---- submitting ---- */
+
+static tn__seat *owner_of(tn__crew *crew) { return atomic_load_explicit(&crew->seats[0], memory_order_relaxed); }
+
+void tn__crew_invite(tn__crew *crew)
+{
+  tn__seat *owner = owner_of(crew);
+  if (owner != tn__seat_now && atomic_load_explicit(&owner->parker.parked, memory_order_relaxed) != 0 &&
+      tn__unpark(&owner->parker))
+    return;
+  tn__pool_call(crew);
+}
+
+/* A thread that looks for work finds it by itself, and calls others when it finds more. */
+static void offer(tn__seat *seat, double cost_ns)
+{
+  tn__crew *crew = seat->crew;
+  seat->offered_ns += cost_ns;
+  if (seat->offered_ns <= tn__crew_worth(crew)) {
+    tn__seat_declined(seat, cost_ns);
+    return;
+  }
+  seat->offered_ns = 0;
+  if (atomic_load_explicit(&crew->spinning, memory_order_relaxed) == 0) tn__crew_invite(crew);
+}
+
+static void put_in_inbox(tn__crew *crew, tn__task *task)
+{
+  tn__task *first = atomic_load_explicit(&crew->inbox, memory_order_relaxed);
+  do task->next = first;
+  while (!atomic_compare_exchange_weak_explicit(&crew->inbox, &first, task, memory_order_acq_rel,
+                                                memory_order_relaxed));
+}
+
+void tn__crew_submit(tn__crew *crew, tn__task *task, double cost_ns)
+{
+  tn__seat *seat = tn__seat_now;
+  task->cost_ns = (float)cost_ns;
+  if (seat != NULL && seat->crew == crew && tn__deque_push(&seat->deque, task)) {
+    offer(seat, cost_ns);
+    return;
+  }
+  atomic_fetch_add_explicit(&crew->guests, 1, memory_order_relaxed);
+  put_in_inbox(crew, task); /* from now on its step may end, but the crew stays as long as there are guests */
+  if (!tn__unpark(&owner_of(crew)->parker) && cost_ns > tn__crew_worth(crew)) tn__pool_call(crew);
+  atomic_fetch_sub_explicit(&crew->guests, 1, memory_order_release);
+}
+
+void tn__crew_notify(tn__crew *crew) { tn__unpark(&owner_of(crew)->parker); }
+
+/* ---- running ---- */
+
+static uint32_t any_seat(tn__seat *seat, uint32_t n)
+{
+  seat->random ^= seat->random << 13;
+  seat->random ^= seat->random >> 7;
+  seat->random ^= seat->random << 17;
+  return (uint32_t)((seat->random >> 32) * n >> 32);
+}
+
+/* All of the inbox: the first one to run, the others into the deque. What finds no room there goes back. */
+static tn__task *take_inbox(tn__seat *seat)
+{
+  tn__crew *crew = seat->crew;
+  if (atomic_load_explicit(&crew->inbox, memory_order_relaxed) == NULL) return NULL;
+  tn__task *task = atomic_exchange_explicit(&crew->inbox, NULL, memory_order_acq_rel);
+  while (task != NULL && task->next != NULL) { /* the last one of the list came first */
+    tn__task *next = task->next;
+    double cost_ns = (double)task->cost_ns;
+    if (tn__deque_push(&seat->deque, task)) offer(seat, cost_ns);
+    else put_in_inbox(crew, task);
+    task = next;
+  }
+  return task;
+}
+
+/* A task of somebody else; when he has more of the kind, and nobody looks for work, one more is called. */
+static tn__task *steal(tn__seat *seat, tn__seat *from)
+{
+  if (tn__deque_count(&from->deque) == 0) return NULL;
+  tn__task *task = tn__deque_steal(&from->deque);
+  if (task == NULL) return NULL;
+  tn__crew *crew = seat->crew;
+  double rest = (double)tn__deque_count(&from->deque) * (double)task->cost_ns;
+  if (rest > tn__crew_worth(crew) && atomic_load_explicit(&crew->spinning, memory_order_relaxed) == 0)
+    tn__crew_invite(crew);
+  return task;
+}
+
+/* Its own task, another's, parts of a loop, what came from outside. */
+static bool run_elsewhere(tn__seat *seat)
+{
+  tn__crew *crew = seat->crew;
+  uint32_t n = atomic_load_explicit(&crew->n_seats, memory_order_acquire);
+  uint32_t at = n > 1 ? any_seat(seat, n) : 0;
+  for (uint32_t k = 0; k < n; k++, at = at + 1 == n ? 0 : at + 1) {
+    tn__seat *other = atomic_load_explicit(&crew->seats[at], memory_order_relaxed);
+    if (other == seat) continue;
+    if (tn__loop_open(&other->loop) && tn__loop_help(seat, other)) return true;
+    tn__task *task = steal(seat, other);
+    if (task == NULL) continue;
+    task->run(task);
+    return true;
+  }
+  tn__task *task = take_inbox(seat);
+  if (task != NULL) task->run(task);
+  return task != NULL;
+}
+
+bool tn__seat_run(tn__seat *seat)
+{
+  tn__task *task = tn__deque_pop(&seat->deque);
+  if (task == NULL) {
+    seat->offered_ns = 0;
+    return run_elsewhere(seat);
+  }
+  seat->offered_ns -= (double)task->cost_ns;
+  if (seat->offered_ns < 0) seat->offered_ns = 0;
+  task->run(task);
+  return true;
+}
+
+bool tn__crew_help(tn__crew *crew)
+{
+  tn__seat *seat = tn__seat_now;
+  return seat != NULL && seat->crew == crew && !seat->looping && tn__seat_run(seat);
+}
+
+bool tn__crew_has_work(tn__crew *crew)
+{
+  if (atomic_load_explicit(&crew->inbox, memory_order_acquire) != NULL) return true;
+  uint32_t n = atomic_load_explicit(&crew->n_seats, memory_order_acquire);
+  for (uint32_t i = 0; i < n; i++) {
+    const tn__seat *seat = atomic_load_explicit(&crew->seats[i], memory_order_relaxed);
+    if (tn__loop_open(&seat->loop) || tn__deque_count(&seat->deque) > 0) return true;
+  }
+  return false;
+}
+
+/* ---- waiting ---- */
+
+/* A worker does not wait for a step that is over, nor when others ask for workers. */
+static bool look_on(const tn__seat *seat, bool (*over)(void *user), void *user)
+{
+  const tn__crew *crew = seat->crew;
+  if (over != NULL) return !over(user);
+  return atomic_load_explicit(&crew->open, memory_order_relaxed) != 0 &&
+         !tn__asked_elsewhere(crew->client);
+}
+
+bool tn__seat_spin(tn__seat *seat, bool (*over)(void *user), void *user)
+{
+  tn__crew *crew = seat->crew;
+  bool found = false;
+  uint32_t turns = 0;
+  if (crew->client->spin_ns == 0) return tn__crew_has_work(crew);
+  atomic_fetch_add_explicit(&crew->spinning, 1, memory_order_acq_rel);
+  int64_t until = tn__now_ns() + crew->client->spin_ns;
+  while (!(found = tn__crew_has_work(crew)) && look_on(seat, over, user) && tn__spin(crew->client, until, &turns))
+    continue;
+  atomic_fetch_sub_explicit(&crew->spinning, 1, memory_order_acq_rel);
+  return found || tn__crew_has_work(crew);
+}
+
+bool tn__crew_wait(tn__crew *crew, bool (*over)(void *user), void *user, int64_t deadline_ns)
+{
+  tn__seat *seat = owner_of(crew);
+  for (;;) {
+    if (over(user)) return true;
+    if (deadline_ns != 0 && tn__now_ns() >= deadline_ns) return false;
+    if (tn__seat_run(seat) || tn__seat_spin(seat, over, user) || over(user)) continue;
+    tn__park_begin(&seat->parker);
+    if (over(user) || tn__crew_has_work(crew)) tn__park_cancel(&seat->parker);
+    else tn__park(&seat->parker, deadline_ns);
+  }
+}
+
+bool tn__counted_down(void *counter)
+{
+  return atomic_load_explicit((_Atomic uint32_t *)counter, memory_order_acquire) == 0;
+}
+
+void tn__count_down(tn__crew *crew, _Atomic uint32_t *counter)
+{
+  if (atomic_fetch_sub_explicit(counter, 1, memory_order_acq_rel) == 1) tn__crew_notify(crew);
+}

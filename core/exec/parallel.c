@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Loops: who calls takes parts from the front, who helps takes them from the back. */
+#include <core/exec/pool_internal.h>
+
+#define PART_NS 2000       /* a part that is worth being taken by itself */
+#define PARTS_PER_THREAD 4 /* so that who comes late, or is slow, gets less */
+#define CALLS_AT_ONCE 2    /* whom each one that comes calls, so that many come in few rounds */
+
+/* ---- parts ---- */
+
+static bool take(tn__loop_share *l, bool first, uint32_t *part)
+{
+  uint64_t range = atomic_load_explicit(&l->range, memory_order_relaxed), next;
+  do {
+    uint32_t from = (uint32_t)(range >> 32), to = (uint32_t)range;
+    if (from >= to) return false;
+    *part = first ? from : to - 1;
+    next = first ? range + ((uint64_t)1 << 32) : range - 1;
+  } while (!atomic_compare_exchange_weak_explicit(&l->range, &range, next, memory_order_acq_rel, memory_order_relaxed));
+  return true;
+}
+
+static void run_part(const tn__loop_share *l, uint32_t part)
+{
+  int64_t begin = l->size * part;
+  l->fn(l->user, begin, part + 1 == l->n_parts ? l->n : begin + l->size);
+}
+
+static uint32_t parts_left(const tn__loop_share *l)
+{
+  uint64_t range = atomic_load_explicit(&l->range, memory_order_relaxed);
+  uint32_t from = (uint32_t)(range >> 32), to = (uint32_t)range;
+  return from < to ? to - from : 0;
+}
+
+/* Calls for help when what is left is worth it. */
+static void call_for_help(tn__crew *crew, const tn__loop_share *l, double part_ns)
+{
+  double worth = tn__crew_worth(crew);
+  for (int i = 0; i < CALLS_AT_ONCE; i++) {
+    uint32_t there = atomic_load_explicit(&l->helpers, memory_order_relaxed) +
+                     atomic_load_explicit(&crew->spinning, memory_order_relaxed);
+    uint32_t parts = parts_left(l);
+    if (there >= l->max_helpers || parts < there + 2 || (double)parts * part_ns < worth * (there + 1)) return;
+    tn__crew_invite(crew);
+  }
+}
+
+bool tn__loop_help(tn__seat *helper, tn__seat *other)
+{
+  tn__loop_share *l = &other->loop;
+  uint32_t part, done = 0;
+  if (atomic_fetch_add_explicit(&l->helpers, 1, memory_order_relaxed) <
+      atomic_load_explicit(&l->max_helpers, memory_order_relaxed)) {
+    helper->looping = true;
+    while (take(l, false, &part)) {
+      if (done++ == 0) call_for_help(other->crew, l, l->part_ns);
+      run_part(l, part);
+    }
+    helper->looping = false;
+  }
+  atomic_fetch_sub_explicit(&l->helpers, 1, memory_order_relaxed);
+  if (done > 0 && atomic_fetch_sub_explicit(&l->left, done, memory_order_acq_rel) == done) tn__unpark(&other->parker);
+  return done > 0;
+}
+
+/* ---- the caller ---- */
+
+static bool all_done(const tn__loop_share *l) { return atomic_load_explicit(&l->left, memory_order_acquire) == 0; }
+
+/* Until those who took parts have ended them. */
+static void wait_for_helpers(tn__seat *seat)
+{
+  tn__loop_share *l = &seat->loop;
+  int64_t until = tn__now_ns() + seat->crew->client->spin_ns;
+  uint32_t turns = 0;
+  while (!all_done(l)) {
+    if (tn__spin(seat->crew->client, until, &turns)) continue;
+    tn__park_begin(&seat->parker);
+    if (all_done(l)) tn__park_cancel(&seat->parker);
+    else tn__park(&seat->parker, 0);
+  }
+}
+
+/* The parts: at least `grain` items each, and edges that vectors like. 0: it is not worth two. */
+static uint32_t cut(tn__loop_share *l, int64_t n, int64_t grain, double cost_ns, uint32_t threads)
+{
+  double all = (double)n * cost_ns, most = (double)threads * PARTS_PER_THREAD;
+  if (all / PART_NS < most) most = all / PART_NS;
+  if (grain < 1) grain = 1;
+  if ((double)(n / grain) < most) most = (double)(n / grain);
+  if (!(most >= 2)) return 0;
+  int64_t parts = (int64_t)(most < 1 << 20 ? most : 1 << 20);
+  int64_t size = n / parts + (n % parts != 0);
+  if (size < grain) size = grain;
+  if (size >= 64) size += -size & (size >= 1024 ? 63 : 15);
+  parts = n / size + (n % size >= grain || n < size);
+  l->n = n;
+  l->size = size;
+  l->n_parts = (uint32_t)parts;
+  l->part_ns = (double)size * cost_ns;
+  return parts < 2 ? 0 : (uint32_t)parts;
+}
+
+/* Whether somebody would come: one who looks for work, or was not seated yet. */
+static bool somebody(const tn__crew *crew)
+{
+  return crew->client->max_helpers > 0 && tn__pool_alive(crew->client->pool);
+}
+
+/* What was said of the cost may be far off: when it matters, the first part is measured. */
+static uint32_t begin(tn__seat *seat, tn__loop_share *l)
+{
+  uint32_t part, done = 0;
+  double worth = tn__crew_worth(seat->crew), all = l->part_ns * l->n_parts, part_ns = l->part_ns;
+  if (all > worth / 8 && all <= 4 * worth && take(l, true, &part)) {
+    int64_t before = tn__now_ns();
+    run_part(l, part);
+    done = 1;
+    part_ns = (double)(tn__now_ns() - before);
+  }
+  if (part_ns * l->n_parts > worth) call_for_help(seat->crew, l, part_ns);
+  else tn__seat_declined(seat, part_ns * l->n_parts);
+  return done;
+}
+
+static void run_shared(tn__seat *seat, tn__loop_share *l)
+{
+  uint32_t part;
+  seat->looping = true;
+  atomic_store_explicit(&l->left, l->n_parts, memory_order_relaxed);
+  atomic_store_explicit(&l->max_helpers, seat->crew->client->max_helpers, memory_order_relaxed);
+  atomic_store_explicit(&l->range, l->n_parts, memory_order_release);
+  uint32_t done = begin(seat, l);
+  for (; take(l, true, &part); done++) run_part(l, part);
+  if (done != l->n_parts && atomic_fetch_sub_explicit(&l->left, done, memory_order_acq_rel) != done)
+    wait_for_helpers(seat);
+  seat->looping = false;
+}
+
+void tn__parallel_for(tn__crew *crew, int64_t n, int64_t grain, double cost_ns,
+                      void (*fn)(void *user, int64_t begin, int64_t end), void *user)
+{
+  if (n <= 0) return;
+  tn__seat *seat = tn__seat_now;
+  if (crew == NULL || (double)n * cost_ns < TN__LOOP_NS || seat == NULL || seat->crew != crew || seat->looping ||
+      !somebody(crew) || cut(&seat->loop, n, grain, cost_ns, crew->client->max_helpers + 1) == 0) {
+    fn(user, 0, n);
+    return;
+  }
+  seat->loop.fn = fn;
+  seat->loop.user = user;
+  run_shared(seat, &seat->loop);
+}

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How many CPUs this process may use. */
+#define _GNU_SOURCE
+#include <core/exec/pool_internal.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static uint32_t online(void)
+{
+  long n = sysconf(_SC_NPROCESSORS_ONLN);
+  return n < 1 ? 1 : (uint32_t)n;
+}
+
+#if defined(__linux__)
+#define TEXT_ROOM 4096
+
+/* Of the affinity; the kernel refuses sets that are smaller than its own. */
+static uint32_t affinity(void)
+{
+  for (size_t n = CPU_SETSIZE; n <= 1 << 20; n *= 2) {
+    cpu_set_t *set = tn__zalloc(CPU_ALLOC_SIZE(n));
+    if (set == NULL) break;
+    int rc = sched_getaffinity(0, CPU_ALLOC_SIZE(n), set);
+    int error = errno, count = rc == 0 ? CPU_COUNT_S(CPU_ALLOC_SIZE(n), set) : 0;
+    tn__free(set, CPU_ALLOC_SIZE(n));
+    if (count > 0) return (uint32_t)count;
+    if (error != EINVAL) break;
+  }
+  return online();
+}
+
+/* The beginning of a small file as a text; false when it cannot be read. */
+static bool read_text(const char *path, char *text, size_t room)
+{
+  int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (fd < 0) return false;
+  size_t used = 0;
+  ssize_t n;
+  while (used < room - 1 && ((n = read(fd, text + used, room - 1 - used)) > 0 || (n < 0 && errno == EINTR)))
+    if (n > 0) used += (size_t)n;
+  close(fd);
+  text[used] = 0;
+  return used > 0;
+}
+
+/* CPUs that `quota` microseconds of each `period` are; 0 = no limit. */
+static uint32_t whole(long long quota, long long period)
+{
+  if (quota <= 0 || period <= 0) return 0;
+  long long n = quota / period + (quota % period != 0);
+  return n > INT32_MAX ? 0 : (uint32_t)n;
+}
+
+/* One folder of the tree: cpu.max of version 2, or the two files of version 1. */
+static uint32_t quota_at(const char *folder)
+{
+  char path[TEXT_ROOM + 64], text[128], *end;
+  snprintf(path, sizeof path, "%s/cpu.max", folder);
+  if (read_text(path, text, sizeof text)) {
+    long long quota = strtoll(text, &end, 10); /* "max 100000": 0 */
+    return end == text ? 0 : whole(quota, strtoll(end, NULL, 10));
+  }
+  snprintf(path, sizeof path, "%s/cpu.cfs_quota_us", folder);
+  if (!read_text(path, text, sizeof text)) return 0;
+  long long quota = strtoll(text, NULL, 10);
+  snprintf(path, sizeof path, "%s/cpu.cfs_period_us", folder);
+  return read_text(path, text, sizeof text) ? whole(quota, strtoll(text, NULL, 10)) : 0;
+}
+
+static bool has_controller(const char *list, size_t size, const char *name)
+{
+  size_t n = strlen(name);
+  for (size_t i = 0; i + n <= size; i++)
+    if ((i == 0 || list[i - 1] == ',') && memcmp(list + i, name, n) == 0 && (i + n == size || list[i + n] == ','))
+      return true;
+  return false;
+}
+
+/* The least quota from the group of one line of /proc/self/cgroup ("number:controllers:path") up to the root. */
+static uint32_t quota_of_line(const char *line)
+{
+  const char *list = strchr(line, ':');
+  const char *group = list == NULL ? NULL : strchr(list + 1, ':');
+  if (group == NULL) return 0;
+  size_t size = (size_t)(group - list - 1);
+  if (size > 0 && !has_controller(list + 1, size, "cpu")) return 0;
+  char folder[TEXT_ROOM];
+  const char *root = size == 0 ? "/sys/fs/cgroup" : "/sys/fs/cgroup/cpu";
+  if (snprintf(folder, sizeof folder, "%s%s", root, group + 1) >= (int)sizeof folder) return 0;
+  uint32_t least = 0;
+  for (;;) {
+    uint32_t n = quota_at(folder);
+    if (n != 0 && (least == 0 || n < least)) least = n;
+    char *slash = strrchr(folder, '/');
+    if (slash == NULL || (size_t)(slash - folder) < strlen(root)) return least;
+    *slash = 0;
+  }
+}
+
+static uint32_t quota(void)
+{
+  char text[TEXT_ROOM], *rest = NULL;
+  uint32_t least = 0;
+  if (!read_text("/proc/self/cgroup", text, sizeof text)) return 0;
+  for (char *line = strtok_r(text, "\n", &rest); line != NULL; line = strtok_r(NULL, "\n", &rest)) {
+    uint32_t n = quota_of_line(line);
+    if (n != 0 && (least == 0 || n < least)) least = n;
+  }
+  return least;
+}
+
+uint32_t tn__usable_cpus(void)
+{
+  uint32_t cpus = affinity(), limit = quota();
+  return limit != 0 && limit < cpus ? limit : cpus;
+}
+#else
+uint32_t tn__usable_cpus(void) { return online(); }
+#endif

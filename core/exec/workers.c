@@ -1,0 +1,388 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Workers: how they are started, called and joined, and what a call costs. */
+#define _GNU_SOURCE
+#include <core/exec/pool_internal.h>
+
+#include <limits.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+
+#define STACK_BYTES ((size_t)8 << 20) /* of addresses; some systems give threads much less */
+#define TURN_NS 2000000               /* how long others wait at least until a worker leaves a busy crew for them */
+#define NO_THREADS_NS 1000000000      /* until the system is asked again */
+#define FIRST_WAKE_NS 20000           /* before anything was measured */
+#define FIRST_CALL_NS 3000
+#define LEAST_WAKE_NS 2000
+#define LEAST_NS 500
+#define MOST_NS 200000                /* more is a busy machine, not a slow wake-up */
+
+static _Thread_local tn__worker *this_worker;
+
+uint32_t tn__worker_number(void) { return this_worker == NULL ? 0 : this_worker->number; }
+
+/* ---- what a call costs ---- */
+
+static void set_worth(tn__pool *pool)
+{
+  int64_t wake = atomic_load_explicit(&pool->wake_ns, memory_order_relaxed);
+  int64_t call = atomic_load_explicit(&pool->call_ns, memory_order_relaxed);
+  atomic_store_explicit(&pool->worth_ns, wake + 2 * call, memory_order_relaxed);
+}
+
+void tn__pool_measures(tn__pool *pool)
+{
+  atomic_init(&pool->wake_ns, FIRST_WAKE_NS);
+  atomic_init(&pool->call_ns, FIRST_CALL_NS);
+  set_worth(pool);
+}
+
+/* Follows the median: on a busy machine a few wake-ups take milliseconds, which says nothing of the others. */
+static void measured(tn__pool *pool, _Atomic int64_t *median, int64_t sample)
+{
+  int64_t old = atomic_load_explicit(median, memory_order_relaxed);
+  int64_t now = sample > old ? old + old / 8 : old - old / 8;
+  now = now < LEAST_NS ? LEAST_NS : now > MOST_NS ? MOST_NS : now;
+  atomic_store_explicit(median, now, memory_order_relaxed);
+  set_worth(pool);
+}
+
+void tn__pool_declined(tn__pool *pool)
+{
+  int64_t wake = atomic_load_explicit(&pool->wake_ns, memory_order_relaxed);
+  if (wake <= LEAST_WAKE_NS) return;
+  atomic_store_explicit(&pool->wake_ns, wake - wake / 16, memory_order_relaxed);
+  set_worth(pool);
+}
+
+/* ---- seats ---- */
+
+/* A place for a worker in the crew, if its client may have one more at work. The pool's lock is held. */
+static tn__seat *claim(tn__crew *crew)
+{
+  tn__pool_client *client = crew->client;
+  if (client->closing || atomic_load_explicit(&client->seated, memory_order_relaxed) >= client->workers) return NULL;
+  uint32_t n = atomic_load_explicit(&crew->n_seats, memory_order_relaxed), i = 1;
+  while (i < n && atomic_load_explicit(&crew->seats[i], memory_order_relaxed)->taken) i++;
+  tn__seat *seat = i < n ? atomic_load_explicit(&crew->seats[i], memory_order_relaxed) : tn__seat_make(crew);
+  if (seat == NULL) return NULL;
+  if (i == n) {
+    atomic_store_explicit(&crew->seats[n], seat, memory_order_release);
+    atomic_store_explicit(&crew->n_seats, n + 1, memory_order_release);
+  }
+  seat->taken = true;
+  atomic_fetch_add_explicit(&client->seated, 1, memory_order_relaxed);
+  atomic_fetch_add_explicit(&crew->seated, 1, memory_order_relaxed);
+  return seat;
+}
+
+static void release(tn__pool *pool, tn__seat *seat)
+{
+  tn__pool_client *client = seat->crew->client;
+  seat->taken = false;
+  atomic_fetch_sub_explicit(&seat->crew->seated, 1, memory_order_relaxed);
+  atomic_fetch_sub_explicit(&client->seated, 1, memory_order_release);
+  if (client->closing) tn__cond_broadcast(&pool->left);
+}
+
+/* ---- calls for which nobody had time ---- */
+
+static _Atomic uint32_t *counter_of(tn__crew *crew)
+{
+  bool pool = atomic_load_explicit(&crew->called, memory_order_relaxed) == TN__CALLED_POOL;
+  return pool ? &crew->client->pool->n_calls : &crew->client->n_calls;
+}
+
+static void add_call(tn__pool *pool, tn__crew *crew, uint32_t why)
+{
+  if (atomic_load_explicit(&crew->called, memory_order_relaxed) != TN__CALLED_NOT) return;
+  atomic_store_explicit(&crew->called, why, memory_order_relaxed);
+  atomic_fetch_add_explicit(counter_of(crew), 1, memory_order_relaxed);
+  crew->next_call = NULL;
+  *pool->last_call = crew;
+  pool->last_call = &crew->next_call;
+}
+
+static void take_call(tn__pool *pool, tn__crew **at)
+{
+  tn__crew *crew = *at;
+  *at = crew->next_call;
+  if (*at == NULL) pool->last_call = at;
+  atomic_fetch_sub_explicit(counter_of(crew), 1, memory_order_relaxed);
+  atomic_store_explicit(&crew->called, TN__CALLED_NOT, memory_order_relaxed);
+}
+
+/* The first crew that still has work and may have one more; those without work are forgotten. */
+static tn__seat *answer_call(tn__pool *pool)
+{
+  for (tn__crew **at = &pool->calls; *at != NULL;) {
+    tn__crew *crew = *at;
+    tn__seat *seat = NULL;
+    bool work = tn__crew_has_work(crew);
+    if (work) seat = claim(crew);
+    if (!work || seat != NULL) take_call(pool, at);
+    else at = &crew->next_call;
+    if (seat != NULL) return seat;
+  }
+  return NULL;
+}
+
+void tn__pool_forget(tn__crew *crew)
+{
+  tn__pool *pool = crew->client->pool;
+  for (tn__crew **at = &pool->calls; *at != NULL; at = &(*at)->next_call)
+    if (*at == crew) {
+      take_call(pool, at);
+      return;
+    }
+}
+
+/* ---- the thread ---- */
+
+/* Whether another crew has waited for its turn long enough. */
+static bool turn_is_over(const tn__pool_client *client, int64_t *since)
+{
+  if (!tn__asked_elsewhere(client)) {
+    *since = 0;
+    return false;
+  }
+  int64_t now = tn__now_ns();
+  if (*since == 0) *since = now;
+  return now - *since > TURN_NS;
+}
+
+static void work(tn__seat *seat)
+{
+  int64_t since = 0;
+  seat->below = NULL;
+  tn__seat_now = seat;
+  for (;;) {
+    if (tn__seat_run(seat)) {
+      if (turn_is_over(seat->crew->client, &since)) break;
+    } else if (!tn__seat_spin(seat, NULL, NULL)) {
+      break;
+    }
+  }
+  tn__seat_now = NULL;
+  if (tn__deque_count(&seat->deque) > 0) tn__unpark(&atomic_load(&seat->crew->seats[0])->parker);
+}
+
+/* After a crew: where to go next; NULL = to sleep, and `stop` says whether for good. */
+static tn__seat *go_on(tn__worker *w, tn__seat *seat, bool *stop)
+{
+  tn__pool *pool = w->pool;
+  tn__mutex_lock(&pool->mu);
+  bool more = tn__crew_has_work(seat->crew); /* it leaves because it is asked elsewhere, or just now something came */
+  release(pool, seat);
+  if (more && !seat->crew->client->closing && !pool->stopping) add_call(pool, seat->crew, TN__CALLED_POOL);
+  *stop = pool->stopping;
+  seat = *stop ? NULL : answer_call(pool);
+  if (seat == NULL && !*stop) {
+    w->next_idle = pool->idle;
+    pool->idle = w;
+    atomic_fetch_add_explicit(&pool->n_idle, 1, memory_order_relaxed);
+  }
+  tn__mutex_unlock(&pool->mu);
+  return seat;
+}
+
+/* NULL: it is to end. */
+static tn__seat *sleep_until_called(tn__worker *w)
+{
+  tn__mutex_lock(&w->mu);
+  while (w->seat == NULL && !w->stop) tn__cond_wait(&w->called, &w->mu);
+  tn__seat *seat = w->seat;
+  int64_t called_at = w->called_at;
+  w->seat = NULL;
+  tn__mutex_unlock(&w->mu);
+  if (seat != NULL && called_at != 0) measured(w->pool, &w->pool->wake_ns, tn__now_ns() - called_at);
+  return seat;
+}
+
+static void pin_to_cpu(uint32_t number)
+{
+#if defined(__linux__)
+  cpu_set_t all, one;
+  if (sched_getaffinity(0, sizeof all, &all) != 0) return; /* more CPUs than that: it is only a wish */
+  int n = CPU_COUNT(&all);
+  uint32_t wanted = n == 0 ? 0 : number % (uint32_t)n;
+  for (int cpu = 0; cpu < CPU_SETSIZE; cpu++) {
+    if (!CPU_ISSET(cpu, &all) || wanted-- != 0) continue;
+    CPU_ZERO(&one);
+    CPU_SET(cpu, &one);
+    sched_setaffinity(0, sizeof one, &one);
+    return;
+  }
+#else
+  (void)number;
+#endif
+}
+
+static void *worker_main(void *arg)
+{
+  tn__worker *w = arg;
+  bool stop = false;
+  this_worker = w;
+#if defined(__linux__) && defined(__GLIBC__)
+  char name[16];
+  snprintf(name, sizeof name, "tenon-%u", w->number % 1000000);
+  pthread_setname_np(pthread_self(), name);
+#endif
+  if (w->pool->pin) pin_to_cpu(w->number); /* the caller has the first one */
+  for (tn__seat *seat = sleep_until_called(w); seat != NULL;) {
+    work(seat);
+    seat = go_on(w, seat, &stop);
+    if (seat == NULL && !stop) seat = sleep_until_called(w);
+  }
+  return NULL;
+}
+
+/* ---- starting ---- */
+
+/* Signals of the program are for its own threads; those of faults, and of profilers, come to whom they concern. */
+static void block_signals(sigset_t *before)
+{
+  sigset_t set;
+  static const int let[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT, SIGPROF };
+  sigfillset(&set);
+  for (size_t i = 0; i < sizeof let / sizeof *let; i++) sigdelset(&set, let[i]);
+  pthread_sigmask(SIG_SETMASK, &set, before);
+}
+
+static bool start(tn__worker *w)
+{
+  pthread_attr_t attr;
+  sigset_t before;
+  if (pthread_attr_init(&attr) != 0) return false;
+  pthread_attr_setstacksize(&attr, STACK_BYTES);
+  block_signals(&before);
+  w->started = pthread_create(&w->thread, &attr, worker_main, w) == 0;
+  pthread_sigmask(SIG_SETMASK, &before, NULL);
+  pthread_attr_destroy(&attr);
+  return w->started;
+}
+
+/* One that never ran, or was joined. The pool's lock is held. NULL without memory. */
+static tn__worker *unused_worker(tn__pool *pool)
+{
+  for (size_t i = 0; i < pool->n_made; i++)
+    if (!pool->workers[i]->started) return pool->workers[i];
+  if (!tn__grow((void **)&pool->workers, &pool->room, pool->n_made + 1, sizeof *pool->workers)) return NULL;
+  tn__worker *w = tn__zalloc(sizeof *w);
+  if (w == NULL) return NULL;
+  w->pool = pool;
+  tn__mutex_init(&w->mu, "worker", TN_RANK_PARKED);
+  tn__cond_init(&w->called);
+  pool->workers[pool->n_made++] = w;
+  w->number = (uint32_t)pool->n_made;
+  return w;
+}
+
+/* A new thread in the seat; false: there is none to be had. The pool's lock is held. */
+static bool start_in(tn__pool *pool, tn__seat *seat)
+{
+  int64_t now = tn__now_ns();
+  if (now < pool->no_threads_until) return false;
+  tn__worker *w = unused_worker(pool);
+  if (w != NULL) {
+    tn__mutex_lock(&w->mu);
+    w->seat = seat;
+    w->stop = false;
+    w->called_at = 0; /* a start is no wake-up */
+    tn__mutex_unlock(&w->mu);
+  }
+  if (w != NULL && start(w)) {
+    atomic_fetch_add_explicit(&pool->n_started, 1, memory_order_relaxed);
+    return true;
+  }
+  if (w != NULL) w->seat = NULL;
+  pool->no_threads_until = now + NO_THREADS_NS;
+  return false;
+}
+
+/* ---- calling ---- */
+
+static tn__worker *take_idle(tn__pool *pool, tn__seat *seat, int64_t now)
+{
+  tn__worker *w = pool->idle;
+  pool->idle = w->next_idle;
+  atomic_fetch_sub_explicit(&pool->n_idle, 1, memory_order_relaxed);
+  tn__mutex_lock(&w->mu);
+  w->seat = seat;
+  w->called_at = now;
+  tn__mutex_unlock(&w->mu);
+  return w;
+}
+
+/* Another crew of the client has the workers: some time one of them comes over. */
+static void call_for_peers(tn__crew *crew)
+{
+  tn__pool *pool = crew->client->pool;
+  if (atomic_load_explicit(&crew->called, memory_order_relaxed) != TN__CALLED_NOT) return;
+  tn__mutex_lock(&pool->mu);
+  bool seated = atomic_load_explicit(&crew->client->seated, memory_order_relaxed) > 0;
+  if (seated && !pool->stopping && !crew->client->closing) add_call(pool, crew, TN__CALLED_CLIENT);
+  tn__mutex_unlock(&pool->mu);
+}
+
+void tn__pool_call(tn__crew *crew)
+{
+  tn__pool_client *client = crew->client;
+  tn__pool *pool = client->pool;
+  if (atomic_load_explicit(&crew->seated, memory_order_relaxed) >= client->workers || !tn__pool_alive(pool)) return;
+  if (atomic_load_explicit(&client->seated, memory_order_relaxed) >= client->workers) {
+    call_for_peers(crew);
+    return;
+  }
+  bool none = atomic_load_explicit(&pool->n_idle, memory_order_relaxed) == 0 &&
+              atomic_load_explicit(&pool->n_started, memory_order_relaxed) >= pool->n_workers;
+  if (none && atomic_load_explicit(&crew->called, memory_order_relaxed)) return;
+  tn__worker *w = NULL;
+  int64_t now = tn__now_ns();
+  tn__mutex_lock(&pool->mu);
+  tn__seat *seat = pool->stopping ? NULL : claim(crew);
+  if (seat != NULL && pool->idle != NULL) {
+    w = take_idle(pool, seat, now);
+  } else if (seat != NULL) {
+    bool more = atomic_load_explicit(&pool->n_started, memory_order_relaxed) < pool->n_workers;
+    if (!more || !start_in(pool, seat)) {
+      release(pool, seat);
+      if (atomic_load_explicit(&pool->n_started, memory_order_relaxed) > 0) add_call(pool, crew, TN__CALLED_POOL);
+    }
+  }
+  tn__mutex_unlock(&pool->mu);
+  if (w == NULL) return;
+  tn__cond_signal(&w->called); /* workers stay as long as their pool, also joined ones */
+  measured(pool, &pool->call_ns, tn__now_ns() - now);
+}
+
+/* ---- joining ---- */
+
+bool tn__pool_stop(tn__pool *pool)
+{
+  if (this_worker != NULL && this_worker->pool == pool) return false;
+  if (!tn__pool_alive(pool)) return true;
+  tn__mutex_lock(&pool->mu);
+  while (pool->stopping) tn__cond_wait(&pool->left, &pool->mu); /* another thread joins them */
+  pool->stopping = true;
+  pool->idle = NULL;
+  atomic_store_explicit(&pool->n_idle, 0, memory_order_relaxed);
+  size_t n = pool->n_made; /* nobody is started now */
+  tn__mutex_unlock(&pool->mu);
+  for (size_t i = 0; i < n; i++) {
+    tn__worker *w = pool->workers[i];
+    if (!w->started) continue;
+    tn__mutex_lock(&w->mu);
+    w->stop = true;
+    tn__mutex_unlock(&w->mu);
+    tn__cond_signal(&w->called);
+    pthread_join(w->thread, NULL);
+    w->started = false;
+  }
+  tn__mutex_lock(&pool->mu);
+  pool->stopping = false;
+  atomic_store_explicit(&pool->n_started, 0, memory_order_relaxed);
+  tn__cond_broadcast(&pool->left);
+  tn__mutex_unlock(&pool->mu);
+  return true;
+}
