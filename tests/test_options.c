@@ -132,7 +132,7 @@ static void options__fields_can_be_listed(void)
   const char *text = NULL, *name;
   size_t n = 0;
   for (; (name = tn_session_options_field(n, &kind, &text)) != NULL; n++) {
-    CHECK(kind == TN_OPTION_INT || kind == TN_OPTION_BOOL || kind == TN_OPTION_STRING);
+    CHECK(kind >= TN_OPTION_INT && kind <= TN_OPTION_LIST);
     CHECK(text != NULL && strlen(text) > 5);
   }
   CHECK(n >= 16);

@@ -152,6 +152,36 @@ is "it goes before the session's"
 run 0 "$tenon" run count.pbtxt --init init --target more --fetch seen --steps 50 --timeout 60000 && has '^50\.0$'
 is 'it is a limit of each step, and does no harm otherwise'
 
+# ---- configuration and placement ----
+
+cat >placed.pbtxt <<'END'
+node { name: "one" op: "Const" attr { key: "dtype" value { type: DT_FLOAT } }
+  attr { key: "value" value { tensor { dtype: DT_FLOAT tensor_shape { } float_val: 1 } } } }
+node { name: "two" op: "AddV2" input: "one" input: "one" device: "/gpu:0" attr { key: "T" value { type: DT_FLOAT } } }
+END
+cpu=/job:localhost/replica:0/task:0/device:CPU
+run 1 "$tenon" run placed.pbtxt --fetch two && says "node 'two' asks for device '/gpu:0': .*it has $cpu:0" && quiet
+is 'a device that is not there is said with its node'
+run 0 "$tenon" run placed.pbtxt --fetch two --soft-placement && has '^2\.0$' && [ ! -s err ]
+is '--soft-placement runs it on the CPU'
+run 0 "$tenon" run placed.pbtxt --fetch two --soft-placement --log-placement && has '^2\.0$' &&
+  printf 'one: (Const): %s:0\ntwo: (AddV2): %s:0\n' $cpu $cpu | cmp -s - err
+is '--log-placement says where each node stands'
+echo 'allow_soft_placement: true log_device_placement: true device_count { key: "CPU" value: 3 }' >config.txt
+run 0 "$tenon" run placed.pbtxt --fetch two --config config.txt && told "^two: \(AddV2\): $cpu:0"
+is '--config reads text'
+printf '\070\001' >config.pb
+run 0 "$tenon" run placed.pbtxt --fetch two --config config.pb && has '^2\.0$'
+is '--config reads bytes'
+run 1 "$tenon" run placed.pbtxt --fetch two --config config.pb --option allow_soft_placement=no && says "node 'two'"
+is 'the other options go before it'
+echo 'device_count { key: "CPU" valve: 3 }' >wrong.txt
+run 1 "$tenon" run placed.pbtxt --fetch two --config wrong.txt &&
+  says "wrong.txt:1:27: ConfigProto.DeviceCountEntry has no field 'valve'"
+is 'a mistake in it is said with its line'
+run 1 "$tenon" run placed.pbtxt --fetch two --option device_count=CPU=0 && says 'device_count asks for 0 devices'
+is 'a session has a CPU'
+
 # ---- Ctrl-C ----
 
 # when PATTERN SIGNAL...: signals for the command that runs next, the first as soon as standard error has a line that

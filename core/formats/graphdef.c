@@ -151,6 +151,16 @@ static tn_status begin_budget(tn__importer *im)
   return !is_text || tn__arena_charge(&im->graph->arena, im->bytes.size) ? TN_OK : no_memory(im);
 }
 
+static tn_status check_devices(const tn__importer *im)
+{
+  tn_status st = TN_OK;
+  for (size_t i = im->first; i < im->graph->staged && st == TN_OK; i++) {
+    const tn_operation *op = tn__graph_at(im->graph, i);
+    if (op->device[0] != 0) st = im->check->node(im->check->user, op, im->err);
+  }
+  return st;
+}
+
 static tn_status run(tn__importer *im)
 {
   tn_graph *g = im->graph;
@@ -166,6 +176,7 @@ static tn_status run(tn__importer *im)
     atomic_store_explicit(&g->codec, &tn__graphdef_codec, memory_order_release);
     st = read_all(im, &record);
   }
+  if (st == TN_OK && im->check != NULL) st = check_devices(im);
   size_t refused = tn__arena_end_limit(&g->arena);
   if (st == TN_OK) {
     publish(im, record);
@@ -180,7 +191,7 @@ static tn_status run(tn__importer *im)
 
 /* file: the bytes; `given` is the size of what they were read from. */
 static tn_status import(tn_graph *graph, tn_buffer *file, size_t given, const char *name, const tn_import_options *o,
-                        tn_error *err)
+                        const tn__import_check *check, tn_error *err)
 {
   tn_status st = tn__ops_ensure(err);
   tn__importer *im = st == TN_OK ? tn__zalloc(sizeof *im) : NULL;
@@ -193,6 +204,7 @@ static tn_status import(tn_graph *graph, tn_buffer *file, size_t given, const ch
                         .name = name,
                         .flags = o->flags,
                         .options = o,
+                        .check = check,
                         .budget = budget_of(o, given),
                         .err = err };
   tn__rwlock_write(&graph->lock);
@@ -280,10 +292,9 @@ static tn_status translate(tn__slice text, const char *name, tn_buffer **out, tn
   return st;
 }
 
-tn_status tn_graph_import(tn_graph *graph, const void *bytes, size_t size, const tn_import_options *options,
-                          tn_error *err)
+static tn_status import_bytes(tn_graph *graph, const void *bytes, size_t size, const tn_import_options *options,
+                              const tn__import_check *check, tn_error *err)
 {
-  tn__error_reset(err);
   tn_import_options o;
   tn_status st = begin_options(options, graph, &o, err);
   if (st != TN_OK) return st;
@@ -296,9 +307,22 @@ tn_status tn_graph_import(tn_graph *graph, const void *bytes, size_t size, const
   bool is_text = (o.flags & TN_IMPORT_TEXT) != 0;
   st = is_text ? translate(given, name, &file, err) : tn__bytes_copy(bytes, size, &file, err);
   if (st != TN_OK) return st;
-  st = import(graph, file, size, name, &o, err);
+  st = import(graph, file, size, name, &o, check, err);
   tn_buffer_unref(file);
   return st;
+}
+
+tn_status tn_graph_import(tn_graph *graph, const void *bytes, size_t size, const tn_import_options *options,
+                          tn_error *err)
+{
+  tn__error_reset(err);
+  return import_bytes(graph, bytes, size, options, NULL, err);
+}
+
+tn_status tn__graph_import_checked(tn_graph *graph, const void *bytes, size_t size, const tn__import_check *check,
+                                   tn_error *err)
+{
+  return import_bytes(graph, bytes, size, NULL, check, err);
 }
 
 tn_status tn_graph_import_file(tn_graph *graph, const char *path, const tn_import_options *options, tn_error *err)
@@ -326,7 +350,7 @@ tn_status tn_graph_import_file(tn_graph *graph, const char *path, const tn_impor
     tn_buffer_unref(text);
     if (st != TN_OK) return st;
   }
-  st = import(graph, file, given.size, name, &o, err);
+  st = import(graph, file, given.size, name, &o, NULL, err);
   tn_buffer_unref(file);
   return st;
 }

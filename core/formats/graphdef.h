@@ -54,6 +54,15 @@ tn_status tn__functions_read(tn_graph *graph, tn__slice bytes, const char *file,
 void tn__graphdef_write_node(tn__sink *s, const void *op);
 void tn__graphdef_write_value(tn__sink *s, const void *attr);
 
+/* tn_graph_import, all or nothing: before they are published each new operation that names a device is shown to `node`,
+ * whose error ends the import. The graph is locked, and finds nothing of what is new. */
+typedef struct tn__import_check {
+  tn_status (*node)(void *user, const tn_operation *op, tn_error *err);
+  void *user;
+} tn__import_check;
+tn_status tn__graph_import_checked(tn_graph *graph, const void *bytes, size_t size, const tn__import_check *check,
+                                   tn_error *err);
+
 extern const tn__codec tn__graphdef_codec;
 
 #endif

@@ -42,6 +42,7 @@ typedef struct tn__importer {
   uint32_t flags;
   tn_error *err;
   const tn_import_options *options; /* all fields are there */
+  const tn__import_check *check; /* NULL: none */
   size_t first; /* id of the first new node */
   size_t n_nodes, n_rest, n_indexed;
   const tn__functions *functions; /* the graph's and those of the file */

@@ -177,6 +177,7 @@ static tn_status set_names(tn__importer *im, tn_operation *op, const node_fields
   op->name = im->renames ? name.data : tn__arena_string(&im->graph->arena, name.data, name.size);
   op->name_size = (uint32_t)name.size;
   op->device = text_of(im, device);
+  if (device.size > 0) atomic_store_explicit(&im->graph->names_devices, true, memory_order_relaxed);
   op->schema = schema_of(im, f->type);
   op->traits = op->schema == NULL ? 0 : op->schema->traits;
   op->type = op->schema == NULL ? text_of(im, f->type) : op->schema->name;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Protobuf's text form of the messages of a GraphDef: translated from and to their bytes by one table, so that graphs are
+/* Protobuf's text form of the messages of a GraphDef and of a ConfigProto: translated from and to their bytes by one table, so that graphs are
  * read and written by the same code in both forms. */
 #ifndef TN_CORE_FORMATS_PBTXT_H
 #define TN_CORE_FORMATS_PBTXT_H
@@ -26,7 +26,8 @@ typedef struct tn__pb_enum {
 
 typedef struct tn__pb_field {
   const char *name;
-  uint8_t number, type;
+  uint16_t number;
+  uint8_t type;
   bool repeated; /* numbers are packed */
   bool choice;   /* the message has one of these at most */
   const struct tn__pb_message *message;
@@ -39,8 +40,10 @@ typedef struct tn__pb_message {
   size_t n;
 } tn__pb_message;
 
-#define TN__PB_MOST 32
+#define TN__PB_MOST 40
 extern const tn__pb_message tn__pb_graphdef;
+extern const tn__pb_message tn__pb_config;     /* ConfigProto */
+extern const tn__pb_message tn__pb_attr_entry; /* an attribute in a map */
 
 /* How one value of the type stands in bytes: TN__WIRE_... */
 int tn__pb_wire(const tn__pb_field *field);
@@ -54,6 +57,10 @@ tn_status tn__pbtxt_print(tn__slice message, const tn__pb_message *type, tn__sin
 
 /* Whether a file of this name is meant to be text. */
 bool tn__pbtxt_is_path(const char *path);
+
+/* Whether bytes are a message in text form, as far as their beginning says: comments, or a field's name and what comes
+ * behind one. */
+bool tn__pbtxt_begins(tn__slice bytes);
 
 /* Whether bytes begin with a field of a GraphDef in text form, and so cannot be its bytes. */
 bool tn__pbtxt_is_text(tn__slice bytes);

@@ -496,3 +496,15 @@ bool tn__pbtxt_is_text(tn__slice bytes)
   }
   return false;
 }
+
+bool tn__pbtxt_begins(tn__slice bytes)
+{
+  parser ps = { .p = bytes.data, .end = bytes.data + bytes.size };
+  if (bytes.size >= 3 && memcmp(bytes.data, "\xef\xbb\xbf", 3) == 0) ps.p += 3;
+  skip_space(&ps);
+  if (ps.p == ps.end) return bytes.size > 0;
+  if (is_digit(*ps.p)) return false;
+  tn__slice word = read_word(&ps);
+  while (ps.p < ps.end && (*ps.p == ' ' || *ps.p == '\t')) ps.p++;
+  return word.size > 1 && ps.p < ps.end && (*ps.p == ':' || *ps.p == '{' || *ps.p == '<');
+}

@@ -55,7 +55,7 @@ static const tn__pb_enum full_type_id = { "FullTypeId", full_type_id_values, COU
 
 /* ---- messages ---- */
 
-static const tn__pb_message node_def, attr_entry, attr_value, tensor_shape_proto, tensor_shape_proto_dim,
+static const tn__pb_message node_def, attr_value, tensor_shape_proto, tensor_shape_proto_dim,
   tensor_proto, resource_handle_proto, resource_handle_proto_dtype_and_shape, variant_tensor_data_proto,
   attr_value_list_value, name_attr_list, node_def_experimental_debug_info, full_type_def, version_def,
   function_def_library, function_def, op_def, op_def_arg_def, op_def_attr_def, op_deprecation, arg_attr_entry,
@@ -74,7 +74,7 @@ const tn__pb_message tn__pb_graphdef = {
 
 static const tn__pb_field node_def_fields[] = {
   ONE("name", 1, TEXT, NULL, NULL), ONE("op", 2, TEXT, NULL, NULL), MANY("input", 3, TEXT, NULL, NULL),
-  ONE("device", 4, TEXT, NULL, NULL), MANY("attr", 5, MESSAGE, &attr_entry, NULL),
+  ONE("device", 4, TEXT, NULL, NULL), MANY("attr", 5, MESSAGE, &tn__pb_attr_entry, NULL),
   ONE("experimental_debug_info", 6, MESSAGE, &node_def_experimental_debug_info, NULL),
   ONE("experimental_type", 7, MESSAGE, &full_type_def, NULL)
 };
@@ -85,7 +85,7 @@ static const tn__pb_message node_def = {
 static const tn__pb_field attr_entry_fields[] = {
   ONE("key", 1, TEXT, NULL, NULL), ONE("value", 2, MESSAGE, &attr_value, NULL)
 };
-static const tn__pb_message attr_entry = {
+const tn__pb_message tn__pb_attr_entry = {
   "AttrEntry", attr_entry_fields, COUNT(attr_entry_fields)
 };
 
@@ -164,7 +164,7 @@ static const tn__pb_message attr_value_list_value = {
 };
 
 static const tn__pb_field name_attr_list_fields[] = {
-  ONE("name", 1, TEXT, NULL, NULL), MANY("attr", 2, MESSAGE, &attr_entry, NULL)
+  ONE("name", 1, TEXT, NULL, NULL), MANY("attr", 2, MESSAGE, &tn__pb_attr_entry, NULL)
 };
 static const tn__pb_message name_attr_list = {
   "NameAttrList", name_attr_list_fields, COUNT(name_attr_list_fields)
@@ -203,7 +203,7 @@ static const tn__pb_message function_def_library = {
 
 static const tn__pb_field function_def_fields[] = {
   ONE("signature", 1, MESSAGE, &op_def, NULL), MANY("node_def", 3, MESSAGE, &node_def, NULL),
-  MANY("ret", 4, MESSAGE, &ret_entry, NULL), MANY("attr", 5, MESSAGE, &attr_entry, NULL),
+  MANY("ret", 4, MESSAGE, &ret_entry, NULL), MANY("attr", 5, MESSAGE, &tn__pb_attr_entry, NULL),
   MANY("control_ret", 6, MESSAGE, &control_ret_entry, NULL), MANY("arg_attr", 7, MESSAGE, &arg_attr_entry, NULL),
   MANY("resource_arg_unique_id", 8, MESSAGE, &resource_arg_unique_id_entry, NULL)
 };
@@ -260,7 +260,7 @@ static const tn__pb_message arg_attr_entry = {
 };
 
 static const tn__pb_field function_def_arg_attrs_fields[] = {
-  MANY("attr", 1, MESSAGE, &attr_entry, NULL)
+  MANY("attr", 1, MESSAGE, &tn__pb_attr_entry, NULL)
 };
 static const tn__pb_message function_def_arg_attrs = {
   "FunctionDef.ArgAttrs", function_def_arg_attrs_fields, COUNT(function_def_arg_attrs_fields)

@@ -331,6 +331,7 @@ static tn_status make(maker *m, tn_operation *op)
   op->hash = tn__hash(name.data, name.size);
   op->type = b->schema == NULL ? type.data : b->schema->name;
   op->device = device.size > 0 ? device.data : ""; /* an empty one was not copied */
+  if (device.size > 0) atomic_store_explicit(&b->graph->names_devices, true, memory_order_relaxed);
   op->n_inputs = (uint32_t)b->n_inputs;
   op->n_controls = (uint32_t)b->n_controls;
   op->n_attrs = (uint32_t)b->n_attrs;

@@ -98,6 +98,11 @@ void *tn__graph_plan_data(tn_graph *graph, void *(*make)(void), void (*free_data
   return there->data;
 }
 
+bool tn__graph_names_devices(const tn_graph *graph)
+{
+  return atomic_load_explicit(&graph->names_devices, memory_order_relaxed);
+}
+
 void tn__graph_read_lock(tn_graph *graph) { tn__rwlock_read(&graph->lock); }
 void tn__graph_unlock(tn_graph *graph) { tn__rwlock_unlock(&graph->lock); }
 

@@ -5,6 +5,7 @@
 #define TN_CORE_GRAPH_INTERNAL_H
 
 #include <core/base/lock.h>
+#include <core/base/text.h>
 #include <tenon/op.h>
 #include <tenon/rewrite.h>
 
@@ -15,6 +16,21 @@ void tn__graph_unlock(tn_graph *graph);
 /* One object of core/plan that goes with the graph: made by the first who asks, freed by `free_data`. NULL without
  * memory. */
 void *tn__graph_plan_data(tn_graph *graph, void *(*make)(void), void (*free_data)(void *data));
+
+/* What a text like "/job:localhost/replica:0/task:0/device:CPU:0", or a part of one, or "/cpu:0" asks for. Of a part that
+ * comes twice the last one counts. A star is as if the part was not there. */
+typedef struct tn__device_name {
+  tn__slice job, type;       /* in the text; no data: any */
+  int32_t replica, task, id; /* -1: any */
+  bool any_case;             /* the short form: its type is written in either case */
+} tn__device_name;
+bool tn__device_parse(const char *text, size_t size, tn__device_name *out); /* false when it is malformed, S-CFG-06 */
+/* Whether a device with a whole name is meant; of another job, replica or task none in this process can be. */
+bool tn__device_matches(const tn__device_name *asked, const tn__device_name *device);
+bool tn__device_same_task(const tn__device_name *asked, const tn__device_name *device);
+
+/* Whether some operation names a device; false is certain. */
+bool tn__graph_names_devices(const tn_graph *graph);
 
 /* Dense number of an operation within its graph, in order of addition from 0. */
 uint32_t tn__operation_id(const tn_operation *op);
@@ -35,6 +51,9 @@ const tn_op_def *tn__schema_def(const tn_op_schema *schema);
  * device, the type attributes found and what kernels there are). */
 tn_status tn__kernels_find(const tn_operation *op, const char *device, const tn_kernel_def **out, size_t room,
                            size_t *n, tn_error *err);
+
+/* Whether there is such a kernel, of any rank; *any (may be NULL): whether the op has kernels at all. */
+bool tn__kernels_exist(const tn_operation *op, const char *device, bool *any);
 
 /* Rewrite i that begins at an op, in order of registration; NULL past the end. */
 const tn_rewrite_def *tn__schema_rewrite(const tn_op_schema *schema, size_t i);

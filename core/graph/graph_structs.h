@@ -328,6 +328,7 @@ struct tn_graph {
   _Atomic uint32_t call_epoch;   /* 1 + the epoch that the budget is for */
   _Atomic(struct tn__plan_data *) plan_data; /* the same */
   tn_graph *caller; /* of a body that is run: the graph of the call, a reference */
+  _Atomic bool names_devices; /* some operation has a device of its own */
 };
 
 static inline tn_graph *tn__attr_owner(const tn_operation *op)
@@ -354,6 +355,10 @@ void tn__graph_own(tn_graph *graph, tn__owned *owned);
 /* Works out the shapes of an operation and of all that it needs; *out is NULL when all its outputs are unknown. A shape
  * function that refuses its inputs makes them unknown. TN_RESOURCE_EXHAUSTED. */
 tn_status tn__op_shapes_get(const tn_operation *op, const tn__op_shapes **out, tn_error *err);
+
+/* What is known of one output: its shape, and elements of small integers (n -1: they are not), which may lie in arena;
+ * all else is borrowed from the graph. */
+tn_status tn__output_known(tn_output output, tn__arena *arena, tn__shape *shape, tn__ints *ints, tn_error *err);
 
 /* One block of n shapes, and of elements where ints is not NULL. NULL: no memory. */
 tn__op_shapes *tn__shapes_pack(const tn__shape *outputs, const tn__ints *ints, size_t n);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What names look like: nodes, ops, devices, and the ends of edges. */
+/* What names look like: nodes, ops, and the ends of edges; those of devices are in devices.c. */
 #include <core/graph/graph_structs.h>
 
 #include <string.h>
@@ -35,56 +35,6 @@ bool tn__name_is_valid(const char *name, size_t size)
 }
 
 bool tn__op_type_is_valid(const char *name, size_t size) { return size > 0 && all_are(name, size, TYPE); }
-
-/* ---- devices ---- */
-
-static bool take(const char **p, const char *end, const char *prefix)
-{
-  size_t n = strlen(prefix);
-  if ((size_t)(end - *p) < n || memcmp(*p, prefix, n) != 0) return false;
-  *p += n;
-  return true;
-}
-
-/* A letter, then letters, digits and _; or a star. */
-static bool take_word(const char **p, const char *end)
-{
-  if (take(p, end, "*")) return true;
-  if (*p == end || !is(**p, LETTER)) return false;
-  while (*p < end && (is(**p, LETTER | DIGIT) || **p == '_')) ++*p;
-  return true;
-}
-
-static bool take_number(const char **p, const char *end)
-{
-  if (take(p, end, "*")) return true;
-  int64_t value = 0;
-  const char *start = *p;
-  while (*p < end && is(**p, DIGIT)) {
-    value = value * 10 + (**p - '0');
-    if (value > INT32_MAX) return false;
-    ++*p;
-  }
-  return *p > start;
-}
-
-static bool take_device_part(const char **p, const char *end)
-{
-  if (take(p, end, "/job:")) return take_word(p, end);
-  if (take(p, end, "/replica:") || take(p, end, "/task:")) return take_number(p, end);
-  if (take(p, end, "/device:")) return take_word(p, end) && (!take(p, end, ":") || take_number(p, end));
-  /* The old short form "/cpu:0": any type of device, the library knows no names of them. */
-  return take(p, end, "/") && take_word(p, end) && take(p, end, ":") && take_number(p, end);
-}
-
-bool tn__device_is_valid(const char *device, size_t size)
-{
-  const char *p = device, *end = device + size;
-  if (size == 1 && *p == '/') return true;
-  while (p < end)
-    if (!take_device_part(&p, end)) return false;
-  return true;
-}
 
 /* ---- ends of edges ---- */
 

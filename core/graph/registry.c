@@ -545,6 +545,19 @@ static tn_status no_kernel(const tn_operation *op, const char *device, tn_error 
   return st;
 }
 
+bool tn__kernels_exist(const tn_operation *op, const char *device, bool *any)
+{
+  bool fits = false, some = false;
+  tn__rwlock_read(&lock);
+  for (const tn__kernel *k = op->schema == NULL ? NULL : kernels_of(op->schema); k != NULL && !fits; k = k->next) {
+    some = true;
+    fits = kernel_fits(op, k, device);
+  }
+  tn__rwlock_unlock(&lock);
+  if (any != NULL) *any = some;
+  return fits;
+}
+
 tn_status tn__kernels_find(const tn_operation *op, const char *device, const tn_kernel_def **out, size_t room,
                            size_t *n, tn_error *err)
 {

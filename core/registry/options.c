@@ -2,22 +2,17 @@
 /* The session options object: a target, taken apart when it is set, and one value for each field of TN_OPTION_MAP. */
 #include <string.h>
 
-#include <core/registry/registry_internal.h>
+#include <core/registry/options_internal.h>
 
-typedef struct field_def {
-  const char *name;
-  int32_t kind;
-  const char *text;
-  int64_t number;     /* default of an INT or BOOL */
-  const char *string; /* default of a STRING */
-} field_def;
-
-#define FIELD_INT(name, value, text) { #name, TN_OPTION_INT, text, value, NULL },
-#define FIELD_BOOL(name, value, text) { #name, TN_OPTION_BOOL, text, value, NULL },
-#define FIELD_STRING(name, value, text) { #name, TN_OPTION_STRING, text, 0, value },
-#define FIELD(name, KIND, value, text) FIELD_##KIND(name, value, text)
-static const field_def fields[] = { TN_OPTION_MAP(FIELD) };
-enum { N_FIELDS = sizeof(fields) / sizeof(fields[0]) };
+#define DEF_INT(name, value, text) { #name, TN_OPTION_INT, text, value, 0, NULL },
+#define DEF_BOOL(name, value, text) { #name, TN_OPTION_BOOL, text, value, 0, NULL },
+#define DEF_FLOAT(name, value, text) { #name, TN_OPTION_FLOAT, text, 0, value, NULL },
+#define DEF_STRING(name, value, text) { #name, TN_OPTION_STRING, text, 0, 0, value },
+#define DEF_LIST(name, value, text) { #name, TN_OPTION_LIST, text, 0, 0, value },
+#define DEF(name, KIND, value, text) DEF_##KIND(name, value, text)
+const tn__option_def tn__option_defs[TN__N_OPTIONS] = { TN_OPTION_MAP(DEF) };
+#define fields tn__option_defs
+enum { N_FIELDS = TN__N_OPTIONS };
 
 /* Numbers that a field may have, where not every int64 makes sense. */
 static const struct {
@@ -32,23 +27,23 @@ static const struct {
   { "session_version", 0, INT64_MAX },
 };
 
-typedef struct setting {
-  const char *key, *value; /* in `parts` */
-} setting;
-
-struct tn_session_options {
-  char *target; /* NULL = "" */
-  char *parts;  /* the target again, cut by NULs: name, key, value, key, value ... */
-  size_t parts_size;
-  setting *settings;
-  size_t n_settings;
-  struct {
-    int64_t number;
-    char *string; /* NULL = the default */
-  } values[N_FIELDS];
-};
-
 /* ---- life ---- */
+
+static bool is_number(size_t field) { return fields[field].kind == TN_OPTION_INT || fields[field].kind == TN_OPTION_BOOL; }
+
+/* What the field held is not freed. */
+static void set_default(tn_session_options *options, size_t field)
+{
+  options->values[field] = (union tn__option_value){ .number = 0 };
+  if (fields[field].kind == TN_OPTION_FLOAT) options->values[field].real = fields[field].real;
+  else if (is_number(field)) options->values[field].number = fields[field].number;
+}
+
+static void free_value(tn_session_options *options, size_t field)
+{
+  if (fields[field].kind == TN_OPTION_STRING) tn__strfree(options->values[field].string);
+  if (fields[field].kind == TN_OPTION_LIST) tn__option_list_free(options->values[field].list);
+}
 
 tn_status tn_session_options_create(tn_session_options **out, tn_error *err)
 {
@@ -57,7 +52,7 @@ tn_status tn_session_options_create(tn_session_options **out, tn_error *err)
   *out = NULL;
   tn_session_options *options = tn__zalloc(sizeof(*options));
   if (options == NULL) return tn__no_memory(err, "session options", sizeof(*options));
-  for (size_t i = 0; i < N_FIELDS; i++) options->values[i].number = fields[i].number;
+  for (size_t i = 0; i < N_FIELDS; i++) set_default(options, i);
   *out = options;
   return TN_OK;
 }
@@ -66,15 +61,28 @@ static void free_target(tn_session_options *options)
 {
   tn__strfree(options->target);
   tn__free(options->parts, options->parts_size);
-  tn__free(options->settings, options->n_settings * sizeof(setting));
+  tn__free(options->settings, options->n_settings * sizeof(tn__option_setting));
 }
 
 void tn_session_options_destroy(tn_session_options *options)
 {
   if (options == NULL) return;
   free_target(options);
-  for (size_t i = 0; i < N_FIELDS; i++) tn__strfree(options->values[i].string);
+  for (size_t i = 0; i < N_FIELDS; i++) free_value(options, i);
+  tn__free(options->config, options->config_size);
   tn__free(options, sizeof(*options));
+}
+
+static tn_status copy_value(const union tn__option_value *from, tn_session_options *to, size_t field, tn_error *err)
+{
+  if (fields[field].kind == TN_OPTION_LIST) return tn__option_list_copy(from->list, &to->values[field].list, err);
+  if (fields[field].kind != TN_OPTION_STRING) {
+    to->values[field] = *from;
+  } else if (from->string != NULL) {
+    to->values[field].string = tn__strdup(from->string);
+    if (to->values[field].string == NULL) return tn__no_memory(err, fields[field].name, strlen(from->string) + 1);
+  }
+  return TN_OK;
 }
 
 tn_status tn_session_options_copy(const tn_session_options *from, tn_session_options **out, tn_error *err)
@@ -87,13 +95,9 @@ tn_status tn_session_options_copy(const tn_session_options *from, tn_session_opt
   tn_status status = tn_session_options_create(&copy, err);
   if (status != TN_OK) return status;
   if (from->target != NULL) status = tn_session_options_set_target(copy, from->target, err);
-  for (size_t i = 0; status == TN_OK && i < N_FIELDS; i++) {
-    copy->values[i].number = from->values[i].number;
-    const char *string = from->values[i].string;
-    if (string == NULL) continue;
-    copy->values[i].string = tn__strdup(string);
-    if (copy->values[i].string == NULL) status = tn__no_memory(err, fields[i].name, strlen(string) + 1);
-  }
+  for (size_t i = 0; status == TN_OK && i < N_FIELDS; i++) status = copy_value(&from->values[i], copy, i, err);
+  if (status == TN_OK && from->config != NULL)
+    status = tn__options_keep_config(copy, from->config, from->config_size, err);
   if (status == TN_OK)
     *out = copy;
   else
@@ -120,8 +124,7 @@ static bool key_ok(const char *key, size_t size)
   return tn__runtime_name_ok(key, size) && memchr(key, '.', size) == NULL;
 }
 
-/* Text from outside goes into messages without its control characters, and cut where it is long. */
-static const char *shown(const char *text, size_t size, char *buffer, size_t room)
+const char *tn__option_shown(const char *text, size_t size, char *buffer, size_t room)
 {
   size_t n = size < room - 4 ? size : room - 4;
   for (size_t i = 0; i < n; i++) buffer[i] = (unsigned char)text[i] < 0x20 || text[i] == 0x7f ? '?' : text[i];
@@ -135,11 +138,11 @@ static tn_status bad_target(const char *target, size_t at, const char *what, tn_
   return tn_error_set(err, TN_INVALID_ARGUMENT,
                       "target '%s': %s at byte %zu; wanted \"name[:key=value,...]\" with a name of 1 to %d bytes "
                       "[a-z][a-z0-9_.]*",
-                      shown(target, strlen(target), text, sizeof(text)), what, at, TN_NAME_BYTES);
+                      tn__option_shown(target, strlen(target), text, sizeof(text)), what, at, TN_NAME_BYTES);
 }
 
 /* Cuts parts (a copy of the target) into settings from byte `at` on; settings has room for all commas and one more. */
-static tn_status cut_settings(const char *target, char *parts, size_t at, setting *settings, size_t *n, tn_error *err)
+static tn_status cut_settings(const char *target, char *parts, size_t at, tn__option_setting *settings, size_t *n, tn_error *err)
 {
   size_t size = strlen(target);
   *n = 0;
@@ -158,7 +161,7 @@ static tn_status cut_settings(const char *target, char *parts, size_t at, settin
     for (size_t i = 0; i < *n; i++)
       if (strcmp(settings[i].key, parts + at) == 0)
         return bad_target(target, at, "a setting that was there before", err);
-    settings[(*n)++] = (setting){ parts + at, parts + value };
+    settings[(*n)++] = (tn__option_setting){ parts + at, parts + value };
     if (comma == NULL) return TN_OK;
     at = end + 1;
   }
@@ -186,8 +189,8 @@ tn_status tn_session_options_set_target(tn_session_options *options, const char 
   }
   if (status == TN_OK && name < size) {
     for (size_t i = name; i < size; i++) room += target[i] == ',' || i == name;
-    setting *settings = tn__alloc_array(room, sizeof(setting));
-    if (settings == NULL) status = tn__no_memory(err, "settings of a target", room * sizeof(setting));
+    tn__option_setting *settings = tn__alloc_array(room, sizeof(tn__option_setting));
+    if (settings == NULL) status = tn__no_memory(err, "settings of a target", room * sizeof(tn__option_setting));
     made.settings = settings;
     made.n_settings = room;
     if (status == TN_OK) status = cut_settings(target, made.parts, name + 1, settings, &room, err);
@@ -248,7 +251,7 @@ tn_status tn_session_options_check_settings(const tn_session_options *options, c
       if (keys[k] != NULL) tn__text_printf(&list, "%s%s", list.size > 0 ? ", " : "", keys[k]);
     char text[100];
     tn_error_set(err, TN_INVALID_ARGUMENT, "target '%s': there is no setting '%s'; %s%s",
-                 shown(options->target, strlen(options->target), text, sizeof(text)), key,
+                 tn__option_shown(options->target, strlen(options->target), text, sizeof(text)), key,
                  n > 0 ? "those that exist: " : "the runtime has none", tn__text_get(&list));
     tn__text_fini(&list);
     return TN_INVALID_ARGUMENT;
@@ -260,7 +263,13 @@ tn_status tn_session_options_check_settings(const tn_session_options *options, c
 
 static const char *kind_name(int32_t kind)
 {
-  return kind == TN_OPTION_INT ? "a number" : kind == TN_OPTION_BOOL ? "true or false" : "a text";
+  switch (kind) {
+  case TN_OPTION_INT:
+  case TN_OPTION_FLOAT: return "a number";
+  case TN_OPTION_BOOL: return "true or false";
+  case TN_OPTION_LIST: return "a list";
+  default: return "a text";
+  }
 }
 
 static tn_status find_field(const tn_session_options *options, const char *name, size_t *index, tn_error *err)
@@ -278,17 +287,15 @@ static tn_status find_field(const tn_session_options *options, const char *name,
   for (size_t i = 0; i < N_FIELDS; i++) tn__text_printf(&list, "%s%s", i > 0 ? ", " : "", fields[i].name);
   char text[100];
   tn_error_set(err, TN_NOT_FOUND, "there is no option '%s'; those that exist: %s",
-               shown(name, strlen(name), text, sizeof(text)), tn__text_get(&list));
+               tn__option_shown(name, strlen(name), text, sizeof(text)), tn__text_get(&list));
   tn__text_fini(&list);
   return TN_NOT_FOUND;
 }
 
-/* As find_field, for a field of one kind. */
-static tn_status find_kind(const tn_session_options *options, const char *name, int32_t kind, size_t *index,
-                           tn_error *err)
+tn_status tn__option_find(const tn_session_options *options, const char *name, int32_t kind, size_t *index, tn_error *err)
 {
   tn_status status = find_field(options, name, index, err);
-  if (status == TN_OK && fields[*index].kind != kind)
+  if (status == TN_OK && kind != 0 && fields[*index].kind != kind)
     return tn_error_set(err, TN_INVALID_ARGUMENT, "option '%s' is %s, not %s", name, kind_name(fields[*index].kind),
                         kind_name(kind));
   return status;
@@ -323,7 +330,7 @@ tn_status tn_session_options_set_int(tn_session_options *options, const char *fi
 {
   tn__error_reset(err);
   size_t i = 0;
-  tn_status status = find_kind(options, field, TN_OPTION_INT, &i, err);
+  tn_status status = tn__option_find(options, field, TN_OPTION_INT, &i, err);
   return status == TN_OK ? set_number(options, i, value, err) : status;
 }
 
@@ -331,7 +338,7 @@ tn_status tn_session_options_set_bool(tn_session_options *options, const char *f
 {
   tn__error_reset(err);
   size_t i = 0;
-  tn_status status = find_kind(options, field, TN_OPTION_BOOL, &i, err);
+  tn_status status = tn__option_find(options, field, TN_OPTION_BOOL, &i, err);
   return status == TN_OK ? set_number(options, i, value != 0, err) : status;
 }
 
@@ -340,8 +347,28 @@ tn_status tn_session_options_set_string(tn_session_options *options, const char 
 {
   tn__error_reset(err);
   size_t i = 0;
-  tn_status status = find_kind(options, field, TN_OPTION_STRING, &i, err);
+  tn_status status = tn__option_find(options, field, TN_OPTION_STRING, &i, err);
   return status == TN_OK ? set_string(options, i, value, err) : status;
+}
+
+tn_status tn_session_options_set_float(tn_session_options *options, const char *field, double value, tn_error *err)
+{
+  tn__error_reset(err);
+  size_t i = 0;
+  tn_status status = tn__option_find(options, field, TN_OPTION_FLOAT, &i, err);
+  if (status == TN_OK) options->values[i].real = value;
+  return status;
+}
+
+tn_status tn_session_options_clear(tn_session_options *options, const char *field, tn_error *err)
+{
+  tn__error_reset(err);
+  size_t i = 0;
+  tn_status status = find_field(options, field, &i, err);
+  if (status != TN_OK) return status;
+  free_value(options, i);
+  set_default(options, i);
+  return TN_OK;
 }
 
 static bool parse_bool(const char *text, int64_t *out)
@@ -362,14 +389,21 @@ tn_status tn_session_options_parse(tn_session_options *options, const char *fiel
   tn__error_reset(err);
   size_t i = 0;
   int64_t number = 0;
+  double real = 0;
   char cut[100];
   tn_status status = find_field(options, field, &i, err);
   if (status != TN_OK) return status;
   if (text == NULL) return tn_error_set(err, TN_INVALID_ARGUMENT, "option '%s': the text is NULL", field);
   if (fields[i].kind == TN_OPTION_STRING) return set_string(options, i, text, err);
-  if (fields[i].kind == TN_OPTION_INT ? !tn__parse_int(tn__slice_of(text), &number) : !parse_bool(text, &number))
+  if (fields[i].kind == TN_OPTION_LIST) return tn__option_list_parse(options, i, text, err);
+  if (fields[i].kind == TN_OPTION_FLOAT && tn__parse_double(tn__slice_of(text), &real)) {
+    options->values[i].real = real;
+    return TN_OK;
+  }
+  bool taken = fields[i].kind == TN_OPTION_INT ? tn__parse_int(tn__slice_of(text), &number) : parse_bool(text, &number);
+  if (!taken || fields[i].kind == TN_OPTION_FLOAT)
     return tn_error_set(err, TN_INVALID_ARGUMENT, "option '%s' is '%s', wanted %s", field,
-                        shown(text, strlen(text), cut, sizeof(cut)), kind_name(fields[i].kind));
+                        tn__option_shown(text, strlen(text), cut, sizeof(cut)), kind_name(fields[i].kind));
   return set_number(options, i, number, err);
 }
 
@@ -387,7 +421,7 @@ tn_status tn_session_options_get_int(const tn_session_options *options, const ch
   size_t i = 0;
   if (out == NULL) return tn_error_set(err, TN_INVALID_ARGUMENT, "option: the out pointer is NULL");
   *out = 0;
-  tn_status status = find_kind(options, field, TN_OPTION_INT, &i, err);
+  tn_status status = tn__option_find(options, field, TN_OPTION_INT, &i, err);
   if (status == TN_OK) *out = options->values[i].number;
   return status;
 }
@@ -398,7 +432,7 @@ tn_status tn_session_options_get_bool(const tn_session_options *options, const c
   size_t i = 0;
   if (out == NULL) return tn_error_set(err, TN_INVALID_ARGUMENT, "option: the out pointer is NULL");
   *out = 0;
-  tn_status status = find_kind(options, field, TN_OPTION_BOOL, &i, err);
+  tn_status status = tn__option_find(options, field, TN_OPTION_BOOL, &i, err);
   if (status == TN_OK) *out = options->values[i].number != 0;
   return status;
 }
@@ -410,7 +444,53 @@ tn_status tn_session_options_get_string(const tn_session_options *options, const
   size_t i = 0;
   if (out == NULL) return tn_error_set(err, TN_INVALID_ARGUMENT, "option: the out pointer is NULL");
   *out = NULL;
-  tn_status status = find_kind(options, field, TN_OPTION_STRING, &i, err);
+  tn_status status = tn__option_find(options, field, TN_OPTION_STRING, &i, err);
   if (status == TN_OK) *out = options->values[i].string != NULL ? options->values[i].string : fields[i].string;
   return status;
+}
+
+tn_status tn_session_options_get_float(const tn_session_options *options, const char *field, double *out, tn_error *err)
+{
+  tn__error_reset(err);
+  size_t i = 0;
+  if (out == NULL) return tn_error_set(err, TN_INVALID_ARGUMENT, "option: the out pointer is NULL");
+  *out = 0;
+  tn_status status = tn__option_find(options, field, TN_OPTION_FLOAT, &i, err);
+  if (status == TN_OK) *out = options->values[i].real;
+  return status;
+}
+
+/* ---- for the rooms above ---- */
+
+int64_t tn__option_number(const tn_session_options *options, int field) { return options->values[field].number; }
+double tn__option_real(const tn_session_options *options, int field) { return options->values[field].real; }
+
+const char *tn__option_string(const tn_session_options *options, int field)
+{
+  const char *string = options->values[field].string;
+  return string != NULL ? string : fields[field].string;
+}
+
+const char *tn__options_config(const tn_session_options *options, size_t *size)
+{
+  *size = options->config_size;
+  return options->config;
+}
+
+tn_status tn__options_keep_config(tn_session_options *options, const void *bytes, size_t size, tn_error *err)
+{
+  char *copy = size > 0 ? tn__alloc(size) : NULL;
+  if (size > 0 && copy == NULL) return tn__no_memory(err, "ConfigProto", size);
+  if (size > 0) memcpy(copy, bytes, size);
+  tn__free(options->config, options->config_size);
+  options->config = copy;
+  options->config_size = size;
+  return TN_OK;
+}
+
+void tn__options_swap(tn_session_options *a, tn_session_options *b)
+{
+  tn_session_options c = *a;
+  *a = *b;
+  *b = c;
 }

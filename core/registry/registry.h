@@ -53,6 +53,25 @@ tn_status tn__registry_each_factory(tn_status (*visit)(void *user, tn__factory *
 /* Loads the kernel plugins that offer kernels for one of these ops on the device and are not loaded yet. Hold no lock. */
 void tn__registry_want_kernels(const char *const *ops, size_t n, const char *device);
 
+/* ---- options by number ---- */
+
+/* TN__OPTION_level, ...: the fields, for who reads many of them. */
+#define TN__OPTION_NUMBER(name, KIND, value, text) TN__OPTION_##name,
+enum { TN_OPTION_MAP(TN__OPTION_NUMBER) TN__N_OPTIONS };
+
+/* Of a field of this kind: INT or BOOL, FLOAT, STRING, LIST. What is returned is borrowed. */
+int64_t tn__option_number(const tn_session_options *options, int field);
+double tn__option_real(const tn_session_options *options, int field);
+const char *tn__option_string(const tn_session_options *options, int field);
+size_t tn__option_n_items(const tn_session_options *options, int field);
+const char *tn__option_item_at(const tn_session_options *options, int field, size_t i, int64_t *number); /* the text */
+
+/* The kept ConfigProto, as bytes; *size is 0 for none. keep copies them. */
+const char *tn__options_config(const tn_session_options *options, size_t *size);
+tn_status tn__options_keep_config(tn_session_options *options, const void *bytes, size_t size, tn_error *err);
+/* Exchanges all that two of them hold. */
+void tn__options_swap(tn_session_options *a, tn_session_options *b);
+
 /* ---- for core/host ---- */
 
 /* The table that plugins are given: each gets a copy with its own `self`. It must live for ever. Before the first

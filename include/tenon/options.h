@@ -11,7 +11,8 @@
 
 TN_BEGIN_DECLS
 
-/* X(name, KIND, default, text). Kinds are INT (int64), BOOL and STRING. */
+/* X(name, KIND, default, text). Kinds are INT (int64), BOOL, STRING, FLOAT (double), and LIST: items that are a text, a
+ * number or both, empty at first. */
 #define TN_OPTION_MAP(X)                                                                                           \
   X(level, INT, 1, "optimisation: 0 runs the graph as it stands, 1 is the default")                                \
   X(strict_shapes, BOOL, 0, "refuse a feed whose shape contradicts a fully known declared shape")                  \
@@ -31,9 +32,14 @@ TN_BEGIN_DECLS
   X(session_version, INT, 0, "version of the session, not negative")                                               \
   X(disable_passes, STRING, "", "passes of the planner that are off, names between commas")                        \
   X(kernel_plugins, STRING, "auto", "kernels from plugins: auto (for heavy graphs), always, never")                \
-  X(runtime_ranks, STRING, "", "ranks of runtimes for an empty target, name=rank,...: before TENON_RANK")
+  X(runtime_ranks, STRING, "", "ranks of runtimes for an empty target, name=rank,...: before TENON_RANK")          \
+  X(device_count, LIST, "", "number of devices of a type, TYPE=N,...; unknown types are ignored")                  \
+  X(device_filters, LIST, "", "the session sees only devices that match one of these, DEVICE,...")                 \
+  X(session_inter_op_pools, LIST, "", "pools to choose from in a call, THREADS or THREADS@NAME for a shared one")  \
+  X(memory_fraction, FLOAT, 1.0, "share of a GPU's memory for the session, in (0,1]; CPU runtimes ignore it")      \
+  X(disable_output_partition_graphs, BOOL, 0, "refuse calls that ask for partition graphs")
 
-enum { TN_OPTION_INT = 1, TN_OPTION_BOOL = 2, TN_OPTION_STRING = 3 };
+enum { TN_OPTION_INT = 1, TN_OPTION_BOOL = 2, TN_OPTION_STRING = 3, TN_OPTION_FLOAT = 4, TN_OPTION_LIST = 5 };
 
 #ifndef TN_PLUGIN
 /* New options: an empty target, every field at its default. TN_RESOURCE_EXHAUSTED. Since 0.1, S-OPT-01 */
@@ -50,8 +56,53 @@ TN_API tn_status tn_session_options_set_int(tn_session_options *options, const c
 TN_API tn_status tn_session_options_set_bool(tn_session_options *options, const char *field, tn_bool value, tn_error *err);
 TN_API tn_status tn_session_options_set_string(tn_session_options *options, const char *field, const char *value,
                                                tn_error *err);
-/* Sets a field from text, as a command line gives it: "1", "true", "no", "500". Since 0.1 */
+TN_API tn_status tn_session_options_set_float(tn_session_options *options, const char *field, double value, tn_error *err);
+
+/* Sets a field from text, as a command line gives it: "1", "true", "no", "500", "0.5". A list gets its items, with commas
+ * between them, in place of what it had: "CPU=3,GPU=1" (device_count), "/device:CPU:0,/device:GPU:*" (device_filters),
+ * "2,4@shared" (session_inter_op_pools); "" empties it. In an item a backslash takes its meaning from a comma or backslash
+ * behind it. Since 0.1 */
 TN_API tn_status tn_session_options_parse(tn_session_options *options, const char *field, const char *text, tn_error *err);
+
+/* The lists, item by item; texts are copied. TN_INVALID_ARGUMENT for a NULL or empty text and a number beyond 32 bits.
+ * What an item means to the session is found out by tn_session_create.
+ *   device_count   n devices of a type, in place of what was said of that type; TN_NOT_FOUND from the session for no CPU.
+ *   device_filter  a device name, or a part of one as a node may have it: "/device:CPU:1", "/job:localhost". With filters
+ *                  the session sees only what matches one of them.
+ *   inter_op_pool  a pool that a call names by its place in the list (tn_run_options). threads: 0 = usable CPUs. With a
+ *                  global_name it is shared by all sessions that name it, with the same number of threads; NULL or "": the
+ *                  session's own.
+ * Since 0.1, S-CFG-13, S-CFG-18, S-CFG-19 */
+TN_API tn_status tn_session_options_set_device_count(tn_session_options *options, const char *type, int64_t n, tn_error *err);
+TN_API tn_status tn_session_options_add_device_filter(tn_session_options *options, const char *filter, tn_error *err);
+TN_API tn_status tn_session_options_add_inter_op_pool(tn_session_options *options, int64_t threads,
+                                                      const char *global_name, tn_error *err);
+
+/* Puts a field of any kind back to its default. TN_NOT_FOUND names the fields that exist. Since 0.1 */
+TN_API tn_status tn_session_options_clear(tn_session_options *options, const char *field, tn_error *err);
+
+/* Replaces the configuration by that of a serialized TensorFlow ConfigProto: each field above that such a message can say
+ * gets the message's value, or its default when the message is silent. The target and fields of Tenon's own stay. The
+ * message is kept, so that what has no field here (rewriter settings, clusters, XLA) is not lost.
+ * Fields   device_count, intra_op_parallelism_threads, inter_op_parallelism_threads, use_per_session_threads,
+ *          session_inter_op_thread_pool, device_filters, allow_soft_placement, log_device_placement,
+ *          operation_timeout_in_ms (below 0 means none), isolate_session_state,
+ *          gpu_options.per_process_gpu_memory_fraction (0 means the default), graph_options.place_pruned_graph,
+ *          graph_options.optimizer_options.opt_level (below 0 is level 0, all else level 1), experimental.
+ *          {session_metadata, optimize_for_static_graph, disable_output_partition_graphs}.
+ * Returns  TN_INVALID_ARGUMENT for malformed bytes, naming the byte; the options are unchanged then. TN_RESOURCE_EXHAUSTED.
+ * Since 0.1, S-CFG */
+TN_API tn_status tn_session_options_from_config(tn_session_options *options, const void *bytes, size_t size, tn_error *err);
+
+/* The same from a file, which holds a ConfigProto as bytes or in protobuf's text form: its content says which. A field that
+ * TensorFlow 2.21 does not have is TN_INVALID_ARGUMENT in text, with file, line and column. Since 0.1 */
+TN_API tn_status tn_session_options_load_config(tn_session_options *options, const char *path, tn_error *err);
+
+/* The configuration as a serialized ConfigProto: the message that was read, if one was, with the fields that have other
+ * values now replaced; else the fields that are not at their defaults.
+ * bytes    gets memory for tn_free; NULL on failure.
+ * Returns  TN_INVALID_ARGUMENT for a number that a ConfigProto cannot hold, TN_RESOURCE_EXHAUSTED. Since 0.1 */
+TN_API tn_status tn_session_options_to_config(const tn_session_options *options, void **bytes, size_t *size, tn_error *err);
 
 /* The fields: i-th name, kind and text; NULL past the end. Static. Since 0.1 */
 TN_API const char *tn_session_options_field(size_t i, int32_t *kind, const char **text);
@@ -68,6 +119,12 @@ TN_API tn_status tn_session_options_get_int(const tn_session_options *options, c
 TN_API tn_status tn_session_options_get_bool(const tn_session_options *options, const char *field, tn_bool *out, tn_error *err);
 TN_API tn_status tn_session_options_get_string(const tn_session_options *options, const char *field, const char **out,
                                                tn_error *err);
+TN_API tn_status tn_session_options_get_float(const tn_session_options *options, const char *field, double *out,
+                                              tn_error *err);
+/* Item i of a list: its text ("" for none) and number (0 for none); either pointer may be NULL. TN_OUT_OF_RANGE past the
+ * end, without words. Since 0.1 */
+TN_API tn_status tn_session_options_get_item(const tn_session_options *options, const char *field, size_t i,
+                                             const char **text, int64_t *number, tn_error *err);
 
 /* Refuses settings of the target that are not among the n known keys: TN_INVALID_ARGUMENT naming the setting and those
  * that exist. For a runtime's accepts_options and explain_options. Since 0.1, S-OPT-10 */
