@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Examples: programs on public headers, linked with libtenon as a user's would be. `examples/minimal` is the program of
-# README.md; tests/test_tool.sh sees to it that the two stay equal.
+# README.md; tests/test_tool.sh sees to it that the two stay equal. tests/test_examples.sh runs those of `examples/sessions`.
 TN_DIGITS_FILES = \
   examples/digits/README.md \
   examples/digits/case.json \
@@ -19,4 +19,14 @@ examples_digits_demo_LDADD = libtenon.la $(TN_MATH_LIBS)
 examples_minimal_demo_SOURCES = examples/minimal/minimal.c
 examples_minimal_demo_LDADD = libtenon.la
 
-EXTRA_DIST += $(TN_DIGITS_FILES)
+# Three ways to open a session.
+noinst_PROGRAMS += examples/plain_demo examples/scoped_demo examples/interactive_demo
+
+examples_plain_demo_SOURCES = examples/sessions/plain.c examples/sessions/sum.h
+examples_plain_demo_LDADD = libtenon.la
+examples_scoped_demo_SOURCES = examples/sessions/scoped.c examples/sessions/sum.h
+examples_scoped_demo_LDADD = libtenon.la
+examples_interactive_demo_SOURCES = examples/sessions/interactive.c examples/sessions/sum.h
+examples_interactive_demo_LDADD = libtenon.la
+
+EXTRA_DIST += $(TN_DIGITS_FILES) examples/sessions/README.md
