@@ -39,3 +39,4 @@ uninstall-hook:
 # One include line for each plugin.
 include plugins/direct/direct.mk
 include plugins/onednn/onednn.mk
+include plugins/threaded/threaded.mk

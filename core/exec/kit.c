@@ -37,12 +37,13 @@ tn_status tn_kit_prepare(const tn_plan *plan, uint32_t flags, tn_executable **ou
   if (out == NULL) return tn_error_set(err, TN_INVALID_ARGUMENT, "tn_kit_prepare: out is NULL");
   *out = NULL;
   if (plan == NULL) return tn_error_set(err, TN_INVALID_ARGUMENT, "tn_kit_prepare: plan is NULL");
-  if (flags & TN_KIT_POOL)
-    return tn_error_set(err, TN_UNIMPLEMENTED, "tn_kit_prepare: the worker pool is not supported in this version");
-  if (flags != TN_KIT_INLINE) return tn_error_set(err, TN_INVALID_ARGUMENT, "tn_kit_prepare: unknown flags %#x", flags);
+  if (flags != TN_KIT_INLINE && (flags & 0xff) != TN_KIT_POOL)
+    return tn_error_set(err, TN_INVALID_ARGUMENT, "tn_kit_prepare: unknown flags %#x", flags);
   tn_executable *e = tn__alloc(sizeof *e);
   if (e == NULL) return tn__no_memory(err, "executable", sizeof *e);
   e->plan = tn__plan_ref((tn_plan *)plan);
+  e->flags = flags;
+  if (flags >> 8 > 1) tn__plan_set_threads(e->plan, flags >> 8);
   *out = e;
   return TN_OK;
 }

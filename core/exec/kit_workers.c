@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Workers that help with the steps of a session: what a runtime sees of the pool. */
+#include <core/exec/exec.h>
+#include <tenon/runtime.h>
+
+#include <string.h>
+
+struct tn_kit_workers {
+  tn__pool_client *client;
+};
+
+/* What the caller's header has; a step of one thread needs no pool, but costs none either. */
+static tn_status read_config(const tn_kit_workers_config *from, tn_kit_workers_config *to, tn_error *err)
+{
+  *to = (tn_kit_workers_config){ .struct_size = sizeof *to, .spin_us = -1 };
+  if (from == NULL) return TN_OK;
+  if (from->struct_size < TN_SIZE_TO(tn_kit_workers_config, threads))
+    return tn_error_set(err, TN_INVALID_ARGUMENT, "tn_kit_workers_open: struct_size of the configuration is %zu", from->struct_size);
+  memcpy(to, from, from->struct_size < sizeof *to ? from->struct_size : sizeof *to);
+  return TN_OK;
+}
+
+/* How many threads a count means. */
+static uint32_t threads_of(int32_t count, uint32_t all) { return count == 0 ? all : count < 0 ? 1 : (uint32_t)count; }
+
+static tn_status open_pool(const tn_kit_workers_config *c, tn__pool **out, tn_error *err)
+{
+  uint32_t n = threads_of(c->threads, tn__usable_cpus());
+  if (c->name != NULL && *c->name != 0) return tn__pool_named(c->name, n, out, err);
+  if (c->own_pool) return tn__pool_private(n > 1 ? n - 1 : 1, c->pin, out, err); /* the caller is one of them */
+  return tn__pool_default(out, err);
+}
+
+tn_status tn_kit_workers_open(const tn_kit_workers_config *config, tn_kit_workers **out, tn_error *err)
+{
+  tn__error_reset(err);
+  if (out == NULL) return tn_error_set(err, TN_INVALID_ARGUMENT, "tn_kit_workers_open: out is NULL");
+  *out = NULL;
+  tn_kit_workers_config c;
+  tn__pool *pool = NULL;
+  tn_status st = read_config(config, &c, err);
+  if (st == TN_OK) st = open_pool(&c, &pool, err);
+  if (st != TN_OK) return st;
+  tn_kit_workers *w = tn__alloc(sizeof *w);
+  uint32_t threads = threads_of(c.threads, tn__usable_cpus());
+  const tn__client_config client = { .workers = threads - 1, .intra = c.loop_threads == 0 ? 0 : threads_of(c.loop_threads, 0),
+                                     .spin_us = c.spin_us < 0 ? TN__SPIN_US : (uint32_t)c.spin_us };
+  st = w == NULL ? tn__no_memory(err, "workers", sizeof *w) : tn__client_create(pool, &client, &w->client, err);
+  tn__pool_unref(pool);
+  if (st == TN_OK) *out = w;
+  else if (w != NULL) tn__free(w, sizeof *w);
+  return st;
+}
+
+void tn_kit_workers_close(tn_kit_workers *workers)
+{
+  if (workers == NULL) return;
+  tn__client_destroy(workers->client);
+  tn__free(workers, sizeof *workers);
+}
+
+uint32_t tn_kit_workers_threads(const tn_kit_workers *workers)
+{
+  return workers == NULL ? 1 : tn__client_width(workers->client);
+}
+
+/* The crew is taken when a kernel has a loop that is worth it, and goes with the step. */
+tn_status tn_kit_step_with(tn_executable *executable, tn_step *step, tn_kit_workers *workers, tn_error *err)
+{
+  tn__step_env *env = step->env;
+  if (workers == NULL || env == NULL || !(executable->flags & TN_KIT_POOL)) return tn_kit_step(executable, step, err);
+  env->client = workers->client;
+  tn_status st = tn_kit_step(executable, step, err);
+  if (env->crew != NULL) tn__crew_put(env->crew);
+  env->crew = NULL;
+  env->client = NULL;
+  return st;
+}
+
+int32_t tn_step_pool(const tn_step *step) { return step->env == NULL ? 0 : step->env->pool; }

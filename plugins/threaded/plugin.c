@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The threaded runtime: a step runs on the thread that calls Run, with the help of workers. Policy only: who may help is decided
+ * here, the kit does the rest. */
+#include "settings.h"
+
+TN_PLUGIN_MANIFEST("runtime", "threaded", "CPU", "400", TN_VERSION_STRING, "Tenon", "")
+
+struct tn_runtime_session {
+  size_t n_pools;
+  tn_kit_workers *pools[]; /* by the index that a call may give; NULL = the calling thread alone */
+};
+
+static size_t size_of(size_t n_pools) { return sizeof(tn_runtime_session) + n_pools * sizeof(tn_kit_workers *); }
+
+static void destroy_session(const tn_session_factory *self, tn_runtime_session *session)
+{
+  (void)self;
+  for (size_t i = 0; i < session->n_pools; i++) tn_kit_workers_close(session->pools[i]);
+  tn_free(session);
+}
+
+static tn_status new_session(const tn_session_factory *self, const tn_session_options *options, tn_runtime_session **out,
+                             tn_error *err)
+{
+  tn_kit_workers_config config;
+  size_t n = 1;
+  *out = NULL;
+  tn_status st = threaded_settings(options, 0, &config, err);
+  if (st != TN_OK) return st;
+  while (threaded_settings(options, n, &config, NULL) == TN_OK) n++;
+  tn_runtime_session *s = tn_alloc(size_of(n));
+  if (s == NULL) return tn_error_set(err, TN_RESOURCE_EXHAUSTED, "no memory for a session of runtime 'threaded'");
+  s->n_pools = n;
+  for (size_t i = 0; i < n; i++) s->pools[i] = NULL;
+  for (size_t i = 0; st == TN_OK && i < n; i++) {
+    st = threaded_settings(options, i, &config, err);
+    if (st == TN_OK && config.threads != 1 && config.threads >= 0) st = tn_kit_workers_open(&config, &s->pools[i], err);
+  }
+  if (st == TN_OK) *out = s;
+  else destroy_session(self, s);
+  return st;
+}
+
+static tn_bool accepts_options(const tn_session_factory *self, const tn_session_options *options)
+{
+  tn_kit_workers_config config;
+  (void)self;
+  return threaded_settings(options, 0, &config, NULL) == TN_OK;
+}
+
+static void explain_options(const tn_session_factory *self, const tn_session_options *options, tn_error *err)
+{
+  tn_kit_workers_config config;
+  (void)self;
+  threaded_settings(options, 0, &config, err);
+}
+
+static tn_status prepare(const tn_session_factory *self, tn_runtime_session *session, const tn_plan *plan,
+                         tn_executable **out, tn_error *err)
+{
+  (void)self;
+  uint32_t threads = tn_kit_workers_threads(session->pools[0]);
+  return tn_kit_prepare(plan, TN_KIT_POOL | TN_KIT_THREADS(threads), out, err);
+}
+
+static void release(const tn_session_factory *self, tn_runtime_session *session, tn_executable *executable)
+{
+  (void)self, (void)session;
+  tn_kit_release(executable);
+}
+
+static tn_status step(const tn_session_factory *self, tn_runtime_session *session, tn_executable *executable,
+                      tn_step *step, tn_error *err)
+{
+  (void)self;
+  int32_t pool = tn_step_pool(step);
+  return tn_kit_step_with(executable, step, pool < 0 || (size_t)pool >= session->n_pools ? NULL : session->pools[pool], err);
+}
+
+static tn_status reset(const tn_session_factory *self, const tn_session_options *options, const char *const *containers,
+                       size_t n, uint32_t flags, tn_error *err)
+{
+  (void)options;
+  return tn_kit_reset(self, containers, n, flags, err);
+}
+
+static const tn_session_factory factory = {
+  .struct_size = TN_SESSION_FACTORY_SIZE,
+  .name = "threaded",
+  .new_session = new_session,
+  .accepts_options = accepts_options,
+  .destroy_session = destroy_session,
+  .prepare = prepare,
+  .release = release,
+  .step = step,
+  .reset = reset,
+  .explain_options = explain_options,
+};
+static const tn_session_factory *const factories[] = { &factory };
+
+static const tn_plugin plugin = {
+  .struct_size = TN_PLUGIN_SIZE,
+  .abi_major = TN_ABI_MAJOR,
+  .abi_minor = TN_ABI_MINOR,
+  .kind = TN_PLUGIN_RUNTIME,
+  .name = "threaded",
+  .version = TN_VERSION_STRING,
+  .types = "CPU",
+  .factories = factories,
+  .n_factories = 1,
+};
+
+TN_PLUGIN_DEFINE(plugin)

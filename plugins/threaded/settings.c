@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "settings.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MAX_THREADS 4096
+#define MAX_SPIN_US 1000000
+
+static const char *const keys[] = { "threads", "pin", "spin_us" };
+
+/* A setting as a number from `least` to `most`; *out stays when it is not there. */
+static tn_status read_number(const tn_session_options *options, const char *key, int64_t least, int64_t most, int64_t *out,
+                             tn_error *err)
+{
+  const char *text = tn_session_options_setting(options, key);
+  if (text == NULL) return TN_OK;
+  char *end;
+  errno = 0;
+  long long n = strtoll(text, &end, 10);
+  if (errno == 0 && end != text && *end == 0 && n >= least && n <= most) {
+    *out = n;
+    return TN_OK;
+  }
+  return tn_error_set(err, TN_INVALID_ARGUMENT, "setting %s=%.40s of runtime 'threaded': wanted a number from %lld to %lld", key,
+                      text, (long long)least, (long long)most);
+}
+
+static int32_t limited(int64_t n) { return n < -1 ? -1 : n > MAX_THREADS ? MAX_THREADS : (int32_t)n; }
+
+static tn_status get(const tn_session_options *options, const char *field, int32_t *out, tn_error *err)
+{
+  int64_t n = 0;
+  tn_status st = tn_session_options_get_int(options, field, &n, err);
+  *out = limited(n);
+  return st;
+}
+
+/* S-CFG-10 to 15 */
+static tn_status read_all(const tn_session_options *options, tn_kit_workers_config *out, tn_error *err)
+{
+  int64_t threads = -1, pin = 0, spin = -1;
+  tn_status st = tn_session_options_check_settings(options, keys, sizeof keys / sizeof *keys, err);
+  if (st == TN_OK) st = read_number(options, "threads", 1, MAX_THREADS, &threads, err);
+  if (st == TN_OK) st = read_number(options, "pin", 0, 1, &pin, err);
+  if (st == TN_OK) st = read_number(options, "spin_us", 0, MAX_SPIN_US, &spin, err);
+  if (st == TN_OK) st = get(options, "inter_op_threads", &out->threads, err);
+  if (st == TN_OK) st = get(options, "intra_op_threads", &out->loop_threads, err);
+  if (st == TN_OK) st = tn_session_options_get_bool(options, "use_per_session_threads", &out->own_pool, err);
+  if (st != TN_OK) return st;
+  if (threads > 0) out->threads = (int32_t)threads;
+  out->own_pool |= pin != 0; /* workers of others stay where they like */
+  out->pin = pin != 0;
+  out->spin_us = (int32_t)spin;
+  return TN_OK;
+}
+
+tn_status threaded_settings(const tn_session_options *options, size_t i, tn_kit_workers_config *out, tn_error *err)
+{
+  *out = (tn_kit_workers_config){ .struct_size = TN_KIT_WORKERS_CONFIG_SIZE };
+  tn_status st = read_all(options, out, err);
+  if (st != TN_OK) return st;
+  int64_t threads;
+  const char *name;
+  tn_error why = TN_ERROR_INIT;
+  st = tn_session_options_get_item(options, "session_inter_op_pools", i, &name, &threads, &why);
+  tn_error_clear(&why);
+  if (st == TN_OK) { /* S-CFG-13 */
+    out->threads = limited(threads);
+    out->name = name;
+    out->own_pool = name == NULL || *name == 0;
+    return TN_OK;
+  }
+  return i == 0 ? TN_OK : tn_error_set(err, TN_OUT_OF_RANGE, "there is no pool %zu", i);
+}
