@@ -120,7 +120,7 @@ static const tn_tensor *handed_over(const tn__run *run, uint32_t o)
   return run->step->outputs[first];
 }
 
-static tn_status dead_output(const tn__run *run, uint32_t o) /* S-EXE-09 */
+tn_status tn__output_dead(const tn__run *run, uint32_t o) /* S-EXE-09 */
 {
   const tn_output asked = run->plan->asked[o];
   const tn_output from = asked.op != NULL ? asked : run->plan->values[run->plan->outputs[o]].output;
@@ -134,7 +134,7 @@ static tn_status finish_one(tn__run *run, uint32_t o)
 {
   const tn__plan_value *v = &run->plan->values[run->plan->outputs[o]];
   const tn_tensor *t = v->constant;
-  if (run->plan->has_control && tn__context_state(run, run->plan->output_contexts[o]) != TN__LIVE) return dead_output(run, o);
+  if (run->plan->has_control && tn__context_state(run, run->plan->output_contexts[o]) != TN__LIVE) return tn__output_dead(run, o);
   if (v->whole) {
     t = run->workspace->held[v->held];
     if (t == NULL) t = handed_over(run, o);

@@ -100,7 +100,7 @@ tn_status tn_session_make_callable(tn_session *session, const tn_run_options *op
   if (st != TN_OK) return st;
   tn__entry_point *e = NULL;
   st = tn__entry_make(session, &names, NULL, &e, err);
-  if (st == TN_OK) st = tn__run_options_check(options, err);
+  if (st == TN_OK) st = tn__run_options_check(session, options, err);
   if (st == TN_OK) {
     tn_run_options_init(&e->options);
     if (options != NULL) /* as much as both know (rule P-26) */

@@ -23,6 +23,7 @@ static tn_status find_entry(tn_session *session, const tn__names *names, tn_tens
                             tn_error *err)
 {
   char fixed[KEY_ON_STACK], *key = fixed;
+  *out = NULL;
   size_t size = tn__names_key(names, fixed, sizeof fixed);
   if (size > sizeof fixed) {
     key = tn__alloc(size);
@@ -55,7 +56,7 @@ tn_status tn_session_run(tn_session *session, const tn_run_options *options, con
   tn__entry_point *e;
   st = find_entry(session, &names, feeds, &e, err);
   if (st == TN_OK) st = tn__feeds_check(e, feed_names, feeds, err);
-  if (st == TN_OK) st = tn__run_options_check(options, err);
+  if (st == TN_OK) st = tn__run_options_check(session, options, err);
   if (st == TN_OK) st = tn__step_run(session, e, options, feeds, fetched, err);
   tn__entry_unref(e);
   tn__session_leave(session);

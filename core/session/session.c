@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Opening, closing, deleting; the graph; devices. */
+/* Opening, closing, deleting; the graph. */
 #include <core/host/host.h>
 #include <core/session/session_internal.h>
 
@@ -10,15 +10,17 @@ static pthread_once_t drain_once = PTHREAD_ONCE_INIT;
 
 static void drain_init(void) { tn__cond_init(&drain_cond); }
 
-static tn_status forked_status(tn_error *err)
+tn_status tn__session_forked(tn_error *err)
 {
   return tn_error_set(err, TN_FAILED_PRECONDITION,
                       "sessions cannot be used in a process forked after one existed; exec a new program");
 }
 
+static void session_free(tn_session *s);
+
 tn_status tn__session_enter(tn_session *session, tn_error *err)
 {
-  if (__builtin_expect(tn__forked(), 0)) return forked_status(err);
+  if (__builtin_expect(tn__forked(), 0)) return tn__session_forked(err);
   atomic_fetch_add_explicit(&session->calls, 1, memory_order_acquire);
   if (__builtin_expect(atomic_load(&session->closed) != 0, 0)) {
     tn__session_leave(session);
@@ -29,7 +31,10 @@ tn_status tn__session_enter(tn_session *session, tn_error *err)
 
 void tn__session_leave(tn_session *session)
 {
-  if (atomic_fetch_sub_explicit(&session->calls, 1, memory_order_acq_rel) != (TN__DRAIN | 1)) return;
+  uint64_t before = atomic_fetch_sub_explicit(&session->calls, 1, memory_order_acq_rel);
+  if (__builtin_expect(before < TN__DRAIN, 1)) return;
+  if (before == (TN__DRAIN | TN__RELEASED | 1)) session_free(session);
+  if (before != (TN__DRAIN | 1)) return;
   tn__mutex_lock(&drain_mu); /* the session may be gone by now */
   tn__cond_broadcast(&drain_cond);
   tn__mutex_unlock(&drain_mu);
@@ -48,9 +53,7 @@ static void drain(tn_session *session)
 
 static tn_status read_kernel_plugins(tn_session *s, tn_error *err)
 {
-  const char *text;
-  tn_status st = tn_session_options_get_string(s->options, "kernel_plugins", &text, err);
-  if (st != TN_OK) return st;
+  const char *text = tn__option_string(s->options, TN__OPTION_kernel_plugins);
   s->want_kernels_always = strcmp(text, "always") == 0;
   s->want_kernels = s->want_kernels_always || strcmp(text, "auto") == 0;
   if (s->want_kernels || strcmp(text, "never") == 0) return TN_OK;
@@ -59,41 +62,28 @@ static tn_status read_kernel_plugins(tn_session *s, tn_error *err)
 
 static tn_status read_options(tn_session *s, tn_error *err)
 {
-  int64_t level, max_signatures, max_layouts;
-  tn_bool strict, fixed, isolated;
-  tn_status st = tn_session_options_get_int(s->options, "level", &level, err);
-  if (st == TN_OK) st = tn_session_options_get_int(s->options, "max_signatures", &max_signatures, err);
-  if (st == TN_OK) st = tn_session_options_get_int(s->options, "max_layouts", &max_layouts, err);
-  if (st == TN_OK) st = tn_session_options_get_int(s->options, "operation_timeout_ms", &s->timeout_ms, err);
-  if (st == TN_OK) st = tn_session_options_get_int(s->options, "session_version", &s->version, err);
-  if (st == TN_OK) st = tn_session_options_get_bool(s->options, "strict_shapes", &strict, err);
-  if (st == TN_OK) st = tn_session_options_get_bool(s->options, "static_graph", &fixed, err);
-  if (st == TN_OK) st = tn_session_options_get_bool(s->options, "isolate_session_state", &isolated, err);
-  if (st == TN_OK) st = tn_session_options_get_string(s->options, "session_name", &s->name, err);
-  if (st == TN_OK) st = tn_session_options_get_string(s->options, "disable_passes", &s->disabled_passes, err);
-  if (st == TN_OK) st = tn__passes_check(s->disabled_passes, err);
-  if (st != TN_OK) return st;
-  if (level < 0 || level > 1)
-    return tn_error_set(err, TN_INVALID_ARGUMENT, "option level is %lld, it must be 0 or 1", (long long)level);
-  if (max_signatures < 1 || max_layouts < 1 || max_layouts > 1 << 20)
-    return tn_error_set(err, TN_INVALID_ARGUMENT, "option %s is %lld, it must be 1 or more%s",
-                        max_signatures < 1 ? "max_signatures" : "max_layouts",
-                        (long long)(max_signatures < 1 ? max_signatures : max_layouts),
-                        max_layouts > 1 << 20 ? " and at most 1048576" : "");
-  if (s->version < 0)
-    return tn_error_set(err, TN_INVALID_ARGUMENT, "option session_version is %lld, it must not be negative",
-                        (long long)s->version);
-  int64_t limit = 0;
-  st = tn_session_options_get_int(s->options, "memory_limit_bytes", &limit, err);
-  if (st == TN_OK && limit > 0 && (s->account = tn__account_create(limit)) == NULL) st = tn__no_memory(err, "session", 0);
-  if (st == TN_OK) st = read_kernel_plugins(s, err);
-  s->level = (int32_t)level;
-  s->max_signatures = (size_t)max_signatures;
+  const tn_session_options *o = s->options; /* the setters know the ranges */
+  int64_t max_layouts = tn__option_number(o, TN__OPTION_max_layouts);
+  s->level = (int32_t)tn__option_number(o, TN__OPTION_level);
+  s->max_signatures = (size_t)tn__option_number(o, TN__OPTION_max_signatures);
+  s->timeout_ms = tn__option_number(o, TN__OPTION_operation_timeout_ms);
+  s->version = tn__option_number(o, TN__OPTION_session_version);
+  s->strict_shapes = tn__option_number(o, TN__OPTION_strict_shapes) != 0;
+  s->static_graph = tn__option_number(o, TN__OPTION_static_graph) != 0;
+  s->isolated = tn__option_number(o, TN__OPTION_isolate_session_state) != 0;
+  s->placing.soft = tn__option_number(o, TN__OPTION_allow_soft_placement) != 0;
+  s->placing.pruned = tn__option_number(o, TN__OPTION_place_pruned_graph) != 0;
+  s->placing.log = tn__option_number(o, TN__OPTION_log_device_placement) != 0;
+  s->name = tn__option_string(o, TN__OPTION_session_name);
+  s->disabled_passes = tn__option_string(o, TN__OPTION_disable_passes);
+  tn_status st = tn__passes_check(s->disabled_passes, err);
+  if (st == TN_OK && max_layouts > 1 << 20)
+    st = tn_error_set(err, TN_INVALID_ARGUMENT, "option max_layouts is %lld, it must be at most 1048576",
+                      (long long)max_layouts);
   s->max_layouts = (uint32_t)max_layouts;
-  s->strict_shapes = strict;
-  s->static_graph = fixed;
-  s->isolated = isolated;
-  return st;
+  int64_t limit = tn__option_number(o, TN__OPTION_memory_limit_bytes);
+  if (st == TN_OK && limit > 0 && (s->account = tn__account_create(limit)) == NULL) st = tn__no_memory(err, "session", 0);
+  return st == TN_OK ? read_kernel_plugins(s, err) : st;
 }
 
 static tn_status open_runtime(tn_session *s, tn_error *err)
@@ -116,11 +106,16 @@ static tn_status open_runtime(tn_session *s, tn_error *err)
 
 static void session_free(tn_session *s)
 {
+  tn__partials_fini(s); /* S-LIFE-11 */
   tn__callables_fini(s);
   tn__signatures_fini(s);
+  tn__kernel_states_fini(&s->states);
+  tn__placement_fini(s);
+  tn__devices_close(s);
   if (s->runtime != NULL) s->slots->destroy_session(s->self, s->runtime);
   tn__container_view_destroy(s->containers); /* no step is left */
   tn__account_unref(s->account);
+  tn__threads_close(s);
   tn__factory_release(s->factory);
   tn_graph_unref(atomic_load(&s->graph));
   tn_session_options_destroy(s->options);
@@ -137,7 +132,7 @@ tn_status tn_session_create(const tn_session_options *options, tn_session **out,
   if (out != NULL) *out = NULL;
   if (options == NULL || out == NULL) /* S-OPT-13 */
     return tn_error_set(err, TN_INVALID_ARGUMENT, "tn_session_create: %s is NULL", out == NULL ? "out" : "options");
-  if (tn__forked()) return forked_status(err);
+  if (tn__forked()) return tn__session_forked(err);
   tn__host_install();
   tn_session *s = tn__zalloc(sizeof *s);
   if (s == NULL) return tn__no_memory(err, "session", sizeof *s);
@@ -147,9 +142,14 @@ tn_status tn_session_create(const tn_session_options *options, tn_session **out,
   tn__sleepers_init(&s->sleepers);
   tn__map_init(&s->entries);
   tn__map_init(&s->signatures);
+  tn__kernel_states_init(&s->states);
+  tn__map_init(&s->partials);
+  tn__placement_init(s);
   tn_status st = tn_session_options_copy(options, &s->options, err);
   if (st == TN_OK) st = read_options(s, err);
   if (st == TN_OK) st = open_runtime(s, err);
+  if (st == TN_OK) st = tn__devices_open(s, err);
+  if (st == TN_OK) st = tn__threads_open(s, err);
   if (st == TN_OK) st = tn__live_add(s, err);
   if (st != TN_OK) session_free(s);
   else *out = s;
@@ -169,9 +169,12 @@ tn_status tn__session_need_graph(tn_session *session, tn_graph **out, tn_error *
   return *out != NULL ? TN_OK : tn_error_set(err, TN_INVALID_ARGUMENT, "the session has no graph"); /* S-GRA-01 */
 }
 
-/* Gives the session its first graph; adds a reference. */
-static tn_status adopt(tn_session *s, tn_graph *graph, tn_error *err)
+tn_status tn__session_adopt(tn_session *s, tn_graph *graph, tn_error *err)
 {
+  if (atomic_load(&s->graph) == NULL && !s->placing.pruned && tn__placement_wanted(s, graph)) { /* S-CFG-04 */
+    tn_status st = tn__placement_all(s, graph, err);
+    if (st != TN_OK) return st;
+  }
   tn__mutex_lock(&s->mu);
   bool taken = atomic_load(&s->graph) != NULL;
   if (!taken) atomic_store_explicit(&s->graph, tn_graph_ref(graph), memory_order_release);
@@ -187,7 +190,7 @@ tn_status tn_session_set_graph(tn_session *session, tn_graph *graph, tn_error *e
   if (graph == NULL) return tn_error_set(err, TN_INVALID_ARGUMENT, "tn_session_set_graph: graph is NULL");
   st = tn__session_enter(session, err);
   if (st != TN_OK) return st;
-  if (tn_graph_n_operations(graph) > 0) st = adopt(session, graph, err); /* S-GRA-02, S-GRA-03 */
+  if (tn_graph_n_operations(graph) > 0) st = tn__session_adopt(session, graph, err); /* S-GRA-02, S-GRA-03 */
   tn__session_leave(session);
   return st;
 }
@@ -202,12 +205,12 @@ static tn_status extend(tn_session *s, const void *graph_def, size_t size, tn_er
     if (finalized || s->static_graph)
       return tn_error_set(err, TN_FAILED_PRECONDITION, "the session's graph cannot be extended: it %s",
                           finalized ? "was finalized" : "has the option static_graph");
-    return tn_graph_import(graph, graph_def, size, NULL, err);
+    return tn__placement_import(s, graph, graph_def, size, err);
   }
   tn_status st = tn_graph_create(&graph, err); /* S-GRA-14 */
   if (st != TN_OK) return st;
   st = tn_graph_import(graph, graph_def, size, NULL, err);
-  if (st == TN_OK && tn_graph_n_operations(graph) > 0) st = adopt(s, graph, err);
+  if (st == TN_OK && tn_graph_n_operations(graph) > 0) st = tn__session_adopt(s, graph, err);
   tn_graph_unref(graph);
   return st;
 }
@@ -259,54 +262,36 @@ tn_status tn_session_close(tn_session *session, tn_error *err)
   tn__error_reset(err);
   tn_status st = check_session(session, "tn_session_close", err);
   if (st != TN_OK) return st;
-  if (tn__forked()) return forked_status(err);
+  if (tn__forked()) return tn__session_forked(err);
   if (tn__session_mark_closed(session)) tn__steps_tell(session);
+  if (session->opened_default) tn__default_forget(session, true); /* S-DEF-14 to 17 */
   return TN_OK;
+}
+
+/* The first half of destroying: nobody finds it any more, and its steps are told to end. False: there is nothing to do. */
+static bool retire(tn_session *session)
+{
+  if (session == NULL) return false;
+  if (tn__forked()) return false; /* threads that could hold its locks are gone: leave everything as it is */
+  tn__default_forget(session, false); /* S-DEF-19 */
+  tn__live_remove(session);
+  tn_session_close(session, NULL);
+  return true;
 }
 
 void tn_session_destroy(tn_session *session)
 {
-  if (session == NULL) return;
-  if (tn__forked()) return; /* threads that could hold its locks are gone: leave everything as it is */
-  tn__live_remove(session);
-  tn_session_close(session, NULL);
+  if (!retire(session)) return;
   drain(session);
   session_free(session);
 }
 
+void tn_session_release(tn_session *session)
+{
+  if (retire(session) && atomic_fetch_or(&session->calls, TN__DRAIN | TN__RELEASED) == 0) session_free(session);
+}
+
 /* ---- asking ---- */
-
-static tn_status default_device(size_t i, tn_device_info *out, tn_error *err)
-{
-  if (i > 0) return tn_error_set(err, TN_OUT_OF_RANGE, "device %zu asked of a session with one", i);
-  out->name = "/job:localhost/replica:0/task:0/device:" TN__HOST_DEVICE ":0";
-  out->type = TN__HOST_DEVICE;
-  out->memory_bytes = 0;
-  return TN_OK;
-}
-
-tn_status tn_session_device(tn_session *session, size_t i, tn_device_info *out, tn_error *err)
-{
-  tn__error_reset(err);
-  tn_status st = check_session(session, "tn_session_device", err);
-  if (st != TN_OK) return st;
-  if (out == NULL || out->struct_size < sizeof out->struct_size)
-    return tn_error_set(err, TN_INVALID_ARGUMENT, "tn_session_device: out is NULL or its struct_size is not set");
-  if (tn__forked()) return forked_status(err);
-  tn_device_info full = { .struct_size = sizeof full };
-  if (session->slots->list_devices == NULL) st = default_device(i, &full, err);
-  else st = session->slots->list_devices(session->self, session->runtime, i, &full, err);
-  if (st == TN_OK && (full.name == NULL || full.type == NULL))
-    st = tn_error_set(err, TN_INTERNAL, "device %zu has no %s", i, full.name == NULL ? "name" : "type");
-  if (st == TN_OUT_OF_RANGE) return tn_error_set(err, st, "device %zu asked of a session with fewer", i);
-  st = tn__factory_status(session->factory, "list_devices", st, err);
-  if (st != TN_OK) return st;
-  size_t room = out->struct_size, n = room < sizeof full ? room : sizeof full; /* rule P-26 */
-  full.struct_size = room;
-  memset(out, 0, room);
-  memcpy(out, &full, n);
-  return TN_OK;
-}
 
 const tn_runtime_info *tn_session_runtime(const tn_session *session) { return session == NULL ? NULL : &session->info; }
 

@@ -16,12 +16,16 @@
 #include <core/exec/exec.h>
 #include <core/graph/graph_internal.h>
 #include <core/plan/plan.h>
+#include <core/plan/states.h>
 #include <core/registry/registry.h>
 #include <core/resource/container.h>
+#include <core/session/placement.h>
 #include <string.h>
+#include <tenon/default.h>
 #include <tenon/session.h>
 
 #define TN__DRAIN ((uint64_t)1 << 63)
+#define TN__RELEASED ((uint64_t)1 << 62) /* nobody waits: the last call frees the session */
 
 typedef struct tn__signature {
   _Atomic uint32_t refs;
@@ -90,6 +94,8 @@ struct tn_session {
   tn__container_view *containers; /* made when it becomes a live one */
   tn__account *account;    /* NULL = no limit of memory */
   bool isolated;           /* from the containers of other sessions */
+  bool opened_default;     /* it is a default session until it is closed */
+  _Atomic uint32_t on_stacks; /* places it has on stacks of default sessions */
   const char *name;        /* "" = none */
   int64_t version;
 
@@ -97,6 +103,7 @@ struct tn_session {
   _Atomic(tn_graph *) graph; /* a reference; set once, under mu */
   tn__map entries;           /* names -> tn__entry_point, guarded by mu */
   tn__map signatures;        /* canonical key -> tn__signature, guarded by mu */
+  tn__kernel_states states;  /* of stateful nodes, for all signatures */
   uint64_t clock;            /* of uses, guarded by mu */
   uint64_t compiled;         /* guarded by mu */
   bool compiling, finalized; /* guarded by mu */
@@ -108,13 +115,26 @@ struct tn_session {
   uint32_t *free_callables;  /* guarded by mu */
   size_t n_free_callables, free_room;
   _Atomic(tn__callable_slot *) callable_blocks[TN__CALLABLE_BLOCKS];
+  tn__map partials; /* partial runs that are open, by id; guarded by mu, as is the list */
+  struct tn__partial_run *untold_partials;
+  _Atomic(tn__devices *) devices; /* NULL: one CPU, or the runtime was not asked yet */
+  tn__placing placing;
+  tn__session_threads threads;
 };
 
 /* session.c */
 bool tn__session_mark_closed(tn_session *session); /* true for the first one */
 tn_status tn__session_enter(tn_session *session, tn_error *err); /* closed: TN_CANCELLED, forked: FAILED_PRECONDITION */
 void tn__session_leave(tn_session *session);
+tn_status tn__session_forked(tn_error *err); /* what every call says after a fork */
+/* Gives the session its first graph, which may be empty; adds a reference. */
+tn_status tn__session_adopt(tn_session *session, tn_graph *graph, tn_error *err);
 tn_status tn__session_need_graph(tn_session *session, tn_graph **out, tn_error *err);
+
+/* default.c: stacks of default sessions */
+tn_status tn__default_enter(tn_session **out, tn_error *err); /* tn__session_enter on the thread's default session */
+/* Takes it off all stacks; opened_only: only where opening it put it. */
+void tn__default_forget(tn_session *session, bool opened_only);
 
 /* live.c: the live sessions of the process */
 tn_status tn__live_add(tn_session *session, tn_error *err); /* name and version must be free */
@@ -131,8 +151,13 @@ tn_status tn__names_check(const tn__names *names, tn_error *err); /* NULLs, empt
  * caller holds *out. */
 tn_status tn__entry_make(tn_session *session, const tn__names *names, tn_tensor *const *feeds, tn__entry_point **out,
                          tn_error *err);
+/* The same for a partial run: the plan is one whose feeds come one by one, there is no executable, and feeds are no fetches. */
+tn_status tn__entry_make_partial(tn_session *session, const tn__names *names, tn__entry_point **out, tn_error *err);
 void tn__entry_unref(tn__entry_point *entry);
 tn_status tn__feeds_check(const tn__entry_point *entry, const char *const *names, tn_tensor *const *feeds, tn_error *err);
+/* One feed, by its number in the signature. */
+tn_status tn__feed_check(const tn__signature *signature, uint32_t feed, tn_output output, const char *name,
+                         const tn_tensor *tensor, tn_error *err);
 /* The cache of entry points. names_key writes what has room and returns the size wanted. */
 size_t tn__names_key(const tn__names *names, char *to, size_t room);
 tn__entry_point *tn__entry_find(tn_session *session, const char *key, size_t size); /* held for the caller, or NULL */
@@ -140,14 +165,20 @@ void tn__entry_keep(tn_session *session, tn__entry_point *entry, const char *key
 void tn__signatures_fini(tn_session *session);
 
 /* step.c */
-tn_status tn__run_options_check(const tn_run_options *options, tn_error *err);
+tn_status tn__run_options_check(const tn_session *session, const tn_run_options *options, tn_error *err);
 /* Runs a step; fetched[i] NULL or given. On error those that were NULL are NULL. */
 tn_status tn__step_run(tn_session *session, const tn__entry_point *entry, const tn_run_options *options,
                        tn_tensor *const *feeds, tn_tensor **fetched, tn_error *err);
+uint64_t tn__step_next_id(void);
+int64_t tn__step_deadline(int64_t timeout_ms); /* from now; 0 for none */
 /* Tells the runtime of all live steps that they are cancelled. */
 void tn__steps_tell(tn_session *session);
 
 /* callable.c */
 void tn__callables_fini(tn_session *session);
+
+/* partial_life.c */
+void tn__partials_tell(tn_session *session); /* the session is closed: those that nobody calls now end, too */
+void tn__partials_fini(tn_session *session);
 
 #endif

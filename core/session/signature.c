@@ -17,6 +17,7 @@ typedef struct parsed {
   tn_output *spec_feeds, *spec_fetches;
   tn_operation **targets;
   size_t n_feeds, n_fetches, n_targets;
+  bool partial;
   uint32_t *key;
   size_t key_size;
   size_t room_feeds, room_fetches, room_targets;
@@ -152,7 +153,7 @@ static tn_status order_names(parsed *p, const tn__names *names, tn__entry_point 
 
 static tn_status make_canonical_key(parsed *p, tn_error *err)
 {
-  size_t n = 3 + 2 * (p->n_feeds + p->n_fetches) + p->n_targets, at = 0;
+  size_t n = 3 + 2 * (p->n_feeds + p->n_fetches) + p->n_targets + p->partial, at = 0;
   p->key_size = n * sizeof *p->key;
   p->key = tn__alloc(p->key_size);
   if (p->key == NULL) return tn__no_memory(err, "signature", p->key_size);
@@ -168,6 +169,7 @@ static tn_status make_canonical_key(parsed *p, tn_error *err)
     p->key[at++] = (uint32_t)p->spec_fetches[i].index;
   }
   for (size_t i = 0; i < p->n_targets; i++) p->key[at++] = tn__operation_id(p->targets[i]);
+  if (p->partial) p->key[at] = 1; /* of its own length, so no whole run has this key */
   return TN_OK;
 }
 
@@ -216,8 +218,13 @@ static tn_status compile(tn_session *session, tn_graph *graph, parsed *p, tn__si
   const tn__signature_spec spec = { p->spec_feeds, p->n_feeds, p->spec_fetches, p->n_fetches, p->targets, p->n_targets,
                                     session->level, session->max_layouts, session->disabled_passes, tn__evaluate,
                                     session->want_kernels ? tn__registry_want_kernels : NULL,
-                                    session->want_kernels_always, tn__call_kernel };
+                                    session->want_kernels_always, tn__call_kernel, .partial = p->partial,
+                                    .states = &session->states };
+  atomic_store_explicit(&session->states.graph, graph, memory_order_release);
   tn_status st = s->feed_dtypes == NULL ? tn__no_memory(err, "signature", s->n_feeds) : TN_OK;
+  if (st == TN_OK)
+    st = tn__placement_for(session, graph, p->spec_feeds, p->n_feeds, p->spec_fetches, p->n_fetches, p->targets,
+                           p->n_targets, err);
   if (st == TN_OK) st = tn__plan_compile(graph, &spec, &s->plan, err);
   for (size_t i = 0; st == TN_OK && i < s->n_feeds; i++) {
     const tn_output o = p->spec_feeds[i];
@@ -226,7 +233,7 @@ static tn_status compile(tn_session *session, tn_graph *graph, parsed *p, tn__si
     else if ((size_t)o.index < tn_operation_n_outputs(o.op))
       s->feed_dtypes[i] = tn__dtype_base(tn_operation_output_dtype(o.op, (size_t)o.index));
   }
-  if (st == TN_OK) st = prepare(session, s, err);
+  if (st == TN_OK && !p->partial) st = prepare(session, s, err);
   if (st != TN_OK) signature_unref(s);
   else *out = s;
   return st;
@@ -375,32 +382,52 @@ static tn_status check_shape(const char *name, tn_output o, const tn_tensor *t, 
                       tn__format_shape(have, sizeof have, t->dims, t->rank), tn__format_shape(want, sizeof want, dims, rank));
 }
 
+tn_status tn__feed_check(const tn__signature *s, uint32_t feed, tn_output output, const char *name, const tn_tensor *t,
+                         tn_error *err)
+{
+  tn_dtype wanted = s->feed_dtypes[feed];
+  if (wanted != t->dtype && wanted != TN_DTYPE_INVALID) return wrong_type(name, wanted, t->dtype, err);
+  return s->session->strict_shapes ? check_shape(name, output, t, err) : TN_OK;
+}
+
 tn_status tn__feeds_check(const tn__entry_point *e, const char *const *names, tn_tensor *const *feeds, tn_error *err)
 {
-  const tn__signature *s = e->signature;
-  for (size_t i = 0; i < e->n_feeds; i++) {
-    tn_dtype wanted = s->feed_dtypes[e->feed_map[i]];
+  tn_status st = TN_OK;
+  for (size_t i = 0; st == TN_OK && i < e->n_feeds; i++) {
     const char *name = names != NULL ? names[i] : tn_operation_name(e->feeds[i].op);
-    if (wanted != feeds[i]->dtype && wanted != TN_DTYPE_INVALID) return wrong_type(name, wanted, feeds[i]->dtype, err);
-    if (!s->session->strict_shapes) continue;
-    tn_status st = check_shape(name, e->feeds[i], feeds[i], err);
-    if (st != TN_OK) return st;
+    st = tn__feed_check(e->signature, e->feed_map[i], e->feeds[i], name, feeds[i], err);
+  }
+  return st;
+}
+
+/* S-PR-09 */
+static tn_status check_apart(const parsed *p, tn_error *err)
+{
+  for (size_t i = 0, k = 0; i < p->n_feeds && k < p->n_fetches;) {
+    const tn_output a = p->spec_feeds[i], b = p->spec_fetches[k];
+    if (a.op == b.op && a.index == b.index)
+      return tn_error_set(err, TN_INVALID_ARGUMENT, "'%s:%d' is both fed and fetched", tn_operation_name(a.op),
+                          (int)a.index);
+    uint32_t x = tn__operation_id(a.op), y = tn__operation_id(b.op);
+    if (x < y || (x == y && a.index < b.index)) i++;
+    else k++;
   }
   return TN_OK;
 }
 
-tn_status tn__entry_make(tn_session *session, const tn__names *names, tn_tensor *const *feeds, tn__entry_point **out,
-                         tn_error *err)
+static tn_status make_entry(tn_session *session, const tn__names *names, tn_tensor *const *feeds, bool partial,
+                            tn__entry_point **out, tn_error *err)
 {
   *out = NULL;
   tn_graph *graph;
   tn_status st = tn__session_need_graph(session, &graph, err);
   if (st != TN_OK) return st;
-  parsed p = { 0 };
+  parsed p = { .partial = partial };
   tn__entry_point *e = NULL;
   st = parse_names(graph, names, &p, err);
   if (st == TN_OK) st = entry_new(names, &e, err);
   if (st == TN_OK) st = order_names(&p, names, e, err);
+  if (st == TN_OK && partial) st = check_apart(&p, err);
   if (st == TN_OK) st = check_declared(e, names, feeds, err);
   if (st == TN_OK && names->n_fetches == 0 && names->n_targets == 0) /* S-RUN-05 */
     st = tn_error_set(err, TN_INVALID_ARGUMENT, "nothing is asked: neither a fetch nor a target");
@@ -410,6 +437,17 @@ tn_status tn__entry_make(tn_session *session, const tn__names *names, tn_tensor 
   if (st != TN_OK) tn__entry_unref(e);
   else *out = e;
   return st;
+}
+
+tn_status tn__entry_make(tn_session *session, const tn__names *names, tn_tensor *const *feeds, tn__entry_point **out,
+                         tn_error *err)
+{
+  return make_entry(session, names, feeds, false, out, err);
+}
+
+tn_status tn__entry_make_partial(tn_session *session, const tn__names *names, tn__entry_point **out, tn_error *err)
+{
+  return make_entry(session, names, NULL, true, out, err);
 }
 
 void tn__signatures_fini(tn_session *session)

@@ -6,7 +6,7 @@
 
 static _Atomic uint64_t step_counter;
 
-tn_status tn__run_options_check(const tn_run_options *o, tn_error *err)
+tn_status tn__run_options_check(const tn_session *session, const tn_run_options *o, tn_error *err)
 {
   if (o == NULL) return TN_OK;
   if (!TN_HAS_FIELD(o, tn_run_options, cancellation))
@@ -14,9 +14,14 @@ tn_status tn__run_options_check(const tn_run_options *o, tn_error *err)
                         o->struct_size);
   if (o->trace_level < 0 || o->trace_level > 3) /* S-RO-11 */
     return tn_error_set(err, TN_INVALID_ARGUMENT, "run options: trace_level is %d, it must be 0 to 3", o->trace_level);
-  if (o->inter_op_pool < -1 || o->inter_op_pool > 0) /* S-RO-09 */
-    return tn_error_set(err, TN_INVALID_ARGUMENT, "run options: inter_op_pool is %d, the session has 1 pool",
-                        o->inter_op_pool);
+  size_t pools = session->threads.n_pools > 0 ? session->threads.n_pools : 1;
+  if (o->inter_op_pool < -1 || (o->inter_op_pool >= 0 && (size_t)o->inter_op_pool >= pools)) /* S-RO-09 */
+    return tn_error_set(err, TN_INVALID_ARGUMENT, "run options: inter_op_pool is %d, the session has %zu pool%s",
+                        o->inter_op_pool, pools, pools == 1 ? "" : "s");
+  if (o->output_partition_graphs && /* S-RO-13 */
+      tn__option_number(session->options, TN__OPTION_disable_output_partition_graphs) != 0)
+    return tn_error_set(err, TN_INVALID_ARGUMENT, "run options: output_partition_graphs is set, which the session's option "
+                        "disable_output_partition_graphs forbids");
   return TN_OK;
 }
 
@@ -43,6 +48,7 @@ static void tell_callback(void *live) { tell(live); }
 void tn__steps_tell(tn_session *s)
 {
   tn__sleepers_wake(&s->sleepers);
+  tn__partials_tell(s);
   if (s->slots->cancel == NULL) return;
   for (;;) {
     tn__mutex_lock(&s->mu);
@@ -112,22 +118,31 @@ static tn_status check_outputs(const tn_session *session, const tn__signature *s
   return TN_OK;
 }
 
+uint64_t tn__step_next_id(void)
+{
+  return atomic_fetch_add_explicit(&step_counter, 1, memory_order_relaxed) + 1; /* S-RUN-31 */
+}
+
+int64_t tn__step_deadline(int64_t timeout_ms)
+{
+  int64_t ns, end = 0;
+  if (timeout_ms <= 0) return 0;
+  bool fits = !__builtin_mul_overflow(timeout_ms, (int64_t)1000000, &ns) && !__builtin_add_overflow(ns, tn__now_ns(), &end);
+  return fits ? end : INT64_MAX;
+}
+
 static tn_status run_canonical(tn_session *session, const tn__entry_point *entry, const tn_run_options *options,
                                tn_tensor **in, tn_tensor **out, tn_tensor **given, tn_error *err)
 {
   const tn__signature *s = entry->signature;
   int64_t timeout = options != NULL && options->timeout_ms > 0 ? options->timeout_ms : session->timeout_ms; /* S-RO-04 */
   tn__step_env env = { .containers = session->containers, .mu = &session->mu, .sleepers = &session->sleepers,
-                       .account = session->account };
+                       .account = session->account, .pool = options != NULL ? options->inter_op_pool : 0 };
   tn__account *around = tn__account_now; /* of a step that a kernel of runs this one in */
   tn_step step = { .inputs = in, .outputs = out, .given = given, .n_inputs = s->n_feeds, .n_outputs = s->n_fetches,
                    .env = &env, .closed = &session->closed, .cancellation = options != NULL ? options->cancellation : NULL };
-  step.id = atomic_fetch_add_explicit(&step_counter, 1, memory_order_relaxed) + 1; /* S-RUN-31 */
-  if (timeout > 0) {
-    int64_t ns;
-    step.deadline_ns = __builtin_mul_overflow(timeout, (int64_t)1000000, &ns) ||
-                               __builtin_add_overflow(ns, tn__now_ns(), &step.deadline_ns) ? INT64_MAX : step.deadline_ns;
-  }
+  step.id = tn__step_next_id();
+  step.deadline_ns = tn__step_deadline(timeout);
   tn__account_now = session->account;
   tn_status st = call_runtime(session, s, &step, err);
   tn__account_now = around;

@@ -101,8 +101,12 @@ struct tn_session_factory {
   int32_t (*rank_for_options)(const tn_session_factory *self, const tn_session_options *options, int32_t rank);
   /* TN_OK, or why the runtime cannot be used now. Default: TN_OK. */
   tn_status (*health)(const tn_session_factory *self, tn_error *err);
+  /* Whether the session may make partial runs. The kit runs these, on the threads that call; prepare and step are not
+   * called. TN_UNIMPLEMENTED, with the reason: a runtime that executes plans wholly by itself has none. Default: TN_OK.
+   * Since 0.1, S-PR-33 */
+  tn_status (*partial_runs)(const tn_session_factory *self, tn_runtime_session *session, tn_error *err);
 };
-#define TN_SESSION_FACTORY_SIZE TN_SIZE_TO(tn_session_factory, health)
+#define TN_SESSION_FACTORY_SIZE TN_SIZE_TO(tn_session_factory, partial_runs)
 #define TN_SESSION_FACTORY_MIN_SIZE TN_SIZE_TO(tn_session_factory, destroy_session)
 
 enum { TN_RESET_ALL = 1 /* every container of the factory */ };

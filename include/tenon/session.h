@@ -19,6 +19,14 @@ struct tn_device_info {
   int64_t memory_bytes; /* 0 = not known */
 };
 
+/* Where a node stands. Texts are borrowed from the session; none is NULL. */
+struct tn_placement {
+  size_t struct_size;
+  const char *device; /* "/job:localhost/replica:0/task:0/device:CPU:0" */
+  const char *asked;  /* the device that the node names, "" for none */
+  const char *reason; /* why soft placement did not take that one; "" when the node stands where it wants */
+};
+
 /* Options of one call. tn_run_options_init gives the defaults; NULL in place of a pointer to it means the same. Fields are
  * only added at the end: the library reads what struct_size covers. */
 struct tn_run_options {
@@ -49,7 +57,9 @@ TN_API tn_status tn_session_create(const tn_session_options *options, tn_session
 
 /* Gives the session its graph ("Create"). The session holds a reference; nodes added to the graph later can be run.
  * An empty graph is OK and has no effect.
- * Returns  TN_ALREADY_EXISTS when it has one, TN_CANCELLED after close, TN_INVALID_ARGUMENT. Since 0.1, S-GRA */
+ * Returns  TN_ALREADY_EXISTS when it has one, TN_CANCELLED after close, TN_INVALID_ARGUMENT, also for a node that names a
+ *          device which the session does not have or which has no kernel for it (unless place_pruned_graph or
+ *          allow_soft_placement are set); the session is then without a graph as before. Since 0.1, S-GRA, S-CFG-02, S-CFG-04 */
 TN_API tn_status tn_session_set_graph(tn_session *session, tn_graph *graph, tn_error *err);
 
 /* Adds the nodes of a serialized GraphDef to the session's graph ("Extend"); without one, makes one of its own.
@@ -96,6 +106,49 @@ TN_API tn_status tn_session_run_callable(tn_session *session, tn_callable callab
 /* Gives a callable back; twice is OK, an unknown one TN_INVALID_ARGUMENT. Steps of it in flight end well. Since 0.1 */
 TN_API tn_status tn_session_release_callable(tn_session *session, tn_callable callable, tn_error *err);
 
+/* ---- partial runs ----
+ *
+ * One step in several calls ("PRunSetup", "PRun"): setup names all that will be fed and fetched; each call then feeds some of
+ * it and fetches what is there by that. Whatever needs no feed that is still open runs as soon as it can: already in setup, or
+ * in the call that makes it possible; on a runtime that runs on the caller's thread nothing goes on between calls. Do not rely
+ * on the order of effects beyond what the graph says. A run takes memory until it ends, is released, or its session is
+ * destroyed. Runs of one session are independent of each other, also those of equal names. */
+
+/* Sets a run up and starts it.
+ * options      NULL = all defaults. The cancellation is for the whole run, the time limit for each call; copied.
+ * feed_names   n_feeds names that may be fed, each once and no fetch; fetch_names likewise; targets are run for their effect.
+ * Returns      as tn_session_run, but a placeholder that is needed and no feed is an error of the call that fetches below
+ *              it, and so is what a kernel returns that has run by now. TN_INVALID_ARGUMENT (nothing asked, a name fed twice,
+ *              or fed and fetched), TN_UNIMPLEMENTED (the runtime has no partial runs).
+ * On error     out->id is 0.
+ * Threads      any. Source seed 004, PRunSetup. Since 0.1, S-PR */
+TN_API tn_status tn_session_partial_setup(tn_session *session, const tn_run_options *options,
+                                          const char *const *feed_names, size_t n_feeds, const char *const *fetch_names,
+                                          size_t n_fetches, const char *const *targets, size_t n_targets,
+                                          tn_partial_run *out, tn_error *err);
+
+/* Goes on with a run: feeds n_feeds of its feeds and fetches n_fetches of its fetches, any of the two may be 0. Blocks until
+ * the fetches are there. The call with which all is fed and all fetched is the last one: it waits until the step has ended,
+ * targets included, and ends the run.
+ * feeds        read during the call only. fetched[i] becomes a new tensor of the caller's; may be NULL without fetches.
+ * Returns      TN_INVALID_ARGUMENT: the run has ended, is another session's, or never was; a name that was not declared, is fed
+ *              twice, or was fed or fetched in an earlier call; a wrong type; a fetch that needs a feed which is still open.
+ *              Then nothing has happened, and the run is good for further calls (also after TN_RESOURCE_EXHAUSTED, when
+ *              there was no memory to copy a feed).
+ *              Every other error ends the run, and no other run: what a kernel returned, a fetch on a branch that was not
+ *              taken, TN_DEADLINE_EXCEEDED, TN_CANCELLED.
+ * On error     every fetched[i] is NULL.
+ * Threads      any; calls on one run wait for each other. Source seed 004, PRun. Since 0.1, S-PR */
+TN_API tn_status tn_session_partial_run(tn_session *session, tn_partial_run run, const char *const *feed_names,
+                                        tn_tensor *const *feeds, size_t n_feeds, const char *const *fetch_names,
+                                        tn_tensor **fetched, size_t n_fetches, tn_error *err);
+
+/* Ends a run early and frees it; a call on it in another thread ends TN_CANCELLED. Works after close. TN_INVALID_ARGUMENT: it
+ * has ended, or never was. Any thread. Since 0.1, S-PR-31 */
+TN_API tn_status tn_session_partial_release(tn_session *session, tn_partial_run run, tn_error *err);
+
+/* ---- the end of a session ---- */
+
 /* Cancels the steps in flight and refuses new ones with TN_CANCELLED. Does not wait; any number of times. S-LIFE */
 TN_API tn_status tn_session_close(tn_session *session, tn_error *err);
 
@@ -109,6 +162,13 @@ TN_API tn_status tn_reset(const tn_session_options *options, const char *const *
 /* Device i of the session; out->struct_size is set by the caller. TN_OUT_OF_RANGE past the end. Works after close.
  * Since 0.1, S-LIFE-06 */
 TN_API tn_status tn_session_device(tn_session *session, size_t i, tn_device_info *out, tn_error *err);
+
+/* Where a node of the session's graph was placed; out->struct_size is set by the caller. With place_pruned_graph a node is
+ * placed when a call first needs it. Works after close.
+ * Returns  TN_NOT_FOUND (no such node), TN_FAILED_PRECONDITION (no call has needed the node yet, or its op is not
+ *          registered), TN_INVALID_ARGUMENT (NULL, no graph, or a node that was added to the graph asks for a device that
+ *          cannot be had). Any thread. Since 0.1, S-CFG-09 */
+TN_API tn_status tn_session_device_of(tn_session *session, const char *node, tn_placement *out, tn_error *err);
 
 /* The runtime that runs the session: name, file, version. Borrowed from the session. Since 0.1 */
 TN_API const tn_runtime_info *tn_session_runtime(const tn_session *session);

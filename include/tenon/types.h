@@ -77,6 +77,7 @@ typedef struct tn_run_options tn_run_options;
 typedef struct tn_run_metadata tn_run_metadata;
 typedef struct tn_cancellation tn_cancellation;
 typedef struct tn_device_info tn_device_info;
+typedef struct tn_placement tn_placement;
 typedef struct tn_runtime_info tn_runtime_info;
 
 typedef struct tn_view tn_view;
@@ -101,6 +102,8 @@ typedef struct tn_plan tn_plan;
 typedef struct tn_executable tn_executable;
 typedef struct tn_step tn_step;
 typedef struct tn_kit_scheduler tn_kit_scheduler;
+typedef struct tn_kit_workers tn_kit_workers;
+typedef struct tn_kit_workers_config tn_kit_workers_config;
 typedef struct tn_plan_instruction tn_plan_instruction;
 typedef struct tn_plan_value tn_plan_value;
 typedef struct tn_plan_layout tn_plan_layout;
@@ -123,6 +126,11 @@ typedef struct tn_output {
 typedef struct tn_callable {
   uint64_t id;
 } tn_callable;
+
+/* A partial run of one session, in which a step goes on from call to call. No two in a process have one id. */
+typedef struct tn_partial_run {
+  uint64_t id;
+} tn_partial_run;
 
 /* Called once when memory that was given to the library is no longer used. Any thread; must not call back into the
  * object that it belonged to. */

@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Partial runs. A feed is a segment that has its turn when the feed is there, so a call gives feeds, lets the step go on
+ * as far as it can, and takes the fetches that are there. Workspace, waiting kernels and the step's container stay from one
+ * call to the next. */
+#include <core/exec/partial.h>
+
+static size_t array_size(uint32_t n) { return ((size_t)n + 1) * sizeof(tn_tensor *); }
+
+tn_status tn__partial_begin(tn__partial *p, tn_plan *plan, const tn_step *step, const tn__step_env *env, tn_error *err)
+{
+  *p = (tn__partial){ .run = { .plan = plan, .partial = true }, .step = *step, .env = *env, .status = TN_PENDING,
+                      .err = TN_ERROR_INIT };
+  p->run.step = &p->step;
+  p->run.err = &p->err;
+  p->step.env = &p->env;
+  p->inputs = tn__zalloc(array_size(plan->n_inputs));
+  p->outputs = tn__zalloc(array_size(plan->n_outputs));
+  p->step.inputs = p->inputs;
+  p->step.outputs = p->outputs;
+  p->step.n_inputs = plan->n_inputs;
+  p->step.n_outputs = plan->n_outputs;
+  if (p->inputs == NULL || p->outputs == NULL) tn__no_memory(err, "feeds and fetches of a step", plan->n_outputs);
+  else p->run.workspace = tn__workspace_take(plan, err);
+  if (p->run.workspace == NULL) return p->status = TN_RESOURCE_EXHAUSTED;
+  tn__run_controlled_reset(&p->run);
+  return TN_OK;
+}
+
+/* ---- ending ---- */
+
+static void drop_inputs(tn__partial *p)
+{
+  for (uint32_t i = 0; p->inputs != NULL && i < p->run.plan->n_inputs; i++) {
+    tn_tensor_unref(p->inputs[i]);
+    p->inputs[i] = NULL;
+  }
+}
+
+/* Nothing of the step runs any more, and nobody wants its values. */
+static void drop_all(tn__partial *p)
+{
+  tn_plan *plan = p->run.plan;
+  drop_inputs(p);
+  if (p->run.workspace != NULL) {
+    tn__outputs_drop(&p->run);
+    tn__run_drop(&p->run);
+    tn__workspace_put(plan, p->run.workspace);
+  }
+  p->run.workspace = NULL;
+  tn__container_leave(p->env.own);
+  p->env.own = NULL;
+  tn__sleeper_unref(p->env.sleeper);
+  p->env.sleeper = NULL;
+}
+
+static tn_status settle(tn__partial *p, tn_status st)
+{
+  p->status = st;
+  drop_inputs(p); /* what was given is held by those that read it */
+  if (st == TN_OK) return st;
+  tn__limit_explain(&p->run, st);
+  drop_all(p);
+  return st;
+}
+
+/* Nothing begins any more, and what waits is told to come back. */
+static void begin_to_fail(tn__partial *p, tn_status cause)
+{
+  if (!p->env.failed) p->env.cause = cause;
+  p->env.failed = true;
+  tn__cancel_waits(&p->step);
+}
+
+/* As far as it can without sleeping. What ends a run is told, not what came of it. */
+static tn_status go_on(tn__partial *p)
+{
+  tn__contexts_look_again(&p->run); /* it was asked what is there */
+  tn_status st = tn__run_controlled(&p->run);
+  return st != TN_PENDING && p->env.failed ? p->env.cause : st;
+}
+
+/* Until all has come back that waits; tn__sleep has no other end in a step that has failed. */
+static tn_status come_back(tn__partial *p, bool may_sleep)
+{
+  for (;;) {
+    uint64_t seen = tn__wakes(&p->step);
+    tn_status st = go_on(p);
+    if (st != TN_PENDING) return settle(p, st);
+    if (!may_sleep) return st;
+    tn__sleep(&p->step, seen, NULL);
+  }
+}
+
+void tn__partial_fail(tn__partial *p, tn_status cause)
+{
+  if (p->run.workspace == NULL) return;
+  begin_to_fail(p, cause);
+  if (p->status == TN_PENDING) come_back(p, true);
+  else settle(p, cause);
+}
+
+void tn__partial_cancel(tn__partial *p)
+{
+  if (p->status != TN_PENDING || p->env.failed) return;
+  int why = tn__step_stop(&p->step);
+  begin_to_fail(p, tn__step_stopped(&p->step, why == TN__GO_ON ? TN__STOP_CANCELLED : why, NULL, &p->err));
+  come_back(p, false);
+}
+
+void tn__partial_end(tn__partial *p)
+{
+  tn_plan *plan = p->run.plan;
+  if (p->status == TN_PENDING && p->run.workspace != NULL) tn__partial_fail(p, TN_CANCELLED);
+  drop_all(p);
+  if (p->inputs != NULL) tn__free(p->inputs, array_size(plan->n_inputs));
+  if (p->outputs != NULL) tn__free(p->outputs, array_size(plan->n_outputs));
+  p->inputs = p->outputs = NULL;
+  tn_error_clear(&p->err);
+  if (atomic_load_explicit(&plan->may_upgrade, memory_order_relaxed)) tn__plan_note_cost(plan, p->run.cost_ns);
+}
+
+/* ---- going on ---- */
+
+/* Decided one way or the other; take says which. */
+static bool is_there(tn__partial *p, uint32_t o)
+{
+  const tn_plan *plan = p->run.plan;
+  const tn__plan_value *v = &plan->values[plan->outputs[o]];
+  int live = tn__context_state(&p->run, plan->output_contexts[o]);
+  if (live == TN__UNDECIDED) return false;
+  return live != TN__LIVE || v->kind != TN_VALUE_COMPUTED || tn__segment_has_run(&p->run, v->segment);
+}
+
+static bool are_there(tn__partial *p, const uint32_t *wanted, size_t n)
+{
+  for (size_t i = 0; i < n; i++)
+    if (!is_there(p, wanted[i])) return false;
+  return true;
+}
+
+/* All was given, nothing waits, and something was never decided. */
+static tn_status is_stuck(tn__partial *p)
+{
+  const tn__partial_plan *needs = p->run.plan->partial;
+  if (needs->n_missing == 0) return tn_error_set(&p->err, TN_INTERNAL, "nothing of the partial run can go on");
+  return tn__placeholder_missing(needs->missing[0], &p->err);
+}
+
+tn_status tn__partial_go(tn__partial *p, const uint32_t *wanted, size_t n, bool to_end)
+{
+  tn_status st;
+  while (p->status == TN_PENDING) {
+    uint64_t seen = tn__wakes(&p->step);
+    int why = tn__step_stop(&p->step);
+    if (why != TN__GO_ON && !p->env.failed) begin_to_fail(p, tn__step_stopped(&p->step, why, NULL, &p->err));
+    st = go_on(p);
+    why = tn__step_stop(&p->step); /* S-LIFE-04 */
+    if (st == TN_OK && why != TN__GO_ON) st = tn__step_stopped(&p->step, why, NULL, &p->err);
+    if (st != TN_PENDING) return settle(p, st);
+    if (why != TN__GO_ON && !p->env.failed) continue;
+    if (!p->env.failed && !to_end && are_there(p, wanted, n)) break;
+    if (!p->env.failed && !tn__run_waits(&p->run)) {
+      begin_to_fail(p, is_stuck(p));
+      continue;
+    }
+    st = tn__sleep(&p->step, seen, &p->err);
+    if (st != TN_OK && !p->env.failed) begin_to_fail(p, st);
+  }
+  drop_inputs(p);
+  return p->status;
+}
+
+/* ---- fetches ---- */
+
+/* Where the tensor of a value stands that only this fetch reads. */
+static tn_tensor **lone_place(const tn__partial *p, uint32_t o)
+{
+  const tn__plan_value *v = &p->run.plan->values[p->run.plan->outputs[o]];
+  uint32_t slot;
+  tn__instance *in;
+  if (v->kind != TN_VALUE_COMPUTED || v->n_uses != 1) return NULL;
+  if (v->whole) return &p->run.workspace->held[v->held];
+  tn__run_view(&p->run, p->run.plan->outputs[o], &slot, &in);
+  const tn__slot *s = &in->layout->slots[slot];
+  if (s->root != slot) return NULL;
+  if (s->store == TN_STORE_HEAP) return &in->heap[slot];
+  return s->store == TN_STORE_OUTPUT && s->offset == o ? &p->outputs[o] : NULL;
+}
+
+static tn_status take_copy(tn__partial *p, uint32_t o, tn_tensor **out)
+{
+  tn_tensor *t;
+  tn_status st = tn__run_tensor(&p->run, p->run.plan->outputs[o], &t);
+  if (st != TN_OK || tn_tensor_is_exclusive(t)) {
+    *out = t;
+    return st;
+  }
+  st = tn_tensor_copy(t, out, &p->err);
+  tn_tensor_unref(t);
+  return st;
+}
+
+tn_status tn__partial_take(tn__partial *p, uint32_t o, tn_tensor **out)
+{
+  tn_status st = TN_OK;
+  int live = tn__context_state(&p->run, p->run.plan->output_contexts[o]);
+  *out = NULL;
+  if (live == TN__UNDECIDED || live == TN__DEAD) st = tn__output_dead(&p->run, o); /* S-PR-27 */
+  else if (live != TN__LIVE) st = TN_INVALID_ARGUMENT; /* a predicate, and the error says which */
+  tn_tensor **place = st == TN_OK ? lone_place(p, o) : NULL;
+  if (place != NULL && tn_tensor_is_exclusive(*place)) {
+    *out = *place;
+    *place = NULL;
+  } else if (st == TN_OK) {
+    st = take_copy(p, o, out);
+  }
+  return st;
+}

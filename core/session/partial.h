@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A partial run as its session has it.
+ *
+ * Life: a session's map leads from ids to its open runs. The map and each call hold a reference (`refs`, guarded by the
+ * session's lock); whoever gives the last one up ends the run, without a lock. A call that uses the step has its turn
+ * (`busy`); others wait for theirs. What cancels the run (its token, a release, the session's close) takes a turn, too, when
+ * nobody has it, and else leaves it to whoever has. */
+#ifndef TN_CORE_SESSION_PARTIAL_H
+#define TN_CORE_SESSION_PARTIAL_H
+
+#include <core/exec/partial.h>
+#include <core/session/session_internal.h>
+
+/* Of a feed or a fetch. */
+enum { TN__OPEN, TN__USED, TN__IN_THIS_CALL };
+
+typedef struct tn__partial_run {
+  tn_session *session;
+  uint64_t id;
+  uint32_t refs;              /* guarded by session->mu, as the next six */
+  bool listed;                /* in the session's map */
+  struct tn__partial_run *prev, *next; /* that were not told of the session's close */
+  bool busy;                  /* some call has its turn */
+  pthread_t who;              /* is busy */
+  tn__cond turn;
+  tn__entry_point *entry;
+  int64_t timeout_ms;         /* of each call */
+  int32_t pool;
+  tn_cancellation *cancellation; /* a child of the token that the program gave */
+  uint64_t key;                  /* there */
+  tn_output *feeds;           /* by feed of the signature, in its order */
+  uint8_t *fed, *fetched;     /* by feed and fetch of the signature; of whoever has the turn, as all below */
+  uint32_t *first;            /* by fetch: its first position in the call */
+  size_t n_unfed, n_unfetched;
+  bool begun;
+  tn__partial step;
+} tn__partial_run;
+
+/* Listed, and the caller's turn. *out is the caller's also after a failure: tn__partial_leave it. Takes entry in any case. */
+tn_status tn__partial_open(tn_session *session, tn__entry_point *entry, const tn_run_options *options,
+                           tn__partial_run **out, tn_error *err);
+/* The open run of an id: TN_INVALID_ARGUMENT when there is none. A reference. */
+tn_status tn__partial_find(tn_session *session, tn_partial_run run, tn__partial_run **out, tn_error *err);
+/* Waits for the caller's turn, within the time limit of a call. */
+tn_status tn__partial_take_turn(tn__partial_run *r, tn_error *err);
+/* The run takes no further call. False: it did not before. */
+bool tn__partial_unlist(tn__partial_run *r);
+/* Ends the turn. */
+void tn__partial_leave(tn__partial_run *r);
+/* Gives the reference up. */
+void tn__partial_unref(tn__partial_run *r);
+
+static inline tn_status tn__partial_refuse(uint64_t id, const char *why, tn_error *err)
+{
+  return tn_error_set(err, TN_INVALID_ARGUMENT, "partial run %#llx: %s", (unsigned long long)id, why);
+}
+
+#endif

@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Partial runs: how they begin, are found, take turns and end. */
+#include <core/session/partial.h>
+
+static _Atomic uint64_t last_id; /* of the process, so that another session's is found out (S-PR-10) */
+
+/* ---- turns ---- */
+
+static void begin_turn_locked(tn__partial_run *r)
+{
+  r->busy = true;
+  r->who = pthread_self();
+}
+
+/* Whether the step is to end, and what waits in it was not told. */
+static bool has_to_stop(const tn__partial_run *r)
+{
+  return r->begun && r->step.status == TN_PENDING && !r->step.env.failed && tn__step_stop(&r->step.step) != TN__GO_ON;
+}
+
+static void stop(tn__partial_run *r)
+{
+  tn__account *around = tn__account_now;
+  tn__account_now = r->session->account;
+  tn__partial_cancel(&r->step);
+  tn__account_now = around;
+}
+
+void tn__partial_leave(tn__partial_run *r)
+{
+  tn_session *s = r->session;
+  r->step.step.deadline_ns = 0;
+  tn__mutex_lock(&s->mu);
+  while (has_to_stop(r)) { /* whoever cancels it after this finds that nobody has the turn */
+    tn__mutex_unlock(&s->mu);
+    stop(r);
+    tn__mutex_lock(&s->mu);
+  }
+  r->busy = false;
+  tn__cond_broadcast(&r->turn);
+  tn__mutex_unlock(&s->mu);
+}
+
+tn_status tn__partial_take_turn(tn__partial_run *r, tn_error *err)
+{
+  tn_session *s = r->session;
+  int64_t deadline = tn__step_deadline(r->timeout_ms);
+  tn_status st = TN_OK;
+  tn__mutex_lock(&s->mu);
+  if (r->busy && pthread_equal(r->who, pthread_self()))
+    st = tn_error_set(err, TN_FAILED_PRECONDITION, "partial run %#llx is called from inside of itself",
+                      (unsigned long long)r->id);
+  while (st == TN_OK && r->busy) {
+    if (deadline == 0) tn__cond_wait(&r->turn, &s->mu);
+    else if (!tn__cond_wait_until(&r->turn, &s->mu, deadline) && r->busy)
+      st = tn_error_set(err, TN_DEADLINE_EXCEEDED,
+                        "partial run %#llx: another call did not end in the time limit of this one", (unsigned long long)r->id);
+  }
+  if (st == TN_OK && !r->listed) st = tn__partial_refuse(r->id, "it has ended", err);
+  if (st == TN_OK) begin_turn_locked(r);
+  tn__mutex_unlock(&s->mu);
+  if (st == TN_OK) r->step.step.deadline_ns = deadline;
+  return st;
+}
+
+/* The run's cancellation was cancelled, on any thread. Who has the turn sees it. */
+static void cancelled(void *user)
+{
+  tn__partial_run *r = user;
+  tn__mutex_lock(&r->session->mu);
+  bool mine = !r->busy;
+  if (mine) begin_turn_locked(r);
+  tn__mutex_unlock(&r->session->mu);
+  if (mine) tn__partial_leave(r);
+}
+
+/* ---- the map ---- */
+
+tn_status tn__partial_find(tn_session *s, tn_partial_run run, tn__partial_run **out, tn_error *err)
+{
+  tn__mutex_lock(&s->mu);
+  tn__partial_run *r = *out = tn__map_get(&s->partials, (const char *)&run.id, sizeof run.id);
+  if (r != NULL) r->refs++;
+  tn__mutex_unlock(&s->mu);
+  return r != NULL ? TN_OK : tn__partial_refuse(run.id, "the session has no such run, or it has ended", err);
+}
+
+static tn_status list(tn__partial_run *r, tn_error *err)
+{
+  tn__mutex_lock(&r->session->mu);
+  tn_session *s = r->session;
+  bool listed = r->listed = tn__map_put(&s->partials, (const char *)&r->id, sizeof r->id, r, NULL);
+  r->refs += listed;
+  if (listed) {
+    r->next = s->untold_partials;
+    if (r->next != NULL) r->next->prev = r;
+    s->untold_partials = r;
+  }
+  tn__mutex_unlock(&s->mu);
+  return listed ? TN_OK : tn__no_memory(err, "partial run", 0);
+}
+
+/* It need not be told of the session's close any more. */
+static void leave_untold_locked(tn__partial_run *r)
+{
+  if (r->prev != NULL) r->prev->next = r->next;
+  else if (r->session->untold_partials == r) r->session->untold_partials = r->next;
+  if (r->next != NULL) r->next->prev = r->prev;
+  r->prev = r->next = NULL;
+}
+
+bool tn__partial_unlist(tn__partial_run *r)
+{
+  tn__mutex_lock(&r->session->mu);
+  bool listed = r->listed;
+  if (listed) {
+    tn__map_remove(&r->session->partials, (const char *)&r->id, sizeof r->id);
+    leave_untold_locked(r);
+    r->refs--; /* not the last one: the caller has another */
+  }
+  r->listed = false;
+  tn__mutex_unlock(&r->session->mu);
+  return listed;
+}
+
+/* ---- beginning and ending ---- */
+
+static void destroy(tn__partial_run *r)
+{
+  if (r->key != 0) tn_cancellation_deregister(r->cancellation, r->key); /* the callback has ended */
+  tn__account *around = tn__account_now;
+  tn__account_now = r->session->account;
+  if (r->begun) tn__partial_end(&r->step);
+  tn__account_now = around;
+  tn_cancellation_unref(r->cancellation);
+  size_t n_feeds = r->entry->signature->n_feeds + 1, n_fetches = r->entry->signature->n_fetches + 1;
+  if (r->feeds != NULL) tn__free(r->feeds, n_feeds * sizeof *r->feeds);
+  if (r->fed != NULL) tn__free(r->fed, n_feeds + n_fetches);
+  if (r->first != NULL) tn__free(r->first, n_fetches * sizeof *r->first);
+  tn__entry_unref(r->entry);
+  tn__cond_fini(&r->turn);
+  tn__free(r, sizeof *r);
+}
+
+void tn__partial_unref(tn__partial_run *r)
+{
+  tn__mutex_lock(&r->session->mu);
+  bool last = --r->refs == 0;
+  tn__mutex_unlock(&r->session->mu);
+  if (last) destroy(r);
+}
+
+static tn_status watch_cancellation(tn__partial_run *r, tn_cancellation *parent, tn_error *err)
+{
+  tn_status st = tn_cancellation_create(parent, &r->cancellation, err);
+  if (st != TN_OK) return st;
+  r->key = tn_cancellation_register(r->cancellation, cancelled, r);
+  return r->key != 0 || tn_cancellation_is_cancelled(r->cancellation) ? TN_OK : tn__no_memory(err, "partial run", 0);
+}
+
+static tn_status list_endpoints(tn__partial_run *r, tn_error *err)
+{
+  const tn__entry_point *e = r->entry;
+  r->n_unfed = e->signature->n_feeds;
+  r->n_unfetched = e->signature->n_fetches;
+  r->feeds = tn__alloc_array(r->n_unfed + 1, sizeof *r->feeds);
+  r->fed = tn__zalloc(r->n_unfed + r->n_unfetched + 2);
+  r->first = tn__alloc_array(r->n_unfetched + 1, sizeof *r->first);
+  if (r->feeds == NULL || r->fed == NULL || r->first == NULL)
+    return tn__no_memory(err, "partial run", r->n_unfed + r->n_unfetched);
+  r->fetched = r->fed + r->n_unfed + 1;
+  for (size_t i = 0; i < e->n_feeds; i++) r->feeds[e->feed_map[i]] = e->feeds[i];
+  return TN_OK;
+}
+
+static tn_status begin_step(tn__partial_run *r, tn_error *err)
+{
+  tn_session *s = r->session;
+  const tn__step_env env = { .containers = s->containers, .mu = &s->mu, .sleepers = &s->sleepers, .account = s->account,
+                             .pool = r->pool };
+  const tn_step step = { .id = tn__step_next_id(), .closed = &s->closed, .cancellation = r->cancellation,
+                         .deadline_ns = tn__step_deadline(r->timeout_ms) };
+  r->begun = true;
+  return tn__partial_begin(&r->step, r->entry->signature->plan, &step, &env, err);
+}
+
+tn_status tn__partial_open(tn_session *session, tn__entry_point *entry, const tn_run_options *options,
+                           tn__partial_run **out, tn_error *err)
+{
+  tn__partial_run *r = *out = tn__zalloc(sizeof *r);
+  if (r == NULL) {
+    tn__entry_unref(entry);
+    return tn__no_memory(err, "partial run", sizeof *r);
+  }
+  r->session = session;
+  r->entry = entry;
+  r->refs = 1;
+  r->id = atomic_fetch_add_explicit(&last_id, 1, memory_order_relaxed) + 1;
+  r->timeout_ms = options != NULL && options->timeout_ms > 0 ? options->timeout_ms : session->timeout_ms;
+  r->pool = options != NULL ? options->inter_op_pool : 0;
+  tn__cond_init(&r->turn);
+  begin_turn_locked(r); /* nobody else knows of it yet */
+  tn_status st = list_endpoints(r, err);
+  if (st == TN_OK) st = watch_cancellation(r, options == NULL ? NULL : options->cancellation, err);
+  if (st == TN_OK) st = begin_step(r, err);
+  return st == TN_OK ? list(r, err) : st;
+}
+
+/* ---- the session's end ---- */
+
+static tn__partial_run *next_untold(tn_session *s)
+{
+  tn__mutex_lock(&s->mu);
+  tn__partial_run *r = s->untold_partials;
+  if (r != NULL) {
+    leave_untold_locked(r);
+    r->refs++;
+  }
+  tn__mutex_unlock(&s->mu);
+  return r;
+}
+
+void tn__partials_tell(tn_session *s)
+{
+  for (tn__partial_run *r; (r = next_untold(s)) != NULL;) {
+    tn_cancellation_cancel(r->cancellation);
+    tn__partial_unref(r);
+  }
+}
+
+void tn__partials_fini(tn_session *s)
+{
+  size_t place = 0;
+  for (tn__map_entry *e; (e = tn__map_next(&s->partials, &place)) != NULL;) destroy(e->value); /* no call is left */
+  tn__map_fini(&s->partials);
+}
