@@ -94,7 +94,7 @@ static void run(void *user)
   tn_tensor_unref(out);
 }
 
-static void loop(bench *b, const char *name, const char *text, const char *goal)
+static void loop(bench *b, const char *name, const char *text, const char *unit, const char *goal)
 {
   static const char *const feed = "x", *const fetch = "exit";
   tn_error err = TN_ERROR_INIT;
@@ -105,7 +105,8 @@ static void loop(bench *b, const char *name, const char *text, const char *goal)
   c.session = bench_session(b, c.graph, 1);
   bench_check(tn_session_make_callable(c.session, NULL, &feed, 1, &fetch, 1, NULL, 0, &c.callable, &err), &err, "callable");
   bench_time(b, 1, run, &c, &median, &p99);
-  bench_report(b, name, median * 1e3, p99 * 1e3, "ms", goal);
+  double scale = strcmp(unit, "ms") == 0 ? 1e3 : 1e6;
+  bench_report(b, name, median * scale, p99 * scale, unit, goal);
   tn_session_destroy(c.session);
   tn_graph_unref(c.graph);
   tn_tensor_unref(c.feed);
@@ -231,9 +232,9 @@ static void limit(bench *b, const char *name, const char *text, const char *fetc
 
 void bench_control(bench *b)
 {
-  if (bench_wants("while_10000_turns")) loop(b, "while_10000_turns", LOOP("10000"), "<= 0.8");
-  if (bench_wants("function_while_10000_turns")) loop(b, "function_while_10000_turns", FUNCTION_LOOP("10000"), "");
-  if (bench_wants("ten_calls")) loop(b, "ten_calls", CALLS, "");
+  if (bench_wants("while_10000_turns")) loop(b, "while_10000_turns", LOOP("10000"), "ms", "<= 0.8");
+  if (bench_wants("function_while_10000_turns")) loop(b, "function_while_10000_turns", FUNCTION_LOOP("10000"), "ms", "");
+  if (bench_wants("ten_calls")) loop(b, "ten_calls", CALLS, "us", "");
   if (bench_wants("session_new_run_delete")) lives(b);
   if (bench_wants("close_blocked") || bench_wants("close_blocked_step_ends")) close_blocked(b, false);
   if (bench_wants("reset_blocked") || bench_wants("reset_blocked_step_ends")) close_blocked(b, true);

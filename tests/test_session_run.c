@@ -256,6 +256,29 @@ static void session_run__shapes_that_do_not_fit_are_named(void) /* S-RUN-17, S-C
   }
 }
 
+/* Who only waits for a placeholder waits for its value, which is there. */
+static void session_run__a_fed_placeholder_holds_nothing_up(void) /* S-RUN-11, S-RUN-19 */
+{
+  static const char text[] =
+      "node { name: 'x' op: 'Placeholder' attr { key: 'dtype' value { type: DT_FLOAT } } }"
+      "node { name: 'y' op: 'Placeholder' attr { key: 'dtype' value { type: DT_FLOAT } } }"
+      "node { name: 'd' op: 'Neg' input: 'x' input: '^y' attr { key: 'T' value { type: DT_FLOAT } } }";
+  const tn_import_options options = { .struct_size = sizeof options, .flags = TN_IMPORT_TEXT };
+  FOR_LEVELS(level)
+  {
+    ts t;
+    ts_init(&t, level);
+    REQUIRE_OK(tn_graph_import(t.graph, text, strlen(text), &options, &t.err), &t.err);
+    ts_start(&t);
+    CHECK(ts_run1(&t, FEEDS({ "x", 1 }, { "y", 2 }), "d") == -1);
+    tn_tensor *fetched;
+    CHECK_INT(ts_run(&t, FEEDS({ "x", 1 }), NAMES("d"), &fetched, NULL), TN_INVALID_ARGUMENT);
+    CHECK_STR(tn_error_node(&t.err), "y");
+    CHECK_INT(ts_run(&t, FEEDS({ "y", 1 }), NULL, NULL, NAMES("y")), TN_INVALID_ARGUMENT); /* S-RUN-12 */
+    ts_fini(&t);
+  }
+}
+
 static void session_run__placeholder_must_be_fed(void) /* S-RUN-19 */
 {
   FOR_LEVELS(level)
@@ -575,6 +598,7 @@ TAP_MAIN(
     TAP_TEST(session_run__unneeded_feed_is_ignored_but_checked),
     TAP_TEST(session_run__fed_shape_is_checked_when_strict),
     TAP_TEST(session_run__shapes_that_do_not_fit_are_named),
+    TAP_TEST(session_run__a_fed_placeholder_holds_nothing_up),
     TAP_TEST(session_run__placeholder_must_be_fed),
     TAP_TEST(session_run__placeholder_with_default),
     TAP_TEST(session_run__a_failed_one_is_not_undone),

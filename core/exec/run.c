@@ -70,7 +70,7 @@ static tn_status take_instance(tn__run *run, uint32_t number, tn__instance **out
   tn__instance *i = *out = w->instances[number];
   if (i->layout->arena_bytes > w->used) w->used = i->layout->arena_bytes;
   if (__builtin_expect(w->used > w->arena_bytes, 0)) {
-    st = tn__workspace_reserve(w, w->used, run->err);
+    st = tn__workspace_reserve(w, w->used, tn__run_waits(run), run->err);
     if (st != TN_OK) w->used = 0; /* what the next step needs may be there */
   }
   if (st == TN_OK && i->arena != w->arena) tn__instance_bind_arena(i, w);
@@ -251,11 +251,10 @@ static tn_status run_tape(tn__run *run, tn__instance *instance)
 {
   const tn__layout *layout = instance->layout;
   const tn_step *step = run->step;
-  tn_error local = TN_ERROR_INIT;
   tn__call call = { .run = run, .instance = instance };
   call.ctx.struct_size = sizeof call.ctx;
   call.ctx.step = run->step;
-  call.ctx.err = run->err != NULL ? run->err : &local;
+  call.ctx.err = run->err;
   tn_status st = TN_OK;
   for (const tn__tape *t = layout->tape, *end = t + layout->n_tape; t != end; t++) {
     int why = tn__step_stop(step);
@@ -273,7 +272,6 @@ static tn_status run_tape(tn__run *run, tn__instance *instance)
   }
   if (st == TN_OK && step->deadline_ns != 0 && tn__step_stop(step) == TN__STOP_DEADLINE)
     st = tn__step_stopped(step, TN__STOP_DEADLINE, late(run, layout, layout->tape + layout->n_tape), run->err);
-  if (local.code != TN_OK) tn_error_clear(&local);
   return st;
 }
 
@@ -310,11 +308,9 @@ tn_status tn__segment_call(tn__call *call)
   return st == TN_OK ? st : failed(call, st);
 }
 
-tn_status tn__run_plan(tn_plan *plan, tn_step *step, tn_error *err)
+static tn_status run_plan(tn_plan *plan, tn_step *step, tn_error *err)
 {
   tn__run run = { .plan = plan, .step = step, .err = err };
-  int why = tn__step_stop(step);
-  if (why != TN__GO_ON) return tn__step_stopped(step, why, NULL, err);
   run.workspace = tn__workspace_take(plan, err);
   if (run.workspace == NULL) return TN_RESOURCE_EXHAUSTED;
   tn_status st = TN_OK;
@@ -328,7 +324,20 @@ tn_status tn__run_plan(tn_plan *plan, tn_step *step, tn_error *err)
   if (st != TN_OK) tn__limit_explain(&run, st);
   if (st != TN_OK) tn__outputs_drop(&run);
   tn__run_drop(&run);
+  if (st == TN_RESOURCE_EXHAUSTED) tn__spare_drop(run.workspace);
   tn__workspace_put(plan, run.workspace);
   if (__builtin_expect(atomic_load_explicit(&plan->may_upgrade, memory_order_relaxed), 0)) tn__plan_note_cost(plan, run.cost_ns);
+  return st;
+}
+
+/* Kernels always have an error object, also those that wait and are called again: one for the whole step. */
+tn_status tn__run_plan(tn_plan *plan, tn_step *step, tn_error *err)
+{
+  int why = tn__step_stop(step);
+  if (why != TN__GO_ON) return tn__step_stopped(step, why, NULL, err);
+  if (err != NULL) return run_plan(plan, step, err);
+  tn_error unheard = TN_ERROR_INIT;
+  tn_status st = run_plan(plan, step, &unheard);
+  tn_error_clear(&unheard);
   return st;
 }

@@ -25,12 +25,23 @@ static size_t room_of(const tn_tensor *t)
   return plain && tn_tensor_is_exclusive(t) ? t->alloc_size - (size_t)((const char *)t->data - (const char *)t) : 0;
 }
 
+/* What waits here is given up before memory is said to be short. */
+static tn_status create(tn__workspace *w, tn_dtype dtype, const int64_t *dims, int32_t rank, int64_t count, size_t bytes,
+                        tn_tensor **out, tn_error *err)
+{
+  if (w->n_spares == 0) return tn__tensor_create_known(dtype, dims, rank, count, bytes, out, err);
+  tn_status st = tn__tensor_create_known(dtype, dims, rank, count, bytes, out, NULL);
+  if (st != TN_RESOURCE_EXHAUSTED) return st;
+  tn__spare_drop(w);
+  return tn__tensor_create_known(dtype, dims, rank, count, bytes, out, err);
+}
+
 tn_status tn__spare_tensor(tn__workspace *w, tn_dtype dtype, const int64_t *dims, int32_t rank, int64_t count,
                            size_t bytes, tn_tensor **out, tn_error *err)
 {
   size_t at = find_room(w, bytes);
   if (at == w->n_spares || rank > TN_INLINE_RANK || tn__dtype_is_managed(dtype) || w->spares[at].room / 4 > bytes + 1024)
-    return tn__tensor_create_known(dtype, dims, rank, count, bytes, out, err);
+    return create(w, dtype, dims, rank, count, bytes, out, err);
   tn_tensor *t = w->spares[at].tensor;
   w->n_spares--;
   for (size_t i = at; i < w->n_spares; i++) w->spares[i] = w->spares[i + 1]; /* few, as a rule */
@@ -56,6 +67,11 @@ void tn__spare_give(tn__workspace *w, tn_tensor *t)
   for (size_t i = w->n_spares; i > at; i--) w->spares[i] = w->spares[i - 1];
   w->spares[at] = (tn__spare){ t, room, w->step };
   w->n_spares++;
+}
+
+void tn__spare_drop(tn__workspace *w)
+{
+  while (w->n_spares > 0) tn_tensor_unref(w->spares[--w->n_spares].tensor);
 }
 
 void tn__spare_prune(tn__workspace *w)

@@ -112,7 +112,7 @@ static tn_operation *source(const finder *f, const tn_operation *op, size_t k, s
   tn_operation *const *control = tn__operation_control_inputs(op, &n_control);
   *n = n_in + n_control;
   if (k >= n_in + n_control) return NULL;
-  if (k >= n_in) return tn__pruned(f->c, control[k - n_in])->cut ? NULL : control[k - n_in];
+  if (k >= n_in) return tn__is_past(f->c, control[k - n_in]) ? NULL : control[k - n_in];
   if (is_fed(f->c, in[k]) || (tn__is_back_edge(in[k].op, op) && tn__pruned(f->c, in[k].op)->back != TN__NONE)) return NULL;
   return tn__turned(f->c, in[k].op);
 }

@@ -57,7 +57,7 @@ static tn_operation *next_needed(tn__pruner *c, tn__walk_frame *f)
       op = tn__turned(c, op);
     }
     tn__op_state *s = &c->ops[tn__operation_id(op)];
-    if (i >= n_in && s->cut) continue;
+    if (i >= n_in && tn__is_past(c, op)) continue;
     if (i < n_in && tn__is_back_edge(op, f->op)) {
       if (s->back == TN__NONE && !keep_for_later(c, op)) c->failed = true;
       continue;
@@ -283,7 +283,7 @@ tn_status tn__prune_controls(tn__pruner *c, tn_operation *const *control, size_t
     uint32_t to;
     tn_status st = control_of(c, control[i], &to);
     if (st != TN_OK) return st;
-    if (to == TN__NONE && tn__pruned(c, control[i])->cut) continue;
+    if (to == TN__NONE && tn__is_past(c, control[i])) continue;
     if (to == TN__NONE)
       return tn__ir_refuse(c->ir, control[i], tn_error_set(c->ir->err, TN_INVALID_ARGUMENT, "node '%s' waits for itself",
                                                            tn_operation_name(control[i])));

@@ -5,6 +5,7 @@
 
 #include <core/plan/frame.h>
 #include <core/plan/ir.h>
+#include <core/plan/partial.h>
 
 /* What the walk knows of an operation, by its id. */
 typedef struct tn__op_state {
@@ -69,6 +70,15 @@ bool tn__enters_constant(const tn_operation *op);
 static inline bool tn__is_back_edge(const tn_operation *from, const tn_operation *to)
 {
   return (tn__operation_traits(from) & TN_TRAIT_NEXT_ITERATION) && (tn__operation_traits(to) & TN_TRAIT_MERGE);
+}
+
+/* Whether a control edge from the operation holds nothing up: it has run before this plan does, or is a placeholder whose
+ * value is given. */
+static inline bool tn__is_past(const tn__pruner *c, const tn_operation *op)
+{
+  const tn__op_state *s = tn__pruned(c, op);
+  bool given = s->fed != TN__NONE && (tn__operation_traits(op) & TN_TRAIT_PLACEHOLDER);
+  return s->cut || (given && !tn__spec_is_partial(c->spec));
 }
 
 /* The operation that an edge from `op` comes from, as this plan reads it. */
