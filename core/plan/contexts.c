@@ -5,6 +5,7 @@
 #include <core/plan/contexts.h>
 #include <core/plan/frame.h>
 
+#include <stdlib.h>
 #include <string.h>
 
 #define WAITS (TN_TRAIT_MAY_WAIT | TN_TRAIT_FUNCTION_CALL)
@@ -68,6 +69,47 @@ static tn_status both(const tn__ir *ir, tn__contexts *c, uint32_t a, uint32_t b,
   return st;
 }
 
+/* ---- what one node needs: put together once, since it may be thousands of contexts ---- */
+
+static tn_status gather_atoms(const tn__ir *ir, tn__contexts *c, uint32_t context)
+{
+  const tn__context x = c->contexts[context];
+  if (!tn__grow((void **)&c->gathered, &c->gather_room, c->n_gathered + x.n, sizeof *c->gathered)) return no_memory(ir);
+  memcpy(c->gathered + c->n_gathered, c->lists + x.first, x.n * sizeof *c->gathered);
+  c->n_gathered += x.n;
+  return TN_OK;
+}
+
+static tn_status gather(const tn__ir *ir, tn__contexts *c, uint32_t context)
+{
+  if (context == 0 || context == c->only) return TN_OK;
+  if (c->only == 0) {
+    c->only = context;
+    return TN_OK;
+  }
+  tn_status st = c->n_gathered == 0 ? gather_atoms(ir, c, c->only) : TN_OK;
+  return st == TN_OK ? gather_atoms(ir, c, context) : st;
+}
+
+static int compare_atoms(const void *a, const void *b)
+{
+  uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+  return (x > y) - (x < y);
+}
+
+static tn_status gathered(const tn__ir *ir, tn__contexts *c, uint32_t *out)
+{
+  size_t n = 0;
+  *out = c->only;
+  c->only = 0;
+  if (c->n_gathered == 0) return TN_OK;
+  qsort(c->gathered, c->n_gathered, sizeof *c->gathered, compare_atoms);
+  for (size_t i = 0; i < c->n_gathered; i++)
+    if (n == 0 || c->gathered[n - 1] != c->gathered[i]) c->gathered[n++] = c->gathered[i];
+  c->n_gathered = 0;
+  return context_of(ir, c, c->gathered, n, out);
+}
+
 /* A new atom has the highest number: whatever it depends on stands before it. */
 static tn_status with_atom(const tn__ir *ir, tn__contexts *c, uint32_t context, tn__atom atom, uint32_t *out)
 {
@@ -104,11 +146,12 @@ static bool only_waits(const tn__contexts *c, uint32_t context)
 }
 
 /* Where nothing waits, all that stands in front is decided. */
-static tn_status with_decided(const tn__ir *ir, tn__contexts *c, uint32_t context, uint32_t decided, uint32_t *out)
+static tn_status when_decided(const tn__ir *ir, tn__contexts *c, uint32_t decided, uint32_t *out)
 {
+  *out = 0;
   if (!c->waits) return TN_OK;
-  if (only_waits(c, decided)) return both(ir, c, context, decided, out);
-  return with_known(ir, c, context, (tn__atom){ TN__ATOM_DONE, decided, 0 }, out);
+  *out = decided;
+  return only_waits(c, decided) ? TN_OK : with_known(ir, c, 0, (tn__atom){ TN__ATOM_DONE, decided, 0 }, out);
 }
 
 static bool are_sides(const tn__atom *a, const tn__atom *b)
@@ -170,30 +213,35 @@ static tn_status value_context(const tn__ir *ir, tn__contexts *c, uint32_t value
   return st;
 }
 
-static tn_status inputs_context(const tn__ir *ir, tn__contexts *c, const tn__ir_node *node, uint32_t *out)
+static tn_status gather_inputs(const tn__ir *ir, tn__contexts *c, const tn__ir_node *node)
 {
   tn_status st = TN_OK;
-  *out = 0;
   for (uint32_t i = 0; st == TN_OK && i < node->n_inputs; i++) {
     uint32_t one;
     st = value_context(ir, c, tn__ir_input(ir, node, i), &one);
-    if (st == TN_OK && !(node->traits & TN_TRAIT_MERGE)) st = both(ir, c, *out, one, out);
+    if (st == TN_OK && !(node->traits & TN_TRAIT_MERGE)) st = gather(ir, c, one);
   }
   return st;
 }
 
-static tn_status controls_context(const tn__ir *ir, tn__contexts *c, const tn__ir_node *node, uint32_t *out)
+static tn_status gather_controls(const tn__ir *ir, tn__contexts *c, const tn__ir_node *node)
 {
   tn_status st = TN_OK;
   for (uint32_t i = 0; st == TN_OK && i < node->n_controls; i++) {
     uint32_t one = c->after[tn__ir_control(ir, node, i)];
     if (one == 0) continue;
     if (node->traits & (TN_TRAIT_CONTROL_TRIGGER | TN_TRAIT_MERGE)) /* dead ones count, too */
-      st = with_decided(ir, c, *out, one, out);
-    else
-      st = both(ir, c, *out, one, out);
+      st = when_decided(ir, c, one, &one);
+    if (st == TN_OK) st = gather(ir, c, one);
   }
   return st;
+}
+
+static tn_status node_context(const tn__ir *ir, tn__contexts *c, const tn__ir_node *node, uint32_t *out)
+{
+  tn_status st = gather_inputs(ir, c, node);
+  if (st == TN_OK) st = gather_controls(ir, c, node);
+  return st == TN_OK ? gathered(ir, c, out) : st;
 }
 
 static tn_status loop_contexts(const tn__ir *ir, tn__contexts *c, uint32_t id)
@@ -254,8 +302,7 @@ tn_status tn__contexts_find(const tn__ir *ir, tn__contexts *c)
   if (ok) c->contexts[c->n_contexts++] = (tn__context){ 0, 0 };
   for (size_t i = 0; ok && i < c->n_values; i++) c->values[i] = TN__NONE;
   for (uint32_t id = ir->first; st == TN_OK && id != TN__NONE; id = ir->nodes[id].next) {
-    st = inputs_context(ir, c, &ir->nodes[id], &c->nodes[id]);
-    if (st == TN_OK) st = controls_context(ir, c, &ir->nodes[id], &c->nodes[id]);
+    st = node_context(ir, c, &ir->nodes[id], &c->nodes[id]);
     if (st == TN_OK) st = output_contexts(ir, c, id);
   }
   for (size_t i = 0; st == TN_OK && i < ir->spec->n_fetches; i++) {
@@ -273,6 +320,7 @@ void tn__contexts_fini(tn__contexts *c)
   tn__free(c->atoms, c->atom_room * sizeof *c->atoms);
   tn__free(c->contexts, c->context_room * sizeof *c->contexts);
   tn__free(c->lists, c->list_room * sizeof *c->lists);
+  tn__free(c->gathered, c->gather_room * sizeof *c->gathered);
   tn__map_fini(&c->known);
   tn__map_fini(&c->known_atoms);
   tn__arena_fini(&c->keys);

@@ -19,6 +19,9 @@ typedef struct tn__contexts {
   size_t n_contexts, context_room;
   uint32_t *lists; /* of all contexts, one behind the other */
   size_t n_lists, list_room;
+  uint32_t only;   /* what is gathered for a node: one context, or atoms of several */
+  uint32_t *gathered;
+  size_t n_gathered, gather_room;
   tn__map known;       /* contexts by their lists; its keys are copies */
   tn__map known_atoms; /* contexts of one atom by that */
   tn__arena keys;
