@@ -135,7 +135,7 @@ fuzz_fuzz_npz_LDADD = $(TN_FUZZ_LIBS)
 fuzz_fuzz_pbtxt_LDADD = $(TN_FUZZ_LIBS)
 fuzz_fuzz_shapes_LDADD = $(TN_FUZZ_LIBS)
 
-EXTRA_DIST += $(TN_FUZZ_SEEDS) fuzz/bytes.h fuzz/seeds.sh
+EXTRA_DIST += $(TN_FUZZ_SEEDS) fuzz/bytes.h fuzz/memory.h fuzz/runtime.h fuzz/seeds.sh
 EXTRA_PROGRAMS += $(TN_FUZZERS)
 
 # Those to run and for how long: make fuzz-run FUZZERS=fuzz/fuzz_x FUZZ_SECONDS=600

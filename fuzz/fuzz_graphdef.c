@@ -1,40 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Any bytes are a graph or a status; a graph can be asked everything. fuzz/seeds.sh gives more seeds than the corpus. */
-#include <stdlib.h>
-#include <string.h>
+#include <fuzz/memory.h>
 
-#include <tenon/tenon.h>
+#include <string.h>
 
 int LLVMFuzzerInitialize(int *argc, char ***argv);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* Sizes that lie are met by an allocator with an end, as on a small machine. */
-#define MOST ((size_t)64 << 20)
-static size_t in_use;
-
-static void *bounded_alloc(void *user, size_t size, size_t align)
-{
-  (void)user;
-  void *memory = NULL;
-  if (size > MOST || in_use > MOST - size || posix_memalign(&memory, align, size) != 0) return NULL;
-  in_use += size;
-  return memory;
-}
-
-static void bounded_free(void *user, void *memory, size_t size, size_t align)
-{
-  (void)user;
-  (void)align;
-  in_use -= size;
-  free(memory);
-}
+#define MOST_MEMORY ((size_t)64 << 20)
 
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
-  (void)argc;
-  (void)argv;
-  tn_allocator bounded = { .struct_size = sizeof bounded, .alloc = bounded_alloc, .free = bounded_free };
-  if (tn_set_allocator(&bounded, NULL) != TN_OK) abort();
+  (void)argc, (void)argv;
+  fuzz_limit_memory(MOST_MEMORY);
   return 0;
 }
 

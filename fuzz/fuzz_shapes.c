@@ -6,11 +6,11 @@
  * made of the shapes of others. Whatever is known must only say more: both graphs give the same shapes or both an error,
  * and no step contradicts what was inferred. Behind a 'g' stands a GraphDef instead: each of its operations is asked for. */
 #include <fuzz/bytes.h>
+#include <fuzz/runtime.h>
 
 #include <stdbool.h>
 #include <stdio.h>
 #include <tenon/op.h>
-#include <tenon/runtime.h>
 
 int LLVMFuzzerInitialize(int *argc, char ***argv);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -23,67 +23,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* ---- the process ---- */
 
-/* Steps that want more memory than this are refused, which also bounds their time. */
+/* Of steps: it also bounds their time. */
 #define MOST_MEMORY ((size_t)4 << 20)
-static size_t in_use;
-
-static void *bounded_alloc(void *user, size_t size, size_t align)
-{
-  (void)user;
-  void *memory = NULL;
-  if (size > MOST_MEMORY || in_use > MOST_MEMORY - size || posix_memalign(&memory, align, size) != 0) return NULL;
-  in_use += size;
-  return memory;
-}
-
-static void bounded_free(void *user, void *memory, size_t size, size_t align)
-{
-  (void)user;
-  (void)align;
-  in_use -= size;
-  free(memory);
-}
-
-static struct tn_runtime_session {
-  char unused;
-} the_session;
-
-static tn_status new_session(const tn_session_factory *self, const tn_session_options *options, tn_runtime_session **out,
-                             tn_error *err)
-{
-  (void)self, (void)options, (void)err;
-  *out = &the_session;
-  return TN_OK;
-}
-
-static tn_bool accepts_options(const tn_session_factory *self, const tn_session_options *options)
-{
-  (void)self, (void)options;
-  return 1;
-}
-
-static void destroy_session(const tn_session_factory *self, tn_runtime_session *session) { (void)self, (void)session; }
-
-/* The kit's defaults are the runtime: no plugin has to be found. */
-static const tn_session_factory factory = { .struct_size = TN_SESSION_FACTORY_SIZE,
-                                            .name = "fuzz",
-                                            .new_session = new_session,
-                                            .accepts_options = accepts_options,
-                                            .destroy_session = destroy_session };
-static tn_session_options *options_of[2]; /* by level */
 
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
   (void)argc, (void)argv;
-  tn_allocator bounded = { .struct_size = sizeof bounded, .alloc = bounded_alloc, .free = bounded_free };
-  if (tn_set_allocator(&bounded, NULL) != TN_OK || tn_runtime_register("fuzz", &factory, NULL) != TN_OK) abort();
-  for (int level = 0; level < 2; level++) {
-    if (tn_session_options_create(&options_of[level], NULL) != TN_OK ||
-        tn_session_options_set_target(options_of[level], "fuzz", NULL) != TN_OK ||
-        tn_session_options_set_bool(options_of[level], "isolate_session_state", 1, NULL) != TN_OK ||
-        tn_session_options_set_int(options_of[level], "level", level, NULL) != TN_OK)
-      abort();
-  }
+  fuzz_limit_memory(MOST_MEMORY);
+  fuzz_make_options();
   return 0;
 }
 

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What fuzz targets share: an allocator with an end, as on a small machine. Sizes that lie, and steps that want more than
+ * `most` bytes, meet it, which also bounds their time. */
+#ifndef TENON_FUZZ_MEMORY_H
+#define TENON_FUZZ_MEMORY_H
+
+#include <stdlib.h>
+#include <tenon/tenon.h>
+
+static size_t fuzz_memory_in_use, fuzz_memory_most;
+
+static void *fuzz_alloc(void *user, size_t size, size_t align)
+{
+  (void)user;
+  void *memory = NULL;
+  if (size > fuzz_memory_most || fuzz_memory_in_use > fuzz_memory_most - size || posix_memalign(&memory, align, size) != 0)
+    return NULL;
+  fuzz_memory_in_use += size;
+  return memory;
+}
+
+static void fuzz_free(void *user, void *memory, size_t size, size_t align)
+{
+  (void)user;
+  (void)align;
+  fuzz_memory_in_use -= size;
+  free(memory);
+}
+
+static inline void fuzz_limit_memory(size_t most)
+{
+  tn_allocator bounded = { .struct_size = sizeof bounded, .alloc = fuzz_alloc, .free = fuzz_free };
+  fuzz_memory_most = most;
+  if (tn_set_allocator(&bounded, NULL) != TN_OK) abort();
+}
+
+#endif

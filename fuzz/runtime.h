@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What fuzz targets that run steps share: a runtime, and options for sessions on it by level. */
+#ifndef TENON_FUZZ_RUNTIME_H
+#define TENON_FUZZ_RUNTIME_H
+
+#include <fuzz/memory.h>
+#include <tenon/runtime.h>
+
+static struct tn_runtime_session {
+  char unused;
+} fuzz_session;
+
+static tn_status fuzz_new_session(const tn_session_factory *self, const tn_session_options *options, tn_runtime_session **out,
+                                  tn_error *err)
+{
+  (void)self, (void)options, (void)err;
+  *out = &fuzz_session;
+  return TN_OK;
+}
+
+static tn_bool fuzz_accepts_options(const tn_session_factory *self, const tn_session_options *options)
+{
+  (void)self, (void)options;
+  return 1;
+}
+
+static void fuzz_destroy_session(const tn_session_factory *self, tn_runtime_session *session) { (void)self, (void)session; }
+
+/* The kit's defaults are the runtime: no plugin has to be found. */
+static const tn_session_factory fuzz_factory = { .struct_size = TN_SESSION_FACTORY_SIZE,
+                                                 .name = "fuzz",
+                                                 .new_session = fuzz_new_session,
+                                                 .accepts_options = fuzz_accepts_options,
+                                                 .destroy_session = fuzz_destroy_session };
+static tn_session_options *options_of[2]; /* by level */
+
+static inline void fuzz_make_options(void)
+{
+  if (tn_runtime_register("fuzz", &fuzz_factory, NULL) != TN_OK) abort();
+  for (int level = 0; level < 2; level++) {
+    if (tn_session_options_create(&options_of[level], NULL) != TN_OK ||
+        tn_session_options_set_target(options_of[level], "fuzz", NULL) != TN_OK ||
+        tn_session_options_set_bool(options_of[level], "isolate_session_state", 1, NULL) != TN_OK ||
+        tn_session_options_set_int(options_of[level], "level", level, NULL) != TN_OK)
+      abort();
+  }
+}
+
+#endif
