@@ -36,6 +36,13 @@ static const char help[] =
     "  --runtime NAME[:K=V,...] the runtime, with settings; 'tenon runtimes' lists them\n"
     "  --level N                optimisation: 0 runs the graph as it stands, 1 is the default\n"
     "  --option FIELD=VALUE     another option of the session, as operation_timeout_ms=500\n"
+    "  --config FILE            options from a TensorFlow ConfigProto, as bytes or as text; the others here go before\n"
+    "  --soft-placement         run a node on the CPU when its device is not there or has no kernel for it\n"
+    "  --log-placement          say on standard error where each node stands\n"
+    "  --trace FILE.json        write what each node of each step did, for Perfetto (https://ui.perfetto.dev)\n"
+    "  --trace FILE.pb          the same of the last step as TensorFlow's RunMetadata\n"
+    "  --timeline FILE.svg      draw the last steps, a row for each thread\n"
+    "  --profile                say on standard error which nodes and ops cost most\n"
     "  -v, --verbose            say on standard error which runtime was chosen and how long each part took\n"
     "  -h, --help               show this text\n"
     "\n"
@@ -75,6 +82,12 @@ static int take_option(run_request *r, int c)
   case 'r': r->runtime = optarg; break;
   case 'l': r->level = optarg; break;
   case 'v': r->verbose = true; break;
+  case 'c': r->config = optarg; break;
+  case 'S': r->soft_placement = true; break;
+  case 'L': r->log_placement = true; break;
+  case 'T': r->trace->file = optarg; break;
+  case 'D': r->trace->timeline = optarg; break;
+  case 'P': r->trace->profile = true; break;
   case 's': r->measure = true; return parse_count("steps", optarg, &r->steps);
   case 'e': return parse_count("every", optarg, &r->every);
   case 'm': return parse_count("timeout", optarg, &r->timeout_ms);
@@ -96,6 +109,12 @@ static int parse(run_request *r, int argc, char **argv)
     { "every", required_argument, NULL, 'e' },
     { "timeout", required_argument, NULL, 'm' },
     { "after", required_argument, NULL, 'a' },
+    { "config", required_argument, NULL, 'c' },
+    { "soft-placement", no_argument, NULL, 'S' },
+    { "log-placement", no_argument, NULL, 'L' },
+    { "trace", required_argument, NULL, 'T' },
+    { "timeline", required_argument, NULL, 'D' },
+    { "profile", no_argument, NULL, 'P' },
     { "verbose", no_argument, NULL, 'v' },
     { NULL, 0, NULL, 0 },
   };
@@ -110,6 +129,9 @@ static int parse(run_request *r, int argc, char **argv)
   if (optind + 1 < argc) return tool_usage("run", "one model is wanted, '%s' is one more", argv[optind + 1]);
   r->n_stepped = r->fetch_args.n;
   for (size_t i = 0; i < r->after_args.n; i++) add_name(&r->fetch_args, r->after_args.items[i]);
+  if (trace_wanted(r->trace) && r->n_stepped + r->targets.n == 0)
+    return tool_usage("run", "--trace, --timeline and --profile show what steps do: give --fetch TENSOR or --target NODE");
+  r->trace->model = r->model;
   if (r->every > 0 && r->n_stepped == 0) return tool_usage("run", "--every shows what is fetched: give --fetch TENSOR");
   return TOOL_OK;
 }
@@ -189,8 +211,12 @@ static tn_status make_feeds(const run_request *r, tn_graph *graph, tn_error *err
 static tn_status set_options(const run_request *r, tn_session_options *options, tn_error *err)
 {
   tn_status status = TN_OK;
-  if (r->runtime != NULL) status = tn_session_options_set_target(options, r->runtime, err);
+  if (r->config != NULL) status = tn_session_options_load_config(options, r->config, err);
+  if (status == TN_OK && r->runtime != NULL) status = tn_session_options_set_target(options, r->runtime, err);
   if (status == TN_OK && r->level != NULL) status = tn_session_options_parse(options, "level", r->level, err);
+  if (status == TN_OK && r->soft_placement)
+    status = tn_session_options_set_bool(options, "allow_soft_placement", 1, err);
+  if (status == TN_OK && r->log_placement) status = tn_session_options_set_bool(options, "log_device_placement", 1, err);
   for (size_t i = 0; i < r->options.n && status == TN_OK; i++) {
     const char *value;
     char *field = split_argument(r->options.items[i], &value);
@@ -321,6 +347,7 @@ static int run_model(const run_request *r)
   }
   if (status == TN_OK) status = run_graph(r, graph, &err);
   tn_graph_unref(graph);
+  if (status == TN_OK) status = trace_finish(r->trace, &err);
   if (status == TN_OK) status = show_results(r, &err);
   int result = status == TN_OK ? TOOL_OK : tool_fail(&err);
   tn_error_clear(&err);
@@ -363,13 +390,17 @@ static int run_watched(run_request *r)
 static int run(int argc, char **argv)
 {
   run_request r;
+  run_trace trace = { 0 };
   memset(&r, 0, sizeof(r));
+  r.trace = &trace;
   int status = parse(&r, argc, argv);
   if (status == TOOL_OK) status = split_arguments(&r);
   /* Before any work is done: what cannot be written in the end is said now. */
   if (status == TOOL_OK) status = tool_places_check(r.places, r.fetch_args.n);
+  if (status == TOOL_OK) status = trace_check(&trace);
   if (status == TOOL_OK) status = run_watched(&r);
   free_request(&r);
+  trace_free(&trace);
   if (status <= 128) return status;
   fflush(stdout);
   return tool_end_by_signal(status - 128);

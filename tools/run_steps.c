@@ -111,7 +111,8 @@ static tn_status run_steps(const run_request *r, tn_session *session, tn_callabl
   for (uint64_t step = 1; step <= r->steps && status == TN_OK && tool_interrupted() == 0; step++) {
     drop_fetched(r);
     uint64_t started = tool_now_ns();
-    status = tn_session_run_callable(session, callable, r->feeds, r->feed_args.n, r->fetched, r->n_stepped, NULL, err);
+    status = tn_session_run_callable(session, callable, r->feeds, r->feed_args.n, r->fetched, r->n_stepped,
+                                     r->trace->metadata, err);
     uint64_t ns = tool_now_ns() - started;
     if (status != TN_OK) {
       failed_step(r, step, status, err);
@@ -120,6 +121,7 @@ static tn_status run_steps(const run_request *r, tn_session *session, tn_callabl
     if (t->n < MOST_TIMES) t->ns[t->n++] = ns;
     t->total += ns;
     t->steps = step;
+    trace_take(r->trace, step, started);
     show_step(r, progress, step);
   }
   tool_progress_end(progress);
@@ -186,7 +188,11 @@ tn_status run_in_session(const run_request *r, tn_session *session, tn_error *er
   tn_status status = run_inits(r, session, &options, err);
   if (status == TN_OK && r->n_stepped + r->targets.n > 0) {
     t.ns = tool_alloc(r->steps < MOST_TIMES ? (size_t)r->steps : MOST_TIMES, sizeof(uint64_t));
-    status = make_callable(r, session, &options, &callable, err);
+    tn_run_options traced = options;
+    if (trace_wanted(r->trace)) traced.trace_level = 3;
+    if (trace_wants_protobuf(r->trace)) traced.output_partition_graphs = 1;
+    status = trace_begin(r->trace, err);
+    if (status == TN_OK) status = make_callable(r, session, &traced, &callable, err);
     if (status == TN_OK) status = run_steps(r, session, callable, &t, err);
   }
   if (status == TN_OK) status = run_after(r, session, &options, t.steps, err);

@@ -3,7 +3,7 @@
 #ifndef TENON_TOOLS_RUN_TOOL_H
 #define TENON_TOOLS_RUN_TOOL_H
 
-#include <tools/tool.h>
+#include <tools/run_trace.h>
 
 typedef struct run_names {
   const char **items;
@@ -15,11 +15,14 @@ typedef struct run_request {
   const char *model;
   const char *runtime;
   const char *level;
+  const char *config; /* file of a ConfigProto; NULL = none */
   run_names feed_args, fetch_args, after_args, inits, targets, options;
   size_t n_stepped; /* fetches of the steps; those behind them in fetch_args are of the step after them */
   uint64_t steps;
   uint64_t every;      /* 0 = values of the last step only */
   uint64_t timeout_ms; /* of a step; 0 = none of its own */
+  bool soft_placement;
+  bool log_placement;
   bool measure;
   bool verbose;
   /* From the arguments: names before the "=", what follows it (NULL when there is none). */
@@ -28,6 +31,7 @@ typedef struct run_request {
   tool_place *places; /* where each fetch goes */
   tn_tensor **feeds, **fetched;
   tn_cancellation *cancellation; /* borrowed */
+  run_trace *trace;              /* what is to be known of the steps */
 } run_request;
 
 /* Runs the initialisers and the steps (run_steps.c). A run that was interrupted is CANCELLED, and tool_interrupted

@@ -43,8 +43,13 @@ TN_TOOL_FILES = \
   tools/plan_tool.h \
   tools/print.c \
   tools/progress.c \
+  tools/run_profile.c \
   tools/run_steps.c \
+  tools/run_timeline.c \
   tools/run_tool.h \
+  tools/run_trace.c \
+  tools/run_trace.h \
+  tools/run_trace_json.c \
   tools/save.c \
   tools/table.c \
   tools/text.c \

@@ -4,7 +4,7 @@
  * it on gives the same one; other memory is lent to it, and copied when the function gives it back.
  *
  * What a function runs in stays open until the kernel that called it has ended, so that a loop takes it once. */
-#include <core/exec/exec.h>
+#include <core/exec/trace.h>
 #include <core/graph/function_instance.h>
 #include <core/plan/callees.h>
 
@@ -227,6 +227,17 @@ static tn_status begin(const tn__call *call, uint32_t k, tn_view *const *inputs,
   return st == TN_OK ? take_arguments(call, inputs, c) : st;
 }
 
+/* A trace says of what it records in which call it was. */
+static tn_status go_in(const tn__call *call, uint32_t k, called *c)
+{
+  tn__trace *trace = tn__step_trace(call->run->step);
+  if (trace == NULL) return tn__inner_go(&c->inner, c->inputs, NULL);
+  tn__trace_scope *before = tn__trace_enter(trace, call->run->plan->instrs[call->tape->instr].op, k);
+  tn_status st = tn__inner_go(&c->inner, c->inputs, NULL);
+  tn__trace_leave(trace, before);
+  return st;
+}
+
 static tn_status call_function(const tn__call *call, uint32_t k, tn_view *const *inputs, uint32_t n_inputs,
                                tn_tensor **outputs, uint32_t n_outputs)
 {
@@ -239,7 +250,7 @@ static tn_status call_function(const tn__call *call, uint32_t k, tn_view *const 
                         c->f->n_outputs, n_outputs);
   c->inner.run.err = call->ctx.err;
   offer_again(c);
-  st = tn__inner_go(&c->inner, c->inputs, NULL);
+  st = go_in(call, k, c);
   if (st != TN_OK) return st;
   keep_for_again(c);
   return give_results(call, c, outputs);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Segments under conditions: branches, loops, calls that may wait. They are gone through in their order, which decides what a
  * context depends on before its segments are met; only when something waits is there a second time. */
-#include <core/exec/exec.h>
+#include <core/exec/trace.h>
 
 #include <string.h>
 
@@ -147,6 +147,7 @@ static tn_status begin_call(tn__run *run, uint32_t number, tn__pending **out)
   tn__pending *p = *out = st == TN_OK ? tn__pending_get(run, number) : NULL;
   if (p == NULL) return st == TN_OK ? TN_RESOURCE_EXHAUSTED : st;
   p->over = false;
+  p->began_ns = 0;
   p->call = (tn__call){ .ctx = { .struct_size = sizeof p->call.ctx, .err = run->err, .step = run->step },
                         .run = run, .instance = in, .tape = in->layout->tape };
   return TN_OK;
@@ -269,6 +270,17 @@ static tn_status run_one(tn__run *run, uint32_t number, uint8_t *state)
   }
 }
 
+/* Calls say for themselves when they ended. */
+static tn_status run_one_traced(tn__run *run, uint32_t number, uint8_t *state, tn__trace *trace)
+{
+  uint8_t kind = run->plan->segments[number].kind;
+  int64_t began = tn__now_ns();
+  tn_status st = run_one(run, number, state);
+  if (st != TN_PENDING && *state == DONE && (kind == TN__SEGMENT_MERGE || kind == TN__SEGMENT_LOOP))
+    tn__trace_whole(trace, run, number, began, st);
+  return st;
+}
+
 static void skip(tn__run *run, uint32_t number, uint8_t *state)
 {
   *state = SKIPPED;
@@ -299,6 +311,7 @@ static tn_status turn(tn__run *run, uint32_t number, pass *p)
   uint8_t before = *state;
   tn_status st = TN_OK;
   if (live == TN__DEAD) skip(run, number, state);
+  else if (live == TN__LIVE && tn__step_trace(run->step) != NULL) st = run_one_traced(run, number, state, tn__step_trace(run->step));
   else if (live == TN__LIVE) st = run_one(run, number, state);
   p->left |= *state == NEW || *state == WAITING;
   p->waiting |= *state == WAITING;

@@ -53,6 +53,7 @@ typedef struct tn__tape {
   uint32_t instr;
   uint32_t flags;
   uint32_t release, n_release; /* slots, in layout->operands */
+  uint32_t scratch_units; /* of TN_ALIGN bytes: how much scratch there is, for traces */
 } tn__tape;
 
 /* What a kernel that reads an operand said in prepare: other values of the operand may leave it at that. */

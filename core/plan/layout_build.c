@@ -350,7 +350,8 @@ static tn_status prepare_one(builder *b, uint32_t i, const tn__entry *entries, t
   tn_status st = fill_views(b, instr, entries);
   if (st != TN_OK) return st;
   p->instr = instr;
-  p->ctx = (tn_prepare_ctx){ .n_inputs = instr->n_inputs, .n_outputs = instr->n_outputs, .inputs = b->views };
+  p->ctx = (tn_prepare_ctx){ .n_inputs = instr->n_inputs, .n_outputs = instr->n_outputs, .inputs = b->views,
+                              .threads = tn__plan_threads(b->plan) };
   st = tn__prepare_run(p, b->err);
   if (st == TN_OK) count_packed(b, instr);
   b->layout->shape_states[at] = p->ctx.shape_state;
@@ -555,6 +556,7 @@ static tn_status make_tape(builder *b)
                      .shape_state = l->shape_states[i - b->segment->begin], .n_inputs = instr->n_inputs,
                      .n_outputs = instr->n_outputs };
     if (note->scratch_bytes > 0) t->scratch = b->lives[note->scratch_life].offset;
+    t->scratch_units = (uint32_t)((note->scratch_bytes + TN_ALIGN - 1) / TN_ALIGN);
     for (uint32_t k = 0; k < instr->n_inputs; k++) ids[l->n_operands++] = input_slots(b, instr)[k];
     for (uint32_t k = 0; k < instr->n_outputs; k++) {
       uint32_t out = output_slots(b, instr)[k];

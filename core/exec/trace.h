@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The trace of a step: what ran, when, on which thread. Threads record without a lock, each into a lane of its own, by chunks;
+ * one that is new to the trace gets its lane under a lock. Nothing here fails a step: without memory the trace is cut. */
+#ifndef TN_CORE_EXEC_TRACE_H
+#define TN_CORE_EXEC_TRACE_H
+
+#include <core/exec/exec.h>
+#include <tenon/metadata.h>
+
+/* The function that a record was in: call `k` of `op`, inside of `around`. */
+typedef struct tn__trace_scope {
+  struct tn__trace_scope *around, *first, *next, *last_used;
+  const tn_operation *op;
+  uint32_t k;
+} tn__trace_scope;
+
+typedef struct tn__trace_output {
+  tn_dtype dtype;
+  int32_t rank;
+  size_t bytes;
+  int64_t dims[];
+} tn__trace_output;
+
+/* Outputs follow one behind the other. */
+typedef struct tn__trace_record {
+  const tn_operation *op;
+  const tn_kernel_def *kernel; /* NULL = none */
+  const tn__trace_scope *scope;
+  int64_t start_ns, end_ns; /* monotonic */
+  size_t bytes;             /* of the record with its outputs */
+  size_t scratch_bytes;
+  uint32_t n_outputs;
+  tn_status status;
+  uint8_t kind; /* TN_RECORD_... */
+  bool waited;
+} tn__trace_record;
+
+typedef struct tn__trace_chunk {
+  struct tn__trace_chunk *next;
+  size_t used, room;
+} tn__trace_chunk;
+
+/* What one thread recorded. */
+typedef struct tn__trace_lane {
+  struct tn__trace_lane *next;
+  uint32_t thread; /* 0 = who runs the step; the number of a worker; others behind TN__TRACE_STRANGERS */
+  uint32_t n;      /* records */
+  pthread_t self;
+  tn__trace_scope *scope; /* it is in now */
+  tn__trace_scope top;
+  tn__trace_chunk *first, *last;
+} tn__trace_lane;
+#define TN__TRACE_STRANGERS (1u << 16)
+
+typedef struct tn__trace {
+  uint64_t id; /* of the process's traces */
+  int64_t began_ns, began_unix_ns, ended_ns;
+  tn__mutex mu;
+  tn__trace_lane *lanes; /* guarded by mu */
+  _Atomic bool cut;      /* something is missing */
+} tn__trace;
+
+/* Of a step that begins now, on this thread; NULL without memory. */
+tn__trace *tn__trace_begin(void);
+void tn__trace_end(tn__trace *trace); /* the step has ended: what time it is */
+void tn__trace_free(tn__trace *trace); /* NULL allowed */
+
+static inline tn__trace *tn__step_trace(const tn_step *step) { return step->env == NULL ? NULL : step->env->trace; }
+
+/* A kernel that began then has ended now, before what it read last goes. */
+void tn__trace_call(tn__trace *trace, const tn__call *call, int64_t began_ns, bool waited, tn_status status);
+/* When a call that may wait began: the first time that this is asked. */
+int64_t tn__call_began(tn__call *call);
+/* Instructions [begin, end) of the instance's segment have nothing to compute. */
+void tn__trace_empty(tn__trace *trace, const tn__run *run, const tn__instance *instance, uint32_t begin, uint32_t end);
+/* The segment's one instruction, a Merge or a loop, has ended. */
+void tn__trace_whole(tn__trace *trace, const tn__run *run, uint32_t segment, int64_t began_ns, tn_status status);
+
+/* This thread goes into function k of a node, and out of it again: back to what _enter gave. */
+tn__trace_scope *tn__trace_enter(tn__trace *trace, const tn_operation *op, uint32_t k);
+void tn__trace_leave(tn__trace *trace, tn__trace_scope *before);
+
+/* tn__parallel_for for a kernel's loop, where each part is recorded that another thread takes. */
+void tn__trace_loop(const tn__call *call, int64_t n, int64_t grain, double cost_ns,
+                    void (*fn)(void *user, int64_t begin, int64_t end), void *user);
+
+/* ---- reading, when the step has ended ---- */
+
+/* The lane's first record for NULL, then the next one; NULL at the end. */
+const tn__trace_record *tn__trace_next(const tn__trace_lane *lane, const tn__trace_chunk **chunk,
+                                       const tn__trace_record *record);
+static inline const tn__trace_output *tn__trace_first_output(const tn__trace_record *r)
+{
+  return (const tn__trace_output *)(r + 1);
+}
+static inline const tn__trace_output *tn__trace_next_output(const tn__trace_output *o)
+{
+  return (const tn__trace_output *)(o->dims + o->rank);
+}
+
+#endif

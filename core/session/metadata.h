@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Metadata of a Run: what it asks for, and how it is filled in. */
+#ifndef TN_CORE_SESSION_METADATA_H
+#define TN_CORE_SESSION_METADATA_H
+
+#include <core/exec/trace.h>
+#include <core/formats/run_metadata.h>
+#include <core/graph/graph_structs.h>
+#include <core/session/session_internal.h>
+
+/* Nothing in it: S-MD-06. NULL allowed. */
+void tn__metadata_clear(tn_run_metadata *metadata);
+
+/* Around a step with metadata (not NULL): clears it, and gives the step's environment a trace when the options ask for one;
+ * then takes over what was recorded. Never fails: what is missing is said in `cut`. */
+void tn__metadata_begin(tn_run_metadata *metadata, const tn_run_options *options, tn__step_env *env);
+void tn__metadata_end(tn_run_metadata *metadata, tn_session *session, const tn_plan *plan, const tn_step *step,
+                      const tn_run_options *options, tn__trace *trace);
+
+/* metadata_fill.c: false without memory; what is there then is fit to be read. */
+bool tn__metadata_take_trace(tn_run_metadata *metadata, tn_session *session, const tn__trace *trace);
+/* metadata_graph.c: the graph of a plan, for each device. */
+bool tn__metadata_take_graphs(tn_run_metadata *metadata, tn_session *session, const tn_plan *plan);
+
+/* The number of the device that a node of the session's graph, or one made from it, stands on; TN__NONE without memory. */
+uint32_t tn__metadata_device(tn_run_metadata *metadata, tn_session *session, const tn_operation *op);
+
+#endif
