@@ -115,6 +115,8 @@ static tn_output add_input(one *o, const char *text, tn_dtype dtype, size_t i)
   return x;
 }
 
+static const char *target; /* of the next sessions; NULL = the usual one */
+
 static void open_line(one *o, const char *line, int level, const char *plugins)
 {
   char op[60];
@@ -123,6 +125,7 @@ static void open_line(one *o, const char *line, int level, const char *plugins)
   memset(o, 0, sizeof *o);
   ts_init(&o->t, level);
   REQUIRE_OK(tn_session_options_set_string(o->t.options, "kernel_plugins", plugins, &o->t.err), &o->t.err);
+  if (target != NULL) REQUIRE_OK(tn_session_options_set_target(o->t.options, target, &o->t.err), &o->t.err);
   snprintf(op, sizeof op, "%.*s", (int)strcspn(line, " "), line);
   tn_dtype dtype = strstr(line, " half ") != NULL ? TN_BFLOAT16 : TN_FLOAT;
   for (const char *at = strchr(line, ' '); at != NULL; at = strchr(at + 1, ' '))
@@ -414,6 +417,51 @@ static void onednn__steps_may_run_at_once(void)
   close_line(&o);
 }
 
+/* Work that threads share. */
+static const char *const large[] = {
+  /* rows, columns, matrices */
+  "MatMul x:515,70 c:70,160 +Bias160 +Relu", "MatMul x:129,300 x:300,96", "MatMul x:1,900 c:900,1000 +Bias1000",
+  "MatMul x:9,500 c:500,128 +Bias128 +Relu6", "MatMul x:17,333 c:333,333 +Tanh", "MatMul x:40,333 c:333,70",
+  "MatMul transpose_b=b:1 x:65,70 c:300,70", "MatMul half x:130,200 c:200,160", "BatchMatMulV2 x:7,80,60 x:7,60,96",
+  "BatchMatMulV2 x:7,80,60 c:60,96", CONV " x:1,31,29,32 c:1,1,32,144 +Bias144",
+  CONV " x:1,4,4,160 c:1,1,160,960 +Relu",
+  /* bands and images */
+  CONV " x:1,37,29,16 c:5,3,16,32 +Bias32 +Relu", CONV " x:2,37,29,16 c:5,3,16,32", CONV " x:9,13,11,16 c:5,3,16,32",
+  CONV " dilations=l:1,3,2,1 x:1,47,39,16 c:3,3,16,48", STEP " padding=s:SAME x:1,63,51,3 c:7,7,3,64 +Bias64",
+  STEP " padding=s:VALID x:3,40,41,16 c:3,3,16,48", CONV " x:1,3,70,64 c:3,3,64,16", CONV " x:3,31,29,16 x:5,3,16,32",
+  STEP " padding=s:EXPLICIT explicit_paddings=l:0,0,3,1,0,2,0,0 x:1,57,53,16 c:4,4,16,32",
+  DEEP " x:1,43,37,48 c:3,3,48,1 +Bias48 +Relu6", DEEP " x:5,23,17,32 c:5,5,32,1", CUBE " x:1,9,17,16,8 c:3,2,3,8,32",
+  POOL("MaxPool", "3", "2") " padding=s:SAME x:1,77,64,64", POOL("AvgPool", "3", "1") " padding=s:SAME x:2,37,34,48",
+  /* tiles */
+  CONV " x:1,24,24,32 c:3,3,32,48", CONV " x:5,33,30,16 c:3,3,16,32 +Bias32 +Relu", CONV " x:1,25,26,128 c:3,3,128,32",
+};
+
+static bool same_bits(const tn_tensor *a, const tn_tensor *b)
+{
+  size_t n = tn_tensor_bytes(a);
+  return n == tn_tensor_bytes(b) && memcmp(tn_tensor_data(a), tn_tensor_data(b), n) == 0;
+}
+
+static void check_bits(const char *line)
+{
+  static const char *const targets[] = { "threaded:threads=2", "threaded:threads=3", "threaded:threads=7" };
+  tn_tensor *one_thread = result(line, 1, "always");
+  for (size_t k = 0; k < sizeof targets / sizeof *targets; k++) {
+    target = targets[k];
+    tn_tensor *got = result(line, 1, "always");
+    target = NULL;
+    CHECK_MSG(same_bits(one_thread, got), "%s: %s gives other bits", line, targets[k]);
+    tn_tensor_unref(got);
+  }
+  tn_tensor_unref(one_thread);
+}
+
+static void onednn__threads_change_no_bit(void)
+{
+  for (size_t i = 0; i < sizeof large / sizeof *large; i++) check_bits(large[i]);
+  for (size_t i = 0; i < N_LINES; i++) check_bits(lines[i]);
+}
+
 /* ---- OpenMP ---- */
 
 static int count_threads(void)
@@ -506,6 +554,18 @@ static void onednn__survives_lack_of_memory(void)
     close_line(&o);
   }
 }
+
+static void onednn__survives_lack_of_memory_for_parts(void)
+{
+  for (size_t i = 0; i < sizeof large / sizeof *large; i += 4) {
+    one o;
+    target = "threaded:threads=3";
+    open_line(&o, large[i], 1, "always");
+    target = NULL;
+    tn_test_oom_sweep(run_all, &o);
+    close_line(&o);
+  }
+}
 #else
 #define SKIPPED(name) \
   static void name(void) { TAP_SKIP("built without oneDNN"); }
@@ -513,8 +573,10 @@ SKIPPED(onednn__gives_what_the_librarys_own_kernels_give)
 SKIPPED(onednn__loses_no_nan_and_spreads_it_no_further_than_a_tile)
 SKIPPED(onednn__takes_what_it_does_faster)
 SKIPPED(onednn__steps_may_run_at_once)
+SKIPPED(onednn__threads_change_no_bit)
 SKIPPED(onednn__leaves_a_programs_openmp_alone)
 SKIPPED(onednn__survives_lack_of_memory)
+SKIPPED(onednn__survives_lack_of_memory_for_parts)
 #endif
 
 TAP_MAIN(
@@ -522,5 +584,7 @@ TAP_MAIN(
   TAP_TEST(onednn__loses_no_nan_and_spreads_it_no_further_than_a_tile),
   TAP_TEST(onednn__takes_what_it_does_faster),
   TAP_TEST(onednn__steps_may_run_at_once),
+  TAP_TEST(onednn__threads_change_no_bit),
   TAP_TEST(onednn__leaves_a_programs_openmp_alone),
-  TAP_TEST(onednn__survives_lack_of_memory))
+  TAP_TEST(onednn__survives_lack_of_memory),
+  TAP_TEST(onednn__survives_lack_of_memory_for_parts))

@@ -100,14 +100,19 @@ tn_status dnn_plan_create(tn_prepare_ctx *ctx, const_dnnl_op_desc_t op, const dn
   const dnnl_memory_desc_t *scratch = dnnl_primitive_desc_query_md(p->desc, dnnl_query_scratchpad_md, 0);
   size_t bytes = scratch == NULL ? 0 : dnnl_memory_desc_get_size(scratch);
   if (bytes > 0) dnn_plan_inner(p, DNNL_ARG_SCRATCHPAD, dnn_plan_room(p, bytes), scratch);
-  ctx->shape_state = p;
+  if (!dnn_parts_add(ctx, p)) ctx->shape_state = p;
   *out = p;
   return TN_OK;
 }
 
 tn_status dnn_plan_end(dnn_plan *p, tn_prepare_ctx *ctx, tn_error *err)
 {
-  ctx->scratch_bytes = p->scratch_bytes;
+  dnn_plan *all = ctx->shape_state;
+  if (all != p) {
+    p->scratch_at = all->scratch_bytes;
+    all->scratch_bytes += p->scratch_bytes;
+  }
+  ctx->scratch_bytes = all->scratch_bytes;
   return dnn_status(p->failed, "memory object", err);
 }
 
@@ -130,6 +135,8 @@ void dnn_plan_free(void *plan)
     dnnl_primitive_destroy(p->moves[i].primitive);
   if (p->primitive != NULL) dnnl_primitive_destroy(p->primitive);
   if (p->desc != NULL) dnnl_primitive_desc_destroy(p->desc);
+  for (uint32_t i = 0; i < p->n_parts; i++) dnn_plan_free(p->parts[i]);
+  tn_free(p->parts);
   tn_free(p->own);
   tn_free(p);
 }
@@ -212,6 +219,16 @@ void dnn_plan_output(dnn_plan *p, int32_t arg, const dnnl_memory_desc_t *layout,
   add_tensor(p, (dnn_arg){ .arg = arg, .source = DNN_OUTPUT }, layout, wanted);
 }
 
+void dnn_plan_input_piece(dnn_plan *p, int32_t arg, uint32_t index, size_t offset, const dnnl_memory_desc_t *layout)
+{
+  add_arg(p, (dnn_arg){ .arg = arg, .source = DNN_INPUT, .index = index, .offset = offset }, layout);
+}
+
+void dnn_plan_output_piece(dnn_plan *p, int32_t arg, size_t offset, const dnnl_memory_desc_t *layout)
+{
+  add_arg(p, (dnn_arg){ .arg = arg, .source = DNN_OUTPUT, .offset = offset }, layout);
+}
+
 void dnn_plan_inner(dnn_plan *p, int32_t arg, size_t offset, const dnnl_memory_desc_t *desc)
 {
   add_arg(p, (dnn_arg){ .arg = arg, .source = DNN_SCRATCH, .offset = offset }, desc);
@@ -222,17 +239,17 @@ void dnn_plan_fixed(dnn_plan *p, int32_t arg, const void *data, const dnnl_memor
   add_arg(p, (dnn_arg){ .arg = arg, .source = DNN_FIXED, .fixed = data }, desc);
 }
 
-void dnn_plan_epilogue(dnn_plan *p, const dnn_epilogue *e, uint32_t first, const dnnl_memory_desc_t *bias,
-                       const dnnl_memory_desc_t *added)
+void dnn_plan_epilogue(dnn_plan *p, const dnn_epilogue *e, uint32_t first, const dnn_follow *f)
 {
   uint32_t input = first;
   for (uint32_t i = 0, post = 0; i < e->n; i++) {
     if (e->steps[i] == DNN_BIAS) {
-      dnn_plan_input(p, DNNL_ARG_BIAS, input++, bias, NULL);
+      dnn_plan_input_piece(p, DNNL_ARG_BIAS, input++, f->bias_at, f->bias);
       continue;
     }
     if (e->steps[i] == DNN_ADD)
-      dnn_plan_input(p, DNNL_ARG_ATTR_MULTIPLE_POST_OP((int32_t)post) | DNNL_ARG_SRC_1, input++, added, NULL);
+      dnn_plan_input_piece(p, DNNL_ARG_ATTR_MULTIPLE_POST_OP((int32_t)post) | DNNL_ARG_SRC_1, input++, f->added_at,
+                           f->added);
     post++;
   }
 }
@@ -262,12 +279,12 @@ tn_status dnn_plan_weights(dnn_plan *p, tn_prepare_ctx *ctx, int32_t arg, uint32
 /* ---- calls ---- */
 
 /* Memory objects like those of the first call. */
-static tn_status new_call(const dnn_plan *p, dnn_call **out, tn_error *err)
+static dnnl_status_t new_call(const dnn_plan *p, dnn_call **out)
 {
-  dnnl_engine_t engine = dnn_engine(err);
+  dnnl_engine_t engine = dnn_engine(NULL);
   dnn_call *c = tn_alloc(sizeof *c);
   *out = NULL;
-  if (c == NULL) return tn_error_set(err, TN_RESOURCE_EXHAUSTED, "out of memory for a call of oneDNN");
+  if (c == NULL) return dnnl_out_of_memory;
   memset(c, 0, sizeof *c);
   dnnl_status_t st = dnnl_success;
   for (uint32_t i = 0; st == dnnl_success && i < DNN_ARGS; i++) {
@@ -278,18 +295,15 @@ static tn_status new_call(const dnn_plan *p, dnn_call **out, tn_error *err)
     st = dnnl_memory_get_memory_desc(p->first->args[i].memory, &desc);
     if (st == dnnl_success) st = dnnl_memory_create(&c->args[i].memory, desc, engine, c->at[i]);
   }
-  if (st == dnnl_success) {
-    *out = c;
-    return TN_OK;
-  }
-  free_call(c);
-  return dnn_status(st, "memory object", err);
+  if (st == dnnl_success) *out = c;
+  else free_call(c);
+  return st;
 }
 
-static tn_status take_call(dnn_plan *p, dnn_call **out, tn_error *err)
+static dnnl_status_t take_call(dnn_plan *p, dnn_call **out)
 {
   *out = atomic_exchange_explicit(&p->free_call, NULL, memory_order_acq_rel);
-  return *out != NULL ? TN_OK : new_call(p, out, err);
+  return *out != NULL ? dnnl_success : new_call(p, out);
 }
 
 /* Of two steps at once one call is kept; the first one, which new ones are made after, always. */
@@ -302,17 +316,19 @@ static void give_call(dnn_plan *p, dnn_call *c)
   }
 }
 
-static void *address(const tn_kernel_ctx *ctx, const dnn_arg *a)
+static char *scratch_of(const tn_kernel_ctx *ctx, const dnn_plan *p) { return (char *)ctx->scratch + p->scratch_at; }
+
+static void *address(const tn_kernel_ctx *ctx, const dnn_plan *p, const dnn_arg *a)
 {
-  if (a->source == DNN_SCRATCH) return (char *)ctx->scratch + a->offset;
-  return a->source == DNN_INPUT ? ctx->inputs[a->index]->data : ctx->outputs[0]->data;
+  if (a->source == DNN_SCRATCH) return scratch_of(ctx, p) + a->offset;
+  return (char *)(a->source == DNN_INPUT ? ctx->inputs[a->index]->data : ctx->outputs[0]->data) + a->offset;
 }
 
 static dnnl_status_t bind(const dnn_plan *p, dnn_call *c, uint32_t first, uint32_t end, const tn_kernel_ctx *ctx)
 {
   dnnl_status_t st = dnnl_success;
   for (uint32_t i = first; i < end && st == dnnl_success; i++) {
-    void *at = p->args[i].source == DNN_FIXED ? c->at[i] : address(ctx, &p->args[i]);
+    void *at = p->args[i].source == DNN_FIXED ? c->at[i] : address(ctx, p, &p->args[i]);
     if (at == c->at[i]) continue;
     st = dnnl_memory_set_data_handle_v2(c->args[i].memory, at, NULL);
     c->at[i] = st == dnnl_success ? at : NULL;
@@ -333,23 +349,21 @@ static dnnl_status_t run_blocks(const dnn_plan *p, const dnn_call *c, const tn_k
 {
   dnnl_status_t st = dnnl_success;
   for (int64_t i = 0; i < p->n_blocks && st == dnnl_success; i++) {
-    if (p->enter != NULL) p->enter(ctx, p->own, i);
+    if (p->enter != NULL) p->enter(ctx, scratch_of(ctx, p), p->own, i);
     st = dnnl_primitive_execute(p->primitive, stream, (int)p->n_args, c->args);
-    if (p->leave != NULL) p->leave(ctx, p->own, i);
+    if (p->leave != NULL) p->leave(ctx, scratch_of(ctx, p), p->own, i);
   }
   return st;
 }
 
-tn_status dnn_compute(tn_kernel_ctx *ctx)
+dnnl_status_t dnn_plan_execute(const tn_kernel_ctx *ctx, dnn_plan *p)
 {
-  dnn_plan *p = (dnn_plan *)ctx->shape_state; /* only its free call changes */
-  if (ctx->outputs[0]->count == 0) return TN_OK;
-  dnnl_stream_t stream = dnn_stream(ctx->err);
+  dnnl_stream_t stream = dnn_stream(NULL);
   dnn_call *c;
-  if (stream == NULL) return TN_INTERNAL;
-  tn_status called = take_call(p, &c, ctx->err);
-  if (called != TN_OK) return called;
-  dnnl_status_t st = bind(p, c, 0, p->n_args, ctx);
+  if (stream == NULL) return dnnl_out_of_memory;
+  dnnl_status_t st = take_call(p, &c);
+  if (st != dnnl_success) return st;
+  st = bind(p, c, 0, p->n_args, ctx);
   if (st == dnnl_success) st = bind(p, c, DNN_ARGS - p->n_moved, DNN_ARGS, ctx);
   /* Most primitives keep the number of threads that they were made with; those that ask again find one, too. */
   int before = dnn_one_thread();
@@ -358,5 +372,14 @@ tn_status dnn_compute(tn_kernel_ctx *ctx)
   if (st == dnnl_success) st = run_moves(p, c, true, stream);
   dnn_restore_threads(before);
   give_call(p, c);
-  return dnn_status(st, "step", ctx->err);
+  return st;
+}
+
+tn_status dnn_compute(tn_kernel_ctx *ctx)
+{
+  dnn_plan *p = (dnn_plan *)ctx->shape_state; /* only its free call changes */
+  if (ctx->outputs[0]->count == 0) return TN_OK;
+  if (p->n_parts > 0) return dnn_parts_compute(ctx, p);
+  dnnl_status_t st = dnn_plan_execute(ctx, p);
+  return st == dnnl_success ? TN_OK : dnn_status(st, "step", ctx->err);
 }

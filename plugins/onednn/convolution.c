@@ -148,26 +148,103 @@ static tn_status forward_desc(const sizes *z, const layouts *l, dnnl_prop_kind_t
                     err);
 }
 
-static tn_status conv_plan(tn_prepare_ctx *ctx, const conv_state *s, const sizes *z, tn_error *err)
+/* A plan for z, which begins at these bytes of x and y. The filter's layout is what the primitive likes best, or the
+ * one of a plan that was made before. */
+static tn_status conv_create(tn_prepare_ctx *ctx, const conv_state *s, const sizes *z, const int64_t *at,
+                             const dnn_plan *like, dnn_plan **out, tn_error *err)
 {
   layouts l = describe(z, ctx->inputs[0].dtype, s->depthwise);
-  dnnl_convolution_desc_t desc;
-  dnn_plan *p = NULL;
   const dnn_setup setup = { &s->epilogue, &l.y, NULL };
+  const dnn_follow follow = { .bias = &l.bias, .added = &l.y, .added_at = (size_t)at[1] };
+  dnnl_convolution_desc_t desc;
+  if (like != NULL) l.any_filter = *dnnl_primitive_desc_query_md(like->desc, dnnl_query_weights_md, 0);
   tn_status st = forward_desc(z, &l, dnnl_forward_inference, dnn_has_bias(&s->epilogue), &desc, err);
-  if (st == TN_OK) st = dnn_plan_create(ctx, &desc, &setup, &p, err);
-  if (st == TN_OK) st = dnn_plan_weights(p, ctx, DNNL_ARG_WEIGHTS, 1, &l.filter, z->rows >= REUSED, err);
+  if (st == TN_OK) st = dnn_plan_create(ctx, &desc, &setup, out, err);
   if (st != TN_OK) return st;
-  dnn_plan_input(p, DNNL_ARG_SRC, 0, &l.x, NULL);
-  dnn_plan_output(p, DNNL_ARG_DST, &l.y, NULL);
-  dnn_plan_epilogue(p, &s->epilogue, 2, &l.bias, &l.y);
-  return dnn_plan_end(p, ctx, err);
+  dnn_plan_input_piece(*out, DNNL_ARG_SRC, 0, (size_t)at[0], &l.x);
+  dnn_plan_output_piece(*out, DNNL_ARG_DST, (size_t)at[1], &l.y);
+  dnn_plan_epilogue(*out, &s->epilogue, 2, &follow);
+  return TN_OK;
 }
 
-/* Whether y is the rows of x by a matrix that needs no packing. */
+static tn_status conv_end(tn_prepare_ctx *ctx, const conv_state *s, const sizes *z, dnn_plan *p, tn_error *err)
+{
+  layouts l = describe(z, ctx->inputs[0].dtype, s->depthwise);
+  tn_status st = dnn_plan_weights(p, ctx, DNNL_ARG_WEIGHTS, 1, &l.filter, z->rows >= REUSED, err);
+  return st == TN_OK ? dnn_plan_end(p, ctx, err) : st;
+}
+
+static tn_status conv_plan(tn_prepare_ctx *ctx, const conv_state *s, const sizes *z, tn_error *err)
+{
+  const int64_t front[2] = { 0 };
+  dnn_plan *p;
+  tn_status st = conv_create(ctx, s, z, front, NULL, &p, err);
+  return st == TN_OK ? conv_end(ctx, s, z, p, err) : st;
+}
+
+/* A band as a convolution of its own, and where it begins. */
+static bool band_of(const sizes *z, dnn_bands b, int64_t i, size_t element, sizes *out, int64_t *at)
+{
+  dnn_band band;
+  if (!dnn_band_of(&z->window, z->rank, z->x, z->y, b, i, &band)) return false;
+  *out = *z;
+  out->window = band.window;
+  memcpy(out->x, band.x, sizeof out->x);
+  memcpy(out->y, band.y, sizeof out->y);
+  out->rows = 1;
+  for (int d = 0; d < z->rank - 1; d++) out->rows *= out->y[d];
+  at[0] = band.x_at * (int64_t)element;
+  at[1] = band.y_at * (int64_t)element;
+  return true;
+}
+
+/* All primitives come before the filter is packed: a form that is there cannot be taken back. */
+static tn_status banded_plan(tn_prepare_ctx *ctx, const conv_state *s, const sizes *z, dnn_bands b, double ns,
+                             tn_error *err)
+{
+  uint32_t n = (uint32_t)(b.images * b.rows);
+  size_t element = tn_dtype_size(ctx->inputs[0].dtype);
+  sizes band;
+  int64_t at[2];
+  tn_status st = dnn_parts_begin(ctx, n, ns, err);
+  dnn_plan *p, *all = ctx->shape_state;
+  for (uint32_t i = 0; st == TN_OK && i < n; i++) {
+    if (!band_of(z, b, i, element, &band, at)) return dnn_declined(err, "a band of padding");
+    st = conv_create(ctx, s, &band, at, i == 0 ? NULL : all->parts[0], &p, err);
+  }
+  for (uint32_t i = 0; st == TN_OK && i < n; i++) {
+    band_of(z, b, i, element, &band, at);
+    st = conv_end(ctx, s, &band, all->parts[i], err);
+  }
+  return st;
+}
+
+#define REUSED_BAND 512 /* rows of a band that make packing a filter for it worth it */
+
+static double cost_of(const sizes *z, bool depthwise)
+{
+  return depthwise ? z->products * 0.04 : dnn_product_ns(z->products, z->products / (double)z->rows);
+}
+
+/* In bands where threads may share them, else whole. */
+static tn_status shared_plan(tn_prepare_ctx *ctx, const conv_state *s, const sizes *z, tn_error *err)
+{
+  double ns = cost_of(z, s->depthwise);
+  uint32_t n = dnn_parts_worth(ctx, ns);
+  dnn_bands b = dnn_bands_cut(z->x[0], z->y[1], z->rows / z->y[0], n);
+  n = (uint32_t)(b.images * b.rows);
+  if (n > 1 && (tn_prepare_is_constant(ctx, 1) || z->rows / n >= REUSED_BAND)) {
+    tn_status st = banded_plan(ctx, s, z, b, ns, err);
+    if (st != TN_UNIMPLEMENTED) return st;
+    dnn_plan_undo(ctx, err);
+  }
+  return conv_plan(ctx, s, z, err);
+}
+
+/* Whether y is the rows of x by a matrix. */
 static bool is_product(const sizes *z, const conv_state *s, tn_dtype dtype)
 {
-  if (s->depthwise || z->groups != 1 || dtype != TN_FLOAT || !dnn_rows_plain(z->rows, z->out_group)) return false;
+  if (s->depthwise || z->groups != 1 || dtype != TN_FLOAT) return false;
   for (int a = 0; a < z->window.axes; a++)
     if (z->window.size[a] != 1 || z->x[a + 1] != z->y[a + 1] || z->window.before[a] != 0) return false;
   return true;
@@ -177,16 +254,19 @@ static tn_status best_plan(tn_prepare_ctx *ctx, const conv_state *s, const sizes
 {
   const int axes = z->window.axes;
   tn_dtype dtype = ctx->inputs[0].dtype;
-  if (is_product(z, s, dtype))
-    return dnn_rows_plan(ctx, &s->epilogue, z->rows, z->filter[axes], z->filter[axes + 1], err);
+  if (is_product(z, s, dtype)) {
+    int64_t in = z->filter[axes], out = z->filter[axes + 1];
+    if (dnn_rows_plain(z->rows, out)) return dnn_rows_plan(ctx, &s->epilogue, z->rows, in, out, err);
+    tn_status st = dnn_columns_plan(ctx, &s->epilogue, z->rows, in, out, cost_of(z, false), err);
+    if (st != TN_UNIMPLEMENTED) return st;
+    dnn_plan_undo(ctx, err);
+  }
   if (axes == 2 && !s->depthwise && z->groups == 1 && dtype == TN_FLOAT) {
     tn_status st = dnn_winograd_plan(ctx, &s->epilogue, &z->window, z->x, z->y, err);
     if (st != TN_UNIMPLEMENTED) return st;
-    dnn_plan_free(ctx->shape_state);
-    ctx->shape_state = NULL;
-    tn_error_clear(err);
+    dnn_plan_undo(ctx, err);
   }
-  return conv_plan(ctx, s, z, err);
+  return shared_plan(ctx, s, z, err);
 }
 
 tn_status dnn_conv_prepare(tn_prepare_ctx *ctx, tn_error *err)
@@ -199,7 +279,7 @@ tn_status dnn_conv_prepare(tn_prepare_ctx *ctx, tn_error *err)
     return dnn_declined(err, "a convolution this small");
   tn_status st = best_plan(ctx, s, &z, err);
   if (st == TN_OK) st = tn_prepare_output(ctx, 0, z.y, z.rank, err);
-  ctx->cost_ns = z.products * 0.02;
+  ctx->cost_ns = cost_of(&z, s->depthwise);
   return st;
 }
 

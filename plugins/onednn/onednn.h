@@ -62,6 +62,22 @@ bool dnn_window_fit(dnn_window *w, const int64_t *in, int64_t *out);
 /* Layout of a tensor [batch, axes..., channels], of at most 5 dimensions. */
 dnnl_memory_desc_t dnn_channels_last(const int64_t *dims, int n, dnnl_data_type_t type);
 
+/* How images [batch, axes..., channels] are cut: the batch, or when there are less images than parts are wanted, rows
+ * along the first axis of the result. The product of the two is the number of bands. */
+typedef struct dnn_bands {
+  int64_t images, rows;
+} dnn_bands;
+/* A band: the window's work on some rows of some images, and the elements where it begins. */
+typedef struct dnn_band {
+  dnn_window window;
+  int64_t x[5], y[5], x_at, y_at;
+} dnn_band;
+/* points: of a result, on which one image has so many rows. */
+dnn_bands dnn_bands_cut(int64_t images, int64_t rows, int64_t points, int64_t parts);
+/* False: it would see nothing but padding. */
+bool dnn_band_of(const dnn_window *w, int rank, const int64_t *x, const int64_t *y, dnn_bands b, int64_t i,
+                 dnn_band *out);
+
 /* ---- post_ops.c: the epilogue of fused ops ---- */
 
 #define DNN_STEPS 8
@@ -96,7 +112,7 @@ typedef struct dnn_arg {
   int32_t arg; /* DNNL_ARG_... */
   uint8_t source;
   uint32_t index;    /* of the input */
-  size_t offset;     /* in the scratch */
+  size_t offset;     /* bytes in the tensor, or in the scratch */
   const void *fixed; /* DNN_FIXED */
 } dnn_arg;
 
@@ -110,7 +126,7 @@ typedef struct dnn_move {
 typedef struct dnn_call dnn_call;
 
 /* The shape state of all kernels here. The primitive's arguments stand at the front of args, those of moves at its
- * end. */
+ * end. A plan may have parts instead, which several threads may execute at once: plans of their own (parts.c). */
 typedef struct dnn_plan {
   dnnl_primitive_desc_t desc;
   dnnl_primitive_t primitive;
@@ -121,11 +137,16 @@ typedef struct dnn_plan {
   dnnl_status_t failed;          /* the first failure of adding an argument */
   dnn_call *first;               /* lives as long as the plan */
   _Atomic(dnn_call *) free_call; /* of the step before */
-  /* A step may call the primitive for one block after another, with work of ours before and after each. */
+  /* A step may call the primitive for one block after another, with work of ours before and after each; the scratch is
+   * the plan's own. */
   int64_t n_blocks;
-  void (*enter)(const tn_kernel_ctx *ctx, const void *own, int64_t block);
-  void (*leave)(const tn_kernel_ctx *ctx, const void *own, int64_t block);
+  void (*enter)(const tn_kernel_ctx *ctx, char *scratch, const void *own, int64_t block);
+  void (*leave)(const tn_kernel_ctx *ctx, char *scratch, const void *own, int64_t block);
   void *own; /* freed with the plan */
+  struct dnn_plan **parts;
+  uint32_t n_parts, most_parts;
+  double part_ns;    /* roughly */
+  size_t scratch_at; /* of a part in the scratch of all */
 } dnn_plan;
 
 typedef struct dnn_setup {
@@ -134,7 +155,8 @@ typedef struct dnn_setup {
   const_dnnl_primitive_desc_t forward; /* of a gradient */
 } dnn_setup;
 
-/* A plan for an op descriptor, which is ctx's shape state from then on; no arguments yet but its scratch. */
+/* A plan for an op descriptor, which is ctx's shape state from then on, or the next part of the one that is; no
+ * arguments yet but its scratch. */
 tn_status dnn_plan_create(tn_prepare_ctx *ctx, const_dnnl_op_desc_t op, const dnn_setup *setup, dnn_plan **out,
                           tn_error *err);
 void dnn_plan_free(void *plan);
@@ -143,6 +165,9 @@ void dnn_plan_free(void *plan);
 void dnn_plan_input(dnn_plan *p, int32_t arg, uint32_t index, const dnnl_memory_desc_t *layout,
                     const dnnl_memory_desc_t *wanted);
 void dnn_plan_output(dnn_plan *p, int32_t arg, const dnnl_memory_desc_t *layout, const dnnl_memory_desc_t *wanted);
+/* A piece of a tensor, `offset` bytes from its beginning, as it is. */
+void dnn_plan_input_piece(dnn_plan *p, int32_t arg, uint32_t index, size_t offset, const dnnl_memory_desc_t *layout);
+void dnn_plan_output_piece(dnn_plan *p, int32_t arg, size_t offset, const dnnl_memory_desc_t *layout);
 /* Input `index` of layout `from` in the layout that the primitive wants: as it is, packed once when it is a constant,
  * else in each step where that is allowed. TN_UNIMPLEMENTED where it is not. */
 tn_status dnn_plan_weights(dnn_plan *p, tn_prepare_ctx *ctx, int32_t arg, uint32_t index,
@@ -154,15 +179,48 @@ void dnn_plan_fixed(dnn_plan *p, int32_t arg, const void *data, const dnnl_memor
 /* Takes a primitive to be executed before the plan's own on the input `src`, with results in the scratch. */
 void dnn_plan_before(dnn_plan *p, dnnl_primitive_t primitive, const dnnl_memory_desc_t *src,
                      const dnnl_memory_desc_t *dst, const dnnl_memory_desc_t *workspace, size_t workspace_at);
-/* Arguments of the epilogue: inputs from `first` on. */
-void dnn_plan_epilogue(dnn_plan *p, const dnn_epilogue *e, uint32_t first, const dnnl_memory_desc_t *bias,
-                       const dnnl_memory_desc_t *added);
+/* Arguments of the epilogue: inputs from `first` on, from these offsets in bytes on. */
+typedef struct dnn_follow {
+  const dnnl_memory_desc_t *bias, *added;
+  size_t bias_at, added_at;
+} dnn_follow;
+void dnn_plan_epilogue(dnn_plan *p, const dnn_epilogue *e, uint32_t first, const dnn_follow *follow);
 /* All arguments are there: sets the scratch. */
 tn_status dnn_plan_end(dnn_plan *p, tn_prepare_ctx *ctx, tn_error *err);
 /* The compute of all kernels here. */
 tn_status dnn_compute(tn_kernel_ctx *ctx);
+/* The same for a plan without parts. */
+dnnl_status_t dnn_plan_execute(const tn_kernel_ctx *ctx, dnn_plan *p);
 tn_status dnn_reorder_create(const dnnl_memory_desc_t *from, const dnnl_memory_desc_t *to, dnnl_primitive_t *out,
                              tn_error *err);
+
+/* ---- parts.c: work that threads share ---- */
+
+/* Rough nanoseconds of so many products, by so many weights: where few rows share them, these are most of it. */
+double dnn_product_ns(double products, double weights);
+/* In how many parts work of so many nanoseconds is to be cut for the threads that there may be; 1 = it stays whole. */
+uint32_t dnn_parts_worth(const tn_prepare_ctx *ctx, double ns);
+/* n parts, or `most` where that is less, so that all threads have as many. */
+uint32_t dnn_parts_at_most(const tn_prepare_ctx *ctx, uint32_t n, int64_t most);
+/* A plan of `most` parts, which is ctx's shape state: the plans made from now on are its parts, and each ends with
+ * dnn_plan_end. */
+tn_status dnn_parts_begin(tn_prepare_ctx *ctx, uint32_t most, double ns, tn_error *err);
+/* Takes that back, and what has been said of it: it is tried in another way. */
+void dnn_plan_undo(tn_prepare_ctx *ctx, tn_error *err);
+/* The next part of ctx's shape state, if that is a plan of parts; it belongs to that one then. */
+bool dnn_parts_add(tn_prepare_ctx *ctx, dnn_plan *part);
+tn_status dnn_parts_compute(tn_kernel_ctx *ctx, const dnn_plan *p);
+/* Item i of n that are shared out to `parts`: where it begins. */
+static inline int64_t dnn_part_begin(int64_t n, int64_t parts, int64_t i)
+{
+  return n / parts * i + n % parts * i / parts;
+}
+
+/* ---- columns.c ---- */
+
+/* As dnn_rows_plan, in parts of some columns each. TN_UNIMPLEMENTED: not this product, or not these threads. */
+tn_status dnn_columns_plan(tn_prepare_ctx *ctx, const dnn_epilogue *e, int64_t rows, int64_t k, int64_t n, double ns,
+                           tn_error *err);
 
 /* ---- weights.c ---- */
 

@@ -5,9 +5,11 @@ if HAVE_ONEDNN
 TN_PLUGINS += plugins/onednn.la
 plugins_onednn_la_SOURCES = \
   plugins/onednn/call.c \
+  plugins/onednn/columns.c \
   plugins/onednn/convolution.c \
   plugins/onednn/engine.c \
   plugins/onednn/onednn.h \
+  plugins/onednn/parts.c \
   plugins/onednn/plugin.c \
   plugins/onednn/pooling.c \
   plugins/onednn/post_ops.c \

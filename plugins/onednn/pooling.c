@@ -75,18 +75,53 @@ static tn_status forward_desc(const pool_state *s, const sizes *z, dnnl_prop_kin
 
 /* ---- forward ---- */
 
+static tn_status pool_plan(tn_prepare_ctx *ctx, const sizes *z, const dnn_band *b, tn_error *err)
+{
+  dnnl_pooling_desc_t desc;
+  dnn_plan *p;
+  tn_status st = forward_desc(ctx->state, z, dnnl_forward_inference, &desc, err);
+  if (st == TN_OK) st = dnn_plan_create(ctx, &desc, &(dnn_setup){ NULL, NULL, NULL }, &p, err);
+  if (st != TN_OK) return st;
+  dnn_plan_input_piece(p, DNNL_ARG_SRC, 0, (size_t)b->x_at * sizeof(float), &z->source);
+  dnn_plan_output_piece(p, DNNL_ARG_DST, (size_t)b->y_at * sizeof(float), &z->target);
+  return dnn_plan_end(p, ctx, err);
+}
+
+static tn_status banded_plan(tn_prepare_ctx *ctx, const sizes *z, dnn_bands b, tn_error *err)
+{
+  uint32_t n = (uint32_t)(b.images * b.rows);
+  tn_status st = dnn_parts_begin(ctx, n, ctx->cost_ns, err);
+  for (uint32_t i = 0; st == TN_OK && i < n; i++) {
+    sizes part = *z;
+    dnn_band band;
+    if (!dnn_band_of(&z->window, z->rank, z->x, z->y, b, i, &band)) return dnn_declined(err, "a band of padding");
+    part.window = band.window;
+    part.source = dnn_channels_last(band.x, z->rank, dnnl_f32);
+    part.target = dnn_channels_last(band.y, z->rank, dnnl_f32);
+    st = pool_plan(ctx, &part, &band, err);
+  }
+  return st;
+}
+
+static tn_status best_plan(tn_prepare_ctx *ctx, const sizes *z, tn_error *err)
+{
+  uint32_t n = dnn_parts_worth(ctx, ctx->cost_ns);
+  if (n > 1) {
+    int64_t points = 1;
+    for (int a = 1; a < z->rank - 1; a++) points *= z->y[a];
+    dnn_bands b = dnn_bands_cut(z->y[0], z->y[1], points, n);
+    tn_status st = b.images * b.rows > 1 ? banded_plan(ctx, z, b, err) : TN_UNIMPLEMENTED;
+    if (st != TN_UNIMPLEMENTED) return st;
+    dnn_plan_undo(ctx, err);
+  }
+  return pool_plan(ctx, z, &(dnn_band){ .x_at = 0 }, err);
+}
+
 tn_status dnn_pool_prepare(tn_prepare_ctx *ctx, tn_error *err)
 {
   sizes z;
-  dnnl_pooling_desc_t desc;
-  dnn_plan *p;
   tn_status st = judge(ctx, &z, err);
-  if (st == TN_OK) st = forward_desc(ctx->state, &z, dnnl_forward_inference, &desc, err);
-  if (st == TN_OK) st = dnn_plan_create(ctx, &desc, &(dnn_setup){ NULL, NULL, NULL }, &p, err);
-  if (st != TN_OK) return st;
-  dnn_plan_input(p, DNNL_ARG_SRC, 0, &z.source, NULL);
-  dnn_plan_output(p, DNNL_ARG_DST, &z.target, NULL);
-  st = dnn_plan_end(p, ctx, err);
+  if (st == TN_OK) st = best_plan(ctx, &z, err);
   return st != TN_OK ? st : tn_prepare_output(ctx, 0, z.y, z.rank, err);
 }
 

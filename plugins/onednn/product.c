@@ -127,34 +127,143 @@ bool dnn_rows_plain(int64_t rows, int64_t n)
   return n % 16 == 0 && !collide(n) && rows >= (n > 256 ? 64 : 4);
 }
 
-static tn_status product_plan(tn_prepare_ctx *ctx, const product_state *s, const sizes *z, tn_error *err)
+/* Rows of a product, or matrices of a batch, that make a part of it. */
+typedef struct band {
+  int64_t matrix, matrices, row, rows;
+} band;
+
+typedef struct layouts {
+  dnnl_memory_desc_t source, plain, target, bias;
+  size_t source_at, plain_at, target_at; /* bytes */
+} layouts;
+
+static int64_t matrices_of(const sizes *z)
+{
+  int64_t n = 1;
+  for (int i = 0; i < z->n_batch; i++) n *= z->out[i];
+  return n;
+}
+
+/* A band of some of the matrices only: there is one dimension of batches, then. */
+static layouts describe(const product_state *s, const sizes *z, const band *b, dnnl_data_type_t type)
+{
+  const int64_t wide[] = { 1, z->n }, one[] = { z->n, 1 };
+  sizes part = *z;
+  layouts l;
+  if (b->matrices < matrices_of(z)) part.a[0] = part.b[0] = part.out[0] = b->matrices;
+  l.source = matrices(part.a, z->n_batch, b->rows, z->k, s->across_a, type);
+  l.plain = matrices(part.b, z->n_batch, z->k, z->n, s->across_b, type);
+  l.target = matrices(part.out, z->n_batch, b->rows, z->n, false, type);
+  l.bias = dnn_strided(wide, one, 2, type);
+  size_t element = dnnl_data_type_size(type);
+  l.source_at = (size_t)(b->matrix * z->m + b->row) * (size_t)z->k * element;
+  l.plain_at = (size_t)(b->matrix * z->k) * (size_t)z->n * element;
+  l.target_at = (size_t)(b->matrix * z->m + b->row) * (size_t)z->n * element;
+  return l;
+}
+
+/* A plan for a band. Weights that are packed have the layout that the primitive likes best, or that of a plan that was
+ * made before. */
+static tn_status band_create(tn_prepare_ctx *ctx, const product_state *s, const sizes *z, const layouts *l,
+                             const dnn_plan *like, dnn_plan **out, tn_error *err)
+{
+  const int64_t weights[] = { z->k, z->n };
+  dnnl_data_type_t type = l->source.data_type;
+  const dnnl_memory_desc_t any = dnn_any(weights, 2, type), *by = &l->plain;
+  const dnnl_memory_desc_t *bias = dnn_has_bias(&s->epilogue) ? &l->bias : NULL;
+  const dnn_setup setup = { &s->epilogue, &l->target, NULL };
+  const dnn_follow follow = { .bias = &l->bias, .added = &l->target, .added_at = l->target_at };
+  dnnl_matmul_desc_t desc;
+  if (tn_prepare_is_constant(ctx, 1) && z->n_batch == 0 &&
+      (type != dnnl_f32 || s->across_b || !dnn_rows_plain(z->rows, z->n)))
+    by = like == NULL ? &any : dnnl_primitive_desc_query_md(like->desc, dnnl_query_weights_md, 0);
+  tn_status st = dnn_status(dnnl_matmul_desc_init(&desc, &l->source, by, bias, &l->target), "product", err);
+  if (st == TN_OK) st = dnn_plan_create(ctx, &desc, &setup, out, err);
+  if (st != TN_OK) return st;
+  dnn_plan_input_piece(*out, DNNL_ARG_SRC, 0, l->source_at, &l->source);
+  dnn_plan_output_piece(*out, DNNL_ARG_DST, l->target_at, &l->target);
+  dnn_plan_epilogue(*out, &s->epilogue, 2, &follow);
+  return TN_OK;
+}
+
+static tn_status band_end(tn_prepare_ctx *ctx, const layouts *l, dnn_plan *p, tn_error *err)
+{
+  tn_status st = TN_OK;
+  if (l->plain_at > 0) dnn_plan_input_piece(p, DNNL_ARG_WEIGHTS, 1, l->plain_at, &l->plain);
+  else st = dnn_plan_weights(p, ctx, DNNL_ARG_WEIGHTS, 1, &l->plain, false, err);
+  return st == TN_OK ? dnn_plan_end(p, ctx, err) : st;
+}
+
+/* How a product is cut: its matrices, where they stand one behind the other in both operands, or its rows. */
+static band band_of(const sizes *z, uint32_t parts, uint32_t i)
+{
+  int64_t all = matrices_of(z);
+  if (z->n_batch == 0) {
+    int64_t row = dnn_part_begin(z->rows, parts, i);
+    return (band){ 0, 1, row, dnn_part_begin(z->rows, parts, i + 1) - row };
+  }
+  int64_t matrix = dnn_part_begin(all, parts, i);
+  return (band){ matrix, dnn_part_begin(all, parts, i + 1) - matrix, 0, z->rows };
+}
+
+/* Rows of a band: weights are read for each, and some rows are taken at once. */
+#define MIN_ROWS 24
+#define FEW_ROWS 4 /* where there are few */
+
+static double cost_of(const sizes *z) { return dnn_product_ns(z->products, (double)z->k * (double)z->n); }
+
+static uint32_t parts_of(const tn_prepare_ctx *ctx, const product_state *s, const sizes *z)
+{
+  uint32_t n = dnn_parts_worth(ctx, cost_of(z));
+  int64_t most = z->n_batch == 0 ? z->rows / (z->rows < 2 * MIN_ROWS ? FEW_ROWS : MIN_ROWS) : matrices_of(z);
+  if (z->n_batch > 1 || (z->n_batch == 1 && z->a[0] != z->b[0]) || (z->n_batch == 0 && s->across_a)) return 1;
+  return n == 1 ? n : dnn_parts_at_most(ctx, n, most);
+}
+
+/* All primitives come before weights are packed: a form that is there cannot be taken back. */
+static tn_status banded_plan(tn_prepare_ctx *ctx, const product_state *s, const sizes *z, uint32_t n, tn_error *err)
 {
   dnnl_data_type_t type = dnn_type(ctx->inputs[0].dtype);
-  const int64_t wide[] = { 1, z->n }, one[] = { z->n, 1 }, weights[] = { z->k, z->n };
-  dnnl_memory_desc_t source = matrices(z->a, z->n_batch, z->rows, z->k, s->across_a, type);
-  dnnl_memory_desc_t plain = matrices(z->b, z->n_batch, z->k, z->n, s->across_b, type);
-  dnnl_memory_desc_t target = matrices(z->out, z->n_batch, z->rows, z->n, false, type);
-  dnnl_memory_desc_t bias = dnn_strided(wide, one, 2, type), any = dnn_any(weights, 2, type);
-  bool packs = tn_prepare_is_constant(ctx, 1) && z->n_batch == 0 &&
-               (type != dnnl_f32 || s->across_b || !dnn_rows_plain(z->rows, z->n));
-  dnnl_matmul_desc_t desc;
-  tn_status st = dnn_status(dnnl_matmul_desc_init(&desc, &source, packs ? &any : &plain,
-                                                  dnn_has_bias(&s->epilogue) ? &bias : NULL, &target), "product", err);
-  dnn_plan *p = NULL;
-  const dnn_setup setup = { &s->epilogue, &target, NULL };
-  if (st == TN_OK) st = dnn_plan_create(ctx, &desc, &setup, &p, err);
-  if (st == TN_OK) st = dnn_plan_weights(p, ctx, DNNL_ARG_WEIGHTS, 1, &plain, false, err);
-  if (st != TN_OK) return st;
-  dnn_plan_input(p, DNNL_ARG_SRC, 0, &source, NULL);
-  dnn_plan_output(p, DNNL_ARG_DST, &target, NULL);
-  dnn_plan_epilogue(p, &s->epilogue, 2, &bias, &target);
-  return dnn_plan_end(p, ctx, err);
+  tn_status st = dnn_parts_begin(ctx, n, cost_of(z), err);
+  dnn_plan *p, *all = ctx->shape_state;
+  for (uint32_t i = 0; st == TN_OK && i < n; i++) {
+    band b = band_of(z, n, i);
+    layouts l = describe(s, z, &b, type);
+    st = band_create(ctx, s, z, &l, i == 0 ? NULL : all->parts[0], &p, err);
+  }
+  for (uint32_t i = 0; st == TN_OK && i < n; i++) {
+    band b = band_of(z, n, i);
+    layouts l = describe(s, z, &b, type);
+    st = band_end(ctx, &l, all->parts[i], err);
+  }
+  return st;
+}
+
+static tn_status product_plan(tn_prepare_ctx *ctx, const product_state *s, const sizes *z, tn_error *err)
+{
+  uint32_t n = parts_of(ctx, s, z);
+  if (z->n_batch == 0 && !s->across_a && !s->across_b) {
+    tn_status st = dnn_columns_plan(ctx, &s->epilogue, z->rows, z->k, z->n, cost_of(z), err);
+    if (st != TN_UNIMPLEMENTED) return st;
+    dnn_plan_undo(ctx, err);
+  }
+  if (n > 1) {
+    tn_status st = banded_plan(ctx, s, z, n, err);
+    if (st != TN_UNIMPLEMENTED) return st;
+    dnn_plan_undo(ctx, err);
+  }
+  const band whole = { 0, matrices_of(z), 0, z->rows };
+  layouts l = describe(s, z, &whole, dnn_type(ctx->inputs[0].dtype));
+  dnn_plan *p;
+  tn_status st = band_create(ctx, s, z, &l, NULL, &p, err);
+  return st == TN_OK ? band_end(ctx, &l, p, err) : st;
 }
 
 tn_status dnn_rows_plan(tn_prepare_ctx *ctx, const dnn_epilogue *e, int64_t rows, int64_t k, int64_t n, tn_error *err)
 {
   const product_state s = { .epilogue = *e };
-  const sizes z = { .m = rows, .k = k, .n = n, .rows = rows, .rank = 2 };
+  const sizes z = { .m = rows, .k = k, .n = n, .rows = rows, .rank = 2,
+                    .products = (double)rows * (double)k * (double)n };
   return product_plan(ctx, &s, &z, err);
 }
 
@@ -169,6 +278,6 @@ tn_status dnn_product_prepare(tn_prepare_ctx *ctx, tn_error *err)
     return dnn_declined(err, "a product this small");
   tn_status st = product_plan(ctx, s, &z, err);
   if (st == TN_OK) st = tn_prepare_output(ctx, 0, z.shape, z.rank, err);
-  ctx->cost_ns = z.products * 0.02;
+  ctx->cost_ns = cost_of(&z);
   return st;
 }

@@ -83,3 +83,44 @@ dnnl_memory_desc_t dnn_channels_last(const int64_t *dims, int n, dnnl_data_type_
   strides[0] = step;
   return dnn_strided(order, strides, n, type);
 }
+
+/* ---- bands ---- */
+
+#define MIN_POINTS 16 /* of a band, but where that would be one band only */
+
+dnn_bands dnn_bands_cut(int64_t images, int64_t rows, int64_t points, int64_t parts)
+{
+  dnn_bands b = { parts, 1 };
+  if (images >= parts) return b;
+  int64_t most = points / MIN_POINTS, some = (parts + images - 1) / images;
+  if (some > most) some = most < 2 ? 2 : most;
+  int64_t each = (rows + some - 1) / some; /* the last one may have less */
+  b.images = images;
+  b.rows = (rows + each - 1) / each;
+  return b;
+}
+
+bool dnn_band_of(const dnn_window *w, int rank, const int64_t *x, const int64_t *y, dnn_bands b, int64_t i,
+                 dnn_band *out)
+{
+  int64_t image = dnn_part_begin(x[0], b.images, i / b.rows), images = dnn_part_begin(x[0], b.images, i / b.rows + 1);
+  int64_t row = dnn_part_begin(y[1], b.rows, i % b.rows), end = dnn_part_begin(y[1], b.rows, i % b.rows + 1);
+  int64_t from = row * w->stride[0] - w->before[0], x_line = 1, y_line = 1;
+  int64_t to = (end - 1) * w->stride[0] + (w->size[0] - 1) * w->dilation[0] + 1 - w->before[0];
+  int64_t first = from < 0 ? 0 : from, last = to > x[1] ? x[1] : to;
+  if (last <= first) return false;
+  for (int d = 0; d < rank; d++) {
+    out->x[d] = x[d];
+    out->y[d] = y[d];
+    if (d > 1) x_line *= x[d], y_line *= y[d];
+  }
+  out->window = *w;
+  out->window.before[0] = first - from;
+  out->window.after[0] = to - last;
+  out->x[0] = out->y[0] = images - image;
+  out->x[1] = last - first;
+  out->y[1] = end - row;
+  out->x_at = (image * x[1] + first) * x_line;
+  out->y_at = (image * y[1] + row) * y_line;
+  return true;
+}

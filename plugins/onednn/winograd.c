@@ -22,7 +22,8 @@ typedef __m512 lanes;
 typedef struct winograd {
   dnn_epilogue epilogue;
   int64_t x[4], y[4], before[2];
-  int64_t down, across, n_tiles, block; /* tiles of an image, of all, of a block */
+  int64_t down, across;           /* tiles of an image */
+  int64_t first, n_tiles, block;  /* tile; of all, or of a part; of a block */
   size_t at, products, zeros;           /* places in the scratch */
 } winograd;
 
@@ -85,16 +86,15 @@ static int64_t tiles_of(const winograd *w, int64_t block)
   return left < w->block ? left : w->block;
 }
 
-static void enter(const tn_kernel_ctx *ctx, const void *own, int64_t block)
+static void enter(const tn_kernel_ctx *ctx, char *scratch, const void *own, int64_t block)
 {
   const winograd *w = own;
-  char *scratch = ctx->scratch;
   float *to = (float *)(scratch + w->at), *zeros = (float *)(scratch + w->zeros);
   int64_t c = w->x[3], n = tiles_of(w, block), step = w->block * c;
   const float *from[TILE * TILE];
   if (block == 0) memset(zeros, 0, (size_t)c * sizeof *zeros);
   for (int64_t t = 0; t < n; t++) {
-    find_tile(w, ctx->inputs[0]->data, zeros, block * w->block + t, from);
+    find_tile(w, ctx->inputs[0]->data, zeros, w->first + block * w->block + t, from);
     transform(from, to + t * c, step, c);
   }
   for (int64_t i = 0; n < w->block && i < TILE * TILE; i++) /* rows that the last block does not have */
@@ -164,13 +164,13 @@ TARGET static void transform_back(const winograd *w, const tn_kernel_ctx *ctx, c
   }
 }
 
-static void leave(const tn_kernel_ctx *ctx, const void *own, int64_t block)
+static void leave(const tn_kernel_ctx *ctx, char *scratch, const void *own, int64_t block)
 {
   const winograd *w = own;
-  const float *from = (const float *)((const char *)ctx->scratch + w->products);
+  const float *from = (const float *)(scratch + w->products);
   int64_t n = tiles_of(w, block);
   for (int64_t t = 0; t < n; t++) {
-    place p = place_of(w, block * w->block + t);
+    place p = place_of(w, w->first + block * w->block + t);
     transform_back(w, ctx, from + t * w->y[3], w->block * w->y[3], &p);
   }
 }
@@ -226,12 +226,10 @@ static bool fits(const tn_prepare_ctx *ctx, const dnn_epilogue *e, const dnn_win
   return x[3] % LANES == 0 && y[3] % LANES == 0 && y[0] * y[1] * y[2] >= MIN_PIXELS;
 }
 
+/* So many tiles in blocks that are equal, or nearly so. */
 static void cut(winograd *w)
 {
   int64_t row = TILE * TILE * (w->x[3] + w->y[3]) * (int64_t)sizeof(float);
-  w->down = (w->y[1] + OUT - 1) / OUT;
-  w->across = (w->y[2] + OUT - 1) / OUT;
-  w->n_tiles = w->y[0] * w->down * w->across;
   int64_t most = CACHE / row;
   if (most < 16) most = 16;
   int64_t blocks = (w->n_tiles + most - 1) / most;
@@ -244,32 +242,71 @@ static dnnl_memory_desc_t matrices(int64_t rows, int64_t columns)
   return dnn_strided(dims, strides, 3, dnnl_f32);
 }
 
-static tn_status plan(tn_prepare_ctx *ctx, winograd *w, tn_error *err)
+/* A plan for some of the tiles, w->n_tiles from w->first on; all but the filter. */
+static tn_status tiles_create(tn_prepare_ctx *ctx, const winograd *tiles, dnn_plan **out, tn_error *err)
 {
+  winograd *w = tn_alloc(sizeof *w);
+  if (w == NULL) return tn_error_set(err, TN_RESOURCE_EXHAUSTED, "out of memory for a convolution");
+  *w = *tiles;
+  cut(w);
   dnnl_memory_desc_t from = matrices(w->block, w->x[3]), to = matrices(w->block, w->y[3]);
   dnnl_memory_desc_t by = matrices(w->x[3], w->y[3]);
   dnnl_matmul_desc_t desc;
-  const void *filter;
-  dnn_plan *p;
   tn_status st = dnn_status(dnnl_matmul_desc_init(&desc, &from, &by, NULL, &to), "product", err);
-  if (st == TN_OK) st = dnn_plan_create(ctx, &desc, &(dnn_setup){ NULL, NULL, NULL }, &p, err);
-  if (st == TN_OK) st = tn_prepare_pack(ctx, 1, 0x3341, dnnl_memory_desc_get_size(&by), pack, NULL, &filter, err);
-  if (st != TN_OK) return st;
+  if (st == TN_OK) st = dnn_plan_create(ctx, &desc, &(dnn_setup){ NULL, NULL, NULL }, out, err);
+  if (st != TN_OK) {
+    tn_free(w);
+    return st;
+  }
+  dnn_plan *p = *out;
   w->at = dnn_plan_room(p, dnnl_memory_desc_get_size(&from));
   w->products = dnn_plan_room(p, dnnl_memory_desc_get_size(&to));
   w->zeros = dnn_plan_room(p, (size_t)w->x[3] * sizeof(float));
   dnn_plan_inner(p, DNNL_ARG_SRC, w->at, &from);
   dnn_plan_inner(p, DNNL_ARG_DST, w->products, &to);
-  dnn_plan_fixed(p, DNNL_ARG_WEIGHTS, filter, &by);
   p->n_blocks = (w->n_tiles + w->block - 1) / w->block;
   p->enter = enter;
   p->leave = leave;
-  p->own = tn_alloc(sizeof *w);
-  if (p->own == NULL) return tn_error_set(err, TN_RESOURCE_EXHAUSTED, "out of memory for a convolution");
-  *(winograd *)p->own = *w;
+  p->own = w;
+  return TN_OK;
+}
+
+/* The filter, which all parts have in one form. */
+static tn_status tiles_end(tn_prepare_ctx *ctx, const winograd *w, dnn_plan *p, tn_error *err)
+{
+  dnnl_memory_desc_t by = matrices(w->x[3], w->y[3]);
+  const void *filter;
+  tn_status st = tn_prepare_pack(ctx, 1, 0x3341, dnnl_memory_desc_get_size(&by), pack, NULL, &filter, err);
+  if (st != TN_OK) return st;
+  dnn_plan_fixed(p, DNNL_ARG_WEIGHTS, filter, &by);
   st = dnn_plan_end(p, ctx, err);
   /* No other form is tried any more: the filter is packed, and its elements may go. */
   return st == TN_UNIMPLEMENTED ? tn_error_wrap(err, TN_INTERNAL, "oneDNN takes back a product that it had taken") : st;
+}
+
+#define MIN_TILES 6 /* of a part */
+#define TILE_NS 0.009 /* of a product of a tile, the transforms with it: 16 results by 9 taps */
+
+static tn_status plan(tn_prepare_ctx *ctx, const winograd *w, tn_error *err)
+{
+  double ns = (double)w->n_tiles * 144 * (double)w->x[3] * (double)w->y[3] * TILE_NS;
+  uint32_t n = dnn_parts_worth(ctx, ns);
+  dnn_plan *p, *all = NULL;
+  if (n > 1 && w->n_tiles / n < MIN_TILES) n = (uint32_t)(w->n_tiles / MIN_TILES);
+  tn_status st = TN_OK;
+  if (n > 1) {
+    st = dnn_parts_begin(ctx, n, ns, err);
+    all = ctx->shape_state;
+  }
+  for (uint32_t i = 0; st == TN_OK && i < (n > 1 ? n : 1); i++) {
+    winograd tiles = *w;
+    if (n > 1) tiles.first = dnn_part_begin(w->n_tiles, n, i);
+    if (n > 1) tiles.n_tiles = dnn_part_begin(w->n_tiles, n, i + 1) - tiles.first;
+    st = tiles_create(ctx, &tiles, &p, err);
+  }
+  if (n <= 1) return st == TN_OK ? tiles_end(ctx, w, p, err) : st;
+  for (uint32_t i = 0; st == TN_OK && i < n; i++) st = tiles_end(ctx, w, all->parts[i], err);
+  return st;
 }
 
 tn_status dnn_winograd_plan(tn_prepare_ctx *ctx, const dnn_epilogue *e, const dnn_window *window, const int64_t *x,
@@ -279,7 +316,9 @@ tn_status dnn_winograd_plan(tn_prepare_ctx *ctx, const dnn_epilogue *e, const dn
   winograd w = { .epilogue = *e, .before = { window->before[0], window->before[1] } };
   memcpy(w.x, x, sizeof w.x);
   memcpy(w.y, y, sizeof w.y);
-  cut(&w);
+  w.down = (y[1] + OUT - 1) / OUT;
+  w.across = (y[2] + OUT - 1) / OUT;
+  w.n_tiles = y[0] * w.down * w.across;
   return plan(ctx, &w, err);
 }
 

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Work that threads share: a plan of parts, each with a primitive, memory objects and scratch of its own, so that any
+ * thread may execute any of them. oneDNN knows primitives that it had before, so equal parts share their code. */
+#include "onednn.h"
+
+#include <string.h>
+
+#define WORTH 12000.0 /* ns; what is shorter stays whole */
+#define PART 4000.0   /* ns; of a part, at least */
+#define PER_THREAD 4  /* so that a thread that comes late gets less */
+
+double dnn_product_ns(double products, double weights) { return products * 0.02 + weights * 0.2; }
+
+uint32_t dnn_parts_at_most(const tn_prepare_ctx *ctx, uint32_t n, int64_t most)
+{
+  if (most < (int64_t)n) n = most < 1 ? 1 : (uint32_t)most;
+  return n > ctx->threads ? n - n % ctx->threads : n;
+}
+
+uint32_t dnn_parts_worth(const tn_prepare_ctx *ctx, double ns)
+{
+  uint32_t threads = TN_HAS_FIELD(ctx, tn_prepare_ctx, threads) ? ctx->threads : 1;
+  if (threads < 2 || !(ns >= WORTH)) return 1;
+  double most = ns / PART;
+  return dnn_parts_at_most(ctx, most < 1e6 ? (uint32_t)most : 1000000, (int64_t)threads * PER_THREAD);
+}
+
+tn_status dnn_parts_begin(tn_prepare_ctx *ctx, uint32_t most, double ns, tn_error *err)
+{
+  dnn_plan *p = tn_alloc(sizeof *p);
+  dnn_plan **parts = tn_alloc(most * sizeof *parts);
+  if (p == NULL || parts == NULL) {
+    tn_free(p);
+    tn_free(parts);
+    return tn_error_set(err, TN_RESOURCE_EXHAUSTED, "out of memory for %u primitives", most);
+  }
+  memset(p, 0, sizeof *p);
+  atomic_init(&p->free_call, NULL);
+  p->parts = parts;
+  p->most_parts = most;
+  p->part_ns = ns / most;
+  ctx->shape_state = p;
+  return TN_OK;
+}
+
+void dnn_plan_undo(tn_prepare_ctx *ctx, tn_error *err)
+{
+  dnn_plan_free(ctx->shape_state);
+  ctx->shape_state = NULL;
+  ctx->scratch_bytes = 0;
+  tn_error_clear(err);
+}
+
+bool dnn_parts_add(tn_prepare_ctx *ctx, dnn_plan *part)
+{
+  dnn_plan *all = ctx->shape_state;
+  if (all == NULL || all->n_parts == all->most_parts) return false;
+  all->parts[all->n_parts++] = part;
+  return true;
+}
+
+/* ---- a step ---- */
+
+typedef struct job {
+  const tn_kernel_ctx *ctx;
+  const dnn_plan *plan;
+  _Atomic int failed; /* the last failure */
+} job;
+
+static void run_parts(void *user, int64_t begin, int64_t end)
+{
+  job *j = user;
+  for (int64_t i = begin; i < end; i++) {
+    dnnl_status_t st = dnn_plan_execute(j->ctx, j->plan->parts[i]);
+    if (st != dnnl_success) atomic_store_explicit(&j->failed, (int)st, memory_order_relaxed);
+  }
+}
+
+tn_status dnn_parts_compute(tn_kernel_ctx *ctx, const dnn_plan *p)
+{
+  job j = { .ctx = ctx, .plan = p };
+  tn_parallel_for(ctx, p->n_parts, 1, p->part_ns, run_parts, &j);
+  dnnl_status_t st = (dnnl_status_t)atomic_load_explicit(&j.failed, memory_order_relaxed);
+  return st == dnnl_success ? TN_OK : dnn_status(st, "step", ctx->err);
+}
