@@ -256,6 +256,43 @@ static void session_run__shapes_that_do_not_fit_are_named(void) /* S-RUN-17, S-C
   }
 }
 
+/* The graph knows the shape of x, and what k says; a Reshape to it would change nothing. Feeds say otherwise. */
+static void session_run__feeds_may_have_other_shapes(void) /* S-RUN-10, S-RUN-16 */
+{
+  static const char text[] =
+      "node { name: 'x' op: 'Placeholder' attr { key: 'dtype' value { type: DT_FLOAT } } attr { key: 'shape' value { shape {"
+      " dim { size: 2 } dim { size: 3 } } } } }"
+      "node { name: 'k' op: 'Const' attr { key: 'dtype' value { type: DT_INT32 } } attr { key: 'value' value { tensor {"
+      " dtype: DT_INT32 tensor_shape { dim { size: 2 } } int_val: 2 int_val: 3 } } } }"
+      "node { name: 'r' op: 'Reshape' input: 'x' input: 'k' attr { key: 'T' value { type: DT_FLOAT } } }"
+      "node { name: 'y' op: 'Neg' input: 'r' attr { key: 'T' value { type: DT_FLOAT } } }";
+  static const int64_t shapes[][2] = { { 2, 3 }, { 3, 2 }, { 6, 1 }, { 2, 3 } };
+  static const float six[6] = { 1, 2, 3, 4, 5, 6 };
+  const tn_import_options options = { .struct_size = sizeof options, .flags = TN_IMPORT_TEXT };
+  const char *feeds[] = { "x", "k" }, *fetch = "y";
+  FOR_LEVELS(level)
+  {
+    ts t;
+    ts_init(&t, level);
+    REQUIRE_OK(tn_graph_import(t.graph, text, strlen(text), &options, &t.err), &t.err);
+    ts_start(&t);
+    for (int i = 0; i < 8; i++) {
+      tn_tensor *in[2], *out = NULL;
+      const int32_t wanted[2] = { i < 4 ? 2 : 3, i < 4 ? 3 : 2 }, n = 2;
+      const int64_t two = n;
+      CHECK_OK(tn_tensor_from_data(TN_FLOAT, shapes[i % 4], 2, six, sizeof six, &in[0], &t.err), &t.err);
+      CHECK_OK(tn_tensor_from_data(TN_INT32, &two, 1, wanted, sizeof wanted, &in[1], &t.err), &t.err);
+      CHECK_OK(tn_session_run(t.session, NULL, feeds, in, i < 4 ? 1 : 2, &fetch, &out, 1, NULL, 0, NULL, &t.err), &t.err);
+      CHECK_INT(out == NULL ? -1 : tn_tensor_dims(out)[0], wanted[0]);
+      CHECK_DOUBLE(ts_float(out), -1, 0);
+      tn_tensor_unref(out);
+      tn_tensor_unref(in[0]);
+      tn_tensor_unref(in[1]);
+    }
+    ts_fini(&t);
+  }
+}
+
 /* Who only waits for a placeholder waits for its value, which is there. */
 static void session_run__a_fed_placeholder_holds_nothing_up(void) /* S-RUN-11, S-RUN-19 */
 {
@@ -598,6 +635,7 @@ TAP_MAIN(
     TAP_TEST(session_run__unneeded_feed_is_ignored_but_checked),
     TAP_TEST(session_run__fed_shape_is_checked_when_strict),
     TAP_TEST(session_run__shapes_that_do_not_fit_are_named),
+    TAP_TEST(session_run__feeds_may_have_other_shapes),
     TAP_TEST(session_run__a_fed_placeholder_holds_nothing_up),
     TAP_TEST(session_run__placeholder_must_be_fed),
     TAP_TEST(session_run__placeholder_with_default),

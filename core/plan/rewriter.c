@@ -77,6 +77,7 @@ int32_t tn__ir_shape(const tn__ir *ir, uint32_t value, int64_t *dims)
     return v->constant->rank;
   }
   int32_t rank;
+  if (ir->spec->unsure) return -1;
   return tn_output_shape(v->output, dims, TN_MAX_RANK, &rank, NULL) == TN_OK ? rank : -1;
 }
 

@@ -134,7 +134,7 @@ static tn_status check_given(tn_tensor *const *feeds, size_t n_feeds, tn_tensor 
 }
 
 static tn_status run_entry(tn_session *session, tn__entry_point *e, tn_tensor *const *feeds, size_t n_feeds,
-                           tn_tensor **fetched, size_t n_fetches, tn_error *err)
+                           tn_tensor **fetched, size_t n_fetches, tn_run_metadata *metadata, tn_error *err)
 {
   if (n_feeds != e->n_feeds || n_fetches != e->n_fetches) /* S-CAL-02 */
     return tn_error_set(err, TN_INVALID_ARGUMENT, "the callable takes %zu feeds and %zu fetches, %zu and %zu were given",
@@ -144,13 +144,12 @@ static tn_status run_entry(tn_session *session, tn__entry_point *e, tn_tensor *c
     if (st != TN_OK) return st;
   }
   tn_status st = tn__feeds_check(e, NULL, feeds, err);
-  return st == TN_OK ? tn__step_run(session, e, &e->options, feeds, fetched, err) : st;
+  return st == TN_OK ? tn__step_run(session, e, &e->options, feeds, fetched, metadata, err) : st;
 }
 
 tn_status tn_session_run_callable(tn_session *session, tn_callable callable, tn_tensor *const *feeds, size_t n_feeds,
                                   tn_tensor **fetched, size_t n_fetches, tn_run_metadata *metadata, tn_error *err)
 {
-  (void)metadata; /* nothing can make one in this version */
   tn__error_reset(err);
   if (session == NULL) return tn_error_set(err, TN_INVALID_ARGUMENT, "tn_session_run_callable: session is NULL");
   if ((feeds == NULL && n_feeds > 0) || (fetched == NULL && n_fetches > 0))
@@ -164,7 +163,7 @@ tn_status tn_session_run_callable(tn_session *session, tn_callable callable, tn_
   if (st == TN_OK) {
     atomic_fetch_add(&slot->users, 1);
     if (atomic_load(&slot->generation) == (uint32_t)(callable.id >> 32))
-      st = run_entry(session, atomic_load(&slot->entry), feeds, n_feeds, fetched, n_fetches, err);
+      st = run_entry(session, atomic_load(&slot->entry), feeds, n_feeds, fetched, n_fetches, metadata, err);
     else
       st = bad_callable(callable, "it was released", err); /* S-CAL-03 */
     leave_slot(session, slot, (uint32_t)callable.id - 1);

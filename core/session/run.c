@@ -45,7 +45,6 @@ tn_status tn_session_run(tn_session *session, const tn_run_options *options, con
                          size_t n_fetches, const char *const *targets, size_t n_targets, tn_run_metadata *metadata,
                          tn_error *err)
 {
-  (void)metadata; /* nothing can make one in this version */
   tn__error_reset(err);
   const tn__names names = { feed_names, fetch_names, targets, n_feeds, n_fetches, n_targets };
   for (size_t i = 0; fetched != NULL && i < n_fetches; i++) fetched[i] = NULL; /* S-RUN-08 */
@@ -57,7 +56,7 @@ tn_status tn_session_run(tn_session *session, const tn_run_options *options, con
   st = find_entry(session, &names, feeds, &e, err);
   if (st == TN_OK) st = tn__feeds_check(e, feed_names, feeds, err);
   if (st == TN_OK) st = tn__run_options_check(session, options, err);
-  if (st == TN_OK) st = tn__step_run(session, e, options, feeds, fetched, err);
+  if (st == TN_OK) st = tn__step_run(session, e, options, feeds, fetched, metadata, err);
   tn__entry_unref(e);
   tn__session_leave(session);
   return st;

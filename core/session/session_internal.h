@@ -27,6 +27,11 @@
 #define TN__DRAIN ((uint64_t)1 << 63)
 #define TN__RELEASED ((uint64_t)1 << 62) /* nobody waits: the last call frees the session */
 
+typedef struct tn__assumed {
+  const int64_t *dims; /* -1: any */
+  int32_t rank;        /* -1: nothing is taken for certain */
+} tn__assumed;
+
 typedef struct tn__signature {
   _Atomic uint32_t refs;
   tn_session *session; /* borrowed: it outlives its signatures */
@@ -36,6 +41,11 @@ typedef struct tn__signature {
   tn_executable *executable;
   size_t n_feeds, n_fetches;
   tn_dtype *feed_dtypes; /* 0 = any: the operation is not registered and nothing reads it */
+  tn__assumed *assumed;  /* by feed: what the plan takes its shape to be, dims borrowed from the graph; NULL = nothing */
+  _Atomic(struct tn__signature *) loose; /* for feeds of other shapes, owned; made when such a one comes */
+  tn_output *wanted;     /* what it is compiled from: feeds, then fetches; NULL with `assumed` */
+  tn_operation **targets;
+  size_t n_targets;
   uint64_t used;         /* stamp of the last use, guarded by session->mu */
 } tn__signature;
 
@@ -162,13 +172,25 @@ tn_status tn__feed_check(const tn__signature *signature, uint32_t feed, tn_outpu
 size_t tn__names_key(const tn__names *names, char *to, size_t room);
 tn__entry_point *tn__entry_find(tn_session *session, const char *key, size_t size); /* held for the caller, or NULL */
 void tn__entry_keep(tn_session *session, tn__entry_point *entry, const char *key, size_t size);
+tn__signature_spec tn__spec_of(tn_session *session, const tn_output *feeds, size_t n_feeds, const tn_output *fetches,
+                               size_t n_fetches, tn_operation *const *targets, size_t n_targets);
+tn_status tn__signature_compile(tn_session *session, tn_graph *graph, const tn__signature_spec *spec, tn__signature **out,
+                                tn_error *err);
+void tn__signature_unref(tn__signature *signature); /* NULL allowed */
+
+/* assumed.c: what the plan of a new signature may take the shapes of its feeds to be; and gives that up. */
+tn_status tn__signature_assume(tn__signature *signature, const tn__signature_spec *spec, tn_error *err);
+void tn__signature_assume_nothing(tn__signature *signature);
+/* A signature for feeds whose shapes are not those that this one's plan was made for, borrowed from it; compiled once. */
+tn_status tn__signature_loose(tn__signature *signature, const tn__signature **out, tn_error *err);
+bool tn__feeds_contradict(const tn__signature *signature, tn_tensor *const *feeds);
 void tn__signatures_fini(tn_session *session);
 
 /* step.c */
 tn_status tn__run_options_check(const tn_session *session, const tn_run_options *options, tn_error *err);
 /* Runs a step; fetched[i] NULL or given. On error those that were NULL are NULL. */
 tn_status tn__step_run(tn_session *session, const tn__entry_point *entry, const tn_run_options *options,
-                       tn_tensor *const *feeds, tn_tensor **fetched, tn_error *err);
+                       tn_tensor *const *feeds, tn_tensor **fetched, tn_run_metadata *metadata, tn_error *err);
 uint64_t tn__step_next_id(void);
 int64_t tn__step_deadline(int64_t timeout_ms); /* from now; 0 for none */
 /* Tells the runtime of all live steps that they are cancelled. */

@@ -175,7 +175,7 @@ static tn_status make_canonical_key(parsed *p, tn_error *err)
 
 /* ---- signatures ---- */
 
-static void signature_unref(tn__signature *s)
+void tn__signature_unref(tn__signature *s)
 {
   if (s == NULL || atomic_fetch_sub_explicit(&s->refs, 1, memory_order_acq_rel) != 1) return;
   tn_session *session = s->session;
@@ -185,6 +185,7 @@ static void signature_unref(tn__signature *s)
   }
   tn__plan_unref(s->plan);
   tn__free(s->feed_dtypes, (s->n_feeds + 1) * sizeof *s->feed_dtypes);
+  tn__signature_assume_nothing(s);
   tn__free(s->key, s->key_size);
   tn__free(s, sizeof *s);
 }
@@ -202,41 +203,78 @@ static tn_status prepare(tn_session *session, tn__signature *s, tn_error *err)
   return TN_OK;
 }
 
-static tn_status compile(tn_session *session, tn_graph *graph, parsed *p, tn__signature **out, tn_error *err)
+tn__signature_spec tn__spec_of(tn_session *session, const tn_output *feeds, size_t n_feeds, const tn_output *fetches,
+                               size_t n_fetches, tn_operation *const *targets, size_t n_targets)
 {
-  *out = NULL;
-  tn__signature *s = tn__zalloc(sizeof *s);
-  if (s == NULL) return tn__no_memory(err, "signature", sizeof *s);
-  atomic_init(&s->refs, 1);
-  s->session = session;
-  s->n_feeds = p->n_feeds;
-  s->n_fetches = p->n_fetches;
-  s->key = (char *)p->key; /* moves */
-  s->key_size = p->key_size;
-  p->key = NULL;
-  s->feed_dtypes = tn__alloc_array(s->n_feeds + 1, sizeof *s->feed_dtypes);
-  const tn__signature_spec spec = { p->spec_feeds, p->n_feeds, p->spec_fetches, p->n_fetches, p->targets, p->n_targets,
-                                    session->level, session->max_layouts, session->disabled_passes, tn__evaluate,
-                                    session->want_kernels ? tn__registry_want_kernels : NULL,
-                                    session->want_kernels_always, tn__call_kernel, .partial = p->partial,
-                                    .states = &session->states };
-  atomic_store_explicit(&session->states.graph, graph, memory_order_release);
-  tn_status st = s->feed_dtypes == NULL ? tn__no_memory(err, "signature", s->n_feeds) : TN_OK;
-  if (st == TN_OK)
-    st = tn__placement_for(session, graph, p->spec_feeds, p->n_feeds, p->spec_fetches, p->n_fetches, p->targets,
-                           p->n_targets, err);
-  if (st == TN_OK) st = tn__plan_compile(graph, &spec, &s->plan, err);
-  for (size_t i = 0; st == TN_OK && i < s->n_feeds; i++) {
-    const tn_output o = p->spec_feeds[i];
+  return (tn__signature_spec){ feeds, n_feeds, fetches, n_fetches, targets, n_targets, session->level, session->max_layouts,
+                               session->disabled_passes, tn__evaluate,
+                               session->want_kernels ? tn__registry_want_kernels : NULL, session->want_kernels_always,
+                               tn__call_kernel, .states = &session->states };
+}
+
+static void set_dtypes(tn__signature *s, const tn_output *feeds)
+{
+  for (size_t i = 0; i < s->n_feeds; i++) {
+    const tn_output o = feeds[i];
     uint32_t value = s->plan->inputs[i];
     if (value != TN__NONE) s->feed_dtypes[i] = s->plan->values[value].dtype;
     else if ((size_t)o.index < tn_operation_n_outputs(o.op))
       s->feed_dtypes[i] = tn__dtype_base(tn_operation_output_dtype(o.op, (size_t)o.index));
   }
-  if (st == TN_OK && !p->partial) st = prepare(session, s, err);
-  if (st != TN_OK) signature_unref(s);
-  else *out = s;
+}
+
+tn_status tn__signature_compile(tn_session *session, tn_graph *graph, const tn__signature_spec *spec, tn__signature **out,
+                                tn_error *err)
+{
+  tn__signature *s = *out = tn__zalloc(sizeof *s);
+  if (s == NULL) return tn__no_memory(err, "signature", sizeof *s);
+  atomic_init(&s->refs, 1);
+  s->session = session;
+  s->n_feeds = spec->n_feeds;
+  s->n_fetches = spec->n_fetches;
+  s->feed_dtypes = tn__alloc_array(s->n_feeds + 1, sizeof *s->feed_dtypes);
+  tn_status st = s->feed_dtypes == NULL ? tn__no_memory(err, "signature", s->n_feeds) : TN_OK;
+  if (st == TN_OK) st = tn__plan_compile(graph, spec, &s->plan, err);
+  if (st == TN_OK) set_dtypes(s, spec->feeds);
+  if (st == TN_OK && !spec->partial) st = prepare(session, s, err);
+  if (st == TN_OK) return TN_OK;
+  tn__signature_unref(s);
+  *out = NULL;
   return st;
+}
+
+/* Small integers of the graph decide shapes in it: who feeds others in their place makes them wrong. */
+static bool are_unsure(const parsed *p)
+{
+  for (size_t i = 0; i < p->n_feeds; i++) {
+    const tn_output o = p->spec_feeds[i];
+    if (tn__operation_traits(o.op) & TN_TRAIT_PLACEHOLDER || (size_t)o.index >= tn_operation_n_outputs(o.op)) continue;
+    tn_dtype dtype = tn__dtype_base(tn_operation_output_dtype(o.op, (size_t)o.index));
+    if (dtype == TN_INT32 || dtype == TN_INT64) return true;
+  }
+  return false;
+}
+
+static tn_status compile(tn_session *session, tn_graph *graph, parsed *p, tn__signature **out, tn_error *err)
+{
+  tn__signature_spec spec = tn__spec_of(session, p->spec_feeds, p->n_feeds, p->spec_fetches, p->n_fetches, p->targets, p->n_targets);
+  spec.partial = p->partial;
+  spec.unsure = p->partial || are_unsure(p);
+  *out = NULL;
+  atomic_store_explicit(&session->states.graph, graph, memory_order_release);
+  tn_status st = tn__placement_for(session, graph, p->spec_feeds, p->n_feeds, p->spec_fetches, p->n_fetches, p->targets,
+                                   p->n_targets, err);
+  if (st == TN_OK) st = tn__signature_compile(session, graph, &spec, out, err);
+  if (st == TN_OK) st = tn__signature_assume(*out, &spec, err);
+  if (st != TN_OK) {
+    tn__signature_unref(*out);
+    *out = NULL;
+    return st;
+  }
+  (*out)->key = (char *)p->key; /* moves */
+  (*out)->key_size = p->key_size;
+  p->key = NULL;
+  return TN_OK;
 }
 
 /* Takes the signature that was not used for longest out of the map, when there are too many; the caller gives it up. */
@@ -311,7 +349,7 @@ static tn_status signature_get(tn_session *session, tn_graph *graph, parsed *p, 
     tn__entry_unref(entries);
     entries = next;
   }
-  signature_unref(evicted);
+  tn__signature_unref(evicted);
   return st;
 }
 
@@ -320,7 +358,7 @@ static tn_status signature_get(tn_session *session, tn_graph *graph, parsed *p, 
 void tn__entry_unref(tn__entry_point *e)
 {
   if (e == NULL || atomic_fetch_sub_explicit(&e->refs, 1, memory_order_acq_rel) != 1) return;
-  signature_unref(e->signature);
+  tn__signature_unref(e->signature);
   tn_cancellation_unref(e->options.cancellation);
   tn__free(e->feed_map, (e->n_feeds + 1) * sizeof *e->feed_map);
   tn__free(e->feeds, (e->n_feeds + 1) * sizeof *e->feeds);
@@ -456,7 +494,7 @@ void tn__signatures_fini(tn_session *session)
   for (tn__map_entry *m; (m = tn__map_next(&session->entries, &place)) != NULL;) tn__entry_unref(m->value);
   tn__map_fini(&session->entries);
   place = 0;
-  for (tn__map_entry *m; (m = tn__map_next(&session->signatures, &place)) != NULL;) signature_unref(m->value);
+  for (tn__map_entry *m; (m = tn__map_next(&session->signatures, &place)) != NULL;) tn__signature_unref(m->value);
   tn__map_fini(&session->signatures);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One step: positions to the signature's order and back, the runtime's slot, what it broke. */
-#include <core/session/session_internal.h>
+#include <core/session/metadata.h>
 
 #define ON_STACK 16
 
@@ -131,10 +131,10 @@ int64_t tn__step_deadline(int64_t timeout_ms)
   return fits ? end : INT64_MAX;
 }
 
-static tn_status run_canonical(tn_session *session, const tn__entry_point *entry, const tn_run_options *options,
-                               tn_tensor **in, tn_tensor **out, tn_tensor **given, tn_error *err)
+static tn_status run_canonical(tn_session *session, const tn__signature *s, const tn_run_options *options,
+                               tn_tensor **in, tn_tensor **out, tn_tensor **given, tn_run_metadata *metadata,
+                               tn_error *err)
 {
-  const tn__signature *s = entry->signature;
   int64_t timeout = options != NULL && options->timeout_ms > 0 ? options->timeout_ms : session->timeout_ms; /* S-RO-04 */
   tn__step_env env = { .containers = session->containers, .mu = &session->mu, .sleepers = &session->sleepers,
                        .account = session->account, .pool = options != NULL ? options->inter_op_pool : 0 };
@@ -143,9 +143,11 @@ static tn_status run_canonical(tn_session *session, const tn__entry_point *entry
                    .env = &env, .closed = &session->closed, .cancellation = options != NULL ? options->cancellation : NULL };
   step.id = tn__step_next_id();
   step.deadline_ns = tn__step_deadline(timeout);
+  if (__builtin_expect(metadata != NULL, 0)) tn__metadata_begin(metadata, options, &env);
   tn__account_now = session->account;
   tn_status st = call_runtime(session, s, &step, err);
   tn__account_now = around;
+  if (__builtin_expect(metadata != NULL, 0)) tn__metadata_end(metadata, session, s->plan, &step, options, env.trace);
   tn__container_leave(env.own);
   tn__sleeper_unref(env.sleeper);
   if (st != TN_OK) return st;
@@ -194,7 +196,7 @@ static tn_status hand_out(const tn__entry_point *e, tn_tensor **out, tn_tensor *
 }
 
 tn_status tn__step_run(tn_session *session, const tn__entry_point *e, const tn_run_options *options,
-                       tn_tensor *const *feeds, tn_tensor **fetched, tn_error *err)
+                       tn_tensor *const *feeds, tn_tensor **fetched, tn_run_metadata *metadata, tn_error *err)
 {
   const tn__signature *s = e->signature;
   tn_tensor *fixed[4 * ON_STACK], **block = fixed;
@@ -212,7 +214,9 @@ tn_status tn__step_run(tn_session *session, const tn__entry_point *e, const tn_r
     given[c] = fetched[e->first[c]];
     any_given |= given[c] != NULL;
   }
-  tn_status st = run_canonical(session, e, options, in, out, any_given ? given : NULL, err);
+  tn_status st = TN_OK;
+  if (s->assumed != NULL && tn__feeds_contradict(s, in)) st = tn__signature_loose(e->signature, &s, err);
+  if (st == TN_OK) st = run_canonical(session, s, options, in, out, any_given ? given : NULL, metadata, err);
   if (st == TN_OK) st = hand_out(e, out, fetched, err);
   for (size_t c = 0; st != TN_OK && c < s->n_fetches; c++) tn_tensor_unref(out[c]);
   for (size_t i = 0; st != TN_OK && i < e->n_fetches; i++)
