@@ -5,6 +5,7 @@
 #include <core/base/alloc.h>
 #include <core/base/lock.h>
 #include <core/base/text.h>
+#include <core/graph/graph_internal.h>
 #include <ops/support/resources.h>
 
 typedef struct stack {
@@ -46,7 +47,7 @@ static tn_status stack_create(const tn_operation *op, void **state, tn_error *er
   stack_state *s = tn__zalloc(sizeof *s);
   if (s == NULL) return tn__no_memory(err, "kernel", sizeof *s);
   s->dtype = tn__attr_type(op, "elem_type");
-  s->name = length > 0 ? tn__strndup(text, length) : tn__strdup(tn_operation_name(op));
+  s->name = length > 0 ? tn__strndup(text, length) : tn__strdup(tn__operation_own_name(op));
   if (s->name != NULL) {
     *state = s;
     return TN_OK;

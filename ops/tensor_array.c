@@ -7,6 +7,7 @@
  * without a copy. The flow is a number that nobody reads: it says what comes after what. */
 #include <core/base/alloc.h>
 #include <core/base/text.h>
+#include <core/graph/graph_internal.h>
 #include <ops/support/tensor_array_ops.h>
 #include <string.h>
 
@@ -31,7 +32,7 @@ static char *text_or_name(const tn_operation *op, const char *attr)
   const char *text = "";
   size_t length = 0;
   if (tn_operation_attr_string(op, attr, &text, &length, NULL) != TN_OK || strnlen(text, length) == 0)
-    return tn__strdup(tn_operation_name(op));
+    return tn__strdup(tn__operation_own_name(op));
   return tn__strndup(text, strnlen(text, length));
 }
 

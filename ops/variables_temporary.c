@@ -5,6 +5,7 @@
  * one each. A name is taken in the step's own container, by the node: another node of the same name is an error. */
 #include <core/base/alloc.h>
 #include <core/base/text.h>
+#include <core/graph/graph_internal.h>
 #include <core/tensor/tensor_internal.h>
 #include <ops/support/variable.h>
 #include <string.h>
@@ -57,7 +58,7 @@ static tn_status read_name(const tn_operation *op, char **name, tn_error *err)
   tn_status st = tn_operation_attr_string(op, "var_name", &text, &n, err);
   if (st != TN_OK) return st;
   n = strnlen(text, n);
-  *name = n > 0 ? tn__strndup(text, n) : tn__strdup(tn_operation_name(op));
+  *name = n > 0 ? tn__strndup(text, n) : tn__strdup(tn__operation_own_name(op));
   return *name != NULL ? TN_OK : tn__no_memory(err, "kernel", n);
 }
 

@@ -164,7 +164,123 @@ static void inline__waits_for_what_may_fail(void)
   }
 }
 
+#define VARIABLE(name) \
+  NODE(name, "VarHandleOp", "", DT "attr { key: 'shape' value { shape { unknown_rank: true } } } attr { key: 'shared_name' value { s: '" name "' } }")
+#define DT "attr { key: 'dtype' value { type: DT_FLOAT } }"
+#define UNIQUE(name, from) NODE(name, "Unique", "input: '" from "'", T("DT_FLOAT") "attr { key: 'out_idx' value { type: DT_INT32 } }")
+
+/* What waits for a call waits for all that this waited for, also where its body needs none of it. What is assigned here comes
+ * late in a step, since its shape is computed. */
+static void inline__hands_waiting_on(void)
+{
+  const char *text =
+      LIBRARY(UNARY("Pure", BODY("n", "Neg", "input: 'x'", T("DT_FLOAT")) RET("y", "n:y:0"))
+              FUNCTION("First", ARG("x", "DT_FLOAT") ARG("unused", "DT_FLOAT") RESULT("y", "DT_FLOAT"), RET("y", "x")))
+      IN("x", "DT_FLOAT") VARIABLE("v") NODE("init", "AssignVariableOp", "input: 'v' input: 'x'", DT)
+      NODE("zero", "Const", "", INT_OF("0"))
+      NODE("list", "ExpandDims", "input: 'x' input: 'zero'", T("DT_FLOAT") "attr { key: 'Tdim' value { type: DT_INT32 } }")
+      UNIQUE("u", "list") UNIQUE("late", "u") NODE("two", "Add", "input: 'late' input: 'late'", T("DT_FLOAT"))
+      NODE("write", "AssignVariableOp", "input: 'v' input: 'two'", DT)
+      NODE("c", "Pure", "input: 'x' input: '^write'", "") NODE("r", "ReadVariableOp", "input: 'v' input: '^c'", DT)
+      NODE("old", "ReadVariableOp", "input: 'v' input: '^late'", DT) NODE("d", "First", "input: 'x' input: 'old'", "")
+      NODE("clear", "AssignVariableOp", "input: 'v' input: 'x' input: '^d'", DT)
+      NODE("s", "Size", "input: 'old'", T("DT_FLOAT") "attr { key: 'out_type' value { type: DT_INT32 } }")
+      NODE("sum", "Sum", "input: 'r' input: 'zero'", T("DT_FLOAT") "attr { key: 'Tidx' value { type: DT_INT32 } }")
+      NODE("before", "Identity", "input: 'old' input: '^clear'", T("DT_FLOAT"));
+  FOR_LEVELS(level)
+  {
+    ts t;
+    ck_open(&t, level, text);
+    CHECK_OK(ts_run(&t, FEEDS({ "x", 1 }), NULL, NULL, NAMES("init")), &t.err);
+    CHECK(ts_run1(&t, FEEDS({ "x", 5 }), "sum") == 10);
+    CHECK_OK(ts_run(&t, FEEDS({ "x", 3 }), NULL, NULL, NAMES("init")), &t.err);
+    CHECK(ts_run1(&t, FEEDS({ "x", 5 }), "before") == 3);
+    ts_fini(&t);
+  }
+}
+
+/* Numbers that are drawn by a seed go on from one call of a function to the next, and in a loop from turn to turn. */
+static void inline__goes_on_drawing(void)
+{
+#define DRAW                                                                                                      \
+  BODY("s", "Const", "", "attr { key: 'dtype' value { type: DT_INT32 } } attr { key: 'value' value { tensor { "   \
+       "dtype: DT_INT32 tensor_shape { dim { } } } } }")                                                          \
+  BODY("r", "RandomUniform", "input: 's:output:0'", DT T("DT_INT32") "attr { key: 'seed' value { i: 1 } } "       \
+       "attr { key: 'seed2' value { i: 2 } }")
+  const char *text =
+      LIBRARY(FUNCTION("Draw", RESULT("y", "DT_FLOAT"), DRAW RET("y", "r:output:0"))
+              FUNCTION("Lucky", ARG("x", "DT_FLOAT") RESULT("go", "DT_BOOL"),
+                       DRAW BODY("k", "Const", "", FLOAT_OF("0.75")) BODY("l", "Less", "input: 'r:output:0' input: 'k:output:0'", T("DT_FLOAT")) RET("go", "l:z:0"))
+              UNARY("Next", BODY("k", "Const", "", FLOAT_OF("1")) BODY("n", "AddV2", "input: 'x' input: 'k:output:0'", T("DT_FLOAT")) RET("y", "n:z:0")))
+      IN("x", "DT_FLOAT") NODE("a", "Draw", "", "") NODE("b", "Draw", "input: '^a'", "")
+      NODE("d", "Sub", "input: 'a' input: 'b'", T("DT_FLOAT"))
+      NODE("w", "While", "input: 'x'", TYPES("T", F) FUNC("cond", "Lucky") FUNC("body", "Next"));
+  float turns = 0, difference = 0;
+  FOR_LEVELS(level)
+  {
+    ts t;
+    ck_open(&t, level, text);
+    float d = ts_run1(&t, FEEDS({ "x", 0 }), "d"), w = ts_run1(&t, FEEDS({ "x", 0 }), "w");
+    CHECK(d != 0);
+    CHECK(level == 0 || (d == difference && w == turns));
+    difference = d;
+    turns = w;
+    ts_fini(&t);
+  }
+}
+
+/* In a partial run a call begins when all that it is called with was given, whatever its body reads of it. */
+static void inline__waits_for_what_is_given_later(void)
+{
+  const char *text = LIBRARY(FUNCTION("Acts", ARG("x", "DT_FLOAT") ARG("y", "DT_FLOAT") RESULT("z", "DT_FLOAT"),
+                                      INNER("e", "1", "") RET("z", "x")))
+      IN("x", "DT_FLOAT") IN("y", "DT_FLOAT") NODE("c", "Acts", "input: 'x' input: 'y'", "")
+      NODE("n", "Neg", "input: 'x'", T("DT_FLOAT")) EFFECT("last", "2", "input: '^c'");
+  static const char *const feeds[] = { "x", "y" }, *const n = "n", *const last = "last";
+  FOR_LEVELS(level)
+  {
+    ts t;
+    tn_partial_run run;
+    tn_tensor *x = ts_scalar(1), *out = NULL;
+    ck_open(&t, level, text);
+    ts_watch_reset();
+    CHECK_OK(tn_session_partial_setup(t.session, NULL, feeds, 2, &n, 1, &last, 1, &run, &t.err), &t.err);
+    CHECK_OK(tn_session_partial_run(t.session, run, &feeds[0], &x, 1, &n, &out, 1, &t.err), &t.err);
+    tn_tensor_unref(out);
+    CHECK_INT(ts_watched.n_log, 0);
+    CHECK_OK(tn_session_partial_run(t.session, run, &feeds[1], &x, 1, NULL, NULL, 0, &t.err), &t.err);
+    CHECK_INT(ts_watched.n_log, 2);
+    tn_tensor_unref(x);
+    ts_fini(&t);
+  }
+}
+
 /* ---- branches ---- */
+
+/* A call ends whichever branch in it was taken. */
+static void inline__ends_after_a_branch(void)
+{
+  const char *text =
+      LIBRARY(UNARY("Maybe", BODY("zero", "Const", "", FLOAT_OF("0")) BODY("p", "Greater", "input: 'x' input: 'zero:output:0'", T("DT_FLOAT"))
+                                 BODY("s", "Switch", "input: 'x' input: 'p:z:0'", T("DT_FLOAT")) INNER("e", "1", "input: '^t'")
+                                 BODY("t", "Identity", "input: 's:output_true:0'", T("DT_FLOAT"))
+                                 BODY("m", "Merge", "input: 's:output_false:0' input: 't:output:0'", T("DT_FLOAT") "attr { key: 'N' value { i: 2 } }")
+                                 RET("y", "m:output:0")))
+      IN("x", "DT_FLOAT") NODE("c", "Maybe", "input: 'x'", "") EFFECT("last", "2", "input: '^c'")
+      NODE("y", "Identity", "input: 'x' input: '^last'", T("DT_FLOAT"));
+  FOR_LEVELS(level)
+  {
+    ts t;
+    ck_open(&t, level, text);
+    ts_watch_reset();
+    CHECK(ts_run1(&t, FEEDS({ "x", -2 }), "y") == -2);
+    CHECK_INT(ts_watched.n_log, 1);
+    CHECK(ts_run1(&t, FEEDS({ "x", 2 }), "y") == 2);
+    CHECK_INT(ts_watched.n_log, 3);
+    CHECK_OK(ts_run(&t, FEEDS({ "x", -2 }), NULL, NULL, NAMES("c")), &t.err);
+    ts_fini(&t);
+  }
+}
 
 /* A call on a branch is run, or not, as a whole. */
 static void inline__leaves_calls_on_branches(void)
@@ -272,6 +388,54 @@ static void inline__asks_conditions_that_are_no_scalars(void)
   }
 }
 
+/* Loops of functions with many loops of functions are not copied without end; frames neither. */
+static void inline__ends_in_loops(void)
+{
+  static char text[80000];
+  char one[400];
+  strcpy(text, "library { " FUNCTION("Cond", ARG("x", "DT_FLOAT") RESULT("go", "DT_BOOL"), BELOW_100));
+  for (int i = 0; i < 4; i++) {
+    snprintf(one, sizeof one, "function { signature { name: 'B%d' input_arg { name: 'x' type: DT_FLOAT } output_arg { name: 'y' "
+                              "type: DT_FLOAT } } node_def { name: 'n0' op: 'Neg' input: 'x' " T("DT_FLOAT") " }\n", i);
+    strcat(text, one);
+    for (int k = 0; k < 60 && i < 3; k++) {
+      snprintf(one, sizeof one, "node_def { name: 'n%d' op: 'StatelessWhile' input: 'n%d:%s:0' " TYPES("T", F) FUNC("cond", "Cond")
+                                "attr { key: 'body' value { func { name: 'B%d' } } } }\n", k + 1, k, k == 0 ? "y" : "output", i + 1);
+      strcat(text, one);
+    }
+    strcat(text, i < 3 ? RET("y", "n60:output:0") "}\n" : RET("y", "n0:y:0") "}\n");
+  }
+  strcat(text, "}\n" IN("x", "DT_FLOAT") NODE("w", "StatelessWhile", "input: 'x'", TYPES("T", F) FUNC("cond", "Cond") FUNC("body", "B0")));
+  ts t;
+  ck_open(&t, 1, text);
+  CHECK(ts_run1(&t, FEEDS({ "x", 100 }), "w") == 100);
+  ts_fini(&t);
+}
+
+/* ---- resources ---- */
+
+/* A queue without a name is called as its node is in the function: however often that is called, it is one queue. */
+static void inline__leaves_resources_their_names(void)
+{
+  const char *text = LIBRARY("function { signature { name: 'S' input_arg { name: 'x' type: DT_FLOAT } output_arg { name: 'y' type: DT_FLOAT }"
+                             " is_stateful: true }"
+      BODY("q", "FIFOQueueV2", "", TYPES("component_types", F))
+      BODY("e", "QueueEnqueueV2", "input: 'q:handle:0' input: 'x'", TYPES("Tcomponents", F))
+      BODY("r", "QueueSizeV2", "input: 'q:handle:0' input: '^e'", "")
+      BODY("c", "Cast", "input: 'r:size:0'", "attr { key: 'SrcT' value { type: DT_INT32 } } attr { key: 'DstT' value { type: DT_FLOAT } }")
+      RET("y", "c:y:0") "}\n") IN("x", "DT_FLOAT")
+      CALL("first", "StatefulPartitionedCall", "S", "x")
+      NODE("second", "StatefulPartitionedCall", "input: 'x' input: '^first'", FUNC("f", "S") TYPES("Tin", F) TYPES("Tout", F));
+  FOR_LEVELS(level)
+  {
+    ts t;
+    ck_open(&t, level, text);
+    CHECK(ts_run1(&t, FEEDS({ "x", 1 }), "second") == 2);
+    CHECK_INT(tn_reset(t.options, NULL, 0, NULL), TN_OK);
+    ts_fini(&t);
+  }
+}
+
 /* ---- lack of memory ---- */
 
 static tn_status all_of_it(void *arg)
@@ -314,9 +478,15 @@ TAP_MAIN(
   TAP_TEST(inline__ends),
   TAP_TEST(inline__keeps_the_order_of_effects),
   TAP_TEST(inline__waits_for_what_may_fail),
+  TAP_TEST(inline__hands_waiting_on),
+  TAP_TEST(inline__goes_on_drawing),
+  TAP_TEST(inline__waits_for_what_is_given_later),
+  TAP_TEST(inline__ends_after_a_branch),
   TAP_TEST(inline__leaves_calls_on_branches),
   TAP_TEST(inline__makes_loops_of_functions_loops_of_the_plan),
   TAP_TEST(inline__names_nodes_of_loops),
   TAP_TEST(inline__keeps_the_order_in_loops),
   TAP_TEST(inline__asks_conditions_that_are_no_scalars),
+  TAP_TEST(inline__ends_in_loops),
+  TAP_TEST(inline__leaves_resources_their_names),
   TAP_TEST(inline__survives_lack_of_memory))

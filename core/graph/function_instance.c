@@ -267,7 +267,7 @@ tn_status tn__function_instantiate(const tn_operation *op, uint32_t k, tn__funct
 
 /* ---- bodies that take the place of their calls ---- */
 
-#define MAX_PATH 1000 /* in front of each node's name */
+#define MAX_PATH 1000 /* in front of each node's name, and of the name itself */
 
 bool tn__function_look(const tn_operation *op, uint32_t k, tn__function_facts *out)
 {
@@ -301,8 +301,10 @@ static tn_status put_path(const tn_operation *op, uint32_t k, tn_graph *g, tn_er
   tn__text path;
   tn__text_init(&path, MAX_PATH);
   tn__function_path(op, k, &path);
-  bool ok = !path.failed;
-  for (size_t i = 0; ok && i < g->staged; i++) {
+  bool ok = !path.failed, fits = true;
+  g->path_size = (uint32_t)path.size;
+  for (size_t i = 0; fits && i < g->staged; i++) fits = tn__graph_at(g, i)->name_size <= MAX_PATH;
+  for (size_t i = 0; ok && fits && i < g->staged; i++) {
     tn_operation *inner = tn__graph_at(g, i);
     char *name = tn__arena_alloc(&g->arena, path.size + inner->name_size + 1);
     ok = name != NULL;
@@ -313,6 +315,7 @@ static tn_status put_path(const tn_operation *op, uint32_t k, tn_graph *g, tn_er
     inner->name_size += (uint32_t)path.size;
   }
   tn__text_fini(&path);
+  if (!fits) return tn_error_set(err, TN_UNIMPLEMENTED, "a name of more than %d bytes, copied for each call", MAX_PATH);
   return ok ? TN_OK : no_memory(err);
 }
 

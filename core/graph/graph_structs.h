@@ -328,6 +328,7 @@ struct tn_graph {
   _Atomic uint32_t call_epoch;   /* 1 + the epoch that the budget is for */
   _Atomic(struct tn__plan_data *) plan_data; /* the same */
   tn_graph *caller; /* of a body that is run: the graph of the call, a reference */
+  uint32_t path_size; /* of such a body: bytes in front of each operation's own name */
   _Atomic bool names_devices; /* some operation has a device of its own */
 };
 

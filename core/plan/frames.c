@@ -333,6 +333,7 @@ static tn_status compile(const finder *f, const loop *l, body *b, tn_plan **out)
   spec.targets = l->targets.items;
   spec.n_targets = l->targets.n;
   spec.body = &b->spec;
+  spec.inlined_nodes = tn__inlined_nodes(f->c->ir);
   spec.depth++;
   tn__plan_unref(*out);
   *out = NULL;

@@ -3,16 +3,20 @@
  * is known in it, and is walked as a signature of its own whose feeds are values of the plan.
  *
  * A call begins when all its inputs are there, and ends when all in it has ended. What has no effects need not care; effects
- * wait for the begin, and who waits for the call waits for them. A call that may be dead stays one. So does one inside
- * of itself, and what is more than a budget that grows with the graph. */
+ * wait for the begin, and who waits for the call waits for the begin and for them. A call that may be dead stays one. So does
+ * one inside of itself, one whose nodes go on where the last call of the function ended, and what is more than a budget that
+ * grows with the graph. */
 #include <core/plan/inline.h>
 #include <core/plan/loop_call.h>
+#include <core/plan/partial.h>
 #include <core/plan/passes.h>
 #include <core/graph/function_instance.h>
 
 #define BUDGET_BASE 4096
 #define BUDGET_PER_NODE 4
+#define BODY_COST 4   /* of a body, in nodes: it is a graph of its own */
 #define MAX_DEPTH 100 /* of bodies in bodies: the walk is recursive */
+#define MAX_LOOPS 3   /* around a body: what is in a loop is compiled more than once */
 
 #define HAS_EFFECT (TN_TRAIT_STATEFUL | TN_TRAIT_MAY_WAIT | TN_TRAIT_FUNCTION_CALL | TN_TRAIT_ENTER)
 
@@ -27,8 +31,8 @@ tn_status tn__scope_begin(tn__ir *ir, struct tn__scope *s, uint32_t *node)
   if (!s->asked) {
     s->begin = TN__NONE;
     st = tn__scope_begin(ir, s->up, &outer);
-    if (st == TN_OK && (outer != TN__NONE || s->n_before > 0))
-      st = tn__ir_add_special(ir, s->op, TN_TRAIT_NO_EFFECT, NULL, 0, 0, &s->begin);
+    if (st == TN_OK && (outer != TN__NONE || s->n_before > 0 || s->n_given > 0))
+      st = tn__ir_add_special(ir, s->op, TN_TRAIT_NO_EFFECT, s->given, (uint32_t)s->n_given, 0, &s->begin);
     if (st == TN_OK && outer != TN__NONE) st = tn__ir_add_control(ir, s->begin, outer);
     for (size_t i = 0; st == TN_OK && i < s->n_before; i++) st = tn__ir_add_control(ir, s->begin, s->before[i]);
     s->asked = true;
@@ -43,17 +47,24 @@ tn_status tn__inlined_end(tn__pruner *c, const tn_operation *op, uint32_t *node)
 {
   tn__ir *ir = c->ir;
   struct tn__inlined *call = &c->calls[tn__pruned(c, op)->call - 1];
+  uint32_t begin;
   *node = call->done;
   if (call->done != TN__NONE) return TN_OK;
-  tn_status st = tn__ir_add_special(ir, op, TN_TRAIT_NO_EFFECT, NULL, 0, 0, node);
+  tn_status st = tn__scope_begin(ir, &call->scope, &begin);
+  if (st == TN_OK) st = tn__ir_add_special(ir, op, TN_TRAIT_NO_EFFECT, NULL, 0, 0, node);
+  if (st == TN_OK && begin != TN__NONE) st = tn__ir_add_control(ir, *node, begin);
   for (uint32_t id = call->first; st == TN_OK && id < call->end; id++)
     if (is_waited_for(&ir->nodes[id])) st = tn__ir_add_control(ir, *node, id);
   for (size_t i = 0; st == TN_OK && i < call->n_outputs; i++) { /* what fails in it fails in the call */
     uint32_t from = ir->values[call->outputs[i]].node;
     if (from != TN__NONE && !is_waited_for(&ir->nodes[from])) st = tn__ir_add_control(ir, *node, from);
   }
-  if (st == TN_OK) call->done = *node;
-  return st;
+  if (st != TN_OK) return st;
+  tn__ir_node *done = &ir->nodes[*node];
+  if (done->may_be_dead) done->traits = TN_TRAIT_CONTROL_TRIGGER; /* a branch in it: the call ends, whichever is taken */
+  done->may_be_dead = false;
+  call->done = *node;
+  return TN_OK;
 }
 
 tn_status tn__pass_inline(tn__ir *ir, size_t *changes)
@@ -64,18 +75,39 @@ tn_status tn__pass_inline(tn__ir *ir, size_t *changes)
 
 void tn__inlined_fini(tn__pruner *c)
 {
-  for (size_t i = 0; i < c->n_calls; i++) tn__free(c->calls[i].outputs, (c->calls[i].n_outputs + 1) * sizeof(uint32_t));
+  for (size_t i = 0; i < c->n_calls; i++) {
+    tn__free(c->calls[i].outputs, (c->calls[i].n_outputs + 1) * sizeof(uint32_t));
+    tn__free(c->calls[i].lists, c->calls[i].n_lists * sizeof(uint32_t));
+  }
   tn__free(c->calls, c->call_room * sizeof *c->calls);
 }
 
 /* ---- one body ---- */
 
-static bool may_inline(const tn__ir *ir, const struct tn__scope *up, const tn__function_facts *f)
+static bool may_inline(tn__ir *ir, const struct tn__scope *up, const tn__function_facts *f)
 {
-  if (up != NULL && up->depth >= MAX_DEPTH) return false;
+  if ((up != NULL && up->depth >= MAX_DEPTH) || ir->spec->depth > MAX_LOOPS) return false;
   for (; up != NULL; up = up->up)
     if (up->function == f->identity) return false;
-  return ir->n_inlined_nodes + f->n_nodes <= BUDGET_BASE + BUDGET_PER_NODE * f->n_library;
+  return *tn__inlined_nodes(ir) + f->n_nodes + BODY_COST <= BUDGET_BASE + BUDGET_PER_NODE * f->n_library;
+}
+
+static bool has_seeds(const tn_operation *op)
+{
+  int64_t seed = 0, seed2 = 0;
+  tn_operation_attr_int(op, "seed", &seed, NULL);
+  tn_operation_attr_int(op, "seed2", &seed2, NULL);
+  return seed != 0 || seed2 != 0;
+}
+
+/* Each call of a function goes on where the one before ended: that numbers be the same, there has to be one such node. */
+static bool goes_on(const tn_graph *g)
+{
+  for (size_t i = 0; i < tn_graph_n_operations(g); i++) {
+    const tn_operation *op = tn_graph_operation(g, i);
+    if ((tn__operation_traits(op) & TN_TRAIT_RANDOM) && has_seeds(op)) return true;
+  }
+  return false;
 }
 
 static bool fits(const tn__ir *ir, const tn__function_instance *f, const uint32_t *args, size_t n_args, size_t n_outputs)
@@ -110,9 +142,11 @@ static tn_status add_body(tn__ir *ir, struct tn__scope *scope, const tn__signatu
   return tn__prune(&c);
 }
 
-/* What a body that could not be added left behind. */
-static void undo(tn__ir *ir, size_t n_nodes)
+/* What a body that could not be added left behind; begins of calls around it may be among that. */
+static void undo(tn__ir *ir, struct tn__scope *scope, size_t n_nodes)
 {
+  for (; scope != NULL; scope = scope->up)
+    if (scope->asked && scope->begin != TN__NONE && scope->begin >= n_nodes) scope->asked = false;
   for (size_t id = ir->n_nodes; id-- > n_nodes;) tn__ir_remove(ir, (uint32_t)id);
   tn__error_reset(ir->err);
 }
@@ -128,16 +162,16 @@ tn_status tn__inline_body(tn__ir *ir, struct tn__scope *scope, const tn__signatu
   if (!tn__function_look(op, k, &facts) || !may_inline(ir, scope->up, &facts)) return TN_OK;
   scope->function = facts.identity;
   scope->depth = scope->up == NULL ? 1 : scope->up->depth + 1;
-  ir->n_inlined_nodes += facts.n_nodes;
+  *tn__inlined_nodes(ir) += facts.n_nodes + BODY_COST;
   tn_status st = tn__function_inline(op, k, (tn__operation_traits(op) & TN_TRAIT_LOOP_CALL) != 0, &f, ir->err);
-  if (st == TN_OK && fits(ir, &f, args, n_args, n_outputs)) {
+  if (st == TN_OK && !goes_on(f.graph) && fits(ir, &f, args, n_args, n_outputs)) {
     st = keep_graph(ir, &f);
     if (st == TN_OK) st = add_body(ir, scope, around, &f, args, outputs);
     *done = st == TN_OK;
   }
   tn__function_instance_fini(&f);
   if (*done || st == TN_RESOURCE_EXHAUSTED) return st;
-  undo(ir, n_nodes); /* whatever is wrong with it is said when it is called */
+  undo(ir, scope, n_nodes); /* whatever is wrong with it is said when it is called */
   return TN_OK;
 }
 
@@ -146,9 +180,20 @@ tn_status tn__inline_body(tn__ir *ir, struct tn__scope *scope, const tn__signatu
 typedef struct site {
   tn__pruner *c;
   tn_operation *op;
-  uint32_t *args, *before;
-  size_t n_args, n_before;
+  uint32_t *args;  /* n_args */
+  uint32_t *lists; /* n_lists: nodes that the call waits for, and behind them values */
+  size_t n_args, n_before, n_given, n_lists;
 } site;
+
+/* What is needed for the input to be there. */
+static void wait_for(site *s, uint32_t value)
+{
+  tn__ir *ir = s->c->ir;
+  uint32_t from = ir->values[value].node;
+  if (from == TN__NONE && tn__spec_is_partial(ir->spec)) s->lists[s->n_lists - ++s->n_given] = value;
+  if (from != TN__NONE && ir->nodes[from].n_controls + !(ir->nodes[from].traits & TN_TRAIT_CONSTANT) > 0)
+    s->lists[s->n_before++] = from;
+}
 
 /* A call whose inputs may be dead is dead when one of them is; its body's nodes would not all be. */
 static tn_status read_inputs(site *s, bool *ok)
@@ -159,31 +204,34 @@ static tn_status read_inputs(site *s, bool *ok)
   tn_operation *const *control = tn__operation_control_inputs(s->op, &n_control);
   for (size_t i = 0; i < s->n_args; i++)
     if (tn__dtype_is_ref(tn_operation_output_dtype(in[i].op, (size_t)in[i].index))) return TN_OK;
+  s->n_lists = s->n_args + n_control + 1;
   s->args = tn__alloc_array(s->n_args + 1, sizeof *s->args);
-  s->before = tn__alloc_array(s->n_args + n_control + 1, sizeof *s->before);
-  tn_status st = s->args == NULL || s->before == NULL ? tn__ir_no_memory(c->ir) : TN_OK;
+  s->lists = tn__alloc_array(s->n_lists, sizeof *s->lists);
+  tn_status st = s->args == NULL || s->lists == NULL ? tn__ir_no_memory(c->ir) : TN_OK;
   *ok = true;
   for (size_t i = 0; st == TN_OK && i < s->n_args; i++) {
     st = tn__prune_input(c, s->op, i, in[i], &s->args[i]);
     if (st != TN_OK) break;
-    uint32_t from = c->ir->values[s->args[i]].node;
     *ok &= !tn__ir_may_be_dead(c->ir, s->args[i]);
-    if (from != TN__NONE && c->ir->nodes[from].n_controls + !(c->ir->nodes[from].traits & TN_TRAIT_CONSTANT) > 0)
-      s->before[s->n_before++] = from;
+    wait_for(s, s->args[i]);
   }
   if (st == TN_OK) st = tn__prune_controls(c, control, n_control, &n);
   for (size_t i = 0; st == TN_OK && i < n; i++) {
     *ok &= !c->ir->nodes[c->controls[i]].may_be_dead;
-    s->before[s->n_before++] = c->controls[i];
+    s->lists[s->n_before++] = c->controls[i];
   }
   return st;
 }
 
-static tn_status remember(const site *s, uint32_t *outputs, uint32_t first)
+static tn_status remember(site *s, const struct tn__scope *scope, uint32_t *outputs, uint32_t first)
 {
   tn__pruner *c = s->c;
   if (!tn__grow((void **)&c->calls, &c->call_room, c->n_calls + 1, sizeof *c->calls)) return tn__ir_no_memory(c->ir);
-  c->calls[c->n_calls++] = (struct tn__inlined){ outputs, tn_operation_n_outputs(s->op), first, (uint32_t)c->ir->n_nodes, TN__NONE };
+  c->calls[c->n_calls++] = (struct tn__inlined){
+    .scope = *scope, .outputs = outputs, .n_outputs = tn_operation_n_outputs(s->op), .lists = s->lists,
+    .n_lists = s->n_lists, .first = first, .end = (uint32_t)c->ir->n_nodes, .done = TN__NONE,
+  };
+  s->lists = NULL;
   tn__pruned(c, s->op)->call = (uint32_t)c->n_calls;
   return TN_OK;
 }
@@ -197,10 +245,10 @@ static tn_status inline_call(site *s, struct tn__scope *scope, bool *done)
   tn_status st = tn__inline_body(ir, scope, s->c->spec, 0, s->args, s->n_args, outputs, n, done);
   for (size_t i = 0; st == TN_OK && *done && i < n; i++)
     if (ir->values[outputs[i]].dtype != tn_operation_output_dtype(s->op, i)) {
-      undo(ir, first);
+      undo(ir, scope, first);
       *done = false;
     }
-  if (st == TN_OK && *done) st = remember(s, outputs, first);
+  if (st == TN_OK && *done) st = remember(s, scope, outputs, first);
   if (st != TN_OK || !*done) tn__free(outputs, (n + 1) * sizeof *outputs);
   return st;
 }
@@ -212,13 +260,12 @@ tn_status tn__prune_inline(tn__pruner *c, tn_operation *op, bool *done)
   *done = false;
   tn_status st = read_inputs(&s, &ok);
   if (st == TN_OK && ok) {
-    struct tn__scope scope = { .up = c->scope, .op = op, .before = s.before, .n_before = s.n_before };
+    struct tn__scope scope = { .up = c->scope, .op = op, .before = s.lists, .n_before = s.n_before,
+                               .given = s.lists + s.n_lists - s.n_given, .n_given = s.n_given };
     if (tn__operation_traits(op) & TN_TRAIT_LOOP_CALL) st = tn__prune_loop_call(c, &scope, s.args, s.n_args, done);
     else st = inline_call(&s, &scope, done);
   }
-  size_t n_control;
-  tn__operation_control_inputs(op, &n_control);
   if (s.args != NULL) tn__free(s.args, (s.n_args + 1) * sizeof *s.args);
-  if (s.before != NULL) tn__free(s.before, (s.n_args + n_control + 1) * sizeof *s.before);
+  if (s.lists != NULL) tn__free(s.lists, s.n_lists * sizeof *s.lists);
   return st;
 }

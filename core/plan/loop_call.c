@@ -6,6 +6,7 @@
 #include <core/plan/turn.h>
 
 #define MAX_DEPTH 3 /* of loops in loops: what is around a loop is compiled twice */
+#define COST 16     /* of each of its plans, in nodes */
 
 enum { CONDITION, BODY };
 
@@ -74,6 +75,8 @@ static tn_status compile(maker *m, bool with_body, tn_plan **out)
   spec.targets = NULL;
   spec.n_targets = 0;
   spec.body = NULL;
+  spec.inlined_nodes = tn__inlined_nodes(m->c->ir);
+  *spec.inlined_nodes += COST;
   spec.depth++;
   spec.n_feeds = m->n;
   spec.n_fetches = with_body ? m->n + 1 : 1;

@@ -25,9 +25,9 @@ typedef struct tn__plan_value {
   tn_dtype dtype;
   uint8_t kind;       /* TN_VALUE_FEED, _CONSTANT or _COMPUTED; what is a view is known only with the shapes */
   bool dynamic_user;  /* used in a later segment than its own */
-  bool whole;         /* made by a Merge or a loop: always a tensor of its own, at held */
+  bool whole;         /* made by a Merge or a loop, or given later: always a tensor of its own, at held */
   bool from_shapes;   /* small integers that follow from shapes and constants: computed with the layout, not in a step */
-  uint32_t index;     /* FEED: input of the step */
+  uint32_t index;     /* FEED: input of the step; so it is of a value that a TN__SEGMENT_FEED makes */
   uint32_t producer;  /* COMPUTED: instruction */
   uint32_t n_uses;
   uint32_t last_use;  /* last instruction that reads it; TN__NONE = none */
@@ -47,6 +47,7 @@ typedef struct tn__plan_value {
 typedef struct tn__plan_kernel {
   const tn_kernel_def *def;
   void *state;
+  bool kept; /* the state is in plan->states */
 } tn__plan_kernel;
 
 /* Best first; a layout takes the first whose prepare does not decline the shapes. Immutable. */
@@ -68,7 +69,6 @@ typedef struct tn__plan_instr {
   const uint32_t *input_contexts; /* of a Merge */
   _Atomic(struct tn__instr_callees *) callees; /* what it called so far; owned, NULL = nothing yet (callees.h) */
   struct tn__plan_frame *frame; /* of a loop; owned */
-  _Atomic(tn_resource *) resource; /* what its kernel asked for last, a reference; NULL = none */
 } tn__plan_instr;
 
 /* Calls a kernel outside any step. */
@@ -141,7 +141,8 @@ enum {
   TN__SEGMENT_TAPE,  /* a layout's tape */
   TN__SEGMENT_WAIT,  /* the same, of one call that may wait */
   TN__SEGMENT_MERGE, /* one Merge */
-  TN__SEGMENT_LOOP   /* one loop */
+  TN__SEGMENT_LOOP,  /* one loop */
+  TN__SEGMENT_FEED   /* one feed of a partial run, which comes when it is given */
 };
 
 struct tn_plan {
@@ -151,6 +152,8 @@ struct tn_plan {
   tn__evaluate_fn evaluate;       /* for recipes */
   tn_graph *graph; /* a reference */
   tn_graph *extra; /* operations that passes made, a reference; NULL = none */
+  tn_graph **inlined; /* bodies of functions that are part of it: references; in the arena */
+  uint32_t n_inlined;
   tn__arena arena; /* everything below */
   tn__plan_value *values;
   tn__plan_instr *instrs;
@@ -190,6 +193,9 @@ struct tn_plan {
   struct tn__callees *callees; /* plans of functions */
   bool has_control;          /* segments are not simply run one after the other */
   bool has_waits;            /* some may wait */
+  _Atomic uint32_t threads;  /* that may share the loops of kernels; 0 = not said: one */
+  struct tn__kernel_states *states; /* as in the spec */
+  struct tn__partial_plan *partial; /* of a partial run (partial.h), in the arena; NULL = of a whole one */
 };
 
 /* What is compiled is the body of a loop's frame: one iteration. */
@@ -201,7 +207,6 @@ typedef struct tn__body_spec {
   tn_operation *const *turned; /* Merges that stand for what their second input, a NextIteration, gives; only the last
                                 * fetch may need them, else it is TN_UNIMPLEMENTED (turn.c) */
   size_t n_turned;
-  uint32_t depth;    /* frames around it, itself too */
 } tn__body_spec;
 
 typedef struct tn__signature_spec {
@@ -221,7 +226,12 @@ typedef struct tn__signature_spec {
   bool want_always; /* whatever the plan's work */
   tn__call_kernel_fn call_kernel; /* for values that follow from shapes; NULL: they are computed in steps */
   const tn__body_spec *body; /* NULL: no frame's */
+  uint32_t depth; /* loops that it is inside of */
+  bool unsure;    /* feeds may have other shapes, or values, than the graph says: nothing follows from its shapes */
   struct tn__callees *callees; /* of the plan around this one, borrowed; NULL: the plan has its own */
+  struct tn__kernel_states *states; /* of stateful nodes' kernels, borrowed (states.h); NULL: the plan has its own */
+  bool partial; /* of a partial run: feeds are given one by one, and placeholders may be missing */
+  size_t *inlined_nodes; /* of the plan around this one (inline.h), borrowed; NULL: the plan counts for itself */
 } tn__signature_spec;
 
 /* Compiles: prune, order, resolve kernels, cut into segments. Takes the graph's read lock while it walks. */
@@ -254,6 +264,14 @@ static inline const uint32_t *tn__instr_outputs(const tn_plan *p, const tn__plan
 static inline const uint32_t *tn__instr_after(const tn_plan *p, const tn__plan_instr *i)
 {
   return p->ids + i->first + i->n_inputs + i->n_outputs;
+}
+
+/* Before a step: how many threads may share the loops of kernels, also in its loops and functions. */
+void tn__plan_set_threads(tn_plan *plan, uint32_t threads);
+static inline uint32_t tn__plan_threads(const tn_plan *plan)
+{
+  uint32_t n = atomic_load_explicit(&plan->threads, memory_order_relaxed);
+  return n > 1 ? n : 1;
 }
 
 /* What was laid out so far is used no more, once the steps that run on it have ended (layout.c). */

@@ -2,6 +2,7 @@
 /* Loops as TensorFlow writes them, turned: what decides whether an iteration runs is computed at the end of the one before, on
  * the values that go round, so that a turn is one plan without a condition. The Merges stand for what their NextIterations
  * give, and the body begins at the Switches. */
+#include <core/plan/inline.h>
 #include <core/plan/turn.h>
 
 typedef struct turner {
@@ -112,6 +113,7 @@ static tn_status compile(turner *t, const tn__body_spec *body, const tn_output *
   spec.targets = NULL;
   spec.n_targets = 0;
   spec.body = body;
+  spec.inlined_nodes = tn__inlined_nodes(t->c->ir);
   spec.depth++;
   return tn__plan_compile(t->c->graph, &spec, out, t->c->ir->err);
 }
@@ -194,6 +196,7 @@ tn_status tn__plan_turn(tn__pruner *c, const tn__loop_ops *l, const tn__body_spe
       ok = false;
       st = TN_OK;
     }
+    if (ok && st == TN_OK) ok = !frame->first->has_waits && !frame->turn->has_waits; /* of calls that stayed some */
   }
   if (t.cuts != NULL) tn__free(t.cuts, room * sizeof *t.cuts);
   if (t.feeds != NULL) tn__free(t.feeds, room * sizeof *t.feeds);

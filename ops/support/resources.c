@@ -2,6 +2,7 @@
 /* What ops on resources share. */
 #include <core/base/alloc.h>
 #include <core/base/text.h>
+#include <core/graph/graph_internal.h>
 #include <ops/support/resources.h>
 
 #include <string.h>
@@ -32,7 +33,7 @@ tn_status tn__resource_place_init(tn__resource_place *place, const tn_operation 
   *place = (tn__resource_place){ .container = attr_text(op, "container"), .name = attr_text(op, "shared_name"), .op = op };
   if (place->name != NULL && place->name[0] == 0) {
     tn__strfree((char *)place->name);
-    place->name = tn__strdup(tn_operation_name(op));
+    place->name = tn__strdup(tn__operation_own_name(op));
   }
   if (place->container != NULL && place->name != NULL) return TN_OK;
   tn__resource_place_fini(place);
