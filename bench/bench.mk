@@ -57,6 +57,11 @@ EXTRA_DIST += \
 distclean-local:
 	-rm -rf compare
 
+# bench/pool: what the worker pool costs. It links the core, whose names the library does not show.
+EXTRA_PROGRAMS += bench/pool
+bench_pool_SOURCES = bench/bench.h bench/common.c bench/pool.c
+bench_pool_LDADD = libtenon_core.la $(TN_CORE_LIBS)
+
 # `make bench-check` counts instructions of eight fixed steps and compares them with those of bench/bench-check.txt;
 # `make bench-check-record` writes that file.
 EXTRA_PROGRAMS += bench/check

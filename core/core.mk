@@ -31,6 +31,8 @@ TN_BASE_FILES = \
   core/base/log.c \
   core/base/map.c \
   core/base/map.h \
+  core/base/placement_log.c \
+  core/base/placement_log.h \
   core/base/print.c \
   core/base/print.h \
   core/base/process.c \
@@ -56,6 +58,7 @@ TN_GRAPH_FILES = \
   core/graph/builder_attrs.c \
   core/graph/check.c \
   core/graph/constant.c \
+  core/graph/devices.c \
   core/graph/function_graph.c \
   core/graph/function_instance.c \
   core/graph/function_instance.h \
@@ -104,10 +107,13 @@ TN_FORMATS_FILES = \
   core/formats/npz_write.c \
   core/formats/npz_zip.c \
   core/formats/pbtxt.h \
+  core/formats/pbtxt_config.c \
   core/formats/pbtxt_parse.c \
   core/formats/pbtxt_print.c \
   core/formats/pbtxt_schema.c \
   core/formats/sink.c \
+  core/formats/run_metadata.c \
+  core/formats/run_metadata.h \
   core/formats/sink.h \
   core/formats/wire.c \
   core/formats/wire.h
@@ -131,6 +137,8 @@ TN_PLAN_FILES = \
   core/plan/frame.h \
   core/plan/frames.c \
   core/plan/heavy.c \
+  core/plan/inline.c \
+  core/plan/inline.h \
   core/plan/ir.c \
   core/plan/recipe.c \
   core/plan/recipe.h \
@@ -142,7 +150,11 @@ TN_PLAN_FILES = \
   core/plan/layout_memory.c \
   core/plan/layout_order.c \
   core/plan/layout_variant.c \
+  core/plan/loop_call.c \
+  core/plan/loop_call.h \
   core/plan/pack.c \
+  core/plan/partial.c \
+  core/plan/partial.h \
   core/plan/pass_common.c \
   core/plan/pass_control.c \
   core/plan/pass_fold.c \
@@ -157,6 +169,8 @@ TN_PLAN_FILES = \
   core/plan/report.c \
   core/plan/report.h \
   core/plan/rewriter.c \
+  core/plan/states.c \
+  core/plan/states.h \
   core/plan/turn.c \
   core/plan/turn.h \
   core/plan/segments.c
@@ -165,21 +179,35 @@ TN_EXEC_FILES = \
   core/exec/call.c \
   core/exec/cancel.c \
   core/exec/control.c \
+  core/exec/crew.c \
+  core/exec/deque.c \
+  core/exec/deque.h \
   core/exec/evaluate.c \
   core/exec/exec.h \
   core/exec/inner.c \
   core/exec/instance.c \
   core/exec/kernel.c \
   core/exec/kit.c \
+  core/exec/kit_workers.c \
   core/exec/kit_hooks.h \
   core/exec/limit.c \
   core/exec/loop.c \
   core/exec/outputs.c \
+  core/exec/partial.c \
+  core/exec/partial.h \
+  core/exec/parallel.c \
+  core/exec/pool.c \
+  core/exec/pool.h \
+  core/exec/pool_cpus.c \
+  core/exec/pool_internal.h \
   core/exec/resources.c \
   core/exec/run.c \
   core/exec/spare.c \
+  core/exec/trace.c \
+  core/exec/trace.h \
   core/exec/values.c \
   core/exec/wait.c \
+  core/exec/workers.c \
   core/exec/workspace.c
 
 TN_REGISTRY_FILES = \
@@ -190,6 +218,8 @@ TN_REGISTRY_FILES = \
   core/registry/loader.c \
   core/registry/manifest.c \
   core/registry/options.c \
+  core/registry/options_internal.h \
+  core/registry/options_lists.c \
   core/registry/registry.c \
   core/registry/registry.h \
   core/registry/registry_internal.h \
@@ -202,8 +232,22 @@ TN_HOST_FILES = \
   core/host/runtimes.c
 
 TN_SESSION_FILES = \
+  core/session/assumed.c \
   core/session/callable.c \
+  core/session/config.c \
+  core/session/default.c \
+  core/session/devices.c \
+  core/session/eval.c \
   core/session/live.c \
+  core/session/metadata.c \
+  core/session/metadata_fill.c \
+  core/session/metadata_graph.c \
+  core/session/metadata.h \
+  core/session/partial.c \
+  core/session/partial.h \
+  core/session/partial_life.c \
+  core/session/placement.c \
+  core/session/placement.h \
   core/session/report.c \
   core/session/run.c \
   core/session/session.c \

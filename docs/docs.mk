@@ -9,6 +9,7 @@ TN_DOC_FILES = \
   docs/formats.md \
   docs/images/compare.svg \
   docs/images/digits.svg \
+  docs/images/timeline.svg \
   docs/internals/base.md \
   docs/internals/exec.md \
   docs/internals/formats.md \

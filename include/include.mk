@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 # Public headers, one a line. Each must compile alone; make check tries it.
 tenoninclude_HEADERS = \
+  include/tenon/default.h \
   include/tenon/graph.h \
   include/tenon/host.h \
   include/tenon/kit.h \
+  include/tenon/metadata.h \
   include/tenon/op.h \
   include/tenon/options.h \
   include/tenon/plan.h \

@@ -5,7 +5,7 @@
 . "${TENON_SRCDIR:-$(cd "$(dirname "$0")/.." && pwd)}/tests/tool_kit.sh" conformance
 suite='session session_graph session_run session_step session_threads session_lives callable cancel run_options
   blocked_steps reset_state partial_run partial_steps default_session scoped_session eval config placement control_flow
-  branches calls function_loops queues staging barriers variables variable_refs'
+  branches calls function_loops queues staging barriers variables variable_refs tables tensor_arrays training recurrent'
 
 if [ -z "${TENON_TEST_RUNTIMES:-}" ]; then
   TENON_TEST_RUNTIMES=$("$tenon" runtimes | awk '$2 == "runtime" && $1 != "direct" { print $1 }')

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The worker pool: deques, crews, quotas, loops, sleep. */
+#define _GNU_SOURCE
 #include <core/exec/deque.h>
 #include <core/exec/exec.h>
 
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -755,6 +757,50 @@ static void pool__default_has_the_usable_cpus(void) /* S-CFG-11 */
   tn__pool_unref(b);
 }
 
+#if defined(__linux__)
+enum { PINNED = 3 };
+static _Atomic int cpu_of[PINNED + 1]; /* of each worker, + 1; -1 = it has several */
+
+static void note_cpu(void *user, int64_t begin, int64_t end)
+{
+  cpu_set_t set;
+  uint32_t number = tn__worker_number();
+  int cpu = 0;
+  (void)user;
+  if (number != 0 && sched_getaffinity(0, sizeof set, &set) == 0) {
+    while (!CPU_ISSET(cpu, &set)) cpu++;
+    atomic_store(&cpu_of[number], CPU_COUNT(&set) == 1 ? cpu + 1 : -1);
+  }
+  busy(20000 * (end - begin));
+}
+
+/* Each on the next CPU, whoever starts it: most are started by a worker, which is pinned itself. */
+static void pool__pinned_workers_are_spread(void)
+{
+  cpu_set_t all;
+  int cpus[CPU_SETSIZE], n = 0, tries = 0;
+  if (sched_getaffinity(0, sizeof all, &all) != 0) TAP_SKIP("there are more CPUs than the test knows");
+  for (int cpu = 0; cpu < CPU_SETSIZE; cpu++)
+    if (CPU_ISSET(cpu, &all)) cpus[n++] = cpu;
+  fixture f;
+  tn_error err = TN_ERROR_INIT;
+  tn__client_config config = { .workers = PINNED, .spin_us = 0 };
+  REQUIRE_OK(tn__pool_private(PINNED, true, &f.pool, &err), &err);
+  REQUIRE_OK(tn__client_create(f.pool, &config, &f.client, &err), &err);
+  while (tries++ < 100 && atomic_load(&cpu_of[PINNED]) == 0) {
+    tn__crew *crew = tn__crew_take(f.client);
+    tn__parallel_for(crew, 1000, 1, 20000, note_cpu, NULL);
+    tn__crew_put(crew);
+  }
+  for (int i = 1; i <= PINNED; i++)
+    if (atomic_load(&cpu_of[i]) != 0) CHECK_INT(atomic_load(&cpu_of[i]) - 1, cpus[i % n]);
+  CHECK(atomic_load(&cpu_of[1]) != 0);
+  close_client(f);
+}
+#else
+static void pool__pinned_workers_are_spread(void) { TAP_SKIP("nothing is pinned here"); }
+#endif
+
 static void pool__pinned_workers_work(void)
 {
   fixture f;
@@ -835,6 +881,7 @@ TAP_MAIN(
   TAP_TEST(pool__child_has_no_workers),
   TAP_TEST(pool__names_are_shared),
   TAP_TEST(pool__default_has_the_usable_cpus),
+  TAP_TEST(pool__pinned_workers_are_spread),
   TAP_TEST(pool__pinned_workers_work),
   TAP_TEST(pool__survives_a_lack_of_memory),
   TAP_TEST(pool__steps_allocate_nothing))

@@ -9,19 +9,23 @@ TN_UNIT_TESTS = \
   tests/test_audio \
   tests/test_barriers \
   tests/test_base \
+  tests/test_bench_histogram \
   tests/test_blocked_steps \
   tests/test_branches \
   tests/test_broadcast \
   tests/test_callable \
   tests/test_calls \
   tests/test_cancel \
+  tests/test_config \
   tests/test_containers \
   tests/test_control_flow \
   tests/test_conv_windows \
   tests/test_convert \
+  tests/test_default_session \
   tests/test_detection_ops \
   tests/test_elementwise_program \
   tests/test_error \
+  tests/test_eval \
   tests/test_exec \
   tests/test_export \
   tests/test_function_loops \
@@ -36,6 +40,7 @@ TN_UNIT_TESTS = \
   tests/test_import_bytes \
   tests/test_import_options \
   tests/test_import_tensor \
+  tests/test_inline \
   tests/test_kernel_plugins \
   tests/test_kernels \
   tests/test_kit \
@@ -48,6 +53,7 @@ TN_UNIT_TESTS = \
   tests/test_manifest \
   tests/test_map \
   tests/test_messages \
+  tests/test_metadata \
   tests/test_move \
   tests/test_npy \
   tests/test_npz \
@@ -56,10 +62,14 @@ TN_UNIT_TESTS = \
   tests/test_options \
   tests/test_oracle_run \
   tests/test_packs \
+  tests/test_partial_run \
+  tests/test_partial_steps \
   tests/test_passes \
   tests/test_pbtxt \
+  tests/test_placement \
   tests/test_plan \
   tests/test_plan_graphs \
+  tests/test_pool \
   tests/test_queues \
   tests/test_random_ops \
   tests/test_recurrent \
@@ -67,7 +77,9 @@ TN_UNIT_TESTS = \
   tests/test_registry \
   tests/test_reset_state \
   tests/test_resize \
+  tests/test_run_options \
   tests/test_schema \
+  tests/test_scoped_session \
   tests/test_session \
   tests/test_session_graph \
   tests/test_session_lives \
@@ -84,6 +96,7 @@ TN_UNIT_TESTS = \
   tests/test_tensor_arrays \
   tests/test_tensor_lists \
   tests/test_text \
+  tests/test_threaded \
   tests/test_training \
   tests/test_variable_refs \
   tests/test_variables \
@@ -95,17 +108,21 @@ TN_UNIT_TESTS = \
 
 # Shell scripts that print TAP.
 TN_SCRIPT_TESTS = \
+  tests/check-conformance.sh \
   tests/check-exports.sh \
   tests/check-headers.sh \
   tests/check-includes.sh \
   tests/check-oracle.sh \
   tests/check-style.sh \
   tests/test_compare.sh \
+  tests/test_examples.sh \
   tests/test_tool.sh \
+  tests/test_tool_bench.sh \
   tests/test_tool_convert.sh \
   tests/test_tool_graph.sh \
   tests/test_tool_plan.sh \
-  tests/test_tool_run.sh
+  tests/test_tool_run.sh \
+  tests/test_tool_trace.sh
 
 # Plugins that misbehave on purpose, and other modules that only tests load, found below TENON_TEST_PLUGINS. One is
 # tests/plugins/NAME.c (it is built from the file of its own name), one line `tests/plugins/NAME.la` here, and at the end of
@@ -121,6 +138,7 @@ TN_TEST_PLUGINS = \
   tests/plugins/minimal.la \
   tests/plugins/no_entry.la \
   tests/plugins/no_manifest.la \
+  tests/plugins/straight.la \
   tests/plugins/undefined.la
 
 tests_libtestsupport_a_SOURCES = \
@@ -128,12 +146,15 @@ tests_libtestsupport_a_SOURCES = \
   tests/support/blocked_kit.h \
   tests/support/calls_kit.c \
   tests/support/calls_kit.h \
+  tests/support/default_kit.h \
   tests/support/graph_kit.c \
   tests/support/graph_kit.h \
   tests/support/oom.c \
   tests/support/oom.h \
   tests/support/op_kit.c \
   tests/support/op_kit.h \
+  tests/support/partial_kit.c \
+  tests/support/partial_kit.h \
   tests/support/plan_kit.c \
   tests/support/plan_kit.h \
   tests/support/plugin_files.c \
@@ -176,6 +197,8 @@ TN_TEST_ONEDNN_CFLAGS = -fopenmp
 endif
 tests_test_onednn_CPPFLAGS = $(AM_CPPFLAGS) $(TN_TEST_ONEDNN_CPPFLAGS)
 tests_test_onednn_CFLAGS = $(AM_CFLAGS) $(TN_TEST_ONEDNN_CFLAGS)
+
+tests_test_bench_histogram_SOURCES = tests/test_bench_histogram.c tools/bench_histogram.c
 
 tests_test_workspace_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)
 tests_test_workspace_LDADD = $(LDADD) $(JANSSON_LIBS)
@@ -295,5 +318,7 @@ tests_plugins_no_entry_la_CPPFLAGS = $(TN_PLUGIN_CPPFLAGS) -DTN_PLUGIN=no_entry
 tests_plugins_no_entry_la_LDFLAGS = $(TN_TEST_PLUGIN_LINK)
 tests_plugins_no_manifest_la_CPPFLAGS = $(TN_PLUGIN_CPPFLAGS) -DTN_PLUGIN=no_manifest
 tests_plugins_no_manifest_la_LDFLAGS = $(TN_TEST_PLUGIN_LINK)
+tests_plugins_straight_la_CPPFLAGS = $(TN_PLUGIN_CPPFLAGS) -DTN_PLUGIN=straight
+tests_plugins_straight_la_LDFLAGS = $(TN_TEST_PLUGIN_LINK)
 tests_plugins_undefined_la_CPPFLAGS = $(TN_PLUGIN_CPPFLAGS) -DTN_PLUGIN=undefined
 tests_plugins_undefined_la_LDFLAGS = $(TN_TEST_PLUGIN_LINK)

@@ -10,8 +10,11 @@
 
 typedef enum tn__rank {
   TN_RANK_SESSION_LIST = 10, /* live sessions, their names and versions */
+  TN_RANK_DEFAULT_LIST = 12, /* the stacks of default sessions, one a thread */
+  TN_RANK_DEFAULT_STACK = 14, /* one of them */
   TN_RANK_SESSION = 20,      /* one session: graph, signatures, callables */
   TN_RANK_GRAPH = 30,        /* one graph (readers and writers) */
+  TN_RANK_PLACEMENT = 32,    /* where one session's nodes stand */
   TN_RANK_CONSUMERS = 35,    /* who reads what in a graph */
   TN_RANK_REGISTRY = 40,     /* factories, plugins; every libltdl call */
   TN_RANK_OPS = 50,          /* op schemas and kernels */
@@ -30,8 +33,12 @@ typedef enum tn__rank {
   TN_RANK_BUFFER = 85,       /* mapping of a buffer */
   TN_RANK_TENSOR_ARRAY = 86, /* one tensor array */
   TN_RANK_TENSOR_LIST = 87,  /* the versions of one tensor list */
-  TN_RANK_PRINT = 88,        /* the sink of ops that print */
-  TN_RANK_LOG = 90           /* the log sink */
+  TN_RANK_PRINT = 88,        /* the sink of ops that print, and that of placements */
+  TN_RANK_TRACE = 89,        /* which threads have recorded something of a step */
+  TN_RANK_LOG = 90,          /* the log sink */
+  TN_RANK_POOLS = 91,        /* which worker pools there are */
+  TN_RANK_POOL = 92,         /* one worker pool: who is idle, who is in which crew */
+  TN_RANK_PARKED = 93        /* one thread that sleeps until it is needed */
 } tn__rank;
 
 typedef struct tn__mutex {

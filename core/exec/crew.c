@@ -2,6 +2,8 @@
 /* Clients, and their crews: who works for one step. */
 #include <core/exec/pool_internal.h>
 
+#define MOST_WORKERS 4095 /* of a client, whatever was asked for: a crew has a place for each */
+
 _Thread_local tn__seat *tn__seat_now;
 
 tn__crew *tn__crew_current(void) { return tn__seat_now == NULL ? NULL : tn__seat_now->crew; }
@@ -102,6 +104,7 @@ tn_status tn__client_create(tn__pool *pool, const tn__client_config *config, tn_
   atomic_fetch_add_explicit(&pool->refs, 1, memory_order_relaxed);
   c->pool = pool;
   c->workers = config->workers < pool->n_workers ? config->workers : pool->n_workers;
+  if (c->workers > MOST_WORKERS) c->workers = MOST_WORKERS;
   c->max_helpers = config->intra == 0 || config->intra - 1 > c->workers ? c->workers : config->intra - 1;
   c->spin_ns = (int64_t)config->spin_us * 1000;
   return TN_OK;

@@ -7,6 +7,7 @@
 #ifndef TN_CORE_EXEC_EXEC_H
 #define TN_CORE_EXEC_EXEC_H
 
+#include <core/exec/pool.h>
 #include <core/plan/layout.h>
 #include <core/resource/container.h>
 #include <tenon/session.h>
@@ -46,6 +47,10 @@ typedef struct tn__step_env {
   bool explained;                 /* what holds its memory was said */
   bool failed;                    /* something went wrong: what waits is cancelled, nothing new begins */
   tn_status cause;                /* what it was, when it failed */
+  int32_t pool;                   /* that the caller asked for; -1 = the calling thread alone */
+  tn__pool_client *client;        /* whose workers may help; NULL = nobody but the caller */
+  tn__crew *crew;                 /* of this step, taken when it is wanted first; put when the step ends */
+  struct tn__trace *trace;        /* what ran is recorded (trace.h); NULL = it is not */
 } tn__step_env;
 
 struct tn_step {
@@ -116,6 +121,7 @@ struct tn__workspace {
   size_t n_spares, spare_room;
   tn_tensor **held;    /* memory of values that outlive their segment, by tn__plan_value.held; NULL = none, or elsewhere */
   tn__entry *entries;  /* of one segment */
+  tn_resource **resources; /* by instruction: what its kernel asked for last, remembered; NULL = nothing so far */
   size_t block_bytes;
   tn__instance *instances[]; /* by segment: used last first */
 };
@@ -130,8 +136,9 @@ static inline void *tn__arena_at(const tn__instance *instance, size_t offset)
 /* NULL without memory. */
 tn__workspace *tn__workspace_take(tn_plan *plan, tn_error *err);
 void tn__workspace_put(tn_plan *plan, tn__workspace *workspace);
-/* A larger arena: what the old one held is gone. */
-tn_status tn__workspace_reserve(tn__workspace *workspace, size_t bytes, tn_error *err);
+/* A larger arena: what the old one held is gone. in_use: a call that waits will write into its part of the arena, so there has
+ * to be one after a failure, too. */
+tn_status tn__workspace_reserve(tn__workspace *workspace, size_t bytes, bool in_use, tn_error *err);
 
 /* instance.c: the instance for these entries, in front of its segment's list. */
 tn_status tn__instance_find(tn_plan *plan, tn__workspace *workspace, uint32_t segment, const tn__entry *entries,
@@ -145,6 +152,8 @@ tn_status tn__spare_tensor(tn__workspace *workspace, tn_dtype dtype, const int64
                            size_t bytes, tn_tensor **out, tn_error *err);
 /* Gives a reference back; NULL allowed. */
 void tn__spare_give(tn__workspace *workspace, tn_tensor *tensor);
+/* Frees all of them: memory is short. */
+void tn__spare_drop(tn__workspace *workspace);
 /* Frees spares that no step took lately. */
 void tn__spare_prune(tn__workspace *workspace);
 
@@ -159,6 +168,7 @@ typedef struct tn__run {
   double cost_ns;         /* of what ran, roughly */
   tn_tensor **again;      /* by output: references to tensors that may be written again when nobody else holds them */
   bool inner;             /* of a loop or a function: outputs need not be exclusive, and nobody sleeps */
+  bool partial;           /* feeds come later: nobody sleeps */
 } tn__run;
 
 /* What compute gets, with what stands behind it. */
@@ -179,10 +189,13 @@ void tn__segment_end(tn__run *run, uint32_t number);
 void tn__segment_release(tn__run *run, const tn__segment *s);
 void tn__run_drop(tn__run *run); /* all tensors that are left */
 
-/* control.c: segments whose turn depends on values. TN_PENDING: an inner run waits, and is called again. */
+/* control.c: segments whose turn depends on values. TN_PENDING: an inner or a partial run waits, and is called again. */
 tn_status tn__run_controlled(tn__run *run);
 void tn__run_controlled_reset(tn__run *run);
 int tn__context_state(tn__run *run, uint32_t context);
+void tn__contexts_look_again(tn__run *run); /* for who asked for states outside of a turn: more may be known by now */
+bool tn__run_waits(const tn__run *run); /* whether some segment has begun, and waits */
+bool tn__segment_has_run(const tn__run *run, uint32_t number);
 enum { TN__UNDECIDED = 0, TN__LIVE, TN__DEAD };
 #define TN__NO_SCALAR 2 /* among the predicates of a workspace */
 
@@ -200,6 +213,7 @@ extern tn_buffer tn__borrowed;
 typedef struct tn__inner {
   tn__run run;
   tn_step step;
+  const tn_step *around;
   tn_tensor **outputs; /* after a run that went well: references, the caller's to take; NULL = dead */
   bool busy;           /* it waits */
 } tn__inner;
@@ -217,6 +231,8 @@ void tn__loop_free(tn__loop *loop);
 typedef struct tn__calling tn__calling;
 void tn__calls_end(tn__calling *calling);
 bool tn__calls_wait(const tn__calling *calling); /* whether one of them waits */
+/* Goes on with those that wait, of a step that has failed, whose results nobody wants. TN_PENDING: some still do. */
+tn_status tn__calls_drain(tn__calling *calling, tn_error *err);
 void tn__calling_free(tn__calling *calling);
 
 /* wait.c */
@@ -225,6 +241,8 @@ struct tn__pending {
   tn_wait_token *token; /* NULL = it waits for what is inside of it */
   tn__loop *loop;
   tn__calling *calling; /* functions that the kernel called; NULL = none yet (call.c) */
+  bool over;            /* the kernel has ended, and functions that it called have not */
+  int64_t began_ns;     /* of a step that is traced: when it was called first */
 };
 tn__pending *tn__pending_get(tn__run *run, uint32_t number); /* NULL without memory, and the error is set */
 void tn__pending_free(tn__pending *pending);
@@ -250,6 +268,7 @@ tn_status tn__evaluate(const tn_operation *op, tn_tensor *const *inputs, size_t 
 /* outputs.c: memory for outputs of a segment before it runs, and what is copied or handed over at the end. */
 tn_status tn__outputs_bind(tn__run *run, tn__instance *instance);
 tn_status tn__outputs_finish(tn__run *run);
+tn_status tn__output_dead(const tn__run *run, uint32_t output); /* says so, and gives the code */
 void tn__outputs_drop(tn__run *run); /* after an error */
 
 /* The tensor that a value is, when it is a whole one: a feed, or what a Merge or a loop made; else NULL. */
@@ -286,6 +305,7 @@ static inline void tn__bind_data(tn__instance *instance, uint32_t slot, void *da
 
 struct tn_executable {
   tn_plan *plan; /* a reference */
+  uint32_t flags;
 };
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What compute may call. */
-#include <core/exec/exec.h>
+#include <core/exec/trace.h>
 
 static tn__call *call_of(const tn_kernel_ctx *ctx) { return (tn__call *)ctx; /* its first member */ }
 
@@ -106,5 +106,6 @@ void tn_parallel_for(tn_kernel_ctx *ctx, int64_t n, int64_t grain, double cost_n
     return;
   }
   if (env->crew == NULL) env->crew = tn__crew_take(env->client);
-  tn__parallel_for(env->crew, n, grain, cost_ns, fn, user);
+  if (env->trace != NULL && call_of(ctx)->run != NULL) tn__trace_loop(call_of(ctx), n, grain, cost_ns, fn, user);
+  else tn__parallel_for(env->crew, n, grain, cost_ns, fn, user);
 }

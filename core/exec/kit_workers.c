@@ -21,11 +21,13 @@ static tn_status read_config(const tn_kit_workers_config *from, tn_kit_workers_c
 }
 
 /* How many threads a count means. */
-static uint32_t threads_of(int32_t count, uint32_t all) { return count == 0 ? all : count < 0 ? 1 : (uint32_t)count; }
-
-static tn_status open_pool(const tn_kit_workers_config *c, tn__pool **out, tn_error *err)
+static uint32_t threads_of(int32_t count)
 {
-  uint32_t n = threads_of(c->threads, tn__usable_cpus());
+  return count == 0 ? tn__usable_cpus() : count < 0 ? 1 : (uint32_t)count;
+}
+
+static tn_status open_pool(const tn_kit_workers_config *c, uint32_t n, tn__pool **out, tn_error *err)
+{
   if (c->name != NULL && *c->name != 0) return tn__pool_named(c->name, n, out, err);
   if (c->own_pool) return tn__pool_private(n > 1 ? n - 1 : 1, c->pin, out, err); /* the caller is one of them */
   return tn__pool_default(out, err);
@@ -39,11 +41,11 @@ tn_status tn_kit_workers_open(const tn_kit_workers_config *config, tn_kit_worker
   tn_kit_workers_config c;
   tn__pool *pool = NULL;
   tn_status st = read_config(config, &c, err);
-  if (st == TN_OK) st = open_pool(&c, &pool, err);
+  uint32_t threads = threads_of(c.threads);
+  if (st == TN_OK) st = open_pool(&c, threads, &pool, err);
   if (st != TN_OK) return st;
   tn_kit_workers *w = tn__alloc(sizeof *w);
-  uint32_t threads = threads_of(c.threads, tn__usable_cpus());
-  const tn__client_config client = { .workers = threads - 1, .intra = c.loop_threads == 0 ? 0 : threads_of(c.loop_threads, 0),
+  const tn__client_config client = { .workers = threads - 1, .intra = c.loop_threads == 0 ? 0 : threads_of(c.loop_threads),
                                      .spin_us = c.spin_us < 0 ? TN__SPIN_US : (uint32_t)c.spin_us };
   st = w == NULL ? tn__no_memory(err, "workers", sizeof *w) : tn__client_create(pool, &client, &w->client, err);
   tn__pool_unref(pool);

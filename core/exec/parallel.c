@@ -46,17 +46,42 @@ static void call_for_help(tn__crew *crew, const tn__loop_share *l, double part_n
   }
 }
 
+/* What belongs to a thread, and parts of a loop depend on. */
+typedef struct surroundings {
+  uint64_t float_mode;
+  tn__account *account;
+} surroundings;
+
+static surroundings enter(const tn__loop_share *l)
+{
+  surroundings mine = { tn__float_mode(), tn__account_now };
+  if (l->float_mode != mine.float_mode) tn__set_float_mode(l->float_mode);
+  tn__account_now = l->account;
+  return mine;
+}
+
+static void leave(const tn__loop_share *l, surroundings mine)
+{
+  if (l->float_mode != mine.float_mode) tn__set_float_mode(mine.float_mode);
+  tn__account_now = mine.account;
+}
+
 bool tn__loop_help(tn__seat *helper, tn__seat *other)
 {
   tn__loop_share *l = &other->loop;
   uint32_t part, done = 0;
+  surroundings mine = { 0, NULL };
   if (atomic_fetch_add_explicit(&l->helpers, 1, memory_order_relaxed) <
       atomic_load_explicit(&l->max_helpers, memory_order_relaxed)) {
     helper->looping = true;
     while (take(l, false, &part)) {
-      if (done++ == 0) call_for_help(other->crew, l, l->part_ns);
+      if (done++ == 0) {
+        call_for_help(other->crew, l, l->part_ns);
+        mine = enter(l);
+      }
       run_part(l, part);
     }
+    if (done > 0) leave(l, mine);
     helper->looping = false;
   }
   atomic_fetch_sub_explicit(&l->helpers, 1, memory_order_relaxed);
@@ -150,5 +175,7 @@ void tn__parallel_for(tn__crew *crew, int64_t n, int64_t grain, double cost_ns,
   }
   seat->loop.fn = fn;
   seat->loop.user = user;
+  seat->loop.float_mode = tn__float_mode();
+  seat->loop.account = tn__account_now;
   run_shared(seat, &seat->loop);
 }

@@ -44,6 +44,7 @@ static void free_pool(tn__pool *pool)
     tn__cond_fini(&pool->left);
     tn__mutex_fini(&pool->mu);
   }
+  tn__cpus_free(&pool->cpus);
   tn__free(pool->name, pool->name_size);
   tn__free(pool, sizeof *pool);
 }
@@ -59,6 +60,7 @@ static tn__pool *make(const char *name, uint32_t workers, bool pin, tn_error *er
   pool->forks = atomic_load(&tn__pool_forks);
   pool->n_workers = workers;
   pool->pin = pin;
+  if (pin) tn__cpus_read(&pool->cpus);
   pool->last_call = &pool->calls;
   tn__mutex_init(&pool->mu, "worker pool", TN_RANK_POOL);
   tn__cond_init(&pool->left);
@@ -108,10 +110,9 @@ static bool hold(tn__pool *pool)
 
 tn_status tn__pool_default(tn__pool **out, tn_error *err)
 {
-  uint32_t cpus = tn__usable_cpus();
   pthread_once(&once, install);
   tn__mutex_lock(&list_mu);
-  if (default_pool == NULL || !hold(default_pool)) default_pool = make_listed(NULL, cpus, false, err);
+  if (default_pool == NULL || !hold(default_pool)) default_pool = make_listed(NULL, tn__usable_cpus(), false, err);
   *out = default_pool;
   tn__mutex_unlock(&list_mu);
   return *out == NULL ? TN_RESOURCE_EXHAUSTED : TN_OK;

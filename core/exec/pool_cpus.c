@@ -20,19 +20,53 @@ static uint32_t online(void)
 #if defined(__linux__)
 #define TEXT_ROOM 4096
 
-/* Of the affinity; the kernel refuses sets that are smaller than its own. */
+/* The affinity; the kernel refuses sets that are smaller than its own. */
+void tn__cpus_read(tn__cpus *out)
+{
+  *out = (tn__cpus){ 0, NULL };
+  for (size_t n = CPU_SETSIZE; n <= 1 << 20; n *= 2) {
+    size_t bytes = CPU_ALLOC_SIZE(n);
+    cpu_set_t *set = tn__zalloc(bytes);
+    if (set == NULL) return;
+    int rc = sched_getaffinity(0, bytes, set), error = errno;
+    if (rc == 0 && CPU_COUNT_S(bytes, set) > 0) {
+      *out = (tn__cpus){ bytes, set };
+      return;
+    }
+    tn__free(set, bytes);
+    if (rc == 0 || error != EINVAL) return;
+  }
+}
+
+void tn__cpus_free(tn__cpus *cpus)
+{
+  tn__free(cpus->mask, cpus->bytes);
+  *cpus = (tn__cpus){ 0, NULL };
+}
+
 static uint32_t affinity(void)
 {
-  for (size_t n = CPU_SETSIZE; n <= 1 << 20; n *= 2) {
-    cpu_set_t *set = tn__zalloc(CPU_ALLOC_SIZE(n));
-    if (set == NULL) break;
-    int rc = sched_getaffinity(0, CPU_ALLOC_SIZE(n), set);
-    int error = errno, count = rc == 0 ? CPU_COUNT_S(CPU_ALLOC_SIZE(n), set) : 0;
-    tn__free(set, CPU_ALLOC_SIZE(n));
-    if (count > 0) return (uint32_t)count;
-    if (error != EINVAL) break;
+  tn__cpus cpus;
+  tn__cpus_read(&cpus);
+  uint32_t n = cpus.mask == NULL ? online() : (uint32_t)CPU_COUNT_S(cpus.bytes, (cpu_set_t *)cpus.mask);
+  tn__cpus_free(&cpus);
+  return n;
+}
+
+void tn__cpus_pin(const tn__cpus *cpus, uint32_t number)
+{
+  if (cpus->mask == NULL) return;
+  const cpu_set_t *all = cpus->mask;
+  uint32_t wanted = number % (uint32_t)CPU_COUNT_S(cpus->bytes, all);
+  for (size_t cpu = 0; cpu < cpus->bytes * 8; cpu++) {
+    if (!CPU_ISSET_S(cpu, cpus->bytes, all) || wanted-- != 0) continue;
+    cpu_set_t *one = tn__zalloc(cpus->bytes);
+    if (one == NULL) return;
+    CPU_SET_S(cpu, cpus->bytes, one);
+    sched_setaffinity(0, cpus->bytes, one);
+    tn__free(one, cpus->bytes);
+    return;
   }
-  return online();
 }
 
 /* The beginning of a small file as a text; false when it cannot be read. */
@@ -122,4 +156,7 @@ uint32_t tn__usable_cpus(void)
 }
 #else
 uint32_t tn__usable_cpus(void) { return online(); }
+void tn__cpus_read(tn__cpus *out) { *out = (tn__cpus){ 0, NULL }; }
+void tn__cpus_free(tn__cpus *cpus) { (void)cpus; }
+void tn__cpus_pin(const tn__cpus *cpus, uint32_t number) { (void)cpus, (void)number; }
 #endif

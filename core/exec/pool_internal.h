@@ -8,6 +8,7 @@
 #include <core/base/lock.h>
 #include <core/exec/deque.h>
 #include <core/exec/pool.h>
+#include <core/tensor/account.h>
 #include <sched.h>
 
 typedef struct tn__seat tn__seat;
@@ -42,6 +43,8 @@ typedef struct tn__loop_share {
   double part_ns;  /* roughly */
   void (*fn)(void *user, int64_t begin, int64_t end);
   void *user;
+  uint64_t float_mode;  /* of the caller's thread, as the account: helpers work as it would */
+  tn__account *account;
 } tn__loop_share;
 
 /* A place in a crew: what one thread has there. Seat 0 is the owner's. They stay until the client goes. */
@@ -74,6 +77,17 @@ struct tn__crew {
 };
 
 #define TN__IDLE_CREWS 8
+
+/* CPUs that the thread which made a pool might use. A worker may be started by a worker that is pinned already. */
+typedef struct tn__cpus {
+  size_t bytes;
+  void *mask; /* NULL = not known */
+} tn__cpus;
+
+void tn__cpus_read(tn__cpus *out);
+void tn__cpus_free(tn__cpus *cpus);
+/* This thread stays on the number-th of them, counted from 0, and from the beginning again. Only a wish: it may fail. */
+void tn__cpus_pin(const tn__cpus *cpus, uint32_t number);
 
 /* Why a crew is among the pool's calls: no worker had time, or its client's other crews have all that it may have. */
 enum { TN__CALLED_NOT = 0, TN__CALLED_POOL, TN__CALLED_CLIENT };
@@ -112,6 +126,7 @@ struct tn__pool {
   uint32_t forks;     /* of the process when it was made */
   uint32_t n_workers;
   bool pin;
+  tn__cpus cpus;      /* of pin: to choose from */
   char *name;         /* NULL = it has none */
   size_t name_size;
   tn__pool *next;     /* of all */
@@ -122,7 +137,7 @@ struct tn__pool {
   size_t room, n_made;
   tn__worker *idle;   /* guarded by mu, the last one to sleep first */
   tn__crew *calls, **last_call; /* crews that want workers when there were none */
-  bool stopping;                /* guarded by mu */
+  _Atomic bool stopping;        /* changed under mu */
   int64_t no_threads_until;     /* guarded by mu: the system gave none */
   _Atomic uint32_t n_idle, n_started, n_calls; /* changed under mu */
   _Atomic int64_t wake_ns;  /* from the call for a worker until it is there, measured */
@@ -170,10 +185,11 @@ static inline void tn__seat_declined(tn__seat *seat, double cost_ns)
   tn__pool_declined(seat->crew->client->pool);
 }
 
-/* Whether others wait for a worker that is in a crew of this client. */
+/* Whether others wait for a worker that is in a crew of this client: crews, or who joins the workers. */
 static inline bool tn__asked_elsewhere(const tn__pool_client *client)
 {
   return atomic_load_explicit(&client->pool->n_calls, memory_order_relaxed) > 0 ||
+         atomic_load_explicit(&client->pool->stopping, memory_order_relaxed) ||
          atomic_load_explicit(&client->n_calls, memory_order_relaxed) > 0;
 }
 
@@ -185,6 +201,31 @@ static inline bool tn__loop_open(const tn__loop_share *loop)
   if ((uint32_t)(range >> 32) >= (uint32_t)range) return false;
   return atomic_load_explicit(&loop->helpers, memory_order_relaxed) <
          atomic_load_explicit(&loop->max_helpers, memory_order_relaxed);
+}
+
+/* How this thread rounds, and what it does with denormal numbers: results must not depend on who computes them. */
+static inline uint64_t tn__float_mode(void)
+{
+#if defined(__SSE__)
+  return __builtin_ia32_stmxcsr() & ~0x3fu; /* without the flags of what has happened */
+#elif defined(__aarch64__)
+  uint64_t mode;
+  __asm__ volatile("mrs %0, fpcr" : "=r"(mode));
+  return mode;
+#else
+  return 0;
+#endif
+}
+
+static inline void tn__set_float_mode(uint64_t mode)
+{
+#if defined(__SSE__)
+  __builtin_ia32_ldmxcsr((unsigned)mode);
+#elif defined(__aarch64__)
+  __asm__ volatile("msr fpcr, %0" : : "r"(mode));
+#else
+  (void)mode;
+#endif
 }
 
 static inline void tn__relax(void)

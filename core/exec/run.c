@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Runs a plan for one step on the calling thread: segment after segment, each a tape of kernel calls. */
-#include <core/exec/exec.h>
+#include <core/exec/trace.h>
 
 tn_status tn__step_stopped(const tn_step *step, int why, const tn_operation *op, tn_error *err)
 {
@@ -275,6 +275,42 @@ static tn_status run_tape(tn__run *run, tn__instance *instance)
   return st;
 }
 
+/* One call, which the trace is told of before anything that it read goes. */
+static tn_status traced_call(tn__call *call, tn__trace *trace)
+{
+  const tn__tape *t = call->tape;
+  int64_t began = tn__now_ns();
+  tn_status st = t->flags & TN_TAPE_HEAP ? make_heap(call) : TN_OK;
+  if (st == TN_OK) st = t->compute(&call->ctx);
+  if (st == TN_OK && (t->flags & TN_TAPE_DYNAMIC)) st = check_dynamic(call);
+  tn__trace_call(trace, call, began, false, st);
+  if (st == TN_OK && (t->flags & TN_TAPE_RELEASE)) release_heap(call);
+  return st;
+}
+
+/* run_tape, slower, with a trace; apart, so that the other one keeps its registers. */
+__attribute__((noinline, cold)) static tn_status run_tape_traced(tn__run *run, uint32_t number, tn__instance *instance, tn__trace *trace)
+{
+  const tn__layout *l = instance->layout;
+  tn__call call = { .ctx = { .struct_size = sizeof call.ctx, .step = run->step, .err = run->err }, .run = run, .instance = instance };
+  tn_status st = TN_OK;
+  uint32_t next = run->plan->segments[number].begin;
+  for (const tn__tape *t = l->tape; st == TN_OK && t != l->tape + l->n_tape; t++) {
+    int why = tn__step_stop(run->step);
+    if (why != TN__GO_ON) return tn__step_stopped(run->step, why, late(run, l, t), run->err);
+    tn__trace_empty(trace, run, instance, next, t->instr);
+    next = t->instr + 1;
+    set_call(&call, instance, t);
+    st = traced_call(&call, trace);
+    if (st != TN_OK) return failed(&call, st);
+    tn_error_clear(run->err);
+  }
+  tn__trace_empty(trace, run, instance, next, run->plan->segments[number].end);
+  if (run->step->deadline_ns != 0 && tn__step_stop(run->step) == TN__STOP_DEADLINE)
+    return tn__step_stopped(run->step, TN__STOP_DEADLINE, late(run, l, l->tape + l->n_tape), run->err);
+  return TN_OK;
+}
+
 tn_status tn__segment_begin(tn__run *run, uint32_t number, tn__instance **out)
 {
   tn_status st = take_instance(run, number, out);
@@ -288,7 +324,10 @@ tn_status tn__segment_run(tn__run *run, uint32_t number)
 {
   tn__instance *instance;
   tn_status st = tn__segment_begin(run, number, &instance);
-  if (st == TN_OK) st = run_tape(run, instance);
+  if (st == TN_OK) {
+    tn__trace *trace = tn__step_trace(run->step);
+    st = __builtin_expect(trace == NULL, 1) ? run_tape(run, instance) : run_tape_traced(run, number, instance, trace);
+  }
   if (st == TN_OK) tn__segment_end(run, number);
   return st;
 }
@@ -300,10 +339,13 @@ tn_status tn__segment_call(tn__call *call)
   const tn__tape *t = call->tape;
   if (in->arena != call->run->workspace->arena) tn__instance_bind_arena(in, call->run->workspace);
   set_call(call, in, t);
+  if (__builtin_expect(tn__step_trace(call->run->step) != NULL, 0)) tn__call_began(call);
   tn_status st = (t->flags & TN_TAPE_HEAP) && !call->ctx.resume ? make_heap(call) : TN_OK;
   if (st == TN_OK) st = t->compute(&call->ctx);
   if (st == TN_PENDING) return st;
   if (st == TN_OK && (t->flags & TN_TAPE_DYNAMIC)) st = check_dynamic(call);
+  tn__trace *trace = tn__step_trace(call->run->step);
+  if (__builtin_expect(trace != NULL, 0)) tn__trace_call(trace, call, tn__call_began(call), call->ctx.resume != 0, st);
   if (st == TN_OK && (t->flags & TN_TAPE_RELEASE)) release_heap(call);
   return st == TN_OK ? st : failed(call, st);
 }

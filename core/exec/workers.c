@@ -4,9 +4,11 @@
 #include <core/exec/pool_internal.h>
 
 #include <limits.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
+#if defined(__linux__)
+#include <sys/prctl.h>
+#endif
 
 #define STACK_BYTES ((size_t)8 << 20) /* of addresses; some systems give threads much less */
 #define TURN_NS 2000000               /* how long others wait at least until a worker leaves a busy crew for them */
@@ -199,22 +201,15 @@ static tn__seat *sleep_until_called(tn__worker *w)
   return seat;
 }
 
-static void pin_to_cpu(uint32_t number)
+/* For debuggers and monitors. */
+static void name_thread(uint32_t number)
 {
+  char name[16];
+  snprintf(name, sizeof name, "tenon-%u", number % 1000000);
 #if defined(__linux__)
-  cpu_set_t all, one;
-  if (sched_getaffinity(0, sizeof all, &all) != 0) return; /* more CPUs than that: it is only a wish */
-  int n = CPU_COUNT(&all);
-  uint32_t wanted = n == 0 ? 0 : number % (uint32_t)n;
-  for (int cpu = 0; cpu < CPU_SETSIZE; cpu++) {
-    if (!CPU_ISSET(cpu, &all) || wanted-- != 0) continue;
-    CPU_ZERO(&one);
-    CPU_SET(cpu, &one);
-    sched_setaffinity(0, sizeof one, &one);
-    return;
-  }
-#else
-  (void)number;
+  prctl(PR_SET_NAME, name, 0, 0, 0);
+#elif defined(__APPLE__)
+  pthread_setname_np(name);
 #endif
 }
 
@@ -223,12 +218,8 @@ static void *worker_main(void *arg)
   tn__worker *w = arg;
   bool stop = false;
   this_worker = w;
-#if defined(__linux__) && defined(__GLIBC__)
-  char name[16];
-  snprintf(name, sizeof name, "tenon-%u", w->number % 1000000);
-  pthread_setname_np(pthread_self(), name);
-#endif
-  if (w->pool->pin) pin_to_cpu(w->number); /* the caller has the first one */
+  name_thread(w->number);
+  if (w->pool->pin) tn__cpus_pin(&w->pool->cpus, w->number); /* the caller has the first one */
   for (tn__seat *seat = sleep_until_called(w); seat != NULL;) {
     work(seat);
     seat = go_on(w, seat, &stop);

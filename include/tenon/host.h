@@ -43,7 +43,9 @@ TN_BEGIN_DECLS
   F(tn_bool, tn_cancellation_is_cancelled, (const tn_cancellation *c), (c))                                           \
   F(uint64_t, tn_cancellation_register, (tn_cancellation *c, void (*callback)(void *user), void *user), (c, callback, user)) \
   F(tn_bool, tn_cancellation_deregister, (tn_cancellation *c, uint64_t key), (c, key))                                \
-  F(tn_bool, tn_cancellation_try_deregister, (tn_cancellation *c, uint64_t key), (c, key))
+  F(tn_bool, tn_cancellation_try_deregister, (tn_cancellation *c, uint64_t key), (c, key))                            \
+  F(tn_status, tn_session_options_get_float, (const tn_session_options *o, const char *field, double *out, tn_error *err), (o, field, out, err)) \
+  F(tn_status, tn_session_options_get_item, (const tn_session_options *o, const char *field, size_t i, const char **text, int64_t *number, tn_error *err), (o, field, i, text, number, err))
 
 #define TN_HOST_TENSOR(F, P)                                                                                          \
   F(const char *, tn_dtype_name, (tn_dtype dtype), (dtype))                                                           \
@@ -208,7 +210,13 @@ TN_BEGIN_DECLS
   P(tn_kit_layout_release, (tn_plan_layout *layout), (layout))                                                        \
   F(tn_status, tn_kit_layout_value, (const tn_plan_layout *layout, size_t i, const int64_t **dims, int32_t *rank, uint32_t *source, size_t *bytes, size_t *offset, size_t *arena_bytes, tn_error *err), (layout, i, dims, rank, source, bytes, offset, arena_bytes, err)) \
   F(size_t, tn_kit_layout_scratch, (const tn_plan_layout *layout, size_t instruction), (layout, instruction))         \
-  F(tn_status, tn_kit_compute, (tn_step *step, const tn_plan_layout *layout, size_t instruction, tn_view *const *inputs, tn_view *const *outputs, void *scratch, tn_error *err), (step, layout, instruction, inputs, outputs, scratch, err))
+  F(tn_status, tn_kit_compute, (tn_step *step, const tn_plan_layout *layout, size_t instruction, tn_view *const *inputs, tn_view *const *outputs, void *scratch, tn_error *err), (step, layout, instruction, inputs, outputs, scratch, err)) \
+  F(tn_status, tn_plan_check_straight, (const tn_plan *plan, tn_error *err), (plan, err))                             \
+  F(tn_status, tn_kit_workers_open, (const tn_kit_workers_config *config, tn_kit_workers **out, tn_error *err), (config, out, err)) \
+  P(tn_kit_workers_close, (tn_kit_workers *workers), (workers))                                                       \
+  F(uint32_t, tn_kit_workers_threads, (const tn_kit_workers *workers), (workers))                                     \
+  F(tn_status, tn_kit_step_with, (tn_executable *executable, tn_step *step, tn_kit_workers *workers, tn_error *err), (executable, step, workers, err)) \
+  F(int32_t, tn_step_pool, (const tn_step *step), (step))
 
 #define TN__HOST_FIELD(type, name, params, args) type(*name) params;
 #define TN__HOST_FIELD_VOID(name, params, args) void(*name) params;

@@ -6,7 +6,8 @@
  *                                ready, the runtime calls tn_kit_run_instructions where and when it likes.
  *   (c) I execute                tn_plan_... read the plan: instructions and values; tn_step_... the step. The runtime
  *                                computes with code of its own: in 0.1 there is no way to call a plan's kernels, or to
- *                                read a layout, from outside the kit.
+ *                                read a layout, from outside the kit, and plans with branches, loops, calls of functions
+ *                                or kernels that wait (tn_plan_check_straight) are for (a).
  *
  * Since 0.1 */
 #ifndef TENON_KIT_H
@@ -40,13 +41,44 @@ TN_API tn_cancellation *tn_step_cancellation(tn_step *step);
 
 enum {
   TN_KIT_INLINE = 0, /* on the calling thread, in a fixed order */
-  TN_KIT_POOL = 1    /* on the worker pool; TN_UNIMPLEMENTED in 0.1 */
+  TN_KIT_POOL = 1    /* on the calling thread and on workers (tn_kit_step_with) */
 };
+/* Added to TN_KIT_POOL: about so many threads will work for a step, so that kernels can divide their work. */
+#define TN_KIT_THREADS(n) ((uint32_t)(n) << 8)
 
-/* Makes an executable of a plan that tn_kit_step runs. Since 0.1 */
+/* Makes an executable of a plan that tn_kit_step runs; flags is one of the above. Since 0.1 */
 TN_API tn_status tn_kit_prepare(const tn_plan *plan, uint32_t flags, tn_executable **out, tn_error *err);
 TN_API void tn_kit_release(tn_executable *executable); /* NULL allowed */
 TN_API tn_status tn_kit_step(tn_executable *executable, tn_step *step, tn_error *err);
+
+/* Threads that help with steps: so many workers of a pool as may work for one session at once. The pool of the process has as
+ * many workers as there are usable CPUs; it starts them when there is work for the first time. */
+struct tn_kit_workers_config {
+  size_t struct_size;
+  int32_t threads;     /* that work for one step at most, the one that runs it among them; 0: one for each usable CPU, 1 or
+                        * below 0: that one alone. More than the pool has are as many as it has */
+  int32_t loop_threads; /* of one kernel, as above; 0: as many as there are */
+  int32_t spin_us;     /* microseconds that who finds nothing to do looks on, within a step; below 0: the usual 50 */
+  tn_bool own_pool;    /* a pool of their own instead of the process's, gone with them */
+  tn_bool pin;         /* of own_pool: each worker stays on a CPU of its own, where the system can do that */
+  tn_bool reserved[6];
+  const char *name;    /* not NULL or "": the pool of this name, which all who name it share */
+};
+#define TN_KIT_WORKERS_CONFIG_SIZE TN_SIZE_TO(tn_kit_workers_config, name)
+
+/* Workers for the steps of one session; threads are started when a step has work for them. config NULL: the defaults.
+ * Returns  TN_INVALID_ARGUMENT (struct_size not set; a pool of this name has another count of threads),
+ *          TN_RESOURCE_EXHAUSTED. Close them when no step uses them; NULL allowed.
+ * Threads  any. Since 0.1, S-CFG-10 to 16 */
+TN_API tn_status tn_kit_workers_open(const tn_kit_workers_config *config, tn_kit_workers **out, tn_error *err);
+TN_API void tn_kit_workers_close(tn_kit_workers *workers);
+/* How many threads may work for one step, the one that runs it among them: at least 1. */
+TN_API uint32_t tn_kit_workers_threads(const tn_kit_workers *workers);
+/* As tn_kit_step, with the help of workers: kernels share their loops with them. NULL, an executable that was prepared
+ * TN_KIT_INLINE: as tn_kit_step. Any thread, also one that runs a kernel. Since 0.1 */
+TN_API tn_status tn_kit_step_with(tn_executable *executable, tn_step *step, tn_kit_workers *workers, tn_error *err);
+/* The pool that the caller of the step asked for by its index (tn_run_options.inter_op_pool): -1 = the calling thread alone. */
+TN_API int32_t tn_step_pool(const tn_step *step);
 
 /* Closes the factory's sessions and detaches the containers; for the factory's `reset` slot. Since 0.1, S-RST */
 TN_API tn_status tn_kit_reset(const tn_session_factory *factory, const char *const *containers, size_t n, uint32_t flags,
@@ -96,11 +128,11 @@ struct tn_plan_value {
   tn_output output; /* where it comes from in the graph */
 };
 
-/* One call of a kernel. Instructions stand in an order in which they can run. */
+/* One call of a kernel. Instructions of a straight plan (tn_plan_check_straight) stand in an order in which they can run. */
 struct tn_plan_instruction {
   size_t struct_size;
   const tn_operation *op;
-  const tn_kernel_def *kernel; /* NULL: nothing to compute */
+  const tn_kernel_def *kernel; /* NULL: nothing to compute; outputs, if there are any, are the inputs */
   const void *state;           /* from the kernel's create */
   uint32_t traits;
   uint32_t n_inputs;
@@ -115,9 +147,19 @@ TN_API size_t tn_plan_n_instructions(const tn_plan *plan);
 TN_API size_t tn_plan_n_values(const tn_plan *plan);
 TN_API size_t tn_plan_n_inputs(const tn_plan *plan);
 TN_API size_t tn_plan_n_outputs(const tn_plan *plan);
+/* Instruction i; out->struct_size is set by the caller. Pointers are borrowed from the plan.
+ * Returns  TN_OUT_OF_RANGE past the end; TN_UNIMPLEMENTED, naming the node and why, for an instruction that is more than the
+ *          struct says: a loop, a Merge, one that runs under a condition, one that reads a variable through a reference. */
 TN_API tn_status tn_plan_get_instruction(const tn_plan *plan, size_t i, tn_plan_instruction *out, tn_error *err);
 TN_API tn_status tn_plan_get_value(const tn_plan *plan, size_t i, tn_plan_value *out, tn_error *err);
 TN_API uint32_t tn_plan_output(const tn_plan *plan, size_t i); /* the value that output i of the step is */
+
+/* Whether the instructions alone say what a step does: all of them run, each once, in the order in which they stand, and every
+ * output is there in the end. Who executes plans by himself asks in `prepare`, and returns what this returns.
+ * Returns  TN_OK, or TN_UNIMPLEMENTED with the first node that is more: what tn_plan_get_instruction refuses, a fetch that is
+ *          there under a condition, a kernel that may wait for a later instruction, or that calls functions.
+ * Any thread. Since 0.1 */
+TN_API tn_status tn_plan_check_straight(const tn_plan *plan, tn_error *err);
 
 /* A plan with concrete shapes: what one that executes by itself needs besides the instructions. Counted by its one holder.
  * TN_UNIMPLEMENTED in 0.1, as are the functions that take one. */

@@ -44,7 +44,11 @@ enum {
                                       * output: products and convolutions, which are most of the work where they are */
   TN_TRAIT_OWN_CALL = 1u << 21,      /* nodes whose op is itself a function of the library run on this op's kernels that have
                                       * no constraint on types: they call function 0 with all inputs; one op has it */
-  TN_TRAIT_SHAPE_ONLY = 1u << 20     /* outputs depend on the shapes of the inputs alone; compute does not read elements */
+  TN_TRAIT_SHAPE_ONLY = 1u << 20,    /* outputs depend on the shapes of the inputs alone; compute does not read elements */
+  TN_TRAIT_PLAIN_CALL = 1u << 22,    /* the outputs are what function 0 gives for the inputs, and nothing else happens: its
+                                      * body may take the node's place */
+  TN_TRAIT_LOOP_CALL = 1u << 23      /* as long as function 0 says so for what goes round, the inputs at first and the
+                                      * outputs in the end, function 1 gives what goes round next */
 };
 
 /* An op.
@@ -97,6 +101,7 @@ struct tn_prepare_ctx {
   void *shape_state;   /* out: for compute on these shapes; freed by destroy_shape_state, also when prepare fails */
   double cost_ns;      /* out: rough time of compute in nanoseconds, 0 = unknown */
   void *host;          /* the library's */
+  uint32_t threads;    /* that may share a loop of compute (tn_parallel_for), the caller's among them: 1 = it alone */
 };
 
 /* Shape of output i; dims are copied. TN_INVALID_ARGUMENT for a bad shape. */
@@ -165,8 +170,14 @@ TN_API tn_status tn_kernel_keep_input(tn_kernel_ctx *ctx, uint32_t i, tn_tensor 
 
 /* For ops with TN_TRAIT_MAY_WAIT. Before compute returns TN_PENDING it gets a token; tn_wake(token), once, from any thread,
  * has compute called again with ctx->resume set, on the same ctx. Meanwhile the step goes on with what does not depend on
- * the node. cancel is called at most once, outside all locks and not after the token was woken, when the step is to end: it
- * sees to it that the token is woken soon (it may do so itself), and compute, called again, returns TN_CANCELLED. */
+ * the node; what stands in scratch and in outputs then is lost, and nobody may write to them.
+ * cancel is called at most once, by the step and outside all of the library's locks, when the step is to end and has not seen
+ * the token woken; never while compute of this call runs, and not after compute was called again. Another thread may wake the
+ * token just before cancel is called or while it runs, so `user` lives until compute is called again, and a lock of the
+ * kernel's own decides who wakes: cancel does it, soon, or has somebody do it, unless somebody has. The token itself lives
+ * as long as cancel runs. Called again in a step that ends, compute gives back what it holds and returns TN_CANCELLED, or
+ * what came of it when that had happened before. A call that asked for a token and does not return TN_PENDING has ended:
+ * cancel is not called for it, and tn_wake of that token, once, is still allowed and still needed. */
 TN_API tn_status tn_kernel_wait(tn_kernel_ctx *ctx, void (*cancel)(void *user, tn_wait_token *token), void *user,
                                 tn_wait_token **token);
 TN_API void tn_wake(tn_wait_token *token);
@@ -182,7 +193,9 @@ TN_API void tn_wake(tn_wait_token *token);
  * Returns TN_INVALID_ARGUMENT (counts or types differ from the signature), TN_NOT_FOUND (no such function),
  *         TN_RESOURCE_EXHAUSTED (called too deeply), what a kernel returned; TN_PENDING: something in it waits. Then
  *         compute keeps what it needs at ctx->waiting, returns TN_PENDING too, and calls again with the same k when it is
- *         resumed (inputs are not looked at then). */
+ *         resumed (inputs are not looked at then). It may end with an error instead, or in a step that ends
+ *         (tn_kernel_cancelled): then what waits in the function is cancelled, and nobody gets its results. To end with
+ *         TN_OK is an error, TN_INTERNAL. */
 TN_API tn_status tn_kernel_call(tn_kernel_ctx *ctx, uint32_t k, tn_view *const *inputs, uint32_t n_inputs,
                                 tn_tensor **outputs, uint32_t n_outputs);
 /* How many functions the node has; arguments and results of the k-th. */

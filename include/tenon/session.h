@@ -75,7 +75,7 @@ TN_API tn_status tn_session_finalize(tn_session *session, tn_error *err);
  * feed_names   n_feeds names "node:output" ("node" = "node:0") with a tensor each; feeds are borrowed during the call.
  * fetch_names  n_fetches names; fetched[i] becomes a new tensor of the caller's.
  * targets      n_targets names of nodes that are run for their effect.
- * metadata     may be NULL.
+ * metadata     what the step did, as the options ask (<tenon/metadata.h>); may be NULL.
  * Returns      TN_INVALID_ARGUMENT (nothing asked, name fed twice, wrong type, placeholder not fed, a kernel's refusal),
  *              TN_NOT_FOUND (no such node), TN_OUT_OF_RANGE (no such output), TN_CANCELLED (closed), TN_DEADLINE_EXCEEDED,
  *              or what a kernel returned; the error names the node.

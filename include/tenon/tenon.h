@@ -3,7 +3,9 @@
 #ifndef TENON_TENON_H
 #define TENON_TENON_H
 
+#include <tenon/default.h>
 #include <tenon/graph.h>
+#include <tenon/metadata.h>
 #include <tenon/options.h>
 #include <tenon/plan.h>
 #include <tenon/process.h>

@@ -19,23 +19,28 @@ static void destroy_session(const tn_session_factory *self, tn_runtime_session *
   tn_free(session);
 }
 
+static tn_status open_pool(const tn_session_options *options, size_t i, tn_kit_workers **out, tn_error *err)
+{
+  tn_kit_workers_config config;
+  tn_status st = threaded_settings(options, i, &config, err);
+  if (st != TN_OK || config.threads == 1 || config.threads < 0) return st;
+  st = tn_kit_workers_open(&config, out, err);
+  if (st != TN_OK && threaded_pools(options) > 0) tn_error_prefix(err, "option session_inter_op_pools, pool %zu", i);
+  return st;
+}
+
 static tn_status new_session(const tn_session_factory *self, const tn_session_options *options, tn_runtime_session **out,
                              tn_error *err)
 {
-  tn_kit_workers_config config;
-  size_t n = 1;
+  tn_status st = TN_OK;
+  size_t n = threaded_pools(options);
   *out = NULL;
-  tn_status st = threaded_settings(options, 0, &config, err);
-  if (st != TN_OK) return st;
-  while (threaded_settings(options, n, &config, NULL) == TN_OK) n++;
+  if (n == 0) n = 1;
   tn_runtime_session *s = tn_alloc(size_of(n));
   if (s == NULL) return tn_error_set(err, TN_RESOURCE_EXHAUSTED, "no memory for a session of runtime 'threaded'");
   s->n_pools = n;
   for (size_t i = 0; i < n; i++) s->pools[i] = NULL;
-  for (size_t i = 0; st == TN_OK && i < n; i++) {
-    st = threaded_settings(options, i, &config, err);
-    if (st == TN_OK && config.threads != 1 && config.threads >= 0) st = tn_kit_workers_open(&config, &s->pools[i], err);
-  }
+  for (size_t i = 0; st == TN_OK && i < n; i++) st = open_pool(options, i, &s->pools[i], err);
   if (st == TN_OK) *out = s;
   else destroy_session(self, s);
   return st;
@@ -59,7 +64,11 @@ static tn_status prepare(const tn_session_factory *self, tn_runtime_session *ses
                          tn_executable **out, tn_error *err)
 {
   (void)self;
-  uint32_t threads = tn_kit_workers_threads(session->pools[0]);
+  uint32_t threads = 1; /* a plan is for all pools */
+  for (size_t i = 0; i < session->n_pools; i++) {
+    uint32_t n = tn_kit_workers_threads(session->pools[i]);
+    if (n > threads) threads = n;
+  }
   return tn_kit_prepare(plan, TN_KIT_POOL | TN_KIT_THREADS(threads), out, err);
 }
 

@@ -27,7 +27,7 @@ static tn_status read_number(const tn_session_options *options, const char *key,
                       text, (long long)least, (long long)most);
 }
 
-static int32_t limited(int64_t n) { return n < -1 ? -1 : n > MAX_THREADS ? MAX_THREADS : (int32_t)n; }
+static int32_t limited(int64_t n) { return n < -1 ? -1 : n > INT32_MAX ? INT32_MAX : (int32_t)n; }
 
 static tn_status get(const tn_session_options *options, const char *field, int32_t *out, tn_error *err)
 {
@@ -56,21 +56,29 @@ static tn_status read_all(const tn_session_options *options, tn_kit_workers_conf
   return TN_OK;
 }
 
+size_t threaded_pools(const tn_session_options *options)
+{
+  int64_t threads;
+  const char *name;
+  tn_error why = TN_ERROR_INIT;
+  size_t n = 0;
+  while (tn_session_options_get_item(options, "session_inter_op_pools", n, &name, &threads, &why) == TN_OK) n++;
+  tn_error_clear(&why);
+  return n;
+}
+
 tn_status threaded_settings(const tn_session_options *options, size_t i, tn_kit_workers_config *out, tn_error *err)
 {
   *out = (tn_kit_workers_config){ .struct_size = TN_KIT_WORKERS_CONFIG_SIZE };
   tn_status st = read_all(options, out, err);
   if (st != TN_OK) return st;
+  if (i == 0 && threaded_pools(options) == 0) return TN_OK;
   int64_t threads;
   const char *name;
-  tn_error why = TN_ERROR_INIT;
-  st = tn_session_options_get_item(options, "session_inter_op_pools", i, &name, &threads, &why);
-  tn_error_clear(&why);
-  if (st == TN_OK) { /* S-CFG-13 */
-    out->threads = limited(threads);
-    out->name = name;
-    out->own_pool = name == NULL || *name == 0;
-    return TN_OK;
-  }
-  return i == 0 ? TN_OK : tn_error_set(err, TN_OUT_OF_RANGE, "there is no pool %zu", i);
+  st = tn_session_options_get_item(options, "session_inter_op_pools", i, &name, &threads, err);
+  if (st != TN_OK) return st;
+  out->threads = limited(threads);
+  out->name = name; /* S-CFG-13 */
+  out->own_pool = name == NULL || *name == 0;
+  return TN_OK;
 }
