@@ -152,7 +152,7 @@ tn_status tn__spare_tensor(tn__workspace *workspace, tn_dtype dtype, const int64
                            size_t bytes, tn_tensor **out, tn_error *err);
 /* Gives a reference back; NULL allowed. */
 void tn__spare_give(tn__workspace *workspace, tn_tensor *tensor);
-/* Frees all of them: memory is short. */
+/* Frees all of them: the session's limit of memory is near. */
 void tn__spare_drop(tn__workspace *workspace);
 /* Frees spares that no step took lately. */
 void tn__spare_prune(tn__workspace *workspace);

@@ -366,7 +366,7 @@ static tn_status run_plan(tn_plan *plan, tn_step *step, tn_error *err)
   if (st != TN_OK) tn__limit_explain(&run, st);
   if (st != TN_OK) tn__outputs_drop(&run);
   tn__run_drop(&run);
-  if (st == TN_RESOURCE_EXHAUSTED) tn__spare_drop(run.workspace);
+  if (st == TN_RESOURCE_EXHAUSTED && tn__account_now != NULL) tn__spare_drop(run.workspace);
   tn__workspace_put(plan, run.workspace);
   if (__builtin_expect(atomic_load_explicit(&plan->may_upgrade, memory_order_relaxed), 0)) tn__plan_note_cost(plan, run.cost_ns);
   return st;

@@ -25,11 +25,11 @@ static size_t room_of(const tn_tensor *t)
   return plain && tn_tensor_is_exclusive(t) ? t->alloc_size - (size_t)((const char *)t->data - (const char *)t) : 0;
 }
 
-/* What waits here is given up before memory is said to be short. */
+/* In a session with a limit of memory what waits here is given up before that is said to be reached. */
 static tn_status create(tn__workspace *w, tn_dtype dtype, const int64_t *dims, int32_t rank, int64_t count, size_t bytes,
                         tn_tensor **out, tn_error *err)
 {
-  if (w->n_spares == 0) return tn__tensor_create_known(dtype, dims, rank, count, bytes, out, err);
+  if (w->n_spares == 0 || tn__account_now == NULL) return tn__tensor_create_known(dtype, dims, rank, count, bytes, out, err);
   tn_status st = tn__tensor_create_known(dtype, dims, rank, count, bytes, out, NULL);
   if (st != TN_RESOURCE_EXHAUSTED) return st;
   tn__spare_drop(w);
