@@ -26,6 +26,8 @@ TN_BASE_FILES = \
   core/base/error.c \
   core/base/file.c \
   core/base/file.h \
+  core/base/gate.c \
+  core/base/gate.h \
   core/base/lock.c \
   core/base/lock.h \
   core/base/log.c \
@@ -192,6 +194,8 @@ TN_EXEC_FILES = \
   core/exec/kit_hooks.h \
   core/exec/limit.c \
   core/exec/loop.c \
+  core/exec/loop.h \
+  core/exec/loop_steady.c \
   core/exec/outputs.c \
   core/exec/partial.c \
   core/exec/partial.h \
@@ -203,6 +207,7 @@ TN_EXEC_FILES = \
   core/exec/resources.c \
   core/exec/run.c \
   core/exec/spare.c \
+  core/exec/step.c \
   core/exec/trace.c \
   core/exec/trace.h \
   core/exec/values.c \

@@ -73,6 +73,74 @@ static void loops__whose_shapes_change(void)
   }
 }
 
+/* Variables take one another's places, and two of them what one was. */
+static void loops__change_places(void)
+{
+  const char *text = LIBRARY(BELOW(ARG("a", "DT_FLOAT") ARG("b", "DT_FLOAT") ARG("c", "DT_FLOAT")) FUNCTION(
+      "Body",
+      COUNTED(ARG("a", "DT_FLOAT") ARG("b", "DT_FLOAT") ARG("c", "DT_FLOAT")) RESULT("j", "DT_INT32")
+          RESULT("m", "DT_INT32") RESULT("p", "DT_FLOAT") RESULT("q", "DT_FLOAT") RESULT("r", "DT_FLOAT"),
+      NEXT BODY("d", "AddV2", "input: 'c' input: 'a'", T("DT_FLOAT")) RET("j", "next:z:0") RET("m", "n") RET("p", "b")
+          RET("q", "d:z:0") RET("r", "b"))) IN("x", "DT_FLOAT") NODE("y", "Neg", "input: 'x'", T("DT_FLOAT"))
+      NODE("z", "Square", "input: 'x'", T("DT_FLOAT"))
+      COUNT("w", "While", "Below", "Body", "input: 'x' input: 'y' input: 'z'", F F F);
+  FOR_LEVELS(level)
+  {
+    ts t;
+    ck_open(&t, level, text);
+    for (int32_t n = 0; n < 12; n++) {
+      float a = 3, b = -3, c = 9;
+      for (int32_t k = 0; k < n; k++) {
+        float d = c + a;
+        a = c = b;
+        b = d;
+      }
+      const float wanted[] = { a, b, c };
+      static const char *const fetches[] = { "w:2", "w:3", "w:4" };
+      for (int k = 0; k < 3; k++) {
+        tn_tensor *out;
+        CHECK_OK(ck_run(&t, n, 3, fetches[k], &out), &t.err);
+        CHECK(ts_float(out) == wanted[k]);
+        tn_tensor_unref(out);
+      }
+    }
+    ts_fini(&t);
+  }
+}
+
+/* What a turn gave to somebody who keeps it stays as it was in that turn. */
+static void loops__leave_alone_what_was_kept(void)
+{
+  const char *text =
+      LIBRARY(BELOW(ARG("a", "DT_FLOAT") ARG("h", "DT_RESOURCE") ARG("f", "DT_FLOAT")) FUNCTION(
+          "Body",
+          COUNTED(ARG("a", "DT_FLOAT") ARG("h", "DT_RESOURCE") ARG("f", "DT_FLOAT")) RESULT("j", "DT_INT32")
+              RESULT("m", "DT_INT32") RESULT("b", "DT_FLOAT") RESULT("g", "DT_RESOURCE") RESULT("e", "DT_FLOAT"),
+          NEXT BODY("d", "AddV2", "input: 'a' input: 'a'", T("DT_FLOAT"))
+              BODY("put", "TensorArrayWriteV3", "input: 'h' input: 'i' input: 'a' input: 'f'", T("DT_FLOAT"))
+                  RET("j", "next:z:0") RET("m", "n") RET("b", "d:z:0") RET("g", "h") RET("e", "put:flow_out:0")))
+      IN("x", "DT_FLOAT") NODE("one", "Const", "", INT_OF("1"))
+          NODE("array", "TensorArrayV3", "input: 'n'", "attr { key: 'dtype' value { type: DT_FLOAT } }")
+          COUNT("w", "While", "Below", "Body", "input: 'x' input: 'array' input: 'array:1'", F "type: DT_RESOURCE " F)
+          NODE("all", "Range", "input: 'zero' input: 'n' input: 'one'", "attr { key: 'Tidx' value { type: DT_INT32 } }")
+          NODE("kept", "TensorArrayGatherV3", "input: 'array' input: 'all' input: 'w:4'",
+               "attr { key: 'dtype' value { type: DT_FLOAT } }");
+  FOR_LEVELS(level)
+  {
+    ts t;
+    ck_open(&t, level, text);
+    for (int32_t n = 1; n < 20; n += 6) {
+      tn_tensor *out;
+      CHECK_OK(ck_run(&t, n, 1, "kept", &out), &t.err);
+      CHECK_INT(tn_tensor_elements(out), n);
+      for (int32_t k = 0; out != NULL && k < n; k++)
+        CHECK(((const float *)tn_tensor_data(out))[k] == (float)((int64_t)1 << k));
+      tn_tensor_unref(out);
+    }
+    ts_fini(&t);
+  }
+}
+
 /* A loop inside of a loop's body, and a call beside it (S-EXE-14). */
 static void loops__nest(void)
 {
@@ -254,6 +322,8 @@ static void loops__wait_inside(void)
 TAP_MAIN(
   TAP_TEST(loops__run),
   TAP_TEST(loops__whose_shapes_change),
+  TAP_TEST(loops__change_places),
+  TAP_TEST(loops__leave_alone_what_was_kept),
   TAP_TEST(loops__nest),
   TAP_TEST(loops__for_each_number_of_a_range),
   TAP_TEST(loops__name_the_node_that_failed),

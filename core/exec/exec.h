@@ -51,10 +51,10 @@ typedef struct tn__step_env {
   tn__pool_client *client;        /* whose workers may help; NULL = nobody but the caller */
   tn__crew *crew;                 /* of this step, taken when it is wanted first; put when the step ends */
   struct tn__trace *trace;        /* what ran is recorded (trace.h); NULL = it is not */
+  _Atomic uint64_t id;            /* of the step; 0 = nobody asked yet */
 } tn__step_env;
 
 struct tn_step {
-  uint64_t id;
   tn_tensor *const *inputs;
   tn_tensor **outputs;      /* set by the runtime; those that the caller gave stand in `given` */
   tn_tensor *const *given;  /* NULL = none given */
@@ -78,6 +78,8 @@ static inline int tn__step_stop(const tn_step *step)
   if (step->deadline_ns != 0 && step->deadline_ns < first) return TN__STOP_DEADLINE;
   return first == closed ? TN__STOP_CLOSED : TN__STOP_CANCELLED;
 }
+/* step.c: unique in the process, larger than that of any step which ended before this one began; 0 outside of a session. */
+uint64_t tn__step_id(const tn_step *step);
 /* The status of a step that is stopped; op: the node that was late, NULL = not known. */
 tn_status tn__step_stopped(const tn_step *step, int why, const tn_operation *op, tn_error *err);
 
@@ -184,6 +186,7 @@ tn_status tn__run_plan(tn_plan *plan, tn_step *step, tn_error *err);
 /* run.c, for control.c: a tape from its beginning to its end; one call in three parts; what is over. */
 tn_status tn__segment_run(tn__run *run, uint32_t number);
 tn_status tn__segment_begin(tn__run *run, uint32_t number, tn__instance **out);
+tn_status tn__segment_tape(tn__run *run, uint32_t number, tn__instance *instance); /* of one that has begun, as often as wanted */
 tn_status tn__segment_call(tn__call *call);
 void tn__segment_end(tn__run *run, uint32_t number);
 void tn__segment_release(tn__run *run, const tn__segment *s);

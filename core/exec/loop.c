@@ -1,22 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Loops: the body runs once for each iteration, in order, until nothing goes round any more. */
-#include <core/exec/exec.h>
-#include <core/plan/frame.h>
-
-struct tn__loop {
-  const tn__plan_frame *frame;
-  tn__inner inner;
-  bool running, first;
-  uint32_t n_enters;
-  size_t block_bytes;
-  tn_tensor *index[2];  /* what Merges say of where their value comes from; made when somebody reads it */
-  tn_tensor **enters;   /* references, as are nexts and exits */
-  tn_tensor **nexts;
-  tn_tensor **exits;
-  tn_tensor **inputs;   /* of the body; borrowed */
-  bool *dead;
-  bool *left;           /* by exit: it had a value in the last run */
-};
+#include <core/exec/loop.h>
 
 static tn__loop *make(const tn__plan_frame *frame, uint32_t n_enters, tn_error *err)
 {
@@ -80,6 +64,7 @@ static tn_status need_indices(tn__loop *l, tn_error *err)
 static tn_status begin(tn__run *run, const tn__plan_instr *instr, tn__loop *l)
 {
   l->running = l->first = true;
+  l->unsteady = false;
   tn_status st = tn__inner_begin(&l->inner, l->frame->turn != NULL ? l->frame->turn : l->frame->body, instr->op, run->step, run->err);
   if (st == TN_OK) st = need_indices(l, run->err);
   for (uint32_t i = 0; st == TN_OK && i < l->n_enters; i++)
@@ -142,12 +127,6 @@ static void set_turn_inputs(tn__loop *l, const tn__turn_feed *feeds, uint32_t n)
     l->inputs[i] = feeds[i].is_variable ? l->nexts[feeds[i].index] : l->enters[feeds[i].index];
 }
 
-static bool is_true(const tn__plan_frame *f, const tn_tensor *t)
-{
-  if (t != NULL && f->any_rank && t->rank > 0) return t->count > 0;
-  return t != NULL && t->count == 1 && *(const uint8_t *)t->data != 0;
-}
-
 /* Whether there is a first iteration. */
 static tn_status ask_first(tn__run *run, tn__loop *l, bool *more)
 {
@@ -155,7 +134,7 @@ static tn_status ask_first(tn__run *run, tn__loop *l, bool *more)
   tn_status st = tn__inner_begin(&first, l->frame->first, l->inner.run.op, run->step, run->err);
   set_turn_inputs(l, l->frame->first_feeds, l->frame->n_first_feeds);
   if (st == TN_OK) st = tn__inner_go(&first, l->inputs, NULL);
-  *more = st == TN_OK && is_true(l->frame, first.outputs[0]);
+  *more = st == TN_OK && tn__loop_goes_on(l->frame, first.outputs[0]);
   if (st == TN_OK) {
     tn__spare_give(first.run.workspace, first.outputs[0]);
     first.outputs[0] = NULL;
@@ -182,9 +161,10 @@ static tn_status turn_round(tn__run *run, tn__loop *l)
       l->nexts[i] = out[i];
       out[i] = NULL;
     }
-    more = is_true(f, out[f->n_nexts]);
+    more = tn__loop_goes_on(f, out[f->n_nexts]);
     tn__spare_give(w, out[f->n_nexts]);
     out[f->n_nexts] = NULL;
+    if (more) st = tn__loop_turn_steadily(l, &more);
   }
   for (uint32_t i = 0; st == TN_OK && i < f->n_exits; i++) l->exits[i] = tn_tensor_ref(l->nexts[f->exit_variables[i]]);
   return st;

@@ -5,7 +5,7 @@
 tn_status tn__step_stopped(const tn_step *step, int why, const tn_operation *op, tn_error *err)
 {
   tn_status st = why == TN__STOP_DEADLINE ? TN_DEADLINE_EXCEEDED : TN_CANCELLED;
-  unsigned long long id = step->id;
+  unsigned long long id = tn__step_id(step);
   const char *type = op == NULL ? "" : tn_operation_type(op), *name = op == NULL ? "" : tn_operation_name(op);
   if (why == TN__STOP_CLOSED)
     tn_error_set(err, st, "session has been closed");
@@ -320,14 +320,17 @@ tn_status tn__segment_begin(tn__run *run, uint32_t number, tn__instance **out)
   return (*out)->layout->has_outputs ? tn__outputs_bind(run, *out) : TN_OK;
 }
 
+tn_status tn__segment_tape(tn__run *run, uint32_t number, tn__instance *instance)
+{
+  tn__trace *trace = tn__step_trace(run->step);
+  return __builtin_expect(trace == NULL, 1) ? run_tape(run, instance) : run_tape_traced(run, number, instance, trace);
+}
+
 tn_status tn__segment_run(tn__run *run, uint32_t number)
 {
   tn__instance *instance;
   tn_status st = tn__segment_begin(run, number, &instance);
-  if (st == TN_OK) {
-    tn__trace *trace = tn__step_trace(run->step);
-    st = __builtin_expect(trace == NULL, 1) ? run_tape(run, instance) : run_tape_traced(run, number, instance, trace);
-  }
+  if (st == TN_OK) st = tn__segment_tape(run, number, instance);
   if (st == TN_OK) tn__segment_end(run, number);
   return st;
 }
