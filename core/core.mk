@@ -14,7 +14,8 @@ core_libcore_la_SOURCES = \
   $(TN_HOST_FILES) \
   $(TN_SESSION_FILES) \
   $(TN_EAGER_FILES)
-core_libcore_la_CPPFLAGS = $(AM_CPPFLAGS) $(TN_NPZ_CPPFLAGS) -DTN_PLUGIN_DIR='"$(plugindir)"'
+core_libcore_la_CPPFLAGS = $(AM_CPPFLAGS) $(TN_NPZ_CPPFLAGS) -DTN_PLUGIN_DIR='"$(plugindir)"' \
+  -DTN_PROBE_PROGRAM='"$(tenonlibexecdir)/tenon-probe"'
 # A file that left the list must leave the archive.
 EXTRA_core_libcore_la_DEPENDENCIES = $(top_srcdir)/core/core.mk
 
@@ -39,7 +40,9 @@ TN_BASE_FILES = \
   core/base/print.h \
   core/base/process.c \
   core/base/text.c \
-  core/base/text.h
+  core/base/text.h \
+  core/base/thread.c \
+  core/base/thread.h
 
 TN_TENSOR_FILES = \
   core/tensor/account.c \
@@ -151,6 +154,7 @@ TN_PLAN_FILES = \
   core/plan/layout_build.c \
   core/plan/layout_memory.c \
   core/plan/layout_order.c \
+  core/plan/layout_tasks.c \
   core/plan/layout_variant.c \
   core/plan/loop_call.c \
   core/plan/loop_call.h \
@@ -173,6 +177,10 @@ TN_PLAN_FILES = \
   core/plan/rewriter.c \
   core/plan/states.c \
   core/plan/states.h \
+  core/plan/tasks.c \
+  core/plan/tasks.h \
+  core/plan/tasks_cut.c \
+  core/plan/tasks_tape.c \
   core/plan/turn.c \
   core/plan/turn.h \
   core/plan/segments.c
@@ -184,12 +192,14 @@ TN_EXEC_FILES = \
   core/exec/crew.c \
   core/exec/deque.c \
   core/exec/deque.h \
+  core/exec/habit.c \
   core/exec/evaluate.c \
   core/exec/exec.h \
   core/exec/inner.c \
   core/exec/instance.c \
   core/exec/kernel.c \
   core/exec/kit.c \
+  core/exec/kit_layout.c \
   core/exec/kit_workers.c \
   core/exec/kit_hooks.h \
   core/exec/limit.c \
@@ -208,6 +218,10 @@ TN_EXEC_FILES = \
   core/exec/run.c \
   core/exec/spare.c \
   core/exec/step.c \
+  core/exec/tasks.c \
+  core/exec/tasks.h \
+  core/exec/tasks_choice.c \
+  core/exec/kit_schedule.c \
   core/exec/trace.c \
   core/exec/trace.h \
   core/exec/values.c \
@@ -216,20 +230,30 @@ TN_EXEC_FILES = \
   core/exec/workspace.c
 
 TN_REGISTRY_FILES = \
+  core/registry/debug.c \
   core/registry/discovery.c \
   core/registry/elf.c \
+  core/registry/elf_note.c \
+  core/registry/files.c \
   core/registry/kernel_plugins.c \
   core/registry/listing.c \
   core/registry/loader.c \
   core/registry/manifest.c \
+  core/registry/mapped.c \
   core/registry/options.c \
   core/registry/options_internal.h \
   core/registry/options_lists.c \
+  core/registry/probe.c \
+  core/registry/probe.h \
+  core/registry/probe_cache.c \
+  core/registry/probe_child.c \
+  core/registry/probe_load.c \
   core/registry/registry.c \
   core/registry/registry.h \
   core/registry/registry_internal.h \
   core/registry/security.c \
-  core/registry/select.c
+  core/registry/select.c \
+  core/registry/sidecar.c
 
 TN_HOST_FILES = \
   core/host/host.c \

@@ -51,7 +51,11 @@ typedef struct tn__step_env {
   tn__pool_client *client;        /* whose workers may help; NULL = nobody but the caller */
   tn__crew *crew;                 /* of this step, taken when it is wanted first; put when the step ends */
   struct tn__trace *trace;        /* what ran is recorded (trace.h); NULL = it is not */
+  const void *kind;               /* steps with the same one do the same; NULL = not known */
   _Atomic uint64_t id;            /* of the step; 0 = nobody asked yet */
+  const tn_kit_scheduler *scheduler; /* who runs tasks of the step; NULL = its crew */
+  tn_step *scheduled;             /* the step as the scheduler knows it */
+  _Atomic(struct tn__jobs *) jobs; /* that the scheduler has now (kit_schedule.c); NULL = none */
 } tn__step_env;
 
 struct tn_step {
@@ -92,6 +96,7 @@ typedef struct tn__instance {
   tn_view **operands; /* as layout->operands */
   tn_tensor **heap;   /* by slot, NULL when the layout has no heap values */
   size_t block_bytes; /* of this allocation */
+  struct tn__jobs *jobs; /* of a layout with tasks (tasks.h); NULL = none were run so far */
 } tn__instance;
 
 /* Memory of a tensor that ended, for the next one that it fits. */
@@ -121,6 +126,7 @@ struct tn__workspace {
   tn__account *account; /* that the arena was charged to, a reference; NULL = none */
   tn__spare *spares;   /* smallest first */
   size_t n_spares, spare_room;
+  tn__mutex *guard;    /* of the spares, while several threads work in it; NULL = there is one */
   tn_tensor **held;    /* memory of values that outlive their segment, by tn__plan_value.held; NULL = none, or elsewhere */
   tn__entry *entries;  /* of one segment */
   tn_resource **resources; /* by instruction: what its kernel asked for last, remembered; NULL = nothing so far */
@@ -171,14 +177,23 @@ typedef struct tn__run {
   tn_tensor **again;      /* by output: references to tensors that may be written again when nobody else holds them */
   bool inner;             /* of a loop or a function: outputs need not be exclusive, and nobody sleeps */
   bool partial;           /* feeds come later: nobody sleeps */
+  struct tn__jobs *jobs;  /* calls that run at once now (tasks.h); NULL = there is one at a time */
 } tn__run;
+
+/* A call for who runs a plan himself (kit_layout.c): outputs that the kernel makes go there. */
+typedef struct tn__apart {
+  const tn__layout *layout;
+  tn_view *const *outputs;
+  tn_tensor **made; /* by output */
+} tn__apart;
 
 /* What compute gets, with what stands behind it. */
 typedef struct tn__call {
   tn_kernel_ctx ctx;
-  tn__run *run;
+  tn__run *run; /* NULL: outside of one */
   tn__instance *instance;
   const tn__tape *tape;
+  const tn__apart *apart; /* NULL = it is not */
 } tn__call;
 
 tn_status tn__run_plan(tn_plan *plan, tn_step *step, tn_error *err);
@@ -191,6 +206,15 @@ tn_status tn__segment_call(tn__call *call);
 void tn__segment_end(tn__run *run, uint32_t number);
 void tn__segment_release(tn__run *run, const tn__segment *s);
 void tn__run_drop(tn__run *run); /* all tensors that are left */
+
+/* For tasks.c: one call; a heap value, or one of an earlier segment, that nobody needs any more. */
+tn_status tn__tape_call(tn__call *call, const tn__tape *tape, struct tn__trace *trace);
+void tn__slot_release(const tn__run *run, const tn__instance *instance, uint32_t slot);
+/* tasks.c: the tape of a layout with tasks; in_order: one call after the other. */
+typedef tn_status (*tn__tape_fn)(tn__run *run, uint32_t number, tn__instance *instance);
+tn_status tn__tasks_tape(tn__run *run, uint32_t number, tn__instance *instance, tn__tape_fn in_order);
+bool tn__jobs_failed(const struct tn__jobs *jobs);
+void tn__jobs_free(struct tn__jobs *jobs); /* NULL allowed */
 
 /* control.c: segments whose turn depends on values. TN_PENDING: an inner or a partial run waits, and is called again. */
 tn_status tn__run_controlled(tn__run *run);
@@ -306,9 +330,14 @@ static inline void tn__bind_data(tn__instance *instance, uint32_t slot, void *da
   }
 }
 
+/* kit_workers.c; NULL: nobody. */
+tn__pool_client *tn__kit_workers_client(const tn_kit_workers *workers);
+
 struct tn_executable {
   tn_plan *plan; /* a reference */
   uint32_t flags;
+  tn_kit_scheduler scheduler; /* of TN__KIT_SCHEDULED */
 };
+#define TN__KIT_SCHEDULED 2 /* beside TN_KIT_INLINE and _POOL */
 
 #endif

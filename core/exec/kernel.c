@@ -7,20 +7,29 @@ static tn__call *call_of(const tn_kernel_ctx *ctx) { return (tn__call *)ctx; /* 
 tn_bool tn_kernel_cancelled(const tn_kernel_ctx *ctx)
 {
   const tn__step_env *env = ctx->step->env;
+  const tn__run *run = call_of(ctx)->run;
+  if (run != NULL && run->jobs != NULL && tn__jobs_failed(run->jobs)) return 1;
   return (env != NULL && env->failed) || tn__step_stop(ctx->step) != TN__GO_ON;
+}
+
+static const tn__layout *layout_of(const tn__call *call)
+{
+  return call->apart != NULL ? call->apart->layout : call->instance->layout;
 }
 
 /* The slot of a dynamic output that has no value yet. */
 static tn_status dynamic_slot(tn_kernel_ctx *ctx, uint32_t i, uint32_t *slot)
 {
-  tn__call *call = call_of(ctx);
-  if (call->run == NULL) return tn_error_set(ctx->err, TN_INTERNAL, "output %u is given outside of a step", i);
-  const char *kernel = tn__layout_kernel(call->instance->layout, call->tape->instr)->def->name;
+  const tn__call *call = call_of(ctx);
+  if (call->run == NULL && call->apart == NULL)
+    return tn_error_set(ctx->err, TN_INTERNAL, "output %u is given outside of a step", i);
+  const tn__layout *l = layout_of(call);
+  const char *kernel = tn__layout_kernel(l, call->tape->instr)->def->name;
   if (i >= ctx->n_outputs)
     return tn_error_set(ctx->err, TN_INTERNAL, "kernel '%s' gives output %u of %u", kernel, i, ctx->n_outputs);
-  const tn__layout *l = call->instance->layout;
   *slot = l->operands[call->tape->operands + ctx->n_inputs + i];
-  if (!(l->slots[*slot].dynamic || l->slots[*slot].given) || call->instance->heap[*slot] != NULL)
+  bool may = l->slots[*slot].dynamic || l->slots[*slot].given;
+  if (!may || (call->apart != NULL ? call->apart->made[i] : call->instance->heap[*slot]) != NULL)
     return tn_error_set(ctx->err, TN_INTERNAL, "kernel '%s': output %u is not dynamic, or was given before", kernel, i);
   return TN_OK;
 }
@@ -42,16 +51,19 @@ static tn_status check_given(tn_kernel_ctx *ctx, uint32_t i, const tn__slot *s, 
                       tn__format_shape(found, sizeof found, dims, rank));
 }
 
-static void set_dynamic(tn_kernel_ctx *ctx, uint32_t slot, tn_tensor *t)
+/* Takes the reference over. */
+static void set_dynamic(tn_kernel_ctx *ctx, uint32_t i, uint32_t slot, tn_tensor *t)
 {
+  const tn__apart *apart = call_of(ctx)->apart;
   tn__instance *in = call_of(ctx)->instance;
-  in->heap[slot] = t;
-  if (in->layout->slots[slot].given) {
+  *(apart != NULL ? &apart->made[i] : &in->heap[slot]) = t;
+  if (apart == NULL && in->layout->slots[slot].given) {
     tn__bind_data(in, slot, t->data, t->buffer);
     return;
   }
-  in->views[slot] = (tn_view){ .data = tn__somewhere(t->data), .dims = t->dims, .count = t->count, .dtype = t->dtype,
-                               .rank = t->rank, .buffer = t->buffer };
+  *(apart != NULL ? apart->outputs[i] : &in->views[slot]) =
+      (tn_view){ .data = tn__somewhere(t->data), .dims = t->dims, .count = t->count, .dtype = t->dtype, .rank = t->rank,
+                 .buffer = t->buffer };
 }
 
 tn_status tn_kernel_allocate(tn_kernel_ctx *ctx, uint32_t i, const int64_t *dims, int32_t rank)
@@ -60,12 +72,12 @@ tn_status tn_kernel_allocate(tn_kernel_ctx *ctx, uint32_t i, const int64_t *dims
   tn_status st = dynamic_slot(ctx, i, &slot);
   if (st != TN_OK) return st;
   const tn__call *call = call_of(ctx);
-  const tn__slot *s = &call->instance->layout->slots[slot];
+  const tn__slot *s = &layout_of(call)->slots[slot];
   size_t bytes;
   tn_tensor *t;
   st = check_given(ctx, i, s, dims, rank);
   if (st != TN_OK) return st;
-  if (s->fetched) { /* the program's soon: memory of its own size */
+  if (s->fetched || call->run == NULL) { /* the program's soon: memory of its own size */
     st = tn_tensor_create(s->dtype, dims, rank, &t, ctx->err);
   } else {
     st = tn_shape_bytes(s->dtype, dims, rank, &bytes, ctx->err);
@@ -73,7 +85,7 @@ tn_status tn_kernel_allocate(tn_kernel_ctx *ctx, uint32_t i, const int64_t *dims
       st = tn__spare_tensor(call->run->workspace, s->dtype, dims, rank, (int64_t)(bytes / tn_dtype_size(s->dtype)), bytes,
                             &t, ctx->err);
   }
-  if (st == TN_OK) set_dynamic(ctx, slot, t);
+  if (st == TN_OK) set_dynamic(ctx, i, slot, t);
   return st;
 }
 
@@ -82,15 +94,16 @@ tn_status tn_kernel_set_output(tn_kernel_ctx *ctx, uint32_t i, tn_tensor *tensor
   uint32_t slot;
   tn_status st = dynamic_slot(ctx, i, &slot);
   if (st != TN_OK) return st;
-  tn_dtype wanted = call_of(ctx)->instance->layout->slots[slot].dtype;
+  const tn__slot *s = &layout_of(call_of(ctx))->slots[slot];
+  tn_dtype wanted = s->dtype;
   if (tensor == NULL || tensor->dtype != wanted)
     return tn_error_set(ctx->err, TN_INTERNAL, "output %u is %s, the kernel gave %s", i, tn_dtype_name(wanted),
                         tensor == NULL ? "NULL" : tn_dtype_name(tensor->dtype));
   if (tensor->data == NULL && tensor->bytes > 0)
     return tn_error_set(ctx->err, TN_INTERNAL, "output %u: the kernel gave a tensor that is not in host memory", i);
-  st = check_given(ctx, i, &call_of(ctx)->instance->layout->slots[slot], tensor->dims, tensor->rank);
+  st = check_given(ctx, i, s, tensor->dims, tensor->rank);
   if (st != TN_OK) return st;
-  set_dynamic(ctx, slot, tn_tensor_ref(tensor));
+  set_dynamic(ctx, i, slot, tn_tensor_ref(tensor));
   return TN_OK;
 }
 
@@ -105,7 +118,7 @@ void tn_parallel_for(tn_kernel_ctx *ctx, int64_t n, int64_t grain, double cost_n
     fn(user, 0, n);
     return;
   }
-  if (env->crew == NULL) env->crew = tn__crew_take(env->client);
+  if (env->crew == NULL) env->crew = tn__crew_take_for(env->client, env->kind);
   if (env->trace != NULL && call_of(ctx)->run != NULL) tn__trace_loop(call_of(ctx), n, grain, cost_ns, fn, user);
   else tn__parallel_for(env->crew, n, grain, cost_ns, fn, user);
 }

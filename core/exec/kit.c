@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The kit's doors: level (a), and what a runtime reads of a step. */
+/* The kit's doors: level (a), and what a runtime reads of a step. Level (b) is in kit_schedule.c. */
 #include <core/exec/exec.h>
 #include <core/exec/kit_hooks.h>
 #include <tenon/runtime.h>
@@ -7,7 +7,7 @@
 tn_status (*tn__kit_reset_sessions)(const tn_session_factory *factory, const char *const *containers, size_t n,
                                     tn_error *err);
 
-uint64_t tn_step_id(const tn_step *step) { return step->id; }
+uint64_t tn_step_id(const tn_step *step) { return tn__step_id(step); }
 size_t tn_step_n_inputs(const tn_step *step) { return step->n_inputs; }
 tn_tensor *tn_step_input(const tn_step *step, size_t i) { return i < step->n_inputs ? step->inputs[i] : NULL; }
 size_t tn_step_n_outputs(const tn_step *step) { return step->n_outputs; }
@@ -74,11 +74,23 @@ static tn_status step_with_copies(tn_executable *executable, tn_step *step, tn_e
   return st;
 }
 
-tn_status tn_kit_step(tn_executable *executable, tn_step *step, tn_error *err)
+static tn_status run(tn_executable *executable, tn_step *step, tn_error *err)
 {
   for (size_t i = 0; i < step->n_inputs; i++)
     if (step->inputs[i]->data == NULL && step->inputs[i]->bytes > 0) return step_with_copies(executable, step, err);
   return tn__run_plan(executable->plan, step, err);
+}
+
+tn_status tn_kit_step(tn_executable *executable, tn_step *step, tn_error *err)
+{
+  tn__step_env *env = step->env;
+  if (__builtin_expect(executable->flags != TN__KIT_SCHEDULED || env == NULL, 1)) return run(executable, step, err);
+  if (env->pool < 0) return run(executable, step, err); /* it wants no other thread */
+  env->scheduler = &executable->scheduler;
+  env->scheduled = step;
+  tn_status st = run(executable, step, err);
+  env->scheduler = NULL;
+  return st;
 }
 
 tn_status tn_kit_reset(const tn_session_factory *factory, const char *const *containers, size_t n, uint32_t flags,
@@ -89,58 +101,4 @@ tn_status tn_kit_reset(const tn_session_factory *factory, const char *const *con
   if (factory == NULL) return tn_error_set(err, TN_INVALID_ARGUMENT, "tn_kit_reset: factory is NULL");
   if (containers == NULL && n > 0) return tn_error_set(err, TN_INVALID_ARGUMENT, "tn_kit_reset: containers is NULL");
   return tn__kit_reset_sessions == NULL ? TN_OK : tn__kit_reset_sessions(factory, containers, n, err);
-}
-
-tn_status tn_kit_prepare_scheduled(const tn_plan *plan, const tn_kit_scheduler *scheduler, tn_executable **out,
-                                   tn_error *err)
-{
-  (void)plan, (void)scheduler;
-  tn__error_reset(err);
-  if (out != NULL) *out = NULL;
-  return tn_error_set(err, TN_UNIMPLEMENTED, "schedulers (level (b) of the kit) are not supported in this version");
-}
-
-void tn_kit_run_instructions(tn_step *step, const uint32_t *instructions, size_t n)
-{
-  (void)step, (void)instructions, (void)n; /* no executable asks for it: tn_kit_prepare_scheduled made none */
-}
-
-/* Level (c) reads instructions and values; layouts for it come with the first runtime that executes by itself. */
-
-static tn_status no_layouts(tn_error *err)
-{
-  return tn_error_set(err, TN_UNIMPLEMENTED,
-                      "layouts for runtimes that execute plans themselves are not supported in this version");
-}
-
-tn_status tn_kit_layout(const tn_plan *plan, tn_tensor *const *inputs, size_t n, tn_plan_layout **out, tn_error *err)
-{
-  (void)plan, (void)inputs, (void)n;
-  tn__error_reset(err);
-  if (out != NULL) *out = NULL;
-  return no_layouts(err);
-}
-
-void tn_kit_layout_release(tn_plan_layout *layout) { (void)layout; /* none is ever given */ }
-
-tn_status tn_kit_layout_value(const tn_plan_layout *layout, size_t i, const int64_t **dims, int32_t *rank,
-                              uint32_t *source, size_t *bytes, size_t *offset, size_t *arena_bytes, tn_error *err)
-{
-  (void)layout, (void)i, (void)dims, (void)rank, (void)source, (void)bytes, (void)offset, (void)arena_bytes;
-  tn__error_reset(err);
-  return no_layouts(err);
-}
-
-size_t tn_kit_layout_scratch(const tn_plan_layout *layout, size_t instruction)
-{
-  (void)layout, (void)instruction;
-  return 0;
-}
-
-tn_status tn_kit_compute(tn_step *step, const tn_plan_layout *layout, size_t instruction, tn_view *const *inputs,
-                         tn_view *const *outputs, void *scratch, tn_error *err)
-{
-  (void)step, (void)layout, (void)instruction, (void)inputs, (void)outputs, (void)scratch;
-  tn__error_reset(err);
-  return no_layouts(err);
 }

@@ -208,15 +208,18 @@ TN_BEGIN_DECLS
   F(int64_t, tn_step_deadline_ns, (const tn_step *step), (step))                                                      \
   F(tn_status, tn_kit_layout, (const tn_plan *plan, tn_tensor *const *inputs, size_t n, tn_plan_layout **out, tn_error *err), (plan, inputs, n, out, err)) \
   P(tn_kit_layout_release, (tn_plan_layout *layout), (layout))                                                        \
-  F(tn_status, tn_kit_layout_value, (const tn_plan_layout *layout, size_t i, const int64_t **dims, int32_t *rank, uint32_t *source, size_t *bytes, size_t *offset, size_t *arena_bytes, tn_error *err), (layout, i, dims, rank, source, bytes, offset, arena_bytes, err)) \
-  F(size_t, tn_kit_layout_scratch, (const tn_plan_layout *layout, size_t instruction), (layout, instruction))         \
-  F(tn_status, tn_kit_compute, (tn_step *step, const tn_plan_layout *layout, size_t instruction, tn_view *const *inputs, tn_view *const *outputs, void *scratch, tn_error *err), (step, layout, instruction, inputs, outputs, scratch, err)) \
+  F(tn_status, tn_kit_layout_value, (const tn_plan_layout *layout, size_t i, tn_layout_value *out, tn_error *err), (layout, i, out, err)) \
+  F(tn_status, tn_kit_layout_instruction, (const tn_plan_layout *layout, size_t i, tn_layout_instruction *out, tn_error *err), (layout, i, out, err)) \
+  F(tn_status, tn_kit_compute, (tn_step *step, const tn_plan_layout *layout, size_t instruction, tn_view *const *inputs, tn_view *const *outputs, void *scratch, tn_tensor **made, tn_error *err), (step, layout, instruction, inputs, outputs, scratch, made, err)) \
   F(tn_status, tn_plan_check_straight, (const tn_plan *plan, tn_error *err), (plan, err))                             \
   F(tn_status, tn_kit_workers_open, (const tn_kit_workers_config *config, tn_kit_workers **out, tn_error *err), (config, out, err)) \
   P(tn_kit_workers_close, (tn_kit_workers *workers), (workers))                                                       \
   F(uint32_t, tn_kit_workers_threads, (const tn_kit_workers *workers), (workers))                                     \
   F(tn_status, tn_kit_step_with, (tn_executable *executable, tn_step *step, tn_kit_workers *workers, tn_error *err), (executable, step, workers, err)) \
-  F(int32_t, tn_step_pool, (const tn_step *step), (step))
+  F(int32_t, tn_step_pool, (const tn_step *step), (step))                                                            \
+  F(tn_status, tn_kit_layout_next, (tn_plan_layout *layout, tn_view *const *values, size_t n, tn_error *err), (layout, values, n, err)) \
+  F(tn_status, tn_kit_layout_segment, (const tn_plan_layout *layout, size_t i, tn_layout_segment *out, tn_error *err), (layout, i, out, err)) \
+  F(size_t, tn_kit_instructions_left, (const tn_step *step), (step))
 
 #define TN__HOST_FIELD(type, name, params, args) type(*name) params;
 #define TN__HOST_FIELD_VOID(name, params, args) void(*name) params;
@@ -249,7 +252,9 @@ typedef struct tn_host_kit {
 
 /* Given to the entry point of a plugin, one for each plugin; valid until its shutdown has returned.
  * self           the plugin, for tn_buffer_desc.holder
- * get_extension  an optional table by name and version, NULL when the host has none (rule P-34) */
+ * get_extension  what else there is, by name and version; NULL when the host has no such thing (rule P-34). A function of this
+ *                header's lists by its own name ("tn_kit_step"), version 1: for plugins in languages that cannot read the
+ *                lists; it is to be cast to the function's type. Any thread. */
 struct tn_host {
   size_t struct_size;
   int32_t abi_major;

@@ -5,8 +5,8 @@
  *   (b) I schedule               tn_kit_prepare_scheduled with a tn_kit_scheduler: the kit says which instructions are
  *                                ready, the runtime calls tn_kit_run_instructions where and when it likes.
  *   (c) I execute                tn_plan_... read the plan: instructions and values; tn_step_... the step. The runtime
- *                                computes with code of its own: in 0.1 there is no way to call a plan's kernels, or to
- *                                read a layout, from outside the kit, and plans with branches, loops, calls of functions
+ *                                computes with code of its own, in memory of its own; tn_kit_layout has the shapes,
+ *                                tn_kit_compute calls a kernel of the plan. Plans with branches, loops, calls of functions
  *                                or kernels that wait (tn_plan_check_straight) are for (a).
  *
  * Since 0.1 */
@@ -86,11 +86,24 @@ TN_API tn_status tn_kit_reset(const tn_session_factory *factory, const char *con
 
 /* ---- level (b) ---- */
 
-/* ready   n instructions of the step may run now, in any order or at once; costs[i] is a rough time in nanoseconds. The
- *         scheduler sees to it that tn_kit_run_instructions is called for each, once. Called from tn_kit_step and from
- *         tn_kit_run_instructions, on their thread.
- * wait    called on the thread of tn_kit_step when nothing is ready: returns when the step has ended, and may run
- *         instructions meanwhile. */
+/* Who decides on which thread the instructions of a step run, and which first.
+ *
+ * A step is run in parts, one after the other: what stands between conditions, loops, calls of functions and kernels that wait,
+ * which the kit does by itself on the thread of tn_kit_step (the bodies of loops and functions are made of such parts, too). In
+ * each part instructions are numbered from 0, and one that is cheap is taken together with those that need it or that it needs:
+ * the numbers are not those of tn_plan_get_instruction. A plan without branches has parts of one instruction.
+ *
+ * ready   n instructions of the part may run now, in any order or at once; costs[i] is a rough time in nanoseconds. The
+ *         scheduler sees to it that tn_kit_run_instructions is called for each, once, also when the step has failed or was
+ *         cancelled: then that returns soon. n = 0: the part is over. Called from tn_kit_step and from
+ *         tn_kit_run_instructions, on their threads, so perhaps on several at once; the lists are good for the call.
+ * wait    called on the thread of tn_kit_step, once for each part, after what may run at first was given to `ready`: returns
+ *         when the part is over (tn_kit_instructions_left is 0), and may run instructions meanwhile. When it returns before,
+ *         the step fails.
+ *
+ * A number that is not ready, or was run before, fails the step with TN_INTERNAL. No locks of the kit are held in either. A step
+ * whose caller wants no thread but his own (tn_step_pool is -1) is run by the kit alone.
+ * `step` is the one that tn_kit_step was called with, and good until `wait` of the last part has returned. */
 struct tn_kit_scheduler {
   size_t struct_size;
   void *user;
@@ -99,12 +112,18 @@ struct tn_kit_scheduler {
 };
 #define TN_KIT_SCHEDULER_SIZE TN_SIZE_TO(tn_kit_scheduler, wait)
 
-/* TN_UNIMPLEMENTED in 0.1. */
+/* Makes an executable whose steps (tn_kit_step) the scheduler sees to. *scheduler is copied, but for what `user` points to.
+ * Returns  TN_INVALID_ARGUMENT (NULL, struct_size not set, no ready or wait), TN_RESOURCE_EXHAUSTED. Goes with tn_kit_release.
+ * Any thread. Since 0.1 */
 TN_API tn_status tn_kit_prepare_scheduled(const tn_plan *plan, const tn_kit_scheduler *scheduler, tn_executable **out,
                                           tn_error *err);
-/* Runs n instructions of a step in the order given, and reports them done: what becomes ready is given to the scheduler,
- * and the end of the step wakes its waiter. */
+/* Runs n instructions of a step in the order given, and reports them done: what becomes ready is given to the scheduler.
+ * Inside of `ready` they are only noted, and run on the same thread when that has returned. Any thread, several at once.
+ * Since 0.1 */
 TN_API void tn_kit_run_instructions(tn_step *step, const uint32_t *instructions, size_t n);
+/* Instructions of the part that have not ended; 0 also between parts. For `wait`. Any thread, as long as the step is there.
+ * Since 0.1 */
+TN_API size_t tn_kit_instructions_left(const tn_step *step);
 
 /* ---- level (c): reading a plan ---- */
 
@@ -161,21 +180,81 @@ TN_API uint32_t tn_plan_output(const tn_plan *plan, size_t i); /* the value that
  * Any thread. Since 0.1 */
 TN_API tn_status tn_plan_check_straight(const tn_plan *plan, tn_error *err);
 
-/* A plan with concrete shapes: what one that executes by itself needs besides the instructions. Counted by its one holder.
- * TN_UNIMPLEMENTED in 0.1, as are the functions that take one. */
+/* ---- level (c): shapes, memory, kernels ---- */
 
-/* Shapes of all values that follow from the step's inputs; values whose shape only running tells have rank -1. Cached by the
- * plan, as for level (a). Any thread. */
+/* Where a layout puts a value. */
+enum {
+  TN_PLACE_UNKNOWN = 0,  /* said when its segment is laid out */
+  TN_PLACE_INPUT = 1,    /* input `index` of the step */
+  TN_PLACE_CONSTANT = 2, /* the plan's constant */
+  TN_PLACE_ARENA = 3,    /* `offset` bytes from the beginning of its segment's arena */
+  TN_PLACE_OUTPUT = 4,   /* the memory of output `index` of the step */
+  TN_PLACE_KNOWN = 5,    /* `data`: it follows from the shapes, there is nothing to compute */
+  TN_PLACE_OWN = 6,      /* memory of its own, `bytes` large: elements that own memory (make a tensor for them), and what later
+                          * segments read */
+  TN_PLACE_GIVEN = 7     /* a tensor that the kernel makes: tn_kit_compute's `made` */
+};
+
+struct tn_layout_value {
+  size_t struct_size;
+  int32_t place; /* TN_PLACE_... */
+  tn_dtype dtype;
+  int32_t rank;        /* -1: running tells, or the segment is not laid out yet */
+  uint32_t source;     /* value whose memory it shares; itself when it shares none */
+  const int64_t *dims; /* borrowed from the layout */
+  int64_t count;       /* elements */
+  size_t bytes;
+  size_t offset;
+  const void *data; /* TN_PLACE_KNOWN; borrowed from the layout */
+  uint32_t index;
+};
+#define TN_LAYOUT_VALUE_SIZE TN_SIZE_TO(tn_layout_value, index)
+
+/* A part of the plan in which every shape follows from what is known at its start. */
+struct tn_layout_segment {
+  size_t struct_size;
+  uint32_t begin, end; /* instructions, in the plan's order */
+  size_t arena_bytes;  /* values in it that do not live at once share places; aligned to 64 */
+  tn_bool is_last;
+};
+#define TN_LAYOUT_SEGMENT_SIZE TN_SIZE_TO(tn_layout_segment, is_last)
+
+struct tn_layout_instruction {
+  size_t struct_size;
+  const tn_kernel_def *kernel; /* that tn_kit_compute calls; NULL with computes 0 */
+  size_t scratch_bytes;
+  tn_bool computes; /* 0: its outputs are views, or known: nothing to do */
+};
+#define TN_LAYOUT_INSTRUCTION_SIZE TN_SIZE_TO(tn_layout_instruction, computes)
+
+/* A straight plan with concrete shapes: what one that executes by itself needs besides the instructions. Layouts are cached by the
+ * plan, so asking again for shapes that were met is cheap. The first segment is laid out; where shapes depend on data there are
+ * more, each with tn_kit_layout_next when those before it were run. With one segment it may be kept and used by several steps at
+ * once. Counted by its one holder, and goes with tn_kit_layout_release.
+ * inputs   n tensors, the step's, borrowed for the call
+ * Returns  what tn_plan_check_straight returns; TN_INVALID_ARGUMENT; TN_FAILED_PRECONDITION when a shape follows from a tensor that
+ *          is not in host memory; what kernels say of shapes. Any thread. Since 0.1 */
 TN_API tn_status tn_kit_layout(const tn_plan *plan, tn_tensor *const *inputs, size_t n, tn_plan_layout **out, tn_error *err);
 TN_API void tn_kit_layout_release(tn_plan_layout *layout); /* NULL allowed */
-/* Shape and place of value i: dims borrowed from the layout; *source is the value whose memory it shares, or i; *bytes and
- * *offset are those of a shared arena of *arena_bytes in which values that live at once do not overlap. */
-TN_API tn_status tn_kit_layout_value(const tn_plan_layout *layout, size_t i, const int64_t **dims, int32_t *rank,
-                                     uint32_t *source, size_t *bytes, size_t *offset, size_t *arena_bytes, tn_error *err);
-/* Calls the kernel of an instruction with these operands and scratch (tn_kit_layout_scratch bytes, aligned to 64). */
-TN_API size_t tn_kit_layout_scratch(const tn_plan_layout *layout, size_t instruction);
+/* Lays the next segment out. values: by value of the plan, n = tn_plan_n_values; views of the feeds and of what was computed so
+ * far, NULL for others and for constants.
+ * Returns TN_OUT_OF_RANGE when there is no other segment. One thread at a time. */
+TN_API tn_status tn_kit_layout_next(tn_plan_layout *layout, tn_view *const *values, size_t n, tn_error *err);
+/* Segment i, value i, instruction i; out->struct_size is set by the caller. TN_OUT_OF_RANGE past the end, or for a segment that is
+ * not laid out; TN_FAILED_PRECONDITION for an instruction of one. Any thread. */
+TN_API tn_status tn_kit_layout_segment(const tn_plan_layout *layout, size_t i, tn_layout_segment *out, tn_error *err);
+TN_API tn_status tn_kit_layout_value(const tn_plan_layout *layout, size_t i, tn_layout_value *out, tn_error *err);
+TN_API tn_status tn_kit_layout_instruction(const tn_plan_layout *layout, size_t i, tn_layout_instruction *out, tn_error *err);
+/* Calls the kernel of an instruction.
+ * inputs   views with the dtypes and shapes of the layout; `data` of a constant may be NULL when the kernel has a form of its own
+ *          (tn_plan_value.constant has the elements)
+ * outputs  views with memory; where the place is TN_PLACE_GIVEN they are filled in
+ * scratch  scratch_bytes, aligned to 64; NULL when that is 0
+ * made     by output: where the place is TN_PLACE_GIVEN a reference, the caller's; else NULL. May be NULL when no output is given
+ * Returns  TN_INVALID_ARGUMENT for views that do not fit, naming the node; TN_CANCELLED, TN_DEADLINE_EXCEEDED when the step is
+ *          over; what the kernel returns. Any thread, also several instructions of a step at once. Since 0.1 */
 TN_API tn_status tn_kit_compute(tn_step *step, const tn_plan_layout *layout, size_t instruction, tn_view *const *inputs,
-                                tn_view *const *outputs, void *scratch, tn_error *err);
+                                tn_view *const *outputs, void *scratch, tn_tensor **made, tn_error *err);
 
 TN_END_DECLS
 

@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Level (c) of the kit, whole: a runtime that executes straight plans by itself, in memory of its own, and calls the plan's kernels
+ * for what they compute. Other plans go to level (a). */
+#include <stdlib.h>
+#include <string.h>
+
+#include <tenon/runtime.h>
+
+TN_PLUGIN_MANIFEST("runtime", "test.executor", "CPU", "0", "1.0.0", "Tests", "")
+
+struct tn_runtime_session {
+  int unused;
+};
+
+struct tn_executable {
+  const tn_plan *plan;
+  tn_executable *kit; /* NULL: the plan is straight */
+};
+
+/* A value while a step runs. */
+typedef struct value {
+  tn_view view;
+  tn_tensor *tensor; /* whose memory it is, when it is a tensor's; NULL in the arena */
+  int owned;         /* a reference */
+} value;
+
+typedef struct state {
+  const tn_plan *plan;
+  tn_step *step;
+  tn_plan_layout *layout;
+  value *values;
+  tn_view **views; /* by value; NULL = there is none yet */
+  char *arena, *scratch;
+} state;
+
+/* ---- the session ---- */
+
+static tn_status new_session(const tn_session_factory *self, const tn_session_options *options,
+                             tn_runtime_session **out, tn_error *err)
+{
+  (void)self, (void)options;
+  *out = tn_alloc(sizeof **out);
+  return *out != NULL ? TN_OK : tn_error_set(err, TN_RESOURCE_EXHAUSTED, "no memory for a session");
+}
+
+static tn_bool accepts_options(const tn_session_factory *self, const tn_session_options *options)
+{
+  (void)self;
+  return tn_session_options_check_settings(options, NULL, 0, NULL) == TN_OK;
+}
+
+static void destroy_session(const tn_session_factory *self, tn_runtime_session *session)
+{
+  (void)self;
+  tn_free(session);
+}
+
+static tn_status prepare(const tn_session_factory *self, tn_runtime_session *session, const tn_plan *plan,
+                         tn_executable **out, tn_error *err)
+{
+  (void)self, (void)session;
+  tn_executable *e = tn_alloc(sizeof *e);
+  if (e == NULL) return tn_error_set(err, TN_RESOURCE_EXHAUSTED, "no memory for a plan");
+  *e = (tn_executable){ plan, NULL };
+  tn_status st = tn_plan_check_straight(plan, NULL) == TN_OK ? TN_OK : tn_kit_prepare(plan, TN_KIT_INLINE, &e->kit, err);
+  if (st == TN_OK) *out = e;
+  else tn_free(e);
+  return st;
+}
+
+static void release(const tn_session_factory *self, tn_runtime_session *session, tn_executable *executable)
+{
+  (void)self, (void)session;
+  tn_kit_release(executable->kit);
+  tn_free(executable);
+}
+
+/* ---- values ---- */
+
+static void *allocate(size_t bytes) { return bytes == 0 ? NULL : aligned_alloc(64, (bytes + 63) / 64 * 64); }
+
+static tn_view view_of(tn_tensor *t)
+{
+  const tn_view v = { .data = tn_tensor_data(t), .dims = tn_tensor_dims(t), .count = tn_tensor_elements(t),
+                      .dtype = tn_tensor_dtype(t), .rank = tn_tensor_rank(t), .buffer = tn_tensor_buffer(t) };
+  return v;
+}
+
+static void set(state *s, uint32_t i, tn_tensor *t, int owned)
+{
+  s->values[i] = (value){ view_of(t), t, owned };
+  s->views[i] = &s->values[i].view;
+}
+
+static tn_status set_outside(state *s, uint32_t i, tn_error *err)
+{
+  tn_plan_value v = { .struct_size = sizeof v };
+  tn_status st = tn_plan_get_value(s->plan, i, &v, err);
+  if (st != TN_OK || v.kind == TN_VALUE_COMPUTED) return st;
+  set(s, i, v.kind == TN_VALUE_FEED ? tn_step_input(s->step, v.index) : (tn_tensor *)v.constant, 0);
+  return TN_OK;
+}
+
+/* A tensor that output `index` becomes: the caller's, or a new one. */
+static tn_status make_output(state *s, uint32_t i, uint32_t index, tn_error *err)
+{
+  tn_layout_value v = { .struct_size = sizeof v };
+  tn_status st = tn_kit_layout_value(s->layout, tn_plan_output(s->plan, index), &v, err);
+  tn_tensor *t = tn_step_output(s->step, index);
+  int owned = t == NULL;
+  if (st == TN_OK && t == NULL) st = tn_tensor_create(v.dtype, v.dims, v.rank, &t, err);
+  if (st == TN_OK) set(s, i, t, owned);
+  return st;
+}
+
+/* A value that a segment computes, before it is computed. */
+static tn_status place(state *s, uint32_t i, tn_error *err)
+{
+  tn_layout_value v = { .struct_size = sizeof v };
+  tn_status st = tn_kit_layout_value(s->layout, i, &v, err);
+  value *to = &s->values[i];
+  tn_tensor *t = NULL;
+  if (st != TN_OK) return st;
+  if (v.source != i) {
+    to->tensor = s->values[v.source].tensor;
+    to->view.data = s->values[v.source].view.data;
+    to->view.buffer = s->values[v.source].view.buffer;
+  } else if (v.place == TN_PLACE_ARENA) {
+    to->view.data = s->arena + v.offset;
+  } else if (v.place == TN_PLACE_KNOWN) {
+    to->view.data = (void *)v.data;
+  } else if (v.place == TN_PLACE_OUTPUT) {
+    st = make_output(s, i, v.index, err);
+  } else if (v.place == TN_PLACE_OWN) {
+    st = tn_tensor_create(v.dtype, v.dims, v.rank, &t, err);
+    if (st == TN_OK) set(s, i, t, 1);
+  }
+  if (st != TN_OK) return st;
+  to->view.dims = v.dims;
+  to->view.rank = v.rank;
+  to->view.count = v.count;
+  to->view.dtype = v.dtype;
+  s->views[i] = &to->view;
+  return TN_OK;
+}
+
+/* ---- running ---- */
+
+static tn_status call(state *s, uint32_t i, const tn_plan_instruction *in, tn_error *err)
+{
+  tn_layout_instruction l = { .struct_size = sizeof l };
+  tn_status st = tn_kit_layout_instruction(s->layout, i, &l, err);
+  if (st != TN_OK || !l.computes) return st;
+  tn_view **inputs = tn_alloc((in->n_inputs + in->n_outputs + 1) * sizeof *inputs), **outputs = inputs + in->n_inputs;
+  tn_tensor **made = tn_alloc((in->n_outputs + 1) * sizeof *made);
+  void *scratch = allocate(l.scratch_bytes);
+  if (inputs == NULL || made == NULL || (scratch == NULL && l.scratch_bytes > 0))
+    st = tn_error_set(err, TN_RESOURCE_EXHAUSTED, "no memory for a call");
+  for (uint32_t k = 0; st == TN_OK && k < in->n_inputs; k++) inputs[k] = s->views[in->inputs[k]];
+  for (uint32_t k = 0; st == TN_OK && k < in->n_outputs; k++) outputs[k] = s->views[in->outputs[k]];
+  if (st == TN_OK) st = tn_kit_compute(s->step, s->layout, i, inputs, outputs, scratch, made, err);
+  for (uint32_t k = 0; st == TN_OK && k < in->n_outputs; k++)
+    if (made[k] != NULL) set(s, in->outputs[k], made[k], 1);
+  free(scratch);
+  tn_free(made);
+  tn_free(inputs);
+  return st;
+}
+
+static tn_status run_segment(state *s, size_t number, tn_bool *last, tn_error *err)
+{
+  tn_layout_segment segment = { .struct_size = sizeof segment };
+  tn_status st = tn_kit_layout_segment(s->layout, number, &segment, err);
+  if (st != TN_OK) return st;
+  *last = segment.is_last;
+  free(s->arena);
+  s->arena = allocate(segment.arena_bytes);
+  if (s->arena == NULL && segment.arena_bytes > 0) return tn_error_set(err, TN_RESOURCE_EXHAUSTED, "no memory for an arena");
+  for (uint32_t i = segment.begin; st == TN_OK && i < segment.end; i++) {
+    tn_plan_instruction in = { .struct_size = sizeof in };
+    st = tn_plan_get_instruction(s->plan, i, &in, err);
+    for (uint32_t k = 0; st == TN_OK && k < in.n_outputs; k++) st = place(s, in.outputs[k], err);
+    if (st == TN_OK) st = call(s, i, &in, err);
+  }
+  return st;
+}
+
+/* Elements that are bytes and own nothing. */
+static int is_plain(tn_dtype dtype) { return dtype != TN_STRING && dtype != TN_RESOURCE && dtype != TN_VARIANT; }
+
+static tn_status copy_into(tn_tensor *to, const tn_view *from, tn_error *err)
+{
+  tn_status st = TN_OK;
+  if (is_plain(from->dtype)) {
+    if (from->count > 0) memcpy(tn_tensor_data(to), from->data, tn_tensor_bytes(to));
+    return TN_OK;
+  }
+  if (from->dtype != TN_STRING) return tn_error_set(err, TN_UNIMPLEMENTED, "handles into a given tensor");
+  for (int64_t i = 0; st == TN_OK && i < from->count; i++) {
+    size_t n;
+    const char *text = tn_string_data((const tn_string *)from->data + i, &n);
+    st = tn_string_set((tn_string *)tn_tensor_data(to) + i, text, n, err);
+  }
+  return st;
+}
+
+/* The program's own copy of a value, unless it is there already. */
+static tn_status give(state *s, size_t o, tn_error *err)
+{
+  value *v = &s->values[tn_plan_output(s->plan, o)];
+  tn_tensor *given = tn_step_output(s->step, o), *out = NULL, *copy = NULL;
+  tn_status st = TN_OK;
+  if (given != NULL) return given == v->tensor ? TN_OK : copy_into(given, &v->view, err);
+  if (is_plain(v->view.dtype)) {
+    size_t bytes;
+    st = tn_shape_bytes(v->view.dtype, v->view.dims, v->view.rank, &bytes, err);
+    if (st == TN_OK) st = tn_tensor_from_data(v->view.dtype, v->view.dims, v->view.rank, v->view.data, bytes, &out, err);
+  } else {
+    st = tn_tensor_copy(v->tensor, &copy, err);
+    if (st == TN_OK) st = tn_tensor_reshape(copy, v->view.dims, v->view.rank, &out, err);
+    tn_tensor_unref(copy);
+  }
+  if (st == TN_OK) tn_step_set_output(s->step, o, out);
+  return st;
+}
+
+static tn_status run(state *s, size_t n_values, tn_error *err)
+{
+  size_t n = tn_step_n_inputs(s->step);
+  tn_tensor **inputs = tn_alloc((n + 1) * sizeof *inputs);
+  if (inputs == NULL) return tn_error_set(err, TN_RESOURCE_EXHAUSTED, "no memory for a step");
+  for (size_t i = 0; i < n; i++) inputs[i] = tn_step_input(s->step, i);
+  tn_status st = tn_kit_layout(s->plan, inputs, n, &s->layout, err);
+  tn_free(inputs);
+  for (uint32_t i = 0; st == TN_OK && i < n_values; i++) st = set_outside(s, i, err);
+  tn_bool last = tn_plan_n_instructions(s->plan) == 0;
+  for (size_t k = 0; st == TN_OK && !last; k++) {
+    if (k > 0) st = tn_kit_layout_next(s->layout, s->views, n_values, err);
+    if (st == TN_OK) st = run_segment(s, k, &last, err);
+  }
+  for (size_t o = 0; st == TN_OK && o < tn_plan_n_outputs(s->plan); o++) st = give(s, o, err);
+  return st;
+}
+
+static tn_status step(const tn_session_factory *self, tn_runtime_session *session, tn_executable *executable,
+                      tn_step *step, tn_error *err)
+{
+  (void)self, (void)session;
+  if (executable->kit != NULL) return tn_kit_step(executable->kit, step, err);
+  state s = { .plan = executable->plan, .step = step };
+  size_t n = tn_plan_n_values(s.plan);
+  s.values = calloc(n + 1, sizeof *s.values);
+  s.views = calloc(n + 1, sizeof *s.views);
+  tn_status st = s.values != NULL && s.views != NULL ? run(&s, n, err)
+                                                     : tn_error_set(err, TN_RESOURCE_EXHAUSTED, "no memory for a step");
+  for (size_t i = 0; s.values != NULL && i < n; i++)
+    if (s.values[i].owned) tn_tensor_unref(s.values[i].tensor);
+  tn_kit_layout_release(s.layout);
+  free(s.arena);
+  free(s.views);
+  free(s.values);
+  return st;
+}
+
+static tn_status reset(const tn_session_factory *self, const tn_session_options *options, const char *const *containers,
+                       size_t n, uint32_t flags, tn_error *err)
+{
+  (void)options;
+  return tn_kit_reset(self, containers, n, flags, err);
+}
+
+static const tn_session_factory factory = {
+  .struct_size = TN_SESSION_FACTORY_SIZE,
+  .name = "test.executor",
+  .new_session = new_session,
+  .accepts_options = accepts_options,
+  .destroy_session = destroy_session,
+  .prepare = prepare,
+  .release = release,
+  .step = step,
+  .reset = reset,
+};
+static const tn_session_factory *const factories[] = { &factory };
+
+static const tn_plugin plugin = {
+  .struct_size = TN_PLUGIN_SIZE,
+  .abi_major = TN_ABI_MAJOR,
+  .abi_minor = TN_ABI_MINOR,
+  .kind = TN_PLUGIN_RUNTIME,
+  .name = "test.executor",
+  .version = "1.0.0",
+  .types = "CPU",
+  .factories = factories,
+  .n_factories = 1,
+};
+
+TN_PLUGIN_DEFINE(plugin)
