@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Random work on a few sessions from many threads: steps that wait, loop, fail and are given up, and graphs that grow,
- * against Close, Reset and Delete. What must hold at any time: codes, values, no element of a queue twice, and no memory
- * left at the end.
+/* Random work on a few sessions from many threads: steps that wait, loop, fail and are given up, whole or in parts, by names and
+ * by callables, in sessions with pools of all sorts, as default sessions, and graphs that grow, against Close, Reset and Delete.
+ * What must hold at any time: codes, values, no element of a queue twice, and no memory left at the end.
  *
  *   stress_sessions [--seconds N] [--seed S] [--threads T] */
 #include <math.h>
@@ -9,9 +9,12 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include <tenon/metadata.h>
+
 #include "tests/support/blocked_kit.h"
 
 #define GRAPH \
+  MANY NODE("minus", "Neg", "input: 'x'", F) /* an op is read when it is first met */ \
   LOOP_LIBRARY START QUEUE(TEXT_ATTR("shared_name", "q") TEXT_ATTR("container", "lines")) NARROW LOOP WHILE COUNTS \
   SCALAR_VARIABLE(TEXT_ATTR("shared_name", "v")) TRUTH("no", "false", "") \
   NODE("claim", "Assert", "input: 'no' input: 'x' input: '^begun'", LIST("T", "type: DT_FLOAT")) \
@@ -22,7 +25,16 @@
   NODE(name, "PartitionedCall", "input: 'x'", LIST("Tin", "type: DT_FLOAT") LIST("Tout", "type: " type)         \
        "attr { key: 'f' value { func { name: '" function "' } } }")
 
-enum { SLOTS = 6, MAX_VALUES = 1 << 22 };
+/* "heavy" is worth several threads: sums of 200000 values on two branches, all of them whole numbers that a float can hold. */
+#define MANY                                                                                                             \
+  NODE("many", "Const", "", TYPE("dtype", "DT_FLOAT") "attr { key: 'value' value { tensor { dtype: DT_FLOAT "             \
+       "tensor_shape { dim { size: 200000 } } float_val: 1 } } }")                                                       \
+  TENSOR("all", "DT_INT32", "dim { size: 1 }", "int_val: 0") NODE("left", "Mul", "input: 'many' input: 'x'", F)          \
+  NODE("right", "Sub", "input: 'many' input: 'x'", F) TOTAL("l_sum", "left") TOTAL("r_sum", "right")                     \
+  NODE("heavy", "AddV2", "input: 'l_sum' input: 'r_sum'", F)
+#define TOTAL(name, of) NODE(name, "Sum", "input: '" of "' input: 'all'", F TYPE("Tidx", "DT_INT32"))
+
+enum { SLOTS = 6, CALLABLES = 3, MAX_VALUES = 1 << 22 };
 
 static struct {
   int64_t seconds;
@@ -36,16 +48,34 @@ static struct {
   size_t size;
 } exported; /* the same graph, for sessions that have one of their own */
 static atomic_bool stop;
-static atomic_uint_fast32_t next_value, steps, ok_steps, resets, deletes, extensions;
+static atomic_uint_fast32_t next_value, steps, ok_steps, resets, deletes, extensions, called, defaults, records;
 static _Atomic unsigned char taken[MAX_VALUES]; /* of this round: 1 = it was offered to a queue, 2 = a step got it */
 
 typedef enum session_sort { SHARED, ISOLATED, GROWING } session_sort;
+
+/* Runtimes and pools. All that name a pool ask for the same number of threads. */
+static const struct {
+  const char *target, *pools;
+  int32_t n_pools;
+  bool own;
+} ways[] = {
+  { "direct", "", 1, false },
+  { "threaded", "", 1, false },
+  { "threaded:threads=3", "", 1, true },
+  { "direct", "2@team,1", 2, false },
+  { "threaded", "-1,2@team,3", 3, false },
+  { "threaded:threads=2,spin_us=0", "4@crowd,2@team", 2, false },
+  { "threaded:threads=3,pin=1", "", 1, false },
+};
+enum { WAYS = sizeof ways / sizeof *ways };
 
 typedef struct slot {
   pthread_rwlock_t lock; /* for writing: the session is replaced */
   tn_session *session;
   session_sort sort;
+  uint32_t way;
   atomic_uint named; /* of a growing one: names given to new nodes */
+  _Atomic uint64_t callables[CALLABLES]; /* ids, of the kinds in `prepared`; 0 = none now */
 } slot;
 static slot slots[SLOTS];
 
@@ -76,6 +106,7 @@ typedef struct kind {
 
 static const kind kinds[] = {
   { "ten", NULL, false, 10, TN_OK },         { "few", NULL, false, 10, TN_OK },
+  { "heavy", NULL, false, 200000, TN_OK },   { "heavy", "add", false, 200000, TN_NOT_FOUND },
   { "read", NULL, false, NAN, TN_FAILED_PRECONDITION },  { NULL, "set", false, NAN, TN_OK },
   { NULL, "add", false, NAN, TN_NOT_FOUND },   { "value", NULL, false, NAN, TN_FAILED_PRECONDITION },
   { NULL, "assign", false, NAN, TN_OK },     { "bump", NULL, false, NAN, TN_FAILED_PRECONDITION },
@@ -89,6 +120,20 @@ static const kind kinds[] = {
 static bool is_dequeue(const kind *k)
 {
   return k->fetch != NULL && (strcmp(k->fetch, "late") == 0 || strcmp(k->fetch, "get") == 0);
+}
+
+/* What is said of a step has to be fit to be read, however it ended. */
+static void check_metadata(const tn_run_metadata *m)
+{
+  tn_metadata_summary s = { .struct_size = sizeof s };
+  CHECK_INT(tn_run_metadata_summary(m, &s, NULL), TN_OK);
+  CHECK(!s.cut);
+  for (size_t i = 0; i < s.records; i++) {
+    tn_node_record r = { .struct_size = sizeof r };
+    CHECK_INT(tn_run_metadata_record(m, i, &r, NULL), TN_OK);
+    CHECK(*r.node != 0 && *r.device != 0 && r.start_ns >= 0 && r.duration_ns >= 0 && r.start_ns + r.duration_ns <= s.duration_ns);
+  }
+  atomic_fetch_add(&records, (uint_fast32_t)s.records);
 }
 
 static void check_step(const kind *k, const bk_step *s, bool limited)
@@ -114,7 +159,7 @@ static void check_step(const kind *k, const bk_step *s, bool limited)
 static bool step(worker *w, slot *at)
 {
   const kind *k = &kinds[any(w, sizeof kinds / sizeof *kinds)];
-  bk_step s = { .fetch = k->fetch, .target = k->target };
+  bk_step s = { .fetch = k->fetch, .target = k->target, .x = (float)any(w, 10) };
   if (k->target != NULL && strcmp(k->target, "put") == 0) {
     uint32_t v = atomic_fetch_add(&next_value, 1) % MAX_VALUES;
     s.x = (float)v;
@@ -128,9 +173,13 @@ static bool step(worker *w, slot *at)
   }
   s.session = at->session;
   s.partial = any(w, 3) == 0;
+  s.pool = (int32_t)any(w, (uint32_t)ways[at->way].n_pools + 1) - 1;
+  if (any(w, 6) == 0) CHECK_INT(tn_run_metadata_create(&s.metadata, NULL), TN_OK);
   bk_run(&s);
   atomic_fetch_add(&steps, 1);
   check_step(k, &s, s.timeout_ms > 0);
+  if (s.metadata != NULL) check_metadata(s.metadata);
+  tn_run_metadata_destroy(s.metadata);
   bool closed = s.status == TN_CANCELLED && strstr(tn_error_message(&s.err), "closed") != NULL;
   bk_done(&s);
   pthread_mutex_lock(&w->mu);
@@ -141,13 +190,96 @@ static bool step(worker *w, slot *at)
   return closed;
 }
 
+/* ---- callables that several threads run, and some of them release ---- */
+
+static const kind prepared[CALLABLES] = {
+  { "ten", NULL, false, 10, TN_OK },
+  { "heavy", "set", false, 200000, TN_OK },
+  { "value", NULL, false, NAN, TN_FAILED_PRECONDITION },
+};
+
+static void release(tn_session *session, uint64_t id)
+{
+  if (id != 0) CHECK_INT(tn_session_release_callable(session, (tn_callable){ id }, NULL), TN_OK);
+}
+
+static void make_callable(worker *w, slot *at, uint32_t i)
+{
+  static const char *const feed = "x";
+  const kind *k = &prepared[i];
+  tn_callable made;
+  tn_run_options options;
+  tn_run_options_init(&options);
+  options.inter_op_pool = (int32_t)any(w, (uint32_t)ways[at->way].n_pools + 1) - 1;
+  tn_status st = tn_session_make_callable(at->session, &options, &feed, 1, &k->fetch, 1, &k->target, k->target != NULL, &made, NULL);
+  CHECK_MSG(st == TN_OK || st == TN_CANCELLED, "a callable: %s", tn_status_name(st));
+  if (st == TN_OK) release(at->session, atomic_exchange(&at->callables[i], made.id));
+}
+
+static void call(worker *w, slot *at)
+{
+  uint32_t i = any(w, CALLABLES), what = any(w, 8);
+  const kind *k = &prepared[i];
+  uint64_t id = atomic_load(&at->callables[i]);
+  if (id == 0 || what == 0) make_callable(w, at, i);
+  if (id == 0 || what == 0) return;
+  if (what == 1 && atomic_compare_exchange_strong(&at->callables[i], &id, 0)) release(at->session, id);
+  tn_tensor *x = ts_scalar((float)any(w, 10)), *out = NULL;
+  bk_step s = { .err = TN_ERROR_INIT, .value = NAN };
+  s.status = tn_session_run_callable(at->session, (tn_callable){ id }, &x, 1, &out, 1, NULL, &s.err);
+  if (out != NULL) s.value = ts_float(out);
+  if (s.status == TN_INVALID_ARGUMENT) CHECK_CONTAINS(tn_error_message(&s.err), "released");
+  else check_step(k, &s, false);
+  tn_tensor_unref(out);
+  tn_tensor_unref(x);
+  tn_error_clear(&s.err);
+  atomic_fetch_add(&called, 1);
+}
+
+/* ---- default sessions ---- */
+
+/* "ten" of whatever is the default now, which may be one that is just deleted. */
+static void eval_default(void)
+{
+  static const char *const feed = "x";
+  tn_tensor *x = ts_scalar(1), *out = NULL;
+  tn_status st = tn_eval_name(NULL, "ten", &feed, &x, 1, &out, NULL);
+  CHECK_MSG(st == TN_OK || st == TN_CANCELLED || st == TN_FAILED_PRECONDITION, "eval: %s", tn_status_name(st));
+  if (st == TN_OK) CHECK_DOUBLE(ts_float(out), 10, 0);
+  tn_tensor_unref(out);
+  tn_tensor_unref(x);
+  atomic_fetch_add(&defaults, 1);
+}
+
+static void in_scope(void)
+{
+  TN_SCOPED_SESSION(scoped, isolated.options, isolated.graph, NULL);
+  CHECK(scoped != NULL && tn_session_default() == scoped);
+  eval_default();
+}
+
+static void use_default(worker *w, slot *at)
+{
+  CHECK_INT(tn_session_enter_default(at->session, NULL), TN_OK);
+  CHECK(tn_session_default() == at->session);
+  eval_default();
+  if (any(w, 4) == 0) in_scope();
+  if (any(w, 4) != 0) CHECK_INT(tn_session_leave_default(at->session, NULL), TN_OK); /* else its end takes it away: S-DEF-19 */
+}
+
 /* ---- against them ---- */
 
-static tn_session *new_session(session_sort sort)
+static tn_session *new_session(session_sort sort, uint32_t way)
 {
   ts *t = sort == ISOLATED ? &isolated : &shared;
   tn_session *s = NULL;
-  CHECK_INT(tn_session_create(t->options, &s, NULL), TN_OK);
+  tn_session_options *o = NULL;
+  CHECK_INT(tn_session_options_copy(t->options, &o, NULL), TN_OK);
+  CHECK_INT(tn_session_options_set_target(o, ways[way].target, NULL), TN_OK);
+  CHECK_INT(tn_session_options_parse(o, "session_inter_op_pools", ways[way].pools, NULL), TN_OK);
+  CHECK_INT(tn_session_options_set_bool(o, "use_per_session_threads", ways[way].own, NULL), TN_OK);
+  CHECK_INT(tn_session_create(o, &s, NULL), TN_OK);
+  tn_session_options_destroy(o);
   tn_status st = s == NULL       ? TN_INTERNAL
                  : sort == GROWING ? tn_session_extend(s, exported.bytes, exported.size, NULL)
                                    : tn_session_set_graph(s, t->graph, NULL);
@@ -182,18 +314,35 @@ static void close_slot(slot *at)
   pthread_rwlock_unlock(&at->lock);
 }
 
-static session_sort any_sort(worker *w) { return (session_sort)any(w, 3); }
-
-static void replace(slot *at, session_sort sort)
+static void fill(slot *at, session_sort sort, uint32_t way)
 {
+  at->session = new_session(sort, way);
+  at->sort = sort;
+  at->way = way;
+  atomic_store(&at->named, 0);
+  for (int i = 0; i < CALLABLES; i++) atomic_store(&at->callables[i], 0);
+}
+
+static void replace(worker *w, slot *at)
+{
+  session_sort sort = (session_sort)any(w, 3);
+  uint32_t way = any(w, WAYS);
   close_slot(at); /* so that whoever waits in it lets the lock go */
   pthread_rwlock_wrlock(&at->lock);
   tn_session_destroy(at->session);
-  at->session = new_session(sort);
-  at->sort = sort;
-  atomic_store(&at->named, 0);
+  fill(at, sort, way);
   pthread_rwlock_unlock(&at->lock);
   atomic_fetch_add(&deletes, 1);
+}
+
+static tn_status reset_on(const char *target, const char *const *containers, size_t n)
+{
+  tn_session_options *o = NULL;
+  CHECK_INT(tn_session_options_copy(shared.options, &o, NULL), TN_OK);
+  CHECK_INT(tn_session_options_set_target(o, target, NULL), TN_OK);
+  tn_status st = tn_reset(o, containers, n, NULL);
+  tn_session_options_destroy(o);
+  return st;
 }
 
 static void reset(worker *w)
@@ -202,7 +351,7 @@ static void reset(worker *w)
                                          { "nothing" } };
   static const size_t n[] = { 1, 2, 3, 1 };
   uint32_t i = any(w, 5);
-  CHECK_INT(tn_reset(shared.options, i < 4 ? lists[i] : NULL, i < 4 ? n[i] : 0, NULL), TN_OK);
+  CHECK_INT(reset_on(any(w, 2) ? "direct" : "threaded", i < 4 ? lists[i] : NULL, i < 4 ? n[i] : 0), TN_OK);
   atomic_fetch_add(&resets, 1);
 }
 
@@ -224,17 +373,20 @@ static void *work(void *arg)
     slot *at = &slots[any(w, SLOTS)];
     uint32_t what = any(w, 100);
     if (w == workers) ts_sleep_ms((int)any(w, 3));
-    if (what < 1 || (w == workers && what < 14)) replace(at, any_sort(w));
-    else if (what < 2) close_slot(at), replace(at, any_sort(w));
+    if (what < 1 || (w == workers && what < 14)) replace(w, at);
+    else if (what < 2) close_slot(at), replace(w, at);
     else if (w == workers && what < 26) reset(w);
     else if (what < 8 || w == workers) cancel_somebody(w);
+    else if (what < 12) eval_default(); /* outside of all locks */
     else {
       pthread_rwlock_rdlock(&at->lock);
       bool closed = false;
       if (at->sort == GROWING && any(w, 4) == 0) extend(w, at);
+      else if (what < 30) call(w, at);
+      else if (what < 36) use_default(w, at);
       else closed = step(w, at);
       pthread_rwlock_unlock(&at->lock);
-      if (closed && any(w, 2)) replace(at, any_sort(w));
+      if (closed && any(w, 2)) replace(w, at);
     }
   }
   return NULL;
@@ -243,8 +395,10 @@ static void *work(void *arg)
 static void empty_containers(void)
 {
   static const char *const all[] = { "localhost", "lines", "refs" };
-  CHECK_INT(tn_reset(shared.options, all, 3, NULL), TN_OK);
-  tn_session_destroy(new_session(SHARED)); /* names of containers that are gone are forgotten with the last session */
+  for (uint32_t way = 0; way < 2; way++) { /* one of each runtime */
+    CHECK_INT(reset_on(ways[way].target, all, 3), TN_OK);
+    tn_session_destroy(new_session(SHARED, way)); /* names of containers that are gone are forgotten with the last session */
+  }
 }
 
 static void round_of(double seconds)
@@ -254,9 +408,7 @@ static void round_of(double seconds)
   for (int i = 0; i < MAX_VALUES && atomic_load(&taken[i]) != 0; i++) atomic_store(&taken[i], 0);
   for (int i = 0; i < SLOTS; i++) {
     pthread_rwlock_init(&slots[i].lock, NULL);
-    slots[i].sort = (session_sort)(i % 3);
-    slots[i].session = new_session(slots[i].sort);
-    atomic_store(&slots[i].named, 0);
+    fill(&slots[i], (session_sort)(i % 3), (uint32_t)(asked.seed + (uint64_t)i) % WAYS);
   }
   for (int i = 0; i < asked.threads; i++) {
     workers[i].random = (asked.seed + 1) * 0x9E3779B97F4A7C15u + (uint64_t)i * 0xD1B54A32D192ED03u;
@@ -283,12 +435,12 @@ static void round_of(double seconds)
 static void warm_up(void)
 {
   static const char *const calls[] = { "once", "whether", "few" };
-  for (int sort = 0; sort < 3; sort++) {
-    tn_session *session = new_session((session_sort)sort);
-    for (int i = 0; i < 3; i++) CHECK_INT(bk_fails(session, calls[i]), TN_OK);
-    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
-      bk_step s = { .session = session, .fetch = kinds[i].fetch, .target = kinds[i].target };
-      if (kinds[i].waits) s.timeout_ms = 5;
+  for (uint32_t i = 0; i < 3 * WAYS; i++) {
+    tn_session *session = new_session((session_sort)(i % 3), i / 3);
+    for (int k = 0; k < 3; k++) CHECK_INT(bk_fails(session, calls[k]), TN_OK);
+    for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
+      bk_step s = { .session = session, .fetch = kinds[k].fetch, .target = kinds[k].target };
+      if (kinds[k].waits) s.timeout_ms = 5;
       bk_run(&s);
       bk_done(&s);
     }
@@ -299,7 +451,7 @@ static void warm_up(void)
 }
 
 /* S-GRA-10, S-GRA-13, S-GRA-14, S-LIFE-03 to 05, S-LIFE-10, S-LIFE-12, S-RO-07, S-RST-02, S-RST-14, S-RST-15, S-RST-20,
- * S-CAN-04 to 07, S-THR-01 to 05 */
+ * S-CAN-04 to 07, S-THR-01 to 06, S-CAL-03, S-DEF-02 to 19, S-CFG-11 to 14, S-PR-23, S-PR-24, S-PR-31 to 34 */
 static void stress_sessions__hold_what_they_promise(void)
 {
   bk_open(&shared, false, GRAPH);
@@ -318,8 +470,9 @@ static void stress_sessions__hold_what_they_promise(void)
   for (int64_t end = ts_now_ms() + 1000 * asked.seconds; ts_now_ms() < end; rounds++) round_of(1);
   CHECK_INT(tn_test_live_blocks(), blocks);
   CHECK_INT(tn_test_live_bytes(), bytes);
-  printf("# %d rounds, %u steps, %u of them well, %u extensions, %u resets, %u sessions deleted\n", rounds,
-         (unsigned)steps, (unsigned)ok_steps, (unsigned)extensions, (unsigned)resets, (unsigned)deletes);
+  printf("# %d rounds, %u steps, %u of them well, %u calls of callables, %u of default sessions, %u records, %u extensions, "
+         "%u resets, %u sessions deleted\n", rounds, (unsigned)steps, (unsigned)ok_steps, (unsigned)called, (unsigned)defaults,
+         (unsigned)records, (unsigned)extensions, (unsigned)resets, (unsigned)deletes);
   tn_free(exported.bytes);
   ts_fini(&shared);
   ts_fini(&isolated);

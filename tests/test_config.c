@@ -586,6 +586,34 @@ static void config__a_shared_pool_has_one_number_of_threads(void)
   end();
 }
 
+static uint64_t blocks_of_session(const char *target, const char *pools, int64_t threads)
+{
+  tn_session *session = NULL;
+  begin();
+  REQUIRE_OK(tn_session_options_set_target(options, target, &err), &err);
+  REQUIRE_OK(tn_session_options_parse(options, "session_inter_op_pools", pools, &err), &err);
+  REQUIRE_OK(tn_session_options_set_bool(options, "use_per_session_threads", true, &err), &err);
+  REQUIRE_OK(tn_session_options_set_int(options, "inter_op_threads", threads, &err), &err);
+  uint64_t before = tn_test_live_blocks();
+  REQUIRE_OK(tn_session_create(options, &session, &err), &err);
+  uint64_t blocks = tn_test_live_blocks() - before;
+  tn_session_destroy(session);
+  return blocks;
+}
+
+/* Pools without a name are their runtime's: where it has no use for them there are none, and else each is there once. */
+static void config__pools_are_opened_once(void)
+{
+  if (strcmp(ts_runtime_name(), "direct") != 0) TAP_SKIP("it counts what direct and threaded hold");
+  blocks_of_session("direct", "4", 0); /* the plugin is there now */
+  CHECK_INT(blocks_of_session("direct", "4,4,4,4", 0), blocks_of_session("direct", "-1,-1,-1,-1", 0));
+  blocks_of_session("threaded", "4", 0);
+  uint64_t one = blocks_of_session("threaded", "", 4) - blocks_of_session("threaded", "", -1); /* the session's own pool */
+  CHECK(one > 0);
+  CHECK_INT(blocks_of_session("threaded", "4,4,4,4", 0) - blocks_of_session("threaded", "-1,-1,-1,-1", 0), 4 * one);
+  end();
+}
+
 /* S-RO-09, S-RO-13 */
 static void config__calls_choose_among_the_pools_that_there_are(void)
 {
@@ -661,5 +689,6 @@ TAP_MAIN(TAP_TEST(config__lists_are_built_item_by_item), TAP_TEST(config__lists_
          TAP_TEST(config__options_alone_become_a_config_proto), TAP_TEST(config__a_file_may_be_bytes_or_text),
          TAP_TEST(config__survives_lack_of_memory), TAP_TEST(config__device_count_gives_devices),
          TAP_TEST(config__device_filters_hide_devices), TAP_TEST(config__a_shared_pool_has_one_number_of_threads),
-         TAP_TEST(config__calls_choose_among_the_pools_that_there_are),
+         TAP_TEST(config__pools_are_opened_once),
+  TAP_TEST(config__calls_choose_among_the_pools_that_there_are),
          TAP_TEST(config__negative_threads_and_gpu_memory_never_fail), TAP_TEST(config__opening_survives_lack_of_memory))

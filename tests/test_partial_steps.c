@@ -237,8 +237,9 @@ static tn_partial_run begin_waiting(ts *t, const tn_run_options *options)
 static void partial_steps__end_when_the_session_is_closed(void) /* S-PR-29, S-LIFE-05 */
 {
   ts t;
+  int ways = ts_has_reset() ? 2 : 1;
   ts_init(&t, 1);
-  for (int how = 0; how < 2; how++) {
+  for (int how = 0; how < ways; how++) {
     ts_fini(&t);
     open_waiting(&t, 0);
     tn_partial_run idle = begin_waiting(&t, NULL), run = begin_waiting(&t, NULL);
@@ -570,7 +571,7 @@ static void partial_steps__a_runtime_may_have_none(void) /* S-PR-33 */
     REQUIRE_OK(tn_runtime_register(factories[i].name, &factories[i], &t.err), &t.err);
     REQUIRE_OK(tn_session_options_set_target(t.options, factories[i].name, &t.err), &t.err);
     ts_start(&t);
-    CHECK_INT(pk_setup(&t, NAMES("x"), NAMES("neg"), NULL, &run), i == 0 ? TN_OK : TN_UNIMPLEMENTED);
+    CHECK_STATUS(pk_setup(&t, NAMES("x"), NAMES("neg"), NULL, &run), i == 0 ? TN_OK : TN_UNIMPLEMENTED, &t.err);
     if (i == 0) CHECK_DOUBLE(pk_get(&t, run, FEEDS({ "x", 2 }), "neg"), -2, 0);
     else CHECK_CONTAINS(tn_error_message(&t.err), "whole plans only");
     CHECK_DOUBLE(ts_run1(&t, FEEDS({ "x", 3 }), "neg"), -3, 0);

@@ -5,8 +5,8 @@
  * thread, with relaxed order: it is read only while one thread uses the library. */
 #define _GNU_SOURCE
 #include <core/base/alloc.h>
+#include <core/base/thread.h>
 
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,15 +29,10 @@ static shard shards[N_SHARDS];
 /* alloc is NULL while the C library's allocator is used. */
 static tn_allocator process;
 
-static atomic_llong *live_counter(void)
+static inline void count_blocks(long long n)
 {
-  pthread_t self = pthread_self();
-  uintptr_t bits = 0;
-  memcpy(&bits, &self, sizeof(self) < sizeof(bits) ? sizeof(self) : sizeof(bits));
-  return &shards[((bits >> 12) * UINT32_C(0x9e3779b1) >> 20) & (N_SHARDS - 1)].live;
+  atomic_fetch_add_explicit(&shards[tn__thread_place(N_SHARDS)].live, n, memory_order_relaxed);
 }
-
-static inline void count_blocks(long long n) { atomic_fetch_add_explicit(live_counter(), n, memory_order_relaxed); }
 
 static long long live_blocks(void)
 {

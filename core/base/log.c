@@ -86,15 +86,13 @@ static void make_printable(char *line)
     if ((unsigned char)*line < 0x20 || *line == 0x7f) *line = ' ';
 }
 
-void tn_log(int32_t level, const char *format, ...)
+static void write_line(int32_t level, const char *format, va_list args)
 {
-  if (!tn_log_enabled(level) || in_sink) return;
   char small[512], *line = small, *heap = NULL;
-  va_list args;
-  va_start(args, format);
+  va_list again;
+  va_copy(again, args);
   int n = tn__vsnprintf(small, sizeof(small), format, args);
-  va_end(args);
-  if (n < 0) return;
+  if (n < 0) n = 0;
   size_t size = (size_t)n + 1;
   if (size > sizeof(small)) {
     line = heap = tn__alloc(size);
@@ -102,11 +100,10 @@ void tn_log(int32_t level, const char *format, ...)
       line = small;
       memcpy(small + sizeof(small) - 4, "...", 4);
     } else {
-      va_start(args, format);
-      tn__vsnprintf(heap, size, format, args);
-      va_end(args);
+      tn__vsnprintf(heap, size, format, again);
     }
   }
+  va_end(again);
   make_printable(line);
 
   tn__mutex_lock(&mu);
@@ -118,4 +115,22 @@ void tn_log(int32_t level, const char *format, ...)
   in_sink = false;
   tn__mutex_unlock(&mu);
   tn__free(heap, size);
+}
+
+void tn_log(int32_t level, const char *format, ...)
+{
+  if (!tn_log_enabled(level) || in_sink) return;
+  va_list args;
+  va_start(args, format);
+  write_line(level, format, args);
+  va_end(args);
+}
+
+void tn__log_asked(const char *format, ...)
+{
+  if (in_sink) return;
+  va_list args;
+  va_start(args, format);
+  write_line(TN_LOG_INFO, format, args);
+  va_end(args);
 }

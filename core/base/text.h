@@ -52,6 +52,9 @@ bool tn__parse_double(tn__slice text, double *out); /* also inf, nan, 1e5 */
 /* The system's text for an error number, in English. Any thread. */
 const char *tn__strerror(int number);
 
+/* A line for the log that somebody asked for by name: shown at every level. */
+void tn__log_asked(const char *format, ...) TN_PRINTF(1, 2);
+
 /* An environment variable; NULL when it is unset or the process has more rights than who started it. */
 const char *tn__getenv(const char *name);
 

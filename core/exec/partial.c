@@ -53,6 +53,13 @@ static void drop_all(tn__partial *p)
   p->env.sleeper = NULL;
 }
 
+/* The call ends, and perhaps another thread makes the next one: who helped goes. */
+static void dismiss(tn__partial *p)
+{
+  if (p->env.crew != NULL) tn__crew_put(p->env.crew);
+  p->env.crew = NULL;
+}
+
 static tn_status settle(tn__partial *p, tn_status st)
 {
   p->status = st;
@@ -97,6 +104,7 @@ void tn__partial_fail(tn__partial *p, tn_status cause)
   begin_to_fail(p, cause);
   if (p->status == TN_PENDING) come_back(p, true);
   else settle(p, cause);
+  dismiss(p);
 }
 
 void tn__partial_cancel(tn__partial *p)
@@ -105,6 +113,7 @@ void tn__partial_cancel(tn__partial *p)
   int why = tn__step_stop(&p->step);
   begin_to_fail(p, tn__step_stopped(&p->step, why == TN__GO_ON ? TN__STOP_CANCELLED : why, NULL, &p->err));
   come_back(p, false);
+  dismiss(p);
 }
 
 void tn__partial_end(tn__partial *p)
@@ -167,6 +176,7 @@ tn_status tn__partial_go(tn__partial *p, const uint32_t *wanted, size_t n, bool 
     if (st != TN_OK && !p->env.failed) begin_to_fail(p, st);
   }
   drop_inputs(p);
+  dismiss(p);
   return p->status;
 }
 

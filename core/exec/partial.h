@@ -16,7 +16,8 @@ typedef struct tn__partial {
   tn_status status;    /* TN_PENDING: it goes on; else how it ended, and err says why */
 } tn__partial;
 
-/* `step` and `env` are copied. Nothing runs yet. tn__partial_end also after a failure. */
+/* `step` and `env` are copied; workers of env->client help in each call, and have left the step when it returns. Nothing runs
+ * yet. tn__partial_end also after a failure. */
 tn_status tn__partial_begin(tn__partial *p, tn_plan *plan, const tn_step *step, const tn__step_env *env, tn_error *err);
 
 /* Runs what can run, until the wanted fetches are there (to_end: until the step has ended). TN_PENDING: they are, and the

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Workspaces: what a step finds as the step before left it, so that it allocates nothing. */
+#include <core/base/thread.h>
 #include <core/exec/exec.h>
 
 #define TIDY_STEPS 16   /* between two looks at what is not needed */
@@ -79,11 +80,8 @@ static tn__workspace *make(tn_plan *plan, tn_error *err)
   return w;
 }
 
-/* Threads look in different places first, so that each finds what it put there. Where its stack is tells them apart. */
-static inline uint32_t own_place(void)
-{
-  return (uint32_t)((uintptr_t)__builtin_frame_address(0) >> 16) * 0x9e3779b1u >> 24 & (TN__MAX_IDLE - 1);
-}
+/* Threads look in different places first, so that each finds what it put there. */
+static inline uint32_t own_place(void) { return tn__thread_place(TN__MAX_IDLE); }
 
 static tn__workspace *take_elsewhere(tn_plan *plan, uint32_t own, tn_error *err)
 {

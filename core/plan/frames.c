@@ -335,6 +335,8 @@ static tn_status compile(const finder *f, const loop *l, body *b, tn_plan **out)
   spec.body = &b->spec;
   spec.inlined_nodes = tn__inlined_nodes(f->c->ir);
   spec.depth++;
+  uint32_t failed = 0; /* of all that is inside */
+  if (spec.failed_tries == NULL) spec.failed_tries = &failed;
   tn__plan_unref(*out);
   *out = NULL;
   return tn__plan_compile(f->c->graph, &spec, out, f->err);
@@ -352,6 +354,24 @@ static bool is_simple(const body *b, const loop *l, const tn_plan *plan)
     if (contexts[l->nexts.n + i] != contexts[l->nexts.n]) return false;
   if (l->nexts.n == 0) return l->exits.n == 0 || contexts[0] == 0;
   return l->exits.n == 0 || tn__contexts_oppose(plan, contexts[0], contexts[l->nexts.n]);
+}
+
+/* A body is compiled as if nothing in it could be dead: most are simple, and then that was right. Deep in other loops the first one
+ * that is not ends this for all that are around it, down to depth MAX_TRIES: so each is compiled at most twice there, together. */
+static tn_status try_simple(const finder *f, const loop *l, body *b, tn__plan_frame *frame)
+{
+  const tn__signature_spec *around = f->c->spec;
+  uint32_t *failed = around->failed_tries, unused = 0;
+  if (failed == NULL) failed = &unused;
+  if (around->depth >= MAX_TRIES && *failed > 0) return TN_OK;
+  tn_status st = compile(f, l, b, &frame->body);
+  if (st != TN_OK && (around->depth != MAX_TRIES || *failed == 0)) return st;
+  frame->simple = st == TN_OK && is_simple(b, l, frame->body);
+  if (frame->simple || around->depth < MAX_TRIES) return st;
+  ++*failed;
+  if (around->depth > MAX_TRIES) return tn_error_set(f->err, TN_ABORTED, "the body of a loop has values that may be dead");
+  tn__error_reset(f->err);
+  return TN_OK;
 }
 
 static tn_status turn(const finder *f, const loop *l, const body *b, tn__plan_frame *frame)
@@ -373,13 +393,9 @@ static tn_status make_frame(const finder *f, const loop *l, body *b, tn__plan_fr
   if (b->n > 0) memcpy(frame->feeds, b->feeds, b->n * sizeof *b->feeds);
   for (size_t i = 0; i < l->nexts.n; i++) b->fetches[i].op = l->nexts.items[i];
   for (size_t i = 0; i < l->exits.n; i++) b->fetches[l->nexts.n + i].op = l->exits.items[i];
-  tn_status st = TN_OK;
-  if (f->c->spec->depth < MAX_TRIES) {
-    st = compile(f, l, b, &frame->body);
-    if (st != TN_OK) return st;
-    frame->simple = is_simple(b, l, frame->body);
-    if (frame->simple) return turn(f, l, b, frame);
-  }
+  tn_status st = try_simple(f, l, b, frame);
+  if (st != TN_OK) return st;
+  if (frame->simple) return turn(f, l, b, frame);
   b->gated = tn__alloc_array(b->n + 1, sizeof *b->gated);
   if (b->gated == NULL) return no_memory(f);
   for (size_t i = 0; i < b->n; i++) b->gated[i] = b->feeds[i].kind != TN__FEED_CONSTANT;

@@ -194,6 +194,7 @@ struct tn_plan {
   bool has_control;          /* segments are not simply run one after the other */
   bool has_waits;            /* some may wait */
   _Atomic uint32_t threads;  /* that may share the loops of kernels; 0 = not said: one */
+  _Atomic bool scheduled;    /* a scheduler takes its tasks (tasks.h) */
   struct tn__kernel_states *states; /* as in the spec */
   struct tn__partial_plan *partial; /* of a partial run (partial.h), in the arena; NULL = of a whole one */
 };
@@ -227,6 +228,7 @@ typedef struct tn__signature_spec {
   tn__call_kernel_fn call_kernel; /* for values that follow from shapes; NULL: they are computed in steps */
   const tn__body_spec *body; /* NULL: no frame's */
   uint32_t depth; /* loops that it is inside of */
+  uint32_t *failed_tries; /* of bodies deep in loops; NULL: outside of loops (frames.c) */
   bool unsure;    /* feeds may have other shapes, or values, than the graph says: nothing follows from its shapes */
   struct tn__callees *callees; /* of the plan around this one, borrowed; NULL: the plan has its own */
   struct tn__kernel_states *states; /* of stateful nodes' kernels, borrowed (states.h); NULL: the plan has its own */

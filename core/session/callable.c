@@ -2,19 +2,18 @@
 /* Callables: prepared signatures behind a slot and a generation.
  *
  * An id is generation << 32 | slot number + 1; generations start at 1. Slots live in blocks that never move, so a run finds
- * its slot without a lock. Protocol of a slot: `users` counts runs, plus one while the callable is held, plus HELD while
- * there is an `entry`. A run adds itself, then compares the generation: if it is the one of the id, `entry` stays valid
- * until the run takes itself away. Release raises the generation and takes the holder's one away. Who finds nothing but
- * HELD left, and takes that away, frees the entry and only then gives the slot out again; a late run of a callable that is
- * gone may come and go at any time and frees nothing. */
+ * its slot without a lock. Protocol of a slot: a run goes in by its gate, then compares the generation: if it is the one of
+ * the id, `entry` stays valid until the run has left. Release raises the generation and shuts the gate. Whoever the gate
+ * tells that nobody is inside frees the entry and only then gives the slot out again; a late run of a callable that is gone
+ * may come and go at any time. */
 #include <core/session/session_internal.h>
 
-#define HELD (UINT32_C(1) << 31)
+static uint32_t block_of(uint32_t number) { return 31 - (uint32_t)__builtin_clz(number / TN__CALLABLE_BLOCK + 1); }
+static size_t bytes_of(uint32_t block) { return ((size_t)TN__CALLABLE_BLOCK << block) * sizeof(tn__callable_slot); }
 
 static tn__callable_slot *slot_at(const tn_session *session, uint32_t number)
 {
-  uint32_t block = 31 - (uint32_t)__builtin_clz(number / 64 + 1);
-  uint32_t first = 64 * ((1u << block) - 1);
+  uint32_t block = block_of(number), first = TN__CALLABLE_BLOCK * ((1u << block) - 1);
   tn__callable_slot *slots = atomic_load_explicit(&session->callable_blocks[block], memory_order_acquire);
   return slots == NULL ? NULL : &slots[number - first];
 }
@@ -29,17 +28,15 @@ static tn_status find_slot(const tn_session *session, tn_callable c, tn__callabl
 {
   uint32_t number = (uint32_t)c.id - 1, generation = (uint32_t)(c.id >> 32);
   *out = NULL;
-  if ((uint32_t)c.id != 0 && number / 64 < (1u << (TN__CALLABLE_BLOCKS - 1))) *out = slot_at(session, number);
+  if ((uint32_t)c.id != 0 && number / TN__CALLABLE_BLOCK < (1u << (TN__CALLABLE_BLOCKS - 1))) *out = slot_at(session, number);
   if (*out == NULL || generation == 0 || generation > atomic_load(&(*out)->generation))
     return bad_callable(c, "no such callable", err);
   return TN_OK;
 }
 
-static void leave_slot(tn_session *session, tn__callable_slot *slot, uint32_t number)
+/* Its callable was released, and no run uses it. */
+static void end_slot(tn_session *session, tn__callable_slot *slot, uint32_t number)
 {
-  if (atomic_fetch_sub(&slot->users, 1) != (HELD | 1)) return;
-  uint32_t alone = HELD;
-  if (!atomic_compare_exchange_strong(&slot->users, &alone, 0)) return; /* another run came and sees to it */
   tn__entry_unref(atomic_exchange(&slot->entry, NULL));
   tn__mutex_lock(&session->mu);
   if (tn__grow((void **)&session->free_callables, &session->free_room, session->n_free_callables + 1,
@@ -58,12 +55,13 @@ static tn_status take_number(tn_session *session, uint32_t *number, tn_error *er
     *number = session->free_callables[--session->n_free_callables];
   } else {
     *number = session->n_callables;
-    uint32_t block = 31 - (uint32_t)__builtin_clz(*number / 64 + 1);
+    uint32_t block = block_of(*number);
     if (block >= TN__CALLABLE_BLOCKS) {
       st = tn_error_set(err, TN_RESOURCE_EXHAUSTED, "the session has %u callables", *number);
     } else if (atomic_load(&session->callable_blocks[block]) == NULL) {
-      tn__callable_slot *slots = tn__alloc_array((size_t)64 << block, sizeof *slots);
-      if (slots == NULL) st = tn__no_memory(err, "callables", ((size_t)64 << block) * sizeof *slots);
+      tn__callable_slot *slots = tn__alloc_aligned(bytes_of(block), _Alignof(tn__callable_slot));
+      if (slots != NULL) memset(slots, 0, bytes_of(block));
+      if (slots == NULL) st = tn__no_memory(err, "callables", bytes_of(block));
       else atomic_store_explicit(&session->callable_blocks[block], slots, memory_order_release);
     }
     if (st == TN_OK) session->n_callables++;
@@ -79,7 +77,7 @@ static tn_status publish(tn_session *session, tn__entry_point *e, tn_callable *o
   if (st != TN_OK) return st;
   tn__callable_slot *slot = slot_at(session, number);
   atomic_store(&slot->entry, e);
-  atomic_fetch_add(&slot->users, HELD | 1);
+  tn__gate_open(&slot->gate);
   uint32_t generation = atomic_load(&slot->generation) + 1;
   atomic_store(&slot->generation, generation | 1); /* odd: held */
   out->id = (uint64_t)(generation | 1) << 32 | (number + 1);
@@ -102,10 +100,7 @@ tn_status tn_session_make_callable(tn_session *session, const tn_run_options *op
   st = tn__entry_make(session, &names, NULL, &e, err);
   if (st == TN_OK) st = tn__run_options_check(session, options, err);
   if (st == TN_OK) {
-    tn_run_options_init(&e->options);
-    if (options != NULL) /* as much as both know (rule P-26) */
-      memcpy(&e->options, options, options->struct_size < sizeof e->options ? options->struct_size : sizeof e->options);
-    e->options.struct_size = sizeof e->options;
+    tn__run_options_copy(&e->options, options);
     tn_cancellation_ref(e->options.cancellation);
     st = publish(session, e, out, err);
   }
@@ -156,19 +151,20 @@ tn_status tn_session_run_callable(tn_session *session, tn_callable callable, tn_
     return tn_error_set(err, TN_INVALID_ARGUMENT, "tn_session_run_callable: %s is NULL", feeds == NULL ? "feeds" : "fetched");
   for (size_t i = 0; i < n_feeds; i++)
     if (feeds[i] == NULL) return tn_error_set(err, TN_INVALID_ARGUMENT, "the tensor for feed %zu is NULL", i);
-  tn_status st = tn__session_enter(session, err);
+  uint32_t thread = tn__thread_number();
+  tn_status st = tn__session_enter_as(session, thread, err);
   if (st != TN_OK) return st;
   tn__callable_slot *slot;
   st = find_slot(session, callable, &slot, err);
   if (st == TN_OK) {
-    atomic_fetch_add(&slot->users, 1);
+    tn__gate_enter_as(&slot->gate, thread);
     if (atomic_load(&slot->generation) == (uint32_t)(callable.id >> 32))
       st = run_entry(session, atomic_load(&slot->entry), feeds, n_feeds, fetched, n_fetches, metadata, err);
     else
       st = bad_callable(callable, "it was released", err); /* S-CAL-03 */
-    leave_slot(session, slot, (uint32_t)callable.id - 1);
+    if (tn__gate_leave_as(&slot->gate, thread) != 0) end_slot(session, slot, (uint32_t)callable.id - 1);
   }
-  tn__session_leave(session);
+  tn__session_leave_as(session, thread);
   return st;
 }
 
@@ -180,8 +176,8 @@ tn_status tn_session_release_callable(tn_session *session, tn_callable callable,
   tn_status st = find_slot(session, callable, &slot, err);
   if (st != TN_OK) return st;
   uint32_t generation = (uint32_t)(callable.id >> 32); /* only one release of it raises it; twice is OK: S-CAL-04 */
-  if (atomic_compare_exchange_strong(&slot->generation, &generation, generation + 1))
-    leave_slot(session, slot, (uint32_t)callable.id - 1);
+  if (atomic_compare_exchange_strong(&slot->generation, &generation, generation + 1) && tn__gate_shut(&slot->gate, 1))
+    end_slot(session, slot, (uint32_t)callable.id - 1);
   return TN_OK;
 }
 
@@ -189,8 +185,8 @@ void tn__callables_fini(tn_session *session)
 {
   for (uint32_t b = 0; b < TN__CALLABLE_BLOCKS; b++) {
     tn__callable_slot *slots = atomic_load(&session->callable_blocks[b]);
-    for (size_t i = 0; slots != NULL && i < (size_t)64 << b; i++) tn__entry_unref(atomic_load(&slots[i].entry));
-    tn__free(slots, ((size_t)64 << b) * sizeof *slots);
+    for (size_t i = 0; slots != NULL && i < (size_t)TN__CALLABLE_BLOCK << b; i++) tn__entry_unref(atomic_load(&slots[i].entry));
+    tn__free_aligned(slots, bytes_of(b), _Alignof(tn__callable_slot));
   }
   tn__free(session->free_callables, session->free_room * sizeof *session->free_callables);
 }

@@ -193,22 +193,20 @@ tn_status tn_session_device(tn_session *session, size_t i, tn_device_info *out, 
   return TN_OK;
 }
 
-/* ---- threads ---- */
+/* ---- threads ----
+ *
+ * The workers of a session are its runtime's. The session holds the pools that have a name, since all who name one must agree on
+ * it, also where the runtime has no use for workers; those without a name are the runtime's alone. */
 
-static tn_status open_pool(const char *name, int64_t threads, tn__pool **out, tn_error *err)
+static tn_status hold_pool(const char *name, int64_t threads, tn__pool **out, tn_error *err)
 {
-  *out = NULL;
   uint32_t workers = threads > 0 ? (uint32_t)threads : threads == 0 ? tn__usable_cpus() : 0; /* S-CFG-16 */
-  if (*name != 0) return tn__pool_named(name, workers, out, err);
-  return workers > 0 ? tn__pool_private(workers, false, out, err) : TN_OK;
+  return *name == 0 ? TN_OK : tn__pool_named(name, workers, out, err);
 }
 
 tn_status tn__threads_open(tn_session *s, tn_error *err)
 {
   tn__session_threads *t = &s->threads;
-  t->inter_op = tn__option_number(s->options, TN__OPTION_inter_op_threads);
-  t->intra_op = tn__option_number(s->options, TN__OPTION_intra_op_threads);
-  t->own_pool = tn__option_number(s->options, TN__OPTION_use_per_session_threads) != 0;
   size_t n = tn__option_n_items(s->options, TN__OPTION_session_inter_op_pools);
   if (n == 0) return TN_OK;
   t->pools = tn__alloc_array(n, sizeof *t->pools);
@@ -218,7 +216,7 @@ tn_status tn__threads_open(tn_session *s, tn_error *err)
   for (size_t i = 0; i < n && st == TN_OK; i++) {
     int64_t threads;
     const char *name = tn__option_item_at(s->options, TN__OPTION_session_inter_op_pools, i, &threads);
-    st = open_pool(name, threads, &t->pools[i], err);
+    st = hold_pool(name, threads, &t->pools[i], err);
     if (st != TN_OK) tn_error_prefix(err, "option session_inter_op_pools, pool %zu", i);
   }
   return st;

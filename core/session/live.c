@@ -83,7 +83,7 @@ static tn_status reset_sessions_of(const tn_session_factory *self, const char *c
   tn__mutex_lock(&list_mu);
   for (tn_session *s = list; s != NULL; s = s->next) {
     if (s->self != self || !tn__session_mark_closed(s)) continue;
-    atomic_fetch_add(&s->calls, 1); /* destroy takes the session off this list before it waits */
+    tn__gate_enter(&s->calls); /* destroy takes the session off this list before it waits */
     s->next_told = told;
     told = s;
   }

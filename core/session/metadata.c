@@ -52,7 +52,7 @@ void tn__metadata_end(tn_run_metadata *m, tn_session *session, const tn_plan *pl
 {
   bool graphs = options != NULL && options->output_partition_graphs, whole = true;
   if (!wants_trace(options) && !graphs) return;
-  m->summary.step_id = step->id;
+  m->summary.step_id = tn__step_id(step);
   m->session_name = *session->name == 0 ? "" : tn__arena_string(&m->arena, session->name, strlen(session->name));
   m->session_version = session->version;
   m->one_device = tn_session_device(session, 1, &(tn_device_info){ .struct_size = sizeof(tn_device_info) }, NULL) != TN_OK;
@@ -60,8 +60,8 @@ void tn__metadata_end(tn_run_metadata *m, tn_session *session, const tn_plan *pl
   if (trace != NULL) {
     tn__trace_end(trace);
     whole &= tn__metadata_take_trace(m, session, trace);
-    tn__trace_free(trace);
   }
+  tn__trace_free(trace);
   if (graphs) whole &= tn__metadata_take_graphs(m, session, plan);
   if (!whole) m->summary.cut = 1;
 }

@@ -14,6 +14,7 @@ void tn__metadata_clear(tn_run_metadata *metadata);
 /* Around a step with metadata (not NULL): clears it, and gives the step's environment a trace when the options ask for one;
  * then takes over what was recorded. Never fails: what is missing is said in `cut`. */
 void tn__metadata_begin(tn_run_metadata *metadata, const tn_run_options *options, tn__step_env *env);
+/* Frees the trace. */
 void tn__metadata_end(tn_run_metadata *metadata, tn_session *session, const tn_plan *plan, const tn_step *step,
                       const tn_run_options *options, tn__trace *trace);
 

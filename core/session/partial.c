@@ -357,7 +357,7 @@ tn_status tn_session_partial_release(tn_session *session, tn_partial_run run, tn
   tn_status st = tn__partial_find(session, run, &r, err);
   if (st != TN_OK) return st;
   if (!tn__partial_unlist(r)) st = tn__partial_refuse(run.id, "it has ended", err); /* another thread's release */
-  else tn_cancellation_cancel(r->cancellation); /* a call in flight ends; whoever goes last frees it */
+  else tn__partial_end_early(r);
   tn__partial_unref(r);
   return st;
 }

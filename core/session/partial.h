@@ -24,8 +24,8 @@ typedef struct tn__partial_run {
   pthread_t who;              /* is busy */
   tn__cond turn;
   tn__entry_point *entry;
+  tn_run_options options;     /* its cancellation is borrowed for setup; the metadata until the run has ended, then NULL */
   int64_t timeout_ms;         /* of each call */
-  int32_t pool;
   tn_cancellation *cancellation; /* a child of the token that the program gave */
   uint64_t key;                  /* there */
   tn_output *feeds;           /* by feed of the signature, in its order */
@@ -45,6 +45,8 @@ tn_status tn__partial_find(tn_session *session, tn_partial_run run, tn__partial_
 tn_status tn__partial_take_turn(tn__partial_run *r, tn_error *err);
 /* The run takes no further call. False: it did not before. */
 bool tn__partial_unlist(tn__partial_run *r);
+/* Cancels a run that is not listed any more. */
+void tn__partial_end_early(tn__partial_run *r);
 /* Ends the turn. */
 void tn__partial_leave(tn__partial_run *r);
 /* Gives the reference up. */

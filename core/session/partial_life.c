@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Partial runs: how they begin, are found, take turns and end. */
+#include <core/session/metadata.h>
 #include <core/session/partial.h>
 
 static _Atomic uint64_t last_id; /* of the process, so that another session's is found out (S-PR-10) */
@@ -26,6 +27,16 @@ static void stop(tn__partial_run *r)
   tn__account_now = around;
 }
 
+/* The run has ended: what it did is the program's to read (S-PR-32). */
+static void tell_metadata(tn__partial_run *r)
+{
+  tn__trace *trace = r->step.env.trace;
+  tn_run_metadata *m = r->options.metadata;
+  r->step.env.trace = NULL; /* what comes back later is not recorded */
+  r->options.metadata = NULL;
+  tn__metadata_end(m, r->session, r->entry->signature->plan, &r->step.step, &r->options, trace);
+}
+
 void tn__partial_leave(tn__partial_run *r)
 {
   tn_session *s = r->session;
@@ -34,6 +45,11 @@ void tn__partial_leave(tn__partial_run *r)
   while (has_to_stop(r)) { /* whoever cancels it after this finds that nobody has the turn */
     tn__mutex_unlock(&s->mu);
     stop(r);
+    tn__mutex_lock(&s->mu);
+  }
+  if (!r->listed && r->options.metadata != NULL) {
+    tn__mutex_unlock(&s->mu);
+    tell_metadata(r);
     tn__mutex_lock(&s->mu);
   }
   r->busy = false;
@@ -63,8 +79,8 @@ tn_status tn__partial_take_turn(tn__partial_run *r, tn_error *err)
   return st;
 }
 
-/* The run's cancellation was cancelled, on any thread. Who has the turn sees it. */
-static void cancelled(void *user)
+/* Something is to be seen by whoever has the turn: by this thread if nobody has it. */
+static void look(void *user)
 {
   tn__partial_run *r = user;
   tn__mutex_lock(&r->session->mu);
@@ -131,6 +147,7 @@ static void destroy(tn__partial_run *r)
   tn__account *around = tn__account_now;
   tn__account_now = r->session->account;
   if (r->begun) tn__partial_end(&r->step);
+  tn__trace_free(r->step.env.trace);
   tn__account_now = around;
   tn_cancellation_unref(r->cancellation);
   size_t n_feeds = r->entry->signature->n_feeds + 1, n_fetches = r->entry->signature->n_fetches + 1;
@@ -154,7 +171,7 @@ static tn_status watch_cancellation(tn__partial_run *r, tn_cancellation *parent,
 {
   tn_status st = tn_cancellation_create(parent, &r->cancellation, err);
   if (st != TN_OK) return st;
-  r->key = tn_cancellation_register(r->cancellation, cancelled, r);
+  r->key = tn_cancellation_register(r->cancellation, look, r);
   return r->key != 0 || tn_cancellation_is_cancelled(r->cancellation) ? TN_OK : tn__no_memory(err, "partial run", 0);
 }
 
@@ -173,13 +190,22 @@ static tn_status list_endpoints(tn__partial_run *r, tn_error *err)
   return TN_OK;
 }
 
+/* Of its runtime, which help with the run. */
+static tn__pool_client *helpers(tn__partial_run *r)
+{
+  const tn_session *s = r->session;
+  int32_t pool = r->options.inter_op_pool;
+  return pool < 0 || s->slots->workers == NULL ? NULL : tn__kit_workers_client(s->slots->workers(s->self, s->runtime, pool));
+}
+
 static tn_status begin_step(tn__partial_run *r, tn_error *err)
 {
   tn_session *s = r->session;
-  const tn__step_env env = { .containers = s->containers, .mu = &s->mu, .sleepers = &s->sleepers, .account = s->account,
-                             .pool = r->pool };
-  const tn_step step = { .id = tn__step_next_id(), .closed = &s->closed, .cancellation = r->cancellation,
+  tn__step_env env = { .containers = s->containers, .mu = &s->mu, .sleepers = &s->sleepers, .account = s->account,
+                       .pool = r->options.inter_op_pool, .client = helpers(r) };
+  const tn_step step = { .closed = &s->closed, .cancellation = r->cancellation,
                          .deadline_ns = tn__step_deadline(r->timeout_ms) };
+  if (r->options.metadata != NULL) tn__metadata_begin(r->options.metadata, &r->options, &env);
   r->begun = true;
   return tn__partial_begin(&r->step, r->entry->signature->plan, &step, &env, err);
 }
@@ -196,14 +222,20 @@ tn_status tn__partial_open(tn_session *session, tn__entry_point *entry, const tn
   r->entry = entry;
   r->refs = 1;
   r->id = atomic_fetch_add_explicit(&last_id, 1, memory_order_relaxed) + 1;
-  r->timeout_ms = options != NULL && options->timeout_ms > 0 ? options->timeout_ms : session->timeout_ms;
-  r->pool = options != NULL ? options->inter_op_pool : 0;
+  tn__run_options_copy(&r->options, options);
+  r->timeout_ms = r->options.timeout_ms > 0 ? r->options.timeout_ms : session->timeout_ms;
   tn__cond_init(&r->turn);
   begin_turn_locked(r); /* nobody else knows of it yet */
   tn_status st = list_endpoints(r, err);
-  if (st == TN_OK) st = watch_cancellation(r, options == NULL ? NULL : options->cancellation, err);
+  if (st == TN_OK) st = watch_cancellation(r, r->options.cancellation, err);
   if (st == TN_OK) st = begin_step(r, err);
   return st == TN_OK ? list(r, err) : st;
+}
+
+void tn__partial_end_early(tn__partial_run *r)
+{
+  tn_cancellation_cancel(r->cancellation); /* a call in flight ends; whoever goes last frees it */
+  look(r); /* it may have been cancelled before */
 }
 
 /* ---- the session's end ---- */

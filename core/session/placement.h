@@ -62,12 +62,10 @@ void tn__placement_fini(tn_session *session);
 
 /* ---- threads ---- */
 
-/* What the options say of threads. A number of 0 means the usable CPUs, below 0 the calling thread alone. */
+/* The option session_inter_op_pools. */
 typedef struct tn__session_threads {
-  int64_t inter_op, intra_op;
-  bool own_pool;    /* use_per_session_threads */
-  size_t n_pools;   /* session_inter_op_pools */
-  tn__pool **pools; /* NULL in it: the calling thread alone */
+  size_t n_pools;
+  tn__pool **pools; /* that have a name; NULL for one that is the runtime's alone */
 } tn__session_threads;
 
 /* TN_INVALID_ARGUMENT when a pool with a global name has another number of threads: S-CFG-13. */

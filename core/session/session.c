@@ -18,34 +18,43 @@ tn_status tn__session_forked(tn_error *err)
 
 static void session_free(tn_session *s);
 
-tn_status tn__session_enter(tn_session *session, tn_error *err)
+tn_status tn__session_enter_as(tn_session *session, uint32_t thread, tn_error *err)
 {
   if (__builtin_expect(tn__forked(), 0)) return tn__session_forked(err);
-  atomic_fetch_add_explicit(&session->calls, 1, memory_order_acquire);
+  tn__gate_enter_as(&session->calls, thread);
   if (__builtin_expect(atomic_load(&session->closed) != 0, 0)) {
-    tn__session_leave(session);
+    tn__session_leave_as(session, thread);
     return tn_error_set(err, TN_CANCELLED, "session has been closed");
   }
   return TN_OK;
 }
 
-void tn__session_leave(tn_session *session)
+void tn__session_leave_as(tn_session *session, uint32_t thread)
 {
-  uint64_t before = atomic_fetch_sub_explicit(&session->calls, 1, memory_order_acq_rel);
-  if (__builtin_expect(before < TN__DRAIN, 1)) return;
-  if (before == (TN__DRAIN | TN__RELEASED | 1)) session_free(session);
-  if (before != (TN__DRAIN | 1)) return;
+  uint32_t how = tn__gate_leave_as(&session->calls, thread);
+  if (__builtin_expect(how == 0, 1)) return;
+  if (how == TN__RELEASED) {
+    session_free(session);
+    return;
+  }
   tn__mutex_lock(&drain_mu); /* the session may be gone by now */
   tn__cond_broadcast(&drain_cond);
   tn__mutex_unlock(&drain_mu);
 }
 
+tn_status tn__session_enter(tn_session *session, tn_error *err)
+{
+  return tn__session_enter_as(session, tn__thread_number(), err);
+}
+
+void tn__session_leave(tn_session *session) { tn__session_leave_as(session, tn__thread_number()); }
+
 static void drain(tn_session *session)
 {
   pthread_once(&drain_once, drain_init);
-  atomic_fetch_or(&session->calls, TN__DRAIN);
+  if (tn__gate_shut(&session->calls, TN__DESTROYED)) return;
   tn__mutex_lock(&drain_mu);
-  while (atomic_load(&session->calls) != TN__DRAIN) tn__cond_wait(&drain_cond, &drain_mu);
+  while (!tn__gate_is_empty(&session->calls)) tn__cond_wait(&drain_cond, &drain_mu);
   tn__mutex_unlock(&drain_mu);
 }
 
@@ -89,6 +98,7 @@ static tn_status read_options(tn_session *s, tn_error *err)
 static tn_status open_runtime(tn_session *s, tn_error *err)
 {
   tn_status st = tn__registry_acquire(s->options, &s->factory, err);
+  if (st == TN_OK) st = tn__factory_complete(s->factory, s->options, err);
   if (st != TN_OK) return st;
   s->slots = tn__factory_vtable(s->factory);
   s->self = tn__factory_self(s->factory);
@@ -123,7 +133,7 @@ static void session_free(tn_session *s)
   tn__cond_fini(&s->told);
   tn__cond_fini(&s->compiled_one);
   tn__mutex_fini(&s->mu);
-  tn__free(s, sizeof *s);
+  tn__free_aligned(s, sizeof *s, _Alignof(tn_session));
 }
 
 tn_status tn_session_create(const tn_session_options *options, tn_session **out, tn_error *err)
@@ -134,8 +144,10 @@ tn_status tn_session_create(const tn_session_options *options, tn_session **out,
     return tn_error_set(err, TN_INVALID_ARGUMENT, "tn_session_create: %s is NULL", out == NULL ? "out" : "options");
   if (tn__forked()) return tn__session_forked(err);
   tn__host_install();
-  tn_session *s = tn__zalloc(sizeof *s);
+  tn_session *s = tn__alloc_aligned(sizeof *s, _Alignof(tn_session));
   if (s == NULL) return tn__no_memory(err, "session", sizeof *s);
+  memset(s, 0, sizeof *s);
+  tn__gate_open(&s->calls);
   tn__mutex_init(&s->mu, "session", TN_RANK_SESSION);
   tn__cond_init(&s->compiled_one);
   tn__cond_init(&s->told);
@@ -288,7 +300,7 @@ void tn_session_destroy(tn_session *session)
 
 void tn_session_release(tn_session *session)
 {
-  if (retire(session) && atomic_fetch_or(&session->calls, TN__DRAIN | TN__RELEASED) == 0) session_free(session);
+  if (retire(session) && tn__gate_shut(&session->calls, TN__RELEASED)) session_free(session);
 }
 
 /* ---- asking ---- */

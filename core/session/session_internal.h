@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The session that programs hold.
  *
- * Life: every call that uses the runtime enters the session and leaves it (`calls` counts them). Close sets `closed`, which
- * running steps watch. Destroy closes, adds DRAIN to `calls` and waits until the count is 0: the last call that leaves sees
- * DRAIN in the same atomic word and wakes the destroyer through a lock that is not the session's, so that nothing touches a
- * session that is gone.
+ * Life: every call that uses the runtime enters the session and leaves it (the gate `calls`). Close sets `closed`, which
+ * running steps watch. Destroy closes, shuts the gate and waits until all have left: the last one learns from the gate what
+ * to do, and wakes the destroyer through a lock that is not the session's, so that nothing touches a session that is gone.
  *
  * Signatures: names in the order of a call lead to a `tn__entry_point` (a map from positions to the signature's own order),
  * several of those to one signature, which owns the plan and the runtime's executable. All are counted; the caches are
@@ -12,6 +11,7 @@
 #ifndef TN_CORE_SESSION_INTERNAL_H
 #define TN_CORE_SESSION_INTERNAL_H
 
+#include <core/base/gate.h>
 #include <core/base/map.h>
 #include <core/exec/exec.h>
 #include <core/graph/graph_internal.h>
@@ -24,8 +24,8 @@
 #include <tenon/default.h>
 #include <tenon/session.h>
 
-#define TN__DRAIN ((uint64_t)1 << 63)
-#define TN__RELEASED ((uint64_t)1 << 62) /* nobody waits: the last call frees the session */
+/* How the gate of a session is shut: somebody waits for the last call; nobody does, and it frees the session. */
+enum { TN__DESTROYED = 1, TN__RELEASED };
 
 typedef struct tn__assumed {
   const int64_t *dims; /* -1: any */
@@ -67,12 +67,13 @@ typedef struct tn__entry_point {
 
 /* A callable's place; see callable.c. */
 typedef struct tn__callable_slot {
+  tn__gate gate; /* of runs */
   _Atomic uint32_t generation;
-  _Atomic uint32_t users; /* plus HELD */
   _Atomic(tn__entry_point *) entry;
 } tn__callable_slot;
 
-#define TN__CALLABLE_BLOCKS 26 /* block b holds 64 << b slots */
+#define TN__CALLABLE_BLOCKS 28 /* block b holds TN__CALLABLE_BLOCK << b slots */
+#define TN__CALLABLE_BLOCK 8
 
 /* A step that runs, listed only for runtimes that want to be told of cancellation. */
 typedef struct tn__live_step {
@@ -84,7 +85,7 @@ typedef struct tn__live_step {
 } tn__live_step;
 
 struct tn_session {
-  _Atomic uint64_t calls;
+  tn__gate calls;
   _Atomic int64_t closed; /* when, on the monotonic clock; 0 = open */
   tn_session_options *options;
   tn__factory *factory; /* a reference */
@@ -136,6 +137,9 @@ struct tn_session {
 bool tn__session_mark_closed(tn_session *session); /* true for the first one */
 tn_status tn__session_enter(tn_session *session, tn_error *err); /* closed: TN_CANCELLED, forked: FAILED_PRECONDITION */
 void tn__session_leave(tn_session *session);
+/* The same of who has tn__thread_number at hand. */
+tn_status tn__session_enter_as(tn_session *session, uint32_t thread, tn_error *err);
+void tn__session_leave_as(tn_session *session, uint32_t thread);
 tn_status tn__session_forked(tn_error *err); /* what every call says after a fork */
 /* Gives the session its first graph, which may be empty; adds a reference. */
 tn_status tn__session_adopt(tn_session *session, tn_graph *graph, tn_error *err);
@@ -188,10 +192,11 @@ void tn__signatures_fini(tn_session *session);
 
 /* step.c */
 tn_status tn__run_options_check(const tn_session *session, const tn_run_options *options, tn_error *err);
+/* The defaults for NULL; else what both know (rule P-26). Adds no reference. */
+void tn__run_options_copy(tn_run_options *to, const tn_run_options *from);
 /* Runs a step; fetched[i] NULL or given. On error those that were NULL are NULL. */
 tn_status tn__step_run(tn_session *session, const tn__entry_point *entry, const tn_run_options *options,
                        tn_tensor *const *feeds, tn_tensor **fetched, tn_run_metadata *metadata, tn_error *err);
-uint64_t tn__step_next_id(void);
 int64_t tn__step_deadline(int64_t timeout_ms); /* from now; 0 for none */
 /* Tells the runtime of all live steps that they are cancelled. */
 void tn__steps_tell(tn_session *session);

@@ -223,6 +223,19 @@ static void set_dtypes(tn__signature *s, const tn_output *feeds)
   }
 }
 
+/* Nobody prepares the plan of a partial run: kernels are told here how many threads may work for a step. */
+static void set_threads(const tn_session *session, tn_plan *plan)
+{
+  uint32_t threads = 1;
+  size_t pools = session->threads.n_pools > 0 ? session->threads.n_pools : 1;
+  if (session->slots->workers == NULL) return;
+  for (size_t i = 0; i < pools; i++) {
+    uint32_t n = tn_kit_workers_threads(session->slots->workers(session->self, session->runtime, (int32_t)i));
+    if (n > threads) threads = n;
+  }
+  if (threads > 1) tn__plan_set_threads(plan, threads);
+}
+
 tn_status tn__signature_compile(tn_session *session, tn_graph *graph, const tn__signature_spec *spec, tn__signature **out,
                                 tn_error *err)
 {
@@ -236,7 +249,8 @@ tn_status tn__signature_compile(tn_session *session, tn_graph *graph, const tn__
   tn_status st = s->feed_dtypes == NULL ? tn__no_memory(err, "signature", s->n_feeds) : TN_OK;
   if (st == TN_OK) st = tn__plan_compile(graph, spec, &s->plan, err);
   if (st == TN_OK) set_dtypes(s, spec->feeds);
-  if (st == TN_OK && !spec->partial) st = prepare(session, s, err);
+  if (st == TN_OK && spec->partial) set_threads(session, s->plan);
+  else if (st == TN_OK) st = prepare(session, s, err);
   if (st == TN_OK) return TN_OK;
   tn__signature_unref(s);
   *out = NULL;

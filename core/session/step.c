@@ -4,8 +4,6 @@
 
 #define ON_STACK 16
 
-static _Atomic uint64_t step_counter;
-
 tn_status tn__run_options_check(const tn_session *session, const tn_run_options *o, tn_error *err)
 {
   if (o == NULL) return TN_OK;
@@ -23,6 +21,13 @@ tn_status tn__run_options_check(const tn_session *session, const tn_run_options 
     return tn_error_set(err, TN_INVALID_ARGUMENT, "run options: output_partition_graphs is set, which the session's option "
                         "disable_output_partition_graphs forbids");
   return TN_OK;
+}
+
+void tn__run_options_copy(tn_run_options *to, const tn_run_options *from)
+{
+  tn_run_options_init(to);
+  if (from != NULL) memcpy(to, from, from->struct_size < sizeof *to ? from->struct_size : sizeof *to);
+  to->struct_size = sizeof *to;
 }
 
 /* ---- telling a runtime of cancellation ---- */
@@ -118,11 +123,6 @@ static tn_status check_outputs(const tn_session *session, const tn__signature *s
   return TN_OK;
 }
 
-uint64_t tn__step_next_id(void)
-{
-  return atomic_fetch_add_explicit(&step_counter, 1, memory_order_relaxed) + 1; /* S-RUN-31 */
-}
-
 int64_t tn__step_deadline(int64_t timeout_ms)
 {
   int64_t ns, end = 0;
@@ -141,7 +141,6 @@ static tn_status run_canonical(tn_session *session, const tn__signature *s, cons
   tn__account *around = tn__account_now; /* of a step that a kernel of runs this one in */
   tn_step step = { .inputs = in, .outputs = out, .given = given, .n_inputs = s->n_feeds, .n_outputs = s->n_fetches,
                    .env = &env, .closed = &session->closed, .cancellation = options != NULL ? options->cancellation : NULL };
-  step.id = tn__step_next_id();
   step.deadline_ns = tn__step_deadline(timeout);
   if (__builtin_expect(metadata != NULL, 0)) tn__metadata_begin(metadata, options, &env);
   tn__account_now = session->account;
@@ -218,7 +217,7 @@ tn_status tn__step_run(tn_session *session, const tn__entry_point *e, const tn_r
   if (s->assumed != NULL && tn__feeds_contradict(s, in)) st = tn__signature_loose(e->signature, &s, err);
   if (st == TN_OK) st = run_canonical(session, s, options, in, out, any_given ? given : NULL, metadata, err);
   if (st == TN_OK) st = hand_out(e, out, fetched, err);
-  for (size_t c = 0; st != TN_OK && c < s->n_fetches; c++) tn_tensor_unref(out[c]);
+  for (size_t c = 0; st != TN_OK && c < e->signature->n_fetches; c++) tn_tensor_unref(out[c]); /* s may be none */
   for (size_t i = 0; st != TN_OK && i < e->n_fetches; i++)
     if (fetched[i] != before[i]) {
       tn_tensor_unref(fetched[i]);

@@ -2,7 +2,7 @@
 /* Accounts of memory. */
 #include <core/tensor/account.h>
 
-_Thread_local tn__account *tn__account_now;
+_Thread_local tn__account *tn__account_now TN__THREAD_WORD;
 
 tn__account *tn__account_create(int64_t limit)
 {

@@ -5,6 +5,7 @@
 #define TN_CORE_TENSOR_ACCOUNT_H
 
 #include <core/base/alloc.h>
+#include <core/base/thread.h>
 #include <stdatomic.h>
 #include <stdint.h>
 
@@ -15,7 +16,7 @@ typedef struct tn__account {
 } tn__account;
 
 /* Of the step that this thread runs; NULL: nobody counts. */
-extern _Thread_local tn__account *tn__account_now;
+extern _Thread_local tn__account *tn__account_now TN__THREAD_WORD;
 
 tn__account *tn__account_create(int64_t limit); /* NULL without memory */
 tn__account *tn__account_ref(tn__account *account); /* NULL allowed, as below */

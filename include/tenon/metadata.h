@@ -14,7 +14,8 @@
  * A Run that is given metadata empties it when its step begins, and fills in what its options ask for: any trace_level above 0
  * the records, output_partition_graphs the graphs. One that is refused before its step begins leaves it as it was; one that
  * fails later leaves what was recorded until then. A trace never makes a step fail: where memory runs out it ends early,
- * and `cut` says so. Without metadata nothing is recorded, whatever the options say.
+ * and `cut` says so. Without metadata nothing is recorded, whatever the options say. A partial run has its metadata from the options
+ * of its setup (tn_run_options.metadata), and fills it in when it ends.
  *
  * One call at a time may use an object: it is the caller's. Texts and arrays that it gives are borrowed from it until it is
  * given to another Run, or destroyed; they do not need the session. Each struct's struct_size is set by the caller; the library
@@ -60,7 +61,8 @@ struct tn_node_record {
   const char *label;   /* "name = Op(inputs)" */
   const char *device;  /* "/job:localhost/replica:0/task:0/device:CPU:0" */
   int32_t kind;        /* TN_RECORD_... */
-  uint32_t thread;     /* 0: the one that ran the step; else the number of a worker of the pool */
+  uint32_t thread;     /* 0: the one that ran the step; else the number of a worker of the pool; from 65536 on: other threads
+                        * that called a partial run which the first one set up */
   int64_t start_ns;    /* since the step began */
   int64_t duration_ns;
   uint64_t output_bytes;  /* of all outputs */

@@ -101,12 +101,16 @@ struct tn_session_factory {
   int32_t (*rank_for_options)(const tn_session_factory *self, const tn_session_options *options, int32_t rank);
   /* TN_OK, or why the runtime cannot be used now. Default: TN_OK. */
   tn_status (*health)(const tn_session_factory *self, tn_error *err);
-  /* Whether the session may make partial runs. The kit runs these, on the threads that call; prepare and step are not
-   * called. TN_UNIMPLEMENTED, with the reason: a runtime that executes plans wholly by itself has none. Default: TN_OK.
+  /* Whether the session may make partial runs. The kit runs these, on the threads that call and with the help of `workers`;
+   * prepare and step are not called. TN_UNIMPLEMENTED, with the reason: a runtime that executes plans wholly by itself has none. Default: TN_OK.
    * Since 0.1, S-PR-33 */
   tn_status (*partial_runs)(const tn_session_factory *self, tn_runtime_session *session, tn_error *err);
+  /* The workers of a pool of the session, by the index that a call gives (tn_run_options.inter_op_pool, never below 0): they
+   * help with what the kit runs for the session by itself, partial runs. Borrowed, good as long as the session. NULL: the
+   * threads that call are alone. Default: that. Since 0.1 */
+  tn_kit_workers *(*workers)(const tn_session_factory *self, tn_runtime_session *session, int32_t pool);
 };
-#define TN_SESSION_FACTORY_SIZE TN_SIZE_TO(tn_session_factory, partial_runs)
+#define TN_SESSION_FACTORY_SIZE TN_SIZE_TO(tn_session_factory, workers)
 #define TN_SESSION_FACTORY_MIN_SIZE TN_SIZE_TO(tn_session_factory, destroy_session)
 
 enum { TN_RESET_ALL = 1 /* every container of the factory */ };

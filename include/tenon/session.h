@@ -37,13 +37,14 @@ struct tn_run_options {
   tn_bool output_partition_graphs;
   tn_bool reserved[7];
   tn_cancellation *cancellation; /* may be NULL */
+  tn_run_metadata *metadata; /* of tn_session_partial_setup alone, see there; may be NULL. Since 0.1 */
 };
 
 #ifndef TN_PLUGIN
 /* The defaults. Inline, so that struct_size is the size that the program was compiled with. Since 0.1 */
 static inline TN_UNUSED void tn_run_options_init(tn_run_options *options)
 {
-  const tn_run_options defaults = { sizeof(tn_run_options), 0, 0, 0, 0, { 0 }, NULL };
+  const tn_run_options defaults = { sizeof(tn_run_options), 0, 0, 0, 0, { 0 }, NULL, NULL };
   if (options != NULL) *options = defaults;
 }
 
@@ -115,7 +116,10 @@ TN_API tn_status tn_session_release_callable(tn_session *session, tn_callable ca
  * destroyed. Runs of one session are independent of each other, also those of equal names. */
 
 /* Sets a run up and starts it.
- * options      NULL = all defaults. The cancellation is for the whole run, the time limit for each call; copied.
+ * options      NULL = all defaults. The cancellation is for the whole run, the time limit for each call; copied. Metadata is
+ *              for the whole run, too: setup empties it, and it is filled in, as the options ask, when the run ends: with
+ *              the last call, one that fails, or a release. It must live until then, unless the session is destroyed
+ *              before; who destroys that with the run open finds it empty.
  * feed_names   n_feeds names that may be fed, each once and no fetch; fetch_names likewise; targets are run for their effect.
  * Returns      as tn_session_run, but a placeholder that is needed and no feed is an error of the call that fetches below
  *              it, and so is what a kernel returns that has run by now. TN_INVALID_ARGUMENT (nothing asked, a name fed twice,
@@ -216,7 +220,8 @@ struct tn_runtime_info {
   tn_bool loaded;
   tn_bool usable;        /* false: `reason` says why */
   tn_bool shadowed;      /* another file offers the same name and goes before */
-  tn_bool reserved[5];
+  tn_bool disabled;      /* by TENON_PLUGIN_DISABLE, TENON_PLUGIN_SELECT or NAME.conf beside the file */
+  tn_bool reserved[4];
   const char *reason;
 };
 

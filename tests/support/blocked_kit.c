@@ -5,7 +5,7 @@
 
 static tn_status run_partially(bk_step *s, const tn_run_options *options, const char *feed, tn_tensor *x, tn_tensor **out)
 {
-  tn_partial_run run;
+  tn_partial_run run = { 0 };
   size_t n_fetches = s->fetch != NULL;
   tn_status st = tn_session_partial_setup(s->session, options, &feed, 1, &s->fetch, n_fetches, &s->target,
                                           s->target != NULL, &run, &s->err);
@@ -25,15 +25,19 @@ tn_status bk_run(bk_step *s)
   tn_run_options_init(&options);
   options.timeout_ms = s->timeout_ms;
   options.cancellation = s->cancellation;
+  options.inter_op_pool = s->pool;
+  options.trace_level = s->metadata != NULL ? 3 : 0;
+  options.metadata = s->metadata;
   tn_error_init(&s->err);
   s->value = NAN;
   if (s->partial) s->status = run_partially(s, &options, feed, x, &out);
   else s->status = tn_session_run(s->session, &options, &feed, &x, 1, &s->fetch, &out, s->fetch != NULL, &s->target,
-                                  s->target != NULL, NULL, &s->err);
+                                  s->target != NULL, s->metadata, &s->err);
   if (out != NULL)
     s->value = tn_tensor_dtype(out) == TN_INT32 ? (float)*(const int32_t *)tn_tensor_data(out) : ts_float(out);
   tn_tensor_unref(out);
   tn_tensor_unref(x);
+  tap_answered(s->status, &s->err);
   return s->status;
 }
 

@@ -83,6 +83,8 @@ typedef struct bk_step {
   int64_t timeout_ms;
   tn_cancellation *cancellation;
   bool partial; /* as a partial run: one call feeds x, another fetches */
+  int32_t pool;
+  tn_run_metadata *metadata; /* not NULL: it is traced */
   /* what came of it */
   tn_status status;
   float value; /* of a float or int32 fetch */

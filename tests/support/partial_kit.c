@@ -16,6 +16,7 @@ tn_status pk_setup_with(ts *t, tn_session *session, const tn_run_options *option
   tn_status st = tn_session_partial_setup(session, options, feeds, count(feeds), fetches, count(fetches), targets,
                                           count(targets), out, &t->err);
   CHECK((out->id != 0) == (st == TN_OK));
+  tap_answered(st, &t->err);
   return st;
 }
 
