@@ -12,6 +12,7 @@ TN_FUZZERS = \
   fuzz/fuzz_npy \
   fuzz/fuzz_npz \
   fuzz/fuzz_pbtxt \
+  fuzz/fuzz_session \
   fuzz/fuzz_shapes
 TN_FUZZ_SEEDS = \
   fuzz/corpus/fuzz_builder/conv \
@@ -22,6 +23,7 @@ TN_FUZZ_SEEDS = \
   fuzz/corpus/fuzz_config/level \
   fuzz/corpus/fuzz_config/whole \
   fuzz/corpus/fuzz_control/branches \
+  fuzz/corpus/fuzz_control/dead_result \
   fuzz/corpus/fuzz_control/half_a_frame \
   fuzz/corpus/fuzz_control/kinds \
   fuzz/corpus/fuzz_control/loops \
@@ -54,6 +56,11 @@ TN_FUZZ_SEEDS = \
   fuzz/corpus/fuzz_pbtxt/library_cut \
   fuzz/corpus/fuzz_pbtxt/signature_twice \
   fuzz/corpus/fuzz_pbtxt/versions_twice \
+  fuzz/corpus/fuzz_session/callables \
+  fuzz/corpus/fuzz_session/little_memory \
+  fuzz/corpus/fuzz_session/no_second_plan \
+  fuzz/corpus/fuzz_session/partial_runs \
+  fuzz/corpus/fuzz_session/runs \
   fuzz/corpus/fuzz_shapes/AddN \
   fuzz/corpus/fuzz_shapes/ArgMax \
   fuzz/corpus/fuzz_shapes/AvgPool \
@@ -117,6 +124,7 @@ TN_FUZZ_SEEDS = \
   fuzz/corpus/fuzz_shapes/Unpack \
   fuzz/corpus/fuzz_shapes/Where \
   fuzz/corpus/fuzz_shapes/cast_of_nothing \
+  fuzz/corpus/fuzz_shapes/enter_of_constant \
   fuzz/corpus/fuzz_shapes/matmul_of_nothing \
   fuzz/corpus/fuzz_shapes/noop_alone \
   fuzz/corpus/fuzz_shapes/real_div_of_integers \
@@ -133,6 +141,7 @@ fuzz_fuzz_manifest_LDADD = $(TN_FUZZ_LIBS)
 fuzz_fuzz_npy_LDADD = $(TN_FUZZ_LIBS)
 fuzz_fuzz_npz_LDADD = $(TN_FUZZ_LIBS)
 fuzz_fuzz_pbtxt_LDADD = $(TN_FUZZ_LIBS)
+fuzz_fuzz_session_LDADD = $(TN_FUZZ_LIBS)
 fuzz_fuzz_shapes_LDADD = $(TN_FUZZ_LIBS)
 
 EXTRA_DIST += $(TN_FUZZ_SEEDS) fuzz/bytes.h fuzz/memory.h fuzz/runtime.h fuzz/seeds.sh

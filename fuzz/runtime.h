@@ -26,12 +26,20 @@ static tn_bool fuzz_accepts_options(const tn_session_factory *self, const tn_ses
 
 static void fuzz_destroy_session(const tn_session_factory *self, tn_runtime_session *session) { (void)self, (void)session; }
 
+static tn_status fuzz_reset(const tn_session_factory *self, const tn_session_options *options, const char *const *containers,
+                            size_t n, uint32_t flags, tn_error *err)
+{
+  (void)options;
+  return tn_kit_reset(self, containers, n, flags, err);
+}
+
 /* The kit's defaults are the runtime: no plugin has to be found. */
 static const tn_session_factory fuzz_factory = { .struct_size = TN_SESSION_FACTORY_SIZE,
                                                  .name = "fuzz",
                                                  .new_session = fuzz_new_session,
                                                  .accepts_options = fuzz_accepts_options,
-                                                 .destroy_session = fuzz_destroy_session };
+                                                 .destroy_session = fuzz_destroy_session,
+                                                 .reset = fuzz_reset };
 static tn_session_options *options_of[2]; /* by level */
 
 static inline void fuzz_make_options(void)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Callables: prepared signatures that take tensors by position and can write into tensors that the caller gives. */
+#include "tests/support/oom.h"
 #include "tests/support/session_kit.h"
 
 #include <math.h>
@@ -527,6 +528,51 @@ static void callable__runs_targets(void) /* S-CAL-01, S-RUN-06 */
   ts_fini(&t);
 }
 
+typedef struct another_shape {
+  ts t;
+  tn_tensor *in;
+} another_shape;
+
+static tn_status feed_another_shape(void *arg)
+{
+  another_shape *a = arg;
+  static const char *const feed = "x", *const fetch = "y";
+  tn_session *session = NULL;
+  tn_callable callable;
+  tn_tensor *out = NULL;
+  tn_error err = TN_ERROR_INIT;
+  tn_status st = tn_session_create(a->t.options, &session, &err);
+  if (st == TN_OK) st = tn_session_set_graph(session, a->t.graph, &err);
+  if (st == TN_OK) st = tn_session_make_callable(session, NULL, &feed, 1, &fetch, 1, NULL, 0, &callable, &err);
+  if (st == TN_OK) st = tn_session_run_callable(session, callable, &a->in, 1, &out, 1, NULL, &err);
+  CHECK((out != NULL) == (st == TN_OK));
+  CHECK_INT(tn_error_code(&err), st);
+  tn_tensor_unref(out);
+  tn_session_destroy(session);
+  tn_error_clear(&err);
+  return st;
+}
+
+/* What is fed has not the shape that the graph declares, so its step is planned anew. */
+static void callable__other_shapes_survive_lack_of_memory(void) /* S-RUN-16, S-CAN-13 */
+{
+  another_shape a;
+  tn_operation *x;
+  ts_init(&a.t, 1);
+  tn_operation_builder *b = tn_operation_begin(a.t.graph, "Placeholder", "x", 0);
+  tn_operation_set_type(b, "dtype", TN_FLOAT);
+  tn_operation_set_shape(b, "shape", (int64_t[]){ 2, 4 }, 2);
+  REQUIRE_OK(tn_operation_finish(b, &x, &a.t.err), &a.t.err);
+  b = tn_operation_begin(a.t.graph, "Neg", "y", 0);
+  tn_operation_add_input(b, (tn_output){ x, 0 });
+  REQUIRE_OK(tn_operation_finish(b, NULL, &a.t.err), &a.t.err);
+  ts_start(&a.t);
+  a.in = ts_filled(2, (int64_t[]){ 3, 4 }, 1);
+  tn_test_oom_sweep(feed_another_shape, &a);
+  tn_tensor_unref(a.in);
+  ts_fini(&a.t);
+}
+
 TAP_MAIN(
     TAP_TEST(callable__takes_tensors_by_position),
     TAP_TEST(callable__follows_the_shapes),
@@ -549,4 +595,5 @@ TAP_MAIN(
     TAP_TEST(callable__is_released_by_destroy),
     TAP_TEST(callable__steps_in_flight_survive_release),
     TAP_TEST(callable__options_hold_for_every_run),
-    TAP_TEST(callable__runs_targets))
+    TAP_TEST(callable__runs_targets),
+    TAP_TEST(callable__other_shapes_survive_lack_of_memory))

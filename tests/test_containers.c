@@ -126,6 +126,24 @@ static void containers__that_an_old_session_meets_late_are_its_own(void)
   CHECK_INT(atomic_load(&alive), 0);
 }
 
+/* Sessions that come and go, each with a reset of another container behind it. */
+static void containers__that_are_reset_leave_no_names(void) /* S-RST-20 */
+{
+  tn__containers *set = tn__containers_create();
+  uint64_t before = tn_test_live_blocks();
+  for (int i = 0; i < 3; i++) {
+    char name[] = { 'c', (char)('0' + i), 0 };
+    tn__container_view *view = new_view(set);
+    CHECK_INT(number_in(view, name, "v", i), i);
+    tn__container_view_destroy(view);
+    detach(set, name);
+    if (i == 0) before = tn_test_live_blocks(); /* the table of names stays as large as it was */
+    CHECK_INT(tn_test_live_blocks(), before);
+  }
+  tn__containers_unref(set);
+  CHECK_INT(atomic_load(&alive), 0);
+}
+
 static void containers__that_are_not_listed_survive(void)
 {
   /* S-RST-07, S-RST-08, S-RST-09, S-RST-11 */
@@ -311,6 +329,7 @@ TAP_MAIN(
   TAP_TEST(containers__of_an_isolated_session_end_with_it),
   TAP_TEST(containers__of_later_sessions_are_new),
   TAP_TEST(containers__that_an_old_session_meets_late_are_its_own),
+  TAP_TEST(containers__that_are_reset_leave_no_names),
   TAP_TEST(containers__that_are_not_listed_survive),
   TAP_TEST(containers__know_types_and_what_is_missing),
   TAP_TEST(containers__that_are_gone_say_so),

@@ -288,6 +288,26 @@ static void control_flow__half_a_loop_is_refused(void) /* S-EXE-17, 18 */
           NODE("y", "Add", IN("e") IN("f"), F) NODE("z", "Exit", IN("y"), F), "z", TN_INVALID_ARGUMENT, "different frames");
 }
 
+/* A constant in front of an Enter changes nothing, though it is a constant in the loop, too. */
+static void control_flow__constants_of_a_loop_are_not_fetched(void) /* S-EXE-17, 18 */
+{
+#define ENTERED FLOAT_CONST("c", "3", "") ANY("x", "DT_FLOAT") NODE("e", "Enter", IN("c"), F FRAME("w") CONSTANT)
+  refused(ENTERED, "e", TN_INVALID_ARGUMENT, "inside a loop");
+  refused(ENTERED NODE("y", "Neg", IN("e"), F), "y", TN_INVALID_ARGUMENT, "inside a loop");
+  refused(ENTERED NODE("f", "Enter", IN("e"), F FRAME("v") CONSTANT), "f", TN_INVALID_ARGUMENT, "inside a loop");
+  refused(ENTERED NODE("y", "Add", IN("e") IN("c"), F), "y", TN_INVALID_ARGUMENT, "different frames");
+  refused(ENTERED NODE("f", "Enter", IN("c"), F FRAME("v") CONSTANT) NODE("y", "Add", IN("e") IN("f"), F), "y",
+          TN_INVALID_ARGUMENT, "different frames");
+  FOR_LEVELS(level) {
+    ts t;
+    open_text(&t, level, ENTERED NODE("f", "Enter", IN("e"), F FRAME("v") CONSTANT) NODE("g", "Exit", IN("f"), F)
+                         NODE("y", "Neg", IN("g"), F) NODE("z", "Exit", IN("y"), F));
+    CHECK_DOUBLE(ts_run1(&t, FEEDS({ "x", 2 }), "z"), -3, 0);
+    ts_fini(&t);
+  }
+#undef ENTERED
+}
+
 static void control_flow__a_frame_without_a_loop_runs_once(void)
 {
   FOR_LEVELS(level) {
@@ -462,6 +482,7 @@ TAP_MAIN(TAP_TEST(control_flow__one_branch_is_taken), TAP_TEST(control_flow__dea
          TAP_TEST(control_flow__a_merge_may_be_a_predicate), TAP_TEST(control_flow__a_target_may_be_in_a_loop),
          TAP_TEST(control_flow__an_exit_may_be_dead), TAP_TEST(control_flow__feeds_are_not_kept),
          TAP_TEST(control_flow__half_a_loop_is_refused), TAP_TEST(control_flow__a_frame_without_a_loop_runs_once),
+         TAP_TEST(control_flow__constants_of_a_loop_are_not_fetched),
          TAP_TEST(control_flow__what_leaves_a_loop_cannot_enter_it), TAP_TEST(control_flow__a_predicate_is_a_scalar),
          TAP_TEST(control_flow__a_feed_inside_a_loop_is_refused), TAP_TEST(control_flow__endless_loops_end_in_time),
          TAP_TEST(control_flow__long_chains_may_wait), TAP_TEST(control_flow__survives_lack_of_memory))

@@ -196,6 +196,40 @@ static void loops__for_each_number_of_a_range(void)
   ck_expect_error(FOR_OF("1", "9", "0"), 0, "f", TN_INVALID_ARGUMENT, "does not end");
 }
 
+/* In the second turn the body's result is on the branch that is not taken; so is what the other loop's condition says. */
+static void loops__need_what_goes_round(void) /* S-EXE-06, S-EXE-09 */
+{
+#define FIRST_TURN_ONLY(value, type)                                                                           \
+  BODY("k", "Const", "", INT_OF("1")) BODY("f", "Less", "input: 'i' input: 'k:output:0'", T("DT_INT32"))       \
+  BODY("s", "Switch", "input: '" value "' input: 'f:z:0'", T(type))
+  const char *text = LIBRARY(BELOW(ARG("a", "DT_FLOAT")) FUNCTION(
+      "Body", COUNTED(ARG("a", "DT_FLOAT")) RESULT("j", "DT_INT32") RESULT("m", "DT_INT32") RESULT("b", "DT_FLOAT"),
+      NEXT FIRST_TURN_ONLY("a", "DT_FLOAT") RET("j", "next:z:0") RET("m", "n") RET("b", "s:output_true:0"))
+      FUNCTION("Odd", COUNTED(ARG("a", "DT_FLOAT")) RESULT("go", "DT_BOOL"), BODY("l", "Less", "input: 'i' input: 'n'", T("DT_INT32"))
+               FIRST_TURN_ONLY("l:z:0", "DT_BOOL") RET("go", "s:output_true:0"))
+      FUNCTION("Same", COUNTED(ARG("a", "DT_FLOAT")) RESULT("j", "DT_INT32") RESULT("m", "DT_INT32") RESULT("b", "DT_FLOAT"),
+               NEXT RET("j", "next:z:0") RET("m", "n") RET("b", "a"))) IN("x", "DT_FLOAT")
+      COUNT("w", "While", "Below", "Body", "input: 'x'", F) NODE("v", "While", "input: 'zero' input: 'n' input: 'x'",
+                                                                   TYPES("T", I I F) FUNC("cond", "Odd") FUNC("body", "Same"))
+      NODE("twice", "AddV2", "input: 'w:2' input: 'w:2'", T("DT_FLOAT"));
+  static const char *const fetches[] = { "w:2", "twice", "w:0", "v:2" };
+  FOR_LEVELS(level)
+  {
+    ts t;
+    tn_tensor *out;
+    ck_open(&t, level, text);
+    CHECK_OK(ck_run(&t, 1, 3, "twice", &out), &t.err);
+    CHECK(ts_float(out) == 6);
+    tn_tensor_unref(out);
+    for (size_t i = 0; i < sizeof fetches / sizeof *fetches; i++) {
+      CHECK_STATUS(ck_run(&t, 2, 3, fetches[i], &out), TN_INVALID_ARGUMENT, &t.err);
+      CHECK_CONTAINS(tn_error_message(&t.err), "it is on a branch that was not taken");
+      CHECK_NULL(out);
+    }
+    ts_fini(&t);
+  }
+}
+
 /* ---- how they end ---- */
 
 /* A node inside is named by its way through the calls (S-CAN-02). */
@@ -326,6 +360,7 @@ TAP_MAIN(
   TAP_TEST(loops__leave_alone_what_was_kept),
   TAP_TEST(loops__nest),
   TAP_TEST(loops__for_each_number_of_a_range),
+  TAP_TEST(loops__need_what_goes_round),
   TAP_TEST(loops__name_the_node_that_failed),
   TAP_TEST(loops__end_with_the_step),
   TAP_TEST(loops__wait_inside))

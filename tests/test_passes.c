@@ -354,6 +354,8 @@ static tn_status run_all(void *arg)
   tn_tensor_unref(x);
   tn_session_destroy(s);
   tn_session_options_destroy(o);
+  CHECK_INT(tn_error_code(&err), st);
+  CHECK(st == TN_OK || tn_error_message(&err)[0] != 0);
   tn_error_clear(&err);
   return st;
 }

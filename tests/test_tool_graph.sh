@@ -215,11 +215,14 @@ graph 0 scopes.pbtxt -o link.dot && [ -h link.dot ] && grep -q 'digraph "scopes.
 is 'a symbolic link stays'
 if [ -w /dev/full ]; then
   "$tenon" graph "$digits" >/dev/full 2>err </dev/null
-  [ $? -eq 1 ] && says 'standard output'
+  [ $? -eq 1 ] && grep -q '^tenon: RESOURCE_EXHAUSTED: standard output: ' err
   is 'a full disk under standard output'
 else
   skip 'a full disk under standard output' 'there is no /dev/full'
 fi
+{ sleep 1; "$tenon" graph "$digits" 2>err; echo $? >code; } </dev/null | :
+[ "$(cat code)" -gt 128 ] && [ ! -s err ]
+is 'a reader that is gone ends it quietly'
 
 # ---- dot, played by scripts ----
 

@@ -58,12 +58,20 @@ int tool_bad_option(const char *command, int c, char **argv)
 
 bool tool_pipe_was_default;
 
+/* A write that failed long ago has left no code: one more byte behind what is broken anyway meets the same. */
+static int why_output_failed(void)
+{
+  clearerr(stdout);
+  errno = 0;
+  return fputc('\n', stdout) != EOF && fflush(stdout) == 0 ? EIO : errno;
+}
+
 int tool_finish(int status)
 {
   int code = 0;
   errno = 0;
   if (fflush(stdout) != 0) code = errno;
-  if (code == 0 && ferror(stdout)) code = EIO;
+  if (code == 0 && ferror(stdout)) code = why_output_failed();
   if (code == 0) return status;
   if (code == EPIPE && tool_pipe_was_default) {
     /* Nobody reads any more: end as a program does that never looked. */

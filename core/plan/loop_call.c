@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Loops whose condition and body are functions, as loops of the plan. They are turned from the beginning (turn.c): one plan
  * tells whether there is a first turn, another one is the body with the condition of the next turn behind it. What may
- * wait in there, and calls that could not be inlined, leave the loop to its kernel. */
+ * wait in there, results on branches, and calls that could not be inlined leave the loop to its kernel. */
 #include <core/plan/loop_call.h>
 #include <core/plan/turn.h>
 
@@ -100,6 +100,14 @@ static bool allocate(tn__plan_frame *f, size_t n)
   return true;
 }
 
+/* Nothing waits, and whatever goes round, all that a turn gives is there. */
+static bool is_certain(const tn_plan *plan, size_t n_outputs)
+{
+  bool certain = !plan->has_waits;
+  for (size_t i = 0; i < n_outputs; i++) certain &= plan->output_contexts[i] == 0;
+  return certain;
+}
+
 static tn_status make_frame(maker *m, tn__plan_frame **out)
 {
   tn__plan_frame *f = *out = tn__zalloc(sizeof *f);
@@ -109,7 +117,7 @@ static tn_status make_frame(maker *m, tn__plan_frame **out)
   tn_status st = compile(m, true, &f->turn);
   if (st == TN_OK) f->body = tn__plan_ref(f->turn);
   if (st == TN_OK) st = compile(m, false, &f->first);
-  return st == TN_OK && (f->turn->has_waits || f->first->has_waits) ? TN_UNIMPLEMENTED : st;
+  return st == TN_OK && !(is_certain(f->turn, m->n + 1) && is_certain(f->first, 1)) ? TN_UNIMPLEMENTED : st;
 }
 
 static tn_status add_loop(tn__pruner *c, const maker *m, const uint32_t *args, tn__plan_frame *frame)

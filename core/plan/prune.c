@@ -27,8 +27,7 @@ static tn_status push(tn__pruner *c, tn_operation *op)
 static tn_status visited(tn__pruner *c, tn_operation *op)
 {
   uint32_t traits = tn__operation_traits(op);
-  if ((traits & FRAME) && !tn__pruned(c, op)->own && !((traits & TN_TRAIT_ENTER) && tn__enters_constant(op)))
-    c->has_frames = true;
+  if ((traits & FRAME) && !tn__pruned(c, op)->own) c->has_frames = true;
   if (!tn__grow((void **)&c->order, &c->order_room, c->n_order + 1, sizeof *c->order)) return tn__ir_no_memory(c->ir);
   c->order[c->n_order++] = op;
   c->ops[tn__operation_id(op)].visit = 2;

@@ -252,7 +252,8 @@ static tn_status offer(tn_rewriter *rw, uint32_t id, const char *pass)
     size_t before = rw->changes;
     rw->before = id;
     tn_status st = def->apply(rw, id, &why);
-    if (st == TN_RESOURCE_EXHAUSTED) tn_error_copy(rw->ir->err, &why);
+    if (st == TN_RESOURCE_EXHAUSTED && tn_error_code(&why) == TN_OK) st = tn__ir_no_memory(rw->ir); /* it said so there */
+    else if (st == TN_RESOURCE_EXHAUSTED) tn_error_copy(rw->ir->err, &why);
     else if (st != TN_OK)
       tn_log(TN_LOG_DEBUG, "rewrite '%s' of node '%s': %s", def->name, tn_operation_name(rw->ir->nodes[id].op),
              tn_error_message(&why));

@@ -83,6 +83,20 @@ static entry *need_entry(tn__containers *set, const char *name)
   return NULL;
 }
 
+/* Without views nobody can be from before a reset: names that stand for nothing else go. */
+static void drop_empty_entries(tn__containers *set)
+{
+  tn__assert_held(&set->mu);
+  size_t place = 0;
+  for (tn__map_entry *m; (m = tn__map_next(&set->entries, &place)) != NULL;) {
+    entry *e = m->value;
+    if (e->container != NULL) continue;
+    tn__map_remove(&set->entries, e->name, strlen(e->name));
+    free_entry(e);
+    place = 0; /* removing may move others */
+  }
+}
+
 static tn_status detach_one(tn__containers *set, const char *name, tn__container **list, tn_error *err)
 {
   tn__mutex_lock(&set->mu);
@@ -94,6 +108,7 @@ static tn_status detach_one(tn__containers *set, const char *name, tn__container
     old = e->container;
     e->container = NULL;
     e->born = ++set->epoch;
+    if (set->n_views == 0) drop_empty_entries(set);
   }
   tn__mutex_unlock(&set->mu);
   if (old != NULL) *list = tn__container_link(old, *list);
@@ -148,20 +163,6 @@ tn_status tn__container_view_create(tn__containers *set, tn__container_view **ou
   set->n_views++;
   tn__mutex_unlock(&set->mu);
   return TN_OK;
-}
-
-/* Without views nobody can be from before a reset: names that stand for nothing else go. */
-static void drop_empty_entries(tn__containers *set)
-{
-  tn__assert_held(&set->mu);
-  size_t place = 0;
-  for (tn__map_entry *m; (m = tn__map_next(&set->entries, &place)) != NULL;) {
-    entry *e = m->value;
-    if (e->container != NULL) continue;
-    tn__map_remove(&set->entries, e->name, strlen(e->name));
-    free_entry(e);
-    place = 0; /* removing may move others */
-  }
 }
 
 void tn__container_view_destroy(tn__container_view *view)
