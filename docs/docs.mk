@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Manual pages, which are installed, and the pages of docs/, which a release carries.
 dist_man_MANS = \
+  docs/tenon-conformance.1 \
   docs/tenon.1
 
 TN_DOC_FILES = \

@@ -81,6 +81,8 @@ for room in plugins/* tools examples compat/*; do
   [ -d "$room" ] && check "$room"
 done
 
+[ ! -d conformance ] || check conformance tests
+
 bad=$(includes include | sed 's/$/ (public headers include <tenon\/...> and the system only)/')
 report 'public headers include public headers only' "$bad"
 

@@ -55,21 +55,21 @@ bad=$(banned 'exit|_exit|_Exit|abort|printf|puts|putchar|perror' $(sources core 
 report 'the library never exits, aborts or prints' "$bad"
 
 bad=$(banned 'sprintf|vsprintf|strcpy|strcat|strncpy|strncat|gets|strtok|scanf|sscanf|fscanf|setlocale|alloca' \
-  $(sources core ops plugins tools))
+  $(sources core ops plugins tools conformance))
 report 'no function that cannot be bounded or is not thread-safe' "$bad"
 
 bad=$(banned 'lt_dlforeachfile|lt_dladdsearchdir|lt_dlinsertsearchdir|lt_dlsetsearchpath' $(sources core))
 report "libltdl's process-wide search path is not used" "$bad"
 
-bad=$(for file in $(find core ops plugins tools include tests examples bench fuzz docs compat 2>/dev/null \
+bad=$(for file in $(find core ops plugins tools conformance include tests examples bench fuzz docs compat 2>/dev/null \
     \( -name '*.[ch]' -o -name '*.cl' -o -name '*.cc' -o -name '*.py' -o -name '*.sh' -o -name '*.mk' -o -name '*.h.in' \) \
     -print | sort) configure.ac Makefile.am libtenon.map tenon.pc.in quickstart .ci/run .clang-format m4/tn_*.m4 \
-    build-aux/gen-table.sh build-aux/tap-summary.sh; do
+    build-aux/gen-table.sh build-aux/rules.awk build-aux/tap-summary.sh; do
   head -n 3 "$file" | grep -q 'SPDX-License-Identifier:' || echo "$file has no SPDX-License-Identifier in its first lines"
 done)
 report 'every source file names its licence' "$bad"
 
-bad=$(sources core ops plugins tools include tests examples bench fuzz | while read -r file; do
+bad=$(sources core ops plugins tools conformance include tests examples bench fuzz | while read -r file; do
   grep -nE '[[:space:]]+$|	' "$file" | sed "s|^|$file:|" | cut -c1-120
 done)
 report 'no tabs and no space at the end of a line in C' "$bad"

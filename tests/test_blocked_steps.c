@@ -85,6 +85,7 @@ static void blocked_steps__end_when_the_session_is_closed(void) /* S-LIFE-03, S-
 static void blocked_steps__end_at_a_reset(void) /* S-RST-02, S-RST-03, S-RST-04, S-RST-05 */
 {
   ts t;
+  TS_NEEDS_RESET();
   FOR_PLACES(t, p, 0)
   {
     bk_step s = { .session = t.session, .fetch = p->fetch };
@@ -288,7 +289,7 @@ static void blocked_steps__are_woken_by_other_sessions(void) /* S-RST-18 */
     CHECK_STATUS(bk_join(&s), TN_OK, &s.err);
     CHECK_DOUBLE(bk_fetch(other, "drain"), 100, 0);
   }
-  CHECK_OK(tn_reset(t.options, &container, 1, &t.err), &t.err);
+  ts_clean(&t, container);
   tn_session_destroy(other);
   ts_fini(&t);
 }

@@ -483,7 +483,7 @@ static void calls__that_wait_end_with_their_kernel(void) /* S-CAN-02 */
       tn_error_clear(&t.err);
       check_queue(&t);
     }
-    CHECK_INT(tn_reset(t.options, NULL, 0, NULL), TN_OK);
+    ts_clean(&t, NULL);
     ts_fini(&t);
   }
 }
@@ -497,7 +497,7 @@ static void calls__have_an_error_object(void)
   CHECK_INT(run_hasty(&t, "fails", 0, NULL), TN_ABORTED);
   CHECK_INT(run_hasty(&t, "waits", 20, NULL), TN_DEADLINE_EXCEEDED);
   CHECK_INT(atomic_load(&n_without_error), 0);
-  CHECK_INT(tn_reset(t.options, NULL, 0, NULL), TN_OK);
+  ts_clean(&t, NULL);
   ts_fini(&t);
 }
 
@@ -525,7 +525,7 @@ static void calls__that_wait_keep_their_memory(void)
       tn_error_clear(&t.err);
       check_queue(&t);
     }
-    CHECK_INT(tn_reset(t.options, NULL, 0, NULL), TN_OK);
+    ts_clean(&t, NULL);
     ts_fini(&t);
   }
 }

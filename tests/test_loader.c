@@ -168,7 +168,7 @@ static void discovery__lists_without_opening(void)
   CHECK_STR(info.file, plugin_path(folder, "minimal.so"));
 }
 
-/* P-05, P-06 */
+/* P-05, P-06, S-PLG-09 */
 static void discovery__takes_regular_files_of_the_right_name_in_order(void)
 {
   static const char *const decoys[] = { "plugin.so.bak", "plugin.so.1", "plugin.la",  "plugin",
@@ -184,8 +184,10 @@ static void discovery__takes_regular_files_of_the_right_name_in_order(void)
   REQUIRE_INT(symlink("nothing.so", plugin_path(folder, "dangling.so")), 0);
   plugin_chameleon(folder, "c.so", "t.order", 0, "none");
   plugin_chameleon(folder, "b_2.so", "t.order", 0, "none");
+  plugin_write(plugin_path(folder, "a.so"), "text", 4); /* a bad one before the others */
   plugin_search(folder);
-  CHECK_INT(listed(), before + 2);
+  CHECK_INT(listed(), before + 3);
+  CHECK_INT(listed_file(plugin_path(folder, "a.so")).usable, 0);
   CHECK_INT(listed_file(plugin_path(folder, "b_2.so")).shadowed, 0);
   CHECK_INT(listed_file(plugin_path(folder, "c.so")).shadowed, 1);
   CHECK_STR(chosen("t.order"), "t.order");

@@ -325,6 +325,49 @@ static void pool__loops_keep_to_their_limit(void) /* S-CFG-15 */
   }
 }
 
+/* ---- steps that come again ---- */
+
+typedef struct habit_loop {
+  int64_t own_ns, worker_ns; /* of an item: on the caller's thread, on a worker's */
+  _Atomic int workers;       /* items that these ran */
+} habit_loop;
+
+static void sleep_part(void *user, int64_t begin, int64_t end)
+{
+  habit_loop *l = user;
+  bool worker = tn__worker_number() != 0;
+  if (worker) atomic_fetch_add(&l->workers, (int)(end - begin));
+  usleep((useconds_t)((worker ? l->worker_ns : l->own_ns) * (end - begin) / 1000));
+}
+
+/* How many of the steps had help. */
+static int steps_with_help(fixture f, habit_loop *l, int steps)
+{
+  int n = 0;
+  for (int i = 0; i < steps; i++) {
+    atomic_store(&l->workers, 0);
+    tn__crew *crew = tn__crew_take_for(f.client, l);
+    tn__parallel_for(crew, 8, 1, (double)l->own_ns, sleep_part, l);
+    tn__crew_put(crew);
+    n += atomic_load(&l->workers) > 0;
+  }
+  return n;
+}
+
+/* Whatever was said of the cost: what was measured decides. */
+static void pool__steps_have_help_when_they_are_faster_so(void)
+{
+  fixture f = open_client(1, 0);
+  habit_loop slower = { .own_ns = 50000, .worker_ns = 3 * MS }, faster = { .own_ns = 2 * MS, .worker_ns = 2 * MS };
+  steps_with_help(f, &slower, 40);
+  int n = steps_with_help(f, &slower, 100);
+  CHECK_MSG(n <= 50, "%d of 100 steps had help, which makes them slower", n);
+  steps_with_help(f, &faster, 25);
+  n = steps_with_help(f, &faster, 40);
+  CHECK_MSG(n >= 10, "%d of 40 steps had help, which makes them faster", n);
+  close_client(f);
+}
+
 /* One step that always has work leaves workers to another session's. */
 static _Atomic int greedy_stop;
 
@@ -797,8 +840,45 @@ static void pool__pinned_workers_are_spread(void)
   CHECK(atomic_load(&cpu_of[1]) != 0);
   close_client(f);
 }
+
+static _Atomic int shared; /* parts on a worker that might have been on the caller's CPU, + 1 */
+
+static void note_sharing(void *user, int64_t begin, int64_t end)
+{
+  cpu_set_t set;
+  if (tn__worker_number() != 0 && sched_getaffinity(0, sizeof set, &set) == 0)
+    atomic_fetch_add(&shared, CPU_ISSET(*(int *)user, &set) ? 1000 : 1);
+  busy(20000 * (end - begin));
+}
+
+/* The caller stays on one CPU, which a worker that he calls keeps off then. */
+static void pool__workers_keep_off_their_callers_cpu(void)
+{
+  cpu_set_t all, one;
+  int cpu = 0;
+  if (sched_getaffinity(0, sizeof all, &all) != 0 || CPU_COUNT(&all) < 2) TAP_SKIP("there is one CPU, or very many");
+  fixture f = open_client(1, 0);
+  for (int turn = 0; turn < 6; turn++) {
+    while (!CPU_ISSET(cpu, &all)) cpu = (cpu + 1) % CPU_SETSIZE;
+    CPU_ZERO(&one);
+    CPU_SET(cpu, &one);
+    atomic_store(&shared, 0);
+    for (int tries = 0; tries < 100 && atomic_load(&shared) == 0; tries++) {
+      usleep(1000); /* the worker sleeps */
+      if (turn > 0) REQUIRE_INT(sched_setaffinity(0, sizeof one, &one), 0); /* it was started before that */
+      tn__crew *crew = tn__crew_take(f.client);
+      tn__parallel_for(crew, 1000, 1, 20000, note_sharing, &cpu);
+      tn__crew_put(crew);
+    }
+    if (turn > 0) CHECK_MSG(atomic_load(&shared) < 1000, "a worker was let on CPU %d, its caller's", cpu);
+    REQUIRE_INT(sched_setaffinity(0, sizeof all, &all), 0);
+    cpu = (cpu + 1) % CPU_SETSIZE;
+  }
+  close_client(f);
+}
 #else
 static void pool__pinned_workers_are_spread(void) { TAP_SKIP("nothing is pinned here"); }
+static void pool__workers_keep_off_their_callers_cpu(void) { TAP_SKIP("nothing is kept anywhere here"); }
 #endif
 
 static void pool__pinned_workers_work(void)
@@ -869,6 +949,7 @@ TAP_MAIN(
   TAP_TEST(pool__workers_steal_what_is_worth_it),
   TAP_TEST(pool__quotas_hold_for_every_client),
   TAP_TEST(pool__loops_keep_to_their_limit),
+  TAP_TEST(pool__steps_have_help_when_they_are_faster_so),
   TAP_TEST(pool__workers_take_turns),
   TAP_TEST(pool__loops_cover_each_item_once),
   TAP_TEST(pool__kernels_share_loops),
@@ -882,6 +963,7 @@ TAP_MAIN(
   TAP_TEST(pool__names_are_shared),
   TAP_TEST(pool__default_has_the_usable_cpus),
   TAP_TEST(pool__pinned_workers_are_spread),
+  TAP_TEST(pool__workers_keep_off_their_callers_cpu),
   TAP_TEST(pool__pinned_workers_work),
   TAP_TEST(pool__survives_a_lack_of_memory),
   TAP_TEST(pool__steps_allocate_nothing))

@@ -2,7 +2,6 @@
 /* Recurrent networks of plain ops: the passes "cell" and "layer" make a node of each layer, results stay the same, and what is
  * fetched, fed or waited for in between still is. */
 #include <math.h>
-#include <ops/support/vectors.h>
 #include <stdio.h>
 
 #include "tests/support/plan_kit.h"
@@ -88,28 +87,6 @@ static void layers__of_many_sizes(void)
       release(&out, 1);
       release(&plain, 1);
     }
-}
-
-/* All kinds of vectors give the same bits, and so do cells and layers where they add in one order. */
-static void layers__give_the_same_bits(void)
-{
-  for (rnn_kind kind = 0; kind < RNN_KINDS; kind++) {
-    const rnn_net net = { .kind = kind, .steps = 5, .layers = 2, .batch = kind == RNN_LSTM ? 5 : 2, .in = 9, .cells = 21 };
-    const char *const fetch[] = { "h1_4:0" };
-    tn_tensor *first, *out;
-    tn__vectors_limit(TN__BASELINE);
-    results(&net, NULL, 1, "", fetch, 1, &first);
-    for (int vectors = TN__BASELINE; vectors <= TN__AVX512; vectors++) {
-      tn__vectors_limit(vectors);
-      for (int off = 0; off <= (kind == RNN_LSTM); off++) {
-        results(&net, NULL, 1, off ? "layer" : "", fetch, 1, &out);
-        CHECK_BYTES(tn_tensor_data(out), tn_tensor_data(first), tn_tensor_bytes(first));
-        release(&out, 1);
-      }
-    }
-    release(&first, 1);
-  }
-  tn__vectors_limit(TN__AVX512);
 }
 
 /* Sums are broadcast where x and h' are not put side by side. */
@@ -317,7 +294,6 @@ static void layers__survive_lack_of_memory(void)
 TAP_MAIN(
   TAP_TEST(layers__give_the_same),
   TAP_TEST(layers__of_many_sizes),
-  TAP_TEST(layers__give_the_same_bits),
   TAP_TEST(layers__broadcast_as_sums_do),
   TAP_TEST(layers__wrong_shapes_stay_errors),
   TAP_TEST(layers__are_one_instruction),

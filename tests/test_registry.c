@@ -204,16 +204,19 @@ static void registry__slots_beyond_struct_size_are_not_there(void)
 static int slots_destroyed;
 static void destroy_slot(void *slot) { slots_destroyed += *(int *)slot; }
 
-/* S-REG-10, P-45 */
+/* S-REG-09, S-REG-10, P-45 */
 static void registry__unregister_waits_for_holders(void)
 {
   fake f = make("test.held");
+  const tn_session_factory *found = NULL;
   tn_session_options *options = NULL;
   tn__factory *one = NULL;
   int seven = 7;
   add(&f);
   REQUIRE_OK(tn_session_options_create(&options, &err), &err);
   REQUIRE_OK(tn_session_options_set_target(options, "test.held", &err), &err);
+  REQUIRE_OK(tn_runtime_find(options, &found, &err), &err);
+  CHECK(found == &f.base); /* lent: it holds nothing */
   REQUIRE_OK(tn__registry_acquire(options, &one, &err), &err);
   CHECK(tn__factory_ref(one) == one);
   CHECK_STATUS(tn_runtime_unregister("test.held", &err), TN_FAILED_PRECONDITION, &err);
@@ -224,6 +227,8 @@ static void registry__unregister_waits_for_holders(void)
   CHECK(tn__factory_slot(one) == &seven);
   tn__factory_release(one);
   CHECK_STATUS(tn_runtime_unregister("test.held", &err), TN_FAILED_PRECONDITION, &err);
+  CHECK_OK(tn_runtime_find(options, &found, &err), &err); /* a refusal changes nothing */
+  CHECK(found == &f.base);
   tn__factory_release(one);
   CHECK_INT(slots_destroyed, 0);
   drop(&f);
@@ -318,6 +323,27 @@ static void select__highest_rank_that_accepts_wins(void)
   drop(&a);
   drop(&b);
   drop(&c);
+}
+
+/* S-REG-08: whatever the order of the registrations, the same one is chosen, and the same is said. */
+static void select__order_of_registration_means_nothing(void)
+{
+  static const int orders[][3] = { { 0, 1, 2 }, { 0, 2, 1 }, { 1, 0, 2 }, { 1, 2, 0 }, { 2, 0, 1 }, { 2, 1, 0 } };
+  fake f[3] = { make("test.a"), make("test.b"), make("test.c") };
+  char first[4000] = "";
+  tn_status status;
+  for (size_t i = 0; i < sizeof orders / sizeof *orders; i++) {
+    for (int k = 0; k < 3; k++) add(&f[orders[i][k]]);
+    ranks("test.a=100,test.b=300,test.c=200");
+    CHECK(find("", &status) == &f[1].base);
+    ranks("test.a=300,test.b=100,test.c=300");
+    CHECK_NULL(find("", &status));
+    CHECK_INT(status, TN_FAILED_PRECONDITION);
+    if (i == 0) snprintf(first, sizeof first, "%s", tn_error_message(&err));
+    CHECK_STR(tn_error_message(&err), first);
+    for (int k = 0; k < 3; k++) drop(&f[orders[i][k]]);
+  }
+  ranks(NULL);
 }
 
 /* P-58: the options' ranks go before the environment's */
@@ -596,6 +622,7 @@ TAP_MAIN_WITH(setup, teardown, TAP_TEST(registry__registered_factory_is_found_by
               TAP_TEST(select__unknown_name_is_answered_with_the_known_ones),
               TAP_TEST(select__named_runtime_that_refuses_is_not_replaced),
               TAP_TEST(select__without_ranks_nobody_is_chosen_for_an_empty_target),
+              TAP_TEST(select__order_of_registration_means_nothing),
               TAP_TEST(select__highest_rank_that_accepts_wins),
               TAP_TEST(select__ranks_of_the_options_go_first),
               TAP_TEST(select__equal_ranks_are_an_error_that_names_all),

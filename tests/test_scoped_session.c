@@ -145,6 +145,10 @@ static void scoped_session__does_not_wait_for_steps(void) /* S-DEF-13 */
   ts_watch_reset();
   open_named(&t);
   ts_watch_op(t.graph, "TestDeaf", "gate", ts_const(t.graph, "one", 1), 0);
+  {
+    TN_SCOPED_SESSION(first, t.options, t.graph, &t.err); /* what a process makes once */
+    REQUIRE_PTR(first);
+  }
   const uint64_t blocks = tn_test_live_blocks();
   {
     TN_SCOPED_SESSION(session, t.options, t.graph, &t.err);

@@ -52,7 +52,9 @@ static void session__empty_target_is_the_direct_runtime(void) /* S-OPT-03, S-OPT
   tn_session *session = NULL;
   tn_error err = TN_ERROR_INIT;
   REQUIRE_OK(tn_session_options_create(&options, &err), &err);
-  REQUIRE_OK(tn_session_create(options, &session, &err), &err);
+  tn_status st = tn_session_create(options, &session, &err);
+  if (st == TN_NOT_FOUND && strcmp(ts_runtime_name(), "direct") != 0) TAP_SKIP("the direct runtime is not here");
+  REQUIRE_OK(st, &err);
   CHECK_STR(tn_session_runtime(session)->name, "direct");
   CHECK_STR(tn_session_runtime(session)->kind, "runtime");
   tn_session_destroy(session);
@@ -95,7 +97,7 @@ static void session__unknown_runtime_is_not_found(void) /* S-OPT-04, S-OPT-06, S
   char text[2000];
   CHECK_INT(open_with_target("nowhere", text, sizeof(text)), TN_NOT_FOUND);
   CHECK_CONTAINS(text, "nowhere");
-  CHECK_CONTAINS(text, "direct");
+  CHECK_CONTAINS(text, ts_runtime_name());
   CHECK_INT(open_with_target("local", text, sizeof(text)), TN_NOT_FOUND);
 }
 

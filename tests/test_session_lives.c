@@ -57,6 +57,7 @@ static void check_constant(bool isolated)
 {
   ts t;
   uint64_t blocks = 0, bytes = 0;
+  TS_NEEDS_RESET();
   bk_open(&t, isolated, GRAPH);
   for (int i = 0; i < ROUNDS; i++) {
     tn_session *s = bk_session(&t);

@@ -2,7 +2,6 @@
 /* Tables as a program sees them: filling, looking up, changing, sharing, threads, files, bad operands, no memory. */
 #include "tests/support/op_kit.h"
 
-#include <ops/support/table_rows.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -198,44 +197,6 @@ static void tables__a_dense_table_is_exported_with_its_free_buckets(void)
   tn_tensor_unref(out[0]);
   tn_tensor_unref(out[1]);
   ts_fini(&t);
-}
-
-/* ---- rows, against a plain list ---- */
-
-#define RANGE 500
-
-static void tables__rows_are_found_whatever_was_removed(void)
-{
-  tn__rows rows;
-  int64_t shadow[RANGE];
-  uint32_t seed = 12345;
-  tn_error err = { .struct_size = sizeof err };
-  size_t count = 0;
-  REQUIRE_OK(tn__rows_init(&rows, TN_INT32, 1, TN_INT64, 1, &err), &err);
-  for (int i = 0; i < RANGE; i++) shadow[i] = -1;
-  for (int step = 0; step < 20000; step++) {
-    seed = seed * 1664525 + 1013904223;
-    int32_t key = (int32_t)(seed >> 8) % RANGE;
-    int64_t value = step;
-    char gone[64] = { 0 };
-    if (seed >> 30 != 0) {
-      REQUIRE_OK(tn__rows_reserve(&rows, 1, &err), &err);
-      tn__rows_put(&rows, &key, &value);
-      count += shadow[key] < 0;
-      shadow[key] = value;
-    } else {
-      CHECK_INT(tn__rows_remove(&rows, &key, gone), shadow[key] >= 0);
-      count -= shadow[key] >= 0;
-      shadow[key] = -1;
-    }
-    if (step % 100 != 0) continue;
-    CHECK_INT(rows.n, count);
-    for (int32_t k = 0; k < RANGE; k++) {
-      const int64_t *found = tn__rows_find(&rows, &k);
-      CHECK_INT(found == NULL ? -1 : *found, shadow[k]);
-    }
-  }
-  tn__rows_fini(&rows);
 }
 
 /* ---- operands that do not fit ---- */
@@ -488,7 +449,6 @@ TAP_MAIN(
   TAP_TEST(tables__keys_come_and_go),
   TAP_TEST(tables__reserved_keys_of_a_dense_table_are_refused),
   TAP_TEST(tables__a_dense_table_is_exported_with_its_free_buckets),
-  TAP_TEST(tables__rows_are_found_whatever_was_removed),
   TAP_TEST(tables__bad_operands_are_named),
   TAP_TEST(tables__sessions_share_a_table_by_its_name),
   TAP_TEST(tables__both_versions_of_a_handle_are_one_table),

@@ -4,7 +4,6 @@
 #include "tests/support/op_kit.h"
 
 #include <math.h>
-#include <ops/support/training.h>
 #include <pthread.h>
 
 #define TI TYPE("Tindices", "DT_INT32")
@@ -40,7 +39,7 @@ static void open_text(ts *t, int level, const char *text)
 
 static void fini(ts *t)
 {
-  CHECK_INT(tn_reset(t->options, NULL, 0, NULL), TN_OK);
+  ts_clean(t, NULL);
   ts_fini(t);
 }
 
@@ -265,63 +264,6 @@ static void training__references_have_the_variables_shape(void)
   ts_fini(&t);
 }
 
-/* ---- vectors ---- */
-
-#define MOST 75
-#define WIDEST 16
-
-static void fill(tn_dtype dtype, void *data, size_t n)
-{
-  static uint32_t seed = 7;
-  size_t parts = dtype == TN_COMPLEX64 || dtype == TN_COMPLEX128 ? 2 * n : n;
-  for (size_t i = 0; i < parts; i++) {
-    seed = seed * 1664525u + 1013904223u;
-    double x = (double)(seed >> 12) / (1 << 20) - 0.25;
-    if (seed >> 28 == 0) x = 0;
-    if (dtype == TN_DOUBLE || dtype == TN_COMPLEX128) ((double *)data)[i] = x;
-    else ((float *)data)[i] = (float)x;
-  }
-}
-
-/* Half and bfloat16 are given as floats. */
-static void check_rule(const char *name, const tn__training_rule *rule, uint32_t n_slots)
-{
-  static _Alignas(64) char first[TN__TRAINING_SLOTS][MOST * WIDEST], second[TN__TRAINING_SLOTS][MOST * WIDEST];
-  _Alignas(16) char grad[MOST * WIDEST], constants[TN__TRAINING_CONSTANTS * WIDEST];
-  void *a[] = { first[0], first[1], first[2], first[3] }, *b[] = { second[0], second[1], second[2], second[3] };
-  bool is_short = rule->dtype == TN_HALF || rule->dtype == TN_BFLOAT16;
-  size_t size = is_short ? 4 : tn_dtype_size(rule->dtype);
-  for (int kind = 1; kind < TN__VECTORS; kind++)
-    for (int64_t n = 0; n <= MOST; n += is_short ? TN__TRAINING_SHORTS : 1) {
-      fill(rule->dtype, grad, MOST);
-      fill(rule->dtype, constants, TN__TRAINING_CONSTANTS);
-      for (uint32_t k = 0; k < n_slots; k++) {
-        fill(rule->dtype, first[k], MOST);
-        memcpy(second[k], first[k], sizeof first[k]);
-      }
-      rule->fn[TN__BASELINE](a, grad, constants, n);
-      rule->fn[kind](b, grad, constants, n);
-      for (uint32_t k = 0; k < n_slots; k++)
-        CHECK_MSG(memcmp(first[k], second[k], MOST * size) == 0, "%s: vectors of kind %d, %d elements, slot %u: %s",
-                  name, kind, (int)n, k, tn_dtype_name(rule->dtype));
-    }
-}
-
-static void training__vectors_give_the_same_bits(void)
-{
-  int most = tn__vectors_limit(TN__VECTORS);
-  if (most == TN__BASELINE) TAP_SKIP("the machine has no wide vectors");
-  for (size_t r = 0; r < tn__n_training_rows; r++)
-    for (int rows = 0; rows < 2; rows++)
-      for (int flag = 0; flag < 2; flag++) {
-        const tn__training_row *row = &tn__training_rows[r];
-        const tn__training_rules *rules = rows ? &row->of_rows[flag] : &row->rules[flag];
-        for (size_t k = 0; k < rules->n; k++)
-          if (most == TN__AVX512 || rules->of[k].fn[TN__AVX512] == rules->of[k].fn[TN__AVX2])
-            check_rule(row->name, &rules->of[k], row->n_slots);
-      }
-}
-
 /* ---- large ones, threads, memory ---- */
 
 enum { MANY = 20000, WIDEST_ROW = 20, N_ROWS = 100, THREADS = 4, STEPS = 60 };
@@ -338,7 +280,11 @@ static void training__large_sparse_gradients_are_done_in_order(void)
 {
   static float g[MANY * WIDEST_ROW], velocity[N_ROWS * WIDEST_ROW], weights[N_ROWS * WIDEST_ROW];
   static int32_t rows[MANY];
-  fill(TN_FLOAT, g, MANY * WIDEST_ROW);
+  uint32_t seed = 7;
+  for (int i = 0; i < MANY * WIDEST_ROW; i++) {
+    seed = seed * 1664525u + 1013904223u;
+    g[i] = (float)(seed >> 12) / (1 << 20) - 0.25f;
+  }
   for (size_t k = 0; k < sizeof of_rows / sizeof of_rows[0]; k++) {
     ts t;
     int width = of_rows[k].width;
@@ -450,7 +396,6 @@ TAP_MAIN(
   TAP_TEST(training__slots_must_have_the_variables_shape),
   TAP_TEST(training__numbers_out_of_their_range_are_told),
   TAP_TEST(training__references_have_the_variables_shape),
-  TAP_TEST(training__vectors_give_the_same_bits),
   TAP_TEST(training__large_sparse_gradients_are_done_in_order),
   TAP_TEST(training__steps_side_by_side_lose_no_change),
   TAP_TEST(training__changes_allocate_nothing),

@@ -23,6 +23,7 @@ TN_UNIT_TESTS = \
   tests/test_convert \
   tests/test_default_session \
   tests/test_detection_ops \
+  tests/test_discovery \
   tests/test_elementwise_program \
   tests/test_error \
   tests/test_eval \
@@ -31,10 +32,12 @@ TN_UNIT_TESTS = \
   tests/test_function_loops \
   tests/test_function_shapes \
   tests/test_functions \
+  tests/test_gate \
   tests/test_gemm \
   tests/test_graph \
   tests/test_graph_read \
   tests/test_half \
+  tests/test_host_table \
   tests/test_import \
   tests/test_import_budget \
   tests/test_import_bytes \
@@ -44,7 +47,9 @@ TN_UNIT_TESTS = \
   tests/test_kernel_plugins \
   tests/test_kernels \
   tests/test_kit \
+  tests/test_kit_layout \
   tests/test_large_constants \
+  tests/test_layer_bits \
   tests/test_layout \
   tests/test_layout_cache \
   tests/test_layout_ops \
@@ -55,6 +60,7 @@ TN_UNIT_TESTS = \
   tests/test_messages \
   tests/test_metadata \
   tests/test_move \
+  tests/test_nested_loops \
   tests/test_npy \
   tests/test_npz \
   tests/test_onednn \
@@ -62,6 +68,7 @@ TN_UNIT_TESTS = \
   tests/test_options \
   tests/test_oracle_run \
   tests/test_packs \
+  tests/test_partial_help \
   tests/test_partial_run \
   tests/test_partial_steps \
   tests/test_passes \
@@ -69,7 +76,10 @@ TN_UNIT_TESTS = \
   tests/test_placement \
   tests/test_plan \
   tests/test_plan_graphs \
+  tests/test_plugin_files \
   tests/test_pool \
+  tests/test_probe \
+  tests/test_queue_attempts \
   tests/test_queues \
   tests/test_random_ops \
   tests/test_recurrent \
@@ -83,6 +93,7 @@ TN_UNIT_TESTS = \
   tests/test_session \
   tests/test_session_graph \
   tests/test_session_lives \
+  tests/test_session_quotas \
   tests/test_session_run \
   tests/test_session_step \
   tests/test_session_threads \
@@ -91,13 +102,18 @@ TN_UNIT_TESTS = \
   tests/test_strided \
   tests/test_string \
   tests/test_string_ops \
+  tests/test_table_rows \
   tests/test_tables \
+  tests/test_tasks \
   tests/test_tensor \
+  tests/test_tensor_array_cost \
   tests/test_tensor_arrays \
   tests/test_tensor_lists \
   tests/test_text \
   tests/test_threaded \
   tests/test_training \
+  tests/test_training_rules \
+  tests/test_variable_locks \
   tests/test_variable_refs \
   tests/test_variables \
   tests/test_vector_math \
@@ -108,13 +124,16 @@ TN_UNIT_TESTS = \
 
 # Shell scripts that print TAP.
 TN_SCRIPT_TESTS = \
+  tests/check-abi-rules.sh \
   tests/check-conformance.sh \
   tests/check-exports.sh \
   tests/check-headers.sh \
   tests/check-includes.sh \
   tests/check-oracle.sh \
+  tests/check-rules.sh \
   tests/check-style.sh \
   tests/test_compare.sh \
+  tests/test_conformance.sh \
   tests/test_examples.sh \
   tests/test_tool.sh \
   tests/test_tool_bench.sh \
@@ -122,6 +141,7 @@ TN_SCRIPT_TESTS = \
   tests/test_tool_graph.sh \
   tests/test_tool_plan.sh \
   tests/test_tool_run.sh \
+  tests/test_tool_runtimes.sh \
   tests/test_tool_trace.sh
 
 # Plugins that misbehave on purpose, and other modules that only tests load, found below TENON_TEST_PLUGINS. One is
@@ -133,14 +153,60 @@ TN_TEST_PLUGINS = \
   tests/plugins/aborts.la \
   tests/plugins/chameleon.la \
   tests/plugins/crashing.la \
+  tests/plugins/ender.la \
   tests/plugins/faster.la \
+  tests/plugins/faulty.la \
   tests/plugins/kernels_only.la \
   tests/plugins/minimal.la \
   tests/plugins/no_entry.la \
   tests/plugins/no_manifest.la \
+  tests/plugins/own_heap.la \
+  tests/plugins/scheduler.la \
   tests/plugins/straight.la \
-  tests/plugins/undefined.la
+  tests/plugins/executor.la \
+  tests/plugins/undefined.la \
+  tests/plugins/unloads.la
 
+# The suites that keep the rules of sessions and so hold for every runtime. tenon-conformance is made of their objects
+# (conformance/): they use public headers and names only.
+TN_CONFORMANCE_TESTS = \
+  tests/test_barriers.c \
+  tests/test_blocked_steps.c \
+  tests/test_branches.c \
+  tests/test_callable.c \
+  tests/test_calls.c \
+  tests/test_cancel.c \
+  tests/test_config.c \
+  tests/test_control_flow.c \
+  tests/test_default_session.c \
+  tests/test_eval.c \
+  tests/test_function_loops.c \
+  tests/test_metadata.c \
+  tests/test_partial_run.c \
+  tests/test_partial_steps.c \
+  tests/test_placement.c \
+  tests/test_queues.c \
+  tests/test_recurrent.c \
+  tests/test_reset_state.c \
+  tests/test_run_options.c \
+  tests/test_scoped_session.c \
+  tests/test_session.c \
+  tests/test_session_graph.c \
+  tests/test_session_lives.c \
+  tests/test_session_quotas.c \
+  tests/test_session_run.c \
+  tests/test_session_step.c \
+  tests/test_session_threads.c \
+  tests/test_staging.c \
+  tests/test_tables.c \
+  tests/test_tensor_arrays.c \
+  tests/test_training.c \
+  tests/test_variable_refs.c \
+  tests/test_variables.c
+
+tests_libtestmain_a_SOURCES = tests/support/tap_cunit.c tests/support/tap_program.c
+
+noinst_LIBRARIES += tests/libtestsupport.a
 tests_libtestsupport_a_SOURCES = \
   tests/support/blocked_kit.c \
   tests/support/blocked_kit.h \
@@ -166,6 +232,8 @@ tests_libtestsupport_a_SOURCES = \
   tests/support/session_ops.c \
   tests/support/tap.c \
   tests/support/tap.h \
+  tests/support/tasks_kit.c \
+  tests/support/tasks_kit.h \
   tests/support/variable_kit.c \
   tests/support/variable_kit.h
 
@@ -256,10 +324,10 @@ TN_ORACLE_CASES = \
 EXTRA_DIST += $(TN_ORACLE_CASES)
 
 # The default of every program that does not say otherwise, that is, of the unit tests.
-LDADD = tests/libtestsupport.a libtenon_core.la $(TN_CORE_LIBS) $(CUNIT_LIBS)
+LDADD = tests/libtestmain.a tests/libtestsupport.a libtenon_core.la $(TN_CORE_LIBS) $(CUNIT_LIBS)
 
 if HAVE_CUNIT
-check_LIBRARIES += tests/libtestsupport.a
+check_LIBRARIES += tests/libtestmain.a
 check_PROGRAMS += $(TN_UNIT_TESTS)
 TESTS += $(TN_UNIT_TESTS)
 else
@@ -285,18 +353,20 @@ AM_TESTS_ENVIRONMENT = \
   TENON_PLUGIN_PATH='$(TN_BUILT_PLUGIN_PATH)'; export TENON_PLUGIN_PATH; \
   TENON_PLUGIN_PATH_ONLY=1; export TENON_PLUGIN_PATH_ONLY; \
   TENON_TEST_PLUGINS='$(abs_top_builddir)/tests/plugins/$(TN_OBJDIR)'; export TENON_TEST_PLUGINS; \
+  TENON_PROBE_PROGRAM='$(abs_top_builddir)/tools/tenon-probe'; export TENON_PROBE_PROGRAM; \
   if test -z "$$TENON_MODELS" && test -d '$(abs_top_srcdir)/../shared/models'; then \
     TENON_MODELS='$(abs_top_srcdir)/../shared/models'; export TENON_MODELS; fi; \
-  CC='$(CC)'; CXX='$(CXX)'; export CC CXX; \
+  CC='$(CC)'; CXX='$(CXX)'; AWK='$(AWK)'; export CC CXX AWK; \
   ASAN_OPTIONS="strict_string_checks=1:detect_stack_use_after_return=1:$$ASAN_OPTIONS"; export ASAN_OPTIONS; \
   UBSAN_OPTIONS="print_stacktrace=1:$$UBSAN_OPTIONS"; export UBSAN_OPTIONS; \
   TSAN_OPTIONS="second_deadlock_stack=1:$$TSAN_OPTIONS"; export TSAN_OPTIONS; \
   LC_ALL=C.UTF-8; export LC_ALL;
 
 # What was installed works without the build folder; make distcheck runs it, too.
-EXTRA_DIST += tests/installed.sh tests/tool_kit.sh
+EXTRA_DIST += tests/installed.sh tests/tool_kit.sh tests/untested-rules.txt
 installcheck-local:
 	CC='$(CC)' TENON_SANITIZE='$(TN_SANITIZE)' $(SHELL) $(srcdir)/tests/installed.sh '$(libdir)' '$(bindir)' '$(plugindir)' '$(PACKAGE_VERSION)'
+	CC='$(CC)' CXX='$(CXX)' TENON_SANITIZE='$(TN_SANITIZE)' $(SHELL) $(srcdir)/tests/check-templates.sh '$(srcdir)' '$(libdir)' '$(bindir)'
 
 # What takes hours.
 check-long: check
@@ -308,8 +378,12 @@ tests_plugins_chameleon_la_CPPFLAGS = $(TN_PLUGIN_CPPFLAGS) -DTN_PLUGIN=chameleo
 tests_plugins_chameleon_la_LDFLAGS = $(TN_TEST_PLUGIN_LINK)
 tests_plugins_crashing_la_CPPFLAGS = $(TN_PLUGIN_CPPFLAGS) -DTN_PLUGIN=crashing
 tests_plugins_crashing_la_LDFLAGS = $(TN_TEST_PLUGIN_LINK)
+tests_plugins_ender_la_CPPFLAGS = $(TN_PLUGIN_CPPFLAGS) -DTN_PLUGIN=ender
+tests_plugins_ender_la_LDFLAGS = $(TN_TEST_PLUGIN_LINK)
 tests_plugins_faster_la_CPPFLAGS = $(TN_PLUGIN_CPPFLAGS) -DTN_PLUGIN=faster
 tests_plugins_faster_la_LDFLAGS = $(TN_TEST_PLUGIN_LINK)
+tests_plugins_faulty_la_CPPFLAGS = $(TN_PLUGIN_CPPFLAGS) -DTN_PLUGIN=faulty
+tests_plugins_faulty_la_LDFLAGS = $(TN_TEST_PLUGIN_LINK)
 tests_plugins_kernels_only_la_CPPFLAGS = $(TN_PLUGIN_CPPFLAGS) -DTN_PLUGIN=kernels_only
 tests_plugins_kernels_only_la_LDFLAGS = $(TN_TEST_PLUGIN_LINK)
 tests_plugins_minimal_la_CPPFLAGS = $(TN_PLUGIN_CPPFLAGS) -DTN_PLUGIN=minimal
@@ -318,7 +392,15 @@ tests_plugins_no_entry_la_CPPFLAGS = $(TN_PLUGIN_CPPFLAGS) -DTN_PLUGIN=no_entry
 tests_plugins_no_entry_la_LDFLAGS = $(TN_TEST_PLUGIN_LINK)
 tests_plugins_no_manifest_la_CPPFLAGS = $(TN_PLUGIN_CPPFLAGS) -DTN_PLUGIN=no_manifest
 tests_plugins_no_manifest_la_LDFLAGS = $(TN_TEST_PLUGIN_LINK)
+tests_plugins_scheduler_la_CPPFLAGS = $(TN_PLUGIN_CPPFLAGS) -DTN_PLUGIN=scheduler
+tests_plugins_scheduler_la_LDFLAGS = $(TN_TEST_PLUGIN_LINK) -lpthread
+tests_plugins_own_heap_la_CPPFLAGS = $(TN_PLUGIN_CPPFLAGS) -DTN_PLUGIN=own_heap
+tests_plugins_own_heap_la_LDFLAGS = $(TN_TEST_PLUGIN_LINK)
 tests_plugins_straight_la_CPPFLAGS = $(TN_PLUGIN_CPPFLAGS) -DTN_PLUGIN=straight
 tests_plugins_straight_la_LDFLAGS = $(TN_TEST_PLUGIN_LINK)
+tests_plugins_executor_la_CPPFLAGS = $(TN_PLUGIN_CPPFLAGS) -DTN_PLUGIN=executor
+tests_plugins_executor_la_LDFLAGS = $(TN_TEST_PLUGIN_LINK)
 tests_plugins_undefined_la_CPPFLAGS = $(TN_PLUGIN_CPPFLAGS) -DTN_PLUGIN=undefined
 tests_plugins_undefined_la_LDFLAGS = $(TN_TEST_PLUGIN_LINK)
+tests_plugins_unloads_la_CPPFLAGS = $(TN_PLUGIN_CPPFLAGS) -DTN_PLUGIN=unloads
+tests_plugins_unloads_la_LDFLAGS = $(TN_TEST_PLUGIN_LINK)

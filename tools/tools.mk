@@ -50,6 +50,10 @@ TN_TOOL_FILES = \
   tools/run_trace.c \
   tools/run_trace.h \
   tools/run_trace_json.c \
+  tools/runtimes_advice.c \
+  tools/runtimes_doctor.c \
+  tools/runtimes_probe.c \
+  tools/runtimes_tool.h \
   tools/save.c \
   tools/table.c \
   tools/text.c \
@@ -61,6 +65,12 @@ nodist_tenon_SOURCES = tools/tools_table.c
 tenon_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)
 tenon_LDADD = libtenon.la $(JANSSON_LIBS) $(TN_MATH_LIBS)
 CLEANFILES += tools/tools_table.c
+
+# What the library starts to try a plugin in a process of its own (core/registry/probe.c).
+tenonlibexecdir = $(libexecdir)/tenon
+tenonlibexec_PROGRAMS = tools/tenon-probe
+tools_tenon_probe_SOURCES = tools/probe_program.c
+tools_tenon_probe_LDADD = libtenon.la
 
 tools/tools_table.c: $(top_srcdir)/tools/tools.mk $(top_srcdir)/build-aux/gen-table.sh
 	$(TN_GEN_TABLE) tools $(TN_TOOL_COMMANDS) >$@.tmp && mv -f $@.tmp $@

@@ -98,6 +98,16 @@ void plugin_chameleon(const char *folder, const char *file, const char *name, in
   free(bytes);
 }
 
+void plugin_ender(const char *folder, const char *file, const char *name, const char *fault)
+{
+  size_t size = 0;
+  unsigned char *bytes = plugin_read(plugin_source("ender"), &size);
+  plugin_patch(bytes, size, "ender_____________________", name);
+  plugin_patch(bytes, size, "none:________________", fault);
+  plugin_write(plugin_path(folder, file), bytes, size);
+  free(bytes);
+}
+
 void plugin_search(const char *folders)
 {
   tn_error err = TN_ERROR_INIT;

@@ -28,6 +28,9 @@ void plugin_copy(const char *name, const char *folder, const char *file);
 /* A copy of tests/plugins/chameleon.c with a name, a rank and a fault ("none" for a good one). */
 void plugin_chameleon(const char *folder, const char *file, const char *name, int rank, const char *fault);
 
+/* A copy of tests/plugins/ender.c with a name and a fault ("none:" for a good one). */
+void plugin_ender(const char *folder, const char *file, const char *name, const char *fault);
+
 /* Makes a list of folders, separated by ':', the whole search list, and rescans. */
 void plugin_search(const char *folders);
 

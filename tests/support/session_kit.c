@@ -49,6 +49,24 @@ void ts_fini(ts *t)
   memset(t, 0, sizeof(*t));
 }
 
+bool ts_has_reset(void)
+{
+  static const char *const nothing = "test.nothing";
+  tn_session_options *options = NULL;
+  tn_status st = tn_session_options_create(&options, NULL);
+  if (st == TN_OK) st = tn_session_options_set_target(options, ts_runtime(), NULL);
+  if (st == TN_OK) st = tn_reset(options, &nothing, 1, NULL);
+  tn_session_options_destroy(options);
+  return st != TN_UNIMPLEMENTED;
+}
+
+void ts_clean(ts *t, const char *container)
+{
+  tn_status st = tn_reset(t->options, &container, container != NULL, &t->err);
+  if (st != TN_UNIMPLEMENTED) CHECK_OK(st, &t->err);
+  tn_error_clear(&t->err);
+}
+
 void ts_usual_graph(tn_graph *graph)
 {
   tn_output x = ts_placeholder(graph, "x", TN_FLOAT), y = ts_placeholder(graph, "y", TN_FLOAT);
@@ -183,6 +201,7 @@ tn_status ts_run(ts *t, const ts_feed *feeds, const char *const *fetches, tn_ten
   tn_status status = tn_session_run(t->session, NULL, names, values, n, fetches, fetched, n_fetches, targets,
                                     length(targets), NULL, &t->err);
   for (size_t i = 0; i < n; i++) tn_tensor_unref(values[i]);
+  tap_answered(status, &t->err);
   return status;
 }
 

@@ -38,6 +38,14 @@ void ts_init(ts *t, int level);
 void ts_start(ts *t);
 void ts_fini(ts *t);
 
+/* Whether the runtime has a reset (S-RST-12). Closes its sessions when it has. */
+bool ts_has_reset(void);
+#define TS_NEEDS_RESET() \
+  if (!ts_has_reset()) TAP_SKIP("UNIMPLEMENTED: %s has no reset", ts_runtime_name())
+
+/* Empties a container (NULL: the default one) of what the next test must not find, where the runtime has a reset. */
+void ts_clean(ts *t, const char *container);
+
 /* ts_init, the usual graph, ts_start. The graph (all float32):
  *   x, y placeholders; two = 2; half = 0.5; unused placeholder z
  *   sum = x + y; twice = sum * two; neg = -x; lone = z + two */

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One test in a process of its own. What it prints goes into one pipe, what became of it into another one: neither
+ * exit() nor text on standard output can pass for a verdict. */
+#define _XOPEN_SOURCE 700
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <unistd.h>
+#ifdef __linux__
+#include <sys/prctl.h>
+#endif
+
+#include <conformance/conformance.h>
+#include <tests/support/oom.h>
+
+static struct {
+  pthread_mutex_t mutex; /* guards failed */
+  pthread_t runner;
+  jmp_buf end;
+  bool inside; /* of the test: `end` can be jumped to */
+  bool failed;
+} now = { .mutex = PTHREAD_MUTEX_INITIALIZER };
+
+/* Paths as they are in the source tree, wherever it was built. */
+static const char *short_path(const char *file)
+{
+  const char *from = file;
+  for (const char *at = file; (at = strchr(at, '/')) != NULL; at++)
+    if (strncmp(at, "/tests/", 7) == 0 || strncmp(at, "/conformance/", 13) == 0) from = at + 1;
+  return from;
+}
+
+void tap_record(bool ok, const char *file, int line, bool fatal, const char *message)
+{
+  if (ok) return;
+  pthread_mutex_lock(&now.mutex);
+  now.failed = true;
+  tap_note("%s:%d: %s", short_path(file), line, message);
+  pthread_mutex_unlock(&now.mutex);
+  if (fatal && now.inside && pthread_equal(pthread_self(), now.runner)) longjmp(now.end, 1);
+}
+
+static void tell(int fd)
+{
+  cf_verdict verdict;
+  const char *reason = now.failed ? tap_unimplemented() : tap_skip_reason();
+  memset(&verdict, 0, sizeof(verdict));
+  verdict.kind = reason != NULL ? 's' : now.failed ? 'f' : 'p';
+  snprintf(verdict.reason, sizeof(verdict.reason), "%s", reason != NULL ? reason : "");
+  fflush(stdout);
+  while (write(fd, &verdict, sizeof(verdict)) < 0 && errno == EINTR) { }
+  close(fd);
+}
+
+static void call(const cf_test *t, const cf_runtime *runtime)
+{
+  now.runner = pthread_self();
+  if (!cf_runtime_enter(runtime)) return;
+  if (t->suite->setup) t->suite->setup();
+  if (setjmp(now.end) == 0) {
+    now.inside = true;
+    t->test->fn();
+  }
+  now.inside = false;
+  if (t->suite->teardown) t->suite->teardown();
+}
+
+static void be_child(const cf_test *t, const cf_runtime *runtime, int output, int verdict, int timeout)
+{
+  static const int defaults[] = { SIGPIPE, SIGINT, SIGTERM, SIGHUP, SIGALRM };
+  setpgid(0, 0);
+#ifdef __linux__
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+#endif
+  for (size_t i = 0; i < sizeof(defaults) / sizeof(defaults[0]); i++) signal(defaults[i], SIG_DFL);
+  alarm((unsigned)timeout + 5); /* should nobody be left who watches */
+  int nothing = open("/dev/null", O_RDONLY);
+  if (nothing >= 0) dup2(nothing, STDIN_FILENO);
+  dup2(output, STDOUT_FILENO);
+  dup2(output, STDERR_FILENO);
+  if (nothing > STDERR_FILENO) close(nothing);
+  close(output);
+  setvbuf(stdout, NULL, _IOLBF, 0);
+  tn_test_alloc_install();
+  call(t, runtime);
+  tell(verdict);
+  exit(0);
+}
+
+/* Not for programs that a test starts. */
+static bool open_pipe(int *fds)
+{
+  if (pipe(fds) != 0) return false;
+  return fcntl(fds[0], F_SETFD, FD_CLOEXEC) == 0 && fcntl(fds[1], F_SETFD, FD_CLOEXEC) == 0;
+}
+
+static void close_all(int *fds)
+{
+  for (int i = 0; i < 4; i++)
+    if (fds[i] >= 0) close(fds[i]);
+}
+
+bool cf_child_start(cf_child *child, const cf_test *test, const cf_runtime *runtime, int timeout)
+{
+  int fds[4] = { -1, -1, -1, -1 };
+  if (!open_pipe(fds) || !open_pipe(fds + 2)) {
+    close_all(fds);
+    return false;
+  }
+  fflush(stdout);
+  fflush(stderr);
+  pid_t pid = fork();
+  if (pid < 0) {
+    close_all(fds);
+    return false;
+  }
+  if (pid == 0) {
+    close(fds[0]);
+    close(fds[2]);
+    be_child(test, runtime, fds[1], fds[3], timeout);
+  }
+  setpgid(pid, pid); /* here, too: whoever comes first */
+  close(fds[1]);
+  close(fds[3]);
+  fcntl(fds[0], F_SETFL, O_NONBLOCK);
+  fcntl(fds[2], F_SETFL, O_NONBLOCK);
+  *child = (cf_child){ pid, fds[0], fds[2] };
+  return true;
+}

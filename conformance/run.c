@@ -1,0 +1,340 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Runs the tests, several at once when that is asked, and prints their results in the order of the list. */
+#define _XOPEN_SOURCE 700
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <conformance/conformance.h>
+
+enum { MOST_OUTPUT = 12000, TICK_MS = 20, DRAW_MS = 100, BAR = 30 };
+
+typedef struct result {
+  char kind; /* of its verdict; 0: it has not ended */
+  char reason[640];
+  char *output; /* NULL for none */
+} result;
+
+typedef struct job {
+  cf_child child; /* pid 0: free */
+  size_t test;
+  int64_t deadline_ms;
+  bool late; /* it was ended by its time limit */
+  bool cut;  /* it printed more than is kept */
+  char *output;
+  size_t size;
+} job;
+
+typedef struct runner {
+  const cf_options *options;
+  const cf_runtime *runtime;
+  const cf_test *tests;
+  result *results;
+  job *jobs;
+  struct pollfd *polled;
+  size_t n, started, done, printed;
+  size_t counts[128]; /* by kind */
+  int64_t begin_ms, drawn_ms;
+  bool planned;  /* the plan was printed, results may follow */
+  bool terminal; /* progress is drawn */
+  bool unheard;  /* standard output cannot be written */
+} runner;
+
+static volatile sig_atomic_t interrupted;
+bool cf_nobody_reads;
+
+static void on_signal(int number) { interrupted = number; }
+
+static int64_t now_ms(void)
+{
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+/* ---- progress ---- */
+
+static void clear_progress(runner *r)
+{
+  if (r->terminal && r->drawn_ms != 0) fputs("\r\033[K", stderr);
+  r->drawn_ms = 0;
+}
+
+static void draw_progress(runner *r)
+{
+  int64_t now = now_ms();
+  if (!r->terminal || now - r->begin_ms < 500 || (r->drawn_ms != 0 && now - r->drawn_ms < DRAW_MS)) return;
+  char bar[BAR + 1];
+  for (size_t i = 0; i < BAR; i++) bar[i] = i < r->done * BAR / r->n ? '#' : '.';
+  bar[BAR] = '\0';
+  fprintf(stderr, "\r\033[K%s [%s] %zu/%zu", r->options->runtime, bar, r->done, r->n);
+  if (r->counts['f'] > 0) fprintf(stderr, "  %zu failed", r->counts['f']);
+  fprintf(stderr, "  %.1f s", (double)(now - r->begin_ms) / 1000);
+  fflush(stderr);
+  r->drawn_ms = now;
+}
+
+/* ---- TAP ---- */
+
+static void print_comment(const char *text)
+{
+  while (*text != '\0') {
+    size_t length = strcspn(text, "\n");
+    if (strncmp(text, "# ", 2) == 0) printf("%.*s\n", (int)length, text); /* a note of the test */
+    else printf("#   %.*s\n", (int)length, text);
+    text += length + (text[length] == '\n');
+  }
+}
+
+static void print_result(runner *r, size_t i)
+{
+  const cf_test *t = &r->tests[i];
+  result *res = &r->results[i];
+  printf("%s %zu - %s", res->kind == 'f' ? "not ok" : "ok", i + 1, t->test->name);
+  if (t->rules[0] != '\0') printf(" (%s)", t->rules);
+  if (res->kind == 's') printf(" # SKIP %s", res->reason);
+  putchar('\n');
+  if (res->kind == 'f') {
+    if (res->reason[0] != '\0') printf("# %s\n", res->reason);
+    if (res->output != NULL) print_comment(res->output);
+  }
+  free(res->output);
+  res->output = NULL;
+}
+
+static void print_ready(runner *r)
+{
+  if (!r->planned || r->printed == r->n || r->results[r->printed].kind == 0) return;
+  clear_progress(r);
+  for (; r->printed < r->n && r->results[r->printed].kind != 0; r->printed++) print_result(r, r->printed);
+  errno = 0;
+  if (fflush(stdout) == 0) return;
+  r->unheard = true;
+  cf_nobody_reads = errno == EPIPE;
+}
+
+/* The rules that the failed tests are about, each once, in the order of the tests. */
+static void print_rules(const runner *r)
+{
+  char seen[4096] = " ";
+  for (size_t i = 0; i < r->n; i++) {
+    if (r->results[i].kind != 'f') continue;
+    for (const char *at = r->tests[i].rules; *at != '\0';) {
+      char rule[40];
+      size_t length = strcspn(at, " "), used = strlen(seen);
+      snprintf(rule, sizeof(rule), " %.*s ", (int)length, at);
+      if (strstr(seen, rule) == NULL) snprintf(seen + used, sizeof(seen) - used, "%s", rule + 1);
+      at += length + strspn(at + length, " ");
+    }
+  }
+  if (seen[1] != '\0') printf("# failed tests are about%.*s\n", (int)strlen(seen) - 1, seen);
+}
+
+static int summary(const runner *r)
+{
+  size_t passed = r->counts['p'], failed = r->counts['f'], skipped = r->counts['s'];
+  print_rules(r);
+  printf("# %s: %zu passed, %zu failed", r->options->runtime, passed, failed);
+  if (skipped > 0) printf(", %zu skipped", skipped);
+  printf(", %.1f s\n", (double)(now_ms() - r->begin_ms) / 1000);
+  if (failed > 0) return CF_FAILED;
+  return passed > 0 ? CF_PASSED : CF_SKIPPED;
+}
+
+/* ---- jobs ---- */
+
+__attribute__((format(printf, 3, 4))) static void decide(result *res, char kind, const char *format, ...)
+{
+  va_list args;
+  va_start(args, format);
+  vsnprintf(res->reason, sizeof(res->reason), format, args);
+  va_end(args);
+  res->kind = kind;
+  for (char *at = res->reason; *at != '\0'; at++)
+    if (*at == '\n') *at = ' ';
+}
+
+static bool start_next(runner *r, job *j)
+{
+  *j = (job){ .test = r->started };
+  if (!cf_child_start(&j->child, &r->tests[r->started], r->runtime, r->options->timeout)) {
+    j->child.pid = 0;
+    return false;
+  }
+  j->deadline_ms = now_ms() + (int64_t)r->options->timeout * 1000;
+  r->started++;
+  return true;
+}
+
+/* Takes what it printed; false at the end of it. */
+static bool take_output(job *j)
+{
+  char rest[4096];
+  if (j->output == NULL) j->output = cf_alloc(MOST_OUTPUT + 1, 1);
+  for (;;) {
+    size_t room = MOST_OUTPUT - j->size;
+    ssize_t n = read(j->child.output, room > 0 ? j->output + j->size : rest, room > 0 ? room : sizeof(rest));
+    if (n < 0) return errno == EAGAIN || errno == EINTR;
+    if (n == 0) return false;
+    if (room > 0) j->size += (size_t)n;
+    else j->cut = true;
+  }
+}
+
+/* Bytes that a terminal would take for commands do not reach it. */
+static char *plain_output(job *j)
+{
+  for (size_t i = 0; i < j->size; i++) {
+    unsigned char c = (unsigned char)j->output[i];
+    if ((c < 0x20 && c != '\n') || c == 0x7f) j->output[i] = c == '\t' ? ' ' : '?';
+  }
+  j->output[j->size] = '\0';
+  if (j->cut) memcpy(j->output + j->size - 5, "\n...\n", 5);
+  return j->output;
+}
+
+static void judge(result *res, const job *j, const cf_verdict *v, bool told, int status, int timeout)
+{
+  const char *when = told ? "when the test was over" : "in the test";
+  if (j->late) decide(res, 'f', "it did not end in %d s, %s", timeout, when);
+  else if (WIFSIGNALED(status))
+    decide(res, 'f', "its process was ended by signal %d (%s) %s", WTERMSIG(status), strsignal(WTERMSIG(status)), when);
+  else if (WEXITSTATUS(status) != 0 || !told)
+    decide(res, 'f', "its process ended with status %d %s", WEXITSTATUS(status), when);
+  else decide(res, v->kind, "%s", v->reason);
+}
+
+/* Its process has ended and waits to be collected. What it started ends with it. */
+static void collect(runner *r, job *j)
+{
+  cf_verdict verdict;
+  int status = 0;
+  kill(-j->child.pid, SIGKILL);
+  while (waitpid(j->child.pid, &status, 0) < 0 && errno == EINTR) { }
+  take_output(j);
+  bool told = read(j->child.verdict, &verdict, sizeof(verdict)) == (ssize_t)sizeof(verdict);
+  close(j->child.output);
+  close(j->child.verdict);
+  result *res = &r->results[j->test];
+  judge(res, j, &verdict, told, status, r->options->timeout);
+  r->counts[(unsigned char)res->kind & 127]++;
+  r->done++;
+  res->output = plain_output(j);
+  j->child.pid = 0;
+}
+
+static bool has_ended(pid_t pid)
+{
+  siginfo_t info;
+  memset(&info, 0, sizeof(info));
+  return waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == pid;
+}
+
+/* Looks at one job after something may have happened. */
+static void look_after(runner *r, job *j, bool *closed)
+{
+  if (j->child.pid == 0) return;
+  if (!take_output(j)) *closed = true;
+  if (!j->late && now_ms() >= j->deadline_ms) {
+    j->late = true;
+    kill(-j->child.pid, SIGKILL);
+  }
+  if (has_ended(j->child.pid)) collect(r, j);
+}
+
+static bool give_up(runner *r, const char *why)
+{
+  for (int i = 0; i < r->options->jobs; i++)
+    if (r->jobs[i].child.pid != 0) collect(r, &r->jobs[i]);
+  clear_progress(r);
+  printf("Bail out! %s\n", why);
+  return false;
+}
+
+/* Runs tests up to `end`; false when the program is to end. */
+static bool run_until(runner *r, size_t end)
+{
+  bool closed = false; /* a child has nothing more to say: it is about to end */
+  while (r->done < end) {
+    nfds_t n = 0;
+    if (interrupted) return give_up(r, "interrupted");
+    for (int i = 0; i < r->options->jobs; i++) {
+      job *j = &r->jobs[i];
+      if (j->child.pid == 0 && r->started < end && !start_next(r, j) && n == 0)
+        return give_up(r, "no process can be started");
+      if (j->child.pid != 0) r->polled[n++] = (struct pollfd){ .fd = j->child.output, .events = POLLIN };
+    }
+    if (closed) poll(NULL, 0, 1);
+    else poll(r->polled, n, TICK_MS);
+    closed = false;
+    for (int i = 0; i < r->options->jobs; i++) look_after(r, &r->jobs[i], &closed);
+    draw_progress(r);
+    print_ready(r);
+    if (r->unheard) return give_up(r, "standard output cannot be written");
+  }
+  return true;
+}
+
+static void watch_signals(void)
+{
+  static const int numbers[] = { SIGINT, SIGTERM, SIGHUP };
+  struct sigaction action;
+  memset(&action, 0, sizeof(action));
+  action.sa_handler = on_signal;
+  for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) sigaction(numbers[i], &action, NULL);
+  signal(SIGPIPE, SIG_IGN);
+}
+
+static size_t n_first(const cf_test *tests, size_t n)
+{
+  size_t i = 0;
+  while (i < n && tests[i].suite == tests[0].suite) i++;
+  return i;
+}
+
+/* What the first suite found: whether it makes sense to go on. */
+static bool may_go_on(runner *r, size_t first)
+{
+  for (size_t i = 0; i < first; i++)
+    if (r->results[i].kind == 's' && strncmp(r->results[i].reason, "UNAVAILABLE", 11) == 0) {
+      printf("1..0 # SKIP %s\n", r->results[i].reason);
+      return false;
+    }
+  bool failed = r->counts['f'] > 0;
+  printf("1..%zu\n", failed ? first : r->n);
+  r->planned = true;
+  if (failed) r->n = first;
+  print_ready(r);
+  return !failed;
+}
+
+static int run_all(runner *r)
+{
+  size_t first = n_first(r->tests, r->n);
+  if (!run_until(r, first)) return CF_FAILED;
+  if (may_go_on(r, first) && !run_until(r, r->n)) return CF_FAILED;
+  clear_progress(r);
+  return r->planned ? summary(r) : CF_SKIPPED;
+}
+
+int cf_run(const cf_options *options, const cf_runtime *runtime, const cf_test *tests, size_t n)
+{
+  const char *terminal = getenv("TERM");
+  runner r = { .options = options, .runtime = runtime, .tests = tests, .n = n, .begin_ms = now_ms() };
+  r.terminal = isatty(STDERR_FILENO) && terminal != NULL && strcmp(terminal, "dumb") != 0;
+  r.results = cf_alloc(n, sizeof(result));
+  r.jobs = cf_alloc((size_t)options->jobs, sizeof(job));
+  r.polled = cf_alloc((size_t)options->jobs, sizeof(struct pollfd));
+  watch_signals();
+  int status = run_all(&r);
+  for (size_t i = 0; i < n; i++) free(r.results[i].output);
+  free(r.results);
+  free(r.jobs);
+  free(r.polled);
+  return interrupted ? 128 + (int)interrupted : status;
+}

@@ -1,0 +1,49 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Each rule of docs/spec/session-semantics.md has a test that cites it, or a line in tests/untested-rules.txt that says
+# why not. Prints TAP.
+cd "${TENON_SRCDIR:-$(dirname "$0")/..}" || exit 99
+tmp=$(mktemp -d "${TMPDIR:-/tmp}/tenon-rules.XXXXXX") || exit 99
+trap 'rm -rf "$tmp"' EXIT
+: "${AWK:=awk}"
+n=0
+
+report() {
+  n=$((n + 1))
+  if [ ! -s "$2" ]; then echo "ok $n - $1"; else
+    echo "not ok $n - $1"
+    sed 's/^/# /' "$2"
+  fi
+}
+
+sed -n 's/^- \(S-[A-Z]*-[0-9]*\) .*/\1/p' docs/spec/session-semantics.md | sort >"$tmp/rules"
+$AWK -f build-aux/rules.awk tests/*.c conformance/*.c | $AWK '{ for (i = 3; i <= NF; i++) if ($i ~ /^S-/) print $i, $1 }' | sort -u >"$tmp/citations"
+cut -d' ' -f1 "$tmp/citations" | sort -u >"$tmp/cited"
+
+# "S-EAG-01 to 28: reason" or "S-CFG-23: reason"
+$AWK '/^S-/ {
+  first = $1
+  sub(/:.*/, "", first)
+  prefix = first
+  sub(/[0-9]+$/, "", prefix)
+  from = to = substr(first, length(prefix) + 1)
+  if ($2 == "to") to = $3
+  sub(/:.*/, "", to)
+  for (i = from + 0; i <= to + 0; i++) printf "%s%02d\n", prefix, i
+}' tests/untested-rules.txt | sort >"$tmp/excused"
+
+[ "$(wc -l <"$tmp/rules")" -gt 200 ] || echo 'docs/spec/session-semantics.md lists hardly any' >"$tmp/few"
+touch "$tmp/few"
+report 'the rules are found' "$tmp/few"
+
+sort "$tmp/cited" "$tmp/excused" | comm -23 "$tmp/rules" - >"$tmp/missing"
+report 'each rule has a test, or a reason why not' "$tmp/missing"
+
+comm -13 "$tmp/rules" "$tmp/cited" >"$tmp/strange"
+$AWK 'NR == FNR { strange[$1] = 1; next } $1 in strange' "$tmp/strange" "$tmp/citations" >"$tmp/where"
+report 'no test cites a rule that there is not' "$tmp/where"
+
+comm -12 "$tmp/cited" "$tmp/excused" >"$tmp/both"
+comm -13 "$tmp/rules" "$tmp/excused" >>"$tmp/both"
+report 'no reason stands for a rule that has a test, or that there is not' "$tmp/both"
+echo "1..$n"

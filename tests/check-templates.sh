@@ -1,0 +1,149 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# check-templates.sh SRCDIR LIBDIR BINDIR: what make installcheck (and so make distcheck) runs: each template of templates/ is
+# copied away, built against what was installed by pkg-config alone, checked, installed into a folder of its own, and then used
+# as any runtime is. TENON_TEMPLATES names some of them ("c cpp rust"); one whose tools are missing is left out with words.
+set -eu
+srcdir=$(cd "$1" && pwd) libdir=$2 bindir=$3
+if [ -n "${TENON_SANITIZE:-}" ]; then
+  echo "templates: left out: the library was built with $TENON_SANITIZE"
+  exit 0
+fi
+tmp=$(mktemp -d)
+trap 'rm -rf "$tmp"' EXIT
+VERBOSE=1 # of automake: tests that fail show what they said
+export VERBOSE
+unset TENON_PLUGIN_PATH TENON_PLUGIN_PATH_ONLY MAKEFLAGS MFLAGS MAKELEVEL DESTDIR || true
+LD_LIBRARY_PATH=$libdir${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+PKG_CONFIG_PATH=$libdir/pkgconfig${PKG_CONFIG_PATH:+:$PKG_CONFIG_PATH}
+[ -n "${CXX:-}" ] || unset CXX
+TENON=$bindir/tenon
+export LD_LIBRARY_PATH PKG_CONFIG_PATH TENON
+log=$tmp/log
+
+# Ends the check of this template, which is a subshell.
+fail() {
+  echo "templates: $name: $*" >&2
+  exit 1
+}
+
+# step WORDS COMMAND...: runs a command; what it says is shown only when it fails.
+step() {
+  words=$1
+  shift
+  "$@" >"$log" 2>&1 || { tail -n 40 "$log" >&2; fail "$words"; }
+}
+
+have() { command -v "$1" >/dev/null 2>&1; }
+
+# Tests of tenon-conformance that a runtime on level (c) cannot pass: the library alone knows what run metadata and the report of
+# an exhausted memory limit say, and a layout is allocated for each step.
+excused() {
+  case $1:$2 in
+  acme.executor:metadata__* | acme.executor:run_options__who_has_the_memory_is_reported) return 0 ;;
+  acme.executor:callable__steady_state_allocates_nothing) return 0 ;;
+  esac
+  return 1
+}
+
+conforms() {
+  [ -x "$bindir/tenon-conformance" ] || { echo "templates: $name: there is no tenon-conformance"; return 0; }
+  "$bindir/tenon-conformance" "$2" --jobs 2 >"$tmp/conformance" 2>&1 || :
+  tail -n 1 "$tmp/conformance" | grep -q '^# .* passed, ' || { tail -n 20 "$tmp/conformance" >&2; fail "the suites do not end"; }
+  broken=
+  for test in $(awk '/^not ok / { print $5 }' "$tmp/conformance"); do
+    excused "$1" "$test" || { broken="$broken $test"; grep -A 8 "^not ok .* $test" "$tmp/conformance" >&2; }
+  done
+  [ -z "$broken" ] || fail "does not conform:$broken"
+}
+
+# used RUNTIME FILE: the installed file, as a user meets it.
+used() {
+  runtime=$1 so=$2
+  TENON_PLUGIN_PATH=$(dirname "$so")
+  export TENON_PLUGIN_PATH
+  [ "$(nm -D --defined-only "$so" | wc -l)" -eq 1 ] || { nm -D --defined-only "$so" >&2; fail "shows more than its entry (P-93)"; }
+  step "tenon runtimes" "$bindir/tenon" runtimes
+  grep -F "$so" "$log" | grep -q "^$runtime .* ready " || { cat "$log" >&2; fail "tenon runtimes does not list it"; }
+  for on in direct "$runtime"; do
+    step "the digits on $on" "$bindir/tenon" run "$srcdir/examples/digits/digits.pb" --runtime "$on" \
+      --feed "image:0=$srcdir/examples/digits/images.npy" --fetch "class:0=$tmp/class.$on.npy" \
+      --fetch "probabilities:0=$tmp/probabilities.$on.npy"
+  done
+  cmp "$tmp/class.direct.npy" "$tmp/class.$runtime.npy" || fail "the digits are others than on direct"
+  cmp "$tmp/probabilities.direct.npy" "$tmp/probabilities.$runtime.npy" || fail "the probabilities are others than on direct"
+  conforms "$runtime" "$so"
+  unset TENON_PLUGIN_PATH
+}
+
+# autotools RUNTIME MODULE: distcheck has make check in it, and a build outside of the sources.
+autotools() {
+  cd "$tmp/$name"
+  step "autoreconf -i" autoreconf -i
+  mkdir build
+  cd build
+  step "configure" ../configure --with-plugindir="$tmp/installed/$name"
+  step "make" make
+  step "make install" make install
+  step "make distcheck" make distcheck
+  used "$1" "$tmp/installed/$name/$2.so"
+}
+
+check_c() {
+  autotools acme.longest acme_longest
+}
+
+check_cpp() {
+  autotools acme.executor acme_executor
+  if have clang++ && have clang; then
+    mkdir "$tmp/$name/build-clang"
+    cd "$tmp/$name/build-clang"
+    step "configure with clang" ../configure CC=clang CXX=clang++
+    step "make check with clang" make check
+  fi
+}
+
+check_rust() {
+  cd "$tmp/$name"
+  step "cargo test" "$cargo" test --offline
+  step "cargo build" "$cargo" build --offline --release
+  step "installing" install -D target/release/libacme_watch.so "$tmp/installed/$name/libacme_watch.so"
+  used acme.watch "$tmp/installed/$name/libacme_watch.so"
+}
+
+check() {
+  case $1 in
+  c) check_c ;;
+  cpp) check_cpp ;;
+  rust) check_rust ;;
+  *) fail "there is no such template" ;;
+  esac
+}
+
+# missing TEMPLATE: names the tool that it needs and that is not here.
+missing() {
+  case $1 in
+  rust)
+    have "$cargo" || echo cargo
+    ;;
+  *)
+    for tool in autoreconf automake libtoolize make; do have $tool || echo $tool; done
+    # shellcheck disable=SC2086 # its first word
+    [ "$1" = c ] || have ${CXX:-g++} || echo "${CXX:-g++}"
+    ;;
+  esac
+}
+
+status=0
+for name in ${TENON_TEMPLATES:-c cpp rust}; do
+  cargo=${CARGO:-$(command -v cargo || echo "$HOME/.cargo/bin/cargo")}
+  tool=$(missing "$name" | head -n 1)
+  if [ -n "$tool" ]; then
+    echo "templates: $name is left out: there is no $tool"
+    continue
+  fi
+  cp -R "$srcdir/templates/$name" "$tmp/$name"
+  chmod -R u+w "$tmp/$name"
+  if (check "$name"); then echo "templates: $name works"; else status=1; fi
+done
+exit $status
