@@ -6,6 +6,7 @@ _Alignas(TN_ALIGN) const char tn__nowhere[TN_ALIGN];
 
 void tn__instance_free(tn__instance *i)
 {
+  tn__jobs_free(i->jobs);
   tn__layout_unref(i->layout);
   tn__free(i, i->block_bytes);
 }

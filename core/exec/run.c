@@ -129,16 +129,18 @@ static void give_back(tn__workspace *w, tn_tensor **place)
   tn__spare_give(w, t);
 }
 
+void tn__slot_release(const tn__run *run, const tn__instance *in, uint32_t slot)
+{
+  const tn__slot *s = &in->layout->slots[slot];
+  tn__workspace *w = run->workspace;
+  give_back(w, s->store == TN_STORE_ENTRY ? &w->held[run->plan->values[s->value].held] : &in->heap[slot]);
+}
+
 static void release_heap(const tn__call *call)
 {
-  const tn__instance *in = call->instance;
   const tn__tape *t = call->tape;
-  tn__workspace *w = call->run->workspace;
-  for (uint32_t k = 0; k < t->n_release; k++) {
-    uint32_t slot = in->layout->operands[t->release + k];
-    const tn__slot *s = &in->layout->slots[slot];
-    give_back(w, s->store == TN_STORE_ENTRY ? &w->held[call->run->plan->values[s->value].held] : &in->heap[slot]);
-  }
+  for (uint32_t k = 0; k < t->n_release; k++)
+    tn__slot_release(call->run, call->instance, call->instance->layout->operands[t->release + k]);
 }
 
 /* Values that outlive their segment hold the memory that they show, whosever it is, by a reference each. */
@@ -320,10 +322,28 @@ tn_status tn__segment_begin(tn__run *run, uint32_t number, tn__instance **out)
   return (*out)->layout->has_outputs ? tn__outputs_bind(run, *out) : TN_OK;
 }
 
-tn_status tn__segment_tape(tn__run *run, uint32_t number, tn__instance *instance)
+static tn_status run_in_order(tn__run *run, uint32_t number, tn__instance *instance)
 {
   tn__trace *trace = tn__step_trace(run->step);
   return __builtin_expect(trace == NULL, 1) ? run_tape(run, instance) : run_tape_traced(run, number, instance, trace);
+}
+
+tn_status tn__segment_tape(tn__run *run, uint32_t number, tn__instance *instance)
+{
+  if (__builtin_expect(instance->layout->tasks != NULL, 0)) return tn__tasks_tape(run, number, instance, run_in_order);
+  return run_in_order(run, number, instance);
+}
+
+/* One call of a task: what it read last is for its caller to release. */
+tn_status tn__tape_call(tn__call *call, const tn__tape *t, tn__trace *trace)
+{
+  set_call(call, call->instance, t);
+  int64_t began = trace == NULL ? 0 : tn__now_ns();
+  tn_status st = t->flags & TN_TAPE_HEAP ? make_heap(call) : TN_OK;
+  if (st == TN_OK) st = t->compute(&call->ctx);
+  if (st == TN_OK && (t->flags & TN_TAPE_DYNAMIC)) st = check_dynamic(call);
+  if (trace != NULL) tn__trace_call(trace, call, began, false, st);
+  return st == TN_OK ? st : failed(call, st);
 }
 
 tn_status tn__segment_run(tn__run *run, uint32_t number)

@@ -29,22 +29,41 @@ static size_t room_of(const tn_tensor *t)
 static tn_status create(tn__workspace *w, tn_dtype dtype, const int64_t *dims, int32_t rank, int64_t count, size_t bytes,
                         tn_tensor **out, tn_error *err)
 {
-  if (w->n_spares == 0 || tn__account_now == NULL) return tn__tensor_create_known(dtype, dims, rank, count, bytes, out, err);
+  if (tn__account_now == NULL || (w->guard == NULL && w->n_spares == 0)) return tn__tensor_create_known(dtype, dims, rank, count, bytes, out, err);
   tn_status st = tn__tensor_create_known(dtype, dims, rank, count, bytes, out, NULL);
   if (st != TN_RESOURCE_EXHAUSTED) return st;
   tn__spare_drop(w);
   return tn__tensor_create_known(dtype, dims, rank, count, bytes, out, err);
 }
 
+/* Several threads work in the workspace only while tasks run. */
+static void enter(const tn__workspace *w)
+{
+  if (__builtin_expect(w->guard != NULL, 0)) tn__mutex_lock(w->guard);
+}
+static void leave(const tn__workspace *w)
+{
+  if (__builtin_expect(w->guard != NULL, 0)) tn__mutex_unlock(w->guard);
+}
+
+/* The spare that fits, which is none any more; NULL: there is none. */
+static tn_tensor *take(tn__workspace *w, size_t bytes)
+{
+  enter(w);
+  size_t at = find_room(w, bytes);
+  bool fits = at < w->n_spares && w->spares[at].room / 4 <= bytes + 1024;
+  tn_tensor *t = fits ? w->spares[at].tensor : NULL;
+  if (fits) w->n_spares--;
+  for (size_t i = at; fits && i < w->n_spares; i++) w->spares[i] = w->spares[i + 1]; /* few, as a rule */
+  leave(w);
+  return t;
+}
+
 tn_status tn__spare_tensor(tn__workspace *w, tn_dtype dtype, const int64_t *dims, int32_t rank, int64_t count,
                            size_t bytes, tn_tensor **out, tn_error *err)
 {
-  size_t at = find_room(w, bytes);
-  if (at == w->n_spares || rank > TN_INLINE_RANK || tn__dtype_is_managed(dtype) || w->spares[at].room / 4 > bytes + 1024)
-    return create(w, dtype, dims, rank, count, bytes, out, err);
-  tn_tensor *t = w->spares[at].tensor;
-  w->n_spares--;
-  for (size_t i = at; i < w->n_spares; i++) w->spares[i] = w->spares[i + 1]; /* few, as a rule */
+  tn_tensor *t = rank > TN_INLINE_RANK || tn__dtype_is_managed(dtype) ? NULL : take(w, bytes);
+  if (t == NULL) return create(w, dtype, dims, rank, count, bytes, out, err);
   t->dtype = dtype;
   t->rank = rank;
   t->count = count;
@@ -58,20 +77,22 @@ void tn__spare_give(tn__workspace *w, tn_tensor *t)
 {
   if (t == NULL) return;
   size_t room = room_of(t);
-  if (room == 0 || w->n_spares >= MAX_SPARES ||
-      !tn__grow((void **)&w->spares, &w->spare_room, w->n_spares + 1, sizeof *w->spares)) {
-    tn_tensor_unref(t);
-    return;
-  }
-  size_t at = find_room(w, room);
-  for (size_t i = w->n_spares; i > at; i--) w->spares[i] = w->spares[i - 1];
-  w->spares[at] = (tn__spare){ t, room, w->step };
-  w->n_spares++;
+  enter(w);
+  bool takes = room != 0 && w->n_spares < MAX_SPARES &&
+               tn__grow((void **)&w->spares, &w->spare_room, w->n_spares + 1, sizeof *w->spares);
+  size_t at = takes ? find_room(w, room) : 0;
+  for (size_t i = w->n_spares; takes && i > at; i--) w->spares[i] = w->spares[i - 1];
+  if (takes) w->spares[at] = (tn__spare){ t, room, w->step };
+  w->n_spares += takes;
+  leave(w);
+  if (!takes) tn_tensor_unref(t);
 }
 
 void tn__spare_drop(tn__workspace *w)
 {
+  enter(w);
   while (w->n_spares > 0) tn_tensor_unref(w->spares[--w->n_spares].tensor);
+  leave(w);
 }
 
 void tn__spare_prune(tn__workspace *w)

@@ -286,6 +286,21 @@ tn__trace_scope *tn__trace_enter(tn__trace *trace, const tn_operation *op, uint3
   return before;
 }
 
+tn__trace_scope *tn__trace_scope_now(tn__trace *trace)
+{
+  tn__trace_lane *lane = find_lane(trace, false);
+  return lane == NULL ? NULL : lane->scope;
+}
+
+tn__trace_scope *tn__trace_move(tn__trace *trace, tn__trace_scope *scope)
+{
+  tn__trace_lane *lane = find_lane(trace, false);
+  if (lane == NULL) return NULL;
+  tn__trace_scope *before = lane->scope;
+  if (scope != NULL) lane->scope = scope;
+  return before;
+}
+
 void tn__trace_leave(tn__trace *trace, tn__trace_scope *before)
 {
   tn__trace_lane *lane = before == NULL ? NULL : find_lane(trace, false);

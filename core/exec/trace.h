@@ -76,6 +76,9 @@ void tn__trace_empty(tn__trace *trace, const tn__run *run, const tn__instance *i
 /* The segment's one instruction, a Merge or a loop, has ended. */
 void tn__trace_whole(tn__trace *trace, const tn__run *run, uint32_t segment, int64_t began_ns, tn_status status);
 
+/* In which function this thread is; and it goes to where another one is: back by _leave, to what _move gave. */
+tn__trace_scope *tn__trace_scope_now(tn__trace *trace);
+tn__trace_scope *tn__trace_move(tn__trace *trace, tn__trace_scope *scope);
 /* This thread goes into function k of a node, and out of it again: back to what _enter gave. */
 tn__trace_scope *tn__trace_enter(tn__trace *trace, const tn_operation *op, uint32_t k);
 void tn__trace_leave(tn__trace *trace, tn__trace_scope *before);

@@ -4,6 +4,7 @@
 
 #include <core/base/map.h>
 #include <core/graph/function_instance.h>
+#include <core/plan/tasks.h>
 #include <string.h>
 
 struct tn__callees {
@@ -124,6 +125,7 @@ static tn_status compile(tn_plan *plan, const tn__function_instance *f, const tn
     };
     st = tn__plan_compile(f->graph, &spec, &c->plan, err);
     if (st == TN_OK) tn__plan_set_threads(c->plan, tn__plan_threads(plan));
+    if (st == TN_OK && atomic_load_explicit(&plan->scheduled, memory_order_relaxed)) tn__plan_set_scheduled(c->plan);
   }
   tn__free(fetches, (f->n_outputs + 1) * sizeof *fetches);
   if (st == TN_OK) return TN_OK;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A layout: one segment of a plan with concrete shapes. It says where each value lies and holds the tape that a step runs.
- * Immutable once made; counted, since the cache may drop it while a step uses it. */
+ * Immutable once made, but for what was measured of its tasks; counted, since the cache may drop it while a step uses it. */
 #ifndef TN_CORE_PLAN_LAYOUT_H
 #define TN_CORE_PLAN_LAYOUT_H
 
@@ -107,6 +107,7 @@ struct tn__layout {
   tn__again *again;  /* else: instructions that read an operand */
   uint32_t n_again;
   tn__layout *base;  /* a reference: the layout whose arrays this one shares but for tape and shape_states; NULL = none */
+  struct tn__plan_tasks *tasks; /* calls that may run at once (tasks.h); NULL = they run one after the other */
 };
 
 /* Whether input k of an instruction is an operand of the segment: its value is there when a layout is made. */
@@ -159,6 +160,10 @@ typedef struct tn__life {
   size_t offset; /* out */
 } tn__life;
 tn_status tn__layout_assign(tn__life *lives, size_t n, size_t *arena_bytes, size_t *live_bytes, tn_error *err);
+/* The same for calls that run at once (layout_tasks.c). */
+struct tn__task_order;
+tn_status tn__layout_assign_tasks(tn__life *lives, size_t n, const struct tn__task_order *order, size_t *arena_bytes,
+                                  size_t *live_bytes, tn_error *err);
 /* Looks for better offsets when those there need more than the bytes that live (layout_order.c); else they stay. */
 void tn__layout_improve(tn__life *lives, size_t n, size_t live_bytes, size_t *arena_bytes);
 

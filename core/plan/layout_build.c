@@ -4,11 +4,13 @@
  *   prepare   kernels give output shapes, views, scratch
  *   outputs   fetched values get the memory of the step's outputs
  *   lives     from where to where each block is needed
+ *   tasks     what may run at once, when more than one thread may work (tasks.h)
  *   in place  an output takes over the block of an input that ends there
  *   assign    offsets in the arena
  *   tape      the calls, with their operands
  *   aliases   what each step has to bind */
 #include <core/plan/layout.h>
+#include <core/plan/tasks.h>
 
 #define FOREVER UINT32_MAX /* needed until the step ends */
 
@@ -16,8 +18,13 @@
  * operand of a shape is: two int64 numbers for each of 254 dimensions, as paddings are. */
 #define MOST_KNOWN_BYTES 4096
 
+/* Of calls, for the cut into tasks: of any, and by element where the kernel does not say. */
+#define CALL_NS 30.0
+#define ELEMENT_NS 0.5
+
 typedef struct instr_note {
   size_t scratch_bytes;
+  double cost_ns;
   uint32_t scratch_life;
 } instr_note;
 
@@ -48,6 +55,7 @@ typedef struct builder {
   struct tn__prepared_output *prepared;
   tn__life *lives;
   passing *passing;
+  tn__task_order *order; /* NULL = calls run one after the other */
   size_t again_room, n_lives, n_places, place_room, max_inputs, max_outputs, n_ids;
   tn_error *err;
 } builder;
@@ -117,6 +125,7 @@ static void builder_fini(builder *b)
     b->layout->slots[p->slot].known = NULL;
     tn__free(p, sizeof *p);
   }
+  tn__task_order_free(b->order);
   tn__free(b->places, b->place_room * sizeof *b->places);
   tn__free(b->again, b->again_room * sizeof *b->again);
   tn__free(b->in_place, (n_slots + 1) * sizeof *b->in_place);
@@ -357,6 +366,7 @@ static tn_status prepare_one(builder *b, uint32_t i, const tn__entry *entries, t
   b->layout->shape_states[at] = p->ctx.shape_state;
   b->layout->choices[at] = p->kernel;
   b->layout->cost_ns += p->ctx.cost_ns;
+  b->notes[at].cost_ns = p->ctx.cost_ns;
   b->notes[at].scratch_bytes = p->ctx.scratch_bytes;
   for (uint32_t k = 0; st == TN_OK && k < instr->n_outputs; k++) st = add_output_slot(b, instr, k);
   if (st == TN_OK && p->n_pairs > 0) st = add_places(b, instr, p);
@@ -453,13 +463,71 @@ static void find_lasts(builder *b)
   for (uint32_t at = 0; at < b->segment->n_outputs; at++) b->last[l->slots[slot_of_output(b, at)].root] = FOREVER;
 }
 
+/* ---- tasks ---- */
+
+static bool only_views(const builder *b, const tn__plan_instr *instr)
+{
+  if (tn__instr_kernels(instr) == NULL) return true;
+  if (instr->traits & TN_TRAIT_STATEFUL) return false; /* it may have an effect */
+  for (uint32_t k = 0; k < instr->n_outputs; k++) {
+    uint32_t out = output_slots(b, instr)[k];
+    if (b->layout->slots[out].root == out && b->layout->slots[out].store != TN_STORE_KNOWN) return false;
+    if (b->in_place[out] != TN__NONE) return false; /* shares memory, yet is computed */
+  }
+  return instr->n_outputs > 0;
+}
+
+/* Where a kernel does not say it, its operands do, roughly. */
+static double cost_of(const builder *b, uint32_t i)
+{
+  const tn__plan_instr *instr = &b->plan->instrs[i];
+  double said = b->notes[i - b->segment->begin].cost_ns, most = 0;
+  if (only_views(b, instr)) return 0;
+  for (uint32_t k = 0; k < instr->n_inputs + instr->n_outputs && !(said > 0); k++) {
+    double count = (double)b->layout->slots[b->plan->slots[instr->first + k]].count;
+    if (count > most) most = count;
+  }
+  return CALL_NS + (said > 0 ? said : most * ELEMENT_NS);
+}
+
+static tn_status find_tasks(builder *b)
+{
+  size_t n = (size_t)(b->segment->end - b->segment->begin) + 1;
+  bool one = tn__plan_threads(b->plan) <= 1 && !atomic_load_explicit(&b->plan->scheduled, memory_order_relaxed);
+  if (one) return TN_OK;
+  double *costs = tn__alloc_array(n, sizeof *costs);
+  if (costs == NULL) return no_memory(b);
+  for (uint32_t i = b->segment->begin; i < b->segment->end; i++) costs[i - b->segment->begin] = cost_of(b, i);
+  tn_status st = tn__task_order_make(b->plan, b->segment, costs, &b->order, b->err);
+  tn__free(costs, n * sizeof *costs);
+  return st;
+}
+
+/* What the instruction needs of memory that others may need, too. */
+static void touch(const builder *b, uint32_t i)
+{
+  const tn__plan_instr *instr = &b->plan->instrs[i];
+  if (b->order == NULL || only_views(b, instr)) return;
+  for (uint32_t k = 0; k < instr->n_inputs + instr->n_outputs; k++)
+    tn__task_touch(b->order, root_of(b->layout, b->plan->slots[instr->first + k]), i);
+}
+
+/* Whether all that needed the memory so far has ended when the instruction begins, whichever thread runs it. */
+static bool is_last(const builder *b, uint32_t i, uint32_t root)
+{
+  if (b->last[root] != i) return false;
+  return b->order == NULL || tn__task_follows(b->order, tn__task_touched(b->order, root), tn__task_of(b->order, i));
+}
+
+/* ---- in place ---- */
+
 static bool may_take_over(const builder *b, uint32_t i, uint32_t out, uint32_t in)
 {
   const tn__layout *l = b->layout;
   const tn__plan_instr *instr = &b->plan->instrs[i];
   uint32_t root = root_of(l, in);
   if (l->slots[out].store != TN_STORE_ARENA || l->slots[root].store != TN_STORE_ARENA) return false;
-  if (b->last[root] != i || l->slots[root].bytes != l->slots[out].bytes) return false;
+  if (!is_last(b, i, root) || l->slots[root].bytes != l->slots[out].bytes) return false;
   for (uint32_t k = 0; k < instr->n_inputs; k++) {
     uint32_t s = input_slots(b, instr)[k];
     if (s != in && root_of(l, s) == root) return false;
@@ -491,6 +559,7 @@ static tn_status find_lives(builder *b)
   for (uint32_t i = b->segment->begin; i < b->segment->end; i++) {
     const tn__plan_instr *instr = &b->plan->instrs[i];
     instr_note *note = &b->notes[i - b->segment->begin];
+    touch(b, i);
     for (uint32_t k = 0; k < instr->n_outputs; k++) {
       uint32_t out = output_slots(b, instr)[k];
       if (l->slots[out].root != out || l->slots[out].store != TN_STORE_ARENA || take_over(b, i, out)) continue;
@@ -504,25 +573,15 @@ static tn_status find_lives(builder *b)
   for (size_t i = 0; i < b->n_lives; i++)
     if (b->lives[i].slot != TN__NONE) b->lives[i].last = b->last[b->lives[i].slot];
   for (uint32_t i = 0; i < l->n_slots; i++) l->slots[i].root = root_of(l, i);
-  tn_status st = tn__layout_assign(b->lives, b->n_lives, &l->arena_bytes, &l->live_bytes, b->err);
+  tn_status st = b->order != NULL
+                     ? tn__layout_assign_tasks(b->lives, b->n_lives, b->order, &l->arena_bytes, &l->live_bytes, b->err)
+                     : tn__layout_assign(b->lives, b->n_lives, &l->arena_bytes, &l->live_bytes, b->err);
   for (size_t i = 0; st == TN_OK && i < b->n_lives; i++)
     if (b->lives[i].slot != TN__NONE) l->slots[b->lives[i].slot].offset = b->lives[i].offset;
   return st;
 }
 
 /* ---- tape ---- */
-
-static bool only_views(const builder *b, const tn__plan_instr *instr)
-{
-  if (tn__instr_kernels(instr) == NULL) return true;
-  if (instr->traits & TN_TRAIT_STATEFUL) return false; /* it may have an effect */
-  for (uint32_t k = 0; k < instr->n_outputs; k++) {
-    uint32_t out = output_slots(b, instr)[k];
-    if (b->layout->slots[out].root == out && b->layout->slots[out].store != TN_STORE_KNOWN) return false;
-    if (b->in_place[out] != TN__NONE) return false; /* shares memory, yet is computed */
-  }
-  return instr->n_outputs > 0;
-}
 
 /* Heap values, and values held from earlier segments, whose memory is needed last by instruction i: they stand among its
  * operands. */
@@ -644,12 +703,14 @@ tn_status tn__layout_build(tn_plan *plan, tn__segment *segment, const tn__entry 
   if (st == TN_OK) {
     place_outputs(&b);
     find_lasts(&b);
-    st = find_lives(&b);
+    st = find_tasks(&b);
   }
+  if (st == TN_OK) st = find_lives(&b);
   if (st == TN_OK) st = make_tape(&b);
   if (st == TN_OK) st = keep_again(&b);
   if (st == TN_OK) st = link_aliases(&b);
   if (st == TN_OK) st = list_holds(&b);
+  if (st == TN_OK && b.order != NULL) st = tn__tasks_make(b.order, l, err);
   builder_fini(&b);
   if (st != TN_OK) tn__layout_unref(l);
   else *out = l;

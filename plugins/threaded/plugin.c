@@ -72,18 +72,16 @@ static tn_status prepare(const tn_session_factory *self, tn_runtime_session *ses
   return tn_kit_prepare(plan, TN_KIT_POOL | TN_KIT_THREADS(threads), out, err);
 }
 
-static void release(const tn_session_factory *self, tn_runtime_session *session, tn_executable *executable)
+static tn_kit_workers *workers(const tn_session_factory *self, tn_runtime_session *session, int32_t pool)
 {
-  (void)self, (void)session;
-  tn_kit_release(executable);
+  (void)self;
+  return pool < 0 || (size_t)pool >= session->n_pools ? NULL : session->pools[pool];
 }
 
 static tn_status step(const tn_session_factory *self, tn_runtime_session *session, tn_executable *executable,
                       tn_step *step, tn_error *err)
 {
-  (void)self;
-  int32_t pool = tn_step_pool(step);
-  return tn_kit_step_with(executable, step, pool < 0 || (size_t)pool >= session->n_pools ? NULL : session->pools[pool], err);
+  return tn_kit_step_with(executable, step, workers(self, session, tn_step_pool(step)), err);
 }
 
 static tn_status reset(const tn_session_factory *self, const tn_session_options *options, const char *const *containers,
@@ -100,10 +98,10 @@ static const tn_session_factory factory = {
   .accepts_options = accepts_options,
   .destroy_session = destroy_session,
   .prepare = prepare,
-  .release = release,
   .step = step,
   .reset = reset,
   .explain_options = explain_options,
+  .workers = workers,
 };
 static const tn_session_factory *const factories[] = { &factory };
 
