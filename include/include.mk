@@ -9,6 +9,7 @@ tenoninclude_HEADERS = \
   include/tenon/op.h \
   include/tenon/options.h \
   include/tenon/plan.h \
+  include/tenon/plugins.h \
   include/tenon/process.h \
   include/tenon/resource.h \
   include/tenon/rewrite.h \

@@ -1,8 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# check-templates.sh SRCDIR LIBDIR BINDIR: what make installcheck (and so make distcheck) runs: each template of templates/ is
-# copied away, built against what was installed by pkg-config alone, checked, installed into a folder of its own, and then used
-# as any runtime is. TENON_TEMPLATES names some of them ("c cpp rust"); one whose tools are missing is left out with words.
+# check-templates.sh SRCDIR LIBDIR BINDIR: what make installcheck (and so make distcheck) runs: each template of
+# templates/ is copied away, built against what was installed by pkg-config alone, checked, installed into a folder of
+# its own, and then used as any runtime is. TENON_TEMPLATES names some of them ("c cpp rust"); one whose tools are
+# missing is left out with words.
 set -eu
 srcdir=$(cd "$1" && pwd) libdir=$2 bindir=$3
 if [ -n "${TENON_SANITIZE:-}" ]; then
@@ -36,8 +37,8 @@ step() {
 
 have() { command -v "$1" >/dev/null 2>&1; }
 
-# Tests of tenon-conformance that a runtime on level (c) cannot pass: the library alone knows what run metadata and the report of
-# an exhausted memory limit say, and a layout is allocated for each step.
+# Tests of tenon-conformance that a runtime on level (c) cannot pass: the library alone knows what run metadata and the
+# report of an exhausted memory limit say, and a layout is allocated for each step.
 excused() {
   case $1:$2 in
   acme.executor:metadata__* | acme.executor:run_options__who_has_the_memory_is_reported) return 0 ;;
@@ -49,7 +50,8 @@ excused() {
 conforms() {
   [ -x "$bindir/tenon-conformance" ] || { echo "templates: $name: there is no tenon-conformance"; return 0; }
   "$bindir/tenon-conformance" "$2" --jobs 2 >"$tmp/conformance" 2>&1 || :
-  tail -n 1 "$tmp/conformance" | grep -q '^# .* passed, ' || { tail -n 20 "$tmp/conformance" >&2; fail "the suites do not end"; }
+  tail -n 1 "$tmp/conformance" | grep -q '^# .* passed, ' ||
+    { tail -n 20 "$tmp/conformance" >&2; fail "the suites do not end"; }
   broken=
   for test in $(awk '/^not ok / { print $5 }' "$tmp/conformance"); do
     excused "$1" "$test" || { broken="$broken $test"; grep -A 8 "^not ok .* $test" "$tmp/conformance" >&2; }
@@ -62,7 +64,8 @@ used() {
   runtime=$1 so=$2
   TENON_PLUGIN_PATH=$(dirname "$so")
   export TENON_PLUGIN_PATH
-  [ "$(nm -D --defined-only "$so" | wc -l)" -eq 1 ] || { nm -D --defined-only "$so" >&2; fail "shows more than its entry (P-93)"; }
+  nm -D --defined-only "$so" >"$log"
+  [ "$(wc -l <"$log")" -eq 1 ] || { cat "$log" >&2; fail "shows more than its entry (P-93)"; }
   step "tenon runtimes" "$bindir/tenon" runtimes
   grep -F "$so" "$log" | grep -q "^$runtime .* ready " || { cat "$log" >&2; fail "tenon runtimes does not list it"; }
   for on in direct "$runtime"; do
@@ -71,7 +74,8 @@ used() {
       --fetch "probabilities:0=$tmp/probabilities.$on.npy"
   done
   cmp "$tmp/class.direct.npy" "$tmp/class.$runtime.npy" || fail "the digits are others than on direct"
-  cmp "$tmp/probabilities.direct.npy" "$tmp/probabilities.$runtime.npy" || fail "the probabilities are others than on direct"
+  cmp "$tmp/probabilities.direct.npy" "$tmp/probabilities.$runtime.npy" ||
+    fail "the probabilities are others than on direct"
   conforms "$runtime" "$so"
   unset TENON_PLUGIN_PATH
 }

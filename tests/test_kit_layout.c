@@ -122,6 +122,24 @@ static void executor__without_memory(void)
   ts_fini(&t);
 }
 
+/* A kernel that saw its step end does not know why; the time limit is what the caller is told of. S-RO-04 */
+static void executor__late_steps_are_told_so(void)
+{
+  ts t;
+  use_executor();
+  tn_output in = ts_open_watched(&t, 1);
+  ts_watch_op(t.graph, "TestGate", "gate", in, 0);
+  REQUIRE_OK(tn_session_options_set_target(t.options, "test.executor", &t.err), &t.err);
+  REQUIRE_OK(tn_session_options_set_int(t.options, "operation_timeout_ms", 30, &t.err), &t.err);
+  ts_start(&t);
+  tn_tensor *fetched;
+  CHECK_STATUS(ts_run(&t, FEEDS({ "in", 1 }), NAMES("gate"), &fetched, NULL), TN_DEADLINE_EXCEEDED, &t.err);
+  CHECK_CONTAINS(tn_error_message(&t.err), "node 'gate' (TestGate) was late");
+  ts_open_gate();
+  CHECK_DOUBLE(ts_run1(&t, FEEDS({ "in", 3 }), "gate"), 3, 0);
+  ts_fini(&t);
+}
+
 /* ---- wrong calls ---- */
 
 static tn_status wrong_layouts(const tn_plan *plan, tn_tensor **in, tn_error *err)
@@ -257,5 +275,6 @@ static void layouts__tell_what_is_wrong(void)
 
 TAP_MAIN(
   TAP_TEST(executor__gives_what_direct_gives),
+  TAP_TEST(executor__late_steps_are_told_so),
   TAP_TEST(executor__without_memory),
   TAP_TEST(layouts__tell_what_is_wrong))

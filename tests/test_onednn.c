@@ -428,7 +428,8 @@ static const char *const large[] = {
   /* bands and images */
   CONV " x:1,37,29,16 c:5,3,16,32 +Bias32 +Relu", CONV " x:2,37,29,16 c:5,3,16,32", CONV " x:9,13,11,16 c:5,3,16,32",
   CONV " dilations=l:1,3,2,1 x:1,47,39,16 c:3,3,16,48", STEP " padding=s:SAME x:1,63,51,3 c:7,7,3,64 +Bias64",
-  STEP " padding=s:VALID x:3,40,41,16 c:3,3,16,48", STEP " padding=s:VALID x:9,24,24,16 c:3,3,16,48", CONV " x:1,3,70,64 c:3,3,64,16", CONV " x:3,31,29,16 x:5,3,16,32",
+  STEP " padding=s:VALID x:3,40,41,16 c:3,3,16,48", STEP " padding=s:VALID x:9,24,24,16 c:3,3,16,48",
+  CONV " x:1,3,70,64 c:3,3,64,16", CONV " x:3,31,29,16 x:5,3,16,32",
   STEP " padding=s:EXPLICIT explicit_paddings=l:0,0,3,1,0,2,0,0 x:1,57,53,16 c:4,4,16,32",
   DEEP " x:1,43,37,48 c:3,3,48,1 +Bias48 +Relu6", DEEP " x:5,23,17,32 c:5,5,32,1", CUBE " x:1,9,17,16,8 c:3,2,3,8,32",
   POOL("MaxPool", "3", "2") " padding=s:SAME x:1,77,64,64", POOL("AvgPool", "3", "1") " padding=s:SAME x:2,37,34,48",

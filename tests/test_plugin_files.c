@@ -113,6 +113,19 @@ static void by_path__is_off_unless_the_program_allows_it(void)
   CHECK_STATUS(load_file(plugin_path(folder, "d.so")), TN_FAILED_PRECONDITION, &err);
 }
 
+static tn_status load_again(void *path) { return tn_runtime_load_file(path, NULL, NULL); }
+
+static void by_path__survives_lack_of_memory(void)
+{
+  const char *folder = plugin_folder();
+  char path[600];
+  plugin_chameleon(folder, "a.so", "t.path_memory", 0, "none");
+  snprintf(path, sizeof(path), "%s", plugin_path(folder, "a.so"));
+  REQUIRE_OK(tn_runtime_allow_files(1, &err), &err);
+  tn_test_oom_sweep(load_again, path);
+  REQUIRE_OK(tn_runtime_allow_files(0, &err), &err);
+}
+
 /* P-81: with more rights than the caller there is no allowing it. */
 static int elevated_child(void)
 {
@@ -641,7 +654,8 @@ __attribute__((constructor)) static void begin(void)
 
 /* That of the child first: sessions cannot be used in a process forked after one existed. */
 TAP_MAIN_WITH(setup, teardown, TAP_TEST(freeze__nothing_is_loaded_any_more),
-              TAP_TEST(by_path__is_off_unless_the_program_allows_it), TAP_TEST(by_path__is_refused_in_a_set_user_id_program),
+              TAP_TEST(by_path__is_off_unless_the_program_allows_it), TAP_TEST(by_path__survives_lack_of_memory),
+              TAP_TEST(by_path__is_refused_in_a_set_user_id_program),
               TAP_TEST(callback__a_plugin_cannot_change_the_registry_while_it_is_loaded),
               TAP_TEST(callback__may_ask_but_not_load), TAP_TEST(callback__another_thread_registers_during_a_load),
               TAP_TEST(change__a_file_swapped_between_check_and_open_is_refused),

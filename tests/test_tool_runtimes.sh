@@ -7,6 +7,10 @@ plugins=${TENON_TEST_PLUGINS:-$build/tests/plugins/.libs}
 built=$TENON_PLUGIN_PATH
 TENON_CACHE_DIR=$tmp/cache TENON_PLUGIN_PATH_ONLY=1 TENON_PROBE_TIMEOUT_MS=60000
 export TENON_PROBE_PROGRAM TENON_CACHE_DIR TENON_PLUGIN_PATH_ONLY TENON_PROBE_TIMEOUT_MS
+# Sanitizers would turn signals of the probe program into exits.
+signals=handle_segv=0:handle_sigbus=0:handle_abort=0
+ASAN_OPTIONS=$ASAN_OPTIONS:$signals TSAN_OPTIONS=$TSAN_OPTIONS:$signals UBSAN_OPTIONS=$UBSAN_OPTIONS:$signals
+export ASAN_OPTIONS TSAN_OPTIONS UBSAN_OPTIONS
 unset TENON_PLUGIN_DISABLE TENON_PLUGIN_SELECT TENON_PROBE TENON_RANK
 
 # change FROM TO FILE...: writes TO and NULs over the text FROM, which is longer, in copies of binary files.

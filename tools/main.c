@@ -31,6 +31,7 @@ static void print_help(FILE *out)
         "Environment:\n"
         "  TENON_PLUGIN_PATH  folders with runtimes, before the installed one\n"
         "  TENON_RANK         ranks in place of the runtimes' own, as direct=500,other=600\n"
+        "  TENON_PROBE        1: a plugin is tried in a process of its own before it is loaded\n"
         "  TENON_LOG          how much is logged: error, warning (the default), info or debug\n"
         "\n"
         "'tenon COMMAND --help' says more about a command, 'man tenon' all of it.\n",

@@ -5,15 +5,31 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <tools/tool.h>
+#include <tools/runtimes_tool.h>
 
 static const char help[] =
-    "Usage: tenon runtimes [--load] [--json]\n"
+    "Usage: tenon runtimes [list] [--load] [--json]\n"
+    "       tenon runtimes explain [TARGET] [--option FIELD=VALUE]... [--json]\n"
+    "       tenon runtimes probe FILE... [--timeout MS] [--json]\n"
+    "       tenon runtimes doctor [--no-probe] [--json]\n"
+    "       tenon runtimes conform FILE [ARGUMENT...]\n"
+    "       tenon runtimes cache [clear]\n"
     "\n"
-    "Lists the runtimes and kernel plugins that are found, without running any of their code. They are\n"
-    "looked for in the folders of TENON_PLUGIN_PATH, then in that of the installation.\n"
+    "Runtimes and kernel plugins. They are looked for in the folders of TENON_PLUGIN_PATH, then in that of\n"
+    "the installation.\n"
+    "\n"
+    "  list        lists them without running any of their code\n"
+    "  explain     says how a target and options choose a runtime, and what each of them says to it\n"
+    "  probe       opens, asks and initialises plugins, each in a process of its own that may crash or hang\n"
+    "  doctor      looks for everything that is wrong, and says what to do about it; ends with 1 when\n"
+    "              there is something\n"
+    "  conform     runs tenon-conformance on a plugin\n"
+    "  cache       where the verdicts of probes are kept; clear forgets them\n"
     "\n"
     "  --load      load each of them, so that what only shows then is found out, too\n"
+    "  --option FIELD=VALUE  an option of the session\n"
+    "  --timeout MS          how long a plugin may take (TENON_PROBE_TIMEOUT_MS, or 5000)\n"
+    "  --no-probe  without trying the plugins\n"
     "  --json      as JSON\n"
     "  -h, --help  show this text\n";
 
@@ -21,6 +37,7 @@ static const char *or_empty(const char *text) { return text != NULL ? text : "";
 
 static const char *state(const tn_runtime_info *info)
 {
+  if (info->disabled) return "disabled";
   if (info->shadowed) return "shadowed";
   if (!info->usable) return "unusable";
   return info->loaded ? "loaded" : "ready";
@@ -65,6 +82,7 @@ static void add_json(json_t *array, const tn_runtime_info *info, const char *fai
   tool_json_set(entry, "loaded", json_boolean(info->loaded));
   tool_json_set(entry, "usable", json_boolean(info->usable && failure == NULL));
   tool_json_set(entry, "shadowed", json_boolean(info->shadowed));
+  tool_json_set(entry, "disabled", json_boolean(info->disabled));
   tool_json_set(entry, "reason", tool_json_text(failure != NULL ? failure : or_empty(info->reason)));
   tool_json_append(array, entry);
 }
@@ -81,12 +99,18 @@ static char *try_load(tn_runtime_info *info)
     *info = after;
     return NULL;
   }
-  size_t length = tn_error_format(&err, NULL, 0);
+  char *text = runtimes_error_line(&err);
+  tn_error_clear(&err);
+  return text;
+}
+
+char *runtimes_error_line(const tn_error *err)
+{
+  size_t length = tn_error_format(err, NULL, 0);
   char *text = tool_alloc(length + 1, 1);
-  tn_error_format(&err, text, length + 1);
+  tn_error_format(err, text, length + 1);
   for (char *at = text; *at != '\0'; at++)
     if (*at == '\n') *at = ' ';
-  tn_error_clear(&err);
   return text;
 }
 
@@ -125,7 +149,7 @@ void tool_hint_no_runtime(void)
       stderr);
 }
 
-static int run(int argc, char **argv)
+static int run_list(int argc, char **argv)
 {
   static const struct option options[] = {
     { "json", no_argument, NULL, 'j' },
@@ -141,7 +165,7 @@ static int run(int argc, char **argv)
     else
       load = true;
   }
-  if (optind < argc) return tool_usage("runtimes", "'%s' is one argument too many", argv[optind]);
+  if (optind < argc) return runtimes_too_many(argv[optind]);
   tool_table table;
   static const char *const titles[] = { "NAME", "KIND", "VERSION", "ABI", "RANK", "DEVICES", "STATE", "FILE" };
   tool_table_init(&table, 8, 1u << 4);
@@ -160,4 +184,28 @@ static int run(int argc, char **argv)
   return status;
 }
 
-const tool_command tool_cmd_runtimes = { "runtimes", "list the runtimes that are found", help, run };
+int runtimes_too_many(const char *argument) { return tool_usage("runtimes", "'%s' is one argument too many", argument); }
+
+static int run(int argc, char **argv)
+{
+  static const struct {
+    const char *name;
+    int (*run)(int argc, char **argv);
+  } commands[] = {
+    { "list", run_list },           { "explain", runtimes_explain }, { "probe", runtimes_probe },
+    { "doctor", runtimes_doctor }, { "conform", runtimes_conform }, { "cache", runtimes_cache },
+  };
+  if (argc < 2 || argv[1][0] == '-') return run_list(argc, argv);
+  for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++)
+    if (strcmp(argv[1], commands[i].name) == 0) return commands[i].run(argc - 1, argv + 1);
+  tool_near near;
+  tool_text text = { 0 };
+  tool_near_init(&near, argv[1]);
+  for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) tool_near_offer(&near, commands[i].name);
+  tool_near_text(&near, &text);
+  int status = tool_usage("runtimes", "unknown command 'runtimes %s'%s", argv[1], text.data != NULL ? text.data : "");
+  tool_text_free(&text);
+  return status;
+}
+
+const tool_command tool_cmd_runtimes = { "runtimes", "the runtimes that are found, and what is wrong with them", help, run };

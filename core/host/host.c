@@ -4,6 +4,7 @@
 #include <core/host/host.h>
 
 #include <pthread.h>
+#include <string.h>
 
 #include <core/registry/registry.h>
 #include <core/tensor/tensor_internal.h>
@@ -20,11 +21,31 @@ static const tn_host_graph graph = { sizeof(graph), TN_HOST_GRAPH(ENTRY, ENTRY_V
 static const tn_host_op op = { sizeof(op), TN_HOST_OP(ENTRY, ENTRY_VOID) };
 static const tn_host_kit kit = { sizeof(kit), TN_HOST_KIT(ENTRY, ENTRY_VOID) };
 
-/* No optional table yet. */
+/* The functions of the tables by name, for plugins in languages that cannot read the header. */
+typedef void (*function)(void);
+#define NAMED(type, name, params, args) { #name, (function)name },
+#define NAMED_VOID(name, params, args) { #name, (function)name },
+static const struct {
+  const char *name;
+  function at;
+} functions[] = {
+  { "tn_error_set", (function)tn_error_set },
+  { "tn_error_wrap", (function)tn_error_wrap },
+  { "tn_error_prefix", (function)tn_error_prefix },
+  { "tn_log", (function)tn_log },
+  TN_HOST_BASE(NAMED, NAMED_VOID)
+  TN_HOST_TENSOR(NAMED, NAMED_VOID)
+  TN_HOST_GRAPH(NAMED, NAMED_VOID)
+  TN_HOST_OP(NAMED, NAMED_VOID)
+  TN_HOST_KIT(NAMED, NAMED_VOID)
+};
+
+/* The only extensions so far are those functions, each in its first version. */
 static const void *get_extension(const char *name, uint32_t version)
 {
-  (void)name;
-  (void)version;
+  if (name == NULL || version != 1) return NULL;
+  for (size_t i = 0; i < sizeof(functions) / sizeof(functions[0]); i++)
+    if (strcmp(functions[i].name, name) == 0) return (const void *)(uintptr_t)functions[i].at;
   return NULL;
 }
 

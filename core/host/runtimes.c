@@ -4,6 +4,7 @@
 #include <core/base/alloc.h>
 #include <core/host/host.h>
 #include <core/registry/registry.h>
+#include <tenon/plugins.h>
 
 tn_status tn_runtime_load(const char *name, tn_runtime_info *out, tn_error *err)
 {
@@ -25,4 +26,17 @@ tn_status tn_runtime_find(const tn_session_options *options, const tn_session_fa
   tn__error_reset(err);
   tn__host_install();
   return tn__registry_find(options, out, err);
+}
+
+tn_status tn_runtime_load_file(const char *path, tn_runtime_info *out, tn_error *err)
+{
+  tn__error_reset(err);
+  tn__host_install();
+  return tn__registry_load_file(path, out, err);
+}
+
+int tn_probe_serve(void)
+{
+  tn__host_install();
+  return tn__probe_serve();
 }

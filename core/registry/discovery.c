@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <core/base/map.h>
 #include <core/registry/registry_internal.h>
 
 #define SUFFIX ".so"
@@ -23,10 +24,19 @@ typedef struct names {
   size_t n, capacity;
 } names;
 
+typedef struct folder {
+  names files;
+  bool has_conf; /* files beside plugins */
+  bool safe;     /* nobody else can change what is on the way to it */
+  bool foreign;
+} folder;
+
 typedef struct scan {
-  names directories;
+  tn__searched *directories;
+  size_t n_directories, directories_capacity;
   tn__plugin **plugins;
   size_t n, capacity;
+  tn__map by_file; /* place in `plugins`, from 1, by device and inode */
   tn__rank_override *ranks;
   size_t n_ranks, ranks_capacity;
   tn__text notes;
@@ -141,26 +151,42 @@ static tn_status read_manifest(tn__plugin *plugin, tn_error *err)
   return status;
 }
 
+/* `status` is what came of the check of its path, with the words in e, which is cleared. */
+static tn_status examine(tn__plugin *plugin, tn_status status, tn_error *e, tn_error *err)
+{
+  plugin->rank = 0;
+  if (status == TN_OK) {
+    status = read_manifest(plugin, e);
+    plugin->claims = plugin->named;
+    plugin->rank = plugin->manifest.rank;
+    const tn__manifest *m = &plugin->manifest;
+    if (status == TN_OK)
+      status = tn__abi_check(m->abi_major, m->abi_minor, m->min_host_minor, TN_ABI_MAJOR, TN_ABI_MINOR, e);
+  }
+  plugin->state = status == TN_OK ? TN__PLUGIN_FOUND : TN__PLUGIN_REFUSED;
+  if (status == TN_RESOURCE_EXHAUSTED)
+    tn_error_copy(err, e);
+  else if (status != TN_OK && !tn__plugin_blame(plugin, e))
+    status = tn__no_memory(err, "a plugin's reason", 1);
+  else
+    status = TN_OK;
+  tn_error_clear(e);
+  return status;
+}
+
 tn_status tn__plugin_examine(tn__plugin *plugin, tn_error *err)
 {
   tn_error e = TN_ERROR_INIT;
   tn_status status = tn__path_check(plugin->path, tn__elevated(), &plugin->id, &plugin->foreign, &e);
-  if (status == TN_OK) {
-    status = read_manifest(plugin, &e);
-    plugin->claims = plugin->named;
-    const tn__manifest *m = &plugin->manifest;
-    if (status == TN_OK)
-      status = tn__abi_check(m->abi_major, m->abi_minor, m->min_host_minor, TN_ABI_MAJOR, TN_ABI_MINOR, &e);
-  }
-  plugin->state = status == TN_OK ? TN__PLUGIN_FOUND : TN__PLUGIN_REFUSED;
-  if (status == TN_RESOURCE_EXHAUSTED)
-    tn_error_copy(err, &e);
-  else if (status != TN_OK && !tn__plugin_blame(plugin, &e))
-    status = tn__no_memory(err, "a plugin's reason", 1);
-  else
-    status = TN_OK;
-  tn_error_clear(&e);
-  return status;
+  return examine(plugin, status, &e, err);
+}
+
+tn_status tn__plugin_examine_in(tn__plugin *plugin, bool folder_foreign, tn_error *err)
+{
+  tn_error e = TN_ERROR_INIT;
+  plugin->foreign = folder_foreign;
+  tn_status status = tn__path_check_last(plugin->path, tn__elevated(), &plugin->id, &plugin->foreign, &e);
+  return examine(plugin, status, &e, err);
 }
 
 /* ---- one folder ---- */
@@ -175,7 +201,33 @@ static bool file_name_ok(const char *name)
 
 static int compare_names(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
 
-static tn_status list_folder(const char *directory, names *found, tn_error *err)
+static void report_near_miss(const char *directory, const char *name)
+{
+  static const char reason[] = "wanted a regular file [a-z][a-z0-9_]*" SUFFIX;
+  tn__text path;
+  tn_log(TN_LOG_DEBUG, "'%s/%s' is no plugin: %s", directory, name, reason);
+  tn__text_init(&path, 65536);
+  tn__text_printf(&path, "%s/%s", directory, name);
+  tn__debug_load(tn__text_get(&path), "no plugin", reason, 0);
+  tn__text_fini(&path);
+}
+
+/* A regular file, or a link to one. */
+static bool is_file(int in, const struct dirent *entry)
+{
+  struct stat st;
+  if (entry->d_type == DT_REG) return true;
+  if (entry->d_type != DT_LNK && entry->d_type != DT_UNKNOWN) return false;
+  return fstatat(in, entry->d_name, &st, 0) == 0 && S_ISREG(st.st_mode);
+}
+
+static bool ends_in(const char *name, const char *end)
+{
+  size_t size = strlen(name), n = strlen(end);
+  return size > n && strcmp(name + size - n, end) == 0;
+}
+
+static tn_status list_folder(const char *directory, folder *found, const char **fault, tn_error *err)
 {
   int fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   DIR *dir = fd < 0 ? NULL : fdopendir(fd);
@@ -185,40 +237,48 @@ static tn_status list_folder(const char *directory, names *found, tn_error *err)
     if (number == EMFILE || number == ENFILE || number == ENOMEM)
       return tn_error_set(err, TN_RESOURCE_EXHAUSTED,
                           "plugin folder '%s' cannot be opened: no file descriptor or memory left", directory);
-    tn_log(TN_LOG_INFO, "plugin folder '%s' is skipped: %s", directory,
-           number == ENOENT   ? "it does not exist"
-           : number == EACCES ? "permission denied"
-                              : "it cannot be opened");
+    *fault = number == ENOENT    ? "it does not exist"
+             : number == EACCES  ? "permission denied"
+             : number == ELOOP   ? "its symbolic links go in a circle"
+             : number == ENOTDIR ? "it is no folder"
+                                 : "it cannot be opened";
+    tn_log(TN_LOG_INFO, "plugin folder '%s' is skipped: %s", directory, *fault);
     return TN_OK;
   }
   tn_status status = TN_OK;
-  struct stat st;
   for (struct dirent *entry; status == TN_OK && (entry = readdir(dir)) != NULL;) {
-    if (!file_name_ok(entry->d_name) || fstatat(dirfd(dir), entry->d_name, &st, 0) != 0 || !S_ISREG(st.st_mode)) {
-      if (strstr(entry->d_name, SUFFIX) != NULL)
-        tn_log(TN_LOG_DEBUG, "'%s/%s' is no plugin: wanted a regular file [a-z][a-z0-9_]*" SUFFIX, directory,
-               entry->d_name);
+    found->has_conf = found->has_conf || ends_in(entry->d_name, ".conf");
+    if (!file_name_ok(entry->d_name) || !is_file(dirfd(dir), entry)) {
+      if (strstr(entry->d_name, SUFFIX) != NULL) report_near_miss(directory, entry->d_name);
       continue;
     }
-    status = names_add(found, entry->d_name, strlen(entry->d_name), err);
+    status = names_add(&found->files, entry->d_name, strlen(entry->d_name), err);
   }
   closedir(dir);
-  if (status == TN_OK && found->n > 1) qsort(found->list, found->n, sizeof(char *), compare_names);
+  if (status == TN_OK && found->files.n > 1) qsort(found->files.list, found->files.n, sizeof(char *), compare_names);
   return status;
 }
 
 /* The same file by two ways is one plugin (P-12). */
-static tn__plugin *find_same(const scan *s, const tn__plugin *plugin)
+#define FILE_KEY(plugin) ((const char *)&(plugin)->id), offsetof(tn__file_id, size)
+_Static_assert(offsetof(tn__file_id, size) == sizeof(dev_t) + sizeof(ino_t), "the key has no padding");
+
+static tn__plugin **find_same(const scan *s, const tn__plugin *plugin)
 {
-  for (size_t i = 0; plugin->id.ino != 0 && i < s->n; i++)
-    if (tn__same_file(&s->plugins[i]->id, &plugin->id)) return s->plugins[i];
-  return NULL;
+  uintptr_t place = plugin->id.ino != 0 ? (uintptr_t)tn__map_get(&s->by_file, FILE_KEY(plugin)) : 0;
+  return place != 0 ? &s->plugins[place - 1] : NULL;
 }
 
-static tn_status scan_file(scan *s, const char *directory, const char *name, tn_error *err)
+static bool remember_file(scan *s, tn__plugin *plugin)
+{
+  return plugin->id.ino == 0 || tn__map_put(&s->by_file, FILE_KEY(plugin), (void *)(uintptr_t)(s->n + 1), NULL);
+}
+
+static tn_status scan_file(scan *s, const folder *in, const char *directory, const char *name, tn_error *err)
 {
   tn__text path;
   tn__plugin *plugin = NULL;
+  int64_t begin = tn__now_ns();
   tn__text_init(&path, 65536);
   tn__text_puts(&path, directory);
   if (path.size > 1) tn__text_puts(&path, "/");
@@ -226,13 +286,18 @@ static tn_status scan_file(scan *s, const char *directory, const char *name, tn_
   tn_status status = path.failed ? tn__no_memory(err, "a plugin's path", strlen(directory) + strlen(name) + 2)
                                  : tn__plugin_create(tn__text_get(&path), &plugin, err);
   tn__text_fini(&path);
-  if (status == TN_OK) status = tn__plugin_examine(plugin, err);
+  if (status == TN_OK)
+    status = in->safe ? tn__plugin_examine_in(plugin, in->foreign, err) : tn__plugin_examine(plugin, err);
   if (status == TN_OK && find_same(s, plugin) != NULL) {
-    tn_log(TN_LOG_DEBUG, "'%s' is the same file as '%s'", plugin->path, find_same(s, plugin)->path);
+    const char *other = (*find_same(s, plugin))->path;
+    tn_log(TN_LOG_DEBUG, "'%s' is the same file as '%s'", plugin->path, other);
+    tn__debug_load(plugin->path, "the same file as", other, begin);
     tn__plugin_destroy(plugin);
     return TN_OK;
   }
-  if (status == TN_OK && !tn__grow((void **)&s->plugins, &s->capacity, s->n + 1, sizeof(*s->plugins)))
+  if (status == TN_OK) status = tn__plugin_configure(plugin, in->has_conf, err);
+  if (status == TN_OK && (!tn__grow((void **)&s->plugins, &s->capacity, s->n + 1, sizeof(*s->plugins)) ||
+                          !remember_file(s, plugin)))
     status = tn__no_memory(err, "the list of plugins", (s->n + 1) * sizeof(*s->plugins));
   if (status != TN_OK) {
     tn__plugin_destroy(plugin);
@@ -240,6 +305,11 @@ static tn_status scan_file(scan *s, const char *directory, const char *name, tn_
   }
   plugin->order = s->n;
   s->plugins[s->n++] = plugin;
+  tn__debug_load(plugin->path,
+                 plugin->disabled                      ? "disabled"
+                 : plugin->state == TN__PLUGIN_REFUSED ? "refused"
+                                                       : "found",
+                 plugin->state == TN__PLUGIN_REFUSED ? plugin->reason : plugin->manifest.name, begin);
   if (plugin->state == TN__PLUGIN_REFUSED)
     tn_log(TN_LOG_INFO, "plugin '%s' is refused: %s", plugin->path, plugin->reason);
   else
@@ -248,12 +318,14 @@ static tn_status scan_file(scan *s, const char *directory, const char *name, tn_
   return TN_OK;
 }
 
-static tn_status scan_folder(scan *s, const char *directory, tn_error *err)
+static tn_status scan_folder(scan *s, tn__searched *directory, tn_error *err)
 {
-  names found = { 0 };
-  tn_status status = list_folder(directory, &found, err);
-  for (size_t i = 0; status == TN_OK && i < found.n; i++) status = scan_file(s, directory, found.list[i], err);
-  names_fini(&found);
+  folder found = { .safe = false };
+  tn_status status = list_folder(directory->path, &found, &directory->fault, err);
+  found.safe = found.files.n > 0 && tn__folder_is_safe(directory->path, tn__elevated(), &found.foreign);
+  for (size_t i = 0; status == TN_OK && i < found.files.n; i++)
+    status = scan_file(s, &found, directory->path, found.files.list[i], err);
+  names_fini(&found.files);
   return status;
 }
 
@@ -262,7 +334,13 @@ static tn_status scan_folder(scan *s, const char *directory, tn_error *err)
 static tn_status add_directory(scan *s, const char *path, size_t size, tn_error *err)
 {
   while (size > 1 && path[size - 1] == '/') size--;
-  return names_add(&s->directories, path, size, err);
+  char *copy = tn__strndup(path, size);
+  if (copy == NULL || !tn__grow((void **)&s->directories, &s->directories_capacity, s->n_directories + 1, sizeof(*s->directories))) {
+    tn__strfree(copy);
+    return tn__no_memory(err, "the list of plugin folders", size + sizeof(*s->directories));
+  }
+  s->directories[s->n_directories++] = (tn__searched){ copy, "" };
+  return TN_OK;
 }
 
 static tn_status add_search_path(scan *s, const char *list, tn_error *err)
@@ -318,11 +396,13 @@ static tn_status read_ranks(scan *s, const char *list, tn_error *err)
 /* The program's folders come first, then the environment's, then the installed one (P-01, P-02). */
 static tn_status make_search_list(scan *s, tn_error *err)
 {
-  static const char *const variables[] = { "TENON_PLUGIN_PATH", "TENON_PLUGIN_PATH_ONLY", "TENON_RANK" };
+  static const char *const variables[] = { "TENON_PLUGIN_PATH", "TENON_PLUGIN_PATH_ONLY", "TENON_RANK",
+                                           "TENON_PLUGIN_DISABLE", "TENON_PLUGIN_SELECT", "TENON_DEBUG",
+                                           "TENON_PROBE", "TENON_PROBE_PROGRAM", "TENON_CACHE_DIR" };
   tn_status status = TN_OK;
   tn__reg_lock();
   for (size_t i = 0; status == TN_OK && i < tn__reg.n_directories; i++)
-    status = names_add(&s->directories, tn__reg.directories[i], strlen(tn__reg.directories[i]), err);
+    status = add_directory(s, tn__reg.directories[i], strlen(tn__reg.directories[i]), err);
   tn__reg_unlock();
   for (size_t i = 0; tn__elevated() && i < sizeof(variables) / sizeof(variables[0]); i++)
     if (getenv(variables[i]) != NULL)
@@ -344,7 +424,9 @@ static void scan_fini(scan *s)
   tn__free(s->plugins, s->capacity * sizeof(*s->plugins));
   for (size_t i = 0; i < s->n_ranks; i++) tn__strfree(s->ranks[i].name);
   tn__free(s->ranks, s->ranks_capacity * sizeof(*s->ranks));
-  names_fini(&s->directories);
+  for (size_t i = 0; i < s->n_directories; i++) tn__strfree(s->directories[i].path);
+  tn__free(s->directories, s->directories_capacity * sizeof(*s->directories));
+  tn__map_fini(&s->by_file);
   tn__text_fini(&s->notes);
 }
 
@@ -355,54 +437,87 @@ static bool must_stay(const tn__plugin *plugin)
          plugin->state == TN__PLUGIN_GONE;
 }
 
+static bool same_text(const char *a, const char *b) { return a == b || (a != NULL && b != NULL && strcmp(a, b) == 0); }
+
 static bool unchanged(const tn__plugin *old, const tn__plugin *found)
 {
   return old->state == TN__PLUGIN_FOUND && found->state == TN__PLUGIN_FOUND && strcmp(old->path, found->path) == 0 &&
          old->id.size == found->id.size && old->id.mtime.tv_sec == found->id.mtime.tv_sec &&
-         old->id.mtime.tv_nsec == found->id.mtime.tv_nsec;
+         old->id.mtime.tv_nsec == found->id.mtime.tv_nsec && old->rank == found->rank &&
+         same_text(old->settings, found->settings);
 }
 
-/* Exchanges the lists; s keeps what is to be freed. */
-static void put_in_place(scan *s)
+/* A plugin that stays has the place, and the rank, that were found now. */
+static void keep_locked(tn__plugin *old, const tn__plugin *found)
 {
-  tn__reg_lock();
-  tn__plugin *old = tn__reg.plugins, *dropped = NULL;
-  tn__reg.plugins = NULL;
-  while (old != NULL) {
-    tn__plugin *next = old->next, **match = NULL;
-    for (size_t i = 0; i < s->n && match == NULL; i++)
-      if (tn__same_file(&s->plugins[i]->id, &old->id)) match = &s->plugins[i];
+  old->order = found->order;
+  if (old->rank == found->rank) return;
+  old->rank = found->rank;
+  for (tn__factory *f = tn__reg.factories; f != NULL; f = f->next)
+    if (f->plugin == old) f->rank = old->rank;
+}
+
+static int compare_places(const void *a, const void *b)
+{
+  return tn__plugin_compare(*(tn__plugin *const *)a, *(tn__plugin *const *)b);
+}
+
+/* Makes the new list of what was found and what stays; *dropped gets the rest. */
+static void exchange_plugins_locked(scan *s, tn__plugin **dropped)
+{
+  tn__plugin *old = tn__reg.plugins, *gone = NULL;
+  for (tn__plugin *next; old != NULL; old = next) {
+    tn__plugin **match = find_same(s, old);
+    next = old->next;
     if (match != NULL && (must_stay(old) || unchanged(old, *match))) {
-      old->order = (*match)->order;
-      old->next = (*match)->next = NULL;
       tn__plugin *swap = *match; /* the one that was made now is dropped */
+      keep_locked(old, swap);
       *match = old;
-      swap->next = dropped;
-      dropped = swap;
+      old = swap;
     } else if (must_stay(old)) {
       old->order = SIZE_MAX;
-      tn__plugin_insert_locked(old);
-    } else {
-      old->next = dropped;
-      dropped = old;
+      old->next = gone;
+      gone = old;
+      continue;
     }
-    old = next;
+    old->next = *dropped;
+    *dropped = old;
   }
-  for (size_t i = 0; i < s->n; i++) tn__plugin_insert_locked(s->plugins[i]);
+  if (s->n > 1) qsort(s->plugins, s->n, sizeof(*s->plugins), compare_places);
+  tn__reg.plugins = NULL;
+  for (size_t i = s->n; i-- > 0;) {
+    s->plugins[i]->next = tn__reg.plugins;
+    tn__reg.plugins = s->plugins[i];
+  }
   s->n = 0;
-  tn__rank_override *ranks = tn__reg.ranks;
-  size_t n_ranks = tn__reg.n_ranks, capacity = tn__reg.ranks_capacity;
-  tn__text notes = tn__reg.notes;
-  tn__reg.ranks = s->ranks;
-  tn__reg.n_ranks = s->n_ranks;
-  tn__reg.ranks_capacity = s->ranks_capacity;
-  tn__reg.notes = s->notes;
+  for (tn__plugin *next; gone != NULL; gone = next) {
+    next = gone->next;
+    tn__plugin_insert_locked(gone);
+  }
+}
+
+#define EXCHANGE(a, b)           \
+  do {                           \
+    __typeof__(a) exchanged = a; \
+    a = b;                       \
+    b = exchanged;               \
+  } while (0)
+
+/* Exchanges the lists; s keeps what is to be freed. The map's keys lie in plugins that may be dropped: it is not used again. */
+static void put_in_place(scan *s)
+{
+  tn__plugin *dropped = NULL;
+  tn__reg_lock();
+  exchange_plugins_locked(s, &dropped);
+  EXCHANGE(tn__reg.ranks, s->ranks);
+  EXCHANGE(tn__reg.n_ranks, s->n_ranks);
+  EXCHANGE(tn__reg.ranks_capacity, s->ranks_capacity);
+  EXCHANGE(tn__reg.searched, s->directories);
+  EXCHANGE(tn__reg.n_searched, s->n_directories);
+  EXCHANGE(tn__reg.searched_capacity, s->directories_capacity);
+  EXCHANGE(tn__reg.notes, s->notes);
   tn__reg.scanned = true;
   tn__reg_unlock();
-  s->ranks = ranks;
-  s->n_ranks = n_ranks;
-  s->ranks_capacity = capacity;
-  s->notes = notes;
   while (dropped != NULL) {
     tn__plugin *next = dropped->next;
     dropped->next = NULL;
@@ -416,7 +531,7 @@ tn_status tn__scan(tn_error *err)
   scan s = { 0 };
   tn__text_init(&s.notes, NOTES_LIMIT);
   tn_status status = make_search_list(&s, err);
-  for (size_t i = 0; status == TN_OK && i < s.directories.n; i++) status = scan_folder(&s, s.directories.list[i], err);
+  for (size_t i = 0; status == TN_OK && i < s.n_directories; i++) status = scan_folder(&s, &s.directories[i], err);
   if (status == TN_OK && s.notes.failed && s.notes.size == 0) status = tn__no_memory(err, "notes of a scan", 1);
   if (status == TN_OK) put_in_place(&s);
   scan_fini(&s);

@@ -77,15 +77,18 @@ static tn_status read_at(tn__object *object, uint64_t offset, void *to, size_t b
     memcpy(to, object->bytes + offset, bytes);
     return TN_OK;
   }
-  if (bytes > TN_OBJECT_PAGE / 4) return read_file(object, offset, to, bytes, err);
+  if (bytes > TN_OBJECT_PAGE / 2) return read_file(object, offset, to, bytes, err);
   if (offset < object->page_at || offset - object->page_at > object->page_size ||
       bytes > object->page_size - (offset - object->page_at)) {
-    uint64_t left = object->size - offset;
+    /* The tables of sections lie at the end: what is in front of them is wanted, too. */
+    uint64_t at = offset;
+    if (object->size - at < TN_OBJECT_PAGE) at = object->size > TN_OBJECT_PAGE ? object->size - TN_OBJECT_PAGE : 0;
+    uint64_t left = object->size - at;
     size_t size = left < TN_OBJECT_PAGE ? (size_t)left : TN_OBJECT_PAGE;
     object->page_size = 0;
-    tn_status status = read_file(object, offset, object->page, size, err);
+    tn_status status = read_file(object, at, object->page, size, err);
     if (status != TN_OK) return status;
-    object->page_at = offset;
+    object->page_at = at;
     object->page_size = size;
   }
   memcpy(to, object->page + (offset - object->page_at), bytes);

@@ -24,7 +24,7 @@ static bool offers(const char *kernels, const char *op, const char *device)
 static bool may_load_locked(const tn__plugin *p)
 {
   return p->named && p->manifest.is_kernels && p->claims && p->state == TN__PLUGIN_FOUND &&
-         tn__rank_of_locked(p->manifest.name, p->manifest.rank) > 0 && !tn__plugin_shadowed_locked(p);
+         tn__rank_of_locked(p->manifest.name, p->rank) > 0 && !tn__plugin_shadowed_locked(p);
 }
 
 /* The first plugin that is to be loaded for one of the ops, held for the caller; NULL when there is none. */
@@ -32,7 +32,7 @@ static tn__plugin *next_wanted(const char *const *ops, size_t n, const char *dev
 {
   tn__plugin *found = NULL;
   tn__reg_lock();
-  for (tn__plugin *p = tn__reg.plugins; p != NULL && found == NULL; p = p->next) {
+  for (tn__plugin *p = tn__reg.frozen ? NULL : tn__reg.plugins; p != NULL && found == NULL; p = p->next) {
     if (!may_load_locked(p)) continue;
     for (size_t i = 0; i < n && found == NULL; i++)
       if (offers(p->manifest.kernels, ops[i], device)) found = p;

@@ -59,10 +59,11 @@ static void plugin_info_locked(const tn__plugin *p, tn_runtime_info *out)
 {
   clear_info(out);
   describe_manifest(out, p);
-  out->rank = p->named ? tn__rank_of_locked(p->manifest.name, p->manifest.rank) : 0;
+  out->rank = p->named ? tn__rank_of_locked(p->manifest.name, p->rank) : 0;
   out->loaded = p->state == TN__PLUGIN_UNAVAILABLE;
   out->usable = p->state == TN__PLUGIN_FOUND;
   out->shadowed = tn__plugin_shadowed_locked(p);
+  out->disabled = p->disabled;
   if (p->state == TN__PLUGIN_GONE) {
     out->reason = "it was unregistered";
   } else if (!out->usable) {

@@ -8,11 +8,15 @@
  * it (P-73). */
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <ltdl.h>
 
-#include <core/registry/registry_internal.h>
+#include <core/registry/probe.h>
 
 #define MIN_PLUGIN_SIZE TN_SIZE_TO(tn_plugin, n_factories)
 #define MAX_FACTORIES 1024 /* more is a broken count, not a plugin */
@@ -52,6 +56,8 @@ static tn_status open_ltdl(tn__plugin *plugin, tn_error *err)
 
 static tn_status open_object(tn__plugin *plugin, tn_error *err)
 {
+  tn_log(TN_LOG_DEBUG, "plugin '%s' (%s) is opened", plugin->manifest.name, plugin->path);
+  tn__probe_reached(TN__STEP_OPEN);
   void *first = dlopen(plugin->path, RTLD_NOW | RTLD_LOCAL);
   if (first == NULL) {
     tn_error_set(err, TN_INVALID_ARGUMENT, "%s", words(dlerror()));
@@ -67,6 +73,17 @@ static void keep_object(tn__plugin *plugin)
   tn__ltdl_enter();
   lt_dlmakeresident(plugin->handle);
   tn__ltdl_leave();
+}
+
+/* "unloadable" among the words of its flags. */
+bool tn__plugin_unloadable(const tn__plugin *plugin)
+{
+  for (const char *at = plugin->manifest.flags; *at != 0;) {
+    size_t size = strcspn(at, ",");
+    if (size == 10 && memcmp(at, "unloadable", 10) == 0) return true;
+    at += size + (at[size] == ',');
+  }
+  return false;
 }
 
 static void close_object(tn__plugin *plugin)
@@ -145,12 +162,19 @@ static tn_status check_described(const tn__plugin *plugin, const tn_plugin *d, t
   return TN_OK;
 }
 
-static tn_status query(tn__plugin *plugin, tn_error *err)
+/* `checked` is the file that was looked at: what was mapped must be that one (P-80). */
+static tn_status query(tn__plugin *plugin, int checked, tn_error *err)
 {
   tn_plugin_query_fn entry = NULL;
   tn_error e = TN_ERROR_INIT;
   tn_status status = find_entry(plugin, &entry, err);
   if (status != TN_OK) return status;
+  const void *address = NULL;
+  memcpy(&address, &entry, sizeof(address));
+  if (!tn__mapped_from(checked, address))
+    return tn_error_set(err, TN_FAILED_PRECONDITION,
+                        "the file was replaced while it was opened; its constructors have run, its entry has not");
+  tn__probe_reached(TN__STEP_ENTRY);
   const tn_plugin *described = entry(&plugin->host, &e);
   if (described == NULL) {
     status = tn__sane_status(e.code != TN_OK ? e.code : TN_FAILED_PRECONDITION, "its entry", &e);
@@ -187,6 +211,7 @@ static tn_status make_factories(tn__plugin *plugin, tn_error *err)
 {
   const tn_plugin *d = plugin->described;
   bool named = false;
+  tn__probe_reached(TN__STEP_FACTORIES);
   for (size_t i = 0; i < d->n_factories; i++) {
     tn__factory *f = NULL;
     tn_status status = tn__factory_make(NULL, d->factories[i], plugin, &f, err);
@@ -270,6 +295,7 @@ static tn_status run_init(tn__plugin *plugin, tn_error *err)
   const tn_plugin *d = plugin->described;
   tn_error e = TN_ERROR_INIT;
   plugin->initialised = true;
+  tn__probe_reached(TN__STEP_INIT);
   if (!TN_HAS_FIELD(d, tn_plugin, init) || d->init == NULL) return TN_OK;
   tn_status status = tn__sane_status(d->init(&e), "its init", &e);
   if (status != TN_OK) tn_error_copy(err, &e);
@@ -281,6 +307,7 @@ static tn_status run_init(tn__plugin *plugin, tn_error *err)
 static tn_status register_kernels(tn__plugin *plugin, tn_error *err)
 {
   tn_error e = TN_ERROR_INIT;
+  tn__probe_reached(TN__STEP_KERNELS);
   tn_status status = tn__sane_status(plugin->described->register_kernels(&e), "its register_kernels", &e);
   if (status != TN_OK) tn_error_copy(err, &e);
   tn_error_clear(&e);
@@ -291,20 +318,35 @@ static tn_status register_kernels(tn__plugin *plugin, tn_error *err)
   return TN_OK;
 }
 
+/* The file as it is now, which must be the one that was checked. */
+static tn_status hold_file(const tn__plugin *plugin, int *fd, tn_error *err)
+{
+  struct stat st;
+  *fd = open(plugin->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+  if (*fd < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOMEM))
+    return tn_error_set(err, TN_RESOURCE_EXHAUSTED, "it cannot be opened: no file descriptor or memory left");
+  if (*fd >= 0 && fstat(*fd, &st) == 0 && st.st_dev == plugin->id.dev && st.st_ino == plugin->id.ino) return TN_OK;
+  return tn_error_set(err, TN_FAILED_PRECONDITION, "the file was replaced while it was checked");
+}
+
 static tn_status open_and_register(tn__plugin *plugin, tn_error *err)
 {
+  int checked = -1;
   tn_status status = check_again(plugin, err);
   if (status == TN_OK) status = prepare_host(plugin, err);
+  if (status == TN_OK) status = tn__probe_before_load(plugin, err);
+  if (status == TN_OK) status = hold_file(plugin, &checked, err);
   if (status == TN_OK) status = open_object(plugin, err);
-  if (status == TN_OK) status = query(plugin, err);
+  if (status == TN_OK) status = query(plugin, checked, err);
+  if (checked >= 0) close(checked);
   if (status == TN_OK && !plugin->manifest.is_kernels) status = make_factories(plugin, err);
   if (status == TN_OK) status = run_init(plugin, err);
   if (status == TN_OK && plugin->manifest.is_kernels) status = register_kernels(plugin, err);
   if (status != TN_OK) drop_factories(plugin);
-  if (plugin->initialised)
-    keep_object(plugin);
-  else
+  if (!plugin->initialised)
     close_object(plugin);
+  else if (status != TN_OK || plugin->manifest.is_kernels || !tn__plugin_unloadable(plugin))
+    keep_object(plugin);
   return status;
 }
 
@@ -336,21 +378,39 @@ static tn_status verdict_locked(const tn__plugin *plugin, tn_error *err)
   return tn_error_code(&plugin->error);
 }
 
-tn_status tn__plugin_load(tn__plugin *plugin, tn_error *err)
+static _Thread_local unsigned callbacks;
+
+void tn__callback_enter(void) { callbacks++; }
+
+void tn__callback_leave(void) { callbacks--; }
+
+/* Whether this plugin is to be loaded now; else *status says how it is. */
+static bool must_load(const tn__plugin *plugin, tn_status *status, tn_error *err)
 {
   tn__reg_lock();
-  bool load = plugin->state == TN__PLUGIN_FOUND;
-  tn_status status = load ? TN_OK : verdict_locked(plugin, err);
+  bool load = plugin->state == TN__PLUGIN_FOUND, frozen = tn__reg.frozen;
+  *status = load ? TN_OK : verdict_locked(plugin, err);
   tn__reg_unlock();
-  if (!load) return status;
+  if (load && frozen)
+    *status = tn_error_set(err, TN_FAILED_PRECONDITION,
+                           "plugin '%s' (%s) is not loaded: this program loads nothing any more (tn_freeze)",
+                           plugin->manifest.name, plugin->path);
+  else if (load && callbacks > 0) /* P-70 */
+    *status = tn_error_set(err, TN_FAILED_PRECONDITION,
+                           "plugin '%s' (%s) is not loaded: a callback of another plugin asks for it",
+                           plugin->manifest.name, plugin->path);
+  return load && *status == TN_OK;
+}
+
+tn_status tn__plugin_load(tn__plugin *plugin, tn_error *err)
+{
+  tn_status status;
+  if (!must_load(plugin, &status, err)) return status;
   status = tn__token_take("loading a plugin", err);
   if (status != TN_OK) return status;
-  tn__reg_lock();
-  load = plugin->state == TN__PLUGIN_FOUND; /* another thread may have been faster */
-  if (!load) status = verdict_locked(plugin, err);
-  tn__reg_unlock();
-  if (load) {
+  if (must_load(plugin, &status, err)) { /* another thread may have been faster */
     tn_error e = TN_ERROR_INIT;
+    int64_t begin = tn__now_ns();
     status = settle(plugin, open_and_register(plugin, &e), &e);
     if (status != TN_OK) {
       tn__plugin_prefix(plugin, &e);
@@ -358,6 +418,7 @@ tn_status tn__plugin_load(tn__plugin *plugin, tn_error *err)
     } else {
       tn_log(TN_LOG_DEBUG, "plugin '%s' (%s) is loaded", plugin->manifest.name, plugin->path);
     }
+    tn__debug_load(plugin->path, status == TN_OK ? "loaded" : "not loaded", status == TN_OK ? "" : tn_error_message(&e), begin);
     tn_error_clear(&e);
   }
   tn__token_give();
@@ -376,4 +437,14 @@ tn_status tn__plugin_shutdown(tn__plugin *plugin, tn_error *err)
   }
   tn_error_clear(&e);
   return status;
+}
+
+void tn__plugin_unload(tn__plugin *plugin)
+{
+  close_object(plugin);
+  tn__reg_lock();
+  plugin->initialised = false;
+  plugin->state = TN__PLUGIN_FOUND;
+  tn__reg_unlock();
+  tn_log(TN_LOG_DEBUG, "plugin '%s' (%s) is unloaded", plugin->manifest.name, plugin->path);
 }

@@ -19,11 +19,17 @@ void tn__reg_lock(void)
 
 void tn__reg_unlock(void) { tn__mutex_unlock(&tn__reg.mu); }
 
+bool tn__token_mine_locked(void)
+{
+  tn__assert_held(&tn__reg.mu);
+  return tn__reg.token && pthread_equal(token_owner, pthread_self());
+}
+
 tn_status tn__token_take(const char *what, tn_error *err)
 {
   tn_status status = TN_OK;
   tn__reg_lock();
-  if (tn__reg.token && pthread_equal(token_owner, pthread_self())) {
+  if (tn__token_mine_locked()) {
     status = tn_error_set(err, TN_FAILED_PRECONDITION,
                           "%s is not allowed from a plugin's constructor, entry, init or shutdown", what);
   } else {
@@ -60,7 +66,7 @@ void tn__plugin_unref(tn__plugin *plugin)
   if (last) tn__plugin_destroy(plugin);
 }
 
-static int compare_plugins(const tn__plugin *a, const tn__plugin *b)
+int tn__plugin_compare(const tn__plugin *a, const tn__plugin *b)
 {
   if (a->named != b->named) return a->named ? -1 : 1;
   int order = a->named ? strcmp(a->manifest.name, b->manifest.name) : 0;
@@ -73,7 +79,7 @@ void tn__plugin_insert_locked(tn__plugin *plugin)
 {
   tn__assert_held(&tn__reg.mu);
   tn__plugin **at = &tn__reg.plugins;
-  while (*at != NULL && compare_plugins(*at, plugin) <= 0) at = &(*at)->next;
+  while (*at != NULL && tn__plugin_compare(*at, plugin) <= 0) at = &(*at)->next;
   plugin->next = *at;
   *at = plugin;
 }
@@ -161,7 +167,7 @@ tn_status tn__factory_make(const char *name, const tn_session_factory *self, tn_
   factory->self = self;
   factory->table = table;
   factory->table.name = copy;
-  factory->rank = plugin != NULL ? plugin->manifest.rank : 0;
+  factory->rank = plugin != NULL ? plugin->rank : 0;
   factory->refs = 1;
   if (plugin != NULL) {
     tn__reg_lock();
@@ -363,7 +369,11 @@ tn_status tn_runtime_register(const char *name, const tn_session_factory *self, 
   tn_status status = tn__factory_make(name, self, NULL, &factory, err);
   if (status != TN_OK) return status;
   tn__reg_lock();
-  status = tn__factory_insert_locked(factory, err);
+  if (tn__token_mine_locked()) /* P-53 */
+    status = tn_error_set(err, TN_FAILED_PRECONDITION,
+                          "registering runtime '%s' is not allowed from a plugin's constructor, entry, init or shutdown", name);
+  else
+    status = tn__factory_insert_locked(factory, err);
   if (status == TN_OK) factory->usable = true;
   tn__reg_unlock();
   if (status != TN_OK && tn_log_enabled(TN_LOG_WARNING)) tn_log(TN_LOG_WARNING, "%s", tn_error_message(err));
@@ -443,6 +453,7 @@ tn_status tn_runtime_unregister(const char *name, tn_error *err)
     }
     tn__reg_unlock();
   }
+  if (status == TN_OK && last && tn__plugin_unloadable(factory->plugin)) tn__plugin_unload(factory->plugin);
   tn__token_give();
   tn__factory_unref(factory);
   return status;

@@ -22,6 +22,9 @@ tn_status tn__registry_acquire(const tn_session_options *options, tn__factory **
 tn__factory *tn__factory_ref(tn__factory *factory);
 void tn__factory_release(tn__factory *factory); /* NULL allowed */
 
+/* Adds the settings that the file beside the plugin has to the options' target, those that it does not say (P-21). */
+tn_status tn__factory_complete(const tn__factory *factory, tn_session_options *options, tn_error *err);
+
 /* The factory's slots in a struct of this library's full size: slots that the plugin's struct_size does not cover are
  * NULL. Call slots as  vtable->new_session(tn__factory_self(f), ...): `self` is the plugin's own object, which may be
  * larger. */
@@ -83,8 +86,10 @@ void tn__registry_set_host(const tn_host *host);
 void tn__registry_hold_plugin(void *self);
 void tn__registry_drop_plugin(void *self);
 
-/* The parts of tn_runtime_load, tn_explain_selection and tn_runtime_find that come after installing the host. */
+/* The parts of tn_runtime_load, tn_runtime_load_file, tn_probe_serve, tn_explain_selection and tn_runtime_find that come after installing the host. */
 tn_status tn__registry_load(const char *name, tn_runtime_info *out, tn_error *err);
+tn_status tn__registry_load_file(const char *path, tn_runtime_info *out, tn_error *err);
+int tn__probe_serve(void);
 tn_status tn__registry_explain(const tn_session_options *options, char *buffer, size_t size, size_t *needed,
                                tn_error *err);
 tn_status tn__registry_find(const tn_session_options *options, const tn_session_factory **out, tn_error *err);

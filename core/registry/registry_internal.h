@@ -55,7 +55,7 @@ tn_status tn__abi_check(int32_t plugin_major, int32_t plugin_minor, int32_t min_
 
 /* ---- elf.c ---- */
 
-#define TN_OBJECT_PAGE 4096
+#define TN_OBJECT_PAGE 8192
 
 /* Bytes of a file that is open, or in memory (fd -1); the rest is zero at first. */
 typedef struct tn__object {
@@ -92,6 +92,9 @@ bool tn__same_file(const tn__file_id *a, const tn__file_id *b); /* device and in
  * TN_INVALID_ARGUMENT (no regular file, too many links). *foreign (may be NULL): a component belongs to neither root
  * nor this user. */
 tn_status tn__path_check(const char *path, bool elevated, tn__file_id *id, bool *foreign, tn_error *err);
+/* The same of a folder; and of a file in a folder that was checked just now, by its last component alone. */
+bool tn__folder_is_safe(const char *path, bool elevated, bool *foreign);
+tn_status tn__path_check_last(const char *path, bool elevated, tn__file_id *id, bool *foreign, tn_error *err);
 
 /* ---- plugins and factories ---- */
 
@@ -115,6 +118,9 @@ struct tn__plugin {
   bool named;  /* manifest is set */
   bool claims; /* named, and trusted so far that it hides later files of its name */
   bool foreign;
+  bool disabled; /* refused, because somebody switched it off */
+  int32_t rank;  /* the manifest's, or that of the file beside it */
+  const char *settings; /* "key=value,...": for targets that do not say them; NULL: none */
   bool initialised; /* init was called: never unmapped, never called again */
 
   /* guarded by the registry's mutex */
@@ -158,11 +164,19 @@ typedef struct tn__rank_override {
   int32_t rank;
 } tn__rank_override;
 
+/* A folder of the search list, as the last scan found it. */
+typedef struct tn__searched {
+  char *path;
+  const char *fault; /* static; "" when it was read */
+} tn__searched;
+
 typedef struct tn__registry {
   tn__mutex mu;
   tn__cond cond; /* the token was given back */
   bool token;
   bool scanned;
+  bool frozen;     /* nothing is loaded any more */
+  bool files;      /* loading by path is allowed */
   tn__plugin *plugins;
   tn__factory *factories;
 
@@ -173,6 +187,8 @@ typedef struct tn__registry {
   /* From TENON_RANK at the last scan; guarded by mu. */
   tn__rank_override *ranks;
   size_t n_ranks, ranks_capacity;
+  tn__searched *searched; /* guarded by mu */
+  size_t n_searched, searched_capacity;
   tn__text notes; /* what the last scan found odd, a line each; guarded by mu */
 
   const tn_host *host;
@@ -190,10 +206,12 @@ void tn__reg_unlock(void);
  * plugin's constructor, entry or init that asks for another plugin (P-53, P-70). `what` is for that message. */
 tn_status tn__token_take(const char *what, tn_error *err);
 void tn__token_give(void);
+bool tn__token_mine_locked(void); /* this thread has it */
 
 void tn__plugin_ref_locked(tn__plugin *plugin);
 void tn__plugin_unref(tn__plugin *plugin); /* without the mutex; NULL allowed */
 void tn__plugin_insert_locked(tn__plugin *plugin);
+int tn__plugin_compare(const tn__plugin *a, const tn__plugin *b); /* the order of the list */
 
 /* Makes a factory object over the plugin's or program's own struct: checks P-37 and the name. Not yet in the registry.
  */
@@ -207,7 +225,7 @@ tn__factory *tn__factory_find_locked(const char *name);
 /* Gives a reference up; frees with the last one. Without the mutex. */
 void tn__factory_unref(tn__factory *factory);
 
-/* The static rank: TENON_RANK, else the manifest's. */
+/* The static rank: TENON_RANK, else that of the plugin. */
 int32_t tn__rank_of_locked(const char *name, int32_t rank);
 
 /* Whether another one of the same name and kind goes before it. */
@@ -233,18 +251,43 @@ tn_status tn__scan(tn_error *err);
 /* Opens, checks and reads one file: fills id, manifest, state and error of a plugin whose path is set. Fails only
  * without memory. */
 tn_status tn__plugin_examine(tn__plugin *plugin, tn_error *err);
+/* The same of a file in a folder that is safe, which was checked just now. */
+tn_status tn__plugin_examine_in(tn__plugin *plugin, bool folder_foreign, tn_error *err);
 tn_status tn__plugin_create(const char *path, tn__plugin **out, tn_error *err);
 void tn__plugin_destroy(tn__plugin *plugin);
 /* Stores why a plugin is refused or has failed. False without memory; then a general text stands there. */
 bool tn__plugin_blame(tn__plugin *plugin, const tn_error *error);
+
+/* ---- sidecar.c ---- */
+
+/* Reads NAME.conf beside NAME.so, if the folder has such files, and refuses the plugin when that or the environment switches it off, or when the
+ * file is wrong (P-21, P-22). Fails only without memory. */
+tn_status tn__plugin_configure(tn__plugin *plugin, bool has_files, tn_error *err);
+
+/* ---- debug.c ---- */
+
+/* A line for TENON_DEBUG=load: once in a process for each path, verdict and reason (P-65). `begin` is tn__now_ns. */
+void tn__debug_load(const char *path, const char *verdict, const char *reason, int64_t begin);
+
+/* ---- mapped.c ---- */
+
+/* False when the code at `address` is surely not that of the open file (P-80). */
+bool tn__mapped_from(int fd, const void *address);
 
 /* ---- loader.c ---- */
 
 /* Loads a plugin that was found, and registers its factories or kernels; TN_OK at once when it is loaded
  * already. The caller holds a reference and neither mutex nor token. */
 tn_status tn__plugin_load(tn__plugin *plugin, tn_error *err);
+/* Whether its manifest says that it may be unmapped (P-74); then after its shutdown and its last factory. */
+bool tn__plugin_unloadable(const tn__plugin *plugin);
+/* Unmaps it: it is as it was before its load. The caller holds the token, not the mutex. */
+void tn__plugin_unload(tn__plugin *plugin);
 /* Calls shutdown, if there is one. The caller holds the token, not the mutex. */
 tn_status tn__plugin_shutdown(tn__plugin *plugin, tn_error *err);
+/* Around calls of a factory's slots: a load from inside is refused (P-70). */
+void tn__callback_enter(void);
+void tn__callback_leave(void);
 /* "plugin 'name' (path)" in front of an error (P-64). */
 tn_status tn__plugin_prefix(const tn__plugin *plugin, tn_error *err);
 

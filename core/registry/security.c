@@ -138,23 +138,49 @@ static tn_status walk(tn__text *done, tn__text *rest, bool elevated, struct stat
   return status;
 }
 
-tn_status tn__path_check(const char *path, bool elevated, tn__file_id *id, bool *foreign, tn_error *err)
+static tn_status take_file(const char *path, const struct stat *st, tn__file_id *id, tn_error *err)
+{
+  if (!S_ISREG(st->st_mode))
+    return tn_error_set(err, TN_INVALID_ARGUMENT, "'%s' is a %s, wanted a regular file", path, kind_of(st->st_mode));
+  if (id != NULL) *id = (tn__file_id){ st->st_dev, st->st_ino, st->st_size, st->st_mtim };
+  return TN_OK;
+}
+
+static tn_status check_path(const char *path, bool elevated, struct stat *st, bool *foreign, tn_error *err)
 {
   tn__text done, rest;
-  struct stat st;
   if (foreign != NULL) *foreign = false;
   if (path[0] != '/') return tn_error_set(err, TN_INVALID_ARGUMENT, "'%s' is not an absolute path", path);
-  if (stat("/", &st) != 0) return cannot("/", errno, err);
-  tn_status status = check_component("/", &st, elevated, foreign, err);
+  if (stat("/", st) != 0) return cannot("/", errno, err);
+  tn_status status = check_component("/", st, elevated, foreign, err);
   if (status != TN_OK) return status;
   tn__text_init(&done, MAX_PATH);
   tn__text_init(&rest, MAX_PATH);
   tn__text_puts(&rest, path);
-  status = rest.failed ? tn__no_memory(err, "a path", strlen(path)) : walk(&done, &rest, elevated, &st, foreign, err);
-  if (status == TN_OK && !S_ISREG(st.st_mode))
-    status = tn_error_set(err, TN_INVALID_ARGUMENT, "'%s' is a %s, wanted a regular file", path, kind_of(st.st_mode));
-  if (status == TN_OK && id != NULL) *id = (tn__file_id){ st.st_dev, st.st_ino, st.st_size, st.st_mtim };
+  status = rest.failed ? tn__no_memory(err, "a path", strlen(path)) : walk(&done, &rest, elevated, st, foreign, err);
   tn__text_fini(&done);
   tn__text_fini(&rest);
   return status;
+}
+
+tn_status tn__path_check(const char *path, bool elevated, tn__file_id *id, bool *foreign, tn_error *err)
+{
+  struct stat st;
+  tn_status status = check_path(path, elevated, &st, foreign, err);
+  return status == TN_OK ? take_file(path, &st, id, err) : status;
+}
+
+bool tn__folder_is_safe(const char *path, bool elevated, bool *foreign)
+{
+  struct stat st;
+  return check_path(path, elevated, &st, foreign, NULL) == TN_OK && S_ISDIR(st.st_mode);
+}
+
+tn_status tn__path_check_last(const char *path, bool elevated, tn__file_id *id, bool *foreign, tn_error *err)
+{
+  struct stat st;
+  if (lstat(path, &st) != 0) return cannot(path, errno, err);
+  if (S_ISLNK(st.st_mode)) return tn__path_check(path, elevated, id, foreign, err);
+  tn_status status = check_component(path, &st, elevated, foreign, err);
+  return status == TN_OK ? take_file(path, &st, id, err) : status;
 }

@@ -109,7 +109,7 @@ static tn_status collect(selection *s, tn_error *err)
     if (!p->named || p->manifest.is_kernels || p->n_registered > 0) continue;
     candidate c = { .plugin = p,
                     .name = p->manifest.name,
-                    .rank = tn__rank_of_locked(p->manifest.name, p->manifest.rank) };
+                    .rank = tn__rank_of_locked(p->manifest.name, p->rank) };
     c.unusable = p->state != TN__PLUGIN_FOUND;
     c.shadowed = tn__plugin_shadowed_locked(p);
     status = add_candidate(s, c, err);
@@ -174,7 +174,14 @@ static tn_status ask(tn__factory *f, const tn_session_options *options, int32_t 
   tn_error e = TN_ERROR_INIT;
   tn_status status = begin_call(f, err);
   if (status != TN_OK) return status;
-  if (f->table.health != NULL) status = tn__factory_status(f, "health", f->table.health(f->self, &e), &e);
+  tn_session_options *own = NULL; /* with the settings of the file beside the plugin */
+  if (f->plugin != NULL && f->plugin->settings != NULL) {
+    status = tn_session_options_copy(options, &own, &e);
+    if (status == TN_OK) status = tn__factory_complete(f, own, &e);
+    options = own;
+  }
+  tn__callback_enter();
+  if (status == TN_OK && f->table.health != NULL) status = tn__factory_status(f, "health", f->table.health(f->self, &e), &e);
   if (status == TN_OK && !f->table.accepts_options(f->self, options)) status = explain_refusal(f, options, &e);
   if (status == TN_OK) {
     int32_t lower = f->table.rank_for_options != NULL ? f->table.rank_for_options(f->self, options, rank) : rank;
@@ -182,7 +189,9 @@ static tn_status ask(tn__factory *f, const tn_session_options *options, int32_t 
   } else {
     tn_error_copy(err, &e);
   }
+  tn__callback_leave();
   end_call(f);
+  tn_session_options_destroy(own);
   tn_error_clear(&e);
   return status;
 }
@@ -291,7 +300,7 @@ static tn_status open_candidate(selection *s, size_t i, tn_error *err)
   tn__reg_lock();
   bool undecided = plugin->state == TN__PLUGIN_FOUND;
   tn__reg_unlock();
-  if (status == TN_RESOURCE_EXHAUSTED && undecided) { /* another runtime in its place would be chance */
+  if (status != TN_OK && undecided) { /* another runtime in its place would be chance */
     tn_error_copy(err, &why);
     tn_error_clear(&why);
     return status;
@@ -308,6 +317,7 @@ static tn_status open_candidate(selection *s, size_t i, tn_error *err)
   tn__reg_lock();
   status = add_factories_locked(s, plugin, err);
   tn__reg_unlock();
+  if (status == TN_OK) status = option_ranks(s->options, s, err);
   for (size_t k = before; status == TN_OK && k < s->n; k++) {
     if (s->list[k].rank > 0) ask_candidate(s, k);
   }

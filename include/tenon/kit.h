@@ -25,7 +25,8 @@ TN_API uint64_t tn_step_id(const tn_step *step);
 TN_API size_t tn_step_n_inputs(const tn_step *step);
 TN_API tn_tensor *tn_step_input(const tn_step *step, size_t i); /* borrowed, never written */
 TN_API size_t tn_step_n_outputs(const tn_step *step);
-/* The tensor that the caller wants output i written into, or NULL: then one is made and given by tn_step_set_output. */
+/* The tensor that the caller wants output i written into, or NULL: then one is made and given by tn_step_set_output. Who executes
+ * by himself (level (c)) refuses one of another dtype or shape than the output's with TN_INVALID_ARGUMENT. */
 TN_API tn_tensor *tn_step_output(const tn_step *step, size_t i);
 /* Gives output i; takes over one reference of the caller's. The tensor must be the program's alone: no constant, no
  * variable, no feed. */

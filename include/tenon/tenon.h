@@ -8,6 +8,7 @@
 #include <tenon/metadata.h>
 #include <tenon/options.h>
 #include <tenon/plan.h>
+#include <tenon/plugins.h>
 #include <tenon/process.h>
 #include <tenon/session.h>
 #include <tenon/status.h>

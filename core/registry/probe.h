@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Trying a plugin in a process of its own (P-83 to P-88).
+ *
+ * The parent starts the probe program with a request on descriptor 0 and reads reports from descriptor 3. Every line of a report
+ * begins with a nonce that the request brought, so nothing that the plugin writes or how its process ends can look like success.
+ *
+ *   request  "tenon-probe 1 NONCE MAJOR.MINOR MEMORY_BYTES CPU_SECONDS PATH_SIZE\n" and the path
+ *   reports  "NONCE S STEP\n" at each step; at the end "NONCE V CODE SIZE\n" and SIZE bytes of message */
+#ifndef TN_CORE_REGISTRY_PROBE_H
+#define TN_CORE_REGISTRY_PROBE_H
+
+#include <core/registry/registry_internal.h>
+#include <tenon/plugins.h>
+
+/* Sanitizers keep memory of their own beside the program's: then that is not limited. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define TN_PROBE_SANITIZED 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || __has_feature(memory_sanitizer)
+#define TN_PROBE_SANITIZED 1
+#endif
+#endif
+
+#define TN_PROBE_NONCE 32 /* hexadecimal digits */
+#define TN_PROBE_FD 3
+#define TN_PROBE_MAX_PATH 16384
+#define TN_PROBE_MAX_MESSAGE 8192
+
+/* What a load goes through. */
+typedef enum tn__step {
+  TN__STEP_NONE,
+  TN__STEP_START,
+  TN__STEP_CHECK,
+  TN__STEP_OPEN,
+  TN__STEP_ENTRY,
+  TN__STEP_FACTORIES,
+  TN__STEP_INIT,
+  TN__STEP_KERNELS,
+  TN__STEP_DONE,
+  TN__N_STEPS
+} tn__step;
+const char *tn__step_text(tn__step step);
+tn__step tn__step_of_text(const char *text); /* TN__STEP_NONE for none of them */
+
+/* probe_child.c: the loader is about to do this. Tells the parent in a probe process, does nothing elsewhere. */
+void tn__probe_reached(tn__step step);
+bool tn__in_probe(void);
+
+/* probe.c: runs a probe. TN_OK: *out is filled, *why has the words for what is wrong, none for TN_PROBE_WELL. Else the probe
+ * program cannot run: err. timeout_ms > 0. */
+tn_status tn__probe_run(const char *path, int64_t timeout_ms, tn_probe_report *out, tn_error *why, tn_error *err);
+
+/* ---- probe_cache.c ---- */
+
+/* What a verdict holds for (P-86). */
+typedef struct tn__probe_key {
+  const char *path;
+  tn__file_id id;
+  char build_id[2 * 64 + 1]; /* hexadecimal, "-" for none */
+} tn__probe_key;
+/* Reads the build-id, too; the file was checked before. */
+void tn__probe_key_make(const char *path, const tn__file_id *id, tn__probe_key *out);
+/* False when there is none for this key. */
+bool tn__probe_cache_get(const tn__probe_key *key, tn_probe_report *out, tn_error *why);
+/* Keeps a verdict, if it can be kept. */
+void tn__probe_cache_put(const tn__probe_key *key, const tn_probe_report *report, const tn_error *why);
+/* The file's path; false when there is no folder for it. */
+bool tn__probe_cache_path(tn__text *path);
+
+/* ---- probe_load.c ---- */
+
+/* Before a plugin is opened: TN_OK unless a probe says that it would do harm. The caller holds the token. */
+tn_status tn__probe_before_load(const tn__plugin *plugin, tn_error *err);
+
+/* ---- elf_note.c ---- */
+
+/* The build-id of an open object, in hexadecimal; "-" when it has none. `out` has room for `room` bytes. */
+void tn__elf_build_id(int fd, char *out, size_t room);
+
+#endif

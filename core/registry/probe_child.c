@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The child's side of a probe: what libexec/tenon/tenon-probe does. It reads the request, gives up every descriptor but the one of
+ * the reports, limits itself, and loads the plugin as a program would. The program then ends without running anybody's exit handlers.
+ */
+#define _GNU_SOURCE
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+#if defined(__linux__)
+#include <sys/prctl.h>
+#endif
+
+#include <core/registry/probe.h>
+
+#define MAX_FILE_BYTES ((uint64_t)64 << 20)
+#define MAX_DESCRIPTORS 256
+
+typedef struct request {
+  char nonce[TN_PROBE_NONCE + 1];
+  uint64_t memory, seconds;
+  char path[TN_PROBE_MAX_PATH + 1];
+} request;
+
+static bool probing;
+static char nonce[TN_PROBE_NONCE + 1];
+
+bool tn__in_probe(void) { return probing; }
+
+static void write_all(const char *data, size_t size)
+{
+  while (size > 0) {
+    ssize_t n = write(TN_PROBE_FD, data, size);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return; /* nobody listens: the parent has gone */
+    data += n;
+    size -= (size_t)n;
+  }
+}
+
+void tn__probe_reached(tn__step step)
+{
+  char line[TN_PROBE_NONCE + 20];
+  if (!probing) return;
+  int n = tn__snprintf(line, sizeof(line), "%s S %d\n", nonce, (int)step);
+  write_all(line, (size_t)n);
+}
+
+/* ---- the request ---- */
+
+static size_t read_all(int fd, char *to, size_t room)
+{
+  size_t size = 0;
+  while (size < room) {
+    ssize_t n = read(fd, to + size, room - size);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) break;
+    size += (size_t)n;
+  }
+  return size;
+}
+
+/* The word at *at, which ends in `end`. */
+static bool word(const char **at, const char *limit, char end, tn__slice *out)
+{
+  const char *stop = memchr(*at, end, (size_t)(limit - *at));
+  if (stop == NULL) return false;
+  *out = (tn__slice){ *at, (size_t)(stop - *at) };
+  *at = stop + 1;
+  return true;
+}
+
+static bool number(tn__slice text, uint64_t *out)
+{
+  int64_t n = -1;
+  if (!tn__parse_int(text, &n) || n < 0) return false;
+  *out = (uint64_t)n;
+  return true;
+}
+
+static bool parse_request(const char *text, size_t size, request *r)
+{
+  const char *at = text, *limit = text + size;
+  tn__slice magic, version, id, abi, memory, seconds, path;
+  char own[32];
+  uint64_t bytes = 0;
+  tn__snprintf(own, sizeof(own), "%d.%d", TN_ABI_MAJOR, TN_ABI_MINOR);
+  if (!word(&at, limit, ' ', &magic) || !word(&at, limit, ' ', &version) || !word(&at, limit, ' ', &id) ||
+      !word(&at, limit, ' ', &abi) || !word(&at, limit, ' ', &memory) || !word(&at, limit, ' ', &seconds) ||
+      !word(&at, limit, '\n', &path))
+    return false;
+  if (!tn__slice_is(magic, "tenon-probe") || !tn__slice_is(version, "1") || id.size != TN_PROBE_NONCE ||
+      !tn__slice_is(abi, own) || !number(memory, &r->memory) || !number(seconds, &r->seconds) || !number(path, &bytes))
+    return false;
+  if (bytes != (uint64_t)(limit - at) || bytes == 0 || bytes > TN_PROBE_MAX_PATH) return false;
+  memcpy(r->nonce, id.data, id.size);
+  memcpy(r->path, at, (size_t)bytes);
+  return memchr(r->path, 0, (size_t)bytes) == NULL;
+}
+
+/* ---- what the plugin gets of the process ---- */
+
+static void close_others(void)
+{
+  DIR *dir = opendir("/proc/self/fd");
+  if (dir == NULL) {
+    for (int fd = TN_PROBE_FD + 1; fd < 65536; fd++) close(fd);
+    return;
+  }
+  int fds[1024];
+  for (bool again = true; again;) {
+    size_t n = 0;
+    rewinddir(dir);
+    for (struct dirent *entry; n < 1024 && (entry = readdir(dir)) != NULL;) {
+      int fd = atoi(entry->d_name);
+      if (fd > TN_PROBE_FD && fd != dirfd(dir)) fds[n++] = fd;
+    }
+    for (size_t i = 0; i < n; i++) close(fds[i]);
+    again = n == 1024;
+  }
+  closedir(dir);
+}
+
+static void limit_to(int what, uint64_t most)
+{
+  struct rlimit limit;
+  if (getrlimit(what, &limit) != 0) return;
+  rlim_t value = limit.rlim_max == RLIM_INFINITY || most < limit.rlim_max ? (rlim_t)most : limit.rlim_max;
+  limit = (struct rlimit){ value, value };
+  setrlimit(what, &limit);
+}
+
+static void limit_self(const request *r)
+{
+  int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+  if (null >= 0) {
+    dup2(null, 0);
+    close(null);
+  }
+  close_others();
+  fcntl(TN_PROBE_FD, F_SETFD, FD_CLOEXEC);
+#if defined(__linux__)
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+#endif
+  limit_to(RLIMIT_CORE, 0);
+  limit_to(RLIMIT_FSIZE, MAX_FILE_BYTES);
+  limit_to(RLIMIT_NOFILE, MAX_DESCRIPTORS);
+  limit_to(RLIMIT_CPU, r->seconds);
+#if !defined(TN_PROBE_SANITIZED)
+  limit_to(RLIMIT_DATA, r->memory);
+#endif
+}
+
+/* ---- the load ---- */
+
+static void report(tn_status status, const tn_error *err)
+{
+  char head[TN_PROBE_NONCE + 40];
+  tn__text text;
+  tn__text_init(&text, TN_PROBE_MAX_MESSAGE);
+  if (status != TN_OK) tn__text_puts(&text, tn_error_message(err));
+  for (size_t i = 0; i < tn_error_n_causes(err); i++) tn__text_printf(&text, ": %s", tn_error_cause(err, i));
+  for (size_t i = 0; i < text.size; i++)
+    if (text.data[i] == '\n') text.data[i] = ' ';
+  int n = tn__snprintf(head, sizeof(head), "%s V %d %zu\n", nonce, (int)status, text.size);
+  write_all(head, (size_t)n);
+  write_all(tn__text_get(&text), text.size);
+}
+
+static tn_status load(const char *path, tn_error *err)
+{
+  tn__plugin *plugin = NULL;
+  tn__reg_lock();
+  tn__reg.scanned = true; /* nothing but this file */
+  tn__reg_unlock();
+  tn__probe_reached(TN__STEP_CHECK);
+  tn_status status = tn__plugin_create(path, &plugin, err);
+  if (status == TN_OK) status = tn__plugin_examine(plugin, err);
+  if (status != TN_OK) return status;
+  if (plugin->state == TN__PLUGIN_REFUSED) {
+    tn_error_copy(err, &plugin->error);
+    return tn_error_code(err);
+  }
+  tn__reg_lock();
+  tn__plugin_insert_locked(plugin);
+  tn__reg_unlock();
+  return tn__plugin_load(plugin, err);
+}
+
+int tn__probe_serve(void)
+{
+  static request r;
+  static char text[TN_PROBE_MAX_PATH + 400];
+  tn_error err = TN_ERROR_INIT;
+  size_t size = read_all(0, text, sizeof(text));
+  if (!parse_request(text, size, &r)) {
+    static const char words[] = "tenon-probe is started by the library; see 'tenon runtimes probe'\n";
+    ssize_t ignored = write(2, words, sizeof(words) - 1);
+    (void)ignored;
+    return 2;
+  }
+  limit_self(&r);
+  memcpy(nonce, r.nonce, sizeof(nonce));
+  probing = true;
+  tn__probe_reached(TN__STEP_START);
+  tn_status status = load(r.path, &err);
+  if (status == TN_OK) tn__probe_reached(TN__STEP_DONE);
+  report(status, &err);
+  return 0;
+}
