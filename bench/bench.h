@@ -53,12 +53,15 @@ tn_graph *bench_net(int blocks, int count_every);
 tn_tensor *bench_rows(int64_t n); /* what "x" takes */
 
 void bench_steps(bench *b);
+void bench_branches(bench *b);
 void bench_elementwise(bench *b);
 void bench_prepares(bench *b);
 void bench_control(bench *b);
 void bench_imports(bench *b);
 void bench_exports(bench *b);
 void bench_process(bench *b);
+void bench_plugins(bench *b);
+void bench_sessions(bench *b);
 
 /* A new empty file where temporary ones go; the path is to be freed, the file to be unlinked. */
 char *bench_new_file(void);

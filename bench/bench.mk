@@ -3,6 +3,7 @@
 # runtime, threads. BENCH_FLAGS goes to the program, as in make bench BENCH_FLAGS='--only chain*'.
 TN_BENCH_FILES = \
   bench/bench.h \
+  bench/branches.c \
   bench/common.c \
   bench/control.c \
   bench/elementwise.c \
@@ -11,8 +12,10 @@ TN_BENCH_FILES = \
   bench/import.c \
   bench/main.c \
   bench/net.c \
+  bench/plugins.c \
   bench/prepare.c \
   bench/process.c \
+  bench/session.c \
   bench/step.c
 
 BENCH_FLAGS =
@@ -32,7 +35,7 @@ CLEANFILES += bench/results.json
 EXTRA_PROGRAMS += bench/bench
 bench_bench_SOURCES = $(TN_BENCH_FILES)
 bench_bench_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)
-bench_bench_LDADD = libtenon.la $(JANSSON_LIBS) $(TN_MATH_LIBS)
+bench_bench_LDADD = libtenon.la $(JANSSON_LIBS) $(TN_MATH_LIBS) -lpthread
 
 # What bench/compare runs: one model on Tenon, in a process of its own. A test runs it, too.
 check_PROGRAMS += bench/model

@@ -32,11 +32,11 @@ class Process:
         self.ready = self.line()
 
     def line(self):
-        text = self.child.stdout.readline()
-        try:
-            return json.loads(text)
-        except json.JSONDecodeError:
-            return {"error": f"ended with status {self.child.wait()}"}
+        """The next line of JSON. What libraries print while they are loaded stands before it."""
+        for text in self.child.stdout:
+            if text.startswith("{"):
+                return json.loads(text)
+        return {"error": f"ended with status {self.child.wait()}"}
 
     def ask(self, text):
         try:
@@ -65,7 +65,7 @@ class Bench:
             compare_setup.build(SOURCE, self.build)
         if not self.model.exists():
             raise SystemExit(f"compare: {self.model} is not there; without --no-build it is made")
-        self.peers = ["tenon"] + (["tenon0"] if args.passes_off else [])
+        self.peers = ["tenon"] + (["tenon1"] if args.direct else []) + (["tenon0"] if args.passes_off else [])
         self.python, self.missing = None, {}
         wanted = [p for p in PEERS[1:] if p in args.peers]
         if wanted or not args.no_setup:
@@ -107,9 +107,12 @@ class Bench:
 
     def command(self, peer, folder, tile):
         common = ["--tile", str(tile), "--threads", str(self.args.threads)]
+        if peer == "tenon1":
+            common[-1] = "1"
         if peer.startswith("tenon"):
             options = [f"{o}" for o in self.args.option] + (["level=0"] if peer == "tenon0" else [])
-            target = ["--target", self.args.target] if self.args.target else []
+            target = "direct" if peer == "tenon1" else self.args.target
+            target = ["--target", target] if target else []
             return [str(self.model), "--case", str(folder), *common, *target, *(x for o in options for x in ("--option", o))]
         if peer in self.missing:
             raise ValueError(f"{peer}: {self.missing[peer]}")
@@ -243,6 +246,7 @@ def arguments():
     p.add_argument("--peers", nargs="*", default=PEERS[1:], choices=PEERS[1:], help="against whom (default both)")
     p.add_argument("--passes-off", action="store_true",
                    help="a column for Tenon without the passes of its planner, too")
+    p.add_argument("--direct", action="store_true", help="a column for Tenon on one thread, by the runtime 'direct', too")
     p.add_argument("--option", action="append", default=[], metavar="FIELD=VALUE",
                    help="session option of Tenon, as disable_passes=fuse")
     p.add_argument("--target", default="", help="runtime of Tenon")

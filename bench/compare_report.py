@@ -6,7 +6,8 @@ import pathlib
 import statistics
 import sys
 
-NAMES = {"tenon": "Tenon", "tenon0": "Tenon, level 0", "onnxruntime": "ONNX Runtime", "tensorflow": "TensorFlow"}
+NAMES = {"tenon": "Tenon", "tenon1": "Tenon, one thread", "tenon0": "Tenon, level 0", "onnxruntime": "ONNX Runtime",
+         "tensorflow": "TensorFlow"}
 
 
 def number(value, scale=1.0):
@@ -155,7 +156,7 @@ def markdown(data):
     return "\n".join(text)
 
 
-COLOURS = {"tenon": "#1b6ca8", "tenon0": "#7fb2d6", "onnxruntime": "#8c8c8c", "tensorflow": "#e08a1e"}
+COLOURS = {"tenon": "#1b6ca8", "tenon1": "#4d8fc4", "tenon0": "#7fb2d6", "onnxruntime": "#8c8c8c", "tensorflow": "#e08a1e"}
 
 
 def picture(data, path):

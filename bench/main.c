@@ -97,12 +97,15 @@ int main(int argc, char **argv)
   }
   printf("%-26s %12s %12s  %-6s %s\n", "figure", "median", "p99", "unit", "limit");
   bench_steps(&b);
+  bench_branches(&b);
   bench_elementwise(&b);
   bench_prepares(&b);
   bench_control(&b);
   bench_imports(&b);
   bench_exports(&b);
   bench_process(&b);
+  bench_plugins(&b);
+  bench_sessions(&b);
   int rc = json == NULL ? 0 : write_json(&b, json);
   free(b.rows);
   return rc;

@@ -6,8 +6,8 @@
 #include <ops/support/program.h>
 #include <string.h>
 
-#define PARALLEL_NS 30000.0 /* work for which other threads are worth asking */
-#define GRAIN_NS 10000.0
+#define PARALLEL_NS 8000.0 /* work for which other threads are worth asking */
+#define GRAIN_NS 3000.0
 
 static tn_status program_infer(tn_infer_ctx *ctx, tn_error *err)
 {

@@ -188,10 +188,18 @@ tn__crew *tn__crew_take(tn__pool_client *client)
   return crew;
 }
 
+tn__crew *tn__crew_take_for(tn__pool_client *client, const void *kind)
+{
+  tn__crew *crew = tn__crew_take(client);
+  if (crew != NULL && kind != NULL && client->max_helpers > 0) tn__habit_begin(crew, kind);
+  return crew;
+}
+
 void tn__crew_put(tn__crew *crew)
 {
   if (crew == NULL) return;
   tn__pool_client *client = crew->client;
+  if (crew->habit != NULL) tn__habit_end(crew);
   tn__crew_leave(crew);
   uint32_t own = own_place();
   for (uint32_t k = 0; k < TN__IDLE_CREWS; k++) {

@@ -72,11 +72,14 @@ tn_status tn_kit_step_with(tn_executable *executable, tn_step *step, tn_kit_work
   tn__step_env *env = step->env;
   if (workers == NULL || env == NULL || !(executable->flags & TN_KIT_POOL)) return tn_kit_step(executable, step, err);
   env->client = workers->client;
+  env->kind = executable->plan;
   tn_status st = tn_kit_step(executable, step, err);
   if (env->crew != NULL) tn__crew_put(env->crew);
   env->crew = NULL;
   env->client = NULL;
   return st;
 }
+
+tn__pool_client *tn__kit_workers_client(const tn_kit_workers *workers) { return workers == NULL ? NULL : workers->client; }
 
 int32_t tn_step_pool(const tn_step *step) { return step->env == NULL ? 0 : step->env->pool; }

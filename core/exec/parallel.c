@@ -2,8 +2,9 @@
 /* Loops: who calls takes parts from the front, who helps takes them from the back. */
 #include <core/exec/pool_internal.h>
 
-#define PART_NS 2000       /* a part that is worth being taken by itself */
-#define PARTS_PER_THREAD 4 /* so that who comes late, or is slow, gets less */
+#define LEAST_NS 2000      /* a part that is worth being taken by itself */
+#define PART_NS 25000      /* a part, where a thread has several */
+#define PARTS_PER_THREAD 4 /* at most: so that who comes late, or is slow, gets less */
 #define CALLS_AT_ONCE 2    /* whom each one that comes calls, so that many come in few rounds */
 
 /* ---- parts ---- */
@@ -33,15 +34,17 @@ static uint32_t parts_left(const tn__loop_share *l)
   return from < to ? to - from : 0;
 }
 
-/* Calls for help when what is left is worth it. */
-static void call_for_help(tn__crew *crew, const tn__loop_share *l, double part_ns)
+/* Calls for help when what is left is worth it: of this loop, or of those that the step has ahead (owner: it has
+ * written that down). Who was called is counted though he is not there yet. */
+static void call_for_help(tn__seat *seat, const tn__loop_share *l, double part_ns)
 {
-  double worth = tn__crew_worth(crew);
+  tn__crew *crew = seat->crew;
+  double worth = tn__crew_worth(crew), ahead = tn__seat_owns(seat) ? crew->ahead_ns : 0;
   for (int i = 0; i < CALLS_AT_ONCE; i++) {
-    uint32_t there = atomic_load_explicit(&l->helpers, memory_order_relaxed) +
-                     atomic_load_explicit(&crew->spinning, memory_order_relaxed);
-    uint32_t parts = parts_left(l);
-    if (there >= l->max_helpers || parts < there + 2 || (double)parts * part_ns < worth * (there + 1)) return;
+    uint32_t there = atomic_load_explicit(&crew->seated, memory_order_relaxed), parts = parts_left(l);
+    double work = (double)parts * part_ns;
+    if (there >= l->max_helpers || parts < there + 2) return;
+    if ((work > ahead ? work : ahead) < worth * (there + 1)) return;
     tn__crew_invite(crew);
   }
 }
@@ -76,7 +79,7 @@ bool tn__loop_help(tn__seat *helper, tn__seat *other)
     helper->looping = true;
     while (take(l, false, &part)) {
       if (done++ == 0) {
-        call_for_help(other->crew, l, l->part_ns);
+        call_for_help(other, l, l->part_ns);
         mine = enter(l);
       }
       run_part(l, part);
@@ -110,8 +113,9 @@ static void wait_for_helpers(tn__seat *seat)
 /* The parts: at least `grain` items each, and edges that vectors like. 0: it is not worth two. */
 static uint32_t cut(tn__loop_share *l, int64_t n, int64_t grain, double cost_ns, uint32_t threads)
 {
-  double all = (double)n * cost_ns, most = (double)threads * PARTS_PER_THREAD;
-  if (all / PART_NS < most) most = all / PART_NS;
+  double all = (double)n * cost_ns, each = all / threads / PART_NS;
+  double most = threads * (each < 1 ? 1 : each > PARTS_PER_THREAD ? PARTS_PER_THREAD : (double)(int)each);
+  if (all / LEAST_NS < most) most = all / LEAST_NS;
   if (grain < 1) grain = 1;
   if ((double)(n / grain) < most) most = (double)(n / grain);
   if (!(most >= 2)) return 0;
@@ -137,14 +141,19 @@ static bool somebody(const tn__crew *crew)
 static uint32_t begin(tn__seat *seat, tn__loop_share *l)
 {
   uint32_t part, done = 0;
+  if (atomic_load_explicit(&seat->crew->seated, memory_order_relaxed) >= l->max_helpers) return 0;
   double worth = tn__crew_worth(seat->crew), all = l->part_ns * l->n_parts, part_ns = l->part_ns;
+  if (tn__seat_owns(seat) && seat->crew->ahead_ns >= worth) {
+    call_for_help(seat, l, part_ns);
+    return 0;
+  }
   if (all > worth / 8 && all <= 4 * worth && take(l, true, &part)) {
     int64_t before = tn__now_ns();
     run_part(l, part);
     done = 1;
     part_ns = (double)(tn__now_ns() - before);
   }
-  if (part_ns * l->n_parts > worth) call_for_help(seat->crew, l, part_ns);
+  if (part_ns * l->n_parts > worth) call_for_help(seat, l, part_ns);
   else tn__seat_declined(seat, part_ns * l->n_parts);
   return done;
 }
@@ -163,13 +172,24 @@ static void run_shared(tn__seat *seat, tn__loop_share *l)
   seat->looping = false;
 }
 
+/* A loop of a step whose kind is known. */
+static void note(tn__crew *crew, double all)
+{
+  crew->ahead_ns = crew->habit->loops_ns - crew->loops_ns;
+  if (crew->sure && crew->ahead_ns < 2 * tn__crew_worth(crew)) crew->ahead_ns = tn__crew_worth(crew);
+  crew->loops_ns += all;
+}
+
 void tn__parallel_for(tn__crew *crew, int64_t n, int64_t grain, double cost_ns,
                       void (*fn)(void *user, int64_t begin, int64_t end), void *user)
 {
   if (n <= 0) return;
   tn__seat *seat = tn__seat_now;
-  if (crew == NULL || (double)n * cost_ns < TN__LOOP_NS || seat == NULL || seat->crew != crew || seat->looping ||
-      !somebody(crew) || cut(&seat->loop, n, grain, cost_ns, crew->client->max_helpers + 1) == 0) {
+  double all = (double)n * cost_ns;
+  bool shared = crew != NULL && all >= TN__LOOP_NS && seat != NULL && seat->crew == crew && !seat->looping &&
+                somebody(crew);
+  if (shared && crew->habit != NULL && tn__seat_owns(seat)) note(crew, all);
+  if (!shared || crew->alone || cut(&seat->loop, n, grain, cost_ns, crew->client->max_helpers + 1) == 0) {
     fn(user, 0, n);
     return;
   }

@@ -60,7 +60,7 @@ static tn__pool *make(const char *name, uint32_t workers, bool pin, tn_error *er
   pool->forks = atomic_load(&tn__pool_forks);
   pool->n_workers = workers;
   pool->pin = pin;
-  if (pin) tn__cpus_read(&pool->cpus);
+  tn__cpus_read(&pool->cpus);
   pool->last_call = &pool->calls;
   tn__mutex_init(&pool->mu, "worker pool", TN_RANK_POOL);
   tn__cond_init(&pool->left);

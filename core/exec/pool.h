@@ -68,6 +68,9 @@ uint32_t tn__client_width(const tn__pool_client *client);
 /* A crew for a step, with this thread as the owner; kept by the client between steps. NULL without memory: the step
  * then does without. Between take and put workers stay awake for spin_us when they have nothing to do. */
 tn__crew *tn__crew_take(tn__pool_client *client);
+/* The same for steps that come again: what their loops gain by help is measured, and remembered by this address, which
+ * is only compared. */
+tn__crew *tn__crew_take_for(tn__pool_client *client, const void *kind);
 /* All that was submitted has been run. The owner only. NULL allowed. */
 void tn__crew_put(tn__crew *crew);
 /* For what goes on from call to call (partial runs): another thread becomes the owner in between. Without an owner

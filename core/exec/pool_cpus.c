@@ -69,6 +69,18 @@ void tn__cpus_pin(const tn__cpus *cpus, uint32_t number)
   }
 }
 
+int tn__cpu_now(void) { return sched_getcpu(); }
+
+bool tn__cpus_keep_off(tn__cpus *room, pthread_t thread, int before, int cpu)
+{
+  cpu_set_t *set = room->mask;
+  if (set == NULL || pthread_getaffinity_np(thread, room->bytes, set) != 0) return false;
+  if (before >= 0) CPU_SET_S((size_t)before, room->bytes, set);
+  if (!CPU_ISSET_S((size_t)cpu, room->bytes, set) || CPU_COUNT_S(room->bytes, set) < 2) return false;
+  CPU_CLR_S((size_t)cpu, room->bytes, set);
+  return pthread_setaffinity_np(thread, room->bytes, set) == 0;
+}
+
 /* The beginning of a small file as a text; false when it cannot be read. */
 static bool read_text(const char *path, char *text, size_t room)
 {
@@ -159,4 +171,11 @@ uint32_t tn__usable_cpus(void) { return online(); }
 void tn__cpus_read(tn__cpus *out) { *out = (tn__cpus){ 0, NULL }; }
 void tn__cpus_free(tn__cpus *cpus) { (void)cpus; }
 void tn__cpus_pin(const tn__cpus *cpus, uint32_t number) { (void)cpus, (void)number; }
+int tn__cpu_now(void) { return -1; }
+
+bool tn__cpus_keep_off(tn__cpus *room, pthread_t thread, int before, int cpu)
+{
+  (void)room, (void)thread, (void)before, (void)cpu;
+  return false;
+}
 #endif

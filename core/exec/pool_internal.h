@@ -61,6 +61,21 @@ struct tn__seat {
   tn__parker parker; /* the owner waits, or a loop's caller */
 };
 
+#define TN__HABITS 8      /* kinds of steps that a crew remembers; a power of 2 */
+#define TN__HABIT_TIMES 7 /* steps of each way in a trial that count */
+
+/* What a crew remembers of steps of a kind (habit.c). */
+typedef struct tn__habit {
+  const void *kind; /* NULL = none yet */
+  int way;          /* in which they are faster */
+  uint32_t turn;    /* steps since that was decided */
+  uint32_t pause;   /* steps until the other way is tried */
+  uint32_t slow;    /* of these: with help, and too slow */
+  float alone_ns;   /* what one took alone; 0 = not known */
+  double loops_ns;  /* of all loops of the last one, as was said of them */
+  float times[2][TN__HABIT_TIMES]; /* with help, alone */
+} tn__habit;
+
 struct tn__crew {
   tn__pool_client *client;
   tn__crew *next;            /* of the client */
@@ -72,6 +87,13 @@ struct tn__crew {
   _Atomic uint32_t spinning; /* threads of it that look for work */
   _Atomic uint32_t guests;   /* threads from outside that are just submitting */
   _Atomic(tn__task *) inbox; /* from outside, last one first */
+  tn__habit *habit; /* of the step, NULL = its kind is not known; this and what follows is the owner's */
+  bool alone;       /* nobody is called for its loops, which stay whole */
+  bool sure;        /* somebody is called for its first loop, whatever that costs */
+  double loops_ns;  /* of its loops so far, as was said of them */
+  double ahead_ns;  /* of its loops from the last one on, as the step before had them */
+  int64_t begun_ns; /* 0 = it is not timed */
+  tn__habit habits[TN__HABITS];
   _Atomic uint32_t n_seats;  /* that were made */
   _Atomic(tn__seat *) seats[];
 };
@@ -88,6 +110,11 @@ void tn__cpus_read(tn__cpus *out);
 void tn__cpus_free(tn__cpus *cpus);
 /* This thread stays on the number-th of them, counted from 0, and from the beginning again. Only a wish: it may fail. */
 void tn__cpus_pin(const tn__cpus *cpus, uint32_t number);
+/* The CPU that this thread is on; -1 = not known. */
+int tn__cpu_now(void);
+/* Keeps a thread off a CPU, where it has others, and lets it on the one that it was kept off before (-1 = none). False:
+ * nothing was changed. room: as large as a mask. */
+bool tn__cpus_keep_off(tn__cpus *room, pthread_t thread, int before, int cpu);
 
 /* Why a crew is among the pool's calls: no worker had time, or its client's other crews have all that it may have. */
 enum { TN__CALLED_NOT = 0, TN__CALLED_POOL, TN__CALLED_CLIENT };
@@ -113,6 +140,7 @@ struct tn__worker {
   tn__worker *next_idle; /* guarded by the pool's lock */
   uint32_t number;       /* from 1 */
   bool started;          /* guarded by the pool's lock: a thread to join */
+  int off;               /* the CPU that it is kept off, guarded by the pool's lock; -1 = none */
   pthread_t thread;
   tn__mutex mu;
   tn__cond called;
@@ -126,7 +154,7 @@ struct tn__pool {
   uint32_t forks;     /* of the process when it was made */
   uint32_t n_workers;
   bool pin;
-  tn__cpus cpus;      /* of pin: to choose from */
+  tn__cpus cpus;      /* of pin: to choose from; else room for a worker's, guarded by mu */
   char *name;         /* NULL = it has none */
   size_t name_size;
   tn__pool *next;     /* of all */
@@ -162,6 +190,10 @@ void tn__pool_forget(tn__crew *crew); /* it goes; the pool's lock is held */
 bool tn__pool_stop(tn__pool *pool);   /* as tn__pool_join */
 void tn__pool_measures(tn__pool *pool); /* what is believed before anything was measured */
 
+/* habit.c: a step of this kind, and its end. */
+void tn__habit_begin(tn__crew *crew, const void *kind);
+void tn__habit_end(tn__crew *crew);
+
 /* crew.c */
 extern _Thread_local tn__seat *tn__seat_now;
 tn__seat *tn__seat_make(tn__crew *crew); /* NULL without memory */
@@ -171,6 +203,12 @@ bool tn__seat_spin(tn__seat *seat, bool (*over)(void *user), void *user);
 bool tn__crew_has_work(tn__crew *crew);
 /* Wakes somebody for work of the crew: the owner if he sleeps, else a worker. */
 void tn__crew_invite(tn__crew *crew);
+
+/* Whether it is the owner's, or a loop of his. */
+static inline bool tn__seat_owns(const tn__seat *seat)
+{
+  return atomic_load_explicit(&seat->crew->seats[0], memory_order_relaxed) == seat;
+}
 
 static inline double tn__crew_worth(const tn__crew *crew)
 {

@@ -269,6 +269,14 @@ static tn__worker *unused_worker(tn__pool *pool)
   return w;
 }
 
+/* A worker is not to share the CPU with who calls it: some systems put a thread that is woken next to who woke it,
+ * though another CPU has nothing to do, and leave it there. The pool's lock is held, so the thread is there. */
+static void keep_apart(tn__pool *pool, tn__worker *w)
+{
+  int cpu = pool->pin ? -1 : tn__cpu_now();
+  if (cpu >= 0 && cpu != w->off && tn__cpus_keep_off(&pool->cpus, w->thread, w->off, cpu)) w->off = cpu;
+}
+
 /* A new thread in the seat; false: there is none to be had. The pool's lock is held. */
 static bool start_in(tn__pool *pool, tn__seat *seat)
 {
@@ -283,6 +291,8 @@ static bool start_in(tn__pool *pool, tn__seat *seat)
     tn__mutex_unlock(&w->mu);
   }
   if (w != NULL && start(w)) {
+    w->off = this_worker == NULL ? -1 : this_worker->off; /* it has that from who starts it */
+    keep_apart(pool, w);
     atomic_fetch_add_explicit(&pool->n_started, 1, memory_order_relaxed);
     return true;
   }
@@ -333,6 +343,7 @@ void tn__pool_call(tn__crew *crew)
   tn__mutex_lock(&pool->mu);
   tn__seat *seat = pool->stopping ? NULL : claim(crew);
   if (seat != NULL && pool->idle != NULL) {
+    keep_apart(pool, pool->idle);
     w = take_idle(pool, seat, now);
   } else if (seat != NULL) {
     bool more = atomic_load_explicit(&pool->n_started, memory_order_relaxed) < pool->n_workers;

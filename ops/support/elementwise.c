@@ -7,8 +7,8 @@
 /* Up to this many elements a loop runs without a look at its cost. */
 #define SMALL 1024
 /* Nanoseconds of work for which other threads are worth asking. */
-#define PARALLEL_NS 30000.0
-#define GRAIN_NS 10000.0
+#define PARALLEL_NS 8000.0
+#define GRAIN_NS 3000.0
 /* Rows shorter than this are repeated up to TILE elements. */
 #define SHORT_ROW 64
 #define TILE 512

@@ -10,7 +10,8 @@
 #define LOCAL_BYTES (256 << 10) /* of B that a row group sweeps: stays in the second cache */
 #define FEW_ROWS 16             /* copying B into panels pays above this */
 #define FEW_TERMS 16
-#define SERIAL_NS 40000.0
+#define FEW_BLOCKS 16
+#define SERIAL_NS 8000.0
 
 static int64_t round_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
 static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
@@ -370,6 +371,17 @@ static void block_part(void *user, int64_t begin, int64_t end)
   }
 }
 
+/* A few blocks, which are as large as they are for one thread's cache, as panels of columns: each reads its part of B
+ * alone. */
+static void panel_part(void *user, int64_t begin, int64_t end)
+{
+  const run *r = user;
+  int64_t nr = r->plan->kernel->nr, first = r->n_begin + begin * nr, last = least(r->n_end, r->n_begin + end * nr);
+  for (int64_t group = 0; group < r->groups; group += r->group_block)
+    for (int64_t column = first; column < last; column += r->column_block)
+      run_block(r, group, least(r->groups, group + r->group_block), column, least(last, column + r->column_block));
+}
+
 static void pack_part(void *user, int64_t begin, int64_t end)
 {
   const run *r = user;
@@ -392,12 +404,15 @@ static void run_threads(run *r, tn_kernel_ctx *ctx)
   r->group_block = 8;
   r->column_blocks = (width + r->column_block - 1) / r->column_block;
   int64_t blocks = (r->groups + r->group_block - 1) / r->group_block * r->column_blocks;
-  if (p->serial || blocks == 1 || p->cost_ns < SERIAL_NS) {
+  if (p->serial || p->cost_ns < SERIAL_NS) {
     block_part(r, 0, blocks);
     return;
   }
-  double cost = p->cost_ns / (double)blocks;
-  tn_parallel_for(ctx, blocks, grain_of(cost), cost, block_part, r);
+  int64_t panels = (width + nr - 1) / nr;
+  bool few = blocks < FEW_BLOCKS && panels > blocks && !by_lines(p);
+  int64_t n = few ? panels : blocks;
+  double cost = p->cost_ns / (double)n;
+  tn_parallel_for(ctx, n, grain_of(cost), cost, few ? panel_part : block_part, r);
 }
 
 /* B goes through scratch, a chunk after another. */

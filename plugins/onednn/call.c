@@ -108,7 +108,9 @@ tn_status dnn_plan_create(tn_prepare_ctx *ctx, const_dnnl_op_desc_t op, const dn
 tn_status dnn_plan_end(dnn_plan *p, tn_prepare_ctx *ctx, tn_error *err)
 {
   dnn_plan *all = ctx->shape_state;
-  if (all != p) {
+  if (p == all->whole) {
+    if (all->scratch_bytes < p->scratch_bytes) all->scratch_bytes = p->scratch_bytes;
+  } else if (all != p) {
     p->scratch_at = all->scratch_bytes;
     all->scratch_bytes += p->scratch_bytes;
   }
@@ -136,6 +138,7 @@ void dnn_plan_free(void *plan)
   if (p->primitive != NULL) dnnl_primitive_destroy(p->primitive);
   if (p->desc != NULL) dnnl_primitive_desc_destroy(p->desc);
   for (uint32_t i = 0; i < p->n_parts; i++) dnn_plan_free(p->parts[i]);
+  dnn_plan_free(p->whole);
   tn_free(p->parts);
   tn_free(p->own);
   tn_free(p);

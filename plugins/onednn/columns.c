@@ -53,13 +53,15 @@ static dnnl_memory_desc_t packed(const columns *c, int64_t width)
   return md;
 }
 
-/* Where things that follow the product are: in the tensors of one row, else in the scratch. */
+static bool dense_result(const columns *c) { return c->rows == 1 || c->width == c->n; }
+
+/* Where things that follow the product are: in the tensors where the result is dense, else in the scratch. */
 static void add_epilogue(dnn_plan *p, const dnn_epilogue *e, columns *c)
 {
   dnnl_memory_desc_t bias = dense(1, c->width), added = dense(c->rows, c->width);
   size_t at = (size_t)c->first * sizeof(float);
   dnn_epilogue biases = { .n = dnn_has_bias(e), .steps = { DNN_BIAS } };
-  if (c->rows == 1) {
+  if (dense_result(c)) {
     dnn_plan_epilogue(p, e, 2, &(dnn_follow){ &bias, &added, at, at });
     return;
   }
@@ -80,7 +82,7 @@ static tn_status add_arguments(dnn_plan *p, const dnn_epilogue *e, const columns
   *c = *piece;
   p->own = c;
   dnn_plan_input_piece(p, DNNL_ARG_SRC, 0, 0, &source);
-  if (c->rows == 1) {
+  if (dense_result(c)) {
     dnn_plan_output_piece(p, DNNL_ARG_DST, (size_t)c->first * sizeof(float), &target);
   } else {
     c->result = dnn_plan_room(p, dnnl_memory_desc_get_size(&target));
@@ -106,13 +108,31 @@ static tn_status piece_create(tn_prepare_ctx *ctx, const dnn_epilogue *e, const 
   return st == TN_OK ? add_arguments(p, e, c, err) : st;
 }
 
+static tn_status pack(tn_prepare_ctx *ctx, const columns *c, const dnnl_memory_desc_t *form, const void **weights,
+                      tn_error *err)
+{
+  dnnl_memory_desc_t plain = dense(c->k, c->n);
+  return dnn_pack(ctx, 1, &plain, form, weights, err);
+}
+
+/* All columns at once, by the weights that the pieces have. */
+static tn_status end_whole(tn_prepare_ctx *ctx, const columns *c, dnn_plan *p, tn_error *err)
+{
+  dnnl_memory_desc_t form = packed(c, c->n);
+  const void *weights;
+  tn_status st = pack(ctx, c, &form, &weights, err);
+  if (st != TN_OK) return st;
+  dnn_plan_fixed(p, DNNL_ARG_WEIGHTS, weights, &form);
+  return dnn_plan_end(p, ctx, err);
+}
+
 /* The weights, in one form for all pieces. */
 static tn_status end_all(tn_prepare_ctx *ctx, const columns *c, tn_error *err)
 {
   const dnn_plan *all = ctx->shape_state;
-  dnnl_memory_desc_t plain = dense(c->k, c->n), form = packed(c, c->n);
+  dnnl_memory_desc_t form = packed(c, c->n);
   const void *weights;
-  tn_status st = dnn_pack(ctx, 1, &plain, &form, &weights, err);
+  tn_status st = pack(ctx, c, &form, &weights, err);
   for (uint32_t i = 0; st == TN_OK && i < all->n_parts; i++) {
     dnn_plan *p = all->parts[i];
     const columns *piece = p->own;
@@ -128,12 +148,17 @@ tn_status dnn_columns_plan(tn_prepare_ctx *ctx, const dnn_epilogue *e, int64_t r
                            tn_error *err)
 {
   uint32_t parts = dnn_parts_worth(ctx, ns);
-  if (parts < 2 || rows > MOST_ROWS || ctx->inputs[0].dtype != TN_FLOAT || !tn_prepare_is_constant(ctx, 1))
+  if (ns < DNN_WORTH || rows > MOST_ROWS || ctx->inputs[0].dtype != TN_FLOAT || !tn_prepare_is_constant(ctx, 1))
     return dnn_declined(err, "no such product");
   columns c = { .rows = rows, .k = k, .n = n, .block = n / BLOCK < (int64_t)parts ? NARROW : BLOCK };
   int64_t blocks = (n + c.block - 1) / c.block;
+  if (blocks < 2) return dnn_declined(err, "no such product");
+  if (parts < 2) {
+    c.width = n;
+    tn_status st = piece_create(ctx, e, &c, err);
+    return st == TN_OK ? end_whole(ctx, &c, ctx->shape_state, err) : st;
+  }
   parts = dnn_parts_at_most(ctx, parts, blocks);
-  if (parts < 2) return dnn_declined(err, "no such product");
   tn_status st = dnn_parts_begin(ctx, parts, ns, err);
   for (uint32_t i = 0; st == TN_OK && i < parts; i++) {
     int64_t end = dnn_part_begin(blocks, parts, i + 1) * c.block;
@@ -141,5 +166,13 @@ tn_status dnn_columns_plan(tn_prepare_ctx *ctx, const dnn_epilogue *e, int64_t r
     c.width = (end < n ? end : n) - c.first;
     st = piece_create(ctx, e, &c, err);
   }
-  return st == TN_OK ? end_all(ctx, &c, err) : st;
+  if (st == TN_OK) st = end_all(ctx, &c, err);
+  if (st != TN_OK) return st;
+  c.first = 0;
+  c.width = n;
+  dnn_whole_begin(ctx);
+  st = piece_create(ctx, e, &c, err);
+  const dnn_plan *all = ctx->shape_state;
+  dnn_whole_end(ctx, st == TN_OK ? end_whole(ctx, &c, all->whole, err) : st, err);
+  return TN_OK;
 }

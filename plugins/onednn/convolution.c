@@ -174,11 +174,12 @@ static tn_status conv_end(tn_prepare_ctx *ctx, const conv_state *s, const sizes 
   return st == TN_OK ? dnn_plan_end(p, ctx, err) : st;
 }
 
-static tn_status conv_plan(tn_prepare_ctx *ctx, const conv_state *s, const sizes *z, tn_error *err)
+static tn_status conv_plan(tn_prepare_ctx *ctx, const conv_state *s, const sizes *z, const dnn_plan *like,
+                           tn_error *err)
 {
   const int64_t front[2] = { 0 };
   dnn_plan *p;
-  tn_status st = conv_create(ctx, s, z, front, NULL, &p, err);
+  tn_status st = conv_create(ctx, s, z, front, like, &p, err);
   return st == TN_OK ? conv_end(ctx, s, z, p, err) : st;
 }
 
@@ -216,7 +217,10 @@ static tn_status banded_plan(tn_prepare_ctx *ctx, const conv_state *s, const siz
     band_of(z, b, i, element, &band, at);
     st = conv_end(ctx, s, &band, all->parts[i], err);
   }
-  return st;
+  if (st != TN_OK) return st;
+  dnn_whole_begin(ctx);
+  dnn_whole_end(ctx, conv_plan(ctx, s, z, all->parts[0], err), err);
+  return TN_OK;
 }
 
 #define REUSED_BAND 512 /* rows of a band that make packing a filter for it worth it */
@@ -238,7 +242,7 @@ static tn_status shared_plan(tn_prepare_ctx *ctx, const conv_state *s, const siz
     if (st != TN_UNIMPLEMENTED) return st;
     dnn_plan_undo(ctx, err);
   }
-  return conv_plan(ctx, s, z, err);
+  return conv_plan(ctx, s, z, NULL, err);
 }
 
 /* Whether y is the rows of x by a matrix. */

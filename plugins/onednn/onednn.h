@@ -144,7 +144,9 @@ typedef struct dnn_plan {
   void (*leave)(const tn_kernel_ctx *ctx, char *scratch, const void *own, int64_t block);
   void *own; /* freed with the plan */
   struct dnn_plan **parts;
+  struct dnn_plan *whole; /* of a plan of parts: all of it, for a thread that is alone; NULL = parts it is */
   uint32_t n_parts, most_parts;
+  bool adds_whole;
   double part_ns;    /* roughly */
   size_t scratch_at; /* of a part in the scratch of all */
 } dnn_plan;
@@ -196,6 +198,7 @@ tn_status dnn_reorder_create(const dnnl_memory_desc_t *from, const dnnl_memory_d
 
 /* ---- parts.c: work that threads share ---- */
 
+#define DNN_WORTH 6000.0 /* ns; what is shorter stays whole */
 /* Rough nanoseconds of so many products, by so many weights: where few rows share them, these are most of it. */
 double dnn_product_ns(double products, double weights);
 /* In how many parts work of so many nanoseconds is to be cut for the threads that there may be; 1 = it stays whole. */
@@ -205,6 +208,10 @@ uint32_t dnn_parts_at_most(const tn_prepare_ctx *ctx, uint32_t n, int64_t most);
 /* A plan of `most` parts, which is ctx's shape state: the plans made from now on are its parts, and each ends with
  * dnn_plan_end. */
 tn_status dnn_parts_begin(tn_prepare_ctx *ctx, uint32_t most, double ns, tn_error *err);
+/* Behind the parts: the plan made between these is the whole, for a step that nobody helps with, by weights in the form
+ * that the parts have. st: how making it went; when it did not, the parts do. */
+void dnn_whole_begin(tn_prepare_ctx *ctx);
+void dnn_whole_end(tn_prepare_ctx *ctx, tn_status st, tn_error *err);
 /* Takes that back, and what has been said of it: it is tried in another way. */
 void dnn_plan_undo(tn_prepare_ctx *ctx, tn_error *err);
 /* The next part of ctx's shape state, if that is a plan of parts; it belongs to that one then. */

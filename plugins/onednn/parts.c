@@ -5,9 +5,9 @@
 
 #include <string.h>
 
-#define WORTH 12000.0 /* ns; what is shorter stays whole */
-#define PART 4000.0   /* ns; of a part, at least */
-#define PER_THREAD 4  /* so that a thread that comes late gets less */
+#define LEAST 3000.0 /* ns; of a part */
+#define PART 50000.0 /* ns; of a part, where a thread has several: each part reads, and sometimes copies, the weights */
+#define PER_THREAD 4 /* at most: so that a thread that comes late gets less */
 
 double dnn_product_ns(double products, double weights) { return products * 0.02 + weights * 0.2; }
 
@@ -20,9 +20,10 @@ uint32_t dnn_parts_at_most(const tn_prepare_ctx *ctx, uint32_t n, int64_t most)
 uint32_t dnn_parts_worth(const tn_prepare_ctx *ctx, double ns)
 {
   uint32_t threads = TN_HAS_FIELD(ctx, tn_prepare_ctx, threads) ? ctx->threads : 1;
-  if (threads < 2 || !(ns >= WORTH)) return 1;
-  double most = ns / PART;
-  return dnn_parts_at_most(ctx, most < 1e6 ? (uint32_t)most : 1000000, (int64_t)threads * PER_THREAD);
+  if (threads < 2 || !(ns >= DNN_WORTH)) return 1;
+  double each = ns / PART / threads, most = ns / LEAST;
+  uint32_t n = threads * (each < 1 ? 1 : each > PER_THREAD ? PER_THREAD : (uint32_t)each);
+  return dnn_parts_at_most(ctx, n, most < n ? (int64_t)most : n);
 }
 
 tn_status dnn_parts_begin(tn_prepare_ctx *ctx, uint32_t most, double ns, tn_error *err)
@@ -54,9 +55,26 @@ void dnn_plan_undo(tn_prepare_ctx *ctx, tn_error *err)
 bool dnn_parts_add(tn_prepare_ctx *ctx, dnn_plan *part)
 {
   dnn_plan *all = ctx->shape_state;
-  if (all == NULL || all->n_parts == all->most_parts) return false;
-  all->parts[all->n_parts++] = part;
+  if (all == NULL || (all->n_parts == all->most_parts && !all->adds_whole)) return false;
+  if (all->adds_whole) all->whole = part;
+  else all->parts[all->n_parts++] = part;
   return true;
+}
+
+void dnn_whole_begin(tn_prepare_ctx *ctx)
+{
+  dnn_plan *all = ctx->shape_state;
+  all->adds_whole = true;
+}
+
+void dnn_whole_end(tn_prepare_ctx *ctx, tn_status st, tn_error *err)
+{
+  dnn_plan *all = ctx->shape_state;
+  all->adds_whole = false;
+  if (st == TN_OK) return;
+  dnn_plan_free(all->whole);
+  all->whole = NULL;
+  tn_error_clear(err);
 }
 
 /* ---- a step ---- */
@@ -70,8 +88,9 @@ typedef struct job {
 static void run_parts(void *user, int64_t begin, int64_t end)
 {
   job *j = user;
-  for (int64_t i = begin; i < end; i++) {
-    dnnl_status_t st = dnn_plan_execute(j->ctx, j->plan->parts[i]);
+  bool whole = begin == 0 && end == j->plan->n_parts && j->plan->whole != NULL;
+  for (int64_t i = begin; i < end; i = whole ? end : i + 1) {
+    dnnl_status_t st = dnn_plan_execute(j->ctx, whole ? j->plan->whole : j->plan->parts[i]);
     if (st != dnnl_success) atomic_store_explicit(&j->failed, (int)st, memory_order_relaxed);
   }
 }

@@ -100,7 +100,10 @@ static tn_status banded_plan(tn_prepare_ctx *ctx, const sizes *z, dnn_bands b, t
     part.target = dnn_channels_last(band.y, z->rank, dnnl_f32);
     st = pool_plan(ctx, &part, &band, err);
   }
-  return st;
+  if (st != TN_OK) return st;
+  dnn_whole_begin(ctx);
+  dnn_whole_end(ctx, pool_plan(ctx, z, &(dnn_band){ .x_at = 0 }, err), err);
+  return TN_OK;
 }
 
 static tn_status best_plan(tn_prepare_ctx *ctx, const sizes *z, tn_error *err)

@@ -220,6 +220,16 @@ static uint32_t parts_of(const tn_prepare_ctx *ctx, const product_state *s, cons
   return n == 1 ? n : dnn_parts_at_most(ctx, n, most);
 }
 
+static tn_status whole_plan(tn_prepare_ctx *ctx, const product_state *s, const sizes *z, const dnn_plan *like,
+                            tn_error *err)
+{
+  const band whole = { 0, matrices_of(z), 0, z->rows };
+  layouts l = describe(s, z, &whole, dnn_type(ctx->inputs[0].dtype));
+  dnn_plan *p;
+  tn_status st = band_create(ctx, s, z, &l, like, &p, err);
+  return st == TN_OK ? band_end(ctx, &l, p, err) : st;
+}
+
 /* All primitives come before weights are packed: a form that is there cannot be taken back. */
 static tn_status banded_plan(tn_prepare_ctx *ctx, const product_state *s, const sizes *z, uint32_t n, tn_error *err)
 {
@@ -236,7 +246,10 @@ static tn_status banded_plan(tn_prepare_ctx *ctx, const product_state *s, const 
     layouts l = describe(s, z, &b, type);
     st = band_end(ctx, &l, all->parts[i], err);
   }
-  return st;
+  if (st != TN_OK) return st;
+  dnn_whole_begin(ctx);
+  dnn_whole_end(ctx, whole_plan(ctx, s, z, all->parts[0], err), err);
+  return TN_OK;
 }
 
 static tn_status product_plan(tn_prepare_ctx *ctx, const product_state *s, const sizes *z, tn_error *err)
@@ -252,11 +265,7 @@ static tn_status product_plan(tn_prepare_ctx *ctx, const product_state *s, const
     if (st != TN_UNIMPLEMENTED) return st;
     dnn_plan_undo(ctx, err);
   }
-  const band whole = { 0, matrices_of(z), 0, z->rows };
-  layouts l = describe(s, z, &whole, dnn_type(ctx->inputs[0].dtype));
-  dnn_plan *p;
-  tn_status st = band_create(ctx, s, z, &l, NULL, &p, err);
-  return st == TN_OK ? band_end(ctx, &l, p, err) : st;
+  return whole_plan(ctx, s, z, NULL, err);
 }
 
 tn_status dnn_rows_plan(tn_prepare_ctx *ctx, const dnn_epilogue *e, int64_t rows, int64_t k, int64_t n, tn_error *err)

@@ -107,7 +107,8 @@ bool dnn_band_of(const dnn_window *w, int rank, const int64_t *x, const int64_t 
   int64_t row = dnn_part_begin(y[1], b.rows, i % b.rows), end = dnn_part_begin(y[1], b.rows, i % b.rows + 1);
   int64_t from = row * w->stride[0] - w->before[0], x_line = 1, y_line = 1;
   int64_t to = (end - 1) * w->stride[0] + (w->size[0] - 1) * w->dilation[0] + 1 - w->before[0];
-  int64_t first = from < 0 ? 0 : from, last = to > x[1] ? x[1] : to;
+  /* Whole images stay so, also where their last rows are not looked at: the next one comes behind those. */
+  int64_t first = from < 0 || b.rows == 1 ? 0 : from, last = to > x[1] || b.rows == 1 ? x[1] : to;
   if (last <= first) return false;
   for (int d = 0; d < rank; d++) {
     out->x[d] = x[d];

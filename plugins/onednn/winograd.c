@@ -306,7 +306,11 @@ static tn_status plan(tn_prepare_ctx *ctx, const winograd *w, tn_error *err)
   }
   if (n <= 1) return st == TN_OK ? tiles_end(ctx, w, p, err) : st;
   for (uint32_t i = 0; st == TN_OK && i < n; i++) st = tiles_end(ctx, w, all->parts[i], err);
-  return st;
+  if (st != TN_OK) return st;
+  dnn_whole_begin(ctx);
+  st = tiles_create(ctx, w, &p, err);
+  dnn_whole_end(ctx, st == TN_OK ? tiles_end(ctx, w, p, err) : st, err);
+  return TN_OK;
 }
 
 tn_status dnn_winograd_plan(tn_prepare_ctx *ctx, const dnn_epilogue *e, const dnn_window *window, const int64_t *x,
