@@ -49,7 +49,7 @@ excused() {
 
 conforms() {
   [ -x "$bindir/tenon-conformance" ] || { echo "templates: $name: there is no tenon-conformance"; return 0; }
-  "$bindir/tenon-conformance" "$2" --jobs 2 >"$tmp/conformance" 2>&1 || :
+  "$bindir/tenon-conformance" "$2" --jobs 2 --timeout 180 >"$tmp/conformance" 2>&1 || :
   tail -n 1 "$tmp/conformance" | grep -q '^# .* passed, ' ||
     { tail -n 20 "$tmp/conformance" >&2; fail "the suites do not end"; }
   broken=

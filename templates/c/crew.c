@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Of the instructions that can run, the one that takes longest goes first. Put an order of your own into `take`. */
+#include "crew.h"
+
+#include <pthread.h>
+#include <string.h>
+
+typedef struct item {
+  tn_step *step;
+  uint32_t instruction;
+  float cost;
+} item;
+
+struct crew {
+  pthread_mutex_t lock;
+  pthread_cond_t changed; /* something can run, a part is over, or the crew is closed */
+  item *items;            /* what can run now, of all steps */
+  size_t n, room;
+  int closed;
+  int n_helpers;
+  pthread_t helpers[MOST_THREADS];
+};
+
+/* Takes the longest instruction, of one step or (NULL) of any; the lock is held. */
+static int take(crew *c, const tn_step *step, item *out)
+{
+  item *best = NULL;
+  for (item *i = c->items; i < c->items + c->n; i++)
+    if ((step == NULL || i->step == step) && (best == NULL || i->cost > best->cost)) best = i;
+  if (best == NULL) return 0;
+  *out = *best;
+  *best = c->items[--c->n];
+  return 1;
+}
+
+/* Runs what there is until the end: for a helper that of the crew, for a step's own thread that of the part. */
+static void work(crew *c, tn_step *step)
+{
+  item one;
+  pthread_mutex_lock(&c->lock);
+  while (step == NULL ? !c->closed : tn_kit_instructions_left(step) > 0) {
+    if (!take(c, step, &one)) {
+      pthread_cond_wait(&c->changed, &c->lock);
+      continue;
+    }
+    pthread_mutex_unlock(&c->lock);
+    tn_kit_run_instructions(one.step, &one.instruction, 1);
+    pthread_mutex_lock(&c->lock);
+  }
+  pthread_mutex_unlock(&c->lock);
+}
+
+static void *help(void *c)
+{
+  work(c, NULL);
+  return NULL;
+}
+
+/* Room for n more; the lock is held. */
+static int reserve(crew *c, size_t n)
+{
+  if (c->n + n <= c->room) return 1;
+  size_t room = 2 * (c->n + n);
+  item *items = tn_alloc(room * sizeof *items);
+  if (items == NULL) return 0;
+  if (c->n > 0) memcpy(items, c->items, c->n * sizeof *items);
+  tn_free(c->items);
+  c->items = items;
+  c->room = room;
+  return 1;
+}
+
+/* n = 0 says that the part is over: then `work` has to look, too. */
+void crew_ready(void *user, tn_step *step, const uint32_t *instructions, const float *costs, size_t n)
+{
+  crew *c = user;
+  pthread_mutex_lock(&c->lock);
+  int kept = reserve(c, n);
+  for (size_t i = 0; kept && i < n; i++) c->items[c->n++] = (item){ step, instructions[i], costs[i] };
+  pthread_cond_broadcast(&c->changed);
+  pthread_mutex_unlock(&c->lock);
+  if (!kept) tn_kit_run_instructions(step, instructions, n); /* no memory: this thread runs them all */
+}
+
+void crew_wait(void *user, tn_step *step) { work(user, step); }
+
+void crew_close(crew *c)
+{
+  pthread_mutex_lock(&c->lock);
+  c->closed = 1;
+  pthread_cond_broadcast(&c->changed);
+  pthread_mutex_unlock(&c->lock);
+  for (int i = 0; i < c->n_helpers; i++) pthread_join(c->helpers[i], NULL);
+  pthread_cond_destroy(&c->changed);
+  pthread_mutex_destroy(&c->lock);
+  tn_free(c->items);
+  tn_free(c);
+}
+
+tn_status crew_open(int threads, crew **out, tn_error *err)
+{
+  crew *c = tn_alloc(sizeof *c);
+  *out = NULL;
+  if (c == NULL) return tn_error_set(err, TN_RESOURCE_EXHAUSTED, "no memory for a session");
+  memset(c, 0, sizeof *c);
+  pthread_mutex_init(&c->lock, NULL);
+  pthread_cond_init(&c->changed, NULL);
+  while (c->n_helpers < threads - 1) {
+    if (pthread_create(&c->helpers[c->n_helpers], NULL, help, c) != 0) {
+      crew_close(c);
+      return tn_error_set(err, TN_RESOURCE_EXHAUSTED, "the system gives no more threads");
+    }
+    c->n_helpers++;
+  }
+  *out = c;
+  return TN_OK;
+}

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Runtime acme.longest: schedules steps by itself, on level (b) of the kit. It decides which thread runs which
+ * instruction and when (crew.c); the library computes. Its setting threads=1 to 64 counts the thread that calls Run. */
+#include <stdlib.h>
+
+#include "crew.h"
+
+TN_PLUGIN_MANIFEST("runtime", "acme.longest", "CPU", "0", "1.0.0", "Acme", "")
+
+enum { DEFAULT_THREADS = 2 };
+
+struct tn_runtime_session {
+  crew *crew;
+};
+
+/* The number of threads that the options ask for; 0 and a text in err when they are wrong. */
+static int threads_of(const tn_session_options *options, tn_error *err)
+{
+  static const char *const keys[] = { "threads" };
+  if (tn_session_options_check_settings(options, keys, 1, err) != TN_OK) return 0;
+  const char *text = tn_session_options_setting(options, "threads");
+  if (text == NULL) return DEFAULT_THREADS;
+  char *end;
+  long n = strtol(text, &end, 10);
+  if (end != text && *end == 0 && n >= 1 && n <= MOST_THREADS) return (int)n;
+  tn_error_set(err, TN_INVALID_ARGUMENT, "setting 'threads' is '%s', wanted 1 to %d", text, MOST_THREADS);
+  return 0;
+}
+
+/* May be asked often and by several threads: it looks and keeps nothing. */
+static tn_bool accepts_options(const tn_session_factory *self, const tn_session_options *options)
+{
+  (void)self;
+  return threads_of(options, NULL) > 0;
+}
+
+static void explain_options(const tn_session_factory *self, const tn_session_options *options, tn_error *err)
+{
+  (void)self;
+  threads_of(options, err);
+}
+
+static tn_status new_session(const tn_session_factory *self, const tn_session_options *options,
+                             tn_runtime_session **out, tn_error *err)
+{
+  (void)self;
+  *out = NULL;
+  int threads = threads_of(options, err);
+  if (threads == 0) return TN_INVALID_ARGUMENT;
+  tn_runtime_session *session = tn_alloc(sizeof *session);
+  if (session == NULL) return tn_error_set(err, TN_RESOURCE_EXHAUSTED, "no memory for a session");
+  tn_status status = crew_open(threads, &session->crew, err);
+  if (status == TN_OK) *out = session;
+  else tn_free(session);
+  return status;
+}
+
+/* Its executables were released and no step runs: the threads can go. */
+static void destroy_session(const tn_session_factory *self, tn_runtime_session *session)
+{
+  (void)self;
+  crew_close(session->crew);
+  tn_free(session);
+}
+
+static tn_status prepare(const tn_session_factory *self, tn_runtime_session *session, const tn_plan *plan,
+                         tn_executable **out, tn_error *err)
+{
+  (void)self;
+  const tn_kit_scheduler scheduler = {
+    .struct_size = TN_KIT_SCHEDULER_SIZE,
+    .user = session->crew,
+    .ready = crew_ready,
+    .wait = crew_wait,
+  };
+  return tn_kit_prepare_scheduled(plan, &scheduler, out, err);
+}
+
+static tn_status reset(const tn_session_factory *self, const tn_session_options *options, const char *const *containers,
+                       size_t n, uint32_t flags, tn_error *err)
+{
+  (void)options;
+  return tn_kit_reset(self, containers, n, flags, err);
+}
+
+/* release and step stay empty: those of the kit do for its executables. */
+static const tn_session_factory factory = {
+  .struct_size = TN_SESSION_FACTORY_SIZE,
+  .name = "acme.longest",
+  .new_session = new_session,
+  .accepts_options = accepts_options,
+  .destroy_session = destroy_session,
+  .prepare = prepare,
+  .reset = reset,
+  .explain_options = explain_options,
+};
+static const tn_session_factory *const factories[] = { &factory };
+
+static const tn_plugin plugin = {
+  .struct_size = TN_PLUGIN_SIZE,
+  .abi_major = TN_ABI_MAJOR,
+  .abi_minor = TN_ABI_MINOR,
+  .kind = TN_PLUGIN_RUNTIME,
+  .name = "acme.longest",
+  .version = "1.0.0",
+  .types = "CPU",
+  .factories = factories,
+  .n_factories = 1,
+};
+
+TN_PLUGIN_DEFINE(plugin)

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runtime acme.executor: executes straight plans by itself, on level (c) of the kit. It leaves what an instruction
+// computes to the kernel that the plan chose: code of your own goes into compute(). Other plans go to level (a).
+#include <optional>
+
+#include "tenon.hpp"
+#include "values.hpp"
+
+TN_PLUGIN_MANIFEST("runtime", "acme.executor", "CPU", "0", "1.0.0", "Acme", "")
+
+namespace {
+
+using tenon::check;
+using tenon::owner;
+
+// What the runtime keeps for a session, and the options that it takes.
+class Session {
+ public:
+  static tn_status check_options(const tn_session_options *options, tn_error *err)
+  {
+    return tn_session_options_check_settings(options, nullptr, 0, err);  // it has no settings
+  }
+  Session(const tn_session_options *, tn_error *) {}
+};
+
+// One step of a straight plan.
+class Step {
+ public:
+  Step(const tenon::program &program, tn_step *step, tn_error *err)
+      : program_(program), step_(step), err_(err), values_(program, step, err)
+  {
+  }
+
+  void run()
+  {
+    bool last = program_.instructions.empty();
+    for (std::size_t number = 0; !last; number++) {
+      const tn_layout_segment segment = values_.begin_segment(number);
+      for (uint32_t i = segment.begin; i < segment.end; i++) {
+        const tn_plan_instruction &in = program_.instructions[i];
+        for (uint32_t k = 0; k < in.n_outputs; k++) values_.place(in.outputs[k]);
+        compute(i, in);
+        values_.end(in);
+      }
+      last = segment.is_last;
+    }
+    values_.give_outputs();
+  }
+
+ private:
+  // tn_operation_type(in.op) says which op it is, values_.view(in.inputs[k]) what it reads.
+  void compute(uint32_t i, const tn_plan_instruction &in)
+  {
+    auto how = tenon::sized<tn_layout_instruction>();
+    check(tn_kit_layout_instruction(values_.layout(), i, &how, err_));
+    if (!how.computes) return;  // its outputs are views of its inputs, or follow from shapes
+    inputs_.clear();
+    outputs_.clear();
+    for (uint32_t k = 0; k < in.n_inputs; k++) inputs_.push_back(values_.view(in.inputs[k]));
+    for (uint32_t k = 0; k < in.n_outputs; k++) outputs_.push_back(values_.view(in.outputs[k]));
+    made_.assign(in.n_outputs, nullptr);
+    const owner<void> scratch = tenon::allocate(how.scratch_bytes);
+    check(tn_kit_compute(step_, values_.layout(), i, inputs_.data(), outputs_.data(), scratch.get(), made_.data(),
+                         err_));
+    for (uint32_t k = 0; k < in.n_outputs; k++)
+      if (made_[k] != nullptr) values_.own(in.outputs[k], owner<tn_tensor>(made_[k]));
+  }
+
+  const tenon::program &program_;
+  tn_step *step_;
+  tn_error *err_;
+  tenon::step_values values_;
+  std::vector<tn_view *> inputs_, outputs_;
+  std::vector<tn_tensor *> made_;
+};
+
+// What the runtime makes of a plan.
+class Executable {
+ public:
+  Executable(Session &, const tn_plan *plan, tn_error *err)
+  {
+    if (tn_plan_check_straight(plan, nullptr) == TN_OK) {
+      program_.emplace(plan, err);
+    } else {
+      tn_executable *kit = nullptr;
+      check(tn_kit_prepare(plan, TN_KIT_INLINE, &kit, err));
+      kit_.reset(kit);
+    }
+  }
+
+  void run(tn_step *step, tn_error *err) const
+  {
+    if (kit_) check(tn_kit_step(kit_.get(), step, err));
+    else Step(*program_, step, err).run();
+  }
+
+ private:
+  std::optional<tenon::program> program_;
+  owner<tn_executable> kit_;
+};
+
+using Runtime = tenon::runtime<Session, Executable>;
+constexpr tn_session_factory factory = Runtime::factory("acme.executor");
+constexpr const tn_session_factory *factories[] = {&factory};
+constexpr tn_plugin plugin = Runtime::plugin("acme.executor", "1.0.0", "CPU", factories, 1);
+
+}  // namespace
+
+TN_PLUGIN_DEFINE(plugin)
