@@ -16,6 +16,7 @@
 
 #include "tests/support/oom.h"
 #include "tests/support/tap.h"
+#include "tests/support/threads.h"
 
 #define MS 1000000
 
@@ -680,16 +681,6 @@ static void pool__idle_workers_cost_nothing(void)
   double spent = cpu_ms() - before;
   CHECK_MSG(spent < 5, "idle workers took %.1f ms of CPU in a second", spent);
   close_client(f);
-}
-
-static int threads_of_process(void)
-{
-  char line[256];
-  int n = -1;
-  FILE *file = fopen("/proc/self/status", "r");
-  while (file != NULL && fgets(line, sizeof line, file) != NULL) sscanf(line, "Threads: %d", &n);
-  if (file != NULL) fclose(file);
-  return n;
 }
 
 static void join_task(tn__task *task)

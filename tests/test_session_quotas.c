@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "tests/support/session_kit.h"
+#include "tests/support/threads.h"
 
 enum { N = 16, STEPS = 20 };
 
@@ -62,17 +63,6 @@ static void session_quotas__hold_in_every_step(void) /* S-CFG-10, S-CFG-11 */
     }
     ts_fini(&t);
   }
-}
-
-static int threads_of_process(void)
-{
-  char line[256];
-  int n = -1;
-  FILE *file = fopen("/proc/self/status", "r");
-  while (file != NULL && fgets(line, sizeof line, file) != NULL)
-    if (strncmp(line, "Threads:", 8) == 0) n = (int)strtol(line + 8, NULL, 10);
-  if (file != NULL) fclose(file);
-  return n;
 }
 
 static void session_quotas__own_threads_end_with_the_session(void) /* S-CFG-12, S-LIFE-12 */

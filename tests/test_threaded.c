@@ -3,6 +3,7 @@
  * other suites, which run on it, too (check-conformance.sh). */
 #define _GNU_SOURCE
 #include "tests/support/session_kit.h"
+#include "tests/support/threads.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -224,16 +225,6 @@ static bool helped_within(const ts *t, int32_t pool, int steps)
 }
 static bool gets_help(const ts *t, int32_t pool) { return helped_within(t, pool, 500); }
 static bool stays_alone(const ts *t, int32_t pool) { return !helped_within(t, pool, 10); }
-
-static int threads_of_process(void)
-{
-  char line[256];
-  int n = -1;
-  FILE *file = fopen("/proc/self/status", "r");
-  while (file != NULL && fgets(line, sizeof line, file) != NULL) sscanf(line, "Threads: %d", &n);
-  if (file != NULL) fclose(file);
-  return n;
-}
 
 /* ---- counts ---- */
 

@@ -229,6 +229,7 @@ tests_libtestsupport_a_SOURCES = \
   tests/support/rnn_kit.h \
   tests/support/session_kit.c \
   tests/support/session_kit.h \
+  tests/support/threads.h \
   tests/support/session_ops.c \
   tests/support/tap.c \
   tests/support/tap.h \

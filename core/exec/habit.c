@@ -8,11 +8,11 @@
 #define WARM 8           /* first steps with help, which do not count: a CPU that sleeps shortly wakes sooner by and by */
 #define FIRST_PAUSE 16   /* steps from one trial to the next: in the beginning, */
 #define SHORT_PAUSE 8    /* where much is missed if the last one was wrong, */
-#define PAUSE 128        /* else; */
+#define PAUSE 512        /* else; */
 #define LONG_PAUSE 2048  /* twice as many each time, up to this, or PAUSE in the first case */
 #define MUCH 10          /* times of what a wake-up is worth */
-#define BETTER 0.98      /* of the time alone is what help has to take at most */
-#define SLOW 6           /* steps with help that are too slow, nearly one after the other */
+#define BETTER 1.00      /* of the time alone is what help has to take at most */
+#define SLOW 20           /* steps with help that are too slow, nearly one after the other */
 
 enum { HELPED, ALONE };
 
