@@ -147,10 +147,11 @@ fuzz_fuzz_shapes_LDADD = $(TN_FUZZ_LIBS)
 EXTRA_DIST += $(TN_FUZZ_SEEDS) fuzz/bytes.h fuzz/memory.h fuzz/runtime.h fuzz/seeds.sh
 EXTRA_PROGRAMS += $(TN_FUZZERS)
 
-# Those to run and for how long: make fuzz-run FUZZERS=fuzz/fuzz_x FUZZ_SECONDS=600
+# Those to run, for how long, and from where (0: each time another): make fuzz-run FUZZERS=fuzz/fuzz_x FUZZ_SECONDS=600 FUZZ_SEED=7
 FUZZERS = $(TN_FUZZERS)
 FUZZ_SECONDS = 30
-FUZZ_FLAGS = -timeout=20 -rss_limit_mb=2048 -print_final_stats=1
+FUZZ_SEED = 0
+FUZZ_FLAGS = -timeout=60 -rss_limit_mb=2048 -print_final_stats=1 -seed=$(FUZZ_SEED)
 
 if TN_FUZZERS_ENABLED
 fuzz: $(TN_FUZZERS)
