@@ -79,13 +79,15 @@ bool tn__layout_fits(const tn_plan *plan, const tn__layout *l, const tn__entry *
   return true;
 }
 
-/* Finds a layout and moves it to the front; mu is held. */
+/* Finds a layout and moves it to the front; mu is held. One of other kernels is about to be dropped: a workspace that is made
+ * now would keep it for good. */
 static tn__layout *find_locked(tn_plan *plan, tn__segment *s, const tn__entry *entries)
 {
+  uint32_t generation = atomic_load(&plan->generation);
   tn__assert_held(&plan->mu);
   for (tn__layout **at = &s->layouts; *at != NULL; at = &(*at)->next) {
     tn__layout *l = *at;
-    if (!tn__layout_fits(plan, l, entries)) continue;
+    if (l->generation != generation || !tn__layout_fits(plan, l, entries)) continue;
     if (at != &s->layouts) {
       *at = l->next;
       l->next = s->layouts;
