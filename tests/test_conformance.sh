@@ -88,9 +88,10 @@ faulty() {
     grep -q "^not ok .*[( ]$rule[ )]" out
   is "fault=$fault breaks $rule"
 }
-# skipped FAULT FILTER REASON: what is not there is skipped, with the reason, and nothing fails.
+# skipped FAULT FILTER REASON: what is not there is skipped, with the reason, and nothing fails. A test that ends in the middle
+# frees nothing, which is not what is asked here.
 skipped() {
-  run 0 "$conformance" "$plugins/faulty.so:fault=$1" --jobs 2 --filter "$2" --filter runtime_works &&
+  run 0 env ASAN_OPTIONS="${ASAN_OPTIONS:-}:detect_leaks=0" "$conformance" "$plugins/faulty.so:fault=$1" --jobs 2 --filter "$2" --filter runtime_works &&
     grep -q "# SKIP UNIMPLEMENTED: .*$3" out && ! grep -q '^not ok' out
   is "fault=$1 skips what is about it"
 }
