@@ -8,6 +8,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fenv.h>
+#include <limits.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -215,15 +216,17 @@ static float run_op(const ts *t, const char *op, int32_t pool)
   return sum;
 }
 
-/* Steps until workers have helped; whether they did. On a busy machine they take their time. */
+/* Steps until workers have helped, so many or for a minute; whether they did. On a busy machine they take their time. */
 static bool helped_within(const ts *t, int32_t pool, int steps)
 {
+  time_t end = time(NULL) + 60;
   forget();
   atomic_store(&item_ns, 100000);
-  for (int i = 0; i < steps && atomic_load(&helped) == 0; i++) CHECK_DOUBLE(run_op(t, "loop", pool), 2 * ITEMS, 0);
+  for (int i = 0; i < steps && atomic_load(&helped) == 0 && time(NULL) < end; i++)
+    CHECK_DOUBLE(run_op(t, "loop", pool), 2 * ITEMS, 0);
   return atomic_load(&helped) > 0;
 }
-static bool gets_help(const ts *t, int32_t pool) { return helped_within(t, pool, 500); }
+static bool gets_help(const ts *t, int32_t pool) { return helped_within(t, pool, INT_MAX); }
 static bool stays_alone(const ts *t, int32_t pool) { return !helped_within(t, pool, 10); }
 
 /* ---- counts ---- */

@@ -8,8 +8,9 @@
 #define WARM 8           /* first steps with help, which do not count: a CPU that sleeps shortly wakes sooner by and by */
 #define FIRST_PAUSE 16   /* steps from one trial to the next: in the beginning, */
 #define SHORT_PAUSE 8    /* where much is missed if the last one was wrong, */
-#define PAUSE 512        /* else; */
-#define LONG_PAUSE 2048  /* twice as many each time, up to this, or PAUSE in the first case */
+#define SHORT_MOST 128   /* twice as many each time, up to this; */
+#define PAUSE 512        /* else, */
+#define LONG_PAUSE 2048  /* up to this */
 #define MUCH 10          /* times of what a wake-up is worth */
 #define BETTER 1.00      /* of the time alone is what help has to take at most */
 #define SLOW 20           /* steps with help that are too slow, nearly one after the other */
@@ -62,7 +63,7 @@ static void decide(tn__habit *h, double worth)
   h->alone_ns = median(h->times[ALONE]);
   int way = (double)median(h->times[HELPED]) <= BETTER * (double)h->alone_ns ? HELPED : ALONE;
   bool much = way == ALONE && h->loops_ns > MUCH * worth;
-  uint32_t least = much ? SHORT_PAUSE : PAUSE, most = much ? PAUSE : LONG_PAUSE;
+  uint32_t least = much ? SHORT_PAUSE : PAUSE, most = much ? SHORT_MOST : LONG_PAUSE;
   h->pause = way == h->way && h->pause >= least ? 2 * h->pause : least;
   if (h->pause > most) h->pause = most;
   h->way = way;
