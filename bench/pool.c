@@ -149,6 +149,30 @@ static void loops(tn__pool_client *client)
   }
 }
 
+/* Steps of many loops, one after the other: the worker is there already, so what a loop loses is its hand-over. */
+static void steps(tn__pool_client *client)
+{
+  enum { LOOPS = 200, STEPS = 101 };
+  float add = 1;
+  double item = item_ns(&add);
+  printf("\n%-14s %14s %14s %8s %16s\n", "200 loops of", "one thread, us", "shared, us", "ratio", "lost a loop, us");
+  for (int us = 5; us <= 80; us *= 2) {
+    int64_t n = (int64_t)(us * 1e3 / item) < 1 << 20 ? (int64_t)(us * 1e3 / item) : 1 << 20;
+    for (int r = 0; r < STEPS; r++) {
+      int64_t t = tn__now_ns();
+      for (int i = 0; i < LOOPS; i++) add_fn(&add, 0, n);
+      samples[0][r] = tn__now_ns() - t;
+      t = tn__now_ns();
+      tn__crew *crew = tn__crew_take_for(client, &samples[us]);
+      for (int i = 0; i < LOOPS; i++) tn__parallel_for(crew, n, 256, item, add_fn, &add);
+      tn__crew_put(crew);
+      samples[1][r] = tn__now_ns() - t;
+    }
+    double one = median(samples[0], STEPS) / LOOPS, shared = median(samples[1], STEPS) / LOOPS;
+    printf("%8d us    %14.2f %14.2f %8.2f %16.2f\n", us, one / 1e3, shared / 1e3, one / shared, (shared - one / 2) / 1e3);
+  }
+}
+
 int main(int argc, char **argv)
 {
   tn_error err = TN_ERROR_INIT;
@@ -161,6 +185,7 @@ int main(int argc, char **argv)
   tasks(client);
   if (config.workers > 0) wake_ups(client);
   loops(client);
+  steps(client);
   tn__client_destroy(client);
   tn__pool_unref(pool);
   return 0;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Clients, and their crews: who works for one step. */
+#include <core/base/thread.h>
 #include <core/exec/pool_internal.h>
 
 #define MOST_WORKERS 4095 /* of a client, whatever was asked for: a crew has a place for each */
@@ -107,6 +108,7 @@ tn_status tn__client_create(tn__pool *pool, const tn__client_config *config, tn_
   if (c->workers > MOST_WORKERS) c->workers = MOST_WORKERS;
   c->max_helpers = config->intra == 0 || config->intra - 1 > c->workers ? c->workers : config->intra - 1;
   c->spin_ns = (int64_t)config->spin_us * 1000;
+  c->linger_ns = (int64_t)config->linger_us * 1000;
   return TN_OK;
 }
 
@@ -135,11 +137,8 @@ uint32_t tn__client_width(const tn__pool_client *client) { return client->worker
 
 /* ---- taking a crew ---- */
 
-/* Threads look in different places first, so that each finds what it put there. Where its stack is tells them apart. */
-static inline uint32_t own_place(void)
-{
-  return (uint32_t)((uintptr_t)__builtin_frame_address(0) >> 16) * 0x9e3779b1u >> 24 & (TN__IDLE_CREWS - 1);
-}
+/* Threads look in different places first, so that each finds what it put there. */
+static inline uint32_t own_place(void) { return tn__thread_place(TN__IDLE_CREWS); }
 
 static tn__crew *take_listed(tn__pool_client *client)
 {
@@ -358,13 +357,20 @@ bool tn__crew_has_work(tn__crew *crew)
 
 /* ---- waiting ---- */
 
-/* A worker does not wait for a step that is over, nor when others ask for workers. */
+/* A worker does not wait when others ask for workers, nor for the step after one that is over, unless it is to linger. */
 static bool look_on(const tn__seat *seat, bool (*over)(void *user), void *user)
 {
   const tn__crew *crew = seat->crew;
+  const tn__pool_client *client = crew->client;
   if (over != NULL) return !over(user);
-  return atomic_load_explicit(&crew->open, memory_order_relaxed) != 0 &&
-         !tn__asked_elsewhere(crew->client);
+  bool stays = client->linger_ns > 0 ? !atomic_load_explicit(&client->closing, memory_order_relaxed)
+                                     : atomic_load_explicit(&crew->open, memory_order_relaxed) != 0;
+  return stays && !tn__asked_elsewhere(client);
+}
+
+static int64_t looks_for_ns(const tn__pool_client *client, bool worker)
+{
+  return worker && client->linger_ns > client->spin_ns ? client->linger_ns : client->spin_ns;
 }
 
 bool tn__seat_spin(tn__seat *seat, bool (*over)(void *user), void *user)
@@ -372,9 +378,10 @@ bool tn__seat_spin(tn__seat *seat, bool (*over)(void *user), void *user)
   tn__crew *crew = seat->crew;
   bool found = false;
   uint32_t turns = 0;
-  if (crew->client->spin_ns == 0) return tn__crew_has_work(crew);
+  int64_t ns = looks_for_ns(crew->client, over == NULL);
+  if (ns == 0) return tn__crew_has_work(crew);
   atomic_fetch_add_explicit(&crew->spinning, 1, memory_order_acq_rel);
-  int64_t until = tn__now_ns() + crew->client->spin_ns;
+  int64_t until = tn__now_ns() + ns;
   while (!(found = tn__crew_has_work(crew)) && look_on(seat, over, user) && tn__spin(crew->client, until, &turns))
     continue;
   atomic_fetch_sub_explicit(&crew->spinning, 1, memory_order_acq_rel);

@@ -122,10 +122,10 @@ enum { TN__CALLED_NOT = 0, TN__CALLED_POOL, TN__CALLED_CLIENT };
 struct tn__pool_client {
   tn__pool *pool;
   uint32_t workers, max_helpers;
-  int64_t spin_ns;
+  int64_t spin_ns, linger_ns;
   _Atomic uint32_t seated;  /* workers in its crews; changed under the pool's lock */
   _Atomic uint32_t n_calls; /* of its crews for each other's workers; changed under the pool's lock */
-  bool closing;            /* guarded by the pool's lock */
+  _Atomic bool closing;    /* changed under the pool's lock */
   tn__crew *crews;         /* all; guarded by the pool's lock */
   tn__crew *idle_list;     /* guarded by the pool's lock */
   _Atomic uint32_t n_idle; /* in the list */

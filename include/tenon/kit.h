@@ -64,8 +64,10 @@ struct tn_kit_workers_config {
   tn_bool pin;         /* of own_pool: each worker stays on a CPU of its own, where the system can do that */
   tn_bool reserved[6];
   const char *name;    /* not NULL or "": the pool of this name, which all who name it share */
+  int32_t linger_us;   /* microseconds that a worker looks on after it had something to do, also when the step is over: the next
+                        * one finds it awake, and an idle program burns a CPU for so long. 0 or below: it sleeps between steps */
 };
-#define TN_KIT_WORKERS_CONFIG_SIZE TN_SIZE_TO(tn_kit_workers_config, name)
+#define TN_KIT_WORKERS_CONFIG_SIZE TN_SIZE_TO(tn_kit_workers_config, linger_us)
 
 /* Workers for the steps of one session; threads are started when a step has work for them. config NULL: the defaults.
  * Returns  TN_INVALID_ARGUMENT (struct_size not set; a pool of this name has another count of threads),
@@ -81,7 +83,9 @@ TN_API tn_status tn_kit_step_with(tn_executable *executable, tn_step *step, tn_k
 /* The pool that the caller of the step asked for by its index (tn_run_options.inter_op_pool): -1 = the calling thread alone. */
 TN_API int32_t tn_step_pool(const tn_step *step);
 
-/* Closes the factory's sessions and detaches the containers; for the factory's `reset` slot. Since 0.1, S-RST */
+/* For the factory's `reset` slot: closes the factory's sessions, without waiting for their steps, and detaches the containers:
+ * those listed, n = 0: the default one, flags TN_RESET_ALL: all. A name that nobody has used is no error.
+ * Returns TN_INVALID_ARGUMENT (NULL, unknown flags), TN_RESOURCE_EXHAUSTED. Any thread. Since 0.1, S-RST, P-42 */
 TN_API tn_status tn_kit_reset(const tn_session_factory *factory, const char *const *containers, size_t n, uint32_t flags,
                               tn_error *err);
 

@@ -8,7 +8,7 @@
 #define MAX_THREADS 4096
 #define MAX_SPIN_US 1000000
 
-static const char *const keys[] = { "threads", "pin", "spin_us" };
+static const char *const keys[] = { "threads", "pin", "spin_us", "linger_us" };
 
 /* A setting as a number from `least` to `most`; *out stays when it is not there. */
 static tn_status read_number(const tn_session_options *options, const char *key, int64_t least, int64_t most, int64_t *out,
@@ -40,11 +40,12 @@ static tn_status get(const tn_session_options *options, const char *field, int32
 /* S-CFG-10 to 15 */
 static tn_status read_all(const tn_session_options *options, tn_kit_workers_config *out, tn_error *err)
 {
-  int64_t threads = -1, pin = 0, spin = -1;
+  int64_t threads = -1, pin = 0, spin = -1, linger = 0;
   tn_status st = tn_session_options_check_settings(options, keys, sizeof keys / sizeof *keys, err);
   if (st == TN_OK) st = read_number(options, "threads", 1, MAX_THREADS, &threads, err);
   if (st == TN_OK) st = read_number(options, "pin", 0, 1, &pin, err);
   if (st == TN_OK) st = read_number(options, "spin_us", 0, MAX_SPIN_US, &spin, err);
+  if (st == TN_OK) st = read_number(options, "linger_us", 0, MAX_SPIN_US, &linger, err);
   if (st == TN_OK) st = get(options, "inter_op_threads", &out->threads, err);
   if (st == TN_OK) st = get(options, "intra_op_threads", &out->loop_threads, err);
   if (st == TN_OK) st = tn_session_options_get_bool(options, "use_per_session_threads", &out->own_pool, err);
@@ -53,6 +54,7 @@ static tn_status read_all(const tn_session_options *options, tn_kit_workers_conf
   out->own_pool |= pin != 0; /* workers of others stay where they like */
   out->pin = pin != 0;
   out->spin_us = (int32_t)spin;
+  out->linger_us = (int32_t)linger;
   return TN_OK;
 }
 
