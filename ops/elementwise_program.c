@@ -9,12 +9,35 @@
 #define PARALLEL_NS 8000.0 /* work for which other threads are worth asking */
 #define GRAIN_NS 3000.0
 
+/* The shape of inputs [first, end) side by side along their last dimension. */
+static tn_status infer_arg(tn_infer_ctx *ctx, uint32_t first, uint32_t end, tn__shape *arg, tn_error *err)
+{
+  tn__infer_get(ctx, first, arg);
+  for (uint32_t i = first + 1; i < end; i++) {
+    tn__shape part;
+    tn__infer_get(ctx, i, &part);
+    int64_t x = arg->rank < 1 ? -1 : arg->dims[arg->rank - 1], y = part.rank < 1 ? -1 : part.dims[part.rank - 1], sum;
+    if (arg->rank == 0 || part.rank == 0 || __builtin_add_overflow(x, y, &sum))
+      return tn_error_set(err, TN_INVALID_ARGUMENT, "_TnElementwise: input %u cannot be joined", (unsigned)i);
+    if (arg->rank > 0) arg->dims[arg->rank - 1] = -1;
+    if (part.rank > 0) part.dims[part.rank - 1] = -1;
+    if (!tn__shape_merge(arg, part.dims, part.rank))
+      return tn_error_set(err, TN_INVALID_ARGUMENT, "_TnElementwise: input %u does not fit those before it", (unsigned)i);
+    if (arg->rank > 0) arg->dims[arg->rank - 1] = x < 0 || y < 0 ? -1 : sum;
+  }
+  return TN_OK;
+}
+
 static tn_status program_infer(tn_infer_ctx *ctx, tn_error *err)
 {
   tn__shape all, arg, sum;
-  tn__infer_get(ctx, 0, &all);
-  for (size_t i = 1; i < tn_infer_n_inputs(ctx); i++) {
-    tn__infer_get(ctx, i, &arg);
+  uint32_t first[TN__PROGRAM_VALUES + 1], n;
+  tn_status st = tn__program_args(tn_infer_operation(ctx), first, &n, err);
+  if (st == TN_OK) st = infer_arg(ctx, first[0], first[1], &all, err);
+  if (st != TN_OK) return st;
+  for (uint32_t i = 1; i < n; i++) {
+    st = infer_arg(ctx, first[i], first[i + 1], &arg, err);
+    if (st != TN_OK) return st;
     if (!tn__broadcast_shapes(all.dims, all.rank, arg.dims, arg.rank, &sum))
       return tn__broadcast_error(err, "_TnElementwise", all.dims, all.rank, arg.dims, arg.rank);
     tn__shape_set(&all, sum.dims, sum.rank);
@@ -55,7 +78,9 @@ typedef struct run {
 /* A value that stands in memory: an argument, or the result of an earlier stage. */
 static const char *memory_of(const run *r, uint32_t value)
 {
-  return value < r->p->n_args ? r->inputs[value]->data : r->scratch + r->plan->results[value - r->p->n_args];
+  if (value >= r->p->n_args) return r->scratch + r->plan->results[value - r->p->n_args];
+  if (r->plan->wholes[value] != SIZE_MAX) return r->scratch + r->plan->wholes[value];
+  return r->inputs[r->p->first_input[value]]->data;
 }
 
 static void fill(char *to, const char *element, int64_t n, int64_t size)
@@ -94,6 +119,11 @@ static void spread(const tn__broadcast_plan *plan, const char *from, char *to, i
 static const char *find_operand(const run *r, const tn__stage_operand *o, char *registers, int64_t begin, int64_t n)
 {
   int64_t size = r->p->size;
+  if (o->at == TN__AT_JOINED) {
+    char *reg = registers + o->reg * r->stage->register_bytes;
+    tn__join_read(o->join, r->inputs, (size_t)(begin * size), (size_t)((begin + n) * size), reg);
+    return reg;
+  }
   const char *memory = memory_of(r, o->value);
   switch (o->at) {
   case TN__AT_FLAT: return memory + begin * size;
@@ -172,6 +202,11 @@ static tn_status program_compute(tn_kernel_ctx *ctx)
   const tn__program_plan *plan = ctx->shape_state;
   if (plan == NULL) return TN_OK; /* no elements */
   run r = { ctx->state, plan, plan->stages, ctx->inputs, ctx->scratch, NULL };
+  for (uint32_t i = 0; i < plan->n_args; i++) {
+    if (plan->wholes[i] == SIZE_MAX) continue;
+    const tn__join *join = plan->joins[i];
+    tn__join_read(join, ctx->inputs, 0, (size_t)join->rows * join->row, r.scratch + plan->wholes[i]);
+  }
   for (uint32_t i = 0; i < plan->n_stages; i++, r.stage++) {
     r.to = i + 1 < plan->n_stages ? r.scratch + r.stage->result : ctx->outputs[0]->data;
     make_tiles(&r);

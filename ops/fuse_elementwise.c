@@ -3,7 +3,7 @@
  *
  * It begins at the node that is read by others and takes in what stands in front of it, as long as all that read a node
  * are in it already: so a node may be read several times. Which operand broadcasts to which is for the kernel to find
- * out. */
+ * out. A concatenation along the last dimension that only such a node reads goes into it, too: it reads the parts. */
 #include <core/base/alloc.h>
 #include <ops/support/program.h>
 #include <string.h>
@@ -14,6 +14,10 @@ typedef struct region {
   uint32_t nodes[TN__PROGRAM_STEPS]; /* readers first */
   uint32_t args[TN__PROGRAM_ARGS];
   uint32_t n_nodes, n_args;
+  uint32_t inputs[TN__PROGRAM_ARGS * TN__PROGRAM_PARTS]; /* of the arguments, one behind the other */
+  int64_t joined[TN__PROGRAM_ARGS]; /* how many of them each argument has */
+  uint32_t n_inputs;
+  bool joins; /* some argument has several */
   int64_t dims[TN_MAX_RANK]; /* what is known of the result's shape */
   int32_t rank;
 } region;
@@ -117,6 +121,62 @@ static bool find_args(region *r)
   return true;
 }
 
+/* The concatenation along the last dimension that makes a value, where it may be; else TN_NO_NODE. */
+static uint32_t join_of(const region *r, uint32_t value, uint32_t *first, uint32_t *n)
+{
+  const tn_rewriter *rw = r->rw;
+  uint32_t node = tn_rewrite_producer(rw, value, NULL);
+  bool last = tn_rewrite_is(rw, node, "ConcatV2");
+  int64_t dims[TN_MAX_RANK];
+  if (!last && !tn_rewrite_is(rw, node, "Concat")) return TN_NO_NODE;
+  *n = tn_rewrite_n_inputs(rw, node) - 1;
+  *first = last ? 0 : 1;
+  const tn_tensor *axis = tn_rewrite_constant(rw, tn_rewrite_input(rw, node, last ? *n : 0));
+  int32_t rank = tn_rewrite_shape(rw, value, dims);
+  if (axis == NULL || tn_tensor_rank(axis) != 0 || rank < 1) return TN_NO_NODE;
+  int64_t at = tn_tensor_dtype(axis) == TN_INT64 ? *(const int64_t *)tn_tensor_data(axis)
+                                                 : *(const int32_t *)tn_tensor_data(axis);
+  if (at != -1 && at != rank - 1) return TN_NO_NODE;
+  return strcmp(tn_operation_device(tn_rewrite_operation(rw, node)),
+                tn_operation_device(tn_rewrite_operation(rw, r->nodes[0]))) == 0 ? node : TN_NO_NODE;
+}
+
+/* The parts of a concatenation, of those among them, and so on; *n of them are there, and no more than `room` come to be. */
+static void add_parts(const region *r, uint32_t value, uint32_t *parts, uint32_t *n, uint32_t room)
+{
+  uint32_t first, count, node = join_of(r, value, &first, &count);
+  if (node == TN_NO_NODE || count > room) {
+    parts[(*n)++] = value;
+    return;
+  }
+  for (uint32_t i = 0; i < count; i++) {
+    uint32_t before = *n;
+    add_parts(r, tn_rewrite_input(r->rw, node, first + i), parts, n, room - (count - 1 - i));
+    room -= *n - before;
+  }
+}
+
+/* An argument that is computed for this region alone, and has its result's shape, may be read part by part. */
+static bool may_join(const region *r, uint32_t value)
+{
+  uint32_t first, n;
+  return dies_here(r, value) && may_have_shape(r, value) && join_of(r, value, &first, &n) != TN_NO_NODE;
+}
+
+static void find_inputs(region *r)
+{
+  r->n_inputs = 0;
+  r->joins = false;
+  for (uint32_t i = 0; i < r->n_args; i++) {
+    uint32_t n = 0, *inputs = r->inputs + r->n_inputs;
+    if (may_join(r, r->args[i])) add_parts(r, r->args[i], inputs, &n, TN__PROGRAM_PARTS);
+    else inputs[n++] = r->args[i];
+    r->joined[i] = n;
+    r->joins |= n > 1;
+    r->n_inputs += n;
+  }
+}
+
 /* Nodes were taken in after all their readers, so backwards they can run. */
 static int64_t number_of(const region *r, uint32_t value)
 {
@@ -124,6 +184,21 @@ static int64_t number_of(const region *r, uint32_t value)
   if (producer != TN_NO_NODE && is_in(r->nodes, r->n_nodes, producer, &at)) return r->n_args + r->n_nodes - 1 - at;
   is_in(r->args, r->n_args, value, &at);
   return at;
+}
+
+/* How many inputs each argument has, and which concatenations they were, for errors. */
+static void describe_joins(const region *r, tn_operation_builder *b)
+{
+  const char *names[TN__PROGRAM_ARGS];
+  size_t sizes[TN__PROGRAM_ARGS];
+  if (!r->joins) return;
+  for (uint32_t i = 0; i < r->n_args; i++) {
+    uint32_t node = r->joined[i] > 1 ? tn_rewrite_producer(r->rw, r->args[i], NULL) : TN_NO_NODE;
+    names[i] = node == TN_NO_NODE ? "" : tn_operation_name(tn_rewrite_operation(r->rw, node));
+    sizes[i] = strlen(names[i]);
+  }
+  tn_operation_set_ints(b, "joined", r->joined, r->n_args);
+  tn_operation_set_strings(b, "joins", (const void *const *)names, sizes, r->n_args);
 }
 
 static void describe(const region *r, tn_operation_builder *b)
@@ -145,11 +220,12 @@ static void describe(const region *r, tn_operation_builder *b)
     if (op->kind == TN__STEP_LEAKY) alphas[n_alphas++] = tn__attr_float(plain, "alpha", 0.2f);
   }
   tn_operation_set_type(b, "T", tn_rewrite_dtype(r->rw, tn_rewrite_output(r->rw, r->nodes[0], 0)));
-  tn_operation_set_int(b, "N", r->n_args);
+  tn_operation_set_int(b, "N", r->n_inputs);
   tn_operation_set_strings(b, "steps", (const void *const *)names, sizes, r->n_nodes);
   tn_operation_set_ints(b, "operands", operands, 2 * (size_t)r->n_nodes);
   tn_operation_set_floats(b, "alphas", alphas, n_alphas);
   tn_operation_set_strings(b, "nodes", (const void *const *)nodes, node_sizes, r->n_nodes);
+  describe_joins(r, b);
 }
 
 static tn_status fuse_elementwise(tn_rewriter *rw, uint32_t node, tn_error *err)
@@ -165,9 +241,10 @@ static tn_status fuse_elementwise(tn_rewriter *rw, uint32_t node, tn_error *err)
   if (r.n_nodes < 2) return TN_OK;
   tn_operation_builder *b = tn_rewrite_begin(rw, "_TnElementwise", node);
   if (b == NULL) return tn__no_memory(err, "plan", 0);
+  find_inputs(&r);
   describe(&r, b);
   uint32_t made;
-  tn_status st = tn_rewrite_finish(rw, b, r.args, r.n_args, 0, &made, err);
+  tn_status st = tn_rewrite_finish(rw, b, r.inputs, r.n_inputs, 0, &made, err);
   if (st == TN_OK) tn_rewrite_replace(rw, tn_rewrite_output(rw, node, 0), tn_rewrite_output(rw, made, 0));
   return st;
 }

@@ -64,24 +64,28 @@ typedef struct join_run {
   bool gather; /* from the parts to the whole */
 } join_run;
 
-/* Blocks of short rows, part by part. */
+/* Some rows, part by part; `row` is where the first of them is. */
+static void run_rows(const join_run *r, int64_t first, int64_t n, char *row)
+{
+  const tn__join *j = r->join;
+  for (uint32_t k = 0; k < j->n_parts; k++) {
+    const tn__join_part *p = &j->parts[k];
+    char *part = (char *)r->views[p->index]->data + (size_t)first * p->width;
+    if (r->gather)
+      p->line(p->width, n, part, (int64_t)p->width, row + p->offset, (int64_t)j->row);
+    else
+      p->line(p->width, n, row + p->offset, (int64_t)j->row, part, (int64_t)p->width);
+  }
+}
+
+/* Blocks of short rows. */
 static void run_blocks(void *user, int64_t begin, int64_t end)
 {
   const join_run *r = user;
   const tn__join *j = r->join;
   int64_t last = end * j->block < j->rows ? end * j->block : j->rows;
-  for (int64_t at = begin * j->block; at < last; at += j->block) {
-    int64_t n = last - at < j->block ? last - at : j->block;
-    char *row = r->whole + (size_t)at * j->row;
-    for (uint32_t k = 0; k < j->n_parts; k++) {
-      const tn__join_part *p = &j->parts[k];
-      char *part = (char *)r->views[p->index]->data + (size_t)at * p->width;
-      if (r->gather)
-        p->line(p->width, n, part, (int64_t)p->width, row + p->offset, (int64_t)j->row);
-      else
-        p->line(p->width, n, row + p->offset, (int64_t)j->row, part, (int64_t)p->width);
-    }
-  }
+  for (int64_t at = begin * j->block; at < last; at += j->block)
+    run_rows(r, at, last - at < j->block ? last - at : j->block, r->whole + (size_t)at * j->row);
 }
 
 /* The part that byte `at` of a row is in. */
@@ -96,13 +100,10 @@ static uint32_t part_at(const tn__join *j, size_t at)
   return low;
 }
 
-/* Long rows: pieces of GRAIN_BYTES of the whole, wherever they begin and end. */
-static void run_bytes(void *user, int64_t begin, int64_t end)
+/* Bytes [at, last) of the whole, wherever they begin and end; they are at `there`. */
+static void run_range(const join_run *r, size_t at, size_t last, char *there)
 {
-  const join_run *r = user;
   const tn__join *j = r->join;
-  size_t all = (size_t)j->rows * j->row, at = (size_t)begin * GRAIN_BYTES, last = (size_t)end * GRAIN_BYTES;
-  if (last > all) last = all;
   size_t row = at / j->row, in_row = at % j->row;
   uint32_t k = part_at(j, in_row);
   while (at < last) {
@@ -111,16 +112,34 @@ static void run_bytes(void *user, int64_t begin, int64_t end)
     if (n > last - at) n = last - at;
     char *part = (char *)r->views[p->index]->data + row * p->width + skip;
     if (r->gather)
-      memcpy(r->whole + at, part, n);
+      memcpy(there, part, n);
     else
-      memcpy(part, r->whole + at, n);
+      memcpy(part, there, n);
     at += n;
+    there += n;
     in_row += n;
     if (++k < j->n_parts) continue;
     k = 0;
     in_row = 0;
     row++;
   }
+}
+
+/* Long rows: pieces of GRAIN_BYTES. */
+static void run_bytes(void *user, int64_t begin, int64_t end)
+{
+  const join_run *r = user;
+  size_t all = (size_t)r->join->rows * r->join->row, at = (size_t)begin * GRAIN_BYTES, last = (size_t)end * GRAIN_BYTES;
+  run_range(r, at, last < all ? last : all, r->whole + at);
+}
+
+void tn__join_read(const tn__join *j, tn_view *const *views, size_t begin, size_t end, char *to)
+{
+  join_run r = { j, views, NULL, true };
+  if (begin % j->row == 0 && end % j->row == 0)
+    run_rows(&r, (int64_t)(begin / j->row), (int64_t)((end - begin) / j->row), to);
+  else
+    run_range(&r, begin, end, to);
 }
 
 /* Elements that own memory, on the calling thread. */

@@ -36,6 +36,8 @@ void tn__join_free(tn__join *join);         /* NULL allowed */
 
 /* views[index] are the parts. The target's strings and handles are zeroed. Fails without memory only. */
 tn_status tn__join_gather(const tn__join *join, tn_kernel_ctx *ctx, tn_view *const *views, void *whole);
+/* Bytes [begin, end) of the whole, into a buffer of their own: for types without memory of their own only. */
+void tn__join_read(const tn__join *join, tn_view *const *views, size_t begin, size_t end, char *to);
 tn_status tn__join_scatter(const tn__join *join, tn_kernel_ctx *ctx, const void *whole, tn_view *const *views);
 
 #endif

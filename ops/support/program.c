@@ -87,9 +87,32 @@ static tn_status check_all_read(const tn__program *p, tn_error *err)
   return TN_OK;
 }
 
+tn_status tn__program_args(const tn_operation *op, uint32_t *first, uint32_t *n_args, tn_error *err)
+{
+  const int64_t *joined;
+  size_t n = 0, n_inputs = tn_operation_n_inputs(op), at = 0;
+  *n_args = 0;
+  tn_status st = tn_operation_attr_ints(op, "joined", &joined, &n, err);
+  if (st != TN_OK) return st;
+  bool plain = n == 0;
+  if (plain) n = n_inputs;
+  if (n == 0 || n > TN__PROGRAM_VALUES)
+    return tn_error_set(err, TN_INVALID_ARGUMENT, "_TnElementwise: %zu arguments, wanted 1 to %d", n, TN__PROGRAM_VALUES);
+  for (size_t i = 0; i < n; i++) {
+    first[i] = (uint32_t)at;
+    if (!plain && (joined[i] < 1 || joined[i] > (int64_t)(n_inputs - at))) at = n_inputs + 1;
+    else at += plain ? 1 : (size_t)joined[i];
+    if (at > n_inputs) break;
+  }
+  first[n] = (uint32_t)n_inputs;
+  *n_args = (uint32_t)n;
+  if (at == n_inputs) return TN_OK;
+  return tn_error_set(err, TN_INVALID_ARGUMENT, "_TnElementwise: 'joined' does not share out %zu inputs", n_inputs);
+}
+
 static size_t program_bytes(uint32_t n_steps) { return sizeof(tn__program) + n_steps * sizeof(tn__step); }
 
-static tn_status read_lists(const tn_operation *op, lists *l, size_t *n_steps, tn_error *err)
+static tn_status read_lists(const tn_operation *op, lists *l, size_t n_args, size_t *n_steps, tn_error *err)
 {
   const char *text;
   size_t size;
@@ -98,8 +121,7 @@ static tn_status read_lists(const tn_operation *op, lists *l, size_t *n_steps, t
   if (st == TN_OK) st = tn_operation_attr_ints(op, "operands", &l->operands, &l->n_operands, err);
   if (st == TN_OK) st = tn_operation_attr_floats(op, "alphas", &l->alphas, &l->n_alphas, err);
   if (st != TN_OK) return st;
-  size_t n_args = tn_operation_n_inputs(op);
-  if (*n_steps == 0 || n_args == 0 || *n_steps + n_args > TN__PROGRAM_VALUES)
+  if (*n_steps == 0 || *n_steps + n_args > TN__PROGRAM_VALUES)
     return tn_error_set(err, TN_INVALID_ARGUMENT,
                         "_TnElementwise: %zu arguments and %zu steps, wanted some of both and %d at most together",
                         n_args, *n_steps, TN__PROGRAM_VALUES);
@@ -113,12 +135,15 @@ tn_status tn__program_read(const tn_operation *op, tn__program **out, tn_error *
 {
   lists l;
   size_t n_steps;
+  uint32_t first[TN__PROGRAM_VALUES + 1], n_args;
   *out = NULL;
-  tn_status st = read_lists(op, &l, &n_steps, err);
+  tn_status st = tn__program_args(op, first, &n_args, err);
+  if (st == TN_OK) st = read_lists(op, &l, n_args, &n_steps, err);
   if (st != TN_OK) return st;
   tn__program *p = tn__zalloc(program_bytes((uint32_t)n_steps));
   if (p == NULL) return tn__no_memory(err, "_TnElementwise", program_bytes((uint32_t)n_steps));
-  p->n_args = (uint32_t)tn_operation_n_inputs(op);
+  p->n_args = n_args;
+  memcpy(p->first_input, first, (n_args + 1) * sizeof *first);
   p->n_steps = (uint32_t)n_steps;
   p->size = (int64_t)tn_dtype_size(tn_operation_input_dtype(op, 0));
   for (uint32_t i = 0; st == TN_OK && i < p->n_steps; i++) st = read_step(p, i, op, &l, err);

@@ -3,16 +3,21 @@
  * one after the other on a block that stays in the first cache. So a step has the bits of the plain op, in every dtype.
  *
  * Values are numbered: arguments first, then results of steps. A step reads values in front of its own; the last one is
- * the result, and each other value is read by some step. Values broadcast as they do in the plain ops. */
+ * the result, and each other value is read by some step. Values broadcast as they do in the plain ops.
+ *
+ * An argument may be several inputs side by side along their last dimension: a concatenation that is read where its parts
+ * are, so that the whole never stands in memory. */
 #ifndef TN_OPS_SUPPORT_PROGRAM_H
 #define TN_OPS_SUPPORT_PROGRAM_H
 
 #include <ops/support/elementwise.h>
+#include <ops/support/join.h>
 #include <ops/support/leaky.h>
 
 #define TN__PROGRAM_VALUES 64 /* arguments and steps together */
 #define TN__PROGRAM_STEPS 32
 #define TN__PROGRAM_ARGS 16
+#define TN__PROGRAM_PARTS 64 /* inputs of one argument, as the planner makes them */
 
 /* What can be a step. */
 enum { TN__STEP_UNARY, TN__STEP_BINARY, TN__STEP_BIAS, TN__STEP_LEAKY };
@@ -48,18 +53,27 @@ typedef struct tn__step {
 typedef struct tn__program {
   uint32_t n_args, n_steps;
   int64_t size; /* bytes of an element */
+  uint32_t first_input[TN__PROGRAM_VALUES + 1]; /* of each argument; behind the last one the number of inputs */
   tn__step steps[];
 } tn__program;
 
 #define TN__PROGRAM_ATTRS \
   "N: int >= 1; T: {half, bfloat16, float, double}; steps: list(string) >= 1; operands: list(int) >= 2; " \
-  "alphas: list(float) = []; nodes: list(string) = []"
+  "alphas: list(float) = []; nodes: list(string) = []; joined: list(int) = []; joins: list(string) = []"
 
 /* Of a node: steps are names of ops, operands two values for each step (-1: none), alphas those of the LeakyRelus in
- * their order, nodes those that the steps were, for errors. TN_INVALID_ARGUMENT for what makes no program,
- * TN_UNIMPLEMENTED when an op has no loop for the dtype. */
+ * their order, nodes those that the steps were, for errors; joined how many inputs each argument has (none: one each),
+ * joins what the concatenations were, "" for none. TN_INVALID_ARGUMENT for what makes no program, TN_UNIMPLEMENTED when
+ * an op has no loop for the dtype. */
 tn_status tn__program_read(const tn_operation *op, tn__program **out, tn_error *err);
 void tn__program_free(tn__program *p);
+/* The first input of each argument of a node, and behind the last one the number of inputs; first has room for
+ * TN__PROGRAM_VALUES + 1. */
+tn_status tn__program_args(const tn_operation *op, uint32_t *first, uint32_t *n_args, tn_error *err);
+static inline bool tn__program_joins(const tn__program *p, uint32_t value)
+{
+  return value < p->n_args && p->first_input[value + 1] - p->first_input[value] > 1;
+}
 
 /* ---- with shapes ---- */
 
@@ -69,15 +83,17 @@ enum {
   TN__AT_ONE,      /* one element for all */
   TN__AT_PERIODIC, /* again from its first element after `period`; a block lies inside a period */
   TN__AT_TILED,    /* the same, repeated in scratch memory up to a block */
-  TN__AT_SPREAD    /* anything else: each block is copied together into a register */
+  TN__AT_JOINED,   /* element for element, from several inputs: each block is copied together into a register */
+  TN__AT_SPREAD    /* anything else: the same */
 };
 typedef struct tn__stage_operand {
   uint8_t value;
   uint8_t at;
-  uint32_t reg;   /* of TN__AT_SPREAD */
+  uint32_t reg;   /* of TN__AT_JOINED, TN__AT_SPREAD */
   int64_t period;
   size_t tile;    /* bytes in scratch memory */
   tn__broadcast_plan *plan;
+  const tn__join *join;
 } tn__stage_operand;
 
 /* Steps whose results have one shape. The last one has the result's; a step before it that has a smaller one is a stage
@@ -108,6 +124,9 @@ typedef struct tn__program_plan {
   tn__stage_operand *operands;
   size_t *results;       /* by step: bytes in scratch memory, of those that end a stage but the last */
   tn__stage_step *steps; /* by stage */
+  tn__join **joins;      /* by argument; NULL where it is one input */
+  size_t *wholes;        /* by argument: bytes in scratch memory of a join that is spread; SIZE_MAX: it is not */
+  uint32_t n_args;
 } tn__program_plan;
 
 #define TN__REGISTER_BYTES 16384 /* of all registers of a part; they lie on the stack */

@@ -32,20 +32,73 @@ static bool same_dims(const planner *b, uint32_t x, uint32_t y)
 
 /* ---- shapes ---- */
 
+static const tn_view *arg_of(const planner *b, uint32_t i) { return &b->ctx->inputs[b->p->first_input[i]]; }
+
+/* Says in an error which concatenation the argument was. */
+static void name_join(planner *b, uint32_t arg)
+{
+  const char *text;
+  size_t size, n = 0;
+  if (tn_operation_attr_string_at(b->ctx->op, "joins", arg, &text, &size, &n, NULL) != TN_OK || arg >= n || size == 0)
+    return;
+  char *name = tn__strndup(text, size);
+  if (name == NULL) return;
+  tn_error_prefix(b->err, "'%s'", name);
+  tn_error_set_node(b->err, name);
+  tn__strfree(name);
+}
+
+/* The other parts of a joined argument have the first one's shape but for the last dimension, whose sum is *sum. */
+static tn_status find_join(planner *b, uint32_t arg, int64_t *sum)
+{
+  const tn_view *first = arg_of(b, arg);
+  uint32_t n = b->p->first_input[arg + 1] - b->p->first_input[arg];
+  if (first->rank < 1)
+    return tn_error_set(b->err, TN_INVALID_ARGUMENT, "ConcatV2: input 0 is a scalar, wanted a rank of 1 or more");
+  *sum = 0;
+  for (uint32_t i = 0; i < n; i++) {
+    const tn_view *in = &first[i];
+    bool fits = in->rank == first->rank;
+    for (int32_t d = 0; d + 1 < first->rank && fits; d++) fits = in->dims[d] == first->dims[d];
+    if (!fits)
+      return tn_error_set(b->err, TN_INVALID_ARGUMENT, "ConcatV2: input %u does not fit those before it", (unsigned)i);
+    if (__builtin_add_overflow(*sum, in->dims[in->rank - 1], sum))
+      return tn_error_set(b->err, TN_INVALID_ARGUMENT, "ConcatV2: the sizes along axis %d are too large together",
+                          (int)first->rank - 1);
+  }
+  return TN_OK;
+}
+
+static tn_status find_joins(planner *b)
+{
+  for (uint32_t i = 0; i < b->p->n_args; i++) {
+    if (!tn__program_joins(b->p, i)) continue;
+    int64_t sum = 0;
+    tn_status st = find_join(b, i, &sum);
+    if (st == TN_OK) {
+      dims_of(b, i)[b->rank - 1] = sum;
+      continue;
+    }
+    name_join(b, i);
+    return st;
+  }
+  return TN_OK;
+}
+
 static tn_status find_args(planner *b)
 {
-  const tn_view *in = b->ctx->inputs;
   for (uint32_t i = 0; i < b->p->n_args; i++)
-    if (in[i].rank > b->rank) b->rank = in[i].rank;
+    if (arg_of(b, i)->rank > b->rank) b->rank = arg_of(b, i)->rank;
   b->dims = tn__alloc_array(dims_count(b), sizeof *b->dims);
   if (b->dims == NULL) return tn__no_memory(b->err, "_TnElementwise", dims_count(b) * sizeof *b->dims);
   for (uint32_t i = 0; i < b->p->n_args; i++) {
+    const tn_view *in = arg_of(b, i);
     int64_t *dims = dims_of(b, i);
-    int32_t missing = b->rank - in[i].rank;
-    b->ranks[i] = in[i].rank;
-    for (int32_t d = 0; d < b->rank; d++) dims[d] = d < missing ? 1 : in[i].dims[d - missing];
+    int32_t missing = b->rank - in->rank;
+    b->ranks[i] = in->rank;
+    for (int32_t d = 0; d < b->rank; d++) dims[d] = d < missing ? 1 : in->dims[d - missing];
   }
-  return TN_OK;
+  return find_joins(b);
 }
 
 static tn_status find_bias(planner *b, const tn__step *s)
@@ -110,6 +163,28 @@ static bool is_operand(const planner *b, const tn__stage *g, uint32_t value)
   return false;
 }
 
+/* A joined argument is read where its parts are, or put together in scratch memory where it is spread. */
+static tn_status plan_join(planner *b, uint32_t arg, tn__stage_operand *o)
+{
+  tn__program_plan *plan = b->plan;
+  const tn_view *in = arg_of(b, arg);
+  uint32_t n = b->p->first_input[arg + 1] - b->p->first_input[arg];
+  if (plan->joins[arg] == NULL) {
+    tn__join *join = tn__join_new(in->dtype, dims_of(b, arg), b->rank - 1, b->rank, n);
+    if (join == NULL) return tn__join_no_memory(b->ctx, b->err);
+    for (uint32_t i = 0; i < n; i++) tn__join_add(join, b->p->first_input[arg] + i, in[i].dims[in[i].rank - 1]);
+    plan->joins[arg] = join;
+  }
+  o->join = plan->joins[arg];
+  if (o->at == TN__AT_FLAT) {
+    o->at = TN__AT_JOINED;
+  } else if (plan->wholes[arg] == SIZE_MAX) {
+    plan->wholes[arg] = take_scratch(b, (int64_t)(o->join->row / (size_t)b->p->size) * o->join->rows);
+    b->ctx->cost_ns += tn__join_cost(o->join);
+  }
+  return TN_OK;
+}
+
 /* A value that the stage reads and does not compute: how it is walked. */
 static tn_status add_operand(planner *b, tn__stage *g, uint32_t value)
 {
@@ -127,6 +202,11 @@ static tn_status add_operand(planner *b, tn__stage *g, uint32_t value)
   else if (merged.rank == 2 && merged.strides[0][0] == 0 && merged.strides[0][1] == 1) o->at = TN__AT_PERIODIC;
   else o->at = TN__AT_SPREAD;
   if (o->at == TN__AT_PERIODIC) o->period = merged.dims[1];
+  if (tn__program_joins(b->p, value)) {
+    tn_status st = plan_join(b, value, o);
+    if (o->at == TN__AT_JOINED) o->reg = g->n_registers++;
+    if (st != TN_OK || o->at == TN__AT_JOINED) return st;
+  }
   if (o->at != TN__AT_SPREAD) return TN_OK;
   o->reg = g->n_registers++;
   return tn__broadcast_plan_create(&merged, &o->plan, b->err);
@@ -236,6 +316,10 @@ static tn_status finish_stage(planner *b, tn__stage *g)
   cut_blocks(b, g);
   for (uint32_t i = 0; i < g->n_steps; i++)
     g->block_ns += b->p->steps[b->plan->steps[g->first_step + i].step].cost_ns * (double)g->block;
+  for (uint32_t i = 0; i < g->n_operands; i++) {
+    const tn__stage_operand *o = &b->plan->operands[g->first_operand + i];
+    if (o->at == TN__AT_JOINED) g->block_ns += tn__join_cost(o->join) / (double)g->n_blocks;
+  }
   return TN_OK;
 }
 
@@ -245,13 +329,17 @@ static tn__program_plan *new_plan(const tn__program *p, uint32_t n_small)
 {
   size_t n_stages = n_small + 1, n_operands = p->n_args + 3 * (size_t)n_small;
   size_t bytes = sizeof(tn__program_plan) + n_stages * sizeof(tn__stage) + n_operands * sizeof(tn__stage_operand) +
-                 p->n_steps * (sizeof(size_t) + sizeof(tn__stage_step));
+                 p->n_args * (sizeof(tn__join *) + sizeof(size_t)) + p->n_steps * (sizeof(size_t) + sizeof(tn__stage_step));
   tn__program_plan *plan = tn__zalloc(bytes);
   if (plan == NULL) return NULL;
   plan->bytes = bytes;
   plan->stages = (tn__stage *)(plan + 1);
   plan->operands = (tn__stage_operand *)(plan->stages + n_stages);
-  plan->results = (size_t *)(plan->operands + n_operands);
+  plan->n_args = p->n_args;
+  plan->joins = (tn__join **)(plan->operands + n_operands);
+  plan->wholes = (size_t *)(plan->joins + p->n_args);
+  memset(plan->wholes, 0xff, p->n_args * sizeof *plan->wholes);
+  plan->results = plan->wholes + p->n_args;
   plan->steps = (tn__stage_step *)(plan->results + p->n_steps);
   return plan;
 }
@@ -278,15 +366,19 @@ static tn_status make_stages(planner *b)
   return finish_stage(b, g);
 }
 
-/* Over the first argument that is walked element for element; constants are never given up, so they come last. */
+/* Over the first argument that is walked element for element; constants are never given up, so they come last. Not where
+ * arguments are joined: a part may be that argument, and is read at other elements than are written. */
 static tn_status allow_in_place(planner *b)
 {
+  for (uint32_t i = 0; i < b->p->n_args; i++)
+    if (tn__program_joins(b->p, i)) return TN_OK;
   const tn__stage *g = &b->plan->stages[b->plan->n_stages - 1];
   for (int constants = 0; constants <= 1; constants++)
     for (uint32_t i = 0; i < g->n_operands; i++) {
       const tn__stage_operand *o = &b->plan->operands[g->first_operand + i];
       if (o->at != TN__AT_FLAT || o->value >= b->p->n_args) continue;
-      if ((b->ctx->inputs[o->value].data != NULL) == constants) return tn_prepare_in_place(b->ctx, 0, o->value, b->err);
+      uint32_t input = b->p->first_input[o->value];
+      if ((b->ctx->inputs[input].data != NULL) == constants) return tn_prepare_in_place(b->ctx, 0, input, b->err);
     }
   return TN_OK;
 }
@@ -327,5 +419,6 @@ void tn__program_plan_free(tn__program_plan *plan)
 {
   if (plan == NULL) return;
   for (uint32_t i = 0; i < plan->n_operands; i++) tn__broadcast_plan_free(plan->operands[i].plan);
+  for (uint32_t i = 0; i < plan->n_args; i++) tn__join_free(plan->joins[i]);
   tn__free(plan, plan->bytes);
 }

@@ -38,6 +38,14 @@ LINE(32)
 LINE(48)
 LINE(64)
 
+/* Units of some lines of the cache: a call for each would cost as much as moving it. */
+#define SHORT_LINES 512
+static void line_of_lines(size_t width, int64_t n, const char *from, int64_t from_step, char *to, int64_t to_step)
+{
+  for (int64_t i = 0; i < n; i++, from += from_step, to += to_step)
+    for (size_t k = 0; k < width; k += 64) memcpy(to + k, from + k, 64);
+}
+
 static void line_any(size_t width, int64_t n, const char *from, int64_t from_step, char *to, int64_t to_step)
 {
   for (int64_t i = 0; i < n; i++) memcpy(to + i * to_step, from + i * from_step, width);
@@ -58,7 +66,7 @@ tn__strided_line tn__strided_line_of(size_t width)
   case 32: return line_32;
   case 48: return line_48;
   case 64: return line_64;
-  default: return line_any;
+  default: return width % 64 == 0 && width <= SHORT_LINES ? line_of_lines : line_any;
   }
 }
 
