@@ -280,8 +280,8 @@ void tn__form_store(const tn__form *f, tn_kernel_ctx *ctx, void *data, char *scr
 void tn__run_parts(tn_kernel_ctx *ctx, int64_t n, double cost_ns, void (*fn)(void *user, int64_t begin, int64_t end),
                    void *user)
 {
-  if (cost_ns * (double)n < 40000.0)
+  if (cost_ns * (double)n < 16000.0)
     fn(user, 0, n);
   else
-    tn_parallel_for(ctx, n, cost_ns < 10000.0 ? (int64_t)(10000.0 / cost_ns) + 1 : 1, cost_ns, fn, user);
+    tn_parallel_for(ctx, n, cost_ns < 5000.0 ? (int64_t)(5000.0 / cost_ns) + 1 : 1, cost_ns, fn, user);
 }

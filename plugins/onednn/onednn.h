@@ -198,7 +198,7 @@ tn_status dnn_reorder_create(const dnnl_memory_desc_t *from, const dnnl_memory_d
 
 /* ---- parts.c: work that threads share ---- */
 
-#define DNN_WORTH 6000.0 /* ns; what is shorter stays whole */
+#define DNN_WORTH 4000.0 /* ns; what is shorter stays whole */
 /* Rough nanoseconds of so many products, by so many weights: where few rows share them, these are most of it. */
 double dnn_product_ns(double products, double weights);
 /* In how many parts work of so many nanoseconds is to be cut for the threads that there may be; 1 = it stays whole. */

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#define LEAST 3000.0 /* ns; of a part */
+#define LEAST 2000.0 /* ns; of a part */
 #define PART 50000.0 /* ns; of a part, where a thread has several: each part reads, and sometimes copies, the weights */
 #define PER_THREAD 4 /* at most: so that a thread that comes late gets less */
 
