@@ -152,8 +152,11 @@ TN_PLAN_FILES = \
   core/plan/layout.c \
   core/plan/layout.h \
   core/plan/layout_build.c \
+  core/plan/layout_builder.h \
+  core/plan/layout_lives.c \
   core/plan/layout_memory.c \
   core/plan/layout_order.c \
+  core/plan/layout_tape.c \
   core/plan/layout_tasks.c \
   core/plan/layout_variant.c \
   core/plan/loop_call.c \
