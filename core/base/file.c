@@ -42,6 +42,7 @@ static tn_status code_of(int number)
   case EINVAL:
   case ENXIO: return TN_INVALID_ARGUMENT;
   case EEXIST: return TN_ALREADY_EXISTS;
+  case EPIPE: return TN_UNAVAILABLE; /* nobody reads any more */
   default: return TN_UNKNOWN;
   }
 }
