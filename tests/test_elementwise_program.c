@@ -99,9 +99,9 @@ static void without_pass(ts *t, bool off)
   if (off) REQUIRE_OK(tn_session_options_set_string(t->options, "disable_passes", "elementwise", &t->err), &t->err);
 }
 
-/* Instructions of a step with these feeds and fetches. */
-static uint32_t instructions(tn_graph *graph, const tn_output *feeds, size_t n_feeds, const tn_output *fetches,
-                             size_t n_fetches, const char *disabled)
+/* Instructions of a step with these feeds and fetches; *n_inputs, when not NULL: of the last one. */
+static uint32_t instructions_and_inputs(tn_graph *graph, const tn_output *feeds, size_t n_feeds, const tn_output *fetches,
+                                        size_t n_fetches, const char *disabled, uint32_t *n_inputs)
 {
   tn_error err = TN_ERROR_INIT;
   tn_plan *plan = NULL;
@@ -109,8 +109,15 @@ static uint32_t instructions(tn_graph *graph, const tn_output *feeds, size_t n_f
                                     .level = 1, .max_layouts = 1, .disabled = disabled };
   REQUIRE_OK(tn__plan_compile(graph, &spec, &plan, &err), &err);
   uint32_t n = plan->n_instrs;
+  if (n_inputs != NULL) *n_inputs = plan->instrs[n - 1].n_inputs;
   tn__plan_unref(plan);
   return n;
+}
+
+static uint32_t instructions(tn_graph *graph, const tn_output *feeds, size_t n_feeds, const tn_output *fetches,
+                             size_t n_fetches, const char *disabled)
+{
+  return instructions_and_inputs(graph, feeds, n_feeds, fetches, n_fetches, disabled, NULL);
 }
 
 /* ---- random graphs ---- */
@@ -583,14 +590,14 @@ static tn_status run_joined(ts *t, const parts *p, tn_tensor **out)
   return st;
 }
 
-static uint32_t joined_instructions(int32_t axis, bool outer, const char *disabled)
+static uint32_t joined_instructions(int32_t axis, bool outer, const char *disabled, uint32_t *n_inputs)
 {
   ts t;
   open_joined(&t, axis, false);
   const tn_output feeds[] = { { tn_graph_find(t.graph, "a"), 0 }, { tn_graph_find(t.graph, "b"), 0 },
                               { tn_graph_find(t.graph, "c"), 0 }, { tn_graph_find(t.graph, "scale"), 0 } };
   const tn_output fetches[] = { { tn_graph_find(t.graph, "out"), 0 }, { tn_graph_find(t.graph, "outer"), 0 } };
-  uint32_t n = instructions(t.graph, feeds, 4, fetches, outer ? 2 : 1, disabled);
+  uint32_t n = instructions_and_inputs(t.graph, feeds, 4, fetches, outer ? 2 : 1, disabled, n_inputs);
   ts_fini(&t);
   return n;
 }
@@ -598,11 +605,15 @@ static uint32_t joined_instructions(int32_t axis, bool outer, const char *disabl
 /* What is computed for a chain alone is never put together in memory; what is fetched, or joined otherwise, is. */
 static void elementwise__concatenations_are_read_in_parts(void)
 {
-  CHECK_INT(joined_instructions(2, false, "elementwise"), 4);
-  CHECK_INT(joined_instructions(2, false, NULL), 1);
-  CHECK_INT(joined_instructions(-1, false, NULL), 1);
-  CHECK_INT(joined_instructions(0, false, NULL), 3);
-  CHECK_INT(joined_instructions(2, true, NULL), 3);
+  uint32_t n_inputs;
+  CHECK_INT(joined_instructions(2, false, "elementwise", &n_inputs), 4);
+  CHECK_INT(joined_instructions(2, false, NULL, &n_inputs), 1);
+  CHECK_INT(n_inputs, 4);
+  CHECK_INT(joined_instructions(-1, false, NULL, &n_inputs), 1);
+  CHECK_INT(joined_instructions(0, false, NULL, &n_inputs), 3);
+  CHECK_INT(n_inputs, 2);
+  CHECK_INT(joined_instructions(2, true, NULL, &n_inputs), 3);
+  CHECK_INT(n_inputs, 2);
 }
 
 /* Rows that fit a block and rows that do not, parts without places, a scale that makes the result larger. */
