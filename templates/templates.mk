@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-# Projects that an author of a runtime copies. They are built against what was installed, by tests/check-templates.sh.
+# Projects that an author of a runtime copies, installed for that. They are built against what was installed, by
+# tests/check-templates.sh.
+tenondatadir = $(datadir)/tenon
 TN_TEMPLATE_FILES = \
   templates/README.md \
   templates/c/Makefile.am \
@@ -35,4 +37,5 @@ TN_TEMPLATE_FILES = \
   templates/rust/tests/abi.rs \
   templates/rust/tests/runtime.rs
 
-EXTRA_DIST += $(TN_TEMPLATE_FILES) tests/check-templates.sh
+nobase_dist_tenondata_DATA = $(TN_TEMPLATE_FILES)
+EXTRA_DIST += tests/check-templates.sh

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # check-templates.sh SRCDIR LIBDIR BINDIR: what make installcheck (and so make distcheck) runs: each template of
 # templates/ is copied away, built against what was installed by pkg-config alone, checked, installed into a folder of
-# its own, and then used as any runtime is. TENON_TEMPLATES names some of them ("c cpp rust"); one whose tools are
-# missing is left out with words.
+# its own, and then used as any runtime is (P-95). Their checks throw and panic in callbacks (P-94). TENON_TEMPLATES
+# names some of them ("c cpp rust"); one whose tools are missing is left out with words.
 set -eu
 srcdir=$(cd "$1" && pwd) libdir=$2 bindir=$3
 if [ -n "${TENON_SANITIZE:-}" ]; then

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Runtime acme.longest: schedules steps by itself, on level (b) of the kit. It decides which thread runs which
- * instruction and when (crew.c); the library computes. Its setting threads=1 to 64 counts the thread that calls Run. */
+ * instruction and when (crew.c); the library computes. Its setting threads=1 to 64 counts the thread that calls Run;
+ * without it the option inter_op_threads counts. */
 #include <stdlib.h>
 
 #include "crew.h"
@@ -13,13 +14,21 @@ struct tn_runtime_session {
   crew *crew;
 };
 
+/* inter_op_threads of the session: 0 = as the runtime likes, below 0 = the thread that calls Run alone. */
+static int threads_of_option(const tn_session_options *options)
+{
+  int64_t n = 0;
+  if (tn_session_options_get_int(options, "inter_op_threads", &n, NULL) != TN_OK || n == 0) return DEFAULT_THREADS;
+  return n < 0 ? 1 : n > MOST_THREADS ? MOST_THREADS : (int)n;
+}
+
 /* The number of threads that the options ask for; 0 and a text in err when they are wrong. */
 static int threads_of(const tn_session_options *options, tn_error *err)
 {
   static const char *const keys[] = { "threads" };
   if (tn_session_options_check_settings(options, keys, 1, err) != TN_OK) return 0;
   const char *text = tn_session_options_setting(options, "threads");
-  if (text == NULL) return DEFAULT_THREADS;
+  if (text == NULL) return threads_of_option(options);
   char *end;
   long n = strtol(text, &end, 10);
   if (end != text && *end == 0 && n >= 1 && n <= MOST_THREADS) return (int)n;
