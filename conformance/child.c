@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One test in a process of its own. What it prints goes into one pipe, what became of it into another one: neither
  * exit() nor text on standard output can pass for a verdict. */
-#define _XOPEN_SOURCE 700
+#define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <unistd.h>
 #ifdef __linux__
 #include <sys/prctl.h>
 #endif
 
-#include <conformance/conformance.h>
+#include <conformance/plugin.h>
 #include <tests/support/oom.h>
 
 static struct {
@@ -22,7 +23,15 @@ static struct {
   jmp_buf end;
   bool inside; /* of the test: `end` can be jumped to */
   bool failed;
+  char *step; /* shared with the parent */
 } now = { .mutex = PTHREAD_MUTEX_INITIALIZER };
+
+const cf_runtime *cf_under_test;
+
+void cf_reached(const char *step)
+{
+  if (now.step != NULL) snprintf(now.step, CF_STEP_BYTES, "%s", step);
+}
 
 /* Paths as they are in the source tree, wherever it was built. */
 static const char *short_path(const char *file)
@@ -57,8 +66,10 @@ static void tell(int fd)
 
 static void call(const cf_test *t, const cf_runtime *runtime)
 {
+  bool of_sessions = t->stage == CF_STAGE_WORKS || t->stage == CF_STAGE_SESSIONS;
   now.runner = pthread_self();
-  if (!cf_runtime_enter(runtime)) return;
+  cf_under_test = runtime;
+  if (of_sessions && !cf_runtime_enter(runtime)) return;
   if (t->suite->setup) t->suite->setup();
   if (setjmp(now.end) == 0) {
     now.inside = true;
@@ -84,7 +95,8 @@ static void be_child(const cf_test *t, const cf_runtime *runtime, int output, in
   if (nothing > STDERR_FILENO) close(nothing);
   close(output);
   setvbuf(stdout, NULL, _IOLBF, 0);
-  tn_test_alloc_install();
+  if (t->stage == CF_STAGE_WORKS || t->stage == CF_STAGE_SESSIONS) tn_test_alloc_install();
+  else pg_heap_install();
   call(t, runtime);
   tell(verdict);
   exit(0);
@@ -103,6 +115,13 @@ static void close_all(int *fds)
     if (fds[i] >= 0) close(fds[i]);
 }
 
+/* One page that both see. */
+static char *shared_page(void)
+{
+  void *page = mmap(NULL, CF_STEP_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  return page == MAP_FAILED ? NULL : page;
+}
+
 bool cf_child_start(cf_child *child, const cf_test *test, const cf_runtime *runtime, int timeout)
 {
   int fds[4] = { -1, -1, -1, -1 };
@@ -112,12 +131,15 @@ bool cf_child_start(cf_child *child, const cf_test *test, const cf_runtime *runt
   }
   fflush(stdout);
   fflush(stderr);
-  pid_t pid = fork();
+  char *step = shared_page();
+  pid_t pid = step != NULL ? fork() : -1;
   if (pid < 0) {
+    if (step != NULL) munmap(step, CF_STEP_BYTES);
     close_all(fds);
     return false;
   }
   if (pid == 0) {
+    now.step = step;
     close(fds[0]);
     close(fds[2]);
     be_child(test, runtime, fds[1], fds[3], timeout);
@@ -127,6 +149,6 @@ bool cf_child_start(cf_child *child, const cf_test *test, const cf_runtime *runt
   close(fds[3]);
   fcntl(fds[0], F_SETFL, O_NONBLOCK);
   fcntl(fds[2], F_SETFL, O_NONBLOCK);
-  *child = (cf_child){ pid, fds[0], fds[2] };
+  *child = (cf_child){ pid, fds[0], fds[2], step };
   return true;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tenon-conformance: the suites of make check that keep the rules of sessions, on a runtime that its user names. It
- * is linked with libtenon as any program and needs neither the source tree nor CUnit.
+/* tenon-conformance: the suites of make check that keep the rules of sessions, on a runtime that its user names, and suites
+ * of its own on what the author of a plugin owes (plugin_*.c). It is linked with libtenon as any program and needs neither the
+ * source tree nor CUnit.
  *
  * Each test runs in a process of its own (child.c) with a time limit: one that crashes, hangs or ends the process
  * is one failed test (run.c). The parent never calls the library: no thread and no plugin is in it when it forks. */
@@ -29,7 +30,17 @@ typedef struct cf_test {
   const tap_test *test;
   const char *rules; /* "" for none */
   char name[64];     /* of the suite, without "test_" */
+  int stage;         /* CF_STAGE_... */
 } cf_test;
+
+/* When a suite runs. Each test of the two in the middle is a gate: when it fails, none comes after it. */
+enum {
+  CF_STAGE_FILE = 0,  /* plugin_file: reads the file */
+  CF_STAGE_LOAD = 1,  /* plugin_load: runs the plugin's code, one step more with each test */
+  CF_STAGE_WORKS = 2, /* runtime_works */
+  CF_STAGE_PLUGIN = 3,
+  CF_STAGE_SESSIONS = 4
+};
 
 typedef struct cf_options {
   const char *runtime; /* as it was given */
@@ -42,9 +53,11 @@ typedef struct cf_options {
 
 /* ---- tests (select.c) ---- */
 
-/* The tests that a filter chooses, sorted by suite, in the order of their files, and before them that of
- * runtime_works.c, which all others need. In an array for free(); *n is 0 when the filter fits none. */
-cf_test *cf_select(const cf_options *options, size_t *n);
+struct cf_runtime;
+
+/* The tests that a filter chooses and that the runtime can be asked (NULL: all), sorted by stage and suite, in the order of their
+ * files; those of the gates are always there. In an array for free(); *n is 0 when the filter fits none. */
+cf_test *cf_select(const cf_options *options, const struct cf_runtime *runtime, size_t *n);
 void cf_list(const cf_test *tests, size_t n);
 
 /* ---- the runtime (runtime.c) ---- */
@@ -55,6 +68,9 @@ typedef struct cf_runtime {
   char *file;   /* absolute path of the plugin */
   char *folder; /* a folder of ours that has a link to it and nothing else */
   char *settings; /* ":threads=2" or "" */
+  char *name;     /* of the runtime or kernel plugin; NULL: there is none */
+  char *plugin;   /* the file that it is in; NULL: none, as for one that was linked into the program */
+  bool kernels;   /* it is a kernel plugin */
 } cf_runtime;
 
 /* False: an error was printed. */
@@ -63,6 +79,9 @@ void cf_runtime_close(cf_runtime *runtime);
 
 /* In the child: makes it what ts_runtime() names. A failure is recorded as that of the test. */
 bool cf_runtime_enter(const cf_runtime *runtime);
+
+/* In the child: what is tested. */
+extern const cf_runtime *cf_under_test;
 
 /* ---- one test (child.c) ---- */
 
@@ -76,10 +95,18 @@ typedef struct cf_child {
   pid_t pid;
   int output;  /* what it prints */
   int verdict; /* a cf_verdict, when it got that far */
+  char *step;  /* shared with it: the last step that it reached, "" when it told none */
 } cf_child;
+enum { CF_STEP_BYTES = 256 };
 
 /* Starts a test in a process and group of its own. False: there is no process or descriptor left. */
 bool cf_child_start(cf_child *child, const cf_test *test, const cf_runtime *runtime, int timeout);
+
+/* In the child: what it does next, as "its init"; shown when the process ends in it. Static text. */
+void cf_reached(const char *step);
+
+/* Something that is no failure, shown below the test that found it. */
+#define cf_note(...) tap_note("note: " __VA_ARGS__)
 
 /* ---- all tests (run.c) ---- */
 

@@ -6,18 +6,36 @@ TN_CONFORMANCE_FILES = \
   conformance/child.c \
   conformance/conformance.h \
   conformance/main.c \
+  conformance/plugin.h \
+  conformance/plugin_cases.c \
+  conformance/plugin_cases.h \
+  conformance/plugin_elf.c \
+  conformance/plugin_front.c \
+  conformance/plugin_heap.c \
+  conformance/plugin_host.c \
   conformance/run.c \
   conformance/runtime.c \
-  conformance/runtime_works.c \
   conformance/select.c
 
+# Its own suites.
+TN_CONFORMANCE_SUITES = \
+  conformance/plugin_file.c \
+  conformance/plugin_kernels.c \
+  conformance/plugin_life.c \
+  conformance/plugin_load.c \
+  conformance/plugin_memory.c \
+  conformance/plugin_options.c \
+  conformance/plugin_reset.c \
+  conformance/plugin_steps.c \
+  conformance/runtime_works.c
+
 bin_PROGRAMS += tenon-conformance
-tenon_conformance_SOURCES = $(TN_CONFORMANCE_FILES) $(TN_CONFORMANCE_TESTS)
+tenon_conformance_SOURCES = $(TN_CONFORMANCE_FILES) $(TN_CONFORMANCE_SUITES) $(TN_CONFORMANCE_TESTS)
 nodist_tenon_conformance_SOURCES = conformance/citations.c
 tenon_conformance_LDADD = tests/libtestsupport.a libtenon.la $(TN_MATH_LIBS)
 CLEANFILES += conformance/citations.c
 
-TN_CITING_FILES = $(TN_CONFORMANCE_TESTS) conformance/runtime_works.c
+TN_CITING_FILES = $(TN_CONFORMANCE_TESTS) $(TN_CONFORMANCE_SUITES)
 conformance/citations.c: $(TN_CITING_FILES) $(top_srcdir)/build-aux/rules.awk
 	$(AM_V_GEN)$(MKDIR_P) conformance && \
 	  files=; for f in $(TN_CITING_FILES); do files="$$files $(top_srcdir)/$$f"; done; \

@@ -16,13 +16,14 @@ static const char help[] =
     "Usage: tenon-conformance RUNTIME [OPTION...]\n"
     "       tenon-conformance --list [--filter GLOB]...\n"
     "\n"
-    "Runs the rules of sessions as tests on a runtime and prints TAP. RUNTIME is a name, as in a target,\n"
-    "with settings (\"threaded:threads=2\"), or the file of a plugin (\"./libmine.so\", \"./libmine.so:deep=1\").\n"
+    "Tests a plugin and prints TAP: what its author owes to programs that load it (P-..), and for a runtime the\n"
+    "rules of sessions (S-..). RUNTIME is a name, as in a target, with settings (\"threaded:threads=2\"), the name of\n"
+    "a kernel plugin, or the file of either (\"./libmine.so\", \"./libmine.so:deep=1\").\n"
     "Each test is a process of its own: one that crashes, hangs or ends the process is a failed test. Behind\n"
     "its name are the rules that it is about. A test of what the runtime says it does not have is skipped.\n"
     "\n"
     "  --list         show the tests with their rules, and run none\n"
-    "  --filter GLOB  only the tests, suites or rules that fit, as \"session_run__*\", \"queues\" or \"S-RST-*\";\n"
+    "  --filter GLOB  only the tests, suites or rules that fit, as \"session_run__*\", \"plugin_*\" or \"P-39\";\n"
     "                 may be given several times\n"
     "  --jobs N       tests that run at once (1)\n"
     "  --timeout S    seconds that a test may take (60)\n"
@@ -132,11 +133,28 @@ static int read_options(cf_options *options, int argc, char **argv)
   return -1;
 }
 
-static int run(const cf_options *options, const cf_test *tests, size_t n)
+static int no_test(const cf_options *options)
+{
+  return cf_usage("no test, suite or rule fits '%s'; '--list' shows them", options->n_filters > 0 ? options->filters[0] : "");
+}
+
+static int list(const cf_options *options)
+{
+  size_t n;
+  cf_test *tests = cf_select(options, NULL, &n);
+  if (n > 0) cf_list(tests, n);
+  free(tests);
+  return n > 0 ? CF_PASSED : no_test(options);
+}
+
+static int run(const cf_options *options)
 {
   cf_runtime runtime;
+  size_t n;
   if (!cf_runtime_open(&runtime, options->runtime)) return CF_USAGE;
-  int status = cf_run(options, &runtime, tests, n);
+  cf_test *tests = cf_select(options, &runtime, &n);
+  int status = n > 0 ? cf_run(options, &runtime, tests, n) : no_test(options);
+  free(tests);
   cf_runtime_close(&runtime);
   return status;
 }
@@ -158,14 +176,5 @@ int main(int argc, char **argv)
   cf_options options = { .jobs = 1, .timeout = DEFAULT_TIMEOUT };
   int status = read_options(&options, argc, argv);
   if (status >= 0) return finish(status);
-  size_t n;
-  cf_test *tests = cf_select(&options, &n);
-  if (n == 0)
-    status = cf_usage("no test, suite or rule fits '%s'; '--list' shows them", options.filters[0]);
-  else if (options.list)
-    cf_list(tests, n), status = CF_PASSED;
-  else
-    status = run(&options, tests, n);
-  free(tests);
-  return finish(status);
+  return finish(options.list ? list(&options) : run(&options));
 }

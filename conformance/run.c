@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -81,12 +82,13 @@ static void draw_progress(runner *r)
 
 /* ---- TAP ---- */
 
-static void print_comment(const char *text)
+/* What a test printed; of one that did not fail only what is meant for that. */
+static void print_comment(const char *text, bool failed)
 {
   while (*text != '\0') {
     size_t length = strcspn(text, "\n");
-    if (strncmp(text, "# ", 2) == 0) printf("%.*s\n", (int)length, text); /* a note of the test */
-    else printf("#   %.*s\n", (int)length, text);
+    if (strncmp(text, failed ? "# " : "# note: ", failed ? 2 : 8) == 0) printf("%.*s\n", (int)length, text);
+    else if (failed) printf("#   %.*s\n", (int)length, text);
     text += length + (text[length] == '\n');
   }
 }
@@ -99,10 +101,8 @@ static void print_result(runner *r, size_t i)
   if (t->rules[0] != '\0') printf(" (%s)", t->rules);
   if (res->kind == 's') printf(" # SKIP %s", res->reason);
   putchar('\n');
-  if (res->kind == 'f') {
-    if (res->reason[0] != '\0') printf("# %s\n", res->reason);
-    if (res->output != NULL) print_comment(res->output);
-  }
+  if (res->kind == 'f' && res->reason[0] != '\0') printf("# %s\n", res->reason);
+  if (res->output != NULL) print_comment(res->output, res->kind == 'f');
   free(res->output);
   res->output = NULL;
 }
@@ -200,10 +200,14 @@ static char *plain_output(job *j)
 
 static void judge(result *res, const job *j, const cf_verdict *v, bool told, int status, int timeout)
 {
-  const char *when = told ? "when the test was over" : "in the test";
+  char when[CF_STEP_BYTES + 80];
+  snprintf(when, sizeof(when), "%s%s%.*s", told ? "when the test was over" : "in the test",
+           j->child.step[0] != '\0' ? "; the last step was " : "", CF_STEP_BYTES - 1, j->child.step);
   if (j->late) decide(res, 'f', "it did not end in %d s, %s", timeout, when);
   else if (WIFSIGNALED(status))
-    decide(res, 'f', "its process was ended by signal %d (%s) %s", WTERMSIG(status), strsignal(WTERMSIG(status)), when);
+    decide(res, 'f', "its process was ended by signal %d (%s) %s%s", WTERMSIG(status), strsignal(WTERMSIG(status)), when,
+           WTERMSIG(status) == SIGABRT && j->child.step[0] != '\0'
+               ? " (an exception or a panic that leaves a callback ends so, too: P-94)" : "");
   else if (WEXITSTATUS(status) != 0 || !told)
     decide(res, 'f', "its process ended with status %d %s", WEXITSTATUS(status), when);
   else decide(res, v->kind, "%s", v->reason);
@@ -225,6 +229,7 @@ static void collect(runner *r, job *j)
   r->counts[(unsigned char)res->kind & 127]++;
   r->done++;
   res->output = plain_output(j);
+  munmap(j->child.step, CF_STEP_BYTES);
   j->child.pid = 0;
 }
 
@@ -290,36 +295,57 @@ static void watch_signals(void)
   signal(SIGPIPE, SIG_IGN);
 }
 
-static size_t n_first(const cf_test *tests, size_t n)
+/* What runs together before anything after it may: the tests on the file, each test of a gate; all tests at the end. */
+static size_t end_of_group(const runner *r, size_t from)
 {
-  size_t i = 0;
-  while (i < n && tests[i].suite == tests[0].suite) i++;
-  return i;
+  size_t end = from + 1;
+  int stage = r->tests[from].stage;
+  if (stage == CF_STAGE_LOAD) return end;
+  while (end < r->n && (r->tests[end].stage == stage || stage > CF_STAGE_WORKS)) end++;
+  return end;
 }
 
-/* What the first suite found: whether it makes sense to go on. */
-static bool may_go_on(runner *r, size_t first)
+/* What the runtime says of itself when it cannot be used here; NULL when it can. */
+static const char *unavailable(const runner *r)
 {
-  for (size_t i = 0; i < first; i++)
-    if (r->results[i].kind == 's' && strncmp(r->results[i].reason, "UNAVAILABLE", 11) == 0) {
-      printf("1..0 # SKIP %s\n", r->results[i].reason);
-      return false;
-    }
-  bool failed = r->counts['f'] > 0;
-  printf("1..%zu\n", failed ? first : r->n);
+  for (size_t i = 0; i < r->done; i++)
+    if (r->results[i].kind == 's' && strncmp(r->results[i].reason, "UNAVAILABLE", 11) == 0) return r->results[i].reason;
+  return NULL;
+}
+
+static void print_plan(runner *r)
+{
+  printf("1..%zu\n", r->n);
   r->planned = true;
-  if (failed) r->n = first;
   print_ready(r);
-  return !failed;
+}
+
+/* Whether it makes sense to go on behind the group that ends at `end`. */
+static bool may_go_on(runner *r, size_t begin, size_t end)
+{
+  bool open = unavailable(r) == NULL;
+  for (size_t i = begin; i < end && r->tests[i].stage != CF_STAGE_FILE; i++) open = open && r->results[i].kind != 'f';
+  return open;
 }
 
 static int run_all(runner *r)
 {
-  size_t first = n_first(r->tests, r->n);
-  if (!run_until(r, first)) return CF_FAILED;
-  if (may_go_on(r, first) && !run_until(r, r->n)) return CF_FAILED;
+  size_t end = 0;
+  while (end < r->n && r->tests[end].stage <= CF_STAGE_WORKS) {
+    size_t begin = end;
+    end = end_of_group(r, begin);
+    if (!run_until(r, end)) return CF_FAILED;
+    if (may_go_on(r, begin, end)) continue;
+    r->n = end;
+  }
+  if (unavailable(r) != NULL && r->counts['f'] == 0) {
+    printf("1..0 # SKIP %s\n", unavailable(r));
+    return CF_SKIPPED;
+  }
+  print_plan(r);
+  if (!run_until(r, r->n)) return CF_FAILED;
   clear_progress(r);
-  return r->planned ? summary(r) : CF_SKIPPED;
+  return summary(r);
 }
 
 int cf_run(const cf_options *options, const cf_runtime *runtime, const cf_test *tests, size_t n)

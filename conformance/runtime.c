@@ -3,7 +3,9 @@
  * else: what lies beside it changes nothing. */
 #define _XOPEN_SOURCE 700
 #include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <conformance/conformance.h>
@@ -53,14 +55,19 @@ static bool make_folder(cf_runtime *r)
   return good;
 }
 
-bool cf_runtime_open(cf_runtime *r, const char *text)
+/* A name, with settings behind it. */
+static bool open_target(cf_runtime *r, const char *text)
 {
-  size_t length = path_length(text);
-  memset(r, 0, sizeof(*r));
-  if (length == 0) {
-    r->target = joined(text, "", "");
-    return true;
-  }
+  size_t length = strcspn(text, ":");
+  r->target = joined(text, "", "");
+  r->settings = joined(text + length, "", "");
+  r->name = joined(text, "", "");
+  r->name[length] = '\0';
+  return true;
+}
+
+static bool open_file(cf_runtime *r, const char *text, size_t length)
+{
   char *path = joined(text, "", "");
   path[length] = '\0';
   r->settings = joined(text + length, "", "");
@@ -73,9 +80,21 @@ bool cf_runtime_open(cf_runtime *r, const char *text)
   bool good = r->file != NULL && access(r->file, R_OK) == 0;
   if (!good) fprintf(stderr, "tenon-conformance: NOT_FOUND: '%.*s': %s\n", (int)length, text, strerror(errno));
   good = good && make_folder(r);
+  if (good) r->plugin = joined(r->file, "", "");
   free(folder);
   free(path);
-  if (!good) cf_runtime_close(r);
+  return good;
+}
+
+static void look_up(cf_runtime *r);
+
+bool cf_runtime_open(cf_runtime *r, const char *text)
+{
+  size_t length = path_length(text);
+  memset(r, 0, sizeof(*r));
+  bool good = length == 0 ? open_target(r, text) : open_file(r, text, length);
+  if (good) look_up(r);
+  else cf_runtime_close(r);
   return good;
 }
 
@@ -91,6 +110,8 @@ void cf_runtime_close(cf_runtime *r)
   free(r->file);
   free(r->folder);
   free(r->settings);
+  free(r->name);
+  free(r->plugin);
   memset(r, 0, sizeof(*r));
 }
 
@@ -102,8 +123,14 @@ static bool lies_in(const char *path, const char *folder)
   return path != NULL && strncmp(path, folder, n) == 0 && path[n] == '/';
 }
 
-/* The plugin of the file, which goes before all others of its name. */
-static bool find_file(const cf_runtime *r, tn_runtime_info *info)
+static bool is_meant(const cf_runtime *r, const tn_runtime_info *info)
+{
+  if (r->target != NULL) return info->name != NULL && strcmp(info->name, r->name) == 0 && !info->shadowed;
+  return lies_in(info->file, r->folder) || strcmp(info->file, r->file) == 0;
+}
+
+/* What the library knows of what was named, without running its code. */
+static bool find_it(const cf_runtime *r, tn_runtime_info *info)
 {
   tn_error err = TN_ERROR_INIT;
   tn_status st = TN_OK;
@@ -111,27 +138,87 @@ static bool find_file(const cf_runtime *r, tn_runtime_info *info)
     memset(info, 0, sizeof(*info));
     info->struct_size = sizeof(*info);
     st = tn_runtime_at(i, info, &err);
-    if (st == TN_OK && (lies_in(info->file, r->folder) || strcmp(info->file, r->file) == 0)) return true;
+    if (st == TN_OK && is_meant(r, info)) return true;
   }
   tn_error_clear(&err);
   return false;
 }
 
+/* The plugin of the file goes before all others of its name. */
+static tn_status add_folder(const cf_runtime *r, tn_error *err)
+{
+  if (r->folder == NULL) return TN_OK;
+  char *folder = realpath(r->folder, NULL);
+  tn_status st = tn_runtime_add_directory(folder != NULL ? folder : r->folder, err);
+  free(folder);
+  return st;
+}
+
+static bool is_kernels(const tn_runtime_info *info) { return info->kind != NULL && strcmp(info->kind, "kernels") == 0; }
+
 bool cf_runtime_enter(const cf_runtime *r)
 {
-  if (r->target != NULL) return setenv("TENON_TEST_RUNTIME", r->target, 1) == 0;
+  if (r->target != NULL && !r->kernels) return setenv("TENON_TEST_RUNTIME", r->target, 1) == 0;
   tn_error err = TN_ERROR_INIT;
   tn_runtime_info info;
-  char *folder = realpath(r->folder, NULL);
-  tn_status st = tn_runtime_add_directory(folder != NULL ? folder : r->folder, &err);
-  free(folder);
-  if (!CHECK_OK(st, &err)) return false;
-  if (!CHECK_MSG(find_file(r, &info), "'%s' is no plugin: wanted a file [a-z][a-z0-9_]*" SUFFIX, r->file)) return false;
-  if (!CHECK_MSG(info.usable, "%s: %s", r->file, info.reason)) return false;
-  bool right = strcmp(info.kind, "runtime") == 0;
-  if (!CHECK_MSG(right, "%s is of kind '%s', wanted a runtime", r->file, info.kind)) return false;
+  if (!CHECK_OK(add_folder(r, &err), &err)) return false;
+  const char *what = r->target != NULL ? r->target : r->file;
+  if (!CHECK_MSG(find_it(r, &info), "'%s' is no plugin: wanted a file [a-z][a-z0-9_]*" SUFFIX, what)) return false;
+  if (!CHECK_MSG(info.usable, "%s: %s", what, info.reason)) return false;
+  if (is_kernels(&info)) return true;
   char *target = joined(info.name, r->settings, "");
   setenv("TENON_TEST_RUNTIME", target, 1);
   free(target);
   return true;
+}
+
+/* ---- what is known before any test ---- */
+
+/* "runtime" or "kernels", name, file: in lines. The process is one that ends here. */
+static void tell_what_it_is(const cf_runtime *r, int fd)
+{
+  tn_runtime_info info;
+  if (add_folder(r, NULL) == TN_OK && find_it(r, &info))
+    dprintf(fd, "%s\n%s\n%s\n", is_kernels(&info) ? "kernels" : "runtime", info.name != NULL ? info.name : "",
+            info.file != NULL ? info.file : "");
+  _exit(0);
+}
+
+static char *next_line(char **text)
+{
+  char *line = *text;
+  size_t length = strcspn(line, "\n");
+  *text = line + length + (line[length] == '\n');
+  line[length] = '\0';
+  return line;
+}
+
+static void take_answer(cf_runtime *r, char *text)
+{
+  const char *kind = next_line(&text), *name = next_line(&text), *file = next_line(&text);
+  r->kernels = strcmp(kind, "kernels") == 0;
+  if (r->name == NULL && *name != '\0') r->name = joined(name, "", "");
+  if (r->plugin == NULL && *file == '/') r->plugin = joined(file, "", "");
+}
+
+/* A process of its own asks the library: this one stays without it. What it cannot tell the tests find out. */
+static void look_up(cf_runtime *r)
+{
+  char text[8192];
+  size_t size = 0;
+  int fds[2];
+  if (pipe(fds) != 0) return;
+  fflush(stdout);
+  pid_t pid = fork();
+  if (pid == 0) {
+    close(fds[0]);
+    tell_what_it_is(r, fds[1]);
+  }
+  close(fds[1]);
+  for (ssize_t n = 1; pid > 0 && n > 0 && size < sizeof(text) - 1; size += n > 0 ? (size_t)n : 0)
+    n = read(fds[0], text + size, sizeof(text) - 1 - size);
+  close(fds[0]);
+  if (pid > 0) waitpid(pid, NULL, 0);
+  text[size] = '\0';
+  take_answer(r, text);
 }

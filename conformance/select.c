@@ -5,22 +5,40 @@
 
 #include <conformance/conformance.h>
 
-/* The suite that shows whether the runtime works at all. */
-static bool is_first(const tap_suite *suite)
+static int stage_of(const char *name)
 {
-  char name[64];
-  tap_suite_name(suite->file, name, sizeof(name));
-  return strcmp(name, "runtime_works") == 0;
+  if (strcmp(name, "plugin_file") == 0) return CF_STAGE_FILE;
+  if (strcmp(name, "plugin_load") == 0) return CF_STAGE_LOAD;
+  if (strcmp(name, "runtime_works") == 0) return CF_STAGE_WORKS;
+  return strncmp(name, "plugin_", 7) == 0 ? CF_STAGE_PLUGIN : CF_STAGE_SESSIONS;
 }
 
 static int compare_suites(const void *a, const void *b)
 {
   const tap_suite *const *x = a, *const *y = b;
   char left[64], right[64];
-  if (is_first(*x) || is_first(*y)) return (int)is_first(*y) - (int)is_first(*x);
   tap_suite_name((*x)->file, left, sizeof(left));
   tap_suite_name((*y)->file, right, sizeof(right));
-  return strcmp(left, right);
+  int by_stage = stage_of(left) - stage_of(right);
+  return by_stage != 0 ? by_stage : strcmp(left, right);
+}
+
+/* Suites that open the file by themselves. */
+static bool needs_file(const char *suite)
+{
+  static const char *const all[] = { "plugin_file", "plugin_load", "plugin_kernels", "plugin_memory", "plugin_options" };
+  for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
+    if (strcmp(suite, all[i]) == 0) return true;
+  return false;
+}
+
+/* Whether what is tested has anything to do with the test. */
+static bool concerns(const cf_test *t, const cf_runtime *r)
+{
+  if (r == NULL) return true;
+  if (needs_file(t->name) && r->plugin == NULL) return false;
+  if (t->stage <= CF_STAGE_LOAD) return true;
+  return r->kernels == (strcmp(t->name, "plugin_kernels") == 0);
 }
 
 static const tap_suite **sorted_suites(size_t *n, size_t *n_tests)
@@ -71,9 +89,10 @@ static void fill(cf_test *t, const tap_suite *suite, size_t i)
   t->test = &suite->tests[i];
   t->rules = rules_of(name, t->test->name);
   snprintf(t->name, sizeof(t->name), "%s", strncmp(name, "test_", 5) == 0 ? name + 5 : name);
+  t->stage = stage_of(t->name);
 }
 
-cf_test *cf_select(const cf_options *options, size_t *n)
+cf_test *cf_select(const cf_options *options, const cf_runtime *runtime, size_t *n)
 {
   size_t n_suites, n_tests, n_fit = 0;
   const tap_suite **suites = sorted_suites(&n_suites, &n_tests);
@@ -82,8 +101,8 @@ cf_test *cf_select(const cf_options *options, size_t *n)
   for (size_t s = 0; s < n_suites; s++)
     for (size_t i = 0; i < suites[s]->n; i++) {
       fill(&tests[*n], suites[s], i);
-      bool fit = fits(options, &tests[*n]);
-      if (!fit && (options->list || !is_first(suites[s]))) continue;
+      bool fit = fits(options, &tests[*n]), gate = tests[*n].stage == CF_STAGE_LOAD || tests[*n].stage == CF_STAGE_WORKS;
+      if (!concerns(&tests[*n], runtime) || (!fit && (options->list || !gate))) continue;
       *n += 1;
       n_fit += fit;
     }

@@ -1,13 +1,13 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# The rules of sessions hold in every runtime: tenon-conformance on direct, on threaded with one thread and with two, and
-# on what else is found. TENON_TEST_RUNTIMES names others, with settings, between spaces; TENON_TEST_JOBS says how many
-# tests run at once. Prints TAP.
+# The rules of sessions and of plugins hold in every runtime and kernel plugin (P-97): tenon-conformance on direct, on threaded with
+# one thread and with two, and on what else is found. TENON_TEST_RUNTIMES names others, with settings, between spaces;
+# TENON_TEST_JOBS says how many tests run at once. Prints TAP.
 . "${TENON_SRCDIR:-$(cd "$(dirname "$0")/.." && pwd)}/tests/tool_kit.sh" conformance
 
 if [ -z "${TENON_TEST_RUNTIMES:-}" ]; then
   TENON_TEST_RUNTIMES=$("$tenon" runtimes | awk '
-    $2 != "runtime" { next }
+    $2 != "runtime" || seen[$1]++ { next }
     $1 == "direct" { print $1; next }
     $1 == "threaded" { print "threaded:threads=1"; print "threaded:threads=2"; next }
     { print $1 }')

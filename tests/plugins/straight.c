@@ -81,6 +81,8 @@ static tn_status compute(const tn_plan *plan, tn_step *step, float *values, tn_e
     tn_status st = tn_plan_get_value(plan, i, &v, err);
     if (st != TN_OK) return st;
     const tn_tensor *t = v.kind == TN_VALUE_FEED ? tn_step_input(step, v.index) : v.constant;
+    if (v.kind != TN_VALUE_COMPUTED && (v.dtype != TN_FLOAT || tn_tensor_rank(t) != 0))
+      return tn_error_set(err, TN_UNIMPLEMENTED, "value %zu is no float scalar", i);
     if (v.kind != TN_VALUE_COMPUTED) values[i] = *(const float *)tn_tensor_data((tn_tensor *)t);
   }
   for (size_t i = 0; i < tn_plan_n_instructions(plan); i++) {

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A program's factory in front of the plugin's. The registry runs its sessions; each callback goes on to the plugin's, with
+ * options and names that nobody can read any more when it has returned (P-47). */
+#include <stdlib.h>
+
+#include <conformance/plugin.h>
+
+#define FRONT "conformance.front"
+
+static const tn_session_factory *behind(void) { return pg_it.factory; }
+
+/* What was given, in guarded memory. */
+static tn_session_options *guarded_options(void)
+{
+  pg_guard_begin();
+  tn_session_options *options = pg_options(NULL);
+  pg_guard_end();
+  return options;
+}
+
+static tn_status new_session(const tn_session_factory *self, const tn_session_options *options, tn_runtime_session **out,
+                             tn_error *err)
+{
+  (void)self, (void)options;
+  tn_session_options *given = guarded_options();
+  tn_status st = pg_it.slots.new_session(behind(), given, out, err);
+  tn_session_options_destroy(given);
+  return st;
+}
+
+static tn_bool accepts_options(const tn_session_factory *self, const tn_session_options *options)
+{
+  (void)self, (void)options;
+  tn_session_options *given = guarded_options();
+  tn_bool yes = pg_it.slots.accepts_options(behind(), given);
+  tn_session_options_destroy(given);
+  return yes;
+}
+
+static void destroy_session(const tn_session_factory *self, tn_runtime_session *session)
+{
+  (void)self;
+  pg_it.slots.destroy_session(behind(), session);
+}
+
+static tn_status prepare(const tn_session_factory *self, tn_runtime_session *session, const tn_plan *plan, tn_executable **out,
+                         tn_error *err)
+{
+  (void)self;
+  return pg_it.slots.prepare(behind(), session, plan, out, err);
+}
+
+static void release(const tn_session_factory *self, tn_runtime_session *session, tn_executable *executable)
+{
+  (void)self;
+  pg_it.slots.release(behind(), session, executable);
+}
+
+static tn_status step(const tn_session_factory *self, tn_runtime_session *session, tn_executable *executable, tn_step *s,
+                      tn_error *err)
+{
+  (void)self;
+  return pg_it.slots.step(behind(), session, executable, s, err);
+}
+
+static void cancel(const tn_session_factory *self, tn_runtime_session *session, tn_step *s)
+{
+  (void)self;
+  pg_it.slots.cancel(behind(), session, s);
+}
+
+static tn_status list_devices(const tn_session_factory *self, tn_runtime_session *session, size_t i, tn_device_info *out,
+                              tn_error *err)
+{
+  (void)self;
+  return pg_it.slots.list_devices(behind(), session, i, out, err);
+}
+
+/* The names, too, are good during the call only. */
+static tn_status reset(const tn_session_factory *self, const tn_session_options *options, const char *const *containers, size_t n,
+                       uint32_t flags, tn_error *err)
+{
+  enum { MOST = 64 };
+  (void)self, (void)options;
+  char *names[MOST];
+  if (n > MOST) return tn_error_set(err, TN_INVALID_ARGUMENT, "more than %d names", MOST);
+  tn_session_options *given = guarded_options();
+  pg_guard_begin();
+  for (size_t i = 0; i < n; i++) {
+    size_t size = strlen(containers[i]) + 1;
+    names[i] = tn_alloc(size);
+    if (names[i] != NULL) memcpy(names[i], containers[i], size);
+  }
+  pg_guard_end();
+  tn_status st = pg_it.slots.reset(behind(), given, (const char *const *)names, n, flags, err);
+  for (size_t i = 0; i < n; i++) tn_free(names[i]);
+  tn_session_options_destroy(given);
+  return st;
+}
+
+static tn_status partial_runs(const tn_session_factory *self, tn_runtime_session *session, tn_error *err)
+{
+  (void)self;
+  return pg_it.slots.partial_runs(behind(), session, err);
+}
+
+static tn_kit_workers *workers(const tn_session_factory *self, tn_runtime_session *session, int32_t pool)
+{
+  (void)self;
+  return pg_it.slots.workers(behind(), session, pool);
+}
+
+void pg_front_register(void)
+{
+  static tn_session_factory front = { .struct_size = TN_SESSION_FACTORY_SIZE, .name = FRONT, .new_session = new_session,
+                                      .accepts_options = accepts_options, .destroy_session = destroy_session };
+  tn_error err = TN_ERROR_INIT;
+  pg_start();
+  const tn_session_factory *has = &pg_it.slots;
+  if (has->prepare != NULL) front.prepare = prepare;
+  if (has->release != NULL) front.release = release;
+  if (has->step != NULL) front.step = step;
+  if (has->cancel != NULL) front.cancel = cancel;
+  if (has->list_devices != NULL) front.list_devices = list_devices;
+  if (has->reset != NULL) front.reset = reset;
+  if (has->partial_runs != NULL) front.partial_runs = partial_runs;
+  if (has->workers != NULL) front.workers = workers;
+  pg_stands_for = &front;
+  REQUIRE_OK(tn_runtime_register(FRONT, &front, &err), &err);
+  setenv("TENON_TEST_RUNTIME", FRONT, 1);
+}

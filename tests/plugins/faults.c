@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A runtime that breaks one rule of those that its author has to keep, named by the variable TENON_TEST_FAULT, for tests of
+ * tenon-conformance. Without it, or with "none", it breaks none. What each name does stands where it is asked for; those of the
+ * plugin's beginning are here, those of sessions in faults_session.h. */
+#include "faults_session.h"
+
+/* ---- being opened ---- */
+
+static void come_to_grief(const char *where)
+{
+  char name[40];
+  snprintf(name, sizeof name, "%s_crash", where);
+  if (is(name)) *(volatile int *)NULL = 1;
+  snprintf(name, sizeof name, "%s_abort", where);
+  if (is(name)) abort();
+  snprintf(name, sizeof name, "%s_exit", where);
+  if (is(name)) exit(0);
+  snprintf(name, sizeof name, "%s__exit", where);
+  if (is(name)) _exit(0);
+  snprintf(name, sizeof name, "%s_hang", where);
+  while (is(name)) sleep(1);
+}
+
+__attribute__((constructor)) static void opened(void)
+{
+  const char *name = getenv("TENON_TEST_FAULT");
+  fault = name != NULL ? name : "none";
+  come_to_grief("open");
+}
+
+/* A plugin whose end at exit is not that of the library: it wants its sessions gone. */
+__attribute__((destructor)) static void closed(void)
+{
+  if (is("exit_abort") && atomic_load(&live) > 0) abort();
+}
+
+static tn_status init(tn_error *err)
+{
+  come_to_grief("init");
+  if (is("init_fails")) return tn_error_set(err, TN_DATA_LOSS, "its tables are damaged");
+  if (is("init_silent")) return TN_ABORTED;
+  if (is("init_nonsense")) return tn_error_set(err, 4711, "a code of its own");
+  if (is("init_unavailable")) return tn_error_set(err, TN_UNAVAILABLE, "no such device here");
+  return TN_OK;
+}
+
+static tn_status shutdown_(tn_error *err)
+{
+  come_to_grief("shutdown");
+  if (is("shutdown_silent")) return TN_FAILED_PRECONDITION;
+  if (is("shutdown_refuses")) return tn_error_set(err, TN_FAILED_PRECONDITION, "it is busy");
+  if (is("shutdown_half")) {
+    atomic_store(&is_shut, 1);
+    return tn_error_set(err, TN_FAILED_PRECONDITION, "it is busy, and has given up all the same");
+  }
+  atomic_store(&is_shut, 1);
+  drop_kept();
+  return TN_OK;
+}
+
+/* ---- what it says of itself ---- */
+
+static tn_session_factory factories_[2];
+static const tn_session_factory *factories[] = { &factories_[0], &factories_[1] };
+
+static void fill_factory(tn_session_factory *f)
+{
+  *f = (tn_session_factory){
+    .struct_size = is("short_factory") ? 40 : TN_SESSION_FACTORY_SIZE,
+    .name = is("no_name") ? NULL : "test.faults",
+    .new_session = is("no_new_session") ? NULL : new_session,
+    .accepts_options = is("no_accepts_options") ? NULL : accepts_options,
+    .destroy_session = is("no_destroy_session") ? NULL : destroy_session,
+    .step = step,
+    .list_devices = NULL,
+    .reset = is("no_reset") ? NULL : reset,
+    .explain_options = explain_options,
+    .rank_for_options = rank_for_options,
+    .health = health,
+  };
+}
+
+static tn_plugin plugin;
+
+static const tn_plugin *describe(void)
+{
+  fill_factory(&factories_[0]);
+  fill_factory(&factories_[1]);
+  if (is("bad_factory_name")) factories_[1].name = "No Name";
+  if (is("null_factory")) factories[1] = NULL;
+  bool two = is("two_equal") || is("bad_factory_name") || is("null_factory");
+  plugin = (tn_plugin){
+    .struct_size = is("short_plugin") ? 24 : is("huge_plugin") ? (size_t)1 << 40 : TN_PLUGIN_SIZE,
+    .abi_major = TN_ABI_MAJOR + (is("code_newer") ? 1 : is("code_older") ? -1 : 0),
+    .abi_minor = TN_ABI_MINOR + (is("code_minor") ? 1 : 0),
+    .kind = is("code_kind") ? TN_PLUGIN_KERNELS : TN_PLUGIN_RUNTIME,
+    .name = is("code_name") ? "test.liar" : is("code_no_name") ? NULL : "test.faults",
+    .version = "1.0.0",
+    .types = is("code_types") ? "GPU" : "CPU",
+    .factories = factories,
+    .n_factories = is("no_factories") ? 0 : is("many_factories") ? (size_t)1 << 40 : two ? 2 : 1,
+    .init = init,
+    .shutdown = shutdown_,
+  };
+  return &plugin;
+}
+
+__attribute__((visibility("hidden"))) const tn_host *TN_HOST_TABLE = NULL;
+TN_EXPORT const tn_plugin *TN__ENTRY(const tn_host *host, tn_error *err);
+const tn_plugin *TN__ENTRY(const tn_host *host, tn_error *err)
+{
+  TN_HOST_TABLE = host;
+  come_to_grief("entry");
+  if (is("entry_silent")) return NULL;
+  if (is("entry_refuses")) {
+    tn_error_set(err, TN_UNIMPLEMENTED, "it does not feel like it");
+    return NULL;
+  }
+  return describe();
+}

@@ -1,0 +1,304 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The callbacks of faults.c: options, sessions, steps, resets. */
+#ifndef TENON_TESTS_PLUGINS_FAULTS_SESSION_H
+#define TENON_TESTS_PLUGINS_FAULTS_SESSION_H
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <tenon/runtime.h>
+
+TN_PLUGIN_MANIFEST("runtime", "test.faults", "CPU\0spare=________\0other=________", "0", "1.0.0", "Tests", "")
+
+static const char *fault = "none";
+static int is(const char *name) { return strcmp(fault, name) == 0; }
+
+struct tn_runtime_session {
+  void *more;
+  const char *target;  /* of the options */
+  int first;           /* its first letter when the session was made */
+  tn_runtime_session *next;
+};
+
+static atomic_int live;    /* sessions */
+static atomic_int is_shut; /* its shutdown was called */
+static atomic_int inside;  /* calls of new_session */
+static tn_runtime_session *kept;
+
+/* A thread that works for as long as the process. */
+static void *work_on(void *user)
+{
+  (void)user;
+  for (;;) sleep(10);
+  return NULL;
+}
+
+static void start_thread(void)
+{
+  pthread_t thread;
+  pthread_attr_t attributes;
+  pthread_attr_init(&attributes);
+  pthread_attr_setstacksize(&attributes, 65536);
+  if (pthread_create(&thread, &attributes, work_on, NULL) == 0) pthread_detach(thread);
+  pthread_attr_destroy(&attributes);
+}
+
+static void pause_ms(int ms)
+{
+  const struct timespec t = { ms / 1000, ms % 1000 * 1000000L };
+  nanosleep(&t, NULL);
+}
+
+/* ---- options ---- */
+
+static void *volatile leaked; /* so that no compiler leaves the allocation out */
+
+static tn_bool accepts_options(const tn_session_factory *self, const tn_session_options *options)
+{
+  static atomic_int calls;
+  bool good = tn_session_options_check_settings(options, NULL, 0, NULL) == TN_OK;
+  int n = atomic_fetch_add(&calls, 1);
+  (void)self;
+  if (is("accepts_crash")) *(volatile int *)NULL = 1;
+  if (is("accepts_hang")) pause_ms(3600000);
+  if (is("accepts_slow")) pause_ms(3);
+  if (is("accepts_leaks")) leaked = malloc(40);
+  if (is("accepts_leaks_host")) leaked = tn_alloc(40);
+  if (is("accepts_opens")) leaked = (void *)(intptr_t)open("/dev/null", O_RDONLY | O_CLOEXEC);
+  if (is("accepts_threads") && n % 1000 == 0) start_thread();
+  if (is("accepts_state")) return n % 1000 != 999 && good;
+  if (is("accepts_all")) return 1;
+  if (is("accepts_none")) return n % 10000 < 2 && good; /* after it was chosen */
+  return good;
+}
+
+static void explain_options(const tn_session_factory *self, const tn_session_options *options, tn_error *err)
+{
+  (void)self;
+  if (!is("explain_silent")) tn_session_options_check_settings(options, NULL, 0, err);
+}
+
+static int32_t rank_for_options(const tn_session_factory *self, const tn_session_options *options, int32_t rank)
+{
+  (void)self, (void)options;
+  return is("rank_raises") ? rank + 1 : is("rank_below") ? -1 : rank;
+}
+
+static tn_status health(const tn_session_factory *self, tn_error *err)
+{
+  (void)self, (void)err;
+  return is("health_silent") ? TN_UNAVAILABLE : TN_OK;
+}
+
+/* ---- sessions ---- */
+
+static tn_status refuse(const tn_session_options *options, tn_error *err)
+{
+  tn_error words = TN_ERROR_INIT;
+  tn_status st = tn_session_options_check_settings(options, NULL, 0, &words);
+  if (st != TN_OK && is("refusal_nonsense")) st = tn_error_set(err, 4711, "a code of its own");
+  else if (st != TN_OK && !is("refusal_silent")) tn_error_set(err, st, "%s", tn_error_message(&words));
+  if (st != TN_OK && is("refusal_leaks")) leaked = tn_alloc(100);
+  tn_error_clear(&words);
+  return st;
+}
+
+static void come_to_grief_in_new_session(void)
+{
+  if (is("new_session_crash")) *(volatile int *)NULL = 1;
+  if (is("new_session_abort")) abort();
+  if (is("new_session_exit")) exit(0);
+  while (is("new_session_hang")) sleep(1);
+}
+
+static void begin_to_leak(void)
+{
+  if (is("session_leaks")) leaked = tn_alloc(100);
+  if (is("session_leaks_own")) leaked = malloc(1000);
+  if (is("session_leaks_file")) leaked = (void *)(intptr_t)open("/dev/null", O_RDONLY | O_CLOEXEC);
+  if (is("session_threads")) start_thread();
+}
+
+static tn_status make_session(const tn_session_options *options, tn_runtime_session **out, tn_error *err)
+{
+  tn_runtime_session *s = tn_alloc(sizeof *s);
+  if (s == NULL && is("oom_silent")) return TN_RESOURCE_EXHAUSTED;
+  if (s == NULL && !is("oom_crash")) return tn_error_set(err, TN_RESOURCE_EXHAUSTED, "no memory for a session");
+  memset(s, 0, sizeof *s);
+  s->more = tn_alloc(64);
+  if (s->more == NULL) {
+    if (!is("oom_leaks")) tn_free(s);
+    return tn_error_set(err, TN_RESOURCE_EXHAUSTED, "no memory for a session's more");
+  }
+  s->target = tn_session_options_target(options);
+  s->first = s->target[0];
+  atomic_fetch_add(&live, 1);
+  *out = s;
+  return TN_OK;
+}
+
+static tn_status new_session(const tn_session_factory *self, const tn_session_options *options, tn_runtime_session **out,
+                             tn_error *err)
+{
+  (void)self;
+  come_to_grief_in_new_session();
+  if (is("null_session")) return TN_OK;
+  tn_status st = refuse(options, err);
+  if (st != TN_OK) return st;
+  if (is("not_ready")) return tn_error_set(err, TN_INVALID_ARGUMENT, "it takes no options at all");
+  if (is("one_at_a_time")) {
+    bool alone = atomic_fetch_add(&inside, 1) == 0;
+    if (alone) pause_ms(1);
+    atomic_fetch_sub(&inside, 1);
+    if (!alone) return tn_error_set(err, TN_FAILED_PRECONDITION, "it makes one session after the other");
+  }
+  if (is("shutdown_half") && atomic_load(&is_shut)) return tn_error_set(err, TN_INTERNAL, "it was shut down");
+  begin_to_leak();
+  return make_session(options, out, err);
+}
+
+static void drop_kept(void)
+{
+  while (kept != NULL) {
+    tn_runtime_session *s = kept;
+    kept = s->next;
+    tn_free(s->more);
+    tn_free(s);
+  }
+}
+
+static void destroy_session(const tn_session_factory *self, tn_runtime_session *s)
+{
+  (void)self;
+  if (is("destroy_crash")) *(volatile int *)NULL = 1;
+  if (is("destroy_exit")) exit(0);
+  atomic_fetch_sub(&live, 1);
+  if (is("session_outlives")) { /* its factory's shutdown frees them */
+    s->next = kept;
+    kept = s;
+    return;
+  }
+  if (is("stale_target") && s->target[0] != s->first) abort();
+  if (is("frees_twice")) tn_free(s->more);
+  if (is("wrong_heap")) free(s->more);
+  else tn_free(s->more);
+  tn_free(s);
+}
+
+/* ---- steps ---- */
+
+static pthread_key_t key;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+static void thread_ends(void *user)
+{
+  (void)user;
+  if (atomic_load(&is_shut)) abort(); /* it thinks that it is gone */
+}
+
+static void make_key(void) { pthread_key_create(&key, thread_ends); }
+
+static void given_back(void *user, void *data, size_t bytes)
+{
+  (void)user, (void)bytes;
+  free(data);
+}
+
+/* In place of output 0: a value in memory of the plugin's own, or one of another type. */
+static tn_status replace_output(tn_step *s, tn_dtype dtype, bool own, tn_error *err)
+{
+  tn_tensor *t = NULL;
+  const tn_tensor *before = tn_step_n_outputs(s) > 0 ? tn_step_output(s, 0) : NULL;
+  if (tn_step_n_outputs(s) == 0 || before != NULL) return TN_OK;
+  static const double value = 6;
+  float *data = own ? malloc(sizeof *data) : NULL;
+  tn_status st;
+  if (own) {
+    if (data == NULL) return tn_error_set(err, TN_RESOURCE_EXHAUSTED, "no memory");
+    *data = 6;
+    st = tn_tensor_wrap(TN_FLOAT, NULL, 0, data, sizeof *data, given_back, NULL, &t, err);
+  } else {
+    st = tn_tensor_from_data(dtype, NULL, 0, &value, tn_dtype_size(dtype), &t, err);
+  }
+  if (st == TN_OK) tn_step_set_output(s, 0, t);
+  return st;
+}
+
+static void scribble(tn_step *s)
+{
+  for (size_t i = 0; i < tn_step_n_inputs(s); i++) {
+    tn_tensor *t = tn_step_input(s, i);
+    if (tn_tensor_dtype(t) == TN_FLOAT && tn_tensor_bytes(t) > 0) *(volatile float *)tn_tensor_data(t) += 1;
+  }
+}
+
+/* Of a step that the kit ran. */
+static tn_status spoil(tn_step *s, tn_status st, tn_error *err)
+{
+  if (st != TN_OK && is("step_silent")) return tn_error_clear(err), TN_INTERNAL;
+  if (st != TN_OK && is("step_hides")) return tn_error_clear(err), TN_OK;
+  if (st != TN_OK) return st;
+  if (is("step_scribbles")) scribble(s);
+  if (is("step_loses") && tn_step_n_outputs(s) > 0) tn_step_set_output(s, 0, NULL);
+  if (is("step_other_type")) return replace_output(s, TN_DOUBLE, false, err);
+  if (is("buffer_unheld")) return replace_output(s, TN_FLOAT, true, err);
+  return st;
+}
+
+static tn_status step(const tn_session_factory *self, tn_runtime_session *session, tn_executable *executable, tn_step *s,
+                      tn_error *err)
+{
+  (void)self;
+  if (is("stale_step") && session->target[0] != session->first) abort();
+  if (is("step_crash")) *(volatile int *)NULL = 1;
+  if (is("step_exit")) exit(0);
+  if (is("thread_left") && tn_step_id(s) % 4 == 1) start_thread();
+  if (is("key_abort")) {
+    pthread_once(&once, make_key);
+    pthread_setspecific(key, &key);
+  }
+  if (is("step_one_at_a_time")) {
+    bool alone = atomic_fetch_add(&inside, 1) == 0;
+    if (alone) pause_ms(1);
+    atomic_fetch_sub(&inside, 1);
+    if (!alone) return tn_error_set(err, TN_FAILED_PRECONDITION, "one step after the other");
+  }
+  return spoil(s, tn_kit_step(executable, s, err), err);
+}
+
+/* ---- resets ---- */
+
+static const char *stale_name;
+
+static tn_status reset(const tn_session_factory *self, const tn_session_options *options, const char *const *names, size_t n,
+                       uint32_t flags, tn_error *err)
+{
+  static const char *const known[] = { "localhost", "conformance.a", "conformance.b" };
+  (void)options;
+  if (is("reset_crash")) *(volatile int *)NULL = 1;
+  if (is("reset_hang")) pause_ms(3600000);
+  if (is("reset_nothing")) return TN_OK;
+  if (is("reset_fails")) return tn_error_set(err, TN_NOT_FOUND, "it knows no container '%s'", n > 0 ? names[0] : "");
+  if (is("reset_unknown_fatal"))
+    for (size_t i = 0; i < n; i++)
+      if (strstr(names[i], "nobody") != NULL) return tn_error_set(err, TN_NOT_FOUND, "there is no container '%s'", names[i]);
+  if (is("reset_clears")) names = known, n = sizeof known / sizeof *known;
+  if (is("reset_forgets") && n > 1) n--;
+  if (is("reset_default_too") && n > 0) tn_kit_reset(self, NULL, 0, 0, NULL);
+  if (is("reset_empty_is_all") && n == 0) flags |= TN_RESET_ALL;
+  if (is("reset_knows_no_flags")) flags = 0;
+  if (is("stale_names") && stale_name != NULL && stale_name[0] == 0) abort();
+  if (is("stale_names") && n > 0) stale_name = names[0];
+  tn_status st = tn_kit_reset(self, names, n, flags, err);
+  for (int i = 0; is("reset_waits") && i < 1000 && atomic_load(&live) > 0; i++) pause_ms(2); /* for its sessions to go */
+  return st;
+}
+
+#endif
