@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Which rules each test cites: awk -f rules.awk FILE.c... prints "FILE TEST RULE..." for each test, and with -v table=1
-# the C table of tenon-conformance.
+# the C table of tenon-conformance. With -v plain=1 it reads files of other kinds (fuzz targets, benchmarks, scripts) and
+# prints "FILE - RULE..." for each: all that they cite, scripts in comments.
 #
 # A test's rules stand in comments: right above it, on its first line, in its body, and those of the functions of the
 # file that it uses. "S-EXE-05, 07 and 09" and "S-NAM-04 to 08" are read as they are meant.
@@ -63,6 +64,14 @@ BEGIN {
   }
 }
 
+function finish_file() {
+  if (rules != "") print file " - " rules
+  rules = ""
+}
+
+plain && FNR == 1 { finish_file(); file = FILENAME }
+plain { cite(FILENAME ~ /\.sh$/ ? substr($0, match($0, /#|$/)) : $0); next }
+
 FNR == 1 {
   split("", helpers)
   name = rules = ""
@@ -97,6 +106,7 @@ name == "" {
 { cite($0); use($0) }
 
 END {
+  if (plain) finish_file()
   if (table) {
     print "  { NULL, NULL, NULL },"
     print "};"

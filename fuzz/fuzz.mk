@@ -13,7 +13,8 @@ TN_FUZZERS = \
   fuzz/fuzz_npz \
   fuzz/fuzz_pbtxt \
   fuzz/fuzz_session \
-  fuzz/fuzz_shapes
+  fuzz/fuzz_shapes \
+  fuzz/fuzz_sidecar
 TN_FUZZ_SEEDS = \
   fuzz/corpus/fuzz_builder/conv \
   fuzz/corpus/fuzz_builder/kinds \
@@ -130,7 +131,11 @@ TN_FUZZ_SEEDS = \
   fuzz/corpus/fuzz_shapes/real_div_of_integers \
   fuzz/corpus/fuzz_shapes/reshape_by_feed \
   fuzz/corpus/fuzz_shapes/pool3d_without_scratch \
-  fuzz/corpus/fuzz_shapes/stitch_of_scalars
+  fuzz/corpus/fuzz_shapes/stitch_of_scalars \
+  fuzz/corpus/fuzz_sidecar/disabled \
+  fuzz/corpus/fuzz_sidecar/key_twice \
+  fuzz/corpus/fuzz_sidecar/rank_too_high \
+  fuzz/corpus/fuzz_sidecar/whole
 TN_FUZZ_LIBS = $(TN_FUZZ_LDFLAGS) libtenon_core.la $(TN_CORE_LIBS)
 
 fuzz_fuzz_builder_LDADD = $(TN_FUZZ_LIBS)
@@ -143,6 +148,7 @@ fuzz_fuzz_npz_LDADD = $(TN_FUZZ_LIBS)
 fuzz_fuzz_pbtxt_LDADD = $(TN_FUZZ_LIBS)
 fuzz_fuzz_session_LDADD = $(TN_FUZZ_LIBS)
 fuzz_fuzz_shapes_LDADD = $(TN_FUZZ_LIBS)
+fuzz_fuzz_sidecar_LDADD = $(TN_FUZZ_LIBS)
 
 EXTRA_DIST += $(TN_FUZZ_SEEDS) fuzz/bytes.h fuzz/memory.h fuzz/runtime.h fuzz/seeds.sh
 EXTRA_PROGRAMS += $(TN_FUZZERS)

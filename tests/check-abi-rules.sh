@@ -37,12 +37,13 @@ cat "$src"/include/tenon/*.h | sed 's|//.*||; s|"[^"]*"||g' | awk '
     print line }' >"$tmp/headers"
 
 # Structs that have no size of their own, each with the reason:
-#   tn_output tn_callable tn_partial_run   passed by value, and never grow
+#   tn_output tn_callable tn_partial_run tn_eager_handle   passed by value, and never grow
 #   tn_string tn_handle                    elements of tensors, whose layout is that of the data
 #   tn_import_mapping                      an element of an array in a struct with a size
+#   tn_eager_attr                          an element of an array that is given
 #   tn_consumer                            an element of an array that is filled
 #   tn_view                                made by the host only, in arrays of pointers: it grows at its end
-fixed=' tn_output tn_callable tn_partial_run tn_string tn_handle tn_import_mapping tn_consumer tn_view '
+fixed=' tn_output tn_callable tn_partial_run tn_eager_handle tn_eager_attr tn_string tn_handle tn_import_mapping tn_consumer tn_view '
 awk '
   /^(typedef )?struct [a-z_0-9]+ *\{/ { for (i = 1; i <= NF; i++) if ($i == "struct") name = $(i + 1); want = 1; next }
   want && NF { print name, $1, $2; want = 0 }' "$tmp/headers" >"$tmp/structs"
@@ -100,8 +101,9 @@ load_one() {
   grep -E "^test\.$1 " "$tmp/list" | grep -q ' loaded ' || { cat "$tmp/list"; echo "not loaded"; }
 }
 if [ -x "$tenon" ] && ! nm -D "$lib" 2>/dev/null | grep -qE '__(asan|tsan|ubsan)_'; then
-  for flags in '-O0 -g3' '-O3 -fno-plt' '-Os -fno-asynchronous-unwind-tables -fomit-frame-pointer' '-O2 -std=c99 -D_FORTIFY_SOURCE=2'; do
-    name=$(echo "f$flags" | tr -dc 'a-z0-9' | cut -c1-20)
+  # P-15: sections that nobody refers to are dropped, but not the manifest's
+  for flags in '-O2 -ffunction-sections -fdata-sections -Wl,--gc-sections -Wl,-s' '-O0 -g3' '-O3 -fno-plt' '-Os -fno-asynchronous-unwind-tables -fomit-frame-pointer' '-O2 -std=c99 -D_FORTIFY_SOURCE=2'; do
+    name=$(echo "f$flags" | tr -dc 'a-z0-9' | cut -c1-40)
     # shellcheck disable=SC2086
     if build_one "$name" ${CC:-cc} $flags; then report "loads with $flags" "$(load_one "$name")"; else report "builds with $flags" "$(cat "$tmp/log")"; fi
   done

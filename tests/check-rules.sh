@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Each rule of docs/spec/session-semantics.md has a test that cites it, or a line in tests/untested-rules.txt that says
-# why not. Prints TAP.
+# Each rule of docs/spec/session-semantics.md and docs/spec/plugin-abi.md has a test that cites it, or a line in
+# tests/untested-rules.txt that says why not. Tests are those of tests/ and conformance/, scripts, fuzz targets, and
+# benchmarks. Prints TAP.
 cd "${TENON_SRCDIR:-$(dirname "$0")/..}" || exit 99
 tmp=$(mktemp -d "${TMPDIR:-/tmp}/tenon-rules.XXXXXX") || exit 99
 trap 'rm -rf "$tmp"' EXIT
@@ -16,12 +17,18 @@ report() {
   fi
 }
 
-sed -n 's/^- \(S-[A-Z]*-[0-9]*\) .*/\1/p' docs/spec/session-semantics.md | sort >"$tmp/rules"
-$AWK -f build-aux/rules.awk tests/*.c conformance/*.c | $AWK '{ for (i = 3; i <= NF; i++) if ($i ~ /^S-/) print $i, $1 }' | sort -u >"$tmp/citations"
+sed -n 's/^- \(S-[A-Z]*-[0-9]*\) .*/\1/p' docs/spec/session-semantics.md >"$tmp/session_rules"
+sed -n 's/^- \*\*\(P-[0-9]*\) .*/\1/p' docs/spec/plugin-abi.md >"$tmp/plugin_rules"
+sort "$tmp/session_rules" "$tmp/plugin_rules" >"$tmp/rules"
+{
+  $AWK -f build-aux/rules.awk tests/*.c conformance/*.c
+  # shellcheck disable=SC2046 # names without spaces
+  $AWK -v plain=1 -f build-aux/rules.awk $(ls tests/*.sh | grep -v check-rules) fuzz/*.c bench/*.c
+} | $AWK '{ for (i = 3; i <= NF; i++) print $i, $1 }' | sort -u >"$tmp/citations"
 cut -d' ' -f1 "$tmp/citations" | sort -u >"$tmp/cited"
 
-# "S-EAG-01 to 28: reason" or "S-CFG-23: reason"
-$AWK '/^S-/ {
+# In the file: "S-EAG-01 to 28: reason" or "S-CFG-23: reason"
+$AWK '/^[SP]-/ {
   first = $1
   sub(/:.*/, "", first)
   prefix = first
@@ -32,7 +39,8 @@ $AWK '/^S-/ {
   for (i = from + 0; i <= to + 0; i++) printf "%s%02d\n", prefix, i
 }' tests/untested-rules.txt | sort >"$tmp/excused"
 
-[ "$(wc -l <"$tmp/rules")" -gt 200 ] || echo 'docs/spec/session-semantics.md lists hardly any' >"$tmp/few"
+[ "$(wc -l <"$tmp/session_rules")" -gt 200 ] || echo 'docs/spec/session-semantics.md lists hardly any' >"$tmp/few"
+[ "$(wc -l <"$tmp/plugin_rules")" -ge 100 ] || echo 'docs/spec/plugin-abi.md lists hardly any' >>"$tmp/few"
 touch "$tmp/few"
 report 'the rules are found' "$tmp/few"
 

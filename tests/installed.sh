@@ -43,6 +43,73 @@ for so in "$plugindir"/*.so; do
   grep -qF "$so" "$tmp/runtimes" || { echo "installed: tenon runtimes does not list $so:" >&2; cat "$tmp/runtimes" >&2; exit 1; }
 done
 
+# P-01: the program's folders, then those of TENON_PLUGIN_PATH, then the installed one; the first file of a name wins, and the
+# others are listed as shadowed.
+cat >"$tmp/planted.c" <<'END'
+#include <tenon/runtime.h>
+TN_PLUGIN_MANIFEST("runtime", "test.planted", "CPU", "0", "1", "Tests", "")
+static tn_status new_session(const tn_session_factory *self, const tn_session_options *options,
+                             tn_runtime_session **out, tn_error *err)
+{
+  (void)self, (void)options;
+  *out = NULL;
+  return tn_error_set(err, TN_UNIMPLEMENTED, "no sessions here");
+}
+static tn_bool accepts_options(const tn_session_factory *self, const tn_session_options *options)
+{
+  return self != NULL && options != NULL;
+}
+static void destroy_session(const tn_session_factory *self, tn_runtime_session *session) { (void)self, (void)session; }
+static const tn_session_factory factory = { TN_SESSION_FACTORY_MIN_SIZE, "test.planted", NULL,
+                                            new_session, accepts_options, destroy_session };
+static const tn_session_factory *const factories[] = { &factory };
+static const tn_plugin plugin = { TN_SIZE_TO(tn_plugin, n_factories), TN_ABI_MAJOR, TN_ABI_MINOR, TN_PLUGIN_RUNTIME, 0,
+                                  "test.planted", "1", "CPU", NULL, factories, 1 };
+TN_PLUGIN_DEFINE(plugin)
+END
+cat >"$tmp/search.c" <<'END'
+#include <stdio.h>
+#include <string.h>
+#include <tenon/tenon.h>
+int main(int argc, char **argv)
+{
+  tn_runtime_info one = { .struct_size = sizeof one };
+  if (argc > 1 && tn_runtime_add_directory(argv[1], NULL) != TN_OK) return 1;
+  for (size_t i = 0; tn_runtime_at(i, &one, NULL) == TN_OK; i++)
+    if (strcmp(one.name, "test.planted") == 0) printf("%s%s\n", one.shadowed ? "shadowed " : "first ", one.file);
+  if (tn_runtime_load("test.planted", &one, NULL) != TN_OK) return 1;
+  printf("loaded %s\n", one.file);
+  return 0;
+}
+END
+# search WANTED FOLDER...: what the program says with these folders of its own.
+search() {
+  wanted=$1
+  shift
+  "$tmp/search" "$@" >"$tmp/found" && [ "$(tr '\n' ' ' <"$tmp/found")" = "$wanted " ] ||
+    { echo "installed: plugins are searched for in another order, wanted $wanted:" >&2; cat "$tmp/found" >&2; exit 1; }
+}
+if [ -w "$plugindir" ]; then
+  mkdir "$tmp/api" "$tmp/env"
+  # shellcheck disable=SC2046
+  ${CC:-cc} -shared -fPIC -fvisibility=hidden -DTN_PLUGIN=planted $(pkg-config --cflags tenon) "$tmp/planted.c" \
+    -o "$tmp/api/planted.so"
+  # shellcheck disable=SC2046
+  ${CC:-cc} -o "$tmp/search" "$tmp/search.c" $(pkg-config --cflags --libs tenon) ${TENON_SANITIZE:-}
+  a=$tmp/api/planted.so e=$tmp/env/planted.so i=$plugindir/planted_by_installcheck.so
+  trap 'rm -rf "$tmp" "$i"' EXIT
+  cp "$a" "$e"
+  cp "$a" "$i"
+  (TENON_PLUGIN_PATH=$tmp/env
+   export TENON_PLUGIN_PATH
+   search "first $a shadowed $e shadowed $i loaded $a" "$tmp/api"
+   search "first $e shadowed $i loaded $e")
+  search "first $i loaded $i"
+  rm -f "$i"
+else
+  echo "installed: the order of folders is not tried: nobody may write to $plugindir"
+fi
+
 # The rules hold for the runtimes as they are installed, without the source tree.
 cd "$tmp"
 for runtime in direct threaded:threads=2; do
@@ -52,8 +119,8 @@ for runtime in direct threaded:threads=2; do
   exit 1
 done
 
-# The probe program was installed, and finds its library.
+# The probe program was installed, and finds its library. (A runtime that the library carries has no file.)
 unset TENON_PROBE_PROGRAM || true
-TENON_CACHE_DIR=$tmp "$bindir/tenon" runtimes probe "$plugindir/direct.so" >"$tmp/probe" ||
+[ ! -e "$plugindir/direct.so" ] || TENON_CACHE_DIR=$tmp "$bindir/tenon" runtimes probe "$plugindir/direct.so" >"$tmp/probe" ||
   { echo "installed: a probe fails:" >&2; cat "$tmp/probe" >&2; exit 1; }
 echo "installed: tenon $version in $libdir works"
