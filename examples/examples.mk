@@ -29,4 +29,5 @@ examples_scoped_demo_LDADD = libtenon.la
 examples_interactive_demo_SOURCES = examples/sessions/interactive.c examples/sessions/sum.h
 examples_interactive_demo_LDADD = libtenon.la
 
-EXTRA_DIST += $(TN_DIGITS_FILES) examples/sessions/README.md
+# Built by tests/check-static.sh alone: it is linked all statically.
+EXTRA_DIST += $(TN_DIGITS_FILES) examples/sessions/README.md examples/static/README.md examples/static/classify.c

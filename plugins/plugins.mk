@@ -9,22 +9,32 @@
 #
 # Adding one means that folder and one include line at the end of this file. A plugin sees <tenon/...> only and is not
 # linked with libtenon: what it calls it gets in the host table.
+#
+# configure --enable-preloaded=NAME wants it a second time, as the archive that the library carries:
+#
+#   EXTRA_LTLIBRARIES += plugins/preloaded/NAME.la
+#   plugins_preloaded_NAME_la_SOURCES = $(plugins_NAME_la_SOURCES)
+#   plugins_preloaded_NAME_la_CPPFLAGS = $(plugins_NAME_la_CPPFLAGS)
+#   plugins_preloaded_NAME_la_LDFLAGS = $(TN_PRELOAD_LINK)
 TN_PLUGINS =
 TN_PLUGIN_CPPFLAGS = -I$(top_builddir)/include -I$(top_srcdir)/include
 TN_PLUGIN_LINK = $(AM_LDFLAGS) -module -avoid-version -rpath $(plugindir) \
   -export-symbols-regex '_LTX_tn_plugin_query$$' $(TN_PLUGIN_LDFLAGS)
+TN_PRELOAD_LINK = $(AM_LDFLAGS) -module
 
-noinst_LTLIBRARIES += $(TN_PLUGINS)
+noinst_LTLIBRARIES += $(TN_PLUGINS) $(TN_PRELOADED_LIBS)
 
 # Where the build leaves the modules; a program of the build tree finds them by TENON_PLUGIN_PATH.
 TN_BUILT_PLUGIN_PATH = $(abs_top_builddir)/plugins/$(TN_OBJDIR)
 
 # Not libtool's install: a program may have the old file mapped, so the new one is written beside it and renamed (P-99);
-# and .la files are never read, so none is installed (P-08).
+# and .la files are never read, so none is installed (P-08). Nor is a file of what the library carries: it would be shadowed.
 install-exec-local: $(TN_PLUGINS)
 	@$(MKDIR_P) '$(DESTDIR)$(plugindir)'
 	@for la in $(TN_PLUGINS); do \
 	  so=`basename $$la .la`.so; \
+	  case ' $(TN_PRELOADED_PLUGINS) ' in *" $$la "*) continue ;; esac; \
+	  test -f plugins/$(TN_OBJDIR)/$$so || continue; \
 	  tmp='$(DESTDIR)$(plugindir)'/.$$so.new; \
 	  echo " $(INSTALL_PROGRAM) plugins/$(TN_OBJDIR)/$$so $(DESTDIR)$(plugindir)/$$so"; \
 	  $(INSTALL_PROGRAM) plugins/$(TN_OBJDIR)/$$so "$$tmp" && mv -f "$$tmp" '$(DESTDIR)$(plugindir)'/$$so || exit 1; \

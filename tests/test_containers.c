@@ -3,6 +3,7 @@
 #include <core/resource/container.h>
 
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -55,6 +56,51 @@ static void detach(tn__containers *set, const char *name)
   tn__container *old;
   CHECK_INT(tn__containers_detach(set, &name, name != NULL, &old, NULL), TN_OK);
   tn__containers_leave_all(old);
+}
+
+static void detach_all(tn__containers *set)
+{
+  tn__container *old;
+  tn__containers_detach_all(set, &old);
+  tn__containers_leave_all(old);
+}
+
+/* All at once: what is there, what an old session only asks for afterwards, and again. */
+static void containers__are_all_detached(void) /* P-42 */
+{
+  enum { N = 100 };
+  tn__containers *set = tn__containers_create();
+  tn__container_view *old = new_view(set);
+  char name[16];
+  for (int i = 0; i < N; i++) {
+    snprintf(name, sizeof name, "box%d", i);
+    CHECK_INT(number_in(old, name, "v", i), i);
+    CHECK(tn__containers_has(set, name));
+  }
+  detach_all(set);
+  CHECK(!tn__containers_has(set, name));
+  CHECK(tn__containers_has(set, NULL));
+  tn__container_view *young = new_view(set);
+  for (int i = 0; i < N; i++) {
+    snprintf(name, sizeof name, "box%d", i);
+    CHECK_INT(number_in(young, name, "v", -i), -i);
+    CHECK_INT(number_in(old, name, "v", 7), i);
+  }
+  CHECK_INT(number_in(young, "late", "v", 1), 1);
+  CHECK_INT(number_in(old, "late", "v", 2), 2); /* the first question of a session from before */
+  CHECK_INT(number_in(young, "late", "v", 3), 1);
+  detach(set, "late");
+  detach_all(set);
+  tn__container_view *last = new_view(set);
+  CHECK_INT(number_in(last, "late", "v", 4), 4);
+  CHECK_INT(number_in(last, NULL, "v", 5), 5);
+  tn__container_view_destroy(old);
+  tn__container_view_destroy(young);
+  CHECK_INT(atomic_load(&alive), 2);
+  tn__container_view_destroy(last);
+  detach_all(set);
+  CHECK_INT(atomic_load(&alive), 0);
+  tn__containers_unref(set);
 }
 
 static void containers__are_shared_by_sessions_of_a_factory(void)
@@ -325,6 +371,7 @@ static void containers__may_be_remembered(void)
 
 TAP_MAIN(
   TAP_TEST(containers__may_be_remembered),
+  TAP_TEST(containers__are_all_detached),
   TAP_TEST(containers__are_shared_by_sessions_of_a_factory),
   TAP_TEST(containers__of_an_isolated_session_end_with_it),
   TAP_TEST(containers__of_later_sessions_are_new),

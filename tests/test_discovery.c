@@ -3,6 +3,7 @@
  * (P-02, P-07, P-21, P-22, P-65). */
 #define _GNU_SOURCE
 #include <dirent.h>
+#include <locale.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -178,6 +179,60 @@ static void search__variables_of_libltdl_are_not_read(void)
   unsetenv("LTDL_LIBRARY_PATH");
 }
 
+/* Where words are sorted a_c stands behind ab. */
+static const char *const in_order[] = { "a.so", "a1.so", "a_b.so", "a_c.so", "ab.so", "b.so", "b0.so", "ba.so" };
+#define N_FILES (sizeof(in_order) / sizeof(in_order[0]))
+
+/* The folder's files are listed in this order, and the first of them that offers a name has it. */
+static void check_order(const char *folder, const char *where)
+{
+  size_t n = 0;
+  plugin_search(folder);
+  tn_runtime_info one = { .struct_size = sizeof(one) };
+  for (size_t i = 0; tn_runtime_at(i, &one, NULL) == TN_OK; i++) {
+    if (strncmp(one.file, folder, strlen(folder)) != 0) continue;
+    CHECK_MSG(n < N_FILES && strcmp(one.file, plugin_path(folder, in_order[n])) == 0, "%s: %zu is %s", where, n, one.file);
+    CHECK_INT(one.shadowed, n > 0);
+    n++;
+  }
+  CHECK_MSG(n == N_FILES, "%s: %zu files", where, n);
+}
+
+/* Makes a locale that sorts by letters first, where the system has what that takes. */
+static const char *make_locale(void)
+{
+  static char command[3000];
+  const char *folder = plugin_folder();
+  snprintf(command, sizeof(command), "localedef -i en_US -f UTF-8 '%s/en_US.UTF-8' >/dev/null 2>&1", folder);
+  if (system(command) == 0) setenv("LOCPATH", folder, 1);
+  return "en_US.UTF-8";
+}
+
+/* P-05: by the bytes of their names, on each file system and in each locale. */
+static void search__order_is_that_of_bytes_everywhere(void)
+{
+  char other[] = "/dev/shm/tenon-order-XXXXXX";
+  const char *folders[] = { plugin_folder(), mkdtemp(other) };
+  const char *locales[] = { "C", "C.UTF-8", make_locale() };
+  for (size_t k = 0; k < 2; k++) /* the second one is filled the other way round */
+    for (size_t i = 0; folders[k] != NULL && i < N_FILES; i++)
+      plugin_chameleon(folders[k], in_order[k == 0 ? (i * 5 + 3) % N_FILES : N_FILES - 1 - i], "t.s_order", 0, "none");
+  for (size_t i = 0; i < 3; i++) {
+    if (setlocale(LC_ALL, locales[i]) == NULL) {
+      tap_note("there is no locale %s", locales[i]);
+      continue;
+    }
+    if (i == 2 && strcoll("a_c.so", "ab.so") <= 0) tap_note("locale %s sorts by bytes, too", locales[i]);
+    for (size_t k = 0; k < 2; k++)
+      if (folders[k] != NULL) check_order(folders[k], locales[i]);
+  }
+  setlocale(LC_ALL, "C");
+  unsetenv("LOCPATH");
+  plugin_search(plugin_folder());
+  for (size_t i = 0; folders[1] != NULL && i < N_FILES; i++) unlink(plugin_path(folders[1], in_order[i]));
+  if (folders[1] != NULL) rmdir(folders[1]);
+}
+
 /* ---- files beside plugins ---- */
 
 /* P-21: a plugin that its administrator disables is listed as that, and hides no other of its name. */
@@ -293,6 +348,7 @@ static void sidecar__options_that_a_runtime_does_not_know_are_refused(void)
   REQUIRE_OK(tn_session_options_set_target(options, "test.crashers:how=exit", &err), &err);
   CHECK_STATUS(tn_session_create(options, &session, &err), TN_INVALID_ARGUMENT, &err);
   CHECK_CONTAINS(tn_error_message(&err), "test.crashers:how=exit,colour=red");
+  CHECK_CONTAINS(tn_error_message(&err), "with 'colour=red' from its .conf file: ");
   tn_session_options_destroy(options);
 }
 
@@ -307,6 +363,9 @@ static void sidecar__wrong_files_are_told_by_line(void)
     { "rank=1001", "a.conf', line 1: '1001', wanted a rank from 0 to 1000" },
     { "rank=", "a.conf', line 1: '', wanted a rank" },
     { "words\n", "a.conf', line 1: 'words', wanted KEY=VALUE" },
+    { "rank=7\nrank=8\n", "a.conf', line 2: 'rank', wanted each key once" },
+    { "enabled=yes\n\nenabled=no\n", "a.conf', line 3: 'enabled', wanted each key once" },
+    { "option.b=1\noption.bc=2\noption.b=3\n", "a.conf', line 3: 'b', wanted each key once" },
     { "option.A=1\n", "a.conf', line 1: 'A', wanted option.KEY=VALUE" },
     { "option.a=1,b=2\n", "wanted option.KEY=VALUE with a key" },
     { "option.a=\001\n", "wanted option.KEY=VALUE with a key" },
@@ -483,7 +542,7 @@ static void folders__names_in_every_encoding(void)
   const char *folder = plugin_folder();
   char inner[700];
   for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) plugin_copy("minimal", folder, names[i]);
-  snprintf(inner, sizeof(inner), "%s", plugin_path(folder, "caf\351 \033[1m%s"));
+  snprintf(inner, sizeof(inner), "%s", plugin_path(folder, "caf\351 [1m%s"));
   REQUIRE_INT(mkdir(inner, 0755), 0);
   plugin_chameleon(inner, "a.so", "t.bytes", 0, "none");
   tn_set_log_level(TN_LOG_DEBUG);
@@ -495,6 +554,52 @@ static void folders__names_in_every_encoding(void)
   plugin_search(inner);
   CHECK_OK(load("t.bytes"), &err);
   tn_set_log_level(TN_LOG_WARNING);
+}
+
+/* What would break lines, or speak to a terminal, is no folder of plugins; nor is it shown. */
+static void folders__with_control_characters_are_refused(void)
+{
+  static const char *const names[] = { "a\nb", "a\033[31mb", "\x7f", "tab\t" };
+  const char *folder = plugin_folder();
+  char path[700], notes[4000], list[3000];
+  plugin_search(folder);
+  size_t before = listed();
+  for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+    snprintf(path, sizeof(path), "%s", plugin_path(folder, names[i]));
+    REQUIRE_INT(mkdir(path, 0755), 0);
+    plugin_chameleon(path, "a.so", "t.control", 0, "none");
+    snprintf(list, sizeof(list), ":%s", path);
+    plugin_search(list);
+    CHECK_INT(listed(), before);
+    CHECK_OK(tn_runtime_notes(notes, sizeof(notes), NULL, &err), &err);
+    CHECK_CONTAINS(notes, "the element that begins at byte 1 is refused: it has a control character\n");
+    for (const char *c = notes; *c != 0; c++) CHECK(*c == '\n' || ((unsigned char)*c >= 0x20 && *c != 0x7f));
+    CHECK_STATUS(tn_runtime_add_directory(path, &err), TN_INVALID_ARGUMENT, &err);
+    CHECK_STR(tn_error_message(&err), "plugin folder: the path has a control character");
+    REQUIRE_OK(tn_runtime_allow_files(1, &err), &err);
+    CHECK_STATUS(tn_runtime_load_file(plugin_path(path, "a.so"), NULL, &err), TN_INVALID_ARGUMENT, &err);
+    REQUIRE_OK(tn_runtime_allow_files(0, &err), &err);
+  }
+  plugin_search(folder);
+}
+
+/* Regular files alone are read: nothing waits for a pipe, follows a link in a circle, or opens a device. */
+static void folders__with_all_kinds_of_entries(void)
+{
+  const char *folder = plugin_folder();
+  REQUIRE_INT(symlink("loop_b.so", plugin_path(folder, "loop_a.so")), 0);
+  REQUIRE_INT(symlink("loop_a.so", plugin_path(folder, "loop_b.so")), 0);
+  REQUIRE_INT(symlink("nowhere.so", plugin_path(folder, "dangling.so")), 0);
+  REQUIRE_INT(symlink("/dev/zero", plugin_path(folder, "zero.so")), 0);
+  REQUIRE_INT(symlink(".", plugin_path(folder, "self.so")), 0);
+  REQUIRE_INT(mkfifo(plugin_path(folder, "pipe.so"), 0755), 0);
+  REQUIRE_INT(mkdir(plugin_path(folder, "folder.so"), 0755), 0);
+  plugin_chameleon(folder, "good.so", "t.kinds", 0, "none");
+  plugin_search(plugin_folder());
+  size_t before = listed();
+  plugin_search(folder);
+  CHECK_INT(listed(), before + 1);
+  CHECK_OK(load("t.kinds"), &err);
 }
 
 static tn_status rescan(void *arg)
@@ -522,7 +627,9 @@ static void teardown(void) { tn_error_clear(&err); }
 TAP_MAIN_WITH(setup, teardown, TAP_TEST(search__only_replaces_the_installed_folder),
               TAP_TEST(search__folders_that_cannot_be_read_say_why), TAP_TEST(search__unreadable_folder_is_a_note),
               TAP_TEST(search__notes_are_told), TAP_TEST(search__variables_of_libltdl_are_not_read),
+              TAP_TEST(search__order_is_that_of_bytes_everywhere),
               TAP_TEST(folders__survive_lack_of_memory), TAP_TEST(folders__names_in_every_encoding),
+              TAP_TEST(folders__with_control_characters_are_refused), TAP_TEST(folders__with_all_kinds_of_entries),
               TAP_TEST(folders__ten_thousand_files), TAP_TEST(sidecar__disables_without_deleting),
               TAP_TEST(sidecar__rank_stands_between_environment_and_manifest),
               TAP_TEST(rank__of_the_options_holds_for_what_is_opened_now), TAP_TEST(sidecar__options_complete_the_target),

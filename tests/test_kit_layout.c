@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Level (c) of the kit: a plugin that executes plans by itself gives what `direct` gives, and wrong calls are told so. */
+#include <pthread.h>
 #include <stdlib.h>
 
 #include <tenon/runtime.h>
@@ -273,8 +274,98 @@ static void layouts__tell_what_is_wrong(void)
   }
 }
 
+/* ---- one layout, several steps at once ---- */
+
+static const char *const shared_fetches[] = { "c", "flat", "shape", "range", "kept", "joined", "fed", "i1" };
+enum { N_SHARED = sizeof shared_fetches / sizeof *shared_fetches, N_SHAPES = 3, N_THREADS = 8, N_RUNS = 200 };
+
+static tn_status run_shared(ts *t, int64_t rows, float start, tn_tensor **out, tn_error *err)
+{
+  static const char *const feeds[] = { "x", "n" };
+  const int64_t dims[] = { rows, 3 };
+  int32_t n = (int32_t)rows;
+  tn_tensor *in[2] = { NULL, NULL };
+  tn_status st = tn_tensor_create(TN_FLOAT, dims, 2, &in[0], err);
+  if (st == TN_OK) st = tn_tensor_from_data(TN_INT32, NULL, 0, &n, sizeof n, &in[1], err);
+  for (int64_t i = 0; st == TN_OK && i < rows * 3; i++) ((float *)tn_tensor_data(in[0]))[i] = start + (float)i;
+  if (st == TN_OK)
+    st = tn_session_run(t->session, NULL, feeds, in, 2, shared_fetches, out, N_SHARED, NULL, 0, NULL, err);
+  tn_tensor_unref(in[0]);
+  tn_tensor_unref(in[1]);
+  return st;
+}
+
+typedef struct sharer {
+  ts *own, *direct;
+  int number, runs;
+} sharer;
+
+/* Other values than those of other threads, in the same shapes: what one step wrote over another's would show. */
+static void *run_on_shared(void *arg)
+{
+  static const int64_t rows[N_SHAPES] = { 1, 4, 30 };
+  sharer *s = arg;
+  tn_error err = TN_ERROR_INIT;
+  for (int i = 0; i < N_RUNS; i++) {
+    tn_tensor *a[N_SHARED] = { NULL }, *b[N_SHARED] = { NULL };
+    int64_t n = rows[(s->number + i) % N_SHAPES];
+    float start = (float)(s->number * 3 + i % 5) / 16;
+    if (run_shared(s->own, n, start, a, &err) != TN_OK || run_shared(s->direct, n, start, b, &err) != TN_OK) break;
+    for (int k = 0; k < N_SHARED; k++) {
+      check_same(a[k], b[k]);
+      tn_tensor_unref(a[k]);
+      tn_tensor_unref(b[k]);
+    }
+    s->runs++;
+  }
+  CHECK_STR(tn_error_message(&err), "");
+  tn_error_clear(&err);
+  return NULL;
+}
+
+static char last_line[200];
+
+static void keep_last(void *user, int32_t level, const char *line)
+{
+  (void)user, (void)level;
+  if (strncmp(line, "executor: ", 10) == 0) snprintf(last_line, sizeof last_line, "%s", line);
+}
+
+/* What <tenon/kit.h> promises of a layout with one segment: it is kept, and used by steps on many threads at once. */
+static void layouts__are_shared_by_steps_on_many_threads(void)
+{
+  FOR_LEVELS(level)
+  {
+    ts own, direct;
+    pthread_t threads[N_THREADS];
+    sharer sharers[N_THREADS];
+    char wanted[80];
+    open_on(&direct, "direct", level);
+    use_executor();
+    open_on(&own, "test.executor:share=yes", level);
+    for (int i = 0; i < N_THREADS; i++) {
+      sharers[i] = (sharer){ &own, &direct, i, 0 };
+      REQUIRE_INT(pthread_create(&threads[i], NULL, run_on_shared, &sharers[i]), 0);
+    }
+    for (int i = 0; i < N_THREADS; i++) {
+      pthread_join(threads[i], NULL);
+      CHECK_INT(sharers[i].runs, N_RUNS);
+    }
+    tn_set_log_sink(keep_last, NULL);
+    tn_set_log_level(TN_LOG_INFO);
+    last_line[0] = 0;
+    ts_fini(&own);
+    tn_set_log_level(TN_LOG_WARNING);
+    tn_set_log_sink(NULL, NULL);
+    snprintf(wanted, sizeof wanted, "executor: %d layouts for %d steps", N_SHAPES, N_THREADS * N_RUNS);
+    CHECK_STR(last_line, wanted);
+    ts_fini(&direct);
+  }
+}
+
 TAP_MAIN(
   TAP_TEST(executor__gives_what_direct_gives),
+  TAP_TEST(layouts__are_shared_by_steps_on_many_threads),
   TAP_TEST(executor__late_steps_are_told_so),
   TAP_TEST(executor__without_memory),
   TAP_TEST(layouts__tell_what_is_wrong))

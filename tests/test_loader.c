@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Plugins as files: finding, listing, loading, refusing, unregistering. Each test has folders and names of its own,
+/* Plugins as files: finding, listing, loading, refusing. Each test has folders and names of its own,
  * since what is loaded once stays in the process. */
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -14,125 +14,8 @@
 #include <core/registry/registry_internal.h>
 #include <tenon/tenon.h>
 
+#include "tests/support/loader_kit.h"
 #include "tests/support/oom.h"
-#include "tests/support/plugin_files.h"
-#include "tests/support/tap.h"
-
-static tn_error err = TN_ERROR_INIT;
-
-/* ---- the log ---- */
-
-static struct {
-  pthread_mutex_t mu;
-  char text[100000];
-  size_t size;
-} logged = { .mu = PTHREAD_MUTEX_INITIALIZER };
-
-static void keep_line(void *user, int32_t level, const char *line)
-{
-  (void)user, (void)level;
-  pthread_mutex_lock(&logged.mu);
-  size_t n = strlen(line);
-  if (logged.size + n + 2 < sizeof(logged.text)) {
-    memcpy(logged.text + logged.size, line, n);
-    logged.size += n;
-    memcpy(logged.text + logged.size++, "\n", 2);
-  }
-  pthread_mutex_unlock(&logged.mu);
-}
-
-static void forget_log(void)
-{
-  logged.size = 0;
-  logged.text[0] = 0;
-}
-
-static int count_logged(const char *text)
-{
-  int n = 0;
-  for (const char *at = logged.text; (at = strstr(at, text)) != NULL; at++) n++;
-  return n;
-}
-
-/* ---- asking ---- */
-
-static tn_runtime_info info;
-
-static tn_status load(const char *name)
-{
-  info = (tn_runtime_info){ .struct_size = sizeof(info) };
-  return tn_runtime_load(name, &info, &err);
-}
-
-/* The error as it is shown to people, with its causes. */
-static const char *whole_error(void)
-{
-  static char text[5000];
-  tn_error_format(&err, text, sizeof(text));
-  return text;
-}
-
-/* The entry of a file in the listing; info.struct_size is 0 when it is not there. */
-static tn_runtime_info listed_file(const char *path)
-{
-  tn_runtime_info found = { .struct_size = sizeof(found) };
-  for (size_t i = 0; tn_runtime_at(i, &found, NULL) == TN_OK; i++)
-    if (strcmp(found.file, path) == 0) return found;
-  return (tn_runtime_info){ 0 };
-}
-
-static size_t listed(void)
-{
-  size_t n = 0;
-  for (tn_runtime_info one = { .struct_size = sizeof(one) }; tn_runtime_at(n, &one, NULL) == TN_OK; n++) {}
-  return n;
-}
-
-/* Which file an empty or given target chooses; "" and the error in err when none. */
-static const char *chosen(const char *target)
-{
-  static char text[300];
-  char all[20000];
-  tn_session_options *options = NULL;
-  REQUIRE_OK(tn_session_options_create(&options, NULL), NULL);
-  REQUIRE_OK(tn_session_options_set_target(options, target, NULL), NULL);
-  tn_status status = tn_explain_selection(options, all, sizeof(all), NULL, &err);
-  tn_session_options_destroy(options);
-  const char *at = status == TN_OK ? strstr(all, "chosen: ") : NULL;
-  text[0] = 0;
-  if (at != NULL) snprintf(text, sizeof(text), "%.*s", (int)strcspn(at + 8, "\n"), at + 8);
-  return text;
-}
-
-/* ---- locks around libltdl: first, since they must be set before the first plugin ---- */
-
-static atomic_int lock_depth, locks_taken;
-static void take_lock(void *user)
-{
-  (void)user;
-  atomic_fetch_add(&lock_depth, 1);
-  atomic_fetch_add(&locks_taken, 1);
-}
-static void give_lock(void *user)
-{
-  (void)user;
-  atomic_fetch_sub(&lock_depth, 1);
-}
-
-/* P-68 */
-static void loader__program_may_bring_its_ltdl_lock(void)
-{
-  const char *folder = plugin_folder();
-  CHECK_STATUS(tn_set_ltdl_lock(take_lock, NULL, NULL, &err), TN_INVALID_ARGUMENT, &err);
-  REQUIRE_OK(tn_set_ltdl_lock(take_lock, give_lock, NULL, &err), &err);
-  plugin_chameleon(folder, "a.so", "t.locked", 0, "none");
-  plugin_search(folder);
-  CHECK_INT(atomic_load(&locks_taken), 0);
-  CHECK_OK(load("t.locked"), &err);
-  CHECK(atomic_load(&locks_taken) > 0);
-  CHECK_INT(atomic_load(&lock_depth), 0);
-  CHECK_STATUS(tn_set_ltdl_lock(take_lock, give_lock, NULL, &err), TN_FAILED_PRECONDITION, &err);
-}
 
 /* ---- discovery ---- */
 
@@ -179,6 +62,9 @@ static void discovery__takes_regular_files_of_the_right_name_in_order(void)
   plugin_search(folder);
   before = listed();
   for (size_t i = 0; i < sizeof(decoys) / sizeof(decoys[0]); i++) plugin_copy("minimal", folder, decoys[i]);
+  static const char longest[] = "name_of_64_bytes_name_of_64_bytes_name_of_64_bytes_name_of_64_by.so";
+  plugin_copy("minimal", folder, "name_of_65_bytes_name_of_65_bytes_name_of_65_bytes_name_of_65_byt.so");
+  plugin_write(plugin_path(folder, longest), "text", 4);
   REQUIRE_INT(mkdir(plugin_path(folder, "folder.so"), 0755), 0);
   REQUIRE_INT(mkfifo(plugin_path(folder, "fifo.so"), 0644), 0);
   REQUIRE_INT(symlink("nothing.so", plugin_path(folder, "dangling.so")), 0);
@@ -186,7 +72,8 @@ static void discovery__takes_regular_files_of_the_right_name_in_order(void)
   plugin_chameleon(folder, "b_2.so", "t.order", 0, "none");
   plugin_write(plugin_path(folder, "a.so"), "text", 4); /* a bad one before the others */
   plugin_search(folder);
-  CHECK_INT(listed(), before + 3);
+  CHECK_INT(listed(), before + 4);
+  CHECK_INT(listed_file(plugin_path(folder, longest)).usable, 0);
   CHECK_INT(listed_file(plugin_path(folder, "a.so")).usable, 0);
   CHECK_INT(listed_file(plugin_path(folder, "b_2.so")).shadowed, 0);
   CHECK_INT(listed_file(plugin_path(folder, "c.so")).shadowed, 1);
@@ -212,6 +99,8 @@ static void discovery__program_folders_go_before_the_environment(void)
   CHECK_INT(one.shadowed, 1);
   CHECK_INT(one.usable, 0);
   CHECK_STR(one.reason, "another one of this name goes before it");
+  CHECK_STR(one.shadowed_by, plugin_path(program, "z.so"));
+  CHECK_STR(listed_file(plugin_path(second, "x.so")).shadowed_by, plugin_path(program, "z.so"));
   CHECK_OK(load("t.three"), &err);
   CHECK_STR(info.file, plugin_path(program, "z.so"));
   CHECK_INT(plugin_count_mapped(first) + plugin_count_mapped(second), 0);
@@ -446,6 +335,27 @@ static void loader__taken_name_fails_the_whole_load(void)
   CHECK_STR(chosen("test.taken"), "test.taken");
 }
 
+/* P-52: the names of the library's own are theirs alone, also on the way to them in the search list. */
+static void loader__names_of_the_library_are_reserved(void)
+{
+  static const char *const names[] = { "direct", "threaded", "gpu", "onednn", "cluster", "local", "remote" };
+  char text[200];
+  for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+    const char *folder = plugin_folder();
+    plugin_chameleon(folder, "a.so", names[i], 900, "none");
+    plugin_search(folder);
+    CHECK_STATUS(load(names[i]), TN_NOT_FOUND, &err);
+    snprintf(text, sizeof(text), "manifest: 'name' is '%s', wanted one that is not reserved for the library's own plugins", names[i]);
+    CHECK_CONTAINS(tn_error_message(&err), text);
+    CHECK_STR(listed_file(plugin_path(folder, "a.so")).name, ""); /* it hides no other */
+    CHECK_INT(plugin_count_mapped(folder), 0);
+  }
+  const char *folder = plugin_folder();
+  plugin_chameleon(folder, "a.so", "direct.own", 0, "none");
+  plugin_search(folder);
+  CHECK_OK(load("direct.own"), &err);
+}
+
 /* P-40, P-41, S-PLG-03, S-PLG-07 */
 static void loader__declining_plugin_stays_as_unusable(void)
 {
@@ -505,6 +415,7 @@ static void loader__other_abi_is_refused_before_any_code_runs(void)
     plugin_search(folder);
     CHECK_STATUS(load(i == 0 ? "t.abi0" : i == 1 ? "t.abi1" : "t.abi2"), cases[i].status, &err);
     CHECK_CONTAINS(tn_error_message(&err), cases[i].message);
+    CHECK_CONTAINS(tn_error_message(&err), plugin_path(folder, "abi.so"));
     CHECK_INT(plugin_count_mapped(folder), 0);
   }
 }
@@ -650,184 +561,6 @@ static void loader__survives_lack_of_memory(void)
   CHECK_STR(chosen("t.memory.b"), "t.memory.b");
 }
 
-/* ---- choosing among files ---- */
-
-/* S-OPT-03, P-09, P-58: lower ranks are not opened. */
-static void select__lower_ranks_are_not_opened(void)
-{
-  const char *top = plugin_folder(), *low = plugin_folder(), *none = plugin_folder();
-  char path[1000];
-  plugin_chameleon(top, "a.so", "t.r_top", 500, "none");
-  plugin_chameleon(low, "a.so", "t.r_low", 200, "none");
-  plugin_chameleon(none, "a.so", "t.r_none", 0, "none");
-  snprintf(path, sizeof(path), "%s:%s:%s", none, low, top);
-  plugin_search(path);
-  CHECK_STR(chosen(""), "t.r_top");
-  CHECK_INT(plugin_count_mapped(top), 1);
-  CHECK_INT(plugin_count_mapped(low) + plugin_count_mapped(none), 0);
-  CHECK_STR(chosen("t.r_none"), "t.r_none"); /* by name */
-  CHECK_STR(chosen(""), "t.r_top");
-  setenv("TENON_RANK", "t.r_none=600,t.r_top=0", 1);
-  REQUIRE_OK(tn_runtime_rescan(&err), &err);
-  CHECK_STR(chosen(""), "t.r_none");
-  CHECK_INT(plugin_count_mapped(low), 0);
-  unsetenv("TENON_RANK");
-  REQUIRE_OK(tn_runtime_rescan(&err), &err);
-  CHECK_OK(tn_runtime_unregister("t.r_top", &err), &err);
-  CHECK_OK(tn_runtime_unregister("t.r_none", &err), &err);
-}
-
-/* P-58: rank_for_options may only lower, P-44, and health. */
-static void select__refusing_unhealthy_and_lowering_plugins(void)
-{
-  const char *folder = plugin_folder();
-  char text[8000];
-  tn_session_options *options = NULL;
-  plugin_chameleon(folder, "a.so", "t.s_refuses", 900, "refuses");
-  plugin_chameleon(folder, "b.so", "t.s_ill", 800, "unhealthy");
-  plugin_chameleon(folder, "c.so", "t.s_lowers", 700, "lowers_rank");
-  plugin_chameleon(folder, "d.so", "t.s_good", 600, "none");
-  plugin_chameleon(folder, "e.so", "t.s_silent", 950, "refuses_silently");
-  plugin_search(folder);
-  CHECK_STR(chosen(""), "t.s_good");
-  REQUIRE_OK(tn_session_options_create(&options, &err), &err);
-  REQUIRE_OK(tn_explain_selection(options, text, sizeof(text), NULL, &err), &err);
-  tn_session_options_destroy(options);
-  CHECK_CONTAINS(text, "a.so) rank 900: refused: ");
-  CHECK_CONTAINS(text, ": it likes no options at all\n");
-  CHECK_CONTAINS(text, "e.so) rank 950: refused: ");
-  CHECK_CONTAINS(text, ": it gives no reason\n");
-  CHECK_CONTAINS(text, "b.so) rank 800: refused: runtime 't.s_ill' (");
-  CHECK_CONTAINS(text, ": the device fell off the bus\n");
-  CHECK_CONTAINS(text, "c.so) rank 700: accepted\n");
-  CHECK_CONTAINS(text, "d.so) rank 600: accepted\n");
-  CHECK_STR(chosen("t.s_ill"), "");
-  CHECK_INT(tn_error_code(&err), TN_UNAVAILABLE);
-  CHECK_STR(chosen("t.s_refuses"), "");
-  CHECK_INT(tn_error_code(&err), TN_INVALID_ARGUMENT);
-  CHECK_STR(chosen("t.s_lowers"), "t.s_lowers");
-  static const char *const names[] = { "t.s_refuses", "t.s_ill", "t.s_lowers", "t.s_good", "t.s_silent" };
-  for (size_t i = 0; i < 5; i++) CHECK_OK(tn_runtime_unregister(names[i], &err), &err);
-}
-
-/* P-59: whatever order the folders and files are in. */
-static void select__choice_does_not_depend_on_order(void)
-{
-  const char *folders[3] = { plugin_folder(), plugin_folder(), plugin_folder() };
-  static const int orders[6][3] = { { 0, 1, 2 }, { 0, 2, 1 }, { 1, 0, 2 }, { 1, 2, 0 }, { 2, 0, 1 }, { 2, 1, 0 } };
-  char path[1000];
-  plugin_chameleon(folders[0], "z.so", "t.o_a", 300, "none");
-  plugin_chameleon(folders[1], "a.so", "t.o_b", 300, "none");
-  plugin_chameleon(folders[2], "m.so", "t.o_c", 200, "none");
-  for (size_t i = 0; i < 6; i++) {
-    snprintf(path, sizeof(path), "%s:%s:%s", folders[orders[i][0]], folders[orders[i][1]], folders[orders[i][2]]);
-    plugin_search(path);
-    CHECK_STR(chosen(""), "");
-    CHECK_INT(tn_error_code(&err), TN_FAILED_PRECONDITION); /* P-57 */
-    CHECK_CONTAINS(tn_error_message(&err), "z.so) with rank 300, t.o_b (");
-    CHECK_CONTAINS(tn_error_message(&err),
-                   "name one in the target, as 't.o_b', or rank it higher, as TENON_RANK=t.o_b=301");
-  }
-  CHECK_INT(plugin_count_mapped(folders[2]), 0);
-  CHECK_OK(tn_runtime_unregister("t.o_a", &err), &err);
-  CHECK_OK(tn_runtime_unregister("t.o_b", &err), &err);
-}
-
-/* ---- unregistering ---- */
-
-/* P-45, P-73, S-PLG-05, S-REG-10 */
-static void unregister__plugin_stays_mapped_and_is_not_started_again(void)
-{
-  const char *folder = plugin_folder();
-  plugin_chameleon(folder, "a.so", "t.u_two", 0, "two");
-  plugin_search(folder);
-  CHECK_STATUS(tn_runtime_unregister("t.u_two", &err), TN_NOT_FOUND, &err);
-  CHECK_CONTAINS(tn_error_message(&err), "is not registered; the file '");
-  CHECK_OK(load("t.u_two"), &err);
-  tn__plugin *plugin = tn__reg.plugins;
-  while (plugin != NULL && (!plugin->named || strcmp(plugin->manifest.name, "t.u_two") != 0)) plugin = plugin->next;
-  REQUIRE_PTR(plugin);
-  tn__registry_hold_plugin(plugin->host.self); /* as a buffer does */
-  CHECK_STATUS(tn_runtime_unregister("t.u_two.b", &err), TN_FAILED_PRECONDITION, &err);
-  CHECK_CONTAINS(tn_error_message(&err), "it is held by 0 sessions, 0 calls and 1 buffer");
-  tn__registry_drop_plugin(plugin->host.self);
-  forget_log();
-  CHECK_OK(tn_runtime_unregister("t.u_two.b", &err), &err);
-  CHECK_INT(count_logged("shutdown"), 0); /* one of its factories is still there */
-  CHECK_STR(chosen("t.u_two.b"), "");
-  CHECK_INT(tn_error_code(&err), TN_NOT_FOUND);
-  CHECK_STR(chosen("t.u_two"), "t.u_two");
-  CHECK_OK(tn_runtime_unregister("t.u_two", &err), &err);
-  CHECK_INT(count_logged("chameleon t.u_two: shutdown"), 1);
-  CHECK_INT(plugin_count_mapped(folder), 1);
-  CHECK_STATUS(load("t.u_two"), TN_NOT_FOUND, &err);
-  CHECK_CONTAINS(tn_error_message(&err), "was unregistered; a plugin is started once in a process");
-  REQUIRE_OK(tn_runtime_rescan(&err), &err);
-  CHECK_STATUS(load("t.u_two"), TN_NOT_FOUND, &err);
-}
-
-/* P-75 */
-static void unregister__shutdown_may_refuse(void)
-{
-  const char *folder = plugin_folder();
-  plugin_chameleon(folder, "a.so", "t.u_busy", 0, "shutdown_refuses");
-  plugin_search(folder);
-  CHECK_OK(load("t.u_busy"), &err);
-  CHECK_STATUS(tn_runtime_unregister("t.u_busy", &err), TN_FAILED_PRECONDITION, &err);
-  CHECK_CONTAINS(whole_error(), "its shutdown refuses; it stays registered\n  caused by: plugin 't.u_busy' (");
-  CHECK_CONTAINS(whole_error(), "it is busy");
-  CHECK_STR(chosen("t.u_busy"), "t.u_busy");
-}
-
-/* ---- threads ---- */
-
-typedef struct stress {
-  atomic_int errors;
-  pthread_barrier_t start;
-} stress;
-
-/* P-67: opening and closing for real, as a plugin that declines in its entry is closed again, and many threads that
- * want the same plugin at once, while others list and rescan. */
-static void *hammer(void *arg)
-{
-  stress *s = arg;
-  tn_error own = TN_ERROR_INIT;
-  tn_runtime_info one = { .struct_size = sizeof(one) };
-  pthread_barrier_wait(&s->start);
-  for (int i = 0; i < 40; i++) {
-    tn_status status = tn_runtime_load("t.p_good", &one, &own);
-    if (status != TN_OK) atomic_fetch_add(&s->errors, 1);
-    status = tn_runtime_load("t.p_declines", &one, &own);
-    if (status != TN_UNIMPLEMENTED || strstr(tn_error_message(&own), "it does not feel like it") == NULL)
-      atomic_fetch_add(&s->errors, 1);
-    status = tn_runtime_load("test.undefined", &one, &own);
-    if (status != TN_INVALID_ARGUMENT || strstr(tn_error_cause(&own, 0), "tenon_test_function_that_nobody_has") == NULL)
-      atomic_fetch_add(&s->errors, 1);
-    if (tn_runtime_rescan(&own) != TN_OK) atomic_fetch_add(&s->errors, 1);
-  }
-  tn_error_clear(&own);
-  return NULL;
-}
-
-static void loader__threads_load_at_once(void)
-{
-  const char *folder = plugin_folder();
-  stress s = { .errors = 0 };
-  pthread_t threads[8];
-  plugin_chameleon(folder, "a.so", "t.p_good", 0, "init_slow");
-  plugin_chameleon(folder, "b.so", "t.p_declines", 0, "query_null");
-  plugin_copy("undefined", folder, "undefined.so");
-  plugin_search(folder);
-  forget_log();
-  pthread_barrier_init(&s.start, NULL, 8);
-  for (int i = 0; i < 8; i++) REQUIRE_INT(pthread_create(&threads[i], NULL, hammer, &s), 0);
-  for (int i = 0; i < 8; i++) pthread_join(threads[i], NULL);
-  pthread_barrier_destroy(&s.start);
-  CHECK_INT(atomic_load(&s.errors), 0);
-  CHECK_INT(count_logged("chameleon t.p_good: init"), 1);
-  CHECK_INT(atomic_load(&lock_depth), 0);
-}
-
 /* ---- other users ---- */
 
 /* Runs fn in a child; what it returns is its exit status. */
@@ -906,16 +639,7 @@ static void security__set_user_id_programs_ignore_the_environment(void)
 
 /* ---- main ---- */
 
-static void setup(void)
-{
-  tn_set_log_sink(keep_line, NULL);
-  tn_set_log_level(TN_LOG_INFO);
-}
-
-static void teardown(void) { tn_error_clear(&err); }
-
 static const tap_test tests[] = {
-  TAP_TEST(loader__program_may_bring_its_ltdl_lock),
   TAP_TEST(discovery__lists_without_opening),
   TAP_TEST(discovery__takes_regular_files_of_the_right_name_in_order),
   TAP_TEST(discovery__program_folders_go_before_the_environment),
@@ -930,6 +654,7 @@ static const tap_test tests[] = {
   TAP_TEST(loader__faulty_plugins_are_refused_whole),
   TAP_TEST(loader__other_sizes_and_two_factories_are_good),
   TAP_TEST(loader__taken_name_fails_the_whole_load),
+  TAP_TEST(loader__names_of_the_library_are_reserved),
   TAP_TEST(loader__declining_plugin_stays_as_unusable),
   TAP_TEST(loader__other_abi_is_refused_before_any_code_runs),
   TAP_TEST(loader__every_cause_has_its_own_words),
@@ -938,12 +663,6 @@ static const tap_test tests[] = {
   TAP_TEST(loader__insecure_files_are_listed_and_refused),
   TAP_TEST(loader__kernel_plugins_are_listed_only),
   TAP_TEST(loader__survives_lack_of_memory),
-  TAP_TEST(select__lower_ranks_are_not_opened),
-  TAP_TEST(select__refusing_unhealthy_and_lowering_plugins),
-  TAP_TEST(select__choice_does_not_depend_on_order),
-  TAP_TEST(unregister__plugin_stays_mapped_and_is_not_started_again),
-  TAP_TEST(unregister__shutdown_may_refuse),
-  TAP_TEST(loader__threads_load_at_once),
   TAP_TEST(loader__unreadable_file_says_so),
   TAP_TEST(security__set_user_id_programs_ignore_the_environment),
 };
@@ -951,8 +670,8 @@ static const tap_test tests[] = {
 int main(int argc, char **argv)
 {
   if (argc == 2 && strcmp(argv[1], "--elevated") == 0) {
-    setup();
+    loader_setup();
     return elevated_child();
   }
-  return tap_main_with(argc, argv, __FILE__, tests, sizeof(tests) / sizeof(tests[0]), setup, teardown);
+  return tap_main_with(argc, argv, __FILE__, tests, sizeof(tests) / sizeof(tests[0]), loader_setup, loader_teardown);
 }

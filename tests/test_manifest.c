@@ -144,6 +144,24 @@ static void manifest__limits_hold(void)
   tn__text_puts(&text, "v");
   CHECK_STATUS(parse(text.data, text.size + 1, &m), TN_INVALID_ARGUMENT, &err);
   CHECK_CONTAINS(tn_error_message(&err), "the value of 'long' has 1025 bytes, allowed are 1024");
+
+  text.size = 0; /* without the key that is long here */
+  tn__text_append(&text, GOOD, sizeof(GOOD) - 1);
+  plugin_patch((unsigned char *)text.data, text.size, "kernels=", "");
+  tn__text_puts(&text, "kernels=");
+  for (int i = 0; i < 14336; i++) tn__text_puts(&text, "v");
+  CHECK_OK(parse(text.data, text.size + 1, &m), &err);
+  tn__text_puts(&text, "v");
+  CHECK_STATUS(parse(text.data, text.size + 1, &m), TN_INVALID_ARGUMENT, &err);
+  CHECK_CONTAINS(tn_error_message(&err), "the value of 'kernels' has 14337 bytes, allowed are 14336");
+
+  text.size = 0; /* as long as the section may be, by padding */
+  tn__text_append(&text, GOOD, sizeof(GOOD) - 1);
+  while (text.size < 16384) tn__text_append(&text, "", 1);
+  CHECK_OK(parse(text.data, text.size, &m), &err);
+  tn__text_append(&text, "", 1);
+  CHECK_STATUS(parse(text.data, text.size, &m), TN_INVALID_ARGUMENT, &err);
+  CHECK_STR(tn_error_message(&err), "manifest: 16385 bytes, allowed are 16384");
   tn__text_fini(&text);
   end();
 }

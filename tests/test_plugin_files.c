@@ -130,6 +130,7 @@ static void by_path__survives_lack_of_memory(void)
 static int elevated_child(void)
 {
   if (tn_runtime_allow_files(1, NULL) != TN_PERMISSION_DENIED) return 1;
+  if (tn_load_op_library("/a.so", NULL, NULL) != TN_PERMISSION_DENIED) return 3;
   return tn_runtime_load_file("/a.so", NULL, NULL) == TN_PERMISSION_DENIED ? 0 : 2;
 }
 

@@ -192,7 +192,7 @@ static void end_boxes(ts *t)
 }
 
 /* Two old sessions fill the boxes; `is_new` says which of them a later session finds empty. */
-static void reset_state__listed_containers_are_new(void) /* S-RST-01, S-RST-06 to S-RST-11, S-RST-16, S-RST-17 */
+static void reset_state__listed_containers_are_new(void) /* S-RST-01, S-RST-06 to S-RST-11, S-RST-16, S-RST-17, P-42, P-43 */
 {
   static const struct {
     const char *list[3];
@@ -227,6 +227,47 @@ static void reset_state__listed_containers_are_new(void) /* S-RST-01, S-RST-06 t
   }
 }
 
+/* The default container and every other, whatever is listed beside the flag. */
+static void reset_state__all_containers_are_new(void) /* P-42 */
+{
+  static const char *const list[] = { "box1", "no such box" };
+  for (size_t n = 0; n <= 2; n++) {
+    ts t;
+    tn_bool found[] = { 7, 7, 7 };
+    bk_open(&t, false, BOXES);
+    fill_boxes(t.session);
+    CHECK_OK(tn_reset_containers(t.options, list, n, TN_RESET_ALL, found, &t.err), &t.err);
+    CHECK_INT(found[0], n > 0 ? 1 : 7);
+    CHECK_INT(found[1], n > 1 ? 0 : 7);
+    CHECK_INT(bk_fails(t.session, "read_1"), TN_CANCELLED);
+    tn_session *young = bk_session(&t);
+    for (int b = 0; b < N_BOXES; b++) check_box(young, b, true);
+    tn_session_destroy(young);
+    CHECK_OK(tn_reset_containers(t.options, NULL, 0, TN_RESET_ALL, NULL, &t.err), &t.err); /* nothing sees them now */
+    ts_fini(&t);
+  }
+}
+
+static void reset_state__names_that_nobody_used_are_told(void) /* P-42 */
+{
+  static const char *const list[] = { "box2", "box", "localhost", "", "<session>", "box22" };
+  static const tn_bool wanted[] = { 1, 0, 1, 1, 0, 0 };
+  enum { N = sizeof wanted };
+  ts t;
+  tn_bool found[N];
+  bk_open(&t, false, BOXES);
+  fill_boxes(t.session);
+  CHECK_STATUS(tn_reset_containers(t.options, list, N, 2, found, &t.err), TN_INVALID_ARGUMENT, &t.err);
+  CHECK_CONTAINS(tn_error_message(&t.err), "unknown flags 0x2");
+  CHECK_DOUBLE(bk_fetch(t.session, "read_1"), 11, 0); /* it did nothing */
+  CHECK_OK(tn_reset_containers(t.options, list, N, 0, found, &t.err), &t.err);
+  for (size_t i = 0; i < N; i++) CHECK_MSG(found[i] == wanted[i], "'%s' is %d", list[i], found[i]);
+  tn_session *young = bk_session(&t);
+  for (int b = 0; b < N_BOXES; b++) check_box(young, b, b != 1);
+  tn_session_destroy(young);
+  end_boxes(&t);
+}
+
 static void reset_state__isolated_sessions_have_their_own(void) /* S-RST-02, S-RST-18, S-RST-19 */
 {
   ts t, own;
@@ -248,7 +289,7 @@ static void reset_state__isolated_sessions_have_their_own(void) /* S-RST-02, S-R
 
 /* ---- what old steps reach ---- */
 
-/* A kernel runs on while its session is reset. `listed`: its container. */
+/* A kernel runs on while its session is reset. `listed`: its container. P-43 */
 static void late_kernel(bool listed)
 {
   register_ops();
@@ -286,7 +327,7 @@ static void reset_state__old_steps_keep_the_old_generation(void) { late_kernel(t
 static void reset_state__old_steps_reach_what_is_not_listed(void) { late_kernel(false); } /* S-RST-07 */
 
 /* A kernel that comes to its container for the first time when the session after it has made it anew. */
-static void reset_state__old_steps_that_come_late_have_their_own(void) /* S-RST-06, S-RST-20 */
+static void late_first_use(uint32_t flags)
 {
   register_ops();
   ts t;
@@ -297,7 +338,8 @@ static void reset_state__old_steps_that_come_late_have_their_own(void) /* S-RST-
   bk_step s = { .session = t.session, .fetch = "late" };
   bk_start_late(&s);
   CHECK(ts_wait_at_gate(1));
-  CHECK_OK(tn_reset(t.options, &box, 1, &t.err), &t.err);
+  CHECK_OK(tn_reset_containers(t.options, &box, flags == 0, flags, NULL, &t.err), &t.err);
+  CHECK(!atomic_load(&s.ended));
   tn_session *young = bk_session(&t);
   CHECK_DOUBLE(bk_fetch(young, "n"), 1, 0);
   CHECK_DOUBLE(bk_fetch(young, "n"), 2, 0);
@@ -310,6 +352,16 @@ static void reset_state__old_steps_that_come_late_have_their_own(void) /* S-RST-
   CHECK_OK(tn_reset(t.options, &box, 1, &t.err), &t.err);
   ts_fini(&t);
   CHECK_INT(atomic_load(&numbers), 0);
+}
+
+static void reset_state__old_steps_that_come_late_have_their_own(void) /* S-RST-06, S-RST-20, P-43 */
+{
+  late_first_use(0);
+}
+
+static void reset_state__old_steps_come_late_to_any_container(void) /* P-42, P-43 */
+{
+  late_first_use(TN_RESET_ALL);
 }
 
 /* Each generation has sessions whose steps run on, some deleted in another order than they were made. */
@@ -510,10 +562,13 @@ static void reset_state__sessions_are_before_or_after_it(void) /* S-RST-14, S-RS
 
 TAP_MAIN(
   TAP_TEST(reset_state__listed_containers_are_new),
+  TAP_TEST(reset_state__all_containers_are_new),
+  TAP_TEST(reset_state__names_that_nobody_used_are_told),
   TAP_TEST(reset_state__isolated_sessions_have_their_own),
   TAP_TEST(reset_state__old_steps_keep_the_old_generation),
   TAP_TEST(reset_state__old_steps_reach_what_is_not_listed),
   TAP_TEST(reset_state__old_steps_that_come_late_have_their_own),
+  TAP_TEST(reset_state__old_steps_come_late_to_any_container),
   TAP_TEST(reset_state__generations_live_side_by_side),
   TAP_TEST(reset_state__free_a_name_for_another_type),
   TAP_TEST(reset_state__is_of_one_factory),

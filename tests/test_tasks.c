@@ -501,7 +501,7 @@ static void tasks__a_scheduler_of_a_plugin_runs_them(void)
   ts_fini(&t);
 }
 
-/* ---- a scheduler that runs all at once, as docs/plugins.md has it ---- */
+/* ---- a scheduler that runs all at once, as docs/plugin-guide/kit.md has it ---- */
 
 struct tn_runtime_session {
   size_t given, over, parts;

@@ -582,15 +582,15 @@ sed '1d' "$src/examples/minimal/minimal.c" >wanted
 awk '/^```c$/ { on = 1; next } /^```$/ { on = 0 } on' "$src/README.md" >out
 status=0
 same 'the program in README.md is examples/minimal/minimal.c' wanted
-# The runtime of docs/plugins.md, as its reader builds it.
-awk '/^```c$/ { on = 1; next } /^```$/ { on = 0 } on' "$src/docs/plugins.md" >timer.c
+# The runtime of docs/plugin-guide.md, as its reader builds it.
+awk '/^```c$/ { on = 1; next } /^```$/ { on = 0 } on' "$src/docs/plugin-guide.md" >timer.c
 mkdir timer
 if ${CC:-cc} -shared -fPIC -fvisibility=hidden -DTN_PLUGIN=timer -I"$build/include" -I"$src/include" timer.c -o timer/timer.so >out 2>err; then
   TENON_PLUGIN_PATH=$tmp/timer TENON_LOG=info run "$tenon" run float.pb --runtime acme.timer --feed x=2 --fetch x
-  if [ $status -eq 0 ] && grep -qE 'step [0-9]+: [0-9.]+ us' err; then ok 'the runtime of docs/plugins.md works'; else not_ok 'the runtime of docs/plugins.md works'; fi
+  if [ $status -eq 0 ] && grep -qE 'step [0-9]+: [0-9.]+ us' err; then ok 'the runtime of docs/plugin-guide.md works'; else not_ok 'the runtime of docs/plugin-guide.md works'; fi
 else
   status=1
-  not_ok 'the runtime of docs/plugins.md compiles'
+  not_ok 'the runtime of docs/plugin-guide.md compiles'
 fi
 good=yes
 for word in run inspect runtimes ops; do grep -q "^\.SS tenon $word" "$src/docs/tenon.1" || good="$word is missing"; done

@@ -34,12 +34,20 @@ chameleon() {
 
 run 0 "$tenon" runtimes && grep -qE '^direct +runtime ' out
 is 'without a command it lists'
+run 0 "$tenon" runtimes list && grep -qE '^direct +runtime +[^ ]+ +[^ ]+ +500 ' out &&
+  grep -qE '^threaded +runtime +[^ ]+ +[^ ]+ +200 ' out
+is 'direct has rank 500, threaded 200 (P-58)'
 run 0 "$tenon" runtimes list --json && grep -q '"disabled": false' out
 is 'list --json'
 mkdir off && ender off/a.so t.off none: && echo enabled=no >off/a.conf
 TENON_PLUGIN_PATH=$tmp/off run 0 "$tenon" runtimes list && grep -qE '^t.off +runtime .* disabled ' out &&
   grep -qF "  it is disabled: '$tmp/off/a.conf' says enabled=no" out
 is 'a disabled plugin is listed as disabled'
+mkdir copy1 copy2 && ender copy1/a.so t.copy none: && cp -p copy1/a.so copy2/b.so # P-13
+TENON_PLUGIN_PATH=$tmp/copy1:$tmp/copy2 run 0 "$tenon" runtimes list &&
+  grep -qE "^t.copy +runtime .* ready +$tmp/copy1/a.so" out && grep -qE "^t.copy +runtime .* shadowed +$tmp/copy2/b.so" out &&
+  grep -qF "  another one of this name goes before it: $tmp/copy1/a.so" out
+is 'a copy is listed as shadowed, with both paths'
 run 2 "$tenon" runtimes lits && says "unknown command 'runtimes lits' \(did you mean 'list'\?\)"
 is 'a wrong command has a near one'
 run 2 "$tenon" runtimes list x && says "'x' is one argument too many"
@@ -163,6 +171,10 @@ ln -s other sick/self && ln -s self sick/other && sick 'links in a circle' 'circ
 
 TENON_PLUGIN_PATH=$tmp/off:$tmp/none run 0 "$tenon" runtimes doctor && grep -q "^note    runtime 't.off' " out && grep -q "^note    $tmp/none$" out
 is 'doctor: what somebody wants so is no problem'
+mkdir -p "$tmp/names" && touch "$tmp/names/acme-fast.so" "$tmp/names/Acme.so" "$tmp/names/acme.txt"
+TENON_PLUGIN_PATH=$tmp/names run 0 "$tenon" runtimes doctor && grep -A2 "^note    $tmp/names/acme-fast.so" out | grep -q 'do .*acme_fast.so' &&
+  grep -q "^note    $tmp/names/Acme.so" out && ! grep -q 'acme.txt' out
+is 'doctor: a file that its name hides' # P-06, P-66
 cp "$plugins/no_manifest.so" sick/a.so
 TENON_PLUGIN_PATH=$tmp/sick:$built run 1 "$tenon" runtimes doctor --json && grep -q '"do": ' out && grep -q '"direct"' out &&
   { ! command -v python3 >/dev/null || python3 -m json.tool out >/dev/null; }
@@ -174,7 +186,7 @@ is 'doctor --no-probe'
 # Every part of a message that advice is tied to stands in the library, or is a word of the system.
 missing=$(sed -n 's/^  { "\([^"]*\)",.*/\1/p' "$src/tools/runtimes_advice.c" | while read -r part; do
   case $part in ".conf', line"* | 'the plugin is older' | 'the library is older' | 'undefined symbol' | 'cannot open shared object file' | UNAVAILABLE | 'more than 40 symbolic links') continue ;; esac
-  cat "$src"/core/registry/*.c | tr -d '\n' | sed 's/"  *"//g' | grep -qF -- "$part" || echo "'$part'"
+  cat "$src"/core/registry/*.c "$src/tools/runtimes_doctor.c" | tr -d '\n' | sed 's/"  *"//g' | grep -qF -- "$part" || echo "'$part'"
 done)
 [ -z "$missing" ] || echo "not in core/registry: $missing" >err
 [ -z "$missing" ]

@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The tenon command: finds the subcommand in the table that the build makes from tools/tools.mk. */
+#include <errno.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
+
+#include <tenon/plugins.h>
 
 #include <tools/tool.h>
 
@@ -25,8 +29,10 @@ static void print_help(FILE *out)
   fputs("  help        show the help of a command\n"
         "\n"
         "Options:\n"
-        "  -h, --help     show this text\n"
-        "  -V, --version  show the version\n"
+        "  --op-library FILE  load a plugin that brings ops, before the command; plugins in the folders of\n"
+        "                     plugins are loaded when a model names one of their ops\n"
+        "  -h, --help         show this text\n"
+        "  -V, --version      show the version\n"
         "\n"
         "Environment:\n"
         "  TENON_PLUGIN_PATH  folders with runtimes, before the installed one\n"
@@ -81,6 +87,34 @@ static bool wants_help(int argc, char **argv)
   return false;
 }
 
+static int load_op_library(const char *file)
+{
+  tn_error err = TN_ERROR_INIT;
+  char *path = realpath(file, NULL);
+  tn_status status = path != NULL ? tn_runtime_allow_files(1, &err)
+                                  : tn_error_set(&err, errno == ENOENT ? TN_NOT_FOUND : TN_INVALID_ARGUMENT,
+                                                 "--op-library '%s': %s", file, strerror(errno));
+  if (status == TN_OK) status = tn_load_op_library(path, NULL, &err);
+  free(path);
+  return status == TN_OK ? TOOL_OK : tool_fail(&err);
+}
+
+/* Options before the command; *n arguments are theirs. */
+static int run_options(int argc, char **argv, int *n)
+{
+  static const char name[] = "--op-library";
+  const size_t size = sizeof(name) - 1;
+  int status = TOOL_OK;
+  for (*n = 0; status == TOOL_OK && *n < argc && strncmp(argv[*n], name, size) == 0; (*n)++) {
+    const char *file = argv[*n][size] == '=' ? argv[*n] + size + 1 : NULL;
+    if (file == NULL && argv[*n][size] != '\0') break;
+    if (file == NULL && ++*n < argc) file = argv[*n];
+    status = file != NULL ? load_op_library(file) : tool_usage(NULL, "option '%s' wants a file", name);
+  }
+  if (status == TOOL_OK && *n >= argc) status = tool_usage(NULL, "the command is missing");
+  return status;
+}
+
 static int run_command(int argc, char **argv)
 {
   const char *name = argv[0];
@@ -117,5 +151,7 @@ int main(int argc, char **argv)
     print_help(stderr);
     return TOOL_USAGE;
   }
-  return tool_finish(run_command(argc - 1, argv + 1));
+  int n, status = run_options(argc - 1, argv + 1, &n);
+  if (status == TOOL_OK) status = run_command(argc - 1 - n, argv + 1 + n);
+  return tool_finish(status);
 }

@@ -12,7 +12,8 @@ static const char help[] =
     "Usage: tenon ops [--schema] [--json] [PATTERN...]\n"
     "\n"
     "Lists the ops that are known, with the devices and types for which there are kernels. PATTERN is a\n"
-    "name, or one with * ? and [...] as in a shell.\n"
+    "name, or one with * ? and [...] as in a shell. A name that is not known is looked for in the plugins\n"
+    "that bring ops, too.\n"
     "\n"
     "  --schema    show inputs, outputs and attributes, too\n"
     "  --json      as JSON: schema and kernels of each op, and how many ops there are\n"
@@ -240,6 +241,17 @@ static int not_found(const char *pattern)
   return tool_fail(&err);
 }
 
+/* A name that a plugin may know is asked for as by who builds a graph: that loads the plugin. */
+static void look_in_plugins(char **patterns, size_t n)
+{
+  tn_graph *graph = NULL;
+  if (tn_graph_create(&graph, NULL) != TN_OK) return;
+  for (size_t i = 0; i < n; i++)
+    if (strpbrk(patterns[i], "*?[") == NULL && tn_op_schema_find(patterns[i]) == NULL)
+      tn_operation_abandon(tn_operation_begin(graph, patterns[i], "node", 0));
+  tn_graph_unref(graph);
+}
+
 static size_t list(char **patterns, size_t n_patterns, bool schemas, tool_table *table, json_t *array)
 {
   size_t found = 0;
@@ -277,6 +289,7 @@ static int run(int argc, char **argv)
   tool_table table;
   tool_table_init(&table, 3, 0);
   json_t *array = json ? json_array() : NULL;
+  look_in_plugins(patterns, n_patterns);
   size_t found = list(patterns, n_patterns, schemas, &table, array);
   if (found == 0 && n_patterns > 0) {
     json_decref(array);

@@ -61,7 +61,10 @@ static void add_row(tool_table *table, const tn_runtime_info *info, const char *
   tool_table_cell(table, "%s", or_empty(info->file)[0] != '\0' ? info->file : or_empty(info->origin));
   /* The reason on a line of its own: it is a sentence. */
   if (reason[0] == '\0') return;
-  tool_table_cell(table, "  %s", reason);
+  if (failure == NULL && or_empty(info->shadowed_by)[0] != '\0')
+    tool_table_cell(table, "  %s: %s", reason, info->shadowed_by);
+  else
+    tool_table_cell(table, "  %s", reason);
   for (int i = 1; i < 8; i++) tool_table_cell(table, "%s", "");
 }
 
@@ -82,6 +85,7 @@ static void add_json(json_t *array, const tn_runtime_info *info, const char *fai
   tool_json_set(entry, "loaded", json_boolean(info->loaded));
   tool_json_set(entry, "usable", json_boolean(info->usable && failure == NULL));
   tool_json_set(entry, "shadowed", json_boolean(info->shadowed));
+  tool_json_set(entry, "shadowed_by", tool_json_text(or_empty(info->shadowed_by)));
   tool_json_set(entry, "disabled", json_boolean(info->disabled));
   tool_json_set(entry, "reason", tool_json_text(failure != NULL ? failure : or_empty(info->reason)));
   tool_json_append(array, entry);
@@ -135,6 +139,8 @@ static int list(bool load, tool_table *table, json_t *array)
   if (status != TN_OUT_OF_RANGE) return tool_fail(&err);
   tn_error_clear(&err);
   if (array == NULL) tool_hint_no_runtime();
+  if (array == NULL && !tn_runtime_loads_files())
+    fputs("This tenon is linked statically: it has the runtimes that it carries and loads no files.\n", stderr);
   return TOOL_OK;
 }
 
@@ -175,6 +181,7 @@ static int run_list(int argc, char **argv)
   if (status == TOOL_OK && json) {
     json_t *root = json_object();
     tool_json_set(root, "runtimes", json_incref(array));
+    tool_json_set(root, "loads_files", json_boolean(tn_runtime_loads_files()));
     status = tool_json_print(root);
   } else if (status == TOOL_OK && table.n > table.columns) {
     tool_table_print(&table, "", stdout);

@@ -10,6 +10,7 @@ static const struct {
 } advices[] = {
   { "it is disabled: ", "It was switched off on purpose. To have it, take it out of what is named there." },
   { ".conf', line ", "Correct that line of the file beside the plugin: enabled=yes or no, rank=0 to 1000, option.KEY=VALUE." },
+  { "static build: ", "This program is linked statically: use one that is not, or link the plugin into it (tn_runtime_preload)." },
   { "not a runtime plugin (no ",
     "It is another kind of library: move it out of the plugin folder. If it is yours, say TN_PLUGIN_MANIFEST in one of its files." },
   { "cut short", "The file is incomplete: copy, install or build it again." },
@@ -54,10 +55,13 @@ static const struct {
                                "more time." },
   { "cannot run: ", "The probe program is part of Tenon: install it again, or set TENON_PROBE_PROGRAM to where it is." },
   { "UNAVAILABLE", "It works, but not on this machine, for the reason that it gives. Other runtimes are not disturbed." },
+  { "its name is no plugin's", "If it is a plugin, rename it, as acme-fast.so to acme_fast.so; else move it out of the folder." },
   { "it does not exist", "Make the folder, or take it out of the list." },
+  { "' does not exist", "Give the path of a file that is there." },
   { "symbolic links go in a circle", "Remove the links, or take the folder out of the list." },
   { "it is no folder", "Take it out of the list: folders are wanted, not files." },
   { "has an empty element", "Take the colon too much out of TENON_PLUGIN_PATH." },
+  { "has a control character", "Write the folder anew, without line ends and tabs." },
   { "not an absolute path", "Write the folder with its whole path, from / on." },
   { "is not name=rank", "Write TENON_RANK as NAME=RANK,NAME=RANK with ranks from 0 to 1000." },
 };

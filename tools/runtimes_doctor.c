@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tenon runtimes doctor: where plugins are looked for, what is there, and for everything that is wrong what to do about it. Plugins
  * that look well are tried in processes of their own. */
+#include <dirent.h>
 #include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,6 +34,32 @@ static void print_list(const json_t *list, const char *title)
 
 /* ---- folders and the environment ---- */
 
+/* [a-z][a-z0-9_]*.so, with 64 characters in front of the ending at most (P-06). */
+static bool is_plugin_name(const char *name, size_t size)
+{
+  if (size < 1 || size > 64 || name[0] < 'a' || name[0] > 'z') return false;
+  for (size_t i = 1; i < size; i++)
+    if (!(name[i] >= 'a' && name[i] <= 'z') && !(name[i] >= '0' && name[i] <= '9') && name[i] != '_') return false;
+  return true;
+}
+
+/* Libraries that are passed over by their names, which the author may not have meant. */
+static void look_at_names(doctor *d, const char *folder)
+{
+  static const char reason[] = "its name is no plugin's: wanted [a-z][a-z0-9_]*.so";
+  DIR *dir = opendir(folder);
+  const struct dirent *entry;
+  while (dir != NULL && (entry = readdir(dir)) != NULL) {
+    size_t size = strlen(entry->d_name);
+    if (size < 4 || strcmp(entry->d_name + size - 3, ".so") != 0 || is_plugin_name(entry->d_name, size - 3)) continue;
+    tool_text what = { 0 };
+    tool_text_printf(&what, "%s/%s", folder, entry->d_name);
+    add(d->notes, what.data, reason);
+    tool_text_free(&what);
+  }
+  if (dir != NULL) closedir(dir);
+}
+
 /* A folder that is not there is no fault: that of the installation may have no plugins. */
 static tn_status look_at_folders(doctor *d, tn_error *err)
 {
@@ -45,6 +72,7 @@ static tn_status look_at_folders(doctor *d, tn_error *err)
     tool_json_set(entry, "fault", tool_json_text(fault));
     tool_json_append(d->folders, entry);
     if (!d->json) printf("  %s%s%s%s\n", path, fault[0] != '\0' ? " (" : "", fault, fault[0] != '\0' ? ")" : "");
+    if (fault[0] == '\0') look_at_names(d, path);
     if (fault[0] != '\0') add(strcmp(fault, "it does not exist") == 0 ? d->notes : d->problems, path, fault);
   }
   if (status != TN_OUT_OF_RANGE) return status;
@@ -104,10 +132,13 @@ static void look_at(doctor *d, const tn_runtime_info *info)
   tool_text what = { 0 };
   if (info->name[0] != '\0') tool_text_printf(&what, "%s '%s' ", info->kind, info->name);
   tool_text_printf(&what, "%s", info->file[0] != '\0' ? info->file : info->origin);
-  if (info->disabled || info->shadowed)
-    add(d->notes, what.data, info->reason);
-  else if (!info->usable)
-    add(d->problems, what.data, info->reason);
+  if (info->disabled || info->shadowed) {
+    tool_text why = { 0 };
+    tool_text_printf(&why, "%s%s%s", info->reason, info->shadowed_by[0] != '\0' ? ": " : "", info->shadowed_by);
+    add(d->notes, what.data, why.data);
+    tool_text_free(&why);
+  } else if (!info->usable)
+    add(strncmp(info->reason, "static build: ", 14) == 0 ? d->notes : d->problems, what.data, info->reason);
   else if (try_plugin(d, info, what.data))
     well(d, info);
   tool_text_free(&what);

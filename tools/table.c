@@ -24,6 +24,8 @@ void tool_table_cell(tool_table *table, const char *format, ...)
   char *cell = tool_alloc((size_t)length + 1, 1);
   vsnprintf(cell, (size_t)length + 1, format, again);
   va_end(again);
+  for (char *c = cell; *c != '\0'; c++) /* one row is one line, whatever a name has in it */
+    if ((unsigned char)*c < 0x20 || *c == 0x7f) *c = '?';
   table->cells = tool_grow(table->cells, table->n, &table->room, sizeof(*table->cells));
   table->cells[table->n++] = cell;
 }

@@ -9,6 +9,10 @@
  * PERMISSION_DENIED, RESOURCE_EXHAUSTED (no space, memory or descriptors), DATA_LOSS (I/O), INVALID_ARGUMENT, ... */
 tn_status tn__system_error(tn_error *err, int number, const char *format, ...) TN_PRINTF(3, 4);
 
+/* Whether shared objects can be loaded into this program; false in one that is linked all statically. What cannot be done
+ * for that reason is TN_UNIMPLEMENTED, and the message says "static build: " (P-91). */
+bool tn__loads_files(void);
+
 /* ---- reading ---- */
 
 typedef struct tn__file {

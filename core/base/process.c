@@ -1,8 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* What is one for the whole process: the version, the program's lock around libltdl, how the program was linked. */
+#define _GNU_SOURCE
 #include <core/base/alloc.h>
+#include <core/base/file.h>
 #include <core/base/lock.h>
 
 #include <stdatomic.h>
+#if defined(__ELF__)
+#include <link.h>
+#endif
 
 const char *tn_version(void) { return TN_VERSION_STRING; }
 
@@ -41,3 +47,31 @@ void tn__ltdl_leave(void)
 {
   if (ltdl.unlock != NULL) ltdl.unlock(ltdl.user);
 }
+
+/* ---- how the program was linked ---- */
+
+#if defined(__ELF__)
+/* The first object is the program: it names a dynamic linker, unless it has none. */
+static int look_for_linker(struct dl_phdr_info *info, size_t size, void *found)
+{
+  (void)size;
+  for (size_t i = 0; i < info->dlpi_phnum; i++)
+    if (info->dlpi_phdr[i].p_type == PT_INTERP) *(bool *)found = true;
+  return 1;
+}
+
+bool tn__loads_files(void)
+{
+  static _Atomic int known; /* 1: no, 2: yes */
+  int answer = atomic_load_explicit(&known, memory_order_relaxed);
+  if (answer == 0) {
+    bool found = false;
+    dl_iterate_phdr(look_for_linker, &found);
+    answer = found ? 2 : 1;
+    atomic_store_explicit(&known, answer, memory_order_relaxed);
+  }
+  return answer == 2;
+}
+#else
+bool tn__loads_files(void) { return true; }
+#endif

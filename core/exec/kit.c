@@ -5,7 +5,7 @@
 #include <tenon/runtime.h>
 
 tn_status (*tn__kit_reset_sessions)(const tn_session_factory *factory, const char *const *containers, size_t n,
-                                    tn_error *err);
+                                    uint32_t flags, tn_error *err);
 
 uint64_t tn_step_id(const tn_step *step) { return tn__step_id(step); }
 size_t tn_step_n_inputs(const tn_step *step) { return step->n_inputs; }
@@ -96,9 +96,10 @@ tn_status tn_kit_step(tn_executable *executable, tn_step *step, tn_error *err)
 tn_status tn_kit_reset(const tn_session_factory *factory, const char *const *containers, size_t n, uint32_t flags,
                        tn_error *err)
 {
-  (void)flags;
   tn__error_reset(err);
   if (factory == NULL) return tn_error_set(err, TN_INVALID_ARGUMENT, "tn_kit_reset: factory is NULL");
   if (containers == NULL && n > 0) return tn_error_set(err, TN_INVALID_ARGUMENT, "tn_kit_reset: containers is NULL");
-  return tn__kit_reset_sessions == NULL ? TN_OK : tn__kit_reset_sessions(factory, containers, n, err);
+  if ((flags & ~(uint32_t)TN_RESET_ALL) != 0)
+    return tn_error_set(err, TN_INVALID_ARGUMENT, "tn_kit_reset: unknown flags %#x", flags);
+  return tn__kit_reset_sessions == NULL ? TN_OK : tn__kit_reset_sessions(factory, containers, n, flags, err);
 }

@@ -207,6 +207,7 @@ static tn_status import(tn_graph *graph, tn_buffer *file, size_t given, const ch
                         .check = check,
                         .budget = budget_of(o, given),
                         .err = err };
+  tn__import_want_ops(graph, im->bytes);
   tn__rwlock_write(&graph->lock);
   st = run(im);
   tn__rwlock_unlock(&graph->lock);

@@ -85,6 +85,11 @@ bool tn__import_add_slice(tn__importer *im, tn__slices *list, tn__slice slice);
 
 static inline int tn__import_shown(tn__slice text) { return text.size > 200 ? 200 : (int)text.size; }
 
+/* ---- graphdef_wanted.c ---- */
+
+/* Loads plugins that bring ops which the file has and nobody registered. Hold no lock. */
+void tn__import_want_ops(const tn_graph *graph, tn__slice file);
+
 /* ---- graphdef_read.c ---- */
 
 /* All nodes of the file, staged, with their inputs. */

@@ -185,7 +185,7 @@ static tn_status set_names(tn__importer *im, tn_operation *op, const node_fields
   op->hash = tn__hash(op->name, op->name_size);
   op->edited = device.size != f->device.size || !tn__slice_equal(name, f->name);
   if (op->schema == NULL && (im->flags & TN_IMPORT_REFUSE_UNKNOWN_OPS) != 0)
-    return in_node(im, op, tn_error_set(im->err, TN_NOT_FOUND, "op '%s' is not registered", op->type));
+    return in_node(im, op, tn__op_not_registered(op->type, im->err));
   return TN_OK;
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* libzip: loaded when it is needed, and its errors. configure finds out what it is called (TN_LIBZIP). */
 #define _GNU_SOURCE
+#include <core/base/file.h>
 #include <core/formats/npz.h>
 
 #ifdef TN_LIBZIP
@@ -9,8 +10,13 @@
 tn_status tn__zip_load(tn__zip *zip, const char *name, tn_error *err)
 {
   /* Never unloaded: functions of it may be in use elsewhere, and a program that reads one .npz file reads more. */
-  void *library = dlopen(TN_LIBZIP, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
   const char *missing = NULL;
+  if (!tn__loads_files())
+    return tn_error_set(err, TN_UNIMPLEMENTED,
+                        "static build: this program is linked statically and loads no files; '%s': .npz files need libzip, "
+                        "which is one",
+                        name);
+  void *library = dlopen(TN_LIBZIP, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
   if (library == NULL) {
     const char *why = dlerror();
     return tn_error_set(err, TN_UNAVAILABLE, "'%s': .npz files need libzip, which cannot be loaded: %s", name,

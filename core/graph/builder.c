@@ -34,8 +34,9 @@ static void find_schema(tn_operation_builder *b, const char *op)
   b->schema = tn_op_schema_find(op);
   if (b->schema == NULL)
     b->schema = tn__functions_schema(atomic_load_explicit(&b->graph->functions, memory_order_acquire), op, strlen(op));
+  if (b->schema == NULL) b->schema = tn__schema_need(op, strlen(op));
   if (b->schema == NULL && (b->flags & TN_BUILD_KEEP_UNKNOWN_OP) == 0)
-    keep(b, TN_NOT_FOUND, "op '%.200s' is not registered", op); /* S-GRA-06 */
+    tn__op_not_registered(op, &b->error); /* S-GRA-06; does nothing when there is an error */
   else if (b->schema == NULL && !tn__op_type_is_valid(op, strlen(op)))
     keep(b, TN_INVALID_ARGUMENT, "'%.200s' is no name of an op", op);
 }

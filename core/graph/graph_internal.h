@@ -44,6 +44,9 @@ uint32_t tn__operation_traits(const tn_operation *op); /* 0 for an op that is no
 /* Whether the value of input i decides shapes of outputs: it belongs to one of the op's shape_operands. */
 bool tn__operation_is_shape_operand(const tn_operation *op, uint32_t i);
 
+/* "op 'X' is not registered", and what plugins have to do with it: TN_NOT_FOUND. */
+tn_status tn__op_not_registered(const char *type, tn_error *err);
+
 /* The schema's def, NULL for an op that is not registered. */
 const tn_op_def *tn__schema_def(const tn_op_schema *schema);
 

@@ -177,6 +177,24 @@ tn_status tn__constraints_parse(const tn_op_schema *schema, const tn_kernel_def 
 int32_t tn__schema_attr_index(const tn_op_schema *schema, const char *name, size_t size); /* -1 = none */
 const tn_op_schema *tn__schema_find(const char *name, size_t size);                       /* NULL = none */
 
+/* Ops that plugins would bring; core/host has it. Hold no lock.
+ * offered  whether a plugin that is not loaded says that it brings this op; runs no code of it
+ * load     loads that plugin; when the op is not there afterwards, the log and `explain` say why
+ * explain  puts "; plugin ... " after a message that the op is not registered, as snprintf; "" when no plugin has to do with it */
+typedef struct tn__op_source_fns {
+  bool (*offered)(const char *name, size_t size);
+  void (*load)(const char *name, size_t size);
+  void (*explain)(const char *name, char *buffer, size_t size);
+} tn__op_source_fns;
+extern const tn__op_source_fns tn__op_source;
+
+/* Whether the operation's type attribute is among those of a constraint; and its types, "T=float,U=[int32]", for messages. */
+bool tn__types_fit(const tn_operation *op, const tn__constraint *c);
+void tn__describe_types(const tn_operation *op, tn__text *to);
+
+/* As tn__schema_find, and loads a plugin that brings the op. */
+const tn_op_schema *tn__schema_need(const char *name, size_t size);
+
 /* Registers the families of the library if that was not done yet. TN_RESOURCE_EXHAUSTED. */
 tn_status tn__ops_ensure(tn_error *err);
 

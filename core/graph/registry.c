@@ -4,6 +4,7 @@
  * The library's own families are entered at the first look-up: only their names, so that a program that needs ten ops
  * does not parse seven hundred. A schema is parsed when it is first asked for. One reader-writer lock guards names, the
  * order of kernels and what is parsed; a schema that is ready never changes, but for its list of kernels. */
+#include <core/base/registrar.h>
 #include <core/graph/graph_structs.h>
 
 #include <stdlib.h>
@@ -16,6 +17,7 @@ typedef struct family_entry {
   tn__kernel *kernels;   /* n_kernels */
   tn__rewrite *rewrites; /* n_rewrites */
   tn__arena arena;       /* constraints of the kernels */
+  const char *origin;    /* who registered it, in the arena; for messages */
 } family_entry;
 
 static tn__rwlock lock = { PTHREAD_RWLOCK_INITIALIZER, "op table", TN_RANK_OPS };
@@ -228,16 +230,31 @@ static void leave(family_entry *e, size_t n_names, size_t n_linked)
   n_sorted = 0;
 }
 
+static const char *origin_of(const tn_op_schema *s)
+{
+  for (const family_entry *e = families; e != NULL; e = e->next)
+    if (e->schemas != NULL && s >= e->schemas && s < e->schemas + e->family->n_ops) return e->origin;
+  return "this family";
+}
+
+static const char *new_origin(tn__arena *arena)
+{
+  if (!atomic_load_explicit(&own_families_in, memory_order_relaxed)) return "the library";
+  const tn__registrar *r = tn__registrar_now;
+  return r == NULL ? "the program" : tn__arena_string(arena, r->who, strlen(r->who));
+}
+
 static tn_status new_entry(const tn_op_family *f, family_entry **out, tn_error *err)
 {
   family_entry *e = tn__zalloc(sizeof *e);
   if (e == NULL) return tn__no_memory(err, "family of ops", sizeof *e);
   e->family = f;
   tn__arena_init(&e->arena, 256);
+  e->origin = new_origin(&e->arena);
   e->schemas = f->n_ops == 0 ? NULL : tn__alloc_array(f->n_ops, sizeof *e->schemas);
   e->kernels = f->n_kernels == 0 ? NULL : tn__alloc_array(f->n_kernels, sizeof *e->kernels);
   e->rewrites = n_rewrites(f) == 0 ? NULL : tn__alloc_array(n_rewrites(f), sizeof *e->rewrites);
-  if ((f->n_ops != 0 && e->schemas == NULL) || (f->n_kernels != 0 && e->kernels == NULL) ||
+  if (e->origin == NULL || (f->n_ops != 0 && e->schemas == NULL) || (f->n_kernels != 0 && e->kernels == NULL) ||
       (n_rewrites(f) != 0 && e->rewrites == NULL) ||
       !tn__map_reserve(&by_name, by_name.count + f->n_ops)) {
     free_entry(e);
@@ -257,8 +274,9 @@ static tn_status enter_op(family_entry *e, size_t i, bool eager, tn_error *err)
   s->traits = s->def->traits;
   s->shape_operands = s->def->shape_operands;
   s->constant_attr = -1;
-  if (tn__map_get(&by_name, s->name, s->name_size) != NULL)
-    return tn_error_set(err, TN_ALREADY_EXISTS, "op '%s' is registered already", s->name);
+  const tn_op_schema *there = tn__map_get(&by_name, s->name, s->name_size);
+  if (there != NULL)
+    return tn_error_set(err, TN_ALREADY_EXISTS, "op '%s' is registered already, by %s", s->name, origin_of(there));
   tn_status st = eager ? parse_locked(s, err) : TN_OK;
   if (st == TN_OK) tn__map_put(&by_name, s->name, s->name_size, s, NULL); /* there is room */
   if (st == TN_OK && own_call == NULL && (s->traits & TN_TRAIT_OWN_CALL)) own_call = s;
@@ -374,12 +392,78 @@ tn_status tn__ops_ensure(tn_error *err)
 
 /* ---- registering ---- */
 
+static void remove_locked(const tn_op_family *family)
+{
+  family_entry **at = &families;
+  while (*at != NULL && (*at)->family != family) at = &(*at)->next;
+  family_entry *e = *at;
+  if (e == NULL) return;
+  *at = e->next;
+  leave(e, family->n_ops, family->n_kernels);
+  free_entry(e);
+}
+
+/* All of them, and `last` when it is not NULL; or none. */
+static tn_status enter_all_locked(const tn__registrar *r, const tn_op_family *last, tn_error *err)
+{
+  tn_status st = TN_OK;
+  size_t n = 0;
+  while (st == TN_OK && n < r->n)
+    if ((st = enter_family(r->families[n], err)) == TN_OK) n++;
+  if (st == TN_OK && last != NULL) st = enter_family(last, err);
+  while (st != TN_OK && n > 0) remove_locked(r->families[--n]);
+  return st;
+}
+
+static bool has_put_down(const tn__registrar *r, const char *op)
+{
+  for (size_t i = 0; i < r->n; i++) {
+    const tn_op_family *f = r->families[i];
+    for (size_t k = 0; k < f->n_ops; k++)
+      if (strcmp(op_at(f, k)->name, op) == 0) return true;
+  }
+  return false;
+}
+
+static tn_status settle(tn__registrar *r, bool keep, tn_error *err)
+{
+  tn_status st = TN_OK;
+  if (keep) {
+    tn__rwlock_write(&lock);
+    st = enter_all_locked(r, NULL, err);
+    tn__rwlock_unlock(&lock);
+  }
+  tn__free(r->families, r->room * sizeof *r->families);
+  r->families = NULL;
+  r->n = r->room = 0;
+  return st;
+}
+
+/* Enters it for a moment in which nobody looks: so the caller is told at once what is wrong, and nothing is seen of a plugin that
+ * fails later. */
+static tn_status put_down(tn__registrar *r, const tn_op_family *family, tn_error *err)
+{
+  r->has = has_put_down;
+  r->settle = settle;
+  if (!tn__grow((void **)&r->families, &r->room, r->n + 1, sizeof *r->families)) return tn__no_memory(err, "family of ops", 0);
+  tn__rwlock_write(&lock);
+  tn_status st = enter_all_locked(r, family, err);
+  if (st == TN_OK) {
+    remove_locked(family);
+    for (size_t i = r->n; i > 0; i--) remove_locked(r->families[i - 1]);
+    r->families[r->n++] = family;
+  }
+  tn__rwlock_unlock(&lock);
+  return st;
+}
+
 tn_status tn_register_ops(const tn_op_family *family, tn_error *err)
 {
   tn__error_reset(err);
   tn_status st = check_family(family, err);
   if (st == TN_OK) st = tn__ops_ensure(err);
   if (st != TN_OK) return st;
+  if (tn__registrar_now != NULL) return put_down(tn__registrar_now, family, err);
   tn__rwlock_write(&lock);
   st = enter_family(family, err);
   tn__rwlock_unlock(&lock);
@@ -389,14 +473,7 @@ tn_status tn_register_ops(const tn_op_family *family, tn_error *err)
 void tn__ops_remove(const tn_op_family *family)
 {
   tn__rwlock_write(&lock);
-  family_entry **at = &families;
-  while (*at != NULL && (*at)->family != family) at = &(*at)->next;
-  family_entry *e = *at;
-  if (e != NULL) {
-    *at = e->next;
-    leave(e, family->n_ops, family->n_kernels);
-    free_entry(e);
-  }
+  remove_locked(family);
   tn__rwlock_unlock(&lock);
 }
 
@@ -410,11 +487,6 @@ const tn_op_schema *tn__schema_find(const char *name, size_t size)
   tn__rwlock_unlock(&lock);
   return ready(s);
 }
-
-const tn_op_schema *tn_op_schema_find(const char *op) { return op == NULL ? NULL : tn__schema_find(op, strlen(op)); }
-const char *tn_op_schema_name(const tn_op_schema *schema) { return schema == NULL ? "" : schema->name; }
-uint32_t tn_op_schema_traits(const tn_op_schema *schema) { return schema == NULL ? 0 : schema->traits; }
-const tn_op_def *tn__schema_def(const tn_op_schema *schema) { return schema == NULL ? NULL : schema->def; }
 
 size_t tn_n_op_schemas(void)
 {
@@ -454,16 +526,6 @@ const tn_op_schema *tn_op_schema_at(size_t i)
   return ready((tn_op_schema *)s);
 }
 
-size_t tn_op_schema_format(const tn_op_schema *schema, char *buffer, size_t size)
-{
-  if (schema == NULL) return (size_t)tn__snprintf(buffer, size, "%s", "");
-  const tn_op_def *d = schema->def;
-  bool attrs = d->attrs != NULL && *d->attrs != 0;
-  int n = tn__snprintf(buffer, size, "%s(%s) -> (%s)%s%s", d->name, d->inputs == NULL ? "" : d->inputs,
-                       d->outputs == NULL ? "" : d->outputs, attrs ? "; " : "", attrs ? d->attrs : "");
-  return n < 0 ? 0 : (size_t)n;
-}
-
 /* The kernels of an op; a function of a library has those of the op that stands for all of them. */
 static const tn__kernel *kernels_of(const tn_op_schema *s)
 {
@@ -483,38 +545,13 @@ const tn_kernel_def *tn_op_schema_kernel(const tn_op_schema *schema, size_t i)
 
 /* ---- the kernel of an operation ---- */
 
-static bool types_fit(const tn_operation *op, const tn__constraint *c)
-{
-  const tn__attr *a = tn__op_attr(op, c->attr);
-  if (a->kind == TN_ATTR_TYPE) return (c->types & tn__type_bit(a->v.type)) != 0;
-  const tn_dtype *types = a->v.list.items;
-  for (size_t i = 0; i < a->v.list.n; i++)
-    if ((c->types & tn__type_bit(types[i])) == 0) return false;
-  return true;
-}
-
 static bool kernel_fits(const tn_operation *op, const tn__kernel *k, const char *device)
 {
   if (k->def->rank <= 0 || (k->def->device != device && strcmp(k->def->device, device) != 0)) return false;
   if (op->schema->is_function) return k->def->types == NULL || *k->def->types == 0; /* its attributes are others */
   for (uint32_t i = 0; i < k->n_constraints; i++)
-    if (!types_fit(op, &k->constraints[i])) return false;
+    if (!tn__types_fit(op, &k->constraints[i])) return false;
   return true;
-}
-
-static void describe_types(const tn_operation *op, tn__text *t)
-{
-  for (uint32_t i = 0; i < op->schema->n_attrs; i++) {
-    const tn__attr_spec *spec = &op->schema->attrs[i];
-    const tn__attr *a = tn__op_attr(op, i);
-    if (spec->value.kind == TN_ATTR_TYPE)
-      tn__text_printf(t, "%s%s=%s", t->size == 0 ? "" : ",", spec->value.name, tn_dtype_name(a->v.type));
-    if (spec->value.kind != TN_ATTR_LIST + TN_ATTR_TYPE) continue;
-    tn__text_printf(t, "%s%s=[", t->size == 0 ? "" : ",", spec->value.name);
-    for (size_t k = 0; k < a->v.list.n; k++)
-      tn__text_printf(t, "%s%s", k == 0 ? "" : ",", tn_dtype_name(((const tn_dtype *)a->v.list.items)[k]));
-    tn__text_puts(t, "]");
-  }
 }
 
 static void describe_kernels(const tn_op_schema *s, tn__text *t)
@@ -533,7 +570,7 @@ static tn_status no_kernel(const tn_operation *op, const char *device, tn_error 
   tn__text types, kernels;
   tn__text_init(&types, 1000);
   tn__text_init(&kernels, 4000);
-  describe_types(op, &types);
+  tn__describe_types(op, &types);
   describe_kernels(op->schema, &kernels);
   tn_status st = tn_error_set(err, TN_UNIMPLEMENTED,
                               "node '%s': op '%s' has no kernel for device %s%s%s%s; there are: %s", op->name, op->type,
@@ -563,7 +600,8 @@ tn_status tn__kernels_find(const tn_operation *op, const char *device, const tn_
 {
   *n = 0;
   if (op->schema == NULL) {
-    tn_error_set(err, TN_NOT_FOUND, "node '%s': op '%s' is not registered", op->name, op->type);
+    tn__op_not_registered(op->type, err);
+    tn_error_prefix(err, "node '%s'", op->name);
     tn_error_set_node(err, op->name);
     return TN_NOT_FOUND;
   }

@@ -32,7 +32,14 @@ tn_status tn_runtime_load_file(const char *path, tn_runtime_info *out, tn_error 
 {
   tn__error_reset(err);
   tn__host_install();
-  return tn__registry_load_file(path, out, err);
+  return tn__registry_load_file(path, false, out, err);
+}
+
+tn_status tn_load_op_library(const char *path, tn_runtime_info *out, tn_error *err)
+{
+  tn__error_reset(err);
+  tn__host_install();
+  return tn__registry_load_file(path, true, out, err);
 }
 
 int tn_probe_serve(void)

@@ -172,12 +172,18 @@ static tn_status check_switch(const tn__ir *ir, const tn_operation *op)
                                             "two outputs", tn_operation_name(op), tn_operation_type(op)));
 }
 
+static tn_status not_registered(const tn_operation *op, tn_error *err)
+{
+  tn_status st = tn__op_not_registered(tn_operation_type(op), err);
+  tn_error_prefix(err, "node '%s'", tn_operation_name(op));
+  return st;
+}
+
 static tn_status check_runnable(const tn__ir *ir, const tn_operation *op)
 {
   const char *name = tn_operation_name(op);
   if (tn_operation_schema(op) == NULL)
-    return tn__ir_refuse(ir, op, tn_error_set(ir->err, TN_NOT_FOUND, "node '%s': op '%s' is not registered", name,
-                                              tn_operation_type(op)));
+    return tn__ir_refuse(ir, op, not_registered(op, ir->err));
   uint32_t traits = tn__operation_traits(op);
   if ((traits & TN_TRAIT_PLACEHOLDER) && !tn__spec_is_partial(ir->spec))
     return tn__ir_refuse(ir, op, tn_error_set(ir->err, TN_INVALID_ARGUMENT,

@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <core/base/file.h>
 #include <core/base/map.h>
 #include <core/registry/registry_internal.h>
 
@@ -65,10 +66,19 @@ static void names_fini(names *list)
 /* Logs a line and keeps it for tn_explain_selection. */
 #define NOTE(s, level, ...)                    \
   do {                                         \
+    size_t begin_ = (s)->notes.size;           \
     tn_log(level, __VA_ARGS__);                \
     tn__text_printf(&(s)->notes, __VA_ARGS__); \
+    make_plain(&(s)->notes, begin_);           \
     tn__text_puts(&(s)->notes, "\n");          \
   } while (0)
+
+/* Blanks for control characters, from here on. */
+static void make_plain(tn__text *text, size_t begin)
+{
+  for (size_t i = begin; i < text->size; i++)
+    if (!tn__path_is_plain(&text->data[i], 1)) text->data[i] = ' ';
+}
 
 /* For "%.*s": elements of the environment are not cut by NULs. */
 static int shown(size_t size) { return size < 4096 ? (int)size : 4096; }
@@ -107,8 +117,7 @@ bool tn__plugin_blame(tn__plugin *plugin, const tn_error *error)
   tn__text_init(&text, 8192);
   tn__text_puts(&text, tn_error_message(error));
   for (size_t i = 0; i < tn_error_n_causes(error); i++) tn__text_printf(&text, ": %s", tn_error_cause(error, i));
-  for (size_t i = 0; i < text.size; i++)
-    if (text.data[i] == '\n') text.data[i] = ' ';
+  make_plain(&text, 0);
   const char *reason = text.failed ? NULL : tn__arena_string(&plugin->arena, tn__text_get(&text), text.size);
   tn__text_fini(&text);
   plugin->reason = reason != NULL ? reason : tn_status_text(tn_error_code(error));
@@ -151,17 +160,28 @@ static tn_status read_manifest(tn__plugin *plugin, tn_error *err)
   return status;
 }
 
+static tn_status read_linked(tn__plugin *plugin, tn_error *err)
+{
+  tn_status status = tn__manifest_parse(plugin->linked, plugin->linked_size, &plugin->arena, &plugin->manifest, err);
+  plugin->named = status == TN_OK;
+  return status;
+}
+
 /* `status` is what came of the check of its path, with the words in e, which is cleared. */
 static tn_status examine(tn__plugin *plugin, tn_status status, tn_error *e, tn_error *err)
 {
   plugin->rank = 0;
   if (status == TN_OK) {
-    status = read_manifest(plugin, e);
+    status = plugin->module != NULL ? read_linked(plugin, e) : read_manifest(plugin, e);
     plugin->claims = plugin->named;
     plugin->rank = plugin->manifest.rank;
     const tn__manifest *m = &plugin->manifest;
     if (status == TN_OK)
       status = tn__abi_check(m->abi_major, m->abi_minor, m->min_host_minor, TN_ABI_MAJOR, TN_ABI_MINOR, e);
+    if (status == TN_OK && plugin->module == NULL && !tn__loads_files()) /* P-91 */
+      status = tn_error_set(e, TN_UNIMPLEMENTED,
+                            "static build: this program is linked statically and loads no files; the plugin has to be linked "
+                            "into it");
   }
   plugin->state = status == TN_OK ? TN__PLUGIN_FOUND : TN__PLUGIN_REFUSED;
   if (status == TN_RESOURCE_EXHAUSTED)
@@ -177,7 +197,9 @@ static tn_status examine(tn__plugin *plugin, tn_status status, tn_error *e, tn_e
 tn_status tn__plugin_examine(tn__plugin *plugin, tn_error *err)
 {
   tn_error e = TN_ERROR_INIT;
-  tn_status status = tn__path_check(plugin->path, tn__elevated(), &plugin->id, &plugin->foreign, &e);
+  tn_status status = TN_OK;
+  if (plugin->module == NULL)
+    status = tn__path_check(plugin->path, tn__elevated(), &plugin->id, &plugin->foreign, &e);
   return examine(plugin, status, &e, err);
 }
 
@@ -274,28 +296,17 @@ static bool remember_file(scan *s, tn__plugin *plugin)
   return plugin->id.ino == 0 || tn__map_put(&s->by_file, FILE_KEY(plugin), (void *)(uintptr_t)(s->n + 1), NULL);
 }
 
-static tn_status scan_file(scan *s, const folder *in, const char *directory, const char *name, tn_error *err)
+/* Puts an examined plugin, which is the scan's from now on, into the list. */
+static tn_status add_plugin(scan *s, tn__plugin *plugin, bool has_conf, int64_t begin, tn_error *err)
 {
-  tn__text path;
-  tn__plugin *plugin = NULL;
-  int64_t begin = tn__now_ns();
-  tn__text_init(&path, 65536);
-  tn__text_puts(&path, directory);
-  if (path.size > 1) tn__text_puts(&path, "/");
-  tn__text_puts(&path, name);
-  tn_status status = path.failed ? tn__no_memory(err, "a plugin's path", strlen(directory) + strlen(name) + 2)
-                                 : tn__plugin_create(tn__text_get(&path), &plugin, err);
-  tn__text_fini(&path);
-  if (status == TN_OK)
-    status = in->safe ? tn__plugin_examine_in(plugin, in->foreign, err) : tn__plugin_examine(plugin, err);
-  if (status == TN_OK && find_same(s, plugin) != NULL) {
+  if (find_same(s, plugin) != NULL) {
     const char *other = (*find_same(s, plugin))->path;
     tn_log(TN_LOG_DEBUG, "'%s' is the same file as '%s'", plugin->path, other);
     tn__debug_load(plugin->path, "the same file as", other, begin);
     tn__plugin_destroy(plugin);
     return TN_OK;
   }
-  if (status == TN_OK) status = tn__plugin_configure(plugin, in->has_conf, err);
+  tn_status status = tn__plugin_configure(plugin, has_conf, err);
   if (status == TN_OK && (!tn__grow((void **)&s->plugins, &s->capacity, s->n + 1, sizeof(*s->plugins)) ||
                           !remember_file(s, plugin)))
     status = tn__no_memory(err, "the list of plugins", (s->n + 1) * sizeof(*s->plugins));
@@ -316,6 +327,30 @@ static tn_status scan_file(scan *s, const folder *in, const char *directory, con
     tn_log(TN_LOG_DEBUG, "plugin '%s' offers %s '%s'%s", plugin->path, plugin->manifest.kind, plugin->manifest.name,
            plugin->foreign ? "; note: a part of its path belongs to another user" : "");
   return TN_OK;
+}
+
+static tn_status scan_file(scan *s, const folder *in, const char *directory, const char *name, tn_error *err)
+{
+  tn__text path;
+  tn__plugin *plugin = NULL;
+  int64_t begin = tn__now_ns();
+  tn__text_init(&path, 65536);
+  tn__text_puts(&path, directory);
+  if (path.size > 1) tn__text_puts(&path, "/");
+  tn__text_puts(&path, name);
+  tn_status status = path.failed ? tn__no_memory(err, "a plugin's path", strlen(directory) + strlen(name) + 2)
+                                 : tn__plugin_create(tn__text_get(&path), &plugin, err);
+  tn__text_fini(&path);
+  if (status == TN_OK)
+    status = in->safe ? tn__plugin_examine_in(plugin, in->foreign, err) : tn__plugin_examine(plugin, err);
+  if (status == TN_OK) return add_plugin(s, plugin, in->has_conf, begin, err);
+  tn__plugin_destroy(plugin);
+  return status;
+}
+
+static tn_status add_linked(void *user, tn__plugin *plugin, tn_error *err)
+{
+  return add_plugin(user, plugin, false, tn__now_ns(), err);
 }
 
 static tn_status scan_folder(scan *s, tn__searched *directory, tn_error *err)
@@ -353,6 +388,9 @@ static tn_status add_search_path(scan *s, const char *list, tn_error *err)
     } else if (at[0] != '/') {
       NOTE(s, TN_LOG_ERROR, "TENON_PLUGIN_PATH: the element '%.*s' is refused: it is not an absolute path", shown(size),
            at);
+    } else if (!tn__path_is_plain(at, size)) {
+      NOTE(s, TN_LOG_ERROR, "TENON_PLUGIN_PATH: the element that begins at byte %zu is refused: it has a control character",
+           (size_t)(at - list));
     } else {
       status = add_directory(s, at, size, err);
     }
@@ -531,6 +569,7 @@ tn_status tn__scan(tn_error *err)
   scan s = { 0 };
   tn__text_init(&s.notes, NOTES_LIMIT);
   tn_status status = make_search_list(&s, err);
+  if (status == TN_OK) status = tn__each_preloaded(add_linked, &s, err); /* before all files, P-90 */
   for (size_t i = 0; status == TN_OK && i < s.n_directories; i++) status = scan_folder(&s, &s.directories[i], err);
   if (status == TN_OK && s.notes.failed && s.notes.size == 0) status = tn__no_memory(err, "notes of a scan", 1);
   if (status == TN_OK) put_in_place(&s);

@@ -2,6 +2,7 @@
 /* What <tenon/plugins.h> says about files: the search list and its notes, loading by path, the end of loading. */
 #include <string.h>
 
+#include <core/base/file.h>
 #include <core/registry/registry_internal.h>
 #include <tenon/plugins.h>
 
@@ -61,6 +62,11 @@ static tn_status may_load_files(const char *path, tn_error *err)
 {
   if (path == NULL || path[0] != '/')
     return tn_error_set(err, TN_INVALID_ARGUMENT, "load a file: '%s' is not an absolute path", path != NULL ? path : "");
+  if (!tn__path_is_plain(path, strlen(path)))
+    return tn_error_set(err, TN_INVALID_ARGUMENT, "load a file: the path has a control character");
+  if (!tn__loads_files())
+    return tn_error_set(err, TN_UNIMPLEMENTED,
+                        "static build: this program is linked statically and loads no files, nor '%s'", path);
   tn__reg_lock();
   bool allowed = tn__reg.files;
   tn__reg_unlock();
@@ -88,7 +94,7 @@ static tn__plugin *find_or_insert(tn__plugin *made)
 }
 
 /* The caller holds the token: a file enters the list as a scan puts it there. */
-static tn_status add_file(const char *path, tn__plugin **out, tn_error *err)
+static tn_status add_file(const char *path, bool kernels, tn__plugin **out, tn_error *err)
 {
   tn__plugin *made = NULL;
   *out = NULL;
@@ -99,8 +105,10 @@ static tn_status add_file(const char *path, tn__plugin **out, tn_error *err)
     tn_error_prefix(err, "plugin '%s'", path);
     status = tn_error_code(err);
   }
-  if (status == TN_OK && made->manifest.is_kernels)
-    status = tn_error_set(err, TN_INVALID_ARGUMENT, "plugin '%s' brings kernels, wanted a runtime", path);
+  if (status == TN_OK && made->manifest.is_kernels != kernels)
+    status = tn_error_set(err, TN_INVALID_ARGUMENT, "plugin '%s' brings %s", path,
+                          kernels ? "a runtime, wanted ops or kernels (tn_runtime_load_file loads runtimes)"
+                                  : "kernels, wanted a runtime (tn_load_op_library loads ops and kernels)");
   if (status != TN_OK) {
     tn__plugin_destroy(made);
     return status;
@@ -111,7 +119,7 @@ static tn_status add_file(const char *path, tn__plugin **out, tn_error *err)
   return TN_OK;
 }
 
-tn_status tn__registry_load_file(const char *path, tn_runtime_info *out, tn_error *err)
+tn_status tn__registry_load_file(const char *path, bool kernels, tn_runtime_info *out, tn_error *err)
 {
   tn__plugin *plugin = NULL;
   tn_status status = out != NULL ? tn__give_info("", out, err) : TN_OK;
@@ -119,11 +127,11 @@ tn_status tn__registry_load_file(const char *path, tn_runtime_info *out, tn_erro
   if (status == TN_OK) status = tn__scan_once(err); /* a later one would drop the file */
   if (status == TN_OK) status = tn__token_take("loading a plugin", err);
   if (status != TN_OK) return status;
-  status = add_file(path, &plugin, err);
+  status = add_file(path, kernels, &plugin, err);
   tn__token_give();
   if (status != TN_OK) return status;
   status = tn__plugin_load(plugin, err);
-  if (out != NULL) tn__give_info(plugin->manifest.name, out, NULL);
+  if (out != NULL) tn__give_plugin_info(plugin, out);
   tn__plugin_unref(plugin);
   return status;
 }

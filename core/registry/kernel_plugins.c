@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Kernel plugins: those whose manifest names an op that a plan wants are loaded, once, and enter their kernels in the op
- * table. One that fails is logged and left: what it would have done faster the library's own kernels do. */
+ * table. One that fails is logged and left: what it would have done faster the library's own kernels do. One that brings
+ * new ops is loaded when a graph names one of them. */
 #include <string.h>
 
 #include <core/registry/registry_internal.h>
@@ -59,4 +60,103 @@ void tn__registry_want_kernels(const char *const *ops, size_t n, const char *dev
     }
   }
   tn_error_clear(&e);
+}
+
+/* ---- new ops ---- */
+
+/* Whether the list "Op,Op" has the name. */
+static bool brings(const char *ops, const char *name, size_t size)
+{
+  for (const char *at = ops; *at != 0; at += *at == ',') {
+    size_t n = strcspn(at, ",");
+    if (n == size && memcmp(at, name, size) == 0) return true;
+    at += n;
+  }
+  return false;
+}
+
+/* Of those that would be loaded for the op the one of the highest rank; *rival is another one of that rank, or NULL. */
+static tn__plugin *best_locked(const char *name, size_t size, tn__plugin **rival)
+{
+  tn__plugin *best = NULL;
+  int32_t rank = 0;
+  *rival = NULL;
+  for (tn__plugin *p = tn__reg.frozen ? NULL : tn__reg.plugins; p != NULL; p = p->next) {
+    if (!p->named || p->manifest.ops[0] == 0 || !brings(p->manifest.ops, name, size) || !may_load_locked(p)) continue;
+    int32_t own = tn__rank_of_locked(p->manifest.name, p->rank);
+    if (best != NULL && own == rank) *rival = p;
+    if (best != NULL && own <= rank) continue;
+    best = p;
+    rank = own;
+    *rival = NULL;
+  }
+  return best;
+}
+
+bool tn__registry_offers_op(const char *name, size_t size)
+{
+  tn__plugin *rival;
+  if (tn__scan_once(NULL) != TN_OK) return false;
+  tn__reg_lock();
+  bool offered = best_locked(name, size, &rival) != NULL;
+  tn__reg_unlock();
+  return offered;
+}
+
+/* Two vendors, one name: whoever is taken, the graph may mean the other. */
+static void warn_of_rivals(const char *name, size_t size, const tn__plugin *one, const tn__plugin *other)
+{
+  tn_log(TN_LOG_ERROR,
+         "op '%.*s' is brought by plugin '%s' (%s) and by plugin '%s' (%s), which have one rank: none is loaded; give one "
+         "a higher rank (TENON_RANK), or disable the other",
+         (int)size, name, one->manifest.name, one->path, other->manifest.name, other->path);
+}
+
+void tn__registry_want_op(const char *name, size_t size)
+{
+  tn_error e = TN_ERROR_INIT;
+  tn__plugin *p, *rival;
+  for (tn_status st = TN_INTERNAL; st != TN_OK && st != TN_RESOURCE_EXHAUSTED;) { /* the next one, where the best fails */
+    tn__reg_lock();
+    p = best_locked(name, size, &rival);
+    if (p != NULL && rival == NULL) tn__plugin_ref_locked(p);
+    if (rival != NULL) tn__plugin_ref_locked(p), tn__plugin_ref_locked(rival);
+    tn__reg_unlock();
+    if (p == NULL) break;
+    if (rival != NULL) {
+      warn_of_rivals(name, size, p, rival);
+      tn__plugin_unref(rival);
+      tn__plugin_unref(p);
+      break;
+    }
+    st = tn__plugin_load(p, &e);
+    if (st != TN_OK) tn_log(TN_LOG_WARNING, "%s; its ops are not known", tn_error_message(&e));
+    tn__reg_lock();
+    if (p->state == TN__PLUGIN_FOUND) st = TN_RESOURCE_EXHAUSTED; /* nothing was decided */
+    tn__reg_unlock();
+    tn__plugin_unref(p);
+    tn_error_clear(&e);
+  }
+}
+
+/* Why a plugin that brings the op is of no use. */
+static const char *fault_locked(const tn__plugin *p)
+{
+  if (p->reason != NULL && p->state != TN__PLUGIN_FOUND) return p->reason;
+  if (tn__reg.frozen) return "this program loads nothing any more (tn_freeze)";
+  if (tn__rank_of_locked(p->manifest.name, p->rank) == 0) return "its rank is 0: it is off";
+  return tn__plugin_shadowed_locked(p) ? "another one of this name goes before it" : "another plugin of its rank brings it, too";
+}
+
+void tn__registry_explain_op(const char *name, char *buffer, size_t size)
+{
+  size_t at = 0, length = strlen(name);
+  buffer[0] = 0;
+  tn__reg_lock();
+  for (const tn__plugin *p = tn__reg.plugins; p != NULL && at + 1 < size; p = p->next) {
+    if (!p->named || !brings(p->manifest.ops, name, length)) continue;
+    tn__snprintf(buffer + at, size - at, "; plugin '%s' (%s) brings it, but: %s", p->manifest.name, p->path, fault_locked(p));
+    at += strlen(buffer + at);
+  }
+  tn__reg_unlock();
 }

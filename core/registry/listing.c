@@ -12,8 +12,8 @@ static bool offers_runtime(const tn__plugin *plugin) { return !plugin->named || 
 static void describe_manifest(tn_runtime_info *out, const tn__plugin *plugin)
 {
   const tn__manifest *m = &plugin->manifest;
-  out->file = plugin->path;
-  out->origin = "file";
+  out->file = plugin->module == NULL ? plugin->path : "";
+  out->origin = plugin->module == NULL ? "file" : "preloaded";
   if (!plugin->named) return;
   out->name = m->name;
   out->kind = m->kind;
@@ -34,7 +34,8 @@ static void clear_info(tn_runtime_info *out)
                             .version = "",
                             .vendor = "",
                             .types = "",
-                            .reason = "" };
+                            .reason = "",
+                            .shadowed_by = "" };
 }
 
 static void factory_info_locked(const tn__factory *f, tn_runtime_info *out)
@@ -71,6 +72,7 @@ static void plugin_info_locked(const tn__plugin *p, tn_runtime_info *out)
   } else if (out->shadowed) {
     out->usable = 0;
     out->reason = "another one of this name goes before it";
+    out->shadowed_by = tn__plugin_shadow_locked(p);
   }
 }
 
@@ -109,6 +111,19 @@ tn_status tn__give_info(const char *name, tn_runtime_info *out, tn_error *err)
   if (p != NULL) plugin_info_locked(p, &info);
   tn__reg_unlock();
   return give(&info, out, err);
+}
+
+void tn__give_plugin_info(const tn__plugin *plugin, tn_runtime_info *out)
+{
+  if (!plugin->manifest.is_kernels) {
+    tn__give_info(plugin->manifest.name, out, NULL);
+    return;
+  }
+  tn_runtime_info info;
+  tn__reg_lock();
+  plugin_info_locked(plugin, &info);
+  tn__reg_unlock();
+  give(&info, out, NULL);
 }
 
 tn_status tn_runtime_at(size_t i, tn_runtime_info *out, tn_error *err)

@@ -16,6 +16,7 @@
 
 #include <ltdl.h>
 
+#include <core/base/registrar.h>
 #include <core/registry/probe.h>
 
 #define MIN_PLUGIN_SIZE TN_SIZE_TO(tn_plugin, n_factories)
@@ -34,15 +35,10 @@ static const char *words(const char *text) { return text != NULL ? text : "no re
 static tn_status open_ltdl(tn__plugin *plugin, tn_error *err)
 {
   lt_dladvise advise = NULL;
-  tn_status status = TN_OK;
+  tn_status status = tn__ltdl_start(err);
+  if (status != TN_OK) return status;
   tn__ltdl_enter();
-  if (!tn__reg.ltdl_ready) {
-    if (lt_dlinit() != 0)
-      status = tn_error_set(err, TN_INTERNAL, "libltdl does not start: %s", words(lt_dlerror()));
-    else
-      tn__reg.ltdl_ready = true;
-  }
-  if (status == TN_OK && (lt_dladvise_init(&advise) != 0 || lt_dladvise_local(&advise) != 0))
+  if ((lt_dladvise_init(&advise) != 0 || lt_dladvise_local(&advise) != 0))
     status = tn_error_set(err, TN_RESOURCE_EXHAUSTED, "libltdl: %s", words(lt_dlerror()));
   if (status == TN_OK) {
     plugin->handle = lt_dlopenadvise(plugin->path, advise);
@@ -58,6 +54,7 @@ static tn_status open_object(tn__plugin *plugin, tn_error *err)
 {
   tn_log(TN_LOG_DEBUG, "plugin '%s' (%s) is opened", plugin->manifest.name, plugin->path);
   tn__probe_reached(TN__STEP_OPEN);
+  if (plugin->module != NULL) return tn__open_preloaded(plugin, err);
   void *first = dlopen(plugin->path, RTLD_NOW | RTLD_LOCAL);
   if (first == NULL) {
     tn_error_set(err, TN_INVALID_ARGUMENT, "%s", words(dlerror()));
@@ -75,9 +72,10 @@ static void keep_object(tn__plugin *plugin)
   tn__ltdl_leave();
 }
 
-/* "unloadable" among the words of its flags. */
+/* "unloadable" among the words of its flags; what is linked into the program stays, and is started once. */
 bool tn__plugin_unloadable(const tn__plugin *plugin)
 {
+  if (plugin->module != NULL) return false;
   for (const char *at = plugin->manifest.flags; *at != 0;) {
     size_t size = strcspn(at, ",");
     if (size == 10 && memcmp(at, "unloadable", 10) == 0) return true;
@@ -171,7 +169,7 @@ static tn_status query(tn__plugin *plugin, int checked, tn_error *err)
   if (status != TN_OK) return status;
   const void *address = NULL;
   memcpy(&address, &entry, sizeof(address));
-  if (!tn__mapped_from(checked, address))
+  if (plugin->module == NULL && !tn__mapped_from(checked, address))
     return tn_error_set(err, TN_FAILED_PRECONDITION,
                         "the file was replaced while it was opened; its constructors have run, its entry has not");
   tn__probe_reached(TN__STEP_ENTRY);
@@ -251,6 +249,7 @@ static void publish(tn__plugin *plugin)
 static tn_status check_again(tn__plugin *plugin, tn_error *err)
 {
   tn__plugin *now = NULL;
+  if (plugin->module != NULL) return TN_OK;
   tn_status status = tn__plugin_create(plugin->path, &now, err);
   if (status != TN_OK) return status;
   status = tn__plugin_examine(now, err);
@@ -297,18 +296,58 @@ static tn_status run_init(tn__plugin *plugin, tn_error *err)
   plugin->initialised = true;
   tn__probe_reached(TN__STEP_INIT);
   if (!TN_HAS_FIELD(d, tn_plugin, init) || d->init == NULL) return TN_OK;
+  tn_log(TN_LOG_DEBUG, "init of plugin '%s' (%s) begins", plugin->manifest.name, plugin->path); /* it may end the process */
   tn_status status = tn__sane_status(d->init(&e), "its init", &e);
   if (status != TN_OK) tn_error_copy(err, &e);
   tn_error_clear(&e);
   return status;
 }
 
-/* What it registers stays with the process, so its object does, too, whatever comes. */
+/* P-19, of its ops. `names` is a copy of the manifest's, which is cut into pieces. */
+static tn_status check_ops(const tn__registrar *registrar, char *names, tn_error *err)
+{
+  for (char *at = names, *end; at != NULL && *at != 0; at = end) {
+    end = strchr(at, ',');
+    if (end != NULL) *end++ = 0;
+    if (registrar->has == NULL || !registrar->has(registrar, at))
+      return tn_error_set(err, TN_INVALID_ARGUMENT,
+                          "its manifest and its code disagree: op '%s' is in the manifest, and its register_kernels does not "
+                          "register it",
+                          at);
+  }
+  return TN_OK;
+}
+
+/* What it registers is seen when all of it went well; then it stays with the process (P-49). */
+static tn_status call_register(tn__plugin *plugin, const char *who, char *ops, tn_error *err)
+{
+  tn__registrar registrar = { .who = who }, *before = tn__registrar_now;
+  tn__registrar_now = &registrar;
+  tn_status status = tn__sane_status(plugin->described->register_kernels(err), "its register_kernels", err);
+  if (status == TN_OK) status = check_ops(&registrar, ops, err);
+  if (registrar.settle != NULL) {
+    bool keep = status == TN_OK;
+    tn_status settled = registrar.settle(&registrar, keep, err);
+    if (keep) status = settled;
+  }
+  tn__registrar_now = before;
+  return status;
+}
+
 static tn_status register_kernels(tn__plugin *plugin, tn_error *err)
 {
   tn_error e = TN_ERROR_INIT;
+  tn__text who;
+  size_t size = strlen(plugin->manifest.ops) + 1;
+  char *ops = tn__alloc(size);
+  if (ops != NULL) memcpy(ops, plugin->manifest.ops, size);
+  tn__text_init(&who, 65536);
+  tn__text_printf(&who, "plugin '%s' (%s)", plugin->manifest.name, plugin->path);
+  tn_status status = ops == NULL || who.failed ? tn__no_memory(&e, "a plugin's ops", size) : TN_OK;
   tn__probe_reached(TN__STEP_KERNELS);
-  tn_status status = tn__sane_status(plugin->described->register_kernels(&e), "its register_kernels", &e);
+  if (status == TN_OK) status = call_register(plugin, tn__text_get(&who), ops, &e);
+  tn__text_fini(&who);
+  tn__free(ops, size);
   if (status != TN_OK) tn_error_copy(err, &e);
   tn_error_clear(&e);
   if (status != TN_OK) return status;
@@ -334,8 +373,8 @@ static tn_status open_and_register(tn__plugin *plugin, tn_error *err)
   int checked = -1;
   tn_status status = check_again(plugin, err);
   if (status == TN_OK) status = prepare_host(plugin, err);
-  if (status == TN_OK) status = tn__probe_before_load(plugin, err);
-  if (status == TN_OK) status = hold_file(plugin, &checked, err);
+  if (status == TN_OK && plugin->module == NULL) status = tn__probe_before_load(plugin, err);
+  if (status == TN_OK && plugin->module == NULL) status = hold_file(plugin, &checked, err);
   if (status == TN_OK) status = open_object(plugin, err);
   if (status == TN_OK) status = query(plugin, checked, err);
   if (checked >= 0) close(checked);

@@ -29,6 +29,21 @@ static size_t text_fault(const char *text, size_t size)
   return size;
 }
 
+bool tn__path_is_plain(const char *path, size_t size)
+{
+  for (size_t i = 0; i < size; i++)
+    if ((unsigned char)path[i] < 0x20 || path[i] == 0x7f) return false;
+  return true;
+}
+
+bool tn__name_is_reserved(const char *name)
+{
+  static const char *const own[] = { "direct", "threaded", "gpu", "onednn", "cluster", "local", "remote" };
+  for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++)
+    if (strcmp(own[i], name) == 0) return true;
+  return false;
+}
+
 static bool key_ok(const char *key, size_t size)
 {
   return tn__runtime_name_ok(key, size) && memchr(key, '.', size) == NULL;
@@ -43,6 +58,17 @@ static bool entry_ok(const char *entry)
     char c = entry[i];
     bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
     if (!letter && (i == 0 || c < '0' || c > '9')) return false;
+  }
+  return true;
+}
+
+/* "": none. */
+static bool ops_ok(const char *ops)
+{
+  for (const char *at = ops; *at != 0;) {
+    size_t n = strspn(at, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.>/-");
+    if (n == 0 || (at[n] != 0 && at[n] != ',') || (at[n] == ',' && at[n + 1] == 0)) return false;
+    at += n + (at[n] == ',');
   }
   return true;
 }
@@ -82,7 +108,7 @@ static tn_status cut_pair(cutter *c, const char *bytes, size_t at, size_t size, 
   char *key = tn__arena_string(c->arena, text, key_size);
   char *copy = tn__arena_string(c->arena, value, value_size);
   if (key == NULL || copy == NULL) return tn__no_memory(err, "a plugin's manifest", size);
-  size_t most = strcmp(key, "kernels") == 0 ? TN_MANIFEST_MAX_KERNELS : TN_MANIFEST_MAX_VALUE;
+  size_t most = strcmp(key, "kernels") == 0 || strcmp(key, "ops") == 0 ? TN_MANIFEST_MAX_KERNELS : TN_MANIFEST_MAX_VALUE;
   if (value_size > most)
     return tn_error_set(err, TN_INVALID_ARGUMENT,
                         "manifest, byte %zu: the value of '%s' has %zu bytes, allowed are %zu", at, key, value_size,
@@ -155,6 +181,7 @@ static tn_status read_texts(const cutter *c, tn__manifest *m, tn_error *err)
   } texts[] = {
     { "name", &m->name },     { "kind", &m->kind },   { "types", &m->types }, { "version", &m->version },
     { "vendor", &m->vendor }, { "entry", &m->entry }, { "flags", &m->flags }, { "kernels", &m->kernels },
+    { "ops", &m->ops },
   };
   for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
     const char *value = value_of(c, texts[i].key);
@@ -162,9 +189,13 @@ static tn_status read_texts(const cutter *c, tn__manifest *m, tn_error *err)
   }
   if (!tn__runtime_name_ok(m->name, strlen(m->name)))
     return bad_value("name", value_of(c, "name"), "1 to 64 bytes [a-z][a-z0-9_.]*", err);
+  if (tn__name_is_reserved(m->name) && strcmp(m->vendor, TN_OWN_VENDOR) != 0)
+    return bad_value("name", m->name, "one that is not reserved for the library's own plugins, as \"acme.fast\"", err);
   m->is_kernels = strcmp(m->kind, "kernels") == 0;
   if (!m->is_kernels && strcmp(m->kind, "runtime") != 0)
     return bad_value("kind", value_of(c, "kind"), "\"runtime\" or \"kernels\"", err);
+  if (!ops_ok(m->ops)) return bad_value("ops", m->ops, "names of ops with ',' between them", err);
+  if (m->ops[0] != 0 && !m->is_kernels) return bad_value("ops", m->ops, "none in a plugin of kind \"runtime\"", err);
   if (!entry_ok(m->entry)) return bad_value("entry", value_of(c, "entry"), "\"<module>" ENTRY_TAIL "\"", err);
   return TN_OK;
 }

@@ -9,7 +9,23 @@ tn__registry tn__reg = { .mu = TN__MUTEX_INIT("registry", TN_RANK_REGISTRY) };
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static pthread_t token_owner; /* valid while tn__reg.token; guarded by mu */
 
-static void start(void) { tn__cond_init(&tn__reg.cond); }
+/* A child has one thread, the one that forked: lists are whole in it, and nobody will ever give the token back that another
+ * thread had (P-72). */
+static void before_fork(void) { pthread_mutex_lock(&tn__reg.mu.mu); }
+static void in_parent(void) { pthread_mutex_unlock(&tn__reg.mu.mu); }
+
+static void in_child(void)
+{
+  tn__reg.orphaned = tn__reg.orphaned || (tn__reg.token && !pthread_equal(token_owner, pthread_self()));
+  pthread_mutex_unlock(&tn__reg.mu.mu);
+  tn__cond_init(&tn__reg.cond); /* some may have waited */
+}
+
+static void start(void)
+{
+  tn__cond_init(&tn__reg.cond);
+  pthread_atfork(before_fork, in_parent, in_child);
+}
 
 void tn__reg_lock(void)
 {
@@ -32,6 +48,10 @@ tn_status tn__token_take(const char *what, tn_error *err)
   if (tn__token_mine_locked()) {
     status = tn_error_set(err, TN_FAILED_PRECONDITION,
                           "%s is not allowed from a plugin's constructor, entry, init or shutdown", what);
+  } else if (tn__reg.orphaned) {
+    status = tn_error_set(err, TN_FAILED_PRECONDITION,
+                          "%s is not possible: another thread loaded a plugin when this process was forked; exec a new program",
+                          what);
   } else {
     while (tn__reg.token) tn__cond_wait(&tn__reg.cond, &tn__reg.mu);
     tn__reg.token = true;
@@ -84,17 +104,20 @@ void tn__plugin_insert_locked(tn__plugin *plugin)
   *at = plugin;
 }
 
-bool tn__plugin_shadowed_locked(const tn__plugin *plugin)
+const char *tn__plugin_shadow_locked(const tn__plugin *plugin)
 {
   tn__assert_held(&tn__reg.mu);
-  if (!plugin->named || plugin->n_registered > 0) return false;
-  if (!plugin->manifest.is_kernels && tn__factory_find_locked(plugin->manifest.name) != NULL) return true;
+  if (!plugin->named || plugin->n_registered > 0) return NULL;
+  const tn__factory *f = plugin->manifest.is_kernels ? NULL : tn__factory_find_locked(plugin->manifest.name);
+  if (f != NULL) return f->plugin != NULL ? f->plugin->path : "";
   for (const tn__plugin *p = tn__reg.plugins; p != NULL && p != plugin; p = p->next)
     if (p->claims && p->state != TN__PLUGIN_GONE && p->manifest.is_kernels == plugin->manifest.is_kernels &&
         strcmp(p->manifest.name, plugin->manifest.name) == 0)
-      return true;
-  return false;
+      return p->path;
+  return NULL;
 }
+
+bool tn__plugin_shadowed_locked(const tn__plugin *plugin) { return tn__plugin_shadow_locked(plugin) != NULL; }
 
 tn__plugin *tn__plugin_by_name_locked(const char *name)
 {
@@ -155,6 +178,10 @@ tn_status tn__factory_make(const char *name, const tn_session_factory *self, tn_
   if (!tn__runtime_name_ok(name, strnlen(name, TN_NAME_BYTES + 1)))
     return tn_error_set(err, TN_INVALID_ARGUMENT,
                         "'%.80s' is no name for a runtime, wanted 1 to %d bytes [a-z][a-z0-9_.]*", name, TN_NAME_BYTES);
+  if (tn__name_is_reserved(name) && (plugin == NULL || strcmp(plugin->manifest.vendor, TN_OWN_VENDOR) != 0)) /* P-52 */
+    return tn_error_set(err, TN_INVALID_ARGUMENT,
+                        "the name '%s' is reserved for a runtime of the library's own; take another one, as 'acme.%s'", name,
+                        name);
   tn__factory *factory = tn__zalloc(sizeof(*factory));
   char *copy = tn__strdup(name);
   if (factory == NULL || copy == NULL) {
@@ -477,6 +504,8 @@ tn_status tn_runtime_add_directory(const char *path, tn_error *err)
   if (path == NULL) return tn_error_set(err, TN_INVALID_ARGUMENT, "plugin folder: the path is NULL");
   if (path[0] != '/') return tn_error_set(err, TN_INVALID_ARGUMENT, "plugin folder '%s' is not an absolute path", path);
   size_t size = strlen(path);
+  if (!tn__path_is_plain(path, size))
+    return tn_error_set(err, TN_INVALID_ARGUMENT, "plugin folder: the path has a control character");
   while (size > 1 && path[size - 1] == '/') size--;
   tn_status status = tn__token_take("adding a plugin folder", err);
   if (status != TN_OK) return status;

@@ -56,6 +56,12 @@ tn_status tn__registry_each_factory(tn_status (*visit)(void *user, tn__factory *
 /* Loads the kernel plugins that offer kernels for one of these ops on the device and are not loaded yet. Hold no lock. */
 void tn__registry_want_kernels(const char *const *ops, size_t n, const char *device);
 
+/* New ops: whether a plugin that is not loaded says that it brings this one; loads it, the one of the highest rank; and why
+ * none could be used, "; plugin ...", "" when no plugin has it. Hold no lock. */
+bool tn__registry_offers_op(const char *name, size_t size);
+void tn__registry_want_op(const char *name, size_t size);
+void tn__registry_explain_op(const char *name, char *buffer, size_t size);
+
 /* ---- options by number ---- */
 
 /* TN__OPTION_level, ...: the fields, for who reads many of them. */
@@ -86,9 +92,9 @@ void tn__registry_set_host(const tn_host *host);
 void tn__registry_hold_plugin(void *self);
 void tn__registry_drop_plugin(void *self);
 
-/* The parts of tn_runtime_load, tn_runtime_load_file, tn_probe_serve, tn_explain_selection and tn_runtime_find that come after installing the host. */
+/* The parts of tn_runtime_load, tn_runtime_load_file, tn_load_op_library, tn_probe_serve, tn_explain_selection and tn_runtime_find that come after installing the host. */
 tn_status tn__registry_load(const char *name, tn_runtime_info *out, tn_error *err);
-tn_status tn__registry_load_file(const char *path, tn_runtime_info *out, tn_error *err);
+tn_status tn__registry_load_file(const char *path, bool kernels, tn_runtime_info *out, tn_error *err);
 int tn__probe_serve(void);
 tn_status tn__registry_explain(const tn_session_options *options, char *buffer, size_t size, size_t *needed,
                                tn_error *err);

@@ -25,6 +25,13 @@
 /* [a-z][a-z0-9_.]{0,63}, P-52, P-79 */
 bool tn__runtime_name_ok(const char *name, size_t size);
 
+/* Names of the library's own plugins: those of others would be taken for them (P-52). */
+bool tn__name_is_reserved(const char *name);
+#define TN_OWN_VENDOR "Tenon"
+
+/* Without control characters: it is shown in messages, lists and terminals. */
+bool tn__path_is_plain(const char *path, size_t size);
+
 /* ---- manifest.c ---- */
 
 typedef struct tn__manifest_pair {
@@ -33,7 +40,7 @@ typedef struct tn__manifest_pair {
 
 /* Texts belong to the arena that was given to the parser; none is NULL after success. */
 typedef struct tn__manifest {
-  const char *name, *kind, *types, *version, *vendor, *entry, *flags, *kernels;
+  const char *name, *kind, *types, *version, *vendor, *entry, *flags, *kernels, *ops;
   int32_t abi_major, abi_minor, min_host_minor, rank;
   bool is_kernels;
   const tn__manifest_pair *pairs; /* all keys, unknown ones too, in the order of the file */
@@ -44,7 +51,7 @@ typedef struct tn__manifest {
 #define TN_MANIFEST_MAX_BYTES 16384
 #define TN_MANIFEST_MAX_KEYS 64
 #define TN_MANIFEST_MAX_VALUE 1024
-#define TN_MANIFEST_MAX_KERNELS 14336
+#define TN_MANIFEST_MAX_KERNELS 14336 /* of `ops`, too */
 
 /* Parses the bytes of the section. Offsets in messages count from its start. P-15, P-18 */
 tn_status tn__manifest_parse(const char *bytes, size_t size, tn__arena *arena, tn__manifest *out, tn_error *err);
@@ -111,7 +118,10 @@ typedef struct tn__plugin tn__plugin;
 struct tn__plugin {
   tn__plugin *next; /* in order of names, files without a name last, then in order of search */
   tn__arena arena;  /* every text of the plugin */
-  const char *path;
+  const char *path; /* of one that is linked into the program: "preloaded " and its module */
+  const char *module; /* "direct.a"; NULL: a file */
+  const char *linked; /* the manifest of such a one */
+  size_t linked_size;
   tn__file_id id;
   size_t order; /* place in the search */
   tn__manifest manifest;
@@ -177,6 +187,7 @@ typedef struct tn__registry {
   bool scanned;
   bool frozen;     /* nothing is loaded any more */
   bool files;      /* loading by path is allowed */
+  bool orphaned;   /* this process was forked while another thread had the token */
   tn__plugin *plugins;
   tn__factory *factories;
 
@@ -230,6 +241,8 @@ int32_t tn__rank_of_locked(const char *name, int32_t rank);
 
 /* Whether another one of the same name and kind goes before it. */
 bool tn__plugin_shadowed_locked(const tn__plugin *plugin);
+/* The file that goes before it (P-13); "" when that is a runtime without a file, NULL when there is none. */
+const char *tn__plugin_shadow_locked(const tn__plugin *plugin);
 
 /* The plugin of kind "runtime" that has this name and would be loaded for it, else the one whose fault explains why
  * there is none, else NULL. */
@@ -241,6 +254,8 @@ tn__plugin *tn__plugin_by_name_locked(const char *name);
 void tn__describe_known_locked(tn__text *text);
 /* Fills a caller's info by the runtime's name; empty texts when there is none. */
 tn_status tn__give_info(const char *name, tn_runtime_info *out, tn_error *err);
+/* The same of a plugin that is held. */
+void tn__give_plugin_info(const tn__plugin *plugin, tn_runtime_info *out);
 
 /* ---- discovery.c ---- */
 
@@ -248,8 +263,8 @@ tn_status tn__give_info(const char *name, tn_runtime_info *out, tn_error *err);
 tn_status tn__scan_once(tn_error *err);
 /* Scans again; the caller holds the token. On failure nothing has changed. */
 tn_status tn__scan(tn_error *err);
-/* Opens, checks and reads one file: fills id, manifest, state and error of a plugin whose path is set. Fails only
- * without memory. */
+/* Opens, checks and reads one file, or what is linked: fills id, manifest, state and error of a plugin whose path is set.
+ * Fails only without memory. */
 tn_status tn__plugin_examine(tn__plugin *plugin, tn_error *err);
 /* The same of a file in a folder that is safe, which was checked just now. */
 tn_status tn__plugin_examine_in(tn__plugin *plugin, bool folder_foreign, tn_error *err);
@@ -259,6 +274,18 @@ void tn__plugin_destroy(tn__plugin *plugin);
 bool tn__plugin_blame(tn__plugin *plugin, const tn_error *error);
 
 /* ---- sidecar.c ---- */
+
+/* What a NAME.conf says; path, rank and settings are set before it is parsed. */
+typedef struct tn__sidecar {
+  const char *path; /* for messages */
+  size_t line;      /* the last one that was read */
+  bool off, says_enabled;
+  int64_t rank;      /* -1: not said */
+  tn__text settings; /* "KEY=VALUE,...", as a target has them */
+} tn__sidecar;
+
+/* Reads the lines of such a file. */
+tn_status tn__sidecar_parse(tn__sidecar *c, const char *bytes, size_t size, tn_error *err);
 
 /* Reads NAME.conf beside NAME.so, if the folder has such files, and refuses the plugin when that or the environment switches it off, or when the
  * file is wrong (P-21, P-22). Fails only without memory. */
@@ -273,6 +300,19 @@ void tn__debug_load(const char *path, const char *verdict, const char *reason, i
 
 /* False when the code at `address` is surely not that of the open file (P-80). */
 bool tn__mapped_from(int fd, const void *address);
+
+/* ---- preloaded.c ---- */
+
+/* The table of the plugins that libtenon carries, of libltdl's type; NULL: none (preloaded_own.c, preloaded_none.c). */
+extern const void *const tn__own_modules;
+
+/* Starts libltdl, once. The caller holds the token. */
+tn_status tn__ltdl_start(tn_error *err);
+/* Gives each plugin that is linked into the program, examined, to `take`, which owns it from then on, also when it fails. The
+ * caller holds the token. */
+tn_status tn__each_preloaded(tn_status (*take)(void *user, tn__plugin *plugin, tn_error *err), void *user, tn_error *err);
+/* Opens such a plugin: sets `handle`. The caller holds the token. */
+tn_status tn__open_preloaded(tn__plugin *plugin, tn_error *err);
 
 /* ---- loader.c ---- */
 

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <core/base/file.h>
 #include <core/registry/registry_internal.h>
 
 #define TEXT_LIMIT ((size_t)1 << 20)
@@ -164,6 +165,8 @@ static tn_status explain_refusal(tn__factory *f, const tn_session_options *optio
   tn_error_set(err, TN_INVALID_ARGUMENT, "runtime '%s' (%s) does not accept the options with target '%s': %s", f->name,
                f->plugin != NULL ? f->plugin->path : "registered by the program", tn_session_options_target(options),
                said ? tn_error_message(&why) : "it gives no reason");
+  if (f->plugin != NULL && f->plugin->settings != NULL)
+    tn_error_prefix(err, "with '%s' from its .conf file", f->plugin->settings);
   tn_error_clear(&why);
   return TN_INVALID_ARGUMENT;
 }
@@ -198,6 +201,7 @@ static tn_status ask(tn__factory *f, const tn_session_options *options, int32_t 
 
 /* ---- by name ---- */
 
+/* A name with a vendor's prefix is that of a third party's file (P-52), which a static program cannot load (P-91). */
 static tn_status not_known(const tn_session_options *options, tn_error *err)
 {
   const char *name = tn_session_options_runtime(options);
@@ -209,10 +213,17 @@ static tn_status not_known(const tn_session_options *options, tn_error *err)
   for (const tn__plugin *p = tn__reg.plugins; p != NULL; p = p->next)
     kernels = kernels || (p->named && p->manifest.is_kernels && strcmp(p->manifest.name, name) == 0);
   tn__reg_unlock();
-  tn_error_set(err, TN_NOT_FOUND, "target '%s': there is no runtime '%s'%s; %s", tn_session_options_target(options),
-               name, kernels ? " (it is a kernel plugin)" : "", tn__text_get(&known));
+  const char *target = tn_session_options_target(options), *hint = kernels ? " (it is a kernel plugin)" : "";
+  tn_status status = tn__loads_files() || strchr(name, '.') == NULL ? TN_NOT_FOUND : TN_UNIMPLEMENTED;
+  if (tn__loads_files())
+    tn_error_set(err, status, "target '%s': there is no runtime '%s'%s; %s", target, name, hint, tn__text_get(&known));
+  else
+    tn_error_set(err, status,
+                 "static build: this program is linked statically and loads no files; target '%s': there is no runtime "
+                 "'%s'%s; %s",
+                 target, name, hint, tn__text_get(&known));
   tn__text_fini(&known);
-  return TN_NOT_FOUND;
+  return status;
 }
 
 /* The factory of that name, referenced; its plugin is loaded if need be. TN_NOT_FOUND without a text: nobody has the
@@ -372,6 +383,52 @@ static tn_status several_accept(selection *s, int32_t best, tn_error *err)
   return TN_FAILED_PRECONDITION;
 }
 
+/* The type that a filter of devices asks for, as in "/job:a/device:GPU:0" or "/gpu:0"; empty: any. */
+static tn__slice filter_type(const char *at)
+{
+  for (; *at == '/'; at += strcspn(at, "/")) {
+    size_t size = strcspn(++at, ":/");
+    tn__slice word = { at, size };
+    if (tn__slice_is(word, "job") || tn__slice_is(word, "replica") || tn__slice_is(word, "task")) continue;
+    if (!tn__slice_is(word, "device") || at[size] != ':') return word;
+    at += size + 1;
+    return (tn__slice){ at, strcspn(at, ":/") };
+  }
+  return (tn__slice){ "", 0 };
+}
+
+/* "CPU,GPU" has the type, in whatever case. */
+static bool has_type(const char *types, tn__slice type)
+{
+  for (const char *at = types; *at != 0;) {
+    size_t size = strcspn(at, ",");
+    if (size == type.size && strncasecmp(at, type.data, size) == 0) return true;
+    at += size + (at[size] == ',');
+  }
+  return false;
+}
+
+/* Whether device_filters can let a device of the candidate through, by the types that its manifest names (P-09). */
+static bool types_fit(const tn_session_options *options, const candidate *c)
+{
+  const tn__plugin *p = c->factory != NULL ? c->factory->plugin : c->plugin;
+  size_t n = tn__option_n_items(options, TN__OPTION_device_filters);
+  bool fit = n == 0 || p == NULL || p->manifest.types[0] == 0;
+  for (size_t i = 0; i < n && !fit; i++) {
+    int64_t unused;
+    tn__slice type = filter_type(tn__option_item_at(options, TN__OPTION_device_filters, i, &unused));
+    fit = type.size == 0 || has_type(p->manifest.types, type);
+  }
+  return fit;
+}
+
+static void leave_out(selection *s, const candidate *c)
+{
+  static const char why[] = "device_filters let none of its types through";
+  trace(s, c, "not asked", why);
+  tn__text_printf(&s->refusals, "%sruntime '%s' (%s): %s", s->refusals.size > 0 ? "; " : "", c->name, origin_of(c), why);
+}
+
 static tn_status ask_all(selection *s, tn_error *err)
 {
   tn_status status = TN_OK;
@@ -384,6 +441,8 @@ static tn_status ask_all(selection *s, tn_error *err)
       trace(s, c, "not asked", "rank 0 means only by name");
     else if (c->rank < best_rank(s))
       trace(s, c, "not asked", "a higher rank has an acceptor");
+    else if (!types_fit(s->options, c))
+      leave_out(s, c);
     else if (c->factory != NULL)
       ask_candidate(s, i);
     else

@@ -10,14 +10,6 @@
 
 #define MAX_BYTES 16384
 
-typedef struct conf {
-  const char *path;
-  size_t line;
-  bool off;
-  int64_t rank; /* -1: not said */
-  tn__text settings;
-} conf;
-
 /* ---- the file ---- */
 
 static tn__slice trimmed(const char *data, size_t size)
@@ -27,25 +19,37 @@ static tn__slice trimmed(const char *data, size_t size)
   return (tn__slice){ data, size };
 }
 
-static tn_status bad_line(const conf *c, tn__slice value, const char *wanted, tn_error *err)
+static tn_status bad_line(const tn__sidecar *c, tn__slice value, const char *wanted, tn_error *err)
 {
   return tn_error_set(err, TN_INVALID_ARGUMENT, "'%s', line %zu: '%.*s', wanted %s", c->path, c->line,
                       value.size < 80 ? (int)value.size : 80, value.data, wanted);
 }
 
+/* Whether "KEY=VALUE,KEY=VALUE" has the key. */
+static bool has_setting(const tn__text *settings, tn__slice key)
+{
+  for (size_t at = 0; at < settings->size;) {
+    const char *one = settings->data + at, *comma = memchr(one, ',', settings->size - at);
+    if (settings->size - at > key.size && memcmp(one, key.data, key.size) == 0 && one[key.size] == '=') return true;
+    at = comma != NULL ? (size_t)(comma - settings->data) + 1 : settings->size;
+  }
+  return false;
+}
+
 /* option.KEY=VALUE is a setting as a target has it. */
-static tn_status take_setting(conf *c, tn__slice key, tn__slice value, tn_error *err)
+static tn_status take_setting(tn__sidecar *c, tn__slice key, tn__slice value, tn_error *err)
 {
   bool good = tn__runtime_name_ok(key.data, key.size) && memchr(key.data, '.', key.size) == NULL;
   for (size_t i = 0; good && i < value.size; i++)
     good = (unsigned char)value.data[i] >= 0x20 && value.data[i] != 0x7f && value.data[i] != ',';
   if (!good) return bad_line(c, key, "option.KEY=VALUE with a key [a-z][a-z0-9_]* and a value without commas", err);
+  if (has_setting(&c->settings, key)) return bad_line(c, key, "each key once", err);
   tn__text_printf(&c->settings, "%s%.*s=%.*s", c->settings.size > 0 ? "," : "", (int)key.size, key.data, (int)value.size,
                   value.data);
   return c->settings.failed ? tn__no_memory(err, "settings of a plugin", MAX_BYTES) : TN_OK;
 }
 
-static tn_status take_line(conf *c, tn__slice line, tn_error *err)
+static tn_status take_line(tn__sidecar *c, tn__slice line, tn_error *err)
 {
   const char *equals = line.size > 0 ? memchr(line.data, '=', line.size) : NULL;
   if (line.size == 0 || line.data[0] == '#') return TN_OK;
@@ -56,16 +60,19 @@ static tn_status take_line(conf *c, tn__slice line, tn_error *err)
     return take_setting(c, (tn__slice){ key.data + 7, key.size - 7 }, value, err);
   if (tn__slice_is(key, "enabled")) {
     if (!tn__slice_is(value, "yes") && !tn__slice_is(value, "no")) return bad_line(c, value, "enabled=yes or enabled=no", err);
+    if (c->says_enabled) return bad_line(c, key, "each key once", err);
     c->off = tn__slice_is(value, "no");
+    c->says_enabled = true;
     return TN_OK;
   }
   if (!tn__slice_is(key, "rank")) return bad_line(c, key, "enabled, rank or option.KEY", err);
+  if (c->rank >= 0) return bad_line(c, key, "each key once", err);
   if (!tn__parse_int(value, &c->rank) || c->rank < 0 || c->rank > 1000)
     return bad_line(c, value, "a rank from 0 to 1000", err);
   return TN_OK;
 }
 
-static tn_status take_lines(conf *c, const char *bytes, size_t size, tn_error *err)
+tn_status tn__sidecar_parse(tn__sidecar *c, const char *bytes, size_t size, tn_error *err)
 {
   tn_status status = TN_OK;
   for (size_t at = 0; status == TN_OK && at < size;) {
@@ -78,7 +85,7 @@ static tn_status take_lines(conf *c, const char *bytes, size_t size, tn_error *e
   return status;
 }
 
-static tn_status read_conf(conf *c, tn_error *err)
+static tn_status read_conf(tn__sidecar *c, tn_error *err)
 {
   tn__file file;
   char bytes[MAX_BYTES];
@@ -92,7 +99,7 @@ static tn_status read_conf(conf *c, tn_error *err)
     status = tn__file_read(&file, 0, bytes, (size_t)file.size, err);
   size_t size = status == TN_OK ? (size_t)file.size : 0;
   tn__file_close(&file);
-  return status == TN_OK ? take_lines(c, bytes, size, err) : status;
+  return status == TN_OK ? tn__sidecar_parse(c, bytes, size, err) : status;
 }
 
 /* ---- the environment ---- */
@@ -139,7 +146,7 @@ static tn_status refuse(tn__plugin *plugin, tn_status status, tn_error *why, tn_
   return tn__plugin_blame(plugin, why) ? TN_OK : tn__no_memory(err, "a plugin's reason", 1);
 }
 
-static tn_status apply(tn__plugin *plugin, conf *c, tn_error *err)
+static tn_status apply(tn__plugin *plugin, tn__sidecar *c, tn_error *err)
 {
   tn_error why = TN_ERROR_INIT;
   tn_status status = read_conf(c, &why);
@@ -160,7 +167,7 @@ static tn_status look_beside(tn__plugin *plugin, tn_error *err)
 {
   tn__text path;
   struct stat st;
-  conf c = { .rank = -1 };
+  tn__sidecar c = { .rank = -1 };
   tn_status status = TN_OK;
   tn__text_init(&path, 65536);
   tn__text_init(&c.settings, 2 * MAX_BYTES);

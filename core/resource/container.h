@@ -29,7 +29,11 @@ void tn__containers_unref(tn__containers *set);
  * holds no lock. TN_RESOURCE_EXHAUSTED: some are detached, some not. */
 tn_status tn__containers_detach(tn__containers *set, const char *const *names, size_t n, tn__container **old,
                                 tn_error *err);
+/* As above, of every container that the set has or had. */
+void tn__containers_detach_all(tn__containers *set, tn__container **old);
 void tn__containers_leave_all(tn__container *list);
+/* Whether there is a container of this name; the default one always is. */
+bool tn__containers_has(tn__containers *set, const char *name);
 /* Calls fn for each container that the set has now, with how many resources are in it; the names live as long as the call. */
 void tn__containers_list(tn__containers *set, void (*fn)(void *user, const char *name, size_t n_resources), void *user);
 

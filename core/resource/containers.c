@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sets of containers, and what sessions see of them.
  *
- * Each reset of a name raises the set's epoch and notes it with the name. A view has the epoch of its birth: a generation that
+ * Each reset of a name raises the set's epoch and notes it with the name, a reset of all with the set. A view has the epoch of its birth: a generation that
  * is younger is not for it, and should it ask for that name for the first time only then, it gets a container of its own,
  * which is what is left of the old generation. */
 #include <core/resource/container.h>
@@ -19,6 +19,7 @@ struct tn__containers {
   tn__mutex mu;
   tn__map entries; /* by name, guarded by mu, as all below */
   uint64_t epoch;
+  uint64_t all_born; /* epoch of the last reset of all: no generation is older, also of names that nobody has asked for */
   size_t n_views;
 };
 
@@ -128,6 +129,35 @@ tn_status tn__containers_detach(tn__containers *set, const char *const *names, s
   return st;
 }
 
+void tn__containers_detach_all(tn__containers *set, tn__container **old)
+{
+  *old = NULL;
+  tn__mutex_lock(&set->mu);
+  set->all_born = ++set->epoch;
+  size_t place = 0;
+  for (tn__map_entry *m; (m = tn__map_next(&set->entries, &place)) != NULL;) {
+    entry *e = m->value;
+    if (e->container != NULL) *old = tn__container_link(e->container, *old);
+    e->container = NULL;
+    free_entry(e); /* all_born says what it said */
+  }
+  tn__map_fini(&set->entries);
+  tn__map_init(&set->entries);
+  tn__mutex_unlock(&set->mu);
+}
+
+bool tn__containers_has(tn__containers *set, const char *name)
+{
+  name = name_of(name);
+  if (strcmp(name, TN_DEFAULT_CONTAINER) == 0) return true;
+  if (set == NULL) return false;
+  tn__mutex_lock(&set->mu);
+  const entry *e = tn__map_get(&set->entries, name, strlen(name));
+  bool has = e != NULL && e->container != NULL;
+  tn__mutex_unlock(&set->mu);
+  return has;
+}
+
 void tn__containers_leave_all(tn__container *list)
 {
   while (list != NULL) {
@@ -189,7 +219,7 @@ static tn_status find_or_make(tn__container_view *view, const char *name, tn__co
   tn__mutex_lock(&set->mu);
   entry *e = need_entry(set, name);
   if (e == NULL) st = tn__no_memory(err, "container", sizeof *e);
-  if (st == TN_OK && e->born > view->epoch) {
+  if (st == TN_OK && (e->born > view->epoch || set->all_born > view->epoch)) {
     st = tn__container_create(name, out, err);
   } else if (st == TN_OK) {
     if (e->container == NULL) st = tn__container_create(name, &e->container, err);

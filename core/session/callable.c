@@ -172,6 +172,7 @@ tn_status tn_session_release_callable(tn_session *session, tn_callable callable,
 {
   tn__error_reset(err);
   if (session == NULL) return tn_error_set(err, TN_INVALID_ARGUMENT, "tn_session_release_callable: session is NULL");
+  if (tn__forked()) return tn__session_forked(err);
   tn__callable_slot *slot;
   tn_status st = find_slot(session, callable, &slot, err);
   if (st != TN_OK) return st;

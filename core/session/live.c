@@ -7,11 +7,17 @@
 static tn__mutex list_mu = TN__MUTEX_INIT("live sessions", TN_RANK_SESSION_LIST);
 static tn_session *list; /* guarded by list_mu */
 static _Atomic uint32_t forked;
+static _Atomic uint32_t existed, creating; /* whether there was a session; calls that make one */
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-static void in_child(void) { atomic_store(&forked, 1); }
+/* A process that forks before it has sessions may have them in the child. */
+static void in_child(void)
+{
+  if (atomic_load(&existed) != 0 || atomic_load(&creating) != 0) atomic_store(&forked, 1);
+}
 
-static tn_status reset_sessions_of(const tn_session_factory *self, const char *const *containers, size_t n, tn_error *err);
+static tn_status reset_sessions_of(const tn_session_factory *self, const char *const *containers, size_t n,
+                                   uint32_t flags, tn_error *err);
 
 static void install(void)
 {
@@ -21,27 +27,23 @@ static void install(void)
 
 bool tn__forked(void) { return atomic_load_explicit(&forked, memory_order_relaxed) != 0; }
 
-/* ---- containers of a factory ---- */
-
-static void free_containers(void *slot) { tn__containers_unref(slot); }
-
-/* The containers of a factory, made at the first question; they live as long as it is registered. NULL without memory. */
-static tn__containers *containers_of(tn__factory *factory)
+void tn__live_begin(void)
 {
-  tn__containers *set = tn__factory_slot(factory);
-  if (set != NULL) return set;
-  set = tn__containers_create();
-  if (set == NULL || tn__factory_set_slot(factory, set, free_containers)) return set;
-  tn__containers_unref(set);
-  return tn__factory_slot(factory);
+  pthread_once(&once, install);
+  atomic_fetch_add(&creating, 1);
+}
+
+void tn__live_end(tn_status status)
+{
+  if (status == TN_OK) atomic_store(&existed, 1);
+  atomic_fetch_sub(&creating, 1);
 }
 
 /* ---- sessions ---- */
 
 tn_status tn__live_add(tn_session *session, tn_error *err)
 {
-  pthread_once(&once, install);
-  tn__containers *set = session->isolated ? tn__containers_create() : tn__containers_ref(containers_of(session->factory));
+  tn__containers *set = session->isolated ? tn__containers_create() : tn__containers_ref(tn__factory_containers(session->factory));
   if (set == NULL) return tn__no_memory(err, "containers", 0);
   tn_status st = TN_OK;
   tn__mutex_lock(&list_mu);
@@ -73,7 +75,8 @@ void tn__live_remove(tn_session *session)
 
 /* Marks all sessions of a factory closed, and detaches the containers; what a runtime wants to be told is told outside the
  * lock, session by session, while a count keeps each alive. */
-static tn_status reset_sessions_of(const tn_session_factory *self, const char *const *containers, size_t n, tn_error *err)
+static tn_status reset_sessions_of(const tn_session_factory *self, const char *const *containers, size_t n,
+                                   uint32_t flags, tn_error *err)
 {
   tn__factory *factory = tn__factory_by_self(self);
   tn__containers *set = factory == NULL ? NULL : tn__factory_slot(factory);
@@ -87,7 +90,8 @@ static tn_status reset_sessions_of(const tn_session_factory *self, const char *c
     s->next_told = told;
     told = s;
   }
-  if (set != NULL) st = tn__containers_detach(set, containers, n, &old, err);
+  if (set != NULL && (flags & TN_RESET_ALL) != 0) tn__containers_detach_all(set, &old);
+  else if (set != NULL) st = tn__containers_detach(set, containers, n, &old, err);
   tn__mutex_unlock(&list_mu);
   while (told != NULL) {
     tn_session *next = told->next_told;
@@ -100,17 +104,22 @@ static tn_status reset_sessions_of(const tn_session_factory *self, const char *c
   return st;
 }
 
-tn_status tn_reset(const tn_session_options *options, const char *const *containers, size_t n, tn_error *err)
+static tn_status check_reset(const tn_session_options *options, const char *const *containers, size_t n, uint32_t flags,
+                             tn_error *err)
 {
   tn__error_reset(err);
   if (options == NULL) return tn_error_set(err, TN_INVALID_ARGUMENT, "tn_reset: options is NULL");
   if (containers == NULL && n > 0) return tn_error_set(err, TN_INVALID_ARGUMENT, "tn_reset: containers is NULL");
   for (size_t i = 0; i < n; i++)
     if (containers[i] == NULL) return tn_error_set(err, TN_INVALID_ARGUMENT, "tn_reset: container %zu is NULL", i);
-  if (tn__forked())
-    return tn_error_set(err, TN_FAILED_PRECONDITION, "sessions cannot be used in a process forked after one existed");
-  tn__host_install();
-  pthread_once(&once, install); /* the runtime's reset calls what it installs */
+  if ((flags & ~(uint32_t)TN_RESET_ALL) != 0)
+    return tn_error_set(err, TN_INVALID_ARGUMENT, "tn_reset: unknown flags %#x", flags);
+  return tn__forked() ? tn__session_forked(err) : TN_OK;
+}
+
+static tn_status reset_runtime(const tn_session_options *options, const char *const *containers, size_t n, uint32_t flags,
+                               tn_bool *found, tn_error *err)
+{
   tn__factory *factory;
   tn_status st = tn__registry_acquire(options, &factory, err);
   if (st != TN_OK) return st;
@@ -118,9 +127,28 @@ tn_status tn_reset(const tn_session_options *options, const char *const *contain
   if (slots->reset == NULL) { /* S-RST-12 */
     st = tn_error_set(err, TN_UNIMPLEMENTED, "runtime '%s' has no reset", tn__factory_name(factory));
   } else {
-    st = slots->reset(tn__factory_self(factory), options, containers, n, 0, err);
+    for (size_t i = 0; found != NULL && i < n; i++)
+      found[i] = tn__containers_has(tn__factory_slot(factory), containers[i]);
+    st = slots->reset(tn__factory_self(factory), options, containers, n, flags, err);
     st = tn__factory_status(factory, "reset", st, err);
   }
   tn__factory_release(factory);
   return st;
+}
+
+tn_status tn_reset_containers(const tn_session_options *options, const char *const *containers, size_t n, uint32_t flags,
+                              tn_bool *found, tn_error *err)
+{
+  tn_status st = check_reset(options, containers, n, flags, err);
+  if (st != TN_OK) return st;
+  tn__host_install();
+  tn__live_begin(); /* the runtime's reset calls what it installs */
+  st = reset_runtime(options, containers, n, flags, found, err);
+  tn__live_end(TN_CANCELLED);
+  return st;
+}
+
+tn_status tn_reset(const tn_session_options *options, const char *const *containers, size_t n, tn_error *err)
+{
+  return tn_reset_containers(options, containers, n, 0, NULL, err);
 }

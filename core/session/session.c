@@ -136,13 +136,8 @@ static void session_free(tn_session *s)
   tn__free_aligned(s, sizeof *s, _Alignof(tn_session));
 }
 
-tn_status tn_session_create(const tn_session_options *options, tn_session **out, tn_error *err)
+static tn_status create(const tn_session_options *options, tn_session **out, tn_error *err)
 {
-  tn__error_reset(err);
-  if (out != NULL) *out = NULL;
-  if (options == NULL || out == NULL) /* S-OPT-13 */
-    return tn_error_set(err, TN_INVALID_ARGUMENT, "tn_session_create: %s is NULL", out == NULL ? "out" : "options");
-  if (tn__forked()) return tn__session_forked(err);
   tn__host_install();
   tn_session *s = tn__alloc_aligned(sizeof *s, _Alignof(tn_session));
   if (s == NULL) return tn__no_memory(err, "session", sizeof *s);
@@ -165,6 +160,19 @@ tn_status tn_session_create(const tn_session_options *options, tn_session **out,
   if (st == TN_OK) st = tn__live_add(s, err);
   if (st != TN_OK) session_free(s);
   else *out = s;
+  return st;
+}
+
+tn_status tn_session_create(const tn_session_options *options, tn_session **out, tn_error *err)
+{
+  tn__error_reset(err);
+  if (out != NULL) *out = NULL;
+  if (options == NULL || out == NULL) /* S-OPT-13 */
+    return tn_error_set(err, TN_INVALID_ARGUMENT, "tn_session_create: %s is NULL", out == NULL ? "out" : "options");
+  if (tn__forked()) return tn__session_forked(err);
+  tn__live_begin();
+  tn_status st = create(options, out, err);
+  tn__live_end(st);
   return st;
 }
 
@@ -317,7 +325,7 @@ void tn_session_signature_counts(const tn_session *session, uint64_t *compiled, 
   tn_session *s = (tn_session *)session;
   if (compiled != NULL) *compiled = 0;
   if (held != NULL) *held = 0;
-  if (s == NULL) return;
+  if (s == NULL || tn__forked()) return;
   tn__mutex_lock(&s->mu);
   if (compiled != NULL) *compiled = s->compiled;
   if (held != NULL) *held = s->signatures.count;

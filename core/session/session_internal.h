@@ -154,6 +154,10 @@ void tn__default_forget(tn_session *session, bool opened_only);
 tn_status tn__live_add(tn_session *session, tn_error *err); /* name and version must be free */
 void tn__live_remove(tn_session *session);
 bool tn__forked(void); /* this process is a child of one that had sessions */
+/* Around each call that makes a session or asks a runtime for something: a fork meanwhile is found out in the child. status TN_OK:
+ * there is a session now. */
+void tn__live_begin(void);
+void tn__live_end(tn_status status);
 
 /* signature.c */
 typedef struct tn__names {

@@ -21,6 +21,8 @@ TN_BEGIN_DECLS
 
 /* A step is made by the session layer and lives until the runtime's `step` has returned. Readable from any thread that
  * works for it. */
+/* Tells steps apart, as in a log: a number of the process, from 1 up, whatever the session. A step is given one when
+ * somebody first asks for it, so it is no count of steps. Since 0.1 */
 TN_API uint64_t tn_step_id(const tn_step *step);
 TN_API size_t tn_step_n_inputs(const tn_step *step);
 TN_API tn_tensor *tn_step_input(const tn_step *step, size_t i); /* borrowed, never written */

@@ -44,6 +44,23 @@ TN_API tn_status tn_runtime_directory_at(size_t i, const char **path, const char
 /* What the last look for plugins found odd in the environment, a line each, as snprintf writes. Any thread. Since 0.1 */
 TN_API tn_status tn_runtime_notes(char *buffer, size_t size, size_t *needed, tn_error *err);
 
+/* ---- plugins that are linked into the program ---- */
+
+/* Makes plugins known that are linked into the program. They are used as those of files are, and go before them; tn_runtime_at
+ * calls their origin "preloaded". What the library itself was configured to carry (--enable-preloaded) needs no call.
+ * symbols  a table of libltdl's type lt_dlsymlist, that lives as long as the program: what libtool makes of -dlpreopen
+ *          (lt_preloaded_symbols of <ltdl.h>), or one that is written by hand: the program's name without an address; for each
+ *          module its archive "NAME.a" without an address, then "NAME_LTX_tn_plugin_query" and "NAME_LTX_tn_plugin_manifest"
+ *          with theirs; NULL. Modules that have no such manifest are left alone, and of two with one archive's name the
+ *          first counts. A table that was given before is no error.
+ * TN_INVALID_ARGUMENT for a table that does not begin with a name; TN_FAILED_PRECONDITION from a plugin's constructor, entry or
+ * init. Any thread. Since 0.1, P-90 */
+TN_API tn_status tn_runtime_preload(const void *symbols, tn_error *err);
+
+/* Whether this program can load plugins from files: not when it is linked all statically. Then a file, a name that a file
+ * offers, and an unknown name with a vendor's prefix ("acme.fast") are TN_UNIMPLEMENTED. Any thread. Since 0.1, P-91 */
+TN_API tn_bool tn_runtime_loads_files(void);
+
 /* ---- loading by path ---- */
 
 /* Allows tn_runtime_load_file, which refuses at first. TN_PERMISSION_DENIED in a process that has more rights than its caller.
@@ -54,6 +71,15 @@ TN_API tn_status tn_runtime_allow_files(tn_bool allow, tn_error *err);
  * allowed) is filled as tn_runtime_load does. TN_FAILED_PRECONDITION unless tn_runtime_allow_files was called, and after
  * tn_freeze; TN_INVALID_ARGUMENT for a path that is not absolute; else what tn_runtime_load says. Since 0.1, P-81 */
 TN_API tn_status tn_runtime_load_file(const char *path, tn_runtime_info *out, tn_error *err);
+
+/* Loads the kernel plugin in this file, wherever it is: from then on its ops can stand in graphs, and its kernels are used. What it
+ * registers stays with the process. *out (struct_size set by the caller, NULL allowed) describes it, also when it was found
+ * and fails. A plugin in a folder of the search list needs no such call: it is loaded when a graph names one of its ops.
+ * Returns  TN_FAILED_PRECONDITION unless tn_runtime_allow_files was called, and after tn_freeze; TN_PERMISSION_DENIED in a
+ *          process that has more rights than its caller; TN_INVALID_ARGUMENT for a path that is not absolute, or a file that is
+ *          no kernel plugin; TN_ALREADY_EXISTS, naming both, when one of its ops is the library's own or another plugin's;
+ *          else what tn_runtime_load says. Loading it again is TN_OK. Any thread. Since 0.1, P-15, P-81 */
+TN_API tn_status tn_load_op_library(const char *path, tn_runtime_info *out, tn_error *err);
 
 /* From now on nothing is loaded: a target that would need a plugin that is not loaded is TN_FAILED_PRECONDITION, and kernel
  * plugins are left alone. What is loaded works on. There is no way back. A server calls it when it has what it needs; it waits

@@ -27,6 +27,9 @@ struct tn_placement {
   const char *reason; /* why soft placement did not take that one; "" when the node stands where it wants */
 };
 
+/* Flags of a reset. */
+enum { TN_RESET_ALL = 1 /* every container of the runtime */ };
+
 /* Options of one call. tn_run_options_init gives the defaults; NULL in place of a pointer to it means the same. Fields are
  * only added at the end: the library reads what struct_size covers. */
 struct tn_run_options {
@@ -163,6 +166,15 @@ TN_API void tn_session_destroy(tn_session *session);
  * default one. Does not wait for steps. TN_UNIMPLEMENTED when the runtime has no reset. Since 0.1, S-RST */
 TN_API tn_status tn_reset(const tn_session_options *options, const char *const *containers, size_t n, tn_error *err);
 
+/* As tn_reset, with flags, and says which of the names stood for something.
+ * flags  0, or TN_RESET_ALL: every container of the runtime is detached, listed or not. A container that sessions made
+ *        while this runs is before it or after it.
+ * found  n places, may be NULL: 1 where there was a container of this name, 0 for a name that nobody had used, which is
+ *        no error. The default container is always there.
+ * Any thread. Since 0.1, P-42, P-43 */
+TN_API tn_status tn_reset_containers(const tn_session_options *options, const char *const *containers, size_t n,
+                                     uint32_t flags, tn_bool *found, tn_error *err);
+
 /* Device i of the session; out->struct_size is set by the caller. TN_OUT_OF_RANGE past the end. Works after close.
  * Since 0.1, S-LIFE-06 */
 TN_API tn_status tn_session_device(tn_session *session, size_t i, tn_device_info *out, tn_error *err);
@@ -223,6 +235,7 @@ struct tn_runtime_info {
   tn_bool disabled;      /* by TENON_PLUGIN_DISABLE, TENON_PLUGIN_SELECT or NAME.conf beside the file */
   tn_bool reserved[4];
   const char *reason;
+  const char *shadowed_by; /* of a shadowed one: the file that goes before; "" when that has none. Since 0.1 */
 };
 
 #ifndef TN_PLUGIN

@@ -21,4 +21,8 @@ plugins_onednn_la_SOURCES = \
 plugins_onednn_la_CPPFLAGS = $(TN_PLUGIN_CPPFLAGS) -DTN_PLUGIN=onednn
 plugins_onednn_la_LDFLAGS = $(TN_PLUGIN_LINK)
 plugins_onednn_la_LIBADD = -ldnnl -lgomp
+EXTRA_LTLIBRARIES += plugins/preloaded/onednn.la
+plugins_preloaded_onednn_la_SOURCES = $(plugins_onednn_la_SOURCES)
+plugins_preloaded_onednn_la_CPPFLAGS = $(plugins_onednn_la_CPPFLAGS)
+plugins_preloaded_onednn_la_LDFLAGS = $(TN_PRELOAD_LINK)
 endif

@@ -12,9 +12,11 @@
  *   two, two_equal                  brings NAME and NAME.b (good); brings NAME twice
  *   taken                           also brings "test.taken"
  *   init_fails, init_silent, init_nonsense, init_unavailable, init_slow (good)
+ *   accept_aborts                   accepts_options ends the process
  *   null_session, refuses, refuses_silently, unhealthy, lowers_rank, shutdown_refuses
  *
  * It logs "chameleon NAME: init" and "... shutdown" at level info. */
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -63,6 +65,7 @@ static tn_status new_session(const tn_session_factory *self, const tn_session_op
 static tn_bool accepts_options(const tn_session_factory *self, const tn_session_options *options)
 {
   (void)self, (void)options;
+  if (is("accept_aborts")) abort();
   return !is("refuses") && !is("refuses_silently");
 }
 
@@ -155,6 +158,7 @@ static const tn_plugin *describe(tn_error *err)
     .abi_major = is("code_major") ? TN_ABI_MAJOR + 1 : TN_ABI_MAJOR,
     .abi_minor = is("code_abi") ? TN_ABI_MINOR + 7 : TN_ABI_MINOR,
     .kind = is("code_kind") ? TN_PLUGIN_KERNELS : TN_PLUGIN_RUNTIME,
+    .reserved = is("long_plugin") ? 7 : 0, /* not looked at */
     .name = is("code_name") ? "test.liar" : name,
     .version = "1.0.0",
     .types = is("code_types") ? "GPU" : "CPU",

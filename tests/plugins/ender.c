@@ -10,8 +10,11 @@
  *   forge                          writes a verdict of its own on every descriptor, and ends with 0
  *   call                           calls the function whose address stands in TENON_TEST_CALL
  *   spawn                          does that in a thread, and waits for it
+ *   key                            leaves the thread a value whose destructor is the plugin's: it does that, too
  *   open                           fails when a descriptor above 3 is open
- *   later                          is UNAVAILABLE */
+ *   later                          is UNAVAILABLE
+ *
+ * A session writes its host table to the address that stands in TENON_TEST_HOST. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <pthread.h>
@@ -36,14 +39,29 @@ static const char *value_of(const char *key)
   return "";
 }
 
+static void *address_in(const char *variable)
+{
+  void *address = NULL;
+  const char *text = getenv(variable);
+  if (text != NULL) sscanf(text, "%p", &address);
+  return address;
+}
+
 static void *call_back(void *arg)
 {
   (void)arg;
+  void *address = address_in("TENON_TEST_CALL");
   void (*function)(void) = NULL;
-  const char *text = getenv("TENON_TEST_CALL");
-  if (text != NULL) sscanf(text, "%p", (void **)&function);
+  memcpy(&function, &address, sizeof address);
   if (function != NULL) function();
   return NULL;
+}
+
+/* Gives away its host table, as what makes buffers does with its own code. */
+static void show_host(void)
+{
+  const tn_host **place = address_in("TENON_TEST_HOST");
+  if (place != NULL) *place = TN_HOST_TABLE;
 }
 
 static void eat(void)
@@ -79,6 +97,18 @@ static void make_child(void)
   fclose(file);
 }
 
+static pthread_key_t key;
+
+static void end_value(void *value)
+{
+  if (value == (void *)&key) call_back(NULL);
+}
+
+static void leave_value(void)
+{
+  if (pthread_key_create(&key, end_value) == 0) pthread_setspecific(key, &key);
+}
+
 static int descriptors(void)
 {
   int n = 0;
@@ -101,6 +131,7 @@ static void harm(const char *place, const char **refusal)
   if (strcmp(how, "forge") == 0) forge();
   if (strcmp(how, "call") == 0) call_back(NULL);
   if (strcmp(how, "spawn") == 0) in_thread();
+  if (strcmp(how, "key") == 0) leave_value();
   if (strcmp(how, "child") == 0 || strcmp(how, "leave") == 0) make_child();
   while (strcmp(how, "hang") == 0 || strcmp(how, "child") == 0) sleep(1);
   for (volatile int i = 0; strcmp(how, "spin") == 0; i++) {}
@@ -122,6 +153,7 @@ static tn_status new_session(const tn_session_factory *self, const tn_session_op
                              tn_error *err)
 {
   (void)self, (void)options, (void)err;
+  show_host();
   *out = &session;
   return TN_OK;
 }

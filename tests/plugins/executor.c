@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Level (c) of the kit, whole: a runtime that executes straight plans by itself, in memory of its own, and calls the plan's kernels
- * for what they compute. Other plans go to level (a). */
+ * for what they compute. Other plans go to level (a). With the setting share=yes it keeps layouts that have one segment, and
+ * uses each for all steps of its shapes, also for several at once. */
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,13 +10,27 @@
 
 TN_PLUGIN_MANIFEST("runtime", "test.executor", "CPU", "0", "1.0.0", "Tests", "")
 
+static const char *const settings[] = { "share" };
+
 struct tn_runtime_session {
-  int unused;
+  int share;
 };
+
+/* A layout that is used for all steps whose inputs have the key. */
+typedef struct shared {
+  struct shared *next;
+  tn_plan_layout *layout;
+  size_t size;
+  int64_t key[];
+} shared;
 
 struct tn_executable {
   const tn_plan *plan;
   tn_executable *kit; /* NULL: the plan is straight */
+  int share;
+  pthread_mutex_t mu;
+  shared *layouts; /* guarded by mu; each stays until the end */
+  size_t steps;    /* that used them */
 };
 
 /* A value while a step runs. */
@@ -27,7 +43,9 @@ typedef struct value {
 typedef struct state {
   const tn_plan *plan;
   tn_step *step;
+  tn_executable *executable;
   tn_plan_layout *layout;
+  int borrowed; /* the layout is shared */
   value *values;
   tn_view **views; /* by value; NULL = there is none yet */
   char *arena, *scratch;
@@ -38,15 +56,17 @@ typedef struct state {
 static tn_status new_session(const tn_session_factory *self, const tn_session_options *options,
                              tn_runtime_session **out, tn_error *err)
 {
-  (void)self, (void)options;
+  (void)self;
   *out = tn_alloc(sizeof **out);
-  return *out != NULL ? TN_OK : tn_error_set(err, TN_RESOURCE_EXHAUSTED, "no memory for a session");
+  if (*out == NULL) return tn_error_set(err, TN_RESOURCE_EXHAUSTED, "no memory for a session");
+  (*out)->share = tn_session_options_setting(options, "share") != NULL;
+  return TN_OK;
 }
 
 static tn_bool accepts_options(const tn_session_factory *self, const tn_session_options *options)
 {
   (void)self;
-  return tn_session_options_check_settings(options, NULL, 0, NULL) == TN_OK;
+  return tn_session_options_check_settings(options, settings, 1, NULL) == TN_OK;
 }
 
 static void destroy_session(const tn_session_factory *self, tn_runtime_session *session)
@@ -58,10 +78,10 @@ static void destroy_session(const tn_session_factory *self, tn_runtime_session *
 static tn_status prepare(const tn_session_factory *self, tn_runtime_session *session, const tn_plan *plan,
                          tn_executable **out, tn_error *err)
 {
-  (void)self, (void)session;
+  (void)self;
   tn_executable *e = tn_alloc(sizeof *e);
   if (e == NULL) return tn_error_set(err, TN_RESOURCE_EXHAUSTED, "no memory for a plan");
-  *e = (tn_executable){ plan, NULL };
+  *e = (tn_executable){ .plan = plan, .share = session->share, .mu = PTHREAD_MUTEX_INITIALIZER };
   tn_status st = tn_plan_check_straight(plan, NULL) == TN_OK ? TN_OK : tn_kit_prepare(plan, TN_KIT_INLINE, &e->kit, err);
   if (st == TN_OK) *out = e;
   else tn_free(e);
@@ -71,6 +91,13 @@ static tn_status prepare(const tn_session_factory *self, tn_runtime_session *ses
 static void release(const tn_session_factory *self, tn_runtime_session *session, tn_executable *executable)
 {
   (void)self, (void)session;
+  size_t n = 0;
+  for (shared *l = executable->layouts, *next; l != NULL; l = next, n++) {
+    next = l->next;
+    tn_kit_layout_release(l->layout);
+    tn_free(l);
+  }
+  if (n > 0) tn_log(TN_LOG_INFO, "executor: %zu layouts for %zu steps", n, executable->steps);
   tn_kit_release(executable->kit);
   tn_free(executable);
 }
@@ -142,6 +169,65 @@ static tn_status place(state *s, uint32_t i, tn_error *err)
   to->view.dtype = v.dtype;
   s->views[i] = &to->view;
   return TN_OK;
+}
+
+/* ---- layouts that steps share ---- */
+
+/* What a layout follows from: shapes, and the values of small whole numbers, which may be shapes. */
+static size_t write_key(tn_tensor *const *inputs, size_t n, int64_t *key)
+{
+  size_t size = 0;
+  for (size_t i = 0; i < n; i++) {
+    tn_dtype dtype = tn_tensor_dtype(inputs[i]);
+    int64_t elements = tn_tensor_elements(inputs[i]), rank = tn_tensor_rank(inputs[i]);
+    const void *data = tn_tensor_data(inputs[i]);
+    if (key != NULL) key[size] = rank;
+    for (int64_t k = 0; key != NULL && k < rank; k++) key[size + 1 + (size_t)k] = tn_tensor_dims(inputs[i])[k];
+    size += 1 + (size_t)rank;
+    if ((dtype != TN_INT32 && dtype != TN_INT64) || elements > 64) continue;
+    for (int64_t k = 0; key != NULL && k < elements; k++)
+      key[size + (size_t)k] = dtype == TN_INT32 ? ((const int32_t *)data)[k] : ((const int64_t *)data)[k];
+    size += (size_t)elements;
+  }
+  return size;
+}
+
+static tn_status make_shared(state *s, tn_tensor *const *inputs, size_t n, shared *made, tn_error *err)
+{
+  tn_layout_segment segment = { .struct_size = sizeof segment, .is_last = 1 };
+  tn_status st = tn_kit_layout(s->plan, inputs, n, &s->layout, err);
+  if (st == TN_OK && tn_plan_n_instructions(s->plan) > 0) st = tn_kit_layout_segment(s->layout, 0, &segment, err);
+  if (st != TN_OK || !segment.is_last) { /* what comes next is one step's alone */
+    tn_free(made);
+    return st;
+  }
+  made->layout = s->layout;
+  made->next = s->executable->layouts;
+  s->executable->layouts = made;
+  s->borrowed = 1;
+  return TN_OK;
+}
+
+static tn_status take_layout(state *s, tn_tensor *const *inputs, size_t n, tn_error *err)
+{
+  tn_executable *e = s->executable;
+  if (!e->share) return tn_kit_layout(s->plan, inputs, n, &s->layout, err);
+  size_t size = write_key(inputs, n, NULL);
+  shared *made = tn_alloc(sizeof *made + size * sizeof *made->key), *l;
+  if (made == NULL) return tn_error_set(err, TN_RESOURCE_EXHAUSTED, "no memory for a layout");
+  made->size = write_key(inputs, n, made->key);
+  pthread_mutex_lock(&e->mu);
+  for (l = e->layouts; l != NULL; l = l->next)
+    if (l->size == size && memcmp(l->key, made->key, size * sizeof *made->key) == 0) break;
+  tn_status st = l == NULL ? make_shared(s, inputs, n, made, err) : TN_OK;
+  if (l != NULL) {
+    s->layout = l->layout;
+    s->borrowed = 1;
+    tn_free(made);
+  }
+  e->steps += (size_t)s->borrowed;
+  pthread_mutex_unlock(&e->mu);
+  return st;
 }
 
 /* ---- running ---- */
@@ -230,7 +316,7 @@ static tn_status run(state *s, size_t n_values, tn_error *err)
   tn_tensor **inputs = tn_alloc((n + 1) * sizeof *inputs);
   if (inputs == NULL) return tn_error_set(err, TN_RESOURCE_EXHAUSTED, "no memory for a step");
   for (size_t i = 0; i < n; i++) inputs[i] = tn_step_input(s->step, i);
-  tn_status st = tn_kit_layout(s->plan, inputs, n, &s->layout, err);
+  tn_status st = take_layout(s, inputs, n, err);
   tn_free(inputs);
   for (uint32_t i = 0; st == TN_OK && i < n_values; i++) st = set_outside(s, i, err);
   tn_bool last = tn_plan_n_instructions(s->plan) == 0;
@@ -247,7 +333,7 @@ static tn_status step(const tn_session_factory *self, tn_runtime_session *sessio
 {
   (void)self, (void)session;
   if (executable->kit != NULL) return tn_kit_step(executable->kit, step, err);
-  state s = { .plan = executable->plan, .step = step };
+  state s = { .plan = executable->plan, .step = step, .executable = executable };
   size_t n = tn_plan_n_values(s.plan);
   s.values = calloc(n + 1, sizeof *s.values);
   s.views = calloc(n + 1, sizeof *s.views);
@@ -255,7 +341,7 @@ static tn_status step(const tn_session_factory *self, tn_runtime_session *sessio
                                                      : tn_error_set(err, TN_RESOURCE_EXHAUSTED, "no memory for a step");
   for (size_t i = 0; s.values != NULL && i < n; i++)
     if (s.values[i].owned) tn_tensor_unref(s.values[i].tensor);
-  tn_kit_layout_release(s.layout);
+  if (!s.borrowed) tn_kit_layout_release(s.layout);
   free(s.arena);
   free(s.views);
   free(s.values);

@@ -8,7 +8,8 @@
  *   nothing            it registers no kernel at all
  *   unknown_op         its kernel is for an op that does not exist
  *   fails, fails_late  register_kernels fails, before or after the kernel was registered
- *   silent             register_kernels fails without a reason */
+ *   silent             register_kernels fails without a reason
+ *   null, unnamed      it has no register_kernels, or no name */
 #include <stdlib.h>
 #include <string.h>
 
@@ -96,7 +97,8 @@ const tn_plugin *TN__ENTRY(const tn_host *host, tn_error *err)
 {
   (void)err;
   TN_HOST_TABLE = host;
-  plugin.name = value_of("name");
+  plugin.name = has_fault("unnamed") ? NULL : value_of("name");
+  if (has_fault("null")) plugin.register_kernels = NULL;
   plugin.version = value_of("version");
   plugin.manifest = manifest;
   return &plugin;

@@ -1,0 +1,61 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Ops that plugins bring, in the command: found in a folder of plugins, or named by --op-library (P-15, P-81). Prints TAP.
+. "$(dirname "$0")/tool_kit.sh" op-library
+plugins=${TENON_TEST_PLUGINS:-$build/tests/plugins/.libs}
+built=$TENON_PLUGIN_PATH
+TENON_PLUGIN_PATH_ONLY=1
+export TENON_PLUGIN_PATH_ONLY
+unset TENON_PLUGIN_DISABLE TENON_PLUGIN_SELECT TENON_PROBE TENON_RANK
+mkdir folder elsewhere
+cp "$plugins/acme_ops.so" folder/acme_ops.so
+cp "$plugins/acme_ops.so" elsewhere/ops.so
+cat >scale.pbtxt <<'EOF'
+node { name: "x" op: "Placeholder" attr { key: "dtype" value { type: DT_FLOAT } } attr { key: "shape" value { shape { dim { size: 2 } } } } }
+node { name: "half" op: "AcmeScale" input: "x" attr { key: "T" value { type: DT_FLOAT } } attr { key: "factor" value { f: 0.5 } } }
+node { name: "y" op: "AcmeRepeat" input: "half" attr { key: "T" value { type: DT_FLOAT } } attr { key: "n" value { i: 3 } } }
+EOF
+
+run 1 "$tenon" run scale.pbtxt --feed x='[2, 6]' --fetch y && says "node '(half|y)': op 'Acme(Scale|Repeat)' is not registered$"
+is 'without the plugin the op is not known'
+run 0 "$tenon" inspect scale.pbtxt
+is 'the model can be looked at'
+
+TENON_PLUGIN_PATH=$tmp/folder:$built
+run 0 "$tenon" run scale.pbtxt --feed x='[2, 6]' --fetch y && tr -d ' \n' <out | grep -qF '[[1.3.][1.3.][1.3.]]'
+is 'a plugin in a folder is loaded for it'
+run 0 "$tenon" run scale.pbtxt --runtime threaded --feed x='[2, 6]' --fetch y
+is 'on another runtime'
+run 0 "$tenon" ops AcmeScale && grep -q '^AcmeScale  *CPU  *T: float32 float64' out
+is 'ops shows the op of a plugin'
+run 0 "$tenon" ops --schema AcmeRepeat && grep -q 'n: int >= 0' out
+is 'and its schema'
+run 1 "$tenon" ops AcmeScaler && says "no op that is known fits 'AcmeScaler'"
+is 'no other name'
+run 0 "$tenon" runtimes list && grep -qE '^acme.example_ops +kernels .* ready ' out
+is 'it is listed, and not loaded'
+run 0 "$tenon" convert scale.pbtxt -o copy.pb && run 0 "$tenon" run copy.pb --feed x='[2, 6]' --fetch y
+is 'the binary form, too'
+TENON_PLUGIN_DISABLE='acme.*' run 1 "$tenon" run scale.pbtxt --feed x='[2, 6]' --fetch y &&
+  says "is not registered; plugin 'acme.example_ops' \(.*acme_ops.so\) brings it, but: it is disabled: "
+is 'one that is disabled is named'
+
+TENON_PLUGIN_PATH=$built
+run 0 "$tenon" --op-library elsewhere/ops.so run scale.pbtxt --feed x='[2, 6]' --fetch y
+is '--op-library'
+run 0 "$tenon" --op-library="$tmp/elsewhere/ops.so" ops 'Acme*' && grep -q '^2 ops$' out
+is '--op-library=FILE'
+run 1 "$tenon" --op-library folder/acme_ops.so --op-library elsewhere/ops.so ops &&
+  says "elsewhere/ops.so\): .*op 'AcmeScale' is registered already, by plugin 'acme.example_ops' \(.*folder/acme_ops.so\)"
+is 'two of one op are both named'
+run 1 "$tenon" --op-library nowhere.so ops && says "'nowhere.so'"
+is 'a file that is not there'
+run 1 "$tenon" --op-library "$plugins/minimal.so" ops && says 'brings a runtime, wanted ops or kernels'
+is 'a runtime is none'
+run 2 "$tenon" --op-library && says "option '--op-library' wants a file"
+is 'without a file'
+run 2 "$tenon" --op-library elsewhere/ops.so && says 'the command is missing'
+is 'without a command'
+run 2 "$tenon" --op-librarian x ops && says "unknown option '--op-librarian'"
+is 'another option'
+echo "1..$n"
