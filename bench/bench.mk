@@ -6,6 +6,7 @@ TN_BENCH_FILES = \
   bench/branches.c \
   bench/common.c \
   bench/control.c \
+  bench/eager.c \
   bench/elementwise.c \
   bench/export.c \
   bench/graphs.c \

@@ -106,6 +106,7 @@ int main(int argc, char **argv)
   bench_process(&b);
   bench_plugins(&b);
   bench_sessions(&b);
+  bench_eager(&b);
   int rc = json == NULL ? 0 : write_json(&b, json);
   free(b.rows);
   return rc;

@@ -19,6 +19,10 @@ core_libcore_la_CPPFLAGS = $(AM_CPPFLAGS) $(TN_NPZ_CPPFLAGS) -DTN_PLUGIN_DIR='"$
 # A file that left the list must leave the archive.
 EXTRA_core_libcore_la_DEPENDENCIES = $(top_srcdir)/core/core.mk
 
+# In place of the table of the plugins that libtenon carries (Makefile.am).
+noinst_LTLIBRARIES += core/libalone.la
+core_libalone_la_SOURCES = core/registry/preloaded_none.c
+
 TN_BASE_FILES = \
   core/base/alloc.c \
   core/base/alloc.h \
@@ -39,6 +43,8 @@ TN_BASE_FILES = \
   core/base/print.c \
   core/base/print.h \
   core/base/process.c \
+  core/base/registrar.c \
+  core/base/registrar.h \
   core/base/text.c \
   core/base/text.h \
   core/base/thread.c \
@@ -77,6 +83,7 @@ TN_GRAPH_FILES = \
   core/graph/names.c \
   core/graph/operation.c \
   core/graph/registry.c \
+  core/graph/schema_ask.c \
   core/graph/schema_parse.c \
   core/graph/schema_walk.c \
   core/graph/set_shape.c \
@@ -100,6 +107,7 @@ TN_FORMATS_FILES = \
   core/formats/graphdef_read.c \
   core/formats/graphdef_signature.c \
   core/formats/graphdef_tensor.c \
+  core/formats/graphdef_wanted.c \
   core/formats/graphdef_write.c \
   core/formats/npy.h \
   core/formats/npy_header.c \
@@ -246,6 +254,7 @@ TN_REGISTRY_FILES = \
   core/registry/options.c \
   core/registry/options_internal.h \
   core/registry/options_lists.c \
+  core/registry/preloaded.c \
   core/registry/probe.c \
   core/registry/probe.h \
   core/registry/probe_cache.c \
@@ -259,8 +268,10 @@ TN_REGISTRY_FILES = \
   core/registry/sidecar.c
 
 TN_HOST_FILES = \
+  core/host/containers.c \
   core/host/host.c \
   core/host/host.h \
+  core/host/op_source.c \
   core/host/runtimes.c
 
 TN_SESSION_FILES = \
@@ -287,4 +298,16 @@ TN_SESSION_FILES = \
   core/session/signature.c \
   core/session/step.c
 
-TN_EAGER_FILES =
+TN_EAGER_FILES = \
+  core/eager/async.c \
+  core/eager/cache.c \
+  core/eager/call.c \
+  core/eager/devices.c \
+  core/eager/eager.h \
+  core/eager/handles.c \
+  core/eager/op.c \
+  core/eager/plan.c \
+  core/eager/scope.c \
+  core/eager/session.c \
+  core/eager/slots.c \
+  core/eager/sweep.c

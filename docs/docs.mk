@@ -2,16 +2,37 @@
 # Manual pages, which are installed, and the pages of docs/, which a release carries.
 dist_man_MANS = \
   docs/tenon-conformance.1 \
+  docs/tenon-plugin.7 \
   docs/tenon.1
+
+# For authors of plugins, who have the package only: installed with the rules that the texts cite.
+dist_doc_DATA = \
+  docs/formats.md \
+  docs/plugin-guide.md \
+  docs/plugins.md
+docguidedir = $(docdir)/plugin-guide
+dist_docguide_DATA = \
+  docs/plugin-guide/callbacks.md \
+  docs/plugin-guide/errors.md \
+  docs/plugin-guide/kernels.md \
+  docs/plugin-guide/kit.md \
+  docs/plugin-guide/packaging.md
+docimagesdir = $(docdir)/images
+dist_docimages_DATA = docs/images/plugin-life.svg
+docspecdir = $(docdir)/spec
+dist_docspec_DATA = \
+  docs/spec/plugin-abi.md \
+  docs/spec/session-semantics.md
 
 TN_DOC_FILES = \
   docs/README.md \
   docs/design.md \
-  docs/formats.md \
+  docs/eager.md \
   docs/images/compare.svg \
   docs/images/digits.svg \
   docs/images/timeline.svg \
   docs/internals/base.md \
+  docs/internals/eager.md \
   docs/internals/exec.md \
   docs/internals/formats.md \
   docs/internals/graph.md \
@@ -24,9 +45,6 @@ TN_DOC_FILES = \
   docs/internals/tensor.md \
   docs/numerics.md \
   docs/performance.md \
-  docs/plugins.md \
-  docs/spec/plugin-abi.md \
-  docs/spec/session-semantics.md \
   docs/tenon.md
 
 EXTRA_DIST += $(TN_DOC_FILES)

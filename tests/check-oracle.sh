@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Runs oracle_run on the cases in tests/oracle and on the models (TENON_MODELS, or ../shared/models), at level 0 and at the
-# default level. Prints TAP: one line for each family and level, with the runner's counts.
+# default level; stateless cases operation by operation, too. Prints TAP: one line for each family and level, with the runner's counts.
 # TENON_TEST_RUNTIME names another runtime.
 src=${TENON_SRCDIR:-$(cd "$(dirname "$0")/.." && pwd)}
 build=${TENON_BUILDDIR:-.}
@@ -12,7 +12,7 @@ if [ -z "$models" ] && [ -d "$src/../shared/models" ]; then models=$src/../share
 # check WHAT LEVEL FOLDER: the table's lines become TAP without numbers, all else comments. A run without its last line, or
 # whose counts are not those of the table, has failed.
 check() {
-  { "$build/tests/oracle_run" --runtime "$runtime" --level "$2" "$3" 2>&1; echo "exit status $?"; } |
+  { "$build/tests/oracle_run" --eager --runtime "$runtime" --level "$2" "$3" 2>&1; echo "exit status $?"; } |
     awk -v what="$1 on $runtime, level $2" '
       /^family +passed/ { table = 1; next }
       /^exit status [0-9]+$/ { status = $3; next }

@@ -16,6 +16,7 @@ static const char usage_text[] =
     "  --runtime NAME   the session's target, as direct or threaded:threads=4 (direct)\n"
     "  --level N        optimisation level (1, the library's default)\n"
     "  --option F=V     a field of the session's options, as kernel_plugins=always; may be given again\n"
+    "  --eager          stateless cases once more, operation by operation in an eager session\n"
     "  --only GLOB      only cases whose id (math/Abs-000, models/digits) matches; may be given again\n"
     "  --ops FILE       the ops that we claim (tests/oracle/ops.txt of the source tree)\n"
     "  --json FILE      writes the results there, too\n"
@@ -51,10 +52,11 @@ static int number(const char *option, const char *text, int low, int high)
 
 static void parse_arguments(int argc, char **argv, arguments *a)
 {
-  enum { RUNTIME = 1000, LEVEL, OPTION, ONLY, OPS, JSON, TIMEOUT, IN_PROCESS, LIST, VERBOSE, HELP };
+  enum { RUNTIME = 1000, LEVEL, OPTION, EAGER, ONLY, OPS, JSON, TIMEOUT, IN_PROCESS, LIST, VERBOSE, HELP };
   static const struct option options[] = { { "runtime", required_argument, NULL, RUNTIME },
                                            { "level", required_argument, NULL, LEVEL },
                                            { "option", required_argument, NULL, OPTION },
+                                           { "eager", no_argument, NULL, EAGER },
                                            { "only", required_argument, NULL, ONLY },
                                            { "ops", required_argument, NULL, OPS },
                                            { "json", required_argument, NULL, JSON },
@@ -82,6 +84,7 @@ static void parse_arguments(int argc, char **argv, arguments *a)
     case TIMEOUT: a->config.timeout_s = number("--timeout", optarg, 1, 1000000); break;
     case IN_PROCESS: a->config.in_process = true; break;
     case LIST: a->list_only = true; break;
+    case EAGER: a->config.eager = true; break;
     case VERBOSE: a->config.verbose = true; break;
     case HELP: fputs(usage_text, stdout); exit(0);
     default: fputs(usage_text, stderr); exit(2);

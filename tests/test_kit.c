@@ -7,6 +7,7 @@
 #include <tenon/runtime.h>
 
 #include "tests/support/blocked_kit.h"
+#include "tests/support/partial_kit.h"
 #include "tests/support/plugin_files.h"
 
 /* ---- a runtime of the test's own ---- */
@@ -587,6 +588,39 @@ static void kit__a_plugin_executes_straight_plans(void)
   }
 }
 
+/* P-38: what the library does for a plugin that has nothing but what is required. */
+static void kit__four_callbacks_are_enough(void)
+{
+  const char *folder = plugin_folder();
+  char text[4000];
+  tn_session *refused = NULL;
+  ts t;
+  plugin_copy("minimal", folder, "minimal.so");
+  plugin_search(folder);
+  ts_init(&t, 1);
+  REQUIRE_OK(tn_session_options_set_target(t.options, "test.minimal", &t.err), &t.err);
+  ts_usual_graph(t.graph);
+  ts_start(&t);
+  CHECK_DOUBLE(ts_run1(&t, FEEDS({ "x", 3 }, { "y", 4 }), "twice"), 14, 0);
+  tn_device_info d = { .struct_size = sizeof d };
+  CHECK_OK(tn_session_device(t.session, 0, &d, &t.err), &t.err);
+  CHECK_STR(d.type, "CPU");
+  CHECK_STATUS(tn_session_device(t.session, 1, &d, &t.err), TN_OUT_OF_RANGE, &t.err);
+  tn_partial_run run = pk_begin(&t, NAMES("x", "y"), NAMES("twice"), NULL);
+  CHECK_DOUBLE(pk_get(&t, run, FEEDS({ "x", 3 }, { "y", 4 }), "twice"), 14, 0);
+  CHECK_STATUS(tn_reset(t.options, NULL, 0, &t.err), TN_UNIMPLEMENTED, &t.err);
+  CHECK_CONTAINS(tn_error_message(&t.err), "test.minimal");
+  REQUIRE_OK(tn_session_options_set_target(t.options, "test.minimal:colour=red", &t.err), &t.err);
+  CHECK_STATUS(tn_session_create(t.options, &refused, &t.err), TN_INVALID_ARGUMENT, &t.err);
+  CHECK_CONTAINS(tn_error_message(&t.err), "minimal.so) does not accept the options with target 'test.minimal:colour=red'");
+  REQUIRE_OK(tn_session_options_set_target(t.options, "", &t.err), &t.err);
+  REQUIRE_OK(tn_session_options_set_string(t.options, "runtime_ranks", "test.minimal=900", &t.err), &t.err);
+  CHECK_OK(tn_explain_selection(t.options, text, sizeof text, NULL, &t.err), &t.err);
+  CHECK_CONTAINS(text, "minimal.so) rank 900: accepted\n");
+  ts_fini(&t);
+  CHECK_OK(tn_runtime_unregister("test.minimal", NULL), NULL);
+}
+
 TAP_MAIN(
   TAP_TEST(kit__a_runtime_executes_the_plan_itself),
   TAP_TEST(kit__a_runtime_writes_into_given_tensors),
@@ -598,4 +632,5 @@ TAP_MAIN(
   TAP_TEST(kit__a_runtime_reads_the_plan_and_lets_the_kit_run_it),
   TAP_TEST(kit__plans_that_are_not_straight_say_so),
   TAP_TEST(kit__calls_of_functions_are_not_straight),
-  TAP_TEST(kit__a_plugin_executes_straight_plans))
+  TAP_TEST(kit__a_plugin_executes_straight_plans),
+  TAP_TEST(kit__four_callbacks_are_enough))

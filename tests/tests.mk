@@ -24,11 +24,16 @@ TN_UNIT_TESTS = \
   tests/test_default_session \
   tests/test_detection_ops \
   tests/test_discovery \
+  tests/test_eager_handles \
+  tests/test_eager_ops \
+  tests/test_eager_session \
+  tests/test_eager_threads \
   tests/test_elementwise_program \
   tests/test_error \
   tests/test_eval \
   tests/test_exec \
   tests/test_export \
+  tests/test_fork \
   tests/test_function_loops \
   tests/test_function_shapes \
   tests/test_functions \
@@ -64,6 +69,7 @@ TN_UNIT_TESTS = \
   tests/test_npy \
   tests/test_npz \
   tests/test_onednn \
+  tests/test_op_plugins \
   tests/test_optional \
   tests/test_options \
   tests/test_oracle_run \
@@ -76,8 +82,12 @@ TN_UNIT_TESTS = \
   tests/test_placement \
   tests/test_plan \
   tests/test_plan_graphs \
+  tests/test_plugin_choice \
   tests/test_plugin_files \
+  tests/test_plugin_input \
+  tests/test_plugin_threads \
   tests/test_pool \
+  tests/test_preloaded \
   tests/test_probe \
   tests/test_queue_attempts \
   tests/test_queues \
@@ -124,12 +134,17 @@ TN_UNIT_TESTS = \
 
 # Shell scripts that print TAP.
 TN_SCRIPT_TESTS = \
+  tests/check-abi.sh \
   tests/check-abi-rules.sh \
   tests/check-conformance.sh \
+  tests/check-conformance-faults.sh \
+  tests/check-discovery.sh \
   tests/check-exports.sh \
+  tests/check-guide-errors.sh \
   tests/check-headers.sh \
   tests/check-includes.sh \
   tests/check-oracle.sh \
+  tests/check-reinstall.sh \
   tests/check-rules.sh \
   tests/check-style.sh \
   tests/test_compare.sh \
@@ -139,6 +154,7 @@ TN_SCRIPT_TESTS = \
   tests/test_tool_bench.sh \
   tests/test_tool_convert.sh \
   tests/test_tool_graph.sh \
+  tests/test_tool_op_library.sh \
   tests/test_tool_plan.sh \
   tests/test_tool_run.sh \
   tests/test_tool_runtimes.sh \
@@ -151,11 +167,14 @@ TN_SCRIPT_TESTS = \
 #   tests_plugins_NAME_la_LDFLAGS = $(TN_TEST_PLUGIN_LINK)
 TN_TEST_PLUGINS = \
   tests/plugins/aborts.la \
+  tests/plugins/acme_ops.la \
   tests/plugins/chameleon.la \
   tests/plugins/crashing.la \
   tests/plugins/ender.la \
   tests/plugins/faster.la \
+  tests/plugins/faults.la \
   tests/plugins/faulty.la \
+  tests/plugins/kernel_faults.la \
   tests/plugins/kernels_only.la \
   tests/plugins/minimal.la \
   tests/plugins/no_entry.la \
@@ -164,6 +183,7 @@ TN_TEST_PLUGINS = \
   tests/plugins/scheduler.la \
   tests/plugins/straight.la \
   tests/plugins/executor.la \
+  tests/plugins/two_symbols.la \
   tests/plugins/undefined.la \
   tests/plugins/unloads.la
 
@@ -213,8 +233,10 @@ tests_libtestsupport_a_SOURCES = \
   tests/support/calls_kit.c \
   tests/support/calls_kit.h \
   tests/support/default_kit.h \
+  tests/support/eager_kit.h \
   tests/support/graph_kit.c \
   tests/support/graph_kit.h \
+  tests/support/loader_kit.h \
   tests/support/oom.c \
   tests/support/oom.h \
   tests/support/op_kit.c \
@@ -245,6 +267,7 @@ TN_ORACLE_FILES = \
   tests/support/oracle_case.c \
   tests/support/oracle_claims.c \
   tests/support/oracle_compare.c \
+  tests/support/oracle_eager.c \
   tests/support/oracle_files.c \
   tests/support/oracle_find.c \
   tests/support/oracle_model.c \
@@ -347,6 +370,26 @@ TEST_EXTENSIONS = .sh
 SH_LOG_DRIVER = $(TN_LOG_DRIVER)
 SH_LOG_COMPILER = $(SHELL)
 
+# Plugins that are linked into tests/test_preloaded, from the sources of those that are loaded.
+tests_libpreloaded_la_SOURCES =
+TN_TEST_PRELOADED = tests/plugins/preloaded/minimal.la tests/plugins/preloaded/kernels_only.la \
+  tests/plugins/preloaded/unloads.la
+check_LTLIBRARIES += tests/libpreloaded.la $(TN_TEST_PRELOADED)
+tests_libpreloaded_la_LIBADD = -dlpreopen tests/plugins/preloaded/minimal.la \
+  -dlpreopen tests/plugins/preloaded/kernels_only.la -dlpreopen tests/plugins/preloaded/unloads.la
+EXTRA_tests_libpreloaded_la_DEPENDENCIES = $(TN_TEST_PRELOADED)
+tests_plugins_preloaded_minimal_la_SOURCES = tests/plugins/minimal.c
+tests_plugins_preloaded_minimal_la_CPPFLAGS = $(tests_plugins_minimal_la_CPPFLAGS)
+tests_plugins_preloaded_minimal_la_LDFLAGS = $(TN_PRELOAD_LINK)
+tests_plugins_preloaded_kernels_only_la_SOURCES = tests/plugins/kernels_only.c
+tests_plugins_preloaded_kernels_only_la_CPPFLAGS = $(tests_plugins_kernels_only_la_CPPFLAGS)
+tests_plugins_preloaded_kernels_only_la_LDFLAGS = $(TN_PRELOAD_LINK)
+tests_plugins_preloaded_unloads_la_SOURCES = tests/plugins/unloads.c
+tests_plugins_preloaded_unloads_la_CPPFLAGS = $(tests_plugins_unloads_la_CPPFLAGS)
+tests_plugins_preloaded_unloads_la_LDFLAGS = $(TN_PRELOAD_LINK)
+tests_test_preloaded_LDADD = tests/libtestmain.a tests/libtestsupport.a tests/libpreloaded.la libtenon_core.la $(TN_CORE_LIBS) \
+  $(CUNIT_LIBS)
+
 # What a test may rely on. Models come from TENON_MODELS, or from ../shared/models where that is.
 AM_TESTS_ENVIRONMENT = \
   TENON_SRCDIR='$(abs_top_srcdir)'; export TENON_SRCDIR; \
@@ -364,17 +407,32 @@ AM_TESTS_ENVIRONMENT = \
   LC_ALL=C.UTF-8; export LC_ALL;
 
 # What was installed works without the build folder; make distcheck runs it, too.
-EXTRA_DIST += tests/installed.sh tests/tool_kit.sh tests/untested-rules.txt
+EXTRA_DIST += tests/check-static.sh tests/installed.sh tests/check-guide.sh tests/tool_kit.sh tests/untested-rules.txt
 installcheck-local:
 	CC='$(CC)' TENON_SANITIZE='$(TN_SANITIZE)' $(SHELL) $(srcdir)/tests/installed.sh '$(libdir)' '$(bindir)' '$(plugindir)' '$(PACKAGE_VERSION)'
 	CC='$(CC)' CXX='$(CXX)' TENON_SANITIZE='$(TN_SANITIZE)' $(SHELL) $(srcdir)/tests/check-templates.sh '$(srcdir)' '$(libdir)' '$(bindir)'
+	TENON_SANITIZE='$(TN_SANITIZE)' $(SHELL) $(srcdir)/tests/check-guide.sh '$(docdir)' '$(libdir)' '$(bindir)'
 
 # What takes hours.
 check-long: check
 
+# The ABI that was recorded: by its table, as in make check, and by abidiff where it is installed. And a new record.
+EXTRA_DIST += tests/abi/README.md tests/abi/abidiff.suppressions tests/abi/recorded.txt \
+  build-aux/abi-compare.awk build-aux/abi-scan.awk build-aux/abi-stub.awk
+check-abi: libtenon.la tenon$(EXEEXT)
+	@$(AM_TESTS_ENVIRONMENT) $(SHELL) $(srcdir)/tests/check-abi.sh --abidiff >tests/check-abi.tap; cat tests/check-abi.tap
+	@grep -q '^1\.\.' tests/check-abi.tap && ! grep -q '^not ok' tests/check-abi.tap
+
+update-abi:
+	@$(AM_TESTS_ENVIRONMENT) ABI_BREAK='$(ABI_BREAK)' $(SHELL) $(srcdir)/tests/check-abi.sh --update
+CLEANFILES += tests/check-abi.tap
+.PHONY: check-abi update-abi
+
 # The test plugins, each as its own module.
 tests_plugins_aborts_la_CPPFLAGS = $(TN_PLUGIN_CPPFLAGS) -DTN_PLUGIN=aborts
 tests_plugins_aborts_la_LDFLAGS = $(TN_TEST_PLUGIN_LINK)
+tests_plugins_acme_ops_la_CPPFLAGS = $(TN_PLUGIN_CPPFLAGS) -DTN_PLUGIN=acme_ops
+tests_plugins_acme_ops_la_LDFLAGS = $(TN_TEST_PLUGIN_LINK)
 tests_plugins_chameleon_la_CPPFLAGS = $(TN_PLUGIN_CPPFLAGS) -DTN_PLUGIN=chameleon
 tests_plugins_chameleon_la_LDFLAGS = $(TN_TEST_PLUGIN_LINK)
 tests_plugins_crashing_la_CPPFLAGS = $(TN_PLUGIN_CPPFLAGS) -DTN_PLUGIN=crashing
@@ -383,6 +441,14 @@ tests_plugins_ender_la_CPPFLAGS = $(TN_PLUGIN_CPPFLAGS) -DTN_PLUGIN=ender
 tests_plugins_ender_la_LDFLAGS = $(TN_TEST_PLUGIN_LINK)
 tests_plugins_faster_la_CPPFLAGS = $(TN_PLUGIN_CPPFLAGS) -DTN_PLUGIN=faster
 tests_plugins_faster_la_LDFLAGS = $(TN_TEST_PLUGIN_LINK)
+tests_plugins_faults_la_SOURCES = tests/plugins/faults.c tests/plugins/faults_session.h
+tests_plugins_faults_la_CPPFLAGS = $(TN_PLUGIN_CPPFLAGS) -DTN_PLUGIN=faults
+tests_plugins_faults_la_LDFLAGS = $(TN_TEST_PLUGIN_LINK) -lpthread
+tests_plugins_kernel_faults_la_CPPFLAGS = $(TN_PLUGIN_CPPFLAGS) -DTN_PLUGIN=kernel_faults
+tests_plugins_kernel_faults_la_LDFLAGS = $(TN_TEST_PLUGIN_LINK)
+tests_plugins_two_symbols_la_CPPFLAGS = $(TN_PLUGIN_CPPFLAGS) -DTN_PLUGIN=two_symbols
+tests_plugins_two_symbols_la_LDFLAGS = $(TN_TEST_PLUGIN_LINK)
+EXTRA_DIST += tests/plugins/throws.cc
 tests_plugins_faulty_la_CPPFLAGS = $(TN_PLUGIN_CPPFLAGS) -DTN_PLUGIN=faulty
 tests_plugins_faulty_la_LDFLAGS = $(TN_TEST_PLUGIN_LINK)
 tests_plugins_kernels_only_la_CPPFLAGS = $(TN_PLUGIN_CPPFLAGS) -DTN_PLUGIN=kernels_only

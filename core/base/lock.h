@@ -12,6 +12,7 @@ typedef enum tn__rank {
   TN_RANK_SESSION_LIST = 10, /* live sessions, their names and versions */
   TN_RANK_DEFAULT_LIST = 12, /* the stacks of default sessions, one a thread */
   TN_RANK_DEFAULT_STACK = 14, /* one of them */
+  TN_RANK_EAGER_OP = 18,     /* which plans one op of an eager session has */
   TN_RANK_SESSION = 20,      /* one session: graph, signatures, callables */
   TN_RANK_GRAPH = 30,        /* one graph (readers and writers) */
   TN_RANK_PLACEMENT = 32,    /* where one session's nodes stand */

@@ -68,6 +68,7 @@ struct tn_step {
   int64_t deadline_ns;            /* monotonic, 0 = none */
   tn__step_env *env;              /* NULL: outside of a session */
   uint32_t depth;                 /* calls of functions that it is inside of */
+  tn_tensor **again;              /* by output: as in tn__run; NULL = none */
 };
 
 /* Of several reasons the first counts (S-CAN-07). */

@@ -375,7 +375,7 @@ tn_status tn__segment_call(tn__call *call)
 
 static tn_status run_plan(tn_plan *plan, tn_step *step, tn_error *err)
 {
-  tn__run run = { .plan = plan, .step = step, .err = err };
+  tn__run run = { .plan = plan, .step = step, .err = err, .again = step->again };
   run.workspace = tn__workspace_take(plan, err);
   if (run.workspace == NULL) return TN_RESOURCE_EXHAUSTED;
   tn_status st = TN_OK;

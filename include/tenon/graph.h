@@ -354,7 +354,8 @@ TN_API tn_status tn_function_input(const tn_function *f, size_t i, const tn_oper
 /* Number of registered ops, and the i-th in order of names; NULL past the end and without memory. Since 0.1 */
 TN_API size_t tn_n_op_schemas(void);
 TN_API const tn_op_schema *tn_op_schema_at(size_t i);
-TN_API const tn_op_schema *tn_op_schema_find(const char *op); /* NULL when not registered */
+/* NULL when not registered; loads no plugin, as importing and building do for ops that one brings. */
+TN_API const tn_op_schema *tn_op_schema_find(const char *op);
 TN_API const char *tn_op_schema_name(const tn_op_schema *schema);
 TN_API uint32_t tn_op_schema_traits(const tn_op_schema *schema); /* TN_TRAIT_..., op.h */
 

@@ -34,7 +34,8 @@ typedef struct tn_output_record tn_output_record;
 /* What there is in all. */
 struct tn_metadata_summary {
   size_t struct_size;
-  uint64_t step_id;
+  uint64_t step_id;         /* a number of the process, from 1 up, whatever the session; a step is given one when
+                             * somebody first asks for it (tn_step_id, metadata), so it is no count of steps */
   int64_t start_unix_ns;    /* when the step began, in nanoseconds since 1970 */
   int64_t duration_ns;      /* until it had ended; 0: nothing was traced */
   uint64_t records;         /* of tn_run_metadata_record */

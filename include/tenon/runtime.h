@@ -32,9 +32,10 @@ enum {
 };
 
 /* How one plugin describes itself to the host that loaded it. Static data, valid until shutdown.
- * init              once, before any other callback; may be NULL. TN_UNAVAILABLE with a reason keeps the name registered as
- *                   unusable; any other error undoes the load. Calls are serialised.
- * shutdown          before the plugin is given up; joins the threads it made. May be NULL. An error keeps it loaded.
+ * init              once in a process, before any other callback; may be NULL. TN_UNAVAILABLE with a reason keeps the name
+ *                   registered as unusable; any other error undoes the load. Calls are serialised.
+ * shutdown          when the last of its factories is unregistered, not when the process ends; joins the threads it made. May
+ *                   be NULL. An error keeps it loaded.
  * register_kernels  required of kind TN_PLUGIN_KERNELS: calls tn_register_ops. */
 struct tn_plugin {
   size_t struct_size;
@@ -70,7 +71,7 @@ struct tn_session_factory {
                            tn_error *err);
   /* Pure, below a millisecond, touches no hardware, keeps nothing. */
   tn_bool (*accepts_options)(const tn_session_factory *self, const tn_session_options *options);
-  /* Frees a session; all its executables were released, no step runs. */
+  /* Frees a session; all its executables were released, no step runs. Also of one whose opening failed after new_session. */
   void (*destroy_session)(const tn_session_factory *self, tn_runtime_session *session);
 
   /* Turns a plan into what the runtime executes. The plan lives as long as the executable. Default: tn_kit_prepare. The
@@ -84,22 +85,24 @@ struct tn_session_factory {
   tn_status (*step)(const tn_session_factory *self, tn_runtime_session *session, tn_executable *executable,
                     tn_step *step, tn_error *err);
   /* Told that a step in flight was cancelled or its session closed, once, from any thread, outside all locks; must not
-   * block. A time limit that passes is not told: ask tn_step_cancelled. Default: nothing: the kit's steps watch all of
-   * that themselves. */
+   * block. It may come before `step` begins; the call of `step` is not over before it has returned. A time limit that
+   * passes is not told: ask tn_step_cancelled. Default: nothing: the kit's steps watch all of that themselves. */
   void (*cancel)(const tn_session_factory *self, tn_runtime_session *session, tn_step *step);
 
-  /* Device i of the session; TN_OUT_OF_RANGE past the end. Default: one device, CPU:0. */
+  /* Device i of the session; TN_OUT_OF_RANGE past the end, a text is not needed then. One must be of type CPU. Texts live as
+   * long as the session. Default: as many CPUs as the option device_count says. */
   tn_status (*list_devices)(const tn_session_factory *self, tn_runtime_session *session, size_t i, tn_device_info *out,
                             tn_error *err);
-  /* Detaches the named containers (n = 0: the default one) and closes the factory's sessions without waiting.
+  /* Detaches the named containers (n = 0: the default one; flags TN_RESET_ALL: all) and closes the factory's sessions
+   * without waiting. A name that nobody has used is no error.
    * Default: TN_UNIMPLEMENTED. tn_kit_reset fits here. */
   tn_status (*reset)(const tn_session_factory *self, const tn_session_options *options, const char *const *containers,
                      size_t n, uint32_t flags, tn_error *err);
-  /* Says why options are refused, one text in `err`. Default: a general sentence. */
+  /* Says why options are refused, one text in `err`; called after accepts_options said no. Default: a general sentence. */
   void (*explain_options)(const tn_session_factory *self, const tn_session_options *options, tn_error *err);
-  /* The rank for these options, at most the plugin's own. Default: that. */
+  /* The rank for these options, at most `rank`, 0 = not taken; counts for empty targets only. Default: `rank`. */
   int32_t (*rank_for_options)(const tn_session_factory *self, const tn_session_options *options, int32_t rank);
-  /* TN_OK, or why the runtime cannot be used now. Default: TN_OK. */
+  /* TN_OK, or why the runtime cannot be used now; called before accepts_options each time. Default: TN_OK. */
   tn_status (*health)(const tn_session_factory *self, tn_error *err);
   /* Whether the session may make partial runs. The kit runs these, on the threads that call and with the help of `workers`;
    * prepare and step are not called. TN_UNIMPLEMENTED, with the reason: a runtime that executes plans wholly by itself has none. Default: TN_OK.
@@ -109,11 +112,24 @@ struct tn_session_factory {
    * help with what the kit runs for the session by itself, partial runs. Borrowed, good as long as the session. NULL: the
    * threads that call are alone. Default: that. Since 0.1 */
   tn_kit_workers *(*workers)(const tn_session_factory *self, tn_runtime_session *session, int32_t pool);
+  /* What else the runtime offers, by name and version; NULL for what it does not know: "tn_eager" in version 1 is a
+   * tn_eager_runtime. What is returned stays valid until the plugin's shutdown. Default: nothing. Since 0.1, P-34 */
+  const void *(*get_extension)(const tn_session_factory *self, const char *name, uint32_t version);
 };
-#define TN_SESSION_FACTORY_SIZE TN_SIZE_TO(tn_session_factory, workers)
+#define TN_SESSION_FACTORY_SIZE TN_SIZE_TO(tn_session_factory, get_extension)
 #define TN_SESSION_FACTORY_MIN_SIZE TN_SIZE_TO(tn_session_factory, destroy_session)
 
-enum { TN_RESET_ALL = 1 /* every container of the factory */ };
+/* Extension "tn_eager", version 1: the runtime runs single operations for eager sessions. A session is made by new_session, a plan
+ * of one operation becomes an executable by prepare, as for any other session; several threads may run one executable at once.
+ * execute  runs it, usually many times for little work each: NULL: the factory's step. There is no cancel: the step is asked.
+ * Since 0.1, S-EAG */
+typedef struct tn_eager_runtime {
+  size_t struct_size;
+  tn_status (*execute)(const tn_session_factory *self, tn_runtime_session *session, tn_executable *executable,
+                       tn_step *step, tn_error *err);
+} tn_eager_runtime;
+#define TN_EAGER_RUNTIME_SIZE TN_SIZE_TO(tn_eager_runtime, execute)
+#define TN_EAGER_EXTENSION "tn_eager"
 
 /* Type of the entry point that the host looks up by the manifest's `entry`. `host` stays valid until shutdown has
  * returned. NULL = refused, with the reason in err. */
@@ -121,26 +137,42 @@ typedef const tn_plugin *(*tn_plugin_query_fn)(const tn_host *host, tn_error *er
 
 #ifdef TN_PLUGIN
 #define TN__ENTRY TN__CAT(TN_PLUGIN, _LTX_tn_plugin_query)
+/* The manifest has the module's name, too: a program that the plugin is linked into finds it by that (rule P-89). A file does
+ * not export it. */
+#define tn__manifest TN__CAT(TN_PLUGIN, _LTX_tn_plugin_manifest)
+
+#ifdef __cplusplus
+#define TN__C_LINKAGE extern "C"
+#define TN__C_EXTERN extern "C"
+#else
+#define TN__C_LINKAGE
+#define TN__C_EXTERN extern
+#endif
 
 /* The manifest, read from the file without running its code: key=value texts, each ended by a NUL (rule P-15).
  * kind "runtime" or "kernels"; types "CPU,GPU"; rank "0" to "1000", 0 = only by name; flags "" or "unloadable"; kernels, in
- * TN_PLUGIN_MANIFEST_KERNELS, as "MatMul@CPU:float|bfloat16;Conv2D@CPU:float". */
+ * TN_PLUGIN_MANIFEST_KERNELS, as "MatMul@CPU:float|bfloat16;Conv2D@CPU:float": the ops that it has kernels for. A plugin that
+ * brings ops of its own says TN_PLUGIN_MANIFEST_OPS, with their names as "AcmeScale,AcmeClip": it is loaded when a graph names
+ * one of them, and its register_kernels must register them all. */
 #define TN_PLUGIN_MANIFEST(kind, name, types, rank, version, vendor, flags) \
   TN_PLUGIN_MANIFEST_KERNELS(kind, name, types, rank, version, vendor, flags, "")
 #ifndef TN_PLUGIN_MIN_HOST
 #define TN_PLUGIN_MIN_HOST TN_ABI_MINOR
 #endif
-#define TN_PLUGIN_MANIFEST_KERNELS(kind, name, types, rank, version, vendor, flags, kernels)                             \
-  static const char tn__manifest[] __attribute__((section(".tenon.manifest"), used)) =                                   \
-      "format=1\0kind=" kind "\0name=" name "\0types=" types "\0rank=" rank "\0version=" version "\0vendor=" vendor      \
-      "\0flags=" flags "\0kernels=" kernels "\0abi=" TN__STR(TN_ABI_MAJOR) "." TN__STR(TN_ABI_MINOR)                     \
-      "\0min_host=" TN__STR(TN_ABI_MAJOR) "." TN__STR(TN_PLUGIN_MIN_HOST) "\0entry=" TN__STR(TN__ENTRY);
-
-#ifdef __cplusplus
-#define TN__C_LINKAGE extern "C"
-#else
-#define TN__C_LINKAGE
-#endif
+#define TN_PLUGIN_MANIFEST_KERNELS(kind, name, types, rank, version, vendor, flags, kernels) \
+  TN__PLUGIN_MANIFEST(kind, name, types, rank, version, vendor, flags, kernels, "")
+#define TN_PLUGIN_MANIFEST_OPS(name, types, rank, version, vendor, ops, kernels) \
+  TN__PLUGIN_MANIFEST("kernels", name, types, rank, version, vendor, "", kernels, "\0ops=" ops)
+#define TN__PLUGIN_MANIFEST(kind, name, types, rank, version, vendor, flags, kernels, more)                        \
+  TN__C_EXTERN __attribute__((visibility("hidden"))) const char                                                    \
+      tn__manifest[sizeof(TN__MANIFEST_TEXT(kind, name, types, rank, version, vendor, flags, kernels, more))];     \
+  const char tn__manifest[] __attribute__((section(".tenon.manifest"), used)) =                                    \
+      TN__MANIFEST_TEXT(kind, name, types, rank, version, vendor, flags, kernels, more);
+/* Ends in an empty text: where it is linked into a program, nothing else says how long it is. */
+#define TN__MANIFEST_TEXT(kind, name, types, rank, version, vendor, flags, kernels, more)                            \
+  "format=1\0kind=" kind "\0name=" name "\0types=" types "\0rank=" rank "\0version=" version "\0vendor=" vendor      \
+  "\0flags=" flags "\0kernels=" kernels more "\0abi=" TN__STR(TN_ABI_MAJOR) "." TN__STR(TN_ABI_MINOR)                \
+  "\0min_host=" TN__STR(TN_ABI_MAJOR) "." TN__STR(TN_PLUGIN_MIN_HOST) "\0entry=" TN__STR(TN__ENTRY) "\0"
 
 /* Defines the host pointer and the entry point; `plugin` is a static const tn_plugin. */
 #define TN_PLUGIN_DEFINE(plugin)                                                          \

@@ -216,7 +216,8 @@ TN_API tn_status tn_tensor_set_string(tn_tensor *tensor, int64_t i, const void *
 
 /* Reads one array. Fortran order is turned into C order, big-endian into little-endian; bfloat16 is read from its two-byte
  * void type '<V2' only when `as` asks for it. Object arrays are refused, nothing is ever unpickled.
- * as    the dtype wanted where the file's type leaves a choice (see docs/formats.md), TN_DTYPE_INVALID = what the file says.
+ * as    the dtype wanted where the file's type leaves a choice (formats.md of the package), TN_DTYPE_INVALID = what
+ *       the file says.
  * Returns TN_NOT_FOUND, TN_PERMISSION_DENIED, TN_INVALID_ARGUMENT with path and byte offset, TN_DATA_LOSS when cut short,
  *       TN_UNIMPLEMENTED (objects, records, dates), TN_RESOURCE_EXHAUSTED. Since 0.1 */
 TN_API tn_status tn_npy_load(const char *path, tn_dtype as, tn_tensor **out, tn_error *err);

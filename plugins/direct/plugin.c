@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The direct runtime: every step on the thread that calls Run, in a fixed order, by level (a) of the kit. */
+#include <string.h>
 #include <tenon/runtime.h>
 
 TN_PLUGIN_MANIFEST("runtime", "direct", "CPU", "500", TN_VERSION_STRING, "Tenon", "")
@@ -64,6 +65,14 @@ static tn_status reset(const tn_session_factory *self, const tn_session_options 
   return tn_kit_reset(self, containers, n, flags, err);
 }
 
+/* Eager sessions: an operation is a step like any other. */
+static const void *get_extension(const tn_session_factory *self, const char *name, uint32_t version)
+{
+  static const tn_eager_runtime eager = { .struct_size = TN_EAGER_RUNTIME_SIZE, .execute = step };
+  (void)self;
+  return version == 1 && name != NULL && strcmp(name, TN_EAGER_EXTENSION) == 0 ? &eager : NULL;
+}
+
 static const tn_session_factory factory = {
   .struct_size = TN_SESSION_FACTORY_SIZE,
   .name = "direct",
@@ -75,6 +84,7 @@ static const tn_session_factory factory = {
   .step = step,
   .reset = reset,
   .explain_options = explain_options,
+  .get_extension = get_extension,
 };
 static const tn_session_factory *const factories[] = { &factory };
 

@@ -3,7 +3,9 @@
  * here, the kit does the rest. */
 #include "settings.h"
 
-TN_PLUGIN_MANIFEST("runtime", "threaded", "CPU", "400", TN_VERSION_STRING, "Tenon", "")
+#include <string.h>
+
+TN_PLUGIN_MANIFEST("runtime", "threaded", "CPU", "200", TN_VERSION_STRING, "Tenon", "")
 
 struct tn_runtime_session {
   size_t n_pools;
@@ -91,6 +93,14 @@ static tn_status reset(const tn_session_factory *self, const tn_session_options 
   return tn_kit_reset(self, containers, n, flags, err);
 }
 
+/* Eager sessions: an operation is a step like any other; what is small runs without workers anyway. */
+static const void *get_extension(const tn_session_factory *self, const char *name, uint32_t version)
+{
+  static const tn_eager_runtime eager = { .struct_size = TN_EAGER_RUNTIME_SIZE, .execute = step };
+  (void)self;
+  return version == 1 && name != NULL && strcmp(name, TN_EAGER_EXTENSION) == 0 ? &eager : NULL;
+}
+
 static const tn_session_factory factory = {
   .struct_size = TN_SESSION_FACTORY_SIZE,
   .name = "threaded",
@@ -102,6 +112,7 @@ static const tn_session_factory factory = {
   .reset = reset,
   .explain_options = explain_options,
   .workers = workers,
+  .get_extension = get_extension,
 };
 static const tn_session_factory *const factories[] = { &factory };
 

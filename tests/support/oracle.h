@@ -5,6 +5,7 @@
  * oracle_files.c    files, zip archives, npz
  * oracle_tensor.c   stored arrays to tensors
  * oracle_compare.c  a fetched tensor against the expected one
+ * oracle_eager.c    one step, operation by operation
  * oracle_step.c     one step in a session, with what must hold for every step
  * oracle_case.c     one case of an index
  * oracle_model.c    one folder with a case.json
@@ -122,6 +123,7 @@ typedef struct oracle_config {
   size_t n_options, options_room;
   bool in_process; /* no child process */
   bool verbose;
+  bool eager; /* stateless cases once more, operation by operation */
   oracle_claims claims;
 } oracle_config;
 
@@ -205,6 +207,10 @@ void oracle_step_drop(oracle_step *step);
 
 /* The same step as a callable that writes into step->fetched, which an earlier run has filled. */
 bool oracle_step_call(tn_session *session, oracle_step *step, tn_status *status, tn_error *err, oracle_result *result);
+
+/* The step once more, its operations one by one in an eager session; fetched tensors as after oracle_step_run. *ran false: the graph
+ * has control flow, or something else that is no operation by itself. */
+bool oracle_step_eager(const oracle_config *config, tn_graph *graph, oracle_step *step, bool *ran, oracle_result *result);
 
 /* An open session of the configured runtime on the graph. */
 bool oracle_open_session(const oracle_config *config, tn_graph *graph, tn_session **out, tn_error *err);

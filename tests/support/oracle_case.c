@@ -10,6 +10,7 @@
 
 /* A case while it runs. */
 typedef struct running {
+  const oracle_config *config;
   const oracle_case *c;
   oracle_arrays arrays;
   tn_session *session;
@@ -154,6 +155,15 @@ static bool check_again(running *r, size_t k, const json_t *described, oracle_st
   return ok;
 }
 
+static bool check_eager(running *r, size_t k, const json_t *described, oracle_step *step, oracle_result *result)
+{
+  bool ran;
+  bool ok = oracle_step_eager(r->config, tn_session_graph(r->session), step, &ran, result) &&
+            (!ran || check_fetches(r, k, described, step, result));
+  if (!ok) oracle_prefix(result, "eager");
+  return ok;
+}
+
 static bool check_error(const running *r, const char *wanted, tn_status status, const tn_error *err,
                         oracle_result *result)
 {
@@ -176,7 +186,8 @@ static bool check_step(running *r, size_t k, const json_t *described, oracle_ste
   else if (ok && status != TN_OK)
     ok = give_up("got", &err, r->may_skip, result);
   else if (ok)
-    ok = check_fetches(r, k, described, step, result) && (!r->may_repeat || check_again(r, k, described, step, result));
+    ok = check_fetches(r, k, described, step, result) && (!r->may_repeat || check_again(r, k, described, step, result)) &&
+         (!r->may_repeat || !r->config->eager || check_eager(r, k, described, step, result));
   tn_error_clear(&err);
   return ok;
 }
@@ -225,7 +236,7 @@ static void run_graph(const oracle_config *config, running *r, const oracle_byte
 
 void oracle_run_case(const oracle_config *config, const oracle_case *c, oracle_result *result)
 {
-  running r = { .c = c };
+  running r = { .config = config, .c = c };
   oracle_bytes pb = { NULL, 0 };
   note_claims(config, &r);
   if (oracle_open_case(c, &pb, &r.arrays, result)) run_graph(config, &r, &pb, result);

@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Ops by name and attributes. The key is all of them as bytes. Looking up takes no lock: entries are never taken out before the
+ * session is closed, and a table that became too small is kept until then. There are so many of them at most; what comes later is
+ * made for its call. */
+#include <core/eager/eager.h>
+
+#define MOST_NAMED 4096
+#define FIRST_CAPACITY 64
+#define KEY_ON_STACK 512
+
+/* ---- keys ---- */
+
+typedef struct writer {
+  char *to;
+  size_t room, at;
+} writer;
+
+static void put(writer *w, const void *bytes, size_t n)
+{
+  if (n > 0 && w->at + n <= w->room) memcpy(w->to + w->at, bytes, n);
+  w->at += n;
+}
+
+static void put_text(writer *w, const char *text) { put(w, text, strlen(text) + 1); }
+
+static void put_items(writer *w, const tn_eager_attr *a)
+{
+  int32_t item = a->kind & ~TN_ATTR_LIST;
+  static const uint8_t sizes[] = { [TN_ATTR_INT] = 8, [TN_ATTR_FLOAT] = 4, [TN_ATTR_BOOL] = 1, [TN_ATTR_TYPE] = sizeof(tn_dtype) };
+  if (item >= TN_ATTR_INT && item <= TN_ATTR_TYPE) {
+    put(w, a->at, a->n * sizes[item]);
+    return;
+  }
+  for (size_t i = 0; i < a->n; i++) {
+    if (item == TN_ATTR_SHAPE) {
+      int32_t rank = ((const int32_t *)a->sizes)[i];
+      put(w, &rank, sizeof rank);
+      if (rank > 0) put(w, ((const int64_t *const *)a->at)[i], (size_t)rank * sizeof(int64_t));
+    } else {
+      const char *text = ((const char *const *)a->at)[i];
+      size_t n = a->sizes != NULL ? ((const size_t *)a->sizes)[i] : strlen(text);
+      put(w, &n, sizeof n);
+      put(w, text, n);
+    }
+  }
+}
+
+static void put_attr(writer *w, const tn_eager_attr *a)
+{
+  float f = (float)a->f;
+  put_text(w, a->name);
+  put(w, &a->kind, sizeof a->kind);
+  if (a->kind & TN_ATTR_LIST) {
+    put(w, &a->n, sizeof a->n);
+    put_items(w, a);
+  } else if (a->kind == TN_ATTR_STRING) {
+    put(w, &a->n, sizeof a->n);
+    put(w, a->at, a->n);
+  } else if (a->kind == TN_ATTR_FUNC) {
+    put_text(w, a->at);
+  } else if (a->kind == TN_ATTR_SHAPE) {
+    put(w, &a->rank, sizeof a->rank);
+    if (a->rank > 0) put(w, a->at, (size_t)a->rank * sizeof(int64_t));
+  } else if (a->kind == TN_ATTR_FLOAT) {
+    put(w, &f, sizeof f);
+  } else {
+    put(w, &a->i, sizeof a->i);
+  }
+}
+
+static size_t write_key(const char *op, const tn_eager_attr *attrs, size_t n, char *to, size_t room)
+{
+  writer w = { to, room, 0 };
+  put_text(&w, op);
+  for (size_t i = 0; i < n; i++) put_attr(&w, &attrs[i]);
+  return w.at;
+}
+
+/* Of what can be written down: elements of tensors would have to be compared. */
+static bool has_key(const tn_eager_attr *attrs, size_t n)
+{
+  for (size_t i = 0; i < n; i++)
+    if (attrs[i].kind == TN_ATTR_TENSOR) return false;
+  return true;
+}
+
+/* ---- tables ---- */
+
+static tn__eager_named *look(const tn__eager_table *t, uint64_t hash, const char *key, size_t size)
+{
+  for (size_t at = hash & (t->capacity - 1);; at = (at + 1) & (t->capacity - 1)) {
+    tn__eager_named *named = atomic_load_explicit(&t->at[at], memory_order_acquire);
+    if (named == NULL) return NULL;
+    if (named->hash == hash && named->size == size && memcmp(named->key, key, size) == 0) return named;
+  }
+}
+
+static void insert(tn__eager_table *t, tn__eager_named *named)
+{
+  size_t at = named->hash & (t->capacity - 1);
+  while (atomic_load_explicit(&t->at[at], memory_order_relaxed) != NULL) at = (at + 1) & (t->capacity - 1);
+  atomic_store_explicit(&t->at[at], named, memory_order_release);
+}
+
+static size_t bytes_of(size_t capacity) { return sizeof(tn__eager_table) + capacity * sizeof(_Atomic(tn__eager_named *)); }
+
+/* A table in which there is room for one more; NULL without memory. Under the session's lock. */
+static tn__eager_table *room_locked(tn_eager_session *s)
+{
+  tn__eager_table *old = atomic_load(&s->table);
+  if (old != NULL && s->n_named < old->capacity / 2) return old;
+  size_t capacity = old == NULL ? FIRST_CAPACITY : 2 * old->capacity;
+  tn__eager_table *t = tn__zalloc(bytes_of(capacity));
+  if (t == NULL) return NULL;
+  t->older = old;
+  t->capacity = capacity;
+  for (size_t i = 0; old != NULL && i < old->capacity; i++) {
+    tn__eager_named *named = atomic_load_explicit(&old->at[i], memory_order_relaxed);
+    if (named != NULL) insert(t, named);
+  }
+  atomic_store_explicit(&s->table, t, memory_order_release);
+  return t;
+}
+
+/* True: it is in the table, or another one of the same key is, which *op is then. */
+static bool keep(tn_eager_session *s, tn__eager_named *named, tn_eager_op **op)
+{
+  tn__mutex_lock(&s->mu);
+  tn__eager_table *t = s->n_named < MOST_NAMED ? room_locked(s) : NULL;
+  tn__eager_named *other = t == NULL ? NULL : look(t, named->hash, named->key, named->size);
+  if (other != NULL) *op = other->op;
+  if (t != NULL && other == NULL) {
+    insert(t, named);
+    s->n_named++;
+  }
+  tn__mutex_unlock(&s->mu);
+  return t != NULL;
+}
+
+static tn_status make(tn_eager_session *s, const char *name, const tn_eager_attr *attrs, size_t n, uint64_t hash, const char *key,
+                      size_t size, tn_eager_op **out, bool *mine, tn_error *err)
+{
+  tn_eager_op *op;
+  tn_status st = tn__eager_op_new(s, name, NULL, attrs, n, &op, err);
+  if (st != TN_OK) return st;
+  *out = op;
+  *mine = true;
+  tn__eager_named *named = key == NULL ? NULL : tn__alloc(sizeof *named + size);
+  if (named == NULL) return TN_OK; /* without memory it is made again next time */
+  *named = (tn__eager_named){ .hash = hash, .size = size, .op = op };
+  memcpy(named->key, key, size);
+  if (!keep(s, named, out)) {
+    tn__free(named, sizeof *named + size);
+    return TN_OK;
+  }
+  *mine = false;
+  if (*out != op) {
+    tn__free(named, sizeof *named + size);
+    tn__eager_op_free(op);
+  }
+  return TN_OK;
+}
+
+tn_status tn__eager_named_op(tn_eager_session *s, const char *op, const tn_eager_attr *attrs, size_t n, tn_eager_op **out,
+                             bool *mine, tn_error *err)
+{
+  char fixed[KEY_ON_STACK], *key = fixed;
+  *out = NULL;
+  *mine = false;
+  tn_status st = n == 0 ? TN_OK : tn__eager_attrs_check(op, attrs, n, err);
+  if (st != TN_OK) return st;
+  if (n > 0 && !has_key(attrs, n)) return make(s, op, attrs, n, 0, NULL, 0, out, mine, err);
+  size_t size = write_key(op, attrs, n, fixed, sizeof fixed);
+  if (size > sizeof fixed) {
+    key = tn__alloc(size);
+    if (key == NULL) return tn__no_memory(err, "attributes of an operation", size);
+    write_key(op, attrs, n, key, size);
+  }
+  uint64_t hash = tn__hash(key, size);
+  const tn__eager_table *t = atomic_load_explicit(&s->table, memory_order_acquire);
+  tn__eager_named *named = t == NULL ? NULL : look(t, hash, key, size);
+  if (named != NULL) *out = named->op;
+  else st = make(s, op, attrs, n, hash, key, size, out, mine, err);
+  if (key != fixed) tn__free(key, size);
+  return st;
+}
+
+void tn__eager_named_free(tn_eager_session *s)
+{
+  tn__eager_table *t = atomic_exchange(&s->table, NULL);
+  for (size_t i = 0; t != NULL && i < t->capacity; i++) {
+    tn__eager_named *named = atomic_load(&t->at[i]);
+    if (named == NULL) continue;
+    tn__eager_plans_free(s, named->op);
+    tn__eager_op_free(named->op);
+    tn__free(named, sizeof *named + named->size);
+  }
+  while (t != NULL) {
+    tn__eager_table *older = t->older;
+    tn__free(t, bytes_of(t->capacity));
+    t = older;
+  }
+}

@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One operation: pin the inputs, find the plan, run it, make handles of what came. */
+#include <core/eager/eager.h>
+
+#define ON_STACK 12
+
+/* ---- the step ---- */
+
+static tn_status check_outputs(const tn_eager_session *s, const tn__eager_plan *p, tn_tensor *const *outputs, tn_error *err)
+{
+  for (uint32_t i = 0; i < p->n_outputs; i++) {
+    if (outputs[i] == NULL)
+      return tn_error_set(err, TN_INTERNAL, "runtime '%s' returned OK without output %u", s->info.name, i);
+    if (outputs[i]->dtype != p->outputs[i] && p->outputs[i] != TN_DTYPE_INVALID)
+      return tn_error_set(err, TN_INTERNAL, "runtime '%s' gave output %u as %s, it is %s", s->info.name, i,
+                          tn_dtype_name(outputs[i]->dtype), tn_dtype_name(p->outputs[i]));
+  }
+  return TN_OK;
+}
+
+static int64_t deadline_of(const tn_eager_session *s)
+{
+  int64_t ns, end;
+  if (__builtin_expect(s->timeout_ms <= 0, 1)) return 0;
+  bool fits = !__builtin_mul_overflow(s->timeout_ms, (int64_t)1000000, &ns) && !__builtin_add_overflow(ns, tn__now_ns(), &end);
+  return fits ? end : INT64_MAX;
+}
+
+static tn_status execute(tn_eager_session *s, const tn__eager_plan *p, tn_tensor **inputs, tn_tensor **outputs, tn_tensor **again,
+                         tn_error *err)
+{
+  tn__step_env env = { .containers = s->containers, .mu = &s->step_mu, .sleepers = &s->sleepers, .account = s->account };
+  tn_step step = { .inputs = inputs, .outputs = outputs, .n_inputs = p->n_inputs, .n_outputs = p->n_outputs, .env = &env,
+                   .closed = &s->closed, .again = again };
+  tn__account *around = tn__account_now;
+  step.deadline_ns = deadline_of(s);
+  tn__account_now = s->account;
+  tn_status st = s->execute == NULL ? tn_kit_step(p->executable, &step, err)
+                                    : s->execute(s->self, s->runtime, p->executable, &step, err);
+  tn__account_now = around;
+  tn__container_leave(env.own);
+  tn__sleeper_unref(env.sleeper);
+  if (__builtin_expect(st == TN_OK, 1)) {
+    tn__error_reset(err);
+    return check_outputs(s, p, outputs, err);
+  }
+  if (st == TN_CANCELLED && atomic_load(&s->closed) != 0) { /* S-EAG-18 */
+    tn__error_reset(err);
+    return tn__eager_closed(err);
+  }
+  return err == NULL || err->code != st ? tn__factory_status(s->factory, "execute", st, err) : st;
+}
+
+static void drop(tn_tensor **outputs, size_t n)
+{
+  for (size_t i = 0; i < n; i++) {
+    tn_tensor_unref(outputs[i]);
+    outputs[i] = NULL;
+  }
+}
+
+tn_status tn__eager_step(tn_eager_session *s, const tn__eager_plan *p, tn_tensor **inputs, tn_tensor **outputs, tn_tensor **again,
+                         tn_error *err)
+{
+  for (uint32_t i = 0; i < p->n_outputs; i++) outputs[i] = NULL;
+  tn_status st = execute(s, p, inputs, outputs, again, err);
+  if (__builtin_expect(st == TN_OK, 1)) return st;
+  drop(outputs, p->n_outputs);
+  if (st != TN_RESOURCE_EXHAUSTED || s->strategy == TN_EAGER_ON_SESSION_CLOSE || tn__eager_sweep(s) == 0) return st;
+  tn__error_reset(err); /* some memory is back */
+  st = execute(s, p, inputs, outputs, NULL, err);
+  if (st != TN_OK) drop(outputs, p->n_outputs);
+  return st;
+}
+
+/* ---- the call ---- */
+
+/* What a call works in; small ones on the stack. */
+typedef struct call {
+  tn__eager_slot **slots;
+  tn_tensor **inputs;
+  tn_dtype *dtypes;
+  size_t n, n_pinned;
+  tn__eager_plan *plan;
+  bool mine;
+} call;
+
+static tn_status pin_inputs(tn_eager_session *s, call *c, const tn_eager_handle *inputs, tn_error *err)
+{
+  for (; c->n_pinned < c->n; c->n_pinned++) {
+    size_t i = c->n_pinned;
+    tn_status st = tn__eager_pin(s, inputs[i], &c->slots[i], err);
+    if (st != TN_OK) {
+      if (c->n > 1) tn_error_prefix(err, "input %zu", i);
+      return st;
+    }
+    c->dtypes[i] = c->slots[i]->dtype;
+    c->inputs[i] = atomic_load_explicit(&c->slots[i]->tensor, memory_order_relaxed);
+  }
+  return TN_OK;
+}
+
+/* Runs the plan and makes handles. */
+static tn_status run_now(tn_eager_session *s, const call *c, tn_eager_handle *outputs, tn_error *err)
+{
+  tn_tensor *fixed[ON_STACK], **made = fixed;
+  size_t n = c->plan->n_outputs;
+  if (n > ON_STACK) made = tn__alloc_array(n, sizeof *made);
+  if (made == NULL) return tn__no_memory(err, "outputs of an operation", n * sizeof *made);
+  tn_tensor *spare = n == 1 ? tn__eager_spare_take(s) : NULL;
+  tn_status st = tn__eager_step(s, c->plan, c->inputs, made, spare == NULL ? NULL : &spare, err);
+  tn_tensor_unref(spare); /* of another shape */
+  if (st == TN_OK) {
+    st = tn__eager_publish(s, made, NULL, NULL, n, outputs, err);
+    if (st != TN_OK) drop(made, n);
+  }
+  if (made != fixed) tn__free(made, n * sizeof *made);
+  return st;
+}
+
+static tn_status call_pinned(tn_eager_op *op, call *c, tn_eager_handle *outputs, size_t room, size_t *n_outputs, tn_error *err)
+{
+  tn_eager_session *s = op->session;
+  tn_status st = tn__eager_plan_get(op, c->dtypes, c->n, &c->plan, &c->mine, err);
+  if (st != TN_OK) return st;
+  size_t n = c->plan->n_outputs;
+  if (n_outputs != NULL) *n_outputs = n;
+  if (n > room)
+    return tn_error_set(err, TN_INVALID_ARGUMENT, "eager op '%s' has %zu outputs, there is room for %zu", op->name, n, room);
+  st = tn__eager_scope_room(s, n, err);
+  if (st != TN_OK) return st;
+  if (__builtin_expect(s->queue == NULL, 1)) {
+    st = run_now(s, c, outputs, err);
+  } else {
+    st = tn__eager_queue_call(op, c->plan, c->mine, c->slots, c->n, outputs, err);
+    if (st == TN_OK) {
+      c->n_pinned = 0; /* they are the queue's */
+      c->mine = false;
+    }
+  }
+  if (st == TN_OK) tn__eager_scope_note(s, outputs, n);
+  return st;
+}
+
+static tn_status run_call(tn_eager_op *op, call *c, const tn_eager_handle *inputs, tn_eager_handle *outputs, size_t room,
+                          size_t *n_outputs, tn_error *err)
+{
+  tn_eager_session *s = op->session;
+  tn_status st = pin_inputs(s, c, inputs, err);
+  if (st == TN_OK) st = call_pinned(op, c, outputs, room, n_outputs, err);
+  for (size_t i = 0; i < c->n_pinned; i++) tn__eager_unpin(s, c->slots[i]);
+  if (c->mine) tn__eager_plan_free(s, c->plan);
+  return st;
+}
+
+tn_status tn__eager_run(tn_eager_op *op, const tn_eager_handle *inputs, size_t n, tn_eager_handle *outputs, size_t room,
+                        size_t *n_outputs, tn_error *err)
+{
+  tn__eager_slot *slots[ON_STACK];
+  tn_tensor *tensors[ON_STACK];
+  tn_dtype dtypes[ON_STACK];
+  call c = { slots, tensors, dtypes, n, 0, NULL, false };
+  tn_eager_session *s = op->session;
+  if (s->strategy == TN_EAGER_ON_SAFE_POINTS) tn__eager_safe_point(s); /* S-EAG-12 */
+  else tn__eager_help(s);
+  if (__builtin_expect(n > ON_STACK, 0)) {
+    c.slots = tn__alloc_array(n, sizeof *c.slots);
+    c.inputs = tn__alloc_array(n, sizeof(tn_tensor *));
+    c.dtypes = tn__alloc_array(n, sizeof *c.dtypes);
+  }
+  tn_status st = c.slots == NULL || c.inputs == NULL || c.dtypes == NULL
+                     ? tn__no_memory(err, "inputs of an operation", n * sizeof *c.slots)
+                     : run_call(op, &c, inputs, outputs, room, n_outputs, err);
+  if (__builtin_expect(n > ON_STACK, 0)) {
+    tn__free(c.slots, n * sizeof *c.slots);
+    tn__free(c.inputs, n * sizeof(tn_tensor *));
+    tn__free(c.dtypes, n * sizeof *c.dtypes);
+  }
+  if (s->strategy == TN_EAGER_ON_SAFE_POINTS) tn__eager_safe_point(s);
+  return st;
+}
+
+/* Not before: they may stand where the inputs do. */
+static tn_status clear_outputs(tn_status st, tn_eager_handle *outputs, size_t room)
+{
+  for (size_t i = 0; st != TN_OK && outputs != NULL && i < room; i++) outputs[i].id = 0;
+  return st;
+}
+
+static tn_status check_call(const char *name, const void *target, const tn_eager_handle *inputs, size_t n,
+                            tn_eager_handle *outputs, size_t room, size_t *n_outputs, tn_error *err)
+{
+  const char *missing = target == NULL ? "it" : inputs == NULL && n > 0 ? "inputs" : outputs == NULL && room > 0 ? "outputs" : NULL;
+  if (n_outputs != NULL) *n_outputs = 0;
+  if (__builtin_expect(missing == NULL && n < UINT32_MAX, 1)) return TN_OK;
+  return missing != NULL ? tn_error_set(err, TN_INVALID_ARGUMENT, "%s: %s is NULL", name, missing)
+                         : tn_error_set(err, TN_INVALID_ARGUMENT, "%s: %zu inputs are too many", name, n);
+}
+
+tn_status tn_eager_op_call(tn_eager_op *op, const tn_eager_handle *inputs, size_t n_inputs, tn_eager_handle *outputs, size_t room,
+                           size_t *n_outputs, tn_error *err)
+{
+  tn__error_reset(err);
+  tn_status st = check_call("tn_eager_op_call", op, inputs, n_inputs, outputs, room, n_outputs, err);
+  if (__builtin_expect(st != TN_OK, 0)) return clear_outputs(st, outputs, room);
+  tn__eager_frame frame;
+  tn_eager_session *s = op->session;
+  uint32_t thread = tn__thread_number();
+  st = tn__eager_enter(s, &frame, thread, err);
+  if (__builtin_expect(st != TN_OK, 0)) return clear_outputs(st, outputs, room);
+  st = tn__eager_run(op, inputs, n_inputs, outputs, room, n_outputs, err);
+  tn__eager_leave(s, &frame, thread);
+  return clear_outputs(st, outputs, room);
+}
+
+static tn_status call_named(tn_eager_session *s, const char *name, const tn_eager_attr *attrs, size_t n_attrs,
+                            const tn_eager_handle *inputs, size_t n_inputs, tn_eager_handle *outputs, size_t room,
+                            size_t *n_outputs, tn_error *err)
+{
+  tn_eager_op *op;
+  bool mine;
+  tn_status st = tn__eager_named_op(s, name, attrs, n_attrs, &op, &mine, err);
+  if (st != TN_OK) return st;
+  st = tn__eager_run(op, inputs, n_inputs, outputs, room, n_outputs, err);
+  if (!mine) return st;
+  if (s->queue != NULL) tn__eager_queue_wait(s, NULL, false); /* it is used until then */
+  tn__eager_plans_free(s, op);
+  tn__eager_op_free(op);
+  return st;
+}
+
+tn_status tn_eager_call(tn_eager_session *s, const char *op, const tn_eager_attr *attrs, size_t n_attrs,
+                        const tn_eager_handle *inputs, size_t n_inputs, tn_eager_handle *outputs, size_t room,
+                        size_t *n_outputs, tn_error *err)
+{
+  tn__error_reset(err);
+  tn_status st = check_call("tn_eager_call", op == NULL ? NULL : s, inputs, n_inputs, outputs, room, n_outputs, err);
+  if (__builtin_expect(st != TN_OK, 0)) return clear_outputs(st, outputs, room);
+  tn__eager_frame frame;
+  uint32_t thread = tn__thread_number();
+  st = tn__eager_enter(s, &frame, thread, err);
+  if (__builtin_expect(st != TN_OK, 0)) return clear_outputs(st, outputs, room);
+  st = call_named(s, op, attrs, n_attrs, inputs, n_inputs, outputs, room, n_outputs, err);
+  tn__eager_leave(s, &frame, thread);
+  return clear_outputs(st, outputs, room);
+}

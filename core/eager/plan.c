@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Plans of one operation, for the types of its inputs.
+ *
+ * Each has a graph of its own, of placeholders and the operation, which goes with it; what calls functions is built in the graph
+ * that has the session's functions, where it stays. */
+#include <core/eager/eager.h>
+
+static _Atomic uint64_t names; /* of nodes, of which no two in the process are the same */
+
+void tn__eager_plan_free(tn_eager_session *s, tn__eager_plan *p)
+{
+  if (p == NULL) return;
+  if (p->executable != NULL) {
+    if (s->slots->release != NULL) s->slots->release(s->self, s->runtime, p->executable);
+    else tn_kit_release(p->executable);
+  }
+  tn__plan_unref(p->plan);
+  tn__kernel_states_fini(&p->states);
+  tn_graph_unref(p->graph);
+  tn__free(p, sizeof *p + ((size_t)p->n_inputs + p->n_outputs) * sizeof(tn_dtype));
+}
+
+void tn__eager_plans_free(tn_eager_session *s, tn_eager_op *op)
+{
+  tn__eager_plan *p = atomic_exchange(&op->plans, NULL);
+  atomic_store(&op->last, NULL);
+  while (p != NULL) {
+    tn__eager_plan *next = p->next;
+    tn__eager_plan_free(s, p);
+    p = next;
+  }
+}
+
+/* ---- the operation ---- */
+
+static void set_attr(tn_operation_builder *b, const tn_eager_attr *a)
+{
+  switch (a->kind) {
+  case TN_ATTR_STRING: tn_operation_set_string(b, a->name, a->at, a->n); break;
+  case TN_ATTR_INT: tn_operation_set_int(b, a->name, a->i); break;
+  case TN_ATTR_FLOAT: tn_operation_set_float(b, a->name, (float)a->f); break;
+  case TN_ATTR_BOOL: tn_operation_set_bool(b, a->name, a->i != 0); break;
+  case TN_ATTR_TYPE: tn_operation_set_type(b, a->name, (tn_dtype)a->i); break;
+  case TN_ATTR_SHAPE: tn_operation_set_shape(b, a->name, a->at, a->rank); break;
+  case TN_ATTR_TENSOR: tn_operation_set_tensor(b, a->name, (tn_tensor *)(uintptr_t)a->at); break;
+  case TN_ATTR_FUNC: tn_operation_set_func(b, a->name, a->at); break;
+  case TN_ATTR_LIST | TN_ATTR_INT: tn_operation_set_ints(b, a->name, a->at, a->n); break;
+  case TN_ATTR_LIST | TN_ATTR_FLOAT: tn_operation_set_floats(b, a->name, a->at, a->n); break;
+  case TN_ATTR_LIST | TN_ATTR_BOOL: tn_operation_set_bools(b, a->name, a->at, a->n); break;
+  case TN_ATTR_LIST | TN_ATTR_TYPE: tn_operation_set_types(b, a->name, a->at, a->n); break;
+  case TN_ATTR_LIST | TN_ATTR_STRING: tn_operation_set_strings(b, a->name, a->at, a->sizes, a->n); break;
+  case TN_ATTR_LIST | TN_ATTR_SHAPE: tn_operation_set_shapes(b, a->name, a->at, a->sizes, a->n); break;
+  case TN_ATTR_LIST | TN_ATTR_FUNC: tn_operation_set_funcs(b, a->name, a->at, a->n); break;
+  default: break;
+  }
+}
+
+/* The number that an attribute of the op says for lists of inputs: an int, or the length of a list of types. -1: it is not given. */
+static int64_t said_number(const tn_eager_op *op, const tn_op_schema *schema, const tn_op_arg *arg)
+{
+  tn_op_attr attr = { .struct_size = TN_OP_ATTR_SIZE };
+  int32_t which = arg->number_attr >= 0 ? arg->number_attr : arg->list_attr;
+  if (tn_op_schema_attr(schema, (size_t)which, &attr, NULL) != TN_OK) return -1;
+  for (size_t i = 0; i < op->n_attrs; i++)
+    if (strcmp(op->attrs[i].name, attr.name) == 0)
+      return arg->number_attr >= 0 ? op->attrs[i].i : (int64_t)op->attrs[i].n;
+  return -1;
+}
+
+static tn_status wrong_count(const tn_eager_op *op, const tn_op_schema *schema, size_t n, tn_error *err)
+{
+  char text[512];
+  tn_op_schema_format(schema, text, sizeof text);
+  return tn_error_set(err, TN_INVALID_ARGUMENT, "eager op '%s': %zu inputs do not fit %s", op->name, n, text);
+}
+
+/* How many inputs each list whose number nobody says has: all such lists share alike what the others leave. */
+static tn_status share_inputs(const tn_eager_op *op, const tn_op_schema *schema, size_t n, size_t *each, tn_error *err)
+{
+  size_t fixed = 0, open = 0;
+  for (size_t i = 0; i < tn_op_schema_n_inputs(schema); i++) {
+    tn_op_arg arg = { .struct_size = TN_OP_ARG_SIZE };
+    tn_status st = tn_op_schema_input(schema, i, &arg, err);
+    if (st != TN_OK) return st;
+    if (arg.number_attr < 0 && arg.list_attr < 0) {
+      fixed++;
+      continue;
+    }
+    int64_t said = said_number(op, schema, &arg);
+    if (said < 0) open++;
+    else if ((uint64_t)said > n) return wrong_count(op, schema, n, err);
+    else fixed += (size_t)said;
+  }
+  *each = 0;
+  if (fixed > n || (open == 0 && fixed != n) || (open > 0 && (n - fixed) % open != 0)) return wrong_count(op, schema, n, err);
+  if (open > 0) *each = (n - fixed) / open;
+  return TN_OK;
+}
+
+static tn_status add_inputs(const tn_eager_op *op, const tn_op_schema *schema, tn_operation_builder *b, const tn_output *inputs,
+                            size_t n, tn_error *err)
+{
+  size_t each, at = 0;
+  tn_status st = share_inputs(op, schema, n, &each, err);
+  for (size_t i = 0; st == TN_OK && i < tn_op_schema_n_inputs(schema); i++) {
+    tn_op_arg arg = { .struct_size = TN_OP_ARG_SIZE };
+    st = tn_op_schema_input(schema, i, &arg, err);
+    if (st != TN_OK) return st;
+    if (arg.number_attr < 0 && arg.list_attr < 0) {
+      tn_operation_add_input(b, inputs[at++]);
+      continue;
+    }
+    int64_t said = said_number(op, schema, &arg);
+    size_t count = said < 0 ? each : (size_t)said;
+    tn_operation_add_input_list(b, inputs + at, count);
+    at += count;
+  }
+  return st;
+}
+
+static tn_status make_node(const tn_eager_op *op, tn_graph *graph, const char *name, const tn_output *inputs, size_t n,
+                           tn_operation **out, tn_error *err)
+{
+  const tn_op_schema *schema = tn_op_schema_find(op->name);
+  const tn_function *f = schema == NULL ? tn_graph_find_function(graph, op->name) : NULL;
+  if (f != NULL) schema = tn_function_schema(f);
+  if (schema == NULL) return tn__op_not_registered(op->name, err);
+  tn_operation_builder *b = tn_operation_begin(graph, op->name, name, 0);
+  if (b == NULL) return tn__no_memory(err, "eager op", 0);
+  for (size_t i = 0; i < op->n_attrs; i++) set_attr(b, &op->attrs[i]);
+  if (op->device[0] != 0) tn_operation_set_device(b, op->device);
+  tn_status st = add_inputs(op, schema, b, inputs, n, err);
+  if (st == TN_OK) return tn_operation_finish(b, out, err);
+  tn_operation_abandon(b);
+  return st;
+}
+
+static tn_status make_placeholders(tn_graph *graph, const char *name, const tn_dtype *dtypes, size_t n, tn_output *out,
+                                   tn_error *err)
+{
+  char text[80];
+  for (size_t i = 0; i < n; i++) {
+    tn__snprintf(text, sizeof text, "%s_x%zu", name, i);
+    tn_operation_builder *b = tn_operation_begin(graph, "Placeholder", text, 0);
+    if (b == NULL) return tn__no_memory(err, "eager op", 0);
+    tn_operation_set_type(b, "dtype", dtypes[i]);
+    tn_status st = tn_operation_finish(b, &out[i].op, err);
+    if (st != TN_OK) return st;
+    out[i].index = 0;
+  }
+  return TN_OK;
+}
+
+/* ---- compiling ---- */
+
+static bool needs_library(const tn_eager_op *op)
+{
+  for (size_t i = 0; i < op->n_attrs; i++)
+    if ((op->attrs[i].kind & ~TN_ATTR_LIST) == TN_ATTR_FUNC) return true;
+  return tn_op_schema_find(op->name) == NULL;
+}
+
+static tn_status open_graph(tn_eager_op *op, tn__eager_plan *p, char *name, size_t room, tn_error *err)
+{
+  tn_eager_session *s = op->session;
+  /* Resources without a name of their own have the node's. */
+  tn__snprintf(name, room, "eager/op%llu", (unsigned long long)atomic_fetch_add(&names, 1));
+  if (needs_library(op)) {
+    tn__mutex_lock(&s->mu);
+    p->graph = tn_graph_ref(s->library);
+    tn__mutex_unlock(&s->mu);
+  }
+  return p->graph != NULL ? TN_OK : tn_graph_create(&p->graph, err);
+}
+
+static tn_status prepare(tn_eager_session *s, tn__eager_plan *p, tn_error *err)
+{
+  if (s->slots->prepare == NULL) return tn_kit_prepare(p->plan, TN_KIT_INLINE, &p->executable, err);
+  tn_status st = s->slots->prepare(s->self, s->runtime, p->plan, &p->executable, err);
+  if (st != TN_OK) {
+    p->executable = NULL;
+    return tn__factory_status(s->factory, "prepare", st, err);
+  }
+  if (p->executable == NULL)
+    return tn_error_set(err, TN_INTERNAL, "runtime '%s': prepare returned OK without an executable", s->info.name);
+  return TN_OK;
+}
+
+static tn_status compile(tn_eager_session *s, tn__eager_plan *p, tn_operation *node, const tn_output *feeds, tn_output *fetches,
+                         tn_error *err)
+{
+  for (uint32_t i = 0; i < p->n_outputs; i++) fetches[i] = (tn_output){ node, (int32_t)i };
+  const tn__signature_spec spec = {
+    .feeds = feeds, .n_feeds = p->n_inputs, .fetches = fetches, .n_fetches = p->n_outputs, .targets = &node, .n_targets = 1,
+    .level = s->level, .max_layouts = s->max_layouts, .disabled = s->disabled_passes, .evaluate = tn__evaluate,
+    .want_kernels = s->want_kernels ? tn__registry_want_kernels : NULL, .want_always = s->want_kernels_always,
+    .call_kernel = tn__call_kernel, .states = &p->states,
+  };
+  atomic_store_explicit(&p->states.graph, p->graph, memory_order_release);
+  tn_status st = tn__plan_compile(p->graph, &spec, &p->plan, err);
+  return st == TN_OK ? prepare(s, p, err) : st;
+}
+
+static tn__eager_plan *plan_alloc(const tn_dtype *dtypes, size_t n, const tn_operation *node)
+{
+  size_t n_outputs = tn_operation_n_outputs(node);
+  tn__eager_plan *p = tn__zalloc(sizeof *p + (n + n_outputs) * sizeof(tn_dtype));
+  if (p == NULL) return NULL;
+  p->n_inputs = (uint32_t)n;
+  p->n_outputs = (uint32_t)n_outputs;
+  p->outputs = p->dtypes + n;
+  if (n > 0) memcpy(p->dtypes, dtypes, n * sizeof *dtypes);
+  for (size_t i = 0; i < n_outputs; i++) p->outputs[i] = tn__dtype_base(tn_operation_output_dtype(node, i));
+  tn__kernel_states_init(&p->states);
+  return p;
+}
+
+/* Errors speak of the op, not of the node that was made for it. */
+static tn_status make(tn_eager_op *op, const tn_dtype *dtypes, size_t n, tn_output *feeds, tn__eager_plan **out, tn_error *err)
+{
+  char name[64];
+  tn__eager_plan built = { 0 }, *p = NULL;
+  tn_operation *node = NULL;
+  tn_output *fetches = NULL;
+  tn_status st = open_graph(op, &built, name, sizeof name, err);
+  if (st == TN_OK) st = make_placeholders(built.graph, name, dtypes, n, feeds, err);
+  if (st == TN_OK) st = make_node(op, built.graph, name, feeds, n, &node, err);
+  if (st == TN_OK) {
+    p = plan_alloc(dtypes, n, node);
+    fetches = tn__alloc_array(tn_operation_n_outputs(node) + 1, sizeof *fetches);
+    if (p == NULL || fetches == NULL) st = tn__no_memory(err, "eager op", 0);
+  }
+  if (p != NULL) p->graph = built.graph;
+  if (st == TN_OK) st = compile(op->session, p, node, feeds, fetches, err);
+  if (fetches != NULL) tn__free(fetches, (tn_operation_n_outputs(node) + 1) * sizeof *fetches);
+  if (st == TN_OK) {
+    *out = p;
+    return TN_OK;
+  }
+  if (p != NULL) tn__eager_plan_free(op->session, p);
+  else tn_graph_unref(built.graph);
+  return st;
+}
+
+static tn_status plan_new(tn_eager_op *op, const tn_dtype *dtypes, size_t n, tn__eager_plan **out, tn_error *err)
+{
+  tn_output fixed[16], *feeds = fixed;
+  *out = NULL;
+  if (n > UINT16_MAX) return tn_error_set(err, TN_INVALID_ARGUMENT, "eager op '%s': %zu inputs are too many", op->name, n);
+  for (size_t i = 0; i < n; i++)
+    if (tn_dtype_size(dtypes[i]) == 0) return tn_error_set(err, TN_INVALID_ARGUMENT, "eager op '%s': input %zu has no type", op->name, i);
+  if (n > 16) feeds = tn__alloc_array(n, sizeof *feeds);
+  if (feeds == NULL) return tn__no_memory(err, "eager op", n);
+  tn_status st = make(op, dtypes, n, feeds, out, err);
+  if (feeds != fixed) tn__free(feeds, n * sizeof *feeds);
+  return st;
+}
+
+/* ---- finding ---- */
+
+static bool fits(const tn__eager_plan *p, const tn_dtype *dtypes, size_t n)
+{
+  if (p->n_inputs != n) return false;
+  for (size_t i = 0; i < n; i++)
+    if (p->dtypes[i] != dtypes[i]) return false;
+  return true;
+}
+
+static tn__eager_plan *find(tn_eager_op *op, const tn_dtype *dtypes, size_t n)
+{
+  for (tn__eager_plan *p = atomic_load_explicit(&op->plans, memory_order_acquire); p != NULL; p = p->next)
+    if (fits(p, dtypes, n)) return p;
+  return NULL;
+}
+
+static tn_status get(tn_eager_op *op, const tn_dtype *dtypes, size_t n, tn__eager_plan **out, bool *mine, tn_error *err)
+{
+  tn_status st = TN_OK;
+  tn__mutex_lock(&op->mu); /* one thread makes it, others wait */
+  *out = find(op, dtypes, n);
+  if (*out == NULL) {
+    st = plan_new(op, dtypes, n, out, err);
+    if (st == TN_OK && atomic_load(&op->n_plans) >= op->session->max_plans) {
+      *mine = true; /* made for this call */
+    } else if (st == TN_OK) {
+      (*out)->next = atomic_load(&op->plans);
+      atomic_store_explicit(&op->plans, *out, memory_order_release);
+      atomic_fetch_add(&op->n_plans, 1);
+    }
+  }
+  tn__mutex_unlock(&op->mu);
+  return st;
+}
+
+tn_status tn__eager_plan_get(tn_eager_op *op, const tn_dtype *dtypes, size_t n, tn__eager_plan **out, bool *mine, tn_error *err)
+{
+  tn__eager_plan *p = atomic_load_explicit(&op->last, memory_order_acquire);
+  *mine = false;
+  if (__builtin_expect(p != NULL && fits(p, dtypes, n), 1)) {
+    *out = p;
+    return TN_OK;
+  }
+  *out = find(op, dtypes, n);
+  tn_status st = *out != NULL ? TN_OK : get(op, dtypes, n, out, mine, err);
+  if (st == TN_OK && !*mine) atomic_store_explicit(&op->last, *out, memory_order_release);
+  return st;
+}

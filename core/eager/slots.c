@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Slots: handles to tensors, pins, lanes. How they hang together is said in eager.h. */
+#include <core/eager/eager.h>
+
+#include <sched.h>
+
+#define BATCH 16        /* slots that are given to a lane at once; a block holds whole batches */
+#define TELL_BYTES 16384 /* what a lane keeps to itself */
+
+static size_t bytes_of(uint32_t block) { return ((size_t)TN__EAGER_BLOCK << block) * sizeof(tn__eager_slot); }
+
+/* ---- handles ---- */
+
+static uint64_t id_of(const tn_eager_session *s, const tn__eager_slot *slot, uint64_t generation)
+{
+  return ((uint64_t)s->tag << TN__EAGER_GENERATION_BITS | generation) << TN__EAGER_NUMBER_BITS | slot->number;
+}
+
+static uint64_t generation_of(tn_eager_handle h)
+{
+  return h.id >> TN__EAGER_NUMBER_BITS & TN__EAGER_LAST_GENERATION;
+}
+
+tn__eager_slot *tn__eager_slot_of(const tn_eager_session *s, tn_eager_handle h)
+{
+  uint32_t number = (uint32_t)h.id & TN__EAGER_MOST_SLOTS;
+  if (number == 0 || h.id >> (TN__EAGER_NUMBER_BITS + TN__EAGER_GENERATION_BITS) != s->tag) return NULL;
+  return atomic_load_explicit(&s->blocks[tn__eager_block_of(number)], memory_order_acquire) == NULL ? NULL
+                                                                                                    : tn__eager_slot_at(s, number);
+}
+
+static bool is_held(uint64_t word, tn_eager_handle h)
+{
+  return (word & (TN__EAGER_HELD | TN__EAGER_RELEASED)) == TN__EAGER_HELD && word >> 32 == generation_of(h);
+}
+
+tn_status tn__eager_bad_handle(const tn_eager_session *s, tn_eager_handle h, tn_error *err)
+{
+  const tn__eager_slot *slot = tn__eager_slot_of(s, h);
+  uint64_t word = slot == NULL ? 0 : atomic_load(&slot->word), generation = generation_of(h);
+  const char *why = h.id == 0 ? "it is none" : "it is not this session's";
+  if (slot != NULL && generation != 0 && (word >> 32 > generation || (word >> 32 == generation && (word & TN__EAGER_HELD))))
+    why = "it was released";
+  return tn_error_set(err, TN_FAILED_PRECONDITION, "eager handle %#llx: %s", (unsigned long long)h.id, why);
+}
+
+tn_status tn__eager_pin(tn_eager_session *s, tn_eager_handle h, tn__eager_slot **out, tn_error *err)
+{
+  tn__eager_slot *slot = *out = tn__eager_slot_of(s, h);
+  if (slot == NULL) return tn__eager_bad_handle(s, h, err);
+  uint64_t word = atomic_load_explicit(&slot->word, memory_order_relaxed);
+  do {
+    if (!is_held(word, h)) return tn__eager_bad_handle(s, h, err);
+    if ((word & TN__EAGER_PINS) == TN__EAGER_PINS)
+      return tn_error_set(err, TN_RESOURCE_EXHAUSTED, "eager handle %#llx: too many calls use it", (unsigned long long)h.id);
+  } while (!atomic_compare_exchange_weak_explicit(&slot->word, &word, word + 1, memory_order_acq_rel, memory_order_relaxed));
+  return TN_OK;
+}
+
+void tn__eager_unpin(tn_eager_session *s, tn__eager_slot *slot)
+{
+  uint64_t before = atomic_fetch_sub_explicit(&slot->word, 1, memory_order_acq_rel);
+  if (__builtin_expect((before & TN__EAGER_RELEASED) != 0 && (before & TN__EAGER_PINS) == 1, 0)) tn__eager_put_down(s, slot);
+}
+
+bool tn__eager_let_go(tn_eager_session *s, tn_eager_handle h, uint64_t more, tn__eager_slot **out)
+{
+  *out = NULL;
+  tn__eager_slot *slot = tn__eager_slot_of(s, h);
+  if (slot == NULL) return false;
+  uint64_t word = atomic_load_explicit(&slot->word, memory_order_relaxed);
+  do {
+    if (!is_held(word, h)) return false;
+  } while (!atomic_compare_exchange_weak_explicit(&slot->word, &word, word | TN__EAGER_RELEASED | more, memory_order_acq_rel,
+                                                  memory_order_relaxed));
+  if ((word & TN__EAGER_PINS) == 0) *out = slot;
+  return true;
+}
+
+/* ---- lanes ---- */
+
+static bool try_lock(tn__eager_lane *lane)
+{
+  return atomic_load_explicit(&lane->busy, memory_order_relaxed) == 0 &&
+         atomic_exchange_explicit(&lane->busy, 1, memory_order_acquire) == 0;
+}
+
+tn__eager_lane *tn__eager_lane_lock(tn_eager_session *s)
+{
+  uint32_t own = tn__thread_place(TN__EAGER_LANES);
+  for (;;) {
+    for (uint32_t k = 0; k < TN__EAGER_LANES; k++) {
+      tn__eager_lane *lane = &s->lanes[(own + k) % TN__EAGER_LANES];
+      if (try_lock(lane)) return lane;
+    }
+    sched_yield();
+  }
+}
+
+void tn__eager_lane_unlock(tn__eager_lane *lane) { atomic_store_explicit(&lane->busy, 0, memory_order_release); }
+
+static void tell(tn_eager_session *s, tn__eager_lane *lane)
+{
+  int64_t now = atomic_fetch_add_explicit(&s->bytes, lane->untold, memory_order_relaxed) + lane->untold;
+  int64_t peak = atomic_load_explicit(&s->peak, memory_order_relaxed);
+  lane->untold = 0;
+  while (now > peak && !atomic_compare_exchange_weak_explicit(&s->peak, &peak, now, memory_order_relaxed, memory_order_relaxed)) {
+  }
+}
+
+void tn__eager_lane_count(tn_eager_session *s, tn__eager_lane *lane, int64_t bytes)
+{
+  int64_t now = atomic_load_explicit(&lane->bytes, memory_order_relaxed) + bytes;
+  atomic_store_explicit(&lane->bytes, now, memory_order_relaxed);
+  lane->untold += bytes;
+  if (lane->untold > TELL_BYTES || lane->untold < -TELL_BYTES) tell(s, lane);
+}
+
+void tn__eager_slot_free(tn__eager_lane *lane, tn__eager_slot *slot)
+{
+  uint64_t generation = (atomic_load_explicit(&slot->word, memory_order_relaxed) >> 32) + 1;
+  atomic_store_explicit(&slot->word, generation << 32, memory_order_release);
+  if (generation > TN__EAGER_LAST_GENERATION) return; /* its handles would come again: it is used no more */
+  atomic_store_explicit(&slot->next, lane->free, memory_order_relaxed);
+  lane->free = slot->number;
+}
+
+/* ---- making ---- */
+
+static tn_status need_block(tn_eager_session *s, uint32_t block, tn_error *err)
+{
+  if (atomic_load(&s->blocks[block]) != NULL) return TN_OK;
+  tn__eager_slot *slots = tn__alloc_aligned(bytes_of(block), _Alignof(tn__eager_slot));
+  if (slots == NULL) return tn__no_memory(err, "eager handles", bytes_of(block));
+  memset(slots, 0, bytes_of(block));
+  atomic_store_explicit(&s->blocks[block], slots, memory_order_release);
+  return TN_OK;
+}
+
+/* New slots for a lane. */
+static tn_status refill(tn_eager_session *s, tn_error *err)
+{
+  tn_status st = TN_OK;
+  tn__mutex_lock(&s->mu);
+  uint32_t first = atomic_load(&s->n_slots) + 1;
+  if (first + BATCH > TN__EAGER_MOST_SLOTS)
+    st = tn_error_set(err, TN_RESOURCE_EXHAUSTED, "the eager session has %u handles", first - 1);
+  if (st == TN_OK) st = need_block(s, tn__eager_block_of(first), err);
+  if (st == TN_OK) atomic_store(&s->n_slots, first + BATCH - 1);
+  tn__mutex_unlock(&s->mu);
+  if (st != TN_OK) return st;
+  tn__eager_lane *lane = tn__eager_lane_lock(s);
+  for (uint32_t i = BATCH; i-- > 0;) {
+    tn__eager_slot *slot = tn__eager_slot_at(s, first + i);
+    slot->number = first + i;
+    tn__eager_slot_free(lane, slot);
+  }
+  tn__eager_lane_unlock(lane);
+  return TN_OK;
+}
+
+/* As many of n slots as the lane has: a chain of them. */
+static size_t pop(tn_eager_session *s, tn__eager_lane *lane, size_t n, uint32_t *chain)
+{
+  size_t got = 0;
+  for (; got < n && lane->free != 0; got++) {
+    tn__eager_slot *slot = tn__eager_slot_at(s, lane->free);
+    lane->free = atomic_load_explicit(&slot->next, memory_order_relaxed);
+    atomic_store_explicit(&slot->next, *chain, memory_order_relaxed);
+    *chain = slot->number;
+  }
+  return got;
+}
+
+static void give_back(tn_eager_session *s, uint32_t chain)
+{
+  tn__eager_lane *lane = tn__eager_lane_lock(s);
+  while (chain != 0) {
+    tn__eager_slot *slot = tn__eager_slot_at(s, chain);
+    chain = atomic_load_explicit(&slot->next, memory_order_relaxed);
+    atomic_store_explicit(&slot->next, lane->free, memory_order_relaxed);
+    lane->free = slot->number;
+  }
+  tn__eager_lane_unlock(lane);
+}
+
+static tn_status take_slots(tn_eager_session *s, size_t n, int64_t bytes, uint32_t *chain, tn_error *err)
+{
+  *chain = 0;
+  for (size_t got = 0;;) {
+    tn__eager_lane *lane = tn__eager_lane_lock(s);
+    got += pop(s, lane, n - got, chain);
+    if (got == n) {
+      uint64_t before = atomic_load_explicit(&lane->allocated, memory_order_relaxed);
+      atomic_store_explicit(&lane->allocated, before + n, memory_order_relaxed);
+      tn__eager_lane_count(s, lane, bytes);
+    }
+    tn__eager_lane_unlock(lane);
+    if (got == n) return TN_OK;
+    tn_status st = refill(s, err);
+    if (st == TN_OK) continue;
+    give_back(s, *chain);
+    return st;
+  }
+}
+
+bool tn__eager_is_heavy(const tn_tensor *t)
+{
+  return t->buffer->managed != 0 || t->buffer->desc.release != NULL || t->buffer->desc.holder != NULL;
+}
+
+tn_status tn__eager_publish(tn_eager_session *s, tn_tensor *const *tensors, const tn_dtype *dtypes,
+                            struct tn__eager_task *task, size_t n, tn_eager_handle *out, tn_error *err)
+{
+  uint32_t chain;
+  int64_t bytes = 0;
+  for (size_t i = 0; tensors != NULL && i < n; i++) bytes += (int64_t)tensors[i]->bytes;
+  if (n == 0) return TN_OK;
+  tn_status st = take_slots(s, n, bytes, &chain, err);
+  if (st != TN_OK) return st;
+  for (size_t i = 0; i < n; i++) {
+    tn__eager_slot *slot = tn__eager_slot_at(s, chain);
+    chain = atomic_load_explicit(&slot->next, memory_order_relaxed);
+    slot->dtype = (uint8_t)(tensors != NULL ? tensors[i]->dtype : dtypes[i]);
+    slot->heavy = tensors == NULL || tn__eager_is_heavy(tensors[i]);
+    slot->bytes = tensors != NULL ? tensors[i]->bytes : 0;
+    slot->task = task;
+    atomic_store_explicit(&slot->tensor, tensors != NULL ? tensors[i] : NULL, memory_order_relaxed);
+    uint64_t generation = atomic_load_explicit(&slot->word, memory_order_relaxed) >> 32;
+    atomic_store_explicit(&slot->word, generation << 32 | TN__EAGER_HELD, memory_order_release);
+    out[i].id = id_of(s, slot, generation);
+  }
+  return TN_OK;
+}
+
+void tn__eager_blocks_free(tn_eager_session *s)
+{
+  for (uint32_t b = 0; b < TN__EAGER_BLOCKS; b++)
+    tn__free_aligned(atomic_load(&s->blocks[b]), bytes_of(b), _Alignof(tn__eager_slot));
+}

@@ -1,0 +1,374 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Deleting what is unused, and when: the three strategies.
+ *
+ * IN_BACKGROUND: who puts a slot down looks whether the session's thread sleeps, and wakes it then; it stays awake for some ticks
+ * after it had something to do, so that a program which releases all the time wakes nobody. What is simply freed does not wait for
+ * it: the next calls of the same thread that make something delete some each, as the allocator has memory that a thread gave back
+ * by itself at hand. Where much is unused calls help with everything, so memory is bounded also where the thread gets no time. */
+#include <core/eager/eager.h>
+
+#include <sched.h>
+
+#define TICK_NS 1000000
+#define TICKS 50                      /* without work, before it sleeps until it is woken */
+#define PART 256                      /* tensors that are deleted between two looks at the counters */
+#define HEAVY ((uint64_t)1 << 62)     /* in `below`: one of them is not simply freed */
+#define SMALL_DEPTH 6                 /* of these the thread takes its own back... */
+#define SOME 16                       /* ... so many in a call... */
+#define SMALL_BYTES (256 << 10)       /* ... and hardly more than so many bytes */
+#define MUCH_DEPTH 4096               /* unused in one lane: calls help with everything */
+#define MUCH_BYTES ((uint64_t)64 << 20)
+#define WAKE_DEPTH 1024               /* the thread is not left to its tick */
+#define SPARE_BYTES 1024
+#define TRIFLE 4
+#define LOOK_EVERY 64                 /* calls between two looks at other lanes */
+
+/* ---- putting down ---- */
+
+static void wake(tn_eager_session *s)
+{
+  tn__mutex_lock(&s->wake_mu);
+  tn__cond_signal(&s->wake);
+  tn__mutex_unlock(&s->wake_mu);
+}
+
+void tn__eager_put_down(tn_eager_session *s, tn__eager_slot *slot)
+{
+  tn__eager_lane *lane = &s->lanes[tn__thread_place(TN__EAGER_LANES)];
+  uint64_t own = slot->bytes | (slot->heavy ? HEAVY : 0);
+  uint32_t head = atomic_load_explicit(&lane->unused, memory_order_acquire), depth;
+  do {
+    const tn__eager_slot *top = head == 0 ? NULL : tn__eager_slot_at(s, head);
+    uint64_t below = top == NULL ? 0 : atomic_load_explicit(&top->below, memory_order_relaxed);
+    depth = 1 + (top == NULL ? 0 : atomic_load_explicit(&top->depth, memory_order_relaxed));
+    atomic_store_explicit(&slot->depth, depth, memory_order_relaxed);
+    atomic_store_explicit(&slot->below, ((below & ~HEAVY) + (own & ~HEAVY)) | ((below | own) & HEAVY), memory_order_relaxed);
+    atomic_store_explicit(&slot->next, head, memory_order_relaxed);
+  } while (!atomic_compare_exchange_weak(&lane->unused, &head, slot->number));
+  if (!s->has_thread) return;
+  if (__builtin_expect(atomic_load(&s->asleep) != 0, 0)) {
+    if (atomic_exchange(&s->asleep, 0) != 0) wake(s);
+  } else if (__builtin_expect(depth == WAKE_DEPTH, 0)) {
+    wake(s);
+  }
+}
+
+/* ---- deleting ---- */
+
+static void lock_this(tn__eager_lane *lane)
+{
+  while (atomic_exchange_explicit(&lane->busy, 1, memory_order_acquire) != 0) sched_yield();
+}
+
+/* The tensor of the next slot, and the slot behind it, are on their way while this one is deleted. */
+static void look_ahead(const tn_eager_session *s, uint32_t list)
+{
+  if (list == 0) return;
+  const tn__eager_slot *slot = tn__eager_slot_at(s, list);
+  uint32_t next = atomic_load_explicit(&slot->next, memory_order_relaxed);
+  const char *t = (const char *)atomic_load_explicit(&slot->tensor, memory_order_relaxed);
+  __builtin_prefetch(t, 1);
+  __builtin_prefetch(t + 64, 1);
+  __builtin_prefetch(t + 128, 1);
+  if (next != 0) __builtin_prefetch(tn__eager_slot_at(s, next), 1);
+}
+
+/* ---- spares ----
+ *
+ * Loops make tensors of the same few shapes again and again. */
+
+static bool fits_spares(const tn_eager_session *s, const tn_tensor *t)
+{
+  return t != NULL && t->bytes <= SPARE_BYTES && s->account == NULL && t->buffer->inside == t && t->buffer->managed == 0 &&
+         tn_tensor_is_exclusive(t);
+}
+
+/* The lane is locked; how many of n it took. */
+static uint32_t spares_put(tn__eager_lane *lane, tn_tensor *const *tensors, uint32_t n)
+{
+  uint32_t have = atomic_load_explicit(&lane->n_spares, memory_order_relaxed), took = 0;
+  while (took < n && have < TN__EAGER_SPARES) lane->spares[have++] = tensors[took++];
+  atomic_store_explicit(&lane->n_spares, have, memory_order_relaxed);
+  return took;
+}
+
+tn_tensor *tn__eager_spare_take(tn_eager_session *s)
+{
+  tn_tensor *t = NULL;
+  tn__eager_lane *lane = &s->lanes[tn__thread_place(TN__EAGER_LANES)];
+  if (atomic_load_explicit(&lane->n_spares, memory_order_relaxed) == 0) return NULL;
+  if (atomic_exchange_explicit(&lane->busy, 1, memory_order_acquire) != 0) return NULL;
+  uint32_t n = atomic_load_explicit(&lane->n_spares, memory_order_relaxed);
+  if (n > 0) {
+    t = lane->spares[n - 1];
+    atomic_store_explicit(&lane->n_spares, n - 1, memory_order_relaxed);
+  }
+  tn__eager_lane_unlock(lane);
+  return t;
+}
+
+void tn__eager_spares_free(tn_eager_session *s)
+{
+  for (uint32_t i = 0; i < TN__EAGER_LANES; i++) {
+    tn__eager_lane *lane = &s->lanes[i];
+    uint32_t n = atomic_exchange(&lane->n_spares, 0);
+    while (n > 0) tn_tensor_unref(lane->spares[--n]);
+  }
+}
+
+/* What is found out while slots are deleted. */
+typedef struct deletion {
+  uint64_t deleted, detached;
+  int64_t bytes;
+  tn_tensor *spares[TN__EAGER_SPARES];
+  uint32_t n_spares, room;
+} deletion;
+
+static void delete_slot(const tn_eager_session *s, tn__eager_slot *slot, deletion *d)
+{
+  tn_tensor *t = atomic_load_explicit(&slot->tensor, memory_order_acquire);
+  atomic_store_explicit(&slot->tensor, NULL, memory_order_relaxed);
+  if (__builtin_expect(slot->task != NULL, 0)) {
+    tn__eager_task_unref(slot->task);
+    slot->task = NULL;
+  }
+  d->bytes += (int64_t)slot->bytes;
+  if (atomic_load_explicit(&slot->word, memory_order_relaxed) & TN__EAGER_TAKEN) d->detached++;
+  else d->deleted++;
+  if (d->n_spares < d->room && fits_spares(s, t)) d->spares[d->n_spares++] = t;
+  else tn_tensor_unref(t);
+}
+
+/* Slots from `first` to before `end` are free, and counted. */
+static void give_slots(tn_eager_session *s, tn__eager_lane *lane, uint32_t first, uint32_t end, deletion *d)
+{
+  lock_this(lane);
+  uint32_t took = spares_put(lane, d->spares, d->n_spares);
+  for (uint32_t at = first; at != end;) {
+    tn__eager_slot *slot = tn__eager_slot_at(s, at);
+    at = atomic_load_explicit(&slot->next, memory_order_relaxed);
+    tn__eager_slot_free(lane, slot);
+  }
+  atomic_store_explicit(&lane->deleted, atomic_load_explicit(&lane->deleted, memory_order_relaxed) + d->deleted, memory_order_relaxed);
+  atomic_store_explicit(&lane->detached, atomic_load_explicit(&lane->detached, memory_order_relaxed) + d->detached, memory_order_relaxed);
+  tn__eager_lane_count(s, lane, -d->bytes);
+  atomic_fetch_sub_explicit(&lane->taken, d->deleted + d->detached, memory_order_relaxed);
+  tn__eager_lane_unlock(lane);
+  while (d->n_spares > took) tn_tensor_unref(d->spares[--d->n_spares]);
+}
+
+/* What up to n slots of a list hold is deleted, or a few more than so many bytes; gives the rest of the list. */
+static uint32_t delete_part(tn_eager_session *s, tn__eager_lane *lane, uint32_t list, uint32_t n, int64_t bytes)
+{
+  deletion d = { .room = TN__EAGER_SPARES - atomic_load_explicit(&lane->n_spares, memory_order_relaxed) };
+  uint32_t first = list;
+  for (uint32_t i = 0; list != 0 && i < n && d.bytes <= bytes; i++) {
+    tn__eager_slot *slot = tn__eager_slot_at(s, list);
+    list = atomic_load_explicit(&slot->next, memory_order_relaxed);
+    look_ahead(s, list);
+    delete_slot(s, slot, &d);
+  }
+  give_slots(s, lane, first, list, &d);
+  return list;
+}
+
+/* The whole list `unused`, and how long it is. */
+static uint32_t take_unused(tn_eager_session *s, tn__eager_lane *lane, size_t *n)
+{
+  *n = 0;
+  if (atomic_load_explicit(&lane->unused, memory_order_relaxed) == 0) return 0;
+  uint32_t list = atomic_exchange_explicit(&lane->unused, 0, memory_order_acq_rel);
+  if (list == 0) return 0;
+  *n = atomic_load_explicit(&tn__eager_slot_at(s, list)->depth, memory_order_relaxed);
+  atomic_fetch_add_explicit(&lane->taken, *n, memory_order_relaxed);
+  return list;
+}
+
+static uint32_t take_backlog(tn__eager_lane *lane)
+{
+  if (atomic_load_explicit(&lane->backlog, memory_order_relaxed) == 0) return 0;
+  lock_this(lane);
+  uint32_t list = atomic_exchange_explicit(&lane->backlog, 0, memory_order_relaxed);
+  tn__eager_lane_unlock(lane);
+  return list;
+}
+
+static void delete_list(tn_eager_session *s, tn__eager_lane *lane, uint32_t list)
+{
+  while (list != 0) list = delete_part(s, lane, list, PART, INT64_MAX - 1);
+}
+
+size_t tn__eager_sweep_lane(tn_eager_session *s, tn__eager_lane *lane)
+{
+  size_t n;
+  uint32_t backlog = take_backlog(lane);
+  delete_list(s, lane, backlog);
+  delete_list(s, lane, take_unused(s, lane, &n));
+  return n + (backlog != 0);
+}
+
+/* A few of them. */
+static void sweep_some(tn_eager_session *s, tn__eager_lane *lane)
+{
+  size_t n;
+  uint32_t list = take_backlog(lane);
+  if (list == 0) list = take_unused(s, lane, &n);
+  if (list == 0) return;
+  list = delete_part(s, lane, list, SOME, SMALL_BYTES);
+  if (list == 0) return;
+  lock_this(lane);
+  bool kept = atomic_load_explicit(&lane->backlog, memory_order_relaxed) == 0;
+  if (kept) atomic_store_explicit(&lane->backlog, list, memory_order_relaxed);
+  tn__eager_lane_unlock(lane);
+  if (!kept) delete_list(s, lane, list); /* another thread of the lane was faster */
+}
+
+size_t tn__eager_sweep(tn_eager_session *s)
+{
+  size_t n = 0;
+  for (uint32_t i = 0; i < TN__EAGER_LANES; i++) n += tn__eager_sweep_lane(s, &s->lanes[i]);
+  return n;
+}
+
+/* ---- ON_SAFE_POINTS ---- */
+
+static bool any_unused(const tn_eager_session *s)
+{
+  for (uint32_t i = 0; i < TN__EAGER_LANES; i++)
+    if (atomic_load(&s->lanes[i].unused) != 0 || atomic_load(&s->lanes[i].backlog) != 0) return true;
+  return false;
+}
+
+/* Whether it takes no time worth reading the clock: nothing, or a few small tensors, which *n counts. */
+static bool is_trifle(const tn_eager_session *s, uint64_t *n)
+{
+  uint64_t bytes = 0;
+  *n = 0;
+  for (uint32_t i = 0; i < TN__EAGER_LANES; i++) {
+    uint32_t head = atomic_load_explicit(&s->lanes[i].unused, memory_order_acquire);
+    if (head == 0) continue;
+    const tn__eager_slot *top = tn__eager_slot_at(s, head);
+    *n += atomic_load_explicit(&top->depth, memory_order_relaxed);
+    bytes += atomic_load_explicit(&top->below, memory_order_relaxed);
+  }
+  return *n <= TRIFLE && bytes <= SMALL_BYTES;
+}
+
+void tn__eager_safe_point(tn_eager_session *s)
+{
+  uint64_t n;
+  if (s->strategy != TN_EAGER_ON_SAFE_POINTS) return;
+  if (is_trifle(s, &n)) {
+    if (n > 0) tn__eager_sweep(s);
+    return;
+  }
+  int64_t began = tn__now_ns();
+  if (tn__eager_sweep(s) == 0) return;
+  uint64_t ns = (uint64_t)(tn__now_ns() - began), longest = atomic_load_explicit(&s->longest_pause_ns, memory_order_relaxed);
+  atomic_fetch_add_explicit(&s->pauses, 1, memory_order_relaxed);
+  atomic_fetch_add_explicit(&s->pause_ns, ns, memory_order_relaxed);
+  while (ns > longest && !atomic_compare_exchange_weak_explicit(&s->longest_pause_ns, &longest, ns, memory_order_relaxed,
+                                                                memory_order_relaxed)) {
+  }
+}
+
+/* ---- IN_BACKGROUND ---- */
+
+static void relieve(tn_eager_session *s)
+{
+  for (uint32_t i = 0; i < TN__EAGER_LANES; i++) {
+    uint32_t head = atomic_load_explicit(&s->lanes[i].unused, memory_order_acquire);
+    if (head == 0) continue;
+    const tn__eager_slot *top = tn__eager_slot_at(s, head);
+    if (atomic_load_explicit(&top->depth, memory_order_relaxed) >= MUCH_DEPTH ||
+        (atomic_load_explicit(&top->below, memory_order_relaxed) & ~HEAVY) >= MUCH_BYTES)
+      tn__eager_sweep_lane(s, &s->lanes[i]);
+  }
+}
+
+void tn__eager_help(tn_eager_session *s)
+{
+  if (!s->has_thread) return;
+  tn__eager_lane *lane = &s->lanes[tn__thread_place(TN__EAGER_LANES)];
+  uint32_t head = atomic_load_explicit(&lane->unused, memory_order_acquire);
+  if (__builtin_expect(atomic_load_explicit(&lane->backlog, memory_order_relaxed) != 0, 0)) {
+    sweep_some(s, lane);
+  } else if (head != 0) {
+    const tn__eager_slot *top = tn__eager_slot_at(s, head);
+    uint64_t below = atomic_load_explicit(&top->below, memory_order_relaxed);
+    bool enough = atomic_load_explicit(&top->depth, memory_order_relaxed) >= SMALL_DEPTH || below > SMALL_BYTES;
+    if (enough && (below & HEAVY) == 0) sweep_some(s, lane);
+  }
+  if (atomic_load_explicit(&lane->allocated, memory_order_relaxed) % LOOK_EVERY == 0) relieve(s);
+}
+
+static bool sleep_or_tick(tn_eager_session *s, uint32_t *idle)
+{
+  tn__mutex_lock(&s->wake_mu);
+  if (!s->stop && *idle < TICKS) {
+    ++*idle;
+    tn__cond_wait_until(&s->wake, &s->wake_mu, tn__now_ns() + TICK_NS);
+  } else if (!s->stop) {
+    atomic_store(&s->asleep, 1); /* who puts something down afterwards sees it */
+    if (any_unused(s)) atomic_store(&s->asleep, 0);
+    while (!s->stop && atomic_load(&s->asleep) != 0) tn__cond_wait(&s->wake, &s->wake_mu);
+    *idle = 0;
+  }
+  bool on = !s->stop;
+  tn__mutex_unlock(&s->wake_mu);
+  return on;
+}
+
+static void *run_thread(void *session)
+{
+  tn_eager_session *s = session;
+  uint32_t idle = TICKS;
+  tn__eager_frame frame = { s, NULL };
+  tn__eager_inside = &frame;
+  while (sleep_or_tick(s, &idle))
+    if (tn__eager_sweep(s) > 0) idle = 0;
+  return NULL;
+}
+
+tn_status tn__eager_thread_start(tn_eager_session *s, tn_error *err)
+{
+  int code = pthread_create(&s->thread, NULL, run_thread, s);
+  if (code != 0) return tn_error_set(err, TN_RESOURCE_EXHAUSTED, "no thread for an eager session (error %d of the system)", code);
+  s->has_thread = true;
+  return TN_OK;
+}
+
+void tn__eager_thread_end(tn_eager_session *s)
+{
+  if (!s->has_thread) return;
+  tn__mutex_lock(&s->wake_mu);
+  s->stop = true;
+  tn__cond_signal(&s->wake);
+  tn__mutex_unlock(&s->wake_mu);
+  pthread_join(s->thread, NULL);
+}
+
+/* ---- the end ---- */
+
+/* Nobody is inside. Handles may be released meanwhile: that changes words and lists, and nothing comes of it. */
+void tn__eager_delete_all(tn_eager_session *s)
+{
+  uint64_t deleted = 0;
+  int64_t bytes = 0;
+  for (uint32_t number = 1; number <= atomic_load(&s->n_slots); number++) {
+    tn__eager_slot *slot = tn__eager_slot_at(s, number);
+    uint64_t word = atomic_exchange(&slot->word, 0);
+    if ((word & TN__EAGER_HELD) == 0) continue;
+    tn_tensor *t = atomic_exchange(&slot->tensor, NULL);
+    tn__eager_task_unref(slot->task);
+    slot->task = NULL;
+    deleted++;
+    bytes += (int64_t)slot->bytes;
+    tn_tensor_unref(t);
+  }
+  tn__eager_spares_free(s);
+  tn__eager_lane *lane = tn__eager_lane_lock(s);
+  atomic_store(&lane->deleted, atomic_load(&lane->deleted) + deleted);
+  tn__eager_lane_count(s, lane, -bytes);
+  tn__eager_lane_unlock(lane);
+}
