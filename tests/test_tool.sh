@@ -587,7 +587,7 @@ awk '/^```c$/ { on = 1; next } /^```$/ { on = 0 } on' "$src/docs/plugin-guide.md
 mkdir timer
 if ${CC:-cc} -shared -fPIC -fvisibility=hidden -DTN_PLUGIN=timer -I"$build/include" -I"$src/include" timer.c -o timer/timer.so >out 2>err; then
   TENON_PLUGIN_PATH=$tmp/timer TENON_LOG=info run "$tenon" run float.pb --runtime acme.timer --feed x=2 --fetch x
-  if [ $status -eq 0 ] && grep -qE 'step [0-9]+: [0-9.]+ us' err; then ok 'the runtime of docs/plugin-guide.md works'; else not_ok 'the runtime of docs/plugin-guide.md works'; fi
+  if [ $status -eq 0 ] && grep -qE 'step id [0-9]+: [0-9.]+ us' err; then ok 'the runtime of docs/plugin-guide.md works'; else not_ok 'the runtime of docs/plugin-guide.md works'; fi
 else
   status=1
   not_ok 'the runtime of docs/plugin-guide.md compiles'
