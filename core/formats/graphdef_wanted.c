@@ -38,21 +38,38 @@ static bool is_function(const wanted *w, tn__slice name)
   return false;
 }
 
-/* Its op stands near the node's beginning, as writers put it. */
+/* What a writer begins a node with: its name and its op, both shorter than 128 bytes, each behind its tag and its size. */
+static bool begins_with_op(tn__slice node, tn__slice *op)
+{
+  enum { NAME_TAG = TN__N_NAME << 3 | TN__WIRE_BYTES, OP_TAG = TN__N_OP << 3 | TN__WIRE_BYTES, SHORT = 128 };
+  const unsigned char *p = (const unsigned char *)node.data;
+  if (node.size < 2 || p[0] != NAME_TAG || p[1] >= SHORT || node.size < 4u + p[1]) return false;
+  const unsigned char *q = p + 2 + p[1];
+  if (q[0] != OP_TAG || q[1] >= SHORT || (size_t)q[1] > node.size - 4 - p[1]) return false;
+  *op = (tn__slice){ (const char *)q + 2, q[1] };
+  return true;
+}
+
+/* Empty when it has none. */
+static tn__slice op_of(tn__slice node)
+{
+  tn__slice op = { NULL, 0 };
+  if (begins_with_op(node, &op)) return op;
+  tn__wire fields = tn__wire_read(node);
+  while (tn__wire_next(&fields))
+    if (tn__wire_is(&fields, TN__N_OP, TN__WIRE_BYTES)) return fields.bytes;
+  return op;
+}
+
 static void look_at_node(wanted *w, tn__slice node)
 {
-  tn__wire fields = tn__wire_read(node);
-  while (tn__wire_next(&fields)) {
-    if (!tn__wire_is(&fields, TN__N_OP, TN__WIRE_BYTES)) continue;
-    tn__slice op = fields.bytes;
-    if (op.size == 0) return;
-    tn__slice *seen = place_of(w, op);
-    if (tn__slice_equal(*seen, op)) return;
-    *seen = op;
-    if (tn__schema_find(op.data, op.size) == NULL && tn__op_source.offered(op.data, op.size) && !is_function(w, op))
-      tn__op_source.load(op.data, op.size);
-    return;
-  }
+  tn__slice op = op_of(node);
+  if (op.size == 0) return;
+  tn__slice *seen = place_of(w, op);
+  if (tn__slice_equal(*seen, op)) return;
+  *seen = op;
+  if (tn__schema_find(op.data, op.size) == NULL && tn__op_source.offered(op.data, op.size) && !is_function(w, op))
+    tn__op_source.load(op.data, op.size);
 }
 
 static void look_at_library(wanted *w, tn__slice library)
