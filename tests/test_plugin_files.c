@@ -36,18 +36,6 @@ static tn_status load_file(const char *path)
   return tn_runtime_load_file(path, &info, &err);
 }
 
-/* A session without a graph on this target. */
-static tn_status open_session(const char *target, tn_session **out, tn_error *e)
-{
-  tn_session_options *options = NULL;
-  *out = NULL;
-  tn_status status = tn_session_options_create(&options, e);
-  if (status == TN_OK) status = tn_session_options_set_target(options, target, e);
-  if (status == TN_OK) status = tn_session_create(options, out, e);
-  tn_session_options_destroy(options);
-  return status;
-}
-
 /* Runs fn in a child; what it returns is its exit status. */
 static int in_child(int (*fn)(const char *arg), const char *arg)
 {
@@ -92,7 +80,7 @@ static void by_path__is_off_unless_the_program_allows_it(void)
   CHECK_INT(info.loaded, 1);
   CHECK_OK(load_file(plugin_path(folder, "any name at all.so")), &err); /* once */
   tn_session *session = NULL;
-  CHECK_OK(open_session("t.path", &session, &err), &err);
+  CHECK_OK(plugin_open_session("t.path", &session, &err), &err);
   REQUIRE_OK(tn_runtime_rescan(&err), &err); /* it is in no folder of the list, and stays */
   CHECK_OK(load("t.path"), &err);
   tn_session_destroy(session);
@@ -168,10 +156,10 @@ static int frozen_child(const char *folder)
   if (load("t.z_before") != TN_OK) return 1;
   if (tn_freeze(NULL) != TN_OK) return 2;
   if (load("t.z_after") != TN_FAILED_PRECONDITION || strstr(tn_error_message(&err), "(tn_freeze)") == NULL) return 3;
-  if (open_session("t.z_after", &session, &err) != TN_FAILED_PRECONDITION) return 4;
-  if (open_session("t.z_before", &session, &err) != TN_OK) return 5;
+  if (plugin_open_session("t.z_after", &session, &err) != TN_FAILED_PRECONDITION) return 4;
+  if (plugin_open_session("t.z_before", &session, &err) != TN_OK) return 5;
   tn_session_destroy(session);
-  if (open_session("", &session, &err) != TN_FAILED_PRECONDITION) return 6; /* not the next best */
+  if (plugin_open_session("", &session, &err) != TN_FAILED_PRECONDITION) return 6; /* not the next best */
   if (tn_runtime_rescan(NULL) != TN_OK || load("t.z_after") != TN_FAILED_PRECONDITION) return 7;
   if (tn_runtime_allow_files(1, NULL) != TN_OK || load_file(plugin_path(folder, "b.so")) != TN_FAILED_PRECONDITION) return 8;
   if (tn_freeze(NULL) != TN_OK) return 9;
@@ -295,7 +283,7 @@ static void callback__may_ask_but_not_load(void)
   will_call(called_back);
   REQUIRE_OK(load("t.k_asks"), &err);
   REQUIRE_OK(tn_runtime_unregister("t.k_other", &err), &err);
-  CHECK_OK(open_session("t.k_asks:call=yes", &session, &err), &err);
+  CHECK_OK(plugin_open_session("t.k_asks:call=yes", &session, &err), &err);
   CHECK_INT(back.calls, 1);
   CHECK_INT(back.listed, TN_OK);
   CHECK_INT(back.loaded, TN_FAILED_PRECONDITION);
@@ -358,18 +346,18 @@ static void change__a_plugin_is_replaced_while_it_runs(void)
   tn_session *session = NULL, *second = NULL;
   plugin_ender(folder, "a.so", "t.w_runs", "none:");
   plugin_search(folder);
-  REQUIRE_OK(open_session("t.w_runs", &session, &err), &err);
+  REQUIRE_OK(plugin_open_session("t.w_runs", &session, &err), &err);
   plugin_write(plugin_path(folder, "a.so"), "rubbish", 7);
   REQUIRE_OK(tn_runtime_rescan(&err), &err);
-  CHECK_OK(open_session("t.w_runs", &second, &err), &err);
+  CHECK_OK(plugin_open_session("t.w_runs", &second, &err), &err);
   tn_session_destroy(second);
   plugin_ender(folder, "a.so", "t.w_runs", "none:");
   REQUIRE_OK(tn_runtime_rescan(&err), &err);
-  CHECK_OK(open_session("t.w_runs", &second, &err), &err);
+  CHECK_OK(plugin_open_session("t.w_runs", &second, &err), &err);
   tn_session_destroy(second);
   REQUIRE_INT(unlink(plugin_path(folder, "a.so")), 0);
   REQUIRE_OK(tn_runtime_rescan(&err), &err);
-  CHECK_OK(open_session("t.w_runs", &second, &err), &err);
+  CHECK_OK(plugin_open_session("t.w_runs", &second, &err), &err);
   tn_session_destroy(second);
   tn_session_destroy(session);
 }
@@ -402,7 +390,7 @@ static void memory__goes_back_the_way_it_came(void)
   tn_device_info device = { .struct_size = sizeof(device) };
   plugin_copy("own_heap", folder, "a.so");
   plugin_search(folder);
-  REQUIRE_OK(open_session("test.own_heap", &session, &err), &err);
+  REQUIRE_OK(plugin_open_session("test.own_heap", &session, &err), &err);
   tn_session_destroy(session);
   uint64_t before = tn_test_live_blocks();
   for (int i = 0; i < 20; i++) {
@@ -419,7 +407,7 @@ static void memory__goes_back_the_way_it_came(void)
     CHECK_STR(device.name, "/job:localhost/replica:0/task:0/device:CPU:0");
     tn_session_destroy(session);
   }
-  CHECK_STATUS(open_session("test.own_heap:colour=red", &session, &err), TN_INVALID_ARGUMENT, &err);
+  CHECK_STATUS(plugin_open_session("test.own_heap:colour=red", &session, &err), TN_INVALID_ARGUMENT, &err);
   CHECK_CONTAINS(tn_error_message(&err), "colour");
   tn_error_clear(&err);
   CHECK_INT(tn_test_live_blocks(), before);
@@ -446,7 +434,7 @@ static void unload__only_when_nobody_holds_it(void)
   plugin_search(folder);
   for (int i = 0; i < 3; i++) {
     atomic_store(&inits, 0);
-    REQUIRE_OK(open_session("test.unloads", &session, &err), &err);
+    REQUIRE_OK(plugin_open_session("test.unloads", &session, &err), &err);
     CHECK_INT(atomic_load(&inits), 1);
     CHECK_INT(plugin_count_mapped(folder), 1);
     CHECK_STATUS(tn_runtime_unregister("test.unloads", &err), TN_FAILED_PRECONDITION, &err);
@@ -474,7 +462,7 @@ static void *open_for_ever(void *arg)
 {
   tn_session *session = NULL;
   for (;;) {
-    if (open_session(arg, &session, NULL) != TN_OK) _exit(9);
+    if (plugin_open_session(arg, &session, NULL) != TN_OK) _exit(9);
     tn_session_destroy(session);
   }
 }
@@ -493,7 +481,7 @@ static void end_in_the_middle(void)
   tn_session *session = NULL;
   tn_set_log_sink(print_line, NULL);
   tn_set_log_level(TN_LOG_INFO);
-  if (open_session(target, &session, &err) != TN_OK || pthread_create(&thread, NULL, open_for_ever, target) != 0) _exit(8);
+  if (plugin_open_session(target, &session, &err) != TN_OK || pthread_create(&thread, NULL, open_for_ever, target) != 0) _exit(8);
   usleep(50 * 1000);
   exit(0);
 }
@@ -533,7 +521,7 @@ static void *open_by_name(void *arg)
   tn_error e = TN_ERROR_INIT;
   tn_session *session = NULL;
   pthread_barrier_wait(&all_here);
-  if (open_session(arg, &session, &e) != TN_OK) {
+  if (plugin_open_session(arg, &session, &e) != TN_OK) {
     atomic_fetch_add(&failures, 1);
     tap_note("%s: %s", (const char *)arg, tn_error_message(&e));
   }
@@ -625,13 +613,13 @@ static void threads__second_session_touches_no_file(void)
   }
   plugin_search(folder);
   CHECK_INT(plugin_count_mapped(folder), 0);
-  REQUIRE_OK(open_session("t.n_7", &session, &err), &err);
+  REQUIRE_OK(plugin_open_session("t.n_7", &session, &err), &err);
   CHECK_INT(plugin_count_mapped(folder), 1);
   REQUIRE_INT(getrlimit(RLIMIT_NOFILE, &limit), 0);
   none = (struct rlimit){ 0, limit.rlim_max };
   REQUIRE_INT(setrlimit(RLIMIT_NOFILE, &none), 0);
   CHECK_NULL(fopen("/dev/null", "r"));
-  tn_status status = open_session("t.n_7", &second, &err);
+  tn_status status = plugin_open_session("t.n_7", &second, &err);
   REQUIRE_INT(setrlimit(RLIMIT_NOFILE, &limit), 0);
   CHECK_OK(status, &err);
   tn_session_destroy(second);

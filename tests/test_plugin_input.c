@@ -15,17 +15,6 @@
 #include "tests/support/loader_kit.h"
 #include "tests/support/oom.h"
 
-static tn_status open_session(const char *target, tn_session **out, tn_error *e)
-{
-  tn_session_options *options = NULL;
-  *out = NULL;
-  tn_status status = tn_session_options_create(&options, e);
-  if (status == TN_OK) status = tn_session_options_set_target(options, target, e);
-  if (status == TN_OK) status = tn_session_create(options, out, e);
-  tn_session_options_destroy(options);
-  return status;
-}
-
 /* How the child ended: its exit status, or 256 and the signal. */
 static int in_child(int (*fn)(const char *arg), const char *arg)
 {
@@ -56,7 +45,7 @@ static int cut_and_look(const char *folder)
   if (listed_file(plugin_path(folder, "cut.so")).struct_size == 0) return 4;
   if (load("t.nobody") != TN_NOT_FOUND || strcmp(chosen("t.whole"), "t.whole") != 0) return 5;
   tn_session *session;
-  if (open_session("t.whole", &session, NULL) != TN_OK) return 6;
+  if (plugin_open_session("t.whole", &session, NULL) != TN_OK) return 6;
   tn_session_destroy(session);
   if (load("t.cut") != TN_OK) return 7; /* it is loaded: nothing of it runs for this */
   return 0;
@@ -66,7 +55,7 @@ static int cut_and_use(const char *folder)
 {
   tn_session *session;
   int code = cut_and_look(folder);
-  return code != 0 ? code : open_session("t.cut", &session, NULL) == TN_OK ? 100 : 101;
+  return code != 0 ? code : plugin_open_session("t.cut", &session, NULL) == TN_OK ? 100 : 101;
 }
 
 /* A file that somebody writes over, in place of renaming a new one (P-99), takes the process with it as soon as its code runs; until

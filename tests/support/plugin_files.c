@@ -135,3 +135,14 @@ int plugin_count_mapped(const char *folder)
   dl_iterate_phdr(count, &c);
   return c.n;
 }
+
+tn_status plugin_open_session(const char *target, tn_session **out, tn_error *e)
+{
+  tn_session_options *options = NULL;
+  *out = NULL;
+  tn_status status = tn_session_options_create(&options, e);
+  if (status == TN_OK) status = tn_session_options_set_target(options, target, e);
+  if (status == TN_OK) status = tn_session_create(options, out, e);
+  tn_session_options_destroy(options);
+  return status;
+}

@@ -6,6 +6,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include <tenon/tenon.h>
+
 /* Path of a built test plugin; in one of four static buffers. */
 const char *plugin_source(const char *name);
 
@@ -36,5 +38,8 @@ void plugin_search(const char *folders);
 
 /* How many objects this process has mapped whose path begins with `folder`. */
 int plugin_count_mapped(const char *folder);
+
+/* A session without a graph on this target. */
+tn_status plugin_open_session(const char *target, tn_session **out, tn_error *e);
 
 #endif
