@@ -4,6 +4,7 @@
 #include <core/exec/pool_internal.h>
 
 #define MOST_WORKERS 4095 /* of a client, whatever was asked for: a crew has a place for each */
+#define CLOSELY 32        /* steps, each soon after the one before, after which the next is believed to come soon, too */
 
 _Thread_local tn__seat *tn__seat_now;
 
@@ -187,10 +188,22 @@ tn__crew *tn__crew_take(tn__pool_client *client)
   return crew;
 }
 
+/* Whether the step that begins came within the time for which workers would have looked on. One that did not, and they sleep
+ * from then on: a program that makes a step now and then finds no CPU burnt between them. */
+static void expect_next(tn__crew *crew)
+{
+  bool soon = crew->ended_ns != 0 && tn__now_ns() - crew->ended_ns < crew->client->spin_ns;
+  crew->closely = !soon ? 0 : crew->closely < CLOSELY ? crew->closely + 1 : CLOSELY;
+  atomic_store_explicit(&crew->awake, crew->closely == CLOSELY, memory_order_relaxed);
+  crew->timed = true;
+}
+
 tn__crew *tn__crew_take_for(tn__pool_client *client, const void *kind)
 {
   tn__crew *crew = tn__crew_take(client);
-  if (crew != NULL && kind != NULL && client->max_helpers > 0) tn__habit_begin(crew, kind);
+  if (crew == NULL || kind == NULL || client->max_helpers == 0) return crew;
+  if (client->linger_ns < 0 && client->spin_ns > 0) expect_next(crew);
+  tn__habit_begin(crew, kind);
   return crew;
 }
 
@@ -199,6 +212,8 @@ void tn__crew_put(tn__crew *crew)
   if (crew == NULL) return;
   tn__pool_client *client = crew->client;
   if (crew->habit != NULL) tn__habit_end(crew);
+  if (crew->timed) crew->ended_ns = tn__now_ns();
+  crew->timed = false;
   tn__crew_leave(crew);
   uint32_t own = own_place();
   for (uint32_t k = 0; k < TN__IDLE_CREWS; k++) {
@@ -357,15 +372,16 @@ bool tn__crew_has_work(tn__crew *crew)
 
 /* ---- waiting ---- */
 
-/* A worker does not wait when others ask for workers, nor for the step after one that is over, unless it is to linger. */
+/* A worker does not wait when others ask for workers, nor for the step after one that is over, unless it is to linger or that
+ * step comes soon. */
 static bool look_on(const tn__seat *seat, bool (*over)(void *user), void *user)
 {
   const tn__crew *crew = seat->crew;
   const tn__pool_client *client = crew->client;
   if (over != NULL) return !over(user);
-  bool stays = client->linger_ns > 0 ? !atomic_load_explicit(&client->closing, memory_order_relaxed)
-                                     : atomic_load_explicit(&crew->open, memory_order_relaxed) != 0;
-  return stays && !tn__asked_elsewhere(client);
+  bool stays = atomic_load_explicit(&crew->open, memory_order_relaxed) != 0 || client->linger_ns > 0 ||
+               atomic_load_explicit(&crew->awake, memory_order_relaxed) != 0;
+  return stays && !atomic_load_explicit(&client->closing, memory_order_relaxed) && !tn__asked_elsewhere(client);
 }
 
 static int64_t looks_for_ns(const tn__pool_client *client, bool worker)

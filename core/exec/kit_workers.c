@@ -47,7 +47,7 @@ tn_status tn_kit_workers_open(const tn_kit_workers_config *config, tn_kit_worker
   tn_kit_workers *w = tn__alloc(sizeof *w);
   const tn__client_config client = { .workers = threads - 1, .intra = c.loop_threads == 0 ? 0 : threads_of(c.loop_threads),
                                      .spin_us = c.spin_us < 0 ? TN__SPIN_US : (uint32_t)c.spin_us,
-                                     .linger_us = c.linger_us < 0 ? 0 : (uint32_t)c.linger_us };
+                                     .linger_us = c.linger_us };
   st = w == NULL ? tn__no_memory(err, "workers", sizeof *w) : tn__client_create(pool, &client, &w->client, err);
   tn__pool_unref(pool);
   if (st == TN_OK) *out = w;

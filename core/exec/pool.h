@@ -53,7 +53,8 @@ typedef struct tn__client_config {
   uint32_t workers; /* at most so many at once for all its steps, callers not counted; the pool's count at most */
   uint32_t intra;   /* threads of one loop, the caller among them: 1 = the caller alone, 0 = as many as there are */
   uint32_t spin_us; /* how long who finds nothing to do looks for it, within a step only; then it sleeps */
-  uint32_t linger_us; /* how long a worker looks for it after the last time that it had some, between steps, too */
+  int32_t linger_us;  /* how long a worker looks for it after the last time that it had some, between steps, too. Below 0: as
+                       * long as spin_us where steps follow each other closely, else it sleeps between them */
 } tn__client_config;
 #define TN__SPIN_US 50 /* the usual spin_us */
 

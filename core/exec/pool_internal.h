@@ -84,6 +84,7 @@ struct tn__crew {
   _Atomic uint32_t called;   /* TN__CALLED_...; changed under the pool's lock */
   _Atomic uint32_t seated;   /* workers in it; changed under the pool's lock */
   _Atomic uint32_t open;     /* a step is on */
+  _Atomic uint32_t awake;    /* the next one comes soon: workers look on for it */
   _Atomic uint32_t spinning; /* threads of it that look for work */
   _Atomic uint32_t guests;   /* threads from outside that are just submitting */
   _Atomic(tn__task *) inbox; /* from outside, last one first */
@@ -93,6 +94,9 @@ struct tn__crew {
   double loops_ns;  /* of its loops so far, as was said of them */
   double ahead_ns;  /* of its loops from the last one on, as the step before had them */
   int64_t begun_ns; /* 0 = it is not timed */
+  int64_t ended_ns; /* when the last one of tn__crew_take_for ended; 0 = there was none */
+  bool timed;       /* this one is to say so */
+  uint32_t closely; /* steps that came soon after the one before */
   tn__habit habits[TN__HABITS];
   _Atomic uint32_t n_seats;  /* that were made */
   _Atomic(tn__seat *) seats[];
@@ -122,7 +126,7 @@ enum { TN__CALLED_NOT = 0, TN__CALLED_POOL, TN__CALLED_CLIENT };
 struct tn__pool_client {
   tn__pool *pool;
   uint32_t workers, max_helpers;
-  int64_t spin_ns, linger_ns;
+  int64_t spin_ns, linger_ns; /* linger_ns below 0: where steps follow each other closely */
   _Atomic uint32_t seated;  /* workers in its crews; changed under the pool's lock */
   _Atomic uint32_t n_calls; /* of its crews for each other's workers; changed under the pool's lock */
   _Atomic bool closing;    /* changed under the pool's lock */

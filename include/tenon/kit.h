@@ -67,7 +67,8 @@ struct tn_kit_workers_config {
   tn_bool reserved[6];
   const char *name;    /* not NULL or "": the pool of this name, which all who name it share */
   int32_t linger_us;   /* microseconds that a worker looks on after it had something to do, also when the step is over: the next
-                        * one finds it awake, and an idle program burns a CPU for so long. 0 or below: it sleeps between steps */
+                        * one finds it awake, and an idle program burns a CPU for so long. 0: it sleeps between steps; below 0:
+                        * spin_us where steps follow each other closely, else 0 */
 };
 #define TN_KIT_WORKERS_CONFIG_SIZE TN_SIZE_TO(tn_kit_workers_config, linger_us)
 

@@ -40,7 +40,7 @@ static tn_status get(const tn_session_options *options, const char *field, int32
 /* S-CFG-10 to 15 */
 static tn_status read_all(const tn_session_options *options, tn_kit_workers_config *out, tn_error *err)
 {
-  int64_t threads = -1, pin = 0, spin = -1, linger = 0;
+  int64_t threads = -1, pin = 0, spin = -1, linger = -1;
   tn_status st = tn_session_options_check_settings(options, keys, sizeof keys / sizeof *keys, err);
   if (st == TN_OK) st = read_number(options, "threads", 1, MAX_THREADS, &threads, err);
   if (st == TN_OK) st = read_number(options, "pin", 0, 1, &pin, err);
