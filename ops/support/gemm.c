@@ -12,6 +12,8 @@
 #define FEW_TERMS 16
 #define FEW_BLOCKS 16
 #define SERIAL_NS 8000.0
+#define ROWS_TO_CUT 32          /* of A, so that each part has some groups */
+#define NEAR_BYTES (384 << 10)  /* of B that each thread reads whole: in its second cache, with other things */
 
 static int64_t round_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
 static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
@@ -254,8 +256,8 @@ static void follow(const run *r, const tn__gemm_tile *t, int64_t column, int64_t
   r->then->rows(r->then, t->rows, c, column, end - column);
 }
 
-/* Groups of rows against the terms and columns of s. */
-static void sweep_rows(const run *r, int64_t group, int64_t group_end, int64_t terms, const source *s, int64_t column,
+/* Rows, in groups, against the terms and columns of s. */
+static void sweep_rows(const run *r, int64_t row, int64_t row_end, int64_t terms, const source *s, int64_t column,
                        int64_t column_end)
 {
   const tn__gemm_plan *p = r->plan;
@@ -263,8 +265,8 @@ static void sweep_rows(const run *r, int64_t group, int64_t group_end, int64_t t
   const bool last = s->term + terms == p->k;
   _Alignas(64) char room[TERM_BYTES * (KC + PITCH)];
   tn__gemm_tile t = { .outer = 1, .inner = 1 };
-  for (int64_t row = tn__gemm_group_begin(p, p->m, group); group < group_end; group++, row += t.rows) {
-    t.rows = tn__gemm_group_rows(p, p->m - row);
+  for (; row < row_end; row += t.rows) {
+    t.rows = tn__gemm_group_rows(p, row_end - row);
     for (int i = 0; i < t.rows; i++) t.c[i] = r->c + (size_t)((row + i) * p->c_row) * size;
     source from = *s;
     for (int64_t done = 0; done < terms; done += t.terms) {
@@ -331,17 +333,23 @@ static bool by_lines(const tn__gemm_plan *p)
   return p->m == 1 && !p->packed && p->k_chunk == 0 && p->k * p->n > LOCAL_BYTES / 2;
 }
 
-static void run_block(const run *r, int64_t group, int64_t group_end, int64_t column, int64_t column_end)
+static void run_rows(const run *r, int64_t row, int64_t row_end, int64_t column, int64_t column_end)
 {
-  if (r->plan->windows != NULL) {
-    source s = source_of(r, 0, column);
-    sweep_windows(r, group, group_end, &s, column, column_end);
-    return;
-  }
   for (int64_t term = r->k_begin, some = by_lines(r->plan) ? FEW_TERMS : KC; term < r->k_end; term += some) {
     source s = source_of(r, term, column);
-    sweep_rows(r, group, group_end, least(some, r->k_end - term), &s, column, column_end);
+    sweep_rows(r, row, row_end, least(some, r->k_end - term), &s, column, column_end);
   }
+}
+
+static void run_block(const run *r, int64_t group, int64_t group_end, int64_t column, int64_t column_end)
+{
+  const tn__gemm_plan *p = r->plan;
+  if (p->windows == NULL) {
+    run_rows(r, tn__gemm_group_begin(p, p->m, group), tn__gemm_group_begin(p, p->m, group_end), column, column_end);
+    return;
+  }
+  source s = source_of(r, 0, column);
+  sweep_windows(r, group, group_end, &s, column, column_end);
 }
 
 /* B lies across: its panels are copied to the stack one after another. */
@@ -355,7 +363,7 @@ static void run_across(const run *r)
       int64_t terms = least(KC, p->k - term);
       copy_panel(p, r->b, column, term, terms, line);
       source s = { line, nr, nr, true, term };
-      sweep_rows(r, 0, r->groups, terms, &s, column, least(p->n, column + nr));
+      sweep_rows(r, 0, p->m, terms, &s, column, least(p->n, column + nr));
     }
   }
 }
@@ -380,6 +388,23 @@ static void panel_part(void *user, int64_t begin, int64_t end)
   for (int64_t group = 0; group < r->groups; group += r->group_block)
     for (int64_t column = first; column < last; column += r->column_block)
       run_block(r, group, least(r->groups, group + r->group_block), column, least(last, column + r->column_block));
+}
+
+/* The same of a B that the second cache holds: each reads all of it, and of A only rows of its own. Where what made A was
+ * cut like this, too, they were made by the same thread, and need not come from another core. */
+static void row_part(void *user, int64_t begin, int64_t end)
+{
+  const run *r = user;
+  for (int64_t column = r->n_begin; column < r->n_end; column += r->column_block)
+    run_rows(r, begin, end, column, least(r->n_end, column + r->column_block));
+}
+
+/* How a product of few blocks is cut. */
+static bool by_rows(const run *r)
+{
+  const tn__gemm_plan *p = r->plan;
+  int64_t bytes = p->k * (r->n_end - r->n_begin) * (int64_t)p->kernel->element;
+  return p->windows == NULL && p->m >= ROWS_TO_CUT && bytes <= NEAR_BYTES;
 }
 
 static void pack_part(void *user, int64_t begin, int64_t end)
@@ -409,10 +434,11 @@ static void run_threads(run *r, tn_kernel_ctx *ctx)
     return;
   }
   int64_t panels = (width + nr - 1) / nr;
-  bool few = blocks < FEW_BLOCKS && panels > blocks && !by_lines(p);
-  int64_t n = few ? panels : blocks;
+  bool few = blocks < FEW_BLOCKS && panels > blocks && !by_lines(p), rows = blocks < FEW_BLOCKS && by_rows(r);
+  int64_t n = rows ? p->m : few ? panels : blocks, grain = rows ? 2 * MR : 1;
   double cost = p->cost_ns / (double)n;
-  tn_parallel_for(ctx, n, grain_of(cost), cost, few ? panel_part : block_part, r);
+  if (grain < grain_of(cost)) grain = grain_of(cost);
+  tn_parallel_for(ctx, n, grain, cost, rows ? row_part : few ? panel_part : block_part, r);
 }
 
 /* B goes through scratch, a chunk after another. */
