@@ -486,7 +486,7 @@ static const struct {
   { "sw:1", "sw", "fetched, and there under a condition", false },
   { "plain", "plain", "the one of its inputs that is there", true },
   { "ten", "t_enter", "a loop", true },
-  { "value", "ref", "through a reference", true },
+  { "value", NULL, NULL, false },
   { "get", "get", "may wait", false },
 };
 

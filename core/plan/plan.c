@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The plan object and its reading functions (level (c) of the kit). */
 #include <core/plan/callees.h>
-#include <core/plan/dereference.h>
 #include <core/plan/frame.h>
 #include <core/plan/layout.h>
 #include <core/plan/plan.h>
@@ -121,11 +120,9 @@ static bool is_certain(const tn_plan *plan, uint32_t context)
 /* What of an instruction the struct does not say; NULL = it says all. */
 static const char *unsaid(const tn_plan *plan, const tn__plan_instr *in)
 {
-  const tn__plan_kernels *kernels = tn__instr_kernels(in);
   if (in->kind == TN__SEGMENT_LOOP) return "is a loop, whose body is a plan of its own";
   if (in->kind == TN__SEGMENT_MERGE) return "hands on the one of its inputs that is there";
   if (plan->has_control && !is_certain(plan, in->context)) return "runs under a condition";
-  if (kernels != NULL && kernels->items[0].def == &tn__dereference_kernel) return "is read through a reference";
   return NULL;
 }
 

@@ -155,7 +155,9 @@ struct tn_plan_value {
   tn_output output; /* where it comes from in the graph */
 };
 
-/* One call of a kernel. Instructions of a straight plan (tn_plan_check_straight) stand in an order in which they can run. */
+/* One call of a kernel. `op` says which operation's it is; an op that takes the value of a variable to which it has a reference
+ * has the reading in front of it, an instruction of the variable's op with one input, the reference, and a kernel of its own.
+ * Instructions of a straight plan (tn_plan_check_straight) stand in an order in which they can run. */
 struct tn_plan_instruction {
   size_t struct_size;
   const tn_operation *op;
@@ -176,7 +178,7 @@ TN_API size_t tn_plan_n_inputs(const tn_plan *plan);
 TN_API size_t tn_plan_n_outputs(const tn_plan *plan);
 /* Instruction i; out->struct_size is set by the caller. Pointers are borrowed from the plan.
  * Returns  TN_OUT_OF_RANGE past the end; TN_UNIMPLEMENTED, naming the node and why, for an instruction that is more than the
- *          struct says: a loop, a Merge, one that runs under a condition, one that reads a variable through a reference. */
+ *          struct says: a loop, a Merge, one that runs under a condition. */
 TN_API tn_status tn_plan_get_instruction(const tn_plan *plan, size_t i, tn_plan_instruction *out, tn_error *err);
 TN_API tn_status tn_plan_get_value(const tn_plan *plan, size_t i, tn_plan_value *out, tn_error *err);
 TN_API uint32_t tn_plan_output(const tn_plan *plan, size_t i); /* the value that output i of the step is */
