@@ -579,7 +579,7 @@ status=$?
 echo "the first digit is a $(od -An -tu1 -j128 -N1 "$digits/labels.npy" | tr -d ' ')" >wanted
 same 'the program of README.md runs' wanted
 sed '1d' "$src/examples/minimal/minimal.c" >wanted
-awk '/^```c$/ { on = 1; next } /^```$/ { on = 0 } on' "$src/README.md" >out
+awk '/^## / { there = /^## Use it from C/ } /^```c$/ && there { on = 1; next } /^```$/ { on = 0 } on' "$src/README.md" >out
 status=0
 same 'the program in README.md is examples/minimal/minimal.c' wanted
 # The runtime of docs/plugin-guide.md, as its reader builds it.

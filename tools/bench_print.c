@@ -1,16 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The results of `tenon bench` as text: a table, and a histogram of each row. */
 #include <inttypes.h>
-#include <langinfo.h>
-#include <locale.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
-#include <unistd.h>
 
 #include <tools/bench_tool.h>
 
-enum { BODY = 10, TAIL = 4, NARROW = 40, WIDE = 120 };
+enum { BODY = 10, TAIL = 4 };
 
 /* ---- figures ---- */
 
@@ -24,19 +20,6 @@ double bench_ratio(const bench *b, const bench_case *c)
   double first = (double)bench_histogram_quantile(b->cases[0].latencies, 0.5);
   double this = (double)bench_histogram_quantile(c->latencies, 0.5);
   return this > 0 ? first / this : 0;
-}
-
-/* Three digits and a unit. */
-static const char *duration(char buffer[32], double ns)
-{
-  static const char *const units[] = { "ns", "us", "ms", "s" };
-  size_t unit = 0;
-  while (ns >= 999.5 && unit < 3) {
-    ns /= 1000;
-    unit++;
-  }
-  snprintf(buffer, 32, "%.*f %s", unit == 0 || ns >= 99.95 ? 0 : ns >= 9.995 ? 1 : 2, ns, units[unit]);
-  return buffer;
 }
 
 static const char *rate(char buffer[32], double value)
@@ -93,7 +76,7 @@ static void print_figures(const bench *b)
     start_row(b, c, &table);
     for (size_t k = 0; k < 4; k++)
       tool_table_cell(&table, "%s",
-                      any ? duration(text, (double)bench_histogram_quantile(c->latencies, shares[k])) : "-");
+                      any ? tool_duration_text(text, (double)bench_histogram_quantile(c->latencies, shares[k])) : "-");
     tool_table_cell(&table, "%s", any ? rate(text, steps) : "-");
     if (items) tool_table_cell(&table, "%s", any ? rate(text, steps * (double)b->request->batch) : "-");
     if (several && ratio > 0) tool_table_cell(&table, "%.*f", ratio >= 99.95 ? 0 : ratio >= 9.995 ? 1 : 2, ratio);
@@ -113,13 +96,13 @@ static void print_times(const bench *b)
     const bench_histogram *h = c->latencies;
     start_row(b, c, &table);
     tool_table_cell(&table, "%" PRIu64, h->n);
-    tool_table_cell(&table, "%s", h->n > 0 ? duration(text, bench_histogram_mean(h)) : "-");
-    tool_table_cell(&table, "%s", h->n > 0 ? duration(text, (double)h->min) : "-");
-    tool_table_cell(&table, "%s", h->n > 0 ? duration(text, (double)h->max) : "-");
-    tool_table_cell(&table, "%s", duration(text, (double)c->session_ns));
-    tool_table_cell(&table, "%s", duration(text, (double)c->prepare_ns));
-    tool_table_cell(&table, "%s", duration(text, (double)c->first_ns));
-    tool_table_cell(&table, "%s%s", duration(text, (double)c->warm_ns), c->stable ? "" : "?");
+    tool_table_cell(&table, "%s", h->n > 0 ? tool_duration_text(text, bench_histogram_mean(h)) : "-");
+    tool_table_cell(&table, "%s", h->n > 0 ? tool_duration_text(text, (double)h->min) : "-");
+    tool_table_cell(&table, "%s", h->n > 0 ? tool_duration_text(text, (double)h->max) : "-");
+    tool_table_cell(&table, "%s", tool_duration_text(text, (double)c->session_ns));
+    tool_table_cell(&table, "%s", tool_duration_text(text, (double)c->prepare_ns));
+    tool_table_cell(&table, "%s", tool_duration_text(text, (double)c->first_ns));
+    tool_table_cell(&table, "%s%s", tool_duration_text(text, (double)c->warm_ns), c->stable ? "" : "?");
   }
   fputc('\n', stdout);
   tool_table_print(&table, "", stdout);
@@ -127,40 +110,8 @@ static void print_times(const bench *b)
 
 /* ---- histograms ---- */
 
-typedef struct canvas {
-  size_t width;
-  bool blocks; /* characters of Unicode */
-  bool colour;
-} canvas;
-
-/* The command never calls setlocale, so the locale of the environment is asked for its charset alone. */
-static bool charset_is_utf8(void)
-{
-  locale_t locale = newlocale(LC_CTYPE_MASK, "", (locale_t)0);
-  if (locale == (locale_t)0) return false;
-  const char *name = nl_langinfo_l(CODESET, locale);
-  bool utf8 = strcmp(name, "UTF-8") == 0 || strcmp(name, "utf8") == 0;
-  freelocale(locale);
-  return utf8;
-}
-
-static canvas look_at_output(void)
-{
-  canvas out = { 80, false, false };
-  struct winsize size;
-  const char *terminal = getenv("TERM"), *plain = getenv("NO_COLOR");
-  if (!isatty(STDOUT_FILENO)) return out;
-  if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) out.width = size.ws_col;
-  if (out.width < NARROW) out.width = NARROW;
-  if (out.width > WIDE) out.width = WIDE;
-  bool dumb = terminal == NULL || terminal[0] == '\0' || strcmp(terminal, "dumb") == 0;
-  out.blocks = charset_is_utf8();
-  out.colour = !dumb && (plain == NULL || plain[0] == '\0');
-  return out;
-}
-
 /* `share` (0 to 1) of `width` columns, in eighths of a column where the characters are there. */
-static void add_bar(const canvas *out, double share, size_t width, bool some, bool slow, tool_text *line)
+static void add_bar(const tool_screen *out, double share, size_t width, bool some, bool slow, tool_text *line)
 {
   static const char *const eighths[] = { "", "\u258F", "\u258E", "\u258D", "\u258C", "\u258B", "\u258A", "\u2589" };
   size_t parts = (size_t)(share * (double)width * 8 + 0.5), columns = parts / 8, rest = parts % 8;
@@ -213,7 +164,7 @@ static void add_marks(const bench_histogram *h, const bin *row, tool_text *line)
   }
 }
 
-static void print_histogram(const canvas *out, const bench_case *c)
+static void print_histogram(const tool_screen *out, const bench_case *c)
 {
   const bench_histogram *h = c->latencies;
   bin bins[BODY + TAIL];
@@ -225,7 +176,7 @@ static void print_histogram(const canvas *out, const bench_case *c)
     tool_text line = { 0 };
     char from[32];
     uint64_t low = bench_bucket_low(bins[i].first);
-    tool_text_printf(&line, "%9s  ", duration(from, (double)(i == 0 ? h->min : low)));
+    tool_text_printf(&line, "%9s  ", tool_duration_text(from, (double)(i == 0 ? h->min : low)));
     /* Columns for the time in front, for the share and the marks behind. */
     add_bar(out, (double)bins[i].count / (double)most, out->width - 36, bins[i].count > 0, low > slow, &line);
     tool_text_printf(&line, " %5.1f %%", (double)bins[i].count / (double)h->n * 100);
@@ -238,8 +189,8 @@ static void print_histogram(const canvas *out, const bench_case *c)
 void bench_print(const bench *b)
 {
   char load[32], peak[32];
-  canvas out = look_at_output();
-  printf("%s: read in %s", b->request->model, duration(load, (double)b->load_ns));
+  tool_screen out = tool_screen_look();
+  printf("%s: read in %s", b->request->model, tool_duration_text(load, (double)b->load_ns));
   if (b->request->batch > 0) printf(", batch %" PRIu64, b->request->batch);
   if (b->request->concurrency > 1) printf(", %" PRIu64 " clients", b->request->concurrency);
   if (b->peak_bytes > 0) printf(", peak memory %s", tool_bytes_text(peak, b->peak_bytes));

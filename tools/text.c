@@ -93,6 +93,18 @@ const char *tool_bytes_text(char buffer[32], uint64_t bytes)
   return buffer;
 }
 
+const char *tool_duration_text(char buffer[32], double ns)
+{
+  static const char *const units[] = { "ns", "us", "ms", "s" };
+  size_t unit = 0;
+  while (ns >= 999.5 && unit < 3) {
+    ns /= 1000;
+    unit++;
+  }
+  snprintf(buffer, 32, "%.*f %s", unit == 0 || ns >= 99.95 ? 0 : ns >= 9.995 ? 1 : 2, ns, units[unit]);
+  return buffer;
+}
+
 void tool_text_shape(tool_text *text, const int64_t *dims, int32_t rank)
 {
   if (rank < 0) {

@@ -70,6 +70,9 @@ void tool_text_free(tool_text *text);
 /* "847 B", "120.3 kB", "1.2 GB"; in `buffer`, which is returned. */
 const char *tool_bytes_text(char buffer[32], uint64_t bytes);
 
+/* "847 ns", "1.20 us", "12.0 ms", "120 s": three digits and a unit; in `buffer`, which is returned. */
+const char *tool_duration_text(char buffer[32], double ns);
+
 /* "[?, 8, 8, 1]", or "unknown shape". */
 void tool_text_shape(tool_text *text, const int64_t *dims, int32_t rank);
 
@@ -109,6 +112,17 @@ void tool_json_set(json_t *object, const char *key, json_t *value);
 void tool_json_append(json_t *array, json_t *value);
 /* Prints and frees; returns an exit status. */
 int tool_json_print(json_t *value);
+
+/* ---- pictures of characters (screen.c) ---- */
+
+/* What standard output can show. */
+typedef struct tool_screen {
+  size_t width; /* columns, 40 to 120; 80 for a file */
+  bool blocks;  /* characters of Unicode */
+  bool colour;
+} tool_screen;
+
+tool_screen tool_screen_look(void);
 
 /* ---- numbers (number.c) ---- */
 

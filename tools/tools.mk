@@ -4,6 +4,7 @@
 TN_TOOL_COMMANDS = \
   tools/bench.c \
   tools/convert.c \
+  tools/eager_demo.c \
   tools/graph.c \
   tools/inspect.c \
   tools/ops.c \
@@ -22,6 +23,12 @@ TN_TOOL_FILES = \
   tools/bench_print.c \
   tools/bench_tool.h \
   tools/describe.c \
+  tools/eager_demo.h \
+  tools/eager_demo_json.c \
+  tools/eager_demo_loop.c \
+  tools/eager_demo_memory.c \
+  tools/eager_demo_print.c \
+  tools/eager_demo_svg.c \
   tools/error.c \
   tools/feed.c \
   tools/graph_fold.c \
@@ -55,6 +62,7 @@ TN_TOOL_FILES = \
   tools/runtimes_probe.c \
   tools/runtimes_tool.h \
   tools/save.c \
+  tools/screen.c \
   tools/table.c \
   tools/text.c \
   tools/tool.h

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What standard output can show of a picture: columns, characters of Unicode, colours. */
+#include <langinfo.h>
+#include <locale.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <tools/tool.h>
+
+enum { NARROW = 40, WIDE = 120 };
+
+/* The command never calls setlocale, so the locale of the environment is asked for its charset alone. */
+static bool charset_is_utf8(void)
+{
+  locale_t locale = newlocale(LC_CTYPE_MASK, "", (locale_t)0);
+  if (locale == (locale_t)0) return false;
+  const char *name = nl_langinfo_l(CODESET, locale);
+  bool utf8 = strcmp(name, "UTF-8") == 0 || strcmp(name, "utf8") == 0;
+  freelocale(locale);
+  return utf8;
+}
+
+tool_screen tool_screen_look(void)
+{
+  tool_screen out = { 80, false, false };
+  struct winsize size;
+  const char *terminal = getenv("TERM"), *plain = getenv("NO_COLOR");
+  if (!isatty(STDOUT_FILENO)) return out;
+  if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) out.width = size.ws_col;
+  if (out.width < NARROW) out.width = NARROW;
+  if (out.width > WIDE) out.width = WIDE;
+  bool dumb = terminal == NULL || terminal[0] == '\0' || strcmp(terminal, "dumb") == 0;
+  out.blocks = charset_is_utf8();
+  out.colour = !dumb && (plain == NULL || plain[0] == '\0');
+  return out;
+}
