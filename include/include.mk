@@ -2,6 +2,7 @@
 # Public headers, one a line. Each must compile alone; make check tries it.
 tenoninclude_HEADERS = \
   include/tenon/default.h \
+  include/tenon/dlpack.h \
   include/tenon/eager.h \
   include/tenon/graph.h \
   include/tenon/host.h \

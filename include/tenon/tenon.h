@@ -4,6 +4,7 @@
 #define TENON_TENON_H
 
 #include <tenon/default.h>
+#include <tenon/dlpack.h>
 #include <tenon/eager.h>
 #include <tenon/graph.h>
 #include <tenon/metadata.h>

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* DLPack in and out of eager sessions. */
+#include <core/eager/eager.h>
+#include <core/tensor/dlpack.h>
+
+static tn_status check_out(const char *call, const void *out, tn_error *err)
+{
+  tn__error_reset(err);
+  return out != NULL ? TN_OK : tn_error_set(err, TN_INVALID_ARGUMENT, "%s: out is NULL", call);
+}
+
+tn_status tn_eager_to_dlpack(tn_eager_session *session, tn_eager_handle handle, struct DLManagedTensor **out, tn_error *err)
+{
+  tn_tensor *t = NULL;
+  if (out != NULL) *out = NULL;
+  tn_status st = check_out("tn_eager_to_dlpack", out, err);
+  if (st == TN_OK) st = tn_eager_tensor(session, handle, &t, err);
+  if (st == TN_OK) st = tn_tensor_to_dlpack(t, out, err);
+  tn_tensor_unref(t);
+  return st;
+}
+
+tn_status tn_eager_to_dlpack_versioned(tn_eager_session *session, tn_eager_handle handle, struct DLManagedTensorVersioned **out,
+                                       tn_error *err)
+{
+  tn_tensor *t = NULL;
+  if (out != NULL) *out = NULL;
+  tn_status st = check_out("tn_eager_to_dlpack_versioned", out, err);
+  if (st == TN_OK) st = tn_eager_tensor(session, handle, &t, err);
+  if (st == TN_OK) st = tn_tensor_to_dlpack_versioned(t, out, err);
+  tn_tensor_unref(t);
+  return st;
+}
+
+/* A handle of what came in, whose reference is taken over. On failure it is forgotten. */
+static tn_status hand_over(tn_eager_session *s, tn_tensor *t, tn_eager_handle *out, tn_error *err)
+{
+  tn_status st = tn_eager_from_tensor(s, t, out, err);
+  if (st == TN_OK) tn_tensor_unref(t);
+  else tn__dlpack_forget(t);
+  return st;
+}
+
+tn_status tn_eager_from_dlpack(tn_eager_session *session, struct DLManagedTensor *managed, tn_eager_handle *out, tn_error *err)
+{
+  tn_tensor *t;
+  if (out != NULL) out->id = 0;
+  tn_status st = check_out("tn_eager_from_dlpack", out, err);
+  if (st == TN_OK) st = tn_tensor_from_dlpack(managed, &t, err);
+  return st == TN_OK ? hand_over(session, t, out, err) : st;
+}
+
+tn_status tn_eager_from_dlpack_versioned(tn_eager_session *session, struct DLManagedTensorVersioned *managed,
+                                         tn_eager_handle *out, tn_error *err)
+{
+  tn_tensor *t;
+  if (out != NULL) out->id = 0;
+  tn_status st = check_out("tn_eager_from_dlpack_versioned", out, err);
+  if (st == TN_OK) st = tn_tensor_from_dlpack_versioned(managed, &t, err);
+  return st == TN_OK ? hand_over(session, t, out, err) : st;
+}
