@@ -19,6 +19,7 @@ TN_CONFORMANCE_FILES = \
 
 # Its own suites.
 TN_CONFORMANCE_SUITES = \
+  conformance/plugin_eager.c \
   conformance/plugin_file.c \
   conformance/plugin_kernels.c \
   conformance/plugin_life.c \

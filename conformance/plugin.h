@@ -97,6 +97,11 @@ tn_session_options *pg_options(const char *settings);
 tn_status pg_new_session(const tn_session_options *options, tn_runtime_session **out, tn_error *err);
 void pg_destroy_session(tn_runtime_session *session);
 
+/* What its get_extension gives, asked with a name that cannot be read any more afterwards. NULL, too, where it has none. */
+const void *pg_extension(const char *name, uint32_t version);
+/* Its "tn_eager", as far as its struct_size covers it. NULL: it runs no single operations. */
+const tn_eager_runtime *pg_eager(void);
+
 /* Whether an error is one that a caller can do something with: a known code, a text. */
 bool pg_check_refusal(tn_status status, const tn_error *err, const char *who);
 

@@ -110,6 +110,27 @@ static tn_kit_workers *workers(const tn_session_factory *self, tn_runtime_sessio
   return pg_it.slots.workers(behind(), session, pool);
 }
 
+static tn_eager_runtime eager_behind;
+
+static tn_status execute(const tn_session_factory *self, tn_runtime_session *session, tn_executable *executable, tn_step *s,
+                         tn_error *err)
+{
+  (void)self;
+  return eager_behind.execute(behind(), session, executable, s, err);
+}
+
+/* Of its extensions those that have callbacks need one in front, too; the library asks for no others. */
+static const void *get_extension(const tn_session_factory *self, const char *name, uint32_t version)
+{
+  static tn_eager_runtime eager;
+  (void)self;
+  const tn_eager_runtime *found = pg_extension(name, version);
+  if (found == NULL || version != 1 || strcmp(name, TN_EAGER_EXTENSION) != 0) return found;
+  eager_behind = *pg_eager();
+  eager = (tn_eager_runtime){ .struct_size = TN_EAGER_RUNTIME_SIZE, .execute = eager_behind.execute != NULL ? execute : NULL };
+  return &eager;
+}
+
 void pg_front_register(void)
 {
   static tn_session_factory front = { .struct_size = TN_SESSION_FACTORY_SIZE, .name = FRONT, .new_session = new_session,
@@ -125,6 +146,7 @@ void pg_front_register(void)
   if (has->reset != NULL) front.reset = reset;
   if (has->partial_runs != NULL) front.partial_runs = partial_runs;
   if (has->workers != NULL) front.workers = workers;
+  if (has->get_extension != NULL) front.get_extension = get_extension;
   pg_stands_for = &front;
   REQUIRE_OK(tn_runtime_register(FRONT, &front, &err), &err);
   setenv("TENON_TEST_RUNTIME", FRONT, 1);

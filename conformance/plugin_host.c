@@ -172,6 +172,29 @@ void pg_destroy_session(tn_runtime_session *session)
   if (session != NULL) pg_it.slots.destroy_session(pg_it.factory, session);
 }
 
+const void *pg_extension(const char *name, uint32_t version)
+{
+  if (pg_it.slots.get_extension == NULL) return NULL;
+  pg_guard_begin();
+  char *given = name != NULL ? tn_alloc(strlen(name) + 1) : NULL;
+  pg_guard_end();
+  if (given != NULL) memcpy(given, name, strlen(name) + 1);
+  cf_reached("its get_extension");
+  const void *found = pg_it.slots.get_extension(pg_it.factory, given, version);
+  tn_free(given);
+  return found;
+}
+
+const tn_eager_runtime *pg_eager(void)
+{
+  static tn_eager_runtime known;
+  const tn_eager_runtime *found = pg_extension(TN_EAGER_EXTENSION, 1);
+  if (found == NULL) return NULL;
+  memset(&known, 0, sizeof(known));
+  memcpy(&known, found, found->struct_size < sizeof(known) ? found->struct_size : sizeof(known));
+  return &known;
+}
+
 /* ---- time and threads ---- */
 
 double pg_now(void)

@@ -158,6 +158,24 @@ step_other_type     S-RUN-01  plugin_steps
 step_silent         P-61      plugin_steps
 step_hides          S-RUN-08  plugin_steps
 step_one_at_a_time  P-69      plugin_steps
+# single operations
+extension_short        P-26      plugin_eager__says*
+extension_huge         P-26      plugin_eager__says*
+extension_any_name     P-34      plugin_eager__gives_nothing*
+extension_prefix       P-34      plugin_eager__gives_nothing*
+extension_any_version  P-34      plugin_eager__gives_nothing*
+extension_crash        P-34      plugin_eager__gives_nothing*
+extension_new          P-47      plugin_eager__gives_the_same*
+eager_crash            S-EAG-01  plugin_eager
+eager_empty            S-EAG-01  plugin_eager
+eager_loses            S-EAG-01  plugin_eager
+eager_other_type       S-EAG-01  plugin_eager
+eager_scribbles        S-RUN-28  plugin_eager
+eager_silent           P-61      plugin_eager__errors*
+eager_hides            S-RUN-08  plugin_eager__errors*
+eager_one_at_a_time    P-69      plugin_eager__operations*
+eager_deaf             S-EAG-18  plugin_eager__close* 1
+eager_deaf             P-43      plugin_eager__reset* 1
 # resets
 reset_crash         P-42  plugin_reset
 reset_hang          P-43  plugin_reset__does_not_wait_for_steps 1

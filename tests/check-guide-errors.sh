@@ -75,9 +75,10 @@ plain() {
 
 # All of what has to do with plugins, and of the sessions what speaks of their runtime.
 {
-  texts core/registry/*.c core/host/*.c core/graph/registry.c core/graph/schema_ask.c core/plan/plan.c core/plan/prepare.c core/exec/kit*.c \
+  texts core/registry/*.c core/graph/registry.c core/graph/schema_ask.c core/plan/plan.c core/plan/prepare.c core/exec/kit*.c \
     core/exec/call.c core/exec/kernel.c core/exec/resources.c core/exec/wait.c
-  texts core/eager/*.c | grep -E "returned OK|gave output|no extension|forked"
+  texts core/host/*.c | grep -vE 'option (kernel_plugins|max_layouts) is|a live session has'
+  texts core/eager/*.c | grep -E "returned OK|gave output|no extension|reset of runtime"
   texts core/session/*.c | grep -E "runtime '|forked|no device of type|a session has at most|device '|device %zu has"
 } >"$tmp/found"
 if [ "${1:-}" = --list ]; then

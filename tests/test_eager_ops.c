@@ -117,6 +117,10 @@ static void eager_ops__lists_are_counted_flat(void)
     for (int i = 0; i < 3; i++) check_floats(&t, parts[i], six + 2 * i, 2);
     CHECK_STATUS(tn_eager_call(t.session, "Split", split, 1, to_split, 2, parts, 2, &n, &t.err), TN_INVALID_ARGUMENT, &t.err);
     CHECK_INT(n, 3); /* so much room is needed */
+    uint64_t before = te_counters(&t).allocated;
+    REQUIRE_OK(tn_eager_call(t.session, "Split", split, 1, to_split, 2, parts, 4, &n, &t.err), &t.err);
+    CHECK_INT(te_counters(&t).allocated - before, 3);
+    CHECK_STATUS(tn_eager_call(t.session, "Split", split, 1, to_split, 2, parts, 2, &n, &t.err), TN_INVALID_ARGUMENT, &t.err);
     CHECK_INT(parts[0].id, 0);
     te_fini(&t);
   }
@@ -324,6 +328,70 @@ static void eager_ops__at_the_limit_what_is_unused_goes_first(void)
   }
 }
 
+/* How many tensors of so many bytes can be made until the limit; they stay. */
+static int fill_up(te *t, size_t bytes)
+{
+  const int64_t dims[] = { (int64_t)(bytes / sizeof(float)) };
+  tn_tensor *zeros = ts_filled(1, dims, 0);
+  tn_eager_handle h;
+  int n = 0;
+  while (n < 1000 && tn_eager_from_data(t->session, TN_FLOAT, dims, 1, tn_tensor_data(zeros), bytes, &h, &t->err) == TN_OK) n++;
+  CHECK_STATUS(tn_error_code(&t->err), TN_RESOURCE_EXHAUSTED, &t->err);
+  tn_tensor_unref(zeros);
+  return n;
+}
+
+static void eager_ops__what_was_deleted_or_detached_counts_no_more(void)
+{
+  enum { LIMIT = 1 << 20, BIG = 16 << 10 };
+  const int64_t small_dims[] = { 250 }, big_dims[] = { BIG / sizeof(float) };
+  for (int32_t strategy = TN_EAGER_IN_BACKGROUND; strategy <= TN_EAGER_ON_SAFE_POINTS; strategy++) {
+    te fresh, t;
+    te_init(&fresh, te_runtime(0), strategy);
+    fresh.options.memory_limit_bytes = LIMIT;
+    te_start(&fresh);
+    int room = fill_up(&fresh, BIG);
+    CHECK_MSG(room >= 55 && room <= 64, "%d of 16 KiB fit into 1 MiB", room);
+    t = fresh;
+    te_start(&t);
+    tn_tensor *small = ts_filled(1, small_dims, 1), *big = ts_filled(1, big_dims, 1), *mine[60];
+    tn_eager_handle x, y, out;
+    REQUIRE_OK(tn_eager_from_tensor(t.session, small, &x, &t.err), &t.err);
+    REQUIRE_OK(tn_eager_from_tensor(t.session, big, &y, &t.err), &t.err);
+    for (int i = 0; i < 100; i++) te_release(&t, te_add(&t, x, x));
+    for (int i = 0; i < 60; i++) {
+      REQUIRE_OK(tn_eager_add(t.session, y, y, &out, &t.err), &t.err);
+      REQUIRE_OK(tn_eager_detach(t.session, out, &mine[i], &t.err), &t.err);
+    }
+    te_release(&t, x);
+    te_release(&t, y);
+    CHECK_OK(tn_eager_safe_point(t.session, &t.err), &t.err);
+    CHECK(te_wait_deleted(&t, 102));
+    CHECK_INT(fill_up(&t, BIG), room); /* as in a new session */
+    for (int i = 0; i < 60; i++) tn_tensor_unref(mine[i]);
+    tn_tensor_unref(small);
+    tn_tensor_unref(big);
+    tn_eager_session_destroy(t.session);
+    te_fini(&fresh);
+  }
+}
+
+static void eager_ops__a_time_limit_ends_an_operation(void) /* S-RO-04 */
+{
+  FOR_RUNTIMES(runtime)
+  {
+    te t;
+    te_init(&t, runtime, TN_EAGER_IN_BACKGROUND);
+    REQUIRE_OK(tn_session_options_set_int(t.session_options, "operation_timeout_ms", 50, &t.err), &t.err);
+    te_start(&t);
+    tn_eager_handle x = te_scalar(&t, 1), out;
+    CHECK_STATUS(tn_eager_call(t.session, "TestGate", NULL, 0, &x, 1, &out, 1, NULL, &t.err), TN_DEADLINE_EXCEEDED, &t.err);
+    CHECK_INT(out.id, 0);
+    CHECK_DOUBLE(te_value(&t, te_add(&t, x, x)), 2, 0);
+    te_fini(&t);
+  }
+}
+
 static tn_status use(void *arg)
 {
   static const tn_eager_attr transpose[] = { ATTR_BOOL("transpose_a", 1) };
@@ -406,5 +474,6 @@ TAP_MAIN(TAP_TEST(eager_ops__attributes_say_what_is_done), TAP_TEST(eager_ops__t
          TAP_TEST(eager_ops__functions_of_a_graph_are_ops), TAP_TEST(eager_ops__what_does_not_fit_is_refused),
          TAP_TEST(eager_ops__a_kernel_that_fails_fails_its_call_alone), TAP_TEST(eager_ops__devices_are_checked),
          TAP_TEST(eager_ops__at_the_limit_what_is_unused_goes_first),
+         TAP_TEST(eager_ops__what_was_deleted_or_detached_counts_no_more), TAP_TEST(eager_ops__a_time_limit_ends_an_operation),
          TAP_TEST(eager_ops__without_memory_calls_fail_and_nothing_is_lost),
          TAP_TEST(eager_ops__a_runtime_without_the_extension_is_named))

@@ -187,6 +187,39 @@ static void eager_threads__a_tensor_in_use_may_be_detached(void) /* S-EAG-20, S-
   CHECK_INT(atomic_load(&told.n), 1);
 }
 
+static void *call_dequeue(void *arg)
+{
+  gated *g = arg;
+  static const tn_dtype types[] = { TN_FLOAT };
+  static const tn_eager_attr components[] = { { .name = "component_types", .kind = TN_ATTR_LIST | TN_ATTR_TYPE, .at = types, .n = 1 } };
+  tn_eager_handle queue, out;
+  g->status = tn_eager_call(g->t->session, "FIFOQueueV2", components, 1, NULL, 0, &queue, 1, NULL, NULL);
+  atomic_fetch_add(&ts_watched.at_gate, 1);
+  if (g->status == TN_OK) g->status = tn_eager_call(g->t->session, "QueueDequeueV2", components, 1, &queue, 1, &out, 1, NULL, NULL);
+  return NULL;
+}
+
+/* It sleeps, and looks at nothing until it is woken. */
+static void eager_threads__close_wakes_an_operation_that_sleeps(void) /* S-EAG-18 */
+{
+  FOR_RUNTIMES(runtime)
+  {
+    te t;
+    pthread_t thread;
+    te_open(&t, runtime, TN_EAGER_IN_BACKGROUND);
+    gated g = { .t = &t };
+    REQUIRE_INT(pthread_create(&thread, NULL, call_dequeue, &g), 0);
+    CHECK(ts_wait_at_gate(1));
+    ts_sleep_ms(50);
+    int64_t begin = ts_now_ms();
+    CHECK_OK(tn_eager_session_close(t.session, &t.err), &t.err);
+    CHECK(ts_now_ms() - begin < 5000);
+    pthread_join(thread, NULL);
+    CHECK_INT(g.status, TN_FAILED_PRECONDITION);
+    te_fini(&t);
+  }
+}
+
 static void eager_threads__close_ends_an_operation_that_waits(void) /* S-EAG-18 */
 {
   FOR_RUNTIMES(runtime)
@@ -218,13 +251,40 @@ static void eager_threads__a_deletion_that_blocks_stops_no_other_session(void) /
   CHECK(te_wait_for(&told.n, 1));
   CHECK_DOUBLE(te_value(&other, te_add(&other, te_scalar(&other, 1), te_scalar(&other, 2))), 3, 0);
   CHECK_OK(tn_eager_session_close(other.session, &other.err), &other.err);
-  /* The session itself goes on, too. */
+  /* The session itself goes on, too, and its calls do not delete what calls functions. */
+  te_told later = { 0 };
+  for (int i = 0; i < 10; i++) te_release(&slow, te_telling(&slow, &later));
   for (int i = 0; i < 500; i++) te_release(&slow, te_add(&slow, te_scalar(&slow, 1), te_scalar(&slow, 2)));
   CHECK_INT(atomic_load(&blocked.n), 0);
+  CHECK_INT(atomic_load(&later.n), 0);
   atomic_store(&blocked.wait, 0);
   te_fini(&slow);
   te_fini(&other);
   CHECK_INT(atomic_load(&blocked.n), 1);
+  CHECK_INT(atomic_load(&later.n), 10);
+}
+
+/* The thread gets no time: memory stays bounded all the same. */
+static void eager_threads__where_much_is_unused_calls_delete_it(void) /* S-EAG-16 */
+{
+  enum { MANY = 30000, MOST = 8192 };
+  te t;
+  te_told blocked = { .wait = 1 }, later = { 0 };
+  te_open(&t, te_runtime(0), TN_EAGER_IN_BACKGROUND);
+  te_release(&t, te_telling(&t, &blocked));
+  CHECK(te_wait_for(&blocked.waiting, 1));
+  te_release(&t, te_telling(&t, &later));
+  tn_eager_handle x = te_scalar(&t, 1);
+  uint64_t most = 0;
+  for (int i = 0; i < MANY; i++) {
+    te_release(&t, te_add(&t, x, x));
+    if (i % 100 == 0 && te_counters(&t).unused > most) most = te_counters(&t).unused;
+  }
+  CHECK_MSG(most < MOST, "%llu tensors were unused at once", (unsigned long long)most);
+  CHECK_INT(atomic_load(&blocked.n), 0);
+  CHECK_INT(atomic_load(&later.n), 1);
+  atomic_store(&blocked.wait, 0);
+  te_fini(&t);
 }
 
 typedef struct again {
@@ -349,6 +409,89 @@ static void eager_threads__an_asynchronous_error_shows_at_the_next_wait(void) /*
   }
 }
 
+static void eager_threads__the_first_asynchronous_error_counts(void) /* S-EAG-27 */
+{
+  static const tn_eager_attr first[] = { { .name = "slot", .kind = TN_ATTR_INT, .i = TN_DATA_LOSS } };
+  static const tn_eager_attr second[] = { { .name = "slot", .kind = TN_ATTR_INT, .i = TN_ABORTED } };
+  te t;
+  open_async(&t, te_runtime(0), TN_EAGER_IN_BACKGROUND);
+  tn_eager_handle x = te_scalar(&t, 1), bad[2];
+  REQUIRE_OK(tn_eager_call(t.session, "TestFail", first, 1, &x, 1, &bad[0], 1, NULL, &t.err), &t.err);
+  REQUIRE_OK(tn_eager_call(t.session, "TestFail", second, 1, &x, 1, &bad[1], 1, NULL, &t.err), &t.err);
+  CHECK_STATUS(tn_eager_wait(t.session, &t.err), TN_DATA_LOSS, &t.err);
+  CHECK_OK(tn_eager_wait(t.session, &t.err), &t.err);
+  tn_tensor *tensor;
+  CHECK_STATUS(tn_eager_tensor(t.session, bad[1], &tensor, &t.err), TN_ABORTED, &t.err); /* each has its own */
+  te_fini(&t);
+}
+
+static void *open_gate_late(void *unused)
+{
+  (void)unused;
+  ts_wait_at_gate(1);
+  ts_sleep_ms(30);
+  ts_open_gate();
+  return NULL;
+}
+
+static void eager_threads__waiting_lasts_until_all_has_ended(void) /* S-EAG-27, S-EAG-22 */
+{
+  FOR_RUNTIMES(runtime)
+  {
+    te t;
+    te_told told = { .value = 2 };
+    pthread_t thread;
+    open_async(&t, runtime, TN_EAGER_IN_BACKGROUND);
+    tn_eager_handle x = te_telling(&t, &told), y, z;
+    REQUIRE_OK(tn_eager_call(t.session, "TestGate", NULL, 0, &x, 1, &y, 1, NULL, &t.err), &t.err);
+    z = te_add(&t, y, x);
+    te_release(&t, x); /* two operations are still to read it */
+    te_release(&t, y);
+    REQUIRE_INT(pthread_create(&thread, NULL, open_gate_late, NULL), 0);
+    CHECK_OK(tn_eager_wait(t.session, &t.err), &t.err);
+    CHECK_INT(atomic_load(&ts_watched.passed), 1);
+    CHECK_DOUBLE(te_value(&t, z), 4, 0);
+    pthread_join(thread, NULL);
+    te_release(&t, z);
+    CHECK(te_wait_deleted(&t, 3)); /* nothing keeps them any more */
+    CHECK_INT(atomic_load(&told.n), 1);
+    te_fini(&t);
+  }
+}
+
+/* Calls wait, too, when too many do. */
+static void *call_often(void *arg)
+{
+  worker *w = arg;
+  tn_eager_handle out;
+  for (int i = 0; i < 6000 && w->status == TN_OK; i++) {
+    w->status = tn_eager_neg(w->t->session, w->shared, &out, NULL);
+    tn_eager_release(w->t->session, out, NULL);
+    atomic_fetch_add(w->ready, 1);
+  }
+  return NULL;
+}
+
+static void eager_threads__the_queue_is_bounded(void) /* S-EAG-27 */
+{
+  te t;
+  pthread_t thread;
+  atomic_int done = 0;
+  open_async(&t, te_runtime(0), TN_EAGER_IN_BACKGROUND);
+  tn_eager_handle x = te_scalar(&t, 1), y;
+  REQUIRE_OK(tn_eager_call(t.session, "TestGate", NULL, 0, &x, 1, &y, 1, NULL, &t.err), &t.err);
+  worker w = { .t = &t, .shared = x, .ready = &done };
+  REQUIRE_INT(pthread_create(&thread, NULL, call_often, &w), 0);
+  CHECK(te_wait_for(&done, 4000));
+  for (int before = -1; before != atomic_load(&done); ts_sleep_ms(50)) before = atomic_load(&done);
+  CHECK_MSG(atomic_load(&done) < 4200, "%d calls wait", atomic_load(&done));
+  ts_open_gate();
+  pthread_join(thread, NULL);
+  CHECK_INT(w.status, TN_OK);
+  CHECK_OK(tn_eager_wait(t.session, &t.err), &t.err);
+  te_fini(&t);
+}
+
 static void eager_threads__close_ends_asynchronous_calls(void) /* S-EAG-02, S-EAG-27 */
 {
   FOR_RUNTIMES(runtime)
@@ -372,4 +515,7 @@ TAP_MAIN(TAP_TEST(eager_threads__work_in_one_session), TAP_TEST(eager_threads__c
          TAP_TEST(eager_threads__a_deletion_may_call_the_session),
          TAP_TEST(eager_threads__deletions_of_close_may_call_the_session), TAP_TEST(eager_threads__asynchronous_calls_give_the_same),
          TAP_TEST(eager_threads__an_asynchronous_error_shows_at_the_next_wait),
+         TAP_TEST(eager_threads__the_first_asynchronous_error_counts), TAP_TEST(eager_threads__waiting_lasts_until_all_has_ended),
+         TAP_TEST(eager_threads__the_queue_is_bounded), TAP_TEST(eager_threads__close_wakes_an_operation_that_sleeps),
+         TAP_TEST(eager_threads__where_much_is_unused_calls_delete_it),
          TAP_TEST(eager_threads__close_ends_asynchronous_calls))

@@ -68,12 +68,29 @@ static int use_a_session(void *arg)
   return two == 2 ? 0 : 1;
 }
 
+static int use_eager_sessions(void *arg)
+{
+  (void)arg;
+  tn_eager_session *sessions[2];
+  tn_error err = TN_ERROR_INIT;
+  if (tn_eager_session_create(NULL, &sessions[0], &err) != TN_OK || tn_eager_default(&sessions[1], &err) != TN_OK) return 1;
+  for (int i = 0; i < 2; i++) {
+    tn_eager_handle x, y;
+    const float one = 1;
+    if (tn_eager_from_data(sessions[i], TN_FLOAT, NULL, 0, &one, sizeof one, &x, &err) != TN_OK) return 2;
+    if (tn_eager_add(sessions[i], x, x, &y, &err) != TN_OK || tn_eager_release(sessions[i], y, &err) != TN_OK) return 3;
+  }
+  tn_eager_session_destroy(sessions[0]);
+  return 0;
+}
+
 /* A program that becomes a daemon, and then begins. */
 static void fork__before_there_is_a_session(void)
 {
   tn_runtime_info info = { .struct_size = sizeof info };
   CHECK_OK(tn_runtime_at(0, &info, NULL), NULL); /* the list of plugins is none */
   CHECK_INT(in_child(use_a_session, NULL), 0);
+  CHECK_INT(in_child(use_eager_sessions, NULL), 0);
 }
 
 /* ---- every call ---- */
@@ -83,9 +100,41 @@ typedef struct scene {
   tn_callable callable;
   tn_partial_run partial;
   tn_cancellation *cancellation;
+  tn_eager_session *eager, *background; /* the default one; one with a thread of its own and one for calls */
+  tn_eager_op *op;
+  tn_eager_handle handles[2]; /* of either */
 } scene;
 
-/* A session on workers, with a callable, a partial run that is open, and its place on the stack of defaults. */
+static void open_eager(scene *s)
+{
+  tn_eager_options options;
+  const float one = 1;
+  tn_eager_options_init(&options);
+  options.session = s->t.options;
+  tn_eager_set_default_options(&options, NULL); /* the runtime; the first time */
+  options.async = 1;
+  REQUIRE_OK(tn_eager_default(&s->eager, &s->t.err), &s->t.err);
+  REQUIRE_OK(tn_eager_session_create(&options, &s->background, &s->t.err), &s->t.err);
+  REQUIRE_OK(tn_eager_op_create(s->background, "Neg", NULL, NULL, 0, &s->op, &s->t.err), &s->t.err);
+  REQUIRE_OK(tn_eager_scope_push(s->background, &s->t.err), &s->t.err);
+  for (int i = 0; i < 2; i++)
+    REQUIRE_OK(tn_eager_from_data(i == 0 ? s->eager : s->background, TN_FLOAT, NULL, 0, &one, sizeof one, &s->handles[i], &s->t.err),
+               &s->t.err);
+}
+
+static void close_eager(scene *s)
+{
+  tn_tensor *one;
+  CHECK_OK(tn_eager_tensor(s->eager, s->handles[0], &one, &s->t.err), &s->t.err);
+  CHECK_DOUBLE(ts_float(one), 1, 0);
+  tn_tensor_unref(one);
+  CHECK_OK(tn_eager_release(s->eager, s->handles[0], &s->t.err), &s->t.err);
+  CHECK_OK(tn_eager_scope_pop(s->background, NULL, 0, &s->t.err), &s->t.err);
+  tn_eager_op_destroy(s->op);
+  tn_eager_session_destroy(s->background);
+}
+
+/* A session on workers, with a callable, a partial run that is open, and its place on the stack of defaults; and eager ones. */
 static void open_scene(scene *s)
 {
   static bool registered;
@@ -102,11 +151,13 @@ static void open_scene(scene *s)
   REQUIRE_OK(tn_session_make_callable(s->t.session, NULL, &x, 1, &neg, 1, NULL, 0, &s->callable, &s->t.err), &s->t.err);
   REQUIRE_OK(tn_session_partial_setup(s->t.session, NULL, &x, 1, &neg, 1, NULL, 0, &s->partial, &s->t.err), &s->t.err);
   REQUIRE_OK(tn_session_enter_default(s->t.session, &s->t.err), &s->t.err);
+  open_eager(s);
   ts_watch_reset();
 }
 
 static void close_scene(scene *s)
 {
+  close_eager(s);
   CHECK_OK(tn_session_leave_default(s->t.session, &s->t.err), &s->t.err);
   CHECK_OK(tn_session_partial_release(s->t.session, s->partial, &s->t.err), &s->t.err);
   ts_fini(&s->t);
@@ -182,12 +233,57 @@ static int call_without_session(scene *s, tn_tensor *x)
   return 0;
 }
 
+/* Sessions of the parent, the default one too; releasing is harmless. */
+static int call_eager(scene *s, tn_eager_session *session, tn_eager_handle h, tn_tensor *x)
+{
+  const int from = __LINE__ - 150;
+  tn_eager_handle out;
+  tn_tensor *tensor;
+  tn_eager_op *op;
+  tn_eager_counters counters = { .struct_size = sizeof counters };
+  REFUSED(tn_eager_neg(session, h, &out, NULL));
+  REFUSED(tn_eager_op_create(session, "Neg", NULL, NULL, 0, &op, NULL));
+  REFUSED(tn_eager_op_call(s->op, &h, 1, &out, 1, NULL, NULL));
+  REFUSED(tn_eager_from_tensor(session, x, &out, NULL));
+  REFUSED(tn_eager_tensor(session, h, &tensor, NULL));
+  REFUSED(tn_eager_detach(session, h, &tensor, NULL));
+  REFUSED(tn_eager_copy_to_device(session, h, "", &out, NULL));
+  REFUSED(tn_eager_add_functions(session, s->t.graph, NULL));
+  REFUSED(tn_eager_safe_point(session, NULL));
+  REFUSED(tn_eager_wait(session, NULL));
+  REFUSED(tn_eager_scope_push(session, NULL));
+  REFUSED(tn_eager_scope_pop(session, NULL, 0, NULL));
+  REFUSED(tn_eager_session_close(session, NULL));
+  for (int i = 0; i < 2; i++)
+    if (tn_eager_release(session, h, NULL) != TN_OK) return __LINE__ - from;
+  if (tn_eager_get_counters(session, &counters, NULL) != TN_OK || counters.live == 0) return __LINE__ - from;
+  tn_eager_session_destroy(session); /* nothing */
+  return 0;
+}
+
+static int call_eager_without_session(scene *s)
+{
+  const int from = __LINE__ - 200;
+  tn_eager_session *session = s->eager;
+  tn_error err = TN_ERROR_INIT;
+  REFUSED(tn_eager_default(&session, &err));
+  if (session != NULL || strstr(tn_error_message(&err), "forked") == NULL) return __LINE__ - from;
+  tn_error_clear(&err);
+  REFUSED(tn_eager_session_create(NULL, &session, NULL));
+  REFUSED(tn_eager_set_default_options(NULL, NULL));
+  tn_eager_op_destroy(s->op); /* nothing */
+  return session == NULL ? 0 : __LINE__ - from;
+}
+
 static int call_all(void *arg)
 {
   scene *s = arg;
   tn_tensor *x = ts_scalar(1);
   int wrong = call_on_session(s, x);
   if (wrong == 0) wrong = call_without_session(s, x);
+  if (wrong == 0) wrong = call_eager(s, s->background, s->handles[1], x);
+  if (wrong == 0) wrong = call_eager(s, s->eager, s->handles[0], x);
+  if (wrong == 0) wrong = call_eager_without_session(s);
   tn_tensor_unref(x);
   return wrong;
 }

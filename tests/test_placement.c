@@ -447,6 +447,46 @@ static void placement__a_device_without_a_kernel_is_refused(void)
   CHECK_OK(tn_runtime_unregister("test.acme", NULL), NULL);
 }
 
+#define ACME "/job:localhost/replica:0/task:0/device:ACME:0"
+static const char *acme_says; /* of each node */
+
+static const char *acme_node(const tn_session_factory *self, tn_runtime_session *session, const tn_operation *op,
+                             const char **reason)
+{
+  (void)self, (void)session;
+  if (strcmp(tn_operation_name(op), "good") != 0) return NULL;
+  *reason = "it is large";
+  return acme_says;
+}
+
+/* S-CFG-09: a runtime that runs nodes where it likes says where and why; what a node asks for goes before. */
+static void placement__the_runtime_says_where_nodes_run(void)
+{
+  static tn_session_factory chooses;
+  tn_placement p = { .struct_size = sizeof p };
+  static const struct {
+    const char *says, *wanted, *filter;
+  } cases[] = { { ACME, ACME, "" }, { NULL, CPU(0), "" }, { "/device:GPU:7", CPU(0), "" }, { ACME, CPU(0), "/device:CPU:*" } };
+  chooses = acme;
+  chooses.node_device = acme_node;
+  REQUIRE_OK(tn_runtime_register("test.acme", &chooses, NULL), NULL);
+  for (int named = 0; named < 2; named++)
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+      ts t;
+      begin(&t, named ? "/cpu:0" : ""); /* a graph that names devices is placed, the other one is not walked */
+      REQUIRE_OK(tn_session_options_set_target(t.options, "test.acme", &t.err), &t.err);
+      set(&t, "device_filters", cases[i].filter);
+      acme_says = cases[i].says;
+      CHECK_OK(start(&t), &t.err);
+      CHECK_OK(tn_session_device_of(t.session, "good", &p, &t.err), &t.err);
+      CHECK_STR(p.device, cases[i].wanted);
+      CHECK_STR(p.reason, "it is large");
+      CHECK_STR(device_of(&t, "bad"), CPU(0));
+      ts_fini(&t);
+    }
+  CHECK_OK(tn_runtime_unregister("test.acme", NULL), NULL);
+}
+
 /* ---- threads and memory ---- */
 
 enum { ASKERS = 4, NODES = 200 };
@@ -515,4 +555,5 @@ TAP_MAIN(TAP_TEST(placement__names_of_devices_may_be_partial), TAP_TEST(placemen
          TAP_TEST(placement__nodes_that_come_later_are_placed_with_the_next_signature),
          TAP_TEST(placement__each_node_is_logged_once), TAP_TEST(placement__a_pruned_graph_is_logged_as_it_is_placed),
          TAP_TEST(placement__device_of_says_what_is_wrong), TAP_TEST(placement__a_device_without_a_kernel_is_refused),
+         TAP_TEST(placement__the_runtime_says_where_nodes_run),
          TAP_TEST(placement__reasons_can_be_asked_for_by_many_threads), TAP_TEST(placement__survives_lack_of_memory))

@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 typedef enum tn__rank {
+  TN_RANK_EAGER_DEFAULT = 8, /* the eager session of the process, while it is made */
   TN_RANK_SESSION_LIST = 10, /* live sessions, their names and versions */
   TN_RANK_DEFAULT_LIST = 12, /* the stacks of default sessions, one a thread */
   TN_RANK_DEFAULT_STACK = 14, /* one of them */

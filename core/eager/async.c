@@ -102,7 +102,7 @@ static void run_task(tn_eager_session *s, tn__eager_task *t)
 {
   tn_error err = TN_ERROR_INIT;
   tn_status st = find_inputs(s->queue, t, &err);
-  if (st == TN_OK && atomic_load(&s->closed) != 0) st = tn__eager_closed(&err);
+  if (st == TN_OK && atomic_load(&s->closed) != 0) st = tn__eager_closed(s, &err);
   if (st == TN_OK) st = tn__eager_step(s, t->plan, t->tensors, t->tensors + t->n_inputs, NULL, &err);
   if (st == TN_OK) give_outputs(s, t);
   if (st != TN_OK && tn_error_code(&err) == TN_OK) tn_error_set(&err, st, "eager op '%s' failed", t->op->name);

@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ops by name and attributes. The key is all of them as bytes. Looking up takes no lock: entries are never taken out before the
- * session is closed, and a table that became too small is kept until then. There are so many of them at most; what comes later is
- * made for its call. */
+/* Ops by name and attributes. The key is all of them as bytes, tensors with their elements. Looking up takes no lock: entries are
+ * never taken out before the session is closed, and a table that became too small is kept until then. There are so many of them,
+ * of so many bytes, at most; what comes later is made for its call. */
 #include <core/eager/eager.h>
 
 #define MOST_NAMED 4096
+#define MOST_NAMED_BYTES ((size_t)64 << 20)
+#define MOST_BYTES_FOR_TENSORS (MOST_NAMED_BYTES / 4) /* beyond, those with tensors are not kept: they may differ in each call */
+#define PLAN_BYTES ((size_t)24 << 10) /* that an op takes with its plan, about */
+#define MOST_TENSOR_BYTES ((size_t)8 << 10) /* in a key: comparing more takes as long as making the plan */
 #define FIRST_CAPACITY 64
 #define KEY_ON_STACK 512
 
@@ -45,6 +49,23 @@ static void put_items(writer *w, const tn_eager_attr *a)
   }
 }
 
+static void put_tensor(writer *w, const tn_tensor *t)
+{
+  put(w, &t->dtype, sizeof t->dtype);
+  put(w, &t->rank, sizeof t->rank);
+  put(w, t->dims, (size_t)t->rank * sizeof *t->dims);
+  if (t->dtype != TN_STRING) {
+    put(w, t->data, t->bytes);
+    return;
+  }
+  for (int64_t i = 0; i < t->count; i++) {
+    size_t n;
+    const char *text = tn_string_data((const tn_string *)t->data + i, &n);
+    put(w, &n, sizeof n);
+    put(w, text, n);
+  }
+}
+
 static void put_attr(writer *w, const tn_eager_attr *a)
 {
   float f = (float)a->f;
@@ -58,6 +79,8 @@ static void put_attr(writer *w, const tn_eager_attr *a)
     put(w, a->at, a->n);
   } else if (a->kind == TN_ATTR_FUNC) {
     put_text(w, a->at);
+  } else if (a->kind == TN_ATTR_TENSOR) {
+    put_tensor(w, a->at);
   } else if (a->kind == TN_ATTR_SHAPE) {
     put(w, &a->rank, sizeof a->rank);
     if (a->rank > 0) put(w, a->at, (size_t)a->rank * sizeof(int64_t));
@@ -76,11 +99,29 @@ static size_t write_key(const char *op, const tn_eager_attr *attrs, size_t n, ch
   return w.at;
 }
 
-/* Of what can be written down: elements of tensors would have to be compared. */
-static bool has_key(const tn_eager_attr *attrs, size_t n)
+/* Bytes of a tensor with its texts; SIZE_MAX when they are not known, or too many. */
+static size_t tensor_bytes(const tn_tensor *t)
 {
-  for (size_t i = 0; i < n; i++)
-    if (attrs[i].kind == TN_ATTR_TENSOR) return false;
+  size_t bytes = t->bytes;
+  if (bytes > MOST_TENSOR_BYTES || (t->data == NULL && bytes > 0) || t->dtype == TN_RESOURCE || t->dtype == TN_VARIANT) return SIZE_MAX;
+  for (int64_t i = 0; t->dtype == TN_STRING && i < t->count; i++) {
+    size_t n;
+    tn_string_data((const tn_string *)t->data + i, &n);
+    if (n > MOST_TENSOR_BYTES - bytes) return SIZE_MAX;
+    bytes += n;
+  }
+  return bytes;
+}
+
+/* Whether all can be written down; and the bytes of tensors, which an op that is kept has copies of. */
+static bool has_key(const tn_eager_attr *attrs, size_t n, size_t *copied)
+{
+  *copied = 0;
+  for (size_t i = 0; i < n; i++) {
+    size_t bytes = attrs[i].kind == TN_ATTR_TENSOR ? tensor_bytes(attrs[i].at) : 0;
+    if (bytes == SIZE_MAX) return false;
+    *copied += attrs[i].kind == TN_ATTR_TENSOR ? sizeof(tn_tensor) + bytes : 0;
+  }
   return true;
 }
 
@@ -123,33 +164,38 @@ static tn__eager_table *room_locked(tn_eager_session *s)
 }
 
 /* True: it is in the table, or another one of the same key is, which *op is then. */
-static bool keep(tn_eager_session *s, tn__eager_named *named, tn_eager_op **op)
+static bool keep(tn_eager_session *s, tn__eager_named *named, size_t copied, tn_eager_op **op)
 {
+  size_t most = copied > 0 ? MOST_BYTES_FOR_TENSORS : MOST_NAMED_BYTES, bytes = PLAN_BYTES + named->size + copied;
   tn__mutex_lock(&s->mu);
-  tn__eager_table *t = s->n_named < MOST_NAMED ? room_locked(s) : NULL;
+  bool fits = s->n_named < MOST_NAMED && s->named_bytes <= most && bytes <= most - s->named_bytes;
+  tn__eager_table *t = fits ? room_locked(s) : NULL;
   tn__eager_named *other = t == NULL ? NULL : look(t, named->hash, named->key, named->size);
   if (other != NULL) *op = other->op;
   if (t != NULL && other == NULL) {
     insert(t, named);
     s->n_named++;
+    s->named_bytes += bytes;
   }
   tn__mutex_unlock(&s->mu);
   return t != NULL;
 }
 
+/* key: NULL for what has none. copied: bytes of tensors. */
 static tn_status make(tn_eager_session *s, const char *name, const tn_eager_attr *attrs, size_t n, uint64_t hash, const char *key,
-                      size_t size, tn_eager_op **out, bool *mine, tn_error *err)
+                      size_t size, size_t copied, tn_eager_op **out, bool *mine, tn_error *err)
 {
   tn_eager_op *op;
   tn_status st = tn__eager_op_new(s, name, NULL, attrs, n, &op, err);
   if (st != TN_OK) return st;
   *out = op;
   *mine = true;
-  tn__eager_named *named = key == NULL ? NULL : tn__alloc(sizeof *named + size);
+  if (key == NULL || !tn__eager_op_copy_tensors(op)) return TN_OK;
+  tn__eager_named *named = tn__alloc(sizeof *named + size);
   if (named == NULL) return TN_OK; /* without memory it is made again next time */
   *named = (tn__eager_named){ .hash = hash, .size = size, .op = op };
   memcpy(named->key, key, size);
-  if (!keep(s, named, out)) {
+  if (!keep(s, named, copied, out)) {
     tn__free(named, sizeof *named + size);
     return TN_OK;
   }
@@ -169,7 +215,8 @@ tn_status tn__eager_named_op(tn_eager_session *s, const char *op, const tn_eager
   *mine = false;
   tn_status st = n == 0 ? TN_OK : tn__eager_attrs_check(op, attrs, n, err);
   if (st != TN_OK) return st;
-  if (n > 0 && !has_key(attrs, n)) return make(s, op, attrs, n, 0, NULL, 0, out, mine, err);
+  size_t copied = 0;
+  if (n > 0 && !has_key(attrs, n, &copied)) return make(s, op, attrs, n, 0, NULL, 0, 0, out, mine, err);
   size_t size = write_key(op, attrs, n, fixed, sizeof fixed);
   if (size > sizeof fixed) {
     key = tn__alloc(size);
@@ -180,7 +227,7 @@ tn_status tn__eager_named_op(tn_eager_session *s, const char *op, const tn_eager
   const tn__eager_table *t = atomic_load_explicit(&s->table, memory_order_acquire);
   tn__eager_named *named = t == NULL ? NULL : look(t, hash, key, size);
   if (named != NULL) *out = named->op;
-  else st = make(s, op, attrs, n, hash, key, size, out, mine, err);
+  else st = make(s, op, attrs, n, hash, key, size, copied, out, mine, err);
   if (key != fixed) tn__free(key, size);
   return st;
 }

@@ -10,45 +10,46 @@ static tn_status check_outputs(const tn_eager_session *s, const tn__eager_plan *
 {
   for (uint32_t i = 0; i < p->n_outputs; i++) {
     if (outputs[i] == NULL)
-      return tn_error_set(err, TN_INTERNAL, "runtime '%s' returned OK without output %u", s->info.name, i);
+      return tn_error_set(err, TN_INTERNAL, "runtime '%s' returned OK without output %u", s->on.info.name, i);
     if (outputs[i]->dtype != p->outputs[i] && p->outputs[i] != TN_DTYPE_INVALID)
-      return tn_error_set(err, TN_INTERNAL, "runtime '%s' gave output %u as %s, it is %s", s->info.name, i,
+      return tn_error_set(err, TN_INTERNAL, "runtime '%s' gave output %u as %s, it is %s", s->on.info.name, i,
                           tn_dtype_name(outputs[i]->dtype), tn_dtype_name(p->outputs[i]));
   }
   return TN_OK;
 }
 
-static int64_t deadline_of(const tn_eager_session *s)
+/* Of a step that came back with OK. */
+static tn_status check_end(tn_eager_session *s, const tn_step *step, tn_error *err)
 {
-  int64_t ns, end;
-  if (__builtin_expect(s->timeout_ms <= 0, 1)) return 0;
-  bool fits = !__builtin_mul_overflow(s->timeout_ms, (int64_t)1000000, &ns) && !__builtin_add_overflow(ns, tn__now_ns(), &end);
-  return fits ? end : INT64_MAX;
+  int why = tn__step_stop(step); /* no instruction came after it, and yet */
+  if (__builtin_expect(why == TN__GO_ON, 1)) return TN_OK;
+  return why == TN__STOP_CLOSED ? tn__eager_closed(s, err) : tn__step_stopped(step, why, NULL, err);
 }
 
 static tn_status execute(tn_eager_session *s, const tn__eager_plan *p, tn_tensor **inputs, tn_tensor **outputs, tn_tensor **again,
                          tn_error *err)
 {
-  tn__step_env env = { .containers = s->containers, .mu = &s->step_mu, .sleepers = &s->sleepers, .account = s->account };
+  tn__step_env env = { .containers = s->on.containers, .mu = &s->step_mu, .sleepers = &s->sleepers, .account = s->on.account };
   tn_step step = { .inputs = inputs, .outputs = outputs, .n_inputs = p->n_inputs, .n_outputs = p->n_outputs, .env = &env,
                    .closed = &s->closed, .again = again };
   tn__account *around = tn__account_now;
-  step.deadline_ns = deadline_of(s);
-  tn__account_now = s->account;
+  step.deadline_ns = tn__step_deadline(s->on.timeout_ms);
+  tn__account_now = s->on.account;
   tn_status st = s->execute == NULL ? tn_kit_step(p->executable, &step, err)
-                                    : s->execute(s->self, s->runtime, p->executable, &step, err);
+                                    : tn__opened_run(&s->on, s->execute, p->executable, &step, err);
   tn__account_now = around;
   tn__container_leave(env.own);
   tn__sleeper_unref(env.sleeper);
   if (__builtin_expect(st == TN_OK, 1)) {
     tn__error_reset(err);
-    return check_outputs(s, p, outputs, err);
+    st = check_end(s, &step, err);
+    return st == TN_OK ? check_outputs(s, p, outputs, err) : st;
   }
   if (st == TN_CANCELLED && atomic_load(&s->closed) != 0) { /* S-EAG-18 */
     tn__error_reset(err);
-    return tn__eager_closed(err);
+    return tn__eager_closed(s, err);
   }
-  return err == NULL || err->code != st ? tn__factory_status(s->factory, "execute", st, err) : st;
+  return err == NULL || err->code != st ? tn__factory_status(s->on.factory, "execute", st, err) : st;
 }
 
 static void drop(tn_tensor **outputs, size_t n)
@@ -127,7 +128,9 @@ static tn_status call_pinned(tn_eager_op *op, call *c, tn_eager_handle *outputs,
   if (n_outputs != NULL) *n_outputs = n;
   if (n > room)
     return tn_error_set(err, TN_INVALID_ARGUMENT, "eager op '%s' has %zu outputs, there is room for %zu", op->name, n, room);
-  st = tn__eager_scope_room(s, n, err);
+  uint16_t device = 0;
+  if (__builtin_expect(s->n_devices > 1, 0)) st = tn__eager_place(op, c->slots, c->n, &device, err);
+  if (st == TN_OK) st = tn__eager_scope_room(s, n, err);
   if (st != TN_OK) return st;
   if (__builtin_expect(s->queue == NULL, 1)) {
     st = run_now(s, c, outputs, err);
@@ -138,8 +141,10 @@ static tn_status call_pinned(tn_eager_op *op, call *c, tn_eager_handle *outputs,
       c->mine = false;
     }
   }
-  if (st == TN_OK) tn__eager_scope_note(s, outputs, n);
-  return st;
+  if (st != TN_OK) return st;
+  if (device != 0) tn__eager_set_device(s, outputs, n, device);
+  tn__eager_scope_note(s, outputs, n);
+  return TN_OK;
 }
 
 static tn_status run_call(tn_eager_op *op, call *c, const tn_eager_handle *inputs, tn_eager_handle *outputs, size_t room,

@@ -10,7 +10,7 @@
  * that anybody adds to without a lock, and that is taken as a whole; whoever takes it deletes the tensors and gives the slots
  * back. Everything else in a lane is guarded by its bit `busy`, which nobody holds for long; who finds one busy goes to the next.
  *
- * Life. Calls go through the gate. Close sets `closed`, shuts the gate, waits until all have left, ends the thread, and deletes
+ * Life. Calls go through the gate. A reset of the runtime sets `closed`, which ends calls. Close sets it and `ending`, shuts the gate, waits until all have left, ends the thread, and deletes
  * what is left by walking the slots. The struct stays until it is destroyed and no op of it is left. */
 #ifndef TN_CORE_EAGER_H
 #define TN_CORE_EAGER_H
@@ -19,6 +19,7 @@
 #include <core/base/lock.h>
 #include <core/base/map.h>
 #include <core/exec/exec.h>
+#include <core/host/host.h>
 #include <core/plan/plan.h>
 #include <core/plan/states.h>
 #include <core/registry/registry.h>
@@ -48,6 +49,7 @@ typedef struct tn__eager_slot {
   _Atomic uint32_t depth;      /* the same, slots */
   _Atomic uint32_t next;       /* in any list: number of the next, 0 = the end */
   uint32_t number;             /* from 1 */
+  uint16_t device;             /* in the session's list; 0 = the default one */
   uint8_t dtype;               /* tn_dtype */
   bool heavy;                  /* deleting it calls functions of the program or of a plugin, or clears elements */
   size_t bytes;                /* of elements */
@@ -75,6 +77,15 @@ typedef struct tn__eager_lane {
   _Atomic uint64_t taken;      /* of the list `unused`, and not deleted yet; no guard */
 } tn__eager_lane;
 
+/* ---- devices ---- */
+
+#define TN__EAGER_ANYWHERE UINT16_MAX
+
+typedef struct tn__eager_device {
+  char *name;             /* the full one */
+  tn__device_name parsed; /* in name */
+} tn__eager_device;
+
 /* ---- operations ---- */
 
 /* A plan for one tuple of input types. */
@@ -101,6 +112,7 @@ struct tn_eager_op {
   _Atomic(tn__eager_plan *) last;  /* that was used */
   _Atomic uint32_t n_plans;
   bool takes_list;           /* more than one count of inputs is possible */
+  uint16_t place;            /* the device on which it runs, or TN__EAGER_ANYWHERE */
 };
 
 /* Ops by name and attributes: a table that is replaced when it grows, and read without a lock. */
@@ -129,17 +141,13 @@ typedef struct tn__eager_task tn__eager_task;
 
 struct tn_eager_session {
   tn__gate calls;
-  _Alignas(64) _Atomic int64_t closed; /* when, on the monotonic clock; 0 = open */
+  _Alignas(64) _Atomic int64_t closed; /* or reset: when, on the monotonic clock; 0 = open */
+  _Atomic uint32_t ending;  /* somebody closes it */
   _Atomic uint32_t asleep;  /* the thread sleeps until it is woken */
   int32_t strategy, policy;
+  uint32_t n_devices;       /* of `devices`, which stay as they are while the session is open */
   uint32_t tag;
-  const tn_session_factory *slots, *self;
-  tn_runtime_session *runtime;
-  tn_status (*execute)(const tn_session_factory *self, tn_runtime_session *session, tn_executable *executable,
-                       tn_step *step, tn_error *err);
-  tn__account *account; /* NULL = no limit */
-  tn__container_view *containers;
-  int64_t timeout_ms;
+  tn__step_fn execute;      /* of the runtime; NULL: the kit's */
   struct tn__eager_queue *queue; /* NULL = not asynchronous */
   _Atomic(tn__eager_table *) table;
   _Atomic(tn__eager_slot *) blocks[TN__EAGER_BLOCKS];
@@ -154,36 +162,32 @@ struct tn_eager_session {
   tn__mutex step_mu;     /* of steps (exec.h) */
   tn__sleepers sleepers;
   tn_eager_op *ops;      /* guarded by mu */
-  size_t n_named;        /* guarded by mu */
+  size_t n_named, named_bytes; /* guarded by mu */
   tn_graph *library;     /* functions; guarded by mu, set once, a reference. NULL = none */
   bool ended;            /* all is deleted; guarded by mu */
   tn__cond end;
-  bool is_default;
+  _Atomic uint32_t is_default;
 
   bool has_thread;       /* of IN_BACKGROUND */
   pthread_t thread;
   tn__mutex wake_mu;
   tn__cond wake;         /* with wake_mu */
   bool stop;             /* guarded by wake_mu */
-
-  tn_session_options *options;
-  tn__factory *factory;  /* a reference */
-  tn_runtime_info info;
-  int32_t level;
-  uint32_t max_layouts, max_plans;
-  const char *disabled_passes; /* in options */
-  bool want_kernels, want_kernels_always;
+  tn__opened on;         /* the runtime, the options */
+  tn__eager_device *devices;
+  size_t device_room;
 };
 
 /* session.c */
-tn_status tn__eager_closed(tn_error *err);
-/* Every call but releasing: in, and out. Closed or forked: FAILED_PRECONDITION, and nobody is inside. */
+/* Why nothing is done any more: closed or forked FAILED_PRECONDITION, reset CANCELLED. */
+tn_status tn__eager_closed(const tn_eager_session *session, tn_error *err);
+/* Every call but releasing: in, and out. On failure nobody is inside. */
 tn_status tn__eager_enter(tn_eager_session *session, tn__eager_frame *frame, uint32_t thread, tn_error *err);
 void tn__eager_leave(tn_eager_session *session, tn__eager_frame *frame, uint32_t thread);
+bool tn__eager_enter_to_free(tn_eager_session *session, tn__eager_frame *frame, uint32_t thread); /* after a reset, too */
 void tn__eager_unref(tn_eager_session *session);
 bool tn__eager_is_inside(const tn_eager_session *session); /* this thread runs a call, a deletion, or the end of it */
 void tn__eager_wait_for_end(tn_eager_session *session); /* of who closes it */
-bool tn__eager_forked(void);
 
 /* slots.c */
 /* The slot of a handle that this session gave out; NULL: it is none. */
@@ -234,6 +238,7 @@ tn_status tn__eager_op_new(tn_eager_session *session, const char *op, const char
                            tn_eager_op **out, tn_error *err);
 tn_status tn__eager_attrs_check(const char *op, const tn_eager_attr *attrs, size_t n, tn_error *err);
 void tn__eager_op_free(tn_eager_op *op); /* its plans went before */
+bool tn__eager_op_copy_tensors(tn_eager_op *op); /* of attributes: what the caller gave is not used any more. False without memory */
 void tn__eager_plans_free(tn_eager_session *session, tn_eager_op *op);
 void tn__eager_plan_free(tn_eager_session *session, tn__eager_plan *plan);
 /* The plan for these types; *mine: it is not kept, and the caller frees it. */
@@ -257,8 +262,14 @@ void tn__eager_scope_note(const tn_eager_session *session, const tn_eager_handle
 void tn__eager_scopes_forget(tn_eager_session *session);
 
 /* devices.c */
-/* "" and NULL are always good. */
-tn_status tn__eager_device_check(tn_eager_session *session, const char *device, tn_error *err);
+tn_status tn__eager_devices_open(tn_eager_session *session, tn_error *err);
+void tn__eager_devices_close(tn_eager_session *session);
+/* The first device that a name fits; TN__EAGER_ANYWHERE for "" and NULL. */
+tn_status tn__eager_device_find(const tn_eager_session *session, const char *device, uint16_t *out, tn_error *err);
+/* Where a call runs, and whether its inputs may come there. Of a session that has more than one device. */
+tn_status tn__eager_place(const tn_eager_op *op, tn__eager_slot *const *inputs, size_t n, uint16_t *out, tn_error *err);
+/* Of handles that nobody has yet. */
+void tn__eager_set_device(const tn_eager_session *session, const tn_eager_handle *handles, size_t n, uint16_t device);
 
 /* async.c */
 tn_status tn__eager_queue_open(tn_eager_session *session, tn_error *err);

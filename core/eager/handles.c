@@ -43,10 +43,10 @@ tn_status tn_eager_from_data(tn_eager_session *s, tn_dtype dtype, const int64_t 
   tn__error_reset(err);
   if (out != NULL) out->id = 0;
   tn_status st = need("tn_eager_from_data", s == NULL ? "session" : out == NULL ? "out" : NULL, err);
-  if (st == TN_OK && atomic_load(&s->closed) != 0) st = tn__eager_closed(err);
+  if (st == TN_OK && atomic_load(&s->closed) != 0) st = tn__eager_closed(s, err);
   if (st != TN_OK) return st;
   tn__account *around = tn__account_now;
-  tn__account_now = s->account;
+  tn__account_now = s->on.account;
   st = tn_tensor_from_data(dtype, dims, rank, data, bytes, &t, err);
   tn__account_now = around;
   if (st == TN_OK) st = tn_eager_from_tensor(s, t, out, err);
@@ -122,9 +122,9 @@ tn_status tn_eager_release(tn_eager_session *s, tn_eager_handle handle, tn_error
   tn__eager_slot *slot;
   tn__error_reset(err);
   if (__builtin_expect(s == NULL, 0)) return need("tn_eager_release", "session", err);
-  if (__builtin_expect(handle.id == 0 || tn__eager_forked() || atomic_load(&s->closed) != 0, 0)) return TN_OK; /* S-EAG-19 */
+  if (__builtin_expect(handle.id == 0 || tn__forked() || atomic_load(&s->ending) != 0, 0)) return TN_OK; /* S-EAG-19 */
   if (__builtin_expect(!tn__eager_let_go(s, handle, 0, &slot), 0))
-    return atomic_load(&s->closed) != 0 ? TN_OK : tn__eager_bad_handle(s, handle, err);
+    return atomic_load(&s->ending) != 0 ? TN_OK : tn__eager_bad_handle(s, handle, err);
   if (slot != NULL) tn__eager_put_down(s, slot);
   return TN_OK;
 }
@@ -140,10 +140,31 @@ tn_status tn_eager_copy_to_device(tn_eager_session *s, tn_eager_handle handle, c
   uint32_t thread = tn__thread_number();
   if (st == TN_OK) st = tn__eager_enter(s, &frame, thread, err);
   if (st != TN_OK) return st;
-  st = tn__eager_device_check(s, device, err);
+  uint16_t to;
+  st = tn__eager_device_find(s, device, &to, err);
   if (st == TN_OK) st = get_tensor(s, handle, &t, err);
   if (st == TN_OK) st = make_handle(s, t, out, err);
   if (st != TN_OK) tn_tensor_unref(t);
+  else if (to != TN__EAGER_ANYWHERE) tn__eager_set_device(s, out, 1, to);
+  tn__eager_leave(s, &frame, thread);
+  return st;
+}
+
+tn_status tn_eager_device(tn_eager_session *s, tn_eager_handle handle, const char **out, tn_error *err)
+{
+  tn__eager_slot *slot;
+  tn__error_reset(err);
+  if (out != NULL) *out = NULL;
+  tn_status st = need("tn_eager_device", s == NULL ? "session" : out == NULL ? "out" : NULL, err);
+  tn__eager_frame frame;
+  uint32_t thread = tn__thread_number();
+  if (st == TN_OK) st = tn__eager_enter(s, &frame, thread, err);
+  if (st != TN_OK) return st;
+  st = tn__eager_pin(s, handle, &slot, err);
+  if (st == TN_OK) {
+    *out = s->devices[slot->device].name;
+    tn__eager_unpin(s, slot);
+  }
   tn__eager_leave(s, &frame, thread);
   return st;
 }

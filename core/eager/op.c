@@ -142,6 +142,18 @@ static tn_status fill(tn_eager_op *op, const char *name, const char *device, con
   return TN_OK;
 }
 
+bool tn__eager_op_copy_tensors(tn_eager_op *op)
+{
+  for (size_t i = 0; i < op->n_attrs; i++) {
+    tn_tensor *own, *given = (tn_tensor *)(uintptr_t)op->attrs[i].at;
+    if (op->attrs[i].kind != TN_ATTR_TENSOR) continue;
+    if (tn_tensor_copy(given, &own, NULL) != TN_OK) return false;
+    op->attrs[i].at = own;
+    tn_tensor_unref(given);
+  }
+  return true;
+}
+
 void tn__eager_op_free(tn_eager_op *op)
 {
   tn_eager_session *s = op->session;
@@ -157,13 +169,15 @@ tn_status tn__eager_op_new(tn_eager_session *s, const char *name, const char *de
                            tn_eager_op **out, tn_error *err)
 {
   *out = NULL;
+  uint16_t place;
   tn_status st = tn__eager_attrs_check(name, attrs, n, err);
   if (st == TN_OK) st = check_known(s, name, err);
-  if (st == TN_OK) st = tn__eager_device_check(s, device, err);
+  if (st == TN_OK) st = tn__eager_device_find(s, device, &place, err);
   if (st != TN_OK) return st;
   tn_eager_op *op = tn__zalloc(sizeof *op);
   if (op == NULL) return tn__no_memory(err, "eager op", sizeof *op);
   op->session = s;
+  op->place = place;
   atomic_fetch_add(&s->refs, 1);
   tn__arena_init(&op->arena, 256);
   tn__mutex_init(&op->mu, "eager op", TN_RANK_EAGER_OP);
@@ -199,12 +213,12 @@ tn_status tn_eager_op_create(tn_eager_session *s, const char *op, const char *de
 
 void tn_eager_op_destroy(tn_eager_op *op)
 {
-  if (op == NULL || tn__eager_forked()) return;
+  if (op == NULL || tn__forked()) return;
   tn_eager_session *s = op->session;
   tn__eager_frame frame;
   uint32_t thread = tn__thread_number();
   bool inside = tn__eager_is_inside(s);
-  bool open = tn__eager_enter(s, &frame, thread, NULL) == TN_OK;
+  bool open = tn__eager_enter_to_free(s, &frame, thread);
   if (!open && !inside) tn__eager_wait_for_end(s); /* close has its plans meanwhile */
   tn__mutex_lock(&s->mu);
   if (op->prev != NULL) op->prev->next = op->next;

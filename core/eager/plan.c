@@ -10,10 +10,7 @@ static _Atomic uint64_t names; /* of nodes, of which no two in the process are t
 void tn__eager_plan_free(tn_eager_session *s, tn__eager_plan *p)
 {
   if (p == NULL) return;
-  if (p->executable != NULL) {
-    if (s->slots->release != NULL) s->slots->release(s->self, s->runtime, p->executable);
-    else tn_kit_release(p->executable);
-  }
+  tn__opened_release(&s->on, p->executable);
   tn__plan_unref(p->plan);
   tn__kernel_states_fini(&p->states);
   tn_graph_unref(p->graph);
@@ -173,32 +170,19 @@ static tn_status open_graph(tn_eager_op *op, tn__eager_plan *p, char *name, size
   return p->graph != NULL ? TN_OK : tn_graph_create(&p->graph, err);
 }
 
-static tn_status prepare(tn_eager_session *s, tn__eager_plan *p, tn_error *err)
-{
-  if (s->slots->prepare == NULL) return tn_kit_prepare(p->plan, TN_KIT_INLINE, &p->executable, err);
-  tn_status st = s->slots->prepare(s->self, s->runtime, p->plan, &p->executable, err);
-  if (st != TN_OK) {
-    p->executable = NULL;
-    return tn__factory_status(s->factory, "prepare", st, err);
-  }
-  if (p->executable == NULL)
-    return tn_error_set(err, TN_INTERNAL, "runtime '%s': prepare returned OK without an executable", s->info.name);
-  return TN_OK;
-}
-
 static tn_status compile(tn_eager_session *s, tn__eager_plan *p, tn_operation *node, const tn_output *feeds, tn_output *fetches,
                          tn_error *err)
 {
   for (uint32_t i = 0; i < p->n_outputs; i++) fetches[i] = (tn_output){ node, (int32_t)i };
   const tn__signature_spec spec = {
     .feeds = feeds, .n_feeds = p->n_inputs, .fetches = fetches, .n_fetches = p->n_outputs, .targets = &node, .n_targets = 1,
-    .level = s->level, .max_layouts = s->max_layouts, .disabled = s->disabled_passes, .evaluate = tn__evaluate,
-    .want_kernels = s->want_kernels ? tn__registry_want_kernels : NULL, .want_always = s->want_kernels_always,
+    .level = s->on.level, .max_layouts = s->on.max_layouts, .disabled = s->on.disabled_passes, .evaluate = tn__evaluate,
+    .want_kernels = s->on.want_kernels ? tn__registry_want_kernels : NULL, .want_always = s->on.want_kernels_always,
     .call_kernel = tn__call_kernel, .states = &p->states,
   };
   atomic_store_explicit(&p->states.graph, p->graph, memory_order_release);
   tn_status st = tn__plan_compile(p->graph, &spec, &p->plan, err);
-  return st == TN_OK ? prepare(s, p, err) : st;
+  return st == TN_OK ? tn__opened_prepare(&s->on, p->plan, &p->executable, err) : st;
 }
 
 static tn__eager_plan *plan_alloc(const tn_dtype *dtypes, size_t n, const tn_operation *node)
@@ -280,7 +264,7 @@ static tn_status get(tn_eager_op *op, const tn_dtype *dtypes, size_t n, tn__eage
   *out = find(op, dtypes, n);
   if (*out == NULL) {
     st = plan_new(op, dtypes, n, out, err);
-    if (st == TN_OK && atomic_load(&op->n_plans) >= op->session->max_plans) {
+    if (st == TN_OK && atomic_load(&op->n_plans) >= op->session->on.max_signatures) {
       *mine = true; /* made for this call */
     } else if (st == TN_OK) {
       (*out)->next = atomic_load(&op->plans);

@@ -164,11 +164,11 @@ tn_status tn_eager_scope_pop(tn_eager_session *s, const tn_eager_handle *keep, s
   tn__error_reset(err);
   if (s == NULL || (keep == NULL && n > 0))
     return tn_error_set(err, TN_INVALID_ARGUMENT, "tn_eager_scope_pop: %s is NULL", s == NULL ? "session" : "keep");
-  if (tn__eager_forked()) return tn__eager_closed(err);
+  if (tn__forked()) return tn__eager_closed(s, err);
   scope *sc = find(s, &at);
   if (sc == NULL)
     return tn_error_set(err, TN_FAILED_PRECONDITION, "this thread has no open scope in the eager session");
-  bool open = atomic_load(&s->closed) == 0;
+  bool open = atomic_load(&s->ending) == 0;
   for (size_t i = 0; open && i < n; i++)
     if (!is_handle(s, keep[i])) return tn__eager_bad_handle(s, keep[i], err);
   tn_status st = make_room(s, sc, keep, n, &outer, &sorted, err);

@@ -9,27 +9,17 @@
 static tn__mutex drain_mu = TN__MUTEX_INIT("eager drain", TN_RANK_STEP);
 static tn__cond drain_cond;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
-static _Atomic uint32_t existed, forked, next_tag;
+static _Atomic uint32_t next_tag;
+static _Atomic(tn_eager_session *) the_default; /* of the process */
 _Thread_local tn__eager_frame *tn__eager_inside TN__THREAD_WORD;
 
-static void in_child(void)
-{
-  if (atomic_load(&existed) != 0) atomic_store(&forked, 1);
-}
+static void install(void) { tn__cond_init(&drain_cond); }
 
-static void install(void)
+tn_status tn__eager_closed(const tn_eager_session *s, tn_error *err)
 {
-  tn__cond_init(&drain_cond);
-  pthread_atfork(NULL, NULL, in_child);
-}
-
-bool tn__eager_forked(void) { return atomic_load_explicit(&forked, memory_order_relaxed) != 0; }
-
-tn_status tn__eager_closed(tn_error *err)
-{
-  if (tn__eager_forked())
-    return tn_error_set(err, TN_FAILED_PRECONDITION,
-                        "eager sessions cannot be used in a process forked after one existed; exec a new program");
+  if (tn__forked()) return tn__session_forked(err);
+  if (atomic_load(&s->ending) == 0 && atomic_load(&s->closed) != 0) /* S-RST-04 */
+    return tn_error_set(err, TN_CANCELLED, "a reset of runtime '%s' has ended the eager session", s->on.info.name);
   return tn_error_set(err, TN_FAILED_PRECONDITION, "the eager session has been closed");
 }
 
@@ -43,18 +33,32 @@ static void left(tn_eager_session *s, uint32_t thread)
   tn__mutex_unlock(&drain_mu);
 }
 
-tn_status tn__eager_enter(tn_eager_session *s, tn__eager_frame *frame, uint32_t thread, tn_error *err)
+static void go_in(tn_eager_session *s, tn__eager_frame *frame)
 {
-  if (__builtin_expect(tn__eager_forked(), 0)) return tn__eager_closed(err);
-  tn__gate_enter_as(&s->calls, thread);
-  if (__builtin_expect(atomic_load(&s->closed) != 0, 0)) {
-    left(s, thread);
-    return tn__eager_closed(err);
-  }
   frame->session = s;
   frame->around = tn__eager_inside;
   tn__eager_inside = frame;
+}
+
+tn_status tn__eager_enter(tn_eager_session *s, tn__eager_frame *frame, uint32_t thread, tn_error *err)
+{
+  if (__builtin_expect(tn__forked(), 0)) return tn__session_forked(err);
+  tn__gate_enter_as(&s->calls, thread);
+  if (__builtin_expect(atomic_load(&s->closed) != 0, 0)) {
+    left(s, thread);
+    return tn__eager_closed(s, err);
+  }
+  go_in(s, frame);
   return TN_OK;
+}
+
+bool tn__eager_enter_to_free(tn_eager_session *s, tn__eager_frame *frame, uint32_t thread)
+{
+  tn__gate_enter_as(&s->calls, thread);
+  bool open = atomic_load(&s->ending) == 0;
+  if (open) go_in(s, frame);
+  else left(s, thread);
+  return open;
 }
 
 void tn__eager_leave(tn_eager_session *s, tn__eager_frame *frame, uint32_t thread)
@@ -73,82 +77,69 @@ static void drain(tn_eager_session *s)
 
 /* ---- opening ---- */
 
-static tn_status read_kernel_plugins(tn_eager_session *s, tn_error *err)
-{
-  const char *text = tn__option_string(s->options, TN__OPTION_kernel_plugins);
-  s->want_kernels_always = strcmp(text, "always") == 0;
-  s->want_kernels = s->want_kernels_always || strcmp(text, "auto") == 0;
-  if (s->want_kernels || strcmp(text, "never") == 0) return TN_OK;
-  return tn_error_set(err, TN_INVALID_ARGUMENT, "option kernel_plugins is '%.80s', it must be auto, always or never", text);
-}
-
-static tn_status read_options(tn_eager_session *s, const tn_eager_options *o, tn_error *err)
-{
-  const tn_session_options *from = o->session;
-  tn_status st = from != NULL ? tn_session_options_copy(from, &s->options, err) : tn_session_options_create(&s->options, err);
-  if (st != TN_OK) return st;
-  s->strategy = o->strategy;
-  s->policy = o->device_policy;
-  s->level = (int32_t)tn__option_number(s->options, TN__OPTION_level);
-  s->timeout_ms = tn__option_number(s->options, TN__OPTION_operation_timeout_ms);
-  s->max_layouts = (uint32_t)tn__option_number(s->options, TN__OPTION_max_layouts);
-  s->max_plans = (uint32_t)tn__option_number(s->options, TN__OPTION_max_signatures);
-  s->disabled_passes = tn__option_string(s->options, TN__OPTION_disable_passes);
-  st = tn__passes_check(s->disabled_passes, err);
-  int64_t limit = tn__option_number(s->options, TN__OPTION_memory_limit_bytes);
-  if (o->memory_limit_bytes > 0) limit = o->memory_limit_bytes;
-  if (st == TN_OK && limit > 0 && (s->account = tn__account_create(limit)) == NULL)
-    st = tn__no_memory(err, "eager session", 0);
-  return st == TN_OK ? read_kernel_plugins(s, err) : st;
-}
-
 static tn_status need_eager(tn_eager_session *s, tn_error *err)
 {
-  const void *found = s->slots->get_extension == NULL ? NULL : s->slots->get_extension(s->self, TN_EAGER_EXTENSION, 1);
-  const tn_eager_runtime *eager = found;
+  const tn_session_factory *slots = s->on.slots;
+  const tn_eager_runtime *eager = slots->get_extension == NULL ? NULL : slots->get_extension(s->on.self, TN_EAGER_EXTENSION, 1);
   if (eager == NULL)
     return tn_error_set(err, TN_UNIMPLEMENTED, "runtime '%s' (%s) does not run single operations: it has no extension '%s'",
-                        s->info.name, s->info.file, TN_EAGER_EXTENSION);
-  s->execute = TN_HAS_FIELD(eager, tn_eager_runtime, execute) && eager->execute != NULL ? eager->execute : s->slots->step;
+                        s->on.info.name, s->on.info.file, TN_EAGER_EXTENSION);
+  s->execute = TN_HAS_FIELD(eager, tn_eager_runtime, execute) && eager->execute != NULL ? eager->execute : slots->step;
   return TN_OK;
 }
 
-static tn_status open_runtime(tn_eager_session *s, tn_error *err)
+static tn_status open_runtime(tn_eager_session *s, const tn_eager_options *o, tn_error *err)
 {
-  tn_status st = tn__registry_acquire(s->options, &s->factory, err);
-  if (st == TN_OK) st = tn__factory_complete(s->factory, s->options, err);
-  if (st != TN_OK) return st;
-  s->slots = tn__factory_vtable(s->factory);
-  s->self = tn__factory_self(s->factory);
-  tn__factory_info(s->factory, &s->info);
-  st = need_eager(s, err);
-  if (st != TN_OK) return st;
-  st = s->slots->new_session(s->self, s->options, &s->runtime, err);
-  if (st != TN_OK) {
-    s->runtime = NULL;
-    return tn__factory_status(s->factory, "new_session", st, err);
-  }
-  if (s->runtime == NULL)
-    return tn_error_set(err, TN_INTERNAL, "runtime '%s' (%s): new_session returned OK without a session", s->info.name,
-                        s->info.file);
-  return TN_OK;
+  s->strategy = o->strategy;
+  s->policy = o->device_policy;
+  tn_status st = tn__opened_read(&s->on, o->session, o->memory_limit_bytes, err);
+  if (st == TN_OK) st = tn__opened_choose(&s->on, err);
+  if (st == TN_OK) st = need_eager(s, err);
+  return st == TN_OK ? tn__opened_start(&s->on, err) : st;
 }
 
-/* Shared with the graph sessions of the runtime. */
-static tn_status open_containers(tn_eager_session *s, tn_error *err)
+/* True for the first one. */
+static bool mark_closed(tn_eager_session *s)
 {
-  bool isolated = tn__option_number(s->options, TN__OPTION_isolate_session_state) != 0;
-  tn__containers *set = isolated ? tn__containers_create() : tn__containers_ref(tn__factory_containers(s->factory));
-  if (set == NULL) return tn__no_memory(err, "containers", 0);
-  tn_status st = tn__container_view_create(set, &s->containers, err);
-  tn__containers_unref(set);
-  return st;
+  int64_t open = 0;
+  return atomic_compare_exchange_strong(&s->closed, &open, tn__now_ns());
 }
+
+/* What waits in a kernel sees that it is closed. */
+static void tell_steps(tn_eager_session *s)
+{
+  tn__sleepers_wake(&s->sleepers);
+  tn__told_all(&s->on);
+}
+
+static tn_eager_session *session_of(tn__opened *on)
+{
+  return (tn_eager_session *)((char *)on - offsetof(tn_eager_session, on));
+}
+
+/* Of a reset. The default session is it no more. */
+static bool shut(tn__opened *on)
+{
+  tn_eager_session *s = session_of(on), *self = s;
+  if (!mark_closed(s)) return false;
+  atomic_fetch_add(&s->refs, 1);
+  atomic_compare_exchange_strong(&the_default, &self, NULL);
+  return true;
+}
+
+static void tell(tn__opened *on)
+{
+  tell_steps(session_of(on));
+  tn__eager_unref(session_of(on));
+}
+
+static const tn__session_kind eager_session = { shut, tell };
 
 static void init(tn_eager_session *s)
 {
   memset(s, 0, sizeof *s);
   atomic_init(&s->refs, 1);
+  s->on.kind = &eager_session;
   s->tag = atomic_fetch_add(&next_tag, 1) % ((1u << TN__EAGER_TAG_BITS) - 1) + 1;
   tn__gate_open(&s->calls);
   tn__mutex_init(&s->mu, "eager session", TN_RANK_SESSION);
@@ -166,10 +157,7 @@ static void end_runtime(tn_eager_session *s)
   for (tn_eager_op *op = s->ops; op != NULL; op = op->next) tn__eager_plans_free(s, op);
   tn_graph_unref(s->library);
   s->library = NULL;
-  if (s->runtime != NULL) s->slots->destroy_session(s->self, s->runtime);
-  s->runtime = NULL;
-  tn__container_view_destroy(s->containers);
-  s->containers = NULL;
+  tn__opened_end(&s->on);
 }
 
 void tn__eager_unref(tn_eager_session *s)
@@ -177,9 +165,8 @@ void tn__eager_unref(tn_eager_session *s)
   if (atomic_fetch_sub_explicit(&s->refs, 1, memory_order_acq_rel) != 1) return;
   tn__eager_scopes_forget(s);
   tn__eager_blocks_free(s);
-  tn__account_unref(s->account);
-  tn__factory_release(s->factory);
-  tn_session_options_destroy(s->options);
+  tn__eager_devices_close(s);
+  tn__opened_fini(&s->on);
   tn__sleepers_fini(&s->sleepers);
   tn__cond_fini(&s->wake);
   tn__cond_fini(&s->end);
@@ -195,16 +182,17 @@ static tn_status create(const tn_eager_options *options, tn_eager_session **out,
   tn_eager_session *s = tn__alloc_aligned(sizeof *s, _Alignof(tn_eager_session));
   if (s == NULL) return tn__no_memory(err, "eager session", sizeof *s);
   init(s);
-  tn_status st = read_options(s, options, err);
-  if (st == TN_OK) st = open_runtime(s, err);
-  if (st == TN_OK) st = open_containers(s, err);
+  tn_status st = open_runtime(s, options, err);
+  if (st == TN_OK) st = tn__eager_devices_open(s, err);
   if (st == TN_OK && options->async) st = tn__eager_queue_open(s, err);
+  if (st == TN_OK) st = tn__live_add(&s->on, err);
   if (st == TN_OK && s->strategy == TN_EAGER_IN_BACKGROUND) st = tn__eager_thread_start(s, err);
   if (st == TN_OK) {
     *out = s;
     return TN_OK;
   }
-  atomic_store(&s->closed, tn__now_ns());
+  tn__live_remove(&s->on);
+  mark_closed(s);
   tn__eager_queue_close(s);
   end_runtime(s);
   tn__eager_unref(s);
@@ -238,10 +226,12 @@ tn_status tn_eager_session_create(const tn_eager_options *options, tn_eager_sess
   *out = NULL;
   tn_status st = check_options(options, &checked, err);
   if (st != TN_OK) return st;
-  if (tn__eager_forked()) return tn__eager_closed(err);
+  if (tn__forked()) return tn__session_forked(err);
   pthread_once(&once, install);
-  atomic_store(&existed, 1);
-  return create(&checked, out, err);
+  tn__live_begin();
+  st = create(&checked, out, err);
+  tn__live_end(st);
+  return st;
 }
 
 /* ---- closing ---- */
@@ -260,16 +250,23 @@ void tn__eager_wait_for_end(tn_eager_session *s)
   tn__mutex_unlock(&s->mu);
 }
 
+/* One that a reset has ended is as any other. */
+static bool is_default(const tn_eager_session *s)
+{
+  return atomic_load(&s->is_default) != 0 && atomic_load(&s->closed) == 0;
+}
+
 static void close_session(tn_eager_session *s)
 {
-  int64_t open = 0;
-  if (!atomic_compare_exchange_strong(&s->closed, &open, tn__now_ns())) {
+  mark_closed(s);
+  if (atomic_exchange(&s->ending, 1) != 0) {
     tn__eager_wait_for_end(s);
     return;
   }
   tn__eager_frame frame = { s, tn__eager_inside }; /* deletions may call the session */
   tn__eager_inside = &frame;
-  tn__sleepers_wake(&s->sleepers); /* what waits in a kernel sees that it is closed */
+  tn__live_remove(&s->on);
+  tell_steps(s);
   drain(s);
   tn__eager_queue_close(s);
   tn__eager_thread_end(s); /* S-EAG-09 */
@@ -286,8 +283,8 @@ tn_status tn_eager_session_close(tn_eager_session *s, tn_error *err)
 {
   tn__error_reset(err);
   if (s == NULL) return tn_error_set(err, TN_INVALID_ARGUMENT, "tn_eager_session_close: session is NULL");
-  if (tn__eager_forked()) return tn__eager_closed(err);
-  if (s->is_default)
+  if (tn__forked()) return tn__session_forked(err);
+  if (is_default(s))
     return tn_error_set(err, TN_FAILED_PRECONDITION, "the default eager session cannot be closed"); /* S-EAG-23 */
   if (tn__eager_is_inside(s))
     return tn_error_set(err, TN_FAILED_PRECONDITION, "an eager session cannot be closed from inside of one of its calls, or of "
@@ -298,17 +295,16 @@ tn_status tn_eager_session_close(tn_eager_session *s, tn_error *err)
 
 void tn_eager_session_destroy(tn_eager_session *s)
 {
-  if (s == NULL || s->is_default || tn__eager_forked() || tn__eager_is_inside(s)) return;
+  if (s == NULL || tn__forked() || is_default(s) || tn__eager_is_inside(s)) return;
   close_session(s);
   tn__eager_unref(s);
 }
 
-const tn_runtime_info *tn_eager_session_runtime(const tn_eager_session *s) { return s == NULL ? NULL : &s->info; }
+const tn_runtime_info *tn_eager_session_runtime(const tn_eager_session *s) { return s == NULL ? NULL : &s->on.info; }
 
 /* ---- the session of the process ---- */
 
-static tn__mutex default_mu = TN__MUTEX_INIT("default eager session", TN_RANK_DEFAULT_LIST);
-static _Atomic(tn_eager_session *) the_default;
+static tn__mutex default_mu = TN__MUTEX_INIT("default eager session", TN_RANK_EAGER_DEFAULT);
 static bool options_set;                 /* guarded by default_mu, as what follows */
 static tn_eager_options default_options; /* with a copy of its session's */
 
@@ -334,10 +330,19 @@ tn_status tn_eager_set_default_options(const tn_eager_options *options, tn_error
   return st;
 }
 
+static void become_default(tn_eager_session *s)
+{
+  atomic_store(&s->is_default, 1);
+  atomic_store(&the_default, s);
+  if (atomic_load(&s->closed) != 0) atomic_compare_exchange_strong(&the_default, &s, NULL); /* a reset came in between */
+}
+
 tn_status tn_eager_default(tn_eager_session **out, tn_error *err)
 {
   tn__error_reset(err);
   if (out == NULL) return tn_error_set(err, TN_INVALID_ARGUMENT, "tn_eager_default: out is NULL");
+  *out = NULL;
+  if (tn__forked()) return tn__session_forked(err);
   *out = atomic_load_explicit(&the_default, memory_order_acquire);
   if (*out != NULL) return TN_OK;
   tn_status st = TN_OK;
@@ -348,10 +353,7 @@ tn_status tn_eager_default(tn_eager_session **out, tn_error *err)
     if (options_set) options = default_options;
     else tn_eager_options_init(&options);
     st = tn_eager_session_create(&options, out, err);
-    if (st == TN_OK) {
-      (*out)->is_default = true;
-      atomic_store_explicit(&the_default, *out, memory_order_release);
-    }
+    if (st == TN_OK) become_default(*out);
   }
   tn__mutex_unlock(&default_mu);
   return st;

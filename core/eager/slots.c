@@ -222,6 +222,7 @@ tn_status tn__eager_publish(tn_eager_session *s, tn_tensor *const *tensors, cons
     tn__eager_slot *slot = tn__eager_slot_at(s, chain);
     chain = atomic_load_explicit(&slot->next, memory_order_relaxed);
     slot->dtype = (uint8_t)(tensors != NULL ? tensors[i]->dtype : dtypes[i]);
+    slot->device = 0;
     slot->heavy = tensors == NULL || tn__eager_is_heavy(tensors[i]);
     slot->bytes = tensors != NULL ? tensors[i]->bytes : 0;
     slot->task = task;

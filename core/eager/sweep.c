@@ -79,7 +79,7 @@ static void look_ahead(const tn_eager_session *s, uint32_t list)
 
 static bool fits_spares(const tn_eager_session *s, const tn_tensor *t)
 {
-  return t != NULL && t->bytes <= SPARE_BYTES && s->account == NULL && t->buffer->inside == t && t->buffer->managed == 0 &&
+  return t != NULL && t->bytes <= SPARE_BYTES && s->on.account == NULL && t->buffer->inside == t && t->buffer->managed == 0 &&
          tn_tensor_is_exclusive(t);
 }
 

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The host table that plugins are given (include/tenon/host.h). */
+/* The host table that plugins are given (include/tenon/host.h); and what sessions of every kind have in common: how they are opened
+ * on a runtime, how a reset finds them, how the runtime is told of steps that are to end. */
 #ifndef TN_CORE_HOST_H
 #define TN_CORE_HOST_H
 
+#include <core/base/lock.h>
+#include <core/exec/exec.h>
 #include <core/registry/registry.h>
 #include <core/resource/container.h>
 #include <tenon/runtime.h>
@@ -16,5 +19,86 @@ const tn_host *tn__host_table(void);
 /* containers.c: the containers of a factory, made at the first question; they live as long as it is registered. NULL without
  * memory. */
 tn__containers *tn__factory_containers(tn__factory *factory);
+
+/* ---- sessions ---- */
+
+typedef struct tn__opened tn__opened;
+
+/* What a reset does with a session. */
+typedef struct tn__session_kind {
+  bool (*shut)(tn__opened *on); /* closes it, and keeps it in memory; false: it was closed. Waits for nobody: a lock is held */
+  void (*tell)(tn__opened *on); /* afterwards, without the lock: its steps are told, and what shut took is given back */
+} tn__session_kind;
+
+/* A session on its runtime; part of the session's own struct. */
+struct tn__opened {
+  tn_session_options *options; /* a copy */
+  tn__factory *factory;        /* a reference */
+  const tn_session_factory *slots; /* of the factory, full size */
+  const tn_session_factory *self;
+  tn_runtime_session *runtime;
+  tn__container_view *containers; /* made when it becomes a live one */
+  tn__account *account;        /* NULL = no limit of memory */
+  int64_t timeout_ms;
+  int32_t level;
+  uint32_t max_layouts;
+  size_t max_signatures;
+  const char *disabled_passes; /* in options, as the name */
+  bool want_kernels, want_kernels_always; /* option kernel_plugins */
+  bool isolated;               /* from the containers of other sessions */
+  tn_runtime_info info;
+
+  const tn__session_kind *kind;
+  tn__opened *prev, *next;     /* live sessions, guarded by the list's lock */
+  tn__opened *next_shut;       /* of those that one reset closed */
+  bool listed;                 /* guarded by it, too */
+  const char *name;            /* no two live sessions have the same and the same version; "" = none */
+  int64_t version;
+
+  tn__mutex steps_mu;
+  struct tn__told_step *steps; /* guarded by steps_mu */
+  tn__cond told;               /* with steps_mu */
+};
+
+/* opening.c */
+/* Copies the options (NULL: the defaults) and reads what all sessions want of them. `on` is zeroed; tn__opened_fini afterwards,
+ * also when this fails. limit: of memory, in place of the options' where it is above 0. */
+tn_status tn__opened_read(tn__opened *on, const tn_session_options *options, int64_t limit, tn_error *err);
+/* Chooses the factory; then makes the runtime's session. */
+tn_status tn__opened_choose(tn__opened *on, tn_error *err);
+tn_status tn__opened_start(tn__opened *on, tn_error *err);
+/* Makes a plan what the runtime executes. *out is NULL on failure. */
+tn_status tn__opened_prepare(tn__opened *on, const tn_plan *plan, tn_executable **out, tn_error *err);
+void tn__opened_release(tn__opened *on, tn_executable *executable); /* NULL allowed */
+void tn__opened_end(tn__opened *on); /* the runtime's session and the view of containers go; nothing runs in it */
+void tn__opened_fini(tn__opened *on);
+/* What a step of so many milliseconds has for its end; 0 = none. */
+int64_t tn__step_deadline(int64_t timeout_ms);
+
+/* live.c: the live sessions of the process */
+/* Makes the view of containers, in the moment in which a reset finds the session; name and version must be free. */
+tn_status tn__live_add(tn__opened *on, tn_error *err);
+void tn__live_remove(tn__opened *on); /* nothing where it is not in */
+/* Around each call that makes a session or asks a runtime for something: a fork meanwhile is found out in the child. status TN_OK:
+ * there is a session now. */
+void tn__live_begin(void);
+void tn__live_end(tn_status status);
+/* This process is a child of one that had sessions. */
+extern _Atomic uint32_t tn__fork_seen;
+static inline bool tn__forked(void) { return atomic_load_explicit(&tn__fork_seen, memory_order_relaxed) != 0; }
+tn_status tn__session_forked(tn_error *err); /* what every call says then */
+
+/* told.c: steps of runtimes that want to be told of cancellation */
+typedef tn_status (*tn__step_fn)(const tn_session_factory *self, tn_runtime_session *session, tn_executable *executable,
+                                 tn_step *step, tn_error *err);
+/* Calls fn, a slot of the runtime; should the step be cancelled or its session closed meanwhile, the runtime's cancel is called. */
+tn_status tn__told_run(tn__opened *on, tn__step_fn fn, tn_executable *executable, tn_step *step, tn_error *err);
+static inline tn_status tn__opened_run(tn__opened *on, tn__step_fn fn, tn_executable *executable, tn_step *step, tn_error *err)
+{
+  if (__builtin_expect(on->slots->cancel == NULL, 1)) return fn(on->self, on->runtime, executable, step, err);
+  return tn__told_run(on, fn, executable, step, err);
+}
+/* Tells all that run; the session is marked closed. */
+void tn__told_all(tn__opened *on);
 
 #endif

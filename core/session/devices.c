@@ -15,6 +15,7 @@ static void list_free(tn__devices *list)
   for (size_t i = 0; i < list->n; i++) {
     tn__strfree((char *)list->at[i].name);
     tn__strfree((char *)list->at[i].type);
+    tn__strfree((char *)list->at[i].model);
   }
   tn__free(list->at, list->room * sizeof *list->at);
   tn__free(list, sizeof *list);
@@ -55,19 +56,22 @@ static tn_status add(const tn_session *s, tn__devices *list, const tn_device_inf
 {
   tn__device_name parsed;
   if (info->name == NULL || info->type == NULL || !tn__device_parse(info->name, strlen(info->name), &parsed))
-    return tn_error_set(err, TN_INTERNAL, "runtime '%s': device '%.200s' has no %s", s->info.name,
+    return tn_error_set(err, TN_INTERNAL, "runtime '%s': device '%.200s' has no %s", s->on.info.name,
                         info->name == NULL ? "" : info->name, info->type == NULL ? "type" : "well-formed name");
-  if (!is_seen(s->options, &parsed)) return TN_OK;
+  if (!is_seen(s->on.options, &parsed)) return TN_OK;
   if (list->n == MOST_DEVICES)
     return tn_error_set(err, TN_RESOURCE_EXHAUSTED, "a session has at most %d devices", MOST_DEVICES);
   char *name = tn__strdup(info->name), *type = tn__strdup(info->type);
-  if (name == NULL || type == NULL || !tn__grow((void **)&list->at, &list->room, list->n + 1, sizeof *list->at)) {
+  char *model = info->model != NULL ? tn__strdup(info->model) : NULL;
+  if (name == NULL || type == NULL || (model == NULL) != (info->model == NULL) ||
+      !tn__grow((void **)&list->at, &list->room, list->n + 1, sizeof *list->at)) {
     tn__strfree(name);
     tn__strfree(type);
+    tn__strfree(model);
     return tn__no_memory(err, "devices", sizeof *list->at);
   }
   tn__device *d = &list->at[list->n++];
-  *d = (tn__device){ .name = name, .type = type, .memory_bytes = info->memory_bytes };
+  *d = (tn__device){ .name = name, .type = type, .memory_bytes = info->memory_bytes, .model = model };
   tn__device_parse(name, strlen(name), &d->parsed);
   return TN_OK;
 }
@@ -78,7 +82,7 @@ static tn_status list_cpus(const tn_session *s, int64_t cpus, tn__devices *list,
   char name[80];
   for (int64_t i = 0; i < cpus && st == TN_OK; i++) {
     tn__snprintf(name, sizeof name, "/job:localhost/replica:0/task:0/device:" TN__HOST_DEVICE ":%lld", (long long)i);
-    const tn_device_info info = { sizeof info, name, TN__HOST_DEVICE, 0 };
+    const tn_device_info info = { sizeof info, name, TN__HOST_DEVICE, 0, NULL };
     st = add(s, list, &info, err);
   }
   return st;
@@ -88,9 +92,9 @@ static tn_status list_runtime(const tn_session *s, tn__devices *list, tn_error *
 {
   for (size_t i = 0;; i++) {
     tn_device_info info = { .struct_size = sizeof info };
-    tn_status st = s->slots->list_devices(s->self, s->runtime, i, &info, err);
+    tn_status st = s->on.slots->list_devices(s->on.self, s->on.runtime, i, &info, err);
     if (st == TN_OUT_OF_RANGE) break;
-    st = tn__factory_status(s->factory, "list_devices", st, err);
+    st = tn__factory_status(s->on.factory, "list_devices", st, err);
     if (st == TN_OK) st = add(s, list, &info, err);
     if (st != TN_OK) return st;
   }
@@ -103,7 +107,7 @@ static tn_status find_client(const tn_session *s, tn__devices *list, tn_error *e
   for (list->client = 0; list->client < list->n; list->client++)
     if (strcmp(list->at[list->client].type, TN__HOST_DEVICE) == 0) return TN_OK;
   return tn_error_set(err, TN_NOT_FOUND, "the session has no device of type " TN__HOST_DEVICE "%s",
-                      tn__option_n_items(s->options, TN__OPTION_device_filters) > 0 ? ": device_filters hide them all" : "");
+                      tn__option_n_items(s->on.options, TN__OPTION_device_filters) > 0 ? ": device_filters hide them all" : "");
 }
 
 static tn_status build(tn_session *s, int64_t cpus, tn__devices **out, tn_error *err)
@@ -111,7 +115,7 @@ static tn_status build(tn_session *s, int64_t cpus, tn__devices **out, tn_error 
   tn__devices *list = tn__zalloc(sizeof *list);
   *out = NULL;
   if (list == NULL) return tn__no_memory(err, "devices", sizeof *list);
-  tn_status st = s->slots->list_devices != NULL ? list_runtime(s, list, err) : list_cpus(s, cpus, list, err);
+  tn_status st = s->on.slots->list_devices != NULL ? list_runtime(s, list, err) : list_cpus(s, cpus, list, err);
   if (st == TN_OK) st = find_client(s, list, err);
   if (st == TN_OK) *out = list;
   else list_free(list);
@@ -120,7 +124,7 @@ static tn_status build(tn_session *s, int64_t cpus, tn__devices **out, tn_error 
 
 tn_status tn__devices_open(tn_session *s, tn_error *err)
 {
-  const tn_session_options *o = s->options;
+  const tn_session_options *o = s->on.options;
   int64_t cpus = 1;
   bool filtered = tn__option_n_items(o, TN__OPTION_device_filters) > 0;
   for (size_t i = 0; i < tn__option_n_items(o, TN__OPTION_device_count); i++) {
@@ -131,7 +135,7 @@ tn_status tn__devices_open(tn_session *s, tn_error *err)
     return tn_error_set(err, TN_NOT_FOUND, "option device_count asks for %lld devices of type " TN__HOST_DEVICE
                         ", a session needs one", (long long)cpus);
   tn_status st = check_filters(o, err);
-  if (st != TN_OK || (!filtered && (cpus == 1 || s->slots->list_devices != NULL))) return st;
+  if (st != TN_OK || (!filtered && (cpus == 1 || s->on.slots->list_devices != NULL))) return st;
   tn__devices *list;
   st = build(s, cpus, &list, err);
   atomic_init(&s->devices, list);
@@ -142,7 +146,7 @@ tn_status tn__devices_get(tn_session *s, const tn__devices **out, tn_error *err)
 {
   tn__devices *list = atomic_load_explicit(&s->devices, memory_order_acquire), *mine;
   *out = list != NULL ? list : &one_cpu;
-  if (list != NULL || s->slots->list_devices == NULL) return TN_OK;
+  if (list != NULL || s->on.slots->list_devices == NULL) return TN_OK;
   tn_status st = build(s, 1, &mine, err);
   if (st != TN_OK) return st;
   *out = mine;
@@ -163,12 +167,12 @@ void tn__devices_close(tn_session *s)
 static tn_status device_at(tn_session *s, size_t i, tn_device_info *out, tn_error *err)
 {
   const tn__devices *list = atomic_load_explicit(&s->devices, memory_order_acquire);
-  bool filtered = list != NULL && tn__option_n_items(s->options, TN__OPTION_device_filters) > 0;
-  if (s->slots->list_devices != NULL && !filtered)
-    return s->slots->list_devices(s->self, s->runtime, i, out, err);
+  bool filtered = list != NULL && tn__option_n_items(s->on.options, TN__OPTION_device_filters) > 0;
+  if (s->on.slots->list_devices != NULL && !filtered)
+    return s->on.slots->list_devices(s->on.self, s->on.runtime, i, out, err);
   if (list == NULL) list = &one_cpu;
   if (i >= list->n) return TN_OUT_OF_RANGE;
-  *out = (tn_device_info){ sizeof *out, list->at[i].name, list->at[i].type, list->at[i].memory_bytes };
+  *out = (tn_device_info){ sizeof *out, list->at[i].name, list->at[i].type, list->at[i].memory_bytes, list->at[i].model };
   return TN_OK;
 }
 
@@ -184,7 +188,7 @@ tn_status tn_session_device(tn_session *session, size_t i, tn_device_info *out, 
   if (st == TN_OK && (full.name == NULL || full.type == NULL))
     st = tn_error_set(err, TN_INTERNAL, "device %zu has no %s", i, full.name == NULL ? "name" : "type");
   if (st == TN_OUT_OF_RANGE) return tn_error_set(err, st, "device %zu asked of a session with fewer", i);
-  st = tn__factory_status(session->factory, "list_devices", st, err);
+  st = tn__factory_status(session->on.factory, "list_devices", st, err);
   if (st != TN_OK) return st;
   size_t room = out->struct_size, n = room < sizeof full ? room : sizeof full; /* rule P-26 */
   full.struct_size = room;
@@ -207,7 +211,7 @@ static tn_status hold_pool(const char *name, int64_t threads, tn__pool **out, tn
 tn_status tn__threads_open(tn_session *s, tn_error *err)
 {
   tn__session_threads *t = &s->threads;
-  size_t n = tn__option_n_items(s->options, TN__OPTION_session_inter_op_pools);
+  size_t n = tn__option_n_items(s->on.options, TN__OPTION_session_inter_op_pools);
   if (n == 0) return TN_OK;
   t->pools = tn__alloc_array(n, sizeof *t->pools);
   if (t->pools == NULL) return tn__no_memory(err, "pools", n * sizeof *t->pools);
@@ -215,7 +219,7 @@ tn_status tn__threads_open(tn_session *s, tn_error *err)
   tn_status st = TN_OK;
   for (size_t i = 0; i < n && st == TN_OK; i++) {
     int64_t threads;
-    const char *name = tn__option_item_at(s->options, TN__OPTION_session_inter_op_pools, i, &threads);
+    const char *name = tn__option_item_at(s->on.options, TN__OPTION_session_inter_op_pools, i, &threads);
     st = hold_pool(name, threads, &t->pools[i], err);
     if (st != TN_OK) tn_error_prefix(err, "option session_inter_op_pools, pool %zu", i);
   }

@@ -53,8 +53,8 @@ void tn__metadata_end(tn_run_metadata *m, tn_session *session, const tn_plan *pl
   bool graphs = options != NULL && options->output_partition_graphs, whole = true;
   if (!wants_trace(options) && !graphs) return;
   m->summary.step_id = tn__step_id(step);
-  m->session_name = *session->name == 0 ? "" : tn__arena_string(&m->arena, session->name, strlen(session->name));
-  m->session_version = session->version;
+  m->session_name = *session->on.name == 0 ? "" : tn__arena_string(&m->arena, session->on.name, strlen(session->on.name));
+  m->session_version = session->on.version;
   m->one_device = tn_session_device(session, 1, &(tn_device_info){ .struct_size = sizeof(tn_device_info) }, NULL) != TN_OK;
   if (m->session_name == NULL) whole = false;
   if (trace != NULL) {
@@ -76,7 +76,11 @@ uint32_t tn__metadata_device(tn_run_metadata *m, tn_session *session, const tn_o
   if (made != NULL && node == NULL) return TN__NONE;
   if (tn_session_device_of(session, made != NULL ? node : op->name, &placement, NULL) == TN_OK) name = placement.device;
   else if (tn_session_device(session, 0, &first, NULL) == TN_OK) name = first.name; /* of a function's body */
-  if (name == NULL) name = "/job:localhost/replica:0/task:0/device:" TN__HOST_DEVICE ":0";
+  return tn__metadata_device_named(m, name != NULL ? name : "/job:localhost/replica:0/task:0/device:" TN__HOST_DEVICE ":0");
+}
+
+uint32_t tn__metadata_device_named(tn_run_metadata *m, const char *name)
+{
   for (uint32_t d = 0; d < m->summary.devices; d++)
     if (strcmp(m->devices[d], name) == 0) return d;
   const char **more = tn__arena_array(&m->arena, m->summary.devices + 1, sizeof *more);

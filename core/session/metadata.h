@@ -25,5 +25,6 @@ bool tn__metadata_take_graphs(tn_run_metadata *metadata, tn_session *session, co
 
 /* The number of the device that a node of the session's graph, or one made from it, stands on; TN__NONE without memory. */
 uint32_t tn__metadata_device(tn_run_metadata *metadata, tn_session *session, const tn_operation *op);
+uint32_t tn__metadata_device_named(tn_run_metadata *metadata, const char *name);
 
 #endif

@@ -74,7 +74,7 @@ static tn__metadata_node *make_node(filling *f, const tn__trace_record *r)
   node->label = keep(f, &text);
   tn__text_fini(&text);
   node->op = tn__arena_string(&f->m->arena, r->op->type, strlen(r->op->type));
-  node->device = tn__metadata_device(f->m, f->session, r->op);
+  node->device = r->device != NULL ? tn__metadata_device_named(f->m, r->device) : tn__metadata_device(f->m, f->session, r->op);
   return node->name != NULL && node->label != NULL && node->op != NULL && node->device != TN__NONE ? node : NULL;
 }
 

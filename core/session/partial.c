@@ -247,7 +247,7 @@ static tn_status run_call(tn__partial_run *r, const tn__names *names, tn_tensor 
   bool ends = false;
   call c = { .run = r, .names = names, .feeds = feeds };
   tn__account *around = tn__account_now;
-  tn__account_now = r->session->account;
+  tn__account_now = r->session->on.account;
   tn_status st = allocate(&c, err);
   if (st == TN_OK) st = run_checked(&c, fetched, &ends, err);
   if (!ends) note(&c, TN__OPEN); /* of a call that was refused */
@@ -301,16 +301,16 @@ tn_status tn_session_partial_run(tn_session *session, tn_partial_run run, const 
 
 static tn_status allows(tn_session *s, tn_error *err)
 {
-  if (s->slots->partial_runs == NULL) return TN_OK;
-  tn_status st = s->slots->partial_runs(s->self, s->runtime, err); /* S-PR-33 */
-  return st == TN_OK ? st : tn__factory_status(s->factory, "partial_runs", st, err);
+  if (s->on.slots->partial_runs == NULL) return TN_OK;
+  tn_status st = s->on.slots->partial_runs(s->on.self, s->on.runtime, err); /* S-PR-33 */
+  return st == TN_OK ? st : tn__factory_status(s->on.factory, "partial_runs", st, err);
 }
 
 /* What needs no feed runs at once (S-PR-04); if it fails, the first call says so. */
 static void start(tn__partial_run *r)
 {
   tn__account *around = tn__account_now;
-  tn__account_now = r->session->account;
+  tn__account_now = r->session->on.account;
   tn__partial_go(&r->step, NULL, 0, false);
   tn__account_now = around;
 }

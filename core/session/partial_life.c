@@ -22,7 +22,7 @@ static bool has_to_stop(const tn__partial_run *r)
 static void stop(tn__partial_run *r)
 {
   tn__account *around = tn__account_now;
-  tn__account_now = r->session->account;
+  tn__account_now = r->session->on.account;
   tn__partial_cancel(&r->step);
   tn__account_now = around;
 }
@@ -145,7 +145,7 @@ static void destroy(tn__partial_run *r)
 {
   if (r->key != 0) tn_cancellation_deregister(r->cancellation, r->key); /* the callback has ended */
   tn__account *around = tn__account_now;
-  tn__account_now = r->session->account;
+  tn__account_now = r->session->on.account;
   if (r->begun) tn__partial_end(&r->step);
   tn__trace_free(r->step.env.trace);
   tn__account_now = around;
@@ -195,13 +195,13 @@ static tn__pool_client *helpers(tn__partial_run *r)
 {
   const tn_session *s = r->session;
   int32_t pool = r->options.inter_op_pool;
-  return pool < 0 || s->slots->workers == NULL ? NULL : tn__kit_workers_client(s->slots->workers(s->self, s->runtime, pool));
+  return pool < 0 || s->on.slots->workers == NULL ? NULL : tn__kit_workers_client(s->on.slots->workers(s->on.self, s->on.runtime, pool));
 }
 
 static tn_status begin_step(tn__partial_run *r, tn_error *err)
 {
   tn_session *s = r->session;
-  tn__step_env env = { .containers = s->containers, .mu = &s->mu, .sleepers = &s->sleepers, .account = s->account,
+  tn__step_env env = { .containers = s->on.containers, .mu = &s->mu, .sleepers = &s->sleepers, .account = s->on.account,
                        .pool = r->options.inter_op_pool, .client = helpers(r) };
   const tn_step step = { .closed = &s->closed, .cancellation = r->cancellation,
                          .deadline_ns = tn__step_deadline(r->timeout_ms) };
@@ -223,7 +223,7 @@ tn_status tn__partial_open(tn_session *session, tn__entry_point *entry, const tn
   r->refs = 1;
   r->id = atomic_fetch_add_explicit(&last_id, 1, memory_order_relaxed) + 1;
   tn__run_options_copy(&r->options, options);
-  r->timeout_ms = r->options.timeout_ms > 0 ? r->options.timeout_ms : session->timeout_ms;
+  r->timeout_ms = r->options.timeout_ms > 0 ? r->options.timeout_ms : session->on.timeout_ms;
   tn__cond_init(&r->turn);
   begin_turn_locked(r); /* nobody else knows of it yet */
   tn_status st = list_endpoints(r, err);

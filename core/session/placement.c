@@ -137,11 +137,27 @@ static tn_status reserve(tn__placing *p, size_t n, tn_error *err)
   return TN_OK;
 }
 
+/* The device of a node that asks for none: the runtime's choice, or the first CPU. */
+static const char *chosen_device(const tn_session *s, const tn__devices *devices, const tn_operation *op, const char **reason)
+{
+  const char *first = devices->at[devices->client].name, *name = NULL;
+  *reason = "";
+  if (s->on.slots->node_device != NULL) name = s->on.slots->node_device(s->on.self, s->on.runtime, op, reason);
+  if (*reason == NULL) *reason = "";
+  if (name == NULL) return first;
+  for (size_t i = 0; i < devices->n; i++)
+    if (strcmp(devices->at[i].name, name) == 0) return devices->at[i].name;
+  return first; /* filters hide it */
+}
+
 static void log_node(const tn_session *s, const finder *f, const tn_operation *op)
 {
   uint32_t to = s->placing.where[tn__operation_id(op)];
+  const char *reason;
   if (!s->placing.log || to == 0) return;
-  tn__placement_line(tn_operation_name(op), tn_operation_type(op), f->devices->at[(to & ~MOVED) - 1].name);
+  const char *device = *tn_operation_device(op) == 0 ? chosen_device(s, f->devices, op, &reason)
+                                                     : f->devices->at[(to & ~MOVED) - 1].name;
+  tn__placement_line(tn_operation_name(op), tn_operation_type(op), device);
 }
 
 /* Nodes from `placed` on: none is placed when one cannot be. */
@@ -164,7 +180,7 @@ static tn_status place_range(tn_session *s, finder *f, tn_graph *graph, tn_error
 /* Loads the plugins that could bring the kernel that was missed; true when it is worth trying again. */
 static bool bring_kernel(const tn_session *s, finder *f, const char **before)
 {
-  if (f->wants_op == NULL || !s->want_kernels || (*before != NULL && strcmp(*before, f->wants_op) == 0)) return false;
+  if (f->wants_op == NULL || !s->on.want_kernels || (*before != NULL && strcmp(*before, f->wants_op) == 0)) return false;
   *before = f->wants_op;
   tn__registry_want_kernels(before, 1, f->wants_type);
   f->wants_op = NULL;
@@ -351,7 +367,7 @@ static tn_status fill(tn_session *s, const tn_operation *op, const tn__devices *
   if (to == 0)
     st = tn_error_set(err, TN_FAILED_PRECONDITION, "node '%s' has not been placed: no call has needed it yet",
                       tn_operation_name(op));
-  else
+  else if (*full->asked != 0)
     full->device = devices->at[(to & ~MOVED) - 1].name;
   if ((to & MOVED) != 0) {
     full->reason = tell_reason(p, devices, op);
@@ -376,6 +392,7 @@ static tn_status device_of(tn_session *s, const char *node, tn_placement *full, 
   if (st != TN_OK) return st;
   full->asked = tn_operation_device(op);
   full->device = devices->at[devices->client].name;
+  if (*full->asked == 0) full->device = chosen_device(s, devices, op, &full->reason);
   if (!tn__placement_wanted(s, graph)) return TN_OK;
   if (!s->placing.pruned) st = tn__placement_all(s, graph, err); /* nodes may have come since */
   return st == TN_OK ? fill(s, op, devices, full, err) : st;

@@ -18,6 +18,7 @@ typedef struct tn__device {
   const char *name, *type;
   int64_t memory_bytes;
   tn__device_name parsed; /* of the name */
+  const char *model;      /* NULL: not known */
 } tn__device;
 
 typedef struct tn__devices {

@@ -10,13 +10,8 @@ static pthread_once_t drain_once = PTHREAD_ONCE_INIT;
 
 static void drain_init(void) { tn__cond_init(&drain_cond); }
 
-tn_status tn__session_forked(tn_error *err)
-{
-  return tn_error_set(err, TN_FAILED_PRECONDITION,
-                      "sessions cannot be used in a process forked after one existed; exec a new program");
-}
-
 static void session_free(tn_session *s);
+static const tn__session_kind graph_session;
 
 tn_status tn__session_enter_as(tn_session *session, uint32_t thread, tn_error *err)
 {
@@ -60,57 +55,17 @@ static void drain(tn_session *session)
 
 /* ---- opening ---- */
 
-static tn_status read_kernel_plugins(tn_session *s, tn_error *err)
+static tn_status read_options(tn_session *s, const tn_session_options *options, tn_error *err)
 {
-  const char *text = tn__option_string(s->options, TN__OPTION_kernel_plugins);
-  s->want_kernels_always = strcmp(text, "always") == 0;
-  s->want_kernels = s->want_kernels_always || strcmp(text, "auto") == 0;
-  if (s->want_kernels || strcmp(text, "never") == 0) return TN_OK;
-  return tn_error_set(err, TN_INVALID_ARGUMENT, "option kernel_plugins is '%.80s', it must be auto, always or never", text);
-}
-
-static tn_status read_options(tn_session *s, tn_error *err)
-{
-  const tn_session_options *o = s->options; /* the setters know the ranges */
-  int64_t max_layouts = tn__option_number(o, TN__OPTION_max_layouts);
-  s->level = (int32_t)tn__option_number(o, TN__OPTION_level);
-  s->max_signatures = (size_t)tn__option_number(o, TN__OPTION_max_signatures);
-  s->timeout_ms = tn__option_number(o, TN__OPTION_operation_timeout_ms);
-  s->version = tn__option_number(o, TN__OPTION_session_version);
+  tn_status st = tn__opened_read(&s->on, options, 0, err);
+  if (st != TN_OK) return st;
+  const tn_session_options *o = s->on.options;
   s->strict_shapes = tn__option_number(o, TN__OPTION_strict_shapes) != 0;
   s->static_graph = tn__option_number(o, TN__OPTION_static_graph) != 0;
-  s->isolated = tn__option_number(o, TN__OPTION_isolate_session_state) != 0;
   s->placing.soft = tn__option_number(o, TN__OPTION_allow_soft_placement) != 0;
   s->placing.pruned = tn__option_number(o, TN__OPTION_place_pruned_graph) != 0;
   s->placing.log = tn__option_number(o, TN__OPTION_log_device_placement) != 0;
-  s->name = tn__option_string(o, TN__OPTION_session_name);
-  s->disabled_passes = tn__option_string(o, TN__OPTION_disable_passes);
-  tn_status st = tn__passes_check(s->disabled_passes, err);
-  if (st == TN_OK && max_layouts > 1 << 20)
-    st = tn_error_set(err, TN_INVALID_ARGUMENT, "option max_layouts is %lld, it must be at most 1048576",
-                      (long long)max_layouts);
-  s->max_layouts = (uint32_t)max_layouts;
-  int64_t limit = tn__option_number(o, TN__OPTION_memory_limit_bytes);
-  if (st == TN_OK && limit > 0 && (s->account = tn__account_create(limit)) == NULL) st = tn__no_memory(err, "session", 0);
-  return st == TN_OK ? read_kernel_plugins(s, err) : st;
-}
-
-static tn_status open_runtime(tn_session *s, tn_error *err)
-{
-  tn_status st = tn__registry_acquire(s->options, &s->factory, err);
-  if (st == TN_OK) st = tn__factory_complete(s->factory, s->options, err);
-  if (st != TN_OK) return st;
-  s->slots = tn__factory_vtable(s->factory);
-  s->self = tn__factory_self(s->factory);
-  tn__factory_info(s->factory, &s->info);
-  st = s->slots->new_session(s->self, s->options, &s->runtime, err);
-  if (st != TN_OK) {
-    s->runtime = NULL;
-    return tn__factory_status(s->factory, "new_session", st, err);
-  }
-  if (s->runtime == NULL) /* S-OPT-07 */
-    return tn_error_set(err, TN_INTERNAL, "runtime '%s' (%s): new_session returned OK without a session", s->info.name,
-                        s->info.file);
+  s->on.name = tn__option_string(o, TN__OPTION_session_name);
   return TN_OK;
 }
 
@@ -122,15 +77,11 @@ static void session_free(tn_session *s)
   tn__kernel_states_fini(&s->states);
   tn__placement_fini(s);
   tn__devices_close(s);
-  if (s->runtime != NULL) s->slots->destroy_session(s->self, s->runtime);
-  tn__container_view_destroy(s->containers); /* no step is left */
-  tn__account_unref(s->account);
+  tn__opened_end(&s->on);
   tn__threads_close(s);
-  tn__factory_release(s->factory);
   tn_graph_unref(atomic_load(&s->graph));
-  tn_session_options_destroy(s->options);
+  tn__opened_fini(&s->on);
   tn__sleepers_fini(&s->sleepers);
-  tn__cond_fini(&s->told);
   tn__cond_fini(&s->compiled_one);
   tn__mutex_fini(&s->mu);
   tn__free_aligned(s, sizeof *s, _Alignof(tn_session));
@@ -142,22 +93,22 @@ static tn_status create(const tn_session_options *options, tn_session **out, tn_
   tn_session *s = tn__alloc_aligned(sizeof *s, _Alignof(tn_session));
   if (s == NULL) return tn__no_memory(err, "session", sizeof *s);
   memset(s, 0, sizeof *s);
+  s->on.kind = &graph_session;
   tn__gate_open(&s->calls);
   tn__mutex_init(&s->mu, "session", TN_RANK_SESSION);
   tn__cond_init(&s->compiled_one);
-  tn__cond_init(&s->told);
   tn__sleepers_init(&s->sleepers);
   tn__map_init(&s->entries);
   tn__map_init(&s->signatures);
   tn__kernel_states_init(&s->states);
   tn__map_init(&s->partials);
   tn__placement_init(s);
-  tn_status st = tn_session_options_copy(options, &s->options, err);
-  if (st == TN_OK) st = read_options(s, err);
-  if (st == TN_OK) st = open_runtime(s, err);
+  tn_status st = read_options(s, options, err);
+  if (st == TN_OK) st = tn__opened_choose(&s->on, err);
+  if (st == TN_OK) st = tn__opened_start(&s->on, err);
   if (st == TN_OK) st = tn__devices_open(s, err);
   if (st == TN_OK) st = tn__threads_open(s, err);
-  if (st == TN_OK) st = tn__live_add(s, err);
+  if (st == TN_OK) st = tn__live_add(&s->on, err);
   if (st != TN_OK) session_free(s);
   else *out = s;
   return st;
@@ -271,7 +222,7 @@ tn_status tn_session_finalize(tn_session *session, tn_error *err)
 
 /* ---- closing ---- */
 
-bool tn__session_mark_closed(tn_session *session)
+static bool mark_closed(tn_session *session)
 {
   int64_t open = 0;
   return atomic_compare_exchange_strong(&session->closed, &open, tn__now_ns());
@@ -283,10 +234,29 @@ tn_status tn_session_close(tn_session *session, tn_error *err)
   tn_status st = check_session(session, "tn_session_close", err);
   if (st != TN_OK) return st;
   if (tn__forked()) return tn__session_forked(err);
-  if (tn__session_mark_closed(session)) tn__steps_tell(session);
+  if (mark_closed(session)) tn__steps_tell(session);
   if (session->opened_default) tn__default_forget(session, true); /* S-DEF-14 to 17 */
   return TN_OK;
 }
+
+static tn_session *session_of(tn__opened *on) { return (tn_session *)((char *)on - offsetof(tn_session, on)); }
+
+/* Of a reset. Destroy takes the session off the list before it waits, so coming in keeps it alive. */
+static bool shut(tn__opened *on)
+{
+  tn_session *session = session_of(on);
+  if (!mark_closed(session)) return false;
+  tn__gate_enter(&session->calls);
+  return true;
+}
+
+static void tell(tn__opened *on)
+{
+  tn__steps_tell(session_of(on));
+  tn__session_leave(session_of(on));
+}
+
+static const tn__session_kind graph_session = { shut, tell };
 
 /* The first half of destroying: nobody finds it any more, and its steps are told to end. False: there is nothing to do. */
 static bool retire(tn_session *session)
@@ -294,7 +264,7 @@ static bool retire(tn_session *session)
   if (session == NULL) return false;
   if (tn__forked()) return false; /* threads that could hold its locks are gone: leave everything as it is */
   tn__default_forget(session, false); /* S-DEF-19 */
-  tn__live_remove(session);
+  tn__live_remove(&session->on);
   tn_session_close(session, NULL);
   return true;
 }
@@ -313,7 +283,7 @@ void tn_session_release(tn_session *session)
 
 /* ---- asking ---- */
 
-const tn_runtime_info *tn_session_runtime(const tn_session *session) { return session == NULL ? NULL : &session->info; }
+const tn_runtime_info *tn_session_runtime(const tn_session *session) { return session == NULL ? NULL : &session->on.info; }
 
 tn_graph *tn_session_graph(const tn_session *session)
 {

@@ -15,6 +15,7 @@
 #include <core/base/map.h>
 #include <core/exec/exec.h>
 #include <core/graph/graph_internal.h>
+#include <core/host/host.h>
 #include <core/plan/plan.h>
 #include <core/plan/states.h>
 #include <core/registry/registry.h>
@@ -75,40 +76,13 @@ typedef struct tn__callable_slot {
 #define TN__CALLABLE_BLOCKS 28 /* block b holds TN__CALLABLE_BLOCK << b slots */
 #define TN__CALLABLE_BLOCK 8
 
-/* A step that runs, listed only for runtimes that want to be told of cancellation. */
-typedef struct tn__live_step {
-  struct tn__live_step *prev, *next;
-  tn_session *session;
-  tn_step *step;
-  bool told, telling;
-  uint64_t key; /* at the step's cancellation */
-} tn__live_step;
-
 struct tn_session {
   tn__gate calls;
   _Atomic int64_t closed; /* when, on the monotonic clock; 0 = open */
-  tn_session_options *options;
-  tn__factory *factory; /* a reference */
-  const tn_session_factory *slots; /* of the factory, full size */
-  const tn_session_factory *self;
-  tn_runtime_session *runtime;
-  tn_runtime_info info;
-  int32_t level;
+  tn__opened on;          /* the runtime, the options */
   bool strict_shapes, static_graph;
-  int64_t timeout_ms;
-  size_t max_signatures;
-  uint32_t max_layouts;
-  const char *disabled_passes; /* in options */
-  bool want_kernels, want_kernels_always; /* option kernel_plugins */
-  tn_session *prev, *next; /* live sessions, guarded by the list's lock */
-  tn_session *next_told;   /* of those that one reset closed */
-  tn__container_view *containers; /* made when it becomes a live one */
-  tn__account *account;    /* NULL = no limit of memory */
-  bool isolated;           /* from the containers of other sessions */
   bool opened_default;     /* it is a default session until it is closed */
   _Atomic uint32_t on_stacks; /* places it has on stacks of default sessions */
-  const char *name;        /* "" = none */
-  int64_t version;
 
   tn__mutex mu;
   _Atomic(tn_graph *) graph; /* a reference; set once, under mu */
@@ -119,9 +93,7 @@ struct tn_session {
   uint64_t compiled;         /* guarded by mu */
   bool compiling, finalized; /* guarded by mu */
   tn__cond compiled_one;
-  tn__live_step *live;       /* guarded by mu */
   tn__sleepers sleepers;     /* steps in which every kernel waits */
-  tn__cond told;
   uint32_t n_callables;      /* guarded by mu */
   uint32_t *free_callables;  /* guarded by mu */
   size_t n_free_callables, free_room;
@@ -134,13 +106,11 @@ struct tn_session {
 };
 
 /* session.c */
-bool tn__session_mark_closed(tn_session *session); /* true for the first one */
 tn_status tn__session_enter(tn_session *session, tn_error *err); /* closed: TN_CANCELLED, forked: FAILED_PRECONDITION */
 void tn__session_leave(tn_session *session);
 /* The same of who has tn__thread_number at hand. */
 tn_status tn__session_enter_as(tn_session *session, uint32_t thread, tn_error *err);
 void tn__session_leave_as(tn_session *session, uint32_t thread);
-tn_status tn__session_forked(tn_error *err); /* what every call says after a fork */
 /* Gives the session its first graph, which may be empty; adds a reference. */
 tn_status tn__session_adopt(tn_session *session, tn_graph *graph, tn_error *err);
 tn_status tn__session_need_graph(tn_session *session, tn_graph **out, tn_error *err);
@@ -149,15 +119,6 @@ tn_status tn__session_need_graph(tn_session *session, tn_graph **out, tn_error *
 tn_status tn__default_enter(tn_session **out, tn_error *err); /* tn__session_enter on the thread's default session */
 /* Takes it off all stacks; opened_only: only where opening it put it. */
 void tn__default_forget(tn_session *session, bool opened_only);
-
-/* live.c: the live sessions of the process */
-tn_status tn__live_add(tn_session *session, tn_error *err); /* name and version must be free */
-void tn__live_remove(tn_session *session);
-bool tn__forked(void); /* this process is a child of one that had sessions */
-/* Around each call that makes a session or asks a runtime for something: a fork meanwhile is found out in the child. status TN_OK:
- * there is a session now. */
-void tn__live_begin(void);
-void tn__live_end(tn_status status);
 
 /* signature.c */
 typedef struct tn__names {
@@ -201,7 +162,6 @@ void tn__run_options_copy(tn_run_options *to, const tn_run_options *from);
 /* Runs a step; fetched[i] NULL or given. On error those that were NULL are NULL. */
 tn_status tn__step_run(tn_session *session, const tn__entry_point *entry, const tn_run_options *options,
                        tn_tensor *const *feeds, tn_tensor **fetched, tn_run_metadata *metadata, tn_error *err);
-int64_t tn__step_deadline(int64_t timeout_ms); /* from now; 0 for none */
 /* Tells the runtime of all live steps that they are cancelled. */
 void tn__steps_tell(tn_session *session);
 

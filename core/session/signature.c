@@ -179,10 +179,7 @@ void tn__signature_unref(tn__signature *s)
 {
   if (s == NULL || atomic_fetch_sub_explicit(&s->refs, 1, memory_order_acq_rel) != 1) return;
   tn_session *session = s->session;
-  if (s->executable != NULL) {
-    if (session->slots->release != NULL) session->slots->release(session->self, session->runtime, s->executable);
-    else tn_kit_release(s->executable);
-  }
+  tn__opened_release(&session->on, s->executable);
   tn__plan_unref(s->plan);
   tn__free(s->feed_dtypes, (s->n_feeds + 1) * sizeof *s->feed_dtypes);
   tn__signature_assume_nothing(s);
@@ -190,25 +187,12 @@ void tn__signature_unref(tn__signature *s)
   tn__free(s, sizeof *s);
 }
 
-static tn_status prepare(tn_session *session, tn__signature *s, tn_error *err)
-{
-  if (session->slots->prepare == NULL) return tn_kit_prepare(s->plan, TN_KIT_INLINE, &s->executable, err);
-  tn_status st = session->slots->prepare(session->self, session->runtime, s->plan, &s->executable, err);
-  if (st != TN_OK) {
-    s->executable = NULL;
-    return tn__factory_status(session->factory, "prepare", st, err);
-  }
-  if (s->executable == NULL)
-    return tn_error_set(err, TN_INTERNAL, "runtime '%s': prepare returned OK without an executable", session->info.name);
-  return TN_OK;
-}
-
 tn__signature_spec tn__spec_of(tn_session *session, const tn_output *feeds, size_t n_feeds, const tn_output *fetches,
                                size_t n_fetches, tn_operation *const *targets, size_t n_targets)
 {
-  return (tn__signature_spec){ feeds, n_feeds, fetches, n_fetches, targets, n_targets, session->level, session->max_layouts,
-                               session->disabled_passes, tn__evaluate,
-                               session->want_kernels ? tn__registry_want_kernels : NULL, session->want_kernels_always,
+  return (tn__signature_spec){ feeds, n_feeds, fetches, n_fetches, targets, n_targets, session->on.level, session->on.max_layouts,
+                               session->on.disabled_passes, tn__evaluate,
+                               session->on.want_kernels ? tn__registry_want_kernels : NULL, session->on.want_kernels_always,
                                tn__call_kernel, .states = &session->states };
 }
 
@@ -228,9 +212,9 @@ static void set_threads(const tn_session *session, tn_plan *plan)
 {
   uint32_t threads = 1;
   size_t pools = session->threads.n_pools > 0 ? session->threads.n_pools : 1;
-  if (session->slots->workers == NULL) return;
+  if (session->on.slots->workers == NULL) return;
   for (size_t i = 0; i < pools; i++) {
-    uint32_t n = tn_kit_workers_threads(session->slots->workers(session->self, session->runtime, (int32_t)i));
+    uint32_t n = tn_kit_workers_threads(session->on.slots->workers(session->on.self, session->on.runtime, (int32_t)i));
     if (n > threads) threads = n;
   }
   if (threads > 1) tn__plan_set_threads(plan, threads);
@@ -250,7 +234,7 @@ tn_status tn__signature_compile(tn_session *session, tn_graph *graph, const tn__
   if (st == TN_OK) st = tn__plan_compile(graph, spec, &s->plan, err);
   if (st == TN_OK) set_dtypes(s, spec->feeds);
   if (st == TN_OK && spec->partial) set_threads(session, s->plan);
-  else if (st == TN_OK) st = prepare(session, s, err);
+  else if (st == TN_OK) st = tn__opened_prepare(&session->on, s->plan, &s->executable, err);
   if (st == TN_OK) return TN_OK;
   tn__signature_unref(s);
   *out = NULL;
@@ -294,7 +278,7 @@ static tn_status compile(tn_session *session, tn_graph *graph, parsed *p, tn__si
 /* Takes the signature that was not used for longest out of the map, when there are too many; the caller gives it up. */
 static tn__signature *evict_signature_locked(tn_session *session)
 {
-  if (session->signatures.count <= session->max_signatures) return NULL;
+  if (session->signatures.count <= session->on.max_signatures) return NULL;
   tn__signature *oldest = NULL;
   size_t place = 0;
   for (tn__map_entry *e; (e = tn__map_next(&session->signatures, &place)) != NULL;) {
@@ -544,7 +528,7 @@ tn__entry_point *tn__entry_find(tn_session *session, const char *key, size_t siz
 /* An entry point to give up: the one not used for longest. */
 static tn__entry_point *evict_entry_locked(tn_session *session, const tn__entry_point *keep)
 {
-  if (session->entries.count <= session->max_signatures * ENTRIES_PER_SIGNATURE) return NULL;
+  if (session->entries.count <= session->on.max_signatures * ENTRIES_PER_SIGNATURE) return NULL;
   tn__entry_point *oldest = NULL;
   size_t place = 0;
   for (tn__map_entry *m; (m = tn__map_next(&session->entries, &place)) != NULL;) {

@@ -17,7 +17,7 @@ tn_status tn__run_options_check(const tn_session *session, const tn_run_options 
     return tn_error_set(err, TN_INVALID_ARGUMENT, "run options: inter_op_pool is %d, the session has %zu pool%s",
                         o->inter_op_pool, pools, pools == 1 ? "" : "s");
   if (o->output_partition_graphs && /* S-RO-13 */
-      tn__option_number(session->options, TN__OPTION_disable_output_partition_graphs) != 0)
+      tn__option_number(session->on.options, TN__OPTION_disable_output_partition_graphs) != 0)
     return tn_error_set(err, TN_INVALID_ARGUMENT, "run options: output_partition_graphs is set, which the session's option "
                         "disable_output_partition_graphs forbids");
   return TN_OK;
@@ -32,77 +32,20 @@ void tn__run_options_copy(tn_run_options *to, const tn_run_options *from)
 
 /* ---- telling a runtime of cancellation ---- */
 
-static void tell(tn__live_step *live)
-{
-  tn_session *s = live->session;
-  tn__mutex_lock(&s->mu);
-  bool mine = !live->told;
-  live->told = true;
-  live->telling |= mine;
-  tn__mutex_unlock(&s->mu);
-  if (!mine) return;
-  s->slots->cancel(s->self, s->runtime, live->step);
-  tn__mutex_lock(&s->mu);
-  live->telling = false;
-  tn__cond_broadcast(&s->told);
-  tn__mutex_unlock(&s->mu);
-}
-
-static void tell_callback(void *live) { tell(live); }
-
 void tn__steps_tell(tn_session *s)
 {
   tn__sleepers_wake(&s->sleepers);
   tn__partials_tell(s);
-  if (s->slots->cancel == NULL) return;
-  for (;;) {
-    tn__mutex_lock(&s->mu);
-    tn__live_step *live = s->live;
-    while (live != NULL && live->told) live = live->next;
-    if (live != NULL) live->told = live->telling = true;
-    tn__mutex_unlock(&s->mu);
-    if (live == NULL) return;
-    s->slots->cancel(s->self, s->runtime, live->step); /* it does not end meanwhile: unlist waits for `telling` */
-    tn__mutex_lock(&s->mu);
-    live->telling = false;
-    tn__cond_broadcast(&s->told);
-    tn__mutex_unlock(&s->mu);
-  }
-}
-
-static void list_step(tn_session *s, tn__live_step *live)
-{
-  tn__mutex_lock(&s->mu);
-  live->next = s->live;
-  if (s->live != NULL) s->live->prev = live;
-  s->live = live;
-  tn__mutex_unlock(&s->mu);
-  if (live->step->cancellation != NULL)
-    live->key = tn_cancellation_register(live->step->cancellation, tell_callback, live);
-  if (tn__step_stop(live->step) != TN__GO_ON) tell(live); /* closed or cancelled before it was listed */
-}
-
-static void unlist_step(tn_session *s, tn__live_step *live)
-{
-  if (live->key != 0) tn_cancellation_deregister(live->step->cancellation, live->key);
-  tn__mutex_lock(&s->mu);
-  while (live->telling) tn__cond_wait(&s->told, &s->mu);
-  if (live->prev != NULL) live->prev->next = live->next;
-  else s->live = live->next;
-  if (live->next != NULL) live->next->prev = live->prev;
-  tn__mutex_unlock(&s->mu);
+  tn__told_all(&s->on);
 }
 
 /* ---- running ---- */
 
 static tn_status call_runtime(tn_session *session, const tn__signature *s, tn_step *step, tn_error *err)
 {
-  if (session->slots->step == NULL) return tn_kit_step(s->executable, step, err);
-  tn__live_step live = { .session = session, .step = step };
-  if (session->slots->cancel != NULL) list_step(session, &live);
-  tn_status st = session->slots->step(session->self, session->runtime, s->executable, step, err);
-  if (session->slots->cancel != NULL) unlist_step(session, &live);
-  if (st != TN_OK && (err == NULL || err->code != st)) st = tn__factory_status(session->factory, "step", st, err);
+  if (session->on.slots->step == NULL) return tn_kit_step(s->executable, step, err);
+  tn_status st = tn__opened_run(&session->on, session->on.slots->step, s->executable, step, err);
+  if (st != TN_OK && (err == NULL || err->code != st)) st = tn__factory_status(session->on.factory, "step", st, err);
   return st;
 }
 
@@ -116,34 +59,26 @@ static tn_status check_outputs(const tn_session *session, const tn__signature *s
     if (out[c] != NULL && (out[c]->dtype == v->dtype || v->dtype == TN_DTYPE_INVALID)) continue;
     const char *name = tn_operation_name(v->output.op);
     if (out[c] == NULL)
-      return tn_error_set(err, TN_INTERNAL, "runtime '%s' returned OK without fetch '%s'", session->info.name, name);
-    return tn_error_set(err, TN_INTERNAL, "runtime '%s' gave fetch '%s' as %s, it is %s", session->info.name, name,
+      return tn_error_set(err, TN_INTERNAL, "runtime '%s' returned OK without fetch '%s'", session->on.info.name, name);
+    return tn_error_set(err, TN_INTERNAL, "runtime '%s' gave fetch '%s' as %s, it is %s", session->on.info.name, name,
                         tn_dtype_name(out[c]->dtype), tn_dtype_name(v->dtype));
   }
   return TN_OK;
-}
-
-int64_t tn__step_deadline(int64_t timeout_ms)
-{
-  int64_t ns, end = 0;
-  if (timeout_ms <= 0) return 0;
-  bool fits = !__builtin_mul_overflow(timeout_ms, (int64_t)1000000, &ns) && !__builtin_add_overflow(ns, tn__now_ns(), &end);
-  return fits ? end : INT64_MAX;
 }
 
 static tn_status run_canonical(tn_session *session, const tn__signature *s, const tn_run_options *options,
                                tn_tensor **in, tn_tensor **out, tn_tensor **given, tn_run_metadata *metadata,
                                tn_error *err)
 {
-  int64_t timeout = options != NULL && options->timeout_ms > 0 ? options->timeout_ms : session->timeout_ms; /* S-RO-04 */
-  tn__step_env env = { .containers = session->containers, .mu = &session->mu, .sleepers = &session->sleepers,
-                       .account = session->account, .pool = options != NULL ? options->inter_op_pool : 0 };
+  int64_t timeout = options != NULL && options->timeout_ms > 0 ? options->timeout_ms : session->on.timeout_ms; /* S-RO-04 */
+  tn__step_env env = { .containers = session->on.containers, .mu = &session->mu, .sleepers = &session->sleepers,
+                       .account = session->on.account, .pool = options != NULL ? options->inter_op_pool : 0 };
   tn__account *around = tn__account_now; /* of a step that a kernel of runs this one in */
   tn_step step = { .inputs = in, .outputs = out, .given = given, .n_inputs = s->n_feeds, .n_outputs = s->n_fetches,
                    .env = &env, .closed = &session->closed, .cancellation = options != NULL ? options->cancellation : NULL };
   step.deadline_ns = tn__step_deadline(timeout);
   if (__builtin_expect(metadata != NULL, 0)) tn__metadata_begin(metadata, options, &env);
-  tn__account_now = session->account;
+  tn__account_now = session->on.account;
   tn_status st = call_runtime(session, s, &step, err);
   tn__account_now = around;
   if (__builtin_expect(metadata != NULL, 0)) tn__metadata_end(metadata, session, s->plan, &step, options, env.trace);

@@ -4,6 +4,9 @@
  * A session owns the tensors that its operations make; the program has handles of them. A tensor is unused when its handle was
  * released and no operation reads it; the session's strategy says when it is deleted then. Closing deletes all that are left.
  *
+ * tn_reset of the runtime ends its eager sessions, too: operations in flight and all later calls get TN_CANCELLED, but releasing goes
+ * on, and closing deletes what is left.
+ *
  * Threads: every call is safe from any thread on one session, but tn_eager_session_destroy, which must be the last one.
  * After fork() a child gets TN_FAILED_PRECONDITION from sessions of its parent. Since 0.1, S-EAG */
 #ifndef TENON_EAGER_H
@@ -34,7 +37,8 @@ typedef struct tn_eager_handle {
  *   ON_SESSION_CLOSE  not before the session is closed. */
 enum { TN_EAGER_IN_BACKGROUND = 0, TN_EAGER_ON_SAFE_POINTS = 1, TN_EAGER_ON_SESSION_CLOSE = 2 };
 
-/* What happens to an input on another device than the operation's. */
+/* What happens to an input on another device than the operation's. A resource is used from where it is. The memory of all devices
+ * of type CPU is the host's: between them, a copy shares it. */
 enum {
   TN_EAGER_SILENT = 0,           /* it is copied */
   TN_EAGER_WARN = 1,             /* it is copied, with a line in the log */
@@ -47,8 +51,9 @@ typedef struct tn_eager_options {
   size_t struct_size;
   int32_t strategy;
   int32_t device_policy;
-  int64_t memory_limit_bytes; /* of tensors that the session makes and of what operations work in; 0 = none. Before the limit refuses
-                               * an operation, what is unused is deleted (but with ON_SESSION_CLOSE) and it is tried again */
+  int64_t memory_limit_bytes; /* of tensors that the session makes and of what operations work in; 0 = none. What the program made
+                               * and brought (tn_eager_from_tensor, DLPack) does not count. Before the limit refuses an
+                               * operation, what is unused is deleted (but with ON_SESSION_CLOSE) and it is tried again */
   tn_bool async; /* operations run one after the other on a thread of the session's own; see tn_eager_wait */
   tn_bool reserved[7];
   const tn_session_options *session; /* the target, which names the runtime, and all else that concerns steps, memory and
@@ -81,7 +86,8 @@ TN_API void tn_eager_session_destroy(tn_eager_session *session);
 /* The runtime that runs the operations: name, file, version. Borrowed from the session. Since 0.1 */
 TN_API const tn_runtime_info *tn_eager_session_runtime(const tn_eager_session *session);
 
-/* The session of the process, made at the first call; it cannot be closed. Since 0.1, S-EAG-23 */
+/* The session of the process, made at the first call; it cannot be closed. After a reset of its runtime the next call makes
+ * another one, and the old one is the caller's to destroy. Since 0.1, S-EAG-23 */
 TN_API tn_status tn_eager_default(tn_eager_session **out, tn_error *err);
 /* The options of the session of the process; copied. TN_FAILED_PRECONDITION: they were set before, or it is there by now.
  * Since 0.1, S-EAG-24 */
@@ -112,10 +118,15 @@ TN_API tn_status tn_eager_release(tn_eager_session *session, tn_eager_handle han
 TN_API tn_status tn_eager_copy_to_device(tn_eager_session *session, tn_eager_handle handle, const char *device,
                                          tn_eager_handle *out, tn_error *err);
 
+/* The full name of the device on which a tensor is: that of the operation that made it, or to which it was copied; the default
+ * one for what the program brought. Borrowed from the session. Since 0.1, S-EAG-26 */
+TN_API tn_status tn_eager_device(tn_eager_session *session, tn_eager_handle handle, const char **out, tn_error *err);
+
 /* ---- operations ---- */
 
-/* An attribute of an operation. What it points to is read during the call only. Those that inputs decide (T, N, Tlist) may be
- * left out. */
+/* An attribute of an operation. What it points to is read during the call only, but for a tensor that is given to
+ * tn_eager_op_create, which holds a reference: it must not be written any more. Those that inputs decide (T, N, Tlist) may be left
+ * out. */
 typedef struct tn_eager_attr {
   const char *name;
   int32_t kind;      /* TN_ATTR_...; a list: of all but TENSOR */
@@ -123,7 +134,7 @@ typedef struct tn_eager_attr {
   size_t n;          /* items of a list, bytes of a STRING */
   int64_t i;         /* INT, BOOL, TYPE */
   double f;          /* FLOAT */
-  const void *at;    /* STRING: the text. FUNC: its name. SHAPE: int64_t dims. TENSOR: a tn_tensor, which must not change any more.
+  const void *at;    /* STRING: the text. FUNC: its name. SHAPE: int64_t dims. TENSOR: a tn_tensor.
                       * Lists: int64_t, float, tn_bool, tn_dtype, const char * (STRING, FUNC), const int64_t * (SHAPE) */
   const void *sizes; /* lists of STRING: size_t, or NULL: they end with a NUL. Lists of SHAPE: int32_t ranks */
 } tn_eager_attr;
@@ -131,7 +142,8 @@ typedef struct tn_eager_attr {
 /* Looks an op up and keeps its attributes, so that calls need neither: plans for the types of inputs are made by the first call
  * with these types, and kept.
  * op      a registered op, or a function of tn_eager_add_functions
- * device  on which it is to run; NULL or "": where the session likes
+ * device  on which it is to run. NULL or "": where its first resource is, or else where all of its inputs are, or else on the
+ *         default device, the session's first
  * Returns TN_NOT_FOUND: no such op; TN_INVALID_ARGUMENT: a device that the session does not have, an attribute without name or of
  *         no kind; TN_FAILED_PRECONDITION after close. Attributes that the op does not have, or that do not fit, are found out
  *         by the first call. Goes with tn_eager_op_destroy, at any time, also after the session. Since 0.1 */

@@ -77,6 +77,7 @@ static void fill_factory(tn_session_factory *f)
     .explain_options = explain_options,
     .rank_for_options = rank_for_options,
     .health = health,
+    .get_extension = get_extension,
   };
 }
 

@@ -281,6 +281,46 @@ static tn_status step(const tn_session_factory *self, tn_runtime_session *sessio
   return spoil(s, tn_kit_step(executable, s, err), err);
 }
 
+/* ---- single operations ---- */
+
+static tn_status execute(const tn_session_factory *self, tn_runtime_session *session, tn_executable *executable, tn_step *s,
+                         tn_error *err)
+{
+  (void)self, (void)session;
+  if (is("eager_crash")) *(volatile int *)NULL = 1;
+  if (is("eager_empty")) return TN_OK;
+  if (is("eager_one_at_a_time")) {
+    bool alone = atomic_fetch_add(&inside, 1) == 0;
+    if (alone) pause_ms(1);
+    atomic_fetch_sub(&inside, 1);
+    if (!alone) return tn_error_set(err, TN_FAILED_PRECONDITION, "one operation after the other");
+  }
+  tn_status st = tn_kit_step(executable, s, err);
+  while (is("eager_deaf") && st == TN_CANCELLED) st = tn_kit_step(executable, s, err); /* it will have its result */
+  if (st != TN_OK && is("eager_silent")) return tn_error_clear(err), TN_INTERNAL;
+  if (st != TN_OK && is("eager_hides")) return tn_error_clear(err), TN_OK;
+  if (st == TN_OK && is("eager_scribbles")) scribble(s);
+  if (st == TN_OK && is("eager_loses")) tn_step_set_output(s, 0, NULL);
+  return st == TN_OK && is("eager_other_type") ? replace_output(s, TN_DOUBLE, false, err) : st;
+}
+
+static const void *get_extension(const tn_session_factory *self, const char *name, uint32_t version)
+{
+  static tn_eager_runtime eager = { .struct_size = TN_EAGER_RUNTIME_SIZE, .execute = execute }, others[4096];
+  static atomic_int n;
+  (void)self;
+  if (is("extension_crash") && strlen(name) == 0) return NULL; /* of a name that is none, too */
+  if (is("extension_short")) eager.struct_size = 0;
+  if (is("extension_huge")) eager.struct_size = (size_t)1 << 40;
+  bool known = name != NULL && strncmp(name, TN_EAGER_EXTENSION, is("extension_prefix") ? 7 : 9) == 0;
+  if (!known && !is("extension_any_name")) return NULL;
+  if (version != 1 && !is("extension_any_version")) return NULL;
+  if (!is("extension_new")) return &eager;
+  tn_eager_runtime *other = &others[atomic_fetch_add(&n, 1) % 4096];
+  *other = eager;
+  return other;
+}
+
 /* ---- resets ---- */
 
 static const char *stale_name;

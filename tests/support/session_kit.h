@@ -114,6 +114,7 @@ typedef struct ts_watch {
   atomic_uint_fast64_t step_id[TS_SLOTS]; /* of the last step that ran a TestCount */
   atomic_uint_fast64_t live_bytes;        /* of the library, when a TestCount last ran */
   atomic_uintptr_t thread[TS_SLOTS];      /* that last ran a TestCount: ts_this_thread */
+  atomic_uintptr_t input[TS_SLOTS];       /* the address of its input */
 } ts_watch;
 
 extern ts_watch ts_watched;

@@ -14,6 +14,7 @@ void ts_watch_reset(void)
     atomic_store(&ts_watched.destroyed[i], 0);
     atomic_store(&ts_watched.step_id[i], 0);
     atomic_store(&ts_watched.thread[i], 0);
+    atomic_store(&ts_watched.input[i], 0);
   }
   atomic_store(&ts_watched.n_log, 0);
   atomic_store(&ts_watched.at_gate, 0);
@@ -105,6 +106,7 @@ static tn_status compute_count(tn_kernel_ctx *ctx)
   atomic_store(&ts_watched.step_id[slot], tn_step_id(ctx->step));
   atomic_store(&ts_watched.live_bytes, tn_test_live_bytes());
   atomic_store(&ts_watched.thread[slot], ts_this_thread());
+  atomic_store(&ts_watched.input[slot], (uintptr_t)ctx->inputs[0]->data);
   pass_on(ctx);
   return TN_OK;
 }

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The live sessions of the process: pairs of name and version, sessions of one factory, fork. */
+#include <core/exec/kit_hooks.h>
+#include <core/host/host.h>
+#include <pthread.h>
+#include <string.h>
+
+static tn__mutex list_mu = TN__MUTEX_INIT("live sessions", TN_RANK_SESSION_LIST);
+static tn__opened *list; /* guarded by list_mu */
+_Atomic uint32_t tn__fork_seen;
+static _Atomic uint32_t existed, creating; /* whether there was a session; calls that make one */
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+/* A process that forks before it has sessions may have them in the child. */
+static void in_child(void)
+{
+  if (atomic_load(&existed) != 0 || atomic_load(&creating) != 0) atomic_store(&tn__fork_seen, 1);
+}
+
+static tn_status reset_sessions_of(const tn_session_factory *self, const char *const *containers, size_t n,
+                                   uint32_t flags, tn_error *err);
+
+static void install(void)
+{
+  pthread_atfork(NULL, NULL, in_child);
+  tn__kit_reset_sessions = reset_sessions_of;
+}
+
+tn_status tn__session_forked(tn_error *err)
+{
+  return tn_error_set(err, TN_FAILED_PRECONDITION,
+                      "sessions cannot be used in a process forked after one existed; exec a new program");
+}
+
+void tn__live_begin(void)
+{
+  pthread_once(&once, install);
+  atomic_fetch_add(&creating, 1);
+}
+
+void tn__live_end(tn_status status)
+{
+  if (status == TN_OK) atomic_store(&existed, 1);
+  atomic_fetch_sub(&creating, 1);
+}
+
+/* ---- sessions ---- */
+
+tn_status tn__live_add(tn__opened *on, tn_error *err)
+{
+  tn__containers *set = on->isolated ? tn__containers_create() : tn__containers_ref(tn__factory_containers(on->factory));
+  if (set == NULL) return tn__no_memory(err, "containers", 0);
+  tn_status st = TN_OK;
+  tn__mutex_lock(&list_mu);
+  for (const tn__opened *other = list; other != NULL && on->name[0] != 0; other = other->next)
+    if (other->version == on->version && strcmp(other->name, on->name) == 0)
+      st = tn_error_set(err, TN_INVALID_ARGUMENT, "a live session has the name '%s' and version %lld already",
+                        on->name, (long long)on->version); /* S-LIFE-15 */
+  /* In the moment in which it becomes one that a reset finds: wholly before it, or wholly after (S-RST-14). */
+  if (st == TN_OK) st = tn__container_view_create(set, &on->containers, err);
+  if (st == TN_OK) {
+    on->next = list;
+    if (list != NULL) list->prev = on;
+    list = on;
+    on->listed = true;
+  }
+  tn__mutex_unlock(&list_mu);
+  tn__containers_unref(set);
+  return st;
+}
+
+void tn__live_remove(tn__opened *on)
+{
+  tn__mutex_lock(&list_mu);
+  if (on->listed) {
+    if (on->prev != NULL) on->prev->next = on->next;
+    else list = on->next;
+    if (on->next != NULL) on->next->prev = on->prev;
+    on->prev = on->next = NULL;
+    on->listed = false;
+  }
+  tn__mutex_unlock(&list_mu);
+}
+
+/* Marks all sessions of a factory closed, and detaches the containers; what a runtime wants to be told is told outside the
+ * lock, session by session. */
+static tn_status reset_sessions_of(const tn_session_factory *self, const char *const *containers, size_t n,
+                                   uint32_t flags, tn_error *err)
+{
+  tn__factory *factory = tn__factory_by_self(self);
+  tn__containers *set = factory == NULL ? NULL : tn__factory_slot(factory);
+  tn__container *old = NULL;
+  tn__opened *shut = NULL;
+  tn_status st = TN_OK;
+  tn__mutex_lock(&list_mu);
+  for (tn__opened *on = list; on != NULL; on = on->next) {
+    if (on->self != self || !on->kind->shut(on)) continue;
+    on->next_shut = shut;
+    shut = on;
+  }
+  if (set != NULL && (flags & TN_RESET_ALL) != 0) tn__containers_detach_all(set, &old);
+  else if (set != NULL) st = tn__containers_detach(set, containers, n, &old, err);
+  tn__mutex_unlock(&list_mu);
+  while (shut != NULL) {
+    tn__opened *next = shut->next_shut;
+    shut->kind->tell(shut);
+    shut = next;
+  }
+  tn__containers_leave_all(old);
+  if (factory != NULL) tn__factory_release(factory);
+  return st;
+}

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How a session of any kind begins: options, the runtime, the runtime's session. */
+#include <core/host/host.h>
+#include <core/plan/plan.h>
+#include <string.h>
+
+#define MOST_LAYOUTS (1 << 20)
+
+/* ---- options ---- */
+
+static tn_status read_kernel_plugins(tn__opened *on, tn_error *err)
+{
+  const char *text = tn__option_string(on->options, TN__OPTION_kernel_plugins);
+  on->want_kernels_always = strcmp(text, "always") == 0;
+  on->want_kernels = on->want_kernels_always || strcmp(text, "auto") == 0;
+  if (on->want_kernels || strcmp(text, "never") == 0) return TN_OK;
+  return tn_error_set(err, TN_INVALID_ARGUMENT, "option kernel_plugins is '%.80s', it must be auto, always or never", text);
+}
+
+static tn_status read_limit(tn__opened *on, int64_t limit, tn_error *err)
+{
+  if (limit <= 0) limit = tn__option_number(on->options, TN__OPTION_memory_limit_bytes);
+  if (limit <= 0 || (on->account = tn__account_create(limit)) != NULL) return TN_OK;
+  return tn__no_memory(err, "session", 0);
+}
+
+static tn_status read_numbers(tn__opened *on, tn_error *err)
+{
+  const tn_session_options *o = on->options; /* the setters know the ranges */
+  int64_t max_layouts = tn__option_number(o, TN__OPTION_max_layouts);
+  on->level = (int32_t)tn__option_number(o, TN__OPTION_level);
+  on->max_signatures = (size_t)tn__option_number(o, TN__OPTION_max_signatures);
+  on->timeout_ms = tn__option_number(o, TN__OPTION_operation_timeout_ms);
+  on->version = tn__option_number(o, TN__OPTION_session_version);
+  on->isolated = tn__option_number(o, TN__OPTION_isolate_session_state) != 0;
+  if (max_layouts > MOST_LAYOUTS)
+    return tn_error_set(err, TN_INVALID_ARGUMENT, "option max_layouts is %lld, it must be at most %d", (long long)max_layouts,
+                        MOST_LAYOUTS);
+  on->max_layouts = (uint32_t)max_layouts;
+  return TN_OK;
+}
+
+tn_status tn__opened_read(tn__opened *on, const tn_session_options *options, int64_t limit, tn_error *err)
+{
+  tn__mutex_init(&on->steps_mu, "steps", TN_RANK_SESSION);
+  tn__cond_init(&on->told);
+  on->name = "";
+  tn_status st = options != NULL ? tn_session_options_copy(options, &on->options, err)
+                                 : tn_session_options_create(&on->options, err);
+  if (st != TN_OK) return st;
+  on->disabled_passes = tn__option_string(on->options, TN__OPTION_disable_passes);
+  st = tn__passes_check(on->disabled_passes, err);
+  if (st == TN_OK) st = read_numbers(on, err);
+  if (st == TN_OK) st = read_limit(on, limit, err);
+  return st == TN_OK ? read_kernel_plugins(on, err) : st;
+}
+
+/* ---- the runtime ---- */
+
+tn_status tn__opened_choose(tn__opened *on, tn_error *err)
+{
+  tn_status st = tn__registry_acquire(on->options, &on->factory, err);
+  if (st == TN_OK) st = tn__factory_complete(on->factory, on->options, err);
+  if (st != TN_OK) return st;
+  on->slots = tn__factory_vtable(on->factory);
+  on->self = tn__factory_self(on->factory);
+  tn__factory_info(on->factory, &on->info);
+  return TN_OK;
+}
+
+tn_status tn__opened_start(tn__opened *on, tn_error *err)
+{
+  tn_status st = on->slots->new_session(on->self, on->options, &on->runtime, err);
+  if (st != TN_OK) {
+    on->runtime = NULL;
+    return tn__factory_status(on->factory, "new_session", st, err);
+  }
+  if (on->runtime == NULL) /* S-OPT-07 */
+    return tn_error_set(err, TN_INTERNAL, "runtime '%s' (%s): new_session returned OK without a session", on->info.name,
+                        on->info.file);
+  return TN_OK;
+}
+
+tn_status tn__opened_prepare(tn__opened *on, const tn_plan *plan, tn_executable **out, tn_error *err)
+{
+  *out = NULL;
+  if (on->slots->prepare == NULL) return tn_kit_prepare(plan, TN_KIT_INLINE, out, err);
+  tn_status st = on->slots->prepare(on->self, on->runtime, plan, out, err);
+  if (st != TN_OK) {
+    *out = NULL;
+    return tn__factory_status(on->factory, "prepare", st, err);
+  }
+  if (*out != NULL) return TN_OK;
+  return tn_error_set(err, TN_INTERNAL, "runtime '%s': prepare returned OK without an executable", on->info.name);
+}
+
+void tn__opened_release(tn__opened *on, tn_executable *executable)
+{
+  if (executable == NULL) return;
+  if (on->slots->release != NULL) on->slots->release(on->self, on->runtime, executable);
+  else tn_kit_release(executable);
+}
+
+void tn__opened_end(tn__opened *on)
+{
+  if (on->runtime != NULL) on->slots->destroy_session(on->self, on->runtime);
+  on->runtime = NULL;
+  tn__container_view_destroy(on->containers); /* no step is left */
+  on->containers = NULL;
+}
+
+void tn__opened_fini(tn__opened *on)
+{
+  tn__account_unref(on->account);
+  tn__factory_release(on->factory);
+  tn_session_options_destroy(on->options);
+  tn__cond_fini(&on->told);
+  tn__mutex_fini(&on->steps_mu);
+}
+
+int64_t tn__step_deadline(int64_t timeout_ms)
+{
+  int64_t ns, end = 0;
+  if (timeout_ms <= 0) return 0;
+  bool fits = !__builtin_mul_overflow(timeout_ms, (int64_t)1000000, &ns) && !__builtin_add_overflow(ns, tn__now_ns(), &end);
+  return fits ? end : INT64_MAX;
+}
