@@ -20,6 +20,7 @@
 #define MUCH_BYTES ((uint64_t)64 << 20)
 #define WAKE_DEPTH 1024               /* the thread is not left to its tick */
 #define SPARE_BYTES 1024
+#define LARGE 1024 /* bytes: allocators keep smaller ones by size */
 #define TRIFLE 4
 #define LOOK_EVERY 64                 /* calls between two looks at other lanes */
 
@@ -60,16 +61,21 @@ static void lock_this(tn__eager_lane *lane)
   while (atomic_exchange_explicit(&lane->busy, 1, memory_order_acquire) != 0) sched_yield();
 }
 
+static void fetch_tensor(const tn__eager_slot *slot)
+{
+  const char *t = (const char *)atomic_load_explicit(&slot->tensor, memory_order_relaxed);
+  __builtin_prefetch(t, 1);
+  __builtin_prefetch(t + 64, 1);
+  __builtin_prefetch(t + 128, 1);
+}
+
 /* The tensor of the next slot, and the slot behind it, are on their way while this one is deleted. */
 static void look_ahead(const tn_eager_session *s, uint32_t list)
 {
   if (list == 0) return;
   const tn__eager_slot *slot = tn__eager_slot_at(s, list);
   uint32_t next = atomic_load_explicit(&slot->next, memory_order_relaxed);
-  const char *t = (const char *)atomic_load_explicit(&slot->tensor, memory_order_relaxed);
-  __builtin_prefetch(t, 1);
-  __builtin_prefetch(t + 64, 1);
-  __builtin_prefetch(t + 128, 1);
+  fetch_tensor(slot);
   if (next != 0) __builtin_prefetch(tn__eager_slot_at(s, next), 1);
 }
 
@@ -172,16 +178,33 @@ static uint32_t delete_part(tn_eager_session *s, tn__eager_lane *lane, uint32_t 
   return list;
 }
 
-/* The whole list `unused`, and how long it is. */
+static uint32_t reversed(const tn_eager_session *s, uint32_t list)
+{
+  uint32_t back = 0;
+  while (list != 0) {
+    tn__eager_slot *slot = tn__eager_slot_at(s, list);
+    uint32_t next = atomic_load_explicit(&slot->next, memory_order_relaxed);
+    atomic_store_explicit(&slot->next, back, memory_order_relaxed);
+    back = list;
+    list = next;
+  }
+  return back;
+}
+
+/* The whole list `unused`, and how long it is. Large tensors are in the order in which they were put down, as a program would
+ * free them by itself: allocators that join free neighbours grow a block from its beginning then, where backwards each would be
+ * joined with the free end of the heap, which is given back to the system again and again. */
 static uint32_t take_unused(tn_eager_session *s, tn__eager_lane *lane, size_t *n)
 {
   *n = 0;
   if (atomic_load_explicit(&lane->unused, memory_order_relaxed) == 0) return 0;
   uint32_t list = atomic_exchange_explicit(&lane->unused, 0, memory_order_acq_rel);
   if (list == 0) return 0;
-  *n = atomic_load_explicit(&tn__eager_slot_at(s, list)->depth, memory_order_relaxed);
+  const tn__eager_slot *top = tn__eager_slot_at(s, list);
+  *n = atomic_load_explicit(&top->depth, memory_order_relaxed);
   atomic_fetch_add_explicit(&lane->taken, *n, memory_order_relaxed);
-  return list;
+  uint64_t bytes = atomic_load_explicit(&top->below, memory_order_relaxed) & ~HEAVY;
+  return bytes / LARGE >= *n ? reversed(s, list) : list;
 }
 
 static uint32_t take_backlog(tn__eager_lane *lane)
@@ -355,11 +378,14 @@ void tn__eager_delete_all(tn_eager_session *s)
 {
   uint64_t deleted = 0;
   int64_t bytes = 0;
-  for (uint32_t number = 1; number <= atomic_load(&s->n_slots); number++) {
+  const uint32_t n = atomic_load(&s->n_slots);
+  for (uint32_t number = 1; number <= n; number++) {
     tn__eager_slot *slot = tn__eager_slot_at(s, number);
+    if (number < n) fetch_tensor(tn__eager_slot_at(s, number + 1));
     uint64_t word = atomic_exchange(&slot->word, 0);
     if ((word & TN__EAGER_HELD) == 0) continue;
-    tn_tensor *t = atomic_exchange(&slot->tensor, NULL);
+    tn_tensor *t = atomic_load_explicit(&slot->tensor, memory_order_acquire);
+    atomic_store_explicit(&slot->tensor, NULL, memory_order_relaxed);
     tn__eager_task_unref(slot->task);
     slot->task = NULL;
     deleted++;
