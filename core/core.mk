@@ -54,6 +54,8 @@ TN_TENSOR_FILES = \
   core/tensor/account.c \
   core/tensor/account.h \
   core/tensor/buffer.c \
+  core/tensor/dlpack.c \
+  core/tensor/dlpack.h \
   core/tensor/dtype.c \
   core/tensor/elements.c \
   core/tensor/shape.c \
@@ -233,6 +235,7 @@ TN_EXEC_FILES = \
   core/exec/tasks.h \
   core/exec/tasks_choice.c \
   core/exec/kit_schedule.c \
+  core/exec/kit_segment.c \
   core/exec/trace.c \
   core/exec/trace.h \
   core/exec/values.c \
@@ -271,8 +274,11 @@ TN_HOST_FILES = \
   core/host/containers.c \
   core/host/host.c \
   core/host/host.h \
+  core/host/live.c \
   core/host/op_source.c \
-  core/host/runtimes.c
+  core/host/opening.c \
+  core/host/runtimes.c \
+  core/host/told.c
 
 TN_SESSION_FILES = \
   core/session/assumed.c \
@@ -281,7 +287,6 @@ TN_SESSION_FILES = \
   core/session/default.c \
   core/session/devices.c \
   core/session/eval.c \
-  core/session/live.c \
   core/session/metadata.c \
   core/session/metadata_fill.c \
   core/session/metadata_graph.c \
@@ -292,6 +297,7 @@ TN_SESSION_FILES = \
   core/session/placement.c \
   core/session/placement.h \
   core/session/report.c \
+  core/session/reset.c \
   core/session/run.c \
   core/session/session.c \
   core/session/session_internal.h \
@@ -303,6 +309,7 @@ TN_EAGER_FILES = \
   core/eager/cache.c \
   core/eager/call.c \
   core/eager/devices.c \
+  core/eager/dlpack.c \
   core/eager/eager.h \
   core/eager/handles.c \
   core/eager/op.c \

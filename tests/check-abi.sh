@@ -107,7 +107,7 @@ sed -n 's/^new: /# to record (make update-abi): /p' "$tmp/found"
 report 'types of known width only' "$(grep -v "^function tn_probe_serve " "$tmp/table" |
   sed -E 's/^(type|field|function) [a-z0-9_]+ ([a-z0-9_]+ [0-9]+ [0-9]+ )?//; t; d' |
   grep -oE '[A-Za-z_][A-Za-z0-9_]*' | sort -u |
-  grep -vxE 'tn_[a-z0-9_]+|u?int(8|16|32|64)_t|size_t|char|float|double|void|const|struct|union' |
+  grep -vxE 'tn_[a-z0-9_]+|u?int(8|16|32|64)_t|size_t|char|float|double|void|const|struct|union|DLManagedTensor(Versioned)?' |
   grep -vxE 'small|large|offset|view|size|capacity|count|data')" # fields of tn_string's union
 
 lib=$build/.libs/libtenon.so

@@ -130,6 +130,7 @@ static tn_status list_devices(const tn_session_factory *self, tn_runtime_session
   out->name = i == 0 ? "/device:OWN:0" : NULL;
   out->type = "OWN";
   out->memory_bytes = 77;
+  out->model = "Own 7";
   return TN_OK;
 }
 
@@ -303,6 +304,7 @@ static void kit__devices_of_a_runtime(void) /* P-26: an older program's struct i
   d.struct_size = sizeof d;
   CHECK_OK(tn_session_device(t.session, 0, &d, &t.err), &t.err);
   CHECK_INT(d.memory_bytes, 77);
+  CHECK_STR(d.model, "Own 7");
   CHECK_STATUS(tn_session_device(t.session, 1, &d, &t.err), TN_INTERNAL, &t.err); /* it gave no name */
   CHECK_STATUS(tn_session_device(t.session, 2, &d, &t.err), TN_OUT_OF_RANGE, &t.err);
   d.struct_size = 0;

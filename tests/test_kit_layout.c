@@ -180,6 +180,34 @@ static void wrong_reads(const tn_plan *plan, tn_plan_layout *l, tn_error *err)
   free(none);
 }
 
+/* Segments follow one upon the other; the number of rows to make is what a shape follows from, the other feed is not. */
+static void read_segments(const tn_plan *plan, tn_error *err)
+{
+  size_t n = tn_plan_n_segments(plan);
+  uint32_t at = 0;
+  tn_plan_segment s = { .struct_size = sizeof s };
+  CHECK(n >= 2);
+  for (size_t i = 0; i < n; i++) {
+    REQUIRE_OK(tn_plan_get_segment(plan, i, &s, err), err);
+    CHECK_INT(s.begin, at);
+    CHECK(s.end > s.begin);
+    CHECK(s.n_entries > 0);
+    at = s.end;
+  }
+  CHECK_INT(at, tn_plan_n_instructions(plan));
+  CHECK_STATUS(tn_plan_get_segment(plan, n, &s, err), TN_OUT_OF_RANGE, err);
+  CHECK_STATUS(tn_plan_get_segment(plan, 0, NULL, err), TN_INVALID_ARGUMENT, err);
+  CHECK_STATUS(tn_plan_get_segment(NULL, 0, &s, err), TN_INVALID_ARGUMENT, err);
+  CHECK_INT(tn_plan_n_segments(NULL), 0);
+  for (size_t i = 0; i < tn_plan_n_values(plan); i++) {
+    tn_plan_value v = { .struct_size = sizeof v };
+    REQUIRE_OK(tn_plan_get_value(plan, i, &v, err), err);
+    if (v.kind == TN_VALUE_FEED) CHECK_INT(tn_plan_value_gives_shapes(plan, i), strcmp(tn_operation_name(v.output.op), "n") == 0);
+  }
+  CHECK(!tn_plan_value_gives_shapes(plan, tn_plan_n_values(plan)));
+  CHECK(!tn_plan_value_gives_shapes(NULL, 0));
+}
+
 static void wrong_calls(tn_step *step, const tn_plan *plan, tn_plan_layout *l, tn_error *err)
 {
   uint32_t i = 0;
@@ -215,6 +243,10 @@ static tn_status wrong_step(const tn_session_factory *self, tn_runtime_session *
   wrong_layouts(plan, in, &e);
   REQUIRE_OK(tn_kit_layout(plan, in, 2, &l, &e), &e);
   wrong_reads(plan, l, &e);
+  read_segments(plan, &e);
+  CHECK_OK(tn_step_check(step, NULL, &e), &e);
+  CHECK(!tn_step_wants_records(step));
+  tn_step_record(step, l, 0, NULL, 0, 0, TN_OK); /* nobody wants it */
   wrong_calls(step, plan, l, &e);
   tn_kit_layout_release(l);
   tn_error_clear(&e);

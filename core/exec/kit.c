@@ -28,6 +28,14 @@ void tn_step_set_output(tn_step *step, size_t i, tn_tensor *tensor)
 }
 
 tn_bool tn_step_cancelled(const tn_step *step) { return tn__step_stop(step) != TN__GO_ON; }
+
+tn_status tn_step_check(const tn_step *step, const tn_operation *op, tn_error *err)
+{
+  int why = tn__step_stop(step);
+  tn__error_reset(err);
+  return why == TN__GO_ON ? TN_OK : tn__step_stopped(step, why, op, err);
+}
+
 int64_t tn_step_deadline_ns(const tn_step *step) { return step->deadline_ns; }
 tn_cancellation *tn_step_cancellation(tn_step *step) { return step->cancellation; }
 

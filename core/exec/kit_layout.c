@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Level (c) of the kit: a plan with concrete shapes, for a runtime that brings memory of its own. */
-#include <core/exec/exec.h>
+#include <core/exec/trace.h>
 
 typedef struct feed_shape {
   int64_t *dims;
@@ -25,6 +25,8 @@ void tn_kit_layout_release(tn_plan_layout *layout)
   tn__arena_fini(&layout->arena);
   tn__free(layout, sizeof *layout);
 }
+
+const tn_plan *tn__kit_layout_plan(const tn_plan_layout *layout) { return layout->plan; }
 
 /* ---- making one ---- */
 

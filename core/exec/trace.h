@@ -25,6 +25,7 @@ typedef struct tn__trace_output {
 typedef struct tn__trace_record {
   const tn_operation *op;
   const tn_kernel_def *kernel; /* NULL = none */
+  const char *device;          /* NULL = where the node stands */
   const tn__trace_scope *scope;
   int64_t start_ns, end_ns; /* monotonic */
   size_t bytes;             /* of the record with its outputs */
@@ -75,6 +76,8 @@ int64_t tn__call_began(tn__call *call);
 void tn__trace_empty(tn__trace *trace, const tn__run *run, const tn__instance *instance, uint32_t begin, uint32_t end);
 /* The segment's one instruction, a Merge or a loop, has ended. */
 void tn__trace_whole(tn__trace *trace, const tn__run *run, uint32_t segment, int64_t began_ns, tn_status status);
+
+const tn_plan *tn__kit_layout_plan(const tn_plan_layout *layout); /* kit_layout.c */
 
 /* In which function this thread is; and it goes to where another one is: back by _leave, to what _move gave. */
 tn__trace_scope *tn__trace_scope_now(tn__trace *trace);

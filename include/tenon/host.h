@@ -219,7 +219,13 @@ TN_BEGIN_DECLS
   F(int32_t, tn_step_pool, (const tn_step *step), (step))                                                            \
   F(tn_status, tn_kit_layout_next, (tn_plan_layout *layout, tn_view *const *values, size_t n, tn_error *err), (layout, values, n, err)) \
   F(tn_status, tn_kit_layout_segment, (const tn_plan_layout *layout, size_t i, tn_layout_segment *out, tn_error *err), (layout, i, out, err)) \
-  F(size_t, tn_kit_instructions_left, (const tn_step *step), (step))
+  F(size_t, tn_kit_instructions_left, (const tn_step *step), (step)) \
+  F(tn_status, tn_step_check, (const tn_step *step, const tn_operation *op, tn_error *err), (step, op, err)) \
+  F(tn_bool, tn_plan_value_gives_shapes, (const tn_plan *plan, size_t i), (plan, i)) \
+  F(size_t, tn_plan_n_segments, (const tn_plan *plan), (plan)) \
+  F(tn_status, tn_plan_get_segment, (const tn_plan *plan, size_t i, tn_plan_segment *out, tn_error *err), (plan, i, out, err)) \
+  F(tn_bool, tn_step_wants_records, (const tn_step *step), (step)) \
+  P(tn_step_record, (tn_step *step, const tn_plan_layout *layout, size_t instruction, const char *device, int64_t start_ns, int64_t end_ns, tn_status status), (step, layout, instruction, device, start_ns, end_ns, status))
 
 #define TN__HOST_FIELD(type, name, params, args) type(*name) params;
 #define TN__HOST_FIELD_VOID(name, params, args) void(*name) params;

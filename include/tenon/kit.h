@@ -36,6 +36,9 @@ TN_API void tn_step_set_output(tn_step *step, size_t i, tn_tensor *tensor);
 TN_API tn_bool tn_step_cancelled(const tn_step *step);
 /* When the step has to end, in nanoseconds of CLOCK_MONOTONIC; 0 = no limit. */
 TN_API int64_t tn_step_deadline_ns(const tn_step *step);
+/* Whether the step goes on: TN_OK, or what it ends with: TN_CANCELLED (also when its session was closed), TN_DEADLINE_EXCEEDED.
+ * op: the node that it came to, named in the message; NULL: none. For who executes by himself. Since 0.1 */
+TN_API tn_status tn_step_check(const tn_step *step, const tn_operation *op, tn_error *err);
 /* What the caller gave to cancel the step with, borrowed, for registering callbacks; NULL when he gave none. The session's
  * close and time limits do not go through it: tn_step_cancelled knows of all, and the factory's `cancel` of close. */
 TN_API tn_cancellation *tn_step_cancellation(tn_step *step);
@@ -255,6 +258,29 @@ TN_API tn_status tn_kit_layout_next(tn_plan_layout *layout, tn_view *const *valu
 TN_API tn_status tn_kit_layout_segment(const tn_plan_layout *layout, size_t i, tn_layout_segment *out, tn_error *err);
 TN_API tn_status tn_kit_layout_value(const tn_plan_layout *layout, size_t i, tn_layout_value *out, tn_error *err);
 TN_API tn_status tn_kit_layout_instruction(const tn_plan_layout *layout, size_t i, tn_layout_instruction *out, tn_error *err);
+/* Whether shapes follow from the elements of value i, a feed or what an earlier segment computed, so that steps which differ in
+ * them have different layouts; false past the end. Any thread. Since 0.1 */
+TN_API tn_bool tn_plan_value_gives_shapes(const tn_plan *plan, size_t i);
+/* A segment of a straight plan, the same for all shapes. */
+struct tn_plan_segment {
+  size_t struct_size;
+  uint32_t begin, end;     /* instructions */
+  uint32_t n_entries;
+  const uint32_t *entries; /* values that it reads and does not make, but for constants: feeds, and what earlier ones made; the
+                            * plan's */
+};
+#define TN_PLAN_SEGMENT_SIZE TN_SIZE_TO(tn_plan_segment, entries)
+TN_API size_t tn_plan_n_segments(const tn_plan *plan);
+/* out->struct_size is set by the caller. TN_OUT_OF_RANGE past the end; what tn_plan_check_straight returns. Any thread. Since 0.1 */
+TN_API tn_status tn_plan_get_segment(const tn_plan *plan, size_t i, tn_plan_segment *out, tn_error *err);
+/* For metadata (<tenon/metadata.h>) of steps that a runtime executes by itself: whether somebody wants records of this step, and a
+ * record: an instruction of a laid out segment, when it began and ended (CLOCK_MONOTONIC) and what with.
+ * device  the name of a device of the session's list, borrowed as long as the session; NULL: the one that the node stands on,
+ *         with the kernel that tn_kit_compute calls
+ * Without memory the trace ends there. Any thread, as long as the step is there. Since 0.1 */
+TN_API tn_bool tn_step_wants_records(const tn_step *step);
+TN_API void tn_step_record(tn_step *step, const tn_plan_layout *layout, size_t instruction, const char *device, int64_t start_ns,
+                           int64_t end_ns, tn_status status);
 /* Calls the kernel of an instruction.
  * inputs   views with the dtypes and shapes of the layout; `data` of a constant may be NULL when the kernel has a form of its own
  *          (tn_plan_value.constant has the elements)

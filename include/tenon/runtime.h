@@ -112,16 +112,23 @@ struct tn_session_factory {
    * help with what the kit runs for the session by itself, partial runs. Borrowed, good as long as the session. NULL: the
    * threads that call are alone. Default: that. Since 0.1 */
   tn_kit_workers *(*workers)(const tn_session_factory *self, tn_runtime_session *session, int32_t pool);
-  /* What else the runtime offers, by name and version; NULL for what it does not know: "tn_eager" in version 1 is a
-   * tn_eager_runtime. What is returned stays valid until the plugin's shutdown. Default: nothing. Since 0.1, P-34 */
+  /* What else the runtime offers, by name and version; NULL for what it does not know, as the name NULL: "tn_eager" in version 1
+   * is a tn_eager_runtime. What is returned is the same each time, and valid until the plugin's shutdown. Default: nothing.
+   * Since 0.1, P-34 */
   const void *(*get_extension)(const tn_session_factory *self, const char *name, uint32_t version);
+  /* Where a node that names no device runs, for the placement log and tn_session_device_of: the name of a device of list_devices,
+   * or NULL for the first CPU. *reason, "" before, may become why. Texts stay valid as long as the session. May be called before
+   * and after the node was prepared, and say something else then. It must not call the session. Default: NULL. Since 0.1,
+   * S-CFG-07, S-CFG-09 */
+  const char *(*node_device)(const tn_session_factory *self, tn_runtime_session *session, const tn_operation *op,
+                             const char **reason);
 };
-#define TN_SESSION_FACTORY_SIZE TN_SIZE_TO(tn_session_factory, get_extension)
+#define TN_SESSION_FACTORY_SIZE TN_SIZE_TO(tn_session_factory, node_device)
 #define TN_SESSION_FACTORY_MIN_SIZE TN_SIZE_TO(tn_session_factory, destroy_session)
 
 /* Extension "tn_eager", version 1: the runtime runs single operations for eager sessions. A session is made by new_session, a plan
  * of one operation becomes an executable by prepare, as for any other session; several threads may run one executable at once.
- * execute  runs it, usually many times for little work each: NULL: the factory's step. There is no cancel: the step is asked.
+ * execute  runs it, usually many times for little work each; as the factory's step, whose cancel is told of it, too. NULL: step.
  * Since 0.1, S-EAG */
 typedef struct tn_eager_runtime {
   size_t struct_size;

@@ -17,6 +17,7 @@ struct tn_device_info {
   const char *name; /* "/job:localhost/replica:0/task:0/device:CPU:0" */
   const char *type; /* "CPU" */
   int64_t memory_bytes; /* 0 = not known */
+  const char *model; /* what the hardware is called, "" or NULL = not known */
 };
 
 /* Where a node stands. Texts are borrowed from the session; none is NULL. */

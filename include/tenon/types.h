@@ -107,6 +107,7 @@ typedef struct tn_kit_workers_config tn_kit_workers_config;
 typedef struct tn_plan_instruction tn_plan_instruction;
 typedef struct tn_plan_value tn_plan_value;
 typedef struct tn_plan_layout tn_plan_layout;
+typedef struct tn_plan_segment tn_plan_segment;
 typedef struct tn_layout_value tn_layout_value;
 typedef struct tn_layout_segment tn_layout_segment;
 typedef struct tn_layout_instruction tn_layout_instruction;
