@@ -48,5 +48,6 @@ uninstall-hook:
 
 # One include line for each plugin.
 include plugins/direct/direct.mk
+include plugins/gpu/gpu.mk
 include plugins/onednn/onednn.mk
 include plugins/threaded/threaded.mk

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The machine's OpenCL devices, and what a session has chosen of them. */
+#ifndef GPU_DEVICE_H
+#define GPU_DEVICE_H
+
+#include "cl.h"
+#include <pthread.h>
+
+typedef struct gpu_pool gpu_pool;         /* memory.h */
+typedef struct gpu_programs gpu_programs; /* program.h */
+
+/* A device of the machine. Found once in a process; the context is there while a session uses the device. Everything above
+ * `mu` never changes. */
+typedef struct gpu_device {
+  cl_platform_id platform;
+  cl_device_id id;
+  cl_device_type type;
+  char *name, *vendor, *driver, *platform_name;
+  cl_ulong memory_bytes, max_alloc_bytes, local_bytes;
+  size_t max_group;
+  cl_uint compute_units, align_bytes; /* what an offset of a sub-buffer is a multiple of */
+  bool host_visible; /* device and host share the memory: what is page-aligned need not be copied */
+  bool has_half, has_double, has_compiler;
+
+  pthread_mutex_t mu;
+  size_t n_users;        /* sessions; guarded by mu */
+  cl_context context;    /* NULL without users; guarded by mu, steady for who is a user */
+  gpu_pool *pool;        /* the device's free memory, with the context */
+  gpu_programs *programs; /* compiled, with the context */
+  _Atomic bool lost;     /* a call failed in a way after which the context is of no use: sessions end UNAVAILABLE, and who comes
+                          * next is given another gpu_device of the same hardware */
+  struct gpu_device *next; /* device.c's: that other one */
+} gpu_device;
+
+/* Looks for devices; once, in init. TN_UNAVAILABLE with the reason when there is none. */
+tn_status gpu_devices_find(tn_error *err);
+size_t gpu_devices_count(void);
+gpu_device *gpu_devices_at(size_t i); /* one that is not lost, unless memory for that is missing */
+tn_status gpu_devices_forget(tn_error *err); /* for shutdown: TN_FAILED_PRECONDITION as long as one has users */
+const char *gpu_device_kind(const gpu_device *device); /* "gpu", "cpu", "accelerator" */
+/* Writes what devices there are: "0 = 'NAME' (gpu, PLATFORM), 1 = ...". */
+void gpu_devices_text(char *text, size_t size);
+tn_status gpu_devices_forked(tn_error *err); /* TN_FAILED_PRECONDITION in a child of the process that looked for them */
+
+/* A user more, a user less: the context, its pool and its programs come with the first and go with the last.
+ * TN_UNAVAILABLE for one that is lost, TN_RESOURCE_EXHAUSTED, TN_FAILED_PRECONDITION after a fork. */
+tn_status gpu_device_use(gpu_device *device, tn_error *err);
+void gpu_device_leave(gpu_device *device);
+void gpu_device_lost(gpu_device *device); /* any thread */
+
+/* The target's settings, "gpu:device=1,placement=device". */
+enum { GPU_PLACE_COST = 0, GPU_PLACE_DEVICE = 1, GPU_PLACE_HOST = 2 };
+typedef struct gpu_settings {
+  int placement;      /* placement=cost|device|host: where nodes run that no device name holds */
+  bool fetch_device;  /* fetch=host|device: device memory for fetched tensors */
+  int64_t memory_limit_bytes; /* memory=BYTES of the device for this session; 0: memory_fraction of the device */
+  int queues;         /* queues=N: that independent nodes of a step may use; 1 */
+  gpu_device **devices; /* device=0, device=0+1, platform=TEXT, type=gpu|cpu|accelerator|any: in the order of GPU:0, GPU:1, ... */
+  size_t n_devices;     /* may be 0: device_count GPU=0 */
+  double memory_fraction; /* of each device, when memory_limit_bytes is 0 */
+  int64_t total_limit_bytes; /* option memory_limit_bytes; 0: none */
+  bool copies; /* copies=auto|always: what the CPU works with is copied also where the device shares its memory */
+} gpu_settings;
+/* TN_INVALID_ARGUMENT naming the setting, what was found and what is there; TN_NOT_FOUND naming the devices that there are. */
+tn_status gpu_settings_check(const tn_session_options *options, tn_error *err); /* pure; touches no hardware */
+tn_status gpu_settings_read(const tn_session_options *options, gpu_settings *out, tn_error *err);
+int64_t gpu_settings_limit(const gpu_settings *s, const gpu_device *device); /* bytes that the session may have of it */
+int64_t gpu_settings_cpus(const tn_session_options *options); /* devices of type CPU; at least 1 */
+void gpu_settings_fini(gpu_settings *s);
+
+#endif

@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+# Built where the headers of OpenCL are there.
+TN_GPU_CL = \
+  plugins/gpu/ops/columns.cl \
+  plugins/gpu/ops/depthwise.cl \
+  plugins/gpu/ops/lstm.cl \
+  plugins/gpu/ops/move.cl \
+  plugins/gpu/ops/norm.cl \
+  plugins/gpu/ops/pool.cl \
+  plugins/gpu/ops/product.cl \
+  plugins/gpu/ops/reduce.cl \
+  plugins/gpu/ops/resize.cl \
+  plugins/gpu/ops/fill.cl \
+  plugins/gpu/ops/gather.cl \
+  plugins/gpu/ops/softmax.cl \
+  plugins/gpu/prelude.cl
+
+TN_GPU_OPS = \
+  plugins/gpu/ops/binary.c \
+  plugins/gpu/ops/columns.c \
+  plugins/gpu/ops/columns.h \
+  plugins/gpu/ops/concat.c \
+  plugins/gpu/ops/conv.c \
+  plugins/gpu/ops/depthwise.c \
+  plugins/gpu/ops/elements.c \
+  plugins/gpu/ops/elements.h \
+  plugins/gpu/ops/elementwise.c \
+  plugins/gpu/ops/elementwise.h \
+  plugins/gpu/ops/elementwise_text.c \
+  plugins/gpu/ops/elementwise_walk.c \
+  plugins/gpu/ops/fill.c \
+  plugins/gpu/ops/gather.c \
+  plugins/gpu/ops/gradient.c \
+  plugins/gpu/ops/lstm.c \
+  plugins/gpu/ops/matmul.c \
+  plugins/gpu/ops/move.c \
+  plugins/gpu/ops/move.h \
+  plugins/gpu/ops/move_walk.c \
+  plugins/gpu/ops/norm.c \
+  plugins/gpu/ops/pad.c \
+  plugins/gpu/ops/pool.c \
+  plugins/gpu/ops/product.c \
+  plugins/gpu/ops/product.h \
+  plugins/gpu/ops/reduce.c \
+  plugins/gpu/ops/resize.c \
+  plugins/gpu/ops/select.c \
+  plugins/gpu/ops/softmax.c \
+  plugins/gpu/ops/steps.c \
+  plugins/gpu/ops/steps.h \
+  plugins/gpu/ops/unary.c \
+  plugins/gpu/ops/window.c \
+  plugins/gpu/ops/window.h
+
+EXTRA_DIST += plugins/gpu/README.md $(TN_GPU_CL) build-aux/embed.sh
+plugins/gpu/embedded.c: $(TN_GPU_CL) $(top_srcdir)/build-aux/embed.sh
+	@$(MKDIR_P) plugins/gpu
+	$(AM_V_GEN)files=; for f in $(TN_GPU_CL); do \
+	  if test -f $$f; then files="$$files $$f"; else files="$$files $(srcdir)/$$f"; fi; done; \
+	  sh $(top_srcdir)/build-aux/embed.sh $$files >$@.new && mv -f $@.new $@
+CLEANFILES += plugins/gpu/embedded.c
+if HAVE_OPENCL
+TN_PLUGINS += plugins/gpu.la
+plugins_gpu_la_SOURCES = \
+  $(TN_GPU_OPS) \
+  plugins/gpu/built.c \
+  plugins/gpu/arena.c \
+  plugins/gpu/cl.c \
+  plugins/gpu/cl.h \
+  plugins/gpu/constants.c \
+  plugins/gpu/decisions.c \
+  plugins/gpu/device.c \
+  plugins/gpu/device.h \
+  plugins/gpu/embedded.h \
+  plugins/gpu/executor.h \
+  plugins/gpu/instance.c \
+  plugins/gpu/lookup.c \
+  plugins/gpu/memory.c \
+  plugins/gpu/memory.h \
+  plugins/gpu/node.c \
+  plugins/gpu/node.h \
+  plugins/gpu/nodes.c \
+  plugins/gpu/ops.c \
+  plugins/gpu/outputs.c \
+  plugins/gpu/placement.c \
+  plugins/gpu/plugin.c \
+  plugins/gpu/prepare.c \
+  plugins/gpu/profile.c \
+  plugins/gpu/program.c \
+  plugins/gpu/program.h \
+  plugins/gpu/program_build.c \
+  plugins/gpu/program_cache.c \
+  plugins/gpu/program_parts.h \
+  plugins/gpu/schedule.c \
+  plugins/gpu/schedule.h \
+  plugins/gpu/session.c \
+  plugins/gpu/settings.c \
+  plugins/gpu/step.c \
+  plugins/gpu/transfer.c \
+  plugins/gpu/tensor.c
+nodist_plugins_gpu_la_SOURCES = plugins/gpu/embedded.c
+plugins_gpu_la_CPPFLAGS = $(TN_PLUGIN_CPPFLAGS) -DTN_PLUGIN=gpu -I$(srcdir)/plugins/gpu
+plugins_gpu_la_CFLAGS = $(AM_CFLAGS)
+plugins_gpu_la_LDFLAGS = $(TN_PLUGIN_LINK)
+plugins_gpu_la_LIBADD = -ldl
+endif

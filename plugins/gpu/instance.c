@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What one step at a time uses of a schedule: arenas, kernels with their arguments, views for CPU nodes, a queue. */
+#include "schedule.h"
+
+/* ---- memory ---- */
+
+gpu_memory gpu_memory_of(const gpu_instance *in, uint32_t root)
+{
+  const gpu_schedule *s = in->schedule;
+  const gpu_slot *v = &s->slots[root];
+  if (v->kind == GPU_FROM_CONSTANT) return (gpu_memory){ v->on == NULL ? in->arena.mem : v->on->block.mem, 0 };
+  if (v->kind == GPU_FROM_KNOWN)
+    return v->bytes == 0 ? (gpu_memory){ in->arena.mem, 0 } : (gpu_memory){ s->statics.mem, v->device.at };
+  if (v->dynamic != GPU_NONE) return in->bound[v->dynamic];
+  return (gpu_memory){ in->arena.mem, v->device.first == GPU_NONE ? 0 : v->device.at };
+}
+
+static void *aligned_memory(size_t bytes, void **memory)
+{
+  if (bytes > (size_t)PTRDIFF_MAX - 64) return NULL;
+  *memory = tn_alloc(bytes + 64);
+  return *memory == NULL ? NULL : (void *)(((uintptr_t)*memory + 63) / 64 * 64);
+}
+
+static tn_status make_memory(gpu_instance *in, tn_error *err)
+{
+  gpu_schedule *s = in->schedule;
+  size_t bytes = s->device_bytes == 0 ? GPU_ALIGN : s->device_bytes;
+  tn_status st = s->n_device == 0 ? TN_OK : gpu_alloc(s->budget, bytes, &in->arena, err);
+  if (st != TN_OK) return st;
+  if (!s->shared && s->host_bytes > 0 && gpu_pinned_alloc(s->device, s->host_bytes, &in->pinned, NULL) != TN_OK)
+    in->pinned = (gpu_block){ 0 };
+  in->host = s->shared ? in->arena.host : in->pinned.host != NULL ? in->pinned.host
+                                                                  : aligned_memory(s->host_bytes, &in->host_memory);
+  in->scratch = aligned_memory(s->host_scratch, &in->scratch_memory);
+  if (in->host == NULL || in->scratch == NULL)
+    return tn_error_set(err, TN_RESOURCE_EXHAUSTED, "no memory for a step: %zu bytes", s->host_bytes + s->host_scratch);
+  return TN_OK;
+}
+
+/* ---- kernels ---- */
+
+static tn_status add_binding(gpu_schedule *s, gpu_binding b, tn_error *err)
+{
+  if (s->n_bindings == s->bindings_room) {
+    uint32_t room = s->bindings_room * 2 + 8;
+    gpu_binding *more = gpu_new(room, sizeof *more);
+    if (more == NULL) return gpu_no_memory(err, "a schedule");
+    if (s->n_bindings > 0) memcpy(more, s->bindings, s->n_bindings * sizeof *more);
+    tn_free(s->bindings);
+    s->bindings = more;
+    s->bindings_room = room;
+  }
+  s->bindings[s->n_bindings++] = b;
+  return TN_OK;
+}
+
+/* Arguments that differ from step to step, for all instances. */
+tn_status gpu_bindings(gpu_schedule *s, tn_error *err)
+{
+  tn_status st = TN_OK;
+  for (uint32_t c = 0; c < s->n_calls; c++) {
+    const gpu_launch *l = s->calls[c].launch;
+    const gpu_item *item = &s->items[s->calls[c].item];
+    cl_uint arg = 0;
+    for (size_t a = 0; st == TN_OK && !l->copies && a < l->n_args; a++) {
+      const gpu_arg *g = &l->args[a];
+      const uint32_t *values = g->kind == GPU_ARG_INPUT ? item->in.inputs : g->kind == GPU_ARG_OUTPUT ? item->in.outputs : NULL;
+      uint32_t dynamic = values == NULL ? GPU_NONE : s->slots[s->slots[values[g->index]].root].dynamic;
+      if (dynamic != GPU_NONE) st = add_binding(s, (gpu_binding){ c, arg, dynamic }, err);
+      arg += g->kind == GPU_ARG_VALUE || g->kind == GPU_ARG_LOCAL ? 1 : 2;
+    }
+  }
+  return st;
+}
+
+static gpu_memory argument(const gpu_instance *in, const gpu_item *item, const gpu_arg *g)
+{
+  const gpu_schedule *s = in->schedule;
+  switch (g->kind) {
+  case GPU_ARG_INPUT: return gpu_memory_of(in, s->slots[item->in.inputs[g->index]].root);
+  case GPU_ARG_OUTPUT: return gpu_memory_of(in, s->slots[item->in.outputs[g->index]].root);
+  case GPU_ARG_SCRATCH: return (gpu_memory){ in->arena.mem, s->scratch_at + g->at };
+  default: break;
+  }
+  if (item->packs[g->index] != NULL) return (gpu_memory){ item->packs[g->index]->block.mem, 0 };
+  return (gpu_memory){ s->statics.mem == NULL ? in->arena.mem : s->statics.mem, item->tables[g->index] };
+}
+
+cl_int gpu_set_memory(cl_kernel kernel, cl_uint arg, gpu_memory m)
+{
+  cl_ulong at = m.at;
+  cl_int code = cl.SetKernelArg(kernel, arg, sizeof m.mem, &m.mem);
+  return code == CL_SUCCESS ? cl.SetKernelArg(kernel, arg + 1, sizeof at, &at) : code;
+}
+
+static tn_status make_kernel(gpu_instance *in, uint32_t c, tn_error *err)
+{
+  const gpu_schedule *s = in->schedule;
+  const gpu_launch *l = s->calls[c].launch;
+  const gpu_item *item = &s->items[s->calls[c].item];
+  cl_int code;
+  cl_uint arg = 0;
+  if (l->copies) return TN_OK;
+  in->kernels[c] = cl.CreateKernel(s->calls[c].program, l->kernel, &code);
+  if (code != CL_SUCCESS) {
+    in->kernels[c] = NULL;
+    gpu_cl_error(err, code, "clCreateKernel", s->device->name);
+    return tn_error_prefix(err, "node '%s', kernel '%s'", tn_operation_name(item->in.op), l->kernel);
+  }
+  for (size_t a = 0; code == CL_SUCCESS && a < l->n_args; a++) {
+    const gpu_arg *g = &l->args[a];
+    bool pointer = g->kind != GPU_ARG_VALUE && g->kind != GPU_ARG_LOCAL;
+    if (pointer) code = gpu_set_memory(in->kernels[c], arg, argument(in, item, g));
+    else code = cl.SetKernelArg(in->kernels[c], arg, g->size, g->kind == GPU_ARG_VALUE ? l->values + g->at : NULL);
+    arg += pointer ? 2 : 1;
+  }
+  if (code == CL_SUCCESS) return TN_OK;
+  gpu_cl_error(err, code, "clSetKernelArg", s->device->name);
+  return tn_error_prefix(err, "node '%s', kernel '%s', argument %u", tn_operation_name(item->in.op), l->kernel, arg);
+}
+
+/* ---- views ---- */
+
+/* Host memory of a value that is the same in all steps; NULL: it is not. */
+static void *steady(const gpu_instance *in, uint32_t v)
+{
+  const gpu_slot *root = &in->schedule->slots[in->schedule->slots[v].root];
+  if (root->kind == GPU_FROM_CONSTANT || root->kind == GPU_FROM_KNOWN) return (void *)root->data;
+  if (root->unified) return in->host + root->device.at;
+  return root->host.first == GPU_NONE ? NULL : in->host + root->host.at;
+}
+
+static void make_views(gpu_instance *in)
+{
+  const gpu_schedule *s = in->schedule;
+  for (uint32_t v = 0; v < s->n_slots; v++) {
+    const gpu_slot *slot = &s->slots[v];
+    in->views[v] = (tn_view){ .dims = slot->dims, .count = slot->count, .dtype = slot->dtype, .rank = slot->rank };
+    if (slot->root == GPU_NONE) continue;
+    const gpu_slot *root = &s->slots[slot->root];
+    in->views[v].data = steady(in, v);
+    if (in->views[v].data == NULL) in->views[v].data = in->host; /* without elements */
+    if (root->kind == GPU_FROM_CONSTANT) in->views[v].buffer = tn_tensor_buffer(root->constant);
+  }
+  for (uint32_t i = 0; i < s->n_items; i++) {
+    const gpu_item *item = &s->items[i];
+    tn_view **operands = in->operands + item->first_operand;
+    if (item->where != GPU_ON_HOST) continue;
+    for (uint32_t k = 0; k < item->in.n_inputs; k++) *operands++ = &in->views[item->in.inputs[k]];
+    for (uint32_t k = 0; k < item->in.n_outputs; k++) *operands++ = &in->views[item->in.outputs[k]];
+  }
+}
+
+/* ---- life ---- */
+
+void gpu_instance_destroy(gpu_instance *in)
+{
+  if (in == NULL) return;
+  for (uint32_t c = 0; in->kernels != NULL && c < in->schedule->n_calls; c++)
+    if (in->kernels[c] != NULL) cl.ReleaseKernel(in->kernels[c]);
+  if (in->queue != NULL) cl.ReleaseCommandQueue(in->queue);
+  if (in->timed != NULL) cl.ReleaseCommandQueue(in->timed);
+  gpu_free(&in->arena);
+  gpu_pinned_free(&in->pinned);
+  tn_free(in->host_memory);
+  tn_free(in->scratch_memory);
+  tn_free(in->kernels);
+  tn_free(in->views);
+  tn_free(in->operands);
+  tn_free(in->bound);
+  tn_free(in->tensors);
+  tn_free(in->outputs);
+  tn_free(in->blocks);
+  tn_free(in->made);
+  tn_free(in);
+}
+
+/* Device memory that stands for what the step brings, until it does. */
+static void bind_nothing(gpu_instance *in)
+{
+  for (uint32_t d = 0; d < in->schedule->n_dynamic; d++) in->bound[d] = (gpu_memory){ in->arena.mem, 0 };
+}
+
+static bool make_lists(const gpu_schedule *s, gpu_instance *in)
+{
+  in->kernels = gpu_new(s->n_calls + 1, sizeof *in->kernels);
+  in->views = gpu_new(s->n_slots + 1, sizeof *in->views);
+  in->operands = gpu_new(s->n_operands + 1, sizeof *in->operands);
+  in->bound = gpu_new(s->n_dynamic + 1, sizeof *in->bound);
+  in->tensors = gpu_new(s->n_slots + 1, sizeof *in->tensors);
+  in->outputs = gpu_new(s->n_outs + 1, sizeof *in->outputs);
+  in->blocks = gpu_new(s->n_dynamic + 1, sizeof *in->blocks);
+  in->made = gpu_new(s->max_outputs + 1, sizeof *in->made);
+  return in->kernels != NULL && in->views != NULL && in->operands != NULL && in->bound != NULL && in->tensors != NULL &&
+         in->outputs != NULL && in->blocks != NULL && in->made != NULL;
+}
+
+static tn_status make(gpu_schedule *s, gpu_instance *in, tn_error *err)
+{
+  cl_int code = CL_SUCCESS;
+  in->schedule = s;
+  tn_status st = make_lists(s, in) ? make_memory(in, err) : gpu_no_memory(err, "a step");
+  if (st != TN_OK) return st;
+  bind_nothing(in);
+  in->queue = cl.CreateCommandQueue(s->device->context, s->device->id, 0, &code);
+  if (code != CL_SUCCESS) {
+    in->queue = NULL;
+    return gpu_cl_error(err, code, "clCreateCommandQueue", s->device->name);
+  }
+  for (uint32_t c = 0; st == TN_OK && c < s->n_calls; c++) st = make_kernel(in, c, err);
+  if (st == TN_OK) make_views(in);
+  return st;
+}
+
+tn_status gpu_instance_take(gpu_schedule *s, gpu_instance **out, tn_error *err)
+{
+  tn_executable *e = s->executable;
+  pthread_mutex_lock(&e->mu);
+  gpu_instance *in = s->idle;
+  if (in != NULL) s->idle = in->next;
+  pthread_mutex_unlock(&e->mu);
+  *out = in;
+  if (in != NULL) return TN_OK;
+  in = gpu_new(1, sizeof *in);
+  if (in == NULL) return gpu_no_memory(err, "a step");
+  tn_status st = make(s, in, err);
+  if (st == TN_OK) *out = in;
+  else gpu_instance_destroy(in);
+  return st;
+}
+
+void gpu_instance_give_back(gpu_instance *in)
+{
+  tn_executable *e = in->schedule->executable;
+  pthread_mutex_lock(&e->mu);
+  in->next = in->schedule->idle;
+  in->schedule->idle = in;
+  pthread_mutex_unlock(&e->mu);
+}

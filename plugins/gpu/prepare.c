@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Executables: which plans the device may have, and steps, segment by segment. */
+#include "schedule.h"
+
+/* ---- executables ---- */
+
+static void free_values(gpu_values *v)
+{
+  tn_free(v->tensors);
+  tn_free(v->feeds);
+  tn_free(v->views);
+  tn_free(v->used);
+  tn_free(v->key);
+  tn_free(v);
+}
+
+static void destroy(tn_executable *e)
+{
+  for (gpu_values *v = e->idle, *next; v != NULL; v = next) {
+    next = v->next;
+    free_values(v);
+  }
+  for (uint32_t k = 0; e->segments != NULL && k < e->n_segments; k++) tn_free(e->segments[k].outputs);
+  tn_kit_release(e->kit);
+  tn_free(e->segments);
+  tn_free(e->gives_shapes);
+  tn_free(e->crosses);
+  tn_free(e->made_in);
+  tn_free(e->read_in);
+  tn_free(e->feeds);
+  tn_free(e);
+}
+
+/* Which segment makes each value; feeds and constants count as made in the first. */
+static tn_status find_makers(tn_executable *e, tn_error *err)
+{
+  tn_status st = TN_OK;
+  for (uint32_t k = 0; k < e->n_segments; k++)
+    for (uint32_t i = e->segments[k].begin; st == TN_OK && i < e->segments[k].end; i++) {
+      tn_plan_instruction in = { .struct_size = sizeof in };
+      st = tn_plan_get_instruction(e->plan, i, &in, err);
+      for (uint32_t o = 0; st == TN_OK && o < in.n_outputs; o++) {
+        e->made_in[in.outputs[o]] = k;
+        e->computed_from[in.outputs[o] / 32] |= UINT32_C(1) << in.outputs[o] % 32;
+      }
+    }
+  return st;
+}
+
+static tn_status read_segments(tn_executable *e, tn_error *err)
+{
+  tn_status st = TN_OK;
+  for (uint32_t k = 0; st == TN_OK && k < e->n_segments; k++) {
+    tn_plan_segment s = { .struct_size = sizeof s };
+    if (tn_plan_n_segments(e->plan) > 0) st = tn_plan_get_segment(e->plan, k, &s, err);
+    e->segments[k] = (gpu_segment){ .begin = s.begin, .end = s.end, .entries = s.entries, .n_entries = s.n_entries,
+                                    .outputs = gpu_new(e->n_outputs + 1, sizeof(uint32_t)) };
+    if (st == TN_OK && e->segments[k].outputs == NULL) st = gpu_no_memory(err, "a plan");
+  }
+  return st;
+}
+
+static tn_status read_values(tn_executable *e, tn_error *err)
+{
+  tn_status st = find_makers(e, err);
+  for (uint32_t k = 0; k < e->n_segments; k++)
+    for (uint32_t i = 0; i < e->segments[k].n_entries; i++) {
+      uint32_t v = e->segments[k].entries[i];
+      if (gpu_is_computed(e, v)) e->crosses[v] = true;
+      e->read_in[v] = k;
+    }
+  for (uint32_t v = 0; st == TN_OK && v < e->n_values; v++) {
+    tn_plan_value value = { .struct_size = sizeof value };
+    e->gives_shapes[v] = tn_plan_value_gives_shapes(e->plan, v);
+    st = tn_plan_get_value(e->plan, v, &value, err);
+    if (st == TN_OK && value.kind == TN_VALUE_FEED) e->feeds[value.index] = v;
+  }
+  for (uint32_t o = 0; o < e->n_outputs; o++) {
+    gpu_segment *g = &e->segments[e->made_in[tn_plan_output(e->plan, o)]];
+    g->outputs[g->n_outputs++] = o;
+  }
+  return st;
+}
+
+static tn_status read_plan(tn_executable *e, tn_error *err)
+{
+  size_t n_feeds = tn_plan_n_inputs(e->plan);
+  e->n_values = (uint32_t)tn_plan_n_values(e->plan);
+  e->n_outputs = (uint32_t)tn_plan_n_outputs(e->plan);
+  e->n_segments = (uint32_t)tn_plan_n_segments(e->plan);
+  if (e->n_segments == 0) e->n_segments = 1; /* nothing is computed */
+  e->segments = gpu_new(e->n_segments, sizeof *e->segments);
+  e->gives_shapes = gpu_new(e->n_values + 1, sizeof *e->gives_shapes);
+  e->crosses = gpu_new(e->n_values + 1, sizeof *e->crosses);
+  e->made_in = gpu_new((size_t)e->n_values + e->n_values / 32 + 2, sizeof *e->made_in);
+  e->read_in = gpu_new(e->n_values + 1, sizeof *e->read_in);
+  e->feeds = gpu_new(n_feeds + 1, sizeof *e->feeds);
+  if (e->segments == NULL || e->gives_shapes == NULL || e->crosses == NULL || e->made_in == NULL || e->read_in == NULL ||
+      e->feeds == NULL)
+    return gpu_no_memory(err, "a plan");
+  e->computed_from = e->made_in + e->n_values + 1;
+  for (size_t i = 0; i < n_feeds; i++) e->feeds[i] = GPU_NONE;
+  tn_status st = read_segments(e, err);
+  return st == TN_OK ? read_values(e, err) : st;
+}
+
+static uint32_t most_threads(const tn_runtime_session *session)
+{
+  uint32_t threads = 1;
+  for (size_t i = 0; i < session->n_pools; i++) {
+    uint32_t n = tn_kit_workers_threads(session->pools[i]);
+    if (n > threads) threads = n;
+  }
+  return threads;
+}
+
+tn_status gpu_prepare(const tn_session_factory *self, tn_runtime_session *session, const tn_plan *plan, tn_executable **out,
+                      tn_error *err)
+{
+  (void)self;
+  tn_executable *e = gpu_new(1, sizeof *e);
+  tn_error why = TN_ERROR_INIT;
+  if (e == NULL) return gpu_no_memory(err, "a plan");
+  e->plan = plan;
+  e->session = session;
+  e->straight = session->settings.n_devices > 0;
+  if (e->straight && tn_plan_check_straight(plan, &why) != TN_OK) {
+    tn_log(TN_LOG_INFO, "gpu: a plan runs on the CPU: %s", tn_error_message(&why));
+    e->straight = false;
+  }
+  tn_error_clear(&why);
+  tn_status st = tn_kit_prepare(plan, TN_KIT_POOL | TN_KIT_THREADS(most_threads(session)), &e->kit, err);
+  if (st == TN_OK && e->straight) st = read_plan(e, err);
+  if (st != TN_OK) {
+    destroy(e);
+    return st;
+  }
+  pthread_mutex_init(&e->mu, NULL);
+  pthread_cond_init(&e->made, NULL);
+  *out = e;
+  return TN_OK;
+}
+
+void gpu_release(const tn_session_factory *self, tn_runtime_session *session, tn_executable *e)
+{
+  (void)self, (void)session;
+  gpu_schedules_free(e);
+  pthread_cond_destroy(&e->made);
+  pthread_mutex_destroy(&e->mu);
+  destroy(e);
+}
+
+/* ---- values of a step ---- */
+
+/* They wait for the next step. */
+static void give_back_values(tn_executable *e, gpu_values *v)
+{
+  for (uint32_t i = 0; i < e->n_values; i++) {
+    tn_tensor_unref(v->tensors[i]);
+    v->tensors[i] = NULL;
+  }
+  for (size_t i = 0; i < v->n_feeds; i++) {
+    tn_tensor_unref(v->feeds[i]);
+    v->feeds[i] = NULL;
+  }
+  if (v->views != NULL) memset(v->views, 0, e->n_values * sizeof *v->views);
+  for (uint32_t k = 0; k < e->n_segments; k++) {
+    if (v->used[k] != NULL) gpu_schedule_leave(v->used[k]);
+    v->used[k] = NULL;
+  }
+  pthread_mutex_lock(&e->mu);
+  v->next = e->idle;
+  e->idle = v;
+  pthread_mutex_unlock(&e->mu);
+}
+
+/* Feeds as schedules want them: on the device, or in host memory, where shapes are read from. */
+static tn_status get_feeds(const tn_executable *e, tn_step *step, gpu_values *v, tn_error *err)
+{
+  const gpu_device *device = e->session->settings.devices[0];
+  tn_status st = TN_OK;
+  for (size_t i = 0; st == TN_OK && i < v->n_feeds; i++) {
+    tn_tensor *t = tn_step_input(step, i);
+    uint32_t value = e->feeds[i];
+    bool away = tn_tensor_data(t) == NULL && tn_tensor_bytes(t) > 0 &&
+                ((value != GPU_NONE && e->gives_shapes[value]) ||
+                 !gpu_tensor_memory(t, device, &(cl_mem){ 0 }, &(size_t){ 0 }, &(cl_event){ 0 }));
+    if (away) st = tn_tensor_copy(t, &v->feeds[i], err);
+    else v->feeds[i] = tn_tensor_ref(t);
+    if (value != GPU_NONE) v->tensors[value] = tn_tensor_ref(v->feeds[i]);
+  }
+  return st;
+}
+
+static gpu_values *make_values(const tn_executable *e)
+{
+  gpu_values *v = gpu_new(1, sizeof *v);
+  if (v == NULL) return NULL;
+  v->n_feeds = tn_plan_n_inputs(e->plan);
+  v->tensors = gpu_new(e->n_values + 1, sizeof *v->tensors);
+  v->feeds = gpu_new(v->n_feeds + 1, sizeof *v->feeds);
+  v->used = gpu_new(e->n_segments, sizeof(gpu_schedule *));
+  v->views = e->n_segments > 1 ? gpu_new(e->n_values + 1, sizeof *v->views) : NULL;
+  if (v->tensors != NULL && v->feeds != NULL && v->used != NULL && (e->n_segments == 1 || v->views != NULL)) return v;
+  free_values(v);
+  return NULL;
+}
+
+static tn_status take_values(tn_executable *e, gpu_values **out, tn_error *err)
+{
+  pthread_mutex_lock(&e->mu);
+  gpu_values *v = e->idle;
+  if (v != NULL) e->idle = v->next;
+  pthread_mutex_unlock(&e->mu);
+  *out = v != NULL ? v : make_values(e);
+  return *out != NULL ? TN_OK : gpu_no_memory(err, "a step");
+}
+
+/* ---- steps ---- */
+
+static void clear_instance(gpu_instance *in)
+{
+  const gpu_schedule *s = in->schedule;
+  for (uint32_t i = 0; i < s->n_late; i++) {
+    tn_tensor_unref(in->tensors[s->late[i]]);
+    in->tensors[s->late[i]] = NULL;
+  }
+  for (uint32_t o = 0; o < s->n_outs; o++) {
+    tn_tensor_unref(in->outputs[o]);
+    in->outputs[o] = NULL;
+  }
+  for (uint32_t d = 0; d < s->n_dynamic; d++) gpu_free(&in->blocks[d]);
+}
+
+static tn_status run_scheduled(gpu_schedule *s, tn_step *step, gpu_values *values, tn_error *err)
+{
+  gpu_instance *in;
+  tn_status st = gpu_instance_take(s, &in, err);
+  if (st != TN_OK) return st;
+  gpu_run run = { .in = in, .schedule = s, .step = step, .values = values, .tensors = in->tensors, .outputs = in->outputs,
+                  .blocks = in->blocks, .made = in->made };
+  st = gpu_run_step(&run, err);
+  clear_instance(in);
+  if (st == TN_OK) gpu_instance_give_back(in);
+  else gpu_instance_destroy(in);
+  return st;
+}
+
+static tn_status run_segments(tn_executable *e, tn_step *step, gpu_values *values, bool *by_cpu, tn_error *err)
+{
+  tn_status st = TN_OK;
+  bool possible = false;
+  for (uint32_t k = 0; st == TN_OK && k < e->n_segments; k++) {
+    gpu_schedule *s;
+    st = gpu_schedule_take(e, k, step, values, &s, err);
+    if (st != TN_OK) break;
+    values->used[k] = s;
+    possible |= s->possible;
+    if (e->n_segments == 1 && s->n_device == 0) *by_cpu = true;
+    else st = run_scheduled(s, step, values, err);
+  }
+  if (st == TN_OK && !possible && !atomic_exchange(&e->hopeless, true))
+    tn_log(TN_LOG_INFO, "gpu: a plan runs on the CPU: the device can run none of its nodes");
+  return st;
+}
+
+static tn_status by_kit(const tn_session_factory *self, tn_runtime_session *session, tn_executable *e, tn_step *step, tn_error *err)
+{
+  return tn_kit_step_with(e->kit, step, gpu_workers(self, session, tn_step_pool(step)), err);
+}
+
+tn_status gpu_step(const tn_session_factory *self, tn_runtime_session *session, tn_executable *e, tn_step *step, tn_error *err)
+{
+  if (!e->straight || atomic_load(&e->hopeless)) return by_kit(self, session, e, step, err);
+  bool by_cpu = false;
+  gpu_values *values;
+  if (atomic_load(&session->settings.devices[0]->lost))
+    return tn_error_set(err, TN_UNAVAILABLE, "device '%s' was lost: make a new session", session->settings.devices[0]->name);
+  tn_status st = take_values(e, &values, err);
+  if (st != TN_OK) return st;
+  st = get_feeds(e, step, values, err);
+  if (st == TN_OK) st = run_segments(e, step, values, &by_cpu, err);
+  give_back_values(e, values);
+  return st == TN_OK && by_cpu ? by_kit(self, session, e, step, err) : st;
+}

@@ -1,0 +1,340 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the executor's files share: executables, schedules, instances. */
+#ifndef GPU_SCHEDULE_H
+#define GPU_SCHEDULE_H
+
+#include "executor.h"
+
+#include <stdatomic.h>
+#include <stdint.h>
+#include <string.h>
+
+#define GPU_NONE UINT32_MAX
+#define GPU_NOWHERE SIZE_MAX
+#define GPU_ALIGN ((size_t)256) /* of blocks in the arenas */
+
+/* n cleared elements; NULL without memory. Goes with tn_free. */
+static inline void *gpu_new(size_t n, size_t size)
+{
+  if (size > 0 && n > (size_t)PTRDIFF_MAX / size) return NULL;
+  void *p = tn_alloc(n * size == 0 ? 1 : n * size);
+  if (p != NULL) memset(p, 0, n * size);
+  return p;
+}
+static inline tn_status gpu_no_memory(tn_error *err, const char *what)
+{
+  return tn_error_set(err, TN_RESOURCE_EXHAUSTED, "no memory for %s of runtime 'gpu'", what);
+}
+
+/* ---- constants on a device (constants.c) ---- */
+
+/* A constant's elements, or a form of them, in device memory: shared by all plans that use the tensor. Counted. */
+typedef struct gpu_constant gpu_constant;
+struct gpu_constant {
+  gpu_constant *next;
+  const gpu_device *device;
+  const tn_tensor *tensor; /* a reference */
+  const void *form;        /* the function that made the form; NULL: the elements */
+  uint64_t key;
+  size_t bytes;
+  size_t n_users;
+  gpu_block block;
+};
+tn_status gpu_constant_get(gpu_budget *budget, gpu_device *device, cl_command_queue queue, const tn_tensor *tensor,
+                           const gpu_pack *pack, gpu_constant **out, tn_error *err);
+void gpu_constant_put(gpu_constant *constant); /* NULL allowed */
+
+/* ---- schedules ---- */
+
+enum {
+  GPU_FROM_FEED,     /* the step has its tensor: feeds, and what earlier segments made */
+  GPU_FROM_CONSTANT, /* `data` */
+  GPU_FROM_KNOWN,    /* `data`: follows from the shapes */
+  GPU_FROM_NODE,     /* computed, plain elements */
+  GPU_FROM_OWN,      /* computed into a tensor made for the step: elements that own memory */
+  GPU_FROM_GIVEN     /* a tensor that the kernel makes */
+};
+
+/* A block of an arena, and when it is used: numbers of actions. */
+typedef struct gpu_span {
+  uint32_t first, last; /* first GPU_NONE: not used */
+  size_t at;
+} gpu_span;
+
+/* A value of the plan. What stands behind `root` counts for values that are their own root. */
+typedef struct gpu_slot {
+  const int64_t *dims; /* the layout's */
+  int64_t count;
+  size_t bytes;
+  const tn_operation *op; /* that it is an output of */
+  const void *data;
+  const tn_tensor *constant;
+  const void *fed; /* while nodes are planned: elements of a feed that gives shapes, so that they are the same in all steps */
+  tn_dtype dtype;
+  int32_t rank;      /* -1: the kernel tells */
+  uint32_t source;   /* what the layout says whose memory it shares */
+  uint32_t output;   /* place in `outs` of what the layout has it written into, GPU_NONE = none */
+  uint8_t kind;      /* GPU_FROM_... */
+  bool device_feed;  /* a feed that lies on the device */
+  bool escapes;      /* an output of the step shows it */
+  bool crosses;      /* of a root: a later segment reads it, or a view of it */
+
+  uint32_t root;     /* value whose memory it is; GPU_NONE: not there yet */
+  uint32_t last;     /* item that reads it last */
+  bool unified;      /* one memory for both: spans are one */
+  bool on_host, on_device; /* while actions are made: where its content is */
+  bool straight;     /* the host computes it into the output's tensor */
+  uint32_t dynamic;  /* number of a device memory that differs from step to step, GPU_NONE = none */
+  gpu_span host, device;
+  gpu_constant *on; /* of constants that the device reads */
+} gpu_slot;
+
+enum { GPU_ON_NOTHING, GPU_ON_HOST, GPU_ON_DEVICE };
+
+/* An instruction of the plan. */
+typedef struct gpu_item {
+  tn_plan_instruction in;
+  size_t host_scratch;
+  bool computes;
+  uint8_t where;  /* GPU_ON_... */
+  uint8_t wanted; /* what the device of its node says: GPU_ON_NOTHING: nothing */
+  char *reason;   /* why it is not on the device; NULL */
+  const gpu_op *op; /* of `built` */
+  gpu_built *built; /* NULL: it cannot be on the device */
+  uint32_t *reads;  /* bit i % 32 of word i / 32: the launches read input i */
+  double device_ns, host_ns;
+  size_t scratch_at;
+  uint32_t first_call, n_calls;
+  gpu_constant **packs; /* by pack; NULL for tables */
+  size_t *tables;       /* by pack: where it lies among the statics */
+  uint32_t first_operand; /* of the views of an instance */
+} gpu_item;
+
+/* A launch. */
+typedef struct gpu_call {
+  const gpu_launch *launch;
+  cl_program program; /* NULL: a copy */
+  uint32_t item;
+} gpu_call;
+
+enum {
+  GPU_DO_HOST,   /* item `id` on the CPU */
+  GPU_DO_CALL,   /* call `id` */
+  GPU_DO_UPLOAD, /* value `id` from host memory to the device */
+  GPU_DO_READ,   /* value `id` from the device to host memory; `waits`: until it is there */
+  GPU_DO_ENTER,  /* the host uses the shared arena from here */
+  GPU_DO_LEAVE   /* and no more */
+};
+typedef struct gpu_action {
+  uint8_t what;
+  bool waits;
+  uint32_t id;
+} gpu_action;
+
+enum {
+  GPU_OUT_STRAIGHT, /* it is there */
+  GPU_OUT_HOST,     /* copied from host memory */
+  GPU_OUT_TENSOR,   /* OWN, GIVEN */
+  GPU_OUT_READ,     /* read from the device */
+  GPU_OUT_DYNAMIC,  /* device memory number `dynamic` becomes a tensor */
+  GPU_OUT_COPY      /* device memory that is copied into */
+};
+typedef struct gpu_out {
+  uint32_t value;
+  uint32_t number; /* of the step's outputs */
+  uint8_t how;
+  uint32_t dynamic;
+} gpu_out;
+
+/* An argument that is set again in each step that brings another memory. */
+typedef struct gpu_binding {
+  uint32_t call;
+  cl_uint arg; /* of the kernel */
+  uint32_t dynamic;
+} gpu_binding;
+
+typedef struct gpu_schedule gpu_schedule;
+typedef struct gpu_instance gpu_instance;
+
+struct gpu_schedule {
+  gpu_schedule *next; /* guarded by the executable's mu, as are users, state and idle */
+  size_t n_users;     /* steps, and the list */
+  int state;          /* 0: being made, 1: there, -1: it failed */
+  gpu_instance *idle;
+  int64_t *key;
+  size_t n_key;
+
+  tn_executable *executable;
+  uint32_t segment;
+  int64_t *dims;           /* of values that earlier segments made */
+  gpu_device *device;
+  gpu_budget *budget;
+  tn_plan_layout *layout;
+  gpu_slot *slots;
+  uint32_t n_slots;
+  gpu_item *items;
+  uint32_t n_items;
+  gpu_call *calls;
+  uint32_t n_calls;
+  gpu_action *actions;
+  uint32_t n_actions, actions_room;
+  gpu_out *outs;
+  uint32_t n_outs, n_feeds;
+  gpu_binding *bindings;
+  uint32_t n_bindings, bindings_room;
+  uint32_t n_dynamic;
+  size_t *dynamic_bytes;   /* by number: of fetched ones; 0 for feeds */
+  uint32_t *dynamic_value; /* by number */
+  uint32_t n_operands;     /* pointers to views, of all host items */
+  uint32_t max_outputs;    /* of an item */
+  gpu_block statics;       /* tables and known values */
+  size_t statics_bytes;
+  bool shared;             /* one arena for host and device */
+  bool possible;           /* the device could run some of the nodes */
+  uint32_t *late;          /* values whose host memory differs from step to step */
+  uint32_t n_late;
+  size_t device_bytes, host_bytes, scratch_at, host_scratch, constant_bytes;
+  uint32_t n_device, n_host, n_launches, n_copies; /* in one step */
+};
+
+/* A part of the plan whose shapes follow from what it reads. */
+typedef struct gpu_segment {
+  uint32_t begin, end; /* instructions */
+  const uint32_t *entries;
+  uint32_t n_entries;
+  uint32_t *outputs; /* of the step, that it gives */
+  uint32_t n_outputs;
+} gpu_segment;
+
+struct tn_executable {
+  const tn_plan *plan;
+  tn_executable *kit;
+  tn_runtime_session *session;
+  bool straight;           /* steps run by schedules; else the kit has all of them, and the rest is not there */
+  _Atomic bool hopeless;   /* the device can run none of the nodes */
+  uint32_t n_values, n_outputs, n_segments;
+  gpu_segment *segments;
+  uint32_t *feeds;         /* value of each input of the step; GPU_NONE: nobody reads it */
+  uint32_t *made_in;       /* by value: segment */
+  uint32_t *read_in;       /* by value: the last segment that reads it from outside */
+  uint32_t *computed_from; /* by value, a bit: an instruction makes it */
+  bool *gives_shapes;      /* by value: shapes follow from its elements */
+  bool *crosses;           /* by value: a later segment than its own reads it */
+  pthread_mutex_t mu;
+  pthread_cond_t made;     /* a schedule is there, or failed */
+  gpu_schedule *schedules; /* used last first */
+  size_t n_schedules;
+  struct gpu_values *idle; /* of no step */
+};
+void gpu_decisions_note(const gpu_schedule *s); /* for who asks where nodes run */
+
+static inline bool gpu_is_computed(const tn_executable *e, uint32_t v) { return (e->computed_from[v / 32] >> v % 32 & 1) != 0; }
+
+/* What a step has of the plan's values: feeds, and what segments made that later ones read. */
+typedef struct gpu_values {
+  struct gpu_values *next; /* of those that wait for a step; guarded by the executable's mu */
+  int64_t *key;            /* room for keys of schedules */
+  size_t key_room;
+  tn_tensor **tensors; /* by value */
+  tn_tensor **feeds;   /* by input */
+  size_t n_feeds;
+  gpu_schedule **used; /* by segment: they have the shapes of what is gone by now */
+  tn_view *views;      /* by value, for laying out; NULL with one segment. dtype 0: not there */
+} gpu_values;
+
+/* lookup.c: the schedule of a segment for these values, as a user of it. */
+tn_status gpu_schedule_take(tn_executable *e, uint32_t segment, tn_step *step, gpu_values *values, gpu_schedule **out,
+                            tn_error *err);
+void gpu_schedule_leave(gpu_schedule *s);
+void gpu_schedules_free(tn_executable *e);
+/* Makes what gpu_schedule_take found missing. */
+tn_status gpu_schedule_make(gpu_schedule *s, const gpu_values *values, tn_error *err);
+void gpu_schedule_clear(gpu_schedule *s); /* what make made */
+
+/* nodes.c: which items the device could run. */
+tn_status gpu_nodes_plan(gpu_schedule *s, tn_error *err);
+/* placement.c: sets `where` of all items. */
+tn_status gpu_place(gpu_schedule *s, tn_error *err);
+/* transfer.c: actions, roots, spans, outputs. */
+tn_status gpu_transfers(gpu_schedule *s, tn_error *err);
+/* instance.c: the arguments that differ from step to step. */
+tn_status gpu_bindings(gpu_schedule *s, tn_error *err);
+/* arena.c: where the blocks lie. */
+tn_status gpu_arenas(gpu_schedule *s, tn_error *err);
+/* constants.c: what the device reads and no step changes. */
+tn_status gpu_statics(gpu_schedule *s, tn_error *err);
+
+/* A later segment reads value v, which this one makes. */
+static inline bool gpu_hands_on(const gpu_schedule *s, uint32_t v)
+{
+  const tn_executable *e = s->executable;
+  return e->crosses[v] && e->made_in[v] == s->segment && s->slots[v].root != GPU_NONE;
+}
+static inline bool gpu_reads(const gpu_item *item, uint32_t i) { return (item->reads[i / 32] >> i % 32 & 1) != 0; }
+static inline bool gpu_is_plain(tn_dtype dtype) { return dtype != TN_STRING && dtype != TN_RESOURCE && dtype != TN_VARIANT; }
+
+/* ---- instances ---- */
+
+typedef struct gpu_memory { /* of the device */
+  cl_mem mem;
+  size_t at;
+} gpu_memory;
+
+struct gpu_instance {
+  gpu_instance *next;
+  gpu_schedule *schedule;
+  gpu_block arena;
+  gpu_block pinned;  /* the host's arena, where that is another: memory that the device reads fast */
+  void *host_memory; /* where there is none: any memory */
+  char *host;        /* aligned */
+  void *scratch_memory, *scratch;
+  cl_command_queue queue, timed; /* timed: takes times; NULL until somebody wants them */
+  cl_kernel *kernels; /* by call */
+  tn_view *views;     /* by value */
+  tn_view **operands; /* by item */
+  gpu_memory *bound;  /* by dynamic memory: what the kernels' arguments are */
+  /* of the step that uses it */
+  tn_tensor **tensors; /* by value: made for the step */
+  tn_tensor **outputs; /* by output: made, and not given yet */
+  gpu_block *blocks;   /* by dynamic memory: fetched ones */
+  tn_tensor **made;
+};
+
+tn_status gpu_instance_take(gpu_schedule *s, gpu_instance **out, tn_error *err);
+void gpu_instance_give_back(gpu_instance *in);
+void gpu_instance_destroy(gpu_instance *in); /* NULL allowed; nothing is in flight */
+gpu_memory gpu_memory_of(const gpu_instance *in, uint32_t root);
+cl_int gpu_set_memory(cl_kernel kernel, cl_uint arg, gpu_memory m); /* arguments arg and arg + 1 */
+
+/* ---- steps ---- */
+
+typedef struct gpu_run {
+  gpu_instance *in;
+  const gpu_schedule *schedule;
+  tn_step *step;
+  gpu_values *values;
+  tn_tensor **tensors; /* the instance's, as the next three */
+  tn_tensor **outputs;
+  gpu_block *blocks;
+  tn_tensor **made;
+  void *map;           /* while the host has the shared arena */
+  cl_event *events;    /* by call, when somebody wants to know times; else NULL */
+  int64_t first_ns;    /* when the first call was enqueued */
+  bool records;
+  bool in_flight;
+} gpu_run;
+
+tn_status gpu_run_step(gpu_run *run, tn_error *err);
+/* An OpenCL call of the step failed; op NULL: of no node. */
+tn_status gpu_step_failed(const gpu_run *run, cl_int code, const char *call, const tn_operation *op, tn_error *err);
+/* profile.c: records for metadata. */
+int64_t gpu_now_ns(void);
+void gpu_profile_begin(gpu_run *run);
+void gpu_profile_end(gpu_run *run, tn_status status);
+/* outputs.c */
+tn_status gpu_outputs_begin(gpu_run *run, tn_error *err); /* what is written straight */
+tn_status gpu_outputs_read(gpu_run *run, tn_error *err);  /* enqueues what is read or copied at the end */
+tn_status gpu_outputs_give(gpu_run *run, tn_error *err);  /* when all is there */
+tn_status gpu_outputs_hand_on(gpu_run *run, tn_error *err); /* and before that: what later segments read */
+
+#endif

@@ -1,0 +1,369 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The runtime gpu on an OpenCL that fails: every function in turn, at each of its calls, by tests/plugins/opencl_faults.c in
+ * place of the loader. Whatever fails, there is a status with a message that names the function, nothing is left behind, and the
+ * next session starts clean. */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <link.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "tests/support/gpu_kit.h"
+#include "tests/support/plugin_files.h"
+#include "tests/support/session_kit.h"
+
+/* ---- the library that fails ---- */
+
+static struct {
+  void (*set)(const char *function, long nth, int for_good, int code);
+  int (*met)(void);
+  const char *(*function)(int i);
+  long (*calls)(int i);
+  void (*alive)(char *text, size_t size);
+} cl;
+
+enum { MOST_FUNCTIONS = 64, OUT_OF_RESOURCES = -5, DEVICE_NOT_AVAILABLE = -2, NO_MEMORY = -4 };
+
+static bool attach(void)
+{
+  void *library = dlopen("libOpenCL.so.1", RTLD_NOW | RTLD_LOCAL);
+  if (library == NULL) return false;
+  tn_set_log_level(TN_LOG_ERROR);
+  *(void **)&cl.set = dlsym(library, "opencl_faults_set");
+  *(void **)&cl.met = dlsym(library, "opencl_faults_met");
+  *(void **)&cl.function = dlsym(library, "opencl_faults_function");
+  *(void **)&cl.calls = dlsym(library, "opencl_faults_calls");
+  *(void **)&cl.alive = dlsym(library, "opencl_faults_alive");
+  return cl.set != NULL && cl.met != NULL && cl.function != NULL && cl.calls != NULL && cl.alive != NULL;
+}
+
+static const char *alive(void)
+{
+  static char text[200];
+  cl.alive(text, sizeof text);
+  return text;
+}
+
+static const char nothing[] = "contexts 0, queues 0, buffers 0, programs 0, kernels 0, events 0";
+
+/* Where the real loader is; NULL where there is none. */
+static const char *real_loader(void)
+{
+  static char path[4096];
+  struct link_map *map;
+  void *library = dlopen("libOpenCL.so.1", RTLD_NOW | RTLD_LOCAL);
+  if (library == NULL) return NULL;
+  if (dlinfo(library, RTLD_DI_LINKMAP, &map) != 0) return NULL;
+  return realpath(map->l_name, path);
+}
+
+/* The environment of a scene with it; types: NULL, or of what type the devices are to say they are. */
+static const char *const *with_faults(const char *types, const char *fail)
+{
+  static const char *environment[6];
+  static char folder[4096];
+  size_t n = 0;
+  const char *loader = real_loader();
+  REQUIRE(loader != NULL);
+  if (folder[0] == '\0') {
+    snprintf(folder, sizeof folder, "%s", plugin_folder());
+    REQUIRE_INT(symlink(plugin_source("opencl_faults"), plugin_path(folder, "libOpenCL.so.1")), 0);
+  }
+  environment[n++] = gpu_kit_setting("LD_LIBRARY_PATH", folder);
+  environment[n++] = gpu_kit_setting("TENON_TEST_OPENCL", loader);
+  environment[n++] = gpu_kit_setting("TENON_CACHE_DIR", folder);
+  if (types != NULL) environment[n++] = gpu_kit_setting("TENON_TEST_OPENCL_TYPES", types);
+  else if (fail != NULL) environment[n++] = gpu_kit_setting("TENON_TEST_OPENCL_FAIL", fail);
+  environment[n] = NULL;
+  return environment;
+}
+
+/* ---- a life ---- */
+
+enum { SIDE = 24 };
+
+/* y = relu(x w + x) - x, w constant: a product and what follows it, in one plan. */
+static void life_graph(ts *t)
+{
+  int64_t dims[2] = { SIDE, SIDE };
+  ts_init(t, 1);
+  REQUIRE_OK(tn_session_options_set_target(t->options, "gpu:placement=device", &t->err), &t->err);
+  REQUIRE_OK(tn_session_options_parse(t->options, "kernel_plugins", "never", &t->err), &t->err);
+  tn_tensor *quarters = ts_filled(2, dims, 0.25f);
+  tn_output x = ts_placeholder(t->graph, "x", TN_FLOAT), w = ts_const_tensor(t->graph, "w", quarters);
+  tn_tensor_unref(quarters);
+  tn_output product = ts_op2(t->graph, "MatMul", "product", x, w);
+  tn_output sum = ts_op2(t->graph, "AddV2", "sum", product, x);
+  tn_output relu = ts_op1(t->graph, "Relu", "relu", sum);
+  ts_op2(t->graph, "Sub", "y", relu, x);
+}
+
+static tn_status start(ts *t)
+{
+  tn_status st = tn_session_create(t->options, &t->session, &t->err);
+  return st == TN_OK ? tn_session_set_graph(t->session, t->graph, &t->err) : st;
+}
+
+/* One step with all of x 1: y is SIDE / 4. */
+static tn_status step(ts *t)
+{
+  int64_t dims[2] = { SIDE, SIDE };
+  const char *feed = "x", *fetch = "y";
+  tn_tensor *x = ts_filled(2, dims, 1), *y = NULL;
+  tn_status st = tn_session_run(t->session, NULL, &feed, &x, 1, &fetch, &y, 1, NULL, 0, NULL, &t->err);
+  if (st == TN_OK) {
+    float got[SIDE * SIDE] = { 0 };
+    st = tn_tensor_read(y, got, sizeof got, &t->err);
+    for (int i = 0; st == TN_OK && i < SIDE * SIDE; i++)
+      if (got[i] != SIDE / 4) st = tn_error_set(&t->err, TN_DATA_LOSS, "y[%d] is %g", i, (double)got[i]);
+  }
+  tn_tensor_unref(x);
+  tn_tensor_unref(y);
+  return st;
+}
+
+/* A session from its opening to its end, with two steps; message gets what went wrong. */
+static tn_status live(char *message, size_t size)
+{
+  ts t;
+  life_graph(&t);
+  tn_status st = start(&t);
+  if (st == TN_OK) st = step(&t);
+  if (st == TN_OK) st = step(&t);
+  snprintf(message, size, "%s", tn_error_message(&t.err));
+  ts_fini(&t);
+  return st;
+}
+
+/* ---- every call in turn ---- */
+
+/* What may fail once without anybody noticing: releasing, what has another way, what only informs, and memory, which is asked for
+ * again when what is free was given back. */
+static bool may_pass(const char *function)
+{
+  static const char *const parts[] = { "clRelease",       "clGet",    "clCreateProgramWithBinary",
+                                       "clBuildProgram",  "clUnload", "clCreateBuffer",
+                                       "clEnqueueFillBuffer", "clWaitForEvents" };
+  for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+    if (strncmp(function, parts[i], strlen(parts[i])) == 0) return true;
+  return false;
+}
+
+static int fail_at(const char *function, long nth, int for_good, int code)
+{
+  char message[2000], again[2000];
+  uint64_t before = tn_test_live_blocks();
+  if (getenv("TENON_TEST_VERBOSE") != NULL) printf("%s %ld\n", function, nth), fflush(stdout);
+  cl.set(function, nth, for_good, code);
+  tn_status st = live(message, sizeof message);
+  int met = cl.met();
+  cl.set(NULL, 0, 0, 0);
+  if (!met) {
+    SCENE_CHECK(st == TN_OK, "%s %ld was not met: %s", function, nth, message);
+    return 0;
+  }
+  bool at_the_end = strcmp(function, "clFinish") == 0 && nth > 2; /* each step waits once */
+  SCENE_CHECK(st != TN_OK || may_pass(function) || at_the_end, "%s %ld (%d) was not noticed", function, nth, for_good);
+  SCENE_CHECK(st == TN_OK || st == TN_UNAVAILABLE || st == TN_RESOURCE_EXHAUSTED || st == TN_INTERNAL, "%s %ld: %d %s", function,
+              nth, (int)st, message);
+  const char *name = code == OUT_OF_RESOURCES ? "CL_OUT_OF_RESOURCES" : "CL_DEVICE_NOT_AVAILABLE";
+  bool named = strstr(message, function) != NULL || (for_good && strstr(message, name) != NULL);
+  SCENE_CHECK(st == TN_OK || named, "%s %ld: the message does not name it: %s", function, nth, message);
+  SCENE_CHECK(strcmp(alive(), nothing) == 0, "%s %ld (%d, %s): alive are %s", function, nth, for_good, message, alive());
+  tn_status next = live(again, sizeof again);
+  SCENE_CHECK(next == TN_OK, "%s %ld (%d, %s): the next session: %s", function, nth, for_good, message, again);
+  uint64_t after = tn_test_live_blocks();
+  SCENE_CHECK(after <= before, "%s %ld (%d): %lld blocks more", function, nth, for_good, (long long)(after - before));
+  return 0;
+}
+
+static int scene_sweep(void)
+{
+  char message[2000];
+  long before[MOST_FUNCTIONS], n[MOST_FUNCTIONS];
+  int n_functions = 0, wrong = 0, tried = 0;
+  SCENE_CHECK(attach());
+  for (int i = 0; i < 3; i++) /* what is made once in a process, and on disk, is there then */
+    SCENE_CHECK(live(message, sizeof message) == TN_OK, "%s", message);
+  while (n_functions < MOST_FUNCTIONS && cl.function(n_functions) != NULL) n_functions++;
+  for (int i = 0; i < n_functions; i++) before[i] = cl.calls(i);
+  SCENE_CHECK(live(message, sizeof message) == TN_OK, "%s", message);
+  for (int i = 0; i < n_functions; i++) n[i] = cl.calls(i) - before[i];
+  for (int i = 0; i < n_functions; i++) {
+    for (long k = 1; k <= n[i]; k += k < 8 || n[i] - k < 4 ? 1 : 3, tried++)
+      wrong += fail_at(cl.function(i), k, 0, OUT_OF_RESOURCES);
+    if (n[i] > 0) wrong += fail_at(cl.function(i), 1, 1, DEVICE_NOT_AVAILABLE);
+  }
+  printf("# %d calls failed in turn\n", tried);
+  SCENE_CHECK(tried > 20, "only %d calls", tried);
+  return wrong > 0;
+}
+
+/* As on a processor that shares the host's memory, and as on one that has its own. */
+static void gpu_faults__each_function_at_each_call(void)
+{
+  gpu_kit_begin();
+  GPU_NEEDS_DEVICE();
+  gpu_kit_play("sweep", with_faults(NULL, NULL));
+  gpu_kit_play("sweep", with_faults("gpu", NULL));
+}
+
+/* ---- before there is a session ---- */
+
+static int scene_init(void)
+{
+  char message[2000];
+  tn_status st = live(message, sizeof message);
+  SCENE_CHECK(st == TN_OK || st == TN_UNAVAILABLE || st == TN_NOT_FOUND, "%d %s", (int)st, message);
+  SCENE_CHECK(st == TN_OK || message[0] != '\0');
+  ts t;
+  ts_init(&t, 1);
+  SCENE_CHECK(tn_session_options_set_target(t.options, "direct", &t.err) == TN_OK);
+  SCENE_CHECK(tn_session_create(t.options, &t.session, &t.err) == TN_OK, "%s", tn_error_message(&t.err));
+  ts_fini(&t);
+  return 0;
+}
+
+/* S-PLG-07 */
+static void gpu_faults__looking_for_devices(void)
+{
+  static const char *const functions[] = { "clGetPlatformIDs:1", "clGetPlatformIDs:2", "clGetPlatformInfo:1+", "clGetDeviceIDs:1",
+                                           "clGetDeviceIDs:2", "clGetDeviceInfo:1+" };
+  char fail[64];
+  GPU_NEEDS_DEVICE();
+  for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) gpu_kit_play("init", with_faults(NULL, functions[i]));
+  for (int i = 1; i < 30; i += 2) {
+    snprintf(fail, sizeof fail, "clGetDeviceInfo:%d:-6", i);
+    gpu_kit_play("init", with_faults(NULL, fail));
+  }
+}
+
+/* ---- a context for many ---- */
+
+static int scene_shared(void)
+{
+  ts a, b;
+  SCENE_CHECK(attach());
+  life_graph(&a);
+  life_graph(&b);
+  SCENE_CHECK(start(&a) == TN_OK && step(&a) == TN_OK, "%s", tn_error_message(&a.err));
+  SCENE_CHECK(start(&b) == TN_OK && step(&b) == TN_OK, "%s", tn_error_message(&b.err));
+  SCENE_CHECK(strncmp(alive(), "contexts 1,", 11) == 0, "%s", alive());
+  ts_fini(&a);
+  SCENE_CHECK(strncmp(alive(), "contexts 1,", 11) == 0, "%s", alive());
+  SCENE_CHECK(step(&b) == TN_OK, "%s", tn_error_message(&b.err));
+  ts_fini(&b);
+  SCENE_CHECK(strcmp(alive(), nothing) == 0, "%s", alive());
+  return 0;
+}
+
+/* S-CFG-23: what a device gave to sessions it has back when the last of them is gone. */
+static void gpu_faults__sessions_share_a_context_and_the_last_gives_it_back(void)
+{
+  GPU_NEEDS_DEVICE();
+  gpu_kit_play("shared", with_faults(NULL, NULL));
+}
+
+/* ---- a lost device ---- */
+
+static int scene_lost(void)
+{
+  ts a, b;
+  SCENE_CHECK(attach());
+  life_graph(&a);
+  life_graph(&b);
+  SCENE_CHECK(start(&a) == TN_OK && step(&a) == TN_OK, "%s", tn_error_message(&a.err));
+  cl.set("clEnqueueNDRangeKernel", 1, 1, DEVICE_NOT_AVAILABLE);
+  tn_status st = step(&a);
+  cl.set(NULL, 0, 0, 0);
+  SCENE_CHECK(st == TN_UNAVAILABLE, "%d %s", (int)st, tn_error_message(&a.err));
+  SCENE_CHECK(strstr(tn_error_message(&a.err), "clEnqueueNDRangeKernel") != NULL, "%s", tn_error_message(&a.err));
+  SCENE_CHECK(strstr(tn_error_message(&a.err), "CL_DEVICE_NOT_AVAILABLE") != NULL, "%s", tn_error_message(&a.err));
+  SCENE_CHECK(step(&a) == TN_UNAVAILABLE, "%s", tn_error_message(&a.err)); /* its context is of no use any more */
+  SCENE_CHECK(start(&b) == TN_OK && step(&b) == TN_OK, "%s", tn_error_message(&b.err)); /* one that begins has its own */
+  ts_fini(&a);
+  SCENE_CHECK(step(&b) == TN_OK, "%s", tn_error_message(&b.err));
+  ts_fini(&b);
+  SCENE_CHECK(strcmp(alive(), nothing) == 0, "%s", alive());
+  return 0;
+}
+
+static void gpu_faults__a_lost_device_ends_its_sessions_only(void)
+{
+  GPU_NEEDS_DEVICE();
+  gpu_kit_play("lost", with_faults(NULL, NULL));
+  gpu_kit_play("lost", with_faults("gpu", NULL));
+}
+
+static int scene_memory(void)
+{
+  char message[2000];
+  SCENE_CHECK(attach());
+  SCENE_CHECK(live(message, sizeof message) == TN_OK, "%s", message);
+  cl.set("clCreateBuffer", 1, 1, NO_MEMORY);
+  tn_status st = live(message, sizeof message);
+  cl.set(NULL, 0, 0, 0);
+  SCENE_CHECK(st == TN_RESOURCE_EXHAUSTED, "%d %s", (int)st, message);
+  SCENE_CHECK(live(message, sizeof message) == TN_OK, "%s", message);
+  return 0;
+}
+
+static void gpu_faults__no_device_memory_is_said_so(void)
+{
+  GPU_NEEDS_DEVICE();
+  gpu_kit_play("memory", with_faults("gpu", NULL));
+}
+
+/* ---- types ---- */
+
+static int scene_types(void)
+{
+  static const char *const targets[] = { "gpu", "gpu:type=gpu", "gpu:type=cpu" };
+  char models[3][200];
+  for (int i = 0; i < 3; i++) {
+    tn_session *session;
+    tn_device_info info = { .struct_size = sizeof info };
+    tn_error err = TN_ERROR_INIT;
+    if (plugin_open_session(targets[i], &session, &err) != TN_OK) {
+      printf("%s: %s\n", targets[i], tn_error_message(&err));
+      return i == 2 ? 77 : 1; /* there is one device only */
+    }
+    SCENE_CHECK(tn_session_device(session, 1, &info, &err) == TN_OK && info.model != NULL);
+    snprintf(models[i], sizeof models[i], "%s", info.model);
+    tn_session_destroy(session);
+  }
+  SCENE_CHECK(strcmp(models[0], models[1]) == 0 && strcmp(models[1], models[2]) != 0, "%s, %s, %s", models[0], models[1], models[2]);
+  return 0;
+}
+
+/* A GPU goes before a CPU, wherever the driver lists it. */
+static void gpu_faults__the_first_device_is_a_gpu_where_there_is_one(void)
+{
+  GPU_NEEDS_DEVICE();
+  const char *text, *environment[8];
+  const char *const *faults = with_faults("cpu,gpu", NULL);
+  size_t n = 0;
+  for (; faults[n] != NULL; n++) environment[n] = faults[n];
+  environment[n++] = "POCL_DEVICES=pthread basic";
+  environment[n] = NULL;
+  int status = gpu_kit_run("types", environment, &text);
+  if (status == 77) TAP_SKIP("this OpenCL has no second device");
+  CHECK_MSG(status == 0, "%d: %s", status, text);
+}
+
+static const gpu_scene scenes[] = { { "sweep", scene_sweep }, { "init", scene_init },     { "shared", scene_shared },
+                                    { "lost", scene_lost },   { "memory", scene_memory }, { "types", scene_types } };
+
+static void setup(void)
+{
+  gpu_kit_scenes("gpu_faults__each_function_at_each_call", scenes, sizeof scenes / sizeof *scenes);
+}
+
+TAP_MAIN_WITH(setup, NULL,
+  TAP_TEST(gpu_faults__each_function_at_each_call),
+  TAP_TEST(gpu_faults__looking_for_devices),
+  TAP_TEST(gpu_faults__sessions_share_a_context_and_the_last_gives_it_back),
+  TAP_TEST(gpu_faults__a_lost_device_ends_its_sessions_only),
+  TAP_TEST(gpu_faults__no_device_memory_is_said_so),
+  TAP_TEST(gpu_faults__the_first_device_is_a_gpu_where_there_is_one))
