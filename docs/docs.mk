@@ -30,6 +30,7 @@ TN_DOC_FILES = \
   docs/eager.md \
   docs/images/compare.svg \
   docs/images/digits.svg \
+  docs/images/eager.svg \
   docs/images/timeline.svg \
   docs/internals/base.md \
   docs/internals/eager.md \

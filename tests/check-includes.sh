@@ -47,7 +47,7 @@ report() {
 }
 
 # check ROOM ALLOWED: every quoted include of ROOM is of ROOM itself or of ALLOWED. A name is taken from the including
-# file's folder first, then from the top, as the compiler does.
+# file's folder first, then from the room's and from the top, as the compiler does.
 check() {
   room=$1
   shift
@@ -55,6 +55,8 @@ check() {
     if [ -e "$(dirname "$file")/$name" ]; then
       path=$(dirname "$file")/$name
       case $path in */../*) path=$(realpath --relative-to=. "$path" 2>/dev/null || echo "$path") ;; esac
+    elif [ -e "$room/$name" ]; then
+      path=$room/$name
     else
       path=$name
     fi

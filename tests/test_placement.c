@@ -26,10 +26,30 @@ static tn_output add(tn_graph *graph, const char *name, tn_output x, tn_output y
   return (tn_output){ op, 0 };
 }
 
-/* in: a placeholder; good = in + in; bad = good + in on `device`; last = bad + in. Not yet opened. */
+/* Whether sessions of the runtime have devices other than CPUs. */
+static bool has_other_devices(void)
+{
+  static int found = -1;
+  tn_session_options *options = NULL;
+  tn_session *session = NULL;
+  tn_device_info info = { .struct_size = sizeof info };
+  if (found >= 0) return found;
+  found = 0;
+  if (tn_session_options_create(&options, NULL) == TN_OK && tn_session_options_set_target(options, ts_runtime(), NULL) == TN_OK &&
+      tn_session_create(options, &session, NULL) == TN_OK)
+    for (size_t i = 0; tn_session_device(session, i, &info, NULL) == TN_OK; i++) found |= strcmp(info.type, "CPU") != 0;
+  tn_session_destroy(session);
+  tn_session_options_destroy(options);
+  return found;
+}
+
+/* in: a placeholder; good = in + in; bad = good + in on `device`; last = bad + in. Not yet opened. It has CPUs only: others are
+ * hidden. */
 static void begin(ts *t, const char *device)
 {
   ts_init(t, 1);
+  if (has_other_devices())
+    REQUIRE_OK(tn_session_options_parse(t->options, "device_filters", "/device:CPU:*", &t->err), &t->err);
   tn_output in = ts_placeholder(t->graph, "in", TN_FLOAT);
   tn_output good = add(t->graph, "good", in, in, ""), bad = add(t->graph, "bad", good, in, device);
   add(t->graph, "last", bad, in, "");
@@ -400,6 +420,7 @@ static tn_status acme_list(const tn_session_factory *self, tn_runtime_session *s
   out->name = i == 0 ? CPU(0) : "/job:localhost/replica:0/task:0/device:ACME:0";
   out->type = i == 0 ? "CPU" : "ACME";
   out->memory_bytes = i == 0 ? 0 : 64;
+  out->model = i == 0 ? NULL : "Acme 9";
   return TN_OK;
 }
 
@@ -420,6 +441,7 @@ static void placement__a_device_without_a_kernel_is_refused(void)
   tn_device_info info = { .struct_size = sizeof info };
   REQUIRE_OK(tn_runtime_register("test.acme", &acme, NULL), NULL);
   begin(&t, "/device:ACME:0");
+  set(&t, "device_filters", "");
   REQUIRE_OK(tn_session_options_set_target(t.options, "test.acme", &t.err), &t.err);
   CHECK_STATUS(start(&t), TN_INVALID_ARGUMENT, &t.err);
   CHECK_STR(tn_error_message(&t.err), "node 'bad' asks for device '/device:ACME:0': op 'AddV2' has no kernel for device "
@@ -432,6 +454,13 @@ static void placement__a_device_without_a_kernel_is_refused(void)
   CHECK_STR(p.reason, "op 'AddV2' has no kernel for device '/device:ACME:0'");
   CHECK_OK(tn_session_device(t.session, 1, &info, &t.err), &t.err);
   CHECK_INT(info.memory_bytes, 64);
+  tn_session_destroy(t.session);
+  set(&t, "device_filters", "/device:*:0"); /* a filtered list is the session's own */
+  CHECK_OK(start(&t), &t.err);
+  CHECK_OK(tn_session_device(t.session, 1, &info, &t.err), &t.err);
+  CHECK_STR(info.model, "Acme 9");
+  CHECK_OK(tn_session_device(t.session, 0, &info, &t.err), &t.err);
+  CHECK_NULL(info.model);
   tn_session_destroy(t.session);
   t.session = NULL;
   set(&t, "allow_soft_placement", "0");

@@ -158,7 +158,6 @@ chameleon sick/a.so t.sick bad_name && sick 'a bad name' "'No Name' is no name f
 chameleon sick/a.so t.sick two_equal && sick 'a name twice' "runtime 't.sick' exists already" 'one that has another'
 chameleon sick/a.so t.sick short_factory && sick 'an old struct' 'struct_size is 32' 'left struct_size out'
 chameleon sick/a.so t.sick init_fails && sick 'an init that fails' 'its tables are damaged' 'copy, install or build'
-chameleon sick/a.so t.sick init_unavailable && sick 'no device' 'no such device here' 'not on this machine'
 ender sick/a.so t.sick init:segv && sick 'a crash' 'signal 11 \(SIGSEGV\) ended it; the last step reached was its init' 'Do not use it'
 ender sick/a.so t.sick ctor:exit && sick 'an exit' 'with status 0; the last step reached was opening it' 'a plugin never calls exit'
 ender sick/a.so t.sick entry:hang && sick 'a hang' 'it was not ready after' 'would hang your program' TENON_PROBE_TIMEOUT_MS=500
@@ -171,6 +170,11 @@ ln -s other sick/self && ln -s self sick/other && sick 'links in a circle' 'circ
 
 TENON_PLUGIN_PATH=$tmp/off:$tmp/none run 0 "$tenon" runtimes doctor && grep -q "^note    runtime 't.off' " out && grep -q "^note    $tmp/none$" out
 is 'doctor: what somebody wants so is no problem'
+chameleon sick/a.so t.sick init_unavailable
+TENON_PLUGIN_PATH=$tmp/sick run 0 "$tenon" runtimes doctor && grep -A2 "^note    runtime 't.sick' " out | grep -q 'no such device here' &&
+  grep -q 'do .*not on this machine' out && ! grep -q "^  t.sick" out
+is 'doctor: a runtime that finds no device is no problem' # P-41
+rm -rf sick && mkdir sick
 mkdir -p "$tmp/names" && touch "$tmp/names/acme-fast.so" "$tmp/names/Acme.so" "$tmp/names/acme.txt"
 TENON_PLUGIN_PATH=$tmp/names run 0 "$tenon" runtimes doctor && grep -A2 "^note    $tmp/names/acme-fast.so" out | grep -q 'do .*acme_fast.so' &&
   grep -q "^note    $tmp/names/Acme.so" out && ! grep -q 'acme.txt' out

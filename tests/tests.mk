@@ -24,8 +24,12 @@ TN_UNIT_TESTS = \
   tests/test_default_session \
   tests/test_detection_ops \
   tests/test_discovery \
+  tests/test_dlpack \
+  tests/test_eager_devices \
   tests/test_eager_handles \
+  tests/test_eager_named \
   tests/test_eager_ops \
+  tests/test_eager_reset \
   tests/test_eager_session \
   tests/test_eager_threads \
   tests/test_elementwise_program \
@@ -39,8 +43,16 @@ TN_UNIT_TESTS = \
   tests/test_functions \
   tests/test_gate \
   tests/test_gemm \
+  tests/test_gpu_device \
+  tests/test_gpu_elementwise \
+  tests/test_gpu_faults \
   tests/test_graph \
   tests/test_graph_read \
+  tests/test_gpu_memory \
+  tests/test_gpu_products \
+  tests/test_gpu_programs \
+  tests/test_gpu_step \
+  tests/test_gpu_tensors \
   tests/test_half \
   tests/test_host_table \
   tests/test_import \
@@ -87,6 +99,7 @@ TN_UNIT_TESTS = \
   tests/test_plugin_input \
   tests/test_plugin_threads \
   tests/test_pool \
+  tests/test_pool_linger \
   tests/test_preloaded \
   tests/test_probe \
   tests/test_queue_attempts \
@@ -139,6 +152,7 @@ TN_SCRIPT_TESTS = \
   tests/check-conformance.sh \
   tests/check-conformance-faults.sh \
   tests/check-discovery.sh \
+  tests/check-dlpack.sh \
   tests/check-exports.sh \
   tests/check-guide-errors.sh \
   tests/check-headers.sh \
@@ -153,6 +167,7 @@ TN_SCRIPT_TESTS = \
   tests/test_tool.sh \
   tests/test_tool_bench.sh \
   tests/test_tool_convert.sh \
+  tests/test_tool_eager_demo.sh \
   tests/test_tool_graph.sh \
   tests/test_tool_op_library.sh \
   tests/test_tool_plan.sh \
@@ -199,6 +214,11 @@ TN_CONFORMANCE_TESTS = \
   tests/test_config.c \
   tests/test_control_flow.c \
   tests/test_default_session.c \
+  tests/test_eager_handles.c \
+  tests/test_eager_ops.c \
+  tests/test_eager_reset.c \
+  tests/test_eager_session.c \
+  tests/test_eager_threads.c \
   tests/test_eval.c \
   tests/test_function_loops.c \
   tests/test_metadata.c \
@@ -234,6 +254,8 @@ tests_libtestsupport_a_SOURCES = \
   tests/support/calls_kit.h \
   tests/support/default_kit.h \
   tests/support/eager_kit.h \
+  tests/support/gpu_kit.c \
+  tests/support/gpu_kit.h \
   tests/support/graph_kit.c \
   tests/support/graph_kit.h \
   tests/support/loader_kit.h \
@@ -282,6 +304,14 @@ tests_oracle_run_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS) $(LIBZIP_CFLAGS) \
   -DORACLE_SRCDIR='"$(abs_top_srcdir)"' -DORACLE_PLUGIN_PATH='"$(TN_BUILT_PLUGIN_PATH)"'
 tests_oracle_run_LDADD = libtenon.la $(JANSSON_LIBS) $(LIBZIP_LIBS) $(TN_MATH_LIBS)
 
+# Stands in place of the OpenCL loader.
+if HAVE_OPENCL
+check_LTLIBRARIES += tests/plugins/opencl_faults.la
+tests_plugins_opencl_faults_la_SOURCES = tests/plugins/opencl_faults.c
+tests_plugins_opencl_faults_la_LDFLAGS = $(TN_TEST_PLUGIN_LINK)
+tests_plugins_opencl_faults_la_LIBADD = -ldl
+endif
+
 # Its program uses OpenMP itself.
 if HAVE_ONEDNN
 TN_TEST_ONEDNN_CPPFLAGS = -DTEST_ONEDNN
@@ -289,6 +319,29 @@ TN_TEST_ONEDNN_CFLAGS = -fopenmp
 endif
 tests_test_onednn_CPPFLAGS = $(AM_CPPFLAGS) $(TN_TEST_ONEDNN_CPPFLAGS)
 tests_test_onednn_CFLAGS = $(AM_CFLAGS) $(TN_TEST_ONEDNN_CFLAGS)
+
+# Parts of plugins/gpu, linked into the test.
+if HAVE_OPENCL
+TN_TEST_GPU_PARTS = \
+  tests/support/gpu_parts.h \
+  plugins/gpu/built.c \
+  plugins/gpu/cl.c \
+  plugins/gpu/device.c \
+  plugins/gpu/memory.c \
+  plugins/gpu/node.c \
+  plugins/gpu/program.c \
+  plugins/gpu/program_build.c \
+  plugins/gpu/program_cache.c \
+  plugins/gpu/tensor.c
+TN_TEST_GPU_MADE = plugins/gpu/embedded.c
+TN_TEST_GPU_CPPFLAGS = -DTEST_GPU -I$(srcdir)/plugins/gpu
+endif
+tests_test_gpu_memory_SOURCES = tests/test_gpu_memory.c $(TN_TEST_GPU_PARTS)
+nodist_tests_test_gpu_memory_SOURCES = $(TN_TEST_GPU_MADE)
+tests_test_gpu_memory_CPPFLAGS = $(AM_CPPFLAGS) $(TN_TEST_GPU_CPPFLAGS)
+tests_test_gpu_programs_SOURCES = tests/test_gpu_programs.c $(TN_TEST_GPU_PARTS)
+nodist_tests_test_gpu_programs_SOURCES = $(TN_TEST_GPU_MADE)
+tests_test_gpu_programs_CPPFLAGS = $(AM_CPPFLAGS) $(TN_TEST_GPU_CPPFLAGS)
 
 tests_test_bench_histogram_SOURCES = tests/test_bench_histogram.c tools/bench_histogram.c
 
@@ -407,6 +460,7 @@ AM_TESTS_ENVIRONMENT = \
   LC_ALL=C.UTF-8; export LC_ALL;
 
 # What was installed works without the build folder; make distcheck runs it, too.
+EXTRA_DIST += tests/dlpack_numpy.py
 EXTRA_DIST += tests/check-static.sh tests/installed.sh tests/check-guide.sh tests/tool_kit.sh tests/untested-rules.txt
 installcheck-local:
 	CC='$(CC)' TENON_SANITIZE='$(TN_SANITIZE)' $(SHELL) $(srcdir)/tests/installed.sh '$(libdir)' '$(bindir)' '$(plugindir)' '$(PACKAGE_VERSION)'

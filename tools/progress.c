@@ -26,6 +26,7 @@ struct tool_progress {
   bool ended;
   bool drawn;
   char note[NOTE];
+  int32_t level; /* of the log, as the user has it */
 };
 
 uint64_t tool_now_ns(void)
@@ -74,6 +75,51 @@ static void *draw_until_end(void *user)
   return NULL;
 }
 
+/* ---- what the log says meanwhile ---- */
+
+/* "gpu: program 3 of 12, ..." is work that the line shows. */
+static void note_programs(tool_progress *p, const char *line)
+{
+  static const char begin[] = "gpu: program ";
+  char note[NOTE] = "", *end;
+  if (strncmp(line, begin, sizeof(begin) - 1) != 0) return;
+  long made = strtol(line + sizeof(begin) - 1, &end, 10);
+  if (strncmp(end, " of ", 4) != 0) return;
+  long all = strtol(end + 4, NULL, 10);
+  if (made < 0 || all > 99999) return;
+  if (made < all) snprintf(note, sizeof(note), "  compiled %u of %u programs", (unsigned)made, (unsigned)all);
+  tool_progress_note(p, note);
+}
+
+static void take_line(void *user, int32_t level, const char *line)
+{
+  static const char *const names[] = { "error", "warning", "info", "debug" };
+  tool_progress *p = user;
+  note_programs(p, line);
+  if (level > p->level || level < 0 || level >= (int32_t)(sizeof(names) / sizeof(names[0]))) return;
+  pthread_mutex_lock(&p->mutex);
+  if (p->drawn) fputs("\r\033[K", stderr);
+  p->drawn = false;
+  fprintf(stderr, "tenon: %s: %s\n", names[level], line);
+  pthread_mutex_unlock(&p->mutex);
+}
+
+static void watch_log(tool_progress *p)
+{
+  p->level = TN_LOG_DEBUG;
+  while (p->level > TN_LOG_ERROR && !tn_log_enabled(p->level)) p->level--;
+  tn_set_log_sink(take_line, p);
+  if (p->level < TN_LOG_INFO) tn_set_log_level(TN_LOG_INFO);
+}
+
+static void leave_log(const tool_progress *p)
+{
+  tn_set_log_sink(NULL, NULL);
+  tn_set_log_level(p->level);
+}
+
+/* ---- from outside ---- */
+
 tool_progress *tool_progress_start(const char *what, uint64_t total)
 {
   const char *terminal = getenv("TERM");
@@ -90,7 +136,10 @@ tool_progress *tool_progress_start(const char *what, uint64_t total)
   pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
   pthread_cond_init(&p->wake, &attributes);
   pthread_condattr_destroy(&attributes);
-  if (pthread_create(&p->thread, NULL, draw_until_end, p) == 0) return p;
+  if (pthread_create(&p->thread, NULL, draw_until_end, p) == 0) {
+    watch_log(p);
+    return p;
+  }
   pthread_cond_destroy(&p->wake);
   pthread_mutex_destroy(&p->mutex);
   free(p);
@@ -132,6 +181,7 @@ void tool_progress_print(tool_progress *progress, const tool_text *text)
 void tool_progress_end(tool_progress *progress)
 {
   if (progress == NULL) return;
+  leave_log(progress);
   pthread_mutex_lock(&progress->mutex);
   progress->ended = true;
   pthread_cond_signal(&progress->wake);

@@ -119,6 +119,8 @@ static bool try_plugin(doctor *d, const tn_runtime_info *info, const char *what)
     if (!d->cannot_probe) add(d->problems, "probing plugins", reason);
     d->cannot_probe = true;
     good = true;
+  } else if (report.verdict == TN_PROBE_ERROR && report.status == TN_UNAVAILABLE) {
+    add(d->notes, what, reason); /* P-41: it is well, the machine has nothing for it */
   } else if (!good) {
     add(d->problems, what, reason);
   }

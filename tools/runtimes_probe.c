@@ -22,8 +22,39 @@ static tn_status set_option(tn_session_options *options, char *text, tn_error *e
   return status;
 }
 
+/* The devices that a session with these options has; without a session nothing, and err says why. */
+static json_t *list_devices(const tn_session_options *options, tn_error *err)
+{
+  tn_session *session = NULL;
+  if (tn_session_create(options, &session, err) != TN_OK) return NULL;
+  json_t *devices = json_array();
+  tn_device_info info = { .struct_size = sizeof(info) };
+  for (size_t i = 0; tn_session_device(session, i, &info, NULL) == TN_OK; i++) {
+    json_t *device = json_object();
+    tool_json_set(device, "name", tool_json_text(info.name));
+    tool_json_set(device, "type", tool_json_text(info.type));
+    if (info.model != NULL && info.model[0] != '\0') tool_json_set(device, "model", tool_json_text(info.model));
+    if (info.memory_bytes > 0) tool_json_set(device, "memory_bytes", json_integer(info.memory_bytes));
+    tool_json_append(devices, device);
+  }
+  tn_session_destroy(session);
+  return devices;
+}
+
+static void print_devices(const json_t *devices)
+{
+  for (size_t i = 0; i < json_array_size(devices); i++) {
+    const json_t *device = json_array_get(devices, i), *model = json_object_get(device, "model");
+    printf("device %s", json_string_value(json_object_get(device, "name")));
+    if (model != NULL)
+      printf(" (%s, %lld MB)", json_string_value(model),
+             (long long)json_integer_value(json_object_get(device, "memory_bytes")) / 1000000);
+    putchar('\n');
+  }
+}
+
 /* The lines, and the name that was chosen, null for none. */
-static int explain_json(char *text)
+static int explain_json(char *text, json_t *devices)
 {
   json_t *root = json_object(), *lines = json_array(), *chosen = json_null();
   for (char *line = text; *line != '\0';) {
@@ -36,6 +67,7 @@ static int explain_json(char *text)
   }
   tool_json_set(root, "chosen", chosen);
   tool_json_set(root, "lines", lines);
+  tool_json_set(root, "devices", devices);
   return tool_json_print(root);
 }
 
@@ -51,8 +83,15 @@ static int explain(tn_session_options *options, bool json)
     text = tool_alloc(room, 1);
   }
   int result = TOOL_OK;
-  if (json) result = explain_json(text);
-  else fputs(text, stdout);
+  json_t *devices = status == TN_OK ? list_devices(options, &err) : NULL;
+  if (status == TN_OK) status = tn_error_code(&err);
+  if (json) {
+    result = explain_json(text, devices != NULL ? devices : json_array());
+  } else {
+    fputs(text, stdout);
+    print_devices(devices);
+    json_decref(devices);
+  }
   free(text);
   return status == TN_OK ? result : tool_fail(&err);
 }
