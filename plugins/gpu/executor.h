@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Plans on a device: level (c) of the kit for straight plans of one segment, level (a) for all others.
+/* Plans on a device: level (c) of the kit for straight plans, level (a) for all others.
  *
- * A schedule is a plan with concrete shapes: for each instruction whether it runs on the device or on the CPU, the launches of
+ * A schedule is a segment of a plan with concrete shapes: for each instruction whether it runs on the device or on the CPU, the launches of
  * those on the device, and between them what has to be copied from one memory to the other. Values lie in two arenas, one in
  * each memory; on a device that shares memory with the host the two are one. An instance is what one step at a time
  * uses of a schedule: arenas, kernels with their arguments set, a queue. Instances are kept, so a second step allocates and
