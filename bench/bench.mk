@@ -9,6 +9,7 @@ TN_BENCH_FILES = \
   bench/eager.c \
   bench/elementwise.c \
   bench/export.c \
+  bench/gpu.c \
   bench/graphs.c \
   bench/import.c \
   bench/main.c \
@@ -35,8 +36,11 @@ CLEANFILES += bench/results.json
 
 EXTRA_PROGRAMS += bench/bench
 bench_bench_SOURCES = $(TN_BENCH_FILES)
-bench_bench_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)
-bench_bench_LDADD = libtenon.la $(JANSSON_LIBS) $(TN_MATH_LIBS) -lpthread
+if HAVE_OPENCL
+TN_BENCH_OPENCL = -DBENCH_OPENCL
+endif
+bench_bench_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS) $(TN_BENCH_OPENCL)
+bench_bench_LDADD = libtenon.la $(JANSSON_LIBS) $(TN_MATH_LIBS) -lpthread -ldl
 
 # What bench/compare runs: one model on Tenon, in a process of its own. A test runs it, too.
 check_PROGRAMS += bench/model

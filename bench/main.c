@@ -107,6 +107,7 @@ int main(int argc, char **argv)
   bench_plugins(&b);
   bench_sessions(&b);
   bench_eager(&b);
+  bench_gpu(&b);
   int rc = json == NULL ? 0 : write_json(&b, json);
   free(b.rows);
   return rc;
