@@ -468,7 +468,11 @@ installcheck-local:
 	TENON_SANITIZE='$(TN_SANITIZE)' $(SHELL) $(srcdir)/tests/check-guide.sh '$(docdir)' '$(libdir)' '$(bindir)'
 
 # What takes hours.
+EXTRA_DIST += tests/check-gpu.sh
 check-long: check
+	@$(AM_TESTS_ENVIRONMENT) $(SHELL) $(srcdir)/tests/check-gpu.sh >tests/check-gpu.tap; cat tests/check-gpu.tap
+	@grep -q '^1\.\.' tests/check-gpu.tap && ! grep -q '^not ok' tests/check-gpu.tap
+CLEANFILES += tests/check-gpu.tap
 
 # The ABI that was recorded: by its table, as in make check, and by abidiff where it is installed. And a new record.
 EXTRA_DIST += tests/abi/README.md tests/abi/abidiff.suppressions tests/abi/recorded.txt \
