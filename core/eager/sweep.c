@@ -20,6 +20,7 @@
 #define MUCH_BYTES ((uint64_t)64 << 20)
 #define WAKE_DEPTH 1024               /* the thread is not left to its tick */
 #define SPARE_BYTES 1024
+#define AHEAD 8
 #define LARGE 1024 /* bytes: allocators keep smaller ones by size */
 #define TRIFLE 4
 #define LOOK_EVERY 64                 /* calls between two looks at other lanes */
@@ -67,16 +68,6 @@ static void fetch_tensor(const tn__eager_slot *slot)
   __builtin_prefetch(t, 1);
   __builtin_prefetch(t + 64, 1);
   __builtin_prefetch(t + 128, 1);
-}
-
-/* The tensor of the next slot, and the slot behind it, are on their way while this one is deleted. */
-static void look_ahead(const tn_eager_session *s, uint32_t list)
-{
-  if (list == 0) return;
-  const tn__eager_slot *slot = tn__eager_slot_at(s, list);
-  uint32_t next = atomic_load_explicit(&slot->next, memory_order_relaxed);
-  fetch_tensor(slot);
-  if (next != 0) __builtin_prefetch(tn__eager_slot_at(s, next), 1);
 }
 
 /* ---- spares ----
@@ -167,11 +158,16 @@ static void give_slots(tn_eager_session *s, tn__eager_lane *lane, uint32_t first
 static uint32_t delete_part(tn_eager_session *s, tn__eager_lane *lane, uint32_t list, uint32_t n, int64_t bytes)
 {
   deletion d = { .room = TN__EAGER_SPARES - atomic_load_explicit(&lane->n_spares, memory_order_relaxed) };
-  uint32_t first = list;
+  tn__eager_slot *ahead[AHEAD]; /* the next ones, whose tensors are on their way while others are deleted */
+  uint32_t first = list, next = list, begin = 0, end = 0;
   for (uint32_t i = 0; list != 0 && i < n && d.bytes <= bytes; i++) {
-    tn__eager_slot *slot = tn__eager_slot_at(s, list);
+    for (; next != 0 && end - begin < AHEAD; end++) {
+      tn__eager_slot *slot = ahead[end % AHEAD] = tn__eager_slot_at(s, next);
+      next = atomic_load_explicit(&slot->next, memory_order_relaxed);
+      fetch_tensor(slot);
+    }
+    tn__eager_slot *slot = ahead[begin++ % AHEAD];
     list = atomic_load_explicit(&slot->next, memory_order_relaxed);
-    look_ahead(s, list);
     delete_slot(s, slot, &d);
   }
   give_slots(s, lane, first, list, &d);
