@@ -77,8 +77,12 @@ static const char mixed_text[] =
     NODE("i0", "Const", "", INT_OF("0")) NODE("i1", "Const", "", INT_OF("1"))
     NODE("range", "Range", "input: 'i0' input: 'n' input: 'i1'", "attr { key: 'Tidx' value { type: DT_INT32 } }")
     NODE("text", "AsString", "input: 'range'", T("DT_INT32")) NODE("kept", "Identity", "input: 'text'", T("DT_STRING"))
+    NODE("word", "Const", "", "attr { key: 'dtype' value { type: DT_STRING } } attr { key: 'value' value { tensor { dtype: DT_STRING "
+         "tensor_shape { } string_val: ' of those that are longer than a small text' } } }")
+    NODE("said", "StringJoin", "input: 'text' input: 'word'", "attr { key: 'N' value { i: 2 } }")
     NODE("fed", "Identity", "input: 'x'", T("DT_FLOAT"));
-static const char *const mixed_fetches[] = { "c", "flat", "shape", "sqrt", "range", "kept", "text", "fed", "i1", "more", "b", "tanh" };
+static const char *const mixed_fetches[] = { "c", "flat", "shape", "sqrt", "range", "kept", "text", "fed", "i1", "more", "b", "tanh",
+                                             "said" };
 enum { N_MIXED = sizeof mixed_fetches / sizeof *mixed_fetches };
 
 /* A branch that is chosen in the step. */

@@ -50,7 +50,7 @@ static tn_status read_value(gpu_schedule *s, uint32_t i, const gpu_values *value
   if (slot->kind == GPU_FROM_NODE && l.place == TN_PLACE_OUTPUT && l.source == i) slot->output = place_of_output(s, l.index);
   if (slot->kind == GPU_FROM_CONSTANT) {
     slot->constant = v.constant;
-    slot->data = gpu_is_plain(l.dtype) ? tn_tensor_data(v.constant) : NULL;
+    slot->data = tn_tensor_data(v.constant); /* text, too: CPU nodes beside those of the device read it */
   }
   if (slot->kind == GPU_FROM_FEED) read_entry(s, slot, i, values->tensors[i], dims);
   return TN_OK;
