@@ -101,5 +101,5 @@ nodist_plugins_gpu_la_SOURCES = plugins/gpu/embedded.c
 plugins_gpu_la_CPPFLAGS = $(TN_PLUGIN_CPPFLAGS) -DTN_PLUGIN=gpu -I$(srcdir)/plugins/gpu
 plugins_gpu_la_CFLAGS = $(AM_CFLAGS)
 plugins_gpu_la_LDFLAGS = $(TN_PLUGIN_LINK)
-plugins_gpu_la_LIBADD = -ldl
+plugins_gpu_la_LIBADD = -ldl $(TN_MATH_LIBS)
 endif
