@@ -821,7 +821,7 @@ static void pool__pinned_workers_are_spread(void)
   tn__client_config config = { .workers = PINNED, .spin_us = 0 };
   REQUIRE_OK(tn__pool_private(PINNED, true, &f.pool, &err), &err);
   REQUIRE_OK(tn__client_create(f.pool, &config, &f.client, &err), &err);
-  while (tries++ < 100 && atomic_load(&cpu_of[PINNED]) == 0) {
+  while (tries++ < 100 && (atomic_load(&cpu_of[PINNED]) == 0 || atomic_load(&cpu_of[1]) == 0)) {
     tn__crew *crew = tn__crew_take(f.client);
     tn__parallel_for(crew, 1000, 1, 20000, note_cpu, NULL);
     tn__crew_put(crew);
