@@ -36,6 +36,7 @@ touched() {
 }
 # What remains of standard input without the folders of the list, their files, and what leads there.
 others() {
+  installed=$(sed -nE 's,^(.*/tenon/plugins-[0-9]+)(/.*)?$,\1,p' paths | head -n 1)
   while read -r path; do
     case $path in
     "$tmp/list" | "$tmp/list/good.so") continue ;;
@@ -43,6 +44,7 @@ others() {
     */tenon/plugins-[0-9]*) continue ;; # the installed folder
     esac
     case $tmp/list in "$path" | "$path"/*) continue ;; esac # a folder on the way
+    case $installed in "$path"/*) continue ;; esac
     [ "$path" = / ] || echo "$path"
   done
 }
