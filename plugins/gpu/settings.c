@@ -8,9 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MOST_QUEUES 16
 
-static const char *const keys[] = { "device", "platform", "type", "placement", "fetch", "memory", "queues", "copies" };
+static const char *const keys[] = { "device", "platform", "type", "placement", "fetch", "memory", "copies" };
 static const char *const types[] = { "any", "gpu", "accelerator", "cpu", NULL };
 static const char *const placements[] = { "cost", "device", "host", NULL };
 static const char *const fetches[] = { "host", "device", NULL };
@@ -20,7 +19,7 @@ static const char *const copies[] = { "auto", "always", NULL };
 typedef struct request {
   int type, placement, fetch, copies;
   const char *devices, *platform; /* NULL: not said; borrowed from the options */
-  int64_t memory, total, queues, gpus; /* gpus: device_count, -1: not said */
+  int64_t memory, total, gpus; /* gpus: device_count, -1: not said */
   double fraction;
 } request;
 
@@ -61,19 +60,6 @@ static tn_status read_memory(const tn_session_options *o, int64_t *out, tn_error
   }
   if (*end != '\0' || n > INT64_MAX >> shift) return refuse("memory", text, "bytes, as in 500000000 or 512M", err);
   *out = (int64_t)n << shift;
-  return TN_OK;
-}
-
-static tn_status read_queues(const tn_session_options *o, int64_t *out, tn_error *err)
-{
-  const char *text = tn_session_options_setting(o, "queues");
-  if (text == NULL) return TN_OK;
-  char *end;
-  errno = 0;
-  long n = strtol(text, &end, 10);
-  if (errno != 0 || !isdigit((unsigned char)*text) || *end != '\0' || n < 1 || n > MOST_QUEUES)
-    return refuse("queues", text, "a number from 1 to 16", err);
-  *out = n;
   return TN_OK;
 }
 
@@ -156,14 +142,13 @@ static bool hides_gpus(const tn_session_options *o)
 
 static tn_status read_all(const tn_session_options *o, request *r, tn_error *err)
 {
-  *r = (request){ .queues = 1 };
+  *r = (request){ 0 };
   tn_status st = tn_session_options_check_settings(o, keys, sizeof keys / sizeof *keys, err);
   if (st == TN_OK) st = read_word(o, "type", types, "gpu, accelerator, cpu or any", &r->type, err);
   if (st == TN_OK) st = read_word(o, "placement", placements, "cost, device or host", &r->placement, err);
   if (st == TN_OK) st = read_word(o, "fetch", fetches, "host or device", &r->fetch, err);
   if (st == TN_OK) st = read_word(o, "copies", copies, "auto or always", &r->copies, err);
   if (st == TN_OK) st = read_memory(o, &r->memory, err);
-  if (st == TN_OK) st = read_queues(o, &r->queues, err);
   r->devices = tn_session_options_setting(o, "device");
   r->platform = tn_session_options_setting(o, "platform");
   if (st == TN_OK) st = check_devices(r->devices, err);
@@ -260,7 +245,7 @@ tn_status gpu_settings_read(const tn_session_options *options, gpu_settings *out
   if (st != TN_OK) return st;
   *out = (gpu_settings){ .placement = r.placement, .fetch_device = r.fetch == 1, .copies = r.copies == 1,
                          .memory_limit_bytes = r.memory,
-                         .queues = (int)r.queues, .memory_fraction = r.fraction, .total_limit_bytes = r.total };
+                         .memory_fraction = r.fraction, .total_limit_bytes = r.total };
   st = choose(&r, out, err);
   if (st != TN_OK) gpu_settings_fini(out);
   return st;
