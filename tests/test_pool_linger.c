@@ -7,17 +7,12 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "tests/support/tap.h"
+#include "tests/support/pool_kit.h"
 
 #define MS 1000000
 #define LONG_US 20000 /* a spin that no pause of a busy machine reaches easily */
 
-typedef struct fixture {
-  tn__pool *pool;
-  tn__pool_client *client;
-} fixture;
-
-static fixture open_client(uint32_t spin_us, int32_t linger_us)
+static fixture open_lingering(uint32_t spin_us, int32_t linger_us)
 {
   fixture f;
   tn_error err = TN_ERROR_INIT;
@@ -25,18 +20,6 @@ static fixture open_client(uint32_t spin_us, int32_t linger_us)
   REQUIRE_OK(tn__pool_private(1, false, &f.pool, &err), &err);
   REQUIRE_OK(tn__client_create(f.pool, &config, &f.client, &err), &err);
   return f;
-}
-
-static void close_client(fixture f)
-{
-  tn__client_destroy(f.client);
-  tn__pool_unref(f.pool);
-}
-
-static void busy(int64_t ns)
-{
-  int64_t until = tn__now_ns() + ns;
-  while (tn__now_ns() < until) continue;
 }
 
 static void item(void *user, int64_t begin, int64_t end)
@@ -67,7 +50,7 @@ static int steps(const fixture *f, int n)
 
 static void pool_linger__the_next_step_is_expected_after_many(void)
 {
-  fixture f = open_client(LONG_US, -1);
+  fixture f = open_lingering(LONG_US, -1);
   CHECK_INT(steps(&f, 20), 0);
   int best = steps(&f, 80); /* a machine that stops us for long makes it begin anew */
   CHECK_MSG(best > 0, "no step of 80 in a row was expected");
@@ -78,10 +61,10 @@ static void pool_linger__the_next_step_is_expected_after_many(void)
 
 static void pool_linger__asleep_means_asleep(void)
 {
-  fixture f = open_client(LONG_US, 0);
+  fixture f = open_lingering(LONG_US, 0);
   CHECK_INT(steps(&f, 100), 0);
   close_client(f);
-  f = open_client(0, -1); /* who is not to spin does not linger */
+  f = open_lingering(0, -1); /* who is not to spin does not linger */
   CHECK_INT(steps(&f, 100), 0);
   close_client(f);
 }
@@ -96,7 +79,7 @@ static double cpu_ms(void)
 /* After many steps in a row, and then none: the time of one spin, not more. */
 static void pool_linger__a_pause_costs_one_spin(void)
 {
-  fixture f = open_client(LONG_US, -1);
+  fixture f = open_lingering(LONG_US, -1);
   steps(&f, 100);
   double before = cpu_ms();
   usleep(500000);
@@ -110,7 +93,7 @@ static void pool_linger__closing_does_not_wait_for_it(void)
 {
   int64_t best = INT64_MAX;
   for (int i = 0; i < 5 && best > 100 * MS; i++) {
-    fixture f = open_client(900000, -1);
+    fixture f = open_lingering(900000, -1);
     steps(&f, 60);
     int64_t begin = tn__now_ns();
     close_client(f);

@@ -99,6 +99,7 @@ TN_UNIT_TESTS = \
   tests/test_plugin_input \
   tests/test_plugin_threads \
   tests/test_pool \
+  tests/test_pool_choice \
   tests/test_pool_linger \
   tests/test_preloaded \
   tests/test_probe \
@@ -267,6 +268,7 @@ tests_libtestsupport_a_SOURCES = \
   tests/support/partial_kit.h \
   tests/support/plan_kit.c \
   tests/support/plan_kit.h \
+  tests/support/pool_kit.h \
   tests/support/plugin_files.c \
   tests/support/plugin_files.h \
   tests/support/rnn_kit.c \
