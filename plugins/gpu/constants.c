@@ -87,10 +87,15 @@ void gpu_constant_put(gpu_constant *constant)
 
 static size_t rounded(size_t bytes) { return (bytes + GPU_ALIGN - 1) / GPU_ALIGN * GPU_ALIGN; }
 
-static bool is_known(const gpu_slot *v) { return v->kind == GPU_FROM_KNOWN && v->device.first != GPU_NONE && v->bytes > 0; }
+/* Value v follows from the shapes, and the site reads it. */
+static bool is_known(const gpu_schedule *s, uint32_t site, uint32_t v)
+{
+  return s->slots[v].kind == GPU_FROM_KNOWN && gpu_place_at(s, site, v)->span.first != GPU_NONE && s->slots[v].bytes > 0;
+}
 
 static tn_status make_packs(gpu_schedule *s, gpu_item *item, cl_command_queue queue, tn_error *err)
 {
+  gpu_site *site = &s->sites[item->site];
   tn_status st = TN_OK;
   uint32_t id = 0;
   item->packs = gpu_new(item->built->n_packs + 1, sizeof *item->packs);
@@ -98,12 +103,12 @@ static tn_status make_packs(gpu_schedule *s, gpu_item *item, cl_command_queue qu
   if (item->packs == NULL || item->tables == NULL) return gpu_no_memory(err, "a schedule");
   for (gpu_pack *p = item->built->packs; st == TN_OK && p != NULL; p = p->next, id++) {
     if (p->input == UINT32_MAX) {
-      item->tables[id] = s->statics_bytes;
-      s->statics_bytes += rounded(p->bytes);
+      item->tables[id] = site->statics_bytes;
+      site->statics_bytes += rounded(p->bytes);
       continue;
     }
     const gpu_slot *v = &s->slots[s->slots[item->in.inputs[p->input]].source];
-    st = gpu_constant_get(s->budget, s->device, queue, v->constant, p, &item->packs[id], err);
+    st = gpu_constant_get(site->budget, site->device, queue, v->constant, p, &item->packs[id], err);
     if (st == TN_OK) s->constant_bytes += p->bytes;
     tn_free(p->data); /* what the device has now */
     p->data = NULL;
@@ -111,48 +116,61 @@ static tn_status make_packs(gpu_schedule *s, gpu_item *item, cl_command_queue qu
   return st;
 }
 
-static tn_status make_constants(gpu_schedule *s, cl_command_queue queue, tn_error *err)
+static bool is_at(const gpu_item *item, uint32_t site) { return item->where == GPU_ON_DEVICE && item->site == site; }
+
+static tn_status make_constants(gpu_schedule *s, uint32_t k, cl_command_queue queue, tn_error *err)
 {
+  gpu_site *site = &s->sites[k];
   tn_status st = TN_OK;
   for (uint32_t i = 0; st == TN_OK && i < s->n_items; i++)
-    if (s->items[i].where == GPU_ON_DEVICE) st = make_packs(s, &s->items[i], queue, err);
+    if (is_at(&s->items[i], k)) st = make_packs(s, &s->items[i], queue, err);
   for (uint32_t v = 0; st == TN_OK && v < s->n_slots; v++) {
-    gpu_slot *slot = &s->slots[v];
-    if (is_known(slot)) {
-      slot->device.at = s->statics_bytes;
-      s->statics_bytes += rounded(slot->bytes);
-    } else if (slot->kind == GPU_FROM_CONSTANT && slot->device.first != GPU_NONE && slot->bytes > 0) {
-      st = gpu_constant_get(s->budget, s->device, queue, slot->constant, NULL, &slot->on, err);
+    const gpu_slot *slot = &s->slots[v];
+    gpu_place *p = gpu_place_at(s, k, v);
+    if (is_known(s, k, v)) {
+      p->span.at = site->statics_bytes;
+      site->statics_bytes += rounded(slot->bytes);
+    } else if (slot->kind == GPU_FROM_CONSTANT && p->span.first != GPU_NONE && slot->bytes > 0) {
+      st = gpu_constant_get(site->budget, site->device, queue, slot->constant, NULL, &p->on, err);
       s->constant_bytes += slot->bytes;
     }
   }
   return st;
 }
 
-static tn_status write_statics(gpu_schedule *s, cl_command_queue queue, tn_error *err)
+static tn_status write_statics(gpu_schedule *s, uint32_t k, cl_command_queue queue, tn_error *err)
 {
-  tn_status st = s->statics_bytes == 0 ? TN_OK : gpu_alloc(s->budget, s->statics_bytes, &s->statics, err);
+  gpu_site *site = &s->sites[k];
+  tn_status st = site->statics_bytes == 0 ? TN_OK : gpu_alloc(site->budget, site->statics_bytes, &site->statics, err);
   for (uint32_t v = 0; st == TN_OK && v < s->n_slots; v++)
-    if (is_known(&s->slots[v]))
-      st = write_block(s->device, queue, &s->statics, s->slots[v].device.at, s->slots[v].data, s->slots[v].bytes, err);
+    if (is_known(s, k, v))
+      st = write_block(site->device, queue, &site->statics, gpu_place_at(s, k, v)->span.at, s->slots[v].data, s->slots[v].bytes, err);
   for (uint32_t i = 0; i < s->n_items; i++) {
     const gpu_item *item = &s->items[i];
     uint32_t id = 0;
-    if (item->where != GPU_ON_DEVICE) continue;
+    if (!is_at(item, k)) continue;
     for (gpu_pack *p = item->built->packs; st == TN_OK && p != NULL; p = p->next, id++)
-      if (p->input == UINT32_MAX) st = write_block(s->device, queue, &s->statics, item->tables[id], p->data, p->bytes, err);
+      if (p->input == UINT32_MAX) st = write_block(site->device, queue, &site->statics, item->tables[id], p->data, p->bytes, err);
   }
+  return st;
+}
+
+static tn_status make_statics(gpu_schedule *s, uint32_t k, tn_error *err)
+{
+  const gpu_device *device = s->sites[k].device;
+  cl_int code;
+  cl_command_queue queue = cl.CreateCommandQueue(device->context, device->id, 0, &code);
+  if (code != CL_SUCCESS) return gpu_cl_error(err, code, "clCreateCommandQueue", device->name);
+  tn_status st = make_constants(s, k, queue, err);
+  if (st == TN_OK) st = write_statics(s, k, queue, err);
+  cl.ReleaseCommandQueue(queue);
   return st;
 }
 
 tn_status gpu_statics(gpu_schedule *s, tn_error *err)
 {
-  if (s->n_device == 0) return TN_OK;
-  cl_int code;
-  cl_command_queue queue = cl.CreateCommandQueue(s->device->context, s->device->id, 0, &code);
-  if (code != CL_SUCCESS) return gpu_cl_error(err, code, "clCreateCommandQueue", s->device->name);
-  tn_status st = make_constants(s, queue, err);
-  if (st == TN_OK) st = write_statics(s, queue, err);
-  cl.ReleaseCommandQueue(queue);
+  tn_status st = TN_OK;
+  for (uint32_t k = 0; st == TN_OK && k < s->n_sites; k++)
+    if (s->sites[k].used) st = make_statics(s, k, err);
   return st;
 }

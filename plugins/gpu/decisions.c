@@ -5,7 +5,7 @@
 typedef struct decision {
   char *node;
   const char *reason;
-  bool on_device;
+  const char *device; /* as the session lists it; NULL: the CPU */
 } decision;
 
 typedef struct text {
@@ -102,17 +102,10 @@ void gpu_decisions_note(const gpu_schedule *s)
     size_t at = find(d, tn_operation_name(item->in.op), &there);
     decision *to = there ? &d->all[at] : insert(d, at, tn_operation_name(item->in.op));
     if (to == NULL) break; /* what is not noted is guessed */
-    to->on_device = item->where == GPU_ON_DEVICE;
-    to->reason = to->on_device ? "" : kept(d, item->reason != NULL ? item->reason : "it costs less on the CPU");
+    to->device = item->where == GPU_ON_DEVICE ? gpu_device_listed(s->executable->session, item->site) : NULL;
+    to->reason = to->device != NULL ? "" : kept(d, item->reason != NULL ? item->reason : "it costs less on the CPU");
   }
   pthread_mutex_unlock(&d->mu);
-}
-
-static const char *device_name(const tn_runtime_session *session)
-{
-  for (size_t i = 0; i < session->n_listed; i++)
-    if (strcmp(session->listed[i].type, "CPU") != 0) return session->listed[i].name;
-  return NULL;
 }
 
 /* Before there was a schedule with the node. */
@@ -122,7 +115,7 @@ static const char *guess(const tn_runtime_session *session, const tn_operation *
   else if (gpu_op_find(op) == NULL) *reason = "the device has no kernel for it";
   else {
     if (session->settings.placement == GPU_PLACE_COST) *reason = "its costs decide when shapes are known";
-    return device_name(session);
+    return gpu_device_listed(session, 0);
   }
   return NULL;
 }
@@ -131,17 +124,17 @@ const char *gpu_node_device(const tn_session_factory *self, tn_runtime_session *
                             const char **reason)
 {
   gpu_decisions *d = session->decisions;
-  bool there = false, on_device = false;
+  bool there = false;
+  const char *device = NULL;
   (void)self;
   *reason = "";
   if (session->settings.n_devices == 0) return NULL;
   if (d != NULL) {
     pthread_mutex_lock(&d->mu);
     size_t at = find(d, tn_operation_name(op), &there);
-    if (there) on_device = d->all[at].on_device;
+    if (there) device = d->all[at].device;
     if (there) *reason = d->all[at].reason;
     pthread_mutex_unlock(&d->mu);
   }
-  if (!there) return guess(session, op, reason);
-  return on_device ? device_name(session) : NULL;
+  return there ? device : guess(session, op, reason);
 }

@@ -58,6 +58,7 @@ typedef struct gpu_settings {
   size_t n_devices;     /* may be 0: device_count GPU=0 */
   double memory_fraction; /* of each device, when memory_limit_bytes is 0 */
   int64_t total_limit_bytes; /* option memory_limit_bytes; 0: none */
+  int queues;  /* queues=N: for the kernels of a step on a device; 0: by the device */
   bool copies; /* copies=auto|always: what the CPU works with is copied also where the device shares its memory */
 } gpu_settings;
 /* TN_INVALID_ARGUMENT naming the setting, what was found and what is there; TN_NOT_FOUND naming the devices that there are. */

@@ -34,6 +34,8 @@ tn_status gpu_new_session(const tn_session_factory *self, const tn_session_optio
 void gpu_destroy_session(const tn_session_factory *self, tn_runtime_session *session);
 tn_status gpu_list_devices(const tn_session_factory *self, tn_runtime_session *session, size_t i, tn_device_info *out,
                            tn_error *err);
+/* Its device number i as the session lists it; NULL past the end. */
+const char *gpu_device_listed(const tn_runtime_session *session, size_t i);
 /* The workers for work on the CPU: by the step's tn_step_pool; NULL: the calling thread alone. */
 tn_kit_workers *gpu_workers(const tn_session_factory *self, tn_runtime_session *session, int32_t pool);
 

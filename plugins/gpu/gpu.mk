@@ -80,6 +80,8 @@ plugins_gpu_la_SOURCES = \
   plugins/gpu/node.h \
   plugins/gpu/nodes.c \
   plugins/gpu/ops.c \
+  plugins/gpu/order.c \
+  plugins/gpu/order.h \
   plugins/gpu/outputs.c \
   plugins/gpu/placement.c \
   plugins/gpu/plugin.c \

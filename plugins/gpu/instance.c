@@ -4,15 +4,16 @@
 
 /* ---- memory ---- */
 
-gpu_memory gpu_memory_of(const gpu_instance *in, uint32_t root)
+gpu_memory gpu_memory_of(const gpu_instance *in, uint32_t root, uint32_t site)
 {
   const gpu_schedule *s = in->schedule;
   const gpu_slot *v = &s->slots[root];
-  if (v->kind == GPU_FROM_CONSTANT) return (gpu_memory){ v->on == NULL ? in->arena.mem : v->on->block.mem, 0 };
-  if (v->kind == GPU_FROM_KNOWN)
-    return v->bytes == 0 ? (gpu_memory){ in->arena.mem, 0 } : (gpu_memory){ s->statics.mem, v->device.at };
-  if (v->dynamic != GPU_NONE) return in->bound[v->dynamic];
-  return (gpu_memory){ in->arena.mem, v->device.first == GPU_NONE ? 0 : v->device.at };
+  const gpu_place *p = gpu_place_at(s, site, root);
+  gpu_memory any = { in->arenas[site].mem, 0 }; /* of what has no elements */
+  if (v->kind == GPU_FROM_CONSTANT) return p->on == NULL ? any : (gpu_memory){ p->on->block.mem, 0 };
+  if (v->kind == GPU_FROM_KNOWN) return v->bytes == 0 ? any : (gpu_memory){ s->sites[site].statics.mem, p->span.at };
+  if (p->dynamic != GPU_NONE) return in->bound[p->dynamic];
+  return p->span.first == GPU_NONE ? any : (gpu_memory){ in->arenas[site].mem, p->span.at };
 }
 
 static void *aligned_memory(size_t bytes, void **memory)
@@ -22,16 +23,30 @@ static void *aligned_memory(size_t bytes, void **memory)
   return *memory == NULL ? NULL : (void *)(((uintptr_t)*memory + 63) / 64 * 64);
 }
 
+/* Host memory for values: a device's, which the others copy from and to as from any. */
+static void *make_host_memory(gpu_instance *in)
+{
+  const gpu_schedule *s = in->schedule;
+  if (s->shared) return in->arenas[0].host;
+  for (uint32_t k = 0; s->host_bytes > 0 && k < s->n_sites; k++) {
+    if (!s->sites[k].used) continue;
+    if (gpu_pinned_alloc(s->sites[k].device, s->host_bytes, &in->pinned, NULL) == TN_OK) return in->pinned.host;
+    in->pinned = (gpu_block){ 0 };
+    break;
+  }
+  return aligned_memory(s->host_bytes, &in->host_memory);
+}
+
 static tn_status make_memory(gpu_instance *in, tn_error *err)
 {
   gpu_schedule *s = in->schedule;
-  size_t bytes = s->device_bytes == 0 ? GPU_ALIGN : s->device_bytes;
-  tn_status st = s->n_device == 0 ? TN_OK : gpu_alloc(s->budget, bytes, &in->arena, err);
+  tn_status st = TN_OK;
+  for (uint32_t k = 0; st == TN_OK && k < s->n_sites; k++) {
+    const gpu_site *site = &s->sites[k];
+    if (site->used) st = gpu_alloc(site->budget, site->arena_bytes == 0 ? GPU_ALIGN : site->arena_bytes, &in->arenas[k], err);
+  }
   if (st != TN_OK) return st;
-  if (!s->shared && s->host_bytes > 0 && gpu_pinned_alloc(s->device, s->host_bytes, &in->pinned, NULL) != TN_OK)
-    in->pinned = (gpu_block){ 0 };
-  in->host = s->shared ? in->arena.host : in->pinned.host != NULL ? in->pinned.host
-                                                                  : aligned_memory(s->host_bytes, &in->host_memory);
+  in->host = make_host_memory(in);
   in->scratch = aligned_memory(s->host_scratch, &in->scratch_memory);
   if (in->host == NULL || in->scratch == NULL)
     return tn_error_set(err, TN_RESOURCE_EXHAUSTED, "no memory for a step: %zu bytes", s->host_bytes + s->host_scratch);
@@ -66,7 +81,7 @@ tn_status gpu_bindings(gpu_schedule *s, tn_error *err)
     for (size_t a = 0; st == TN_OK && !l->copies && a < l->n_args; a++) {
       const gpu_arg *g = &l->args[a];
       const uint32_t *values = g->kind == GPU_ARG_INPUT ? item->in.inputs : g->kind == GPU_ARG_OUTPUT ? item->in.outputs : NULL;
-      uint32_t dynamic = values == NULL ? GPU_NONE : s->slots[s->slots[values[g->index]].root].dynamic;
+      uint32_t dynamic = values == NULL ? GPU_NONE : gpu_place_at(s, item->site, s->slots[values[g->index]].root)->dynamic;
       if (dynamic != GPU_NONE) st = add_binding(s, (gpu_binding){ c, arg, dynamic }, err);
       arg += g->kind == GPU_ARG_VALUE || g->kind == GPU_ARG_LOCAL ? 1 : 2;
     }
@@ -77,14 +92,15 @@ tn_status gpu_bindings(gpu_schedule *s, tn_error *err)
 static gpu_memory argument(const gpu_instance *in, const gpu_item *item, const gpu_arg *g)
 {
   const gpu_schedule *s = in->schedule;
+  const gpu_block *arena = &in->arenas[item->site], *statics = &s->sites[item->site].statics;
   switch (g->kind) {
-  case GPU_ARG_INPUT: return gpu_memory_of(in, s->slots[item->in.inputs[g->index]].root);
-  case GPU_ARG_OUTPUT: return gpu_memory_of(in, s->slots[item->in.outputs[g->index]].root);
-  case GPU_ARG_SCRATCH: return (gpu_memory){ in->arena.mem, s->scratch_at + g->at };
+  case GPU_ARG_INPUT: return gpu_memory_of(in, s->slots[item->in.inputs[g->index]].root, item->site);
+  case GPU_ARG_OUTPUT: return gpu_memory_of(in, s->slots[item->in.outputs[g->index]].root, item->site);
+  case GPU_ARG_SCRATCH: return (gpu_memory){ arena->mem, s->lanes[item->lane].scratch_at + g->at };
   default: break;
   }
   if (item->packs[g->index] != NULL) return (gpu_memory){ item->packs[g->index]->block.mem, 0 };
-  return (gpu_memory){ s->statics.mem == NULL ? in->arena.mem : s->statics.mem, item->tables[g->index] };
+  return (gpu_memory){ statics->mem == NULL ? arena->mem : statics->mem, item->tables[g->index] };
 }
 
 cl_int gpu_set_memory(cl_kernel kernel, cl_uint arg, gpu_memory m)
@@ -105,7 +121,7 @@ static tn_status make_kernel(gpu_instance *in, uint32_t c, tn_error *err)
   in->kernels[c] = cl.CreateKernel(s->calls[c].program, l->kernel, &code);
   if (code != CL_SUCCESS) {
     in->kernels[c] = NULL;
-    gpu_cl_error(err, code, "clCreateKernel", s->device->name);
+    gpu_cl_error(err, code, "clCreateKernel", s->sites[item->site].device->name);
     return tn_error_prefix(err, "node '%s', kernel '%s'", tn_operation_name(item->in.op), l->kernel);
   }
   for (size_t a = 0; code == CL_SUCCESS && a < l->n_args; a++) {
@@ -116,7 +132,7 @@ static tn_status make_kernel(gpu_instance *in, uint32_t c, tn_error *err)
     arg += pointer ? 2 : 1;
   }
   if (code == CL_SUCCESS) return TN_OK;
-  gpu_cl_error(err, code, "clSetKernelArg", s->device->name);
+  gpu_cl_error(err, code, "clSetKernelArg", s->sites[item->site].device->name);
   return tn_error_prefix(err, "node '%s', kernel '%s', argument %u", tn_operation_name(item->in.op), l->kernel, arg);
 }
 
@@ -127,7 +143,7 @@ static void *steady(const gpu_instance *in, uint32_t v)
 {
   const gpu_slot *root = &in->schedule->slots[in->schedule->slots[v].root];
   if (root->kind == GPU_FROM_CONSTANT || root->kind == GPU_FROM_KNOWN) return (void *)root->data;
-  if (root->unified) return in->host + root->device.at;
+  if (root->unified) return in->host + gpu_place_at(in->schedule, 0, in->schedule->slots[v].root)->span.at;
   return root->host.first == GPU_NONE ? NULL : in->host + root->host.at;
 }
 
@@ -159,9 +175,17 @@ void gpu_instance_destroy(gpu_instance *in)
   if (in == NULL) return;
   for (uint32_t c = 0; in->kernels != NULL && c < in->schedule->n_calls; c++)
     if (in->kernels[c] != NULL) cl.ReleaseKernel(in->kernels[c]);
-  if (in->queue != NULL) cl.ReleaseCommandQueue(in->queue);
-  if (in->timed != NULL) cl.ReleaseCommandQueue(in->timed);
-  gpu_free(&in->arena);
+  for (uint32_t l = 0; l < in->schedule->n_lanes; l++) {
+    if (in->queues != NULL && in->queues[l] != NULL) cl.ReleaseCommandQueue(in->queues[l]);
+    if (in->timed != NULL && in->timed[l] != NULL) cl.ReleaseCommandQueue(in->timed[l]);
+  }
+  for (uint32_t k = 0; in->arenas != NULL && k < in->schedule->n_sites; k++) gpu_free(&in->arenas[k]);
+  tn_free(in->arenas);
+  tn_free(in->queues);
+  tn_free(in->timed);
+  tn_free(in->busy);
+  tn_free(in->events);
+  tn_free(in->waits);
   gpu_pinned_free(&in->pinned);
   tn_free(in->host_memory);
   tn_free(in->scratch_memory);
@@ -179,11 +203,18 @@ void gpu_instance_destroy(gpu_instance *in)
 /* Device memory that stands for what the step brings, until it does. */
 static void bind_nothing(gpu_instance *in)
 {
-  for (uint32_t d = 0; d < in->schedule->n_dynamic; d++) in->bound[d] = (gpu_memory){ in->arena.mem, 0 };
+  for (uint32_t d = 0; d < in->schedule->n_dynamic; d++)
+    in->bound[d] = (gpu_memory){ in->arenas[in->schedule->dynamics[d].site].mem, 0 };
 }
 
 static bool make_lists(const gpu_schedule *s, gpu_instance *in)
 {
+  in->arenas = gpu_new(s->n_sites + 1, sizeof *in->arenas);
+  in->queues = gpu_new(s->n_lanes + 1, sizeof *in->queues);
+  in->timed = gpu_new(s->n_lanes + 1, sizeof *in->timed);
+  in->busy = gpu_new(s->n_lanes + 1, sizeof *in->busy);
+  in->events = gpu_new(s->n_actions + 1, sizeof *in->events);
+  in->waits = gpu_new(s->n_waits + 1, sizeof *in->waits);
   in->kernels = gpu_new(s->n_calls + 1, sizeof *in->kernels);
   in->views = gpu_new(s->n_slots + 1, sizeof *in->views);
   in->operands = gpu_new(s->n_operands + 1, sizeof *in->operands);
@@ -192,22 +223,30 @@ static bool make_lists(const gpu_schedule *s, gpu_instance *in)
   in->outputs = gpu_new(s->n_outs + 1, sizeof *in->outputs);
   in->blocks = gpu_new(s->n_dynamic + 1, sizeof *in->blocks);
   in->made = gpu_new(s->max_outputs + 1, sizeof *in->made);
+  if (in->arenas == NULL || in->queues == NULL || in->timed == NULL || in->busy == NULL || in->events == NULL || in->waits == NULL)
+    return false;
   return in->kernels != NULL && in->views != NULL && in->operands != NULL && in->bound != NULL && in->tensors != NULL &&
          in->outputs != NULL && in->blocks != NULL && in->made != NULL;
 }
 
+tn_status gpu_make_queue(const gpu_schedule *s, uint32_t lane, cl_command_queue_properties properties, cl_command_queue *out,
+                         tn_error *err)
+{
+  const gpu_device *device = s->sites[s->lanes[lane].site].device;
+  cl_int code;
+  *out = cl.CreateCommandQueue(device->context, device->id, properties, &code);
+  if (code == CL_SUCCESS) return TN_OK;
+  *out = NULL;
+  return gpu_cl_error(err, code, "clCreateCommandQueue", device->name);
+}
+
 static tn_status make(gpu_schedule *s, gpu_instance *in, tn_error *err)
 {
-  cl_int code = CL_SUCCESS;
   in->schedule = s;
   tn_status st = make_lists(s, in) ? make_memory(in, err) : gpu_no_memory(err, "a step");
   if (st != TN_OK) return st;
   bind_nothing(in);
-  in->queue = cl.CreateCommandQueue(s->device->context, s->device->id, 0, &code);
-  if (code != CL_SUCCESS) {
-    in->queue = NULL;
-    return gpu_cl_error(err, code, "clCreateCommandQueue", s->device->name);
-  }
+  for (uint32_t l = 1; st == TN_OK && l < s->n_lanes; l++) st = gpu_make_queue(s, l, 0, &in->queues[l], err);
   for (uint32_t c = 0; st == TN_OK && c < s->n_calls; c++) st = make_kernel(in, c, err);
   if (st == TN_OK) make_views(in);
   return st;

@@ -9,7 +9,6 @@
 
 static size_t write_key(const tn_executable *e, uint32_t segment, tn_tensor *const *values, int64_t *key)
 {
-  const gpu_device *device = e->session->settings.devices[0];
   const gpu_segment *g = &e->segments[segment];
   size_t size = 1;
   if (key != NULL) key[0] = segment;
@@ -17,8 +16,7 @@ static size_t write_key(const tn_executable *e, uint32_t segment, tn_tensor *con
     const tn_tensor *t = values[g->entries[i]];
     int64_t rank = tn_tensor_rank(t);
     size_t bytes = tn_tensor_bytes(t);
-    bool there = gpu_tensor_memory(t, device, &(cl_mem){ 0 }, &(size_t){ 0 }, &(cl_event){ 0 });
-    if (key != NULL) key[size] = rank * 2 + there;
+    if (key != NULL) key[size] = rank * UINT32_MAX + gpu_feed_site(e, t);
     for (int64_t k = 0; key != NULL && k < rank; k++) key[size + 1 + (size_t)k] = tn_tensor_dims(t)[k];
     size += 1 + (size_t)rank;
     if (!e->gives_shapes[g->entries[i]] || !gpu_is_plain(tn_tensor_dtype(t))) continue;
@@ -137,8 +135,6 @@ static gpu_schedule *new_schedule(tn_executable *e, uint32_t segment, const int6
   memcpy(copy, key, n * sizeof *copy);
   s->executable = e;
   s->segment = segment;
-  s->device = e->session->settings.devices[0];
-  s->budget = e->session->budgets[0];
   s->key = copy;
   s->n_key = n;
   s->n_users = 2; /* the list and who makes it */

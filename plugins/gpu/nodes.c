@@ -5,6 +5,7 @@
 typedef struct planner {
   gpu_schedule *schedule;
   gpu_value *values; /* of the largest node: inputs, then outputs */
+  uint32_t *made_at; /* by value: the site where it is made, or lies; GPU_NONE: on the CPU */
 } planner;
 
 static gpu_value value_of(const gpu_schedule *s, uint32_t id)
@@ -71,7 +72,7 @@ static tn_status note_reads(gpu_item *item, tn_error *err)
 static tn_status plan_item(planner *p, gpu_item *item, const gpu_op *op, tn_error *err)
 {
   gpu_schedule *s = p->schedule;
-  gpu_node node = { .op = item->in.op, .device = s->device, .n_inputs = item->in.n_inputs, .n_outputs = item->in.n_outputs,
+  gpu_node node = { .op = item->in.op, .device = s->sites[item->site].device, .n_inputs = item->in.n_inputs, .n_outputs = item->in.n_outputs,
                     .inputs = p->values, .outputs = p->values + item->in.n_inputs };
   tn_error why = TN_ERROR_INIT;
   for (uint32_t k = 0; k < item->in.n_inputs; k++) p->values[k] = value_of(s, item->in.inputs[k]);
@@ -103,8 +104,8 @@ static tn_status try_item(planner *p, gpu_item *item, tn_error *err)
   return TN_OK;
 }
 
-/* "/job:localhost/device:GPU:1", "/gpu:0": the type in it. */
-static uint8_t wanted(const char *name)
+/* "/job:localhost/device:GPU:1", "/gpu:0": the type in it, and behind it the number. */
+static uint8_t wanted(const char *name, const char **number)
 {
   static const struct { const char *text; uint8_t where; } types[] = {
     { "device:gpu:", GPU_ON_DEVICE }, { "/gpu:", GPU_ON_DEVICE }, { "device:cpu:", GPU_ON_HOST }, { "/cpu:", GPU_ON_HOST },
@@ -113,30 +114,57 @@ static uint8_t wanted(const char *name)
     for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
       size_t n = 0;
       while (types[i].text[n] != 0 && at[n] != 0 && (at[n] | 0x20) == (types[i].text[n] | 0x20)) n++;
+      *number = at + n;
       if (types[i].text[n] == 0) return types[i].where;
     }
   return GPU_ON_NOTHING;
+}
+
+/* The device that its name says, where the session has that one; else the one where its inputs are made; else the first. */
+static uint32_t choose_site(const gpu_schedule *s, const gpu_item *item, const char *number, const uint32_t *made_at)
+{
+  uint32_t site = 0, found = GPU_NONE;
+  for (; item->wanted == GPU_ON_DEVICE && *number >= '0' && *number <= '9' && site < s->n_sites; number++)
+    site = site * 10 + (uint32_t)(*number - '0');
+  if (item->wanted == GPU_ON_DEVICE) return site < s->n_sites ? site : 0;
+  for (uint32_t k = 0; k < item->in.n_inputs; k++) {
+    uint32_t at = made_at[item->in.inputs[k]];
+    if (at == GPU_NONE || at == found) continue;
+    if (found != GPU_NONE) return 0;
+    found = at;
+  }
+  return found == GPU_NONE ? 0 : found;
+}
+
+static tn_status plan_one(planner *p, gpu_item *item, tn_error *err)
+{
+  gpu_schedule *s = p->schedule;
+  const char *number;
+  item->wanted = wanted(tn_operation_device(item->in.op), &number);
+  item->site = choose_site(s, item, number, p->made_at);
+  tn_status st = TN_OK;
+  if (item->computes && item->wanted == GPU_ON_HOST) refuse(item, "its device is a CPU");
+  else if (item->computes && s->executable->session->settings.placement == GPU_PLACE_HOST && item->wanted == GPU_ON_NOTHING)
+    refuse(item, "the setting placement=host");
+  else if (item->computes) st = try_item(p, item, err);
+  for (uint32_t k = 0; k < item->in.n_outputs; k++) p->made_at[item->in.outputs[k]] = item->computes && item->built == NULL ? GPU_NONE : item->site;
+  return st;
 }
 
 tn_status gpu_nodes_plan(gpu_schedule *s, tn_error *err)
 {
   planner p = { .schedule = s };
   uint32_t most = 1;
-  int placement = s->executable->session->settings.placement;
   for (uint32_t i = 0; i < s->n_items; i++) {
     uint32_t n = s->items[i].in.n_inputs + s->items[i].in.n_outputs;
     if (n > most) most = n;
   }
   p.values = gpu_new(most, sizeof *p.values);
-  tn_status st = p.values == NULL ? gpu_no_memory(err, "a plan") : TN_OK;
-  for (uint32_t i = 0; st == TN_OK && i < s->n_items; i++) {
-    gpu_item *item = &s->items[i];
-    item->wanted = wanted(tn_operation_device(item->in.op));
-    if (!item->computes) continue;
-    if (item->wanted == GPU_ON_HOST) refuse(item, "its device is a CPU");
-    else if (placement == GPU_PLACE_HOST && item->wanted == GPU_ON_NOTHING) refuse(item, "the setting placement=host");
-    else st = try_item(&p, item, err);
-  }
+  p.made_at = gpu_new(s->n_slots + 1, sizeof *p.made_at);
+  tn_status st = p.values == NULL || p.made_at == NULL ? gpu_no_memory(err, "a plan") : TN_OK;
+  for (uint32_t v = 0; st == TN_OK && v < s->n_slots; v++) p.made_at[v] = s->slots[v].fed_at;
+  for (uint32_t i = 0; st == TN_OK && i < s->n_items; i++) st = plan_one(&p, &s->items[i], err);
   tn_free(p.values);
+  tn_free(p.made_at);
   return st;
 }

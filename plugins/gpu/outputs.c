@@ -44,53 +44,43 @@ static tn_tensor *target(gpu_run *run, uint32_t o)
   return given != NULL ? given : run->outputs[o];
 }
 
-static tn_status read_one(gpu_run *run, uint32_t o, tn_error *err)
+static tn_status read_one(gpu_run *run, uint32_t o, uint32_t action, tn_error *err)
 {
   const gpu_slot *v = slot_of(run, o);
   tn_status st = host_tensor(run, o, err);
   if (st != TN_OK || v->bytes == 0) return st;
-  gpu_memory from = gpu_memory_of(run->in, v->root);
+  gpu_memory from = gpu_memory_of(run->in, v->root, run->schedule->outs[o].site);
   void *to = tn_tensor_data(target(run, o));
   if (to == NULL) return tn_error_set(err, TN_INVALID_ARGUMENT, "output %u: the tensor given for it is not in host memory", o);
-  run->in_flight = true;
-  cl_int code = cl.EnqueueReadBuffer(run->in->queue, from.mem, CL_FALSE, from.at, v->bytes, to, 0, NULL, NULL);
-  return code == CL_SUCCESS ? TN_OK : gpu_step_failed(run, code, "clEnqueueReadBuffer", v->op, err);
+  gpu_links l = gpu_step_links(run, action);
+  cl_int code = cl.EnqueueReadBuffer(l.queue, from.mem, CL_FALSE, from.at, v->bytes, to, l.n_waits, l.waits, l.event);
+  return code == CL_SUCCESS ? TN_OK
+                            : gpu_step_failed(run, run->schedule->actions[action].lane, code, "clEnqueueReadBuffer", v->op, err);
 }
 
-static tn_status copy_one(gpu_run *run, uint32_t o, tn_error *err)
+static tn_status copy_one(gpu_run *run, uint32_t o, uint32_t action, tn_error *err)
 {
   const gpu_slot *v = slot_of(run, o);
-  gpu_block block = { 0 };
-  tn_status st = gpu_alloc(run->schedule->budget, v->bytes, &block, err);
-  if (st != TN_OK) return st;
-  gpu_memory from = gpu_memory_of(run->in, v->root);
-  run->in_flight = true;
-  cl_int code = cl.EnqueueCopyBuffer(run->in->queue, from.mem, block.mem, from.at, 0, v->bytes, 0, NULL, NULL);
-  if (code == CL_SUCCESS) st = gpu_tensor(&block, NULL, v->dtype, v->dims, v->rank, &run->outputs[o], err);
-  else st = gpu_step_failed(run, code, "clEnqueueCopyBuffer", v->op, err);
-  if (st != TN_OK) {
-    cl.Finish(run->in->queue);
-    gpu_free(&block);
-  }
-  return st;
+  const gpu_out *out = &run->schedule->outs[o];
+  gpu_memory from = gpu_memory_of(run->in, v->root, out->site);
+  gpu_links l = gpu_step_links(run, action);
+  cl_int code = cl.EnqueueCopyBuffer(l.queue, from.mem, run->blocks[out->dynamic].mem, from.at, 0, v->bytes, l.n_waits, l.waits, l.event);
+  return code == CL_SUCCESS ? TN_OK
+                            : gpu_step_failed(run, run->schedule->actions[action].lane, code, "clEnqueueCopyBuffer", v->op, err);
 }
 
-static bool stays(gpu_run *run, uint32_t o, uint8_t how)
+/* Whether it becomes a tensor on the device: not where the step brings memory for it. */
+static bool stays(gpu_run *run, uint32_t o)
 {
-  return run->schedule->outs[o].how == how && given_for(run, o) == NULL;
+  uint8_t how = run->schedule->outs[o].how;
+  return (how == GPU_OUT_DYNAMIC || how == GPU_OUT_COPY) && given_for(run, o) == NULL;
 }
 
-tn_status gpu_outputs_read(gpu_run *run, tn_error *err)
+tn_status gpu_outputs_read(gpu_run *run, uint32_t action, tn_error *err)
 {
-  const gpu_schedule *s = run->schedule;
-  tn_status st = TN_OK;
-  for (uint32_t o = 0; st == TN_OK && o < s->n_outs; o++) {
-    uint8_t how = s->outs[o].how;
-    if (stays(run, o, GPU_OUT_DYNAMIC)) continue;
-    if (stays(run, o, GPU_OUT_COPY)) st = copy_one(run, o, err);
-    else if (how == GPU_OUT_READ || how == GPU_OUT_COPY || how == GPU_OUT_DYNAMIC) st = read_one(run, o, err);
-  }
-  return st;
+  uint32_t o = run->schedule->actions[action].id;
+  if (!stays(run, o)) return read_one(run, o, action, err);
+  return run->schedule->outs[o].how == GPU_OUT_COPY ? copy_one(run, o, action, err) : TN_OK;
 }
 
 /* ---- giving ---- */
@@ -169,7 +159,7 @@ tn_status gpu_outputs_give(gpu_run *run, tn_error *err)
     uint32_t dynamic = s->outs[o].dynamic;
     if (s->outs[o].how == GPU_OUT_HOST) st = give_host(run, o, err);
     else if (s->outs[o].how == GPU_OUT_TENSOR) st = give_tensor(run, o, err);
-    else if (stays(run, o, GPU_OUT_DYNAMIC))
+    else if (stays(run, o))
       st = gpu_tensor(&run->blocks[dynamic], NULL, v->dtype, v->dims, v->rank, &run->outputs[o], err);
   }
   for (uint32_t o = 0; st == TN_OK && o < s->n_outs; o++) {
@@ -195,7 +185,8 @@ static tn_status root_tensor(gpu_run *run, uint32_t root, tn_tensor **out, tn_er
     *out = tn_tensor_ref(t);
     return TN_OK;
   }
-  if (r->dynamic != GPU_NONE) return gpu_tensor(&run->blocks[r->dynamic], NULL, r->dtype, r->dims, r->rank, out, err);
+  uint32_t dynamic = r->home == GPU_NONE ? GPU_NONE : gpu_place_at(s, r->home, root)->dynamic;
+  if (dynamic != GPU_NONE) return gpu_tensor(&run->blocks[dynamic], NULL, r->dtype, r->dims, r->rank, out, err);
   st = tn_tensor_create(r->dtype, r->dims, r->rank, out, err);
   if (st == TN_OK && r->bytes > 0) memcpy(tn_tensor_data(*out), run->in->views[root].data, r->bytes);
   return st;

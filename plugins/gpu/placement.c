@@ -39,7 +39,7 @@ static void estimate(const gpu_schedule *s, gpu_item *item)
   item->host_ns = HOST_CALL_NS + bytes / HOST_BYTES_PER_NS + flops_of(s, item) / HOST_FLOPS_PER_NS;
   if (item->built == NULL) return;
   if (item->device_ns <= 0) item->device_ns = bytes / DEVICE_BYTES_PER_NS;
-  if (s->device->type & CL_DEVICE_TYPE_CPU) item->device_ns *= CPU_DEVICE_FACTOR;
+  if (s->sites[item->site].device->type & CL_DEVICE_TYPE_CPU) item->device_ns *= CPU_DEVICE_FACTOR;
   item->device_ns += LAUNCH_NS * item->n_calls;
 }
 
@@ -127,7 +127,7 @@ static double copies_of(const graph *g, uint32_t v, uint8_t from, uint32_t witho
 static uint8_t side_of(const graph *g, uint32_t v)
 {
   if (g->producer[v] != GPU_NONE) return g->s->items[g->producer[v]].where;
-  return g->s->slots[v].device_feed ? GPU_ON_DEVICE : GPU_ON_HOST;
+  return g->s->slots[v].fed_at != GPU_NONE ? GPU_ON_DEVICE : GPU_ON_HOST;
 }
 
 /* What it costs to have an item at `where`, all others staying where they are. */
@@ -218,13 +218,13 @@ static void log_items(const gpu_schedule *s)
     const gpu_item *item = &s->items[i];
     if (item->computes)
       tn_log(TN_LOG_DEBUG, "gpu: node '%s' (%s) on %s%s%s", tn_operation_name(item->in.op), tn_operation_type(item->in.op),
-             item->where == GPU_ON_DEVICE ? s->device->name : "the CPU",
+             item->where == GPU_ON_DEVICE ? s->sites[item->site].device->name : "the CPU",
              item->where == GPU_ON_DEVICE ? "" : ": ",
              item->where == GPU_ON_DEVICE ? "" : item->reason != NULL ? item->reason : "it costs less there");
   }
 }
 
-tn_status gpu_place(gpu_schedule *s, tn_error *err)
+tn_status gpu_choose_places(gpu_schedule *s, tn_error *err)
 {
   graph g = { .s = s, .behind = gpu_new(s->n_slots + 1, sizeof *g.behind), .producer = gpu_new(s->n_slots + 1, sizeof *g.producer),
               .first_use = gpu_new(s->n_slots + 2, sizeof *g.first_use) };

@@ -13,28 +13,27 @@ int64_t gpu_now_ns(void)
 
 static void swap_queues(gpu_instance *in)
 {
-  cl_command_queue queue = in->queue;
-  in->queue = in->timed;
-  in->timed = queue;
+  cl_command_queue *queues = in->queues;
+  in->queues = in->timed;
+  in->timed = queues;
+}
+
+/* Without them nodes of devices are left out. */
+static bool make_timed(gpu_instance *in)
+{
+  const gpu_schedule *s = in->schedule;
+  for (uint32_t l = 1; l < s->n_lanes; l++)
+    if (in->timed[l] == NULL && gpu_make_queue(s, l, CL_QUEUE_PROFILING_ENABLE, &in->timed[l], NULL) != TN_OK) return false;
+  return true;
 }
 
 void gpu_profile_begin(gpu_run *run)
 {
   gpu_instance *in = run->in;
-  const gpu_schedule *s = run->schedule;
-  cl_int code = CL_SUCCESS;
   run->records = tn_step_wants_records(run->step);
-  if (!run->records) return;
-  run->events = gpu_new(s->n_calls + 1, sizeof *run->events);
-  if (run->events != NULL && in->timed == NULL)
-    in->timed = cl.CreateCommandQueue(s->device->context, s->device->id, CL_QUEUE_PROFILING_ENABLE, &code);
-  if (code != CL_SUCCESS) in->timed = NULL;
-  if (in->timed != NULL && run->events != NULL) {
-    swap_queues(in);
-    return;
-  }
-  tn_free(run->events); /* nodes of the device are left out */
-  run->events = NULL;
+  if (!run->records || !make_timed(in)) return;
+  run->first_ns = gpu_new(run->schedule->n_sites + 1, sizeof *run->first_ns);
+  if (run->first_ns != NULL) swap_queues(in);
 }
 
 static cl_ulong time_of(cl_event event, cl_profiling_info what)
@@ -43,11 +42,15 @@ static cl_ulong time_of(cl_event event, cl_profiling_info what)
   return cl.GetEventProfilingInfo(event, what, sizeof ns, &ns, NULL) == CL_SUCCESS ? ns : 0;
 }
 
-/* What is to be added to the device's clock for the host's. */
-static int64_t clock_difference(const gpu_run *run)
+static cl_event event_of(const gpu_run *run, uint32_t call) { return run->in->events[run->schedule->calls[call].action]; }
+
+/* What is to be added to a device's clock for the host's. */
+static int64_t clock_difference(const gpu_run *run, uint32_t site)
 {
-  for (uint32_t c = 0; c < run->schedule->n_calls; c++)
-    if (run->events[c] != NULL) return run->first_ns - (int64_t)time_of(run->events[c], CL_PROFILING_COMMAND_QUEUED);
+  const gpu_schedule *s = run->schedule;
+  for (uint32_t c = 0; c < s->n_calls; c++)
+    if (s->items[s->calls[c].item].site == site && !s->calls[c].launch->copies && event_of(run, c) != NULL)
+      return run->first_ns[site] - (int64_t)time_of(event_of(run, c), CL_PROFILING_COMMAND_QUEUED);
   return 0;
 }
 
@@ -57,9 +60,9 @@ static void record_item(const gpu_run *run, uint32_t i, const char *device, int6
   const gpu_item *item = &s->items[i];
   int64_t begin = 0, end = 0;
   for (uint32_t c = item->first_call; c < item->first_call + item->n_calls; c++) {
-    if (run->events[c] == NULL) continue;
-    int64_t from = (int64_t)time_of(run->events[c], CL_PROFILING_COMMAND_START);
-    int64_t to = (int64_t)time_of(run->events[c], CL_PROFILING_COMMAND_END);
+    if (event_of(run, c) == NULL) continue;
+    int64_t from = (int64_t)time_of(event_of(run, c), CL_PROFILING_COMMAND_START);
+    int64_t to = (int64_t)time_of(event_of(run, c), CL_PROFILING_COMMAND_END);
     if (begin == 0 || from < begin) begin = from;
     if (to > end) end = to;
   }
@@ -72,17 +75,12 @@ static void record_item(const gpu_run *run, uint32_t i, const char *device, int6
 void gpu_profile_end(gpu_run *run, tn_status status)
 {
   const gpu_schedule *s = run->schedule;
-  const tn_runtime_session *session = s->executable->session;
-  const char *device = NULL;
-  if (run->events == NULL) return;
-  for (size_t i = 0; device == NULL && i < session->n_listed; i++)
-    if (strcmp(session->listed[i].type, "CPU") != 0) device = session->listed[i].name;
-  int64_t difference = clock_difference(run);
-  for (uint32_t i = 0; status == TN_OK && device != NULL && i < s->n_items; i++)
-    if (s->items[i].where == GPU_ON_DEVICE) record_item(run, i, device, difference, status);
-  for (uint32_t c = 0; c < s->n_calls; c++)
-    if (run->events[c] != NULL) cl.ReleaseEvent(run->events[c]);
-  tn_free(run->events);
-  run->events = NULL;
+  if (run->first_ns == NULL) return;
+  for (uint32_t k = 0; status == TN_OK && k < s->n_sites; k++) {
+    const char *device = gpu_device_listed(s->executable->session, k);
+    int64_t difference = clock_difference(run, k);
+    for (uint32_t i = 0; device != NULL && i < s->n_items; i++)
+      if (s->items[i].where == GPU_ON_DEVICE && s->items[i].site == k) record_item(run, i, device, difference, status);
+  }
   swap_queues(run->in);
 }

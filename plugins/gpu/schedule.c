@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A plan with concrete shapes becomes what steps of these shapes do. */
-#include "schedule.h"
+#include "order.h"
 
 /* ---- reading the plan ---- */
 
@@ -24,7 +24,8 @@ static void read_entry(gpu_schedule *s, gpu_slot *slot, uint32_t i, const tn_ten
   slot->bytes = tn_tensor_bytes(t);
   slot->dims = *dims;
   for (int32_t d = 0; d < slot->rank; d++) *(*dims)++ = tn_tensor_dims(t)[d];
-  slot->device_feed = gpu_tensor_memory(t, s->device, &(cl_mem){ 0 }, &(size_t){ 0 }, &(cl_event){ 0 });
+  slot->fed_at = gpu_feed_site(s->executable, t);
+  if (slot->fed_at != GPU_NONE) s->sites[slot->fed_at].used = true;
   if (s->executable->gives_shapes[i] && gpu_is_plain(slot->dtype)) slot->fed = tn_tensor_data(t);
 }
 
@@ -45,7 +46,7 @@ static tn_status read_value(gpu_schedule *s, uint32_t i, const gpu_values *value
   gpu_slot *slot = &s->slots[i];
   *slot = (gpu_slot){ .dims = l.dims, .count = l.count, .bytes = l.bytes, .op = v.output.op, .dtype = l.dtype, .rank = l.rank,
                       .source = l.source, .output = GPU_NONE, .kind = kind_of(s, i, &l, &v), .root = GPU_NONE,
-                      .dynamic = GPU_NONE };
+                      .fed_at = GPU_NONE, .home = GPU_NONE };
   if (slot->kind == GPU_FROM_KNOWN) slot->data = l.data;
   if (slot->kind == GPU_FROM_NODE && l.place == TN_PLACE_OUTPUT && l.source == i) slot->output = place_of_output(s, l.index);
   if (slot->kind == GPU_FROM_CONSTANT) {
@@ -92,7 +93,8 @@ static tn_status read_plan(gpu_schedule *s, const gpu_values *values, tn_error *
   s->items = gpu_new(s->n_items + 1, sizeof *s->items);
   s->outs = gpu_new(s->n_outs + 1, sizeof *s->outs);
   s->dims = gpu_new(count_dims(e, values), sizeof *s->dims);
-  if (s->slots == NULL || s->items == NULL || s->outs == NULL || s->dims == NULL) return gpu_no_memory(err, "a schedule");
+  s->places = gpu_new((size_t)s->n_slots * s->n_sites + 1, sizeof *s->places);
+  if (s->slots == NULL || s->places == NULL || s->items == NULL || s->outs == NULL || s->dims == NULL) return gpu_no_memory(err, "a schedule");
   int64_t *dims = s->dims;
   for (uint32_t i = 0; i < s->n_outs; i++) s->outs[i] = (gpu_out){ .value = tn_plan_output(e->plan, g->outputs[i]), .number = g->outputs[i] };
   for (uint32_t i = 0; st == TN_OK && i < s->n_slots; i++) st = read_value(s, i, values, &dims, err);
@@ -114,18 +116,29 @@ static tn_status request(const gpu_launch *l, const gpu_item *item, gpu_program_
   return tn_error_set(err, TN_INTERNAL, "node '%s': there is no file '%s.cl'", tn_operation_name(item->in.op), l->file);
 }
 
-static tn_status get_programs(gpu_schedule *s, tn_error *err)
+static bool needs_program(const gpu_schedule *s, const gpu_call *c, uint32_t site)
 {
-  gpu_program_request *requests = gpu_new(s->n_calls + 1, sizeof *requests);
-  if (requests == NULL) return gpu_no_memory(err, "programs");
+  return s->items[c->item].site == site && !c->launch->copies;
+}
+
+static tn_status get_programs(gpu_schedule *s, uint32_t site, gpu_program_request *requests, tn_error *err)
+{
   tn_status st = TN_OK;
   size_t n = 0;
   for (uint32_t c = 0; st == TN_OK && c < s->n_calls; c++)
-    if (!s->calls[c].launch->copies) st = request(s->calls[c].launch, &s->items[s->calls[c].item], &requests[n++], err);
-  if (st == TN_OK && n > 0) st = gpu_programs_get(s->device->programs, requests, n, err);
+    if (needs_program(s, &s->calls[c], site)) st = request(s->calls[c].launch, &s->items[s->calls[c].item], &requests[n++], err);
+  if (st == TN_OK && n > 0) st = gpu_programs_get(s->sites[site].device->programs, requests, n, err);
   n = 0;
   for (uint32_t c = 0; st == TN_OK && c < s->n_calls; c++)
-    if (!s->calls[c].launch->copies) s->calls[c].program = requests[n++].program;
+    if (needs_program(s, &s->calls[c], site)) s->calls[c].program = requests[n++].program;
+  return st;
+}
+
+static tn_status get_all_programs(gpu_schedule *s, tn_error *err)
+{
+  gpu_program_request *requests = gpu_new(s->n_calls + 1, sizeof *requests);
+  tn_status st = requests == NULL ? gpu_no_memory(err, "programs") : TN_OK;
+  for (uint32_t k = 0; st == TN_OK && k < s->n_sites; k++) st = get_programs(s, k, requests, err);
   tn_free(requests);
   return st;
 }
@@ -147,7 +160,7 @@ static tn_status collect_calls(gpu_schedule *s, tn_error *err)
     gpu_item *item = &s->items[i];
     if (item->where != GPU_ON_DEVICE) continue;
     item->first_call = n;
-    for (const gpu_launch *l = item->built->launches; l != NULL; l = l->next) s->calls[n++] = (gpu_call){ l, NULL, i };
+    for (const gpu_launch *l = item->built->launches; l != NULL; l = l->next) s->calls[n++] = (gpu_call){ .launch = l, .item = i };
   }
   s->n_launches = n;
   return TN_OK;
@@ -170,11 +183,20 @@ static void drop_unused(gpu_schedule *s)
 
 static void log_made(const gpu_schedule *s, int64_t ns)
 {
+  const gpu_site *first = &s->sites[0];
+  size_t device_bytes = 0, statics_bytes = 0;
+  uint32_t n = 0;
+  for (uint32_t k = 0; k < s->n_sites; k++) {
+    if (s->sites[k].used && n++ == 0) first = &s->sites[k];
+    device_bytes += s->sites[k].arena_bytes;
+    statics_bytes += s->sites[k].statics_bytes;
+  }
   tn_log(TN_LOG_INFO,
-         "gpu: a plan for %s: %u nodes on the device, %u on the CPU; a step has %u launches and %u copies; arena %zu bytes, "
-         "host %zu, constants %zu; made in %.1f ms",
-         s->device->name, s->n_device, s->n_host, s->n_launches, s->n_copies, s->device_bytes, s->host_bytes + s->host_scratch,
-         s->constant_bytes + s->statics_bytes, (double)ns / 1e6);
+         "gpu: a plan for %s%s: %u nodes on the device, %u on the CPU; a step has %u launches and %u copies in %u queues; arena %zu "
+         "bytes, host %zu, constants %zu; made in %.1f ms",
+         first->device->name, n > 1 ? " and others" : "", s->n_device, s->n_host, s->n_launches, s->n_copies,
+         s->n_lanes > 0 ? s->n_lanes - 1 : 0, device_bytes, s->host_bytes + s->host_scratch, s->constant_bytes + statics_bytes,
+         (double)ns / 1e6);
 }
 
 /* Segments in front of it are known to the plan: the layout is only told of them. */
@@ -199,7 +221,7 @@ static tn_status find_late(gpu_schedule *s, tn_error *err)
   for (uint32_t v = 0; v < s->n_slots; v++) {
     const gpu_slot *root = s->slots[v].root == GPU_NONE ? NULL : &s->slots[s->slots[v].root];
     if (root == NULL) continue;
-    bool late = root->kind == GPU_FROM_FEED ? !root->device_feed : root->kind == GPU_FROM_NODE ? root->straight
+    bool late = root->kind == GPU_FROM_FEED ? root->fed_at == GPU_NONE : root->kind == GPU_FROM_NODE ? root->straight
                                                                  : root->kind > GPU_FROM_NODE;
     if (late) s->late[s->n_late++] = v;
   }
@@ -211,6 +233,7 @@ static bool count_nodes(gpu_schedule *s)
   for (uint32_t i = 0; i < s->n_items; i++) {
     s->n_device += s->items[i].where == GPU_ON_DEVICE;
     s->n_host += s->items[i].where == GPU_ON_HOST;
+    if (s->items[i].where == GPU_ON_DEVICE) s->sites[s->items[i].site].used = true;
   }
   return s->n_device > 0;
 }
@@ -221,22 +244,39 @@ static tn_status make_steps(gpu_schedule *s, tn_error *err)
   if (st == TN_OK) st = gpu_transfers(s, err);
   if (st == TN_OK) st = find_late(s, err);
   if (st == TN_OK) st = gpu_arenas(s, err);
-  if (st == TN_OK) st = get_programs(s, err);
+  if (st == TN_OK) st = get_all_programs(s, err);
   if (st == TN_OK) st = gpu_bindings(s, err);
   return st == TN_OK ? gpu_statics(s, err) : st;
+}
+
+static tn_status find_sites(gpu_schedule *s, tn_error *err)
+{
+  const tn_runtime_session *session = s->executable->session;
+  s->sites = gpu_new(session->settings.n_devices, sizeof *s->sites);
+  if (s->sites == NULL) return gpu_no_memory(err, "a schedule");
+  s->n_sites = (uint32_t)session->settings.n_devices;
+  for (uint32_t k = 0; k < s->n_sites; k++)
+    s->sites[k] = (gpu_site){ .device = session->settings.devices[k], .budget = session->budgets[k] };
+  return TN_OK;
+}
+
+/* One memory for both sides, unless other devices take part. */
+static bool shares(const gpu_schedule *s)
+{
+  return s->n_sites == 1 && s->sites[0].used && s->sites[0].device->host_visible && !s->executable->session->settings.copies;
 }
 
 tn_status gpu_schedule_make(gpu_schedule *s, const gpu_values *values, tn_error *err)
 {
   int64_t begun = gpu_now_ns();
-  s->shared = s->device->host_visible && !s->executable->session->settings.copies;
-  tn_status st = lay_out(s, values, err);
+  tn_status st = find_sites(s, err);
+  if (st == TN_OK) st = lay_out(s, values, err);
   if (st == TN_OK) st = read_plan(s, values, err);
   if (st == TN_OK) st = gpu_nodes_plan(s, err);
-  if (st == TN_OK) st = gpu_place(s, err);
+  if (st == TN_OK) st = gpu_choose_places(s, err);
   if (st == TN_OK) drop_unused(s);
   bool device = st == TN_OK && count_nodes(s);
-  s->shared = device && s->shared;
+  s->shared = device && shares(s);
   if (st == TN_OK && (device || s->executable->n_segments > 1)) st = make_steps(s, err);
   if (st == TN_OK) gpu_decisions_note(s);
   if (st == TN_OK) log_made(s, gpu_now_ns() - begun);
@@ -260,8 +300,13 @@ void gpu_schedule_clear(gpu_schedule *s)
     gpu_instance_destroy(in);
   }
   for (uint32_t i = 0; s->items != NULL && i < s->n_items; i++) clear_item(&s->items[i]);
-  for (uint32_t v = 0; s->slots != NULL && v < s->n_slots; v++) gpu_constant_put(s->slots[v].on);
-  gpu_free(&s->statics);
+  for (size_t p = 0; s->places != NULL && p < (size_t)s->n_slots * s->n_sites; p++) gpu_constant_put(s->places[p].on);
+  for (uint32_t k = 0; k < s->n_sites; k++) gpu_free(&s->sites[k].statics);
+  gpu_order_free(s->order);
+  tn_free(s->sites);
+  tn_free(s->lanes);
+  tn_free(s->places);
+  tn_free(s->waits);
   tn_free(s->slots);
   tn_free(s->items);
   tn_free(s->calls);
@@ -270,8 +315,7 @@ void gpu_schedule_clear(gpu_schedule *s)
   tn_free(s->dims);
   tn_free(s->late);
   tn_free(s->bindings);
-  tn_free(s->dynamic_bytes);
-  tn_free(s->dynamic_value);
+  tn_free(s->dynamics);
   tn_free(s->key);
   tn_kit_layout_release(s->layout);
 }

@@ -61,6 +61,34 @@ typedef struct gpu_span {
   size_t at;
 } gpu_span;
 
+/* A queue of a step. Number 0 stands for the calling thread, which does what the CPU does; those of a device are in order, and
+ * run beside each other. */
+typedef struct gpu_lane {
+  uint32_t site;     /* GPU_NONE: the calling thread */
+  size_t scratch_at; /* in the site's arena: of nodes in this lane */
+} gpu_lane;
+
+/* A device of the session, as the schedule uses it. */
+typedef struct gpu_site {
+  gpu_device *device;
+  gpu_budget *budget;
+  bool used;                      /* nodes run there, or a feed lies there; else it has no lanes and no memory */
+  uint32_t first_lane, n_lanes;   /* for kernels */
+  uint32_t up, down;              /* lanes for what is sent there, and read from there; GPU_NONE: those of kernels */
+  size_t arena_bytes;
+  size_t statics_bytes;
+  gpu_block statics;              /* tables and known values */
+} gpu_site;
+
+/* A value in the memory of a site: memory of its own for roots. */
+typedef struct gpu_place {
+  gpu_span span;
+  uint32_t dynamic;  /* number of a memory that differs from step to step, GPU_NONE = none */
+  uint32_t written;  /* while actions are made: which one wrote the content, GPU_NONE = none of them */
+  bool there;        /* while actions are made: it has the content */
+  gpu_constant *on;  /* of constants that the device reads */
+} gpu_place;
+
 /* A value of the plan. What stands behind `root` counts for values that are their own root. */
 typedef struct gpu_slot {
   const int64_t *dims; /* the layout's */
@@ -75,18 +103,18 @@ typedef struct gpu_slot {
   uint32_t source;   /* what the layout says whose memory it shares */
   uint32_t output;   /* place in `outs` of what the layout has it written into, GPU_NONE = none */
   uint8_t kind;      /* GPU_FROM_... */
-  bool device_feed;  /* a feed that lies on the device */
+  uint32_t fed_at;   /* site of a feed that lies on a device, GPU_NONE = none */
   bool escapes;      /* an output of the step shows it */
   bool crosses;      /* of a root: a later segment reads it, or a view of it */
 
   uint32_t root;     /* value whose memory it is; GPU_NONE: not there yet */
   uint32_t last;     /* item that reads it last */
-  bool unified;      /* one memory for both: spans are one */
-  bool on_host, on_device; /* while actions are made: where its content is */
+  uint32_t home;     /* of roots, in the end: a site that has it and that is not the only memory's; GPU_NONE = none */
+  bool sent;         /* a device reads it, or has it */
+  bool unified;      /* one memory for host and device: the span is that of the site */
+  bool on_host;      /* while actions are made: the content is in host memory */
   bool straight;     /* the host computes it into the output's tensor */
-  uint32_t dynamic;  /* number of a device memory that differs from step to step, GPU_NONE = none */
-  gpu_span host, device;
-  gpu_constant *on; /* of constants that the device reads */
+  gpu_span host;
 } gpu_slot;
 
 enum { GPU_ON_NOTHING, GPU_ON_HOST, GPU_ON_DEVICE };
@@ -98,12 +126,13 @@ typedef struct gpu_item {
   bool computes;
   uint8_t where;  /* GPU_ON_... */
   uint8_t wanted; /* what the device of its node says: GPU_ON_NOTHING: nothing */
+  uint32_t site;  /* on the device: which */
+  uint32_t lane;  /* and where its launches are enqueued */
   char *reason;   /* why it is not on the device; NULL */
   const gpu_op *op; /* of `built` */
   gpu_built *built; /* NULL: it cannot be on the device */
   uint32_t *reads;  /* bit i % 32 of word i / 32: the launches read input i */
   double device_ns, host_ns;
-  size_t scratch_at;
   uint32_t first_call, n_calls;
   gpu_constant **packs; /* by pack; NULL for tables */
   size_t *tables;       /* by pack: where it lies among the statics */
@@ -115,6 +144,7 @@ typedef struct gpu_call {
   const gpu_launch *launch;
   cl_program program; /* NULL: a copy */
   uint32_t item;
+  uint32_t action;
 } gpu_call;
 
 enum {
@@ -123,12 +153,17 @@ enum {
   GPU_DO_UPLOAD, /* value `id` from host memory to the device */
   GPU_DO_READ,   /* value `id` from the device to host memory; `waits`: until it is there */
   GPU_DO_ENTER,  /* the host uses the shared arena from here */
-  GPU_DO_LEAVE   /* and no more */
+  GPU_DO_LEAVE,  /* and no more */
+  GPU_DO_AWAIT,  /* the calling thread waits for action `id` */
+  GPU_DO_OUT     /* output `id` is read, or copied to memory that stays */
 };
 typedef struct gpu_action {
   uint8_t what;
   bool waits;
+  bool awaited; /* another lane waits for it */
   uint32_t id;
+  uint32_t lane;
+  uint32_t first_wait, n_waits; /* in the schedule's `waits`: what of other lanes must be over before it begins */
 } gpu_action;
 
 enum {
@@ -137,13 +172,14 @@ enum {
   GPU_OUT_TENSOR,   /* OWN, GIVEN */
   GPU_OUT_READ,     /* read from the device */
   GPU_OUT_DYNAMIC,  /* device memory number `dynamic` becomes a tensor */
-  GPU_OUT_COPY      /* device memory that is copied into */
+  GPU_OUT_COPY      /* as that, after the value was copied there */
 };
 typedef struct gpu_out {
   uint32_t value;
   uint32_t number; /* of the step's outputs */
   uint8_t how;
   uint32_t dynamic;
+  uint32_t site; /* where it is on a device */
 } gpu_out;
 
 /* An argument that is set again in each step that brings another memory. */
@@ -153,7 +189,15 @@ typedef struct gpu_binding {
   uint32_t dynamic;
 } gpu_binding;
 
+/* A device memory that differs from step to step. */
+typedef struct gpu_dynamic {
+  uint32_t value;
+  uint32_t site;
+  size_t bytes; /* of fetched ones, and what later segments read; 0: a feed's */
+} gpu_dynamic;
+
 typedef struct gpu_schedule gpu_schedule;
+typedef struct gpu_order gpu_order; /* order.c */
 typedef struct gpu_instance gpu_instance;
 
 struct gpu_schedule {
@@ -167,33 +211,36 @@ struct gpu_schedule {
   tn_executable *executable;
   uint32_t segment;
   int64_t *dims;           /* of values that earlier segments made */
-  gpu_device *device;
-  gpu_budget *budget;
+  gpu_site *sites;         /* by device of the session */
+  uint32_t n_sites;
+  gpu_lane *lanes;
+  uint32_t n_lanes;
   tn_plan_layout *layout;
   gpu_slot *slots;
   uint32_t n_slots;
+  gpu_place *places;       /* by site, then by slot */
   gpu_item *items;
   uint32_t n_items;
   gpu_call *calls;
   uint32_t n_calls;
   gpu_action *actions;
   uint32_t n_actions, actions_room;
+  uint32_t *waits;         /* actions */
+  uint32_t n_waits, waits_room;
+  gpu_order *order;        /* while the schedule is made */
   gpu_out *outs;
   uint32_t n_outs, n_feeds;
   gpu_binding *bindings;
   uint32_t n_bindings, bindings_room;
+  gpu_dynamic *dynamics;
   uint32_t n_dynamic;
-  size_t *dynamic_bytes;   /* by number: of fetched ones; 0 for feeds */
-  uint32_t *dynamic_value; /* by number */
   uint32_t n_operands;     /* pointers to views, of all host items */
   uint32_t max_outputs;    /* of an item */
-  gpu_block statics;       /* tables and known values */
-  size_t statics_bytes;
-  bool shared;             /* one arena for host and device */
+  bool shared;             /* one arena for host and device, of which there is one */
   bool possible;           /* the device could run some of the nodes */
   uint32_t *late;          /* values whose host memory differs from step to step */
   uint32_t n_late;
-  size_t device_bytes, host_bytes, scratch_at, host_scratch, constant_bytes;
+  size_t host_bytes, host_scratch, constant_bytes;
   uint32_t n_device, n_host, n_launches, n_copies; /* in one step */
 };
 
@@ -211,7 +258,7 @@ struct tn_executable {
   tn_executable *kit;
   tn_runtime_session *session;
   bool straight;           /* steps run by schedules; else the kit has all of them, and the rest is not there */
-  _Atomic bool hopeless;   /* the device can run none of the nodes */
+  _Atomic bool hopeless;   /* no device can run any of the nodes */
   uint32_t n_values, n_outputs, n_segments;
   gpu_segment *segments;
   uint32_t *feeds;         /* value of each input of the step; GPU_NONE: nobody reads it */
@@ -227,6 +274,8 @@ struct tn_executable {
   struct gpu_values *idle; /* of no step */
 };
 void gpu_decisions_note(const gpu_schedule *s); /* for who asks where nodes run */
+/* prepare.c: the device of the session, by number, in whose memory a tensor is; GPU_NONE: it is none's. */
+uint32_t gpu_feed_site(const tn_executable *e, const tn_tensor *tensor);
 
 static inline bool gpu_is_computed(const tn_executable *e, uint32_t v) { return (e->computed_from[v / 32] >> v % 32 & 1) != 0; }
 
@@ -254,12 +303,12 @@ void gpu_schedule_clear(gpu_schedule *s); /* what make made */
 /* nodes.c: which items the device could run. */
 tn_status gpu_nodes_plan(gpu_schedule *s, tn_error *err);
 /* placement.c: sets `where` of all items. */
-tn_status gpu_place(gpu_schedule *s, tn_error *err);
-/* transfer.c: actions, roots, spans, outputs. */
+tn_status gpu_choose_places(gpu_schedule *s, tn_error *err);
+/* transfer.c: lanes, actions, roots, spans, outputs. */
 tn_status gpu_transfers(gpu_schedule *s, tn_error *err);
 /* instance.c: the arguments that differ from step to step. */
 tn_status gpu_bindings(gpu_schedule *s, tn_error *err);
-/* arena.c: where the blocks lie. */
+/* arena.c: where the blocks lie; the schedule's order is needed for it and goes. */
 tn_status gpu_arenas(gpu_schedule *s, tn_error *err);
 /* constants.c: what the device reads and no step changes. */
 tn_status gpu_statics(gpu_schedule *s, tn_error *err);
@@ -269,6 +318,10 @@ static inline bool gpu_hands_on(const gpu_schedule *s, uint32_t v)
 {
   const tn_executable *e = s->executable;
   return e->crosses[v] && e->made_in[v] == s->segment && s->slots[v].root != GPU_NONE;
+}
+static inline gpu_place *gpu_place_at(const gpu_schedule *s, uint32_t site, uint32_t root)
+{
+  return &s->places[(size_t)site * s->n_slots + root];
 }
 static inline bool gpu_reads(const gpu_item *item, uint32_t i) { return (item->reads[i / 32] >> i % 32 & 1) != 0; }
 static inline bool gpu_is_plain(tn_dtype dtype) { return dtype != TN_STRING && dtype != TN_RESOURCE && dtype != TN_VARIANT; }
@@ -283,12 +336,15 @@ typedef struct gpu_memory { /* of the device */
 struct gpu_instance {
   gpu_instance *next;
   gpu_schedule *schedule;
-  gpu_block arena;
+  gpu_block *arenas; /* by site */
   gpu_block pinned;  /* the host's arena, where that is another: memory that the device reads fast */
   void *host_memory; /* where there is none: any memory */
   char *host;        /* aligned */
   void *scratch_memory, *scratch;
-  cl_command_queue queue, timed; /* timed: takes times; NULL until somebody wants them */
+  cl_command_queue *queues, *timed; /* by lane; timed: take times; NULL until somebody wants them */
+  bool *busy;         /* by lane: something may be in flight */
+  cl_event *events;   /* by action: what others wait for, or whose times are wanted */
+  cl_event *waits;    /* room for those that one action waits for */
   cl_kernel *kernels; /* by call */
   tn_view *views;     /* by value */
   tn_view **operands; /* by item */
@@ -303,8 +359,11 @@ struct gpu_instance {
 tn_status gpu_instance_take(gpu_schedule *s, gpu_instance **out, tn_error *err);
 void gpu_instance_give_back(gpu_instance *in);
 void gpu_instance_destroy(gpu_instance *in); /* NULL allowed; nothing is in flight */
-gpu_memory gpu_memory_of(const gpu_instance *in, uint32_t root);
+gpu_memory gpu_memory_of(const gpu_instance *in, uint32_t root, uint32_t site);
 cl_int gpu_set_memory(cl_kernel kernel, cl_uint arg, gpu_memory m); /* arguments arg and arg + 1 */
+
+tn_status gpu_make_queue(const gpu_schedule *s, uint32_t lane, cl_command_queue_properties properties, cl_command_queue *out,
+                         tn_error *err);
 
 /* ---- steps ---- */
 
@@ -318,22 +377,29 @@ typedef struct gpu_run {
   gpu_block *blocks;
   tn_tensor **made;
   void *map;           /* while the host has the shared arena */
-  cl_event *events;    /* by call, when somebody wants to know times; else NULL */
-  int64_t first_ns;    /* when the first call was enqueued */
+  int64_t *first_ns;   /* by site: when its first call was enqueued; NULL: nobody wants times */
   bool records;
-  bool in_flight;
 } gpu_run;
 
+/* What an action's call is told: what to wait for, and where to put its event. */
+typedef struct gpu_links {
+  cl_command_queue queue;
+  cl_uint n_waits;
+  const cl_event *waits; /* NULL without any */
+  cl_event *event;       /* NULL: nobody asks */
+} gpu_links;
+gpu_links gpu_step_links(gpu_run *run, uint32_t action); /* and its lane is busy */
+
 tn_status gpu_run_step(gpu_run *run, tn_error *err);
-/* An OpenCL call of the step failed; op NULL: of no node. */
-tn_status gpu_step_failed(const gpu_run *run, cl_int code, const char *call, const tn_operation *op, tn_error *err);
+/* An OpenCL call for a lane failed; op NULL: of no node. */
+tn_status gpu_step_failed(const gpu_run *run, uint32_t lane, cl_int code, const char *call, const tn_operation *op, tn_error *err);
 /* profile.c: records for metadata. */
 int64_t gpu_now_ns(void);
 void gpu_profile_begin(gpu_run *run);
 void gpu_profile_end(gpu_run *run, tn_status status);
 /* outputs.c */
 tn_status gpu_outputs_begin(gpu_run *run, tn_error *err); /* what is written straight */
-tn_status gpu_outputs_read(gpu_run *run, tn_error *err);  /* enqueues what is read or copied at the end */
+tn_status gpu_outputs_read(gpu_run *run, uint32_t action, tn_error *err); /* enqueues what reads or copies one */
 tn_status gpu_outputs_give(gpu_run *run, tn_error *err);  /* when all is there */
 tn_status gpu_outputs_hand_on(gpu_run *run, tn_error *err); /* and before that: what later segments read */
 

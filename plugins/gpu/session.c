@@ -73,6 +73,12 @@ tn_status gpu_list_devices(const tn_session_factory *self, tn_runtime_session *s
   return TN_OK;
 }
 
+const char *gpu_device_listed(const tn_runtime_session *s, size_t i)
+{
+  size_t n_cpus = s->n_listed - s->settings.n_devices;
+  return i < s->settings.n_devices ? s->listed[n_cpus + i].name : NULL;
+}
+
 /* ---- workers ---- */
 
 static size_t count_pools(const tn_session_options *options)

@@ -8,8 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define MOST_QUEUES 64
 
-static const char *const keys[] = { "device", "platform", "type", "placement", "fetch", "memory", "copies" };
+static const char *const keys[] = { "device", "platform", "type", "placement", "fetch", "memory", "queues", "copies" };
 static const char *const types[] = { "any", "gpu", "accelerator", "cpu", NULL };
 static const char *const placements[] = { "cost", "device", "host", NULL };
 static const char *const fetches[] = { "host", "device", NULL };
@@ -17,7 +18,7 @@ static const char *const copies[] = { "auto", "always", NULL };
 
 /* What the texts say, before the hardware is asked. */
 typedef struct request {
-  int type, placement, fetch, copies;
+  int type, placement, fetch, copies, queues;
   const char *devices, *platform; /* NULL: not said; borrowed from the options */
   int64_t memory, total, gpus; /* gpus: device_count, -1: not said */
   double fraction;
@@ -60,6 +61,18 @@ static tn_status read_memory(const tn_session_options *o, int64_t *out, tn_error
   }
   if (*end != '\0' || n > INT64_MAX >> shift) return refuse("memory", text, "bytes, as in 500000000 or 512M", err);
   *out = (int64_t)n << shift;
+  return TN_OK;
+}
+
+static tn_status read_queues(const tn_session_options *o, int *out, tn_error *err)
+{
+  const char *text = tn_session_options_setting(o, "queues");
+  if (text == NULL || strcmp(text, "auto") == 0) return TN_OK;
+  char *end;
+  errno = 0;
+  unsigned long n = isdigit((unsigned char)*text) ? strtoul(text, &end, 10) : 0;
+  if (n < 1 || n > MOST_QUEUES || errno != 0 || *end != '\0') return refuse("queues", text, "a number from 1 to 64, or auto", err);
+  *out = (int)n;
   return TN_OK;
 }
 
@@ -149,6 +162,7 @@ static tn_status read_all(const tn_session_options *o, request *r, tn_error *err
   if (st == TN_OK) st = read_word(o, "fetch", fetches, "host or device", &r->fetch, err);
   if (st == TN_OK) st = read_word(o, "copies", copies, "auto or always", &r->copies, err);
   if (st == TN_OK) st = read_memory(o, &r->memory, err);
+  if (st == TN_OK) st = read_queues(o, &r->queues, err);
   r->devices = tn_session_options_setting(o, "device");
   r->platform = tn_session_options_setting(o, "platform");
   if (st == TN_OK) st = check_devices(r->devices, err);
@@ -244,6 +258,7 @@ tn_status gpu_settings_read(const tn_session_options *options, gpu_settings *out
   tn_status st = read_all(options, &r, err);
   if (st != TN_OK) return st;
   *out = (gpu_settings){ .placement = r.placement, .fetch_device = r.fetch == 1, .copies = r.copies == 1,
+                         .queues = r.queues,
                          .memory_limit_bytes = r.memory,
                          .memory_fraction = r.fraction, .total_limit_bytes = r.total };
   st = choose(&r, out, err);

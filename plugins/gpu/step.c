@@ -1,18 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A step: the actions of its schedule are gone through once. What the device does is enqueued in order and waited for where the host
- * needs a value, and at the end. */
+/* A step: the actions of its schedule are gone through once. What devices do is enqueued and waited for where the host needs a
+ * value, and at the end. A lane that needs what another one does waits for its event. */
 #include "schedule.h"
 
 #define CALLS_BETWEEN_LOOKS 16
 
-tn_status gpu_step_failed(const gpu_run *run, cl_int code, const char *call, const tn_operation *op, tn_error *err)
+tn_status gpu_step_failed(const gpu_run *run, uint32_t lane, cl_int code, const char *call, const tn_operation *op, tn_error *err)
 {
-  tn_status st = gpu_cl_error(err, code, call, run->schedule->device->name);
-  if (st == TN_UNAVAILABLE) gpu_device_lost(run->schedule->device);
+  gpu_device *device = run->schedule->sites[run->schedule->lanes[lane].site].device;
+  tn_status st = gpu_cl_error(err, code, call, device->name);
+  if (st == TN_UNAVAILABLE) gpu_device_lost(device);
   if (op == NULL) return st;
   tn_error_prefix(err, "node '%s'", tn_operation_name(op));
   tn_error_set_node(err, tn_operation_name(op));
   return st;
+}
+
+gpu_links gpu_step_links(gpu_run *run, uint32_t action)
+{
+  gpu_instance *in = run->in;
+  const gpu_action *a = &run->schedule->actions[action];
+  bool timed = run->first_ns != NULL && a->what == GPU_DO_CALL;
+  for (uint32_t i = 0; i < a->n_waits; i++) in->waits[i] = in->events[run->schedule->waits[a->first_wait + i]];
+  in->busy[a->lane] = true;
+  return (gpu_links){ .queue = in->queues[a->lane], .n_waits = a->n_waits, .waits = a->n_waits > 0 ? in->waits : NULL,
+                      .event = a->awaited || timed ? &in->events[action] : NULL };
 }
 
 /* ---- what the step brings ---- */
@@ -55,32 +67,49 @@ static tn_status bring_values(gpu_run *run, tn_error *err)
   return st;
 }
 
+/* Nothing of the feed's site begins before its content is there. */
+static tn_status await_feed(gpu_run *run, uint32_t site, cl_event ready, const tn_operation *op, tn_error *err)
+{
+  const gpu_schedule *s = run->schedule;
+  for (uint32_t l = 1; ready != NULL && l < s->n_lanes; l++) {
+    if (s->lanes[l].site != site) continue;
+    cl_int code = cl.EnqueueMarkerWithWaitList(run->in->queues[l], 1, &ready, NULL);
+    if (code != CL_SUCCESS) return gpu_step_failed(run, l, code, "clEnqueueMarkerWithWaitList", op, err);
+    run->in->busy[l] = true;
+  }
+  return TN_OK;
+}
+
+static tn_status bind_one(gpu_run *run, uint32_t number, tn_error *err)
+{
+  const gpu_schedule *s = run->schedule;
+  const gpu_dynamic *d = &s->dynamics[number];
+  const gpu_site *site = &s->sites[d->site];
+  const gpu_slot *v = &s->slots[d->value];
+  gpu_memory *m = &run->in->bound[number];
+  cl_event ready = NULL;
+  if (d->bytes > 0) {
+    tn_status st = gpu_alloc(site->budget, d->bytes, &run->blocks[number], err);
+    if (st == TN_OK) *m = (gpu_memory){ run->blocks[number].mem, 0 };
+    return st;
+  }
+  if (gpu_tensor_memory(run->values->tensors[d->value], site->device, &m->mem, &m->at, &ready))
+    return await_feed(run, d->site, ready, v->op, err);
+  return tn_error_set(err, TN_INTERNAL, "value '%s' has left the device", tn_operation_name(v->op));
+}
+
 static tn_status bind_memory(gpu_run *run, tn_error *err)
 {
   const gpu_schedule *s = run->schedule;
-  for (uint32_t d = 0; d < s->n_dynamic; d++) {
-    const gpu_slot *v = &s->slots[s->dynamic_value[d]];
-    cl_event ready = NULL;
-    cl_int code = CL_SUCCESS;
-    if (!v->device_feed) {
-      tn_status st = gpu_alloc(s->budget, s->dynamic_bytes[d], &run->blocks[d], err);
-      if (st != TN_OK) return st;
-      run->in->bound[d] = (gpu_memory){ run->blocks[d].mem, 0 };
-      continue;
-    }
-    gpu_memory *m = &run->in->bound[d];
-    if (!gpu_tensor_memory(run->values->tensors[s->dynamic_value[d]], s->device, &m->mem, &m->at, &ready))
-      return tn_error_set(err, TN_INTERNAL, "value '%s' has left the device", tn_operation_name(v->op));
-    if (ready != NULL) code = cl.EnqueueMarkerWithWaitList(run->in->queue, 1, &ready, NULL);
-    if (code != CL_SUCCESS) return gpu_step_failed(run, code, "clEnqueueMarkerWithWaitList", v->op, err);
-    run->in_flight = run->in_flight || ready != NULL;
-  }
-  for (uint32_t b = 0; b < s->n_bindings; b++) {
+  tn_status st = TN_OK;
+  for (uint32_t d = 0; st == TN_OK && d < s->n_dynamic; d++) st = bind_one(run, d, err);
+  for (uint32_t b = 0; st == TN_OK && b < s->n_bindings; b++) {
     const gpu_binding *binding = &s->bindings[b];
+    const gpu_item *item = &s->items[s->calls[binding->call].item];
     cl_int code = gpu_set_memory(run->in->kernels[binding->call], binding->arg, run->in->bound[binding->dynamic]);
-    if (code != CL_SUCCESS) return gpu_step_failed(run, code, "clSetKernelArg", s->items[s->calls[binding->call].item].in.op, err);
+    if (code != CL_SUCCESS) st = gpu_step_failed(run, item->lane, code, "clSetKernelArg", item->in.op, err);
   }
-  return TN_OK;
+  return st;
 }
 
 /* ---- actions ---- */
@@ -108,7 +137,7 @@ static void let_go(gpu_run *run, uint32_t i)
   for (uint32_t k = 0; k < item->in.n_inputs; k++) {
     uint32_t root = s->slots[item->in.inputs[k]].root;
     const gpu_slot *r = &s->slots[root];
-    if (r->last != i || r->device.first != GPU_NONE || r->device_feed) continue;
+    if (r->last != i || r->sent || r->fed_at != GPU_NONE) continue;
     tn_tensor **held = NULL;
     if (r->kind == GPU_FROM_OWN || r->kind == GPU_FROM_GIVEN) held = &run->tensors[root];
     else if (r->kind == GPU_FROM_FEED && gpu_is_computed(e, root) && e->read_in[root] == s->segment && !e->gives_shapes[root])
@@ -143,112 +172,176 @@ static tn_status do_copy(gpu_run *run, const gpu_call *c, tn_error *err)
   const gpu_schedule *s = run->schedule;
   const gpu_item *item = &s->items[c->item];
   uint32_t from = item->in.inputs[c->launch->copy_from], to = item->in.outputs[c->launch->copy_to];
-  gpu_memory a = gpu_memory_of(run->in, s->slots[from].root), b = gpu_memory_of(run->in, s->slots[to].root);
-  if (s->slots[to].bytes == 0 || (a.mem == b.mem && a.at == b.at)) return TN_OK;
-  cl_int code = cl.EnqueueCopyBuffer(run->in->queue, a.mem, b.mem, a.at, b.at, s->slots[to].bytes, 0, NULL, NULL);
-  return code == CL_SUCCESS ? TN_OK : gpu_step_failed(run, code, "clEnqueueCopyBuffer", item->in.op, err);
+  gpu_memory a = gpu_memory_of(run->in, s->slots[from].root, item->site), b = gpu_memory_of(run->in, s->slots[to].root, item->site);
+  gpu_links l = gpu_step_links(run, c->action);
+  bool done = s->slots[to].bytes == 0 || (a.mem == b.mem && a.at == b.at);
+  if (done && l.n_waits == 0 && l.event == NULL) return TN_OK;
+  cl_int code = done ? cl.EnqueueMarkerWithWaitList(l.queue, l.n_waits, l.waits, l.event)
+                     : cl.EnqueueCopyBuffer(l.queue, a.mem, b.mem, a.at, b.at, s->slots[to].bytes, l.n_waits, l.waits, l.event);
+  const char *call = done ? "clEnqueueMarkerWithWaitList" : "clEnqueueCopyBuffer";
+  return code == CL_SUCCESS ? TN_OK : gpu_step_failed(run, item->lane, code, call, item->in.op, err);
 }
 
-static tn_status do_call(gpu_run *run, uint32_t id, tn_error *err)
+static tn_status do_call(gpu_run *run, const gpu_action *a, tn_error *err)
 {
-  const gpu_call *c = &run->schedule->calls[id];
+  const gpu_schedule *s = run->schedule;
+  const gpu_call *c = &s->calls[a->id];
   const gpu_launch *l = c->launch;
-  const tn_operation *op = run->schedule->items[c->item].in.op;
-  tn_status st = id % CALLS_BETWEEN_LOOKS == 0 ? tn_step_check(run->step, op, err) : TN_OK;
+  const gpu_item *item = &s->items[c->item];
+  tn_status st = a->id % CALLS_BETWEEN_LOOKS == 0 ? tn_step_check(run->step, item->in.op, err) : TN_OK;
   if (st != TN_OK) return st;
-  run->in_flight = true;
   if (l->copies) return do_copy(run, c, err);
-  if (run->events != NULL && run->first_ns == 0) run->first_ns = gpu_now_ns();
-  cl_int code = cl.EnqueueNDRangeKernel(run->in->queue, run->in->kernels[id], l->n_dims, NULL, l->global,
-                                        l->local[0] == 0 ? NULL : l->local, 0, NULL,
-                                        run->events == NULL ? NULL : &run->events[id]);
-  return code == CL_SUCCESS ? TN_OK : gpu_step_failed(run, code, "clEnqueueNDRangeKernel", op, err);
+  if (run->first_ns != NULL && run->first_ns[item->site] == 0) run->first_ns[item->site] = gpu_now_ns();
+  gpu_links to = gpu_step_links(run, c->action);
+  cl_int code = cl.EnqueueNDRangeKernel(to.queue, run->in->kernels[a->id], l->n_dims, NULL, l->global,
+                                        l->local[0] == 0 ? NULL : l->local, to.n_waits, to.waits, to.event);
+  return code == CL_SUCCESS ? TN_OK : gpu_step_failed(run, a->lane, code, "clEnqueueNDRangeKernel", item->in.op, err);
 }
 
-static tn_status do_upload(gpu_run *run, uint32_t v, tn_error *err)
+/* What lanes wait for in others has to be on its way before the host waits for one of them. */
+static tn_status flush_all(gpu_run *run, tn_error *err)
 {
-  const gpu_slot *slot = &run->schedule->slots[v];
-  gpu_memory to = gpu_memory_of(run->in, v);
-  run->in_flight = true;
-  cl_int code = cl.EnqueueWriteBuffer(run->in->queue, to.mem, CL_FALSE, to.at, slot->bytes, run->in->views[v].data, 0, NULL, NULL);
-  return code == CL_SUCCESS ? TN_OK : gpu_step_failed(run, code, "clEnqueueWriteBuffer", slot->op, err);
+  for (uint32_t l = 1; l < run->schedule->n_lanes; l++) {
+    cl_int code = run->in->busy[l] ? cl.Flush(run->in->queues[l]) : CL_SUCCESS;
+    if (code != CL_SUCCESS) return gpu_step_failed(run, l, code, "clFlush", NULL, err);
+  }
+  return TN_OK;
 }
 
-static tn_status do_read(gpu_run *run, const gpu_action *a, tn_error *err)
+static tn_status before_waiting(gpu_run *run, tn_error *err)
 {
+  return run->schedule->n_lanes > 2 ? flush_all(run, err) : TN_OK;
+}
+
+static tn_status do_upload(gpu_run *run, uint32_t number, tn_error *err)
+{
+  const gpu_action *a = &run->schedule->actions[number];
   const gpu_slot *slot = &run->schedule->slots[a->id];
-  gpu_memory from = gpu_memory_of(run->in, a->id);
-  run->in_flight = true;
-  cl_int code = cl.EnqueueReadBuffer(run->in->queue, from.mem, a->waits, from.at, slot->bytes, run->in->views[a->id].data, 0, NULL,
-                                     NULL);
-  return code == CL_SUCCESS ? TN_OK : gpu_step_failed(run, code, "clEnqueueReadBuffer", slot->op, err);
+  gpu_memory to = gpu_memory_of(run->in, a->id, run->schedule->lanes[a->lane].site);
+  gpu_links l = gpu_step_links(run, number);
+  cl_int code = cl.EnqueueWriteBuffer(l.queue, to.mem, CL_FALSE, to.at, slot->bytes, run->in->views[a->id].data, l.n_waits, l.waits,
+                                      l.event);
+  return code == CL_SUCCESS ? TN_OK : gpu_step_failed(run, a->lane, code, "clEnqueueWriteBuffer", slot->op, err);
 }
 
-static tn_status do_enter(gpu_run *run, tn_error *err)
+static tn_status do_read(gpu_run *run, uint32_t number, tn_error *err)
 {
+  const gpu_action *a = &run->schedule->actions[number];
+  const gpu_slot *slot = &run->schedule->slots[a->id];
+  gpu_memory from = gpu_memory_of(run->in, a->id, run->schedule->lanes[a->lane].site);
+  tn_status st = a->waits ? before_waiting(run, err) : TN_OK;
+  if (st != TN_OK) return st;
+  gpu_links l = gpu_step_links(run, number);
+  cl_int code = cl.EnqueueReadBuffer(l.queue, from.mem, a->waits, from.at, slot->bytes, run->in->views[a->id].data, l.n_waits, l.waits,
+                                     l.event);
+  return code == CL_SUCCESS ? TN_OK : gpu_step_failed(run, a->lane, code, "clEnqueueReadBuffer", slot->op, err);
+}
+
+static tn_status do_enter(gpu_run *run, uint32_t number, tn_error *err)
+{
+  const gpu_block *arena = &run->in->arenas[0];
+  uint32_t lane = run->schedule->actions[number].lane;
   cl_int code;
-  run->in_flight = true;
-  run->map = cl.EnqueueMapBuffer(run->in->queue, run->in->arena.mem, CL_TRUE, CL_MAP_READ | CL_MAP_WRITE, 0,
-                                 run->in->arena.bytes, 0, NULL, NULL, &code);
+  tn_status st = before_waiting(run, err);
+  if (st != TN_OK) return st;
+  gpu_links l = gpu_step_links(run, number);
+  run->map = cl.EnqueueMapBuffer(l.queue, arena->mem, CL_TRUE, CL_MAP_READ | CL_MAP_WRITE, 0, arena->bytes, l.n_waits, l.waits,
+                                 l.event, &code);
   if (code == CL_SUCCESS) return TN_OK;
   run->map = NULL;
-  return gpu_step_failed(run, code, "clEnqueueMapBuffer", NULL, err);
+  return gpu_step_failed(run, lane, code, "clEnqueueMapBuffer", NULL, err);
 }
 
-static tn_status do_leave(gpu_run *run, tn_error *err)
+/* event NULL: nobody waits for it */
+static tn_status unmap(gpu_run *run, uint32_t lane, cl_event *event, tn_error *err)
 {
-  if (run->map == NULL) return TN_OK;
-  cl_int code = cl.EnqueueUnmapMemObject(run->in->queue, run->in->arena.mem, run->map, 0, NULL, NULL);
+  cl_int code = cl.EnqueueUnmapMemObject(run->in->queues[lane], run->in->arenas[0].mem, run->map, 0, NULL, event);
   run->map = NULL;
-  return code == CL_SUCCESS ? TN_OK : gpu_step_failed(run, code, "clEnqueueUnmapMemObject", NULL, err);
+  return code == CL_SUCCESS ? TN_OK : gpu_step_failed(run, lane, code, "clEnqueueUnmapMemObject", NULL, err);
 }
 
-static tn_status act(gpu_run *run, const gpu_action *a, tn_error *err)
+static tn_status do_leave(gpu_run *run, uint32_t number, tn_error *err)
 {
+  gpu_links l = gpu_step_links(run, number);
+  return unmap(run, run->schedule->actions[number].lane, l.event, err);
+}
+
+static tn_status do_await(gpu_run *run, uint32_t number, tn_error *err)
+{
+  const gpu_action *a = &run->schedule->actions[number];
+  tn_status st = flush_all(run, err);
+  cl_int code = st == TN_OK ? cl.WaitForEvents(1, &run->in->events[a->id]) : CL_SUCCESS;
+  return code == CL_SUCCESS ? st : gpu_step_failed(run, run->schedule->actions[a->id].lane, code, "clWaitForEvents", NULL, err);
+}
+
+static tn_status act(gpu_run *run, uint32_t number, tn_error *err)
+{
+  const gpu_action *a = &run->schedule->actions[number];
   switch (a->what) {
   case GPU_DO_HOST: return do_host(run, a->id, err);
-  case GPU_DO_CALL: return do_call(run, a->id, err);
-  case GPU_DO_UPLOAD: return do_upload(run, a->id, err);
-  case GPU_DO_READ: return do_read(run, a, err);
-  case GPU_DO_ENTER: return do_enter(run, err);
-  default: return do_leave(run, err);
+  case GPU_DO_CALL: return do_call(run, a, err);
+  case GPU_DO_UPLOAD: return do_upload(run, number, err);
+  case GPU_DO_READ: return do_read(run, number, err);
+  case GPU_DO_ENTER: return do_enter(run, number, err);
+  case GPU_DO_LEAVE: return do_leave(run, number, err);
+  case GPU_DO_AWAIT: return do_await(run, number, err);
+  default: return gpu_outputs_read(run, number, err);
   }
 }
 
-/* The device begins on what is there while the host has work of its own. */
-static tn_status flush(gpu_run *run, const gpu_action *a, tn_error *err)
+/* Devices begin on what is there while the host has work of its own. */
+static tn_status flush(gpu_run *run, uint32_t number, tn_error *err)
 {
-  if (a->what != GPU_DO_HOST || a == run->schedule->actions || a[-1].what != GPU_DO_CALL) return TN_OK;
-  cl_int code = cl.Flush(run->in->queue);
-  return code == CL_SUCCESS ? TN_OK : gpu_step_failed(run, code, "clFlush", NULL, err);
+  const gpu_action *a = &run->schedule->actions[number];
+  return a->what != GPU_DO_HOST || number == 0 || a[-1].what != GPU_DO_CALL ? TN_OK : flush_all(run, err);
 }
 
+/* Of all lanes, also after one failed: nothing is in flight then. */
 static tn_status finish(gpu_run *run, tn_error *err)
 {
-  if (!run->in_flight) return TN_OK;
-  cl_int code = cl.Finish(run->in->queue);
-  run->in_flight = false;
-  return code == CL_SUCCESS ? TN_OK : gpu_step_failed(run, code, "clFinish", NULL, err);
+  tn_status st = before_waiting(run, err);
+  for (uint32_t l = 1; l < run->schedule->n_lanes; l++) {
+    cl_int code = run->in->busy[l] ? cl.Finish(run->in->queues[l]) : CL_SUCCESS;
+    run->in->busy[l] = false;
+    if (code != CL_SUCCESS && st == TN_OK) st = gpu_step_failed(run, l, code, "clFinish", NULL, err);
+  }
+  return st;
+}
+
+static void release_events(gpu_run *run)
+{
+  if (run->schedule->n_waits == 0 && run->first_ns == NULL) return;
+  for (uint32_t a = 0; a < run->schedule->n_actions; a++) {
+    if (run->in->events[a] != NULL) cl.ReleaseEvent(run->in->events[a]);
+    run->in->events[a] = NULL;
+  }
+}
+
+static tn_status go_through(gpu_run *run, tn_error *err)
+{
+  tn_status st = TN_OK;
+  for (uint32_t i = 0; st == TN_OK && i < run->schedule->n_actions; i++) {
+    st = flush(run, i, err);
+    if (st == TN_OK) st = act(run, i, err);
+  }
+  return st;
 }
 
 tn_status gpu_run_step(gpu_run *run, tn_error *err)
 {
-  const gpu_schedule *s = run->schedule;
   gpu_profile_begin(run);
   tn_status st = gpu_outputs_begin(run, err);
   if (st == TN_OK) st = bring_values(run, err);
   if (st == TN_OK) st = bind_memory(run, err);
-  for (uint32_t i = 0; st == TN_OK && i < s->n_actions; i++) {
-    st = flush(run, &s->actions[i], err);
-    if (st == TN_OK) st = act(run, &s->actions[i], err);
-  }
-  if (st == TN_OK) st = gpu_outputs_read(run, err);
+  if (st == TN_OK) st = go_through(run, err);
   if (st == TN_OK) st = finish(run, err);
   if (st == TN_OK) st = tn_step_check(run->step, NULL, err);
   if (st == TN_OK) st = gpu_outputs_hand_on(run, err);
   if (st == TN_OK) st = gpu_outputs_give(run, err);
-  if (st != TN_OK && run->map != NULL) do_leave(run, NULL);
+  if (st != TN_OK && run->map != NULL) unmap(run, run->schedule->sites[0].first_lane, NULL, NULL);
   if (st != TN_OK) finish(run, NULL); /* nothing touches the memory any more */
   gpu_profile_end(run, st);
+  release_events(run);
+  tn_free(run->first_ns);
   return st;
 }
