@@ -79,16 +79,27 @@ static const char *const *with_faults(const char *types, const char *fail)
   return environment;
 }
 
+static const char *const *with_queues(const char *const *environment)
+{
+  static const char *more[8];
+  size_t n = 0;
+  for (; environment[n] != NULL; n++) more[n] = environment[n];
+  more[n++] = "TENON_TEST_TARGET=gpu:placement=device,queues=3";
+  more[n] = NULL;
+  return more;
+}
+
 /* ---- a life ---- */
 
 enum { SIDE = 24 };
 
-/* y = relu(x w + x) - x, w constant: a product and what follows it, in one plan. */
+/* y = relu(x w + x) - max(x, x), w constant: a product and what follows it, in one plan, and what may run beside it. */
 static void life_graph(ts *t)
 {
   int64_t dims[2] = { SIDE, SIDE };
+  const char *target = getenv("TENON_TEST_TARGET");
   ts_init(t, 1);
-  REQUIRE_OK(tn_session_options_set_target(t->options, "gpu:placement=device", &t->err), &t->err);
+  REQUIRE_OK(tn_session_options_set_target(t->options, target != NULL ? target : "gpu:placement=device", &t->err), &t->err);
   REQUIRE_OK(tn_session_options_parse(t->options, "kernel_plugins", "never", &t->err), &t->err);
   tn_tensor *quarters = ts_filled(2, dims, 0.25f);
   tn_output x = ts_placeholder(t->graph, "x", TN_FLOAT), w = ts_const_tensor(t->graph, "w", quarters);
@@ -96,7 +107,8 @@ static void life_graph(ts *t)
   tn_output product = ts_op2(t->graph, "MatMul", "product", x, w);
   tn_output sum = ts_op2(t->graph, "AddV2", "sum", product, x);
   tn_output relu = ts_op1(t->graph, "Relu", "relu", sum);
-  ts_op2(t->graph, "Sub", "y", relu, x);
+  tn_output same = ts_op2(t->graph, "Maximum", "same", x, x); /* beside the product */
+  ts_op2(t->graph, "Sub", "y", relu, same);
 }
 
 static tn_status start(ts *t)
@@ -207,6 +219,7 @@ static void gpu_faults__each_function_at_each_call(void)
   GPU_NEEDS_DEVICE();
   gpu_kit_play("sweep", with_faults(NULL, NULL));
   gpu_kit_play("sweep", with_faults("gpu", NULL));
+  gpu_kit_play("sweep", with_queues(with_faults("gpu", NULL)));
 }
 
 /* ---- before there is a session ---- */

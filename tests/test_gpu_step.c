@@ -11,8 +11,8 @@
 
 #define DEVICE "gpu:placement=device"
 #define APART "gpu:placement=device,copies=always" /* as on a device with memory of its own */
-static const char *const targets[] = { DEVICE, APART };
-#define FOR_TARGETS(t) for (size_t t##_i = 0; t##_i < 2; t##_i++) for (const char *t = targets[t##_i]; t != NULL; t = NULL)
+static const char *const targets[] = { DEVICE, APART, APART ",queues=3" };
+#define FOR_TARGETS(t) for (size_t t##_i = 0; t##_i < 3; t##_i++) for (const char *t = targets[t##_i]; t != NULL; t = NULL)
 
 /* ---- the log ---- */
 

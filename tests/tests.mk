@@ -51,6 +51,7 @@ TN_UNIT_TESTS = \
   tests/test_gpu_memory \
   tests/test_gpu_products \
   tests/test_gpu_programs \
+  tests/test_gpu_queues \
   tests/test_gpu_step \
   tests/test_gpu_tensors \
   tests/test_half \

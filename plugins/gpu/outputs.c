@@ -69,6 +69,16 @@ static tn_status copy_one(gpu_run *run, uint32_t o, uint32_t action, tn_error *e
                             : gpu_step_failed(run, run->schedule->actions[action].lane, code, "clEnqueueCopyBuffer", v->op, err);
 }
 
+/* It is where it stays. What follows in its lane counts on having waited for what it waits for. */
+static tn_status leave_one(gpu_run *run, uint32_t o, uint32_t action, tn_error *err)
+{
+  const gpu_action *a = &run->schedule->actions[action];
+  if (a->n_waits == 0) return TN_OK;
+  gpu_links l = gpu_step_links(run, action);
+  cl_int code = cl.EnqueueMarkerWithWaitList(l.queue, l.n_waits, l.waits, l.event);
+  return code == CL_SUCCESS ? TN_OK : gpu_step_failed(run, a->lane, code, "clEnqueueMarkerWithWaitList", slot_of(run, o)->op, err);
+}
+
 /* Whether it becomes a tensor on the device: not where the step brings memory for it. */
 static bool stays(gpu_run *run, uint32_t o)
 {
@@ -80,7 +90,7 @@ tn_status gpu_outputs_read(gpu_run *run, uint32_t action, tn_error *err)
 {
   uint32_t o = run->schedule->actions[action].id;
   if (!stays(run, o)) return read_one(run, o, action, err);
-  return run->schedule->outs[o].how == GPU_OUT_COPY ? copy_one(run, o, action, err) : TN_OK;
+  return run->schedule->outs[o].how == GPU_OUT_COPY ? copy_one(run, o, action, err) : leave_one(run, o, action, err);
 }
 
 /* ---- giving ---- */
