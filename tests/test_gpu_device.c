@@ -271,7 +271,9 @@ static void gpu_device__settings_that_are_wrong_are_named(void)
                 { "gpu:memory=5MB", "setting memory=5MB of" },
                 { "gpu:memory=9223372036854775807K", "setting memory=9223372036854775807K of" },
                 { "gpu:memory=9223372036854775808", "setting memory=9223372036854775808 of" },
-                { "gpu:queues=0", "there is no setting 'queues'" } };
+                { "gpu:queues=0", "setting queues=0 of runtime 'gpu': wanted a number from 1 to 64, or auto" },
+                { "gpu:queues=65", "setting queues=65 of" },
+                { "gpu:queues=2x", "setting queues=2x of" } };
   GPU_NEEDS_DEVICE();
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     tn_status st = try_target(cases[i].target, NULL);
