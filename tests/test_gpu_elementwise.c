@@ -336,13 +336,17 @@ static void gpu_elementwise__chains_of_short_floats(void)
   }
 }
 
-/* What divides by zero fails as it does on the CPU, so it runs there. */
-static void gpu_elementwise__integer_division_stays_on_the_cpu(void)
+/* What divides by zero is a matter of test_gpu_data_faults. */
+static void gpu_elementwise__integers_are_divided_there(void)
 {
   GPU_NEEDS_DEVICE();
-  static const typed division = { "FloorDiv", TN_INT32 };
-  compare(1, build_typed, &division);
-  CHECK(seen.nodes <= 0);
+  static const char *const ops[] = { "Div", "FloorDiv", "FloorMod", "TruncateDiv", "TruncateMod", "Mod" };
+  for (size_t i = 0; i < sizeof ops / sizeof *ops; i++)
+    for (int wide = 0; wide < 2; wide++) {
+      const typed division = { ops[i], wide ? TN_INT64 : TN_INT32 };
+      compare(1, build_typed, &division);
+      CHECK_INT(seen.nodes, 1);
+    }
 }
 
 /* ---- too many dimensions ---- */
@@ -477,7 +481,7 @@ TAP_MAIN(
   TAP_TEST(gpu_elementwise__joined_arguments_are_read_in_their_parts),
   TAP_TEST(gpu_elementwise__numbers_of_all_types_are_those_of_the_cpu),
   TAP_TEST(gpu_elementwise__chains_of_short_floats),
-  TAP_TEST(gpu_elementwise__integer_division_stays_on_the_cpu),
+  TAP_TEST(gpu_elementwise__integers_are_divided_there),
   TAP_TEST(gpu_elementwise__too_many_dimensions_stay_on_the_cpu),
   TAP_TEST(gpu_elementwise__reductions_follow_chains),
   TAP_TEST(gpu_elementwise__long_reductions),

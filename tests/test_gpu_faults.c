@@ -93,7 +93,19 @@ static const char *const *with_queues(const char *const *environment)
 
 enum { SIDE = 24 };
 
-/* y = relu(x w + x) - max(x, x), w constant: a product and what follows it, in one plan, and what may run beside it. */
+static tn_output cast(tn_graph *graph, const char *name, tn_output x, tn_dtype to)
+{
+  tn_error err = TN_ERROR_INIT;
+  tn_operation *op = NULL;
+  tn_operation_builder *b = tn_operation_begin(graph, "Cast", name, 0);
+  tn_operation_add_input(b, x);
+  tn_operation_set_type(b, "DstT", to);
+  REQUIRE_OK(tn_operation_finish(b, &op, &err), &err);
+  return (tn_output){ op, 0 };
+}
+
+/* y = relu(x w + x) - x / x, w constant: a product and what follows it, and beside that a quotient of integers, which is looked at
+ * (x is 1). */
 static void life_graph(ts *t)
 {
   int64_t dims[2] = { SIDE, SIDE };
@@ -107,8 +119,8 @@ static void life_graph(ts *t)
   tn_output product = ts_op2(t->graph, "MatMul", "product", x, w);
   tn_output sum = ts_op2(t->graph, "AddV2", "sum", product, x);
   tn_output relu = ts_op1(t->graph, "Relu", "relu", sum);
-  tn_output same = ts_op2(t->graph, "Maximum", "same", x, x); /* beside the product */
-  ts_op2(t->graph, "Sub", "y", relu, same);
+  tn_output whole = cast(t->graph, "whole", x, TN_INT32), quotient = ts_op2(t->graph, "FloorDiv", "quotient", whole, whole);
+  ts_op2(t->graph, "Sub", "y", relu, cast(t->graph, "one", quotient, TN_FLOAT));
 }
 
 static tn_status start(ts *t)

@@ -43,6 +43,7 @@ TN_UNIT_TESTS = \
   tests/test_functions \
   tests/test_gate \
   tests/test_gemm \
+  tests/test_gpu_data_faults \
   tests/test_gpu_device \
   tests/test_gpu_elementwise \
   tests/test_gpu_faults \

@@ -89,11 +89,12 @@ tn_status gpu_bindings(gpu_schedule *s, tn_error *err)
   return st;
 }
 
-static gpu_memory argument(const gpu_instance *in, const gpu_item *item, const gpu_arg *g)
+static gpu_memory argument(const gpu_instance *in, uint32_t c, const gpu_item *item, const gpu_arg *g)
 {
   const gpu_schedule *s = in->schedule;
   const gpu_block *arena = &in->arenas[item->site], *statics = &s->sites[item->site].statics;
   switch (g->kind) {
+  case GPU_ARG_FAULT: return (gpu_memory){ in->faults[item->site].mem, c }; /* the number in place of an offset */
   case GPU_ARG_INPUT: return gpu_memory_of(in, s->slots[item->in.inputs[g->index]].root, item->site);
   case GPU_ARG_OUTPUT: return gpu_memory_of(in, s->slots[item->in.outputs[g->index]].root, item->site);
   case GPU_ARG_SCRATCH: return (gpu_memory){ arena->mem, s->lanes[item->lane].scratch_at + g->at };
@@ -127,7 +128,7 @@ static tn_status make_kernel(gpu_instance *in, uint32_t c, tn_error *err)
   for (size_t a = 0; code == CL_SUCCESS && a < l->n_args; a++) {
     const gpu_arg *g = &l->args[a];
     bool pointer = g->kind != GPU_ARG_VALUE && g->kind != GPU_ARG_LOCAL;
-    if (pointer) code = gpu_set_memory(in->kernels[c], arg, argument(in, item, g));
+    if (pointer) code = gpu_set_memory(in->kernels[c], arg, argument(in, c, item, g));
     else code = cl.SetKernelArg(in->kernels[c], arg, g->size, g->kind == GPU_ARG_VALUE ? l->values + g->at : NULL);
     arg += pointer ? 2 : 1;
   }
@@ -180,7 +181,10 @@ void gpu_instance_destroy(gpu_instance *in)
     if (in->timed != NULL && in->timed[l] != NULL) cl.ReleaseCommandQueue(in->timed[l]);
   }
   for (uint32_t k = 0; in->arenas != NULL && k < in->schedule->n_sites; k++) gpu_free(&in->arenas[k]);
+  for (uint32_t k = 0; in->faults != NULL && k < in->schedule->n_sites; k++) gpu_free(&in->faults[k]);
   tn_free(in->arenas);
+  tn_free(in->faults);
+  tn_free(in->found);
   tn_free(in->queues);
   tn_free(in->timed);
   tn_free(in->busy);
@@ -210,6 +214,8 @@ static void bind_nothing(gpu_instance *in)
 static bool make_lists(const gpu_schedule *s, gpu_instance *in)
 {
   in->arenas = gpu_new(s->n_sites + 1, sizeof *in->arenas);
+  in->faults = gpu_new(s->n_sites + 1, sizeof *in->faults);
+  in->found = gpu_new(s->n_sites + 1, sizeof *in->found);
   in->queues = gpu_new(s->n_lanes + 1, sizeof *in->queues);
   in->timed = gpu_new(s->n_lanes + 1, sizeof *in->timed);
   in->busy = gpu_new(s->n_lanes + 1, sizeof *in->busy);
@@ -223,7 +229,7 @@ static bool make_lists(const gpu_schedule *s, gpu_instance *in)
   in->outputs = gpu_new(s->n_outs + 1, sizeof *in->outputs);
   in->blocks = gpu_new(s->n_dynamic + 1, sizeof *in->blocks);
   in->made = gpu_new(s->max_outputs + 1, sizeof *in->made);
-  if (in->arenas == NULL || in->queues == NULL || in->timed == NULL || in->busy == NULL || in->events == NULL || in->waits == NULL)
+  if (in->faults == NULL || in->found == NULL || in->arenas == NULL || in->queues == NULL || in->timed == NULL || in->busy == NULL || in->events == NULL || in->waits == NULL)
     return false;
   return in->kernels != NULL && in->views != NULL && in->operands != NULL && in->bound != NULL && in->tensors != NULL &&
          in->outputs != NULL && in->blocks != NULL && in->made != NULL;
@@ -247,6 +253,7 @@ static tn_status make(gpu_schedule *s, gpu_instance *in, tn_error *err)
   if (st != TN_OK) return st;
   bind_nothing(in);
   for (uint32_t l = 1; st == TN_OK && l < s->n_lanes; l++) st = gpu_make_queue(s, l, 0, &in->queues[l], err);
+  if (st == TN_OK) st = gpu_fault_make(in, err);
   for (uint32_t c = 0; st == TN_OK && c < s->n_calls; c++) st = make_kernel(in, c, err);
   if (st == TN_OK) make_views(in);
   return st;

@@ -165,6 +165,14 @@ void gpu_arg_packed(gpu_launch *l, uint32_t id)
     add_arg(l, (gpu_arg){ .kind = GPU_ARG_PACKED, .index = id });
 }
 
+void gpu_arg_fault(gpu_launch *l, gpu_explain explain, int64_t limit)
+{
+  if (!on(l)) return;
+  add_arg(l, (gpu_arg){ .kind = GPU_ARG_FAULT });
+  l->explain = explain;
+  l->limit = limit;
+}
+
 void gpu_arg_bytes(gpu_launch *l, const void *bytes, size_t size)
 {
   if (!on(l) || !grow(l->node, (void **)&l->values, &l->values_room, l->n_values, size, 1)) return;

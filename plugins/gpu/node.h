@@ -34,6 +34,18 @@ typedef struct gpu_value {
   bool constant;    /* the same in every step */
 } gpu_value;
 
+/* What a kernel found in the elements of a step that it cannot take: of the node's first such launch, where planning was told to
+ * expect it (gpu_arg_fault). */
+typedef struct gpu_fault {
+  const tn_operation *op;
+  int64_t place, value;            /* what the kernel said: of all it found, that with the lowest place */
+  int64_t limit;                   /* what gpu_arg_fault was told */
+  uint32_t n_inputs;
+  const struct gpu_value *inputs;  /* without elements */
+} gpu_fault;
+/* Says it as the CPU's kernel does, without the node's name. Returns the status; never TN_OK. */
+typedef tn_status (*gpu_explain)(const gpu_fault *fault, tn_error *err);
+
 typedef struct gpu_launch gpu_launch;
 typedef struct gpu_node {
   const tn_operation *op;
@@ -71,6 +83,9 @@ void gpu_arg_input(gpu_launch *l, uint32_t i);
 void gpu_arg_output(gpu_launch *l, uint32_t i);
 void gpu_arg_scratch(gpu_launch *l, size_t at);  /* what gpu_scratch gave */
 void gpu_arg_packed(gpu_launch *l, uint32_t id); /* what gpu_packed gave */
+/* FAULT in the kernel's list: it may say FAULT_AT(place, value) when an element is none that it can take, and must go on with
+ * another then, as the rest of the step runs until the host looks. The step ends with what `explain` says. Once for a launch. */
+void gpu_arg_fault(gpu_launch *l, gpu_explain explain, int64_t limit);
 void gpu_arg_int(gpu_launch *l, int64_t value);  /* int in the kernel; TN_UNIMPLEMENTED beyond its range */
 void gpu_arg_long(gpu_launch *l, int64_t value);
 void gpu_arg_float(gpu_launch *l, float value);
@@ -106,7 +121,7 @@ bool gpu_attr_text_is(const gpu_node *n, const char *name, const char *text);
 
 /* ---- for the executor ---- */
 
-enum { GPU_ARG_INPUT, GPU_ARG_OUTPUT, GPU_ARG_SCRATCH, GPU_ARG_PACKED, GPU_ARG_VALUE, GPU_ARG_LOCAL };
+enum { GPU_ARG_INPUT, GPU_ARG_OUTPUT, GPU_ARG_SCRATCH, GPU_ARG_PACKED, GPU_ARG_VALUE, GPU_ARG_LOCAL, GPU_ARG_FAULT };
 typedef struct gpu_arg {
   int kind;
   uint32_t index; /* input, output, packed */
@@ -126,6 +141,8 @@ struct gpu_launch {
   size_t global[3], local[3];
   bool copies;        /* no kernel: output `copy_to` gets the bytes of input `copy_from` */
   uint32_t copy_to, copy_from;
+  gpu_explain explain; /* NULL: it takes all elements */
+  int64_t limit;
 };
 typedef struct gpu_pack {
   struct gpu_pack *next;

@@ -13,6 +13,26 @@
 #define GET_IN(type, name) __global const type *name = (__global const type *)(name##_base + name##_at)
 #define GET_OUT(type, name) __global type *name = (__global type *)(name##_base + name##_at)
 
+/* A kernel that may meet elements it cannot take has FAULT in its list, says FAULT_AT(place, value), and goes on with another
+ * value. The first launch that does so has the words (plugins/gpu/fault.c reads them): 0: 1 + its number; 1: the lowest place so
+ * far, counted down from the largest number; 2: how many notes there are. A note is made only where the place is lower than all
+ * before, so that few suffice. */
+#define FAULT __global uint *fault_words, const ulong fault_call
+#define FAULT_AT(place, value) note_fault(fault_words, fault_call, place, value)
+#define FAULT_NOTES 63
+static void note_fault(volatile __global uint *words, const ulong call, const long place, const long value)
+{
+  const uint mine = (uint)call + 1, holder = atomic_cmpxchg(words, 0, mine);
+  if (holder != 0 && holder != mine) return;
+  const uint rank = place < 0xfffffffel ? 0xffffffff - (uint)place : 1;
+  if (atomic_max(words + 1, rank) >= rank) return;
+  const uint note = atomic_inc(words + 2);
+  if (note >= FAULT_NOTES) return;
+  volatile __global long *to = (volatile __global long *)(words + 4) + 2 * note;
+  to[0] = place;
+  to[1] = value;
+}
+
 /* Elements of the two short types are numbers of 16 bits in memory and float in computing; all others are what they
  * are. LOAD_PLAIN, LOAD_HALF and LOAD_BFLOAT16 are what a kernel's options name LOAD, see gpu_define_elements. */
 #define LOAD_PLAIN(p, i) ((p)[i])

@@ -247,7 +247,7 @@ static tn_status run_scheduled(gpu_schedule *s, tn_step *step, gpu_values *value
                   .blocks = in->blocks, .made = in->made };
   st = gpu_run_step(&run, err);
   clear_instance(in);
-  if (st == TN_OK) gpu_instance_give_back(in);
+  if (st == TN_OK || run.unharmed) gpu_instance_give_back(in);
   else gpu_instance_destroy(in);
   return st;
 }

@@ -242,6 +242,7 @@ static tn_status make_steps(gpu_schedule *s, tn_error *err)
 {
   tn_status st = collect_calls(s, err);
   if (st == TN_OK) st = gpu_transfers(s, err);
+  if (st == TN_OK) gpu_faults_plan(s);
   if (st == TN_OK) st = find_late(s, err);
   if (st == TN_OK) st = gpu_arenas(s, err);
   if (st == TN_OK) st = get_all_programs(s, err);

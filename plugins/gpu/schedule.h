@@ -74,6 +74,7 @@ typedef struct gpu_site {
   gpu_budget *budget;
   bool used;                      /* nodes run there, or a feed lies there; else it has no lanes and no memory */
   uint32_t first_lane, n_lanes;   /* for kernels */
+  bool may_fault;                 /* a launch there may find elements that it cannot take */
   uint32_t up, down;              /* lanes for what is sent there, and read from there; GPU_NONE: those of kernels */
   size_t arena_bytes;
   size_t statics_bytes;
@@ -164,6 +165,7 @@ typedef struct gpu_action {
   uint32_t id;
   uint32_t lane;
   uint32_t first_wait, n_waits; /* in the schedule's `waits`: what of other lanes must be over before it begins */
+  bool looks; /* what devices found in the elements is looked at: before an item of the host, after a wait */
 } gpu_action;
 
 enum {
@@ -238,6 +240,7 @@ struct gpu_schedule {
   uint32_t max_outputs;    /* of an item */
   bool shared;             /* one arena for host and device, of which there is one */
   bool possible;           /* the device could run some of the nodes */
+  bool looks;              /* after the last action that looks a launch may find elements that it cannot take */
   uint32_t *late;          /* values whose host memory differs from step to step */
   uint32_t n_late;
   size_t host_bytes, host_scratch, constant_bytes;
@@ -312,6 +315,8 @@ tn_status gpu_bindings(gpu_schedule *s, tn_error *err);
 tn_status gpu_arenas(gpu_schedule *s, tn_error *err);
 /* constants.c: what the device reads and no step changes. */
 tn_status gpu_statics(gpu_schedule *s, tn_error *err);
+/* fault.c: where the host looks what kernels found. */
+void gpu_faults_plan(gpu_schedule *s);
 
 /* A later segment reads value v, which this one makes. */
 static inline bool gpu_hands_on(const gpu_schedule *s, uint32_t v)
@@ -328,6 +333,10 @@ static inline bool gpu_is_plain(tn_dtype dtype) { return dtype != TN_STRING && d
 
 /* ---- instances ---- */
 
+typedef struct gpu_found { /* as in prelude.cl */
+  cl_uint words[4]; /* 1 + call, the lowest place counted down, notes made */
+} gpu_found;
+
 typedef struct gpu_memory { /* of the device */
   cl_mem mem;
   size_t at;
@@ -337,6 +346,8 @@ struct gpu_instance {
   gpu_instance *next;
   gpu_schedule *schedule;
   gpu_block *arenas; /* by site */
+  gpu_block *faults; /* by site: what kernels find: words, and notes behind them; nothing where none can */
+  gpu_found *found;  /* by site: the words, as the host has read them */
   gpu_block pinned;  /* the host's arena, where that is another: memory that the device reads fast */
   void *host_memory; /* where there is none: any memory */
   char *host;        /* aligned */
@@ -379,6 +390,7 @@ typedef struct gpu_run {
   void *map;           /* while the host has the shared arena */
   int64_t *first_ns;   /* by site: when its first call was enqueued; NULL: nobody wants times */
   bool records;
+  bool unharmed;       /* it failed by its elements alone: the instance is as before */
 } gpu_run;
 
 /* What an action's call is told: what to wait for, and where to put its event. */
@@ -393,6 +405,11 @@ gpu_links gpu_step_links(gpu_run *run, uint32_t action); /* and its lane is busy
 tn_status gpu_run_step(gpu_run *run, tn_error *err);
 /* An OpenCL call for a lane failed; op NULL: of no node. */
 tn_status gpu_step_failed(const gpu_run *run, uint32_t lane, cl_int code, const char *call, const tn_operation *op, tn_error *err);
+tn_status gpu_step_finish(gpu_run *run, tn_error *err); /* nothing is in flight then, also when it fails */
+/* fault.c: memory for what kernels find; reading it, for who waits then or (`waits`) here; and what that means for the step. */
+tn_status gpu_fault_make(gpu_instance *in, tn_error *err);
+tn_status gpu_fault_read(gpu_run *run, bool waits, tn_error *err);
+tn_status gpu_fault_check(gpu_run *run, tn_error *err);
 /* profile.c: records for metadata. */
 int64_t gpu_now_ns(void);
 void gpu_profile_begin(gpu_run *run);

@@ -289,6 +289,16 @@ static tn_status act(gpu_run *run, uint32_t number, tn_error *err)
   }
 }
 
+/* Nothing is done with what came of elements that a kernel could not take. */
+static tn_status act_looking(gpu_run *run, uint32_t number, tn_error *err)
+{
+  bool before = run->schedule->actions[number].what == GPU_DO_HOST;
+  tn_status st = gpu_fault_read(run, before, err);
+  if (st == TN_OK && before) st = gpu_fault_check(run, err);
+  if (st == TN_OK) st = act(run, number, err);
+  return st == TN_OK && !before ? gpu_fault_check(run, err) : st;
+}
+
 /* Devices begin on what is there while the host has work of its own. */
 static tn_status flush(gpu_run *run, uint32_t number, tn_error *err)
 {
@@ -297,7 +307,7 @@ static tn_status flush(gpu_run *run, uint32_t number, tn_error *err)
 }
 
 /* Of all lanes, also after one failed: nothing is in flight then. */
-static tn_status finish(gpu_run *run, tn_error *err)
+tn_status gpu_step_finish(gpu_run *run, tn_error *err)
 {
   tn_status st = before_waiting(run, err);
   for (uint32_t l = 1; l < run->schedule->n_lanes; l++) {
@@ -322,7 +332,7 @@ static tn_status go_through(gpu_run *run, tn_error *err)
   tn_status st = TN_OK;
   for (uint32_t i = 0; st == TN_OK && i < run->schedule->n_actions; i++) {
     st = flush(run, i, err);
-    if (st == TN_OK) st = act(run, i, err);
+    if (st == TN_OK) st = run->schedule->actions[i].looks ? act_looking(run, i, err) : act(run, i, err);
   }
   return st;
 }
@@ -334,12 +344,14 @@ tn_status gpu_run_step(gpu_run *run, tn_error *err)
   if (st == TN_OK) st = bring_values(run, err);
   if (st == TN_OK) st = bind_memory(run, err);
   if (st == TN_OK) st = go_through(run, err);
-  if (st == TN_OK) st = finish(run, err);
+  if (st == TN_OK && run->schedule->looks) st = gpu_fault_read(run, false, err);
+  if (st == TN_OK) st = gpu_step_finish(run, err);
+  if (st == TN_OK && run->schedule->looks) st = gpu_fault_check(run, err);
   if (st == TN_OK) st = tn_step_check(run->step, NULL, err);
   if (st == TN_OK) st = gpu_outputs_hand_on(run, err);
   if (st == TN_OK) st = gpu_outputs_give(run, err);
   if (st != TN_OK && run->map != NULL) unmap(run, run->schedule->sites[0].first_lane, NULL, NULL);
-  if (st != TN_OK) finish(run, NULL); /* nothing touches the memory any more */
+  if (st != TN_OK) gpu_step_finish(run, NULL); /* nothing touches the memory any more */
   gpu_profile_end(run, st);
   release_events(run);
   tn_free(run->first_ns);

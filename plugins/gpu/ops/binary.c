@@ -54,10 +54,10 @@ extern const gpu_op gpu_binary_ops[];
 const gpu_op gpu_binary_ops[] = {
   NUMBERS_OP("Add") NUMBERS_OP("AddV2") NUMBERS_OP("Sub") NUMBERS_OP("Mul") NUMBERS_OP("Maximum")
   NUMBERS_OP("Minimum")
-  FLOATS_OP("RealDiv") FLOATS_OP("Div") FLOATS_OP("FloorDiv") FLOATS_OP("TruncateDiv") FLOATS_OP("FloorMod")
-  FLOATS_OP("Pow")
-  { "Mod", "T=float|double", gpu_plan_step, .in_place = true },
-  { "TruncateMod", "T=float|double", gpu_plan_step, .in_place = true },
+  FLOATS_OP("RealDiv") NUMBERS_OP("Div") NUMBERS_OP("FloorDiv") NUMBERS_OP("TruncateDiv") NUMBERS_OP("FloorMod")
+  { "Pow", "T=" GPU_FLOATS "|int8|int16|int32|int64", gpu_plan_step, .in_place = true },
+  { "Mod", "T=float|double|int32|int64", gpu_plan_step, .in_place = true },
+  { "TruncateMod", "T=float|double|int32|int64", gpu_plan_step, .in_place = true },
   { "SquaredDifference", "T=" GPU_FLOATS "|int32|int64", gpu_plan_step, .in_place = true },
   FLOATS_OP("DivNoNan") FLOATS_OP("MulNoNan") FLOATS_OP("Xdivy") FLOATS_OP("Xlogy") FLOATS_OP("Xlog1py")
   FLOATS_OP("Atan2")

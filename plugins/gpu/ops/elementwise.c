@@ -162,6 +162,21 @@ static void put_parts(gpu_launch *l, const gpu_ew *e, const window *w, uint32_t 
   }
 }
 
+/* Where some of its steps may fault it is one step: fused chains are of floats. */
+static tn_status explain(const gpu_fault *f, tn_error *err)
+{
+  const char *op = tn_operation_type(f->op);
+  const gpu_step_info *info = gpu_step_find(op, strlen(op));
+  return tn_error_set(err, info->fault, "%s", info->fault_text);
+}
+
+bool gpu_ew_faults(const gpu_ew *e)
+{
+  int kind = gpu_element_of(e->dtype)->kind;
+  return e->n_steps == 1 && e->steps[0].info != NULL && e->steps[0].info->fault != TN_OK &&
+         (kind == GPU_SIGNED || kind == GPU_UNSIGNED);
+}
+
 static void launch(const gpu_ew *e, const char *text, const window *w)
 {
   bool joined = e->n_joined > 0;
@@ -181,6 +196,7 @@ static void launch(const gpu_ew *e, const char *text, const window *w)
   }
   for (uint32_t i = 0; i < e->n_steps; i++)
     if (e->steps[i].info != NULL && e->steps[i].info->attr != NULL) gpu_arg_float(l, e->steps[i].attr);
+  if (gpu_ew_faults(e)) gpu_arg_fault(l, explain, 0);
   gpu_range_1d(l, (n + e->width - 1) / e->width, GPU_EW_GROUP);
 }
 

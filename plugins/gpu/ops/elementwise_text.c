@@ -82,7 +82,7 @@ static void put_function(text *t, const gpu_ew *e, bool four)
   bool any = e->n_args > 0;
   for (uint32_t i = 0; i < e->n_steps; i++)
     if (has_attr(&e->steps[i])) put(t, "%sconst float alpha%u", any ? ", " : "", (unsigned)i), any = true;
-  put(t, "%s)\n{\n", any ? "" : "void");
+  put(t, "%s%s)\n{\n", any ? "" : "void", gpu_ew_faults(e) ? ", FAULT" : "");
   for (uint32_t i = 0; i < e->n_steps; i++) {
     const gpu_ew_step *s = &e->steps[i];
     bool last = i + 1 == e->n_steps, round = rounds && !last;
@@ -116,12 +116,36 @@ static void put_constants(text *t, const gpu_ew *e)
   if (mentions(e, "SELU_SCALE")) put(t, "#define SELU_SCALE %s\n#define SELU_SCALE_ALPHA %s\n", scales[k], alphas[k]);
 }
 
+/* The smallest number divided by -1 wraps, as on the CPU. */
+static const char division[] =
+    "static N int_div(const N x, const N y, FAULT)\n{\n  if (y == 0) FAULT_AT(0, 0);\n"
+    "  return y == 0 ? (N)0 : IS_MINUS_ONE(y) ? (N)(0 - (W)x) : (N)(x / y);\n}\n"
+    "static N int_mod(const N x, const N y, FAULT)\n{\n  if (y == 0) FAULT_AT(0, 0);\n"
+    "  return y == 0 || IS_MINUS_ONE(y) ? (N)0 : (N)(x % y);\n}\n"
+    "static N int_floor_div(const N x, const N y, FAULT)\n{\n"
+    "  const N q = int_div(x, y, fault_words, fault_call), r = int_mod(x, y, fault_words, fault_call);\n"
+    "  return r != 0 && (r < 0) != (y < 0) ? (N)(q - 1) : q;\n}\n"
+    "static N int_floor_mod(const N x, const N y, FAULT)\n{\n"
+    "  const N r = int_mod(x, y, fault_words, fault_call);\n  return r != 0 && (r < 0) != (y < 0) ? (N)(r + y) : r;\n}\n";
+static const char power[] =
+    "static N int_pow(const N x, N y, FAULT)\n{\n  W base = (W)x, r = 1;\n  if (y < 0) FAULT_AT(0, 0);\n"
+    "  for (; y > 0; y = (N)(y / 2)) {\n    if (y % 2 != 0) r *= base;\n    base *= base;\n  }\n  return (N)r;\n}\n";
+
+static void put_division(text *t, const gpu_ew *e)
+{
+  const gpu_element *c = computed(e);
+  put(t, "#define N %s\n#define IS_MINUS_ONE(y) %s\n", c->computed, c->kind == GPU_SIGNED ? "((y) == -1)" : "0");
+  const char *functions = mentions(e, "int_pow") ? power : division;
+  put_bytes(t, functions, strlen(functions));
+}
+
 static void put_helpers(text *t, const gpu_ew *e)
 {
   const gpu_element *c = computed(e);
   put(t, "#pragma OPENCL FP_CONTRACT OFF\n");
   if (c->kind != GPU_FLOATING) {
     put(t, "#define W %s\n#define BITS %d\n", c->bits == 64 ? "ulong" : "uint", c->bits);
+    if (gpu_ew_faults(e)) put_division(t, e);
     return;
   }
   put(t, "#define K_(c) ((V)(c%s))\n#define K(c) K_(c)\n", c->dtype == TN_DOUBLE ? "" : "##f");
@@ -163,7 +187,7 @@ static void put_parameters(text *t, const gpu_ew *e)
   }
   for (uint32_t i = 0; i < e->n_steps; i++)
     if (has_attr(&e->steps[i])) put(t, ", const float alpha%u", (unsigned)i);
-  put(t, ")\n{\n");
+  put(t, "%s)\n{\n", gpu_ew_faults(e) ? ", FAULT" : "");
   for (uint32_t i = 0; i < e->n_args; i++)
     for (uint32_t k = 0; k < (gpu_ew_is_joined(&e->args[i]) ? e->slots : 1); k++)
       put(t, "  GET_IN(%s, a%u_%u);\n", gpu_element_of(e->args[i].dtype)->stored, (unsigned)i, (unsigned)k);
@@ -229,11 +253,13 @@ static void put_place(text *t, const gpu_ew *e, uint32_t i)
 
 /* ---- reading, computing, writing ---- */
 
+/* What one(...) has behind the elements. */
 static void put_alphas(text *t, const gpu_ew *e)
 {
   bool any = e->n_args > 0;
   for (uint32_t i = 0; i < e->n_steps; i++)
     if (has_attr(&e->steps[i])) put(t, "%salpha%u", any ? ", " : "", (unsigned)i), any = true;
+  if (gpu_ew_faults(e)) put(t, ", fault_words, fault_call");
 }
 
 /* one(...) of single elements, `further` behind their place where that moves. */

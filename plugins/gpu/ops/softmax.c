@@ -56,19 +56,31 @@ static int64_t class_at(const gpu_value *v, int64_t i)
   return v->dtype == TN_INT64 ? ((const int64_t *)v->host)[i] : ((const int32_t *)v->host)[i];
 }
 
-/* A class that there is not is an error, which only the CPU can say: the classes must be known. */
+/* Classes that planning knows need no look in the step. */
+static bool are_known(const gpu_value *classes, int64_t n)
+{
+  for (int64_t i = 0; i < classes->count; i++)
+    if (classes->host == NULL || class_at(classes, i) < 0 || class_at(classes, i) >= n) return false;
+  return true;
+}
+
+static tn_status explain_class(const gpu_fault *f, tn_error *err)
+{
+  return tn_error_set(err, TN_INVALID_ARGUMENT, "SparseSoftmaxCrossEntropyWithLogits: label %lld is %lld, there are %lld classes",
+                      (long long)f->place, (long long)f->value, (long long)f->limit);
+}
+
 static tn_status plan_class_entropy(gpu_node *n, tn_error *err)
 {
   const gpu_value *x = &n->inputs[0], *classes = &n->inputs[1];
-  if (classes->host == NULL) return gpu_decline(err, "its labels are not known beforehand");
-  for (int64_t i = 0; i < classes->count; i++)
-    if (class_at(classes, i) < 0 || class_at(classes, i) >= x->dims[1])
-      return gpu_decline(err, "label %lld is no class", (long long)i);
+  bool known = are_known(classes, x->dims[1]);
   gpu_launch *l = begin(n, "class_entropy", x->count);
   gpu_define(l, "CLASS", "%s", gpu_type(classes->dtype));
   for (uint32_t i = 0; i < 2; i++) gpu_arg_input(l, i);
   for (uint32_t i = 0; i < 2; i++) gpu_arg_output(l, i);
   gpu_arg_place(l, x->count, x->dims[1]);
+  if (!known) gpu_define(l, "CHECKED", "1");
+  if (!known) gpu_arg_fault(l, explain_class, x->dims[1]);
   gpu_range_1d(l, x->dims[0] * GROUP, GROUP);
   return gpu_node_done(n, err);
 }

@@ -80,9 +80,14 @@ __kernel void entropy(IN(x), IN(labels), OUT(loss), OUT(gradient), const I colum
   if (lane == 0) STORE(loss, row, sum);
 }
 
-/* The same where one class has all of the weight: CLASS is the type of its number. */
+/* The same where one class has all of the weight: CLASS is the type of its number; CHECKED: it may be none. */
 #ifdef CLASS
-__kernel void class_entropy(IN(x), IN(classes), OUT(loss), OUT(gradient), const I columns)
+#ifdef CHECKED
+#define MAY_FAULT , FAULT
+#else
+#define MAY_FAULT
+#endif
+__kernel void class_entropy(IN(x), IN(classes), OUT(loss), OUT(gradient), const I columns MAY_FAULT)
 {
   GET_IN(T, x);
   GET_IN(CLASS, classes);
@@ -90,7 +95,14 @@ __kernel void class_entropy(IN(x), IN(classes), OUT(loss), OUT(gradient), const 
   GET_OUT(T, gradient);
   __local C part[GROUP];
   const int lane = get_local_id(0);
-  const I row = (I)get_group_id(0), at = row * columns, class_of = (I)classes[row];
+  const I row = (I)get_group_id(0), at = row * columns;
+  I class_of = (I)classes[row];
+#ifdef CHECKED
+  if (classes[row] < 0 || classes[row] >= columns) {
+    if (lane == 0) FAULT_AT(row, classes[row]);
+    class_of = 0;
+  }
+#endif
   C most = -INFINITY, total = 0;
   for (I j = lane; j < columns; j += GROUP) most = LOAD(x, at + j) > most ? LOAD(x, at + j) : most;
   most = over_group(part, most, 1);

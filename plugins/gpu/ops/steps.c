@@ -16,7 +16,10 @@
 
 /* The quotient to the nearest, whatever the device's division does: rounding it down must not fall to the next
  * integer. */
-#define NEAREST(op, action) BINARY(op, .single = true, .floats = action "(NEAREST_QUOTIENT(x, y))"),
+#define NEAREST(op, action, ...) BINARY(op, .single = true, .floats = action "(NEAREST_QUOTIENT(x, y))", __VA_ARGS__),
+/* Of integers, with functions of elementwise_text.c. TensorFlow has another code for two of them. */
+#define BY_ZERO(code, function) \
+  .integers = function "(x, y, fault_words, fault_call)", .fault = code, .fault_text = "integer division by zero"
 
 static const gpu_step_info steps[] = {
   /* ---- of one ---- */
@@ -73,13 +76,14 @@ static const gpu_step_info steps[] = {
   BINARY("Sub", .floats = "x - y", .integers = "(V)((W)x - (W)y)"),
   BINARY("Mul", .floats = "x * y", .integers = "(V)((W)x * (W)y)"),
   FLOAT2("RealDiv", "x / y")
-  FLOAT2("Div", "x / y")
-  NEAREST("FloorDiv", "floor")
-  NEAREST("TruncateDiv", "trunc")
-  BINARY("FloorMod", .single = true, .floats = "FLOOR_MOD(x, y)"),
-  FLOAT2("Mod", "fmod(x, y)")
-  FLOAT2("TruncateMod", "fmod(x, y)")
-  FLOAT2("Pow", "pow(x, y)")
+  BINARY("Div", .floats = "x / y", BY_ZERO(TN_INVALID_ARGUMENT, "int_div")),
+  NEAREST("FloorDiv", "floor", BY_ZERO(TN_INVALID_ARGUMENT, "int_floor_div"))
+  NEAREST("TruncateDiv", "trunc", BY_ZERO(TN_INTERNAL, "int_div"))
+  BINARY("FloorMod", .single = true, .floats = "FLOOR_MOD(x, y)", BY_ZERO(TN_INVALID_ARGUMENT, "int_floor_mod")),
+  BINARY("Mod", .floats = "fmod(x, y)", BY_ZERO(TN_INVALID_ARGUMENT, "int_mod")),
+  BINARY("TruncateMod", .floats = "fmod(x, y)", BY_ZERO(TN_INTERNAL, "int_mod")),
+  BINARY("Pow", .floats = "pow(x, y)", .integers = "int_pow(x, y, fault_words, fault_call)", .fault = TN_INVALID_ARGUMENT,
+         .fault_text = "integer to a negative power"),
   FLOAT2("Atan2", "atan2(x, y)")
   FLOAT2("NextAfter", "nextafter(x, y)")
   BINARY("Maximum", .floats = "x > y || x != x ? x : y", .integers = "x > y ? x : y"),

@@ -20,6 +20,8 @@ typedef struct gpu_step_info {
   const char *integers;
   const char *truths;
   const char *attr;     /* the float attribute that A is */
+  tn_status fault;      /* of integers that it cannot take: its expression says FAULT_AT then. TN_OK: it takes all */
+  const char *fault_text;
 } gpu_step_info;
 
 const gpu_step_info *gpu_step_find(const char *op, size_t size); /* NULL for what is no step */
