@@ -68,6 +68,9 @@ static const scene scenes[] = {
   { OF_FLOATS NODE("y", "SparseSoftmaxCrossEntropyWithLogits", "input: 'x' input: 'i'",
                    T("DT_FLOAT") "attr { key: 'Tlabels' value { type: DT_INT32 } }"),
     false, 1, { 4 }, { 2, 0, 1, 1 }, { 2, 0, 3, -1 }, TN_INVALID_ARGUMENT, "label 2 is 3, there are 3 classes" },
+  { OF_FLOATS NODE("k", "Const", "", INT_OF("1")) NODE("rows", "ExpandDims", "input: 'i' input: 'k'", T("DT_INT32"))
+    NODE("y", "TensorScatterAdd", "input: 'x' input: 'rows' input: 'x'", T("DT_FLOAT") "attr { key: 'Tindices' value { type: DT_INT32 } }"),
+    false, 1, { 4 }, { 2, 0, 2, 2 }, { 2, 3, -4, 5 }, TN_INVALID_ARGUMENT, "index 2 is -4 in dimension 0, wanted one in [0, 4)" },
   { OF_TWO("Div"), true, 1, { 3 }, { 3, -1, 2 }, { 1, 0, 2 }, TN_INVALID_ARGUMENT, "integer division by zero" },
   { OF_TWO("FloorDiv"), true, 1, { 3 }, { 3, -2, 2 }, { 1, 0, 2 }, TN_INVALID_ARGUMENT, "integer division by zero" },
   { OF_TWO("FloorMod"), true, 1, { 3 }, { 3, -2, 2 }, { 0, 1, 2 }, TN_INVALID_ARGUMENT, "integer division by zero" },

@@ -50,6 +50,7 @@ TN_UNIT_TESTS = \
   tests/test_graph \
   tests/test_graph_read \
   tests/test_gpu_memory \
+  tests/test_gpu_places \
   tests/test_gpu_products \
   tests/test_gpu_programs \
   tests/test_gpu_queues \

@@ -81,16 +81,17 @@ static tn_status explain(const gpu_schedule *s, const notes *n, tn_error *err)
 {
   const gpu_call *c = &s->calls[n->found.words[0] - 1];
   const gpu_item *item = &s->items[c->item];
-  gpu_value *inputs = gpu_new(item->in.n_inputs + 1, sizeof *inputs);
-  if (inputs == NULL) return gpu_no_memory(err, "an error");
-  for (uint32_t k = 0; k < item->in.n_inputs; k++) {
-    const gpu_slot *v = &s->slots[item->in.inputs[k]];
-    inputs[k] = (gpu_value){ .dtype = v->dtype, .rank = v->rank, .dims = v->dims, .count = v->count, .bytes = v->bytes };
+  uint32_t n_inputs = item->in.n_inputs;
+  gpu_value *values = gpu_new(n_inputs + item->in.n_outputs + 1, sizeof *values);
+  if (values == NULL) return gpu_no_memory(err, "an error");
+  for (uint32_t k = 0; k < n_inputs + item->in.n_outputs; k++) {
+    const gpu_slot *v = &s->slots[k < n_inputs ? item->in.inputs[k] : item->in.outputs[k - n_inputs]];
+    values[k] = (gpu_value){ .dtype = v->dtype, .rank = v->rank, .dims = v->dims, .count = v->count, .bytes = v->bytes };
   }
-  gpu_fault fault = { .op = item->in.op, .limit = c->launch->limit, .n_inputs = item->in.n_inputs, .inputs = inputs };
+  gpu_fault fault = { .op = item->in.op, .limit = c->launch->limit, .inputs = values, .outputs = values + n_inputs };
   find_first(n, &fault);
   tn_status st = c->launch->explain(&fault, err);
-  tn_free(inputs);
+  tn_free(values);
   tn_error_prefix(err, "node '%s' (%s)", tn_operation_name(item->in.op), tn_operation_type(item->in.op));
   tn_error_set_node(err, tn_operation_name(item->in.op));
   return st;

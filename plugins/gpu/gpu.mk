@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Built where the headers of OpenCL are there.
 TN_GPU_CL = \
+  plugins/gpu/ops/batches.cl \
   plugins/gpu/ops/columns.cl \
   plugins/gpu/ops/depthwise.cl \
   plugins/gpu/ops/lstm.cl \
@@ -10,12 +11,16 @@ TN_GPU_CL = \
   plugins/gpu/ops/product.cl \
   plugins/gpu/ops/reduce.cl \
   plugins/gpu/ops/resize.cl \
+  plugins/gpu/ops/roll.cl \
+  plugins/gpu/ops/scan.cl \
+  plugins/gpu/ops/scatter.cl \
   plugins/gpu/ops/fill.cl \
   plugins/gpu/ops/gather.cl \
   plugins/gpu/ops/softmax.cl \
   plugins/gpu/prelude.cl
 
 TN_GPU_OPS = \
+  plugins/gpu/ops/batches.c \
   plugins/gpu/ops/binary.c \
   plugins/gpu/ops/columns.c \
   plugins/gpu/ops/columns.h \
@@ -43,6 +48,9 @@ TN_GPU_OPS = \
   plugins/gpu/ops/product.h \
   plugins/gpu/ops/reduce.c \
   plugins/gpu/ops/resize.c \
+  plugins/gpu/ops/roll.c \
+  plugins/gpu/ops/scan.c \
+  plugins/gpu/ops/scatter.c \
   plugins/gpu/ops/select.c \
   plugins/gpu/ops/softmax.c \
   plugins/gpu/ops/steps.c \

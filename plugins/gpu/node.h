@@ -40,8 +40,7 @@ typedef struct gpu_fault {
   const tn_operation *op;
   int64_t place, value;            /* what the kernel said: of all it found, that with the lowest place */
   int64_t limit;                   /* what gpu_arg_fault was told */
-  uint32_t n_inputs;
-  const struct gpu_value *inputs;  /* without elements */
+  const struct gpu_value *inputs, *outputs; /* without elements */
 } gpu_fault;
 /* Says it as the CPU's kernel does, without the node's name. Returns the status; never TN_OK. */
 typedef tn_status (*gpu_explain)(const gpu_fault *fault, tn_error *err);
@@ -71,7 +70,8 @@ typedef struct gpu_op {
 #define GPU_OP_TABLES(X) \
   X(gpu_elementwise_ops) X(gpu_unary_ops) X(gpu_binary_ops) X(gpu_select_ops) X(gpu_reduce_ops) X(gpu_softmax_ops)     \
   X(gpu_move_ops) X(gpu_pad_ops) X(gpu_concat_ops) X(gpu_gather_ops) X(gpu_fill_ops) X(gpu_matmul_ops) X(gpu_conv_ops)                \
-  X(gpu_depthwise_ops) X(gpu_pool_ops) X(gpu_resize_ops) X(gpu_norm_ops) X(gpu_lstm_ops) X(gpu_gradient_ops)
+  X(gpu_depthwise_ops) X(gpu_pool_ops) X(gpu_resize_ops) X(gpu_norm_ops) X(gpu_lstm_ops) X(gpu_gradient_ops)                  \
+  X(gpu_scan_ops) X(gpu_batches_ops) X(gpu_roll_ops) X(gpu_scatter_ops)
 
 /* ---- launches ---- */
 
