@@ -74,6 +74,8 @@ static const scene scenes[] = {
   { GRAPH_OF("DT_FLOAT") INTS("block", D("1"), INT_OF_32("\\002")) INTS("crops", D("1") D("2"), INT_OF_32("\\001") INT_OF_32("\\002"))
     NODE("y", "BatchToSpaceND", "input: 'x' input: 'block' input: 'crops'", T("DT_FLOAT") BLOCKS
     "attr { key: 'Tcrops' value { type: DT_INT32 } }"), TN_FLOAT, 4, 5, .n = 1 },
+  { GRAPH_OF("DT_INT32") NODE("k", "Const", "", INT_OF("17")) NODE("top", "TopKV2", "input: 'x' input: 'k'", T("DT_INT32"))
+    NODE("y", "Neg", "input: 'top:1'", T("DT_INT32")), TN_INT32, 3, 300, .n = 1 }, /* equal ones: the first is first */
 };
 enum { N_SCENES = sizeof scenes / sizeof *scenes };
 

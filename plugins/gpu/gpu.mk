@@ -11,12 +11,14 @@ TN_GPU_CL = \
   plugins/gpu/ops/product.cl \
   plugins/gpu/ops/reduce.cl \
   plugins/gpu/ops/resize.cl \
+  plugins/gpu/ops/resize_taps.cl \
   plugins/gpu/ops/roll.cl \
   plugins/gpu/ops/scan.cl \
   plugins/gpu/ops/scatter.cl \
   plugins/gpu/ops/fill.cl \
   plugins/gpu/ops/gather.cl \
   plugins/gpu/ops/softmax.cl \
+  plugins/gpu/ops/top_k.cl \
   plugins/gpu/prelude.cl
 
 TN_GPU_OPS = \
@@ -48,6 +50,8 @@ TN_GPU_OPS = \
   plugins/gpu/ops/product.h \
   plugins/gpu/ops/reduce.c \
   plugins/gpu/ops/resize.c \
+  plugins/gpu/ops/resize.h \
+  plugins/gpu/ops/resize_taps.c \
   plugins/gpu/ops/roll.c \
   plugins/gpu/ops/scan.c \
   plugins/gpu/ops/scatter.c \
@@ -55,6 +59,7 @@ TN_GPU_OPS = \
   plugins/gpu/ops/softmax.c \
   plugins/gpu/ops/steps.c \
   plugins/gpu/ops/steps.h \
+  plugins/gpu/ops/top_k.c \
   plugins/gpu/ops/unary.c \
   plugins/gpu/ops/window.c \
   plugins/gpu/ops/window.h

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ResizeBilinear and ResizeNearestNeighbor. Places are worked out here, when shapes are known, with the numbers of
  * the CPU's. */
-#include "elements.h"
+#include "resize.h"
 
 #include <math.h>
 
@@ -10,16 +10,17 @@ typedef struct place { /* of resize.cl */
   cl_float lerp;
 } place;
 
-typedef struct mode {
-  bool corners, half_pixels;
-} mode;
+gpu_resize_mode gpu_resize_mode_of(const gpu_node *n)
+{
+  return (gpu_resize_mode){ gpu_attr_bool(n, "align_corners", false), gpu_attr_bool(n, "half_pixel_centers", false) };
+}
 
-static float scale_of(mode m, int64_t in, int64_t out)
+float gpu_resize_scale(gpu_resize_mode m, int64_t in, int64_t out)
 {
   return m.corners && out > 1 ? (float)(in - 1) / (float)(out - 1) : (float)in / (float)out;
 }
 
-static place between(mode m, float scale, int64_t i, int64_t in)
+static place between(gpu_resize_mode m, float scale, int64_t i, int64_t in)
 {
   const float at = m.half_pixels ? ((float)i + 0.5f) * scale - 0.5f : (float)i * scale, below = floorf(at);
   int64_t upper = (int64_t)ceilf(at), lower = below > 0 ? (int64_t)below : 0;
@@ -28,7 +29,7 @@ static place between(mode m, float scale, int64_t i, int64_t in)
   return (place){ (cl_int)lower, (cl_int)upper, at - below };
 }
 
-static place nearest(mode m, float scale, int64_t i, int64_t in)
+static place nearest(gpu_resize_mode m, float scale, int64_t i, int64_t in)
 {
   const float at = (m.half_pixels ? (float)i + 0.5f : (float)i) * scale;
   int64_t found = (int64_t)(m.corners ? roundf(at) : floorf(at));
@@ -36,15 +37,15 @@ static place nearest(mode m, float scale, int64_t i, int64_t in)
   return (place){ (cl_int)found, (cl_int)found, 0 };
 }
 
-typedef place (*find_fn)(mode m, float scale, int64_t i, int64_t in);
+typedef place (*find_fn)(gpu_resize_mode m, float scale, int64_t i, int64_t in);
 
-static tn_status make_places(gpu_node *n, mode m, find_fn find, uint32_t *table, tn_error *err)
+static tn_status make_places(gpu_node *n, gpu_resize_mode m, find_fn find, uint32_t *table, tn_error *err)
 {
   const int64_t *in = n->inputs[0].dims, *out = n->outputs[0].dims;
   const size_t rows = (size_t)out[1], columns = (size_t)out[2], bytes = (rows + columns) * sizeof(place);
   place *p = tn_alloc(bytes == 0 ? 1 : bytes);
   if (p == NULL) return tn_error_set(err, TN_RESOURCE_EXHAUSTED, "no memory for places of images: %zu bytes", bytes);
-  const float down = scale_of(m, in[1], out[1]), along = scale_of(m, in[2], out[2]);
+  const float down = gpu_resize_scale(m, in[1], out[1]), along = gpu_resize_scale(m, in[2], out[2]);
   for (size_t i = 0; i < rows; i++) p[i] = find(m, down, (int64_t)i, in[1]);
   for (size_t i = 0; i < columns; i++) p[rows + i] = find(m, along, (int64_t)i, in[2]);
   *table = gpu_table(n, p, bytes);
@@ -52,7 +53,7 @@ static tn_status make_places(gpu_node *n, mode m, find_fn find, uint32_t *table,
   return TN_OK;
 }
 
-static tn_status check(const gpu_node *n, mode m, tn_error *err)
+tn_status gpu_resize_check(const gpu_node *n, gpu_resize_mode m, tn_error *err)
 {
   const gpu_value *in = &n->inputs[0], *out = &n->outputs[0];
   if (m.corners && m.half_pixels) return gpu_decline(err, "align_corners and half_pixel_centers at once");
@@ -65,10 +66,10 @@ static tn_status check(const gpu_node *n, mode m, tn_error *err)
 
 static tn_status plan(gpu_node *n, const char *kernel, const char *define, tn_dtype as, find_fn find, tn_error *err)
 {
-  const mode m = { gpu_attr_bool(n, "align_corners", false), gpu_attr_bool(n, "half_pixel_centers", false) };
+  const gpu_resize_mode m = gpu_resize_mode_of(n);
   const int64_t *in = n->inputs[0].dims, *out = n->outputs[0].dims, count = n->outputs[0].count;
   uint32_t table = 0;
-  tn_status st = check(n, m, err);
+  tn_status st = gpu_resize_check(n, m, err);
   if (st == TN_OK && count == 0) return gpu_node_done(n, err);
   if (st == TN_OK) st = make_places(n, m, find, &table, err);
   if (st != TN_OK) return st;

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Images of another size: what the two ways of making them share. */
+#ifndef GPU_RESIZE_H
+#define GPU_RESIZE_H
+
+#include "elements.h"
+
+typedef struct gpu_resize_mode {
+  bool corners, half_pixels;
+} gpu_resize_mode;
+
+gpu_resize_mode gpu_resize_mode_of(const gpu_node *n);
+/* How far it is in the image from one pixel of the result to the next. */
+float gpu_resize_scale(gpu_resize_mode m, int64_t in, int64_t out);
+/* TN_UNIMPLEMENTED for modes and shapes that no kernel has. */
+tn_status gpu_resize_check(const gpu_node *n, gpu_resize_mode m, tn_error *err);
+
+#endif
