@@ -45,6 +45,17 @@ typedef struct scene {
   NODE("rows", "ExpandDims", "input: 'i' input: 'one'", T("DT_INT32")) NODE("one", "Const", "", INT_OF("1")) \
   NODE("y", op, "input: 'x' input: 'rows' input: 'updates'", T(type) INDICES)
 
+/* x of 6 x 20 as [batch, places, heads, features] and as [features, heads, places]; what attention does with them. */
+#define EQUATION(name, text, x, y) \
+  NODE(name, "Einsum", "input: '" x "' input: '" y "'", T("DT_FLOAT") "attr { key: 'N' value { i: 2 } } attr { key: 'equation' value { s: '" \
+       text "' } }")
+#define IN_SHAPE(name, n, dims) \
+  INTS(name "_dims", D(n), dims) NODE(name, "Reshape", "input: 'x' input: '" name "_dims'", T("DT_FLOAT") \
+       "attr { key: 'Tshape' value { type: DT_INT32 } }")
+#define HEADS \
+  GRAPH_OF("DT_FLOAT") IN_SHAPE("q", "4", INT_OF_32("\\002") INT_OF_32("\\003") INT_OF_32("\\004") INT_OF_32("\\005")) \
+  IN_SHAPE("w", "3", INT_OF_32("\\005") INT_OF_32("\\004") INT_OF_32("\\006"))
+
 static const scene scenes[] = {
   { CUMULATES("Cumsum", "1", ""), TN_FLOAT, 3, 5, .n = 1 },
   { CUMULATES("Cumsum", "0", FLAG("exclusive")), TN_FLOAT, 700, 3, .n = 1 },
@@ -76,6 +87,11 @@ static const scene scenes[] = {
     "attr { key: 'Tcrops' value { type: DT_INT32 } }"), TN_FLOAT, 4, 5, .n = 1 },
   { GRAPH_OF("DT_INT32") NODE("k", "Const", "", INT_OF("17")) NODE("top", "TopKV2", "input: 'x' input: 'k'", T("DT_INT32"))
     NODE("y", "Neg", "input: 'top:1'", T("DT_INT32")), TN_INT32, 3, 300, .n = 1 }, /* equal ones: the first is first */
+  { HEADS EQUATION("y", "aecd,abcd->acbe", "q", "q"), TN_FLOAT, 6, 20, .n = 1 },
+  { HEADS EQUATION("scores", "aecd,abcd->acbe", "q", "q") EQUATION("y", "acbe,aecd->abcd", "scores", "q"), TN_FLOAT, 6, 20, .n = 1 },
+  { HEADS EQUATION("y", "abhc,cde->abhde", "q", "w"), TN_FLOAT, 6, 20, .n = 1 },
+  { HEADS EQUATION("y", "...hc,chd->...d", "q", "w"), TN_FLOAT, 6, 20, .n = 1 },
+  { HEADS EQUATION("y", "abhc,cde->ead", "q", "w"), TN_FLOAT, 6, 20, .n = 1 },
 };
 enum { N_SCENES = sizeof scenes / sizeof *scenes };
 

@@ -15,6 +15,7 @@ TN_GPU_CL = \
   plugins/gpu/ops/roll.cl \
   plugins/gpu/ops/scan.cl \
   plugins/gpu/ops/scatter.cl \
+  plugins/gpu/ops/einsum.cl \
   plugins/gpu/ops/fill.cl \
   plugins/gpu/ops/gather.cl \
   plugins/gpu/ops/softmax.cl \
@@ -31,6 +32,7 @@ TN_GPU_OPS = \
   plugins/gpu/ops/depthwise.c \
   plugins/gpu/ops/elements.c \
   plugins/gpu/ops/elements.h \
+  plugins/gpu/ops/einsum.c \
   plugins/gpu/ops/elementwise.c \
   plugins/gpu/ops/elementwise.h \
   plugins/gpu/ops/elementwise_text.c \
