@@ -7,8 +7,8 @@
 #include "tests/support/gpu_kit.h"
 
 static const char *const targets[] = { "gpu:placement=device", "gpu:placement=device,copies=always",
-                                       "gpu:placement=device,fetch=device" };
-#define FOR_TARGETS(t) for (size_t t##_i = 0; t##_i < 3; t##_i++) for (const char *t = targets[t##_i]; t != NULL; t = NULL)
+                                       "gpu:placement=device,fetch=device", "gpu:placement=device,copies=always,queues=3" };
+#define FOR_TARGETS(t) for (size_t t##_i = 0; t##_i < 4; t##_i++) for (const char *t = targets[t##_i]; t != NULL; t = NULL)
 
 /* ---- the log ---- */
 
