@@ -12,9 +12,8 @@ if [ -z "${TENON_TEST_RUNTIMES:-}" ]; then
     $1 == "threaded" { print "threaded:threads=1"; print "threaded:threads=2"; next }
     { print $1 }')
 fi
-# What gpu cannot pass: level (c) of the kit does not know who has the memory, and a driver's threads outlive its contexts (P-73).
+# What gpu cannot pass: a driver's threads outlive its contexts (P-73).
 excused='
-gpu: run_options__who_has_the_memory_is_reported
 gpu: plugin_life__shutdown_joins_its_threads
 gpu: session_quotas__own_threads_end_with_the_session
 '

@@ -7,6 +7,7 @@
 
 #include "tests/support/calls_kit.h"
 #include "tests/support/gpu_kit.h"
+#include "tests/support/meet_op.h"
 #include "tests/support/oom.h"
 
 #define DEVICE "gpu:placement=device"
@@ -215,6 +216,43 @@ static void gpu_step__nodes_on_both_give_what_direct_gives(void)
     }
     ts_fini(&gpu);
     ts_fini(&direct);
+  }
+}
+
+/* What stays on the CPU beside nodes of the device has the session's threads. S-CFG-10 */
+static void gpu_step__nodes_on_the_cpu_have_workers(void)
+{
+  GPU_NEEDS_DEVICE();
+  static const char text[] = IN("x", "DT_FLOAT") NODE("neg", "Neg", "input: 'x'", T("DT_FLOAT")) MEET_NODE("neg");
+  static const struct {
+    int64_t threads, loops;
+    int32_t pool;
+    float most;
+  } cases[] = { { 2, 0, 0, 2 }, { 2, 0, -1, 1 }, { 2, 1, 0, 1 }, { 1, 0, 0, 1 } };
+  meet_register();
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    const tn_import_options options = { .struct_size = sizeof options, .flags = TN_IMPORT_TEXT };
+    ts t;
+    tn_run_options run;
+    tn_tensor *x = ramp(4), *y = NULL;
+    tn_run_options_init(&run);
+    run.inter_op_pool = cases[i].pool;
+    meet_wait_ms = cases[i].most > 1 ? 5000 : 200;
+    ts_init(&t, 1);
+    REQUIRE_OK(tn_session_options_set_target(t.options, DEVICE, &t.err), &t.err);
+    REQUIRE_OK(tn_session_options_set_int(t.options, "inter_op_threads", cases[i].threads, &t.err), &t.err);
+    REQUIRE_OK(tn_session_options_set_int(t.options, "intra_op_threads", cases[i].loops, &t.err), &t.err);
+    REQUIRE_OK(tn_session_options_set_bool(t.options, "use_per_session_threads", 1, &t.err), &t.err);
+    REQUIRE_OK(tn_graph_import(t.graph, text, strlen(text), &options, &t.err), &t.err);
+    ts_start(&t);
+    listen();
+    REQUIRE_OK(tn_session_run(t.session, &run, NAMES("x"), &x, 1, NAMES("meet"), &y, 1, NULL, 0, NULL, &t.err), &t.err);
+    CHECK_INT(times_said(": 1 nodes on the device, 1 on the CPU"), 1);
+    listen_no_more();
+    CHECK_DOUBLE(((const float *)tn_tensor_data(y))[0], cases[i].most, 0);
+    tn_tensor_unref(x);
+    tn_tensor_unref(y);
+    ts_fini(&t);
   }
 }
 
@@ -632,6 +670,7 @@ static void gpu_step__without_memory(void)
 TAP_MAIN(
   TAP_TEST(gpu_step__a_chain_runs_on_the_device),
   TAP_TEST(gpu_step__nodes_on_both_give_what_direct_gives),
+  TAP_TEST(gpu_step__nodes_on_the_cpu_have_workers),
   TAP_TEST(gpu_step__placement_host_leaves_all_on_the_cpu),
   TAP_TEST(gpu_step__cost_leaves_small_nodes_on_the_cpu),
   TAP_TEST(gpu_step__empty_tensors),

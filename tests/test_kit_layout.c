@@ -6,6 +6,7 @@
 #include <tenon/runtime.h>
 
 #include "tests/support/calls_kit.h"
+#include "tests/support/meet_op.h"
 #include "tests/support/oom.h"
 #include "tests/support/plugin_files.h"
 
@@ -139,6 +140,42 @@ static void executor__late_steps_are_told_so(void)
   ts_open_gate();
   CHECK_DOUBLE(ts_run1(&t, FEEDS({ "in", 3 }), "gate"), 3, 0);
   ts_fini(&t);
+}
+
+/* Kernels that tn_kit_compute calls share their loops with the workers of the step, and with nobody else's. */
+static float threads_in_a_kernel(const char *target, int32_t pool, int64_t wait_ms)
+{
+  static const char meet_text[] = IN("x", "DT_FLOAT") MEET_NODE("x");
+  const tn_import_options options = { .struct_size = sizeof options, .flags = TN_IMPORT_TEXT };
+  tn_run_options run;
+  ts t;
+  tn_run_options_init(&run);
+  run.inter_op_pool = pool;
+  meet_wait_ms = wait_ms;
+  ts_init(&t, 1);
+  REQUIRE_OK(tn_session_options_set_target(t.options, target, &t.err), &t.err);
+  REQUIRE_OK(tn_graph_import(t.graph, meet_text, strlen(meet_text), &options, &t.err), &t.err);
+  ts_start(&t);
+  int64_t n = 8;
+  float most = 0;
+  for (int k = 0; k < 2; k++) { /* the first has let them go when it ended */
+    tn_tensor *x = ts_filled(1, &n, 1), *y = NULL;
+    REQUIRE_OK(tn_session_run(t.session, &run, NAMES("x"), &x, 1, NAMES("meet"), &y, 1, NULL, 0, NULL, &t.err), &t.err);
+    most = ((const float *)tn_tensor_data(y))[0];
+    tn_tensor_unref(x);
+    tn_tensor_unref(y);
+  }
+  ts_fini(&t);
+  return most;
+}
+
+static void executor__workers_help_its_kernels(void)
+{
+  meet_register();
+  use_executor();
+  CHECK_DOUBLE(threads_in_a_kernel("test.executor:help=yes", 0, 5000), 2, 0);
+  CHECK_DOUBLE(threads_in_a_kernel("test.executor:help=yes", -1, 200), 1, 0);
+  CHECK_DOUBLE(threads_in_a_kernel("test.executor", 0, 200), 1, 0);
 }
 
 /* ---- wrong calls ---- */
@@ -399,5 +436,6 @@ TAP_MAIN(
   TAP_TEST(executor__gives_what_direct_gives),
   TAP_TEST(layouts__are_shared_by_steps_on_many_threads),
   TAP_TEST(executor__late_steps_are_told_so),
+  TAP_TEST(executor__workers_help_its_kernels),
   TAP_TEST(executor__without_memory),
   TAP_TEST(layouts__tell_what_is_wrong))

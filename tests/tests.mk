@@ -263,6 +263,7 @@ tests_libtestsupport_a_SOURCES = \
   tests/support/graph_kit.c \
   tests/support/graph_kit.h \
   tests/support/loader_kit.h \
+  tests/support/meet_op.h \
   tests/support/oom.c \
   tests/support/oom.h \
   tests/support/op_kit.c \

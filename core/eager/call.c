@@ -37,6 +37,7 @@ static tn_status execute(tn_eager_session *s, const tn__eager_plan *p, tn_tensor
   tn__account_now = s->on.account;
   tn_status st = s->execute == NULL ? tn_kit_step(p->executable, &step, err)
                                     : tn__opened_run(&s->on, s->execute, p->executable, &step, err);
+  if (env.crew != NULL) tn__step_dismiss(&env);
   tn__account_now = around;
   tn__container_leave(env.own);
   tn__sleeper_unref(env.sleeper);

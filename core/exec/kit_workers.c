@@ -72,13 +72,32 @@ tn_status tn_kit_step_with(tn_executable *executable, tn_step *step, tn_kit_work
 {
   tn__step_env *env = step->env;
   if (workers == NULL || env == NULL || !(executable->flags & TN_KIT_POOL)) return tn_kit_step(executable, step, err);
+  tn__step_dismiss(env); /* of tn_kit_step_workers */
   env->client = workers->client;
   env->kind = executable->plan;
   tn_status st = tn_kit_step(executable, step, err);
+  tn__step_dismiss(env);
+  return st;
+}
+
+/* Taken at once, by the thread that runs the step: kernels of other threads find who helps without a race, and run alone. */
+void tn_kit_step_workers(tn_step *step, const tn_plan *plan, tn_kit_workers *workers)
+{
+  tn__step_env *env = step == NULL ? NULL : step->env;
+  if (env == NULL || (workers != NULL && env->crew != NULL && env->client == workers->client)) return;
+  tn__step_dismiss(env);
+  if (workers == NULL || tn__client_width(workers->client) <= 1) return;
+  env->crew = tn__crew_take_for(workers->client, plan);
+  if (env->crew == NULL) return;
+  env->client = workers->client;
+  env->kind = plan;
+}
+
+void tn__step_dismiss(tn__step_env *env)
+{
   if (env->crew != NULL) tn__crew_put(env->crew);
   env->crew = NULL;
   env->client = NULL;
-  return st;
 }
 
 tn__pool_client *tn__kit_workers_client(const tn_kit_workers *workers) { return workers == NULL ? NULL : workers->client; }

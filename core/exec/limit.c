@@ -36,12 +36,14 @@ static void add_values(const tn__run *run, large *list)
   }
 }
 
-void tn__limit_explain(const tn__run *run, tn_status st)
+/* Whether the error is one that a limit of the session's memory explains, and nobody did yet. */
+static bool is_wanted(const tn__step_env *env, tn_status st, const tn_error *err)
 {
-  tn__step_env *env = run->step->env;
-  large list[N_LARGEST] = { { NULL, { NULL, 0 } } };
-  if (st != TN_RESOURCE_EXHAUSTED || env == NULL || env->account == NULL || env->explained || run->err == NULL) return;
-  add_values(run, list);
+  return st == TN_RESOURCE_EXHAUSTED && env != NULL && env->account != NULL && !env->explained && err != NULL;
+}
+
+static void explain(tn__step_env *env, const large *list, size_t other_bytes, tn_error *err)
+{
   tn__text text;
   tn__text_init(&text, 4096);
   for (int i = 0; i < N_LARGEST && list[i].tensor != NULL; i++) {
@@ -51,10 +53,27 @@ void tn__limit_explain(const tn__run *run, tn_status st)
                     (int)list[i].from.index, tn_dtype_name(t->dtype), tn__format_shape(shape, sizeof shape, t->dims, t->rank),
                     t->bytes);
   }
-  if (run->workspace->arena_bytes > 0)
+  if (other_bytes > 0)
     tn__text_printf(&text, "%s%zu bytes for values that do not outlive their segment", list[0].tensor == NULL ? "" : "; ",
-                    run->workspace->arena_bytes);
-  if (!text.failed && text.size > 0) tn_error_prefix(run->err, "the step's largest tensors are %s", tn__text_get(&text));
+                    other_bytes);
+  if (!text.failed && text.size > 0) tn_error_prefix(err, "the step's largest tensors are %s", tn__text_get(&text));
   env->explained = true;
   tn__text_fini(&text);
+}
+
+void tn__limit_explain(const tn__run *run, tn_status st)
+{
+  large list[N_LARGEST] = { { NULL, { NULL, 0 } } };
+  if (!is_wanted(run->step->env, st, run->err)) return;
+  add_values(run, list);
+  explain(run->step->env, list, run->workspace->arena_bytes, run->err);
+}
+
+void tn_step_explain_memory(tn_step *step, const tn_plan *plan, tn_tensor *const *values, size_t n, size_t other_bytes, tn_error *err)
+{
+  large list[N_LARGEST] = { { NULL, { NULL, 0 } } };
+  if (step == NULL || plan == NULL || (values == NULL && n > 0) || !is_wanted(step->env, tn_error_code(err), err)) return;
+  for (size_t v = 0; v < n && v < plan->n_values; v++)
+    if (plan->values[v].kind == TN_VALUE_COMPUTED) consider(list, values[v], plan->values[v].output);
+  explain(step->env, list, other_bytes, err);
 }

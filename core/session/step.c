@@ -80,6 +80,7 @@ static tn_status run_canonical(tn_session *session, const tn__signature *s, cons
   if (__builtin_expect(metadata != NULL, 0)) tn__metadata_begin(metadata, options, &env);
   tn__account_now = session->on.account;
   tn_status st = call_runtime(session, s, &step, err);
+  if (env.crew != NULL) tn__step_dismiss(&env); /* who helps a runtime that executes by itself */
   tn__account_now = around;
   if (__builtin_expect(metadata != NULL, 0)) tn__metadata_end(metadata, session, s->plan, &step, options, env.trace);
   tn__container_leave(env.own);

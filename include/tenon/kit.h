@@ -281,6 +281,21 @@ TN_API tn_status tn_plan_get_segment(const tn_plan *plan, size_t i, tn_plan_segm
 TN_API tn_bool tn_step_wants_records(const tn_step *step);
 TN_API void tn_step_record(tn_step *step, const tn_plan_layout *layout, size_t instruction, const char *device, int64_t start_ns,
                            int64_t end_ns, tn_status status);
+/* Who helps with the rest of a step that a runtime executes by itself: kernels that tn_kit_compute calls on this thread share their
+ * loops with the workers; on other threads they run alone. To be called on the thread that runs the step, before the first kernel;
+ * it holds until the step ends, or for other workers, NULL: for nobody. tn_kit_step_with has workers of its own, and leaves nobody.
+ * plan     whose step it is: what its loops gain by help is remembered
+ * workers  borrowed until then; those of the pool that the caller asked for (tn_step_pool)
+ * Without memory the step does without help. Since 0.1 */
+TN_API void tn_kit_step_workers(tn_step *step, const tn_plan *plan, tn_kit_workers *workers);
+/* For a step that a runtime executes by itself, when it fails: puts in front of a TN_RESOURCE_EXHAUSTED in *err which values hold the
+ * memory of the step, the largest first. Of other errors, in sessions without memory_limit_bytes, and for a second time: nothing.
+ * values       by value of the plan, up to n; the tensors that are there, NULL for others; those of feeds and constants are passed
+ *              over. Borrowed for the call
+ * other_bytes  that the step has besides, as in an arena
+ * The thread of the step. Since 0.1, S-CAN-13 */
+TN_API void tn_step_explain_memory(tn_step *step, const tn_plan *plan, tn_tensor *const *values, size_t n, size_t other_bytes,
+                                   tn_error *err);
 /* Calls the kernel of an instruction.
  * inputs   views with the dtypes and shapes of the layout; `data` of a constant may be NULL when the kernel has a form of its own
  *          (tn_plan_value.constant has the elements)

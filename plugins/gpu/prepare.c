@@ -238,14 +238,30 @@ static void clear_instance(gpu_instance *in)
   for (uint32_t d = 0; d < s->n_dynamic; d++) gpu_free(&in->blocks[d]);
 }
 
+/* What the step has, of earlier segments and of this one (in NULL: it did not come so far). S-CAN-13 */
+static void explain_memory(const tn_executable *e, tn_step *step, const gpu_values *values, const gpu_instance *in, tn_error *err)
+{
+  tn_tensor **there = err == NULL || tn_error_code(err) != TN_RESOURCE_EXHAUSTED ? NULL : gpu_new(e->n_values + 1, sizeof *there);
+  const gpu_schedule *s = in == NULL ? NULL : in->schedule;
+  if (there == NULL) return;
+  for (uint32_t v = 0; v < e->n_values; v++) there[v] = in == NULL || in->tensors[v] == NULL ? values->tensors[v] : in->tensors[v];
+  for (uint32_t o = 0; s != NULL && o < s->n_outs; o++)
+    if (in->outputs[o] != NULL) there[s->outs[o].value] = in->outputs[o];
+  tn_step_explain_memory(step, e->plan, there, e->n_values, s == NULL ? 0 : s->host_bytes, err);
+  tn_free(there);
+}
+
 static tn_status run_scheduled(gpu_schedule *s, tn_step *step, gpu_values *values, tn_error *err)
 {
   gpu_instance *in;
+  tn_runtime_session *session = s->executable->session;
+  if (s->n_host > 0) tn_kit_step_workers(step, s->executable->plan, gpu_workers(NULL, session, tn_step_pool(step)));
   tn_status st = gpu_instance_take(s, &in, err);
   if (st != TN_OK) return st;
   gpu_run run = { .in = in, .schedule = s, .step = step, .values = values, .tensors = in->tensors, .outputs = in->outputs,
                   .blocks = in->blocks, .made = in->made };
   st = gpu_run_step(&run, err);
+  if (st != TN_OK) explain_memory(s->executable, step, values, in, err);
   clear_instance(in);
   if (st == TN_OK || run.unharmed) gpu_instance_give_back(in);
   else gpu_instance_destroy(in);
@@ -259,7 +275,10 @@ static tn_status run_segments(tn_executable *e, tn_step *step, gpu_values *value
   for (uint32_t k = 0; st == TN_OK && k < e->n_segments; k++) {
     gpu_schedule *s;
     st = gpu_schedule_take(e, k, step, values, &s, err);
-    if (st != TN_OK) break;
+    if (st != TN_OK) {
+      explain_memory(e, step, values, NULL, err);
+      break;
+    }
     values->used[k] = s;
     possible |= s->possible;
     if (e->n_segments == 1 && s->n_device == 0) *by_cpu = true;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Level (c) of the kit, whole: a runtime that executes straight plans by itself, in memory of its own, and calls the plan's kernels
  * for what they compute. Other plans go to level (a). With the setting share=yes it keeps layouts that have one segment, and
- * uses each for all steps of its shapes, also for several at once. */
+ * uses each for all steps of its shapes, also for several at once; with help=yes a worker of its own helps the kernels. */
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,10 +10,11 @@
 
 TN_PLUGIN_MANIFEST("runtime", "test.executor", "CPU", "0", "1.0.0", "Tests", "")
 
-static const char *const settings[] = { "share" };
+static const char *const settings[] = { "share", "help" };
 
 struct tn_runtime_session {
   int share;
+  tn_kit_workers *workers; /* NULL: nobody */
 };
 
 /* A layout that is used for all steps whose inputs have the key. */
@@ -59,19 +60,26 @@ static tn_status new_session(const tn_session_factory *self, const tn_session_op
   (void)self;
   *out = tn_alloc(sizeof **out);
   if (*out == NULL) return tn_error_set(err, TN_RESOURCE_EXHAUSTED, "no memory for a session");
-  (*out)->share = tn_session_options_setting(options, "share") != NULL;
-  return TN_OK;
+  **out = (tn_runtime_session){ .share = tn_session_options_setting(options, "share") != NULL };
+  if (tn_session_options_setting(options, "help") == NULL) return TN_OK;
+  const tn_kit_workers_config config = { .struct_size = TN_KIT_WORKERS_CONFIG_SIZE, .threads = 2, .spin_us = -1, .own_pool = 1 };
+  tn_status st = tn_kit_workers_open(&config, &(*out)->workers, err);
+  if (st == TN_OK) return TN_OK;
+  tn_free(*out);
+  *out = NULL;
+  return st;
 }
 
 static tn_bool accepts_options(const tn_session_factory *self, const tn_session_options *options)
 {
   (void)self;
-  return tn_session_options_check_settings(options, settings, 1, NULL) == TN_OK;
+  return tn_session_options_check_settings(options, settings, 2, NULL) == TN_OK;
 }
 
 static void destroy_session(const tn_session_factory *self, tn_runtime_session *session)
 {
   (void)self;
+  tn_kit_workers_close(session->workers);
   tn_free(session);
 }
 
@@ -331,8 +339,9 @@ static tn_status run(state *s, size_t n_values, tn_error *err)
 static tn_status step(const tn_session_factory *self, tn_runtime_session *session, tn_executable *executable,
                       tn_step *step, tn_error *err)
 {
-  (void)self, (void)session;
+  (void)self;
   if (executable->kit != NULL) return tn_kit_step(executable->kit, step, err);
+  if (session->workers != NULL && tn_step_pool(step) >= 0) tn_kit_step_workers(step, executable->plan, session->workers);
   state s = { .plan = executable->plan, .step = step, .executable = executable };
   size_t n = tn_plan_n_values(s.plan);
   s.values = calloc(n + 1, sizeof *s.values);
