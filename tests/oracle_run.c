@@ -18,6 +18,10 @@ static const char usage_text[] =
     "  --option F=V     a field of the session's options, as kernel_plugins=always; may be given again\n"
     "  --eager          stateless cases once more, operation by operation in an eager session\n"
     "  --only GLOB      only cases whose id (math/Abs-000, models/digits) matches; may be given again\n"
+    "  --sample FILE    of FILE, which 'tenon ops --json' printed: for each op and type that a kernel of --device claims, the\n"
+    "                   first case in which it ran there; those without one are told\n"
+    "  --few            two types of each op are enough for the sample\n"
+    "  --device TYPE    of the sample (GPU)\n"
     "  --ops FILE       the ops that we claim (tests/oracle/ops.txt of the source tree)\n"
     "  --json FILE      writes the results there, too\n"
     "  --timeout N      seconds for one case (120)\n"
@@ -32,6 +36,9 @@ typedef struct arguments {
   oracle_config config;
   const char *ops;
   const char *json;
+  const char *sample;
+  const char *device; /* of the sample */
+  bool few;
   const char **globs;
   size_t n_globs;
   size_t globs_room;
@@ -52,12 +59,15 @@ static int number(const char *option, const char *text, int low, int high)
 
 static void parse_arguments(int argc, char **argv, arguments *a)
 {
-  enum { RUNTIME = 1000, LEVEL, OPTION, EAGER, ONLY, OPS, JSON, TIMEOUT, IN_PROCESS, LIST, VERBOSE, HELP };
+  enum { RUNTIME = 1000, LEVEL, OPTION, EAGER, ONLY, SAMPLE, FEW, DEVICE, OPS, JSON, TIMEOUT, IN_PROCESS, LIST, VERBOSE, HELP };
   static const struct option options[] = { { "runtime", required_argument, NULL, RUNTIME },
                                            { "level", required_argument, NULL, LEVEL },
                                            { "option", required_argument, NULL, OPTION },
                                            { "eager", no_argument, NULL, EAGER },
                                            { "only", required_argument, NULL, ONLY },
+                                           { "sample", required_argument, NULL, SAMPLE },
+                                           { "few", no_argument, NULL, FEW },
+                                           { "device", required_argument, NULL, DEVICE },
                                            { "ops", required_argument, NULL, OPS },
                                            { "json", required_argument, NULL, JSON },
                                            { "timeout", required_argument, NULL, TIMEOUT },
@@ -66,7 +76,7 @@ static void parse_arguments(int argc, char **argv, arguments *a)
                                            { "verbose", no_argument, NULL, VERBOSE },
                                            { "help", no_argument, NULL, HELP },
                                            { NULL, 0, NULL, 0 } };
-  *a = (arguments){ .config = { .target = "direct", .level = 1, .timeout_s = 120 } };
+  *a = (arguments){ .device = "GPU", .config = { .target = "direct", .level = 1, .timeout_s = 120 } };
   for (int option; (option = getopt_long(argc, argv, "", options, NULL)) != -1;) switch (option) {
     case RUNTIME: a->config.target = optarg; break;
     case LEVEL: a->config.level = number("--level", optarg, -1, 100); break;
@@ -79,6 +89,9 @@ static void parse_arguments(int argc, char **argv, arguments *a)
       a->globs = oracle_grow(a->globs, a->n_globs, &a->globs_room, sizeof(*a->globs));
       a->globs[a->n_globs++] = optarg;
       break;
+    case SAMPLE: a->sample = optarg; break;
+    case FEW: a->few = true; break;
+    case DEVICE: a->device = optarg; break;
     case OPS: a->ops = optarg; break;
     case JSON: a->json = optarg; break;
     case TIMEOUT: a->config.timeout_s = number("--timeout", optarg, 1, 1000000); break;
@@ -119,6 +132,7 @@ static int run(const arguments *a, const oracle_list *list)
     printf("FAIL after the last case: %s\n", why);
     total.failed++;
   }
+  if (a->config.kernels) oracle_kernels_report(a->config.kernels);
   bool written = !a->json || oracle_write_json(a->json, &a->config, list, results, &total);
   if (!written) fprintf(stderr, "oracle_run: %s cannot be written\n", a->json);
   printf("%zu passed, %zu failed, %zu skipped\n", total.passed, total.failed, total.skipped);
@@ -135,6 +149,7 @@ int main(int argc, char **argv)
   /* In the build tree the plugins are not where an installed library looks. */
   setenv("TENON_PLUGIN_PATH", ORACLE_PLUGIN_PATH, 0);
   read_claims(&a);
+  if (a.sample) a.config.kernels = oracle_kernels_read(a.sample, a.device, a.few);
   for (int i = 0; i < a.n_folders; i++) oracle_find(&list, a.folders[i]);
   oracle_select(&list, a.globs, a.n_globs);
   if (a.list_only)
@@ -145,6 +160,7 @@ int main(int argc, char **argv)
     status = run(&a, &list);
   oracle_list_free(&list);
   oracle_claims_free(&a.config.claims);
+  oracle_kernels_free(a.config.kernels);
   free(a.globs);
   free(a.config.options);
   return status;

@@ -269,6 +269,28 @@ static void oracle_run__outlives_crashes_and_hangs(void)
   run_crashing("--runtime test.crashing:how=hang --timeout 1", "still running after 1 seconds");
 }
 
+/* What some kernel of the device claims, and whether a case has it run there. */
+static void oracle_run__takes_a_sample(void)
+{
+  char options[600];
+  make_folder("sample");
+  write_case("f/case", "Neg", (float[]){ -1, -2 });
+  write_index("Neg", "y:0", "null");
+  write_text("kernels.json", "{ \"ops\": [ { \"name\": \"Neg\", \"kernels\": [ { \"device\": \"CPU\", \"constraints\": { \"T\": [ "
+                             "\"float32\", \"half\", \"int8\" ] } }, { \"device\": \"GPU\", \"constraints\": { } } ] } ] }");
+  snprintf(options, sizeof(options), "--device CPU --sample '%s'", in_folder("kernels.json"));
+  CHECK_INT(run(options), 0);
+  CHECK_CONTAINS(output, "UNTRIED Neg T=half: no case has it run");
+  CHECK_CONTAINS(output, "\n1 types of ops ran on CPU, 0 ran elsewhere, 2 have no case\n1 passed, 0 failed, 0 skipped\n");
+  snprintf(options, sizeof(options), "--device GPU --sample '%s'", in_folder("kernels.json"));
+  CHECK_INT(run(options), 0);
+  CHECK_CONTAINS(output, "ELSEWHERE Neg: ");
+  CHECK_CONTAINS(output, "\n0 types of ops ran on GPU, 1 ran elsewhere, 0 have no case\n");
+  snprintf(options, sizeof(options), "--device NPU --sample '%s'", in_folder("kernels.json"));
+  CHECK_INT(run(options), 2);
+  CHECK_CONTAINS(output, "no kernel is for a device of type 'NPU'");
+}
+
 static void oracle_run__wrong_calls(void)
 {
   make_folder("calls");
@@ -290,4 +312,5 @@ TAP_MAIN(
     TAP_TEST(oracle_run__selects_and_writes_json),
     TAP_TEST(oracle_run__runs_models),
     TAP_TEST(oracle_run__outlives_crashes_and_hangs),
+    TAP_TEST(oracle_run__takes_a_sample),
     TAP_TEST(oracle_run__wrong_calls))

@@ -548,6 +548,8 @@ if [ $status -eq 0 ] && grep -q '^direct ' out; then ok 'a broken file does not 
 gives 'ops' 0 '^Conv2D +CPU +' "$tenon" ops
 gives 'ops PATTERN' 0 '^1 op$' "$tenon" ops MatMul
 gives 'ops --schema' 0 'MatMul\(a: T, b: T\)' "$tenon" ops --schema 'MatM*'
+gives 'ops --runtime' 0 '^1 op$' "$tenon" ops --runtime direct MatMul
+gives 'ops --runtime, one that there is not' 1 "NOT_FOUND: .*no runtime 'nowhere'" "$tenon" ops --runtime nowhere
 gives 'ops --json' 0 '"name": "MatMul"' "$tenon" ops --json MatMul
 gives 'ops that there are not, with the near one' 1 "NOT_FOUND: .*'MatMull' \(did you mean 'MatMul'\?\)" "$tenon" ops MatMull
 if command -v python3 >/dev/null; then

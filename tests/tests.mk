@@ -158,6 +158,7 @@ TN_SCRIPT_TESTS = \
   tests/check-discovery.sh \
   tests/check-dlpack.sh \
   tests/check-exports.sh \
+  tests/check-gpu-sample.sh \
   tests/check-guide-errors.sh \
   tests/check-headers.sh \
   tests/check-includes.sh \
@@ -298,6 +299,7 @@ TN_ORACLE_FILES = \
   tests/support/oracle_eager.c \
   tests/support/oracle_files.c \
   tests/support/oracle_find.c \
+  tests/support/oracle_kernels.c \
   tests/support/oracle_model.c \
   tests/support/oracle_report.c \
   tests/support/oracle_step.c \
@@ -474,7 +476,7 @@ installcheck-local:
 	TENON_SANITIZE='$(TN_SANITIZE)' $(SHELL) $(srcdir)/tests/check-guide.sh '$(docdir)' '$(libdir)' '$(bindir)'
 
 # What takes hours.
-EXTRA_DIST += tests/check-gpu.sh
+EXTRA_DIST += tests/check-gpu.sh tests/gpu_runs.sh
 check-long: check
 	@$(AM_TESTS_ENVIRONMENT) $(SHELL) $(srcdir)/tests/check-gpu.sh >tests/check-gpu.tap; cat tests/check-gpu.tap
 	@grep -q '^1\.\.' tests/check-gpu.tap && ! grep -q '^not ok' tests/check-gpu.tap

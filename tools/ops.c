@@ -9,15 +9,16 @@
 #include <tools/tool.h>
 
 static const char help[] =
-    "Usage: tenon ops [--schema] [--json] [PATTERN...]\n"
+    "Usage: tenon ops [--runtime NAME] [--schema] [--json] [PATTERN...]\n"
     "\n"
     "Lists the ops that are known, with the devices and types for which there are kernels. PATTERN is a\n"
     "name, or one with * ? and [...] as in a shell. A name that is not known is looked for in the plugins\n"
     "that bring ops, too.\n"
     "\n"
-    "  --schema    show inputs, outputs and attributes, too\n"
-    "  --json      as JSON: schema and kernels of each op, and how many ops there are\n"
-    "  -h, --help  show this text\n";
+    "  --runtime NAME  with the kernels that this runtime's plugin brings\n"
+    "  --schema        show inputs, outputs and attributes, too\n"
+    "  --json          as JSON: schema and kernels of each op, and how many ops there are\n"
+    "  -h, --help      show this text\n";
 
 static char *schema_text(const tn_op_schema *schema)
 {
@@ -272,20 +273,26 @@ static int run(int argc, char **argv)
 {
   static const struct option options[] = {
     { "json", no_argument, NULL, 'j' },
+    { "runtime", required_argument, NULL, 'r' },
     { "schema", no_argument, NULL, 's' },
     { NULL, 0, NULL, 0 },
   };
   bool json = false, schemas = false;
+  const char *runtime = NULL;
   int c;
   while ((c = getopt_long(argc, argv, ":", options, NULL)) != -1) {
-    if (c != 'j' && c != 's') return tool_bad_option("ops", c, argv);
-    if (c == 'j')
-      json = true;
-    else
-      schemas = true;
+    switch (c) {
+    case 'j': json = true; break;
+    case 's': schemas = true; break;
+    case 'r': runtime = optarg; break;
+    default: return tool_bad_option("ops", c, argv);
+    }
   }
   char **patterns = argv + optind;
   size_t n_patterns = (size_t)(argc - optind);
+  tn_error err = TN_ERROR_INIT;
+  tn_runtime_info info = { .struct_size = sizeof info };
+  if (runtime != NULL && tn_runtime_load(runtime, &info, &err) != TN_OK) return tool_fail(&err);
   tool_table table;
   tool_table_init(&table, 3, 0);
   json_t *array = json ? json_array() : NULL;

@@ -9,6 +9,7 @@
  * oracle_step.c     one step in a session, with what must hold for every step
  * oracle_case.c     one case of an index
  * oracle_model.c    one folder with a case.json
+ * oracle_kernels.c  a sample of the cases: one for each type of each op that a device's kernels claim
  * oracle_claims.c   the list of ops that we claim; which op of a graph is missing
  * oracle_worker.c   cases in a child process, so that a crash or a hang costs one case
  * oracle_report.c   the table, the failures, the JSON file
@@ -22,11 +23,17 @@
 #include <stdint.h>
 
 #include <jansson.h>
+#include <tenon/metadata.h>
 #include <tenon/tenon.h>
 
 /* ---- what every part uses ---- */
 
-typedef enum oracle_verdict { ORACLE_PASSED = 0, ORACLE_FAILED = 1, ORACLE_SKIPPED = 2 } oracle_verdict;
+typedef enum oracle_verdict {
+  ORACLE_PASSED = 0,
+  ORACLE_FAILED = 1,
+  ORACLE_SKIPPED = 2,
+  ORACLE_UNNEEDED = 3 /* not of the sample (oracle_kernels.c): counted nowhere */
+} oracle_verdict;
 
 typedef struct oracle_result {
   oracle_verdict verdict;
@@ -113,6 +120,22 @@ bool oracle_claimed(const oracle_claims *claims, const char *op);
 /* Why the library cannot run this op, NULL when it should: not registered, or without a kernel. Static text. */
 const char *oracle_op_missing(const char *op);
 
+/* ---- a sample ---- */
+
+typedef struct oracle_kernels oracle_kernels;
+
+/* path: what `tenon ops --json` printed. few: two types of each attribute. Ends the program when it cannot be read, or has no
+ * kernel for the device. */
+oracle_kernels *oracle_kernels_read(const char *path, const char *device, bool few);
+void oracle_kernels_free(oracle_kernels *kernels); /* NULL allowed */
+
+/* Whether the graph of a case has something of which no node ran on the device yet. */
+bool oracle_kernels_want(oracle_kernels *kernels, const oracle_case *c, const tn_graph *graph);
+void oracle_kernels_note(oracle_kernels *kernels, tn_session *session, const tn_run_metadata *metadata);
+
+/* Prints what did not run on the device, and what has no case. */
+void oracle_kernels_report(const oracle_kernels *kernels);
+
 /* ---- running ---- */
 
 typedef struct oracle_config {
@@ -125,6 +148,7 @@ typedef struct oracle_config {
   bool verbose;
   bool eager; /* stateless cases once more, operation by operation */
   oracle_claims claims;
+  oracle_kernels *kernels; /* NULL: all cases */
 } oracle_config;
 
 void oracle_run_one(const oracle_config *config, const oracle_case *c, oracle_result *result);
@@ -191,6 +215,7 @@ typedef struct oracle_step {
   size_t n_fetches;
   const char **targets;
   size_t n_targets;
+  tn_run_metadata *metadata; /* of oracle_step_run, with a record for each node; NULL: none is wanted */
 } oracle_step;
 
 /* Room for as many; freed, with its tensors, by oracle_step_free. */

@@ -180,7 +180,10 @@ static bool check_step(running *r, size_t k, const json_t *described, oracle_ste
   const char *wanted = json_string_value(json_object_get(described, "error"));
   tn_error err = TN_ERROR_INIT;
   tn_status status;
+  oracle_kernels *kernels = r->config->kernels;
+  if (kernels && tn_run_metadata_create(&step->metadata, &err) != TN_OK) oracle_fail_status(result, &err, "metadata");
   bool ok = fill_step(r, k, described, step, result) && oracle_step_run(r->session, step, &status, &err, result);
+  if (ok && step->metadata && status == TN_OK) oracle_kernels_note(kernels, r->session, step->metadata);
   if (ok && wanted)
     ok = check_error(r, wanted, status, &err, result);
   else if (ok && status != TN_OK)
@@ -225,6 +228,8 @@ static void run_graph(const oracle_config *config, running *r, const oracle_byte
   tn_import_options options = { .struct_size = sizeof(options), .file = r->c->id };
   if (tn_graph_create(&graph, &err) != TN_OK || tn_graph_import(graph, pb->data, pb->size, &options, &err) != TN_OK) {
     give_up("import", &err, r->may_skip, result);
+  } else if (config->kernels && !oracle_kernels_want(config->kernels, r->c, graph)) {
+    result->verdict = ORACLE_UNNEEDED;
   } else if (check_ops(r, graph, result)) {
     if (oracle_open_session(config, graph, &r->session, &err)) run_steps(r, result);
     else give_up("opening the session", &err, r->may_skip, result);

@@ -11,7 +11,7 @@ static void count(oracle_counts *counts, oracle_verdict verdict)
     counts->passed++;
   else if (verdict == ORACLE_FAILED)
     counts->failed++;
-  else
+  else if (verdict == ORACLE_SKIPPED)
     counts->skipped++;
 }
 
@@ -135,7 +135,7 @@ static json_t *text_value(const char *text)
 bool oracle_write_json(const char *path, const oracle_config *config, const oracle_list *list,
                        const oracle_result *results, const oracle_counts *total)
 {
-  static const char *const verdicts[] = { "passed", "failed", "skipped" };
+  static const char *const verdicts[] = { "passed", "failed", "skipped", "unneeded" };
   json_t *cases = json_array();
   for (size_t i = 0; i < list->n; i++) {
     json_t *entry = json_object();

@@ -27,6 +27,7 @@ void oracle_step_free(oracle_step *step)
   free(step->fetch_names);
   free(step->fetched);
   free(step->targets);
+  tn_run_metadata_destroy(step->metadata);
   memset(step, 0, sizeof(*step));
 }
 
@@ -77,8 +78,11 @@ static bool fetches_keep_rules(const oracle_step *step, tn_status status, const 
 bool oracle_step_run(tn_session *session, oracle_step *step, tn_status *status, tn_error *err, oracle_result *result)
 {
   void **saved = save_feeds(step);
-  *status = tn_session_run(session, NULL, step->feed_names, step->feeds, step->n_feeds, step->fetch_names,
-                           step->fetched, step->n_fetches, step->targets, step->n_targets, NULL, err);
+  tn_run_options options;
+  tn_run_options_init(&options);
+  if (step->metadata) options.trace_level = 1;
+  *status = tn_session_run(session, &options, step->feed_names, step->feeds, step->n_feeds, step->fetch_names, step->fetched,
+                           step->n_fetches, step->targets, step->n_targets, step->metadata, err);
   bool ok = feeds_untouched(step, saved, result);
   return fetches_keep_rules(step, *status, err, result) && ok;
 }
