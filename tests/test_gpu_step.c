@@ -593,6 +593,61 @@ static void gpu_step__a_time_limit(void)
   ts_fini(&t);
 }
 
+/* Products that take long one after the other, all on the device. */
+enum { N_PRODUCTS = 24, SIDE = 448 };
+
+static void open_products(ts *t, tn_tensor **x)
+{
+  const int64_t dims[] = { SIDE, SIDE };
+  char name[20];
+  ts_init(t, 1);
+  REQUIRE_OK(tn_session_options_set_target(t->options, DEVICE, &t->err), &t->err);
+  tn_output at = ts_placeholder(t->graph, "x", TN_FLOAT), by = at;
+  for (int i = 0; i < N_PRODUCTS; i++) {
+    snprintf(name, sizeof name, i + 1 < N_PRODUCTS ? "m%d" : "last", i);
+    at = ts_op2(t->graph, "MatMul", name, at, by);
+  }
+  ts_start(t);
+  REQUIRE_OK(tn_tensor_create(TN_FLOAT, dims, 2, x, &t->err), &t->err);
+  for (int64_t i = 0; i < SIDE * SIDE; i++) ((float *)tn_tensor_data(*x))[i] = 1.0f / SIDE;
+}
+
+static int64_t run_products(ts *t, tn_tensor *x, int64_t timeout_ms, tn_status *status)
+{
+  tn_run_options options;
+  tn_tensor *out = NULL;
+  int64_t begun = ts_now_ms();
+  tn_run_options_init(&options);
+  options.timeout_ms = timeout_ms;
+  *status = tn_session_run(t->session, &options, NAMES("x"), &x, 1, NAMES("last"), &out, 1, NULL, 0, NULL, &t->err);
+  if (*status == TN_OK) CHECK_DOUBLE(((const float *)tn_tensor_data(out))[SIDE], 1.0 / SIDE, 1e-5);
+  tn_tensor_unref(out);
+  return ts_now_ms() - begun;
+}
+
+/* What the device has begun cannot be stopped, but it is given no more of a step that is late. S-RO-04 */
+static void gpu_step__a_time_limit_amid_long_work(void)
+{
+  GPU_NEEDS_DEVICE();
+  ts t;
+  tn_tensor *x = NULL;
+  tn_status st;
+  open_products(&t, &x);
+  run_products(&t, x, 0, &st); /* programs are there now */
+  REQUIRE_OK(st, &t.err);
+  int64_t whole = run_products(&t, x, 0, &st);
+  REQUIRE_OK(st, &t.err);
+  if (whole >= 40) { /* else the device is too fast for this one */
+    int64_t late = run_products(&t, x, whole / 8, &st);
+    CHECK_STATUS(st, TN_DEADLINE_EXCEEDED, &t.err);
+    CHECK_MSG(late < whole * 3 / 4, "%d ms of %d", (int)late, (int)whole);
+    run_products(&t, x, 0, &st); /* and the session goes on */
+    CHECK_OK(st, &t.err);
+  }
+  tn_tensor_unref(x);
+  ts_fini(&t);
+}
+
 static void *cancel_it(void *arg)
 {
   ts_wait_at_gate(1);
@@ -683,6 +738,7 @@ TAP_MAIN(
   TAP_TEST(gpu_step__a_second_step_makes_nothing),
   TAP_TEST(gpu_step__several_at_once),
   TAP_TEST(gpu_step__a_time_limit),
+  TAP_TEST(gpu_step__a_time_limit_amid_long_work),
   TAP_TEST(gpu_step__a_cancelled_step),
   TAP_TEST(gpu_step__a_node_fails),
   TAP_TEST(gpu_step__without_memory))

@@ -270,8 +270,10 @@ static tn_status do_await(gpu_run *run, uint32_t number, tn_error *err)
 {
   const gpu_action *a = &run->schedule->actions[number];
   tn_status st = flush_all(run, err);
-  cl_int code = st == TN_OK ? cl.WaitForEvents(1, &run->in->events[a->id]) : CL_SUCCESS;
-  return code == CL_SUCCESS ? st : gpu_step_failed(run, run->schedule->actions[a->id].lane, code, "clWaitForEvents", NULL, err);
+  bool waits = st == TN_OK && run->in->events[a->id] != NULL; /* else the host knew it to be over */
+  cl_int code = waits ? cl.WaitForEvents(1, &run->in->events[a->id]) : CL_SUCCESS;
+  if (code == CL_SUCCESS) return st == TN_OK ? tn_step_check(run->step, NULL, err) : st;
+  return gpu_step_failed(run, run->schedule->actions[a->id].lane, code, "clWaitForEvents", NULL, err);
 }
 
 static tn_status act(gpu_run *run, uint32_t number, tn_error *err)

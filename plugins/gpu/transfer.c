@@ -5,6 +5,8 @@
 
 #define FOREVER (UINT32_MAX - 1)
 #define COPY_BYTES_PER_NS 10.0
+#define LONG_NS 20e6  /* a step that takes so long on devices is looked at in between, */
+#define PAUSE_NS 10e6 /* so often */
 
 /* ---- whose memory a value is ---- */
 
@@ -53,6 +55,9 @@ typedef struct walk {
   gpu_schedule *s;
   bool on_host;   /* between what the host does */
   bool entered;   /* the host has the shared arena */
+  double pause_ns; /* 0: the step is too short for pauses */
+  double since_ns; /* what devices were given since the last one */
+  uint32_t paused; /* the call before it; GPU_NONE: there was none */
   tn_error *err;
 } walk;
 
@@ -343,6 +348,31 @@ static tn_status make_output(walk *w, uint32_t i, uint32_t k)
   return s->items[i].n_calls == 0 ? TN_OK : write_place(w, site, v->root);
 }
 
+/* A kernel cannot be stopped, but what was not enqueued can be left out: in a long step the calling thread goes on when the call
+ * before the last pause is over, so that a step that is cancelled or late ends soon, and devices always have something to do. */
+static tn_status pause_after(walk *w, double ns)
+{
+  uint32_t before = w->paused;
+  w->since_ns += ns;
+  if (w->pause_ns == 0 || w->since_ns < w->pause_ns) return TN_OK;
+  w->since_ns = 0;
+  w->paused = current(w);
+  tn_status st = before == GPU_NONE ? TN_OK : begin(w, GPU_DO_AWAIT, before, 0);
+  if (st != TN_OK || before == GPU_NONE) return st;
+  st = gpu_order_after(w->s->order, before, w->err);
+  if (st == TN_OK) gpu_order_known(w->s->order, before);
+  return st;
+}
+
+static void choose_pauses(walk *w)
+{
+  double ns = 0;
+  for (uint32_t i = 0; i < w->s->n_items; i++)
+    if (w->s->items[i].where == GPU_ON_DEVICE) ns += w->s->items[i].device_ns;
+  w->pause_ns = ns < LONG_NS ? 0 : PAUSE_NS;
+  w->paused = GPU_NONE;
+}
+
 static tn_status launch(walk *w, uint32_t i)
 {
   gpu_schedule *s = w->s;
@@ -357,6 +387,7 @@ static tn_status launch(walk *w, uint32_t i)
     for (uint32_t k = 0; st == TN_OK && k < item->in.n_outputs; k++)
       st = c == 0 ? make_output(w, i, k) : write_place(w, item->site, s->slots[item->in.outputs[k]].root);
     gpu_order_takes(s->order, item->device_ns / item->n_calls);
+    if (st == TN_OK) st = pause_after(w, item->device_ns / item->n_calls);
   }
   for (uint32_t k = 0; item->n_calls == 0 && k < item->in.n_outputs; k++) make_output(w, i, k); /* without elements */
   return st;
@@ -454,6 +485,7 @@ static tn_status walk_items(walk *w)
   gpu_schedule *s = w->s;
   tn_status st = TN_OK;
   find_last(s);
+  choose_pauses(w);
   for (uint32_t i = 0; st == TN_OK && i < s->n_items; i++) {
     const gpu_item *item = &s->items[i];
     if (item->computes) st = item->where == GPU_ON_DEVICE ? do_device(w, i) : do_host(w, i);
