@@ -334,6 +334,7 @@ TN_TEST_GPU_PARTS = \
   tests/support/gpu_parts.h \
   plugins/gpu/built.c \
   plugins/gpu/cl.c \
+  plugins/gpu/constants.c \
   plugins/gpu/device.c \
   plugins/gpu/memory.c \
   plugins/gpu/node.c \

@@ -28,6 +28,7 @@ void gpu_built_free(gpu_built *built)
   for (gpu_pack *p = built->packs, *next; p != NULL; p = next) {
     next = p->next;
     tn_free(p->data);
+    tn_free(p->user);
     tn_free(p);
   }
   tn_error_clear(&built->error);
@@ -60,18 +61,6 @@ static tn_status check_launches(gpu_built *b, tn_error *err)
   return TN_OK;
 }
 
-static tn_status pack_all(gpu_node *n, tn_error *err)
-{
-  tn_status st = TN_OK;
-  for (gpu_pack *p = n->built->packs; st == TN_OK && p != NULL; p = p->next) {
-    if (p->data != NULL) continue;
-    p->data = tn_alloc(p->bytes == 0 ? 1 : p->bytes);
-    if (p->data == NULL) return tn_error_set(err, TN_RESOURCE_EXHAUSTED, "no memory for a packed constant: %zu bytes", p->bytes);
-    st = p->pack(p->user, &n->inputs[p->input], p->data, err);
-  }
-  return st;
-}
-
 tn_status gpu_node_done(gpu_node *n, tn_error *err)
 {
   gpu_built *b = n->built;
@@ -79,8 +68,7 @@ tn_status gpu_node_done(gpu_node *n, tn_error *err)
     tn_error_copy(err, &b->error);
     return b->status;
   }
-  tn_status st = check_launches(b, err);
-  return st == TN_OK ? pack_all(n, err) : st;
+  return check_launches(b, err);
 }
 
 tn_status gpu_node_plan(gpu_node *n, const gpu_op *op, tn_error *err)

@@ -38,10 +38,25 @@ static tn_status make(gpu_budget *budget, gpu_device *device, cl_command_queue q
   return TN_OK;
 }
 
+/* As make, with a form of the elements that is packed first. */
+static tn_status make_packed(gpu_budget *budget, gpu_device *device, cl_command_queue queue, const gpu_pack *pack, gpu_constant *c,
+                             tn_error *err)
+{
+  const tn_tensor *t = c->tensor;
+  const gpu_value from = { .dtype = tn_tensor_dtype(t), .rank = tn_tensor_rank(t), .dims = tn_tensor_dims(t),
+                           .count = tn_tensor_elements(t), .bytes = tn_tensor_bytes(t), .host = tn_tensor_data(t), .constant = true };
+  void *data = tn_alloc(pack->bytes == 0 ? 1 : pack->bytes);
+  if (data == NULL) return tn_error_set(err, TN_RESOURCE_EXHAUSTED, "no memory for a packed constant: %zu bytes", pack->bytes);
+  tn_status st = pack->pack(pack->user, &from, data, err);
+  if (st == TN_OK) st = make(budget, device, queue, data, c, err);
+  tn_free(data);
+  return st;
+}
+
 tn_status gpu_constant_get(gpu_budget *budget, gpu_device *device, cl_command_queue queue, const tn_tensor *tensor,
                            const gpu_pack *pack, gpu_constant **out, tn_error *err)
 {
-  const void *form, *data = pack == NULL ? tn_tensor_data(tensor) : pack->data;
+  const void *form;
   uint64_t key = pack == NULL ? 0 : pack->key;
   size_t bytes = pack == NULL ? tn_tensor_bytes(tensor) : pack->bytes;
   *out = NULL;
@@ -56,7 +71,8 @@ tn_status gpu_constant_get(gpu_budget *budget, gpu_device *device, cl_command_qu
       st = gpu_no_memory(err, "a constant");
     } else {
       *c = (gpu_constant){ .device = device, .tensor = tensor, .form = form, .key = key, .bytes = bytes };
-      st = make(budget, device, queue, data, c, err);
+      st = pack != NULL ? make_packed(budget, device, queue, pack, c, err)
+                        : make(budget, device, queue, tn_tensor_data(tensor), c, err);
       if (st != TN_OK) tn_free(c);
     }
   }
@@ -110,8 +126,6 @@ static tn_status make_packs(gpu_schedule *s, gpu_item *item, cl_command_queue qu
     const gpu_slot *v = &s->slots[s->slots[item->in.inputs[p->input]].source];
     st = gpu_constant_get(site->budget, site->device, queue, v->constant, p, &item->packs[id], err);
     if (st == TN_OK) s->constant_bytes += p->bytes;
-    tn_free(p->data); /* what the device has now */
-    p->data = NULL;
   }
   return st;
 }

@@ -262,14 +262,19 @@ static uint32_t add_pack(gpu_node *n, gpu_pack pack)
 }
 
 uint32_t gpu_packed(gpu_node *n, uint32_t i, uint64_t key, size_t bytes,
-                    tn_status (*pack)(void *user, const gpu_value *from, void *to, tn_error *err), void *user)
+                    tn_status (*pack)(const void *user, const gpu_value *from, void *to, tn_error *err), const void *user,
+                    size_t user_bytes)
 {
   if (!going(n)) return 0;
   if (i >= n->n_inputs || !n->inputs[i].constant || n->inputs[i].host == NULL) {
     fail(n, TN_INTERNAL, "gpu: a packed form of input %u, which is no constant", i);
     return 0;
   }
-  return add_pack(n, (gpu_pack){ .input = i, .key = key, .bytes = bytes, .pack = pack, .user = user });
+  void *own = user_bytes == 0 ? NULL : need(n, user_bytes);
+  if (own != NULL) memcpy(own, user, user_bytes);
+  uint32_t id = add_pack(n, (gpu_pack){ .input = i, .key = key, .bytes = bytes, .pack = pack, .user = own });
+  if (!going(n)) tn_free(own);
+  return id;
 }
 
 uint32_t gpu_table(gpu_node *n, const void *bytes, size_t size)

@@ -99,9 +99,11 @@ void gpu_range_3d(gpu_launch *l, const int64_t global[3], const int64_t local[3]
 /* Scratch memory of the node: good during its launches only. */
 size_t gpu_scratch(gpu_node *n, size_t bytes);
 /* A form of constant input i that is made once, on the host, and lives on the device: `pack` writes bytes to `to`. key tells forms
- * of one constant apart. */
+ * of one constant apart. `pack` is called after planning, and only where the device does not have this form of the constant yet; it
+ * may fail for want of memory alone. *user, user_bytes large, is copied; NULL and 0 for nothing. */
 uint32_t gpu_packed(gpu_node *n, uint32_t i, uint64_t key, size_t bytes,
-                    tn_status (*pack)(void *user, const gpu_value *from, void *to, tn_error *err), void *user);
+                    tn_status (*pack)(const void *user, const gpu_value *from, void *to, tn_error *err), const void *user,
+                    size_t user_bytes);
 /* Bytes that are copied to the device when the node is planned: tables of indices and the like. */
 uint32_t gpu_table(gpu_node *n, const void *bytes, size_t size);
 /* Output i has the bytes of input j: copied on the device. */
@@ -149,9 +151,9 @@ typedef struct gpu_pack {
   uint32_t input; /* UINT32_MAX: a table */
   uint64_t key;
   size_t bytes;
-  tn_status (*pack)(void *user, const gpu_value *from, void *to, tn_error *err);
-  void *user;      /* must live until the node was planned: packing is done then, before gpu_built_free */
-  void *data;      /* of a table; of a pack after gpu_node_done: the packed bytes */
+  tn_status (*pack)(const void *user, const gpu_value *from, void *to, tn_error *err);
+  void *user;      /* its own */
+  void *data;      /* of a table */
 } gpu_pack;
 typedef struct gpu_built {
   gpu_launch *launches, *last_launch;
