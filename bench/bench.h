@@ -64,6 +64,7 @@ void bench_plugins(bench *b);
 void bench_sessions(bench *b);
 void bench_eager(bench *b);
 void bench_gpu(bench *b);
+void bench_gpu_products(bench *b);
 
 /* A new empty file where temporary ones go; the path is to be freed, the file to be unlinked. */
 char *bench_new_file(void);

@@ -10,6 +10,7 @@ TN_BENCH_FILES = \
   bench/elementwise.c \
   bench/export.c \
   bench/gpu.c \
+  bench/gpu_products.c \
   bench/graphs.c \
   bench/import.c \
   bench/main.c \

@@ -108,6 +108,7 @@ int main(int argc, char **argv)
   bench_sessions(&b);
   bench_eager(&b);
   bench_gpu(&b);
+  bench_gpu_products(&b);
   int rc = json == NULL ? 0 : write_json(&b, json);
   free(b.rows);
   return rc;

@@ -13,5 +13,17 @@ for level in 0 1; do
   result $? "recorded cases at level $level"
 done
 run_sample
+
+# Products and what is one once more by CLBlast, where it is used.
+"$tenon" runtimes explain gpu:blas=clblast >probed 2>&1
+if grep -q 'products on .* are computed by libclblast' probed; then
+  "$build/tests/oracle_run" --runtime gpu:placement=device,blas=clblast --timeout 300 --only 'conv/*' --only 'matmul/*' "$src/tests/oracle" >out 2>&1
+  grep -q '^[1-9][0-9]* passed, 0 failed' out
+  result $? 'recorded products by CLBlast'
+else
+  n=$((n + 1))
+  echo "ok $n - recorded products by CLBlast # SKIP it is not used here"
+fi
+
 for model in digits mobilenet-v2 mobilenet-v3-small densenet121 har-lstm train-mlp; do run_model $model; done
 echo "1..$n"

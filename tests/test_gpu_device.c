@@ -239,7 +239,7 @@ static void gpu_device__settings_that_are_good(void)
 {
   static const char *const targets[] = { "gpu", "gpu:device=0", "gpu:device=all", "gpu:type=any", "gpu:placement=cost",
                                          "gpu:placement=device", "gpu:placement=host", "gpu:fetch=host", "gpu:fetch=device",
-                                         "gpu:memory=100M,device=0" };
+                                         "gpu:memory=100M,device=0", "gpu:blas=auto", "gpu:blas=clblast", "gpu:blas=own" };
   GPU_NEEDS_DEVICE();
   for (size_t i = 0; i < sizeof targets / sizeof *targets; i++)
     CHECK_MSG(try_target(targets[i], NULL) == TN_OK, "%s: %s", targets[i], tn_error_message(&err));
@@ -265,6 +265,7 @@ static void gpu_device__settings_that_are_wrong_are_named(void)
                 { "gpu:platform=", "setting platform= of runtime 'gpu': wanted a part of a platform's name" },
                 { "gpu:placement=auto", "setting placement=auto of runtime 'gpu': wanted cost, device or host" },
                 { "gpu:fetch=gpu", "setting fetch=gpu of runtime 'gpu': wanted host or device" },
+                { "gpu:blas=cublas", "setting blas=cublas of runtime 'gpu': wanted auto, clblast or own" },
                 { "gpu:memory=0", "setting memory=0 of runtime 'gpu': wanted bytes, as in 500000000 or 512M" },
                 { "gpu:memory=-5", "setting memory=-5 of" },
                 { "gpu:memory=5T", "setting memory=5T of" },

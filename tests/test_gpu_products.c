@@ -36,6 +36,7 @@ typedef struct line {
   const char *op, *inputs, *attrs, *then;
   int outputs;         /* that are compared; 0: one */
   int launches;        /* 0: any */
+  int by_clblast;      /* launches with CLBlast; 0: any */
 } line;
 
 typedef struct scene {
@@ -218,7 +219,7 @@ static void build(scene *s, const line *l, char (*fetches)[24], int *n)
   for (int k = 0; k < *n; k++) snprintf(fetches[k], sizeof fetches[k], "%s:%d", tn_operation_name(x.op), k);
 }
 
-static int answer(const char *target, const line *l, tn_dtype dtype, tn_tensor **out)
+static int answer(const char *on, const line *l, tn_dtype dtype, tn_tensor **out)
 {
   scene s = { .dtype = dtype };
   char fetches[MOST][24];
@@ -226,7 +227,7 @@ static int answer(const char *target, const line *l, tn_dtype dtype, tn_tensor *
   int n;
   seed = 7;
   ts_init(&s.t, 1);
-  REQUIRE_OK(tn_session_options_set_target(s.t.options, target, &s.t.err), &s.t.err);
+  REQUIRE_OK(tn_session_options_set_target(s.t.options, on, &s.t.err), &s.t.err);
   build(&s, l, fetches, &n);
   for (int i = 0; i < n; i++) names[i] = fetches[i];
   ts_start(&s.t);
@@ -273,16 +274,21 @@ static bool same(const tn_tensor *a, const tn_tensor *b, char *why, size_t room)
   return true;
 }
 
+#define OWN "gpu:placement=device,blas=own"
+#define CLBLAST "gpu:placement=device,blas=clblast"
+static const char *target = OWN; /* of what is checked */
+
 static void check_line(const line *l, tn_dtype dtype)
 {
   tn_tensor *wanted[MOST] = { NULL }, *got[MOST] = { NULL };
   char why[200] = "";
   int n = answer("direct", l, dtype, wanted);
-  (void)answer("gpu:placement=device", l, dtype, got);
+  const int launches = strcmp(target, CLBLAST) == 0 ? l->by_clblast : l->launches;
+  (void)answer(target, l, dtype, got);
   CHECK_MSG(seen.nodes > 0 && seen.on_cpu == 0, "%s %s %s: %d nodes on the device, %d on the CPU", l->op, l->inputs,
             l->attrs, seen.nodes, seen.on_cpu);
-  CHECK_MSG(l->launches == 0 || seen.launches == l->launches, "%s %s: %d launches, wanted %d", l->op, l->inputs,
-            seen.launches, l->launches);
+  CHECK_MSG(launches == 0 || seen.launches == launches, "%s %s on %s: %d launches, wanted %d", l->op, l->inputs, target,
+            seen.launches, launches);
   for (int i = 0; i < n; i++) {
     const bool good = same(wanted[i], got[i], why, sizeof why);
     CHECK_MSG(good, "%s of %s, %s, output %d: %s", l->op, l->inputs, l->attrs, i, why);
@@ -300,34 +306,36 @@ static void check_all(const line *lines, size_t n, tn_dtype dtype)
 /* ---- products ---- */
 
 /* Sizes that leave tiles of each kind partly empty: many of them, few, narrow ones, a few rows. */
+static const line any_size[] = {
+  { "MatMul", "257x19 19x257", "", .launches = 1 },
+  { "MatMul", "19x257 257x19", "transpose_a=true transpose_b=true" },
+  { "MatMul", "500x9 9x500", "" },
+  { "MatMul", "300x50 50x7", "" },
+  { "MatMul", "33x1000 1000x40", "", .launches = 2, .by_clblast = 1 }, /* terms are shared */
+  { "MatMul", "33x37 37x35", "" },
+  { "MatMul", "37x33 35x37", "transpose_a=true transpose_b=true" },
+  { "MatMul", "1x1 1x1", "" },
+  { "MatMul", "5x0 0x40", "" },
+};
+
 static void gpu_products__products_of_any_size(void)
 {
   GPU_NEEDS_DEVICE();
-  static const line lines[] = {
-    { "MatMul", "257x19 19x257", "", .launches = 1 },
-    { "MatMul", "19x257 257x19", "transpose_a=true transpose_b=true" },
-    { "MatMul", "500x9 9x500", "" },
-    { "MatMul", "300x50 50x7", "" },
-    { "MatMul", "33x1000 1000x40", "", .launches = 2 }, /* terms are shared */
-    { "MatMul", "33x37 37x35", "" },
-    { "MatMul", "37x33 35x37", "transpose_a=true transpose_b=true" },
-    { "MatMul", "1x1 1x1", "" },
-    { "MatMul", "5x0 0x40", "" },
-  };
-  CHECK_ALL(lines, TN_FLOAT);
+  CHECK_ALL(any_size, TN_FLOAT);
 }
+
+static const line few_rows[] = {
+  { "MatMul", "1x70 70x1", "", .launches = 1 },
+  { "MatMul", "1x333 333x2050", "", .launches = 1 },
+  { "MatMul", "3x70 19x70", "transpose_b=true", .launches = 1 },
+  { "MatMul", "70x3 19x70", "transpose_a=true transpose_b=true", .launches = 1 },
+  { "MatMul", "4x0 0x19", "" },
+};
 
 static void gpu_products__few_rows(void)
 {
   GPU_NEEDS_DEVICE();
-  static const line lines[] = {
-    { "MatMul", "1x70 70x1", "", .launches = 1 },
-    { "MatMul", "1x333 333x2050", "", .launches = 1 },
-    { "MatMul", "3x70 19x70", "transpose_b=true", .launches = 1 },
-    { "MatMul", "70x3 19x70", "transpose_a=true transpose_b=true", .launches = 1 },
-    { "MatMul", "4x0 0x19", "" },
-  };
-  CHECK_ALL(lines, TN_FLOAT);
+  CHECK_ALL(few_rows, TN_FLOAT);
 }
 
 static void gpu_products__all_types(void)
@@ -338,56 +346,58 @@ static void gpu_products__all_types(void)
   for (size_t i = 0; i < sizeof dtypes / sizeof *dtypes; i++) CHECK_ALL(lines, dtypes[i]);
 }
 
+static const line batches[] = {
+  { "BatchMatMul", "3x2x5x7 3x2x7x6", "" },
+  { "BatchMatMulV2", "3x2x5x7 7x6", "" }, /* one matrix: all rows together */
+  { "BatchMatMulV2", "5x7 3x2x7x6", "" },
+  { "BatchMatMulV2", "2x1x3x5x7 4x1x7x6", "" },
+  { "BatchMatMulV2", "3x1x7x5 1x4x6x7", "adj_x=true adj_y=true" },
+  { "BatchMatMulV2", "2x3x1x7 2x1x7x6", "" },
+};
+
 static void gpu_products__batches_broadcast(void)
 {
   GPU_NEEDS_DEVICE();
-  static const line lines[] = {
-    { "BatchMatMul", "3x2x5x7 3x2x7x6", "" },
-    { "BatchMatMulV2", "3x2x5x7 7x6", "" }, /* one matrix: all rows together */
-    { "BatchMatMulV2", "5x7 3x2x7x6", "" },
-    { "BatchMatMulV2", "2x1x3x5x7 4x1x7x6", "" },
-    { "BatchMatMulV2", "3x1x7x5 1x4x6x7", "adj_x=true adj_y=true" },
-    { "BatchMatMulV2", "2x3x1x7 2x1x7x6", "" },
-  };
-  CHECK_ALL(lines, TN_FLOAT);
+  CHECK_ALL(batches, TN_FLOAT);
 }
 
 /* A step of a chain is part of the product's launch. */
+static const line followed[] = {
+  { "MatMul", "33x37 37x35", "", "BiasAdd Relu", .launches = 1, .by_clblast = 2 },
+  { "MatMul", "33x37 37x35", "", "BiasAdd AddV2 Relu6", .launches = 1 },
+  { "MatMul", "2x37 37x35", "", "BiasAdd Tanh", .launches = 1 },
+  { "MatMul", "33x900 900x35", "", "AddV2 Sigmoid", .launches = 2, .by_clblast = 2 },
+  { "Conv2D", "2x7x9x3 3x3x3x21", "strides=1,2,1,1 padding=SAME", "BiasAdd LeakyRelu", .launches = 1 },
+  { "Conv2D", "2x7x9x3 3x3x3x21", "strides=1,1,1,1 padding=VALID", "BiasAdd AddV2 Relu", .launches = 1 },
+  { "DepthwiseConv2dNative", "2x7x9x8 3x3x8x1", "strides=1,1,1,1 padding=SAME", "BiasAdd Relu6", .launches = 1 },
+  { "DepthwiseConv2dNative", "2x7x9x3 3x3x3x2", "strides=1,1,1,1 padding=SAME", "BiasAdd AddV2 Relu", .launches = 1 },
+};
+
 static void gpu_products__what_follows_is_in_the_launch(void)
 {
   GPU_NEEDS_DEVICE();
-  static const line lines[] = {
-    { "MatMul", "33x37 37x35", "", "BiasAdd Relu", .launches = 1 },
-    { "MatMul", "33x37 37x35", "", "BiasAdd AddV2 Relu6", .launches = 1 },
-    { "MatMul", "2x37 37x35", "", "BiasAdd Tanh", .launches = 1 },
-    { "MatMul", "33x900 900x35", "", "AddV2 Sigmoid", .launches = 2 },
-    { "Conv2D", "2x7x9x3 3x3x3x21", "strides=1,2,1,1 padding=SAME", "BiasAdd LeakyRelu", .launches = 1 },
-    { "Conv2D", "2x7x9x3 3x3x3x21", "strides=1,1,1,1 padding=VALID", "BiasAdd AddV2 Relu", .launches = 1 },
-    { "DepthwiseConv2dNative", "2x7x9x8 3x3x8x1", "strides=1,1,1,1 padding=SAME", "BiasAdd Relu6", .launches = 1 },
-    { "DepthwiseConv2dNative", "2x7x9x3 3x3x3x2", "strides=1,1,1,1 padding=SAME", "BiasAdd AddV2 Relu", .launches = 1 },
-  };
-  CHECK_ALL(lines, TN_FLOAT);
+  CHECK_ALL(followed, TN_FLOAT);
 }
 
 /* ---- convolutions ---- */
+static const line convolutions[] = {
+  { "Conv2D", "2x7x9x3 3x2x3x21", "strides=1,1,1,1 padding=SAME", .launches = 1 },
+  { "Conv2D", "2x13x9x18 3x5x18x33", "strides=1,2,3,1 padding=SAME" },
+  { "Conv2D", "2x13x9x5 3x2x5x33", "strides=1,1,1,1 padding=VALID dilations=1,2,3,1" },
+  { "Conv2D", "2x7x9x3 3x3x3x21", "strides=1,2,2,1 padding=EXPLICIT explicit_paddings=0,0,1,2,3,0,0,0" },
+  { "Conv2D", "2x7x9x6 3x3x2x21", "strides=1,1,1,1 padding=SAME" }, /* three groups */
+  { "Conv2D", "2x7x9x40 1x1x40x33", "strides=1,1,1,1 padding=SAME" },
+  { "Conv2D", "2x7x9x40 1x1x40x33", "strides=1,2,2,1 padding=SAME" },
+  { "Conv2D", "1x5x5x300 3x3x300x9", "strides=1,1,1,1 padding=SAME", .launches = 2 },
+  { "Conv2D", "1x2x2x3 5x5x3x4", "strides=1,1,1,1 padding=SAME" },
+};
 
 static void gpu_products__convolutions(void)
 {
   GPU_NEEDS_DEVICE();
-  static const line lines[] = {
-    { "Conv2D", "2x7x9x3 3x2x3x21", "strides=1,1,1,1 padding=SAME", .launches = 1 },
-    { "Conv2D", "2x13x9x18 3x5x18x33", "strides=1,2,3,1 padding=SAME" },
-    { "Conv2D", "2x13x9x5 3x2x5x33", "strides=1,1,1,1 padding=VALID dilations=1,2,3,1" },
-    { "Conv2D", "2x7x9x3 3x3x3x21", "strides=1,2,2,1 padding=EXPLICIT explicit_paddings=0,0,1,2,3,0,0,0" },
-    { "Conv2D", "2x7x9x6 3x3x2x21", "strides=1,1,1,1 padding=SAME" }, /* three groups */
-    { "Conv2D", "2x7x9x40 1x1x40x33", "strides=1,1,1,1 padding=SAME" },
-    { "Conv2D", "2x7x9x40 1x1x40x33", "strides=1,2,2,1 padding=SAME" },
-    { "Conv2D", "1x5x5x300 3x3x300x9", "strides=1,1,1,1 padding=SAME", .launches = 2 },
-    { "Conv2D", "1x2x2x3 5x5x3x4", "strides=1,1,1,1 padding=SAME" },
-  };
-  CHECK_ALL(lines, TN_FLOAT);
-  check_line(&lines[0], TN_DOUBLE);
-  check_line(&lines[0], TN_HALF);
+  CHECK_ALL(convolutions, TN_FLOAT);
+  check_line(&convolutions[0], TN_DOUBLE);
+  check_line(&convolutions[0], TN_HALF);
 }
 
 static void gpu_products__gradients_of_convolutions(void)
@@ -468,15 +478,89 @@ static void gpu_products__resizing(void)
   CHECK_ALL(lines, TN_FLOAT);
 }
 
+/* ---- by CLBlast ---- */
+
+static void hear_clblast(void *user, int32_t level, const char *text)
+{
+  (void)level;
+  if (strstr(text, " are computed by libclblast") != NULL) *(bool *)user = true;
+}
+
+/* Where there is none, or the plugin was built without it, own kernels do what is asked of CLBlast. */
+static bool has_clblast(void)
+{
+  bool has = false;
+  ts t;
+  ts_init(&t, 1);
+  REQUIRE_OK(tn_session_options_set_target(t.options, CLBLAST, &t.err), &t.err);
+  tn_set_log_sink(hear_clblast, &has);
+  tn_set_log_level(TN_LOG_INFO);
+  ts_start(&t);
+  tn_set_log_level(TN_LOG_WARNING);
+  tn_set_log_sink(NULL, NULL);
+  ts_fini(&t);
+  return has;
+}
+
+#define CHECK_ALL_BY_CLBLAST(lines, dtype) (target = CLBLAST, CHECK_ALL(lines, dtype), target = OWN)
+
+/* Small ones, batches at once, and what needs temporary memory. */
+static void gpu_products__clblast_multiplies(void)
+{
+  GPU_NEEDS_DEVICE();
+  if (!has_clblast()) TAP_SKIP("CLBlast is not there");
+  static const line large[] = {
+    { "MatMul", "700x701 701x820", "", .by_clblast = 1 },
+    { "MatMul", "701x700 820x701", "transpose_a=true transpose_b=true", "BiasAdd Relu", .by_clblast = 2 },
+    { "BatchMatMulV2", "2x700x701 2x701x820", "", .by_clblast = 1 },
+  };
+  static const line doubles[] = {
+    { "MatMul", "37x45 45x33", "", .by_clblast = 1 },
+    { "MatMul", "33x900 900x35", "", "AddV2 Sigmoid", .by_clblast = 2 },
+  };
+  CHECK_ALL_BY_CLBLAST(any_size, TN_FLOAT);
+  CHECK_ALL_BY_CLBLAST(few_rows, TN_FLOAT);
+  CHECK_ALL_BY_CLBLAST(batches, TN_FLOAT);
+  CHECK_ALL_BY_CLBLAST(followed, TN_FLOAT);
+  CHECK_ALL_BY_CLBLAST(large, TN_FLOAT);
+  CHECK_ALL_BY_CLBLAST(doubles, TN_DOUBLE);
+}
+
+/* What it does not do, and convolutions that are products. */
+static void gpu_products__clblast_leaves_the_rest_to_own_kernels(void)
+{
+  GPU_NEEDS_DEVICE();
+  if (!has_clblast()) TAP_SKIP("CLBlast is not there");
+  static const line halves[] = { { "MatMul", "33x900 900x35", "", .by_clblast = 2 } };
+  static const line pointwise[] = {
+    { "Conv2D", "1x5x5x900 1x1x900x9", "strides=1,1,1,1 padding=SAME", .by_clblast = 1 },
+    { "Conv2D", "2x7x9x40 1x1x40x33", "strides=1,1,1,1 padding=SAME", "BiasAdd Relu", .by_clblast = 2 },
+    { "Conv2D", "2x7x9x6 1x1x2x21", "strides=1,1,1,1 padding=VALID" },                 /* three groups, side by side */
+    { "Conv2D", "2x7x9x6 1x1x2x21", "strides=1,1,1,1 padding=VALID", "BiasAdd Relu" }, /* by own kernels */
+  };
+  CHECK_ALL_BY_CLBLAST(halves, TN_HALF);
+  CHECK_ALL_BY_CLBLAST(pointwise, TN_FLOAT);
+  CHECK_ALL_BY_CLBLAST(convolutions, TN_FLOAT);
+}
+
+/* Its programs go with the context and come again with the next. */
+static void gpu_products__clblast_in_one_session_after_the_other(void)
+{
+  GPU_NEEDS_DEVICE();
+  if (!has_clblast()) TAP_SKIP("CLBlast is not there");
+  static const line one[] = { { "MatMul", "33x1000 1000x40", "", .by_clblast = 1 } };
+  for (int i = 0; i < 20; i++) CHECK_ALL_BY_CLBLAST(one, TN_FLOAT);
+}
+
 /* ---- recurrent layers ---- */
 
-static void run_net(const char *target, const rnn_net *net, tn_tensor **out)
+static void run_net(const char *on, const rnn_net *net, tn_tensor **out)
 {
   static const char *const fetches[] = { "h0_0", "h0_2", "h0_3" };
   const rnn_feeds feeds = { 0 };
   ts t;
   ts_init(&t, 1);
-  REQUIRE_OK(tn_session_options_set_target(t.options, target, &t.err), &t.err);
+  REQUIRE_OK(tn_session_options_set_target(t.options, on, &t.err), &t.err);
   rnn_graph(t.graph, net);
   ts_start(&t);
   tn_set_log_sink(hear, NULL);
@@ -522,4 +606,7 @@ TAP_MAIN(
   TAP_TEST(gpu_products__pooling),
   TAP_TEST(gpu_products__normalisation),
   TAP_TEST(gpu_products__resizing),
+  TAP_TEST(gpu_products__clblast_multiplies),
+  TAP_TEST(gpu_products__clblast_leaves_the_rest_to_own_kernels),
+  TAP_TEST(gpu_products__clblast_in_one_session_after_the_other),
   TAP_TEST(gpu_products__recurrent_layers))

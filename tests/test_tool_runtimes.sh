@@ -68,7 +68,8 @@ is 'explain with an option that there is not'
 run 2 "$tenon" runtimes explain --option nothing && says 'FIELD=VALUE is wanted'
 is 'explain with an option without a value'
 
-run 0 "$tenon" runtimes explain threaded --json && grep -q '"chosen": "threaded"' out && grep -q '"lines": \[' out
+run 0 "$tenon" runtimes explain threaded --json && grep -q '"chosen": "threaded"' out && grep -q '"lines": \[' out &&
+  grep -q '"notes": \[\]' out
 is 'explain --json'
 
 # ---- probe ----

@@ -43,6 +43,7 @@ TN_UNIT_TESTS = \
   tests/test_functions \
   tests/test_gate \
   tests/test_gemm \
+  tests/test_gpu_clblast \
   tests/test_gpu_data_faults \
   tests/test_gpu_device \
   tests/test_gpu_elementwise \
@@ -318,6 +319,11 @@ check_LTLIBRARIES += tests/plugins/opencl_faults.la
 tests_plugins_opencl_faults_la_SOURCES = tests/plugins/opencl_faults.c
 tests_plugins_opencl_faults_la_LDFLAGS = $(TN_TEST_PLUGIN_LINK)
 tests_plugins_opencl_faults_la_LIBADD = -ldl
+# And of CLBlast.
+check_LTLIBRARIES += tests/plugins/clblast_faults.la
+tests_plugins_clblast_faults_la_SOURCES = tests/plugins/clblast_faults.c
+tests_plugins_clblast_faults_la_LDFLAGS = $(TN_TEST_PLUGIN_LINK)
+tests_test_gpu_clblast_CPPFLAGS = $(AM_CPPFLAGS) $(TN_GPU_CLBLAST)
 endif
 
 # Its program uses OpenMP itself.
@@ -334,6 +340,7 @@ TN_TEST_GPU_PARTS = \
   tests/support/gpu_parts.h \
   plugins/gpu/built.c \
   plugins/gpu/cl.c \
+  plugins/gpu/clblast.c \
   plugins/gpu/constants.c \
   plugins/gpu/device.c \
   plugins/gpu/memory.c \
@@ -343,7 +350,7 @@ TN_TEST_GPU_PARTS = \
   plugins/gpu/program_cache.c \
   plugins/gpu/tensor.c
 TN_TEST_GPU_MADE = plugins/gpu/embedded.c
-TN_TEST_GPU_CPPFLAGS = -DTEST_GPU -I$(srcdir)/plugins/gpu
+TN_TEST_GPU_CPPFLAGS = -DTEST_GPU $(TN_GPU_CLBLAST) -I$(srcdir)/plugins/gpu
 endif
 tests_test_gpu_memory_SOURCES = tests/test_gpu_memory.c $(TN_TEST_GPU_PARTS)
 nodist_tests_test_gpu_memory_SOURCES = $(TN_TEST_GPU_MADE)

@@ -11,6 +11,34 @@
 
 #include <tools/runtimes_tool.h>
 
+/* ---- what a runtime says ---- */
+
+typedef struct listener {
+  json_t *notes;
+  int32_t level; /* that is shown at once, as always */
+} listener;
+
+static void hear(void *user, int32_t level, const char *line)
+{
+  static const char *const names[] = { "error", "warning", "info", "debug" };
+  const listener *l = user;
+  if (level <= TN_LOG_INFO) tool_json_append(l->notes, tool_json_text(line));
+  if (level <= l->level) fprintf(stderr, "tenon: %s: %s\n", names[level], line);
+}
+
+/* notes: the lines of the log at level info, in which a runtime says what it found for the session. */
+static tn_status create_session(const tn_session_options *options, json_t *notes, tn_session **out, tn_error *err)
+{
+  listener l = { notes, TN_LOG_DEBUG };
+  while (l.level > TN_LOG_ERROR && !tn_log_enabled(l.level)) l.level--;
+  tn_set_log_sink(hear, &l);
+  if (l.level < TN_LOG_INFO) tn_set_log_level(TN_LOG_INFO);
+  tn_status status = tn_session_create(options, out, err);
+  tn_set_log_level(l.level);
+  tn_set_log_sink(NULL, NULL);
+  return status;
+}
+
 /* ---- explain ---- */
 
 static tn_status set_option(tn_session_options *options, char *text, tn_error *err)
@@ -23,10 +51,10 @@ static tn_status set_option(tn_session_options *options, char *text, tn_error *e
 }
 
 /* The devices that a session with these options has; without a session nothing, and err says why. */
-static json_t *list_devices(const tn_session_options *options, tn_error *err)
+static json_t *list_devices(const tn_session_options *options, json_t *notes, tn_error *err)
 {
   tn_session *session = NULL;
-  if (tn_session_create(options, &session, err) != TN_OK) return NULL;
+  if (create_session(options, notes, &session, err) != TN_OK) return NULL;
   json_t *devices = json_array();
   tn_device_info info = { .struct_size = sizeof(info) };
   for (size_t i = 0; tn_session_device(session, i, &info, NULL) == TN_OK; i++) {
@@ -53,8 +81,13 @@ static void print_devices(const json_t *devices)
   }
 }
 
+static void print_notes(const json_t *notes)
+{
+  for (size_t i = 0; i < json_array_size(notes); i++) printf("note: %s\n", json_string_value(json_array_get(notes, i)));
+}
+
 /* The lines, and the name that was chosen, null for none. */
-static int explain_json(char *text, json_t *devices)
+static int explain_json(char *text, json_t *devices, json_t *notes)
 {
   json_t *root = json_object(), *lines = json_array(), *chosen = json_null();
   for (char *line = text; *line != '\0';) {
@@ -68,6 +101,7 @@ static int explain_json(char *text, json_t *devices)
   tool_json_set(root, "chosen", chosen);
   tool_json_set(root, "lines", lines);
   tool_json_set(root, "devices", devices);
+  tool_json_set(root, "notes", notes);
   return tool_json_print(root);
 }
 
@@ -83,14 +117,16 @@ static int explain(tn_session_options *options, bool json)
     text = tool_alloc(room, 1);
   }
   int result = TOOL_OK;
-  json_t *devices = status == TN_OK ? list_devices(options, &err) : NULL;
+  json_t *notes = json_array(), *devices = status == TN_OK ? list_devices(options, notes, &err) : NULL;
   if (status == TN_OK) status = tn_error_code(&err);
   if (json) {
-    result = explain_json(text, devices != NULL ? devices : json_array());
+    result = explain_json(text, devices != NULL ? devices : json_array(), notes);
   } else {
     fputs(text, stdout);
     print_devices(devices);
+    print_notes(notes);
     json_decref(devices);
+    json_decref(notes);
   }
   free(text);
   return status == TN_OK ? result : tool_fail(&err);

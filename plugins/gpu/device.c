@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Finding the machine's devices, and having their contexts by users. */
+#include "clblast.h"
 #include "memory.h"
 #include "program.h"
 
@@ -297,9 +298,11 @@ gpu_device *gpu_devices_at(size_t i)
 
 static void close_context(gpu_device *d)
 {
+  gpu_clblast_destroy(d->clblast);
   gpu_programs_destroy(d->programs);
   gpu_pool_destroy(d->pool);
   if (d->context != NULL) cl.ReleaseContext(d->context);
+  d->clblast = NULL;
   d->programs = NULL;
   d->pool = NULL;
   d->context = NULL;
@@ -313,6 +316,7 @@ static tn_status open_context(gpu_device *d, tn_error *err)
   if (d->context == NULL) return gpu_cl_error(err, code, "clCreateContext", d->name);
   tn_status st = gpu_pool_create(d, &d->pool, err);
   if (st == TN_OK) st = gpu_programs_create(d, &d->programs, err);
+  if (st == TN_OK) st = gpu_clblast_create(&d->clblast, err);
   if (st != TN_OK) close_context(d);
   return st;
 }

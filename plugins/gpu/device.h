@@ -8,6 +8,13 @@
 
 typedef struct gpu_pool gpu_pool;         /* memory.h */
 typedef struct gpu_programs gpu_programs; /* program.h */
+struct gpu_clblast;                       /* clblast.h */
+
+/* Memory of the device: an offset in bytes into a buffer. */
+typedef struct gpu_memory {
+  cl_mem mem;
+  size_t at;
+} gpu_memory;
 
 /* A device of the machine. Found once in a process; the context is there while a session uses the device. Everything above
  * `mu` never changes. */
@@ -27,6 +34,7 @@ typedef struct gpu_device {
   cl_context context;    /* NULL without users; guarded by mu, steady for who is a user */
   gpu_pool *pool;        /* the device's free memory, with the context */
   gpu_programs *programs; /* compiled, with the context */
+  struct gpu_clblast *clblast; /* with the context */
   _Atomic bool lost;     /* a call failed in a way after which the context is of no use: sessions end UNAVAILABLE, and who comes
                           * next is given another gpu_device of the same hardware */
   struct gpu_device *next; /* device.c's: that other one */
@@ -50,6 +58,7 @@ void gpu_device_lost(gpu_device *device); /* any thread */
 
 /* The target's settings, "gpu:device=1,placement=device". */
 enum { GPU_PLACE_COST = 0, GPU_PLACE_DEVICE = 1, GPU_PLACE_HOST = 2 };
+enum { GPU_BLAS_AUTO, GPU_BLAS_CLBLAST, GPU_BLAS_OWN };
 typedef struct gpu_settings {
   int placement;      /* placement=cost|device|host: where nodes run that no device name holds */
   bool fetch_device;  /* fetch=host|device: device memory for fetched tensors */
@@ -59,6 +68,7 @@ typedef struct gpu_settings {
   double memory_fraction; /* of each device, when memory_limit_bytes is 0 */
   int64_t total_limit_bytes; /* option memory_limit_bytes; 0: none */
   int queues;  /* queues=N: for the kernels of a step on a device; 0: by the device */
+  int blas;    /* blas=auto|clblast|own: what computes products of matrices */
   bool copies; /* copies=auto|always: what the CPU works with is copied also where the device shares its memory */
 } gpu_settings;
 /* TN_INVALID_ARGUMENT naming the setting, what was found and what is there; TN_NOT_FOUND naming the devices that there are. */

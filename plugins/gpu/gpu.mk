@@ -73,6 +73,9 @@ plugins/gpu/embedded.c: $(TN_GPU_CL) $(top_srcdir)/build-aux/embed.sh
 	  if test -f $$f; then files="$$files $$f"; else files="$$files $(srcdir)/$$f"; fi; done; \
 	  sh $(top_srcdir)/build-aux/embed.sh $$files >$@.new && mv -f $@.new $@
 CLEANFILES += plugins/gpu/embedded.c
+if HAVE_CLBLAST
+TN_GPU_CLBLAST = -DGPU_CLBLAST
+endif
 if HAVE_OPENCL
 TN_PLUGINS += plugins/gpu.la
 plugins_gpu_la_SOURCES = \
@@ -81,6 +84,8 @@ plugins_gpu_la_SOURCES = \
   plugins/gpu/arena.c \
   plugins/gpu/cl.c \
   plugins/gpu/cl.h \
+  plugins/gpu/clblast.c \
+  plugins/gpu/clblast.h \
   plugins/gpu/constants.c \
   plugins/gpu/decisions.c \
   plugins/gpu/device.c \
@@ -116,7 +121,7 @@ plugins_gpu_la_SOURCES = \
   plugins/gpu/transfer.c \
   plugins/gpu/tensor.c
 nodist_plugins_gpu_la_SOURCES = plugins/gpu/embedded.c
-plugins_gpu_la_CPPFLAGS = $(TN_PLUGIN_CPPFLAGS) -DTN_PLUGIN=gpu -I$(srcdir)/plugins/gpu
+plugins_gpu_la_CPPFLAGS = $(TN_PLUGIN_CPPFLAGS) -DTN_PLUGIN=gpu $(TN_GPU_CLBLAST) -I$(srcdir)/plugins/gpu
 plugins_gpu_la_CFLAGS = $(AM_CFLAGS)
 plugins_gpu_la_LDFLAGS = $(TN_PLUGIN_LINK)
 plugins_gpu_la_LIBADD = -ldl $(TN_MATH_LIBS)

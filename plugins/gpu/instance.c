@@ -78,7 +78,7 @@ tn_status gpu_bindings(gpu_schedule *s, tn_error *err)
     const gpu_launch *l = s->calls[c].launch;
     const gpu_item *item = &s->items[s->calls[c].item];
     cl_uint arg = 0;
-    for (size_t a = 0; st == TN_OK && !l->copies && a < l->n_args; a++) {
+    for (size_t a = 0; st == TN_OK && gpu_has_kernel(l) && a < l->n_args; a++) {
       const gpu_arg *g = &l->args[a];
       const uint32_t *values = g->kind == GPU_ARG_INPUT ? item->in.inputs : g->kind == GPU_ARG_OUTPUT ? item->in.outputs : NULL;
       uint32_t dynamic = values == NULL ? GPU_NONE : gpu_place_at(s, item->site, s->slots[values[g->index]].root)->dynamic;
@@ -89,9 +89,10 @@ tn_status gpu_bindings(gpu_schedule *s, tn_error *err)
   return st;
 }
 
-static gpu_memory argument(const gpu_instance *in, uint32_t c, const gpu_item *item, const gpu_arg *g)
+gpu_memory gpu_argument(const gpu_instance *in, uint32_t c, const gpu_arg *g)
 {
   const gpu_schedule *s = in->schedule;
+  const gpu_item *item = &s->items[s->calls[c].item];
   const gpu_block *arena = &in->arenas[item->site], *statics = &s->sites[item->site].statics;
   switch (g->kind) {
   case GPU_ARG_FAULT: return (gpu_memory){ in->faults[item->site].mem, c }; /* the number in place of an offset */
@@ -118,7 +119,7 @@ static tn_status make_kernel(gpu_instance *in, uint32_t c, tn_error *err)
   const gpu_item *item = &s->items[s->calls[c].item];
   cl_int code;
   cl_uint arg = 0;
-  if (l->copies) return TN_OK;
+  if (!gpu_has_kernel(l)) return TN_OK;
   in->kernels[c] = cl.CreateKernel(s->calls[c].program, l->kernel, &code);
   if (code != CL_SUCCESS) {
     in->kernels[c] = NULL;
@@ -128,7 +129,7 @@ static tn_status make_kernel(gpu_instance *in, uint32_t c, tn_error *err)
   for (size_t a = 0; code == CL_SUCCESS && a < l->n_args; a++) {
     const gpu_arg *g = &l->args[a];
     bool pointer = g->kind != GPU_ARG_VALUE && g->kind != GPU_ARG_LOCAL;
-    if (pointer) code = gpu_set_memory(in->kernels[c], arg, argument(in, c, item, g));
+    if (pointer) code = gpu_set_memory(in->kernels[c], arg, gpu_argument(in, c, g));
     else code = cl.SetKernelArg(in->kernels[c], arg, g->size, g->kind == GPU_ARG_VALUE ? l->values + g->at : NULL);
     arg += pointer ? 2 : 1;
   }

@@ -86,6 +86,19 @@ gpu_launch *gpu_launch_text(gpu_node *n, const char *text, const char *kernel)
   return l->text == NULL || l->kernel == NULL ? NULL : l;
 }
 
+gpu_launch *gpu_launch_library(gpu_node *n, const char *name, gpu_library enqueue, const void *user, size_t size)
+{
+  gpu_launch *l = add_launch(n);
+  if (l == NULL) return NULL;
+  l->library = enqueue;
+  l->kernel = copy_text(n, name);
+  l->values = need(n, size);
+  if (l->kernel == NULL || l->values == NULL) return NULL;
+  memcpy(l->values, user, size);
+  l->n_values = size;
+  return l;
+}
+
 /* Whether the builders are to do what they are called for. */
 static bool on(const gpu_launch *l) { return l != NULL && going(l->node); }
 

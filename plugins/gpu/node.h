@@ -51,6 +51,7 @@ typedef struct gpu_node {
   const gpu_device *device;
   uint32_t n_inputs, n_outputs;
   const gpu_value *inputs, *outputs; /* outputs have their shapes */
+  int blas;         /* GPU_BLAS_..., of the session */
   double cost_ns;   /* out: rough time on a device of 1 TFlop/s and 100 GB/s; 0: from the bytes */
   struct gpu_built *built; /* node.c's */
 } gpu_node;
@@ -77,6 +78,13 @@ typedef struct gpu_op {
 
 gpu_launch *gpu_launch_file(gpu_node *n, const char *file, const char *kernel); /* ops/FILE.cl, embedded */
 gpu_launch *gpu_launch_text(gpu_node *n, const char *text, const char *kernel); /* text is copied */
+/* No kernel of this runtime: in each step `enqueue` puts what a library has for it on `queue`. It is given `user`, of which `size` bytes
+ * are copied, and the memory of the launch's arguments, at most GPU_LIBRARY_ARGS, which are no values and not local. *event, where event
+ * is not NULL, is that of its last command. TN_UNAVAILABLE: the device is lost. */
+#define GPU_LIBRARY_ARGS 4
+typedef tn_status (*gpu_library)(const gpu_device *device, cl_command_queue queue, const void *user, const gpu_memory *memory,
+                                 cl_event *event, tn_error *err);
+gpu_launch *gpu_launch_library(gpu_node *n, const char *name, gpu_library enqueue, const void *user, size_t size);
 void gpu_define(gpu_launch *l, const char *name, const char *format, ...) __attribute__((format(printf, 3, 4)));
 /* Arguments, in order. A pointer is two of the kernel's: PTR(name) in its list, see prelude.cl. */
 void gpu_arg_input(gpu_launch *l, uint32_t i);
@@ -141,11 +149,13 @@ struct gpu_launch {
   size_t n_values, values_room;
   cl_uint n_dims;
   size_t global[3], local[3];
+  gpu_library library; /* in place of a kernel; `values` is what it is given */
   bool copies;        /* no kernel: output `copy_to` gets the bytes of input `copy_from` */
   uint32_t copy_to, copy_from;
   gpu_explain explain; /* NULL: it takes all elements */
   int64_t limit;
 };
+static inline bool gpu_has_kernel(const gpu_launch *l) { return !l->copies && l->library == NULL; }
 typedef struct gpu_pack {
   struct gpu_pack *next;
   uint32_t input; /* UINT32_MAX: a table */

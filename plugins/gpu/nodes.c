@@ -72,8 +72,9 @@ static tn_status note_reads(gpu_item *item, tn_error *err)
 static tn_status plan_item(planner *p, gpu_item *item, const gpu_op *op, tn_error *err)
 {
   gpu_schedule *s = p->schedule;
-  gpu_node node = { .op = item->in.op, .device = s->sites[item->site].device, .n_inputs = item->in.n_inputs, .n_outputs = item->in.n_outputs,
-                    .inputs = p->values, .outputs = p->values + item->in.n_inputs };
+  gpu_node node = { .op = item->in.op, .device = s->sites[item->site].device, .blas = s->executable->session->settings.blas,
+                    .n_inputs = item->in.n_inputs, .n_outputs = item->in.n_outputs, .inputs = p->values,
+                    .outputs = p->values + item->in.n_inputs };
   tn_error why = TN_ERROR_INIT;
   for (uint32_t k = 0; k < item->in.n_inputs; k++) p->values[k] = value_of(s, item->in.inputs[k]);
   for (uint32_t k = 0; k < item->in.n_outputs; k++) p->values[item->in.n_inputs + k] = value_of(s, item->in.outputs[k]);

@@ -33,7 +33,9 @@ void gpu_profile_begin(gpu_run *run)
   run->records = tn_step_wants_records(run->step);
   if (!run->records || !make_timed(in)) return;
   run->first_ns = gpu_new(run->schedule->n_sites + 1, sizeof *run->first_ns);
-  if (run->first_ns != NULL) swap_queues(in);
+  if (run->first_ns == NULL) return;
+  run->marks = gpu_new(run->schedule->n_calls + 1, sizeof *run->marks);
+  swap_queues(in);
 }
 
 static cl_ulong time_of(cl_event event, cl_profiling_info what)
@@ -54,6 +56,14 @@ static int64_t clock_difference(const gpu_run *run, uint32_t site)
   return 0;
 }
 
+/* When a call began: a library's event is that of its last command, so a marker stands in front of the first. */
+static int64_t begin_of(const gpu_run *run, uint32_t c)
+{
+  cl_event marker = run->marks == NULL ? NULL : run->marks[c];
+  int64_t ns = marker == NULL ? 0 : (int64_t)time_of(marker, CL_PROFILING_COMMAND_END);
+  return ns != 0 ? ns : (int64_t)time_of(event_of(run, c), CL_PROFILING_COMMAND_START);
+}
+
 static void record_item(const gpu_run *run, uint32_t i, const char *device, int64_t difference, tn_status status)
 {
   const gpu_schedule *s = run->schedule;
@@ -61,7 +71,7 @@ static void record_item(const gpu_run *run, uint32_t i, const char *device, int6
   int64_t begin = 0, end = 0;
   for (uint32_t c = item->first_call; c < item->first_call + item->n_calls; c++) {
     if (event_of(run, c) == NULL) continue;
-    int64_t from = (int64_t)time_of(event_of(run, c), CL_PROFILING_COMMAND_START);
+    int64_t from = begin_of(run, c);
     int64_t to = (int64_t)time_of(event_of(run, c), CL_PROFILING_COMMAND_END);
     if (begin == 0 || from < begin) begin = from;
     if (to > end) end = to;

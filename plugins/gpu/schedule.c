@@ -118,7 +118,7 @@ static tn_status request(const gpu_launch *l, const gpu_item *item, gpu_program_
 
 static bool needs_program(const gpu_schedule *s, const gpu_call *c, uint32_t site)
 {
-  return s->items[c->item].site == site && !c->launch->copies;
+  return s->items[c->item].site == site && gpu_has_kernel(c->launch);
 }
 
 static tn_status get_programs(gpu_schedule *s, uint32_t site, gpu_program_request *requests, tn_error *err)

@@ -143,7 +143,7 @@ typedef struct gpu_item {
 /* A launch. */
 typedef struct gpu_call {
   const gpu_launch *launch;
-  cl_program program; /* NULL: a copy */
+  cl_program program; /* NULL: a copy, or a library's */
   uint32_t item;
   uint32_t action;
 } gpu_call;
@@ -337,11 +337,6 @@ typedef struct gpu_found { /* as in prelude.cl */
   cl_uint words[4]; /* 1 + call, the lowest place counted down, notes made */
 } gpu_found;
 
-typedef struct gpu_memory { /* of the device */
-  cl_mem mem;
-  size_t at;
-} gpu_memory;
-
 struct gpu_instance {
   gpu_instance *next;
   gpu_schedule *schedule;
@@ -371,6 +366,7 @@ tn_status gpu_instance_take(gpu_schedule *s, gpu_instance **out, tn_error *err);
 void gpu_instance_give_back(gpu_instance *in);
 void gpu_instance_destroy(gpu_instance *in); /* NULL allowed; nothing is in flight */
 gpu_memory gpu_memory_of(const gpu_instance *in, uint32_t root, uint32_t site);
+gpu_memory gpu_argument(const gpu_instance *in, uint32_t call, const gpu_arg *arg); /* where a pointer's memory is */
 cl_int gpu_set_memory(cl_kernel kernel, cl_uint arg, gpu_memory m); /* arguments arg and arg + 1 */
 
 tn_status gpu_make_queue(const gpu_schedule *s, uint32_t lane, cl_command_queue_properties properties, cl_command_queue *out,
@@ -389,6 +385,7 @@ typedef struct gpu_run {
   tn_tensor **made;
   void *map;           /* while the host has the shared arena */
   int64_t *first_ns;   /* by site: when its first call was enqueued; NULL: nobody wants times */
+  cl_event *marks;     /* by call: in front of those of libraries, when times are wanted */
   bool records;
   bool unharmed;       /* it failed by its elements alone: the instance is as before */
 } gpu_run;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the factory keeps for a session: its devices, a budget on each, workers for what runs on the CPU. */
+#include "clblast.h"
 #include "executor.h"
 
 #include <stdio.h>
@@ -38,6 +39,16 @@ static tn_status open_devices(tn_runtime_session *s, tn_error *err)
     st = gpu_budget_create(d, gpu_settings_limit(&s->settings, d), &s->budgets[i], err);
   }
   return st;
+}
+
+/* With contexts there: CLBlast, which is opened here, goes before their driver when the process ends. */
+static void tell_products(const tn_runtime_session *s)
+{
+  for (size_t i = 0; i < s->settings.n_devices; i++) {
+    const gpu_device *d = s->settings.devices[i];
+    const char *clblast = gpu_clblast_for(d, s->settings.blas);
+    tn_log(TN_LOG_INFO, "gpu: large products on '%s' are computed by %s", d->name, clblast != NULL ? clblast : "own kernels");
+  }
 }
 
 /* Texts live as long as the session: the names stand behind the list. */
@@ -148,7 +159,9 @@ static tn_status open_all(tn_runtime_session *s, const tn_session_options *optio
   if (st == TN_OK) st = tn_session_options_get_int(options, "max_layouts", &s->max_layouts, err);
   if (st == TN_OK) st = open_pools(s, options, err);
   if (st == TN_OK) st = gpu_decisions_create(&s->decisions, err);
-  return st == TN_OK ? open_devices(s, err) : st;
+  if (st == TN_OK) st = open_devices(s, err);
+  if (st == TN_OK) tell_products(s);
+  return st;
 }
 
 tn_status gpu_new_session(const tn_session_factory *self, const tn_session_options *options, tn_runtime_session **out,

@@ -10,15 +10,16 @@
 
 #define MOST_QUEUES 64
 
-static const char *const keys[] = { "device", "platform", "type", "placement", "fetch", "memory", "queues", "copies" };
+static const char *const keys[] = { "device", "platform", "type", "placement", "fetch", "memory", "queues", "copies", "blas" };
 static const char *const types[] = { "any", "gpu", "accelerator", "cpu", NULL };
 static const char *const placements[] = { "cost", "device", "host", NULL };
 static const char *const fetches[] = { "host", "device", NULL };
 static const char *const copies[] = { "auto", "always", NULL };
+static const char *const blases[] = { "auto", "clblast", "own", NULL };
 
 /* What the texts say, before the hardware is asked. */
 typedef struct request {
-  int type, placement, fetch, copies, queues;
+  int type, placement, fetch, copies, queues, blas;
   const char *devices, *platform; /* NULL: not said; borrowed from the options */
   int64_t memory, total, gpus; /* gpus: device_count, -1: not said */
   double fraction;
@@ -161,6 +162,7 @@ static tn_status read_all(const tn_session_options *o, request *r, tn_error *err
   if (st == TN_OK) st = read_word(o, "placement", placements, "cost, device or host", &r->placement, err);
   if (st == TN_OK) st = read_word(o, "fetch", fetches, "host or device", &r->fetch, err);
   if (st == TN_OK) st = read_word(o, "copies", copies, "auto or always", &r->copies, err);
+  if (st == TN_OK) st = read_word(o, "blas", blases, "auto, clblast or own", &r->blas, err);
   if (st == TN_OK) st = read_memory(o, &r->memory, err);
   if (st == TN_OK) st = read_queues(o, &r->queues, err);
   r->devices = tn_session_options_setting(o, "device");
@@ -258,7 +260,7 @@ tn_status gpu_settings_read(const tn_session_options *options, gpu_settings *out
   tn_status st = read_all(options, &r, err);
   if (st != TN_OK) return st;
   *out = (gpu_settings){ .placement = r.placement, .fetch_device = r.fetch == 1, .copies = r.copies == 1,
-                         .queues = r.queues,
+                         .queues = r.queues, .blas = r.blas,
                          .memory_limit_bytes = r.memory,
                          .memory_fraction = r.fraction, .total_limit_bytes = r.total };
   st = choose(&r, out, err);

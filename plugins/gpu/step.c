@@ -182,6 +182,27 @@ static tn_status do_copy(gpu_run *run, const gpu_call *c, tn_error *err)
   return code == CL_SUCCESS ? TN_OK : gpu_step_failed(run, item->lane, code, call, item->in.op, err);
 }
 
+/* Libraries enqueue on the queue by themselves: what they wait for stands in front. */
+static tn_status do_library(gpu_run *run, uint32_t id, tn_error *err)
+{
+  const gpu_schedule *s = run->schedule;
+  const gpu_call *c = &s->calls[id];
+  const gpu_item *item = &s->items[c->item];
+  gpu_device *device = s->sites[item->site].device;
+  gpu_memory memory[GPU_LIBRARY_ARGS];
+  gpu_links l = gpu_step_links(run, c->action);
+  cl_event *mark = run->marks == NULL ? NULL : &run->marks[id];
+  cl_int code = mark == NULL && l.n_waits == 0 ? CL_SUCCESS : cl.EnqueueMarkerWithWaitList(l.queue, l.n_waits, l.waits, mark);
+  if (code != CL_SUCCESS) return gpu_step_failed(run, item->lane, code, "clEnqueueMarkerWithWaitList", item->in.op, err);
+  for (size_t a = 0; a < c->launch->n_args; a++) memory[a] = gpu_argument(run->in, id, &c->launch->args[a]);
+  tn_status st = c->launch->library(device, l.queue, c->launch->values, memory, l.event, err);
+  if (st == TN_OK) return TN_OK;
+  if (st == TN_UNAVAILABLE) gpu_device_lost(device);
+  tn_error_prefix(err, "node '%s'", tn_operation_name(item->in.op));
+  tn_error_set_node(err, tn_operation_name(item->in.op));
+  return st;
+}
+
 static tn_status do_call(gpu_run *run, const gpu_action *a, tn_error *err)
 {
   const gpu_schedule *s = run->schedule;
@@ -192,6 +213,7 @@ static tn_status do_call(gpu_run *run, const gpu_action *a, tn_error *err)
   if (st != TN_OK) return st;
   if (l->copies) return do_copy(run, c, err);
   if (run->first_ns != NULL && run->first_ns[item->site] == 0) run->first_ns[item->site] = gpu_now_ns();
+  if (l->library != NULL) return do_library(run, a->id, err);
   gpu_links to = gpu_step_links(run, c->action);
   cl_int code = cl.EnqueueNDRangeKernel(to.queue, run->in->kernels[a->id], l->n_dims, NULL, l->global,
                                         l->local[0] == 0 ? NULL : l->local, to.n_waits, to.waits, to.event);
@@ -327,6 +349,8 @@ static void release_events(gpu_run *run)
     if (run->in->events[a] != NULL) cl.ReleaseEvent(run->in->events[a]);
     run->in->events[a] = NULL;
   }
+  for (uint32_t c = 0; run->marks != NULL && c < run->schedule->n_calls; c++)
+    if (run->marks[c] != NULL) cl.ReleaseEvent(run->marks[c]);
 }
 
 static tn_status go_through(gpu_run *run, tn_error *err)
@@ -357,5 +381,6 @@ tn_status gpu_run_step(gpu_run *run, tn_error *err)
   gpu_profile_end(run, st);
   release_events(run);
   tn_free(run->first_ns);
+  tn_free(run->marks);
   return st;
 }

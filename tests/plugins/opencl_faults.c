@@ -78,6 +78,8 @@ enum { NOTHING, CONTEXTS, QUEUES, BUFFERS, PROGRAMS, KERNELS, EVENTS, MAPS, N_KI
     (c, d, p, code), QUEUES)                                                                                                  \
   N(cl_mem, CreateBuffer, (cl_context c, cl_mem_flags flags, size_t n, void *host, cl_int *code), (c, flags, n, host, code),  \
     BUFFERS)                                                                                                                  \
+  N(cl_mem, CreateSubBuffer, (cl_mem m, cl_mem_flags flags, cl_buffer_create_type type, const void *region, cl_int *code),     \
+    (m, flags, type, region, code), BUFFERS)                                                                                  \
   N(cl_program, CreateProgramWithSource, (cl_context c, cl_uint n, const char **texts, const size_t *sizes, cl_int *code),    \
     (c, n, texts, sizes, code), PROGRAMS)                                                                                     \
   N(cl_program, CreateProgramWithBinary,                                                                                      \

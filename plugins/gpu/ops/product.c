@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Products: which tile, how many groups, and the launches. */
+/* Products: who computes them, which tile, how many groups, and the launches. */
+#include "clblast.h"
 #include "product.h"
 
 #include <string.h>
@@ -165,6 +166,8 @@ static void launch_tiles(gpu_node *n, const gpu_product *p, tile t, const sizes 
   gpu_range_1d(l, (int64_t)z->tiles_m * z->tiles_n * z->splits * p->batch * ITEMS, ITEMS);
 }
 
+/* parts: scratch memory; OF_OUTPUT: the output, in place. */
+#define OF_OUTPUT SIZE_MAX
 static void launch_sum(gpu_node *n, const gpu_product *p, const sizes *z, size_t parts)
 {
   const int64_t count = p->batch * p->m * p->n;
@@ -172,7 +175,8 @@ static void launch_sum(gpu_node *n, const gpu_product *p, const sizes *z, size_t
   define_elements(l, n->outputs[0].dtype);
   gpu_define(l, "SUM", "1");
   gpu_after_define(l, &p->after);
-  gpu_arg_scratch(l, parts);
+  if (parts == OF_OUTPUT) gpu_arg_output(l, 0);
+  else gpu_arg_scratch(l, parts);
   gpu_arg_output(l, 0);
   gpu_after_args(l, &p->after, p->first_arg);
   gpu_arg_bytes(l, z, sizeof *z);
@@ -207,6 +211,23 @@ static void launch_rows(gpu_node *n, const gpu_product *p, const sizes *z)
   gpu_range_1d(l, tiles(p->n, columns) * ITEMS, ITEMS);
 }
 
+/* ---- CLBlast ---- */
+
+/* What follows is a launch of its own then, over the output as it lies: rows and matrices one behind the other. */
+static bool launch_clblast(gpu_node *n, const gpu_product *p, const sizes *z)
+{
+  const bool dense = p->out_row == p->n && (p->batch == 1 || p->out_batch == p->m * p->n);
+  const gpu_gemm g = { .dtype = n->outputs[0].dtype, .across_a = p->across_a, .across_b = p->across_b, .batch = p->batch, .m = p->m,
+                       .n = p->n, .k = p->k, .a_row = p->a_row, .b_row = p->b_row, .out_row = p->out_row, .a_batch = p->a_batch,
+                       .b_batch = p->b_batch, .out_batch = p->out_batch };
+  if (p->mode != GPU_MATRIX || p->batches.rank > 0 || (p->after.n > 0 && !dense)) return false;
+  if (!gpu_clblast_launch(n, &g, p->a, p->b)) return false;
+  sizes whole = *z;
+  whole.splits = 1;
+  if (p->after.n > 0) launch_sum(n, p, &whole, OF_OUTPUT);
+  return true;
+}
+
 tn_status gpu_product_launch(gpu_node *n, const gpu_product *p, tn_error *err)
 {
   sizes z;
@@ -216,6 +237,7 @@ tn_status gpu_product_launch(gpu_node *n, const gpu_product *p, tn_error *err)
   const tile t = choose(n, p);
   tn_status st = fill_sizes(n, p, t, &z, err);
   if (st != TN_OK) return st;
+  if (launch_clblast(n, p, &z)) return TN_OK;
   if (has_few_rows(p)) {
     launch_rows(n, p, &z);
     return TN_OK;
