@@ -260,6 +260,7 @@ tests_libtestsupport_a_SOURCES = \
   tests/support/calls_kit.h \
   tests/support/default_kit.h \
   tests/support/eager_kit.h \
+  tests/support/gpu_faults.h \
   tests/support/gpu_kit.c \
   tests/support/gpu_kit.h \
   tests/support/graph_kit.c \
