@@ -278,7 +278,7 @@ static void eager_ops__a_kernel_that_fails_fails_its_call_alone(void)
 
 static void eager_ops__devices_are_checked(void) /* S-EAG-26 */
 {
-  static const char *const bad[] = { "/device:GPU:0", "/device:CPU:7", "nonsense:::" };
+  static const char *const bad[] = { "/device:NONE:0", "/device:CPU:7", "nonsense:::" };
   for (int32_t policy = TN_EAGER_SILENT; policy <= TN_EAGER_SILENT_FOR_INT32; policy++) {
     te t;
     tn_eager_op *op;

@@ -46,6 +46,7 @@ TN_UNIT_TESTS = \
   tests/test_gpu_clblast \
   tests/test_gpu_data_faults \
   tests/test_gpu_device \
+  tests/test_gpu_eager \
   tests/test_gpu_elementwise \
   tests/test_gpu_faults \
   tests/test_graph \

@@ -120,17 +120,29 @@ static tn_status run_now(tn_eager_session *s, const call *c, tn_eager_handle *ou
   return st;
 }
 
+/* *device: where it runs. */
+static tn_status find_plan(tn_eager_op *op, call *c, uint16_t *device, tn_error *err)
+{
+  const tn_eager_session *s = op->session;
+  if (__builtin_expect(s->n_devices == 1, 1)) return tn__eager_plan_get(op, c->dtypes, c->n, 0, &c->plan, &c->mine, err);
+  tn_status st = tn__eager_place(op, c->slots, c->dtypes, c->n, device, err);
+  if (st != TN_OK) return st;
+  st = tn__eager_plan_get(op, c->dtypes, c->n, tn__eager_is_away(s, *device) ? *device : 0, &c->plan, &c->mine, err);
+  if (st == TN_OK && c->plan->moved) *device = 0;
+  return st;
+}
+
 static tn_status call_pinned(tn_eager_op *op, call *c, tn_eager_handle *outputs, size_t room, size_t *n_outputs, tn_error *err)
 {
   tn_eager_session *s = op->session;
-  tn_status st = tn__eager_plan_get(op, c->dtypes, c->n, &c->plan, &c->mine, err);
+  uint16_t device = 0;
+  tn_status st = find_plan(op, c, &device, err);
   if (st != TN_OK) return st;
   size_t n = c->plan->n_outputs;
   if (n_outputs != NULL) *n_outputs = n;
   if (n > room)
     return tn_error_set(err, TN_INVALID_ARGUMENT, "eager op '%s' has %zu outputs, there is room for %zu", op->name, n, room);
-  uint16_t device = 0;
-  if (__builtin_expect(s->n_devices > 1, 0)) st = tn__eager_place(op, c->slots, c->n, &device, err);
+  if (__builtin_expect(s->n_devices > 1, 0)) st = tn__eager_admit(op, c->plan, c->slots, c->n, device, err);
   if (st == TN_OK) st = tn__eager_scope_room(s, n, err);
   if (st != TN_OK) return st;
   if (__builtin_expect(s->queue == NULL, 1)) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The devices of an eager session, and where operations run. They are those of type CPU: their memory is the host's, so a tensor
- * is copied from one to another by a handle that shares it. Each slot says on which device its tensor is. */
+/* The devices of an eager session, and where operations run. Each slot says on which device its tensor is. The memory of CPUs is
+ * the host's, so a tensor is copied from one to another by a handle that shares it. Other devices are those of runtimes that can
+ * run a single operation there, and leave its outputs there. */
 #include <core/eager/eager.h>
 #include <tenon/process.h>
 
@@ -36,7 +37,7 @@ static tn_status is_seen(const tn_session_options *o, const tn__device_name *dev
   return TN_OK;
 }
 
-static tn_status add(tn_eager_session *s, const char *name, tn_error *err)
+static tn_status add(tn_eager_session *s, const char *name, size_t number, tn_error *err)
 {
   tn__device_name parsed;
   bool seen;
@@ -54,6 +55,7 @@ static tn_status add(tn_eager_session *s, const char *name, tn_error *err)
   }
   tn__eager_device *d = &s->devices[s->n_devices++];
   d->name = copy;
+  d->number = number;
   tn__device_parse(copy, strlen(copy), &d->parsed);
   return TN_OK;
 }
@@ -65,27 +67,37 @@ static tn_status list_cpus(tn_eager_session *s, tn_error *err)
   int64_t n = count_cpus(s->on.options);
   for (int64_t i = 0; i < n && st == TN_OK; i++) {
     tn__snprintf(name, sizeof name, HOST_NAME "%lld", (long long)i);
-    st = add(s, name, err);
+    st = add(s, name, (size_t)i, err);
   }
+  s->n_cpus = s->n_devices;
   return st;
 }
 
-static tn_status list_runtime(tn_eager_session *s, tn_error *err)
+/* Those of type CPU, or all others. */
+static tn_status list_type(tn_eager_session *s, bool cpus, tn_error *err)
 {
   for (size_t i = 0;; i++) {
     tn_device_info info = { .struct_size = sizeof info };
     tn_status st = s->on.slots->list_devices(s->on.self, s->on.runtime, i, &info, err);
     if (st == TN_OUT_OF_RANGE) break;
     st = tn__factory_status(s->on.factory, "list_devices", st, err);
-    if (st == TN_OK && info.type != NULL && strcmp(info.type, TN__HOST_DEVICE) == 0) st = add(s, info.name, err);
+    if (st == TN_OK && info.type != NULL && (strcmp(info.type, TN__HOST_DEVICE) == 0) == cpus) st = add(s, info.name, i, err);
     if (st != TN_OK) return st;
   }
   tn__error_reset(err);
   return TN_OK;
 }
 
+static tn_status list_runtime(tn_eager_session *s, tn_error *err)
+{
+  tn_status st = list_type(s, true, err);
+  s->n_cpus = s->n_devices;
+  return st == TN_OK && s->prepare_on != NULL && s->n_cpus > 0 ? list_type(s, false, err) : st;
+}
+
 tn_status tn__eager_devices_open(tn_eager_session *s, tn_error *err)
 {
+  s->soft = tn__option_number(s->on.options, TN__OPTION_allow_soft_placement) != 0;
   tn_status st = s->on.slots->list_devices != NULL ? list_runtime(s, err) : list_cpus(s, err);
   if (st != TN_OK || s->n_devices > 0) return st;
   return tn_error_set(err, TN_NOT_FOUND, "the eager session has no device of type " TN__HOST_DEVICE "%s", /* S-CFG-18 */
@@ -114,15 +126,37 @@ tn_status tn__eager_device_find(const tn_eager_session *s, const char *device, u
 
 /* ---- where an operation runs ---- */
 
-/* That of the first resource; else the one on which all inputs are; else the default one. */
-static uint16_t choose(tn__eager_slot *const *inputs, size_t n)
+/* The device on which all inputs are, but for those in `skip`; the default one where they are on several. */
+static uint16_t common(tn__eager_slot *const *inputs, size_t n, uint64_t skip)
 {
-  bool same = true;
+  uint16_t found = TN__EAGER_ANYWHERE;
   for (size_t i = 0; i < n; i++) {
-    if (inputs[i]->dtype == TN_RESOURCE) return inputs[i]->device;
-    same = same && inputs[i]->device == inputs[0]->device;
+    if (i < 64 && (skip >> i & 1) != 0) continue;
+    if (found != TN__EAGER_ANYWHERE && inputs[i]->device != found) return 0;
+    found = inputs[i]->device;
   }
-  return n > 0 && same ? inputs[0]->device : 0;
+  return found != TN__EAGER_ANYWHERE ? found : 0;
+}
+
+/* That of the first resource; else the one on which all inputs are; else the default one. What kernels read on the host, shapes
+ * and the like, does not count where it is the reason that inputs are on several. */
+static tn_status choose(tn_eager_op *op, tn__eager_slot *const *inputs, const tn_dtype *dtypes, size_t n, uint16_t *out, tn_error *err)
+{
+  bool same = true, away = false, mine;
+  for (size_t i = 0; i < n; i++) {
+    same = same && inputs[i]->device == inputs[0]->device;
+    away = away || tn__eager_is_away(op->session, inputs[i]->device);
+    *out = inputs[i]->device;
+    if (inputs[i]->dtype == TN_RESOURCE) return TN_OK;
+  }
+  *out = n > 0 && same ? inputs[0]->device : 0;
+  if (same || !away) return TN_OK;
+  tn__eager_plan *plan;
+  tn_status st = tn__eager_plan_get(op, dtypes, n, 0, &plan, &mine, err);
+  if (st != TN_OK) return st;
+  *out = common(inputs, n, plan->on_host);
+  if (mine) tn__eager_plan_free(op->session, plan);
+  return TN_OK;
 }
 
 /* S-EAG-26 */
@@ -141,15 +175,62 @@ static tn_status move(const tn_eager_op *op, size_t i, const tn__eager_slot *inp
   return TN_OK;
 }
 
-tn_status tn__eager_place(const tn_eager_op *op, tn__eager_slot *const *inputs, size_t n, uint16_t *out, tn_error *err)
+tn_status tn__eager_place(tn_eager_op *op, tn__eager_slot *const *inputs, const tn_dtype *dtypes, size_t n, uint16_t *out,
+                          tn_error *err)
 {
-  *out = op->place != TN__EAGER_ANYWHERE ? op->place : choose(inputs, n);
+  *out = op->place;
+  return op->place != TN__EAGER_ANYWHERE ? TN_OK : choose(op, inputs, dtypes, n, out, err);
+}
+
+tn_status tn__eager_admit(const tn_eager_op *op, const tn__eager_plan *plan, tn__eager_slot *const *inputs, size_t n, uint16_t to,
+                          tn_error *err)
+{
+  uint64_t stay = tn__eager_is_away(op->session, to) ? plan->on_host : 0;
   for (size_t i = 0; i < n; i++) {
-    if (inputs[i]->device == *out || inputs[i]->dtype == TN_RESOURCE) continue; /* a resource stays where it is */
-    tn_status st = move(op, i, inputs[i], *out, err);
+    if (inputs[i]->device == to || inputs[i]->dtype == TN_RESOURCE) continue; /* a resource stays where it is */
+    if (i < 64 && (stay >> i & 1) != 0) continue;
+    tn_status st = move(op, i, inputs[i], to, err);
     if (st != TN_OK) return st;
   }
   return TN_OK;
+}
+
+/* ---- copies ---- */
+
+static bool is_host_memory(const tn_tensor *t)
+{
+  int32_t memory = t->buffer->desc.memory;
+  return memory == TN_MEMORY_HOST || memory == TN_MEMORY_PINNED;
+}
+
+static tn_status copy_out(tn_eager_session *s, const tn_tensor *t, uint16_t to, tn_tensor **out, tn_error *err)
+{
+  *out = NULL;
+  tn_status st = s->copy(s->on.self, s->on.runtime, t, s->devices[to].number, out, err);
+  if (st == TN_OK && *out == NULL)
+    return tn_error_set(err, TN_INTERNAL, "runtime '%s': copy returned OK without a tensor", s->on.info.name);
+  return st == TN_OK ? TN_OK : tn__factory_status(s->on.factory, "copy", st, err);
+}
+
+static tn_status copy(tn_eager_session *s, const tn_tensor *t, uint16_t to, tn_tensor **out, tn_error *err)
+{
+  tn__account *around = tn__account_now;
+  tn__account_now = s->on.account;
+  tn_status st = tn__eager_is_away(s, to) ? copy_out(s, t, to, out, err) : tn_tensor_copy(t, out, err);
+  tn__account_now = around;
+  return st;
+}
+
+tn_status tn__eager_bring(tn_eager_session *s, tn_tensor *t, uint16_t from, uint16_t to, tn_tensor **out, tn_error *err)
+{
+  if (from == to || (!tn__eager_is_away(s, to) && is_host_memory(t))) {
+    *out = tn_tensor_ref(t);
+    return TN_OK;
+  }
+  tn_status st = copy(s, t, to, out, err);
+  if (st != TN_RESOURCE_EXHAUSTED || s->strategy == TN_EAGER_ON_SESSION_CLOSE || tn__eager_sweep(s) == 0) return st;
+  tn__error_reset(err); /* some memory is back */
+  return copy(s, t, to, out, err);
 }
 
 void tn__eager_set_device(const tn_eager_session *s, const tn_eager_handle *handles, size_t n, uint16_t device)

@@ -9,12 +9,25 @@ static tn_status check_out(const char *call, const void *out, tn_error *err)
   return out != NULL ? TN_OK : tn_error_set(err, TN_INVALID_ARGUMENT, "%s: out is NULL", call);
 }
 
+/* The tensor of a handle, in host memory: a copy where it is not. */
+static tn_status get_tensor(tn_eager_session *session, tn_eager_handle handle, tn_tensor **out, tn_error *err)
+{
+  tn_tensor *there;
+  tn_status st = tn_eager_tensor(session, handle, out, err);
+  if (st != TN_OK || (*out)->data != NULL || (*out)->bytes == 0) return st;
+  there = *out;
+  st = tn_tensor_copy(there, out, err);
+  tn_tensor_unref(there);
+  if (st != TN_OK) *out = NULL;
+  return st;
+}
+
 tn_status tn_eager_to_dlpack(tn_eager_session *session, tn_eager_handle handle, struct DLManagedTensor **out, tn_error *err)
 {
   tn_tensor *t = NULL;
   if (out != NULL) *out = NULL;
   tn_status st = check_out("tn_eager_to_dlpack", out, err);
-  if (st == TN_OK) st = tn_eager_tensor(session, handle, &t, err);
+  if (st == TN_OK) st = get_tensor(session, handle, &t, err);
   if (st == TN_OK) st = tn_tensor_to_dlpack(t, out, err);
   tn_tensor_unref(t);
   return st;
@@ -26,7 +39,7 @@ tn_status tn_eager_to_dlpack_versioned(tn_eager_session *session, tn_eager_handl
   tn_tensor *t = NULL;
   if (out != NULL) *out = NULL;
   tn_status st = check_out("tn_eager_to_dlpack_versioned", out, err);
-  if (st == TN_OK) st = tn_eager_tensor(session, handle, &t, err);
+  if (st == TN_OK) st = get_tensor(session, handle, &t, err);
   if (st == TN_OK) st = tn_tensor_to_dlpack_versioned(t, out, err);
   tn_tensor_unref(t);
   return st;

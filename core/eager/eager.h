@@ -84,11 +84,12 @@ typedef struct tn__eager_lane {
 typedef struct tn__eager_device {
   char *name;             /* the full one */
   tn__device_name parsed; /* in name */
+  size_t number;          /* of list_devices */
 } tn__eager_device;
 
 /* ---- operations ---- */
 
-/* A plan for one tuple of input types. */
+/* A plan for one tuple of input types, and a device. */
 typedef struct tn__eager_plan {
   struct tn__eager_plan *next;
   tn_graph *graph; /* a reference */
@@ -96,6 +97,9 @@ typedef struct tn__eager_plan {
   tn_executable *executable;
   tn__kernel_states states;
   uint32_t n_inputs, n_outputs;
+  uint16_t asked;          /* the device that it is for, when that is not a CPU; else 0 */
+  bool moved;              /* it runs on the default device: `asked` has no kernel for it */
+  uint64_t on_host;        /* bit i: input i gives shapes, so it is read on the host wherever the operation runs */
   tn_dtype *outputs; /* in dtypes, behind those of the inputs */
   tn_dtype dtypes[];
 } tn__eager_plan;
@@ -145,7 +149,8 @@ struct tn_eager_session {
   _Atomic uint32_t ending;  /* somebody closes it */
   _Atomic uint32_t asleep;  /* the thread sleeps until it is woken */
   int32_t strategy, policy;
-  uint32_t n_devices;       /* of `devices`, which stay as they are while the session is open */
+  bool soft;                /* option allow_soft_placement */
+  uint32_t n_devices, n_cpus; /* of `devices`, which stay as they are while the session is open; CPUs come first */
   uint32_t tag;
   tn__step_fn execute;      /* of the runtime; NULL: the kit's */
   struct tn__eager_queue *queue; /* NULL = not asynchronous */
@@ -176,6 +181,10 @@ struct tn_eager_session {
   tn__opened on;         /* the runtime, the options */
   tn__eager_device *devices;
   size_t device_room;
+  tn_status (*prepare_on)(const tn_session_factory *self, tn_runtime_session *session, const tn_plan *plan, size_t i,
+                          tn_executable **out, tn_error *err); /* the runtime's, as `copy`; both or none */
+  tn_status (*copy)(const tn_session_factory *self, tn_runtime_session *session, const tn_tensor *tensor, size_t i,
+                    tn_tensor **out, tn_error *err);
 };
 
 /* session.c */
@@ -241,8 +250,9 @@ void tn__eager_op_free(tn_eager_op *op); /* its plans went before */
 bool tn__eager_op_copy_tensors(tn_eager_op *op); /* of attributes: what the caller gave is not used any more. False without memory */
 void tn__eager_plans_free(tn_eager_session *session, tn_eager_op *op);
 void tn__eager_plan_free(tn_eager_session *session, tn__eager_plan *plan);
-/* The plan for these types; *mine: it is not kept, and the caller frees it. */
-tn_status tn__eager_plan_get(tn_eager_op *op, const tn_dtype *dtypes, size_t n, tn__eager_plan **out, bool *mine, tn_error *err);
+/* The plan for these types, on device `asked` when that is not a CPU, else 0; *mine: it is not kept, and the caller frees it. */
+tn_status tn__eager_plan_get(tn_eager_op *op, const tn_dtype *dtypes, size_t n, uint16_t asked, tn__eager_plan **out, bool *mine,
+                             tn_error *err);
 /* call.c; the caller is inside. */
 tn_status tn__eager_run(tn_eager_op *op, const tn_eager_handle *inputs, size_t n_inputs, tn_eager_handle *outputs, size_t room,
                         size_t *n_outputs, tn_error *err);
@@ -266,8 +276,16 @@ tn_status tn__eager_devices_open(tn_eager_session *session, tn_error *err);
 void tn__eager_devices_close(tn_eager_session *session);
 /* The first device that a name fits; TN__EAGER_ANYWHERE for "" and NULL. */
 tn_status tn__eager_device_find(const tn_eager_session *session, const char *device, uint16_t *out, tn_error *err);
-/* Where a call runs, and whether its inputs may come there. Of a session that has more than one device. */
-tn_status tn__eager_place(const tn_eager_op *op, tn__eager_slot *const *inputs, size_t n, uint16_t *out, tn_error *err);
+/* Where a call is to run; then, with its plan, whether the inputs may come to where it does run. Of a session that has more than
+ * one device. */
+tn_status tn__eager_place(tn_eager_op *op, tn__eager_slot *const *inputs, const tn_dtype *dtypes, size_t n, uint16_t *out,
+                          tn_error *err);
+tn_status tn__eager_admit(const tn_eager_op *op, const tn__eager_plan *plan, tn__eager_slot *const *inputs, size_t n, uint16_t to,
+                          tn_error *err);
+/* Its memory is not the host's. */
+static inline bool tn__eager_is_away(const tn_eager_session *session, uint16_t device) { return device >= session->n_cpus; }
+/* A reference to a tensor on device `from` as it is on device `to`: the same, or a copy. */
+tn_status tn__eager_bring(tn_eager_session *session, tn_tensor *tensor, uint16_t from, uint16_t to, tn_tensor **out, tn_error *err);
 /* Of handles that nobody has yet. */
 void tn__eager_set_device(const tn_eager_session *session, const tn_eager_handle *handles, size_t n, uint16_t device);
 

@@ -54,12 +54,13 @@ tn_status tn_eager_from_data(tn_eager_session *s, tn_dtype dtype, const int64_t 
   return st;
 }
 
-/* The tensor of a handle, with a reference; the caller is inside. */
-static tn_status get_tensor(tn_eager_session *s, tn_eager_handle handle, tn_tensor **out, tn_error *err)
+/* The tensor of a handle, with a reference, and its device (NULL: not wanted); the caller is inside. */
+static tn_status get_tensor(tn_eager_session *s, tn_eager_handle handle, tn_tensor **out, uint16_t *device, tn_error *err)
 {
   tn__eager_slot *slot;
   tn_status st = tn__eager_pin(s, handle, &slot, err);
   if (st != TN_OK) return st;
+  if (device != NULL) *device = slot->device;
   st = tn__eager_slot_tensor(s, slot, out, err);
   tn__eager_unpin(s, slot);
   return st;
@@ -74,7 +75,7 @@ tn_status tn_eager_tensor(tn_eager_session *s, tn_eager_handle handle, tn_tensor
   uint32_t thread = tn__thread_number();
   if (st == TN_OK) st = tn__eager_enter(s, &frame, thread, err);
   if (st != TN_OK) return st;
-  st = get_tensor(s, handle, out, err);
+  st = get_tensor(s, handle, out, NULL, err);
   tn__eager_leave(s, &frame, thread);
   return st;
 }
@@ -104,7 +105,7 @@ tn_status tn_eager_detach(tn_eager_session *s, tn_eager_handle handle, tn_tensor
   uint32_t thread = tn__thread_number();
   if (st == TN_OK) st = tn__eager_enter(s, &frame, thread, err);
   if (st != TN_OK) return st;
-  st = get_tensor(s, handle, out, err);
+  st = get_tensor(s, handle, out, NULL, err);
   tn__eager_slot *slot;
   if (st == TN_OK && !tn__eager_let_go(s, handle, TN__EAGER_TAKEN, &slot)) { /* another thread was faster */
     tn_tensor_unref(*out);
@@ -132,7 +133,7 @@ tn_status tn_eager_release(tn_eager_session *s, tn_eager_handle handle, tn_error
 tn_status tn_eager_copy_to_device(tn_eager_session *s, tn_eager_handle handle, const char *device, tn_eager_handle *out,
                                   tn_error *err)
 {
-  tn_tensor *t = NULL;
+  tn_tensor *t = NULL, *there = NULL;
   tn__error_reset(err);
   if (out != NULL) out->id = 0;
   tn_status st = need("tn_eager_copy_to_device", s == NULL ? "session" : device == NULL ? "device" : out == NULL ? "out" : NULL, err);
@@ -140,12 +141,15 @@ tn_status tn_eager_copy_to_device(tn_eager_session *s, tn_eager_handle handle, c
   uint32_t thread = tn__thread_number();
   if (st == TN_OK) st = tn__eager_enter(s, &frame, thread, err);
   if (st != TN_OK) return st;
-  uint16_t to;
+  uint16_t from, to;
   st = tn__eager_device_find(s, device, &to, err);
-  if (st == TN_OK) st = get_tensor(s, handle, &t, err);
-  if (st == TN_OK) st = make_handle(s, t, out, err);
-  if (st != TN_OK) tn_tensor_unref(t);
-  else if (to != TN__EAGER_ANYWHERE) tn__eager_set_device(s, out, 1, to);
+  if (st == TN_OK && to == TN__EAGER_ANYWHERE) to = 0;
+  if (st == TN_OK) st = get_tensor(s, handle, &t, &from, err);
+  if (st == TN_OK) st = tn__eager_bring(s, t, from, to, &there, err);
+  if (st == TN_OK) st = make_handle(s, there, out, err);
+  if (st != TN_OK) tn_tensor_unref(there);
+  else if (to != 0) tn__eager_set_device(s, out, 1, to);
+  tn_tensor_unref(t);
   tn__eager_leave(s, &frame, thread);
   return st;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Plans of one operation, for the types of its inputs.
+/* Plans of one operation, for the types of its inputs and a device.
  *
  * Each has a graph of its own, of placeholders and the operation, which goes with it; what calls functions is built in the graph
  * that has the session's functions, where it stays. */
@@ -115,8 +115,8 @@ static tn_status add_inputs(const tn_eager_op *op, const tn_op_schema *schema, t
   return st;
 }
 
-static tn_status make_node(const tn_eager_op *op, tn_graph *graph, const char *name, const tn_output *inputs, size_t n,
-                           tn_operation **out, tn_error *err)
+static tn_status make_node(const tn_eager_op *op, const char *device, tn_graph *graph, const char *name, const tn_output *inputs,
+                           size_t n, tn_operation **out, tn_error *err)
 {
   const tn_op_schema *schema = tn_op_schema_find(op->name);
   const tn_function *f = schema == NULL ? tn_graph_find_function(graph, op->name) : NULL;
@@ -125,7 +125,7 @@ static tn_status make_node(const tn_eager_op *op, tn_graph *graph, const char *n
   tn_operation_builder *b = tn_operation_begin(graph, op->name, name, 0);
   if (b == NULL) return tn__no_memory(err, "eager op", 0);
   for (size_t i = 0; i < op->n_attrs; i++) set_attr(b, &op->attrs[i]);
-  if (op->device[0] != 0) tn_operation_set_device(b, op->device);
+  if (device[0] != 0) tn_operation_set_device(b, device);
   tn_status st = add_inputs(op, schema, b, inputs, n, err);
   if (st == TN_OK) return tn_operation_finish(b, out, err);
   tn_operation_abandon(b);
@@ -170,8 +170,36 @@ static tn_status open_graph(tn_eager_op *op, tn__eager_plan *p, char *name, size
   return p->graph != NULL ? TN_OK : tn_graph_create(&p->graph, err);
 }
 
-static tn_status compile(tn_eager_session *s, tn__eager_plan *p, tn_operation *node, const tn_output *feeds, tn_output *fetches,
-                         tn_error *err)
+/* Where the plan is to run. */
+typedef struct place {
+  uint16_t asked;     /* as in the plan */
+  const char *device; /* what the node names */
+  bool refused;       /* the runtime says that the device cannot */
+} place;
+
+static tn_status prepare(tn_eager_session *s, tn__eager_plan *p, place *where, tn_error *err)
+{
+  if (where->asked == 0 || p->moved) return tn__opened_prepare(&s->on, p->plan, &p->executable, err);
+  tn_status st = s->prepare_on(s->on.self, s->on.runtime, p->plan, s->devices[where->asked].number, &p->executable, err);
+  if (st == TN_OK && p->executable == NULL)
+    return tn_error_set(err, TN_INTERNAL, "runtime '%s': prepare_on returned OK without an executable", s->on.info.name);
+  if (st == TN_OK) return TN_OK;
+  p->executable = NULL;
+  where->refused = st == TN_UNIMPLEMENTED;
+  return tn__factory_status(s->on.factory, "prepare_on", st, err);
+}
+
+static uint64_t find_on_host(const tn_plan *plan)
+{
+  uint64_t found = 0;
+  for (uint32_t v = 0; v < plan->n_values; v++)
+    if (plan->values[v].kind == TN_VALUE_FEED && plan->values[v].index < 64 && tn_plan_value_gives_shapes(plan, v))
+      found |= UINT64_C(1) << plan->values[v].index;
+  return found;
+}
+
+static tn_status compile(tn_eager_session *s, tn__eager_plan *p, place *where, tn_operation *node, const tn_output *feeds,
+                         tn_output *fetches, tn_error *err)
 {
   for (uint32_t i = 0; i < p->n_outputs; i++) fetches[i] = (tn_output){ node, (int32_t)i };
   const tn__signature_spec spec = {
@@ -182,7 +210,9 @@ static tn_status compile(tn_eager_session *s, tn__eager_plan *p, tn_operation *n
   };
   atomic_store_explicit(&p->states.graph, p->graph, memory_order_release);
   tn_status st = tn__plan_compile(p->graph, &spec, &p->plan, err);
-  return st == TN_OK ? tn__opened_prepare(&s->on, p->plan, &p->executable, err) : st;
+  if (st != TN_OK) return st;
+  if (s->n_devices > s->n_cpus) p->on_host = find_on_host(p->plan);
+  return prepare(s, p, where, err);
 }
 
 static tn__eager_plan *plan_alloc(const tn_dtype *dtypes, size_t n, const tn_operation *node)
@@ -200,7 +230,8 @@ static tn__eager_plan *plan_alloc(const tn_dtype *dtypes, size_t n, const tn_ope
 }
 
 /* Errors speak of the op, not of the node that was made for it. */
-static tn_status make(tn_eager_op *op, const tn_dtype *dtypes, size_t n, tn_output *feeds, tn__eager_plan **out, tn_error *err)
+static tn_status make(tn_eager_op *op, place *where, const tn_dtype *dtypes, size_t n, tn_output *feeds, tn__eager_plan **out,
+                      tn_error *err)
 {
   char name[64];
   tn__eager_plan built = { 0 }, *p = NULL;
@@ -208,14 +239,18 @@ static tn_status make(tn_eager_op *op, const tn_dtype *dtypes, size_t n, tn_outp
   tn_output *fetches = NULL;
   tn_status st = open_graph(op, &built, name, sizeof name, err);
   if (st == TN_OK) st = make_placeholders(built.graph, name, dtypes, n, feeds, err);
-  if (st == TN_OK) st = make_node(op, built.graph, name, feeds, n, &node, err);
+  if (st == TN_OK) st = make_node(op, where->device, built.graph, name, feeds, n, &node, err);
   if (st == TN_OK) {
     p = plan_alloc(dtypes, n, node);
     fetches = tn__alloc_array(tn_operation_n_outputs(node) + 1, sizeof *fetches);
     if (p == NULL || fetches == NULL) st = tn__no_memory(err, "eager op", 0);
   }
-  if (p != NULL) p->graph = built.graph;
-  if (st == TN_OK) st = compile(op->session, p, node, feeds, fetches, err);
+  if (p != NULL) {
+    p->graph = built.graph;
+    p->asked = where->asked;
+    p->moved = where->refused;
+  }
+  if (st == TN_OK) st = compile(op->session, p, where, node, feeds, fetches, err);
   if (fetches != NULL) tn__free(fetches, (tn_operation_n_outputs(node) + 1) * sizeof *fetches);
   if (st == TN_OK) {
     *out = p;
@@ -226,7 +261,31 @@ static tn_status make(tn_eager_op *op, const tn_dtype *dtypes, size_t n, tn_outp
   return st;
 }
 
-static tn_status plan_new(tn_eager_op *op, const tn_dtype *dtypes, size_t n, tn__eager_plan **out, tn_error *err)
+/* On the device that is asked for; on the default one where that has no kernel, unless the program named it and allows no other.
+ * S-CFG-02, S-CFG-03 */
+static tn_status make_somewhere(tn_eager_op *op, uint16_t asked, const tn_dtype *dtypes, size_t n, tn_output *feeds,
+                                tn__eager_plan **out, tn_error *err)
+{
+  const tn_eager_session *s = op->session;
+  place where = { .asked = asked, .device = asked != 0 ? s->devices[asked].name : op->device };
+  tn_error why = TN_ERROR_INIT;
+  if (asked == 0) return make(op, &where, dtypes, n, feeds, out, err);
+  tn_status st = make(op, &where, dtypes, n, feeds, out, &why);
+  if (where.refused && op->place != TN__EAGER_ANYWHERE && !s->soft) {
+    st = tn_error_set(err, TN_INVALID_ARGUMENT, "eager op '%s' asks for device '%s': %s", op->name, op->device,
+                      tn_error_message(&why));
+  } else if (where.refused) {
+    tn_log(TN_LOG_INFO, "eager op '%s' runs on '%s': %s", op->name, s->devices[0].name, tn_error_message(&why));
+    where.device = s->devices[0].name;
+    st = make(op, &where, dtypes, n, feeds, out, err);
+  } else if (st != TN_OK) {
+    tn_error_copy(err, &why);
+  }
+  tn_error_clear(&why);
+  return st;
+}
+
+static tn_status plan_new(tn_eager_op *op, uint16_t asked, const tn_dtype *dtypes, size_t n, tn__eager_plan **out, tn_error *err)
 {
   tn_output fixed[16], *feeds = fixed;
   *out = NULL;
@@ -235,35 +294,36 @@ static tn_status plan_new(tn_eager_op *op, const tn_dtype *dtypes, size_t n, tn_
     if (tn_dtype_size(dtypes[i]) == 0) return tn_error_set(err, TN_INVALID_ARGUMENT, "eager op '%s': input %zu has no type", op->name, i);
   if (n > 16) feeds = tn__alloc_array(n, sizeof *feeds);
   if (feeds == NULL) return tn__no_memory(err, "eager op", n);
-  tn_status st = make(op, dtypes, n, feeds, out, err);
+  tn_status st = make_somewhere(op, asked, dtypes, n, feeds, out, err);
   if (feeds != fixed) tn__free(feeds, n * sizeof *feeds);
   return st;
 }
 
 /* ---- finding ---- */
 
-static bool fits(const tn__eager_plan *p, const tn_dtype *dtypes, size_t n)
+static bool fits(const tn__eager_plan *p, const tn_dtype *dtypes, size_t n, uint16_t asked)
 {
-  if (p->n_inputs != n) return false;
+  if (p->n_inputs != n || p->asked != asked) return false;
   for (size_t i = 0; i < n; i++)
     if (p->dtypes[i] != dtypes[i]) return false;
   return true;
 }
 
-static tn__eager_plan *find(tn_eager_op *op, const tn_dtype *dtypes, size_t n)
+static tn__eager_plan *find(tn_eager_op *op, const tn_dtype *dtypes, size_t n, uint16_t asked)
 {
   for (tn__eager_plan *p = atomic_load_explicit(&op->plans, memory_order_acquire); p != NULL; p = p->next)
-    if (fits(p, dtypes, n)) return p;
+    if (fits(p, dtypes, n, asked)) return p;
   return NULL;
 }
 
-static tn_status get(tn_eager_op *op, const tn_dtype *dtypes, size_t n, tn__eager_plan **out, bool *mine, tn_error *err)
+static tn_status get(tn_eager_op *op, const tn_dtype *dtypes, size_t n, uint16_t asked, tn__eager_plan **out, bool *mine,
+                     tn_error *err)
 {
   tn_status st = TN_OK;
   tn__mutex_lock(&op->mu); /* one thread makes it, others wait */
-  *out = find(op, dtypes, n);
+  *out = find(op, dtypes, n, asked);
   if (*out == NULL) {
-    st = plan_new(op, dtypes, n, out, err);
+    st = plan_new(op, asked, dtypes, n, out, err);
     if (st == TN_OK && atomic_load(&op->n_plans) >= op->session->on.max_signatures) {
       *mine = true; /* made for this call */
     } else if (st == TN_OK) {
@@ -276,16 +336,17 @@ static tn_status get(tn_eager_op *op, const tn_dtype *dtypes, size_t n, tn__eage
   return st;
 }
 
-tn_status tn__eager_plan_get(tn_eager_op *op, const tn_dtype *dtypes, size_t n, tn__eager_plan **out, bool *mine, tn_error *err)
+tn_status tn__eager_plan_get(tn_eager_op *op, const tn_dtype *dtypes, size_t n, uint16_t asked, tn__eager_plan **out, bool *mine,
+                             tn_error *err)
 {
   tn__eager_plan *p = atomic_load_explicit(&op->last, memory_order_acquire);
   *mine = false;
-  if (__builtin_expect(p != NULL && fits(p, dtypes, n), 1)) {
+  if (__builtin_expect(p != NULL && fits(p, dtypes, n, asked), 1)) {
     *out = p;
     return TN_OK;
   }
-  *out = find(op, dtypes, n);
-  tn_status st = *out != NULL ? TN_OK : get(op, dtypes, n, out, mine, err);
+  *out = find(op, dtypes, n, asked);
+  tn_status st = *out != NULL ? TN_OK : get(op, dtypes, n, asked, out, mine, err);
   if (st == TN_OK && !*mine) atomic_store_explicit(&op->last, *out, memory_order_release);
   return st;
 }

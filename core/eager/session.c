@@ -85,6 +85,10 @@ static tn_status need_eager(tn_eager_session *s, tn_error *err)
     return tn_error_set(err, TN_UNIMPLEMENTED, "runtime '%s' (%s) does not run single operations: it has no extension '%s'",
                         s->on.info.name, s->on.info.file, TN_EAGER_EXTENSION);
   s->execute = TN_HAS_FIELD(eager, tn_eager_runtime, execute) && eager->execute != NULL ? eager->execute : slots->step;
+  if (TN_HAS_FIELD(eager, tn_eager_runtime, copy) && eager->prepare_on != NULL && eager->copy != NULL) {
+    s->prepare_on = eager->prepare_on;
+    s->copy = eager->copy;
+  }
   return TN_OK;
 }
 

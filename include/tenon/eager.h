@@ -37,8 +37,9 @@ typedef struct tn_eager_handle {
  *   ON_SESSION_CLOSE  not before the session is closed. */
 enum { TN_EAGER_IN_BACKGROUND = 0, TN_EAGER_ON_SAFE_POINTS = 1, TN_EAGER_ON_SESSION_CLOSE = 2 };
 
-/* What happens to an input on another device than the operation's. A resource is used from where it is. The memory of all devices
- * of type CPU is the host's: between them, a copy shares it. */
+/* What happens to an input on another device than the operation's. A resource is used from where it is, and so is on each device
+ * what the operation reads on the host, as shapes. The memory of all devices of type CPU is the host's: between them, a copy
+ * shares it. */
 enum {
   TN_EAGER_SILENT = 0,           /* it is copied */
   TN_EAGER_WARN = 1,             /* it is copied, with a line in the log */
@@ -101,9 +102,9 @@ TN_API tn_status tn_eager_set_default_options(const tn_eager_options *options, t
 /* Makes a handle of a tensor, which is shared, not copied: it must not be written any more. Since 0.1 */
 TN_API tn_status tn_eager_from_tensor(tn_eager_session *session, tn_tensor *tensor, tn_eager_handle *out, tn_error *err);
 
-/* A reference to the tensor of a handle, the caller's, without a copy; not to be written as long as others have it. In an
- * asynchronous session this waits until the tensor is there, and returns the error of the operation that was to make it.
- * Since 0.1 */
+/* A reference to the tensor of a handle, the caller's, without a copy; not to be written as long as others have it. Of one that is
+ * not on a CPU the memory may be the device's: tn_tensor_data is NULL then, and tn_tensor_read copies. In an asynchronous session
+ * this waits until the tensor is there, and returns the error of the operation that was to make it. Since 0.1 */
 TN_API tn_status tn_eager_tensor(tn_eager_session *session, tn_eager_handle handle, tn_tensor **out, tn_error *err);
 
 /* Takes a tensor out of the session: it is the caller's, and the handle is used up. Since 0.1, S-EAG-20 */
@@ -114,11 +115,12 @@ TN_API tn_status tn_eager_detach(tn_eager_session *session, tn_eager_handle hand
 TN_API tn_status tn_eager_release(tn_eager_session *session, tn_eager_handle handle, tn_error *err);
 
 /* A handle of the same elements on a device of the session, by its name; "" is the default one. On the device on which they
- * are already the memory is shared. TN_INVALID_ARGUMENT: no such device, or a malformed name. Since 0.1, S-EAG-26 */
+ * are already the memory is shared, as between CPUs. TN_INVALID_ARGUMENT: no such device, or a malformed name; TN_UNIMPLEMENTED:
+ * elements that the device cannot have, as strings; TN_RESOURCE_EXHAUSTED. Since 0.1, S-EAG-26 */
 TN_API tn_status tn_eager_copy_to_device(tn_eager_session *session, tn_eager_handle handle, const char *device,
                                          tn_eager_handle *out, tn_error *err);
 
-/* The full name of the device on which a tensor is: that of the operation that made it, or to which it was copied; the default
+/* The full name of the device on which a tensor is: that on which the operation ran that made it, or to which it was copied; the default
  * one for what the program brought. Borrowed from the session. Since 0.1, S-EAG-26 */
 TN_API tn_status tn_eager_device(tn_eager_session *session, tn_eager_handle handle, const char **out, tn_error *err);
 
@@ -143,7 +145,8 @@ typedef struct tn_eager_attr {
  * with these types, and kept.
  * op      a registered op, or a function of tn_eager_add_functions
  * device  on which it is to run. NULL or "": where its first resource is, or else where all of its inputs are, or else on the
- *         default device, the session's first
+ *         default device, the session's first, which is a CPU. It runs on that one, too, where the device has no kernel for it;
+ *         when it was named here, only with the option allow_soft_placement, and calls are TN_INVALID_ARGUMENT else
  * Returns TN_NOT_FOUND: no such op; TN_INVALID_ARGUMENT: a device that the session does not have, an attribute without name or of
  *         no kind; TN_FAILED_PRECONDITION after close. Attributes that the op does not have, or that do not fit, are found out
  *         by the first call. Goes with tn_eager_op_destroy, at any time, also after the session. Since 0.1 */

@@ -128,14 +128,27 @@ struct tn_session_factory {
 
 /* Extension "tn_eager", version 1: the runtime runs single operations for eager sessions. A session is made by new_session, a plan
  * of one operation becomes an executable by prepare, as for any other session; several threads may run one executable at once.
- * execute  runs it, usually many times for little work each; as the factory's step, whose cancel is told of it, too. NULL: step.
+ * execute     runs it, usually many times for little work each; as the factory's step, whose cancel is told of it, too. NULL: step.
+ * A runtime whose devices of other types than CPU run operations has the next two. NULL, or a struct without them: its eager
+ * sessions have its devices of type CPU only.
+ * prepare_on  as prepare, of a plan that runs on device i of list_devices, which its node names: outputs stay in memory of that
+ *             device, but for those that kernels read on the host anyway. Release and execute are as for any other executable.
+ *             TN_UNIMPLEMENTED, with the reason: the device has no kernel for it. The session runs it on a CPU then, or says so.
+ * copy        makes a tensor with the elements of another one in memory of device i. TN_UNIMPLEMENTED, with the reason: its
+ *             elements cannot lie there. Several threads at once.
+ * Inputs of all executables may lie in memory of any of the devices then.
  * Since 0.1, S-EAG */
 typedef struct tn_eager_runtime {
   size_t struct_size;
   tn_status (*execute)(const tn_session_factory *self, tn_runtime_session *session, tn_executable *executable,
                        tn_step *step, tn_error *err);
+  tn_status (*prepare_on)(const tn_session_factory *self, tn_runtime_session *session, const tn_plan *plan, size_t i,
+                          tn_executable **out, tn_error *err);
+  tn_status (*copy)(const tn_session_factory *self, tn_runtime_session *session, const tn_tensor *tensor, size_t i,
+                    tn_tensor **out, tn_error *err);
 } tn_eager_runtime;
-#define TN_EAGER_RUNTIME_SIZE TN_SIZE_TO(tn_eager_runtime, execute)
+#define TN_EAGER_RUNTIME_SIZE TN_SIZE_TO(tn_eager_runtime, copy)
+#define TN_EAGER_RUNTIME_MIN_SIZE TN_SIZE_TO(tn_eager_runtime, execute)
 #define TN_EAGER_EXTENSION "tn_eager"
 
 /* Type of the entry point that the host looks up by the manifest's `entry`. `host` stays valid until shutdown has

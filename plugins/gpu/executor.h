@@ -47,6 +47,11 @@ const char *gpu_node_device(const tn_session_factory *self, tn_runtime_session *
 
 tn_status gpu_prepare(const tn_session_factory *self, tn_runtime_session *session, const tn_plan *plan, tn_executable **out,
                       tn_error *err);
+/* The extension tn_eager's: plans of one operation, and tensors, on device i of gpu_list_devices. */
+tn_status gpu_prepare_on(const tn_session_factory *self, tn_runtime_session *session, const tn_plan *plan, size_t i,
+                         tn_executable **out, tn_error *err);
+tn_status gpu_copy_to(const tn_session_factory *self, tn_runtime_session *session, const tn_tensor *tensor, size_t i,
+                   tn_tensor **out, tn_error *err);
 void gpu_release(const tn_session_factory *self, tn_runtime_session *session, tn_executable *executable);
 tn_status gpu_step(const tn_session_factory *self, tn_runtime_session *session, tn_executable *executable, tn_step *step,
                    tn_error *err);

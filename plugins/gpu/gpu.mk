@@ -88,6 +88,7 @@ plugins_gpu_la_SOURCES = \
   plugins/gpu/clblast.h \
   plugins/gpu/constants.c \
   plugins/gpu/decisions.c \
+  plugins/gpu/eager.c \
   plugins/gpu/device.c \
   plugins/gpu/device.h \
   plugins/gpu/embedded.h \

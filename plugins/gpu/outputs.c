@@ -172,6 +172,7 @@ tn_status gpu_outputs_give(gpu_run *run, tn_error *err)
     else if (stays(run, o))
       st = gpu_tensor(&run->blocks[dynamic], NULL, v->dtype, v->dims, v->rank, &run->outputs[o], err);
   }
+  if (st == TN_OK && s->executable->placed) st = gpu_outputs_send(run, err);
   for (uint32_t o = 0; st == TN_OK && o < s->n_outs; o++) {
     if (run->outputs[o] != NULL) tn_step_set_output(run->step, s->outs[o].number, run->outputs[o]);
     run->outputs[o] = NULL;

@@ -281,10 +281,10 @@ static tn_status run_segments(tn_executable *e, tn_step *step, gpu_values *value
     }
     values->used[k] = s;
     possible |= s->possible;
-    if (e->n_segments == 1 && s->n_device == 0) *by_cpu = true;
+    if (e->n_segments == 1 && s->n_device == 0 && !e->placed) *by_cpu = true;
     else st = run_scheduled(s, step, values, err);
   }
-  if (st == TN_OK && !possible && !atomic_exchange(&e->hopeless, true))
+  if (st == TN_OK && !possible && !e->placed && !atomic_exchange(&e->hopeless, true))
     tn_log(TN_LOG_INFO, "gpu: a plan runs on the CPU: the device can run none of its nodes");
   return st;
 }

@@ -278,7 +278,7 @@ tn_status gpu_schedule_make(gpu_schedule *s, const gpu_values *values, tn_error 
   if (st == TN_OK) drop_unused(s);
   bool device = st == TN_OK && count_nodes(s);
   s->shared = device && shares(s);
-  if (st == TN_OK && (device || s->executable->n_segments > 1)) st = make_steps(s, err);
+  if (st == TN_OK && (device || s->executable->placed || s->executable->n_segments > 1)) st = make_steps(s, err);
   if (st == TN_OK) gpu_decisions_note(s);
   if (st == TN_OK) log_made(s, gpu_now_ns() - begun);
   return st;

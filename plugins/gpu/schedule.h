@@ -262,6 +262,8 @@ struct tn_executable {
   tn_runtime_session *session;
   bool straight;           /* steps run by schedules; else the kit has all of them, and the rest is not there */
   _Atomic bool hopeless;   /* no device can run any of the nodes */
+  bool placed;             /* it was prepared for a device: outputs end there, whatever made them */
+  uint32_t placed_at;      /* the device's number in the session */
   uint32_t n_values, n_outputs, n_segments;
   gpu_segment *segments;
   uint32_t *feeds;         /* value of each input of the step; GPU_NONE: nobody reads it */
@@ -327,6 +329,11 @@ static inline bool gpu_hands_on(const gpu_schedule *s, uint32_t v)
 static inline gpu_place *gpu_place_at(const gpu_schedule *s, uint32_t site, uint32_t root)
 {
   return &s->places[(size_t)site * s->n_slots + root];
+}
+/* What a device makes for the caller is given as it lies there. */
+static inline bool gpu_outputs_stay(const gpu_schedule *s)
+{
+  return s->executable->placed || s->executable->session->settings.fetch_device;
 }
 static inline bool gpu_reads(const gpu_item *item, uint32_t i) { return (item->reads[i / 32] >> i % 32 & 1) != 0; }
 static inline bool gpu_is_plain(tn_dtype dtype) { return dtype != TN_STRING && dtype != TN_RESOURCE && dtype != TN_VARIANT; }
@@ -415,6 +422,8 @@ void gpu_profile_end(gpu_run *run, tn_status status);
 tn_status gpu_outputs_begin(gpu_run *run, tn_error *err); /* what is written straight */
 tn_status gpu_outputs_read(gpu_run *run, uint32_t action, tn_error *err); /* enqueues what reads or copies one */
 tn_status gpu_outputs_give(gpu_run *run, tn_error *err);  /* when all is there */
+/* eager.c: of a plan that was prepared for the device: outputs that the host has go there. Before they are given. */
+tn_status gpu_outputs_send(gpu_run *run, tn_error *err);
 tn_status gpu_outputs_hand_on(gpu_run *run, tn_error *err); /* and before that: what later segments read */
 
 #endif

@@ -336,7 +336,7 @@ static tn_status make_output(walk *w, uint32_t i, uint32_t k)
   uint32_t out = s->items[i].in.outputs[k], site = s->items[i].site;
   gpu_slot *v = &s->slots[out];
   v->root = out;
-  if (v->bytes > 0 && (v->crosses || (s->executable->session->settings.fetch_device && v->escapes && is_fetched(s, out))))
+  if (v->bytes > 0 && (v->crosses || (gpu_outputs_stay(s) && v->escapes && is_fetched(s, out))))
     gpu_place_at(s, site, out)->dynamic = new_dynamic(s, out, site, v->bytes);
   else if (k == 0)
     v->root = over_input(s, i, out);
@@ -418,7 +418,7 @@ static tn_status end_output(walk *w, uint32_t o)
   gpu_schedule *s = w->s;
   gpu_out *out = &s->outs[o];
   gpu_slot *v = &s->slots[out->value], *root = &s->slots[v->root];
-  bool stays = s->executable->session->settings.fetch_device;
+  bool stays = gpu_outputs_stay(s);
   uint32_t site = root->kind == GPU_FROM_NODE || root->fed_at != GPU_NONE ? site_with(s, v->root) : GPU_NONE;
   out->dynamic = GPU_NONE;
   out->site = site;
