@@ -72,6 +72,84 @@ static void plugin_eager__gives_the_same_each_time(void) /* P-34, P-47, P-69 */
   CHECK_MSG(after->struct_size == before.struct_size && after->execute == before.execute, "what it gave is another one later");
 }
 
+/* ---- devices of other types than CPU ---- */
+
+/* The first of them; false: the session has none. */
+static bool find_away(tn_runtime_session *session, size_t *out)
+{
+  tn_error err = TN_ERROR_INIT;
+  bool found = false;
+  for (size_t i = 0; !found && pg_it.slots.list_devices != NULL; i++) {
+    tn_device_info info = { .struct_size = sizeof info };
+    if (pg_it.slots.list_devices(pg_it.factory, session, i, &info, &err) != TN_OK) break;
+    found = strcmp(info.type, "CPU") != 0;
+    *out = i;
+  }
+  tn_error_clear(&err);
+  return found;
+}
+
+static void check_copy(tn_runtime_session *session, size_t device, const tn_tensor *tensor)
+{
+  tn_error err = TN_ERROR_INIT;
+  tn_tensor *there = NULL, *back = NULL;
+  tn_status st = pg_eager()->copy(pg_it.factory, session, tensor, device, &there, &err);
+  pg_check_refusal(st, &err, "its copy");
+  REQUIRE_OK(st, &err);
+  REQUIRE_MSG(there != NULL, "its copy gives OK without a tensor");
+  CHECK_INT(tn_tensor_dtype(there), tn_tensor_dtype(tensor));
+  CHECK_INT(tn_tensor_rank(there), tn_tensor_rank(tensor));
+  REQUIRE_INT(tn_tensor_bytes(there), tn_tensor_bytes(tensor));
+  REQUIRE_OK(tn_tensor_copy(there, &back, &err), &err);
+  size_t bytes = tn_tensor_bytes(tensor);
+  CHECK_MSG(bytes == 0 || memcmp(tn_tensor_data(back), tn_tensor_data(tensor), bytes) == 0, "its copy has other elements");
+  tn_tensor_unref(there);
+  tn_tensor_unref(back);
+  tn_error_clear(&err);
+}
+
+static void check_no_copy(tn_runtime_session *session, size_t device)
+{
+  static const char *const word[] = { "a word" };
+  tn_error err = TN_ERROR_INIT;
+  tn_tensor *words, *there = NULL;
+  REQUIRE_OK(tn_tensor_from_strings(NULL, 0, word, NULL, &words, &err), &err);
+  tn_status st = pg_eager()->copy(pg_it.factory, session, words, device, &there, &err);
+  pg_check_refusal(st, &err, "its copy");
+  CHECK_MSG(st == TN_OK || there == NULL, "its copy fails and gives a tensor");
+  tn_tensor_unref(there);
+  tn_tensor_unref(words);
+  tn_error_clear(&err);
+}
+
+/* What cannot lie there is refused with a reason. */
+static void plugin_eager__copies_to_a_device_are_the_same(void) /* S-EAG-26, P-61 */
+{
+  static const int64_t dims[][2] = { { 3, 40 }, { 0, 4 }, { 1, 1 } };
+  tn_error err = TN_ERROR_INIT;
+  tn_runtime_session *session;
+  size_t device;
+  NEEDS_EXTENSIONS();
+  const tn_eager_runtime *eager = pg_eager();
+  if (eager == NULL) TAP_SKIP("UNIMPLEMENTED: it has no extension '%s'", TN_EAGER_EXTENSION);
+  CHECK_MSG((eager->copy == NULL) == (eager->prepare_on == NULL), "it has only one of prepare_on and copy");
+  if (eager->copy == NULL || eager->prepare_on == NULL) TAP_SKIP("UNIMPLEMENTED: it runs single operations on CPUs");
+  tn_session_options *options = pg_options(NULL);
+  REQUIRE_OK(pg_new_session(options, &session, &err), &err);
+  bool found = find_away(session, &device);
+  for (size_t i = 0; found && i < 3; i++) {
+    tn_tensor *tensor = ts_filled(2, dims[i], 3);
+    cf_reached("its copy");
+    check_copy(session, device, tensor);
+    tn_tensor_unref(tensor);
+  }
+  if (found) check_no_copy(session, device);
+  pg_destroy_session(session);
+  tn_session_options_destroy(options);
+  tn_error_clear(&err);
+  if (!found) TAP_SKIP("UNIMPLEMENTED: it has no device but CPUs");
+}
+
 /* ---- operations ---- */
 
 static void enter(void)
@@ -275,6 +353,7 @@ TAP_MAIN(
   TAP_TEST(plugin_eager__says_the_size_of_its_extension),
   TAP_TEST(plugin_eager__gives_nothing_that_it_does_not_know),
   TAP_TEST(plugin_eager__gives_the_same_each_time),
+  TAP_TEST(plugin_eager__copies_to_a_device_are_the_same),
   TAP_TEST(plugin_eager__outputs_are_whole),
   TAP_TEST(plugin_eager__inputs_are_not_written),
   TAP_TEST(plugin_eager__errors_keep_their_words),

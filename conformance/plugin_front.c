@@ -119,6 +119,20 @@ static tn_status execute(const tn_session_factory *self, tn_runtime_session *ses
   return eager_behind.execute(behind(), session, executable, s, err);
 }
 
+static tn_status prepare_on(const tn_session_factory *self, tn_runtime_session *session, const tn_plan *plan, size_t i,
+                            tn_executable **out, tn_error *err)
+{
+  (void)self;
+  return eager_behind.prepare_on(behind(), session, plan, i, out, err);
+}
+
+static tn_status copy(const tn_session_factory *self, tn_runtime_session *session, const tn_tensor *tensor, size_t i, tn_tensor **out,
+                      tn_error *err)
+{
+  (void)self;
+  return eager_behind.copy(behind(), session, tensor, i, out, err);
+}
+
 /* Of its extensions those that have callbacks need one in front, too; the library asks for no others. */
 static const void *get_extension(const tn_session_factory *self, const char *name, uint32_t version)
 {
@@ -127,7 +141,9 @@ static const void *get_extension(const tn_session_factory *self, const char *nam
   const tn_eager_runtime *found = pg_extension(name, version);
   if (found == NULL || version != 1 || strcmp(name, TN_EAGER_EXTENSION) != 0) return found;
   eager_behind = *pg_eager();
-  eager = (tn_eager_runtime){ .struct_size = TN_EAGER_RUNTIME_SIZE, .execute = eager_behind.execute != NULL ? execute : NULL };
+  eager = (tn_eager_runtime){ .struct_size = TN_EAGER_RUNTIME_SIZE, .execute = eager_behind.execute != NULL ? execute : NULL,
+                              .prepare_on = eager_behind.prepare_on != NULL ? prepare_on : NULL,
+                              .copy = eager_behind.copy != NULL ? copy : NULL };
   return &eager;
 }
 

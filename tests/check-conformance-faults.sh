@@ -47,6 +47,8 @@ TENON_TEST_FAULT=no_reset run 0 "$conformance" "$plugins/faults.so" --filter plu
 is 'a reset that is missing is skipped'
 TENON_TEST_FAULT=shutdown_refuses run 0 "$conformance" "$plugins/faults.so" --filter 'plugin_life__shutdown*' && grep -q '^# note: its shutdown refuses: ' out
 is 'a shutdown that refuses, with a reason, is allowed'
+TENON_TEST_FAULT=copy_right run 0 "$conformance" "$plugins/faults.so" --filter 'plugin_eager' --filter 'eager_*' && grep -q '^ok .*plugin_eager__copies[a-z_]* (' out
+is 'a runtime whose operations run on another device than a CPU passes'
 
 # ---- its code ----
 
@@ -166,6 +168,10 @@ extension_prefix       P-34      plugin_eager__gives_nothing*
 extension_any_version  P-34      plugin_eager__gives_nothing*
 extension_crash        P-34      plugin_eager__gives_nothing*
 extension_new          P-47      plugin_eager__gives_the_same*
+copy_nothing           S-EAG-26  plugin_eager__copies*
+copy_wrong             S-EAG-26  plugin_eager__copies*
+copy_silent            P-61      plugin_eager__copies*
+copy_alone             S-EAG-26  plugin_eager__copies*
 eager_crash            S-EAG-01  plugin_eager
 eager_empty            S-EAG-01  plugin_eager
 eager_loses            S-EAG-01  plugin_eager

@@ -72,7 +72,7 @@ static void fill_factory(tn_session_factory *f)
     .accepts_options = is("no_accepts_options") ? NULL : accepts_options,
     .destroy_session = is("no_destroy_session") ? NULL : destroy_session,
     .step = step,
-    .list_devices = NULL,
+    .list_devices = begins_with("copy_") ? list_devices : NULL,
     .reset = is("no_reset") ? NULL : reset,
     .explain_options = explain_options,
     .rank_for_options = rank_for_options,

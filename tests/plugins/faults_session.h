@@ -20,6 +20,7 @@ TN_PLUGIN_MANIFEST("runtime", "test.faults", "CPU\0spare=________\0other=_______
 
 static const char *fault = "none";
 static int is(const char *name) { return strcmp(fault, name) == 0; }
+static int begins_with(const char *prefix) { return strncmp(fault, prefix, strlen(prefix)) == 0; }
 
 /* Ends by a signal also where a sanitizer would report it and exit. */
 static void crash(void)
@@ -304,12 +305,44 @@ static tn_status execute(const tn_session_factory *self, tn_runtime_session *ses
   return st == TN_OK && is("eager_other_type") ? replace_output(s, TN_DOUBLE, false, err) : st;
 }
 
+/* A device that is the host's memory by another name. */
+static tn_status prepare_on(const tn_session_factory *self, tn_runtime_session *session, const tn_plan *plan, size_t i,
+                            tn_executable **out, tn_error *err)
+{
+  (void)self, (void)session, (void)i;
+  return tn_kit_prepare(plan, TN_KIT_INLINE, out, err);
+}
+
+static tn_status copy(const tn_session_factory *self, tn_runtime_session *session, const tn_tensor *tensor, size_t i, tn_tensor **out,
+                      tn_error *err)
+{
+  (void)self, (void)session, (void)i;
+  if (is("copy_nothing")) return TN_OK;
+  if (is("copy_silent") && tn_tensor_dtype(tensor) == TN_STRING) return TN_UNIMPLEMENTED;
+  tn_status st = tn_tensor_copy(tensor, out, err);
+  if (st == TN_OK && is("copy_wrong") && tn_tensor_bytes(*out) > 0) memset(tn_tensor_data(*out), 0, tn_tensor_bytes(*out));
+  return st;
+}
+
+static tn_status list_devices(const tn_session_factory *self, tn_runtime_session *session, size_t i, tn_device_info *out,
+                              tn_error *err)
+{
+  static const char *const types[] = { "CPU", "GPU" };
+  static const char *const names[] = { "/job:localhost/replica:0/task:0/device:CPU:0", "/job:localhost/replica:0/task:0/device:GPU:0" };
+  (void)self, (void)session, (void)err;
+  if (i >= 2) return TN_OUT_OF_RANGE;
+  out->name = names[i];
+  out->type = types[i];
+  return TN_OK;
+}
+
 static const void *get_extension(const tn_session_factory *self, const char *name, uint32_t version)
 {
   static tn_eager_runtime eager = { .struct_size = TN_EAGER_RUNTIME_SIZE, .execute = execute }, others[4096];
   static atomic_int n;
   (void)self;
   if (is("extension_crash") && strlen(name) == 0) return NULL; /* of a name that is none, too */
+  if (begins_with("copy_")) eager.prepare_on = is("copy_alone") ? NULL : prepare_on, eager.copy = copy;
   if (is("extension_short")) eager.struct_size = 0;
   if (is("extension_huge")) eager.struct_size = (size_t)1 << 40;
   bool known = name != NULL && strncmp(name, TN_EAGER_EXTENSION, is("extension_prefix") ? 7 : 9) == 0;
