@@ -13,6 +13,10 @@ for level in 0 1; do
   result $? "recorded cases at level $level"
 done
 run_sample
+"$build/tests/oracle_run" --runtime gpu --eager-on /device:GPU:0 --only "${TENON_TEST_CASES:-*}" "$src/tests/oracle" 2>&1 |
+  grep -v '^SKIP' >out
+grep -q '^[1-9][0-9]* passed, 0 failed' out
+result $? "recorded cases, each operation by itself on the device"
 
 # Products and what is one once more by CLBlast, where it is used.
 "$tenon" runtimes explain gpu:blas=clblast >probed 2>&1

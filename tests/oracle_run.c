@@ -17,6 +17,7 @@ static const char usage_text[] =
     "  --level N        optimisation level (1, the library's default)\n"
     "  --option F=V     a field of the session's options, as kernel_plugins=always; may be given again\n"
     "  --eager          stateless cases once more, operation by operation in an eager session\n"
+    "  --eager-on NAME  the same, on a device where it has kernels: as /device:GPU:0\n"
     "  --only GLOB      only cases whose id (math/Abs-000, models/digits) matches; may be given again\n"
     "  --sample FILE    of FILE, which 'tenon ops --json' printed: for each op and type that a kernel of --device claims, the\n"
     "                   first case in which it ran there; those without one are told\n"
@@ -59,11 +60,12 @@ static int number(const char *option, const char *text, int low, int high)
 
 static void parse_arguments(int argc, char **argv, arguments *a)
 {
-  enum { RUNTIME = 1000, LEVEL, OPTION, EAGER, ONLY, SAMPLE, FEW, DEVICE, OPS, JSON, TIMEOUT, IN_PROCESS, LIST, VERBOSE, HELP };
+  enum { RUNTIME = 1000, LEVEL, OPTION, EAGER, EAGER_ON, ONLY, SAMPLE, FEW, DEVICE, OPS, JSON, TIMEOUT, IN_PROCESS, LIST, VERBOSE, HELP };
   static const struct option options[] = { { "runtime", required_argument, NULL, RUNTIME },
                                            { "level", required_argument, NULL, LEVEL },
                                            { "option", required_argument, NULL, OPTION },
                                            { "eager", no_argument, NULL, EAGER },
+                                           { "eager-on", required_argument, NULL, EAGER_ON },
                                            { "only", required_argument, NULL, ONLY },
                                            { "sample", required_argument, NULL, SAMPLE },
                                            { "few", no_argument, NULL, FEW },
@@ -98,6 +100,7 @@ static void parse_arguments(int argc, char **argv, arguments *a)
     case IN_PROCESS: a->config.in_process = true; break;
     case LIST: a->list_only = true; break;
     case EAGER: a->config.eager = true; break;
+    case EAGER_ON: a->config.eager = true, a->config.eager_device = optarg; break;
     case VERBOSE: a->config.verbose = true; break;
     case HELP: fputs(usage_text, stdout); exit(0);
     default: fputs(usage_text, stderr); exit(2);

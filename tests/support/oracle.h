@@ -147,6 +147,7 @@ typedef struct oracle_config {
   bool in_process; /* no child process */
   bool verbose;
   bool eager; /* stateless cases once more, operation by operation */
+  const char *eager_device; /* there, as far as it has kernels; NULL: where the session likes */
   oracle_claims claims;
   oracle_kernels *kernels; /* NULL: all cases */
 } oracle_config;

@@ -21,6 +21,7 @@ typedef struct node {
 
 typedef struct eager {
   tn_graph *graph;
+  const char *device; /* NULL: none is named */
   tn_eager_session *session;
   node *nodes;
   size_t n;
@@ -99,9 +100,21 @@ static bool read_attr(const tn_operation *op, const char *name, tn_eager_attr *a
 
 static bool make(eager *e, tn_operation *op);
 
+static tn_status run(eager *e, node *to, const tn_eager_attr *attrs, size_t n_attrs, const tn_eager_handle *inputs, size_t n)
+{
+  const char *type = tn_operation_type(to->op);
+  tn_eager_op *op;
+  if (e->device == NULL) return tn_eager_call(e->session, type, attrs, n_attrs, inputs, n, to->outputs, to->n, NULL, e->err);
+  tn_status st = tn_eager_op_create(e->session, type, e->device, attrs, n_attrs, &op, e->err);
+  if (st != TN_OK) return st;
+  st = tn_eager_op_call(op, inputs, n, to->outputs, to->n, NULL, e->err);
+  tn_eager_op_destroy(op);
+  return st;
+}
+
 static bool call(eager *e, node *to, const tn_eager_attr *attrs, size_t n_attrs)
 {
-  size_t n = tn_operation_n_inputs(to->op), made = 0;
+  size_t n = tn_operation_n_inputs(to->op);
   tn_eager_handle *inputs = oracle_alloc((n + 1) * sizeof(*inputs));
   bool ok = true;
   for (size_t i = 0; ok && i < n; i++) {
@@ -109,8 +122,7 @@ static bool call(eager *e, node *to, const tn_eager_attr *attrs, size_t n_attrs)
     ok = make(e, from.op);
     if (ok) inputs[i] = node_of(e, from.op)->outputs[from.index];
   }
-  if (ok && tn_eager_call(e->session, tn_operation_type(to->op), attrs, n_attrs, inputs, n, to->outputs, to->n, &made, e->err) != TN_OK)
-    ok = false;
+  ok = ok && run(e, to, attrs, n_attrs, inputs, n) == TN_OK;
   free(inputs);
   return ok;
 }
@@ -183,6 +195,7 @@ static bool fetch(eager *e, oracle_step *step)
     if (o.op == NULL) e->cannot = true;
     if (o.op == NULL || !make(e, o.op)) return false;
     tn_eager_handle h = node_of(e, o.op)->outputs[o.index];
+    if (e->device != NULL && tn_eager_copy_to_device(e->session, h, "/device:CPU:0", &h, e->err) != TN_OK) return false;
     if (tn_eager_tensor(e->session, h, &step->fetched[i], e->err) != TN_OK) return false;
   }
   return true;
@@ -196,7 +209,8 @@ static bool open_eager(const oracle_config *config, eager *e)
   options.strategy = TN_EAGER_ON_SAFE_POINTS;
   bool ok = tn_session_options_create(&session_options, e->err) == TN_OK &&
             tn_session_options_set_target(session_options, config->target, e->err) == TN_OK &&
-            tn_session_options_set_int(session_options, "level", config->level, e->err) == TN_OK;
+            tn_session_options_set_int(session_options, "level", config->level, e->err) == TN_OK &&
+            tn_session_options_parse(session_options, "allow_soft_placement", "true", e->err) == TN_OK;
   options.session = session_options;
   ok = ok && tn_eager_session_create(&options, &e->session, e->err) == TN_OK;
   tn_session_options_destroy(session_options);
@@ -207,7 +221,7 @@ static bool open_eager(const oracle_config *config, eager *e)
 bool oracle_step_eager(const oracle_config *config, tn_graph *graph, oracle_step *step, bool *ran, oracle_result *result)
 {
   tn_error err = TN_ERROR_INIT;
-  eager e = { .graph = graph, .err = &err };
+  eager e = { .graph = graph, .device = config->eager_device, .err = &err };
   e.nodes = oracle_alloc(MOST_NODES * sizeof(*e.nodes));
   oracle_step_drop(step);
   *ran = open_eager(config, &e) && feed(&e, step) && fetch(&e, step);
