@@ -17,9 +17,12 @@ static tn_status read_kernel_plugins(tn__opened *on, tn_error *err)
   return tn_error_set(err, TN_INVALID_ARGUMENT, "option kernel_plugins is '%.80s', it must be auto, always or never", text);
 }
 
+/* The runtime sees it, too: it holds for what lies in memory of a device. */
 static tn_status read_limit(tn__opened *on, int64_t limit, tn_error *err)
 {
-  if (limit <= 0) limit = tn__option_number(on->options, TN__OPTION_memory_limit_bytes);
+  tn_status st = limit > 0 ? tn_session_options_set_int(on->options, "memory_limit_bytes", limit, err) : TN_OK;
+  if (st != TN_OK) return st;
+  limit = tn__option_number(on->options, TN__OPTION_memory_limit_bytes);
   if (limit <= 0 || (on->account = tn__account_create(limit)) != NULL) return TN_OK;
   return tn__no_memory(err, "session", 0);
 }

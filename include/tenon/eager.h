@@ -54,7 +54,8 @@ typedef struct tn_eager_options {
   int32_t device_policy;
   int64_t memory_limit_bytes; /* of tensors that the session makes and of what operations work in; 0 = none. What the program made
                                * and brought (tn_eager_from_tensor, DLPack) does not count. Before the limit refuses an
-                               * operation, what is unused is deleted (but with ON_SESSION_CLOSE) and it is tried again */
+                               * operation, what is unused is deleted (but with ON_SESSION_CLOSE) and it is tried again.
+                               * It holds for the memory of each device that is no CPU, too */
   tn_bool async; /* operations run one after the other on a thread of the session's own; see tn_eager_wait */
   tn_bool reserved[7];
   const tn_session_options *session; /* the target, which names the runtime, and all else that concerns steps, memory and
