@@ -262,6 +262,70 @@ static int scene_brought(void)
   return 0;
 }
 
+/* Several threads in one session, each with a chain of its own; tensors are deleted behind them. */
+static void run_chains(te *t, int thread, atomic_int *wrong)
+{
+  tn_error err = TN_ERROR_INIT;
+  tn_eager_session *s = t->session;
+  for (int i = 0; i < 50; i++) {
+    tn_eager_handle host = { 0 }, x = { 0 }, y = { 0 }, z = { 0 };
+    float found[N], data[N];
+    tn_tensor *tensor = NULL;
+    static const int64_t dims[] = { N };
+    for (int k = 0; k < N; k++) data[k] = (float)(thread * 100 + i);
+    tn_status st = tn_eager_from_data(s, TN_FLOAT, dims, 1, data, sizeof data, &host, &err);
+    if (st == TN_OK) st = tn_eager_copy_to_device(s, host, GPU0, &x, &err);
+    if (st == TN_OK) st = tn_eager_add(s, x, x, &y, &err);
+    if (st == TN_OK) st = tn_eager_sub(s, y, x, &z, &err);
+    if (st == TN_OK) st = tn_eager_tensor(s, z, &tensor, &err);
+    if (st == TN_OK) st = tn_tensor_read(tensor, found, sizeof found, &err);
+    if (st != TN_OK || found[0] != data[0] || found[N - 1] != data[0]) {
+      printf("thread %d, round %d: %s\n", thread, i, tn_error_message(&err));
+      atomic_fetch_add(wrong, 1);
+    }
+    tn_tensor_unref(tensor);
+    const tn_eager_handle made[] = { host, x, y, z };
+    for (int k = 0; k < 4; k++) tn_eager_release(s, made[k], NULL);
+  }
+  tn_error_clear(&err);
+}
+
+typedef struct runner {
+  te *t;
+  int thread;
+  atomic_int *wrong;
+} runner;
+
+static void *run_thread(void *arg)
+{
+  const runner *r = arg;
+  run_chains(r->t, r->thread, r->wrong);
+  return NULL;
+}
+
+static int scene_threads(void) /* S-EAG-25 */
+{
+  SCENE_CHECK(attach());
+  for (int32_t strategy = TN_EAGER_IN_BACKGROUND; strategy <= TN_EAGER_ON_SAFE_POINTS; strategy++) {
+    te t;
+    pthread_t threads[4];
+    runner runners[4];
+    atomic_int wrong = 0;
+    prepare_session(&t, TN_EAGER_EXPLICIT, false, false);
+    t.options.strategy = strategy;
+    te_start(&t);
+    for (int i = 0; i < 4; i++) {
+      runners[i] = (runner){ &t, i, &wrong };
+      REQUIRE_INT(pthread_create(&threads[i], NULL, run_thread, &runners[i]), 0);
+    }
+    for (int i = 0; i < 4; i++) pthread_join(threads[i], NULL);
+    SCENE_CHECK(atomic_load(&wrong) == 0, "%d are wrong", atomic_load(&wrong));
+    te_fini(&t);
+    SCENE_CHECK(strcmp(alive(), nothing) == 0, "%s", alive());
+  }
+  return 0;
+}
+
 /* ---- policies ---- */
 
 static struct { int n; char text[512]; } warned;
@@ -416,6 +480,26 @@ static int scene_memory(void)
   return 0;
 }
 
+/* The session's limit holds for what is on a device, too. What is unused goes before it refuses anything. */
+static int scene_limit(void)
+{
+  SCENE_CHECK(attach());
+  te t;
+  prepare_session(&t, TN_EAGER_SILENT, false, false);
+  t.options.memory_limit_bytes = 64 * N * (int64_t)sizeof(float);
+  te_start(&t);
+  tn_eager_handle host = vector(&t, 1), there[100];
+  for (int round = 0; round < 2; round++) {
+    int n = 0;
+    tn_status st = TN_OK;
+    while (n < 100 && (st = tn_eager_copy_to_device(t.session, host, GPU0, &there[n], &t.err)) == TN_OK) n++;
+    SCENE_CHECK(st == TN_RESOURCE_EXHAUSTED && n > 16 && n <= 64, "%d of them: %d %s", n, (int)st, tn_error_message(&t.err));
+    for (int i = 0; i < n; i++) te_release(&t, there[i]);
+  }
+  te_fini(&t);
+  return 0;
+}
+
 /* Tensors that the program took out outlive the session; what it did not take goes with it. */
 static int scene_close(void)
 {
@@ -503,7 +587,8 @@ static int scene_faults(void)
 static const gpu_scene scenes[] = { { "chain", scene_chain },       { "moves", scene_moves },       { "reading", scene_reading },
                                     { "shapes", scene_shapes },     { "brought", scene_brought },   { "policies", scene_policies },
                                     { "soft", scene_soft },         { "variables", scene_variables }, { "memory", scene_memory },
-                                    { "close", scene_close },       { "faults", scene_faults } };
+                                    { "close", scene_close },       { "faults", scene_faults },
+                                    { "threads", scene_threads },   { "limit", scene_limit } };
 
 static void setup(void)
 {
@@ -532,7 +617,9 @@ TEST(the_policy_says_what_is_copied, "policies")
 TEST(without_a_kernel_it_runs_on_the_cpu_or_says_so, "soft")
 TEST(variables_stay_on_the_cpu, "variables")
 TEST(memory_is_used_again_and_its_end_is_said, "memory")
+TEST(memory_has_the_sessions_limit, "limit")
 TEST(tensors_outlive_the_session, "close")
+TEST(threads_share_a_session, "threads")
 TEST(each_call_may_fail, "faults")
 
 static void gpu_eager__each_allocation_may_fail(void)
@@ -552,5 +639,6 @@ TAP_MAIN_WITH(setup, NULL, TAP_TEST(gpu_eager__a_chain_of_operations_stays_on_th
               TAP_TEST(gpu_eager__shapes_are_read_on_the_host), TAP_TEST(gpu_eager__what_no_kernel_makes_is_brought_there),
               TAP_TEST(gpu_eager__the_policy_says_what_is_copied), TAP_TEST(gpu_eager__without_a_kernel_it_runs_on_the_cpu_or_says_so),
               TAP_TEST(gpu_eager__variables_stay_on_the_cpu), TAP_TEST(gpu_eager__memory_is_used_again_and_its_end_is_said),
-              TAP_TEST(gpu_eager__tensors_outlive_the_session), TAP_TEST(gpu_eager__each_call_may_fail),
-              TAP_TEST(gpu_eager__each_allocation_may_fail))
+              TAP_TEST(gpu_eager__memory_has_the_sessions_limit), TAP_TEST(gpu_eager__tensors_outlive_the_session),
+              TAP_TEST(gpu_eager__threads_share_a_session),
+              TAP_TEST(gpu_eager__each_call_may_fail), TAP_TEST(gpu_eager__each_allocation_may_fail))
