@@ -87,6 +87,12 @@ static const scene scenes[] = {
     "attr { key: 'Tcrops' value { type: DT_INT32 } }"), TN_FLOAT, 4, 5, .n = 1 },
   { GRAPH_OF("DT_INT32") NODE("k", "Const", "", INT_OF("17")) NODE("top", "TopKV2", "input: 'x' input: 'k'", T("DT_INT32"))
     NODE("y", "Neg", "input: 'top:1'", T("DT_INT32")), TN_INT32, 3, 300, .n = 1 }, /* equal ones: the first is first */
+  { GRAPH_OF("DT_INT32") INTS("shape", D("3"), INT_OF_32("\\005") INT_OF_32("\\002") INT_OF_32("\\007"))
+    INTS("begin", D("3"), INT_OF_32("\\003") INT_OF_32("\\001") INT_OF_32("\\000"))
+    INTS("end", D("3"), INT_OF_32("\\000") INT_OF_32("\\002") INT_OF_32("\\007"))
+    INTS("steps", D("3"), "\\376\\377\\377\\377" INT_OF_32("\\001") INT_OF_32("\\003"))
+    NODE("y", "StridedSliceGrad", "input: 'shape' input: 'begin' input: 'end' input: 'steps' input: 'x'", T("DT_INT32")
+    "attr { key: 'Index' value { type: DT_INT32 } } attr { key: 'shrink_axis_mask' value { i: 2 } }"), TN_INT32, 2, 3, .n = 1 },
   { HEADS EQUATION("y", "aecd,abcd->acbe", "q", "q"), TN_FLOAT, 6, 20, .n = 1 },
   { HEADS EQUATION("scores", "aecd,abcd->acbe", "q", "q") EQUATION("y", "acbe,aecd->abcd", "scores", "q"), TN_FLOAT, 6, 20, .n = 1 },
   { HEADS EQUATION("y", "abhc,cde->abhde", "q", "w"), TN_FLOAT, 6, 20, .n = 1 },

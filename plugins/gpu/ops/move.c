@@ -34,7 +34,7 @@ static tn_status plan_transpose(gpu_node *n, tn_error *err)
   return gpu_node_done(n, err);
 }
 
-/* ---- Slice, StridedSlice ---- */
+/* ---- Slice, StridedSlice and its gradient ---- */
 
 static tn_status plan_slice(gpu_node *n, tn_error *err)
 {
@@ -52,7 +52,7 @@ static tn_status plan_slice(gpu_node *n, tn_error *err)
 
 /* Python's brackets, entry by entry. */
 typedef struct brackets {
-  gpu_node *n;
+  const int64_t *whole, *part; /* dims of what is cut, and of what is cut out */
   gpu_move m;
   int64_t from[GPU_MOVE_DIMS], to[GPU_MOVE_DIMS];
   int32_t in_at, out_at;
@@ -62,47 +62,74 @@ typedef struct brackets {
 static void take_whole(brackets *b, int32_t end)
 {
   for (; b->in_at < end; b->in_at++, b->out_at++)
-    gpu_move_add(&b->m, b->n->inputs[0].dims[b->in_at], b->from[b->in_at], b->to[b->out_at]);
+    gpu_move_add(&b->m, b->whole[b->in_at], b->from[b->in_at], b->to[b->out_at]);
 }
 
 static void take(brackets *b, int64_t begin, int64_t step, bool from_start, bool shrink)
 {
-  int64_t whole = b->n->inputs[0].dims[b->in_at], low = step > 0 ? 0 : -1, high = step > 0 ? whole : whole - 1;
+  int64_t whole = b->whole[b->in_at], low = step > 0 ? 0 : -1, high = step > 0 ? whole : whole - 1;
   if (begin < 0) begin += whole;
   if (!shrink) begin = begin < low ? low : begin > high ? high : begin;
   if (!shrink && from_start) begin = step > 0 ? low : high;
   b->m.from_at += begin * b->from[b->in_at];
   if (!shrink) {
-    gpu_move_add(&b->m, b->n->outputs[0].dims[b->out_at], step * b->from[b->in_at], b->to[b->out_at]);
+    gpu_move_add(&b->m, b->part[b->out_at], step * b->from[b->in_at], b->to[b->out_at]);
     b->out_at++;
   }
   b->in_at++;
 }
 
-static tn_status plan_strided_slice(gpu_node *n, tn_error *err)
+/* Inputs 1 and 3 are where each bracket begins and its steps: the walk from what is cut to what is cut out. */
+static tn_status read_brackets(const gpu_node *n, brackets *b, const gpu_value *whole, const gpu_value *part, tn_error *err)
 {
-  brackets b = { .n = n };
-  const gpu_value *in = &n->inputs[0], *begin = &n->inputs[1];
-  if (!both_strides(in, &n->outputs[0], 0, b.from, b.to)) return too_many(in, err);
+  const gpu_value *begin = &n->inputs[1];
+  b->whole = whole->dims;
+  b->part = part->dims;
+  if (!both_strides(whole, part, 0, b->from, b->to)) return too_many(whole, err);
   uint64_t ellipsis = (uint64_t)gpu_attr_int(n, "ellipsis_mask", 0),
            added = (uint64_t)gpu_attr_int(n, "new_axis_mask", 0);
   uint64_t starts = (uint64_t)gpu_attr_int(n, "begin_mask", 0),
            shrunk = (uint64_t)gpu_attr_int(n, "shrink_axis_mask", 0);
-  if (n->outputs[0].count == 0) return gpu_node_done(n, err);
   if (begin->count > 31) return gpu_decline(err, "more brackets than masks have bits");
   for (int64_t i = 0; i < begin->count; i++) {
     if (ellipsis >> i & 1) {
       int32_t behind = 0;
       for (int64_t k = i + 1; k < begin->count; k++) behind += (added >> k & 1) == 0;
-      take_whole(&b, in->rank - behind);
+      take_whole(b, whole->rank - behind);
     } else if (added >> i & 1) {
-      b.out_at++;
+      b->out_at++;
     } else {
-      take(&b, gpu_int_at(begin, i), gpu_int_at(&n->inputs[3], i), starts >> i & 1, shrunk >> i & 1);
+      take(b, gpu_int_at(begin, i), gpu_int_at(&n->inputs[3], i), starts >> i & 1, shrunk >> i & 1);
     }
   }
-  take_whole(&b, in->rank);
+  take_whole(b, whole->rank);
+  return TN_OK;
+}
+
+static tn_status plan_strided_slice(gpu_node *n, tn_error *err)
+{
+  brackets b = { 0 };
+  if (n->outputs[0].count == 0) return gpu_node_done(n, err);
+  tn_status st = read_brackets(n, &b, &n->inputs[0], &n->outputs[0], err);
+  if (st != TN_OK) return st;
   gpu_move_launch(n, &b.m, 0, 0);
+  return gpu_node_done(n, err);
+}
+
+/* The same walk backwards; what was not cut out is 0. */
+static tn_status plan_strided_slice_grad(gpu_node *n, tn_error *err)
+{
+  brackets b = { 0 };
+  const gpu_value *dy = &n->inputs[4], *out = &n->outputs[0];
+  if (dy->count < out->count) gpu_clear(n, 0);
+  if (dy->count == 0) return gpu_node_done(n, err);
+  tn_status st = read_brackets(n, &b, out, dy, err);
+  if (st != TN_OK) return st;
+  gpu_move back = { .rank = b.m.rank, .to_at = b.m.from_at };
+  memcpy(back.dims, b.m.dims, sizeof back.dims);
+  memcpy(back.from, b.m.to, sizeof back.from);
+  memcpy(back.to, b.m.from, sizeof back.to);
+  gpu_move_launch(n, &back, 4, 0);
   return gpu_node_done(n, err);
 }
 
@@ -232,6 +259,7 @@ const gpu_op gpu_move_ops[] = {
   { "ConjugateTranspose", "T=" GPU_FLOATS "|" GPU_INTEGERS "|bool", plan_transpose, .host_inputs = 1u << 1 },
   { "Slice", "T=" GPU_MOVED, plan_slice, .host_inputs = 3u << 1 },
   { "StridedSlice", "T=" GPU_MOVED, plan_strided_slice, .host_inputs = 7u << 1 },
+  { "StridedSliceGrad", "T=" GPU_MOVED, plan_strided_slice_grad, .host_inputs = 15u },
   { "Split", "T=" GPU_MOVED, plan_split, .host_inputs = 1u << 0 },
   { "SplitV", "T=" GPU_MOVED, plan_split_v, .host_inputs = 3u << 1 },
   { "Unpack", "T=" GPU_MOVED, plan_unpack },

@@ -30,6 +30,13 @@ __kernel void move(IN(x), OUT(y), const I n, const walk w)
 #endif
 }
 
+__kernel void clear(OUT(y), const I n)
+{
+  GET_OUT(T, y);
+  const I i = (I)get_global_id(0);
+  if (i < n) y[i] = (T)0;
+}
+
 /* Matrices of rows x columns one behind the other, transposed: a tile at a time through local memory, so that both
  * sides are accessed along their rows. Groups of TILE x 8. */
 #ifdef TILE

@@ -18,6 +18,8 @@ typedef struct gpu_move {
 void gpu_move_add(gpu_move *m, int64_t size, int64_t from, int64_t to);
 /* A launch that moves elements of input `input` to output `output`. */
 void gpu_move_launch(gpu_node *n, gpu_move *m, uint32_t input, uint32_t output);
+/* A launch that makes all elements of an output 0. */
+void gpu_clear(gpu_node *n, uint32_t output);
 /* Integer k of a tensor whose elements planning knows. */
 int64_t gpu_int_at(const gpu_value *v, int64_t k);
 /* Strides of contiguous dims; false for more than GPU_MOVE_DIMS. */

@@ -120,6 +120,18 @@ static void launch_walk(gpu_node *n, gpu_move *m, const gpu_element *t, int64_t 
   gpu_range_1d(l, count, 64);
 }
 
+void gpu_clear(gpu_node *n, uint32_t output)
+{
+  const gpu_value *out = &n->outputs[output];
+  gpu_launch *l = gpu_launch_file(n, "move", "clear");
+  gpu_define(l, "T", "%s", gpu_element_of(gpu_moved_as(out->dtype))->stored);
+  gpu_define(l, "R", "1");
+  gpu_define_places(l, out->count);
+  gpu_arg_output(l, output);
+  gpu_arg_place(l, out->count, out->count);
+  gpu_range_1d(l, out->count, 64);
+}
+
 void gpu_move_launch(gpu_node *n, gpu_move *m, uint32_t input, uint32_t output)
 {
   int64_t count = 1, places = n->inputs[input].count > n->outputs[output].count ? n->inputs[input].count

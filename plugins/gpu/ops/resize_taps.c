@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ResizeBicubic, ResizeArea, and the gradients of ResizeBicubic and ResizeBilinear: each pixel is a sum of others, by a weight for
- * its row and one for its column. Which these are is worked out here, when shapes are known, with the numbers of the CPU's. */
+/* ResizeBicubic, ResizeArea, and the gradients of ResizeBicubic, ResizeBilinear and ResizeNearestNeighbor: each pixel is a sum of
+ * others, by a weight for its row and one for its column. Which these are is worked out here, when shapes are known, with the numbers of the CPU's. */
 #include "resize.h"
 
 #include <math.h>
@@ -120,6 +120,19 @@ static tn_status bilinear(taps *t, gpu_resize_mode m, int64_t in, int64_t out, t
   return st;
 }
 
+static tn_status nearest(taps *t, gpu_resize_mode m, int64_t in, int64_t out, tn_error *err)
+{
+  float scale = gpu_resize_scale(m, in, out);
+  tn_status st = create(t, in, out, out, err);
+  for (int64_t i = 0; st == TN_OK && i < out; i++) {
+    float at = (m.half_pixels ? (float)i + 0.5f : (float)i) * scale;
+    int64_t found = (int64_t)(m.corners ? roundf(at) : floorf(at));
+    begin_line(t, i);
+    add(t, i, found > in - 1 ? in - 1 : found, 1);
+  }
+  return st;
+}
+
 /* From the results back to the image. */
 static tn_status turn_round(const taps *t, taps *out, tn_error *err)
 {
@@ -182,6 +195,7 @@ static tn_status plan_bicubic(gpu_node *n, tn_error *err) { return plan(n, cubic
 static tn_status plan_area(gpu_node *n, tn_error *err) { return plan(n, area, false, err); }
 static tn_status plan_bicubic_grad(gpu_node *n, tn_error *err) { return plan(n, cubic, true, err); }
 static tn_status plan_bilinear_grad(gpu_node *n, tn_error *err) { return plan(n, bilinear, true, err); }
+static tn_status plan_nearest_grad(gpu_node *n, tn_error *err) { return plan(n, nearest, true, err); }
 
 #define NUMBERS "T=int8|uint8|int16|uint16|int32|int64|half|float|double|bfloat16"
 extern const gpu_op gpu_resize_taps_ops[];
@@ -189,6 +203,7 @@ const gpu_op gpu_resize_taps_ops[] = {
   { "ResizeBicubic", NUMBERS, plan_bicubic },
   { "ResizeArea", NUMBERS, plan_area },
   { "ResizeBicubicGrad", "T=float|double", plan_bicubic_grad },
+  { "ResizeNearestNeighborGrad", "T=half|float|bfloat16", plan_nearest_grad }, /* sums are floats */
   { "ResizeBilinearGrad", "T=half|float|double|bfloat16", plan_bilinear_grad },
   { NULL },
 };

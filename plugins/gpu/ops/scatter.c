@@ -3,7 +3,7 @@
  *
  * Several updates may have one place, and they count in their order, as on the CPU: first the place of each is found, then the
  * next update with the same place; the first of each place then goes through all of them. */
-#include "elements.h"
+#include "move.h"
 
 #include <string.h>
 
@@ -93,14 +93,8 @@ static tn_status plan_scatter(gpu_node *n, tn_error *err)
   f.piece = f.n > 0 ? updates->count / f.n : 0;
   if (f.depth > DEPTH) return gpu_decline(err, "indices of %lld numbers, at most %d are walked", (long long)f.depth, DEPTH);
   if (f.n > MOST) return gpu_decline(err, "%lld updates, at most %d are looked through", (long long)f.n, MOST);
-  if (zeros) {
-    gpu_launch *l = begin(n, &f, "clear");
-    gpu_arg_output(l, 0);
-    gpu_arg_place(l, f.places, out->count);
-    gpu_range_1d(l, out->count, 64);
-  } else {
-    gpu_copy(n, 0, 0);
-  }
+  if (zeros) gpu_clear(n, 0);
+  else gpu_copy(n, 0, 0);
   if (updates->count == 0 || out->count == 0) return gpu_node_done(n, err);
   size_t places = gpu_scratch(n, (size_t)f.n * sizeof(cl_long)), chain = gpu_scratch(n, (size_t)f.n * sizeof(cl_long));
   find_places(n, &f, places);

@@ -15,13 +15,6 @@
 #define NEXT(a, b) ((C)((a) | (b)))
 #endif
 
-__kernel void clear(OUT(y), const I n)
-{
-  GET_OUT(T, y);
-  const I i = (I)get_global_id(0);
-  if (i < n) y[i] = (T)0;
-}
-
 /* The place of each update, among the pieces; -1: none. */
 __kernel void places(IN(indices), OUT(place), const I n, const I d0, const I d1, const I d2, const I d3, const I d4, const I d5,
                      const I d6, const I d7, FAULT)
