@@ -71,6 +71,13 @@ static const scene scenes[] = {
   { OF_FLOATS NODE("k", "Const", "", INT_OF("1")) NODE("rows", "ExpandDims", "input: 'i' input: 'k'", T("DT_INT32"))
     NODE("y", "TensorScatterAdd", "input: 'x' input: 'rows' input: 'x'", T("DT_FLOAT") "attr { key: 'Tindices' value { type: DT_INT32 } }"),
     false, 1, { 4 }, { 2, 0, 2, 2 }, { 2, 3, -4, 5 }, TN_INVALID_ARGUMENT, "index 2 is -4 in dimension 0, wanted one in [0, 4)" },
+  { OF_FLOATS NODE("y", "ReverseSequence", "input: 'x' input: 'i'", T("DT_FLOAT")
+                   "attr { key: 'Tlen' value { type: DT_INT32 } } attr { key: 'seq_dim' value { i: 1 } }"),
+    false, 1, { 4 }, { 2, 0, 3, 1 }, { 2, 0, 4, -1 }, TN_INVALID_ARGUMENT, "ReverseSequence: length 2 is 4, wanted [0, 3]" },
+  { OF_FLOATS NODE("f", "Cast", "input: 'i'", "attr { key: 'SrcT' value { type: DT_INT32 } } attr { key: 'DstT' value { type: DT_FLOAT } }")
+    NODE("quotient", "RealDiv", "input: 'x' input: 'f'", T("DT_FLOAT"))
+    NODE("y", "CheckNumerics", "input: 'quotient'", T("DT_FLOAT") "attr { key: 'message' value { s: 'quotient' } }"),
+    false, 1, { 3 }, { 2, 1, 3 }, { 0, 1, 3 }, TN_INVALID_ARGUMENT, "quotient: the tensor has NaN +Inf" },
   { OF_TWO("Div"), true, 1, { 3 }, { 3, -1, 2 }, { 1, 0, 2 }, TN_INVALID_ARGUMENT, "integer division by zero" },
   { OF_TWO("FloorDiv"), true, 1, { 3 }, { 3, -2, 2 }, { 1, 0, 2 }, TN_INVALID_ARGUMENT, "integer division by zero" },
   { OF_TWO("FloorMod"), true, 1, { 3 }, { 3, -2, 2 }, { 0, 1, 2 }, TN_INVALID_ARGUMENT, "integer division by zero" },

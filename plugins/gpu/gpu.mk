@@ -2,6 +2,7 @@
 # Built where the headers of OpenCL are there.
 TN_GPU_CL = \
   plugins/gpu/ops/batches.cl \
+  plugins/gpu/ops/check.cl \
   plugins/gpu/ops/columns.cl \
   plugins/gpu/ops/depthwise.cl \
   plugins/gpu/ops/lstm.cl \
@@ -25,6 +26,7 @@ TN_GPU_CL = \
 TN_GPU_OPS = \
   plugins/gpu/ops/batches.c \
   plugins/gpu/ops/binary.c \
+  plugins/gpu/ops/check.c \
   plugins/gpu/ops/columns.c \
   plugins/gpu/ops/columns.h \
   plugins/gpu/ops/concat.c \

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* T: a type of the elements' size; I: of places; R: dimensions. */
+/* T: a type of the elements' size; I: of places; R: dimensions; J: of lengths. */
 typedef struct turns {
   long dims[R], shift[R]; /* shifts are at least 0 and smaller than the size */
 } turns;
@@ -34,3 +34,24 @@ __kernel void band(IN(x), OUT(y), const I n, const I rows, const I columns, cons
   if (row - column <= lower && column - row <= upper) found = x[i];
   y[i] = found;
 }
+
+/* Of each row of the batch the first elements of the sequence are turned over, as many as its length says. */
+#ifdef J
+__kernel void reverse_sequence(IN(x), IN(lengths), OUT(y), const I n, const I size, const I step, const I batch,
+                               const I batch_step, FAULT)
+{
+  GET_IN(T, x);
+  GET_IN(J, lengths);
+  GET_OUT(T, y);
+  const I i = (I)get_global_id(0);
+  if (i >= n) return;
+  const I at = i / step % size, row = i / batch_step % batch;
+  const long length = lengths[row];
+  if (length < 0 || length > size) {
+    FAULT_AT(row, length);
+    y[i] = (T)0;
+    return;
+  }
+  y[i] = x[at < length ? i + ((I)length - 1 - 2 * at) * step : i];
+}
+#endif
