@@ -25,6 +25,7 @@ TN_UNIT_TESTS = \
   tests/test_detection_ops \
   tests/test_discovery \
   tests/test_dlpack \
+  tests/test_eager_away \
   tests/test_eager_devices \
   tests/test_eager_handles \
   tests/test_eager_named \
