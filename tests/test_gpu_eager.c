@@ -326,6 +326,45 @@ static int scene_threads(void) /* S-EAG-25 */
   return 0;
 }
 
+/* ---- several devices ---- */
+
+static int scene_two(void)
+{
+  te t;
+  tn_eager_op *second;
+  prepare_session(&t, TN_EAGER_EXPLICIT, false, false);
+  REQUIRE_OK(tn_session_options_set_target(t.session_options, TARGET ",device=all", &t.err), &t.err);
+  te_start(&t);
+  if (tn_eager_op_create(t.session, "AddV2", "/device:GPU:1", NULL, 0, &second, &t.err) != TN_OK) {
+    te_fini(&t);
+    return 77;
+  }
+  tn_eager_handle x = on_gpu(&t, 3), y = copied(&t, x, "/device:GPU:1"), sum, back;
+  REQUIRE_OK(call(&t, second, y, y, &sum), &t.err);
+  SCENE_CHECK(strstr(device_of(&t, sum), "GPU:1") != NULL && is_there(&t, sum) && is_all(&t, sum, 6));
+  SCENE_CHECK(tn_eager_add(t.session, x, y, &back, &t.err) == TN_INVALID_ARGUMENT);
+  SCENE_CHECK(call(&t, second, x, y, &back) == TN_INVALID_ARGUMENT);
+  REQUIRE_OK(tn_eager_add(t.session, sum, y, &sum, &t.err), &t.err);
+  SCENE_CHECK(strstr(device_of(&t, sum), "GPU:1") != NULL && is_all(&t, sum, 9));
+  back = copied(&t, sum, GPU0);
+  REQUIRE_OK(tn_eager_add(t.session, back, x, &back, &t.err), &t.err);
+  SCENE_CHECK(strcmp(device_of(&t, back), GPU0) == 0 && is_all(&t, back, 12));
+  tn_eager_op_destroy(second);
+  te_fini(&t);
+  return 0;
+}
+
+static void gpu_eager__tensors_move_between_two_devices(void)
+{
+  static const char *const environment[] = { "POCL_DEVICES=basic pthread", NULL }; /* where PoCL is, it has two then */
+  const char *text;
+  gpu_kit_begin();
+  GPU_NEEDS_DEVICE();
+  int status = gpu_kit_run("two", environment, &text);
+  if (status == 77) TAP_SKIP("this OpenCL has no second device");
+  CHECK_MSG(status == 0, "%d: %s", status, text);
+}
+
 /* ---- policies ---- */
 
 static struct { int n; char text[512]; } warned;
@@ -588,7 +627,8 @@ static const gpu_scene scenes[] = { { "chain", scene_chain },       { "moves", s
                                     { "shapes", scene_shapes },     { "brought", scene_brought },   { "policies", scene_policies },
                                     { "soft", scene_soft },         { "variables", scene_variables }, { "memory", scene_memory },
                                     { "close", scene_close },       { "faults", scene_faults },
-                                    { "threads", scene_threads },   { "limit", scene_limit } };
+                                    { "threads", scene_threads },   { "limit", scene_limit },
+                                    { "two", scene_two } };
 
 static void setup(void)
 {
@@ -641,4 +681,5 @@ TAP_MAIN_WITH(setup, NULL, TAP_TEST(gpu_eager__a_chain_of_operations_stays_on_th
               TAP_TEST(gpu_eager__variables_stay_on_the_cpu), TAP_TEST(gpu_eager__memory_is_used_again_and_its_end_is_said),
               TAP_TEST(gpu_eager__memory_has_the_sessions_limit), TAP_TEST(gpu_eager__tensors_outlive_the_session),
               TAP_TEST(gpu_eager__threads_share_a_session),
+              TAP_TEST(gpu_eager__tensors_move_between_two_devices),
               TAP_TEST(gpu_eager__each_call_may_fail), TAP_TEST(gpu_eager__each_allocation_may_fail))
