@@ -220,7 +220,9 @@ static int scene_shapes(void)
   tn_eager_handle x = on_gpu(&t, 3), shape, y, sum, same, dims = te_ints(&t, two, 2), zero = te_ints(&t, axis, 1);
   REQUIRE_OK(tn_eager_shape(t.session, x, &shape, &t.err), &t.err);
   SCENE_CHECK(strcmp(device_of(&t, shape), GPU0) == 0 && !is_there(&t, shape)); /* the host reads it again */
+  long before = copies();
   REQUIRE_OK(tn_eager_reshape(t.session, x, dims, &y, &t.err), &t.err);
+  SCENE_CHECK(copies() == before); /* a view */
   REQUIRE_OK(tn_eager_sum(t.session, y, zero, &sum, &t.err), &t.err);
   REQUIRE_OK(tn_eager_reshape(t.session, y, shape, &same, &t.err), &t.err);
   SCENE_CHECK(strcmp(device_of(&t, y), GPU0) == 0 && is_there(&t, y));
@@ -250,7 +252,10 @@ static int scene_brought(void)
   tn_eager_op *constant, *identity = op_on(&t, "Identity", GPU0);
   REQUIRE_OK(tn_eager_op_create(t.session, "Const", GPU0, attrs, 2, &constant, &t.err), &t.err);
   tn_tensor_unref(value);
-  tn_eager_handle c, host = vector(&t, 8), x = called(&t, identity, host, none), again = called(&t, identity, x, none);
+  tn_eager_handle c, host = vector(&t, 8), x = called(&t, identity, host, none);
+  long before = copies();
+  tn_eager_handle again = called(&t, identity, x, none);
+  SCENE_CHECK(copies() == before);
   REQUIRE_OK(tn_eager_op_call(constant, NULL, 0, &c, 1, NULL, &t.err), &t.err);
   SCENE_CHECK(is_there(&t, c) && is_there(&t, x) && is_there(&t, again) && !is_there(&t, host));
   te_release(&t, x);

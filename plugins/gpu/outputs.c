@@ -83,7 +83,7 @@ static tn_status leave_one(gpu_run *run, uint32_t o, uint32_t action, tn_error *
 static bool stays(gpu_run *run, uint32_t o)
 {
   uint8_t how = run->schedule->outs[o].how;
-  return (how == GPU_OUT_DYNAMIC || how == GPU_OUT_COPY) && given_for(run, o) == NULL;
+  return (how == GPU_OUT_DYNAMIC || how == GPU_OUT_COPY || how == GPU_OUT_FED) && given_for(run, o) == NULL;
 }
 
 tn_status gpu_outputs_read(gpu_run *run, uint32_t action, tn_error *err)
@@ -169,6 +169,8 @@ tn_status gpu_outputs_give(gpu_run *run, tn_error *err)
     uint32_t dynamic = s->outs[o].dynamic;
     if (s->outs[o].how == GPU_OUT_HOST) st = give_host(run, o, err);
     else if (s->outs[o].how == GPU_OUT_TENSOR) st = give_tensor(run, o, err);
+    else if (stays(run, o) && s->outs[o].how == GPU_OUT_FED)
+      st = tn_tensor_reshape(run->values->tensors[v->root], v->dims, v->rank, &run->outputs[o], err);
     else if (stays(run, o))
       st = gpu_tensor(&run->blocks[dynamic], NULL, v->dtype, v->dims, v->rank, &run->outputs[o], err);
   }

@@ -174,7 +174,8 @@ enum {
   GPU_OUT_TENSOR,   /* OWN, GIVEN */
   GPU_OUT_READ,     /* read from the device */
   GPU_OUT_DYNAMIC,  /* device memory number `dynamic` becomes a tensor */
-  GPU_OUT_COPY      /* as that, after the value was copied there */
+  GPU_OUT_COPY,     /* as that, after the value was copied there */
+  GPU_OUT_FED       /* a view of what was fed on the device */
 };
 typedef struct gpu_out {
   uint32_t value;

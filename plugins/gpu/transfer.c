@@ -413,6 +413,13 @@ static bool is_first_of(const gpu_schedule *s, uint32_t o)
   return true;
 }
 
+/* All of a feed: an operation by itself gives it as it lies there. */
+static bool is_view_of_feed(const gpu_schedule *s, const gpu_slot *v)
+{
+  const gpu_slot *root = &s->slots[v->root];
+  return s->executable->placed && root->fed_at != GPU_NONE && v->dtype == root->dtype && v->bytes == root->bytes;
+}
+
 static tn_status end_output(walk *w, uint32_t o)
 {
   gpu_schedule *s = w->s;
@@ -431,10 +438,12 @@ static tn_status end_output(walk *w, uint32_t o)
   if (stays && is_first_of(s, o) && out->value == v->root && p->dynamic != GPU_NONE && root->fed_at == GPU_NONE && !root->crosses) {
     out->how = GPU_OUT_DYNAMIC;
     out->dynamic = p->dynamic;
+  } else if (is_view_of_feed(s, v)) {
+    out->how = GPU_OUT_FED;
   } else if (stays) {
     out->dynamic = new_dynamic(s, out->value, site, v->bytes);
   }
-  s->n_copies += out->how != GPU_OUT_DYNAMIC;
+  s->n_copies += out->how != GPU_OUT_DYNAMIC && out->how != GPU_OUT_FED;
   tn_status st = begin(w, GPU_DO_OUT, o, reading_lane(s, site, v->root)); /* also what stays is read where a step brings memory for it */
   return st == TN_OK ? read_place(w, site, v->root) : st;
 }
