@@ -37,6 +37,8 @@ static tn_status list(const tn_session_factory *self, tn_runtime_session *sessio
   if (i > 1) return TN_OUT_OF_RANGE;
   out->name = i == 0 ? AWAY : CPU0;
   out->type = i == 0 ? "AWAY" : "CPU";
+  out->model = i == 0 ? "pretended" : NULL;
+  out->memory_bytes = i == 0 ? 1000 : 0;
   return TN_OK;
 }
 
@@ -215,6 +217,30 @@ static void eager_away__a_runtime_without_the_calls_has_cpus_only(void) /* P-24 
   te_fini(&t);
 }
 
+static void eager_away__devices_are_listed_cpus_first(void) /* S-EAG-26, P-26 */
+{
+  te t;
+  tn_device_info info = { .struct_size = sizeof info }, small = { .struct_size = 16, .type = "kept" };
+  init_with(&t, TN_EAGER_SILENT, false);
+  te_start(&t);
+  REQUIRE_OK(tn_eager_session_device(t.session, 0, &info, &t.err), &t.err);
+  CHECK_STR(info.name, CPU0);
+  CHECK_STR(info.type, "CPU");
+  REQUIRE_OK(tn_eager_session_close(t.session, &t.err), &t.err);
+  REQUIRE_OK(tn_eager_session_device(t.session, 1, &info, &t.err), &t.err);
+  CHECK_STR(info.name, AWAY);
+  CHECK_STR(info.type, "AWAY");
+  CHECK_STR(info.model, "pretended");
+  CHECK_INT(info.memory_bytes, 1000);
+  REQUIRE_OK(tn_eager_session_device(t.session, 1, &small, &t.err), &t.err);
+  CHECK_STR(small.name, AWAY);
+  CHECK_STR(small.type, "kept");
+  CHECK_STATUS(tn_eager_session_device(t.session, 2, &info, &t.err), TN_OUT_OF_RANGE, &t.err);
+  CHECK_STATUS(tn_eager_session_device(NULL, 0, &info, &t.err), TN_INVALID_ARGUMENT, &t.err);
+  CHECK_STATUS(tn_eager_session_device(t.session, 0, NULL, &t.err), TN_INVALID_ARGUMENT, &t.err);
+  te_fini(&t);
+}
+
 static void eager_away__device_filters_hide_them(void) /* S-CFG-19 */
 {
   te t;
@@ -274,5 +300,6 @@ static void eager_away__without_memory_nothing_is_lost(void)
 TAP_MAIN_WITH(setup, teardown, TAP_TEST(eager_away__operations_run_where_their_inputs_are), TAP_TEST(eager_away__shapes_do_not_count),
               TAP_TEST(eager_away__without_a_kernel_on_the_default_device), TAP_TEST(eager_away__without_a_kernel_it_says_so),
               TAP_TEST(eager_away__what_is_moved_is_held_to_the_policy),
-              TAP_TEST(eager_away__a_runtime_without_the_calls_has_cpus_only), TAP_TEST(eager_away__device_filters_hide_them),
+              TAP_TEST(eager_away__a_runtime_without_the_calls_has_cpus_only),
+              TAP_TEST(eager_away__devices_are_listed_cpus_first), TAP_TEST(eager_away__device_filters_hide_them),
               TAP_TEST(eager_away__what_gives_nothing_is_found_out), TAP_TEST(eager_away__without_memory_nothing_is_lost))

@@ -37,8 +37,30 @@ static tn_status is_seen(const tn_session_options *o, const tn__device_name *dev
   return TN_OK;
 }
 
-static tn_status add(tn_eager_session *s, const char *name, size_t number, tn_error *err)
+static void free_texts(tn__eager_device *d)
 {
+  tn__strfree(d->name);
+  tn__strfree(d->type);
+  tn__strfree(d->model);
+}
+
+static tn_status keep(tn_eager_session *s, const tn_device_info *info, size_t number, tn_error *err)
+{
+  tn__eager_device d = { .name = tn__strdup(info->name), .type = tn__strdup(info->type), .number = number,
+                         .model = tn__strdup(info->model == NULL ? "" : info->model), .memory_bytes = info->memory_bytes };
+  if (d.name == NULL || d.type == NULL || d.model == NULL ||
+      !tn__grow((void **)&s->devices, &s->device_room, s->n_devices + 1, sizeof *s->devices)) {
+    free_texts(&d);
+    return tn__no_memory(err, "devices", sizeof *s->devices);
+  }
+  tn__device_parse(d.name, strlen(d.name), &d.parsed);
+  s->devices[s->n_devices++] = d;
+  return TN_OK;
+}
+
+static tn_status add(tn_eager_session *s, const tn_device_info *info, size_t number, tn_error *err)
+{
+  const char *name = info->name;
   tn__device_name parsed;
   bool seen;
   if (name == NULL || !tn__device_parse(name, strlen(name), &parsed))
@@ -48,16 +70,7 @@ static tn_status add(tn_eager_session *s, const char *name, size_t number, tn_er
   if (st != TN_OK || !seen) return st;
   if (s->n_devices == MOST_DEVICES)
     return tn_error_set(err, TN_RESOURCE_EXHAUSTED, "an eager session has at most %d devices", MOST_DEVICES);
-  char *copy = tn__strdup(name);
-  if (copy == NULL || !tn__grow((void **)&s->devices, &s->device_room, s->n_devices + 1, sizeof *s->devices)) {
-    tn__strfree(copy);
-    return tn__no_memory(err, "devices", sizeof *s->devices);
-  }
-  tn__eager_device *d = &s->devices[s->n_devices++];
-  d->name = copy;
-  d->number = number;
-  tn__device_parse(copy, strlen(copy), &d->parsed);
-  return TN_OK;
+  return keep(s, info, number, err);
 }
 
 static tn_status list_cpus(tn_eager_session *s, tn_error *err)
@@ -67,7 +80,7 @@ static tn_status list_cpus(tn_eager_session *s, tn_error *err)
   int64_t n = count_cpus(s->on.options);
   for (int64_t i = 0; i < n && st == TN_OK; i++) {
     tn__snprintf(name, sizeof name, HOST_NAME "%lld", (long long)i);
-    st = add(s, name, (size_t)i, err);
+    st = add(s, &(tn_device_info){ .name = name, .type = TN__HOST_DEVICE }, (size_t)i, err);
   }
   s->n_cpus = s->n_devices;
   return st;
@@ -81,7 +94,7 @@ static tn_status list_type(tn_eager_session *s, bool cpus, tn_error *err)
     tn_status st = s->on.slots->list_devices(s->on.self, s->on.runtime, i, &info, err);
     if (st == TN_OUT_OF_RANGE) break;
     st = tn__factory_status(s->on.factory, "list_devices", st, err);
-    if (st == TN_OK && info.type != NULL && (strcmp(info.type, TN__HOST_DEVICE) == 0) == cpus) st = add(s, info.name, i, err);
+    if (st == TN_OK && info.type != NULL && (strcmp(info.type, TN__HOST_DEVICE) == 0) == cpus) st = add(s, &info, i, err);
     if (st != TN_OK) return st;
   }
   tn__error_reset(err);
@@ -106,8 +119,24 @@ tn_status tn__eager_devices_open(tn_eager_session *s, tn_error *err)
 
 void tn__eager_devices_close(tn_eager_session *s)
 {
-  for (uint32_t i = 0; i < s->n_devices; i++) tn__strfree(s->devices[i].name);
+  for (uint32_t i = 0; i < s->n_devices; i++) free_texts(&s->devices[i]);
   tn__free(s->devices, s->device_room * sizeof *s->devices);
+}
+
+tn_status tn_eager_session_device(const tn_eager_session *s, size_t i, tn_device_info *out, tn_error *err)
+{
+  tn__error_reset(err);
+  if (s == NULL) return tn_error_set(err, TN_INVALID_ARGUMENT, "tn_eager_session_device: session is NULL");
+  if (out == NULL || out->struct_size < sizeof out->struct_size)
+    return tn_error_set(err, TN_INVALID_ARGUMENT, "tn_eager_session_device: out is NULL or its struct_size is not set");
+  if (i >= s->n_devices) return tn_error_set(err, TN_OUT_OF_RANGE, "device %zu asked of an eager session with %u", i, s->n_devices);
+  const tn__eager_device *d = &s->devices[i];
+  tn_device_info full = { .name = d->name, .type = d->type, .memory_bytes = d->memory_bytes, .model = d->model };
+  size_t room = out->struct_size, n = room < sizeof full ? room : sizeof full; /* rule P-26 */
+  full.struct_size = room;
+  memset(out, 0, room);
+  memcpy(out, &full, n);
+  return TN_OK;
 }
 
 tn_status tn__eager_device_find(const tn_eager_session *s, const char *device, uint16_t *out, tn_error *err)

@@ -82,7 +82,9 @@ typedef struct tn__eager_lane {
 #define TN__EAGER_ANYWHERE UINT16_MAX
 
 typedef struct tn__eager_device {
-  char *name;             /* the full one */
+  char *name;             /* the full one; its own, as the other texts */
+  char *type, *model;
+  int64_t memory_bytes;
   tn__device_name parsed; /* in name */
   size_t number;          /* of list_devices */
 } tn__eager_device;

@@ -88,6 +88,11 @@ TN_API void tn_eager_session_destroy(tn_eager_session *session);
 /* The runtime that runs the operations: name, file, version. Borrowed from the session. Since 0.1 */
 TN_API const tn_runtime_info *tn_eager_session_runtime(const tn_eager_session *session);
 
+/* Device i of the session, on which operations run: CPUs first, and the first of them is the default one; out->struct_size is set by
+ * the caller. Texts are borrowed from the session. Returns TN_OUT_OF_RANGE past the end, TN_INVALID_ARGUMENT. Works after close.
+ * Any thread. Since 0.1, S-EAG-26 */
+TN_API tn_status tn_eager_session_device(const tn_eager_session *session, size_t i, tn_device_info *out, tn_error *err);
+
 /* The session of the process, made at the first call; it cannot be closed. After a reset of its runtime the next call makes
  * another one, and the old one is the caller's to destroy. Since 0.1, S-EAG-23 */
 TN_API tn_status tn_eager_default(tn_eager_session **out, tn_error *err);
