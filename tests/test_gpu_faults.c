@@ -272,6 +272,74 @@ static void gpu_faults__no_device_memory_is_said_so(void)
   gpu_kit_play("memory", with_faults("gpu", NULL));
 }
 
+/* ---- what the device gives at once ---- */
+
+enum { N_ALIVE = 12 }; /* values of 256 KiB that are there at one time */
+
+/* y = x + 2 x + 3 x + ..., the longest ago made one last */
+static void wide_graph(ts *t)
+{
+  char name[20];
+  tn_output x, at, made[N_ALIVE];
+  ts_init(t, 0);
+  REQUIRE_OK(tn_session_options_set_target(t->options, "gpu:placement=device", &t->err), &t->err);
+  at = x = ts_placeholder(t->graph, "x", TN_FLOAT);
+  for (int i = 0; i < N_ALIVE; i++) {
+    snprintf(name, sizeof name, "made%d", i);
+    made[i] = at = ts_op2(t->graph, "AddV2", name, at, x);
+  }
+  for (int i = N_ALIVE - 1; i >= 0; i--) {
+    snprintf(name, sizeof name, i > 0 ? "sum%d" : "y", i);
+    at = ts_op2(t->graph, "AddV2", name, at, made[i]);
+  }
+}
+
+static tn_status wide_step(ts *t, int64_t n, float *got)
+{
+  const char *feed = "x", *fetch = "y";
+  tn_tensor *x = ts_filled(1, &n, 1), *y = NULL;
+  tn_status st = tn_session_run(t->session, NULL, &feed, &x, 1, &fetch, &y, 1, NULL, 0, NULL, &t->err);
+  *got = st == TN_OK ? ((const float *)tn_tensor_data(y))[n - 1] : 0;
+  tn_tensor_unref(x);
+  tn_tensor_unref(y);
+  return st;
+}
+
+static int scene_parts(void)
+{
+  ts t;
+  float got, wanted = N_ALIVE + 1;
+  for (int i = 0; i < N_ALIVE; i++) wanted += (float)(i + 2);
+  SCENE_CHECK(attach());
+  wide_graph(&t);
+  SCENE_CHECK(start(&t) == TN_OK, "%s", tn_error_message(&t.err));
+  for (int i = 0; i < 2; i++) {
+    SCENE_CHECK(wide_step(&t, 65536, &got) == TN_OK, "%s", tn_error_message(&t.err));
+    SCENE_CHECK(got == wanted, "%g, wanted %g", (double)got, (double)wanted);
+  }
+  tn_status st = wide_step(&t, 300000, &got); /* 1,200,000 bytes */
+  SCENE_CHECK(st == TN_RESOURCE_EXHAUSTED, "%d %s", (int)st, tn_error_message(&t.err));
+  SCENE_CHECK(strstr(tn_error_message(&t.err), "1200128 bytes") != NULL, "%s", tn_error_message(&t.err));
+  SCENE_CHECK(strstr(tn_error_message(&t.err), "at most 1048576 at once") != NULL, "%s", tn_error_message(&t.err));
+  SCENE_CHECK(wide_step(&t, 65536, &got) == TN_OK && got == wanted, "%s", tn_error_message(&t.err));
+  ts_fini(&t);
+  SCENE_CHECK(strcmp(alive(), nothing) == 0, "%s", alive());
+  return 0;
+}
+
+/* All values of a step may be more than the device gives at once, each of them may not. */
+static void gpu_faults__values_lie_in_several_parts_of_memory(void)
+{
+  GPU_NEEDS_DEVICE();
+  const char *environment[8];
+  const char *const *faults = with_faults("gpu", NULL);
+  size_t n = 0;
+  for (; faults[n] != NULL; n++) environment[n] = faults[n];
+  environment[n++] = "TENON_TEST_OPENCL_MOST=1048576";
+  environment[n] = NULL;
+  gpu_kit_play("parts", environment);
+}
+
 /* ---- types ---- */
 
 static int scene_types(void)
@@ -310,7 +378,8 @@ static void gpu_faults__the_first_device_is_a_gpu_where_there_is_one(void)
 }
 
 static const gpu_scene scenes[] = { { "sweep", scene_sweep }, { "init", scene_init },     { "shared", scene_shared },
-                                    { "lost", scene_lost },   { "memory", scene_memory }, { "types", scene_types } };
+                                    { "lost", scene_lost },   { "memory", scene_memory }, { "types", scene_types },
+                                    { "parts", scene_parts } };
 
 static void setup(void)
 {
@@ -323,4 +392,5 @@ TAP_MAIN_WITH(setup, NULL,
   TAP_TEST(gpu_faults__sessions_share_a_context_and_the_last_gives_it_back),
   TAP_TEST(gpu_faults__a_lost_device_ends_its_sessions_only),
   TAP_TEST(gpu_faults__no_device_memory_is_said_so),
+  TAP_TEST(gpu_faults__values_lie_in_several_parts_of_memory),
   TAP_TEST(gpu_faults__the_first_device_is_a_gpu_where_there_is_one))

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Where blocks lie in the arenas: those that are not used at one time share places. The largest are placed first, each at the
- * lowest place that is free all the time it is used. */
+ * lowest place that is free all the time it is used. An arena that is larger than what a device gives at once is made of several
+ * parts: places count through all of them, and no block lies across a border. */
 #include "order.h"
 
 #include <stdlib.h>
+
+#define PART_ALIGN 4096
 
 typedef struct block {
   gpu_span *span;
@@ -31,17 +34,29 @@ static bool meet(const gpu_order *o, const block *a, const block *b)
   return !gpu_order_over(o, a->memory, b->span->first) && !gpu_order_over(o, b->memory, a->span->first);
 }
 
+/* The first place from `at` on that is in one part. */
+static size_t in_one_part(size_t at, size_t bytes, size_t part)
+{
+  return bytes == 0 || at / part == (at + bytes - 1) / part ? at : (at / part + 1) * part;
+}
+
+static tn_status too_large(const char *what, size_t bytes, size_t part, tn_error *err)
+{
+  return tn_error_set(err, TN_RESOURCE_EXHAUSTED, "gpu: %s has %zu bytes; its device gives at most %zu at once", what, bytes, part);
+}
+
 /* Places block i; `near` has room for those that live when it does. */
-static tn_status place(const gpu_order *o, block *blocks, size_t i, const block **near, size_t *end, tn_error *err)
+static tn_status place(const gpu_order *o, block *blocks, size_t i, const block **near, size_t part, size_t *end, tn_error *err)
 {
   size_t n = 0, at = 0, bytes = blocks[i].bytes;
+  if (bytes > part) return too_large("a value of the step", bytes, part, err);
   for (size_t j = 0; j < i; j++)
     if (meet(o, &blocks[i], &blocks[j])) near[n++] = &blocks[j];
   qsort(near, n, sizeof *near, compare_places);
   for (size_t j = 0; j < n; j++) {
     size_t begin = near[j]->span->at, over = begin + near[j]->bytes;
     if (begin >= at && begin - at >= bytes) break;
-    if (over > at) at = over;
+    if (over > at) at = in_one_part(over, bytes, part);
   }
   if (bytes > (size_t)PTRDIFF_MAX - at)
     return tn_error_set(err, TN_RESOURCE_EXHAUSTED, "the values of a step need more than %zu bytes", (size_t)PTRDIFF_MAX);
@@ -50,13 +65,13 @@ static tn_status place(const gpu_order *o, block *blocks, size_t i, const block 
   return TN_OK;
 }
 
-static tn_status assign(const gpu_order *o, block *blocks, size_t n, size_t *bytes, tn_error *err)
+static tn_status assign(const gpu_order *o, block *blocks, size_t n, size_t part, size_t *bytes, tn_error *err)
 {
   const block **near = gpu_new(n + 1, sizeof *near);
   tn_status st = near == NULL ? gpu_no_memory(err, "a schedule") : TN_OK;
   if (n > 0) qsort(blocks, n, sizeof *blocks, compare);
   *bytes = 0;
-  for (size_t i = 0; st == TN_OK && i < n; i++) st = place(o, blocks, i, near, bytes, err);
+  for (size_t i = 0; st == TN_OK && i < n; i++) st = place(o, blocks, i, near, part, bytes, err);
   tn_free(near);
   return st;
 }
@@ -92,9 +107,29 @@ static tn_status add_scratch(gpu_schedule *s, uint32_t lane, tn_error *err)
       most = s->items[i].built->scratch_bytes;
   if (most > (size_t)PTRDIFF_MAX - GPU_ALIGN - site->arena_bytes)
     return tn_error_set(err, TN_RESOURCE_EXHAUSTED, "the values of a step need more than %zu bytes", (size_t)PTRDIFF_MAX);
-  s->lanes[lane].scratch_at = site->arena_bytes;
-  site->arena_bytes += (most + GPU_ALIGN - 1) / GPU_ALIGN * GPU_ALIGN;
+  most = (most + GPU_ALIGN - 1) / GPU_ALIGN * GPU_ALIGN;
+  if (most > site->part_bytes) return too_large("scratch memory of a node", most, site->part_bytes, err);
+  s->lanes[lane].scratch_at = in_one_part(site->arena_bytes, most, site->part_bytes);
+  site->arena_bytes = s->lanes[lane].scratch_at + most;
   return TN_OK;
+}
+
+/* The host has an arena that it shares as a whole. */
+static size_t part_of(const gpu_schedule *s, const gpu_site *site)
+{
+  cl_ulong most = site->device->max_alloc_bytes / PART_ALIGN * PART_ALIGN;
+  return s->shared || most == 0 || most > PTRDIFF_MAX ? PTRDIFF_MAX : (size_t)most;
+}
+
+/* Parts behind the first one of each site. */
+static void count_parts(gpu_schedule *s)
+{
+  s->n_arenas = s->n_sites;
+  for (uint32_t k = 0; k < s->n_sites; k++) {
+    gpu_site *site = &s->sites[k];
+    site->more_parts = s->n_arenas;
+    if (site->arena_bytes > 0) s->n_arenas += (uint32_t)((site->arena_bytes - 1) / site->part_bytes);
+  }
 }
 
 static tn_status assign_all(gpu_schedule *s, block *blocks, tn_error *err)
@@ -105,12 +140,13 @@ static tn_status assign_all(gpu_schedule *s, block *blocks, tn_error *err)
     n = 0;
     add_places(s, k, blocks, &n);
     if (s->shared) add_host(s, blocks, &n);
-    st = assign(s->order, blocks, n, &s->sites[k].arena_bytes, err);
+    s->sites[k].part_bytes = part_of(s, &s->sites[k]);
+    st = assign(s->order, blocks, n, s->sites[k].part_bytes, &s->sites[k].arena_bytes, err);
   }
   if (st != TN_OK || s->shared) return st;
   n = 0;
   add_host(s, blocks, &n);
-  return assign(s->order, blocks, n, &s->host_bytes, err);
+  return assign(s->order, blocks, n, PTRDIFF_MAX, &s->host_bytes, err);
 }
 
 tn_status gpu_arenas(gpu_schedule *s, tn_error *err)
@@ -122,6 +158,7 @@ tn_status gpu_arenas(gpu_schedule *s, tn_error *err)
   for (uint32_t l = 1; st == TN_OK && l < s->n_lanes; l++) st = add_scratch(s, l, err);
   for (uint32_t i = 0; i < s->n_items; i++)
     if (s->items[i].where == GPU_ON_HOST && s->items[i].host_scratch > s->host_scratch) s->host_scratch = s->items[i].host_scratch;
+  if (st == TN_OK) count_parts(s);
   gpu_order_free(s->order);
   s->order = NULL;
   return st;

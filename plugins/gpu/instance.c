@@ -4,6 +4,13 @@
 
 /* ---- memory ---- */
 
+static gpu_memory in_arena(const gpu_instance *in, uint32_t site, size_t at)
+{
+  const gpu_site *s = &in->schedule->sites[site];
+  size_t part = at / s->part_bytes;
+  return (gpu_memory){ in->arenas[part == 0 ? site : s->more_parts + part - 1].mem, at % s->part_bytes };
+}
+
 gpu_memory gpu_memory_of(const gpu_instance *in, uint32_t root, uint32_t site)
 {
   const gpu_schedule *s = in->schedule;
@@ -13,7 +20,7 @@ gpu_memory gpu_memory_of(const gpu_instance *in, uint32_t root, uint32_t site)
   if (v->kind == GPU_FROM_CONSTANT) return p->on == NULL ? any : (gpu_memory){ p->on->block.mem, 0 };
   if (v->kind == GPU_FROM_KNOWN) return v->bytes == 0 ? any : (gpu_memory){ s->sites[site].statics.mem, p->span.at };
   if (p->dynamic != GPU_NONE) return in->bound[p->dynamic];
-  return p->span.first == GPU_NONE ? any : (gpu_memory){ in->arenas[site].mem, p->span.at };
+  return p->span.first == GPU_NONE ? any : in_arena(in, site, p->span.at);
 }
 
 static void *aligned_memory(size_t bytes, void **memory)
@@ -37,14 +44,25 @@ static void *make_host_memory(gpu_instance *in)
   return aligned_memory(s->host_bytes, &in->host_memory);
 }
 
+static tn_status make_arena(gpu_instance *in, uint32_t k, tn_error *err)
+{
+  const gpu_site *site = &in->schedule->sites[k];
+  size_t left = site->arena_bytes == 0 ? GPU_ALIGN : site->arena_bytes;
+  tn_status st = TN_OK;
+  for (uint32_t part = 0; st == TN_OK && left > 0; part++) {
+    size_t bytes = left < site->part_bytes ? left : site->part_bytes;
+    st = gpu_alloc(site->budget, bytes, &in->arenas[part == 0 ? k : site->more_parts + part - 1], err);
+    left -= bytes;
+  }
+  return st;
+}
+
 static tn_status make_memory(gpu_instance *in, tn_error *err)
 {
   gpu_schedule *s = in->schedule;
   tn_status st = TN_OK;
-  for (uint32_t k = 0; st == TN_OK && k < s->n_sites; k++) {
-    const gpu_site *site = &s->sites[k];
-    if (site->used) st = gpu_alloc(site->budget, site->arena_bytes == 0 ? GPU_ALIGN : site->arena_bytes, &in->arenas[k], err);
-  }
+  for (uint32_t k = 0; st == TN_OK && k < s->n_sites; k++)
+    if (s->sites[k].used) st = make_arena(in, k, err);
   if (st != TN_OK) return st;
   in->host = make_host_memory(in);
   in->scratch = aligned_memory(s->host_scratch, &in->scratch_memory);
@@ -98,7 +116,10 @@ gpu_memory gpu_argument(const gpu_instance *in, uint32_t c, const gpu_arg *g)
   case GPU_ARG_FAULT: return (gpu_memory){ in->faults[item->site].mem, c }; /* the number in place of an offset */
   case GPU_ARG_INPUT: return gpu_memory_of(in, s->slots[item->in.inputs[g->index]].root, item->site);
   case GPU_ARG_OUTPUT: return gpu_memory_of(in, s->slots[item->in.outputs[g->index]].root, item->site);
-  case GPU_ARG_SCRATCH: return (gpu_memory){ arena->mem, s->lanes[item->lane].scratch_at + g->at };
+  case GPU_ARG_SCRATCH: {
+    gpu_memory m = in_arena(in, item->site, s->lanes[item->lane].scratch_at);
+    return (gpu_memory){ m.mem, m.at + g->at };
+  }
   default: break;
   }
   if (item->packs[g->index] != NULL) return (gpu_memory){ item->packs[g->index]->block.mem, 0 };
@@ -181,7 +202,7 @@ void gpu_instance_destroy(gpu_instance *in)
     if (in->queues != NULL && in->queues[l] != NULL) cl.ReleaseCommandQueue(in->queues[l]);
     if (in->timed != NULL && in->timed[l] != NULL) cl.ReleaseCommandQueue(in->timed[l]);
   }
-  for (uint32_t k = 0; in->arenas != NULL && k < in->schedule->n_sites; k++) gpu_free(&in->arenas[k]);
+  for (uint32_t k = 0; in->arenas != NULL && k < in->schedule->n_arenas; k++) gpu_free(&in->arenas[k]);
   for (uint32_t k = 0; in->faults != NULL && k < in->schedule->n_sites; k++) gpu_free(&in->faults[k]);
   tn_free(in->arenas);
   tn_free(in->faults);
@@ -214,7 +235,7 @@ static void bind_nothing(gpu_instance *in)
 
 static bool make_lists(const gpu_schedule *s, gpu_instance *in)
 {
-  in->arenas = gpu_new(s->n_sites + 1, sizeof *in->arenas);
+  in->arenas = gpu_new(s->n_arenas + 1, sizeof *in->arenas);
   in->faults = gpu_new(s->n_sites + 1, sizeof *in->faults);
   in->found = gpu_new(s->n_sites + 1, sizeof *in->found);
   in->queues = gpu_new(s->n_lanes + 1, sizeof *in->queues);

@@ -77,6 +77,8 @@ typedef struct gpu_site {
   bool may_fault;                 /* a launch there may find elements that it cannot take */
   uint32_t up, down;              /* lanes for what is sent there, and read from there; GPU_NONE: those of kernels */
   size_t arena_bytes;
+  size_t part_bytes;              /* of which parts of it have so many, but for the last */
+  uint32_t more_parts;            /* the second part's number among the arenas of an instance; the first one's is the site's */
   size_t statics_bytes;
   gpu_block statics;              /* tables and known values */
 } gpu_site;
@@ -216,6 +218,7 @@ struct gpu_schedule {
   int64_t *dims;           /* of values that earlier segments made */
   gpu_site *sites;         /* by device of the session */
   uint32_t n_sites;
+  uint32_t n_arenas;       /* of an instance */
   gpu_lane *lanes;
   uint32_t n_lanes;
   tn_plan_layout *layout;
@@ -348,7 +351,7 @@ typedef struct gpu_found { /* as in prelude.cl */
 struct gpu_instance {
   gpu_instance *next;
   gpu_schedule *schedule;
-  gpu_block *arenas; /* by site */
+  gpu_block *arenas; /* by site: the first part of each; then the others */
   gpu_block *faults; /* by site: what kernels find: words, and notes behind them; nothing where none can */
   gpu_found *found;  /* by site: the words, as the host has read them */
   gpu_block pinned;  /* the host's arena, where that is another: memory that the device reads fast */

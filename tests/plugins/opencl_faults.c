@@ -5,7 +5,8 @@
  *   TENON_TEST_OPENCL        path of the real loader
  *   TENON_TEST_OPENCL_FAIL   "clGetDeviceInfo:3:-5": the third call of it gives -5; "3+": all from the third on
  *   TENON_TEST_OPENCL_TYPES  "cpu,gpu": of what type the devices say they are; one that says gpu says too that its memory is its
- *                            own, so that everything is copied to it and from it */
+ *                            own, so that everything is copied to it and from it
+ *   TENON_TEST_OPENCL_MOST   so many bytes are the most that a device says it gives at once */
 #define CL_TARGET_OPENCL_VERSION 120
 #include <CL/cl.h>
 #include <dlfcn.h>
@@ -232,6 +233,8 @@ EXPORT cl_int CL_API_CALL clGetDeviceInfo(cl_device_id device, cl_device_info wh
   if (code != CL_SUCCESS || to == NULL) return code;
   if (what == CL_DEVICE_TYPE) *(cl_device_type *)to = told_type(device, *(cl_device_type *)to);
   if (what == CL_DEVICE_HOST_UNIFIED_MEMORY && told_type(device, 0) == CL_DEVICE_TYPE_GPU) *(cl_bool *)to = CL_FALSE;
+  const char *most = what == CL_DEVICE_MAX_MEM_ALLOC_SIZE ? getenv("TENON_TEST_OPENCL_MOST") : NULL;
+  if (most != NULL) *(cl_ulong *)to = strtoull(most, NULL, 10);
   return code;
 }
 
