@@ -114,7 +114,14 @@ static tn_status add_scratch(gpu_schedule *s, uint32_t lane, tn_error *err)
   return TN_OK;
 }
 
-/* The host has an arena that it shares as a whole. */
+/* An arena that the host shares is used as a whole; where that is too large there is none. */
+static tn_status check_shared(gpu_schedule *s, tn_error *err)
+{
+  const gpu_site *site = &s->sites[0];
+  s->too_large = s->shared && site->arena_bytes > site->device->max_alloc_bytes;
+  return s->too_large ? too_large("the arena of a step", site->arena_bytes, site->device->max_alloc_bytes, err) : TN_OK;
+}
+
 static size_t part_of(const gpu_schedule *s, const gpu_site *site)
 {
   cl_ulong most = site->device->max_alloc_bytes / PART_ALIGN * PART_ALIGN;
@@ -158,6 +165,7 @@ tn_status gpu_arenas(gpu_schedule *s, tn_error *err)
   for (uint32_t l = 1; st == TN_OK && l < s->n_lanes; l++) st = add_scratch(s, l, err);
   for (uint32_t i = 0; i < s->n_items; i++)
     if (s->items[i].where == GPU_ON_HOST && s->items[i].host_scratch > s->host_scratch) s->host_scratch = s->items[i].host_scratch;
+  if (st == TN_OK) st = check_shared(s, err);
   if (st == TN_OK) count_parts(s);
   gpu_order_free(s->order);
   s->order = NULL;

@@ -2,6 +2,8 @@
 /* A plan with concrete shapes becomes what steps of these shapes do. */
 #include "order.h"
 
+#include <stddef.h>
+
 /* ---- reading the plan ---- */
 
 static uint8_t kind_of(const gpu_schedule *s, uint32_t i, const tn_layout_value *l, const tn_plan_value *v)
@@ -264,10 +266,11 @@ static tn_status find_sites(gpu_schedule *s, tn_error *err)
 /* One memory for both sides, unless other devices take part. */
 static bool shares(const gpu_schedule *s)
 {
-  return s->n_sites == 1 && s->sites[0].used && s->sites[0].device->host_visible && !s->executable->session->settings.copies;
+  bool copies = s->apart || s->executable->session->settings.copies;
+  return s->n_sites == 1 && s->sites[0].used && s->sites[0].device->host_visible && !copies;
 }
 
-tn_status gpu_schedule_make(gpu_schedule *s, const gpu_values *values, tn_error *err)
+static tn_status make(gpu_schedule *s, const gpu_values *values, tn_error *err)
 {
   int64_t begun = gpu_now_ns();
   tn_status st = find_sites(s, err);
@@ -284,6 +287,19 @@ tn_status gpu_schedule_make(gpu_schedule *s, const gpu_values *values, tn_error 
   return st;
 }
 
+static void clear_made(gpu_schedule *s);
+
+tn_status gpu_schedule_make(gpu_schedule *s, const gpu_values *values, tn_error *err)
+{
+  tn_status st = make(s, values, err);
+  if (!s->too_large) return st;
+  tn_error_clear(err);
+  clear_made(s);
+  memset((char *)s + offsetof(gpu_schedule, dims), 0, sizeof *s - offsetof(gpu_schedule, dims));
+  s->apart = true;
+  return make(s, values, err);
+}
+
 static void clear_item(gpu_item *item)
 {
   for (uint32_t p = 0; item->packs != NULL && p < item->built->n_packs; p++) gpu_constant_put(item->packs[p]);
@@ -294,12 +310,8 @@ static void clear_item(gpu_item *item)
   gpu_built_free(item->built);
 }
 
-void gpu_schedule_clear(gpu_schedule *s)
+static void clear_made(gpu_schedule *s)
 {
-  for (gpu_instance *in = s->idle, *next; in != NULL; in = next) {
-    next = in->next;
-    gpu_instance_destroy(in);
-  }
   for (uint32_t i = 0; s->items != NULL && i < s->n_items; i++) clear_item(&s->items[i]);
   for (size_t p = 0; s->places != NULL && p < (size_t)s->n_slots * s->n_sites; p++) gpu_constant_put(s->places[p].on);
   for (uint32_t k = 0; k < s->n_sites; k++) gpu_free(&s->sites[k].statics);
@@ -317,6 +329,15 @@ void gpu_schedule_clear(gpu_schedule *s)
   tn_free(s->late);
   tn_free(s->bindings);
   tn_free(s->dynamics);
-  tn_free(s->key);
   tn_kit_layout_release(s->layout);
+}
+
+void gpu_schedule_clear(gpu_schedule *s)
+{
+  for (gpu_instance *in = s->idle, *next; in != NULL; in = next) {
+    next = in->next;
+    gpu_instance_destroy(in);
+  }
+  clear_made(s);
+  tn_free(s->key);
 }

@@ -215,6 +215,7 @@ struct gpu_schedule {
 
   tn_executable *executable;
   uint32_t segment;
+  /* What is made; from here on it is cleared before it is made again. */
   int64_t *dims;           /* of values that earlier segments made */
   gpu_site *sites;         /* by device of the session */
   uint32_t n_sites;
@@ -242,6 +243,8 @@ struct gpu_schedule {
   uint32_t n_dynamic;
   uint32_t n_operands;     /* pointers to views, of all host items */
   uint32_t max_outputs;    /* of an item */
+  bool apart;              /* host and device have arenas of their own, also where they share their memory */
+  bool too_large;          /* one arena for both is more than the device gives at once */
   bool shared;             /* one arena for host and device, of which there is one */
   bool possible;           /* the device could run some of the nodes */
   bool looks;              /* after the last action that looks a launch may find elements that it cannot take */
