@@ -45,15 +45,15 @@ run_model() { # NAME
 }
 
 # Of what kernels of the device claim, one case for each type of each op at level 0: it passes, and the node is on the device.
-# --few: two types of each op.
+# --few: two types of each op. --within N: what can be begun in N seconds.
 # Excused are ops that the cases feed with what must be known when the node is planned, and a view of what is fed.
 excused=' Gather GatherV2 Reverse ReverseV2 SparseSoftmaxCrossEntropyWithLogits Squeeze '
-run_sample() { # [--few]
+run_sample() { # [OPTION]...
   "$tenon" ops --runtime gpu --json >ops 2>out
   result $? 'what gpu claims can be asked'
   "$build/tests/oracle_run" --runtime gpu:placement=device --level 0 "$@" --sample ops "$src/tests/oracle" >out 2>&1
   grep -q '^[1-9][0-9]* passed, 0 failed' out
-  result $? "one case for each op and type: $(grep '^[0-9]* types of ops' out)"
+  result $? "one case for each op and type${1+ ($*)}: $(grep '^[0-9]* types of ops' out)"
   : >told
   sed -n 's/^UNTRIED /# /p' out
   awk -v excused="$excused" '

@@ -22,6 +22,7 @@ static const char usage_text[] =
     "  --sample FILE    of FILE, which 'tenon ops --json' printed: for each op and type that a kernel of --device claims, the\n"
     "                   first case in which it ran there; those without one are told\n"
     "  --few            two types of each op are enough for the sample\n"
+    "  --within N       no case of the sample is begun after N seconds\n"
     "  --device TYPE    of the sample (GPU)\n"
     "  --ops FILE       the ops that we claim (tests/oracle/ops.txt of the source tree)\n"
     "  --json FILE      writes the results there, too\n"
@@ -40,6 +41,7 @@ typedef struct arguments {
   const char *sample;
   const char *device; /* of the sample */
   bool few;
+  int within;
   const char **globs;
   size_t n_globs;
   size_t globs_room;
@@ -60,7 +62,8 @@ static int number(const char *option, const char *text, int low, int high)
 
 static void parse_arguments(int argc, char **argv, arguments *a)
 {
-  enum { RUNTIME = 1000, LEVEL, OPTION, EAGER, EAGER_ON, ONLY, SAMPLE, FEW, DEVICE, OPS, JSON, TIMEOUT, IN_PROCESS, LIST, VERBOSE, HELP };
+  enum { RUNTIME = 1000, LEVEL, OPTION, EAGER, EAGER_ON, ONLY, SAMPLE, FEW, WITHIN, DEVICE, OPS, JSON, TIMEOUT, IN_PROCESS, LIST, VERBOSE,
+         HELP };
   static const struct option options[] = { { "runtime", required_argument, NULL, RUNTIME },
                                            { "level", required_argument, NULL, LEVEL },
                                            { "option", required_argument, NULL, OPTION },
@@ -69,6 +72,7 @@ static void parse_arguments(int argc, char **argv, arguments *a)
                                            { "only", required_argument, NULL, ONLY },
                                            { "sample", required_argument, NULL, SAMPLE },
                                            { "few", no_argument, NULL, FEW },
+                                           { "within", required_argument, NULL, WITHIN },
                                            { "device", required_argument, NULL, DEVICE },
                                            { "ops", required_argument, NULL, OPS },
                                            { "json", required_argument, NULL, JSON },
@@ -93,6 +97,7 @@ static void parse_arguments(int argc, char **argv, arguments *a)
       break;
     case SAMPLE: a->sample = optarg; break;
     case FEW: a->few = true; break;
+    case WITHIN: a->within = number("--within", optarg, 1, 1000000); break;
     case DEVICE: a->device = optarg; break;
     case OPS: a->ops = optarg; break;
     case JSON: a->json = optarg; break;
@@ -152,7 +157,7 @@ int main(int argc, char **argv)
   /* In the build tree the plugins are not where an installed library looks. */
   setenv("TENON_PLUGIN_PATH", ORACLE_PLUGIN_PATH, 0);
   read_claims(&a);
-  if (a.sample) a.config.kernels = oracle_kernels_read(a.sample, a.device, a.few);
+  if (a.sample) a.config.kernels = oracle_kernels_read(a.sample, a.device, a.few, a.within);
   for (int i = 0; i < a.n_folders; i++) oracle_find(&list, a.folders[i]);
   oracle_select(&list, a.globs, a.n_globs);
   if (a.list_only)

@@ -124,9 +124,9 @@ const char *oracle_op_missing(const char *op);
 
 typedef struct oracle_kernels oracle_kernels;
 
-/* path: what `tenon ops --json` printed. few: two types of each attribute. Ends the program when it cannot be read, or has no
- * kernel for the device. */
-oracle_kernels *oracle_kernels_read(const char *path, const char *device, bool few);
+/* path: what `tenon ops --json` printed. few: two types of each attribute. within: seconds after which no further case is begun,
+ * 0: no limit. Ends the program when it cannot be read, or has no kernel for the device. */
+oracle_kernels *oracle_kernels_read(const char *path, const char *device, bool few, int within);
 void oracle_kernels_free(oracle_kernels *kernels); /* NULL allowed */
 
 /* Whether the graph of a case has something of which no node ran on the device yet. */

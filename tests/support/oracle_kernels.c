@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <time.h>
 
 typedef struct claim {
   char *op, *attr, *type; /* attr "": a kernel for whatever types */
@@ -26,7 +27,17 @@ struct oracle_kernels {
   size_t n, room;
   finding *found; /* by claim; shared */
   const oracle_case *wanted; /* the last one that was */
+  int64_t until; /* seconds of the monotonic clock, after which no case is wanted; 0: none */
 };
+
+static int64_t now(void)
+{
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return t.tv_sec;
+}
+
+static bool is_late(const oracle_kernels *k) { return k->until != 0 && now() >= k->until; }
 
 static void free_claim(claim *c)
 {
@@ -73,7 +84,7 @@ static void keep_few(oracle_kernels *k)
   k->n = kept;
 }
 
-oracle_kernels *oracle_kernels_read(const char *path, const char *device, bool few)
+oracle_kernels *oracle_kernels_read(const char *path, const char *device, bool few, int within)
 {
   json_error_t why;
   json_t *root = json_load_file(path, 0, &why), *op, *kernel;
@@ -81,6 +92,7 @@ oracle_kernels *oracle_kernels_read(const char *path, const char *device, bool f
   size_t i, j;
   if (root == NULL) oracle_usage_error("%s: %s", path, why.text);
   k->device = oracle_format("%s", device);
+  if (within > 0) k->until = now() + within;
   json_array_foreach(json_object_get(root, "ops"), i, op)
     json_array_foreach(json_object_get(op, "kernels"), j, kernel)
       add_kernel(k, json_string_value(json_object_get(op, "name")), kernel);
@@ -121,7 +133,7 @@ static bool has_type(const tn_operation *op, const claim *c)
 bool oracle_kernels_want(oracle_kernels *k, const oracle_case *c, const tn_graph *graph)
 {
   bool wanted = k->wanted == c; /* it is run again, for what the first run left behind */
-  for (size_t n = 0; n < tn_graph_n_operations(graph); n++) {
+  for (size_t n = 0; !is_late(k) && n < tn_graph_n_operations(graph); n++) {
     const tn_operation *op = tn_graph_operation(graph, n);
     for (size_t i = 0; !wanted && i < k->n; i++)
       wanted = k->found[i].what != RAN && strcmp(k->claims[i].op, tn_operation_type(op)) == 0 && has_type(op, &k->claims[i]);
@@ -169,14 +181,16 @@ void oracle_kernels_note(oracle_kernels *k, tn_session *session, const tn_run_me
 void oracle_kernels_report(const oracle_kernels *k)
 {
   size_t count[3] = { 0 };
+  bool late = is_late(k);
   for (size_t i = 0; i < k->n; i++) {
     const claim *c = &k->claims[i];
     const finding *f = &k->found[i];
     char what[200];
     snprintf(what, sizeof(what), "%s%s%s%s%s", c->op, *c->attr ? " " : "", c->attr, *c->attr ? "=" : "", c->type);
     count[f->what]++;
-    if (f->what == NO_CASE) printf("UNTRIED %s: no case has it run\n", what);
-    if (f->what == NOT_THERE) printf("ELSEWHERE %s: %s\n", what, *f->why ? f->why : "no reason is given");
+    if (f->what == NO_CASE && !late) printf("UNTRIED %s: no case has it run\n", what);
+    if (f->what == NOT_THERE && !late) printf("ELSEWHERE %s: %s\n", what, *f->why ? f->why : "no reason is given");
   }
-  printf("%zu types of ops ran on %s, %zu ran elsewhere, %zu have no case\n", count[RAN], k->device, count[NOT_THERE], count[NO_CASE]);
+  printf("%zu types of ops ran on %s, %zu ran elsewhere, %zu have no case%s\n", count[RAN], k->device, count[NOT_THERE], count[NO_CASE],
+         late ? " so far: the time was up" : "");
 }
