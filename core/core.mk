@@ -219,6 +219,8 @@ TN_EXEC_FILES = \
   core/exec/loop.c \
   core/exec/loop.h \
   core/exec/loop_steady.c \
+  core/exec/kit_offload.c \
+  core/exec/offload.h \
   core/exec/outputs.c \
   core/exec/partial.c \
   core/exec/partial.h \

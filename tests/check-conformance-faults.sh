@@ -36,7 +36,7 @@ passes "$plugins/kernel_faults.so" && grep -q '^ok .*plugin_kernels__run_on_seve
 is 'a kernel plugin without a fault passes'
 passes direct && grep -q '^ok .*plugin_file__exports_one_symbol (P-93)$' out
 is 'direct passes, found by its name'
-for name in minimal executor scheduler unloads own_heap; do
+for name in minimal executor offload scheduler unloads own_heap; do
   passes "$plugins/$name.so"
   is "$name passes"
 done

@@ -24,6 +24,7 @@ static const char *const *with_queues(const char *const *environment)
 /* ---- a life ---- */
 
 enum { SIDE = 24 };
+static bool in_branch; /* the nodes stand in a branch, so that the kit runs the plan and the device a part of it */
 
 static tn_output cast(tn_graph *graph, const char *name, tn_output x, tn_dtype to)
 {
@@ -48,6 +49,8 @@ static void life_graph(ts *t)
   tn_tensor *quarters = ts_filled(2, dims, 0.25f);
   tn_output x = ts_placeholder(t->graph, "x", TN_FLOAT), w = ts_const_tensor(t->graph, "w", quarters);
   tn_tensor_unref(quarters);
+  tn_output p = ts_placeholder(t->graph, "p", TN_BOOL);
+  if (in_branch) x = (tn_output){ ts_op2(t->graph, "Switch", "switch", x, p).op, 1 };
   tn_output product = ts_op2(t->graph, "MatMul", "product", x, w);
   tn_output sum = ts_op2(t->graph, "AddV2", "sum", product, x);
   tn_output relu = ts_op1(t->graph, "Relu", "relu", sum);
@@ -65,16 +68,19 @@ static tn_status start(ts *t)
 static tn_status step(ts *t)
 {
   int64_t dims[2] = { SIDE, SIDE };
-  const char *feed = "x", *fetch = "y";
-  tn_tensor *x = ts_filled(2, dims, 1), *y = NULL;
-  tn_status st = tn_session_run(t->session, NULL, &feed, &x, 1, &fetch, &y, 1, NULL, 0, NULL, &t->err);
+  const char *const feeds[] = { "x", "p" }, *fetch = "y";
+  const tn_bool yes = 1;
+  tn_tensor *in[2] = { ts_filled(2, dims, 1), NULL }, *y = NULL;
+  tn_status st = tn_tensor_from_data(TN_BOOL, NULL, 0, &yes, sizeof yes, &in[1], &t->err);
+  if (st == TN_OK) st = tn_session_run(t->session, NULL, feeds, in, 2, &fetch, &y, 1, NULL, 0, NULL, &t->err);
   if (st == TN_OK) {
     float got[SIDE * SIDE] = { 0 };
     st = tn_tensor_read(y, got, sizeof got, &t->err);
     for (int i = 0; st == TN_OK && i < SIDE * SIDE; i++)
       if (got[i] != SIDE / 4) st = tn_error_set(&t->err, TN_DATA_LOSS, "y[%d] is %g", i, (double)got[i]);
   }
-  tn_tensor_unref(x);
+  tn_tensor_unref(in[0]);
+  tn_tensor_unref(in[1]);
   tn_tensor_unref(y);
   return st;
 }
@@ -156,6 +162,12 @@ static int scene_sweep(void)
   return wrong > 0;
 }
 
+static int scene_sweep_branch(void)
+{
+  in_branch = true;
+  return scene_sweep();
+}
+
 /* As on a processor that shares the host's memory, and as on one that has its own. */
 static void gpu_faults__each_function_at_each_call(void)
 {
@@ -164,6 +176,13 @@ static void gpu_faults__each_function_at_each_call(void)
   gpu_kit_play("sweep", with_faults(NULL, NULL));
   gpu_kit_play("sweep", with_faults("gpu", NULL));
   gpu_kit_play("sweep", with_queues(with_faults("gpu", NULL)));
+}
+
+static void gpu_faults__each_function_in_a_part_of_a_plan(void)
+{
+  GPU_NEEDS_DEVICE();
+  gpu_kit_play("sweep_branch", with_faults(NULL, NULL));
+  gpu_kit_play("sweep_branch", with_faults("gpu", NULL));
 }
 
 /* ---- before there is a session ---- */
@@ -392,6 +411,7 @@ static void gpu_faults__the_first_device_is_a_gpu_where_there_is_one(void)
 }
 
 static const gpu_scene scenes[] = { { "sweep", scene_sweep }, { "init", scene_init },     { "shared", scene_shared },
+                                    { "sweep_branch", scene_sweep_branch },
                                     { "lost", scene_lost },   { "memory", scene_memory }, { "types", scene_types },
                                     { "parts", scene_parts } };
 
@@ -402,6 +422,7 @@ static void setup(void)
 
 TAP_MAIN_WITH(setup, NULL,
   TAP_TEST(gpu_faults__each_function_at_each_call),
+  TAP_TEST(gpu_faults__each_function_in_a_part_of_a_plan),
   TAP_TEST(gpu_faults__looking_for_devices),
   TAP_TEST(gpu_faults__sessions_share_a_context_and_the_last_gives_it_back),
   TAP_TEST(gpu_faults__a_lost_device_ends_its_sessions_only),

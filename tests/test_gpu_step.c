@@ -309,7 +309,7 @@ static void gpu_step__empty_tensors(void)
   }
 }
 
-static void gpu_step__what_is_not_straight_runs_on_the_cpu(void)
+static void gpu_step__what_is_not_straight_runs_in_parts(void)
 {
   GPU_NEEDS_DEVICE();
   ts gpu;
@@ -325,7 +325,8 @@ static void gpu_step__what_is_not_straight_runs_on_the_cpu(void)
   }
   unref_all(in, 2);
   ts_fini(&gpu);
-  CHECK_INT(times_said("gpu: a plan runs on the CPU: "), 1);
+  CHECK_INT(times_said("gpu: a plan runs in parts: "), 1);
+  CHECK_INT(times_said(": 1 nodes on the device, 0 on the CPU"), 1);
   listen_no_more();
 }
 
@@ -729,7 +730,7 @@ TAP_MAIN(
   TAP_TEST(gpu_step__placement_host_leaves_all_on_the_cpu),
   TAP_TEST(gpu_step__cost_leaves_small_nodes_on_the_cpu),
   TAP_TEST(gpu_step__empty_tensors),
-  TAP_TEST(gpu_step__what_is_not_straight_runs_on_the_cpu),
+  TAP_TEST(gpu_step__what_is_not_straight_runs_in_parts),
   TAP_TEST(gpu_step__shapes_that_data_decides),
   TAP_TEST(gpu_step__metadata_has_the_device),
   TAP_TEST(gpu_step__tensors_stay_on_the_device),

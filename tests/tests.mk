@@ -52,6 +52,7 @@ TN_UNIT_TESTS = \
   tests/test_gpu_faults \
   tests/test_graph \
   tests/test_graph_read \
+  tests/test_gpu_flow \
   tests/test_gpu_memory \
   tests/test_gpu_places \
   tests/test_gpu_products \
@@ -86,6 +87,7 @@ TN_UNIT_TESTS = \
   tests/test_nested_loops \
   tests/test_npy \
   tests/test_npz \
+  tests/test_offload \
   tests/test_onednn \
   tests/test_op_plugins \
   tests/test_optional \
@@ -206,6 +208,7 @@ TN_TEST_PLUGINS = \
   tests/plugins/scheduler.la \
   tests/plugins/straight.la \
   tests/plugins/executor.la \
+  tests/plugins/offload.la \
   tests/plugins/two_symbols.la \
   tests/plugins/undefined.la \
   tests/plugins/unloads.la
@@ -544,6 +547,8 @@ tests_plugins_straight_la_CPPFLAGS = $(TN_PLUGIN_CPPFLAGS) -DTN_PLUGIN=straight
 tests_plugins_straight_la_LDFLAGS = $(TN_TEST_PLUGIN_LINK)
 tests_plugins_executor_la_CPPFLAGS = $(TN_PLUGIN_CPPFLAGS) -DTN_PLUGIN=executor
 tests_plugins_executor_la_LDFLAGS = $(TN_TEST_PLUGIN_LINK)
+tests_plugins_offload_la_CPPFLAGS = $(TN_PLUGIN_CPPFLAGS) -DTN_PLUGIN=offload
+tests_plugins_offload_la_LDFLAGS = $(TN_TEST_PLUGIN_LINK)
 tests_plugins_undefined_la_CPPFLAGS = $(TN_PLUGIN_CPPFLAGS) -DTN_PLUGIN=undefined
 tests_plugins_undefined_la_LDFLAGS = $(TN_TEST_PLUGIN_LINK)
 tests_plugins_unloads_la_CPPFLAGS = $(TN_PLUGIN_CPPFLAGS) -DTN_PLUGIN=unloads

@@ -24,6 +24,7 @@ typedef enum tn__rank {
   TN_RANK_CONTAINERS = 56,       /* one set of containers */
   TN_RANK_CONTAINER = 58,        /* what is in one container */
   TN_RANK_PLAN = 60,         /* layouts and free instances of a plan */
+  TN_RANK_OFFLOAD = 62,      /* what a runtime has taken of the layouts of plans */
   TN_RANK_PACK = 65,         /* packed constants of a graph */
   TN_RANK_WAITING = 66,      /* what steps wait at: one queue, staging area or barrier */
   TN_RANK_FILE = 67,         /* bytes of a file that are put down and read again */

@@ -56,6 +56,7 @@ typedef struct tn__step_env {
   const tn_kit_scheduler *scheduler; /* who runs tasks of the step; NULL = its crew */
   tn_step *scheduled;             /* the step as the scheduler knows it */
   _Atomic(struct tn__jobs *) jobs; /* that the scheduler has now (kit_schedule.c); NULL = none */
+  struct tn__offload *offload;    /* who is offered parts of plans (offload.h); NULL = nobody */
 } tn__step_env;
 
 struct tn_step {
@@ -100,6 +101,9 @@ typedef struct tn__instance {
   tn_tensor **heap;   /* by slot, NULL when the layout has no heap values */
   size_t block_bytes; /* of this allocation */
   struct tn__jobs *jobs; /* of a layout with tasks (tasks.h); NULL = none were run so far */
+  struct tn__offloaded *offloaded; /* the layout's, or its base's; NULL = the tape has all of it */
+  tn_view **part_views; /* of the parts that are offloaded: inputs, then outputs, one part behind the other */
+  bool offered;         /* its parts were */
 } tn__instance;
 
 /* Memory of a tensor that ended, for the next one that it fits. */
@@ -180,6 +184,7 @@ typedef struct tn__run {
   tn_tensor **again;      /* by output: references to tensors that may be written again when nobody else holds them */
   bool inner;             /* of a loop or a function: outputs need not be exclusive, and nobody sleeps */
   bool partial;           /* feeds come later: nobody sleeps */
+  struct tn__offload *offload; /* as the step's; NULL = nobody */
   struct tn__jobs *jobs;  /* calls that run at once now (tasks.h); NULL = there is one at a time */
 } tn__run;
 
@@ -340,6 +345,7 @@ struct tn_executable {
   tn_plan *plan; /* a reference */
   uint32_t flags;
   tn_kit_scheduler scheduler; /* of TN__KIT_SCHEDULED */
+  struct tn__offload *offload; /* NULL = none */
 };
 #define TN__KIT_SCHEDULED 2 /* beside TN_KIT_INLINE and _POOL */
 

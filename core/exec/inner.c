@@ -5,7 +5,9 @@
 
 tn_status tn__inner_begin(tn__inner *inner, tn_plan *plan, const tn_operation *op, const tn_step *around, tn_error *err)
 {
-  *inner = (tn__inner){ .run = { .plan = plan, .op = op, .err = err, .inner = true }, .step = *around, .around = around };
+  *inner = (tn__inner){ .run = { .plan = plan, .op = op, .err = err, .inner = true,
+                                 .offload = around->env == NULL ? NULL : around->env->offload },
+                        .step = *around, .around = around };
   inner->run.step = &inner->step;
   inner->outputs = tn__alloc_array((size_t)plan->n_outputs + 1, sizeof *inner->outputs);
   if (inner->outputs == NULL) return tn__no_memory(err, "memory of a step", 0);

@@ -2,6 +2,7 @@
 /* The kit's doors: level (a), and what a runtime reads of a step. Level (b) is in kit_schedule.c. */
 #include <core/exec/exec.h>
 #include <core/exec/kit_hooks.h>
+#include <core/exec/offload.h>
 #include <tenon/runtime.h>
 
 tn_status (*tn__kit_reset_sessions)(const tn_session_factory *factory, const char *const *containers, size_t n,
@@ -49,6 +50,7 @@ tn_status tn_kit_prepare(const tn_plan *plan, uint32_t flags, tn_executable **ou
     return tn_error_set(err, TN_INVALID_ARGUMENT, "tn_kit_prepare: unknown flags %#x", flags);
   tn_executable *e = tn__alloc(sizeof *e);
   if (e == NULL) return tn__no_memory(err, "executable", sizeof *e);
+  e->offload = NULL;
   e->plan = tn__plan_ref((tn_plan *)plan);
   e->flags = flags;
   if (flags >> 8 > 1) tn__plan_set_threads(e->plan, flags >> 8);
@@ -59,6 +61,7 @@ tn_status tn_kit_prepare(const tn_plan *plan, uint32_t flags, tn_executable **ou
 void tn_kit_release(tn_executable *executable)
 {
   if (executable == NULL) return;
+  tn__offload_close(executable->offload);
   tn__plan_unref(executable->plan);
   tn__free(executable, sizeof *executable);
 }
@@ -92,6 +95,7 @@ static tn_status run(tn_executable *executable, tn_step *step, tn_error *err)
 tn_status tn_kit_step(tn_executable *executable, tn_step *step, tn_error *err)
 {
   tn__step_env *env = step->env;
+  if (env != NULL) env->offload = executable->offload;
   if (__builtin_expect(executable->flags != TN__KIT_SCHEDULED || env == NULL, 1)) return run(executable, step, err);
   if (env->pool < 0) return run(executable, step, err); /* it wants no other thread */
   env->scheduler = &executable->scheduler;

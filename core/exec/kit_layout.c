@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Level (c) of the kit: a plan with concrete shapes, for a runtime that brings memory of its own. */
+#include <core/exec/offload.h>
 #include <core/exec/trace.h>
 
 typedef struct feed_shape {
@@ -15,7 +16,34 @@ struct tn_plan_layout {
   tn__entry *entries;  /* of one segment */
   uint32_t n_known;    /* segments that are laid out */
   tn__layout **layouts; /* by segment: references */
+  tn__layout *alone;    /* one that is there without the others, which has no more of the above than plan; borrowed, as is plan */
 };
+
+tn_plan_layout *tn__kit_layout_alone(tn_plan *plan, tn__layout *layout)
+{
+  tn_plan_layout *l = tn__zalloc(sizeof *l);
+  if (l == NULL) return NULL;
+  l->plan = plan;
+  l->alone = layout;
+  tn__arena_init(&l->arena, 512);
+  return l;
+}
+
+void tn__kit_layout_alone_free(tn_plan_layout *layout)
+{
+  if (layout == NULL) return;
+  tn__arena_fini(&layout->arena);
+  tn__free(layout, sizeof *layout);
+}
+
+uint32_t *tn__kit_layout_ids(tn_plan_layout *layout, size_t n) { return tn__arena_array(&layout->arena, n + 1, sizeof(uint32_t)); }
+
+/* Of a segment; NULL: it is not laid out. */
+static const tn__layout *of_segment(const tn_plan_layout *l, size_t segment)
+{
+  if (l->alone != NULL) return l->alone->segment == &l->plan->segments[segment] ? l->alone : NULL;
+  return segment < l->n_known ? l->layouts[segment] : NULL;
+}
 
 void tn_kit_layout_release(tn_plan_layout *layout)
 {
@@ -119,6 +147,7 @@ tn_status tn_kit_layout_next(tn_plan_layout *layout, tn_view *const *values, siz
   const tn_plan *plan = layout->plan;
   if (n != plan->n_values)
     return tn_error_set(err, TN_INVALID_ARGUMENT, "tn_kit_layout_next: %zu values for a plan with %u", n, plan->n_values);
+  if (layout->alone != NULL) return tn_error_set(err, TN_FAILED_PRECONDITION, "tn_kit_layout_next: it is the layout of a part");
   if (layout->n_known >= plan->n_segments)
     return tn_error_set(err, TN_OUT_OF_RANGE, "all %u segments of the plan are laid out", plan->n_segments);
   const tn__segment *s = &plan->segments[layout->n_known];
@@ -139,11 +168,11 @@ tn_status tn_kit_layout_segment(const tn_plan_layout *layout, size_t i, tn_layou
   tn__error_reset(err);
   if (layout == NULL || out == NULL || out->struct_size < sizeof(size_t))
     return tn_error_set(err, TN_INVALID_ARGUMENT, "tn_kit_layout_segment: layout or out is NULL, or its struct_size is not set");
-  if (i >= layout->n_known)
-    return tn_error_set(err, TN_OUT_OF_RANGE, "segment %zu asked of a layout with %u", i, layout->n_known);
-  const tn__segment *s = &layout->plan->segments[i];
+  const tn__layout *l = i < layout->plan->n_segments ? of_segment(layout, i) : NULL;
+  if (l == NULL) return tn_error_set(err, TN_OUT_OF_RANGE, "segment %zu asked of a layout with %u", i, layout->n_known);
+  const tn__segment *s = l->segment;
   const tn_layout_segment full = { .struct_size = sizeof full, .begin = s->begin, .end = s->end,
-                                   .arena_bytes = layout->layouts[i]->arena_bytes,
+                                   .arena_bytes = l->arena_bytes,
                                    .is_last = i + 1 == layout->plan->n_segments };
   tn__copy_sized(out, &full, sizeof full, out->struct_size);
   return TN_OK;
@@ -166,7 +195,7 @@ static int32_t place_of(const tn__slot *s, const tn__slot *root)
 static void describe(const tn_plan_layout *layout, size_t i, tn_layout_value *out)
 {
   const tn__plan_value *v = &layout->plan->values[i];
-  const tn__layout *l = layout->layouts[v->segment];
+  const tn__layout *l = of_segment(layout, v->segment);
   const tn__slot *s = &l->slots[v->slot], *root = &l->slots[s->root];
   out->source = root->value;
   out->rank = s->dynamic ? -1 : s->rank;
@@ -177,6 +206,21 @@ static void describe(const tn_plan_layout *layout, size_t i, tn_layout_value *ou
   if (s->store == TN_STORE_ARENA) out->offset = root->offset;
   if (s->store == TN_STORE_OUTPUT) out->index = (uint32_t)root->offset;
   if (s->store == TN_STORE_KNOWN) out->data = root->known;
+}
+
+/* What a segment alone reads from outside. */
+static void describe_entry(const tn__layout *l, size_t i, tn_layout_value *out)
+{
+  for (uint32_t e = 0; e < l->segment->n_entries; e++) {
+    if (l->segment->entries[e] != i) continue;
+    const tn__slot *s = &l->slots[e];
+    out->place = TN_PLACE_INPUT;
+    out->rank = s->rank;
+    out->dims = s->dims;
+    out->count = s->count;
+    out->bytes = s->bytes;
+    return;
+  }
 }
 
 static void describe_outside(const tn_plan_layout *layout, size_t i, tn_layout_value *out)
@@ -209,8 +253,10 @@ tn_status tn_kit_layout_value(const tn_plan_layout *layout, size_t i, tn_layout_
     return tn_error_set(err, TN_OUT_OF_RANGE, "value %zu asked of a layout with %u", i, layout->plan->n_values);
   const tn__plan_value *v = &layout->plan->values[i];
   tn_layout_value full = { .struct_size = sizeof full, .dtype = v->dtype, .rank = -1, .source = (uint32_t)i };
-  if (v->kind != TN_VALUE_COMPUTED) describe_outside(layout, i, &full);
-  else if (v->segment < layout->n_known) describe(layout, i, &full);
+  bool inside = v->kind == TN_VALUE_COMPUTED && of_segment(layout, v->segment) != NULL;
+  if (inside) describe(layout, i, &full);
+  else if (layout->alone != NULL && v->kind != TN_VALUE_CONSTANT) describe_entry(layout->alone, i, &full);
+  else if (v->kind != TN_VALUE_COMPUTED) describe_outside(layout, i, &full);
   tn__copy_sized(out, &full, sizeof full, out->struct_size);
   return TN_OK;
 }
@@ -233,10 +279,9 @@ static tn_status find_instruction(const tn_plan_layout *layout, size_t i, const 
   if (i >= plan->n_instrs)
     return tn_error_set(err, TN_OUT_OF_RANGE, "instruction %zu asked of a layout with %u", i, plan->n_instrs);
   uint32_t segment = plan->instrs[i].segment;
-  if (segment >= layout->n_known)
-    return tn_error_set(err, TN_FAILED_PRECONDITION, "instruction %zu is in segment %u, which is not laid out yet", i, segment);
-  *out = layout->layouts[segment];
-  return TN_OK;
+  *out = of_segment(layout, segment);
+  if (*out != NULL) return TN_OK;
+  return tn_error_set(err, TN_FAILED_PRECONDITION, "instruction %zu is in segment %u, which is not laid out yet", i, segment);
 }
 
 tn_status tn_kit_layout_instruction(const tn_plan_layout *layout, size_t i, tn_layout_instruction *out, tn_error *err)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Runs a plan for one step on the calling thread: segment after segment, each a tape of kernel calls. */
+#include <core/exec/offload.h>
 #include <core/exec/trace.h>
 
 tn_status tn__step_stopped(const tn_step *step, int why, const tn_operation *op, tn_error *err)
@@ -66,6 +67,7 @@ static tn_status take_instance(tn__run *run, uint32_t number, tn__instance **out
     for (uint32_t i = 0; i < s->n_entries; i++) describe_entry(run, s->entries[i], &w->entries[i]);
     st = tn__instance_find(run->plan, w, number, w->entries, run->err);
   }
+  if (__builtin_expect(run->offload != NULL, 0) && st == TN_OK) st = tn__offload_offer(run, w->instances[number]);
   if (st != TN_OK) return st;
   tn__instance *i = *out = w->instances[number];
   if (i->layout->arena_bytes > w->used) w->used = i->layout->arena_bytes;
@@ -313,6 +315,57 @@ __attribute__((noinline, cold)) static tn_status run_tape_traced(tn__run *run, u
   return TN_OK;
 }
 
+/* Calls that a runtime runs at once: memory for all of them is made before, and given back after. */
+static tn_status run_part(tn__call *call, const tn__part *part)
+{
+  tn__run *run = call->run;
+  const tn__tape *tape = call->instance->layout->tape;
+  tn__trace *trace = tn__step_trace(run->step);
+  tn_status st = TN_OK;
+  for (uint32_t t = part->first; st == TN_OK && t < part->last; t++) {
+    call->tape = &tape[t];
+    if (tape[t].flags & TN_TAPE_HEAP) st = make_heap(call);
+  }
+  if (st != TN_OK) return failed(call, st);
+  st = tn__offload_run(run, call->instance, part);
+  for (uint32_t t = part->first; trace != NULL && st == TN_OK && t + 1 < part->last; t++)
+    tn__trace_empty(trace, run, call->instance, tape[t].instr + 1, tape[t + 1].instr);
+  for (uint32_t t = part->first; st == TN_OK && t < part->last; t++) {
+    call->tape = &tape[t];
+    if (tape[t].flags & TN_TAPE_RELEASE) release_heap(call);
+  }
+  return st;
+}
+
+/* run_tape, or run_tape_traced, with parts that a runtime runs. */
+__attribute__((noinline)) static tn_status run_tape_offloaded(tn__run *run, uint32_t number, tn__instance *instance)
+{
+  const tn__layout *l = instance->layout;
+  const tn__part *part = instance->offloaded->parts, *last = part + instance->offloaded->n_parts;
+  tn__trace *trace = tn__step_trace(run->step);
+  tn__call call = { .ctx = { .struct_size = sizeof call.ctx, .step = run->step, .err = run->err }, .run = run, .instance = instance };
+  uint32_t next = run->plan->segments[number].begin;
+  tn_status st = TN_OK;
+  for (uint32_t t = 0; st == TN_OK && t < l->n_tape;) {
+    int why = tn__step_stop(run->step);
+    if (why != TN__GO_ON) return tn__step_stopped(run->step, why, late(run, l, l->tape + t), run->err);
+    while (part != last && (part->handle == NULL || part->first < t)) part++;
+    bool is_part = part != last && part->first == t;
+    if (trace != NULL) tn__trace_empty(trace, run, instance, next, l->tape[t].instr);
+    if (is_part) st = run_part(&call, part);
+    else st = tn__tape_call(&call, &l->tape[t], trace);
+    if (st == TN_OK && !is_part && (l->tape[t].flags & TN_TAPE_RELEASE)) release_heap(&call);
+    t = is_part ? part->last : t + 1;
+    next = l->tape[t - 1].instr + 1;
+    if (st == TN_OK) tn_error_clear(run->err);
+  }
+  if (st != TN_OK) return st;
+  if (trace != NULL) tn__trace_empty(trace, run, instance, next, run->plan->segments[number].end);
+  if (run->step->deadline_ns != 0 && tn__step_stop(run->step) == TN__STOP_DEADLINE)
+    return tn__step_stopped(run->step, TN__STOP_DEADLINE, late(run, l, l->tape + l->n_tape), run->err);
+  return TN_OK;
+}
+
 tn_status tn__segment_begin(tn__run *run, uint32_t number, tn__instance **out)
 {
   tn_status st = take_instance(run, number, out);
@@ -324,13 +377,15 @@ tn_status tn__segment_begin(tn__run *run, uint32_t number, tn__instance **out)
 
 static tn_status run_in_order(tn__run *run, uint32_t number, tn__instance *instance)
 {
+  if (__builtin_expect(run->offload != NULL, 0) && tn__offload_takes(run, instance)) return run_tape_offloaded(run, number, instance);
   tn__trace *trace = tn__step_trace(run->step);
   return __builtin_expect(trace == NULL, 1) ? run_tape(run, instance) : run_tape_traced(run, number, instance, trace);
 }
 
 tn_status tn__segment_tape(tn__run *run, uint32_t number, tn__instance *instance)
 {
-  if (__builtin_expect(instance->layout->tasks != NULL, 0)) return tn__tasks_tape(run, number, instance, run_in_order);
+  if (__builtin_expect(instance->layout->tasks != NULL, 0) && !tn__offload_takes(run, instance))
+    return tn__tasks_tape(run, number, instance, run_in_order);
   return run_in_order(run, number, instance);
 }
 
@@ -375,7 +430,8 @@ tn_status tn__segment_call(tn__call *call)
 
 static tn_status run_plan(tn_plan *plan, tn_step *step, tn_error *err)
 {
-  tn__run run = { .plan = plan, .step = step, .err = err, .again = step->again };
+  tn__run run = { .plan = plan, .step = step, .err = err, .again = step->again,
+                  .offload = step->env == NULL ? NULL : step->env->offload };
   run.workspace = tn__workspace_take(plan, err);
   if (run.workspace == NULL) return TN_RESOURCE_EXHAUSTED;
   tn_status st = TN_OK;

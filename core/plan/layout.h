@@ -108,7 +108,12 @@ struct tn__layout {
   uint32_t n_again;
   tn__layout *base;  /* a reference: the layout whose arrays this one shares but for tape and shape_states; NULL = none */
   struct tn__plan_tasks *tasks; /* calls that may run at once (tasks.h); NULL = they run one after the other */
+  _Atomic(struct tn__offloaded *) offloaded; /* of one without base: what a runtime runs of it (core/exec); NULL = nobody asked */
 };
+
+/* core/exec frees what it has of a layout. Set by it before it has anything. */
+typedef void (*tn__offloaded_free_fn)(struct tn__offloaded *offloaded);
+extern _Atomic(tn__offloaded_free_fn) tn__offloaded_free;
 
 /* Whether input k of an instruction is an operand of the segment: its value is there when a layout is made. */
 static inline bool tn__layout_reads_operand(const tn_plan *plan, const tn__segment *s, const tn__plan_instr *instr,

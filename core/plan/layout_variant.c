@@ -87,6 +87,7 @@ static tn__layout *copy(tn__layout *from)
   l->key = NULL;
   l->key_size = 0;
   l->packs = NULL;
+  atomic_init(&l->offloaded, NULL);
   l->base = from->base != NULL ? from->base : from;
   atomic_fetch_add_explicit(&l->base->refs, 1, memory_order_relaxed);
   tn__arena_init(&l->arena, 1024);

@@ -158,6 +158,19 @@ tn_status tn_plan_check_straight(const tn_plan *plan, tn_error *err)
 
 /* ---- reading ---- */
 
+void tn__plan_instruction(const tn_plan *plan, uint32_t i, tn_plan_instruction *out)
+{
+  const tn__plan_instr *in = &plan->instrs[i];
+  const tn__plan_kernels *kernels = tn__instr_kernels(in);
+  const tn_plan_instruction full = {
+    .struct_size = sizeof full, .op = in->op, .kernel = kernels == NULL ? NULL : kernels->items[0].def,
+    .state = kernels == NULL ? NULL : kernels->items[0].state, .traits = in->traits,
+    .n_inputs = in->n_inputs, .n_outputs = in->n_outputs, .n_after = in->n_after,
+    .inputs = tn__instr_inputs(plan, in), .outputs = tn__instr_outputs(plan, in), .after = tn__instr_after(plan, in),
+  };
+  tn__copy_sized(out, &full, sizeof full, out->struct_size);
+}
+
 tn_status tn_plan_get_instruction(const tn_plan *plan, size_t i, tn_plan_instruction *out, tn_error *err)
 {
   tn__error_reset(err);
@@ -168,14 +181,7 @@ tn_status tn_plan_get_instruction(const tn_plan *plan, size_t i, tn_plan_instruc
   const tn__plan_instr *in = &plan->instrs[i];
   const char *why = unsaid(plan, in);
   if (why != NULL) return not_straight(in->op, why, err);
-  const tn__plan_kernels *kernels = tn__instr_kernels(in);
-  const tn_plan_instruction full = {
-    .struct_size = sizeof full, .op = in->op, .kernel = kernels == NULL ? NULL : kernels->items[0].def,
-    .state = kernels == NULL ? NULL : kernels->items[0].state, .traits = in->traits,
-    .n_inputs = in->n_inputs, .n_outputs = in->n_outputs, .n_after = in->n_after,
-    .inputs = tn__instr_inputs(plan, in), .outputs = tn__instr_outputs(plan, in), .after = tn__instr_after(plan, in),
-  };
-  tn__copy_sized(out, &full, sizeof full, out->struct_size);
+  tn__plan_instruction(plan, (uint32_t)i, out);
   return TN_OK;
 }
 

@@ -268,6 +268,9 @@ static inline const uint32_t *tn__instr_after(const tn_plan *p, const tn__plan_i
   return p->ids + i->first + i->n_inputs + i->n_outputs;
 }
 
+/* plan.c: what tn_plan_get_instruction gives, whatever the condition under which it runs. */
+void tn__plan_instruction(const tn_plan *plan, uint32_t i, tn_plan_instruction *out);
+
 /* Before a step: how many threads may share the loops of kernels, also in its loops and functions. */
 void tn__plan_set_threads(tn_plan *plan, uint32_t threads);
 static inline uint32_t tn__plan_threads(const tn_plan *plan)

@@ -227,7 +227,9 @@ TN_BEGIN_DECLS
   F(tn_bool, tn_step_wants_records, (const tn_step *step), (step)) \
   P(tn_step_record, (tn_step *step, const tn_plan_layout *layout, size_t instruction, const char *device, int64_t start_ns, int64_t end_ns, tn_status status), (step, layout, instruction, device, start_ns, end_ns, status)) \
   P(tn_kit_step_workers, (tn_step *step, const tn_plan *plan, tn_kit_workers *workers), (step, plan, workers)) \
-  P(tn_step_explain_memory, (tn_step *step, const tn_plan *plan, tn_tensor *const *values, size_t n, size_t other_bytes, tn_error *err), (step, plan, values, n, other_bytes, err))
+  P(tn_step_explain_memory, (tn_step *step, const tn_plan *plan, tn_tensor *const *values, size_t n, size_t other_bytes, tn_error *err), (step, plan, values, n, other_bytes, err)) \
+  F(tn_status, tn_kit_prepare_offloaded, (const tn_plan *plan, uint32_t flags, const tn_kit_offload *offload, tn_executable **out, tn_error *err), (plan, flags, offload, out, err)) \
+  F(tn_status, tn_kit_part_instruction, (const tn_kit_part *part, size_t i, tn_plan_instruction *out, tn_error *err), (part, i, out, err))
 
 #define TN__HOST_FIELD(type, name, params, args) type(*name) params;
 #define TN__HOST_FIELD_VOID(name, params, args) void(*name) params;

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The executor kit: what a runtime builds on. Three levels, each usable from any plugin:
  *
- *   (a) run this plan for me     tn_kit_prepare, tn_kit_step: put them in the factory's slots, or leave those NULL.
+ *   (a) run this plan for me     tn_kit_prepare, tn_kit_step: put them in the factory's slots, or leave those NULL. With
+ *                                tn_kit_prepare_offloaded parts of any plan, of its loops and functions, too, are offered to the
+ *                                runtime, which runs those that it takes, as on a device.
  *   (b) I schedule               tn_kit_prepare_scheduled with a tn_kit_scheduler: the kit says which instructions are
  *                                ready, the runtime calls tn_kit_run_instructions where and when it likes.
  *   (c) I execute                tn_plan_... read the plan: instructions and values; tn_step_... the step. The runtime
@@ -94,6 +96,54 @@ TN_API int32_t tn_step_pool(const tn_step *step);
  * Returns TN_INVALID_ARGUMENT (NULL, unknown flags), TN_RESOURCE_EXHAUSTED. Any thread. Since 0.1, S-RST, P-42 */
 TN_API tn_status tn_kit_reset(const tn_session_factory *factory, const char *const *containers, size_t n, uint32_t flags,
                               tn_error *err);
+
+/* ---- level (a) with parts that the runtime runs ---- */
+
+/* Instructions [begin, end) of a plan, or of the body of a loop or a function in it, with concrete shapes: plain calls of kernels
+ * that stand one behind the other under the same condition. They read plain elements and compute plain elements of shapes that are
+ * known before; none keeps state. Good until its `release`. Since 0.1 */
+struct tn_kit_part {
+  size_t struct_size;
+  const tn_plan *plan;          /* its own: that of the body, for what stands in one */
+  const tn_plan_layout *layout; /* has the shapes of what the part reads and makes: tn_kit_layout_value and _instruction,
+                                 * tn_kit_compute, tn_step_record. Not for tn_kit_layout_next and _release */
+  uint32_t begin, end;
+  uint32_t n_inputs, n_outputs;
+  const uint32_t *inputs;  /* values that it reads and does not make, but for constants and TN_PLACE_KNOWN; the plan's */
+  const uint32_t *outputs; /* of those that it computes what others read */
+  uint32_t depth;          /* calls of functions that it stood in when it was offered; 0: its nodes are the graph's own */
+};
+#define TN_KIT_PART_SIZE TN_SIZE_TO(tn_kit_part, depth)
+
+/* Who runs parts of plans that the kit runs.
+ *
+ * take     asked once for each part of each layout, before it runs for the first time with these shapes; *handle: what `run` gets,
+ *          the runtime's; NULL: the kit runs it as usual. What it returns, but for TN_OK, is the step's. Any thread, several at once,
+ *          also for the same part: then one of the handles is released.
+ * run      what the instructions compute: inputs and outputs are views in host memory, in the order of the part's, with the shapes of
+ *          the layout. All outputs are there when it has returned. It may call tn_kit_compute for those instructions that it does not
+ *          compute by itself, in memory of its own. It ends soon when the step is over (tn_step_check). Several steps at once.
+ * release  what a handle holds goes: with the layout, or with tn_kit_release at the latest. No step uses it.
+ *
+ * No locks of the kit are held in any of them. */
+struct tn_kit_offload {
+  size_t struct_size;
+  void *user;
+  tn_status (*take)(void *user, const tn_kit_part *part, void **handle, tn_error *err);
+  tn_status (*run)(void *user, void *handle, tn_step *step, tn_view *const *inputs, tn_view *const *outputs, tn_error *err);
+  void (*release)(void *user, void *handle);
+};
+#define TN_KIT_OFFLOAD_SIZE TN_SIZE_TO(tn_kit_offload, release)
+
+/* As tn_kit_prepare; parts of the plan are offered. *offload is copied, but for what `user` points to. Of several executables of one
+ * plan only the first is asked. A partial run is the kit's alone.
+ * Returns  TN_INVALID_ARGUMENT (NULL, struct_size not set, no take, run or release), TN_RESOURCE_EXHAUSTED. Goes with
+ *          tn_kit_release, which releases all handles. Any thread. Since 0.1 */
+TN_API tn_status tn_kit_prepare_offloaded(const tn_plan *plan, uint32_t flags, const tn_kit_offload *offload, tn_executable **out,
+                                          tn_error *err);
+/* As tn_plan_get_instruction, for the part's instructions, whatever the condition under which they run: i counts in the plan.
+ * Returns TN_OUT_OF_RANGE for others. Any thread. Since 0.1 */
+TN_API tn_status tn_kit_part_instruction(const tn_kit_part *part, size_t i, tn_plan_instruction *out, tn_error *err);
 
 /* ---- level (b) ---- */
 

@@ -102,6 +102,8 @@ typedef struct tn_plan tn_plan;
 typedef struct tn_executable tn_executable;
 typedef struct tn_step tn_step;
 typedef struct tn_kit_scheduler tn_kit_scheduler;
+typedef struct tn_kit_part tn_kit_part;
+typedef struct tn_kit_offload tn_kit_offload;
 typedef struct tn_kit_workers tn_kit_workers;
 typedef struct tn_kit_workers_config tn_kit_workers_config;
 typedef struct tn_plan_instruction tn_plan_instruction;

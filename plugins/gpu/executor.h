@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Plans on a device: level (c) of the kit for straight plans, level (a) for all others.
+/* Plans on a device: level (c) of the kit for straight plans. All others are run by level (a), which offers the parts between
+ * conditions, also those of loops and functions: each is a schedule of its own (part.c).
  *
  * A schedule is a segment of a plan with concrete shapes: for each instruction whether it runs on the device or on the CPU, the launches of
  * those on the device, and between them what has to be copied from one memory to the other. Values lie in two arenas, one in

@@ -107,6 +107,7 @@ plugins_gpu_la_SOURCES = \
   plugins/gpu/order.c \
   plugins/gpu/order.h \
   plugins/gpu/outputs.c \
+  plugins/gpu/part.c \
   plugins/gpu/placement.c \
   plugins/gpu/plugin.c \
   plugins/gpu/prepare.c \

@@ -30,7 +30,7 @@ tn_status gpu_outputs_begin(gpu_run *run, tn_error *err)
 {
   const gpu_schedule *s = run->schedule;
   tn_status st = TN_OK;
-  for (uint32_t o = 0; st == TN_OK && o < s->n_outs; o++) {
+  for (uint32_t o = 0; !s->part && st == TN_OK && o < s->n_outs; o++) {
     tn_tensor *given = given_for(run, o);
     if (given != NULL) st = check_given(run, o, given, err);
     if (st == TN_OK && s->outs[o].how == GPU_OUT_STRAIGHT) st = host_tensor(run, o, err);
@@ -89,6 +89,7 @@ static bool stays(gpu_run *run, uint32_t o)
 tn_status gpu_outputs_read(gpu_run *run, uint32_t action, tn_error *err)
 {
   uint32_t o = run->schedule->actions[action].id;
+  if (run->schedule->part) return gpu_part_read(run, action, err);
   if (!stays(run, o)) return read_one(run, o, action, err);
   return run->schedule->outs[o].how == GPU_OUT_COPY ? copy_one(run, o, action, err) : leave_one(run, o, action, err);
 }
@@ -164,6 +165,10 @@ tn_status gpu_outputs_give(gpu_run *run, tn_error *err)
 {
   const gpu_schedule *s = run->schedule;
   tn_status st = TN_OK;
+  if (s->part) {
+    gpu_part_give(run);
+    return TN_OK;
+  }
   for (uint32_t o = 0; st == TN_OK && o < s->n_outs; o++) {
     const gpu_slot *v = slot_of(run, o);
     uint32_t dynamic = s->outs[o].dynamic;

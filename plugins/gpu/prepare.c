@@ -114,6 +114,15 @@ static uint32_t most_threads(const tn_runtime_session *session)
   return threads;
 }
 
+/* Plans that are not straight are the kit's, and parts of them are this plugin's. */
+static tn_status prepare_kit(tn_executable *e, tn_error *err)
+{
+  uint32_t flags = TN_KIT_POOL | TN_KIT_THREADS(most_threads(e->session));
+  if (e->straight || e->session->settings.n_devices == 0) return tn_kit_prepare(e->plan, flags, &e->kit, err);
+  const tn_kit_offload parts = gpu_parts_of(e);
+  return tn_kit_prepare_offloaded(e->plan, flags, &parts, &e->kit, err);
+}
+
 tn_status gpu_prepare(const tn_session_factory *self, tn_runtime_session *session, const tn_plan *plan, tn_executable **out,
                       tn_error *err)
 {
@@ -125,11 +134,11 @@ tn_status gpu_prepare(const tn_session_factory *self, tn_runtime_session *sessio
   e->session = session;
   e->straight = session->settings.n_devices > 0;
   if (e->straight && tn_plan_check_straight(plan, &why) != TN_OK) {
-    tn_log(TN_LOG_INFO, "gpu: a plan runs on the CPU: %s", tn_error_message(&why));
+    tn_log(TN_LOG_INFO, "gpu: a plan runs in parts: %s", tn_error_message(&why));
     e->straight = false;
   }
   tn_error_clear(&why);
-  tn_status st = tn_kit_prepare(plan, TN_KIT_POOL | TN_KIT_THREADS(most_threads(session)), &e->kit, err);
+  tn_status st = prepare_kit(e, err);
   if (st == TN_OK && e->straight) st = read_plan(e, err);
   if (st != TN_OK) {
     destroy(e);
@@ -251,6 +260,13 @@ static void explain_memory(const tn_executable *e, tn_step *step, const gpu_valu
   tn_free(there);
 }
 
+void gpu_run_end(gpu_run *run, tn_status status)
+{
+  clear_instance(run->in);
+  if (status == TN_OK || run->unharmed) gpu_instance_give_back(run->in);
+  else gpu_instance_destroy(run->in);
+}
+
 static tn_status run_scheduled(gpu_schedule *s, tn_step *step, gpu_values *values, tn_error *err)
 {
   gpu_instance *in;
@@ -262,9 +278,7 @@ static tn_status run_scheduled(gpu_schedule *s, tn_step *step, gpu_values *value
                   .blocks = in->blocks, .made = in->made };
   st = gpu_run_step(&run, err);
   if (st != TN_OK) explain_memory(s->executable, step, values, in, err);
-  clear_instance(in);
-  if (st == TN_OK || run.unharmed) gpu_instance_give_back(in);
-  else gpu_instance_destroy(in);
+  gpu_run_end(&run, st);
   return st;
 }
 
@@ -294,7 +308,7 @@ static tn_status by_kit(const tn_session_factory *self, tn_runtime_session *sess
   return tn_kit_step_with(e->kit, step, gpu_workers(self, session, tn_step_pool(step)), err);
 }
 
-static tn_status check_devices(const tn_runtime_session *session, tn_error *err)
+tn_status gpu_devices_check(const tn_runtime_session *session, tn_error *err)
 {
   for (size_t k = 0; k < session->settings.n_devices; k++) {
     const gpu_device *d = session->settings.devices[k];
@@ -308,7 +322,7 @@ tn_status gpu_step(const tn_session_factory *self, tn_runtime_session *session, 
   if (!e->straight || atomic_load(&e->hopeless)) return by_kit(self, session, e, step, err);
   bool by_cpu = false;
   gpu_values *values;
-  tn_status st = check_devices(session, err);
+  tn_status st = gpu_devices_check(session, err);
   if (st == TN_OK) st = take_values(e, &values, err);
   if (st != TN_OK) return st;
   st = get_feeds(e, step, values, err);

@@ -18,7 +18,7 @@ static void swap_queues(gpu_instance *in)
   in->timed = queues;
 }
 
-/* Without them nodes of devices are left out. */
+/* Without them nodes of devices are said to have taken as long as all of it. */
 static bool make_timed(gpu_instance *in)
 {
   const gpu_schedule *s = in->schedule;
@@ -31,7 +31,9 @@ void gpu_profile_begin(gpu_run *run)
 {
   gpu_instance *in = run->in;
   run->records = tn_step_wants_records(run->step);
-  if (!run->records || !make_timed(in)) return;
+  if (!run->records) return;
+  run->begun_ns = gpu_now_ns();
+  if (!make_timed(in)) return;
   run->first_ns = gpu_new(run->schedule->n_sites + 1, sizeof *run->first_ns);
   if (run->first_ns == NULL) return;
   run->marks = gpu_new(run->schedule->n_calls + 1, sizeof *run->marks);
@@ -81,11 +83,25 @@ static void record_item(const gpu_run *run, uint32_t i, const char *device, int6
                  status);
 }
 
+/* Without memory for times, or a queue that takes them. */
+static void record_all(const gpu_run *run)
+{
+  const gpu_schedule *s = run->schedule;
+  int64_t now = gpu_now_ns();
+  for (uint32_t i = 0; i < s->n_items; i++)
+    if (s->items[i].where == GPU_ON_DEVICE)
+      tn_step_record(run->step, s->layout, s->executable->segments[s->segment].begin + i,
+                     gpu_device_listed(s->executable->session, s->items[i].site), run->begun_ns, now, TN_OK);
+}
+
 /* Nothing is in flight. */
 void gpu_profile_end(gpu_run *run, tn_status status)
 {
   const gpu_schedule *s = run->schedule;
-  if (run->first_ns == NULL) return;
+  if (run->first_ns == NULL) {
+    if (run->records && status == TN_OK) record_all(run);
+    return;
+  }
   for (uint32_t k = 0; status == TN_OK && k < s->n_sites; k++) {
     const char *device = gpu_device_listed(s->executable->session, k);
     int64_t difference = clock_difference(run, k);

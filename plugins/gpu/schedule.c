@@ -95,8 +95,7 @@ static tn_status read_plan(gpu_schedule *s, const gpu_values *values, tn_error *
   s->items = gpu_new(s->n_items + 1, sizeof *s->items);
   s->outs = gpu_new(s->n_outs + 1, sizeof *s->outs);
   s->dims = gpu_new(count_dims(e, values), sizeof *s->dims);
-  s->places = gpu_new((size_t)s->n_slots * s->n_sites + 1, sizeof *s->places);
-  if (s->slots == NULL || s->places == NULL || s->items == NULL || s->outs == NULL || s->dims == NULL) return gpu_no_memory(err, "a schedule");
+  if (s->slots == NULL || s->items == NULL || s->outs == NULL || s->dims == NULL) return gpu_no_memory(err, "a schedule");
   int64_t *dims = s->dims;
   for (uint32_t i = 0; i < s->n_outs; i++) s->outs[i] = (gpu_out){ .value = tn_plan_output(e->plan, g->outputs[i]), .number = g->outputs[i] };
   for (uint32_t i = 0; st == TN_OK && i < s->n_slots; i++) st = read_value(s, i, values, &dims, err);
@@ -183,7 +182,7 @@ static void drop_unused(gpu_schedule *s)
   }
 }
 
-static void log_made(const gpu_schedule *s, int64_t ns)
+void gpu_schedule_log(const gpu_schedule *s, int64_t ns)
 {
   const gpu_site *first = &s->sites[0];
   size_t device_bytes = 0, statics_bytes = 0;
@@ -222,7 +221,7 @@ static tn_status find_late(gpu_schedule *s, tn_error *err)
   if (s->late == NULL) return gpu_no_memory(err, "a schedule");
   for (uint32_t v = 0; v < s->n_slots; v++) {
     const gpu_slot *root = s->slots[v].root == GPU_NONE ? NULL : &s->slots[s->slots[v].root];
-    if (root == NULL) continue;
+    if (root == NULL || (root->kind == GPU_FROM_FEED && root->rank < 0)) continue; /* nobody reads it here */
     bool late = root->kind == GPU_FROM_FEED ? root->fed_at == GPU_NONE : root->kind == GPU_FROM_NODE ? root->straight
                                                                  : root->kind > GPU_FROM_NODE;
     if (late) s->late[s->n_late++] = v;
@@ -252,7 +251,7 @@ static tn_status make_steps(gpu_schedule *s, tn_error *err)
   return st == TN_OK ? gpu_statics(s, err) : st;
 }
 
-static tn_status find_sites(gpu_schedule *s, tn_error *err)
+tn_status gpu_schedule_sites(gpu_schedule *s, tn_error *err)
 {
   const tn_runtime_session *session = s->executable->session;
   s->sites = gpu_new(session->settings.n_devices, sizeof *s->sites);
@@ -270,20 +269,27 @@ static bool shares(const gpu_schedule *s)
   return s->n_sites == 1 && s->sites[0].used && s->sites[0].device->host_visible && !copies;
 }
 
-static tn_status make(gpu_schedule *s, const gpu_values *values, tn_error *err)
+tn_status gpu_schedule_build(gpu_schedule *s, tn_error *err)
 {
-  int64_t begun = gpu_now_ns();
-  tn_status st = find_sites(s, err);
-  if (st == TN_OK) st = lay_out(s, values, err);
-  if (st == TN_OK) st = read_plan(s, values, err);
-  if (st == TN_OK) st = gpu_nodes_plan(s, err);
+  s->places = gpu_new((size_t)s->n_slots * s->n_sites + 1, sizeof *s->places);
+  tn_status st = s->places == NULL ? gpu_no_memory(err, "a schedule") : gpu_nodes_plan(s, err);
   if (st == TN_OK) st = gpu_choose_places(s, err);
   if (st == TN_OK) drop_unused(s);
   bool device = st == TN_OK && count_nodes(s);
   s->shared = device && shares(s);
   if (st == TN_OK && (device || s->executable->placed || s->executable->n_segments > 1)) st = make_steps(s, err);
+  return st;
+}
+
+static tn_status make(gpu_schedule *s, const gpu_values *values, tn_error *err)
+{
+  int64_t begun = gpu_now_ns();
+  tn_status st = gpu_schedule_sites(s, err);
+  if (st == TN_OK) st = lay_out(s, values, err);
+  if (st == TN_OK) st = read_plan(s, values, err);
+  if (st == TN_OK) st = gpu_schedule_build(s, err);
   if (st == TN_OK) gpu_decisions_note(s);
-  if (st == TN_OK) log_made(s, gpu_now_ns() - begun);
+  if (st == TN_OK) gpu_schedule_log(s, gpu_now_ns() - begun);
   return st;
 }
 

@@ -245,6 +245,7 @@ struct gpu_schedule {
   uint32_t max_outputs;    /* of an item */
   bool apart;              /* host and device have arenas of their own, also where they share their memory */
   bool too_large;          /* one arena for both is more than the device gives at once */
+  bool part;               /* the kit runs what is around it, and has the memory of what it reads and gives */
   bool shared;             /* one arena for host and device, of which there is one */
   bool possible;           /* the device could run some of the nodes */
   bool looks;              /* after the last action that looks a launch may find elements that it cannot take */
@@ -286,6 +287,7 @@ struct tn_executable {
   struct gpu_values *idle; /* of no step */
 };
 void gpu_decisions_note(const gpu_schedule *s); /* for who asks where nodes run */
+tn_status gpu_devices_check(const tn_runtime_session *session, tn_error *err); /* prepare.c: TN_UNAVAILABLE when one is lost */
 /* prepare.c: the device of the session, by number, in whose memory a tensor is; GPU_NONE: it is none's. */
 uint32_t gpu_feed_site(const tn_executable *e, const tn_tensor *tensor);
 
@@ -311,6 +313,10 @@ void gpu_schedules_free(tn_executable *e);
 /* Makes what gpu_schedule_take found missing. */
 tn_status gpu_schedule_make(gpu_schedule *s, const gpu_values *values, tn_error *err);
 void gpu_schedule_clear(gpu_schedule *s); /* what make made */
+/* The rest of making, when values and instructions are read. */
+tn_status gpu_schedule_sites(gpu_schedule *s, tn_error *err); /* before */
+tn_status gpu_schedule_build(gpu_schedule *s, tn_error *err);
+void gpu_schedule_log(const gpu_schedule *s, int64_t ns);
 
 /* nodes.c: which items the device could run. */
 tn_status gpu_nodes_plan(gpu_schedule *s, tn_error *err);
@@ -340,7 +346,7 @@ static inline gpu_place *gpu_place_at(const gpu_schedule *s, uint32_t site, uint
 /* What a device makes for the caller is given as it lies there. */
 static inline bool gpu_outputs_stay(const gpu_schedule *s)
 {
-  return s->executable->placed || s->executable->session->settings.fetch_device;
+  return !s->part && (s->executable->placed || s->executable->session->settings.fetch_device);
 }
 static inline bool gpu_reads(const gpu_item *item, uint32_t i) { return (item->reads[i / 32] >> i % 32 & 1) != 0; }
 static inline bool gpu_is_plain(tn_dtype dtype) { return dtype != TN_STRING && dtype != TN_RESOURCE && dtype != TN_VARIANT; }
@@ -399,6 +405,8 @@ typedef struct gpu_run {
   tn_tensor **made;
   void *map;           /* while the host has the shared arena */
   int64_t *first_ns;   /* by site: when its first call was enqueued; NULL: nobody wants times */
+  int64_t begun_ns;    /* when somebody wants records */
+  tn_view *const *given; /* of a part: where its outputs go; else NULL */
   cl_event *marks;     /* by call: in front of those of libraries, when times are wanted */
   bool records;
   bool unharmed;       /* it failed by its elements alone: the instance is as before */
@@ -425,6 +433,12 @@ tn_status gpu_fault_check(gpu_run *run, tn_error *err);
 int64_t gpu_now_ns(void);
 void gpu_profile_begin(gpu_run *run);
 void gpu_profile_end(gpu_run *run, tn_status status);
+/* prepare.c: the instance goes back for the next step, or, after an error, goes. */
+void gpu_run_end(gpu_run *run, tn_status status);
+/* part.c: parts of plans that the kit runs; user is the plan's executable. */
+tn_kit_offload gpu_parts_of(tn_executable *executable);
+tn_status gpu_part_read(gpu_run *run, uint32_t action, tn_error *err);
+void gpu_part_give(gpu_run *run);
 /* outputs.c */
 tn_status gpu_outputs_begin(gpu_run *run, tn_error *err); /* what is written straight */
 tn_status gpu_outputs_read(gpu_run *run, uint32_t action, tn_error *err); /* enqueues what reads or copies one */

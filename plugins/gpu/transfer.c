@@ -32,7 +32,7 @@ static void find_last(gpu_schedule *s)
     }
   for (uint32_t v = 0; v < s->n_slots; v++) {
     gpu_slot *slot = &s->slots[v];
-    slot->root = slot->kind <= GPU_FROM_CONSTANT ? v : GPU_NONE;
+    slot->root = slot->kind <= GPU_FROM_KNOWN ? v : GPU_NONE;
     slot->last = 0;
   }
   for (uint32_t i = 0; i < s->n_items; i++) {
