@@ -55,6 +55,7 @@ static const gpu_step_info steps[] = {
   FLOAT("Inv", "K(1.0) / x")
   FLOAT("Erf", "x * x > (V)ERF_LIMIT ? (V)NAN : erf(x)")
   FLOAT("Erfc", "erfc(x)")
+  UNARY("Lgamma", .single = true, .floats = "lgamma(x)"),
   UNARY("IsNan", .compares = true, .floats = "x != x"),
   UNARY("IsInf", .compares = true, .floats = "fabs(x) == (V)INFINITY"),
   UNARY("IsFinite", .compares = true, .floats = "fabs(x) < (V)INFINITY"),

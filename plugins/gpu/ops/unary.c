@@ -56,7 +56,7 @@ const gpu_op gpu_unary_ops[] = {
   FLOATS_OP("Sin") FLOATS_OP("Cos") FLOATS_OP("Tan") FLOATS_OP("Asin") FLOATS_OP("Acos") FLOATS_OP("Atan")
   FLOATS_OP("Sinh") FLOATS_OP("Cosh") FLOATS_OP("Tanh") FLOATS_OP("Asinh") FLOATS_OP("Acosh") FLOATS_OP("Atanh")
   FLOATS_OP("Sigmoid") FLOATS_OP("Floor") FLOATS_OP("Ceil") FLOATS_OP("Reciprocal") FLOATS_OP("Inv")
-  FLOATS_OP("Erf") FLOATS_OP("Erfc")
+  FLOATS_OP("Erf") FLOATS_OP("Erfc") FLOATS_OP("Lgamma")
   { "Round", "T=" GPU_FLOATS "|int32|int64", gpu_plan_step, .in_place = true },
   { "Rint", "T=float|double", gpu_plan_step, .in_place = true },
   { "IsNan", "T=" GPU_FLOATS, gpu_plan_step },
