@@ -29,5 +29,5 @@ else
   echo "ok $n - recorded products by CLBlast # SKIP it is not used here"
 fi
 
-for model in digits mobilenet-v2 mobilenet-v3-small densenet121 har-lstm train-mlp; do run_model $model; done
+for model in digits mobilenet-v2 mobilenet-v3-small densenet121 har-lstm kws-lstm train-mlp; do run_model $model; done
 echo "1..$n"
