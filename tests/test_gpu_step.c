@@ -330,6 +330,34 @@ static void gpu_step__what_is_not_straight_runs_in_parts(void)
   listen_no_more();
 }
 
+/* A CPU node may write over an input that another one on the device reads: not before the device has it. */
+static void gpu_step__what_is_on_its_way_is_not_written_over(void)
+{
+  GPU_NEEDS_DEVICE();
+  static const char text[] =
+      IN("x", "DT_FLOAT") NODE("a", "Neg", "input: 'x' " ON("/device:CPU:0"), T("DT_FLOAT")) NODE("exp", "Exp", "input: 'a'", T("DT_FLOAT"))
+      NODE("over", "Relu", "input: 'a' input: '^exp' " ON("/device:CPU:0"), T("DT_FLOAT"))
+      NODE("z", "Neg", "input: 'over' " ON("/device:CPU:0"), T("DT_FLOAT")) NODE("e", "Neg", "input: 'exp'", T("DT_FLOAT"));
+  FOR_TARGETS(target)
+  {
+    ts t;
+    const int64_t n = 1 << 20;
+    tn_tensor *x = NULL, *out[2] = { NULL };
+    int wrong = 0;
+    open_on(&t, target, 0, text);
+    REQUIRE_OK(tn_tensor_create(TN_FLOAT, &n, 1, &x, &t.err), &t.err);
+    for (int64_t i = 0; i < n; i++) ((float *)tn_tensor_data(x))[i] = 2; /* the other one makes it 0 */
+    for (int k = 0; k < 10; k++) {
+      REQUIRE_OK(tn_session_run(t.session, NULL, NAMES("x"), &x, 1, NAMES("e", "z"), out, 2, NULL, 0, NULL, &t.err), &t.err);
+      for (int64_t i = 0; i < n; i++) wrong += ((float *)tn_tensor_data(out[0]))[i] < -0.2f || ((float *)tn_tensor_data(out[1]))[i] != 0;
+      unref_all(out, 2);
+    }
+    CHECK_INT(wrong, 0);
+    tn_tensor_unref(x);
+    ts_fini(&t);
+  }
+}
+
 /* What one segment makes on the device the next one has there. */
 static void gpu_step__shapes_that_data_decides(void)
 {
@@ -731,6 +759,7 @@ TAP_MAIN(
   TAP_TEST(gpu_step__cost_leaves_small_nodes_on_the_cpu),
   TAP_TEST(gpu_step__empty_tensors),
   TAP_TEST(gpu_step__what_is_not_straight_runs_in_parts),
+  TAP_TEST(gpu_step__what_is_on_its_way_is_not_written_over),
   TAP_TEST(gpu_step__shapes_that_data_decides),
   TAP_TEST(gpu_step__metadata_has_the_device),
   TAP_TEST(gpu_step__tensors_stay_on_the_device),
