@@ -127,6 +127,12 @@ if command -v python3 >/dev/null; then
 else
   skip 'pictures are well-formed' 'python3 is not there'
 fi
+if "$tenon" runtimes explain gpu >/dev/null 2>&1; then
+  digits 0 --runtime gpu:placement=device --timeline g.svg && grep -q '>step</text>' g.svg && grep -q '>GPU:0</text>' g.svg
+  is 'a device has a row of its own'
+else
+  skip 'a device has a row of its own' 'gpu has no device here'
+fi
 digits 0 --steps 40 --timeline d.svg && grep -q 'steps 31 to 40 of 40' d.svg
 is 'of many steps the last ones are drawn'
 

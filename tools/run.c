@@ -41,7 +41,7 @@ static const char help[] =
     "  --log-placement          say on standard error where each node stands\n"
     "  --trace FILE.json        write what each node of each step did, for Perfetto (https://ui.perfetto.dev)\n"
     "  --trace FILE.pb          the same of the last step as TensorFlow's RunMetadata\n"
-    "  --timeline FILE.svg      draw the last steps, a row for each thread\n"
+    "  --timeline FILE.svg      draw the last steps, a row for each thread and device\n"
     "  --profile                say on standard error which nodes and ops cost most\n"
     "  -v, --verbose            say on standard error which runtime was chosen and how long each part took\n"
     "  -h, --help               show this text\n"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tenon run --timeline FILE.svg: a row for each thread, a bar for each node, with what is inside of a node below it. What is
+/* tenon run --timeline FILE.svg: a row for each thread, and for each device that is no CPU, a bar for each node, with what is inside of a node below it. What is
  * too narrow to be seen is drawn together. No scripts: a bar says what it is when the pointer rests on it. */
 #include <inttypes.h>
 #include <stdio.h>
@@ -17,7 +17,8 @@ static const char *const colours[MOST_COLOURS] = { "#7fa8d1", "#e8b26b", "#8fc08
 #define OTHER_COLOUR "#c3cad2"
 
 typedef struct row {
-  uint32_t thread;
+  const char *device; /* "GPU:0"; NULL: a thread's */
+  uint32_t thread;    /* 0 for devices */
   uint32_t depth; /* bars one below the other */
   int y;
 } row;
@@ -63,37 +64,64 @@ static void choose_steps(drawing *d)
   d->ns = last->start_ns + last->duration_ns - d->from_ns;
 }
 
-static row *row_of(drawing *d, uint32_t thread)
+/* "GPU:0" of "/job:localhost/replica:0/task:0/device:GPU:0", whatever thread had it run; NULL for a CPU. */
+static const char *device_of(const drawing *d, const trace_event *e)
+{
+  static const char before[] = "device:", cpu[] = "CPU:";
+  const char *at = strstr(d->t->nodes[e->node].device, before);
+  if (at == NULL) return NULL;
+  at += sizeof(before) - 1;
+  return strncmp(at, cpu, sizeof(cpu) - 1) == 0 ? NULL : at;
+}
+
+static bool is_in(const drawing *d, const row *r, const trace_event *e)
+{
+  const char *device = device_of(d, e);
+  if (device == NULL || r->device == NULL) return device == r->device && e->thread == r->thread;
+  return strcmp(device, r->device) == 0;
+}
+
+static void add_new_row(drawing *d, const char *device, uint32_t thread)
+{
+  d->rows = tool_grow(d->rows, d->n_rows, &d->row_room, sizeof(*d->rows));
+  d->rows[d->n_rows] = (row){ .device = device, .thread = device == NULL ? thread : 0, .depth = 1 };
+  d->n_rows++;
+}
+
+static row *find_row(const drawing *d, const trace_event *e)
 {
   for (size_t i = 0; i < d->n_rows; i++)
-    if (d->rows[i].thread == thread) return &d->rows[i];
-  d->rows = tool_grow(d->rows, d->n_rows, &d->row_room, sizeof(*d->rows));
-  d->rows[d->n_rows] = (row){ .thread = thread, .depth = 1 };
-  return &d->rows[d->n_rows++];
+    if (is_in(d, &d->rows[i], e)) return &d->rows[i];
+  return NULL;
 }
 
+/* Threads, then devices. */
 static int compare_rows(const void *a, const void *b)
 {
-  uint32_t x = ((const row *)a)->thread, y = ((const row *)b)->thread;
-  return x < y ? -1 : x > y;
+  const row *x = a, *y = b;
+  if (x->device != NULL && y->device != NULL) return strcmp(x->device, y->device);
+  if (x->device != NULL || y->device != NULL) return x->device != NULL ? 1 : -1;
+  return x->thread < y->thread ? -1 : x->thread > y->thread;
 }
 
-/* What begins while others of its thread go on stands below them. Events stand in the order of their beginnings. */
+/* What begins while others of its row go on stands below them. Events stand in the order of their beginnings. */
 static void find_depths(drawing *d)
 {
   typedef struct lane {
     int64_t ends[MOST_DEPTH];
   } lane;
-  row_of(d, 0);
-  for (size_t i = d->first; i < d->end; i++)
-    if (is_drawn(&d->t->events[i])) row_of(d, d->t->events[i].thread);
+  add_new_row(d, NULL, 0);
+  for (size_t i = d->first; i < d->end; i++) {
+    const trace_event *e = &d->t->events[i];
+    if (is_drawn(e) && find_row(d, e) == NULL) add_new_row(d, device_of(d, e), e->thread);
+  }
   qsort(d->rows, d->n_rows, sizeof(*d->rows), compare_rows);
   lane *lanes = tool_alloc(d->n_rows, sizeof(*lanes));
   d->depths = tool_alloc(d->end - d->first + 1, 1);
   for (size_t i = d->first; i < d->end; i++) {
     const trace_event *e = &d->t->events[i];
     if (!is_drawn(e)) continue;
-    row *r = row_of(d, e->thread);
+    row *r = find_row(d, e);
     lane *l = &lanes[r - d->rows];
     uint32_t depth = MOST_DEPTH;
     while (depth > 0 && l->ends[depth - 1] <= e->start_ns) depth--;
@@ -219,14 +247,15 @@ static void end_heap(const drawing *d, heap *h, int y)
 static void add_row(const drawing *d, const row *r)
 {
   char name[32] = "step";
-  if (r->thread != 0) snprintf(name, sizeof(name), "worker %" PRIu32, r->thread);
+  if (r->device != NULL) snprintf(name, sizeof(name), "%.10s", r->device);
+  else if (r->thread != 0) snprintf(name, sizeof(name), "worker %" PRIu32, r->thread);
   tool_text_printf(d->out, "<rect x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\" fill=\"#6b7a8c\" fill-opacity=\"0.07\"/>\n",
                    LEFT, r->y - 3, WIDTH - LEFT - RIGHT, (int)r->depth * BAR + 4);
   tool_text_printf(d->out, "<text x=\"%d\" y=\"%d\" text-anchor=\"end\">%s</text>\n", LEFT - 8, r->y + BAR - 6, name);
   heap heaps[MOST_DEPTH] = { { 0, 0, 0, 0 } };
   for (size_t i = d->first; i < d->end; i++) {
     const trace_event *e = &d->t->events[i];
-    if (e->thread != r->thread || !is_drawn(e)) continue;
+    if (!is_drawn(e) || !is_in(d, r, e)) continue;
     uint8_t depth = d->depths[i - d->first];
     heap *h = &heaps[depth];
     double from = x_of(d, e->start_ns), to = x_of(d, e->start_ns + e->duration_ns);
