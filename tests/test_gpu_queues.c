@@ -248,6 +248,44 @@ static int scene_named(void)
   return 0;
 }
 
+static const char beside_text[] =
+    IN("n0", "DT_FLOAT") IN("n1", "DT_FLOAT") NODE("a0", "MatMul", "input: 'n0' input: 'n1' " ON("/device:GPU:0"), T("DT_FLOAT"))
+    NODE("a1", "MatMul", "input: 'a0' input: 'n1'", T("DT_FLOAT")) NODE("a2", "MatMul", "input: 'a1' input: 'n1'", T("DT_FLOAT"))
+    NODE("b0", "MatMul", "input: 'n1' input: 'n0' " ON("/device:GPU:1"), T("DT_FLOAT"))
+    NODE("b1", "MatMul", "input: 'b0' input: 'n0'", T("DT_FLOAT")) NODE("both", "AddV2", "input: 'a2' input: 'b1'", T("DT_FLOAT"));
+
+static int64_t begin_of(tn_run_metadata *m, const char *node)
+{
+  tn_metadata_summary sum = { .struct_size = sizeof sum };
+  REQUIRE_OK(tn_run_metadata_summary(m, &sum, NULL), NULL);
+  for (size_t i = 0; i < sum.records; i++) {
+    tn_node_record r = { .struct_size = sizeof r };
+    REQUIRE_OK(tn_run_metadata_record(m, i, &r, NULL), NULL);
+    if (strcmp(r.node, node) == 0) return r.start_ns;
+  }
+  return -1;
+}
+
+/* What one device does for long does not keep the other one from beginning, though the graph has it first. */
+static int scene_beside(void)
+{
+  const int64_t dims[] = { 384, 384 };
+  ts t;
+  drawn d = { 0 };
+  tn_run_metadata *m = NULL;
+  tn_tensor *x = ts_filled(2, dims, 0.01f), *in[2] = { x, x };
+  memcpy(d.text, beside_text, sizeof beside_text);
+  d.size = strlen(beside_text);
+  open_drawn(&t, "gpu:device=0+1,placement=device", 0, &d);
+  SCENE_CHECK(tn_run_metadata_create(&m, &t.err) == TN_OK);
+  for (int step = 0; step < 2; step++) SCENE_CHECK(devices_in(&t, m, in) == 3);
+  SCENE_CHECK(begin_of(m, "b0") < begin_of(m, "a2"), "%lld, %lld", (long long)begin_of(m, "b0"), (long long)begin_of(m, "a2"));
+  tn_run_metadata_destroy(m);
+  tn_tensor_unref(x);
+  ts_fini(&t);
+  return 0;
+}
+
 /* Each device has its own limit: what is too much for one is said of that one. */
 static int scene_limits(void)
 {
@@ -270,7 +308,7 @@ static int scene_limits(void)
 static int scene_two(void)
 {
   if (!starts_second_device()) return 77;
-  return scene_named() != 0 || scene_limits() != 0 || scene_random() != 0;
+  return scene_named() != 0 || scene_beside() != 0 || scene_limits() != 0 || scene_random() != 0;
 }
 
 static void gpu_queues__nodes_run_on_the_device_that_they_name(void)

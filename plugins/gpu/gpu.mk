@@ -119,6 +119,7 @@ plugins_gpu_la_SOURCES = \
   plugins/gpu/program_parts.h \
   plugins/gpu/schedule.c \
   plugins/gpu/schedule.h \
+  plugins/gpu/sequence.c \
   plugins/gpu/session.c \
   plugins/gpu/settings.c \
   plugins/gpu/step.c \

@@ -14,6 +14,9 @@
 tn_status gpu_order_create(gpu_schedule *s, tn_error *err);
 void gpu_order_free(gpu_order *o); /* NULL allowed */
 
+/* sequence.c: in which order items are gone through, when sites and lanes are known. */
+tn_status gpu_sequence(gpu_schedule *s, tn_error *err);
+
 /* The next action, in this lane; all below speak of it. */
 tn_status gpu_order_begin(gpu_order *o, uint8_t what, uint32_t id, uint32_t lane, tn_error *err);
 tn_status gpu_order_after(gpu_order *o, uint32_t action, tn_error *err); /* it waits for one; GPU_NONE: for nothing */

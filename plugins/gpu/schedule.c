@@ -326,6 +326,7 @@ static void clear_made(gpu_schedule *s)
   tn_free(s->lanes);
   tn_free(s->places);
   tn_free(s->waits);
+  tn_free(s->sequence);
   tn_free(s->slots);
   tn_free(s->items);
   tn_free(s->calls);

@@ -111,7 +111,7 @@ typedef struct gpu_slot {
   bool crosses;      /* of a root: a later segment reads it, or a view of it */
 
   uint32_t root;     /* value whose memory it is; GPU_NONE: not there yet */
-  uint32_t last;     /* item that reads it last */
+  uint32_t last;     /* position of the item that reads it last */
   uint32_t home;     /* of roots, in the end: a site that has it and that is not the only memory's; GPU_NONE = none */
   bool sent;         /* a device reads it, or has it */
   bool unified;      /* one memory for host and device: the span is that of the site */
@@ -129,6 +129,7 @@ typedef struct gpu_item {
   bool computes;
   uint8_t where;  /* GPU_ON_... */
   uint8_t wanted; /* what the device of its node says: GPU_ON_NOTHING: nothing */
+  uint32_t position; /* in the schedule's sequence */
   uint32_t site;  /* on the device: which */
   uint32_t lane;  /* and where its launches are enqueued */
   char *reason;   /* why it is not on the device; NULL */
@@ -235,6 +236,7 @@ struct gpu_schedule {
   uint32_t *waits;         /* actions */
   uint32_t n_waits, waits_room;
   gpu_order *order;        /* while the schedule is made */
+  uint32_t *sequence;      /* items, in the order in which they are gone through */
   gpu_out *outs;
   uint32_t n_outs, n_feeds;
   gpu_binding *bindings;

@@ -137,7 +137,7 @@ static void let_go(gpu_run *run, uint32_t i)
   for (uint32_t k = 0; k < item->in.n_inputs; k++) {
     uint32_t root = s->slots[item->in.inputs[k]].root;
     const gpu_slot *r = &s->slots[root];
-    if (r->last != i || r->sent || r->fed_at != GPU_NONE) continue;
+    if (r->last != item->position || r->sent || r->fed_at != GPU_NONE) continue;
     tn_tensor **held = NULL;
     if (r->kind == GPU_FROM_OWN || r->kind == GPU_FROM_GIVEN) held = &run->tensors[root];
     else if (r->kind == GPU_FROM_FEED && gpu_is_computed(e, root) && e->read_in[root] == s->segment && !e->gives_shapes[root])

@@ -35,9 +35,9 @@ static void find_last(gpu_schedule *s)
     slot->root = slot->kind <= GPU_FROM_KNOWN ? v : GPU_NONE;
     slot->last = 0;
   }
-  for (uint32_t i = 0; i < s->n_items; i++) {
-    const gpu_item *item = &s->items[i];
-    for (uint32_t k = 0; item->computes && k < item->in.n_inputs; k++) s->slots[s->slots[item->in.inputs[k]].root].last = i;
+  for (uint32_t p = 0; p < s->n_items; p++) {
+    const gpu_item *item = &s->items[s->sequence[p]];
+    for (uint32_t k = 0; item->computes && k < item->in.n_inputs; k++) s->slots[s->slots[item->in.inputs[k]].root].last = p;
     for (uint32_t k = 0; k < item->in.n_outputs; k++) s->slots[item->in.outputs[k]].root = root_of(s, item, item->in.outputs[k]);
   }
   for (uint32_t o = 0; o < s->n_outs; o++) s->slots[s->slots[s->outs[o].value].root].last = FOREVER;
@@ -221,8 +221,8 @@ static tn_status begin_host(walk *w, uint32_t first)
   gpu_schedule *s = w->s;
   uint32_t before = s->n_actions;
   tn_status st = TN_OK;
-  for (uint32_t i = first; st == TN_OK && i < s->n_items; i++) {
-    const gpu_item *item = &s->items[i];
+  for (uint32_t p = first; st == TN_OK && p < s->n_items; p++) {
+    const gpu_item *item = &s->items[s->sequence[p]];
     if (item->computes && item->where == GPU_ON_DEVICE) break;
     for (uint32_t k = 0; st == TN_OK && item->computes && k < item->in.n_inputs; k++) {
       uint32_t root = s->slots[item->in.inputs[k]].root;
@@ -269,7 +269,7 @@ static tn_status do_host(walk *w, uint32_t i)
 {
   gpu_schedule *s = w->s;
   gpu_item *item = &s->items[i];
-  tn_status st = w->on_host ? TN_OK : begin_host(w, i);
+  tn_status st = w->on_host ? TN_OK : begin_host(w, item->position);
   for (uint32_t k = 0; st == TN_OK && k < item->in.n_outputs; k++) {
     uint32_t out = item->in.outputs[k];
     gpu_slot *v = &s->slots[out];
@@ -307,7 +307,7 @@ static uint32_t over_input(const gpu_schedule *s, uint32_t i, uint32_t out)
     uint32_t root = s->slots[item->in.inputs[k]].root;
     const gpu_slot *r = &s->slots[root];
     const gpu_place *p = gpu_place_at(s, item->site, root);
-    bool fits = r->kind == GPU_FROM_NODE && p->dynamic == GPU_NONE && !r->straight && r->last == i && p->there &&
+    bool fits = r->kind == GPU_FROM_NODE && p->dynamic == GPU_NONE && !r->straight && r->last == item->position && p->there &&
                 r->bytes == s->slots[out].bytes && gpu_reads(item, k) && !elsewhere(s, item->site, root);
     for (uint32_t j = 0; fits && j < item->in.n_inputs; j++) /* another shape of it would be read while it changes */
       fits = item->in.inputs[j] == item->in.inputs[k] || s->slots[item->in.inputs[j]].root != root;
@@ -495,7 +495,8 @@ static tn_status walk_items(walk *w)
   tn_status st = TN_OK;
   find_last(s);
   choose_pauses(w);
-  for (uint32_t i = 0; st == TN_OK && i < s->n_items; i++) {
+  for (uint32_t p = 0; st == TN_OK && p < s->n_items; p++) {
+    uint32_t i = s->sequence[p];
     const gpu_item *item = &s->items[i];
     if (item->computes) st = item->where == GPU_ON_DEVICE ? do_device(w, i) : do_host(w, i);
     else
@@ -510,6 +511,7 @@ tn_status gpu_transfers(gpu_schedule *s, tn_error *err)
 {
   walk w = { .s = s, .err = err };
   tn_status st = gpu_order_create(s, err);
+  if (st == TN_OK) st = gpu_sequence(s, err);
   if (st == TN_OK) st = begin_values(s, err);
   if (st == TN_OK) st = walk_items(&w);
   if (st == TN_OK) st = gpu_order_end(s->order, err);
