@@ -329,8 +329,8 @@ tests_plugins_opencl_faults_la_LIBADD = -ldl
 check_LTLIBRARIES += tests/plugins/clblast_faults.la
 tests_plugins_clblast_faults_la_SOURCES = tests/plugins/clblast_faults.c
 tests_plugins_clblast_faults_la_LDFLAGS = $(TN_TEST_PLUGIN_LINK)
-tests_test_gpu_clblast_CPPFLAGS = $(AM_CPPFLAGS) $(TN_GPU_CLBLAST)
 endif
+tests_test_gpu_clblast_CPPFLAGS = $(AM_CPPFLAGS) $(TN_GPU_CLBLAST)
 
 # Its program uses OpenMP itself.
 if HAVE_ONEDNN
