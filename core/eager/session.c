@@ -262,8 +262,9 @@ static bool is_default(const tn_eager_session *s)
 
 static void close_session(tn_eager_session *s)
 {
+  bool ends = atomic_exchange(&s->ending, 1) != 0; /* first: who finds it closed and not ending takes that for a reset */
   mark_closed(s);
-  if (atomic_exchange(&s->ending, 1) != 0) {
+  if (ends) {
     tn__eager_wait_for_end(s);
     return;
   }
