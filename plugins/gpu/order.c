@@ -26,24 +26,20 @@ static uint32_t queues_for(const gpu_schedule *s, const gpu_site *site)
 }
 
 /* With several queues, copies have their own: one for each direction, so that what is sent does not wait behind what is read. */
-static uint32_t lanes_for(const gpu_schedule *s, const gpu_site *site, uint32_t n)
-{
-  (void)site;
-  return n > 1 && !s->shared ? n + 2 : n;
-}
+static uint32_t lanes_for(const gpu_schedule *s, uint32_t n) { return n > 1 && !s->shared ? n + 2 : n; }
 
 static tn_status make_lanes(gpu_schedule *s, tn_error *err)
 {
   uint32_t n = 1;
   for (uint32_t k = 0; k < s->n_sites; k++)
-    if (s->sites[k].used) n += lanes_for(s, &s->sites[k], queues_for(s, &s->sites[k]));
+    if (s->sites[k].used) n += lanes_for(s, queues_for(s, &s->sites[k]));
   s->lanes = gpu_new(n, sizeof *s->lanes);
   if (s->lanes == NULL) return gpu_no_memory(err, "a schedule");
   s->lanes[0].site = GPU_NONE;
   s->n_lanes = 1;
   for (uint32_t k = 0; k < s->n_sites; k++) {
     gpu_site *site = &s->sites[k];
-    uint32_t kernels = queues_for(s, site), all = lanes_for(s, site, kernels);
+    uint32_t kernels = queues_for(s, site), all = lanes_for(s, kernels);
     if (!site->used) continue;
     site->first_lane = s->n_lanes;
     site->n_lanes = kernels;
