@@ -197,11 +197,37 @@ static void make_tiles(const run *r)
   }
 }
 
+/* Rows of a matrix that is scaled, shifted and clamped. */
+static void run_affine(void *user, int64_t first, int64_t end)
+{
+  const run *r = user;
+  const tn__affine *a = &r->plan->affine;
+  const tn__join_part whole = { .index = r->p->first_input[a->x], .width = (size_t)(a->columns * r->p->size) };
+  const tn__join_part *parts = a->join != NULL ? a->join->parts : &whole;
+  const float *scale = a->scale < 0 ? NULL : (const float *)memory_of(r, (uint32_t)a->scale);
+  const float *shift = a->shift < 0 ? NULL : (const float *)memory_of(r, (uint32_t)a->shift);
+  tn__affine_rows rows = { .out_row = a->columns, .low = a->low, .high = a->high };
+  for (int64_t at = first; at < end; at += rows.rows) {
+    rows.rows = end - at < a->block ? end - at : a->block;
+    for (uint32_t k = 0; k < (a->join != NULL ? a->join->n_parts : 1); k++) {
+      int64_t column = (int64_t)parts[k].offset / r->p->size;
+      rows.x_row = rows.columns = (int64_t)parts[k].width / r->p->size;
+      rows.x = (const float *)r->inputs[parts[k].index]->data + at * rows.x_row;
+      rows.out = (float *)(void *)r->to + at * a->columns + column;
+      rows.scale = scale != NULL ? scale + column : NULL;
+      rows.shift = shift != NULL ? shift + column : NULL;
+      tn__affine_run(&rows);
+    }
+  }
+}
+
 static tn_status program_compute(tn_kernel_ctx *ctx)
 {
   const tn__program_plan *plan = ctx->shape_state;
   if (plan == NULL) return TN_OK; /* no elements */
   run r = { ctx->state, plan, plan->stages, ctx->inputs, ctx->scratch, NULL };
+  void (*part)(void *user, int64_t first, int64_t end) = plan->affine.found ? run_affine : run_part;
+  double least = plan->affine.found ? 0 : PARALLEL_NS; /* its rows are to stay with who made them, and will read them */
   for (uint32_t i = 0; i < plan->n_args; i++) {
     if (plan->wholes[i] == SIZE_MAX) continue;
     const tn__join *join = plan->joins[i];
@@ -210,9 +236,9 @@ static tn_status program_compute(tn_kernel_ctx *ctx)
   for (uint32_t i = 0; i < plan->n_stages; i++, r.stage++) {
     r.to = i + 1 < plan->n_stages ? r.scratch + r.stage->result : ctx->outputs[0]->data;
     make_tiles(&r);
-    double cost = r.stage->block_ns;
-    if (r.stage->n_blocks == 1 || cost * (double)r.stage->n_blocks < PARALLEL_NS) run_part(&r, 0, r.stage->n_blocks);
-    else tn_parallel_for(ctx, r.stage->n_blocks, (int64_t)(GRAIN_NS / cost) + 1, cost, run_part, &r);
+    double cost = r.stage->block_ns, all = cost * (double)r.stage->n_blocks;
+    if (r.stage->n_blocks == 1 || all < least) part(&r, 0, r.stage->n_blocks);
+    else tn_parallel_for(ctx, r.stage->n_blocks, (int64_t)(GRAIN_NS / cost) + 1, cost, part, &r);
   }
   return TN_OK;
 }

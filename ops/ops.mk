@@ -131,6 +131,8 @@ TN_OPS_FILES = \
 
 # What several families share.
 TN_OPS_SHARED_FILES = \
+  ops/support/affine.c \
+  ops/support/affine.h \
   ops/support/after_product.c \
   ops/support/after_product.h \
   ops/support/audio.c \
@@ -200,6 +202,7 @@ TN_OPS_SHARED_FILES = \
   ops/support/product_loops.h \
   ops/support/program.c \
   ops/support/program.h \
+  ops/support/program_affine.c \
   ops/support/program_plan.c \
   ops/support/queue.c \
   ops/support/queue.h \

@@ -33,6 +33,7 @@ TN_UNIT_TESTS = \
   tests/test_eager_reset \
   tests/test_eager_session \
   tests/test_eager_threads \
+  tests/test_elementwise_affine \
   tests/test_elementwise_program \
   tests/test_error \
   tests/test_eval \
@@ -265,6 +266,7 @@ tests_libtestsupport_a_SOURCES = \
   tests/support/calls_kit.h \
   tests/support/default_kit.h \
   tests/support/eager_kit.h \
+  tests/support/elementwise_kit.h \
   tests/support/gpu_faults.h \
   tests/support/gpu_kit.c \
   tests/support/gpu_kit.h \

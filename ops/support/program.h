@@ -10,6 +10,7 @@
 #ifndef TN_OPS_SUPPORT_PROGRAM_H
 #define TN_OPS_SUPPORT_PROGRAM_H
 
+#include <ops/support/affine.h>
 #include <ops/support/elementwise.h>
 #include <ops/support/join.h>
 #include <ops/support/leaky.h>
@@ -127,6 +128,7 @@ typedef struct tn__program_plan {
   tn__join **joins;      /* by argument; NULL where it is one input */
   size_t *wholes;        /* by argument: bytes in scratch memory of a join that is spread; SIZE_MAX: it is not */
   uint32_t n_args;
+  tn__affine affine;     /* when found, in place of the one stage */
 } tn__program_plan;
 
 #define TN__REGISTER_BYTES 16384 /* of all registers of a part; they lie on the stack */
@@ -134,5 +136,8 @@ typedef struct tn__program_plan {
 /* Gives the output its shape, says what it may lie over, and makes the plan: NULL when there are no elements. */
 tn_status tn__program_prepare(const tn__program *p, tn_prepare_ctx *ctx, tn__program_plan **out, tn_error *err);
 void tn__program_plan_free(tn__program_plan *plan);
+
+/* Whether the stage, whose operands are known, is all of the program and a matrix scaled, shifted and clamped. */
+bool tn__program_find_affine(const tn__program *p, const tn__program_plan *plan, const tn__stage *stage, tn__affine *a);
 
 #endif

@@ -312,6 +312,11 @@ static tn_status finish_stage(planner *b, tn__stage *g)
   tn_status st = add_operands(b, g);
   b->plan->n_operands += g->n_operands;
   if (st != TN_OK) return st;
+  if (tn__program_find_affine(b->p, b->plan, g, &b->plan->affine)) {
+    g->n_blocks = b->plan->affine.rows;
+    g->block_ns = b->plan->affine.row_ns;
+    return TN_OK;
+  }
   give_registers(b, g);
   cut_blocks(b, g);
   for (uint32_t i = 0; i < g->n_steps; i++)
