@@ -8,7 +8,8 @@
 
 #define BLOCK 64  /* columns of a block of packed weights, as oneDNN would have them */
 #define NARROW 32 /* where there would be too few blocks */
-#define MOST_ROWS 48
+#define MOST_ROWS 48   /* that are few */
+#define SHARED_ROWS 24 /* of a product that is cut: more are cut by rows, each of which then stays with one thread */
 
 /* Some columns of a product: what its plan keeps. */
 typedef struct columns {
@@ -148,7 +149,7 @@ tn_status dnn_columns_plan(tn_prepare_ctx *ctx, const dnn_epilogue *e, int64_t r
                            tn_error *err)
 {
   uint32_t parts = dnn_parts_worth(ctx, ns);
-  if (ns < DNN_WORTH || rows > MOST_ROWS || ctx->inputs[0].dtype != TN_FLOAT || !tn_prepare_is_constant(ctx, 1))
+  if (ns < DNN_WORTH || rows > (parts < 2 ? MOST_ROWS : SHARED_ROWS) || ctx->inputs[0].dtype != TN_FLOAT || !tn_prepare_is_constant(ctx, 1))
     return dnn_declined(err, "no such product");
   columns c = { .rows = rows, .k = k, .n = n, .block = n / BLOCK < (int64_t)parts ? NARROW : BLOCK };
   int64_t blocks = (n + c.block - 1) / c.block;
