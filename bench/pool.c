@@ -163,7 +163,7 @@ static void steps(tn__pool_client *client)
       for (int i = 0; i < LOOPS; i++) add_fn(&add, 0, n);
       samples[0][r] = tn__now_ns() - t;
       t = tn__now_ns();
-      tn__crew *crew = tn__crew_take_for(client, &samples[us]);
+      tn__crew *crew = tn__crew_take_for(client, (char *)samples + us);
       for (int i = 0; i < LOOPS; i++) tn__parallel_for(crew, n, 256, item, add_fn, &add);
       tn__crew_put(crew);
       samples[1][r] = tn__now_ns() - t;

@@ -2,6 +2,7 @@
 /* Clients, and their crews: who works for one step. */
 #include <core/base/thread.h>
 #include <core/exec/pool_internal.h>
+#include <string.h>
 
 #define MOST_WORKERS 4095 /* of a client, whatever was asked for: a crew has a place for each */
 #define CLOSELY 32        /* steps, each soon after the one before, after which the next is believed to come soon, too */
@@ -73,17 +74,18 @@ static void free_crew(tn__crew *crew)
     if (alive) tn__parker_fini(&seat->parker);
     tn__free_aligned(seat, sizeof *seat, _Alignof(tn__seat));
   }
-  tn__free(crew, size_of_crew(crew->client));
+  tn__free_aligned(crew, size_of_crew(crew->client), _Alignof(tn__crew));
 }
 
 static tn__crew *make_crew(tn__pool_client *client)
 {
-  tn__crew *crew = tn__zalloc(size_of_crew(client));
+  tn__crew *crew = tn__alloc_aligned(size_of_crew(client), _Alignof(tn__crew));
   if (crew == NULL) return NULL;
+  memset(crew, 0, size_of_crew(client));
   crew->client = client;
   tn__seat *owner = tn__seat_make(crew);
   if (owner == NULL) {
-    tn__free(crew, size_of_crew(client));
+    tn__free_aligned(crew, size_of_crew(client), _Alignof(tn__crew));
     return NULL;
   }
   atomic_init(&crew->seats[0], owner);
@@ -329,7 +331,7 @@ static bool run_elsewhere(tn__seat *seat)
   for (uint32_t k = 0; k < n; k++, at = at + 1 == n ? 0 : at + 1) {
     tn__seat *other = atomic_load_explicit(&crew->seats[at], memory_order_relaxed);
     if (other == seat) continue;
-    if (tn__loop_open(&other->loop) && tn__loop_help(seat, other)) return true;
+    if (tn__loop_open(&other->loop, crew->client) && tn__loop_help(seat, other)) return true;
     tn__task *task = steal(seat, other);
     if (task == NULL) continue;
     task->run(task);
@@ -365,7 +367,7 @@ bool tn__crew_has_work(tn__crew *crew)
   uint32_t n = atomic_load_explicit(&crew->n_seats, memory_order_acquire);
   for (uint32_t i = 0; i < n; i++) {
     const tn__seat *seat = atomic_load_explicit(&crew->seats[i], memory_order_relaxed);
-    if (tn__loop_open(&seat->loop) || tn__deque_count(&seat->deque) > 0) return true;
+    if (tn__loop_open(&seat->loop, crew->client) || tn__deque_count(&seat->deque) > 0) return true;
   }
   return false;
 }

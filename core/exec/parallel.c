@@ -34,16 +34,22 @@ static uint32_t parts_left(const tn__loop_share *l)
   return from < to ? to - from : 0;
 }
 
-/* Calls for help when what is left is worth it: of this loop, or of those that the step has ahead (owner: it has
- * written that down). Who was called is counted though he is not there yet. */
-static void call_for_help(tn__seat *seat, const tn__loop_share *l, double part_ns)
+static bool more_may_come(const tn__crew *crew)
 {
-  tn__crew *crew = seat->crew;
-  double worth = tn__crew_worth(crew), ahead = tn__seat_owns(seat) ? crew->ahead_ns : 0;
+  return atomic_load_explicit(&crew->seated, memory_order_relaxed) < crew->client->max_helpers;
+}
+
+/* Calls for help when what is left is worth it: of this loop, or of those that the step has ahead (owner: it has
+ * written that down). `held`: parts that the calling thread has and did not run yet. Who was called is counted though he
+ * is not there yet. */
+static void call_for_help(tn__crew *crew, const tn__loop_share *l, uint32_t held, double part_ns)
+{
+  const tn__seat *owner = atomic_load_explicit(&crew->seats[0], memory_order_relaxed);
+  double worth = tn__crew_worth(crew), ahead = l == &owner->loop ? crew->ahead_ns : 0;
   for (int i = 0; i < CALLS_AT_ONCE; i++) {
-    uint32_t there = atomic_load_explicit(&crew->seated, memory_order_relaxed), parts = parts_left(l);
+    uint32_t there = atomic_load_explicit(&crew->seated, memory_order_relaxed), parts = parts_left(l) + held;
     double work = (double)parts * part_ns;
-    if (there >= l->max_helpers || parts < there + 2) return;
+    if (there >= crew->client->max_helpers || parts < there + 2) return;
     if ((work > ahead ? work : ahead) < worth * (there + 1)) return;
     tn__crew_invite(crew);
   }
@@ -51,7 +57,7 @@ static void call_for_help(tn__seat *seat, const tn__loop_share *l, double part_n
 
 /* What belongs to a thread, and parts of a loop depend on. */
 typedef struct surroundings {
-  uint64_t float_mode;
+  uint32_t float_mode;
   tn__account *account;
 } surroundings;
 
@@ -69,25 +75,37 @@ static void leave(const tn__loop_share *l, surroundings mine)
   tn__account_now = mine.account;
 }
 
-bool tn__loop_help(tn__seat *helper, tn__seat *other)
+/* All parts that are left, one after the other. Gives how many it took. */
+static uint32_t help(tn__seat *helper, tn__seat *other)
 {
   tn__loop_share *l = &other->loop;
   uint32_t part, done = 0;
   surroundings mine = { 0, NULL };
-  if (atomic_fetch_add_explicit(&l->helpers, 1, memory_order_relaxed) <
-      atomic_load_explicit(&l->max_helpers, memory_order_relaxed)) {
-    helper->looping = true;
-    while (take(l, false, &part)) {
-      if (done++ == 0) {
-        call_for_help(other, l, l->part_ns);
-        mine = enter(l);
-      }
-      run_part(l, part);
+  while (take(l, false, &part)) {
+    if (done++ == 0) {
+      helper->looping = true;
+      mine = enter(l);
+      if (more_may_come(helper->crew)) call_for_help(helper->crew, l, 0, l->part_ns);
     }
-    if (done > 0) leave(l, mine);
-    helper->looping = false;
+    run_part(l, part);
   }
-  atomic_fetch_sub_explicit(&l->helpers, 1, memory_order_relaxed);
+  if (done == 0) return 0;
+  leave(l, mine);
+  helper->looping = false;
+  return done;
+}
+
+bool tn__loop_help(tn__seat *helper, tn__seat *other)
+{
+  tn__loop_share *l = &other->loop;
+  const tn__pool_client *client = helper->crew->client;
+  uint32_t done = 0;
+  if (!tn__loop_counts(client)) {
+    done = help(helper, other);
+  } else {
+    if (atomic_fetch_add_explicit(&l->helpers, 1, memory_order_relaxed) < client->max_helpers) done = help(helper, other);
+    atomic_fetch_sub_explicit(&l->helpers, 1, memory_order_relaxed);
+  }
   if (done > 0 && atomic_fetch_sub_explicit(&l->left, done, memory_order_acq_rel) == done) tn__unpark(&other->parker);
   return done > 0;
 }
@@ -122,7 +140,7 @@ static uint32_t cut(tn__loop_share *l, int64_t n, int64_t grain, double cost_ns,
   int64_t parts = (int64_t)(most < 1 << 20 ? most : 1 << 20);
   int64_t size = n / parts + (n % parts != 0);
   if (size < grain) size = grain;
-  if (size >= 64) size += -size & (size >= 1024 ? 63 : 15);
+  if (size >= 256) size += -size & (size >= 1024 ? 63 : 15);
   parts = n / size + (n % size >= grain || n < size);
   l->n = n;
   l->size = size;
@@ -137,35 +155,35 @@ static bool somebody(const tn__crew *crew)
   return crew->client->max_helpers > 0 && tn__pool_alive(crew->client->pool);
 }
 
-/* What was said of the cost may be far off: when it matters, the first part is measured. */
-static uint32_t begin(tn__seat *seat, tn__loop_share *l)
+/* What was said of the cost may be far off: when it matters, the first part, which the caller has, is measured. Gives
+ * whether it was run. */
+static bool begin(tn__seat *seat, tn__loop_share *l)
 {
-  uint32_t part, done = 0;
-  if (atomic_load_explicit(&seat->crew->seated, memory_order_relaxed) >= l->max_helpers) return 0;
+  if (!more_may_come(seat->crew)) return false;
   double worth = tn__crew_worth(seat->crew), all = l->part_ns * l->n_parts, part_ns = l->part_ns;
   if (tn__seat_owns(seat) && seat->crew->ahead_ns >= worth) {
-    call_for_help(seat, l, part_ns);
-    return 0;
+    call_for_help(seat->crew, l, 1, part_ns);
+    return false;
   }
-  if (all > worth / 8 && all <= 4 * worth && take(l, true, &part)) {
+  bool measured = all > worth / 8 && all <= 4 * worth;
+  if (measured) {
     int64_t before = tn__now_ns();
-    run_part(l, part);
-    done = 1;
+    run_part(l, 0);
     part_ns = (double)(tn__now_ns() - before);
   }
-  if (part_ns * l->n_parts > worth) call_for_help(seat, l, part_ns);
+  if (part_ns * l->n_parts > worth) call_for_help(seat->crew, l, !measured, part_ns);
   else tn__seat_declined(seat, part_ns * l->n_parts);
-  return done;
+  return measured;
 }
 
+/* The first part is the caller's from the beginning. */
 static void run_shared(tn__seat *seat, tn__loop_share *l)
 {
-  uint32_t part;
+  uint32_t part, done = 1;
   seat->looping = true;
   atomic_store_explicit(&l->left, l->n_parts, memory_order_relaxed);
-  atomic_store_explicit(&l->max_helpers, seat->crew->client->max_helpers, memory_order_relaxed);
-  atomic_store_explicit(&l->range, l->n_parts, memory_order_release);
-  uint32_t done = begin(seat, l);
+  atomic_store_explicit(&l->range, UINT64_C(1) << 32 | l->n_parts, memory_order_release);
+  if (!begin(seat, l)) run_part(l, 0);
   for (; take(l, true, &part); done++) run_part(l, part);
   if (done != l->n_parts && atomic_fetch_sub_explicit(&l->left, done, memory_order_acq_rel) != done)
     wait_for_helpers(seat);

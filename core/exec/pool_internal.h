@@ -33,18 +33,20 @@ bool tn__unpark(tn__parker *parker); /* whether it was parked */
 
 /* A loop that threads share. Parts are taken by changing `range`: a part that was taken keeps the loop alive until it
  * is counted in `left`, so only who has one reads what stands below. A late look at a loop that has ended, or at the
- * next one, does no harm. */
+ * next one, does no harm.
+ *
+ * A line of the cache takes some 150 ns from one core to the other, and loops of a few microseconds lose little else: all
+ * that a helper needs is in one, and the caller writes nowhere else where workers look. */
 typedef struct tn__loop_share {
   _Atomic uint64_t range; /* parts that nobody took: first << 32 | end. The caller takes the first, helpers the last */
   _Atomic uint32_t left;  /* parts that have not ended */
-  _Atomic uint32_t helpers, max_helpers;
-  uint32_t n_parts;
-  int64_t n, size; /* items; of each part but the last */
-  double part_ns;  /* roughly */
+  _Atomic uint32_t helpers; /* that are there; counted where not all workers may help */
+  int64_t n, size;          /* items; of each part but the last */
   void (*fn)(void *user, int64_t begin, int64_t end);
   void *user;
-  uint64_t float_mode;  /* of the caller's thread, as the account: helpers work as it would */
-  tn__account *account;
+  tn__account *account;  /* of the caller's thread, as the mode: helpers work as it would */
+  uint32_t n_parts, float_mode;
+  double part_ns;        /* roughly */
 } tn__loop_share;
 
 /* A place in a crew: what one thread has there. Seat 0 is the owner's. They stay until the client goes. */
@@ -88,7 +90,8 @@ struct tn__crew {
   _Atomic uint32_t spinning; /* threads of it that look for work */
   _Atomic uint32_t guests;   /* threads from outside that are just submitting */
   _Atomic(tn__task *) inbox; /* from outside, last one first */
-  tn__habit *habit; /* of the step, NULL = its kind is not known; this and what follows is the owner's */
+  _Alignas(64) tn__habit *habit; /* of the step, NULL = its kind is not known; this and what follows is the owner's, on
+                                  * lines that nobody looks at while he writes */
   bool alone;       /* nobody is called for its loops, which stay whole */
   bool sure;        /* somebody is called for its first loop, whatever that costs */
   double loops_ns;  /* of its loops so far, as was said of them */
@@ -98,7 +101,7 @@ struct tn__crew {
   bool timed;       /* this one is to say so */
   uint32_t closely; /* steps that came soon after the one before */
   tn__habit habits[TN__HABITS];
-  _Atomic uint32_t n_seats;  /* that were made */
+  _Alignas(64) _Atomic uint32_t n_seats; /* that were made */
   _Atomic(tn__seat *) seats[];
 };
 
@@ -237,34 +240,34 @@ static inline bool tn__asked_elsewhere(const tn__pool_client *client)
 
 /* parallel.c: takes parts of the loop of another seat; false: there are none, or enough help for it. */
 bool tn__loop_help(tn__seat *helper, tn__seat *other);
-static inline bool tn__loop_open(const tn__loop_share *loop)
+static inline bool tn__loop_counts(const tn__pool_client *client) { return client->max_helpers < client->workers; }
+static inline bool tn__loop_open(const tn__loop_share *loop, const tn__pool_client *client)
 {
   uint64_t range = atomic_load_explicit(&loop->range, memory_order_relaxed);
-  if ((uint32_t)(range >> 32) >= (uint32_t)range) return false;
-  return atomic_load_explicit(&loop->helpers, memory_order_relaxed) <
-         atomic_load_explicit(&loop->max_helpers, memory_order_relaxed);
+  return (uint32_t)(range >> 32) < (uint32_t)range &&
+         (!tn__loop_counts(client) || atomic_load_explicit(&loop->helpers, memory_order_relaxed) < client->max_helpers);
 }
 
 /* How this thread rounds, and what it does with denormal numbers: results must not depend on who computes them. */
-static inline uint64_t tn__float_mode(void)
+static inline uint32_t tn__float_mode(void)
 {
 #if defined(__SSE__)
   return __builtin_ia32_stmxcsr() & ~0x3fu; /* without the flags of what has happened */
 #elif defined(__aarch64__)
-  uint64_t mode;
+  uint64_t mode; /* its upper half is nothing */
   __asm__ volatile("mrs %0, fpcr" : "=r"(mode));
-  return mode;
+  return (uint32_t)mode;
 #else
   return 0;
 #endif
 }
 
-static inline void tn__set_float_mode(uint64_t mode)
+static inline void tn__set_float_mode(uint32_t mode)
 {
 #if defined(__SSE__)
-  __builtin_ia32_ldmxcsr((unsigned)mode);
+  __builtin_ia32_ldmxcsr(mode);
 #elif defined(__aarch64__)
-  __asm__ volatile("msr fpcr, %0" : : "r"(mode));
+  __asm__ volatile("msr fpcr, %0" : : "r"((uint64_t)mode));
 #else
   (void)mode;
 #endif
@@ -283,12 +286,11 @@ static inline void tn__relax(void)
  * now and then: who is waited for may want this very CPU, on a machine that is full. */
 static inline bool tn__spin(const tn__pool_client *client, int64_t until, uint32_t *turns)
 {
+  tn__relax();
+  if ((++*turns & 3) != 0) return true;
   int64_t left = until - tn__now_ns();
-  if (left <= 0) return false;
-  if (left < client->spin_ns / 2 && (++*turns & 15) == 0) sched_yield();
-  tn__relax();
-  tn__relax();
-  return true;
+  if (left < client->spin_ns / 2 && (*turns & 31) == 0) sched_yield();
+  return left > 0;
 }
 
 #endif

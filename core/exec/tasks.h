@@ -29,7 +29,7 @@ struct tn__jobs {
   tn__crew *crew; /* NULL: a scheduler has them */
   tn__trace *trace;
   tn__trace_scope *scope;
-  uint64_t float_mode; /* of the step's own thread, as the account */
+  uint32_t float_mode; /* of the step's own thread, as the account */
   tn__account *account;
   tn__mutex guard;       /* of the workspace's spares, while there are several threads */
   _Atomic uint32_t left; /* tasks that have not ended */
@@ -51,7 +51,7 @@ static inline uint32_t tn__job_number(const tn__job *job) { return (uint32_t)(jo
 
 /* What belongs to a thread, and what it computes depends on. */
 typedef struct tn__surroundings {
-  uint64_t float_mode;
+  uint32_t float_mode;
   tn__account *account;
   tn__trace_scope *scope;
 } tn__surroundings;
