@@ -124,14 +124,18 @@ static bool is_slow(const sizes *z, bool depthwise)
          (z->window.dilation[last] > 1 && 4 * reach > 3 * z->x[last + 1]);
 }
 
-/* And of images forward: vectors that are not full; of depthwise ones steps above 1 and few channels. */
+#define SMALL_RAGGED 100000 /* with vectors that are not full */
+#define FEW_CHANNELS 3      /* of an image, and there */
+
+/* And of images forward: with vectors that are not full; of depthwise ones steps above 1 and few channels. */
 static bool is_slow_forward(const sizes *z, bool depthwise, tn_dtype dtype)
 {
   const dnn_window *w = &z->window;
   int64_t channels = z->y[z->rank - 1];
   if (w->axes != 2 || dtype != TN_FLOAT) return false;
   if (depthwise) return channels < 24 || w->stride[0] > 1 || w->stride[1] > 1;
-  return z->groups == 1 && channels % 16 != 0;
+  if (z->groups != 1 || channels % 16 == 0) return false;
+  return z->products < SMALL_RAGGED || z->in_group < FEW_CHANNELS || !dnn_fused_is_faster();
 }
 
 #define REUSED 32 /* rows that make packing a filter in each step worth it */
@@ -260,7 +264,7 @@ static tn_status best_plan(tn_prepare_ctx *ctx, const conv_state *s, const sizes
   tn_dtype dtype = ctx->inputs[0].dtype;
   if (is_product(z, s, dtype)) {
     int64_t in = z->filter[axes], out = z->filter[axes + 1];
-    if (dnn_rows_plain(z->rows, out)) return dnn_rows_plan(ctx, &s->epilogue, z->rows, in, out, err);
+    if (dnn_rows_plain(z->rows, out) || out % 16 != 0) return dnn_rows_plan(ctx, &s->epilogue, z->rows, in, out, err);
     tn_status st = dnn_columns_plan(ctx, &s->epilogue, z->rows, in, out, cost_of(z, false), err);
     if (st != TN_UNIMPLEMENTED) return st;
     dnn_plan_undo(ctx, err);
@@ -273,13 +277,20 @@ static tn_status best_plan(tn_prepare_ctx *ctx, const conv_state *s, const sizes
   return shared_plan(ctx, s, z, err);
 }
 
+/* Whether it is as fast as a product by constants is. */
+static bool as_product(const sizes *z, const conv_state *s, const tn_prepare_ctx *ctx)
+{
+  return dnn_fused_is_faster() && is_product(z, s, ctx->inputs[0].dtype) && tn_prepare_is_constant(ctx, 1);
+}
+
 tn_status dnn_conv_prepare(tn_prepare_ctx *ctx, tn_error *err)
 {
   const conv_state *s = ctx->state;
   sizes z;
   if (!measure(ctx, s, &z)) return dnn_declined(err, "shapes that the library's own kernel judges");
   if (!dnn_epilogue_fits(&s->epilogue, ctx, 2, z.y, z.rank)) return dnn_declined(err, "fused tensors of other shapes");
-  if (is_slow(&z, s->depthwise) || is_slow_forward(&z, s->depthwise, ctx->inputs[0].dtype))
+  if (as_product(&z, s, ctx) ? dnn_product_is_small(ctx, z.rows, z.filter[z.rank - 2], z.filter[z.rank - 1])
+                             : is_slow(&z, s->depthwise) || is_slow_forward(&z, s->depthwise, ctx->inputs[0].dtype))
     return dnn_declined(err, "a convolution this small");
   tn_status st = best_plan(ctx, s, &z, err);
   if (st == TN_OK) st = tn_prepare_output(ctx, 0, z.y, z.rank, err);

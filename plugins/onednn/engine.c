@@ -96,6 +96,15 @@ bool dnn_type_is_fast(tn_dtype dtype)
   return dtype == TN_FLOAT || (dtype == TN_BFLOAT16 && ((unsigned)dnnl_get_effective_cpu_isa() & wanted) == wanted);
 }
 
+bool dnn_fused_is_faster(void)
+{
+#if defined(__x86_64__) && defined(__GNUC__)
+  return !__builtin_cpu_is("amd");
+#else
+  return true;
+#endif
+}
+
 bool dnn_dims_fit(const int64_t *dims, int32_t rank)
 {
   int64_t count = 1;

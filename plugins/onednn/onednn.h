@@ -34,6 +34,10 @@ dnnl_memory_desc_t dnn_any(const int64_t *dims, int n, dnnl_data_type_t type);
 dnnl_data_type_t dnn_type(tn_dtype dtype);
 /* Whether products of this dtype have instructions of their own here. */
 bool dnn_type_is_fast(tn_dtype dtype);
+/* Whether this processor makes a multiplication with its addition in the time of either. The library's own loops, whose
+ * results have the same bits everywhere, round in between, and take twice as long there. Processors of AMD have units of
+ * their own for both. */
+bool dnn_fused_is_faster(void);
 
 /* oneDNN counts dimensions and offsets in int at places, so larger tensors are left to the library's own kernels. */
 #define DNN_MOST INT32_MAX
@@ -245,6 +249,8 @@ tn_status dnn_winograd_plan(tn_prepare_ctx *ctx, const dnn_epilogue *e, const dn
 
 /* Whether float weights [any, n] are as fast as they are as when they are packed, which costs their size once more. */
 bool dnn_rows_plain(int64_t rows, int64_t n);
+/* Of a float product: whether the library's own loops are as fast. */
+bool dnn_product_is_small(const tn_prepare_ctx *ctx, int64_t rows, int64_t k, int64_t n);
 /* out[rows, n] = in[rows, k] * weights[k, n], inputs 0 and 1, with what follows. */
 tn_status dnn_rows_plan(tn_prepare_ctx *ctx, const dnn_epilogue *e, int64_t rows, int64_t k, int64_t n, tn_error *err);
 

@@ -111,14 +111,23 @@ static dnnl_memory_desc_t matrices(const int64_t *batch, int n_batch, int64_t ro
 /* Rows of weights that far from each other fall on the same lines of a cache, so oneDNN copies them in each step. */
 static bool collide(int64_t n) { return n > 256 && (n & (n - 1)) == 0; }
 
-/* Where the library's own loops are as fast or faster: few products, narrow or ragged results, one row by what is not
- * packed. */
-static bool is_small(const sizes *z, bool constant, tn_dtype dtype)
+/* Where the library's own loops are as fast or faster. By constants, which are packed: */
+#define SMALL 30000
+#define NARROW 8         /* columns */
+#define SMALL_ROW 400000 /* one row waits for memory, be it with whom it is; and all products where fused ones are not faster */
+#define RAGGED 256       /* there: columns that do not fill vectors */
+/* By what is fed: */
+#define SMALL_FED 100000
+#define NARROW_FED 32
+#define SMALL_SHORT 16000 /* of bfloat16 and half */
+
+static bool is_small(const sizes *z, bool constant)
 {
-  if (dtype != TN_FLOAT) return z->products < 16000;
-  if (z->n < 32 && z->n_batch == 0) return true;
-  if (constant) return z->products < 400000 || (z->n % 16 != 0 && z->n < 256);
-  return z->rows == 1 || z->products < 100000 || collide(z->n);
+  bool faster = constant && z->rows > 1 && dnn_fused_is_faster();
+  if (z->n_batch == 0 && z->n < (faster ? NARROW : NARROW_FED)) return true;
+  if (faster) return z->products < SMALL;
+  if (constant) return z->products < SMALL_ROW || (z->n % 16 != 0 && z->n < RAGGED);
+  return z->rows == 1 || z->products < SMALL_FED || collide(z->n);
 }
 
 /* Not where reading weights is most of the work, or where their rows do not begin with a line of the cache. */
@@ -268,11 +277,22 @@ static tn_status product_plan(tn_prepare_ctx *ctx, const product_state *s, const
   return whole_plan(ctx, s, z, NULL, err);
 }
 
+static sizes sizes_of(int64_t rows, int64_t k, int64_t n)
+{
+  return (sizes){ .m = rows, .k = k, .n = n, .rows = rows, .rank = 2,
+                  .products = (double)rows * (double)k * (double)n };
+}
+
+bool dnn_product_is_small(const tn_prepare_ctx *ctx, int64_t rows, int64_t k, int64_t n)
+{
+  const sizes z = sizes_of(rows, k, n);
+  return is_small(&z, tn_prepare_is_constant(ctx, 1));
+}
+
 tn_status dnn_rows_plan(tn_prepare_ctx *ctx, const dnn_epilogue *e, int64_t rows, int64_t k, int64_t n, tn_error *err)
 {
   const product_state s = { .epilogue = *e };
-  const sizes z = { .m = rows, .k = k, .n = n, .rows = rows, .rank = 2,
-                    .products = (double)rows * (double)k * (double)n };
+  const sizes z = sizes_of(rows, k, n);
   return product_plan(ctx, &s, &z, err);
 }
 
@@ -283,7 +303,7 @@ tn_status dnn_product_prepare(tn_prepare_ctx *ctx, tn_error *err)
   if (!measure(ctx, s, &z)) return dnn_declined(err, "shapes that the library's own kernel judges");
   if (!dnn_epilogue_fits(&s->epilogue, ctx, 2, z.shape, z.rank))
     return dnn_declined(err, "fused tensors of other shapes");
-  if (is_small(&z, tn_prepare_is_constant(ctx, 1), ctx->inputs[0].dtype))
+  if (ctx->inputs[0].dtype != TN_FLOAT ? z.products < SMALL_SHORT : is_small(&z, tn_prepare_is_constant(ctx, 1)))
     return dnn_declined(err, "a product this small");
   tn_status st = product_plan(ctx, s, &z, err);
   if (st == TN_OK) st = tn_prepare_output(ctx, 0, z.shape, z.rank, err);
