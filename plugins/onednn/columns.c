@@ -6,8 +6,7 @@
 
 #include <string.h>
 
-#define BLOCK 64  /* columns of a block of packed weights, as oneDNN would have them */
-#define NARROW 32 /* where there would be too few blocks */
+#define BLOCK 64 /* columns of a block of packed weights, as oneDNN would have them */
 #define MOST_ROWS 48   /* that are few */
 #define SHARED_ROWS 24 /* of a product that is cut: more are cut by rows, each of which then stays with one thread */
 
@@ -48,8 +47,8 @@ static dnnl_memory_desc_t packed(const columns *c, int64_t width)
 {
   const dnnl_dims_t dims = { c->k, width };
   dnnl_memory_desc_t md;
-  if (dnnl_memory_desc_init_by_tag(&md, 2, dims, dnnl_f32, c->block == BLOCK ? dnnl_BA16a64b : dnnl_BA16a32b) !=
-      dnnl_success)
+  dnnl_format_tag_t tag = c->block == BLOCK ? dnnl_BA16a64b : c->block == BLOCK / 2 ? dnnl_BA16a32b : dnnl_BA16a16b;
+  if (dnnl_memory_desc_init_by_tag(&md, 2, dims, dnnl_f32, tag) != dnnl_success)
     md = (dnnl_memory_desc_t){ 0 };
   return md;
 }
@@ -145,13 +144,29 @@ static tn_status end_all(tn_prepare_ctx *ctx, const columns *c, tn_error *err)
   return st;
 }
 
+/* Columns of the part that has most. */
+static int64_t widest(int64_t n, int64_t block, int64_t parts)
+{
+  int64_t blocks = (n + block - 1) / block;
+  return blocks <= parts ? block : (blocks + parts - 1) / parts * block;
+}
+
+/* Narrower blocks where the parts are that much more alike. */
+static int64_t block_of(int64_t n, uint32_t parts)
+{
+  int64_t best = BLOCK;
+  for (int64_t block = BLOCK / 2; parts > 1 && block >= BLOCK / 4; block /= 2)
+    if (10 * widest(n, block, parts) < 9 * widest(n, best, parts)) best = block;
+  return best;
+}
+
 tn_status dnn_columns_plan(tn_prepare_ctx *ctx, const dnn_epilogue *e, int64_t rows, int64_t k, int64_t n, double ns,
                            tn_error *err)
 {
   uint32_t parts = dnn_parts_worth(ctx, ns);
   if (ns < DNN_WORTH || rows > (parts < 2 ? MOST_ROWS : SHARED_ROWS) || ctx->inputs[0].dtype != TN_FLOAT || !tn_prepare_is_constant(ctx, 1))
     return dnn_declined(err, "no such product");
-  columns c = { .rows = rows, .k = k, .n = n, .block = n / BLOCK < (int64_t)parts ? NARROW : BLOCK };
+  columns c = { .rows = rows, .k = k, .n = n, .block = block_of(n, parts) };
   int64_t blocks = (n + c.block - 1) / c.block;
   if (blocks < 2) return dnn_declined(err, "no such product");
   if (parts < 2) {
