@@ -156,7 +156,7 @@ static int64_t block_of(int64_t n, uint32_t parts)
 {
   int64_t best = BLOCK;
   for (int64_t block = BLOCK / 2; parts > 1 && block >= BLOCK / 4; block /= 2)
-    if (10 * widest(n, block, parts) < 9 * widest(n, best, parts)) best = block;
+    if (20 * widest(n, block, parts) < 19 * widest(n, best, parts)) best = block;
   return best;
 }
 
