@@ -437,7 +437,8 @@ static const char *const large[] = {
   "MatMul x:9,500 c:500,128 +Bias128 +Relu6", "MatMul x:17,333 c:333,333 +Tanh", "MatMul x:40,333 c:333,70",
   "MatMul transpose_b=b:1 x:65,70 c:300,70", "MatMul half x:130,200 c:200,160", "BatchMatMulV2 x:7,80,60 x:7,60,96",
   "BatchMatMulV2 x:7,80,60 c:60,96", CONV " x:1,31,29,32 c:1,1,32,144 +Bias144",
-  CONV " x:1,4,4,160 c:1,1,160,960 +Relu", CONV " x:1,3,3,960 c:1,1,960,320 +Bias320", "MatMul x:1,1280 c:1280,1001",
+  CONV " x:1,4,4,160 c:1,1,160,960 +Relu", CONV " x:1,3,3,960 c:1,1,960,320 +Bias320",
+  CONV " x:1,4,4,960 c:1,1,960,160 +Bias160", CONV " x:1,13,5,172 c:1,1,172,172 +Bias172 +Relu", "MatMul x:1,1280 c:1280,1001",
   /* bands and images */
   CONV " x:1,37,29,16 c:5,3,16,32 +Bias32 +Relu", CONV " x:2,37,29,16 c:5,3,16,32", CONV " x:9,13,11,16 c:5,3,16,32",
   CONV " dilations=l:1,3,2,1 x:1,47,39,16 c:3,3,16,48", STEP " padding=s:SAME x:1,63,51,3 c:7,7,3,64 +Bias64",
