@@ -3,7 +3,7 @@
 #include <core/exec/pool_internal.h>
 
 #define LEAST_NS 2000      /* a part that is worth being taken by itself */
-#define PART_NS 12000       /* a part, where a thread has several: halves of a loop may differ by half of their time */
+#define PART_NS 12000     /* a part, where a thread has several: halves of a loop may differ by half of their time */
 #define PARTS_PER_THREAD 4 /* at most: so that who comes late, or is slow, gets less */
 #define CALLS_AT_ONCE 2    /* whom each one that comes calls, so that many come in few rounds */
 
@@ -142,6 +142,11 @@ static uint32_t cut(tn__loop_share *l, int64_t n, int64_t grain, double cost_ns,
   if (size < grain) size = grain;
   if (size >= 256) size += -size & (size >= 1024 ? 63 : 15);
   parts = n / size + (n % size >= grain || n < size);
+  if (parts > threads && parts % threads != 0) { /* somebody would have one more */
+    parts -= parts % threads;
+    size = n / parts + (n % parts != 0);
+    parts = n / size + (n % size >= grain || n < size);
+  }
   l->n = n;
   l->size = size;
   l->n_parts = (uint32_t)parts;

@@ -36,7 +36,7 @@ bool tn__unpark(tn__parker *parker); /* whether it was parked */
  * next one, does no harm.
  *
  * A line of the cache takes some 150 ns from one core to the other, and loops of a few microseconds lose little else: all
- * that a helper needs is in one, and the caller writes nowhere else where workers look. */
+ * that a helper needs is in one (part_ns only while more may come), and the caller writes nowhere else where workers look. */
 typedef struct tn__loop_share {
   _Atomic uint64_t range; /* parts that nobody took: first << 32 | end. The caller takes the first, helpers the last */
   _Atomic uint32_t left;  /* parts that have not ended */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Programs that scale, shift and clamp each column of a matrix, as a batch norm with its activation does: of float, in one
- * pass over the elements, part by part where the matrix is a concatenation. The bits are those of the steps one by one. */
+ * pass over the elements, part by part where the matrix is a concatenation. The bits are those of the steps one by one, as
+ * long as numbers are rounded to the nearest and tiny ones are not flushed. */
 #ifndef TN_OPS_SUPPORT_AFFINE_H
 #define TN_OPS_SUPPORT_AFFINE_H
 

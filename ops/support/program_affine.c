@@ -93,8 +93,9 @@ static bool measure(const finder *f, tn__affine *a)
     if (a->columns * size != (int64_t)a->join->row) return false;
   }
   if (a->columns < (a->join != NULL ? LEAST_COLUMNS * parts : ALONE_COLUMNS)) return false;
+  if (a->columns * size > BLOCK_BYTES) return false; /* threads share blocks of such rows */
   a->rows = f->stage->count / a->columns;
-  a->block = BLOCK_BYTES / (a->columns * size) + 1;
+  a->block = BLOCK_BYTES / (a->columns * size);
   a->row_ns = (double)a->columns * ELEMENT_NS + (double)parts * PIECE_NS;
   return true;
 }

@@ -7,8 +7,7 @@
 #include <string.h>
 
 #define BLOCK 64 /* columns of a block of packed weights, as oneDNN would have them */
-#define MOST_ROWS 48   /* that are few */
-#define SHARED_ROWS 24 /* of a product that is cut: more are cut by rows, each of which then stays with one thread */
+#define MOST_ROWS 24 /* that are few: more are cut by rows, each of which then stays with one thread */
 
 /* Some columns of a product: what its plan keeps. */
 typedef struct columns {
@@ -154,8 +153,9 @@ static int64_t widest(int64_t n, int64_t block, int64_t parts)
 /* Narrower blocks where the parts are that much more alike. */
 static int64_t block_of(int64_t n, uint32_t parts)
 {
+  if (parts < 2) return n < BLOCK ? BLOCK / 2 : BLOCK;
   int64_t best = BLOCK;
-  for (int64_t block = BLOCK / 2; parts > 1 && block >= BLOCK / 4; block /= 2)
+  for (int64_t block = BLOCK / 2; block >= BLOCK / 4; block /= 2)
     if (20 * widest(n, block, parts) < 19 * widest(n, best, parts)) best = block;
   return best;
 }
@@ -164,7 +164,7 @@ tn_status dnn_columns_plan(tn_prepare_ctx *ctx, const dnn_epilogue *e, int64_t r
                            tn_error *err)
 {
   uint32_t parts = dnn_parts_worth(ctx, ns);
-  if (ns < DNN_WORTH || rows > (parts < 2 ? MOST_ROWS : SHARED_ROWS) || ctx->inputs[0].dtype != TN_FLOAT || !tn_prepare_is_constant(ctx, 1))
+  if (ns < DNN_WORTH || rows > MOST_ROWS || ctx->inputs[0].dtype != TN_FLOAT || !tn_prepare_is_constant(ctx, 1))
     return dnn_declined(err, "no such product");
   columns c = { .rows = rows, .k = k, .n = n, .block = block_of(n, parts) };
   int64_t blocks = (n + c.block - 1) / c.block;

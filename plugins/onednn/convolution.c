@@ -125,7 +125,8 @@ static bool is_slow(const sizes *z, bool depthwise)
 }
 
 #define SMALL_RAGGED 100000 /* with vectors that are not full */
-#define FEW_CHANNELS 3      /* of an image, and there */
+#define FEW_CHANNELS 3      /* of an image, and there; of its result */
+#define NARROW 8
 
 /* And of images forward: with vectors that are not full; of depthwise ones steps above 1 and few channels. */
 static bool is_slow_forward(const sizes *z, bool depthwise, tn_dtype dtype)
@@ -135,7 +136,7 @@ static bool is_slow_forward(const sizes *z, bool depthwise, tn_dtype dtype)
   if (w->axes != 2 || dtype != TN_FLOAT) return false;
   if (depthwise) return channels < 24 || w->stride[0] > 1 || w->stride[1] > 1;
   if (z->groups != 1 || channels % 16 == 0) return false;
-  return z->products < SMALL_RAGGED || z->in_group < FEW_CHANNELS || !dnn_fused_is_faster();
+  return z->products < SMALL_RAGGED || z->in_group < FEW_CHANNELS || channels < NARROW || !dnn_fused_is_faster();
 }
 
 #define REUSED 32 /* rows that make packing a filter in each step worth it */
@@ -239,9 +240,10 @@ static tn_status shared_plan(tn_prepare_ctx *ctx, const conv_state *s, const siz
 {
   double ns = cost_of(z, s->depthwise);
   uint32_t n = dnn_parts_worth(ctx, ns);
-  dnn_bands b = dnn_bands_cut(z->x[0], z->y[1], z->rows / z->y[0], n);
+  bool constant = tn_prepare_is_constant(ctx, 1);
+  dnn_bands b = dnn_bands_cut(z->x[0], z->y[1], z->rows / z->y[0], n, constant ? 0 : REUSED_BAND);
   n = (uint32_t)(b.images * b.rows);
-  if (n > 1 && (tn_prepare_is_constant(ctx, 1) || z->rows / n >= REUSED_BAND)) {
+  if (n > 1 && (constant || z->rows / n >= REUSED_BAND)) {
     tn_status st = banded_plan(ctx, s, z, b, ns, err);
     if (st != TN_UNIMPLEMENTED) return st;
     dnn_plan_undo(ctx, err);
@@ -258,16 +260,16 @@ static bool is_product(const sizes *z, const conv_state *s, tn_dtype dtype)
   return true;
 }
 
+#define FEW_ROWS 48 /* that are a product by constants in any case */
+
 static tn_status best_plan(tn_prepare_ctx *ctx, const conv_state *s, const sizes *z, tn_error *err)
 {
   const int axes = z->window.axes;
   tn_dtype dtype = ctx->inputs[0].dtype;
   if (is_product(z, s, dtype)) {
     int64_t in = z->filter[axes], out = z->filter[axes + 1];
-    if (dnn_rows_plain(z->rows, out) || out % 16 != 0) return dnn_rows_plan(ctx, &s->epilogue, z->rows, in, out, err);
-    tn_status st = dnn_columns_plan(ctx, &s->epilogue, z->rows, in, out, cost_of(z, false), err);
-    if (st != TN_UNIMPLEMENTED) return st;
-    dnn_plan_undo(ctx, err);
+    if (dnn_rows_plain(z->rows, out) || out % 16 != 0 || (z->rows <= FEW_ROWS && tn_prepare_is_constant(ctx, 1)))
+      return dnn_rows_plan(ctx, &s->epilogue, z->rows, in, out, err);
   }
   if (axes == 2 && !s->depthwise && z->groups == 1 && dtype == TN_FLOAT) {
     tn_status st = dnn_winograd_plan(ctx, &s->epilogue, &z->window, z->x, z->y, err);

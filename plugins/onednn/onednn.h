@@ -66,8 +66,8 @@ bool dnn_window_fit(dnn_window *w, const int64_t *in, int64_t *out);
 /* Layout of a tensor [batch, axes..., channels], of at most 5 dimensions. */
 dnnl_memory_desc_t dnn_channels_last(const int64_t *dims, int n, dnnl_data_type_t type);
 
-/* How images [batch, axes..., channels] are cut: the batch, or when there are less images than parts are wanted, rows
- * along the first axis of the result. The product of the two is the number of bands. */
+/* How images [batch, axes..., channels] are cut: the batch, or when there are less images than parts are wanted, or some
+ * parts would have one more, rows along the first axis of the result. The product of the two is the number of bands. */
 typedef struct dnn_bands {
   int64_t images, rows;
 } dnn_bands;
@@ -76,8 +76,9 @@ typedef struct dnn_band {
   dnn_window window;
   int64_t x[5], y[5], x_at, y_at;
 } dnn_band;
-/* points: of a result, on which one image has so many rows. */
-dnn_bands dnn_bands_cut(int64_t images, int64_t rows, int64_t points, int64_t parts);
+/* points: of a result, on which one image has so many rows. least: points of a band, below which images stay whole where
+ * there are enough of them. */
+dnn_bands dnn_bands_cut(int64_t images, int64_t rows, int64_t points, int64_t parts, int64_t least);
 /* False: it would see nothing but padding. */
 bool dnn_band_of(const dnn_window *w, int rank, const int64_t *x, const int64_t *y, dnn_bands b, int64_t i,
                  dnn_band *out);

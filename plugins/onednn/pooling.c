@@ -112,7 +112,7 @@ static tn_status best_plan(tn_prepare_ctx *ctx, const sizes *z, tn_error *err)
   if (n > 1) {
     int64_t points = 1;
     for (int a = 1; a < z->rank - 1; a++) points *= z->y[a];
-    dnn_bands b = dnn_bands_cut(z->y[0], z->y[1], points, n);
+    dnn_bands b = dnn_bands_cut(z->y[0], z->y[1], points, n, 0);
     tn_status st = b.images * b.rows > 1 ? banded_plan(ctx, z, b, err) : TN_UNIMPLEMENTED;
     if (st != TN_UNIMPLEMENTED) return st;
     dnn_plan_undo(ctx, err);

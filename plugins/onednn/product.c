@@ -119,11 +119,11 @@ static bool collide(int64_t n) { return n > 256 && (n & (n - 1)) == 0; }
 /* By what is fed: */
 #define SMALL_FED 100000
 #define NARROW_FED 32
-#define SMALL_SHORT 16000 /* of bfloat16 and half */
+#define SMALL_SHORT 16000 /* of bfloat16 */
 
 static bool is_small(const sizes *z, bool constant)
 {
-  bool faster = constant && z->rows > 1 && dnn_fused_is_faster();
+  bool faster = constant && z->n_batch == 0 && z->rows > 1 && dnn_fused_is_faster();
   if (z->n_batch == 0 && z->n < (faster ? NARROW : NARROW_FED)) return true;
   if (faster) return z->products < SMALL;
   if (constant) return z->products < SMALL_ROW || (z->n % 16 != 0 && z->n < RAGGED);

@@ -90,7 +90,7 @@ dnnl_memory_desc_t dnn_channels_last(const int64_t *dims, int n, dnnl_data_type_
 #define MOST_BANDS 4  /* of a part, to make parts alike */
 
 /* Bands of an image, so that a few images make as much work for each part: 3 of them by halves for two parts. */
-static int64_t halves(int64_t images, int64_t parts)
+static int64_t bands_of_image(int64_t images, int64_t parts)
 {
   int64_t a = images, b = parts;
   while (b != 0) {
@@ -101,12 +101,13 @@ static int64_t halves(int64_t images, int64_t parts)
   return parts / a;
 }
 
-dnn_bands dnn_bands_cut(int64_t images, int64_t rows, int64_t points, int64_t parts)
+dnn_bands dnn_bands_cut(int64_t images, int64_t rows, int64_t points, int64_t parts, int64_t least)
 {
   dnn_bands b = { parts, 1 };
   if (images >= parts) {
-    int64_t some = halves(images, parts);
+    int64_t some = bands_of_image(images, parts);
     bool fit = some > 1 && images * some <= MOST_BANDS * parts && rows >= some && points / some >= MIN_POINTS;
+    fit = fit && points / some >= least;
     return fit ? (dnn_bands){ images, some } : b;
   }
   int64_t most = points / MIN_POINTS, some = (parts + images - 1) / images;
