@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "tests/support/gpu_kit.h"
@@ -270,6 +271,23 @@ static void gpu_clblast__sessions_of_several_threads_use_it(void)
   for (int i = 0; i < 4; i++) CHECK_MSG(right[i], "thread %d", i);
 }
 
+/* In a process that did not use it before: CLBlast makes tables when it is called for the first time. */
+static void gpu_clblast__the_first_sessions_may_come_at_once(void)
+{
+  GPU_NEEDS_DEVICE();
+  int status = -1;
+  fflush(stdout);
+  pid_t child = fork();
+  if (child == 0) {
+    setenv("ASAN_OPTIONS", "detect_leaks=0", 1); /* PoCL's compiler keeps things */
+    if (freopen("/dev/null", "w", stdout) == NULL) _exit(1);
+    execl("/proc/self/exe", "test_gpu_clblast", "gpu_clblast__sessions_of_several_threads_use_it", (char *)NULL);
+    _exit(127);
+  }
+  REQUIRE(child > 0 && waitpid(child, &status, 0) == child);
+  CHECK_INT(status, 0);
+}
+
 /* ---- metadata ---- */
 
 /* Several kernels make a large product; what is recorded is the time of all. Holds for own kernels as well. */
@@ -320,6 +338,7 @@ TAP_MAIN_WITH(setup, NULL,
   TAP_TEST(gpu_clblast__its_programs_are_let_go_with_the_last_context),
   TAP_TEST(gpu_clblast__auto_takes_it_for_large_products_on_a_gpu),
   TAP_TEST(gpu_clblast__sessions_of_several_threads_use_it),
+  TAP_TEST(gpu_clblast__the_first_sessions_may_come_at_once),
   TAP_TEST(gpu_clblast__metadata_has_the_time_of_all_its_kernels))
 #else
 static void gpu_clblast__a_build_without_it_says_so(void)

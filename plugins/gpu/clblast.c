@@ -141,14 +141,20 @@ typedef struct product {
 
 static CLBlastTranspose transpose(bool across) { return across ? CLBlastTransposeYes : CLBlastTransposeNo; }
 
+/* CLBlast makes its table of parameters in the first call of all, without a lock. This call comes before any other with the
+ * same product, so nobody is inside while it is made. */
+static pthread_mutex_t sizing = PTHREAD_MUTEX_INITIALIZER;
+
 static size_t temp_bytes(const gpu_gemm *g, cl_command_queue queue, int *code)
 {
   const CLBlastTranspose a = transpose(g->across_a), b = transpose(g->across_b);
   const size_t m = (size_t)g->m, n = (size_t)g->n, k = (size_t)g->k;
   size_t bytes = 0;
+  pthread_mutex_lock(&sizing);
   /* Offsets of 1: what lies at the front may need less. */
   *code = (g->dtype == TN_DOUBLE ? lib.DGemmTempBufferSize : lib.SGemmTempBufferSize)(
       CLBlastLayoutRowMajor, a, b, m, n, k, 1, (size_t)g->a_row, 1, (size_t)g->b_row, 1, (size_t)g->out_row, &queue, &bytes);
+  pthread_mutex_unlock(&sizing);
   return bytes;
 }
 
