@@ -3,7 +3,7 @@
 #include <core/exec/pool_internal.h>
 
 #define LEAST_NS 2000      /* a part that is worth being taken by itself */
-#define PART_NS 12000     /* a part, where a thread has several: halves of a loop may differ by half of their time */
+#define PART_NS 12000      /* a part, where a thread has several: halves of a loop may differ by half of their time */
 #define PARTS_PER_THREAD 4 /* at most: so that who comes late, or is slow, gets less */
 #define CALLS_AT_ONCE 2    /* whom each one that comes calls, so that many come in few rounds */
 

@@ -125,8 +125,8 @@ static bool is_slow(const sizes *z, bool depthwise)
 }
 
 #define SMALL_RAGGED 100000 /* with vectors that are not full */
-#define FEW_CHANNELS 3      /* of an image, and there; of its result */
-#define NARROW 8
+#define FEW_CHANNELS 3      /* of an image, and there */
+#define NARROW 8            /* channels of its result, and there */
 
 /* And of images forward: with vectors that are not full; of depthwise ones steps above 1 and few channels. */
 static bool is_slow_forward(const sizes *z, bool depthwise, tn_dtype dtype)
@@ -291,7 +291,7 @@ tn_status dnn_conv_prepare(tn_prepare_ctx *ctx, tn_error *err)
   sizes z;
   if (!measure(ctx, s, &z)) return dnn_declined(err, "shapes that the library's own kernel judges");
   if (!dnn_epilogue_fits(&s->epilogue, ctx, 2, z.y, z.rank)) return dnn_declined(err, "fused tensors of other shapes");
-  if (as_product(&z, s, ctx) ? dnn_product_is_small(ctx, z.rows, z.filter[z.rank - 2], z.filter[z.rank - 1])
+  if (as_product(&z, s, ctx) ? dnn_product_is_small(z.rows, z.filter[z.rank - 2], z.filter[z.rank - 1])
                              : is_slow(&z, s->depthwise) || is_slow_forward(&z, s->depthwise, ctx->inputs[0].dtype))
     return dnn_declined(err, "a convolution this small");
   tn_status st = best_plan(ctx, s, &z, err);

@@ -250,8 +250,8 @@ tn_status dnn_winograd_plan(tn_prepare_ctx *ctx, const dnn_epilogue *e, const dn
 
 /* Whether float weights [any, n] are as fast as they are as when they are packed, which costs their size once more. */
 bool dnn_rows_plain(int64_t rows, int64_t n);
-/* Of a float product: whether the library's own loops are as fast. */
-bool dnn_product_is_small(const tn_prepare_ctx *ctx, int64_t rows, int64_t k, int64_t n);
+/* Of a float product by constants: whether the library's own loops are as fast. */
+bool dnn_product_is_small(int64_t rows, int64_t k, int64_t n);
 /* out[rows, n] = in[rows, k] * weights[k, n], inputs 0 and 1, with what follows. */
 tn_status dnn_rows_plan(tn_prepare_ctx *ctx, const dnn_epilogue *e, int64_t rows, int64_t k, int64_t n, tn_error *err);
 
