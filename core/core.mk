@@ -166,6 +166,7 @@ TN_PLAN_FILES = \
   core/plan/layout_lives.c \
   core/plan/layout_memory.c \
   core/plan/layout_order.c \
+  core/plan/layout_threads.c \
   core/plan/layout_tape.c \
   core/plan/layout_tasks.c \
   core/plan/layout_variant.c \

@@ -161,6 +161,7 @@ tn_status tn__layout_vary(tn_plan *plan, tn__layout *from, const tn__entry *entr
 typedef struct tn__life {
   uint32_t slot;
   uint32_t first, last;
+  bool shared;   /* threads share the loop that writes it */
   size_t bytes;
   size_t offset; /* out */
 } tn__life;
@@ -171,6 +172,9 @@ tn_status tn__layout_assign_tasks(tn__life *lives, size_t n, const struct tn__ta
                                   size_t *live_bytes, tn_error *err);
 /* Looks for better offsets when those there need more than the bytes that live (layout_order.c); else they stay. */
 void tn__layout_improve(tn__life *lives, size_t n, size_t live_bytes, size_t *arena_bytes);
+/* Looks for offsets with which so many threads write where they wrote before, in an arena of up to half as much again as what
+ * lives (layout_threads.c). False: they stay as they are. */
+bool tn__layout_share(tn__life *lives, size_t n, uint32_t threads, size_t live_bytes, size_t *arena_bytes);
 
 /* Output `out` may be written over input `in`. */
 struct tn__pair {

@@ -6,6 +6,7 @@
 /* Of calls, for the cut into tasks: of any, and by element where the kernel does not say. */
 #define CALL_NS 30.0
 #define ELEMENT_NS 0.5
+#define SHARED_NS 4000.0 /* a call that takes so long shares its loop, where there are threads */
 
 /* ---- outputs ---- */
 
@@ -147,15 +148,16 @@ static tn_status find_lives(tn__layout_builder *b)
   for (uint32_t i = b->segment->begin; i < b->segment->end; i++) {
     const tn__plan_instr *instr = &b->plan->instrs[i];
     tn__instr_note *note = &b->notes[i - b->segment->begin];
+    bool shared = note->cost_ns >= SHARED_NS;
     touch(b, i);
     for (uint32_t k = 0; k < instr->n_outputs; k++) {
       uint32_t out = tn__output_slots(b, instr)[k];
       if (l->slots[out].root != out || l->slots[out].store != TN_STORE_ARENA || take_over(b, i, out)) continue;
-      b->lives[b->n_lives++] = (tn__life){ .slot = out, .first = i, .bytes = l->slots[out].bytes };
+      b->lives[b->n_lives++] = (tn__life){ .slot = out, .first = i, .bytes = l->slots[out].bytes, .shared = shared };
     }
     if (note->scratch_bytes > 0) {
       note->scratch_life = (uint32_t)b->n_lives;
-      b->lives[b->n_lives++] = (tn__life){ .slot = TN__NONE, .first = i, .last = i, .bytes = note->scratch_bytes };
+      b->lives[b->n_lives++] = (tn__life){ .slot = TN__NONE, .first = i, .last = i, .bytes = note->scratch_bytes, .shared = shared };
     }
   }
   for (size_t i = 0; i < b->n_lives; i++)
@@ -164,6 +166,8 @@ static tn_status find_lives(tn__layout_builder *b)
   tn_status st = b->order != NULL
                      ? tn__layout_assign_tasks(b->lives, b->n_lives, b->order, &l->arena_bytes, &l->live_bytes, b->err)
                      : tn__layout_assign(b->lives, b->n_lives, &l->arena_bytes, &l->live_bytes, b->err);
+  if (st == TN_OK && b->order == NULL)
+    tn__layout_share(b->lives, b->n_lives, tn__plan_threads(b->plan), l->live_bytes, &l->arena_bytes);
   for (size_t i = 0; st == TN_OK && i < b->n_lives; i++)
     if (b->lives[i].slot != TN__NONE) l->slots[b->lives[i].slot].offset = b->lives[i].offset;
   return st;
