@@ -7,7 +7,8 @@
 #include <string.h>
 
 #define BLOCK 64 /* columns of a block of packed weights, as oneDNN would have them */
-#define MOST_ROWS 24 /* that are few: more are cut by rows, each of which then stays with one thread */
+#define FEW_ROWS 8   /* less are not cut by rows */
+#define MOST_ROWS 47 /* more are always: oneDNN takes 24 rows at once */
 
 /* Some columns of a product: what its plan keeps. */
 typedef struct columns {
@@ -160,11 +161,19 @@ static int64_t block_of(int64_t n, uint32_t parts)
   return best;
 }
 
+/* Parts of some rows each read all weights. Parts of some columns read half of the rows from the core that made them, and so
+ * does who reads the result: such lines take about four times as long as those that no core has. */
+static bool by_columns(int64_t rows, int64_t k, int64_t n)
+{
+  double weights = (double)k * (double)n / 2, others = (double)rows * ((double)k / 2 + (double)n / 4);
+  return rows < FEW_ROWS || (rows <= MOST_ROWS && weights > 4 * others);
+}
+
 tn_status dnn_columns_plan(tn_prepare_ctx *ctx, const dnn_epilogue *e, int64_t rows, int64_t k, int64_t n, double ns,
                            tn_error *err)
 {
   uint32_t parts = dnn_parts_worth(ctx, ns);
-  if (ns < DNN_WORTH || rows > MOST_ROWS || ctx->inputs[0].dtype != TN_FLOAT || !tn_prepare_is_constant(ctx, 1))
+  if (ns < DNN_WORTH || !by_columns(rows, k, n) || ctx->inputs[0].dtype != TN_FLOAT || !tn_prepare_is_constant(ctx, 1))
     return dnn_declined(err, "no such product");
   columns c = { .rows = rows, .k = k, .n = n, .block = block_of(n, parts) };
   int64_t blocks = (n + c.block - 1) / c.block;
