@@ -151,14 +151,16 @@ static int64_t widest(int64_t n, int64_t block, int64_t parts)
   return blocks <= parts ? block : (blocks + parts - 1) / parts * block;
 }
 
-/* Narrower blocks where the parts are that much more alike. */
+/* Narrower blocks, whose columns take longer, where the parts are that much more alike: also for the whole, which a step
+ * without help computes by the same form. */
 static int64_t block_of(int64_t n, uint32_t parts)
 {
   if (parts < 2) return n < BLOCK ? BLOCK / 2 : BLOCK;
-  int64_t best = BLOCK;
-  for (int64_t block = BLOCK / 2; block >= BLOCK / 4; block /= 2)
-    if (20 * widest(n, block, parts) < 19 * widest(n, best, parts)) best = block;
-  return best;
+  int64_t half = BLOCK / 2, quarter = BLOCK / 4;
+  double wide = (double)widest(n, BLOCK, parts), narrow = 1.05 * (double)widest(n, half, parts);
+  double narrowest = 1.15 * (double)widest(n, quarter, parts);
+  if (narrowest < 0.95 * wide && narrowest < 0.95 * narrow) return quarter;
+  return narrow < 0.95 * wide ? half : BLOCK;
 }
 
 /* Parts of some rows each read all weights. Parts of some columns read half of the rows from the core that made them, and so
