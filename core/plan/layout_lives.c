@@ -2,6 +2,7 @@
 /* A layout's memory: which values are the step's outputs, how long each block is needed, what takes over whose, and, where
  * several threads may work, what runs at once. */
 #include <core/plan/layout_builder.h>
+#include <core/tensor/account.h>
 
 /* Of calls, for the cut into tasks: of any, and by element where the kernel does not say. */
 #define CALL_NS 30.0
@@ -166,7 +167,7 @@ static tn_status find_lives(tn__layout_builder *b)
   tn_status st = b->order != NULL
                      ? tn__layout_assign_tasks(b->lives, b->n_lives, b->order, &l->arena_bytes, &l->live_bytes, b->err)
                      : tn__layout_assign(b->lives, b->n_lives, &l->arena_bytes, &l->live_bytes, b->err);
-  if (st == TN_OK && b->order == NULL)
+  if (st == TN_OK && b->order == NULL && tn__account_now == NULL) /* a limit of memory: no more than is needed */
     tn__layout_share(b->lives, b->n_lives, tn__plan_threads(b->plan), l->live_bytes, &l->arena_bytes);
   for (size_t i = 0; st == TN_OK && i < b->n_lives; i++)
     if (b->lives[i].slot != TN__NONE) l->slots[b->lives[i].slot].offset = b->lives[i].offset;

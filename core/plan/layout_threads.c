@@ -11,10 +11,11 @@
 
 #define MOST_SLICES 4
 #define MOST_CHUNKS 512
-#define LEAST_CHUNK 256
+#define LEAST_CHUNKS 64
+#define LEAST_CHUNK 256 /* bytes */
 #define ROUNDS 4
 #define BRIEF 3             /* instructions: what lives longer stands at the edge of a gap, so that gaps stay large */
-#define MOST_WORK 8000000   /* steps of the loops below in all tries: a few milliseconds */
+#define MOST_WORK 8000000   /* sums added and looked up in all tries: some 10 ms */
 #define WORTH_NS 3000.0     /* saved in a step; less is not worth memory */
 
 /* What it costs to write a line, in ns: measured on processors with 1 to 2 MB of cache a core. Other programs and the
@@ -29,7 +30,7 @@
 
 typedef struct sharer {
   tn__life *lives;
-  size_t n, room, chunk, n_chunks; /* room: bytes that the arena may have */
+  size_t n, room, chunk, n_chunks, most_chunks; /* room: bytes that the arena may have */
   uint32_t slices;
   double now;      /* bytes written so far */
   uint8_t *writer; /* by chunk: the slice that it was in last */
@@ -107,9 +108,10 @@ static void end_lives(sharer *s, uint32_t first)
   s->n_live = n;
 }
 
-static void consider(const sharer *s, const tn__life *l, size_t offset, size_t *at, double *least)
+static void consider(sharer *s, const tn__life *l, size_t offset, size_t *at, double *least)
 {
   double ns = price(s, l, offset);
+  s->work += 2 * s->slices;
   if (*at != SIZE_MAX && ns >= *least - 0.01) return;
   *at = offset;
   *least = ns;
@@ -121,7 +123,7 @@ static void look_in(sharer *s, const tn__life *l, size_t begin, size_t end, size
   if (end < begin || end - begin < bytes) return;
   consider(s, l, begin, at, least);
   if (l->last - l->first <= BRIEF && bytes >= 4 * s->chunk)
-    for (size_t offset = tn__round_up(begin, s->chunk); offset + bytes <= end; offset += s->chunk, s->work += s->slices)
+    for (size_t offset = tn__round_up(begin, s->chunk); offset + bytes <= end; offset += s->chunk)
       consider(s, l, offset, at, least);
   consider(s, l, end - bytes, at, least);
 }
@@ -156,16 +158,17 @@ static void forget(sharer *s)
   s->now = RECENT;
 }
 
-/* What writing costs in a step, with blocks where they are or in better places; below 0: they do not fit. */
-static double go_through(sharer *s, bool places)
+/* What writing costs in a step, with blocks at these offsets, or in better places (NULL), which are at s->offsets then; below 0:
+ * they do not fit, or it is not worth more work. */
+static double go_through(sharer *s, const size_t *offsets)
 {
   double ns = 0;
   s->n_live = 0;
   for (size_t i = 0; i < s->n; i++) {
     const tn__life *l = &s->lives[i];
     add_up(s);
-    if (places && !place(s, i)) return -1;
-    size_t offset = places ? s->offsets[i] : l->offset;
+    if (offsets == NULL && (s->work > MOST_WORK || !place(s, i))) return -1;
+    size_t offset = offsets == NULL ? s->offsets[i] : offsets[i];
     ns += price(s, l, offset);
     write_block(s, l, offset);
   }
@@ -177,16 +180,17 @@ static double go_through(sharer *s, bool places)
 static void cut(sharer *s, size_t room)
 {
   s->room = room / TN_ALIGN * TN_ALIGN;
-  s->chunk = tn__round_up(room / MOST_CHUNKS + 1, LEAST_CHUNK);
+  s->chunk = tn__round_up(room / s->most_chunks + 1, LEAST_CHUNK);
   s->n_chunks = room / s->chunk + 1;
   forget(s);
 }
 
-static double price_now(sharer *s, size_t arena_bytes)
+/* Of a step after another with the same offsets. */
+static double price_of(sharer *s, const size_t *offsets)
 {
-  cut(s, arena_bytes);
-  go_through(s, false);
-  return go_through(s, false);
+  forget(s);
+  go_through(s, offsets);
+  return go_through(s, offsets);
 }
 
 /* The best of some rounds in an arena of at most so many bytes; below 0: there is none. */
@@ -194,14 +198,14 @@ static double improve(sharer *s, size_t room)
 {
   double least = -1;
   cut(s, room);
-  for (int r = 0; r < ROUNDS && s->work < MOST_WORK; r++) {
-    double ns = go_through(s, true);
-    if (ns < 0) return least;
+  for (int r = 0; r < ROUNDS; r++) {
+    double ns = go_through(s, NULL);
+    if (ns < 0) break;
     if (r == 0 || (least >= 0 && ns >= least)) continue; /* the first one finds nothing written */
     least = ns;
     memcpy(s->best, s->offsets, s->n * sizeof *s->best);
   }
-  return least;
+  return least < 0 ? least : price_of(s, s->best); /* a round wrote over the places of the one before */
 }
 
 static size_t end_of(const sharer *s)
@@ -214,10 +218,13 @@ static size_t end_of(const sharer *s)
 
 static bool try_all(sharer *s, size_t live_bytes, size_t *arena_bytes)
 {
-  double before = price_now(s, *arena_bytes), after = -1;
+  double before, after = -1;
+  for (size_t i = 0; i < s->n; i++) s->offsets[i] = s->lives[i].offset;
+  cut(s, *arena_bytes);
+  before = price_of(s, s->offsets);
   for (size_t more = 4; after < 0 && more >= 2; more /= 2) { /* a quarter more than what lives, or half as much again */
     after = improve(s, live_bytes + live_bytes / more);
-    if (s->work >= MOST_WORK) break;
+    if (s->work > MOST_WORK) break;
   }
   if (after < 0 || before - after < WORTH_NS || before - after < before / 8) return false;
   *arena_bytes = end_of(s);
@@ -236,6 +243,8 @@ bool tn__layout_share(tn__life *lives, size_t n, uint32_t threads, size_t live_b
 {
   if (!worth_a_look(lives, n, threads, live_bytes, *arena_bytes)) return false;
   sharer s = { .lives = lives, .n = n, .slices = threads < MOST_SLICES ? threads : MOST_SLICES };
+  s.most_chunks = MOST_WORK / (8 * s.slices) / n; /* coarser where there are many blocks, so that all rounds can be made */
+  s.most_chunks = s.most_chunks > MOST_CHUNKS ? MOST_CHUNKS : s.most_chunks < LEAST_CHUNKS ? LEAST_CHUNKS : s.most_chunks;
   const size_t chunks = MOST_CHUNKS + 1, sums = s.slices * (chunks + 1);
   s.writer = tn__alloc_array(chunks, sizeof *s.writer);
   s.when = tn__alloc_array(chunks, sizeof *s.when);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #define BLOCK 64 /* columns of a block of packed weights, as oneDNN would have them */
+#define MIN_COLUMNS 32 /* are not cut: with any number of threads, so that results have the same bits */
 #define FEW_ROWS 8   /* less are not cut by rows */
 #define MOST_ROWS 47 /* more are always: oneDNN takes 24 rows at once */
 
@@ -155,7 +156,7 @@ static int64_t widest(int64_t n, int64_t block, int64_t parts)
  * without help computes by the same form. */
 static int64_t block_of(int64_t n, uint32_t parts)
 {
-  if (parts < 2) return n < BLOCK ? BLOCK / 2 : BLOCK;
+  if (parts < 2) return n <= BLOCK ? BLOCK / 2 : BLOCK;
   int64_t half = BLOCK / 2, quarter = BLOCK / 4;
   double wide = (double)widest(n, BLOCK, parts), narrow = 1.05 * (double)widest(n, half, parts);
   double narrowest = 1.15 * (double)widest(n, quarter, parts);
@@ -163,8 +164,9 @@ static int64_t block_of(int64_t n, uint32_t parts)
   return narrow < 0.95 * wide ? half : BLOCK;
 }
 
-/* Parts of some rows each read all weights. Parts of some columns read half of the rows from the core that made them, and so
- * does who reads the result: such lines take about four times as long as those that no core has. */
+/* Parts of some rows each read all weights. Parts of some columns read half of the rows from the core that made them, and who
+ * reads his rows of the result finds half of them at another: such lines take about four times as long as those that no core
+ * has. */
 static bool by_columns(int64_t rows, int64_t k, int64_t n)
 {
   double weights = (double)k * (double)n / 2, others = (double)rows * ((double)k / 2 + (double)n / 4);
@@ -175,11 +177,11 @@ tn_status dnn_columns_plan(tn_prepare_ctx *ctx, const dnn_epilogue *e, int64_t r
                            tn_error *err)
 {
   uint32_t parts = dnn_parts_worth(ctx, ns);
-  if (ns < DNN_WORTH || !by_columns(rows, k, n) || ctx->inputs[0].dtype != TN_FLOAT || !tn_prepare_is_constant(ctx, 1))
+  if (ns < DNN_WORTH || n <= MIN_COLUMNS || !by_columns(rows, k, n) || ctx->inputs[0].dtype != TN_FLOAT ||
+      !tn_prepare_is_constant(ctx, 1))
     return dnn_declined(err, "no such product");
   columns c = { .rows = rows, .k = k, .n = n, .block = block_of(n, parts) };
   int64_t blocks = (n + c.block - 1) / c.block;
-  if (blocks < 2) return dnn_declined(err, "no such product");
   if (parts < 2) {
     c.width = n;
     tn_status st = piece_create(ctx, e, &c, err);
