@@ -548,6 +548,52 @@ static void workspace__memory_of_a_session_has_a_limit(void)
   }
 }
 
+/* Whether a step of matrices of many sizes, one made of the other, has enough memory. */
+static bool is_enough(const char *target, int64_t limit)
+{
+  static const int64_t widths[] = { 64, 512, 256, 1536, 384, 96, 576, 144, 192, 48, 16 };
+  const int64_t first[] = { 256, widths[0] };
+  ts t;
+  char name[32];
+  ts_init(&t, 1);
+  tn_output at = ts_placeholder(t.graph, "x", TN_FLOAT);
+  for (size_t i = 1; i < sizeof widths / sizeof *widths; i++) {
+    const int64_t dims[] = { widths[i - 1], widths[i] };
+    snprintf(name, sizeof name, "w%zu", i);
+    tn_tensor *w = ts_filled(2, dims, 0.01f);
+    tn_output by = ts_const_tensor(t.graph, name, w);
+    snprintf(name, sizeof name, "y%zu", i);
+    at = ts_op2(t.graph, "MatMul", name, at, by);
+    tn_tensor_unref(w);
+  }
+  ts_op1(t.graph, "Neg", "out", at);
+  REQUIRE_OK(tn_session_options_set_target(t.options, target, &t.err), &t.err);
+  REQUIRE_OK(tn_session_options_set_int(t.options, "memory_limit_bytes", limit, &t.err), &t.err);
+  ts_start(&t);
+  const char *feed = "x", *fetch = "out";
+  tn_tensor *x = ts_filled(2, first, 1), *out = NULL;
+  tn_status st = tn_session_run(t.session, NULL, &feed, &x, 1, &fetch, &out, 1, NULL, 0, NULL, &t.err);
+  CHECK_MSG(st == TN_OK || st == TN_RESOURCE_EXHAUSTED, "%s", tn_error_message(&t.err));
+  tn_error_clear(&t.err);
+  tn_tensor_unref(out);
+  tn_tensor_unref(x);
+  ts_fini(&t);
+  return st == TN_OK;
+}
+
+/* Places that threads like better may take more memory, but not of a session whose memory has a limit. */
+static void workspace__threads_need_no_more_memory_than_there_is(void)
+{
+  int64_t low = 0, high = 16 << 20;
+  CHECK(is_enough("direct", high));
+  while (high - low > 4096) {
+    int64_t middle = (low + high) / 2;
+    if (is_enough("direct", middle)) high = middle;
+    else low = middle;
+  }
+  CHECK_MSG(is_enough("threaded:threads=2", high + high / 16), "%lld bytes are enough for one thread", (long long)high);
+}
+
 static void workspace__steps_of_models_allocate_what_they_give(void)
 {
   const char *root = getenv("TENON_MODELS");
@@ -601,4 +647,5 @@ TAP_MAIN(
   TAP_TEST(workspace__known_shapes_are_kept),
   TAP_TEST(workspace__survives_lack_of_memory),
   TAP_TEST(workspace__memory_of_a_session_has_a_limit),
+  TAP_TEST(workspace__threads_need_no_more_memory_than_there_is),
   TAP_TEST(workspace__steps_of_models_allocate_what_they_give))
