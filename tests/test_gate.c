@@ -132,6 +132,7 @@ static void gate__guards_what_is_used(void)
     *t = 42;
     tn__gate_open(&gate);
     atomic_store(&thing, t);
+    while (i == 0 && atomic_load(&uses) == 0) sched_yield(); /* a busy machine may start the threads late */
     for (int k = 0; k < i % 50; k++) sched_yield();
     atomic_store(&given_up, t);
     atomic_store(&thing, NULL);
