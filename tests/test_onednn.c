@@ -449,7 +449,8 @@ static const char *const large[] = {
   "MatMul x:36,700 c:700,512", "MatMul x:30,500 c:500,48", "MatMul x:1,1280 c:1280,1001",
   "MatMul x:24,256 c:256,64 +Bias64", "MatMul x:13,500 c:500,48 +Relu", "MatMul x:8,700 c:700,48", "MatMul x:7,700 c:700,48",
   "MatMul x:12,700 c:700,64", "MatMul x:6,4000 c:4000,32", "MatMul x:9,3000 c:3000,24", "MatMul x:3,2000 c:2000,33",
-  "MatMul x:40,64 c:64,512", "MatMul x:20,32 c:32,400 +Bias400", "MatMul x:28,600 c:600,500 +Bias500 +Relu", "MatMul x:47,300 c:300,1000", "MatMul x:48,300 c:300,1000 +Tanh",
+  "MatMul x:40,64 c:64,512", "MatMul x:20,32 c:32,400 +Bias400", "MatMul x:28,600 c:600,500 +Bias500 +Relu",
+  "MatMul x:47,300 c:300,1000", "MatMul x:48,300 c:300,1000 +Tanh",
   /* bands and images */
   CONV " x:1,37,29,16 c:5,3,16,32 +Bias32 +Relu", CONV " x:2,37,29,16 c:5,3,16,32", CONV " x:9,13,11,16 c:5,3,16,32",
   CONV " dilations=l:1,3,2,1 x:1,47,39,16 c:3,3,16,48", STEP " padding=s:SAME x:1,63,51,3 c:7,7,3,64 +Bias64",

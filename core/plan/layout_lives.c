@@ -7,7 +7,7 @@
 /* Of calls, for the cut into tasks: of any, and by element where the kernel does not say. */
 #define CALL_NS 30.0
 #define ELEMENT_NS 0.5
-#define SHARED_NS 4000.0 /* a call that takes so long shares its loop, where there are threads */
+#define SHARED_NS 4000.0 /* a call that takes so long shares its loop (TN__LOOP_NS of core/exec, which this cannot see) */
 
 /* ---- outputs ---- */
 
