@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include "tests/support/tap.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
@@ -447,6 +448,143 @@ static void file__reading_past_the_end_says_where(void)
   tn_error_clear(&err);
 }
 
+/* How many names in the scratch folder begin with this. */
+static int count_names(const char *start)
+{
+  int n = 0;
+  DIR *dir = opendir(tap_scratch_dir());
+  for (struct dirent *entry; dir != NULL && (entry = readdir(dir)) != NULL;) n += strncmp(entry->d_name, start, strlen(start)) == 0;
+  if (dir != NULL) closedir(dir);
+  return n;
+}
+
+static void file__is_whole_or_not_there_with_and_without_a_name(void)
+{
+  for (int named = 0; named < 2; named++) {
+    tn__writer w;
+    struct stat st;
+    const char *path = scratch(named ? "named.txt" : "unnamed.txt");
+    tn__writer_always_names = named;
+    mode_t mask = umask(027);
+    REQUIRE_OK(tn__writer_open(&w, path, &err), &err);
+    umask(mask);
+    CHECK_OK(tn__writer_write(&w, "first", 5, &err), &err);
+    CHECK_INT(access(path, F_OK), -1);
+    CHECK_OK(tn__writer_commit(&w, &err), &err);
+    REQUIRE_INT(stat(path, &st), 0);
+    CHECK_INT(st.st_mode & 0777, 0640);
+    REQUIRE_OK(tn__writer_open(&w, path, &err), &err);
+    CHECK_OK(tn__writer_write(&w, "second", 6, &err), &err);
+    CHECK(file_is(path, "first"));
+    CHECK_OK(tn__writer_commit(&w, &err), &err);
+    CHECK(file_is(path, "second"));
+    CHECK_OK(tn_file_save(path, NULL, 0, &err), &err);
+    CHECK(file_is(path, ""));
+    CHECK_INT(count_names(".tenon-"), 0);
+    CHECK_INT(tn_test_live_blocks(), 0);
+  }
+  tn__writer_always_names = false;
+  CHECK_STATUS(tn_file_save(NULL, "x", 1, &err), TN_INVALID_ARGUMENT, NULL);
+  CHECK_STATUS(tn_file_save("", "x", 1, &err), TN_INVALID_ARGUMENT, NULL);
+  CHECK_STATUS(tn_file_save(scratch("none.txt"), NULL, 1, &err), TN_INVALID_ARGUMENT, NULL);
+  CHECK_INT(access(scratch("none.txt"), F_OK), -1);
+}
+
+static void end_process(int number)
+{
+  tn_files_abandon();
+  signal(number, SIG_DFL);
+  raise(number);
+}
+
+/* In a child: a save is in its middle when the signal comes. */
+static void write_and_end(const char *path, int number)
+{
+  tn__writer w;
+  struct sigaction action;
+  memset(&action, 0, sizeof action);
+  action.sa_handler = end_process;
+  if (tn__writer_open(&w, path, NULL) != TN_OK || tn__writer_write(&w, "half", 4, NULL) != TN_OK) _exit(90);
+  if (sigaction(number, &action, NULL) != 0) _exit(91);
+  raise(number);
+  _exit(92);
+}
+
+static void file__nothing_stays_behind_when_a_handler_abandons_it(void)
+{
+  static const int signals[] = { SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGALRM, SIGXCPU, SIGSEGV, SIGABRT };
+  for (int named = 0; named < 2; named++)
+    for (size_t i = 0; i < sizeof signals / sizeof signals[0]; i++) {
+      const char *path = scratch("abandoned.txt");
+      int status = 0;
+      tn__writer_always_names = false;
+      REQUIRE_OK(write_file(path, "old"), &err);
+      tn__writer_always_names = named;
+      fflush(stdout);
+      pid_t child = fork();
+      if (child == 0) {
+        alarm(60);
+        write_and_end(path, signals[i]);
+      }
+      REQUIRE(child > 0);
+      REQUIRE_INT(waitpid(child, &status, 0), child);
+      CHECK(WIFSIGNALED(status) && WTERMSIG(status) == signals[i]);
+      CHECK(file_is(path, "old"));
+      CHECK_INT(count_names(".tenon-"), 0);
+    }
+  tn__writer_always_names = false;
+}
+
+/* In a child. */
+static int save_after_abandoning(const char *path)
+{
+  tn__writer w;
+  tn__writer_always_names = true;
+  if (tn__writer_open(&w, path, NULL) != TN_OK) return 1;
+  tn_files_abandon();
+  if (count_names(".tenon-") != 0) return 2;
+  if (tn__writer_commit(&w, NULL) != TN_CANCELLED) return 3;
+  if (tn_file_save(path, "x", 1, NULL) != TN_CANCELLED) return 4;
+  tn__writer_always_names = false;
+  return tn_file_save(path, "x", 1, NULL) == TN_CANCELLED ? 0 : 5;
+}
+
+static void file__nothing_is_saved_after_it_was_abandoned(void)
+{
+  const char *path = scratch("late.txt");
+  int status = 0;
+  fflush(stdout);
+  pid_t child = fork();
+  if (child == 0) _exit(save_after_abandoning(path));
+  REQUIRE(child > 0);
+  REQUIRE_INT(waitpid(child, &status, 0), child);
+  CHECK_INT(WIFEXITED(status) ? WEXITSTATUS(status) : -1, 0);
+  CHECK_INT(access(path, F_OK), -1);
+  CHECK_INT(count_names(".tenon-"), 0);
+}
+
+static void file__a_forked_child_abandons_only_its_own(void)
+{
+  tn__writer w;
+  const char *path = scratch("parent.txt");
+  int status = 0;
+  tn__writer_always_names = true;
+  REQUIRE_OK(tn__writer_open(&w, path, &err), &err);
+  tn__writer_always_names = false;
+  fflush(stdout);
+  pid_t child = fork();
+  if (child == 0) {
+    tn_files_abandon();
+    _exit(0);
+  }
+  REQUIRE(child > 0);
+  REQUIRE_INT(waitpid(child, &status, 0), child);
+  CHECK_INT(count_names(".tenon-"), 1);
+  CHECK_OK(tn__writer_write(&w, "mine", 4, &err), &err);
+  CHECK_OK(tn__writer_commit(&w, &err), &err);
+  CHECK(file_is(path, "mine"));
+}
+
 static tn_status save_something(void *arg) { return write_file(arg, "text"); }
 
 static void file__nothing_leaks_without_memory(void)
@@ -454,6 +592,10 @@ static void file__nothing_leaks_without_memory(void)
   static char path[300];
   snprintf(path, sizeof(path), "%s", scratch("sweep.txt"));
   tn_test_oom_sweep(save_something, path);
+  tn__writer_always_names = true;
+  tn_test_oom_sweep(save_something, path);
+  tn__writer_always_names = false;
+  CHECK_INT(count_names(".tenon-"), 0);
   tn_error_clear(&err);
 }
 
@@ -475,4 +617,8 @@ TAP_MAIN(
   TAP_TEST(file__is_replaced_as_a_whole),
   TAP_TEST(file__what_is_no_file_is_named),
   TAP_TEST(file__reading_past_the_end_says_where),
+  TAP_TEST(file__is_whole_or_not_there_with_and_without_a_name),
+  TAP_TEST(file__nothing_stays_behind_when_a_handler_abandons_it),
+  TAP_TEST(file__nothing_is_saved_after_it_was_abandoned),
+  TAP_TEST(file__a_forked_child_abandons_only_its_own),
   TAP_TEST(file__nothing_leaks_without_memory))

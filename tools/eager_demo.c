@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tenon eager-demo: n operations in m iterations under the three strategies of eager sessions, and how much memory each
  * holds. */
-#include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -182,31 +181,6 @@ static int parse(demo *d, int argc, char **argv)
 
 /* ---- the picture ---- */
 
-static bool is_regular_place(const char *path)
-{
-  struct stat about;
-  return stat(path, &about) != 0 || S_ISREG(about.st_mode) || S_ISDIR(about.st_mode);
-}
-
-/* A pipe or a device cannot be put in place whole. */
-static tn_status write_through(const char *path, const tool_text *svg, tn_error *err)
-{
-  FILE *file = fopen(path, "w");
-  errno = file == NULL ? errno : 0;
-  bool written = file != NULL && fwrite(svg->data, 1, svg->length, file) == svg->length;
-  int code = errno;
-  if (file != NULL && fclose(file) != 0 && written) {
-    code = errno;
-    written = false;
-  }
-  if (written) return TN_OK;
-  return tn_error_set(err,
-                      code == ENOSPC   ? TN_RESOURCE_EXHAUSTED
-                      : code == EACCES ? TN_PERMISSION_DENIED
-                                       : TN_UNAVAILABLE,
-                      "cannot write '%s': %s", path, strerror(code));
-}
-
 static tn_status save_svg(const demo *d, tn_error *err)
 {
   tool_text svg = { 0 };
@@ -214,10 +188,8 @@ static tn_status save_svg(const demo *d, tn_error *err)
   demo_svg(d, &svg);
   if (d->svg_on_stdout)
     fwrite(svg.data, 1, svg.length, stdout); /* tool_finish says how that went */
-  else if (is_regular_place(d->svg))
-    status = picture_save(d->svg, svg.data, svg.length, err);
   else
-    status = write_through(d->svg, &svg, err);
+    status = tn_file_save(d->svg, svg.data, svg.length, err);
   tool_text_free(&svg);
   return status;
 }
@@ -231,6 +203,12 @@ static void print_results(const demo *d)
     demo_print_json(d);
   else
     demo_print(d);
+}
+
+static bool is_regular_place(const char *path)
+{
+  struct stat about;
+  return stat(path, &about) != 0 || S_ISREG(about.st_mode) || S_ISDIR(about.st_mode);
 }
 
 static int run_demo(demo *d)

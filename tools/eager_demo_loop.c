@@ -94,7 +94,7 @@ static void rest(uint64_t ns)
 
 static tn_status set_options(const demo *d, tn_session_options *options, tn_error *err)
 {
-  tn_status status = tn_session_options_set_target(options, d->target, err);
+  tn_status status = tool_set_target(options, d->target, err);
   for (size_t i = 0; i < d->n_options && status == TN_OK; i++) {
     const char *item = d->options[i], *equals = strchr(item, '=');
     tool_text field = { 0 };

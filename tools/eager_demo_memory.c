@@ -13,26 +13,9 @@ enum { OVERHEAD = 320 };
 
 /* ---- what there is; UINT64_MAX where nobody tells ---- */
 
-/* The number behind a word in a file of "word: number ..." lines; behind "" the first one. */
-static uint64_t number_in(const char *path, const char *word)
-{
-  uint64_t value = UINT64_MAX;
-  char line[256];
-  FILE *file = fopen(path, "r");
-  if (file == NULL) return value;
-  while (value == UINT64_MAX && fgets(line, sizeof(line), file) != NULL) {
-    if (strncmp(line, word, strlen(word)) != 0) continue;
-    const char *digits = line + strcspn(line, "0123456789");
-    if (*digits != '\0') value = strtoull(digits, NULL, 10);
-    break;
-  }
-  fclose(file);
-  return value;
-}
-
 static uint64_t free_of_machine(void)
 {
-  uint64_t kilobytes = number_in("/proc/meminfo", "MemAvailable:");
+  uint64_t kilobytes = tool_number_in("/proc/meminfo", "MemAvailable:");
   if (kilobytes < UINT64_MAX / 1024) return kilobytes * 1024;
 #ifdef _SC_PHYS_PAGES
   long pages = sysconf(_SC_PHYS_PAGES), size = sysconf(_SC_PAGESIZE);
@@ -44,12 +27,12 @@ static uint64_t free_of_machine(void)
 /* In a container the whole group may have less than the machine. */
 static uint64_t free_of_group(void)
 {
-  uint64_t most = number_in("/sys/fs/cgroup/memory.max", ""), now = number_in("/sys/fs/cgroup/memory.current", "");
+  uint64_t most = tool_number_in("/sys/fs/cgroup/memory.max", ""), now = tool_number_in("/sys/fs/cgroup/memory.current", "");
   if (most == UINT64_MAX || now == UINT64_MAX) return UINT64_MAX;
   /* Copies of files are given up when memory is wanted. */
   static const char *const copies[] = { "inactive_file ", "active_file " };
   for (size_t i = 0; i < 2; i++) {
-    uint64_t bytes = number_in("/sys/fs/cgroup/memory.stat", copies[i]);
+    uint64_t bytes = tool_number_in("/sys/fs/cgroup/memory.stat", copies[i]);
     if (bytes != UINT64_MAX) now = now > bytes ? now - bytes : 0;
   }
   return most > now ? most - now : 0;
@@ -60,7 +43,7 @@ static uint64_t free_of_process(void)
 {
   struct rlimit limit;
   if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return UINT64_MAX;
-  uint64_t pages = number_in("/proc/self/statm", ""), size = (uint64_t)sysconf(_SC_PAGESIZE);
+  uint64_t pages = tool_number_in("/proc/self/statm", ""), size = (uint64_t)sysconf(_SC_PAGESIZE);
   uint64_t now = pages != UINT64_MAX ? pages * size : 0;
   return limit.rlim_cur > now ? (uint64_t)limit.rlim_cur - now : 0;
 }

@@ -82,7 +82,7 @@ tn_status tn__file_open(const char *path, tn__file *file, tn_error *err)
   file->path = path;
   file->size = 0;
   /* Non-blocking: a FIFO would wait for a writer. */
-  file->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+  file->fd = tn__sys_open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0);
   if (file->fd < 0) {
     int number = errno;
     if (number == ENXIO && stat(path, &st) == 0) return wrong_kind(err, path, st.st_mode); /* a socket */
@@ -104,7 +104,7 @@ tn_status tn__file_read(const tn__file *file, uint64_t offset, void *to, size_t 
   size_t done = 0;
   while (done < n) {
     size_t part = n - done < CHUNK ? n - done : CHUNK;
-    ssize_t got = pread(file->fd, (char *)to + done, part, (off_t)(offset + done));
+    ssize_t got = tn__sys_pread(file->fd, (char *)to + done, part, (off_t)(offset + done));
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return tn__system_error(err, errno, "cannot read '%s' at byte %" PRIu64, file->path, offset + done);
     if (got == 0)
@@ -126,7 +126,7 @@ bool tn__file_unchanged(const tn__file *file)
 
 void tn__file_close(tn__file *file)
 {
-  if (file->fd >= 0) close(file->fd);
+  if (file->fd >= 0) tn__sys_close(file->fd);
   file->fd = -1;
 }
 
@@ -139,39 +139,95 @@ static void writer_reset(tn__writer *w, const char *path)
   w->path = path;
 }
 
-/* A name in the folder of the target that is not in use; the kernel sees to that by O_EXCL. */
-static tn_status open_temporary(tn__writer *w, tn_error *err)
+bool tn__writer_always_names;
+
+static tn_status process_ends(const tn__writer *w, tn_error *err)
+{
+  return tn_error_set(err, TN_CANCELLED, "cannot write '%s': the files that were being written were abandoned", w->path);
+}
+
+/* The length of the folder's part of a path, with its slash; 0: the current folder. */
+static size_t folder_size(const char *path)
+{
+  const char *slash = strrchr(path, '/');
+  return slash == NULL ? 0 : (size_t)(slash - path) + 1;
+}
+
+/* A name in the folder of the target that another file is unlikely to have; NULL without memory. */
+static char *other_name(const tn__writer *w)
 {
   static atomic_uint counter;
-  const char *slash = strrchr(w->target, '/');
-  size_t folder = slash == NULL ? 0 : (size_t)(slash - w->target) + 1;
+  struct timespec now = { 0, 0 };
+  char name[80];
+  size_t folder = folder_size(w->target);
+  clock_gettime(CLOCK_REALTIME, &now);
+  tn__snprintf(name, sizeof(name), ".tenon-%lx-%lx-%x", (unsigned long)getpid(), (unsigned long)now.tv_nsec,
+               atomic_fetch_add(&counter, 1));
+  size_t size = folder + strlen(name) + 1;
+  char *path = tn__alloc(size);
+  if (path == NULL) return NULL;
+  memcpy(path, w->target, folder);
+  memcpy(path + folder, name, size - folder);
+  return path;
+}
+
+/* Gives the file another name by `make`, which returns 0, or the system's error: EEXIST when the name is in use. Inside of a
+ * section. Returns what the last call did; ENOMEM without memory. */
+static int name_otherwise(tn__writer *w, int (*make)(tn__writer *w, const char *name))
+{
   for (int attempt = 0;; attempt++) {
-    struct timespec now = { 0, 0 };
-    clock_gettime(CLOCK_REALTIME, &now);
-    char name[80];
-    tn__snprintf(name, sizeof(name), ".tenon-%lx-%lx-%x", (unsigned long)getpid(), (unsigned long)now.tv_nsec,
-                 atomic_fetch_add(&counter, 1));
-    size_t size = folder + strlen(name) + 1;
-    char *path = tn__alloc(size);
-    if (path == NULL) return tn__no_memory(err, "the name of a temporary file", size);
-    memcpy(path, w->target, folder);
-    memcpy(path + folder, name, size - folder);
-    w->fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    if (w->fd >= 0) {
-      w->temporary = path;
-      return TN_OK;
-    }
-    int number = errno;
-    tn__strfree(path);
-    if (number != EEXIST || attempt == 100)
-      return tn__system_error(err, number, "cannot create a file in the folder of '%s'", w->path);
+    char *path = other_name(w);
+    if (path == NULL || (w->temporary = tn__temporary_add(path)) == NULL) return ENOMEM;
+    int number = make(w, w->temporary->path);
+    if (number == 0) return 0;
+    tn__temporary_drop(w->temporary);
+    w->temporary = NULL;
+    if (number != EEXIST || attempt == 100) return number;
   }
+}
+
+static int make_file(tn__writer *w, const char *name)
+{
+  w->fd = tn__sys_open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  return w->fd < 0 ? errno : 0;
+}
+
+static tn_status open_named(tn__writer *w, tn_error *err)
+{
+  if (!tn__temporaries_enter()) return process_ends(w, err);
+  int number = name_otherwise(w, make_file);
+  tn__temporaries_leave();
+  if (number == ENOMEM) return tn__no_memory(err, "the name of a temporary file", strlen(w->target));
+  if (number == 0) return TN_OK;
+  return tn__system_error(err, number, "cannot create a file in the folder of '%s'", w->path);
+}
+
+/* The open file under a name that needs no right beyond those of its owner. */
+static void descriptor_name(int fd, char name[40]) { tn__snprintf(name, 40, "/proc/self/fd/%d", fd); }
+
+/* False where the system has no such files, or could not give them a name afterwards. */
+static bool open_unnamed(tn__writer *w)
+{
+#if defined(O_TMPFILE)
+  char own[40], here[] = "./", *folder = here;
+  size_t size = folder_size(w->target);
+  if (tn__writer_always_names) return false;
+  if (size > 0 && (folder = tn__strndup(w->target, size)) == NULL) return false;
+  w->fd = tn__sys_open(folder, O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666);
+  if (folder != here) tn__strfree(folder);
+  if (w->fd < 0) return false;
+  descriptor_name(w->fd, own);
+  if (access(own, F_OK) == 0) return true;
+  tn__sys_close(w->fd);
+  w->fd = -1;
+#endif
+  return false;
 }
 
 /* Something that exists and cannot be replaced. A FIFO without a reader is an error and no wait. */
 static tn_status open_direct(tn__writer *w, tn_error *err)
 {
-  w->fd = open(w->path, O_WRONLY | O_TRUNC | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+  w->fd = tn__sys_open(w->path, O_WRONLY | O_TRUNC | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0);
   if (w->fd < 0) {
     int number = errno;
     if (number == ENXIO)
@@ -208,7 +264,8 @@ tn_status tn__writer_open(tn__writer *w, const char *path, tn_error *err)
   if (exists && !S_ISREG(st.st_mode)) return open_direct(w, err);
 
   w->target = tn__strdup(place);
-  tn_status s = w->target == NULL ? tn__no_memory(err, "a file name", strlen(place) + 1) : open_temporary(w, err);
+  tn_status s = w->target == NULL ? tn__no_memory(err, "a file name", strlen(place) + 1) : TN_OK;
+  if (s == TN_OK && !open_unnamed(w)) s = open_named(w, err);
   if (s != TN_OK)
     tn__writer_abandon(w);
   else if (exists && fchmod(w->fd, st.st_mode & 07777) != 0)
@@ -221,7 +278,7 @@ tn_status tn__writer_write(tn__writer *w, const void *data, size_t n, tn_error *
   size_t done = 0;
   while (done < n) {
     size_t part = n - done < CHUNK ? n - done : CHUNK;
-    ssize_t put = write(w->fd, (const char *)data + done, part);
+    ssize_t put = tn__sys_write(w->fd, (const char *)data + done, part);
     if (put < 0 && errno == EINTR) continue;
     if (put <= 0) return tn__system_error(err, put < 0 ? errno : ENOSPC, "cannot write '%s'", w->path);
     done += (size_t)put;
@@ -229,17 +286,50 @@ tn_status tn__writer_write(tn__writer *w, const void *data, size_t n, tn_error *
   return TN_OK;
 }
 
+static int link_file(tn__writer *w, const char *name)
+{
+  char own[40];
+  descriptor_name(w->fd, own);
+  return linkat(AT_FDCWD, own, AT_FDCWD, name, AT_SYMLINK_FOLLOW) == 0 ? 0 : errno;
+}
+
+/* Gives the file its name. A link replaces nothing: for that the file gets another name first, which is then changed. Inside of a
+ * section; returns the system's error. */
+static int put_in_place(tn__writer *w)
+{
+  int number = 0;
+  if (w->temporary == NULL) {
+    number = link_file(w, w->target);
+    if (number != EEXIST) return number;
+    number = name_otherwise(w, link_file);
+  }
+  if (number == 0 && rename(w->temporary->path, w->target) != 0) return errno;
+  if (number != 0) return number;
+  tn__temporary_drop(w->temporary);
+  w->temporary = NULL;
+  return 0;
+}
+
+/* Some file systems tell of a failed write only when a descriptor is closed, and the file must stay open to get its name. */
+static int flush_file(const tn__writer *w)
+{
+  int other = fcntl(w->fd, F_DUPFD_CLOEXEC, 0);
+  if (other < 0) return errno;
+  return tn__sys_close(other) == 0 || errno == EINTR ? 0 : errno;
+}
+
 tn_status tn__writer_commit(tn__writer *w, tn_error *err)
 {
-  tn_status s = TN_OK;
-  int fd = w->fd;
-  w->fd = -1;
-  if (close(fd) != 0 && errno != EINTR) s = tn__system_error(err, errno, "cannot write '%s'", w->path);
-  if (s == TN_OK && w->temporary != NULL && rename(w->temporary, w->target) != 0)
-    s = tn__system_error(err, errno, "cannot put '%s' in its place", w->path);
-  if (s == TN_OK) {
-    tn__strfree(w->temporary);
-    w->temporary = NULL;
+  int number = flush_file(w);
+  tn_status s = number == 0 ? TN_OK : tn__system_error(err, number, "cannot write '%s'", w->path);
+  if (s == TN_OK && w->target != NULL) {
+    if (tn__temporaries_enter()) {
+      number = put_in_place(w);
+      tn__temporaries_leave();
+      if (number != 0) s = tn__system_error(err, number, "cannot put '%s' in its place", w->path);
+    } else {
+      s = process_ends(w, err);
+    }
   }
   tn__writer_abandon(w);
   return s;
@@ -247,9 +337,28 @@ tn_status tn__writer_commit(tn__writer *w, tn_error *err)
 
 void tn__writer_abandon(tn__writer *w)
 {
-  if (w->fd >= 0) close(w->fd);
-  if (w->temporary != NULL) unlink(w->temporary);
-  tn__strfree(w->temporary);
+  if (w->fd >= 0) tn__sys_close(w->fd);
+  if (w->temporary != NULL && tn__temporaries_enter()) { /* else it is gone, and its name stays in the list */
+    unlink(w->temporary->path);
+    tn__temporary_drop(w->temporary);
+    tn__temporaries_leave();
+  }
   tn__strfree(w->target);
   writer_reset(w, w->path);
+}
+
+tn_status tn_file_save(const char *path, const void *data, size_t size, tn_error *err)
+{
+  tn__writer w;
+  tn__error_reset(err);
+  if (path == NULL || path[0] == 0)
+    return tn_error_set(err, TN_INVALID_ARGUMENT, "the path of a file to write is %s", path == NULL ? "NULL" : "empty");
+  if (data == NULL && size > 0)
+    return tn_error_set(err, TN_INVALID_ARGUMENT, "file '%s': the %zu bytes to write are NULL", path, size);
+  tn_status s = tn__writer_open(&w, path, err);
+  if (s != TN_OK) return s;
+  s = tn__writer_write(&w, data, size, err);
+  if (s == TN_OK) return tn__writer_commit(&w, err);
+  tn__writer_abandon(&w);
+  return s;
 }

@@ -3,7 +3,11 @@
 #ifndef TN_CORE_BASE_FILE_H
 #define TN_CORE_BASE_FILE_H
 
-#include <core/base/alloc.h>
+#include <core/base/temporary.h>
+#include <core/base/thread.h>
+#include <fcntl.h>
+#include <sys/types.h>
+#include <unistd.h>
 
 /* Records what the system's error `number` means: "<text>: No such file or directory". Returns the code: NOT_FOUND,
  * PERMISSION_DENIED, RESOURCE_EXHAUSTED (no space, memory or descriptors), DATA_LOSS (I/O), INVALID_ARGUMENT, ... */
@@ -32,20 +36,55 @@ void tn__file_close(tn__file *file);
 
 /* ---- writing ---- */
 
-/* A regular file is written under another name in its folder and renamed at the end. What exists and is something else
- * (a terminal, a pipe, /dev/stdout) is written directly. */
+/* A regular file is written without a name, where the system has that (O_TMPFILE), else under another one in its folder; at the
+ * end it gets its name. What exists and is something else (a terminal, a pipe, /dev/stdout) is written directly. */
 typedef struct tn__writer {
   int fd;
-  const char *path; /* borrowed */
-  char *target;     /* where the file goes: `path`, symbolic links followed; NULL when written directly */
-  char *temporary;  /* NULL when written directly */
+  const char *path;         /* borrowed */
+  char *target;             /* where the file goes: `path`, symbolic links followed; NULL when written directly */
+  tn__temporary *temporary; /* NULL: it has no name, or is written directly */
 } tn__writer;
+
+/* For tests: files are made with a name, as on systems that cannot do without. */
+extern bool tn__writer_always_names;
 
 tn_status tn__writer_open(tn__writer *w, const char *path, tn_error *err);
 tn_status tn__writer_write(tn__writer *w, const void *data, size_t n, tn_error *err);
-/* Puts the file in its place; on failure nothing is left. Then w is closed. */
+/* Puts the file in its place; on failure nothing is left. Then w is closed. TN_CANCELLED after tn_files_abandon. */
 tn_status tn__writer_commit(tn__writer *w, tn_error *err);
 /* Closes w and removes what was written; nothing for one that is closed. */
 void tn__writer_abandon(tn__writer *w);
+
+/* ---- system calls at which pthread_cancel does not end the thread ---- */
+
+static inline int tn__sys_open(const char *path, int flags, mode_t mode)
+{
+  int state = tn__cancel_hold(), fd = open(path, flags, mode);
+  tn__cancel_restore(state);
+  return fd;
+}
+
+static inline ssize_t tn__sys_pread(int fd, void *to, size_t n, off_t offset)
+{
+  int state = tn__cancel_hold();
+  ssize_t got = pread(fd, to, n, offset);
+  tn__cancel_restore(state);
+  return got;
+}
+
+static inline ssize_t tn__sys_write(int fd, const void *data, size_t n)
+{
+  int state = tn__cancel_hold();
+  ssize_t put = write(fd, data, n);
+  tn__cancel_restore(state);
+  return put;
+}
+
+static inline int tn__sys_close(int fd)
+{
+  int state = tn__cancel_hold(), failed = close(fd);
+  tn__cancel_restore(state);
+  return failed;
+}
 
 #endif

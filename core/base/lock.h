@@ -42,7 +42,8 @@ typedef enum tn__rank {
   TN_RANK_POOLS = 91,        /* which worker pools there are */
   TN_RANK_POOL = 92,         /* one worker pool: who is idle, who is in which crew */
   TN_RANK_PARKED = 93,       /* one thread that sleeps until it is needed */
-  TN_RANK_SPARES = 94        /* tensors that a step keeps for itself */
+  TN_RANK_SPARES = 94,       /* tensors that a step keeps for itself */
+  TN_RANK_TEMPORARY = 95     /* names of files that are being written */
 } tn__rank;
 
 typedef struct tn__mutex {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is one for the whole process: version, allocator, log, locks around libltdl. Since 0.1 */
+/* What is one for the whole process: version, allocator, log, files, locks around libltdl. Since 0.1 */
 #ifndef TENON_PROCESS_H
 #define TENON_PROCESS_H
 
@@ -87,6 +87,19 @@ TN_API tn_status tn_set_ltdl_lock(void (*lock)(void *user), void (*unlock)(void 
  * step has work for them; without it the last session of a pool joins its workers, and a process that ends needs nothing.
  * TN_FAILED_PRECONDITION from a worker, as from inside of a kernel. Any other thread. Since 0.1 */
 TN_API tn_status tn_join_workers(tn_error *err);
+
+/* Writes `size` bytes to a file, which is then there whole: until the last of them was written, what was there before stays. A file
+ * that is replaced keeps its permissions, and a symbolic link stays one. What exists and is no regular file (a pipe, a terminal,
+ * /dev/stdout) is written directly. `data` may be NULL for 0 bytes. All saves of the library are made in this way.
+ * TN_INVALID_ARGUMENT for a folder, TN_NOT_FOUND, TN_PERMISSION_DENIED, TN_RESOURCE_EXHAUSTED (no space), TN_CANCELLED after
+ * tn_files_abandon. Any thread. Since 0.1 */
+TN_API tn_status tn_file_save(const char *path, const void *data, size_t size, tn_error *err);
+
+/* Removes the files that saves of this process have begun and not put in their place; such files have names (.tenon-...) only
+ * where the system has no files without one, and for a moment when a file is replaced. For a program's handler of a signal that
+ * ends the process, right before it does, and for a function of atexit: saves that other threads are in, and later ones, fail with
+ * TN_CANCELLED. Async-signal-safe; any thread; waits 2 seconds at most for a file system that does not answer. Since 0.1 */
+TN_API void tn_files_abandon(void);
 #endif
 
 TN_END_DECLS

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A runtime that does harm where a program opens, asks or initialises it. Tests copy the file and write over the manifest's texts:
- * "name", and "fault", which is PLACE:HARM. The place is ctor, entry, init or none; the harm is one of
+ * "name", and "fault", which is PLACE:HARM. The place is ctor, entry, init, accept, session (new_session), prepare, step, release,
+ * destroy or none; the harm is one of
  *
  *   segv, abort, bus, exit, quit   a signal; exit(0), _exit(0)
+ *   quick, aside                   quick_exit(0); exit(0) in a thread of its own
+ *   null                           writes to address 8
  *   hang, spin                     sleeps, computes for ever
  *   eat                            takes memory until it gets none, and uses what it did not get
  *   child                          hangs, and so does a child of it
@@ -19,6 +22,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -116,6 +120,20 @@ static int descriptors(void)
   return n;
 }
 
+static void *end_all(void *unused)
+{
+  (void)unused;
+  exit(0);
+}
+
+static void end_aside(void)
+{
+  pthread_t thread;
+  if (pthread_create(&thread, NULL, end_all, NULL) == 0) pthread_join(thread, NULL);
+}
+
+static volatile uintptr_t nowhere = 8;
+
 static void harm(const char *place, const char **refusal)
 {
   const char *fault = value_of("fault");
@@ -127,6 +145,9 @@ static void harm(const char *place, const char **refusal)
   if (strcmp(how, "bus") == 0) raise(SIGBUS);
   if (strcmp(how, "exit") == 0) exit(0);
   if (strcmp(how, "quit") == 0) _exit(0);
+  if (strcmp(how, "quick") == 0) quick_exit(0);
+  if (strcmp(how, "aside") == 0) end_aside();
+  if (strcmp(how, "null") == 0) *(volatile int *)nowhere = 1;
   if (strcmp(how, "eat") == 0) eat();
   if (strcmp(how, "forge") == 0) forge();
   if (strcmp(how, "call") == 0) call_back(NULL);
@@ -152,27 +173,65 @@ static struct tn_runtime_session {
 static tn_status new_session(const tn_session_factory *self, const tn_session_options *options, tn_runtime_session **out,
                              tn_error *err)
 {
-  (void)self, (void)options, (void)err;
+  const char *refusal = NULL;
+  (void)self, (void)options;
   show_host();
+  harm("session", &refusal);
   *out = &session;
-  return TN_OK;
+  return refusal != NULL ? tn_error_set(err, TN_UNAVAILABLE, "%s", refusal) : TN_OK;
 }
 
 /* The setting "call=yes" makes it call back from here. */
 static tn_bool accepts_options(const tn_session_factory *self, const tn_session_options *options)
 {
+  const char *refusal = NULL;
   (void)self;
+  harm("accept", &refusal);
   if (tn_session_options_setting(options, "call") != NULL) call_back(NULL);
   return 1;
 }
 
-static void destroy_session(const tn_session_factory *self, tn_runtime_session *unused) { (void)self, (void)unused; }
+static void destroy_session(const tn_session_factory *self, tn_runtime_session *unused)
+{
+  const char *refusal = NULL;
+  (void)self, (void)unused;
+  harm("destroy", &refusal);
+}
+
+static tn_status prepare(const tn_session_factory *self, tn_runtime_session *unused, const tn_plan *plan, tn_executable **out,
+                         tn_error *err)
+{
+  const char *refusal = NULL;
+  (void)self, (void)unused;
+  harm("prepare", &refusal);
+  return refusal != NULL ? tn_error_set(err, TN_UNAVAILABLE, "%s", refusal) : tn_kit_prepare(plan, TN_KIT_INLINE, out, err);
+}
+
+static void release(const tn_session_factory *self, tn_runtime_session *unused, tn_executable *executable)
+{
+  const char *refusal = NULL;
+  (void)self, (void)unused;
+  harm("release", &refusal);
+  tn_kit_release(executable);
+}
+
+static tn_status step(const tn_session_factory *self, tn_runtime_session *unused, tn_executable *executable, tn_step *step,
+                      tn_error *err)
+{
+  const char *refusal = NULL;
+  (void)self, (void)unused;
+  harm("step", &refusal);
+  return refusal != NULL ? tn_error_set(err, TN_UNAVAILABLE, "%s", refusal) : tn_kit_step(executable, step, err);
+}
 
 static tn_session_factory factory = {
   .struct_size = TN_SESSION_FACTORY_SIZE,
   .new_session = new_session,
   .accepts_options = accepts_options,
   .destroy_session = destroy_session,
+  .prepare = prepare,
+  .release = release,
+  .step = step,
 };
 static const tn_session_factory *const factories[] = { &factory };
 

@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How the process ends before the command is done. Whatever ends it, no unfinished file stays behind; and when the code of a plugin
+ * ended it, by exit or by a fault, that is said, with the plugin's name and what it was called for. An exit status of a plugin
+ * counts for nothing: the command's is 1. The status of a signal stays. _exit cannot be caught. */
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <tenon/plugins.h>
+
+#include <tools/tool.h>
+
+static volatile sig_atomic_t done; /* the command has its exit status */
+static volatile sig_atomic_t child;
+
+void tool_ending_child(int pid) { child = pid; }
+
+static void clean_up(void)
+{
+  tn_files_abandon();
+  if (child > 0) kill((pid_t)child, SIGTERM);
+}
+
+int tool_end_by_signal(int number)
+{
+  clean_up();
+  signal(number, SIG_DFL);
+  raise(number);
+  return 128 + number;
+}
+
+/* ---- words, which are put together without the C library's streams ---- */
+
+typedef struct line {
+  char text[1024];
+  size_t length;
+} line;
+
+static void add(line *l, const char *text)
+{
+  for (; text != NULL && *text != '\0' && l->length < sizeof(l->text) - 1; text++) l->text[l->length++] = *text;
+}
+
+static void add_number(line *l, int number)
+{
+  char digits[12];
+  size_t at = sizeof(digits) - 1;
+  digits[at] = '\0';
+  do digits[--at] = (char)('0' + number % 10);
+  while ((number /= 10) > 0);
+  add(l, digits + at);
+}
+
+/* "plugin 'acme.fast' (/path/fast.so) ended the process in its step"; false when this thread is in none. */
+static bool add_plugin(line *l)
+{
+  tn_plugin_call call = { .struct_size = sizeof(call) };
+  if (!tn_plugin_call_now(&call)) return false;
+  add(l, "tenon: ABORTED: plugin '");
+  add(l, call.plugin);
+  add(l, "' (");
+  add(l, call.file != NULL && call.file[0] != '\0' ? call.file : "of the program");
+  add(l, ") ended the process in ");
+  add(l, call.call);
+  if (call.kernel != NULL) {
+    add(l, ", '");
+    add(l, call.kernel);
+    add(l, "'");
+  }
+  if (call.node != NULL) {
+    add(l, " of node '");
+    add(l, call.node);
+    add(l, "'");
+  }
+  return true;
+}
+
+static void say(line *l)
+{
+  l->text[l->length++] = '\n';
+  for (size_t at = 0; at < l->length;) {
+    ssize_t n = write(STDERR_FILENO, l->text + at, l->length - at);
+    if (n <= 0) return;
+    at += (size_t)n;
+  }
+}
+
+/* ---- exit ---- */
+
+/* Whoever called it, the command did not: it was not done. */
+static void on_exit_call(void)
+{
+  line l = { .length = 0 };
+  if (done) return;
+  if (add_plugin(&l))
+    add(&l, ": it called exit");
+  else
+    add(&l, "tenon: ABORTED: exit was called before the command was done, in no call of a plugin: perhaps in a thread that one made");
+  fflush(stdout);
+  say(&l);
+  clean_up();
+  _exit(TOOL_FAILED);
+}
+
+void tool_exit(int status)
+{
+  done = 1;
+  exit(status);
+}
+
+int tool_ending_done(int status)
+{
+  done = 1;
+  return status;
+}
+
+/* ---- signals ---- */
+
+static const char *signal_name(int number)
+{
+  switch (number) {
+  case SIGABRT: return " (SIGABRT)";
+  case SIGBUS: return " (SIGBUS)";
+  case SIGFPE: return " (SIGFPE)";
+  case SIGILL: return " (SIGILL)";
+  case SIGSEGV: return " (SIGSEGV)";
+  case SIGSYS: return " (SIGSYS)";
+  case SIGTRAP: return " (SIGTRAP)";
+  default: return "";
+  }
+}
+
+static bool is_fault(int number) { return signal_name(number)[0] != '\0'; }
+
+/* What handled a fault before, such as a sanitizer. */
+static struct sigaction before[NSIG];
+
+static void on_fault(int number, siginfo_t *info, void *context)
+{
+  line l = { .length = 0 };
+  const struct sigaction *old = &before[number];
+  if (add_plugin(&l)) {
+    add(&l, ": signal ");
+    add_number(&l, number);
+    add(&l, signal_name(number));
+    say(&l);
+  }
+  clean_up();
+  if (old->sa_flags & SA_SIGINFO) {
+    old->sa_sigaction(number, info, context);
+  } else if (old->sa_handler != SIG_DFL && old->sa_handler != SIG_IGN) {
+    old->sa_handler(number);
+  } else {
+    signal(number, SIG_DFL); /* what the fault did it does again when this returns; a signal that was sent comes once more */
+    if (info->si_code <= 0 || number == SIGABRT) raise(number);
+  }
+}
+
+static void on_end(int number) { tool_end_by_signal(number); }
+
+/* Signals that do nothing, or stop and continue the process; SIGPIPE and SIGXFSZ are errors of a write (main.c). */
+static bool is_harmless(int number)
+{
+  static const int harmless[] = { SIGCHLD, SIGCONT, SIGURG, SIGWINCH, SIGSTOP, SIGTSTP, SIGTTIN, SIGTTOU, SIGKILL, SIGPIPE, SIGXFSZ };
+  for (size_t i = 0; i < sizeof(harmless) / sizeof(harmless[0]); i++)
+    if (harmless[i] == number) return true;
+  return false;
+}
+
+/* A stack that overflowed has no room for a handler. */
+static void give_stack(void)
+{
+  static char room[65536];
+  stack_t stack = { .ss_sp = room, .ss_size = sizeof(room) };
+  stack_t now;
+  if (sigaltstack(NULL, &now) == 0 && (now.ss_flags & SS_DISABLE)) sigaltstack(&stack, NULL);
+}
+
+void tool_ending_watch(void)
+{
+  struct sigaction end, fault, *taken = NULL;
+  memset(&end, 0, sizeof(end));
+  sigfillset(&end.sa_mask);
+  end.sa_flags = SA_RESTART | SA_ONSTACK;
+  fault = end;
+  end.sa_handler = on_end;
+  fault.sa_sigaction = on_fault;
+  fault.sa_flags |= SA_SIGINFO;
+  give_stack();
+  for (int i = 1; i < NSIG; i++) {
+    if (is_harmless(i) || sigaction(i, NULL, &before[i]) != 0) continue;
+    bool usual = !(before[i].sa_flags & SA_SIGINFO) && before[i].sa_handler == SIG_DFL;
+    taken = is_fault(i) ? &fault : usual ? &end : NULL;
+    if (taken != NULL) sigaction(i, taken, NULL);
+  }
+  atexit(on_exit_call);
+  at_quick_exit(on_exit_call);
+}
