@@ -217,7 +217,8 @@ static void check_signature(const tn_function *f)
   tn_op_schema_format(s, text, sizeof text);
   CHECK_STR(text, "W(a: T, n: N * T, l: L, r: resource, v: Ref(float32)) -> (y: T, z: L); T: type; N: int >= 2; L: "
                   "list(type); s: string; t: tensor; f: func; p: list(shape)");
-  CHECK_INT(tn_op_schema_traits(s), TN_TRAIT_FUNCTION_CALL | TN_TRAIT_PLAIN_CALL | TN_TRAIT_DYNAMIC | TN_TRAIT_STATEFUL);
+  CHECK_INT(tn_op_schema_traits(s), TN_TRAIT_FUNCTION_CALL | TN_TRAIT_PLAIN_CALL | TN_TRAIT_DYNAMIC | TN_TRAIT_STATEFUL |
+                                        TN_TRAIT_READS);
   tn_op_arg arg = { .struct_size = sizeof arg };
   CHECK_OK(tn_op_schema_input(s, 1, &arg, &err), &err);
   CHECK_INT(arg.type_attr, 0);

@@ -3,6 +3,7 @@
  * are. */
 #define _GNU_SOURCE
 #include <core/base/lock.h>
+#include <core/base/thread.h>
 
 #include <errno.h>
 #include <time.h>
@@ -113,7 +114,10 @@ void tn__assert_held(tn__mutex *m)
 #endif
 }
 
-/* ---- condition ---- */
+/* ---- condition ----
+ *
+ * A wait is a cancellation point. A thread that pthread_cancel ended there would never give up what it holds (a step, a turn,
+ * the mutex), so it is ended after the wait, where the program's own code gets to such a point. */
 
 void tn__cond_init(tn__cond *c)
 {
@@ -130,7 +134,9 @@ void tn__cond_wait(tn__cond *c, tn__mutex *m)
 {
   tn__assert_held(m);
   clear_owner(m);
+  int state = tn__cancel_hold();
   sure(pthread_cond_wait(&c->cond, &m->mu));
+  tn__cancel_restore(state);
   set_owner(m);
 }
 
@@ -140,7 +146,9 @@ bool tn__cond_wait_until(tn__cond *c, tn__mutex *m, int64_t deadline_ns)
   struct timespec deadline = { (time_t)(deadline_ns / 1000000000), (long)(deadline_ns % 1000000000) };
   tn__assert_held(m);
   clear_owner(m);
+  int state = tn__cancel_hold();
   int rc = pthread_cond_timedwait(&c->cond, &m->mu, &deadline);
+  tn__cancel_restore(state);
   set_owner(m);
   assert(rc == 0 || rc == ETIMEDOUT);
   return rc != ETIMEDOUT;

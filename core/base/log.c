@@ -12,6 +12,7 @@
 
 #include <core/base/lock.h>
 #include <core/base/text.h>
+#include <core/base/thread.h>
 
 static const char *const level_names[] = { "error", "warning", "info", "debug" };
 #define N_LEVELS ((int32_t)(sizeof(level_names) / sizeof(level_names[0])))
@@ -106,6 +107,7 @@ static void write_line(int32_t level, const char *format, va_list args)
   va_end(again);
   make_printable(line);
 
+  int state = tn__cancel_hold();
   tn__mutex_lock(&mu);
   in_sink = true;
   if (current_sink != NULL)
@@ -114,6 +116,7 @@ static void write_line(int32_t level, const char *format, va_list args)
     write_stderr(level, line);
   in_sink = false;
   tn__mutex_unlock(&mu);
+  tn__cancel_restore(state);
   tn__free(heap, size);
 }
 

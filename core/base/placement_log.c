@@ -6,6 +6,7 @@
 #include <core/base/alloc.h>
 #include <core/base/lock.h>
 #include <core/base/text.h>
+#include <core/base/thread.h>
 #include <string.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -41,9 +42,11 @@ void tn__placement_line(const char *node, const char *op, const char *device)
   tn__snprintf(line, size, "%s: (%s): %s", node, op, device);
   for (char *c = line; *c != 0; c++)
     if ((unsigned char)*c < 0x20 || *c == 0x7f) *c = ' ';
+  int state = tn__cancel_hold();
   tn__mutex_lock(&mu);
   if (current_sink != NULL) current_sink(current_user, line);
   else write_stderr(line, strlen(line));
   tn__mutex_unlock(&mu);
+  tn__cancel_restore(state);
   if (line != small) tn__free(line, size);
 }

@@ -4,6 +4,7 @@
 #include <core/base/print.h>
 
 #include <core/base/lock.h>
+#include <core/base/thread.h>
 #include <stdio.h>
 
 static tn__mutex mu = TN__MUTEX_INIT("print", TN_RANK_PRINT);
@@ -28,10 +29,12 @@ static void write_stream(FILE *stream, const char *text, size_t length)
 
 void tn__print(int32_t stream, const char *text, size_t length)
 {
+  int state = tn__cancel_hold();
   tn__mutex_lock(&mu);
   if (current_sink != NULL)
     current_sink(current_user, stream, text, length);
   else
     write_stream(stream == TN_PRINT_STDOUT ? stdout : stderr, text, length);
   tn__mutex_unlock(&mu);
+  tn__cancel_restore(state);
 }

@@ -153,7 +153,7 @@ static tn_status begin_call(tn__run *run, uint32_t number, tn__pending **out)
   return TN_OK;
 }
 
-static bool has_failed(const tn__run *run) { return run->step->env != NULL && run->step->env->failed; }
+static bool has_failed(const tn__run *run) { return tn__step_failed(run->step); }
 
 static tn_status waits_for_nothing(const tn__run *run, uint32_t number, tn_error *err)
 {
@@ -167,8 +167,8 @@ static tn_status waits_for_nothing(const tn__run *run, uint32_t number, tn_error
 static void fail(tn__run *run, tn_status cause)
 {
   if (run->step->env == NULL) return;
-  if (!run->step->env->failed) run->step->env->cause = cause;
-  run->step->env->failed = true;
+  if (!tn__step_failed(run->step)) run->step->env->cause = cause;
+  atomic_store_explicit(&run->step->env->failed, true, memory_order_relaxed);
   tn__cancel_waits(run->step);
 }
 
@@ -206,6 +206,9 @@ static tn_status run_call(tn__run *run, uint32_t number, uint8_t *state)
 {
   tn__pending *p = run->workspace->pending[number];
   tn_status st = TN_OK;
+  int why = *state == NEW ? tn__step_stop(run->step) : TN__GO_ON;
+  if (why != TN__GO_ON) /* S-CAN-06: what it would read may be half of a value */
+    return tn__step_stopped(why, run->plan->instrs[run->plan->segments[number].begin].op, run->err);
   if (*state == NEW) st = begin_call(run, number, &p);
   else if (p->token != NULL && !p->over && !tn__wait_take(p)) return TN_PENDING;
   if (st != TN_OK) return st;

@@ -5,6 +5,7 @@
 #define TN_CORE_EXEC_POOL_INTERNAL_H
 
 #include <core/base/alloc.h>
+#include <core/base/plugin_call.h>
 #include <core/base/lock.h>
 #include <core/exec/deque.h>
 #include <core/exec/pool.h>
@@ -47,6 +48,7 @@ typedef struct tn__loop_share {
   tn__account *account;  /* of the caller's thread, as the mode: helpers work as it would */
   uint32_t n_parts, float_mode;
   double part_ns;        /* roughly */
+  const tn__plugin_call *volatile calling; /* of the caller's thread; read only when the process ends */
 } tn__loop_share;
 
 /* A place in a crew: what one thread has there. Seat 0 is the owner's. They stay until the client goes. */

@@ -378,7 +378,7 @@ bool tn__pool_stop(tn__pool *pool)
     w->stop = true;
     tn__mutex_unlock(&w->mu);
     tn__cond_signal(&w->called);
-    pthread_join(w->thread, NULL);
+    tn__thread_join(w->thread);
     w->started = false;
   }
   tn__mutex_lock(&pool->mu);

@@ -13,7 +13,10 @@ typedef struct tn__told_step {
 /* The step does not end meanwhile: unlist waits for `telling`. */
 static void tell_runtime(tn__opened *on, told_step *s)
 {
+  tn__plugin_call calling = tn__opened_call(on, "its cancel");
+  tn__plugin_call_enter(&calling);
   on->slots->cancel(on->self, on->runtime, s->step);
+  tn__plugin_call_leave(&calling);
   tn__mutex_lock(&on->steps_mu);
   s->telling = false;
   tn__cond_broadcast(&on->told);
