@@ -12,7 +12,8 @@
 
 enum { ITEMS = 64, ITEM_NS = 50000 };
 
-static atomic_int helped; /* items that threads ran which did not call */
+static atomic_int helped; /* items that ran on other threads than the caller's */
+static atomic_uintptr_t leaving; /* a second_call: the first part that runs on the thread that it names releases that run */
 static atomic_uint told;
 static _Thread_local bool is_caller;
 
@@ -23,8 +24,11 @@ static int64_t now_ns(void)
   return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
+static void leave_run(void);
+
 static void loop_part(void *user, int64_t begin, int64_t end)
 {
+  leave_run();
   tn_kernel_ctx *ctx = user;
   const float *x = ctx->inputs[0]->data;
   float *y = ctx->outputs[0]->data;
@@ -95,7 +99,17 @@ typedef struct second_call {
   pthread_t thread;
   tn_session *session;
   tn_partial_run run;
+  bool as_caller; /* of a release in a part: which thread makes it */
 } second_call;
+
+static void leave_run(void)
+{
+  uintptr_t found = atomic_load(&leaving);
+  if (found == 0 || ((second_call *)found)->as_caller != is_caller) return;
+  if (!atomic_compare_exchange_strong(&leaving, &found, 0)) return;
+  second_call *c = (second_call *)found;
+  CHECK_INT(tn_session_partial_release(c->session, c->run, NULL), TN_OK);
+}
 
 static void *make_second_call(void *arg)
 {
@@ -303,6 +317,92 @@ static void partial_help__metadata_of_runs_that_end_early(void) /* S-PR-32, S-MD
   }
 }
 
+/* A release waits for a call that another thread makes, so that the metadata is the program's when it returns. */
+static void partial_help__a_release_returns_with_the_metadata(void) /* S-PR-31, S-PR-32, S-MD-04 */
+{
+  ts t;
+  bk_open(&t, true, START QUEUE(""));
+  for (int i = 0; i < 20; i++) {
+    pk_thread other = { .session = t.session, .fetch = "late" };
+    tn_run_metadata *m = new_metadata();
+    tn_run_options options = traced(m);
+    int before = atomic_load(&ts_watched.count[BEGUN]);
+    REQUIRE_OK(pk_setup_with(&t, t.session, &options, NAMES("x"), NAMES("late"), NULL, &other.run), &t.err);
+    REQUIRE_OK(pk_give(&t, other.run, FEEDS({ "x", 1 })), &t.err);
+    CHECK_INT(atomic_load(&ts_watched.count[BEGUN]), before + 1);
+    pk_start(&other);
+    if (i % 2) ts_sleep_ms(2); /* else it may come after the release */
+    CHECK_OK(tn_session_partial_release(t.session, other.run, &t.err), &t.err);
+    CHECK_INT(records_of(m, "begun", NULL), 1);
+    CHECK_INT(summary_of(m).partition_graphs, 1);
+    tn_run_metadata_destroy(m);
+    tn_status st = pk_join(&other);
+    CHECK(st == TN_CANCELLED || st == TN_INVALID_ARGUMENT);
+    pk_done(&other);
+  }
+  ts_fini(&t);
+}
+
+enum { OPEN_RUNS = 16, CLOSES = 400 };
+
+static void *close_soon(void *arg)
+{
+  second_call *c = arg;
+  for (volatile unsigned i = (unsigned)c->run.id; i > 0; i--) continue;
+  CHECK_INT(tn_session_close(c->session, NULL), TN_OK);
+  return NULL;
+}
+
+/* The session is closed while runs are released: close uses a run's metadata before the release returns, or not at all. */
+static void partial_help__a_close_leaves_released_metadata_alone(void) /* S-PR-31, S-PR-32, S-LIFE-04 */
+{
+  ts t;
+  open_steps(&t, 1);
+  for (unsigned k = 0; k < CLOSES; k++) {
+    tn_run_metadata *m[OPEN_RUNS];
+    tn_partial_run runs[OPEN_RUNS];
+    second_call closing = { .session = bk_session(&t), .run = { k * 7919 % 3000 + 1 } };
+    for (int i = 0; i < OPEN_RUNS; i++) {
+      m[i] = new_metadata();
+      tn_run_options options = traced(m[i]);
+      REQUIRE_OK(pk_setup_with(&t, closing.session, &options, NAMES("x"), NAMES("a"), NULL, &runs[i]), &t.err);
+    }
+    REQUIRE_INT(pthread_create(&closing.thread, NULL, close_soon, &closing), 0);
+    for (int i = 0; i < OPEN_RUNS; i++) {
+      CHECK_OK(tn_session_partial_release(closing.session, runs[i], &t.err), &t.err);
+      CHECK_INT(summary_of(m[i]).partition_graphs, 1);
+      tn_run_metadata_destroy(m[i]);
+    }
+    pthread_join(closing.thread, NULL);
+    tn_session_destroy(closing.session);
+  }
+  ts_fini(&t);
+}
+
+/* A kernel that releases its own run waits for nothing, on whichever thread; the metadata is empty then. */
+static void partial_help__a_kernel_may_release_its_run(void) /* S-PR-31, S-PR-32 */
+{
+  for (int as_caller = 0; as_caller < 2; as_caller++) {
+    ts t = open_slow("threaded:threads=3", NULL);
+    bool made = false;
+    for (time_t end = time(NULL) + 60; !made && time(NULL) < end;) {
+      tn_run_metadata *m = new_metadata();
+      tn_run_options options = traced(m);
+      second_call c = { .session = t.session, .as_caller = as_caller };
+      REQUIRE_OK(pk_setup_with(&t, t.session, &options, NAMES("x", "z"), NAMES("a", "b"), NAMES("v"), &c.run), &t.err);
+      atomic_store(&leaving, (uintptr_t)&c);
+      tn_status st = feed_slow(t.session, c.run, "x", "a", 2);
+      made = atomic_exchange(&leaving, 0) == 0;
+      CHECK_INT(st, made ? TN_CANCELLED : TN_OK);
+      if (made) CHECK_INT(summary_of(m).records, 0);
+      else CHECK_INT(tn_session_partial_release(t.session, c.run, NULL), TN_OK); /* no worker helped in time */
+      tn_run_metadata_destroy(m);
+    }
+    CHECK(made);
+    ts_fini(&t);
+  }
+}
+
 static void partial_help__metadata_is_what_was_asked_for(void) /* S-MD-01, S-MD-04, S-MD-06, S-RO-11, S-RO-12 */
 {
   ts t;
@@ -403,6 +503,9 @@ TAP_MAIN(
   TAP_TEST(partial_help__goes_when_a_call_returns),
   TAP_TEST(partial_help__metadata_is_of_the_whole_run),
   TAP_TEST(partial_help__metadata_of_runs_that_end_early),
+  TAP_TEST(partial_help__a_release_returns_with_the_metadata),
+  TAP_TEST(partial_help__a_close_leaves_released_metadata_alone),
+  TAP_TEST(partial_help__a_kernel_may_release_its_run),
   TAP_TEST(partial_help__metadata_is_what_was_asked_for),
   TAP_TEST(partial_help__what_waits_is_one_record),
   TAP_TEST(partial_help__metadata_survives_failing_allocations))

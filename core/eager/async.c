@@ -249,7 +249,7 @@ void tn__eager_queue_close(tn_eager_session *s)
   q->stop = true;
   tn__cond_signal(&q->work);
   tn__mutex_unlock(&q->mu);
-  pthread_join(q->thread, NULL);
+  tn__thread_join(q->thread);
   s->queue = NULL;
   queue_free(q);
 }

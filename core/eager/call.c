@@ -23,7 +23,7 @@ static tn_status check_end(tn_eager_session *s, const tn_step *step, tn_error *e
 {
   int why = tn__step_stop(step); /* no instruction came after it, and yet */
   if (__builtin_expect(why == TN__GO_ON, 1)) return TN_OK;
-  return why == TN__STOP_CLOSED ? tn__eager_closed(s, err) : tn__step_stopped(step, why, NULL, err);
+  return why == TN__STOP_CLOSED ? tn__eager_closed(s, err) : tn__step_stopped(why, NULL, err);
 }
 
 static tn_status execute(tn_eager_session *s, const tn__eager_plan *p, tn_tensor **inputs, tn_tensor **outputs, tn_tensor **again,
@@ -33,12 +33,15 @@ static tn_status execute(tn_eager_session *s, const tn__eager_plan *p, tn_tensor
   tn_step step = { .inputs = inputs, .outputs = outputs, .n_inputs = p->n_inputs, .n_outputs = p->n_outputs, .env = &env,
                    .closed = &s->closed, .again = again };
   tn__account *around = tn__account_now;
+  const tn__stop *stop_around = tn__stop_now;
+  if (__builtin_expect(stop_around != NULL, 0)) tn__stop_now = NULL;
   step.deadline_ns = tn__step_deadline(s->on.timeout_ms);
   tn__account_now = s->on.account;
   tn_status st = s->execute == NULL ? tn_kit_step(p->executable, &step, err)
                                     : tn__opened_run(&s->on, s->execute, p->executable, &step, err);
   if (env.crew != NULL) tn__step_dismiss(&env);
   tn__account_now = around;
+  if (__builtin_expect(stop_around != NULL, 0)) tn__stop_now = stop_around;
   tn__container_leave(env.own);
   tn__sleeper_unref(env.sleeper);
   if (__builtin_expect(st == TN_OK, 1)) {

@@ -91,7 +91,7 @@ static tn_status list_type(tn_eager_session *s, bool cpus, tn_error *err)
 {
   for (size_t i = 0;; i++) {
     tn_device_info info = { .struct_size = sizeof info };
-    tn_status st = s->on.slots->list_devices(s->on.self, s->on.runtime, i, &info, err);
+    tn_status st = tn__opened_device(&s->on, i, &info, err);
     if (st == TN_OUT_OF_RANGE) break;
     st = tn__factory_status(s->on.factory, "list_devices", st, err);
     if (st == TN_OK && info.type != NULL && (strcmp(info.type, TN__HOST_DEVICE) == 0) == cpus) st = add(s, &info, i, err);
@@ -235,7 +235,10 @@ static bool is_host_memory(const tn_tensor *t)
 static tn_status copy_out(tn_eager_session *s, const tn_tensor *t, uint16_t to, tn_tensor **out, tn_error *err)
 {
   *out = NULL;
+  tn__plugin_call calling = tn__opened_call(&s->on, "its copy");
+  tn__plugin_call_enter(&calling);
   tn_status st = s->copy(s->on.self, s->on.runtime, t, s->devices[to].number, out, err);
+  tn__plugin_call_leave(&calling);
   if (st == TN_OK && *out == NULL)
     return tn_error_set(err, TN_INTERNAL, "runtime '%s': copy returned OK without a tensor", s->on.info.name);
   return st == TN_OK ? TN_OK : tn__factory_status(s->on.factory, "copy", st, err);

@@ -180,7 +180,10 @@ typedef struct place {
 static tn_status prepare(tn_eager_session *s, tn__eager_plan *p, place *where, tn_error *err)
 {
   if (where->asked == 0 || p->moved) return tn__opened_prepare(&s->on, p->plan, &p->executable, err);
+  tn__plugin_call calling = tn__opened_call(&s->on, "its prepare_on");
+  tn__plugin_call_enter(&calling);
   tn_status st = s->prepare_on(s->on.self, s->on.runtime, p->plan, s->devices[where->asked].number, &p->executable, err);
+  tn__plugin_call_leave(&calling);
   if (st == TN_OK && p->executable == NULL)
     return tn_error_set(err, TN_INTERNAL, "runtime '%s': prepare_on returned OK without an executable", s->on.info.name);
   if (st == TN_OK) return TN_OK;

@@ -80,7 +80,10 @@ static void drain(tn_eager_session *s)
 static tn_status need_eager(tn_eager_session *s, tn_error *err)
 {
   const tn_session_factory *slots = s->on.slots;
+  tn__plugin_call calling = tn__opened_call(&s->on, "its get_extension");
+  tn__plugin_call_enter(&calling);
   const tn_eager_runtime *eager = slots->get_extension == NULL ? NULL : slots->get_extension(s->on.self, TN_EAGER_EXTENSION, 1);
+  tn__plugin_call_leave(&calling);
   if (eager == NULL)
     return tn_error_set(err, TN_UNIMPLEMENTED, "runtime '%s' (%s) does not run single operations: it has no extension '%s'",
                         s->on.info.name, s->on.info.file, TN_EAGER_EXTENSION);

@@ -64,10 +64,11 @@ static void lock_this(tn__eager_lane *lane)
 
 static void fetch_tensor(const tn__eager_slot *slot)
 {
-  const char *t = (const char *)atomic_load_explicit(&slot->tensor, memory_order_relaxed);
-  __builtin_prefetch(t, 1);
-  __builtin_prefetch(t + 64, 1);
-  __builtin_prefetch(t + 128, 1);
+  /* A number: the slot may have no tensor, and nothing may be added to a null pointer. */
+  uintptr_t t = (uintptr_t)atomic_load_explicit(&slot->tensor, memory_order_relaxed);
+  __builtin_prefetch((const void *)t, 1);
+  __builtin_prefetch((const void *)(t + 64), 1);
+  __builtin_prefetch((const void *)(t + 128), 1);
 }
 
 /* ---- spares ----
@@ -364,7 +365,7 @@ void tn__eager_thread_end(tn_eager_session *s)
   s->stop = true;
   tn__cond_signal(&s->wake);
   tn__mutex_unlock(&s->wake_mu);
-  pthread_join(s->thread, NULL);
+  tn__thread_join(s->thread);
 }
 
 /* ---- the end ---- */

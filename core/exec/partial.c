@@ -82,7 +82,10 @@ static void begin_to_fail(tn__partial *p, tn_status cause)
 static tn_status go_on(tn__partial *p)
 {
   tn__contexts_look_again(&p->run); /* it was asked what is there */
+  const tn__stop *around = tn__stop_now; /* of a step that a kernel of runs this one in */
+  tn__stop_now = NULL;
   tn_status st = tn__run_controlled(&p->run);
+  tn__stop_now = around;
   return st != TN_PENDING && p->env.failed ? p->env.cause : st;
 }
 
@@ -111,7 +114,7 @@ void tn__partial_cancel(tn__partial *p)
 {
   if (p->status != TN_PENDING || p->env.failed) return;
   int why = tn__step_stop(&p->step);
-  begin_to_fail(p, tn__step_stopped(&p->step, why == TN__GO_ON ? TN__STOP_CANCELLED : why, NULL, &p->err));
+  begin_to_fail(p, tn__step_stopped(why == TN__GO_ON ? TN__STOP_CANCELLED : why, NULL, &p->err));
   come_back(p, false);
   dismiss(p);
 }
@@ -152,7 +155,7 @@ static tn_status is_stuck(tn__partial *p)
 {
   const tn__partial_plan *needs = p->run.plan->partial;
   if (needs->n_missing == 0) return tn_error_set(&p->err, TN_INTERNAL, "nothing of the partial run can go on");
-  return tn__placeholder_missing(needs->missing[0], &p->err);
+  return tn__placeholder_missing(needs->missing[0], "declared as a feed", &p->err);
 }
 
 tn_status tn__partial_go(tn__partial *p, const uint32_t *wanted, size_t n, bool to_end)
@@ -161,10 +164,10 @@ tn_status tn__partial_go(tn__partial *p, const uint32_t *wanted, size_t n, bool 
   while (p->status == TN_PENDING) {
     uint64_t seen = tn__wakes(&p->step);
     int why = tn__step_stop(&p->step);
-    if (why != TN__GO_ON && !p->env.failed) begin_to_fail(p, tn__step_stopped(&p->step, why, NULL, &p->err));
+    if (why != TN__GO_ON && !p->env.failed) begin_to_fail(p, tn__step_stopped(why, NULL, &p->err));
     st = go_on(p);
     why = tn__step_stop(&p->step); /* S-LIFE-04 */
-    if (st == TN_OK && why != TN__GO_ON) st = tn__step_stopped(&p->step, why, NULL, &p->err);
+    if (st == TN_OK && why != TN__GO_ON) st = tn__step_stopped(why, NULL, &p->err);
     if (st != TN_PENDING) return settle(p, st);
     if (why != TN__GO_ON && !p->env.failed) continue;
     if (!p->env.failed && !to_end && are_there(p, wanted, n)) break;

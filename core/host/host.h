@@ -47,6 +47,7 @@ struct tn__opened {
   bool want_kernels, want_kernels_always; /* option kernel_plugins */
   bool isolated;               /* from the containers of other sessions */
   tn_runtime_info info;
+  tn__plugin_call stepping;    /* what each step records: one for all, as nothing of it changes */
 
   const tn__session_kind *kind;
   tn__opened *prev, *next;     /* live sessions, guarded by the list's lock */
@@ -60,6 +61,12 @@ struct tn__opened {
   tn__cond told;               /* with steps_mu */
 };
 
+/* A record of a call into the session's runtime; `call` is static. */
+static inline tn__plugin_call tn__opened_call(const tn__opened *on, const char *call)
+{
+  return (tn__plugin_call){ .plugin = on->info.name, .file = on->info.file, .call = call };
+}
+
 /* opening.c */
 /* Copies the options (NULL: the defaults) and reads what all sessions want of them. `on` is zeroed; tn__opened_fini afterwards,
  * also when this fails. limit: of memory, in place of the options' where it is above 0. */
@@ -70,6 +77,9 @@ tn_status tn__opened_start(tn__opened *on, tn_error *err);
 /* Makes a plan what the runtime executes. *out is NULL on failure. */
 tn_status tn__opened_prepare(tn__opened *on, const tn_plan *plan, tn_executable **out, tn_error *err);
 void tn__opened_release(tn__opened *on, tn_executable *executable); /* NULL allowed */
+/* Slots that the runtime has. */
+tn_status tn__opened_device(const tn__opened *on, size_t i, tn_device_info *out, tn_error *err);
+tn_kit_workers *tn__opened_workers(const tn__opened *on, int32_t pool);
 void tn__opened_end(tn__opened *on); /* the runtime's session and the view of containers go; nothing runs in it */
 void tn__opened_fini(tn__opened *on);
 /* What a step of so many milliseconds has for its end; 0 = none. */
@@ -95,8 +105,12 @@ typedef tn_status (*tn__step_fn)(const tn_session_factory *self, tn_runtime_sess
 tn_status tn__told_run(tn__opened *on, tn__step_fn fn, tn_executable *executable, tn_step *step, tn_error *err);
 static inline tn_status tn__opened_run(tn__opened *on, tn__step_fn fn, tn_executable *executable, tn_step *step, tn_error *err)
 {
-  if (__builtin_expect(on->slots->cancel == NULL, 1)) return fn(on->self, on->runtime, executable, step, err);
-  return tn__told_run(on, fn, executable, step, err);
+  const tn__plugin_call *around = tn__plugin_call_now;
+  tn__plugin_call_now = &on->stepping;
+  tn_status st = __builtin_expect(on->slots->cancel == NULL, 1) ? fn(on->self, on->runtime, executable, step, err)
+                                                                : tn__told_run(on, fn, executable, step, err);
+  tn__plugin_call_now = around;
+  return st;
 }
 /* Tells all that run; the session is marked closed. */
 void tn__told_all(tn__opened *on);

@@ -87,8 +87,11 @@ void tn__live_remove(tn__opened *on)
 static tn_status reset_sessions_of(const tn_session_factory *self, const char *const *containers, size_t n,
                                    uint32_t flags, tn_error *err)
 {
+  if (tn__forked()) return tn__session_forked(err);
   tn__factory *factory = tn__factory_by_self(self);
-  tn__containers *set = factory == NULL ? NULL : tn__factory_slot(factory);
+  if (factory == NULL)
+    return tn_error_set(err, TN_FAILED_PRECONDITION, "tn_kit_reset: the factory is not registered: hand on the self of reset");
+  tn__containers *set = tn__factory_slot(factory); /* NULL: no session has used one */
   tn__container *old = NULL;
   tn__opened *shut = NULL;
   tn_status st = TN_OK;
@@ -107,6 +110,6 @@ static tn_status reset_sessions_of(const tn_session_factory *self, const char *c
     shut = next;
   }
   tn__containers_leave_all(old);
-  if (factory != NULL) tn__factory_release(factory);
+  tn__factory_release(factory);
   return st;
 }

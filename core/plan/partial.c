@@ -5,14 +5,6 @@
 
 #define GIVEN (TN_TRAIT_STATEFUL | TN_TRAIT_MAY_WAIT)
 
-tn_status tn__placeholder_missing(const tn_operation *op, tn_error *err)
-{
-  tn_error_set(err, TN_INVALID_ARGUMENT, "placeholder '%s' of type %s is needed and was not declared as a feed",
-               tn_operation_name(op), tn_dtype_name(tn_operation_output_dtype(op, 0)));
-  tn_error_set_node(err, tn_operation_name(op));
-  return TN_INVALID_ARGUMENT;
-}
-
 /* ---- nodes ---- */
 
 static void to_front(tn__ir *ir, uint32_t id)

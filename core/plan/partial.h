@@ -25,9 +25,6 @@ static inline const uint64_t *tn__partial_needs(const tn__partial_plan *p, uint3
   return p->needs + (size_t)fetch * p->n_words;
 }
 
-/* Says that a placeholder is needed and no feed. */
-tn_status tn__placeholder_missing(const tn_operation *op, tn_error *err);
-
 /* A node in the place of each feed, and of each placeholder that is no feed; before the passes. */
 tn_status tn__ir_hold_feeds(tn__ir *ir);
 /* Makes plan->partial; after the cut. */

@@ -110,7 +110,7 @@ static tn_status lacking(const call *c, tn_error *err)
   for (size_t i = 0; i < c->names->n_fetches; i++)
     for (uint32_t f = (uint32_t)s->n_feeds; f < s->n_feeds + p->n_missing; f++)
       if (tn__partial_needs(p, c->fetched[i])[f / 64] >> f % 64 & 1)
-        return tn__placeholder_missing(p->missing[f - s->n_feeds], err);
+        return tn__placeholder_missing(p->missing[f - s->n_feeds], "declared as a feed", err);
   return TN_OK;
 }
 
@@ -234,6 +234,8 @@ static tn_status run_checked(call *c, tn_tensor **fetched, bool *ends, tn_error 
   st = go(c, last);
   if (st != TN_OK) {
     tn_error_copy(err, &c->run->step.err);
+    for (size_t i = 0; st == TN_INVALID_ARGUMENT && i < c->names->n_feeds; i++)
+      tn__feed_explain(c->run->feeds[c->fed[i]], c->feeds[i], err);
     return st;
   }
   st = hand_out(c, fetched, err);
@@ -253,7 +255,7 @@ static tn_status run_call(tn__partial_run *r, const tn__names *names, tn_tensor 
   if (!ends) note(&c, TN__OPEN); /* of a call that was refused */
   release(&c);
   tn__account_now = around;
-  if (ends) tn__partial_unlist(r);
+  if (ends) tn__partial_finish(r);
   return st;
 }
 
@@ -302,7 +304,10 @@ tn_status tn_session_partial_run(tn_session *session, tn_partial_run run, const 
 static tn_status allows(tn_session *s, tn_error *err)
 {
   if (s->on.slots->partial_runs == NULL) return TN_OK;
+  tn__plugin_call calling = tn__opened_call(&s->on, "its partial_runs");
+  tn__plugin_call_enter(&calling);
   tn_status st = s->on.slots->partial_runs(s->on.self, s->on.runtime, err); /* S-PR-33 */
+  tn__plugin_call_leave(&calling);
   return st == TN_OK ? st : tn__factory_status(s->on.factory, "partial_runs", st, err);
 }
 
@@ -330,7 +335,13 @@ tn_status tn_session_partial_setup(tn_session *session, const tn_run_options *op
   if (st != TN_OK) return st;
   tn__entry_point *e = NULL;
   st = allows(session, err);
+  tn__stop limits = tn__call_limits(session, options, tn__call_deadline(session, options));
+  const tn__stop *around = tn__stop_now;
+  /* If the token was cancelled before, the first call of the run says so. */
+  if (limits.cancelled != NULL && atomic_load(limits.cancelled) != 0) limits.cancelled = NULL;
+  tn__stop_now = &limits;
   if (st == TN_OK) st = tn__entry_make_partial(session, &names, &e, err);
+  tn__stop_now = around;
   if (st == TN_OK) st = tn__run_options_check(session, options, err);
   if (st == TN_OK) {
     tn__partial_run *r;
@@ -356,8 +367,7 @@ tn_status tn_session_partial_release(tn_session *session, tn_partial_run run, tn
   tn__partial_run *r;
   tn_status st = tn__partial_find(session, run, &r, err);
   if (st != TN_OK) return st;
-  if (!tn__partial_unlist(r)) st = tn__partial_refuse(run.id, "it has ended", err); /* another thread's release */
-  else tn__partial_end_early(r);
+  st = tn__partial_end_early(r, err);
   tn__partial_unref(r);
   return st;
 }

@@ -27,14 +27,39 @@ static void stop(tn__partial_run *r)
   tn__account_now = around;
 }
 
-/* The run has ended: what it did is the program's to read (S-PR-32). */
-static void tell_metadata(tn__partial_run *r)
+/* ---- the end ---- */
+
+/* It need not be told of the session's close any more. */
+static void leave_untold_locked(tn__partial_run *r)
 {
+  if (r->prev != NULL) r->prev->next = r->next;
+  else if (r->session->untold_partials == r) r->session->untold_partials = r->next;
+  if (r->next != NULL) r->next->prev = r->prev;
+  r->prev = r->next = NULL;
+}
+
+static void unlist_locked(tn__partial_run *r)
+{
+  if (!r->listed) return;
+  tn__map_remove(&r->session->partials, (const char *)&r->id, sizeof r->id);
+  leave_untold_locked(r);
+  r->listed = false;
+}
+
+/* Fills in the metadata of a run that is over (S-PR-32), without the lock. */
+static void tell_metadata_locked(tn__partial_run *r)
+{
+  tn_session *s = r->session;
   tn__trace *trace = r->step.env.trace;
   tn_run_metadata *m = r->options.metadata;
-  r->step.env.trace = NULL; /* what comes back later is not recorded */
+  if (m == NULL || !r->begun) return;
+  r->step.env.trace = NULL; /* waiting kernels that come back later are not recorded */
   r->options.metadata = NULL;
-  tn__metadata_end(m, r->session, r->entry->signature->plan, &r->step.step, &r->options, trace);
+  r->telling = true;
+  tn__mutex_unlock(&s->mu);
+  tn__metadata_end(m, s, r->entry->signature->plan, &r->step.step, &r->options, trace);
+  tn__mutex_lock(&s->mu);
+  r->telling = false;
 }
 
 void tn__partial_leave(tn__partial_run *r)
@@ -42,19 +67,43 @@ void tn__partial_leave(tn__partial_run *r)
   tn_session *s = r->session;
   r->step.step.deadline_ns = 0;
   tn__mutex_lock(&s->mu);
-  while (has_to_stop(r)) { /* whoever cancels it after this finds that nobody has the turn */
+  while (has_to_stop(r)) { /* a thread that cancels the run after this finds the turn free */
     tn__mutex_unlock(&s->mu);
     stop(r);
     tn__mutex_lock(&s->mu);
   }
-  if (!r->listed && r->options.metadata != NULL) {
-    tn__mutex_unlock(&s->mu);
-    tell_metadata(r);
-    tn__mutex_lock(&s->mu);
+  if (r->over) {
+    tell_metadata_locked(r);
+    unlist_locked(r);
   }
   r->busy = false;
   tn__cond_broadcast(&r->turn);
   tn__mutex_unlock(&s->mu);
+}
+
+/* False: it was over before. */
+static bool finish_locked(tn__partial_run *r)
+{
+  if (r->over) return false;
+  r->over = true;
+  r->refs--; /* the map's; the caller has another */
+  return true;
+}
+
+void tn__partial_finish(tn__partial_run *r)
+{
+  tn__mutex_lock(&r->session->mu);
+  finish_locked(r);
+  tn__mutex_unlock(&r->session->mu);
+}
+
+/* Waits until no other thread writes the metadata. A call of another thread ends first, since the run is cancelled; but a
+ * kernel of the run itself, on a thread that helps, cannot wait for that: then the metadata stays empty. */
+static void await_metadata_locked(tn__partial_run *r)
+{
+  bool inside = tn__worker_number() != 0 || (r->busy && pthread_equal(r->who, pthread_self()));
+  while (r->telling || (!inside && r->busy && r->options.metadata != NULL)) tn__cond_wait(&r->turn, &r->session->mu);
+  if (inside && r->busy) r->options.metadata = NULL;
 }
 
 tn_status tn__partial_take_turn(tn__partial_run *r, tn_error *err)
@@ -72,14 +121,15 @@ tn_status tn__partial_take_turn(tn__partial_run *r, tn_error *err)
       st = tn_error_set(err, TN_DEADLINE_EXCEEDED,
                         "partial run %#llx: another call did not end in the time limit of this one", (unsigned long long)r->id);
   }
-  if (st == TN_OK && !r->listed) st = tn__partial_refuse(r->id, "it has ended", err);
+  if (st == TN_OK && r->over) st = tn__partial_refuse(r->id, "it has ended", err);
   if (st == TN_OK) begin_turn_locked(r);
   tn__mutex_unlock(&s->mu);
   if (st == TN_OK) r->step.step.deadline_ns = deadline;
   return st;
 }
 
-/* Something is to be seen by whoever has the turn: by this thread if nobody has it. */
+/* Something about the run has to be looked at. The thread with the turn does so before it gives the turn up; if the turn is free,
+ * this thread takes it. It needs no reference: a caller has one, and destroy waits for a callback. */
 static void look(void *user)
 {
   tn__partial_run *r = user;
@@ -95,8 +145,10 @@ static void look(void *user)
 tn_status tn__partial_find(tn_session *s, tn_partial_run run, tn__partial_run **out, tn_error *err)
 {
   tn__mutex_lock(&s->mu);
-  tn__partial_run *r = *out = tn__map_get(&s->partials, (const char *)&run.id, sizeof run.id);
+  tn__partial_run *r = tn__map_get(&s->partials, (const char *)&run.id, sizeof run.id);
+  if (r != NULL && r->refs == 0) r = NULL; /* it is being destroyed, and a callback of its cancellation still has the turn */
   if (r != NULL) r->refs++;
+  *out = r;
   tn__mutex_unlock(&s->mu);
   return r != NULL ? TN_OK : tn__partial_refuse(run.id, "the session has no such run, or it has ended", err);
 }
@@ -114,29 +166,6 @@ static tn_status list(tn__partial_run *r, tn_error *err)
   }
   tn__mutex_unlock(&s->mu);
   return listed ? TN_OK : tn__no_memory(err, "partial run", 0);
-}
-
-/* It need not be told of the session's close any more. */
-static void leave_untold_locked(tn__partial_run *r)
-{
-  if (r->prev != NULL) r->prev->next = r->next;
-  else if (r->session->untold_partials == r) r->session->untold_partials = r->next;
-  if (r->next != NULL) r->next->prev = r->prev;
-  r->prev = r->next = NULL;
-}
-
-bool tn__partial_unlist(tn__partial_run *r)
-{
-  tn__mutex_lock(&r->session->mu);
-  bool listed = r->listed;
-  if (listed) {
-    tn__map_remove(&r->session->partials, (const char *)&r->id, sizeof r->id);
-    leave_untold_locked(r);
-    r->refs--; /* not the last one: the caller has another */
-  }
-  r->listed = false;
-  tn__mutex_unlock(&r->session->mu);
-  return listed;
 }
 
 /* ---- beginning and ending ---- */
@@ -195,7 +224,7 @@ static tn__pool_client *helpers(tn__partial_run *r)
 {
   const tn_session *s = r->session;
   int32_t pool = r->options.inter_op_pool;
-  return pool < 0 || s->on.slots->workers == NULL ? NULL : tn__kit_workers_client(s->on.slots->workers(s->on.self, s->on.runtime, pool));
+  return pool < 0 || s->on.slots->workers == NULL ? NULL : tn__kit_workers_client(tn__opened_workers(&s->on, pool));
 }
 
 static tn_status begin_step(tn__partial_run *r, tn_error *err)
@@ -225,17 +254,27 @@ tn_status tn__partial_open(tn_session *session, tn__entry_point *entry, const tn
   tn__run_options_copy(&r->options, options);
   r->timeout_ms = r->options.timeout_ms > 0 ? r->options.timeout_ms : session->on.timeout_ms;
   tn__cond_init(&r->turn);
-  begin_turn_locked(r); /* nobody else knows of it yet */
+  begin_turn_locked(r); /* no other thread knows the run yet */
   tn_status st = list_endpoints(r, err);
   if (st == TN_OK) st = watch_cancellation(r, r->options.cancellation, err);
   if (st == TN_OK) st = begin_step(r, err);
-  return st == TN_OK ? list(r, err) : st;
+  if (st == TN_OK) st = list(r, err);
+  if (st != TN_OK) r->over = true; /* no other thread knows the run */
+  return st;
 }
 
-void tn__partial_end_early(tn__partial_run *r)
+tn_status tn__partial_end_early(tn__partial_run *r, tn_error *err)
 {
-  tn_cancellation_cancel(r->cancellation); /* a call in flight ends; whoever goes last frees it */
-  look(r); /* it may have been cancelled before */
+  tn_session *s = r->session;
+  tn__mutex_lock(&s->mu);
+  bool first = finish_locked(r);
+  tn__mutex_unlock(&s->mu);
+  tn_cancellation_cancel(r->cancellation); /* a call in flight ends; the last thread to leave frees the run */
+  look(r);                                 /* it may have been cancelled before */
+  tn__mutex_lock(&s->mu);
+  await_metadata_locked(r);
+  tn__mutex_unlock(&s->mu);
+  return first ? TN_OK : tn__partial_refuse(r->id, "it has ended", err);
 }
 
 /* ---- the session's end ---- */

@@ -27,7 +27,10 @@ static tn_status reset_runtime(const tn_session_options *options, const char *co
   } else {
     for (size_t i = 0; found != NULL && i < n; i++)
       found[i] = tn__containers_has(tn__factory_slot(factory), containers[i]);
+    tn__plugin_call calling = tn__factory_call(factory, "its reset");
+    tn__plugin_call_enter(&calling);
     st = slots->reset(tn__factory_self(factory), options, containers, n, flags, err);
+    tn__plugin_call_leave(&calling);
     st = tn__factory_status(factory, "reset", st, err);
   }
   tn__factory_release(factory);
