@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include <core/base/lock.h>
+#include <tenon/plugins.h>
 
 #include "tests/support/oom.h"
 #include "tests/support/pool_kit.h"
@@ -300,6 +301,46 @@ static void pool__loops_keep_to_their_limit(void) /* S-CFG-15 */
   }
 }
 
+/* A part of a plugin's kernel that a worker runs counts as the plugin's. */
+typedef struct asked {
+  _Atomic int parts, right, of_workers;
+} asked;
+
+static void ask_part(void *user, int64_t begin, int64_t end)
+{
+  asked *a = user;
+  tn_plugin_call call = { .struct_size = sizeof call };
+  bool found = tn_plugin_call_now(&call) && strcmp(call.plugin, "acme") == 0 && strcmp(call.node, "y") == 0;
+  atomic_fetch_add(&a->parts, (int)(end - begin));
+  if (found) atomic_fetch_add(&a->right, (int)(end - begin));
+  if (tn__worker_number() != 0) atomic_fetch_add(&a->of_workers, 1);
+  busy(20000 * (end - begin));
+}
+
+static void pool__helpers_know_whose_kernel_they_are_in(void)
+{
+  fixture f = open_client(3, 0);
+  asked a = { 0 };
+  tn_plugin_call call = { .struct_size = sizeof call };
+  tn__plugin_call record = { .plugin = "acme", .file = "/a.so", .call = "compute of a kernel", .kernel = "k", .node = "y" };
+  tn__crew *crew = tn__crew_take(f.client);
+  for (int i = 0; i < 1000 && atomic_load(&a.of_workers) == 0; i++) {
+    tn__plugin_call_enter(&record);
+    tn__parallel_for(crew, 100, 1, 20000, ask_part, &a);
+    tn__plugin_call_leave(&record);
+  }
+  CHECK(atomic_load(&a.of_workers) > 0);
+  CHECK_INT(atomic_load(&a.right), atomic_load(&a.parts));
+  CHECK(!tn_plugin_call_now(&call));
+  int parts = atomic_load(&a.parts);
+  atomic_store(&a.right, 0);
+  for (int i = 0; i < 20; i++) tn__parallel_for(crew, 100, 1, 20000, ask_part, &a);
+  CHECK_INT(atomic_load(&a.right), 0);
+  CHECK(atomic_load(&a.parts) > parts);
+  tn__crew_put(crew);
+  close_client(f);
+}
+
 /* ---- steps that come again ---- */
 
 typedef struct habit_loop {
@@ -468,17 +509,17 @@ static void pool__kernels_share_loops(void)
   gauge g = { 0 };
   tn__step_env env = { .client = f.client };
   tn_step step = { .env = &env };
-  tn_kernel_ctx ctx = { .step = &step };
-  tn_parallel_for(&ctx, 0, 1, 1e6, spin_part, &g);
-  tn_parallel_for(&ctx, 1, 1, 10, spin_part, &g);
+  tn__call call = { .ctx = { .step = &step } };
+  tn_parallel_for(&call.ctx, 0, 1, 1e6, spin_part, &g);
+  tn_parallel_for(&call.ctx, 1, 1, 10, spin_part, &g);
   CHECK_NULL(env.crew);
-  for (int i = 0; i < 200 && atomic_load(&g.most) < 2; i++) tn_parallel_for(&ctx, 500, 1, 20000, spin_part, &g);
+  for (int i = 0; i < 200 && atomic_load(&g.most) < 2; i++) tn_parallel_for(&call.ctx, 500, 1, 20000, spin_part, &g);
   REQUIRE_PTR(env.crew);
   CHECK_MSG(atomic_load(&g.most) >= 2 && atomic_load(&g.most) <= 3, "%d threads", atomic_load(&g.most));
   tn__crew_put(env.crew);
   env = (tn__step_env){ 0 };
   g = (gauge){ 0 };
-  tn_parallel_for(&ctx, 100, 1, 20000, spin_part, &g); /* a session without workers */
+  tn_parallel_for(&call.ctx, 100, 1, 20000, spin_part, &g); /* a session without workers */
   CHECK_INT(atomic_load(&g.most), 1);
   close_client(f);
 }
@@ -794,7 +835,7 @@ TAP_MAIN(
   TAP_TEST(pool__steps_from_many_threads),
   TAP_TEST(pool__workers_steal_what_is_worth_it),
   TAP_TEST(pool__quotas_hold_for_every_client),
-  TAP_TEST(pool__loops_keep_to_their_limit),
+  TAP_TEST(pool__loops_keep_to_their_limit), TAP_TEST(pool__helpers_know_whose_kernel_they_are_in),
   TAP_TEST(pool__steps_have_help_when_they_are_faster_so),
   TAP_TEST(pool__workers_take_turns),
   TAP_TEST(pool__loops_cover_each_item_once),

@@ -4,12 +4,12 @@
  * it on gives the same one; other memory is lent to it, and copied when the function gives it back.
  *
  * What a function runs in stays open until the kernel that called it has ended, so that a loop takes it once. */
+#include <core/base/thread.h>
 #include <core/exec/trace.h>
 #include <core/graph/function_instance.h>
 #include <core/plan/callees.h>
 
-/* A level takes less than 1 KiB of the thread's stack (several times that under a sanitizer), and threads may have no more
- * than half a MiB. */
+/* Calls inside of calls: at most so many, and no more than the thread's stack has room for. A level takes about 1 KiB of it. */
 #define MAX_DEPTH 400
 
 tn_buffer tn__borrowed = { .refs = 1, .desc = { .struct_size = sizeof(tn_buffer_desc), .memory = TN_MEMORY_HOST,
@@ -205,13 +205,27 @@ static tn_status give_results(const tn__call *call, const called *c, tn_tensor *
 
 /* ---- the call ---- */
 
+/* What is compiled ends with the step that it is for. */
+static tn_status find_callee(const tn__call *call, uint32_t k, const tn__callee **out)
+{
+  tn_plan *plan = call->run->plan;
+  const tn__stop limits = tn__step_limits(call->run->step), *around = tn__stop_now;
+  tn__stop_now = &limits;
+  tn_status st = tn__plan_callee(plan, &plan->instrs[call->tape->instr], k, out, call->ctx.err);
+  tn__stop_now = around;
+  return st;
+}
+
 static tn_status begin(const tn__call *call, uint32_t k, tn_view *const *inputs, uint32_t n_inputs, uint32_t n_outputs,
                        called *c)
 {
-  tn_plan *plan = call->run->plan;
   tn_error *err = call->ctx.err;
   const tn__callee *f;
-  tn_status st = c->f != NULL ? TN_OK : tn__plan_callee(plan, &plan->instrs[call->tape->instr], k, &f, err);
+  if (c->f == NULL && call->run->step->depth > 0 && tn__stack_left() == 0)
+    return tn_error_set(err, TN_RESOURCE_EXHAUSTED,
+                        "a function is called inside of %u calls, and the thread's stack has no room for more",
+                        call->run->step->depth);
+  tn_status st = c->f != NULL ? TN_OK : find_callee(call, k, &f);
   if (st != TN_OK) return st;
   if (c->f != NULL) f = c->f;
   if (n_inputs != f->n_inputs)
@@ -260,8 +274,7 @@ static tn_status call_function(const tn__call *call, uint32_t k, tn_view *const 
 static tn_status failed(const tn__call *call, uint32_t k, tn_status st)
 {
   tn_error *err = call->ctx.err;
-  const tn__step_env *env = call->run->step->env;
-  bool told = env != NULL && env->failed; /* a plan in the function has said it */
+  bool told = tn__step_failed(call->run->step); /* a plan in the function has said it */
   if (!told && tn__step_stop(call->run->step) != TN__GO_ON && (st == TN_CANCELLED || st == TN_DEADLINE_EXCEEDED)) {
     tn_error_clear(err); /* the first cause is reported by who called us */
     return tn_error_set(err, TN_CANCELLED, "the step is over");

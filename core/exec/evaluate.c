@@ -2,9 +2,14 @@
 /* Operations and kernels outside any step: what folds constants, and what follows from shapes. */
 #include <core/exec/exec.h>
 
-/* Lays the one operation out, which says how large its outputs are before they are made. */
-static tn_status check_size(tn_plan *plan, tn_tensor *const *inputs, uint64_t max_bytes, tn_error *err)
+#define UNKNOWN_NS 1e6  /* of a kernel that does not say what it takes */
+#define LATE 20         /* times what it said: then it was not true */
+#define LATE_NS 50000000
+
+/* Lays the one operation out, which says how large its outputs are, and what they cost, before they are made. */
+static tn_status check_cost(tn_plan *plan, tn_tensor *const *inputs, tn__evaluate_limits *limits, double *ns, tn_error *err)
 {
+  *ns = UNKNOWN_NS;
   if (plan->n_segments != 1) return TN_OK;
   tn__segment *s = &plan->segments[0];
   tn__entry *entries = tn__alloc_array((size_t)s->n_entries + 1, sizeof *entries);
@@ -18,14 +23,30 @@ static tn_status check_size(tn_plan *plan, tn_tensor *const *inputs, uint64_t ma
   tn__free(entries, ((size_t)s->n_entries + 1) * sizeof *entries);
   if (st != TN_OK) return st;
   uint64_t bytes = 0;
-  for (uint32_t i = 0; bytes <= max_bytes && i < layout->n_slots; i++)
+  for (uint32_t i = 0; bytes <= limits->bytes && i < layout->n_slots; i++)
     if (plan->values[layout->slots[i].value].kind == TN_VALUE_COMPUTED) bytes += layout->slots[i].bytes;
+  if (layout->cost_ns > 0) *ns = layout->cost_ns;
   tn__layout_unref(layout);
-  return bytes <= max_bytes ? TN_OK : tn_error_set(err, TN_RESOURCE_EXHAUSTED, "the outputs are too large to keep");
+  if (bytes > limits->bytes) return tn_error_set(err, TN_RESOURCE_EXHAUSTED, "the outputs are too large to keep");
+  return *ns <= limits->ns ? TN_OK : tn_error_set(err, TN_RESOURCE_EXHAUSTED, "it takes too long to be computed in advance");
+}
+
+/* The step ends with what this thread prepares. */
+static void limit_step(tn_step *step, double ns)
+{
+  const tn__stop *stop = tn__stop_now;
+  if (stop != NULL) {
+    step->closed = stop->closed;
+    step->cancellation = tn__stop_cancellation(stop);
+    step->deadline_ns = stop->deadline_ns;
+  }
+  if (ns <= 0) return;
+  int64_t late = tn__now_ns() + LATE_NS + (int64_t)(LATE * ns);
+  if (step->deadline_ns == 0 || late < step->deadline_ns) step->deadline_ns = late;
 }
 
 tn_status tn__evaluate(const tn_operation *op, tn_tensor *const *inputs, size_t n_inputs, tn_tensor **outputs,
-                       size_t n_outputs, uint64_t max_bytes, tn_error *err)
+                       size_t n_outputs, tn__evaluate_limits *limits, tn_error *err)
 {
   const tn__signature_spec spec = { .n_feeds = n_inputs, .n_fetches = n_outputs, .max_layouts = 1 };
   tn_tensor *room = n_outputs == 1 ? outputs[0] : NULL;
@@ -35,7 +56,10 @@ tn_status tn__evaluate(const tn_operation *op, tn_tensor *const *inputs, size_t 
   if (st != TN_OK) return st;
   tn_step step = { .inputs = inputs, .outputs = outputs, .given = room == NULL ? NULL : &room, .n_inputs = n_inputs,
                    .n_outputs = n_outputs };
-  st = check_size(plan, inputs, max_bytes, err);
+  double ns = 0;
+  if (limits != NULL) st = check_cost(plan, inputs, limits, &ns, err);
+  if (limits != NULL && st == TN_OK) limits->ns -= ns;
+  limit_step(&step, ns);
   if (st == TN_OK) st = tn__run_plan(plan, &step, err);
   if (st == TN_OK && room != NULL) outputs[0] = room;
   tn__plan_unref(plan);
@@ -46,11 +70,15 @@ tn_status tn__call_kernel(const tn__plan_kernel *kernel, const void *shape_state
                           uint32_t n_inputs, tn_view *const *outputs, uint32_t n_outputs, void *scratch, tn_error *err)
 {
   tn_step step = { 0 };
+  limit_step(&step, 0);
   tn_error local = TN_ERROR_INIT;
   tn__call call = { .ctx = { .struct_size = sizeof call.ctx, .state = kernel->state, .shape_state = shape_state,
                              .scratch = scratch, .inputs = inputs, .outputs = outputs, .n_inputs = n_inputs,
                              .n_outputs = n_outputs, .err = err != NULL ? err : &local, .step = &step } };
+  tn__plugin_call calling = tn__kernel_call(kernel, NULL, "compute of a kernel");
+  tn__plugin_call_enter(&calling);
   tn_status st = kernel->def->compute(&call.ctx);
+  tn__plugin_call_leave(&calling);
   tn_error_clear(&local);
   return st;
 }

@@ -7,6 +7,7 @@
 #ifndef TN_CORE_EXEC_EXEC_H
 #define TN_CORE_EXEC_EXEC_H
 
+#include <core/base/stop.h>
 #include <core/exec/pool.h>
 #include <core/plan/layout.h>
 #include <core/resource/container.h>
@@ -16,7 +17,7 @@
 
 struct tn_cancellation {
   _Atomic uint32_t refs;
-  _Atomic int64_t cancelled; /* when, on the monotonic clock; 0 = not */
+  _Atomic int64_t cancelled; /* when, on the monotonic clock; 0 = not. tn__stop points here */
   tn__mutex mu; /* callbacks, children, the parent link */
   tn__cond ended;
   struct tn__cancel_callback *callbacks; /* guarded by mu */
@@ -26,9 +27,6 @@ struct tn_cancellation {
   tn_cancellation *parent; /* a reference */
   uint64_t parent_key;
 };
-
-/* Why a step is to end. */
-enum { TN__GO_ON = 0, TN__STOP_CLOSED, TN__STOP_CANCELLED, TN__STOP_DEADLINE };
 
 /* Steps of a session that sleep, so that its close can wake them. */
 typedef struct tn__sleepers {
@@ -45,7 +43,7 @@ typedef struct tn__step_env {
   struct tn__sleeper *sleeper;    /* made when a kernel waits for the first time */
   tn__account *account;           /* of the session's memory, NULL = it has no limit */
   bool explained;                 /* what holds its memory was said */
-  bool failed;                    /* something went wrong: what waits is cancelled, nothing new begins */
+  _Atomic bool failed;            /* something went wrong: what waits is cancelled, nothing new begins */
   tn_status cause;                /* what it was, when it failed */
   int32_t pool;                   /* that the caller asked for; -1 = the calling thread alone */
   tn__pool_client *client;        /* whose workers may help; NULL = nobody but the caller */
@@ -72,24 +70,39 @@ struct tn_step {
   tn_tensor **again;              /* by output: as in tn__run; NULL = none */
 };
 
-/* Of several reasons the first counts (S-CAN-07). */
+/* What ends a step, and what is prepared for it. */
+static inline tn__stop tn__step_limits(const tn_step *step)
+{
+  return (tn__stop){ .closed = step->closed, .cancelled = step->cancellation == NULL ? NULL : &step->cancellation->cancelled,
+                     .deadline_ns = step->deadline_ns };
+}
+
+static inline tn_cancellation *tn__stop_cancellation(const tn__stop *stop)
+{
+  if (stop->cancelled == NULL) return NULL;
+  return (tn_cancellation *)(uintptr_t)((const char *)stop->cancelled - offsetof(tn_cancellation, cancelled));
+}
+
 static inline int tn__step_stop(const tn_step *step)
 {
   int64_t closed = step->closed == NULL ? 0 : atomic_load_explicit(step->closed, memory_order_relaxed);
-  int64_t cancelled =
-      step->cancellation == NULL ? 0 : atomic_load_explicit(&step->cancellation->cancelled, memory_order_relaxed);
-  if (closed == 0 && cancelled == 0)
-    return step->deadline_ns != 0 && tn__now_ns() >= step->deadline_ns ? TN__STOP_DEADLINE : TN__GO_ON;
-  int64_t first = closed == 0 || (cancelled != 0 && cancelled < closed) ? cancelled : closed;
-  if (step->deadline_ns != 0 && step->deadline_ns < first) return TN__STOP_DEADLINE;
-  return first == closed ? TN__STOP_CLOSED : TN__STOP_CANCELLED;
+  const tn_cancellation *c = step->cancellation;
+  int64_t cancelled = c == NULL ? 0 : atomic_load_explicit(&c->cancelled, memory_order_relaxed);
+  return tn__stop_first(closed, cancelled, step->deadline_ns);
 }
+
+/* Something in it went wrong: its own thread and those that work for it ask. */
+static inline bool tn__step_failed(const tn_step *step)
+{
+  return step->env != NULL && atomic_load_explicit(&step->env->failed, memory_order_relaxed);
+}
+
 /* step.c: unique in the process, larger than that of any step which ended before this one began; 0 outside of a session. */
 uint64_t tn__step_id(const tn_step *step);
 /* Who helped with it goes: kit_workers.c. On the thread that runs the step, or will not come back to it. */
 void tn__step_dismiss(tn__step_env *env);
 /* The status of a step that is stopped; op: the node that was late, NULL = not known. */
-tn_status tn__step_stopped(const tn_step *step, int why, const tn_operation *op, tn_error *err);
+tn_status tn__step_stopped(int why, const tn_operation *op, tn_error *err);
 
 /* A layout with addresses. */
 typedef struct tn__instance {
@@ -204,7 +217,18 @@ typedef struct tn__call {
   const tn__apart *apart; /* NULL = it is not */
 } tn__call;
 
+/* run.c: computes, and records that it is in a plugin's kernel. */
+tn_status tn__guest_compute(tn__call *call, const tn__layout *layout);
+static inline tn_status tn__call_compute(tn__call *call, const tn__layout *layout)
+{
+  const tn__tape *t = call->tape;
+  return __builtin_expect((t->flags & TN_TAPE_GUEST) == 0, 1) ? t->compute(&call->ctx) : tn__guest_compute(call, layout);
+}
+
 tn_status tn__run_plan(tn_plan *plan, tn_step *step, tn_error *err);
+/* warm.c: lays out what the step would, as far as the shapes of its inputs say, and takes the memory; computes nothing. Returns what
+ * kernels say of the shapes, and what the step ends with when it is stopped. */
+tn_status tn__plan_warm(tn_plan *plan, const tn_step *step, tn_error *err);
 
 /* run.c, for control.c: a tape from its beginning to its end; one call in three parts; what is over. */
 tn_status tn__segment_run(tn__run *run, uint32_t number);
@@ -298,7 +322,7 @@ void tn__sleepers_wake(tn__sleepers *sleepers);
 tn_status tn__call_kernel(const tn__plan_kernel *kernel, const void *shape_state, tn_view *const *inputs,
                           uint32_t n_inputs, tn_view *const *outputs, uint32_t n_outputs, void *scratch, tn_error *err);
 tn_status tn__evaluate(const tn_operation *op, tn_tensor *const *inputs, size_t n_inputs, tn_tensor **outputs,
-                       size_t n_outputs, uint64_t max_bytes, tn_error *err);
+                       size_t n_outputs, tn__evaluate_limits *limits, tn_error *err);
 
 /* outputs.c: memory for outputs of a segment before it runs, and what is copied or handed over at the end. */
 tn_status tn__outputs_bind(tn__run *run, tn__instance *instance);

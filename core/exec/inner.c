@@ -53,7 +53,7 @@ tn_status tn__inner_go(tn__inner *inner, tn_tensor *const *inputs, const bool *d
   inner->step.deadline_ns = inner->around->deadline_ns; /* a partial run has another one in each call */
   if (!inner->busy) {
     int why = tn__step_stop(&inner->step);
-    if (why != TN__GO_ON) return tn__step_stopped(&inner->step, why, run->op, run->err);
+    if (why != TN__GO_ON) return tn__step_stopped(why, run->op, run->err);
     inner->step.inputs = inputs;
     run->dead_feeds = dead;
     if (run->plan->has_control) tn__run_controlled_reset(run);

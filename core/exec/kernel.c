@@ -6,10 +6,9 @@ static tn__call *call_of(const tn_kernel_ctx *ctx) { return (tn__call *)ctx; /* 
 
 tn_bool tn_kernel_cancelled(const tn_kernel_ctx *ctx)
 {
-  const tn__step_env *env = ctx->step->env;
   const tn__run *run = call_of(ctx)->run;
   if (run != NULL && run->jobs != NULL && tn__jobs_failed(run->jobs)) return 1;
-  return (env != NULL && env->failed) || tn__step_stop(ctx->step) != TN__GO_ON;
+  return tn__step_failed(ctx->step) || tn__step_stop(ctx->step) != TN__GO_ON;
 }
 
 static const tn__layout *layout_of(const tn__call *call)
@@ -107,12 +106,62 @@ tn_status tn_kernel_set_output(tn_kernel_ctx *ctx, uint32_t i, tn_tensor *tensor
   return TN_OK;
 }
 
+/* ---- loops ---- */
+
+#define SLICED_NS 2000000.0 /* a loop that is said to take longer is run in slices */
+#define FIRST_NS 250000.0  /* of the first one, as was said */
+#define SLICE_NS 2000000.0 /* of a slice, about: measured, since what was said of the cost may be far off */
+#define LEAST_ITEM_NS 0.02 /* no item costs less, whatever was said */
+#define MOST_GROWTH 8      /* of a slice over the one before */
+
+/* A loop that ends early when its step does. */
+typedef struct sliced {
+  const tn_kernel_ctx *ctx;
+  void (*fn)(void *user, int64_t begin, int64_t end);
+  void *user;
+  int64_t grain, first; /* items of the smallest slice, of the first one */
+} sliced;
+
+/* Edges are where vectors like them. */
+static int64_t slice_of(const sliced *l, double items)
+{
+  int64_t n = items < 0x1p62 ? (int64_t)items : INT64_MAX / 2;
+  if (n >= 256) n -= n % (n >= 1024 ? 64 : 16);
+  return n < l->grain ? l->grain : n;
+}
+
+/* What is left when the step is over is left out: nothing reads what the kernel gives then. */
+static void run_slices(void *user, int64_t begin, int64_t end)
+{
+  const sliced *l = user;
+  const tn__stop limits = tn__step_limits(l->ctx->step), *around = tn__stop_now;
+  tn__stop_now = &limits; /* for items that take long by themselves */
+  int64_t size = l->first, began = tn__now_ns();
+  while (begin < end && !tn_kernel_cancelled(l->ctx)) {
+    int64_t n = end - begin - size >= l->grain ? size : end - begin;
+    l->fn(l->user, begin, begin + n);
+    begin += n;
+    int64_t now = tn__now_ns();
+    double growth = SLICE_NS / (double)(now - began + 1);
+    size = slice_of(l, (double)n * (growth > MOST_GROWTH ? MOST_GROWTH : growth));
+    began = now;
+  }
+  tn__stop_now = around;
+}
+
+/* Nothing reads the outputs of a kernel without state that was cut short. A change of state is always finished. */
+static bool may_end_early(const tn__call *call)
+{
+  const tn_plan *plan = call->run != NULL ? call->run->plan : call->apart != NULL ? call->apart->layout->plan : NULL;
+  uint32_t traits = plan == NULL ? 0 : plan->instrs[call->tape->instr].traits;
+  return (traits & TN_TRAIT_STATEFUL) == 0 || (traits & TN_TRAIT_RANDOM) != 0;
+}
+
 /* The crew is taken for the first loop that is worth it, and stays to the end of the step: it would be the step's own thread
  * that takes it, since others come to a step by its crew only. */
-void tn_parallel_for(tn_kernel_ctx *ctx, int64_t n, int64_t grain, double cost_ns,
+static void run_loop(tn_kernel_ctx *ctx, int64_t n, int64_t grain, double cost_ns,
                      void (*fn)(void *user, int64_t begin, int64_t end), void *user)
 {
-  if (n <= 0) return;
   tn__step_env *env = ctx->step == NULL ? NULL : ctx->step->env; /* NULL: outside of a step */
   if (env == NULL || env->client == NULL || (double)n * cost_ns < TN__LOOP_NS) {
     fn(user, 0, n);
@@ -121,4 +170,25 @@ void tn_parallel_for(tn_kernel_ctx *ctx, int64_t n, int64_t grain, double cost_n
   if (env->crew == NULL) env->crew = tn__crew_take_for(env->client, env->kind);
   if (env->trace != NULL && call_of(ctx)->run != NULL) tn__trace_loop(call_of(ctx), n, grain, cost_ns, fn, user);
   else tn__parallel_for(env->crew, n, grain, cost_ns, fn, user);
+}
+
+void tn_parallel_for(tn_kernel_ctx *ctx, int64_t n, int64_t grain, double cost_ns,
+                     void (*fn)(void *user, int64_t begin, int64_t end), void *user)
+{
+  double item = cost_ns > LEAST_ITEM_NS ? cost_ns : LEAST_ITEM_NS;
+  if (n <= 0) return;
+  if ((double)n * item < SLICED_NS || ctx->step == NULL) {
+    run_loop(ctx, n, grain, cost_ns, fn, user);
+    return;
+  }
+  if (!may_end_early(call_of(ctx))) {
+    const tn__stop *around = tn__stop_now;
+    tn__stop_now = NULL;
+    run_loop(ctx, n, grain, cost_ns, fn, user);
+    tn__stop_now = around;
+    return;
+  }
+  sliced l = { ctx, fn, user, grain < 1 ? 1 : grain, 0 };
+  l.first = slice_of(&l, FIRST_NS / item);
+  run_loop(ctx, n, grain, cost_ns, run_slices, &l);
 }

@@ -34,7 +34,7 @@ tn_status tn_step_check(const tn_step *step, const tn_operation *op, tn_error *e
 {
   int why = tn__step_stop(step);
   tn__error_reset(err);
-  return why == TN__GO_ON ? TN_OK : tn__step_stopped(step, why, op, err);
+  return why == TN__GO_ON ? TN_OK : tn__step_stopped(why, op, err);
 }
 
 int64_t tn_step_deadline_ns(const tn_step *step) { return step->deadline_ns; }
@@ -111,6 +111,8 @@ tn_status tn_kit_reset(const tn_session_factory *factory, const char *const *con
   tn__error_reset(err);
   if (factory == NULL) return tn_error_set(err, TN_INVALID_ARGUMENT, "tn_kit_reset: factory is NULL");
   if (containers == NULL && n > 0) return tn_error_set(err, TN_INVALID_ARGUMENT, "tn_kit_reset: containers is NULL");
+  for (size_t i = 0; i < n; i++)
+    if (containers[i] == NULL) return tn_error_set(err, TN_INVALID_ARGUMENT, "tn_kit_reset: container %zu is NULL", i);
   if ((flags & ~(uint32_t)TN_RESET_ALL) != 0)
     return tn_error_set(err, TN_INVALID_ARGUMENT, "tn_kit_reset: unknown flags %#x", flags);
   return tn__kit_reset_sessions == NULL ? TN_OK : tn__kit_reset_sessions(factory, containers, n, flags, err);

@@ -373,7 +373,7 @@ static tn_status call(tn_step *step, const tn__layout *l, const tn__tape *t, tn_
                           .n_outputs = t->n_outputs, .err = err, .step = step },
                  .tape = t, .apart = &apart };
   for (uint32_t k = 0; made != NULL && k < t->n_outputs; k++) made[k] = NULL;
-  tn_status st = t->compute(&c.ctx);
+  tn_status st = tn__call_compute(&c, l);
   if (st == TN_PENDING) st = tn_error_set(err, TN_INTERNAL, "kernel '%s' waits, which its op does not say", kernel->def->name);
   if (st == TN_OK && (t->flags & TN_TAPE_DYNAMIC)) st = check_made(l, t, made, err);
   if (st == TN_OK) {
@@ -402,14 +402,15 @@ tn_status tn_kit_compute(tn_step *step, const tn_plan_layout *layout, size_t ins
                       tn_operation_name(instr->op), (size_t)t->scratch_units * TN_ALIGN);
   if (st != TN_OK) return st;
   int why = tn__step_stop(step);
-  if (why != TN__GO_ON) return tn__step_stopped(step, why, instr->op, err);
+  if (why != TN__GO_ON) return tn__step_stopped(why, instr->op, err);
   tn_error unheard = TN_ERROR_INIT; /* kernels always have an error object */
   st = call(step, l, t, inputs, outputs, scratch, made, err != NULL ? err : &unheard);
-  /* A kernel that saw the step end, or did not look, does not know that it was the time limit. */
-  if ((st == TN_OK || st == TN_CANCELLED) && step->deadline_ns != 0 && tn__step_stop(step) == TN__STOP_DEADLINE) {
+  /* A kernel that saw the step end does not know why, and its loops may have been cut short without its knowledge. */
+  why = st == TN_OK || st == TN_CANCELLED ? tn__step_stop(step) : TN__GO_ON;
+  if (why != TN__GO_ON) {
     if (made != NULL) drop_made(made, t->n_outputs);
     tn_error_clear(err);
-    st = tn__step_stopped(step, TN__STOP_DEADLINE, instr->op, err);
+    st = tn__step_stopped(why, instr->op, err);
   }
   tn_error_clear(&unheard);
   return st;

@@ -339,13 +339,12 @@ tn_status tn__offload_run(tn__run *run, tn__instance *in, const tn__part *p)
   const tn__offload *offload = in->offloaded->offload;
   tn_view **views = in->part_views + p->operands;
   tn_status st = offload->calls.run(offload->calls.user, p->handle, run->step, views, views + p->n_inputs, run->err);
-  const tn__step_env *env = run->step->env;
-  if (st == TN_OK || (env != NULL && env->failed)) return st; /* the first error was told (S-CAN-01) */
+  if (st == TN_OK || tn__step_failed(run->step)) return st; /* the first error was told (S-CAN-01) */
   int why = tn__step_stop(run->step);
   if (st == TN_CANCELLED && why != TN__GO_ON) {
     const tn_operation *op = run->plan->instrs[p->said.begin].op;
     tn_error_clear(run->err);
-    return tn__step_stopped(run->step, why, op, run->err);
+    return tn__step_stopped(why, op, run->err);
   }
   if (st > TN_OK && st <= TN_UNAUTHENTICATED) return tn_error_set(run->err, st, "the runtime's offload: run failed without a message");
   return tn_error_wrap(run->err, TN_INTERNAL, "the runtime's offload: run returned %d, which is no status", st);

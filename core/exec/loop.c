@@ -195,7 +195,7 @@ tn_status tn__loop_run(tn__run *run, uint32_t number)
   if (st == TN_PENDING) return st;
   if (st == TN_DEADLINE_EXCEEDED && run->err != NULL && *tn_error_node(run->err) == 0) { /* between two turns */
     tn_error_clear(run->err);
-    st = tn__step_stopped(run->step, TN__STOP_DEADLINE, instr->op, run->err);
+    st = tn__step_stopped(TN__STOP_DEADLINE, instr->op, run->err);
   }
   if (st == TN_OK) give_exits(run, instr, l);
   end(l);

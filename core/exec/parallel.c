@@ -59,13 +59,15 @@ static void call_for_help(tn__crew *crew, const tn__loop_share *l, uint32_t held
 typedef struct surroundings {
   uint32_t float_mode;
   tn__account *account;
+  const tn__plugin_call *const volatile *helped;
 } surroundings;
 
 static surroundings enter(const tn__loop_share *l)
 {
-  surroundings mine = { tn__float_mode(), tn__account_now };
+  surroundings mine = { tn__float_mode(), tn__account_now, tn__plugin_call_helped };
   if (l->float_mode != mine.float_mode) tn__set_float_mode(l->float_mode);
   tn__account_now = l->account;
+  tn__plugin_call_helped = &l->calling;
   return mine;
 }
 
@@ -73,6 +75,7 @@ static void leave(const tn__loop_share *l, surroundings mine)
 {
   if (l->float_mode != mine.float_mode) tn__set_float_mode(mine.float_mode);
   tn__account_now = mine.account;
+  tn__plugin_call_helped = mine.helped;
 }
 
 /* All parts that are left, one after the other. Gives how many it took. */
@@ -220,5 +223,6 @@ void tn__parallel_for(tn__crew *crew, int64_t n, int64_t grain, double cost_ns,
   seat->loop.user = user;
   seat->loop.float_mode = tn__float_mode();
   seat->loop.account = tn__account_now;
+  seat->loop.calling = tn__plugin_call_now;
   run_shared(seat, &seat->loop);
 }

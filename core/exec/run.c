@@ -3,18 +3,20 @@
 #include <core/exec/offload.h>
 #include <core/exec/trace.h>
 
-tn_status tn__step_stopped(const tn_step *step, int why, const tn_operation *op, tn_error *err)
+tn_status tn__step_stopped(int why, const tn_operation *op, tn_error *err)
 {
   tn_status st = why == TN__STOP_DEADLINE ? TN_DEADLINE_EXCEEDED : TN_CANCELLED;
-  unsigned long long id = tn__step_id(step);
   const char *type = op == NULL ? "" : tn_operation_type(op), *name = op == NULL ? "" : tn_operation_name(op);
   if (why == TN__STOP_CLOSED)
     tn_error_set(err, st, "session has been closed");
+  else if (why == TN__STOP_DEADLINE && op == NULL)
+    tn_error_set(err, st, "the step did not end in its time limit");
+  else if (why == TN__STOP_DEADLINE)
+    tn_error_set(err, st, "the step did not end in its time limit: node '%s' (%s) was late", name, type);
   else if (op == NULL)
-    tn_error_set(err, st, why == TN__STOP_DEADLINE ? "step %llu did not end in its time limit" : "step %llu was cancelled", id);
+    tn_error_set(err, st, "the step was cancelled");
   else
-    tn_error_set(err, st, why == TN__STOP_DEADLINE ? "step %llu did not end in its time limit: node '%s' (%s) was late"
-                                                   : "step %llu was cancelled at node '%s' (%s)", id, name, type);
+    tn_error_set(err, st, "the step was cancelled at node '%s' (%s)", name, type);
   if (op != NULL) tn_error_set_node(err, name);
   return st;
 }
@@ -57,6 +59,16 @@ static bool same_shapes(const tn__run *run, const tn__segment *s, const tn__inst
   return true;
 }
 
+/* A layout that has to be made ends with the step that it is for. */
+static tn_status find_instance(tn__run *run, uint32_t number)
+{
+  const tn__stop limits = tn__step_limits(run->step), *around = tn__stop_now;
+  tn__stop_now = &limits;
+  tn_status st = tn__instance_find(run->plan, run->workspace, number, run->workspace->entries, run->err);
+  tn__stop_now = around;
+  return st;
+}
+
 /* The segment's instance for this step stands in front of its list afterwards, with addresses in the arena. */
 static tn_status take_instance(tn__run *run, uint32_t number, tn__instance **out)
 {
@@ -65,7 +77,7 @@ static tn_status take_instance(tn__run *run, uint32_t number, tn__instance **out
   tn_status st = TN_OK;
   if (w->instances[number] == NULL || !same_shapes(run, s, w->instances[number])) {
     for (uint32_t i = 0; i < s->n_entries; i++) describe_entry(run, s->entries[i], &w->entries[i]);
-    st = tn__instance_find(run->plan, w, number, w->entries, run->err);
+    st = find_instance(run, number);
   }
   if (__builtin_expect(run->offload != NULL, 0) && st == TN_OK) st = tn__offload_offer(run, w->instances[number]);
   if (st != TN_OK) return st;
@@ -211,23 +223,32 @@ static tn_status failed(tn__call *call, tn_status st)
   const tn__plan_instr *instr = &call->run->plan->instrs[call->tape->instr];
   const tn_kernel_def *kernel = tn__layout_kernel(call->instance->layout, call->tape->instr)->def;
   tn_error *err = call->ctx.err;
-  const tn__step_env *env = call->run->step->env;
-  if (env != NULL && env->failed) return st; /* the first error was told (S-CAN-01) */
+  if (tn__step_failed(call->run->step)) return st; /* the first error was told (S-CAN-01) */
   int why = tn__step_stop(call->run->step);
   if (st == TN_CANCELLED && why != TN__GO_ON) { /* the kernel noticed: the first cause is reported (S-CAN-05, -07) */
     tn_error_clear(err);
-    return tn__step_stopped(call->run->step, why, instr->op, err);
+    return tn__step_stopped(why, instr->op, err);
   }
   if (st == TN_PENDING)
     st = tn_error_set(err, TN_INTERNAL, "kernel '%s' waits, which its op does not say", kernel->name);
   return tn__kernel_status(instr->op, kernel, "compute", st, err);
 }
 
+tn_status tn__guest_compute(tn__call *call, const tn__layout *layout)
+{
+  const tn__tape *t = call->tape;
+  tn__plugin_call calling = tn__kernel_call(tn__layout_kernel(layout, t->instr), layout->plan->instrs[t->instr].op, "compute of a kernel");
+  tn__plugin_call_enter(&calling);
+  tn_status st = t->compute(&call->ctx);
+  tn__plugin_call_leave(&calling);
+  return st;
+}
+
 static tn_status slow_call(tn__call *call)
 {
   const tn__tape *t = call->tape;
   tn_status st = t->flags & TN_TAPE_HEAP ? make_heap(call) : TN_OK;
-  if (st == TN_OK) st = t->compute(&call->ctx);
+  if (st == TN_OK) st = tn__call_compute(call, call->instance->layout);
   if (st == TN_OK && (t->flags & TN_TAPE_DYNAMIC)) st = check_dynamic(call);
   if (st == TN_OK && (t->flags & TN_TAPE_RELEASE)) release_heap(call);
   return st;
@@ -263,7 +284,7 @@ static tn_status run_tape(tn__run *run, tn__instance *instance)
   for (const tn__tape *t = layout->tape, *end = t + layout->n_tape; t != end; t++) {
     int why = tn__step_stop(step);
     if (__builtin_expect(why != TN__GO_ON, 0)) {
-      st = tn__step_stopped(step, why, late(run, layout, t), run->err);
+      st = tn__step_stopped(why, late(run, layout, t), run->err);
       break;
     }
     set_call(&call, instance, t);
@@ -274,8 +295,9 @@ static tn_status run_tape(tn__run *run, tn__instance *instance)
     }
     if (__builtin_expect(call.ctx.err->code != TN_OK, 0)) tn_error_clear(call.ctx.err); /* it went on all the same */
   }
-  if (st == TN_OK && step->deadline_ns != 0 && tn__step_stop(step) == TN__STOP_DEADLINE)
-    st = tn__step_stopped(step, TN__STOP_DEADLINE, late(run, layout, layout->tape + layout->n_tape), run->err);
+  int why = st == TN_OK ? tn__step_stop(step) : TN__GO_ON; /* the last loop may have been cut short */
+  if (__builtin_expect(why != TN__GO_ON, 0))
+    st = tn__step_stopped(why, late(run, layout, layout->tape + layout->n_tape), run->err);
   return st;
 }
 
@@ -285,7 +307,7 @@ static tn_status traced_call(tn__call *call, tn__trace *trace)
   const tn__tape *t = call->tape;
   int64_t began = tn__now_ns();
   tn_status st = t->flags & TN_TAPE_HEAP ? make_heap(call) : TN_OK;
-  if (st == TN_OK) st = t->compute(&call->ctx);
+  if (st == TN_OK) st = tn__call_compute(call, call->instance->layout);
   if (st == TN_OK && (t->flags & TN_TAPE_DYNAMIC)) st = check_dynamic(call);
   tn__trace_call(trace, call, began, false, st);
   if (st == TN_OK && (t->flags & TN_TAPE_RELEASE)) release_heap(call);
@@ -301,7 +323,7 @@ __attribute__((noinline, cold)) static tn_status run_tape_traced(tn__run *run, u
   uint32_t next = run->plan->segments[number].begin;
   for (const tn__tape *t = l->tape; st == TN_OK && t != l->tape + l->n_tape; t++) {
     int why = tn__step_stop(run->step);
-    if (why != TN__GO_ON) return tn__step_stopped(run->step, why, late(run, l, t), run->err);
+    if (why != TN__GO_ON) return tn__step_stopped(why, late(run, l, t), run->err);
     tn__trace_empty(trace, run, instance, next, t->instr);
     next = t->instr + 1;
     set_call(&call, instance, t);
@@ -310,9 +332,8 @@ __attribute__((noinline, cold)) static tn_status run_tape_traced(tn__run *run, u
     tn_error_clear(run->err);
   }
   tn__trace_empty(trace, run, instance, next, run->plan->segments[number].end);
-  if (run->step->deadline_ns != 0 && tn__step_stop(run->step) == TN__STOP_DEADLINE)
-    return tn__step_stopped(run->step, TN__STOP_DEADLINE, late(run, l, l->tape + l->n_tape), run->err);
-  return TN_OK;
+  int why = tn__step_stop(run->step);
+  return why == TN__GO_ON ? TN_OK : tn__step_stopped(why, late(run, l, l->tape + l->n_tape), run->err);
 }
 
 /* Calls that a runtime runs at once: memory for all of them is made before, and given back after. */
@@ -348,7 +369,7 @@ __attribute__((noinline)) static tn_status run_tape_offloaded(tn__run *run, uint
   tn_status st = TN_OK;
   for (uint32_t t = 0; st == TN_OK && t < l->n_tape;) {
     int why = tn__step_stop(run->step);
-    if (why != TN__GO_ON) return tn__step_stopped(run->step, why, late(run, l, l->tape + t), run->err);
+    if (why != TN__GO_ON) return tn__step_stopped(why, late(run, l, l->tape + t), run->err);
     while (part != last && (part->handle == NULL || part->first < t)) part++;
     bool is_part = part != last && part->first == t;
     if (trace != NULL) tn__trace_empty(trace, run, instance, next, l->tape[t].instr);
@@ -361,9 +382,8 @@ __attribute__((noinline)) static tn_status run_tape_offloaded(tn__run *run, uint
   }
   if (st != TN_OK) return st;
   if (trace != NULL) tn__trace_empty(trace, run, instance, next, run->plan->segments[number].end);
-  if (run->step->deadline_ns != 0 && tn__step_stop(run->step) == TN__STOP_DEADLINE)
-    return tn__step_stopped(run->step, TN__STOP_DEADLINE, late(run, l, l->tape + l->n_tape), run->err);
-  return TN_OK;
+  int why = tn__step_stop(run->step);
+  return why == TN__GO_ON ? TN_OK : tn__step_stopped(why, late(run, l, l->tape + l->n_tape), run->err);
 }
 
 tn_status tn__segment_begin(tn__run *run, uint32_t number, tn__instance **out)
@@ -395,7 +415,7 @@ tn_status tn__tape_call(tn__call *call, const tn__tape *t, tn__trace *trace)
   set_call(call, call->instance, t);
   int64_t began = trace == NULL ? 0 : tn__now_ns();
   tn_status st = t->flags & TN_TAPE_HEAP ? make_heap(call) : TN_OK;
-  if (st == TN_OK) st = t->compute(&call->ctx);
+  if (st == TN_OK) st = tn__call_compute(call, call->instance->layout);
   if (st == TN_OK && (t->flags & TN_TAPE_DYNAMIC)) st = check_dynamic(call);
   if (trace != NULL) tn__trace_call(trace, call, began, false, st);
   return st == TN_OK ? st : failed(call, st);
@@ -419,7 +439,7 @@ tn_status tn__segment_call(tn__call *call)
   set_call(call, in, t);
   if (__builtin_expect(tn__step_trace(call->run->step) != NULL, 0)) tn__call_began(call);
   tn_status st = (t->flags & TN_TAPE_HEAP) && !call->ctx.resume ? make_heap(call) : TN_OK;
-  if (st == TN_OK) st = t->compute(&call->ctx);
+  if (st == TN_OK) st = tn__call_compute(call, call->instance->layout);
   if (st == TN_PENDING) return st;
   if (st == TN_OK && (t->flags & TN_TAPE_DYNAMIC)) st = check_dynamic(call);
   tn__trace *trace = tn__step_trace(call->run->step);
@@ -455,7 +475,7 @@ static tn_status run_plan(tn_plan *plan, tn_step *step, tn_error *err)
 tn_status tn__run_plan(tn_plan *plan, tn_step *step, tn_error *err)
 {
   int why = tn__step_stop(step);
-  if (why != TN__GO_ON) return tn__step_stopped(step, why, NULL, err);
+  if (why != TN__GO_ON) return tn__step_stopped(why, NULL, err);
   if (err != NULL) return run_plan(plan, step, err);
   tn_error unheard = TN_ERROR_INIT;
   tn_status st = run_plan(plan, step, &unheard);

@@ -77,11 +77,12 @@ static tn_status end(tn__jobs *all, uint32_t number)
   run->workspace->guard = NULL;
   if (all->trace != NULL) trace_empty(all, number);
   tn_status st = all->status;
+  int why = st == TN_OK ? tn__step_stop(run->step) : TN__GO_ON;
   if (st != TN_OK) {
     tn_error_copy(run->err, &all->err);
     tn_error_clear(&all->err);
-  } else if (run->step->deadline_ns != 0 && tn__step_stop(run->step) == TN__STOP_DEADLINE) {
-    st = tn__step_stopped(run->step, TN__STOP_DEADLINE, l->n_tape == 0 ? run->op : op_of(all, &l->tape[l->n_tape - 1]), run->err);
+  } else if (why != TN__GO_ON) {
+    st = tn__step_stopped(why, l->n_tape == 0 ? run->op : op_of(all, &l->tape[l->n_tape - 1]), run->err);
   }
   return st;
 }
@@ -149,7 +150,7 @@ void tn__job_compute(tn__jobs *all, tn__job *job)
     const tn__tape *t = &tape[all->tasks->calls[task->calls + k]];
     int why = tn__step_stop(all->run->step);
     st = why == TN__GO_ON ? tn__tape_call(&call, t, all->trace)
-                          : tn__step_stopped(all->run->step, why, before == NULL ? all->run->op : op_of(all, before), &err);
+                          : tn__step_stopped(why, before == NULL ? all->run->op : op_of(all, before), &err);
     if (st == TN_OK && (t->flags & TN_TAPE_RELEASE)) release(all, t);
     if (st == TN_OK && err.code != TN_OK) tn_error_clear(&err); /* it went on all the same */
     before = t;

@@ -189,7 +189,7 @@ static const tn_operation *late(const tn__sleeper *s)
 tn_status tn__sleep(const tn_step *step, uint64_t seen, tn_error *err)
 {
   tn__sleeper *s = step->env->sleeper;
-  bool failed = step->env->failed; /* then it only waits for what comes back */
+  bool failed = tn__step_failed(step); /* then it only waits for what comes back */
   uint64_t key = 0;
   list_sleeper(step->env->sleepers, s);
   if (step->cancellation != NULL && !failed) key = tn_cancellation_register(step->cancellation, poke, s);
@@ -208,7 +208,7 @@ tn_status tn__sleep(const tn_step *step, uint64_t seen, tn_error *err)
   tn__mutex_unlock(&s->mu);
   if (key != 0) tn_cancellation_deregister(step->cancellation, key);
   unlist_sleeper(step->env->sleepers, s);
-  return why == TN__GO_ON ? TN_OK : tn__step_stopped(step, why, op, err);
+  return why == TN__GO_ON ? TN_OK : tn__step_stopped(why, op, err);
 }
 
 void tn__sleepers_init(tn__sleepers *list) { tn__mutex_init(&list->mu, "sleeping steps", TN_RANK_SLEEPERS); }

@@ -9,6 +9,7 @@
  *   assign    offsets in the arena
  *   tape      the calls, with their operands
  *   aliases   what each step has to bind */
+#include <core/base/stop.h>
 #include <core/plan/layout_builder.h>
 
 /* Values that follow from shapes and are larger than this do not stay with the layout: a step computes them again. No
@@ -49,7 +50,8 @@ static tn_status allocate(tn__layout_builder *b)
   b->views = tn__alloc_array(b->max_inputs + 1, sizeof *b->views);
   b->prepared = tn__alloc_array(b->max_outputs + 1, sizeof *b->prepared);
   b->lives = tn__alloc_array(n_slots + n_instr + 1, sizeof *b->lives);
-  bool ok = b->layout->slots != NULL && b->layout->tape != NULL && b->layout->shape_states != NULL &&
+  if (seg->n_operands > 0) b->layout->by_value = tn__arena_array(a, (size_t)seg->n_entries + 1, sizeof *b->layout->by_value);
+  bool ok = (b->layout->by_value != NULL || seg->n_operands == 0) && b->layout->slots != NULL && b->layout->tape != NULL && b->layout->shape_states != NULL &&
             b->layout->choices != NULL && b->in_place != NULL && b->last != NULL && b->packed != NULL &&
             b->has_form != NULL && b->notes != NULL &&
             b->views != NULL && b->prepared != NULL && b->lives != NULL;
@@ -256,14 +258,25 @@ static bool reads_passing(const tn__layout_builder *b, const tn__plan_instr *ins
   return false;
 }
 
+/* Notes which operands decided something by their values; whether the instruction reads one. */
+static bool note_operands(tn__layout_builder *b, const tn__prepared *p, bool known)
+{
+  const tn__plan_instr *instr = p->instr;
+  bool reads = false;
+  for (uint32_t k = 0; k < instr->n_inputs; k++) {
+    if (!tn__layout_reads_operand(b->plan, b->segment, instr, k)) continue;
+    reads = true;
+    if (known || k >= 32 || !(p->any_values >> k & 1)) b->layout->by_value[tn__input_slots(b, instr)[k]] = true;
+  }
+  return reads;
+}
+
 /* Notes what an instruction that reads an operand said, so that it can be asked again for another value. */
 static tn_status note_again(tn__layout_builder *b, uint32_t i, const tn__prepared *p, bool known)
 {
   tn__layout *l = b->layout;
   const tn__plan_instr *instr = p->instr;
-  bool reads = false;
-  for (uint32_t k = 0; k < instr->n_inputs; k++) reads |= tn__layout_reads_operand(b->plan, b->segment, instr, k);
-  if (!reads || l->fixed) return TN_OK;
+  if (!note_operands(b, p, known) || l->fixed) return TN_OK;
   if (known || reads_passing(b, instr)) {
     l->fixed = true;
     return TN_OK;
@@ -275,7 +288,8 @@ static tn_status note_again(tn__layout_builder *b, uint32_t i, const tn__prepare
   for (uint32_t k = 0; k < instr->n_outputs; k++) views[k] = p->outputs[k].view;
   for (size_t k = 0; k < p->n_pairs; k++) pairs[k] = p->pairs[k];
   b->again[l->n_again++] = (tn__again){ .instr = i, .tape = TN__NONE, .scratch_bytes = p->ctx.scratch_bytes,
-                                        .views = views, .pairs = pairs, .n_pairs = p->n_pairs };
+                                        .views = views, .pairs = pairs, .n_pairs = p->n_pairs,
+                                        .any_values = p->any_values };
   return TN_OK;
 }
 
@@ -341,9 +355,11 @@ static tn_status prepare_all(tn__layout_builder *b, const tn__entry *entries)
   tn__prepared p = { .plan = b->plan, .arena = &b->layout->arena, .layout = b->layout, .packed = b->has_form,
                      .outputs = b->prepared };
   tn_status st = TN_OK;
-  for (uint32_t i = b->segment->begin; st == TN_OK && i < b->segment->end; i++)
-    if (tn__instr_kernels(&b->plan->instrs[i]) != NULL || b->plan->instrs[i].n_outputs > 0)
-      st = prepare_one(b, i, entries, &p);
+  for (uint32_t i = b->segment->begin; st == TN_OK && i < b->segment->end; i++) {
+    const tn__plan_instr *instr = &b->plan->instrs[i];
+    if (tn__instr_kernels(instr) != NULL || instr->n_outputs > 0) st = prepare_one(b, i, entries, &p);
+    if (__builtin_expect(tn__stopped_now(), 0)) st = tn__prepare_check(instr->op, b->err); /* whatever the kernel made of it */
+  }
   tn__free(p.pairs, p.pair_room * sizeof *p.pairs);
   return st;
 }
@@ -369,6 +385,8 @@ tn_status tn__layout_build(tn_plan *plan, tn__segment *segment, const tn__entry 
   if (st == TN_OK) st = tn__layout_binds(&b);
   if (st == TN_OK && b.order != NULL) st = tn__tasks_make(b.order, l, err);
   builder_fini(&b);
+  if (st == TN_OK) tn__packs_forget(plan);
+  else if (tn__stopped_now()) tn__packs_leave(l);
   if (st != TN_OK) tn__layout_unref(l);
   else *out = l;
   return st;

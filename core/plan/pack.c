@@ -8,7 +8,10 @@
 #include <core/plan/layout.h>
 
 #include <core/base/map.h>
+#include <core/base/stop.h>
 #include <string.h>
+
+#define GRACE_NS 20000000 /* for the form that is made when the time is over */
 
 typedef struct pack_key {
   const tn_kernel_def *kernel;
@@ -131,15 +134,43 @@ static void give_up(store *s, pack *p)
   if (last) free_pack(p);
 }
 
-void tn__packs_release(tn__layout *layout)
+static void release(tn_plan *plan, struct tn__pack_use *uses)
 {
-  store *s = layout->packs == NULL ? NULL : store_of(layout->plan);
-  while (layout->packs != NULL) {
-    struct tn__pack_use *u = layout->packs;
-    layout->packs = u->next;
+  store *s = uses == NULL ? NULL : store_of(plan);
+  for (struct tn__pack_use *u = uses, *next; u != NULL; u = next) {
+    next = u->next;
     give_up(s, u->pack);
     tn__free(u, sizeof *u);
   }
+}
+
+void tn__packs_release(tn__layout *layout)
+{
+  struct tn__pack_use *uses = layout->packs;
+  layout->packs = NULL;
+  release(layout->plan, uses);
+}
+
+/* A layout that ran out of time leaves its forms to the next try, which has the less to do. */
+void tn__packs_leave(tn__layout *layout)
+{
+  tn_plan *plan = layout->plan;
+  struct tn__pack_use **end = &layout->packs;
+  while (*end != NULL) end = &(*end)->next;
+  tn__mutex_lock(&plan->mu);
+  *end = plan->unfinished;
+  plan->unfinished = layout->packs;
+  tn__mutex_unlock(&plan->mu);
+  layout->packs = NULL;
+}
+
+void tn__packs_forget(tn_plan *plan)
+{
+  tn__mutex_lock(&plan->mu);
+  struct tn__pack_use *uses = plan->unfinished;
+  plan->unfinished = NULL;
+  tn__mutex_unlock(&plan->mu);
+  release(plan, uses);
 }
 
 void tn__packs_count(tn_plan *plan, uint64_t *n, uint64_t *bytes)
@@ -163,6 +194,19 @@ void tn__packs_count(tn_plan *plan, uint64_t *n, uint64_t *bytes)
 
 /* ---- packing ---- */
 
+/* A form that is nearly finished is finished after the time limit: otherwise a call with a short limit would never get one. */
+static tn_status run(const request *r, const tn_view *from, void *to, tn_error *err)
+{
+  const tn__stop *around = tn__stop_now;
+  tn__stop later = around == NULL ? (tn__stop){ NULL, NULL, 0 } : *around;
+  if (later.deadline_ns != 0 && later.deadline_ns < INT64_MAX - GRACE_NS) later.deadline_ns += GRACE_NS;
+  tn__stop_now = around == NULL ? NULL : &later;
+  tn_status st = r->fn(r->user, from, to, err);
+  if (st == TN_OK) st = tn__prepare_check(NULL, err); /* half of a form is none */
+  tn__stop_now = around;
+  return st;
+}
+
 /* Room for the form comes before the elements, so that these leave no hole in memory when they go. */
 static tn_status make_pack(const request *r, tn_plan *plan, uint32_t value, pack **out, tn_error *err)
 {
@@ -177,7 +221,7 @@ static tn_status make_pack(const request *r, tn_plan *plan, uint32_t value, pack
   if (st == TN_OK) {
     const tn_view view = { .data = elements->data, .dims = elements->dims, .count = elements->count,
                            .dtype = elements->dtype, .rank = elements->rank };
-    st = r->fn(r->user, &view, (*out)->data, err);
+    st = run(r, &view, (*out)->data, err);
   }
   tn_tensor_unref(elements);
   if (plan->values[value].n_uses == 1) tn__plan_drop_elements(plan, value); /* the next one finds its memory free */

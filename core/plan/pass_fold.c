@@ -5,6 +5,8 @@
 
 /* Of outputs that are larger than all inputs together: a Fill of a gigabyte is better made when it is needed. */
 #define MAX_BYTES (UINT64_C(64) << 20)
+/* Of all that a plan folds, as the kernels say: what takes longer is left to the steps, which may not need it, and have limits. */
+#define MAX_NS 2e9
 
 static bool is_plain(tn_dtype dtype) { return dtype == TN_STRING || !tn__dtype_is_managed(dtype); }
 
@@ -24,7 +26,7 @@ static bool may_fold(const tn__ir *ir, const tn__ir_node *node)
 }
 
 /* False when the kernel refuses, or there is no memory for it now: then a step will see. */
-static bool evaluate(const tn__ir *ir, const tn__ir_node *node, tn_tensor **inputs, tn_tensor **outputs)
+static bool evaluate(tn__ir *ir, const tn__ir_node *node, tn_tensor **inputs, tn_tensor **outputs)
 {
   tn_error why = TN_ERROR_INIT;
   uint64_t bytes = 0;
@@ -33,9 +35,9 @@ static bool evaluate(const tn__ir *ir, const tn__ir_node *node, tn_tensor **inpu
     st = tn__ir_elements(ir, tn__ir_input(ir, node, i), &inputs[i], &why);
     if (st == TN_OK) bytes += inputs[i]->bytes;
   }
-  if (st == TN_OK)
-    st = ir->spec->evaluate(node->op, inputs, node->n_inputs, outputs, node->n_outputs,
-                            bytes > MAX_BYTES ? bytes : MAX_BYTES, &why);
+  tn__evaluate_limits limits = { bytes > MAX_BYTES ? bytes : MAX_BYTES, MAX_NS - ir->folded_ns };
+  if (st == TN_OK) st = ir->spec->evaluate(node->op, inputs, node->n_inputs, outputs, node->n_outputs, &limits, &why);
+  ir->folded_ns = MAX_NS - limits.ns;
   for (uint32_t i = 0; i < node->n_inputs; i++) tn_tensor_unref(inputs[i]);
   tn_error_clear(&why);
   return st == TN_OK;
@@ -112,6 +114,7 @@ static tn_status fold(tn__ir *ir, uint32_t id, size_t *changes)
     st = keep_results(ir, id, tensors + n_in);
     ++*changes;
   }
+  if (st == TN_OK) st = tn__prepare_check(ir->nodes[id].op, ir->err);
   tn__free(tensors, n * sizeof *tensors);
   return st;
 }

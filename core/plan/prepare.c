@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a kernel's prepare may call: shapes, views, in-place pairs of the instruction that is laid out. */
+#include <core/graph/prepare.h>
 #include <core/plan/layout.h>
 
 static tn__prepared *prepared_of(tn_prepare_ctx *ctx) { return ctx->host; }
@@ -79,6 +80,14 @@ tn_status tn_prepare_given(tn_prepare_ctx *ctx, uint32_t i, tn_error *err)
   return TN_OK;
 }
 
+bool tn__prepare_any_value(tn_prepare_ctx *ctx, uint32_t i)
+{
+  tn__prepared *p = prepared_of(ctx);
+  if (i >= ctx->n_inputs || i >= 32 || !tn__layout_reads_operand(p->plan, p->layout->segment, p->instr, i)) return false;
+  p->any_values |= UINT32_C(1) << i;
+  return true;
+}
+
 tn_bool tn_prepare_is_constant(const tn_prepare_ctx *ctx, uint32_t i)
 {
   const tn__prepared *p = ctx->host;
@@ -130,6 +139,7 @@ static void forget_outputs(tn__prepared *p)
   for (uint32_t i = 0; i < p->ctx.n_outputs; i++)
     p->outputs[i] = (struct tn__prepared_output){ .view = TN__NONE };
   p->n_pairs = 0;
+  p->any_values = 0;
 }
 
 static tn_status run_kernel(tn__prepared *p, tn_error *err)
@@ -141,7 +151,11 @@ static tn_status run_kernel(tn__prepared *p, tn_error *err)
   p->ctx.state = p->kernel->state;
   p->ctx.scratch_bytes = 0;
   p->ctx.cost_ns = 0;
-  return p->kernel->def->prepare(&p->ctx, err);
+  tn__plugin_call calling = tn__kernel_call(p->kernel, p->instr->op, "prepare of a kernel");
+  tn__plugin_call_enter(&calling);
+  tn_status st = p->kernel->def->prepare(&p->ctx, err);
+  tn__plugin_call_leave(&calling);
+  return st;
 }
 
 static void drop_shape_state(tn__prepared *p)

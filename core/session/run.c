@@ -19,8 +19,20 @@ static tn_status check_arguments(tn_session *session, const tn__names *names, tn
   return TN_OK;
 }
 
-static tn_status find_entry(tn_session *session, const tn__names *names, tn_tensor *const *feeds, tn__entry_point **out,
-                            tn_error *err)
+/* The time of the call counts from here, the step being prepared by it. */
+static tn_status make_entry(tn_session *session, const tn_run_options *options, const tn__names *names, tn_tensor *const *feeds,
+                            int64_t *deadline_ns, tn__entry_point **out, tn_error *err)
+{
+  *deadline_ns = tn__call_deadline(session, options);
+  const tn__stop limits = tn__call_limits(session, options, *deadline_ns), *around = tn__stop_now;
+  tn__stop_now = &limits;
+  tn_status st = tn__entry_make(session, names, feeds, out, err);
+  tn__stop_now = around;
+  return st;
+}
+
+static tn_status find_entry(tn_session *session, const tn_run_options *options, const tn__names *names, tn_tensor *const *feeds,
+                            int64_t *deadline_ns, tn__entry_point **out, tn_error *err)
 {
   char fixed[KEY_ON_STACK], *key = fixed;
   *out = NULL;
@@ -33,7 +45,7 @@ static tn_status find_entry(tn_session *session, const tn__names *names, tn_tens
   tn_status st = TN_OK;
   *out = tn__entry_find(session, key, size);
   if (*out == NULL) {
-    st = tn__entry_make(session, names, feeds, out, err);
+    st = make_entry(session, options, names, feeds, deadline_ns, out, err);
     if (st == TN_OK) tn__entry_keep(session, *out, key, size);
   }
   if (key != fixed) tn__free(key, size);
@@ -53,10 +65,11 @@ tn_status tn_session_run(tn_session *session, const tn_run_options *options, con
   st = tn__session_enter(session, err);
   if (st != TN_OK) return st;
   tn__entry_point *e;
-  st = find_entry(session, &names, feeds, &e, err);
+  int64_t deadline_ns = TN__FROM_NOW;
+  st = find_entry(session, options, &names, feeds, &deadline_ns, &e, err);
   if (st == TN_OK) st = tn__feeds_check(e, feed_names, feeds, err);
   if (st == TN_OK) st = tn__run_options_check(session, options, err);
-  if (st == TN_OK) st = tn__step_run(session, e, options, feeds, fetched, metadata, err);
+  if (st == TN_OK) st = tn__step_run(session, e, options, deadline_ns, feeds, fetched, metadata, err);
   tn__entry_unref(e);
   tn__session_leave(session);
   return st;

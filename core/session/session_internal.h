@@ -50,6 +50,8 @@ typedef struct tn__signature {
   uint64_t used;         /* stamp of the last use, guarded by session->mu */
 } tn__signature;
 
+#define TN__FROM_NOW INT64_MIN
+
 /* A signature with the order of one caller. */
 typedef struct tn__entry_point {
   _Atomic uint32_t refs;
@@ -147,11 +149,17 @@ tn_status tn__signature_compile(tn_session *session, tn_graph *graph, const tn__
                                 tn_error *err);
 void tn__signature_unref(tn__signature *signature); /* NULL allowed */
 
-/* assumed.c: what the plan of a new signature may take the shapes of its feeds to be; and gives that up. */
+/* assumed.c: the shapes of feeds. What the plan of a new signature may take them to be; and gives that up. */
 tn_status tn__signature_assume(tn__signature *signature, const tn__signature_spec *spec, tn_error *err);
 void tn__signature_assume_nothing(tn__signature *signature);
 /* A signature for feeds whose shapes are not those that this one's plan was made for, borrowed from it; compiled once. */
 tn_status tn__signature_loose(tn__signature *signature, const tn__signature **out, tn_error *err);
+/* Whether the graph's shapes were worked out from values that these feeds take the place of. */
+bool tn__feeds_unsettle_shapes(tn_graph *graph, const tn_output *feeds, size_t n);
+/* Refuses a feed whose shape contradicts what the graph knows of it. */
+tn_status tn__feed_check_shape(tn_output output, const tn_tensor *tensor, tn_error *err);
+/* Adds to the error of a step that this feed of it contradicts the graph, if it does: that may be why. */
+void tn__feed_explain(tn_output output, const tn_tensor *tensor, tn_error *err);
 bool tn__feeds_contradict(const tn__signature *signature, tn_tensor *const *feeds);
 void tn__signatures_fini(tn_session *session);
 
@@ -159,9 +167,15 @@ void tn__signatures_fini(tn_session *session);
 tn_status tn__run_options_check(const tn_session *session, const tn_run_options *options, tn_error *err);
 /* The defaults for NULL; else what both know (rule P-26). Adds no reference. */
 void tn__run_options_copy(tn_run_options *to, const tn_run_options *from);
-/* Runs a step; fetched[i] NULL or given. On error those that were NULL are NULL. */
-tn_status tn__step_run(tn_session *session, const tn__entry_point *entry, const tn_run_options *options,
+/* When a call that begins now has to end; 0 = never. And what ends it, for what it prepares. options need not be checked. */
+int64_t tn__call_deadline(const tn_session *session, const tn_run_options *options);
+tn__stop tn__call_limits(const tn_session *session, const tn_run_options *options, int64_t deadline_ns);
+/* Runs a step, which has to end at deadline_ns (0 = never, TN__FROM_NOW: the time counts from here); fetched[i] NULL or given. On error those that were NULL are NULL. */
+tn_status tn__step_run(tn_session *session, const tn__entry_point *entry, const tn_run_options *options, int64_t deadline_ns,
                        tn_tensor *const *feeds, tn_tensor **fetched, tn_run_metadata *metadata, tn_error *err);
+/* warm.c: does what that step would do besides its work; *ran, not NULL: whether it was run for that. */
+tn_status tn__step_warm(tn_session *session, const tn__entry_point *entry, const tn_run_options *options,
+                        tn_tensor *const *feeds, tn_bool *ran, tn_error *err);
 /* Tells the runtime of all live steps that they are cancelled. */
 void tn__steps_tell(tn_session *session);
 

@@ -214,7 +214,7 @@ static void set_threads(const tn_session *session, tn_plan *plan)
   size_t pools = session->threads.n_pools > 0 ? session->threads.n_pools : 1;
   if (session->on.slots->workers == NULL) return;
   for (size_t i = 0; i < pools; i++) {
-    uint32_t n = tn_kit_workers_threads(session->on.slots->workers(session->on.self, session->on.runtime, (int32_t)i));
+    uint32_t n = tn_kit_workers_threads(tn__opened_workers(&session->on, (int32_t)i));
     if (n > threads) threads = n;
   }
   if (threads > 1) tn__plan_set_threads(plan, threads);
@@ -241,23 +241,11 @@ tn_status tn__signature_compile(tn_session *session, tn_graph *graph, const tn__
   return st;
 }
 
-/* Small integers of the graph decide shapes in it: who feeds others in their place makes them wrong. */
-static bool are_unsure(const parsed *p)
-{
-  for (size_t i = 0; i < p->n_feeds; i++) {
-    const tn_output o = p->spec_feeds[i];
-    if (tn__operation_traits(o.op) & TN_TRAIT_PLACEHOLDER || (size_t)o.index >= tn_operation_n_outputs(o.op)) continue;
-    tn_dtype dtype = tn__dtype_base(tn_operation_output_dtype(o.op, (size_t)o.index));
-    if (dtype == TN_INT32 || dtype == TN_INT64) return true;
-  }
-  return false;
-}
-
 static tn_status compile(tn_session *session, tn_graph *graph, parsed *p, tn__signature **out, tn_error *err)
 {
   tn__signature_spec spec = tn__spec_of(session, p->spec_feeds, p->n_feeds, p->spec_fetches, p->n_fetches, p->targets, p->n_targets);
   spec.partial = p->partial;
-  spec.unsure = p->partial || are_unsure(p);
+  spec.unsure = p->partial || tn__feeds_unsettle_shapes(graph, p->spec_feeds, p->n_feeds);
   *out = NULL;
   atomic_store_explicit(&session->states.graph, graph, memory_order_release);
   tn_status st = tn__placement_for(session, graph, p->spec_feeds, p->n_feeds, p->spec_fetches, p->n_fetches, p->targets,
@@ -305,14 +293,27 @@ static tn__entry_point *evict_entries_locked(tn_session *session, const tn__sign
   }
 }
 
+#define LOOK_NS 10000000 /* how often a call that waits looks whether it has to end */
+
+/* For the thread that compiles; mu is held. */
+static tn_status wait_for_another(tn_session *session, tn_error *err)
+{
+  tn__cond_wait_until(&session->compiled_one, &session->mu, tn__now_ns() + LOOK_NS);
+  return tn__prepare_check(NULL, err);
+}
+
 /* The signature of the canonical key, held for the caller: found, or compiled by one thread while others wait. */
 static tn_status signature_get(tn_session *session, tn_graph *graph, parsed *p, tn__signature **out, tn_error *err)
 {
+  tn_status st = TN_OK;
   tn__mutex_lock(&session->mu);
   for (;;) {
     *out = tn__map_get(&session->signatures, (const char *)p->key, p->key_size);
     if (*out != NULL || !session->compiling) break;
-    tn__cond_wait(&session->compiled_one, &session->mu);
+    st = wait_for_another(session, err);
+    if (st == TN_OK) continue;
+    tn__mutex_unlock(&session->mu);
+    return st;
   }
   if (*out != NULL) {
     atomic_fetch_add_explicit(&(*out)->refs, 1, memory_order_relaxed);
@@ -328,7 +329,7 @@ static tn_status signature_get(tn_session *session, tn_graph *graph, parsed *p, 
 
   tn__signature *evicted = NULL;
   tn__entry_point *entries = NULL;
-  tn_status st = compile(session, graph, p, out, err);
+  st = compile(session, graph, p, out, err);
   tn__mutex_lock(&session->mu);
   session->compiling = false;
   if (st == TN_OK) {
@@ -401,29 +402,13 @@ static tn_status check_declared(const tn__entry_point *e, const tn__names *names
   return TN_OK;
 }
 
-/* S-RUN-16: only a fully known declared shape is compared, and only when asked. */
-static tn_status check_shape(const char *name, tn_output o, const tn_tensor *t, tn_error *err)
-{
-  int64_t dims[TN_MAX_RANK];
-  int32_t rank;
-  if (tn_output_shape(o, dims, TN_MAX_RANK, &rank, NULL) != TN_OK || rank < 0) return TN_OK;
-  bool same = rank == t->rank;
-  for (int32_t d = 0; d < rank; d++) {
-    if (dims[d] < 0) return TN_OK;
-    if (same && dims[d] != t->dims[d]) same = false;
-  }
-  if (same) return TN_OK;
-  char want[128], have[128];
-  return tn_error_set(err, TN_INVALID_ARGUMENT, "feed '%s' has shape %s, its declared shape is %s (strict_shapes)", name,
-                      tn__format_shape(have, sizeof have, t->dims, t->rank), tn__format_shape(want, sizeof want, dims, rank));
-}
-
 tn_status tn__feed_check(const tn__signature *s, uint32_t feed, tn_output output, const char *name, const tn_tensor *t,
                          tn_error *err)
 {
   tn_dtype wanted = s->feed_dtypes[feed];
   if (wanted != t->dtype && wanted != TN_DTYPE_INVALID) return wrong_type(name, wanted, t->dtype, err);
-  return s->session->strict_shapes ? check_shape(name, output, t, err) : TN_OK;
+  /* What the plan takes for certain a step compares anyway, and refuses then. */
+  return s->session->strict_shapes && s->assumed == NULL ? tn__feed_check_shape(output, t, err) : TN_OK;
 }
 
 tn_status tn__feeds_check(const tn__entry_point *e, const char *const *names, tn_tensor *const *feeds, tn_error *err)

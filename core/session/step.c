@@ -41,10 +41,22 @@ void tn__steps_tell(tn_session *s)
 
 /* ---- running ---- */
 
+/* Layouts that the runtime itself makes end with the step. */
+__attribute__((noinline)) static tn_status call_within(tn_session *session, const tn__signature *s, tn_step *step, tn_error *err)
+{
+  const tn__stop limits = tn__step_limits(step), *around = tn__stop_now;
+  tn__stop_now = &limits;
+  tn_status st = tn__opened_run(&session->on, session->on.slots->step, s->executable, step, err);
+  tn__stop_now = around;
+  return st;
+}
+
 static tn_status call_runtime(tn_session *session, const tn__signature *s, tn_step *step, tn_error *err)
 {
   if (session->on.slots->step == NULL) return tn_kit_step(s->executable, step, err);
-  tn_status st = tn__opened_run(&session->on, session->on.slots->step, s->executable, step, err);
+  tn_status st = step->deadline_ns != 0 || step->cancellation != NULL
+                     ? call_within(session, s, step, err)
+                     : tn__opened_run(&session->on, session->on.slots->step, s->executable, step, err);
   if (st != TN_OK && (err == NULL || err->code != st)) st = tn__factory_status(session->on.factory, "step", st, err);
   return st;
 }
@@ -66,17 +78,29 @@ static tn_status check_outputs(const tn_session *session, const tn__signature *s
   return TN_OK;
 }
 
-static tn_status run_canonical(tn_session *session, const tn__signature *s, const tn_run_options *options,
+int64_t tn__call_deadline(const tn_session *session, const tn_run_options *options)
+{
+  bool known = options != NULL && TN_HAS_FIELD(options, tn_run_options, cancellation);
+  return tn__step_deadline(known && options->timeout_ms > 0 ? options->timeout_ms : session->on.timeout_ms); /* S-RO-04 */
+}
+
+tn__stop tn__call_limits(const tn_session *session, const tn_run_options *options, int64_t deadline_ns)
+{
+  bool known = options != NULL && TN_HAS_FIELD(options, tn_run_options, cancellation) && options->cancellation != NULL;
+  return (tn__stop){ &session->closed, known ? &options->cancellation->cancelled : NULL, deadline_ns };
+}
+
+static tn_status run_canonical(tn_session *session, const tn__signature *s, const tn_run_options *options, int64_t deadline_ns,
                                tn_tensor **in, tn_tensor **out, tn_tensor **given, tn_run_metadata *metadata,
                                tn_error *err)
 {
-  int64_t timeout = options != NULL && options->timeout_ms > 0 ? options->timeout_ms : session->on.timeout_ms; /* S-RO-04 */
   tn__step_env env = { .containers = session->on.containers, .mu = &session->mu, .sleepers = &session->sleepers,
                        .account = session->on.account, .pool = options != NULL ? options->inter_op_pool : 0 };
   tn__account *around = tn__account_now; /* of a step that a kernel of runs this one in */
   tn_step step = { .inputs = in, .outputs = out, .given = given, .n_inputs = s->n_feeds, .n_outputs = s->n_fetches,
                    .env = &env, .closed = &session->closed, .cancellation = options != NULL ? options->cancellation : NULL };
-  step.deadline_ns = tn__step_deadline(timeout);
+  int64_t timeout = options != NULL && options->timeout_ms > 0 ? options->timeout_ms : session->on.timeout_ms; /* S-RO-04 */
+  step.deadline_ns = deadline_ns != TN__FROM_NOW ? deadline_ns : tn__step_deadline(timeout);
   if (__builtin_expect(metadata != NULL, 0)) tn__metadata_begin(metadata, options, &env);
   tn__account_now = session->on.account;
   tn_status st = call_runtime(session, s, &step, err);
@@ -88,7 +112,7 @@ static tn_status run_canonical(tn_session *session, const tn__signature *s, cons
   if (st != TN_OK) return st;
   tn__error_reset(err); /* a runtime's text without a failure: S-ERR-02 */
   int why = tn__step_stop(&step); /* no instruction came after it, and yet: S-LIFE-04, S-RO-03 */
-  return why == TN__GO_ON ? check_outputs(session, s, out, given, err) : tn__step_stopped(&step, why, NULL, err);
+  return why == TN__GO_ON ? check_outputs(session, s, out, given, err) : tn__step_stopped(why, NULL, err);
 }
 
 /* A further position of a fetch: a copy, into the caller's tensor when there is one. */
@@ -130,7 +154,38 @@ static tn_status hand_out(const tn__entry_point *e, tn_tensor **out, tn_tensor *
   return st;
 }
 
-tn_status tn__step_run(tn_session *session, const tn__entry_point *e, const tn_run_options *options,
+/* Feeds have other shapes than the plan assumes: refused, or run by a plan that assumes nothing. */
+__attribute__((noinline, cold)) static tn_status take_contradiction(tn_session *session, const tn__entry_point *e, const tn_run_options *options,
+                                    tn_tensor *const *feeds, int64_t *deadline_ns, const tn__signature **out, tn_error *err)
+{
+  tn_status st = TN_OK;
+  for (size_t i = 0; session->strict_shapes && st == TN_OK && i < e->n_feeds; i++)
+    st = tn__feed_check_shape(e->feeds[i], feeds[i], err);
+  if (st != TN_OK) return st;
+  if (*deadline_ns == TN__FROM_NOW) *deadline_ns = tn__call_deadline(session, options);
+  const tn__stop limits = tn__call_limits(session, options, *deadline_ns), *around = tn__stop_now;
+  tn__stop_now = &limits;
+  st = tn__signature_loose(e->signature, out, err);
+  tn__stop_now = around;
+  return st;
+}
+
+/* The caller's tensors are as they were. */
+__attribute__((noinline, cold)) static void give_up(const tn_session *session, const tn__entry_point *e, tn_tensor *const *feeds,
+                                                    tn_tensor *const *out, tn_tensor *const *before, tn_tensor **fetched,
+                                                    tn_status st, tn_error *err)
+{
+  for (size_t i = 0; st == TN_INVALID_ARGUMENT && !session->strict_shapes && i < e->n_feeds; i++)
+    tn__feed_explain(e->feeds[i], feeds[i], err);
+  for (size_t c = 0; c < e->signature->n_fetches; c++) tn_tensor_unref(out[c]);
+  for (size_t i = 0; i < e->n_fetches; i++)
+    if (fetched[i] != before[i]) {
+      tn_tensor_unref(fetched[i]);
+      fetched[i] = before[i];
+    }
+}
+
+tn_status tn__step_run(tn_session *session, const tn__entry_point *e, const tn_run_options *options, int64_t deadline_ns,
                        tn_tensor *const *feeds, tn_tensor **fetched, tn_run_metadata *metadata, tn_error *err)
 {
   const tn__signature *s = e->signature;
@@ -150,15 +205,16 @@ tn_status tn__step_run(tn_session *session, const tn__entry_point *e, const tn_r
     any_given |= given[c] != NULL;
   }
   tn_status st = TN_OK;
-  if (s->assumed != NULL && tn__feeds_contradict(s, in)) st = tn__signature_loose(e->signature, &s, err);
-  if (st == TN_OK) st = run_canonical(session, s, options, in, out, any_given ? given : NULL, metadata, err);
+  if (s->assumed != NULL && tn__feeds_contradict(s, in)) {
+    int64_t from = deadline_ns;
+    const tn__signature *loose = NULL;
+    st = take_contradiction(session, e, options, feeds, &from, &loose, err);
+    deadline_ns = from;
+    s = loose;
+  }
+  if (st == TN_OK) st = run_canonical(session, s, options, deadline_ns, in, out, any_given ? given : NULL, metadata, err);
   if (st == TN_OK) st = hand_out(e, out, fetched, err);
-  for (size_t c = 0; st != TN_OK && c < e->signature->n_fetches; c++) tn_tensor_unref(out[c]); /* s may be none */
-  for (size_t i = 0; st != TN_OK && i < e->n_fetches; i++)
-    if (fetched[i] != before[i]) {
-      tn_tensor_unref(fetched[i]);
-      fetched[i] = before[i];
-    }
+  if (__builtin_expect(st != TN_OK, 0)) give_up(session, e, feeds, out, before, fetched, st, err);
   if (block != fixed) tn__free(block, n_block * sizeof *block);
   return st;
 }

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Lays a plan out for a step that is not run: segment by segment, as far as shapes follow from those of the feeds. The plan keeps the
+ * layouts, and with them what kernels made of constants; a workspace keeps an arena that is large enough. */
+#include <core/exec/exec.h>
+
+#include <core/plan/layout.h>
+
+typedef struct warming {
+  tn_plan *plan;
+  const tn_step *step;
+  tn__layout **layouts; /* by segment: references; NULL = its shapes are not known */
+  tn__entry *entries;   /* of one segment */
+  size_t arena_bytes;   /* the most that a segment needs */
+} warming;
+
+/* What an earlier segment makes: its shape is known from there, its elements only when they follow from shapes. */
+static bool describe_computed(const warming *w, const tn__plan_value *v, tn__entry *out)
+{
+  const tn__layout *l = w->layouts[v->segment];
+  if (l == NULL || v->whole) return false;
+  const tn__slot *s = &l->slots[v->slot], *root = &l->slots[s->root];
+  *out = (tn__entry){ .dims = s->dims, .rank = s->rank, .count = s->count, .data = s->store == TN_STORE_KNOWN ? root->known : NULL };
+  return !s->dynamic;
+}
+
+static bool describe(const warming *w, uint32_t value, tn__entry *out)
+{
+  const tn__plan_value *v = &w->plan->values[value];
+  if (v->kind == TN_VALUE_COMPUTED) return describe_computed(w, v, out);
+  if (v->kind != TN_VALUE_FEED) return false;
+  const tn_tensor *t = w->step->inputs[v->index];
+  *out = (tn__entry){ .dims = t->dims, .rank = t->rank, .count = t->count, .data = t->data };
+  return true;
+}
+
+/* Whether all is known that decides the shapes of a segment. */
+static bool describe_entries(const warming *w, const tn__segment *s)
+{
+  for (uint32_t i = 0; i < s->n_entries; i++)
+    if (!describe(w, s->entries[i], &w->entries[i])) return false;
+  for (uint32_t i = 0; i < s->n_operands; i++) {
+    const tn__entry *e = &w->entries[s->operands[i]];
+    if (e->data == NULL && e->count > 0) return false;
+  }
+  return true;
+}
+
+static tn_status warm_segment(warming *w, uint32_t number, tn_error *err)
+{
+  tn__segment *s = &w->plan->segments[number];
+  int why = tn__step_stop(w->step);
+  if (why != TN__GO_ON) return tn__step_stopped(why, s->begin < s->end ? w->plan->instrs[s->begin].op : NULL, err);
+  if ((s->kind != TN__SEGMENT_TAPE && s->kind != TN__SEGMENT_WAIT) || !describe_entries(w, s)) return TN_OK;
+  tn_status st = tn__layout_get(w->plan, s, w->entries, &w->layouts[number], err);
+  if (st == TN_OK && w->layouts[number]->arena_bytes > w->arena_bytes) w->arena_bytes = w->layouts[number]->arena_bytes;
+  return st;
+}
+
+static tn_status reserve(const warming *w, tn_error *err)
+{
+  tn__workspace *workspace = tn__workspace_take(w->plan, err);
+  if (workspace == NULL) return TN_RESOURCE_EXHAUSTED;
+  tn_status st = TN_OK;
+  if (w->arena_bytes > workspace->arena_bytes) st = tn__workspace_reserve(workspace, w->arena_bytes, false, err);
+  if (st == TN_OK && w->arena_bytes > workspace->used) workspace->used = w->arena_bytes;
+  tn__workspace_put(w->plan, workspace);
+  return st;
+}
+
+tn_status tn__plan_warm(tn_plan *plan, const tn_step *step, tn_error *err)
+{
+  size_t n_entries = (size_t)plan->max_entries + 1, n_layouts = (size_t)plan->n_segments + 1;
+  warming w = { .plan = plan, .step = step };
+  w.entries = tn__alloc_array(n_entries, sizeof *w.entries);
+  w.layouts = tn__alloc_array(n_layouts, sizeof *w.layouts);
+  tn_status st = w.entries == NULL || w.layouts == NULL ? tn__no_memory(err, "layouts", n_layouts * sizeof *w.layouts) : TN_OK;
+  for (size_t i = 0; w.layouts != NULL && i < n_layouts; i++) w.layouts[i] = NULL;
+  for (uint32_t i = 0; st == TN_OK && i < plan->n_segments; i++) st = warm_segment(&w, i, err);
+  if (st == TN_OK) st = reserve(&w, err);
+  for (size_t i = 0; w.layouts != NULL && i < n_layouts; i++) tn__layout_unref(w.layouts[i]);
+  if (w.layouts != NULL) tn__free(w.layouts, n_layouts * sizeof *w.layouts);
+  if (w.entries != NULL) tn__free(w.entries, n_entries * sizeof *w.entries);
+  return st;
+}

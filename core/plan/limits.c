@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Preparation ends with the call that it is for. */
+#include <core/base/stop.h>
+#include <core/plan/plan.h>
+
+tn_status tn__prepare_check(const tn_operation *op, tn_error *err)
+{
+  int why = tn__stop_now == NULL ? TN__GO_ON : tn__stop_why(tn__stop_now);
+  if (__builtin_expect(why == TN__GO_ON, 1)) return TN_OK;
+  const char *name = op == NULL ? "" : tn_operation_name(op), *type = op == NULL ? "" : tn_operation_type(op);
+  tn_status st = why == TN__STOP_DEADLINE ? TN_DEADLINE_EXCEEDED : TN_CANCELLED;
+  tn_error_clear(err);
+  if (why == TN__STOP_CLOSED) {
+    tn_error_set(err, st, "session has been closed");
+  } else if (why == TN__STOP_CANCELLED) {
+    tn_error_set(err, st, "the step was cancelled while it was prepared%s%s%s%s%s", op == NULL ? "" : ": it came to node '", name,
+                 op == NULL ? "" : "' (", type, op == NULL ? "" : ")");
+  } else {
+    tn_error_set(err, st, "the step's time limit ended while it was prepared%s%s%s%s%s; plans and forms of weights are made "
+                 "once: by tn_session_make_callable and a first step with a longer limit", op == NULL ? "" : ": it came to node '",
+                 name, op == NULL ? "" : "' (", type, op == NULL ? "" : ")");
+  }
+  if (op != NULL) tn_error_set_node(err, name);
+  return st;
+}
