@@ -5,7 +5,6 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 
 #include <tools/bench_tool.h>
 
@@ -26,6 +25,7 @@ static const char help[] =
     "  --target NODE            what a step runs for its effect\n"
     "  --init NODE              run a node once in each session, before the steps; in the order given\n"
     "  --reuse                  write results where those of the step before were\n"
+    "  --warm-up                prepare for the feeds before the first step, as a server does before it is ready\n"
     "  --level N                optimisation: 0 runs the graph as it stands, 1 is the default\n"
     "  --option FIELD=VALUE     another option of the sessions, as kernel_plugins=always\n"
     "  --no-histogram           the tables alone\n"
@@ -132,6 +132,7 @@ static int take_option(bench_request *r, int c)
   case 'l': r->level = optarg; break;
   case 'j': r->json = true; break;
   case 'u': r->reuse = true; break;
+  case 'w': r->warm_up = true; break;
   case 'H': r->no_histogram = true; break;
   case 'n': return parse_threads(r, optarg);
   case 's': return parse_seconds(r, optarg);
@@ -157,6 +158,7 @@ static int parse(bench_request *r, int argc, char **argv)
     { "json", no_argument, NULL, 'j' },
     { "concurrency", required_argument, NULL, 'c' },
     { "reuse", no_argument, NULL, 'u' },
+    { "warm-up", no_argument, NULL, 'w' },
     { "no-histogram", no_argument, NULL, 'H' },
     { NULL, 0, NULL, 0 },
   };
@@ -172,21 +174,9 @@ static int parse(bench_request *r, int argc, char **argv)
 
 /* ---- the command ---- */
 
-/* The highest resident memory of the process until now. */
-static uint64_t peak_memory(void)
-{
-  struct rusage use;
-  if (getrusage(RUSAGE_SELF, &use) != 0 || use.ru_maxrss <= 0) return 0;
-#ifdef __APPLE__
-  return (uint64_t)use.ru_maxrss;
-#else
-  return (uint64_t)use.ru_maxrss * 1024;
-#endif
-}
-
 static void print_results(bench *b)
 {
-  b->peak_bytes = peak_memory();
+  b->peak_bytes = tool_peak_memory();
   if (b->request->json)
     bench_print_json(b);
   else

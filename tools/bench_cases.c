@@ -28,6 +28,7 @@ static tn_status set_fields(const bench_request *r, tn_session_options *options,
 {
   /* Rows must not see each other's variables; --option may say otherwise. */
   tn_status status = tn_session_options_set_bool(options, "isolate_session_state", 1, err);
+  if (status == TN_OK) status = tn_session_options_set_bool(options, "strict_shapes", 1, err); /* a slip is an error */
   if (status == TN_OK && r->level != NULL) status = tn_session_options_parse(options, "level", r->level, err);
   for (size_t i = 0; i < r->options.n && status == TN_OK; i++) {
     const char *item = r->options.items[i], *equals = strchr(item, '=');
@@ -42,7 +43,7 @@ static tn_status set_fields(const bench_request *r, tn_session_options *options,
 static tn_status make_options(const bench_request *r, const char *target, tn_session_options **out, tn_error *err)
 {
   tn_status status = tn_session_options_create(out, err);
-  if (status == TN_OK) status = tn_session_options_set_target(*out, target, err);
+  if (status == TN_OK) status = tool_set_target(*out, target, err);
   if (status == TN_OK) status = set_fields(r, *out, err);
   if (status == TN_OK) return TN_OK;
   tn_session_options_destroy(*out);

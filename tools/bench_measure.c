@@ -226,6 +226,10 @@ static tn_status prepare(const bench *b, bench_case *c, tn_error *err)
   if (status == TN_OK)
     status = tn_session_make_callable(c->session, &options, b->feed_names, b->n_inputs, b->fetches.items, b->fetches.n,
                                       b->targets.items, b->targets.n, &c->callable, err);
+  if (status == TN_OK && b->request->warm_up) {
+    status = tn_session_warm_callable(c->session, c->callable, &options, b->feeds, b->n_inputs, NULL, err);
+    if (status != TN_OK) tn_error_prefix(err, "warming up");
+  }
   c->prepare_ns = tool_now_ns() - started;
   tool_interrupt_doing(NULL);
   return status == TN_OK ? first_step(b, c, err) : status;

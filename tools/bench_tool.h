@@ -47,6 +47,7 @@ typedef struct bench_request {
   uint64_t concurrency;
   double seconds;
   bool json, no_histogram, reuse;
+  bool warm_up; /* tn_session_warm_callable before the first step */
 } bench_request;
 
 typedef struct bench {

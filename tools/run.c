@@ -32,10 +32,13 @@ static const char help[] =
     "  --steps N                run N steps and say how long they took; what the last one gives is shown\n"
     "  --every K                show scalars that are fetched after each K steps, too\n"
     "  --timeout MS             a step that takes longer than this many milliseconds is an error\n"
+    "  --warm-up                prepare for the feeds before the first step, without the limit of --timeout\n"
     "  --after TENSOR[=FILE]    fetch as --fetch does, but once, after the steps and without their targets\n"
-    "  --runtime NAME[:K=V,...] the runtime, with settings; 'tenon runtimes' lists them\n"
+    "  --runtime NAME[:K=V,...] the runtime, with settings; 'tenon runtimes' lists them; a path in place of the name loads\n"
+    "                           the runtime in that file\n"
     "  --level N                optimisation: 0 runs the graph as it stands, 1 is the default\n"
-    "  --option FIELD=VALUE     another option of the session, as operation_timeout_ms=500\n"
+    "  --option FIELD=VALUE     another option of the session, as operation_timeout_ms=500; strict_shapes=false feeds\n"
+    "                           a tensor of any shape\n"
     "  --config FILE            options from a TensorFlow ConfigProto, as bytes or as text; the others here go before\n"
     "  --soft-placement         run a node on the CPU when its device is not there or has no kernel for it\n"
     "  --log-placement          say on standard error where each node stands\n"
@@ -82,6 +85,7 @@ static int take_option(run_request *r, int c)
   case 'r': r->runtime = optarg; break;
   case 'l': r->level = optarg; break;
   case 'v': r->verbose = true; break;
+  case 'w': r->warm_up = true; break;
   case 'c': r->config = optarg; break;
   case 'S': r->soft_placement = true; break;
   case 'L': r->log_placement = true; break;
@@ -108,6 +112,7 @@ static int parse(run_request *r, int argc, char **argv)
     { "option", required_argument, NULL, 'p' },
     { "every", required_argument, NULL, 'e' },
     { "timeout", required_argument, NULL, 'm' },
+    { "warm-up", no_argument, NULL, 'w' },
     { "after", required_argument, NULL, 'a' },
     { "config", required_argument, NULL, 'c' },
     { "soft-placement", no_argument, NULL, 'S' },
@@ -210,9 +215,10 @@ static tn_status make_feeds(const run_request *r, tn_graph *graph, tn_error *err
 
 static tn_status set_options(const run_request *r, tn_session_options *options, tn_error *err)
 {
-  tn_status status = TN_OK;
-  if (r->config != NULL) status = tn_session_options_load_config(options, r->config, err);
-  if (status == TN_OK && r->runtime != NULL) status = tn_session_options_set_target(options, r->runtime, err);
+  /* A slip in a feed is an error here; --option strict_shapes=false is the way around it. */
+  tn_status status = tn_session_options_set_bool(options, "strict_shapes", 1, err);
+  if (status == TN_OK && r->config != NULL) status = tn_session_options_load_config(options, r->config, err);
+  if (status == TN_OK && r->runtime != NULL) status = tool_set_target(options, r->runtime, err);
   if (status == TN_OK && r->level != NULL) status = tn_session_options_parse(options, "level", r->level, err);
   if (status == TN_OK && r->soft_placement)
     status = tn_session_options_set_bool(options, "allow_soft_placement", 1, err);

@@ -176,6 +176,24 @@ static tn_status make_callable(const run_request *r, tn_session *session, const 
   return status;
 }
 
+/* Limits are of the steps: this may take as long as it needs, and Ctrl-C ends it. */
+static tn_status warm_up(const run_request *r, tn_session *session, tn_callable callable, tn_error *err)
+{
+  tn_run_options options;
+  tn_bool ran;
+  tn_run_options_init(&options);
+  options.timeout_ms = INT64_MAX / 2000000;
+  options.cancellation = r->cancellation;
+  uint64_t started = tool_now_ns();
+  tn_status status = tn_session_warm_callable(session, callable, &options, r->feeds, r->feed_args.n, &ran, err);
+  if (status == TN_CANCELLED && tool_interrupted() != 0) tn_error_prefix(err, "interrupted while warming up");
+  else if (status != TN_OK) tn_error_prefix(err, "warming up");
+  else if (r->verbose)
+    fprintf(stderr, "warmed up in %.3f ms%s\n", (double)(tool_now_ns() - started) / 1e6,
+            ran ? "" : ", without a step: it would have an effect");
+  return status;
+}
+
 tn_status run_in_session(const run_request *r, tn_session *session, tn_error *err)
 {
   tn_callable callable;
@@ -193,6 +211,7 @@ tn_status run_in_session(const run_request *r, tn_session *session, tn_error *er
     if (trace_wants_protobuf(r->trace)) traced.output_partition_graphs = 1;
     status = trace_begin(r->trace, err);
     if (status == TN_OK) status = make_callable(r, session, &traced, &callable, err);
+    if (status == TN_OK && r->warm_up) status = warm_up(r, session, callable, err);
     if (status == TN_OK) status = run_steps(r, session, callable, &t, err);
   }
   if (status == TN_OK) status = run_after(r, session, &options, t.steps, err);

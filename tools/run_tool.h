@@ -21,6 +21,7 @@ typedef struct run_request {
   uint64_t steps;
   uint64_t every;      /* 0 = values of the last step only */
   uint64_t timeout_ms; /* of a step; 0 = none of its own */
+  bool warm_up;        /* what a first step does besides its work is done before it */
   bool soft_placement;
   bool log_placement;
   bool measure;

@@ -97,7 +97,10 @@ tn_status tn_session_make_callable(tn_session *session, const tn_run_options *op
   if (st == TN_OK) st = tn__session_enter(session, err);
   if (st != TN_OK) return st;
   tn__entry_point *e = NULL;
+  const tn__stop limits = tn__call_limits(session, NULL, 0), *around = tn__stop_now; /* the options are for runs of it */
+  tn__stop_now = &limits;
   st = tn__entry_make(session, &names, NULL, &e, err);
+  tn__stop_now = around;
   if (st == TN_OK) st = tn__run_options_check(session, options, err);
   if (st == TN_OK) {
     tn__run_options_copy(&e->options, options);
@@ -139,7 +142,7 @@ static tn_status run_entry(tn_session *session, tn__entry_point *e, tn_tensor *c
     if (st != TN_OK) return st;
   }
   tn_status st = tn__feeds_check(e, NULL, feeds, err);
-  return st == TN_OK ? tn__step_run(session, e, &e->options, feeds, fetched, metadata, err) : st;
+  return st == TN_OK ? tn__step_run(session, e, &e->options, TN__FROM_NOW, feeds, fetched, metadata, err) : st;
 }
 
 tn_status tn_session_run_callable(tn_session *session, tn_callable callable, tn_tensor *const *feeds, size_t n_feeds,
@@ -165,6 +168,41 @@ tn_status tn_session_run_callable(tn_session *session, tn_callable callable, tn_
     if (tn__gate_leave_as(&slot->gate, thread) != 0) end_slot(session, slot, (uint32_t)callable.id - 1);
   }
   tn__session_leave_as(session, thread);
+  return st;
+}
+
+static tn_status warm_entry(tn_session *session, const tn__entry_point *e, const tn_run_options *options, tn_tensor *const *feeds,
+                            size_t n_feeds, tn_bool *ran, tn_error *err)
+{
+  if (n_feeds != e->n_feeds)
+    return tn_error_set(err, TN_INVALID_ARGUMENT, "the callable takes %zu feeds, %zu were given", e->n_feeds, n_feeds);
+  tn_status st = tn__run_options_check(session, options, err);
+  if (st == TN_OK) st = tn__feeds_check(e, NULL, feeds, err);
+  return st == TN_OK ? tn__step_warm(session, e, options, feeds, ran, err) : st;
+}
+
+tn_status tn_session_warm_callable(tn_session *session, tn_callable callable, const tn_run_options *options, tn_tensor *const *feeds,
+                                   size_t n_feeds, tn_bool *ran, tn_error *err)
+{
+  tn__error_reset(err);
+  if (ran != NULL) *ran = 0;
+  if (session == NULL || (feeds == NULL && n_feeds > 0))
+    return tn_error_set(err, TN_INVALID_ARGUMENT, "tn_session_warm_callable: %s is NULL", session == NULL ? "session" : "feeds");
+  for (size_t i = 0; i < n_feeds; i++)
+    if (feeds[i] == NULL) return tn_error_set(err, TN_INVALID_ARGUMENT, "the tensor for feed %zu is NULL", i);
+  tn__callable_slot *slot;
+  tn_status st = tn__session_enter(session, err);
+  if (st != TN_OK) return st;
+  st = find_slot(session, callable, &slot, err);
+  if (st == TN_OK) {
+    tn__gate_enter(&slot->gate);
+    if (atomic_load(&slot->generation) == (uint32_t)(callable.id >> 32))
+      st = warm_entry(session, atomic_load(&slot->entry), options, feeds, n_feeds, ran, err);
+    else
+      st = bad_callable(callable, "it was released", err);
+    if (tn__gate_leave(&slot->gate) != 0) end_slot(session, slot, (uint32_t)callable.id - 1);
+  }
+  tn__session_leave(session);
   return st;
 }
 

@@ -2,7 +2,9 @@
 /* Sessions: feed tensors, fetch tensors.
  *
  * Threads: every call is safe from any thread on one session, but tn_session_destroy, which must be the last one.
- * Sessions are independent of each other. After fork() the child gets TN_FAILED_PRECONDITION. Since 0.1 */
+ * Sessions are independent of each other. After fork() the child gets TN_FAILED_PRECONDITION.
+ * A thread that waits in a call cannot be ended by pthread_cancel: it ends after the call. A thread in a kernel of the program or
+ * of a plugin must not be cancelled there, and none may have asynchronous cancellation enabled. Since 0.1, S-THR */
 #ifndef TENON_SESSION_H
 #define TENON_SESSION_H
 
@@ -35,7 +37,7 @@ enum { TN_RESET_ALL = 1 /* every container of the runtime */ };
  * only added at the end: the library reads what struct_size covers. */
 struct tn_run_options {
   size_t struct_size;
-  int64_t timeout_ms;           /* milliseconds; 0 or less: the session's operation_timeout_ms */
+  int64_t timeout_ms;           /* milliseconds, with what the call has to prepare; 0 or less: the session's operation_timeout_ms */
   int32_t trace_level;          /* 0 none, 1 software, 2 hardware, 3 full */
   int32_t inter_op_pool;        /* index of a pool, -1 = the calling thread */
   tn_bool output_partition_graphs;
@@ -91,7 +93,8 @@ TN_API tn_status tn_session_run(tn_session *session, const tn_run_options *optio
                                 tn_tensor **fetched, size_t n_fetches, const char *const *targets, size_t n_targets,
                                 tn_run_metadata *metadata, tn_error *err);
 
-/* Prepares a signature, so that steps need no names. options may be NULL and hold for every run of the callable.
+/* Prepares a signature, so that steps need no names. options may be NULL and hold for every run of the callable; no time limit
+ * holds for preparing it, their cancellation does. Weights are packed by its first run.
  * Returns as tn_session_run. Release it with tn_session_release_callable, or leave it to tn_session_destroy.
  * Since 0.1, S-CAL */
 TN_API tn_status tn_session_make_callable(tn_session *session, const tn_run_options *options,
@@ -108,6 +111,23 @@ TN_API tn_status tn_session_run_callable(tn_session *session, tn_callable callab
                                          size_t n_feeds, tn_tensor **fetched, size_t n_fetches,
                                          tn_run_metadata *metadata, tn_error *err);
 
+/* Does what the first run of a callable with feeds of these shapes does besides its work, so that later ones take only their own
+ * time: plans for the shapes, lays out, packs constants, has the runtime compile for its device, takes memory, starts workers. A
+ * server calls it before it says that it is ready, once for each batch size that it serves (the option max_layouts says how many
+ * shapes are kept), with a time limit of its own: the one of the callable may be far shorter than a compilation. Runs by names
+ * (tn_session_run) of the same feeds and fetches find it done, too.
+ * options  of this call: timeout_ms, cancellation, inter_op_pool; NULL = all defaults. Those of the callable do not count here.
+ * feeds    as of a run, borrowed during the call. Their shapes count, and their elements where shapes follow from them; the rest may
+ *          be zeros.
+ * ran      may be NULL. 1: nothing that the callable runs has an effect, so a step was run and its fetches were dropped: all is
+ *          done. 0: a step would write a state, wait, print, or draw random numbers, so nothing was computed: only what follows from
+ *          the shapes of the feeds was laid out and packed, and the runtime's own preparations are left to the first run.
+ * Returns  as tn_session_run_callable; an error of the step, as of a kernel that refuses the feeds, is that of this call.
+ *          TN_DEADLINE_EXCEEDED and TN_CANCELLED leave what was done so far; a further call goes on from there.
+ * Threads  any, several at once, also beside runs. Since 0.1, S-CAL-06 */
+TN_API tn_status tn_session_warm_callable(tn_session *session, tn_callable callable, const tn_run_options *options,
+                                          tn_tensor *const *feeds, size_t n_feeds, tn_bool *ran, tn_error *err);
+
 /* Gives a callable back; twice is OK, an unknown one TN_INVALID_ARGUMENT. Steps of it in flight end well. Since 0.1 */
 TN_API tn_status tn_session_release_callable(tn_session *session, tn_callable callable, tn_error *err);
 
@@ -122,8 +142,8 @@ TN_API tn_status tn_session_release_callable(tn_session *session, tn_callable ca
 /* Sets a run up and starts it.
  * options      NULL = all defaults. The cancellation is for the whole run, the time limit for each call; copied. Metadata is
  *              for the whole run, too: setup empties it, and it is filled in, as the options ask, when the run ends: with
- *              the last call, one that fails, or a release. It must live until then, unless the session is destroyed
- *              before; who destroys that with the run open finds it empty.
+ *              the last call, one that fails, or a release. It must live until that call returns. A session that is destroyed
+ *              with the run open leaves it empty and does not use it any more.
  * feed_names   n_feeds names that may be fed, each once and no fetch; fetch_names likewise; targets are run for their effect.
  * Returns      as tn_session_run, but a placeholder that is needed and no feed is an error of the call that fetches below
  *              it, and so is what a kernel returns that has run by now. TN_INVALID_ARGUMENT (nothing asked, a name fed twice,
@@ -151,8 +171,9 @@ TN_API tn_status tn_session_partial_run(tn_session *session, tn_partial_run run,
                                         tn_tensor *const *feeds, size_t n_feeds, const char *const *fetch_names,
                                         tn_tensor **fetched, size_t n_fetches, tn_error *err);
 
-/* Ends a run early and frees it; a call on it in another thread ends TN_CANCELLED. Works after close. TN_INVALID_ARGUMENT: it
- * has ended, or never was. Any thread. Since 0.1, S-PR-31 */
+/* Ends a run early and frees it; a call on it in another thread ends TN_CANCELLED. A run with metadata: waits for such a call, and
+ * fills the metadata in before it returns. A kernel that releases its own run does not wait; the metadata is then left empty.
+ * Works after close. TN_INVALID_ARGUMENT: the run has ended, or never was. Any thread. Since 0.1, S-PR-31 */
 TN_API tn_status tn_session_partial_release(tn_session *session, tn_partial_run run, tn_error *err);
 
 /* ---- the end of a session ---- */
