@@ -3,12 +3,14 @@
  *
  *   batch_norm  FusedBatchNorm with constants becomes a multiplication and an addition of constants;
  *               a multiplication behind a product with a constant filter goes into the filter, and in front of a constant
- *               bias that stands between them
+ *               bias that stands between them; all of this only where the new constants are finite, far from the largest
+ *               float, and have all their digits
  *   fuse        what follows a product and reads it alone goes into it: a bias, an added tensor of its shape, an activation
  */
 #include <core/base/alloc.h>
 #include <math.h>
 #include <ops/support/epilogue.h>
+#include <ops/support/factors.h>
 #include <ops/support/shapes.h>
 #include <string.h>
 #include <tenon/rewrite.h>
@@ -192,6 +194,18 @@ static tn_status fuse_add(tn_rewriter *rw, uint32_t node, tn_error *err)
 
 /* ---- batch_norm ---- */
 
+/* Whether the filter times the scale is as good as each of them. */
+static tn_status may_scale(tn_rewriter *rw, uint32_t filter, const tn_tensor *scale, int64_t channels, bool *may, tn_error *err)
+{
+  tn_tensor *f;
+  *may = false;
+  tn_status st = tn_rewrite_elements(rw, filter, &f, err);
+  const float *w = st == TN_OK && f != NULL ? tn_tensor_data(f) : NULL, *by = tn_tensor_data(scale);
+  if (w != NULL && by != NULL) *may = tn__filter_may_scale(w, tn_tensor_elements(f) / channels, by, channels);
+  tn_tensor_unref(f);
+  return st;
+}
+
 /* filter * scale over the last dimension of a product's output: of [.., C] for Conv2D and MatMul, of [.., C, M] for a
  * depthwise filter. TN_NO_NODE when that cannot be. */
 static tn_status scale_filter(tn_rewriter *rw, uint32_t like, uint32_t filter, uint32_t scale, bool depthwise,
@@ -203,10 +217,13 @@ static tn_status scale_filter(tn_rewriter *rw, uint32_t like, uint32_t filter, u
   int64_t channels = dims[rank - 1] * (depthwise ? dims[rank - 2] : 1);
   tn_tensor *spread;
   *out = TN_NO_NODE;
+  bool may;
   if (s == NULL || channels != tn_tensor_elements(s) || channels == 0) return TN_OK;
+  tn_status st = may_scale(rw, filter, s, channels, &may, err);
+  if (st != TN_OK || !may) return st;
   uint32_t inputs[2] = { filter, scale };
   if (depthwise) {
-    tn_status st = tn_tensor_reshape((tn_tensor *)s, dims + rank - 2, 2, &spread, err);
+    st = tn_tensor_reshape((tn_tensor *)s, dims + rank - 2, 2, &spread, err);
     if (st != TN_OK) return st;
     st = tn_rewrite_add_constant(rw, spread, &inputs[1], err);
     tn_tensor_unref(spread);
@@ -248,10 +265,12 @@ static tn_status fold_scale(tn_rewriter *rw, uint32_t node, tn_error *err)
   return TN_OK;
 }
 
-/* y = x * s + t with s = scale / sqrt(variance + epsilon), t = offset - mean * s. */
-static tn_status norm_constants(const tn_tensor *const *in, float epsilon, tn_tensor **s, tn_tensor **t, tn_error *err)
+/* y = x * s + t with s = scale / sqrt(variance + epsilon), t = offset - mean * s. *sound: these are as good as what they are
+ * made of, and not infinite as by a variance of 0. */
+static tn_status norm_constants(const tn_tensor *const *in, float epsilon, tn_tensor **s, tn_tensor **t, bool *sound, tn_error *err)
 {
   int64_t n = tn_tensor_elements(in[0]);
+  *sound = true;
   tn_status st = tn_tensor_create(TN_FLOAT, &n, 1, s, err);
   if (st == TN_OK) st = tn_tensor_create(TN_FLOAT, &n, 1, t, err);
   if (st != TN_OK) return st;
@@ -259,9 +278,10 @@ static tn_status norm_constants(const tn_tensor *const *in, float epsilon, tn_te
   for (int i = 0; i < 4; i++) v[i] = tn_tensor_data(in[i]);
   float *to_s = tn_tensor_data(*s), *to_t = tn_tensor_data(*t);
   for (int64_t i = 0; i < n; i++) {
-    double k = (double)v[0][i] / sqrt((double)v[3][i] + (double)epsilon);
+    double k = (double)v[0][i] / sqrt((double)v[3][i] + (double)epsilon), shift = (double)v[1][i] - (double)v[2][i] * k;
     to_s[i] = (float)k;
-    to_t[i] = (float)((double)v[1][i] - (double)v[2][i] * k);
+    to_t[i] = (float)shift;
+    *sound &= tn__keeps_digits(k) && tn__keeps_digits(shift);
   }
   return TN_OK;
 }
@@ -304,12 +324,13 @@ static tn_status split_norm(tn_rewriter *rw, uint32_t node, tn_error *err)
 {
   const tn_tensor *in[4];
   tn_tensor *s = NULL, *t = NULL;
+  bool sound;
   if (!norm_fits(rw, node, in)) return TN_OK;
-  tn_status st = norm_constants(in, tn__attr_float(tn_rewrite_operation(rw, node), "epsilon", 1e-4f), &s, &t, err);
+  tn_status st = norm_constants(in, tn__attr_float(tn_rewrite_operation(rw, node), "epsilon", 1e-4f), &s, &t, &sound, err);
   uint32_t value = tn_rewrite_input(rw, node, 0);
-  if (st == TN_OK) st = binary(rw, node, "Mul", value, s, &value, err);
-  if (st == TN_OK) st = binary(rw, node, "AddV2", value, t, &value, err);
-  if (st == TN_OK) tn_rewrite_replace(rw, tn_rewrite_output(rw, node, 0), value);
+  if (st == TN_OK && sound) st = binary(rw, node, "Mul", value, s, &value, err);
+  if (st == TN_OK && sound) st = binary(rw, node, "AddV2", value, t, &value, err);
+  if (st == TN_OK && sound) tn_rewrite_replace(rw, tn_rewrite_output(rw, node, 0), value);
   tn_tensor_unref(s);
   tn_tensor_unref(t);
   return st;
@@ -336,15 +357,19 @@ static tn_status biased_product(tn_rewriter *rw, uint32_t value, uint32_t *sum, 
   return TN_OK;
 }
 
-/* x * y, or x + y, of two vectors of float. */
-static tn_status combine(const tn_tensor *a, const tn_tensor *b, bool times, tn_tensor **out, tn_error *err)
+/* x * y, or x + y, of two vectors of float; *sound: it is as good as each of them. */
+static tn_status combine(const tn_tensor *a, const tn_tensor *b, bool times, tn_tensor **out, bool *sound, tn_error *err)
 {
   int64_t n = tn_tensor_elements(a);
   tn_status st = tn_tensor_create(TN_FLOAT, &n, 1, out, err);
   if (st != TN_OK) return st;
   const float *x = tn_tensor_data(a), *y = tn_tensor_data(b);
   float *to = tn_tensor_data(*out);
-  for (int64_t i = 0; i < n; i++) to[i] = times ? x[i] * y[i] : x[i] + y[i];
+  *sound = true;
+  for (int64_t i = 0; i < n; i++) {
+    to[i] = times ? x[i] * y[i] : x[i] + y[i];
+    *sound &= times ? tn__may_multiply(x[i], y[i]) : tn__may_add(x[i], y[i]);
+  }
   return TN_OK;
 }
 
@@ -364,11 +389,12 @@ static tn_status behind_bias(tn_rewriter *rw, uint32_t node, bool times, tn_erro
     const tn_tensor *b = tn_rewrite_constant(rw, bias), *c = tn_rewrite_constant(rw, other);
     if (tn_tensor_data(b) == NULL || tn_tensor_data(c) == NULL) return TN_OK;
     tn_tensor *both = NULL;
+    bool sound;
     value = inner;
-    st = combine(b, c, times, &both, err);
-    if (st == TN_OK && times) st = binary(rw, node, "Mul", inner, (tn_tensor *)c, &value, err);
-    if (st == TN_OK) st = binary(rw, node, "AddV2", value, both, &value, err);
-    if (st == TN_OK) tn_rewrite_replace(rw, tn_rewrite_output(rw, node, 0), value);
+    st = combine(b, c, times, &both, &sound, err);
+    if (st == TN_OK && sound && times) st = binary(rw, node, "Mul", inner, (tn_tensor *)c, &value, err);
+    if (st == TN_OK && sound) st = binary(rw, node, "AddV2", value, both, &value, err);
+    if (st == TN_OK && sound) tn_rewrite_replace(rw, tn_rewrite_output(rw, node, 0), value);
     tn_tensor_unref(both);
     return st;
   }

@@ -2,6 +2,7 @@
 /* Branches and loops as TensorFlow writes them, node for node, and graphs that have only a part of one. */
 #include "tests/support/oom.h"
 #include "tests/support/op_kit.h"
+#include "tests/support/partial_kit.h"
 
 #define BOOL_CONST(name, value) TENSOR(name, "DT_BOOL", "", "bool_val: " value)
 #define FLOAT_CONST(name, value, inputs)                                                            \
@@ -357,6 +358,43 @@ static void control_flow__a_feed_inside_a_loop_is_refused(void)
   ts_fini(&t);
 }
 
+/* while x < limit: x += 1; each time the loop inside doubles 1 until it is c or more, and that is added. c comes in by two Enters. */
+#define FED_LOOPS                                                                                                     \
+  ANY("x", "DT_FLOAT") FLOAT_CONST("limit", "10", "") FLOAT_CONST("c", "4", "")                                       \
+  NODE("enter", "Enter", IN("x"), F FRAME("out")) NODE("limit_in", "Enter", IN("limit"), F FRAME("out") CONSTANT)      \
+  NODE("c_in", "Enter", IN("c"), F FRAME("out") CONSTANT) NODE("merge", "Merge", IN("enter") IN("next"), F N2)         \
+  NODE("less", "Less", IN("merge") IN("limit_in"), F) NODE("cond", "LoopCond", IN("less"), "")                        \
+  NODE("switch", "Switch", IN("merge") IN("cond"), F) NODE("body", "Identity", IN("switch:1"), F)                     \
+  FLOAT_CONST("one", "1", IN("^body")) DOUBLING("in", "one", "c_in")                                                  \
+  NODE("sum", "Add", IN("body") IN("in/exit"), F) NODE("next", "NextIteration", IN("sum"), F)                         \
+  NODE("exit", "Exit", IN("switch"), F)
+
+static void control_flow__constants_of_loops_may_be_fed(void) /* S-RUN-11 */
+{
+  FOR_LEVELS(level) {
+    ts t;
+    open_text(&t, level, FED_LOOPS);
+    CHECK_DOUBLE(ts_run1(&t, FEEDS({ "x", 0 }), "exit"), 12, 0); /* 4 + 4 + 4 */
+    CHECK_DOUBLE(ts_run1(&t, FEEDS({ "x", 0 }, { "c", 7 }), "exit"), 16, 0);
+    CHECK_DOUBLE(ts_run1(&t, FEEDS({ "x", 0 }, { "limit", 3 }), "exit"), 4, 0);
+    CHECK_DOUBLE(ts_run1(&t, FEEDS({ "x", 0 }, { "c", 1 }, { "limit", 3 }), "exit"), 3, 0);
+    CHECK_DOUBLE(ts_run1(&t, FEEDS({ "x", 0 }), "exit"), 12, 0);
+    ts_fini(&t);
+  }
+}
+
+static void control_flow__constants_of_loops_may_be_fed_in_parts(void) /* S-PR-02 */
+{
+  FOR_LEVELS(level) {
+    ts t;
+    open_text(&t, level, FED_LOOPS);
+    tn_partial_run run = pk_begin(&t, NAMES("x", "c"), NAMES("exit"), NULL);
+    CHECK_OK(pk_give(&t, run, FEEDS({ "c", 7 })), &t.err);
+    CHECK_DOUBLE(pk_get(&t, run, FEEDS({ "x", 0 }), "exit"), 16, 0);
+    ts_fini(&t);
+  }
+}
+
 static void control_flow__endless_loops_end_in_time(void) /* S-RO-08, S-CAN-06 */
 {
   FOR_LEVELS(level) {
@@ -485,4 +523,5 @@ TAP_MAIN(TAP_TEST(control_flow__one_branch_is_taken), TAP_TEST(control_flow__dea
          TAP_TEST(control_flow__constants_of_a_loop_are_not_fetched),
          TAP_TEST(control_flow__what_leaves_a_loop_cannot_enter_it), TAP_TEST(control_flow__a_predicate_is_a_scalar),
          TAP_TEST(control_flow__a_feed_inside_a_loop_is_refused), TAP_TEST(control_flow__endless_loops_end_in_time),
+         TAP_TEST(control_flow__constants_of_loops_may_be_fed), TAP_TEST(control_flow__constants_of_loops_may_be_fed_in_parts),
          TAP_TEST(control_flow__long_chains_may_wait), TAP_TEST(control_flow__survives_lack_of_memory))

@@ -106,7 +106,7 @@ static void open_slice(ts *t, int level)
   ts_start(t);
 }
 
-/* A slice from another place on asks the slice alone how it is cut, not what comes after it; another size does. */
+/* A slice from another place on lays out nothing that comes after it; one of another size does. */
 static void layout_cache__values_that_leave_shapes_as_they_are(void)
 {
   FOR_LEVELS(level) {
@@ -119,6 +119,110 @@ static void layout_cache__values_that_leave_shapes_as_they_are(void)
     slice_of(&t, 1, 6, false);
     slice_of(&t, 0, 20, true); /* all of it is a view, and no copy */
     slice_of(&t, 14, 6, false);
+    ts_fini(&t);
+  }
+}
+
+static uint64_t n_layouts(ts *t, const char *const *feeds, const char *fetch)
+{
+  tn_plan_summary s = { .struct_size = sizeof s };
+  tn_plan_report *report;
+  REQUIRE_OK(tn_session_plan_report(t->session, feeds, 3, &fetch, 1, NULL, 0, &report, &t->err), &t->err);
+  CHECK_OK(tn_plan_report_summary(report, &s, &t->err), &t->err);
+  tn_plan_report_release(report);
+  return s.layouts;
+}
+
+/* y = x[at], or x with v there, of a matrix of 5 by 4. */
+static tn_output row_of(ts *t, const char *op, const char *name, tn_output x, tn_output at, tn_output behind, const tn_output *v)
+{
+  tn_operation *made;
+  tn_operation_builder *b = tn_operation_begin(t->graph, op, name, 0);
+  tn_operation_add_input(b, x);
+  tn_operation_add_input(b, at);
+  tn_operation_add_input(b, behind);
+  tn_operation_add_input(b, int_const(t->graph, v == NULL ? "one" : "one_more", (const int32_t[]){ 1 }, 1));
+  if (v != NULL) tn_operation_add_input(b, *v);
+  tn_operation_set_int(b, "shrink_axis_mask", 1);
+  REQUIRE_OK(tn_operation_finish(b, &made, &t->err), &t->err);
+  return (tn_output){ made, 0 };
+}
+
+static tn_status pick_row(ts *t, int32_t row, const char *fetch, tn_tensor **out)
+{
+  const char *feeds[] = { "x", "at", "behind" };
+  float content[20];
+  const int32_t behind = row + 1;
+  for (int i = 0; i < 20; i++) content[i] = (float)i;
+  const int64_t dims[] = { 5, 4 };
+  tn_tensor *values[] = { NULL, numbers_of(1, &row), numbers_of(1, &behind) };
+  REQUIRE_OK(tn_tensor_from_data(TN_FLOAT, dims, 2, content, sizeof content, &values[0], &t->err), &t->err);
+  tn_status st = tn_session_run(t->session, NULL, feeds, values, 3, &fetch, out, 1, NULL, 0, NULL, &t->err);
+  for (int i = 0; i < 3; i++) tn_tensor_unref(values[i]);
+  return st;
+}
+
+/* Which row is taken, or written, is read in the step: all rows have one layout. */
+static void layout_cache__rows_are_picked_without_a_layout_each(void)
+{
+  FOR_LEVELS(level) {
+    ts t;
+    tn_tensor *out = NULL;
+    ts_init(&t, level);
+    tn_output x = ts_placeholder(t.graph, "x", TN_FLOAT), at = ts_placeholder(t.graph, "at", TN_INT32);
+    tn_output behind = ts_placeholder(t.graph, "behind", TN_INT32), row = row_of(&t, "StridedSlice", "row", x, at, behind, NULL);
+    tn_output negative = ts_op1(t.graph, "Neg", "negative", row);
+    probe(&t, "last", negative);
+    row_of(&t, "TensorStridedSliceUpdate", "put", x, at, behind, &negative);
+    CHECK_OK(tn_session_options_set_int(t.options, "max_layouts", 1, &t.err), &t.err);
+    ts_start(&t);
+    int before = n_prepared;
+    for (int32_t i = -5; i < 5; i++) {
+      const int32_t first = 4 * (i < 0 ? i + 5 : i);
+      CHECK_OK(pick_row(&t, i, "last", &out), &t.err);
+      for (int k = 0; out != NULL && k < 4; k++) CHECK_DOUBLE(((float *)tn_tensor_data(out))[k], -(first + k), 0);
+      tn_tensor_unref(out);
+      out = NULL;
+      CHECK_OK(pick_row(&t, i, "put", &out), &t.err);
+      for (int k = 0; out != NULL && k < 20; k++)
+        CHECK_DOUBLE(((float *)tn_tensor_data(out))[k], k >= first && k < first + 4 ? -k : k, 0);
+      tn_tensor_unref(out);
+      out = NULL;
+    }
+    CHECK_INT(n_prepared - before, 1);
+    CHECK_INT(n_layouts(&t, (const char *const[]){ "x", "at", "behind" }, "put"), 1);
+    CHECK_STATUS(pick_row(&t, 5, "last", &out), TN_INVALID_ARGUMENT, &t.err);
+    tn_error_clear(&t.err);
+    CHECK_STATUS(pick_row(&t, -6, "put", &out), TN_INVALID_ARGUMENT, &t.err);
+    tn_error_clear(&t.err);
+    CHECK_OK(pick_row(&t, 4, "last", &out), &t.err);
+    tn_tensor_unref(out);
+    ts_fini(&t);
+  }
+}
+
+/* Slices of one size have one layout, from wherever they are; one that does not fit is refused as before. */
+static void layout_cache__begins_share_a_layout(void)
+{
+  static const char *const feeds[] = { "x", "begin", "size" }, *const fetch = "last";
+  static const int32_t wrong[] = { 16, -1, 21, INT32_MIN, INT32_MAX }, five = 5;
+  FOR_LEVELS(level) {
+    ts t;
+    open_slice(&t, level);
+    slice_of(&t, 3, 5, true);
+    for (int32_t from = 0; from <= 15; from++) slice_of(&t, from, 5, false);
+    CHECK_INT(n_layouts(&t, feeds, fetch), 1);
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+      tn_tensor *values[] = { ts_filled(1, (int64_t[]){ 20 }, 0), numbers_of(1, &wrong[i]), numbers_of(1, &five) }, *out = NULL;
+      CHECK_STATUS(tn_session_run(t.session, NULL, feeds, values, 3, &fetch, &out, 1, NULL, 0, NULL, &t.err), TN_INVALID_ARGUMENT,
+                   &t.err);
+      CHECK_CONTAINS(tn_error_message(&t.err), "outside dimension 0 of size 20");
+      tn_error_clear(&t.err);
+      for (int k = 0; k < 3; k++) tn_tensor_unref(values[k]);
+    }
+    slice_of(&t, 4, -1, true); /* the begin decides the size */
+    slice_of(&t, 5, -1, true);
+    slice_of(&t, 2, 5, false);
     ts_fini(&t);
   }
 }
@@ -220,5 +324,7 @@ static void layout_cache__long_ranges_do_not_stay_with_layouts(void)
 TAP_MAIN(
   TAP_TEST(layout_cache__outputs_lie_over_either_input),
   TAP_TEST(layout_cache__values_that_leave_shapes_as_they_are),
+  TAP_TEST(layout_cache__begins_share_a_layout),
+  TAP_TEST(layout_cache__rows_are_picked_without_a_layout_each),
   TAP_TEST(layout_cache__values_that_leave_shapes_and_no_memory),
   TAP_TEST(layout_cache__long_ranges_do_not_stay_with_layouts))

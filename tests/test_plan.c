@@ -201,6 +201,115 @@ static void algebra__paddings_go_into_convolutions(void)
   }
 }
 
+/* ---- errors ---- */
+
+#define NONE(n) CONSTANT("p", "DT_INT32", D(n) D(2), "")
+#define MIRROR(shape, mode) IN(shape) NONE(2) NODE("y", "MirrorPad", "input: 'x' input: 'p'", F TEXT("mode", mode))
+
+/* What a step with such a feed comes to. */
+static tn_status step_of_nothing(const char *text, int level, const int64_t *dims, int32_t rank)
+{
+  ts t;
+  const char *feed = "x:0", *fetch = "y:0";
+  tn_tensor *x = NULL, *y = NULL;
+  tp_open(&t, text, level, "");
+  REQUIRE_OK(tn_tensor_create(TN_FLOAT, dims, rank, &x, &t.err), &t.err);
+  tn_status st = tn_session_run(t.session, NULL, &feed, &x, 1, &fetch, &y, 1, NULL, 0, NULL, &t.err);
+  tn_tensor_unref(y);
+  tn_tensor_unref(x);
+  ts_fini(&t);
+  return st;
+}
+
+/* An op that would change nothing stays when it may refuse sizes that show only in a step. */
+static void algebra__what_does_nothing_may_refuse(void)
+{
+  static const struct {
+    const char *text;
+    tn_status wanted;
+  } cases[] = {
+    { MIRROR(D(-1) D(3), "REFLECT"), TN_INVALID_ARGUMENT },
+    { MIRROR(D(0) D(3), "REFLECT"), TN_INVALID_ARGUMENT },
+    { MIRROR(D(-1) D(3), "SYMMETRIC"), TN_OK },
+    { IN(D(-1) D(3)) NONE(2) CONSTANT("with", "DT_FLOAT", D(1), "float_val: 1")
+      NODE("y", "PadV2", "input: 'x' input: 'p' input: 'with'", F), TN_INVALID_ARGUMENT },
+    { IN(D(-1) D(3)) NONE(2) SCALAR("with", 1) NODE("y", "PadV2", "input: 'x' input: 'p' input: 'with'", F), TN_OK },
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+    FOR_LEVELS(level) {
+      tn_status st = step_of_nothing(cases[i].text, level, (int64_t[]){ 0, 3 }, 2);
+      CHECK_MSG(st == cases[i].wanted, "case %zu, level %d: %s", i, level, tn_status_name(st));
+    }
+}
+
+/* Padding makes an image of no rows one that a window fits into. */
+static void algebra__padded_nothing_is_convolved(void)
+{
+#define NO_ROWS(conv, more)                                                                                             \
+  IN(D(-1) D(-1) D(9) D(3)) PADDINGS(1, 2, 0, 3) more                                                                  \
+  CONSTANT("f", "DT_FLOAT", D(3) D(3) D(3) D(2), "float_val: [0.5, -1, 2, 0.25, 1, 3, -0.5]")                        \
+  NODE("y", conv, "input: 'z' input: 'f'", F TEXT("padding", "VALID") LIST("strides", 1, 1, 1, 1))
+  static const char *const texts[] = {
+    NO_ROWS("Conv2D", NODE("z", "Pad", "input: 'x' input: 'p'", F)),
+    NO_ROWS("DepthwiseConv2dNative", NODE("z", "Pad", "input: 'x' input: 'p'", F)),
+    NO_ROWS("Conv2D", CONSTANT("with", "DT_FLOAT", D(1), "float_val: 0") NODE("z", "PadV2", "input: 'x' input: 'p' input: 'with'", F)),
+  };
+  for (size_t i = 0; i < 3; i++)
+    for (int64_t rows = 0; rows < 2; rows++) {
+      const int64_t dims[] = { 2, rows, 9, 3 };
+      tn_status plain = step_of_nothing(texts[i], 0, dims, 4), st = step_of_nothing(texts[i], 1, dims, 4);
+      CHECK_MSG(plain == st, "case %zu, %d rows: %s, wanted %s", i, (int)rows, tn_status_name(st), tn_status_name(plain));
+    }
+}
+
+/* ---- scales in filters ---- */
+
+#define SCALED(weights, scales)                                                                                        \
+  IN(D(-1) D(2)) CONSTANT("f", "DT_FLOAT", D(2) D(2), "float_val: [" weights "]")                                     \
+  CONSTANT("s", "DT_FLOAT", D(2), "float_val: [" scales "]") NODE("m", "MatMul", "input: 'x' input: 'f'", F)           \
+  NODE("y", "Mul", "input: 'm' input: 's'", F)
+#define NORMED(scale, offset, mean, variance)                                                                          \
+  IN(D(-1) D(-1) D(-1) D(2)) CONSTANT("s", "DT_FLOAT", D(2), "float_val: [1, " scale "]")                             \
+  CONSTANT("o", "DT_FLOAT", D(2), "float_val: [1, " offset "]") CONSTANT("e", "DT_FLOAT", D(2), "float_val: [1, " mean "]") \
+  CONSTANT("v", "DT_FLOAT", D(2), "float_val: [1, " variance "]")                                                     \
+  NODE("y", "FusedBatchNormV3", "input: 'x' input: 's' input: 'o' input: 'e' input: 'v'", F TYPE("U", "DT_FLOAT")      \
+       "attr { key: 'epsilon' value { f: 0 } } attr { key: 'is_training' value { b: false } }")
+
+/* Constants are multiplied with each other only where nothing but rounding comes of it. */
+static void batch_norm__keeps_what_a_constant_cannot_hold(void)
+{
+  static const struct {
+    const char *text;
+    int changes;
+  } cases[] = {
+    { SCALED("1, 2, 3, 4", "0.5, -2"), 1 },
+    { SCALED("1, 2, 3, 4", "0, 2"), 1 },
+    { SCALED("1, 1e-40, 1e-44, 4", "0.3, 0.3"), 1 }, /* one large weight in each channel */
+    { SCALED("1, 1e-40, 3, 1e-44", "0.3, 0.3"), 0 },
+    { SCALED("1, 1e-40, 3, 1e-44", "0.3, 1"), 1 },
+    { SCALED("1, 1e20, 3, 1", "1, 1e20"), 0 },
+    { SCALED("1, 2, inf, 4", "1, 2"), 0 },
+    { SCALED("1, 2, 3, 4", "1, inf"), 0 },
+    { SCALED("1, 2, nan, 4", "1, 0"), 0 },
+    { NORMED("2", "3", "4", "5"), 1 },
+    { NORMED("2", "3", "4", "0"), 0 },
+    { NORMED("0", "3", "4", "0"), 0 },
+    { NORMED("1e25", "3", "1e25", "1"), 0 },
+    { NORMED("1e-30", "0", "1e-12", "1"), 0 },
+    { NORMED("inf", "0", "0", "1"), 0 },
+    { NORMED("1", "0", "-inf", "1"), 0 },
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    ts t;
+    tp_open(&t, cases[i].text, 1, "");
+    tn_plan_report *report = tp_report(&t, "x:0", "y:0");
+    int64_t n = tp_changes(report, "batch_norm");
+    CHECK_MSG(n == cases[i].changes, "case %zu: %lld changes", i, (long long)n);
+    tn_plan_report_release(report);
+    ts_fini(&t);
+  }
+}
+
 /* ---- reports ---- */
 
 #define CHAIN ANY SCALAR("one", 1) SCALAR("c", 3) NODE("m", "Mul", "input: 'x' input: 'one'", F) \
@@ -355,6 +464,9 @@ TAP_MAIN(
   TAP_TEST(algebra__transposes),
   TAP_TEST(algebra__what_does_nothing),
   TAP_TEST(algebra__paddings_go_into_convolutions),
+  TAP_TEST(algebra__what_does_nothing_may_refuse),
+  TAP_TEST(algebra__padded_nothing_is_convolved),
+  TAP_TEST(batch_norm__keeps_what_a_constant_cannot_hold),
   TAP_TEST(report__says_what_passes_did),
   TAP_TEST(report__outlives_the_session),
   TAP_TEST(report__memory_of_layouts),

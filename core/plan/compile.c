@@ -66,6 +66,7 @@ static tn_status complete(tn__ir *ir, tn_graph *graph, tn_status st, tn_plan **o
 {
   if (st == TN_OK && ir->spec->level > 0) st = tn__passes_run(ir);
   if (st == TN_OK) st = tn__ir_want_kernels(ir);
+  if (st == TN_OK) st = tn__prepare_check(NULL, ir->err); /* what failed on the way may have been taken for a refusal */
   return finish(ir, graph, st, out, err);
 }
 

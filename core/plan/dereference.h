@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where an op takes a variable's value and is given a reference to it, the plan reads the variable just before it. */
+/* Where an op takes a variable's value and is given a reference to it, the plan reads the variable when the op could run. */
 #ifndef TN_CORE_PLAN_DEREFERENCE_H
 #define TN_CORE_PLAN_DEREFERENCE_H
 
 #include <core/plan/ir.h>
 
-/* A node at the end that reads what `value` is a reference to. */
-tn_status tn__ir_add_dereference(tn__ir *ir, uint32_t value, uint32_t *node);
+/* A node at the end that reads what inputs[0] is a reference to, when the other inputs are there. */
+tn_status tn__ir_add_dereference(tn__ir *ir, const uint32_t *inputs, uint32_t n, uint32_t *node);
 /* The one kernel of such nodes. */
 extern const tn_kernel_def tn__dereference_kernel;
 

@@ -97,13 +97,6 @@ static uint32_t frame_of_outputs(const finder *f, const tn_operation *op)
   return has(op, TN_TRAIT_EXIT) && !s->own ? f->frames[s->frame].parent : s->frame;
 }
 
-static bool is_fed(const tn__pruner *c, tn_output o)
-{
-  uint32_t k = tn__pruned(c, o.op)->fed;
-  while (k != TN__NONE && c->spec->feeds[k].index != o.index) k = c->feed_next[k];
-  return k != TN__NONE;
-}
-
 /* The operation at edge k of op; NULL: it needs nothing there (a feed, or the iteration before). */
 static tn_operation *source(const finder *f, const tn_operation *op, size_t k, size_t *n)
 {
@@ -113,7 +106,7 @@ static tn_operation *source(const finder *f, const tn_operation *op, size_t k, s
   *n = n_in + n_control;
   if (k >= n_in + n_control) return NULL;
   if (k >= n_in) return tn__is_past(f->c, control[k - n_in]) ? NULL : control[k - n_in];
-  if (is_fed(f->c, in[k]) || (tn__is_back_edge(in[k].op, op) && tn__pruned(f->c, in[k].op)->back != TN__NONE)) return NULL;
+  if (tn__is_fed(f->c, in[k]) || (tn__is_back_edge(in[k].op, op) && tn__pruned(f->c, in[k].op)->back != TN__NONE)) return NULL;
   return tn__turned(f->c, in[k].op);
 }
 
@@ -201,7 +194,7 @@ static tn_status check_feeds(const finder *f, const tn_operation *op)
   size_t n;
   const tn_output *in = tn__operation_inputs(op, &n);
   for (size_t k = 0; k < n; k++)
-    if (is_fed(f->c, in[k]) && !(has(op, TN_TRAIT_ENTER) && f->frames[tn__pruned(f->c, op)->frame].depth == 1))
+    if (tn__is_fed(f->c, in[k]) && !(has(op, TN_TRAIT_ENTER) && f->frames[tn__pruned(f->c, op)->frame].depth == 1))
       return tn__ir_refuse(f->c->ir, op, tn_error_set(f->err, TN_INVALID_ARGUMENT, "'%s:%d' is fed, and read inside of a loop "
                                                       "by node '%s': that is not possible", tn_operation_name(in[k].op),
                                                       (int)in[k].index, tn_operation_name(op)));
@@ -220,7 +213,7 @@ static tn_status sort_in(finder *f, tn_operation *op)
   s->in_loop = true;
   if (s->wanted) st = add(f, &l->targets, op);
   if (st != TN_OK || f->frames[s->frame].depth != 1) return st;
-  if (has(op, TN_TRAIT_ENTER)) return add(f, tn__enters_constant(op) ? &l->own : &l->enters, op);
+  if (has(op, TN_TRAIT_ENTER)) return add(f, tn__enters_constant(f->c, op) ? &l->own : &l->enters, op);
   if (has(op, TN_TRAIT_MERGE)) return begins_iteration(op) ? add(f, &l->merges, op) : TN_OK;
   list *to = has(op, TN_TRAIT_EXIT) ? &l->exits : has(op, TN_TRAIT_NEXT_ITERATION) ? &l->nexts : NULL;
   if (to == NULL) return TN_OK;
@@ -275,7 +268,7 @@ static bool is_plain(const finder *f, const loop *l, const tn_operation *merge, 
   size_t n, n_control;
   const tn_output *in = tn__operation_inputs(merge, &n);
   tn__operation_control_inputs(merge, &n_control);
-  if (n != 2 || n_control != 0 || is_fed(f->c, in[0]) || is_fed(f->c, in[1])) return false;
+  if (n != 2 || n_control != 0 || tn__is_fed(f->c, in[0]) || tn__is_fed(f->c, in[1])) return false;
   int back = has(in[1].op, TN_TRAIT_NEXT_ITERATION);
   const tn_operation *enter = in[1 - back].op;
   if (!has(in[back].op, TN_TRAIT_NEXT_ITERATION)) return false;
@@ -290,7 +283,7 @@ static tn_status add_back_edges(const finder *f, body *b, const tn_operation *me
   tn_status st = TN_OK;
   const tn_output *in = tn__operation_inputs(merge, &n);
   for (size_t k = 0; st == TN_OK && k < n; k++) {
-    bool known = !has(in[k].op, TN_TRAIT_NEXT_ITERATION) || is_fed(f->c, in[k]);
+    bool known = !has(in[k].op, TN_TRAIT_NEXT_ITERATION) || tn__is_fed(f->c, in[k]);
     for (size_t i = b->n_plain; !known && i < b->n; i++) known = b->cuts[i].op == in[k].op;
     if (!known)
       st = add_feed(f, b, (tn__frame_feed){ TN__FEED_BACK, 0, tn__pruned(f->c, in[k].op)->exit }, in[k].op, 0);
@@ -444,10 +437,7 @@ static tn_status add_loop_node(finder *f, const loop *l, tn__plan_frame *frame, 
   uint32_t *inputs = tn__alloc_array(l->enters.n + 1, sizeof *inputs);
   if (inputs == NULL) return no_memory(f);
   tn_status st = TN_OK;
-  for (size_t i = 0; st == TN_OK && i < l->enters.n; i++) {
-    size_t n;
-    st = tn__prune_input(f->c, l->enters.items[i], 0, tn__operation_inputs(l->enters.items[i], &n)[0], &inputs[i]);
-  }
+  for (size_t i = 0; st == TN_OK && i < l->enters.n; i++) st = tn__prune_inputs(f->c, l->enters.items[i], &inputs[i], 1);
   const tn_operation *name = l->enters.n > 0 ? l->enters.items[0] : l->own.items[0];
   if (st == TN_OK)
     st = tn__ir_add_special(ir, name, TN_TRAIT_ENTER | TN_TRAIT_STATEFUL, inputs, (uint32_t)l->enters.n,

@@ -209,9 +209,8 @@ static tn_status read_inputs(site *s, bool *ok)
   s->lists = tn__alloc_array(s->n_lists, sizeof *s->lists);
   tn_status st = s->args == NULL || s->lists == NULL ? tn__ir_no_memory(c->ir) : TN_OK;
   *ok = true;
+  if (st == TN_OK) st = tn__prune_inputs(c, s->op, s->args, s->n_args);
   for (size_t i = 0; st == TN_OK && i < s->n_args; i++) {
-    st = tn__prune_input(c, s->op, i, in[i], &s->args[i]);
-    if (st != TN_OK) break;
     *ok &= !tn__ir_may_be_dead(c->ir, s->args[i]);
     wait_for(s, s->args[i]);
   }

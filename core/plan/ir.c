@@ -118,12 +118,25 @@ static tn_status add_outputs(tn__ir *ir, uint32_t id, uint32_t n_outputs)
   return TN_OK;
 }
 
+/* An effect that may change state: the ops that only make a handle or a reference change none. */
+static bool is_effect(const tn_operation *op, uint32_t traits, uint32_t n_inputs)
+{
+  if (traits & (TN_TRAIT_MAY_WAIT | TN_TRAIT_FUNCTION_CALL)) return true;
+  if (!(traits & TN_TRAIT_STATEFUL)) return false;
+  if (n_inputs > 0 || tn_operation_n_outputs(op) == 0) return true;
+  tn_dtype dtype = tn_operation_output_dtype(op, 0);
+  return dtype != TN_RESOURCE && !tn__dtype_is_ref(dtype);
+}
+
+#define NODES_BETWEEN_LOOKS 256 /* whether it goes on */
+
 static tn_status add_node(tn__ir *ir, const tn_operation *op, uint32_t traits, const uint32_t *inputs, uint32_t n,
                           uint32_t before, uint32_t *out)
 {
   if (!tn__grow((void **)&ir->nodes, &ir->node_room, ir->n_nodes + 1, sizeof *ir->nodes)) return tn__ir_no_memory(ir);
   uint32_t edges = 0;
-  tn_status st = add_edges(ir, inputs, n, &edges);
+  tn_status st = ir->n_nodes % NODES_BETWEEN_LOOKS == 0 ? tn__prepare_check(op, ir->err) : TN_OK;
+  if (st == TN_OK) st = add_edges(ir, inputs, n, &edges);
   if (st != TN_OK) return st;
   uint32_t id = (uint32_t)ir->n_nodes;
   ir->nodes[id] = (tn__ir_node){ .op = op, .traits = traits, .n_inputs = n, .edges = edges,
@@ -133,10 +146,12 @@ static tn_status add_node(tn__ir *ir, const tn_operation *op, uint32_t traits, c
   link_before(ir, id, before);
   ir->n_live++;
   ir->nodes[id].may_be_dead = (traits & (TN_TRAIT_SWITCH | TN_TRAIT_MERGE)) != 0;
+  ir->nodes[id].late = is_effect(op, traits, n);
   for (uint32_t i = 0; i < n; i++) {
     uint32_t value = tn__ir_value_of(ir, inputs[i]);
     ir->values[value].n_uses++;
     ir->nodes[id].may_be_dead |= tn__ir_may_be_dead(ir, value);
+    ir->nodes[id].late |= tn__ir_is_late(ir, value);
   }
   *out = id;
   return TN_OK;
@@ -169,6 +184,7 @@ tn_status tn__ir_add_control(tn__ir *ir, uint32_t node, uint32_t to)
   ir->nodes[node].n_controls++;
   ir->nodes[to].waited_for = true;
   ir->nodes[node].may_be_dead |= ir->nodes[to].may_be_dead;
+  ir->nodes[node].late |= ir->nodes[to].late;
   return TN_OK;
 }
 

@@ -35,6 +35,7 @@ typedef struct tn__ir_node {
   bool wanted;     /* a target of the signature */
   bool dereferences; /* dereference.c */
   bool may_be_dead;  /* on a branch, or behind one */
+  bool late;         /* an effect, or behind one: what state holds may have changed by then (while the ir is made) */
   struct tn__plan_frame *frame; /* a loop: owned until the plan takes it; NULL = none */
   uint32_t feed; /* 1 + the number of the feed that is given here, while a partial run goes on; 0 = none (partial.c) */
 } tn__ir_node;
@@ -59,6 +60,7 @@ typedef struct tn__ir {
   bool has_branches; /* something may be dead */
   bool partial; /* of a partial run: nodes stand for its feeds */
   bool asked; /* for kernel plugins, so that a step need not */
+  double folded_ns; /* of what was folded, roughly */
   tn_error *err;
 } tn__ir;
 
@@ -95,6 +97,12 @@ static inline bool tn__ir_is_bare_constant(const tn__ir *ir, const tn__ir_value 
 tn_status tn__ir_elements(const tn__ir *ir, uint32_t value, tn_tensor **out, tn_error *err);
 /* What is known of a value's shape before any step: its rank, -1 = unknown; dims has room for TN_MAX_RANK (rewriter.c). */
 int32_t tn__ir_shape(const tn__ir *ir, uint32_t value, int64_t *dims);
+/* Whether a value is there only after an effect (while the ir is made). */
+static inline bool tn__ir_is_late(const tn__ir *ir, uint32_t value)
+{
+  const tn__ir_value *v = &ir->values[value];
+  return v->node != TN__NONE && ir->nodes[v->node].late;
+}
 /* Whether a value may be on a branch that is not taken (while the ir is made; passes do not keep it up). */
 bool tn__ir_may_be_dead(const tn__ir *ir, uint32_t value);
 /* Whether a pass may take the node away or put another in its place: no control edge on either side, no effect. */

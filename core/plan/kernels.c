@@ -15,7 +15,10 @@
 static tn_status create_state(const tn_operation *op, tn__plan_kernel *kernel, tn_error *err)
 {
   if (kernel->def->create == NULL) return TN_OK;
+  tn__plugin_call calling = tn__kernel_call(kernel, op, "create of a kernel");
+  tn__plugin_call_enter(&calling);
   tn_status st = kernel->def->create(op, &kernel->state, err);
+  tn__plugin_call_leave(&calling);
   if (st == TN_OK) {
     tn__error_reset(err); /* whatever it tried on the way */
     return TN_OK;
@@ -67,7 +70,7 @@ tn_status tn__plan_kernels_make(tn_plan *plan, const tn_operation *op, const tn_
   for (size_t i = 0; i < n; i++) {
     const tn__plan_kernel *there = find(old, defs[i]);
     tn__plan_kernel *kernel = &list->items[list->n];
-    *kernel = there != NULL ? *there : (tn__plan_kernel){ .def = defs[i] };
+    *kernel = there != NULL ? *there : (tn__plan_kernel){ .def = defs[i], .guest = tn__kernel_guest(defs[i]) };
     st = there != NULL ? TN_OK : need_state(plan, op, kernel, err);
     if (st == TN_UNIMPLEMENTED && i + 1 < n) {
       tn__error_reset(err);

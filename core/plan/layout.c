@@ -77,7 +77,7 @@ bool tn__layout_fits(const tn_plan *plan, const tn__layout *l, const tn__entry *
   for (uint32_t i = 0; i < s->n_entries; i++) at += (1 + (size_t)entries[i].rank) * sizeof(int64_t);
   for (uint32_t j = 0; j < s->n_operands; j++) {
     size_t n = operand_bytes(plan, s, entries, j);
-    if (n > 0 && __builtin_memcmp(l->key + at, entries[s->operands[j]].data, n) != 0) return false;
+    if (n > 0 && l->by_value[s->operands[j]] && __builtin_memcmp(l->key + at, entries[s->operands[j]].data, n) != 0) return false;
     at += n;
   }
   return true;

@@ -38,7 +38,8 @@ typedef struct tn__slot {
 enum {
   TN_TAPE_HEAP = 1,    /* some outputs are TN_STORE_HEAP and not dynamic: made before compute */
   TN_TAPE_RELEASE = 2, /* some heap values are read for the last time */
-  TN_TAPE_DYNAMIC = 4  /* some outputs are dynamic, or given by compute */
+  TN_TAPE_DYNAMIC = 4, /* some outputs are dynamic, or given by compute */
+  TN_TAPE_GUEST = 8    /* the kernel is a plugin's: its calls are recorded (core/base/plugin_call.h) */
 };
 
 /* One call of a kernel. */
@@ -64,6 +65,7 @@ typedef struct tn__again {
   const uint32_t *views; /* input that each output is a view of, TN__NONE = none */
   const struct tn__pair *pairs;
   size_t n_pairs;
+  uint32_t any_values;
 } tn__again;
 
 /* A value outlives its segment by a reference to the tensor that it shows: a heap value of the segment, or one that an earlier
@@ -82,6 +84,7 @@ struct tn__layout {
   tn__arena arena;
   const unsigned char *key; /* shapes of the entries, bytes of the operands */
   size_t key_size;
+  bool *by_value; /* by entry: an operand whose value decided something; NULL = there are no operands */
   tn__slot *slots;
   uint32_t n_slots;
   const uint32_t *operands; /* slots */
@@ -146,6 +149,8 @@ void tn__layout_unref(tn__layout *layout);
 
 /* Gives up what kernels made of constants for this layout (pack.c). */
 void tn__packs_release(tn__layout *layout);
+void tn__packs_leave(tn__layout *layout); /* to the next try */
+void tn__packs_forget(tn_plan *plan);     /* which needs them no more */
 /* How many forms the plan's layouts use, and their bytes; plan->mu is held. */
 void tn__packs_count(tn_plan *plan, uint64_t *n, uint64_t *bytes);
 
@@ -199,6 +204,7 @@ typedef struct tn__prepared {
   } *outputs;
   struct tn__pair *pairs; /* to be freed by whoever asked */
   size_t n_pairs, pair_room;
+  uint32_t any_values; /* inputs, as bits, of which the kernel takes any value */
 } tn__prepared;
 
 /* Asks the instruction's kernels in turn: one that declines (TN_UNIMPLEMENTED) leaves the shapes to the next. */

@@ -46,6 +46,7 @@ tn_status tn__layout_tape(tn__layout_builder *b)
     t->n_release = list_releases(b, i, ids + t->operands, t->n_inputs + t->n_outputs, ids + l->n_operands);
     l->n_operands += t->n_release;
     if (t->n_release > 0) t->flags |= TN_TAPE_RELEASE;
+    if (kernel->guest != NULL) t->flags |= TN_TAPE_GUEST;
   }
   return TN_OK;
 }

@@ -40,7 +40,7 @@ static bool same(const varier *v, const tn__prepared *p, const tn__again *a)
   const tn__plan_instr *instr = p->instr;
   const uint32_t *out = v->plan->slots + instr->first + instr->n_inputs;
   if (p->kernel != tn__layout_kernel(v->from, a->instr) || p->ctx.scratch_bytes > a->scratch_bytes) return false;
-  if (p->n_pairs != a->n_pairs) return false;
+  if (p->n_pairs != a->n_pairs || p->any_values != a->any_values) return false;
   for (size_t i = 0; i < p->n_pairs; i++)
     if (p->pairs[i].in != a->pairs[i].in || p->pairs[i].out != a->pairs[i].out) return false;
   for (uint32_t k = 0; k < instr->n_outputs; k++)

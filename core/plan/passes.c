@@ -109,6 +109,9 @@ static tn_status run(tn__ir *ir, const pass *p)
 tn_status tn__passes_run(tn__ir *ir)
 {
   tn_status st = TN_OK;
-  for (size_t i = 0; st == TN_OK && i < N_PASSES; i++) st = run(ir, &passes[i]);
+  for (size_t i = 0; st == TN_OK && i < N_PASSES; i++) {
+    st = tn__prepare_check(NULL, ir->err);
+    if (st == TN_OK) st = run(ir, &passes[i]);
+  }
   return st;
 }

@@ -28,6 +28,7 @@ void tn__plan_unref(tn_plan *plan)
 {
   if (plan == NULL || atomic_fetch_sub_explicit(&plan->refs, 1, memory_order_acq_rel) != 1) return;
   tn__plan_drop_workspaces(plan);
+  tn__packs_forget(plan);
   for (uint32_t i = 0; i < plan->n_segments; i++) segment_fini(&plan->segments[i]);
   for (uint32_t i = 0; i < plan->n_instrs; i++) {
     tn__plan_kernels_free(tn__instr_kernels(&plan->instrs[i]));

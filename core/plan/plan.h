@@ -48,7 +48,17 @@ typedef struct tn__plan_kernel {
   const tn_kernel_def *def;
   void *state;
   bool kept; /* the state is in plan->states */
+  const tn__guest *guest; /* the plugin that has it; NULL: none */
 } tn__plan_kernel;
+
+/* A record of a call into a kernel; of the library's own kernels it is that of the call around it. `call` is static. */
+static inline tn__plugin_call tn__kernel_call(const tn__plan_kernel *kernel, const tn_operation *op, const char *call)
+{
+  const tn__plugin_call *around = tn__plugin_call_now;
+  if (kernel->guest == NULL) return around != NULL ? *around : (tn__plugin_call){ 0 };
+  return (tn__plugin_call){ .plugin = kernel->guest->name, .file = kernel->guest->file, .call = call, .kernel = kernel->def->name,
+                        .node = op != NULL ? tn_operation_name(op) : NULL };
+}
 
 /* Best first; a layout takes the first whose prepare does not decline the shapes. Immutable. */
 typedef struct tn__plan_kernels {
@@ -197,6 +207,7 @@ struct tn_plan {
   _Atomic bool scheduled;    /* a scheduler takes its tasks (tasks.h) */
   struct tn__kernel_states *states; /* as in the spec */
   struct tn__partial_plan *partial; /* of a partial run (partial.h), in the arena; NULL = of a whole one */
+  struct tn__pack_use *unfinished;  /* forms of constants for a layout that ran out of time; guarded by mu (pack.c) */
 };
 
 /* What is compiled is the body of a loop's frame: one iteration. */
@@ -246,6 +257,10 @@ tn_status tn__passes_check(const char *list, tn_error *err);
 tn_status tn__plan_operation(const tn_operation *op, const tn__signature_spec *spec, tn_plan **out, tn_error *err);
 tn_plan *tn__plan_ref(tn_plan *plan);
 void tn__plan_unref(tn_plan *plan);
+
+/* Whether what this thread prepares goes on (core/base/stop.h): TN_OK, TN_CANCELLED, TN_DEADLINE_EXCEEDED. op: the node that it
+ * came to, NULL = not known (limits.c). Plans, layouts and packed forms that are not whole are thrown away. */
+tn_status tn__prepare_check(const tn_operation *op, tn_error *err);
 
 /* Behind the name of a node of the program, where a pass made several operations from it. Errors leave it out. */
 #define TN__MADE_NAME "/_tn_"

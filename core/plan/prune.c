@@ -9,13 +9,6 @@
 #define EFFECTS (TN_TRAIT_STATEFUL | TN_TRAIT_MAY_WAIT | TN_TRAIT_FUNCTION_CALL)
 #define FRAME (TN_TRAIT_ENTER | TN_TRAIT_EXIT | TN_TRAIT_NEXT_ITERATION)
 
-static uint32_t feed_of(const tn__pruner *c, tn_output output)
-{
-  uint32_t f = c->ops[tn__operation_id(output.op)].fed;
-  while (f != TN__NONE && c->spec->feeds[f].index != output.index) f = c->feed_next[f];
-  return f;
-}
-
 static tn_status push(tn__pruner *c, tn_operation *op)
 {
   if (!tn__grow((void **)&c->stack, &c->stack_room, c->depth + 1, sizeof *c->stack)) return tn__ir_no_memory(c->ir);
@@ -50,7 +43,7 @@ static tn_operation *next_needed(tn__pruner *c, tn__walk_frame *f)
   while (f->next < n_in + n_control) {
     size_t i = f->next++;
     tn_operation *op = i < n_in ? in[i].op : control[i - n_in];
-    if (i < n_in && feed_of(c, in[i]) != TN__NONE) continue;
+    if (i < n_in && tn__is_fed(c, in[i])) continue;
     if (i < n_in && tn__pruned(c, op)->turned) {
       c->met_turned = true;
       op = tn__turned(c, op);
@@ -66,8 +59,8 @@ static tn_operation *next_needed(tn__pruner *c, tn__walk_frame *f)
   return NULL;
 }
 
-/* A constant that comes into a loop by an Enter is one inside, too, and may be packed. */
-bool tn__enters_constant(const tn_operation *op)
+/* A constant that an Enter brings into a loop is one inside, too, and may be packed; a value fed in its place is none. */
+bool tn__enters_constant(const tn__pruner *c, const tn_operation *op)
 {
   for (;;) {
     tn_bool constant = 0;
@@ -75,6 +68,7 @@ bool tn__enters_constant(const tn_operation *op)
     const tn_output *in = tn__operation_inputs(op, &n);
     tn__operation_control_inputs(op, &n_control);
     if (n != 1 || n_control != 0 || tn_operation_attr_bool(op, "is_constant", &constant, NULL) != TN_OK || !constant) return false;
+    if (tn__is_fed(c, in[0])) return false;
     op = in[0].op;
     tn__operation_control_inputs(op, &n_control);
     uint32_t traits = tn__operation_traits(op);
@@ -137,7 +131,7 @@ static tn_status order_operations(tn__pruner *c)
   for (size_t i = 0; st == TN_OK && i < spec->n_fetches; i++) {
     if (c->met_turned && i < spec->n_fetches)
       st = tn_error_set(c->ir->err, TN_UNIMPLEMENTED, "the body of a loop reads what its condition computes");
-    if (st == TN_OK && feed_of(c, spec->fetches[i]) == TN__NONE) st = walk_from(c, spec->fetches[i].op);
+    if (st == TN_OK && !tn__is_fed(c, spec->fetches[i])) st = walk_from(c, spec->fetches[i].op);
   }
   for (size_t i = 0; st == TN_OK && i < spec->n_targets; i++) {
     if (tn__pruned(c, spec->targets[i])->cut) continue; /* it has run */
@@ -181,14 +175,11 @@ static tn_status not_registered(const tn_operation *op, tn_error *err)
 
 static tn_status check_runnable(const tn__ir *ir, const tn_operation *op)
 {
-  const char *name = tn_operation_name(op);
   if (tn_operation_schema(op) == NULL)
     return tn__ir_refuse(ir, op, not_registered(op, ir->err));
   uint32_t traits = tn__operation_traits(op);
   if ((traits & TN_TRAIT_PLACEHOLDER) && !tn__spec_is_partial(ir->spec))
-    return tn__ir_refuse(ir, op, tn_error_set(ir->err, TN_INVALID_ARGUMENT,
-                                              "placeholder '%s' of type %s is needed and was not fed", name,
-                                              tn_dtype_name(tn_operation_output_dtype(op, 0))));
+    return tn__ir_refuse(ir, op, tn__placeholder_missing(op, "fed", ir->err));
   if (traits & TN_TRAIT_SWITCH) return check_switch(ir, op);
   return traits & (TN_TRAIT_IDENTITY | TN_TRAIT_NO_EFFECT) ? check_hands_on(ir, op) : TN_OK;
 }
@@ -212,7 +203,7 @@ static tn_status feed_value(tn__pruner *c, uint32_t f, tn_output output, uint32_
 
 tn_status tn__prune_value(tn__pruner *c, tn_output output, uint32_t *out)
 {
-  uint32_t f = feed_of(c, output);
+  uint32_t f = tn__feed_of(c, output);
   if (f != TN__NONE) return feed_value(c, f, output, out);
   output.op = tn__turned(c, output.op);
   const tn__op_state *s = tn__pruned(c, output.op);
@@ -306,35 +297,60 @@ static tn_status add_controls(tn__pruner *c, uint32_t id, size_t n)
 }
 
 /* Effects in the body of a function wait for the begin of its call; that is made before the node is. */
-static tn_status list_all_controls(tn__pruner *c, const tn_operation *op, size_t *n)
+static tn_status list_all_controls(tn__pruner *c, const tn_operation *op, bool effect, size_t *n)
 {
   size_t n_control;
   tn_operation *const *control = tn__operation_control_inputs(op, &n_control);
   uint32_t begin = TN__NONE;
   tn_status st = tn__prune_controls(c, control, n_control, n);
-  if (st == TN_OK && c->scope != NULL && (tn__operation_traits(op) & EFFECTS)) st = tn__scope_begin(c->ir, c->scope, &begin);
+  if (st == TN_OK && effect) st = tn__scope_begin(c->ir, c->scope, &begin);
   if (st != TN_OK || begin == TN__NONE) return st;
   if (!tn__grow((void **)&c->controls, &c->control_room, *n + 1, sizeof *c->controls)) return tn__ir_no_memory(c->ir);
   c->controls[(*n)++] = begin;
   return TN_OK;
 }
 
-/* Input i of an operation, as it wants it: a variable's value where it takes no reference. */
-tn_status tn__prune_input(tn__pruner *c, const tn_operation *op, size_t i, tn_output from, uint32_t *out)
+/* Whether a variable could be written before this value is there, so that it may not be read before. */
+static bool may_come_late(const tn__ir *ir, uint32_t value)
+{
+  const tn__ir_value *v = &ir->values[value];
+  if (tn__spec_is_partial(ir->spec)) return v->kind == TN_VALUE_FEED || v->node != TN__NONE;
+  return tn__ir_is_late(ir, value) || tn__ir_may_be_dead(ir, value);
+}
+
+/* Input i is a reference and op takes a value: the variable is read when all that op waits for is there, its other inputs, too.
+ * A Merge waits for none of these. */
+static tn_status dereference(tn__pruner *c, const tn_operation *op, uint32_t *inputs, size_t n_in, size_t i)
 {
   tn__ir *ir = c->ir;
-  const tn__op_state *s = tn__pruned(c, from.op);
-  tn_status st = tn__is_back_edge(from.op, op) && s->back != TN__NONE ? feed_value(c, s->back, from, out)
-                                                                       : tn__prune_value(c, from, out);
-  if (st == TN_OK) st = claim_dtype(ir, op, i, *out);
-  if (st != TN_OK || !ir->values[*out].by_ref || tn__dtype_is_ref(tn_operation_input_dtype(op, i))) return st;
-  uint32_t id;
+  bool alone = (tn__operation_traits(op) & TN_TRAIT_MERGE) != 0;
+  uint32_t id, n_reads = 0;
   size_t n;
-  st = list_all_controls(c, op, &n);
-  if (st == TN_OK) st = tn__ir_add_dereference(ir, *out, &id);
+  if (!tn__grow((void **)&c->reads, &c->read_room, n_in, sizeof *c->reads)) return tn__ir_no_memory(ir);
+  c->reads[n_reads++] = inputs[i];
+  for (size_t k = 0; k < n_in && !alone; k++)
+    if (k != i && may_come_late(ir, inputs[k])) c->reads[n_reads++] = inputs[k];
+  tn_status st = list_all_controls(c, op, true, &n);
+  if (st == TN_OK) st = tn__ir_add_dereference(ir, c->reads, n_reads, &id);
   if (st != TN_OK) return st;
-  *out = ir->nodes[id].first_value;
+  inputs[i] = ir->nodes[id].first_value;
   return add_controls(c, id, n);
+}
+
+tn_status tn__prune_inputs(tn__pruner *c, const tn_operation *op, uint32_t *inputs, size_t n)
+{
+  size_t n_in;
+  const tn_output *in = tn__operation_inputs(op, &n_in);
+  tn_status st = TN_OK;
+  for (size_t i = 0; st == TN_OK && i < n; i++) {
+    bool back = tn__is_back_edge(in[i].op, op) && tn__pruned(c, in[i].op)->back != TN__NONE;
+    st = back ? feed_value(c, tn__pruned(c, in[i].op)->back, in[i], &inputs[i]) : tn__prune_value(c, in[i], &inputs[i]);
+    if (st == TN_OK) st = claim_dtype(c->ir, op, i, inputs[i]);
+  }
+  for (size_t i = 0; st == TN_OK && i < n; i++)
+    if (c->ir->values[inputs[i]].by_ref && !tn__dtype_is_ref(tn_operation_input_dtype(op, i)))
+      st = dereference(c, op, inputs, n, i);
+  return st;
 }
 
 #define HANDS_ON (FRAME | TN_TRAIT_LOOP_COND)
@@ -343,15 +359,15 @@ tn_status tn__prune_add(tn__pruner *c, tn_operation *op)
 {
   tn__ir *ir = c->ir;
   size_t n_in;
-  const tn_output *in = tn__operation_inputs(op, &n_in);
+  tn__operation_inputs(op, &n_in);
   bool inlined = false;
   tn_status st = c->inlines && tn__is_inlinable(op) ? tn__prune_inline(c, op, &inlined) : TN_OK;
   if (st != TN_OK || inlined) return st;
   if (!tn__grow((void **)&c->inputs, &c->input_room, n_in, sizeof *c->inputs)) st = tn__ir_no_memory(ir);
-  for (size_t i = 0; st == TN_OK && i < n_in; i++) st = tn__prune_input(c, op, i, in[i], &c->inputs[i]);
+  if (st == TN_OK) st = tn__prune_inputs(c, op, c->inputs, n_in);
   uint32_t id;
   size_t n;
-  if (st == TN_OK) st = list_all_controls(c, op, &n);
+  if (st == TN_OK) st = list_all_controls(c, op, (tn__operation_traits(op) & EFFECTS) != 0, &n);
   if (st == TN_OK) st = tn__ir_add_node(ir, op, c->inputs, (uint32_t)n_in, TN__NONE, &id);
   if (st == TN_OK) st = add_controls(c, id, n);
   if (st != TN_OK) return st;
@@ -364,14 +380,16 @@ static tn_status fetch_value(tn__pruner *c, tn_output output, uint32_t *out)
 {
   const tn__op_state *s = tn__pruned(c, output.op);
   tn__ir *ir = c->ir;
-  if (s->in_loop && !s->leaves && feed_of(c, output) == TN__NONE) /* S-EXE-17 */
+  if (s->in_loop && !s->leaves && !tn__is_fed(c, output)) /* S-EXE-17 */
     return tn__ir_refuse(ir, output.op, tn_error_set(ir->err, TN_INVALID_ARGUMENT, "'%s:%d' is inside a loop and has a "
                                                      "value for each iteration: it cannot be fetched",
                                                      tn_operation_name(output.op), (int)output.index));
   tn_status st = tn__prune_value(c, output, out);
   if (st != TN_OK || !ir->values[*out].by_ref || c->spec->body != NULL) return st;
-  uint32_t id;
-  st = tn__ir_add_dereference(ir, *out, &id);
+  uint32_t id, begin;
+  st = tn__scope_begin(ir, c->scope, &begin);
+  if (st == TN_OK) st = tn__ir_add_dereference(ir, out, 1, &id);
+  if (st == TN_OK && begin != TN__NONE) st = tn__ir_add_control(ir, id, begin);
   if (st == TN_OK) *out = ir->nodes[id].first_value;
   return st;
 }
@@ -406,6 +424,7 @@ tn_status tn__prune(tn__pruner *c)
   tn__free(c->later, c->later_room * sizeof *c->later);
   tn__free(c->controls, c->control_room * sizeof *c->controls);
   tn__free(c->inputs, c->input_room * sizeof *c->inputs);
+  tn__free(c->reads, c->read_room * sizeof *c->reads);
   tn__inlined_fini(c);
   return st;
 }

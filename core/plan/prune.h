@@ -55,6 +55,8 @@ typedef struct tn__pruner {
   bool met_turned;     /* a Merge that is turned was met */
   uint32_t *inputs; /* of one node */
   size_t input_room;
+  uint32_t *reads; /* of one node that reads a variable: the reference, and what it waits for */
+  size_t read_room;
   uint32_t *controls; /* of one node */
   size_t control_room;
 } tn__pruner;
@@ -64,8 +66,17 @@ static inline tn__op_state *tn__pruned(const tn__pruner *c, const tn_operation *
   return &c->ops[tn__operation_id(op)];
 }
 
-/* Whether an Enter hands a constant on, in whatever frame. */
-bool tn__enters_constant(const tn_operation *op);
+/* The number of the feed that takes an output's place; TN__NONE = the output is not fed. */
+static inline uint32_t tn__feed_of(const tn__pruner *c, tn_output output)
+{
+  uint32_t f = tn__pruned(c, output.op)->fed;
+  while (f != TN__NONE && c->spec->feeds[f].index != output.index) f = c->feed_next[f];
+  return f;
+}
+static inline bool tn__is_fed(const tn__pruner *c, tn_output output) { return tn__feed_of(c, output) != TN__NONE; }
+
+/* Whether an Enter hands a constant of the graph on, in whatever frame: one that is not fed. */
+bool tn__enters_constant(const tn__pruner *c, const tn_operation *op);
 /* Whether this edge goes from one iteration to the next. */
 static inline bool tn__is_back_edge(const tn_operation *from, const tn_operation *to)
 {
@@ -90,8 +101,8 @@ static inline tn_operation *tn__turned(const tn__pruner *c, tn_operation *op)
 
 /* prune.c: the value that an edge carries, and nodes for an operation of the plan's own frame. */
 tn_status tn__prune_value(tn__pruner *c, tn_output output, uint32_t *out);
-/* Input i of an operation, as it wants it: a variable's value where it takes no reference. */
-tn_status tn__prune_input(tn__pruner *c, const tn_operation *op, size_t i, tn_output from, uint32_t *out);
+/* The first n inputs of an operation, as it wants them: a variable's value where it takes no reference. */
+tn_status tn__prune_inputs(tn__pruner *c, const tn_operation *op, uint32_t *inputs, size_t n);
 tn_status tn__prune_add(tn__pruner *c, tn_operation *op);
 /* Nodes for n control inputs: in c->controls. What they need is made. */
 tn_status tn__prune_controls(tn__pruner *c, tn_operation *const *control, size_t n, size_t *n_out);

@@ -105,7 +105,7 @@ static tn_status compute(const tn__recipe *r, tn__evaluate_fn evaluate, tn_tenso
   }
   outputs[0] = room;
   if (st == TN_OK)
-    st = evaluate(r->op, tensors, r->n_inputs, outputs, tn_operation_n_outputs(r->op), UINT64_MAX, err);
+    st = evaluate(r->op, tensors, r->n_inputs, outputs, tn_operation_n_outputs(r->op), NULL, err);
   if (st != TN_OK) {
     outputs[0] = NULL;
     tn_tensor_unref(room);

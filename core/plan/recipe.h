@@ -10,10 +10,16 @@
 
 typedef struct tn__recipe tn__recipe;
 
+/* What an evaluation may cost. NULL where one is taken: anything. */
+typedef struct tn__evaluate_limits {
+  uint64_t bytes; /* of outputs, as far as they are known before; more are refused */
+  double ns;      /* that the kernel says it takes; more is refused, else it is taken off. Far more than it said ends it, too */
+} tn__evaluate_limits;
+
 /* Runs one operation by its kernel on the host. outputs are the caller's, NULL at first; a single one may be a tensor to
- * compute into. More than max_bytes of them, as far as that is known before, are refused. */
+ * compute into. It ends early when what this thread prepares is to end (core/base/stop.h). */
 typedef tn_status (*tn__evaluate_fn)(const tn_operation *op, tn_tensor *const *inputs, size_t n_inputs, tn_tensor **outputs,
-                                     size_t n_outputs, uint64_t max_bytes, tn_error *err);
+                                     size_t n_outputs, tn__evaluate_limits *limits, tn_error *err);
 
 /* What an input of a computed constant is: a recipe, or a tensor that is small. */
 typedef struct tn__ingredient {

@@ -62,6 +62,12 @@ const tn_tensor *tn_rewrite_constant(const tn_rewriter *rw, uint32_t value)
   return elements;
 }
 
+tn_status tn_rewrite_elements(const tn_rewriter *rw, uint32_t value, tn_tensor **out, tn_error *err)
+{
+  *out = NULL;
+  return tn_rewrite_is_constant(rw, value) ? tn__ir_elements(rw->ir, value, out, err) : TN_OK;
+}
+
 tn_dtype tn_rewrite_dtype(const tn_rewriter *rw, uint32_t value)
 {
   return rw->ir->values[tn__ir_value_of(rw->ir, value)].dtype;
@@ -264,16 +270,20 @@ static tn_status offer(tn_rewriter *rw, uint32_t id, const char *pass)
   return TN_OK;
 }
 
+#define NODES_BETWEEN_LOOKS 64 /* whether it goes on */
+
 tn_status tn__rewrites_run(tn__ir *ir, const char *pass, bool from_end, size_t *changes)
 {
   tn_rewriter rw = { .ir = ir };
+  size_t offered = 0;
   for (int turn = 0; turn < MAX_TURNS; turn++) {
     size_t before = rw.changes, nodes = ir->n_nodes;
     for (uint32_t id = from_end ? ir->last : ir->first; id != TN__NONE;) {
       uint32_t next = from_end ? ir->nodes[id].prev : ir->nodes[id].next;
       bool unread = from_end && !tn__ir_is_needed(ir, &ir->nodes[id]);
       if (!unread && tn__ir_is_free(&ir->nodes[id]) && tn_operation_schema(ir->nodes[id].op) != NULL) {
-        tn_status st = offer(&rw, id, pass);
+        tn_status st = ++offered % NODES_BETWEEN_LOOKS == 0 ? tn__prepare_check(ir->nodes[id].op, ir->err) : TN_OK;
+        if (st == TN_OK) st = offer(&rw, id, pass);
         if (st != TN_OK) return st;
         unread = from_end && !tn__ir_is_needed(ir, &ir->nodes[id]);
       }

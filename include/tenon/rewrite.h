@@ -48,6 +48,9 @@ TN_API uint32_t tn_rewrite_n_uses(const tn_rewriter *rw, uint32_t value);
 /* NULL when it is none; borrowed. Asking for a large one costs its memory while the plan is made: where only the shape
  * matters, tn_rewrite_is_constant and tn_rewrite_shape say as much. */
 TN_API const tn_tensor *tn_rewrite_constant(const tn_rewriter *rw, uint32_t value);
+/* A reference to a constant with its elements, for a look at a large one: the planner keeps nothing of it. *out NULL, and TN_OK,
+ * when the value is no constant. Errors: RESOURCE_EXHAUSTED, and why the elements cannot be read again. */
+TN_API tn_status tn_rewrite_elements(const tn_rewriter *rw, uint32_t value, tn_tensor **out, tn_error *err);
 TN_API tn_bool tn_rewrite_is_constant(const tn_rewriter *rw, uint32_t value);
 TN_API tn_dtype tn_rewrite_dtype(const tn_rewriter *rw, uint32_t value);
 /* What is known of its shape before any step, as in tn_output_shape; dims has room for TN_MAX_RANK. Returns the rank. */
