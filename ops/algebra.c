@@ -294,13 +294,34 @@ static tn_status drop_split(tn_rewriter *rw, uint32_t node, tn_error *err)
   return at >= -rank && at < rank ? replace(rw, node, x) : TN_OK;
 }
 
+static bool text_is(const tn_operation *op, const char *attr, const char *wanted)
+{
+  const char *text;
+  size_t size;
+  return tn_operation_attr_string(op, attr, &text, &size, NULL) == TN_OK && size == strlen(wanted) &&
+         memcmp(text, wanted, size) == 0;
+}
+
+/* Whether a node that pads by nothing cannot fail, whatever the unknown sizes are. PadV2 pads with a scalar; REFLECT refuses a
+ * dimension of size 0, which has no element beside the edge. */
+static bool pads_at_ease(const tn_rewriter *rw, uint32_t node)
+{
+  int64_t dims[TN_MAX_RANK];
+  if (tn_rewrite_is(rw, node, "PadV2")) return has_rank(rw, tn_rewrite_input(rw, node, 2), 0);
+  if (!tn_rewrite_is(rw, node, "MirrorPad") || text_is(tn_rewrite_operation(rw, node), "mode", "SYMMETRIC")) return true;
+  int32_t rank = tn_rewrite_shape(rw, tn_rewrite_input(rw, node, 0), dims);
+  for (int32_t d = 0; d < rank; d++)
+    if (dims[d] < 1) return false;
+  return rank >= 0;
+}
+
 static tn_status drop_pad(tn_rewriter *rw, uint32_t node, tn_error *err)
 {
   (void)err;
   uint32_t x = tn_rewrite_input(rw, node, 0);
   const tn_tensor *t = tn_rewrite_constant(rw, tn_rewrite_input(rw, node, 1));
   if (!is_ints(t) || tn_tensor_rank(t) != 2 || !has_rank(rw, x, (int32_t)tn_tensor_dims(t)[0])) return TN_OK;
-  if (tn_tensor_dims(t)[1] != 2) return TN_OK;
+  if (tn_tensor_dims(t)[1] != 2 || !pads_at_ease(rw, node)) return TN_OK;
   for (int64_t i = 0; i < tn_tensor_elements(t); i++)
     if (tn__tensor_int_at(t, i) != 0) return TN_OK;
   return replace(rw, node, x);
@@ -346,14 +367,6 @@ static tn_status drop_strided_slice(tn_rewriter *rw, uint32_t node, tn_error *er
 
 /* ---- paddings ---- */
 
-static bool text_is(const tn_operation *op, const char *attr, const char *wanted)
-{
-  const char *text;
-  size_t size;
-  return tn_operation_attr_string(op, attr, &text, &size, NULL) == TN_OK && size == strlen(wanted) &&
-         memcmp(text, wanted, size) == 0;
-}
-
 /* Zeros around rows and columns, by a node that nobody else reads. */
 static bool reads_padded(const tn_rewriter *rw, uint32_t node, uint32_t pad, int64_t *paddings)
 {
@@ -363,7 +376,7 @@ static bool reads_padded(const tn_rewriter *rw, uint32_t node, uint32_t pad, int
   if (!is_ints(t) || tn_tensor_rank(t) != 2 || tn_tensor_dims(t)[0] != 4 || tn_tensor_dims(t)[1] != 2) return false;
   if (tn_rewrite_n_inputs(rw, pad) > 2) {
     const tn_tensor *with = tn_rewrite_constant(rw, tn_rewrite_input(rw, pad, 2));
-    if (with == NULL || !all_are(with, ZERO)) return false;
+    if (with == NULL || tn_tensor_rank(with) != 0 || !all_are(with, ZERO)) return false;
   }
   int32_t channels = text_is(tn_rewrite_operation(rw, node), "data_format", "NCHW") ? 1 : 3;
   for (int32_t i = 0; i < 8; i++) {

@@ -2,6 +2,7 @@
 /* Constants, placeholders and what hands its inputs on. Most of them cost nothing: the planner knows them by their
  * traits, and their kernels are there for whoever does not look at traits. */
 #include <core/base/text.h>
+#include <core/graph/graph_internal.h>
 #include <ops/support/shapes.h>
 #include <string.h>
 
@@ -87,8 +88,7 @@ static tn_status infer_placeholder_with_default(tn_infer_ctx *ctx, tn_error *err
 
 static tn_status placeholder_prepare(tn_prepare_ctx *ctx, tn_error *err)
 {
-  return tn_error_set(err, TN_INVALID_ARGUMENT, "placeholder '%s' of type %s is needed and was not fed",
-                      tn_operation_name(ctx->op), tn_dtype_name(tn_operation_output_dtype(ctx->op, 0)));
+  return tn__placeholder_missing(ctx->op, "fed", err);
 }
 
 /* ---- identities ---- */
@@ -185,9 +185,9 @@ static tn_status check_create(const tn_operation *op, void **state, tn_error *er
 
 static const tn_op_def ops[] = {
   OP("CheckNumerics", "tensor: T", "output: T", "T: {bfloat16, half, float, double}; message: string",
-     TN_TRAIT_STATEFUL, tn__infer_unchanged, "an error when an element is NaN or infinite"),
+     TN_TRAIT_STATEFUL | TN_TRAIT_READS, tn__infer_unchanged, "an error when an element is NaN or infinite"),
   OP("CheckNumericsV2", "tensor: T", "output: T", "T: {bfloat16, half, float, double}; message: string",
-     TN_TRAIT_STATEFUL, tn__infer_unchanged, "an error when an element is NaN or infinite"),
+     TN_TRAIT_STATEFUL | TN_TRAIT_READS, tn__infer_unchanged, "an error when an element is NaN or infinite"),
   { .struct_size = TN_OP_DEF_SIZE, .name = "Const", .inputs = "", .outputs = "output: dtype",
     .attrs = "value: tensor; dtype: type", .traits = TN_TRAIT_CONSTANT, .constant_attr = "value",
     .infer = infer_const, .summary = "a tensor that is part of the graph" },

@@ -4,6 +4,7 @@
 #include <core/base/text.h>
 #include <ops/support/convert.h>
 #include <ops/support/operands.h>
+#include <ops/support/poll.h>
 #include <ops/support/resize.h>
 #include <ops/support/resize_boxes.h>
 #include <ops/support/widen.h>
@@ -48,7 +49,8 @@ typedef struct image_run {
     const float *at = r->boxes + 4 * box;                                                                             \
     const tn__crop_line rows = tn__crop_line_of(at[0], at[2], r->h, r->gh);                                           \
     const tn__crop_line columns = tn__crop_line_of(at[1], at[3], r->w, r->gw);                                        \
-    for (int64_t i = 0; i < r->gh; i++) {                                                                             \
+    tn__poll poll = tn__poll_here();                                                                                  \
+    for (int64_t i = 0; i < r->gh && !tn__poll_over(&poll, r->gw * (10 + 4 * r->c)); i++) {                           \
       corner y, x;                                                                                                    \
       if (!find_corner(&rows, i, r->nearest, &y)) continue;                                                           \
       for (int64_t k = 0; k < r->gw; k++) {                                                                           \
@@ -201,7 +203,8 @@ static void box_gradient(const boxes_run *r, int64_t box, float *p, float *out)
                       columns = tn__crop_line_of(at[1], at[3], r->w, r->gw);
   const int64_t c = r->c;
   double sums[4] = { 0 };
-  for (int64_t i = 0; i < r->gh; i++) {
+  tn__poll poll = tn__poll_here();
+  for (int64_t i = 0; i < r->gh && !tn__poll_over(&poll, r->gw * (10 + 8 * r->c)); i++) {
     corner y, x;
     double down = r->gh > 1 ? (double)i * (double)rows.last / (double)(r->gh - 1) : 0.5 * (double)rows.last;
     if (!find_corner(&rows, i, false, &y)) continue;

@@ -7,6 +7,7 @@
 #include <core/base/alloc.h>
 #include <ops/support/after_product.h>
 #include <ops/support/convolution.h>
+#include <ops/support/poll.h>
 #include <ops/support/shapes.h>
 #include <ops/support/vectors.h>
 #include <ops/support/widen.h>
@@ -316,6 +317,8 @@ typedef struct run {
   const tn__gemm_then *then;
 } run;
 
+static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
+
 /* `lines` lines of the result from `out` on, with the same taps downwards: t's rows begin at row `row` of the filter,
  * which is line `in` of the images. */
 static void do_lines(const run *r, taps *t, const char *in, int64_t row, char *out, int64_t lines)
@@ -324,10 +327,13 @@ static void do_lines(const run *r, taps *t, const char *in, int64_t row, char *o
   const tn__window_axis *v = &z->window.axis[1], *u = &z->window.axis[2];
   const int64_t c = z->x.c, *inside = r->plan->inside[1];
   const size_t pixel = (size_t)c * r->size, result = (size_t)z->y.c * r->size;
+  const int64_t place_ns = z->y.c * z->taps / 4 * lines, most = place_ns < TN__POLL_NS ? TN__POLL_NS / (place_ns + 1) + PIXELS : 1;
+  tn__poll poll = tn__poll_here();
   for (int64_t x = 0, n = 1; x < z->y.size[2]; x += n, out += (size_t)n * result) {
     int64_t at = x * u->stride - u->before, column = 0;
     const bool whole = x >= inside[0] && x < inside[1];
-    n = whole && lines == 1 && x == inside[0] ? inside[1] - x : 1;
+    n = whole && lines == 1 ? least(inside[1] - x, most) : 1;
+    if (tn__poll_over(&poll, n * place_ns)) return;
     t->columns = u->size;
     if (!whole) tn__window_taps(u, x, z->x.size[2], &at, &column, &t->columns);
     if (t->rows <= 0 || t->columns <= 0) at = column = 0;
@@ -388,6 +394,7 @@ static void spread_part(void *user, int64_t begin, int64_t end)
   const tn__conv_sizes *z = r->z;
   const tn__window_axis *v = &z->window.axis[1], *u = &z->window.axis[2];
   const int64_t oh = z->y.size[1], ow = z->y.size[2], h = z->x.size[1], w = z->x.size[2], c = z->x.c;
+  tn__poll poll = tn__poll_here();
   for (int64_t line = begin; line < end; line++) {
     char *to = r->in + (size_t)(line * w * c) * r->size;
     memset(to, 0, (size_t)(w * c) * r->size);
@@ -398,6 +405,7 @@ static void spread_part(void *user, int64_t begin, int64_t end)
       for (int64_t x = 0; x < ow; x++) {
         int64_t at, column, n;
         tn__window_taps(u, x, w, &at, &column, &n);
+        if (tn__poll_over(&poll, 10 + n * z->y.c / 2)) return;
         for (int64_t j = 0; j < n; j++)
           r->loops->spread(to + (size_t)((at + j * u->dilation) * c) * r->size,
                            r->filter + (size_t)((k * u->size + column + j) * z->y.c) * r->size,
@@ -414,6 +422,7 @@ static void gather_part(void *user, int64_t begin, int64_t end)
   const tn__conv_sizes *z = r->z;
   const tn__window_axis *v = &z->window.axis[1], *u = &z->window.axis[2];
   const int64_t oh = z->y.size[1], ow = z->y.size[2], h = z->x.size[1], w = z->x.size[2], c = z->x.c;
+  tn__poll poll = tn__poll_here();
   for (int64_t tap = begin; tap < end; tap++) {
     const size_t line_bytes = (size_t)z->y.c * r->size;
     char *to = r->filter + (size_t)tap * line_bytes, *sums = r->sums + (size_t)tap * line_bytes;
@@ -425,6 +434,7 @@ static void gather_part(void *user, int64_t begin, int64_t end)
       for (int64_t x = 0; x < ow; x++) {
         int64_t at_w = x * u->stride - u->before + tap % u->size * u->dilation;
         if (at_w < 0 || at_w >= w) continue;
+        if (tn__poll_over(&poll, 5 + z->y.c / 2)) return;
         r->loops->gather(r->in + (size_t)(((line / oh * h + at_h) * w + at_w) * c) * r->size, sums,
                          r->out + (size_t)((line * ow + x) * z->y.c) * r->size, c, z->fo);
       }

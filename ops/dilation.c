@@ -3,6 +3,7 @@
 #include <core/base/alloc.h>
 #include <float.h>
 #include <ops/support/half.h>
+#include <ops/support/poll.h>
 #include <ops/support/shapes.h>
 #include <ops/support/volume.h>
 #include <string.h>
@@ -184,6 +185,8 @@ static window window_at(const dilation_plan *p, int64_t line, int64_t at)
   return k;
 }
 
+static double place_cost(const dilation_plan *p) { return (double)p->rows.size * (double)p->columns.size; }
+
 static int64_t block_at(const dilation_plan *p, int64_t c) { return p->in.c - c < BLOCK ? p->in.c - c : BLOCK; }
 
 static void forward_part(void *user, int64_t begin, int64_t end)
@@ -192,13 +195,16 @@ static void forward_part(void *user, int64_t begin, int64_t end)
   const dilation_plan *p = r->plan;
   const size_t size = r->state->size;
   int64_t tap[BLOCK];
+  tn__poll poll = tn__poll_here();
   for (int64_t line = begin; line < end; line++)
     for (int64_t at = 0; at < p->out.size[2]; at++) {
       const window k = window_at(p, line, at);
       char *out = r->out + (size_t)((line * p->out.size[2] + at) * p->in.c) * size;
-      for (int64_t c = 0; c < p->in.c; c += BLOCK)
+      for (int64_t c = 0; c < p->in.c; c += BLOCK) {
+        if (tn__poll_over(&poll, k.taps.rows * k.taps.columns * block_at(p, c))) return;
         r->state->loops->best(&k.taps, r->in + (size_t)(k.in + c) * size, r->filter + (size_t)(k.filter + c) * size,
                               block_at(p, c), out + (size_t)c * size, tap);
+      }
     }
 }
 
@@ -227,15 +233,15 @@ static void spread_part(void *user, int64_t begin, int64_t end)
 {
   const run *r = user;
   const dilation_plan *p = r->plan;
+  tn__poll poll = tn__poll_here();
   for (int64_t i = begin; i < end; i++) {
     int64_t c = i % r->blocks * BLOCK, first = i / r->blocks * p->out.size[1], lines = p->out.size[1];
     if (r->to_filter) lines *= p->out.n;
     for (int64_t line = first; line < first + lines; line++)
-      for (int64_t at = 0; at < p->out.size[2]; at++) spread(r, line, at, c);
+      for (int64_t at = 0; at < p->out.size[2] && !tn__poll_over(&poll, (int64_t)place_cost(p) * BLOCK); at++)
+        spread(r, line, at, c);
   }
 }
-
-static double place_cost(const dilation_plan *p) { return (double)p->rows.size * (double)p->columns.size; }
 
 static tn_status compute_forward(tn_kernel_ctx *ctx)
 {

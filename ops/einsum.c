@@ -9,6 +9,7 @@
 #include <ops/support/equation.h>
 #include <ops/support/gemm.h>
 #include <ops/support/index_group.h>
+#include <ops/support/poll.h>
 #include <ops/support/product_loops.h>
 #include <ops/support/reduce_plan.h>
 #include <ops/support/strided.h>
@@ -466,9 +467,10 @@ static void run_lines(void *user, int64_t begin, int64_t end)
   const product_run *r = user;
   const einsum_plan *p = r->p;
   int64_t element = (int64_t)r->element;
+  tn__poll poll = tn__poll_here();
   for (int64_t at = begin; at < end; at += 1024) {
     int64_t n = end - at < 1024 ? end - at : 1024;
-    for (int64_t k = 0; k < p->gemm.k; k++)
+    for (int64_t k = 0; k < p->gemm.k && !tn__poll_over(&poll, n); k++)
       r->loops->line(r->out + at * element, r->in[0] + (k * p->line_steps[0] + at) * element,
               r->in[1] + (k * p->line_steps[1] + at) * element, n, k == 0);
   }
@@ -516,14 +518,13 @@ static void run_product(product_run *r, tn_kernel_ctx *ctx, tn__gemm_type type)
   double cost = p->lines ? (double)p->gemm.k : p->dots ? 5 + 0.2 * (double)p->gemm.k : p->gemm.cost_ns;
   r->loops = tn__product_loops_of(type);
   if (!p->lines && !p->dots && !p->gemm.serial) {
-    for (int64_t i = 0; i < p->batch; i++) run_batch(r, ctx, i, (char *)ctx->scratch + p->at_gemm);
+    tn__poll poll = tn__poll_of(ctx);
+    for (int64_t i = 0; i < p->batch && !tn__poll_over(&poll, (int64_t)cost); i++)
+      run_batch(r, ctx, i, (char *)ctx->scratch + p->at_gemm);
     return;
   }
   int64_t grain = cost < 20000 ? (int64_t)(20000 / cost) + 1 : 1;
-  if (p->batch <= grain)
-    run(r, 0, p->batch);
-  else
-    tn_parallel_for(ctx, p->batch, grain, cost, run, r);
+  tn_parallel_for(ctx, p->batch, grain, cost, run, r);
 }
 
 /* Into the output: elements of its own dtype, in the order of the product. */

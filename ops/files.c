@@ -95,7 +95,7 @@ static tn_status write_compute(tn_kernel_ctx *ctx)
 
 static const tn_op_def ops[] = {
   { .struct_size = TN_OP_DEF_SIZE, .name = "ReadFile", .inputs = "filename: string", .outputs = "contents: string",
-    .attrs = "", .traits = TN_TRAIT_STATEFUL, .infer = tn__infer_scalar, .summary = "contents of a file" },
+    .attrs = "", .traits = TN_TRAIT_STATEFUL | TN_TRAIT_READS, .infer = tn__infer_scalar, .summary = "contents of a file" },
   { .struct_size = TN_OP_DEF_SIZE, .name = "WriteFile", .inputs = "filename: string, contents: string", .outputs = "",
     .attrs = "", .traits = TN_TRAIT_STATEFUL, .infer = tn__infer_nothing,
     .summary = "writes a file, and the folders that it is in" },

@@ -13,6 +13,7 @@
  * many steps. */
 #include <core/base/alloc.h>
 #include <ops/support/gates.h>
+#include <ops/support/poll.h>
 #include <ops/support/recurrent.h>
 #include <ops/support/shapes.h>
 #include <ops/support/volume.h>
@@ -406,6 +407,7 @@ static tn_status layer_compute(tn_kernel_ctx *ctx)
   make_weights(&s);
   const float *gates_x = weights(&s, GATES_X, &finite), *c_x = weights(&s, C_X, &finite);
   begin_run(&s);
+  tn__poll poll = tn__poll_of(ctx);
   for (int64_t t = 0, steps = s.state->steps; t < steps;) {
     const int64_t end = steps - t < p->chunk ? steps : t + p->chunk;
     if (tn_kernel_cancelled(ctx)) return TN_CANCELLED;
@@ -413,7 +415,8 @@ static tn_status layer_compute(tn_kernel_ctx *ctx)
     s.c = at_scratch(&s, p->at_c);
     tn__recurrent_inputs(&p->gates, ctx, ctx->inputs + X + t, end - t, p->batch, gates_x, s.gates);
     tn__recurrent_inputs(&p->c, ctx, ctx->inputs + X + t, end - t, p->batch, c_x, s.c);
-    for (; t < end; t++) run_step(&s, t);
+    for (; t < end && !tn__poll_over(&poll, (int64_t)(p->gates_ns + p->c_ns)); t++) run_step(&s, t);
+    if (t < end) return TN_CANCELLED;
   }
   return TN_OK;
 }

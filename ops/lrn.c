@@ -5,6 +5,7 @@
  *   y[c]    = x[c] / size[c]^beta */
 #include <core/base/alloc.h>
 #include <math.h>
+#include <ops/support/poll.h>
 #include <ops/support/shapes.h>
 #include <ops/support/vectors.h>
 #include <ops/support/volume.h>
@@ -135,6 +136,7 @@ static void sum_neighbours(const float *values, bool squares, int64_t radius, fl
 {
   static void (*const add[])(float *, const float *, int64_t, int64_t) = TN__AVX2_FNS(add_taps);
   float part[BLOCK + 2 * FEW];
+  tn__poll poll = tn__poll_here();
   for (int64_t at = 0, m; at < n && radius <= FEW; at += m) {
     m = n - at < BLOCK ? n - at : BLOCK;
     const int64_t first = first_of(at, radius), end = end_of(at + m - 1, radius, n), before = first - (at - radius);
@@ -148,6 +150,7 @@ static void sum_neighbours(const float *values, bool squares, int64_t radius, fl
   }
   for (int64_t c = 0; c < n && radius > FEW; c++) {
     float total = 0;
+    if (tn__poll_over(&poll, end_of(c, radius, n) - first_of(c, radius))) return;
     for (int64_t k = first_of(c, radius), end = end_of(c, radius, n); k < end; k++)
       total += squares ? values[k] * values[k] : values[k];
     sum[c] = total;

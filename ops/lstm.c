@@ -10,6 +10,7 @@
 #include <core/base/alloc.h>
 #include <ops/support/elementwise.h>
 #include <ops/support/lstm.h>
+#include <ops/support/poll.h>
 #include <ops/support/vector_math.h>
 #include <string.h>
 
@@ -130,7 +131,8 @@ static tn_status compute(tn_kernel_ctx *ctx)
   tn__gemm_plan all = p->from_x;
   all.m = length * z->batch;
   tn__gemm_run(&all, ctx, in[0], in[3], from_x, scratch + p->at_gemm);
-  for (int64_t t = 0; t < length; t++) {
+  tn__poll poll = tn__poll_of(ctx);
+  for (int64_t t = 0; t < length && !tn__poll_over(&poll, (int64_t)p->from_h.cost_ns + 20 * n); t++) {
     tn__gemm_run(&p->from_h, ctx, h, in[3] + z->in * 4 * z->cell, from_h, scratch + p->at_gemm);
     const int64_t at = t * n;
     step s = { state, z->cell, from_x + 4 * at, from_h, in[7], in[4], in[5], in[6], cs, out[0] + at, out[1] + at,

@@ -9,6 +9,7 @@
 #include <core/base/alloc.h>
 #include <ops/support/elementwise.h>
 #include <ops/support/lstm.h>
+#include <ops/support/poll.h>
 #include <string.h>
 
 /* ---- shapes ---- */
@@ -206,7 +207,8 @@ static void walk(const block *b)
   const tn__lstm_sizes *z = &b->p->z;
   const int64_t n = z->batch * z->cell;
   const float *w_h = b->in[3] + z->in * 4 * z->cell;
-  for (int64_t t = b->length - 1; t >= 0; t--) {
+  tn__poll poll = tn__poll_of(b->ctx);
+  for (int64_t t = b->length - 1; t >= 0 && !tn__poll_over(&poll, (int64_t)b->p->to_h.cost_ns + 20 * n); t--) {
     const int64_t at = t * n;
     const bool last = t == b->length - 1;
     step s = { .state = b->ctx->state, .cell = z->cell, .wci = b->in[4], .wcf = b->in[5], .wco = b->in[6],

@@ -10,6 +10,7 @@
  * the state's is made step by step, block by block of cells, with what follows it while it is in the first cache. */
 #include <core/base/alloc.h>
 #include <ops/support/gates.h>
+#include <ops/support/poll.h>
 #include <ops/support/recurrent.h>
 #include <ops/support/shapes.h>
 #include <ops/support/volume.h>
@@ -403,13 +404,15 @@ static tn_status layer_compute(tn_kernel_ctx *ctx)
   s.of_x = (tn__recurrent_factors){ .packed = w_x, .a_row = p->x_row, .terms = p->in, .packed_terms = p->in, .first = true };
   s.factors = (tn__recurrent_factors){ .a = in[H]->data, .packed = weights(&s, OF_H), .packed_terms = packed_terms(p, OF_H),
                                        .lines = in_lines(p, OF_H), .first = p->reading == JOINED };
+  tn__poll poll = tn__poll_of(ctx);
   for (int64_t t = 0, steps = s.state->steps; t < steps;) {
     const int64_t end = steps - t < p->chunk ? steps : t + p->chunk;
     if (tn_kernel_cancelled(ctx)) return TN_CANCELLED;
     s.sums = at_scratch(&s, p->at_sums);
     if (p->reading == CHUNKED) tn__recurrent_inputs(&p->product, ctx, in + X + t, end - t, p->batch, w_x,
                                                       s.sums);
-    for (; t < end; t++) run_step(&s, t);
+    for (; t < end && !tn__poll_over(&poll, (int64_t)p->step_ns); t++) run_step(&s, t);
+    if (t < end) return TN_CANCELLED;
   }
   return TN_OK;
 }

@@ -5,6 +5,7 @@
 #include <core/base/text.h>
 #include <ops/support/after_product.h>
 #include <ops/support/gemm_kernel.h>
+#include <ops/support/poll.h>
 #include <ops/support/product_loops.h>
 #include <ops/support/shapes.h>
 #include <ops/support/widen.h>
@@ -245,19 +246,26 @@ static tn_status product_prepare(tn_prepare_ctx *ctx, tn_error *err)
 
 /* ---- computing ---- */
 
-static void conjugate(tn_dtype dtype, const void *from, void *to, int64_t n)
+typedef struct conjugation {
+  tn_dtype dtype;
+  const void *from;
+  void *to;
+} conjugation;
+
+static void conjugate(void *user, int64_t begin, int64_t end)
 {
-  if (dtype == TN_COMPLEX64) {
-    const float *restrict a = from;
-    float *restrict b = to;
-    for (int64_t i = 0; i < n; i++) {
+  const conjugation *c = user;
+  if (c->dtype == TN_COMPLEX64) {
+    const float *restrict a = c->from;
+    float *restrict b = c->to;
+    for (int64_t i = begin; i < end; i++) {
       b[2 * i] = a[2 * i];
       b[2 * i + 1] = -a[2 * i + 1];
     }
   } else {
-    const double *restrict a = from;
-    double *restrict b = to;
-    for (int64_t i = 0; i < n; i++) {
+    const double *restrict a = c->from;
+    double *restrict b = c->to;
+    for (int64_t i = begin; i < end; i++) {
       b[2 * i] = a[2 * i];
       b[2 * i + 1] = -a[2 * i + 1];
     }
@@ -268,8 +276,9 @@ static void conjugate(tn_dtype dtype, const void *from, void *to, int64_t n)
 static const char *operand(tn_kernel_ctx *ctx, const tn_view *in, tn_dtype wide, bool copy, char *to)
 {
   if (!copy) return in->data;
+  conjugation c = { wide, in->data, to };
   if (in->dtype == wide)
-    conjugate(wide, in->data, to, in->count);
+    tn_parallel_for(ctx, in->count, TN__SERIAL_ELEMENTS, 1, conjugate, &c);
   else
     tn__widen_all(ctx, in->dtype, in->data, wide, to, in->count);
   return to;
@@ -298,14 +307,12 @@ static void run_batches(const product_run *r, tn_kernel_ctx *ctx)
   const product_plan *p = r->plan;
   if (p->gemm.serial) {
     int64_t grain = p->gemm.cost_ns < 20000.0 ? (int64_t)(20000.0 / p->gemm.cost_ns) + 1 : 1;
-    if (p->batch <= grain)
-      batch_part((void *)r, 0, p->batch);
-    else
-      tn_parallel_for(ctx, p->batch, grain, p->gemm.cost_ns, batch_part, (void *)r);
+    tn_parallel_for(ctx, p->batch, grain, p->gemm.cost_ns, batch_part, (void *)r);
     return;
   }
   size_t out = (size_t)(p->gemm.m * p->gemm.n) * r->element;
-  for (int64_t i = 0; i < p->batch; i++)
+  tn__poll poll = tn__poll_of(ctx);
+  for (int64_t i = 0; i < p->batch && !tn__poll_over(&poll, (int64_t)p->gemm.cost_ns); i++)
     tn__gemm_run_then(&p->gemm, ctx, r->a + (size_t)p->offset_a[i] * r->element,
                       p->packed != NULL ? p->packed : r->b + (size_t)p->offset_b[i] * r->element,
                       r->out + (size_t)i * out, (char *)ctx->scratch + p->at_gemm, r->then);

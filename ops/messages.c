@@ -159,16 +159,16 @@ static tn_status stream_prepare(tn_prepare_ctx *ctx, tn_error *err) { return tn_
 /* One write, so that lines of several steps come whole. */
 static tn_status append_file(const char *path, const char *text, size_t n, tn_error *err)
 {
-  int fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0666);
+  int fd = tn__sys_open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0666);
   if (fd < 0) return tn__system_error(err, errno, "%s", path);
   tn_status st = TN_OK;
   while (st == TN_OK && n > 0) {
-    ssize_t written = write(fd, text, n);
+    ssize_t written = tn__sys_write(fd, text, n);
     if (written < 0 && errno == EINTR) continue;
     if (written < 0) st = tn__system_error(err, errno, "%s", path);
     else text += written, n -= (size_t)written;
   }
-  if (close(fd) != 0 && st == TN_OK) st = tn__system_error(err, errno, "%s", path);
+  if (tn__sys_close(fd) != 0 && st == TN_OK) st = tn__system_error(err, errno, "%s", path);
   return st;
 }
 
@@ -203,7 +203,7 @@ static tn_status stream_compute(tn_kernel_ctx *ctx)
 
 static const tn_op_def ops[] = {
   { .struct_size = TN_OP_DEF_SIZE, .name = "Assert", .inputs = "condition: bool, data: T", .outputs = "",
-    .attrs = "T: list(type) >= 1; summarize: int = 3", .traits = TN_TRAIT_STATEFUL,
+    .attrs = "T: list(type) >= 1; summarize: int = 3", .traits = TN_TRAIT_STATEFUL | TN_TRAIT_READS,
     .summary = "fails when the condition is false, and shows the data" },
   { .struct_size = TN_OP_DEF_SIZE, .name = "Print", .inputs = "input: T, data: U", .outputs = "output: T",
     .attrs = "T: type; U: list(type) >= 0; message: string = ''; first_n: int = -1; summarize: int = 3",

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <ops/support/half.h>
 #include <ops/support/operands.h>
+#include <ops/support/poll.h>
 #include <ops/support/random.h>
 
 /* ---- one row ---- */
@@ -19,18 +20,21 @@ static double logit(const tn_view *v, int64_t i)
 }
 
 /* sums[k]: probabilities of the classes up to k, not yet divided by the last. Logits that are not finite count for
- * nothing. */
-static void add_up(const tn_view *logits, int64_t at, int64_t n, double *sums)
+ * nothing. False: the step is over. */
+static bool add_up(const tn_view *logits, int64_t at, int64_t n, double *sums, tn__poll *poll)
 {
   double largest = -HUGE_VAL, sum = 0;
   for (int64_t k = 0; k < n; k++) {
+    if (tn__poll_over(poll, 2)) return false;
     sums[k] = logit(logits, at + k);
     if (isfinite(sums[k]) && sums[k] > largest) largest = sums[k];
   }
   for (int64_t k = 0; k < n; k++) {
+    if (tn__poll_over(poll, 10)) return false;
     if (isfinite(sums[k])) sum += exp(sums[k] - largest);
     sums[k] = sum;
   }
+  return true;
 }
 
 /* How many of the sums are not above x. */
@@ -54,12 +58,13 @@ static tn_status draw(tn_kernel_ctx *ctx, const tn__philox *from)
   const tn_view *logits = ctx->inputs[0], *out = ctx->outputs[0];
   int64_t rows = logits->dims[0], classes = logits->dims[1], samples = out->dims[1], at = 0;
   tn__philox_words words;
+  tn__poll poll = tn__poll_of(ctx);
   tn__philox_words_init(&words, from);
   for (int64_t r = 0; r < rows && samples > 0; r++) {
     double *sums = ctx->scratch;
-    if (tn_kernel_cancelled(ctx)) return TN_CANCELLED;
-    add_up(logits, r * classes, classes, sums);
+    if (!add_up(logits, r * classes, classes, sums, &poll)) return TN_CANCELLED;
     for (int64_t i = 0; i < samples; i++, at++) {
+      if (tn__poll_over(&poll, 40)) return TN_CANCELLED;
       uint32_t high = tn__philox_word(&words), low = tn__philox_word(&words);
       int64_t class = find(sums, classes, tn__uniform_double(high, low) * sums[classes - 1]);
       if (out->dtype == TN_INT32)

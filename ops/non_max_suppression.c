@@ -153,6 +153,7 @@ static tn_status nms_compute(tn_kernel_ctx *ctx)
                         .n = boxes->dims[0],
                         .box_stride = 4,
                         .score_stride = 1,
+                        .ctx = ctx,
                         .half = boxes->dtype == TN_HALF };
   tn_status st = read_limits(ctx, s, &p);
   if (st != TN_OK) return st;
@@ -167,7 +168,7 @@ static tn_status nms_compute(tn_kernel_ctx *ctx)
     p.least = tn__half_to_float(tn__half_from_float(p.least));
   }
   int64_t n = tn__suppress(&p, (char *)ctx->scratch + float_bytes(boxes), &kept, &scores);
-  return give(ctx, s, p.most, n, kept, scores);
+  return tn_kernel_cancelled(ctx) ? TN_CANCELLED : give(ctx, s, p.most, n, kept, scores);
 }
 
 /* ---- tables ---- */

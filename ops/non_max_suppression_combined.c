@@ -3,6 +3,7 @@
 #include <core/base/alloc.h>
 #include <core/base/text.h>
 #include <ops/support/operands.h>
+#include <ops/support/poll.h>
 #include <ops/support/suppression.h>
 #include <string.h>
 
@@ -50,10 +51,12 @@ static tn_status check_shapes(const tn_prepare_ctx *ctx, tn_error *err)
 /* Lists of what stays of each class: scores, indices and a count. */
 static size_t list_bytes(const combined_plan *p) { return (size_t)p->most * (sizeof(float) + sizeof(int32_t)) + 8; }
 
+static double part_ns(const combined_plan *p) { return 100 + 100 * (double)p->n; }
+
 static tn_status plan_scratch(tn_prepare_ctx *ctx, combined_plan *p, tn_error *err)
 {
   size_t bytes, lists, heaps;
-  double cost = 100 + 100 * (double)p->n;
+  double cost = part_ns(p);
   if (__builtin_mul_overflow(p->batch, p->classes, &p->parts)) return tn__no_memory(err, "lists of boxes", SIZE_MAX);
   p->bands =
       cost * (double)p->parts < 20000.0 * MOST_BANDS ? (int64_t)(cost * (double)p->parts / 20000.0) + 1 : MOST_BANDS;
@@ -134,8 +137,10 @@ static void band_part(void *user, int64_t begin, int64_t end)
 {
   const combined_run *r = user;
   const combined_plan *p = r->plan;
+  tn__poll poll = tn__poll_here();
   for (int64_t band = begin; band < end; band++)
     for (int64_t part = band * p->parts / p->bands; part < (band + 1) * p->parts / p->bands; part++) {
+      if (tn__poll_over(&poll, (int64_t)part_ns(p))) return;
       int64_t image = part / p->classes, c = part % p->classes, set = p->sets == 1 ? 0 : c;
       const int32_t *kept;
       const float *scores;
@@ -208,11 +213,13 @@ static tn_status combined_compute(tn_kernel_ctx *ctx)
   if (!(r.threshold >= 0 && r.threshold <= 1))
     return tn_error_set(ctx->err, TN_INVALID_ARGUMENT, "CombinedNonMaxSuppression: iou_threshold is %g, wanted 0 to 1",
                         (double)r.threshold);
-  if (p->bands <= 1)
-    band_part(&r, 0, p->bands);
-  else
-    tn_parallel_for(ctx, p->bands, 1, 20000, band_part, &r);
-  for (int64_t image = 0; image < p->batch; image++) merge_image(&r, image);
+  tn_parallel_for(ctx, p->bands, 1, part_ns(p) * (double)p->parts / (double)p->bands, band_part, &r);
+  tn__poll poll = tn__poll_of(ctx);
+  if (tn_kernel_cancelled(ctx)) return TN_CANCELLED; /* lists may not have been made */
+  for (int64_t image = 0; image < p->batch; image++) {
+    if (tn__poll_over(&poll, 100 + 50 * p->total)) return TN_CANCELLED;
+    merge_image(&r, image);
+  }
   return TN_OK;
 }
 

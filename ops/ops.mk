@@ -158,6 +158,8 @@ TN_OPS_SHARED_FILES = \
   ops/support/epilogue.h \
   ops/support/equation.c \
   ops/support/equation.h \
+  ops/support/factors.c \
+  ops/support/factors.h \
   ops/support/fft.c \
   ops/support/fft.h \
   ops/support/fingerprint.c \
@@ -194,6 +196,7 @@ TN_OPS_SHARED_FILES = \
   ops/support/padding.h \
   ops/support/philox.c \
   ops/support/philox.h \
+  ops/support/poll.h \
   ops/support/pooling.c \
   ops/support/pooling.h \
   ops/support/pieces.c \

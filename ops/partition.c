@@ -3,6 +3,7 @@
 #include <core/base/alloc.h>
 #include <core/base/text.h>
 #include <ops/support/elements.h>
+#include <ops/support/poll.h>
 #include <ops/support/shapes.h>
 #include <string.h>
 
@@ -79,7 +80,9 @@ static tn_status partition_compute(tn_kernel_ctx *ctx)
   int64_t *filled = ctx->scratch, row = row_elements(data, to->rank);
   tn_status st = partition_outputs(ctx, filled);
   size_t bytes = (size_t)row * tn_dtype_size(data->dtype);
+  tn__poll poll = tn__poll_of(ctx);
   for (int64_t i = 0; st == TN_OK && data->count > 0 && i < to->count; i++) {
+    if (tn__poll_over(&poll, 10 + (int64_t)bytes / 4)) return TN_CANCELLED;
     int32_t part = ((const int32_t *)to->data)[i];
     char *out = (char *)ctx->outputs[part]->data + (size_t)filled[part]++ * bytes;
     st = tn__copy_elements(data->dtype, out, (const char *)data->data + (size_t)i * bytes, row, ctx->err);
@@ -195,11 +198,12 @@ static tn_status stitch_compute(tn_kernel_ctx *ctx)
   size_t size = tn_dtype_size(out->dtype), bytes = (size_t)row * size;
   /* Rows that no index names are zeros: no step shows what memory held before. */
   if (!tn__dtype_is_managed(out->dtype)) memset(out->data, 0, (size_t)out->count * size);
+  tn__poll poll = tn__poll_of(ctx);
   for (uint32_t k = 0; k < n; k++) {
     const int32_t *x = ctx->inputs[k]->data;
     const char *from = ctx->inputs[n + k]->data;
     char *to = out->data;
-    for (int64_t i = 0; st == TN_OK && i < ctx->inputs[k]->count; i++)
+    for (int64_t i = 0; st == TN_OK && i < ctx->inputs[k]->count && !tn__poll_over(&poll, 10 + (int64_t)bytes / 4); i++)
       st = tn__copy_elements(out->dtype, to + (size_t)x[i] * bytes, from + (size_t)i * bytes, row, ctx->err);
   }
   return st;

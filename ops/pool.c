@@ -6,6 +6,7 @@
 #include <core/base/text.h>
 #include <float.h>
 #include <ops/support/half.h>
+#include <ops/support/poll.h>
 #include <ops/support/shapes.h>
 #include <ops/support/vectors.h>
 #include <ops/support/volume.h>
@@ -362,6 +363,7 @@ static void row_part(void *user, int64_t begin, int64_t end)
   const pool_run *r = user;
   const pool_plan *p = r->plan;
   size_t size = r->state->element;
+  tn__poll poll = tn__poll_here();
   for (int64_t line = begin; line < end; line++) {
     int64_t n = line / p->oh, h, rows;
     tn__window_clip(&p->axis[0], line % p->oh, p->h, &h, &rows);
@@ -369,6 +371,7 @@ static void row_part(void *user, int64_t begin, int64_t end)
       int64_t w, columns;
       tn__window_clip(&p->axis[1], ow, p->w, &w, &columns);
       for (int64_t c = 0; c < p->c; c += BLOCK) {
+        if (tn__poll_over(&poll, rows * columns * 8)) return;
         int64_t channels = p->c - c < BLOCK ? p->c - c : BLOCK;
         const char *from = r->in;
         if (rows > 0 && columns > 0) from += (size_t)(((n * p->h + h) * p->w + w) * p->c + c) * size;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* MaxPool3D and AvgPool3D with their gradients. */
 #include <math.h>
+#include <ops/support/poll.h>
 #include <ops/support/pooling.h>
 #include <ops/support/shapes.h>
 
@@ -72,6 +73,7 @@ static void pool_part(void *user, int64_t begin, int64_t end)
 {
   const pool_run *a = user;
   const tn__pool_plan *p = a->run.plan;
+  tn__poll poll = tn__poll_here();
   tn__cells cells;
   int64_t first;
   for (int64_t line = begin; line < end; line++)
@@ -79,6 +81,7 @@ static void pool_part(void *user, int64_t begin, int64_t end)
       if (!tn__pool_cells(p, line, at, &cells, &first)) continue; /* there is one: no padding is as wide as a window */
       const int64_t to = (line * p->out.size[2] + at) * p->in.c;
       for (int64_t c = 0; c < p->in.c; c += TN__POOL_BLOCK) {
+        if (tn__poll_over(&poll, tn__cells_ns(&cells))) return;
         const int64_t n = p->in.c - c < TN__POOL_BLOCK ? p->in.c - c : TN__POOL_BLOCK;
         if (a->run.state->size == sizeof(double))
           mean_f64((const double *)a->run.in + first + c, &cells, n, (double *)a->run.out + to + c);

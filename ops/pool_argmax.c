@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* MaxPoolWithArgmax, which also says where the largest elements were, and its gradient. */
 #include <core/base/alloc.h>
+#include <ops/support/poll.h>
 #include <ops/support/pooling.h>
 #include <ops/support/shapes.h>
 #include <string.h>
@@ -47,12 +48,14 @@ static void argmax_part(void *user, int64_t begin, int64_t end)
   const tn__pool_loops *l = r->state->loops;
   const size_t size = r->state->size;
   int64_t where[TN__POOL_BLOCK], first;
+  tn__poll poll = tn__poll_here();
   tn__cells cells;
   for (int64_t line = begin; line < end; line++)
     for (int64_t at = 0; at < p->out.size[2]; at++) {
       if (!tn__pool_cells(p, line, at, &cells, &first)) continue; /* there is one: no padding is as wide as a window */
       const int64_t to = (line * p->out.size[2] + at) * p->in.c, origin = line / p->out.size[1] * p->batch;
       for (int64_t c = 0; c < p->in.c; c += TN__POOL_BLOCK) {
+        if (tn__poll_over(&poll, tn__cells_ns(&cells))) return;
         const int64_t n = p->in.c - c < TN__POOL_BLOCK ? p->in.c - c : TN__POOL_BLOCK;
         const char *in = r->in + (size_t)(first + c) * size;
         l->best(in, &cells, n, where);
@@ -108,7 +111,9 @@ static tn_status compute_grad(tn_kernel_ctx *ctx)
   char *out = tn__form_room(&p->form[1], ctx->outputs[0]->data, ctx->scratch);
   memset(out, 0, (size_t)p->ins * s->size);
   const int64_t results = p->outs == 0 ? 1 : p->outs / p->out.n; /* of an image */
+  tn__poll poll = tn__poll_of(ctx);
   for (int64_t i = 0; i < p->outs; i++) {
+    if (tn__poll_over(&poll, 10)) return TN_CANCELLED;
     const int64_t said = tn__view_int_at(index, i), origin = i / results * p->batch;
     if (said < 0 || said >= p->ins - origin)
       return tn_error_set(ctx->err, TN_INVALID_ARGUMENT,

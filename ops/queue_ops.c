@@ -146,8 +146,8 @@ static const tn_op_def ops[] = {
   BOTH("QueueDequeueUpTo", ", n: int32", "components: component_types", TAKES, WAITS | TN_TRAIT_DYNAMIC, NULL,
        "takes n elements from a queue, fewer when it is closed"),
   BOTH("QueueClose", "", "", "cancel_pending_enqueues: bool = false", WAITS, NULL, "closes a queue"),
-  BOTH("QueueIsClosed", "", "is_closed: bool", "", TN_TRAIT_STATEFUL, tn__infer_scalar, "whether a queue is closed"),
-  BOTH("QueueSize", "", "size: int32", "", TN_TRAIT_STATEFUL, tn__infer_scalar, "how many elements a queue has"),
+  BOTH("QueueIsClosed", "", "is_closed: bool", "", TN_TRAIT_STATEFUL | TN_TRAIT_READS, tn__infer_scalar, "whether a queue is closed"),
+  BOTH("QueueSize", "", "size: int32", "", TN_TRAIT_STATEFUL | TN_TRAIT_READS, tn__infer_scalar, "how many elements a queue has"),
 };
 
 #define KERNELS(kernel_op, kernel_name, kernel_create, kernel_destroy, kernel_prepare, kernel_compute)             \

@@ -7,10 +7,14 @@
 #include <math.h>
 #include <ops/support/half.h>
 #include <ops/support/operands.h>
+#include <ops/support/poll.h>
 #include <ops/support/random.h>
 
 #define GRAIN 256     /* samples; less is not worth another thread */
-#define COST_NS 120.0 /* of a sample */
+#define COST_NS 120   /* of a sample */
+#define TRIES 1000    /* for a sample, at most: ordinary parameters hardly ever need ten */
+#define TRY_NS 40
+#define FAR 40.0      /* standard deviations: nothing is drawn so far below a rate */
 
 /* ---- numbers of a sample's stretch ---- */
 
@@ -19,6 +23,7 @@ typedef struct source {
   tn__philox generator;
   double uniforms[2], normals[2];
   int uniforms_left, normals_left;
+  int tries;
 } source;
 
 static source stretch_of(const tn__philox *from, int64_t sample)
@@ -58,7 +63,8 @@ static double gamma_sample(source *s, double alpha, double largest)
   (void)largest;
   if (alpha == 1) return -log1p(-uniform(s));
   double d = alpha + (alpha < 1 ? 2.0 / 3 : -1.0 / 3), c = 1.0 / 3 / sqrt(d);
-  for (;;) {
+  if (!(d >= 0)) return NAN; /* nothing is ever drawn for such a parameter */
+  while (s->tries++ < TRIES) {
     double x = normal(s), v = 1 + c * x;
     if (v <= 0) continue;
     v = v * v * v;
@@ -66,6 +72,7 @@ static double gamma_sample(source *s, double alpha, double largest)
     if (!(u < 1 - 0.0331 * (x * x) * (x * x)) && !(log(u) < 0.5 * x * x + d * (1 - v + log(v)))) continue;
     return alpha < 1 ? d * v * pow(uniform(s), 1 / alpha) : d * v;
   }
+  return alpha < 1 ? NAN : alpha;
 }
 
 /* The logarithm of k!, for whole k >= 0. lgamma keeps a sign in a variable that all threads share. */
@@ -90,23 +97,26 @@ static double poisson_small(source *s, double rate, double largest)
   }
 }
 
+/* Samples above the largest number of the output's type are drawn again, as in TensorFlow, which goes on with that for ever when
+ * there are none below: then it is the largest number. */
 static double poisson_sample(source *s, double rate, double largest)
 {
   if (isnan(rate)) return rate;
   if (isinf(rate) && rate > 0) return rate;
   if (rate < 10) return poisson_small(s, rate, largest);
+  if (rate - FAR * sqrt(rate) > largest) return largest;
   double log_rate = log(rate), b = 0.931 + 2.53 * sqrt(rate), a = -0.059 + 0.02483 * b;
   double inverse_alpha = 1.1239 + 1.1328 / (b - 3.4);
-  for (;;) {
+  while (s->tries++ < TRIES) {
     double u = uniform(s) - 0.5, v = uniform(s), tail = 0.5 - fabs(u);
     double k = floor((2 * a / tail + b) * u + rate + 0.43);
-    if (k > largest && rate > 2 * largest) return largest; /* there will be none below */
     if (k > largest) continue;
     if (tail >= 0.07 && v <= 0.9277 - 3.6224 / (b - 2)) return k;
     if (k < 0 || (tail < 0.013 && v > tail)) continue;
     double weight = log(v * inverse_alpha / (a / (tail * tail) + b));
     if (weight <= -rate + k * log_rate - log_factorial(k)) return k;
   }
+  return rate < largest ? floor(rate) : largest;
 }
 
 /* ---- elements ---- */
@@ -160,11 +170,13 @@ typedef struct job {
 static void draw_part(void *user, int64_t begin, int64_t end)
 {
   const job *j = user;
+  tn__poll poll = tn__poll_here();
   for (int64_t i = begin; i < end; i++) {
     source s = stretch_of(&j->from, i);
     int64_t which = i / j->each;
     store(j->out, i % j->each * j->parameters->count + which,
           j->sample(&s, parameter(j->parameters, which), j->largest));
+    if (tn__poll_over(&poll, COST_NS + (int64_t)s.tries * TRY_NS)) return;
   }
 }
 

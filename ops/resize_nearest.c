@@ -2,6 +2,7 @@
 /* ResizeNearestNeighbor and its gradient. */
 #include <core/base/alloc.h>
 #include <ops/support/convert.h>
+#include <ops/support/poll.h>
 #include <ops/support/resize.h>
 #include <ops/support/widen.h>
 #include <string.h>
@@ -263,12 +264,13 @@ static void gradient_band(void *user, int64_t begin, int64_t end, char *buffers)
   size_t k = p->wide == TN_FLOAT ? 0 : p->wide == TN_DOUBLE ? 1 : 2, wide = tn_dtype_size(p->wide);
   char *sum = buffers, *line_buffer = buffers + p->sum_bytes;
   int64_t row = p->size.w * p->size.c, out_row = p->size.ow * p->size.c;
+  tn__poll poll = tn__poll_here();
   for (int64_t line = begin; line < end; line++) {
     int64_t y = line % p->size.oh, image = line / p->size.oh;
     char *out = r->out + (size_t)(line * out_row) * p->store.to_size;
     char *to = p->store.same ? out : line_buffer;
     memset(sum, 0, (size_t)row * wide);
-    for (int64_t i = p->rows.firsts[y]; i < p->rows.firsts[y + 1]; i++) {
+    for (int64_t i = p->rows.firsts[y]; i < p->rows.firsts[y + 1] && !tn__poll_over(&poll, row); i++) {
       const void *in = r->in + (size_t)((image * p->size.h + p->rows.indices[i]) * row) * p->load.from_size;
       if (!p->load.same) {
         tn__convert_run(&p->load, in, line_buffer, row);

@@ -6,6 +6,7 @@
 #include <core/base/alloc.h>
 #include <ops/support/convert.h>
 #include <ops/support/operands.h>
+#include <ops/support/poll.h>
 #include <ops/support/resize.h>
 #include <string.h>
 
@@ -151,8 +152,9 @@ static const float *sum_rows(const weighted_run *r, const char *image, int64_t y
 {
   const weighted_plan *p = r->plan;
   int64_t n = p->size.w * p->size.c, first = p->rows.firsts[y], end = p->rows.firsts[y + 1];
+  tn__poll poll = tn__poll_here();
   if (first == end) memset(sum, 0, (size_t)n * sizeof *sum);
-  for (int64_t k = first; k < end; k++) {
+  for (int64_t k = first; k < end && !tn__poll_over(&poll, n); k++) {
     const char *from = image + (size_t)(p->rows.indices[k] * n) * r->state->load.from_size;
     const float *row = (const float *)from;
     if (!r->state->load.same) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Running sums and the like along an axis: Cumsum Cumprod CumulativeLogsumexp. */
 #include <ops/support/elementwise.h>
+#include <ops/support/poll.h>
 
 #include <core/base/alloc.h>
 #include <core/base/text.h>
@@ -35,12 +36,16 @@ typedef struct slices {
   bool exclusive, reverse;
 } slices;
 
+#define LINE 4096 /* elements between two looks whether it goes on */
+
 #define SCAN_LOOP(op, d, unused)                                                                          \
   static void op##_line_##d(const slices *s, const tn__S_##d *in, tn__S_##d *out)                         \
   {                                                                                                       \
     tn__S_##d run = TN__P_##d((tn__C_##d)(START_##op));                                                   \
     int64_t step = s->reverse ? -1 : 1, at = s->reverse ? s->n - 1 : 0;                                   \
+    tn__poll poll = tn__poll_here();                                                                      \
     for (int64_t i = 0; i < s->n; i++, at += step) {                                                      \
+      if (i % LINE == 0 && tn__poll_over(&poll, 4 * LINE)) return;                                        \
       tn__C_##d a = TN__L_##d(run), x = TN__L_##d(in[at]);                                                \
       tn__S_##d next = TN__P_##d(STEP_##op(a, x));                                                        \
       out[at] = s->exclusive ? run : next;                                                                \
@@ -57,7 +62,8 @@ typedef struct slices {
     const tn__S_##d *in = in_;                                                                            \
     tn__S_##d *out = out_;                                                                                \
     tn__C_##d first = (tn__C_##d)(START_##op);                                                            \
-    for (int64_t k = 0; k < s->n; k++, at += step) {                                                      \
+    tn__poll poll = tn__poll_here();                                                                      \
+    for (int64_t k = 0; k < s->n && !tn__poll_over(&poll, 4 * (to - from)); k++, at += step) {            \
       int64_t last = k == 0 ? at : at - step;                                                             \
       const tn__S_##d *x = in + (s->exclusive ? last : at), *before = out + last;                         \
       tn__S_##d *y = out + at;                                                                            \
@@ -137,7 +143,9 @@ typedef struct scan_run {
 static void scan_part(void *user, int64_t begin, int64_t end)
 {
   const scan_run *r = user;
-  for (int64_t k = begin; k < end; k++) {
+  const int64_t each_ns = 4 * r->slices.n * (r->slices.inner < BLOCK ? r->slices.inner : BLOCK);
+  tn__poll poll = tn__poll_here();
+  for (int64_t k = begin; k < end && !tn__poll_over(&poll, each_ns); k++) {
     size_t at = (size_t)(k / r->blocks * r->slices.n * r->slices.inner) * r->size;
     int64_t from = k % r->blocks * BLOCK, to = from + BLOCK < r->slices.inner ? from + BLOCK : r->slices.inner;
     r->how->fn(&r->slices, r->in + at, r->out + at, from, to);
@@ -160,7 +168,7 @@ static tn_status compute(tn_kernel_ctx *ctx)
   scan_run r = { &s->how, { x->dims[axis], inner, s->exclusive, s->reverse }, (inner - 1) / BLOCK + 1, x->data,
                  out->data, tn_dtype_size(x->dtype) };
   int64_t parts = outer * r.blocks, each = x->count / parts;
-  if (parts == 1 || x->count <= TN__SERIAL_ELEMENTS)
+  if (x->count <= TN__SERIAL_ELEMENTS)
     scan_part(&r, 0, parts);
   else
     tn_parallel_for(ctx, parts, TN__SERIAL_ELEMENTS / (each + 1) + 1, s->how.cost_ns * (double)each, scan_part, &r);

@@ -112,7 +112,8 @@ static tn_status scatter_compute(tn_kernel_ctx *ctx)
   if (!s->ignore_bad && updates->count > 0 && tn__space_find_bad(&space) >= 0) return tn__space_error(&space, ctx->err);
   tn_status st = start(ctx, s);
   if (st != TN_OK || updates->count == 0) return st;
-  return tn__scatter_run(&s->scatter, &space, out->data, updates->data, updates->count / space.n, 0, ctx->err);
+  tn__poll poll = tn__poll_of(ctx);
+  return tn__scatter_run(&s->scatter, &space, out->data, updates->data, updates->count / space.n, 0, &poll, ctx->err);
 }
 
 /* ---- shape functions ---- */

@@ -2,6 +2,7 @@
 /* Rows in random order: RandomShuffle StatelessShuffle. */
 #include <core/base/alloc.h>
 #include <ops/support/elements.h>
+#include <ops/support/poll.h>
 #include <ops/support/random.h>
 #include <string.h>
 
@@ -28,12 +29,12 @@ static tn_status shuffle_prepare(tn_prepare_ctx *ctx, tn_error *err)
 }
 
 /* Each place gets one of those that are left. */
-static void draw_order(const tn__philox *from, int64_t *order, int64_t n)
+static void draw_order(const tn__philox *from, int64_t *order, int64_t n, tn__poll *poll)
 {
   tn__philox_words words;
   tn__philox_words_init(&words, from);
   for (int64_t i = 0; i < n; i++) order[i] = i;
-  for (int64_t i = 0; i + 1 < n; i++) {
+  for (int64_t i = 0; i + 1 < n && !tn__poll_over(poll, 10); i++) {
     uint32_t left = (uint32_t)(n - i);
     int64_t j = i + (left == 0 ? 0 : tn__philox_word(&words) % left), taken = order[j];
     order[j] = order[i];
@@ -47,9 +48,10 @@ static tn_status shuffle(tn_kernel_ctx *ctx, const tn__philox *from)
   if (in_order(in)) return tn__copy_elements(in->dtype, out->data, in->data, in->count, ctx->err);
   int64_t n = in->dims[0], row = in->count / n, *order = ctx->scratch;
   size_t bytes = (size_t)row * tn_dtype_size(in->dtype);
-  draw_order(from, order, n);
+  tn__poll poll = tn__poll_of(ctx);
+  draw_order(from, order, n, &poll);
   tn_status st = TN_OK;
-  for (int64_t i = 0; i < n && st == TN_OK; i++)
+  for (int64_t i = 0; i < n && st == TN_OK && !tn__poll_over(&poll, 10 + (int64_t)bytes / 4); i++)
     st = tn__copy_elements(in->dtype, (char *)out->data + (size_t)i * bytes,
                            (const char *)in->data + (size_t)order[i] * bytes, row, ctx->err);
   return st;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A box of a tensor: Slice. */
 #include <core/base/alloc.h>
+#include <core/graph/prepare.h>
 #include <ops/support/operands.h>
 #include <ops/support/slicing.h>
 
@@ -15,6 +16,23 @@ static tn_status check_range(int32_t k, int64_t whole, int64_t begin, int64_t *s
     return tn_error_set(err, TN_INVALID_ARGUMENT, "Slice: size %lld from %lld on is outside dimension %d of size %lld",
                         (long long)*size, (long long)begin, (int)k, (long long)whole);
   return TN_OK;
+}
+
+typedef struct slice_state {
+  tn__box_copy copy; /* with `moves` of the box at the beginning of the tensor */
+  bool moves;        /* where the box begins is read in compute */
+} slice_state;
+
+static void destroy_state(void *state) { tn__free(state, sizeof(slice_state)); }
+
+/* Where the sizes say all of the shape, a box may begin anywhere. */
+static bool may_move(tn_prepare_ctx *ctx, tn__box *box)
+{
+  for (int32_t k = 0; k < box->rank; k++)
+    if (tn__operand_int(&ctx->inputs[2], k) == -1) return false;
+  if (!tn__prepare_any_value(ctx, 1)) return false;
+  for (int32_t k = 0; k < box->rank; k++) box->begin[k] = 0;
+  return true;
 }
 
 static tn_status slice_prepare(tn_prepare_ctx *ctx, tn_error *err)
@@ -33,17 +51,37 @@ static tn_status slice_prepare(tn_prepare_ctx *ctx, tn_error *err)
   if (st != TN_OK) return st;
   if (tn__box_is_all(&box, in->dims)) return tn_prepare_view(ctx, 0, 0, err);
   if (tn__box_is_empty(&box)) return TN_OK;
-  tn__box_copy *copy = tn__box_copy_new(in->dtype, in->dims, &box, NULL, false);
-  if (copy == NULL) return tn__no_memory(err, "slice", sizeof *copy);
-  ctx->shape_state = copy;
-  ctx->cost_ns = copy->strided.cost_ns;
+  slice_state *s = tn__zalloc(sizeof *s);
+  if (s == NULL) return tn__no_memory(err, "slice", sizeof *s);
+  ctx->shape_state = s;
+  s->moves = may_move(ctx, &box);
+  tn__box_copy_init(&s->copy, in->dtype, in->dims, &box, NULL, false);
+  ctx->cost_ns = s->copy.strided.cost_ns;
+  return TN_OK;
+}
+
+/* Bytes to where the box begins. */
+static tn_status find_begin(const tn_kernel_ctx *ctx, size_t *offset)
+{
+  const tn_view *in = ctx->inputs[0];
+  int64_t at = 0;
+  for (int32_t k = 0; k < in->rank; k++) {
+    int64_t begin = tn__operand_int(ctx->inputs[1], k), size = ctx->outputs[0]->dims[k];
+    tn_status st = check_range(k, in->dims[k], begin, &size, ctx->err);
+    if (st != TN_OK) return st;
+    at = at * in->dims[k] + begin;
+  }
+  *offset = (size_t)at * tn_dtype_size(in->dtype);
   return TN_OK;
 }
 
 static tn_status slice_compute(tn_kernel_ctx *ctx)
 {
   if (ctx->shape_state == NULL) return TN_OK; /* no elements */
-  return tn__box_copy_run(ctx->shape_state, ctx, ctx->inputs[0]->data, ctx->outputs[0]->data);
+  const slice_state *s = ctx->shape_state;
+  size_t offset = 0;
+  tn_status st = s->moves ? find_begin(ctx, &offset) : TN_OK;
+  return st != TN_OK ? st : tn__box_copy_run(&s->copy, ctx, (char *)ctx->inputs[0]->data + offset, ctx->outputs[0]->data);
 }
 
 /* Elements of a vector of sizes are sizes. */
@@ -86,7 +124,7 @@ static const tn_op_def ops[] = {
 
 static const tn_kernel_def kernels[] = {
   { .struct_size = TN_KERNEL_DEF_SIZE, .op = "Slice", .device = "CPU", .name = "slice_cpu", .rank = TN_RANK_C,
-    .prepare = slice_prepare, .destroy_shape_state = tn__box_copy_free, .compute = slice_compute },
+    .prepare = slice_prepare, .destroy_shape_state = destroy_state, .compute = slice_compute },
 };
 
 extern const tn_op_family tn__ops_slice;

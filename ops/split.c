@@ -76,11 +76,12 @@ static tn_status infer_pieces(tn_infer_ctx *ctx, size_t input, const int64_t *si
 
 static tn_status infer_split(tn_infer_ctx *ctx, tn_error *err)
 {
-  tn__shape s;
+  tn__shape s, scalar;
   int32_t axis;
   int64_t n = (int64_t)tn_operation_n_outputs(tn_infer_operation(ctx));
   tn__infer_get(ctx, 1, &s);
-  tn_status st = tn__infer_axis(ctx, 0, s.rank, &axis, err);
+  tn_status st = tn__infer_rank(ctx, 0, 0, &scalar, err);
+  if (st == TN_OK) st = tn__infer_axis(ctx, 0, s.rank, &axis, err);
   if (st != TN_OK) return st;
   for (int32_t k = 0; k < s.rank && axis < 0; k++) s.dims[k] = -1;
   if (axis >= 0 && s.dims[axis] >= 0) {
@@ -112,6 +113,9 @@ static tn_status check_sizes(const tn_prepare_ctx *ctx, int64_t whole, int64_t *
     else left = size > left ? -1 : left - size;
   }
   *rest = left;
+  if (hole >= 0 && sizes->count == 1)
+    return tn_error_set(err, TN_INVALID_ARGUMENT, "SplitV: the only size is -1, wanted %lld, the size of the dimension",
+                        (long long)whole); /* TensorFlow works out none where there is nothing to split */
   if (left == 0 || (left > 0 && hole >= 0)) return TN_OK;
   return tn_error_set(err, TN_INVALID_ARGUMENT, "SplitV: %lld sizes are together %s than the dimension's size of %lld",
                       (long long)sizes->count, left < 0 ? "more" : "less", (long long)whole);

@@ -199,15 +199,15 @@ static tn_status infer_push(tn_infer_ctx *ctx, tn_error *err)
 
 #define BOTH(op, handle, more, out, attributes, flags, shapes, text)                                        \
   { .struct_size = TN_OP_DEF_SIZE, .name = op, .inputs = handle ": Ref(string)" more, .outputs = out,       \
-    .attrs = attributes, .traits = TN_TRAIT_STATEFUL | (flags), .infer = shapes, .summary = text },         \
+    .attrs = attributes, .traits = TN_TRAIT_STATEFUL | TN_TRAIT_READS | (flags), .infer = shapes, .summary = text },         \
   { .struct_size = TN_OP_DEF_SIZE, .name = op "V2", .inputs = handle ": resource" more, .outputs = out,     \
-    .attrs = attributes, .traits = TN_TRAIT_STATEFUL | (flags), .infer = shapes, .summary = text }
+    .attrs = attributes, .traits = TN_TRAIT_STATEFUL | TN_TRAIT_READS | (flags), .infer = shapes, .summary = text }
 
 static const tn_op_def ops[] = {
   { .struct_size = TN_OP_DEF_SIZE, .name = "Stack", .inputs = "", .outputs = "handle: Ref(string)", .attrs = MAKES,
-    .traits = TN_TRAIT_STATEFUL, .summary = "a stack of tensors, for one step" },
+    .traits = TN_TRAIT_STATEFUL | TN_TRAIT_READS, .summary = "a stack of tensors, for one step" },
   { .struct_size = TN_OP_DEF_SIZE, .name = "StackV2", .inputs = "max_size: int32", .outputs = "handle: resource",
-    .attrs = MAKES, .traits = TN_TRAIT_STATEFUL, .infer = tn__infer_scalar, .summary = "a stack of tensors, for one step" },
+    .attrs = MAKES, .traits = TN_TRAIT_STATEFUL | TN_TRAIT_READS, .infer = tn__infer_scalar, .summary = "a stack of tensors, for one step" },
   BOTH("StackPush", "handle", ", elem: T", "output: T", "T: type; swap_memory: bool = false", 0, infer_push,
        "puts a tensor on a stack, and hands it on"),
   BOTH("StackPop", "handle", "", "elem: elem_type", "elem_type: type", TN_TRAIT_DYNAMIC, NULL,

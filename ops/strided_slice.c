@@ -2,17 +2,66 @@
 /* Python's brackets: StridedSlice, its gradient StridedSliceGrad, and TensorStridedSliceUpdate, which writes into a copy. */
 #include <core/base/alloc.h>
 #include <core/base/text.h>
+#include <core/graph/prepare.h>
 #include <core/tensor/tensor_internal.h>
 #include <ops/support/operands.h>
 #include <ops/support/slicing.h>
 #include <string.h>
 
-static tn_status use_copy(tn_prepare_ctx *ctx, tn__box_copy *copy, tn_error *err)
+typedef struct pick_state {
+  tn__box_copy copy;
+  bool moves; /* where the box begins is read in compute, from inputs `first` and behind it; that of `copy` counts for nothing */
+  uint32_t first;
+  const char *op;
+  tn__slicing masks;
+} pick_state;
+
+static void destroy_state(void *state) { tn__free(state, sizeof(pick_state)); }
+
+/* Whether begin and end only say where the places are that are taken, one by one: x[i], x[:, i]. */
+static bool only_picks(const tn__slicing *s)
 {
-  if (copy == NULL) return tn__no_memory(err, "slice", sizeof *copy);
-  ctx->shape_state = copy;
-  ctx->cost_ns = copy->strided.cost_ns;
+  for (int32_t k = 0; k < s->n; k++) {
+    uint32_t bit = UINT32_C(1) << k;
+    bool whole = (s->begin_mask & s->end_mask & bit) != 0;
+    if (!whole && !((s->shrink_axis_mask | s->new_axis_mask | s->ellipsis_mask) & bit)) return false;
+  }
+  return true;
+}
+
+/* `steps`: of the other side, as in tn__box_copy_init. */
+static tn_status use_copy(tn_prepare_ctx *ctx, uint32_t first, tn_dtype dtype, const int64_t *dims, const tn__box *box,
+                          const int64_t *steps, bool into, tn_error *err)
+{
+  pick_state *s = tn__zalloc(sizeof *s);
+  if (s == NULL) return tn__no_memory(err, "slice", sizeof *s);
+  ctx->shape_state = s;
+  tn__box_copy_init(&s->copy, dtype, dims, box, steps, into);
+  ctx->cost_ns = s->copy.strided.cost_ns;
+  s->first = first;
+  s->op = tn_operation_type(ctx->op);
+  s->masks.n = (int32_t)ctx->inputs[first].count;
+  tn__slicing_masks(ctx->op, &s->masks);
+  if (!only_picks(&s->masks)) return TN_OK;
+  s->moves = tn__prepare_any_value(ctx, first);
+  s->moves |= tn__prepare_any_value(ctx, first + 1);
+  if (s->moves) s->copy.offset = 0;
   return TN_OK;
+}
+
+/* The copy in a step, `tensor` being the whole one. */
+static tn_status run_copy(tn_kernel_ctx *ctx, const tn_view *tensor, void *other)
+{
+  const pick_state *s = ctx->shape_state;
+  if (!s->moves) return tn__box_copy_run(&s->copy, ctx, tensor->data, other);
+  tn__slicing slicing = s->masks;
+  tn__sliced now;
+  int64_t at = 0;
+  tn_status st = tn__slicing_vectors(ctx, s->first, &slicing);
+  if (st == TN_OK) st = tn__slicing_apply(s->op, &slicing, tensor->dims, tensor->rank, &now, ctx->err);
+  if (st != TN_OK) return st;
+  for (int32_t k = 0; k < tensor->rank; k++) at = at * tensor->dims[k] + now.box.begin[k];
+  return tn__box_copy_run(&s->copy, ctx, (char *)tensor->data + (size_t)at * tn_dtype_size(tensor->dtype), other);
 }
 
 /* What inputs first to first + 2 and the masks mean for a tensor of this shape. */
@@ -35,13 +84,13 @@ static tn_status slice_prepare(tn_prepare_ctx *ctx, tn_error *err)
   if (st != TN_OK) return st;
   if (tn__box_is_all(&s.box, in->dims)) return tn_prepare_view(ctx, 0, 0, err);
   if (tn__box_is_empty(&s.box)) return TN_OK;
-  return use_copy(ctx, tn__box_copy_new(in->dtype, in->dims, &s.box, NULL, false), err);
+  return use_copy(ctx, 1, in->dtype, in->dims, &s.box, NULL, false, err);
 }
 
 static tn_status slice_compute(tn_kernel_ctx *ctx)
 {
   if (ctx->shape_state == NULL) return TN_OK; /* no elements */
-  return tn__box_copy_run(ctx->shape_state, ctx, ctx->inputs[0]->data, ctx->outputs[0]->data);
+  return run_copy(ctx, ctx->inputs[0], ctx->outputs[0]->data);
 }
 
 /* Elements of a vector of sizes are sizes: of a scalar, when one is taken out. */
@@ -103,7 +152,7 @@ static tn_status grad_prepare(tn_prepare_ctx *ctx, tn_error *err)
   if (!tn__view_same_shape(dy, &wanted)) return tn__shape_error(err, ctx, 4, s.shape.dims, s.shape.rank);
   if (tn__box_is_all(&s.box, out.dims)) return tn_prepare_view(ctx, 0, 4, err);
   if (tn__box_is_empty(&s.box)) return TN_OK;
-  return use_copy(ctx, tn__box_copy_new(dy->dtype, out.dims, &s.box, NULL, true), err);
+  return use_copy(ctx, 1, dy->dtype, out.dims, &s.box, NULL, true, err);
 }
 
 static tn_status grad_compute(tn_kernel_ctx *ctx)
@@ -111,7 +160,7 @@ static tn_status grad_compute(tn_kernel_ctx *ctx)
   const tn_view *dy = ctx->inputs[4], *out = ctx->outputs[0];
   if (dy->count < out->count && !tn__dtype_is_managed(out->dtype)) /* handles and strings are zeroed already */
     memset(out->data, 0, (size_t)out->count * tn_dtype_size(out->dtype));
-  return ctx->shape_state == NULL ? TN_OK : tn__box_copy_run(ctx->shape_state, ctx, out->data, dy->data);
+  return ctx->shape_state == NULL ? TN_OK : run_copy(ctx, out, dy->data);
 }
 
 static tn_status infer_grad(tn_infer_ctx *ctx, tn_error *err)
@@ -134,7 +183,7 @@ static tn_status update_prepare(tn_prepare_ctx *ctx, tn_error *err)
   if (tn__box_is_empty(&s.box)) return tn_prepare_view(ctx, 0, 0, err); /* nothing is written, whatever the value is */
   if (!tn__sliced_value_steps(value, &s, steps)) return tn__shape_error(err, ctx, 4, s.shape.dims, s.shape.rank);
   if (tn__box_is_all(&s.box, in->dims) && value->count == in->count) return tn_prepare_view(ctx, 0, 4, err);
-  st = use_copy(ctx, tn__box_copy_new(in->dtype, in->dims, &s.box, steps, true), err);
+  st = use_copy(ctx, 1, in->dtype, in->dims, &s.box, steps, true, err);
   return st != TN_OK || in->dtype == TN_STRING ? st : tn_prepare_in_place(ctx, 0, 0, err);
 }
 
@@ -149,7 +198,7 @@ static tn_status update_compute(tn_kernel_ctx *ctx)
     tn_status st = tn__strided_run(&all, ctx, in->data, out->data);
     if (st != TN_OK) return st;
   }
-  return tn__box_copy_run(ctx->shape_state, ctx, out->data, ctx->inputs[4]->data);
+  return run_copy(ctx, out, ctx->inputs[4]->data);
 }
 
 /* ---- tables ---- */
@@ -173,7 +222,7 @@ static const tn_op_def ops[] = {
 
 #define KERNEL(which, title, type_list, prepare_fn, compute_fn)                                          \
   { .struct_size = TN_KERNEL_DEF_SIZE, .op = which, .device = "CPU", .types = type_list, .name = title, \
-    .rank = TN_RANK_C, .prepare = prepare_fn, .destroy_shape_state = tn__box_copy_free, .compute = compute_fn }
+    .rank = TN_RANK_C, .prepare = prepare_fn, .destroy_shape_state = destroy_state, .compute = compute_fn }
 /* All but handles, whose old elements would have to be let go. */
 #define UPDATE_TYPES                                                                                                 \
   "T=float|double|half|bfloat16|int8|int16|int32|int64|uint8|uint16|uint32|uint64|bool|complex64|complex128|string|" \

@@ -2,6 +2,7 @@
 /* DecodeCSV: records of comma-separated fields as columns of tensors. */
 #include <core/tensor/tensor_internal.h>
 #include <ops/support/elements.h>
+#include <ops/support/poll.h>
 #include <ops/support/shapes.h>
 #include <ops/support/string_number.h>
 
@@ -176,7 +177,9 @@ static tn_status csv_compute(tn_kernel_ctx *ctx)
   tn__text unquoted;
   tn_status st = TN_OK;
   tn__text_init(&unquoted, PTRDIFF_MAX / 8);
+  tn__poll poll = tn__poll_of(ctx);
   for (int64_t i = 0; st == TN_OK && i < ctx->inputs[0]->count; i++) {
+    if ((st = tn__poll_status(&poll, 100)) != TN_OK) break;
     st = read_record(ctx, i, &unquoted);
     if (st != TN_OK) tn_error_prefix(ctx->err, "DecodeCSV: record %lld", (long long)i);
   }

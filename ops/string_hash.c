@@ -2,6 +2,7 @@
 /* Texts as numbers of buckets: StringToHashBucket StringToHashBucketFast StringToHashBucketStrong. */
 #include <core/base/alloc.h>
 #include <ops/support/fingerprint.h>
+#include <ops/support/poll.h>
 #include <ops/support/shapes.h>
 
 typedef struct hash_state {
@@ -57,7 +58,9 @@ static tn_status hash_prepare(tn_prepare_ctx *ctx, tn_error *err)
     const hash_state *h = ctx->state;                               \
     const tn_string *x = ctx->inputs[0]->data;                      \
     int64_t *to = ctx->outputs[0]->data;                            \
+    tn__poll poll = tn__poll_of(ctx);                               \
     for (int64_t i = 0; i < ctx->inputs[0]->count; i++) {           \
+      if (tn__poll_over(&poll, 30)) return TN_CANCELLED;            \
       size_t n;                                                     \
       const char *text = tn_string_data(x + i, &n);                 \
       to[i] = (int64_t)((expression) % h->buckets);                 \

@@ -3,6 +3,7 @@
 #include <core/base/alloc.h>
 #include <core/tensor/tensor_internal.h>
 #include <ops/support/operands.h>
+#include <ops/support/poll.h>
 
 #include <string.h>
 
@@ -83,7 +84,9 @@ static tn_status join_compute(tn_kernel_ctx *ctx)
 {
   joiner j = { .how = ctx->state };
   tn_string *out = ctx->outputs[0]->data;
+  tn__poll poll = tn__poll_of(ctx);
   for (int64_t i = 0; i < ctx->outputs[0]->count; i++) {
+    if (tn__poll_over(&poll, 100)) return TN_CANCELLED;
     size_t total = 0;
     bool fits = true;
     for (uint32_t k = 0; fits && k < ctx->n_inputs; k++)
@@ -202,7 +205,9 @@ static tn_status reduce_compute(tn_kernel_ctx *ctx)
     strides[d] = stride;
     stride *= x->dims[d];
   }
+  tn__poll poll = tn__poll_of(ctx);
   for (int64_t i = 0; i < ctx->outputs[0]->count; i++) {
+    if (tn__poll_over(&poll, 100)) return TN_CANCELLED;
     tn_status st = reduce_one(p, x, strides, base, &j, out + i, ctx->err);
     if (st != TN_OK) return st;
     for (int32_t d = p->rank - 1; d >= 0; d--) { /* the next one */
@@ -263,17 +268,24 @@ static tn_status segment_compute(tn_kernel_ctx *ctx)
   const tn_string *from = x->data;
   tn_string *to = out->data;
   tn_status st = TN_OK;
+  tn__poll poll = tn__poll_of(ctx);
   for (int64_t i = 0; i < ids->count; i++) {
+    if (tn__poll_over(&poll, 100)) return TN_CANCELLED;
     int64_t id = tn__operand_int(ids, i);
     if (id < 0 || id >= segments)
       return tn_error_set(ctx->err, TN_INVALID_ARGUMENT,
                           "UnsortedSegmentJoin: segment %lld at %lld is outside [0, %lld)", (long long)id, (long long)i,
                           (long long)segments);
   }
-  for (int64_t i = 0; i < out->count; i++) tn_string_clear(to + i);
-  for (int64_t i = 0; st == TN_OK && i < ids->count; i++)
+  for (int64_t i = 0; i < out->count; i++) {
+    if (tn__poll_over(&poll, 100)) return TN_CANCELLED;
+    tn_string_clear(to + i);
+  }
+  for (int64_t i = 0; st == TN_OK && i < ids->count; i++) {
+    if (tn__poll_over(&poll, 100)) return TN_CANCELLED;
     for (int64_t k = 0; st == TN_OK && k < inner; k++)
       st = extend(to + tn__operand_int(ids, i) * inner + k, ctx->state, from + i * inner + k, ctx->err);
+  }
   return st;
 }
 

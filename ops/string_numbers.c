@@ -3,6 +3,7 @@
 #include <core/base/alloc.h>
 #include <core/tensor/tensor_internal.h>
 #include <ops/support/half.h>
+#include <ops/support/poll.h>
 #include <ops/support/shapes.h>
 #include <ops/support/string_number.h>
 
@@ -198,7 +199,11 @@ static tn_status as_compute(tn_kernel_ctx *ctx)
   const tn_view *x = ctx->inputs[0];
   tn_string *to = ctx->outputs[0]->data;
   tn_status st = TN_OK;
-  for (int64_t i = 0; st == TN_OK && i < x->count; i++) st = as_element(ctx->state, x, i, to + i, ctx->err);
+  tn__poll poll = tn__poll_of(ctx);
+  for (int64_t i = 0; st == TN_OK && i < x->count; i++) {
+    if (tn__poll_over(&poll, 100)) return TN_CANCELLED;
+    st = as_element(ctx->state, x, i, to + i, ctx->err);
+  }
   return st;
 }
 
@@ -208,7 +213,9 @@ static tn_status number_compute(tn_kernel_ctx *ctx)
 {
   const tn_view *x = ctx->inputs[0], *out = ctx->outputs[0];
   size_t size = tn_dtype_size(out->dtype);
+  tn__poll poll = tn__poll_of(ctx);
   for (int64_t i = 0; i < x->count; i++) {
+    if (tn__poll_over(&poll, 100)) return TN_CANCELLED;
     tn__slice text;
     text.data = tn_string_data((const tn_string *)x->data + i, &text.size);
     if (!tn__text_to_number(out->dtype, text, (char *)out->data + (size_t)i * size))

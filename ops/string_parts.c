@@ -2,6 +2,7 @@
 /* Parts of texts: Substr StringSplit StringSplitV2. */
 #include <core/tensor/tensor_internal.h>
 #include <ops/support/operands.h>
+#include <ops/support/poll.h>
 
 #include <string.h>
 
@@ -98,7 +99,9 @@ static tn_status substr_compute(tn_kernel_ctx *ctx)
   int64_t text_steps[TN_MAX_RANK], pos_steps[TN_MAX_RANK], index[TN_MAX_RANK] = { 0 }, at = 0, k = 0;
   steps_of(x, out, text_steps);
   steps_of(ctx->inputs[1], out, pos_steps);
+  tn__poll poll = tn__poll_of(ctx);
   for (int64_t i = 0; i < out->count; i++) {
+    if (tn__poll_over(&poll, 100)) return TN_CANCELLED;
     tn_status st = substr_one(ctx, (const tn_string *)x->data + at, k, i, (tn_string *)out->data + i);
     if (st != TN_OK) return st;
     for (int32_t d = out->rank - 1; d >= 0; d--) {
@@ -230,7 +233,9 @@ static tn_status split_all(tn_kernel_ctx *ctx, const splitter *how, next_fn next
   int64_t pieces[2] = { 0, 2 }, longest = 0;
   splitter s;
   tn__slice piece;
+  tn__poll poll = tn__poll_of(ctx);
   for (int64_t i = 0; i < x->count; i++) {
+    if (tn__poll_over(&poll, 100)) return TN_CANCELLED;
     int64_t n = 0;
     for (begin_text(&s, how, (const tn_string *)x->data + i); next(&s, &piece);) n++;
     pieces[0] += n;
@@ -242,6 +247,7 @@ static tn_status split_all(tn_kernel_ctx *ctx, const splitter *how, next_fn next
   int64_t *index = ctx->outputs[0]->data, *shape = ctx->outputs[2]->data;
   tn_string *to = ctx->outputs[1]->data;
   for (int64_t i = 0; st == TN_OK && i < x->count; i++) {
+    if (tn__poll_over(&poll, 100)) return TN_CANCELLED;
     int64_t n = 0;
     for (begin_text(&s, how, (const tn_string *)x->data + i); st == TN_OK && next(&s, &piece); n++, index += 2) {
       index[0] = i;

@@ -2,6 +2,7 @@
 /* Bytes of texts as numbers: DecodeRaw DecodePaddedRaw. */
 #include <core/tensor/tensor_internal.h>
 #include <ops/support/operands.h>
+#include <ops/support/poll.h>
 
 #include <string.h>
 
@@ -75,7 +76,9 @@ static tn_status raw_compute(tn_kernel_ctx *ctx)
   if (!tn__shape_append(&out, (int64_t)(length / size)))
     return tn_error_set(ctx->err, TN_INVALID_ARGUMENT, "DecodeRaw: input 0 has rank %d, one more is too many", x->rank);
   st = tn_kernel_allocate(ctx, 0, out.dims, out.rank);
+  tn__poll poll = tn__poll_of(ctx);
   for (int64_t i = 0; st == TN_OK && i < x->count; i++) {
+    if (tn__poll_over(&poll, 100)) return TN_CANCELLED;
     const char *text = tn_string_data((const tn_string *)x->data + i, NULL);
     put_bytes((char *)ctx->outputs[0]->data + (size_t)i * length, text, length, dtype, ctx->state != NULL);
   }
@@ -111,7 +114,9 @@ static tn_status padded_compute(tn_kernel_ctx *ctx)
   size_t size = tn_dtype_size(out->dtype), part = part_size(out->dtype);
   size_t length = (size_t)tn__operand_int(ctx->inputs[1], 0);
   if (x->count > 0) length = (size_t)(out->count / x->count) * size;
+  tn__poll poll = tn__poll_of(ctx);
   for (int64_t i = 0; i < x->count; i++) {
+    if (tn__poll_over(&poll, 100)) return TN_CANCELLED;
     size_t n, whole;
     const char *text = tn_string_data((const tn_string *)x->data + i, &n);
     char *to = (char *)out->data + (size_t)i * length, last[16] = { 0 };

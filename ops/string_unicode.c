@@ -3,6 +3,7 @@
  * UTF-16 and UTF-32 of both byte orders, ASCII and Latin 1. */
 #include <core/tensor/tensor_internal.h>
 #include <ops/support/operands.h>
+#include <ops/support/poll.h>
 #include <ops/support/string_case.h>
 
 #include <string.h>
@@ -205,7 +206,9 @@ static tn_status decode_compute(tn_kernel_ctx *ctx)
   const tn_string *texts = x->data;
   int64_t total = 0, again = 0;
   tn_status st = TN_OK;
+  tn__poll poll = tn__poll_of(ctx);
   for (int64_t i = 0; st == TN_OK && i <= x->count; i++) {
+    if (tn__poll_over(&poll, 100)) return TN_CANCELLED;
     if (splits->dtype == TN_INT64) ((int64_t *)splits->data)[i] = total;
     else ((int32_t *)splits->data)[i] = (int32_t)total;
     if (i < x->count) st = decode_text(ctx->state, texts + i, i, &total, NULL, NULL, ctx->err);
@@ -215,8 +218,10 @@ static tn_status decode_compute(tn_kernel_ctx *ctx)
   for (uint32_t k = 1; st == TN_OK && k < ctx->n_outputs; k++) st = tn_kernel_allocate(ctx, k, &total, 1);
   if (st != TN_OK) return st;
   int64_t *starts = ctx->n_outputs > 2 ? ctx->outputs[2]->data : NULL;
-  for (int64_t i = 0; i < x->count; i++)
+  for (int64_t i = 0; i < x->count; i++) {
+    if (tn__poll_over(&poll, 100)) return TN_CANCELLED;
     decode_text(ctx->state, texts + i, i, &again, ctx->outputs[1]->data, starts, NULL);
+  }
   return TN_OK;
 }
 
@@ -265,7 +270,9 @@ static tn_status transcode_compute(tn_kernel_ctx *ctx)
   tn__text t;
   tn_status st = TN_OK;
   tn__text_init(&t, PTRDIFF_MAX / 8);
+  tn__poll poll = tn__poll_of(ctx);
   for (int64_t i = 0; st == TN_OK && i < x->count; i++) {
+    if ((st = tn__poll_status(&poll, 100)) != TN_OK) break;
     st = transcode_text(ctx->state, (const tn_string *)x->data + i, i, &t, ctx->err);
     if (st == TN_OK) st = set_text(out + i, &t, ctx->err);
   }
@@ -311,7 +318,9 @@ static tn_status encode_compute(tn_kernel_ctx *ctx)
   tn__text t;
   tn_status st = check_splits(ctx);
   tn__text_init(&t, PTRDIFF_MAX / 8);
+  tn__poll poll = tn__poll_of(ctx);
   for (int64_t i = 0; st == TN_OK && i < ctx->outputs[0]->count; i++) {
+    if ((st = tn__poll_status(&poll, 100)) != TN_OK) break;
     int64_t end = tn__operand_int(ctx->inputs[1], i + 1);
     t.size = 0;
     for (int64_t k = tn__operand_int(ctx->inputs[1], i); st == TN_OK && k < end; k++) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Texts element by element: StringLength StringStrip StringLower StringUpper EncodeBase64 DecodeBase64. */
 #include <core/tensor/tensor_internal.h>
+#include <ops/support/poll.h>
 #include <ops/support/shapes.h>
 #include <ops/support/string_case.h>
 #include <ops/support/string_number.h>
@@ -41,7 +42,9 @@ static tn_status length_compute(tn_kernel_ctx *ctx)
   const tn_string *x = ctx->inputs[0]->data;
   int32_t *to = ctx->outputs[0]->data;
   bool characters = ctx->state != NULL;
+  tn__poll poll = tn__poll_of(ctx);
   for (int64_t i = 0; i < ctx->inputs[0]->count; i++) {
+    if (tn__poll_over(&poll, 100)) return TN_CANCELLED;
     size_t n;
     const char *text = tn_string_data(x + i, &n);
     to[i] = (int32_t)(characters ? count_characters(text, n) : n);
@@ -56,7 +59,9 @@ static tn_status strip_compute(tn_kernel_ctx *ctx)
   const tn_string *x = ctx->inputs[0]->data;
   tn_string *to = ctx->outputs[0]->data;
   tn_status st = TN_OK;
+  tn__poll poll = tn__poll_of(ctx);
   for (int64_t i = 0; st == TN_OK && i < ctx->inputs[0]->count; i++) {
+    if (tn__poll_over(&poll, 100)) return TN_CANCELLED;
     tn__slice text;
     text.data = tn_string_data(x + i, &text.size);
     text = tn__text_strip(text);
@@ -90,7 +95,9 @@ static tn_status change_utf8(tn_kernel_ctx *ctx, bool upper)
   tn__text t;
   tn_status st = TN_OK;
   tn__text_init(&t, PTRDIFF_MAX / 8);
+  tn__poll poll = tn__poll_of(ctx);
   for (int64_t i = 0; st == TN_OK && i < ctx->inputs[0]->count; i++) {
+    if ((st = tn__poll_status(&poll, 100)) != TN_OK) break;
     size_t n;
     const char *text = tn_string_data(x + i, &n);
     t.size = 0;
@@ -106,7 +113,9 @@ static tn_status change_case(tn_kernel_ctx *ctx, char first)
 {
   const tn_string *x = ctx->inputs[0]->data;
   tn_string *out = ctx->outputs[0]->data;
+  tn__poll poll = tn__poll_of(ctx);
   for (int64_t i = 0; i < ctx->inputs[0]->count; i++) {
+    if (tn__poll_over(&poll, 100)) return TN_CANCELLED;
     size_t n;
     const char *text = tn_string_data(x + i, &n);
     char *to = tn__string_reserve(out + i, n);
@@ -147,7 +156,9 @@ static tn_status encode_compute(tn_kernel_ctx *ctx)
   const tn_string *x = ctx->inputs[0]->data;
   tn_string *out = ctx->outputs[0]->data;
   bool pad = ctx->state != NULL;
+  tn__poll poll = tn__poll_of(ctx);
   for (int64_t i = 0; i < ctx->inputs[0]->count; i++) {
+    if (tn__poll_over(&poll, 100)) return TN_CANCELLED;
     size_t n;
     const char *text = tn_string_data(x + i, &n);
     size_t length = n > PTRDIFF_MAX / 8 ? SIZE_MAX : pad ? (n + 2) / 3 * 4 : (n * 4 + 2) / 3;
@@ -213,7 +224,11 @@ static tn_status decode_compute(tn_kernel_ctx *ctx)
   const tn_string *x = ctx->inputs[0]->data;
   tn_string *to = ctx->outputs[0]->data;
   tn_status st = TN_OK;
-  for (int64_t i = 0; st == TN_OK && i < ctx->inputs[0]->count; i++) st = decode_one(x + i, to + i, i, ctx->err);
+  tn__poll poll = tn__poll_of(ctx);
+  for (int64_t i = 0; st == TN_OK && i < ctx->inputs[0]->count; i++) {
+    if (tn__poll_over(&poll, 100)) return TN_CANCELLED;
+    st = decode_one(x + i, to + i, i, ctx->err);
+  }
   return st;
 }
 

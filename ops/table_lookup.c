@@ -207,13 +207,13 @@ static tn_status export_compute(tn_kernel_ctx *ctx)
 #define BOTH "Tin: type; Tout: type"
 #define PAIRS ", keys: Tin, values: Tout"
 #define FIND(op, handle)                                                                               \
-  OP(op, handle ", keys: Tin, default_value: Tout", "values: Tout", BOTH, TN_TRAIT_DYNAMIC, tn__infer_unknown, \
+  OP(op, handle ", keys: Tin, default_value: Tout", "values: Tout", BOTH, TN_TRAIT_DYNAMIC | TN_TRAIT_READS, tn__infer_unknown, \
      "values of keys, a default for those that are not there")
 #define INSERT(op, handle) OP(op, handle PAIRS, "", BOTH, 0, tn__infer_nothing, "puts values under keys")
 #define IMPORT(op, handle) OP(op, handle PAIRS, "", BOTH, 0, tn__infer_nothing, "replaces what a table has")
-#define SIZE(op, handle) OP(op, handle, "size: int64", "", 0, tn__infer_scalar, "how many keys a table has")
+#define SIZE(op, handle) OP(op, handle, "size: int64", "", TN_TRAIT_READS, tn__infer_scalar, "how many keys a table has")
 #define EXPORT(op, handle)                                                                             \
-  OP(op, handle, "keys: Tkeys, values: Tvalues", "Tkeys: type; Tvalues: type", TN_TRAIT_DYNAMIC, tn__infer_unknown, \
+  OP(op, handle, "keys: Tkeys, values: Tvalues", "Tkeys: type; Tvalues: type", TN_TRAIT_DYNAMIC | TN_TRAIT_READS, tn__infer_unknown, \
      "all keys and values of a table")
 
 static const tn_op_def ops[] = {

@@ -180,7 +180,7 @@ static tn_status infer_handle(tn_infer_ctx *ctx, tn_error *err)
 #define BUCKETS "; initial_num_buckets: int = 131072; max_load_factor: float = 0.8"
 #define OP(op, in, out, attributes, text)                                                                   \
   { .struct_size = TN_OP_DEF_SIZE, .name = op, .inputs = in, .outputs = "table_handle: " out,                \
-    .attrs = attributes, .traits = TN_TRAIT_STATEFUL, .infer = infer_handle, .summary = text }
+    .attrs = attributes, .traits = TN_TRAIT_STATEFUL | TN_TRAIT_READS, .infer = infer_handle, .summary = text }
 #define EMPTY "empty_key: key_dtype"
 #define RESERVED EMPTY ", deleted_key: key_dtype"
 

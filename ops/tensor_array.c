@@ -248,7 +248,7 @@ static tn_status infer_read(tn_infer_ctx *ctx, tn_error *err)
 
 #define OP(op, in, out, attributes, bits, shapes, text)                                                   \
   { .struct_size = TN_OP_DEF_SIZE, .name = op, .inputs = in, .outputs = out, .attrs = attributes,         \
-    .traits = TN_TRAIT_STATEFUL | (bits), .infer = shapes, .summary = text }
+    .traits = TN_TRAIT_STATEFUL | TN_TRAIT_READS | (bits), .infer = shapes, .summary = text }
 
 /* X(version, type of the handle) */
 #define VERSIONS(X) X("", "Ref(string)") X("V2", "string") X("V3", "resource")

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <ops/support/elements.h>
 #include <ops/support/order.h>
+#include <ops/support/poll.h>
 #include <ops/support/shapes.h>
 #include <string.h>
 
@@ -26,7 +27,7 @@ static int64_t rows_of(const tn_view *x)
 static void for_rows(tn_kernel_ctx *ctx, int64_t rows, int64_t n, void (*fn)(void *user, int64_t begin, int64_t end),
                      void *user)
 {
-  if (rows < 2 || n > INT64_MAX / rows || rows * n <= TN__SERIAL_ELEMENTS)
+  if (rows > 0 && n <= INT64_MAX / rows && rows * n <= TN__SERIAL_ELEMENTS)
     fn(user, 0, rows);
   else
     tn_parallel_for(ctx, rows, TN__SERIAL_ELEMENTS / (n + 1) + 1, 2 * (double)n, fn, user);
@@ -79,17 +80,19 @@ static void put_index(tn_view *out, int64_t at, int64_t index)
     }                                                                                                               \
     heap[at] = p;                                                                                                   \
   }                                                                                                                 \
-  static void collect_##name(const top_job *job, const void *row, Place *heap)                                      \
+  static bool collect_##name(const top_job *job, const void *row, Place *heap)                                      \
   {                                                                                                                 \
     Key keys[TN__ORDER_BLOCK];                                                                                      \
     int64_t k = job->k;                                                                                             \
+    tn__poll poll = tn__poll_here();                                                                                \
     for (int64_t at = 0, m; at < job->n; at += m) {                                                                 \
       m = job->n - at < TN__ORDER_BLOCK ? job->n - at : TN__ORDER_BLOCK;                                            \
+      if (tn__poll_over(&poll, 20 * m)) return false;                                                               \
       job->order->name(row, at, m, keys);                                                                           \
       int64_t i = 0;                                                                                                \
       for (; i < m && at + i < k; i++) heap[at + i] = MAKE(keys[i], at + i);                                        \
       if (i > 0 && at + i == k)                                                                                     \
-        for (int64_t j = k / 2 - 1; j >= 0; j--) sift_##name(heap, k, j);                                           \
+        for (int64_t j = k / 2 - 1; j >= 0 && !tn__poll_over(&poll, 20); j--) sift_##name(heap, k, j);              \
       for (; i < m; i++) {                                                                                          \
         if (keys[i] <= KEY(heap[0])) continue;                                                                      \
         heap[0] = MAKE(keys[i], at + i);                                                                            \
@@ -97,11 +100,13 @@ static void put_index(tn_view *out, int64_t at, int64_t index)
       }                                                                                                             \
     }                                                                                                               \
     for (int64_t left = k - 1; left > 0; left--) {                                                                  \
+      if (tn__poll_over(&poll, 50)) return false;                                                                   \
       Place last = heap[0];                                                                                         \
       heap[0] = heap[left];                                                                                         \
       heap[left] = last;                                                                                            \
       sift_##name(heap, left, 0);                                                                                   \
     }                                                                                                               \
+    return true;                                                                                                    \
   }                                                                                                                 \
   static void top_##name(void *user, int64_t begin, int64_t end)                                                    \
   {                                                                                                                 \
@@ -110,7 +115,7 @@ static void put_index(tn_view *out, int64_t at, int64_t index)
     for (int64_t r = begin; r < end; r++) {                                                                         \
       const char *row = job->in + (size_t)(r * job->n) * size;                                                      \
       Place *places = (Place *)job->places + r * job->k;                                                            \
-      collect_##name(job, row, places);                                                                             \
+      if (!collect_##name(job, row, places)) return; /* the step is over */                                         \
       char *values = job->values + (size_t)(r * job->k) * size;                                                     \
       for (int64_t i = 0; i < job->k; i++) {                                                                        \
         int64_t index = INDEX(places[i]);                                                                           \
@@ -252,11 +257,13 @@ typedef struct nth_job {
   static const char *nth_##name##_of(const nth_job *job, const char *row)                           \
   {                                                                                                 \
     Key keys[TN__ORDER_BLOCK], prefix = 0, mask = 0;                                                \
+    tn__poll poll = tn__poll_here();                                                                \
     int64_t left = job->nth;                                                                        \
     for (int shift = 8 * (int)job->order->size - 8; shift >= 0; shift -= 8) {                       \
       int64_t counts[256] = { 0 };                                                                  \
       for (int64_t at = 0, m; at < job->n; at += m) {                                               \
         m = job->n - at < TN__ORDER_BLOCK ? job->n - at : TN__ORDER_BLOCK;                          \
+        if (tn__poll_over(&poll, 2 * m)) return row;                                                \
         job->order->name(row, at, m, keys);                                                         \
         for (int64_t i = 0; i < m; i++)                                                             \
           if ((keys[i] & mask) == prefix) counts[keys[i] >> shift & 255]++;                         \

@@ -8,6 +8,7 @@
 #include <core/base/text.h>
 #include <ops/support/elements.h>
 #include <ops/support/half.h>
+#include <ops/support/poll.h>
 #include <ops/support/shapes.h>
 #include <string.h>
 
@@ -233,13 +234,19 @@ static tn_status unique_prepare(tn_prepare_ctx *ctx, tn_error *err)
   return table_scratch(ctx, p.n, p.n, err); /* also where each different item stood first */
 }
 
-/* Numbers the items: idx is written, first[k] is where the k-th different one stands. Returns how many there are. */
-static int64_t number_items(const items *x, table *t, uint32_t *first, tn_view *idx)
+/* Numbers the items: idx is written, first[k] is where the k-th different one stands. Returns how many there are; -1 when the
+ * step is over. */
+static int64_t number_items(const items *x, table *t, uint32_t *first, tn_view *idx, tn__poll *poll)
 {
+  const int64_t item_ns = 20 + x->outer * x->inner * (int64_t)x->size;
   uint32_t found = 0;
   for (int64_t i = 0; i < x->n; i++) {
     uint64_t at = hash_item(x, i) & t->mask;
-    while (t->slots[at] != EMPTY && !equal_items(x, i, x, first[t->slots[at]])) at = (at + 1) & t->mask;
+    if (tn__poll_over(poll, item_ns)) return -1;
+    while (t->slots[at] != EMPTY && !equal_items(x, i, x, first[t->slots[at]])) {
+      if (tn__poll_over(poll, item_ns)) return -1; /* NaN is equal to none: they may stand in one long row */
+      at = (at + 1) & t->mask;
+    }
     if (t->slots[at] == EMPTY) {
       first[found] = (uint32_t)i;
       t->slots[at] = found++;
@@ -251,11 +258,12 @@ static int64_t number_items(const items *x, table *t, uint32_t *first, tn_view *
 
 /* The same for single elements that are equal when their bits are, and not of an odd type. */
 #define NUMBER_BITS(T)                                                                                    \
-  static int64_t number_##T(const T *x, int64_t n, table *t, uint32_t *first, tn_view *idx)              \
+  static int64_t number_##T(const T *x, int64_t n, table *t, uint32_t *first, tn_view *idx, tn__poll *poll) \
   {                                                                                                       \
     uint32_t found = 0;                                                                                   \
     for (int64_t i = 0; i < n; i++) {                                                                     \
       uint64_t at = mix(mix(0, x[i]), 0) & t->mask;                                                       \
+      if (tn__poll_over(poll, 20)) return -1;                                                             \
       while (t->slots[at] != EMPTY && x[i] != x[first[t->slots[at]]]) at = (at + 1) & t->mask;            \
       if (t->slots[at] == EMPTY) {                                                                        \
         first[found] = (uint32_t)i;                                                                       \
@@ -268,18 +276,18 @@ static int64_t number_items(const items *x, table *t, uint32_t *first, tn_view *
 NUMBER_BITS(uint32_t)
 NUMBER_BITS(uint64_t)
 
-static int64_t number(const items *x, table *t, uint32_t *first, tn_view *idx)
+static int64_t number(const items *x, table *t, uint32_t *first, tn_view *idx, tn__poll *poll)
 {
   bool single = x->outer == 1 && x->inner == 1;
   if (single && (x->dtype == TN_INT32 || x->dtype == TN_UINT32))
-    return number_uint32_t((const uint32_t *)x->data, x->n, t, first, idx);
+    return number_uint32_t((const uint32_t *)x->data, x->n, t, first, idx, poll);
   if (single && (x->dtype == TN_INT64 || x->dtype == TN_UINT64))
-    return number_uint64_t((const uint64_t *)x->data, x->n, t, first, idx);
-  return number_items(x, t, first, idx);
+    return number_uint64_t((const uint64_t *)x->data, x->n, t, first, idx, poll);
+  return number_items(x, t, first, idx, poll);
 }
 
 /* Output 0: the items first[n]. */
-static tn_status gather_items(tn_kernel_ctx *ctx, const items *x, const uint32_t *first, int64_t n)
+static tn_status gather_items(tn_kernel_ctx *ctx, const items *x, const uint32_t *first, int64_t n, tn__poll *poll)
 {
   tn_view *y = ctx->outputs[0];
   if (y->count == 0) return TN_OK;
@@ -287,6 +295,7 @@ static tn_status gather_items(tn_kernel_ctx *ctx, const items *x, const uint32_t
   size_t bytes = (size_t)x->inner * x->size;
   for (int64_t o = 0; o < x->outer; o++) {
     for (int64_t k = 0; k < n; k++, to += bytes) {
+      if (tn__poll_over(poll, 10 + (int64_t)bytes / 8)) return TN_CANCELLED;
       tn_status st = tn__copy_elements(x->dtype, to, run_of(x, first[k], o), x->inner, ctx->err);
       if (st != TN_OK) return st;
     }
@@ -294,13 +303,14 @@ static tn_status gather_items(tn_kernel_ctx *ctx, const items *x, const uint32_t
   return TN_OK;
 }
 
-static tn_status count_items(tn_kernel_ctx *ctx, int64_t found)
+static tn_status count_items(tn_kernel_ctx *ctx, int64_t found, tn__poll *poll)
 {
   tn_status st = tn_kernel_allocate(ctx, 2, &found, 1);
   if (st != TN_OK) return st;
   tn_view *idx = ctx->outputs[1], *counts = ctx->outputs[2];
   for (int64_t k = 0; k < found; k++) put_int(counts, k, 0);
   for (int64_t i = 0; i < idx->count; i++) {
+    if (tn__poll_over(poll, 5)) return TN_CANCELLED;
     int64_t k = get_int(idx, i);
     put_int(counts, k, get_int(counts, k) + 1);
   }
@@ -315,11 +325,13 @@ static tn_status unique_compute(tn_kernel_ctx *ctx)
   table t;
   table_clear(&t, ctx->scratch, p->n);
   uint32_t *first = t.slots + t.mask + 1;
-  int64_t found = number(&x, &t, first, ctx->outputs[1]), dims[TN_MAX_RANK];
+  tn__poll poll = tn__poll_of(ctx);
+  int64_t found = number(&x, &t, first, ctx->outputs[1], &poll), dims[TN_MAX_RANK];
+  if (found < 0) return TN_CANCELLED;
   for (int32_t i = 0; i < in->rank; i++) dims[i] = i == p->axis ? found : in->dims[i];
   tn_status st = tn_kernel_allocate(ctx, 0, dims, in->rank);
-  if (st == TN_OK) st = gather_items(ctx, &x, first, found);
-  return st == TN_OK && ctx->n_outputs > 2 ? count_items(ctx, found) : st;
+  if (st == TN_OK) st = gather_items(ctx, &x, first, found, &poll);
+  return st == TN_OK && ctx->n_outputs > 2 ? count_items(ctx, found, &poll) : st;
 }
 
 /* The axis where the number of items is to stand; -1 when it is not known. */
@@ -372,10 +384,10 @@ static tn_status diff_prepare(tn_prepare_ctx *ctx, tn_error *err)
 }
 
 /* Where item i of x stands in the table of y's items, or could. */
-static uint64_t find(const table *t, const items *x, int64_t i, const items *y)
+static uint64_t find(const table *t, const items *x, int64_t i, const items *y, tn__poll *poll)
 {
   uint64_t at = hash_item(x, i) & t->mask;
-  while (t->slots[at] != EMPTY && !equal_items(x, i, y, t->slots[at])) at = (at + 1) & t->mask;
+  while (t->slots[at] != EMPTY && !equal_items(x, i, y, t->slots[at]) && !tn__poll_over(poll, 20)) at = (at + 1) & t->mask;
   return at;
 }
 
@@ -388,15 +400,17 @@ static tn_status diff_compute(tn_kernel_ctx *ctx)
   table_clear(&t, ctx->scratch, y.n);
   uint32_t *stay = t.slots + t.mask + 1;
   int64_t left = 0;
-  for (int64_t k = 0; k < y.n; k++) {
-    uint64_t at = find(&t, &y, k, &y);
+  tn__poll poll = tn__poll_of(ctx);
+  for (int64_t k = 0; k < y.n && !tn__poll_over(&poll, 20); k++) {
+    uint64_t at = find(&t, &y, k, &y, &poll);
     if (t.slots[at] == EMPTY) t.slots[at] = (uint32_t)k;
   }
-  for (int64_t i = 0; i < x.n; i++)
-    if (t.slots[find(&t, &x, i, &y)] == EMPTY) stay[left++] = (uint32_t)i;
+  for (int64_t i = 0; i < x.n && !tn__poll_over(&poll, 20); i++)
+    if (t.slots[find(&t, &x, i, &y, &poll)] == EMPTY) stay[left++] = (uint32_t)i;
+  if (tn_kernel_cancelled(ctx)) return TN_CANCELLED;
   tn_status st = tn_kernel_allocate(ctx, 0, &left, 1);
   if (st == TN_OK) st = tn_kernel_allocate(ctx, 1, &left, 1);
-  if (st == TN_OK) st = gather_items(ctx, &x, stay, left);
+  if (st == TN_OK) st = gather_items(ctx, &x, stay, left, &poll);
   for (int64_t i = 0; st == TN_OK && i < left; i++) put_int(ctx->outputs[1], i, stay[i]);
   return st;
 }

@@ -180,23 +180,23 @@ static tn_status nothing(tn_kernel_ctx *ctx)
 
 /* Shapes of references are not known before a step: Assign may change them. */
 
-#define OP(op, in, out, attributes, shapes, text)                                              \
+#define OP(op, in, out, attributes, also, shapes, text)                                        \
   { .struct_size = TN_OP_DEF_SIZE, .name = op, .inputs = in, .outputs = out, .attrs = attributes, \
-    .traits = TN_TRAIT_STATEFUL, .infer = shapes, .summary = text }
+    .traits = TN_TRAIT_STATEFUL | (also), .infer = shapes, .summary = text }
 #define VARIABLE "shape: shape; dtype: type; container: string = ''; shared_name: string = ''"
 
 static const tn_op_def ops[] = {
   OP("Assign", "ref: Ref(T), value: T", "output_ref: Ref(T)",
-     "T: type; validate_shape: bool = true; use_locking: bool = true", tn__infer_unknown, "gives a variable a value"),
-  OP("CountUpTo", "ref: Ref(T)", "output: T", "limit: int; T: {int32, int64}", tn__infer_scalar,
+     "T: type; validate_shape: bool = true; use_locking: bool = true", 0, tn__infer_unknown, "gives a variable a value"),
+  OP("CountUpTo", "ref: Ref(T)", "output: T", "limit: int; T: {int32, int64}", 0, tn__infer_scalar,
      "the value of a variable, which is then one more"),
-  OP("IsVariableInitialized", "ref: Ref(dtype)", "is_initialized: bool", "dtype: type", tn__infer_scalar,
+  OP("IsVariableInitialized", "ref: Ref(dtype)", "is_initialized: bool", "dtype: type", TN_TRAIT_READS, tn__infer_scalar,
      "whether a variable has a value"),
-  OP("RefIdentity", "input: Ref(T)", "output: Ref(T)", "T: type", tn__infer_unknown, "the same reference"),
-  OP("ResourceCountUpTo", "resource: resource", "output: T", "limit: int; T: {int32, int64}", tn__infer_scalar,
+  OP("RefIdentity", "input: Ref(T)", "output: Ref(T)", "T: type", TN_TRAIT_READS, tn__infer_unknown, "the same reference"),
+  OP("ResourceCountUpTo", "resource: resource", "output: T", "limit: int; T: {int32, int64}", 0, tn__infer_scalar,
      "the value of a variable, which is then one more"),
-  OP("Variable", "", "ref: Ref(dtype)", VARIABLE, tn__infer_unknown, "a variable that outlives the step"),
-  OP("VariableV2", "", "ref: Ref(dtype)", VARIABLE, tn__infer_unknown, "a variable that outlives the step"),
+  OP("Variable", "", "ref: Ref(dtype)", VARIABLE, TN_TRAIT_READS, tn__infer_unknown, "a variable that outlives the step"),
+  OP("VariableV2", "", "ref: Ref(dtype)", VARIABLE, TN_TRAIT_READS, tn__infer_unknown, "a variable that outlives the step"),
 };
 
 static const tn_kernel_def kernels[] = {

@@ -223,15 +223,15 @@ static const tn_op_def ops[] = {
      "gives a variable a value"),
   OP("DestroyResourceOp", "resource: resource", "", "ignore_lookup_error: bool = true", 0, NULL,
      "takes a resource out of its container"),
-  OP("DisableCopyOnRead", "resource: resource", "", "", 0, NULL, "nothing: reads of variables copy nothing"),
-  OP("ReadVariableOp", "resource: resource", "value: dtype", "dtype: type", TN_TRAIT_DYNAMIC, tn__infer_unknown,
+  OP("DisableCopyOnRead", "resource: resource", "", "", TN_TRAIT_READS, NULL, "nothing: reads of variables copy nothing"),
+  OP("ReadVariableOp", "resource: resource", "value: dtype", "dtype: type", TN_TRAIT_DYNAMIC | TN_TRAIT_READS, tn__infer_unknown,
      "the value of a variable"),
   OP("VarHandleOp", "", "resource: resource",
      "container: string = ''; shared_name: string = ''; debug_name: string = ''; dtype: type; shape: shape; "
-     "allowed_devices: list(string) = []", 0, tn__infer_scalar, "a handle of a variable that outlives the step"),
-  OP("VarIsInitializedOp", "resource: resource", "is_initialized: bool", "", 0, tn__infer_scalar,
+     "allowed_devices: list(string) = []", TN_TRAIT_READS, tn__infer_scalar, "a handle of a variable that outlives the step"),
+  OP("VarIsInitializedOp", "resource: resource", "is_initialized: bool", "", TN_TRAIT_READS, tn__infer_scalar,
      "whether a variable has a value"),
-  OP("VariableShape", "input: resource", "output: out_type", "out_type: {int32, int64} = int32", TN_TRAIT_DYNAMIC,
+  OP("VariableShape", "input: resource", "output: out_type", "out_type: {int32, int64} = int32", TN_TRAIT_DYNAMIC | TN_TRAIT_READS,
      infer_vector, "the shape of a variable"),
 };
 

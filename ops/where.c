@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Where: the places of what is true or not 0. */
 #include <core/base/text.h>
+#include <ops/support/poll.h>
 #include <ops/support/shapes.h>
 
 /* ---- what counts ---- */
@@ -87,8 +88,10 @@ static tn_status where_compute(tn_kernel_ctx *ctx)
   flags_fn make = flags_of(x->dtype);
   uint8_t flags[BLOCK];
   int64_t found[2] = { 0, x->rank }, index[TN_MAX_RANK] = { 0 };
+  tn__poll poll = tn__poll_of(ctx);
   for (int64_t at = 0, n; at < x->count; at += n) {
     n = x->count - at < BLOCK ? x->count - at : BLOCK;
+    if (tn__poll_over(&poll, n)) return TN_CANCELLED;
     make(x->data, at, n, flags);
     found[0] += count_flags(flags, n);
   }
@@ -98,6 +101,7 @@ static tn_status where_compute(tn_kernel_ctx *ctx)
   int64_t *to = ctx->outputs[0]->data, row = x->dims[x->rank - 1], column = 0;
   for (int64_t at = 0, n; at < x->count; at += n) {
     n = x->count - at < BLOCK ? x->count - at : BLOCK;
+    if (tn__poll_over(&poll, 4 * n)) return TN_CANCELLED;
     make(x->data, at, n, flags);
     for (int64_t k = 0, run; k < n; k += run) { /* the parts of rows in this block */
       run = row - column < n - k ? row - column : n - k;

@@ -174,9 +174,51 @@ static void random_ops__without_memory_nothing_is_left(void)
   ts_fini(&t);
 }
 
+#define NUMBER(name, type, value)                                                                                \
+  NODE(name, "Const", "", TYPE("dtype", type) "attr { key: 'value' value { tensor { dtype: " type               \
+       " tensor_shape { dim { size: 1 } } " value " } } }")
+#define POISSON(name, type, rate) \
+  NODE(name, "RandomPoissonV2", "input: 'n' input: '" rate "'", TYPE("S", "DT_INT32") TYPE("R", "DT_DOUBLE") TYPE("dtype", type) SEEDS(1, 2))
+
+static double first(ts *t, const char *name)
+{
+  tn_tensor *out;
+  fetch(t, name, &out);
+  const void *data = tn_tensor_data(out);
+  tn_dtype dtype = tn_tensor_dtype(out);
+  double x = dtype == TN_HALF ? (double)*(const uint16_t *)data : dtype == TN_FLOAT ? (double)*(const float *)data
+             : dtype == TN_INT32 ? (double)*(const int32_t *)data : (double)*(const int64_t *)data;
+  tn_tensor_unref(out);
+  return x;
+}
+
+/* No sample is as small as the largest number of the output's type, for which TensorFlow looks for ever; and parameters for which
+ * there are no samples at all. */
+static void random_ops__parameters_without_samples_end(void)
+{
+  static const char graph[] =
+    SHAPE("n", 5) NUMBER("small", "DT_DOUBLE", "double_val: 100000") NUMBER("near", "DT_DOUBLE", "double_val: 66000")
+    NUMBER("large", "DT_DOUBLE", "double_val: 3e9") NUMBER("huge", "DT_DOUBLE", "double_val: 1e19")
+    NUMBER("below", "DT_FLOAT", "float_val: -2") POISSON("half", "DT_HALF", "small") POISSON("half_near", "DT_HALF", "near")
+    POISSON("int", "DT_INT32", "large") POISSON("long", "DT_INT64", "huge")
+    NODE("gamma", "RandomGamma", "input: 'n' input: 'below'", TYPE("S", "DT_INT32") TYPE("T", "DT_FLOAT") SEEDS(1, 2));
+  tn_import_options options = { .struct_size = sizeof options, .flags = TN_IMPORT_TEXT };
+  ts t;
+  ts_init(&t, 1);
+  REQUIRE_OK(tn_graph_import(t.graph, graph, strlen(graph), &options, &t.err), &t.err);
+  ts_start(&t);
+  CHECK_DOUBLE(first(&t, "half"), 0x7bff, 0); /* 65504 */
+  CHECK(first(&t, "half_near") > 0x7b00);
+  CHECK_DOUBLE(first(&t, "int"), INT32_MAX, 0);
+  CHECK(first(&t, "long") >= 0x1.fffffffffffffp62);
+  CHECK(isnan(first(&t, "gamma")));
+  ts_fini(&t);
+}
+
 TAP_MAIN(
   TAP_TEST(random_ops__a_session_starts_the_sequence_again),
   TAP_TEST(random_ops__equal_nodes_are_not_merged),
   TAP_TEST(random_ops__steps_side_by_side_share_the_sequence),
   TAP_TEST(random_ops__shapes_follow_what_is_known),
+  TAP_TEST(random_ops__parameters_without_samples_end),
   TAP_TEST(random_ops__without_memory_nothing_is_left))

@@ -46,3 +46,33 @@ tn_status tn__account_refuse(const tn__account *a, const char *what, size_t byte
                       "has %lld", what, bytes, (long long)a->limit,
                       (long long)atomic_load_explicit(&a->used, memory_order_relaxed));
 }
+
+/* ---- charges ---- */
+
+tn_status tn__charge_set(tn__charge *c, const char *what, size_t bytes, tn_error *err)
+{
+  if (c->account == NULL) {
+    c->account = tn__account_ref(tn__account_now);
+    c->bytes = 0;
+  }
+  if (c->account == NULL) return TN_OK;
+  if (bytes > c->bytes && !tn__account_charge(c->account, bytes - c->bytes))
+    return tn__account_refuse(c->account, what, bytes - c->bytes, err);
+  if (bytes < c->bytes) tn__account_credit(c->account, c->bytes - bytes);
+  c->bytes = bytes;
+  return TN_OK;
+}
+
+void tn__charge_settle(tn__charge *c, size_t bytes)
+{
+  if (c->account == NULL) return;
+  atomic_fetch_add_explicit(&c->account->used, (int64_t)bytes - (int64_t)c->bytes, memory_order_relaxed);
+  c->bytes = bytes;
+}
+
+void tn__charge_end(tn__charge *c)
+{
+  tn__charge_settle(c, 0);
+  tn__account_unref(c->account);
+  *c = (tn__charge){ .account = NULL };
+}

@@ -25,6 +25,17 @@ void tn__account_unref(tn__account *account);
 /* Takes bytes for something that lives on; false: that would be above the limit, and nothing was taken. NULL: true. */
 bool tn__account_charge(tn__account *account, size_t bytes);
 void tn__account_credit(tn__account *account, size_t bytes);
+/* What one object has of an account: that of the step in which it was made or first grew. All zero: nothing. */
+typedef struct tn__charge {
+  tn__account *account;
+  size_t bytes;
+} tn__charge;
+/* The object takes `bytes` from now on. TN_RESOURCE_EXHAUSTED: that would be above the limit, and nothing changed. */
+tn_status tn__charge_set(tn__charge *charge, const char *what, size_t bytes, tn_error *err);
+/* The same for bytes that it has already, a few more than it was allowed. */
+void tn__charge_settle(tn__charge *charge, size_t bytes);
+void tn__charge_end(tn__charge *charge);
+
 /* TN_RESOURCE_EXHAUSTED, with what was asked for and what is in use. */
 tn_status tn__account_refuse(const tn__account *account, const char *what, size_t bytes, tn_error *err);
 

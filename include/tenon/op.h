@@ -47,6 +47,8 @@ enum {
   TN_TRAIT_SHAPE_ONLY = 1u << 20,    /* outputs depend on the shapes of the inputs alone; compute does not read elements */
   TN_TRAIT_PLAIN_CALL = 1u << 22,    /* the outputs are what function 0 gives for the inputs, and nothing else happens: its
                                       * body may take the node's place */
+  TN_TRAIT_READS = 1u << 24,         /* of a stateful op: it changes nothing that another step sees. It names or reads a state,
+                                      * keeps one for its step alone, or is stateful because of the functions that it calls */
   TN_TRAIT_LOOP_CALL = 1u << 23      /* as long as function 0 says so for what goes round, the inputs at first and the
                                       * outputs in the end, function 1 gives what goes round next */
 };
@@ -148,7 +150,8 @@ struct tn_kernel_ctx {
   void *waiting; /* the kernel's own, NULL at the first call, kept from a call that returns TN_PENDING to the next one */
 };
 
-/* True once the step was cancelled; a kernel that takes long asks now and then and returns TN_CANCELLED. Cheap. */
+/* True once the step is over: cancelled, out of time, its session closed, or failed elsewhere; it stays true. A kernel that takes long asks
+ * now and then, as every millisecond, and returns TN_CANCELLED. Any thread that works for the call; about 50 ns. */
 TN_API tn_bool tn_kernel_cancelled(const tn_kernel_ctx *ctx);
 
 /* Gives a dynamic output its shape and memory; ctx->outputs[i] is filled in. Once for each output. */
@@ -158,7 +161,9 @@ TN_API tn_status tn_kernel_allocate(tn_kernel_ctx *ctx, uint32_t i, const int64_
 TN_API tn_status tn_kernel_set_output(tn_kernel_ctx *ctx, uint32_t i, tn_tensor *tensor);
 
 /* Equal to: fn(user, 0, n). Parts [begin, end) of at least `grain` items may run on several threads at once; returns when
- * all have ended. cost_ns is the rough time of one item in nanoseconds. fn must not fail. */
+ * all have ended. cost_ns is the rough time of one item in nanoseconds. fn must not fail. When the step is over what is left of a long
+ * loop is left out, unless the op is TN_TRAIT_STATEFUL without TN_TRAIT_RANDOM: nothing reads the outputs then, and a kernel that uses
+ * what the loop has made, as counts or indices, asks tn_kernel_cancelled first. */
 TN_API void tn_parallel_for(tn_kernel_ctx *ctx, int64_t n, int64_t grain, double cost_ns,
                             void (*fn)(void *user, int64_t begin, int64_t end), void *user);
 

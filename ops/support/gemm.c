@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <ops/support/gemm_kernel.h>
+#include <ops/support/poll.h>
 #include <string.h>
 
 #define MR TN__GEMM_MR
@@ -104,7 +105,8 @@ size_t tn__gemm_packed_bytes(const tn__gemm_plan *p)
 void tn__gemm_pack(const tn__gemm_plan *p, const void *b, void *to)
 {
   int64_t nr = p->kernel->nr;
-  for (int64_t j = 0; j < p->n; j += nr)
+  tn__poll poll = tn__poll_here();
+  for (int64_t j = 0; j < p->n && !tn__poll_over(&poll, p->k * nr); j += nr)
     copy_panel(p, b, j, 0, p->k, (char *)to + (size_t)(j * p->k) * p->kernel->element);
 }
 
@@ -286,10 +288,12 @@ static void sweep_windows(const run *r, int64_t group, int64_t group_end, const 
                           int64_t column_end)
 {
   const tn__gemm_plan *p = r->plan;
+  const int64_t group_ns = p->k * (column_end - column) / 4;
+  tn__poll poll = tn__poll_here();
   const size_t size = p->kernel->element;
   tn__gemm_window w = { .rows = 0 };
   tn__gemm_tile t = { .first = true, .step = 1 };
-  for (; group < group_end; group++) {
+  for (; group < group_end && !tn__poll_over(&poll, group_ns); group++) {
     p->windows(r->a, group, &w);
     t.rows = w.rows;
     t.outer = w.outer;
@@ -335,7 +339,9 @@ static bool by_lines(const tn__gemm_plan *p)
 
 static void run_rows(const run *r, int64_t row, int64_t row_end, int64_t column, int64_t column_end)
 {
-  for (int64_t term = r->k_begin, some = by_lines(r->plan) ? FEW_TERMS : KC; term < r->k_end; term += some) {
+  tn__poll poll = tn__poll_here();
+  int64_t some = by_lines(r->plan) ? FEW_TERMS : KC, some_ns = (row_end - row) * (column_end - column) * some / 16;
+  for (int64_t term = r->k_begin; term < r->k_end && !tn__poll_over(&poll, some_ns); term += some) {
     source s = source_of(r, term, column);
     sweep_rows(r, row, row_end, least(some, r->k_end - term), &s, column, column_end);
   }
@@ -353,13 +359,14 @@ static void run_block(const run *r, int64_t group, int64_t group_end, int64_t co
 }
 
 /* B lies across: its panels are copied to the stack one after another. */
-static void run_across(const run *r)
+static void run_across(const run *r, tn_kernel_ctx *ctx)
 {
   const tn__gemm_plan *p = r->plan;
-  int64_t nr = p->kernel->nr;
+  int64_t nr = p->kernel->nr, line_ns = KC * nr * (1 + p->m / 16);
+  tn__poll poll = ctx != NULL ? tn__poll_of(ctx) : tn__poll_here();
   _Alignas(64) char line[KC * TN__GEMM_LINE];
   for (int64_t column = 0; column < p->n; column += nr) {
-    for (int64_t term = 0; term < p->k; term += KC) {
+    for (int64_t term = 0; term < p->k && !tn__poll_over(&poll, line_ns); term += KC) {
       int64_t terms = least(KC, p->k - term);
       copy_panel(p, r->b, column, term, terms, line);
       source s = { line, nr, nr, true, term };
@@ -486,7 +493,7 @@ void tn__gemm_run_then(const tn__gemm_plan *p, tn_kernel_ctx *ctx, const void *a
   else if (p->packed || p->b_col == 1)
     run_threads(&r, ctx);
   else
-    run_across(&r);
+    run_across(&r, ctx);
 }
 
 void tn__gemm_run(const tn__gemm_plan *p, tn_kernel_ctx *ctx, const void *a, const void *b, void *c, void *scratch)

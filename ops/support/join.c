@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Joining and taking apart; join.h says how. */
 #include <ops/support/join.h>
+#include <ops/support/poll.h>
 
 #include <core/base/alloc.h>
 #include <core/tensor/tensor_internal.h>
@@ -143,17 +144,19 @@ void tn__join_read(const tn__join *j, tn_view *const *views, size_t begin, size_
 }
 
 /* Elements that own memory, on the calling thread. */
-static tn_status run_managed(const join_run *r, tn_error *err)
+static tn_status run_managed(const join_run *r, tn_kernel_ctx *ctx)
 {
   const tn__join *j = r->join;
+  tn__poll poll = tn__poll_of(ctx);
   size_t element = tn_dtype_size(j->dtype);
   for (int64_t row = 0; row < j->rows; row++)
     for (uint32_t k = 0; k < j->n_parts; k++) {
       const tn__join_part *p = &j->parts[k];
       char *part = (char *)r->views[p->index]->data + (size_t)row * p->width;
       char *there = r->whole + (size_t)row * j->row + p->offset;
+      if (tn__poll_over(&poll, 50 * (int64_t)(p->width / element))) return TN_CANCELLED;
       tn_status st = tn__elements_copy(j->dtype, r->gather ? there : part, r->gather ? part : there,
-                                       (int64_t)(p->width / element), err);
+                                       (int64_t)(p->width / element), ctx->err);
       if (st != TN_OK) return st;
     }
   return TN_OK;
@@ -162,7 +165,7 @@ static tn_status run_managed(const join_run *r, tn_error *err)
 static tn_status run(const join_run *r, tn_kernel_ctx *ctx)
 {
   const tn__join *j = r->join;
-  if (tn__dtype_is_managed(j->dtype)) return run_managed(r, ctx->err);
+  if (tn__dtype_is_managed(j->dtype)) return run_managed(r, ctx);
   bool short_rows = j->block > 0;
   size_t all = (size_t)j->rows * j->row;
   int64_t n = short_rows ? (j->rows + j->block - 1) / j->block : (int64_t)((all + GRAIN_BYTES - 1) / GRAIN_BYTES);

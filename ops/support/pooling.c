@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <core/base/alloc.h>
+#include <ops/support/poll.h>
 #include <ops/support/pooling.h>
 #include <ops/support/shapes.h>
 #include <string.h>
@@ -240,6 +241,7 @@ static void take_part(void *user, int64_t begin, int64_t end)
   const tn__pool_loops *l = r->state->loops;
   const size_t size = r->state->size;
   int64_t where[BLOCK], first;
+  tn__poll poll = tn__poll_here();
   tn__cells cells;
   for (int64_t line = begin; line < end; line++)
     for (int64_t at = 0; at < p->out.size[2]; at++) {
@@ -249,6 +251,7 @@ static void take_part(void *user, int64_t begin, int64_t end)
         continue;
       }
       for (int64_t c = 0; c < p->in.c; c += BLOCK) {
+        if (tn__poll_over(&poll, tn__cells_ns(&cells))) return;
         size_t from = (size_t)(first + c) * size;
         l->match(r->in + from, r->pooled + (out - r->out) + (size_t)c * size, &cells, block_at(p, c), where);
         l->take(r->from + from, where, block_at(p, c), out + (size_t)c * size);
@@ -285,6 +288,7 @@ static void spread_part(void *user, int64_t begin, int64_t end)
   const tn__pool_run *r = s->run;
   const tn__pool_plan *p = r->plan;
   const int64_t lines = p->out.size[0] * p->out.size[1];
+  tn__poll poll = tn__poll_here();
   tn__cells cells;
   int64_t first;
   for (int64_t i = begin; i < end; i++) {
@@ -292,8 +296,10 @@ static void spread_part(void *user, int64_t begin, int64_t end)
     clear_block(r, image, c, n);
     for (int64_t line = image * lines; line < (image + 1) * lines; line++)
       for (int64_t at = 0; at < p->out.size[2]; at++)
-        if (tn__pool_cells(p, line, at, &cells, &first))
+        if (tn__pool_cells(p, line, at, &cells, &first)) {
+          if (tn__poll_over(&poll, tn__cells_ns(&cells))) return;
           s->fn(r, &cells, first + c, (line * p->out.size[2] + at) * p->in.c + c, n);
+        }
   }
 }
 

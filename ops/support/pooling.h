@@ -16,6 +16,9 @@ typedef struct tn__cells {
   int64_t n[3], step[3];
 } tn__cells;
 
+/* Of a block of channels, roughly. */
+static inline int64_t tn__cells_ns(const tn__cells *k) { return k->n[0] * k->n[1] * k->n[2] * TN__POOL_BLOCK / 4; }
+
 typedef struct tn__pool_loops {
   tn_dtype dtype;
   /* where[j] = offset of the first largest of in[cell + j], j < n <= TN__POOL_BLOCK. There is a cell. A NaN is never

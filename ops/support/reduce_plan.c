@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <core/base/alloc.h>
+#include <ops/support/poll.h>
 #include <ops/support/reduce_plan.h>
 
 /* Accumulators of one call of a loop: they stay in the first cache. */
@@ -182,8 +183,10 @@ static void gather(const tn__reduce_plan *p, const char *in, int64_t base, int64
   int64_t row = begin % p->rows;
   base += first * p->width_stride;
   p->loops->init(acc, n);
+  tn__poll poll = tn__poll_here();
   for (int64_t at = begin; at < end;) {
     int64_t rows = p->rows - row < end - at ? p->rows - row : end - at;
+    if (tn__poll_over(&poll, rows * n)) return;
     const char *from = in + (size_t)(base + o.offset + row * p->row_stride) * p->element;
     if (p->last_reduced)
       p->loops->rows(acc, from, rows, p->width_stride, n);
@@ -252,10 +255,7 @@ void tn__reduce_plan_run(const tn__reduce_plan *p, tn_kernel_ctx *ctx, const voi
   if (p->parts == 1) {
     double cost = tn__reduce_plan_cost(p) / (double)blocks;
     int64_t grain = cost > 0 && cost < 20000.0 ? (int64_t)(20000.0 / cost) + 1 : 1;
-    if (blocks <= grain)
-      run_whole(&r, 0, blocks);
-    else
-      tn_parallel_for(ctx, blocks, grain, cost, run_whole, &r);
+    tn_parallel_for(ctx, blocks, grain, cost, run_whole, &r);
     return;
   }
   tn_parallel_for(ctx, blocks * p->parts, 1, tn__reduce_plan_cost(p) / (double)(blocks * p->parts), run_part, &r);

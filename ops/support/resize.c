@@ -3,6 +3,7 @@
 #include <core/base/text.h>
 #include <math.h>
 #include <ops/support/operands.h>
+#include <ops/support/poll.h>
 #include <ops/support/resize.h>
 #include <string.h>
 
@@ -135,19 +136,20 @@ static void band_part(void *user, int64_t begin, int64_t end)
 {
   const band_run *r = user;
   const tn__bands *b = r->bands;
+  double line_ns = b->cost_ns / (double)b->band, lines = 4.0 * TN__POLL_NS / (line_ns > 1 ? line_ns : 1);
+  int64_t some = lines < 1 ? 1 : (int64_t)lines; /* done at once: who keeps rows from line to line begins anew */
+  tn__poll poll = tn__poll_here();
   for (int64_t i = begin; i < end; i++) {
     int64_t first = i * b->band, last = first + b->band < b->lines ? first + b->band : b->lines;
-    r->fn(r->user, first, last, r->scratch + (size_t)i * b->bytes);
+    for (; first < last && !tn__poll_over(&poll, TN__POLL_NS / 2); first += some)
+      r->fn(r->user, first, last - first > some ? first + some : last, r->scratch + (size_t)i * b->bytes);
   }
 }
 
 void tn__bands_run(tn_kernel_ctx *ctx, const tn__bands *bands, tn__band_fn fn, void *user)
 {
   band_run run = { bands, ctx->scratch, fn, user };
-  if (bands->n <= 1)
-    band_part(&run, 0, bands->n);
-  else
-    tn_parallel_for(ctx, bands->n, 1, bands->cost_ns, band_part, &run);
+  tn_parallel_for(ctx, bands->n, 1, bands->cost_ns, band_part, &run);
 }
 
 /* ---- lines as sums ---- */

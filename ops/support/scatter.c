@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Slices put at indices; scatter.h says more. */
+#include <ops/support/poll.h>
 #include <ops/support/scatter.h>
 
 #include <core/base/alloc.h>
@@ -169,12 +170,13 @@ static tn_status put(const tn__scatter *s, char *to, const char *from, int64_t n
 }
 
 tn_status tn__scatter_run(const tn__scatter *s, const tn__index_space *space, void *to, const void *from, int64_t piece,
-                          uint32_t flags, tn_error *err)
+                          uint32_t flags, tn__poll *poll, tn_error *err)
 {
   int64_t places[TN__INDEX_BLOCK];
   size_t bytes = (size_t)piece * tn_dtype_size(s->dtype);
   for (int64_t k = 0, n; k < space->n; k += n) {
     n = space->n - k < TN__INDEX_BLOCK ? space->n - k : TN__INDEX_BLOCK;
+    if (poll != NULL && tn__poll_over(poll, n * (10 + piece))) return TN_CANCELLED;
     tn__space_places(space, k, n, places);
     for (int64_t i = 0; i < n; i++) {
       if (places[i] < 0 && (flags & TN__SCATTER_STOP) != 0) return TN_OK;

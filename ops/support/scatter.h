@@ -4,6 +4,7 @@
 #define TN_OPS_SUPPORT_SCATTER_H
 
 #include <ops/support/indices.h>
+#include <ops/support/poll.h>
 #include <ops/support/shapes.h>
 
 /* What an update does to what is there. SET replaces it, JOIN is ADD that appends strings. */
@@ -43,8 +44,8 @@ tn_status tn__scatter_check_all(const char *op, const tn__shape *out, const tn_v
 enum { TN__SCATTER_STOP = 1, TN__SCATTER_SAME = 2 /* `from` is one element, for all places */ };
 
 /* Puts pieces of `piece` elements, one for each index of the space, to their places in `to`, which has elements.
- * Fails without memory only, and for dtypes that own some. */
+ * Fails without memory, only for dtypes that own some, and with TN_CANCELLED once `poll` says so; NULL: it is not asked. */
 tn_status tn__scatter_run(const tn__scatter *s, const tn__index_space *space, void *to, const void *from, int64_t piece,
-                          uint32_t flags, tn_error *err);
+                          uint32_t flags, tn__poll *poll, tn_error *err);
 
 #endif

@@ -41,18 +41,6 @@ void tn__box_copy_init(tn__box_copy *c, tn_dtype dtype, const int64_t *dims, con
   tn__strided_plan(&c->strided);
 }
 
-tn__box_copy *tn__box_copy_new(tn_dtype dtype, const int64_t *dims, const tn__box *box, const int64_t *steps, bool into)
-{
-  tn__box_copy *c = tn__zalloc(sizeof *c);
-  if (c != NULL) tn__box_copy_init(c, dtype, dims, box, steps, into);
-  return c;
-}
-
-void tn__box_copy_free(void *copy)
-{
-  tn__free(copy, sizeof(tn__box_copy));
-}
-
 tn_status tn__box_copy_run(const tn__box_copy *c, tn_kernel_ctx *ctx, void *tensor, void *other)
 {
   char *box = (char *)tensor + c->offset;

@@ -30,9 +30,6 @@ typedef struct tn__box_copy {
 /* The box is not empty. */
 void tn__box_copy_init(tn__box_copy *copy, tn_dtype dtype, const int64_t *dims, const tn__box *box, const int64_t *steps,
                        bool into);
-/* The same, as memory of its own; NULL without memory. */
-tn__box_copy *tn__box_copy_new(tn_dtype dtype, const int64_t *dims, const tn__box *box, const int64_t *steps, bool into);
-void tn__box_copy_free(void *copy); /* NULL allowed; fit for destroy_shape_state */
 /* tensor is the whole one. Fails without memory only. */
 tn_status tn__box_copy_run(const tn__box_copy *copy, tn_kernel_ctx *ctx, void *tensor, void *other);
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copying between two arrangements of the same elements; strided.h says how. */
+#include <ops/support/poll.h>
 #include <ops/support/strided.h>
 
 #include <core/tensor/tensor_internal.h>
@@ -220,9 +221,10 @@ static void run_piece(void *user, int64_t begin, int64_t end)
 }
 
 /* Elements that own memory, unit by unit on the calling thread. */
-static tn_status run_managed(const strided_run *r, tn_error *err)
+static tn_status run_managed(const strided_run *r, tn_kernel_ctx *ctx)
 {
   const tn__strided *s = r->s;
+  tn__poll poll = tn__poll_of(ctx);
   place p;
   go_to(&p, s, 0, r->from, r->to);
   for (int64_t unit = 0; unit < s->units; unit++, go_on(&p, s)) {
@@ -231,9 +233,10 @@ static tn_status run_managed(const strided_run *r, tn_error *err)
     char *to = p.to + p.side * s->side.to + p.last * s->last.to;
     for (int64_t i = 0; i < side; i++)
       for (int64_t k = 0; k < last; k++) {
+        if (tn__poll_over(&poll, 50 * (int64_t)(s->width / s->element))) return TN_CANCELLED;
         tn_status st = tn__elements_copy(s->dtype, to + i * s->side.to + k * s->last.to,
                                          from + i * s->side.from + k * s->last.from,
-                                         (int64_t)(s->width / s->element), err);
+                                         (int64_t)(s->width / s->element), ctx->err);
         if (st != TN_OK) return st;
       }
   }
@@ -244,7 +247,7 @@ tn_status tn__strided_run(const tn__strided *s, tn_kernel_ctx *ctx, const void *
 {
   strided_run r = { s, from, to };
   if (s->empty) return TN_OK;
-  if (tn__dtype_is_managed(s->dtype)) return run_managed(&r, ctx->err);
+  if (tn__dtype_is_managed(s->dtype)) return run_managed(&r, ctx);
   if (tn__strided_is_flat(s) && s->width > 2 * GRAIN_BYTES && ctx != NULL) {
     tn_parallel_for(ctx, (int64_t)((s->width + GRAIN_BYTES - 1) / GRAIN_BYTES), 2, GRAIN_BYTES * 0.06, run_piece, &r);
     return TN_OK;

@@ -2,6 +2,7 @@
 #include <core/base/alloc.h>
 #include <math.h>
 #include <ops/support/half.h>
+#include <ops/support/poll.h>
 #include <ops/support/suppression.h>
 #include <ops/support/vectors.h>
 
@@ -187,7 +188,9 @@ int64_t tn__suppress(const tn__suppression *s, void *scratch, const int32_t **ke
     if (s->scores[i * s->score_stride] > s->least)
       heap[n++] = (tn__candidate){ s->scores[i * s->score_stride], (int32_t)i, 0 };
   tn__candidates_heap(heap, n);
-  while (n > 0 && k.n < s->most) n = take(s, &k, scale, heap, n);
+  tn__poll poll = s->ctx != NULL ? tn__poll_of(s->ctx) : tn__poll_here();
+  while (n > 0 && k.n < s->most && !tn__poll_over(&poll, 50 + k.n * (s->sigma > 0 || s->half ? 10 : 2)))
+    n = take(s, &k, scale, heap, n);
   *kept = k.index;
   *scores = k.scores;
   return k.n;

@@ -15,6 +15,7 @@ typedef struct tn__suppression {
   float threshold; /* who covers more of one that stays, of what both cover, goes */
   float least;     /* only scores above it count */
   float sigma;     /* above 0: scores shrink by exp(-covered^2 / (2 sigma)) instead */
+  const tn_kernel_ctx *ctx; /* whose step may be over: what stays is nonsense then. NULL: it is part of a loop */
   bool half;       /* numbers were halves: parts, weights and scores are rounded to that */
 } tn__suppression;
 

@@ -51,7 +51,7 @@ static tn_status next_line(reader *r, tn__slice *line, bool *found, tn_error *er
     tn_status st = fill(r, &more, err);
     if (st != TN_OK) return st;
   }
-  line->data = r->data + r->begin;
+  line->data = r->data == NULL ? "" : r->data + r->begin; /* an empty file has no data */
   line->size = stop != NULL ? (size_t)(stop - line->data) : r->end - r->begin;
   *found = stop != NULL || line->size > 0;
   r->begin += line->size + (stop != NULL);

@@ -108,6 +108,7 @@ void tn__rows_fini(tn__rows *rows)
   rows->rows = NULL;
   rows->slots = NULL;
   rows->n = rows->n_slots = 0;
+  tn__charge_end(&rows->charge);
 }
 
 static void index_add(uint64_t *slots, size_t n_slots, uint64_t slot)
@@ -126,10 +127,13 @@ tn_status tn__rows_reserve(tn__rows *rows, size_t more, tn_error *err)
   if (wanted <= max_rows(rows->n_slots)) return TN_OK;
   while (max_rows(n_slots) < wanted) n_slots *= 2;
   if (!tn__size_mul(max_rows(n_slots), rows->stride, &bytes)) return tn__no_memory(err, "rows of a table", SIZE_MAX);
+  tn_status st = tn__charge_set(&rows->charge, "rows of a table", bytes + n_slots * sizeof *rows->slots, err);
+  if (st != TN_OK) return st;
   uint64_t *slots = tn__alloc_array(n_slots, sizeof *slots);
   char *data = slots == NULL ? NULL : rows->managed ? tn__zalloc(bytes) : tn__alloc(bytes);
   if (data == NULL) {
     tn__free(slots, n_slots * sizeof *slots);
+    tn__charge_settle(&rows->charge, max_rows(rows->n_slots) * rows->stride + rows->n_slots * sizeof *rows->slots);
     return tn__no_memory(err, "rows of a table", bytes);
   }
   for (size_t i = 0; i < rows->n_slots; i++)

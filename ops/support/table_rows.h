@@ -4,6 +4,7 @@
 #ifndef TN_OPS_SUPPORT_TABLE_ROWS_H
 #define TN_OPS_SUPPORT_TABLE_ROWS_H
 
+#include <core/tensor/account.h>
 #include <core/tensor/tensor_internal.h>
 
 /* `slots` has a power of two places, 0 is a free one: the upper half is the hash of the key, the lower its row plus 1.
@@ -17,6 +18,7 @@ typedef struct tn__rows {
   int64_t key_elements, value_elements;
   tn_dtype key_dtype, value_dtype;
   bool managed;                   /* keys or values own memory */
+  tn__charge charge;              /* of rows and slots */
 } tn__rows;
 
 /* Empty. TN_INVALID_ARGUMENT: a row has more bytes than there can be. */

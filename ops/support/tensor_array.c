@@ -26,17 +26,23 @@ const tn_resource_class tn__array_class = { .struct_size = sizeof tn__array_clas
                                             .destroy = tn__array_destroy, .read = read_handle };
 
 /* Fresh pages are zero already, so a large index costs no memory but for the elements that are written. */
-static bool reserve(tn__array *a, size_t wanted)
+static tn_status reserve(tn__array *a, size_t wanted, tn_error *err)
 {
-  if (wanted <= a->room) return true;
-  size_t room = a->size == 0 ? wanted : wanted + wanted / 2;
+  if (wanted <= a->room) return TN_OK;
+  size_t room = a->size == 0 ? wanted : wanted + wanted / 2, bytes;
+  if (!tn__size_mul(room, sizeof *a->items, &bytes)) return tn__no_memory(err, "elements of a tensor array", SIZE_MAX);
+  tn_status st = tn__charge_set(&a->charge, "elements of a tensor array", bytes, err);
+  if (st != TN_OK) return st;
   tn__array_item *items = tn__alloc_array(room, sizeof *items);
-  if (items == NULL) return false;
+  if (items == NULL) {
+    tn__charge_settle(&a->charge, a->room * sizeof *items);
+    return tn__no_memory(err, "elements of a tensor array", bytes);
+  }
   if (a->used > 0) memcpy(items, a->items, (size_t)a->used * sizeof *items);
   tn__free(a->items, a->room * sizeof *items);
   a->items = items;
   a->room = room;
-  return true;
+  return TN_OK;
 }
 
 tn_status tn__array_create(const tn__array_spec *spec, tn__array **out, tn_error *err)
@@ -51,9 +57,10 @@ tn_status tn__array_create(const tn__array_spec *spec, tn__array **out, tn_error
   a->identical_shapes = spec->identical_shapes;
   a->last_shape = NO_SHAPE;
   tn__shape_set(&a->element, spec->dims, spec->rank);
-  if (!reserve(a, (size_t)spec->size)) {
+  tn_status st = reserve(a, (size_t)spec->size, err);
+  if (st != TN_OK) {
     tn__array_destroy(a);
-    return tn__no_memory(err, "elements of a tensor array", (size_t)spec->size * sizeof *a->items);
+    return st;
   }
   a->size = spec->size;
   *out = a;
@@ -79,6 +86,7 @@ void tn__array_destroy(void *array)
 {
   tn__array *a = array;
   free_items(a->items, a->used, a->room);
+  tn__charge_end(&a->charge);
   free_gradients(a->gradients, a->n_gradients, a->gradients_room);
   tn__free(a->shapes, a->shapes_room * sizeof *a->shapes);
   tn__strfree(a->step_name);
@@ -95,6 +103,7 @@ void tn__array_close(tn__array *a)
   a->items = NULL;
   a->size = a->used = 0;
   a->room = 0;
+  tn__charge_settle(&a->charge, 0);
   a->closed = true;
   tn__mutex_unlock(&a->mu);
   free_items(items, used, room); /* outside: what they hold may be arrays and lists */
@@ -164,10 +173,9 @@ static tn_status find_place(tn__array *a, const char *name, int32_t index, tn_er
   if (index < 0 || !a->grows)
     return tn_error_set(err, TN_INVALID_ARGUMENT, "TensorArray '%s': element %d is written, the array has %lld%s", name,
                         (int)index, (long long)a->size, index < 0 ? "" : " and does not grow");
-  if (!reserve(a, (size_t)index + 1))
-    return tn__no_memory(err, "elements of a tensor array", ((size_t)index + 1) * sizeof *a->items);
-  a->size = (int64_t)index + 1;
-  return TN_OK;
+  tn_status st = reserve(a, (size_t)index + 1, err);
+  if (st == TN_OK) a->size = (int64_t)index + 1;
+  return st;
 }
 
 static tn_status bad_shape(const char *name, int32_t index, const tn_tensor *t, const char *what, const int64_t *dims,

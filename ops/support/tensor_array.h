@@ -8,6 +8,7 @@
 #define TN_OPS_SUPPORT_TENSOR_ARRAY_H
 
 #include <core/base/lock.h>
+#include <core/tensor/account.h>
 #include <ops/support/pieces.h>
 #include <tenon/resource.h>
 
@@ -31,6 +32,7 @@ typedef struct tn__array {
   bool grows, closed;
   int64_t size, used; /* elements from `used` on were never touched */
   size_t room;
+  tn__charge charge;    /* of items */
   tn__array_item *items;
   tn__shape element;    /* partial shape of all elements */
   int64_t *shapes;      /* rank and dims, one after the other */

@@ -6,6 +6,7 @@
 #include <core/base/alloc.h>
 #include <core/base/lock.h>
 #include <core/base/text.h>
+#include <core/tensor/account.h>
 #include <core/tensor/tensor_internal.h>
 #include <ops/support/tensor_list.h>
 #include <stdatomic.h>
@@ -30,6 +31,7 @@ typedef struct store {
   _Atomic uint32_t versions;
   tn_tensor **items;  /* guarded by mu, as all of the chain */
   size_t room;
+  tn__charge charge;  /* of items */
 } store;
 
 struct tn__list {
@@ -65,6 +67,11 @@ tn__list *tn__list_ref(tn__list *l)
 
 /* ---- making ---- */
 
+static tn_status no_change(int64_t length, tn_error *err)
+{
+  return tn__no_memory(err, "tensor list", (size_t)length * sizeof(tn_tensor *));
+}
+
 static tn__list *new_version(store *s, int64_t length)
 {
   tn__list *l = tn__zalloc(sizeof *l);
@@ -77,30 +84,30 @@ static tn__list *new_version(store *s, int64_t length)
   return l;
 }
 
-static store *new_store(const tn__list_kind *kind, int64_t length)
-{
-  size_t n_dims = kind->rank < 0 ? 0 : (size_t)kind->rank, bytes = sizeof(store) + n_dims * sizeof(int64_t);
-  store *s = tn__zalloc(bytes);
-  if (s == NULL) return NULL;
-  s->bytes = bytes;
-  s->kind = *kind;
-  s->kind.dims = (const int64_t *)(s + 1);
-  if (n_dims > 0) memcpy(s + 1, kind->dims, n_dims * sizeof(int64_t));
-  if (length > 0) s->items = tn__alloc_array((size_t)length, sizeof *s->items);
-  if (length > 0 && s->items == NULL) {
-    tn__free(s, bytes);
-    return NULL;
-  }
-  s->room = (size_t)length;
-  tn__mutex_init(&s->mu, "tensor list", TN_RANK_TENSOR_LIST);
-  return s;
-}
-
 static void free_store(store *s)
 {
   tn__mutex_fini(&s->mu);
   tn__free(s->items, s->room * sizeof *s->items);
+  tn__charge_end(&s->charge);
   tn__free(s, s->bytes);
+}
+
+static tn_status new_store(const tn__list_kind *kind, int64_t length, store **out, tn_error *err)
+{
+  size_t n_dims = kind->rank < 0 ? 0 : (size_t)kind->rank, bytes = sizeof(store) + n_dims * sizeof(int64_t);
+  store *s = *out = tn__zalloc(bytes);
+  if (s == NULL) return tn__no_memory(err, "tensor list", bytes);
+  s->bytes = bytes;
+  s->kind = *kind;
+  s->kind.dims = (const int64_t *)(s + 1);
+  if (n_dims > 0) memcpy(s + 1, kind->dims, n_dims * sizeof(int64_t));
+  tn__mutex_init(&s->mu, "tensor list", TN_RANK_TENSOR_LIST);
+  if (length <= 0) return TN_OK;
+  tn_status st = tn__charge_set(&s->charge, "tensor list", (size_t)length * sizeof *s->items, err);
+  if (st == TN_OK) s->items = tn__alloc_array((size_t)length, sizeof *s->items);
+  if (st == TN_OK && s->items == NULL) st = no_change(length, err);
+  if (st == TN_OK) s->room = (size_t)length;
+  return st;
 }
 
 /* The last version is the last to use the mutex, too. */
@@ -113,11 +120,12 @@ static void free_version(tn__list *l)
 
 tn_status tn__list_create(const tn__list_kind *kind, int64_t length, tn__list **out, tn_error *err)
 {
-  store *s = new_store(kind, length);
-  *out = s == NULL ? NULL : new_version(s, length);
+  store *s;
+  tn_status st = new_store(kind, length, &s, err);
+  *out = st != TN_OK ? NULL : new_version(s, length);
   if (*out != NULL) return TN_OK;
   if (s != NULL) free_store(s);
-  return tn__no_memory(err, "tensor list", (size_t)length * sizeof(tn_tensor *));
+  return st != TN_OK ? st : no_change(length, err);
 }
 
 /* ---- notes ---- */
@@ -195,8 +203,15 @@ static void snapshot(tn__list *l, tn_tensor **to)
 
 tn_status tn__list_all(tn__list *l, tn_tensor ***out, tn_error *err)
 {
-  *out = tn__alloc_array((size_t)l->length + 1, sizeof **out);
-  if (*out == NULL) return tn__no_memory(err, "elements of a tensor list", (size_t)l->length * sizeof **out);
+  size_t n = (size_t)l->length + 1, bytes = n * sizeof **out;
+  *out = NULL;
+  if (!tn__account_charge(tn__account_now, bytes))
+    return tn__account_refuse(tn__account_now, "elements of a tensor list", bytes, err);
+  *out = tn__alloc_array(n, sizeof **out);
+  if (*out == NULL) {
+    tn__account_credit(tn__account_now, bytes);
+    return tn__no_memory(err, "elements of a tensor list", bytes);
+  }
   snapshot(l, *out);
   return TN_OK;
 }
@@ -206,14 +221,10 @@ void tn__list_all_free(tn_tensor **items, int64_t n)
   if (items == NULL) return;
   tn__drop_tensors(items, n);
   tn__free(items, ((size_t)n + 1) * sizeof *items);
+  tn__account_credit(tn__account_now, ((size_t)n + 1) * sizeof *items); /* in the step that took them */
 }
 
 /* ---- changing ---- */
-
-static tn_status no_change(int64_t length, tn_error *err)
-{
-  return tn__no_memory(err, "tensor list", (size_t)length * sizeof(tn_tensor *));
-}
 
 /* A store of its own for what version l has, cut to length or filled up. */
 static tn_status copy_version(tn__list *l, int64_t length, tn__list **out, tn_error *err)
@@ -240,11 +251,17 @@ static void note_old(tn__list *older, int64_t i, tn_tensor *tensor)
 }
 
 /* The store holds as many, all past `length` NULL. Geometrically: pushing is the usual reason. */
-static bool grow_items(store *s, int64_t from, int64_t to)
+static tn_status grow_items(store *s, int64_t from, int64_t to, tn_error *err)
 {
-  if (!tn__grow((void **)&s->items, &s->room, (size_t)to, sizeof *s->items)) return false;
-  if (to > from) memset(s->items + from, 0, (size_t)(to - from) * sizeof *s->items);
-  return true;
+  if (to <= from) return TN_OK;
+  if ((size_t)to > s->room) {
+    tn_status st = tn__charge_set(&s->charge, "tensor list", (size_t)to * sizeof *s->items, err);
+    if (st == TN_OK && !tn__grow((void **)&s->items, &s->room, (size_t)to, sizeof *s->items)) st = no_change(to, err);
+    tn__charge_settle(&s->charge, s->room * sizeof *s->items);
+    if (st != TN_OK) return st;
+  }
+  memset(s->items + from, 0, (size_t)(to - from) * sizeof *s->items);
+  return TN_OK;
 }
 
 tn_status tn__list_change(tn__list *l, int64_t length, size_t puts, tn__list **out, tn_error *err)
@@ -260,11 +277,12 @@ tn_status tn__list_change(tn__list *l, int64_t length, size_t puts, tn__list **o
   }
   tn__list *v = new_version(s, length);
   if (n_notes > 0) b = new_notes(n_notes);
-  if (v == NULL || (n_notes > 0 && b == NULL) || (length > l->length && !grow_items(s, l->length, length))) {
+  tn_status st = v == NULL || (n_notes > 0 && b == NULL) ? no_change(length, err) : grow_items(s, l->length, length, err);
+  if (st != TN_OK) {
     tn__mutex_unlock(&s->mu);
     if (v != NULL) free_version(v);
     free_notes(b);
-    return no_change(length, err);
+    return st;
   }
   append_notes(l, b, b);
   v->older = l;

@@ -339,7 +339,7 @@ TN__APART static float round_bfloat16_apart(float x) { return round_bfloat16(x);
   static bool rule##_setup_##d(const void *const *scalars, uint32_t n, int64_t step, bool flag, void *to)   \
   {                                                                                                         \
     typedef tn__C_##d C;                                                                                    \
-    C h[TN__TRAINING_SCALARS], *k = to;                                                                     \
+    C h[TN__TRAINING_SCALARS] = { 0 }, *k = to;                                                             \
     bool slow = false;                                                                                      \
     UNUSED(step), UNUSED(flag);                                                                             \
     for (uint32_t j = 0; j < n; j++) h[j] = TN__L_##d(*(const tn__S_##d *)scalars[j]);                      \
