@@ -92,6 +92,9 @@ tn_status dnn_plan_create(tn_prepare_ctx *ctx, const_dnnl_op_desc_t op, const dn
   p->first = first;
   atomic_init(&p->free_call, first);
   p->n_blocks = 1;
+  if (setup->epilogue != NULL) p->epilogue = *setup->epilogue;
+  p->watches = dnn_epilogue_safe(&p->epilogue) < p->epilogue.n;
+  atomic_init(&p->careful, NULL);
   tn_status st = make_primitive(p, op, setup, engine, err);
   if (st != TN_OK) {
     dnn_plan_free(p);
@@ -136,6 +139,8 @@ void dnn_plan_free(void *plan)
   for (uint32_t i = 0; i < p->n_moves; i++)
     dnnl_primitive_destroy(p->moves[i].primitive);
   if (p->primitive != NULL) dnnl_primitive_destroy(p->primitive);
+  dnnl_primitive_t careful = atomic_load(&p->careful);
+  if (careful != NULL) dnnl_primitive_destroy(careful);
   if (p->desc != NULL) dnnl_primitive_desc_destroy(p->desc);
   for (uint32_t i = 0; i < p->n_parts; i++) dnn_plan_free(p->parts[i]);
   dnn_plan_free(p->whole);
@@ -348,10 +353,28 @@ static dnnl_status_t run_moves(const dnn_plan *p, const dnn_call *c, bool after,
   return st;
 }
 
+/* The same once more where a NaN was met. */
+static dnnl_status_t run_carefully(dnn_plan *p, const dnn_call *c, const tn_kernel_ctx *ctx, dnnl_stream_t stream)
+{
+  dnnl_primitive_t primitive;
+  dnnl_status_t st = dnn_careful(p, c->args, &primitive);
+  for (int64_t i = 0; i < p->n_blocks && st == dnnl_success; i++) {
+    if (tn_kernel_cancelled(ctx)) break;
+    if (p->enter != NULL) p->enter(ctx, scratch_of(ctx, p), p->own, i);
+    st = dnnl_primitive_execute(primitive, stream, (int)p->n_args, c->args);
+    if (st == dnnl_success) st = dnn_careful_finish(p, c->args);
+    if (p->leave != NULL) p->leave(ctx, scratch_of(ctx, p), p->own, i);
+  }
+  return st == dnnl_unimplemented ? dnnl_success : st; /* there is no such primitive: the first result stays */
+}
+
+#define BLOCKS_BETWEEN_LOOKS 8 /* whether the step goes on */
+
 static dnnl_status_t run_blocks(const dnn_plan *p, const dnn_call *c, const tn_kernel_ctx *ctx, dnnl_stream_t stream)
 {
   dnnl_status_t st = dnnl_success;
   for (int64_t i = 0; i < p->n_blocks && st == dnnl_success; i++) {
+    if (i % BLOCKS_BETWEEN_LOOKS == BLOCKS_BETWEEN_LOOKS - 1 && tn_kernel_cancelled(ctx)) break;
     if (p->enter != NULL) p->enter(ctx, scratch_of(ctx, p), p->own, i);
     st = dnnl_primitive_execute(p->primitive, stream, (int)p->n_args, c->args);
     if (p->leave != NULL) p->leave(ctx, scratch_of(ctx, p), p->own, i);
@@ -371,7 +394,9 @@ dnnl_status_t dnn_plan_execute(const tn_kernel_ctx *ctx, dnn_plan *p)
   /* Most primitives keep the number of threads that they were made with; those that ask again find one, too. */
   int before = dnn_one_thread();
   if (st == dnnl_success) st = run_moves(p, c, false, stream);
+  bool flag = p->watches && dnn_nan_watch();
   if (st == dnnl_success) st = run_blocks(p, c, ctx, stream);
+  if (__builtin_expect(p->watches && dnn_nan_met(flag), 0) && st == dnnl_success) st = run_carefully(p, c, ctx, stream);
   if (st == dnnl_success) st = run_moves(p, c, true, stream);
   dnn_restore_threads(before);
   give_call(p, c);

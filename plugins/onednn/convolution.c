@@ -228,6 +228,9 @@ static tn_status banded_plan(tn_prepare_ctx *ctx, const conv_state *s, const siz
   return TN_OK;
 }
 
+#define MOST_LONG 128       /* bands that are cut for their time alone: bands of other paddings have code of their own, which takes ms */
+#define DEEP 30             /* how much longer than is said a depthwise one of several results by channel takes */
+#define MOST_FILTERS (64e6) /* bytes of filters that are packed in a step, one for each band */
 #define REUSED_BAND 512 /* rows of a band that make packing a filter for it worth it */
 
 static double cost_of(const sizes *z, bool depthwise)
@@ -240,10 +243,14 @@ static tn_status shared_plan(tn_prepare_ctx *ctx, const conv_state *s, const siz
 {
   double ns = cost_of(z, s->depthwise);
   uint32_t n = dnn_parts_worth(ctx, ns);
-  bool constant = tn_prepare_is_constant(ctx, 1);
-  dnn_bands b = dnn_bands_cut(z->x[0], z->y[1], z->rows / z->y[0], n, constant ? 0 : REUSED_BAND);
+  bool constant = tn_prepare_is_constant(ctx, 1), is_long;
+  int64_t most = constant ? MOST_LONG : (int64_t)(MOST_FILTERS / (z->products / (double)z->rows * 4 + 1));
+  is_long = dnn_parts_long(ctx, n, ns, most) > n;
+  n = dnn_parts_long(ctx, n, ns, most);
+  dnn_bands b = dnn_bands_cut(z->x[0], z->y[1], z->rows / z->y[0], n, constant || is_long ? 0 : REUSED_BAND);
   n = (uint32_t)(b.images * b.rows);
-  if (n > 1 && (constant || z->rows / n >= REUSED_BAND)) {
+  if (dnn_too_long(s->depthwise && z->out_group > 1 ? DEEP * ns : ns, n)) return dnn_declined(err, "a convolution that no time limit would end");
+  if (n > 1 && (constant || is_long || z->rows / n >= REUSED_BAND)) {
     tn_status st = banded_plan(ctx, s, z, b, ns, err);
     if (st != TN_UNIMPLEMENTED) return st;
     dnn_plan_undo(ctx, err);
@@ -358,6 +365,7 @@ tn_status dnn_gradient_prepare(tn_prepare_ctx *ctx, tn_error *err)
   if (!measure(ctx, s, &z)) return dnn_declined(err, "shapes that the library's own kernel judges");
   if (is_slow(&z, s->depthwise) || z.rows < REUSED)
     return dnn_declined(err, "a convolution this small");
+  if (dnn_too_long(z.products * 0.02, 1)) return dnn_declined(err, "a gradient that no time limit would end");
   tn_status st = gradient_plan(ctx, s, &z, err);
   if (st == TN_OK) st = tn_prepare_output(ctx, 0, s->wanted == WANTED_X ? z.x : z.filter, z.rank, err);
   ctx->cost_ns = z.products * 0.02;

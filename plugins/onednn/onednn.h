@@ -148,6 +148,9 @@ typedef struct dnn_plan {
   void (*enter)(const tn_kernel_ctx *ctx, char *scratch, const void *own, int64_t block);
   void (*leave)(const tn_kernel_ctx *ctx, char *scratch, const void *own, int64_t block);
   void *own; /* freed with the plan */
+  dnn_epilogue epilogue;              /* of the primitive */
+  bool watches;                       /* a step of it may lose a NaN */
+  _Atomic(dnnl_primitive_t) careful;  /* up to that step; NULL: no NaN was met yet */
   struct dnn_plan **parts;
   struct dnn_plan *whole; /* of a plan of parts: all of it, for a thread that is alone; NULL = parts it is */
   uint32_t n_parts, most_parts;
@@ -198,6 +201,17 @@ tn_status dnn_plan_end(dnn_plan *p, tn_prepare_ctx *ctx, tn_error *err);
 tn_status dnn_compute(tn_kernel_ctx *ctx);
 /* The same for a plan without parts. */
 dnnl_status_t dnn_plan_execute(const tn_kernel_ctx *ctx, dnn_plan *p);
+
+/* ---- careful.c: steps that lose a NaN ---- */
+
+/* How many steps of an epilogue come before the first that may lose a NaN. */
+uint32_t dnn_epilogue_safe(const dnn_epilogue *e);
+/* Around a primitive: whether it met a NaN where one is lost, or made one. */
+bool dnn_nan_watch(void);
+bool dnn_nan_met(bool before);
+/* The plan's primitive without the steps from there on; then these steps. args: a call's. */
+dnnl_status_t dnn_careful(dnn_plan *p, const dnnl_exec_arg_t *args, dnnl_primitive_t *out);
+dnnl_status_t dnn_careful_finish(const dnn_plan *p, const dnnl_exec_arg_t *args);
 tn_status dnn_reorder_create(const dnnl_memory_desc_t *from, const dnnl_memory_desc_t *to, dnnl_primitive_t *out,
                              tn_error *err);
 
@@ -210,6 +224,10 @@ double dnn_product_ns(double products, double weights);
 uint32_t dnn_parts_worth(const tn_prepare_ctx *ctx, double ns);
 /* n parts, or `most` where that is less, so that all threads have as many. */
 uint32_t dnn_parts_at_most(const tn_prepare_ctx *ctx, uint32_t n, int64_t most);
+/* More than n, but for `most`, where the primitives would take so long that a step could not be ended in time. */
+uint32_t dnn_parts_long(const tn_prepare_ctx *ctx, uint32_t n, double ns, int64_t most);
+/* Whether one primitive of so many that are alike takes far too long for that: the library's own kernel ends then. */
+bool dnn_too_long(double ns, uint32_t pieces);
 /* A plan of `most` parts, which is ctx's shape state: the plans made from now on are its parts, and each ends with
  * dnn_plan_end. */
 tn_status dnn_parts_begin(tn_prepare_ctx *ctx, uint32_t most, double ns, tn_error *err);

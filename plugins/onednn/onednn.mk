@@ -5,6 +5,7 @@ if HAVE_ONEDNN
 TN_PLUGINS += plugins/onednn.la
 plugins_onednn_la_SOURCES = \
   plugins/onednn/call.c \
+  plugins/onednn/careful.c \
   plugins/onednn/columns.c \
   plugins/onednn/convolution.c \
   plugins/onednn/engine.c \
@@ -20,7 +21,7 @@ plugins_onednn_la_SOURCES = \
   plugins/onednn/winograd.c
 plugins_onednn_la_CPPFLAGS = $(TN_PLUGIN_CPPFLAGS) -DTN_PLUGIN=onednn
 plugins_onednn_la_LDFLAGS = $(TN_PLUGIN_LINK)
-plugins_onednn_la_LIBADD = -ldnnl -lgomp
+plugins_onednn_la_LIBADD = -ldnnl -lgomp -lm
 EXTRA_LTLIBRARIES += plugins/preloaded/onednn.la
 plugins_preloaded_onednn_la_SOURCES = $(plugins_onednn_la_SOURCES)
 plugins_preloaded_onednn_la_CPPFLAGS = $(plugins_onednn_la_CPPFLAGS)

@@ -26,6 +26,19 @@ uint32_t dnn_parts_worth(const tn_prepare_ctx *ctx, double ns)
   return dnn_parts_at_most(ctx, n, most < n ? (int64_t)most : n);
 }
 
+#define LONGEST 1e7 /* ns of a part: a primitive that has begun runs to its end, whatever comes of its step */
+#define TOO_LONG 1e8
+#define MOST_PARTS 4096
+
+uint32_t dnn_parts_long(const tn_prepare_ctx *ctx, uint32_t n, double ns, int64_t most)
+{
+  double wanted = ns / LONGEST < MOST_PARTS ? ns / LONGEST : MOST_PARTS;
+  if (!(wanted >= 2) || wanted <= n) return n;
+  return dnn_parts_at_most(ctx, (uint32_t)wanted, most);
+}
+
+bool dnn_too_long(double ns, uint32_t pieces) { return ns / (pieces < 1 ? 1 : pieces) > TOO_LONG; }
+
 tn_status dnn_parts_begin(tn_prepare_ctx *ctx, uint32_t most, double ns, tn_error *err)
 {
   dnn_plan *p = tn_alloc(sizeof *p);

@@ -106,13 +106,16 @@ static tn_status banded_plan(tn_prepare_ctx *ctx, const sizes *z, dnn_bands b, t
   return TN_OK;
 }
 
+#define MOST_LONG 32 /* bands that are cut for their time alone: those of other paddings have code of their own, which takes ms */
+
 static tn_status best_plan(tn_prepare_ctx *ctx, const sizes *z, tn_error *err)
 {
-  uint32_t n = dnn_parts_worth(ctx, ctx->cost_ns);
+  int64_t points = 1;
+  for (int a = 1; a < z->rank - 1; a++) points *= z->y[a];
+  uint32_t n = dnn_parts_long(ctx, dnn_parts_worth(ctx, ctx->cost_ns), ctx->cost_ns, MOST_LONG);
+  dnn_bands b = dnn_bands_cut(z->y[0], z->y[1], points, n, 0);
+  if (dnn_too_long(ctx->cost_ns, n > 1 ? (uint32_t)(b.images * b.rows) : 1)) return dnn_declined(err, "pooling that no time limit would end");
   if (n > 1) {
-    int64_t points = 1;
-    for (int a = 1; a < z->rank - 1; a++) points *= z->y[a];
-    dnn_bands b = dnn_bands_cut(z->y[0], z->y[1], points, n, 0);
     tn_status st = b.images * b.rows > 1 ? banded_plan(ctx, z, b, err) : TN_UNIMPLEMENTED;
     if (st != TN_UNIMPLEMENTED) return st;
     dnn_plan_undo(ctx, err);
@@ -182,6 +185,7 @@ tn_status dnn_pool_gradient_prepare(tn_prepare_ctx *ctx, tn_error *err)
   dnnl_engine_t engine = dnn_engine(err);
   if (engine == NULL) return TN_UNIMPLEMENTED;
   tn_status st = judge(ctx, &z, err);
+  if (st == TN_OK && dnn_too_long(ctx->cost_ns, 1)) st = dnn_declined(err, "a gradient that no time limit would end");
   if (st == TN_OK && !alike(ctx, &z)) st = dnn_declined(err, "shapes that the library's own kernel judges");
   if (st == TN_OK) st = forward_desc(ctx->state, &z, dnnl_forward_training, &desc, err);
   if (st != TN_OK) return st;

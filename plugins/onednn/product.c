@@ -91,10 +91,11 @@ static bool measure(const tn_prepare_ctx *ctx, const product_state *s, sizes *z)
   return dnn_dims_fit(z->shape, z->rank);
 }
 
-static dnnl_memory_desc_t matrices(const int64_t *batch, int n_batch, int64_t rows, int64_t columns, bool across,
+/* all: rows of the matrices in memory, of which these are some. */
+static dnnl_memory_desc_t matrices(const int64_t *batch, int n_batch, int64_t all, int64_t rows, int64_t columns, bool across,
                                    dnnl_data_type_t type)
 {
-  int64_t dims[DNNL_MAX_NDIMS], strides[DNNL_MAX_NDIMS], step = rows * columns;
+  int64_t dims[DNNL_MAX_NDIMS], strides[DNNL_MAX_NDIMS], step = all * columns;
   for (int i = n_batch - 1; i >= 0; i--) {
     dims[i] = batch[i];
     strides[i] = step;
@@ -103,7 +104,7 @@ static dnnl_memory_desc_t matrices(const int64_t *batch, int n_batch, int64_t ro
   dims[n_batch] = rows;
   dims[n_batch + 1] = columns;
   strides[n_batch] = across ? 1 : columns;
-  strides[n_batch + 1] = across ? rows : 1;
+  strides[n_batch + 1] = across ? all : 1;
   return dnn_strided(dims, strides, n_batch + 2, type);
 }
 
@@ -160,12 +161,12 @@ static layouts describe(const product_state *s, const sizes *z, const band *b, d
   sizes part = *z;
   layouts l;
   if (b->matrices < matrices_of(z)) part.a[0] = part.b[0] = part.out[0] = b->matrices;
-  l.source = matrices(part.a, z->n_batch, b->rows, z->k, s->across_a, type);
-  l.plain = matrices(part.b, z->n_batch, z->k, z->n, s->across_b, type);
-  l.target = matrices(part.out, z->n_batch, b->rows, z->n, false, type);
+  l.source = matrices(part.a, z->n_batch, z->rows, b->rows, z->k, s->across_a, type);
+  l.plain = matrices(part.b, z->n_batch, z->k, z->k, z->n, s->across_b, type);
+  l.target = matrices(part.out, z->n_batch, z->rows, b->rows, z->n, false, type);
   l.bias = dnn_strided(wide, one, 2, type);
   size_t element = dnnl_data_type_size(type);
-  l.source_at = (size_t)(b->matrix * z->m + b->row) * (size_t)z->k * element;
+  l.source_at = ((size_t)(b->matrix * z->m * z->k) + (size_t)b->row * (s->across_a ? 1 : (size_t)z->k)) * element;
   l.plain_at = (size_t)(b->matrix * z->k) * (size_t)z->n * element;
   l.target_at = (size_t)(b->matrix * z->m + b->row) * (size_t)z->n * element;
   return l;
@@ -225,8 +226,9 @@ static uint32_t parts_of(const tn_prepare_ctx *ctx, const product_state *s, cons
 {
   uint32_t n = dnn_parts_worth(ctx, cost_of(z));
   int64_t most = z->n_batch == 0 ? z->rows / (z->rows < 2 * MIN_ROWS ? FEW_ROWS : MIN_ROWS) : matrices_of(z);
-  if (z->n_batch > 1 || (z->n_batch == 1 && z->a[0] != z->b[0]) || (z->n_batch == 0 && s->across_a)) return 1;
-  return n == 1 ? n : dnn_parts_at_most(ctx, n, most);
+  if (z->n_batch > 1 || (z->n_batch == 1 && z->a[0] != z->b[0])) return 1;
+  if (z->n_batch == 0 && s->across_a) n = 1; /* threads gain nothing by it */
+  return dnn_parts_long(ctx, n == 1 ? n : dnn_parts_at_most(ctx, n, most), cost_of(z), most);
 }
 
 static tn_status whole_plan(tn_prepare_ctx *ctx, const product_state *s, const sizes *z, const dnn_plan *like,
@@ -305,6 +307,7 @@ tn_status dnn_product_prepare(tn_prepare_ctx *ctx, tn_error *err)
     return dnn_declined(err, "fused tensors of other shapes");
   if (ctx->inputs[0].dtype != TN_FLOAT ? z.products < SMALL_SHORT : is_small(&z, tn_prepare_is_constant(ctx, 1)))
     return dnn_declined(err, "a product this small");
+  if (dnn_too_long(cost_of(&z), parts_of(ctx, s, &z))) return dnn_declined(err, "a product that no time limit would end");
   tn_status st = product_plan(ctx, s, &z, err);
   if (st == TN_OK) st = tn_prepare_output(ctx, 0, z.shape, z.rank, err);
   ctx->cost_ns = cost_of(&z);

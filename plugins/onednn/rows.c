@@ -9,6 +9,7 @@ static tn_status plan_alike(tn_prepare_ctx *ctx, const_dnnl_op_desc_t desc, cons
                             tn_error *err)
 {
   dnn_plan *p;
+  if (dnn_too_long(ns * (double)ctx->inputs[0].count, 1)) return dnn_declined(err, "rows that no time limit would end");
   tn_status st = dnn_plan_create(ctx, desc, &(dnn_setup){ NULL, NULL, NULL }, &p, err);
   if (st != TN_OK) return st;
   dnn_plan_input(p, DNNL_ARG_SRC, 0, layout, NULL);
@@ -73,5 +74,5 @@ tn_status dnn_lrn_prepare(tn_prepare_ctx *ctx, tn_error *err)
   dnnl_lrn_desc_t desc;
   tn_status st = dnn_status(dnnl_lrn_forward_desc_init(&desc, dnnl_forward_inference, dnnl_lrn_across_channels, &layout,
                                                        s->window, s->alpha, s->beta, s->bias), "LRN", err);
-  return st == TN_OK ? plan_alike(ctx, &desc, &layout, 1, err) : st;
+  return st == TN_OK ? plan_alike(ctx, &desc, &layout, 1 + 0.05 * (double)s->window, err) : st;
 }
