@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "tests/support/eager_kit.h"
+#include "tests/support/gpu_faults.h"
 #include "tests/support/gpu_kit.h"
 #include "tests/support/plugin_files.h"
 #include "tests/support/session_kit.h"
@@ -149,8 +150,9 @@ static int scene_no_opencl(void) { return unusable("there is no OpenCL on this m
 static void gpu_device__without_a_device_it_says_so_and_others_work(void)
 {
   NEEDS_PLUGIN();
-  const char *environment[] = { gpu_kit_setting("OCL_ICD_VENDORS", plugin_folder()), NULL };
-  gpu_kit_play("no_device", environment);
+  if (real_loader() == NULL) TAP_SKIP("there is no OpenCL on this machine");
+  /* Not every loader can be told by its environment to find nothing. */
+  gpu_kit_play("no_device", with_faults(NULL, "clGetPlatformIDs:1+:-1001")); /* CL_PLATFORM_NOT_FOUND_KHR */
 }
 
 /* S-PLG-07: a loader that is no library stands for one that is not there. */
@@ -227,10 +229,9 @@ static void gpu_device__memory_is_limited_by_a_share_or_a_number(void)
     tn_session_destroy(session);
   }
   CHECK_STATUS(try_target("gpu", "memory_fraction=0"), TN_INVALID_ARGUMENT, &err);
-  CHECK_CONTAINS(tn_error_message(&err), "memory_fraction is 0, it must be above 0 and at most 1");
+  CHECK_CONTAINS(tn_error_message(&err), "'memory_fraction' is 0, wanted above 0 and at most 1");
   CHECK_STATUS(try_target("gpu", "memory_fraction=1.5"), TN_INVALID_ARGUMENT, &err);
   CHECK_STATUS(try_target("gpu", "memory_fraction=-0.5"), TN_INVALID_ARGUMENT, &err);
-  CHECK_OK(try_target("direct", "memory_fraction=7"), &err);
 }
 
 /* ---- settings ---- */
@@ -249,7 +250,7 @@ static void gpu_device__settings_that_are_wrong_are_named(void)
 {
   static const struct {
     const char *target, *text;
-  } cases[] = { { "gpu:devise=1", "there is no setting 'devise'; those that exist: device, platform, type" },
+  } cases[] = { { "gpu:devise=1", "there is no setting 'devise' (did you mean 'device'?); those that exist: device, platform, type" },
                 { "gpu:device=", "setting device= of runtime 'gpu': wanted a number, several as in 0+1, or all" },
                 { "gpu:device=x", "setting device=x of" },
                 { "gpu:device=-1", "setting device=-1 of" },

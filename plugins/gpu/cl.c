@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The ICD loader, opened once, and what OpenCL's error codes are called. */
 #include "cl.h"
+#include "driver.h"
 
 #include <dlfcn.h>
 #include <string.h>
 
 gpu_cl cl;
 
+static gpu_cl found; /* as the loader has them */
 static void *loader;
 
 static const struct {
@@ -20,31 +22,53 @@ static const struct {
 
 static void *open_loader(tn_error *err)
 {
-  void *found = dlopen("libOpenCL.so.1", RTLD_NOW | RTLD_LOCAL);
-  if (found == NULL) found = dlopen("libOpenCL.so", RTLD_NOW | RTLD_LOCAL);
-  if (found != NULL) return found;
+  void *handle = dlopen("libOpenCL.so.1", RTLD_NOW | RTLD_LOCAL);
+  if (handle == NULL) handle = dlopen("libOpenCL.so", RTLD_NOW | RTLD_LOCAL);
+  if (handle != NULL) return handle;
   const char *why = dlerror();
   tn_error_set(err, TN_UNAVAILABLE, "there is no OpenCL on this machine (%s); Debian has it in ocl-icd-libopencl1",
                why != NULL ? why : "dlopen gives no reason");
   return NULL;
 }
 
+/* ---- calls in which drivers make threads ---- */
+
+static cl_context create_context(const cl_context_properties *properties, cl_uint n, const cl_device_id *devices,
+                                 void(CL_CALLBACK *notify)(const char *, const void *, size_t, void *), void *user, cl_int *code)
+{
+  sigset_t before;
+  gpu_signals_block(&before);
+  cl_context context = found.CreateContext(properties, n, devices, notify, user, code);
+  gpu_signals_restore(&before);
+  return context;
+}
+
+static cl_command_queue create_queue(cl_context context, cl_device_id device, cl_command_queue_properties properties, cl_int *code)
+{
+  sigset_t before;
+  gpu_signals_block(&before);
+  cl_command_queue queue = found.CreateCommandQueue(context, device, properties, code);
+  gpu_signals_restore(&before);
+  return queue;
+}
+
 tn_status gpu_cl_load(tn_error *err)
 {
   if (loader != NULL) return TN_OK;
-  void *found = open_loader(err);
-  if (found == NULL) return TN_UNAVAILABLE;
-  gpu_cl whole;
+  void *opened = open_loader(err);
+  if (opened == NULL) return TN_UNAVAILABLE;
   for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
-    void *function = dlsym(found, functions[i].name);
+    void *function = dlsym(opened, functions[i].name);
     if (function == NULL) {
-      dlclose(found);
+      dlclose(opened);
       return tn_error_set(err, TN_UNAVAILABLE, "libOpenCL.so has no %s, which OpenCL has since version 1.2", functions[i].name);
     }
-    memcpy((char *)&whole + functions[i].at, &function, sizeof function);
+    memcpy((char *)&found + functions[i].at, &function, sizeof function);
   }
-  cl = whole;
-  loader = found;
+  cl = found;
+  cl.CreateContext = create_context;
+  cl.CreateCommandQueue = create_queue;
+  loader = opened;
   return TN_OK;
 }
 

@@ -93,6 +93,8 @@ plugins_gpu_la_SOURCES = \
   plugins/gpu/eager.c \
   plugins/gpu/device.c \
   plugins/gpu/device.h \
+  plugins/gpu/driver.c \
+  plugins/gpu/driver.h \
   plugins/gpu/embedded.h \
   plugins/gpu/executor.h \
   plugins/gpu/fault.c \

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The runtime "gpu": what the library is told of it. */
+#include "driver.h"
 #include "executor.h"
 
 #include <string.h>
@@ -9,8 +10,11 @@ TN_PLUGIN_MANIFEST("runtime", "gpu", "GPU,CPU", "0", TN_VERSION_STRING, "Tenon",
 /* P-40, S-PLG-07: without OpenCL or a device the name stays, with the reason. */
 static tn_status init(tn_error *err)
 {
+  gpu_process *kept = gpu_process_keep();
+  if (kept == NULL) return tn_error_set(err, TN_RESOURCE_EXHAUSTED, "gpu: no memory to look for devices");
   tn_status st = gpu_cl_load(err);
   if (st == TN_OK) st = gpu_devices_find(err);
+  gpu_process_restore(kept);
   return st == TN_OK ? gpu_ops_register(err) : st;
 }
 
