@@ -653,15 +653,36 @@ static void config__calls_choose_among_the_pools_that_there_are(void)
   }
 }
 
-/* S-CFG-16, S-CFG-22 */
-static void config__negative_threads_and_gpu_memory_never_fail(void)
+/* S-CFG-16 */
+static void config__negative_threads_never_fail(void)
 {
   CHECK_OK(open_with("inter_op_threads", "-3", NULL), &err);
   CHECK_OK(open_with("intra_op_threads", "-7", NULL), &err);
   CHECK_OK(open_with("session_inter_op_pools", "-2,-2@below", NULL), &err);
-  bool only_cpus = others == 0; /* who has a GPU refuses these */
-  CHECK_STATUS(open_with("memory_fraction", "-2", NULL), only_cpus ? TN_OK : TN_INVALID_ARGUMENT, &err);
-  CHECK_STATUS(open_with("memory_fraction", "17", NULL), only_cpus ? TN_OK : TN_INVALID_ARGUMENT, &err);
+  end();
+}
+
+/* S-CFG-22: refused where they are set, whatever the runtime. */
+static void config__numbers_out_of_range_are_refused(void)
+{
+  static const char *const texts[] = { "nan", "-nan", "inf", "-inf", "0", "-2", "17", "1.0000001", "1e308", "-1e-300" };
+  static const double numbers[] = { NAN, INFINITY, -INFINITY, 0, -2, 17, 1.0000001 };
+  /* ConfigProto: gpu_options (6) of 9 bytes, per_process_gpu_memory_fraction (1) as a double */
+  unsigned char proto[] = { 0x32, 9, 0x09, 0, 0, 0, 0, 0, 0, 0, 0 };
+  begin();
+  REQUIRE_OK(tn_session_options_set_float(options, "memory_fraction", 0.5, &err), &err);
+  for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
+    CHECK_MSG(tn_session_options_parse(options, "memory_fraction", texts[i], &err) == TN_INVALID_ARGUMENT, "'%s' is taken", texts[i]);
+  for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
+    CHECK_STATUS(tn_session_options_set_float(options, "memory_fraction", numbers[i], &err), TN_INVALID_ARGUMENT, &err);
+    CHECK_CONTAINS(tn_error_message(&err), ", wanted above 0 and at most 1");
+    if (numbers[i] == 0) continue; /* means the default there */
+    memcpy(proto + 3, &numbers[i], sizeof numbers[i]);
+    CHECK_STATUS(tn_session_options_from_config(options, proto, sizeof proto, &err), TN_INVALID_ARGUMENT, &err);
+  }
+  CHECK_DOUBLE(real_of(options, "memory_fraction"), 0.5, 0);
+  CHECK_OK(tn_session_options_parse(options, "memory_fraction", "1", &err), &err);
+  CHECK_OK(tn_session_options_parse(options, "memory_fraction", "1e-300", &err), &err);
   end();
 }
 
@@ -696,4 +717,4 @@ TAP_MAIN(TAP_TEST(config__lists_are_built_item_by_item), TAP_TEST(config__lists_
          TAP_TEST(config__device_filters_hide_devices), TAP_TEST(config__a_shared_pool_has_one_number_of_threads),
          TAP_TEST(config__pools_are_opened_once),
   TAP_TEST(config__calls_choose_among_the_pools_that_there_are),
-         TAP_TEST(config__negative_threads_and_gpu_memory_never_fail), TAP_TEST(config__opening_survives_lack_of_memory))
+         TAP_TEST(config__negative_threads_never_fail), TAP_TEST(config__numbers_out_of_range_are_refused), TAP_TEST(config__opening_survives_lack_of_memory))

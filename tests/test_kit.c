@@ -623,6 +623,27 @@ static void kit__four_callbacks_are_enough(void)
   CHECK_OK(tn_runtime_unregister("test.minimal", NULL), NULL);
 }
 
+/* A reset that does nothing and says that it went well would leave sessions open. */
+static void kit__a_reset_is_of_a_registered_factory(void) /* P-42, S-RST-09 */
+{
+  static const char *const names[] = { "conformance.a", NULL };
+  ts t;
+  open_own(&t, RIGHT, 1);
+  tn_session_factory copy = factory;
+  CHECK_STATUS(tn_kit_reset(&copy, NULL, 0, 0, &t.err), TN_FAILED_PRECONDITION, &t.err);
+  CHECK_CONTAINS(tn_error_message(&t.err), "not registered");
+  CHECK_STATUS(tn_kit_reset(&factory, names, 2, 0, &t.err), TN_INVALID_ARGUMENT, &t.err);
+  CHECK_CONTAINS(tn_error_message(&t.err), "container 1");
+  CHECK_STATUS(tn_kit_reset(NULL, NULL, 0, 0, &t.err), TN_INVALID_ARGUMENT, &t.err);
+  CHECK_STATUS(tn_kit_reset(&factory, NULL, 1, 0, &t.err), TN_INVALID_ARGUMENT, &t.err);
+  CHECK_STATUS(tn_kit_reset(&factory, NULL, 0, 8, &t.err), TN_INVALID_ARGUMENT, &t.err);
+  CHECK_DOUBLE(ts_run1(&t, FEEDS({ "x", 3 }, { "y", 4 }), "twice"), 14, 0); /* none of them closed it */
+  CHECK_OK(tn_kit_reset(&factory, NULL, 0, 0, &t.err), &t.err);
+  ts_run1(&t, FEEDS({ "x", 3 }, { "y", 4 }), "twice");
+  CHECK_INT(tn_error_code(&t.err), TN_CANCELLED);
+  ts_fini(&t);
+}
+
 TAP_MAIN(
   TAP_TEST(kit__a_runtime_executes_the_plan_itself),
   TAP_TEST(kit__a_runtime_writes_into_given_tensors),
@@ -635,4 +656,5 @@ TAP_MAIN(
   TAP_TEST(kit__plans_that_are_not_straight_say_so),
   TAP_TEST(kit__calls_of_functions_are_not_straight),
   TAP_TEST(kit__a_plugin_executes_straight_plans),
-  TAP_TEST(kit__four_callbacks_are_enough))
+  TAP_TEST(kit__four_callbacks_are_enough),
+  TAP_TEST(kit__a_reset_is_of_a_registered_factory))

@@ -184,7 +184,7 @@ static struct {
   int calls;
   tn_status registered, loaded, rescanned, added, frozen, listed, by_path;
   tn_status loaded_known;
-  char text[300];
+  char text[600];
 } back;
 
 static tn_status fake_new(const tn_session_factory *self, const tn_session_options *options, tn_runtime_session **out, tn_error *e)
@@ -269,6 +269,69 @@ static void callback__a_plugin_cannot_change_the_registry_while_it_is_loaded(voi
     CHECK_STATUS(load("t.k_own"), TN_NOT_FOUND, &err);
   }
   CHECK_OK(load("t.k_other"), &err);
+}
+
+static void called_back_where(void)
+{
+  tn_plugin_call call = { .struct_size = sizeof(call) };
+  back.calls++;
+  if (tn_plugin_call_now(&call))
+    snprintf(back.text, sizeof(back.text), "%s (%s): %s%s", call.plugin, call.file, call.call, call.kernel != NULL ? "?" : "");
+}
+
+/* A session on the runtime, with one step. */
+static void run_once(const char *target)
+{
+  tn_graph *graph = NULL;
+  tn_session_options *options = NULL;
+  tn_session *session = NULL;
+  tn_tensor *fetched = NULL;
+  static const char text[] = "node { name: 'c' op: 'Const' attr { key: 'dtype' value { type: DT_FLOAT } } "
+                             "attr { key: 'value' value { tensor { dtype: DT_FLOAT tensor_shape { } float_val: 1 } } } }";
+  const char *fetch = "c:0";
+  const tn_import_options as_text = { .struct_size = sizeof as_text, .flags = TN_IMPORT_TEXT };
+  REQUIRE_OK(tn_graph_create(&graph, &err), &err);
+  REQUIRE_OK(tn_graph_import(graph, text, sizeof(text) - 1, &as_text, &err), &err);
+  REQUIRE_OK(tn_session_options_create(&options, &err), &err);
+  REQUIRE_OK(tn_session_options_set_target(options, target, &err), &err);
+  REQUIRE_OK(tn_session_create(options, &session, &err), &err);
+  REQUIRE_OK(tn_session_set_graph(session, graph, &err), &err);
+  CHECK_OK(tn_session_run(session, NULL, NULL, NULL, 0, &fetch, &fetched, 1, NULL, 0, NULL, &err), &err);
+  tn_tensor_unref(fetched);
+  tn_session_destroy(session);
+  tn_session_options_destroy(options);
+  tn_graph_unref(graph);
+}
+
+static void callback__a_program_can_ask_which_plugin_it_is_in(void)
+{
+  static const struct {
+    const char *fault, *call;
+  } cases[] = { { "ctor:call", "one of its constructors" }, { "entry:call", "its entry" },   { "init:call", "its init" },
+                { "accept:call", "its accepts_options" },   { "session:call", "its new_session" }, { "prepare:call", "its prepare" },
+                { "step:call", "its step" },                { "release:call", "its release" },  { "destroy:call", "its destroy_session" } };
+  const char *folder = plugin_folder();
+  tn_plugin_call call = { .struct_size = sizeof(call) }, small = { .struct_size = TN_SIZE_TO(tn_plugin_call, call) };
+  char file[20], name[20], wanted[500];
+  for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+    snprintf(file, sizeof(file), "p%zu.so", i);
+    snprintf(name, sizeof(name), "t.which_%zu", i);
+    plugin_ender(folder, file, name, cases[i].fault);
+  }
+  plugin_search(folder);
+  for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+    snprintf(file, sizeof(file), "p%zu.so", i);
+    snprintf(name, sizeof(name), "t.which_%zu", i);
+    snprintf(wanted, sizeof(wanted), "%s (%s): %s", name, plugin_path(folder, file), cases[i].call);
+    will_call(called_back_where);
+    run_once(name);
+    CHECK(back.calls > 0);
+    CHECK_STR(back.text, wanted);
+    CHECK(!tn_plugin_call_now(&call));
+    CHECK(call.plugin == NULL && call.file == NULL && call.call == NULL && call.kernel == NULL && call.node == NULL);
+  }
+  CHECK(!tn_plugin_call_now(&small));
+  CHECK(!tn_plugin_call_now(NULL));
 }
 
 /* P-70: questions from a callback are answered; a load from inside of one is refused. */
@@ -646,7 +709,8 @@ TAP_MAIN_WITH(setup, teardown, TAP_TEST(freeze__nothing_is_loaded_any_more),
               TAP_TEST(by_path__is_off_unless_the_program_allows_it), TAP_TEST(by_path__survives_lack_of_memory),
               TAP_TEST(by_path__is_refused_in_a_set_user_id_program),
               TAP_TEST(callback__a_plugin_cannot_change_the_registry_while_it_is_loaded),
-              TAP_TEST(callback__may_ask_but_not_load), TAP_TEST(callback__another_thread_registers_during_a_load),
+              TAP_TEST(callback__may_ask_but_not_load),
+              TAP_TEST(callback__a_program_can_ask_which_plugin_it_is_in), TAP_TEST(callback__another_thread_registers_during_a_load),
               TAP_TEST(change__a_file_swapped_between_check_and_open_is_refused),
               TAP_TEST(change__a_plugin_is_replaced_while_it_runs), TAP_TEST(change__an_error_outlives_its_plugin),
               TAP_TEST(memory__goes_back_the_way_it_came), TAP_TEST(host__unknown_extensions_are_absent),

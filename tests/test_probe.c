@@ -20,24 +20,6 @@
 static tn_error err = TN_ERROR_INIT;
 static tn_probe_report report;
 
-/* ---- the log ---- */
-
-static char logged[20000];
-
-static void keep_line(void *user, int32_t level, const char *line)
-{
-  (void)user, (void)level;
-  size_t n = strlen(logged);
-  snprintf(logged + n, sizeof(logged) - n, "%s\n", line);
-}
-
-static int count_logged(const char *text)
-{
-  int n = 0;
-  for (const char *at = logged; (at = strstr(at, text)) != NULL; at++) n++;
-  return n;
-}
-
 /* ---- helpers ---- */
 
 /* Probes a copy of ender.c with this fault. */
@@ -130,6 +112,14 @@ static void probe__each_end_has_its_own_verdict(void)
     { "init:segv", TN_PROBE_SIGNAL, SIGSEGV, "signal 11 (SIGSEGV) ended it; the last step reached was its init" },
     { "init:quit", TN_PROBE_EXIT, 0, "with status 0; the last step reached was its init" },
     { "init:forge", TN_PROBE_EXIT, 0, "with status 0; the last step reached was its init" },
+    { "accept:abort", TN_PROBE_SIGNAL, SIGABRT, "the last step reached was its new_session" },
+    { "session:segv", TN_PROBE_SIGNAL, SIGSEGV, "the last step reached was its new_session" },
+    { "session:exit", TN_PROBE_EXIT, 0, "with status 0; the last step reached was its new_session" },
+    { "prepare:abort", TN_PROBE_SIGNAL, SIGABRT, "the last step reached was its prepare" },
+    { "step:exit", TN_PROBE_EXIT, 0, "with status 0; the last step reached was its step" },
+    { "step:aside", TN_PROBE_EXIT, 0, "with status 0; the last step reached was its step" },
+    { "step:null", TN_PROBE_SIGNAL, SIGSEGV, "the last step reached was its step" },
+    { "destroy:quit", TN_PROBE_EXIT, 0, "with status 0; the last step reached was its destroy_session" },
   };
   fresh_cache();
   for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -154,6 +144,18 @@ static void probe__a_good_plugin_is_well_and_inherits_nothing(void)
   CHECK(report.duration_us > 0 && report.peak_bytes > 0);
   close(kept);
   CHECK_OK(probe("none:", 60000), &err);
+}
+
+/* P-83 */
+static void probe__a_session_that_is_refused_is_an_error(void)
+{
+  CHECK_STATUS(probe("session:later", 60000), TN_UNAVAILABLE, &err);
+  CHECK_INT(report.verdict, TN_PROBE_ERROR);
+  CHECK_STR(report.step, "its new_session");
+  CHECK_STATUS(probe("step:later", 60000), TN_UNAVAILABLE, &err);
+  CHECK_STR(report.step, "its step");
+  CHECK_STATUS(probe("step:hang", 700), TN_DEADLINE_EXCEEDED, &err);
+  CHECK_STR(report.step, "its step");
 }
 
 /* P-85: at the deadline the whole group goes, also a child that holds the pipe. */
@@ -364,6 +366,7 @@ static void probe__kernel_plugins_are_tried_too(void)
   report = (tn_probe_report){ .struct_size = sizeof(report) };
   CHECK_OK(tn_runtime_probe(plugin_path(folder, "a.so"), 60000, &report, &err), &err);
   CHECK_INT(report.verdict, TN_PROBE_WELL);
+  CHECK_STR(report.step, "its register_kernels");
   unsigned char *bytes = plugin_read(plugin_source("faster"), &size);
   plugin_patch(bytes, size, "faster____________", "t.p_kernels");
   plugin_patch(bytes, size, "none______", "fails");
@@ -375,8 +378,8 @@ static void probe__kernel_plugins_are_tried_too(void)
   CHECK_CONTAINS(tn_error_message(&err), "told to fail");
 }
 
-/* P-88 */
-static void load__without_the_probe_program_loading_goes_on(void)
+/* P-88: what is to be probed and cannot be is not loaded. */
+static void load__without_the_probe_program_is_refused(void)
 {
   const char *folder = plugin_folder();
   char program[600];
@@ -386,22 +389,23 @@ static void load__without_the_probe_program_loading_goes_on(void)
   plugin_ender(folder, "c.so", "t.w_three", "none:");
   plugin_search(folder);
   REQUIRE_OK(tn_runtime_set_probe(1, 60000, &err), &err);
-  logged[0] = 0;
   setenv("TENON_PROBE_PROGRAM", "/nowhere/tenon-probe", 1);
-  CHECK_OK(load("t.w_one"), &err);
-  CHECK_INT(count_logged("the probe program '/nowhere/tenon-probe' cannot run: "), 1);
-  CHECK_INT(count_logged("; plugins are loaded without a probe"), 1);
+  CHECK_STATUS(load("t.w_one"), TN_FAILED_PRECONDITION, &err);
+  CHECK_CONTAINS(tn_error_message(&err), "the probe program '/nowhere/tenon-probe' cannot run: ");
+  CHECK_CONTAINS(tn_error_message(&err), "set TENON_PROBE_PROGRAM to where it is, or TENON_PROBE=0 to load without a probe");
+  CHECK_INT(plugin_count_mapped(folder), 0);
   snprintf(program, sizeof(program), "%s/program", plugin_folder());
   plugin_write(program, "#!/bin/sh\nexit 0\n", 17); /* runs, but says nothing */
   setenv("TENON_PROBE_PROGRAM", program, 1);
-  CHECK_OK(load("t.w_two"), &err);
+  CHECK_STATUS(load("t.w_two"), TN_FAILED_PRECONDITION, &err);
   REQUIRE_INT(chmod(program, 0777), 0); /* somebody else could have put it there */
-  CHECK_OK(load("t.w_three"), &err);
-  CHECK_INT(count_logged("; plugins are loaded without a probe"), 1);
+  CHECK_STATUS(load("t.w_three"), TN_FAILED_PRECONDITION, &err);
   CHECK_STATUS(tn_runtime_probe(plugin_path(folder, "a.so"), 0, NULL, &err), TN_UNIMPLEMENTED, &err);
   CHECK_CONTAINS(tn_error_message(&err), "has mode 0777: everybody may write to it");
   CHECK_INT(n_verdicts(), 0);
   setenv("TENON_PROBE_PROGRAM", tap_build_path("tools/tenon-probe"), 1);
+  REQUIRE_OK(tn_runtime_rescan(&err), &err); /* it was not the plugin's fault */
+  CHECK_OK(load("t.w_one"), &err);
   REQUIRE_OK(tn_runtime_set_probe(0, 0, &err), &err);
 }
 
@@ -427,21 +431,41 @@ static void leave_signals(const char *name)
   setenv(name, text, 1);
 }
 
+/* P-87: the memory of the program that probes is no memory of the plugin. It stays the peak of this program: the last test. */
+static void probe__memory_is_that_of_the_plugin_alone(void)
+{
+  size_t much = (size_t)300 << 20;
+  char *volatile taken = malloc(much); /* volatile: the compiler must not leave it out */
+  REQUIRE_PTR(taken);
+  memset(taken, 1, much);
+  fresh_cache();
+  CHECK_OK(probe("none:", 60000), &err);
+  CHECK_MSG(report.peak_bytes > 500000 && report.peak_bytes < much, "a plugin without need of memory had %llu bytes",
+            (unsigned long long)report.peak_bytes);
+  setenv("TENON_PROBE_MEMORY_MB", "256", 1);
+  CHECK_STATUS(probe("init:segv", 60000), TN_ABORTED, &err);
+  unsetenv("TENON_PROBE_MEMORY_MB");
+  CHECK_INT(report.verdict, TN_PROBE_SIGNAL);
+  CHECK(report.peak_bytes < much);
+  CHECK(taken[much - 1] == 1);
+  free(taken);
+}
+
 static void setup(void)
 {
   leave_signals("ASAN_OPTIONS");
   leave_signals("TSAN_OPTIONS");
   leave_signals("UBSAN_OPTIONS");
-  tn_set_log_sink(keep_line, NULL);
   if (getenv("TENON_PROBE_PROGRAM") == NULL) setenv("TENON_PROBE_PROGRAM", tap_build_path("tools/tenon-probe"), 1);
 }
 
 static void teardown(void) { tn_error_clear(&err); }
 
 TAP_MAIN_WITH(setup, teardown, TAP_TEST(probe__each_end_has_its_own_verdict),
-              TAP_TEST(probe__a_good_plugin_is_well_and_inherits_nothing), TAP_TEST(probe__a_hang_is_ended_with_its_children),
+              TAP_TEST(probe__a_good_plugin_is_well_and_inherits_nothing), TAP_TEST(probe__a_session_that_is_refused_is_an_error), TAP_TEST(probe__a_hang_is_ended_with_its_children),
               TAP_TEST(probe__works_where_children_are_ignored), TAP_TEST(probe__endless_allocation_is_ended), TAP_TEST(probe__a_refusal_is_told_in_its_own_words),
               TAP_TEST(load__a_plugin_that_crashes_its_probe_is_refused),
               TAP_TEST(load__verdicts_are_kept_until_the_file_changes), TAP_TEST(load__a_damaged_cache_is_no_failure),
               TAP_TEST(load__random_bytes_in_the_cache_do_no_harm), TAP_TEST(probe__kernel_plugins_are_tried_too),
-              TAP_TEST(load__without_the_probe_program_loading_goes_on), TAP_TEST(probe__survives_lack_of_memory))
+              TAP_TEST(load__without_the_probe_program_is_refused), TAP_TEST(probe__survives_lack_of_memory),
+              TAP_TEST(probe__memory_is_that_of_the_plugin_alone))

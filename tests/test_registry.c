@@ -248,6 +248,8 @@ static void select__unknown_name_is_answered_with_the_known_ones(void)
   CHECK_STR(tn_error_message(&err),
             "target 'nowhere': there is no runtime 'nowhere'; registered: test.a (by the program), "
             "test.b (by the program)");
+  CHECK_NULL(find("tset.b", &status));
+  CHECK_CONTAINS(tn_error_message(&err), "there is no runtime 'tset.b' (did you mean 'test.b'?); registered: ");
   CHECK_INT(a.asked + b.asked, 0);
   drop(&a);
   drop(&b);
@@ -286,7 +288,7 @@ static void select__without_ranks_nobody_is_chosen_for_an_empty_target(void)
   add(&a);
   CHECK_NULL(find("", &status));
   CHECK_INT(status, TN_NOT_FOUND);
-  CHECK_CONTAINS(tn_error_message(&err), "no runtime accepts the options");
+  CHECK_CONTAINS(tn_error_message(&err), "target '' names no runtime, and each one has rank 0, which means only by name: test.a; ");
   CHECK_INT(a.asked, 0);
   ranks("test.a=10");
   CHECK(find("", &status) == &a.base);

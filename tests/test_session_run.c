@@ -198,39 +198,100 @@ static void session_run__unneeded_feed_is_ignored_but_checked(void) /* S-RUN-14,
   ts_fini(&t);
 }
 
-/* Feeds a vector of n to a placeholder declared as [2]. */
-static tn_status feed_declared(int strict, size_t n)
+/* A session on -p, where p is a placeholder of this declared shape; a rank of -1: of any. */
+static void open_declared(ts *t, int level, int strict, const int64_t *dims, int32_t rank)
 {
-  ts t;
-  ts_init(&t, 1);
-  const int64_t two = 2;
+  ts_init(t, level);
   tn_operation *op = NULL;
-  tn_operation_builder *b = tn_operation_begin(t.graph, "Placeholder", "p", 0);
+  tn_operation_builder *b = tn_operation_begin(t->graph, "Placeholder", "p", 0);
   tn_operation_set_type(b, "dtype", TN_FLOAT);
-  tn_operation_set_shape(b, "shape", &two, 1);
-  REQUIRE_OK(tn_operation_finish(b, &op, &t.err), &t.err);
-  ts_op1(t.graph, "Neg", "neg", (tn_output){ op, 0 });
-  CHECK_OK(tn_session_options_set_bool(t.options, "strict_shapes", (tn_bool)strict, &t.err), &t.err);
-  ts_start(&t);
-  tn_tensor *fed = ts_vector(n, (float[]){ 1, 2, 3 }), *fetched = NULL;
+  tn_operation_set_shape(b, "shape", dims, rank);
+  REQUIRE_OK(tn_operation_finish(b, &op, &t->err), &t->err);
+  ts_op1(t->graph, "Neg", "neg", (tn_output){ op, 0 });
+  CHECK_OK(tn_session_options_set_bool(t->options, "strict_shapes", (tn_bool)strict, &t->err), &t->err);
+  ts_start(t);
+}
+
+/* Feeds a tensor of this shape by name and by a prepared callable, and returns what both say. */
+static tn_status feed_declared(ts *t, const int64_t *dims, int32_t rank)
+{
+  tn_tensor *fed = ts_filled(rank, dims, 1), *fetched = NULL;
   const char *p = "p", *neg = "neg";
-  tn_status status = tn_session_run(t.session, NULL, &p, &fed, 1, &neg, &fetched, 1, NULL, 0, NULL, &t.err);
-  if (status == TN_OK)
-    CHECK_INT(tn_tensor_elements(fetched), n);
-  else
-    CHECK_CONTAINS(tn_error_message(&t.err), "p");
+  tn_callable callable;
+  CHECK_OK(tn_session_make_callable(t->session, NULL, &p, 1, &neg, 1, NULL, 0, &callable, &t->err), &t->err);
+  tn_status prepared = tn_session_run_callable(t->session, callable, &fed, 1, &fetched, 1, NULL, &t->err);
+  tn_tensor_unref(fetched);
+  tn_status status = tn_session_run(t->session, NULL, &p, &fed, 1, &neg, &fetched, 1, NULL, 0, NULL, &t->err);
+  CHECK_INT(prepared, status);
+  if (status == TN_OK) CHECK_INT(tn_tensor_elements(fetched), tn_tensor_elements(fed));
   tn_tensor_unref(fetched);
   tn_tensor_unref(fed);
-  ts_fini(&t);
   return status;
 }
 
 static void session_run__fed_shape_is_checked_when_strict(void) /* S-RUN-16 */
 {
-  CHECK_INT(feed_declared(0, 2), TN_OK);
-  CHECK_INT(feed_declared(0, 3), TN_OK);
-  CHECK_INT(feed_declared(1, 2), TN_OK);
-  CHECK_INT(feed_declared(1, 3), TN_INVALID_ARGUMENT);
+  static const int64_t any[3] = { -1, -1, -1 }, batch[3] = { -1, 2, 3 }, whole[1] = { 2 };
+  FOR_LEVELS(level)
+    for (int strict = 0; strict < 2; strict++) {
+      const tn_status refused = strict ? TN_INVALID_ARGUMENT : TN_OK;
+      ts t;
+      open_declared(&t, level, strict, whole, 1);
+      CHECK_INT(feed_declared(&t, (int64_t[]){ 2 }, 1), TN_OK);
+      CHECK_INT(feed_declared(&t, (int64_t[]){ 3 }, 1), refused);
+      ts_fini(&t);
+      open_declared(&t, level, strict, batch, 3);
+      CHECK_INT(feed_declared(&t, (int64_t[]){ 1, 2, 3 }, 3), TN_OK);
+      CHECK_INT(feed_declared(&t, (int64_t[]){ 5, 2, 3 }, 3), TN_OK);
+      CHECK_INT(feed_declared(&t, (int64_t[]){ 5, 2, 4 }, 3), refused);
+      CHECK_INT(feed_declared(&t, (int64_t[]){ 2, 3 }, 2), refused);
+      if (strict) CHECK_CONTAINS(tn_error_message(&t.err), "feed 'p:0' has shape [2,3], its declared shape is [?,2,3]");
+      if (strict) CHECK_CONTAINS(tn_error_message(&t.err), "strict_shapes");
+      ts_fini(&t);
+      open_declared(&t, level, strict, any, 3);
+      CHECK_INT(feed_declared(&t, (int64_t[]){ 5, 0, 4 }, 3), TN_OK);
+      CHECK_INT(feed_declared(&t, NULL, 0), refused);
+      ts_fini(&t);
+      open_declared(&t, level, strict, NULL, -1);
+      CHECK_INT(feed_declared(&t, (int64_t[]){ 5, 2 }, 2), TN_OK);
+      CHECK_INT(feed_declared(&t, NULL, 0), TN_OK);
+      ts_fini(&t);
+    }
+}
+
+/* A feed of another shape than declared may be why a node fails, so it is named beside the node. */
+static void session_run__a_failure_names_feeds_of_other_shapes(void) /* S-RUN-16, S-RUN-17 */
+{
+  static const char text[] =
+      "node { name: 'x' op: 'Placeholder' attr { key: 'dtype' value { type: DT_FLOAT } } attr { key: 'shape' value { shape {"
+      " dim { size: -1 } dim { size: 3 } } } } }"
+      "node { name: 'w' op: 'Placeholder' attr { key: 'dtype' value { type: DT_FLOAT } } }"
+      "node { name: 'y' op: 'MatMul' input: 'x' input: 'w' attr { key: 'T' value { type: DT_FLOAT } } }";
+  const tn_import_options options = { .struct_size = sizeof options, .flags = TN_IMPORT_TEXT };
+  const char *feeds[] = { "w", "x" }, *fetch = "y";
+  FOR_LEVELS(level)
+  {
+    ts t;
+    ts_init(&t, level);
+    REQUIRE_OK(tn_graph_import(t.graph, text, strlen(text), &options, &t.err), &t.err);
+    ts_start(&t);
+    tn_tensor *in[] = { ts_filled(2, (int64_t[]){ 3, 2 }, 1), ts_filled(3, (int64_t[]){ 1, 2, 3 }, 1) }, *out = NULL;
+    CHECK_INT(tn_session_run(t.session, NULL, feeds, in, 2, &fetch, &out, 1, NULL, 0, NULL, &t.err), TN_INVALID_ARGUMENT);
+    CHECK_STR(tn_error_node(&t.err), "y");
+    REQUIRE(tn_error_n_causes(&t.err) == 1);
+    CHECK_STR(tn_error_cause(&t.err, 0), "feed 'x:0' has shape [1,2,3], its declared shape is [?,3]");
+    tn_tensor_unref(in[1]);
+    in[1] = ts_filled(2, (int64_t[]){ 2, 3 }, 1);
+    CHECK_OK(tn_session_run(t.session, NULL, feeds, in, 2, &fetch, &out, 1, NULL, 0, NULL, &t.err), &t.err);
+    tn_tensor_unref(out);
+    tn_tensor_unref(in[0]);
+    in[0] = ts_filled(2, (int64_t[]){ 4, 2 }, 1); /* both feeds are as declared, and do not fit together */
+    CHECK_INT(tn_session_run(t.session, NULL, feeds, in, 2, &fetch, &out, 1, NULL, 0, NULL, &t.err), TN_INVALID_ARGUMENT);
+    CHECK_INT(tn_error_n_causes(&t.err), 0);
+    tn_tensor_unref(in[0]);
+    tn_tensor_unref(in[1]);
+    ts_fini(&t);
+  }
 }
 
 static void session_run__shapes_that_do_not_fit_are_named(void) /* S-RUN-17, S-CAN-02 */
@@ -293,6 +354,39 @@ static void session_run__feeds_may_have_other_shapes(void) /* S-RUN-10, S-RUN-16
   }
 }
 
+/* Three elements, says the graph, since it knows the float that ends the range; the slice would be all of it. A feed says five. */
+static void session_run__a_fed_float_may_decide_a_size(void) /* S-RUN-11 */
+{
+#define NUMBER(name, value)                                                                                            \
+  "node { name: '" name "' op: 'Const' attr { key: 'dtype' value { type: DT_FLOAT } } attr { key: 'value' value { tensor {" \
+  " dtype: DT_FLOAT tensor_shape { } float_val: " value " } } } }"
+#define ONE_INT(name, value)                                                                                           \
+  "node { name: '" name "' op: 'Const' attr { key: 'dtype' value { type: DT_INT32 } } attr { key: 'value' value { tensor {" \
+  " dtype: DT_INT32 tensor_shape { dim { size: 1 } } int_val: " value " } } } }"
+  static const char text[] = NUMBER("from", "0") NUMBER("to", "3") NUMBER("by", "1") ONE_INT("begin", "0") ONE_INT("size", "3")
+      "node { name: 'same' op: 'Identity' input: 'to' attr { key: 'T' value { type: DT_FLOAT } } }"
+      "node { name: 'r' op: 'Range' input: 'from' input: 'same' input: 'by' attr { key: 'Tidx' value { type: DT_FLOAT } } }"
+      "node { name: 's' op: 'Slice' input: 'r' input: 'begin' input: 'size' attr { key: 'T' value { type: DT_FLOAT } }"
+      " attr { key: 'Index' value { type: DT_INT32 } } }"
+      "node { name: 'y' op: 'Neg' input: 's' attr { key: 'T' value { type: DT_FLOAT } } }";
+  const tn_import_options options = { .struct_size = sizeof options, .flags = TN_IMPORT_TEXT };
+  static const char *const fed[] = { "to", "same" };
+  FOR_LEVELS(level)
+  {
+    ts t;
+    ts_init(&t, level);
+    REQUIRE_OK(tn_graph_import(t.graph, text, strlen(text), &options, &t.err), &t.err);
+    ts_start(&t);
+    for (int i = 0; i < 3; i++) {
+      tn_tensor *out = NULL;
+      CHECK_OK(ts_run(&t, i == 0 ? NULL : FEEDS({ fed[i - 1], 5 }), NAMES("y"), &out, NULL), &t.err);
+      CHECK_INT(out == NULL ? -1 : tn_tensor_elements(out), 3);
+      tn_tensor_unref(out);
+    }
+    ts_fini(&t);
+  }
+}
+
 /* Who only waits for a placeholder waits for its value, which is there. */
 static void session_run__a_fed_placeholder_holds_nothing_up(void) /* S-RUN-11, S-RUN-19 */
 {
@@ -312,6 +406,24 @@ static void session_run__a_fed_placeholder_holds_nothing_up(void) /* S-RUN-11, S
     CHECK_INT(ts_run(&t, FEEDS({ "x", 1 }), NAMES("d"), &fetched, NULL), TN_INVALID_ARGUMENT);
     CHECK_STR(tn_error_node(&t.err), "y");
     CHECK_INT(ts_run(&t, FEEDS({ "y", 1 }), NULL, NULL, NAMES("y")), TN_INVALID_ARGUMENT); /* S-RUN-12 */
+    ts_fini(&t);
+  }
+}
+
+static void session_run__a_placeholder_that_is_not_fed_has_a_shape(void) /* S-RUN-19 */
+{
+  FOR_LEVELS(level)
+  {
+    ts t;
+    tn_tensor *fetched;
+    open_declared(&t, level, 0, (const int64_t[]){ -1, 28, 28 }, 3);
+    CHECK_INT(ts_run(&t, NULL, NAMES("neg"), &fetched, NULL), TN_INVALID_ARGUMENT);
+    CHECK_STR(tn_error_message(&t.err), "placeholder 'p' of type float32 and shape [?,28,28] is needed and was not fed");
+    CHECK_STR(tn_error_node(&t.err), "p");
+    ts_fini(&t);
+    open_declared(&t, level, 0, NULL, -1);
+    CHECK_INT(ts_run(&t, NULL, NAMES("neg"), &fetched, NULL), TN_INVALID_ARGUMENT);
+    CHECK_STR(tn_error_message(&t.err), "placeholder 'p' of type float32 is needed and was not fed");
     ts_fini(&t);
   }
 }
@@ -634,8 +746,11 @@ TAP_MAIN(
     TAP_TEST(session_run__fed_and_fetched_gives_a_copy_of_the_feed),
     TAP_TEST(session_run__unneeded_feed_is_ignored_but_checked),
     TAP_TEST(session_run__fed_shape_is_checked_when_strict),
+    TAP_TEST(session_run__a_failure_names_feeds_of_other_shapes),
+    TAP_TEST(session_run__a_placeholder_that_is_not_fed_has_a_shape),
     TAP_TEST(session_run__shapes_that_do_not_fit_are_named),
     TAP_TEST(session_run__feeds_may_have_other_shapes),
+         TAP_TEST(session_run__a_fed_float_may_decide_a_size),
     TAP_TEST(session_run__a_fed_placeholder_holds_nothing_up),
     TAP_TEST(session_run__placeholder_must_be_fed),
     TAP_TEST(session_run__placeholder_with_default),

@@ -347,7 +347,7 @@ static void threaded__wrong_settings_are_named(void) /* S-OPT-14 */
     { "threaded:pin=2", "setting pin=2 of runtime 'threaded': wanted a number from 0 to 1" },
     { "threaded:spin_us=-1", "from 0 to 1000000" },
     { "threaded:linger_us=1000001", "setting linger_us=1000001 of runtime 'threaded': wanted a number from 0 to 1000000" },
-    { "threaded:thread=2", "there is no setting 'thread'; those that exist: threads, pin, spin_us, linger_us" },
+    { "threaded:thread=2", "there is no setting 'thread' (did you mean 'threads'?); those that exist: threads, pin, spin_us, linger_us" },
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     ts t;

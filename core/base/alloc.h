@@ -42,6 +42,9 @@ tn_status tn__no_memory(tn_error *err, const char *what, size_t bytes);
  * "node 'x'" does with "node 'call/x'", and the node is "call/x". */
 void tn__error_in_call(tn_error *err, const char *path);
 
+/* Adds a text behind the causes that an error has; nothing to one that is OK. */
+void tn__error_add_cause(tn_error *err, const char *format, ...) TN_PRINTF(2, 3);
+
 /* Resets the error object of a public call. */
 static inline void tn__error_reset(tn_error *err)
 {

@@ -318,3 +318,15 @@ void tn__error_in_call(tn_error *err, const char *path)
   if (strncmp(tn_error_message(err), begin, sizeof begin - 1) == 0)
     insert(err, message_offset(err) + sizeof begin - 1, path, n, 0);
 }
+
+void tn__error_add_cause(tn_error *err, const char *format, ...)
+{
+  if (err == NULL || err->code == TN_OK) return;
+  words w;
+  va_list args;
+  va_start(args, format);
+  words_init(&w, format, args);
+  va_end(args);
+  insert(err, err->used, w.text, w.n, 1);
+  words_fini(&w);
+}

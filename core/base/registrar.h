@@ -11,6 +11,7 @@
 typedef struct tn__registrar tn__registrar;
 struct tn__registrar {
   const char *who; /* "plugin 'name' (/path)", for messages */
+  const char *name, *file; /* of the plugin; they live as long as the process */
 
   /* of the op table, set when something was registered */
   const void **families;

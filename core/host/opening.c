@@ -68,12 +68,16 @@ tn_status tn__opened_choose(tn__opened *on, tn_error *err)
   on->slots = tn__factory_vtable(on->factory);
   on->self = tn__factory_self(on->factory);
   tn__factory_info(on->factory, &on->info);
+  on->stepping = tn__opened_call(on, "its step");
   return TN_OK;
 }
 
 tn_status tn__opened_start(tn__opened *on, tn_error *err)
 {
+  tn__plugin_call calling = tn__opened_call(on, "its new_session");
+  tn__plugin_call_enter(&calling);
   tn_status st = on->slots->new_session(on->self, on->options, &on->runtime, err);
+  tn__plugin_call_leave(&calling);
   if (st != TN_OK) {
     on->runtime = NULL;
     return tn__factory_status(on->factory, "new_session", st, err);
@@ -88,7 +92,10 @@ tn_status tn__opened_prepare(tn__opened *on, const tn_plan *plan, tn_executable 
 {
   *out = NULL;
   if (on->slots->prepare == NULL) return tn_kit_prepare(plan, TN_KIT_INLINE, out, err);
+  tn__plugin_call calling = tn__opened_call(on, "its prepare");
+  tn__plugin_call_enter(&calling);
   tn_status st = on->slots->prepare(on->self, on->runtime, plan, out, err);
+  tn__plugin_call_leave(&calling);
   if (st != TN_OK) {
     *out = NULL;
     return tn__factory_status(on->factory, "prepare", st, err);
@@ -100,13 +107,42 @@ tn_status tn__opened_prepare(tn__opened *on, const tn_plan *plan, tn_executable 
 void tn__opened_release(tn__opened *on, tn_executable *executable)
 {
   if (executable == NULL) return;
-  if (on->slots->release != NULL) on->slots->release(on->self, on->runtime, executable);
-  else tn_kit_release(executable);
+  if (on->slots->release == NULL) {
+    tn_kit_release(executable);
+    return;
+  }
+  tn__plugin_call calling = tn__opened_call(on, "its release");
+  tn__plugin_call_enter(&calling);
+  on->slots->release(on->self, on->runtime, executable);
+  tn__plugin_call_leave(&calling);
+}
+
+tn_status tn__opened_device(const tn__opened *on, size_t i, tn_device_info *out, tn_error *err)
+{
+  tn__plugin_call calling = tn__opened_call(on, "its list_devices");
+  tn__plugin_call_enter(&calling);
+  tn_status st = on->slots->list_devices(on->self, on->runtime, i, out, err);
+  tn__plugin_call_leave(&calling);
+  return st;
+}
+
+tn_kit_workers *tn__opened_workers(const tn__opened *on, int32_t pool)
+{
+  tn__plugin_call calling = tn__opened_call(on, "its workers");
+  tn__plugin_call_enter(&calling);
+  tn_kit_workers *workers = on->slots->workers(on->self, on->runtime, pool);
+  tn__plugin_call_leave(&calling);
+  return workers;
 }
 
 void tn__opened_end(tn__opened *on)
 {
-  if (on->runtime != NULL) on->slots->destroy_session(on->self, on->runtime);
+  if (on->runtime != NULL) {
+    tn__plugin_call calling = tn__opened_call(on, "its destroy_session");
+    tn__plugin_call_enter(&calling);
+    on->slots->destroy_session(on->self, on->runtime);
+    tn__plugin_call_leave(&calling);
+  }
   on->runtime = NULL;
   tn__container_view_destroy(on->containers); /* no step is left */
   on->containers = NULL;

@@ -41,9 +41,3 @@ tn_status tn_load_op_library(const char *path, tn_runtime_info *out, tn_error *e
   tn__host_install();
   return tn__registry_load_file(path, true, out, err);
 }
-
-int tn_probe_serve(void)
-{
-  tn__host_install();
-  return tn__probe_serve();
-}

@@ -107,8 +107,8 @@ static tn_status add_file(const char *path, bool kernels, tn__plugin **out, tn_e
   }
   if (status == TN_OK && made->manifest.is_kernels != kernels)
     status = tn_error_set(err, TN_INVALID_ARGUMENT, "plugin '%s' brings %s", path,
-                          kernels ? "a runtime, wanted ops or kernels (tn_runtime_load_file loads runtimes)"
-                                  : "kernels, wanted a runtime (tn_load_op_library loads ops and kernels)");
+                          kernels ? "a runtime, wanted ops or kernels"
+                                  : "ops or kernels, wanted a runtime");
   if (status != TN_OK) {
     tn__plugin_destroy(made);
     return status;

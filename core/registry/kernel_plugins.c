@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include <core/registry/registry_internal.h>
+#include <tenon/plugins.h>
 
 /* Whether a manifest's `kernels`, "Op@DEVICE:types;Op@DEVICE:types", names the op on the device. */
 static bool offers(const char *kernels, const char *op, const char *device)
@@ -63,6 +64,33 @@ void tn__registry_want_kernels(const char *const *ops, size_t n, const char *dev
 }
 
 /* ---- new ops ---- */
+
+tn_status tn_plugin_op_at(size_t i, char *buffer, size_t size, size_t *needed, tn_error *err)
+{
+  tn__error_reset(err);
+  tn__slice found = { NULL, 0 };
+  if (buffer != NULL && size > 0) buffer[0] = 0;
+  if (needed != NULL) *needed = 0;
+  tn_status st = tn__scan_once(err);
+  if (st != TN_OK) return st;
+  tn__reg_lock();
+  for (const tn__plugin *p = tn__reg.frozen ? NULL : tn__reg.plugins; p != NULL && found.data == NULL; p = p->next) {
+    if (!p->named || !may_load_locked(p)) continue;
+    for (const char *at = p->manifest.ops; *at != 0 && found.data == NULL; at += *at == ',') {
+      size_t n = strcspn(at, ",");
+      if (i-- == 0) found = (tn__slice){ at, n };
+      at += n;
+    }
+  }
+  if (found.data != NULL && needed != NULL) *needed = found.size;
+  size_t n = found.size < size ? found.size : size - 1;
+  if (found.data != NULL && buffer != NULL && size > 0) {
+    memcpy(buffer, found.data, n);
+    buffer[n] = 0;
+  }
+  tn__reg_unlock();
+  return found.data != NULL ? TN_OK : tn_error_set(err, TN_OUT_OF_RANGE, "ops of plugins: there are fewer");
+}
 
 /* Whether the list "Op,Op" has the name. */
 static bool brings(const char *ops, const char *name, size_t size)

@@ -3,6 +3,7 @@
  * already, so they are walked side by side; a file whose factories are registered is listed by them. */
 #include <string.h>
 
+#include <core/base/near.h>
 #include <core/registry/registry_internal.h>
 
 static bool offers_runtime(const tn__plugin *plugin) { return !plugin->named || !plugin->manifest.is_kernels; }
@@ -74,6 +75,11 @@ static void plugin_info_locked(const tn__plugin *p, tn_runtime_info *out)
     out->reason = "another one of this name goes before it";
     out->shadowed_by = tn__plugin_shadow_locked(p);
   }
+}
+
+tn__plugin_call tn__factory_call(const tn__factory *factory, const char *call)
+{
+  return (tn__plugin_call){ .plugin = factory->name, .file = factory->plugin != NULL ? factory->plugin->path : "", .call = call };
 }
 
 void tn__factory_info(const tn__factory *factory, tn_runtime_info *out)
@@ -164,6 +170,21 @@ static void add_title(tn__text *text, const char *title, size_t before)
     tn__text_printf(text, "%s%s: ", before > 0 ? "; " : "", title);
   else
     tn__text_puts(text, ", ");
+}
+
+void tn__hint_locked(const char *name, tn__text *text)
+{
+  tn__assert_held(&tn__reg.mu);
+  tn__near near;
+  tn__near_init(&near, name);
+  for (const tn__factory *f = tn__reg.factories; f != NULL; f = f->next) tn__near_offer(&near, f->name);
+  for (const tn__plugin *p = tn__reg.plugins; p != NULL; p = p->next) {
+    if (p->named && offers_runtime(p)) tn__near_offer(&near, p->manifest.name);
+    if (!p->named || !p->manifest.is_kernels || strcmp(p->manifest.name, name) != 0) continue;
+    tn__text_puts(text, " (it is a kernel plugin)");
+    return;
+  }
+  tn__near_append(&near, text);
 }
 
 void tn__describe_known_locked(tn__text *text)

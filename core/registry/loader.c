@@ -27,6 +27,13 @@ tn_status tn__plugin_prefix(const tn__plugin *plugin, tn_error *err)
   return tn_error_prefix(err, "plugin '%s' (%s)", plugin->manifest.name, plugin->path);
 }
 
+/* The thread that loads goes on to this step. */
+static void reached(tn__plugin *plugin, tn__step step)
+{
+  tn__probe_reached(step);
+  plugin->loading.call = step == TN__STEP_OPEN ? "one of its constructors" : tn__step_text(step);
+}
+
 /* ---- libltdl ---- */
 
 static const char *words(const char *text) { return text != NULL ? text : "no reason was given"; }
@@ -53,7 +60,7 @@ static tn_status open_ltdl(tn__plugin *plugin, tn_error *err)
 static tn_status open_object(tn__plugin *plugin, tn_error *err)
 {
   tn_log(TN_LOG_DEBUG, "plugin '%s' (%s) is opened", plugin->manifest.name, plugin->path);
-  tn__probe_reached(TN__STEP_OPEN);
+  reached(plugin, TN__STEP_OPEN);
   if (plugin->module != NULL) return tn__open_preloaded(plugin, err);
   void *first = dlopen(plugin->path, RTLD_NOW | RTLD_LOCAL);
   if (first == NULL) {
@@ -87,9 +94,12 @@ bool tn__plugin_unloadable(const tn__plugin *plugin)
 static void close_object(tn__plugin *plugin)
 {
   if (plugin->handle == NULL) return;
+  tn__plugin_call calling = { .plugin = plugin->manifest.name, .file = plugin->path, .call = "one of its destructors" };
+  tn__plugin_call_enter(&calling);
   tn__ltdl_enter();
   lt_dlclose(plugin->handle);
   tn__ltdl_leave();
+  tn__plugin_call_leave(&calling);
   plugin->handle = NULL;
   plugin->described = NULL;
 }
@@ -172,7 +182,7 @@ static tn_status query(tn__plugin *plugin, int checked, tn_error *err)
   if (plugin->module == NULL && !tn__mapped_from(checked, address))
     return tn_error_set(err, TN_FAILED_PRECONDITION,
                         "the file was replaced while it was opened; its constructors have run, its entry has not");
-  tn__probe_reached(TN__STEP_ENTRY);
+  reached(plugin, TN__STEP_ENTRY);
   const tn_plugin *described = entry(&plugin->host, &e);
   if (described == NULL) {
     status = tn__sane_status(e.code != TN_OK ? e.code : TN_FAILED_PRECONDITION, "its entry", &e);
@@ -209,7 +219,7 @@ static tn_status make_factories(tn__plugin *plugin, tn_error *err)
 {
   const tn_plugin *d = plugin->described;
   bool named = false;
-  tn__probe_reached(TN__STEP_FACTORIES);
+  reached(plugin, TN__STEP_FACTORIES);
   for (size_t i = 0; i < d->n_factories; i++) {
     tn__factory *f = NULL;
     tn_status status = tn__factory_make(NULL, d->factories[i], plugin, &f, err);
@@ -294,7 +304,7 @@ static tn_status run_init(tn__plugin *plugin, tn_error *err)
   const tn_plugin *d = plugin->described;
   tn_error e = TN_ERROR_INIT;
   plugin->initialised = true;
-  tn__probe_reached(TN__STEP_INIT);
+  reached(plugin, TN__STEP_INIT);
   if (!TN_HAS_FIELD(d, tn_plugin, init) || d->init == NULL) return TN_OK;
   tn_log(TN_LOG_DEBUG, "init of plugin '%s' (%s) begins", plugin->manifest.name, plugin->path); /* it may end the process */
   tn_status status = tn__sane_status(d->init(&e), "its init", &e);
@@ -321,7 +331,7 @@ static tn_status check_ops(const tn__registrar *registrar, char *names, tn_error
 /* What it registers is seen when all of it went well; then it stays with the process (P-49). */
 static tn_status call_register(tn__plugin *plugin, const char *who, char *ops, tn_error *err)
 {
-  tn__registrar registrar = { .who = who }, *before = tn__registrar_now;
+  tn__registrar registrar = { .who = who, .name = plugin->manifest.name, .file = plugin->path }, *before = tn__registrar_now;
   tn__registrar_now = &registrar;
   tn_status status = tn__sane_status(plugin->described->register_kernels(err), "its register_kernels", err);
   if (status == TN_OK) status = check_ops(&registrar, ops, err);
@@ -344,7 +354,7 @@ static tn_status register_kernels(tn__plugin *plugin, tn_error *err)
   tn__text_init(&who, 65536);
   tn__text_printf(&who, "plugin '%s' (%s)", plugin->manifest.name, plugin->path);
   tn_status status = ops == NULL || who.failed ? tn__no_memory(&e, "a plugin's ops", size) : TN_OK;
-  tn__probe_reached(TN__STEP_KERNELS);
+  reached(plugin, TN__STEP_KERNELS);
   if (status == TN_OK) status = call_register(plugin, tn__text_get(&who), ops, &e);
   tn__text_fini(&who);
   tn__free(ops, size);
@@ -368,7 +378,7 @@ static tn_status hold_file(const tn__plugin *plugin, int *fd, tn_error *err)
   return tn_error_set(err, TN_FAILED_PRECONDITION, "the file was replaced while it was checked");
 }
 
-static tn_status open_and_register(tn__plugin *plugin, tn_error *err)
+static tn_status open_and_start(tn__plugin *plugin, tn_error *err)
 {
   int checked = -1;
   tn_status status = check_again(plugin, err);
@@ -381,11 +391,20 @@ static tn_status open_and_register(tn__plugin *plugin, tn_error *err)
   if (status == TN_OK && !plugin->manifest.is_kernels) status = make_factories(plugin, err);
   if (status == TN_OK) status = run_init(plugin, err);
   if (status == TN_OK && plugin->manifest.is_kernels) status = register_kernels(plugin, err);
+  return status;
+}
+
+static tn_status open_and_register(tn__plugin *plugin, tn_error *err)
+{
+  plugin->loading = (tn__plugin_call){ .plugin = plugin->manifest.name, .file = plugin->path, .call = "the check of its file" };
+  tn__plugin_call_enter(&plugin->loading);
+  tn_status status = open_and_start(plugin, err);
   if (status != TN_OK) drop_factories(plugin);
   if (!plugin->initialised)
     close_object(plugin);
   else if (status != TN_OK || plugin->manifest.is_kernels || !tn__plugin_unloadable(plugin))
     keep_object(plugin);
+  tn__plugin_call_leave(&plugin->loading);
   return status;
 }
 
@@ -469,7 +488,10 @@ tn_status tn__plugin_shutdown(tn__plugin *plugin, tn_error *err)
   const tn_plugin *d = plugin->described;
   tn_error e = TN_ERROR_INIT;
   if (d == NULL || !TN_HAS_FIELD(d, tn_plugin, shutdown) || d->shutdown == NULL) return TN_OK;
+  tn__plugin_call calling = { .plugin = plugin->manifest.name, .file = plugin->path, .call = "its shutdown" };
+  tn__plugin_call_enter(&calling);
   tn_status status = tn__sane_status(d->shutdown(&e), "its shutdown", &e);
+  tn__plugin_call_leave(&calling);
   if (status != TN_OK) {
     tn__plugin_prefix(plugin, &e);
     tn_error_copy(err, &e);

@@ -2,6 +2,7 @@
 /* The session options object: a target, taken apart when it is set, and one value for each field of TN_OPTION_MAP. */
 #include <string.h>
 
+#include <core/base/near.h>
 #include <core/registry/options_internal.h>
 
 #define DEF_INT(name, value, text) { #name, TN_OPTION_INT, text, value, 0, NULL },
@@ -25,6 +26,14 @@ static const struct {
   { "max_signatures", 1, INT64_MAX },
   { "max_layouts", 1, INT64_MAX },
   { "session_version", 0, INT64_MAX },
+};
+
+/* The same of numbers with a fraction; `above` is not in the range, and nothing that is no number is in any. */
+static const struct {
+  const char *name;
+  double above, most;
+} real_ranges[] = {
+  { "memory_fraction", 0, 1 },
 };
 
 /* ---- life ---- */
@@ -234,6 +243,27 @@ const char *tn_session_options_setting_at(const tn_session_options *options, siz
   return there ? options->settings[i].key : NULL;
 }
 
+/* " (did you mean 'level'?); those that exist: level, ..." for a wrong name. The first of n names, the next one `stride` bytes
+ * behind it; NULL is none. The caller frees the text. */
+static void list_names(const char *const *first, size_t n, size_t stride, const char *wrong, tn__text *out)
+{
+  tn__near near;
+  const char *between = "; those that exist: ";
+  tn__text_init(out, 4096);
+  tn__near_init(&near, wrong);
+  for (size_t i = 0; i < n; i++) {
+    const char *name = *(const char *const *)((const char *)first + i * stride);
+    if (name != NULL) tn__near_offer(&near, name);
+  }
+  tn__near_append(&near, out);
+  for (size_t i = 0; i < n; i++) {
+    const char *name = *(const char *const *)((const char *)first + i * stride);
+    if (name == NULL) continue;
+    tn__text_printf(out, "%s%s", between, name);
+    between = ", ";
+  }
+}
+
 tn_status tn_session_options_check_settings(const tn_session_options *options, const char *const *keys, size_t n,
                                             tn_error *err)
 {
@@ -246,13 +276,11 @@ tn_status tn_session_options_check_settings(const tn_session_options *options, c
     while (k < n && (keys[k] == NULL || strcmp(keys[k], key) != 0)) k++;
     if (k < n) continue;
     tn__text list;
-    tn__text_init(&list, 4096);
-    for (k = 0; k < n; k++)
-      if (keys[k] != NULL) tn__text_printf(&list, "%s%s", list.size > 0 ? ", " : "", keys[k]);
     char text[100];
-    tn_error_set(err, TN_INVALID_ARGUMENT, "target '%s': there is no setting '%s'; %s%s",
+    list_names(keys, n, sizeof *keys, key, &list);
+    tn_error_set(err, TN_INVALID_ARGUMENT, "target '%s': there is no setting '%s'%s",
                  tn__option_shown(options->target, strlen(options->target), text, sizeof(text)), key,
-                 n > 0 ? "those that exist: " : "the runtime has none", tn__text_get(&list));
+                 n > 0 ? tn__text_get(&list) : "; the runtime has none");
     tn__text_fini(&list);
     return TN_INVALID_ARGUMENT;
   }
@@ -283,10 +311,9 @@ static tn_status find_field(const tn_session_options *options, const char *name,
     return TN_OK;
   }
   tn__text list;
-  tn__text_init(&list, 4096);
-  for (size_t i = 0; i < N_FIELDS; i++) tn__text_printf(&list, "%s%s", i > 0 ? ", " : "", fields[i].name);
   char text[100];
-  tn_error_set(err, TN_NOT_FOUND, "there is no option '%s'; those that exist: %s",
+  list_names(&fields[0].name, N_FIELDS, sizeof fields[0], name, &list);
+  tn_error_set(err, TN_NOT_FOUND, "there is no option '%s'%s",
                tn__option_shown(name, strlen(name), text, sizeof(text)), tn__text_get(&list));
   tn__text_fini(&list);
   return TN_NOT_FOUND;
@@ -313,6 +340,18 @@ static tn_status set_number(tn_session_options *options, size_t field, int64_t v
                           (long long)value, (long long)ranges[i].max);
   }
   options->values[field].number = value;
+  return TN_OK;
+}
+
+static tn_status set_real(tn_session_options *options, size_t field, double value, tn_error *err)
+{
+  for (size_t i = 0; i < sizeof(real_ranges) / sizeof(real_ranges[0]); i++)
+    if (strcmp(real_ranges[i].name, fields[field].name) == 0 && !(value > real_ranges[i].above && value <= real_ranges[i].most))
+      return tn_error_set(err, TN_INVALID_ARGUMENT, "option '%s' is %g, wanted above %g and at most %g", fields[field].name, value,
+                          real_ranges[i].above, real_ranges[i].most);
+  if (value != value || value - value != 0)
+    return tn_error_set(err, TN_INVALID_ARGUMENT, "option '%s' is %g, wanted a finite number", fields[field].name, value);
+  options->values[field].real = value;
   return TN_OK;
 }
 
@@ -356,8 +395,7 @@ tn_status tn_session_options_set_float(tn_session_options *options, const char *
   tn__error_reset(err);
   size_t i = 0;
   tn_status status = tn__option_find(options, field, TN_OPTION_FLOAT, &i, err);
-  if (status == TN_OK) options->values[i].real = value;
-  return status;
+  return status == TN_OK ? set_real(options, i, value, err) : status;
 }
 
 tn_status tn_session_options_clear(tn_session_options *options, const char *field, tn_error *err)
@@ -396,10 +434,7 @@ tn_status tn_session_options_parse(tn_session_options *options, const char *fiel
   if (text == NULL) return tn_error_set(err, TN_INVALID_ARGUMENT, "option '%s': the text is NULL", field);
   if (fields[i].kind == TN_OPTION_STRING) return set_string(options, i, text, err);
   if (fields[i].kind == TN_OPTION_LIST) return tn__option_list_parse(options, i, text, err);
-  if (fields[i].kind == TN_OPTION_FLOAT && tn__parse_double(tn__slice_of(text), &real)) {
-    options->values[i].real = real;
-    return TN_OK;
-  }
+  if (fields[i].kind == TN_OPTION_FLOAT && tn__parse_double(tn__slice_of(text), &real)) return set_real(options, i, real, err);
   bool taken = fields[i].kind == TN_OPTION_INT ? tn__parse_int(tn__slice_of(text), &number) : parse_bool(text, &number);
   if (!taken || fields[i].kind == TN_OPTION_FLOAT)
     return tn_error_set(err, TN_INVALID_ARGUMENT, "option '%s' is '%s', wanted %s", field,

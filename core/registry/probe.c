@@ -39,7 +39,8 @@ typedef struct probe {
   const char *message;
   size_t message_size;
   int wait_status;
-  uint64_t peak;
+  uint64_t before; /* the peak that the child began with: what this process has, on Linux */
+  uint64_t peak;   /* of the child alone, 0 while it is not known */
 } probe;
 
 /* ---- words ---- */
@@ -52,6 +53,10 @@ static const char *const step_texts[TN__N_STEPS] = { "nothing",
                                                      "the check of its factories",
                                                      "its init",
                                                      "its register_kernels",
+                                                     "its new_session",
+                                                     "its prepare",
+                                                     "its step",
+                                                     "its destroy_session",
                                                      "the end" };
 
 const char *tn__step_text(tn__step step) { return step_texts[(unsigned)step < TN__N_STEPS ? step : TN__STEP_NONE]; }
@@ -223,16 +228,24 @@ static bool take_verdict(probe *p, const char *line, size_t size, size_t at)
   return true;
 }
 
+/* "S STEP", "B BYTES", "P BYTES" */
+static void take_number(probe *p, char what, int64_t number)
+{
+  if (what == 'S' && number > 0 && number < TN__N_STEPS) p->step = (tn__step)number;
+  if (what == 'B' && number > 0) p->before = (uint64_t)number;
+  if (what == 'P' && number > 0) p->peak = (uint64_t)number;
+}
+
 static void read_lines(probe *p)
 {
   size_t at = 0, size = 0;
   const char *line;
   while (!p->verdict && (line = next_line(p, &at, &size)) != NULL) {
-    int64_t step = 0;
-    if (line[0] == 'S' && tn__parse_int((tn__slice){ line + 2, size - 2 }, &step) && step > 0 && step < TN__N_STEPS)
-      p->step = (tn__step)step;
-    else if (line[0] == 'V')
+    int64_t number = 0;
+    if (line[0] == 'V')
       take_verdict(p, line, size, at);
+    else if (tn__parse_int((tn__slice){ line + 2, size - 2 }, &number))
+      take_number(p, line[0], number);
   }
 }
 
@@ -292,7 +305,9 @@ static void end_group(probe *p)
   do got = wait4(p->child, &p->wait_status, 0, &use);
   while (got < 0 && errno == EINTR);
   p->gone = got != p->child;
-  if (!p->gone) p->peak = (uint64_t)use.ru_maxrss * 1024;
+  if (p->gone || p->peak > 0) return;
+  uint64_t bytes = (uint64_t)use.ru_maxrss * 1024;
+  if (bytes > p->before) p->peak = bytes;
 }
 
 /* ---- the verdict ---- */

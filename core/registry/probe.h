@@ -5,7 +5,9 @@
  * begins with a nonce that the request brought, so nothing that the plugin writes or how its process ends can look like success.
  *
  *   request  "tenon-probe 1 NONCE MAJOR.MINOR MEMORY_BYTES CPU_SECONDS PATH_SIZE\n" and the path
- *   reports  "NONCE S STEP\n" at each step; at the end "NONCE V CODE SIZE\n" and SIZE bytes of message */
+ *   reports  "NONCE B BYTES\n" at the start: the peak of memory that the process has from before its program began;
+ *            "NONCE S STEP\n" at each step; at the end "NONCE P BYTES\n", the peak since, if the system tells it, and
+ *            "NONCE V CODE SIZE\n" and SIZE bytes of message */
 #ifndef TN_CORE_REGISTRY_PROBE_H
 #define TN_CORE_REGISTRY_PROBE_H
 
@@ -26,7 +28,7 @@
 #define TN_PROBE_MAX_PATH 16384
 #define TN_PROBE_MAX_MESSAGE 8192
 
-/* What a load goes through. */
+/* What a load goes through, and after it the session of a probe. */
 typedef enum tn__step {
   TN__STEP_NONE,
   TN__STEP_START,
@@ -36,6 +38,10 @@ typedef enum tn__step {
   TN__STEP_FACTORIES,
   TN__STEP_INIT,
   TN__STEP_KERNELS,
+  TN__STEP_SESSION,
+  TN__STEP_PREPARE,
+  TN__STEP_STEP,
+  TN__STEP_DESTROY,
   TN__STEP_DONE,
   TN__N_STEPS
 } tn__step;

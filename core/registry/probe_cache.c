@@ -154,6 +154,7 @@ static bool read_verdict(tn__slice line, tn_probe_report *out, tn_error *why)
                             .step = tn__step_text(tn__step_of_text(step)),
                             .cached = 1 };
   if (n[0] == TN_PROBE_WELL) return true;
+  if (text[0] == 0) return false; /* an error has words */
   tn_error_set(why,
                n[0] == TN_PROBE_ERROR     ? (tn_status)n[3]
                : n[0] == TN_PROBE_TIMEOUT ? TN_DEADLINE_EXCEEDED

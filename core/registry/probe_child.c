@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The child's side of a probe: what libexec/tenon/tenon-probe does. It reads the request, gives up every descriptor but the one of
- * the reports, limits itself, and loads the plugin as a program would. The program then ends without running anybody's exit handlers.
+ * the reports, limits itself, loads the plugin and has it open a session as a program would. The program then ends without running anybody's exit handlers.
  */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -48,6 +49,41 @@ void tn__probe_reached(tn__step step)
   if (!probing) return;
   int n = tn__snprintf(line, sizeof(line), "%s S %d\n", nonce, (int)step);
   write_all(line, (size_t)n);
+}
+
+static void report_bytes(char what, uint64_t bytes)
+{
+  char line[TN_PROBE_NONCE + 30];
+  int n = tn__snprintf(line, sizeof(line), "%s %c %" PRIu64 "\n", nonce, what, bytes);
+  write_all(line, (size_t)n);
+}
+
+/* ---- memory ---- */
+
+/* The peak that wait4 gives as that of this process. Before the plugin is opened it is the peak of the parent, if that has more:
+ * Linux keeps it over fork, vfork and exec. */
+static uint64_t peak_before(void)
+{
+  struct rusage use;
+  return getrusage(RUSAGE_SELF, &use) == 0 ? (uint64_t)use.ru_maxrss * 1024 : 0;
+}
+
+/* The peak since exec; 0 where it is not known. */
+static uint64_t peak_of_program(void)
+{
+  static const char field[] = "\nVmHWM:";
+  char text[8192];
+  int64_t kilobytes = 0;
+  int fd = open("/proc/self/status", O_RDONLY | O_CLOEXEC);
+  ssize_t n = fd >= 0 ? read(fd, text, sizeof(text) - 1) : 0;
+  if (fd >= 0) close(fd);
+  text[n > 0 ? n : 0] = 0;
+  const char *at = strstr(text, field);
+  if (at == NULL) return 0;
+  at += sizeof(field) - 1;
+  at += strspn(at, " \t");
+  if (!tn__parse_int((tn__slice){ at, strcspn(at, " \n") }, &kilobytes) || kilobytes < 0) return 0;
+  return (uint64_t)kilobytes * 1024;
 }
 
 /* ---- the request ---- */
@@ -171,7 +207,7 @@ static void report(tn_status status, const tn_error *err)
   write_all(tn__text_get(&text), text.size);
 }
 
-static tn_status load(const char *path, tn_error *err)
+static tn_status load(const char *path, tn__plugin **out, tn_error *err)
 {
   tn__plugin *plugin = NULL;
   tn__reg_lock();
@@ -188,11 +224,13 @@ static tn_status load(const char *path, tn_error *err)
   tn__reg_lock();
   tn__plugin_insert_locked(plugin);
   tn__reg_unlock();
+  *out = plugin;
   return tn__plugin_load(plugin, err);
 }
 
-int tn__probe_serve(void)
+int tn__probe_serve(tn_status (*try_session)(const char *name, tn_error *err))
 {
+  tn__plugin *plugin = NULL;
   static request r;
   static char text[TN_PROBE_MAX_PATH + 400];
   tn_error err = TN_ERROR_INIT;
@@ -206,9 +244,13 @@ int tn__probe_serve(void)
   limit_self(&r);
   memcpy(nonce, r.nonce, sizeof(nonce));
   probing = true;
+  report_bytes('B', peak_before());
   tn__probe_reached(TN__STEP_START);
-  tn_status status = load(r.path, &err);
-  if (status == TN_OK) tn__probe_reached(TN__STEP_DONE);
+  tn_status status = load(r.path, &plugin, &err);
+  bool runs = status == TN_OK && !plugin->manifest.is_kernels; /* else its last step is its register_kernels */
+  if (runs) status = try_session(plugin->manifest.name, &err);
+  if (runs && status == TN_OK) tn__probe_reached(TN__STEP_DONE);
+  report_bytes('P', peak_of_program());
   report(status, &err);
   return 0;
 }

@@ -12,7 +12,6 @@ static struct {
   bool set; /* by the program: goes before the environment */
   bool on;
   int64_t timeout_ms; /* 0: not said */
-  bool noted;         /* that the probe program cannot run */
 } settings;
 
 static int64_t timeout_of(int64_t asked)
@@ -37,16 +36,6 @@ static bool wanted(void)
   return set ? on : text != NULL && text[0] != 0 && strcmp(text, "0") != 0;
 }
 
-/* One note in a process. */
-static void note(const tn_error *why)
-{
-  tn__reg_lock();
-  bool first = !settings.noted;
-  settings.noted = true;
-  tn__reg_unlock();
-  if (first) tn_log(TN_LOG_WARNING, "%s; plugins are loaded without a probe", tn_error_message(why));
-}
-
 tn_status tn__probe_before_load(const tn__plugin *plugin, tn_error *err)
 {
   tn_probe_report report;
@@ -63,8 +52,10 @@ tn_status tn__probe_before_load(const tn__plugin *plugin, tn_error *err)
   if (status == TN_RESOURCE_EXHAUSTED) {
     tn_error_copy(err, &e);
   } else if (status != TN_OK) {
-    note(&e);
-    status = TN_OK;
+    status = tn_error_set(err, TN_FAILED_PRECONDITION,
+                          "it is not loaded, as it is to be probed before (TENON_PROBE=1, tn_runtime_set_probe) and %s; install "
+                          "tenon-probe, or set TENON_PROBE_PROGRAM to where it is, or TENON_PROBE=0 to load without a probe",
+                          tn_error_message(&e));
   } else if (report.verdict > TN_PROBE_ERROR) {
     status = tn_error_code(&why);
     tn_error_set(err, status, "refused by its probe%s: %s", known ? ", whose verdict is kept until 'tenon runtimes cache clear'" : "",

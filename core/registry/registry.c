@@ -2,12 +2,14 @@
 /* The registry: which factories there are and who uses them. See registry_internal.h for its mutex and its token. */
 #include <string.h>
 
+#include <core/base/thread.h>
 #include <core/registry/registry_internal.h>
 
 tn__registry tn__reg = { .mu = TN__MUTEX_INIT("registry", TN_RANK_REGISTRY) };
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
-static pthread_t token_owner; /* valid while tn__reg.token; guarded by mu */
+static pthread_t token_owner; /* valid while tn__reg.token; guarded by mu, as the next */
+static int token_cancel_state; /* of the owner, before it took the token */
 
 /* A child has one thread, the one that forked: lists are whole in it, and nobody will ever give the token back that another
  * thread had (P-72). */
@@ -56,6 +58,7 @@ tn_status tn__token_take(const char *what, tn_error *err)
     while (tn__reg.token) tn__cond_wait(&tn__reg.cond, &tn__reg.mu);
     tn__reg.token = true;
     token_owner = pthread_self();
+    token_cancel_state = tn__cancel_hold();
   }
   tn__reg_unlock();
   return status;
@@ -63,10 +66,12 @@ tn_status tn__token_take(const char *what, tn_error *err)
 
 void tn__token_give(void)
 {
+  int state = token_cancel_state;
   tn__reg_lock();
   tn__reg.token = false;
   tn__cond_broadcast(&tn__reg.cond);
   tn__reg_unlock();
+  tn__cancel_restore(state);
 }
 
 /* ---- plugins in the list ---- */

@@ -4,6 +4,7 @@
 #ifndef TN_CORE_REGISTRY_H
 #define TN_CORE_REGISTRY_H
 
+#include <core/base/plugin_call.h>
 #include <stdbool.h>
 #include <tenon/host.h>
 #include <tenon/runtime.h>
@@ -35,6 +36,8 @@ const tn_session_factory *tn__factory_self(const tn__factory *factory);
 tn__factory *tn__factory_by_self(const tn_session_factory *self);
 
 const char *tn__factory_name(const tn__factory *factory);
+/* A record of a call into the factory; `call` is static. */
+tn__plugin_call tn__factory_call(const tn__factory *factory, const char *call);
 /* Fills all of *out, struct_size too; texts live as long as the caller holds the factory. */
 void tn__factory_info(const tn__factory *factory, tn_runtime_info *out);
 
@@ -95,7 +98,8 @@ void tn__registry_drop_plugin(void *self);
 /* The parts of tn_runtime_load, tn_runtime_load_file, tn_load_op_library, tn_probe_serve, tn_explain_selection and tn_runtime_find that come after installing the host. */
 tn_status tn__registry_load(const char *name, tn_runtime_info *out, tn_error *err);
 tn_status tn__registry_load_file(const char *path, bool kernels, tn_runtime_info *out, tn_error *err);
-int tn__probe_serve(void);
+/* `try_session`: what to do with a runtime of this name that was loaded. */
+int tn__probe_serve(tn_status (*try_session)(const char *name, tn_error *err));
 tn_status tn__registry_explain(const tn_session_options *options, char *buffer, size_t size, size_t *needed,
                                tn_error *err);
 tn_status tn__registry_find(const tn_session_options *options, const tn_session_factory **out, tn_error *err);

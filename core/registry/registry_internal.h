@@ -145,6 +145,7 @@ struct tn__plugin {
   tn_host host;
   const tn_plugin *described;
   tn__factory *made; /* chain through `sibling` */
+  tn__plugin_call loading;
 
   _Atomic size_t buffers;
 };
@@ -250,6 +251,8 @@ tn__plugin *tn__plugin_by_name_locked(const char *name);
 
 /* ---- listing.c ---- */
 
+/* For messages, of a name that no runtime has: " (it is a kernel plugin)", " (did you mean 'direct'?)" or nothing. */
+void tn__hint_locked(const char *name, tn__text *text);
 /* For messages: "name (origin), ..." of all that is known, with what is wrong with it. */
 void tn__describe_known_locked(tn__text *text);
 /* Fills a caller's info by the runtime's name; empty texts when there is none. */

@@ -183,15 +183,20 @@ static tn_status ask(tn__factory *f, const tn_session_options *options, int32_t 
     if (status == TN_OK) status = tn__factory_complete(f, own, &e);
     options = own;
   }
+  tn__plugin_call calling = tn__factory_call(f, "its health");
   tn__callback_enter();
+  tn__plugin_call_enter(&calling);
   if (status == TN_OK && f->table.health != NULL) status = tn__factory_status(f, "health", f->table.health(f->self, &e), &e);
+  calling.call = "its accepts_options";
   if (status == TN_OK && !f->table.accepts_options(f->self, options)) status = explain_refusal(f, options, &e);
+  calling.call = "its rank_for_options";
   if (status == TN_OK) {
     int32_t lower = f->table.rank_for_options != NULL ? f->table.rank_for_options(f->self, options, rank) : rank;
     *effective = lower < 0 ? 0 : lower < rank ? lower : rank;
   } else {
     tn_error_copy(err, &e);
   }
+  tn__plugin_call_leave(&calling);
   tn__callback_leave();
   end_call(f);
   tn_session_options_destroy(own);
@@ -204,24 +209,24 @@ static tn_status ask(tn__factory *f, const tn_session_options *options, int32_t 
 /* A name with a vendor's prefix is that of a third party's file (P-52), which a static program cannot load (P-91). */
 static tn_status not_known(const tn_session_options *options, tn_error *err)
 {
-  const char *name = tn_session_options_runtime(options);
-  tn__text known;
-  bool kernels = false;
+  const char *name = tn_session_options_runtime(options), *target = tn_session_options_target(options);
+  tn__text known, hint;
   tn__text_init(&known, TEXT_LIMIT);
+  tn__text_init(&hint, TEXT_LIMIT);
   tn__reg_lock();
+  tn__hint_locked(name, &hint);
   tn__describe_known_locked(&known);
-  for (const tn__plugin *p = tn__reg.plugins; p != NULL; p = p->next)
-    kernels = kernels || (p->named && p->manifest.is_kernels && strcmp(p->manifest.name, name) == 0);
   tn__reg_unlock();
-  const char *target = tn_session_options_target(options), *hint = kernels ? " (it is a kernel plugin)" : "";
   tn_status status = tn__loads_files() || strchr(name, '.') == NULL ? TN_NOT_FOUND : TN_UNIMPLEMENTED;
   if (tn__loads_files())
-    tn_error_set(err, status, "target '%s': there is no runtime '%s'%s; %s", target, name, hint, tn__text_get(&known));
+    tn_error_set(err, status, "target '%s': there is no runtime '%s'%s; %s", target, name, tn__text_get(&hint),
+                 tn__text_get(&known));
   else
     tn_error_set(err, status,
                  "static build: this program is linked statically and loads no files; target '%s': there is no runtime "
                  "'%s'%s; %s",
-                 target, name, hint, tn__text_get(&known));
+                 target, name, tn__text_get(&hint), tn__text_get(&known));
+  tn__text_fini(&hint);
   tn__text_fini(&known);
   return status;
 }
@@ -343,16 +348,37 @@ static int32_t best_rank(const selection *s)
   return best;
 }
 
+/* "direct, threaded": the candidates that are taken by name only. One may have put its rank down itself. */
+static void list_unranked(const selection *s, tn__text *out)
+{
+  for (size_t i = 0; i < s->n; i++) {
+    const candidate *c = &s->list[i];
+    bool taken_by_name = c->rank == 0 || c->effective == 0;
+    if (taken_by_name && !c->shadowed && !c->unusable) tn__text_printf(out, "%s%s", out->size > 0 ? ", " : "", c->name);
+  }
+}
+
 static tn_status none_accepts(selection *s, tn_error *err)
 {
-  tn__text known;
+  const char *target = tn_session_options_target(s->options);
+  tn__text known, unranked;
   tn__text_init(&known, TEXT_LIMIT);
+  tn__text_init(&unranked, TEXT_LIMIT);
   tn__reg_lock();
   tn__describe_known_locked(&known);
   tn__reg_unlock();
-  tn_error_set(err, TN_NOT_FOUND, "target '%s': no runtime accepts the options%s%s; %s",
-               tn_session_options_target(s->options), s->refusals.size > 0 ? ": " : "", tn__text_get(&s->refusals),
-               tn__text_get(&known));
+  list_unranked(s, &unranked);
+  if (unranked.size > 0 && s->refusals.size == 0)
+    tn_error_set(err, TN_NOT_FOUND,
+                 "target '%s' names no runtime, and each one has rank 0, which means only by name: %s; name one, or raise its "
+                 "rank in TENON_RANK, the option runtime_ranks or its manifest; %s",
+                 target, tn__text_get(&unranked), tn__text_get(&known));
+  else
+    tn_error_set(err, TN_NOT_FOUND, "target '%s': no runtime accepts the options%s%s%s%s; %s", target,
+                 s->refusals.size > 0 ? ": " : "", tn__text_get(&s->refusals),
+                 unranked.size > 0 ? "; of rank 0, which means only by name: " : "", tn__text_get(&unranked),
+                 tn__text_get(&known));
+  tn__text_fini(&unranked);
   tn__text_fini(&known);
   return TN_NOT_FOUND;
 }

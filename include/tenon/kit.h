@@ -92,8 +92,8 @@ TN_API tn_status tn_kit_step_with(tn_executable *executable, tn_step *step, tn_k
 TN_API int32_t tn_step_pool(const tn_step *step);
 
 /* For the factory's `reset` slot: closes the factory's sessions, without waiting for their steps, and detaches the containers:
- * those listed, n = 0: the default one, flags TN_RESET_ALL: all. A name that nobody has used is no error.
- * Returns TN_INVALID_ARGUMENT (NULL, unknown flags), TN_RESOURCE_EXHAUSTED. Any thread. Since 0.1, S-RST, P-42 */
+ * those listed, n = 0: the default one, flags TN_RESET_ALL: all. A name that nobody has used is no error. TN_INVALID_ARGUMENT
+ * (NULL, unknown flags), TN_FAILED_PRECONDITION (not registered; after a fork), TN_RESOURCE_EXHAUSTED. Any thread. Since 0.1, S-RST, P-42 */
 TN_API tn_status tn_kit_reset(const tn_session_factory *factory, const char *const *containers, size_t n, uint32_t flags,
                               tn_error *err);
 
@@ -200,11 +200,11 @@ struct tn_plan_value {
   size_t struct_size;
   int32_t kind;  /* TN_VALUE_... */
   tn_dtype dtype;
-  uint32_t index;
-  uint32_t producer;
-  uint32_t source;
-  uint32_t n_uses;
-  const tn_tensor *constant;
+  uint32_t index;    /* of a feed: its number, that of its tensor in a step; else UINT32_MAX */
+  uint32_t producer; /* of a computed value: the instruction that makes it; else UINT32_MAX */
+  uint32_t source;   /* of a view: the value whose memory it shows; else UINT32_MAX */
+  uint32_t n_uses;   /* how often instructions, branches and fetches read it */
+  const tn_tensor *constant; /* of a constant: its value, borrowed from the plan; else NULL */
   tn_output output; /* where it comes from in the graph */
 };
 

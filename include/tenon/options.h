@@ -15,7 +15,7 @@ TN_BEGIN_DECLS
  * number or both, empty at first. */
 #define TN_OPTION_MAP(X)                                                                                           \
   X(level, INT, 1, "optimisation: 0 runs the graph as it stands, 1 is the default")                                \
-  X(strict_shapes, BOOL, 0, "refuse a feed whose shape contradicts a fully known declared shape")                  \
+  X(strict_shapes, BOOL, 0, "refuse a feed whose shape contradicts what is known of the declared shape")            \
   X(static_graph, BOOL, 0, "refuse to extend the graph")                                                           \
   X(place_pruned_graph, BOOL, 0, "place only the nodes that a call needs")                                         \
   X(allow_soft_placement, BOOL, 0, "run a node on the CPU when its device is absent or has no kernel for it")      \

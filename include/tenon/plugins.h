@@ -10,7 +10,7 @@ TN_BEGIN_DECLS
 
 /* How a probe ended. A plugin that says itself why it cannot be used (TN_PROBE_ERROR) does no harm to who loads it. */
 enum {
-  TN_PROBE_WELL = 0,    /* it was opened, asked and initialised */
+  TN_PROBE_WELL = 0,    /* it was opened, asked and initialised; a runtime also ran a step in a session */
   TN_PROBE_ERROR = 1,   /* it was refused, or declined: `status` and the message say why */
   TN_PROBE_SIGNAL = 2,  /* a signal ended its process: `signal` */
   TN_PROBE_EXIT = 3,    /* it ended its process itself: `exit_status` */
@@ -27,7 +27,7 @@ typedef struct tn_probe_report {
   tn_status status;    /* of TN_PROBE_ERROR, else TN_OK */
   int64_t duration_us;
   uint64_t peak_bytes; /* most memory that its process had; 0: unknown */
-  const char *step;
+  const char *step; /* of one that is well "the end", of a kernel plugin "its register_kernels": no kernel was run */
   tn_bool cached; /* it was found out before */
   tn_bool reserved[7];
 } tn_probe_report;
@@ -86,9 +86,34 @@ TN_API tn_status tn_load_op_library(const char *path, tn_runtime_info *out, tn_e
  * for a load that is going on. TN_FAILED_PRECONDITION from a plugin's constructor, entry or init. Since 0.1, P-82 */
 TN_API tn_status tn_freeze(tn_error *err);
 
+/* Op i of those that plugins say they bring, by their manifests alone, in the order of plugins: no plugin is loaded for it, and
+ * one that may not be loaded is left out. An op that several bring is there several times. *needed counts the name's bytes
+ * without the NUL, as snprintf's result. TN_OUT_OF_RANGE past the end. Any thread. Since 0.1, P-15 */
+TN_API tn_status tn_plugin_op_at(size_t i, char *buffer, size_t size, size_t *needed, tn_error *err);
+
+/* ---- which plugin runs ---- */
+
+/* A call into a plugin. Texts live as long as the call. */
+typedef struct tn_plugin_call {
+  size_t struct_size;
+  const char *plugin; /* its name */
+  const char *file;   /* as in tn_runtime_info; "" for a runtime that the program registered */
+  const char *call;   /* "its step", "its init", "its constructors", "compute of a kernel" */
+  const char *kernel; /* name of the kernel, NULL when the call is no kernel's */
+  const char *node;   /* name of the kernel's node, NULL as well */
+} tn_plugin_call;
+#define TN_PLUGIN_CALL_SIZE TN_SIZE_TO(tn_plugin_call, node)
+
+/* Which plugin the calling thread is in now: the innermost call that has not returned. True: *out (struct_size set by the caller)
+ * is filled. False: in none, and all of *out is NULL; so it is in threads that a plugin made itself. A call from a plugin back
+ * into the library counts as the plugin's. For handlers of signals and functions of atexit, which can say so which plugin ended
+ * the process. Async-signal-safe; a few loads. Since 0.1 */
+TN_API tn_bool tn_plugin_call_now(tn_plugin_call *out);
+
 /* ---- probing ---- */
 
-/* Opens, asks and initialises a plugin in a process of its own, which has no descriptor of this one, limits on memory and
+/* Opens, asks and initialises a plugin in a process of its own; a runtime then opens a session with nothing but its name for a
+ * target, and runs a step of one addition. That process has no descriptor of this one, limits on memory and
  * time, and is ended with all its children when the time is over.
  * timeout_ms  0: TENON_PROBE_TIMEOUT_MS, or 5000.
  * out         struct_size set by the caller; NULL allowed.
@@ -100,7 +125,8 @@ TN_API tn_status tn_runtime_probe(const char *path, int64_t timeout_ms, tn_probe
 
 /* Whether a plugin is probed before it is loaded for the first time, as TENON_PROBE=1 says, too; this call goes before the
  * variable. A plugin whose probe crashes or hangs is refused. Verdicts are kept in a file as long as the plugin's file is the
- * same. When the probe program cannot run, plugins are loaded without it, with one warning. timeout_ms as above. Since 0.1,
+ * same. When the probe program cannot run, a plugin that has no verdict is not loaded: TN_FAILED_PRECONDITION, until the next
+ * tn_runtime_rescan. timeout_ms as above. Since 0.1,
  * P-86, P-88 */
 TN_API tn_status tn_runtime_set_probe(tn_bool on, int64_t timeout_ms, tn_error *err);
 
