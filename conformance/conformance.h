@@ -25,6 +25,13 @@ typedef struct cf_citation {
 } cf_citation;
 extern const cf_citation cf_citations[];
 
+/* What a rule says; made from docs/spec/, ends with NULLs. */
+typedef struct cf_rule {
+  const char *name; /* "S-THR-05" */
+  const char *text;
+} cf_rule;
+extern const cf_rule cf_rules[];
+
 typedef struct cf_test {
   const tap_suite *suite;
   const tap_test *test;

@@ -13,6 +13,8 @@ TN_CONFORMANCE_FILES = \
   conformance/plugin_front.c \
   conformance/plugin_heap.c \
   conformance/plugin_host.c \
+  conformance/plugin_world.c \
+  conformance/plugin_world.h \
   conformance/run.c \
   conformance/runtime.c \
   conformance/select.c
@@ -20,6 +22,7 @@ TN_CONFORMANCE_FILES = \
 # Its own suites.
 TN_CONFORMANCE_SUITES = \
   conformance/plugin_eager.c \
+  conformance/plugin_effects.c \
   conformance/plugin_file.c \
   conformance/plugin_kernels.c \
   conformance/plugin_life.c \
@@ -32,13 +35,19 @@ TN_CONFORMANCE_SUITES = \
 
 bin_PROGRAMS += tenon-conformance
 tenon_conformance_SOURCES = $(TN_CONFORMANCE_FILES) $(TN_CONFORMANCE_SUITES) $(TN_CONFORMANCE_TESTS)
-nodist_tenon_conformance_SOURCES = conformance/citations.c
+nodist_tenon_conformance_SOURCES = conformance/citations.c conformance/rules.c
 tenon_conformance_LDADD = tests/libtestsupport.a libtenon.la $(TN_MATH_LIBS)
-CLEANFILES += conformance/citations.c
+CLEANFILES += conformance/citations.c conformance/rules.c
 
 TN_CITING_FILES = $(TN_CONFORMANCE_TESTS) $(TN_CONFORMANCE_SUITES)
 conformance/citations.c: $(TN_CITING_FILES) $(top_srcdir)/build-aux/rules.awk
 	$(AM_V_GEN)$(MKDIR_P) conformance && \
 	  files=; for f in $(TN_CITING_FILES); do files="$$files $(top_srcdir)/$$f"; done; \
 	  $(AWK) -v table=1 -f $(top_srcdir)/build-aux/rules.awk $$files >$@.tmp && mv -f $@.tmp $@
-EXTRA_DIST += build-aux/rules.awk
+
+TN_RULE_FILES = docs/spec/session-semantics.md docs/spec/plugin-abi.md
+conformance/rules.c: $(TN_RULE_FILES) $(top_srcdir)/build-aux/rule-texts.awk
+	$(AM_V_GEN)$(MKDIR_P) conformance && \
+	  files=; for f in $(TN_RULE_FILES); do files="$$files $(top_srcdir)/$$f"; done; \
+	  $(AWK) -f $(top_srcdir)/build-aux/rule-texts.awk $$files >$@.tmp && mv -f $@.tmp $@
+EXTRA_DIST += build-aux/rules.awk build-aux/rule-texts.awk

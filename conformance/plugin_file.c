@@ -34,13 +34,23 @@ static void plugin_file__is_a_shared_object_of_this_machine(void) /* P-17 */
   readable();
 }
 
+static const char *file_name(void)
+{
+  const char *slash = strrchr(cf_under_test->plugin, '/');
+  return slash != NULL ? slash + 1 : cf_under_test->plugin;
+}
+
+static bool is_looked_at(const char *name)
+{
+  size_t n = strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_");
+  return name[0] >= 'a' && name[0] <= 'z' && n <= 64 && strcmp(name + n, ".so") == 0;
+}
+
 /* Of the file that was named: a link to it stands in the folder of the kit. */
 static void plugin_file__has_a_name_that_is_looked_at(void) /* P-06, P-03 */
 {
-  const char *slash = strrchr(cf_under_test->plugin, '/'), *name = slash != NULL ? slash + 1 : cf_under_test->plugin;
-  size_t n = strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_");
-  bool good = name[0] >= 'a' && name[0] <= 'z' && n <= 64 && strcmp(name + n, ".so") == 0;
-  CHECK_MSG(good, "'%s' is no name of a plugin: wanted a file [a-z][a-z0-9_]{0,63}.so", name);
+  const char *name = file_name();
+  CHECK_MSG(is_looked_at(name), "'%s' is no name of a plugin: wanted a file [a-z][a-z0-9_]{0,63}.so", name);
 }
 
 static void plugin_file__is_its_owners_to_change(void) /* P-78 */
@@ -96,6 +106,7 @@ static void plugin_file__manifest_is_well_formed(void) /* P-15, P-18 */
 static void plugin_file__is_listed_as_usable(void) /* P-16, P-18, P-78 */
 {
   with_manifest();
+  if (!is_looked_at(file_name())) TAP_SKIP("no file of this name is listed");
   cf_runtime_enter(cf_under_test);
 }
 

@@ -3,7 +3,7 @@
  * options and names that nobody can read any more when it has returned (P-47). */
 #include <stdlib.h>
 
-#include <conformance/plugin.h>
+#include <conformance/plugin_world.h>
 
 #define FRONT "conformance.front"
 
@@ -23,7 +23,9 @@ static tn_status new_session(const tn_session_factory *self, const tn_session_op
 {
   (void)self, (void)options;
   tn_session_options *given = guarded_options();
+  pg_world *world = pg_call_begin("its new_session");
   tn_status st = pg_it.slots.new_session(behind(), given, out, err);
+  pg_call_end(world, "its new_session");
   tn_session_options_destroy(given);
   return st;
 }
@@ -32,7 +34,9 @@ static tn_bool accepts_options(const tn_session_factory *self, const tn_session_
 {
   (void)self, (void)options;
   tn_session_options *given = guarded_options();
+  pg_world *world = pg_call_begin("its accepts_options");
   tn_bool yes = pg_it.slots.accepts_options(behind(), given);
+  pg_call_end(world, "its accepts_options");
   tn_session_options_destroy(given);
   return yes;
 }
@@ -40,40 +44,55 @@ static tn_bool accepts_options(const tn_session_factory *self, const tn_session_
 static void destroy_session(const tn_session_factory *self, tn_runtime_session *session)
 {
   (void)self;
+  pg_world *world = pg_call_begin("its destroy_session");
   pg_it.slots.destroy_session(behind(), session);
+  pg_call_end(world, "its destroy_session");
 }
 
 static tn_status prepare(const tn_session_factory *self, tn_runtime_session *session, const tn_plan *plan, tn_executable **out,
                          tn_error *err)
 {
   (void)self;
-  return pg_it.slots.prepare(behind(), session, plan, out, err);
+  pg_world *world = pg_call_begin("its prepare");
+  tn_status st = pg_it.slots.prepare(behind(), session, plan, out, err);
+  pg_call_end(world, "its prepare");
+  return st;
 }
 
 static void release(const tn_session_factory *self, tn_runtime_session *session, tn_executable *executable)
 {
   (void)self;
+  pg_world *world = pg_call_begin("its release");
   pg_it.slots.release(behind(), session, executable);
+  pg_call_end(world, "its release");
 }
 
 static tn_status step(const tn_session_factory *self, tn_runtime_session *session, tn_executable *executable, tn_step *s,
                       tn_error *err)
 {
   (void)self;
-  return pg_it.slots.step(behind(), session, executable, s, err);
+  pg_world *world = pg_call_begin("its step");
+  tn_status st = pg_it.slots.step(behind(), session, executable, s, err);
+  pg_call_end(world, "its step");
+  return st;
 }
 
 static void cancel(const tn_session_factory *self, tn_runtime_session *session, tn_step *s)
 {
   (void)self;
+  pg_world *world = pg_call_begin("its cancel");
   pg_it.slots.cancel(behind(), session, s);
+  pg_call_end(world, "its cancel");
 }
 
 static tn_status list_devices(const tn_session_factory *self, tn_runtime_session *session, size_t i, tn_device_info *out,
                               tn_error *err)
 {
   (void)self;
-  return pg_it.slots.list_devices(behind(), session, i, out, err);
+  pg_world *world = pg_call_begin("its list_devices");
+  tn_status st = pg_it.slots.list_devices(behind(), session, i, out, err);
+  pg_call_end(world, "its list_devices");
+  return st;
 }
 
 /* The names, too, are good during the call only. */
@@ -92,7 +111,9 @@ static tn_status reset(const tn_session_factory *self, const tn_session_options 
     if (names[i] != NULL) memcpy(names[i], containers[i], size);
   }
   pg_guard_end();
+  pg_world *world = pg_call_begin("its reset");
   tn_status st = pg_it.slots.reset(behind(), given, (const char *const *)names, n, flags, err);
+  pg_call_end(world, "its reset");
   for (size_t i = 0; i < n; i++) tn_free(names[i]);
   tn_session_options_destroy(given);
   return st;
@@ -101,13 +122,19 @@ static tn_status reset(const tn_session_factory *self, const tn_session_options 
 static tn_status partial_runs(const tn_session_factory *self, tn_runtime_session *session, tn_error *err)
 {
   (void)self;
-  return pg_it.slots.partial_runs(behind(), session, err);
+  pg_world *world = pg_call_begin("its partial_runs");
+  tn_status st = pg_it.slots.partial_runs(behind(), session, err);
+  pg_call_end(world, "its partial_runs");
+  return st;
 }
 
 static tn_kit_workers *workers(const tn_session_factory *self, tn_runtime_session *session, int32_t pool)
 {
   (void)self;
-  return pg_it.slots.workers(behind(), session, pool);
+  pg_world *world = pg_call_begin("its workers");
+  tn_kit_workers *found = pg_it.slots.workers(behind(), session, pool);
+  pg_call_end(world, "its workers");
+  return found;
 }
 
 static tn_eager_runtime eager_behind;
@@ -116,21 +143,30 @@ static tn_status execute(const tn_session_factory *self, tn_runtime_session *ses
                          tn_error *err)
 {
   (void)self;
-  return eager_behind.execute(behind(), session, executable, s, err);
+  pg_world *world = pg_call_begin("its execute");
+  tn_status st = eager_behind.execute(behind(), session, executable, s, err);
+  pg_call_end(world, "its execute");
+  return st;
 }
 
 static tn_status prepare_on(const tn_session_factory *self, tn_runtime_session *session, const tn_plan *plan, size_t i,
                             tn_executable **out, tn_error *err)
 {
   (void)self;
-  return eager_behind.prepare_on(behind(), session, plan, i, out, err);
+  pg_world *world = pg_call_begin("its prepare_on");
+  tn_status st = eager_behind.prepare_on(behind(), session, plan, i, out, err);
+  pg_call_end(world, "its prepare_on");
+  return st;
 }
 
 static tn_status copy(const tn_session_factory *self, tn_runtime_session *session, const tn_tensor *tensor, size_t i, tn_tensor **out,
                       tn_error *err)
 {
   (void)self;
-  return eager_behind.copy(behind(), session, tensor, i, out, err);
+  pg_world *world = pg_call_begin("its copy");
+  tn_status st = eager_behind.copy(behind(), session, tensor, i, out, err);
+  pg_call_end(world, "its copy");
+  return st;
 }
 
 /* Of its extensions those that have callbacks need one in front, too; the library asks for no others. */

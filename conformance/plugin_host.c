@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include <conformance/plugin.h>
+#include <conformance/plugin_world.h>
 
 pg pg_it = { .err = TN_ERROR_INIT };
 const tn_op_family **pg_families;
@@ -78,7 +78,9 @@ bool pg_open(void)
 {
   const char *entry = pg_value(pg_the_file(), "entry");
   cf_reached("opening it (its constructors)");
+  pg_world *world = pg_call_begin("opening it (its constructors)");
   pg_it.handle = dlopen(cf_under_test->plugin, RTLD_NOW | RTLD_LOCAL);
+  pg_call_end(world, "opening it (its constructors)");
   if (pg_it.handle == NULL) {
     const char *words = dlerror();
     tn_error_set(&pg_it.err, TN_INVALID_ARGUMENT, "the dynamic linker does not open it: %s", words != NULL ? words : "");
@@ -93,7 +95,9 @@ bool pg_open(void)
 bool pg_query(void)
 {
   cf_reached("its entry");
+  pg_world *world = pg_call_begin("its entry");
   pg_it.plugin = pg_it.entry(the_host(), &pg_it.err);
+  pg_call_end(world, "its entry");
   return pg_it.plugin != NULL;
 }
 
@@ -124,7 +128,10 @@ tn_status pg_init(void)
 {
   if (!TN_HAS_FIELD(pg_it.plugin, tn_plugin, init) || pg_it.plugin->init == NULL) return TN_OK;
   cf_reached("its init");
-  return pg_it.plugin->init(&pg_it.err);
+  pg_world *world = pg_call_begin("its init");
+  tn_status st = pg_it.plugin->init(&pg_it.err);
+  pg_call_end(world, "its init");
+  return st;
 }
 
 void pg_start(void)
@@ -140,7 +147,9 @@ tn_session_options *pg_options(const char *settings)
   char target[4096];
   tn_session_options *options = NULL;
   tn_error err = TN_ERROR_INIT;
-  snprintf(target, sizeof(target), "%s%s", cf_under_test->name, settings != NULL ? settings : cf_under_test->settings);
+  /* A plugin that the library does not find, for the name of its file say, is called by hand all the same. */
+  const char *name = cf_under_test->name != NULL ? cf_under_test->name : pg_it.factory->name;
+  snprintf(target, sizeof(target), "%s%s", name, settings != NULL ? settings : cf_under_test->settings);
   REQUIRE_OK(tn_session_options_create(&options, &err), &err);
   REQUIRE_OK(tn_session_options_set_target(options, target, &err), &err);
   return options;
@@ -160,7 +169,9 @@ tn_status pg_new_session(const tn_session_options *options, tn_runtime_session *
 {
   *out = NULL;
   cf_reached("its new_session");
+  pg_world *world = pg_call_begin("its new_session");
   tn_status st = pg_it.slots.new_session(pg_it.factory, options, out, err);
+  pg_call_end(world, "its new_session");
   if (st == TN_OK && !CHECK_MSG(*out != NULL, "its new_session returned OK without a session")) return TN_INTERNAL;
   if (st != TN_OK) *out = NULL;
   return st;
@@ -169,7 +180,10 @@ tn_status pg_new_session(const tn_session_options *options, tn_runtime_session *
 void pg_destroy_session(tn_runtime_session *session)
 {
   cf_reached("its destroy_session");
-  if (session != NULL) pg_it.slots.destroy_session(pg_it.factory, session);
+  if (session == NULL) return;
+  pg_world *world = pg_call_begin("its destroy_session");
+  pg_it.slots.destroy_session(pg_it.factory, session);
+  pg_call_end(world, "its destroy_session");
 }
 
 const void *pg_extension(const char *name, uint32_t version)
@@ -180,7 +194,9 @@ const void *pg_extension(const char *name, uint32_t version)
   pg_guard_end();
   if (given != NULL) memcpy(given, name, strlen(name) + 1);
   cf_reached("its get_extension");
+  pg_world *world = pg_call_begin("its get_extension");
   const void *found = pg_it.slots.get_extension(pg_it.factory, given, version);
+  pg_call_end(world, "its get_extension");
   tn_free(given);
   return found;
 }

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Kernel plugins: what they register is what their manifest says, and their kernels give what the library's own give, write to no
  * input, and run on several threads at once. */
+#define _GNU_SOURCE
+#include <dlfcn.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 
 #include <conformance/plugin_cases.h>
+#include <conformance/plugin_world.h>
 
 #include <tenon/plugins.h>
 
@@ -15,7 +18,9 @@ static bool register_them(tn_status *st)
   pg_start();
   if (pg_it.plugin->register_kernels == NULL) return false;
   cf_reached("its register_kernels");
+  pg_world *world = pg_call_begin("its register_kernels");
   *st = pg_it.plugin->register_kernels(&pg_it.err);
+  pg_call_end(world, "its register_kernels");
   return pg_check_refusal(*st, &pg_it.err, "its register_kernels");
 }
 
@@ -183,6 +188,52 @@ typedef struct example {
 static example *examples;
 static size_t n_examples;
 
+/* Appends to a text of `size` bytes. */
+__attribute__((format(printf, 3, 4))) static void append(char *text, size_t size, const char *format, ...)
+{
+  size_t used = strlen(text);
+  va_list args;
+  va_start(args, format);
+  vsnprintf(text + used, size - used, format, args);
+  va_end(args);
+}
+
+/* Whether a kernel's code is in the file under test. */
+static bool is_of_the_plugin(const tn_kernel_def *k)
+{
+  Dl_info where;
+  void *code = NULL;
+  memcpy(&code, &k->compute, sizeof(code));
+  if (dladdr(code, &where) == 0 || where.dli_fname == NULL || cf_under_test->plugin == NULL) return false;
+  const char *in = strrchr(where.dli_fname, '/'), *file = strrchr(cf_under_test->plugin, '/');
+  return in != NULL && file != NULL && strcmp(in, file) == 0;
+}
+
+/* The plugin's kernels that may compute the case, as far as they are loaded: " 'acme_scale_float'". */
+static void name_kernels(const pg_claim *claim, char *text, size_t size)
+{
+  const tn_op_schema *schema = tn_op_schema_find(claim->op);
+  const tn_kernel_def *k;
+  for (size_t i = 0; schema != NULL && (k = tn_op_schema_kernel(schema, i)) != NULL; i++)
+    if (is_of_the_plugin(k) && strcmp(k->device, claim->device) == 0 && allows(k->types, claim->dtype)) append(text, size, " '%.60s'", k->name);
+}
+
+/* Told when the process ends in it: "its kernel 'acme_scale_float' of AcmeScale (float32), inputs [3, 8]". */
+static const char *name_case(const char *whose, const pg_claim *claim, const pg_shapes *shapes, const char *more)
+{
+  static char text[CF_STEP_BYTES];
+  snprintf(text, sizeof(text), "%s kernel", whose);
+  if (strcmp(whose, "its") == 0) name_kernels(claim, text, sizeof(text));
+  append(text, sizeof(text), " of %s (%s), inputs", claim->op, tn_dtype_name(claim->dtype != TN_DTYPE_INVALID ? claim->dtype : TN_FLOAT));
+  for (int i = 0; i < shapes->n; i++) {
+    append(text, sizeof(text), "%s [", i > 0 ? "," : "");
+    for (int32_t d = 0; d < shapes->rank[i]; d++) append(text, sizeof(text), "%s%lld", d > 0 ? ", " : "", (long long)shapes->dims[i][d]);
+    append(text, sizeof(text), "]");
+  }
+  append(text, sizeof(text), "%s", more);
+  return text;
+}
+
 static void drop_feeds(example *e)
 {
   for (int k = 0; k < PG_MOST_INPUTS; k++) tn_tensor_unref(e->feeds[k]);
@@ -193,7 +244,7 @@ static void add_example(const pg_claim *claim, const pg_shapes *shapes, bool own
   example e = { .claim = claim, .shapes = shapes };
   tn_graph *graph = pg_case_graph(claim, shapes);
   tn_session *session = graph != NULL ? pg_case_session(graph, own_op ? "always" : "never") : NULL;
-  cf_reached("a kernel of an op");
+  cf_reached(name_case(own_op ? "its" : "the library's own", claim, shapes, ""));
   bool good = session != NULL && pg_case_feeds(claim, shapes, e.feeds) &&
               pg_case_run(session, e.feeds, shapes->n, &e.wanted, e.own, NULL) == TN_OK;
   if (own_op) e.own[0] = '\0';
@@ -222,12 +273,20 @@ static void find_examples(size_t from, size_t to)
     }
 }
 
+/* So that its kernels are in the tables, with their names, before the first of them runs. What it refuses is told by other tests. */
+static void load_it(void)
+{
+  cf_reached("its loading by the library");
+  if (tn_runtime_allow_files(1, NULL) == TN_OK) tn_load_op_library(cf_under_test->plugin, NULL, NULL);
+}
+
 /* Calls check for each with a session that may use the plugin; it returns whether the plugin's kernel ran. */
 static void each_example(size_t from, size_t to, bool (*check)(const example *e, tn_session *session))
 {
   size_t ours = 0, ops = 0;
   const pg_claim *last = NULL;
   find_examples(from, to);
+  load_it();
   for (size_t i = 0; i < n_examples; i++) {
     example *e = &examples[i];
     tn_graph *graph = pg_case_graph(e->claim, e->shapes);
@@ -258,7 +317,7 @@ static bool compare(const example *e, tn_session *session)
   tn_tensor *found = NULL;
   char kernel[80];
   int64_t at = -1;
-  cf_reached("one of its kernels");
+  cf_reached(name_case("its", e->claim, e->shapes, ""));
   tn_status st = run_example(e, session, &found, kernel, &err);
   bool good = CHECK_MSG(st == TN_OK, "%s: with the plugin's kernels it fails: %s", e->claim->op, tn_error_message(&err));
   if (good && !pg_same_values(e->wanted, found, &at))
@@ -307,6 +366,7 @@ static bool takes(const example *e, tn_session *session)
 {
   tn_tensor *found = NULL;
   char kernel[80] = "";
+  cf_reached(name_case("its", e->claim, e->shapes, ""));
   bool good = run_example(e, session, &found, kernel, NULL) == TN_OK && strcmp(e->own, kernel) != 0;
   tn_tensor_unref(found);
   return good;
@@ -316,7 +376,7 @@ static bool run_at_once(const example *e, tn_session *session)
 {
   shared s = { .example = e, .session = session };
   if (!takes(e, session)) return false;
-  cf_reached("one of its kernels, on 4 threads at once");
+  cf_reached(name_case("its", e->claim, e->shapes, ", on 4 threads at once"));
   pg_threads(4, run_often, &s);
   CHECK_MSG(atomic_load(&s.wrong) == 0, "%s on 4 threads: %d of %d steps went wrong", e->claim->op, atomic_load(&s.wrong), 4 * AT_ONCE);
   return true;
@@ -351,6 +411,30 @@ static void plugin_kernels__leave_nothing(void) /* P-46 */
   each_example(0, pg_first_empty, open_again);
 }
 
+/* ---- what they do besides ---- */
+
+static bool run_watched(const example *e, tn_session *session)
+{
+  char call[CF_STEP_BYTES];
+  snprintf(call, sizeof(call), "%s", name_case("its", e->claim, e->shapes, ""));
+  pg_world *world = pg_call_begin(call);
+  bool used = takes(e, session);
+  pg_call_end(world, call);
+  return used;
+}
+
+static void plugin_kernels__change_nothing_else(void) /* P-101 */
+{
+  pg_watch();
+  each_example(0, pg_first_empty, run_watched);
+}
+
+static void plugin_kernels__change_nothing_else_when_loaded(void) /* P-101 */
+{
+  pg_watch();
+  registered();
+}
+
 TAP_MAIN(
   TAP_TEST(plugin_kernels__are_registered),
   TAP_TEST(plugin_kernels__are_taken_by_the_library),
@@ -360,4 +444,6 @@ TAP_MAIN(
   TAP_TEST(plugin_kernels__give_what_the_librarys_own_give),
   TAP_TEST(plugin_kernels__take_values_without_elements),
   TAP_TEST(plugin_kernels__run_on_several_threads),
-  TAP_TEST(plugin_kernels__leave_nothing))
+  TAP_TEST(plugin_kernels__leave_nothing),
+  TAP_TEST(plugin_kernels__change_nothing_else),
+  TAP_TEST(plugin_kernels__change_nothing_else_when_loaded))

@@ -26,7 +26,8 @@ static int compare_suites(const void *a, const void *b)
 /* Suites that open the file by themselves. */
 static bool needs_file(const char *suite)
 {
-  static const char *const all[] = { "plugin_file", "plugin_load", "plugin_kernels", "plugin_memory", "plugin_options" };
+  static const char *const all[] = { "plugin_file",    "plugin_load",   "plugin_effects",
+                                     "plugin_kernels", "plugin_memory", "plugin_options" };
   for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
     if (strcmp(suite, all[i]) == 0) return true;
   return false;

@@ -208,6 +208,71 @@ breaks P-87 plugin_load "$plugins/faults.so" --timeout 1 && grep -q '^# it did n
   [ "$(grep -c '^not ok' out)" -eq 1 ]
 is 'a hang is told with the last step, and nothing runs after it'
 
+# ---- what it does besides ----
+
+# CALLBACK__EFFECT, the test that finds it, what the report says of it: the call, and what it changed (P-101).
+while read -r fault test words; do
+  case $fault in '' | '#'*) continue ;; esac
+  TENON_TEST_FAULT=$fault
+  breaks P-101 "plugin_effects__$test" "$plugins/faults.so" && grep -qE "^# .*$words" out
+  is "$fault breaks P-101"
+done <<'EOF'
+# every effect, in init
+init__handler        of_being_loaded  its init changed what happens on signal 15 \(Terminated\)$
+init__ignores        of_being_loaded  its init changed what happens on signal 10 \(User defined signal 1\)$
+init__blocks         of_being_loaded  its init left signal 2 \(Interrupt\) blocked on its caller's thread$
+init__locale         of_being_loaded  its init changed the locale of the process from 'C' to '.*C.UTF-8
+init__folder         of_being_loaded  its init changed the working directory from '/.*' to '/'$
+init__umask          of_being_loaded  its init changed the umask from [0-7]* to 000$
+init__adds           of_being_loaded  its init added the environment variable ACME_WAS_HERE$
+init__removes        of_being_loaded  its init removed the environment variable TENON_TEST_FAULT$
+init__limit          of_being_loaded  its init changed the resource limit RLIMIT_
+init__timer          of_being_loaded  its init changed the timer ITIMER_REAL$
+init__nice           of_being_loaded  its init changed the priority from
+init__child          of_being_loaded  its init left a child process$
+init__rounds         of_being_loaded  its init changed how its caller's thread rounds
+init__prints         of_being_loaded  its init wrote to standard output: "Acme 1.0 greets you"$
+init__complains      of_being_loaded  its init wrote to standard error: "Acme 1.0 has no licence"$
+init__closes         of_being_loaded  its init closed or replaced standard input$
+# every callback
+open__prints         of_being_loaded              opening it \(its constructors\) wrote to standard output
+open__handler        of_being_loaded              opening it \(its constructors\) changed what happens on signal 15
+entry__handler       of_being_loaded              its entry changed what happens on signal 15
+accepts__handler     of_opening_a_session         its accepts_options changed what happens on signal 15
+explain__locale      of_opening_a_session         its explain_options changed the locale
+rank__umask          of_opening_a_session         its rank_for_options changed the umask
+health__adds         of_opening_a_session         its health added the environment variable
+new_session__handler of_opening_a_session         its new_session changed what happens on signal 15
+devices__prints      of_opening_a_session         its list_devices wrote to standard output
+destroy__blocks      of_opening_a_session         its destroy_session left signal 2
+shutdown__handler    of_its_end                   its shutdown changed what happens on signal 15
+prepare__handler     of_steps                     its prepare changed what happens on signal 15
+step__handler        of_steps                     its step changed what happens on signal 15
+step__blocks         of_steps                     its step left signal 2
+step__rounds         of_steps                     its step changed how its caller's thread rounds
+step__folder         of_steps                     its step changed the working directory
+step__prints         of_steps                     its step wrote to standard output
+release__umask       of_steps                     its release changed the umask
+cancel__handler      of_a_step_that_is_cancelled  its cancel changed what happens on signal 15
+reset__locale        of_a_reset                   its reset changed the locale
+execute__handler     of_single_operations         its execute changed what happens on signal 15
+step_open_thread     its_threads*                 a thread that it made does not block signal 1
+EOF
+# What not every system has.
+while read -r fault words; do
+  TENON_TEST_FAULT=$fault
+  case $fault in
+  init__denormals) [ "$(uname -m)" = x86_64 ] || { skip "$fault" 'another processor'; continue; } ;;
+  init__pins) [ "$(nproc 2>/dev/null || echo 1)" -gt 1 ] || { skip "$fault" 'there is one CPU'; continue; } ;;
+  esac
+  breaks P-101 plugin_effects__of_being_loaded "$plugins/faults.so" && grep -q "its init $words" out
+  is "$fault breaks P-101"
+done <<'EOF'
+init__denormals changed whether its caller's thread takes denormal numbers for 0
+init__pins changed the CPUs that its caller's thread may run on
+init__stack changed the stack for signals of its caller's thread
+EOF
+
 # ---- the file ----
 
 TENON_TEST_FAULT=none
@@ -284,7 +349,26 @@ kernel_scribbles      S-RUN-28  __give_what_the_librarys_own_give
 kernel_needs_elements P-58      __take_values_without_elements
 kernel_not_reentrant  P-69      __run_on_several_threads
 kernel_leaks          P-46      __leave_nothing
+kernel__handler       P-101     __change_nothing_else
+kernel__denormals     P-101     __change_nothing_else
+kernel__prints        P-101     __change_nothing_else
+create__locale        P-101     __change_nothing_else
+register__umask       P-101     __change_nothing_else_when_loaded
 EOF
+for fault in kernel_crash prepare_crash; do
+  TENON_TEST_FAULT=$fault
+  breaks S-RUN-01 plugin_kernels__give_what_the_librarys_own_give "$plugins/kernel_faults.so" &&
+    grep -Eq "^# its process (was ended by signal 11 \(.*\)|ended with status [0-9]+) in the test; the last step was its kernel 'neg_of_faults' of Neg \(float32\), inputs \[3, 8\]$" out # a sanitizer exits
+  is "$fault: the kernel, its op, type and shapes are named"
+done
+TENON_TEST_FAULT=kernel_exits
+breaks S-RUN-01 plugin_kernels__give_what_the_librarys_own_give "$plugins/kernel_faults.so" &&
+  grep -q "^# its process ended with status 0 in the test; the last step was its kernel 'neg_of_faults' of Neg (float32), inputs \[3, 8\]$" out
+is 'kernel_exits: the kernel is named'
+TENON_TEST_FAULT=kernel__handler
+breaks P-101 plugin_kernels__change_nothing_else "$plugins/kernel_faults.so" &&
+  grep -q "its kernel 'neg_of_faults' of Neg (float32), inputs \[3, 8\] changed what happens on signal 15" out
+is 'a kernel that changes the process is named'
 
 # A plugin with ops of its own, which tells its faults by its manifest.
 if [ -e "$plugins/acme_ops.so" ]; then

@@ -70,8 +70,9 @@ if [ -e "$plugins/minimal.so" ]; then
   run 0 "$conformance" "$plugins/minimal.so" --filter session_run && grep -q '^ok .*S-RUN-01' out
   is 'a plugin is named by its file'
   cp "$plugins/minimal.so" "$tmp/Minimal-1.so" && run 1 "$conformance" ./Minimal-1.so && ! grep -q session_run out &&
-    grep -q 'is no name of a plugin' out
-  is 'a file that is never found as a plugin fails'
+    grep -q 'is no name of a plugin' out && [ "$(grep -c '^not ok' out)" -eq 1 ] && ! grep -q '(null)' out &&
+    grep -q '^ok .*plugin_load__opens_a_session' out
+  is 'a file that is never found as a plugin fails, for its name alone'
   run 1 "$conformance" "$plugins/no_manifest.so" && ! grep -q session_run out && grep -q '.tenon.manifest' out
   is 'a file without a manifest fails'
   run 1 "$conformance" "$plugins/kernels_only.so" && grep -q '^not ok .*plugin_kernels' out && ! grep -q session_run out &&
@@ -117,6 +118,10 @@ if [ -e "$plugins/faulty.so" ]; then
   faulty hangs P-87 runtime_works --timeout 1
   grep -q '^# it did not end in 1 s' out
   is 'what hangs is ended'
+  faulty deaf S-LIFE-04 'blocked_steps__end_when*' --timeout 3
+  rule=$(sed -n 's/^- S-LIFE-04 \(.*[^]]\) \[.*/\1/p' "$src/docs/spec/session-semantics.md" | tr -d '`*')
+  [ -n "$rule" ] && grep -qF "# S-LIFE-04: $rule" out
+  is 'the rules of a test that hangs are told with their texts'
   skipped no_reset reset_state 'it keeps what it has'
   skipped no_partial_runs partial_run 'it runs whole plans only'
 else

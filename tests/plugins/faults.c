@@ -19,6 +19,7 @@ static void come_to_grief(const char *where)
   if (is(name)) _exit(0);
   snprintf(name, sizeof name, "%s_hang", where);
   while (is(name)) sleep(1);
+  effects_of(fault, where);
 }
 
 __attribute__((constructor)) static void opened(void)
@@ -71,8 +72,12 @@ static void fill_factory(tn_session_factory *f)
     .new_session = is("no_new_session") ? NULL : new_session,
     .accepts_options = is("no_accepts_options") ? NULL : accepts_options,
     .destroy_session = is("no_destroy_session") ? NULL : destroy_session,
+    .prepare = prepare,
+    .release = release,
     .step = step,
-    .list_devices = begins_with("copy_") ? list_devices : NULL,
+    .cancel = cancel,
+    .partial_runs = partial_runs,
+    .list_devices = begins_with("copy_") || begins_with("devices_") ? list_devices : NULL,
     .reset = is("no_reset") ? NULL : reset,
     .explain_options = explain_options,
     .rank_for_options = rank_for_options,

@@ -16,6 +16,8 @@
 
 #include <tenon/runtime.h>
 
+#include "effects.h"
+
 TN_PLUGIN_MANIFEST("runtime", "test.faults", "CPU\0spare=________\0other=________", "0", "1.0.0", "Tests", "")
 
 static const char *fault = "none";
@@ -75,6 +77,7 @@ static tn_bool accepts_options(const tn_session_factory *self, const tn_session_
   bool good = tn_session_options_check_settings(options, NULL, 0, NULL) == TN_OK;
   int n = atomic_fetch_add(&calls, 1);
   (void)self;
+  effects_of(fault, "accepts");
   if (is("accepts_crash")) crash();
   if (is("accepts_hang")) pause_ms(3600000);
   if (is("accepts_slow")) pause_ms(3);
@@ -91,18 +94,21 @@ static tn_bool accepts_options(const tn_session_factory *self, const tn_session_
 static void explain_options(const tn_session_factory *self, const tn_session_options *options, tn_error *err)
 {
   (void)self;
+  effects_of(fault, "explain");
   if (!is("explain_silent")) tn_session_options_check_settings(options, NULL, 0, err);
 }
 
 static int32_t rank_for_options(const tn_session_factory *self, const tn_session_options *options, int32_t rank)
 {
   (void)self, (void)options;
+  effects_of(fault, "rank");
   return is("rank_raises") ? rank + 1 : is("rank_below") ? -1 : rank;
 }
 
 static tn_status health(const tn_session_factory *self, tn_error *err)
 {
   (void)self, (void)err;
+  effects_of(fault, "health");
   return is("health_silent") ? TN_UNAVAILABLE : TN_OK;
 }
 
@@ -157,6 +163,7 @@ static tn_status new_session(const tn_session_factory *self, const tn_session_op
                              tn_error *err)
 {
   (void)self;
+  effects_of(fault, "new_session");
   come_to_grief_in_new_session();
   if (is("null_session")) return TN_OK;
   tn_status st = refuse(options, err);
@@ -186,6 +193,7 @@ static void drop_kept(void)
 static void destroy_session(const tn_session_factory *self, tn_runtime_session *s)
 {
   (void)self;
+  effects_of(fault, "destroy");
   if (is("destroy_crash")) *(volatile int *)NULL = 1;
   if (is("destroy_exit")) exit(0);
   atomic_fetch_sub(&live, 1);
@@ -202,6 +210,34 @@ static void destroy_session(const tn_session_factory *self, tn_runtime_session *
 }
 
 /* ---- steps ---- */
+
+static tn_status prepare(const tn_session_factory *self, tn_runtime_session *session, const tn_plan *plan, tn_executable **out,
+                         tn_error *err)
+{
+  (void)self, (void)session;
+  effects_of(fault, "prepare");
+  return tn_kit_prepare(plan, TN_KIT_INLINE, out, err);
+}
+
+static void release(const tn_session_factory *self, tn_runtime_session *session, tn_executable *executable)
+{
+  (void)self, (void)session;
+  effects_of(fault, "release");
+  tn_kit_release(executable);
+}
+
+static void cancel(const tn_session_factory *self, tn_runtime_session *session, tn_step *s)
+{
+  (void)self, (void)session, (void)s;
+  effects_of(fault, "cancel");
+}
+
+static tn_status partial_runs(const tn_session_factory *self, tn_runtime_session *session, tn_error *err)
+{
+  (void)self, (void)session, (void)err;
+  effects_of(fault, "partial");
+  return TN_OK;
+}
 
 static pthread_key_t key;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -265,9 +301,11 @@ static tn_status step(const tn_session_factory *self, tn_runtime_session *sessio
                       tn_error *err)
 {
   (void)self;
+  effects_of(fault, "step");
   if (is("stale_step") && session->target[0] != session->first) abort();
   if (is("step_crash")) *(volatile int *)NULL = 1;
   if (is("step_exit")) exit(0);
+  if (is("step_open_thread") && atomic_fetch_add(&inside, 1) == 0) start_thread();
   if (is("thread_left") && tn_step_id(s) % 4 == 1) start_thread();
   if (is("key_abort")) {
     pthread_once(&once, make_key);
@@ -288,6 +326,7 @@ static tn_status execute(const tn_session_factory *self, tn_runtime_session *ses
                          tn_error *err)
 {
   (void)self, (void)session;
+  effects_of(fault, "execute");
   if (is("eager_crash")) *(volatile int *)NULL = 1;
   if (is("eager_empty")) return TN_OK;
   if (is("eager_one_at_a_time")) {
@@ -330,6 +369,7 @@ static tn_status list_devices(const tn_session_factory *self, tn_runtime_session
   static const char *const types[] = { "CPU", "GPU" };
   static const char *const names[] = { "/job:localhost/replica:0/task:0/device:CPU:0", "/job:localhost/replica:0/task:0/device:GPU:0" };
   (void)self, (void)session, (void)err;
+  effects_of(fault, "devices");
   if (i >= 2) return TN_OUT_OF_RANGE;
   out->name = names[i];
   out->type = types[i];
@@ -363,6 +403,7 @@ static tn_status reset(const tn_session_factory *self, const tn_session_options 
 {
   static const char *const known[] = { "localhost", "conformance.a", "conformance.b" };
   (void)options;
+  effects_of(fault, "reset");
   if (is("reset_crash")) *(volatile int *)NULL = 1;
   if (is("reset_hang")) pause_ms(3600000);
   if (is("reset_nothing")) return TN_OK;

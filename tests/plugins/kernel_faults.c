@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A kernel plugin that breaks one rule, named by the variable TENON_TEST_FAULT, for tests of tenon-conformance: a kernel for Neg on
  * floats. Without it, or with "none", it breaks none. */
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include <tenon/runtime.h>
+
+#include "effects.h"
 
 TN_PLUGIN_MANIFEST_KERNELS("kernels", "test.kernel_faults", "CPU", "300", "1.0.0", "Tests", "", "Neg@CPU:float")
 
@@ -23,6 +26,7 @@ static void *volatile leaked;
 static tn_status create(const tn_operation *op, void **state, tn_error *err)
 {
   (void)op;
+  effects_of(fault, "create");
   if (is("kernel_leaks")) leaked = tn_alloc(100);
   *state = tn_alloc(16);
   return *state != NULL ? TN_OK : tn_error_set(err, TN_RESOURCE_EXHAUSTED, "no memory for a kernel");
@@ -30,14 +34,20 @@ static tn_status create(const tn_operation *op, void **state, tn_error *err)
 
 static void destroy(void *state) { tn_free(state); }
 
-static tn_status prepare(tn_prepare_ctx *ctx, tn_error *err) { return tn_prepare_output_like(ctx, 0, 0, err); }
+static tn_status prepare(tn_prepare_ctx *ctx, tn_error *err)
+{
+  if (is("prepare_crash")) raise(SIGSEGV);
+  return tn_prepare_output_like(ctx, 0, 0, err);
+}
 
 static tn_status compute(tn_kernel_ctx *ctx)
 {
   const float *in = ctx->inputs[0]->data;
   float *out = ctx->outputs[0]->data;
   int64_t n = ctx->inputs[0]->count;
-  if (is("kernel_crash")) *(volatile int *)NULL = 1;
+  effects_of(fault, "kernel");
+  if (is("kernel_exits")) exit(0);
+  if (is("kernel_crash")) raise(SIGSEGV);
   if (is("kernel_needs_elements") && n == 0) return tn_error_set(ctx->err, TN_INVALID_ARGUMENT, "there are no elements");
   if (is("kernel_scribbles") && n > 0) *(volatile float *)ctx->inputs[0]->data = 1;
   if (is("kernel_not_reentrant")) {
@@ -58,6 +68,7 @@ static const tn_op_family family = { .struct_size = TN_OP_FAMILY_SIZE, .name = "
 
 static tn_status register_kernels(tn_error *err)
 {
+  effects_of(getenv("TENON_TEST_FAULT"), "register");
   if (is("register_crash")) *(volatile int *)NULL = 1;
   if (is("register_exit")) exit(0);
   while (is("register_hang")) sleep(1);

@@ -2,6 +2,7 @@
 /* Level (b) of the kit: a runtime with a thread of its own, which runs every other instruction; the thread that called Run runs the
  * others. The setting "wrong" says what it does amiss: "twice", "unknown", "never", "early". */
 #include <pthread.h>
+#include <signal.h>
 #include <string.h>
 
 #include <tenon/runtime.h>
@@ -100,6 +101,17 @@ static void wait(void *user, tn_step *step)
   pthread_mutex_unlock(&s->mu);
 }
 
+/* Signals are the program's: the thread blocks all of them (P-101). */
+static int start_helper(tn_runtime_session *s)
+{
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_BLOCK, &all, &before);
+  int failed = pthread_create(&s->helper, NULL, help, s);
+  pthread_sigmask(SIG_SETMASK, &before, NULL);
+  return failed;
+}
+
 static tn_status new_session(const tn_session_factory *self, const tn_session_options *options,
                              tn_runtime_session **out, tn_error *err)
 {
@@ -111,7 +123,7 @@ static tn_status new_session(const tn_session_factory *self, const tn_session_op
   if (wrong != NULL) strncat(s->wrong, wrong, sizeof s->wrong - 1);
   pthread_mutex_init(&s->mu, NULL);
   pthread_cond_init(&s->changed, NULL);
-  if (pthread_create(&s->helper, NULL, help, s) == 0) return TN_OK;
+  if (start_helper(s) == 0) return TN_OK;
   tn_free(s);
   *out = NULL;
   return tn_error_set(err, TN_RESOURCE_EXHAUSTED, "no thread for a session");
