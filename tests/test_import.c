@@ -457,7 +457,8 @@ static void import__refuses_malformed_bytes(void)
     { "\x1d\x01\x02", 3, "byte 0: a number is cut short" },
     { "\x1c", 1, "byte 0: a group ends that was not begun" },
     { "\x1b\x08\x01", 3, "a group has no end" },
-    { "\x08\x01\x12\x00", 4, "byte 0: a node is a number: this is no GraphDef; a SavedModel" },
+    { "\x08\x01\x12\x00", 4, "GraphDef: this is a SavedModel (saved_model.pb), wanted a GraphDef" },
+    { "\x08\x01\x12\x00\x48\x00", 6, "byte 0: a node is a number: this is no GraphDef" },
     { "node {\n  name", 13, "GraphDef:2:7: the text ends, wanted ':'" },
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <core/base/text.h>
+#include <core/base/near.h>
 
 #include "tests/support/oom.h"
 
@@ -224,7 +224,35 @@ static void number__reals_do_not_depend_on_the_locale(void)
   CHECK_STR(text, "2.5");
 }
 
+/* The name that is offered for a wrong one; "" for none. */
+static const char *meant(const char *wrong, const char *const *names)
+{
+  tn__near near;
+  tn__near_init(&near, wrong);
+  for (; *names != NULL; names++) tn__near_offer(&near, *names);
+  return near.best == NULL ? "" : near.best;
+}
+
+static void near__finds_the_name_that_was_meant(void)
+{
+  char longer[200];
+  static const char *const names[] = { "direct", "threaded", "gpu", "a", NULL };
+  memset(longer, 'g', sizeof longer - 1);
+  longer[sizeof longer - 1] = 0;
+  CHECK_STR(meant("dircet", names), "direct"); /* two letters changed places */
+  CHECK_STR(meant("thraded", names), "threaded");
+  CHECK_STR(meant("gpuu", names), "gpu");
+  CHECK_STR(meant("opu", names), "gpu");
+  CHECK_STR(meant("direct", names), "direct");
+  CHECK_STR(meant("cluster", names), "");
+  CHECK_STR(meant("b", names), ""); /* nothing of it is right */
+  CHECK_STR(meant("", names), "");
+  CHECK_STR(meant(longer, names), "");
+  CHECK_STR(meant("direct", (const char *[]){ longer, "", NULL }), "");
+}
+
 TAP_MAIN(
+  TAP_TEST(near__finds_the_name_that_was_meant),
   TAP_TEST(text__grows_up_to_its_limit),
   TAP_TEST(text__fails_once_without_memory),
   TAP_TEST(text__copies_end_at_a_zero_byte),

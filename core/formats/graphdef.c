@@ -9,6 +9,7 @@
 #include <core/formats/file.h>
 #include <core/formats/graphdef_import.h>
 #include <core/formats/pbtxt.h>
+#include <core/formats/sniff.h>
 
 #include <string.h>
 
@@ -88,13 +89,17 @@ static tn_status count_nodes(tn__importer *im)
       if (w.bytes.size < LEAST_NODE) break; /* refused when it is read: no need for room for what follows */
     } else if (w.field == G_NODE) {
       /* Protobuf would pass over it, and a SavedModel would be a graph without nodes. */
-      tn__fault fault = { w.at, "a node is a number: this is no GraphDef; a SavedModel begins like that" };
+      tn__fault fault = { w.at, "a node is a number: this is no GraphDef" };
       return tn__import_malformed(im, &fault);
     } else {
       im->n_rest++;
     }
   }
-  return w.error == NULL ? TN_OK : tn__import_malformed_field(im, &w);
+  if (w.error != NULL) return tn__import_malformed_field(im, &w);
+  /* Fields that protobuf passes over are all that another message has. */
+  bool is_text = (im->flags & TN_IMPORT_TEXT) != 0;
+  if (im->n_nodes > 0 || is_text || tn__sniff(im->bytes, im->name, false) == NULL) return TN_OK;
+  return tn_error_set(im->err, TN_INVALID_ARGUMENT, "%s: no field of it is a node", im->name);
 }
 
 /* ---- the import ---- */
@@ -293,6 +298,24 @@ static tn_status translate(tn__slice text, const char *name, tn_buffer **out, tn
   return st;
 }
 
+/* Puts in front of an error which other format the bytes have, if they have one. */
+static tn_status name_format(tn_status st, tn__slice given, const char *name, uint32_t flags, tn_error *err)
+{
+  if (st != TN_INVALID_ARGUMENT) return st;
+  const tn__kind *kind = tn__sniff(given, name, (flags & TN_IMPORT_TEXT) != 0);
+  if (kind == NULL) return st;
+  return tn_error_wrap(err, st, "%s: this is %s, wanted a GraphDef (.pb, .pbtxt)%s%s", name, kind->name,
+                       kind->advice != NULL ? "; " : "", kind->advice != NULL ? kind->advice : "");
+}
+
+/* A folder cannot be read; it may be one that other libraries load a model from. */
+static tn_status name_folder(tn_status st, const char *path, tn_error *err)
+{
+  const tn__kind *kind = st == TN_INVALID_ARGUMENT && path != NULL ? tn__sniff_folder(path) : NULL;
+  if (kind == NULL) return st;
+  return tn_error_wrap(err, st, "'%s' is %s, wanted a file with a GraphDef (.pb, .pbtxt); %s", path, kind->name, kind->advice);
+}
+
 static tn_status import_bytes(tn_graph *graph, const void *bytes, size_t size, const tn_import_options *options,
                               const tn__import_check *check, tn_error *err)
 {
@@ -307,10 +330,11 @@ static tn_status import_bytes(tn_graph *graph, const void *bytes, size_t size, c
   if (tn__pbtxt_is_text(given)) o.flags |= TN_IMPORT_TEXT;
   bool is_text = (o.flags & TN_IMPORT_TEXT) != 0;
   st = is_text ? translate(given, name, &file, err) : tn__bytes_copy(bytes, size, &file, err);
-  if (st != TN_OK) return st;
-  st = import(graph, file, size, name, &o, check, err);
-  tn_buffer_unref(file);
-  return st;
+  if (st == TN_OK) {
+    st = import(graph, file, size, name, &o, check, err);
+    tn_buffer_unref(file);
+  }
+  return name_format(st, given, name, o.flags, err);
 }
 
 tn_status tn_graph_import(tn_graph *graph, const void *bytes, size_t size, const tn_import_options *options,
@@ -326,6 +350,21 @@ tn_status tn__graph_import_checked(tn_graph *graph, const void *bytes, size_t si
   return import_bytes(graph, bytes, size, NULL, check, err);
 }
 
+static tn_status import_loaded(tn_graph *graph, const char *path, tn_buffer *file, tn_import_options *o, tn_error *err)
+{
+  const char *name = o->file != NULL ? o->file : path;
+  const tn_buffer_desc *desc = tn_buffer_describe(file);
+  tn__slice given = { desc->data, desc->bytes };
+  tn_buffer *text = NULL;
+  tn_status st = TN_OK;
+  if ((o->flags & TN_IMPORT_KEEP_BYTES) != 0) st = tn__bytes_keep(file, desc->data, desc->bytes, err);
+  if (tn__pbtxt_is_path(path) || tn__pbtxt_is_text(given)) o->flags |= TN_IMPORT_TEXT;
+  if (st == TN_OK && (o->flags & TN_IMPORT_TEXT) != 0) st = translate(given, name, &text, err);
+  if (st == TN_OK) st = import(graph, text != NULL ? text : file, given.size, name, o, NULL, err);
+  tn_buffer_unref(text);
+  return name_format(st, given, name, o->flags, err);
+}
+
 tn_status tn_graph_import_file(tn_graph *graph, const char *path, const tn_import_options *options, tn_error *err)
 {
   tn__error_reset(err);
@@ -335,23 +374,8 @@ tn_status tn_graph_import_file(tn_graph *graph, const char *path, const tn_impor
   if (graph == NULL) return tn_error_set(err, TN_INVALID_ARGUMENT, "%s: no graph given", path == NULL ? "" : path);
   tn_buffer *file;
   st = tn__bytes_load(path, FILE_LIMIT, &file, err);
-  if (st != TN_OK) return st;
-  const char *name = o.file != NULL ? o.file : path;
-  const tn_buffer_desc *desc = tn_buffer_describe(file);
-  tn__slice given = { desc->data, desc->bytes };
-  if ((o.flags & TN_IMPORT_KEEP_BYTES) != 0) st = tn__bytes_keep(file, desc->data, desc->bytes, err);
-  if (st != TN_OK) {
-    tn_buffer_unref(file);
-    return st;
-  }
-  if (tn__pbtxt_is_path(path) || tn__pbtxt_is_text(given)) o.flags |= TN_IMPORT_TEXT;
-  if ((o.flags & TN_IMPORT_TEXT) != 0) {
-    tn_buffer *text = file;
-    st = translate(given, name, &file, err);
-    tn_buffer_unref(text);
-    if (st != TN_OK) return st;
-  }
-  st = import(graph, file, given.size, name, &o, NULL, err);
+  if (st != TN_OK) return name_folder(st, path, err);
+  st = import_loaded(graph, path, file, &o, err);
   tn_buffer_unref(file);
   return st;
 }

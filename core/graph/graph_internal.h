@@ -4,6 +4,7 @@
 #ifndef TN_CORE_GRAPH_INTERNAL_H
 #define TN_CORE_GRAPH_INTERNAL_H
 
+#include <core/base/plugin_call.h>
 #include <core/base/lock.h>
 #include <core/base/text.h>
 #include <tenon/op.h>
@@ -43,12 +44,21 @@ const char *tn__operation_own_name(const tn_operation *op);
 uint32_t tn__operation_traits(const tn_operation *op); /* 0 for an op that is not registered */
 /* Whether the value of input i decides shapes of outputs: it belongs to one of the op's shape_operands. */
 bool tn__operation_is_shape_operand(const tn_operation *op, uint32_t i);
+/* Whether the value that a shape function reads of input i is one of these outputs', or comes through one of them. */
+bool tn__infer_reads_any(const tn_operation *op, size_t i, const tn_output *outputs, size_t n);
 
 /* "op 'X' is not registered", and what plugins have to do with it: TN_NOT_FOUND. */
 tn_status tn__op_not_registered(const char *type, tn_error *err);
 
+/* Says that a placeholder is needed, with its type and its shape as far as they are known, and what was not done with it:
+ * "fed". Sets the node. TN_INVALID_ARGUMENT. */
+tn_status tn__placeholder_missing(const tn_operation *op, const char *lacks, tn_error *err);
+
 /* The schema's def, NULL for an op that is not registered. */
 const tn_op_def *tn__schema_def(const tn_op_schema *schema);
+
+/* The plugin that registered a kernel; NULL: the library or the program did. */
+const tn__guest *tn__kernel_guest(const tn_kernel_def *def);
 
 /* Kernels of the operation for a device type that have a rank above 0, best first, its type attributes considered: *n
  * of them, at most `room`, at least one.

@@ -69,15 +69,31 @@ int32_t tn_infer_input(const tn_infer_ctx *ctx, size_t i, const int64_t **dims)
   return (int32_t)shapes->outputs[in.index].rank;
 }
 
+/* One identity back; false: the value comes from here. */
+static bool step_back(tn_output *in)
+{
+  if ((in->op->traits & TN_TRAIT_IDENTITY) == 0 || (uint32_t)in->index >= in->op->n_inputs) return false;
+  *in = in->op->inputs[in->index];
+  return true;
+}
+
 /* Where the value of input i comes from, identities left out. */
 static tn_output source_of(const tn_infer_ctx *ctx, size_t i)
 {
   tn_output in = ctx->op->inputs[i];
-  for (int steps = 0; steps < MAX_IDENTITIES; steps++) {
-    if ((in.op->traits & TN_TRAIT_IDENTITY) == 0 || (uint32_t)in.index >= in.op->n_inputs) break;
-    in = in.op->inputs[in.index];
-  }
+  for (int steps = 0; steps < MAX_IDENTITIES && step_back(&in); steps++) {}
   return in;
+}
+
+bool tn__infer_reads_any(const tn_operation *op, size_t i, const tn_output *outputs, size_t n)
+{
+  tn_output in = op->inputs[i];
+  for (int steps = 0; steps <= MAX_IDENTITIES; steps++) {
+    for (size_t k = 0; k < n; k++)
+      if (outputs[k].op == in.op && outputs[k].index == in.index) return true;
+    if (!step_back(&in)) return false;
+  }
+  return false;
 }
 
 static const tn_tensor *constant_of(tn_output from)
@@ -481,4 +497,17 @@ tn_status tn_output_shape(tn_output output, int64_t *dims, int32_t room, int32_t
                         (int)output.index, (int)shape->rank, (int)room);
   memcpy(dims, shape->dims, (size_t)shape->rank * sizeof *dims);
   return TN_OK;
+}
+
+tn_status tn__placeholder_missing(const tn_operation *op, const char *lacks, tn_error *err)
+{
+  char text[160], shape[192] = "";
+  const tn__op_shapes *shapes = NULL;
+  if (tn__op_shapes_get(op, &shapes, NULL) == TN_OK && shapes != NULL && shapes->outputs[0].rank >= 0)
+    tn__snprintf(shape, sizeof shape, " and shape %s",
+                 tn__format_shape(text, sizeof text, shapes->outputs[0].dims, (int32_t)shapes->outputs[0].rank));
+  tn_error_set(err, TN_INVALID_ARGUMENT, "placeholder '%s' of type %s%s is needed and was not %s", tn_operation_name(op),
+               tn_dtype_name(tn_operation_output_dtype(op, 0)), shape, lacks);
+  tn_error_set_node(err, tn_operation_name(op));
+  return TN_INVALID_ARGUMENT;
 }

@@ -4,6 +4,7 @@
  * The library's own families are entered at the first look-up: only their names, so that a program that needs ten ops
  * does not parse seven hundred. A schema is parsed when it is first asked for. One reader-writer lock guards names, the
  * order of kernels and what is parsed; a schema that is ready never changes, but for its list of kernels. */
+#include <core/base/plugin_call.h>
 #include <core/base/registrar.h>
 #include <core/graph/graph_structs.h>
 
@@ -18,6 +19,7 @@ typedef struct family_entry {
   tn__rewrite *rewrites; /* n_rewrites */
   tn__arena arena;       /* constraints of the kernels */
   const char *origin;    /* who registered it, in the arena; for messages */
+  tn__guest guest;       /* the plugin that registered it; its name is NULL when none did */
 } family_entry;
 
 static tn__rwlock lock = { PTHREAD_RWLOCK_INITIALIZER, "op table", TN_RANK_OPS };
@@ -237,9 +239,11 @@ static const char *origin_of(const tn_op_schema *s)
   return "this family";
 }
 
+static const char own_origin[] = "the library";
+
 static const char *new_origin(tn__arena *arena)
 {
-  if (!atomic_load_explicit(&own_families_in, memory_order_relaxed)) return "the library";
+  if (!atomic_load_explicit(&own_families_in, memory_order_relaxed)) return own_origin;
   const tn__registrar *r = tn__registrar_now;
   return r == NULL ? "the program" : tn__arena_string(arena, r->who, strlen(r->who));
 }
@@ -251,6 +255,7 @@ static tn_status new_entry(const tn_op_family *f, family_entry **out, tn_error *
   e->family = f;
   tn__arena_init(&e->arena, 256);
   e->origin = new_origin(&e->arena);
+  if (tn__registrar_now != NULL) e->guest = (tn__guest){ tn__registrar_now->name, tn__registrar_now->file };
   e->schemas = f->n_ops == 0 ? NULL : tn__alloc_array(f->n_ops, sizeof *e->schemas);
   e->kernels = f->n_kernels == 0 ? NULL : tn__alloc_array(f->n_kernels, sizeof *e->kernels);
   e->rewrites = n_rewrites(f) == 0 ? NULL : tn__alloc_array(n_rewrites(f), sizeof *e->rewrites);
@@ -541,6 +546,18 @@ const tn_kernel_def *tn_op_schema_kernel(const tn_op_schema *schema, size_t i)
   while (k != NULL && i-- > 0) k = k->next;
   tn__rwlock_unlock(&lock);
   return k == NULL ? NULL : k->def;
+}
+
+/* Families of plugins come before the library's own, which are entered first. */
+const tn__guest *tn__kernel_guest(const tn_kernel_def *def)
+{
+  const tn__guest *guest = NULL;
+  tn__rwlock_read(&lock);
+  for (const family_entry *e = families; e != NULL && e->origin != own_origin && guest == NULL; e = e->next)
+    for (size_t i = 0; e->guest.name != NULL && i < e->family->n_kernels && guest == NULL; i++)
+      if (kernel_at(e->family, i) == def) guest = &e->guest;
+  tn__rwlock_unlock(&lock);
+  return guest;
 }
 
 /* ---- the kernel of an operation ---- */
