@@ -170,7 +170,7 @@ gives 'option without a field' 2 "FIELD=VALUE is wanted" "$tenon" run float.pb -
 gives 'unknown session option names those that there are' 1 'operation_timeout_ms' "$tenon" run float.pb --feed x:0=1 --fetch x:0 --option colour=red
 gives 'level that is no number' 1 'level' "$tenon" run float.pb --feed x:0=1 --fetch x:0 --level high
 gives 'unknown runtime names those that there are' 1 'NOT_FOUND: .*direct' "$tenon" run float.pb --feed x:0=1 --fetch x:0 --runtime nowhere
-gives 'malformed runtime' 1 'INVALID_ARGUMENT' "$tenon" run float.pb --feed x:0=1 --fetch x:0 --runtime 'NO/SUCH'
+gives 'malformed runtime' 1 'INVALID_ARGUMENT' "$tenon" run float.pb --feed x:0=1 --fetch x:0 --runtime 'NO SUCH'
 
 # ---- digits: the whole way ----
 
@@ -354,11 +354,25 @@ fi
 
 # ---- models that are wrong ----
 
+echo '{ "node": [] }' >a.json
+mkdir saved
+: >saved/saved_model.pb
+
 gives 'model that is not there' 1 'NOT_FOUND: .*none.pb' "$tenon" run none.pb --fetch x
 gives 'model that is a folder' 1 'folder.npy. is a directory' "$tenon" inspect folder.npy
 printf 'this is no graph at all, but text' >text.pb
-gives 'model that is a text' 1 '(INVALID_ARGUMENT|DATA_LOSS): .*text.pb' "$tenon" inspect text.pb
-gives 'empty file' 0 '^0 nodes' "$tenon" inspect nothing
+gives 'model that is a text' 1 'INVALID_ARGUMENT: text.pb: this is text, wanted a GraphDef' "$tenon" inspect text.pb
+for line in 'run --fetch x' inspect graph 'convert -o converted.pb' 'bench --seconds 0.01' plan; do
+  # shellcheck disable=SC2086
+  set -- $line
+  command=$1
+  shift
+  gives "$command: empty file" 1 "INVALID_ARGUMENT: 'nothing' is empty, wanted a GraphDef" "$tenon" "$command" nothing "$@"
+  gives "$command: NumPy array" 1 'class.npy: this is a NumPy array .*, wanted a GraphDef' "$tenon" "$command" class.npy "$@"
+  gives "$command: JSON" 1 'a.json: this is JSON, wanted a GraphDef' "$tenon" "$command" a.json "$@"
+  gives "$command: folder of a SavedModel" 1 "'saved' is the folder of a SavedModel, wanted a file" "$tenon" "$command" saved "$@"
+done
+if [ ! -e converted.pb ]; then ok 'nothing was converted'; else not_ok 'nothing was converted'; fi
 { placeholder x 1; placeholder x 1; } >twice.pb
 gives 'two nodes of one name' 1 "INVALID_ARGUMENT: twice.pb: node 'x'" "$tenon" inspect twice.pb
 { type=1 node a Identity b; type=1 node b Identity a; } >cycle.pb; type=

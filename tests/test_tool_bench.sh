@@ -95,6 +95,10 @@ if command -v jq >/dev/null; then
     and .first_step_ns > 0 and .session_ns > 0 and .prepare_ns > 0 and .seconds >= 0.05 and .items_per_second == null' &&
     holds '.model | endswith("digits.pb")' && holds '.load_ns > 0 and .peak_memory_bytes > 1000000 and .interrupted == false'
   is '--json: the figures'
+  # Without timeout, whose fork would begin anew.
+  (limit= && big=$(head -c 200000000 /dev/zero | tr '\0' x) && [ ${#big} = 200000000 ] && bench 0 "$digits/digits.pb" --seconds 0.02 --json &&
+    holds '.peak_memory_bytes < 150000000')
+  is 'the peak memory is that of the command, not of the program that started it'
   holds '.runs[0].latency_ns | .min > 0 and .min <= .p50 and .p50 <= .p90 and .p90 <= .p99 and .p99 <= .p999 and .p999 <= .max
     and .min <= .mean and .mean <= .max'
   is '--json: latencies are in order'
@@ -285,10 +289,15 @@ else
     told '^tenon: CANCELLED: interrupted after [0-9.]+ of 3600 s$'
   is 'Ctrl-C shows what was measured: status 130'
 fi
+run 0 "$tenon" bench "$digits/digits.pb" --seconds 0.1 --warm-up --json && { ! $jq || holds '.runs[0].first_step_ns > 0'; }
+is '--warm-up goes before the first step'
 interrupted TERM 143 0.5 blocked.pbtxt --fetch get && quiet && told '^tenon: CANCELLED: interrupted while warming up$'
 is 'a step that waits is cancelled, and nothing is shown'
 interrupted TERM 143 4 "$digits/digits.pb" --seconds 3600 --concurrency 2 --runtime direct --runtime direct --json --option kernel_plugins=never &&
   { ! $jq || holds '.interrupted == true and (.runs | length) == 2 and .runs[0].steps > 0'; }
 is 'SIGTERM is as good; --json says that it was interrupted'
+
+run 0 "$tenon" bench "$digits/digits.pb" --seconds 0.2 --json && grep -q '^  "seconds": 0\.2,$' out
+is 'a number of --json has no digits that are noise'
 
 echo "1..$n"

@@ -105,7 +105,7 @@ is 'a long name is shortened in the middle'
   printf 'node { name: "q" op: "Odd" input: "s" attr { key: "\\"a\\\\" value { s: "<\\"\\\\\\000\\377\\342\\202\\254>" } } }\n'; } >odd.pbtxt
 graph 0 odd.pbtxt && box q '&lt;i&gt;&quot;&amp;' && box q '\"a\\ = <\"\\?�€>'
 is 'what means something to Graphviz is quoted'
-: >empty.pb
+printf '\042\002\010\033' >empty.pb # versions alone
 graph 0 empty.pb && grep -q '^digraph "empty.pb" {$' out
 is 'a graph without nodes'
 { T=FLOAT; placeholder x; node enter Enter x; node merge Merge enter next; node next NextIteration merge; T=; } |
@@ -296,6 +296,35 @@ else
   else
     skip 'large models' 'TENON_MODELS names no folder'
   fi
+fi
+
+# ---- the head ----
+
+graph 0 "$digits" && grep -qE '^  graph \[label=<digits.pb: 35 nodes(&#160;){5,}<br align="left"/>18 constants are in the boxes that use them(&#160;){9,}<br align="left"/>' out
+is 'each part of the title is a line with room for a wider font'
+grep -qE '^  graph .*<font color="#2f8f4a">.</font> input.*<font color="#c9741a">.</font> output' out && ! grep -qE '^  graph .*state' out
+is 'the legend has the colours that there are'
+
+# ---- columns ----
+
+{ T=FLOAT; placeholder x; before=x
+  for k in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31 32 33 34 35 36 37 38 39 40 41 42 43 44 \
+    45 46 47 48 49 50 51 52 53 54 55 56 57 58 59 60; do node "n$k" Relu "$before"; before=n$k; done; T=; } >chain.pbtxt
+graph 0 chain.pbtxt --no-fold && grep -qF '"*1 out" [label="1", shape=circle' out && grep -qF '"*1 in" [label="1", shape=circle' out &&
+  [ "$(grep -cE '"n[0-9]+" -> "\*[0-9]+ out"' out)" = "$(grep -cE '"\*[1-9] in" -> "n[0-9]+"' out)" ]
+is 'a long chain goes on in other columns, from circle to circle'
+{ sed -nE 's/^  "(n[0-9]+)" -> "(\*[0-9]+) out".*/\2 \1/p' out | sort >from; sed -nE 's/^  "(\*[1-9]) in" -> "(n[0-9]+)";.*/\1 \2/p' out | sort >to; }
+join from to | awk '{ sub(/n/, "", $2); sub(/n/, "", $3); if ($3 != $2 + 1) bad = 1; n++ } END { exit bad || n < 1 }'
+is 'where an arrow ends the same arrow goes on'
+graph 0 chain.pbtxt --no-fold --columns 1 && ! grep -q 'circle' out && arrow n29 n30 && graph 0 chain.pbtxt --no-fold --columns 4 &&
+  [ "$(grep -c 'shape=circle' out)" -eq 6 ] && graph 2 chain.pbtxt --columns 0 && says "'0': a number from 1"
+is '--columns N says how many'
+graph 0 "$digits" && ! grep -q circle out
+is 'what is short is one column'
+if command -v dot >/dev/null; then
+  graph 0 chain.pbtxt --no-fold -o chain.svg && sed -nE 's/^<svg width="([0-9]+)pt" height="([0-9]+)pt".*/\1 \2/p' chain.svg |
+    awk '{ n++; bad = $2 > 6 * $1 } END { exit bad || n == 0 }'
+  is 'so the picture is no ribbon'
 fi
 
 echo "1..$n"

@@ -30,6 +30,10 @@ run 0 "$tenon" ops AcmeScale && grep -q '^AcmeScale  *CPU  *T: float32 float64' 
 is 'ops shows the op of a plugin'
 run 0 "$tenon" ops --schema AcmeRepeat && grep -q 'n: int >= 0' out
 is 'and its schema'
+run 0 "$tenon" ops 'Acme*' && grep -q '^AcmeScale  *CPU' out && grep -q '^AcmeRepeat  *CPU' out && grep -q '^2 ops$' out
+is 'a pattern finds the ops of a plugin'
+run 0 "$tenon" ops '*Scale' Neg && grep -q '^AcmeScale ' out && grep -q '^Neg ' out && grep -q '^2 ops$' out
+is 'among others'
 run 1 "$tenon" ops AcmeScaler && says "no op that is known fits 'AcmeScaler'"
 is 'no other name'
 run 0 "$tenon" runtimes list && grep -qE '^acme.example_ops +kernels .* ready ' out
@@ -50,8 +54,31 @@ run 1 "$tenon" --op-library folder/acme_ops.so --op-library elsewhere/ops.so ops
 is 'two of one op are both named'
 run 1 "$tenon" --op-library nowhere.so ops && says "'nowhere.so'"
 is 'a file that is not there'
-run 1 "$tenon" --op-library "$plugins/minimal.so" ops && says 'brings a runtime, wanted ops or kernels'
-is 'a runtime is none'
+run 1 "$tenon" --op-library "$plugins/minimal.so" ops && says "brings a runtime, wanted ops or kernels: use it with --runtime $plugins/minimal.so" &&
+  ! grep -q tn_runtime err
+is 'a runtime is none, and how to use it is said'
+cat >neg.pbtxt <<'EOF'
+node { name: "x" op: "Placeholder" attr { key: "dtype" value { type: DT_FLOAT } } }
+node { name: "y" op: "Neg" input: "x" attr { key: "T" value { type: DT_FLOAT } } }
+EOF
+for command in "run neg.pbtxt --feed x=1 --fetch y" "plan neg.pbtxt --feed x --fetch y" \
+  "bench neg.pbtxt --feed x=1 --fetch y --seconds 0.1" "ops Neg" "eager-demo --ops 2 --iterations 2"; do
+  # shellcheck disable=SC2086
+  case $command in eager-demo*) file=$built/direct.so ;; *) file=$plugins/minimal.so ;; esac
+  run 0 "$tenon" $command --runtime "$file"
+  is "${command%% *}: a runtime by its path"
+done
+cp "$built/direct.so" elsewhere/libdirect.so
+(cd elsewhere && run 0 "$tenon" runtimes explain libdirect.so && mv out err ..) && grep -q '^chosen: direct$' out
+is 'by the name of a file that is here'
+TENON_PLUGIN_PATH=$tmp/off run 0 "$tenon" run neg.pbtxt --feed x=1 --fetch y --runtime ./elsewhere/libdirect.so && ! TENON_PLUGIN_PATH=$tmp/off run 0 "$tenon" run neg.pbtxt --feed x=1 --fetch y --runtime "./elsewhere/libdirect.so:colour=red" &&
+  says "target 'direct:colour=red': .*'colour'"
+is 'with a setting'
+run 1 "$tenon" run neg.pbtxt --feed x=1 --fetch y --runtime ./none.so && says "runtime './none.so': No such file"
+is 'a path of no file'
+run 1 "$tenon" run neg.pbtxt --feed x=1 --fetch y --runtime elsewhere/ops.so &&
+  says 'brings ops or kernels, wanted a runtime: use it with --op-library elsewhere/ops.so'
+is 'ops are no runtime, and how to use them is said'
 run 2 "$tenon" --op-library && says "option '--op-library' wants a file"
 is 'without a file'
 run 2 "$tenon" --op-library elsewhere/ops.so && says 'the command is missing'

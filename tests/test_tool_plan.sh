@@ -92,6 +92,20 @@ is 'an instruction that reads nothing'
 
 plan 0 "$digits" -o g.dot && grep -q '^digraph' g.dot && grep -q cluster_b g.dot && grep -q cluster_a g.dot && grep -q 'conv1/relu' g.dot
 is '-o draws the graph before and after'
+grep -qE '"conv1/relu" \[label=.*weights 3x3x1x32.*fillcolor="#fff6d6"' g.dot && grep -qE '"before conv1/relu" ' g.dot &&
+  grep -qE '^ *"image" .*fillcolor="#d9f0dd"' g.dot && grep -qE '^ *"class" .*fillcolor="#fde7cf"' g.dot &&
+  grep -qE '^  graph \[label=<.*input.*output.*made by the planner' g.dot && grep -qF '"image" -> "conv1/relu" [label=" ?x8x8x1 float32"]' g.dot
+is 'with the colours, labels and legend of tenon graph'
+awk 'BEGIN {
+  print "node { name: \"x\" op: \"Placeholder\" attr { key: \"dtype\" value { type: DT_FLOAT } } }"
+  for (i = 0; i < 40; i++) for (k = 0; k < 8; k++) {
+    from = k > 0 ? "layer" i "/part" k - 1 : i > 0 ? "layer" i - 1 "/part7" : "x"
+    printf "node { name: \"layer%d/part%d\" op: \"%s\" input: \"%s\" attr { key: \"T\" value { type: DT_FLOAT } } }\n", i, k,
+           k % 2 ? "Tanh" : "Neg", from
+  } }' >deep.pbtxt
+plan 0 deep.pbtxt --level 0 -o deep.dot && [ "$(grep -c '\[label=<' deep.dot)" -lt 200 ] && grep -q 'folded' deep.dot &&
+  plan 0 deep.pbtxt --level 0 --all -o all.dot && [ "$(grep -c '^ .*\[label=<' all.dot)" -gt 600 ]
+is 'what is large is folded, and --all shows every instruction'
 if command -v dot >/dev/null; then
   plan 0 "$digits" -o g.svg && grep -q '<svg' g.svg
   is '-o as SVG'

@@ -149,8 +149,59 @@ run 1 "$tenon" run blocked.pbtxt --init get --timeout 50 && told "^tenon: DEADLI
 is 'it holds for an initialiser, too'
 run 1 "$tenon" run blocked.pbtxt --fetch get --timeout 50 --option operation_timeout_ms=1000000 && told DEADLINE_EXCEEDED
 is "it goes before the session's"
+run 0 "$tenon" run "$digits/digits.pb" --feed image="$digits/images.npy" --fetch class=class.npy --steps 2 --warm-up -v &&
+  grep -qE '^warmed up in [0-9.]+ ms$' err
+is '--warm-up runs a step before those that are timed'
+run 0 "$tenon" run count.pbtxt --init init --target more --fetch seen --steps 7 --warm-up -v && has '^7\.0$' &&
+  grep -qE '^warmed up in [0-9.]+ ms, without a step' err
+is '--warm-up runs none that has an effect'
+run 1 "$tenon" run count.pbtxt --fetch v --warm-up && says "warming up: .*'v'"
+is 'an error of warming up is one of the command'
 run 0 "$tenon" run count.pbtxt --init init --target more --fetch seen --steps 50 --timeout 60000 && has '^50\.0$'
 is 'it is a limit of each step, and does no harm otherwise'
+
+run 1 "$tenon" run blocked.pbtxt --init get --target get --timeout 50 &&
+  says "the step did not end in its time limit: node 'get' \\(QueueDequeueV2\\) was late$"
+is 'a late step has no number that could be taken for a count'
+
+# ---- feeds of other shapes than the model declares ----
+
+cat >shaped.pbtxt <<'END'
+node { name: "x" op: "Placeholder" attr { key: "dtype" value { type: DT_FLOAT } }
+  attr { key: "shape" value { shape { dim { size: -1 } dim { size: 2 } } } } }
+node { name: "y" op: "Neg" input: "x" attr { key: "T" value { type: DT_FLOAT } } }
+END
+run 0 "$tenon" run shaped.pbtxt --feed x='[[1, 2], [3, 4], [5, 6]]' --fetch y && has '^y  float32 \[3, 2\]$'
+is 'a size that the model leaves open is that of the feed'
+run 1 "$tenon" run shaped.pbtxt --feed x='[[1, 2, 3]]' --fetch y=y.npy && quiet && [ ! -e y.npy ] &&
+  says "feed 'x:0' has shape \\[1,3\\], its declared shape is \\[\\?,2\\]"
+is 'a feed that contradicts one dimension is an error that names it, its shape and the declared one'
+run 1 "$tenon" run shaped.pbtxt --feed x='[1, 2]' --fetch y && says "feed 'x:0' has shape \\[2\\], its declared shape is \\[\\?,2\\]" &&
+  run 1 "$tenon" run shaped.pbtxt --feed x=1 --init y && says "init 'y': feed 'x:0' has shape \\[\\], its declared"
+is 'so is one of another rank'
+run 1 "$tenon" bench shaped.pbtxt --feed x='[[1]]' --fetch y --seconds 0.01 && says "feed 'x:0' has shape \\[1,1\\]" &&
+  run 1 "$tenon" plan shaped.pbtxt --feed x='[[1]]' --fetch y && says "feed 'x:0' has shape \\[1,1\\]"
+is 'bench and plan look, too'
+run 0 "$tenon" run shaped.pbtxt --feed x='[[1, 2, 3]]' --fetch y --option strict_shapes=false && has '^y  float32 \[1, 3\]$' &&
+  run 0 "$tenon" bench shaped.pbtxt --feed x='[[1]]' --fetch y --seconds 0.01 --option strict_shapes=false &&
+  run 0 "$tenon" plan shaped.pbtxt --feed x='[[1]]' --fetch y --option strict_shapes=false
+is '--option strict_shapes=false feeds it all the same'
+run 1 "$tenon" run shaped.pbtxt --fetch y && says "placeholder 'x' of type float32 and shape \\[\\?,2\\] is needed and was not fed"
+is 'an input that is not fed is named with its type and shape'
+
+# ---- slips ----
+
+run 2 "$tenon" run shaped.pbtxt --stpes 3 && says "unknown option '--stpes' \\(did you mean '--steps'\\?\\)" &&
+  run 2 "$tenon" run shaped.pbtxt --ftech=y && says "unknown option '--ftech=y' \\(did you mean '--fetch'\\?\\)" &&
+  run 2 "$tenon" bench shaped.pbtxt --second 1 --xyzzy && says "unknown option '--xyzzy'$" &&
+  run 2 "$tenon" runtimes --josn && says "unknown option '--josn' \\(did you mean '--json'\\?\\)"
+is 'a misspelt option is told with the one that is like it'
+run 1 "$tenon" run shaped.pbtxt --fetch y --feed x='[[1, 2]]' --runtime dircet && says "no runtime 'dircet' \\(did you mean 'direct'\\?\\)" &&
+  run 1 "$tenon" run shaped.pbtxt --fetch y --option lvel=0 && says "no option 'lvel' \\(did you mean 'level'\\?\\); those that exist: "
+is 'so is a misspelt runtime, and an option of the session'
+run 1 env TENON_RANK=direct=0,threaded=0,gpu=0 "$tenon" run shaped.pbtxt --fetch y --feed x='[[1, 2]]' &&
+  says "each one has rank 0, which means only by name: direct, .*threaded; name one"
+is 'with all ranks 0 the message says that, and which there are'
 
 # ---- configuration and placement ----
 
@@ -241,16 +292,16 @@ else
     told '^tenon: CANCELLED: interrupted after [0-9]+ of 999999999999 steps' && [ ! -e keep/new.npy ] && quiet
   is 'Ctrl-C between steps: how many were done'
   when '^signature prepared' INT INT
-  interrupted 130 long.pbtxt --feed image=image.npy --target largest && ! told CANCELLED
-  is 'a second Ctrl-C does not wait for a kernel'
+  interrupted 130 long.pbtxt --feed image=image.npy --target largest
+  is 'two at once: the kernel ends, or is not waited for'
 fi
 
 when '^signature prepared' TERM
 interrupted 143 blocked.pbtxt --fetch get && told "^tenon: CANCELLED: interrupted(:| after 0 of 1)"
 is 'SIGTERM is as good: status 143'
 when '^signature prepared' TERM TERM
-interrupted 143 long.pbtxt --feed image=image.npy --target largest && ! told CANCELLED
-is 'a second SIGTERM, too'
+interrupted 143 long.pbtxt --feed image=image.npy --target largest
+is 'SIGTERM twice, too'
 before="trap '' INT"
 when '^signature prepared' INT TERM
 interrupted 143 blocked.pbtxt --fetch get && told '^tenon: CANCELLED: interrupted'

@@ -13,22 +13,7 @@ ASAN_OPTIONS=$ASAN_OPTIONS:$signals TSAN_OPTIONS=$TSAN_OPTIONS:$signals UBSAN_OP
 export ASAN_OPTIONS TSAN_OPTIONS UBSAN_OPTIONS
 unset TENON_PLUGIN_DISABLE TENON_PLUGIN_SELECT TENON_PROBE TENON_RANK
 
-# change FROM TO FILE...: writes TO and NULs over the text FROM, which is longer, in copies of binary files.
-change() {
-  from=$1 to=$2 file=$3
-  at=$(LC_ALL=C grep -abo -F -- "$from" "$file" | head -n 1 | cut -d: -f1)
-  [ -n "$at" ] || return 1
-  { printf '%s' "$to"; head -c $((${#from} - ${#to})) /dev/zero; } | dd of="$file" bs=1 seek="$at" conv=notrunc 2>/dev/null
-}
-# ender FILE NAME FAULT: a copy of tests/plugins/ender.c
-ender() {
-  cp "$plugins/ender.so" "$1.new" && change 'ender_____________________' "$2" "$1.new" &&
-    change 'none:________________' "$3" "$1.new" && chmod 755 "$1.new" && mv "$1.new" "$1"
-}
-chameleon() {
-  cp "$plugins/chameleon.so" "$1.new" && change 'chameleon_________________' "$2" "$1.new" &&
-    change 'none________________' "$3" "$1.new" && chmod 755 "$1.new" && mv "$1.new" "$1"
-}
+. "$src/tests/tool_plugins.sh"
 
 # ---- list ----
 
@@ -74,8 +59,18 @@ is 'explain --json'
 
 # ---- probe ----
 
-run 0 "$tenon" runtimes probe "$built/direct.so" && grep -qE '/direct\.so: well, [0-9.]+ ms$' out
+run 0 "$tenon" runtimes probe "$built/direct.so" && grep -qE '/direct\.so: well, [0-9.]+ ms: a session ran a step$' out
 is 'probe: well'
+mkdir named && cp "$plugins/ender.so" named/my-Plugin.so
+run 1 "$tenon" runtimes probe named/my-Plugin.so && grep -q '/my-Plugin.so: error$' out &&
+  grep -qF "its name is no plugin's: wanted [a-z][a-z0-9_]*.so (did you mean 'my_plugin.so'?)" out
+is 'probe: a name that is never looked at' # P-06
+cp "$plugins/kernels_only.so" named/kernels.so && run 0 "$tenon" runtimes probe named/kernels.so &&
+  grep -q 'ms: its kernels were registered, and none was run$' out
+is 'probe: kernels are not run'
+ender named/a.so t.asks session:later && run 1 "$tenon" runtimes probe named/a.so &&
+  grep -q '/a.so: error: it loads, and refuses a session in its new_session$' out && grep -q 'no such device here' out
+is 'probe: a session is refused'
 mkdir bad
 ender bad/segv.so t.segv ctor:segv && ender bad/exit.so t.exit init:exit && ender bad/hang.so t.hang init:hang &&
   ender bad/later.so t.later init:later
@@ -124,7 +119,8 @@ is 'cache: nowhere'
 
 # ---- doctor ----
 
-run 0 "$tenon" runtimes doctor && grep -qF "  $built" out && grep -q '^  direct (' out && grep -q '^Nothing is wrong\.$' out
+run 0 "$tenon" runtimes doctor && grep -qF "  $built" out && grep -q '^  direct (' out && grep -q '^Nothing is wrong\.$' out &&
+  grep -q '^These work: a session of each ran a step$' out
 is 'doctor: all is well'
 
 # sick NAME PATTERN ADVICE: the plugins of the folder sick/ have this one problem.
@@ -161,6 +157,8 @@ chameleon sick/a.so t.sick short_factory && sick 'an old struct' 'struct_size is
 chameleon sick/a.so t.sick init_fails && sick 'an init that fails' 'its tables are damaged' 'copy, install or build'
 ender sick/a.so t.sick init:segv && sick 'a crash' 'signal 11 \(SIGSEGV\) ended it; the last step reached was its init' 'Do not use it'
 ender sick/a.so t.sick ctor:exit && sick 'an exit' 'with status 0; the last step reached was opening it' 'a plugin never calls exit'
+ender sick/a.so t.sick session:segv && sick 'a crash of a session' 'signal 11 \(SIGSEGV\) ended it; the last step reached was its new_session' 'Do not use it'
+ender sick/a.so t.sick step:exit && sick 'an exit in a step' 'with status 0; the last step reached was its step' 'a plugin never calls exit'
 ender sick/a.so t.sick entry:hang && sick 'a hang' 'it was not ready after' 'would hang your program' TENON_PROBE_TIMEOUT_MS=500
 cp "$plugins/minimal.so" sick/a.so && echo enabel=no >sick/a.conf && sick 'a wrong file beside it' "a.conf', line 1: 'enabel'" 'Correct that line'
 cp "$plugins/minimal.so" sick/a.so && sick 'no probe program' "'/nowhere/probe' cannot run" 'install it again' TENON_PROBE_PROGRAM=/nowhere/probe

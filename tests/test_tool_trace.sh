@@ -119,6 +119,13 @@ fi
 digits 0 --steps 3 --timeline d.svg && grep -q '<svg' d.svg && grep -q 'digits.pb: steps 2 to 3 of 3' d.svg && grep -q '<title>conv2/relu' d.svg &&
   grep -q '</svg>' d.svg && ! grep -q '<script' d.svg
 is '--timeline draws the steps'
+# In a font as wide as DejaVu Sans a letter of the legend takes at most 7.4 units.
+awk '/height="11"/ { split($0, part, "\""); x = part[2]; y = part[4]; if (y == row && x < end) bad = 1
+  text = $0; sub(/.*<text x="/, "", text); at = text + 0; sub(/^[^>]*>/, "", text); sub(/<.*/, "", text)
+  row = y; end = at + 7.4 * length(text); n++; lowest = y + 11 }
+  /<svg / { height = $0; sub(/.*viewBox="0 0 [0-9]* /, "", height) }
+  END { exit bad || n < 3 || lowest > height + 0 }' d.svg
+is 'in its legend no text touches the next swatch, and all of it is in the picture'
 queue --timeline q.svg && grep -q 'a &quot;b&quot; &lt;c&gt;&amp;.pbtxt: step 1<' q.svg
 is 'what means something in a picture is written so that it does not'
 if command -v python3 >/dev/null; then

@@ -47,13 +47,50 @@ int tool_usage(const char *command, const char *format, ...)
   return TOOL_USAGE;
 }
 
+static const char *help_of(const char *command)
+{
+  for (size_t i = 0; i < n_tool_commands; i++)
+    if (strcmp(tool_commands[i]->name, command) == 0) return tool_commands[i]->help;
+  return "";
+}
+
+/* The long options that a command's help names are those that it has. */
+static int unknown_option(const char *command, const char *wrong)
+{
+  const char *help = help_of(command);
+  size_t n = 0;
+  char *names = tool_alloc(strlen(help) + 1, 1);
+  tool_near near;
+  tool_text hint = { 0 };
+  char *bare = tool_alloc(strlen(wrong) + 1, 1);
+  memcpy(bare, wrong, strcspn(wrong, "="));
+  tool_near_init(&near, bare);
+  for (const char *at = help; (at = strstr(at, "--")) != NULL; at += 2) {
+    size_t length = strspn(at, "-abcdefghijklmnopqrstuvwxyz");
+    if (length < 3) continue;
+    memcpy(names + n, at, length);
+    bool before = false;
+    for (size_t i = 0; i < n; i += strlen(names + i) + 1) before = before || strcmp(names + i, names + n) == 0;
+    if (!before) tool_near_offer(&near, names + n);
+    if (before) memset(names + n, 0, length);
+    else n += length + 1;
+    at += length - 2;
+  }
+  tool_near_text(&near, &hint);
+  int status = tool_usage(command, "unknown option '%s'%s", wrong, hint.data != NULL ? hint.data : "");
+  tool_text_free(&hint);
+  free(bare);
+  free(names);
+  return status;
+}
+
 int tool_bad_option(const char *command, int c, char **argv)
 {
   const char *last = argv[optind - 1];
   if (c == ':') return tool_usage(command, "option '%s' needs a value", last);
   if (optopt != 0 && strncmp(last, "--", 2) != 0) return tool_usage(command, "unknown option '-%c'", optopt);
   if (optopt != 0) return tool_usage(command, "option '%s' takes no value", last);
-  return tool_usage(command, "unknown option '%s'", last);
+  return unknown_option(command, last);
 }
 
 bool tool_pipe_was_default;

@@ -22,6 +22,7 @@ static const char help[] =
     "  --depth N          how many steps away from it, default 2; 1 for a scope\n"
     "  --fold N           fold until there are about N boxes, default 150\n"
     "  --no-fold          fold nothing\n"
+    "  --columns N        divide a long chain into N columns; default: as many as it takes, 1: never\n"
     "  --constants        constants as boxes of their own\n"
     "  --names            names in full\n"
     "  -h, --help         show this text\n";
@@ -78,7 +79,8 @@ static int parse(request *r, int argc, char **argv)
     { "output", required_argument, NULL, 'o' }, { "around", required_argument, NULL, 'a' },
     { "depth", required_argument, NULL, 'd' },  { "fold", required_argument, NULL, 'f' },
     { "no-fold", no_argument, NULL, 'F' },      { "constants", no_argument, NULL, 'c' },
-    { "names", no_argument, NULL, 'n' },        { NULL, 0, NULL, 0 },
+    { "names", no_argument, NULL, 'n' },        { "columns", required_argument, NULL, 'C' },
+    { NULL, 0, NULL, 0 },
   };
   int c, status = TOOL_OK;
   memset(r, 0, sizeof(*r));
@@ -91,6 +93,7 @@ static int parse(request *r, int argc, char **argv)
     case 'd': status = parse_number("--depth", optarg, 0, &r->options.depth); break;
     case 'f': status = parse_number("--fold", optarg, 1, &r->options.boxes); break;
     case 'F': r->options.boxes = 0; break;
+    case 'C': status = parse_number("--columns", optarg, 1, &r->options.columns); break;
     case 'c': r->options.constants = true; break;
     case 'n': r->options.names = true; break;
     default: return tool_bad_option("graph", c, argv);
@@ -133,6 +136,7 @@ static tn_status draw(const request *r, tn_error *err)
     p.title = picture_last_part(r->model);
     picture_group_names(&p);
     picture_fold(&p);
+    picture_divide(&p);
     picture_write(&p, &dot);
     status = put(r, &p, &dot, err);
   }

@@ -158,7 +158,7 @@ static void put_in_order(picture *p, const leaving *l)
   free(o.state);
 }
 
-static void list_wanted(picture *p)
+void picture_list_wanted(picture *p)
 {
   uint32_t *all = tool_alloc(p->n, sizeof(*all));
   for (uint32_t i = 0; i < p->n; i++) all[p->nodes[i].order] = i;
@@ -289,6 +289,7 @@ tn_status picture_read(picture *p, tn_graph *graph, const picture_options *optio
     picture_node *node = &p->nodes[i];
     node->op = p->model.nodes[i].op;
     node->name = tn_operation_name(node->op);
+    node->type = tn_operation_type(node->op);
     node->role = role_of(&p->model.nodes[i]);
     node->group = node->box = PICTURE_NONE;
   }
@@ -301,7 +302,7 @@ tn_status picture_read(picture *p, tn_graph *graph, const picture_options *optio
   leaving_free(&l);
   find_labels(p);
   choose(p);
-  list_wanted(p);
+  picture_list_wanted(p);
   return TN_OK;
 }
 

@@ -3,9 +3,11 @@
  *   graph_nodes.c   nodes and edges of the graph, in order, which of them are labels only, and which are wanted
  *   graph_scopes.c  a tree of groups from the names, with groups for what is too wide to show at once
  *   graph_fold.c    which groups are open, and so which boxes and arrows there are
+ *   graph_columns.c where a long chain turns into the next column
  *   graph_write.c   boxes and arrows as DOT text
  *   graph_text.c    what stands in boxes and beside arrows, and quoting
  *   graph_render.c  Graphviz's program `dot`, and files
+ * `tenon plan -o` draws plans by the same steps (plan_picture.c): it makes the nodes and edges.
  * Everything depends on the graph alone, so one graph gives the same text every time. */
 #ifndef TENON_TOOLS_GRAPH_PICTURE_H
 #define TENON_TOOLS_GRAPH_PICTURE_H
@@ -14,13 +16,16 @@
 
 #define PICTURE_NONE UINT32_MAX
 #define PICTURE_BOXES 150 /* about so many boxes can be read */
+/* More boxes than this are drawn plainly, with straight arrows and nothing beside them: Graphviz would take hours. */
+#define PICTURE_MUCH 1500
 
 /* What a node is for a reader of the picture; the highest one that fits. */
-enum { ROLE_OP = 0, ROLE_CONSTANT = 1, ROLE_STATE = 2, ROLE_OUTPUT = 3, ROLE_INPUT = 4 };
+enum { ROLE_OP = 0, ROLE_CONSTANT = 1, ROLE_MADE = 2, ROLE_STATE = 3, ROLE_OUTPUT = 4, ROLE_INPUT = 5, N_ROLES = 6 };
 
 typedef struct picture_node {
   tn_operation *op;
   const char *name;
+  const char *type; /* what its box is headed by */
   uint8_t role;
   bool label; /* a constant, or an Identity of one, that is a line in the boxes of its users */
   bool wanted;
@@ -66,18 +71,24 @@ typedef struct picture_arrow {
   uint32_t from, to;
   size_t first, n;
   bool control;
+  uint32_t turn; /* the number of the turn at which it ends and goes on; 0 for none */
 } picture_arrow;
 
 typedef struct picture_options {
   const char *around; /* NULL: all */
   uint32_t depth;     /* PICTURE_NONE: 2 for a node, 1 for a scope */
   uint32_t boxes;     /* 0: nothing is folded */
+  uint32_t columns;   /* 0: as many as make a tall picture readable */
   bool constants, names;
 } picture_options;
 
 typedef struct picture {
   const picture_options *options;
   const char *title;
+  const char *prefix; /* of the names of boxes, where one file has several pictures; NULL for none */
+  /* Lines of a node's box, NULL: those of a node of a graph. */
+  void (*lines)(const struct picture *p, uint32_t node, tool_text *out);
+  const void *source; /* for them */
   tool_model model;
   picture_node *nodes;
   uint32_t n;
@@ -95,12 +106,27 @@ typedef struct picture {
   picture_edge *merged; /* edges between boxes, sorted into arrows */
   picture_arrow *arrows;
   size_t n_arrows;
+  uint32_t n_turns;    /* arrows that end in one column and go on in the next */
+  uint32_t turn_group; /* the open group that has the columns */
+  uint32_t turn_box;   /* the first box of it */
 } picture;
 
 tn_status picture_read(picture *p, tn_graph *graph, const picture_options *options, tn_error *err);
 void picture_group_names(picture *p);
 void picture_fold(picture *p);
+/* Whether a frame is drawn around an open group: around two boxes and more, and not where it would hold another frame only. */
+bool picture_has_frame(const picture_group *group);
+/* Divides what would be one tall column (graph_columns.c); the picture is folded. */
+void picture_divide(picture *p);
 void picture_write(const picture *p, tool_text *out);
+/* The parts of it: what all boxes have in common, with a line of text and a legend of the roles in `roles` (bits); boxes and
+ * arrows. */
+void picture_write_settings(const char *title, uint32_t roles, bool folded, bool plain, tool_text *out);
+void picture_write_body(const picture *p, uint32_t depth, tool_text *out);
+uint32_t picture_roles(const picture *p); /* bits 1 << ROLE_... of what is drawn */
+uint32_t picture_n_folded(const picture *p, uint32_t *inside); /* boxes, and the nodes in them */
+/* Lists all nodes as wanted, in the order that they have. */
+void picture_list_wanted(picture *p);
 void picture_free(picture *p);
 
 /* The last part of a name, behind its slashes. */
@@ -120,6 +146,8 @@ void picture_add_shape(tool_text *out, tn_output output);
 /* Lines in a box: of a node with its labels, of a folded group. `scope` is what the cluster around it says. */
 void picture_add_node(const picture *p, uint32_t node, const char *scope, tool_text *out);
 void picture_add_group(const picture *p, uint32_t group, const char *scope, tool_text *out);
+/* "weights 3x3x1x32": the name of a constant without what only reads it, none where that is the user's, and its value. */
+void picture_add_constant(const tn_operation *constant, const char *user, tool_text *out);
 /* Beside an arrow, as plain text. */
 void picture_add_arrow(const picture *p, const picture_arrow *arrow, tool_text *out);
 /* Name without the scope in front; scope is "" for none. */

@@ -2,7 +2,6 @@
 /* tenon graph: Graphviz's program `dot`, and files. */
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
@@ -100,26 +99,6 @@ static int spawn(child *c, char *const *argv)
   return code;
 }
 
-/* A signal that ends this process ends dot, too: it may have minutes of work before it. */
-static volatile sig_atomic_t running;
-
-static void end_with_child(int number)
-{
-  if (running > 0) kill((pid_t)running, SIGTERM);
-  raise(number); /* as it was reset, this ends the process once the handler returns */
-}
-
-static void watch_signals(void)
-{
-  static const int numbers[] = { SIGHUP, SIGINT, SIGTERM };
-  struct sigaction action, before;
-  memset(&action, 0, sizeof(action));
-  action.sa_handler = end_with_child;
-  action.sa_flags = (int)SA_RESETHAND;
-  for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
-    if (sigaction(numbers[i], NULL, &before) == 0 && before.sa_handler == SIG_DFL) sigaction(numbers[i], &action, NULL);
-}
-
 /* Reads what is there; closes the end when that was all. */
 static void take(int *end, tool_text *out)
 {
@@ -204,14 +183,13 @@ tn_status picture_render(const char *format, const tool_text *dot, tool_text *ou
                           "with -o FILE.dot, which needs none");
     return system_error(code, "cannot run", "dot", err);
   }
-  running = c.pid;
-  watch_signals();
+  tool_ending_child((int)c.pid); /* which may have minutes of work before it */
   for (int i = 0; i < 3; i++) close_end(&c.its[i]);
   tool_progress *progress = tool_progress_start("drawing", 0);
   code = exchange(&c, dot, out, &messages);
   close_all(&c);
   int status = wait_for(c.pid);
-  running = 0;
+  tool_ending_child(0);
   tool_progress_end(progress);
   tn_status result = code != 0 ? system_error(code, "cannot talk to", "dot", err) : judge(status, out, &messages, err);
   if (result == TN_OK && messages.length > 0) fprintf(stderr, "dot: %s\n", messages.data);
@@ -247,48 +225,8 @@ tn_status picture_check_place(const char *path, tn_error *err)
   return status;
 }
 
-static int write_all(int file, const char *data, size_t size)
-{
-  while (size > 0) {
-    ssize_t n = write(file, data, size < INT_MAX ? size : INT_MAX);
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return n < 0 ? errno : ENOSPC;
-    data += n;
-    size -= (size_t)n;
-  }
-  return 0;
-}
-
-/* Permissions as any program's new file has them, or those of the file that is replaced. */
-static mode_t wanted_mode(const char *target)
-{
-  struct stat about;
-  if (stat(target, &about) == 0) return about.st_mode & 0777;
-  mode_t mask = umask(0);
-  umask(mask);
-  return 0666 & ~mask;
-}
-
 tn_status picture_save(const char *path, const char *data, size_t size, tn_error *err)
 {
   tn_status status = picture_check_place(path, err);
-  if (status != TN_OK) return status;
-  /* A symbolic link stays, and the file that it leads to is replaced. */
-  char *real = realpath(path, NULL);
-  const char *target = real != NULL ? real : path;
-  tool_text temporary = { 0 };
-  folder_of(target, &temporary);
-  tool_text_printf(&temporary, ".tenon-XXXXXX");
-  int file = mkstemp(temporary.data), code = file < 0 ? errno : 0;
-  if (code == 0) {
-    if (fchmod(file, wanted_mode(target)) != 0) code = errno;
-    if (code == 0) code = write_all(file, data, size);
-    if (close(file) != 0 && code == 0) code = errno;
-    if (code == 0 && rename(temporary.data, target) != 0) code = errno;
-    if (code != 0) unlink(temporary.data);
-  }
-  if (code != 0) status = system_error(code, "cannot write", path, err);
-  tool_text_free(&temporary);
-  free(real);
-  return status;
+  return status == TN_OK ? tn_file_save(path, data, size, err) : status;
 }

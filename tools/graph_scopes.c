@@ -138,7 +138,7 @@ static const char *unit_name(const picture *p, uint32_t unit)
 static uint64_t unit_signature(const picture *p, uint32_t unit)
 {
   if (unit & PICTURE_IS_GROUP) return p->groups[unit & ~PICTURE_IS_GROUP].signature;
-  const char *op = tn_operation_type(p->nodes[unit].op);
+  const char *op = p->nodes[unit].type;
   return hash_text(op, strlen(op));
 }
 
@@ -209,7 +209,7 @@ typedef struct member {
 static bool is_automatic(const picture *p, const member *m)
 {
   if (m->unit & PICTURE_IS_GROUP) return false;
-  const char *op = tn_operation_type(p->nodes[m->unit].op);
+  const char *op = p->nodes[m->unit].type;
   size_t i = 0;
   for (; *op != '\0' && i < m->base; op++, i++) {
     if (m->name[i] == '_') i++;

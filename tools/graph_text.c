@@ -151,6 +151,8 @@ static void add_value(tool_text *out, const tn_operation *op)
   } else if (tensor != NULL) {
     add_dims(out, tn_tensor_dims(tensor), tn_tensor_rank(tensor));
     if (tn_tensor_dtype(tensor) != TN_FLOAT) tool_text_printf(out, " %s", tn_dtype_name(tn_tensor_dtype(tensor)));
+  } else if (tn_operation_schema(op) != NULL && !(tn_op_schema_traits(tn_operation_schema(op)) & TN_TRAIT_CONSTANT)) {
+    picture_add_shape(out, (tn_output){ (tn_operation *)op, 0 }); /* what the planner has computed */
   } else {
     tool_text_printf(out, "not readable");
   }
@@ -173,12 +175,9 @@ static size_t without_reading(const char *name)
   return length;
 }
 
-/* "weights 3x3x1x32": what a label stands for, without the name where that is the one of the user. */
-static void add_label(const picture *p, const tn_operation *constant, const char *user, tool_text *out)
+void picture_add_constant(const tn_operation *constant, const char *user, tool_text *out)
 {
   tool_text name = { 0 };
-  while (p->nodes[tool_model_node(&p->model, constant) - p->model.nodes].label && tn_operation_n_inputs(constant) == 1)
-    constant = tn_operation_input(constant, 0).op;
   tool_text_add(&name, tn_operation_name(constant), strlen(tn_operation_name(constant)));
   name.length = without_reading(name.data);
   name.data[name.length] = '\0';
@@ -188,6 +187,14 @@ static void add_label(const picture *p, const tn_operation *constant, const char
   add_value(out, constant);
   tool_text_printf(out, "</font>");
   tool_text_free(&name);
+}
+
+/* What a label stands for. */
+static void add_label(const picture *p, const tn_operation *constant, const char *user, tool_text *out)
+{
+  while (p->nodes[tool_model_node(&p->model, constant) - p->model.nodes].label && tn_operation_n_inputs(constant) == 1)
+    constant = tn_operation_input(constant, 0).op;
+  picture_add_constant(constant, user, out);
 }
 
 static void add_labels(const picture *p, uint32_t node, tool_text *out)
@@ -239,7 +246,7 @@ static void add_output_shapes(const tn_operation *op, tool_text *out)
 void picture_add_node(const picture *p, uint32_t node, const char *scope, tool_text *out)
 {
   const picture_node *n = &p->nodes[node];
-  const char *op = tn_operation_type(n->op), *name = n->name;
+  const char *op = n->type, *name = n->name;
   if (!p->options->names && strcmp(name, scope) == 0) name = picture_last_part(name);
   if (!p->options->names) name = picture_relative(name, scope);
   tool_text_printf(out, n->role == ROLE_CONSTANT ? SMALL : "<b>");
@@ -253,8 +260,12 @@ void picture_add_node(const picture *p, uint32_t node, const char *scope, tool_t
     add_value(out, n->op);
     tool_text_printf(out, "</font>");
   }
-  add_functions(n->op, out);
-  add_labels(p, node, out);
+  if (p->lines != NULL) {
+    p->lines(p, node, out);
+  } else {
+    add_functions(n->op, out);
+    add_labels(p, node, out);
+  }
   if (n->role == ROLE_OUTPUT) add_output_shapes(n->op, out);
 }
 
@@ -272,7 +283,7 @@ static void collect_ops(const picture *p, uint32_t group, op_count *ops, size_t 
     if (unit & PICTURE_IS_GROUP)
       collect_ops(p, unit & ~PICTURE_IS_GROUP, ops, n);
     else
-      ops[(*n)++] = (op_count){ tn_operation_type(p->nodes[unit].op), 1 };
+      ops[(*n)++] = (op_count){ p->nodes[unit].type, 1 };
   }
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ctrl-C and SIGTERM. The first one cancels the step, or ends the process where nothing must be kept whole; the second
+/* Ctrl-C, SIGTERM and SIGHUP. The first one cancels the step, or ends the process where nothing must be kept whole; the second
  * one ends it at once, whatever goes on. What a handler may not do is done by a thread that reads a pipe. */
 #include <errno.h>
 #include <fcntl.h>
@@ -17,7 +17,7 @@
  * one waits until then. A step that has not ended after HINT_MS more gets a line that says what can be done. */
 enum { TWICE_MS = 200, HINT_MS = 800, SIGNAL = 's', END = 'e' };
 
-static const int caught[] = { SIGINT, SIGTERM };
+static const int caught[] = { SIGHUP, SIGINT, SIGTERM };
 enum { N_CAUGHT = sizeof(caught) / sizeof(caught[0]) };
 
 static struct sigaction before[N_CAUGHT];
@@ -29,13 +29,6 @@ static tn_cancellation *token;
 static _Atomic(const char *) doing;
 static atomic_int first, again; /* numbers of signals */
 static atomic_uint first_ms;
-
-int tool_end_by_signal(int number)
-{
-  signal(number, SIG_DFL);
-  raise(number);
-  return 128 + number;
-}
 
 static void on_signal(int number)
 {

@@ -95,6 +95,7 @@ static int load_op_library(const char *file)
                                   : tn_error_set(&err, errno == ENOENT ? TN_NOT_FOUND : TN_INVALID_ARGUMENT,
                                                  "--op-library '%s': %s", file, strerror(errno));
   if (status == TN_OK) status = tn_load_op_library(path, NULL, &err);
+  tool_hint(&err, "brings a runtime", "--runtime", file);
   free(path);
   return status == TN_OK ? TOOL_OK : tool_fail(&err);
 }
@@ -147,11 +148,12 @@ static void keep_signals(void)
 int main(int argc, char **argv)
 {
   keep_signals();
+  tool_ending_watch();
   if (argc < 2) {
     print_help(stderr);
-    return TOOL_USAGE;
+    return tool_ending_done(TOOL_USAGE);
   }
   int n, status = run_options(argc - 1, argv + 1, &n);
   if (status == TOOL_OK) status = run_command(argc - 1 - n, argv + 1 + n);
-  return tool_finish(status);
+  return tool_ending_done(tool_finish(status));
 }

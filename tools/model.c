@@ -3,8 +3,17 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include <tools/tool.h>
+
+/* No bytes are a GraphDef without nodes to protobuf, and a download that failed to everybody else. */
+static tn_status check_empty(const char *path, const tn_graph *graph, tn_error *err)
+{
+  struct stat about;
+  if (tn_graph_n_operations(graph) > 0 || stat(path, &about) != 0 || about.st_size > 0) return TN_OK;
+  return tn_error_set(err, TN_INVALID_ARGUMENT, "'%s' is empty, wanted a GraphDef (.pb, .pbtxt)", path);
+}
 
 tn_status tool_model_open(const char *path, tn_graph **out, tn_error *err)
 {
@@ -14,6 +23,7 @@ tn_status tool_model_open(const char *path, tn_graph **out, tn_error *err)
   tool_progress *progress = tool_progress_start("reading", 0);
   if (status == TN_OK) status = tn_graph_import_file(graph, path, NULL, err);
   tool_progress_end(progress);
+  if (status == TN_OK) status = check_empty(path, graph, err);
   if (status != TN_OK) {
     tn_graph_unref(graph);
     return status;

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <tenon/plugins.h>
+
 #include <tools/tool.h>
 
 static const char help[] =
@@ -242,14 +244,20 @@ static int not_found(const char *pattern)
   return tool_fail(&err);
 }
 
-/* A name that a plugin may know is asked for as by who builds a graph: that loads the plugin. */
+/* An op that a plugin says it brings is asked for as by who builds a graph: that loads the plugin. Names are gathered first, as a
+ * load changes what is still to come. */
 static void look_in_plugins(char **patterns, size_t n)
 {
   tn_graph *graph = NULL;
-  if (tn_graph_create(&graph, NULL) != TN_OK) return;
-  for (size_t i = 0; i < n; i++)
-    if (strpbrk(patterns[i], "*?[") == NULL && tn_op_schema_find(patterns[i]) == NULL)
-      tn_operation_abandon(tn_operation_begin(graph, patterns[i], "node", 0));
+  tool_text names = { 0 };
+  char name[1000];
+  if (n == 0 || tn_graph_create(&graph, NULL) != TN_OK) return;
+  for (size_t i = 0, size; tn_plugin_op_at(i, name, sizeof(name), &size, NULL) == TN_OK; i++)
+    if (size < sizeof(name) && wanted(name, patterns, n)) tool_text_add(&names, name, size + 1);
+  for (size_t at = 0; at < names.length; at += strlen(names.data + at) + 1)
+    if (tn_op_schema_find(names.data + at) == NULL)
+      tn_operation_abandon(tn_operation_begin(graph, names.data + at, "node", 0));
+  tool_text_free(&names);
   tn_graph_unref(graph);
 }
 
@@ -267,6 +275,16 @@ static size_t list(char **patterns, size_t n_patterns, bool schemas, tool_table 
     if (array == NULL && schemas) add_schema_row(table, schema);
   }
   return found;
+}
+
+static tn_status load_runtime(const char *runtime, tn_error *err)
+{
+  tn_runtime_info info = { .struct_size = sizeof info };
+  tool_text name = { 0 };
+  tn_status status = tool_target(runtime, &name, err);
+  if (status == TN_OK) status = tn_runtime_load(name.data, &info, err);
+  tool_text_free(&name);
+  return status;
 }
 
 static int run(int argc, char **argv)
@@ -291,8 +309,7 @@ static int run(int argc, char **argv)
   char **patterns = argv + optind;
   size_t n_patterns = (size_t)(argc - optind);
   tn_error err = TN_ERROR_INIT;
-  tn_runtime_info info = { .struct_size = sizeof info };
-  if (runtime != NULL && tn_runtime_load(runtime, &info, &err) != TN_OK) return tool_fail(&err);
+  if (runtime != NULL && load_runtime(runtime, &err) != TN_OK) return tool_fail(&err);
   tool_table table;
   tool_table_init(&table, 3, 0);
   json_t *array = json ? json_array() : NULL;

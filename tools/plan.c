@@ -25,7 +25,7 @@ static const char help[] =
     "  --level N                optimisation: 0 runs the graph as it stands, 1 is the default\n"
     "  --runtime NAME[:K=V,...] the runtime, with settings\n"
     "  --option FIELD=VALUE     another option of the session, as kernel_plugins=always\n"
-    "  --all                    every instruction, where a long list would be cut\n"
+    "  --all                    every instruction, where a long list would be cut and a picture folded\n"
     "  --json                   all of it as JSON\n"
     "  -o, --output FILE        draw the graph before and after, by the file's ending: .svg, .png, .pdf, or\n"
     "                           .dot and .gv for DOT text\n"
@@ -201,9 +201,9 @@ static tn_status make_signature(request *r, tn_graph *graph, tn_error *err)
 static tn_status set_options(const request *r, const char *level, tn_session_options *options, tn_error *err)
 {
   tool_text off = { 0 };
-  tn_status status = TN_OK;
+  tn_status status = tn_session_options_set_bool(options, "strict_shapes", 1, err); /* a slip in a feed is an error */
   for (size_t i = 0; i < r->disabled.n; i++) tool_text_printf(&off, "%s%s", i == 0 ? "" : ",", r->disabled.items[i]);
-  if (r->runtime != NULL) status = tn_session_options_set_target(options, r->runtime, err);
+  if (status == TN_OK && r->runtime != NULL) status = tool_set_target(options, r->runtime, err);
   if (status == TN_OK && level != NULL) status = tn_session_options_parse(options, "level", level, err);
   if (status == TN_OK && off.data != NULL)
     status = tn_session_options_set_string(options, "disable_passes", off.data, err);
@@ -281,7 +281,7 @@ static tn_status draw(const request *r, const plan_view *view, tn_error *err)
 {
   tool_text dot = { 0 }, drawn = { 0 };
   tn_status status = TN_OK;
-  plan_picture(view, &dot);
+  plan_picture(view, r->all ? 0 : PICTURE_BOXES / 2, &dot);
   if (r->format != NULL) status = picture_render(r->format, &dot, &drawn, err);
   const tool_text *content = r->format != NULL ? &drawn : &dot;
   if (status == TN_OK) status = picture_save(r->output, content->data, content->length, err);

@@ -19,8 +19,8 @@ void plan_print_text(const plan_view *view);
 int plan_print_json(const plan_view *view); /* an exit status */
 void plan_print_passes(void);
 
-/* DOT text: both graphs, side by side. */
-void plan_picture(const plan_view *view, tool_text *out);
+/* DOT text (plan_picture.c): both graphs, side by side, each folded to about `boxes` boxes; 0: nothing is folded. */
+void plan_picture(const plan_view *view, uint32_t boxes, tool_text *out);
 
 /* The op of an instruction; "(loop)" of one that stands for a whole loop and has the name of an Enter of it. */
 const char *plan_op(const tn_operation *op);

@@ -319,22 +319,48 @@ static void add_steps(const drawing *d)
   }
 }
 
+/* Entry k of the legend, and how wide it is in the widest font that stands in for Helvetica. */
+static const char *legend_entry(const drawing *d, size_t k, double *width)
+{
+  const char *text = k < MOST_COLOURS ? d->ops[k].op : "others";
+  *width = 30 + 7.6 * (double)strlen(text);
+  return text;
+}
+
+static size_t legend_entries(const drawing *d) { return d->n_ops <= MOST_COLOURS ? d->n_ops : MOST_COLOURS + 1; }
+
+/* Moves to where an entry is: in this row, or in the next one. */
+static void place_entry(double width, double *x, int *line)
+{
+  if (*x > LEFT && *x + width > WIDTH - RIGHT) {
+    *x = LEFT;
+    ++*line;
+  }
+}
+
+static int legend_rows(const drawing *d)
+{
+  double x = LEFT, width;
+  int line = 0;
+  for (size_t k = 0; k < legend_entries(d); k++, x += width) {
+    legend_entry(d, k, &width);
+    place_entry(width, &x, &line);
+  }
+  return line + 1;
+}
+
 static void add_legend(const drawing *d)
 {
-  double x = LEFT;
-  int y = d->height + 34;
-  for (size_t k = 0; k < d->n_ops && k <= MOST_COLOURS; k++) {
-    const char *text = k < MOST_COLOURS ? d->ops[k].op : "others";
-    double width = 26 + 6.2 * (double)strlen(text);
-    if (x + width > WIDTH - RIGHT) {
-      x = LEFT;
-      y += 18;
-    }
+  double x = LEFT, width;
+  int line = 0;
+  for (size_t k = 0; k < legend_entries(d); k++, x += width) {
+    const char *text = legend_entry(d, k, &width);
+    place_entry(width, &x, &line);
+    int y = d->height + 34 + 18 * line;
     tool_text_printf(d->out, "<rect x=\"%.1f\" y=\"%d\" width=\"11\" height=\"11\" fill=\"%s\"/><text x=\"%.1f\" y=\"%d\">", x, y - 10,
                      k < MOST_COLOURS ? colours[k] : OTHER_COLOUR, x + 16, y);
     picture_add_html(d->out, text, 0);
     tool_text_printf(d->out, "</text>\n");
-    x += width;
   }
 }
 
@@ -353,8 +379,7 @@ static void add_title(const drawing *d)
 
 static void draw(drawing *d)
 {
-  int legend = 52 + 18 * (int)((d->n_ops > MOST_COLOURS ? MOST_COLOURS : d->n_ops) / 5);
-  int height = d->height + legend;
+  int height = d->height + 34 + 18 * legend_rows(d);
   tool_text_printf(d->out, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" "
                            "height=\"%d\" viewBox=\"0 0 %d %d\">\n", WIDTH, height, WIDTH, height);
   tool_text_printf(d->out, "<style>text{font:11px Helvetica,Arial,sans-serif;fill:#2b333d}.title{font-size:15px;font-weight:bold}"

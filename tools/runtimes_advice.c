@@ -54,6 +54,8 @@ static const struct {
   { "it was not ready after ", "Do not use it: it would hang your program. If its device is that slow, TENON_PROBE_TIMEOUT_MS gives it "
                                "more time." },
   { "cannot run: ", "The probe program is part of Tenon: install it again, or set TENON_PROBE_PROGRAM to where it is." },
+  { "it loads, and refuses a session", "Give it the settings that it asks for: the target is NAME:KEY=VALUE,... or a line "
+                                       "option.KEY=VALUE in its .conf file. If it asks for none, tell its author." },
   { "UNAVAILABLE", "It works, but not on this machine, for the reason that it gives. Other runtimes are not disturbed." },
   { "its name is no plugin's", "If it is a plugin, rename it, as acme-fast.so to acme_fast.so; else move it out of the folder." },
   { "it does not exist", "Make the folder, or take it out of the list." },

@@ -34,15 +34,6 @@ static void print_list(const json_t *list, const char *title)
 
 /* ---- folders and the environment ---- */
 
-/* [a-z][a-z0-9_]*.so, with 64 characters in front of the ending at most (P-06). */
-static bool is_plugin_name(const char *name, size_t size)
-{
-  if (size < 1 || size > 64 || name[0] < 'a' || name[0] > 'z') return false;
-  for (size_t i = 1; i < size; i++)
-    if (!(name[i] >= 'a' && name[i] <= 'z') && !(name[i] >= '0' && name[i] <= '9') && name[i] != '_') return false;
-  return true;
-}
-
 /* Libraries that are passed over by their names, which the author may not have meant. */
 static void look_at_names(doctor *d, const char *folder)
 {
@@ -51,7 +42,7 @@ static void look_at_names(doctor *d, const char *folder)
   const struct dirent *entry;
   while (dir != NULL && (entry = readdir(dir)) != NULL) {
     size_t size = strlen(entry->d_name);
-    if (size < 4 || strcmp(entry->d_name + size - 3, ".so") != 0 || is_plugin_name(entry->d_name, size - 3)) continue;
+    if (size < 4 || strcmp(entry->d_name + size - 3, ".so") != 0 || runtimes_name_is_looked_at(entry->d_name)) continue;
     tool_text what = { 0 };
     tool_text_printf(&what, "%s/%s", folder, entry->d_name);
     add(d->notes, what.data, reason);
@@ -100,9 +91,13 @@ static tn_status look_at_notes(doctor *d, tn_error *err)
 
 /* ---- plugins ---- */
 
+/* What was tried of it: runtimes ran a step, kernel plugins registered. */
 static void well(doctor *d, const tn_runtime_info *info)
 {
-  if (!d->json) printf("  %s (%s)\n", info->name, info->file[0] != '\0' ? info->file : info->origin);
+  bool registers = d->probe && !d->cannot_probe && strcmp(info->kind, "kernels") == 0;
+  if (!d->json)
+    printf("  %s (%s)%s\n", info->name, info->file[0] != '\0' ? info->file : info->origin,
+           registers ? ": its kernels were registered, and none was run" : "");
   tool_json_append(d->good, tool_json_text(info->name));
 }
 
@@ -121,6 +116,11 @@ static bool try_plugin(doctor *d, const tn_runtime_info *info, const char *what)
     good = true;
   } else if (report.verdict == TN_PROBE_ERROR && report.status == TN_UNAVAILABLE) {
     add(d->notes, what, reason); /* P-41: it is well, the machine has nothing for it */
+  } else if (runtimes_refuses_session(&report)) {
+    tool_text why = { 0 };
+    tool_text_printf(&why, "it loads, and refuses a session with nothing but its name: %s", reason);
+    add(d->notes, what, why.data);
+    tool_text_free(&why);
   } else if (!good) {
     add(d->problems, what, reason);
   }
@@ -148,7 +148,7 @@ static void look_at(doctor *d, const tn_runtime_info *info)
 
 static tn_status look_at_plugins(doctor *d, tn_error *err)
 {
-  if (!d->json) printf("\nThese work%s\n", d->probe ? "" : ", as far as their manifests tell");
+  if (!d->json) printf("\n%s\n", d->probe ? "These work: a session of each ran a step" : "These work, as far as their manifests tell");
   for (size_t n = 0;; n++) {
     tn_runtime_info info;
     memset(&info, 0, sizeof(info));

@@ -155,7 +155,7 @@ int runtimes_explain(int argc, char **argv)
   }
   if (status == TN_OK && result == TOOL_OK && optind + 1 < argc) result = runtimes_too_many(argv[optind + 1]);
   if (status == TN_OK && result == TOOL_OK && optind < argc)
-    status = tn_session_options_set_target(options, argv[optind], &err);
+    status = tool_set_target(options, argv[optind], &err);
   if (status != TN_OK)
     result = tool_fail(&err);
   else if (result == TOOL_OK)
@@ -185,6 +185,50 @@ const char *runtimes_try(const char *path, int64_t timeout_ms, tn_probe_report *
   return verdicts[report->verdict];
 }
 
+/* [a-z][a-z0-9_]*.so, with 64 characters in front of the ending at most (P-06). */
+bool runtimes_name_is_looked_at(const char *path)
+{
+  const char *slash = strrchr(path, '/'), *name = slash != NULL ? slash + 1 : path;
+  size_t size = strlen(name);
+  if (size < 4 || size > 64 + 3 || strcmp(name + size - 3, ".so") != 0 || name[0] < 'a' || name[0] > 'z') return false;
+  return strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_") == size - 3;
+}
+
+/* An error, and the nearest name that is looked at. */
+static void refuse_name(const char *path, tn_error *err)
+{
+  const char *slash = strrchr(path, '/'), *name = slash != NULL ? slash + 1 : path;
+  tool_text near = { 0 };
+  size_t size = strlen(name);
+  if (size > 3 && strcmp(name + size - 3, ".so") == 0) size -= 3;
+  for (size_t i = 0; i < size; i++) {
+    char c = name[i] >= 'A' && name[i] <= 'Z' ? (char)(name[i] - 'A' + 'a') : name[i];
+    bool letter = c >= 'a' && c <= 'z', other = (c >= '0' && c <= '9') || c == '_';
+    if (near.length == 0 && !letter) continue;
+    if (near.length < 64) tool_text_printf(&near, "%c", letter || other ? c : '_');
+  }
+  tn_error_set(err, TN_INVALID_ARGUMENT,
+               "it is well, and yet not found in a folder of plugins: its name is no plugin's: wanted [a-z][a-z0-9_]*.so (did you mean "
+               "'%s.so'?)",
+               near.length > 0 ? near.data : "plugin");
+  tool_text_free(&near);
+}
+
+bool runtimes_refuses_session(const tn_probe_report *report)
+{
+  static const char *const steps[] = { "its new_session", "its prepare", "its step" };
+  if (report->verdict != TN_PROBE_ERROR || report->step == NULL) return false;
+  if (report->status == TN_INTERNAL || report->status == TN_UNKNOWN || report->status == TN_DATA_LOSS) return false;
+  for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++)
+    if (strcmp(report->step, steps[i]) == 0) return true;
+  return false;
+}
+
+static const char *what_was_tried(const tn_probe_report *report)
+{
+  return strcmp(report->step, "the end") == 0 ? "a session ran a step" : "its kernels were registered, and none was run";
+}
+
 static void probe_json(json_t *array, const char *path, const char *verdict, const tn_probe_report *report, const char *text)
 {
   json_t *entry = json_object();
@@ -207,13 +251,20 @@ static bool probe_file(const char *file, int64_t timeout_ms, json_t *array)
   char *path = runtimes_absolute(file);
   const char *verdict = runtimes_try(path, timeout_ms, &report, &err);
   bool well = strcmp(verdict, "well") == 0;
+  if (well && !runtimes_name_is_looked_at(path)) {
+    refuse_name(path, &err);
+    verdict = "error";
+    well = false;
+  }
   char *text = well ? NULL : runtimes_error_line(&err);
   if (array != NULL)
     probe_json(array, path, verdict, &report, well ? "" : text);
   else if (well)
-    printf("%s: well, %.1f ms\n", path, (double)report.duration_us / 1e3);
+    printf("%s: well, %.1f ms: %s\n", path, (double)report.duration_us / 1e3, what_was_tried(&report));
   else
-    printf("%s: %s\n  %s\n  %s\n", path, verdict, text, runtimes_advice(text));
+    printf("%s: %s%s%s\n  %s\n  %s\n", path, verdict, runtimes_refuses_session(&report) ? ": it loads, and refuses a session in " : "",
+           runtimes_refuses_session(&report) ? report.step : "", text,
+           runtimes_advice(runtimes_refuses_session(&report) ? "it loads, and refuses a session" : text));
   fflush(stdout);
   free(text);
   free(path);

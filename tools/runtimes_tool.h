@@ -23,6 +23,12 @@ char *runtimes_absolute(const char *path);
  */
 const char *runtimes_try(const char *path, int64_t timeout_ms, tn_probe_report *report, tn_error *err);
 
+/* Whether a file of this name is looked at in a folder of plugins. */
+bool runtimes_name_is_looked_at(const char *path);
+
+/* Whether the probe came as far as a session, which the plugin then refused. */
+bool runtimes_refuses_session(const tn_probe_report *report);
+
 /* What to do about a plugin that is refused or whose probe went wrong for this reason (runtimes_advice.c). */
 const char *runtimes_advice(const char *reason);
 

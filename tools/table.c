@@ -83,7 +83,7 @@ static json_t *have(json_t *value)
 {
   if (value != NULL) return value;
   fputs("tenon: RESOURCE_EXHAUSTED: no memory\n", stderr);
-  exit(TOOL_FAILED);
+  tool_exit(TOOL_FAILED);
 }
 
 /* Bytes of the UTF-8 sequence at text, 0 when it is none. */
@@ -139,7 +139,8 @@ void tool_json_append(json_t *array, json_t *value)
 int tool_json_print(json_t *value)
 {
   /* A failed write is seen by tool_finish. */
-  json_dumpf(have(value), stdout, JSON_INDENT(2));
+  /* Fifteen digits: 0.2 is 0.2 then, and no measured value has more. */
+  json_dumpf(have(value), stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(15));
   fputc('\n', stdout);
   json_decref(value);
   return TOOL_OK;

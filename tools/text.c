@@ -13,7 +13,7 @@ static void out_of_memory(void) __attribute__((noreturn));
 static void out_of_memory(void)
 {
   fputs("tenon: RESOURCE_EXHAUSTED: no memory\n", stderr);
-  exit(TOOL_FAILED);
+  tool_exit(TOOL_FAILED);
 }
 
 void *tool_alloc(size_t count, size_t size)

@@ -195,9 +195,34 @@ void tool_progress_print(tool_progress *progress, const tool_text *text);
 
 uint64_t tool_now_ns(void); /* monotonic */
 
+/* The number after a word in a file of "word: number ..." lines, after "" the first number; UINT64_MAX: the file or the word is
+ * missing. */
+uint64_t tool_number_in(const char *path, const char *word);
+uint64_t tool_peak_memory(void); /* the highest resident memory of this process since its program began; 0: not known */
+
+/* ---- runtimes (target.c) ---- */
+
+/* Appends the target that "NAME[:KEY=VALUE,...]" or "PATH[:KEY=VALUE,...]" of --runtime means; the runtime of a file is loaded. */
+tn_status tool_target(const char *text, tool_text *out, tn_error *err);
+/* Where the message says that the file brings another kind of plugin: adds which option takes it. */
+void tool_hint(tn_error *err, const char *part, const char *option, const char *file);
+tn_status tool_set_target(tn_session_options *options, const char *text, tn_error *err);
+
+/* ---- the end of the process (ending.c) ---- */
+
+/* From now on no signal leaves an unfinished file behind, and a plugin that ends the process is named; exit is then for tool_exit
+ * only, and main's last word is tool_ending_done. */
+void tool_ending_watch(void);
+int tool_ending_done(int status); /* returns it */
+_Noreturn void tool_exit(int status);
+/* A child that ends when a signal ends this process; 0: none. */
+void tool_ending_child(int pid);
+/* Ends the process as the signal does when it is not caught; a shell calls that 128 plus its number, which is returned. */
+int tool_end_by_signal(int number);
+
 /* ---- Ctrl-C (interrupt.c) ---- */
 
-/* Catches SIGINT and SIGTERM until tool_interrupt_stop. *out, borrowed until then, is cancelled by the first one.
+/* Catches SIGINT, SIGTERM and SIGHUP until tool_interrupt_stop. *out, borrowed until then, is cancelled by the first one.
  * `what` as for tool_interrupt_doing. */
 tn_status tool_interrupt_start(const char *what, tn_cancellation **out, tn_error *err);
 /* What goes on, as "the model was read": then the first signal says so and ends the process. NULL: it only cancels, and
@@ -205,8 +230,6 @@ tn_status tool_interrupt_start(const char *what, tn_cancellation **out, tn_error
 void tool_interrupt_doing(const char *what);
 int tool_interrupted(void); /* the first signal that came, 0 when none did */
 void tool_interrupt_stop(void);
-/* Ends the process as the signal does that nobody catches; a shell calls that 128 plus its number, which is returned. */
-int tool_end_by_signal(int number);
 
 /* ---- models (model.c) ---- */
 

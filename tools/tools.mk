@@ -29,8 +29,9 @@ TN_TOOL_FILES = \
   tools/eager_demo_memory.c \
   tools/eager_demo_print.c \
   tools/eager_demo_svg.c \
-  tools/error.c \
+  tools/ending.c tools/error.c tools/target.c \
   tools/feed.c \
+  tools/graph_columns.c \
   tools/graph_fold.c \
   tools/graph_nodes.c \
   tools/graph_picture.h \
@@ -42,10 +43,12 @@ TN_TOOL_FILES = \
   tools/interrupt.c \
   tools/literal.c \
   tools/main.c \
+  tools/memory.c \
   tools/model.c \
   tools/model_functions.c \
   tools/number.c \
   tools/plan_json.c \
+  tools/plan_picture.c \
   tools/plan_print.c \
   tools/plan_tool.h \
   tools/print.c \
