@@ -69,7 +69,7 @@ texts() {
 
 # plain: texts as they are compared; those of which nothing is left but conversions are dropped.
 plain() {
-  sed -e 's/%[-+ #0-9.*]*[hlzjt]*[diouxXcs]/@/g' -e 's/(s)/@/g' -e 's/[A-Z][A-Z0-9_]*/@/g' -e 's/ *@ */@/g' -e 's/@@*/@/g' |
+  sed -e 's/%[-+ #0-9.*]*[hlzjt]*[diouxXcsg]/@/g' -e 's/(s)/@/g' -e 's/[A-Z][A-Z0-9_]*/@/g' -e 's/ *@ */@/g' -e 's/@@*/@/g' |
     grep '[a-z]'
 }
 

@@ -1,17 +1,21 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# check-guide.sh DOCDIR LIBDIR BINDIR: what make installcheck (and so make distcheck) runs: what a reader of the installed plugin
-# guide does, who has nothing but the installed package (P-100). Prints TAP.
+# check-guide.sh DOCDIR LIBDIR BINDIR [PAGE...]: what make installcheck (and so make distcheck) runs: what a reader of the installed
+# plugin guide does, who has nothing but the installed package (P-100). With pages named, as "kit", only these, beside the model of the
+# C template (check-guide-build.sh). Prints TAP.
 #
-# "<!-- run -->" before a block means that its commands are run, "<!-- file NAME -->" that it is added to a file. The blocks of a
-# page follow each other in one shell; those of the later pages begin where the first one has copied a template to.
+# "<!-- run -->" before a block means that its commands are run ("<!-- run TOOL -->": where that tool is installed), "<!-- file NAME -->"
+# that it is added to a file. The blocks of a page follow each other in one shell; those of the later pages begin where the first one has copied a template to.
 set -eu
 docdir=$(cd "$1" && pwd) libdir=$2 bindir=$3
+shift 3
+tools='cc make pkg-config autoreconf automake libtoolize'
+[ $# -eq 0 ] || tools='cc pkg-config'
 if [ -n "${TENON_SANITIZE:-}" ]; then
   echo "1..0 # SKIP the library was built with $TENON_SANITIZE"
   exit 0
 fi
-for tool in cc make pkg-config autoreconf automake libtoolize; do
+for tool in $tools; do
   command -v $tool >/dev/null || { echo "1..0 # SKIP there is no $tool"; exit 0; }
 done
 tmp=$(mktemp -d)
@@ -37,11 +41,13 @@ result() { # GOOD NAME
 # script PAGE: a shell script of what stands there; it names each block in $tmp/begun and, when it went well, in $tmp/done.
 script() {
   awk -v page="${1##*/}" -v tmp="$tmp" '
-    state == 0 && /^<!-- run -->$/ { state = 1; next }
+    state == 0 && /^<!-- run( [a-z]+)? -->$/ { state = 1; tool = NF > 3 ? $3 : "sh"; next }
     state == 0 && /^<!-- file [^ ]+ -->$/ { state = 2; file = $3; next }
-    state == 1 && /^```sh$/ { state = 3; at = page ":" NR; print "echo " at " >>" tmp "/begun"; next }
+    state == 1 && /^```sh$/ {
+      state = 3; at = page ":" NR; print "echo " at " >>" tmp "/begun"; print "if command -v " tool " >/dev/null; then"; next
+    }
     state == 2 && /^```[a-z]*$/ { state = 4; print "cat >>" file " <<\"END OF BLOCK\""; next }
-    state == 3 && /^```$/ { state = 0; print "echo " at " >>" tmp "/done"; next }
+    state == 3 && /^```$/ { state = 0; print "fi"; print "echo " at " >>" tmp "/done"; next }
     state == 4 && /^```$/ { state = 0; print "END OF BLOCK"; next }
     state == 1 || state == 2 { print "echo " page ":" NR ": a block was expected >&2; exit 1"; exit }
     state > 2' "$1"
@@ -61,26 +67,32 @@ follow() {
       { grep -A 5 '^not ok' "$tmp/log"; tail -n 20 "$tmp/log"; } | sed 's/^/# /'
     fi
   done <"$tmp/begun"
-  wanted=$(grep -cxF -e '<!-- run -->' "$1" || :)
+  wanted=$(grep -cxE -e '<!-- run( [a-z]+)? -->' "$1" || :)
   result "$([ "$wanted" -gt 0 ] && [ "$(wc -l <"$tmp/done")" -eq "$wanted" ] && echo yes)" "all blocks of ${1##*/} were run"
 }
 
 mkdir "$tmp/work"
-follow "$docdir/plugin-guide.md" "$tmp/work"
-mkdir -p "$tmp/work/mine" # where the first page failed
-for page in callbacks kit kernels packaging; do
+if [ $# -eq 0 ]; then
+  follow "$docdir/plugin-guide.md" "$tmp/work"
+  mkdir -p "$tmp/work/mine" # where the first page failed
+  set -- callbacks kit kernels packaging
+else
+  mkdir "$tmp/work/mine"
+  cp "$(pkg-config --variable=templatedir tenon)/c/model.pbtxt" "$tmp/work/mine"
+fi
+for page in "$@"; do
   follow "$docdir/plugin-guide/$page.md" "$tmp/work/mine"
 done
 
 # Links between the pages lead somewhere where they are installed; an anchor is a heading of the page.
 lost=
-for page in "$docdir"/plugin-guide.md "$docdir"/plugins.md "$docdir"/plugin-guide/*.md; do
-  for link in $(grep -o ']([^)]*)' "$page" | sed 's/^](//; s/)$//' | grep -v '^[a-z]*:'); do
+for page in $(find "$docdir" -name '*.md'); do
+  for link in $({ grep -o ']([^)]*)' "$page"; grep -o 'src="[^"]*"' "$page"; } | sed 's/^](//; s/)$//; s/^src="//; s/"$//' | grep -v '^[a-z]*:'); do
     file=${link%%#*} anchor=
     case $link in *'#'*) anchor=${link#*#} ;; esac
     target=$page
     [ -z "$file" ] || target=$(dirname "$page")/$file
-    if [ ! -f "$target" ]; then
+    if [ ! -e "$target" ]; then
       lost="$lost ${page##*/}:$link"
     elif [ -n "$anchor" ]; then
       grep '^##* ' "$target" | sed 's/^#* //' | tr 'A-Z ' 'a-z-' | tr -cd 'a-z0-9_\n-' | grep -qxF -e "$anchor" || lost="$lost ${page##*/}:$link"

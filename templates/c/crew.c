@@ -3,6 +3,7 @@
 #include "crew.h"
 
 #include <pthread.h>
+#include <signal.h>
 #include <string.h>
 
 typedef struct item {
@@ -97,6 +98,17 @@ void crew_close(crew *c)
   tn_free(c);
 }
 
+/* Signals are the program's: helpers block all of them. */
+static int start_helper(crew *c)
+{
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_BLOCK, &all, &before);
+  int failed = pthread_create(&c->helpers[c->n_helpers], NULL, help, c);
+  pthread_sigmask(SIG_SETMASK, &before, NULL);
+  return failed;
+}
+
 tn_status crew_open(int threads, crew **out, tn_error *err)
 {
   crew *c = tn_alloc(sizeof *c);
@@ -106,7 +118,7 @@ tn_status crew_open(int threads, crew **out, tn_error *err)
   pthread_mutex_init(&c->lock, NULL);
   pthread_cond_init(&c->changed, NULL);
   while (c->n_helpers < threads - 1) {
-    if (pthread_create(&c->helpers[c->n_helpers], NULL, help, c) != 0) {
+    if (start_helper(c) != 0) {
       crew_close(c);
       return tn_error_set(err, TN_RESOURCE_EXHAUSTED, "the system gives no more threads");
     }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runtime acme.executor: executes straight plans by itself, on level (c) of the kit. It leaves what an instruction
 // computes to the kernel that the plan chose: code of your own goes into compute(). Other plans go to level (a).
+#include <chrono>
 #include <optional>
 
 #include "tenon.hpp"
@@ -33,13 +34,24 @@ class Step {
 
   void run()
   {
+    try {
+      run_segments();
+    } catch (const tenon::failure &) {
+      values_.explain_memory();
+      throw;
+    }
+  }
+
+ private:
+  void run_segments()
+  {
     bool last = program_.instructions.empty();
     for (std::size_t number = 0; !last; number++) {
       const tn_layout_segment segment = values_.begin_segment(number);
       for (uint32_t i = segment.begin; i < segment.end; i++) {
         const tn_plan_instruction &in = program_.instructions[i];
         for (uint32_t k = 0; k < in.n_outputs; k++) values_.place(in.outputs[k]);
-        compute(i, in);
+        record(i, [&] { return compute(i, in); });
         values_.end(in);
       }
       last = segment.is_last;
@@ -47,23 +59,47 @@ class Step {
     values_.give_outputs();
   }
 
- private:
-  // tn_operation_type(in.op) says which op it is, values_.view(in.inputs[k]) what it reads.
-  void compute(uint32_t i, const tn_plan_instruction &in)
+  // For metadata: each instruction, also one that fails, and one that has nothing to compute, which takes no time.
+  template <class F>
+  void record(uint32_t i, F &&f)
+  {
+    if (!tn_step_wants_records(step_)) {
+      f();
+      return;
+    }
+    const int64_t start = now();
+    try {
+      const bool computed = f();
+      tn_step_record(step_, values_.layout(), i, nullptr, start, computed ? now() : start, TN_OK);
+    } catch (const tenon::failure &e) {
+      tn_step_record(step_, values_.layout(), i, nullptr, start, now(), e.status());
+      throw;
+    }
+  }
+
+  static int64_t now()
+  {
+    using namespace std::chrono;
+    return duration_cast<nanoseconds>(steady_clock::now().time_since_epoch()).count();  // CLOCK_MONOTONIC
+  }
+
+  // Returns whether there was something to compute. tn_operation_type(in.op) says which op it is,
+  // values_.view(in.inputs[k]) what it reads.
+  bool compute(uint32_t i, const tn_plan_instruction &in)
   {
     auto how = tenon::sized<tn_layout_instruction>();
     check(tn_kit_layout_instruction(values_.layout(), i, &how, err_));
-    if (!how.computes) return;  // its outputs are views of its inputs, or follow from shapes
+    if (!how.computes) return false;  // its outputs are views of its inputs, or follow from shapes
     inputs_.clear();
     outputs_.clear();
     for (uint32_t k = 0; k < in.n_inputs; k++) inputs_.push_back(values_.view(in.inputs[k]));
     for (uint32_t k = 0; k < in.n_outputs; k++) outputs_.push_back(values_.view(in.outputs[k]));
     made_.assign(in.n_outputs, nullptr);
-    const owner<void> scratch = tenon::allocate(how.scratch_bytes);
-    check(tn_kit_compute(step_, values_.layout(), i, inputs_.data(), outputs_.data(), scratch.get(), made_.data(),
-                         err_));
+    check(tn_kit_compute(step_, values_.layout(), i, inputs_.data(), outputs_.data(),
+                         values_.scratch(how.scratch_bytes), made_.data(), err_));
     for (uint32_t k = 0; k < in.n_outputs; k++)
       if (made_[k] != nullptr) values_.own(in.outputs[k], owner<tn_tensor>(made_[k]));
+    return true;
   }
 
   const tenon::program &program_;

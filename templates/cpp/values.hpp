@@ -1,14 +1,93 @@
 // SPDX-License-Identifier: Apache-2.0
 // The values of one step of a straight plan in host memory: what a runtime on level (c) needs besides its computing.
-// The layout says where each value goes; here it gets its memory there, and outputs get to the program.
+// The layout says where each value goes; here it gets its memory there, and outputs get to the program. Layouts and
+// memory stay with the plan for the next step, so that one which meets known shapes allocates nothing of the library's.
 #ifndef VALUES_HPP
 #define VALUES_HPP
 
+#include <algorithm>
+#include <memory>
+#include <mutex>
 #include <vector>
 
 #include "tenon.hpp"
 
 namespace tenon {
+
+// What steps of a plan leave for the next ones. Used by several threads at once.
+class leftovers {
+ public:
+  using layout = std::shared_ptr<tn_plan_layout>;
+  struct block {
+    owner<void> memory;
+    std::size_t bytes = 0;
+  };
+
+  // The layout for these inputs. It is kept and shared where shapes alone decide it and there is one segment.
+  layout find(const tn_plan *plan, const std::vector<tn_tensor *> &inputs, tn_error *err)
+  {
+    const std::vector<int64_t> key = shapes_of(inputs);
+    std::lock_guard<std::mutex> lock(mutex_);
+    const auto same = [&](const auto &known) { return known.first == key; };
+    const auto at = std::find_if(layouts_.begin(), layouts_.end(), same);
+    if (at != layouts_.end()) {
+      std::rotate(layouts_.begin(), at, at + 1);  // used last goes first
+      return layouts_.front().second;
+    }
+    tn_plan_layout *made = nullptr;
+    check(tn_kit_layout(plan, inputs.data(), inputs.size(), &made, err));
+    layout owned(made, deleter());
+    if (!is_for_all_steps(plan)) return owned;
+    if (layouts_.size() == most_layouts) layouts_.pop_back();
+    layouts_.insert(layouts_.begin(), {key, owned});
+    return owned;
+  }
+
+  // Memory of at least so many bytes, and its way back.
+  block take(std::size_t bytes)
+  {
+    {
+      std::lock_guard<std::mutex> lock(mutex_);
+      const auto fits = [&](const block &b) { return b.bytes >= bytes; };
+      const auto at = std::find_if(blocks_.begin(), blocks_.end(), fits);
+      if (at != blocks_.end()) {
+        block found = std::move(*at);
+        blocks_.erase(at);
+        return found;
+      }
+    }
+    return block{allocate(bytes), bytes};
+  }
+  void give(block &&b)
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (b.memory && blocks_.size() < most_blocks) blocks_.push_back(std::move(b));
+  }
+
+ private:
+  static constexpr std::size_t most_layouts = 16, most_blocks = 16;
+
+  static std::vector<int64_t> shapes_of(const std::vector<tn_tensor *> &inputs)
+  {
+    std::vector<int64_t> key;
+    for (const tn_tensor *t : inputs) {
+      key.push_back(tn_tensor_rank(t));
+      key.insert(key.end(), tn_tensor_dims(t), tn_tensor_dims(t) + tn_tensor_rank(t));
+    }
+    return key;
+  }
+  static bool is_for_all_steps(const tn_plan *plan)
+  {
+    if (tn_plan_n_segments(plan) > 1) return false;
+    for (std::size_t i = 0; i < tn_plan_n_values(plan); i++)
+      if (tn_plan_value_gives_shapes(plan, i)) return false;
+    return true;
+  }
+
+  std::mutex mutex_;
+  std::vector<std::pair<std::vector<int64_t>, layout>> layouts_;
+  std::vector<block> blocks_;
+};
 
 // What is known of a plan before its steps.
 struct program {
@@ -27,6 +106,7 @@ struct program {
   std::vector<tn_plan_instruction> instructions;
   std::vector<tn_plan_value> values;
   std::vector<uint32_t> readers;  // by value: how often instructions and outputs of the step read it
+  mutable leftovers kept;
 };
 
 class step_values {
@@ -37,15 +117,21 @@ class step_values {
   {
     std::vector<tn_tensor *> inputs(tn_step_n_inputs(step));
     for (std::size_t i = 0; i < inputs.size(); i++) inputs[i] = tn_step_input(step, i);
-    tn_plan_layout *layout = nullptr;
-    check(tn_kit_layout(of.plan, inputs.data(), inputs.size(), &layout, err));
-    layout_.reset(layout);
+    layout_ = of.kept.find(of.plan, inputs, err);
     for (uint32_t i = 0; i < values_.size(); i++) {
       const tn_plan_value &v = of.values[i];
       if (v.kind == TN_VALUE_FEED) set(i, inputs[v.index]);
       if (v.kind == TN_VALUE_CONSTANT) set(i, const_cast<tn_tensor *>(v.constant));
     }
   }
+
+  ~step_values()
+  {
+    program_.kept.give(std::move(arena_));
+    program_.kept.give(std::move(scratch_));
+  }
+  step_values(const step_values &) = delete;
+  step_values &operator=(const step_values &) = delete;
 
   const tn_plan_layout *layout() const noexcept { return layout_.get(); }
   tn_view *view(uint32_t i) const { return views_[i]; }  // NULL until the value is placed
@@ -56,8 +142,25 @@ class step_values {
     auto segment = sized<tn_layout_segment>();
     if (number > 0) check(tn_kit_layout_next(layout_.get(), views_.data(), views_.size(), err_));
     check(tn_kit_layout_segment(layout_.get(), number, &segment, err_));
-    arena_ = allocate(segment.arena_bytes);
+    grow(arena_, segment.arena_bytes);
     return segment;
+  }
+
+  // For the kernel that comes next; NULL for 0 bytes.
+  void *scratch(std::size_t bytes)
+  {
+    if (bytes > 0) grow(scratch_, bytes);
+    return bytes > 0 ? scratch_.memory.get() : nullptr;
+  }
+
+  // Of a step that failed: who has which memory, when that is what ran out.
+  void explain_memory() const
+  {
+    std::vector<tn_tensor *> tensors(values_.size());
+    for (std::size_t i = 0; i < values_.size(); i++) tensors[i] = values_[i].owned ? values_[i].owned.get() : nullptr;
+    for (std::size_t o = 0; o < outputs_.size(); o++)
+      if (outputs_[o]) tensors[tn_plan_output(program_.plan, o)] = outputs_[o].get();
+    tn_step_explain_memory(step_, program_.plan, tensors.data(), tensors.size(), arena_.bytes + scratch_.bytes, err_);
   }
 
   // Gives value i its memory, before it is computed; one that its kernel makes (TN_PLACE_GIVEN) has none yet.
@@ -71,7 +174,7 @@ class step_values {
       readers_[v.source]++;
       to.source = v.source;
     } else if (v.place == TN_PLACE_ARENA) {
-      to.view.data = static_cast<char *>(arena_.get()) + v.offset;
+      to.view.data = static_cast<char *>(arena_.memory.get()) + v.offset;
     } else if (v.place == TN_PLACE_KNOWN) {
       to.view.data = const_cast<void *>(v.data);
     } else if (v.place == TN_PLACE_OUTPUT) {
@@ -126,6 +229,14 @@ class step_values {
   };
   static constexpr uint32_t none = UINT32_MAX;
 
+  // What it had before is gone.
+  void grow(leftovers::block &b, std::size_t bytes)
+  {
+    if (b.bytes >= bytes) return;
+    program_.kept.give(std::exchange(b, leftovers::block()));
+    b = program_.kept.take(bytes);
+  }
+
   void let_go(uint32_t i)
   {
     if (values_[i].owned) views_[i] = nullptr;
@@ -163,8 +274,8 @@ class step_values {
   const program &program_;
   tn_step *step_;
   tn_error *err_;
-  owner<tn_plan_layout> layout_;
-  owner<void> arena_;
+  leftovers::layout layout_;
+  leftovers::block arena_, scratch_;
   std::vector<value> values_;
   std::vector<tn_view *> views_;
   std::vector<uint32_t> readers_;  // that are still to come
