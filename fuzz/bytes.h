@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the targets that make operations share: numbers, ops and tensors out of a fuzzer's bytes. */
+/* Shared by the targets that make operations: numbers, ops and tensors out of a fuzzer's bytes. */
 #ifndef TENON_FUZZ_BYTES_H
 #define TENON_FUZZ_BYTES_H
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,6 +23,27 @@ static inline int64_t number(bytes *b)
   return kind < 128 ? edges[kind % 10] : kind - 160;
 }
 
+static inline tn_bool is_real(tn_dtype dtype)
+{
+  return dtype == TN_FLOAT || dtype == TN_DOUBLE || dtype == TN_HALF || dtype == TN_BFLOAT16 || dtype == TN_COMPLEX64 ||
+         dtype == TN_COMPLEX128;
+}
+
+/* Any number of a type of floating point, complex ones too, as its bits: half of them at the edges of what kernels tell apart. */
+static inline void next_real(bytes *b, tn_dtype dtype, void *to)
+{
+  static const double edges[] = { 0,     -0.0, 0.5,   1e-45,      -1e-40,      5e-324,     INFINITY, -INFINITY,
+                                  NAN,   1e30, 1e300, 2147483647, -2147483649, 16777217,   65504,    65520,
+                                  1e19,  -1e19, 9007199254740991, 4294967296, 3.4028235677973366e38, -1e-300, 0x1p-126, 0x1p-1022 };
+  uint8_t kind = next(b);
+  double value = edges[kind % (sizeof edges / sizeof edges[0])];
+  float narrow = (float)value;
+  if (kind < 128 && dtype == TN_DOUBLE) memcpy(to, &value, sizeof value);
+  else if (kind < 128 && dtype == TN_FLOAT) memcpy(to, &narrow, sizeof narrow);
+  else
+    for (size_t i = 0; i < tn_dtype_size(dtype); i++) ((uint8_t *)to)[i] = next(b);
+}
+
 static inline tn_tensor *next_tensor(bytes *b)
 {
   static const tn_dtype dtypes[] = { TN_INT32, TN_FLOAT, TN_INT64, TN_BOOL };
@@ -33,7 +55,8 @@ static inline tn_tensor *next_tensor(bytes *b)
     int64_t value = number(b);
     if (dtype == TN_INT64) ((int64_t *)tn_tensor_data(t))[k] = value;
     if (dtype == TN_INT32) ((int32_t *)tn_tensor_data(t))[k] = (int32_t)(value & 0xff) - 4;
-    if (dtype == TN_FLOAT) ((float *)tn_tensor_data(t))[k] = 1;
+    if (dtype == TN_FLOAT && value >= -1) ((float *)tn_tensor_data(t))[k] = 1;
+    else if (dtype == TN_FLOAT) next_real(b, dtype, (float *)tn_tensor_data(t) + k);
     if (dtype == TN_BOOL) ((uint8_t *)tn_tensor_data(t))[k] = value & 1;
   }
   return t;

@@ -7,14 +7,21 @@ TN_FUZZERS = \
   fuzz/fuzz_builder \
   fuzz/fuzz_config \
   fuzz/fuzz_control \
+  fuzz/fuzz_dlpack \
+  fuzz/fuzz_eager \
   fuzz/fuzz_graphdef \
+  fuzz/fuzz_graphtext \
+  fuzz/fuzz_literal \
   fuzz/fuzz_manifest \
   fuzz/fuzz_npy \
   fuzz/fuzz_npz \
   fuzz/fuzz_pbtxt \
+  fuzz/fuzz_probe_cache \
   fuzz/fuzz_session \
   fuzz/fuzz_shapes \
-  fuzz/fuzz_sidecar
+  fuzz/fuzz_sidecar \
+  fuzz/fuzz_texts \
+  fuzz/fuzz_threads
 TN_FUZZ_SEEDS = \
   fuzz/corpus/fuzz_builder/conv \
   fuzz/corpus/fuzz_builder/kinds \
@@ -29,6 +36,20 @@ TN_FUZZ_SEEDS = \
   fuzz/corpus/fuzz_control/kinds \
   fuzz/corpus/fuzz_control/loops \
   fuzz/corpus/fuzz_control/state \
+  fuzz/corpus/fuzz_dlpack/bools \
+  fuzz/corpus/fuzz_dlpack/floats \
+  fuzz/corpus/fuzz_dlpack/other_device \
+  fuzz/corpus/fuzz_dlpack/read_only \
+  fuzz/corpus/fuzz_dlpack/small_types \
+  fuzz/corpus/fuzz_dlpack/strided \
+  fuzz/corpus/fuzz_dlpack/versioned \
+  fuzz/corpus/fuzz_eager/add \
+  fuzz/corpus/fuzz_eager/async \
+  fuzz/corpus/fuzz_eager/functions \
+  fuzz/corpus/fuzz_eager/kept_op \
+  fuzz/corpus/fuzz_eager/limit \
+  fuzz/corpus/fuzz_eager/scopes \
+  fuzz/corpus/fuzz_eager/variables \
   fuzz/corpus/fuzz_graphdef/Assign-000.pb \
   fuzz/corpus/fuzz_graphdef/BatchMatMul-000.pb \
   fuzz/corpus/fuzz_graphdef/Case-000.pb \
@@ -43,6 +64,21 @@ TN_FUZZ_SEEDS = \
   fuzz/corpus/fuzz_graphdef/FIFOQueue-000.pb \
   fuzz/corpus/fuzz_graphdef/TensorArrayCloseV3-000.pb \
   fuzz/corpus/fuzz_graphdef/loop.pb \
+  fuzz/corpus/fuzz_graphtext/arithmetic \
+  fuzz/corpus/fuzz_graphtext/branches \
+  fuzz/corpus/fuzz_graphtext/functions \
+  fuzz/corpus/fuzz_graphtext/loop \
+  fuzz/corpus/fuzz_graphtext/state \
+  fuzz/corpus/fuzz_literal/bools \
+  fuzz/corpus/fuzz_literal/byte \
+  fuzz/corpus/fuzz_literal/complex \
+  fuzz/corpus/fuzz_literal/double \
+  fuzz/corpus/fuzz_literal/empty \
+  fuzz/corpus/fuzz_literal/float \
+  fuzz/corpus/fuzz_literal/half \
+  fuzz/corpus/fuzz_literal/long \
+  fuzz/corpus/fuzz_literal/nested \
+  fuzz/corpus/fuzz_literal/texts \
   fuzz/corpus/fuzz_manifest/kernels \
   fuzz/corpus/fuzz_manifest/object \
   fuzz/corpus/fuzz_manifest/runtime \
@@ -53,10 +89,16 @@ TN_FUZZ_SEEDS = \
   fuzz/corpus/fuzz_npz/stored.npz \
   fuzz/corpus/fuzz_pbtxt/bytes \
   fuzz/corpus/fuzz_pbtxt/library \
-  fuzz/corpus/fuzz_pbtxt/nodes \
   fuzz/corpus/fuzz_pbtxt/library_cut \
+  fuzz/corpus/fuzz_pbtxt/nodes \
   fuzz/corpus/fuzz_pbtxt/signature_twice \
   fuzz/corpus/fuzz_pbtxt/versions_twice \
+  fuzz/corpus/fuzz_probe_cache/large \
+  fuzz/corpus/fuzz_probe_cache/no_head \
+  fuzz/corpus/fuzz_probe_cache/no_words \
+  fuzz/corpus/fuzz_probe_cache/others \
+  fuzz/corpus/fuzz_probe_cache/signal \
+  fuzz/corpus/fuzz_probe_cache/well \
   fuzz/corpus/fuzz_session/callables \
   fuzz/corpus/fuzz_session/little_memory \
   fuzz/corpus/fuzz_session/no_second_plan \
@@ -126,29 +168,65 @@ TN_FUZZ_SEEDS = \
   fuzz/corpus/fuzz_shapes/Where \
   fuzz/corpus/fuzz_shapes/cast_of_nothing \
   fuzz/corpus/fuzz_shapes/enter_of_constant \
+  fuzz/corpus/fuzz_shapes/linspace_of_any_floats \
   fuzz/corpus/fuzz_shapes/matmul_of_nothing \
   fuzz/corpus/fuzz_shapes/noop_alone \
+  fuzz/corpus/fuzz_shapes/pool3d_without_scratch \
+  fuzz/corpus/fuzz_shapes/range_of_any_floats \
   fuzz/corpus/fuzz_shapes/real_div_of_integers \
   fuzz/corpus/fuzz_shapes/reshape_by_feed \
-  fuzz/corpus/fuzz_shapes/pool3d_without_scratch \
+  fuzz/corpus/fuzz_shapes/split_axis \
   fuzz/corpus/fuzz_shapes/stitch_of_scalars \
   fuzz/corpus/fuzz_sidecar/disabled \
   fuzz/corpus/fuzz_sidecar/key_twice \
   fuzz/corpus/fuzz_sidecar/rank_too_high \
-  fuzz/corpus/fuzz_sidecar/whole
+  fuzz/corpus/fuzz_sidecar/whole \
+  fuzz/corpus/fuzz_texts/base64 \
+  fuzz/corpus/fuzz_texts/csv \
+  fuzz/corpus/fuzz_texts/csv_columns \
+  fuzz/corpus/fuzz_texts/format \
+  fuzz/corpus/fuzz_texts/numbers \
+  fuzz/corpus/fuzz_texts/parse_tensor \
+  fuzz/corpus/fuzz_texts/parts \
+  fuzz/corpus/fuzz_texts/raw \
+  fuzz/corpus/fuzz_texts/split \
+  fuzz/corpus/fuzz_texts/table \
+  fuzz/corpus/fuzz_texts/table_empty \
+  fuzz/corpus/fuzz_texts/table_lines \
+  fuzz/corpus/fuzz_texts/table_numbers \
+  fuzz/corpus/fuzz_texts/unicode \
+  fuzz/corpus/fuzz_texts/unicode_16 \
+  fuzz/corpus/fuzz_texts/wav \
+  fuzz/corpus/fuzz_texts/wav_stereo \
+  fuzz/corpus/fuzz_threads/callables \
+  fuzz/corpus/fuzz_threads/cancel \
+  fuzz/corpus/fuzz_threads/close \
+  fuzz/corpus/fuzz_threads/eager \
+  fuzz/corpus/fuzz_threads/partial \
+  fuzz/corpus/fuzz_threads/reset \
+  fuzz/corpus/fuzz_threads/runs
 TN_FUZZ_LIBS = $(TN_FUZZ_LDFLAGS) libtenon_core.la $(TN_CORE_LIBS)
 
 fuzz_fuzz_builder_LDADD = $(TN_FUZZ_LIBS)
 fuzz_fuzz_config_LDADD = $(TN_FUZZ_LIBS)
 fuzz_fuzz_control_LDADD = $(TN_FUZZ_LIBS)
+fuzz_fuzz_dlpack_LDADD = $(TN_FUZZ_LIBS)
+fuzz_fuzz_eager_LDADD = $(TN_FUZZ_LIBS)
 fuzz_fuzz_graphdef_LDADD = $(TN_FUZZ_LIBS)
+fuzz_fuzz_graphtext_LDADD = $(TN_FUZZ_LIBS)
+fuzz_fuzz_literal_LDADD = $(TN_FUZZ_LIBS)
 fuzz_fuzz_manifest_LDADD = $(TN_FUZZ_LIBS)
 fuzz_fuzz_npy_LDADD = $(TN_FUZZ_LIBS)
 fuzz_fuzz_npz_LDADD = $(TN_FUZZ_LIBS)
 fuzz_fuzz_pbtxt_LDADD = $(TN_FUZZ_LIBS)
+fuzz_fuzz_probe_cache_LDADD = $(TN_FUZZ_LIBS)
 fuzz_fuzz_session_LDADD = $(TN_FUZZ_LIBS)
 fuzz_fuzz_shapes_LDADD = $(TN_FUZZ_LIBS)
 fuzz_fuzz_sidecar_LDADD = $(TN_FUZZ_LIBS)
+fuzz_fuzz_texts_LDADD = $(TN_FUZZ_LIBS)
+fuzz_fuzz_threads_LDADD = $(TN_FUZZ_LIBS)
+# The literals of the command.
+fuzz_fuzz_literal_SOURCES = fuzz/fuzz_literal.c tools/literal.c tools/number.c tools/print.c tools/text.c
 
 EXTRA_DIST += $(TN_FUZZ_SEEDS) fuzz/bytes.h fuzz/memory.h fuzz/runtime.h fuzz/seeds.sh
 EXTRA_PROGRAMS += $(TN_FUZZERS)

@@ -4,6 +4,7 @@
 #define TENON_FUZZ_RUNTIME_H
 
 #include <fuzz/memory.h>
+#include <string.h>
 #include <tenon/runtime.h>
 
 static struct tn_runtime_session {
@@ -33,13 +34,22 @@ static tn_status fuzz_reset(const tn_session_factory *self, const tn_session_opt
   return tn_kit_reset(self, containers, n, flags, err);
 }
 
+/* Single operations run as steps do. */
+static const void *fuzz_extension(const tn_session_factory *self, const char *name, uint32_t version)
+{
+  static const tn_eager_runtime eager = { .struct_size = TN_EAGER_RUNTIME_SIZE };
+  (void)self;
+  return version == 1 && name != NULL && strcmp(name, TN_EAGER_EXTENSION) == 0 ? &eager : NULL;
+}
+
 /* The kit's defaults are the runtime: no plugin has to be found. */
 static const tn_session_factory fuzz_factory = { .struct_size = TN_SESSION_FACTORY_SIZE,
                                                  .name = "fuzz",
                                                  .new_session = fuzz_new_session,
                                                  .accepts_options = fuzz_accepts_options,
                                                  .destroy_session = fuzz_destroy_session,
-                                                 .reset = fuzz_reset };
+                                                 .reset = fuzz_reset,
+                                                 .get_extension = fuzz_extension };
 static tn_session_options *options_of[2]; /* by level */
 
 static inline void fuzz_make_options(void)
