@@ -4,6 +4,7 @@
 #ifndef TENON_BENCH_H
 #define TENON_BENCH_H
 
+#include <bench/memory.h>
 #include <stdbool.h>
 #include <tenon/tenon.h>
 
@@ -69,7 +70,9 @@ void bench_gpu_products(bench *b);
 /* A new empty file where temporary ones go; the path is to be freed, the file to be unlinked. */
 char *bench_new_file(void);
 
-/* Runs this program again with an option and its value; gives the time it took and the memory it had at most. */
+/* Runs this program again with an option and its value; gives the time it took and the memory it had at most. What the child
+ * returns from main is bench_child_done(), which tells that memory. */
+int bench_child_done(void);
 void bench_run_child(const bench *b, const char *option, const char *value, double *seconds, double *peak_mb);
 
 /* What a child of bench_imports does: imports the file. */

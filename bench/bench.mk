@@ -4,6 +4,7 @@
 TN_BENCH_FILES = \
   bench/bench.h \
   bench/branches.c \
+  bench/child.c \
   bench/common.c \
   bench/control.c \
   bench/eager.c \
@@ -14,6 +15,8 @@ TN_BENCH_FILES = \
   bench/graphs.c \
   bench/import.c \
   bench/main.c \
+  bench/memory.c \
+  bench/memory.h \
   bench/net.c \
   bench/plugins.c \
   bench/prepare.c \
@@ -46,6 +49,8 @@ bench_bench_LDADD = libtenon.la $(JANSSON_LIBS) $(TN_MATH_LIBS) -lpthread -ldl
 # What bench/compare runs: one model on Tenon, in a process of its own. A test runs it, too.
 check_PROGRAMS += bench/model
 bench_model_SOURCES = \
+  bench/memory.c \
+  bench/memory.h \
   bench/model.c \
   bench/model.h \
   bench/model_case.c \

@@ -7,6 +7,7 @@
  * commands: run SECONDS   steps for so long; prints {"n": steps, "us": [their times in order of size, at most 1000 of
  * them]} end           checks the result again and prints the memory used; so does the end of the input With --steps it
  * runs that many steps instead and ends: for profilers. */
+#include <bench/memory.h>
 #include <bench/model.h>
 #include <getopt.h>
 #include <jansson.h>
@@ -60,18 +61,6 @@ double model_now(void)
   struct timespec t;
   clock_gettime(CLOCK_MONOTONIC, &t);
   return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
-
-/* A field of /proc/self/status in kB, 0 where there is none. */
-static json_int_t memory_kb(const char *field)
-{
-  char line[256];
-  long long kb = 0;
-  FILE *f = fopen("/proc/self/status", "r");
-  while (f != NULL && fgets(line, sizeof line, f) != NULL)
-    if (strncmp(line, field, strlen(field)) == 0) sscanf(line + strlen(field), ": %lld", &kb);
-  if (f != NULL) fclose(f);
-  return kb;
 }
 
 /* A step. Outputs of the step before are given back, so that it writes into them. */
@@ -137,8 +126,8 @@ static void serve(state *s)
   char line[256];
   while (fgets(line, sizeof line, stdin) != NULL && strncmp(line, "run ", 4) == 0) run_for(s, atof(line + 4));
   double worst = model_case_compare(&s->c, s->out);
-  print(json_pack("{s:I, s:I, s:f}", "anon_kb", memory_kb("RssAnon"), "peak_kb", memory_kb("VmHWM"), "error_share",
-                  worst));
+  print(json_pack("{s:I, s:I, s:f}", "anon_kb", (json_int_t)bench_memory_kb("RssAnon"), "peak_kb",
+                  (json_int_t)bench_memory_kb("VmHWM"), "error_share", worst));
 }
 
 static void measure(state *s, const tn_session_options *options, const char *folder, int tile, int steps)
@@ -147,7 +136,7 @@ static void measure(state *s, const tn_session_options *options, const char *fol
   s->out = model_alloc((s->c.fetches.n + 1) * sizeof(tn_tensor *));
   s->times = model_alloc(ROOM * sizeof *s->times);
   for (size_t i = 0; i < ROOM; i++) s->times[i] = 1; /* its pages are this program's, not the model's */
-  json_int_t before = memory_kb("VmRSS"), anonymous = memory_kb("RssAnon");
+  json_int_t before = bench_memory_kb("VmRSS"), anonymous = bench_memory_kb("RssAnon");
   double started = model_now();
   load(s, options);
   double loaded = model_now();

@@ -4,9 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 int bench_child_digits(const char *models)
@@ -28,27 +26,7 @@ int bench_child_digits(const char *models)
   tn_tensor_unref(images);
   tn_session_destroy(session);
   tn_graph_unref(graph);
-  return 0;
-}
-
-void bench_run_child(const bench *b, const char *option, const char *value, double *seconds, double *peak_mb)
-{
-  char *argv[] = { (char *)b->self, (char *)option, (char *)value, NULL };
-  pid_t pid;
-  int status;
-  struct rusage usage;
-  double t = bench_now();
-  pid = fork(); /* after a vfork the peak of this process would count as the child's */
-  if (pid == 0) {
-    execv(b->self, argv);
-    _exit(127);
-  }
-  if (pid < 0 || wait4(pid, &status, 0, &usage) < 0 || status != 0) {
-    fprintf(stderr, "bench: %s %s: the process failed\n", option, value);
-    exit(1);
-  }
-  *seconds = bench_now() - t;
-  *peak_mb = (double)usage.ru_maxrss / 1024;
+  return bench_child_done();
 }
 
 char *bench_new_file(void)

@@ -1,0 +1,8 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef TENON_BENCH_MEMORY_H
+#define TENON_BENCH_MEMORY_H
+
+/* A field of /proc/self/status in kB, 0 where there is none. VmHWM is the peak of this program alone: it begins at exec. */
+long long bench_memory_kb(const char *field);
+
+#endif
