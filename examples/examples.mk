@@ -29,5 +29,15 @@ examples_scoped_demo_LDADD = libtenon.la
 examples_interactive_demo_SOURCES = examples/sessions/interactive.c examples/sessions/sum.h
 examples_interactive_demo_LDADD = libtenon.la
 
-# Built by tests/check-static.sh alone: it is linked all statically.
-EXTRA_DIST += $(TN_DIGITS_FILES) examples/sessions/README.md examples/static/README.md examples/static/classify.c
+# Installed beside the pages that speak of them. The program in examples/static is linked all statically: tests/check-static.sh
+# builds it.
+exampledir = $(docdir)/examples
+exampledigitsdir = $(exampledir)/digits
+dist_exampledigits_DATA = $(TN_DIGITS_FILES) examples/digits/digits_demo.c
+exampleminimaldir = $(exampledir)/minimal
+dist_exampleminimal_DATA = examples/minimal/minimal.c
+examplesessionsdir = $(exampledir)/sessions
+dist_examplesessions_DATA = examples/sessions/README.md examples/sessions/interactive.c examples/sessions/plain.c \
+  examples/sessions/scoped.c examples/sessions/sum.h
+examplestaticdir = $(exampledir)/static
+dist_examplestatic_DATA = examples/static/README.md examples/static/classify.c

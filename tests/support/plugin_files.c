@@ -44,7 +44,7 @@ const char *plugin_path(const char *folder, const char *name)
 unsigned char *plugin_read(const char *path, size_t *size)
 {
   FILE *file = fopen(path, "rb");
-  REQUIRE_MSG(file != NULL, "%s cannot be opened", path);
+  REQUIRE_MSG(file != NULL, "%s cannot be opened ('make test-modules' builds the modules of the tests)", path);
   fseek(file, 0, SEEK_END);
   long n = ftell(file);
   rewind(file);

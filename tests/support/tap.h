@@ -20,7 +20,8 @@
  * several threads, REQUIREs only from the one that runs the test.
  *
  * Every program has the checking allocator of oom.h, a time limit for each test (TENON_TEST_TIMEOUT seconds, 300), and says
- * which test it was in when it crashes. `test_x --list` lists, `test_x 'glob'...` runs some. */
+ * which test it was in when it crashes. `test_x --list` lists, `test_x 'glob'...` runs some; a glob that fits no test ends it
+ * with status 2. Started by hand it takes what make check sets, as TENON_PLUGIN_PATH, from the build that it belongs to. */
 #ifndef TENON_TESTS_SUPPORT_TAP_H
 #define TENON_TESTS_SUPPORT_TAP_H
 

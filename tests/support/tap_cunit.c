@@ -95,6 +95,29 @@ static bool selected(const char *name, int n_patterns, char **patterns)
   return n_patterns == 0;
 }
 
+/* The first pattern that fits no test; NULL: each one fits some. */
+static const char *useless(const tap_test *tests, size_t n, int n_patterns, char **patterns)
+{
+  for (int i = 0; i < n_patterns; i++) {
+    size_t fits = 0;
+    for (size_t t = 0; t < n; t++) fits += fnmatch(patterns[i], tests[t].name, 0) == 0;
+    if (fits == 0) return patterns[i];
+  }
+  return NULL;
+}
+
+/* A program that is started by hand tests the build that it belongs to; make check sets the variables itself. */
+static void use_build_tree(void)
+{
+  setenv("TENON_SRCDIR", TAP_SRCDIR, 0);
+  setenv("TENON_BUILDDIR", TAP_BUILDDIR, 0);
+  setenv("TENON_TEST_PLUGINS", TAP_BUILDDIR "/tests/plugins/" TAP_OBJDIR, 0);
+  setenv("TENON_PROBE_PROGRAM", TAP_BUILDDIR "/tools/tenon-probe", 0);
+  if (getenv("TENON_PLUGIN_PATH") != NULL) return;
+  setenv("TENON_PLUGIN_PATH", TAP_BUILDDIR "/plugins/" TAP_OBJDIR, 1);
+  setenv("TENON_PLUGIN_PATH_ONLY", "1", 0);
+}
+
 int tap_main(int argc, char **argv, const char *file, const tap_test *tests, size_t n)
 {
   return tap_main_with(argc, argv, file, tests, n, NULL, NULL);
@@ -112,6 +135,12 @@ int tap_main_with(int argc, char **argv, const char *file, const tap_test *tests
     for (size_t i = 0; i < n; i++) puts(tests[i].name);
     return 0;
   }
+  const char *pattern = useless(tests, n, argc - 1, argv + 1);
+  if (pattern != NULL) {
+    fprintf(stderr, "%s: no test fits '%s'; '--list' shows the tests of this program\n", suite_name, pattern);
+    return 2;
+  }
+  use_build_tree();
 
   setvbuf(stdout, NULL, _IOLBF, 0);
   signal(SIGALRM, on_signal);
