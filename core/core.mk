@@ -38,13 +38,21 @@ TN_BASE_FILES = \
   core/base/log.c \
   core/base/map.c \
   core/base/map.h \
+  core/base/near.c \
+  core/base/near.h \
   core/base/placement_log.c \
   core/base/placement_log.h \
+  core/base/plugin_call.c \
+  core/base/plugin_call.h \
   core/base/print.c \
   core/base/print.h \
   core/base/process.c \
   core/base/registrar.c \
   core/base/registrar.h \
+  core/base/stop.c \
+  core/base/stop.h \
+  core/base/temporary.c \
+  core/base/temporary.h \
   core/base/text.c \
   core/base/text.h \
   core/base/thread.c \
@@ -84,6 +92,7 @@ TN_GRAPH_FILES = \
   core/graph/infer_calls.c \
   core/graph/names.c \
   core/graph/operation.c \
+  core/graph/prepare.h \
   core/graph/registry.c \
   core/graph/schema_ask.c \
   core/graph/schema_parse.c \
@@ -130,6 +139,8 @@ TN_FORMATS_FILES = \
   core/formats/run_metadata.c \
   core/formats/run_metadata.h \
   core/formats/sink.h \
+  core/formats/sniff.c \
+  core/formats/sniff.h \
   core/formats/wire.c \
   core/formats/wire.h
 
@@ -148,6 +159,8 @@ TN_PLAN_FILES = \
   core/plan/cut.c \
   core/plan/dereference.c \
   core/plan/dereference.h \
+  core/plan/effects.c \
+  core/plan/effects.h \
   core/plan/emit.c \
   core/plan/frame.h \
   core/plan/frames.c \
@@ -170,6 +183,7 @@ TN_PLAN_FILES = \
   core/plan/layout_tape.c \
   core/plan/layout_tasks.c \
   core/plan/layout_variant.c \
+  core/plan/limits.c \
   core/plan/loop_call.c \
   core/plan/loop_call.h \
   core/plan/pack.c \
@@ -243,6 +257,7 @@ TN_EXEC_FILES = \
   core/exec/trace.h \
   core/exec/values.c \
   core/exec/wait.c \
+  core/exec/warm.c \
   core/exec/workers.c \
   core/exec/workspace.c
 
@@ -299,13 +314,15 @@ TN_SESSION_FILES = \
   core/session/partial_life.c \
   core/session/placement.c \
   core/session/placement.h \
+  core/session/probe_session.c \
   core/session/report.c \
   core/session/reset.c \
   core/session/run.c \
   core/session/session.c \
   core/session/session_internal.h \
   core/session/signature.c \
-  core/session/step.c
+  core/session/step.c \
+  core/session/warm.c
 
 TN_EAGER_FILES = \
   core/eager/async.c \

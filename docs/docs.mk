@@ -5,11 +5,15 @@ dist_man_MANS = \
   docs/tenon-plugin.7 \
   docs/tenon.1
 
-# For authors of plugins, who have the package only: installed with the rules that the texts cite.
+# Pages for users and for authors of plugins that have only the package: installed with the rules that the texts cite.
 dist_doc_DATA = \
+  docs/eager.md \
   docs/formats.md \
+  docs/numerics.md \
+  docs/performance.md \
   docs/plugin-guide.md \
-  docs/plugins.md
+  docs/plugins.md \
+  docs/tenon.md
 docguidedir = $(docdir)/plugin-guide
 dist_docguide_DATA = \
   docs/plugin-guide/callbacks.md \
@@ -18,7 +22,12 @@ dist_docguide_DATA = \
   docs/plugin-guide/kit.md \
   docs/plugin-guide/packaging.md
 docimagesdir = $(docdir)/images
-dist_docimages_DATA = docs/images/plugin-life.svg
+dist_docimages_DATA = \
+  docs/images/compare.svg \
+  docs/images/digits.svg \
+  docs/images/eager.svg \
+  docs/images/plugin-life.svg \
+  docs/images/timeline.svg
 docspecdir = $(docdir)/spec
 dist_docspec_DATA = \
   docs/spec/plugin-abi.md \
@@ -27,11 +36,6 @@ dist_docspec_DATA = \
 TN_DOC_FILES = \
   docs/README.md \
   docs/design.md \
-  docs/eager.md \
-  docs/images/compare.svg \
-  docs/images/digits.svg \
-  docs/images/eager.svg \
-  docs/images/timeline.svg \
   docs/internals/base.md \
   docs/internals/eager.md \
   docs/internals/exec.md \
@@ -43,9 +47,6 @@ TN_DOC_FILES = \
   docs/internals/registry.md \
   docs/internals/resource.md \
   docs/internals/session.md \
-  docs/internals/tensor.md \
-  docs/numerics.md \
-  docs/performance.md \
-  docs/tenon.md
+  docs/internals/tensor.md
 
 EXTRA_DIST += $(TN_DOC_FILES)
