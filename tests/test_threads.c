@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <pthread.h>
+#include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -95,6 +96,57 @@ static void threads__recursion_ends_where_the_stack_does(void) /* S-THR-10 */
       }
       ts_fini(&t);
     }
+}
+
+#define NESTED 30000
+
+static char *nested_functions(void)
+{
+  static const char calls[] = "attr { key: 'Tin' value { list { type: DT_FLOAT } } } attr { key: 'Tout' value { list { type: DT_FLOAT } } } "
+                              "attr { key: 'f' value { func { name: 'F%d' } } }";
+  size_t room = (size_t)NESTED * 600, used = 0;
+  char *text = malloc(room);
+  REQUIRE(text != NULL);
+  used += (size_t)snprintf(text, room, IN("x", "DT_FLOAT") CALL("nested", "PartitionedCall", "F0", "x") "library { ");
+  for (int i = 0; i < NESTED; i++) {
+    used += (size_t)snprintf(text + used, room - used, "function { signature { name: 'F%d' input_arg { name: 'x' type: DT_FLOAT } "
+                             "output_arg { name: 'y' type: DT_FLOAT } } ", i);
+    if (i + 1 < NESTED) {
+      used += (size_t)snprintf(text + used, room - used, "node_def { name: 'c' op: 'PartitionedCall' input: 'n:y:0' ");
+      used += (size_t)snprintf(text + used, room - used, calls, i + 1);
+      used += (size_t)snprintf(text + used, room - used, " } ");
+    }
+    used += (size_t)snprintf(text + used, room - used, BODY("n", "Neg", "input: 'x'", T("DT_FLOAT")) " ret { key: 'y' value: '%s' } } ",
+                             i + 1 < NESTED ? "c:output:0" : "n:y:0");
+  }
+  snprintf(text + used, room - used, "}");
+  return text;
+}
+
+/* The planner takes bodies into each other, which makes far fewer calls of them; what it does for each is the same for all. */
+static void threads__functions_are_nested_30000_deep(void) /* S-THR-10 */
+{
+  char *text = nested_functions();
+  FOR_LEVELS(level)
+  {
+    ts t;
+    open_on(&t, "direct", level, text);
+    step s = { .t = &t, .fetch = "nested" };
+    run_on_stack(&s, 128 * STACK_UNIT);
+    if (s.status == TN_OK) CHECK(s.value == 1); /* where frames are small */
+    else CHECK_STATUS(s.status, TN_RESOURCE_EXHAUSTED, &t.err);
+    if (s.status != TN_OK) CHECK_CONTAINS(tn_error_message(&t.err), " is called inside of ");
+    tn_error_clear(&t.err);
+    ts_fini(&t);
+    open_on(&t, "direct", level, text);
+    s = (step){ .t = &t, .fetch = "nested" };
+    run_on_stack(&s, 8192 * STACK_UNIT);
+    if (level == 0) CHECK_STATUS(s.status, TN_RESOURCE_EXHAUSTED, &t.err);
+    else CHECK_MSG(s.status == TN_OK && s.value == 1, "%s", tn_error_message(&t.err));
+    tn_error_clear(&t.err);
+    ts_fini(&t);
+  }
+  free(text);
 }
 
 /* ---- threads that are cancelled ---- */
@@ -193,6 +245,7 @@ static void threads__are_not_cancelled_while_they_write(void) /* S-THR-09 */
 
 TAP_MAIN(
   TAP_TEST(threads__recursion_ends_where_the_stack_does),
+  TAP_TEST(threads__functions_are_nested_30000_deep),
   TAP_TEST(threads__are_not_cancelled_in_a_step_that_waits),
   TAP_TEST(threads__are_not_cancelled_while_they_log),
   TAP_TEST(threads__are_not_cancelled_while_they_write))

@@ -65,8 +65,7 @@ void tn__function_path(const tn_operation *op, uint32_t k, tn__text *path)
 static tn_graph *library_of(const tn_operation *op)
 {
   tn_graph *g = op->graph;
-  while (g->caller != NULL) g = g->caller;
-  return g;
+  return g->library != NULL ? g->library : g;
 }
 
 typedef struct target {
@@ -204,6 +203,7 @@ static tn_status fill(const tn_operation *op, const target *t, const tn__value_s
   tn_graph *g = body->graph, *library = library_of(op);
   const tn__functions *table = atomic_load_explicit(&library->functions, memory_order_acquire);
   g->caller = tn_graph_ref(op->graph);
+  g->library = library;
   atomic_store_explicit(&g->functions, table, memory_order_relaxed);
   tn__call_frame *frame = tn__arena_zalloc(&g->arena, sizeof *frame);
   if (frame == NULL) return no_memory(err);

@@ -10,7 +10,7 @@
 
 #include <string.h>
 
-#define MIN_INDEX 64
+#define MIN_INDEX 16
 
 tn_status tn_graph_create(tn_graph **out, tn_error *err)
 {
@@ -21,7 +21,7 @@ tn_status tn_graph_create(tn_graph **out, tn_error *err)
   if (graph == NULL) return tn__no_memory(err, "graph", sizeof *graph);
   atomic_init(&graph->refs, 1);
   tn__rwlock_init(&graph->lock, "graph", TN_RANK_GRAPH);
-  tn__arena_init(&graph->arena, 4096);
+  tn__arena_init(&graph->arena, 1024);
   *out = graph;
   return TN_OK;
 }
@@ -39,8 +39,10 @@ static size_t segment_size(size_t k)
 
 static size_t index_bytes(size_t mask) { return sizeof(tn__index) + (mask + 1) * sizeof(uint64_t); }
 
-static void destroy(tn_graph *graph)
+/* Returns the graph of the call, for the reference to it to be given up: calls may be nested deeper than the stack is. */
+static tn_graph *destroy(tn_graph *graph)
 {
+  tn_graph *caller = graph->caller;
   for (tn__owned *o = atomic_load(&graph->owned), *next; o != NULL; o = next) {
     next = o->next;
     o->free(o);
@@ -52,16 +54,16 @@ static void destroy(tn_graph *graph)
   }
   for (size_t k = 0; k < TN__N_SEGMENTS; k++) tn__free(graph->segments[k], segment_size(k) * sizeof(tn_operation));
   tn_graph_unref(graph->bodies);
-  tn_graph_unref(graph->caller);
   tn__arena_fini(&graph->arena);
   tn__rwlock_fini(&graph->lock);
   tn__free(graph, sizeof *graph);
+  return caller;
 }
 
 void tn_graph_unref(tn_graph *graph)
 {
   /* acq_rel: what other holders did to the graph happens before it is freed. */
-  if (graph != NULL && atomic_fetch_sub_explicit(&graph->refs, 1, memory_order_acq_rel) == 1) destroy(graph);
+  while (graph != NULL && atomic_fetch_sub_explicit(&graph->refs, 1, memory_order_acq_rel) == 1) graph = destroy(graph);
 }
 
 /* ---- what hangs on a graph ---- */

@@ -319,8 +319,8 @@ typedef struct tn__import_record {
   size_t n_rest;
 } tn__import_record;
 
-#define TN__FIRST_SEGMENT 64
-#define TN__N_SEGMENTS 27
+#define TN__FIRST_SEGMENT 8 /* bodies of functions are small, and there may be many */
+#define TN__N_SEGMENTS 30
 
 struct tn_graph {
   _Atomic uint32_t refs;
@@ -345,7 +345,8 @@ struct tn_graph {
   _Atomic int64_t call_budget;   /* nodes of bodies that may still be made for shapes in this epoch */
   _Atomic uint32_t call_epoch;   /* 1 + the epoch that the budget is for */
   _Atomic(struct tn__plan_data *) plan_data; /* the same */
-  tn_graph *caller; /* of a body that is run: the graph of the call, a reference */
+  tn_graph *caller;  /* of a body that is run: the graph of the call, a reference */
+  tn_graph *library; /* of a body that is run: the graph that no call made, whose functions it calls; kept by `caller` */
   uint32_t path_size; /* of such a body: bytes in front of each operation's own name */
   _Atomic bool names_devices; /* some operation has a device of its own */
 };

@@ -4,7 +4,9 @@
  *
  * A library can be written so that this takes for ever: functions that call themselves, or each the next one twice. So
  * what a call with the same shapes gave is remembered, calls are nested to a depth at most, and the nodes of all bodies
- * come from a budget that grows with the graph. Beyond it shapes are unknown, which is always right. */
+ * come from a budget that grows with the graph. Beyond that, and where the stack ends, shapes are unknown, which is always
+ * right. */
+#include <core/base/thread.h>
 #include <core/graph/functions.h>
 
 #include <string.h>
@@ -240,7 +242,7 @@ static tn_status read_output(tn__call_state *state, tn_output from, tn__value_sh
 static tn_status run_body(const callee *c, const tn__value_shape *in, tn__value_shape *out, tn_error *err)
 {
   tn__call_state *state = c->frame.state;
-  if (state->exhausted || state->depth == MAX_DEPTH) return TN_OK;
+  if (state->exhausted || state->depth == MAX_DEPTH || tn__stack_left() == 0) return TN_OK;
   state->depth++;
   tn__body_graph body;
   tn__call_frame frame = c->frame;

@@ -4,12 +4,13 @@
  *
  * A call begins when all its inputs are there, and ends when all in it has ended. What has no effects need not care; effects
  * wait for the begin, and who waits for the call waits for the begin and for them. A call that may be dead stays one. So does
- * one inside of itself, one whose nodes go on where the last call of the function ended, and what is more than a budget that
- * grows with the graph. */
+ * one inside of itself, one whose nodes go on where the last call of the function ended, one for which the stack has no room,
+ * and what is more than a budget that grows with the graph. */
 #include <core/plan/inline.h>
 #include <core/plan/loop_call.h>
 #include <core/plan/partial.h>
 #include <core/plan/passes.h>
+#include <core/base/thread.h>
 #include <core/graph/function_instance.h>
 
 #define BUDGET_BASE 4096
@@ -86,7 +87,7 @@ void tn__inlined_fini(tn__pruner *c)
 
 static bool may_inline(tn__ir *ir, const struct tn__scope *up, const tn__function_facts *f)
 {
-  if ((up != NULL && up->depth >= MAX_DEPTH) || ir->spec->depth > MAX_LOOPS) return false;
+  if ((up != NULL && up->depth >= MAX_DEPTH) || ir->spec->depth > MAX_LOOPS || tn__stack_left() == 0) return false;
   for (; up != NULL; up = up->up)
     if (up->function == f->identity) return false;
   return *tn__inlined_nodes(ir) + f->n_nodes + BODY_COST <= BUDGET_BASE + BUDGET_PER_NODE * f->n_library;
