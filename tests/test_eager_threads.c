@@ -90,6 +90,42 @@ static void eager_threads__close_may_come_in_the_middle(void) /* S-EAG-17, S-EAG
   }
 }
 
+static void *make_and_release(void *arg)
+{
+  worker *w = arg;
+  for (int i = 0; i < 4 * ROUNDS; i++) {
+    tn_eager_handle x = { 0 };
+    const float value = 1;
+    if (tn_eager_from_data(w->t->session, TN_FLOAT, NULL, 0, &value, sizeof value, &x, NULL) != TN_OK) continue;
+    tn_eager_release(w->t->session, x, NULL);
+    tn_eager_safe_point(w->t->session, NULL);
+  }
+  atomic_store(w->ready, 1);
+  return NULL;
+}
+
+/* A handle that is being deleted while they are read counts once, and the longest pause is a part of all pauses. */
+static void eager_threads__counters_agree_in_any_moment(void)
+{
+  FOR_STRATEGIES(strategy)
+  {
+    te t;
+    pthread_t thread;
+    atomic_int ended = 0;
+    int wrong = 0;
+    te_open(&t, "direct", strategy);
+    worker w = { .t = &t, .ready = &ended };
+    REQUIRE_INT(pthread_create(&thread, NULL, make_and_release, &w), 0);
+    while (atomic_load(&ended) == 0) {
+      tn_eager_counters c = te_counters(&t);
+      wrong += c.live + c.unused + c.deleted + c.detached > c.allocated || c.bytes > c.peak_bytes || c.longest_pause_ns > c.pause_ns;
+    }
+    pthread_join(thread, NULL);
+    CHECK_INT(wrong, 0);
+    te_fini(&t);
+  }
+}
+
 static void *close_it(void *arg)
 {
   te *t = arg;
@@ -508,7 +544,7 @@ static void eager_threads__close_ends_asynchronous_calls(void) /* S-EAG-02, S-EA
   }
 }
 
-TAP_MAIN(TAP_TEST(eager_threads__work_in_one_session), TAP_TEST(eager_threads__close_may_come_in_the_middle),
+TAP_MAIN(TAP_TEST(eager_threads__work_in_one_session), TAP_TEST(eager_threads__counters_agree_in_any_moment), TAP_TEST(eager_threads__close_may_come_in_the_middle),
          TAP_TEST(eager_threads__several_may_close), TAP_TEST(eager_threads__what_an_operation_uses_is_not_deleted),
          TAP_TEST(eager_threads__a_tensor_in_use_may_be_detached), TAP_TEST(eager_threads__close_ends_an_operation_that_waits),
          TAP_TEST(eager_threads__a_deletion_that_blocks_stops_no_other_session),

@@ -227,14 +227,15 @@ tn_status tn_eager_get_counters(const tn_eager_session *s, tn_eager_counters *ou
     c.allocated += atomic_load_explicit(&lane->allocated, memory_order_relaxed);
     bytes += atomic_load_explicit(&lane->bytes, memory_order_relaxed);
   }
-  if (atomic_load(&s->closed) != 0 && c.deleted + c.detached >= c.allocated) c.unused = 0; /* lists of what is gone */
-  uint64_t gone = c.deleted + c.detached + c.unused;
-  c.live = gone < c.allocated ? c.allocated - gone : 0;
+  /* A thread that deletes unused handles meanwhile makes them count in both, and lists of what is gone stay behind a close. */
+  uint64_t gone = c.deleted + c.detached, left = gone < c.allocated ? c.allocated - gone : 0;
+  if (c.unused > left) c.unused = left;
+  c.live = left - c.unused;
   c.bytes = bytes > 0 ? (uint64_t)bytes : 0;
   c.peak_bytes = bytes > peak ? c.bytes : (uint64_t)peak;
   c.pauses = atomic_load_explicit(&s->pauses, memory_order_relaxed);
+  c.longest_pause_ns = atomic_load_explicit(&s->longest_pause_ns, memory_order_acquire); /* no longer than the sum, read after it */
   c.pause_ns = atomic_load_explicit(&s->pause_ns, memory_order_relaxed);
-  c.longest_pause_ns = atomic_load_explicit(&s->longest_pause_ns, memory_order_relaxed);
   tn__copy_sized(out, &c, sizeof c, out->struct_size);
   return TN_OK;
 }

@@ -287,7 +287,7 @@ void tn__eager_safe_point(tn_eager_session *s)
   uint64_t ns = (uint64_t)(tn__now_ns() - began), longest = atomic_load_explicit(&s->longest_pause_ns, memory_order_relaxed);
   atomic_fetch_add_explicit(&s->pauses, 1, memory_order_relaxed);
   atomic_fetch_add_explicit(&s->pause_ns, ns, memory_order_relaxed);
-  while (ns > longest && !atomic_compare_exchange_weak_explicit(&s->longest_pause_ns, &longest, ns, memory_order_relaxed,
+  while (ns > longest && !atomic_compare_exchange_weak_explicit(&s->longest_pause_ns, &longest, ns, memory_order_release,
                                                                 memory_order_relaxed)) {
   }
 }
