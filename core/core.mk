@@ -159,6 +159,8 @@ TN_PLAN_FILES = \
   core/plan/cut.c \
   core/plan/dereference.c \
   core/plan/dereference.h \
+  core/plan/effect_order.c \
+  core/plan/effect_order.h \
   core/plan/effects.c \
   core/plan/effects.h \
   core/plan/emit.c \

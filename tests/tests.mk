@@ -143,6 +143,7 @@ TN_UNIT_TESTS = \
   tests/test_table_rows \
   tests/test_tables \
   tests/test_tasks \
+  tests/test_tasks_effects \
   tests/test_tensor \
   tests/test_tensor_array_cost \
   tests/test_tensor_arrays \

@@ -41,6 +41,7 @@ const tn_output *tn__operation_inputs(const tn_operation *op, size_t *n);
 tn_operation *const *tn__operation_control_inputs(const tn_operation *op, size_t *n);
 /* The name without the way through calls that it has in a plan: what a resource without a name is called. */
 const char *tn__operation_own_name(const tn_operation *op);
+bool tn__operation_is_own(const tn_operation *op); /* its op comes with Tenon, so what it does is known */
 uint32_t tn__operation_traits(const tn_operation *op); /* 0 for an op that is not registered */
 /* Whether the value of input i decides shapes of outputs: it belongs to one of the op's shape_operands. */
 bool tn__operation_is_shape_operand(const tn_operation *op, uint32_t i);

@@ -167,6 +167,7 @@ struct tn_op_schema {
   tn__kernel *kernels; /* best first; guarded by the lock of the table */
   tn__rewrite *_Atomic rewrites; /* read without a lock: what is linked stays as long as the family */
   bool is_function;    /* of a library: a node of this op is a call of it */
+  bool is_own;         /* of Tenon, not of a plugin or the program */
 };
 
 /* Parses the texts of schema->def. Sets everything but kernels and state; on failure the arena is empty. */

@@ -12,6 +12,7 @@ const tn_op_schema *tn_operation_schema(const tn_operation *op) { return op == N
 uint32_t tn__operation_id(const tn_operation *op) { return op->id; }
 tn_graph *tn__operation_graph(const tn_operation *op) { return op->graph; }
 const char *tn__operation_own_name(const tn_operation *op) { return op->name + op->graph->path_size; }
+bool tn__operation_is_own(const tn_operation *op) { return op->schema != NULL && op->schema->is_own; }
 uint32_t tn__operation_traits(const tn_operation *op) { return op->traits; }
 
 const tn_output *tn__operation_inputs(const tn_operation *op, size_t *n)

@@ -279,6 +279,7 @@ static tn_status enter_op(family_entry *e, size_t i, bool eager, tn_error *err)
   s->traits = s->def->traits;
   s->shape_operands = s->def->shape_operands;
   s->constant_attr = -1;
+  s->is_own = e->origin == own_origin;
   const tn_op_schema *there = tn__map_get(&by_name, s->name, s->name_size);
   if (there != NULL)
     return tn_error_set(err, TN_ALREADY_EXISTS, "op '%s' is registered already, by %s", s->name, origin_of(there));

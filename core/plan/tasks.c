@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which instructions of a segment threads may run at once: what needs what, the cut into tasks, and whether they are worth it.
  *
- * An instruction needs the producers of what it reads, what its control edges name, and, when it has an effect, the one with
- * an effect before it: so state is read and written in the order of the tape, whoever runs it. */
+ * An instruction needs the producers of what it reads, what its control edges name, and, when it has an effect, those before it
+ * whose effects are on the same resource: so state is read and written in the order of the tape, whoever runs it. */
+#include <core/plan/effect_order.h>
 #include <core/plan/frame.h>
 #include <core/plan/layout.h>
 #include <core/plan/tasks.h>
@@ -52,14 +53,6 @@ static void graph_fini(graph *g)
   tn__free(g->edges, g->edge_room * sizeof *g->edges);
 }
 
-static bool has_effect(const tn_plan *plan, const tn__plan_instr *instr)
-{
-  if (instr->traits & (TN_TRAIT_STATEFUL | TN_TRAIT_RANDOM)) return true;
-  for (uint32_t k = 0; k < instr->n_inputs; k++)
-    if (plan->values[tn__instr_inputs(plan, instr)[k]].dtype == TN_RESOURCE) return true;
-  return false;
-}
-
 /* Adds what instruction i of the plan needs to the node that is being made; nothing twice in a row. */
 static void add_edge(graph *g, uint32_t i)
 {
@@ -68,11 +61,12 @@ static void add_edge(graph *g, uint32_t i)
   g->edges[g->n_edges++] = from;
 }
 
-static bool add_node(graph *g, uint32_t i, uint32_t *last_effect)
+static bool add_node(graph *g, uint32_t i, tn__effect_order *effects)
 {
   const tn__plan_instr *instr = &g->plan->instrs[i];
   uint32_t at = i - g->segment->begin;
-  size_t most = (size_t)g->n_edges + instr->n_inputs + instr->n_after + 1;
+  if (!tn__effect_order_add(effects, i)) return false;
+  size_t most = (size_t)g->n_edges + instr->n_inputs + instr->n_after + effects->n_waits;
   if (!tn__grow((void **)&g->edges, &g->edge_room, most, sizeof *g->edges)) return false;
   g->first_edge[g->n_nodes] = g->n_edges;
   for (uint32_t k = 0; k < instr->n_inputs; k++) {
@@ -80,10 +74,7 @@ static bool add_node(graph *g, uint32_t i, uint32_t *last_effect)
     if (v->kind == TN_VALUE_COMPUTED) add_edge(g, v->producer);
   }
   for (uint32_t k = 0; k < instr->n_after; k++) add_edge(g, tn__instr_after(g->plan, instr)[k]);
-  if (has_effect(g->plan, instr)) {
-    add_edge(g, *last_effect);
-    *last_effect = i;
-  }
+  for (uint32_t k = 0; k < effects->n_waits; k++) add_edge(g, effects->waits[k]);
   uint32_t n = g->n_edges - g->first_edge[g->n_nodes];
   if (g->costs[at] <= 0 && n <= 1) { /* nobody has to run it */
     g->node[at] = n == 0 ? TN__NONE : g->edges[--g->n_edges];
@@ -101,8 +92,10 @@ static tn_status graph_make(graph *g, tn_error *err)
   g->first_edge = tn__alloc_array(n, sizeof *g->first_edge);
   g->node_costs = tn__alloc_array(n, sizeof *g->node_costs);
   bool ok = g->node != NULL && g->first_edge != NULL && g->node_costs != NULL;
-  uint32_t last_effect = TN__NONE;
-  for (uint32_t i = g->segment->begin; ok && i < g->segment->end; i++) ok = add_node(g, i, &last_effect);
+  tn__effect_order effects;
+  tn__effect_order_init(&effects, g->plan);
+  for (uint32_t i = g->segment->begin; ok && i < g->segment->end; i++) ok = add_node(g, i, &effects);
+  tn__effect_order_fini(&effects);
   if (!ok) return tn__no_memory(err, "layout", n * sizeof *g->node);
   g->first_edge[g->n_nodes] = g->n_edges;
   return TN_OK;
