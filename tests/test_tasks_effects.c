@@ -8,6 +8,7 @@
 #define RESOURCE(name, size) "attr { key: 'dtype' value { type: DT_FLOAT } } attr { key: 'shape' value { shape { dim { size: " size " } } } } " \
                              "attr { key: 'shared_name' value { s: '" name "' } } "
 #define OF_FLOAT "attr { key: 'dtype' value { type: DT_FLOAT } }"
+#define OF_TABLE "attr { key: 'Tin' value { type: DT_INT32 } } attr { key: 'Tout' value { type: DT_FLOAT } }"
 #define VARIABLES 5
 #define MOST_EFFECTS 40
 #define STEPS 6
@@ -33,23 +34,36 @@ static uint32_t next(uint32_t *seed)
   return *seed >> 16;
 }
 
-/* Values that take their time, and effects with them on a few variables, of which each has two handles. Reads are
+/* Values that take their time, and effects with them on a few variables, of which each has two handles, on tables, and on
+ * random generators. Reads are
  * "read0", "read1", and so on. */
 static void random_effects(text *t, uint32_t seed)
 {
   size_t n = 6 + next(&seed) % (MOST_EFFECTS - 6), n_reads = 0;
   t->n = 0;
   put(t, IN("x", "DT_FLOAT"));
+  put(t, NODE("zero", "Const", "", FLOAT_OF("0")) NODE("one", "Const", "", "attr { key: 'dtype' value { type: DT_INT32 } } "
+      "attr { key: 'value' value { tensor { dtype: DT_INT32 tensor_shape { dim { size: 1 } } int_val: 1 } } }"));
+  for (int i = 0; i < 3; i++)
+    put(t, NODE("t%d", "MutableHashTableV2", "", "attr { key: 'shared_name' value { s: 'table%d' } } "
+                "attr { key: 'key_dtype' value { type: DT_INT32 } } attr { key: 'value_dtype' value { type: DT_FLOAT } }"), i, i % 2);
   for (int i = 0; i < 2 * VARIABLES; i++) {
     if (i % VARIABLES < 2) put(t, NODE("h%d", "VariableV2", "", RESOURCE("ref%d", "1")), i, i % VARIABLES);
     else put(t, NODE("h%d", "VarHandleOp", "", RESOURCE("v%d", "1")), i, i % VARIABLES);
   }
   for (size_t i = 0; i < n; i++) {
-    uint32_t h = next(&seed) % (2 * VARIABLES), kind = next(&seed) % 4;
+    uint32_t h = next(&seed) % (2 * VARIABLES), kind = next(&seed) % 6;
     bool by_reference = h % VARIABLES < 2;
     put(t, NODE("value%zu", "TestScan", "input: 'x' input: 'x'", "attr { key: 'ns' value { i: %u } } attr { key: 'slot' value { i: %zu } }"),
         i, next(&seed) % 40000, i);
-    if (by_reference && kind < 2)
+    if (kind == 4)
+      put(t, NODE("read%zu", "RandomUniform", "input: 'one' input: '^value%zu'", OF_FLOAT "attr { key: 'T' value { type: DT_INT32 } } "
+                  "attr { key: 'seed' value { i: %zu } }"), n_reads++, i, i + 1);
+    else if (kind == 5 && h % 2 == 0)
+      put(t, NODE("do%zu", "LookupTableInsertV2", "input: 't%u' input: 'one' input: 'value%zu'", OF_TABLE), i, h % 3, i);
+    else if (kind == 5)
+      put(t, NODE("read%zu", "LookupTableFindV2", "input: 't%u' input: 'one' input: 'zero' input: '^value%zu'", OF_TABLE), n_reads++, h % 3, i);
+    else if (by_reference && kind < 2)
       put(t, NODE("do%zu", "%s", "input: 'h%u' input: 'value%zu'", T("DT_FLOAT")), i, kind == 0 ? "Assign" : "AssignAdd", h, i);
     else if (kind < 2)
       put(t, NODE("do%zu", "%s", "input: 'h%u' input: 'value%zu'", OF_FLOAT), i, kind == 0 ? "AssignVariableOp" : "AssignAddVariableOp", h, i);

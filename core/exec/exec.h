@@ -149,7 +149,7 @@ struct tn__workspace {
   tn__mutex *guard;    /* of the spares, while several threads work in it; NULL = there is one */
   tn_tensor **held;    /* memory of values that outlive their segment, by tn__plan_value.held; NULL = none, or elsewhere */
   tn__entry *entries;  /* of one segment */
-  tn_resource **resources; /* by instruction: what its kernel asked for last, remembered; NULL = nothing so far */
+  tn_resource **_Atomic resources; /* by instruction: what its kernel asked for last, remembered; NULL = nothing so far */
   size_t block_bytes;
   tn__instance *instances[]; /* by segment: used last first */
 };

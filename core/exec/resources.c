@@ -11,8 +11,15 @@ static tn_resource **memory_of(const tn_kernel_ctx *ctx)
   const tn__call *call = (const tn__call *)ctx;
   if (call->run == NULL) return NULL;
   tn__workspace *w = call->run->workspace;
-  if (w->resources == NULL) w->resources = tn__alloc_array(call->run->plan->n_instrs, sizeof *w->resources);
-  return w->resources == NULL ? NULL : &w->resources[call->tape->instr];
+  tn_resource **list = atomic_load_explicit(&w->resources, memory_order_acquire);
+  if (list == NULL) {
+    size_t n = call->run->plan->n_instrs;
+    tn_resource **mine = tn__alloc_array(n, sizeof *mine);
+    if (mine == NULL) return NULL;
+    if (atomic_compare_exchange_strong(&w->resources, &list, mine)) list = mine;
+    else tn__free(mine, n * sizeof *mine); /* another task of the step was first */
+  }
+  return &list[call->tape->instr];
 }
 
 /* The step's own container; it lives until the step ends. */

@@ -26,8 +26,9 @@ static void free_one(tn_plan *plan, tn__workspace *w)
     }
   }
   for (uint32_t i = 0; w->pending != NULL && i < plan->n_segments; i++) tn__pending_free(w->pending[i]);
-  for (uint32_t i = 0; w->resources != NULL && i < plan->n_instrs; i++) tn__resource_forget(w->resources[i]);
-  if (w->resources != NULL) tn__free(w->resources, plan->n_instrs * sizeof *w->resources);
+  tn_resource **known = atomic_load_explicit(&w->resources, memory_order_relaxed);
+  for (uint32_t i = 0; known != NULL && i < plan->n_instrs; i++) tn__resource_forget(known[i]);
+  if (known != NULL) tn__free(known, plan->n_instrs * sizeof *known);
   for (size_t i = 0; i < w->n_spares; i++) tn_tensor_unref(w->spares[i].tensor);
   tn__free(w->spares, w->spare_room * sizeof *w->spares);
   drop_arena(w);
