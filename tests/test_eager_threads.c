@@ -107,13 +107,13 @@ static void *make_and_release(void *arg)
 /* A handle that is being deleted while they are read counts once, and the longest pause is a part of all pauses. */
 static void eager_threads__counters_agree_in_any_moment(void)
 {
-  FOR_STRATEGIES(strategy)
+  FOR_RUNTIMES(runtime) FOR_STRATEGIES(strategy)
   {
     te t;
     pthread_t thread;
     atomic_int ended = 0;
     int wrong = 0;
-    te_open(&t, "direct", strategy);
+    te_open(&t, runtime, strategy);
     worker w = { .t = &t, .ready = &ended };
     REQUIRE_INT(pthread_create(&thread, NULL, make_and_release, &w), 0);
     while (atomic_load(&ended) == 0) {
