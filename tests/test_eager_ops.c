@@ -322,8 +322,33 @@ static void eager_ops__at_the_limit_what_is_unused_goes_first(void)
     CHECK_STATUS(tn_error_code(&t.err), TN_RESOURCE_EXHAUSTED, &t.err);
     CHECK_MSG(n >= 8 && n < 13, "%d fit", n);
     for (int i = 0; i < n; i++) te_release(&t, out[i]);
-    tn_status st = tn_eager_add(t.session, x, x, &out[0], &t.err);
-    CHECK_INT(st, strategy == TN_EAGER_ON_SESSION_CLOSE ? TN_RESOURCE_EXHAUSTED : TN_OK);
+    const tn_status wanted = strategy == TN_EAGER_ON_SESSION_CLOSE ? TN_RESOURCE_EXHAUSTED : TN_OK;
+    CHECK_INT(tn_eager_add(t.session, x, x, &out[0], &t.err), wanted);
+    te_fini(&t);
+  }
+}
+
+/* Handles are made and released without a pause, so that the session's thread is often about to delete them when the limit is met. */
+static void eager_ops__at_the_limit_deletions_are_waited_for(void)
+{
+  enum { BIG = 256 << 10, LIVE = 10 };
+  static float zeros[BIG / sizeof(float)];
+  const int64_t dims[] = { BIG / sizeof(float) };
+  for (int32_t strategy = TN_EAGER_IN_BACKGROUND; strategy <= TN_EAGER_ON_SAFE_POINTS; strategy++) {
+    te t;
+    te_init(&t, te_runtime(0), strategy);
+    t.options.memory_limit_bytes = 3 << 20;
+    te_start(&t);
+    tn_eager_handle x, out[LIVE];
+    REQUIRE_OK(tn_eager_from_data(t.session, TN_FLOAT, dims, 1, zeros, BIG, &x, &t.err), &t.err);
+    for (int round = 0; round < 500; round++) {
+      for (int i = 0; i < LIVE; i++) {
+        tn_status st = i % 2 ? tn_eager_add(t.session, x, x, &out[i], &t.err)
+                             : tn_eager_from_data(t.session, TN_FLOAT, dims, 1, zeros, BIG, &out[i], &t.err);
+        REQUIRE_OK(st, &t.err);
+      }
+      for (int i = 0; i < LIVE; i++) te_release(&t, out[i]);
+    }
     te_fini(&t);
   }
 }
@@ -474,6 +499,7 @@ TAP_MAIN(TAP_TEST(eager_ops__attributes_say_what_is_done), TAP_TEST(eager_ops__t
          TAP_TEST(eager_ops__functions_of_a_graph_are_ops), TAP_TEST(eager_ops__what_does_not_fit_is_refused),
          TAP_TEST(eager_ops__a_kernel_that_fails_fails_its_call_alone), TAP_TEST(eager_ops__devices_are_checked),
          TAP_TEST(eager_ops__at_the_limit_what_is_unused_goes_first),
+         TAP_TEST(eager_ops__at_the_limit_deletions_are_waited_for),
          TAP_TEST(eager_ops__what_was_deleted_or_detached_counts_no_more), TAP_TEST(eager_ops__a_time_limit_ends_an_operation),
          TAP_TEST(eager_ops__without_memory_calls_fail_and_nothing_is_lost),
          TAP_TEST(eager_ops__a_runtime_without_the_extension_is_named))

@@ -71,8 +71,8 @@ tn_status tn__eager_step(tn_eager_session *s, const tn__eager_plan *p, tn_tensor
   tn_status st = execute(s, p, inputs, outputs, again, err);
   if (__builtin_expect(st == TN_OK, 1)) return st;
   drop(outputs, p->n_outputs);
-  if (st != TN_RESOURCE_EXHAUSTED || s->strategy == TN_EAGER_ON_SESSION_CLOSE || tn__eager_sweep(s) == 0) return st;
-  tn__error_reset(err); /* some memory is back */
+  if (st != TN_RESOURCE_EXHAUSTED || !tn__eager_reclaim(s)) return st;
+  tn__error_reset(err);
   st = execute(s, p, inputs, outputs, NULL, err);
   if (st != TN_OK) drop(outputs, p->n_outputs);
   return st;

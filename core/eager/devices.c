@@ -260,8 +260,8 @@ tn_status tn__eager_bring(tn_eager_session *s, tn_tensor *t, uint16_t from, uint
     return TN_OK;
   }
   tn_status st = copy(s, t, to, out, err);
-  if (st != TN_RESOURCE_EXHAUSTED || s->strategy == TN_EAGER_ON_SESSION_CLOSE || tn__eager_sweep(s) == 0) return st;
-  tn__error_reset(err); /* some memory is back */
+  if (st != TN_RESOURCE_EXHAUSTED || !tn__eager_reclaim(s)) return st;
+  tn__error_reset(err);
   return copy(s, t, to, out, err);
 }
 

@@ -63,6 +63,7 @@ typedef struct tn__eager_slot {
 
 #define TN__EAGER_LANES 16
 #define TN__EAGER_SPARES 8
+#define TN__EAGER_TAKES ((uint64_t)1 << 40)
 
 typedef struct tn__eager_lane {
   _Alignas(64) _Atomic uint32_t unused; /* number of the slot that was put down last, 0 = none */
@@ -74,7 +75,8 @@ typedef struct tn__eager_lane {
   _Atomic uint64_t allocated, deleted, detached;
   _Atomic int64_t bytes;       /* made in it, less deleted in it */
   int64_t untold;              /* part of them that session->bytes does not have yet */
-  _Atomic uint64_t taken;      /* of the list `unused`, and not deleted yet; no guard */
+  _Atomic uint64_t taken;      /* slots of the list `unused` that are not deleted yet, and TN__EAGER_TAKES for each thread that is
+                                * about to take that list; no guard */
 } tn__eager_lane;
 
 /* ---- devices ---- */
@@ -237,6 +239,10 @@ void tn__eager_put_down(tn_eager_session *session, tn__eager_slot *slot); /* it 
 /* Deletes what is unused in a lane, in all of them; how many there were. */
 size_t tn__eager_sweep_lane(tn_eager_session *session, tn__eager_lane *lane);
 size_t tn__eager_sweep(tn_eager_session *session);
+/* Memory is exhausted: deletes what is unused, and waits for other threads that are deleting. False where the strategy keeps
+ * everything until the session is closed. Otherwise the caller tries again, even if there was nothing left to delete: another
+ * thread may have deleted it after the first try. */
+bool tn__eager_reclaim(tn_eager_session *session);
 void tn__eager_safe_point(tn_eager_session *session); /* with ON_SAFE_POINTS; else nothing */
 void tn__eager_help(tn_eager_session *session);       /* of a call that made something, IN_BACKGROUND */
 tn_status tn__eager_thread_start(tn_eager_session *session, tn_error *err);

@@ -43,14 +43,22 @@ tn_status tn_eager_from_data(tn_eager_session *s, tn_dtype dtype, const int64_t 
   tn__error_reset(err);
   if (out != NULL) out->id = 0;
   tn_status st = need("tn_eager_from_data", s == NULL ? "session" : out == NULL ? "out" : NULL, err);
-  if (st == TN_OK && atomic_load(&s->closed) != 0) st = tn__eager_closed(s, err);
+  tn__eager_frame frame;
+  uint32_t thread = tn__thread_number();
+  if (st == TN_OK) st = tn__eager_enter(s, &frame, thread, err);
   if (st != TN_OK) return st;
+  tn__eager_help(s);
   tn__account *around = tn__account_now;
   tn__account_now = s->on.account;
   st = tn_tensor_from_data(dtype, dims, rank, data, bytes, &t, err);
+  if (st == TN_RESOURCE_EXHAUSTED && tn__eager_reclaim(s)) {
+    tn__error_reset(err);
+    st = tn_tensor_from_data(dtype, dims, rank, data, bytes, &t, err);
+  }
   tn__account_now = around;
-  if (st == TN_OK) st = tn_eager_from_tensor(s, t, out, err);
-  tn_tensor_unref(t);
+  if (st == TN_OK) st = make_handle(s, t, out, err);
+  if (st != TN_OK) tn_tensor_unref(t);
+  tn__eager_leave(s, &frame, thread);
   return st;
 }
 
@@ -206,7 +214,7 @@ tn_status tn_eager_wait(tn_eager_session *s, tn_error *err)
 static uint64_t unused_in(const tn_eager_session *s, const tn__eager_lane *lane)
 {
   uint32_t head = atomic_load_explicit(&lane->unused, memory_order_acquire);
-  uint64_t n = atomic_load_explicit(&lane->taken, memory_order_relaxed);
+  uint64_t n = atomic_load_explicit(&lane->taken, memory_order_relaxed) % TN__EAGER_TAKES;
   return head == 0 ? n : n + atomic_load_explicit(&tn__eager_slot_at(s, head)->depth, memory_order_relaxed);
 }
 

@@ -8,6 +8,7 @@
 #include <core/eager/eager.h>
 
 #include <sched.h>
+#include <time.h>
 
 #define TICK_NS 1000000
 #define TICKS 50                      /* without work, before it sleeps until it is woken */
@@ -24,6 +25,9 @@
 #define LARGE 1024 /* bytes: allocators keep smaller ones by size */
 #define TRIFLE 4
 #define LOOK_EVERY 64                 /* calls between two looks at other lanes */
+#define YIELDS 100                    /* of a thread that waits for deletions of others, before it sleeps between two looks... */
+#define NAP_NS 100000                 /* ... for so long... */
+#define WAIT_NS 1000000000            /* ... but in all at most so long: the caller itself may be inside a deletion */
 
 /* ---- putting down ---- */
 
@@ -195,11 +199,15 @@ static uint32_t take_unused(tn_eager_session *s, tn__eager_lane *lane, size_t *n
 {
   *n = 0;
   if (atomic_load_explicit(&lane->unused, memory_order_relaxed) == 0) return 0;
-  uint32_t list = atomic_exchange_explicit(&lane->unused, 0, memory_order_acq_rel);
-  if (list == 0) return 0;
+  atomic_fetch_add(&lane->taken, TN__EAGER_TAKES); /* before the list is empty, for a thread that waits for its deletion */
+  uint32_t list = atomic_exchange(&lane->unused, 0);
+  if (list == 0) {
+    atomic_fetch_sub_explicit(&lane->taken, TN__EAGER_TAKES, memory_order_relaxed);
+    return 0;
+  }
   const tn__eager_slot *top = tn__eager_slot_at(s, list);
   *n = atomic_load_explicit(&top->depth, memory_order_relaxed);
-  atomic_fetch_add_explicit(&lane->taken, *n, memory_order_relaxed);
+  atomic_fetch_add_explicit(&lane->taken, *n - TN__EAGER_TAKES, memory_order_relaxed);
   uint64_t bytes = atomic_load_explicit(&top->below, memory_order_relaxed) & ~HEAVY;
   return bytes / LARGE >= *n ? reversed(s, list) : list;
 }
@@ -248,6 +256,26 @@ size_t tn__eager_sweep(tn_eager_session *s)
   size_t n = 0;
   for (uint32_t i = 0; i < TN__EAGER_LANES; i++) n += tn__eager_sweep_lane(s, &s->lanes[i]);
   return n;
+}
+
+/* Another thread may have left the rest of a list for later, so the lane is swept again. */
+static void wait_for_deletions(tn_eager_session *s, tn__eager_lane *lane, int64_t until)
+{
+  const struct timespec nap = { .tv_nsec = NAP_NS };
+  for (uint32_t i = 0; atomic_load(&lane->taken) != 0 && tn__now_ns() < until; i++) {
+    if (i < YIELDS) sched_yield();
+    else nanosleep(&nap, NULL);
+    tn__eager_sweep_lane(s, lane);
+  }
+}
+
+bool tn__eager_reclaim(tn_eager_session *s)
+{
+  if (s->strategy == TN_EAGER_ON_SESSION_CLOSE) return false;
+  tn__eager_sweep(s);
+  int64_t until = tn__now_ns() + WAIT_NS;
+  for (uint32_t i = 0; i < TN__EAGER_LANES; i++) wait_for_deletions(s, &s->lanes[i], until);
+  return true;
 }
 
 /* ---- ON_SAFE_POINTS ---- */
