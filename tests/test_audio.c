@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sound: files, spectra, and what is made of them. */
 #include <math.h>
-#include <ops/support/audio.h>
-#include <ops/support/fft.h>
-#include <ops/support/vectors.h>
+#include <ops/audio/wav.h>
+#include <ops/audio/fft.h>
+#include <ops/kernel/elements/vectors.h>
 
 #include "tests/support/op_kit.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Broadcasting: which shapes go together, and that a walk meets the right elements. */
-#include <ops/support/broadcast.h>
-#include <ops/support/shapes.h>
+#include <ops/kernel/elements/broadcast.h>
+#include <ops/kernel/shapes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <tenon/graph.h>

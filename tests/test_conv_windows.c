@@ -3,7 +3,7 @@
  * their order give, on every kind of vectors, with filters that are constants and that are fed, alone and with what
  * follows. */
 #include <float.h>
-#include <ops/support/vectors.h>
+#include <ops/kernel/elements/vectors.h>
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Conversion between dtypes: where C leaves the result open, and the ways that take more than one step. */
 #include <math.h>
-#include <ops/support/convert.h>
+#include <ops/kernel/elements/convert.h>
 #include <string.h>
 #include <tests/support/tap.h>
 

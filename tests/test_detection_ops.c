@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Boxes: cut out of images, and suppressed where they cover each other. */
 #include <math.h>
-#include <ops/support/vectors.h>
+#include <ops/kernel/elements/vectors.h>
 
 #include "tests/support/op_kit.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Matrix products: right for every size around the edges of tiles, and the same bits by every path. */
-#include <ops/support/gemm_kernel.h>
-#include <ops/support/vectors.h>
+#include <ops/kernel/product/gemm_kernel.h>
+#include <ops/kernel/elements/vectors.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* half and bfloat16: exact in one direction, rounded once to nearest even in the other. */
 #include <math.h>
-#include <ops/support/half.h>
+#include <ops/kernel/elements/half.h>
 #include <stdlib.h>
 #include <tests/support/oom.h>
 #include <tests/support/tap.h>

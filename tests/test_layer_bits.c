@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Layers of recurrent networks with vectors of any width. */
-#include <ops/support/vectors.h>
+#include <ops/kernel/elements/vectors.h>
 
 #include "tests/support/rnn_kit.h"
 

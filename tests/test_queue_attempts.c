@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What waits at a queue: in which order it is served, and what stays when it gives up. */
-#include <ops/support/queue.h>
+#include <ops/state/queue/queue.h>
 
 #include "tests/support/op_kit.h"
 

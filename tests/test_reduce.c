@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reductions: every loop agrees with one element at a time, every set of axes with a plain walk. */
 #include <math.h>
-#include <ops/support/half.h>
-#include <ops/support/reduce_plan.h>
+#include <ops/kernel/elements/half.h>
+#include <ops/kernel/reduce/reduce_plan.h>
 #include <stdlib.h>
 #include <string.h>
 #include <tests/support/oom.h>

@@ -2,7 +2,7 @@
 /* Images of another size: what holds whatever the numbers are, sizes that the recorded cases do not have, messages, and
  * life without memory. */
 #include <math.h>
-#include <ops/support/vectors.h>
+#include <ops/kernel/elements/vectors.h>
 
 #include "tests/support/op_kit.h"
 

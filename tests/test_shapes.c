@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Shapes that are set, and shapes that come from values known before a step. */
-#include <ops/support/window.h>
+#include <ops/kernel/window/window.h>
 #include "tests/support/graph_kit.h"
 
 #include <string.h>

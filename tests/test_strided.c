@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copies between two arrangements of elements, against copying them one by one. */
-#include <ops/support/strided.h>
+#include <ops/kernel/move/strided.h>
 
 #include <string.h>
 #include <tests/support/oom.h>

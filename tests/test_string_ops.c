@@ -3,8 +3,8 @@
  * Which text an op gives is said by recorded cases. */
 #include "tests/support/op_kit.h"
 
-#include <ops/support/fingerprint.h>
-#include <ops/support/string_number.h>
+#include <ops/string/fingerprint.h>
+#include <ops/string/string_number.h>
 
 #include <locale.h>
 #include <math.h>

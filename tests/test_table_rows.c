@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The rows of a table, against a plain list. */
-#include <ops/support/table_rows.h>
+#include <ops/state/table/table_rows.h>
 
 #include "tests/support/tap.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a tensor array costs. */
-#include <ops/support/tensor_array.h>
+#include <ops/state/list/tensor_array_store.h>
 
 #include "tests/support/session_kit.h"
 

@@ -2,7 +2,7 @@
 /* Tensor lists: values that cost no copy when they change, and the ops on them. */
 #include "tests/support/op_kit.h"
 
-#include <ops/support/tensor_list.h>
+#include <ops/state/list/tensor_list_store.h>
 #include <pthread.h>
 #include <stdlib.h>
 

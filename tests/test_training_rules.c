@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The rules of training give the same bits with vectors of any width. */
-#include <ops/support/training.h>
+#include <ops/state/variable/optimiser.h>
 
 #include "tests/support/tap.h"
 

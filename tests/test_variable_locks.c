@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Kernels that change several variables at once, named in any order, from several threads. */
-#include <ops/support/variable.h>
+#include <ops/state/variable/variable.h>
 #include <pthread.h>
 
 #include "tests/support/session_kit.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* exp, log, tanh and sigmoid of float against double: the bounds that vector_math.h names. */
-#include <ops/support/vector_math.h>
+#include <ops/kernel/elements/vector_math.h>
 #include <tests/support/oom.h>
 #include <tests/support/tap.h>
 

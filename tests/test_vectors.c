@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Loops for AVX2 and AVX-512 give the bits of the baseline's, which the oracle cases judge: whatever the number of
  * elements and where they lie, in place, with NaN and infinities among them; loops one by one, then whole kernels. */
-#include <ops/support/elementwise.h>
-#include <ops/support/leaky.h>
-#include <ops/support/vectors.h>
+#include <ops/kernel/elements/elementwise.h>
+#include <ops/kernel/elements/leaky.h>
+#include <ops/kernel/elements/vectors.h>
 
 #include "tests/support/session_kit.h"
 

@@ -241,7 +241,7 @@ tn_status gpu_plan_step(gpu_node *n, tn_error *err)
 
 /* ---- _TnElementwise ---- */
 
-/* The attributes are those that the CPU's kernel reads (ops/support/program.h). */
+/* The attributes are those that the CPU's kernel reads (ops/rewrite/program.h). */
 typedef struct chain {
   const int64_t *joined, *operands;
   const float *alphas;

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Rounding to integers without a call, so that loops become vector code on machines without an instruction for it. */
+#ifndef TN_OPS_KERNEL_ELEMENTS_ROUNDING_H
+#define TN_OPS_KERNEL_ELEMENTS_ROUNDING_H
+
+#include <math.h>
+
+/* Below 2^23 (2^52) adding that number and taking it off again rounds, halves to even; from there on all numbers are
+ * integers. The sign of a zero and NaN are kept. */
+#define TN__ROUNDING(T, suffix, limit, fabs_, copysign_) \
+  static inline T tn__round_##suffix(T x)                \
+  {                                                      \
+    T big = copysign_(limit, x);                         \
+    T r = copysign_((x + big) - big, x);                 \
+    return fabs_(x) < limit ? r : x;                     \
+  }                                                      \
+  static inline T tn__floor_##suffix(T x)                \
+  {                                                      \
+    T r = tn__round_##suffix(x);                         \
+    return copysign_(r > x ? r - 1 : r, x);              \
+  }                                                      \
+  static inline T tn__ceil_##suffix(T x)                 \
+  {                                                      \
+    T r = tn__round_##suffix(x);                         \
+    return copysign_(r < x ? r + 1 : r, x);              \
+  }                                                      \
+  static inline T tn__trunc_##suffix(T x)                \
+  {                                                      \
+    T r = fabs_(tn__round_##suffix(x)), a = fabs_(x);    \
+    return copysign_(r > a ? r - 1 : r, x);              \
+  }
+TN__ROUNDING(float, f, 0x1p23f, fabsf, copysignf)
+TN__ROUNDING(double, d, 0x1p52, fabs, copysign)
+
+#endif

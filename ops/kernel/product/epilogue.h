@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a fused product does to its result before anybody reads it: a bias for each channel, another tensor of its shape
+ * added, an activation. Steps are applied in their order to parts of the result that lie in the cache.
+ *
+ * An op with an epilogue has the attributes "fused_ops: list(string) = []; leakyrelu_alpha: float = 0.2" and the inputs
+ * "args: num_args * T": BiasAdd and Add take one each, in their order. */
+#ifndef TN_OPS_KERNEL_PRODUCT_EPILOGUE_H
+#define TN_OPS_KERNEL_PRODUCT_EPILOGUE_H
+
+#include <ops/kernel/elements/elementwise.h>
+#include <ops/kernel/elements/leaky.h>
+
+typedef enum tn__epilogue_kind {
+  TN__EPILOGUE_BIAS,
+  TN__EPILOGUE_ADD,
+  TN__EPILOGUE_RELU,
+  TN__EPILOGUE_RELU6,
+  TN__EPILOGUE_LEAKY_RELU,
+  TN__EPILOGUE_TANH,
+  TN__EPILOGUE_SIGMOID
+} tn__epilogue_kind;
+
+#define TN__EPILOGUE_STEPS 8
+
+typedef struct tn__epilogue {
+  uint32_t n;
+  uint32_t n_args; /* that the steps take */
+  float alpha;     /* of LeakyRelu */
+  uint8_t kinds[TN__EPILOGUE_STEPS];
+  /* By kind: the loops of the plain ops, for the machine's vectors. */
+  tn__binary_fn add;
+  tn__unary_fn activations[TN__EPILOGUE_SIGMOID + 1];
+  tn__leaky_fn leaky;
+} tn__epilogue;
+
+#define TN__EPILOGUE_ATTRS "fused_ops: list(string) = []; leakyrelu_alpha: float = 0.2"
+
+/* The kind of a name in fused_ops; false when there is none. */
+bool tn__epilogue_find(const char *name, size_t size, tn__epilogue_kind *out);
+/* Reads the attributes and finds the loops. TN_INVALID_ARGUMENT: an unknown step, too many, num_args does not fit. */
+tn_status tn__epilogue_read(const tn_operation *op, tn__epilogue *out, tn_error *err);
+
+#endif

@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <ops/kernel/product/gemm_kernel.h>
+#include <ops/kernel/elements/vectors.h>
+
+#if defined(__clang__)
+/* With its checks of undefined behaviour, clang works on these loops for minutes; gcc's build with sanitizers has them. */
+#pragma clang attribute push(__attribute__((no_sanitize("undefined", "coverage"))), apply_to = function)
+#endif
+
+/* 16-byte vectors are in the baseline of every machine that has them at all; elsewhere the compiler splits them. */
+#define REAL float
+#define VBYTES 16
+#define VECTORS 2
+#define ROWS 6
+#define SUFFIX _f32
+#define TARGET
+#define COMPLEX 0
+#define FINISH
+#include <ops/kernel/product/gemm_tile.h>
+
+#define REAL double
+#define VBYTES 16
+#define VECTORS 2
+#define ROWS 6
+#define SUFFIX _f64
+#define TARGET
+#define COMPLEX 0
+#include <ops/kernel/product/gemm_tile.h>
+
+#define REAL uint32_t
+#define VBYTES 16
+#define VECTORS 2
+#define ROWS 6
+#define SUFFIX _i32
+#define TARGET
+#define COMPLEX 0
+#include <ops/kernel/product/gemm_tile.h>
+
+#define REAL uint64_t
+#define VBYTES 16
+#define VECTORS 2
+#define ROWS 6
+#define SUFFIX _i64
+#define TARGET
+#define COMPLEX 0
+#include <ops/kernel/product/gemm_tile.h>
+
+#define REAL float
+#define VBYTES 16
+#define VECTORS 2
+#define ROWS 3
+#define SUFFIX _c64
+#define TARGET
+#define COMPLEX 1
+#include <ops/kernel/product/gemm_tile.h>
+
+#define REAL double
+#define VBYTES 16
+#define VECTORS 2
+#define ROWS 3
+#define SUFFIX _c128
+#define TARGET
+#define COMPLEX 1
+#include <ops/kernel/product/gemm_tile.h>
+
+#if TN__VECTORS > 1
+#include <immintrin.h>
+
+/* All ones in the first n lanes. */
+static inline TN__FOR_AVX2 __m256i lanes_32(int n)
+{
+  static const int32_t lanes[16] = { -1, -1, -1, -1, -1, -1, -1, -1 };
+  return _mm256_loadu_si256((const __m256i *)(lanes + 8 - n));
+}
+
+static inline TN__FOR_AVX2 __m256i lanes_64(int n)
+{
+  static const int64_t lanes[8] = { -1, -1, -1, -1 };
+  return _mm256_loadu_si256((const __m256i *)(lanes + 4 - n));
+}
+
+#define REAL float
+#define VBYTES 32
+#define VECTORS 2
+#define ROWS 6
+#define SUFFIX _f32_avx2
+#define TARGET TN__FOR_AVX2
+#define COMPLEX 0
+#define PUT(to, v, n) _mm256_maskstore_ps(to, lanes_32(n), (__m256)(v))
+#define GET(from, n) _mm256_maskload_ps(from, lanes_32(n))
+#define FINISH
+#define LARGER(a, b) _mm256_max_ps((__m256)(a), (__m256)(b))
+#define SMALLER(a, b) _mm256_min_ps((__m256)(a), (__m256)(b))
+#include <ops/kernel/product/gemm_tile.h>
+
+#define REAL double
+#define VBYTES 32
+#define VECTORS 2
+#define ROWS 6
+#define SUFFIX _f64_avx2
+#define TARGET TN__FOR_AVX2
+#define COMPLEX 0
+#define PUT(to, v, n) _mm256_maskstore_pd(to, lanes_64(n), (__m256d)(v))
+#define GET(from, n) _mm256_maskload_pd(from, lanes_64(n))
+#include <ops/kernel/product/gemm_tile.h>
+
+#define REAL uint32_t
+#define VBYTES 32
+#define VECTORS 2
+#define ROWS 6
+#define SUFFIX _i32_avx2
+#define TARGET TN__FOR_AVX2
+#define COMPLEX 0
+#include <ops/kernel/product/gemm_tile.h>
+
+#define REAL float
+#define VBYTES 32
+#define VECTORS 2
+#define ROWS 3
+#define SUFFIX _c64_avx2
+#define TARGET TN__FOR_AVX2
+#define COMPLEX 1
+#include <ops/kernel/product/gemm_tile.h>
+
+#define REAL double
+#define VBYTES 32
+#define VECTORS 2
+#define ROWS 3
+#define SUFFIX _c128_avx2
+#define TARGET TN__FOR_AVX2
+#define COMPLEX 1
+#include <ops/kernel/product/gemm_tile.h>
+
+/* With 32 registers one vector a row is best: numbers of A come from memory with the multiplication, and many rows use
+ * what is loaded of B. */
+#define REAL float
+#define VBYTES 64
+#define VECTORS 1
+#define ROWS 12
+#define SUFFIX _f32_avx512
+#define TARGET TN__FOR_AVX512
+#define COMPLEX 0
+#define FEW _f32_avx2
+#define PUT(to, v, n) _mm512_mask_storeu_ps(to, (__mmask16)((1u << (n)) - 1), (__m512)(v))
+#define GET(from, n) _mm512_maskz_loadu_ps((__mmask16)((1u << (n)) - 1), from)
+#define FLAT
+#define FINISH
+#define LARGER(a, b) _mm512_max_ps((__m512)(a), (__m512)(b))
+#define SMALLER(a, b) _mm512_min_ps((__m512)(a), (__m512)(b))
+#include <ops/kernel/product/gemm_tile.h>
+
+#define REAL double
+#define VBYTES 64
+#define VECTORS 1
+#define ROWS 12
+#define SUFFIX _f64_avx512
+#define TARGET TN__FOR_AVX512
+#define COMPLEX 0
+#define FEW _f64_avx2
+#define PUT(to, v, n) _mm512_mask_storeu_pd(to, (__mmask8)((1u << (n)) - 1), (__m512d)(v))
+#define GET(from, n) _mm512_maskz_loadu_pd((__mmask8)((1u << (n)) - 1), from)
+#define FLAT
+#include <ops/kernel/product/gemm_tile.h>
+
+/* For what would leave half of the last wide panel empty. */
+#define REAL float
+#define VBYTES 32
+#define VECTORS 1
+#define ROWS 12
+#define SUFFIX _f32_half
+#define TARGET TN__FOR_AVX512
+#define COMPLEX 0
+#define PUT(to, v, n) _mm256_mask_storeu_ps(to, (__mmask8)((1u << (n)) - 1), (__m256)(v))
+#define GET(from, n) _mm256_maskz_loadu_ps((__mmask8)((1u << (n)) - 1), from)
+#define FINISH
+#define LARGER(a, b) _mm256_max_ps((__m256)(a), (__m256)(b))
+#define SMALLER(a, b) _mm256_min_ps((__m256)(a), (__m256)(b))
+#include <ops/kernel/product/gemm_tile.h>
+
+/* Wide vectors are wasted on few columns. */
+static bool fits(const tn__gemm_kernel *wide, int64_t n)
+{
+  int64_t over = n % wide->nr;
+  return n >= 4 * wide->nr || over == 0 || over > wide->nr / 2;
+}
+
+static const tn__gemm_kernel *wider(tn__gemm_type type, int64_t n)
+{
+  static const tn__gemm_kernel *const avx2[] = { &kernel_f32_avx2, &kernel_f64_avx2, &kernel_i32_avx2,
+                                                 NULL, /* it has no multiplication of 64 bits */
+                                                 &kernel_c64_avx2, &kernel_c128_avx2 };
+  int vectors = tn__vectors();
+  if (vectors == TN__BASELINE) return NULL;
+  if (vectors == TN__AVX512 && type == TN__GEMM_F32) {
+    /* A half costs more than half: rows of A are loaded as often. */
+    bool half = n <= kernel_f32_half.nr || (n > kernel_f32_avx512.nr && n <= 3 * kernel_f32_half.nr);
+    return half ? &kernel_f32_half : &kernel_f32_avx512;
+  }
+  if (avx2[type] == NULL || !fits(avx2[type], n)) return NULL;
+  return vectors == TN__AVX512 && type == TN__GEMM_F64 ? &kernel_f64_avx512 : avx2[type];
+}
+#else
+static const tn__gemm_kernel *wider(tn__gemm_type type, int64_t n)
+{
+  (void)type, (void)n;
+  return NULL;
+}
+#endif
+
+const tn__gemm_kernel *tn__gemm_kernel_find(tn__gemm_type type, int64_t n)
+{
+  static const tn__gemm_kernel *const base[] = { &kernel_f32, &kernel_f64, &kernel_i32,
+                                                 &kernel_i64, &kernel_c64, &kernel_c128 };
+  const tn__gemm_kernel *kernel = wider(type, n);
+  return kernel != NULL ? kernel : base[type];
+}
+
+#if defined(__clang__)
+#pragma clang attribute pop
+#endif

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What ops on resources share: where a node keeps its resource, and the resource behind a handle. */
+#ifndef TN_OPS_KERNEL_RESOURCES_H
+#define TN_OPS_KERNEL_RESOURCES_H
+
+#include <ops/kernel/shapes.h>
+#include <tenon/resource.h>
+
+/* Attributes `container` and `shared_name` of a node, read once: the state of its kernel. An empty shared_name is the node's
+ * name. */
+typedef struct tn__resource_place {
+  const char *container, *name; /* owned */
+  const tn_operation *op;
+} tn__resource_place;
+
+tn_status tn__resource_place_create(const tn_operation *op, void **state, tn_error *err); /* a tn__resource_place */
+void tn__resource_place_destroy(void *state);
+
+/* Fills a place that is part of a larger state. */
+tn_status tn__resource_place_init(tn__resource_place *place, const tn_operation *op, tn_error *err);
+void tn__resource_place_fini(tn__resource_place *place);
+
+/* The object behind input i, a handle of this class, borrowed for as long as the input is; *resource (NULL allowed) is its
+ * resource. TN_INVALID_ARGUMENT: it is something else. */
+tn_status tn__resource_input(const tn_kernel_ctx *ctx, uint32_t i, const tn_resource_class *cls, void **object,
+                             tn_resource **resource);
+
+/* Prepare: output i is a scalar handle. Compute: gives it; takes over the caller's reference, also on failure. */
+tn_status tn__prepare_handle(tn_prepare_ctx *ctx, uint32_t i, tn_error *err);
+tn_status tn__give_handle(tn_kernel_ctx *ctx, uint32_t i, tn_resource *resource);
+
+#endif

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Special functions of real numbers that the C library has not, in double: about 12 digits, less where the result is small
+ * beside its terms. A NaN gives a NaN, and so does what lies outside of a function's domain. */
+#ifndef TN_OPS_MATH_SPECIAL_FUNCTIONS_H
+#define TN_OPS_MATH_SPECIAL_FUNCTIONS_H
+
+double tn__log_gamma(double x); /* log |gamma(x)|; without the variable that lgamma writes for all threads */
+double tn__digamma(double x);
+double tn__inverse_erf(double y);
+double tn__normal_quantile(double p);
+double tn__bessel_i0e(double x); /* exp(-|x|) I0(x) */
+double tn__bessel_i1e(double x);
+double tn__zeta(double x, double q); /* sum of 1 / (q + k)^x for k = 0, 1, ... */
+double tn__polygamma(double n, double x);
+double tn__igamma(double a, double x); /* regularized, lower */
+double tn__igammac(double a, double x); /* regularized, upper */
+double tn__igamma_grad_a(double a, double x); /* derivative of the lower one by a */
+double tn__betainc(double a, double b, double x); /* regularized */
+
+#endif

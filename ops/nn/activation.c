@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Activations: the Relu family, Softplus and Softsign. */
+#include <math.h>
+#include <ops/kernel/elements/elementwise.h>
+#include <ops/kernel/elements/leaky.h>
+
+/* ---- functions of float without a call, so that loops become vector code ---- */
+
+/* e to an x that is not above 0; NaN stays NaN. What is smaller than any normal number is 0. */
+static inline float exp_f(float x)
+{
+  const float shift = 0x1.8p23f; /* adding it rounds to an integer, which is then in the low bits */
+  float shifted = x * 0x1.715476p0f + shift, k = shifted - shift;
+  float r = (x - k * 0x1.62e4p-1f) - k * 0x1.7f7d1cp-20f; /* k times log 2: its first bits exactly, then the others */
+  float p = 1.0f / 720 + r * (1.0f / 5040);
+  p = 1.0f / 120 + r * p;
+  p = 1.0f / 24 + r * p;
+  p = 1.0f / 6 + r * p;
+  p = 0.5f + r * p;
+  p = 1 + (r + r * r * p);
+  float e = p * tn__float_of_bits((tn__float_bits(shifted) << 23) + (127u << 23));
+  return x < -87.0f ? 0 : e;
+}
+
+/* The logarithm of 1 + y for y from 0 to 1: twice the inverse hyperbolic tangent of y / (2 + y). */
+static inline float log1p_f(float y)
+{
+  float s = y / (2 + y), q = s * s;
+  float p = 1.0f / 13 + q * (1.0f / 15);
+  p = 1.0f / 11 + q * p;
+  p = 1.0f / 9 + q * p;
+  p = 1.0f / 7 + q * p;
+  p = 1.0f / 5 + q * p;
+  p = 1.0f / 3 + q * p;
+  return 2 * (s + s * (q * p));
+}
+
+static inline float expm1_below_f(float x) { return exp_f(x < 0 ? x : 0) - 1; }
+static inline double expm1_below_d(double x) { return expm1(x < 0 ? x : 0); }
+/* Past the limit on either side TensorFlow leaves a term out, which shows in bfloat16. */
+static inline float softplus_f(float x, float limit)
+{
+  float e = exp_f(-fabsf(x)), y = (x > 0 ? x : 0) + log1p_f(e);
+  return x > limit ? x : x < -limit ? e : y;
+}
+static inline double softplus_d(double x, double limit)
+{
+  double e = exp(-fabs(x));
+  return x > limit ? x : x < -limit ? e : (x > 0 ? x : 0) + log1p(e);
+}
+
+/* ---- element by element ---- */
+
+#define BY_FLOAT(x, f, d) _Generic((x), float: f, double: d)(x)
+/* Selu's two constants, in the type of the elements as TensorFlow has them. */
+#define SCALE_f32 1.05070099f
+#define SCALE_f64 1.05070098735548049342
+#define SCALE_f16 0x1.0dp0f
+#define SCALE_bf16 0x1.0cp0f
+#define SCALE_ALPHA_f32 1.75809934f
+#define SCALE_ALPHA_f64 1.75809934084737685994
+#define SCALE_ALPHA_f16 0x1.c2p0f
+#define SCALE_ALPHA_bf16 0x1.c2p0f
+/* Softplus's limit: -2 less the logarithm of the type's epsilon. */
+#define LIMIT_f32 13.9423847f
+#define LIMIT_f64 34.0436533891171556
+#define LIMIT_f16 0x1.c08p2f
+#define LIMIT_bf16 0x1.6cp1f
+
+/* NaN stays NaN. */
+#define EXPR_relu(d, x) ((x) <= 0 ? 0 : (x))
+#define EXPR_relu6(d, x) ((x) <= 0 ? 0 : (x) > 6 ? 6 : (x))
+#define EXPR_elu(d, x) ((x) < 0 ? BY_FLOAT(x, expm1_below_f, expm1_below_d) : (x))
+#define EXPR_selu(d, x) \
+  ((x) < 0 ? SCALE_ALPHA_##d * BY_FLOAT(x, expm1_below_f, expm1_below_d) : SCALE_##d * (x))
+#define EXPR_softplus(d, x) _Generic((x), float: softplus_f, double: softplus_d)(x, LIMIT_##d)
+#define EXPR_softsign(d, x) ((x) / (1 + BY_FLOAT(x, fabsf, fabs)))
+
+#define REALS(X, op) TN__VIA_FLOATS(X, op) TN__SAME_SIGNED(X, op) TN__SAME_UNSIGNED(X, op)
+TN__UNARY(relu, 0.3, REALS)
+TN__UNARY(relu6, 0.3, REALS)
+TN__UNARY_HEAVY(elu, 2, TN__VIA_FLOATS)
+TN__UNARY_HEAVY(selu, 2, TN__SAME_FLOATS)
+TN__UNARY_HEAVY(softplus, 4, TN__SAME_FLOATS)
+TN__UNARY(softsign, 1, TN__VIA_FLOATS)
+
+/* ---- the family ---- */
+
+#define T_FLOATS "T: {half, bfloat16, float, double}"
+#define T_REALS "float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, uint64"
+
+/* X(op, its loops, attributes, types of the kernel when the schema allows more, summary) */
+#define UNARY_OPS(X)                                                                                    \
+  X("Relu", relu, "T: {" T_REALS ", qint8}",                                                            \
+    "T=float|double|int32|uint8|int16|int8|int64|bfloat16|uint16|half|uint32|uint64", "max(x, 0)")      \
+  X("Relu6", relu6, "T: {" T_REALS "}", NULL, "min(max(x, 0), 6)")                                      \
+  X("Elu", elu, T_FLOATS, NULL, "x, below 0 e to the x, minus 1")                                       \
+  X("Selu", selu, T_FLOATS, NULL, "Elu scaled so that layers keep their variance")                      \
+  X("Softplus", softplus, T_FLOATS, NULL, "log(1 + e to the x)")                                        \
+  X("Softsign", softsign, T_FLOATS, NULL, "x / (1 + |x|)")
+
+#define UNARY_OP(op, fn, attrs, types, summary) \
+  TN__ELEMENTWISE_OP(op, "features: T", "activations: T", attrs, 0, tn__infer_unchanged, summary),
+
+static const tn_op_def ops[] = {
+  UNARY_OPS(UNARY_OP)
+  TN__ELEMENTWISE_OP("LeakyRelu", "features: T", "activations: T", "alpha: float = 0.2; " T_FLOATS " = float", 0,
+                     tn__infer_unchanged, "x, below 0 alpha * x"),
+};
+
+#define UNARY_KERNEL(op, fn, attrs, types, summary) TN__UNARY_KERNEL(op, types, fn),
+
+static const tn_kernel_def kernels[] = {
+  UNARY_OPS(UNARY_KERNEL)
+  { .struct_size = TN_KERNEL_DEF_SIZE, .op = "LeakyRelu", .device = "CPU", .name = "leaky_relu_cpu",
+    .rank = TN_RANK_C, .create = tn__leaky_create, .destroy = tn__leaky_destroy, .prepare = tn__leaky_prepare,
+    .compute = tn__leaky_compute },
+};
+
+extern const tn_op_family tn__ops_activation;
+const tn_op_family tn__ops_activation = {
+  .struct_size = TN_OP_FAMILY_SIZE,
+  .name = "activation",
+  .ops = ops,
+  .n_ops = sizeof ops / sizeof ops[0],
+  .kernels = kernels,
+  .n_kernels = sizeof kernels / sizeof kernels[0],
+};

@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The pass "elementwise": elementwise nodes whose results nobody else reads become steps of one _TnElementwise.
+ *
+ * It begins at the node that is read by others and takes in what stands in front of it, as long as all that read a node
+ * are in it already: so a node may be read several times. Which operand broadcasts to which is for the kernel to find
+ * out. A concatenation along the last dimension that only such a node reads goes into it, too: it reads the parts. */
+#include <core/base/alloc.h>
+#include <ops/rewrite/program.h>
+#include <string.h>
+#include <tenon/rewrite.h>
+
+typedef struct region {
+  const tn_rewriter *rw;
+  uint32_t nodes[TN__PROGRAM_STEPS]; /* readers first */
+  uint32_t args[TN__PROGRAM_ARGS];
+  uint32_t n_nodes, n_args;
+  uint32_t inputs[TN__PROGRAM_ARGS * TN__PROGRAM_PARTS]; /* of the arguments, one behind the other */
+  int64_t joined[TN__PROGRAM_ARGS]; /* how many of them each argument has */
+  uint32_t n_inputs;
+  bool joins; /* some argument has several */
+  int64_t dims[TN_MAX_RANK]; /* what is known of the result's shape */
+  int32_t rank;
+} region;
+
+static const tn__step_op *step_op_of(const tn_rewriter *rw, uint32_t node)
+{
+  const char *type = tn_operation_type(tn_rewrite_operation(rw, node));
+  return tn__step_op_find(type, strlen(type));
+}
+
+static bool is_last_format(const tn_operation *op)
+{
+  const char *text;
+  size_t size;
+  return tn_operation_attr_string(op, "data_format", &text, &size, NULL) != TN_OK ||
+         (size == 4 && memcmp(text, "NHWC", 4) == 0);
+}
+
+/* Not of integers, from which shapes are worked out. */
+static bool may_be_step(const tn_rewriter *rw, uint32_t node)
+{
+  const tn__step_op *op = step_op_of(rw, node);
+  if (op == NULL) return false;
+  tn_dtype dtype = tn_rewrite_dtype(rw, tn_rewrite_output(rw, node, 0));
+  if (dtype != TN_FLOAT && dtype != TN_DOUBLE && dtype != TN_HALF && dtype != TN_BFLOAT16) return false;
+  return op->kind != TN__STEP_BIAS || is_last_format(tn_rewrite_operation(rw, node));
+}
+
+/* A smaller result would be computed once for each element that it is spread over; so it stays by itself. */
+static bool may_have_shape(const region *r, uint32_t value)
+{
+  int64_t dims[TN_MAX_RANK];
+  int32_t rank = tn_rewrite_shape(r->rw, value, dims);
+  if (rank < 0 || r->rank < 0) return true;
+  if (rank != r->rank) return false;
+  for (int32_t d = 0; d < rank; d++)
+    if (dims[d] >= 0 && r->dims[d] >= 0 && dims[d] != r->dims[d]) return false;
+  return true;
+}
+
+static bool is_in(const uint32_t *list, uint32_t n, uint32_t item, uint32_t *at)
+{
+  for (*at = 0; *at < n; (*at)++)
+    if (list[*at] == item) return true;
+  return false;
+}
+
+/* How often nodes of the region read a value. */
+static uint32_t uses_inside(const region *r, uint32_t value)
+{
+  uint32_t n = 0;
+  for (uint32_t i = 0; i < r->n_nodes; i++)
+    for (uint32_t k = 0; k < tn_rewrite_n_inputs(r->rw, r->nodes[i]); k++)
+      n += tn_rewrite_input(r->rw, r->nodes[i], k) == value;
+  return n;
+}
+
+static bool belongs(const region *r, uint32_t value, uint32_t *node)
+{
+  uint32_t at;
+  *node = tn_rewrite_producer(r->rw, value, NULL);
+  if (*node == TN_NO_NODE || is_in(r->nodes, r->n_nodes, *node, &at) || !may_be_step(r->rw, *node)) return false;
+  return tn_rewrite_n_uses(r->rw, value) == uses_inside(r, value) && may_have_shape(r, value) &&
+         strcmp(tn_operation_device(tn_rewrite_operation(r->rw, *node)),
+                tn_operation_device(tn_rewrite_operation(r->rw, r->nodes[0]))) == 0;
+}
+
+/* Whether one node was taken in. */
+static bool grow(region *r)
+{
+  for (uint32_t i = 0; i < r->n_nodes && r->n_nodes < TN__PROGRAM_STEPS; i++)
+    for (uint32_t k = 0; k < tn_rewrite_n_inputs(r->rw, r->nodes[i]); k++) {
+      uint32_t node;
+      if (!belongs(r, tn_rewrite_input(r->rw, r->nodes[i], k), &node)) continue;
+      r->nodes[r->n_nodes++] = node;
+      return true;
+    }
+  return false;
+}
+
+static bool dies_here(const region *r, uint32_t value)
+{
+  return tn_rewrite_producer(r->rw, value, NULL) != TN_NO_NODE &&
+         tn_rewrite_n_uses(r->rw, value) == uses_inside(r, value);
+}
+
+/* What the region reads from outside; first what nobody reads afterwards, over which the result may be written. */
+static bool find_args(region *r)
+{
+  r->n_args = 0;
+  for (int others = 0; others <= 1; others++)
+    for (uint32_t i = 0; i < r->n_nodes; i++)
+      for (uint32_t k = 0; k < tn_rewrite_n_inputs(r->rw, r->nodes[i]); k++) {
+        uint32_t value = tn_rewrite_input(r->rw, r->nodes[i], k), at;
+        uint32_t producer = tn_rewrite_producer(r->rw, value, NULL);
+        if (producer != TN_NO_NODE && is_in(r->nodes, r->n_nodes, producer, &at)) continue;
+        if (dies_here(r, value) == others || is_in(r->args, r->n_args, value, &at)) continue;
+        if (r->n_args == TN__PROGRAM_ARGS) return false;
+        r->args[r->n_args++] = value;
+      }
+  return true;
+}
+
+/* The concatenation along the last dimension that makes a value, where it may be; else TN_NO_NODE. */
+static uint32_t join_of(const region *r, uint32_t value, uint32_t *first, uint32_t *n)
+{
+  const tn_rewriter *rw = r->rw;
+  uint32_t node = tn_rewrite_producer(rw, value, NULL);
+  bool last = tn_rewrite_is(rw, node, "ConcatV2");
+  int64_t dims[TN_MAX_RANK];
+  if (!last && !tn_rewrite_is(rw, node, "Concat")) return TN_NO_NODE;
+  *n = tn_rewrite_n_inputs(rw, node) - 1;
+  *first = last ? 0 : 1;
+  const tn_tensor *axis = tn_rewrite_constant(rw, tn_rewrite_input(rw, node, last ? *n : 0));
+  int32_t rank = tn_rewrite_shape(rw, value, dims);
+  if (axis == NULL || tn_tensor_rank(axis) != 0 || rank < 1) return TN_NO_NODE;
+  int64_t at = tn_tensor_dtype(axis) == TN_INT64 ? *(const int64_t *)tn_tensor_data(axis)
+                                                 : *(const int32_t *)tn_tensor_data(axis);
+  if (at != -1 && at != rank - 1) return TN_NO_NODE;
+  return strcmp(tn_operation_device(tn_rewrite_operation(rw, node)),
+                tn_operation_device(tn_rewrite_operation(rw, r->nodes[0]))) == 0 ? node : TN_NO_NODE;
+}
+
+/* The parts of a concatenation, of those among them, and so on; *n of them are there, and no more than `room` come to be. */
+static void add_parts(const region *r, uint32_t value, uint32_t *parts, uint32_t *n, uint32_t room)
+{
+  uint32_t first, count, node = join_of(r, value, &first, &count);
+  if (node == TN_NO_NODE || count > room) {
+    parts[(*n)++] = value;
+    return;
+  }
+  for (uint32_t i = 0; i < count; i++) {
+    uint32_t before = *n;
+    add_parts(r, tn_rewrite_input(r->rw, node, first + i), parts, n, room - (count - 1 - i));
+    room -= *n - before;
+  }
+}
+
+/* An argument that is computed for this region alone, and has its result's shape, may be read part by part. */
+static bool may_join(const region *r, uint32_t value)
+{
+  uint32_t first, n;
+  return dies_here(r, value) && may_have_shape(r, value) && join_of(r, value, &first, &n) != TN_NO_NODE;
+}
+
+static void find_inputs(region *r)
+{
+  r->n_inputs = 0;
+  r->joins = false;
+  for (uint32_t i = 0; i < r->n_args; i++) {
+    uint32_t n = 0, *inputs = r->inputs + r->n_inputs;
+    if (may_join(r, r->args[i])) add_parts(r, r->args[i], inputs, &n, TN__PROGRAM_PARTS);
+    else inputs[n++] = r->args[i];
+    r->joined[i] = n;
+    r->joins |= n > 1;
+    r->n_inputs += n;
+  }
+}
+
+/* Nodes were taken in after all their readers, so backwards they can run. */
+static int64_t number_of(const region *r, uint32_t value)
+{
+  uint32_t at, producer = tn_rewrite_producer(r->rw, value, NULL);
+  if (producer != TN_NO_NODE && is_in(r->nodes, r->n_nodes, producer, &at)) return r->n_args + r->n_nodes - 1 - at;
+  is_in(r->args, r->n_args, value, &at);
+  return at;
+}
+
+/* How many inputs each argument has, and which concatenations they were, for errors. */
+static void describe_joins(const region *r, tn_operation_builder *b)
+{
+  const char *names[TN__PROGRAM_ARGS];
+  size_t sizes[TN__PROGRAM_ARGS];
+  if (!r->joins) return;
+  for (uint32_t i = 0; i < r->n_args; i++) {
+    uint32_t node = r->joined[i] > 1 ? tn_rewrite_producer(r->rw, r->args[i], NULL) : TN_NO_NODE;
+    names[i] = node == TN_NO_NODE ? "" : tn_operation_name(tn_rewrite_operation(r->rw, node));
+    sizes[i] = strlen(names[i]);
+  }
+  tn_operation_set_ints(b, "joined", r->joined, r->n_args);
+  tn_operation_set_strings(b, "joins", (const void *const *)names, sizes, r->n_args);
+}
+
+static void describe(const region *r, tn_operation_builder *b)
+{
+  const char *names[TN__PROGRAM_STEPS], *nodes[TN__PROGRAM_STEPS];
+  size_t sizes[TN__PROGRAM_STEPS], node_sizes[TN__PROGRAM_STEPS], n_alphas = 0;
+  int64_t operands[2 * TN__PROGRAM_STEPS];
+  float alphas[TN__PROGRAM_STEPS];
+  for (uint32_t i = 0; i < r->n_nodes; i++) {
+    uint32_t node = r->nodes[r->n_nodes - 1 - i];
+    const tn_operation *plain = tn_rewrite_operation(r->rw, node);
+    const tn__step_op *op = step_op_of(r->rw, node);
+    names[i] = op->name;
+    sizes[i] = strlen(op->name);
+    nodes[i] = tn_operation_name(plain);
+    node_sizes[i] = strlen(nodes[i]);
+    operands[2 * i] = number_of(r, tn_rewrite_input(r->rw, node, 0));
+    operands[2 * i + 1] = tn__step_reads_two(op->kind) ? number_of(r, tn_rewrite_input(r->rw, node, 1)) : -1;
+    if (op->kind == TN__STEP_LEAKY) alphas[n_alphas++] = tn__attr_float(plain, "alpha", 0.2f);
+  }
+  tn_operation_set_type(b, "T", tn_rewrite_dtype(r->rw, tn_rewrite_output(r->rw, r->nodes[0], 0)));
+  tn_operation_set_int(b, "N", r->n_inputs);
+  tn_operation_set_strings(b, "steps", (const void *const *)names, sizes, r->n_nodes);
+  tn_operation_set_ints(b, "operands", operands, 2 * (size_t)r->n_nodes);
+  tn_operation_set_floats(b, "alphas", alphas, n_alphas);
+  tn_operation_set_strings(b, "nodes", (const void *const *)nodes, node_sizes, r->n_nodes);
+  describe_joins(r, b);
+}
+
+static tn_status fuse_elementwise(tn_rewriter *rw, uint32_t node, tn_error *err)
+{
+  if (!may_be_step(rw, node)) return TN_OK;
+  region r;
+  r.rw = rw;
+  r.nodes[0] = node;
+  r.n_nodes = 1;
+  r.rank = tn_rewrite_shape(rw, tn_rewrite_output(rw, node, 0), r.dims);
+  while (grow(&r)) {}
+  while (r.n_nodes > 1 && !find_args(&r)) r.n_nodes--; /* the last one that was taken in is read by those before it */
+  if (r.n_nodes < 2) return TN_OK;
+  tn_operation_builder *b = tn_rewrite_begin(rw, "_TnElementwise", node);
+  if (b == NULL) return tn__no_memory(err, "plan", 0);
+  find_inputs(&r);
+  describe(&r, b);
+  uint32_t made;
+  tn_status st = tn_rewrite_finish(rw, b, r.inputs, r.n_inputs, 0, &made, err);
+  if (st == TN_OK) tn_rewrite_replace(rw, tn_rewrite_output(rw, node, 0), tn_rewrite_output(rw, made, 0));
+  return st;
+}
+
+#define REWRITE(type, kind)                                                                                         \
+  { .struct_size = TN_REWRITE_DEF_SIZE, .pass = "elementwise", .name = "elementwise_program", .op = #type,          \
+    .apply = fuse_elementwise },
+
+static const tn_rewrite_def rewrites[] = { TN__STEP_OPS(REWRITE) };
+
+extern const tn_op_family tn__ops_fuse_elementwise;
+const tn_op_family tn__ops_fuse_elementwise = {
+  .struct_size = TN_SIZE_TO(tn_op_family, n_rewrites),
+  .name = "fuse_elementwise",
+  .rewrites = rewrites,
+  .n_rewrites = sizeof rewrites / sizeof *rewrites,
+};

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Products with what follows them: _TnConv2D, _TnDepthwiseConv2D, _TnMatMul. Graphs do not hold them; the planner's
+ * "fuse" pass makes them (ops/rewrite/fuse.c), so that a library's kernel can do all in one pass over the result.
+ *
+ * Their kernels are those of the plain ops, which know of what follows (ops/kernel/product/after_product.h). */
+#include <core/graph/graph_internal.h>
+#include <ops/kernel/product/epilogue.h>
+#include <ops/kernel/shapes.h>
+#include <string.h>
+
+static const char *base_op(const tn_operation *op)
+{
+  const char *type = tn_operation_type(op);
+  if (strcmp(type, "_TnConv2D") == 0) return "Conv2D";
+  return strcmp(type, "_TnMatMul") == 0 ? "MatMul" : "DepthwiseConv2dNative";
+}
+
+/* The shape is that of the plain op, whose shape function reads inputs 0 and 1 and attributes of the same names. */
+static tn_status infer_as_base(tn_infer_ctx *ctx, tn_error *err)
+{
+  const tn_op_def *base = tn__schema_def(tn_op_schema_find(base_op(tn_infer_operation(ctx))));
+  return base == NULL || base->infer == NULL ? TN_OK : base->infer(ctx, err);
+}
+
+#define CONV_ATTRS                                                                             \
+  "T: {float}; num_args: int >= 0; strides: list(int); padding: {'SAME', 'VALID', 'EXPLICIT'}; " \
+  "explicit_paddings: list(int) = []; data_format: {'NHWC', 'NCHW'} = 'NHWC'; "                \
+  "dilations: list(int) = [1, 1, 1, 1]; " TN__EPILOGUE_ATTRS
+#define FUSED_OP(type, in, out, attributes, text)                                                    \
+  { .struct_size = TN_OP_DEF_SIZE, .name = type, .inputs = in ", args: num_args * T", .outputs = out, \
+    .attrs = attributes, .traits = TN_TRAIT_CONTRACTION, .infer = infer_as_base, .summary = text }
+static const tn_op_def ops[] = {
+  FUSED_OP("_TnConv2D", "input: T, filter: T", "output: T", CONV_ATTRS, "Conv2D with what follows it"),
+  FUSED_OP("_TnDepthwiseConv2D", "input: T, filter: T", "output: T", CONV_ATTRS,
+           "DepthwiseConv2dNative with what follows it"),
+  FUSED_OP("_TnMatMul", "a: T, b: T", "product: T",
+           "T: {float}; num_args: int >= 0; transpose_a: bool = false; transpose_b: bool = false; " TN__EPILOGUE_ATTRS,
+           "MatMul with what follows it"),
+};
+
+extern const tn_op_family tn__ops_fused;
+const tn_op_family tn__ops_fused = {
+  .struct_size = TN_OP_FAMILY_SIZE,
+  .name = "fused",
+  .ops = ops,
+  .n_ops = sizeof ops / sizeof *ops,
+};

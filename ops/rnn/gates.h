@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What follows the products in cells of recurrent networks: activations and the new state, for rows of a batch and a run
+ * of cells. Sums are added to in the order of the plain ops, and all kinds of vectors give the same bits. */
+#ifndef TN_OPS_RNN_GATES_H
+#define TN_OPS_RNN_GATES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <tenon/op.h>
+
+/* ---- attributes ---- */
+
+/* Of _TnLSTMCell and _TnLSTMLayer: places of i, j, f and o among the gates; `apart`: x and h' have weights of their own.
+ * TN_INVALID_ARGUMENT. */
+typedef struct tn__lstm_form {
+  int64_t gate[4];
+  float forget_bias;
+  bool apart;
+} tn__lstm_form;
+tn_status tn__lstm_form_read(const tn_operation *op, tn__lstm_form *form, tn_error *err);
+
+/* Attribute `name` lists *n of the steps of a layer, which are outputs from `first` on: of_step[t] is the output of step t,
+ * -1 where it is none. TN_INVALID_ARGUMENT. */
+tn_status tn__layer_steps(const tn_operation *op, const char *name, size_t first, int64_t steps, int32_t *of_step, size_t *n,
+                          tn_error *err);
+
+/* ---- a block of cells ---- */
+
+/* c = c' sigmoid(f + forget_bias) + sigmoid(i) tanh(j)      h = tanh(c) sigmoid(o)
+ *
+ * i, j, f and o of cell k in row r are sums[r * sums_row + part[..] + k] + bias[..][k]. to_c may be c. */
+typedef struct tn__lstm_block {
+  int64_t rows, cells;
+  const float *sums, *bias[4], *c;
+  int64_t part[4], sums_row, c_row; /* in elements, as those below */
+  float *to_c, *to_h;
+  int64_t to_c_row, to_h_row;
+  float forget_bias;
+} tn__lstm_block;
+
+/* In two halves, so that those of several blocks can be done one after the other: the first makes c and leaves sigmoid(o)
+ * where h will be, the second reads these two only. */
+void tn__lstm_block_state(const tn__lstm_block *b);
+void tn__lstm_block_output(const tn__lstm_block *b);
+
+/* r = sigmoid(r's sums + bias[0])      u = sigmoid(u's sums + bias[1])
+ *
+ * Sums of r and u begin at part[..] of a row; more[..] are added behind bias[..], unless NULL. to_r gets r, or r h' with
+ * `scale`. */
+typedef struct tn__gru_gates {
+  int64_t rows, cells;
+  const float *sums, *bias[2], *more[2], *h;
+  int64_t part[2], sums_row, h_row, to_row;
+  float *to_r, *to_u;
+  bool scale;
+} tn__gru_gates;
+
+void tn__gru_gates_run(const tn__gru_gates *b);
+
+/* c = tanh(sums + bias), or with `inner` sums: tanh(sums + bias + r (inner + more))      h = u h' + (1 - u) c */
+typedef struct tn__gru_output {
+  int64_t rows, cells;
+  const float *sums, *bias, *inner, *more, *r, *u, *h;
+  int64_t sums_row, gate_row, h_row, to_row; /* sums_row: of inner, too; gate_row: of r and u */
+  float *to_h;
+} tn__gru_output;
+
+void tn__gru_output_run(const tn__gru_output *b);
+
+#endif

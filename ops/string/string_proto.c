@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* TensorProto: fields of protobuf's wire format, read one after another without copies. */
+#include <ops/string/string_proto.h>
+
+#include <core/tensor/tensor_internal.h>
+#include <ops/kernel/elements/elements.h>
+#include <string.h>
+
+enum { VARINT = 0, FIXED64 = 1, BYTES = 2, FIXED32 = 5 };
+
+/* ---- writing ---- */
+
+static void put_varint(tn__text *t, uint64_t v)
+{
+  char bytes[10];
+  size_t n = 0;
+  for (; v >= 0x80; v >>= 7) bytes[n++] = (char)(v | 0x80);
+  bytes[n++] = (char)v;
+  tn__text_append(t, bytes, n);
+}
+
+static size_t varint_size(uint64_t v)
+{
+  size_t n = 1;
+  for (; v >= 0x80; v >>= 7) n++;
+  return n;
+}
+
+static void put_bytes(tn__text *t, unsigned field, const void *data, size_t n)
+{
+  put_varint(t, field << 3 | BYTES);
+  put_varint(t, n);
+  tn__text_append(t, data, n);
+}
+
+/* A dimension is a message of its own; a size of 0 is left out of it. */
+static size_t dim_size(int64_t dim) { return dim == 0 ? 0 : 1 + varint_size((uint64_t)dim); }
+
+void tn__proto_put_tensor(tn__text *t, const tn_view *v)
+{
+  size_t shape = 0;
+  for (int32_t d = 0; d < v->rank; d++) shape += 2 + dim_size(v->dims[d]);
+  put_varint(t, 1 << 3 | VARINT);
+  put_varint(t, (uint64_t)v->dtype);
+  put_varint(t, 2 << 3 | BYTES);
+  put_varint(t, shape);
+  for (int32_t d = 0; d < v->rank; d++) {
+    put_varint(t, 2 << 3 | BYTES);
+    put_varint(t, dim_size(v->dims[d]));
+    if (v->dims[d] == 0) continue;
+    put_varint(t, 1 << 3 | VARINT);
+    put_varint(t, (uint64_t)v->dims[d]);
+  }
+  if (v->dtype != TN_STRING) {
+    if (v->count > 0) put_bytes(t, 4, v->data, (size_t)v->count * tn_dtype_size(v->dtype));
+    return;
+  }
+  for (int64_t i = 0; i < v->count && !t->failed; i++) {
+    size_t n;
+    const char *text = tn_string_data((const tn_string *)v->data + i, &n);
+    put_bytes(t, 8, text, n);
+  }
+}
+
+/* ---- reading ---- */
+
+typedef struct wire {
+  const char *at, *end;
+  unsigned field, type;
+  uint64_t value;  /* of numbers */
+  tn__slice bytes;
+  bool bad;
+} wire;
+
+static bool take_varint(wire *w, uint64_t *out)
+{
+  *out = 0;
+  for (int shift = 0; shift < 70 && w->at < w->end; shift += 7) {
+    uint64_t b = (unsigned char)*w->at++;
+    if (shift < 64) *out |= (b & 0x7f) << shift;
+    if (b < 0x80) return true;
+  }
+  return false;
+}
+
+static bool take_fixed(wire *w, size_t n)
+{
+  if ((size_t)(w->end - w->at) < n) return false;
+  w->value = 0;
+  memcpy(&w->value, w->at, n);
+  w->at += n;
+  return true;
+}
+
+static bool take_bytes(wire *w)
+{
+  uint64_t n;
+  if (!take_varint(w, &n) || n > (uint64_t)(w->end - w->at)) return false;
+  w->bytes = (tn__slice){ w->at, (size_t)n };
+  w->at += n;
+  return true;
+}
+
+/* The next field; false at the end, and where the bytes are no fields: w->bad says so. */
+static bool next_field(wire *w)
+{
+  uint64_t tag;
+  if (w->at >= w->end || w->bad) return false;
+  bool fits = take_varint(w, &tag) && tag >> 3 != 0 && tag >> 3 < (1u << 29);
+  if (fits) {
+    w->field = (unsigned)(tag >> 3);
+    w->type = tag & 7;
+    fits = w->type == VARINT    ? take_varint(w, &w->value)
+           : w->type == FIXED64 ? take_fixed(w, 8)
+           : w->type == FIXED32 ? take_fixed(w, 4)
+           : w->type == BYTES   ? take_bytes(w)
+                                : false;
+  }
+  w->bad = !fits;
+  return fits;
+}
+
+static wire begin(tn__slice s) { return (wire){ .at = s.data, .end = s.data + s.size }; }
+
+static bool read_dim(tn__slice s, int64_t *dim)
+{
+  wire w = begin(s);
+  *dim = 0;
+  while (next_field(&w))
+    if (w.field == 1 && w.type == VARINT) *dim = (int64_t)w.value;
+  return !w.bad;
+}
+
+static bool read_shape(tn__slice s, tn__shape *shape, bool *unknown)
+{
+  wire w = begin(s);
+  while (next_field(&w)) {
+    int64_t dim;
+    if (w.field == 3 && w.type == VARINT) *unknown = w.value != 0;
+    if (w.field != 2 || w.type != BYTES) continue;
+    if (!read_dim(w.bytes, &dim) || !tn__shape_append(shape, dim)) return false;
+  }
+  return !w.bad;
+}
+
+tn_status tn__proto_read_tensor(tn__slice text, tn__proto_tensor *out, tn_error *err)
+{
+  wire w = begin(text);
+  bool unknown = false, shaped = true;
+  *out = (tn__proto_tensor){ .all = text, .dtype = TN_DTYPE_INVALID };
+  while (shaped && next_field(&w)) {
+    if (w.field == 1 && w.type == VARINT) out->dtype = w.value < 256 ? (tn_dtype)w.value : TN_DTYPE_INVALID;
+    if (w.field == 2 && w.type == BYTES) shaped = read_shape(w.bytes, &out->shape, &unknown);
+    if (w.field == 4 && w.type == BYTES) out->content = w.bytes;
+  }
+  if (w.bad || !shaped)
+    return tn_error_set(err, TN_INVALID_ARGUMENT, "the %zu bytes are no TensorProto", text.size);
+  for (int32_t d = 0; !unknown && d < out->shape.rank; d++)
+    if (out->shape.dims[d] < 0)
+      return tn_error_set(err, TN_INVALID_ARGUMENT, "dimension %d of the tensor is %lld", d,
+                          (long long)out->shape.dims[d]);
+  if (unknown) out->shape.rank = 0;
+  return TN_OK;
+}
+
+/* ---- values ---- */
+
+/* Where values of a dtype are: their field, how many bytes one has (0: varints), and its place in an element. */
+static unsigned field_of(tn_dtype dtype, size_t *fixed)
+{
+  *fixed = 0;
+  switch (dtype) {
+  case TN_FLOAT: *fixed = 4; return 5;
+  case TN_DOUBLE: *fixed = 8; return 6;
+  case TN_COMPLEX64: *fixed = 4; return 9;
+  case TN_INT64: return 10;
+  case TN_BOOL: return 11;
+  case TN_COMPLEX128: *fixed = 8; return 12;
+  case TN_HALF:
+  case TN_BFLOAT16: return 13;
+  case TN_UINT32: return 16;
+  case TN_UINT64: return 17;
+  default: return 7;
+  }
+}
+
+typedef struct filler {
+  char *to;
+  int64_t n, room; /* numbers: two of a complex element */
+  size_t size;     /* bytes of one */
+  bool is_bool;
+} filler;
+
+static void add_value(filler *f, uint64_t value)
+{
+  if (f->n >= f->room) return;
+  if (f->is_bool) value = value != 0;
+  memcpy(f->to + (size_t)f->n++ * f->size, &value, f->size);
+}
+
+static bool add_run(filler *f, tn__slice run, size_t fixed)
+{
+  wire w = begin(run);
+  while (w.at < w.end) {
+    if (fixed > 0 ? !take_fixed(&w, fixed) : !take_varint(&w, &w.value)) return false;
+    add_value(f, w.value);
+  }
+  return true;
+}
+
+/* The last whole element again and again. */
+static void repeat_last(filler *f, size_t element, int64_t count)
+{
+  size_t have = (size_t)f->n * f->size / element;
+  if (have == 0) {
+    memset(f->to, 0, (size_t)count * element);
+    return;
+  }
+  for (size_t i = have; i < (size_t)count; i++) memcpy(f->to + i * element, f->to + (have - 1) * element, element);
+}
+
+static tn_status read_numbers(const tn__proto_tensor *proto, int64_t count, void *to, tn_error *err)
+{
+  size_t fixed, element = tn_dtype_size(proto->dtype);
+  unsigned field = field_of(proto->dtype, &fixed);
+  bool complex = proto->dtype == TN_COMPLEX64 || proto->dtype == TN_COMPLEX128, whole = true;
+  filler f = { .to = to, .room = complex ? 2 * count : count, .size = complex ? element / 2 : element,
+               .is_bool = proto->dtype == TN_BOOL };
+  for (wire w = begin(proto->all); whole && next_field(&w);) {
+    if (w.field != field) continue;
+    if (w.type == BYTES) whole = add_run(&f, w.bytes, fixed);
+    else if (w.type == (fixed == 4 ? FIXED32 : fixed == 8 ? FIXED64 : VARINT)) add_value(&f, w.value);
+  }
+  if (!whole) return tn_error_set(err, TN_INVALID_ARGUMENT, "a run of values of the tensor is cut short");
+  repeat_last(&f, element, count);
+  return TN_OK;
+}
+
+static tn_status read_strings(const tn__proto_tensor *proto, int64_t count, tn_string *to, tn_error *err)
+{
+  int64_t n = 0;
+  tn_status st = TN_OK;
+  for (wire w = begin(proto->all); n < count && st == TN_OK && next_field(&w);)
+    if (w.field == 8 && w.type == BYTES) st = tn_string_set(to + n++, w.bytes.data, w.bytes.size, err);
+  for (int64_t i = n; st == TN_OK && i < count; i++) {
+    if (n > 0) st = tn__copy_elements(TN_STRING, to + i, to + n - 1, 1, err);
+    else tn_string_clear(to + i);
+  }
+  return st;
+}
+
+tn_status tn__proto_read_elements(const tn__proto_tensor *proto, int64_t count, void *to, tn_error *err)
+{
+  if (count == 0) return TN_OK;
+  if (proto->dtype == TN_STRING) return read_strings(proto, count, to, err);
+  if (proto->content.size == 0) return read_numbers(proto, count, to, err);
+  if (proto->content.size != (size_t)count * tn_dtype_size(proto->dtype))
+    return tn_error_set(err, TN_INVALID_ARGUMENT, "the tensor has %zu bytes for %lld elements of %s",
+                        proto->content.size, (long long)count, tn_dtype_name(proto->dtype));
+  memcpy(to, proto->content.data, proto->content.size);
+  return TN_OK;
+}
