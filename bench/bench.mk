@@ -68,6 +68,15 @@ EXTRA_DIST += \
   bench/compare_report.py \
   bench/compare_setup.py \
   bench/elementwise_peers.py
+
+# Recorded measurements; docs/performance.md shows a selection.
+EXTRA_DIST += \
+  bench/results/bench.csv \
+  bench/results/elementwise.csv \
+  bench/results/gpu-products.csv \
+  bench/results/models-2-threads.csv \
+  bench/results/models.csv
+
 distclean-local:
 	-rm -rf compare
 
