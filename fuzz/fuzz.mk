@@ -226,7 +226,7 @@ fuzz_fuzz_sidecar_LDADD = $(TN_FUZZ_LIBS)
 fuzz_fuzz_texts_LDADD = $(TN_FUZZ_LIBS)
 fuzz_fuzz_threads_LDADD = $(TN_FUZZ_LIBS)
 # The literals of the command.
-fuzz_fuzz_literal_SOURCES = fuzz/fuzz_literal.c tools/literal.c tools/number.c tools/print.c tools/text.c
+fuzz_fuzz_literal_SOURCES = fuzz/fuzz_literal.c tools/common/literal.c tools/common/number.c tools/common/print.c tools/common/text.c
 
 EXTRA_DIST += $(TN_FUZZ_SEEDS) fuzz/bytes.h fuzz/memory.h fuzz/runtime.h fuzz/seeds.sh
 EXTRA_PROGRAMS += $(TN_FUZZERS)

@@ -46,7 +46,15 @@ ops/state/variable   | @kernel ops/kernel/move
 
 # On public headers only: each plugin, the command, the examples, the doors for other APIs.
 plugins/*        |
-tools            |
+tools            | tools/picture tools/run
+tools/common     | tools
+tools/picture    | tools
+tools/bench      | tools
+tools/eager_demo | tools tools/picture
+tools/inspect    | tools
+tools/plan       | tools tools/picture
+tools/run        | tools tools/picture
+tools/runtimes   | tools
 examples         |
 compat/*         |
 conformance      | tests/...
@@ -62,7 +70,7 @@ xargs "$awk" '
     print FILENAME ":" FNR ":" name
   }' <"$tmp/files" >"$tmp/includes"
 
-# FOLDER FOUND: a row applies to its folder, a pattern and the tools and examples to all below.
+# FOLDER FOUND: a row applies to its folder, a pattern, the examples and such to all below.
 "$awk" -F'[ \t]*[|][ \t]*' -v files="$tmp/files" -v includes="$tmp/includes" '
   function folder_of(path) { sub(/\/[^\/]*$/, "", path); return path }
   function expand(list,   n, i, words, out) {
@@ -70,7 +78,7 @@ xargs "$awk" '
     for (i = 1; i <= n; i++) out = out " " (words[i] in lists ? expand(lists[words[i]]) : words[i])
     return out
   }
-  function deep(row) { return row ~ /\*$/ || row ~ /^(tools|examples|conformance|include)$/ }
+  function deep(row) { return row ~ /\*$/ || row ~ /^(examples|conformance|include)$/ }
   # The row of a folder: its own, or that of the deep row above it; "" if there is none.
   function row_of(folder,   up) {
     if (folder in rows) return folder

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include <tests/support/tap.h>
-#include <tools/bench_histogram.h>
+#include <tools/bench/histogram.h>
 
 static bench_histogram h, other;
 

@@ -187,9 +187,9 @@ TENON_PLUGIN_PATH=$tmp/sick run 0 "$tenon" runtimes doctor --no-probe && grep -q
 is 'doctor --no-probe'
 
 # Every part of a message that advice is tied to stands in the library, or is a word of the system.
-missing=$(sed -n 's/^  { "\([^"]*\)",.*/\1/p' "$src/tools/runtimes_advice.c" | while read -r part; do
+missing=$(sed -n 's/^  { "\([^"]*\)",.*/\1/p' "$src/tools/runtimes/advice.c" | while read -r part; do
   case $part in ".conf', line"* | 'the plugin is older' | 'the library is older' | 'undefined symbol' | 'cannot open shared object file' | UNAVAILABLE | 'more than 40 symbolic links') continue ;; esac
-  cat "$src"/core/registry/*.c "$src/tools/runtimes_doctor.c" | tr -d '\n' | sed 's/"  *"//g' | grep -qF -- "$part" || echo "'$part'"
+  cat "$src"/core/registry/*.c "$src/tools/runtimes/doctor.c" | tr -d '\n' | sed 's/"  *"//g' | grep -qF -- "$part" || echo "'$part'"
 done)
 [ -z "$missing" ] || echo "not in core/registry: $missing" >err
 [ -z "$missing" ]

@@ -386,7 +386,7 @@ nodist_tests_test_gpu_programs_SOURCES = $(TN_TEST_GPU_MADE)
 tests_test_gpu_programs_CPPFLAGS = $(AM_CPPFLAGS) $(TN_TEST_GPU_CPPFLAGS)
 
 tests_test_bench_child_SOURCES = tests/test_bench_child.c bench/child.c bench/common.c bench/memory.c
-tests_test_bench_histogram_SOURCES = tests/test_bench_histogram.c tools/bench_histogram.c
+tests_test_bench_histogram_SOURCES = tests/test_bench_histogram.c tools/bench/histogram.c
 
 tests_test_workspace_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)
 tests_test_workspace_LDADD = $(LDADD) $(JANSSON_LIBS)

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include <tools/graph_picture.h>
+#include <tools/picture/picture.h>
 
 static const char help[] =
     "Usage: tenon graph MODEL [-o FILE] [OPTION...]\n"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the subcommands of `tenon` share. A subcommand is tools/NAME.c, which defines `const tool_command
- * tool_cmd_NAME`, and one line in tools/tools.mk; the table is made from that list.
+/* Shared by the subcommands of `tenon`. A subcommand is tools/NAME.c or tools/NAME/NAME.c, which defines `const tool_command
+ * tool_cmd_NAME`, and one line in tools/tools.mk; the table is generated from that list.
  *
  * The command never calls setlocale, so numbers are read and written in the C locale. Memory that runs out ends it with
  * a message and status 1. */
@@ -42,9 +42,6 @@ int tool_usage(const char *command, const char *format, ...) TN_PRINTF(2, 3);
 
 /* What getopt_long's '?' or ':' means, as tool_usage says it. */
 int tool_bad_option(const char *command, int c, char **argv);
-
-/* Says on standard error where runtimes come from, when there is none at all (runtimes.c). */
-void tool_hint_no_runtime(void);
 
 /* Flushes standard output; a write that failed is reported and turns `status` into TOOL_FAILED. When nobody reads it
  * any more, and SIGPIPE was not ignored at the start, the process ends by that signal. */
@@ -207,6 +204,8 @@ tn_status tool_target(const char *text, tool_text *out, tn_error *err);
 /* Where the message says that the file brings another kind of plugin: adds which option takes it. */
 void tool_hint(tn_error *err, const char *part, const char *option, const char *file);
 tn_status tool_set_target(tn_session_options *options, const char *text, tn_error *err);
+/* If there is no runtime at all, says on standard error where runtimes are looked for. */
+void tool_hint_no_runtime(void);
 
 /* ---- the end of the process (ending.c) ---- */
 

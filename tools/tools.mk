@@ -1,74 +1,76 @@
 # SPDX-License-Identifier: Apache-2.0
-# The tenon command. A subcommand is tools/NAME.c, which defines `const tool_command tool_cmd_NAME` (tools/tool.h), and one
-# line here; the table of subcommands is made from this list.
+# The tenon command. A subcommand is tools/NAME.c, or tools/NAME/NAME.c if it has several files. It defines
+# `const tool_command tool_cmd_NAME` (tools/tool.h) and has one line here; the table of subcommands is generated from this list.
 TN_TOOL_COMMANDS = \
-  tools/bench.c \
+  tools/bench/bench.c \
   tools/convert.c \
-  tools/eager_demo.c \
+  tools/eager_demo/eager_demo.c \
   tools/graph.c \
-  tools/inspect.c \
+  tools/inspect/inspect.c \
   tools/ops.c \
-  tools/plan.c \
-  tools/run.c \
-  tools/runtimes.c
+  tools/plan/plan.c \
+  tools/run/run.c \
+  tools/runtimes/runtimes.c
 
-# main.c and what subcommands share.
+# main.c, what subcommands share (common/, picture/), and their further files.
 TN_TOOL_FILES = \
-  tools/bench_cases.c \
-  tools/bench_histogram.c \
-  tools/bench_histogram.h \
-  tools/bench_inputs.c \
-  tools/bench_json.c \
-  tools/bench_measure.c \
-  tools/bench_print.c \
-  tools/bench_tool.h \
-  tools/describe.c \
-  tools/eager_demo.h \
-  tools/eager_demo_json.c \
-  tools/eager_demo_loop.c \
-  tools/eager_demo_memory.c \
-  tools/eager_demo_print.c \
-  tools/eager_demo_svg.c \
-  tools/ending.c tools/error.c tools/target.c \
-  tools/feed.c \
-  tools/graph_columns.c \
-  tools/graph_fold.c \
-  tools/graph_nodes.c \
-  tools/graph_picture.h \
-  tools/graph_render.c \
-  tools/graph_scopes.c \
-  tools/graph_text.c \
-  tools/graph_write.c \
-  tools/inspect_functions.c \
-  tools/interrupt.c \
-  tools/literal.c \
   tools/main.c \
-  tools/memory.c \
-  tools/model.c \
-  tools/model_functions.c \
-  tools/number.c \
-  tools/plan_json.c \
-  tools/plan_picture.c \
-  tools/plan_print.c \
-  tools/plan_tool.h \
-  tools/print.c \
-  tools/progress.c \
-  tools/run_profile.c \
-  tools/run_steps.c \
-  tools/run_timeline.c \
-  tools/run_tool.h \
-  tools/run_trace.c \
-  tools/run_trace.h \
-  tools/run_trace_json.c \
-  tools/runtimes_advice.c \
-  tools/runtimes_doctor.c \
-  tools/runtimes_probe.c \
-  tools/runtimes_tool.h \
-  tools/save.c \
-  tools/screen.c \
-  tools/table.c \
-  tools/text.c \
-  tools/tool.h
+  tools/tool.h \
+  tools/bench/bench.h \
+  tools/bench/cases.c \
+  tools/bench/histogram.c \
+  tools/bench/histogram.h \
+  tools/bench/inputs.c \
+  tools/bench/json.c \
+  tools/bench/measure.c \
+  tools/bench/print.c \
+  tools/common/describe.c \
+  tools/common/ending.c \
+  tools/common/error.c \
+  tools/common/feed.c \
+  tools/common/interrupt.c \
+  tools/common/literal.c \
+  tools/common/memory.c \
+  tools/common/model.c \
+  tools/common/model_functions.c \
+  tools/common/number.c \
+  tools/common/print.c \
+  tools/common/progress.c \
+  tools/common/save.c \
+  tools/common/screen.c \
+  tools/common/table.c \
+  tools/common/target.c \
+  tools/common/text.c \
+  tools/eager_demo/eager_demo.h \
+  tools/eager_demo/json.c \
+  tools/eager_demo/loop.c \
+  tools/eager_demo/memory.c \
+  tools/eager_demo/print.c \
+  tools/eager_demo/svg.c \
+  tools/inspect/functions.c \
+  tools/picture/columns.c \
+  tools/picture/fold.c \
+  tools/picture/nodes.c \
+  tools/picture/picture.h \
+  tools/picture/render.c \
+  tools/picture/scopes.c \
+  tools/picture/text.c \
+  tools/picture/write.c \
+  tools/plan/json.c \
+  tools/plan/picture.c \
+  tools/plan/plan.h \
+  tools/plan/print.c \
+  tools/run/profile.c \
+  tools/run/run.h \
+  tools/run/steps.c \
+  tools/run/timeline.c \
+  tools/run/trace.c \
+  tools/run/trace.h \
+  tools/run/trace_json.c \
+  tools/runtimes/advice.c \
+  tools/runtimes/doctor.c \
+  tools/runtimes/probe.c \
+  tools/runtimes/runtimes.h
 
 bin_PROGRAMS += tenon
 tenon_SOURCES = $(TN_TOOL_FILES) $(TN_TOOL_COMMANDS)
