@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Classifies images of handwritten digits with a model that TensorFlow trained, on the runtime that is asked for.
+/* Classifies images of handwritten digits with a model trained by TensorFlow, on the requested
+ * runtime.
  *
- * Shows how a program uses Tenon: read a model, open a session, prepare a callable, and run it step by step without any
- * name look-up or copy: the images are views of one array, and the answers go into tensors that are used again. */
+ * Shows how a program uses Tenon: read a model, open a session, prepare a callable, and run it step
+ * by step without name look-up or copy: the images are views of one array, and the results are
+ * written into reused tensors. */
 #include <errno.h>
 #include <getopt.h>
 #include <langinfo.h>
@@ -32,10 +34,10 @@ typedef struct demo {
   tn_tensor *labels;   /* int64 [n] */
   tn_tensor *expected; /* float32 [n, 10] */
   int64_t n;
-  int64_t *found;    /* what was recognised, for each image */
+  int64_t *found;    /* the recognised digit of each image */
   double one_by_one; /* seconds */
   double batch;      /* seconds */
-  double difference; /* largest, from what TensorFlow computed */
+  double difference; /* maximum difference from TensorFlow's results */
   bool terminal, utf8, colour;
 } demo;
 
@@ -120,7 +122,7 @@ static void compare(demo *d, int64_t first, const tn_tensor *probabilities)
   }
 }
 
-/* A view of `count` images from number `first` on. */
+/* A view of `count` images, starting with number `first`. */
 static tn_status some_images(const demo *d, int64_t first, int64_t count, tn_tensor **out, tn_error *err)
 {
   const int64_t dims[] = { count, SIDE, SIDE, 1 };
@@ -128,7 +130,7 @@ static tn_status some_images(const demo *d, int64_t first, int64_t count, tn_ten
                                out, err);
 }
 
-/* One step for each image; answers[] are written into again and again. */
+/* One step for each image; answers[] are reused. */
 static tn_status classify_each(demo *d, tn_callable callable, tn_tensor **answers, tn_error *err)
 {
   tn_status status = TN_OK;
@@ -138,7 +140,7 @@ static tn_status classify_each(demo *d, tn_callable callable, tn_tensor **answer
     if (status != TN_OK) break;
     double started = now();
     status = tn_session_run_callable(d->session, callable, &image, 1, answers, 2, NULL, err);
-    /* The first one, number -1, also lays out the memory for this size of batch, and is not counted. */
+    /* The first step, number -1, also lays out the memory for this batch size, and is not timed. */
     if (i >= 0) d->one_by_one += now() - started;
     tn_tensor_unref(image);
     if (status != TN_OK || i < 0) continue;
@@ -216,7 +218,7 @@ static void draw_blocks(const demo *d, const int64_t *images, int n)
   }
 }
 
-/* Without UTF-8: a letter for each two pixels, darker for more. */
+/* Without UTF-8: one letter for two pixels, darker for higher values. */
 static void draw_letters(const demo *d, const int64_t *images, int n)
 {
   static const char letters[] = " .:-=+*#%@";
@@ -246,7 +248,7 @@ static void draw_labels(const demo *d, const int64_t *images, int n)
   fputs("\n\n", stdout);
 }
 
-/* The first images, and at the end up to two that were taken for another digit. */
+/* Shows the first images, and at the end up to two that were classified wrongly. */
 static void show(const demo *d)
 {
   const int64_t *labels = tn_tensor_data(d->labels);
@@ -283,7 +285,7 @@ static void report(const demo *d)
 static void look_at_terminal(demo *d)
 {
   const char *terminal = getenv("TERM"), *no_colour = getenv("NO_COLOR");
-  /* Only what letters are, so that numbers keep their point. */
+  /* Only the character set, so that numbers keep their decimal point. */
   setlocale(LC_CTYPE, "");
   d->utf8 = strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
   d->terminal = isatty(STDOUT_FILENO) && terminal != NULL && strcmp(terminal, "dumb") != 0;

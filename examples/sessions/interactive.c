@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A session for work by hand. Prints [3. 5.].
+/* A session for interactive use. Prints [3. 5.].
  *
  *   interactive [RUNTIME]
  *
- * An interactive session is the default of its thread from the moment in which it is opened until it is closed. Its
- * graph may be empty at first: what is added to it can be evaluated at once. */
+ * An interactive session is the default of its thread from when it is opened until it is closed.
+ * Its graph may be empty at first; new operations can be evaluated at once. */
 #include "sum.h"
 
 int main(int argc, char **argv)

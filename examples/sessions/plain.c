@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A session by plain calls: create it, run it, close it. Prints [3. 5.].
+/* A session with plain calls: create it, run it, close it. Prints [3. 5.].
  *
  *   plain [RUNTIME]
  *
- * The program says when each thing begins and ends, and must see to it on every way out. */
+ * The program controls when each object is created and freed, and must free it on every way out. */
 #include "sum.h"
 
 int main(int argc, char **argv)

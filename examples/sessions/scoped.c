@@ -3,8 +3,9 @@
  *
  *   scoped [RUNTIME]
  *
- * TN_SCOPED_SESSION opens a session and makes it the default of this thread. At the end of its block the session is
- * closed and gone, whichever way leads out: below it is `return`, with a value or with an error. */
+ * TN_SCOPED_SESSION opens a session and makes it the default of this thread. At the end of its
+ * block the session is closed and freed on every way out: here `return`, with a value or with an
+ * error. */
 #include "sum.h"
 
 #ifdef TN_SCOPED_SESSION
@@ -13,7 +14,7 @@ static tn_status evaluate(tn_graph *graph, const tn_session_options *options, tn
 {
   TN_SCOPED_SESSION(session, options, graph, err);
   if (session == NULL) return tn_error_code(err);
-  return tn_eval(NULL, what, NULL, NULL, 0, value, err); /* NULL: in the default session */
+  return tn_eval(NULL, what, NULL, NULL, 0, value, err); /* NULL: the default session */
 }
 #else /* for a compiler without the attribute cleanup */
 static tn_status evaluate(tn_graph *graph, const tn_session_options *options, tn_output what, tn_tensor **value,

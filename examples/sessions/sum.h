@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the three programs share: a graph with the operation "sum" = [1, 2] + [2, 3], and how its value is printed. */
+/* Shared by the three programs: a graph with the operation "sum" = [1, 2] + [2, 3], and printing
+ * its value. */
 #ifndef SUM_H
 #define SUM_H
 
@@ -21,7 +22,7 @@ static tn_status add_constant(tn_graph *graph, const char *name, float x, float 
   return tn_operation_finish(b, &out->op, err);
 }
 
-/* Errors of building wait for tn_operation_finish, so only that is asked. */
+/* Errors of building are returned by tn_operation_finish, so only that is checked. */
 static tn_status add_sum(tn_graph *graph, tn_output *sum, tn_error *err)
 {
   tn_output a, b;
@@ -35,7 +36,7 @@ static tn_status add_sum(tn_graph *graph, tn_output *sum, tn_error *err)
   return tn_operation_finish(builder, &sum->op, err);
 }
 
-/* Whole numbers, as NumPy prints them. */
+/* Prints whole numbers as NumPy does. */
 static void print_vector(const tn_tensor *vector)
 {
   const float *values = tn_tensor_data(vector);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One file that needs no other: libtenon, the runtime and the C library are linked in, so this program runs where nothing is
- * installed. README.md says how it is built.
+/* A program in one file: libtenon, the runtime and the C library are linked in, so it runs on
+ * systems where nothing is installed. README.md explains how to build it.
  *
- *   classify MODEL.pb IMAGES.npy [RUNTIME]   prints the digits that the images show, and which runtime said so */
+ *   classify MODEL.pb IMAGES.npy [RUNTIME]   prints the digits in the images, and the runtime used */
 #include <inttypes.h>
 #include <stdio.h>
 #include <tenon/tenon.h>

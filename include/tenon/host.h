@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The host table: how a plugin reaches the library without a symbol of it.
+/* The host table: through it a plugin calls the library without referencing any of its symbols.
  *
- * The lists below are the one definition: the tables, the inline functions that plugins call, and the library's own
- * tables are all made from them. A list only grows, at its end; a new one is a new table at the end of tn_host.
- * F(type, name, parameters, arguments) returns a value, P(name, parameters, arguments) none. Since 0.1 */
+ * The lists below are the only definition: the tables, the inline functions that plugins call, and
+ * the library's own tables are all generated from them. A list only grows, at its end; a new list
+ * is a new table at the end of tn_host. F(type, name, parameters, arguments) returns a value,
+ * P(name, parameters, arguments) does not. Since 0.1 */
 #ifndef TENON_HOST_H
 #define TENON_HOST_H
 
@@ -234,7 +235,8 @@ TN_BEGIN_DECLS
 #define TN__HOST_FIELD(type, name, params, args) type(*name) params;
 #define TN__HOST_FIELD_VOID(name, params, args) void(*name) params;
 
-/* Functions that take printf's arguments stand before the lists: a plugin calls them straight through the table. */
+/* Functions with printf arguments precede the lists: a plugin calls them directly through the
+ * table. */
 typedef struct tn_host_base {
   size_t struct_size;
   tn_status (*error_set)(tn_error *err, tn_status code, const char *format, ...) TN_PRINTF(3, 4);
@@ -262,9 +264,10 @@ typedef struct tn_host_kit {
 
 /* Given to the entry point of a plugin, one for each plugin; valid until its shutdown has returned.
  * self           the plugin, for tn_buffer_desc.holder
- * get_extension  what else there is, by name and version; NULL when the host has no such thing (rule P-34). A function of this
- *                header's lists by its own name ("tn_kit_step"), version 1: for plugins in languages that cannot read the
- *                lists; it is to be cast to the function's type. Any thread. */
+ * get_extension  further interfaces, by name and version; NULL if the host does not have it (rule
+ *                P-34). A function of this header's lists is available by its own name
+ *                ("tn_kit_step"), version 1, for plugins in languages that cannot read the lists;
+ *                cast the result to the function's type. Any thread. */
 struct tn_host {
   size_t struct_size;
   int32_t abi_major;

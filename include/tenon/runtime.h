@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a plugin gives to the library: the manifest, the entry point, the session factory.
+/* The interface of a plugin: the manifest, the entry point, the session factory.
  *
- * A plugin is a shared object compiled with -DTN_PLUGIN=<module> that needs no symbol of the library. Exactly one of its
- * files says:
+ * A plugin is a shared object compiled with -DTN_PLUGIN=<module> that needs no symbol of the
+ * library. Exactly one of its source files contains:
  *
  *   TN_PLUGIN_MANIFEST("runtime", "acme.fast", "CPU", "0", "1.0.0", "Acme", "")
  *   static const tn_session_factory factory = { .struct_size = TN_SESSION_FACTORY_SIZE, .name = "acme.fast", ... };
@@ -27,25 +27,27 @@ TN_BEGIN_DECLS
 #define TN__STR(a) TN__STR2(a)
 
 enum {
-  TN_PLUGIN_RUNTIME = 1, /* brings session factories */
-  TN_PLUGIN_KERNELS = 2  /* brings ops or kernels */
+  TN_PLUGIN_RUNTIME = 1, /* provides session factories */
+  TN_PLUGIN_KERNELS = 2  /* provides ops or kernels */
 };
 
-/* How one plugin describes itself to the host that loaded it. Static data, valid until shutdown.
- * init              once in a process, before any other callback; may be NULL. TN_UNAVAILABLE with a reason keeps the name
- *                   registered as unusable; any other error undoes the load. Calls are serialised.
- * shutdown          when the last of its factories is unregistered, not when the process ends; joins the threads it made. May
- *                   be NULL. An error keeps it loaded.
- * register_kernels  required of kind TN_PLUGIN_KERNELS: calls tn_register_ops. */
+/* Description of a plugin. Static data, valid until shutdown.
+ * init              called once in a process, before any other callback; may be NULL.
+ *                   TN_UNAVAILABLE with a reason keeps the name registered as unusable; any other
+ *                   error undoes the load. Calls are serialised.
+ * shutdown          called when the last of its factories is unregistered, not when the process
+ *                   ends; joins the threads that the plugin made. May be NULL. If it returns an
+ *                   error, the plugin stays loaded.
+ * register_kernels  required for kind TN_PLUGIN_KERNELS: calls tn_register_ops. */
 struct tn_plugin {
   size_t struct_size;
   int32_t abi_major;
   int32_t abi_minor;
-  int32_t kind;
+  int32_t kind; /* TN_PLUGIN_RUNTIME or TN_PLUGIN_KERNELS */
   int32_t reserved;
   const char *name;
   const char *version;
-  const char *types;    /* device types, comma list, as in the manifest */
+  const char *types;    /* device types, separated by commas, as in the manifest */
   const char *manifest; /* set by TN_PLUGIN_DEFINE */
   const tn_session_factory *const *factories;
   size_t n_factories;
@@ -55,88 +57,106 @@ struct tn_plugin {
 };
 #define TN_PLUGIN_SIZE TN_SIZE_TO(tn_plugin, register_kernels)
 
-/* A session factory: how sessions of one runtime are made. `self` is the factory itself.
+/* A session factory: makes the sessions of one runtime. `self` is the factory itself.
  *
- * Required (rule P-37): name, new_session, accepts_options, destroy_session. NULL in any other slot means the default that
- * its comment names. All but init and shutdown may be called from several threads at once. Options and texts passed in are
- * valid only during the call. */
+ * Required (rule P-37): name, new_session, accepts_options, destroy_session. NULL in any other slot
+ * selects the default that its comment names. All callbacks may be called from several threads at
+ * once. Options and strings passed in are valid only during the call. */
 struct tn_session_factory {
   size_t struct_size;
   const char *name;
-  void *user; /* the plugin's own */
+  void *user; /* the plugin's own data */
 
-  /* Makes what the plugin keeps for one session (its own struct behind tn_runtime_session). OK with *out NULL breaks the
-   * contract. */
+  /* Makes the plugin's data for one session (its own struct, cast to tn_runtime_session). TN_OK
+   * with *out NULL breaks the contract. */
   tn_status (*new_session)(const tn_session_factory *self, const tn_session_options *options, tn_runtime_session **out,
                            tn_error *err);
-  /* Pure, below a millisecond, touches no hardware, keeps nothing. */
+  /* True if the runtime accepts the options. Pure, below a millisecond, accesses no hardware,
+   * stores nothing. */
   tn_bool (*accepts_options)(const tn_session_factory *self, const tn_session_options *options);
-  /* Frees a session; all its executables were released, no step runs. Also of one whose opening failed after new_session. */
+  /* Frees a session, also one whose opening failed after new_session. All its executables are
+   * released before, and no step runs. */
   void (*destroy_session)(const tn_session_factory *self, tn_runtime_session *session);
 
-  /* Turns a plan into what the runtime executes. The plan lives as long as the executable. Default: tn_kit_prepare. The
-   * defaults of release and step take only what tn_kit_prepare made: with executables of its own a plugin sets all three. */
+  /* Turns a plan into an executable of the runtime. The plan lives as long as the executable.
+   * Default: tn_kit_prepare. The defaults of release and step only accept executables of
+   * tn_kit_prepare: a plugin with executables of its own sets all three. */
   tn_status (*prepare)(const tn_session_factory *self, tn_runtime_session *session, const tn_plan *plan,
                        tn_executable **out, tn_error *err);
   /* Frees an executable; no step of it runs. Default: tn_kit_release. */
   void (*release)(const tn_session_factory *self, tn_runtime_session *session, tn_executable *executable);
-  /* Runs one step to its end, on the caller's thread or another. Inputs and outputs are read and set through tn_step_...
-   * Several steps of one executable may run at once. Default: tn_kit_step on the caller's thread. */
+  /* Runs one step to its end, on the caller's thread or another. Reads inputs and sets outputs
+   * through tn_step_... Several steps of one executable may run at once. Default: tn_kit_step on
+   * the caller's thread. */
   tn_status (*step)(const tn_session_factory *self, tn_runtime_session *session, tn_executable *executable,
                     tn_step *step, tn_error *err);
-  /* Told that a step in flight was cancelled or its session closed, once, from any thread, outside all locks; must not
-   * block. It may come before `step` begins; the call of `step` is not over before it has returned. A time limit that
-   * passes is not told: ask tn_step_cancelled. Default: nothing: the kit's steps watch all of that themselves. */
+  /* Notifies the runtime that a step in flight was cancelled or its session closed. Called once,
+   * from any thread, outside all locks; must not block. It may be called before `step` begins;
+   * `step` does not return until this callback has. It is not called when a time limit passes: call
+   * tn_step_cancelled for that. Default: none; the kit's steps check all of these conditions
+   * themselves. */
   void (*cancel)(const tn_session_factory *self, tn_runtime_session *session, tn_step *step);
 
-  /* Device i of the session; TN_OUT_OF_RANGE past the end, a text is not needed then. One must be of type CPU. Texts live as
-   * long as the session. Default: as many CPUs as the option device_count says. */
+  /* Device i of the session; TN_OUT_OF_RANGE past the end, where no error text is needed. At least
+   * one must be of type CPU. Strings live as long as the session. Default: as many CPUs as the
+   * option device_count says. */
   tn_status (*list_devices)(const tn_session_factory *self, tn_runtime_session *session, size_t i, tn_device_info *out,
                             tn_error *err);
-  /* Detaches the named containers (n = 0: the default one; flags TN_RESET_ALL: all) and closes the factory's sessions
-   * without waiting. A name that nobody has used is no error.
-   * Default: TN_UNIMPLEMENTED. tn_kit_reset fits here. */
+  /* Detaches the named containers (n = 0: the default one; flags TN_RESET_ALL: all) and closes the
+   * factory's sessions without waiting. A name that was never used is not an error.
+   * Default: TN_UNIMPLEMENTED. tn_kit_reset can be used here. */
   tn_status (*reset)(const tn_session_factory *self, const tn_session_options *options, const char *const *containers,
                      size_t n, uint32_t flags, tn_error *err);
-  /* Says why options are refused, one text in `err`; called after accepts_options said no. Default: a general sentence. */
+  /* Explains in one text in `err` why options are rejected; called after accepts_options returned
+   * false. Default: a general message. */
   void (*explain_options)(const tn_session_factory *self, const tn_session_options *options, tn_error *err);
-  /* The rank for these options, at most `rank`, 0 = not taken; counts for empty targets only. Default: `rank`. */
+  /* The rank for these options, at most `rank`; 0 = not selected. Only used for empty targets.
+   * Default: `rank`. */
   int32_t (*rank_for_options)(const tn_session_factory *self, const tn_session_options *options, int32_t rank);
-  /* TN_OK, or why the runtime cannot be used now; called before accepts_options each time. Default: TN_OK. */
+  /* TN_OK, or why the runtime cannot be used now. Called before each accepts_options. Default:
+   * TN_OK. */
   tn_status (*health)(const tn_session_factory *self, tn_error *err);
-  /* Whether the session may make partial runs. The kit runs these, on the threads that call and with the help of `workers`;
-   * prepare and step are not called. TN_UNIMPLEMENTED, with the reason: a runtime that executes plans wholly by itself has none. Default: TN_OK.
+  /* Whether the session supports partial runs. The kit runs these on the calling threads with the
+   * help of `workers`; prepare and step are not called. A runtime that executes plans entirely by
+   * itself does not support them and returns TN_UNIMPLEMENTED with the reason. Default: TN_OK.
    * Since 0.1, S-PR-33 */
   tn_status (*partial_runs)(const tn_session_factory *self, tn_runtime_session *session, tn_error *err);
-  /* The workers of a pool of the session, by the index that a call gives (tn_run_options.inter_op_pool, never below 0): they
-   * help with what the kit runs for the session by itself, partial runs. Borrowed, good as long as the session. NULL: the
-   * threads that call are alone. Default: that. Since 0.1 */
+  /* The workers of a pool of the session, by the index that a call gives
+   * (tn_run_options.inter_op_pool, never negative). They help with steps that the kit runs for the
+   * session by itself, that is, partial runs. Borrowed, valid as long as the session. NULL: only
+   * the calling threads work. Default: NULL. Since 0.1 */
   tn_kit_workers *(*workers)(const tn_session_factory *self, tn_runtime_session *session, int32_t pool);
-  /* What else the runtime offers, by name and version; NULL for what it does not know, as the name NULL: "tn_eager" in version 1
-   * is a tn_eager_runtime. What is returned is the same each time, and valid until the plugin's shutdown. Default: nothing.
-   * Since 0.1, P-34 */
+  /* Further interfaces of the runtime, by name and version. Returns NULL for a name that is unknown
+   * or NULL. "tn_eager" in version 1 is a tn_eager_runtime. The result is the same each time and
+   * valid until the plugin's shutdown. Default: none. Since 0.1, P-34 */
   const void *(*get_extension)(const tn_session_factory *self, const char *name, uint32_t version);
-  /* Where a node that names no device runs, for the placement log and tn_session_device_of: the name of a device of list_devices,
-   * or NULL for the first CPU. *reason, "" before, may become why. Texts stay valid as long as the session. May be called before
-   * and after the node was prepared, and say something else then. It must not call the session. Default: NULL. Since 0.1,
-   * S-CFG-07, S-CFG-09 */
+  /* The device of a node that names none, for the placement log and tn_session_device_of: the name
+   * of a device of list_devices, or NULL for the first CPU. *reason is "" and may be set to an
+   * explanation. Strings stay valid as long as the session. It may be called before and after the
+   * node was prepared, and the result may differ. It must not call the session. Default: NULL.
+   * Since 0.1, S-CFG-07, S-CFG-09 */
   const char *(*node_device)(const tn_session_factory *self, tn_runtime_session *session, const tn_operation *op,
                              const char **reason);
 };
 #define TN_SESSION_FACTORY_SIZE TN_SIZE_TO(tn_session_factory, node_device)
 #define TN_SESSION_FACTORY_MIN_SIZE TN_SIZE_TO(tn_session_factory, destroy_session)
 
-/* Extension "tn_eager", version 1: the runtime runs single operations for eager sessions. A session is made by new_session, a plan
- * of one operation becomes an executable by prepare, as for any other session; several threads may run one executable at once.
- * execute     runs it, usually many times for little work each; as the factory's step, whose cancel is told of it, too. NULL: step.
- * A runtime whose devices of other types than CPU run operations has the next two. NULL, or a struct without them: its eager
- * sessions have its devices of type CPU only.
- * prepare_on  as prepare, of a plan that runs on device i of list_devices, which its node names: outputs stay in memory of that
- *             device, but for those that kernels read on the host anyway. Release and execute are as for any other executable.
- *             TN_UNIMPLEMENTED, with the reason: the device has no kernel for it. The session runs it on a CPU then, or says so.
- * copy        makes a tensor with the elements of another one in memory of device i. TN_UNIMPLEMENTED, with the reason: its
- *             elements cannot lie there. Several threads at once.
- * Inputs of all executables may lie in memory of any of the devices then.
+/* Extension "tn_eager", version 1: the runtime runs single operations for eager sessions. As for
+ * any other session, new_session makes the session, and prepare turns a plan of one operation into
+ * an executable; several threads may run one executable at once.
+ * execute     runs it, usually many times with little work each, under the rules of the factory's
+ *             step; the factory's cancel applies to it too. NULL: step.
+ * A runtime whose non-CPU devices run operations has the next two. If they are NULL or not covered
+ * by the struct, its eager sessions only have its devices of type CPU.
+ * prepare_on  like prepare, for a plan that runs on device i of list_devices, which its node names.
+ *             Outputs stay in memory of that device, except those that kernels read on the host
+ *             anyway. Release and execute as for any other executable. TN_UNIMPLEMENTED, with the
+ *             reason: the device has no kernel for it. The session then runs it on a CPU, or
+ *             reports the error.
+ * copy        makes a tensor with the elements of another one in memory of device i.
+ *             TN_UNIMPLEMENTED, with the reason: the device cannot hold these elements. Several
+ *             threads at once.
+ * With prepare_on and copy, inputs of all executables may be in memory of any of the devices.
  * Since 0.1, S-EAG */
 typedef struct tn_eager_runtime {
   size_t struct_size;
@@ -151,14 +171,14 @@ typedef struct tn_eager_runtime {
 #define TN_EAGER_RUNTIME_MIN_SIZE TN_SIZE_TO(tn_eager_runtime, execute)
 #define TN_EAGER_EXTENSION "tn_eager"
 
-/* Type of the entry point that the host looks up by the manifest's `entry`. `host` stays valid until shutdown has
- * returned. NULL = refused, with the reason in err. */
+/* Type of the entry point that the host looks up by the manifest's `entry`. `host` stays valid
+ * until shutdown has returned. NULL: the plugin refuses to load, with the reason in err. */
 typedef const tn_plugin *(*tn_plugin_query_fn)(const tn_host *host, tn_error *err);
 
 #ifdef TN_PLUGIN
 #define TN__ENTRY TN__CAT(TN_PLUGIN, _LTX_tn_plugin_query)
-/* The manifest has the module's name, too: a program that the plugin is linked into finds it by that (rule P-89). A file does
- * not export it. */
+/* The symbol of the manifest contains the module's name, by which a program with the plugin linked
+ * in finds it (rule P-89). A shared object does not export it. */
 #define tn__manifest TN__CAT(TN_PLUGIN, _LTX_tn_plugin_manifest)
 
 #ifdef __cplusplus
@@ -169,11 +189,17 @@ typedef const tn_plugin *(*tn_plugin_query_fn)(const tn_host *host, tn_error *er
 #define TN__C_EXTERN extern
 #endif
 
-/* The manifest, read from the file without running its code: key=value texts, each ended by a NUL (rule P-15).
- * kind "runtime" or "kernels"; types "CPU,GPU"; rank "0" to "1000", 0 = only by name; flags "" or "unloadable"; kernels, in
- * TN_PLUGIN_MANIFEST_KERNELS, as "MatMul@CPU:float|bfloat16;Conv2D@CPU:float": the ops that it has kernels for. A plugin that
- * brings ops of its own says TN_PLUGIN_MANIFEST_OPS, with their names as "AcmeScale,AcmeClip": it is loaded when a graph names
- * one of them, and its register_kernels must register them all. */
+/* The manifest, read from the file without running its code: key=value texts, each NUL-terminated
+ * (rule P-15).
+ * kind     "runtime" or "kernels"
+ * types    "CPU,GPU"
+ * rank     "0" to "1000", 0 = by name only
+ * flags    "" or "unloadable"
+ * kernels  of TN_PLUGIN_MANIFEST_KERNELS: the ops that it has kernels for, for example
+ *          "MatMul@CPU:float|bfloat16;Conv2D@CPU:float"
+ * ops      of TN_PLUGIN_MANIFEST_OPS, for a plugin that provides ops of its own: their names, for
+ *          example "AcmeScale,AcmeClip". The plugin is loaded when a graph names one of them, and
+ *          its register_kernels must register them all. */
 #define TN_PLUGIN_MANIFEST(kind, name, types, rank, version, vendor, flags) \
   TN_PLUGIN_MANIFEST_KERNELS(kind, name, types, rank, version, vendor, flags, "")
 #ifndef TN_PLUGIN_MIN_HOST
@@ -188,7 +214,7 @@ typedef const tn_plugin *(*tn_plugin_query_fn)(const tn_host *host, tn_error *er
       tn__manifest[sizeof(TN__MANIFEST_TEXT(kind, name, types, rank, version, vendor, flags, kernels, more))];     \
   const char tn__manifest[] __attribute__((section(".tenon.manifest"), used)) =                                    \
       TN__MANIFEST_TEXT(kind, name, types, rank, version, vendor, flags, kernels, more);
-/* Ends in an empty text: where it is linked into a program, nothing else says how long it is. */
+/* Ends in an empty text, which marks the end if the plugin is linked into a program. */
 #define TN__MANIFEST_TEXT(kind, name, types, rank, version, vendor, flags, kernels, more)                            \
   "format=1\0kind=" kind "\0name=" name "\0types=" types "\0rank=" rank "\0version=" version "\0vendor=" vendor      \
   "\0flags=" flags "\0kernels=" kernels more "\0abi=" TN__STR(TN_ABI_MAJOR) "." TN__STR(TN_ABI_MINOR)                \

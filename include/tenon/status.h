@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Status codes and error objects.
  *
- * Every call that can fail returns a tn_status and takes a last argument `tn_error *err`, which may be NULL. A public
- * function resets the error object that it is given before it does anything else, so afterwards it speaks of that call.
+ * Every function that can fail returns a tn_status and has `tn_error *err` as its last parameter,
+ * which may be NULL. A public function first resets the error object, so afterwards the object
+ * describes that call.
  * Since 0.1 */
 #ifndef TENON_STATUS_H
 #define TENON_STATUS_H
@@ -35,72 +36,77 @@ enum {
 #define TN__STATUS_ENUM(name, number, text) TN_##name = number,
   TN_STATUS_MAP(TN__STATUS_ENUM)
 #undef TN__STATUS_ENUM
-  /* Not an error: a kernel's compute has registered a waiter and will be called again (op.h). */
+  /* Not an error: a kernel's compute is waiting and will be called again (op.h). */
   TN_PENDING = 1000
 };
 
-/* Name of a code, as "INVALID_ARGUMENT"; an unknown number gives "UNKNOWN". Static text. Any thread. Since 0.1 */
+/* Name of a code, for example "INVALID_ARGUMENT"; "UNKNOWN" for any other number. Static text.
+ * Any thread. Since 0.1 */
 TN_API const char *tn_status_name(tn_status code);
 
-/* One line that says what a code means. Static text. Any thread. Since 0.1 */
+/* One line that explains a code. Static text. Any thread. Since 0.1 */
 TN_API const char *tn_status_text(tn_status code);
 
-/* Code of a name, as "INVALID_ARGUMENT".
- * Returns TN_OK and *out; TN_NOT_FOUND for another name, *out is then TN_UNKNOWN. Any thread. Since 0.1 */
+/* Code of a name such as "INVALID_ARGUMENT".
+ * Returns TN_OK and *out; TN_NOT_FOUND for an unknown name, with *out set to TN_UNKNOWN.
+ *         Any thread. Since 0.1 */
 TN_API tn_status tn_status_from_name(const char *name, tn_status *out);
 
-/* An error object belongs to its caller and lives where the caller puts it, usually on the stack:
+/* An error object is owned by its caller and usually lives on the stack:
  *
  *   tn_error err = TN_ERROR_INIT;
  *   if (tn_session_run(..., &err) != TN_OK) fprintf(stderr, "%s\n", tn_error_message(&err));
  *   tn_error_clear(&err);
  *
- * Short texts stay in `inline_text`, longer ones spill to the heap; without memory for that the text is cut and ends in
- * "...". Read the fields through the functions below. Not for use by two threads at once. */
+ * Short texts are stored in `inline_text`, longer ones on the heap. If heap memory is not
+ * available, the text is truncated and ends in "...". Read the fields through the functions below.
+ * An object must not be used by two threads at once. */
 struct tn_error {
   size_t struct_size;
   tn_status code;
   uint32_t n_causes;
   uint32_t used;       /* bytes in use: message, node and causes, each with its NUL */
-  uint32_t spill_size; /* bytes allocated at spill */
-  char *spill;
+  uint32_t spill_size; /* bytes allocated for spill */
+  char *spill;         /* the texts if they do not fit inline_text, else NULL */
   char inline_text[224];
 };
 
 #define TN_ERROR_INIT { sizeof(tn_error), 0, 0, 0, 0, NULL, { 0 } }
 
-/* Makes an error object OK and empty; it must not hold a text. Since 0.1 */
+/* Initialises an error object to TN_OK, without texts. It must not hold a text: nothing is freed.
+ * Since 0.1 */
 TN_API void tn_error_init(tn_error *err);
 
-/* Frees what the object holds and makes it OK. NULL is allowed. Since 0.1 */
+/* Frees the texts of the object and resets it to TN_OK. NULL is allowed. Since 0.1 */
 TN_API void tn_error_clear(tn_error *err);
 
 /* The code; TN_OK for NULL. Since 0.1 */
 TN_API tn_status tn_error_code(const tn_error *err);
 
-/* The message without causes, "" when OK. Borrowed until the next change of `err`. Since 0.1 */
+/* The message without causes, "" for TN_OK. Borrowed until the next change of `err`. Since 0.1 */
 TN_API const char *tn_error_message(const tn_error *err);
 
-/* Name of the node that failed, "" when there is none. Borrowed as the message. Since 0.1 */
+/* Name of the node that failed, "" if there is none. Borrowed like the message. Since 0.1 */
 TN_API const char *tn_error_node(const tn_error *err);
 
-/* The chain of causes, nearest first; the last is the deepest (for instance the dynamic linker's own words). `i` past the
- * end gives "". Borrowed as the message. Since 0.1 */
+/* The chain of causes, nearest first; the last is the deepest, for example a message of the dynamic
+ * linker. Past the end tn_error_cause returns "". Borrowed like the message. Since 0.1 */
 TN_API size_t tn_error_n_causes(const tn_error *err);
 TN_API const char *tn_error_cause(const tn_error *err, size_t i);
 
-/* Writes "CODE: message" and a line "  caused by: ..." for each cause into buffer[size], always with a NUL.
- * Returns the length of the whole text without its NUL, as snprintf does. Since 0.1 */
+/* Writes "CODE: message" and a line "  caused by: ..." for each cause to buffer[size], always
+ * NUL-terminated. Returns the length of the whole text without its NUL, as snprintf does. Since 0.1 */
 TN_API size_t tn_error_format(const tn_error *err, char *buffer, size_t size);
 
-/* Copies code, texts and causes. `to` may hold an older error, which is freed. Since 0.1 */
+/* Copies code, texts and causes. An older error in `to` is freed. Since 0.1 */
 TN_API void tn_error_copy(tn_error *to, const tn_error *from);
 
-/* Sets the node's name of an error that is not OK and has none. Since 0.1 */
+/* Sets the node name of an error, unless the code is TN_OK or a name is already set. Since 0.1 */
 TN_API void tn_error_set_node(tn_error *err, const char *node);
 
-/* Records an error: does nothing when `err` is NULL or holds one already (the first error wins). Returns `code`, so that
- * a function can say `return tn_error_set(err, TN_NOT_FOUND, "...")`. printf's formats. Since 0.1 */
+/* Records an error, formatted as by printf. Does nothing if `err` is NULL or already holds an
+ * error: the first error wins. Returns `code`, so that a function can `return tn_error_set(err,
+ * TN_NOT_FOUND, "...")`. Since 0.1 */
 #ifdef TN_PLUGIN
 #define tn_error_set (TN_HOST_TABLE->base->error_set)
 #define tn_error_wrap (TN_HOST_TABLE->base->error_wrap)
@@ -108,11 +114,12 @@ TN_API void tn_error_set_node(tn_error *err, const char *node);
 #else
 TN_API tn_status tn_error_set(tn_error *err, tn_status code, const char *format, ...) TN_PRINTF(3, 4);
 
-/* Gives an error a new message in front; its message so far becomes the first cause. The code becomes `code`, or stays
- * when `code` is TN_OK. Returns the code; TN_UNKNOWN when neither `err` nor `code` has one. Since 0.1 */
+/* Replaces the message of an error; the old message becomes the first cause. The code becomes
+ * `code`, or is kept if `code` is TN_OK. Returns the code, or TN_UNKNOWN if neither `err` nor
+ * `code` has one. Since 0.1 */
 TN_API tn_status tn_error_wrap(tn_error *err, tn_status code, const char *format, ...) TN_PRINTF(3, 4);
 
-/* Puts "text: " before the message of an error. Returns its code, TN_UNKNOWN for NULL. Since 0.1 */
+/* Prepends "text: " to the message of an error. Returns its code, TN_UNKNOWN for NULL. Since 0.1 */
 TN_API tn_status tn_error_prefix(tn_error *err, const char *format, ...) TN_PRINTF(2, 3);
 #endif
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Everything that a program needs. Since 0.1 */
+/* All headers that a program needs. Since 0.1 */
 #ifndef TENON_TENON_H
 #define TENON_TENON_H
 

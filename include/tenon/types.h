@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Names and scalar types that every Tenon header shares.
+/* Names and scalar types shared by all Tenon headers.
  *
- * A program includes <tenon/tenon.h>; a plugin includes <tenon/runtime.h> or <tenon/op.h> and is compiled with
- * -DTN_PLUGIN=<module>. The same function names are exported symbols in a program and inline calls through the host
- * table in a plugin (see host.h). Since 0.1 */
+ * A program includes <tenon/tenon.h>. A plugin includes <tenon/runtime.h> or <tenon/op.h> and is
+ * compiled with -DTN_PLUGIN=<module>. The same function names are exported symbols in a program and
+ * inline calls through the host table in a plugin (see host.h). Since 0.1 */
 #ifndef TENON_TYPES_H
 #define TENON_TYPES_H
 
@@ -30,7 +30,8 @@
 #define TN_UNUSED
 #endif
 
-/* TN_API marks every public function. In a plugin each becomes a static inline call through the host table. */
+/* TN_API marks every public function. In a plugin each is a static inline call through the host
+ * table. */
 #ifdef TN_PLUGIN
 #if defined(__cplusplus) || __STDC_VERSION__ >= 199901L
 #define TN_API static inline TN_UNUSED
@@ -41,17 +42,18 @@
 #define TN_API TN_EXPORT extern
 #endif
 
-/* Size of struct `type` up to the end of `field`, its last known field: tail padding never counts (rule P-25). */
+/* Size of struct `type` up to the end of `field`, its last known field. Tail padding never counts
+ * (rule P-25). */
 #define TN_SIZE_TO(type, field) (offsetof(type, field) + sizeof(((type *)0)->field))
 
-/* True when `object`, whose struct_size its maker set, wholly covers `field` (rule P-26). */
+/* True if `object`, whose creator set struct_size, has all of `field` (rule P-26). */
 #define TN_HAS_FIELD(object, type, field) ((object)->struct_size >= TN_SIZE_TO(type, field))
 
-/* Largest rank of a tensor. */
+/* Maximum rank of a tensor. */
 #define TN_MAX_RANK 254
 
 typedef int32_t tn_status; /* one of TN_STATUS_MAP, status.h */
-typedef int32_t tn_dtype;  /* one of TN_DTYPE_MAP, tensor.h; numbers equal TensorFlow's DataType */
+typedef int32_t tn_dtype;  /* one of TN_DTYPE_MAP, tensor.h; the numbers are those of TensorFlow's DataType */
 typedef uint8_t tn_bool;   /* 0 or 1 */
 
 typedef struct tn_error tn_error;
@@ -128,18 +130,19 @@ typedef struct tn_output {
   int32_t index;
 } tn_output;
 
-/* A prepared signature of one session: a slot and its generation, so that a stale one is found out. */
+/* A prepared signature of one session: a slot and its generation, so that a stale one is detected. */
 typedef struct tn_callable {
   uint64_t id;
 } tn_callable;
 
-/* A partial run of one session, in which a step goes on from call to call. No two in a process have one id. */
+/* A partial run of one session: a step that continues from call to call. The id is unique in the
+ * process. */
 typedef struct tn_partial_run {
   uint64_t id;
 } tn_partial_run;
 
-/* Called once when memory that was given to the library is no longer used. Any thread; must not call back into the
- * object that it belonged to. */
+/* Called once, when memory that was handed to the library is no longer used. Any thread; must not
+ * call back into the object that owned the memory. */
 typedef void (*tn_release_fn)(void *user, void *data, size_t bytes);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Of the instructions that can run, the one that takes longest goes first. Put an order of your own into `take`. */
+/* Of the instructions that are ready, the longest runs first. Implement your own order in `take`. */
 #include "crew.h"
 
 #include <pthread.h>
@@ -14,15 +14,16 @@ typedef struct item {
 
 struct crew {
   pthread_mutex_t lock;
-  pthread_cond_t changed; /* something can run, a part is over, or the crew is closed */
-  item *items;            /* what can run now, of all steps */
+  pthread_cond_t changed; /* signalled when an instruction is ready, a part is over, or the crew closes */
+  item *items;            /* ready instructions of all steps */
   size_t n, room;
   int closed;
   int n_helpers;
   pthread_t helpers[MOST_THREADS];
 };
 
-/* Takes the longest instruction, of one step or (NULL) of any; the lock is held. */
+/* Removes and returns the longest instruction, of one step or (NULL) of any. Call with the lock
+ * held. */
 static int take(crew *c, const tn_step *step, item *out)
 {
   item *best = NULL;
@@ -34,7 +35,8 @@ static int take(crew *c, const tn_step *step, item *out)
   return 1;
 }
 
-/* Runs what there is until the end: for a helper that of the crew, for a step's own thread that of the part. */
+/* Runs ready instructions until the end: a helper's end is that of the crew, a step's own thread's
+ * that of the part. */
 static void work(crew *c, tn_step *step)
 {
   item one;
@@ -57,7 +59,7 @@ static void *help(void *c)
   return NULL;
 }
 
-/* Room for n more; the lock is held. */
+/* Makes room for n more. Call with the lock held. */
 static int reserve(crew *c, size_t n)
 {
   if (c->n + n <= c->room) return 1;
@@ -71,7 +73,7 @@ static int reserve(crew *c, size_t n)
   return 1;
 }
 
-/* n = 0 says that the part is over: then `work` has to look, too. */
+/* n = 0: the part is over, which `work` must check. */
 void crew_ready(void *user, tn_step *step, const uint32_t *instructions, const float *costs, size_t n)
 {
   crew *c = user;
@@ -98,7 +100,7 @@ void crew_close(crew *c)
   tn_free(c);
 }
 
-/* Signals are the program's: helpers block all of them. */
+/* Signals are for the program: helpers block all of them. */
 static int start_helper(crew *c)
 {
   sigset_t all, before;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The threads of a session, and which instruction they run next. */
+/* The threads of a session, and the order in which they run instructions. */
 #ifndef CREW_H
 #define CREW_H
 
@@ -9,11 +9,11 @@ enum { MOST_THREADS = 64 };
 
 typedef struct crew crew;
 
-/* A crew of `threads`, the one that calls Run among them. TN_RESOURCE_EXHAUSTED. */
+/* Opens a crew of `threads` threads, including the one that calls Run. TN_RESOURCE_EXHAUSTED. */
 tn_status crew_open(int threads, crew **out, tn_error *err);
-void crew_close(crew *c); /* joins its threads; no step runs any more */
+void crew_close(crew *c); /* joins its threads; no step runs */
 
-/* Those of tn_kit_scheduler; `user` is the crew. */
+/* Callbacks for tn_kit_scheduler; `user` is the crew. */
 void crew_ready(void *user, tn_step *step, const uint32_t *instructions, const float *costs, size_t n);
 void crew_wait(void *user, tn_step *step);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Runtime acme.longest: schedules steps by itself, on level (b) of the kit. It decides which thread runs which
- * instruction and when (crew.c); the library computes. Its setting threads=1 to 64 counts the thread that calls Run;
- * without it the option inter_op_threads counts. */
+/* Runtime acme.longest: schedules steps by itself, on level (b) of the kit. It decides which thread
+ * runs which instruction and when (crew.c); the library computes. Its setting threads=1 to 64
+ * includes the thread that calls Run; the default is the option inter_op_threads. */
 #include <stdlib.h>
 
 #include "crew.h"
@@ -14,7 +14,8 @@ struct tn_runtime_session {
   crew *crew;
 };
 
-/* inter_op_threads of the session: 0 = as the runtime likes, below 0 = the thread that calls Run alone. */
+/* inter_op_threads of the session: 0 = chosen by the runtime, negative = only the thread that calls
+ * Run. */
 static int threads_of_option(const tn_session_options *options)
 {
   int64_t n = 0;
@@ -22,7 +23,7 @@ static int threads_of_option(const tn_session_options *options)
   return n < 0 ? 1 : n > MOST_THREADS ? MOST_THREADS : (int)n;
 }
 
-/* The number of threads that the options ask for; 0 and a text in err when they are wrong. */
+/* Returns the number of threads that the options request; on error 0, with a text in err. */
 static int threads_of(const tn_session_options *options, tn_error *err)
 {
   static const char *const keys[] = { "threads" };
@@ -36,7 +37,7 @@ static int threads_of(const tn_session_options *options, tn_error *err)
   return 0;
 }
 
-/* May be asked often and by several threads: it looks and keeps nothing. */
+/* May be called often and by several threads: it only checks and stores nothing. */
 static tn_bool accepts_options(const tn_session_factory *self, const tn_session_options *options)
 {
   (void)self;
@@ -64,7 +65,7 @@ static tn_status new_session(const tn_session_factory *self, const tn_session_op
   return status;
 }
 
-/* Its executables were released and no step runs: the threads can go. */
+/* All executables are released and no step runs, so the threads can be joined. */
 static void destroy_session(const tn_session_factory *self, tn_runtime_session *session)
 {
   (void)self;
@@ -92,7 +93,7 @@ static tn_status reset(const tn_session_factory *self, const tn_session_options 
   return tn_kit_reset(self, containers, n, flags, err);
 }
 
-/* release and step stay empty: those of the kit do for its executables. */
+/* release and step are NULL: the kit's defaults handle its executables. */
 static const tn_session_factory factory = {
   .struct_size = TN_SESSION_FACTORY_SIZE,
   .name = "acme.longest",

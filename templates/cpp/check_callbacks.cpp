@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What make check runs: no exception leaves a callback (P-94). The callbacks are those of tenon.hpp, with a session and
-// an executable that throw; of the library there is as much as they need.
+// Run by make check: no exception leaves a callback (P-94). The callbacks are those of tenon.hpp,
+// with a session and an executable that throw. Stubs replace the functions of the library that they
+// use.
 #include <cstdarg>
 #include <cstdio>
 #include <stdexcept>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runtime acme.executor: executes straight plans by itself, on level (c) of the kit. It leaves what an instruction
-// computes to the kernel that the plan chose: code of your own goes into compute(). Other plans go to level (a).
+// Runtime acme.executor: executes straight plans by itself, on level (c) of the kit. Each
+// instruction is computed by the kernel that the plan chose; put your own code into compute().
+// Other plans use level (a).
 #include <chrono>
 #include <optional>
 
@@ -14,7 +15,7 @@ namespace {
 using tenon::check;
 using tenon::owner;
 
-// What the runtime keeps for a session, and the options that it takes.
+// The runtime's data for a session, and the options that it accepts.
 class Session {
  public:
   static tn_status check_options(const tn_session_options *options, tn_error *err)
@@ -59,7 +60,8 @@ class Step {
     values_.give_outputs();
   }
 
-  // For metadata: each instruction, also one that fails, and one that has nothing to compute, which takes no time.
+  // Records every instruction for metadata, including one that fails, and one with nothing to
+  // compute, which takes no time.
   template <class F>
   void record(uint32_t i, F &&f)
   {
@@ -83,8 +85,8 @@ class Step {
     return duration_cast<nanoseconds>(steady_clock::now().time_since_epoch()).count();  // CLOCK_MONOTONIC
   }
 
-  // Returns whether there was something to compute. tn_operation_type(in.op) says which op it is,
-  // values_.view(in.inputs[k]) what it reads.
+  // Returns whether there was something to compute. The op is tn_operation_type(in.op), its inputs
+  // are values_.view(in.inputs[k]).
   bool compute(uint32_t i, const tn_plan_instruction &in)
   {
     auto how = tenon::sized<tn_layout_instruction>();
@@ -110,7 +112,7 @@ class Step {
   std::vector<tn_tensor *> made_;
 };
 
-// What the runtime makes of a plan.
+// The executable of a plan.
 class Executable {
  public:
   Executable(Session &, const tn_plan *plan, tn_error *err)

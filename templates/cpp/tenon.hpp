@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every runtime in C++ can use as it is: exceptions end at the callbacks and become errors, what the library gives
-// has an owner, and the callbacks are made from two classes. Compile with -DTN_PLUGIN=<module>; C++17.
+// Reusable parts of a runtime in C++: exceptions are caught at the callbacks and become errors,
+// objects from the library have owners, and two classes supply the callbacks. Compile with
+// -DTN_PLUGIN=<module>; C++17.
 #ifndef TENON_HPP
 #define TENON_HPP
 
@@ -17,7 +18,7 @@ namespace tenon {
 
 // ---- errors ----
 
-// A call of the library failed; the text stands in the error object that the call was given.
+// A call of the library failed; the text is in the error object passed to the call.
 class failure : public std::exception {
  public:
   explicit failure(tn_status status) noexcept : status_(status) {}
@@ -28,7 +29,7 @@ class failure : public std::exception {
   tn_status status_;
 };
 
-// A failure with a text of one's own: throw tenon::error(TN_INVALID_ARGUMENT, "...").
+// A failure with its own text: throw tenon::error(TN_INVALID_ARGUMENT, "...").
 class error : public failure {
  public:
   error(tn_status status, std::string text) : failure(status), text_(std::move(text)) {}
@@ -43,8 +44,9 @@ inline void check(tn_status status)
   if (status != TN_OK) throw failure(status);
 }
 
-// Runs f, which may throw, and says how it went. Nothing gets past: each callback does its work in here (P-94). What is
-// in `err` already stays, so a failure of the library keeps the library's words.
+// Runs f, which may throw, and returns its status. No exception leaves it: each callback does its
+// work inside (P-94). A text already in `err` is kept, so a failure of the library keeps the
+// library's message.
 template <class F>
 tn_status guarded(tn_error *err, F &&f) noexcept
 {
@@ -73,7 +75,7 @@ struct deleter {
 template <class T>
 using owner = std::unique_ptr<T, deleter>;
 
-// Memory that is aligned to 64 bytes, of the allocator that the program chose; none for 0 bytes.
+// Memory aligned to 64 bytes, from the program's allocator; none for 0 bytes.
 inline owner<void> allocate(std::size_t bytes)
 {
   owner<void> memory(tn_alloc(bytes));
@@ -81,7 +83,7 @@ inline owner<void> allocate(std::size_t bytes)
   return memory;
 }
 
-// A struct that the library fills in.
+// A struct to be filled in by the library.
 template <class T>
 T sized() noexcept
 {
@@ -111,13 +113,14 @@ inline tn_view view_of(tn_tensor *tensor) noexcept
   return view;
 }
 
-// Whether elements are bytes and own nothing.
+// Whether elements are plain bytes that own no memory.
 inline bool is_plain(tn_dtype dtype) noexcept
 {
   return dtype != TN_STRING && dtype != TN_RESOURCE && dtype != TN_VARIANT;
 }
 
-// A tensor that the caller gives for an output has to fit; nobody else can tell before the step.
+// Checks a tensor that the caller supplied for an output; the library cannot check it before the
+// step.
 inline void require_shape(const tn_tensor *given, tn_dtype dtype, const int64_t *dims, int32_t rank)
 {
   bool same = tn_tensor_dtype(given) == dtype && tn_tensor_rank(given) == rank;
@@ -125,7 +128,7 @@ inline void require_shape(const tn_tensor *given, tn_dtype dtype, const int64_t 
   if (!same) throw error(TN_INVALID_ARGUMENT, "the tensor given for an output has another dtype or shape");
 }
 
-// Copies elements into a tensor that the caller gave.
+// Copies elements into a tensor that the caller supplied.
 inline void copy_into(tn_tensor *to, const tn_view &from, tn_error *err)
 {
   require_shape(to, from.dtype, from.dims, from.rank);
@@ -142,8 +145,8 @@ inline void copy_into(tn_tensor *to, const tn_view &from, tn_error *err)
   }
 }
 
-// A tensor of its own with the elements and shape of `view`; `source` is the tensor whose memory that is, when it is a
-// tensor's.
+// Makes a tensor with the elements and shape of `view`; `source` is the tensor that owns the
+// memory, if any.
 inline owner<tn_tensor> copy_of(const tn_view &view, const tn_tensor *source, tn_error *err)
 {
   if (is_plain(view.dtype)) {
@@ -160,12 +163,12 @@ inline owner<tn_tensor> copy_of(const tn_view &view, const tn_tensor *source, tn
 
 // ---- callbacks ----
 
-// The session factory of two classes of the author's:
+// The session factory, made from two classes of the author:
 //
-//   class Session                                what the runtime keeps for one session
-//     static tn_status check_options(const tn_session_options *, tn_error *)   says what is wrong and keeps nothing
+//   class Session                                the runtime's data for one session
+//     static tn_status check_options(const tn_session_options *, tn_error *)   reports errors and stores nothing
 //     Session(const tn_session_options *, tn_error *)
-//   class Executable                             what it makes of one plan, which lives as long as it
+//   class Executable                             the executable of one plan, which lives as long as it
 //     Executable(Session &, const tn_plan *, tn_error *)
 //     void run(tn_step *, tn_error *) const      one step; called on several threads at once
 //
@@ -206,7 +209,7 @@ class runtime {
   }
 
  private:
-  // To the library both classes are structs that it knows by name only.
+  // The library sees both classes as opaque structs.
   static Session *mine(tn_runtime_session *session) noexcept { return reinterpret_cast<Session *>(session); }
   static Executable *mine(tn_executable *executable) noexcept { return reinterpret_cast<Executable *>(executable); }
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The values of one step of a straight plan in host memory: what a runtime on level (c) needs besides its computing.
-// The layout says where each value goes; here it gets its memory there, and outputs get to the program. Layouts and
-// memory stay with the plan for the next step, so that one which meets known shapes allocates nothing of the library's.
+// The values of one step of a straight plan in host memory: what a level (c) runtime needs besides
+// its computation. The layout says where each value is stored; this class allocates the memory and
+// returns the outputs to the program. Layouts and memory are kept with the plan for the next step,
+// so that a step with known shapes allocates no memory from the library.
 #ifndef VALUES_HPP
 #define VALUES_HPP
 
@@ -14,7 +15,7 @@
 
 namespace tenon {
 
-// What steps of a plan leave for the next ones. Used by several threads at once.
+// Layouts and memory that steps of a plan leave for later steps. Used by several threads at once.
 class leftovers {
  public:
   using layout = std::shared_ptr<tn_plan_layout>;
@@ -23,7 +24,8 @@ class leftovers {
     std::size_t bytes = 0;
   };
 
-  // The layout for these inputs. It is kept and shared where shapes alone decide it and there is one segment.
+  // Returns the layout for these inputs. It is kept and shared if it depends on shapes alone and
+  // has one segment.
   layout find(const tn_plan *plan, const std::vector<tn_tensor *> &inputs, tn_error *err)
   {
     const std::vector<int64_t> key = shapes_of(inputs);
@@ -31,7 +33,7 @@ class leftovers {
     const auto same = [&](const auto &known) { return known.first == key; };
     const auto at = std::find_if(layouts_.begin(), layouts_.end(), same);
     if (at != layouts_.end()) {
-      std::rotate(layouts_.begin(), at, at + 1);  // used last goes first
+      std::rotate(layouts_.begin(), at, at + 1);  // most recently used first
       return layouts_.front().second;
     }
     tn_plan_layout *made = nullptr;
@@ -43,7 +45,7 @@ class leftovers {
     return owned;
   }
 
-  // Memory of at least so many bytes, and its way back.
+  // Takes a block of at least `bytes` bytes; give() returns it.
   block take(std::size_t bytes)
   {
     {
@@ -89,7 +91,7 @@ class leftovers {
   std::vector<block> blocks_;
 };
 
-// What is known of a plan before its steps.
+// Properties of a plan that are known before its steps.
 struct program {
   program(const tn_plan *p, tn_error *err)
       : plan(p), instructions(tn_plan_n_instructions(p), sized<tn_plan_instruction>()),
@@ -105,7 +107,7 @@ struct program {
   const tn_plan *plan;
   std::vector<tn_plan_instruction> instructions;
   std::vector<tn_plan_value> values;
-  std::vector<uint32_t> readers;  // by value: how often instructions and outputs of the step read it
+  std::vector<uint32_t> readers;  // by value: number of reads by instructions and outputs of the step
   mutable leftovers kept;
 };
 
@@ -136,7 +138,7 @@ class step_values {
   const tn_plan_layout *layout() const noexcept { return layout_.get(); }
   tn_view *view(uint32_t i) const { return views_[i]; }  // NULL until the value is placed
 
-  // Begins segment `number`; those before it were run. What they had in the arena is gone.
+  // Begins segment `number`, after those before it were run. Their arena contents are overwritten.
   tn_layout_segment begin_segment(std::size_t number)
   {
     auto segment = sized<tn_layout_segment>();
@@ -146,14 +148,14 @@ class step_values {
     return segment;
   }
 
-  // For the kernel that comes next; NULL for 0 bytes.
+  // Scratch memory for the next kernel; NULL for 0 bytes.
   void *scratch(std::size_t bytes)
   {
     if (bytes > 0) grow(scratch_, bytes);
     return bytes > 0 ? scratch_.memory.get() : nullptr;
   }
 
-  // Of a step that failed: who has which memory, when that is what ran out.
+  // After a step ran out of memory: adds to the error which values hold memory.
   void explain_memory() const
   {
     std::vector<tn_tensor *> tensors(values_.size());
@@ -163,7 +165,8 @@ class step_values {
     tn_step_explain_memory(step_, program_.plan, tensors.data(), tensors.size(), arena_.bytes + scratch_.bytes, err_);
   }
 
-  // Gives value i its memory, before it is computed; one that its kernel makes (TN_PLACE_GIVEN) has none yet.
+  // Allocates the memory of value i before it is computed. A value that its kernel makes
+  // (TN_PLACE_GIVEN) has none yet.
   void place(uint32_t i)
   {
     const tn_layout_value v = where(i);
@@ -189,15 +192,15 @@ class step_values {
     views_[i] = &to.view;
   }
 
-  // Value i is this tensor, which its kernel made.
+  // Sets value i to a tensor that its kernel made.
   void own(uint32_t i, owner<tn_tensor> tensor)
   {
     set(i, tensor.get());
     values_[i].owned = std::move(tensor);
   }
 
-  // An instruction was run: a tensor that nobody reads any more goes. One that a variable gave may then be written in
-  // place.
+  // Call after an instruction was run: releases tensors that have no readers left. If a variable
+  // supplied the tensor, later instructions may then write it in place.
   void end(const tn_plan_instruction &in)
   {
     for (uint32_t k = 0; k < in.n_inputs; k++)
@@ -206,7 +209,8 @@ class step_values {
       if (readers_[in.outputs[k]] == 0) let_go(in.outputs[k]);
   }
 
-  // Hands the outputs out: each is what was made for it or, since it has to be the program's alone, a copy.
+  // Returns the outputs to the program: the tensor made for the output or, since it must belong to
+  // the program alone, a copy.
   void give_outputs()
   {
     for (std::size_t o = 0; o < outputs_.size(); o++) {
@@ -223,13 +227,13 @@ class step_values {
  private:
   struct value {
     tn_view view{};
-    tn_tensor *tensor = nullptr;  // whose memory it is, when it is a tensor's
+    tn_tensor *tensor = nullptr;  // the tensor whose memory it is, if any
     owner<tn_tensor> owned;
     uint32_t source = none;  // the value whose memory it shares
   };
   static constexpr uint32_t none = UINT32_MAX;
 
-  // What it had before is gone.
+  // Grows a block; its content is lost.
   void grow(leftovers::block &b, std::size_t bytes)
   {
     if (b.bytes >= bytes) return;
@@ -259,7 +263,7 @@ class step_values {
     return v;
   }
 
-  // The tensor that output o becomes: the caller's, or a new one.
+  // The tensor of output o: the caller's, or a new one.
   tn_tensor *output(uint32_t o)
   {
     const tn_layout_value v = where(tn_plan_output(program_.plan, o));
@@ -278,7 +282,7 @@ class step_values {
   leftovers::block arena_, scratch_;
   std::vector<value> values_;
   std::vector<tn_view *> views_;
-  std::vector<uint32_t> readers_;  // that are still to come
+  std::vector<uint32_t> readers_;  // remaining reads, by value
   std::vector<owner<tn_tensor>> outputs_;
 };
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A function that nobody has is found when the plugin is linked; its own are not replaced by those of a program.
+// Undefined functions are reported when the plugin is linked; a program cannot replace the plugin's
+// own functions.
 fn main() {
     println!("cargo:rustc-cdylib-link-arg=-Wl,-z,defs,-z,now,-Bsymbolic");
     println!("cargo:rerun-if-changed=build.rs");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* run MODEL RUNTIME: feeds x = [[1, 2], [3, -4]] and prints y, on the runtime that is named. */
+/* run MODEL RUNTIME: feeds x = [[1, 2], [3, -4]] and prints y, on the named runtime. */
 #include <stdio.h>
 #include <tenon/tenon.h>
 

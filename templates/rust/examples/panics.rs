@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A runtime for the tests: panics where its setting says, as check.panics:at=step.
+//! A runtime for the tests: panics in the callback that its setting names, for example
+//! check.panics:at=step.
 #[macro_use]
 #[path = "../src/tenon.rs"]
 mod tenon;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Runtime acme.watch: runs plans as the library does (level (a) of the kit) and keeps an eye on how long steps take.
+//! Runtime acme.watch: runs plans as the library does (level (a) of the kit) and monitors how long steps take.
 //!
-//!     acme.watch                  a line in the log for each step that takes longer than 100 ms
+//!     acme.watch                  logs each step that takes longer than 100 ms
 //!     acme.watch:slow_ms=2.5      longer than 2.5 ms
-//!     acme.watch:every=1000       with TENON_LOG=info a line with the figures after each 1000 steps
+//!     acme.watch:every=1000       with TENON_LOG=info, logs statistics after each 1000 steps
 //!
-//! With TENON_LOG=info a session says at its end, too, what its steps took.
+//! With TENON_LOG=info a session also logs the times of its steps when it ends.
 #[macro_use]
 pub mod tenon;
 
@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Instant;
 use tenon::{log, Failure, Options, Result, Runtime, Step, INVALID_ARGUMENT, LOG_INFO, LOG_WARNING};
 
-/// The settings of a target. They may be asked for often, so this is quick and keeps nothing.
+/// The settings of a target. They may be read often, so this is quick and stores nothing.
 struct Settings {
     slow_ms: f64,
     every: u64,
@@ -44,7 +44,7 @@ fn refused(key: &str, found: &str, wanted: &str) -> Failure {
     Failure::new(INVALID_ARGUMENT, format!("setting '{}' is '{}', wanted {}", key, found, wanted))
 }
 
-/// What the runtime keeps for a session. Steps run on several threads at once.
+/// The runtime's data for a session. Steps run on several threads at once.
 struct Watch {
     settings: Settings,
     steps: AtomicU64,

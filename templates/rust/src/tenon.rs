@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What every runtime in Rust can use as it is: the structs of <tenon/runtime.h> that a plugin fills in, the functions
-//! of the library by their names, and callbacks that no panic gets past. tests/abi.rs compares the structs with the
-//! installed header.
+//! Reusable parts of a runtime in Rust: the structs of <tenon/runtime.h> that a plugin fills in,
+//! the functions of the library by name, and callbacks that no panic leaves. tests/abi.rs compares
+//! the structs with the installed header.
 //!
-//! A function that is not here yet is one more line of `functions!`, with the signature of its header.
+//! To use another function, add a line to `functions!` with the signature of its header.
 #![allow(dead_code)]
 
 use std::ffi::{c_void, CStr, CString};
@@ -30,7 +30,7 @@ pub const LOG_DEBUG: i32 = 3;
 
 pub const ABI_MAJOR: i32 = 0;
 pub const ABI_MINOR: i32 = 1;
-/// The same as a text, for the manifest.
+/// The ABI version as text, for the manifest.
 #[macro_export]
 macro_rules! tenon_abi {
     () => {
@@ -38,13 +38,13 @@ macro_rules! tenon_abi {
     };
 }
 
-/// What the library makes and a plugin knows by its address alone.
+/// Types of the library that a plugin only handles by address.
 macro_rules! opaque {
     ($($name:ident)*) => { $( #[repr(C)] pub struct $name { _private: [u8; 0] } )* };
 }
 opaque! { RawError RawOptions RawSession RawExecutable RawPlan RawStep RawDevice }
 
-// ---- <tenon/host.h>: the head of the table, which stays as it is ----
+// ---- <tenon/host.h>: the head of the table, which does not change ----
 
 #[repr(C)]
 pub struct Host {
@@ -59,7 +59,7 @@ macro_rules! functions {
     ($($name:ident: $type:ty;)*) => {
         pub struct Functions { $( pub $name: $type, )* }
         impl Functions {
-            /// Or the name of the first that this library does not have.
+            /// Returns the name of the first missing function if this library lacks one.
             unsafe fn find(host: *const Host) -> std::result::Result<Functions, &'static str> {
                 Ok(Functions { $( $name: {
                     let name = concat!(stringify!($name), "\0").as_ptr() as *const c_char;
@@ -90,14 +90,14 @@ functions! {
 
 static FUNCTIONS: AtomicPtr<Functions> = AtomicPtr::new(ptr::null_mut());
 
-/// The library's functions; they are there as soon as the entry point was called.
+/// The library's functions; valid after the entry point was called.
 pub fn library() -> &'static Functions {
     unsafe { &*FUNCTIONS.load(Ordering::Acquire) }
 }
 
 // ---- errors and the log ----
 
-/// Why a callback failed. Without a text the library has told already.
+/// Why a callback failed. Without a text, the library has already set the error.
 #[derive(Debug)]
 pub struct Failure {
     status: Status,
@@ -119,12 +119,12 @@ fn told(status: Status) -> Result<()> {
     }
 }
 
-/// A text for C, up to its first NUL.
+/// A C string from a text, up to its first NUL.
 fn c_text(text: &str) -> CString {
     CString::new(text.split('\0').next().unwrap_or("")).unwrap_or_default()
 }
 
-/// Runs the work of a callback; an error or a panic becomes a status with a text (P-94).
+/// Runs the work of a callback; turns an error or a panic into a status with a text (P-94).
 fn guarded(err: *mut RawError, work: impl FnOnce() -> Result<()>) -> Status {
     let failure = match catch_unwind(AssertUnwindSafe(work)) {
         Ok(Ok(())) => return OK,
@@ -133,7 +133,7 @@ fn guarded(err: *mut RawError, work: impl FnOnce() -> Result<()>) -> Status {
             let words = panic.downcast_ref::<String>().map(String::as_str);
             let words = words.or_else(|| panic.downcast_ref::<&str>().copied());
             let failure = Failure::new(INTERNAL, format!("panic: {}", words.unwrap_or("without words")));
-            std::mem::forget(panic); // to drop it may panic again
+            std::mem::forget(panic); // dropping it may panic again
             failure
         }
     };
@@ -145,7 +145,7 @@ fn guarded(err: *mut RawError, work: impl FnOnce() -> Result<()>) -> Status {
     failure.status
 }
 
-/// Writes a line to the log; `text` makes it when somebody wants to see it.
+/// Writes a line to the log; `text` is only called if the line is shown.
 pub fn log(level: i32, text: impl FnOnce() -> String) {
     unsafe {
         if (library().tn_log_enabled)(level) != 0 {
@@ -154,7 +154,7 @@ pub fn log(level: i32, text: impl FnOnce() -> String) {
     }
 }
 
-// ---- what callbacks get ----
+// ---- arguments of callbacks ----
 
 /// The options of a session, during a callback.
 pub struct Options {
@@ -163,7 +163,7 @@ pub struct Options {
 }
 
 impl Options {
-    /// The setting `key` of the target, as "250" in "acme.watch:slow_ms=250".
+    /// The setting `key` of the target, for example "250" in "acme.watch:slow_ms=250".
     pub fn setting(&self, key: &str) -> Result<Option<&str>> {
         let value = unsafe { (library().tn_session_options_setting)(self.raw, c_text(key).as_ptr()) };
         if value.is_null() {
@@ -173,14 +173,14 @@ impl Options {
         text.map(Some).map_err(|_| Failure::new(INVALID_ARGUMENT, format!("setting '{}' is not UTF-8", key)))
     }
 
-    /// Refuses settings that are not among these.
+    /// Rejects settings that are not among these.
     pub fn check_settings(&self, keys: &[&str]) -> Result<()> {
         let texts: Vec<CString> = keys.iter().map(|key| c_text(key)).collect();
         let keys: Vec<*const c_char> = texts.iter().map(|text| text.as_ptr()).collect();
         told(unsafe { (library().tn_session_options_check_settings)(self.raw, keys.as_ptr(), keys.len(), self.err) })
     }
 
-    /// An option of the session by its name in <tenon/options.h>, as "intra_op_threads".
+    /// An option of the session by its name in <tenon/options.h>, for example "intra_op_threads".
     pub fn get_int(&self, field: &str) -> Result<i64> {
         let mut value = 0;
         told(unsafe {
@@ -190,7 +190,7 @@ impl Options {
     }
 }
 
-/// One step that is to be run.
+/// A step to run.
 pub struct Step {
     executable: *mut RawExecutable,
     raw: *mut RawStep,
@@ -210,9 +210,9 @@ impl Step {
     }
 }
 
-/// What an author writes. A session is used by several threads at once.
+/// The interface that an author implements. Several threads use a session at once.
 pub trait Runtime: Sized + Send + Sync {
-    /// Looks at the options and says what is wrong with them; keeps nothing.
+    /// Returns an error if the options are wrong; stores nothing.
     fn check_options(options: &Options) -> Result<()>;
     fn new_session(options: &Options) -> Result<Self>;
     fn step(&self, step: &Step) -> Result<()> {
@@ -286,7 +286,7 @@ pub struct Plugin {
     pub register_kernels: Option<unsafe extern "C" fn(*mut RawError) -> Status>,
 }
 
-/// Constant data that several threads read.
+/// Constant data shared by threads.
 pub struct Shared<T>(pub T);
 unsafe impl<T> Sync for Shared<T> {}
 
@@ -350,7 +350,7 @@ pub const fn factory<R: Runtime>(name: *const c_char) -> Factory {
         new_session: new_session::<R>,
         accepts_options: accepts_options::<R>,
         destroy_session: destroy_session::<R>,
-        prepare: None, // the kit's
+        prepare: None, // default: the kit's
         release: None,
         step: Some(step::<R>),
         cancel: None,
@@ -375,7 +375,7 @@ pub const fn bytes<const N: usize>(text: &str) -> [u8; N] {
 }
 
 /// # Safety
-/// `host` and `err` are what the library gave to the entry point.
+/// `host` and `err` are the arguments of the entry point.
 pub unsafe fn enter(host: *const Host, err: *mut RawError, plugin: &'static Plugin) -> *const Plugin {
     match Functions::find(host) {
         Ok(functions) => {
@@ -395,7 +395,8 @@ pub unsafe fn enter(host: *const Host, err: *mut RawError, plugin: &'static Plug
     }
 }
 
-/// The manifest, which is read from the file without running its code, and the entry point, the one symbol of the file.
+/// Defines the manifest, which is read from the file without running its code, and the entry point,
+/// the only symbol of the file.
 #[macro_export]
 macro_rules! tenon_plugin {
     (runtime: $runtime:ty, name: $name:literal, version: $version:expr, vendor: $vendor:literal, types: $types:literal,
@@ -445,7 +446,7 @@ macro_rules! tenon_plugin {
         });
 
         /// # Safety
-        /// Called by the library alone.
+        /// Only the library calls it.
         #[no_mangle]
         #[allow(non_snake_case)]
         pub unsafe extern "C" fn $entry(host: *const tenon::Host, err: *mut tenon::RawError) -> *const tenon::Plugin {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The structs of src/tenon.rs are those of the installed header: a C program prints where its fields are.
+//! The structs of src/tenon.rs match those of the installed header: a C program prints the offsets
+//! of their fields.
 use acme_watch::tenon::{Factory, Host, Plugin, ABI_MAJOR, ABI_MINOR};
 use std::mem::MaybeUninit;
 use std::path::Path;

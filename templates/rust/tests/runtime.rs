@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The plugin as it was built, on an installed Tenon. The command `tenon` is looked for where pkg-config says and in
-//! PATH; TENON names another.
+//! Tests the plugin as built, on an installed Tenon. The command `tenon` is looked up through
+//! pkg-config and in PATH; the variable TENON names another.
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -13,7 +13,7 @@ fn pkg_config(args: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap().trim().to_string()
 }
 
-/// Where cargo leaves the plugin, the example or both: the folder of this program.
+/// The folder where cargo puts the plugin, the example or both: that of this program.
 fn built() -> PathBuf {
     std::env::current_exe().unwrap().parent().unwrap().to_path_buf()
 }
@@ -48,7 +48,7 @@ fn must_run(runtime: &str, fetch: &str) -> String {
     text(&output.stdout)
 }
 
-/// Refused with words, which is something else than a crash.
+/// Refused with a message, as opposed to a crash.
 fn must_fail(runtime: &str, words: &str) {
     let output = run(runtime, "y");
     assert!(output.status.code().map_or(false, |code| code > 0), "{}: {:?}", runtime, output.status);
@@ -121,5 +121,5 @@ fn panics_end_at_the_callback() {
     must_fail("check.panics:at=options", "panic: at the options");
     must_fail("check.panics:at=session", "panic: at the session");
     must_fail("check.panics:at=step", "panic: without words");
-    assert_eq!(must_run("check.panics", "y"), must_run("direct", "y")); // its sessions panic when they go
+    assert_eq!(must_run("check.panics", "y"), must_run("direct", "y")); // its sessions panic when they are dropped
 }
