@@ -144,7 +144,7 @@ typedef struct work {
   atomic_size_t next, made;
 } work;
 
-/* The tenon command shows it as progress (tools/progress.c). */
+/* The tenon command shows it as progress (tools/common/progress.c). */
 static void tell(work *w, const program *p, bool compiled, const struct timespec *from)
 {
   struct timespec to;
