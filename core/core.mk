@@ -15,6 +15,7 @@ core_libcore_la_SOURCES = \
   $(TN_SESSION_FILES) \
   $(TN_EAGER_FILES)
 core_libcore_la_CPPFLAGS = $(AM_CPPFLAGS) $(TN_NPZ_CPPFLAGS) -DTN_PLUGIN_DIR='"$(plugindir)"' \
+  -DTN_OBJDIR='"$(TN_OBJDIR)"' \
   -DTN_PROBE_PROGRAM='"$(tenonlibexecdir)/tenon-probe"'
 # A file that left the list must leave the archive.
 EXTRA_core_libcore_la_DEPENDENCIES = $(top_srcdir)/core/core.mk
@@ -288,7 +289,8 @@ TN_REGISTRY_FILES = \
   core/registry/registry_internal.h \
   core/registry/security.c \
   core/registry/select.c \
-  core/registry/sidecar.c
+  core/registry/sidecar.c \
+  core/registry/uninstalled.c
 
 TN_HOST_FILES = \
   core/host/containers.c \

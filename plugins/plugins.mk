@@ -24,7 +24,7 @@ TN_PRELOAD_LINK = $(AM_LDFLAGS) -module
 
 noinst_LTLIBRARIES += $(TN_PLUGINS) $(TN_PRELOADED_LIBS)
 
-# Where the build leaves the modules; a program of the build tree finds them by TENON_PLUGIN_PATH.
+# Where the build leaves the modules; libtenon finds them there as long as it was not installed (core/registry/uninstalled.c).
 TN_BUILT_PLUGIN_PATH = $(abs_top_builddir)/plugins/$(TN_OBJDIR)
 
 # Not libtool's install: a program may have the old file mapped, so the new one is written beside it and renamed (P-99);

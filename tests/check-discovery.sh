@@ -9,8 +9,10 @@ unset TENON_PLUGIN_PATH_ONLY TENON_PLUGIN_DISABLE TENON_PLUGIN_SELECT TENON_PROB
 # The program itself, not libtool's script around it.
 binary=$tenon
 [ -x "$build/.libs/tenon" ] && binary=$build/.libs/tenon
-mkdir list home ltdl ldpath cwd bin
+mkdir list home ltdl ldpath cwd bin lib
 cp "$binary" bin/tenon
+# As it is installed: in its build tree the library has the plugins of its build, too (check-uninstalled.sh).
+[ ! -e "$build/.libs/libtenon.so.0" ] || cp "$build/.libs/libtenon.so.0" lib
 for folder in home ltdl ldpath cwd bin; do cp "$plugins/minimal.so" "$folder/planted.so"; done
 cp "$plugins/minimal.so" list/good.so
 printf "dlname='bait.so'\nlibrary_names='bait.so'\nold_library=''\ninstalled=yes\nlibdir='%s'\n" "$tmp/ltdl" >list/good.la
@@ -18,7 +20,7 @@ cp "$plugins/aborts.so" ltdl/bait.so
 
 # tenon_there ARGUMENT...: in a folder, with a home and variables that have planted files.
 tenon_there() {
-  (cd cwd && HOME=$tmp/home LTDL_LIBRARY_PATH=$tmp/ltdl LD_LIBRARY_PATH=$build/.libs:$tmp/ldpath \
+  (cd cwd && HOME=$tmp/home LTDL_LIBRARY_PATH=$tmp/ltdl LD_LIBRARY_PATH=$tmp/lib:$tmp/ldpath \
     TENON_PLUGIN_PATH=:$tmp/list: "$@") >out 2>err </dev/null
 }
 tenon_there ../bin/tenon runtimes list --json && grep -q '"file": ".*/list/good.so"' out && ! grep -q planted out

@@ -184,6 +184,7 @@ TN_SCRIPT_TESTS = \
   tests/check-rules.sh \
   tests/check-style.sh \
   tests/check-test-programs.sh \
+  tests/check-uninstalled.sh \
   tests/test_compare.sh \
   tests/test_conformance.sh \
   tests/test_examples.sh \

@@ -431,6 +431,16 @@ static tn_status read_ranks(scan *s, const char *list, tn_error *err)
   return TN_OK;
 }
 
+/* A build that was not installed has its own plugins first, as those of an installation may be of another version. */
+static tn_status add_default_folders(scan *s, tn_error *err)
+{
+  char path[PATH_MAX];
+  tn_status status = TN_OK;
+  if (tn__uninstalled_plugins(path)) status = add_directory(s, path, strlen(path), err);
+  if (status == TN_OK) status = add_directory(s, TN_PLUGIN_DIR, strlen(TN_PLUGIN_DIR), err);
+  return status;
+}
+
 /* The program's folders come first, then the environment's, then the installed one (P-01, P-02). */
 static tn_status make_search_list(scan *s, tn_error *err)
 {
@@ -449,7 +459,7 @@ static tn_status make_search_list(scan *s, tn_error *err)
   const char *ranks = tn__getenv("TENON_RANK");
   if (status == TN_OK && path != NULL) status = add_search_path(s, path, err);
   if (status == TN_OK && (only == NULL || only[0] == 0 || strcmp(only, "0") == 0))
-    status = add_directory(s, TN_PLUGIN_DIR, strlen(TN_PLUGIN_DIR), err);
+    status = add_default_folders(s, err);
   if (status == TN_OK && ranks != NULL) status = read_ranks(s, ranks, err);
   return status;
 }

@@ -41,6 +41,7 @@ typedef struct probe {
   int wait_status;
   uint64_t before; /* the peak that the child began with: what this process has, on Linux */
   uint64_t peak;   /* of the child alone, 0 while it is not known */
+  char built[PATH_MAX]; /* the probe program of this build */
 } probe;
 
 /* ---- words ---- */
@@ -160,15 +161,16 @@ static int spawn(probe *p, const char *program, int request, int report)
   return number;
 }
 
-static const char *program_path(void)
+static const char *program_path(probe *p)
 {
   const char *program = tn__getenv("TENON_PROBE_PROGRAM");
-  return program != NULL && program[0] != 0 ? program : TN_PROBE_PROGRAM;
+  if (program != NULL && program[0] != 0) return program;
+  return tn__uninstalled_probe(p->built) ? p->built : TN_PROBE_PROGRAM;
 }
 
 static tn_status start(probe *p, const char *path, int64_t timeout_ms, tn_error *err)
 {
-  const char *program = program_path();
+  const char *program = program_path(p);
   int request[2], report[2];
   tn_error e = TN_ERROR_INIT;
   if (strlen(path) > TN_PROBE_MAX_PATH) return cannot_run(program, "the plugin's path is too long", err);
@@ -364,7 +366,7 @@ tn_status tn__probe_run(const char *path, int64_t timeout_ms, tn_probe_report *o
     end_group(p);
     shut(&p->report);
     if (p->step == TN__STEP_NONE && !p->verdict) {
-      status = cannot_run(program_path(), "it ended or hung before it began", err);
+      status = cannot_run(program_path(p), "it ended or hung before it began", err);
     } else {
       *out = (tn_probe_report){ .struct_size = sizeof(*out), .duration_us = (tn__now_ns() - begin) / 1000 };
       say(p, out, why);

@@ -11,6 +11,7 @@
 #ifndef TN_CORE_REGISTRY_INTERNAL_H
 #define TN_CORE_REGISTRY_INTERNAL_H
 
+#include <limits.h>
 #include <stdatomic.h>
 #include <sys/types.h>
 #include <time.h>
@@ -102,6 +103,13 @@ tn_status tn__path_check(const char *path, bool elevated, tn__file_id *id, bool 
 /* The same of a folder; and of a file in a folder that was checked just now, by its last component alone. */
 bool tn__folder_is_safe(const char *path, bool elevated, bool *foreign);
 tn_status tn__path_check_last(const char *path, bool elevated, tn__file_id *id, bool *foreign, tn_error *err);
+
+/* ---- uninstalled.c ---- */
+
+/* The folder of plugins and the probe program of the build that this library lies in. False if the library was installed or the
+ * process has more rights than its caller; path is undefined then. */
+bool tn__uninstalled_plugins(char path[PATH_MAX]);
+bool tn__uninstalled_probe(char path[PATH_MAX]);
 
 /* ---- plugins and factories ---- */
 
