@@ -192,6 +192,12 @@ for option in batch:2147483647 concurrency:1024; do
 done
 $good
 is '--batch and --concurrency take a number from 1 on'
+good=true
+for value in 0 -1 1.5 many '' 9999999999999; do
+  bench 2 x --timeout "$value" && quiet && says "--timeout '$value': a number from 1 to 999999999999 is wanted" || good=false
+done
+$good
+is '--timeout takes a number from 1 on'
 list=1
 i=1
 while [ $i -lt 65 ]; do i=$((i + 1)); list=$list,$i; done
@@ -237,6 +243,16 @@ is 'a later step that fails'
 bench 1 forty.pbtxt --init fill --fetch get --option operation_timeout_ms=50 --seconds 60 --concurrency 4 &&
   told "^tenon: DEADLINE_EXCEEDED: runtime 'direct': " && quiet
 is 'one of several clients that fails ends all'
+bench 1 forty.pbtxt --init fill --fetch get --timeout 50 --seconds 60 && quiet &&
+  told "^tenon: DEADLINE_EXCEEDED: runtime 'direct': step 41: the step did not end in its time limit: node 'get' .* was late$"
+is '--timeout is a limit for each step'
+bench 1 blocked.pbtxt --fetch get --timeout 50 && quiet && told "^tenon: DEADLINE_EXCEEDED: runtime 'direct': step 1: "
+is '--timeout is one for the first step, too'
+bench 1 forty.pbtxt --init fill --fetch get --timeout 50 --seconds 60 --concurrency 4 && quiet &&
+  told "^tenon: DEADLINE_EXCEEDED: runtime 'direct': "
+is '--timeout with several clients'
+bench 0 "$digits/digits.pb" --timeout 60000 --warm-up --seconds 0.02
+is 'steps that are in time are measured'
 
 # ---- terminals ----
 

@@ -24,8 +24,10 @@ static const char help[] =
     "  --fetch TENSOR           what a step gives\n"
     "  --target NODE            what a step runs for its effect\n"
     "  --init NODE              run a node once in each session, before the steps; in the order given\n"
+    "  --timeout MS             a step that takes longer than this many milliseconds is an error\n"
     "  --reuse                  write results where those of the step before were\n"
-    "  --warm-up                prepare for the feeds before the first step, as a server does before it is ready\n"
+    "  --warm-up                prepare for the feeds before the first step, as a server does before it is ready;\n"
+    "                           without the limit of --timeout\n"
     "  --level N                optimisation: 0 runs the graph as it stands, 1 is the default\n"
     "  --option FIELD=VALUE     another option of the sessions, as kernel_plugins=always\n"
     "  --no-histogram           the tables alone\n"
@@ -39,6 +41,7 @@ static const char help[] =
     "  tenon bench model.pb --runtime direct --runtime threaded --threads 1,2 --seconds 10\n";
 
 enum { MOST_CASES = 64, MOST_THREADS = 4096, MOST_CLIENTS = 1024 };
+static const uint64_t MOST_MS = 999999999999;
 
 void bench_list_add(bench_list *list, const char *item)
 {
@@ -137,6 +140,7 @@ static int take_option(bench_request *r, int c)
   case 'n': return parse_threads(r, optarg);
   case 's': return parse_seconds(r, optarg);
   case 'b': return parse_count("batch", optarg, INT32_MAX, &r->batch);
+  case 'm': return parse_count("timeout", optarg, MOST_MS, &r->timeout_ms);
   case 'c': return parse_count("concurrency", optarg, MOST_CLIENTS, &r->concurrency);
   }
   return TOOL_OK;
@@ -157,6 +161,7 @@ static int parse(bench_request *r, int argc, char **argv)
     { "batch", required_argument, NULL, 'b' },
     { "json", no_argument, NULL, 'j' },
     { "concurrency", required_argument, NULL, 'c' },
+    { "timeout", required_argument, NULL, 'm' },
     { "reuse", no_argument, NULL, 'u' },
     { "warm-up", no_argument, NULL, 'w' },
     { "no-histogram", no_argument, NULL, 'H' },

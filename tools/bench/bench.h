@@ -45,6 +45,7 @@ typedef struct bench_request {
   size_t n_threads, thread_room;
   uint64_t batch; /* 0 = none was asked for */
   uint64_t concurrency;
+  uint64_t timeout_ms; /* of a step; 0 = none of its own */
   double seconds;
   bool json, no_histogram, reuse;
   bool warm_up; /* tn_session_warm_callable before the first step */

@@ -212,10 +212,23 @@ static tn_status first_step(const bench *b, bench_case *c, tn_error *err)
   return status;
 }
 
-static tn_status prepare(const bench *b, bench_case *c, tn_error *err)
+/* Limits are of the steps: this may take as long as it needs, and Ctrl-C ends it. */
+static tn_status warm_callable(const bench *b, bench_case *c, tn_error *err)
 {
   tn_run_options options;
   tn_run_options_init(&options);
+  options.timeout_ms = INT64_MAX / 2000000;
+  options.cancellation = b->cancellation;
+  tn_status status = tn_session_warm_callable(c->session, c->callable, &options, b->feeds, b->n_inputs, NULL, err);
+  if (status != TN_OK) tn_error_prefix(err, "warming up");
+  return status;
+}
+
+static tn_status prepare(bench *b, bench_case *c, tn_error *err)
+{
+  tn_run_options options;
+  tn_run_options_init(&options);
+  options.timeout_ms = (int64_t)b->request->timeout_ms;
   options.cancellation = b->cancellation;
   tool_interrupt_doing("a session was opened");
   tn_status status = bench_open_case(b, c, err);
@@ -226,10 +239,7 @@ static tn_status prepare(const bench *b, bench_case *c, tn_error *err)
   if (status == TN_OK)
     status = tn_session_make_callable(c->session, &options, b->feed_names, b->n_inputs, b->fetches.items, b->fetches.n,
                                       b->targets.items, b->targets.n, &c->callable, err);
-  if (status == TN_OK && b->request->warm_up) {
-    status = tn_session_warm_callable(c->session, c->callable, &options, b->feeds, b->n_inputs, NULL, err);
-    if (status != TN_OK) tn_error_prefix(err, "warming up");
-  }
+  if (status == TN_OK && b->request->warm_up) status = warm_callable(b, c, err);
   c->prepare_ns = tool_now_ns() - started;
   tool_interrupt_doing(NULL);
   return status == TN_OK ? first_step(b, c, err) : status;
