@@ -166,6 +166,23 @@ else
   skip '--threads is the setting threads= of a runtime that has it' 'no plugins of the tests, or no jq'
 fi
 
+# ---- results on a device ----
+
+# An OpenCL whose devices have memory of their own.
+faults=$test_plugins/opencl_faults.so
+loader=$(ldconfig -p 2>/dev/null | sed -n 's/.*libOpenCL\.so\.1 .*=> //p' | head -n 1)
+if [ -r "$faults" ] && [ -n "$loader" ] && "$tenon" runtimes explain gpu >/dev/null 2>&1; then
+  mkdir apart && cp "$faults" apart/libOpenCL.so.1
+  (LD_LIBRARY_PATH=$tmp/apart${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} TENON_TEST_OPENCL=$loader TENON_TEST_OPENCL_TYPES=gpu
+   export LD_LIBRARY_PATH TENON_TEST_OPENCL TENON_TEST_OPENCL_TYPES
+   bench 0 "$digits/digits.pb" --seconds 0.02 --runtime gpu:fetch=device,placement=device --reuse --no-histogram &&
+     has '^gpu:' && told "^runtime 'gpu:.*': fetch 'class:0' .*--reuse leaves it out$" &&
+     bench 0 "$digits/digits.pb" --seconds 0.02 --runtime gpu:placement=device --reuse --no-histogram && ! told 'leaves it out')
+  is '--reuse leaves out what stays on a device, and says so'
+else
+  skip '--reuse leaves out what stays on a device, and says so' 'no device for gpu, or no plugins of the tests'
+fi
+
 # ---- what is wrong ----
 
 bench 2 && says 'the file of the model is missing' && bench 2 a b && says "one model is wanted, 'b' is one more"

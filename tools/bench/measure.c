@@ -48,14 +48,23 @@ struct turn {
 
 /* ---- steps ---- */
 
+/* Memory of a device, or what a device may read at any time, is no place for the results of another step. */
+static bool is_writable(const tn_tensor *t)
+{
+  const tn_buffer_desc *memory = tn_buffer_describe(tn_tensor_buffer(t));
+  bool constant = memory != NULL && memory->ownership == TN_BUFFER_IMMUTABLE;
+  return !constant && (tn_tensor_data(t) != NULL || tn_tensor_bytes(t) == 0);
+}
+
 static tn_status one_step(client *me, tn_error *err)
 {
   const bench *b = me->turn->b;
   me->steps++;
   tn_status status = tn_session_run_callable(me->turn->c->session, me->turn->c->callable, b->feeds, b->n_inputs,
                                              me->fetched, b->fetches.n, NULL, err);
-  if (b->request->reuse && status == TN_OK) return TN_OK;
+  bool keep = b->request->reuse && status == TN_OK;
   for (size_t i = 0; i < b->fetches.n; i++) {
+    if (keep && is_writable(me->fetched[i])) continue;
     tn_tensor_unref(me->fetched[i]);
     me->fetched[i] = NULL;
   }
@@ -197,7 +206,19 @@ static tn_status run_inits(const bench *b, bench_case *c, const tn_run_options *
   return status;
 }
 
-static tn_status first_step(const bench *b, bench_case *c, tn_error *err)
+static void say_not_reused(bench *b, const bench_case *c, tn_tensor *const *fetched)
+{
+  for (size_t i = 0; i < b->fetches.n; i++) {
+    if (fetched[i] != NULL) continue;
+    tool_text name = { 0 };
+    bench_case_text(c, &name);
+    bench_note(b, "%s: fetch '%s' stays on a device, where no step can write into it again: --reuse leaves it out",
+               name.data, b->fetches.items[i]);
+    tool_text_free(&name);
+  }
+}
+
+static tn_status first_step(bench *b, bench_case *c, tn_error *err)
 {
   tn_error none = TN_ERROR_INIT;
   turn t = { .b = b, .c = c, .n = 1 };
@@ -207,6 +228,7 @@ static tn_status first_step(const bench *b, bench_case *c, tn_error *err)
   c->first_ns = tool_now_ns() - started;
   c->steps = 1;
   if (status != TN_OK) tn_error_prefix(err, "step 1");
+  else if (b->request->reuse) say_not_reused(b, c, me.fetched);
   for (size_t i = 0; i < b->fetches.n; i++) tn_tensor_unref(me.fetched[i]);
   free(me.fetched);
   return status;
