@@ -19,6 +19,11 @@ examples_digits_demo_LDADD = libtenon.la $(TN_MATH_LIBS)
 examples_minimal_demo_SOURCES = examples/minimal/minimal.c
 examples_minimal_demo_LDADD = libtenon.la
 
+# What quickstart says of oneDNN.
+noinst_PROGRAMS += examples/onednn_demo
+examples_onednn_demo_SOURCES = examples/onednn/gain.c
+examples_onednn_demo_LDADD = libtenon.la $(TN_MATH_LIBS)
+
 # Three ways to open a session.
 noinst_PROGRAMS += examples/plain_demo examples/scoped_demo examples/interactive_demo
 

@@ -585,6 +585,18 @@ if [ $status -eq 0 ] && grep -qE 'recognised +29[789] of 300' out && grep -qE 'i
 else
   not_ok 'the demo recognises the digits and names the runtime'
 fi
+run "$build/examples/onednn_demo" direct
+if [ $status -eq 0 ] && grep -qE '^  oneDNN      ([0-9.]+ times as fast as without it: [0-9.]+ and [0-9.]+ ms|gains nothing|is not there)' out; then
+  ok 'the demo says what oneDNN gains'
+else
+  not_ok 'the demo says what oneDNN gains'
+fi
+TENON_PLUGIN_DISABLE=onednn run "$build/examples/onednn_demo"
+if [ $status -eq 0 ] && grep -q '^  oneDNN      is not there.*libdnnl-dev' out; then
+  ok 'without oneDNN the demo says how to get it'
+else
+  not_ok 'without oneDNN the demo says how to get it'
+fi
 LC_ALL=C run "$build/examples/digits_demo" --runtime direct --data "$digits"
 if [ $status -eq 0 ] && ! LC_ALL=C grep -q '[^ -~]' out; then ok 'the demo writes ASCII where there is nothing else'; else not_ok 'the demo writes ASCII where there is nothing else'; fi
 run "$build/examples/digits_demo" --runtime nowhere --data "$digits"
