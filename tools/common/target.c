@@ -74,7 +74,5 @@ void tool_hint_no_runtime(void)
   memset(&info, 0, sizeof(info));
   info.struct_size = sizeof(info);
   if (tn_runtime_at(0, &info, NULL) != TN_OUT_OF_RANGE) return;
-  fputs(
-      "No runtime is installed here; TENON_PLUGIN_PATH names folders that have some, in a build tree plugins/.libs.\n",
-      stderr);
+  fputs("No runtime is installed here. Set TENON_PLUGIN_PATH to the folders that contain some.\n", stderr);
 }
