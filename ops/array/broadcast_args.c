@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sums with lists of sizes and places: BroadcastArgs BroadcastGradientArgs InvertPermutation. */
+/* Index arithmetic on lists of sizes and positions: BroadcastArgs BroadcastGradientArgs
+ * InvertPermutation. */
 #include <core/base/text.h>
 #include <ops/kernel/shapes.h>
 #include <string.h>
@@ -12,7 +13,7 @@ static void put_int(tn_view *out, int64_t k, int64_t number)
     ((int32_t *)out->data)[k] = (int32_t)number;
 }
 
-/* Dimension k, counted from the last, of a list of n sizes; lists are as if 1s stood before them. */
+/* Size k of a list of n sizes, counted from the last. Lists are padded with leading 1s. */
 static int64_t size_from_end(const tn_view *v, int64_t k)
 {
   return k < v->count ? tn__view_int_at(v, v->count - 1 - k) : 1;
@@ -32,7 +33,7 @@ static tn_status infer_two_vectors(const tn_infer_ctx *ctx, tn__shape s[2], tn_e
 
 /* ---- BroadcastArgs ---- */
 
-/* The op's type is named in errors of compute, so it is the state. */
+/* The state is the op's type, which compute names in errors. */
 static tn_status name_create(const tn_operation *op, void **state, tn_error *err)
 {
   (void)err;
@@ -61,7 +62,7 @@ static tn_status args_compute(tn_kernel_ctx *ctx)
   return TN_OK;
 }
 
-/* Elements of the result that can be told; sizes that do not fit are for the step to find. */
+/* Infers the elements of the result that are known. If sizes may not fit, the step checks them. */
 static tn_status infer_args_items(tn_infer_ctx *ctx, int64_t n, tn_error *err)
 {
   const int64_t *x, *y;
@@ -72,7 +73,7 @@ static tn_status infer_args_items(tn_infer_ctx *ctx, int64_t n, tn_error *err)
     int64_t a = k < n_x ? x[n_x - 1 - k] : 1, b = k < n_y ? y[n_y - 1 - k] : 1, *item = &items[n - 1 - k];
     if (a == 1 || a == b) *item = b;
     else if (b == 1) *item = a;
-    else if (a == TN_UNKNOWN_INT) *item = b; /* is 1 or that, as b is not 1 */
+    else if (a == TN_UNKNOWN_INT) *item = b; /* a is 1 or b, because b is not 1 */
     else if (b == TN_UNKNOWN_INT) *item = a;
     else return sizes_error(err, tn__infer_op(ctx), k, a, b);
   }
@@ -91,8 +92,9 @@ static tn_status infer_args(tn_infer_ctx *ctx, tn_error *err)
 
 /* ---- BroadcastGradientArgs ---- */
 
-/* What a dimension of two shapes that broadcast is to each: bit 0, summed over in the gradient of the first; bit 1, of
- * the second. -1 when they do not fit. A dimension of 1 in both counts for both. */
+/* The role of one dimension of two shapes that broadcast: bit 0 if the gradient of the first
+ * operand is summed over it, bit 1 if that of the second is, -1 if the sizes do not fit. A
+ * dimension of 1 in both sets both bits. */
 static int summed(int64_t a, int64_t b)
 {
   if (a == b) return a == 1 ? 3 : 0;
@@ -138,7 +140,7 @@ static tn_status gradient_compute(tn_kernel_ctx *ctx)
   return TN_OK;
 }
 
-/* The lists of axes when all sizes are known; false when not. */
+/* Computes the lists of axes if all sizes are known; returns false if not. */
 static bool infer_axes(const tn_infer_ctx *ctx, int64_t axes[2][TN_MAX_INFER_INTS], int64_t counts[2])
 {
   const int64_t *x, *y;
@@ -184,7 +186,7 @@ static tn_status invert_prepare(tn_prepare_ctx *ctx, tn_error *err)
 static tn_status not_a_permutation(tn_error *err, const char *op, int64_t i, int64_t x, int64_t n, bool twice)
 {
   return tn_error_set(err, TN_INVALID_ARGUMENT, "%s: element %lld is %lld, %s [0, %lld)", op, (long long)i,
-                      (long long)x, twice ? "which stands there twice; wanted each once of" : "wanted a number of",
+                      (long long)x, twice ? "which is a repetition; wanted each number once of" : "wanted a number of",
                       (long long)n);
 }
 

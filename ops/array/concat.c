@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tensors side by side: Concat ConcatV2, Pack along a new axis, ConcatOffset. */
+/* Joining tensors: Concat ConcatV2, Pack along a new axis, ConcatOffset. */
 #include <ops/kernel/move/join.h>
 #include <ops/kernel/operands.h>
 #include <string.h>
@@ -19,7 +19,7 @@ static joined joined_of(const tn_operation *op, uint32_t n_inputs)
   return (joined){ axis_last ? 0 : 1, n_inputs - 1, axis_last ? n_inputs - 1 : 0 };
 }
 
-/* Inputs have one shape but for their size along the axis; the sum of those is *sum. */
+/* Checks that the inputs have the same shape except along the axis, and sums up the sizes along it. */
 static tn_status check_shapes(const tn_prepare_ctx *ctx, const joined *j, int32_t axis, int64_t *sum, tn_error *err)
 {
   const tn_view *first = &ctx->inputs[j->first];
@@ -41,7 +41,7 @@ static tn_status check_shapes(const tn_prepare_ctx *ctx, const joined *j, int32_
   return TN_OK;
 }
 
-/* The one input of those joined that has elements; false when there are several, or none. */
+/* Finds the only joined input that has elements; returns false if there are several, or none. */
 static bool only_one(const tn_prepare_ctx *ctx, const joined *j, uint32_t *which)
 {
   uint32_t n = 0;
@@ -80,7 +80,7 @@ static tn_status join_compute(tn_kernel_ctx *ctx)
   return tn__join_gather(ctx->shape_state, ctx, ctx->inputs, ctx->outputs[0]->data);
 }
 
-/* Sizes that are joined are sizes. */
+/* The output's values are known where those of the inputs are. */
 static tn_status infer_joined_ints(tn_infer_ctx *ctx, const joined *j, int64_t n, tn_error *err)
 {
   int64_t all[TN_MAX_INFER_INTS], at = 0;
@@ -96,7 +96,8 @@ static tn_status infer_joined_ints(tn_infer_ctx *ctx, const joined *j, int64_t n
   return some ? tn_infer_output_ints(ctx, 0, all, n, err) : TN_OK;
 }
 
-/* Adds one more shape to what the others gave; *sum is the size along the axis, -1 once one is not known. */
+/* Merges the shape of input i into *s. *sum is the total size along the axis, -1 once one is
+ * unknown. */
 static tn_status infer_more(tn_infer_ctx *ctx, size_t i, int32_t axis, tn__shape *s, int64_t *sum, tn_error *err)
 {
   tn__shape in;
@@ -129,7 +130,7 @@ static tn_status infer_concat(tn_infer_ctx *ctx, tn_error *err)
 
 /* ---- Pack ---- */
 
-/* A dimension of n places more; false past TN_MAX_RANK. */
+/* Inserts a dimension of size n at the axis; returns false if the rank would exceed TN_MAX_RANK. */
 static bool insert(tn__shape *s, int32_t axis, int64_t n)
 {
   if (!tn__shape_append(s, n)) return false;
@@ -138,7 +139,7 @@ static bool insert(tn__shape *s, int32_t axis, int64_t n)
   return true;
 }
 
-/* The shape of n tensors of shape *s packed along the axis that the attribute names. */
+/* The shape of n tensors of shape *s packed along the axis given by the attribute. */
 static tn_status pack_shape(const tn_operation *op, tn__shape *s, int64_t n, int32_t *axis, tn_error *err)
 {
   const char *name = tn_operation_type(op);
@@ -170,7 +171,7 @@ static tn_status pack_prepare(tn_prepare_ctx *ctx, tn_error *err)
   return TN_OK;
 }
 
-/* Sizes that are packed are sizes. */
+/* The output's values are known where those of the inputs are. */
 static tn_status infer_packed_ints(tn_infer_ctx *ctx, tn_error *err)
 {
   int64_t all[TN_MAX_INFER_INTS];

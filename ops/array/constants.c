@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Constants, placeholders and what hands its inputs on. Most of them cost nothing: the planner knows them by their
- * traits, and their kernels are there for whoever does not look at traits. */
+/* Constants, placeholders and ops that pass their inputs through. Most of them cost nothing: the
+ * planner recognises them by their traits, and their kernels serve only runtimes that ignore
+ * traits. */
 #include <core/base/text.h>
 #include <core/graph/graph_internal.h>
 #include <ops/kernel/shapes.h>
 #include <string.h>
 
-/* Outputs are views: nothing is left to do. */
+/* Outputs are views, so there is nothing to compute. */
 static tn_status nothing(tn_kernel_ctx *ctx)
 {
   (void)ctx;
@@ -23,7 +24,7 @@ static tn_status infer_const(tn_infer_ctx *ctx, tn_error *err)
   return st == TN_OK ? tn_infer_output(ctx, 0, dims, rank, err) : st;
 }
 
-/* The state is the tensor, which belongs to the operation and lives as long. */
+/* The state is the tensor, which the operation owns. */
 static tn_status const_create(const tn_operation *op, void **state, tn_error *err)
 {
   tn_tensor *value = NULL;
@@ -58,7 +59,7 @@ static tn_status const_compute(tn_kernel_ctx *ctx)
 
 /* ---- placeholders ---- */
 
-/* Graphs of the first years wrote "any shape" as that of a scalar. */
+/* Early TensorFlow graphs encoded "any shape" as the shape of a scalar. */
 static tn_status infer_placeholder(tn_infer_ctx *ctx, tn_error *err)
 {
   const int64_t *dims;
@@ -78,11 +79,12 @@ static tn_status infer_placeholder_with_default(tn_infer_ctx *ctx, tn_error *err
   if (st != TN_OK) return st;
   if (!tn__shape_merge(&s, dims, rank)) {
     char found[96], wanted[96];
-    return tn_error_set(err, TN_INVALID_ARGUMENT, "%s: the default has shape %s, the attribute 'shape' says %s",
+    return tn_error_set(err, TN_INVALID_ARGUMENT, "%s: the default has shape %s, attribute 'shape' is %s",
                         tn__infer_op(ctx), tn__format_shape(found, sizeof found, s.dims, s.rank),
                         tn__format_shape(wanted, sizeof wanted, dims, rank));
   }
-  /* Another value of the attribute's shape may be fed, so the default's own says nothing. */
+  /* A value of any shape that fits the attribute may be fed, so the default's own shape tells
+   * nothing. */
   return tn_infer_output(ctx, 0, dims, rank, err);
 }
 
@@ -118,7 +120,8 @@ static tn_status prepare_identity(tn_prepare_ctx *ctx, tn_error *err)
 
 enum { HAS_NAN = 1, HAS_PLUS = 2, HAS_MINUS = 4 };
 
-/* What there is of numbers that are not finite; EXPONENT is infinity's pattern, SIGN the top bit. */
+/* Finds out which kinds of non-finite numbers there are. EXPONENT is the bit pattern of infinity,
+ * SIGN the sign bit. */
 #define SCAN(name, T, EXPONENT, SIGN)                                                       \
   static int scan_##name(const void *data, int64_t n)                                       \
   {                                                                                         \
@@ -167,7 +170,7 @@ static tn_status check_compute(tn_kernel_ctx *ctx)
   return TN_OK;
 }
 
-/* The state is the operation itself: its message is wanted when a check fails. */
+/* The state is the operation itself: its message is needed if the check fails. */
 static tn_status check_create(const tn_operation *op, void **state, tn_error *err)
 {
   (void)err;

@@ -63,7 +63,7 @@ static tn_status diag_compute(tn_kernel_ctx *ctx)
 
 /* ---- DiagPart ---- */
 
-/* Checks that both halves of a shape agree; *half gets what is known of both. A scalar is its own diagonal. */
+/* Checks that both halves of a shape agree and merges them into *half. A scalar is its own diagonal. */
 static tn_status halve(const char *op, const tn__shape *s, tn__shape *half, tn_error *err)
 {
   char text[160];
@@ -131,7 +131,7 @@ static tn_status band_prepare(tn_prepare_ctx *ctx, tn_error *err)
 typedef struct band_run {
   const char *in;
   char *out;
-  int64_t rows, cols, lower, upper; /* of one matrix; the band */
+  int64_t rows, cols, lower, upper; /* size of one matrix; extent of the band */
   size_t element;
 } band_run;
 
@@ -154,7 +154,7 @@ static void band_rows(void *user, int64_t begin, int64_t end)
   }
 }
 
-/* How far the band goes: a number below 0 is as far as there is. */
+/* The extent of the band on one side. A negative number keeps the whole side. */
 static tn_status reach(const tn_view *number, const char *what, int64_t size, int64_t *out, tn_error *err)
 {
   *out = tn__view_int_at(number, 0);

@@ -6,7 +6,7 @@
 #include <ops/kernel/shapes.h>
 #include <string.h>
 
-#define GRAIN_BYTES 65536 /* less is not worth another thread */
+#define GRAIN_BYTES 65536 /* smaller parts are not worth another thread */
 
 typedef struct fill_run {
   const void *value;
@@ -50,7 +50,7 @@ static tn_status fill_prepare(tn_prepare_ctx *ctx, tn_error *err)
 {
   const tn_view *dims = &ctx->inputs[0], *value = &ctx->inputs[1];
   const char *op = tn_operation_type(ctx->op);
-  if (dims->rank > 1) return tn__want_rank(ctx, 0, 1, err); /* old graphs give one size as a scalar */
+  if (dims->rank > 1) return tn__want_rank(ctx, 0, 1, err); /* old graphs pass a single size as a scalar */
   if (value->rank > 1 || value->count != 1) return tn__want_rank(ctx, 1, 0, err);
   if (dims->count > TN_MAX_RANK)
     return tn_error_set(err, TN_INVALID_ARGUMENT, "%s: %lld dimensions are wanted, at most %d are possible", op,
@@ -62,7 +62,7 @@ static tn_status fill_prepare(tn_prepare_ctx *ctx, tn_error *err)
   for (int32_t k = 0; k < s.rank; k++) {
     s.dims[k] = tn__view_int_at(dims, k);
     if (s.dims[k] < 0) return bad_size(err, op, k, s.dims[k]);
-    if (__builtin_mul_overflow(count, s.dims[k], &count)) count = 0; /* tn_prepare_output says what is wrong */
+    if (__builtin_mul_overflow(count, s.dims[k], &count)) count = 0; /* tn_prepare_output reports the error */
   }
   ctx->cost_ns = cost_of(count, value->dtype);
   return tn_prepare_output(ctx, 0, s.dims, s.rank, err);
@@ -70,7 +70,7 @@ static tn_status fill_prepare(tn_prepare_ctx *ctx, tn_error *err)
 
 static tn_status fill_compute(tn_kernel_ctx *ctx) { return fill(ctx, ctx->inputs[1]->data); }
 
-/* A vector or scalar of sizes that all are `value`. */
+/* Infers the elements of a vector or scalar that are all `value`. */
 static tn_status infer_same_ints(tn_infer_ctx *ctx, const tn__shape *s, int64_t value, tn_error *err)
 {
   tn_dtype dtype = tn_operation_output_dtype(tn_infer_operation(ctx), 0);

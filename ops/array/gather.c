@@ -48,7 +48,7 @@ static tn_status gather_compute(tn_kernel_ctx *ctx)
   return tn__gather_run(ctx, ctx->shape_state, ctx->inputs[0]->data, ctx->inputs[1], ctx->outputs[0]);
 }
 
-/* Picking among sizes gives sizes. */
+/* The output's values are known where those of params are. */
 static tn_status infer_picked_ints(tn_infer_ctx *ctx, const tn__shape *out, tn_error *err)
 {
   const int64_t *items, *at;
@@ -76,7 +76,7 @@ static tn_status infer_gather(tn_infer_ctx *ctx, tn_error *err)
     wanted = tn_infer_input_ints(ctx, 2, &items) == 1 ? items[0] : TN_UNKNOWN_INT;
   }
   if (st == TN_OK && known && wanted == TN_UNKNOWN_INT && batch_wanted >= 0 && batch_wanted <= indices.rank) {
-    out.rank = 0; /* the rank is the same for any axis */
+    out.rank = 0; /* the rank does not depend on the axis */
     for (int64_t i = 1; i < params.rank + indices.rank - batch_wanted; i++)
       if (!tn__shape_append(&out, -1)) break;
     if (out.rank != params.rank + indices.rank - batch_wanted - 1) tn__shape_unknown(&out);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Diagonals of matrices: MatrixDiag MatrixDiagPart MatrixSetDiag and their second and third versions, which know bands
- * of diagonals.
+/* Diagonals of matrices: MatrixDiag MatrixDiagPart MatrixSetDiag and their V2 and V3 versions,
+ * which support bands of diagonals.
  *
- * Diagonal d of a matrix has the elements [i, i + d]. A band k[0]..k[1] is stored with a row for each diagonal, the
- * highest d first, each as long as the longest; `align` says at which end of its row a shorter one lies. */
+ * Diagonal d of a matrix has the elements [i, i + d]. A band k[0]..k[1] is stored as one row per
+ * diagonal, the highest d first, each row as long as the longest diagonal. `align` says at which
+ * end of its row a shorter diagonal is stored. */
 #include <core/base/alloc.h>
 #include <core/base/text.h>
 #include <ops/kernel/shapes.h>
@@ -14,8 +15,8 @@
 
 typedef struct band {
   int64_t lower, upper;
-  int64_t rows, cols, longest; /* of the matrix; of the rows of the stored band */
-  bool left_above, left_below; /* where shorter diagonals lie: those of d > 0 and of d < 0 */
+  int64_t rows, cols, longest; /* size of the matrix; length of the rows of the stored band */
+  bool left_above, left_below; /* alignment of shorter diagonals: those with d > 0 and those with d < 0 */
 } band;
 
 static int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
@@ -26,7 +27,7 @@ static int64_t length_of(const band *b, int64_t d)
   return larger(smaller(b->rows + smaller(d, 0), b->cols - larger(d, 0)), 0);
 }
 
-/* Where diagonal d begins in its row. */
+/* The position in its row at which diagonal d begins. */
 static int64_t offset_of(const band *b, int64_t d)
 {
   bool left = (d >= 0 && b->left_above) || (d <= 0 && b->left_below);
@@ -53,12 +54,14 @@ static tn_status set_band(const char *op, band *b, const int64_t *k, int64_t n, 
   b->lower = k[0];
   b->upper = k[n - 1];
   if (b->lower > b->upper)
-    return tn_error_set(err, TN_INVALID_ARGUMENT, "%s: k goes from %lld down to %lld", op, (long long)b->lower,
+    return tn_error_set(err, TN_INVALID_ARGUMENT,
+                        "%s: k is %lld to %lld, wanted an ascending range", op, (long long)b->lower,
                         (long long)b->upper);
   return TN_OK;
 }
 
-/* The band must lie in a matrix of rows x cols, where they are known; sets `longest`, -1 when unknown. */
+/* Checks that the band is inside a matrix of rows x cols, as far as these are known. Sets
+ * `longest`, -1 if unknown. */
 static tn_status check_band(const char *op, band *b, tn_error *err)
 {
   int64_t ends[] = { b->lower, b->upper };
@@ -72,10 +75,10 @@ static tn_status check_band(const char *op, band *b, tn_error *err)
   return TN_OK;
 }
 
-/* The matrix that a stored band makes: sizes that are -1 are worked out. */
+/* The size of the matrix for a stored band. Sizes that are -1 are computed from the band. */
 static tn_status fit_matrix(const char *op, band *b, int64_t rows, int64_t cols, tn_error *err)
 {
-  if (b->longest > INT64_MAX / 2) /* of a tensor without elements */
+  if (b->longest > INT64_MAX / 2) /* possible for a tensor without elements */
     return tn_error_set(err, TN_INVALID_ARGUMENT, "%s: diagonals of length %lld are too long", op,
                         (long long)b->longest);
   int64_t least_rows = b->longest - smaller(b->upper, 0), least_cols = b->longest + larger(b->lower, 0);
@@ -89,7 +92,7 @@ static tn_status fit_matrix(const char *op, band *b, int64_t rows, int64_t cols,
   return TN_OK;
 }
 
-/* Which input has k; 0 for the first versions, which have the main diagonal. */
+/* The number of the input k; 0 for the first versions, which support only the main diagonal. */
 static uint32_t input_of_k(const char *op)
 {
   char last = op[strlen(op) - 1];
@@ -99,7 +102,7 @@ static uint32_t input_of_k(const char *op)
 
 /* ---- shape functions ---- */
 
-/* Reads k for a shape function; *known is false when its value is not. */
+/* Reads k for a shape function. *known is false if its value is unknown. */
 static tn_status infer_band(tn_infer_ctx *ctx, band *b, bool *known, tn_error *err)
 {
   const tn_operation *op = tn_infer_operation(ctx);
@@ -122,10 +125,10 @@ static tn_status infer_band(tn_infer_ctx *ctx, band *b, bool *known, tn_error *e
   return set_band(type, b, k, n, err);
 }
 
-/* Replaces the last dimensions by those of a stored band. */
+/* Replaces the two dimensions of a matrix by those of a stored band. */
 static void stored_shape(const band *b, bool known, tn__shape *s)
 {
-  if (!known) { /* one diagonal or several: the rank is not known */
+  if (!known) { /* one diagonal or several: the rank is unknown */
     tn__shape_unknown(s);
     return;
   }
@@ -175,7 +178,7 @@ static tn_status infer_set_diag(tn_infer_ctx *ctx, tn_error *err)
   return tn__infer_set(ctx, 0, &s, err);
 }
 
-/* A size that an input gives: -1 for "work it out", -2 when it is not known. */
+/* The size given by input i: -1 means "compute it", -2 that it is unknown. */
 static int64_t infer_size(const tn_infer_ctx *ctx, size_t i)
 {
   const tn_tensor *value;
@@ -199,7 +202,7 @@ static tn_status infer_diag(tn_infer_ctx *ctx, tn_error *err)
   b.longest = s.dims[--s.rank];
   if (b.lower != b.upper) {
     if (s.rank < 1 || (s.dims[s.rank - 1] >= 0 && s.dims[s.rank - 1] != b.upper - b.lower + 1))
-      return tn_error_set(err, TN_INVALID_ARGUMENT, "%s: input 0 has not %lld diagonals", op,
+      return tn_error_set(err, TN_INVALID_ARGUMENT, "%s: input 0 does not have %lld diagonals", op,
                           (long long)(b.upper - b.lower + 1));
     s.rank--;
   }
@@ -218,9 +221,9 @@ static tn_status infer_diag(tn_infer_ctx *ctx, tn_error *err)
 
 typedef struct diag_plan {
   band b;
-  int64_t batch; /* matrices */
+  int64_t batch; /* number of matrices */
   size_t element;
-  double cost_ns; /* of one */
+  double cost_ns; /* of one matrix */
 } diag_plan;
 
 static tn_status prepare_band(const tn_prepare_ctx *ctx, band *b, tn_error *err)
@@ -239,7 +242,7 @@ static tn_status prepare_band(const tn_prepare_ctx *ctx, band *b, tn_error *err)
   return set_band(op, b, items, k->count, err);
 }
 
-/* Keeps the plan; dims[rank] are the dimensions before those of a matrix. */
+/* Stores the plan. dims[rank] are the batch dimensions of the matrices. */
 static tn_status keep_plan(tn_prepare_ctx *ctx, const band *b, const int64_t *dims, int32_t rank, tn_error *err)
 {
   diag_plan *p = tn__zalloc(sizeof *p);
@@ -249,7 +252,7 @@ static tn_status keep_plan(tn_prepare_ctx *ctx, const band *b, const int64_t *di
   p->batch = 1;
   p->element = tn_dtype_size(tn_operation_output_dtype(ctx->op, 0));
   if (b->rows == 0 || b->cols == 0) return TN_OK;
-  /* Sizes beside a 0 may have any product. */
+  /* If one size is 0, the product of the others may overflow. */
   for (int32_t i = 0; i < rank; i++) p->batch = (int64_t)((uint64_t)p->batch * (uint64_t)dims[i]);
   return TN_OK;
 }
@@ -307,7 +310,7 @@ static tn_status set_prepare(tn_prepare_ctx *ctx, tn_error *err)
   return st;
 }
 
-/* A scalar of int32 that decides a size. */
+/* Reads a scalar of int32 that determines a size. */
 static tn_status read_size(const tn_prepare_ctx *ctx, uint32_t i, int64_t *out, tn_error *err)
 {
   const tn_view *v = &ctx->inputs[i];
@@ -337,7 +340,8 @@ static tn_status diag_prepare(tn_prepare_ctx *ctx, tn_error *err)
   if (b.lower != b.upper) {
     int64_t n = b.upper - b.lower + 1;
     if (s.rank < 1 || s.dims[s.rank - 1] != n)
-      return tn_error_set(err, TN_INVALID_ARGUMENT, "%s: input 0 has not the %lld diagonals from %lld to %lld", op,
+      return tn_error_set(err, TN_INVALID_ARGUMENT,
+                          "%s: input 0 does not have the %lld diagonals from %lld to %lld", op,
                           (long long)n, (long long)b.lower, (long long)b.upper);
     s.rank--;
   }
@@ -356,11 +360,11 @@ static tn_status diag_prepare(tn_prepare_ctx *ctx, tn_error *err)
 
 typedef struct diag_run {
   const diag_plan *p;
-  const char *matrix, *stored, *padding; /* padding NULL: zero */
+  const char *matrix, *stored, *padding; /* padding: NULL means zero */
   char *out;
 } diag_run;
 
-/* n elements like `pattern`, doubled until all are there. */
+/* Writes n copies of the element `pattern`, doubling the copied block each time. */
 static void fill(char *to, const char *pattern, size_t element, size_t n)
 {
   size_t bytes = n * element, done = element;
@@ -379,7 +383,7 @@ static void fill(char *to, const char *pattern, size_t element, size_t n)
   }
 }
 
-/* The element of a matrix that diagonal d begins at. */
+/* The index in the matrix of the first element of diagonal d. */
 static int64_t start_of(const band *b, int64_t d) { return d >= 0 ? d : -d * b->cols; }
 
 static void part_matrices(void *user, int64_t begin, int64_t end)
@@ -401,7 +405,7 @@ static void part_matrices(void *user, int64_t begin, int64_t end)
   }
 }
 
-/* Puts the stored diagonals of matrix i into the output. */
+/* Copies the stored diagonals of matrix i into the output. */
 static void put_diagonals(const diag_run *r, int64_t i)
 {
   const band *b = &r->p->b;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A tensor mirrored at its edges: MirrorPad, and its gradient MirrorPadGrad, which folds the edges back. */
+/* MirrorPad pads a tensor with its mirror image. Its gradient, MirrorPadGrad, folds the edges back. */
 #include <core/base/alloc.h>
 #include <core/base/text.h>
 #include <ops/kernel/elements/complex.h>
@@ -8,12 +8,13 @@
 #include <ops/kernel/move/strided.h>
 #include <string.h>
 
-/* A step moves or adds part of a tensor to another part. Dimension by dimension, the last one first, the places before
- * and behind are filled from inside: in a dimension that is done all places count, in one that comes later only those
- * inside. Folding back goes the other way. */
+/* A step copies or adds one part of a tensor to another. MirrorPad takes one dimension after
+ * another, the last one first, and fills the padding before and after it from the inside. A step
+ * spans the full padded size of the dimensions already done and the unpadded size of those still to
+ * do. The gradient folds the dimensions in the opposite order. */
 typedef struct mirror_step {
   tn__strided strided;
-  size_t from, to; /* bytes from the beginning */
+  size_t from, to; /* bytes from the start of the tensor */
 } mirror_step;
 
 typedef void (*add_fn)(const char *from, int64_t from_step, char *to, int64_t to_step, int64_t n);
@@ -35,13 +36,14 @@ static void destroy_plan(void *plan)
 
 typedef struct mirror {
   tn_dtype dtype;
-  int64_t offset; /* of the first place that is mirrored from the edge: 1 for REFLECT, 0 for SYMMETRIC */
+  int64_t offset; /* distance from the edge of the first mirrored element: 1 for REFLECT, 0 for SYMMETRIC */
   tn__paddings paddings;
   tn__shape inside, padded;
   int64_t step[TN_MAX_RANK]; /* elements of the padded tensor */
 } mirror;
 
-/* Reads the attribute and input 1; the paddings must be no more than there is to mirror. `sign` as in padding.h. */
+/* Reads the attribute and input 1, and checks that there are enough elements to mirror. `sign` is
+ * as in padding.h. */
 static tn_status read_mirror(const tn_prepare_ctx *ctx, int sign, mirror *m, tn_error *err)
 {
   static const char *const modes[] = { "SYMMETRIC", "REFLECT" };
@@ -58,7 +60,7 @@ static tn_status read_mirror(const tn_prepare_ctx *ctx, int sign, mirror *m, tn_
   for (int32_t k = 0; k < in->rank; k++) {
     int64_t before = m->paddings.before[k], after = m->paddings.after[k], size = in->dims[k];
     if (sign < 0) size = before > size || after > size - before ? 0 : size - before - after;
-    if (before > size - mode || after > size - mode || (sign < 0 && size == 0)) /* the gradient of nothing is refused */
+    if (before > size - mode || after > size - mode || (sign < 0 && size == 0)) /* an empty gradient is rejected */
       return tn_error_set(err, TN_INVALID_ARGUMENT, "%s: paddings %lld and %lld of dimension %d, which has size %lld: "
                           "at most %lld can be mirrored", op, (long long)before, (long long)after, (int)k,
                           (long long)in->dims[k], (long long)(size < mode ? 0 : size - mode));
@@ -79,7 +81,7 @@ static void set_steps(mirror *m)
   }
 }
 
-/* The inside of the padded tensor: where it begins, bytes. */
+/* Byte offset of the inside of the padded tensor, for its first n_dims dimensions. */
 static size_t inside_at(const mirror *m, int32_t n_dims)
 {
   int64_t at = 0;
@@ -87,7 +89,8 @@ static size_t inside_at(const mirror *m, int32_t n_dims)
   return (size_t)at * tn_dtype_size(m->dtype);
 }
 
-/* n places along dimension d from place `from` on backwards, and from place `to` on forwards. */
+/* Reads n places along dimension d backwards from place `from`, and writes them forwards from place
+ * `to`. */
 static void set_step(mirror_step *s, const mirror *m, int32_t d, int64_t n, int64_t from, int64_t to, bool plan)
 {
   size_t element = tn_dtype_size(m->dtype), at = inside_at(m, d);
@@ -101,7 +104,8 @@ static void set_step(mirror_step *s, const mirror *m, int32_t d, int64_t n, int6
   s->to = at + (size_t)(to * m->step[d]) * element;
 }
 
-/* The step between the inside and a tensor of its own; `out` of the padded one. */
+/* A step between the inside of the padded tensor and a separate tensor. `out`: from the padded
+ * tensor to the other one. */
 static void set_inside(mirror_step *s, const mirror *m, bool out)
 {
   int64_t own = 1, steps[TN_MAX_RANK];
@@ -178,7 +182,7 @@ static tn_status infer_pad(tn_infer_ctx *ctx, tn_error *err) { return tn__paddin
 
 /* ---- MirrorPadGrad ---- */
 
-/* to[i] += from[i], with steps in bytes; integers wrap. */
+/* to[i] += from[i], with strides in bytes; integers wrap. */
 #define ADD(name, T, C, LOAD, STORE)                                                                            \
   static void add_##name(const char *from, int64_t from_step, char *to, int64_t to_step, int64_t n)             \
   {                                                                                                             \
@@ -249,7 +253,7 @@ static tn_status grad_prepare(tn_prepare_ctx *ctx, tn_error *err)
   return TN_OK;
 }
 
-/* A step of the gradient: what lies outside is added to what it is the mirror image of. */
+/* A step of the gradient: adds the elements outside to those that they mirror. */
 static void run_add(const mirror_step *s, add_fn add, char *base)
 {
   const tn__strided_dim one = { 1, 0, 0 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* OneHot: a row of `off` for each index, with `on` at its place. */
+/* OneHot: a row for each index, `on` at the index and `off` elsewhere. */
 #include <core/base/alloc.h>
 #include <core/base/text.h>
 #include <ops/kernel/elements/elements.h>
@@ -13,7 +13,7 @@ typedef struct one_hot_plan {
 
 static void free_plan(void *shape_state) { tn__free(shape_state, sizeof(one_hot_plan)); }
 
-/* The output's shape: depth put in at the axis, -1 being behind all. */
+/* The output's shape: the indices' shape with `depth` inserted at the axis. Axis -1 is the last one. */
 static tn_status one_hot_shape(const char *op, tn__shape *s, int64_t axis_wanted, int64_t depth, int32_t *axis,
                                tn_error *err)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A constant around a tensor: Pad PadV2. */
+/* Padding with a constant: Pad PadV2. */
 #include <core/base/alloc.h>
 #include <core/base/text.h>
 #include <core/tensor/tensor_internal.h>
@@ -7,23 +7,24 @@
 #include <ops/kernel/move/strided.h>
 #include <string.h>
 
-/* Bytes of rows that are worth another thread. */
+/* Minimum bytes of rows for another thread. */
 #define GRAIN_BYTES 65536
-/* Bytes that are filled at a time from a short pattern, which stays in the first cache. */
+/* Bytes that are filled at a time from a short pattern, which stays in the L1 cache. */
 #define PATTERN_BYTES 4096
 
-/* The input is rows of adjacent elements; between two of them in the output there is a gap to fill. */
+/* The input is seen as rows of contiguous elements. In the output each gap between two rows is
+ * padding. */
 typedef struct pad_dim {
   int64_t size;
-  size_t step; /* bytes of the output from one place to the next */
+  size_t step; /* bytes of the output from one index to the next */
 } pad_dim;
 
 typedef struct pad_plan {
   size_t bytes; /* of this allocation */
-  size_t row, all, first; /* bytes: of a row, of the output, before the first row */
+  size_t row, all, first; /* bytes: of a row, of the whole output, before the first row */
   int64_t rows;
   int32_t rank;
-  pad_dim dims[]; /* outside a row */
+  pad_dim dims[]; /* dimensions outside a row */
 } pad_plan;
 
 static void destroy_plan(void *plan)
@@ -31,7 +32,8 @@ static void destroy_plan(void *plan)
   if (plan != NULL) tn__free(plan, ((pad_plan *)plan)->bytes);
 }
 
-/* Dimensions of the input with their paddings; one without is part of that before it. */
+/* The input's dimensions with their paddings. A dimension without padding is merged into the
+ * previous one. */
 typedef struct merged {
   int32_t rank;
   int64_t size[TN_MAX_RANK + 1], before[TN_MAX_RANK + 1], after[TN_MAX_RANK + 1];
@@ -56,7 +58,7 @@ static void merge(merged *m, const int64_t *dims, const tn__paddings *p)
   }
 }
 
-/* The output has elements. */
+/* Requires an output with elements. */
 static pad_plan *new_plan(const merged *m, size_t element)
 {
   size_t bytes = sizeof(pad_plan) + (size_t)(m->rank - 1) * sizeof(pad_dim), step = element;
@@ -109,9 +111,9 @@ static tn_status pad_prepare(tn_prepare_ctx *ctx, tn_error *err)
 
 /* ---- computing ---- */
 
-/* What gaps are filled with: a byte over and over, or a pattern of whole elements. */
+/* The padding: one byte repeated, or a pattern of whole elements. */
 typedef struct filling {
-  const char *pattern; /* NULL: bytes of this value */
+  const char *pattern; /* NULL: repeat `byte` */
   int byte;
   size_t size;
 } filling;
@@ -133,7 +135,7 @@ typedef struct pad_run {
   filling filling;
 } pad_run;
 
-/* Where a row is in the output, and the walk to the next one. */
+/* The position of a row in the output, for iteration over rows. */
 typedef struct place {
   size_t at;
   int64_t index[TN__STRIDED_DIMS];
@@ -159,7 +161,7 @@ static void go_on(place *w, const pad_plan *p)
   }
 }
 
-/* Rows with the gap before each; the last one with what is behind it. */
+/* Writes rows, each with the gap before it. The last row also writes the gap after it. */
 static void run_rows(void *user, int64_t begin, int64_t end)
 {
   const pad_run *r = user;
@@ -182,7 +184,8 @@ static void run_rows(void *user, int64_t begin, int64_t end)
   if (end == p->rows) fill(&r->filling, r->out + filled, p->all - filled);
 }
 
-/* Elements that own memory: zeroed ones are empty strings already, what Pad wants. */
+/* Fills elements that own memory. The output is zeroed, so it already holds the empty strings that
+ * Pad needs. */
 static tn_status fill_managed(tn_dtype dtype, const tn_view *value, char *to, size_t n, tn_error *err)
 {
   size_t element = tn_dtype_size(dtype);
@@ -209,7 +212,7 @@ static tn_status run_managed(const pad_run *r, const tn_view *value, tn_dtype dt
   return st == TN_OK ? fill_managed(dtype, value, r->out + filled, p->all - filled, err) : st;
 }
 
-/* Makes what fill() wants of one element; `room` has PATTERN_BYTES. */
+/* Prepares the padding from one element. `room` has PATTERN_BYTES. */
 static filling filling_of(const tn_view *value, size_t all, char *room)
 {
   if (value == NULL) return (filling){ NULL, 0, 0 };

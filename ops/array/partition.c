@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rows dealt out to several tensors and put together again: DynamicPartition DynamicStitch ParallelDynamicStitch. */
+/* Distributing rows over several tensors and merging them: DynamicPartition DynamicStitch
+ * ParallelDynamicStitch. */
 #include <core/base/alloc.h>
 #include <core/base/text.h>
 #include <ops/kernel/elements/elements.h>
@@ -7,8 +8,8 @@
 #include <ops/kernel/shapes.h>
 #include <string.h>
 
-/* Elements of `data` behind its first dimensions. Beside one of 0 they may be too many: the number wraps then, and is
- * not used. */
+/* Elements of `data` per row, that is after its first outer_rank dimensions. If one of those is 0,
+ * the product may overflow; it wraps, and is not used. */
 static int64_t row_elements(const tn_view *data, int32_t outer_rank)
 {
   uint64_t n = 1;
@@ -111,7 +112,7 @@ static tn_status infer_partition(tn_infer_ctx *ctx, tn_error *err)
 
 /* ---- DynamicStitch ---- */
 
-/* The rows that data k has must have the shape of those of the first one. */
+/* Checks that the rows of data k have the same shape as those of the first one. */
 static tn_status stitch_rows(const char *op, tn__shape *rows, const int64_t *dims, int32_t rank, int32_t outer,
                              uint32_t i, tn_error *err)
 {
@@ -156,7 +157,7 @@ static tn_status stitch_prepare(tn_prepare_ctx *ctx, tn_error *err)
   return st != TN_OK ? st : tn_prepare_dynamic(ctx, 0, err);
 }
 
-/* One more than the largest index, -1 when one is below 0. */
+/* One more than the largest index, or -1 if an index is negative. */
 static int64_t stitch_length(const tn_view *const *indices, uint32_t n)
 {
   int64_t length = 0;
@@ -196,7 +197,7 @@ static tn_status stitch_compute(tn_kernel_ctx *ctx)
   if (st != TN_OK || out->count == 0) return st;
   int64_t row = out->count / length;
   size_t size = tn_dtype_size(out->dtype), bytes = (size_t)row * size;
-  /* Rows that no index names are zeros: no step shows what memory held before. */
+  /* Rows that no index names are zeroed, so that the output never exposes stale memory. */
   if (!tn__dtype_is_managed(out->dtype)) memset(out->data, 0, (size_t)out->count * size);
   tn__poll poll = tn__poll_of(ctx);
   for (uint32_t k = 0; k < n; k++) {
@@ -209,7 +210,7 @@ static tn_status stitch_compute(tn_kernel_ctx *ctx)
   return st;
 }
 
-/* How many rows there will be, when all indices are known. */
+/* The number of rows if all indices are known. */
 static int64_t infer_length(const tn_infer_ctx *ctx, size_t n)
 {
   int64_t length = 0;
@@ -224,7 +225,7 @@ static int64_t infer_length(const tn_infer_ctx *ctx, size_t n)
   return length;
 }
 
-/* Sizes stay known: gradients of reductions put shapes together in this way. */
+/* The output's values are inferred if known: gradients of reductions assemble shapes this way. */
 static tn_status infer_stitched_ints(tn_infer_ctx *ctx, size_t n, const tn__shape *out, tn_error *err)
 {
   tn_dtype dtype = tn_operation_output_dtype(tn_infer_operation(ctx), 0);

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a window sees of an image at each of its places: ExtractImagePatches. */
+/* ExtractImagePatches: the pixels that a window covers at each of its positions in an image. */
 #include <core/base/alloc.h>
 #include <ops/kernel/shapes.h>
 #include <string.h>
 
-/* One direction, rows or columns. */
+/* One direction: rows or columns. */
 typedef struct direction {
   int64_t window, stride, rate;
-  int64_t size, places, before; /* of the image; of the window; padding before the image */
+  int64_t size, places, before; /* size of the image; window positions; padding before the image */
 } direction;
 
 typedef struct form {
   const char *op;
-  bool same; /* padded, so that strides alone decide the number of places */
+  bool same; /* SAME padding: the strides alone determine the number of positions */
   direction dir[2];
 } form;
 
@@ -50,7 +50,8 @@ static tn_status read_form(const tn_operation *op, form *f, tn_error *err)
   return TN_OK;
 }
 
-/* Places along an image of this size. A window that is longer by less than a stride has none, which is no error. */
+/* Computes the window positions along an image of this size. A window larger than the image by less
+ * than a stride has none, which is no error. */
 static tn_status fit(const form *f, direction *d, int64_t size, tn_error *err)
 {
   int64_t reach, room, needed = 0;
@@ -70,7 +71,7 @@ static tn_status fit(const form *f, direction *d, int64_t size, tn_error *err)
                       (long long)d->window, (long long)d->rate, (long long)size);
 }
 
-/* Turns the image's shape into the output's. */
+/* Changes the image's shape to the output's. */
 static tn_status output_shape(form *f, int64_t *dims, tn_error *err)
 {
   for (int i = 0; i < 2; i++) {
@@ -100,8 +101,8 @@ static tn_status infer_patches(tn_infer_ctx *ctx, tn_error *err)
 typedef struct patches_plan {
   direction rows, columns;
   size_t pixel; /* bytes */
-  int64_t count; /* output rows of all images */
-  double cost_ns; /* of one of them */
+  int64_t count; /* output rows (window positions) of all images */
+  double cost_ns; /* of one output row */
 } patches_plan;
 
 static tn_status patches_create(const tn_operation *op, void **state, tn_error *err)
@@ -144,7 +145,7 @@ typedef struct patches_run {
   char *out;
 } patches_run;
 
-/* One row of a window: those pixels that are in the image, zeros for the others. */
+/* Copies one row of a window: pixels inside the image, zeros for the others. */
 static void copy_window_row(const patches_plan *p, const char *in, int64_t left, char *out)
 {
   const direction *c = &p->columns;

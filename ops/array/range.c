@@ -9,10 +9,10 @@
 
 /* ---- Range: how many ---- */
 
-/* A number as it came: an integer of either sign, or a double. */
+/* A number as given: an integer of either sign, or a double. */
 typedef struct number {
   bool integer;
-  int64_t i;  /* a uint64 has its bits here */
+  int64_t i;  /* the bits of a uint64 */
   double d;
 } number;
 
@@ -36,7 +36,7 @@ static number number_at(tn_dtype dtype, const void *data)
 static tn_status wrong_way(tn_error *err, const char *op)
 {
   return tn_error_set(err, TN_INVALID_ARGUMENT,
-                      "%s: start (input 0) lies beyond limit (input 1) in the direction of delta (input 2)", op);
+                      "%s: start (input 0) is beyond limit (input 1) in the direction of delta (input 2)", op);
 }
 
 static tn_status zero_delta(tn_error *err, const char *op)
@@ -54,7 +54,7 @@ static tn_status range_float_length(const char *op, double start, double limit, 
 {
   if (delta == 0) return zero_delta(err, op);
   if (!(delta > 0 ? start <= limit : start >= limit)) return wrong_way(err, op);
-  /* In the type of the numbers, where a quotient that should be whole is. */
+  /* Computed in the operands' own type, in which a quotient that should be whole is whole. */
   double size = single ? ceilf(fabsf(((float)limit - (float)start) / (float)delta))
                        : ceil(fabs((limit - start) / delta));
   if (!(size < (double)TOO_MANY)) return too_many(err, op);
@@ -80,7 +80,7 @@ static tn_status range_length(const char *op, tn_dtype dtype, const void *start,
   return TN_OK;
 }
 
-/* Old graphs give a vector of one element for a scalar. */
+/* Old graphs pass a vector of one element instead of a scalar. */
 static tn_status want_number(const tn_prepare_ctx *ctx, uint32_t i, tn_error *err)
 {
   const tn_view *v = &ctx->inputs[i];
@@ -109,7 +109,7 @@ typedef struct range_run {
   void *out;
 } range_run;
 
-/* Integers wrap: in the unsigned type U. */
+/* Integers wrap: computed in the unsigned type U. */
 #define RANGE_INTS(name, U)                                                          \
   static void range_##name(void *user, int64_t begin, int64_t end)                   \
   {                                                                                  \
@@ -166,7 +166,7 @@ static tn_status infer_number(const tn_infer_ctx *ctx, size_t i, tn_error *err)
   return tn__infer_rank(ctx, i, 0, &s, err);
 }
 
-/* Sequences of axes and sizes stay known. */
+/* The output's values are inferred if known: a range may be a list of axes or sizes. */
 static tn_status infer_range_ints(tn_infer_ctx *ctx, const tn_tensor *start, const tn_tensor *delta, int64_t n,
                                   tn_error *err)
 {

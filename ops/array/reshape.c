@@ -25,8 +25,8 @@ static tn_status unknown_operand(const tn_prepare_ctx *ctx, tn_error *err)
 
 /* ---- Reshape ---- */
 
-/* What a list of sizes says: its shape with -1 where a size is to be worked out (*hole, else -1) and the product of the
- * others that are not 0. */
+/* A parsed list of sizes: the shape, with -1 for a size to be computed (*hole is its index, else
+ * -1), and the product of the other sizes that are not 0. */
 typedef struct wanted {
   tn__shape shape;
   int32_t hole;
@@ -47,13 +47,14 @@ static tn_status wanted_add(wanted *w, const char *op, int64_t size, tn_error *e
   else if (size == 0)
     w->zero = true;
   else if (__builtin_mul_overflow(w->product, size, &w->product))
-    return tn_error_set(err, TN_INVALID_ARGUMENT, "%s: the sizes wanted are too many elements", op);
+    return tn_error_set(err, TN_INVALID_ARGUMENT, "%s: the wanted sizes have too many elements together", op);
   if (!tn__shape_append(&w->shape, size))
     return tn_error_set(err, TN_INVALID_ARGUMENT, "%s: more than %d dimensions are wanted", op, TN_MAX_RANK);
   return TN_OK;
 }
 
-/* Works out the hole for an input of known shape, and checks that the elements stay as many. */
+/* Computes the missing size for an input of known shape, and checks that the number of elements is
+ * unchanged. */
 static tn_status wanted_fit(wanted *w, const char *op, const int64_t *dims, int32_t rank, tn_error *err)
 {
   int64_t all, not_zero = 1;
@@ -68,13 +69,13 @@ static tn_status wanted_fit(wanted *w, const char *op, const int64_t *dims, int3
   tn__format_shape(from, sizeof from, dims, rank);
   tn__format_shape(to, sizeof to, w->shape.dims, w->shape.rank);
   if (w->hole >= 0) {
-    /* Beside a 0 the input's own zeros do not count: what is left can still be shared out. */
+    /* If a wanted size is 0, the input's zeros are ignored: the missing size is still the quotient. */
     int64_t elements = w->zero ? not_zero : all;
     w->shape.dims[w->hole] = elements / w->product;
     if (elements % w->product != 0 && !(w->zero && all == 0))
       return tn_error_set(err, TN_INVALID_ARGUMENT,
-                          "%s: input 0 of shape %s has %lld elements, which shape %s cannot hold: they are no multiple "
-                          "of %lld", op, from, (long long)all, to, (long long)w->product);
+                          "%s: input 0 of shape %s has %lld elements, which shape %s cannot hold: they are not a "
+                          "multiple of %lld", op, from, (long long)all, to, (long long)w->product);
   }
   int64_t got = w->zero || (w->hole >= 0 && w->shape.dims[w->hole] == 0) ? 0 : w->product;
   if (w->hole >= 0 && got != 0) got *= w->shape.dims[w->hole];
@@ -99,8 +100,8 @@ static tn_status reshape_prepare(tn_prepare_ctx *ctx, tn_error *err)
   return st != TN_OK ? st : prepare_view_of(ctx, &w.shape, err);
 }
 
-/* Sizes of which only some are known. A single one that is not is worked out when the input's shape is known and none
- * of the others is 0. */
+/* Handles sizes that are known in part. A single unknown size is computed if the input's shape is
+ * known and none of the other sizes is 0. */
 static bool reshape_in_part(const tn_infer_ctx *ctx, tn__shape *s)
 {
   const int64_t *items, *dims;
@@ -131,7 +132,7 @@ static tn_status infer_reshape(tn_infer_ctx *ctx, tn_error *err)
     if (sizes == NULL && size_rank <= 1 && reshape_in_part(ctx, &w.shape)) return tn__infer_set(ctx, 0, &w.shape, err);
     if (size_rank > 1)
       return tn_error_set(err, TN_INVALID_ARGUMENT, "%s: input 1 has rank %d, wanted rank 1", op, (int)size_rank);
-    if (size_rank == 1 && size_dims[0] >= 0 && size_dims[0] <= TN_MAX_RANK) { /* as many dimensions as sizes */
+    if (size_rank == 1 && size_dims[0] >= 0 && size_dims[0] <= TN_MAX_RANK) { /* one dimension per size */
       w.shape.rank = (int32_t)size_dims[0];
       for (int32_t i = 0; i < w.shape.rank; i++) w.shape.dims[i] = -1;
     }
@@ -150,7 +151,7 @@ static tn_status infer_reshape(tn_infer_ctx *ctx, tn_error *err)
 
 /* ---- ExpandDims ---- */
 
-/* Puts a dimension of size 1 at `axis`, [-rank - 1, rank]. */
+/* Inserts a dimension of size 1 at `axis`, in [-rank - 1, rank]. */
 static tn_status expand(tn__shape *s, const char *op, int64_t axis, tn_error *err)
 {
   int32_t at;
@@ -194,7 +195,7 @@ static tn_status infer_expand(tn_infer_ctx *ctx, tn_error *err)
 
 /* ---- Squeeze ---- */
 
-/* Takes away the dimensions named, which must be 1 (or unknown), or all that are 1. */
+/* Removes the given dimensions, which must be 1 (or unknown), or all that are 1. */
 static tn_status squeeze(tn__shape *s, const char *op, const int64_t *axes, size_t n, tn_error *err)
 {
   bool gone[TN_MAX_RANK] = { false };
@@ -243,7 +244,7 @@ static tn_status infer_squeeze(tn_infer_ctx *ctx, tn_error *err)
 
 /* ---- shapes as values ---- */
 
-/* Numbers must fit the type that they are written as. */
+/* Checks that a number fits the output's dtype. */
 static tn_status check_fits(const tn_prepare_ctx *ctx, uint32_t i, int64_t number, tn_error *err)
 {
   if (tn_operation_output_dtype(ctx->op, i) == TN_INT64 || number <= INT32_MAX) return TN_OK;
@@ -286,7 +287,7 @@ static tn_status infer_shape(tn_infer_ctx *ctx, tn_error *err)
 {
   for (size_t i = 0; i < tn_infer_n_inputs(ctx); i++) {
     const int64_t *dims;
-    int64_t rank = tn_infer_input(ctx, i, &dims); /* -1 = unknown is right for both */
+    int64_t rank = tn_infer_input(ctx, i, &dims); /* -1 means unknown for both */
     tn_status st = tn_infer_output(ctx, i, &rank, 1, err);
     int64_t items[TN_MAX_RANK];
     for (int64_t k = 0; k < rank; k++) items[k] = dims[k] < 0 ? TN_UNKNOWN_INT : dims[k];
@@ -296,7 +297,7 @@ static tn_status infer_shape(tn_infer_ctx *ctx, tn_error *err)
   return TN_OK;
 }
 
-/* Output 0 is a scalar of this value, if that is known. */
+/* Output 0 is a scalar with this value, if known. */
 static tn_status infer_number(tn_infer_ctx *ctx, int64_t value, tn_error *err)
 {
   tn_status st = tn_infer_output(ctx, 0, NULL, 0, err);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Dimensions backwards: Reverse ReverseV2, and ReverseSequence, in which each row has its own length. Which dimensions
- * is seldom a question of the step: when the list is known to prepare, the copy is planned there. */
+/* Reversed dimensions: Reverse ReverseV2, and ReverseSequence, in which each row has its own
+ * length. The list of dimensions rarely changes from step to step: if prepare knows it, the copy is
+ * planned there. */
 #include <core/base/alloc.h>
 #include <ops/kernel/shapes.h>
 #include <ops/kernel/move/strided.h>
@@ -8,12 +9,12 @@
 
 #include <core/tensor/tensor_internal.h>
 
-#define MAX_REVERSE_RANK 8 /* TensorFlow's */
+#define MAX_REVERSE_RANK 8 /* TensorFlow's limit */
 #define MAX_SEQUENCE_RANK 5
 
 /* ---- which dimensions ---- */
 
-/* The dimensions that a list of axes names. */
+/* Marks the dimensions named by a list of axes. */
 static tn_status axes_of(const char *op, const int64_t *axes, int64_t n, int32_t rank, bool *back, tn_error *err)
 {
   for (int32_t i = 0; i < rank; i++) back[i] = false;
@@ -34,7 +35,7 @@ static tn_status read_axes(const char *op, const tn_view *axes, int32_t rank, bo
     for (int32_t i = 0; i < rank; i++) back[i] = ((const uint8_t *)axes->data)[i] != 0;
     return TN_OK;
   }
-  /* One too many is enough: an axis is then outside or named twice. */
+  /* One axis too many is enough to find an error: it is out of range or a repetition. */
   if (n > rank + 1) n = rank + 1;
   for (int64_t k = 0; k < n; k++) items[k] = tn__view_int_at(axes, k);
   return axes_of(op, items, n, rank, back, err);
@@ -50,11 +51,12 @@ static tn_status infer_reverse(tn_infer_ctx *ctx, tn_error *err)
   tn_status st = tn__infer_rank(ctx, 1, 1, &list, err);
   if (st != TN_OK) return st;
   if (in.rank > MAX_REVERSE_RANK)
-    return tn_error_set(err, TN_INVALID_ARGUMENT, "%s: input 0 has rank %d, at most %d are reversed", op, (int)in.rank,
+    return tn_error_set(err, TN_INVALID_ARGUMENT, "%s: input 0 has rank %d, at most %d is supported", op, (int)in.rank,
                         MAX_REVERSE_RANK);
   if (strcmp(op, "Reverse") == 0) {
     if (in.rank >= 0 && list.dims[0] >= 0 && list.dims[0] != in.rank)
-      return tn_error_set(err, TN_INVALID_ARGUMENT, "%s: input 1 is about %lld dimensions, input 0 has %d", op,
+      return tn_error_set(err, TN_INVALID_ARGUMENT,
+                          "%s: input 1 has an element for each of %lld dimensions, input 0 has %d", op,
                           (long long)list.dims[0], (int)in.rank);
   } else if (in.rank > 0 && tn__infer_ints(ctx, 1, &value, &n)) {
     bool back[MAX_REVERSE_RANK];
@@ -71,7 +73,7 @@ static tn_status infer_reverse(tn_infer_ctx *ctx, tn_error *err)
 
 typedef struct reverse_plan {
   tn__strided copy;
-  int64_t first; /* element of the input that comes first */
+  int64_t first; /* index of the input element that is first in the output */
 } reverse_plan;
 
 static void plan_reverse(reverse_plan *p, const tn_view *in, const bool *back)
@@ -96,10 +98,11 @@ static tn_status check_list(tn_prepare_ctx *ctx, tn_error *err)
   tn_status st = tn__want_rank(ctx, 1, 1, err);
   if (st != TN_OK) return st;
   if (list->dtype == TN_BOOL && list->count != in->rank)
-    return tn_error_set(err, TN_INVALID_ARGUMENT, "%s: input 1 is about %lld dimensions, input 0 has %d", op,
+    return tn_error_set(err, TN_INVALID_ARGUMENT,
+                        "%s: input 1 has an element for each of %lld dimensions, input 0 has %d", op,
                         (long long)list->count, (int)in->rank);
   if (in->rank > MAX_REVERSE_RANK)
-    return tn_error_set(err, TN_UNIMPLEMENTED, "%s: input 0 has rank %d, at most %d are reversed", op, (int)in->rank,
+    return tn_error_set(err, TN_UNIMPLEMENTED, "%s: input 0 has rank %d, at most %d is supported", op, (int)in->rank,
                         MAX_REVERSE_RANK);
   return TN_OK;
 }
@@ -109,7 +112,7 @@ static tn_status reverse_prepare(tn_prepare_ctx *ctx, tn_error *err)
   const tn_view *in = &ctx->inputs[0], *list = &ctx->inputs[1];
   tn_status st = tn_prepare_output_like(ctx, 0, 0, err);
   if (st != TN_OK) return st;
-  /* A scalar is handed on without a look at the list. */
+  /* A scalar is passed through without checking the list. */
   if (in->rank == 0) return tn_prepare_view(ctx, 0, 0, err);
   st = check_list(ctx, err);
   if (st != TN_OK) return st;
@@ -151,7 +154,8 @@ static tn_status reverse_compute(tn_kernel_ctx *ctx)
 
 /* ---- ReverseSequence ---- */
 
-/* Two dimensions of the operand; the others are merged into those before, between and behind. */
+/* The two dimensions of the operand. The others are merged into those before, between and after
+ * these two. */
 typedef struct sequence {
   int32_t seq, batch;
 } sequence;
@@ -235,7 +239,7 @@ static void sequence_destroy_plan(void *plan) { tn__free(plan, sizeof(sequence_p
 
 typedef struct sequence_run {
   const sequence_plan *p;
-  tn_kernel_ctx *ctx; /* for strings, else NULL */
+  tn_kernel_ctx *ctx; /* set for strings only, else NULL */
   const tn_view *lengths;
   tn_dtype dtype;
   const char *in;
@@ -243,7 +247,7 @@ typedef struct sequence_run {
   tn_status status;
 } sequence_run;
 
-/* Places [first, first + n) of a row's sequence, backwards or as they are. */
+/* Copies places [first, first + n) of a row's sequence, reversed if `back`. */
 static tn_status copy_part(const sequence_run *r, int64_t row, int64_t first, int64_t n, bool back)
 {
   const sequence_plan *p = r->p;

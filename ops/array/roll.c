@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Dimensions turned round: Roll. What is pushed out at one end comes in at the other one. */
+/* Roll: cyclic shifts along dimensions. */
 #include <core/base/alloc.h>
 #include <ops/kernel/shapes.h>
 #include <string.h>
@@ -34,16 +34,16 @@ static tn_status infer_roll(tn_infer_ctx *ctx, tn_error *err)
 
 /* ---- planning ---- */
 
-/* A tensor as rows: those dimensions behind the last one that is turned are part of its elements. */
+/* The tensor as rows: dimensions after the last shifted one are merged into its elements. */
 typedef struct roll_dim {
   int64_t size, shift; /* shift in [0, size) */
 } roll_dim;
 
 typedef struct roll_plan {
-  int32_t rank; /* of dims that are more than one row; unturned neighbours are one */
+  int32_t rank; /* outer dimensions of size above 1; adjacent unshifted ones are merged */
   roll_dim dims[TN_MAX_RANK];
   int64_t rows;
-  size_t row, head; /* bytes: of a row; of its end that comes first */
+  size_t row, head; /* bytes: of a row; of its tail, which moves to the front */
 } roll_plan;
 
 /* Sums up the shifts of each axis. */
@@ -63,7 +63,7 @@ static tn_status read_shifts(const tn_view *in, const tn_view *shift, const tn_v
   return TN_OK;
 }
 
-/* For a tensor with elements. */
+/* Requires a tensor with elements. */
 static void plan_roll(roll_plan *p, const tn_view *in, const int64_t *shifts)
 {
   int32_t last = in->rank - 1;
@@ -125,7 +125,7 @@ static tn_status copy_bytes(const roll_run *r, char *to, const char *from, size_
   return TN_OK;
 }
 
-/* Row `row` of the output: where it comes from, and its place in each dimension of the output. */
+/* Returns the source row of output row `row`, and its index in each dimension of the output. */
 static int64_t source_row(const roll_plan *p, int64_t row, int64_t *index)
 {
   int64_t from = 0, step = 1;
@@ -139,14 +139,15 @@ static int64_t source_row(const roll_plan *p, int64_t row, int64_t *index)
   return from;
 }
 
-/* The row after that. Going on by one is going on by one in the source, too, but where a dimension turns round. */
+/* Advances to the next output row. The source row advances by one, too, except where a dimension
+ * wraps. */
 static int64_t next_row(const roll_plan *p, int64_t from, int64_t *index)
 {
   int64_t step = 1;
   for (int32_t i = p->rank - 1; i >= 0; i--) {
     int64_t size = p->dims[i].size;
     from += step;
-    if (++index[i] == p->dims[i].shift) from -= size * step; /* over the end of the source */
+    if (++index[i] == p->dims[i].shift) from -= size * step; /* past the end of the source */
     if (index[i] < size) return from;
     index[i] = 0;
     if (p->dims[i].shift == 0) from -= size * step;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Slices put at indices: ScatterNd ScatterNdNonAliasingAdd, TensorScatterAdd ...Max ...Min ...Sub ...Update. */
+/* Slices written at indices: ScatterNd ScatterNdNonAliasingAdd, TensorScatterAdd ...Max ...Min
+ * ...Sub ...Update. */
 #include <core/base/alloc.h>
 #include <ops/kernel/elements/elements.h>
 #include <ops/kernel/move/scatter.h>
@@ -10,7 +11,7 @@
 typedef struct scatter_state {
   tn__scatter scatter;
   bool ignore_bad;
-  bool from_zeros; /* input 0 is no tensor */
+  bool from_zeros; /* starts from zeros: no input is a tensor to update */
 } scatter_state;
 
 static tn_status scatter_create(const tn_operation *op, tn__scatter_step step, bool from_zeros, void **state, tn_error *err)

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Places in sorted rows: LowerBound UpperBound. */
+/* Binary search in sorted rows: LowerBound UpperBound. */
 #include <core/base/alloc.h>
 #include <core/base/text.h>
 #include <ops/kernel/elements/half.h>
 #include <ops/kernel/shapes.h>
 #include <string.h>
 
-/* How many elements of sorted[n] are below v (lower), or not above it (upper), by halving. */
+/* Counts the elements of sorted[n] that are below v (lower), or not above it (upper), by bisection. */
 typedef struct search_job {
   const void *sorted, *values;
   void *out;
-  int64_t n, m; /* elements of a row */
+  int64_t n, m; /* elements per row */
   bool upper, wide; /* wide: int64 results */
 } search_job;
 
@@ -110,7 +110,7 @@ static tn_status infer_search(tn_infer_ctx *ctx, tn_error *err)
   if (st == TN_OK) st = tn__infer_rank(ctx, 1, 2, &values, err);
   if (st != TN_OK) return st;
   if (!tn__dim_merge(&values.dims[0], sorted.dims[0]))
-    return tn_error_set(err, TN_INVALID_ARGUMENT, "%s: inputs 0 and 1 have %lld and %lld rows, wanted as many",
+    return tn_error_set(err, TN_INVALID_ARGUMENT, "%s: inputs 0 and 1 have %lld and %lld rows, wanted equal numbers",
                         tn__infer_op(ctx), (long long)sorted.dims[0], (long long)values.dims[0]);
   return tn__infer_set(ctx, 0, &values, err);
 }

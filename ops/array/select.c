@@ -15,7 +15,8 @@ typedef struct pair {
 
 typedef void (*pick_fn)(const uint8_t *c, const void *t, int64_t st, const void *e, int64_t se, void *out, int64_t n);
 
-/* A row of n elements: the condition goes on by one element, the other two by st and se, each 1 or 0. */
+/* A row of n elements. The condition advances by one element, the other two by st and se, each 1 or
+ * 0. */
 #define PICK(st, se, count)                                                      \
   TN__IVDEP                                                                      \
   for (int64_t i = 0; i < (count); i++) out[i] = c[i] != 0 ? t[i * (st)] : e[i * (se)]
@@ -137,7 +138,7 @@ static tn_status select_compute(tn_kernel_ctx *ctx)
 
 static void destroy_shape_state(void *shape_state) { tn__broadcast_plan_free(shape_state); }
 
-/* The plan for an output of this shape. The condition's view need not be the input's own. */
+/* Plans an output of this shape. `condition` may be a reshaped view of input 0. */
 static tn_status plan(tn_prepare_ctx *ctx, const tn__shape *s, const tn_view *condition, tn_error *err)
 {
   tn_status st = tn_prepare_output(ctx, 0, s->dims, s->rank, err);
@@ -183,7 +184,7 @@ static tn_status infer_select_v2(tn_infer_ctx *ctx, tn_error *err)
   return tn__infer_set(ctx, 0, &s, err);
 }
 
-/* ---- Select: a scalar, a vector for the rows, or the very shape ---- */
+/* ---- Select: a scalar, a vector for the rows, or the same shape ---- */
 
 static tn_status select_prepare(tn_prepare_ctx *ctx, tn_error *err)
 {
@@ -218,7 +219,7 @@ static tn_status infer_select(tn_infer_ctx *ctx, tn_error *err)
                         tn__infer_op(ctx), tn__format_shape(x, sizeof x, s.dims, s.rank),
                         tn__format_shape(y, sizeof y, dims, rank));
   }
-  /* A condition of rank above 1 has the very shape; one that does not fit is for the step to find. */
+  /* A condition of rank above 1 must have the same shape; the step reports a mismatch. */
   if (c.rank > 1) tn__shape_merge(&s, c.dims, c.rank);
   return tn__infer_set(ctx, 0, &s, err);
 }

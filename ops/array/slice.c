@@ -5,7 +5,7 @@
 #include <ops/kernel/operands.h>
 #include <ops/kernel/move/slicing.h>
 
-/* Size -1 is up to the end. */
+/* Size -1 means up to the end. */
 static tn_status check_range(int32_t k, int64_t whole, int64_t begin, int64_t *size, tn_error *err)
 {
   if (begin < 0 || begin > whole)
@@ -19,13 +19,13 @@ static tn_status check_range(int32_t k, int64_t whole, int64_t begin, int64_t *s
 }
 
 typedef struct slice_state {
-  tn__box_copy copy; /* with `moves` of the box at the beginning of the tensor */
-  bool moves;        /* where the box begins is read in compute */
+  tn__box_copy copy; /* if `moves`: planned for a box at the start of the tensor */
+  bool moves;        /* compute reads where the box begins */
 } slice_state;
 
 static void destroy_state(void *state) { tn__free(state, sizeof(slice_state)); }
 
-/* Where the sizes say all of the shape, a box may begin anywhere. */
+/* If the sizes determine the output's shape, the beginning of the box may vary from step to step. */
 static bool may_move(tn_prepare_ctx *ctx, tn__box *box)
 {
   for (int32_t k = 0; k < box->rank; k++)
@@ -60,7 +60,7 @@ static tn_status slice_prepare(tn_prepare_ctx *ctx, tn_error *err)
   return TN_OK;
 }
 
-/* Bytes to where the box begins. */
+/* The byte offset at which the box begins. */
 static tn_status find_begin(const tn_kernel_ctx *ctx, size_t *offset)
 {
   const tn_view *in = ctx->inputs[0];
@@ -84,7 +84,7 @@ static tn_status slice_compute(tn_kernel_ctx *ctx)
   return st != TN_OK ? st : tn__box_copy_run(&s->copy, ctx, (char *)ctx->inputs[0]->data + offset, ctx->outputs[0]->data);
 }
 
-/* Elements of a vector of sizes are sizes. */
+/* The output's values are known where those of the input are. */
 static tn_status infer_sliced_ints(tn_infer_ctx *ctx, int64_t size, tn_error *err)
 {
   const int64_t *items, *begin;

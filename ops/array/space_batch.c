@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Blocks of places as batches and back: SpaceToBatch SpaceToBatchND BatchToSpace BatchToSpaceND.
+/* Blocks of pixels to batches and back: SpaceToBatch SpaceToBatchND BatchToSpace BatchToSpaceND.
  *
- * One side is the space [batch, sizes..., rest...], the other has a batch for each place in a block: [places x batch,
- * cells..., rest...]. Place o of a block, cell j, is the space's index j * block + o - before. Without paddings and
- * crops all is one transposition; else each place of a block is a copy of its own, with its own ends. */
+ * One side is the space [batch, sizes..., rest...]. The other has a batch for each place in a
+ * block: [places x batch, cells..., rest...]. Cell j of place o of a block is index j * block + o -
+ * before of the space. Without paddings and crops the op is a single transposition; with them each
+ * place of a block is copied separately, within its own bounds. */
 #include <core/base/alloc.h>
 #include <core/base/text.h>
 #include <ops/kernel/shapes.h>
@@ -12,9 +13,9 @@
 
 #include <core/tensor/tensor_internal.h>
 
-#define MAX_INNER_BLOCKS 4 /* TensorFlow's, not counting those at both ends that do nothing */
+#define MAX_INNER_BLOCKS 4 /* TensorFlow's limit, not counting blocks of size 1 at either end */
 
-/* ---- what is asked for ---- */
+/* ---- operands ---- */
 
 typedef struct axis {
   int64_t block, before, after;
@@ -25,7 +26,7 @@ typedef struct form {
   const char *op;
   bool nd;       /* block sizes are input 1 */
   bool to_batch;
-  uint32_t pads; /* the input that has the paddings or crops */
+  uint32_t pads; /* the input with the paddings or crops */
 } form;
 
 static form form_of(const tn_operation *op)
@@ -57,7 +58,7 @@ static tn_status axis_error(const form *f, int32_t i, const axis *a, int64_t siz
                       (long long)a->before, (long long)a->after);
 }
 
-/* Works out the output's size of an axis from the input's; -1 stays. */
+/* Computes the output's size of an axis from the input's; -1 stays -1. */
 static tn_status fit_axis(const form *f, int32_t i, axis *a, int64_t size, tn_error *err)
 {
   int64_t pads, all;
@@ -83,7 +84,7 @@ static tn_status fit_batch(const form *f, const axis *axes, int32_t m, int64_t *
       return tn_error_set(err, TN_INVALID_ARGUMENT, "%s: the block sizes have too large a product", f->op);
   if (*batch < 0) return TN_OK;
   if (!f->to_batch && *batch % places != 0)
-    return tn_error_set(err, TN_INVALID_ARGUMENT, "%s: dimension 0 has size %lld, no multiple of %lld", f->op,
+    return tn_error_set(err, TN_INVALID_ARGUMENT, "%s: dimension 0 has size %lld, not a multiple of %lld", f->op,
                         (long long)*batch, (long long)places);
   if (!f->to_batch)
     *batch /= places;
@@ -92,7 +93,7 @@ static tn_status fit_batch(const form *f, const axis *axes, int32_t m, int64_t *
   return TN_OK;
 }
 
-/* Turns the input's shape into the output's. */
+/* Changes the input's shape to the output's. */
 static tn_status output_shape(const form *f, axis *axes, int32_t m, int64_t *dims, tn_error *err)
 {
   tn_status st = TN_OK;
@@ -111,7 +112,7 @@ static tn_status rank_error(const form *f, int32_t rank, int64_t m, tn_error *er
 
 /* ---- shape function ---- */
 
-/* How many block dimensions there are; -1 = unknown. */
+/* The number of block dimensions; -1 = unknown. */
 static tn_status infer_count(tn_infer_ctx *ctx, const form *f, int64_t *m, tn_error *err)
 {
   tn__shape pads, blocks;
@@ -123,12 +124,12 @@ static tn_status infer_count(tn_infer_ctx *ctx, const form *f, int64_t *m, tn_er
   }
   if (st != TN_OK) return st;
   if (!tn__dim_merge(m, pads.dims[0]) || (pads.dims[1] >= 0 && pads.dims[1] != 2))
-    return tn_error_set(err, TN_INVALID_ARGUMENT, "%s: input %u, %s, has not a pair for each of %lld block sizes",
+    return tn_error_set(err, TN_INVALID_ARGUMENT, "%s: input %u, %s, does not have a pair for each of %lld block sizes",
                         f->op, f->pads, f->to_batch ? "paddings" : "crops", (long long)*m);
   return TN_OK;
 }
 
-/* Reads what the values of the inputs say. Returns how much is known: 0, 1 for the block sizes, 2 for all. */
+/* Reads the inputs' values. Returns how much is known: 0 nothing, 1 the block sizes, 2 everything. */
 static int infer_axes(const tn_infer_ctx *ctx, const form *f, int32_t m, axis *axes)
 {
   const tn_tensor *blocks = f->nd ? tn_infer_input_value(ctx, 1) : NULL, *pads = tn_infer_input_value(ctx, f->pads);
@@ -170,16 +171,16 @@ static tn_status infer_form(tn_infer_ctx *ctx, tn_error *err)
 
 typedef struct form_plan {
   size_t bytes;        /* of this allocation */
-  tn__strided whole;   /* all in one, when `simple` */
+  tn__strided whole;   /* the single transposition, if `simple` */
   bool simple, to_batch, clear;
   int32_t m;
-  int64_t batch, places; /* of the space; in a block */
-  int64_t space, cells;  /* elements of a batch on both sides */
+  int64_t batch, places; /* batches of the space; places in a block */
+  int64_t space, cells;  /* elements of one batch on both sides */
   int64_t inner;
   axis axes[];
 } form_plan;
 
-/* Block sizes and paddings from the inputs' values, checked. */
+/* Reads and checks the block sizes and paddings. */
 static tn_status read_axes(const tn_prepare_ctx *ctx, const form *f, int32_t m, axis *axes, tn_error *err)
 {
   const tn_view *pads = &ctx->inputs[f->pads];
@@ -205,7 +206,7 @@ static tn_status check_inner(const form *f, const axis *axes, int32_t m, tn_erro
                       (int)(end - first), MAX_INNER_BLOCKS);
 }
 
-/* Checks the inputs' shapes and gives the number of block dimensions. */
+/* Checks the inputs' shapes and returns the number of block dimensions. */
 static tn_status check_inputs(const tn_prepare_ctx *ctx, const form *f, int32_t *m, tn_error *err)
 {
   const tn_view *in = &ctx->inputs[0], *pads = &ctx->inputs[f->pads];
@@ -224,7 +225,7 @@ static tn_status check_inputs(const tn_prepare_ctx *ctx, const form *f, int32_t 
   return TN_OK;
 }
 
-/* Elements from one index of an axis to the next, on both sides; axes before it are multiples. */
+/* Strides of an axis on both sides, in elements. */
 typedef struct steps {
   int64_t space, cells;
 } steps;
@@ -244,11 +245,11 @@ static void add(tn__strided *s, bool to_batch, int64_t size, int64_t space, int6
   tn__strided_add(s, size, to_batch ? space : cells, to_batch ? cells : space);
 }
 
-/* Without paddings and crops. */
+/* Plans the single transposition; requires no paddings or crops. */
 static void plan_whole(form_plan *p, tn_dtype dtype)
 {
   steps all[TN_MAX_RANK];
-  int64_t place = p->batch * p->cells * p->places; /* elements of one place of a block, in the end */
+  int64_t place = p->batch * p->cells * p->places; /* at the end of the loop: elements of one place of a block */
   tn__strided *s = &p->whole;
   steps_from(p, all);
   tn__strided_init(s, dtype);
@@ -326,14 +327,14 @@ static void form_destroy_plan(void *plan)
 
 typedef struct form_run {
   const form_plan *p;
-  tn_kernel_ctx *ctx; /* for strings, else NULL */
+  tn_kernel_ctx *ctx; /* set for strings only, else NULL */
   tn_dtype dtype;
   const char *in;
   char *out;
   tn_status status;
 } form_run;
 
-/* Cells whose place `at` of a block is in the space: [*first, end). Returns end. */
+/* The range of cells [*first, end) whose place `at` is inside the space. Returns end. */
 static int64_t cells_of(const axis *a, int64_t at, int64_t *first)
 {
   int64_t before = a->before - at, low = before > 0 ? (before + a->block - 1) / a->block : 0;
@@ -344,7 +345,7 @@ static int64_t cells_of(const axis *a, int64_t at, int64_t *first)
   return high > low ? high : low;
 }
 
-/* One place of all blocks, in all batches. */
+/* Copies one place of all blocks, in all batches. */
 static tn_status run_place(const form_run *r, const steps *all, int64_t place)
 {
   const form_plan *p = r->p;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Blocks of pixels as channels and back: SpaceToDepth DepthToSpace. With the two block directions as dimensions of
- * their own both are one transposition, in each of the three layouts. */
+/* Blocks of pixels as channels and back: SpaceToDepth DepthToSpace. With the two block directions
+ * as separate dimensions both are a single transposition, in each of the three layouts. */
 #include <core/base/alloc.h>
 #include <core/base/text.h>
 #include <ops/kernel/shapes.h>
@@ -11,13 +11,13 @@ enum { NHWC, NCHW, NCHW_VECT_C };
 
 #define VECTOR 4 /* channels in the last dimension of NCHW_VECT_C */
 
-/* What the op's name and attributes say. */
+/* The parsed name and attributes of the op. */
 typedef struct form {
   const char *op;
   bool to_depth;
   int layout;
   int64_t block;
-  int32_t rank, height, width, depth; /* dimensions by meaning */
+  int32_t rank, height, width, depth; /* which dimension is which */
 } form;
 
 static tn_status read_form(const tn_operation *op, form *f, tn_error *err)
@@ -42,12 +42,12 @@ static tn_status read_form(const tn_operation *op, form *f, tn_error *err)
   return TN_OK;
 }
 
-/* dims / by, or dims * by; -1 stays. */
+/* dims / by, or dims * by; -1 stays -1. */
 static tn_status scale(const form *f, int64_t *dim, const char *what, bool divide, int64_t by, tn_error *err)
 {
   if (*dim < 0) return TN_OK;
   if (divide && *dim % by != 0)
-    return tn_error_set(err, TN_INVALID_ARGUMENT, "%s: input 0 has %s %lld, no multiple of %lld", f->op, what,
+    return tn_error_set(err, TN_INVALID_ARGUMENT, "%s: input 0 has %s %lld, not a multiple of %lld", f->op, what,
                         (long long)*dim, (long long)by);
   if (divide)
     *dim /= by;
@@ -56,7 +56,7 @@ static tn_status scale(const form *f, int64_t *dim, const char *what, bool divid
   return TN_OK;
 }
 
-/* The input's shape becomes the output's. */
+/* Changes the input's shape to the output's. */
 static tn_status output_shape(const form *f, int64_t *dims, tn_error *err)
 {
   tn_status st = scale(f, &dims[f->height], "height", f->to_depth, f->block, err);
@@ -80,10 +80,11 @@ static tn_status infer_form(tn_infer_ctx *ctx, tn_error *err)
 
 /* ---- the kernel ---- */
 
-/* Dimensions that the copy goes through. */
+/* Dimensions of the copy. */
 enum { BATCH, ROW, COLUMN, BLOCK_ROW, BLOCK_COLUMN, CHANNEL, PART, N_DIMS };
 
-/* Steps of each in the picture (block rows are rows of it) and with the blocks as channels. */
+/* Strides of each dimension in the picture (where block rows are rows) and in the tensor with
+ * blocks as channels. */
 static void steps_of(const form *f, const int64_t *sizes, int64_t *picture, int64_t *deep)
 {
   int64_t b = f->block, h = sizes[ROW], w = sizes[COLUMN], c = sizes[CHANNEL];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tensors taken apart along an axis: Split SplitV, Unpack. */
+/* Splitting tensors along an axis: Split SplitV, Unpack. */
 #include <ops/kernel/move/join.h>
 #include <ops/kernel/operands.h>
 
@@ -7,12 +7,12 @@ static void destroy_join(void *shape_state) { tn__join_free(shape_state); }
 
 static tn_status split_compute(tn_kernel_ctx *ctx)
 {
-  const tn_view *in = ctx->inputs[ctx->n_inputs == 2 ? 1 : 0]; /* Split has its axis first */
+  const tn_view *in = ctx->inputs[ctx->n_inputs == 2 ? 1 : 0]; /* the first input of Split is the axis */
   if (ctx->shape_state == NULL) return TN_OK;                  /* no elements */
   return tn__join_scatter(ctx->shape_state, ctx, in->data, ctx->outputs);
 }
 
-/* A part for each output, from an input that has elements. */
+/* Plans one part per output, for an input that has elements. */
 static tn_status make_join(tn_prepare_ctx *ctx, const tn_view *in, int32_t axis, tn__join **out, tn_error *err)
 {
   *out = tn__join_new(in->dtype, in->dims, axis, in->rank, ctx->n_outputs);
@@ -60,7 +60,7 @@ static tn_status infer_all(tn_infer_ctx *ctx, const tn__shape *s, tn_error *err)
   return st;
 }
 
-/* Pieces of a vector of sizes are sizes; sizes[i] of them go to output i. */
+/* The outputs' values are known where those of the input are. Output i has sizes[i] elements. */
 static tn_status infer_pieces(tn_infer_ctx *ctx, size_t input, const int64_t *sizes, size_t n, tn_error *err)
 {
   const int64_t *items;
@@ -97,7 +97,7 @@ static tn_status infer_split(tn_infer_ctx *ctx, tn_error *err)
 
 /* ---- SplitV ---- */
 
-/* What the sizes leave for the one that is -1, when they fit a dimension of size `whole`. */
+/* Checks that the sizes fit a dimension of size `whole`. *rest is what they leave for a size of -1. */
 static tn_status check_sizes(const tn_prepare_ctx *ctx, int64_t whole, int64_t *rest, tn_error *err)
 {
   const tn_view *sizes = &ctx->inputs[1];
@@ -115,7 +115,7 @@ static tn_status check_sizes(const tn_prepare_ctx *ctx, int64_t whole, int64_t *
   *rest = left;
   if (hole >= 0 && sizes->count == 1)
     return tn_error_set(err, TN_INVALID_ARGUMENT, "SplitV: the only size is -1, wanted %lld, the size of the dimension",
-                        (long long)whole); /* TensorFlow works out none where there is nothing to split */
+                        (long long)whole); /* as in TensorFlow: a single size must be explicit */
   if (left == 0 || (left > 0 && hole >= 0)) return TN_OK;
   return tn_error_set(err, TN_INVALID_ARGUMENT, "SplitV: %lld sizes are together %s than the dimension's size of %lld",
                       (long long)sizes->count, left < 0 ? "more" : "less", (long long)whole);
@@ -132,7 +132,7 @@ static tn_status prepare_parts(tn_prepare_ctx *ctx, int32_t axis, int64_t rest, 
   const tn_view *in = &ctx->inputs[0];
   tn__shape out;
   tn__join *join;
-  uint32_t all = ctx->n_outputs; /* the part that has everything */
+  uint32_t all = ctx->n_outputs; /* the output that is the whole input */
   tn__shape_set(&out, in->dims, in->rank);
   for (uint32_t i = 0; i < ctx->n_outputs; i++) {
     out.dims[axis] = size_at(ctx, i, rest);
@@ -160,7 +160,7 @@ static tn_status splitv_prepare(tn_prepare_ctx *ctx, tn_error *err)
   return st != TN_OK ? st : prepare_parts(ctx, axis, rest, err);
 }
 
-/* A size that is -1 can be worked out when all the others are known. */
+/* Computes the size that is -1 if all the others are known. */
 static void fill_hole(int64_t *sizes, int64_t n, int64_t whole)
 {
   int64_t hole = -1, left = whole;
@@ -195,7 +195,7 @@ static tn_status infer_splitv(tn_infer_ctx *ctx, tn_error *err)
 
 /* ---- Unpack ---- */
 
-/* Takes the dimension that the attribute names out of *s, which must have that size. */
+/* Removes from *s the dimension given by the attribute, which must have size n. */
 static tn_status unpack_shape(const tn_operation *op, tn__shape *s, int64_t n, int32_t *axis, tn_error *err)
 {
   if (s->rank == 0) return tn_error_set(err, TN_INVALID_ARGUMENT, "Unpack: a scalar cannot be taken apart");

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Python's brackets: StridedSlice, its gradient StridedSliceGrad, and TensorStridedSliceUpdate, which writes into a copy. */
+/* Python slicing: StridedSlice, its gradient StridedSliceGrad, and TensorStridedSliceUpdate, which
+ * writes into a copy. */
 #include <core/base/alloc.h>
 #include <core/base/text.h>
 #include <core/graph/prepare.h>
@@ -10,7 +11,9 @@
 
 typedef struct pick_state {
   tn__box_copy copy;
-  bool moves; /* where the box begins is read in compute, from inputs `first` and behind it; that of `copy` counts for nothing */
+  /* compute reads where the box begins from inputs `first` and after; `copy` has no offset of its
+   * own */
+  bool moves;
   uint32_t first;
   const char *op;
   tn__slicing masks;
@@ -18,7 +21,8 @@ typedef struct pick_state {
 
 static void destroy_state(void *state) { tn__free(state, sizeof(pick_state)); }
 
-/* Whether begin and end only say where the places are that are taken, one by one: x[i], x[:, i]. */
+/* Whether begin and end only select single indices, as in x[i] or x[:, i]; then they do not affect
+ * the shape. */
 static bool only_picks(const tn__slicing *s)
 {
   for (int32_t k = 0; k < s->n; k++) {
@@ -29,7 +33,7 @@ static bool only_picks(const tn__slicing *s)
   return true;
 }
 
-/* `steps`: of the other side, as in tn__box_copy_init. */
+/* `steps` are those of the other side, as in tn__box_copy_init. */
 static tn_status use_copy(tn_prepare_ctx *ctx, uint32_t first, tn_dtype dtype, const int64_t *dims, const tn__box *box,
                           const int64_t *steps, bool into, tn_error *err)
 {
@@ -49,7 +53,7 @@ static tn_status use_copy(tn_prepare_ctx *ctx, uint32_t first, tn_dtype dtype, c
   return TN_OK;
 }
 
-/* The copy in a step, `tensor` being the whole one. */
+/* Runs the copy in a step; `tensor` is the whole one. */
 static tn_status run_copy(tn_kernel_ctx *ctx, const tn_view *tensor, void *other)
 {
   const pick_state *s = ctx->shape_state;
@@ -64,7 +68,7 @@ static tn_status run_copy(tn_kernel_ctx *ctx, const tn_view *tensor, void *other
   return tn__box_copy_run(&s->copy, ctx, (char *)tensor->data + (size_t)at * tn_dtype_size(tensor->dtype), other);
 }
 
-/* What inputs first to first + 2 and the masks mean for a tensor of this shape. */
+/* Applies inputs first to first + 2 and the masks to a tensor of this shape. */
 static tn_status read_sliced(const tn_prepare_ctx *ctx, uint32_t first, const int64_t *dims, int32_t rank,
                              tn__sliced *out, tn_error *err)
 {
@@ -93,7 +97,8 @@ static tn_status slice_compute(tn_kernel_ctx *ctx)
   return run_copy(ctx, ctx->inputs[0], ctx->outputs[0]->data);
 }
 
-/* Elements of a vector of sizes are sizes: of a scalar, when one is taken out. */
+/* The output's values are known where those of the input are; the output is a scalar if one element
+ * is taken. */
 static tn_status infer_sliced_ints(tn_infer_ctx *ctx, const tn__sliced *s, tn_error *err)
 {
   const int64_t *items;
@@ -120,7 +125,7 @@ static tn_status infer_slice(tn_infer_ctx *ctx, tn_error *err)
 
 /* ---- StridedSliceGrad ---- */
 
-/* The shape of the output, input 0. */
+/* The output's shape, input 0. */
 static tn_status read_shape(const tn_prepare_ctx *ctx, tn__shape *s, tn_error *err)
 {
   const tn_view *shape = &ctx->inputs[0];
@@ -180,7 +185,7 @@ static tn_status update_prepare(tn_prepare_ctx *ctx, tn_error *err)
   tn_status st = read_sliced(ctx, 1, in->dims, in->rank, &s, err);
   if (st == TN_OK) st = tn_prepare_output_like(ctx, 0, 0, err);
   if (st != TN_OK) return st;
-  if (tn__box_is_empty(&s.box)) return tn_prepare_view(ctx, 0, 0, err); /* nothing is written, whatever the value is */
+  if (tn__box_is_empty(&s.box)) return tn_prepare_view(ctx, 0, 0, err); /* nothing is written, whatever the value */
   if (!tn__sliced_value_steps(value, &s, steps)) return tn__shape_error(err, ctx, 4, s.shape.dims, s.shape.rank);
   if (tn__box_is_all(&s.box, in->dims) && value->count == in->count) return tn_prepare_view(ctx, 0, 4, err);
   st = use_copy(ctx, 1, in->dtype, in->dims, &s.box, steps, true, err);
@@ -209,7 +214,7 @@ static tn_status update_compute(tn_kernel_ctx *ctx)
 #define OP(op, in, attributes, operands, shapes, text)                                                  \
   { .struct_size = TN_OP_DEF_SIZE, .name = op, .inputs = in, .outputs = "output: T", .attrs = attributes, \
     .shape_operands = operands, .infer = shapes, .summary = text }
-#define OPERANDS (1u << 1 | 1u << 2 | 1u << 3) /* begin, end, strides: also where they only decide what is copied */
+#define OPERANDS (1u << 1 | 1u << 2 | 1u << 3) /* begin, end, strides; also where they only decide what is copied */
 
 static const tn_op_def ops[] = {
   OP("StridedSlice", "input: T, begin: Index, end: Index, strides: Index", ATTRIBUTES("int16, int32, int64"), OPERANDS,
@@ -223,7 +228,7 @@ static const tn_op_def ops[] = {
 #define KERNEL(which, title, type_list, prepare_fn, compute_fn)                                          \
   { .struct_size = TN_KERNEL_DEF_SIZE, .op = which, .device = "CPU", .types = type_list, .name = title, \
     .rank = TN_RANK_C, .prepare = prepare_fn, .destroy_shape_state = destroy_state, .compute = compute_fn }
-/* All but handles, whose old elements would have to be let go. */
+/* All dtypes except handles, whose old elements would have to be released. */
 #define UPDATE_TYPES                                                                                                 \
   "T=float|double|half|bfloat16|int8|int16|int32|int64|uint8|uint16|uint32|uint64|bool|complex64|complex128|string|" \
   "qint8|quint8|qint32|qint16|quint16|float8_e5m2|float8_e4m3fn"

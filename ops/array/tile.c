@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The same elements over and over: Tile BroadcastTo. */
+/* Repetition: Tile BroadcastTo. */
 #include <core/base/alloc.h>
 #include <core/base/text.h>
 #include <ops/kernel/operands.h>
@@ -7,7 +7,7 @@
 
 static void destroy_copy(void *copy) { tn__free(copy, sizeof(tn__strided)); }
 
-/* A copy for the output's state; without dimensions yet. */
+/* Creates the copy that becomes the shape state; it has no dimensions yet. */
 static tn_status new_copy(tn_prepare_ctx *ctx, tn__strided **out, tn_error *err)
 {
   *out = tn__zalloc(sizeof **out);
@@ -46,7 +46,7 @@ static tn_status tile_prepare(tn_prepare_ctx *ctx, tn_error *err)
   if (st != TN_OK || count == 0) return st;
   st = new_copy(ctx, &copy, err);
   if (st != TN_OK) return st;
-  int64_t from = in->count, to = count; /* elements from one place to the next */
+  int64_t from = in->count, to = count; /* strides in elements */
   for (int32_t k = 0; k < in->rank; k++) {
     to /= tn__operand_int(times, k);
     tn__strided_add(copy, tn__operand_int(times, k), 0, to);
@@ -65,7 +65,7 @@ static tn_status infer_tile(tn_infer_ctx *ctx, tn_error *err)
   const int64_t *times;
   tn__infer_get(ctx, 0, &s);
   int64_t n = tn_infer_input_ints(ctx, 1, &times);
-  if (s.rank < 0) { /* as many dimensions as multiples */
+  if (s.rank < 0) { /* one dimension per multiple */
     s.rank = tn__infer_length(ctx, 1);
     for (int32_t k = 0; k < s.rank; k++) s.dims[k] = -1;
   }
@@ -82,7 +82,7 @@ static tn_status infer_tile(tn_infer_ctx *ctx, tn_error *err)
 
 /* ---- BroadcastTo ---- */
 
-/* The shape that is wanted, input 1. */
+/* The wanted shape, input 1. */
 static tn_status wanted_shape(const tn_prepare_ctx *ctx, tn__shape *s, tn_error *err)
 {
   const tn_view *shape = &ctx->inputs[1];
@@ -152,7 +152,7 @@ static tn_status infer_broadcast_to(tn_infer_ctx *ctx, tn_error *err)
   s.rank = tn_infer_input_as_shape(ctx, 1, s.dims);
   if (rank >= 0 && s.rank >= 0) {
     if (!broadcasts(dims, rank, &s)) return does_not("BroadcastTo", dims, rank, &s, err);
-    for (int32_t k = 0; k < rank; k++) /* a size that is not 1 stays */
+    for (int32_t k = 0; k < rank; k++) /* a size that is not 1 is kept */
       if (dims[k] > 1) tn__dim_merge(&s.dims[s.rank - rank + k], dims[k]);
   }
   return tn__infer_set(ctx, 0, &s, err);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The largest of a row and where they stand: TopK TopKV2 NthElement InTopK InTopKV2. */
+/* The largest elements of a row and their indices: TopK TopKV2 NthElement InTopK InTopKV2. */
 #include <core/base/alloc.h>
 #include <core/base/text.h>
 #include <math.h>
@@ -15,7 +15,7 @@ static tn_status order_create(const tn_operation *op, void **state, tn_error *er
   return *state != NULL ? TN_OK : tn__no_kernel(err, op, tn_operation_input_dtype(op, 0));
 }
 
-/* Beside a dimension of 0 the number may be too large: it wraps then, and is not used. */
+/* If a dimension is 0, the product of the others may overflow; it wraps, and is not used. */
 static int64_t rows_of(const tn_view *x)
 {
   uint64_t rows = 1;
@@ -23,7 +23,7 @@ static int64_t rows_of(const tn_view *x)
   return (int64_t)rows;
 }
 
-/* Calls fn for all rows, on several threads where that pays. */
+/* Calls fn for all rows, on several threads if that pays. */
 static void for_rows(tn_kernel_ctx *ctx, int64_t rows, int64_t n, void (*fn)(void *user, int64_t begin, int64_t end),
                      void *user)
 {
@@ -35,8 +35,8 @@ static void for_rows(tn_kernel_ctx *ctx, int64_t rows, int64_t n, void (*fn)(voi
 
 /* ---- TopK ---- */
 
-/* A place in the order: the larger key is first, of equal keys the one with the lower index. For keys of 32 bits and
- * indices below 2^32 both are in one number. */
+/* An element's rank in the order: larger keys first, equal keys by ascending index. Keys of 32 bits
+ * and indices below 2^32 are packed into one number. */
 typedef uint64_t narrow_place;
 typedef struct wide_place {
   uint64_t key, index;
@@ -56,7 +56,7 @@ typedef struct top_job {
   const char *in;
   char *values;
   tn_view *indices;
-  void *places; /* k for each row */
+  void *places; /* k per row */
   int64_t n, k;
 } top_job;
 
@@ -67,8 +67,9 @@ static void put_index(tn_view *out, int64_t at, int64_t index)
   else ((int16_t *)out->data)[at] = (int16_t)index;
 }
 
-/* The best k so far are a heap whose root is the last of them in the order. Elements come by rising index, so that one
- * with the root's key stays out. At the end the roots are taken off from the back: what remains is sorted. */
+/* The best k so far form a heap whose root is the last of them in the order. Elements are visited
+ * by ascending index, so one whose key equals the root's is not inserted. At the end the roots are
+ * moved to the back one by one, which leaves the array sorted. */
 #define TOP(name, Key, Place, MAKE, KEY, INDEX, AFTER)                                                              \
   static void sift_##name(Place *heap, int64_t n, int64_t at)                                                       \
   {                                                                                                                 \
@@ -115,7 +116,7 @@ static void put_index(tn_view *out, int64_t at, int64_t index)
     for (int64_t r = begin; r < end; r++) {                                                                         \
       const char *row = job->in + (size_t)(r * job->n) * size;                                                      \
       Place *places = (Place *)job->places + r * job->k;                                                            \
-      if (!collect_##name(job, row, places)) return; /* the step is over */                                         \
+      if (!collect_##name(job, row, places)) return; /* the step was stopped */                                     \
       char *values = job->values + (size_t)(r * job->k) * size;                                                     \
       for (int64_t i = 0; i < job->k; i++) {                                                                        \
         int64_t index = INDEX(places[i]);                                                                           \
@@ -127,7 +128,7 @@ static void put_index(tn_view *out, int64_t at, int64_t index)
 TOP(narrow, uint32_t, narrow_place, NARROW_MAKE, NARROW_KEY, NARROW_INDEX, NARROW_AFTER)
 TOP(wide, uint64_t, wide_place, WIDE_MAKE, WIDE_KEY, WIDE_INDEX, WIDE_AFTER)
 
-/* k of the op: attribute of TopK, input 1 of TopKV2. */
+/* The op's k: attribute of TopK, input 1 of TopKV2. */
 static tn_status top_k_of(const tn_prepare_ctx *ctx, int64_t *k, tn_error *err)
 {
   const char *op = tn_operation_type(ctx->op);
@@ -153,7 +154,7 @@ static tn_status check_k(const char *op, int64_t k, int64_t n, tn_error *err)
   return TN_OK;
 }
 
-/* Places in a row must fit the indices, and for narrow keys 32 bits. */
+/* Checks that indices in a row fit the output's dtype and, for narrow keys, 32 bits. */
 static tn_status check_row(const tn_prepare_ctx *ctx, int64_t n, tn_error *err)
 {
   tn_dtype dtype = tn_operation_output_dtype(ctx->op, 1);
@@ -248,11 +249,12 @@ typedef struct nth_job {
   const tn__order *order;
   const char *in;
   char *out;
-  int64_t n, nth; /* nth from below */
+  int64_t n, nth; /* nth from the smallest */
 } nth_job;
 
-/* The key is found byte by byte from the highest: how many keys with the bytes so far have each next byte says where
- * the nth is. No order of the data makes this slow. */
+/* Radix selection: the key is determined byte by byte, the most significant first. A histogram of
+ * the next byte, over the keys that match so far, says which value the nth key has there. No order
+ * of the data is slow. */
 #define NTH(name, Key)                                                                              \
   static const char *nth_##name##_of(const nth_job *job, const char *row)                           \
   {                                                                                                 \
@@ -324,7 +326,7 @@ static tn_status infer_nth(tn_infer_ctx *ctx, tn_error *err)
 
 /* ---- InTopK ---- */
 
-/* The state is the k of InTopK; InTopKV2 has it as input 2. */
+/* The state is the k of InTopK. InTopKV2 has it as input 2. */
 static tn_status in_top_create(const tn_operation *op, void **state, tn_error *err)
 {
   int64_t *k = tn__alloc(sizeof *k);
@@ -348,7 +350,8 @@ static tn_status in_top_prepare(tn_prepare_ctx *ctx, tn_error *err)
   return tn_prepare_output_like(ctx, 0, 1, err);
 }
 
-/* Whether fewer than k of row[n] are above the target's; not when one of those looked at is not finite. */
+/* Whether fewer than k elements of row[n] are above the target's. False if one of the compared
+ * elements is not finite. */
 static bool in_top(const float *row, int64_t n, int64_t target, int64_t k)
 {
   if (target < 0 || target >= n || !isfinite(row[target])) return false;

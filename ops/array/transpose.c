@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Dimensions in another order: Transpose ConjugateTranspose. Where only dimensions of size 1 move nothing is copied;
- * ops/kernel/move/strided.c does the rest. */
+/* Permuted dimensions: Transpose ConjugateTranspose. If only dimensions of size 1 move, nothing is
+ * copied. Otherwise ops/kernel/move/strided.c does the copy. */
 #include <core/base/alloc.h>
 #include <core/base/text.h>
 #include <ops/kernel/shapes.h>
@@ -9,7 +9,7 @@
 
 /* ---- shapes ---- */
 
-/* Checks that items is an order of `rank` dimensions. Numbers below 0 count from the end. */
+/* Checks that items is a permutation of `rank` dimensions. Negative numbers count from the end. */
 static tn_status read_order(const char *op, const int64_t *items, int64_t n, int32_t rank, int32_t *order,
                             tn_error *err)
 {
@@ -27,7 +27,7 @@ static tn_status read_order(const char *op, const int64_t *items, int64_t n, int
   return TN_OK;
 }
 
-/* The rank that is left when the order is not known: that of the input or as many as the order has elements. */
+/* Infers the rank alone if the order is unknown: the input's, or the length of the order. */
 static tn_status infer_rank_only(tn_infer_ctx *ctx, const tn__shape *in, const tn__shape *perm, tn_error *err)
 {
   tn__shape out;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Elements that occur, and those that do not: Unique UniqueV2 UniqueWithCounts UniqueWithCountsV2 ListDiff.
+/* Distinct elements and set difference: Unique UniqueV2 UniqueWithCounts UniqueWithCountsV2
+ * ListDiff.
  *
- * An item is a slice of a tensor along an axis, in a vector an element. Items are found again through a hash table of
- * item numbers, with open addresses, in scratch memory. NaN equals nothing, not even itself; 0 and -0 are equal (but in
- * the types of two bytes, as in TensorFlow). */
+ * An item is a slice of a tensor along an axis; in a vector, an element. Items are looked up in an
+ * open-addressing hash table of item numbers in scratch memory. NaN equals nothing, not even
+ * itself. 0 and -0 are equal, except in 2-byte types, as in TensorFlow. */
 #include <core/base/alloc.h>
 #include <core/base/text.h>
 #include <ops/kernel/elements/elements.h>
@@ -18,7 +19,7 @@
 
 typedef struct items {
   const char *data;
-  int64_t outer, n, inner; /* n items; each has outer runs of inner elements */
+  int64_t outer, n, inner; /* n items, each of `outer` runs of `inner` elements */
   tn_dtype dtype;
   size_t size;             /* of an element */
 } items;
@@ -124,7 +125,7 @@ static bool equal_items(const items *x, int64_t i, const items *y, int64_t k)
 
 /* ---- the table ---- */
 
-/* Slots hold what the caller numbers; at least half of them stay empty. */
+/* Slots hold numbers assigned by the caller. At least half of the slots stay empty. */
 typedef struct table {
   uint32_t *slots;
   uint64_t mask;
@@ -137,7 +138,7 @@ static uint64_t table_slots(int64_t n)
   return slots;
 }
 
-/* Room for the table of n items and `more` numbers behind it. */
+/* Requests scratch memory for a table of n items followed by `more` numbers. */
 static tn_status table_scratch(tn_prepare_ctx *ctx, int64_t n, int64_t more, tn_error *err)
 {
   uint64_t bytes = (table_slots(n) + (uint64_t)more) * sizeof(uint32_t);
@@ -153,7 +154,7 @@ static void table_clear(table *t, void *memory, int64_t n)
   memset(memory, 0xff, (t->mask + 1) * sizeof *t->slots);
 }
 
-/* Item numbers are kept in 32 bits. */
+/* Item numbers are stored in 32 bits. */
 static tn_status check_length(const tn_prepare_ctx *ctx, uint32_t i, int64_t n, tn_error *err)
 {
   if (n <= INT32_MAX) return TN_OK;
@@ -176,7 +177,7 @@ static int64_t get_int(const tn_view *v, int64_t k)
 
 /* ---- Unique ---- */
 
-/* Shape state: how the input falls into items. */
+/* Shape state: how the input is divided into items. */
 typedef struct unique_plan {
   int32_t axis;
   int64_t outer, n, inner;
@@ -184,7 +185,7 @@ typedef struct unique_plan {
 
 static void free_unique_plan(void *shape_state) { tn__free(shape_state, sizeof(unique_plan)); }
 
-/* The axis that input 1 says; none means that the input is a vector. */
+/* The axis given by input 1. If there is none, the input must be a vector. */
 static tn_status unique_axis(const char *op, int64_t n_axes, int64_t axis, int32_t rank, int32_t *out, tn_error *err)
 {
   *out = 0;
@@ -231,11 +232,11 @@ static tn_status unique_prepare(tn_prepare_ctx *ctx, tn_error *err)
   *state = p;
   ctx->shape_state = state;
   ctx->cost_ns = 50 + 10 * (double)p.n + (double)x->count;
-  return table_scratch(ctx, p.n, p.n, err); /* also where each different item stood first */
+  return table_scratch(ctx, p.n, p.n, err); /* the numbers: first occurrence of each distinct item */
 }
 
-/* Numbers the items: idx is written, first[k] is where the k-th different one stands. Returns how many there are; -1 when the
- * step is over. */
+/* Numbers the items: writes idx, and sets first[k] to the index of the k-th distinct item. Returns
+ * the number of distinct items; -1 if the step was stopped. */
 static int64_t number_items(const items *x, table *t, uint32_t *first, tn_view *idx, tn__poll *poll)
 {
   const int64_t item_ns = 20 + x->outer * x->inner * (int64_t)x->size;
@@ -244,7 +245,7 @@ static int64_t number_items(const items *x, table *t, uint32_t *first, tn_view *
     uint64_t at = hash_item(x, i) & t->mask;
     if (tn__poll_over(poll, item_ns)) return -1;
     while (t->slots[at] != EMPTY && !equal_items(x, i, x, first[t->slots[at]])) {
-      if (tn__poll_over(poll, item_ns)) return -1; /* NaN is equal to none: they may stand in one long row */
+      if (tn__poll_over(poll, item_ns)) return -1; /* NaNs never match, so many of them make one long probe sequence */
       at = (at + 1) & t->mask;
     }
     if (t->slots[at] == EMPTY) {
@@ -256,7 +257,8 @@ static int64_t number_items(const items *x, table *t, uint32_t *first, tn_view *
   return found;
 }
 
-/* The same for single elements that are equal when their bits are, and not of an odd type. */
+/* The same for single elements that are equal exactly if their bits are, in types of a standard
+ * size. */
 #define NUMBER_BITS(T)                                                                                    \
   static int64_t number_##T(const T *x, int64_t n, table *t, uint32_t *first, tn_view *idx, tn__poll *poll) \
   {                                                                                                       \
@@ -334,7 +336,7 @@ static tn_status unique_compute(tn_kernel_ctx *ctx)
   return st == TN_OK && ctx->n_outputs > 2 ? count_items(ctx, found, &poll) : st;
 }
 
-/* The axis where the number of items is to stand; -1 when it is not known. */
+/* The axis along which the items are; *axis is -1 if it is unknown. */
 static tn_status infer_unique_axis(const tn_infer_ctx *ctx, const tn__shape *s, int32_t *axis, tn_error *err)
 {
   const char *op = tn__infer_op(ctx);
@@ -380,10 +382,10 @@ static tn_status diff_prepare(tn_prepare_ctx *ctx, tn_error *err)
   int64_t n = ctx->inputs[0].count, m = ctx->inputs[1].count;
   if (st != TN_OK) return st;
   ctx->cost_ns = 50 + 10 * ((double)n + (double)m);
-  return table_scratch(ctx, m, n, err); /* also the places of x that stay */
+  return table_scratch(ctx, m, n, err); /* the numbers: indices of the elements of x that are kept */
 }
 
-/* Where item i of x stands in the table of y's items, or could. */
+/* The slot of item i of x in the table of y's items, or the empty slot for it. */
 static uint64_t find(const table *t, const items *x, int64_t i, const items *y, tn__poll *poll)
 {
   uint64_t at = hash_item(x, i) & t->mask;

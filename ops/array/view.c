@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The same memory, seen as another dtype or only looked at: Bitcast EnsureShape. */
+/* The same memory as another dtype, or with its shape checked: Bitcast EnsureShape. */
 #include <core/base/text.h>
 #include <ops/kernel/shapes.h>
 
-/* Outputs are views: nothing is left to do. */
+/* Outputs are views, so there is nothing to compute. */
 static tn_status nothing(tn_kernel_ctx *ctx)
 {
   (void)ctx;
@@ -18,7 +18,8 @@ static tn_status prepare_view_of(tn_prepare_ctx *ctx, const tn__shape *s, tn_err
 
 /* ---- Bitcast ---- */
 
-/* Elements of `to` in a shape of elements of `from`: the last dimension is the one that is split or put together. */
+/* The shape in elements of `to` for a shape in elements of `from`: the last dimension is split or
+ * merged. */
 static tn_status bitcast_shape(const char *op, tn__shape *s, tn_dtype from, tn_dtype to, tn_error *err)
 {
   int64_t in = (int64_t)tn_dtype_size(from), out = (int64_t)tn_dtype_size(to);
@@ -67,7 +68,7 @@ static tn_status ensure(const tn_operation *op, tn__shape *s, tn_error *err)
   tn_status st = tn_operation_attr_shape(op, "shape", &dims, &rank, err);
   if (st != TN_OK || tn__shape_merge(s, dims, rank)) return st;
   char found[160], wanted[160];
-  return tn_error_set(err, TN_INVALID_ARGUMENT, "%s: input 0 has shape %s, the attribute 'shape' says %s",
+  return tn_error_set(err, TN_INVALID_ARGUMENT, "%s: input 0 has shape %s, attribute 'shape' is %s",
                       tn_operation_type(op), tn__format_shape(found, sizeof found, s->dims, s->rank),
                       tn__format_shape(wanted, sizeof wanted, dims, rank));
 }

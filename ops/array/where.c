@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where: the places of what is true or not 0. */
+/* Where: the indices of elements that are true or not 0. */
 #include <core/base/text.h>
 #include <ops/kernel/poll.h>
 #include <ops/kernel/shapes.h>
 
-/* ---- what counts ---- */
+/* ---- flags ---- */
 
-/* Numbers are looked at as bits; `mask` leaves out the sign of a zero. Flags are made of BLOCK elements at a time. */
+/* Numbers are tested as bit patterns; `mask` excludes the sign of a zero. Flags are computed for
+ * BLOCK elements at a time. */
 #define BLOCK 1024
 
 #define FLAGS(name, T, N, mask)                                                                       \
@@ -62,7 +63,8 @@ static tn_status where_prepare(tn_prepare_ctx *ctx, tn_error *err)
   return st != TN_OK ? st : tn_prepare_dynamic(ctx, 0, err);
 }
 
-/* Writes the coordinates of flags of one row from its element `begin` on; the first rank - 1 are those of the row. */
+/* Writes the coordinates of the flagged elements of one row, starting at element `begin`. The first
+ * rank - 1 coordinates are the row's. */
 static int64_t *write_row(int64_t *to, const int64_t *index, int32_t rank, int64_t begin, const uint8_t *flags,
                           int64_t n)
 {
@@ -103,7 +105,7 @@ static tn_status where_compute(tn_kernel_ctx *ctx)
     n = x->count - at < BLOCK ? x->count - at : BLOCK;
     if (tn__poll_over(&poll, 4 * n)) return TN_CANCELLED;
     make(x->data, at, n, flags);
-    for (int64_t k = 0, run; k < n; k += run) { /* the parts of rows in this block */
+    for (int64_t k = 0, run; k < n; k += run) { /* runs that belong to one row */
       run = row - column < n - k ? row - column : n - k;
       to = write_row(to, index, x->rank, column, flags + k, run);
       column += run;
@@ -118,7 +120,7 @@ static tn_status where_compute(tn_kernel_ctx *ctx)
 static tn_status infer_where(tn_infer_ctx *ctx, tn_error *err)
 {
   const int64_t *unused;
-  int64_t dims[2] = { -1, tn_infer_input(ctx, 0, &unused) }; /* -1 = unknown is right for both */
+  int64_t dims[2] = { -1, tn_infer_input(ctx, 0, &unused) }; /* -1 means unknown for both */
   return tn_infer_output(ctx, 0, dims, 2, err);
 }
 

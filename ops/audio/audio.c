@@ -11,7 +11,7 @@
 /* ---- reading ---- */
 
 typedef struct decode_state {
-  int64_t channels, samples; /* -1: those of the file */
+  int64_t channels, samples; /* -1: as in the file */
 } decode_state;
 
 static tn_status read_count(const tn_operation *op, const char *name, int64_t *out, tn_error *err)
@@ -46,7 +46,7 @@ static tn_status decode_prepare(tn_prepare_ctx *ctx, tn_error *err)
   return st;
 }
 
-/* n samples of 16 bits, which need not be aligned. */
+/* Converts n samples of 16 bits, which need not be aligned. */
 static void to_floats(const uint8_t *from, int64_t n, float *to)
 {
   for (int64_t i = 0; i < n; i++) {
@@ -56,7 +56,7 @@ static void to_floats(const uint8_t *from, int64_t n, float *to)
   }
 }
 
-/* Channels that the file does not have are its last one. */
+/* If the file has fewer channels than wanted, its last one is repeated. */
 static void spread(const tn__wav *wav, int64_t samples, int64_t channels, float *to)
 {
   for (int64_t i = 0; i < samples; i++)
@@ -91,7 +91,7 @@ static tn_status infer_decode(tn_infer_ctx *ctx, tn_error *err)
   const tn_operation *op = tn_infer_operation(ctx);
   int64_t dims[] = { tn__attr_int(op, "desired_samples", -1), tn__attr_int(op, "desired_channels", -1) };
   for (int k = 0; k < 2; k++)
-    if (dims[k] < -1) dims[k] = -1; /* the kernel says so */
+    if (dims[k] < -1) dims[k] = -1; /* the kernel reports the error */
   tn_status st = tn_infer_output(ctx, 0, dims, 2, err);
   return st != TN_OK ? st : tn_infer_output(ctx, 1, NULL, 0, err);
 }

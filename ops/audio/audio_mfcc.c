@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Mfcc: magnitudes of a spectrogram added up in triangles over the mel scale, logarithms, cosine transform. */
+/* Mfcc: spectrogram magnitudes summed over triangular filters on the mel scale, then logarithms and
+ * a cosine transform. */
 #include <core/base/alloc.h>
 #include <math.h>
 #include <ops/kernel/operands.h>
@@ -12,14 +13,14 @@ typedef struct mfcc_state {
   int64_t triangles, coefficients;
 } mfcc_state;
 
-/* Bin first + i gives weights[i] of its magnitude to triangle places[i], and the rest to the one after it; triangles
- * outside [0, n) get nothing. */
+/* Bin first + i adds weights[i] of its magnitude to triangle places[i], and the rest to the next
+ * triangle. Triangles outside [0, n) are ignored. */
 typedef struct mfcc_plan {
   tn__bands bands;
-  int64_t bins, first, used; /* bins of a slice; the ones that count */
+  int64_t bins, first, used; /* bins per slice; range of bins used */
   double *weights, *cosines; /* cosines[triangle][coefficient] */
   int64_t *places;
-  size_t bytes; /* of the memory, which begins at weights */
+  size_t bytes; /* of the allocation, which begins at weights */
   bool beyond;  /* the spectrogram ends below the upper limit: all results are 0 */
 } mfcc_plan;
 
@@ -51,11 +52,11 @@ static void mfcc_destroy_plan(void *shape_state)
 
 static double mel(double frequency) { return 1127.0 * log1p(frequency / 700.0); }
 
-/* The peaks of the triangles lie at equal distances on the mel scale, between the limits. */
+/* The peaks of the triangles are equidistant on the mel scale, between the limits. */
 static void set_triangles(const mfcc_state *s, double bin_width, mfcc_plan *p)
 {
   const double low = mel(s->lower), step = (mel(s->upper) - low) / (double)(s->triangles + 1);
-  int64_t next = 0; /* the first whose peak is not below the bin */
+  int64_t next = 0; /* the first triangle whose peak is not below the bin */
   for (int64_t i = 0; i < p->used; i++) {
     double at = mel((double)(p->first + i) * bin_width);
     while (next < s->triangles && low + step * (double)(next + 1) < at) next++;
@@ -177,11 +178,12 @@ static tn_status infer_mfcc(tn_infer_ctx *ctx, tn_error *err)
   int64_t dims[] = { -1, -1, tn__attr_int(tn_infer_operation(ctx), "dct_coefficient_count", 13) };
   tn__infer_get(ctx, 0, &in);
   for (int k = 0; k < 2 && in.rank == 3; k++) dims[k] = in.dims[k];
-  if (dims[2] < 1) dims[2] = -1; /* the kernel says so */
+  if (dims[2] < 1) dims[2] = -1; /* the kernel reports the error */
   return tn_infer_output(ctx, 0, dims, 3, err);
 }
 
-/* The rate decides no shape, but all tables: they are made once for a rate. */
+/* The rate is a shape operand although it determines no shape: all tables depend on it, and are
+ * built once per rate. */
 static const tn_op_def ops[] = {
   { .struct_size = TN_OP_DEF_SIZE,
     .name = "Mfcc",

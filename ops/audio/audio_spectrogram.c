@@ -15,8 +15,8 @@ typedef struct spectrum_state {
 typedef struct spectrum_plan {
   tn__fft fft;
   tn__bands bands;
-  double *weights;                          /* of the samples of a window */
-  int64_t window, channels, slices, groups; /* groups: of slices that are transformed at once */
+  double *weights;                          /* window function, one per sample of a window */
+  int64_t window, channels, slices, groups; /* groups of slices that are transformed at once */
 } spectrum_plan;
 
 static int64_t bins_of(const spectrum_state *s) { return s->length / 2 + 1; }
@@ -91,7 +91,8 @@ typedef struct spectrum_run {
   float *out;
 } spectrum_run;
 
-/* Line l of a block is the window that begins at `from`, with zeros behind it; from NULL: all zeros. */
+/* Loads line l of a block: the window that begins at `from`, zero-padded. If `from` is NULL, all
+ * zeros. */
 static void load_line(const spectrum_plan *p, const float *from, int l, double *block)
 {
   const int64_t c = p->channels, pairs = from != NULL ? p->window / 2 : 0;
@@ -151,7 +152,7 @@ static tn_status infer_spectrum(tn_infer_ctx *ctx, tn_error *err)
   spectrum_state s = { 0 };
   int64_t dims[] = { -1, -1, -1 };
   tn__infer_get(ctx, 0, &in);
-  bool known = read_sizes(tn_infer_operation(ctx), &s, NULL) == TN_OK; /* the kernel says what is wrong */
+  bool known = read_sizes(tn_infer_operation(ctx), &s, NULL) == TN_OK; /* the kernel reports errors */
   if (known) dims[2] = bins_of(&s);
   if (in.rank == 2) {
     dims[0] = in.dims[1];

@@ -17,7 +17,7 @@ tn_status tn__fft_create(tn__fft *f, int64_t n, tn_error *err)
   f->cosines = (double *)(f->places + half);
   f->sines = f->cosines + half;
   f->places[0] = 0;
-  /* The bits of i turned round: from those of i / 2. */
+  /* Bit reversal: the reversed bits of i follow from those of i / 2. */
   for (int64_t i = 1; i < f->half; i++) f->places[i] = f->places[i / 2] / 2 + (i % 2) * (f->half / 2);
   for (int64_t k = 0; k < f->half; k++) {
     f->cosines[k] = cos(2 * PI * (double)k / (double)n);
@@ -65,8 +65,8 @@ typedef struct __attribute__((may_alias)) pair {
     (a).im += im;                              \
   } while (0)
 
-/* Two steps at once: transforms of h numbers become such of 4 h. With an odd number of steps the first is done alone.
- */
+/* Two radix-2 steps at once: transforms of length h become transforms of length 4 h. If the number
+ * of steps is odd, the first one is done alone. */
 #define STEPS(end, TARGET)                                                                                           \
   TARGET static void first_step_##end(double *block, int64_t half)                                                   \
   {                                                                                                                  \

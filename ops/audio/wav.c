@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The lengths in a file are not believed: a chunk ends with the file at the latest, and samples must be there. As in
- * TensorFlow chunks of odd length have no byte behind them. */
+/* Lengths in a file are untrusted: a chunk ends with the file at the latest, and samples must be
+ * present. As in TensorFlow, chunks of odd length have no padding byte. */
 #include <core/base/text.h>
 #include <ops/audio/wav.h>
 #include <string.h>
@@ -17,7 +17,7 @@ static tn_status too_short(const reader *r, size_t wanted)
                       wanted, r->at);
 }
 
-/* A number of `bytes` bytes. */
+/* Reads a number of `bytes` bytes. */
 static tn_status read_number(reader *r, size_t bytes, uint32_t *out)
 {
   uint32_t n = 0;
@@ -55,7 +55,7 @@ static tn_status skip_chunk(reader *r)
   return st;
 }
 
-/* Before the format only what studios put there may stand. */
+/* Before the format chunk only the chunks that studio software writes are accepted. */
 static tn_status find_format(reader *r)
 {
   static const char *const others[] = { "JUNK", "bext", "iXML", "qlty", "mext", "levl", "link", "axml" };
@@ -127,7 +127,7 @@ tn_status tn__wav_read(const void *file, size_t size, tn__wav *wav, tn_error *er
   uint32_t all = 0;
   *wav = (tn__wav){ 0 };
   tn_status st = want_name(&r, "RIFF");
-  if (st == TN_OK) st = read_number(&r, 4, &all); /* of the file: streams have anything there */
+  if (st == TN_OK) st = read_number(&r, 4, &all); /* size of the file; ignored, as streams write anything */
   if (st == TN_OK) st = want_name(&r, "WAVE");
   if (st == TN_OK) st = find_format(&r);
   if (st == TN_OK) st = read_format(&r, wav);

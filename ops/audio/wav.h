@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* RIFF/WAVE files of 16 bits a sample. */
+/* RIFF/WAVE files with 16 bits per sample. */
 #ifndef TN_OPS_AUDIO_WAV_H
 #define TN_OPS_AUDIO_WAV_H
 
@@ -9,10 +9,10 @@
 typedef struct tn__wav {
   int64_t samples; /* of each channel */
   int32_t channels, rate;
-  const uint8_t *data; /* in the file: 16 bits, little-endian, channels of a sample side by side */
+  const uint8_t *data; /* points into the file: 16 bits, little-endian, channels interleaved */
 } tn__wav;
 
-/* Reads the headers. TN_INVALID_ARGUMENT for what is no such file, with the offset in it. */
+/* Parses the headers. TN_INVALID_ARGUMENT if the file is malformed; the error names the offset. */
 tn_status tn__wav_read(const void *file, size_t size, tn__wav *wav, tn_error *err);
 
 #define TN__WAV_HEADER 44

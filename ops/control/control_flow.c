@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Control flow: what the planner makes branches and loops of. None of these ops computes anything, so none has a kernel; only
- * Abort does something. */
+/* Control flow primitives, from which the planner builds branches and loops. None of these ops
+ * computes anything, so only Abort has a kernel. */
 #include <ops/kernel/shapes.h>
 
 static tn_status infer_switch(tn_infer_ctx *ctx, tn_error *err)
@@ -14,7 +14,7 @@ static tn_status infer_switch(tn_infer_ctx *ctx, tn_error *err)
   return st == TN_OK ? tn_infer_output(ctx, 1, dims, rank, err) : st;
 }
 
-/* What all inputs agree on. */
+/* Infers the shape that all inputs agree on. */
 static tn_status infer_merge(tn_infer_ctx *ctx, tn_error *err)
 {
   int64_t common[TN_MAX_RANK];
@@ -30,7 +30,7 @@ static tn_status infer_merge(tn_infer_ctx *ctx, tn_error *err)
   return st == TN_OK ? tn_infer_output(ctx, 1, NULL, 0, err) : st;
 }
 
-/* A variable of a loop may have another shape in the next iteration; a constant one has not. */
+/* A loop variable may change its shape in the next iteration, a loop invariant may not. */
 static tn_status infer_enter(tn_infer_ctx *ctx, tn_error *err)
 {
   tn_bool constant = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What ops that call functions share: a call, its results, conditions. */
+/* Shared by ops that call functions: calls, results, conditions. */
 #include <ops/control/function_calls.h>
 
 #include <string.h>
@@ -17,14 +17,14 @@ tn_status tn__give_result(tn_kernel_ctx *ctx, uint32_t i, tn_tensor *tensor)
   tn_dtype found = tn_tensor_dtype(tensor), wanted = ctx->outputs[i]->dtype;
   tn_status st = TN_OK;
   if (found != wanted)
-    st = tn_error_set(ctx->err, TN_INVALID_ARGUMENT, "the function gives %s for output %u, which is %s",
+    st = tn_error_set(ctx->err, TN_INVALID_ARGUMENT, "the function returns %s for output %u, which is %s",
                       tn_dtype_name(found), i, tn_dtype_name(wanted));
   if (st == TN_OK) st = tn_kernel_set_output(ctx, i, tensor);
   tn_tensor_unref(tensor);
   return st;
 }
 
-/* Which function waits is noted as a number above 0. */
+/* `waiting` holds the number of the function that waits, plus 1. */
 tn_status tn__call_function(tn_kernel_ctx *ctx, uint32_t k, uint32_t first)
 {
   tn_tensor **results = ctx->scratch;

@@ -1,19 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What ops that call functions share. */
+/* Shared by ops that call functions. */
 #ifndef TN_OPS_CONTROL_FUNCTION_CALLS_H
 #define TN_OPS_CONTROL_FUNCTION_CALLS_H
 
 #include <stdbool.h>
 #include <tenon/op.h>
 
-/* Function k with the inputs from `first` on gives all outputs. The whole of a compute: it may be resumed. */
+/* Calls function k with the inputs from `first` on; its results are the outputs. The whole compute
+ * of an op: it may return TN_PENDING and be resumed. */
 tn_status tn__call_function(tn_kernel_ctx *ctx, uint32_t k, uint32_t first);
-/* Gives output i the tensor, and the reference away. TN_INVALID_ARGUMENT: it has another type. */
+/* Sets output i to the tensor and takes over the caller's reference. TN_INVALID_ARGUMENT if its
+ * type is wrong. */
 tn_status tn__give_result(tn_kernel_ctx *ctx, uint32_t i, tn_tensor *tensor);
-/* A prepare: all outputs come from functions. */
+/* For prepare: all outputs come from functions. */
 tn_status tn__prepare_results(tn_prepare_ctx *ctx, tn_error *err);
 
-/* A condition: a scalar that is not zero, or a text that is not empty; any other tensor that has elements. */
+/* Evaluates a condition. A numeric scalar is true if not zero, a string scalar if not empty, any
+ * other tensor if it has elements. */
 tn_status tn__is_true(const tn_view *v, bool *out, tn_error *err);
 
 #define TN__FUNCTION_OP(op, in, out, attributes, more, shapes, text)                              \

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Gradients of functions that the library names none for: the function's body is followed from its outputs back to its
- * arguments, and for each node on the way the nodes of its gradient are added. What an op's gradient is stands in a
- * table. */
+/* Gradients of functions for which the library names none. The function's body is traversed from
+ * its outputs back to its arguments, adding the gradient nodes of each node on the way. A table
+ * holds the gradient of each op. */
 #include <ops/control/function_gradient.h>
 
 #include <core/base/alloc.h>
@@ -11,9 +11,9 @@
 typedef struct maker {
   tn_graph *graph;
   const char *function;
-  tn_output *of;   /* by output of the body's operations: its gradient so far; no op = none */
+  tn_output *of;   /* gradient so far of each output of the body's operations; no op = none */
   size_t *first;   /* by operation: its first output in `of` */
-  size_t n_ops;    /* of the body; those behind are ours */
+  size_t n_ops;    /* operations of the body; later ones are added here */
   size_t n_outputs;
   uint32_t n_made;
   tn_status status;
@@ -31,7 +31,7 @@ static tn_operation_builder *begin(maker *m, const char *op)
   return tn_operation_begin(m->graph, op, name, 0);
 }
 
-/* Output 0; nothing after a failure. */
+/* Returns output 0; no op after a failure. */
 static tn_output finish(maker *m, tn_operation_builder *b)
 {
   tn_operation *op = NULL;
@@ -91,7 +91,7 @@ static bool is_differentiable(tn_output o)
   return d == TN_FLOAT || d == TN_DOUBLE || d == TN_HALF || d == TN_BFLOAT16;
 }
 
-/* Adds to the gradient of a value; one of integers has none. */
+/* Adds to the gradient of a value. Values of integer type have none. */
 static void add(maker *m, tn_output to, tn_output gradient)
 {
   tn_dtype dtype = tn_operation_output_dtype(to.op, (size_t)to.index);
@@ -104,7 +104,7 @@ static void add(maker *m, tn_output to, tn_output gradient)
   *sum = sum->op == NULL ? gradient : op2(m, "AddV2", *sum, gradient);
 }
 
-/* The gradient of operand k of two that were broadcast, from one that has the shape of the result. */
+/* Adds to the gradient of operand k of two that were broadcast; `gradient` has the result's shape. */
 static void add_broadcast(maker *m, const tn_operation *op, int k, tn_output gradient)
 {
   tn_output shape[2];
@@ -191,14 +191,14 @@ static const struct {
   { "Sub", of_sub },           { "Tanh", of_tanh },         { "ZerosLike", of_nothing },
 };
 
-/* ---- the way back ---- */
+/* ---- traversal ---- */
 
 static void apply(maker *m, tn_operation *op)
 {
   const tn_output dy = m->of[m->first[tn__operation_id(op)]];
   bool any = false;
   for (size_t k = 0; k < tn_operation_n_outputs(op); k++) any |= m->of[m->first[tn__operation_id(op)] + k].op != NULL;
-  if (!any || tn_operation_n_inputs(op) == 0) return; /* an argument, a constant */
+  if (!any || tn_operation_n_inputs(op) == 0) return; /* an argument or a constant, or not reached */
   for (size_t i = 0; i < sizeof rules / sizeof *rules; i++) {
     if (strcmp(rules[i].op, tn_operation_type(op)) != 0) continue;
     rules[i].rule(m, op, dy);
@@ -213,8 +213,8 @@ typedef struct place {
   size_t next;
 } place;
 
-/* Operations that outputs need, each behind those that it needs. The body has no cycle but those of loops, whose ops
- * have no gradient here. */
+/* Lists the operations that the outputs depend on, each after those that it depends on itself. The
+ * only cycles of a body are those of loops, whose ops have no gradient here. */
 static size_t order(const tn__function_instance *f, place *stack, uint8_t *seen, tn_operation **to)
 {
   size_t n = 0;
@@ -256,9 +256,10 @@ static tn_status go_back(maker *m, const tn__function_instance *f)
   return m->status;
 }
 
-/* ---- all of it ---- */
+/* ---- the function ---- */
 
-/* Takes gradients of the outputs as further arguments, and gives those of the arguments. */
+/* Changes the signature: the gradients of the outputs become further arguments, those of the
+ * arguments the outputs. */
 static tn_status change(maker *m, tn__function_instance *f)
 {
   size_t n_in = f->n_inputs, n_out = f->n_outputs;

@@ -5,8 +5,9 @@
 
 #include <core/graph/function_instance.h>
 
-/* Makes a function's body that of its gradient: arguments, then the gradients of all outputs -> the gradients of all
- * arguments. TN_UNIMPLEMENTED: it has an op whose gradient is not known. For tn__function_differentiate. */
+/* Replaces a function's body by that of its gradient: (arguments, gradients of all outputs) ->
+ * gradients of all arguments. TN_UNIMPLEMENTED if the gradient of an op is unknown. Used as
+ * tn__function_differentiate. */
 tn_status tn__function_gradient(tn__function_instance *f, tn_error *err);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Loops whose body is a function of the graph's library. What goes round are the tensors that the body gave: the next
- * turn gets them as they are, and what the body only hands on is one tensor all the time. */
+/* Loops whose body is a function of the graph's library. The loop variables are the tensors that
+ * the body returned: the next iteration receives them without a copy, and a tensor that the body
+ * only passes through stays the same. */
 #include <core/graph/graph_internal.h>
 #include <ops/control/function_calls.h>
 #include <ops/kernel/shapes.h>
@@ -8,14 +9,15 @@
 #include <core/base/alloc.h>
 #include <core/tensor/tensor_internal.h>
 
-/* A loop under way. Its memory is its own: what a kernel has as scratch goes when it waits. */
+/* A running loop. It is allocated separately, because a kernel's scratch memory is released while
+ * it waits. */
 typedef struct loop {
-  uint32_t n;           /* values that go round */
-  bool in_body;         /* the condition of this turn holds */
-  tn_view counter;      /* For: its first argument */
+  uint32_t n;           /* loop variables */
+  bool in_body;         /* the condition of this iteration holds */
+  tn_view counter;      /* For: first argument of the body */
   int32_t number;
-  int64_t left;         /* turns */
-  tn_tensor **values;   /* n, NULL in the first turn: the inputs */
+  int64_t left;         /* iterations left */
+  tn_tensor **values;   /* n; NULL in the first iteration: use the inputs */
   tn_tensor **next;     /* n */
   tn_view *views;       /* of values */
   tn_view **arguments;  /* of functions: 1 + n */
@@ -28,7 +30,7 @@ static void loop_free(loop *l)
   tn__free(l, l->bytes);
 }
 
-/* The inputs from `first` on go round. */
+/* Starts a loop whose variables are the inputs from `first` on. */
 static tn_status loop_begin(tn_kernel_ctx *ctx, uint32_t first, loop **out)
 {
   uint32_t n = ctx->n_inputs - first;
@@ -47,13 +49,13 @@ static tn_status loop_begin(tn_kernel_ctx *ctx, uint32_t first, loop **out)
   return TN_OK;
 }
 
-/* What the body gave is what the next turn begins with. */
+/* The body's results become the variables of the next iteration. */
 static void go_on(loop *l)
 {
   for (uint32_t i = 0; i < l->n; i++) {
     tn_tensor *t = l->next[i];
     tn_tensor_unref(l->values[i]);
-    if (t == l->values[i]) continue; /* it was only handed on */
+    if (t == l->values[i]) continue; /* passed through by the body */
     l->values[i] = t;
     l->views[i] = (tn_view){ .data = t->data, .dims = t->dims, .count = t->count, .dtype = t->dtype, .rank = t->rank,
                              .buffer = t->buffer };
@@ -61,7 +63,8 @@ static void go_on(loop *l)
   }
 }
 
-/* The values are the outputs; those of a loop without turns are its inputs. */
+/* The loop variables become the outputs. If there was no iteration, these are the inputs. Frees the
+ * loop. */
 static tn_status loop_end(tn_kernel_ctx *ctx, loop *l, uint32_t first, tn_status st)
 {
   for (uint32_t i = 0; st == TN_OK && i < l->n; i++) {
@@ -89,7 +92,7 @@ static tn_status decide(tn_kernel_ctx *ctx, loop *l)
   return st;
 }
 
-/* S-CAN: each call of a function asks first whether the step goes on. */
+/* S-CAN: each function call checks first whether the step was cancelled. */
 static tn_status while_run(tn_kernel_ctx *ctx, loop *l)
 {
   for (;;) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ops that call functions of the graph's library: calls and branches; loops stand in function_loops.c. Their shapes
- * come from the functions' bodies; a function that the library does not have leaves them unknown. */
+/* Ops that call functions of the graph's library: calls and branches. Loops are in
+ * function_loops.c. Shapes are inferred from the functions' bodies; if the library lacks a
+ * function, they are unknown. */
 #include <core/graph/graph_internal.h>
 #include <ops/control/function_gradient.h>
 #include <ops/control/function_calls.h>
@@ -26,7 +27,7 @@ static tn_status infer_case(tn_infer_ctx *ctx, tn_error *err)
   return tn__infer_branches(ctx, branches, 1, 1, GIVEN, err);
 }
 
-/* What comes back for an input has its shape. */
+/* The gradient of an input has the input's shape. */
 static tn_status infer_gradient(tn_infer_ctx *ctx, tn_error *err)
 {
   size_t n = tn_operation_n_outputs(tn_infer_operation(ctx));
@@ -46,7 +47,8 @@ static tn_status infer_gradient(tn_infer_ctx *ctx, tn_error *err)
 
 static tn_status call_compute(tn_kernel_ctx *ctx) { return tn__call_function(ctx, 0, 0); }
 
-/* A target is a device of this process: "", "/device:CPU:0", "/job:localhost/replica:0/task:0/cpu:0". */
+/* Whether a target is a device of this process: "", "/device:CPU:0",
+ * "/job:localhost/replica:0/task:0/cpu:0". */
 static bool is_local(const char *target, size_t size)
 {
   static const char *const parts[] = { "/job:localhost", "/replica:0", "/task:0" };
@@ -73,11 +75,11 @@ static tn_status remote_compute(tn_kernel_ctx *ctx)
   int shown = size > 200 ? 200 : (int)size;
   if (!is_local(text, size))
     return tn_error_set(ctx->err, TN_UNIMPLEMENTED,
-                        "target '%.*s' is not a device of this process, which are all that there are", shown, text);
+                        "target '%.*s' is not a device of this process, and only these are supported", shown, text);
   return tn__call_function(ctx, 0, 1);
 }
 
-/* The number of a function's gradient comes behind those of functions. */
+/* The gradient is function 1: gradients are numbered after the functions themselves. */
 static tn_status gradient_create(const tn_operation *op, void **state, tn_error *err)
 {
   (void)op, (void)err;
@@ -104,7 +106,7 @@ static tn_status case_create(const tn_operation *op, void **state, tn_error *err
   return TN_OK;
 }
 
-/* A number that is none of a branch means the last one. */
+/* An index out of range selects the last branch. */
 static tn_status case_compute(tn_kernel_ctx *ctx)
 {
   const tn_view *index = ctx->inputs[0];

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ops that say something: Assert Print PrintV2. What is printed goes through the sink of tn_set_print_sink. */
+/* Ops that write messages: Assert Print PrintV2. Printed text is passed to the sink of
+ * tn_set_print_sink. */
 #define _GNU_SOURCE
 #include <core/base/alloc.h>
 #include <core/base/file.h>
@@ -89,7 +90,7 @@ static tn_status print_prepare(tn_prepare_ctx *ctx, tn_error *err)
   return st == TN_OK ? tn_prepare_view(ctx, 0, 0, err) : st;
 }
 
-/* The state is the node's own; its counter alone changes. */
+/* The state is the node's own. Only its counter changes, atomically. */
 static tn_status print_compute(tn_kernel_ctx *ctx)
 {
   print_state *s = (print_state *)ctx->state;
@@ -156,7 +157,7 @@ static tn_status stream_create(const tn_operation *op, void **state, tn_error *e
 
 static tn_status stream_prepare(tn_prepare_ctx *ctx, tn_error *err) { return tn__want_rank(ctx, 0, 0, err); }
 
-/* One write, so that lines of several steps come whole. */
+/* Normally a single write, so that lines of concurrent steps do not mix. */
 static tn_status append_file(const char *path, const char *text, size_t n, tn_error *err)
 {
   int fd = tn__sys_open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0666);
@@ -193,7 +194,7 @@ static tn_status stream_compute(tn_kernel_ctx *ctx)
   tn__text_init(&text, SIZE_MAX / 2);
   tn__text_append(&text, given, n);
   bool is_log = s->to == TO_LOG_INFO || s->to == TO_LOG_WARNING || s->to == TO_LOG_ERROR;
-  if (!is_log) tn__text_puts(&text, s->end); /* a log has lines anyhow */
+  if (!is_log) tn__text_puts(&text, s->end); /* a log ends lines itself */
   tn_status st = text.failed ? tn__no_memory(ctx->err, "text to be printed", n) : say(s, &text, ctx->err);
   tn__text_fini(&text);
   return st;

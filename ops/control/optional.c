@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Values that may be missing: OptionalNone OptionalFromValue OptionalHasValue OptionalGetValue. They are elements of dtype
- * variant; gradients of branches carry them. An optional never changes, and shares the tensors that it has. */
+/* Values that may be missing: OptionalNone OptionalFromValue OptionalHasValue OptionalGetValue.
+ * They are elements of dtype variant; gradients of branches pass them. An optional is immutable and
+ * holds references to its tensors. */
 #include <core/base/alloc.h>
 #include <core/base/text.h>
 #include <core/tensor/tensor_internal.h>
@@ -8,10 +9,10 @@
 #include <stdatomic.h>
 
 typedef struct optional {
-  tn_handle handle; /* first: an element of a tensor points at it */
+  tn_handle handle; /* must be first: tensor elements point to it */
   _Atomic uint32_t refs;
   struct optional *next_dead;
-  uint32_t n;         /* 0: no value */
+  uint32_t n;         /* 0 means no value */
   tn_tensor *items[]; /* references */
 } optional;
 
@@ -20,7 +21,8 @@ static void ref_optional(tn_handle *h)
   atomic_fetch_add_explicit(&((optional *)h)->refs, 1, memory_order_relaxed);
 }
 
-/* Optionals may hold optionals, as deep as a loop makes them: ends that follow from an end are put in a queue. */
+/* Optionals may be nested to any depth by loops, so optionals released in turn are queued rather
+ * than released recursively. */
 static void unref_optional(tn_handle *h)
 {
   static _Thread_local struct {
@@ -47,7 +49,7 @@ static const tn_handle_class optional_class = { .struct_size = sizeof optional_c
 
 /* ---- making ---- */
 
-/* Of all inputs: none, for OptionalNone. */
+/* Makes an optional of all inputs; OptionalNone has none. */
 static tn_status make_compute(tn_kernel_ctx *ctx)
 {
   size_t bytes = sizeof(optional) + ctx->n_inputs * sizeof(tn_tensor *);
@@ -75,7 +77,7 @@ static tn_status optional_input(const tn_kernel_ctx *ctx, const optional **out)
   tn_handle *h = *(tn_handle *const *)ctx->inputs[0]->data;
   *out = h != NULL && h->cls == &optional_class ? (const optional *)h : NULL;
   if (*out != NULL) return TN_OK;
-  return tn_error_set(ctx->err, TN_INVALID_ARGUMENT, "input 0 is no optional, it is %s",
+  return tn_error_set(ctx->err, TN_INVALID_ARGUMENT, "input 0 is not an optional, it is %s",
                       h == NULL ? "nothing" : h->cls->type_name);
 }
 
@@ -93,7 +95,7 @@ static tn_status has_compute(tn_kernel_ctx *ctx)
   return st;
 }
 
-/* State of OptionalGetValue: the shapes that its values must fit. */
+/* State of OptionalGetValue: the shapes that the values must have. */
 typedef struct get_state {
   size_t n;
   struct {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* CropAndResize: boxes of images, each as an image of one size. */
+/* CropAndResize: crops boxes out of images and resizes all of them to one size. */
 #include <core/base/alloc.h>
 #include <ops/kernel/elements/convert.h>
 #include <ops/image/resize.h>
@@ -15,7 +15,7 @@ typedef struct crop_state {
 typedef struct crop_plan {
   tn__bands bands;
   int64_t h, w, c, ch, cw;
-  size_t line_bytes, places_bytes; /* of the buffers: a resized row, places in it */
+  size_t line_bytes, places_bytes; /* of the buffers: a resized row; column positions */
 } crop_plan;
 
 static tn_status crop_create(const tn_operation *op, void **state, tn_error *err)
@@ -33,7 +33,7 @@ static tn_status crop_create(const tn_operation *op, void **state, tn_error *err
 static void crop_destroy(void *state) { tn__free(state, sizeof(crop_state)); }
 static void crop_destroy_plan(void *plan) { tn__free(plan, sizeof(crop_plan)); }
 
-/* Two resized rows, places in one, and a row of the image as floats. */
+/* Scratch per band: two resized rows, the column positions, and a row of the image as floats. */
 static tn_status plan_bands(tn_prepare_ctx *ctx, crop_plan *p, int64_t lines, tn_error *err)
 {
   const crop_state *s = ctx->state;
@@ -77,8 +77,8 @@ typedef struct crop_run {
   float *out;
 } crop_run;
 
-/* The box at hand: columns [first, first + places.n) of the crop lie inside, in columns [base, base + width) of the
- * image. */
+/* The current box. Columns [first, first + places.n) of the crop are inside the image, in its
+ * columns [base, base + width). */
 typedef struct crop_box {
   int64_t box, first, base, width;
   tn__lerp places;
@@ -98,7 +98,7 @@ static void set_places(const crop_run *r, crop_box *b)
   b->rows = tn__crop_line_of(box[0], box[2], p->h, p->ch);
   while (i < p->cw && !tn__crop_inside(&columns, tn__crop_place(&columns, i))) i++;
   b->first = i;
-  for (l->n = 0; i < p->cw; i++, l->n++) { /* the inside is in one piece */
+  for (l->n = 0; i < p->cw; i++, l->n++) { /* the columns inside are contiguous */
     float place = tn__crop_place(&columns, i);
     if (!tn__crop_inside(&columns, place)) break;
     float lower = r->state->nearest ? roundf(place) : floorf(place);
@@ -117,7 +117,7 @@ static void set_places(const crop_run *r, crop_box *b)
   b->row[0] = b->row[1] = -1;
 }
 
-/* The part of an image's row that the box needs, as floats. */
+/* The part of an image row that the box needs, as floats. *all: as in tn__lerp_row. */
 static const float *row_part(const crop_run *r, const crop_box *b, int64_t row, bool *all)
 {
   const crop_plan *p = r->plan;

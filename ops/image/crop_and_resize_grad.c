@@ -10,7 +10,8 @@
 #include <ops/kernel/elements/widen.h>
 #include <string.h>
 
-/* Where a pixel of a crop lies: between rows top and bottom, columns left and right. */
+/* The position of a pixel of a crop along one axis: `lerp` of the way between image pixels low and
+ * high. */
 typedef struct corner {
   int64_t low, high;
   float lerp;
@@ -28,11 +29,12 @@ static bool find_corner(const tn__crop_line *l, int64_t i, bool nearest, corner 
 
 /* ---- to the image ---- */
 
-/* Images are added up one by one, each from all of its boxes in their order. */
+/* Each image is summed by one thread, over all of its boxes in order, so the order of additions is
+ * fixed. */
 typedef struct image_run {
   const float *grads, *boxes;
   const int32_t *index;
-  void *sums; /* float, or double where the images are */
+  void *sums; /* double if the images are, else float */
   int64_t n, gh, gw, h, w, c;
   int nearest;
 } image_run;
@@ -132,7 +134,7 @@ static tn_status image_compute(tn_kernel_ctx *ctx)
   return TN_OK;
 }
 
-/* The state says no more than which method it is. */
+/* The state is the method alone. */
 static tn_status image_create(const tn_operation *op, void **state, tn_error *err)
 {
   static const char *const methods[] = { "bilinear", "nearest" };
@@ -186,7 +188,8 @@ static tn_status boxes_prepare(tn_prepare_ctx *ctx, tn_error *err)
   return tn_prepare_output(ctx, 0, (const int64_t[]){ grads->dims[0], 4 }, 2, err);
 }
 
-/* The pixels at rows y and columns x as floats: top left, top right, bottom left, bottom right. */
+/* Loads the pixels at rows y and columns x as floats: top left, top right, bottom left, bottom
+ * right. */
 static void load_pixels(const boxes_run *r, int64_t image, const corner *y, const corner *x, float *pixels)
 {
   for (int k = 0; k < 4; k++) {

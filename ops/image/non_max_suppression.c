@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* NonMaxSuppression, its versions to V5, and NonMaxSuppressionWithOverlaps. */
+/* NonMaxSuppression, its versions up to V5, and NonMaxSuppressionWithOverlaps. */
 #include <core/base/alloc.h>
 #include <core/base/text.h>
 #include <float.h>
@@ -8,10 +8,10 @@
 #include <ops/image/suppression.h>
 #include <string.h>
 
-/* What a version has beyond boxes, scores and the number of boxes that may stay. */
+/* Inputs and outputs of a version besides boxes, scores and the maximum number of boxes to keep. */
 typedef struct version {
   const char *op;
-  uint32_t iou, least, sigma; /* inputs; 0 = none */
+  uint32_t iou, least, sigma; /* input numbers; 0 = none */
   bool overlaps, count, scores;
 } version;
 
@@ -26,7 +26,7 @@ static const version versions[] = {
 
 typedef struct nms_state {
   const version *version;
-  float iou; /* where no input says it */
+  float iou; /* for versions without that input */
   bool pad;
 } nms_state;
 
@@ -55,7 +55,7 @@ static tn_status nms_create(const tn_operation *op, void **state, tn_error *err)
 
 static void nms_destroy(void *state) { tn__free(state, sizeof(nms_state)); }
 
-/* Boxes [n, 4] or overlaps [n, n], scores [n], scalars. */
+/* Checks the shapes: boxes [n, 4] or overlaps [n, n], scores [n], scalars. */
 static tn_status check_inputs(const tn_prepare_ctx *ctx, bool overlaps, tn_error *err)
 {
   tn_status st = tn__want_rank(ctx, 0, 2, err);
@@ -68,7 +68,7 @@ static tn_status check_inputs(const tn_prepare_ctx *ctx, bool overlaps, tn_error
   return ctx->inputs[1].dims[0] == n ? TN_OK : tn__shape_error(err, ctx, 1, &n, 1);
 }
 
-/* Bytes in front of the suppression's scratch: halves as floats, scores first. */
+/* Bytes of scratch before that of tn__suppress: halves converted to floats, scores first. */
 static size_t float_bytes(const tn_view *boxes)
 {
   return boxes->dtype == TN_HALF ? tn__round_up((size_t)boxes->dims[0] * 5 * sizeof(float), TN_ALIGN) : 0;

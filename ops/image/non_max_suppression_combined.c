@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* CombinedNonMaxSuppression: suppression for each image and class, and the best of all classes of an image. */
+/* CombinedNonMaxSuppression: suppression per image and class, then the best boxes of all classes of
+ * an image. */
 #include <core/base/alloc.h>
 #include <core/base/text.h>
 #include <ops/kernel/operands.h>
@@ -9,8 +10,8 @@
 
 typedef struct combined_plan {
   int64_t batch, n, sets, classes; /* sets of boxes: 1 for all classes, or one for each */
-  int64_t most, total;             /* of a class; places in the result */
-  int64_t parts;                   /* batch * classes, put into bands that have scratch of their own */
+  int64_t most, total;             /* maximum per class; maximum per image */
+  int64_t parts;                   /* batch * classes; distributed over bands, each with its own scratch */
   int64_t bands;
   size_t band_bytes, heap_bytes; /* scratch: bands, then a heap for each image, then lists */
 } combined_plan;
@@ -48,7 +49,7 @@ static tn_status check_shapes(const tn_prepare_ctx *ctx, tn_error *err)
 
 #define MOST_BANDS 32
 
-/* Lists of what stays of each class: scores, indices and a count. */
+/* Size of the list of kept boxes of one class: scores, indices and a count. */
 static size_t list_bytes(const combined_plan *p) { return (size_t)p->most * (sizeof(float) + sizeof(int32_t)) + 8; }
 
 static double part_ns(const combined_plan *p) { return 100 + 100 * (double)p->n; }
@@ -126,7 +127,7 @@ static list list_of(const combined_run *r, int64_t part)
 {
   const combined_plan *p = r->plan;
   char *at = r->scratch + (size_t)p->bands * p->band_bytes + (size_t)p->batch * p->heap_bytes;
-  /* Counts come first, so that they are aligned. */
+  /* Counts are first, for alignment. */
   int64_t *counts = (int64_t *)at;
   float *scores = (float *)(counts + p->parts) + part * p->most;
   int32_t *kept = (int32_t *)((float *)(counts + p->parts) + p->parts * p->most) + part * p->most;
@@ -166,7 +167,7 @@ static void put_box(const combined_run *r, int64_t image, int64_t set, int64_t i
   for (int k = 0; k < 4; k++) to[k] = !r->clip ? box[k] : box[k] < 0 ? 0 : box[k] > 1 ? 1 : box[k];
 }
 
-/* The best of all classes, each list being in order: a heap of the first of each that is not taken yet. */
+/* Merges the sorted lists of all classes of an image, with a heap of the next box of each list. */
 static void merge_image(const combined_run *r, int64_t image)
 {
   const combined_plan *p = r->plan;
@@ -215,7 +216,7 @@ static tn_status combined_compute(tn_kernel_ctx *ctx)
                         (double)r.threshold);
   tn_parallel_for(ctx, p->bands, 1, part_ns(p) * (double)p->parts / (double)p->bands, band_part, &r);
   tn__poll poll = tn__poll_of(ctx);
-  if (tn_kernel_cancelled(ctx)) return TN_CANCELLED; /* lists may not have been made */
+  if (tn_kernel_cancelled(ctx)) return TN_CANCELLED; /* the lists may be incomplete */
   for (int64_t image = 0; image < p->batch; image++) {
     if (tn__poll_over(&poll, 100 + 50 * p->total)) return TN_CANCELLED;
     merge_image(&r, image);

@@ -65,7 +65,7 @@ tn_status tn__prepare_resized(tn_prepare_ctx *ctx, const int64_t size[2], tn__re
   return st;
 }
 
-/* What is wrong with shapes the kernel says. */
+/* Reads the shape of images; the kernel reports a wrong one. */
 static void images_of(const tn_infer_ctx *ctx, size_t i, tn__shape *s)
 {
   tn__infer_get(ctx, i, s);
@@ -93,7 +93,7 @@ tn_status tn__infer_resized_like(tn_infer_ctx *ctx, tn_error *err)
   return tn__infer_set(ctx, 0, &s, err);
 }
 
-/* ---- lines as sums ---- */
+/* ---- lines as weighted sums ---- */
 
 tn_status tn__taps_create(tn__taps *taps, int64_t n_in, int64_t n_out, int64_t room, tn_error *err)
 {
@@ -116,7 +116,7 @@ void tn__taps_destroy(tn__taps *taps)
   *taps = (tn__taps){ 0 };
 }
 
-/* Whether each line is one tap of weight 1 at its own place. */
+/* Sets `same` if each line is a single tap of weight 1 at its own index. */
 static void note_same(tn__taps *taps)
 {
   taps->same = taps->n_in == taps->n_out;
@@ -131,7 +131,8 @@ tn_status tn__taps_transpose(const tn__taps *taps, tn__taps *out, tn_error *err)
   int64_t n = taps->firsts[taps->n_out];
   tn_status st = tn__taps_create(out, taps->n_out, taps->n_in, n, err);
   if (st != TN_OK) return st;
-  /* firsts[i + 1] is where the next tap of line i goes: it ends where line i does. */
+  /* During filling firsts[i + 1] is the position of the next tap of line i. At the end that is the
+   * end of line i. */
   int64_t *next = out->firsts + 1;
   for (int64_t k = 0; k < n; k++)
     if (taps->indices[k] + 1 < out->n_out) next[taps->indices[k] + 1]++;
@@ -168,7 +169,8 @@ tn_status tn__taps_bilinear(tn__taps *taps, tn__resize_mode mode, int64_t in, in
 
 /* ---- cubic convolution ---- */
 
-/* Weights of the pixels at distances 1 + t, t, 1 - t and 2 - t, t being a multiple of 1/1024. */
+/* Weights of the pixels at distances 1 + t, t, 1 - t and 2 - t, where t is rounded to a multiple of
+ * 1/1024. */
 static void cubic_weights(float delta, double a, float weights[4])
 {
   long step = lrintf(delta * 1024);
@@ -180,7 +182,7 @@ static void cubic_weights(float delta, double a, float weights[4])
   }
 }
 
-/* With half_pixel_centers pixels beyond the edge do not count; else they are that at the edge. */
+/* With half_pixel_centers, pixels beyond the edge are ignored; otherwise the edge pixel is repeated. */
 static void cubic_line(tn__taps *taps, bool keys, int64_t i, float place)
 {
   float weights[4], sum = 0;
@@ -208,7 +210,7 @@ tn_status tn__taps_bicubic(tn__taps *taps, tn__resize_mode mode, int64_t in, int
   return TN_OK;
 }
 
-/* ---- means of what is covered ---- */
+/* ---- means of the covered area ---- */
 
 tn_status tn__taps_area(tn__taps *taps, tn__resize_mode mode, int64_t in, int64_t out, tn_error *err)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ResizeBilinear: rows first, then columns, in floats.
+/* ResizeBilinear: rows first, then columns, in float.
  *
- * A row of the image is resized once and kept while results lie above or below it. */
+ * A resized row of the image is kept as long as output rows next to it need it. */
 #include <core/base/alloc.h>
 #include <ops/kernel/elements/convert.h>
 #include <ops/image/resize.h>
@@ -39,7 +39,7 @@ static void bilinear_destroy_plan(void *shape_state)
   tn__free(p, sizeof *p);
 }
 
-/* Two resized rows, and one of the image as floats. */
+/* Scratch per band: two resized rows, and one row of the image as floats. */
 static tn_status plan_bands(tn_prepare_ctx *ctx, bilinear_plan *p, bool converted, tn_error *err)
 {
   size_t wide = 0, row = 0, all;
@@ -84,7 +84,7 @@ typedef struct bilinear_run {
   float *out;
 } bilinear_run;
 
-/* The rows that lie resized in the buffers, counted through all images. */
+/* The resized rows held in the buffers. Rows are numbered through all images. */
 typedef struct kept_rows {
   float *buffer[2];
   const float *data[2]; /* the buffer, or the image itself */
@@ -92,7 +92,7 @@ typedef struct kept_rows {
   float *wide;
 } kept_rows;
 
-/* Row `row` resized, in another place than that of row `keep`. */
+/* Resizes row `row`, if it is not held yet, without replacing row `keep`. Returns its slot. */
 static int keep_row(const bilinear_run *r, kept_rows *kept, int64_t row, int64_t keep)
 {
   const bilinear_plan *p = r->plan;
@@ -102,7 +102,7 @@ static int keep_row(const bilinear_run *r, kept_rows *kept, int64_t row, int64_t
   size_t bytes = (size_t)(p->size.w * p->size.c) * r->state->load.from_size;
   const char *from = r->in + (size_t)row * bytes;
   const float *line = (const float *)from;
-  bool all = from + bytes < r->end; /* then there is a row behind this one */
+  bool all = from + bytes < r->end; /* another row follows this one */
   if (!r->state->load.same) {
     float *wide = p->columns.same ? kept->buffer[k] : kept->wide;
     tn__convert_run(&r->state->load, from, wide, p->size.w * p->size.c);

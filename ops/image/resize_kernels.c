@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lines that are sampled with a kernel: functions of the distance, in pixels. */
+/* Sampling kernels: functions of the distance in pixels. */
 #include <math.h>
 #include <ops/image/resize.h>
 
@@ -13,7 +13,7 @@ static float lanczos(float radius, float x)
                  (PI * PI * (double)x * (double)x));
 }
 
-/* Three standard deviations lie in the radius. */
+/* The radius is three standard deviations. */
 static float gaussian(float radius, float x)
 {
   float sigma = radius / 3;
@@ -65,7 +65,8 @@ typedef struct span {
   float middle;
 } span;
 
-/* The pixels that a kernel of this radius reaches from the middle of pixel i; none where that is outside. */
+/* The pixels within this radius of the centre of output pixel i; none if the centre is outside the
+ * image. */
 static span find_span(float radius, float inverse, float shift, int64_t i, int64_t in)
 {
   span s = { 0, 0, ((float)i + 0.5f) * inverse + shift };
@@ -78,7 +79,7 @@ static span find_span(float radius, float inverse, float shift, int64_t i, int64
   return s;
 }
 
-/* Weights that add up to 1. */
+/* Adds the taps of a span, with weights normalised to a sum of 1. */
 static void add_span(tn__taps *taps, int64_t i, span s, int kernel, float scale)
 {
   float sum = 0;

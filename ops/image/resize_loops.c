@@ -36,7 +36,7 @@
   }
 KINDS(ROWS)
 
-/* Both rows may be one: they are only read. */
+/* a and b may be the same row. */
 void tn__lerp_rows(const float *a, const float *b, float lerp, int64_t n, float *out)
 {
   static void (*const fns[])(const float *, const float *, float, int64_t, float *) = PICK(lerp_rows);
@@ -59,7 +59,8 @@ static inline void lerp_pixel(const float *a, const float *b, float lerp, int64_
 
 typedef float four __attribute__((vector_size(16)));
 
-/* Pixels of three or four channels are vectors of four numbers; what is written too much the next pixel writes over. */
+/* Pixels of three or four channels are processed as vectors of four. A surplus number that is
+ * written is overwritten by the next pixel. */
 static inline void lerp_fours(const tn__lerp *l, const float *in, const int c, int64_t n, float *out)
 {
   for (int64_t i = 0; i < n; i++) {
@@ -71,7 +72,7 @@ static inline void lerp_fours(const tn__lerp *l, const float *in, const int c, i
   }
 }
 
-/* More channels: the last vector ends with the pixel, so some are done twice. */
+/* More channels: the last vector is aligned to the pixel's end, so some channels are computed twice. */
 #define PIXELS(end, TARGET, bytes)                                                                                   \
   typedef float vec_##end __attribute__((vector_size(bytes)));                                                       \
   TARGET static void lerp_pixels_##end(const tn__lerp *l, const float *restrict in, int64_t c, float *restrict out)  \
@@ -121,7 +122,7 @@ void tn__lerp_row(const tn__lerp *l, const float *in, int64_t c, bool all, float
   }
 }
 
-/* c is a constant where this is called: sums stay in registers. */
+/* c is a compile-time constant at the call sites, so the sums stay in registers. */
 static inline __attribute__((always_inline)) void sum_pixels(const tn__taps *t, const float *in, const int c,
                                                              float *out)
 {

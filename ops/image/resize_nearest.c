@@ -57,7 +57,7 @@ typedef struct nearest_plan {
   tn__bands bands;
   tn__resize_sizes size;
   size_t pixel; /* bytes */
-  bool same;    /* rows are copied whole */
+  bool same;    /* columns are unchanged: rows are copied whole */
 } nearest_plan;
 
 static tn_status nearest_create(const tn_operation *op, void **state, tn_error *err)
@@ -121,7 +121,7 @@ typedef struct nearest_run {
   char *out;
 } nearest_run;
 
-/* A row that comes from the same row as the one before it is that one. */
+/* An output row with the same source row as the previous one is copied from that. */
 static void nearest_band(void *user, int64_t begin, int64_t end, char *unused)
 {
   const nearest_run *r = user;
@@ -153,15 +153,15 @@ static tn_status nearest_compute(tn_kernel_ctx *ctx)
 
 /* ---- the gradient ---- */
 
-/* The pixels that come from one pixel lie side by side, so a sum runs over rows and then over columns that do. Sums are
- * in float for short floats, in 32 bits that wrap for integers. */
+/* The output pixels of one input pixel are adjacent, so a sum iterates over contiguous rows, then
+ * over contiguous columns. Sums are in float for 16-bit floats, and wrap in 32 bits for integers. */
 typedef struct gradient_plan {
   tn__taps rows, columns;
   tn__bands bands;
   tn__convert load, store;
   tn_dtype wide;
   tn__resize_sizes size;
-  size_t sum_bytes, line_bytes; /* of the buffers: a sum of rows, a row of the result or of the gradients */
+  size_t sum_bytes, line_bytes; /* of the buffers: a sum of rows; a row of the result or of the gradients */
 } gradient_plan;
 
 #define SUMS(name, T)                                                                 \
@@ -197,7 +197,7 @@ static void gradient_destroy_plan(void *shape_state)
   tn__free(p, sizeof *p);
 }
 
-/* What goes back to each of the `out` pixels from a line of `in` gradients. */
+/* Finds, for each of the `out` pixels, the gradients in a line of `in` that contribute to it. */
 static tn_status find_sources(tn__taps *t, tn__resize_mode mode, int64_t in, int64_t out, tn_error *err)
 {
   float scale = tn__resize_scale(mode, out, in);

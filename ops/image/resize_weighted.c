@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ResizeBicubic, ResizeArea and ScaleAndTranslate, the gradients of these and of ResizeBilinear: each pixel is a sum of
- * others, by a weight for its row and one for its column. A row of the result adds up rows of the image first, then
- * columns of that.
- */
+/* ResizeBicubic, ResizeArea and ScaleAndTranslate, their gradients and that of ResizeBilinear. Each
+ * pixel is a sum of others, each with the product of a row weight and a column weight. A row of the
+ * result first sums rows of the image, then columns of that sum. */
 #include <core/base/alloc.h>
 #include <ops/kernel/elements/convert.h>
 #include <ops/kernel/operands.h>
@@ -12,9 +11,9 @@
 
 typedef struct kind {
   const char *op;
-  /* NULL: inputs 2 and 3 are a scale and a translation for rows and for columns. */
+  /* NULL: inputs 2 and 3 are a scale and a translation, each for rows and columns. */
   tn_status (*taps)(tn__taps *taps, tn__resize_mode mode, int64_t in, int64_t out, tn_error *err);
-  bool gradient; /* the taps are those from the image to the gradients, and run back */
+  bool gradient; /* the taps are those from images to the forward result, used transposed */
 } kind;
 
 static const kind kinds[] = {
@@ -65,7 +64,7 @@ static void weighted_destroy_plan(void *shape_state)
   tn__free(p, sizeof *p);
 }
 
-/* Number k (0: of rows, 1: of columns) of a scale or translation. */
+/* Element k (0: rows, 1: columns) of a scale or translation. */
 static float number(const tn_prepare_ctx *ctx, uint32_t i, int k) { return ((const float *)ctx->inputs[i].data)[k]; }
 
 static tn_status forward_taps(const tn_prepare_ctx *ctx, int k, tn__taps *taps, int64_t in, int64_t out, tn_error *err)
@@ -112,7 +111,7 @@ static tn_status plan_fill(tn_prepare_ctx *ctx, weighted_plan *p, tn_error *err)
   return tn__bands_plan(ctx, p->size.lines, 20 + cost, all, &p->bands, err);
 }
 
-/* Rows and columns of the result: a size that is given, or those of the images that the gradients are of. */
+/* Rows and columns of the result: the given size, or for a gradient those of the original images. */
 static tn_status sizes_of(const tn_prepare_ctx *ctx, bool gradient, int64_t size[2], tn_error *err)
 {
   if (!gradient) return tn__want_image_size(ctx, 1, size, err);
@@ -147,7 +146,8 @@ typedef struct weighted_run {
   char *out;
 } weighted_run;
 
-/* The rows that line y of an image is made of, added up in `sum`; or the row itself, where it is one of floats. */
+/* Sums in `sum` the rows that line y of the result consists of. If rows are unchanged, returns the
+ * row itself, as floats. */
 static const float *sum_rows(const weighted_run *r, const char *image, int64_t y, float *sum, float *wide)
 {
   const weighted_plan *p = r->plan;

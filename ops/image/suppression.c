@@ -36,9 +36,9 @@ void tn__candidates_heap(tn__candidate *heap, int64_t n)
   for (int64_t i = n / 2 - 1; i >= 0; i--) tn__candidates_sink(heap, n, i);
 }
 
-/* ---- what boxes cover ---- */
+/* ---- overlap of boxes ---- */
 
-/* Boxes that stay, side by side. */
+/* Kept boxes, as a structure of arrays. */
 typedef struct kept_boxes {
   float *y0, *x0, *y1, *x1, *area, *scores;
   int32_t *index;
@@ -61,7 +61,7 @@ static box box_at(const tn__suppression *s, int64_t i)
   return b;
 }
 
-/* What both cover, of what one of them does. */
+/* The overlap of two boxes: intersection over union (IoU). */
 static inline __attribute__((always_inline)) float covered(box a, const kept_boxes *k, int64_t j)
 {
   float h = smaller(a.y1, k->y1[j]) - larger(a.y0, k->y0[j]), w = smaller(a.x1, k->x1[j]) - larger(a.x0, k->x0[j]);
@@ -71,8 +71,8 @@ static inline __attribute__((always_inline)) float covered(box a, const kept_box
 
 enum { COVERED = 1, ODD = 2 };
 
-/* COVERED: one of the boxes from `begin` to `end` covers more than the threshold; ODD: or what it covers is no number.
- */
+/* COVERED: a kept box from `begin` to `end` overlaps more than the threshold; ODD: that, or an
+ * overlap is NaN. */
 #define LOOK(end_name, TARGET)                                                                               \
   TARGET static int look_##end_name(box a, const kept_boxes *k, int64_t begin, int64_t end, float threshold) \
   {                                                                                                          \
@@ -99,7 +99,7 @@ LOOK(avx512, TN__FOR_AVX512)
   }
 #endif
 
-/* The latest first: they have the scores that are nearest, and often the places. */
+/* Latest boxes first: their scores are the closest, and their positions often are. */
 static int look(box a, const kept_boxes *k, int64_t begin, float threshold)
 {
   static int (*const kinds[])(box, const kept_boxes *, int64_t, int64_t, float) = KINDS;
@@ -119,7 +119,8 @@ static float weight_of(const tn__suppression *s, float scale, float part)
   return s->sigma > 0 || part <= s->threshold ? weight : 0;
 }
 
-/* Lets the boxes that stay, from the one not seen yet, lower the score. True: the candidate goes. */
+/* Lowers the score by the overlap with kept boxes that the candidate has not seen yet. Returns true
+ * if the candidate is suppressed. */
 static bool lower_score(const tn__suppression *s, const kept_boxes *k, float scale, box b, tn__candidate *c)
 {
   for (int64_t j = k->n - 1; j >= c->seen; j--) {
@@ -142,8 +143,8 @@ static void keep(kept_boxes *k, box b, const tn__candidate *c)
   k->index[k->n++] = c->index;
 }
 
-/* Takes the first of the heap; it stays, goes, or comes back into the heap with a lower score. Returns how many are
- * left. */
+/* Removes the first candidate from the heap. It is kept, dropped, or reinserted with a lower score.
+ * Returns the number of candidates left. */
 static int64_t take(const tn__suppression *s, kept_boxes *k, float scale, tn__candidate *heap, int64_t n)
 {
   tn__candidate c = heap[0];

@@ -44,7 +44,7 @@ static void band_part(void *user, int64_t begin, int64_t end)
   const band_run *r = user;
   const tn__bands *b = r->bands;
   double line_ns = b->cost_ns / (double)b->band, lines = 4.0 * TN__POLL_NS / (line_ns > 1 ? line_ns : 1);
-  int64_t some = lines < 1 ? 1 : (int64_t)lines; /* done at once: who keeps rows from line to line begins anew */
+  int64_t some = lines < 1 ? 1 : (int64_t)lines; /* per call: fn drops rows it kept from earlier lines at each call */
   tn__poll poll = tn__poll_here();
   for (int64_t i = begin; i < end; i++) {
     int64_t first = i * b->band, last = first + b->band < b->lines ? first + b->band : b->lines;

@@ -38,7 +38,7 @@ tn_status tn__indices_check(tn_error *err, const tn_view *indices, int64_t limit
 
 void tn__space_init(tn__index_space *s, const tn_view *indices, const int64_t *dims)
 {
-  uint64_t n = 1; /* wraps beside an output or indices without elements, and is not used then */
+  uint64_t n = 1; /* may wrap if the output or the indices have no elements; unused in that case */
   for (int32_t i = 0; i < indices->rank - 1; i++) n *= (uint64_t)indices->dims[i];
   *s = (tn__index_space){ indices, dims, (int32_t)indices->dims[indices->rank - 1], (int64_t)n };
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <ops/kernel/order.h>
 
-/* A set sign bit turns all bits over, a clear one is set. */
+/* Negative numbers map to sign - magnitude, others to sign + magnitude, so both zeros map to `sign`. NaN maps to the
+ * largest key. */
 #define FLOATS(name, U, K, which, sign, infinity)                                                      \
   static void which##_##name(const void *data, int64_t at, int64_t n, K *keys)                         \
   {                                                                                                    \

@@ -21,7 +21,7 @@ tn_status tn__paddings_read(const tn_prepare_ctx *ctx, uint32_t i, tn__paddings 
   return st;
 }
 
-/* A dimension with paddings more or less; -1 where that is no size. */
+/* A dimension with its paddings added (sign 1) or removed (sign -1); -1 if the result is not a valid size. */
 static int64_t padded(int64_t size, int64_t before, int64_t after, int sign)
 {
   int64_t sum;
@@ -35,7 +35,7 @@ tn_status tn__paddings_infer(tn_infer_ctx *ctx, size_t i, int sign, tn_error *er
   tn__shape s;
   const tn_tensor *p = tn_infer_input_value(ctx, i);
   tn__infer_get(ctx, 0, &s);
-  if (s.rank < 0) { /* as many dimensions as rows */
+  if (s.rank < 0) { /* the paddings have one row per dimension */
     s.rank = tn__infer_length(ctx, i);
     for (int32_t k = 0; k < s.rank; k++) s.dims[k] = -1;
   }

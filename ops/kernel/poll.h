@@ -1,25 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Long loops look now and then whether what they work for goes on, so that a time limit, a cancellation, a close end them
- * soon. tn_parallel_for does it between its slices; here is the same for loops that it does not cut: those of kernels that
- * run by themselves, and single items that take long.
+/* Cancellation checks for long loops. A long loop polls from time to time whether its step has been stopped, so
+ * that a time limit, a cancellation or a close ends it soon. tn_parallel_for polls between its slices. This header
+ * is for loops that it does not split: loops that a kernel runs itself, and single items that take long.
  *
- *     tn__poll poll = tn__poll_of(ctx);              in compute; in an item of tn_parallel_for or in prepare: tn__poll_here()
+ *     tn__poll poll = tn__poll_of(ctx);              in compute; tn__poll_here() in a parallel item or in prepare
  *     for (...) {
- *       if (tn__poll_over(&poll, ns)) return ...;    ns: of this turn, roughly
+ *       if (tn__poll_over(&poll, ns)) return ...;    ns: approximate cost of this iteration
  *
- * Once it was over it stays over, and nobody looks at what the loop has made: an item just returns. A kernel returns
- * TN_CANCELLED, and goes on with nothing that a loop before has made without asking tn_kernel_cancelled. A kernel that changes
- * state polls before it begins with that only. */
+ * Once stopped, a step stays stopped, and the loop's results are discarded. An item simply returns. A kernel returns
+ * TN_CANCELLED; it must check tn_kernel_cancelled before it uses the results of an earlier loop. A kernel that changes
+ * state polls only before the first change. */
 #ifndef TN_OPS_KERNEL_POLL_H
 #define TN_OPS_KERNEL_POLL_H
 
 #include <core/base/stop.h>
 #include <tenon/op.h>
 
-#define TN__POLL_NS 200000 /* of work between two looks */
+#define TN__POLL_NS 200000 /* work between two checks */
 
 typedef struct tn__poll {
-  const tn_kernel_ctx *ctx; /* NULL: it asks what this thread works for */
+  const tn_kernel_ctx *ctx; /* NULL: check the work of the calling thread (tn__stopped_now) */
   int64_t left;
 } tn__poll;
 
@@ -31,7 +31,7 @@ static inline bool tn__poll_over(tn__poll *p, int64_t ns)
   p->left -= ns;
   if (__builtin_expect(p->left > 0, 1)) return false;
   bool over = p->ctx != NULL ? tn_kernel_cancelled(p->ctx) != 0 : tn__stopped_now();
-  p->left = over ? 0 : TN__POLL_NS; /* and asked again each time, then */
+  p->left = over ? 0 : TN__POLL_NS; /* once stopped, every later call checks again */
   return over;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What ops on resources share. */
+/* Common code of resource ops. */
 #include <core/base/alloc.h>
 #include <core/base/text.h>
 #include <core/graph/graph_internal.h>
@@ -7,7 +7,8 @@
 
 #include <string.h>
 
-/* A copy of a string attribute that ends at its first zero byte; NULL without memory. A node without it has "". */
+/* Returns a copy of a string attribute, cut at its first zero byte; NULL if out of memory. If the node lacks the
+ * attribute, the copy is "". */
 static char *attr_text(const tn_operation *op, const char *name)
 {
   const char *text = "";
@@ -70,7 +71,7 @@ tn_status tn__resource_input(const tn_kernel_ctx *ctx, uint32_t i, const tn_reso
     return TN_OK;
   }
   if (r == NULL)
-    return tn_error_set(ctx->err, TN_INVALID_ARGUMENT, "input %u is no handle of a %s", i, cls->name);
+    return tn_error_set(ctx->err, TN_INVALID_ARGUMENT, "input %u is not a handle of a %s", i, cls->name);
   return tn_error_set(ctx->err, TN_INVALID_ARGUMENT, "input %u is a handle of %s '%s', wanted a %s", i,
                       tn_resource_class_of(r)->name, tn_resource_name(r), cls->name);
 }

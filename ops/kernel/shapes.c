@@ -5,7 +5,7 @@
 #include <core/base/text.h>
 #include <string.h>
 
-#define SHAPE_TEXT 160 /* bytes of a shape in a message */
+#define SHAPE_TEXT 160 /* size in bytes of a shape printed in a message */
 
 /* ---- shapes on the stack ---- */
 
@@ -65,7 +65,7 @@ tn_status tn__shape_axis(const char *op, int64_t axis, int32_t rank, int32_t *ou
 
 /* ---- broadcasting ---- */
 
-/* Two dimensions broadcast; false when they cannot. One that is not known may be 1 or the other one. */
+/* Broadcasts two dimensions; false if they do not fit. An unknown dimension may be 1 or equal to the other one. */
 static bool broadcast_dim(int64_t a, int64_t b, int64_t *out)
 {
   if (a == b || b == 1) *out = a;
@@ -143,7 +143,7 @@ tn_status tn__infer_merged_with(tn_infer_ctx *ctx, const int64_t *also, int32_t 
     int32_t rank = tn_infer_input(ctx, i, &dims);
     if (!tn__shape_merge(&s, dims, rank)) {
       char x[SHAPE_TEXT], y[SHAPE_TEXT];
-      return tn_error_set(err, TN_INVALID_ARGUMENT, "%s: input %zu has shape %s, wanted %s as the others have",
+      return tn_error_set(err, TN_INVALID_ARGUMENT, "%s: input %zu has shape %s, wanted %s like the other inputs",
                           tn__infer_op(ctx), i, tn__format_shape(x, sizeof(x), dims, rank),
                           tn__format_shape(y, sizeof(y), s.dims, s.rank));
     }
@@ -319,7 +319,7 @@ tn_status tn__want_same_shape(const tn_prepare_ctx *ctx, uint32_t i, uint32_t j,
   const tn_view *a = &ctx->inputs[i], *b = &ctx->inputs[j];
   if (tn__view_same_shape(a, b)) return TN_OK;
   char x[SHAPE_TEXT], y[SHAPE_TEXT];
-  return tn_error_set(err, TN_INVALID_ARGUMENT, "%s: inputs %u and %u have shapes %s and %s, wanted equal ones",
+  return tn_error_set(err, TN_INVALID_ARGUMENT, "%s: inputs %u and %u have shapes %s and %s, wanted equal shapes",
                       tn_operation_type(ctx->op), i, j, tn__format_shape(x, sizeof(x), a->dims, a->rank),
                       tn__format_shape(y, sizeof(y), b->dims, b->rank));
 }
@@ -331,7 +331,7 @@ tn_status tn__prepare_unchanged(tn_prepare_ctx *ctx, tn_error *err)
   tn_status st = tn_prepare_output_like(ctx, 0, 0, err);
   if (st != TN_OK) return st;
   tn_dtype in = ctx->inputs[0].dtype, out = tn_operation_output_dtype(ctx->op, 0);
-  /* Elements that own memory cannot be written over. */
+  /* Elements that own memory cannot be overwritten in place. */
   if (in == TN_STRING || in == TN_RESOURCE || in == TN_VARIANT || tn_dtype_size(in) != tn_dtype_size(out)) return TN_OK;
   return tn_prepare_in_place(ctx, 0, 0, err);
 }

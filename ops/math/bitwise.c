@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Bits of integers: BitwiseAnd BitwiseOr BitwiseXor Invert LeftShift RightShift. */
+/* Bitwise ops on integers: BitwiseAnd BitwiseOr BitwiseXor Invert LeftShift RightShift. */
 #include <ops/kernel/elements/elementwise.h>
 
 #define EXPR_bitwise_and(d, x, y) ((x) & (y))
@@ -7,8 +7,7 @@
 #define EXPR_bitwise_xor(d, x, y) ((x) ^ (y))
 #define EXPR_invert(d, x) (~(x))
 
-/* Shifting by less than 0 is by 0, by the number of bits and more by one less than that. A shift to the right keeps the
- * sign of signed numbers. */
+/* Shift counts are clamped to [0, bits - 1]. A right shift of a signed number is arithmetic. */
 #define SHIFTS(d, T, U, bits)                                                                      \
   static inline T shift_by_##d(T y) { return y < 0 ? 0 : y > (bits) - 1 ? (bits) - 1 : y; }        \
   static inline T left_##d(T x, T y) { return (T)(U)((U)x << shift_by_##d(y)); }                   \

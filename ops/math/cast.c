@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Cast: the elements in another dtype. */
+/* Cast: converts elements to another dtype. */
 #include <core/base/alloc.h>
 #include <ops/kernel/elements/convert.h>
 #include <ops/kernel/shapes.h>
@@ -55,7 +55,7 @@ static tn_status cast_compute(tn_kernel_ctx *ctx)
   return TN_OK;
 }
 
-/* Sizes stay known when they change between int32 and int64. */
+/* Known values, such as sizes, stay known when cast between int32 and int64. */
 static tn_status infer_cast(tn_infer_ctx *ctx, tn_error *err)
 {
   tn_status st = tn__infer_unchanged(ctx, err);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Comparisons of two tensors that broadcast, and logic. */
+/* Comparisons of two tensors with broadcasting, and logical ops. */
 #include <ops/kernel/elements/elementwise.h>
 
 #include <core/base/alloc.h>
@@ -41,7 +41,7 @@ TN__BINARY(not_equal_strings, 10, TN__NO_TYPES, STRINGS)
 TN__BINARY(less, 0.3, ORDERED, TN__NO_TYPES)
 TN__BINARY(less_equal, 0.3, ORDERED, TN__NO_TYPES)
 
-/* x > y is y < x: no loops of their own. */
+/* x > y is computed as y < x, with the loops of Less. */
 #define SWAPPED_FN(name, less_fns)                                                                  \
   static bool name(const void *x, int64_t sx, const void *y, int64_t sy, void *out, int64_t n)      \
   {                                                                                                 \
@@ -58,9 +58,9 @@ TN__BINARY_CREATE(greater_equal, 0.3, TN__NO_TYPES, ORDERED, TN_OK, NULL)
 TN__BINARY(logical_and, 0.1, BOOLS, TN__NO_TYPES)
 TN__BINARY(logical_or, 0.1, BOOLS, TN__NO_TYPES)
 
-/* ---- Equal, NotEqual: shapes that do not broadcast may be an answer ---- */
+/* ---- Equal, NotEqual: with incompatible_shape_error false, shapes that do not broadcast are unequal ---- */
 
-/* Shape states for that: the output is one element that says the shapes differ. */
+/* Shape states for that case: the output is a single false (Equal) or true (NotEqual). */
 static const char says_false, says_true;
 
 static tn_status compare_shapes(tn_prepare_ctx *ctx, const char *answer, tn_error *err)
@@ -90,7 +90,7 @@ static tn_status equal_compute(tn_kernel_ctx *ctx)
   return TN_OK;
 }
 
-/* True when the shapes broadcast whatever their unknown dimensions turn out to be. */
+/* True if the shapes broadcast whatever the values of their unknown dimensions. */
 static bool surely_broadcast(const int64_t *a, int32_t a_rank, const int64_t *b, int32_t b_rank)
 {
   if (a_rank < 0 || b_rank < 0) return false;

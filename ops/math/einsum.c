@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sums of products by an equation: Einsum.
+/* Einsum: sums of products given by an equation.
  *
- * What is summed up in one operand alone goes first. Every other index of two operands is one of four kinds: BATCH in
- * both and in the output, ROW in A and the output, COLUMN in B and the output, TERM in both only. Where the indices of
- * each kind can be walked as one the operands are multiplied as they lie, by ops/kernel/product; else they are put in
- * order before. So it is with the output. */
+ * Indices that occur in a single operand only are summed first. With two operands, every other index is of one of
+ * four kinds: BATCH occurs in both operands and the output, ROW in A and the output, COLUMN in B and the output,
+ * TERM in both operands only. If the indices of each kind can be traversed with a single step, ops/kernel/product
+ * multiplies the operands in place; otherwise they are rearranged first. The same applies to the output. */
 #include <core/base/alloc.h>
 #include <ops/math/equation.h>
 #include <ops/kernel/product/gemm.h>
@@ -37,26 +37,26 @@ enum { BATCH, ROW, COLUMN, TERM, KINDS };
 
 typedef tn__index_group kind; /* indices of one kind */
 
-/* What is done to an operand before the product: each step, where there is one, from the last one's result. */
+/* Steps applied to an operand before the product. Each step is optional and reads the result of the step before it. */
 typedef struct operand_plan {
   bool gathers, widens, orders;
-  tn__strided gather; /* a diagonal that is summed up */
+  tn__strided gather; /* collects diagonals before they are summed */
   tn__reduce_plan *sums;
   tn__strided order;
-  int64_t count; /* elements, when they are widened */
-  size_t at_gather, at_sums, at_wide, at_order; /* in scratch */
+  int64_t count; /* elements after the sums */
+  size_t at_gather, at_sums, at_wide, at_order; /* offsets in scratch */
 } operand_plan;
 
 typedef struct einsum_plan {
-  bool zero;             /* no terms */
-  bool lines, dots;      /* products of vectors: a line of the batch at a time, or each summed up on its own */
-  bool clears, arranges; /* the output */
+  bool zero;             /* some index has size 0 */
+  bool lines, dots;      /* products of vectors: by lines of the batch, or each one as a dot product */
+  bool clears, arranges; /* steps on the output: zeroing it, rearranging the product into it */
   operand_plan in[2];
-  int32_t first;         /* which operand is the left one */
+  int32_t first;         /* the operand on the left of the matrix product */
   tn__gemm_plan gemm;
   int64_t batch;
-  tn__index_group batches; /* in as few indices as there can be; steps of left, right and output */
-  int64_t line_steps[2]; /* of a term, by operand */
+  tn__index_group batches; /* merged to as few indices as possible; steps of left, right and output */
+  int64_t line_steps[2]; /* distance between terms, by operand */
   tn__strided arrange;
   int64_t count;         /* elements of the product */
   size_t at_gemm, at_product, at_narrow;
@@ -105,7 +105,8 @@ static size_t take(size_t *scratch, int64_t count, tn_dtype dtype)
 
 static bool goes_alone(const tn__index *index, int t) { return index->where == 1 << t; }
 
-/* The operand as it lies after its diagonals were gathered: its steps change. */
+/* Plans the gathering of operand t's diagonals into a dense copy, which has the indices of `list`. Returns its element
+ * count. */
 static int64_t plan_gather(operand_plan *o, tn__indices *x, int t, const int16_t *list, int32_t n, tn_dtype dtype)
 {
   int64_t count = 1;
@@ -122,7 +123,7 @@ static int64_t plan_gather(operand_plan *o, tn__indices *x, int t, const int16_t
   return count;
 }
 
-/* Sums that concern operand t alone. Afterwards its steps are those of what is left. */
+/* Plans the sums over indices that occur only in operand t. Afterwards its steps are those of the remaining indices. */
 static tn_status plan_sums(einsum_plan *p, tn__indices *x, int t, tn_dtype dtype, size_t *scratch, tn_error *err)
 {
   operand_plan *o = &p->in[t];
@@ -154,7 +155,7 @@ static tn_status plan_sums(einsum_plan *p, tn__indices *x, int t, tn_dtype dtype
 
 /* ---- kinds ---- */
 
-/* Sorts the indices into kinds: those of the output in its order, terms in A's. */
+/* Sorts the indices into kinds: indices of the output in the output's order, terms in A's order. */
 static void sort_kinds(const tn__indices *x, kind *kinds)
 {
   int16_t list[TN_MAX_RANK];
@@ -170,7 +171,7 @@ static void sort_kinds(const tn__indices *x, kind *kinds)
     if (x->at[list[i]].where == (TN__IN_A | TN__IN_B)) tn__group_add(&kinds[TERM], &x->at[list[i]]);
 }
 
-/* Puts operand t into the order of three kinds. */
+/* Plans a copy of operand t in which its three kinds of indices are in the given order. */
 static void plan_order(operand_plan *o, kind *kinds, int t, const int order[3], tn_dtype wide, size_t *scratch)
 {
   int64_t to[3], step = 1, size = 1;
@@ -196,7 +197,8 @@ static void plan_order(operand_plan *o, kind *kinds, int t, const int order[3], 
 
 /* ---- the product ---- */
 
-/* Products of vectors, one for each place of the batch, of which neighbours lie together: line by line. */
+/* True for products of vectors, one per batch position, that are best computed line by line because batch positions are
+ * adjacent in memory. */
 static bool goes_by_lines(const kind *kinds)
 {
   const kind *batch = &kinds[BATCH];
@@ -218,7 +220,7 @@ static void plan_lines(einsum_plan *p, kind *kinds, tn_dtype wide, size_t *scrat
   }
 }
 
-/* A matrix and a vector, or two vectors, whose terms lie together: each place of the output is a sum of its own. */
+/* True for a matrix and a vector, or two vectors, with adjacent terms: each output element is then a dot product. */
 static bool goes_by_dots(const kind *kinds)
 {
   bool row = kinds[ROW].count == 1, column = kinds[COLUMN].count == 1;
@@ -258,7 +260,7 @@ static void plan_dots(einsum_plan *p, kind *kinds, tn_dtype wide, size_t *scratc
   set_batches(p, batch, (const int[]){ A, B, OUT });
 }
 
-/* The matrices of the product; left is the operand whose rows are those of the output. */
+/* Plans the matrix product. The left operand is the one whose rows are the rows of the output. */
 static void plan_gemm(einsum_plan *p, kind *kinds, tn__gemm_type type, tn_dtype wide, size_t *scratch)
 {
   tn__gemm_plan *g = &p->gemm;
@@ -286,14 +288,14 @@ static void plan_gemm(einsum_plan *p, kind *kinds, tn__gemm_type type, tn_dtype 
 
 /* ---- the output ---- */
 
-/* From elements whose steps are those of operand t to the output; nothing is planned where they are put there one after
- * another. */
+/* Plans the copy to the output from elements that have the steps of operand t. p->arranges is false if the order is
+ * already that of the output. */
 static void plan_arrange(einsum_plan *p, const tn__indices *x, int t, tn_dtype dtype)
 {
   int16_t list[TN_MAX_RANK];
   int32_t n = tn__indices_list(x, OUT, list);
   tn__strided_init(&p->arrange, dtype);
-  /* A repeated index goes with the sum of its steps, so that later ones can have longer steps. */
+  /* The step of a repeated index is the sum of its steps, so later indices may have longer steps: sort by step. */
   for (int32_t i = 1; i < n; i++)
     for (int32_t j = i; j > 0 && x->at[list[j]].steps[OUT] > x->at[list[j - 1]].steps[OUT]; j--) {
       int16_t other = list[j];
@@ -309,7 +311,7 @@ static void plan_arrange(einsum_plan *p, const tn__indices *x, int t, tn_dtype d
   p->arranges = p->clears || !tn__strided_is_flat(&p->arrange);
 }
 
-/* Gives the indices that are left in the output the steps that the product has: its kinds one after another. */
+/* Sets steps[A] of the output's indices to their steps in the product, which stores the kinds in the given order. */
 static void set_product_steps(tn__indices *x, kind *kinds, const int order[3])
 {
   int16_t list[TN_MAX_RANK];
@@ -317,7 +319,7 @@ static void set_product_steps(tn__indices *x, kind *kinds, const int order[3])
   int64_t step = 1;
   for (int i = 2; i >= 0; i--) step = tn__group_set_steps(&kinds[order[i]], OUT, step);
   int32_t next[KINDS] = { 0 };
-  for (int32_t i = 0; i < n; i++) { /* the order in which they were sorted into kinds */
+  for (int32_t i = 0; i < n; i++) { /* same order as in sort_kinds */
     tn__index *index = &x->at[list[i]];
     bool a = (index->where & TN__IN_A) != 0, b = (index->where & TN__IN_B) != 0;
     int which = a && b ? BATCH : a ? ROW : COLUMN;
@@ -325,14 +327,14 @@ static void set_product_steps(tn__indices *x, kind *kinds, const int order[3])
   }
 }
 
-/* Decides how the product gets into the output, and with it which operand is the left one. The output can be written
- * directly where the columns of the product are adjacent in it. */
+/* Decides how the product is stored in the output, and which operand is the left one. The product can be written
+ * directly to the output if its columns are adjacent there. */
 static void plan_output(einsum_plan *p, tn__indices *x, kind *kinds, const einsum_state *s)
 {
   int64_t row, column;
   bool whole = tn__group_is_one(&kinds[ROW], OUT, &row);
   whole = tn__group_is_one(&kinds[COLUMN], OUT, &column) && whole && !x->repeated[OUT] && s->dtype == s->wide;
-  /* A single column is better a row, for the product goes by vectors of columns. */
+  /* The product is computed in vectors of columns, so a single column is better treated as a row. */
   p->first = !p->dots && kinds[COLUMN].count == 1 && kinds[ROW].count > 1 ? B : A;
   if (whole && kinds[ROW].count > 1 && kinds[COLUMN].count > 1 && column != 1 && row == 1) p->first = B;
   bool dense = p->first == A ? kinds[COLUMN].count == 1 || column == 1 : kinds[ROW].count == 1 || row == 1;
@@ -362,7 +364,7 @@ static void plan_product(einsum_plan *p, tn__indices *x, const einsum_state *s, 
   if (s->dtype != s->wide && p->arranges) p->at_narrow = take(scratch, p->count, s->dtype);
 }
 
-/* One operand: sums, and its indices in another order. */
+/* Plans an equation with one operand: sums, then reordering of its indices. */
 static tn_status plan_single(tn_prepare_ctx *ctx, einsum_plan *p, const tn__indices *x, tn_error *err)
 {
   plan_arrange(p, x, A, ctx->inputs[0].dtype);
@@ -377,7 +379,7 @@ static double cost_of(const einsum_plan *p, const tn_prepare_ctx *ctx)
   return cost + (ctx->n_inputs > 1 ? p->gemm.cost_ns * (double)p->batch : 0);
 }
 
-/* Everything for shapes that have elements and terms. */
+/* Plans all steps. Only for shapes that have elements and terms. */
 static tn_status plan_all(tn_prepare_ctx *ctx, einsum_plan *p, tn__indices *x, tn_error *err)
 {
   const einsum_state *s = ctx->state;
@@ -393,7 +395,7 @@ static tn_status plan_all(tn_prepare_ctx *ctx, einsum_plan *p, tn__indices *x, t
     if (sums > most) most = sums;
   }
   if (ctx->n_inputs > 1) plan_product(p, x, s, &scratch);
-  /* Sums have their own scratch at the beginning. */
+  /* The scratch memory of the sums comes first, so all other offsets are shifted. */
   ctx->scratch_bytes = scratch + tn__round_up(most, TN_ALIGN);
   size_t shift = ctx->scratch_bytes - scratch;
   for (int t = A; t <= B; t++) {
@@ -427,7 +429,8 @@ static tn_status einsum_prepare(tn_prepare_ctx *ctx, tn_error *err)
 
 /* ---- computing ---- */
 
-/* What the product reads of operand t; `last` is where sums go when nothing follows, or NULL. */
+/* Runs the steps of operand t and returns the result. If the sums are the last step, `last` is where to store them;
+ * else it is NULL. */
 static const char *make_operand(const einsum_plan *p, const einsum_state *s, tn_kernel_ctx *ctx, int t, char *last)
 {
   const operand_plan *o = &p->in[t];
@@ -461,7 +464,7 @@ typedef struct product_run {
   const tn__product_loops *loops;
 } product_run;
 
-/* Places [begin, end) of the batch, in pieces that stay in the first cache while all terms are added. */
+/* Batch positions [begin, end), in pieces that stay in the L1 cache while all terms are added. */
 static void run_lines(void *user, int64_t begin, int64_t end)
 {
   const product_run *r = user;
@@ -476,7 +479,7 @@ static void run_lines(void *user, int64_t begin, int64_t end)
   }
 }
 
-/* The three matrices of a batch. */
+/* Offsets of the three matrices of a batch, in elements. */
 static void batch_offsets(const einsum_plan *p, int64_t number, int64_t *offsets)
 {
   offsets[0] = offsets[1] = offsets[2] = 0;
@@ -527,7 +530,7 @@ static void run_product(product_run *r, tn_kernel_ctx *ctx, tn__gemm_type type)
   tn_parallel_for(ctx, p->batch, grain, cost, run, r);
 }
 
-/* Into the output: elements of its own dtype, in the order of the product. */
+/* Copies elements of the output's dtype from the product's order into the output. */
 static void arrange(const einsum_plan *p, tn_kernel_ctx *ctx, const char *from)
 {
   tn_view *out = ctx->outputs[0];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Equations of Einsum: reading them, and putting them together with shapes. */
+/* Einsum equations: parsing, and matching with shapes. */
 #include <ops/math/equation.h>
 
 #include <core/base/text.h>
@@ -14,12 +14,12 @@ static tn_status read_term(const char *op, const char *text, size_t length, tn__
   for (size_t i = 0; i < length; i++) {
     if (text[i] == '.') {
       if (term->ellipsis >= 0 || length - i < 3 || text[i + 1] != '.' || text[i + 2] != '.')
-        return tn_error_set(err, TN_INVALID_ARGUMENT, "%s: '%.*s' has dots that are not one '...'", op,
+        return tn_error_set(err, TN_INVALID_ARGUMENT, "%s: '%.*s' has dots other than a single '...'", op,
                             (int)(length > 80 ? 80 : length), text);
       term->ellipsis = term->n;
       i += 2;
     } else if (term->n == TN_MAX_RANK) {
-      return tn_error_set(err, TN_INVALID_ARGUMENT, "%s: more than %d labels stand for one tensor", op, TN_MAX_RANK);
+      return tn_error_set(err, TN_INVALID_ARGUMENT, "%s: more than %d labels for one tensor", op, TN_MAX_RANK);
     } else {
       term->labels[term->n++] = (uint8_t)text[i];
     }
@@ -27,7 +27,7 @@ static tn_status read_term(const char *op, const char *text, size_t length, tn__
   return TN_OK;
 }
 
-/* The place of "->" in text[from, length), or length. */
+/* The position of "->" in text[from, length), or length if there is none. */
 static size_t find_arrow(const char *text, size_t length, size_t from)
 {
   for (size_t i = from; i + 1 < length; i++)
@@ -66,7 +66,7 @@ tn_status tn__equation_read(const tn_operation *op, tn__equation *e, tn_error *e
   e->n_inputs = (int32_t)n;
   size_t arrow = find_arrow(text, length, 0);
   if (arrow == length || find_arrow(text, length, arrow + 2) != length)
-    return tn_error_set(err, TN_INVALID_ARGUMENT, "%s: the equation '%.*s' has not one '->'", e->op,
+    return tn_error_set(err, TN_INVALID_ARGUMENT, "%s: the equation '%.*s' must have exactly one '->'", e->op,
                         (int)(length > 80 ? 80 : length), text);
   st = read_inputs(text, arrow, e, err);
   return st != TN_OK ? st : read_term(e->op, text + arrow + 2, length - arrow - 2, &e->out, err);
@@ -74,7 +74,8 @@ tn_status tn__equation_read(const tn_operation *op, tn__equation *e, tn_error *e
 
 /* ---- shapes ---- */
 
-/* The code of dimension i of a term whose "..." stands for `extra` dimensions: its label, or 256 and more. */
+/* The code of dimension i of a term whose "..." stands for `extra` dimensions: its label, or for a dimension of
+ * "..." 256 plus its distance from the last one. */
 static int32_t code_of(const tn__term *t, int32_t i, int32_t extra)
 {
   if (t->ellipsis < 0 || i < t->ellipsis) return t->labels[i];
@@ -85,13 +86,13 @@ static tn__index *index_of(tn__indices *x, int32_t code, int16_t *number)
 {
   if (x->of[code] < 0) {
     x->of[code] = (int16_t)x->n;
-    x->at[x->n++] = (tn__index){ .size = -2 }; /* new */
+    x->at[x->n++] = (tn__index){ .size = -2 }; /* -2: no size merged yet */
   }
   *number = x->of[code];
   return &x->at[*number];
 }
 
-/* Merges a size in; dimensions of "..." broadcast. */
+/* Merges a size into an index; dimensions of "..." broadcast. */
 static bool merge_size(tn__index *index, int32_t code, int64_t size)
 {
   if (index->size == -2) {
@@ -136,7 +137,8 @@ static tn_status add_output(const tn__equation *e, int32_t extra, tn__indices *x
 {
   const tn__term *term = &e->out;
   if (extra > 0 && term->ellipsis < 0)
-    return tn_error_set(err, TN_INVALID_ARGUMENT, "%s: '...' is %d dimensions of an input, but not in the output",
+    return tn_error_set(err, TN_INVALID_ARGUMENT,
+                        "%s: '...' stands for %d dimensions of an input, but is not in the output",
                         e->op, (int)extra);
   if (term->ellipsis < 0) extra = 0;
   if (term->n + extra > TN_MAX_RANK)
@@ -146,7 +148,7 @@ static tn_status add_output(const tn__equation *e, int32_t extra, tn__indices *x
   for (int32_t i = 0; i < term->n + extra; i++) {
     int32_t code = code_of(term, i, extra);
     if (x->of[code] < 0)
-      return tn_error_set(err, TN_INVALID_ARGUMENT, "%s: label '%c' of the output is in no input", e->op,
+      return tn_error_set(err, TN_INVALID_ARGUMENT, "%s: label '%c' of the output is not in any input", e->op,
                           code > 32 && code < 127 ? (char)code : '?');
     tn__index *index = index_of(x, code, &x->dims[2][out->rank]);
     if ((index->where & TN__IN_OUT) != 0) x->repeated[2] = true;
@@ -170,7 +172,7 @@ tn_status tn__equation_resolve(const tn__equation *e, const tn__shape *in, tn__i
     if (st != TN_OK) return st;
     unknown |= in[t].rank < 0 && e->in[t].ellipsis >= 0;
   }
-  if (unknown && e->out.ellipsis >= 0) { /* nobody knows how many dimensions "..." is */
+  if (unknown && e->out.ellipsis >= 0) { /* the number of dimensions of "..." is unknown */
     tn__shape_unknown(out);
     return TN_OK;
   }
@@ -179,7 +181,7 @@ tn_status tn__equation_resolve(const tn__equation *e, const tn__shape *in, tn__i
 
 static void add_steps(tn__indices *x, int32_t t, const tn__shape *s)
 {
-  uint64_t step = 1; /* sizes beside a 0 may have any product */
+  uint64_t step = 1; /* may wrap if another size is 0 */
   for (int32_t i = s->rank - 1; i >= 0; i--) {
     tn__index *index = &x->at[x->dims[t][i]];
     if (s->dims[i] != 1) index->steps[t] = (int64_t)((uint64_t)index->steps[t] + step);

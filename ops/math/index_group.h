@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Indices of an equation that are walked together, as if they were one where their steps allow it. */
+/* A group of indices of an equation that are traversed together, as a single index if their steps allow it. */
 #ifndef TN_OPS_MATH_INDEX_GROUP_H
 #define TN_OPS_MATH_INDEX_GROUP_H
 
@@ -7,7 +7,7 @@
 #include <ops/kernel/move/strided.h>
 #include <string.h>
 
-/* Outermost index first; those of size 1 are not among them. */
+/* Outermost index first. Indices of size 1 are not included. */
 typedef struct tn__index_group {
   int32_t n;
   int64_t count; /* product of the sizes */
@@ -23,7 +23,7 @@ static inline void tn__group_add(tn__index_group *g, const tn__index *index)
   g->count *= index->size;
 }
 
-/* Whether one step goes through all indices in operand t; *step is it, 1 for no index. */
+/* True if a single step traverses all indices in operand t. *step is that step; 1 for an empty group. */
 static inline bool tn__group_is_one(const tn__index_group *g, int t, int64_t *step)
 {
   *step = g->n > 0 ? g->at[g->n - 1].steps[t] : 1;
@@ -32,8 +32,8 @@ static inline bool tn__group_is_one(const tn__index_group *g, int t, int64_t *st
   return true;
 }
 
-/* Gives the indices the steps that they have in operand t when they are in order, the innermost one `step`. Returns the
- * step that follows. */
+/* Sets the steps in operand t to those of a dense layout whose innermost index has step `step`. Returns the step of the
+ * next outer index. */
 static inline int64_t tn__group_set_steps(tn__index_group *g, int t, int64_t step)
 {
   for (int32_t i = g->n - 1; i >= 0; i--) {

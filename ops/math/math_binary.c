@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Arithmetic on two tensors that broadcast, and sums of many of one shape. */
+/* Arithmetic on two tensors with broadcasting, and sums of many tensors of one shape. */
 #include <ops/kernel/elements/elementwise.h>
 #include <ops/kernel/elements/rounding.h>
 
@@ -10,7 +10,7 @@
 
 /* ---- integers ---- */
 
-/* A divisor of zero sets *bad; the smallest number divided by -1 wraps. */
+/* Division by zero sets *bad; the lowest number divided by -1 wraps. */
 #define DIVISION_SIGNED(T, U, d)                                              \
   static inline T truncate_div_of_##d(T x, T y, bool *bad)                    \
   {                                                                           \
@@ -69,7 +69,7 @@ DIVISION_UNSIGNED(uint64_t, u64)
 #define DIVISION_FLOAT(T, s, fmod_, pow_, d)                                                 \
   static inline T floor_div_of_##d(T x, T y, bool *bad)                                      \
   {                                                                                          \
-    /* Rounded to the type in memory first. */                                               \
+    /* The quotient is rounded to the type in memory first. */                               \
     return tn__floor_##s(TN__L_##d(TN__P_##d(x / y)));                                       \
   }                                                                                          \
   static inline T truncate_div_of_##d(T x, T y, bool *bad)                                   \
@@ -97,7 +97,7 @@ SQUARED_DIFFERENCE(double, d)
 SQUARED_DIFFERENCE(uint32_t, 32)
 SQUARED_DIFFERENCE(uint64_t, 64)
 
-/* The absolute value of the difference, squared. */
+/* The squared absolute value of the difference. */
 static inline tn__c64 squared_difference_zf(tn__c64 x, tn__c64 y)
 {
   float re = crealf(x) - crealf(y), im = cimagf(x) - cimagf(y);
@@ -158,7 +158,7 @@ TN__BINARY_FAILING(div, 3, TN__NO_TYPES, INTEGERS, TN_INVALID_ARGUMENT, BY_ZERO)
 TN__BINARY_FAILING(floor_div, 3, WIDE_FLOATS, SHORT_AND_INTEGERS, TN_INVALID_ARGUMENT, BY_ZERO)
 TN__BINARY_FAILING(floor_mod, 6, TN__NO_TYPES, FLOOR_MOD_TYPES, TN_INVALID_ARGUMENT, BY_ZERO)
 TN__BINARY_FAILING(mod, 6, TN__NO_TYPES, MOD_TYPES, TN_INVALID_ARGUMENT, BY_ZERO)
-/* The code of these two is TensorFlow's. */
+/* These two report TN_INTERNAL, as TensorFlow does. */
 TN__BINARY_FAILING(truncate_div, 3, WIDE_FLOATS, SHORT_AND_INTEGERS, TN_INTERNAL, BY_ZERO)
 TN__BINARY_FAILING(truncate_mod, 6, TN__NO_TYPES, MOD_TYPES, TN_INTERNAL, BY_ZERO)
 TN__BINARY_FAILING(pow, 20, TN__NO_TYPES, POW_TYPES, TN_INVALID_ARGUMENT, "integer to a negative power")
@@ -176,7 +176,7 @@ TN__BINARY(make_complex, 0.5, COMPLEX_TYPES, TN__NO_TYPES)
 
 /* ---- strings ---- */
 
-/* x and y one after the other; true without memory. */
+/* Concatenates x and y. Returns true if out of memory. */
 static bool join(const tn_string *x, const tn_string *y, tn_string *out)
 {
   size_t nx, ny, n;
@@ -212,18 +212,18 @@ static tn_status add_string_create(const tn_operation *node, void **state, tn_er
 
 /* ---- AddN, AccumulateNV2: n inputs of one shape ---- */
 
-#define SUM_BLOCK 1024 /* elements that are summed over all inputs before the next ones: they stay in the cache */
+#define SUM_BLOCK 1024 /* elements summed over all inputs at a time: they stay in the cache */
 
-/* The loops are those of AddV2. Each sum is rounded to the type in memory, from the first input to the last, as
- * TensorFlow does: that shows for half and bfloat16. The output may lie over any input: until the last one is read,
- * sums are gathered elsewhere. */
+/* Uses the loops of AddV2. Inputs are added from first to last, and each partial sum is rounded to the type in
+ * memory, as in TensorFlow; this affects half and bfloat16. The output may have the memory of any input: partial
+ * sums are kept in a separate buffer until the last input has been read. */
 static tn_status sum_create(const tn_operation *node, void **state, tn_error *err)
 {
   *state = (void *)tn__binary_loop_of("AddV2", node); /* only read through it */
   return *state != NULL ? TN_OK : tn__no_kernel(err, node, tn_operation_output_dtype(node, 0));
 }
 
-/* Scalars, of which there may be thousands, without a call for each. */
+/* Sums scalars, of which there may be thousands, without a function call for each. */
 #define SUM_SCALARS(T)                                                                              \
   {                                                                                                 \
     T sum = *(const T *)ctx->inputs[0]->data;                                                       \
@@ -272,7 +272,7 @@ static tn_status sum_prepare(tn_prepare_ctx *ctx, tn_error *err)
   return tn__prepare_unchanged(ctx, err);
 }
 
-/* The attribute `shape` must fit, too. */
+/* The attribute `shape` must match, too. */
 static tn_status accumulate_prepare(tn_prepare_ctx *ctx, tn_error *err)
 {
   const int64_t *dims = NULL;
@@ -298,7 +298,7 @@ static tn_status sum_compute(tn_kernel_ctx *ctx)
   return TN_OK;
 }
 
-/* The shape is the attribute's, completed by what the inputs know. */
+/* The shape is the attribute's, merged with the shapes of the inputs. */
 static tn_status accumulate_infer(tn_infer_ctx *ctx, tn_error *err)
 {
   const int64_t *dims = NULL;
@@ -322,7 +322,7 @@ static tn_status accumulate_infer(tn_infer_ctx *ctx, tn_error *err)
 #define REALS_ONLY "T=bfloat16|half|float|double|uint8|int8|uint16|int16|int32|uint32|uint64|int64"
 #define NUMBERS_ONLY REALS_ONLY "|complex64|complex128"
 
-/* X(op, its loops, attributes, types of the kernel when the schema allows more, traits, summary) */
+/* X(op, its loops, attributes, dtypes of the kernel if the schema allows more, traits, summary) */
 #define BINARY_OPS(X)                                                                                                  \
   X("Add", add, "T: {bfloat16, half, float, double, uint8, int8, int16, int32, int64, complex64, complex128, string}", \
     "T=bfloat16|half|float|double|uint8|int8|int16|int32|int64|complex64|complex128", 0, "x + y; strings are joined")  \
@@ -353,7 +353,7 @@ static tn_status accumulate_infer(tn_infer_ctx *ctx, tn_error *err)
 #define BINARY_OP(op, fn, attrs, types, traits, summary) \
   TN__ELEMENTWISE_OP(op, "x: T, y: T", "z: T", attrs, traits, infer_binary, summary),
 
-/* x op y; TN_UNKNOWN_INT for what is not known, does not fit or is left to the step. */
+/* x op y; TN_UNKNOWN_INT if it is unknown, does not fit or is left to run time. */
 static int64_t int_of(const char *op, int64_t x, int64_t y)
 {
   int64_t z;
@@ -367,7 +367,7 @@ static int64_t int_of(const char *op, int64_t x, int64_t y)
   return TN_UNKNOWN_INT;
 }
 
-/* Sizes that are worked out from sizes stay known. */
+/* Values that are computed from known values, such as sizes, stay known. */
 static tn_status infer_binary(tn_infer_ctx *ctx, tn_error *err)
 {
   tn_status st = tn__infer_broadcast(ctx, err);

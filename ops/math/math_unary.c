@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Arithmetic on one tensor, element by element, with the gradients that go with it. */
+/* Elementwise arithmetic on one tensor, and its gradients. */
 #include <ops/kernel/elements/elementwise.h>
 #include <ops/kernel/elements/rounding.h>
 #include <ops/kernel/elements/vector_math.h>
@@ -25,7 +25,7 @@ static inline double sigmoid_d(double x)
 static inline tn__c64 sigmoid_zf(tn__c64 z) { return 1 / (1 + cexpf(-z)); }
 static inline tn__c128 sigmoid_zd(tn__c128 z) { return 1 / (1 + cexp(-z)); }
 
-/* The logarithm of a complex 0 has no angle. */
+/* The logarithm of complex 0 has an undefined angle. */
 static inline tn__c64 log1p_zf(tn__c64 z) { return z == -1 ? tn__make_c64(-INFINITY, NAN) : tn__log1p_c64(z); }
 static inline tn__c128 log1p_zd(tn__c128 z) { return z == -1 ? tn__make_c128(-INFINITY, NAN) : tn__log1p_c128(z); }
 
@@ -34,7 +34,7 @@ static inline tn__c128 log1p_zd(tn__c128 z) { return z == -1 ? tn__make_c128(-IN
 /* NaN stays NaN. */
 static inline float sign_f(float x) { return x != x ? x : (float)(x > 0) - (float)(x < 0); }
 static inline double sign_d(double x) { return x != x ? x : (double)(x > 0) - (double)(x < 0); }
-/* TensorFlow 2.21 gives 0 for every integer, and what it answers is the rule here. */
+/* TensorFlow 2.21 gives 0 for every integer; its results are the reference. */
 static inline uint32_t round_32(uint32_t x) { return 0; }
 static inline uint64_t round_64(uint64_t x) { return 0; }
 
@@ -129,13 +129,13 @@ TN__UNARY_SLOW(angle, 15, COMPLEX_TO_PART)
 TN__UNARY_SLOW(conj, 0.5, TN__SAME_COMPLEXES)
 TN__UNARY_SLOW(complex_abs, 4, COMPLEX_TO_PART)
 
-/* ---- gradients: x is what the function gave, y the gradient that came back ---- */
+/* ---- gradients: x is the function's result, y the incoming gradient ---- */
 
 static inline float conj_f(float x) { return x; }
 static inline double conj_d(double x) { return x; }
 #define CONJ(x) _Generic((x), float: conj_f, double: conj_d, tn__c64: conjf, tn__c128: conj)(x)
-/* The products are in TensorFlow's order, which shows where they overflow, and each is rounded to the type in memory,
- * which shows for half and bfloat16; no gradient coming back gives none. */
+/* Products are evaluated in TensorFlow's order, which matters if they overflow, and each is rounded to the type in
+ * memory, which matters for half and bfloat16. For the last three ops an incoming gradient of 0 gives 0. */
 #define ROUNDED_TO(d, v) TN__L_##d(TN__P_##d(v))
 #define PRODUCT(d, x, y) ROUNDED_TO(d, TN__MUL(x, y))
 #define EXPR_sigmoid_grad(d, x, y) TN__MUL(y, PRODUCT(d, x, ROUNDED_TO(d, 1 - (x))))
@@ -162,7 +162,7 @@ typedef struct clip_loop {
   clip_fn fn[TN__VECTORS];
 } clip_loop;
 
-/* A bound that is NaN does not bind. */
+/* A NaN bound has no effect. */
 #define CLIP_REAL(x, lo, hi) ((hi) < (x) ? ((hi) < (lo) ? (lo) : (hi)) : (x) < (lo) ? (lo) : (x))
 #define CLIP_COMPLEX(T, C, make, suffix)                                                              \
   static inline C clip_##suffix(C x, C lo, C hi)                                                      \
@@ -211,7 +211,7 @@ CLIP_COMPLEX(double, tn__c128, tn__make_c128, zd)
     CLIP_FOR(d, EXPR, lo0, hi0, whole)                                                                               \
     if (whole < n) clip_##d(xs + whole, lo_, slo, hi_, shi, out + whole, n - whole);                                 \
   }
-/* The result is one of three, so that half and bfloat16 lose nothing on their way through float. */
+/* The result equals one of the three operands, so the detour through float loses nothing for half and bfloat16. */
 #define CLIP_SHORT(d)                                                                                       \
   static void clip_##d(const void *x, const void *lo, int64_t slo, const void *hi, int64_t shi, void *out,  \
                        int64_t n)                                                                           \
@@ -311,7 +311,7 @@ static tn_status clip_compute(tn_kernel_ctx *ctx)
 #define T_PARTS T_COMPLEXES "; Tout: {float, double} = float"
 #define FLOATS_COMPLEXES "T=bfloat16|half|float|double|complex64|complex128"
 
-/* X(op, its loops, inputs, outputs, attributes, types of the kernel when the schema allows more, summary) */
+/* X(op, its loops, inputs, outputs, attributes, dtypes of the kernel if the schema allows more, summary) */
 #define UNARY_OPS(X)                                                                                      \
   X("Abs", abs, "x: T", "y: T", T_REALS, NULL, "|x|")                                                     \
   X("Neg", neg, "x: T", "y: T", T_SIGNED, NULL, "-x")                                                     \
@@ -350,7 +350,7 @@ static tn_status clip_compute(tn_kernel_ctx *ctx)
   X("Conj", conj, "input: T", "output: T", "T: {complex64, complex128, variant} = complex64",             \
     "T=complex64|complex128", "complex conjugate")
 
-/* Tout follows T: other pairs are in the schema, but there is no kernel for them. */
+/* Tout is the real type of T. The schema allows other pairs, but there are no kernels for them. */
 #define PART_OPS(X)                                                                        \
   X("Real", real, "input: T", "output: Tout", "real part of complex numbers")              \
   X("Imag", imag, "input: T", "output: Tout", "imaginary part of complex numbers")         \

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Products of matrices: MatMul, alone and with what follows it, and BatchMatMul V1 to V3 over leading dimensions.
- * ops/kernel/product/gemm.c does the work; here are shapes, broadcasting, and the types that are computed in wider ones. */
+/* Matrix products: MatMul, with and without an epilogue, and BatchMatMul V1 to V3 over leading dimensions.
+ * ops/kernel/product/gemm.c computes them; this file handles shapes, broadcasting, and types that are computed in a
+ * wider type. */
 #include <core/base/alloc.h>
 #include <core/base/text.h>
 #include <ops/kernel/product/after_product.h>
@@ -13,11 +14,11 @@
 
 /* ---- shapes ---- */
 
-/* What the op's name and attributes say. */
+/* Variant of the product, from the op's name and attributes. */
 typedef struct flavour {
   const char *op;
   bool matrices;     /* MatMul: rank 2 only */
-  bool broadcast;    /* leading dimensions broadcast; else they are equal */
+  bool broadcast;    /* leading dimensions broadcast; otherwise they must be equal */
   bool across_a, across_b;
   bool conjugate_a, conjugate_b;
 } flavour;
@@ -43,12 +44,12 @@ static tn_status shapes_error(const flavour *f, const tn__shape *a, const tn__sh
                       tn__format_shape(y, sizeof y, b->dims, b->rank), f->across_b ? " (transposed)" : "", what);
 }
 
-/* Shape of the product of shapes whose ranks are known; *inner is the length of the sums. Dimensions may be unknown. */
+/* Shape of the product of two shapes of known rank. Dimensions may be unknown. */
 static tn_status product_shape(const flavour *f, const tn__shape *a, const tn__shape *b, tn__shape *out, tn_error *err)
 {
   int32_t ra = a->rank, rb = b->rank;
   if (f->matrices ? ra != 2 || rb != 2 : ra < 2 || rb < 2)
-    return shapes_error(f, a, b, f->matrices ? "are not two matrices" : "have less than two dimensions", err);
+    return shapes_error(f, a, b, f->matrices ? "are not two matrices" : "have fewer than two dimensions", err);
   if (!f->matrices && !f->broadcast && ra != rb) return shapes_error(f, a, b, "have different ranks", err);
   int64_t inner_a = a->dims[ra - (f->across_a ? 2 : 1)], inner_b = b->dims[rb - (f->across_b ? 1 : 2)];
   if (inner_a >= 0 && inner_b >= 0 && inner_a != inner_b) return shapes_error(f, a, b, "cannot be multiplied", err);
@@ -92,19 +93,19 @@ static tn_status infer_product(tn_infer_ctx *ctx, tn_error *err)
 typedef struct product_state {
   flavour f;
   tn__gemm_type type;
-  tn_dtype wide;            /* the type computed in */
+  tn_dtype wide;            /* the compute type */
   tn_dtype a, b, out;
-  bool copy_a, copy_b, copy_out; /* through scratch: widened, conjugated, narrowed */
-  tn__epilogue epilogue;         /* of single products only */
+  bool copy_a, copy_b, copy_out; /* copied through scratch: to widen, conjugate or narrow */
+  tn__epilogue epilogue;         /* single products only */
 } product_state;
 
 typedef struct product_plan {
   tn__gemm_plan gemm;
   const void *packed;           /* the constant B in panels, or NULL */
   int64_t batch;
-  size_t at_a, at_b, at_out, at_gemm; /* in scratch */
-  int64_t *offset_a, *offset_b; /* elements, by batch */
-  size_t bytes;                 /* of this allocation */
+  size_t at_a, at_b, at_out, at_gemm; /* offsets in scratch */
+  int64_t *offset_a, *offset_b; /* in elements, by batch */
+  size_t bytes;                 /* size of this allocation */
 } product_plan;
 
 static tn_status product_create(const tn_operation *op, void **state, tn_error *err)
@@ -128,7 +129,7 @@ static void product_destroy(void *state) { tn__free(state, sizeof(product_state)
 
 static void product_destroy_plan(void *plan) { tn__free(plan, ((product_plan *)plan)->bytes); }
 
-/* Offsets of the matrices of each batch, in elements; a dimension of size 1 is used again and again. */
+/* Computes the offset of each batch's matrix, in elements. Dimensions of size 1 are broadcast. */
 static void batch_offsets(const tn__shape *out, const tn_view *in, int64_t *offsets, int64_t n)
 {
   int32_t rank = out->rank - 2, lead = rank - (in->rank - 2);
@@ -158,7 +159,7 @@ static tn_status pack_b(void *user, const tn_view *from, void *to, tn_error *err
   return TN_OK;
 }
 
-/* A constant B is put into panels once: even a single row goes through them faster than through lines. */
+/* Packs a constant B into panels once. Even a single row is multiplied faster by panels than by an unpacked B. */
 static void try_pack(tn_prepare_ctx *ctx, product_plan *p, const product_state *s)
 {
   tn__gemm_plan *g = &p->gemm;
@@ -216,7 +217,7 @@ static tn_status product_prepare(tn_prepare_ctx *ctx, tn_error *err)
   st = tn_shape_elements(out.dims, out.rank, &count, err);
   if (st != TN_OK) return st;
   for (int32_t i = 0; i < out.rank - 2 && count > 0; i++) batch *= out.dims[i];
-  /* One B for all: the matrices of A are one tall one. */
+  /* If there is one B for all batches, the matrices of A are treated as one tall matrix. */
   bool tall = batch > 1 && !s->f.across_a && b->count == b->dims[b->rank - 1] * b->dims[b->rank - 2] &&
               a->count == batch * a->dims[a->rank - 1] * a->dims[a->rank - 2];
   int64_t n = tall || count == 0 ? 1 : batch;
@@ -272,7 +273,7 @@ static void conjugate(void *user, int64_t begin, int64_t end)
   }
 }
 
-/* An operand as the product wants it: where it is, or a copy at `to`. */
+/* Returns an operand in the product's form: its own data, or a converted copy at `to`. */
 static const char *operand(tn_kernel_ctx *ctx, const tn_view *in, tn_dtype wide, bool copy, char *to)
 {
   if (!copy) return in->data;

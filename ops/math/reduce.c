@@ -10,7 +10,7 @@
 
 /* ---- axes ---- */
 
-/* Marks the axes that element k of an int tensor names; each at most once. */
+/* Marks an axis as reduced. Each axis may be named at most once. */
 static tn_status mark_axis(const char *op, int64_t axis, int32_t rank, bool *reduced, tn_error *err)
 {
   int32_t i;
@@ -105,9 +105,9 @@ static tn_status reduce_prepare(tn_prepare_ctx *ctx, tn_error *err)
   if (st != TN_OK) return st;
   bool nothing_gone = true;
   for (int32_t i = 0; i < in->rank; i++) nothing_gone &= !reduced[i] || in->dims[i] == 1;
-  /* One element a result is that element; but the norm of one is its magnitude. */
+  /* The reduction of a single element is that element, except for the norm, which is its magnitude. */
   if (nothing_gone && state->loops->op != TN__REDUCE_NORM) return tn_prepare_view(ctx, 0, 0, err);
-  if (has_zero(in->dims, in->rank)) return TN_OK; /* nothing to walk: compute fills in what there is of results */
+  if (has_zero(in->dims, in->rank)) return TN_OK; /* no elements to reduce: compute fills the results, if any */
   tn__reduce_plan *plan = tn__reduce_plan_new(state->loops, in->dims, in->rank, reduced);
   if (plan == NULL) return tn__no_memory(err, "reduction plan", sizeof *plan);
   ctx->shape_state = plan;
@@ -165,8 +165,8 @@ static tn_status infer_arg(tn_infer_ctx *ctx, tn_error *err)
   return tn__infer_set(ctx, 0, &s, err);
 }
 
-/* Results [begin, end) of the walk outer x n x inner: the place of the best of each column, the first of equal ones. A
- * NaN is never better. Columns are done in blocks, so that memory is read in order. */
+/* Results [begin, end) of an array outer x n x inner: the index of the best element of each column, the first one among
+ * equals. A NaN is never better. Columns are processed in blocks, so that memory is read in order. */
 #define ARG_BLOCK 128
 #define ARG(name, T, E, LOAD, BETTER, WORST)                                                                     \
   static void arg_##name(const void *data, int64_t n, int64_t inner, int64_t begin, int64_t end, int64_t *where) \
@@ -194,10 +194,10 @@ static tn_status infer_arg(tn_infer_ctx *ctx, tn_error *err)
     }                                                                                                            \
   }
 
-/* The same for types that are often asked: places are counted in the size of the elements, which vectors want, so a
- * walk is cut into stretches; a row by itself is done in lanes. */
+/* The same for frequent types. Indices are counted in integers of the size of an element, so that the loops vectorise;
+ * long columns are therefore cut into stretches. A contiguous column is processed in lanes. */
 #define ARG_LANES 32
-#define ARG_STRETCH (INT64_C(1) << 25) /* places of lanes stay in range */
+#define ARG_STRETCH (INT64_C(1) << 25) /* indices within the lanes stay in range of int32_t */
 #define NOWHERE INT32_MAX
 
 #define ARG_FOR(T, BETTER, at, count)                           \
@@ -206,7 +206,7 @@ static tn_status infer_arg(tn_infer_ctx *ctx, tn_error *err)
     where[k] = v BETTER best[k] ? (int32_t)(at) : where[k];     \
     best[k] = v BETTER best[k] ? v : best[k];                   \
   }
-/* Rows of w, `inner` apart; and of ARG_LANES, side by side. */
+/* walk: n rows of w elements, `inner` apart. lanes: n adjacent rows of ARG_LANES elements. */
 #define ARG_WALK(name, T, BETTER)                                                                                \
   TN__APART static void walk_##name(const T *restrict in, int64_t n, int64_t inner, int64_t w, T *restrict best, \
                                     int32_t *restrict where)                                                     \
@@ -376,7 +376,7 @@ static tn_status arg_prepare(tn_prepare_ctx *ctx, tn_error *err)
       n = in->dims[i];
       break;
     }
-    if (in->count > 0) inner *= in->dims[i]; /* else a product of sizes may be any number */
+    if (in->count > 0) inner *= in->dims[i]; /* otherwise the product of sizes might overflow */
   }
   if (n == 0)
     return tn_error_set(err, TN_INVALID_ARGUMENT, "%s: input 0 has no elements along axis %lld", op, (long long)value);
@@ -408,7 +408,7 @@ static void arg_store(const arg_run *r, int64_t at, const int64_t *where, int64_
   } else if (r->state->out == TN_INT32) {
     int32_t *out = (int32_t *)r->out + at;
     for (int64_t i = 0; i < n; i++) out[i] = (int32_t)where[i];
-  } else { /* int16 and uint16 take the low bits */
+  } else { /* int16 and uint16: the low bits */
     uint16_t *out = (uint16_t *)r->out + at;
     for (int64_t i = 0; i < n; i++) out[i] = (uint16_t)where[i];
   }

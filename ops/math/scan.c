@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Running sums and the like along an axis: Cumsum Cumprod CumulativeLogsumexp. */
+/* Cumulative ops along an axis: Cumsum Cumprod CumulativeLogsumexp. */
 #include <ops/kernel/elements/elementwise.h>
 #include <ops/kernel/poll.h>
 
@@ -8,8 +8,8 @@
 
 /* ---- steps ---- */
 
-/* log(exp a + exp b) without overflow. As in TensorFlow two infinities give NaN, and a NaN that comes second counts as
- * the first number again. */
+/* log(exp a + exp b) without overflow. As in TensorFlow, two positive infinities give NaN, and if b is NaN it is
+ * replaced by a. */
 #define LOG_SUM(name, T, exp_, log1p_)                                \
   static inline T name(T a, T b)                                      \
   {                                                                   \
@@ -29,14 +29,14 @@ LOG_SUM(log_sum_d, double, exp, log1p)
 
 /* ---- loops ---- */
 
-/* n slices of `inner` elements along the axis; columns [from, to) of them, walked down or up. Results are rounded at
- * each step, as the sums of TensorFlow are. out may be in when the scan is not exclusive. */
+/* n slices of `inner` elements along the axis. The loops process columns [from, to), forwards or in reverse.
+ * Results are rounded at each step, as in TensorFlow. out may equal in if the scan is not exclusive. */
 typedef struct slices {
   int64_t n, inner;
   bool exclusive, reverse;
 } slices;
 
-#define LINE 4096 /* elements between two looks whether it goes on */
+#define LINE 4096 /* elements between two cancellation checks */
 
 #define SCAN_LOOP(op, d, unused)                                                                          \
   static void op##_line_##d(const slices *s, const tn__S_##d *in, tn__S_##d *out)                         \
@@ -87,7 +87,7 @@ SIGNED_TYPES(SCAN_LOOP, prod)
 TN__SAME_FLOATS(SCAN_LOOP, logsum)
 
 typedef struct loop {
-  tn_dtype dtype, twin; /* twin: the unsigned type that has the same sums, or the same again */
+  tn_dtype dtype, twin; /* twin: the unsigned dtype with the same wrapping arithmetic, or dtype itself */
   double cost_ns;
   void (*fn)(const slices *s, const void *in, void *out, int64_t from, int64_t to);
 } loop;
@@ -128,13 +128,13 @@ static tn_status prepare(tn_prepare_ctx *ctx, tn_error *err)
   return st != TN_OK || s->exclusive ? st : tn_prepare_in_place(ctx, 0, 0, err);
 }
 
-/* A part of the work is a block of columns of one of the outer slices. */
+/* A unit of work is a block of columns of one outer slice. */
 #define BLOCK 512
 
 typedef struct scan_run {
   const loop *how;
   slices slices;
-  int64_t blocks; /* in an outer slice */
+  int64_t blocks; /* per outer slice */
   const char *in;
   char *out;
   size_t size;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Special functions, element by element: BesselI0e BesselI1e Digamma Erf Erfc Erfinv Lgamma Ndtri of one tensor, Igamma
+/* Elementwise special functions: BesselI0e BesselI1e Digamma Erf Erfc Erfinv Lgamma Ndtri of one tensor, Igamma
  * IgammaGradA Igammac Polygamma Zeta of two, Betainc of three. */
 #include <float.h>
 #include <math.h>
 #include <ops/kernel/elements/elementwise.h>
 #include <ops/math/special_functions.h>
 
-/* TensorFlow 2.21 gives NaN where the square overflows, for double alone, and what it answers is the rule here. */
+/* For double only, TensorFlow 2.21 gives NaN if the square overflows; its results are the reference. */
 static inline double erf_d(double x) { return x * x > DBL_MAX ? (double)NAN : erf(x); }
 
 #define IN_DOUBLE(d, call) ((tn__C_##d)(call))
@@ -38,7 +38,7 @@ TN__BINARY(igamma_grad_a, 200, TN__NO_TYPES, TN__SAME_FLOATS)
 TN__BINARY(zeta, 300, TN__NO_TYPES, TN__SAME_FLOATS)
 TN__BINARY(polygamma, 300, TN__NO_TYPES, TN__SAME_FLOATS)
 
-/* ---- Betainc: scalars go with any shape, others must be equal ---- */
+/* ---- Betainc: scalars are broadcast, other shapes must be equal ---- */
 
 static tn_status betainc_prepare(tn_prepare_ctx *ctx, tn_error *err)
 {
@@ -91,7 +91,7 @@ static tn_status infer_betainc(tn_infer_ctx *ctx, tn_error *err)
     if (out.rank == 0)
       out = s;
     else if (!tn__shape_merge(&out, s.dims, s.rank))
-      return tn_error_set(err, TN_INVALID_ARGUMENT, "%s: input %u has another shape than those before it",
+      return tn_error_set(err, TN_INVALID_ARGUMENT, "%s: input %u has a different shape than the inputs before it",
                           tn__infer_op(ctx), (unsigned)i);
   }
   if (unknown && out.rank == 0) tn__shape_unknown(&out);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Series where they converge fast, continued fractions and asymptotic series where not. */
+/* Uses series where they converge fast, continued fractions and asymptotic series elsewhere. */
 #include <ops/math/special_functions.h>
 
 #include <float.h>
@@ -9,10 +9,10 @@
 #define ROOT_2 1.41421356237309504880
 #define TWO_BY_ROOT_PI 1.12837916709551257390
 #define HALF_LOG_2PI 0.91893853320467274178
-#define MANY 100000 /* steps; what needs more is as good as converged */
+#define MANY 100000 /* maximum number of iterations; by then the result has practically converged */
 #define TINY 1e-300
 
-/* Rounding, and parameters near the ends of the range of numbers, lead out of [0, 1]. */
+/* Clamps to [0, 1]: rounding, and parameters near the ends of the number range, can give results outside. */
 static double in_unit(double x) { return x < 0 ? 0 : x > 1 ? 1 : x; }
 
 double tn__log_gamma(double x)
@@ -43,7 +43,7 @@ double tn__digamma(double x)
 
 /* ---- inverses ---- */
 
-/* The z >= 0 for which erfc(z) is y, of (0, 1]: a rational guess, then Halley's steps. */
+/* The z >= 0 for which erfc(z) = y, for y in (0, 1]: a rational initial guess, then Halley iterations. */
 static double inverse_erfc(double y)
 {
   double t = sqrt(-2 * log(y / 2));
@@ -105,10 +105,10 @@ double tn__bessel_i1e(double x) { return isnan(x) ? x : copysign(bessel_ie(1, fa
 
 /* ---- zeta ---- */
 
-/* For x > 1 and q > 0: terms up to a place, then Euler and Maclaurin's sum of the others. */
+/* For x > 1 and q > 0: sums the first terms directly and the rest by the Euler-Maclaurin formula. */
 static double zeta_positive(double x, double q)
 {
-  /* Bernoulli's numbers over factorials. */
+  /* Bernoulli numbers divided by factorials. */
   static const double weights[] = { 1.0 / 12,      -1.0 / 720,       1.0 / 30240,
                                     -1.0 / 1209600, 1.0 / 47900160,   -691.0 / 1307674368000.0,
                                     1.0 / 74724249600.0, -3617.0 / 10670622842880000.0 };
@@ -139,7 +139,7 @@ double tn__zeta(double x, double q)
   if (isinf(x)) return HUGE_VAL;
   if (part == 0 || isinf(q)) return even ? HUGE_VAL : (double)NAN;
   if (!whole) return (double)NAN;
-  /* below + 1 terms are negative numbers to the power: part, part + 1, ... -q without their sign */
+  /* The first below + 1 terms have negative bases, of magnitudes part, part + 1, ..., -q. */
   double negative = zeta_positive(x, part) - zeta_positive(x, part + below + 1);
   return (even ? negative : -negative) + zeta_positive(x, 1 - part);
 }
@@ -167,7 +167,7 @@ static double gamma_series(double a, double x)
   return sum * gamma_front(a, x);
 }
 
-/* Lentz's way through the fraction of the upper function. */
+/* The upper function's continued fraction, by Lentz's algorithm. */
 static double gamma_fraction(double a, double x)
 {
   double b = x + 1 - a, c = 1 / TINY, d = 1 / b, h = d;
@@ -201,7 +201,7 @@ double tn__igammac(double a, double x)
   return in_unit(x < a + 1 ? 1 - gamma_series(a, x) : gamma_fraction(a, x));
 }
 
-/* The series of the lower function, derived term by term. */
+/* The series of the lower function, differentiated term by term. */
 double tn__igamma_grad_a(double a, double x)
 {
   if (x == 0) return isnan(a) ? a : 0;

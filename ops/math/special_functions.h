@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Special functions of real numbers that the C library has not, in double: about 12 digits, less where the result is small
- * beside its terms. A NaN gives a NaN, and so does what lies outside of a function's domain. */
+/* Real special functions that the C library lacks, in double. Accuracy is about 12 digits, less where the result is
+ * small compared with its terms. NaN, and arguments outside a function's domain, give NaN. */
 #ifndef TN_OPS_MATH_SPECIAL_FUNCTIONS_H
 #define TN_OPS_MATH_SPECIAL_FUNCTIONS_H
 
-double tn__log_gamma(double x); /* log |gamma(x)|; without the variable that lgamma writes for all threads */
+double tn__log_gamma(double x); /* log |gamma(x)|; lgamma_r where available, as lgamma writes a global variable */
 double tn__digamma(double x);
 double tn__inverse_erf(double y);
 double tn__normal_quantile(double p);
@@ -14,7 +14,7 @@ double tn__zeta(double x, double q); /* sum of 1 / (q + k)^x for k = 0, 1, ... *
 double tn__polygamma(double n, double x);
 double tn__igamma(double a, double x); /* regularized, lower */
 double tn__igammac(double a, double x); /* regularized, upper */
-double tn__igamma_grad_a(double a, double x); /* derivative of the lower one by a */
+double tn__igamma_grad_a(double a, double x); /* derivative of the lower function with respect to a */
 double tn__betainc(double a, double b, double x); /* regularized */
 
 #endif

@@ -4,14 +4,14 @@
 #include <ops/kernel/elements/elementwise.h>
 #include <ops/kernel/elements/leaky.h>
 
-/* ---- functions of float without a call, so that loops become vector code ---- */
+/* ---- float functions without calls, so that loops vectorise ---- */
 
-/* e to an x that is not above 0; NaN stays NaN. What is smaller than any normal number is 0. */
+/* exp(x) for x <= 0; NaN stays NaN. Results below e^-87, about the smallest normal number, are 0. */
 static inline float exp_f(float x)
 {
-  const float shift = 0x1.8p23f; /* adding it rounds to an integer, which is then in the low bits */
+  const float shift = 0x1.8p23f; /* adding it rounds to an integer in the low bits */
   float shifted = x * 0x1.715476p0f + shift, k = shifted - shift;
-  float r = (x - k * 0x1.62e4p-1f) - k * 0x1.7f7d1cp-20f; /* k times log 2: its first bits exactly, then the others */
+  float r = (x - k * 0x1.62e4p-1f) - k * 0x1.7f7d1cp-20f; /* x - k log 2, with log 2 split in two parts */
   float p = 1.0f / 720 + r * (1.0f / 5040);
   p = 1.0f / 120 + r * p;
   p = 1.0f / 24 + r * p;
@@ -22,7 +22,7 @@ static inline float exp_f(float x)
   return x < -87.0f ? 0 : e;
 }
 
-/* The logarithm of 1 + y for y from 0 to 1: twice the inverse hyperbolic tangent of y / (2 + y). */
+/* log(1 + y) for y in [0, 1], computed as 2 atanh(y / (2 + y)). */
 static inline float log1p_f(float y)
 {
   float s = y / (2 + y), q = s * s;
@@ -37,7 +37,7 @@ static inline float log1p_f(float y)
 
 static inline float expm1_below_f(float x) { return exp_f(x < 0 ? x : 0) - 1; }
 static inline double expm1_below_d(double x) { return expm1(x < 0 ? x : 0); }
-/* Past the limit on either side TensorFlow leaves a term out, which shows in bfloat16. */
+/* Beyond the limit on either side TensorFlow drops a term, which affects bfloat16. */
 static inline float softplus_f(float x, float limit)
 {
   float e = exp_f(-fabsf(x)), y = (x > 0 ? x : 0) + log1p_f(e);
@@ -49,10 +49,10 @@ static inline double softplus_d(double x, double limit)
   return x > limit ? x : x < -limit ? e : (x > 0 ? x : 0) + log1p(e);
 }
 
-/* ---- element by element ---- */
+/* ---- elementwise ops ---- */
 
 #define BY_FLOAT(x, f, d) _Generic((x), float: f, double: d)(x)
-/* Selu's two constants, in the type of the elements as TensorFlow has them. */
+/* Selu's two constants, rounded to the element type as in TensorFlow. */
 #define SCALE_f32 1.05070099f
 #define SCALE_f64 1.05070098735548049342
 #define SCALE_f16 0x1.0dp0f
@@ -61,7 +61,7 @@ static inline double softplus_d(double x, double limit)
 #define SCALE_ALPHA_f64 1.75809934084737685994
 #define SCALE_ALPHA_f16 0x1.c2p0f
 #define SCALE_ALPHA_bf16 0x1.c2p0f
-/* Softplus's limit: -2 less the logarithm of the type's epsilon. */
+/* Softplus's limit: -log(epsilon of the type) - 2. */
 #define LIMIT_f32 13.9423847f
 #define LIMIT_f64 34.0436533891171556
 #define LIMIT_f16 0x1.c08p2f
@@ -89,7 +89,7 @@ TN__UNARY(softsign, 1, TN__VIA_FLOATS)
 #define T_FLOATS "T: {half, bfloat16, float, double}"
 #define T_REALS "float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, uint64"
 
-/* X(op, its loops, attributes, types of the kernel when the schema allows more, summary) */
+/* X(op, its loops, attributes, dtypes of the kernel if the schema allows more, summary) */
 #define UNARY_OPS(X)                                                                                    \
   X("Relu", relu, "T: {" T_REALS ", qint8}",                                                            \
     "T=float|double|int32|uint8|int16|int8|int64|bfloat16|uint16|half|uint32|uint64", "max(x, 0)")      \

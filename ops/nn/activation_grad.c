@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Gradients of the activations: of the gradient that comes in (x below) and what the activation was given, or for Elu
- * and Selu what it gave (y). */
+/* Gradients of the activations. Below, x is the incoming gradient; y is the activation's input, or for Elu and Selu its
+ * output. */
 #include <math.h>
 #include <ops/kernel/elements/elementwise.h>
 #include <ops/kernel/elements/leaky.h>
 #include <ops/kernel/elements/vector_math.h>
 
 #define BY_FLOAT(x, f, d) _Generic((x), float: f, double: d)(x)
-/* Selu's two constants, in the type of the elements as TensorFlow has them. */
+/* Selu's two constants, rounded to the element type as in TensorFlow. */
 #define SCALE_f32 1.05070099f
 #define SCALE_f64 1.05070098735548049342
 #define SCALE_f16 0x1.0dp0f
@@ -17,7 +17,7 @@
 #define SCALE_ALPHA_f16 0x1.c2p0f
 #define SCALE_ALPHA_bf16 0x1.c2p0f
 
-/* Products, so that an infinite or undefined gradient is NaN where the activation is flat. */
+/* Written as products, so that an infinite or NaN gradient gives NaN where the activation is flat. */
 #define EXPR_relu_grad(d, x, y) ((x) * ((y) > 0 ? 1 : 0))
 #define EXPR_relu6_grad(d, x, y) ((x) * ((((y) > 0) & ((y) < 6)) ? 1 : 0))
 #define EXPR_elu_grad(d, x, y) ((y) < 0 ? (x) * ((y) + 1) : (x))

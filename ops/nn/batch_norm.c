@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* FusedBatchNorm in its three versions and BatchNormWithGlobalNormalization: a scale and a shift for each channel. */
+/* FusedBatchNorm, versions 1 to 3, and BatchNormWithGlobalNormalization: a scale and a shift per channel. */
 #include <core/base/alloc.h>
 #include <math.h>
 #include <ops/nn/norm_images.h>
@@ -23,7 +23,7 @@ static tn_status infer_fused(tn_infer_ctx *ctx, tn_error *err)
     tn__shape in;
     st = tn__infer_rank(ctx, i, 1, &in, err);
     if (st != TN_OK) return st;
-    if (i > 2 && s.training) continue; /* no statistics come in */
+    if (i > 2 && s.training) continue; /* the statistics inputs are not used for training */
     if (!tn__dim_merge(&c.dims[0], in.dims[0]))
       return tn_error_set(err, TN_INVALID_ARGUMENT,
                           "%s: input %zu has %lld values, wanted one for each of %lld channels", tn__infer_op(ctx), i,
@@ -72,7 +72,8 @@ static tn_status fused_prepare(tn_prepare_ctx *ctx, tn_error *err)
   return st != TN_OK ? st : tn__norm_plan_new(ctx, 1, err);
 }
 
-/* Mean and variance of every channel: reserves 3 and 4, and what a training loop keeps: outputs 1 and 2. */
+/* Computes the mean and variance of every channel. Outputs 3 and 4 hold them for the gradient; outputs 1 and 2 are the
+ * updated running statistics. */
 static void measure(tn_kernel_ctx *ctx, const tn__norm_plan *p, const float *x)
 {
   const tn__norm_state *s = ctx->state;
@@ -113,7 +114,7 @@ static tn_status fused_compute(tn_kernel_ctx *ctx)
     for (uint32_t i = 1; i < 5; i++)
       memcpy(ctx->outputs[i]->data, ctx->inputs[i % 2 == 1 ? 3 : 4]->data, (size_t)c * sizeof(float));
   }
-  if (p->channels.count == 0) { /* nothing has no mean */
+  if (p->channels.count == 0) { /* no elements: the mean is undefined */
     for (int64_t i = 0; i < c; i++) ((float *)ctx->outputs[1]->data)[i] = ((float *)ctx->outputs[2]->data)[i] = NAN;
     return TN_OK;
   }
@@ -155,7 +156,7 @@ static tn_status global_prepare(tn_prepare_ctx *ctx, tn_error *err)
   return st != TN_OK ? st : tn__prepare_unchanged(ctx, err);
 }
 
-/* Channels done at a time. */
+/* Channels processed at a time. */
 #define BLOCK 64
 #define SAME(x) (x)
 #define GLOBAL(name, T, E, LOAD, STORE, SQRT)                                                                 \

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The gradients of FusedBatchNorm in its three versions. */
+/* The gradients of FusedBatchNorm, versions 1 to 3. */
 #include <core/base/alloc.h>
 #include <math.h>
 #include <ops/nn/norm_images.h>
@@ -49,7 +49,7 @@ static tn_status prepare(tn_prepare_ctx *ctx, tn_error *err)
   return st != TN_OK ? st : tn__norm_plan_new(ctx, 2, err);
 }
 
-/* With d = x - mean, k = scale / sqrt(var + epsilon) and means over a channel:
+/* dx, with d = x - mean, k = scale / sqrt(var + epsilon) and means taken over a channel:
  *   training   k (dy - mean(dy) - d mean(d dy) / (var + epsilon))
  *   otherwise  k dy */
 static tn_status compute(tn_kernel_ctx *ctx)
@@ -75,7 +75,7 @@ static tn_status compute(tn_kernel_ctx *ctx)
   float *dx = tn__norm_result(ctx, p, 0);
   if (s->training) {
     tn__channels_scale(&p->channels, ctx, x, mean, r.scale, r.shift, dy, r.by, dx);
-  } else { /* where there is no statistic to subtract, shift holds zeros */
+  } else { /* no statistics to subtract: shift holds zeros */
     tn__channels_scale(&p->channels, ctx, dy, r.shift, r.by, r.shift, NULL, NULL, dx);
   }
   tn__norm_store(ctx, p, dx);

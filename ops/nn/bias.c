@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* BiasAdd: one value for every channel, added in one pass over the rows. BiasAddGrad sums everything but channels. */
+/* BiasAdd adds one value per channel in a single pass. BiasAddGrad sums over everything except the channels. */
 #include <core/base/alloc.h>
 #include <ops/kernel/elements/elementwise.h>
 #include <ops/kernel/reduce/reduce_plan.h>
 #include <string.h>
 
-/* Few channels are repeated until they make rows of up to this many elements. */
+/* A short bias is replicated to rows of up to this many elements. */
 #define PATTERN 128
-#define WIDEST 16 /* bytes of an element */
+#define WIDEST 16 /* maximum bytes per element */
 
 typedef struct bias_state {
   const tn__binary_loop *loop;
-  bool first; /* channels come after the batch, not last */
+  bool first; /* channels are dimension 1, not the last one */
 } bias_state;
 
-/* BiasAddV1 has no data format. */
+/* BiasAddV1 has no attribute data_format. */
 static bool channels_first(const tn_operation *op, tn_status *st, tn_error *err)
 {
   static const char *const formats[] = { "NHWC", "NCHW" };
@@ -76,12 +76,12 @@ typedef struct bias_run {
   tn__binary_fn fn;
   const char *x, *bias;
   char *out;
-  int64_t channels, inner; /* inner: neighbours of one channel */
+  int64_t channels, inner; /* inner: adjacent elements of one channel */
 } bias_run;
 
 static inline int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
 
-/* Channels lie side by side. */
+/* Channels are adjacent. */
 static void rows_part(void *user, int64_t begin, int64_t end)
 {
   const bias_run *r = user;
@@ -96,13 +96,13 @@ static void rows_part(void *user, int64_t begin, int64_t end)
   }
   for (int64_t at = begin, n; at < end; at += n) {
     int64_t c = at == begin ? at % r->channels : 0;
-    /* The first piece ends at the end of a pixel, so that all others begin with channel 0. */
+    /* The first piece ends at the end of a pixel, so all later ones begin with channel 0. */
     n = smaller(row - c, end - at);
     r->fn(r->x + at * size, 1, bias + c * size, 1, r->out + at * size, n);
   }
 }
 
-/* Each channel has a row of its own. */
+/* Each channel is a contiguous plane. */
 static void planes_part(void *user, int64_t begin, int64_t end)
 {
   const bias_run *r = user;
@@ -189,7 +189,7 @@ static tn_status grad_compute(tn_kernel_ctx *ctx)
   const tn_view *out = ctx->outputs[0];
   if (ctx->shape_state != NULL)
     tn__reduce_plan_run(ctx->shape_state, ctx, ctx->inputs[0]->data, out->data);
-  else if (out->count > 0) /* sums of nothing */
+  else if (out->count > 0) /* sums over no elements */
     memset(out->data, 0, (size_t)out->count * tn_dtype_size(out->dtype));
   return TN_OK;
 }

@@ -5,12 +5,12 @@
 #include <ops/kernel/window/volume.h>
 #include <string.h>
 
-/* Elements of a part at least, and parts at most. */
+/* Minimum number of elements per part, and maximum number of parts. */
 #define PART 32768
 #define PARTS 64
-/* Terms that are summed in float before they go into double. */
+/* Number of terms summed in float before they are added to a double. */
 #define ROWS 32
-/* Channels that are done together. */
+/* Channels processed together. */
 #define BLOCK 64
 
 void tn__channels_plan(tn__channels *p, const int64_t *dims, int32_t rank, int32_t axis, int64_t elements)
@@ -33,10 +33,10 @@ void tn__channels_plan(tn__channels *p, const int64_t *dims, int32_t rank, int32
 typedef struct sums {
   const tn__channels *p;
   const float *x, *shift, *y;
-  double *room; /* by part: first[c], second[c] */
+  double *room; /* for each part: first[c], second[c] */
 } sums;
 
-/* `rows` rows of n adjacent channels, c apart, into one[n] and two[n]. */
+/* Adds `rows` rows of n adjacent channels, c elements apart, to one[n] and two[n]. */
 #define ROWS_FOR(count, D, BY)                                    \
   for (int64_t row = 0; row < rows; row++, x += c) {              \
     TN__IVDEP                                                     \
@@ -92,7 +92,7 @@ static void sum_rows(const sums *s, int64_t begin, int64_t end, double *first, d
   }
 }
 
-/* A plane of one channel: in lanes, so that the loop becomes vector code. `steps` times LANES elements. */
+/* Sums `steps` times LANES elements of one channel's plane, in lanes so that the loop vectorises. */
 #define LANES 32
 #define PLANE_FOR(BY)                                                                      \
   for (int64_t step = 0; step < steps; step++, x += LANES, y = y == NULL ? NULL : y + LANES) { \
@@ -185,7 +185,7 @@ typedef struct scaling {
   float *out;
 } scaling;
 
-/* Of n channels of rows that are c apart. */
+/* Scales n channels of rows that are c elements apart. */
 #define SCALE_ROWS_FOR(count)                                                                                  \
   for (int64_t row = 0; row < rows; row++, x += c, out += c) {                                                 \
     if (y == NULL) {                                                                                           \

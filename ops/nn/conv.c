@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Conv2D, alone and with what follows it: a matrix product in which row i of A is the window at place i, and B is the
- * filter as it lies.
+/* Conv2D, with and without an epilogue, as a matrix product: row i of A is the window at position i, and B is the
+ * filter, unchanged.
  *
- * Windows are read where they are and never copied together. Places whose windows have the same taps inside the image
- * are done together: they lie in a rectangle, and what their windows read has the same distances. Taps outside, which
- * would meet zeros, are left out. Images with channels first, and half and bfloat16, are brought into the form of the
- * others in scratch memory. */
+ * Windows are read in place and never gathered. Positions whose windows have the same taps inside the image form a
+ * rectangle, and are processed together: their windows read elements at the same relative offsets. Taps outside the
+ * image, which would multiply zeros, are skipped. Images with channels first, and half and bfloat16, are first
+ * converted to the common form in scratch memory. */
 #include <core/base/alloc.h>
 #include <core/base/text.h>
 #include <ops/kernel/product/after_product.h>
@@ -15,16 +15,16 @@
 #include <ops/kernel/window/volume.h>
 #include <ops/kernel/elements/widen.h>
 
-/* Of images and results that are gone through rectangle by rectangle. */
+/* Maximum bytes of images and results in a block, which is processed rectangle by rectangle. */
 #define TOGETHER_BYTES (512 << 10)
 
 /* ---- shapes ---- */
 
 typedef struct conv_sizes {
-  int64_t n, h, w, c;             /* the images */
-  int64_t kh, kw, kc, oc, groups; /* the filter; kc channels of a group */
+  int64_t n, h, w, c;             /* sizes of the images */
+  int64_t kh, kw, kc, oc, groups; /* sizes of the filter; kc: input channels per group */
   int64_t oh, ow;
-  int64_t places;                 /* of the window, in all images */
+  int64_t places;                 /* window positions in all images */
 } conv_sizes;
 
 static tn_status conv_shape(const tn__window *w, conv_sizes *z, tn__shape *out, tn_error *err)
@@ -47,13 +47,13 @@ static tn_status infer_conv(tn_infer_ctx *ctx, tn_error *err)
   tn_status st = tn__infer_rank(ctx, 0, 4, &in, err);
   if (st == TN_OK) st = tn__infer_rank(ctx, 1, 4, &filter, err);
   if (st != TN_OK) return st;
-  if (tn__window_read(tn_infer_operation(ctx), &w, NULL) != TN_OK) { /* the kernel says what is wrong */
+  if (tn__window_read(tn_infer_operation(ctx), &w, NULL) != TN_OK) { /* the kernel reports the error */
     tn__shape_unknown(&out);
     return tn__infer_set(ctx, 0, &out, err);
   }
   int64_t c = in.dims[tn__window_depth(&w)], kc = filter.dims[2];
   if (c >= 0 && kc > 0 && c % kc != 0)
-    return tn_error_set(err, TN_INVALID_ARGUMENT, "%s: %lld channels are no multiple of the filter's %lld",
+    return tn_error_set(err, TN_INVALID_ARGUMENT, "%s: %lld channels are not a multiple of the filter's %lld",
                         tn__infer_op(ctx), (long long)c, (long long)kc);
   for (int k = 0; k < 2; k++) w.axis[k].size = filter.dims[k];
   out.rank = 4;
@@ -74,7 +74,7 @@ typedef struct conv_state {
   tn__epilogue epilogue;
 } conv_state;
 
-/* Neighbouring places along an axis, whose windows have the taps [tap, tap + taps) inside. */
+/* Adjacent window positions along an axis, with taps [tap, tap + taps) inside the image. */
 typedef struct stretch {
   int64_t from, n, tap, taps;
 } stretch;
@@ -82,18 +82,18 @@ typedef struct stretch {
 typedef struct conv_plan {
   tn__window_axis axis[2];
   conv_sizes z;
-  tn__gemm_plan gemm; /* of one group */
-  size_t element;     /* bytes of the type computed in */
+  tn__gemm_plan gemm; /* product of one channel group */
+  size_t element;     /* bytes of the compute type */
   const void *packed; /* the constant filter in panels, or NULL */
   tn__form in, filter, out;
-  size_t at_gemm;     /* in scratch */
-  size_t bytes;       /* of this allocation */
-  bool joined;        /* a row of the window is one run of the image */
+  size_t at_gemm;     /* offset in scratch */
+  size_t bytes;       /* size of this allocation */
+  bool joined;        /* a row of the window is contiguous in the image */
 
-  stretch *stretches[2];  /* of rows, of columns; a pair is a rectangle */
-  int64_t n_stretches[2]; /* 0: windows are single pixels, so that the matrix is in memory */
-  int64_t images, blocks; /* images of a block; the last block may have fewer */
-  int64_t *groups[2];     /* in a whole block and in the last one: groups of rows before each rectangle; and all */
+  stretch *stretches[2];  /* of rows and of columns; each pair is a rectangle */
+  int64_t n_stretches[2]; /* 0: windows are single pixels, so A is a matrix in memory */
+  int64_t images, blocks; /* images per block (the last block may have fewer); number of blocks */
+  int64_t *groups[2];     /* for a whole block and the last one: row groups before each rectangle, then the total */
 } conv_plan;
 
 static tn_status conv_create(const tn_operation *op, void **state, tn_error *err)
@@ -105,9 +105,9 @@ static tn_status conv_create(const tn_operation *op, void **state, tn_error *err
   if (st != TN_OK) return st;
   const char *type = tn_operation_type(op);
   if (s.window.batch_stride != 1 || s.window.depth_stride != 1)
-    return tn_error_set(err, TN_UNIMPLEMENTED, "%s: attribute 'strides' goes over batch or channels", type);
+    return tn_error_set(err, TN_UNIMPLEMENTED, "%s: attribute 'strides' is not 1 over batch or channels", type);
   if (s.window.batch_dilation != 1 || s.window.depth_dilation != 1)
-    return tn_error_set(err, TN_INVALID_ARGUMENT, "%s: attribute 'dilations' goes over batch or channels", type);
+    return tn_error_set(err, TN_INVALID_ARGUMENT, "%s: attribute 'dilations' is not 1 over batch or channels", type);
   s.wide = tn__wide_dtype(s.dtype);
   if (!tn__gemm_type_of(s.wide, &s.type)) return tn__no_kernel(err, op, s.dtype);
   return tn__keep_state(&s, sizeof s, "convolution", state, err);
@@ -144,10 +144,10 @@ static tn_status conv_measure(const tn_prepare_ctx *ctx, conv_plan *p, tn_error 
   z->oc = filter->dims[3];
   if (filter->count == 0) return filter_error(ctx, "the filter has no elements", err);
   if (z->c == 0 || z->c % z->kc != 0)
-    return filter_error(ctx, "the channels are no multiple of the filter's", err);
+    return filter_error(ctx, "the channels are not a multiple of the filter's", err);
   z->groups = z->c / z->kc;
   if (z->oc % z->groups != 0)
-    return filter_error(ctx, "the output's channels are no multiple of the number of groups", err);
+    return filter_error(ctx, "the output's channels are not a multiple of the number of groups", err);
   for (int k = 0; k < 2; k++) p->axis[k] = s->window.axis[k];
   p->axis[0].size = z->kh;
   p->axis[1].size = z->kw;
@@ -159,12 +159,12 @@ static tn_status conv_measure(const tn_prepare_ctx *ctx, conv_plan *p, tn_error 
 
 typedef struct conv_windows {
   const conv_plan *plan;
-  const char *in; /* the first channel of the group */
+  const char *in; /* first channel of the channel group */
 } conv_windows;
 
 static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 
-/* The rectangle of a group of rows; *group is its number there from now on. */
+/* Finds the rectangle that contains a group of rows. *group becomes the group's number within the rectangle. */
 static int64_t find_rectangle(const int64_t *groups, int64_t n, int64_t *group)
 {
   int64_t low = 0;
@@ -179,8 +179,8 @@ static int64_t find_rectangle(const int64_t *groups, int64_t n, int64_t *group)
   return low;
 }
 
-/* Where in tn__gemm_window.place things are: the group that comes next and the rows left in its rectangle, which is the
- * pair of these stretches; the next row's place in it. */
+/* Indices into tn__gemm_window.place. NEXT: the next group; LEFT: rows left in its rectangle; DOWN, ALONG: the
+ * rectangle's two stretches; IMAGE, Y, X: position of the next row. */
 enum { NEXT, LEFT, DOWN, ALONG, IMAGE, Y, X };
 
 static void find_place(const conv_plan *p, int64_t group, int64_t *at)
@@ -201,13 +201,13 @@ static void find_place(const conv_plan *p, int64_t group, int64_t *at)
   at[IMAGE] = block * p->images + begin / along / down;
 }
 
-/* Addresses of the next out->rows rows: line by line of the rectangle. */
+/* Sets the addresses of the next out->rows rows, which proceed line by line through the rectangle. */
 static void next_rows(const conv_windows *windows, const stretch *down, const stretch *along, tn__gemm_window *out)
 {
   const conv_plan *p = windows->plan;
   const conv_sizes *z = &p->z;
   const tn__window_axis *v = &p->axis[0], *u = &p->axis[1];
-  const bool empty = down->taps == 0 || along->taps == 0; /* then nothing is read */
+  const bool empty = down->taps == 0 || along->taps == 0; /* nothing is read in that case */
   const int64_t step = empty ? 0 : u->stride * z->c * (int64_t)p->element;
   int64_t *at = out->place;
   for (int i = 0; i < out->rows;) {
@@ -268,9 +268,9 @@ static tn_status pack_filter(void *user, const tn_view *from, void *to, tn_error
   return TN_OK;
 }
 
-#define MOST_PLACES ((int64_t)1 << 28) /* along an axis */
+#define MOST_PLACES ((int64_t)1 << 28) /* maximum window positions along an axis */
 
-/* Finds the stretches of an axis; to may be NULL, to count them. */
+/* Finds the stretches of an axis and returns their number. `to` may be NULL, only to count them. */
 static int64_t find_stretches(const tn__window_axis *a, int64_t length, int64_t places, stretch *to)
 {
   int64_t n = 0, before = -1, taps_before = -1;
@@ -298,7 +298,7 @@ static bool is_dense(const conv_plan *p)
   return true;
 }
 
-/* A copy of `m` with room for its stretches. */
+/* Allocates a copy of `m`, followed by its stretches and groups. NULL if out of memory. */
 static conv_plan *new_plan(const conv_plan *m)
 {
   const conv_sizes *z = &m->z;
@@ -327,7 +327,7 @@ static conv_plan *new_plan(const conv_plan *m)
   return p;
 }
 
-/* Blocks of images, and the groups of rows in each. */
+/* Divides the images into blocks, and counts the groups of rows in each. */
 static void plan_groups(conv_plan *p)
 {
   const conv_sizes *z = &p->z;
@@ -335,7 +335,7 @@ static void plan_groups(conv_plan *p)
   if (rectangles == 0) return;
   double bytes = ((double)z->h * (double)z->w * (double)z->c + (double)z->oh * (double)z->ow * (double)z->oc) *
                  (double)p->element;
-  const int64_t few = p->gemm.kernel->mr; /* so that there are whole groups of edges, too */
+  const int64_t few = p->gemm.kernel->mr; /* enough images for full groups even in rectangles at edges */
   p->images = bytes * (double)few > TOGETHER_BYTES ? few : (int64_t)(TOGETHER_BYTES / bytes);
   if (p->images > z->n) p->images = z->n;
   p->blocks = (z->n + p->images - 1) / p->images;
@@ -386,7 +386,7 @@ static tn_status conv_prepare(tn_prepare_ctx *ctx, tn_error *err)
   if (st == TN_OK) st = conv_shape(&s->window, &measured.z, &out, err);
   if (st == TN_OK) st = tn__after_product_check(&s->epilogue, ctx, 2, out.dims, 4, err);
   if (st == TN_OK) st = tn_prepare_output(ctx, 0, out.dims, 4, err);
-  /* Each row and column is looked at; paddings can make them many, where no memory would hold the result anyhow. */
+  /* Planning visits each row and column. Paddings can make them so many that no memory could hold the result. */
   if (st == TN_OK && (measured.z.oh > MOST_PLACES || measured.z.ow > MOST_PLACES))
     st = tn_error_set(err, TN_RESOURCE_EXHAUSTED, "a result of %lld x %lld places is too large", (long long)measured.z.oh,
                       (long long)measured.z.ow);

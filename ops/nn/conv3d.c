@@ -5,11 +5,11 @@
 static const tn__conv_kind forward = { .wanted = TN__CONV_Y, .directions = 3 };
 static const tn__conv_kind to_input = { .wanted = TN__CONV_X, .directions = 3 };
 static const tn__conv_kind to_filter = { .wanted = TN__CONV_FILTER, .directions = 3 };
-/* The first versions of the gradients get the tensor itself for its shape. */
+/* The first versions of the gradients take a tensor of the wanted shape, not the shape's sizes. */
 static const tn__conv_kind to_input_1 = { .wanted = TN__CONV_X, .directions = 3, .by_example = true };
 static const tn__conv_kind to_filter_1 = { .wanted = TN__CONV_FILTER, .directions = 3, .by_example = true };
 
-/* The two functions that name a kind. */
+/* Defines the shape function and `create` of a kind. */
 #define KIND(kind)                                                                                  \
   static tn_status infer_##kind(tn_infer_ctx *ctx, tn_error *err)                                   \
   {                                                                                                 \

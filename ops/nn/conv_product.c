@@ -18,11 +18,11 @@ enum { X, FILTER, Y };
 
 typedef struct conv_plan {
   tn__conv_sizes z;
-  tn__gemm_plan gemm; /* of one group */
-  tn__taps *taps;     /* NULL: a window is one pixel, so that the matrix is in memory */
+  tn__gemm_plan gemm; /* product of one channel group */
+  tn__taps *taps;     /* NULL: a window is one pixel, so A is a matrix in memory */
   const void *packed; /* the constant filter in panels, or NULL */
   tn__form form[3];
-  size_t at_turned, at_gemm; /* in scratch */
+  size_t at_turned, at_gemm; /* offsets in scratch */
 } conv_plan;
 
 tn_status tn__conv_create(const tn_operation *op, const tn__conv_kind *kind, void **state, tn_error *err)
@@ -107,7 +107,7 @@ static tn_status plan_rows(const conv_state *s, conv_plan *p, tn_error *err)
   return TN_OK;
 }
 
-/* A constant filter is brought into panels once. */
+/* Packs a constant filter into panels once. */
 static void plan_packing(tn_prepare_ctx *ctx, const conv_state *s, conv_plan *p)
 {
   tn__gemm_plan *g = &p->gemm;
@@ -148,7 +148,7 @@ tn_status tn__conv_product_prepare(tn_prepare_ctx *ctx, tn_error *err)
 
 /* ---- computing ---- */
 
-/* The filter with channels in and out changed about, group by group. */
+/* Exchanges the filter's input and output channels, group by group. */
 #define TURN(name, T)                                                                                     \
   static void name(const tn__conv_sizes *z, const T *restrict from, T *restrict to)                       \
   {                                                                                                       \
@@ -164,7 +164,7 @@ TURN(turn_64, uint64_t)
 typedef struct matrices {
   const char *a, *b;
   char *c;
-  size_t a_group, b_group, c_group; /* bytes from one group to the next */
+  size_t a_group, b_group, c_group; /* bytes between groups */
 } matrices;
 
 static matrices set_matrices(const tn_kernel_ctx *ctx, const conv_plan *p, const void *const *at, void *result)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Convolutions and their gradients as matrix products. A kernel's `create` names its kind; the other functions are the
- * kernel's own.
+/* Convolutions and their gradients as matrix products. A kernel's `create` passes its kind; the functions below
+ * serve as the kernel's other functions.
  *
  *   y       windows of x, times the filter
- *   x       windows of y, times the filter turned around
- *   filter  windows of x lying across, times y */
+ *   x       windows of y, times the filter with input and output channels exchanged
+ *   filter  transposed windows of x, times y */
 #ifndef TN_OPS_NN_CONV_PRODUCT_H
 #define TN_OPS_NN_CONV_PRODUCT_H
 

@@ -18,7 +18,7 @@ tn_status tn__conv_read(const tn_operation *op, const tn__conv_kind *kind, tn__v
   return st;
 }
 
-/* A shape that input i says by its value, or by being an example. */
+/* The shape that input i gives: by its value, or for `by_example` kinds by its own shape. */
 static tn_status said_shape(const tn_prepare_ctx *ctx, const tn__conv_kind *kind, uint32_t i, int64_t *dims,
                             tn_error *err)
 {
@@ -36,7 +36,7 @@ static tn_status shape_of(const tn_prepare_ctx *ctx, uint32_t i, int32_t rank, i
   return st;
 }
 
-/* Sizes of two numbers are those of rows and columns alone. */
+/* If the sizes input has two numbers, they are the numbers of rows and columns only. */
 static tn_status short_sizes(const tn_prepare_ctx *ctx, const tn__volume_window *w, const int64_t *filter,
                              const int64_t *y, int64_t *dims, tn_error *err)
 {
@@ -82,9 +82,9 @@ static tn_status check_channels(const tn_prepare_ctx *ctx, const tn__conv_kind *
   if ((kind->depthwise || kind->directions == 3) && z->x.c != z->fc)
     return misfit(ctx, kind, x, filter, "the numbers of channels differ", err);
   if (z->x.c == 0 || z->x.c % z->fc != 0)
-    return misfit(ctx, kind, x, filter, "the channels are no multiple of the filter's", err);
+    return misfit(ctx, kind, x, filter, "the channels are not a multiple of the filter's", err);
   if (!kind->depthwise && z->fo % (z->x.c / z->fc) != 0)
-    return misfit(ctx, kind, x, filter, "the output's channels are no multiple of the number of groups", err);
+    return misfit(ctx, kind, x, filter, "the output's channels are not a multiple of the number of groups", err);
   return TN_OK;
 }
 
@@ -133,7 +133,7 @@ static tn_status infer_y(tn_infer_ctx *ctx, const tn__conv_kind *kind, tn_error 
   tn_status st = tn__infer_rank(ctx, 0, rank, &x, err);
   if (st == TN_OK) st = tn__infer_rank(ctx, 1, rank, &filter, err);
   if (st != TN_OK) return st;
-  if (tn__volume_read(tn_infer_operation(ctx), kind->directions, &w, NULL) != TN_OK) { /* the kernel says why */
+  if (tn__volume_read(tn_infer_operation(ctx), kind->directions, &w, NULL) != TN_OK) { /* the kernel reports it */
     tn__shape_unknown(&out);
     return tn__infer_set(ctx, 0, &out, err);
   }
@@ -225,10 +225,10 @@ void tn__taps_free(tn__taps *t)
 
 static const _Alignas(64) char zeros[TN__GEMM_KC * 8];
 
-/* Neighbouring terms that are worth reading in place. */
+/* Minimum number of contiguous terms for which reading in place pays. */
 #define RUN 16
 
-/* Numbers of a row along the axes, the image first. */
+/* Position of a row: image, then index along each axis. */
 typedef struct place {
   int64_t image, p[3];
 } place;
@@ -245,7 +245,7 @@ static place place_of(const tn__taps *t, int64_t row)
   return at;
 }
 
-/* Element of the source, at its first channel, that tap [k0, k1, k2] reads at a place; -1 for none. */
+/* Offset of the source pixel, at its first channel, that tap [k0, k1, k2] reads at a position; -1 if there is none. */
 static int64_t source_of(const tn__taps *t, const place *at, int64_t k0, int64_t k1, int64_t k2)
 {
   int64_t a = t->at[0][at->p[0] * t->size[0] + k0], b = t->at[1][at->p[1] * t->size[1] + k1];

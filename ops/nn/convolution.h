@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What convolutions over images and volumes and their gradients have in common: which shapes fit together, and rows of
- * a matrix that are windows.
+/* Common code of convolutions over images and volumes and their gradients: shape checks, and matrices whose rows are
+ * windows.
  *
- * x (the images), the filter and y (the result) hang together in the same way whichever of the three is computed. */
+ * The relation between x (the images), the filter and y (the result) is the same whichever of the three is computed. */
 #ifndef TN_OPS_NN_CONVOLUTION_H
 #define TN_OPS_NN_CONVOLUTION_H
 
@@ -11,26 +11,26 @@
 
 typedef enum tn__conv_wanted { TN__CONV_Y, TN__CONV_X, TN__CONV_FILTER } tn__conv_wanted;
 
-/* How an op gives the three. y is input 2 of gradients. */
+/* How an op's inputs and output relate to the three. y is input 2 of gradients. */
 typedef struct tn__conv_kind {
   tn__conv_wanted wanted;
   int directions;
-  bool depthwise;  /* the filter has outputs for each channel of its own */
-  bool by_example; /* the input that says a gradient's shape is a tensor of it, not its sizes */
+  bool depthwise;  /* each channel has its own filters and outputs */
+  bool by_example; /* a gradient's shape is given by a tensor of that shape, not by its sizes */
 } tn__conv_kind;
 
 typedef struct tn__conv_sizes {
   tn__volume_window window; /* with padding */
-  tn__volume x, y;          /* when they have no elements, other sizes may be any numbers */
-  int64_t x_pixels, y_pixels; /* of all images together */
-  int64_t taps;             /* of the window */
-  int64_t fc, fo;           /* the filter's channels: in, out */
-  int64_t groups;           /* 1 for a depthwise one */
+  tn__volume x, y;          /* if they have no elements, their other sizes may have any product */
+  int64_t x_pixels, y_pixels; /* in all images together */
+  int64_t taps;             /* taps of the window */
+  int64_t fc, fo;           /* the filter's input and output channels */
+  int64_t groups;           /* 1 if depthwise */
 } tn__conv_sizes;
 
-/* Reads the attributes: the part of `create`. */
+/* For `create`: reads the attributes. */
 tn_status tn__conv_read(const tn_operation *op, const tn__conv_kind *kind, tn__volume_window *w, tn_error *err);
-/* Works the sizes out from inputs and gives output 0 its shape. */
+/* For `prepare`: computes the sizes from the inputs and sets the shape of output 0. */
 tn_status tn__conv_prepare(tn_prepare_ctx *ctx, const tn__conv_kind *kind, const tn__volume_window *w,
                            tn__conv_sizes *z, tn_error *err);
 /* The shape function. */
@@ -38,33 +38,33 @@ tn_status tn__conv_infer(tn_infer_ctx *ctx, const tn__conv_kind *kind, tn_error 
 
 /* ---- rows of a matrix ---- */
 
-/* Elements of a source, by place and tap along each axis. Loops over places read windows of it. */
+/* Offsets of a source's elements by window position and tap along each axis. */
 typedef struct tn__taps {
-  size_t bytes;      /* of this allocation */
-  size_t element;    /* bytes: 4 or 8 */
-  int64_t places[3]; /* that windows have along each axis */
-  int64_t size[3];   /* of a window */
-  int64_t from[3];   /* of the source */
-  int64_t c, pitch;  /* channels of a window, of the source */
-  int64_t *at[3];    /* [place * size + tap]: where in the source, -1 for nowhere */
+  size_t bytes;      /* size of this allocation */
+  size_t element;    /* bytes per element: 4 or 8 */
+  int64_t places[3]; /* number of window positions along each axis */
+  int64_t size[3];   /* size of a window */
+  int64_t from[3];   /* size of the source */
+  int64_t c, pitch;  /* channels of a window, and of the source */
+  int64_t *at[3];    /* [place * size + tap]: index in the source, -1 if outside */
 } tn__taps;
 
-/* Windows over x at the places of y, or windows over y of all places that an element of x is read from. c, pitch and
- * element are left to the caller. NULL without memory. */
+/* _of_x: windows over x at the positions of y. The other one: for each element of x, a window over the positions of
+ * y that read it. The caller sets c, pitch and element. NULL if out of memory. */
 tn__taps *tn__taps_of_x(const tn__conv_sizes *z);
 tn__taps *tn__taps_of_y(const tn__conv_sizes *z);
 void tn__taps_free(tn__taps *t); /* NULL allowed */
 static inline int64_t tn__taps_places(const tn__taps *t) { return t->places[0] * t->places[1] * t->places[2]; }
 
-/* The user of the two functions below, which are tn__gemm_rows. in: the first channel of the source's first pixel. */
+/* The `user` of the two tn__gemm_rows functions below. in: first channel of the source's first pixel. */
 typedef struct tn__tap_rows {
   const tn__taps *taps;
   const char *in;
 } tn__tap_rows;
-/* A row is a place of one image after another; its terms are the window's taps, and the channels of each. */
+/* Each row is a window position, image by image. Its terms are the window's taps and the channels of each tap. */
 int64_t tn__taps_by_place(const void *user, int64_t row, int rows, int64_t term, int64_t terms, void *room,
                           const void **at, int64_t *step);
-/* The same matrix lying across. */
+/* The transposed matrix. */
 int64_t tn__taps_by_tap(const void *user, int64_t row, int rows, int64_t term, int64_t terms, void *room,
                         const void **at, int64_t *step);
 

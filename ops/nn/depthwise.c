@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* DepthwiseConv2dNative, alone and with what follows it, and its gradients: every channel has windows and filters of
- * its own.
+/* DepthwiseConv2dNative, with and without an epilogue, and its gradients: every channel has its own filters.
  *
- * Channels are last and a line of the result is done at a time, so that all inner loops run over neighbours. Images
- * with channels first, half and bfloat16 are brought into that form in scratch memory. */
+ * Channels are last, and the result is computed line by line, so that all inner loops run over adjacent elements.
+ * Images with channels first, and half and bfloat16, are converted to that form in scratch memory. */
 #include <core/base/alloc.h>
 #include <ops/kernel/product/after_product.h>
 #include <ops/nn/convolution.h>
@@ -19,7 +18,7 @@ static const tn__conv_kind to_filter = { .wanted = TN__CONV_FILTER, .directions 
 
 /* ---- loops ---- */
 
-/* The taps of a window that lie inside, from in and filter on. Strides are in elements. */
+/* The taps of a window that are inside the image, relative to in and filter. Strides are in elements. */
 typedef struct taps {
   int64_t rows, columns;
   int64_t in_row, in_column, filter_row, filter_column;
@@ -27,8 +26,8 @@ typedef struct taps {
 
 /* c channels, each with `outs` outputs.
  * pixel    out = sum over taps of in times filter
- * pixels   the same for n of them with the same taps, each channel with one output; in_step and out_step apart.
- *          Finished as `then` says, which may be NULL, but for its `rows`
+ * pixels   the same for n pixels with the same taps, in_step and out_step apart, if each channel has one output.
+ *          Applies bias and clamp of `then` (may be NULL), but not its `rows`
  * spread   in += out times filter, summed over a channel's outputs
  * gather   filter += in times out */
 typedef struct loops {
@@ -37,7 +36,7 @@ typedef struct loops {
                  int64_t n, int64_t c, const tn__gemm_then *then);
   void (*spread)(void *in, const void *filter, const void *out, int64_t c, int64_t outs);
   void (*gather)(const void *in, void *filter, const void *out, int64_t c, int64_t outs);
-  void (*add)(void *sums, void *to, int64_t n); /* to += sums, which are cleared */
+  void (*add)(void *sums, void *to, int64_t n); /* to += sums; then clears sums */
 } loops;
 
 #if defined(__clang__)
@@ -46,9 +45,9 @@ typedef struct loops {
 #define UNROLL _Pragma("GCC unroll 8")
 #endif
 
-#define PIXELS 4 /* that share what is loaded of the filter */
+#define PIXELS 4 /* number of pixels that share the loaded filter values */
 
-/* Bias and clamp of a block's sums. Only results of float have them. */
+/* Applies bias and clamp to a block's sums. Float only. */
 #define FINISH_f32(T, V, bytes)                                                                                     \
   if (then != NULL) {                                                                                               \
     typedef int32_t bits __attribute__((vector_size(bytes)));                                                       \
@@ -68,8 +67,9 @@ typedef struct loops {
   }
 #define FINISH_f64(T, V, bytes)
 
-/* Sums stay in registers while the taps run by: of `n` pixels and `vectors` vectors of channels. The last vector begins
- * so that it ends with the channels: some are computed twice. Fewer channels than a vector has are left to `fewer`. */
+/* Keeps the sums of `n` pixels by `vectors` vectors of channels in registers while all taps are added. The last
+ * vector is aligned to the end of the channels, so it may compute some channels twice. If there are fewer channels
+ * than one vector holds, `fewer` is used. */
 #define PIXEL_VECTORS(name, type, T, V, bytes, fewer, TARGET)                                                       \
   typedef T V __attribute__((vector_size(bytes)));                                                                  \
   TARGET static inline __attribute__((always_inline)) void block_##name(                                            \
@@ -193,7 +193,7 @@ typedef struct loops {
 LOOPS(f32, float)
 LOOPS(f64, double)
 
-/* The same sums in the same order, more of them at a time. */
+/* Wide vectors: the same sums in the same order, more of them at a time. */
 #if TN__VECTORS > 1
 #define WIDE(name, T, bytes, target, base, fewer)                            \
   PIXEL_VECTORS(name, base, T, vec_##name, bytes, fewer, target)             \
@@ -217,7 +217,7 @@ typedef struct depthwise_state {
   const loops *loops;
   tn__volume_window window;
   tn_dtype dtype;
-  size_t size; /* of an element as it is computed */
+  size_t size; /* bytes per element of the compute type */
   tn__epilogue epilogue;
 } depthwise_state;
 
@@ -226,9 +226,9 @@ enum { X, FILTER, Y };
 typedef struct depthwise_plan {
   tn__conv_sizes z;
   tn__form form[3];
-  int64_t inside[2][2]; /* lines, places of a line: from the first to behind the last with all taps in that direction */
-  bool upright;         /* lines are narrow: places below each other are done together, not those side by side */
-  size_t at_sums; /* in scratch: for the filter's gradient, what a line of places says for each tap */
+  int64_t inside[2][2]; /* ranges [0, 1) of lines and of positions in a line whose windows have all taps on that axis */
+  bool upright;         /* lines are short: positions in the same column are processed together, not those in a line */
+  size_t at_sums; /* offset in scratch, for the filter's gradient: sums of one line for each tap */
 } depthwise_plan;
 
 static tn_status create(const tn_operation *op, const tn__conv_kind *kind, void **state, tn_error *err)
@@ -245,7 +245,7 @@ static tn_status create(const tn_operation *op, const tn__conv_kind *kind, void 
   return tn__keep_state(&s, sizeof s, "convolution", state, err);
 }
 
-/* The two functions that name a kind. */
+/* Defines the shape function and `create` of a kind. */
 #define KIND(kind)                                                                            \
   static tn_status infer_##kind(tn_infer_ctx *ctx, tn_error *err)                             \
   {                                                                                           \
@@ -262,10 +262,10 @@ KIND(to_filter)
 static void destroy(void *state) { tn__free(state, sizeof(depthwise_state)); }
 static void destroy_plan(void *plan) { tn__free(plan, sizeof(depthwise_plan)); }
 
-/* Places [0, 1) of a line that have all taps. */
+/* Finds the positions [inside[0], inside[1]) of an axis whose windows have all taps inside. */
 static void find_inside(const tn__window_axis *a, int64_t length, int64_t places, int64_t *inside)
 {
-  int64_t room = length + a->before - (a->size - 1) * a->dilation; /* for the first tap, from place 0 on */
+  int64_t room = length + a->before - (a->size - 1) * a->dilation; /* for the first tap, counted from position 0 */
   inside[0] = a->before <= 0 ? 0 : (a->before - 1) / a->stride + 1;
   inside[1] = room <= 0 ? 0 : (room - 1) / a->stride + 1;
   if (inside[1] > places) inside[1] = places;
@@ -319,8 +319,8 @@ typedef struct run {
 
 static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 
-/* `lines` lines of the result from `out` on, with the same taps downwards: t's rows begin at row `row` of the filter,
- * which is line `in` of the images. */
+/* Computes `lines` lines of the result, starting at `out`, that have the same vertical taps. t's rows begin at row
+ * `row` of the filter, which reads line `in` of the images. */
 static void do_lines(const run *r, taps *t, const char *in, int64_t row, char *out, int64_t lines)
 {
   const tn__conv_sizes *z = r->z;
@@ -354,7 +354,7 @@ static void do_lines(const run *r, taps *t, const char *in, int64_t row, char *o
   }
 }
 
-/* What is left to do to places [0, n) from `out` on. */
+/* Applies the remaining epilogue steps to positions [0, n), starting at `out`. */
 static void follow(const run *r, char *out, int64_t n)
 {
   void *places[TN__GEMM_MR];
@@ -387,7 +387,7 @@ static void line_part(void *user, int64_t begin, int64_t end)
   }
 }
 
-/* Lines of the images: what all places that read them say. */
+/* Gradient of the images, by lines: adds the contributions of all positions that read a line. */
 static void spread_part(void *user, int64_t begin, int64_t end)
 {
   const run *r = user;
@@ -415,7 +415,8 @@ static void spread_part(void *user, int64_t begin, int64_t end)
   }
 }
 
-/* Taps of the filter: the sum over all places. Lines are summed on their own, so that rounding stays small. */
+/* Gradient of the filter, by taps: sums over all positions. Each line is summed separately, to keep rounding errors
+ * small. */
 static void gather_part(void *user, int64_t begin, int64_t end)
 {
   const run *r = user;

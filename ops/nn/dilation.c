@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Dilation2D, the largest of image plus filter over a window, and its gradients, which go to where that was. */
+/* Dilation2D, the maximum of image plus filter over a window, and its gradients, which are added at the maximum. */
 #include <core/base/alloc.h>
 #include <float.h>
 #include <ops/kernel/elements/half.h>
@@ -10,10 +10,10 @@
 
 /* ---- loops ---- */
 
-/* Channels done at a time. */
+/* Channels processed at a time. */
 #define BLOCK 64
 
-/* The taps of a window that lie inside; strides in elements. */
+/* The taps of a window that are inside the image. Strides are in elements. */
 typedef struct taps {
   int64_t rows, columns;
   int64_t in_row, in_column, filter_row, filter_column;
@@ -21,13 +21,14 @@ typedef struct taps {
 
 typedef struct loops {
   tn_dtype dtype;
-  /* out[j] = the largest in + filter at channel j, j < n <= BLOCK; tap[j] = row * columns + column of the first such,
-   * -1 for none. out may be NULL. */
+  /* out[j] = the maximum of in + filter at channel j, j < n <= BLOCK; tap[j] = row * columns + column of its first
+   * occurrence, -1 if there is none. out may be NULL. */
   void (*best)(const taps *t, const void *in, const void *filter, int64_t n, void *out, int64_t *tap);
   void (*add)(void *to, const void *from); /* one element */
 } loops;
 
-/* SUM rounds, or wraps, as the type has it; KEY is what is compared; FIRST is the key of the lowest finite number. */
+/* SUM rounds or wraps as the type does; KEY maps to the values compared; FIRST is the key of the lowest finite
+ * number. */
 #define LOOPS(name, T, SUM, KEY, FIRST)                                                                            \
   static void best_##name(const taps *t, const void *from, const void *by, int64_t n, void *to, int64_t *tap)       \
   {                                                                                                                 \
@@ -58,7 +59,7 @@ typedef struct loops {
 #define PLUS(x, y) ((x) + (y))
 #define PLUS_f16(x, y) tn__half_from_float(tn__half_to_float(x) + tn__half_to_float(y))
 #define PLUS_b16(x, y) tn__bfloat16_from_float(tn__bfloat16_to_float(x) + tn__bfloat16_to_float(y))
-/* Without a sign, so that overflow wraps. */
+/* Unsigned arithmetic, so that overflow wraps. */
 #define PLUS_i8(x, y) (int8_t)((uint32_t)(x) + (uint32_t)(y))
 #define PLUS_i16(x, y) (int16_t)((uint32_t)(x) + (uint32_t)(y))
 #define PLUS_i32(x, y) (int32_t)((uint32_t)(x) + (uint32_t)(y))
@@ -90,7 +91,7 @@ static const loops table[] = {
 typedef struct dilation_state {
   const loops *loops;
   tn__volume_window window;
-  size_t size; /* bytes of an element */
+  size_t size; /* bytes per element */
 } dilation_state;
 
 typedef struct dilation_plan {
@@ -115,7 +116,7 @@ static tn_status create(const tn_operation *op, void **state, tn_error *err)
 static void destroy(void *state) { tn__free(state, sizeof(dilation_state)); }
 static void destroy_plan(void *plan) { tn__free(plan, sizeof(dilation_plan)); }
 
-/* Output 0 has the shape `like`: of an input, or -1 for that of the result. */
+/* `like` selects the shape of output 0: that of an input, or of the result if -1. */
 static tn_status prepare(tn_prepare_ctx *ctx, int like, tn_error *err)
 {
   const dilation_state *s = ctx->state;
@@ -165,7 +166,7 @@ typedef struct run {
   int64_t blocks;
 } run;
 
-/* A window: its taps, and the elements of image and filter that they begin at, channel 0. */
+/* A window: its taps, and the offsets in image and filter of the first one, at channel 0. */
 typedef struct window {
   taps taps;
   int64_t in, filter;
@@ -208,8 +209,8 @@ static void forward_part(void *user, int64_t begin, int64_t end)
     }
 }
 
-/* One place of the result: its gradient goes to the image or to the filter. A window of NaNs counts as its first
- * tap. */
+/* Adds the gradient of one position of the result to the image's or the filter's gradient. If all of a window is
+ * NaN, its first tap counts as the maximum. */
 static void spread(const run *r, int64_t line, int64_t at, int64_t c)
 {
   const dilation_plan *p = r->plan;
@@ -228,7 +229,7 @@ static void spread(const run *r, int64_t line, int64_t at, int64_t c)
   }
 }
 
-/* Blocks of channels, of an image or of all, so that no two threads write to one place. */
+/* Processes blocks of channels, of one image or of all images, so that no two threads write to the same element. */
 static void spread_part(void *user, int64_t begin, int64_t end)
 {
   const run *r = user;
@@ -278,7 +279,7 @@ static tn_status infer_forward(tn_infer_ctx *ctx, tn_error *err)
   tn__volume_window w;
   tn_status st = tn__infer_rank(ctx, 1, 3, &filter, err);
   if (st != TN_OK) return st;
-  bool known = tn__volume_read(tn_infer_operation(ctx), 2, &w, NULL) == TN_OK; /* the kernel says what is wrong */
+  bool known = tn__volume_read(tn_infer_operation(ctx), 2, &w, NULL) == TN_OK; /* the kernel reports the error */
   for (int k = 0; k < 2 && known; k++) w.axis[k + 1].size = filter.dims[k];
   return tn__volume_infer_pool(ctx, 2, &w, known, 1, err);
 }

@@ -6,12 +6,12 @@
 #include <ops/kernel/shapes.h>
 #include <ops/kernel/elements/vector_math.h>
 
-#define GRAIN_ELEMENTS 4096 /* less is not worth another thread */
-#define LANES 8             /* sums that are kept side by side */
+#define GRAIN_ELEMENTS 4096 /* minimum number of elements per thread */
+#define LANES 8             /* number of parallel partial sums */
 
 /* ---- cross entropy of one row ---- */
 
-/* Rows of features and labels; a step of 0 is broadcasting. labels is NULL where one class has all of the weight. */
+/* Rows of features and labels; a step of 0 means broadcasting. labels is NULL if each row's label is a single class. */
 typedef struct entropy_run {
   const char *features, *labels, *classes;
   char *loss, *gradient;
@@ -27,7 +27,7 @@ static int64_t class_at(const entropy_run *r, int64_t at)
                          : ((const int32_t *)(const void *)r->classes)[at];
 }
 
-/* loss = sum of label * (log(total) - x + most), gradient = softmax - label. */
+/* loss = sum of label * (log(total) - x + most), gradient = softmax - label. most is the row's maximum. */
 #define ROW(name, T, N, LOAD, STORE, EXP)                                                                   \
   static void row_##name(const entropy_run *r, int64_t at)                                                  \
   {                                                                                                         \
@@ -92,7 +92,7 @@ static tn_status entropy_outputs(tn_prepare_ctx *ctx, const int64_t *dims, tn_er
   return st != TN_OK ? st : tn_prepare_output(ctx, 1, dims, 2, err);
 }
 
-/* ---- labels that are weights ---- */
+/* ---- labels as weights ---- */
 
 static tn_status not_a_matrix(tn_error *err, const char *op, int32_t rank)
 {
@@ -109,7 +109,7 @@ static tn_status weights_prepare(tn_prepare_ctx *ctx, tn_error *err)
   return s.rank != 2 ? not_a_matrix(err, op, s.rank) : entropy_outputs(ctx, s.dims, err);
 }
 
-/* How far it is from row to row and from element to element, in elements. */
+/* The distances between rows and between elements, in elements. */
 static void steps(const tn_view *v, int64_t *row, int64_t *step)
 {
   int64_t n = v->rank > 0 ? v->dims[v->rank - 1] : 1, rows = v->rank > 1 ? v->dims[v->rank - 2] : 1;
@@ -140,7 +140,7 @@ static tn_status infer_weights(tn_infer_ctx *ctx, tn_error *err)
   return st != TN_OK ? st : tn__infer_set(ctx, 1, &s, err);
 }
 
-/* ---- labels that are classes ---- */
+/* ---- labels as classes ---- */
 
 static tn_status classes_prepare(tn_prepare_ctx *ctx, tn_error *err)
 {

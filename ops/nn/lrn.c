@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* LRN and LRNGrad: every element divided by what its neighbours among the channels amount to.
+/* LRN and LRNGrad: every element is divided by a power of a sum over neighbouring channels.
  *
  *   size[c] = bias + alpha * sum of x[k]^2, |k - c| <= radius
  *   y[c]    = x[c] / size[c]^beta */
@@ -19,8 +19,8 @@ typedef struct lrn_state {
 
 typedef struct lrn_plan {
   int64_t pixels, c;
-  tn__form form[4];         /* of inputs and output; the output comes last */
-  size_t at_size, at_share; /* in scratch, an element for each of the images' */
+  tn__form form[4];         /* of the inputs, then of the output */
+  size_t at_size, at_share; /* offsets in scratch, of arrays with an element for each image element */
 } lrn_plan;
 
 static tn_status infer(tn_infer_ctx *ctx, tn_error *err)
@@ -82,10 +82,10 @@ typedef struct run {
 static inline int64_t first_of(int64_t c, int64_t radius) { return c > radius ? c - radius : 0; }
 static inline int64_t end_of(int64_t c, int64_t radius, int64_t n) { return n - c > radius ? c + radius + 1 : n; }
 
-/* Loops over channels, for the vectors of the machine. Of few neighbours each is added to all channels at once, from a
- * copy that has zeros beyond both ends: they change no sum. */
+/* Loops over channels, for this machine's vectors. If there are few neighbours, each is added to all channels at
+ * once, from a copy that is padded with zeros at both ends; zeros do not change a sum. */
 #define BLOCK 512
-#define FEW 32 /* the largest such radius */
+#define FEW 32 /* maximum radius for that */
 
 #define ADD_FOR(count)                         \
   for (int64_t k = 0; k < taps; k++)           \
@@ -131,7 +131,7 @@ TN__APART static void divide_by(float beta, const float *x, const float *size, f
   }
 TN__AVX2_LOOPS(WIDE_LOOPS, )
 
-/* sum[c] = of values[k], or of their squares, over the neighbours k of c */
+/* sum[c] = sum of values[k], or of their squares, over the neighbours k of c. */
 static void sum_neighbours(const float *values, bool squares, int64_t radius, float *sum, int64_t n)
 {
   static void (*const add[])(float *, const float *, int64_t, int64_t) = TN__AVX2_FNS(add_taps);
@@ -164,7 +164,7 @@ static void sizes_of(const lrn_state *s, const float *x, float *size, int64_t n)
   scale[tn__vectors()](s->bias, s->alpha, size, n);
 }
 
-/* out = x / size^beta; the usual powers without a call. */
+/* out = x / size^beta. The common powers need no call of powf. */
 static void divide(float beta, const float *x, const float *size, float *out, int64_t n)
 {
   static void (*const by[])(float, const float *, const float *, float *, int64_t) = TN__AVX2_FNS(divide_by);
@@ -195,7 +195,7 @@ static void gradient_part(void *user, int64_t begin, int64_t end)
     sizes_of(s, r->x + at, size, n);
     for (int64_t c = 0; c < n; c++) share[c] = r->dy[at + c] * r->y[at + c] / size[c];
     divide(s->beta, r->dy + at, size, out, n);
-    sum_neighbours(share, false, s->radius, size, n); /* which are divided by already */
+    sum_neighbours(share, false, s->radius, size, n); /* the sizes are no longer needed */
     for (int64_t c = 0; c < n; c++) out[c] -= by * r->x[at + c] * size[c];
   }
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What FusedBatchNorm and its gradient have in common: attributes, scratch memory, images as floats. */
+/* Common code of FusedBatchNorm and its gradient: attributes, scratch memory, images as floats. */
 #ifndef TN_OPS_NN_NORM_IMAGES_H
 #define TN_OPS_NN_NORM_IMAGES_H
 
@@ -8,9 +8,9 @@
 typedef struct tn__norm_state {
   float epsilon, factor;
   bool training;
-  bool third;         /* version 3, which has one more reserve */
-  int32_t rank, axis; /* of the images, of the channels in them */
-  tn_dtype dtype;     /* of the images */
+  bool third;         /* version 3, which has one more reserve output */
+  int32_t rank, axis; /* rank of the images, and their channel dimension */
+  tn_dtype dtype;     /* dtype of the images */
 } tn__norm_state;
 
 tn_status tn__norm_read(const tn_operation *op, tn__norm_state *s, tn_error *err);
@@ -20,14 +20,15 @@ void tn__norm_destroy(void *state);
 typedef struct tn__norm_plan {
   tn__channels channels;
   int64_t count;
-  size_t at_images[2]; /* in scratch: inputs as floats, which the result is made over */
+  size_t at_images[2]; /* offsets in scratch of inputs as floats; the result overwrites one of them */
 } tn__norm_plan;
 
-/* The shape state, for input 0 and as many inputs of images, and the scratch bytes. */
+/* For `prepare`: creates the shape state for `images` image inputs, starting with input 0, and sets the scratch
+ * size. */
 tn_status tn__norm_plan_new(tn_prepare_ctx *ctx, int images, tn_error *err);
 void tn__norm_destroy_plan(void *plan);
 
-/* Scratch: each with an element for each channel, but for `sums`. */
+/* Arrays in scratch. All but `sums` have one element per channel. */
 typedef struct tn__norm_room {
   double *first, *second;
   float *scale, *shift, *by;
@@ -35,7 +36,8 @@ typedef struct tn__norm_room {
 } tn__norm_room;
 tn__norm_room tn__norm_room_of(const tn__norm_plan *p, void *scratch);
 
-/* Images k as floats; where the result goes that is made from them; bringing it to output 0. */
+/* _load returns image input k as floats, _result where to write the result computed from it, and _store converts that
+ * result to output 0. */
 const float *tn__norm_load(tn_kernel_ctx *ctx, const tn__norm_plan *p, int k, const void *data);
 float *tn__norm_result(tn_kernel_ctx *ctx, const tn__norm_plan *p, int k);
 void tn__norm_store(tn_kernel_ctx *ctx, const tn__norm_plan *p, const float *result);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* MaxPool, MaxPoolV2 and AvgPool over rows and columns of images; MaxPool over channels, too.
+/* MaxPool, MaxPoolV2 and AvgPool over rows and columns of images; MaxPool also over channels.
  *
- * Images with channels first are as many images of one channel. */
+ * If channels are first, each channel is treated as an image with a single channel. */
 #include <core/base/alloc.h>
 #include <core/base/text.h>
 #include <float.h>
@@ -14,13 +14,13 @@
 
 /* ---- loops ---- */
 
-/* Channels done at a time. */
+/* Channels processed at a time. */
 #define BLOCK 128
 
-/* out[j] = the largest or the mean of in[r * row + c * column + j], r < rows, c < columns; j < n <= BLOCK. */
+/* out[j] = the maximum or the mean of in[r * row + c * column + j], r < rows, c < columns; j < n <= BLOCK. */
 typedef void (*window_fn)(const void *in, int64_t rows, int64_t columns, int64_t row, int64_t column, int64_t n,
                           void *out);
-/* out[j] = the largest of in[j * size + k], k < size. */
+/* out[j] = the maximum of in[j * size + k], k < size. */
 typedef void (*depth_fn)(const void *in, int64_t size, int64_t n, void *out);
 
 #define WINDOW(name, T, E, LOAD, FIRST, TAKE, RESULT)                                                       \
@@ -55,7 +55,7 @@ typedef void (*depth_fn)(const void *in, int64_t size, int64_t n, void *out);
     }                                                                                    \
   }
 
-/* A NaN is never the largest, and what is below the lowest finite number counts as that. */
+/* Over rows and columns a NaN is never the maximum, and -infinity counts as the lowest finite number. */
 #define LARGER(a, b) ((b) > (a) ? (b) : (a))
 #define SUM(a, b) ((a) + (b))
 #define SAME(x) (x)
@@ -84,8 +84,8 @@ WINDOW(mean_f64, double, double, SAME, 0, SUM, MEAN_f64)
 WINDOW(mean_f16, uint16_t, float, tn__half_to_float, 0, SUM, MEAN_f16)
 WINDOW(mean_b16, uint16_t, float, tn__bfloat16_to_float, 0, SUM, MEAN_b16)
 
-/* The same, with what is found so far in registers: `vectors` vectors of channels. The last one begins so that it ends
- * with the channels: some are done twice. */
+/* The same, with the intermediate results of `vectors` vectors of channels in registers. The last vector is aligned
+ * to the end of the channels, so some channels are processed twice. */
 #define WIDE_WINDOW(name, T, V, bytes, FIRST, TAKE, RESULT, TARGET)                                                    \
   TARGET static inline __attribute__((always_inline)) void block_##name(                                               \
       const int vectors, const T *in, int64_t rows, int64_t columns, int64_t row, int64_t column, T *out)              \
@@ -159,7 +159,7 @@ static const struct {
   { TN_UINT32, max_u32, NULL, depth_u32 },       { TN_UINT64, max_u64, NULL, depth_u64 },
 };
 
-/* For the vectors of the machine. */
+/* Returns the variant for this machine's vectors. */
 static window_fn widened(window_fn fn)
 {
   static const window_fn kinds[][TN__VECTORS] = { TN__FNS(max_f32), TN__FNS(max_f64), TN__FNS(mean_f32),
@@ -171,7 +171,7 @@ static window_fn widened(window_fn fn)
 
 /* ---- shapes ---- */
 
-/* ksize and strides as inputs 1 and 2. */
+/* True if ksize and strides are inputs 1 and 2. */
 static bool has_inputs(const tn_operation *op) { return strcmp(tn_operation_type(op), "MaxPoolV2") == 0; }
 
 static void set_sizes(tn__window *w, const int64_t *size, const int64_t *stride)
@@ -195,7 +195,7 @@ static tn_status infer_pool(tn_infer_ctx *ctx, tn_error *err)
   const tn_operation *op = tn_infer_operation(ctx);
   tn_status st = tn__infer_rank(ctx, 0, 4, &s, err);
   if (st != TN_OK) return st;
-  bool known = tn__window_read(op, &w, NULL) == TN_OK; /* the kernel says what is wrong */
+  bool known = tn__window_read(op, &w, NULL) == TN_OK; /* the kernel reports the error */
   if (has_inputs(op)) {
     int64_t values[2][4];
     for (int i = 0; i < 2 && known; i++) {
@@ -236,8 +236,8 @@ typedef struct pool_state {
 typedef struct pool_plan {
   tn__window_axis axis[2];
   int64_t n, h, w, c, oh, ow; /* c channels, adjacent */
-  int64_t outs;               /* elements of the output; when there are none, sizes may be any numbers */
-  int64_t depth;              /* 0, or the size of a window over channels */
+  int64_t outs;               /* elements of the output; if 0, the sizes may have any product */
+  int64_t depth;              /* size of a window over channels, or 0 */
 } pool_plan;
 
 static tn_status check_window(const char *op, const tn__window *w, bool mean, tn_error *err)
@@ -301,7 +301,7 @@ static tn_status read_input_sizes(const tn_prepare_ctx *ctx, tn__window *w, tn_e
   return check_window(op, w, false, err);
 }
 
-/* Works out the plan and the output's dimensions. */
+/* Computes the plan and the output's dimensions. */
 static tn_status measure(const tn_prepare_ctx *ctx, const tn__window *w, pool_plan *p, int64_t *dims, tn_error *err)
 {
   const char *op = tn_operation_type(ctx->op);

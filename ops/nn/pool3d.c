@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* MaxPool3D and AvgPool3D with their gradients. */
+/* MaxPool3D, AvgPool3D and their gradients. */
 #include <math.h>
 #include <ops/kernel/poll.h>
 #include <ops/nn/pooling.h>
@@ -15,12 +15,12 @@ static tn_status create(const tn_operation *op, void **state, tn_error *err)
 static tn_status infer_pool(tn_infer_ctx *ctx, tn_error *err)
 {
   tn__volume_window w;
-  bool known = tn__volume_read(tn_infer_operation(ctx), 3, &w, NULL) == TN_OK; /* the kernel says what is wrong */
+  bool known = tn__volume_read(tn_infer_operation(ctx), 3, &w, NULL) == TN_OK; /* the kernel reports the error */
   return tn__volume_infer_pool(ctx, 3, &w, known, 1, err);
 }
 
-/* Where strides leave elements between windows out, TensorFlow has half of what is left over before the first one. (Its
- * gradients, and pooling of images, begin with the first element.) */
+/* If strides skip elements and some are left over, TensorFlow skips half of them before the first window. Its
+ * gradients, and pooling of images, start at the first element instead. */
 static void move_windows(tn__pool_plan *p, tn__padding padding)
 {
   for (int k = 0; k < 3 && padding == TN__PAD_SAME && p->outs > 0; k++) {
@@ -43,7 +43,7 @@ static tn_status prepare_pool(tn_prepare_ctx *ctx, tn_error *err)
   return TN_OK;
 }
 
-/* A NaN is never the largest. */
+/* A NaN is never the maximum. */
 #define LARGER(a, b) ((b) > (a) ? (b) : (a))
 #define SUM(a, b) ((a) + (b))
 #define CELLS(name, T, FIRST, TAKE, BY)                                                                     \
@@ -78,7 +78,7 @@ static void pool_part(void *user, int64_t begin, int64_t end)
   int64_t first;
   for (int64_t line = begin; line < end; line++)
     for (int64_t at = 0; at < p->out.size[2]; at++) {
-      if (!tn__pool_cells(p, line, at, &cells, &first)) continue; /* there is one: no padding is as wide as a window */
+      if (!tn__pool_cells(p, line, at, &cells, &first)) continue; /* never: paddings are narrower than a window */
       const int64_t to = (line * p->out.size[2] + at) * p->in.c;
       for (int64_t c = 0; c < p->in.c; c += TN__POOL_BLOCK) {
         if (tn__poll_over(&poll, tn__cells_ns(&cells))) return;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* MaxPoolWithArgmax, which also says where the largest elements were, and its gradient. */
+/* MaxPoolWithArgmax, which also returns the indices of the maxima, and its gradient. */
 #include <core/base/alloc.h>
 #include <ops/kernel/poll.h>
 #include <ops/nn/pooling.h>
@@ -16,7 +16,7 @@ static tn_status create(const tn_operation *op, void **state, tn_error *err)
 static tn_status infer_argmax(tn_infer_ctx *ctx, tn_error *err)
 {
   tn__volume_window w;
-  bool known = tn__volume_read(tn_infer_operation(ctx), 2, &w, NULL) == TN_OK; /* the kernel says what is wrong */
+  bool known = tn__volume_read(tn_infer_operation(ctx), 2, &w, NULL) == TN_OK; /* the kernel reports the error */
   return tn__volume_infer_pool(ctx, 2, &w, known, 2, err);
 }
 
@@ -27,7 +27,7 @@ static tn_status prepare_argmax(tn_prepare_ctx *ctx, tn_error *err)
   if (st == TN_OK) st = tn__pool_plan_new(ctx, ctx->inputs[0].dims, &p, err);
   for (uint32_t i = 0; i < 2 && st == TN_OK; i++) st = tn_prepare_output(ctx, i, p->out_dims, 4, err);
   if (st != TN_OK) return st;
-  /* Indices count in the whole batch, or in an image. */
+  /* Indices are relative to the whole batch, or to each image. */
   if (tn__attr_bool(ctx->op, "include_batch_in_index", false)) p->batch = 0;
   tn__pool_form(ctx, p, 0, true);
   tn__pool_form(ctx, p, 1, false);
@@ -37,7 +37,7 @@ static tn_status prepare_argmax(tn_prepare_ctx *ctx, tn_error *err)
 typedef struct argmax_run {
   tn__pool_run run;
   void *index;
-  bool is_long; /* 64 bits */
+  bool is_long; /* 64-bit indices */
 } argmax_run;
 
 static void argmax_part(void *user, int64_t begin, int64_t end)
@@ -52,7 +52,7 @@ static void argmax_part(void *user, int64_t begin, int64_t end)
   tn__cells cells;
   for (int64_t line = begin; line < end; line++)
     for (int64_t at = 0; at < p->out.size[2]; at++) {
-      if (!tn__pool_cells(p, line, at, &cells, &first)) continue; /* there is one: no padding is as wide as a window */
+      if (!tn__pool_cells(p, line, at, &cells, &first)) continue; /* never: paddings are narrower than a window */
       const int64_t to = (line * p->out.size[2] + at) * p->in.c, origin = line / p->out.size[1] * p->batch;
       for (int64_t c = 0; c < p->in.c; c += TN__POOL_BLOCK) {
         if (tn__poll_over(&poll, tn__cells_ns(&cells))) return;
@@ -110,7 +110,7 @@ static tn_status compute_grad(tn_kernel_ctx *ctx)
   const char *from = tn__form_load(&p->form[0], ctx, ctx->inputs[1]->data, ctx->scratch);
   char *out = tn__form_room(&p->form[1], ctx->outputs[0]->data, ctx->scratch);
   memset(out, 0, (size_t)p->ins * s->size);
-  const int64_t results = p->outs == 0 ? 1 : p->outs / p->out.n; /* of an image */
+  const int64_t results = p->outs == 0 ? 1 : p->outs / p->out.n; /* per image */
   tn__poll poll = tn__poll_of(ctx);
   for (int64_t i = 0; i < p->outs; i++) {
     if (tn__poll_over(&poll, 10)) return TN_CANCELLED;

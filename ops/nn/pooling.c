@@ -186,7 +186,7 @@ void tn__pool_form(tn_prepare_ctx *ctx, tn__pool_plan *p, int k, bool images)
 {
   const tn__pool_state *s = ctx->state;
   const tn__volume v = { 1, { 1, 1, images ? p->ins : p->outs }, 1 };
-  /* Only half and bfloat16 are computed in another type. */
+  /* Only half and bfloat16 are computed in a different type: float. */
   tn_dtype dtype = s->size == tn_dtype_size(s->dtype) ? TN_FLOAT : s->dtype;
   tn__form_plan(&p->form[k], dtype, false, &v, &ctx->scratch_bytes);
 }
@@ -224,7 +224,7 @@ tn_status tn__pool_infer_pooled(tn_infer_ctx *ctx, tn_error *err)
   return tn__infer_set(ctx, 0, &s, err);
 }
 
-/* ---- walks ---- */
+/* ---- iteration ---- */
 
 static int64_t block_at(const tn__pool_plan *p, int64_t c) { return p->in.c - c < BLOCK ? p->in.c - c : BLOCK; }
 
@@ -264,13 +264,13 @@ static void take_all(tn_kernel_ctx *ctx, const tn__pool_run *r)
   tn__run_parts(ctx, r->plan->lines, line_cost(r->plan), take_part, (void *)r);
 }
 
-/* Blocks of channels of an image, so that no two threads write to one place. */
+/* Processes blocks of channels of one image, so that no two threads write to the same element. */
 typedef void (*place_fn)(const tn__pool_run *r, const tn__cells *cells, int64_t first, int64_t at, int64_t n);
 
 typedef struct spread {
   const tn__pool_run *run;
   place_fn fn;
-  int64_t blocks; /* of an image */
+  int64_t blocks; /* per image */
 } spread;
 
 static void clear_block(const tn__pool_run *r, int64_t image, int64_t c, int64_t n)
@@ -324,7 +324,7 @@ static void spread_best(const tn__pool_run *r, const tn__cells *cells, int64_t f
   r->state->loops->add(r->out + (size_t)first * size, where, n, r->from + (size_t)at * size);
 }
 
-/* All that are as large get the gradient: MaxPool3D's way with equal ones. */
+/* MaxPool3D's treatment of ties: every element equal to the maximum receives the gradient. */
 static void spread_equal(const tn__pool_run *r, const tn__cells *k, int64_t first, int64_t at, int64_t n)
 {
   const float *in = (const float *)r->in + first, *pooled = (const float *)r->pooled + at;
@@ -364,9 +364,9 @@ static void share_all(tn_kernel_ctx *ctx, const tn__pool_run *r)
   run_spread(ctx, r, r->state->size == sizeof(double) ? share_f64 : share_f32);
 }
 
-/* ---- gradients of the largest: images, what was pooled from them, a gradient ---- */
+/* ---- gradients of the maximum: inputs are the images, the pooled result, a gradient ---- */
 
-/* Input 2 has the shape of input 1 and output 0 that of input 0, or the other way round. */
+/* to_images: input 2 has the shape of input 1, and output 0 that of input 0. Otherwise the reverse. */
 static tn_status prepare_best(tn_prepare_ctx *ctx, bool to_images, tn_error *err)
 {
   const tn__pool_state *s = ctx->state;
@@ -404,12 +404,12 @@ static tn_status compute_best(tn_kernel_ctx *ctx, void (*fn)(tn_kernel_ctx *ctx,
 tn_status tn__pool_compute_grad(tn_kernel_ctx *ctx) { return compute_best(ctx, spread_all); }
 tn_status tn__pool_compute_grad_grad(tn_kernel_ctx *ctx) { return compute_best(ctx, take_all); }
 
-/* ---- gradients of means: the shape of the images, a gradient ---- */
+/* ---- gradients of the mean: inputs are the shape of the images, a gradient ---- */
 
 tn_status tn__pool_infer_mean_2d(tn_infer_ctx *ctx, tn_error *err) { return tn__volume_infer_sizes(ctx, 0, 4, err); }
 tn_status tn__pool_infer_mean_3d(tn_infer_ctx *ctx, tn_error *err) { return tn__volume_infer_sizes(ctx, 0, 5, err); }
 
-/* A gradient may have fewer or more places than the windows: those count that reach into the images. */
+/* A gradient may have fewer or more positions than there are windows; those whose windows overlap the images count. */
 static tn_status take_places(const tn_prepare_ctx *ctx, tn__pool_plan *p, tn_error *err)
 {
   const tn__pool_state *s = ctx->state;

@@ -9,18 +9,18 @@
 #include <ops/kernel/elements/vectors.h>
 #include <string.h>
 
-/* Elements that are done together: they stay in the first cache. */
+/* Elements processed together: they stay in the L1 cache. */
 #define BLOCK 1024
-/* Rows shorter than this are done many at a time. */
+/* Rows shorter than this are processed many at a time. */
 #define SHORT_ROW 64
 #define NS_PER_ELEMENT 0.5
 
 /* ---- loops ---- */
 
-/* Of an x that is not above 0: what is less than any normal number is 0 or nearly so. */
+/* exp(x) for x <= 0: a subnormal result comes out as 0 or close to it. */
 static inline float power(float x) { return tn__expf_within(x < -88.0f ? -88.0f : x); }
 
-/* out = e to the (x - most); out = x - a - b; out = x * by */
+/* out = exp(x - most); out = x - a - b; out = x * by */
 #define EXP_FOR(count) \
   TN__IVDEP            \
   for (int64_t i = 0; i < (count); i++) out[i] = power(x[i] - most);
@@ -82,9 +82,9 @@ typedef void (*rows_fn)(const softmax_state *s, const void *in, int64_t rows, in
 struct softmax_state {
   rows_fn fn;
   loops loops;
-  const tn__reduce_loops *sum; /* of floats */
-  const tn__reduce_loops *max; /* of the elements, in float */
-  void (*load)(const uint16_t *from, float *to, int64_t n); /* of half and bfloat16 */
+  const tn__reduce_loops *sum; /* for float */
+  const tn__reduce_loops *max; /* for the dtype of the elements; accumulates in float */
+  void (*load)(const uint16_t *from, float *to, int64_t n); /* load, store: for half and bfloat16 */
   void (*store)(const float *from, uint16_t *to, int64_t n);
   size_t element;
   bool log;
@@ -117,7 +117,8 @@ static void long_row(const softmax_state *s, const float *in, int64_t n, float *
   s->loops.less(in, most, logf((float)sum), out, n);
 }
 
-/* Rows that are shorter than the vectors might be: exponentials are taken of all of them at once. rows * n <= BLOCK */
+/* For rows that may be shorter than a vector: computes the exponentials of all rows at once. Requires rows * n <=
+ * BLOCK. */
 static void short_rows(const softmax_state *s, const float *in, int64_t rows, int64_t n, float *out)
 {
   float part[BLOCK], most[BLOCK];
@@ -174,7 +175,8 @@ static void rows_f64(const softmax_state *s, const void *in, int64_t rows, int64
   for (int64_t r = 0; r < rows; r++) row_f64(s, (const double *)in + r * n, n, (double *)out + r * n);
 }
 
-/* Half and bfloat16 are computed in float, a block at a time; exponentials twice, as there is no place to keep them. */
+/* half and bfloat16 are computed in float, block by block. Exponentials are computed twice, as there is no room to
+ * store them. */
 static void row_short(const softmax_state *s, const uint16_t *in, int64_t n, uint16_t *out)
 {
   float part[BLOCK], most = largest(s, in, n);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Classes drawn by their logits: Multinomial StatelessMultinomial. */
+/* Samples of categorical distributions given by logits: Multinomial StatelessMultinomial. */
 #include <core/base/alloc.h>
 #include <math.h>
 #include <ops/kernel/elements/half.h>
@@ -19,8 +19,8 @@ static double logit(const tn_view *v, int64_t i)
   }
 }
 
-/* sums[k]: probabilities of the classes up to k, not yet divided by the last. Logits that are not finite count for
- * nothing. False: the step is over. */
+/* sums[k]: cumulative probability of classes 0 to k, not yet divided by the total. Logits that are
+ * not finite have probability 0. Returns false if the step was stopped. */
 static bool add_up(const tn_view *logits, int64_t at, int64_t n, double *sums, tn__poll *poll)
 {
   double largest = -HUGE_VAL, sum = 0;
@@ -37,7 +37,7 @@ static bool add_up(const tn_view *logits, int64_t at, int64_t n, double *sums, t
   return true;
 }
 
-/* How many of the sums are not above x. */
+/* The number of sums that are not above x. */
 static int64_t find(const double *sums, int64_t n, double x)
 {
   int64_t low = 0, high = n;
@@ -51,7 +51,7 @@ static int64_t find(const double *sums, int64_t n, double x)
   return low;
 }
 
-/* ---- all rows, one after the other from one generator ---- */
+/* ---- all rows, one after another from one generator ---- */
 
 static tn_status draw(tn_kernel_ctx *ctx, const tn__philox *from)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ten rounds of two 32 x 32 bit products over a counter and a key. */
+/* Ten rounds of two 32 x 32 bit multiplications over a counter and a key. */
 #include <ops/random/philox.h>
 
 #define ROUNDS 10
@@ -46,7 +46,7 @@ void tn__philox_next(tn__philox *p, uint32_t *words)
   tn__philox_skip(p, 1);
 }
 
-/* LANES blocks side by side: the inner loops become vector code. */
+/* LANES blocks at a time, so that the inner loops are vectorised. */
 static void lanes(tn__philox *p, uint32_t *words)
 {
   uint32_t a[LANES], b[LANES], c[LANES], d[LANES], k0 = p->key[0], k1 = p->key[1];

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Philox 4x32-10, a generator of random numbers that is a function of a counter: block n of four words is known without
- * those before it, so threads can fill parts of a tensor and get what one thread would. */
+/* Philox 4x32-10, a counter-based random number generator: block n of four words can be computed
+ * without those before it, so threads can fill parts of a tensor and get the same numbers as a
+ * single thread. */
 #ifndef TN_OPS_RANDOM_PHILOX_H
 #define TN_OPS_RANDOM_PHILOX_H
 
@@ -11,7 +12,7 @@ typedef struct tn__philox {
   uint32_t key[2];
 } tn__philox;
 
-#define TN__PHILOX_LANES 16 /* blocks that are made side by side */
+#define TN__PHILOX_LANES 16 /* blocks that are computed at a time */
 
 /* The counter as two words of 64 bits, lowest first. */
 void tn__philox_init(tn__philox *p, uint64_t key, uint64_t counter_low, uint64_t counter_high);
@@ -21,11 +22,11 @@ void tn__philox_next(tn__philox *p, uint32_t *words);
 /* The next n blocks. */
 void tn__philox_blocks(tn__philox *p, uint32_t *words, int64_t n);
 
-/* Words and numbers one by one. */
+/* Reads words and numbers one by one. */
 typedef struct tn__philox_words {
   tn__philox generator;
   uint32_t block[4];
-  uint32_t used; /* words of the block; 4 = none is left */
+  uint32_t used; /* words used of the block; 4 = none left */
 } tn__philox_words;
 
 static inline void tn__philox_words_init(tn__philox_words *w, const tn__philox *p)
@@ -43,7 +44,7 @@ static inline uint32_t tn__philox_word(tn__philox_words *w)
   return w->block[w->used++];
 }
 
-/* Numbers of [0, 1) from words: all bits of the fraction are random. */
+/* Uniform numbers in [0, 1) from words: all bits of the fraction are random. */
 static inline float tn__uniform_float(uint32_t word)
 {
   union { uint32_t u; float f; } v = { (word & 0x7fffffu) | 0x3f800000u };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Random numbers that differ from step to step: RandomUniform RandomStandardNormal TruncatedNormal RandomUniformInt. The
- * same seeds give the same sequence again in another session. */
+/* Random numbers that differ from step to step: RandomUniform RandomStandardNormal TruncatedNormal
+ * RandomUniformInt. The same seeds give the same sequence in another session. */
 #include <ops/random/random_source.h>
 
 static tn_status uniform_prepare(tn_prepare_ctx *ctx, tn_error *err)

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tensors of random numbers: blocks of words in a small buffer, turned into elements by one loop for each distribution
- * and dtype. Element i depends on the words at its place alone, so that any division into parts gives the same. */
+/* Tensors of random numbers: blocks of words in a small buffer are converted to elements, with one
+ * loop per distribution and dtype. Element i depends only on the words at its position, so the
+ * result does not depend on how the tensor is divided into parts. */
 #include <math.h>
 #include <ops/kernel/elements/half.h>
 #include <ops/random/random_source.h>
 
-#define WORDS 256        /* of the buffer: 64 blocks */
-#define CHUNKS_A_PART 16 /* of WORDS words; less is not worth another thread */
+#define WORDS 256        /* in the buffer: 64 blocks */
+#define CHUNKS_A_PART 16 /* of WORDS words; smaller parts are not worth another thread */
 #define TWO_PI 6.283185307179586476925
-#define SMALLEST 1e-7 /* the logarithm of 0 is not wanted */
+#define SMALLEST 1e-7 /* lower bound before a logarithm, to avoid log(0) */
 
-/* Elements from n words, which are a multiple of four unless it is the end. */
+/* Makes elements from n words, a multiple of four except at the end. */
 typedef void (*convert_fn)(const uint32_t *words, void *out, int64_t count, uint64_t low, uint64_t range);
 
 /* ---- distributions ---- */
@@ -82,9 +83,10 @@ NORMAL(normal_halves, uint16_t, float, tn__normal_floats, 1, tn__half_from_float
 NORMAL(normal_bfloats, uint16_t, float, tn__normal_floats, 1, tn__bfloat16_from_float)
 NORMAL(normal_doubles, double, double, tn__normal_doubles, 2, AS_IS)
 
-/* ---- truncated: how many words an element takes is not known before ---- */
+/* ---- truncated normal: the number of words per element varies ---- */
 
-/* Groups of four elements (two of double) have their own stretch of the generator. Returns after `count` elements. */
+/* Each group of four elements (two of double) has its own range of the generator. Returns after
+ * `count` elements. */
 #define TRUNCATED(name, T, N, pair, n_words, as)                            \
   static void name(const tn__philox *from, void *out_, int64_t count)       \
   {                                                                         \
@@ -112,7 +114,7 @@ typedef struct job {
   convert_fn convert;
   void (*truncated)(const tn__philox *from, void *out, int64_t count);
   char *out;
-  int64_t count, each; /* elements, and how many of them a chunk of WORDS words or a group makes */
+  int64_t count, each; /* elements; elements made of a chunk of WORDS words, or of a group */
   size_t size;         /* of an element */
   uint64_t blocks;     /* of a group */
   uint64_t low, range;
@@ -198,7 +200,7 @@ static uint64_t integer(const tn_view *v)
 tn_status tn__random_fill_between(tn_kernel_ctx *ctx, const tn__philox *from, uint32_t i, const char *op)
 {
   const tn_view *out = ctx->outputs[0];
-  if (out->count == 0) return TN_OK; /* an empty range is then allowed */
+  if (out->count == 0) return TN_OK; /* then even an empty range is valid */
   uint64_t low = integer(ctx->inputs[i]), high = integer(ctx->inputs[i + 1]);
   bool has_sign = out->dtype == TN_INT32 || out->dtype == TN_INT64;
   if (has_sign ? (int64_t)low >= (int64_t)high : low >= high)

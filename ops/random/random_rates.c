@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Samples of distributions that have a parameter: RandomGamma RandomPoisson RandomPoissonV2, and StatelessRandomGammaV2
- * StatelessRandomGammaV3 StatelessRandomPoisson, which follow from a seed. Gamma: Marsaglia and Tsang, "A Simple Method for
- * Generating Gamma Variables". Poisson: Knuth's products for small rates, else Hormann, "The Transformed Rejection Method
- * for Generating Poisson Random Variables". Each sample has its own stretch of the generator. */
+/* Samples of distributions with a parameter: RandomGamma RandomPoisson RandomPoissonV2, and
+ * StatelessRandomGammaV2 StatelessRandomGammaV3 StatelessRandomPoisson, which are functions of a
+ * seed. Gamma: Marsaglia and Tsang, "A Simple Method for Generating Gamma Variables". Poisson:
+ * Knuth's products for small rates, otherwise Hormann, "The Transformed Rejection Method for
+ * Generating Poisson Random Variables". Each sample has its own range of the generator. */
 #include <core/base/alloc.h>
 #include <math.h>
 #include <ops/kernel/elements/half.h>
@@ -10,15 +11,15 @@
 #include <ops/kernel/poll.h>
 #include <ops/random/random_source.h>
 
-#define GRAIN 256     /* samples; less is not worth another thread */
-#define COST_NS 120   /* of a sample */
-#define TRIES 1000    /* for a sample, at most: ordinary parameters hardly ever need ten */
+#define GRAIN 256     /* samples; fewer are not worth another thread */
+#define COST_NS 120   /* per sample */
+#define TRIES 1000    /* maximum per sample; ordinary parameters rarely need ten */
 #define TRY_NS 40
-#define FAR 40.0      /* standard deviations: nothing is drawn so far below a rate */
+#define FAR 40.0      /* standard deviations; samples this far below the rate do not occur */
 
-/* ---- numbers of a sample's stretch ---- */
+/* ---- the numbers of one sample ---- */
 
-/* Numbers come in pairs, the second of a pair first, as TensorFlow takes them. */
+/* Numbers are made in pairs, and the second of a pair is used first, as in TensorFlow. */
 typedef struct source {
   tn__philox generator;
   double uniforms[2], normals[2];
@@ -63,7 +64,7 @@ static double gamma_sample(source *s, double alpha, double largest)
   (void)largest;
   if (alpha == 1) return -log1p(-uniform(s));
   double d = alpha + (alpha < 1 ? 2.0 / 3 : -1.0 / 3), c = 1.0 / 3 / sqrt(d);
-  if (!(d >= 0)) return NAN; /* nothing is ever drawn for such a parameter */
+  if (!(d >= 0)) return NAN; /* no sample would be accepted for such a parameter */
   while (s->tries++ < TRIES) {
     double x = normal(s), v = 1 + c * x;
     if (v <= 0) continue;
@@ -75,7 +76,8 @@ static double gamma_sample(source *s, double alpha, double largest)
   return alpha < 1 ? NAN : alpha;
 }
 
-/* The logarithm of k!, for whole k >= 0. lgamma keeps a sign in a variable that all threads share. */
+/* log(k!) for integral k >= 0. Not lgamma, which stores the sign in a global variable and is not
+ * thread-safe. */
 static double log_factorial(double k)
 {
   if (k < 20) {
@@ -97,8 +99,9 @@ static double poisson_small(source *s, double rate, double largest)
   }
 }
 
-/* Samples above the largest number of the output's type are drawn again, as in TensorFlow, which goes on with that for ever when
- * there are none below: then it is the largest number. */
+/* Samples above the largest number of the output's dtype are drawn again, as in TensorFlow.
+ * TensorFlow never ends if no smaller sample is possible; here the result is then the largest
+ * number. */
 static double poisson_sample(source *s, double rate, double largest)
 {
   if (isnan(rate)) return rate;
@@ -132,7 +135,7 @@ static double parameter(const tn_view *v, int64_t i)
   }
 }
 
-/* What an integer cannot hold is 0. */
+/* Stores 0 if an integer dtype cannot represent x. */
 static void store(const tn_view *out, int64_t i, double x)
 {
   switch (out->dtype) {
@@ -162,11 +165,12 @@ typedef struct job {
   tn__philox from;
   const tn_view *parameters, *out;
   sample_fn sample;
-  int64_t each; /* samples for each parameter */
+  int64_t each; /* samples per parameter */
   double largest;
 } job;
 
-/* Samples are numbered parameter by parameter, and lie in the output sample by sample. */
+/* Samples are numbered with all samples of one parameter together, but stored in the output with
+ * the parameters as the inner dimension. */
 static void draw_part(void *user, int64_t begin, int64_t end)
 {
   const job *j = user;
@@ -195,7 +199,7 @@ static tn_status draw(tn_kernel_ctx *ctx, const tn__philox *from, uint32_t param
 
 /* ---- kernels ---- */
 
-/* The shape wanted with that of the parameters behind it. */
+/* The output's shape is the wanted shape followed by that of the parameters. */
 static tn_status appended_prepare(tn_prepare_ctx *ctx, tn_error *err)
 {
   const tn_view *v = &ctx->inputs[1];
@@ -212,7 +216,7 @@ static tn_status appended_prepare(tn_prepare_ctx *ctx, tn_error *err)
   return tn_prepare_output(ctx, 0, s.dims, s.rank, err);
 }
 
-/* The shape wanted, which must end in that of the parameters, input i. */
+/* The output's shape is the wanted shape, which must end in that of the parameters, input i. */
 static tn_status ending_prepare(tn_prepare_ctx *ctx, uint32_t i, tn_error *err)
 {
   tn__shape s;

@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where generators start, and the shapes that are asked for. */
+/* The start of generators, and the shapes of outputs. */
 #include <core/base/alloc.h>
 #include <core/base/map.h>
 #include <ops/kernel/operands.h>
 #include <ops/random/random_source.h>
 #include <stdatomic.h>
 
-/* ---- generators that go on from step to step ---- */
+/* ---- stateful generators: they advance from step to step ---- */
 
-/* States are constant; what steps count up lies behind a pointer. */
+/* Kernel states are const; the counter that steps advance is reached through a pointer. */
 typedef struct stream {
   tn__philox start;
   _Atomic uint64_t *used;
   _Atomic uint64_t counter;
 } stream;
 
-/* Nobody can tell the hash of a number without the process's keys, which are the system's random bytes. */
+/* Seed from the system's entropy: hash keys are random per process, so the hashes of numbers are
+ * unpredictable. */
 static uint64_t entropy(void)
 {
   static _Atomic uint64_t drawn;
@@ -49,7 +50,7 @@ tn__philox tn__random_reserve(const void *state, int64_t count, uint64_t each)
   return p;
 }
 
-/* ---- generators that are a function of their operands ---- */
+/* ---- stateless generators: functions of their operands ---- */
 
 #define SCRAMBLE_KEY UINT64_C(0x02461e293ec8f720)
 
@@ -91,7 +92,8 @@ tn_status tn__random_keyed(const tn_kernel_ctx *ctx, uint32_t i, const char *op,
   const uint64_t *key = ctx->inputs[i]->data, *counter = ctx->inputs[i + 1]->data;
   int32_t alg = *(const int32_t *)ctx->inputs[i + 2]->data;
   if (alg != PHILOX && alg != AUTO_SELECT)
-    return tn_error_set(ctx->err, TN_INVALID_ARGUMENT, "%s: input %u asks for algorithm %d, only Philox (1) is there", op,
+    return tn_error_set(ctx->err, TN_INVALID_ARGUMENT,
+                        "%s: input %u asks for algorithm %d, only Philox (1) is supported", op,
                         (unsigned)i + 2, (int)alg);
   tn__philox_init(out, key[0], counter[0], counter[1]);
   return TN_OK;
@@ -140,7 +142,7 @@ tn_status tn__infer_random(tn_infer_ctx *ctx, tn_error *err)
   return tn__infer_set(ctx, 0, &s, err);
 }
 
-/* Input i has n elements in one dimension. */
+/* Checks that input i is a vector of n elements. */
 static tn_status infer_vector(const tn_infer_ctx *ctx, size_t i, int64_t n, tn_error *err)
 {
   tn__shape s;

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Random numbers that are a function of their operands: StatelessRandomUniform StatelessRandomNormal
- * StatelessTruncatedNormal StatelessRandomUniformInt StatelessRandomUniformFullInt, from seeds or (V2) from a key and a
- * counter; StatelessRandomGetKeyCounter and its kin, which make one from the other. */
+/* Random numbers that are functions of their operands: StatelessRandomUniform StatelessRandomNormal
+ * StatelessTruncatedNormal StatelessRandomUniformInt StatelessRandomUniformFullInt, from seeds or
+ * (V2) from a key and a counter. StatelessRandomGetKeyCounter and its variants convert seeds to
+ * keys and counters. */
 #include <ops/random/random_source.h>
 
-enum { PHILOX = 1 }; /* TensorFlow's number for it */
+enum { PHILOX = 1 }; /* TensorFlow's number of the algorithm */
 
 /* ---- from seeds ---- */
 
@@ -95,7 +96,7 @@ static tn_status infer_keyed_int(tn_infer_ctx *ctx, tn_error *err)
   return st != TN_OK ? st : tn__infer_keyed(ctx, err);
 }
 
-/* ---- keys and counters themselves ---- */
+/* ---- keys and counters ---- */
 
 static const int64_t key_dims[] = { 1 }, counter_dims[] = { 2 };
 

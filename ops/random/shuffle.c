@@ -13,7 +13,7 @@ static double shuffle_cost(const tn_view *v)
 
 static bool in_order(const tn_view *v) { return v->rank == 0 || v->dims[0] < 2 || v->count == 0; }
 
-/* The order is drawn in scratch memory: 8 bytes for each row. */
+/* The order is drawn in scratch memory, 8 bytes per row. */
 static tn_status shuffle_prepare(tn_prepare_ctx *ctx, tn_error *err)
 {
   const tn_view *v = &ctx->inputs[0];
@@ -28,7 +28,7 @@ static tn_status shuffle_prepare(tn_prepare_ctx *ctx, tn_error *err)
   return tn_prepare_output_like(ctx, 0, 0, err);
 }
 
-/* Each place gets one of those that are left. */
+/* Fisher-Yates shuffle: each place gets one of the remaining rows. */
 static void draw_order(const tn__philox *from, int64_t *order, int64_t n, tn__poll *poll)
 {
   tn__philox_words words;

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rewrites of the pass "algebra": what changes nothing goes, and what is done in two steps is done in one.
+/* Rewrites of the pass "algebra": removes nodes that have no effect, and merges two steps into one.
  *
  *   neutral    x*1, x/1, x-0, x + -0.0 (and x+0 of integers), where the constant does not widen the shape
- *   twice      Neg, LogicalNot and Invert of themselves
- *   reshape    Reshape and Squeeze to the shape that is there, Reshape behind something that only reshapes
- *   transpose  Transpose that moves nothing, Transpose of Transpose
- *   nothing    Cast to the same type, split into one, sliced whole, padded by nothing
+ *   twice      Neg of Neg, LogicalNot of LogicalNot, Invert of Invert
+ *   reshape    Reshape and Squeeze to the input's shape, Reshape of the result of a node that only reshapes
+ *   transpose  Transpose by the identity permutation, Transpose of Transpose
+ *   nothing    Cast to the same type, split into one part, slice of the whole tensor, padding by 0
  *   pad_conv   zeros around an image that a convolution reads become paddings of the convolution
  *
- * All but the last give the same bits. -0.0 + 0.0 is 0.0, so a positive zero is no neutral element. */
+ * All but the last give the same bits. -0.0 + 0.0 is 0.0, so a positive zero is not a neutral element of float
+ * addition. */
 #include <core/base/alloc.h>
 #include <ops/kernel/shapes.h>
 #include <string.h>
@@ -26,7 +27,7 @@ static bool is_ints(const tn_tensor *t)
          (tn_tensor_data(t) != NULL || tn_tensor_elements(t) == 0);
 }
 
-/* A constant vector of integers; NULL when it is none. */
+/* The input's value if it is a constant vector of integers; otherwise NULL. */
 static const tn_tensor *ints_of(const tn_rewriter *rw, uint32_t node, uint32_t input)
 {
   const tn_tensor *t = tn_rewrite_constant(rw, tn_rewrite_input(rw, node, input));
@@ -37,7 +38,7 @@ static const tn_tensor *ints_of(const tn_rewriter *rw, uint32_t node, uint32_t i
 
 enum { ONE, ZERO, MINUS_ZERO };
 
-/* The bits of a number of a type; false when the type is left alone. */
+/* The bits of a number in a type; false if the rewrite does not handle the type. */
 static bool bits_of(tn_dtype dtype, int number, uint64_t *bits)
 {
   static const struct {
@@ -70,7 +71,7 @@ static bool all_are(const tn_tensor *t, int number)
   return true;
 }
 
-/* Whether x and a constant broadcast to the shape of x. */
+/* True if x and a constant broadcast to the shape of x. */
 static bool keeps_shape(const tn_rewriter *rw, uint32_t x, const tn_tensor *t)
 {
   int64_t dims[TN_MAX_RANK];
@@ -103,7 +104,7 @@ static tn_status drop_product(tn_rewriter *rw, uint32_t node, tn_error *err)
 
 static tn_status drop_quotient(tn_rewriter *rw, uint32_t node, tn_error *err)
 {
-  /* of integers RealDiv has no kernel: what could not run does not run here either */
+  /* RealDiv has no kernel for integers: a graph that fails must still fail */
   tn_dtype dtype = tn_rewrite_dtype(rw, tn_rewrite_output(rw, node, 0));
   bool real = dtype == TN_FLOAT || dtype == TN_DOUBLE || dtype == TN_HALF || dtype == TN_BFLOAT16;
   if (tn_rewrite_is(rw, node, "RealDiv") && !real) return TN_OK;
@@ -135,7 +136,8 @@ static tn_status drop_twice(tn_rewriter *rw, uint32_t node, tn_error *err)
 
 /* ---- reshape ---- */
 
-/* Equal shapes as far as they are known, with one unknown dimension at most: as many elements make it equal, too. */
+/* True if the shapes are equal as far as they are known, with at most one unknown dimension. Equal element counts then
+ * imply that this dimension is equal, too. */
 static bool same_shape(const tn_rewriter *rw, uint32_t a, uint32_t b)
 {
   int64_t x[TN_MAX_RANK], y[TN_MAX_RANK];
@@ -157,7 +159,7 @@ static bool is_known(const tn_rewriter *rw, uint32_t value)
   return rank >= 0 && tn__shape_is_known(dims, rank);
 }
 
-/* Whether a Reshape to [.., -1, ..] fits whatever the unknown sizes are. */
+/* True if a Reshape to [.., -1, ..] fits whatever the unknown sizes are. */
 static bool always_divides(const tn_rewriter *rw, uint32_t node)
 {
   const tn_tensor *shape = ints_of(rw, node, 1);
@@ -174,8 +176,8 @@ static bool always_divides(const tn_rewriter *rw, uint32_t node)
   return open == 1 && have % want == 0;
 }
 
-/* Whether a node that only reshapes cannot fail to, whatever the unknown sizes are: an error must stay one. What is inferred
- * for a Reshape to sizes that are not known holds only if it does not fail. */
+/* True if a node that only reshapes cannot fail, whatever the unknown sizes are: errors must not be optimised away. The
+ * inferred shape of a Reshape to unknown sizes holds only if it does not fail. */
 static bool cannot_fail(const tn_rewriter *rw, uint32_t node)
 {
   if (tn_rewrite_is(rw, node, "Reshape") && ints_of(rw, node, 1) == NULL) return false;
@@ -183,7 +185,7 @@ static bool cannot_fail(const tn_rewriter *rw, uint32_t node)
   return tn_rewrite_is(rw, node, "Reshape") && always_divides(rw, node);
 }
 
-/* The node, when it gives its first input with other dimensions and cannot fail to. */
+/* True if the node only changes the dimensions of its first input and cannot fail. */
 static bool only_reshapes(const tn_rewriter *rw, uint32_t node)
 {
   bool one = tn_rewrite_is(rw, node, "Reshape") || tn_rewrite_is(rw, node, "ExpandDims") || tn_rewrite_is(rw, node, "Squeeze");
@@ -203,7 +205,7 @@ static tn_status join_reshapes(tn_rewriter *rw, uint32_t node, uint32_t x, tn_er
 static tn_status drop_reshape(tn_rewriter *rw, uint32_t node, tn_error *err)
 {
   uint32_t x = tn_rewrite_input(rw, node, 0), inner = tn_rewrite_producer(rw, x, NULL);
-  bool sure = tn_rewrite_is(rw, node, "Squeeze") || cannot_fail(rw, node); /* of equal rank a Squeeze takes nothing away */
+  bool sure = tn_rewrite_is(rw, node, "Squeeze") || cannot_fail(rw, node); /* equal rank: a Squeeze removed nothing */
   if (sure && same_shape(rw, x, tn_rewrite_output(rw, node, 0))) return replace(rw, node, x);
   if (!only_reshapes(rw, inner)) return TN_OK;
   x = tn_rewrite_input(rw, inner, 0);
@@ -213,7 +215,7 @@ static tn_status drop_reshape(tn_rewriter *rw, uint32_t node, tn_error *err)
 
 /* ---- transpose ---- */
 
-/* The permutation of a Transpose, when it is constant and one; its length, or -1. */
+/* Reads the permutation of a Transpose. Returns its length, or -1 if it is not a valid constant permutation. */
 static int32_t permutation(const tn_rewriter *rw, uint32_t node, int32_t *perm)
 {
   const tn_tensor *t = ints_of(rw, node, 1);
@@ -271,7 +273,7 @@ static tn_status drop_transpose(tn_rewriter *rw, uint32_t node, tn_error *err)
   return joined ? add_transpose(rw, node, x, outer, n, err) : TN_OK;
 }
 
-/* ---- nothing done ---- */
+/* ---- nodes without effect ---- */
 
 static tn_status drop_cast(tn_rewriter *rw, uint32_t node, tn_error *err)
 {
@@ -280,7 +282,7 @@ static tn_status drop_cast(tn_rewriter *rw, uint32_t node, tn_error *err)
   return tn_rewrite_dtype(rw, x) == tn_rewrite_dtype(rw, tn_rewrite_output(rw, node, 0)) ? replace(rw, node, x) : TN_OK;
 }
 
-/* Split(axis, x) into one, where it is known that the axis fits. */
+/* Split(axis, x) into one part, if the axis is known to be valid. */
 static tn_status drop_split(tn_rewriter *rw, uint32_t node, tn_error *err)
 {
   (void)err;
@@ -302,8 +304,8 @@ static bool text_is(const tn_operation *op, const char *attr, const char *wanted
          memcmp(text, wanted, size) == 0;
 }
 
-/* Whether a node that pads by nothing cannot fail, whatever the unknown sizes are. PadV2 pads with a scalar; REFLECT refuses a
- * dimension of size 0, which has no element beside the edge. */
+/* True if a node that pads by 0 cannot fail, whatever the unknown sizes are. PadV2 requires a scalar padding value;
+ * REFLECT rejects a dimension of size 0, which has no element beside the edge. */
 static bool pads_at_ease(const tn_rewriter *rw, uint32_t node)
 {
   int64_t dims[TN_MAX_RANK];
@@ -367,7 +369,7 @@ static tn_status drop_strided_slice(tn_rewriter *rw, uint32_t node, tn_error *er
 
 /* ---- paddings ---- */
 
-/* Zeros around rows and columns, by a node that nobody else reads. */
+/* True if `pad` adds zeros around rows and columns and is read only by this node. */
 static bool reads_padded(const tn_rewriter *rw, uint32_t node, uint32_t pad, int64_t *paddings)
 {
   if (!tn_rewrite_is(rw, pad, "Pad") && !tn_rewrite_is(rw, pad, "PadV2")) return false;

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* _TnElementwise: elementwise steps as one op, which the planner's "elementwise" pass makes (ops/rewrite/fuse_elementwise.c).
- * Each argument is read and the result written once; what is between them stays in registers of a few KB.
+/* _TnElementwise: elementwise steps as one op, created by the planner's "elementwise" pass
+ * (ops/rewrite/fuse_elementwise.c). Each argument is read once and the result is written once; intermediate values
+ * stay in registers, which are buffers of a few KB.
  *
  * Attributes and stages: ops/rewrite/program.h. */
 #include <ops/rewrite/program.h>
 #include <string.h>
 
-#define PARALLEL_NS 8000.0 /* work for which other threads are worth asking */
+#define PARALLEL_NS 8000.0 /* work above which other threads are used */
 #define GRAIN_NS 3000.0
 
-/* The shape of inputs [first, end) side by side along their last dimension. */
+/* The shape of inputs [first, end) concatenated along their last dimension. */
 static tn_status infer_arg(tn_infer_ctx *ctx, uint32_t first, uint32_t end, tn__shape *arg, tn_error *err)
 {
   tn__infer_get(ctx, first, arg);
@@ -72,10 +73,10 @@ typedef struct run {
   const tn__stage *stage;
   tn_view *const *inputs;
   char *scratch;
-  char *to; /* of the stage */
+  char *to; /* result of the stage */
 } run;
 
-/* A value that stands in memory: an argument, or the result of an earlier stage. */
+/* The address of a value in memory: an argument, or the result of an earlier stage. */
 static const char *memory_of(const run *r, uint32_t value)
 {
   if (value >= r->p->n_args) return r->scratch + r->plan->results[value - r->p->n_args];
@@ -103,7 +104,7 @@ static void fill(char *to, const char *element, int64_t n, int64_t size)
   }
 }
 
-/* Elements [begin, begin + n) of the stage, side by side. */
+/* Copies a broadcast operand's elements [begin, begin + n), in stage order, to adjacent elements. */
 static void spread(const tn__broadcast_plan *plan, const char *from, char *to, int64_t begin, int64_t n, int64_t size)
 {
   tn__broadcast_cursor c;
@@ -197,7 +198,7 @@ static void make_tiles(const run *r)
   }
 }
 
-/* Rows of a matrix that is scaled, shifted and clamped. */
+/* Processes rows of a matrix that is scaled, shifted and clamped. */
 static void run_affine(void *user, int64_t first, int64_t end)
 {
   const run *r = user;
@@ -227,7 +228,7 @@ static tn_status program_compute(tn_kernel_ctx *ctx)
   if (plan == NULL) return TN_OK; /* no elements */
   run r = { ctx->state, plan, plan->stages, ctx->inputs, ctx->scratch, NULL };
   void (*part)(void *user, int64_t first, int64_t end) = plan->affine.found ? run_affine : run_part;
-  double least = plan->affine.found ? 0 : PARALLEL_NS; /* its rows are to stay with who made them, and will read them */
+  double least = plan->affine.found ? 0 : PARALLEL_NS; /* keep rows on the thread that wrote and will read them */
   for (uint32_t i = 0; i < plan->n_args; i++) {
     if (plan->wholes[i] == SIZE_MAX) continue;
     const tn__join *join = plan->joins[i];

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Rewrites around products (Conv2D, DepthwiseConv2dNative, MatMul of float):
  *
- *   batch_norm  FusedBatchNorm with constants becomes a multiplication and an addition of constants;
- *               a multiplication behind a product with a constant filter goes into the filter, and in front of a constant
- *               bias that stands between them; all of this only where the new constants are finite, far from the largest
- *               float, and have all their digits
- *   fuse        what follows a product and reads it alone goes into it: a bias, an added tensor of its shape, an activation
+ *   batch_norm  FusedBatchNorm with constants becomes a multiplication by and an addition of constants. A multiplication
+ *               after a product with a constant filter is folded into the filter; if a constant bias is between them, the
+ *               multiplication is first moved before the bias. All of this only if the new constants are finite, far from
+ *               the largest float, and keep all their digits.
+ *   fuse        a step after a product, if nothing else reads the product, becomes part of it: a bias, the addition of a
+ *               tensor of the same shape, an activation
  */
 #include <core/base/alloc.h>
 #include <math.h>
@@ -28,7 +29,7 @@ static const product products[] = {
   { "MatMul", "_TnMatMul", MATMUL_ATTRS },
 };
 
-/* The product that makes a value of float with channels last, when nobody else reads it; NULL when there is none. */
+/* The product that computes a float value with channels last, if the value has a single use; otherwise NULL. */
 static const product *product_of(const tn_rewriter *rw, uint32_t value, uint32_t *node)
 {
   *node = tn_rewrite_producer(rw, value, NULL);
@@ -52,7 +53,7 @@ typedef struct steps {
   uint32_t inputs[2 + TN__EPILOGUE_STEPS];
   size_t n;
   uint32_t n_inputs;
-  bool ended; /* by an activation: what follows is not fused */
+  bool ended; /* the last step is an activation: no more steps are fused */
 } steps;
 
 static const char *const step_names[] = { "BiasAdd", "Add", "Relu", "Relu6", "LeakyRelu", "Tanh", "Sigmoid" };
@@ -75,7 +76,7 @@ static void read_steps(const tn_rewriter *rw, uint32_t node, steps *s)
   }
 }
 
-/* A new product with one step more in the place of `root`, whose output 0 it gives. */
+/* Replaces output 0 of `root` by a new product with one additional step. */
 static tn_status add_step(tn_rewriter *rw, uint32_t root, uint32_t node, const product *p, const char *step, uint32_t arg,
                           float alpha, tn_error *err)
 {
@@ -120,7 +121,8 @@ static tn_status fuse_activation(tn_rewriter *rw, uint32_t node, tn_error *err)
                                       tn__attr_float(op, "alpha", 0.2f), err);
 }
 
-/* A constant with one value for each channel of a value of this shape, all other dimensions 1; its values as a vector. */
+/* If the constant has one value per channel of a value of this rank, and all its other dimensions are 1, *out is a
+ * vector of its values. */
 static tn_status as_channels(tn_rewriter *rw, uint32_t constant, int32_t rank, int64_t channels, uint32_t *out, tn_error *err)
 {
   int64_t dims[TN_MAX_RANK];
@@ -142,7 +144,7 @@ static tn_status as_channels(tn_rewriter *rw, uint32_t constant, int32_t rank, i
   return st;
 }
 
-/* Where the first dimension of a value comes from: ops that hand it on unchanged from one input are looked through. */
+/* The value from which a value's first dimension originates: skips ops that pass it on unchanged from an input. */
 static uint32_t batch_origin(const tn_rewriter *rw, uint32_t value)
 {
   static const char *const hand_on[] = { "Conv2D", "DepthwiseConv2dNative", "_TnConv2D", "_TnDepthwiseConv2D", "BiasAdd",
@@ -164,7 +166,8 @@ static uint32_t batch_origin(const tn_rewriter *rw, uint32_t value)
   return value;
 }
 
-/* Equal shapes, known before any step but for the first dimension, of which it is known that both have the same. */
+/* True if the shapes are equal. All dimensions must be known, except the first, which must then have the same
+ * origin. */
 static bool same_shape(const tn_rewriter *rw, uint32_t a, uint32_t b)
 {
   int64_t x[TN_MAX_RANK], y[TN_MAX_RANK];
@@ -194,7 +197,7 @@ static tn_status fuse_add(tn_rewriter *rw, uint32_t node, tn_error *err)
 
 /* ---- batch_norm ---- */
 
-/* Whether the filter times the scale is as good as each of them. */
+/* Sets *may if the filter may be multiplied by the scale without loss (factors.h). */
 static tn_status may_scale(tn_rewriter *rw, uint32_t filter, const tn_tensor *scale, int64_t channels, bool *may, tn_error *err)
 {
   tn_tensor *f;
@@ -206,8 +209,8 @@ static tn_status may_scale(tn_rewriter *rw, uint32_t filter, const tn_tensor *sc
   return st;
 }
 
-/* filter * scale over the last dimension of a product's output: of [.., C] for Conv2D and MatMul, of [.., C, M] for a
- * depthwise filter. TN_NO_NODE when that cannot be. */
+/* filter * scale, with the scale along the last dimension of the product's output: that of a filter [.., C] for
+ * Conv2D and MatMul, or of a depthwise filter [.., C, M]. *out is TN_NO_NODE if that is not possible. */
 static tn_status scale_filter(tn_rewriter *rw, uint32_t like, uint32_t filter, uint32_t scale, bool depthwise,
                               uint32_t *out, tn_error *err)
 {
@@ -245,7 +248,7 @@ static tn_status with_filter(tn_rewriter *rw, uint32_t node, uint32_t at, const 
   return st;
 }
 
-/* (x * filter) * scale is x * (filter * scale). */
+/* Replaces (x * filter) * scale by x * (filter * scale). */
 static tn_status fold_scale(tn_rewriter *rw, uint32_t node, tn_error *err)
 {
   for (uint32_t side = 0; side < 2; side++) {
@@ -265,8 +268,8 @@ static tn_status fold_scale(tn_rewriter *rw, uint32_t node, tn_error *err)
   return TN_OK;
 }
 
-/* y = x * s + t with s = scale / sqrt(variance + epsilon), t = offset - mean * s. *sound: these are as good as what they are
- * made of, and not infinite as by a variance of 0. */
+/* y = x * s + t with s = scale / sqrt(variance + epsilon), t = offset - mean * s. *sound: s and t keep the
+ * precision of their operands and are finite, which a variance of 0 can prevent. */
 static tn_status norm_constants(const tn_tensor *const *in, float epsilon, tn_tensor **s, tn_tensor **t, bool *sound, tn_error *err)
 {
   int64_t n = tn_tensor_elements(in[0]);
@@ -299,7 +302,8 @@ static tn_status binary(tn_rewriter *rw, uint32_t like, const char *op, uint32_t
   return st;
 }
 
-/* Whether a FusedBatchNorm is of float, at inference, with constants, channels last, and read at output 0 alone. */
+/* True if a FusedBatchNorm is float, for inference, with constant parameters and channels last, and only output 0
+ * is read. */
 static bool norm_fits(const tn_rewriter *rw, uint32_t node, const tn_tensor **in)
 {
   const tn_operation *op = tn_rewrite_operation(rw, node);
@@ -336,7 +340,7 @@ static tn_status split_norm(tn_rewriter *rw, uint32_t node, tn_error *err)
   return st;
 }
 
-/* A product with a constant filter and, behind it, a constant for each channel: *bias, as a vector. */
+/* Matches a product with a constant filter followed by the addition of a constant per channel: *bias, as a vector. */
 static tn_status biased_product(tn_rewriter *rw, uint32_t value, uint32_t *sum, uint32_t *inner, uint32_t *bias, tn_error *err)
 {
   *bias = TN_NO_NODE;
@@ -357,7 +361,7 @@ static tn_status biased_product(tn_rewriter *rw, uint32_t value, uint32_t *sum, 
   return TN_OK;
 }
 
-/* x * y, or x + y, of two vectors of float; *sound: it is as good as each of them. */
+/* a * b, or a + b, of two float vectors. *sound: the result keeps the precision of both. */
 static tn_status combine(const tn_tensor *a, const tn_tensor *b, bool times, tn_tensor **out, bool *sound, tn_error *err)
 {
   int64_t n = tn_tensor_elements(a);
@@ -373,8 +377,8 @@ static tn_status combine(const tn_tensor *a, const tn_tensor *b, bool times, tn_
   return TN_OK;
 }
 
-/* (product + bias) op constant, for a multiplication and for an addition: product * scale + bias * scale, from where the scale
- * goes on into the filter; product + (bias + constant). */
+/* Rewrites (product + bias) * scale to product * scale + bias * scale, whose scale can then be folded into the
+ * filter, and (product + bias) + constant to product + (bias + constant). */
 static tn_status behind_bias(tn_rewriter *rw, uint32_t node, bool times, tn_error *err)
 {
   for (uint32_t side = 0; side < 2; side++) {

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The pass "elementwise": elementwise nodes whose results nobody else reads become steps of one _TnElementwise.
+/* The pass "elementwise": a region of elementwise nodes whose results are read only within the region becomes one
+ * _TnElementwise.
  *
- * It begins at the node that is read by others and takes in what stands in front of it, as long as all that read a node
- * are in it already: so a node may be read several times. Which operand broadcasts to which is for the kernel to find
- * out. A concatenation along the last dimension that only such a node reads goes into it, too: it reads the parts. */
+ * A region starts at the node whose result is read from outside. It then takes in the producers of its operands, as
+ * long as all readers of a producer are in the region already, so a node may be read several times. The kernel
+ * determines which operand broadcasts to which. A concatenation along the last dimension that is read only by such
+ * a region is absorbed, too: the region reads its parts. */
 #include <core/base/alloc.h>
 #include <ops/rewrite/program.h>
 #include <string.h>
@@ -14,11 +16,11 @@ typedef struct region {
   uint32_t nodes[TN__PROGRAM_STEPS]; /* readers first */
   uint32_t args[TN__PROGRAM_ARGS];
   uint32_t n_nodes, n_args;
-  uint32_t inputs[TN__PROGRAM_ARGS * TN__PROGRAM_PARTS]; /* of the arguments, one behind the other */
-  int64_t joined[TN__PROGRAM_ARGS]; /* how many of them each argument has */
+  uint32_t inputs[TN__PROGRAM_ARGS * TN__PROGRAM_PARTS]; /* inputs of all arguments, in order */
+  int64_t joined[TN__PROGRAM_ARGS]; /* number of inputs of each argument */
   uint32_t n_inputs;
-  bool joins; /* some argument has several */
-  int64_t dims[TN_MAX_RANK]; /* what is known of the result's shape */
+  bool joins; /* some argument has several inputs */
+  int64_t dims[TN_MAX_RANK]; /* the result's shape, as far as known */
   int32_t rank;
 } region;
 
@@ -36,7 +38,7 @@ static bool is_last_format(const tn_operation *op)
          (size == 4 && memcmp(text, "NHWC", 4) == 0);
 }
 
-/* Not of integers, from which shapes are worked out. */
+/* Excludes integers, which may determine shapes. */
 static bool may_be_step(const tn_rewriter *rw, uint32_t node)
 {
   const tn__step_op *op = step_op_of(rw, node);
@@ -46,7 +48,7 @@ static bool may_be_step(const tn_rewriter *rw, uint32_t node)
   return op->kind != TN__STEP_BIAS || is_last_format(tn_rewrite_operation(rw, node));
 }
 
-/* A smaller result would be computed once for each element that it is spread over; so it stays by itself. */
+/* A smaller result would be recomputed for each element that it is broadcast to, so its node stays outside. */
 static bool may_have_shape(const region *r, uint32_t value)
 {
   int64_t dims[TN_MAX_RANK];
@@ -65,7 +67,7 @@ static bool is_in(const uint32_t *list, uint32_t n, uint32_t item, uint32_t *at)
   return false;
 }
 
-/* How often nodes of the region read a value. */
+/* The number of times nodes of the region read a value. */
 static uint32_t uses_inside(const region *r, uint32_t value)
 {
   uint32_t n = 0;
@@ -85,7 +87,7 @@ static bool belongs(const region *r, uint32_t value, uint32_t *node)
                 tn_operation_device(tn_rewrite_operation(r->rw, r->nodes[0]))) == 0;
 }
 
-/* Whether one node was taken in. */
+/* Adds one node to the region. False if there is none to add. */
 static bool grow(region *r)
 {
   for (uint32_t i = 0; i < r->n_nodes && r->n_nodes < TN__PROGRAM_STEPS; i++)
@@ -104,7 +106,8 @@ static bool dies_here(const region *r, uint32_t value)
          tn_rewrite_n_uses(r->rw, value) == uses_inside(r, value);
 }
 
-/* What the region reads from outside; first what nobody reads afterwards, over which the result may be written. */
+/* Finds the values that the region reads from outside. Values that nothing else reads come first: the result may reuse
+ * their memory. False if there are too many. */
 static bool find_args(region *r)
 {
   r->n_args = 0;
@@ -121,7 +124,7 @@ static bool find_args(region *r)
   return true;
 }
 
-/* The concatenation along the last dimension that makes a value, where it may be; else TN_NO_NODE. */
+/* The concatenation along the last dimension that computes a value, if it can be absorbed; otherwise TN_NO_NODE. */
 static uint32_t join_of(const region *r, uint32_t value, uint32_t *first, uint32_t *n)
 {
   const tn_rewriter *rw = r->rw;
@@ -141,7 +144,8 @@ static uint32_t join_of(const region *r, uint32_t value, uint32_t *first, uint32
                 tn_operation_device(tn_rewrite_operation(rw, r->nodes[0]))) == 0 ? node : TN_NO_NODE;
 }
 
-/* The parts of a concatenation, of those among them, and so on; *n of them are there, and no more than `room` come to be. */
+/* Appends the parts of a concatenation to parts[*n], recursively for parts that are concatenations themselves. Adds
+ * at most `room` parts. */
 static void add_parts(const region *r, uint32_t value, uint32_t *parts, uint32_t *n, uint32_t room)
 {
   uint32_t first, count, node = join_of(r, value, &first, &count);
@@ -156,7 +160,8 @@ static void add_parts(const region *r, uint32_t value, uint32_t *parts, uint32_t
   }
 }
 
-/* An argument that is computed for this region alone, and has its result's shape, may be read part by part. */
+/* True if an argument may be read part by part: it is a concatenation read only by this region, with its result's
+ * shape. */
 static bool may_join(const region *r, uint32_t value)
 {
   uint32_t first, n;
@@ -177,7 +182,7 @@ static void find_inputs(region *r)
   }
 }
 
-/* Nodes were taken in after all their readers, so backwards they can run. */
+/* The number of a value in the program. Nodes were added after all their readers, so steps are in reverse order. */
 static int64_t number_of(const region *r, uint32_t value)
 {
   uint32_t at, producer = tn_rewrite_producer(r->rw, value, NULL);
@@ -186,7 +191,7 @@ static int64_t number_of(const region *r, uint32_t value)
   return at;
 }
 
-/* How many inputs each argument has, and which concatenations they were, for errors. */
+/* Sets the number of inputs of each argument, and the names of the original concatenations for error texts. */
 static void describe_joins(const region *r, tn_operation_builder *b)
 {
   const char *names[TN__PROGRAM_ARGS];
@@ -237,7 +242,7 @@ static tn_status fuse_elementwise(tn_rewriter *rw, uint32_t node, tn_error *err)
   r.n_nodes = 1;
   r.rank = tn_rewrite_shape(rw, tn_rewrite_output(rw, node, 0), r.dims);
   while (grow(&r)) {}
-  while (r.n_nodes > 1 && !find_args(&r)) r.n_nodes--; /* the last one that was taken in is read by those before it */
+  while (r.n_nodes > 1 && !find_args(&r)) r.n_nodes--; /* the last node has all its readers before it */
   if (r.n_nodes < 2) return TN_OK;
   tn_operation_builder *b = tn_rewrite_begin(rw, "_TnElementwise", node);
   if (b == NULL) return tn__no_memory(err, "plan", 0);

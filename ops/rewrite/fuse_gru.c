@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The "cell" pass: GRU cells that are spelt in plain ops become a _TnGRULayer of one step. What is looked for, from its end:
+/* The "cell" pass: GRU cells built from plain ops become a _TnGRULayer of one step. The pattern, matched from its end:
  *
  *   h = u * h' + (1 - u) * tanh(c)
  *
- * and what comes in front of it in one of the forms of ops/rnn/gru_layer.c. Factors and summands may be in either order; nothing in
- * between is read by others. */
+ * preceded by one of the forms of ops/rnn/gru_layer.c. Factors and summands may be in either order. Intermediate
+ * values must not be read by other nodes. */
 #include <ops/kernel/shapes.h>
 #include <string.h>
 #include <tenon/rewrite.h>
@@ -15,18 +15,18 @@ enum { H_IN, W_IN, U_IN, V_IN, B_IN, D_IN, X_IN, INPUTS };
 typedef struct cell {
   const char *form;
   uint32_t inputs[INPUTS];
-  uint32_t r, u, now; /* r and u; what goes into tanh */
+  uint32_t r, u, now; /* r and u; now: the operand of tanh */
   int64_t cells;
   int64_t part[3];
 } cell;
 
-/* Columns of a matrix that are taken apart. */
+/* A part of a matrix's columns. */
 typedef struct columns {
   uint32_t whole;
   int64_t part;
 } columns;
 
-/* The node of this op that makes a value of float that `uses` read; TN_NO_NODE when it is another. */
+/* The producer of a float value if it is this op and the value has `uses` uses; otherwise TN_NO_NODE. */
 static uint32_t made_by(const tn_rewriter *rw, uint32_t value, const char *op, uint32_t uses)
 {
   uint32_t node = tn_rewrite_producer(rw, value, NULL);
@@ -40,7 +40,7 @@ static uint32_t sum_of(const tn_rewriter *rw, uint32_t value)
   return node != TN_NO_NODE ? node : made_by(rw, value, "Add", 1);
 }
 
-/* Whether it is a constant of n integers; their values. */
+/* If the value is a constant of n integers, stores them in out. */
 static bool integers(const tn_rewriter *rw, uint32_t value, int64_t n, int64_t *out)
 {
   const tn_tensor *t = tn_rewrite_constant(rw, value);
@@ -70,7 +70,7 @@ static bool split_sizes_fit(const tn_rewriter *rw, uint32_t node, int64_t parts,
   return open <= 1;
 }
 
-/* Split and SplitV along the second dimension. */
+/* Matches Split and SplitV along the second dimension. */
 static bool split_columns(const tn_rewriter *rw, uint32_t node, uint32_t index, int64_t parts, int64_t cells, columns *out)
 {
   const bool sized = tn_rewrite_is(rw, node, "SplitV");
@@ -83,7 +83,7 @@ static bool split_columns(const tn_rewriter *rw, uint32_t node, uint32_t index, 
   return tn_rewrite_n_uses(rw, out->whole) == 1;
 }
 
-/* StridedSlice of [:, part * cells : (part + 1) * cells]. */
+/* Matches StridedSlice [:, part * cells : (part + 1) * cells]. */
 static bool slice_columns(const tn_rewriter *rw, uint32_t node, int64_t parts, int64_t cells, columns *out)
 {
   static const char *const none[] = { "ellipsis_mask", "new_axis_mask", "shrink_axis_mask" };
@@ -103,7 +103,7 @@ static bool slice_columns(const tn_rewriter *rw, uint32_t node, int64_t parts, i
   return tn_rewrite_n_uses(rw, out->whole) == (uint32_t)parts;
 }
 
-/* A part, which only one node reads, of a matrix with `parts` parts. */
+/* Matches one part, with a single use, of a matrix with `parts` parts. */
 static bool part_of(const tn_rewriter *rw, uint32_t value, int64_t parts, int64_t cells, columns *out)
 {
   uint32_t index, node = tn_rewrite_producer(rw, value, &index);
@@ -115,7 +115,7 @@ static bool part_of(const tn_rewriter *rw, uint32_t value, int64_t parts, int64_
 
 /* ---- products ---- */
 
-/* a b, which `uses` read. */
+/* Matches a b with `uses` uses. */
 static bool match_matmul(const tn_rewriter *rw, uint32_t value, uint32_t uses, uint32_t *a, uint32_t *b)
 {
   uint32_t node = made_by(rw, value, "MatMul", uses);
@@ -126,7 +126,7 @@ static bool match_matmul(const tn_rewriter *rw, uint32_t value, uint32_t uses, u
   return !tn__attr_bool(op, "transpose_a", true) && !tn__attr_bool(op, "transpose_b", true);
 }
 
-/* a b + a vector, which `uses` read. */
+/* Matches a b + vector with `uses` uses. */
 static bool match_biased(const tn_rewriter *rw, uint32_t value, uint32_t uses, uint32_t *a, uint32_t *b, uint32_t *bias)
 {
   static const char *const sums[] = { "BiasAdd", "AddV2", "Add" };
@@ -142,7 +142,7 @@ static bool match_biased(const tn_rewriter *rw, uint32_t value, uint32_t uses, u
 
 /* ---- the forms ---- */
 
-/* c, and r and u, from the last node on. */
+/* Matches the end of the cell, starting at its last node: finds u, h' and the operand of tanh. */
 static bool match_end(const tn_rewriter *rw, uint32_t node, uint32_t side, cell *m)
 {
   uint32_t keep = made_by(rw, tn_rewrite_input(rw, node, side), "Mul", 1);
@@ -163,7 +163,7 @@ static bool match_end(const tn_rewriter *rw, uint32_t node, uint32_t side, cell 
   return false;
 }
 
-/* r * h': r. */
+/* Matches r * h'; sets r. */
 static bool match_scaled(const tn_rewriter *rw, uint32_t value, cell *m)
 {
   uint32_t node = made_by(rw, value, "Mul", 1);
@@ -175,7 +175,7 @@ static bool match_scaled(const tn_rewriter *rw, uint32_t value, cell *m)
   return false;
 }
 
-/* Two matrices side by side. */
+/* Matches the concatenation of two matrices along columns. */
 static bool match_pair(const tn_rewriter *rw, uint32_t value, uint32_t *a, uint32_t *b)
 {
   uint32_t node = made_by(rw, value, "ConcatV2", 1);
@@ -207,7 +207,7 @@ static bool match_together(const tn_rewriter *rw, cell *m)
   return true;
 }
 
-/* sigmoid(a part of x's + the same of h's) */
+/* Matches sigmoid(part of x's product + the same part of h's product). */
 static bool match_gate(const tn_rewriter *rw, uint32_t value, uint32_t uses, uint32_t of_x, uint32_t of_h, int64_t h_parts,
                        cell *m, int64_t *part)
 {
@@ -223,7 +223,7 @@ static bool match_gate(const tn_rewriter *rw, uint32_t value, uint32_t uses, uin
   return false;
 }
 
-/* The matrix that u's part of h's products is of. */
+/* The product of h that contains u's part. */
 static uint32_t whole_of_state(const tn_rewriter *rw, uint32_t of_x, int64_t parts, const cell *m)
 {
   uint32_t sigmoid = made_by(rw, m->u, "Sigmoid", 2);
@@ -234,7 +234,7 @@ static uint32_t whole_of_state(const tn_rewriter *rw, uint32_t of_x, int64_t par
   return TN_NO_NODE;
 }
 
-/* Both gates, and x's product; uses: how often its sum is read. */
+/* Matches both gates, and x's product with its bias. */
 static bool match_gates(const tn_rewriter *rw, uint32_t of_x, uint32_t of_h, int64_t h_parts, cell *m)
 {
   uint32_t *in = m->inputs;
@@ -290,7 +290,7 @@ static bool shape_is(const tn_rewriter *rw, uint32_t value, int32_t rank, int64_
   return dims[rank - 1] == last && (rank == 1 || rows < 0 || dims[0] == rows);
 }
 
-/* All widths are known: plain ops broadcast them. */
+/* True if all widths are known and match. Plain ops would broadcast other widths. */
 static bool widths_fit(const tn_rewriter *rw, const cell *m)
 {
   const uint32_t *in = m->inputs;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The "layer" pass: _TnGRULayer nodes of one step in a row, each with the state of the one before it and all with the same
- * weights, become one of all steps. When and where is as for LSTMs (ops/rewrite/fuse_lstm_layer.c). */
+/* The "layer" pass: consecutive _TnGRULayer nodes of one step, each with the state of the previous one and all with
+ * the same weights, become one node for all steps. Conditions and placement are those of LSTMs
+ * (ops/rewrite/fuse_lstm_layer.c). */
 #include <core/base/alloc.h>
 #include <ops/kernel/shapes.h>
 #include <ops/rewrite/steps.h>
@@ -10,8 +11,8 @@ enum { H, W, X = 6 };
 
 typedef struct chain {
   uint32_t *cells;  /* nodes, first step first */
-  uint32_t *inputs; /* of the new node */
-  int64_t *h_steps; /* whose state is read by others */
+  uint32_t *inputs; /* inputs of the new node */
+  int64_t *h_steps; /* steps whose state is read by other nodes */
   size_t n, n_h;
 } chain;
 
@@ -34,7 +35,7 @@ static bool same_attrs(const tn_operation *a, const tn_operation *b)
          memcmp(form[0], form[1], size[0]) == 0;
 }
 
-/* The step whose state this one goes on from. */
+/* The step whose state this one continues from; TN_NO_NODE if there is none. */
 static uint32_t step_before(const tn_rewriter *rw, uint32_t node)
 {
   uint32_t from = tn_rewrite_producer(rw, tn_rewrite_input(rw, node, H), NULL);
@@ -63,7 +64,9 @@ static void read_chain(const tn_rewriter *rw, uint32_t last, chain *m)
   }
 }
 
-/* Rows of plain ops that fail unless x and h' have the same, or that are broadcast; columns were looked at before. */
+/* True if the rows of all steps match. In the form `together` the plain ops fail unless x and h' have equal rows;
+ * in the other forms they broadcast rows, so the rows must be known to be equal. Columns have been checked already.
+ * */
 static bool rows_fit(const tn_rewriter *rw, const chain *m)
 {
   const char *form;
@@ -91,7 +94,7 @@ tn_status tn__fuse_gru_layer(tn_rewriter *rw, uint32_t node, int depth, tn_error
   if (!is_step(rw, node)) return TN_OK;
   chain m = { .n = count_steps(rw, node) };
   tn_status st = m.n < 2 ? TN_OK : tn__steps_fuse_below(rw, tn_rewrite_input(rw, node, X), depth, err);
-  if (st == TN_OK && m.n >= 2) m.n = count_steps(rw, node); /* some may be a layer now */
+  if (st == TN_OK && m.n >= 2) m.n = count_steps(rw, node); /* some steps may be part of a layer now */
   if (st != TN_OK || m.n < 2) return st;
   size_t bytes = m.n * sizeof(int64_t) + (2 * m.n + X) * sizeof(uint32_t);
   m.h_steps = tn__alloc(bytes);

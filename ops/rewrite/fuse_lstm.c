@@ -1,24 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The "cell" pass: LSTM cells that are spelt in plain ops become _TnLSTMCell. What is looked for, from its end:
+/* The "cell" pass: LSTM cells built from plain ops become _TnLSTMCell. The pattern, matched from its end:
  *
  *   h = tanh(c) * sigmoid(o)             c = c' * sigmoid(f [+ constant]) + sigmoid(i) * tanh(j)
  *   i, j, f, o = the four parts of concat(x, h') w + b, or of x w + h' u + b, in any order
  *
- * Factors and summands may be in either order; nothing in between but c and h may be read by others. */
+ * Factors and summands may be in either order. Except for c and h, intermediate values must not be read by other
+ * nodes. */
 #include <ops/kernel/shapes.h>
 #include <string.h>
 #include <tenon/rewrite.h>
 
 typedef struct cell {
-  uint32_t split;      /* the node that gives the parts */
+  uint32_t split;      /* the node that splits the gates */
   int64_t gate[4];     /* parts of i, j, f, o */
   float forget_bias;
-  uint32_t inputs[6];  /* x, h', c', w, b, u, which is w when x and h' are put together */
-  bool apart;          /* they are not */
-  uint32_t c, add;     /* the new state, and the node that makes it */
+  uint32_t inputs[6];  /* x, h', c', w, b, u; u is w unless apart */
+  bool apart;          /* x and h' have separate weights, instead of being concatenated */
+  uint32_t c, add;     /* the new state, and the node that computes it */
 } cell;
 
-/* The node of this op that makes a value which nobody else reads; TN_NO_NODE when it is another. */
+/* The producer of a value if it is this op and the value has a single use; otherwise TN_NO_NODE. */
 static uint32_t made_by(const tn_rewriter *rw, uint32_t value, const char *op)
 {
   uint32_t node = tn_rewrite_producer(rw, value, NULL);
@@ -26,7 +27,7 @@ static uint32_t made_by(const tn_rewriter *rw, uint32_t value, const char *op)
   return tn_rewrite_dtype(rw, value) == TN_FLOAT ? node : TN_NO_NODE;
 }
 
-/* The part of a split that goes, through `op`, into a value; *split is the node that all four come from. */
+/* Matches a value op(part of a split), and sets *gate to the part. All four parts must come from the same m->split. */
 static bool gate_through(const tn_rewriter *rw, uint32_t value, const char *op, cell *m, int64_t *gate)
 {
   uint32_t node = made_by(rw, value, op), index;
@@ -55,7 +56,7 @@ static bool is_sum(const tn_rewriter *rw, uint32_t node)
   return tn_rewrite_is(rw, node, "Add") || tn_rewrite_is(rw, node, "AddV2");
 }
 
-/* sigmoid(f) or sigmoid(f + constant). */
+/* Matches sigmoid(f) or sigmoid(f + constant). */
 static bool match_forget(const tn_rewriter *rw, uint32_t value, cell *m)
 {
   m->forget_bias = 0;
@@ -76,7 +77,7 @@ static bool match_forget(const tn_rewriter *rw, uint32_t value, cell *m)
   return false;
 }
 
-/* sigmoid(i) * tanh(j) */
+/* Matches sigmoid(i) * tanh(j). */
 static bool match_now(const tn_rewriter *rw, uint32_t value, cell *m)
 {
   uint32_t mul = made_by(rw, value, "Mul");
@@ -87,7 +88,7 @@ static bool match_now(const tn_rewriter *rw, uint32_t value, cell *m)
   return false;
 }
 
-/* c' * sigmoid(f) */
+/* Matches c' * sigmoid(f). */
 static bool match_kept(const tn_rewriter *rw, uint32_t value, cell *m)
 {
   uint32_t mul = made_by(rw, value, "Mul");
@@ -109,7 +110,7 @@ static bool match_state(const tn_rewriter *rw, cell *m)
   return false;
 }
 
-/* The factors of a plain product of matrices that nobody else reads. */
+/* Matches a matrix product without transposition and with a single use; returns its factors. */
 static bool match_matmul(const tn_rewriter *rw, uint32_t value, uint32_t *a, uint32_t *b)
 {
   uint32_t product = made_by(rw, value, "MatMul");
@@ -121,7 +122,7 @@ static bool match_matmul(const tn_rewriter *rw, uint32_t value, uint32_t *a, uin
   return true;
 }
 
-/* concat(x, h') w */
+/* Matches concat(x, h') w. */
 static bool match_together(const tn_rewriter *rw, uint32_t value, cell *m)
 {
   double axis;
@@ -136,7 +137,8 @@ static bool match_together(const tn_rewriter *rw, uint32_t value, cell *m)
   return true;
 }
 
-/* x w + h' u. Which is which only matters to who looks for cells in a row: h' is what comes with c', or stands behind. */
+/* Matches x w + h' u. Which of the two is h' only matters when consecutive cells are joined: it is the output of
+ * the cell that produces c', otherwise the second summand. */
 static bool match_apart(const tn_rewriter *rw, uint32_t value, cell *m)
 {
   uint32_t add = tn_rewrite_producer(rw, value, NULL);
@@ -153,7 +155,7 @@ static bool match_apart(const tn_rewriter *rw, uint32_t value, cell *m)
   return true;
 }
 
-/* The split's value. */
+/* Matches the value that is split: the biased product. */
 static bool match_product(const tn_rewriter *rw, cell *m)
 {
   double axis;
@@ -167,7 +169,7 @@ static bool match_product(const tn_rewriter *rw, cell *m)
   return match_together(rw, products, m) || match_apart(rw, products, m);
 }
 
-/* Plain ops take other ranks, too. */
+/* Checks ranks and dtypes; plain ops also accept other ranks. */
 static bool ranks_fit(const tn_rewriter *rw, const cell *m)
 {
   int64_t dims[TN_MAX_RANK];
@@ -196,7 +198,7 @@ static tn_status fuse_cell(tn_rewriter *rw, uint32_t node, tn_error *err)
 {
   cell m;
   if (tn_rewrite_dtype(rw, tn_rewrite_output(rw, node, 0)) != TN_FLOAT || !match(rw, node, &m)) return TN_OK;
-  tn_rewrite_place(rw, m.add); /* all inputs are made before it, and the new state may be read behind it */
+  tn_rewrite_place(rw, m.add); /* all inputs are computed before this node; readers of the new state come after it */
   tn_operation_builder *b = tn_rewrite_begin(rw, "_TnLSTMCell", node);
   if (b == NULL) return tn_error_set(err, TN_RESOURCE_EXHAUSTED, "out of memory: plan");
   tn_operation_set_ints(b, "gates", m.gate, 4);

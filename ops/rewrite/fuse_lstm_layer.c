@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The "layer" pass: _TnLSTMCell nodes in a row, each with the state of the one before it and all with the same weights,
- * become one _TnLSTMLayer, when the inputs of all steps are there before the first of them:
+/* The "layer" pass: consecutive _TnLSTMCell nodes, each with the state of the previous one and all with the same
+ * weights, become one _TnLSTMLayer, if the inputs of all steps are available before the first step:
  *
- *   - either one node makes all inputs, a layer below or one that takes a tensor apart; then the layer stands where the
- *     first cell stood,
- *   - or nobody but the next cell reads the states in between, so no input can depend on one; then it stands where the last
- *     cell stood. */
+ *   - either a single node produces all inputs, a lower layer or a node that splits a tensor; the layer then takes the
+ *     place of the first cell,
+ *   - or only the next cell reads each intermediate state, so no input can depend on one; the layer then takes the place
+ *     of the last cell. */
 #include <core/base/alloc.h>
 #include <ops/kernel/shapes.h>
 #include <ops/rewrite/steps.h>
@@ -17,14 +17,14 @@ enum { LAYER_H, LAYER_C, LAYER_W, LAYER_U, LAYER_B, FIXED };
 
 typedef struct chain {
   uint32_t *cells; /* nodes, first step first */
-  uint32_t *inputs; /* of the new node: the fixed ones, then x of each step */
-  int64_t *h_steps, *c_steps; /* whose state is read by others */
+  uint32_t *inputs; /* inputs of the new node: the fixed ones, then x of each step */
+  int64_t *h_steps, *c_steps; /* steps whose state is read by other nodes */
   size_t n, n_h, n_c;
-  bool inner; /* among those are others than the last */
+  bool inner; /* these include steps other than the last */
   bool apart; /* x w + h' u instead of [x, h'] w */
 } chain;
 
-/* The cell whose state this one goes on from. */
+/* The cell whose state this one continues from; TN_NO_NODE if there is none. */
 static uint32_t cell_before(const tn_rewriter *rw, uint32_t node)
 {
   uint32_t h_index, c_index;
@@ -51,7 +51,7 @@ static size_t count_cells(const tn_rewriter *rw, uint32_t last)
   return n;
 }
 
-/* What is read of a step by others than the next one. */
+/* True if a step's output is read by nodes other than the next step. */
 static bool is_read(const tn_rewriter *rw, const chain *m, size_t step, uint32_t output)
 {
   uint32_t by_next = step + 1 < m->n ? 1 : 0;
@@ -65,7 +65,7 @@ static void read_chain(const tn_rewriter *rw, uint32_t last, chain *m)
   m->apart = tn__attr_bool(tn_rewrite_operation(rw, last), "apart", false);
   for (size_t i = m->n; i-- > 0; node = cell_before(rw, node)) m->cells[i] = node;
   for (uint32_t i = 0; i < FIXED; i++) m->inputs[i] = tn_rewrite_input(rw, m->cells[0], of_cell[i]);
-  if (!m->apart) m->inputs[LAYER_U] = m->inputs[LAYER_B]; /* one that has its elements anyway */
+  if (!m->apart) m->inputs[LAYER_U] = m->inputs[LAYER_B]; /* unused; any input that the layer needs anyway */
   for (size_t i = 0; i < m->n; i++) {
     m->inputs[FIXED + i] = tn_rewrite_input(rw, m->cells[i], X);
     if (is_read(rw, m, i, 1)) m->h_steps[m->n_h++] = (int64_t)i;
@@ -74,9 +74,9 @@ static void read_chain(const tn_rewriter *rw, uint32_t last, chain *m)
   }
 }
 
-/* ---- whether it fits ---- */
+/* ---- conditions ---- */
 
-/* Widths are known, and nothing is broadcast along a row. */
+/* True if the widths are known and nothing is broadcast along a row. */
 static bool widths_fit(const tn_rewriter *rw, const chain *m)
 {
   int64_t h[TN_MAX_RANK], c[TN_MAX_RANK], w[TN_MAX_RANK], u[TN_MAX_RANK], x[TN_MAX_RANK];
@@ -90,8 +90,9 @@ static bool widths_fit(const tn_rewriter *rw, const chain *m)
   return true;
 }
 
-/* All steps have the same number of rows, or fail in the plain ops, too. There, a state of more rows than the input has
- * widens all that follows, and when x and h' are apart so does an input of more rows than the state has. */
+/* True if all steps have the same number of rows, or the plain ops would fail, too. In plain ops, a state with more
+ * rows than the input increases the rows of all later steps; if x and h' are apart, so does an input with more rows
+ * than the state. */
 static bool rows_fit(const tn_rewriter *rw, const chain *m)
 {
   int64_t h[TN_MAX_RANK], c[TN_MAX_RANK];
@@ -136,7 +137,7 @@ tn_status tn__fuse_lstm_layer(tn_rewriter *rw, uint32_t node, int depth, tn_erro
 {
   chain m = { .n = count_cells(rw, node) };
   tn_status st = m.n < 2 ? TN_OK : tn__steps_fuse_below(rw, tn_rewrite_input(rw, node, X), depth, err);
-  if (st == TN_OK && m.n >= 2) m.n = count_cells(rw, node); /* some may be a layer now */
+  if (st == TN_OK && m.n >= 2) m.n = count_cells(rw, node); /* some steps may be part of a layer now */
   if (st != TN_OK || m.n < 2) return st;
   size_t words = 2 * m.n + FIXED, bytes = words * sizeof(uint32_t) + 2 * m.n * sizeof(int64_t);
   m.h_steps = tn__alloc(bytes);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Products with what follows them: _TnConv2D, _TnDepthwiseConv2D, _TnMatMul. Graphs do not hold them; the planner's
- * "fuse" pass makes them (ops/rewrite/fuse.c), so that a library's kernel can do all in one pass over the result.
+/* Products with an epilogue: _TnConv2D, _TnDepthwiseConv2D, _TnMatMul. Graphs never contain them; the planner's
+ * "fuse" pass creates them (ops/rewrite/fuse.c), so that a library's kernel can do everything in one pass over the
+ * result.
  *
- * Their kernels are those of the plain ops, which know of what follows (ops/kernel/product/after_product.h). */
+ * Their kernels are those of the plain ops, which support epilogues (ops/kernel/product/after_product.h). */
 #include <core/graph/graph_internal.h>
 #include <ops/kernel/product/epilogue.h>
 #include <ops/kernel/shapes.h>
@@ -15,7 +16,7 @@ static const char *base_op(const tn_operation *op)
   return strcmp(type, "_TnMatMul") == 0 ? "MatMul" : "DepthwiseConv2dNative";
 }
 
-/* The shape is that of the plain op, whose shape function reads inputs 0 and 1 and attributes of the same names. */
+/* Infers the shape with the plain op's shape function, which reads inputs 0 and 1 and attributes of the same names. */
 static tn_status infer_as_base(tn_infer_ctx *ctx, tn_error *err)
 {
   const tn_op_def *base = tn__schema_def(tn_op_schema_find(base_op(tn_infer_operation(ctx))));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Programs of elementwise steps: read from a node and checked, loops found. */
+/* Programs of elementwise steps: reads and checks them, and finds their loops. */
 #include <core/base/alloc.h>
 #include <ops/rewrite/program.h>
 #include <string.h>
@@ -23,7 +23,7 @@ static tn_status find_loop(tn__step *s, const tn_operation *node, tn_error *err)
   tn_dtype dtype = tn_operation_input_dtype(node, 0);
   if (s->op->kind == TN__STEP_LEAKY) s->leaky = tn__leaky_find(dtype);
   else if (s->op->kind == TN__STEP_UNARY) one = tn__unary_loop_of(s->op->name, node);
-  /* A bias is added as any other tensor; what is special is which shapes fit. */
+  /* A bias is added like any other tensor; only its shape rules differ. */
   else two = tn__binary_loop_of(s->op->kind == TN__STEP_BIAS ? "AddV2" : s->op->name, node);
   if (one == NULL && two == NULL && s->leaky == NULL)
     return tn_error_set(err, TN_UNIMPLEMENTED, "_TnElementwise: step %s has no loop for dtype %s", s->op->name,
@@ -60,7 +60,7 @@ static tn_status read_step(tn__program *p, uint32_t i, const tn_operation *node,
   if (st != TN_OK) return st;
   s->op = tn__step_op_find(name, size);
   if (s->op == NULL)
-    return tn_error_set(err, TN_INVALID_ARGUMENT, "_TnElementwise: step %u is '%.*s', which is no elementwise step",
+    return tn_error_set(err, TN_INVALID_ARGUMENT, "_TnElementwise: step %u is '%.*s', which is not an elementwise step",
                         (unsigned)i, (int)(size > 99 ? 99 : size), name);
   st = read_operand(l, 2 * (size_t)i, p->n_args + i, &s->x, err);
   if (st == TN_OK && tn__step_reads_two(s->op->kind))
@@ -107,7 +107,7 @@ tn_status tn__program_args(const tn_operation *op, uint32_t *first, uint32_t *n_
   first[n] = (uint32_t)n_inputs;
   *n_args = (uint32_t)n;
   if (at == n_inputs) return TN_OK;
-  return tn_error_set(err, TN_INVALID_ARGUMENT, "_TnElementwise: 'joined' does not share out %zu inputs", n_inputs);
+  return tn_error_set(err, TN_INVALID_ARGUMENT, "_TnElementwise: 'joined' does not add up to %zu inputs", n_inputs);
 }
 
 static size_t program_bytes(uint32_t n_steps) { return sizeof(tn__program) + n_steps * sizeof(tn__step); }
@@ -123,7 +123,7 @@ static tn_status read_lists(const tn_operation *op, lists *l, size_t n_args, siz
   if (st != TN_OK) return st;
   if (*n_steps == 0 || *n_steps + n_args > TN__PROGRAM_VALUES)
     return tn_error_set(err, TN_INVALID_ARGUMENT,
-                        "_TnElementwise: %zu arguments and %zu steps, wanted some of both and %d at most together",
+                        "_TnElementwise: %zu arguments and %zu steps, wanted one or more of each and at most %d in all",
                         n_args, *n_steps, TN__PROGRAM_VALUES);
   if (l->n_operands != 2 * *n_steps)
     return tn_error_set(err, TN_INVALID_ARGUMENT, "_TnElementwise: %zu operands, wanted 2 for each of %zu steps",

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which programs are a matrix scaled, shifted and clamped; affine.h computes them. */
+/* Recognises programs that scale, shift and clamp a matrix; affine.h computes them. */
 #include <math.h>
 #include <ops/rewrite/program.h>
 #include <string.h>
 
-#define LEAST_COLUMNS 16 /* of a part, on the average: shorter ones are better put together first */
-#define ALONE_COLUMNS 64 /* of a matrix that is one input: its shorter rows are better repeated in blocks */
-#define BLOCK_BYTES 32768 /* of the result, at a time: what it is read from stays in the first cache, or near it */
-/* Half of that where all of it is in the caches of one core. */
+#define LEAST_COLUMNS 16 /* minimum average columns per part: shorter parts are better joined first */
+#define ALONE_COLUMNS 64 /* minimum columns of a single input: for shorter rows, tiled blocks are better */
+#define BLOCK_BYTES 32768 /* bytes of the result at a time: the data read for it stays in or near the L1 cache */
+/* About half as much if all data is in the caches of one core. */
 #define ELEMENT_NS 0.3
 #define PIECE_NS 4.0
 
@@ -16,7 +16,7 @@ typedef struct finder {
   const tn__program_plan *plan;
   const tn__stage *stage;
   tn__affine *a;
-  uint32_t at; /* how many of scale, shift, clamp are behind it */
+  uint32_t at; /* how many of scale, shift, clamp are done */
 } finder;
 
 static const tn__stage_operand *operand_of(const finder *f, uint32_t value)
@@ -28,7 +28,7 @@ static const tn__stage_operand *operand_of(const finder *f, uint32_t value)
   return NULL;
 }
 
-/* An argument that stands to the matrix as its columns do. */
+/* True if an argument has one value per column of the matrix. */
 static bool by_column(const finder *f, uint32_t value)
 {
   const tn__stage_operand *o = operand_of(f, value);
@@ -42,7 +42,7 @@ static bool is_matrix(const finder *f, uint32_t value)
   return o != NULL && value < f->p->n_args && (o->at == TN__AT_FLAT || o->at == TN__AT_JOINED);
 }
 
-/* What the step goes on with: the matrix in the first one, then the result of the step before. */
+/* True if `value` is what step i continues with: the matrix for the first step, later the previous step's result. */
 static bool goes_on(const finder *f, uint32_t i, uint32_t value)
 {
   return i == 0 ? is_matrix(f, value) : value == f->p->n_args + i - 1;
@@ -81,7 +81,7 @@ static bool find_step(finder *f, uint32_t i)
   return strcmp(name, "Relu6") == 0 && find_clamp(f, i, s, 6);
 }
 
-/* Rows that are long enough, and those that are done at a time. */
+/* Checks that rows are long enough, and sets the number of rows per block. */
 static bool measure(const finder *f, tn__affine *a)
 {
   const tn__stage_operand *o = operand_of(f, a->x);
@@ -93,7 +93,7 @@ static bool measure(const finder *f, tn__affine *a)
     if (a->columns * size != (int64_t)a->join->row) return false;
   }
   if (a->columns < (a->join != NULL ? LEAST_COLUMNS * parts : ALONE_COLUMNS)) return false;
-  if (a->columns * size > BLOCK_BYTES) return false; /* threads share blocks of such rows */
+  if (a->columns * size > BLOCK_BYTES) return false; /* better: blocks, which let threads share a row */
   a->rows = f->stage->count / a->columns;
   a->block = BLOCK_BYTES / (a->columns * size);
   a->row_ns = (double)a->columns * ELEMENT_NS + (double)parts * PIECE_NS;

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Programs of elementwise steps with concrete shapes: which steps are one stage, how each operand of a stage is walked,
- * how long a block is and which steps share a register. */
+/* Plans programs of elementwise steps for concrete shapes: which steps form a stage, how each operand of a stage is
+ * traversed, how long a block is, and which steps share a register. */
 #include <core/base/alloc.h>
 #include <core/base/text.h>
 #include <ops/rewrite/program.h>
 #include <string.h>
 
-#define BLOCK_BYTES 8192 /* of one operand, at most */
+#define BLOCK_BYTES 8192 /* maximum size of a block of one operand */
 #define LINE 64
 
-/* dims of all values stand side by side with ones in front, so that all have the rank of the widest argument. */
+/* dims holds the dimensions of all values, one after another, padded with leading ones to the highest rank of an
+ * argument. */
 typedef struct planner {
   const tn__program *p;
   tn_prepare_ctx *ctx;
@@ -34,7 +35,7 @@ static bool same_dims(const planner *b, uint32_t x, uint32_t y)
 
 static const tn_view *arg_of(const planner *b, uint32_t i) { return &b->ctx->inputs[b->p->first_input[i]]; }
 
-/* Says in an error which concatenation the argument was. */
+/* Adds the name of the argument's original concatenation to the error. */
 static void name_join(planner *b, uint32_t arg)
 {
   const char *text;
@@ -48,7 +49,8 @@ static void name_join(planner *b, uint32_t arg)
   tn__strfree(name);
 }
 
-/* The other parts of a joined argument have the first one's shape but for the last dimension, whose sum is *sum. */
+/* Checks that all parts of a joined argument have the same shape except for the last dimension. *sum is the sum of
+ * their last dimensions. */
 static tn_status find_join(planner *b, uint32_t arg, int64_t *sum)
 {
   const tn_view *first = arg_of(b, arg);
@@ -134,7 +136,7 @@ static tn_status find_step(planner *b, uint32_t step)
   return TN_OK;
 }
 
-/* Says in an error which node of the program's graph the step was. */
+/* Adds the name of the step's original node to the error. */
 static void name_step(planner *b, uint32_t step)
 {
   const char *text;
@@ -152,7 +154,7 @@ static void name_step(planner *b, uint32_t step)
 static size_t take_scratch(planner *b, int64_t elements)
 {
   size_t at = b->scratch;
-  b->scratch += ((size_t)elements * (size_t)b->p->size + LINE - 1) / LINE * LINE; /* less than operands that exist */
+  b->scratch += ((size_t)elements * (size_t)b->p->size + LINE - 1) / LINE * LINE; /* cannot overflow: smaller than existing operands */
   return at;
 }
 
@@ -163,7 +165,7 @@ static bool is_operand(const planner *b, const tn__stage *g, uint32_t value)
   return false;
 }
 
-/* A joined argument is read where its parts are, or put together in scratch memory where it is spread. */
+/* Plans a joined argument: its parts are read in place, or joined in scratch memory if it is broadcast. */
 static tn_status plan_join(planner *b, uint32_t arg, tn__stage_operand *o)
 {
   tn__program_plan *plan = b->plan;
@@ -185,7 +187,7 @@ static tn_status plan_join(planner *b, uint32_t arg, tn__stage_operand *o)
   return TN_OK;
 }
 
-/* A value that the stage reads and does not compute: how it is walked. */
+/* Adds a value that the stage reads but does not compute, and determines how it is traversed. */
 static tn_status add_operand(planner *b, tn__stage *g, uint32_t value)
 {
   if (is_operand(b, g, value)) return TN_OK;
@@ -230,7 +232,7 @@ static tn_status add_operands(planner *b, tn__stage *g)
   return st;
 }
 
-/* How far a step goes on in a value from element to element. */
+/* The stride, 0 or 1, with which a step reads a value. */
 static uint8_t moves(const planner *b, const tn__stage *g, uint32_t value)
 {
   for (uint32_t i = 0; i < g->n_operands && g->count > 1; i++) {
@@ -240,12 +242,13 @@ static uint8_t moves(const planner *b, const tn__stage *g, uint32_t value)
   return 1;
 }
 
-/* Each step but the last gets a register that nobody reads any more, which may be one that it reads itself. */
+/* Assigns each step but the last a register whose value is not needed later; it may be one that the step itself
+ * reads. */
 static void give_registers(planner *b, tn__stage *g)
 {
   tn__stage_step *steps = b->plan->steps + g->first_step;
   uint8_t last_use[TN__PROGRAM_VALUES] = { 0 };
-  uint64_t taken = (UINT64_C(1) << g->n_registers) - 1; /* of spread operands, for all of a block */
+  uint64_t taken = (UINT64_C(1) << g->n_registers) - 1; /* registers of operands, reserved for a whole block */
   for (uint32_t i = 0; i < g->n_steps; i++) {
     const tn__step *s = &b->p->steps[steps[i].step];
     last_use[s->x] = (uint8_t)i;
@@ -268,8 +271,9 @@ static void give_registers(planner *b, tn__stage *g)
 
 static int64_t round_up(int64_t n, int64_t unit) { return (n + unit - 1) / unit * unit; }
 
-/* Periods are products of last dimensions, so each divides the longer ones: those that fit a block are repeated in it,
- * the shortest of the others is a row. Gives the longest period that is repeated, 0 for none. */
+/* Periods are products of last dimensions, so each divides all longer ones. Operands whose period fits a block are
+ * tiled; the shortest of the other periods is the row. Returns the longest period that is tiled, 0 if there is
+ * none. */
 static int64_t find_row(tn__stage *g, tn__stage_operand *operands, int64_t most)
 {
   int64_t longest = 0;
@@ -371,8 +375,9 @@ static tn_status make_stages(planner *b)
   return finish_stage(b, g);
 }
 
-/* Over the first argument that is walked element for element; constants are never given up, so they come last. Not where
- * arguments are joined: a part may be that argument, and is read at other elements than are written. */
+/* Lets the output reuse the memory of the first argument that is read one to one. Constants come last, because
+ * their memory is never available. Not allowed if arguments are joined: that argument may also be a part of a join,
+ * which is read at other elements than those being written. */
 static tn_status allow_in_place(planner *b)
 {
   for (uint32_t i = 0; i < b->p->n_args; i++)

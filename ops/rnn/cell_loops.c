@@ -59,7 +59,7 @@ tn_status tn__lstm_create(const tn_operation *op, void **state, tn_error *err)
 
 void tn__lstm_destroy(void *state) { tn__free(state, sizeof(tn__lstm_state)); }
 
-/* Inputs of a gradient: the cell's values and the gradients of two of them, all of one shape. */
+/* Checks the inputs of a gradient: the cell's values and the gradients of two of them, all of the same shape. */
 static tn_status want_values(const tn_prepare_ctx *ctx, const tn__lstm_sizes *z, uint32_t first, tn_error *err)
 {
   const tn__lstm_state *s = ctx->state;
@@ -86,7 +86,7 @@ tn_status tn__lstm_measure(const tn_prepare_ctx *ctx, tn__lstm_sizes *z, tn_erro
   int64_t all, rows, gates;
   if (__builtin_add_overflow(z->in, z->cell, &rows) || __builtin_mul_overflow(z->cell, 4, &gates) ||
       __builtin_mul_overflow(z->steps, z->batch, &all))
-    return tn_error_set(err, TN_INVALID_ARGUMENT, "%s: sizes leave 64 bits", tn_operation_type(ctx->op));
+    return tn_error_set(err, TN_INVALID_ARGUMENT, "%s: sizes overflow 64 bits", tn_operation_type(ctx->op));
   const int64_t state[2] = { z->batch, z->cell }, w[2] = { rows, gates };
   for (uint32_t i = 1; i < 3 && st == TN_OK; i++) st = tn__want_shape(ctx, x + i, state, 2, err);
   if (st == TN_OK) st = tn__want_shape(ctx, x + 3, w, 2, err);

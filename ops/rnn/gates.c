@@ -17,7 +17,8 @@ tn_status tn__lstm_form_read(const tn_operation *op, tn__lstm_form *form, tn_err
   for (size_t k = 0; k < n && k < 4; k++)
     if (gates[k] >= 0 && gates[k] < 4) seen |= 1u << gates[k];
   if (n != 4 || seen != 15)
-    return tn_error_set(err, TN_INVALID_ARGUMENT, "%s: gates is no order of 0, 1, 2 and 3", tn_operation_type(op));
+    return tn_error_set(err, TN_INVALID_ARGUMENT, "%s: gates is not a permutation of 0, 1, 2 and 3",
+                        tn_operation_type(op));
   memcpy(form->gate, gates, sizeof form->gate);
   form->forget_bias = tn__attr_float(op, "forget_bias", 0);
   form->apart = tn__attr_bool(op, "apart", false);
@@ -128,8 +129,8 @@ TN__FOR_AVX2 static void output_avx2(const tn__lstm_block *b) { output_rows(b); 
 TN__FOR_AVX2 static void gru_avx2(const tn__gru_gates *b) { gru_rows(b); }
 TN__FOR_AVX2 static void gru_output_avx2(const tn__gru_output *b) { mix(b); }
 
-/* The functions of vector_math.h, operation for operation, but for two that this machine has and that round as they do:
- * rounding to an integer, and multiplying by a power of two. */
+/* The functions of vector_math.h, operation for operation. Two operations use AVX-512 instructions that round
+ * identically: rounding to an integer, and multiplication by a power of two. */
 
 #define WIDE TN__FOR_AVX512 INLINE
 
@@ -138,7 +139,7 @@ WIDE __m512 add(__m512 a, __m512 b) { return _mm512_add_ps(a, b); }
 WIDE __m512 sub(__m512 a, __m512 b) { return _mm512_sub_ps(a, b); }
 WIDE __m512 mul(__m512 a, __m512 b) { return _mm512_mul_ps(a, b); }
 
-/* Of what is not above 89 or not below -104; a NaN is neither and stays. */
+/* exp(x) for x in [-104, 89]; NaN stays NaN. */
 WIDE __m512 exp_within(__m512 x)
 {
   __m512 n = _mm512_roundscale_ps(mul(x, number(0x1.715476p0f)), _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What follows the products in cells of recurrent networks: activations and the new state, for rows of a batch and a run
- * of cells. Sums are added to in the order of the plain ops, and all kinds of vectors give the same bits. */
+/* The elementwise part of recurrent cells after the matrix products: activations and the new state, for rows of a
+ * batch and a range of cells. Terms are added in the order of the plain ops, and all vector kinds give the same
+ * bits. */
 #ifndef TN_OPS_RNN_GATES_H
 #define TN_OPS_RNN_GATES_H
 
@@ -10,8 +11,8 @@
 
 /* ---- attributes ---- */
 
-/* Of _TnLSTMCell and _TnLSTMLayer: places of i, j, f and o among the gates; `apart`: x and h' have weights of their own.
- * TN_INVALID_ARGUMENT. */
+/* Attributes of _TnLSTMCell and _TnLSTMLayer. gate: positions of i, j, f and o among the gates; apart: x and h' have
+ * separate weights. Reading fails with TN_INVALID_ARGUMENT. */
 typedef struct tn__lstm_form {
   int64_t gate[4];
   float forget_bias;
@@ -19,8 +20,8 @@ typedef struct tn__lstm_form {
 } tn__lstm_form;
 tn_status tn__lstm_form_read(const tn_operation *op, tn__lstm_form *form, tn_error *err);
 
-/* Attribute `name` lists *n of the steps of a layer, which are outputs from `first` on: of_step[t] is the output of step t,
- * -1 where it is none. TN_INVALID_ARGUMENT. */
+/* Reads attribute `name`, a list of the *n steps of a layer whose results are outputs, starting at output `first`.
+ * of_step[t] receives the output of step t, or -1. Fails with TN_INVALID_ARGUMENT. */
 tn_status tn__layer_steps(const tn_operation *op, const char *name, size_t first, int64_t steps, int32_t *of_step, size_t *n,
                           tn_error *err);
 
@@ -32,21 +33,21 @@ tn_status tn__layer_steps(const tn_operation *op, const char *name, size_t first
 typedef struct tn__lstm_block {
   int64_t rows, cells;
   const float *sums, *bias[4], *c;
-  int64_t part[4], sums_row, c_row; /* in elements, as those below */
+  int64_t part[4], sums_row, c_row; /* in elements, like all rows below */
   float *to_c, *to_h;
   int64_t to_c_row, to_h_row;
   float forget_bias;
 } tn__lstm_block;
 
-/* In two halves, so that those of several blocks can be done one after the other: the first makes c and leaves sigmoid(o)
- * where h will be, the second reads these two only. */
+/* Two halves, so that each can be run for several blocks in a row. The first computes c and stores sigmoid(o) in
+ * place of h; the second reads only these two. */
 void tn__lstm_block_state(const tn__lstm_block *b);
 void tn__lstm_block_output(const tn__lstm_block *b);
 
 /* r = sigmoid(r's sums + bias[0])      u = sigmoid(u's sums + bias[1])
  *
- * Sums of r and u begin at part[..] of a row; more[..] are added behind bias[..], unless NULL. to_r gets r, or r h' with
- * `scale`. */
+ * The sums of r and u begin at part[..] of a row. more[..], unless NULL, is added after bias[..]. to_r receives r,
+ * or r h' if `scale` is set. */
 typedef struct tn__gru_gates {
   int64_t rows, cells;
   const float *sums, *bias[2], *more[2], *h;
@@ -57,11 +58,11 @@ typedef struct tn__gru_gates {
 
 void tn__gru_gates_run(const tn__gru_gates *b);
 
-/* c = tanh(sums + bias), or with `inner` sums: tanh(sums + bias + r (inner + more))      h = u h' + (1 - u) c */
+/* c = tanh(sums + bias), or if `inner` is not NULL: tanh(sums + bias + r (inner + more))      h = u h' + (1 - u) c */
 typedef struct tn__gru_output {
   int64_t rows, cells;
   const float *sums, *bias, *inner, *more, *r, *u, *h;
-  int64_t sums_row, gate_row, h_row, to_row; /* sums_row: of inner, too; gate_row: of r and u */
+  int64_t sums_row, gate_row, h_row, to_row; /* sums_row: for sums and inner; gate_row: for r and u */
   float *to_h;
 } tn__gru_output;
 

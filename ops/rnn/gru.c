@@ -15,8 +15,8 @@ typedef struct gru_sizes {
 
 typedef struct gru_plan {
   gru_sizes z;
-  tn__gemm_plan to_ru, to_c;        /* from x and the state side by side, or for the gradient to that */
-  size_t at_joined, at_ru, at_gemm; /* in scratch: x and the state side by side, or what r, u and c give for that */
+  tn__gemm_plan to_ru, to_c;        /* products from [x, state], or for the gradient to it */
+  size_t at_joined, at_ru, at_gemm; /* offsets in scratch; at_joined: [x, state], or its gradients from r, u and c */
 } gru_plan;
 
 /* ---- shapes ---- */
@@ -53,7 +53,7 @@ static tn_status measure(const tn_prepare_ctx *ctx, gru_sizes *z, tn_error *err)
   int64_t rows, gates, all;
   if (__builtin_add_overflow(z->in, z->cell, &rows) || __builtin_mul_overflow(z->cell, 2, &gates) ||
       __builtin_mul_overflow(z->batch, rows, &all) || __builtin_mul_overflow(z->batch, gates, &all))
-    return tn_error_set(err, TN_INVALID_ARGUMENT, "%s: sizes leave 64 bits", tn_operation_type(ctx->op));
+    return tn_error_set(err, TN_INVALID_ARGUMENT, "%s: sizes overflow 64 bits", tn_operation_type(ctx->op));
   const int64_t state[2] = { z->batch, z->cell }, w_ru[2] = { rows, gates }, w_c[2] = { rows, z->cell };
   st = tn__want_shape(ctx, 1, state, 2, err);
   if (st == TN_OK) st = tn__want_shape(ctx, 2, w_ru, 2, err);
@@ -147,7 +147,7 @@ static tn_status compute_cell(tn_kernel_ctx *ctx)
   return TN_OK;
 }
 
-/* With d for the gradient of what is named, before sigmoid and tanh for c_bar, r_bar and u_bar:
+/* dv is the gradient of v; c_bar, r_bar and u_bar are gradients before tanh and sigmoid:
  *   c_bar = dh (1 - u) (1 - c^2)               u_bar = dh (h' - c) u (1 - u)
  *   [dx2, d(r h')] = c_bar w_c^T               r_bar = d(r h') h' r (1 - r)
  *   [dx1, dh1] = [r_bar, u_bar] w_ru^T         dx = dx1 + dx2, dh' = dh1 + r d(r h') + u dh */

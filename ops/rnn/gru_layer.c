@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* _TnGRULayer: one step or more of a GRU as layers of plain ops spell it. Graphs do not hold it; the planner makes it: the
- * "cell" pass of one step (ops/rewrite/fuse_gru.c), the "layer" pass of steps in a row (ops/rewrite/fuse_gru_layer.c).
+/* _TnGRULayer: one or more steps of a GRU in the variants that layers built from plain ops use. Graphs never
+ * contain it; the planner creates it: the "cell" pass for one step (ops/rewrite/fuse_gru.c), the "layer" pass for
+ * consecutive steps (ops/rewrite/fuse_gru_layer.c).
  *
- *   r, u = sigmoid(of x + of h' + biases)      h = u h' + (1 - u) c, with one of
+ *   r, u = sigmoid(sums of x and h' + biases)      h = u h' + (1 - u) c, with one of
  *
  *   together  r, u = [x, h'] w + b        c = tanh([x, r h'] v + d)
  *   before    r, u = x w + h' u + b       c = tanh(x w + (r h') v + b)
  *   after     r, u = x w + h' u + b + d   c = tanh(x w + b + r (h' u + d))
  *
- * `parts` says which parts of the columns are those of r, u and c. What a form does not have is b once more, and not read.
- * Unless they are together, x and h' may have one row for all. Weights are read as in ops/rnn/lstm_layer.c: those of x once for
- * many steps. */
+ * `parts` gives the parts of the columns that belong to r, u and c. An input that a form does not use is a copy of
+ * b and is not read. Except in the form `together`, x and h' may have a single row for the whole batch. Weights are
+ * read as in ops/rnn/lstm_layer.c: those of x once for many steps. */
 #include <core/base/alloc.h>
 #include <ops/rnn/gates.h>
 #include <ops/kernel/poll.h>
@@ -19,11 +20,11 @@
 #include <ops/kernel/window/volume.h>
 #include <string.h>
 
-enum { H, W, U, V, B, D, X }; /* X: as many as there are steps */
+enum { H, W, U, V, B, D, X }; /* inputs; X: the first of one per step */
 enum { TOGETHER, BEFORE, AFTER };
 enum { R_PART, U_PART, C_PART };
 
-/* of_step: the output that is wanted of a step, -1 = none. */
+/* of_step: the output that receives a step's h, or -1. */
 typedef struct layer_state {
   int64_t steps, part[3];
   int form;
@@ -42,8 +43,8 @@ static tn_status read_parts(const tn_operation *op, layer_state *s, tn_error *er
   if (st != TN_OK) return st;
   bool good = n == 3 && parts[0] >= 0 && parts[0] < 3 && parts[1] >= 0 && parts[1] < 3 && parts[0] != parts[1];
   if (good && s->form == AFTER) good = parts[0] + parts[1] + parts[2] == 3 && parts[2] >= 0 && parts[2] < 3;
-  if (good && s->form != AFTER) good = parts[0] + parts[1] == 1 && parts[2] == 2; /* c has a matrix of its own */
-  if (!good) return tn_error_set(err, TN_INVALID_ARGUMENT, "_TnGRULayer: parts is no order of 0, 1 and 2");
+  if (good && s->form != AFTER) good = parts[0] + parts[1] == 1 && parts[2] == 2; /* c has a separate matrix */
+  if (!good) return tn_error_set(err, TN_INVALID_ARGUMENT, "_TnGRULayer: parts is not a permutation of 0, 1 and 2");
   memcpy(s->part, parts, sizeof s->part);
   return TN_OK;
 }
@@ -83,16 +84,16 @@ static tn_status layer_infer(tn_infer_ctx *ctx, tn_error *err)
   return st;
 }
 
-enum { GATES_X, C_X, GATES_H, C_H, FACTORS }; /* what r and u, and what c takes from x and h' */
+enum { GATES_X, C_X, GATES_H, C_H, FACTORS }; /* factors of x and h', for the gates r and u and for c */
 
 typedef struct layer_plan {
   tn__recurrent gates, c;       /* products: of r and u, of c */
   int64_t batch, in, chunk;
-  int64_t x_row, h_row;         /* 0: all rows have the same x, or old state */
-  const float *packed[FACTORS]; /* NULL: the weights are no constant */
-  size_t at_packed[FACTORS];    /* for them, in scratch */
+  int64_t x_row, h_row;         /* row strides; 0: x, or the old state, is one row for the whole batch */
+  const float *packed[FACTORS]; /* NULL: the weights are not constant */
+  size_t at_packed[FACTORS];    /* offsets in scratch of weights that are not constant */
   size_t at_gates, at_c, at_inner, at_r, at_u, at_h;
-  double gates_ns, c_ns;        /* of a step */
+  double gates_ns, c_ns;        /* per step */
 } layer_plan;
 
 static void free_plan(void *plan) { tn__free(plan, sizeof(layer_plan)); }
@@ -101,7 +102,7 @@ static tn_status want_weights(const tn_prepare_ctx *ctx, int form, int64_t in, i
 {
   int64_t rows, three;
   if (__builtin_add_overflow(in, cells, &rows) || __builtin_mul_overflow(cells, 3, &three))
-    return tn_error_set(err, TN_INVALID_ARGUMENT, "_TnGRULayer: sizes leave 64 bits");
+    return tn_error_set(err, TN_INVALID_ARGUMENT, "_TnGRULayer: sizes overflow 64 bits");
   const int64_t two = 2 * cells, gates = form == TOGETHER ? two : three, d = form == TOGETHER ? cells : three;
   const int64_t w[2] = { form == TOGETHER ? rows : in, gates }, u[2] = { cells, form == AFTER ? three : two };
   const int64_t v[2] = { form == TOGETHER ? rows : cells, cells };
@@ -138,7 +139,7 @@ static tn_status measure(const tn_prepare_ctx *ctx, layer_plan *p, int64_t *cell
 typedef struct source {
   const tn__recurrent *product;
   uint32_t input;
-  int64_t first, terms, row; /* rows of the input, elements between them */
+  int64_t first, terms, row; /* first row and number of rows of the input; row stride in elements */
   int64_t order[2];
   bool lines;
 } source;
@@ -158,7 +159,7 @@ static source source_of(const layer_plan *p, const layer_state *s, int which)
   return k;
 }
 
-/* Behind the weights is whether all of them are finite: then products with zeros can be left out. */
+/* The packed weights are followed by a flag: 1 if all of them are finite. Products with zeros can then be skipped. */
 static size_t packed_bytes(const source *k)
 {
   size_t bytes = tn__recurrent_packed_bytes(k->product, k->terms) + sizeof(float);
@@ -171,7 +172,7 @@ typedef struct packing {
   uint32_t input;
 } packing;
 
-/* All that is made of one input. */
+/* Packs all factors that come from one input. */
 static tn_status pack_weights(void *user, const tn_view *from, void *to_, tn_error *err)
 {
   const packing *p = user;
@@ -183,14 +184,14 @@ static tn_status pack_weights(void *user, const tn_view *from, void *to_, tn_err
     const float *w = (const float *)from->data + k.first * k.row;
     float zero = 0;
     tn__recurrent_pack(k.product, w, k.row, k.terms, k.order, k.lines, (float *)to);
-    for (int64_t i = 0; i < k.terms * k.row; i++) zero += w[i] * 0; /* not a number for any that is not finite */
+    for (int64_t i = 0; i < k.terms * k.row; i++) zero += w[i] * 0; /* NaN if any weight is not finite */
     ((float *)to)[k.terms * k.product->columns] = zero == 0;
     to += packed_bytes(&k);
   }
   return TN_OK;
 }
 
-/* What an input has, packed once, or in each step when it is no constant. */
+/* Packs the weights of an input once if it is constant; otherwise reserves scratch memory to pack them in each run. */
 static tn_status plan_weights(tn_prepare_ctx *ctx, layer_plan *p, uint32_t input, tn_error *err)
 {
   const layer_state *s = ctx->state;
@@ -273,11 +274,11 @@ typedef struct layer_run {
   tn_kernel_ctx *ctx;
   const layer_state *state;
   const layer_plan *plan;
-  const float *bias[3], *more[3], *h; /* of r, u and c; more: NULL = none */
+  const float *bias[3], *more[3], *h; /* of r, u and c; more: NULL if none */
   const float *w_gates, *w_c;
   int64_t h_row;
   float *gates, *c, *inner, *r, *u, *to_h;
-  bool zero; /* h' is, and its products with the weights of r and u give nothing */
+  bool zero; /* h' is zero and the weights of r and u are finite, so their products are skipped */
   bool back;
 } layer_run;
 
@@ -339,14 +340,14 @@ static const float *weights(const layer_run *s, int which, bool *finite)
   return packed;
 }
 
-/* Packs what is no constant. */
+/* Packs the weights that are not constant. */
 static void make_weights(const layer_run *s)
 {
   const layer_plan *p = s->plan;
   uint32_t done = H;
   for (int which = 0; which < FACTORS; which++) {
     packing user = { p, s->state, source_of(p, s->state, which).input };
-    if (p->packed[which] != NULL || user.input <= done) continue; /* the first one that is of this input */
+    if (p->packed[which] != NULL || user.input <= done) continue; /* only for the first factor of an input */
     (void)pack_weights(&user, s->ctx->inputs[user.input], at_scratch(s, p->at_packed[which]), NULL);
     done = user.input;
   }

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* LSTMBlockCell, and BlockLSTM, which runs it over many steps.
+/* LSTMBlockCell, and BlockLSTM, which runs the cell over many steps.
  *
  *   gates = [x, h'] w + b           i = sigmoid(gate i + wci cs')
  *   ci = tanh(gate c)               f = sigmoid(gate f + forget_bias + wcf cs')
  *   cs = ci i + cs' f, clipped      o = sigmoid(gate o + wco cs)
  *   co = tanh(cs)                   h = o co
  *
- * ' is the step before; the products with wci, wcf and wco are the peephole. x of all steps is multiplied at once. */
+ * ' denotes the previous step. The products with wci, wcf and wco are the peephole. x is multiplied for all steps at
+ * once. */
 #include <core/base/alloc.h>
 #include <ops/kernel/elements/elementwise.h>
 #include <ops/rnn/cell_loops.h>
@@ -19,7 +20,7 @@
 static tn_status infer(tn_infer_ctx *ctx, tn_error *err)
 {
   tn__shape x, state, out;
-  size_t at = tn_infer_n_inputs(ctx) == 9 ? 1 : 0; /* of x; BlockLSTM has its length before it */
+  size_t at = tn_infer_n_inputs(ctx) == 9 ? 1 : 0; /* index of x; BlockLSTM has the length before it */
   int32_t rank = at == 1 ? 3 : 2;
   tn_status st = tn__infer_rank(ctx, at, rank, &x, err);
   if (st == TN_OK) st = tn__infer_rank(ctx, at + 1, 2, &state, err);
@@ -37,7 +38,7 @@ typedef struct lstm_plan {
   tn__lstm_sizes z;
   tn__cell_floats floats;
   tn__gemm_plan from_x, from_h;
-  size_t at_x, at_h, at_gemm; /* in scratch: what x and h give to the gates */
+  size_t at_x, at_h, at_gemm; /* offsets in scratch; at_x, at_h: contributions of x and h to the gates */
 } lstm_plan;
 
 static void destroy_plan(void *plan) { tn__free(plan, sizeof(lstm_plan)); }

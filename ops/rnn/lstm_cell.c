@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* _TnLSTMCell: one step of an LSTM as layers of plain ops spell it, in one pass. Graphs do not hold it; the planner's "cell"
- * pass makes it (ops/rewrite/fuse_lstm.c).
+/* _TnLSTMCell: one step of an LSTM built from plain ops, in one pass. Graphs never contain it; the planner's "cell"
+ * pass creates it (ops/rewrite/fuse_lstm.c).
  *
- *   gates = [x, h'] w + b, or when they are `apart` x w + h' u + b: four parts in the order that `gates` says
+ *   gates = [x, h'] w + b, or if `apart` x w + h' u + b: four parts in the order given by the attribute `gates`
  *   c = c' sigmoid(f + forget_bias) + sigmoid(i) tanh(j)       h = tanh(c) sigmoid(o)
  *
- * x and h' are read where they lie; u is not read when they are put together. The terms of a sum are added in the order of
- * the plain ops, so the bits are theirs. */
+ * x and h' are read in place; u is read only if `apart`. The terms of a sum are added in the order of the plain
+ * ops, so the bits are the same. */
 #include <core/base/alloc.h>
 #include <ops/rnn/gates.h>
 #include <ops/kernel/product/gemm.h>
@@ -49,18 +49,18 @@ static tn_status cell_infer(tn_infer_ctx *ctx, tn_error *err)
 }
 
 typedef struct cell_plan {
-  tn__gemm_plan product, of_state; /* of_state: when apart */
-  int64_t in, hidden;          /* of x and h' */
+  tn__gemm_plan product, of_state; /* of_state: only if apart */
+  int64_t in, hidden;          /* columns of x and h' */
   int64_t x_rows, h_rows;
-  int64_t gate_rows, cell;     /* rows and parts of the gates */
-  int64_t rows, columns;       /* of the results: the gates' and the old state's broadcast together */
+  int64_t gate_rows, cell;     /* rows of the gates; columns of each part */
+  int64_t rows, columns;       /* shape of the results: the gates and the old state broadcast together */
   int64_t c_rows, c_columns;
   size_t at_gates, at_state, at_gemm;
 } cell_plan;
 
 static void free_plan(void *plan) { tn__free(plan, sizeof(cell_plan)); }
 
-/* The rows of x and h'; only sums are broadcast. */
+/* Determines the rows of x and h'. Only sums are broadcast, so [x, h'] needs equal rows. */
 static tn_status measure_rows(const tn_prepare_ctx *ctx, cell_plan *p, tn_error *err)
 {
   const tn_view *in = ctx->inputs;
@@ -90,7 +90,7 @@ static tn_status measure(const tn_prepare_ctx *ctx, cell_plan *p, tn_error *err)
   p->c_rows = in[C].dims[0];
   p->c_columns = in[C].dims[1];
   if (in[B].dims[0] % 4 != 0)
-    return tn_error_set(err, TN_INVALID_ARGUMENT, "_TnLSTMCell: %lld gates are no four parts", (long long)in[B].dims[0]);
+    return tn_error_set(err, TN_INVALID_ARGUMENT, "_TnLSTMCell: %lld gates cannot be split into four parts", (long long)in[B].dims[0]);
   p->cell = in[B].dims[0] / 4;
   const int64_t gates[2] = { p->gate_rows, p->cell };
   tn__shape out;
@@ -101,7 +101,7 @@ static tn_status measure(const tn_prepare_ctx *ctx, cell_plan *p, tn_error *err)
   return TN_OK;
 }
 
-/* Where x and h' end and begin: row i of A is row i of x, then row i of h'. */
+/* The matrix [x, h']: row i of A is row i of x, followed by row i of h'. */
 typedef struct sources {
   const float *x, *h;
   int64_t in, hidden;
@@ -120,7 +120,7 @@ static int64_t two_rows(const void *user, int64_t row, int rows, int64_t term, i
   return left < terms ? left : terms;
 }
 
-/* a[rows][terms] w, or for `together` both sources. */
+/* Plans a[rows][terms] w; if `together`, a is [x, h']. */
 static size_t plan_product(tn_prepare_ctx *ctx, tn__gemm_plan *g, int64_t rows, int64_t terms, int64_t columns, bool together)
 {
   *g = (tn__gemm_plan){ .type = TN__GEMM_F32, .m = rows, .n = columns, .k = terms, .a_row = terms, .a_col = 1,
@@ -163,7 +163,7 @@ typedef struct cell_run {
   float *to_c, *to_h;
 } cell_run;
 
-/* Parts of one column with a wider state, or the other way around. */
+/* A row in which the gates have one column and the state has more, or the reverse. */
 static void odd_row(const cell_run *r, int64_t row)
 {
   const cell_plan *p = r->plan;
@@ -203,7 +203,8 @@ static void cell_rows(void *user, int64_t begin, int64_t end)
   }
 }
 
-/* What x gives and what h' gives together; one of them may be a row for all. Returns where. */
+/* Adds the products of x and of h'; one of them may be a single row for all. Returns the buffer that holds the
+ * result. */
 static float *add_parts(const cell_plan *p, float *of_x, float *of_h)
 {
   const int64_t n = 4 * p->cell;

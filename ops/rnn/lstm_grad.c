@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The gradients of LSTMBlockCell and BlockLSTM (names as in lstm.c, d means the gradient for).
+/* The gradients of LSTMBlockCell and BlockLSTM (names as in lstm.c; dv is the gradient of v).
  *
  *   do = o (1 - o) co dh                          dcs = (1 - co^2) o dh + dcs from outside + wco do
  *   dci = (1 - ci^2) i dcs                        df = f (1 - f) cs' dcs
  *   di = i (1 - i) ci dcs                         dcs' = f dcs + wci di + wcf df
  *
- * What follows from the gates' gradients, for x, w and b, is worked out for all steps at once. */
+ * The gradients of x, w and b follow from those of the gates, and are computed for all steps at once. */
 #include <core/base/alloc.h>
 #include <ops/kernel/elements/elementwise.h>
 #include <ops/rnn/cell_loops.h>
@@ -46,7 +46,7 @@ typedef struct grad_plan {
   tn__lstm_sizes z;
   tn__cell_floats floats;
   tn__gemm_plan to_x, to_h, to_wx, to_wh;
-  size_t at_gates, at_before, at_gemm; /* in scratch; before: h of the steps before */
+  size_t at_gates, at_before, at_gemm; /* offsets in scratch; at_before: h of the previous steps */
 } grad_plan;
 
 static void destroy_plan(void *plan) { tn__free(plan, sizeof(grad_plan)); }
@@ -120,7 +120,7 @@ typedef struct step {
   const float *wci, *wcf, *wco, *cs_before;
   const float *i, *cs, *f, *o, *ci, *co;
   const float *cs_grad, *h_grad;   /* from outside */
-  const float *cs_after, *h_after; /* from the step after; NULL for none */
+  const float *cs_after, *h_after; /* from the next step; NULL if none */
   float *gates, *cs_out;           /* cs_out may be cs_after */
 } step;
 
@@ -148,7 +148,7 @@ static void step_part(void *user, int64_t begin, int64_t end)
   }
 }
 
-/* Adds what a step says for wci, wcf and wco, sums over the batch. */
+/* Adds a step's contributions to the gradients of wci, wcf and wco, summed over the batch. */
 static void add_peephole(const step *s, int64_t batch, float *wci, float *wcf, float *wco)
 {
   const tn__lstm_gates g = tn__lstm_order(s->state, s->cell);
@@ -201,7 +201,7 @@ typedef struct block {
   int64_t length;
 } block;
 
-/* Backwards through the steps: gradients of the gates, of cs_prev and h_prev, of the peephole. */
+/* Goes backwards through the steps: computes the gradients of the gates, of cs_prev and h_prev, and of the peephole. */
 static void walk(const block *b)
 {
   const tn__lstm_sizes *z = &b->p->z;
@@ -223,7 +223,7 @@ static void walk(const block *b)
   }
 }
 
-/* What the gates' gradients say for x, w and b. */
+/* Computes the gradients of x, w and b from those of the gates. */
 static void finish(const block *b)
 {
   const tn__lstm_sizes *z = &b->p->z;

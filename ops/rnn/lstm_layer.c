@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* _TnLSTMLayer: steps of an LSTM whose inputs are known before the first of them. Graphs do not hold it; the planner's
- * "layer" pass makes it of _TnLSTMCell nodes in a row (ops/rewrite/fuse_lstm_layer.c). It gives their bits, but
- * where weights are `apart`: then it adds to one sum what a cell adds as two.
+/* _TnLSTMLayer: consecutive steps of an LSTM whose inputs are all known before the first step. Graphs never contain
+ * it; the planner's "layer" pass creates it from consecutive _TnLSTMCell nodes (ops/rewrite/fuse_lstm_layer.c). It
+ * gives the same bits as these, except with weights `apart`: it then accumulates in one sum the terms that a cell
+ * adds up in two.
  *
- * Weights are those of [x, h'], or when they are `apart` w of x and u of h'; else u is not read. When they are apart x, h' and c'
- * may have one row for all.
+ * The weights w are those of [x, h']. If `apart`, w is for x and u for h', and x, h' and c' may have a single row
+ * for the whole batch; otherwise u is not read.
  *
- * What the inputs add to the gates is one product for many steps, so that their weights are read once for all of them;
- * the state's is made step by step, block by block of cells, with what follows it while it is in the first cache. */
+ * The inputs' contribution to the gates is one product for many steps, so that their weights are read once for all
+ * of these. The state's contribution is computed step by step and block by block of cells, followed by the
+ * activations while the sums are in the L1 cache. */
 #include <core/base/alloc.h>
 #include <ops/rnn/gates.h>
 #include <ops/kernel/poll.h>
@@ -16,9 +18,9 @@
 #include <ops/kernel/window/volume.h>
 #include <string.h>
 
-enum { H, C, W, U, B, X }; /* X: as many as there are steps */
+enum { H, C, W, U, B, X }; /* inputs; X: the first of one per step */
 
-/* `of_step` has steps outputs for h, then for c: the output that is wanted of a step, -1 = none. */
+/* of_step: the output that receives a step's h, or -1, for all steps; then the same for c. */
 typedef struct layer_state {
   int64_t steps;
   tn__lstm_form form;
@@ -70,20 +72,21 @@ static tn_status layer_infer(tn_infer_ctx *ctx, tn_error *err)
   return st;
 }
 
-/* How often weights are read. Those of x once for `chunk` steps pays where a step's rows are few or the weights are many. */
+/* How weights are read. Reading the weights of x once per `chunk` steps pays if a step has few rows or the weights are
+ * large. */
 typedef enum reading {
   CHUNKED,
-  JOINED, /* all in one product a step, x and h' side by side */
-  PAIRED  /* in two products a step */
+  JOINED, /* one product per step, of [x, h'] */
+  PAIRED  /* two products per step */
 } reading;
 
 typedef struct layer_plan {
   tn__recurrent product;
   int64_t batch, in, chunk;
   reading reading;
-  int64_t x_row, h_row, c_row; /* 0: all rows have the same x, or old state */
-  const float *packed[2];      /* weights of x (none when joined), and of h' or all; NULL: they are no constant */
-  size_t at_packed[2];         /* for them, in scratch */
+  int64_t x_row, h_row, c_row; /* row strides; 0: x, or the old state, is one row for the whole batch */
+  const float *packed[2];      /* weights of x (none if joined), and of h' or all; NULL: they are not constant */
+  size_t at_packed[2];         /* offsets in scratch of weights that are not constant */
   size_t at_sums, at_h, at_c;
   double step_ns;
 } layer_plan;
@@ -115,7 +118,7 @@ static tn_status measure(const tn_prepare_ctx *ctx, layer_plan *p, int64_t *cell
   *cells = in[H].dims[1];
   int64_t rows, gates;
   if (__builtin_add_overflow(p->in, *cells, &rows) || __builtin_mul_overflow(*cells, 4, &gates))
-    return tn_error_set(err, TN_INVALID_ARGUMENT, "_TnLSTMLayer: sizes leave 64 bits");
+    return tn_error_set(err, TN_INVALID_ARGUMENT, "_TnLSTMLayer: sizes overflow 64 bits");
   const int64_t x[2] = { apart ? in[X].dims[0] : p->batch, p->in };
   const int64_t w[2] = { apart ? p->in : rows, gates }, u[2] = { *cells, gates };
   const int64_t c[2] = { in[C].dims[0] == 1 ? 1 : p->batch, *cells };
@@ -132,7 +135,7 @@ static tn_status measure(const tn_prepare_ctx *ctx, layer_plan *p, int64_t *cell
 
 /* ---- weights ---- */
 
-enum { OF_X, OF_H }; /* when joined, OF_H has all */
+enum { OF_X, OF_H }; /* if joined, OF_H has all weights */
 
 static int64_t packed_terms(const layer_plan *p, int which)
 {
@@ -142,7 +145,7 @@ static int64_t packed_terms(const layer_plan *p, int which)
 
 static bool in_lines(const layer_plan *p, int which) { return which == OF_H && p->batch == 1; }
 
-/* Behind the weights is whether all of them are finite: then products with zeros can be left out. */
+/* The packed weights are followed by a flag: 1 if all of them are finite. Products with zeros can then be skipped. */
 static size_t packed_bytes(const layer_plan *p, int which)
 {
   size_t bytes = tn__recurrent_packed_bytes(&p->product, packed_terms(p, which)) + sizeof(float);
@@ -152,7 +155,7 @@ static size_t packed_bytes(const layer_plan *p, int which)
 typedef struct packing {
   const layer_plan *plan;
   const layer_state *state;
-  uint32_t input; /* W has both, unless they are apart */
+  uint32_t input; /* W holds both weights, unless they are apart */
 } packing;
 
 static bool is_of(const packing *k, int which) { return k->input == (k->state->form.apart && which == OF_H ? U : W); }
@@ -170,7 +173,7 @@ static tn_status pack_weights(void *user, const tn_view *from, void *to_, tn_err
     const int64_t terms = packed_terms(k->plan, which);
     float zero = 0;
     tn__recurrent_pack(r, w, row, terms, k->state->form.gate, in_lines(k->plan, which), (float *)to);
-    for (int64_t i = 0; i < terms * row; i++) zero += w[i] * 0; /* not a number for any that is not finite */
+    for (int64_t i = 0; i < terms * row; i++) zero += w[i] * 0; /* NaN if any weight is not finite */
     ((float *)to)[terms * r->columns] = zero == 0;
     w += terms * row;
     to += packed_bytes(k->plan, which);
@@ -178,7 +181,7 @@ static tn_status pack_weights(void *user, const tn_view *from, void *to_, tn_err
   return TN_OK;
 }
 
-/* What an input has, packed once, or in each step when it is no constant. */
+/* Packs the weights of an input once if it is constant; otherwise reserves scratch memory to pack them in each run. */
 static tn_status plan_weights(tn_prepare_ctx *ctx, layer_plan *p, uint32_t input, tn_error *err)
 {
   const layer_state *s = ctx->state;
@@ -207,9 +210,9 @@ static tn_status plan_weights(tn_prepare_ctx *ctx, layer_plan *p, uint32_t input
 
 /* ---- preparing ---- */
 
-#define FEW_ROWS 4             /* below this, steps wait for memory */
-#define MANY_ROWS 24           /* enough to read any weights for */
-#define NEAR_WEIGHTS (1 << 20) /* bytes of the second cache */
+#define FEW_ROWS 4             /* below this, steps are bound by memory */
+#define MANY_ROWS 24           /* enough rows to justify reading weights of any size */
+#define NEAR_WEIGHTS (1 << 20) /* maximum bytes of weights that stay in the L2 cache */
 
 static void choose(layer_plan *p, bool apart, int64_t steps)
 {
@@ -266,8 +269,8 @@ typedef struct layer_run {
   tn_kernel_ctx *ctx;
   const layer_state *state;
   const layer_plan *plan;
-  const float *bias, *c; /* c: the old one */
-  tn__recurrent_factors factors, of_x; /* of_x: when paired */
+  const float *bias, *c; /* c: the old state */
+  tn__recurrent_factors factors, of_x; /* of_x: used if paired */
   float *sums, *to_h, *to_c;
   int64_t c_row, to_h_row;
   bool back, finite;
@@ -297,7 +300,7 @@ static void multiply_unit(const layer_run *s, int64_t unit)
 static void step_part(void *user, int64_t begin, int64_t end)
 {
   const layer_run *s = user;
-  const int64_t some = s->plan->batch < FEW_ROWS ? end - begin : 1; /* what few rows wait for is done side by side */
+  const int64_t some = s->plan->batch < FEW_ROWS ? end - begin : 1; /* few rows: overlap latencies of units */
   tn__lstm_block b;
   for (int64_t unit = begin; unit < end; unit += some) {
     for (int64_t k = unit; k < unit + some; k++) multiply_unit(s, k);
@@ -322,7 +325,7 @@ static const float *weights(layer_run *s, int which)
   return packed;
 }
 
-/* Packs what is no constant. */
+/* Packs the weights that are not constant. */
 static void make_weights(const layer_run *s)
 {
   const layer_plan *p = s->plan;
@@ -346,14 +349,14 @@ static bool all_zero(const tn_view *v)
   return i == v->count;
 }
 
-/* The output that is to have a step's h or c; NULL = none. */
+/* The output that receives a step's h or c; NULL if none. */
 static float *output_of(const layer_run *s, int64_t entry)
 {
   int32_t output = s->state->of_step[entry];
   return output >= 0 ? s->ctx->outputs[output]->data : NULL;
 }
 
-/* The state of step t - 1, and with it the factors of step t. */
+/* Sets the factors of step t, which include the state of step t - 1. */
 static void begin_step(layer_run *s, int64_t t)
 {
   const layer_plan *p = s->plan;

@@ -4,9 +4,9 @@
 #include <ops/kernel/window/volume.h>
 #include <string.h>
 
-#define ROWS 6          /* of a tile */
-#define TERMS 256       /* of which a panel stays in the first cache */
-#define WIDEST 16       /* columns of a panel */
+#define ROWS 6          /* maximum rows of a tile */
+#define TERMS 256       /* terms at a time: their part of a panel stays in the L1 cache */
+#define WIDEST 16       /* maximum columns of a panel */
 
 static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 
@@ -66,7 +66,7 @@ TILE(tile, 16, )
 TILE(tile_avx2, 32, TN__FOR_AVX2)
 #endif
 
-/* Wide vectors are wasted on few columns. */
+/* Chooses the tile function and the panel width. Wide vectors are not used if they would be mostly empty. */
 static void choose_tile(tn__recurrent *r, int64_t columns)
 {
   r->tile = tile;
@@ -83,7 +83,7 @@ static void choose_tile(tn__recurrent *r, int64_t columns)
 
 /* ---- weights ---- */
 
-/* Of a block, filled up to whole panels. */
+/* Columns of a block, rounded up to whole panels. */
 static int64_t block_columns(const tn__recurrent *r, int64_t block)
 {
   return (tn__recurrent_cells(r, block) * r->parts + r->panel - 1) / r->panel * r->panel;
@@ -103,7 +103,7 @@ size_t tn__recurrent_packed_bytes(const tn__recurrent *r, int64_t terms)
   return (size_t)(r->columns * terms) * sizeof(float);
 }
 
-/* Column c of the block in w; -1 behind the last. */
+/* The column of w that is column `column` of the block; -1 past the last one. */
 static int64_t source_of(const tn__recurrent *r, int64_t block, int64_t column, const int64_t *order)
 {
   int64_t cells = tn__recurrent_cells(r, block), part = column / cells;
@@ -129,7 +129,7 @@ void tn__recurrent_pack(const tn__recurrent *r, const float *w, int64_t w_row, i
 
 /* ---- products ---- */
 
-/* Some rows of one block: those of f, or of x. */
+/* A product of some rows with one block. The rows are those of f, or of the matrices x if not NULL. */
 typedef struct piece {
   const tn__recurrent *r;
   const tn__recurrent_factors *f;
@@ -155,7 +155,7 @@ static void rows_at(const piece *w, int64_t row, int rows, int64_t term, const f
   }
 }
 
-/* A panel's part of the terms stays in the first cache while the rows go by. */
+/* Adds some of the terms. A panel's part of these terms stays in the L1 cache while all rows are processed. */
 static void multiply_terms(const piece *w, int64_t term, int64_t terms)
 {
   const int64_t nr = w->r->panel, c_row = w->r->columns;
@@ -190,7 +190,7 @@ void tn__recurrent_multiply(const tn__recurrent *r, const tn__recurrent_factors 
 /* ---- over time ---- */
 
 #define CHUNK_BYTES (128 << 10)
-#define CHUNK_ROWS 24 /* fewer would not be worth reading the weights for */
+#define CHUNK_ROWS 24 /* minimum number of rows that justifies reading the weights */
 
 int64_t tn__recurrent_chunk(const tn__recurrent *r, int64_t steps, int64_t batch)
 {

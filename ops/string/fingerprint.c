@@ -67,7 +67,7 @@ typedef struct pair {
   uint64_t a, b;
 } pair;
 
-/* 32 bytes and two seeds. */
+/* Mixes 32 bytes and two seeds. */
 static pair take_32(const unsigned char *p, uint64_t a, uint64_t b)
 {
   uint64_t w = load64(p), z = load64(p + 24);
@@ -84,7 +84,7 @@ typedef struct state {
   pair v, w;
 } state;
 
-/* 64 bytes. The last ones go in with another factor and `nine`. */
+/* Mixes in 64 bytes. The last ones use another factor and `nine`. */
 static void take_64(state *s, const unsigned char *p, uint64_t factor, uint64_t nine)
 {
   s->x = turn(s->x + s->y + s->v.a + load64(p + 8), 37) * factor;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Hashes of texts that mean the same in every process and on every machine: models are trained with them. */
+/* Hashes of texts that are the same in every process and on every machine: trained models depend on
+ * them. */
 #ifndef TN_OPS_STRING_FINGERPRINT_H
 #define TN_OPS_STRING_FINGERPRINT_H
 
@@ -8,7 +9,7 @@
 
 /* FarmHash's Fingerprint64. */
 uint64_t tn__fingerprint64(const void *data, size_t size);
-/* MurmurHash64A with the seed that TensorFlow's first string hashes have. */
+/* MurmurHash64A with the seed of TensorFlow's original string hash. */
 uint64_t tn__murmur64(const void *data, size_t size);
 /* SipHash-2-4. */
 uint64_t tn__siphash(const uint64_t key[2], const void *data, size_t size);

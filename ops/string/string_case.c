@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Small and capital letters of UTF-8. One letter depends on what is around it: sigma at the end of a word. */
+/* Lower and upper case of UTF-8. The lower case of one letter depends on context: sigma at the end
+ * of a word. */
 #include <ops/string/string_case.h>
 
 /* ---- UTF-8 ---- */
 
-/* How many bytes go on behind a first one, and what the second one may be; 0 bytes: it begins nothing. */
+/* The number of bytes that follow a first byte, and the range of the second one; 0 if it is no
+ * first byte. */
 static int follow(unsigned char c, unsigned char *low, unsigned char *high)
 {
   *low = 0x80;
@@ -52,7 +54,7 @@ size_t tn__utf8_put(uint32_t c, char *to)
 
 /* ---- tables ---- */
 
-/* The last range that begins at or in front of a character, by halving. */
+/* Finds the last range that begins at or before a character, by bisection. */
 static size_t last_from(const void *ranges, size_t n, size_t stride, uint32_t c)
 {
   size_t low = 0, high = n;
@@ -61,7 +63,7 @@ static size_t last_from(const void *ranges, size_t n, size_t stride, uint32_t c)
     if (*(const uint32_t *)((const char *)ranges + mid * stride) <= c) low = mid + 1;
     else high = mid;
   }
-  return low; /* one more than its place, 0 = none */
+  return low; /* its index plus one; 0 = none */
 }
 
 static bool is_in(const uint32_t (*ranges)[2], size_t n, uint32_t c)
@@ -84,7 +86,7 @@ static uint32_t moved(const tn__case_range *ranges, size_t n, uint32_t c)
 #define SMALL_SIGMA 0x3c3u
 #define FINAL_SIGMA 0x3c2u
 
-/* Whether a letter with a case comes next, with nothing between that does not belong to the word. */
+/* Whether a cased letter follows, with only characters in between that belong to the word. */
 static bool word_goes_on(const char *text, size_t n, size_t at)
 {
   bool bad;

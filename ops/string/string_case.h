@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Characters of UTF-8, and their small and capital forms. */
+/* Characters of UTF-8, and their lower and upper case. */
 #ifndef TN_OPS_STRING_STRING_CASE_H
 #define TN_OPS_STRING_STRING_CASE_H
 
@@ -7,20 +7,22 @@
 
 /* ---- UTF-8 ---- */
 
-#define TN__NO_CHARACTER 0xfffdu /* stands for bytes that are none */
+#define TN__NO_CHARACTER 0xfffdu /* replaces invalid bytes */
 
-/* The character at text[*at], and moves *at behind it. Of a character that is cut short, or of bytes that are none,
- * what cannot begin a longer one is taken at once, and TN__NO_CHARACTER given; *bad says so. */
+/* Returns the character at text[*at] and advances *at past it. For a truncated or invalid sequence,
+ * consumes the longest prefix that could begin a character (at least one byte), returns
+ * TN__NO_CHARACTER and sets *bad. */
 uint32_t tn__utf8_next(const char *text, size_t n, size_t *at, bool *bad);
-/* Bytes of a character; at most 4 are written. */
+/* Encodes a character. Returns its size in bytes; at most 4 are written. */
 size_t tn__utf8_put(uint32_t c, char *to);
 
 /* ---- case ---- */
 
-/* Appends a text in small or in capital letters; bytes that are no UTF-8 become TN__NO_CHARACTER. */
+/* Appends a text in lower or upper case. Invalid UTF-8 becomes TN__NO_CHARACTER. */
 void tn__change_case(tn__text *t, const char *text, size_t n, bool upper);
 
-/* The tables: first to last by `step` are moved by `delta`; one character becomes several. */
+/* The tables: characters from first to last by `step` are shifted by `delta`; one character that
+ * becomes several. */
 typedef struct tn__case_range {
   uint32_t first, last;
   int32_t step, delta;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Letters of Unicode 13 as small and as capital ones. Made from what TensorFlow gives for each character by itself, and
- * from the categories of the Unicode character database; for sigma at the end of a word. */
+/* Lower and upper case of letters in Unicode 13, generated from TensorFlow's result for each single
+ * character; and for sigma at the end of a word, from the categories of the Unicode character
+ * database. */
 #include <ops/string/string_case.h>
 
 const tn__case_range tn__case_lower[] = {
@@ -148,7 +149,7 @@ const tn__case_many tn__case_upper_many[] = {
 };
 const size_t tn__case_upper_many_n = sizeof tn__case_upper_many / sizeof tn__case_upper_many[0];
 
-/* Letters that have a case, and characters that are looked past when it is asked whether a word goes on. */
+/* Letters with case, and characters that are skipped when looking for the end of a word. */
 const uint32_t tn__case_cased[][2] = {
   { 0x41, 0x5a }, { 0x61, 0x7a }, { 0xaa, 0xaa }, { 0xb5, 0xb5 }, { 0xba, 0xba }, { 0xc0, 0xd6 }, { 0xd8, 0xf6 },
   { 0xf8, 0x1ba }, { 0x1bc, 0x1bf }, { 0x1c4, 0x293 }, { 0x295, 0x2b8 }, { 0x2c0, 0x2c1 }, { 0x2e0, 0x2e4 },

@@ -11,7 +11,7 @@
 /* Texts and lists are borrowed from the node. */
 typedef struct csv_state {
   tn__slice missing;     /* na_value */
-  const int64_t *columns; /* those that are wanted, rising; NULL: all */
+  const int64_t *columns; /* the wanted columns, ascending; NULL: all */
   size_t n_columns;
   char delimiter;
   bool quotes;
@@ -77,7 +77,7 @@ static tn_status csv_prepare(tn_prepare_ctx *ctx, tn_error *err)
 typedef struct reader {
   const csv_state *how;
   const char *at, *end;
-  tn__text *unquoted; /* of the last field that was in quotes */
+  tn__text *unquoted; /* contents of the last quoted field */
 } reader;
 
 static tn_status bad_record(tn_error *err, const char *what)
@@ -96,7 +96,8 @@ static tn_status plain_field(reader *r, tn__slice *out, tn_error *err)
   return TN_OK;
 }
 
-/* Behind the first quote. Two quotes are one; the last one has a delimiter or the end behind it. */
+/* Called after the opening quote. Two quotes are a literal one; a delimiter or the end must follow
+ * the closing quote. */
 static tn_status quoted_field(reader *r, tn__slice *out, tn_error *err)
 {
   tn__text *t = r->unquoted;
@@ -117,7 +118,7 @@ static tn_status quoted_field(reader *r, tn__slice *out, tn_error *err)
   return TN_OK;
 }
 
-/* The next field; *found is false behind the last one. */
+/* The next field; *found is false after the last one. */
 static tn_status next_field(reader *r, tn__slice *out, bool *found, tn_error *err)
 {
   while (r->at < r->end && (*r->at == '\n' || *r->at == '\r')) r->at++;
@@ -139,11 +140,11 @@ static tn_status put_field(tn_kernel_ctx *ctx, uint32_t column, int64_t record, 
   }
   if (out->dtype == TN_STRING) return tn_string_set((tn_string *)to, field.data, field.size, ctx->err);
   if (tn__text_to_number(out->dtype, field, to)) return TN_OK;
-  return tn_error_set(ctx->err, TN_INVALID_ARGUMENT, "field %u is '%.*s', which is no %s", column,
+  return tn_error_set(ctx->err, TN_INVALID_ARGUMENT, "field %u is '%.*s', which is not a valid %s", column,
                       field.size > 100 ? 100 : (int)field.size, field.data, tn_dtype_name(out->dtype));
 }
 
-/* A delimiter at the end has one more field behind it, an empty one. */
+/* A trailing delimiter is followed by one more field, an empty one. */
 static bool ends_in_delimiter(const csv_state *s, const char *text, size_t n)
 {
   return n > 0 && text[n - 1] == s->delimiter;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* StringFormat: a text with tensors in it. */
+/* StringFormat: a template text with tensors inserted. */
 #include <core/tensor/tensor_internal.h>
 #include <ops/kernel/shapes.h>
 #include <ops/string/summary.h>
@@ -21,7 +21,7 @@ static tn__slice attr_slice(const tn_operation *op, const char *name)
   return s;
 }
 
-/* Cuts off what is in front of the next placeholder, and it; false: there is none. */
+/* Removes the part up to and including the next placeholder. Returns false if there is none. */
 static bool next_part(tn__slice *left, tn__slice placeholder, tn__slice *part)
 {
   for (size_t i = 0; i + placeholder.size <= left->size; i++) {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Texts as numbers of buckets: StringToHashBucket StringToHashBucketFast StringToHashBucketStrong. */
+/* Hashes texts to bucket numbers: StringToHashBucket StringToHashBucketFast
+ * StringToHashBucketStrong. */
 #include <core/base/alloc.h>
 #include <ops/string/fingerprint.h>
 #include <ops/kernel/poll.h>
@@ -7,7 +8,7 @@
 
 typedef struct hash_state {
   uint64_t buckets;
-  uint64_t key[2]; /* of the strong one */
+  uint64_t key[2]; /* for StringToHashBucketStrong */
 } hash_state;
 
 static void hash_destroy(void *state) { tn__free(state, sizeof(hash_state)); }

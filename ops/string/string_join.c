@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Texts put together: StringJoin ReduceJoin UnsortedSegmentJoin. */
+/* Joins texts: StringJoin ReduceJoin UnsortedSegmentJoin. */
 #include <core/base/alloc.h>
 #include <core/tensor/tensor_internal.h>
 #include <ops/kernel/operands.h>
@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-/* ---- what they share ---- */
+/* ---- shared by the ops ---- */
 
 /* The separator, borrowed from the node. */
 typedef struct join_state {
@@ -29,7 +29,7 @@ static tn_status join_create(const tn_operation *op, void **state, tn_error *err
   return TN_OK;
 }
 
-/* n texts, given one after another. */
+/* Joins n texts that are passed one after another. */
 typedef struct joiner {
   const join_state *how;
   char *to;
@@ -60,7 +60,7 @@ static tn_status too_long(size_t total, tn_error *err) { return tn__no_memory(er
 
 /* ---- StringJoin ---- */
 
-/* Scalars go with each element of the others, which have one shape. */
+/* Scalars are joined with each element of the other inputs, which must have the same shape. */
 static tn_status join_prepare(tn_prepare_ctx *ctx, tn_error *err)
 {
   uint32_t shaped = UINT32_MAX;
@@ -118,12 +118,12 @@ static tn_status infer_join(tn_infer_ctx *ctx, tn_error *err)
 
 /* ---- ReduceJoin ---- */
 
-/* For each output element the texts at base + the offsets are joined. */
+/* Output element k joins the texts at its base plus each of the offsets. */
 typedef struct reduce_plan {
   int32_t rank, n_axes;
-  int32_t axes[TN_MAX_RANK]; /* in the order given: the first one runs fastest */
+  int32_t axes[TN_MAX_RANK]; /* in the order given: the first one varies fastest */
   bool joined[TN_MAX_RANK];
-  int64_t n;                 /* texts in one */
+  int64_t n;                 /* texts per output element */
 } reduce_plan;
 
 static void reduce_destroy(void *state) { tn__free(state, sizeof(reduce_plan)); }
@@ -167,7 +167,7 @@ static tn_status reduce_prepare(tn_prepare_ctx *ctx, tn_error *err)
   return tn_prepare_output(ctx, 0, out.dims, out.rank, err);
 }
 
-/* Where element k of those that are joined lies, from the first one. */
+/* The offset of text k of an output element from its first text. */
 static int64_t offset_of(const reduce_plan *p, const int64_t *dims, const int64_t *strides, int64_t k)
 {
   int64_t at = 0;
@@ -210,7 +210,7 @@ static tn_status reduce_compute(tn_kernel_ctx *ctx)
     if (tn__poll_over(&poll, 100)) return TN_CANCELLED;
     tn_status st = reduce_one(p, x, strides, base, &j, out + i, ctx->err);
     if (st != TN_OK) return st;
-    for (int32_t d = p->rank - 1; d >= 0; d--) { /* the next one */
+    for (int32_t d = p->rank - 1; d >= 0; d--) { /* next index */
       if (p->joined[d]) continue;
       base += strides[d];
       if (++index[d] < x->dims[d]) break;
@@ -243,7 +243,7 @@ static tn_status segment_prepare(tn_prepare_ctx *ctx, tn_error *err)
   return tn_prepare_output(ctx, 0, out.dims, out.rank, err);
 }
 
-/* What an element has so far, the separator and one more text. */
+/* Appends the separator and one more text to an element. */
 static tn_status extend(tn_string *to, const join_state *how, const tn_string *part, tn_error *err)
 {
   tn_string whole = { .u = { .small = { 0 } } };
@@ -260,7 +260,7 @@ static tn_status extend(tn_string *to, const join_state *how, const tn_string *p
   return TN_OK;
 }
 
-/* As in TensorFlow there is no separator as long as all texts of a segment were empty. */
+/* As in TensorFlow, the separator is omitted as long as all texts of a segment were empty. */
 static tn_status segment_compute(tn_kernel_ctx *ctx)
 {
   const tn_view *x = ctx->inputs[0], *ids = ctx->inputs[1], *out = ctx->outputs[0];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* StringNGrams: runs of texts in a row, joined, of each row of a ragged tensor. */
+/* StringNGrams: joins runs of consecutive texts, for each row of a ragged tensor. */
 #include <core/tensor/tensor_internal.h>
 #include <ops/kernel/operands.h>
 
@@ -10,7 +10,7 @@ typedef struct ngram_state {
   tn__slice separator, left, right;
   const int64_t *widths;
   size_t n_widths;
-  int64_t pad; /* -1: as many as a width needs */
+  int64_t pad; /* -1: as much as a width needs */
   bool keep_short;
 } ngram_state;
 
@@ -55,7 +55,7 @@ static tn_status ngram_prepare(tn_prepare_ctx *ctx, tn_error *err)
   return st == TN_OK ? tn_prepare_output_like(ctx, 1, 1, err) : st;
 }
 
-/* Texts of padding at each end of a row, for runs of this width. */
+/* Padding texts at each end of a row, for runs of this width. */
 static int64_t pad_of(const ngram_state *s, int64_t width)
 {
   return s->pad < 0 || s->pad > width - 1 ? width - 1 : s->pad;
@@ -67,7 +67,7 @@ static int64_t runs_of(const ngram_state *s, int64_t length, int64_t width)
   return n < 0 ? 0 : n;
 }
 
-/* A row that is too short for any width is one run, when that is asked for. */
+/* If requested, a row too short for any width is a single run. */
 static int64_t short_width(const ngram_state *s, int64_t length, int64_t runs)
 {
   return s->keep_short && runs == 0 && length > 0 && s->pad >= 0 ? length + 2 * s->pad : 0;
@@ -100,7 +100,7 @@ static tn_status check_splits(const tn_kernel_ctx *ctx)
 
 typedef struct run {
   const tn_string *texts;
-  int64_t n, left, right; /* padding on both sides */
+  int64_t n, left, right; /* padding on each side */
 } run;
 
 static run run_of(const tn_string *row, int64_t i, int64_t n, int64_t width, int64_t pad)
@@ -162,7 +162,7 @@ static tn_status put_row(const ngram_state *s, const tn_string *row, int64_t len
   return put_run(s, &r, (*to)++, err);
 }
 
-/* Without splits there are no rows. TensorFlow gives as many empty texts as there are. */
+/* Without splits there are no rows; TensorFlow returns one empty text per input text. */
 static tn_status give_empty(tn_kernel_ctx *ctx)
 {
   tn_status st = tn_kernel_allocate(ctx, 0, ctx->inputs[0]->dims, 1);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Numbers in texts. Floats are brought into a form without a point, which the C library rounds the same way in every
- * locale. */
+/* Numbers in texts. Floats are rewritten without a decimal point, so that the C library rounds them
+ * the same way in every locale. */
 #include <ops/string/string_number.h>
 
 #include <math.h>
@@ -34,14 +34,14 @@ static bool to_uint64(tn__slice text, uint64_t *out)
 
 /* ---- floats ---- */
 
-/* More digits than these decide nothing about how a double is rounded, but for whether there are others than 0. */
+/* Further digits do not affect how a double is rounded, except whether any of them is not 0. */
 #define MAX_DIGITS 800
 
 typedef struct scanned {
-  char text[MAX_DIGITS + 32]; /* digits, 0x in front of hexadecimal ones; scan adds the exponent */
+  char text[MAX_DIGITS + 32]; /* digits, after 0x if hexadecimal; scan appends the exponent */
   size_t n, digits;
-  int64_t exponent; /* of the last digit, in powers of the base, or of two */
-  bool more;        /* digits other than 0 were left out */
+  int64_t exponent; /* of the last digit, as a power of the base, or of two */
+  bool more;        /* non-zero digits were omitted */
 } scanned;
 
 static int digit_of(char c, bool hex)
@@ -66,7 +66,7 @@ static void add_digit(scanned *s, char c, bool fraction, int64_t step)
   }
 }
 
-/* [sign] digits, all of the text; past a bound that no float reaches it stays there. */
+/* The whole text must be [sign] digits. Digits past a bound that no float reaches are ignored. */
 static bool scan_exponent(tn__slice text, int64_t *out)
 {
   const int64_t bound = INT64_C(1) << 50;
@@ -86,7 +86,7 @@ static bool scan_exponent(tn__slice text, int64_t *out)
   return true;
 }
 
-/* digits [. digits] [exponent], without a sign; true when the whole text is that. */
+/* Parses digits [. digits] [exponent], without a sign. Returns true if that is the whole text. */
 static bool scan(tn__slice text, bool hex, scanned *s)
 {
   int64_t step = hex ? 4 : 1, more = 0;

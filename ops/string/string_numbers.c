@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Numbers as texts and back, in no locale: AsString StringToNumber. */
+/* Numbers to texts and back, independent of the locale: AsString StringToNumber. */
 #include <core/base/alloc.h>
 #include <core/tensor/tensor_internal.h>
 #include <ops/kernel/elements/half.h>
@@ -12,11 +12,11 @@
 
 /* ---- AsString: attributes ---- */
 
-/* `format` is printf's, from the attributes; in that of integers a PRId64 or PRIu64 stands. */
+/* `format` is a printf format built from the attributes; for integers it contains PRId64 or PRIu64. */
 typedef struct as_state {
   char format[48];
-  bool left;  /* of texts: filled on the right */
-  int width;  /* of texts */
+  bool left;  /* for texts: pad on the right */
+  int width;  /* for texts */
 } as_state;
 
 static void as_destroy(void *state) { tn__free(state, sizeof(as_state)); }
@@ -73,7 +73,7 @@ static void make_format(as_state *s, const as_attrs *a, tn_dtype dtype)
   if (is_float(dtype)) kind = a->scientific ? "e" : a->shortest ? "g" : "f";
   if (a->width > 0) tn__snprintf(width, sizeof width, "%d", (int)a->width);
   if (is_float(dtype) && a->precision >= 0) tn__snprintf(precision, sizeof precision, ".%d", (int)a->precision);
-  bool flag = a->fill[0] != '#' || is_float(dtype); /* it means nothing to decimal integers */
+  bool flag = a->fill[0] != '#' || is_float(dtype); /* has no effect on decimal integers */
   tn__snprintf(s->format, sizeof s->format, "%%%s%s%s%s", flag ? a->fill : "", width, precision, kind);
   s->left = a->fill[0] == '-';
   s->width = a->width > 0 ? (int)a->width : 0;
@@ -109,7 +109,7 @@ static tn_status set_text(tn_string *to, tn__text *t, tn_error *err)
 }
 
 #pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wformat-nonliteral" /* the formats are made above */
+#pragma GCC diagnostic ignored "-Wformat-nonliteral" /* the formats are built above */
 
 static tn_status set_printed(tn_string *to, const char *format, double v, tn_error *err)
 {
@@ -146,7 +146,7 @@ static tn_status print_int(tn_string *to, const as_state *s, uint64_t v, tn_erro
 }
 #pragma GCC diagnostic pop
 
-/* A text filled with blanks up to a width. */
+/* Pads a text with blanks to a width. */
 static tn_status pad_text(tn_string *to, const as_state *s, const tn_string *from, tn_error *err)
 {
   size_t n, width = (size_t)s->width;

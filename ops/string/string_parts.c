@@ -10,7 +10,7 @@
 
 static const char *const units[] = { "BYTE", "UTF8_CHAR" };
 
-/* The state is NULL for bytes. */
+/* The state is NULL if the unit is bytes. */
 static tn_status substr_create(const tn_operation *op, void **state, tn_error *err)
 {
   static char characters;
@@ -35,7 +35,8 @@ static tn_status substr_prepare(tn_prepare_ctx *ctx, tn_error *err)
 
 static bool goes_on(char c) { return ((unsigned char)c & 0xc0) == 0x80; }
 
-/* Where character `pos` begins; from the end when it is negative. False: there is none; behind the last is allowed. */
+/* Finds where character `pos` begins, counted from the end if negative. The end of the text is
+ * allowed. Returns false if there is no such character. */
 static bool find_character(const char *text, size_t n, int64_t pos, size_t *out)
 {
   size_t at = 0;
@@ -51,7 +52,8 @@ static bool find_character(const char *text, size_t n, int64_t pos, size_t *out)
   return pos == 0;
 }
 
-/* A negative length goes to the end where bytes are counted, and gives nothing where characters are (TensorFlow). */
+/* As in TensorFlow, a negative length extends to the end if the unit is bytes, and is empty if it
+ * is characters. */
 static bool part_of(const char *text, size_t n, bool characters, int64_t pos, int64_t length, size_t *begin,
                     size_t *end)
 {
@@ -82,7 +84,7 @@ static tn_status substr_one(const tn_kernel_ctx *ctx, const tn_string *from, int
                       (long long)i, n);
 }
 
-/* Steps of an operand for each dimension of the output, 0 where it is repeated. */
+/* Strides of an operand in the output's dimensions; 0 where it is broadcast. */
 static void steps_of(const tn_view *v, const tn_view *out, int64_t *steps)
 {
   int64_t stride = 1;
@@ -128,14 +130,14 @@ static tn_status infer_substr(tn_infer_ctx *ctx, tn_error *err)
 
 /* ---- splitting ---- */
 
-/* Pieces of one text after another. */
+/* Iterates over the pieces of a text. */
 typedef struct splitter {
-  const char *at, *end; /* what is left */
-  bool over;        /* in a pattern: an empty text has no pieces */
+  const char *at, *end; /* the rest */
+  bool over;        /* for patterns: an empty text has no pieces */
   const char *separator;
-  size_t n;         /* its bytes */
-  int64_t left;     /* splits still to do, -1 = any number */
-  bool skip_empty;  /* of the first version */
+  size_t n;         /* bytes of the separator */
+  int64_t left;     /* splits left, -1 = unlimited */
+  bool skip_empty;  /* for the first version */
 } splitter;
 
 typedef bool (*next_fn)(splitter *s, tn__slice *out);
@@ -146,7 +148,7 @@ static tn__slice rest_of(splitter *s)
   return (tn__slice){ s->at, (size_t)(s->end - s->at) };
 }
 
-/* Any byte of the separator ends a piece; none: each byte is one. */
+/* Each byte of the separator ends a piece. Without a separator each byte is a piece. */
 static bool next_v1(splitter *s, tn__slice *out)
 {
   while (!s->over) {
@@ -164,7 +166,7 @@ static bool next_v1(splitter *s, tn__slice *out)
 
 static bool is_space(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
 
-/* Runs of white space separate. Once all splits are done the rest is a piece, even an empty one. */
+/* Runs of white space separate pieces. Once all splits are done, the rest is a piece, even if empty. */
 static bool next_words(splitter *s, tn__slice *out)
 {
   if (s->over) return false;
@@ -226,7 +228,7 @@ static tn_status split_prepare(tn_prepare_ctx *ctx, tn_error *err)
   return st == TN_OK ? tn_prepare_output(ctx, 2, &two, 1, err) : st;
 }
 
-/* Once to count the pieces, once to write them. */
+/* Called once to count the pieces, and once to write them. */
 static tn_status split_all(tn_kernel_ctx *ctx, const splitter *how, next_fn next)
 {
   const tn_view *x = ctx->inputs[0];

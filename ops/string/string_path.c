@@ -12,7 +12,7 @@ tn_status tn__file_name(const tn_view *view, char **out, tn_error *err)
   const char *text = tn_string_data(view->data, &n);
   *out = NULL;
   if (n > 0 && memchr(text, 0, n) != NULL)
-    return tn_error_set(err, TN_INVALID_ARGUMENT, "the file name '%.200s' goes on behind a zero byte", text);
+    return tn_error_set(err, TN_INVALID_ARGUMENT, "the file name '%.200s' continues after a zero byte", text);
   *out = tn__strndup(text, n);
   return *out != NULL ? TN_OK : tn__no_memory(err, "file name", n);
 }
@@ -24,7 +24,7 @@ tn_status tn__named_file_check(const char *path, tn_error *err)
   if (failed == 0 && S_ISDIR(st.st_mode))
     return tn_error_set(err, TN_FAILED_PRECONDITION, "'%s' is a folder, wanted a file", path);
   if (failed != 0 && errno == ENOTDIR)
-    return tn_error_set(err, TN_FAILED_PRECONDITION, "'%s' goes through something that is no folder", path);
+    return tn_error_set(err, TN_FAILED_PRECONDITION, "'%s' has a parent that is not a folder", path);
   return TN_OK;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* TensorProto: fields of protobuf's wire format, read one after another without copies. */
+/* TensorProto: fields of protobuf's wire format, read in sequence without copies. */
 #include <ops/string/string_proto.h>
 
 #include <core/tensor/tensor_internal.h>
@@ -33,7 +33,7 @@ static void put_bytes(tn__text *t, unsigned field, const void *data, size_t n)
   tn__text_append(t, data, n);
 }
 
-/* A dimension is a message of its own; a size of 0 is left out of it. */
+/* A dimension is a nested message; a size of 0 is omitted from it. */
 static size_t dim_size(int64_t dim) { return dim == 0 ? 0 : 1 + varint_size((uint64_t)dim); }
 
 void tn__proto_put_tensor(tn__text *t, const tn_view *v)
@@ -67,7 +67,7 @@ void tn__proto_put_tensor(tn__text *t, const tn_view *v)
 typedef struct wire {
   const char *at, *end;
   unsigned field, type;
-  uint64_t value;  /* of numbers */
+  uint64_t value;  /* of numeric fields */
   tn__slice bytes;
   bool bad;
 } wire;
@@ -101,7 +101,7 @@ static bool take_bytes(wire *w)
   return true;
 }
 
-/* The next field; false at the end, and where the bytes are no fields: w->bad says so. */
+/* Reads the next field. Returns false at the end, or if the bytes are malformed; then w->bad is set. */
 static bool next_field(wire *w)
 {
   uint64_t tag;
@@ -154,7 +154,7 @@ tn_status tn__proto_read_tensor(tn__slice text, tn__proto_tensor *out, tn_error 
     if (w.field == 4 && w.type == BYTES) out->content = w.bytes;
   }
   if (w.bad || !shaped)
-    return tn_error_set(err, TN_INVALID_ARGUMENT, "the %zu bytes are no TensorProto", text.size);
+    return tn_error_set(err, TN_INVALID_ARGUMENT, "the %zu bytes are not a TensorProto", text.size);
   for (int32_t d = 0; !unknown && d < out->shape.rank; d++)
     if (out->shape.dims[d] < 0)
       return tn_error_set(err, TN_INVALID_ARGUMENT, "dimension %d of the tensor is %lld", d,
@@ -165,7 +165,8 @@ tn_status tn__proto_read_tensor(tn__slice text, tn__proto_tensor *out, tn_error 
 
 /* ---- values ---- */
 
-/* Where values of a dtype are: their field, how many bytes one has (0: varints), and its place in an element. */
+/* How values of a dtype are encoded: the field number, the size of one in bytes (0: varints), and
+ * its offset in an element. */
 static unsigned field_of(tn_dtype dtype, size_t *fixed)
 {
   *fixed = 0;
@@ -186,8 +187,8 @@ static unsigned field_of(tn_dtype dtype, size_t *fixed)
 
 typedef struct filler {
   char *to;
-  int64_t n, room; /* numbers: two of a complex element */
-  size_t size;     /* bytes of one */
+  int64_t n, room; /* in numbers: a complex element has two */
+  size_t size;     /* bytes of a number */
   bool is_bool;
 } filler;
 
@@ -208,7 +209,7 @@ static bool add_run(filler *f, tn__slice run, size_t fixed)
   return true;
 }
 
-/* The last whole element again and again. */
+/* Repeats the last complete element. */
 static void repeat_last(filler *f, size_t element, int64_t count)
 {
   size_t have = (size_t)f->n * f->size / element;

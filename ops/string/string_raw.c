@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Bytes of texts as numbers: DecodeRaw DecodePaddedRaw. */
+/* Bytes of texts decoded to numbers: DecodeRaw DecodePaddedRaw. */
 #include <core/tensor/tensor_internal.h>
 #include <ops/kernel/operands.h>
 #include <ops/kernel/poll.h>
 
 #include <string.h>
 
-/* The state is NULL for little-endian bytes. */
+/* The state is NULL if bytes are little-endian. */
 static tn_status raw_create(const tn_operation *op, void **state, tn_error *err)
 {
   static char big;
@@ -15,7 +15,7 @@ static tn_status raw_create(const tn_operation *op, void **state, tn_error *err)
   return TN_OK;
 }
 
-/* Bytes of one number; the parts of a complex one are two. */
+/* Bytes of a number; a complex one consists of two. */
 static size_t part_size(tn_dtype dtype)
 {
   size_t size = tn_dtype_size(dtype);
@@ -44,7 +44,7 @@ static tn_status raw_prepare(tn_prepare_ctx *ctx, tn_error *err)
   return tn_prepare_dynamic(ctx, 0, err);
 }
 
-/* All texts have one length. */
+/* All texts must have the same length. */
 static tn_status check_lengths(const tn_kernel_ctx *ctx, size_t size, size_t *length)
 {
   const tn_view *x = ctx->inputs[0];

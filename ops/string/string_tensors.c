@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tensors in texts: SerializeTensor ParseTensor. */
+/* Tensors serialised to texts: SerializeTensor ParseTensor. */
 #include <core/tensor/tensor_internal.h>
 #include <ops/string/string_proto.h>
 
@@ -27,7 +27,8 @@ static tn_status parse_prepare(tn_prepare_ctx *ctx, tn_error *err)
   return st == TN_OK ? tn_prepare_dynamic(ctx, 0, err) : st;
 }
 
-/* A few bytes can say that one value is repeated without end: what they may grow to is bounded. */
+/* A few bytes can request any number of repetitions of a value, so the size of the result is
+ * limited. */
 static tn_status check_size(const tn__proto_tensor *proto, size_t bytes, tn_error *err)
 {
   const size_t most = (size_t)1 << 30;

@@ -73,7 +73,7 @@ static uint32_t next_ascii(const char *text, size_t n, size_t *at, bool *bad)
   return *bad ? TN__NO_CHARACTER : c;
 }
 
-/* Names are compared without case, blanks, '-' and '_'. */
+/* Case, blanks, '-' and '_' are ignored in names. */
 static const struct { const char *name; next_fn next; } encodings[] = {
   { "utf8", tn__utf8_next }, { "utf16be", next_16be }, { "utf16le", next_16le }, { "utf32be", next_32be },
   { "utf32le", next_32le }, { "usascii", next_ascii }, { "ascii", next_ascii }, { "iso88591", next_latin },
@@ -106,7 +106,7 @@ static tn_status find_encoding(const tn_operation *op, next_fn *out, tn_error *e
                       n > 60 ? 60 : (int)n, text);
 }
 
-/* Bytes of a character in an encoding of the output; at most 4. */
+/* Output encodings; at most 4 bytes per character. */
 enum { OUT_8, OUT_16, OUT_32 };
 
 static size_t put_units(uint32_t c, int encoding, char *to)
@@ -119,7 +119,7 @@ static size_t put_units(uint32_t c, int encoding, char *to)
   return n;
 }
 
-/* ---- what they share ---- */
+/* ---- shared by the ops ---- */
 
 enum { STRICT, REPLACE, IGNORE };
 
@@ -127,7 +127,7 @@ typedef struct unicode_state {
   next_fn next;
   int errors, encoding;
   uint32_t replacement;
-  bool controls; /* count as errors */
+  bool controls; /* control characters are errors */
 } unicode_state;
 
 static void unicode_destroy(void *state) { tn__free(state, sizeof(unicode_state)); }
@@ -145,7 +145,7 @@ static tn_status unicode_create(const tn_operation *op, void **state, tn_error *
   if (st != TN_OK) return st;
   int64_t replacement = tn__attr_int(op, "replacement_char", TN__NO_CHARACTER);
   if (replacement < 0 || replacement > 0x10ffff || !is_character((uint32_t)replacement))
-    return tn_error_set(err, TN_INVALID_ARGUMENT, "%s: attribute 'replacement_char' is %lld, which is no character",
+    return tn_error_set(err, TN_INVALID_ARGUMENT, "%s: attribute 'replacement_char' is %lld, which is not a character",
                         tn_operation_type(op), (long long)replacement);
   s.replacement = (uint32_t)replacement;
   s.controls = tn__attr_bool(op, "replace_control_characters", false);
@@ -156,7 +156,8 @@ static tn_status unicode_create(const tn_operation *op, void **state, tn_error *
   return TN_OK;
 }
 
-/* What a character becomes: true with *c, or false when it is left out. */
+/* Applies the error policy to an invalid character: replaces *c, sets *keep to false to omit it, or
+ * fails. */
 static tn_status judge(const unicode_state *s, uint32_t *c, bool bad, bool *keep, int64_t i, tn_error *err)
 {
   *keep = true;
@@ -164,7 +165,7 @@ static tn_status judge(const unicode_state *s, uint32_t *c, bool bad, bool *keep
   *keep = s->errors == REPLACE;
   *c = s->replacement;
   if (s->errors != STRICT) return TN_OK;
-  return tn_error_set(err, TN_INVALID_ARGUMENT, "text %lld has something that is no character, or a control character",
+  return tn_error_set(err, TN_INVALID_ARGUMENT, "text %lld has an invalid character or a control character",
                       (long long)i);
 }
 
@@ -179,7 +180,7 @@ static tn_status decode_prepare(tn_prepare_ctx *ctx, tn_error *err)
   return st;
 }
 
-/* Writes characters and where they begin, unless they are NULL. Counts them. */
+/* Counts the characters, and writes them and their offsets unless these are NULL. */
 static tn_status decode_text(const unicode_state *s, const tn_string *x, int64_t i, int64_t *count, int32_t *to,
                              int64_t *starts, tn_error *err)
 {
@@ -189,7 +190,7 @@ static tn_status decode_text(const unicode_state *s, const tn_string *x, int64_t
     bool bad, keep;
     size_t start = at;
     uint32_t c = s->next(text, n, &at, &bad);
-    if (!bad && s->controls && s->errors == STRICT && c <= 0x1f) c = s->replacement; /* no error here in TensorFlow */
+    if (!bad && s->controls && s->errors == STRICT && c <= 0x1f) c = s->replacement; /* not an error in TensorFlow */
     tn_status st = judge(s, &c, bad, &keep, i, err);
     if (st != TN_OK) return st;
     if (!keep) continue;

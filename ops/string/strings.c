@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Texts element by element: StringLength StringStrip StringLower StringUpper EncodeBase64 DecodeBase64. */
+/* Elementwise ops on texts: StringLength StringStrip StringLower StringUpper EncodeBase64
+ * DecodeBase64. */
 #include <core/tensor/tensor_internal.h>
 #include <ops/kernel/poll.h>
 #include <ops/kernel/shapes.h>
@@ -18,7 +19,7 @@ static tn_status unchanged_prepare(tn_prepare_ctx *ctx, tn_error *err)
 
 static const char *const units[] = { "BYTE", "UTF8_CHAR" };
 
-/* The state is NULL for bytes. */
+/* The state is NULL if the unit is bytes. */
 static tn_status length_create(const tn_operation *op, void **state, tn_error *err)
 {
   static char characters;
@@ -29,7 +30,7 @@ static tn_status length_create(const tn_operation *op, void **state, tn_error *e
   return st;
 }
 
-/* All bytes begin a character but those that go on with one. */
+/* Every byte except continuation bytes begins a character. */
 static size_t count_characters(const char *text, size_t n)
 {
   size_t found = 0;
@@ -173,7 +174,7 @@ static tn_status encode_create(const tn_operation *op, void **state, tn_error *e
 {
   static char yes;
   (void)err;
-  *state = tn__attr_bool(op, "pad", false) ? &yes : NULL; /* nothing else is needed of it */
+  *state = tn__attr_bool(op, "pad", false) ? &yes : NULL; /* this is the whole state */
   return TN_OK;
 }
 
@@ -185,7 +186,7 @@ static int value_of(char c)
   return c == '-' ? 62 : c == '_' ? 63 : -1;
 }
 
-/* Characters without padding. False when there is one that is none. */
+/* Decodes characters without padding. Returns false if there is an invalid one. */
 static bool decode(const char *from, size_t n, unsigned char *to)
 {
   uint32_t bits = 0;

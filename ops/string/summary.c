@@ -10,7 +10,7 @@
 
 /* ---- elements ---- */
 
-/* The shortest of two forms that reads back as the same number. */
+/* Writes the shorter of two forms that reads back as the same number. */
 static void put_float(tn__text *to, float x)
 {
   char text[32];
@@ -50,7 +50,8 @@ static void put_string(tn__text *to, const tn_string *s)
   tn__text_append(to, text, n);
 }
 
-/* In quotes; what is no printable character of ASCII, and no part of another character, is escaped. */
+/* Writes a quoted text. Quotes, backslashes and control characters of ASCII are escaped; bytes from
+ * 0x80 on are not. */
 static void put_quoted(tn__text *to, const tn_string *s)
 {
   static const char plain[] = "\n\r\t\"'\\", names[] = "nrt\"'\\";
@@ -89,7 +90,7 @@ static void put_element(tn__text *to, const tn_view *v, int64_t k)
   }
 }
 
-/* As StringFormat has it: complex numbers are not shown. */
+/* Like StringFormat: complex numbers are not shown. */
 static void put_element_for_format(tn__text *to, const tn_view *v, int64_t k)
 {
   if (v->dtype == TN_STRING) put_quoted(to, (const tn_string *)v->data + k);
@@ -99,7 +100,7 @@ static void put_element_for_format(tn__text *to, const tn_view *v, int64_t k)
 
 /* ---- the first elements ---- */
 
-/* Rows of all dimensions but the outermost are in brackets of their own. */
+/* Rows of all dimensions but the outermost have their own brackets. */
 static void put_brackets(tn__text *to, const tn_view *v, int64_t k, const char *bracket)
 {
   int64_t block = 1;
@@ -110,7 +111,7 @@ static void put_brackets(tn__text *to, const tn_view *v, int64_t k, const char *
   }
 }
 
-/* Closes the brackets that are open when the text breaks off behind element k - 1. */
+/* Closes the open brackets if the text is truncated after element k - 1. */
 static void put_break(tn__text *to, const tn_view *v, int64_t k)
 {
   int64_t block = 1;
@@ -138,7 +139,8 @@ void tn__summarize_first(tn__text *to, const tn_view *v, int64_t most)
 
 /* ---- both ends of each dimension ---- */
 
-/* Between entries of dimension d: a blank in the last one, else lines, and blanks up to the brackets. */
+/* The gap between entries of dimension d: a blank in the last dimension, else line breaks and
+ * indentation. */
 static void put_gap(tn__text *t, int32_t d, int32_t rank)
 {
   if (d == rank - 1) tn__text_puts(t, " ");
@@ -146,18 +148,19 @@ static void put_gap(tn__text *t, int32_t d, int32_t rank)
   for (int32_t i = 0; d < rank - 1 && i <= d; i++) tn__text_puts(t, " ");
 }
 
-/* Where the walk over all entries is, in dimension d; `inner` elements are one entry of a dimension. */
+/* The state of an iteration over all entries in dimension d. An entry has `inner` elements. */
 typedef struct walk {
   int64_t at[TN_MAX_RANK], inner[TN_MAX_RANK];
   int32_t d;
 } walk;
 
-/* Goes on in dimension d behind an entry, past those that are left out; false at its end. */
+/* Advances past an entry of dimension d, and past omitted ones. Returns false at the end of the
+ * dimension. */
 static bool step(tn__text *t, const tn_view *v, int64_t most, walk *w)
 {
   int32_t d = w->d;
   int64_t n = v->dims[d], next = w->at[d] + 1;
-  bool cut = n > 2 * most && next == most; /* most is at most the number of elements */
+  bool cut = n > 2 * most && next == most; /* no overflow: most is at most the number of elements */
   if (cut) {
     put_gap(t, d, v->rank);
     tn__text_puts(t, "...");

@@ -3,14 +3,14 @@
 
 #include <core/base/alloc.h>
 
-/* Elements of operand v along dimension i of a result of this rank. */
+/* Size of operand v along dimension i of a result of this rank. */
 static int64_t operand_dim(const tn_view *v, int32_t rank, int32_t i)
 {
   int32_t missing = rank - v->rank;
   return i < missing ? 1 : v->dims[i - missing];
 }
 
-/* Collects from the innermost dimension outwards, then turns the lists round. */
+/* Collects from the innermost dimension outwards, then reverses the lists. */
 void tn__broadcast_merge(tn__broadcast *b, const int64_t *dims, int32_t rank, const tn_view *const *operands, int32_t n)
 {
   int64_t step[TN__BROADCAST_OPERANDS] = { 1, 1, 1, 1 };
@@ -105,7 +105,7 @@ void tn__broadcast_start(tn__broadcast_cursor *c, const tn__broadcast_plan *plan
   for (int32_t k = 0; k < plan->n; k++) c->offsets[k] += c->skip * plan->row_strides[k];
 }
 
-/* To the next row when that is not simply one on in the last dimension. There is a next row. */
+/* Slow path of tn__broadcast_next: advances to the next row, with carries. There must be a next row. */
 void tn__broadcast_carry(tn__broadcast_cursor *c)
 {
   const tn__broadcast_plan *plan = c->plan;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Walking over operands of different shapes as if each had the shape of the result.
+/* Iterates over operands of different shapes as if each had the shape of the result.
  *
- * Neighbouring dimensions in which the same operands stand still are merged and dimensions of one element are left out,
- * so that the walk is over few, long rows: in a row each operand has stride 1 or 0. */
+ * Adjacent dimensions that the same operands are broadcast along are merged, and dimensions of size 1 are dropped. The
+ * iteration is then over few, long rows. Within a row each operand has stride 1 or 0. */
 #ifndef TN_OPS_KERNEL_ELEMENTS_BROADCAST_H
 #define TN_OPS_KERNEL_ELEMENTS_BROADCAST_H
 
@@ -10,26 +10,27 @@
 #include <tenon/op.h>
 
 #define TN__BROADCAST_OPERANDS 4
-/* Merged dimensions have two elements or more and their product is an int64_t. */
+/* Merged dimensions have size 2 or more and their product fits int64_t. */
 #define TN__BROADCAST_DIMS 63
 
-/* On the stack. dims of the result, outermost first, and by operand the elements from one place to the next. */
+/* Lives on the stack. dims are those of the result, outermost first; strides are per operand, in elements. */
 typedef struct tn__broadcast {
-  int32_t rank; /* merged; 0 for one element, and for none */
+  int32_t rank; /* after merging; 0 if the result has one element or none */
   int32_t n;    /* operands */
   int64_t count;
   int64_t dims[TN__BROADCAST_DIMS];
   int64_t strides[TN__BROADCAST_OPERANDS][TN__BROADCAST_DIMS];
 } tn__broadcast;
 
-/* Merges. The shape of each operand broadcasts to dims[rank], whose number of elements is known to fit. */
+/* Merges dimensions. Each operand's shape must broadcast to dims[rank], whose element count must fit int64_t. */
 void tn__broadcast_merge(tn__broadcast *b, const int64_t *dims, int32_t rank, const tn_view *const *operands,
                          int32_t n);
 
-/* True when every operand goes through its elements once, in the order of the result. */
+/* True if every operand is read once, in the order of the result. */
 bool tn__broadcast_is_flat(const tn__broadcast *b);
 
-/* A copy of the right size, for a kernel's shape state; freed by tn__broadcast_plan_free (NULL allowed). */
+/* A copy of the merged form, allocated at its exact size for a kernel's shape state. Free it with
+ * tn__broadcast_plan_free (NULL allowed). */
 typedef struct tn__broadcast_plan {
   int32_t rank; /* of the dimensions outside a row */
   int32_t n;
@@ -37,29 +38,29 @@ typedef struct tn__broadcast_plan {
   int64_t row;                              /* elements of a row */
   int64_t row_strides[TN__BROADCAST_OPERANDS]; /* 1 or 0 */
   size_t bytes;
-  int64_t tile;                             /* 0; the user of the plan may keep a number here */
+  int64_t tile;                             /* initially 0; for use by the plan's user */
   int64_t v[]; /* dims[rank], then strides[rank] of each operand; all outermost first */
 } tn__broadcast_plan;
 tn_status tn__broadcast_plan_create(const tn__broadcast *b, tn__broadcast_plan **out, tn_error *err);
 void tn__broadcast_plan_free(tn__broadcast_plan *plan);
 
-/* Elements [begin, end) of the result in pieces of rows:
+/* Visits elements [begin, end) of the result in pieces that do not cross rows:
  *
  *   tn__broadcast_cursor c;
  *   tn__broadcast_start(&c, plan, begin, end);
  *   while (tn__broadcast_next(&c)) ...
  *
- * Each piece has c.n elements from element c.at of the result on; operand k begins at its element c.offsets[k] and goes
- * on by plan->row_strides[k]. */
+ * Each piece is c.n elements starting at element c.at of the result. Operand k starts at its element c.offsets[k] and
+ * advances by plan->row_strides[k]. */
 typedef struct tn__broadcast_cursor {
   const tn__broadcast_plan *plan;
   int64_t at, n, end;
-  int64_t skip; /* elements of the first row that come before `begin`; 0 afterwards */
+  int64_t skip; /* elements of the first row before `begin`; 0 after the first piece */
   int64_t offsets[TN__BROADCAST_OPERANDS];
   int64_t index[TN__BROADCAST_DIMS]; /* in the dimensions outside a row */
 } tn__broadcast_cursor;
 void tn__broadcast_start(tn__broadcast_cursor *c, const tn__broadcast_plan *plan, int64_t begin, int64_t end);
-void tn__broadcast_carry(tn__broadcast_cursor *c); /* part of the next function */
+void tn__broadcast_carry(tn__broadcast_cursor *c); /* helper of tn__broadcast_next */
 
 static inline bool tn__broadcast_next(tn__broadcast_cursor *c)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Complex numbers beyond C's own functions: tn__make_c64 and tn__make_c128, and so on for mul, div, expm1 and log1p. */
+/* Complex arithmetic beyond C's own functions: tn__make_c64 and tn__make_c128, likewise mul, div, expm1 and log1p. */
 #ifndef TN_OPS_KERNEL_ELEMENTS_COMPLEX_H
 #define TN_OPS_KERNEL_ELEMENTS_COMPLEX_H
 
@@ -7,7 +7,7 @@
 #undef I
 #include <math.h>
 
-/* glibc of 2022 gives these to gcc only. */
+/* glibc (as of 2022) defines these for gcc only. */
 #ifndef CMPLX
 #define CMPLX(re, im) __builtin_complex((double)(re), (double)(im))
 #define CMPLXF(re, im) __builtin_complex((float)(re), (float)(im))
@@ -17,11 +17,11 @@ typedef float complex tn__c64;
 typedef double complex tn__c128;
 
 /* T is the type of a part, f its suffix in libm's names.
- * make   multiplying by the imaginary unit would spoil infinities and NaNs
- * mul    as the textbook has it: vector code, and no repair of infinities
- * div    the same, scaled so that nothing overflows on the way; dividing by 0 or infinity gives NaN, as in TensorFlow
- * expm1  exp(x) cos y - 1 = expm1(x) - 2 exp(x) sin(y/2)^2 does not cancel near 0
- * log1p  |1 + z|^2 - 1 = x (2 + x) + y^2 neither */
+ * make   builds from parts; multiplying by the imaginary unit would corrupt infinities and NaNs
+ * mul    textbook formula: vectorises, does not recover infinities
+ * div    likewise, scaled so that intermediates do not overflow; dividing by 0 or infinity gives NaN, as in TensorFlow
+ * expm1  uses exp(x) cos y - 1 = expm1(x) - 2 exp(x) sin(y/2)^2, which does not cancel near 0
+ * log1p  uses |1 + z|^2 - 1 = x (2 + x) + y^2, which does not cancel either */
 #define TN__COMPLEX_FUNCTIONS(T, f, C, CMPLX_)                                                     \
   static inline tn__##C tn__make_##C(T re, T im)                                                   \
   {                                                                                                \

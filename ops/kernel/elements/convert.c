@@ -7,7 +7,7 @@
 
 /* ---- between the ten plain types ---- */
 
-/* The ten, by a short name: dtype, C type. Others are loaded as one of these, or made of one. */
+/* The ten plain types: short name, dtype, C type. Every other dtype is loaded as one of these and stored from one. */
 #define PLAIN(X, a)              \
   X(a, f32, TN_FLOAT, float)     \
   X(a, f64, TN_DOUBLE, double)   \
@@ -20,7 +20,7 @@
   X(a, u32, TN_UINT32, uint32_t) \
   X(a, u64, TN_UINT64, uint64_t)
 
-/* Integers from floats. Every branch is a cast that C defines. */
+/* Float to integer. Every branch is a cast with defined behaviour in C. */
 #define IN_I32(x) ((x) >= -2147483648.0f && (x) < 2147483648.0f)
 #define IN_I64(x) ((x) >= -9223372036854775808.0f && (x) < 9223372036854775808.0f)
 #define TO_I32(x) (IN_I32(x) ? (int32_t)(x) : INT32_MIN)
@@ -29,7 +29,7 @@
   (IN_I64(x) ? (uint64_t)(int64_t)(x) : (x) > 0 && (x) < 18446744073709551616.0f ? (uint64_t)(x) : (uint64_t)1 << 63)
 #define TO_U32(x) ((x) > -2147483649.0 && (x) < 4294967296.0f ? (uint32_t)(int64_t)(x) : (uint32_t)1 << 31)
 
-/* Names are pasted here, before their macros are looked at: C_<to>(x) for an integer x, F_<to>(x) for a float. */
+/* F_<to>(x) converts a float x. The short name is pasted before macros are expanded. */
 #define F_f32(x) ((float)(x))
 #define F_f64(x) ((double)(x))
 #define F_i8(x) ((int8_t)TO_I32(x))
@@ -98,11 +98,11 @@ static void f64_to_bool(const void *from, void *to, int64_t n)
 
 #define TO_ENTRY(from, name, dtype, T) from##_to_##name,
 #define ROW(from) { PLAIN(TO_ENTRY, from) from##_to_bool }
-/* By from and to, in the order of PLAIN; bool last. */
+/* Indexed by source and target, in the order of PLAIN; bool is the last target. */
 static const tn__convert_fn changes[10][11] = { ROW(f32), ROW(f64), ROW(i8),  ROW(i16), ROW(i32),
                                                 ROW(i64), ROW(u8),  ROW(u16), ROW(u32), ROW(u64) };
 
-/* Pairs that are often changed: for wide vectors, too. */
+/* Frequent pairs: also compiled for wide vectors. */
 #define OFTEN(X)                                                                                                       \
   X(f32, f64, F_f64) X(f32, i32, F_i32) X(f64, f32, F_f32) X(i32, f32, (float)) X(i32, i64, (int64_t))                 \
   X(i64, i32, (int32_t)) X(i64, f32, (float)) X(u8, f32, (float)) X(u8, i32, (int32_t)) X(i8, f32, (float))
@@ -123,7 +123,7 @@ static const tn__convert_fn changes[10][11] = { ROW(f32), ROW(f64), ROW(i8),  RO
 OFTEN(OFTEN_LOOPS)
 OFTEN_HEAVY(HEAVY_LOOPS)
 
-/* For the machine's vectors. */
+/* Returns the variant for this machine's vectors. */
 static tn__convert_fn widest(tn__convert_fn change)
 {
   static const struct {
@@ -145,7 +145,8 @@ static int plain_index(tn_dtype dtype)
 
 /* ---- float8 ---- */
 
-/* mantissa and bias of the two; e5m2 has infinities, e4m3fn one NaN and goes on to 448. */
+/* Parametrised by mantissa bits and exponent bias. e5m2 has infinities; e4m3fn has none, one NaN code per sign, and a
+ * maximum of 448. */
 static inline float float_of_8(uint8_t code, int mantissa, int bias, uint8_t infinity, uint8_t nan)
 {
   uint32_t sign = (uint32_t)(code & 0x80u) << 24, magnitude = code & 0x7fu;
@@ -167,7 +168,7 @@ static inline uint8_t float_to_8(float f, int mantissa, int bias, uint8_t most, 
   uint32_t shift = 23u - (uint32_t)mantissa, code;
   bits &= 0x7fffffffu;
   if (bits > 0x7f800000u) return (uint8_t)(sign | nan);
-  if (bits < (uint32_t)(128 - bias) << 23) { /* below the least normal number: in units of the least one at all */
+  if (bits < (uint32_t)(128 - bias) << 23) { /* subnormal: count units of the smallest subnormal */
     float units = tn__float_of_bits(bits) * tn__float_of_bits((uint32_t)(126 + bias + mantissa) << 23);
     code = tn__float_bits(units + 8388608.0f) - tn__float_bits(8388608.0f);
   } else {
@@ -195,7 +196,7 @@ FLOAT8(e4m3fn, 3, 7, 0x7e, 0x7f, 0xff, 0x7f, 0x7f)
 
 /* ---- the other odd types ---- */
 
-/* Of half and bfloat16 alike; here subnormal numbers do count. */
+/* For both half and bfloat16. Unlike in f32_to_bool, subnormal numbers count as true. */
 static void short_to_bool(const void *from, void *to, int64_t n)
 {
   const uint16_t *restrict x = from;
@@ -229,7 +230,7 @@ COMPLEX(c128, double)
 static void c64_to_c128(const void *from, void *to, int64_t n) { f32_to_f64(from, to, 2 * n); }
 static void c128_to_c64(const void *from, void *to, int64_t n) { f64_to_f32(from, to, 2 * n); }
 
-/* Four bits in a byte; what is above them does not count. */
+/* Four bits in the low half of a byte; the upper four bits are ignored. */
 static void int4_load(const void *from, void *to, int64_t n)
 {
   const uint8_t *x = from;
@@ -244,7 +245,7 @@ static void uint4_load(const void *from, void *to, int64_t n)
   for (int64_t i = 0; i < n; i++) y[i] = x[i] & 15;
 }
 
-/* By dtype: as which plain type it is computed with (itself where it is one), and the ways there and back. */
+/* Dtypes that are not plain: the plain type that stands for each, and the loops that convert to it and back. */
 static const struct odd {
   tn_dtype dtype, plain;
   tn__convert_fn load, store;
@@ -271,7 +272,7 @@ static struct odd way_of(tn_dtype dtype)
   return (struct odd){ dtype, dtype, NULL, NULL };
 }
 
-/* ---- cutting ---- */
+/* ---- truncation of mantissas ---- */
 
 #define CUT(name, T, bits, B)                                    \
   static void name(const void *from, void *to, int64_t n)        \
@@ -308,7 +309,7 @@ static tn__convert_fn cut_for(tn_dtype plain, tn_dtype to)
   }
 }
 
-/* ---- putting it together ---- */
+/* ---- choosing the steps and running them ---- */
 
 static tn__convert_fn direct(tn_dtype from, tn_dtype to)
 {

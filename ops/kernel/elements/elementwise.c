@@ -4,16 +4,16 @@
 #include <stdatomic.h>
 #include <string.h>
 
-/* Up to this many elements a loop runs without a look at its cost. */
+/* Up to this many elements, a loop runs on the calling thread whatever its cost. */
 #define SMALL 1024
-/* Nanoseconds of work for which other threads are worth asking. */
+/* Work, in nanoseconds, above which other threads are used. */
 #define PARALLEL_NS 8000.0
 #define GRAIN_NS 3000.0
-/* Rows shorter than this are repeated up to TILE elements. */
+/* Rows shorter than this are replicated to about TILE elements. */
 #define SHORT_ROW 64
 #define TILE 512
 
-/* Fewer elements than this fill no wide vector. */
+/* Fewer elements than this do not fill a wide vector. */
 #define FEW 8
 static inline int kind_for(int64_t n) { return n < FEW ? TN__BASELINE : tn__vectors(); }
 
@@ -27,7 +27,7 @@ static int64_t grain(double cost_ns)
 const tn__short_format tn__half_format = { tn__half_to_floats, tn__half_from_floats };
 const tn__short_format tn__bfloat16_format = { tn__bfloat16_to_floats, tn__bfloat16_from_floats };
 
-#define FLOATS 512 /* at a time: they stay in the cache */
+#define FLOATS 512 /* block size: small enough to stay in the cache */
 
 void tn__unary_via_float(const tn__short_format *format, const tn__unary_fn *fn, const void *x, void *out,
                          bool to_short, int64_t n)
@@ -52,7 +52,7 @@ bool tn__binary_via_float(const tn__short_format *format, const tn__binary_fn *f
   int v = tn__vectors();
   if (n > 0 && sx == 0) format->to_floats(from_x, xs, 1);
   if (n > 0 && sy == 0) format->to_floats(from_y, ys, 1);
-  float *result = sx != 0 ? xs : ys; /* over an operand that is read anew for each block */
+  float *result = sx != 0 ? xs : ys; /* overwrites an operand that is reloaded for each block */
   for (int64_t at = 0, k; at < n; at += k) {
     k = n - at < FLOATS ? n - at : FLOATS;
     if (sx != 0) format->to_floats(from_x + at, xs, k);
@@ -146,7 +146,7 @@ tn_status tn__unary_compute(tn_kernel_ctx *ctx)
 
 /* ---- two inputs ---- */
 
-/* Shape states that are not allocated: NULL, both inputs go through their elements once; and one of these. */
+/* Shape states that are not allocated: these two, and NULL, which means that no input is broadcast. */
 static const tn__broadcast_plan left_scalar = { .n = 2, .row_strides = { 0, 1 } };
 static const tn__broadcast_plan right_scalar = { .n = 2, .row_strides = { 1, 0 } };
 
@@ -164,7 +164,7 @@ tn_status tn__binary_create(const tn_operation *node, const tn__binary_loop *loo
   return tn__no_kernel(err, node, from);
 }
 
-/* The output may lie over each input that has as many elements of the same size. */
+/* The output may reuse the memory of any input with the same element count and element size. */
 static tn_status allow_in_place(tn_prepare_ctx *ctx, int64_t count, tn_error *err)
 {
   const tn__binary_loop *loop = ctx->state;
@@ -187,8 +187,8 @@ tn_status tn__binary_prepare_same(tn_prepare_ctx *ctx, tn_error *err)
   return allow_in_place(ctx, ctx->inputs[0].count, err);
 }
 
-/* [many, few] with [few]: rows are so short that calling the loop for each would cost more than the work. The short
- * operand is repeated in scratch memory first, and the loop goes over plan->tile elements at once. */
+/* [many, few] with [few]: rows are so short that one call of the loop per row would cost more than the work itself. The
+ * short operand is replicated in scratch memory first, and each call processes plan->tile elements. */
 static void plan_tile(tn_prepare_ctx *ctx, tn__broadcast_plan *plan, int64_t size)
 {
   if (plan->rank != 1 || plan->row >= SHORT_ROW || plan->row_strides[0] == 0 || plan->row_strides[1] == 0) return;

@@ -1,21 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Elementwise ops: a new one is an expression, a line that makes its loops, and a line in its file's table of ops.
+/* Elementwise ops. A new op needs an expression, one line that instantiates its loops, and one line in its file's op
+ * table.
  *
  *   #define EXPR_square(d, x) ((x) * (x))
  *   TN__UNARY(square, 0.5, SQUARE_TYPES)
  *
- * A list of types, as SQUARE_TYPES(X, op), calls X(op, from, to) for each loop with the short names below. The
- * expression sees x (and y) in the type that `from` is computed in, and d, the short name of `from`, for pasting:
+ * A type list such as SQUARE_TYPES(X, op) calls X(op, from, to) for each loop, with the short names below. The
+ * expression sees x (and y) converted to the type that `from` is computed in, and d, the short name of `from`, for
+ * token pasting:
  *
- *   f32 f64 c64 c128            computed as they are
+ *   f32 f64 c64 c128            computed in their own type
  *   f16 bf16                    computed in float, rounded once
- *   vf16 vbf16                  the same through the loop of f32, which must stand before them: less code; d is f32
+ *   vf16 vbf16                  the same through the f32 loop, which must precede them: less code; d is f32
  *   i8 ... u64, b8, qi8 ...     computed in their own type (and in int, by C's promotion); b8 is bool
  *   wi8 ... wi64                integers computed in unsigned numbers at least as wide, so that overflow wraps
- *   wu8 ... wu64                the loops of wi8 ... wi64, which must stand before them
+ *   wu8 ... wu64                the loops of wi8 ... wi64, which must precede them
  *   str                         a pointer to the element
  *
- * Loops may be given an output that has the same address as an input of equal element size. */
+ * The output may have the same address as an input of equal element size. */
 #ifndef TN_OPS_KERNEL_ELEMENTS_ELEMENTWISE_H
 #define TN_OPS_KERNEL_ELEMENTS_ELEMENTWISE_H
 
@@ -27,8 +29,8 @@
 #include <ops/kernel/shapes.h>
 #include <ops/kernel/elements/vectors.h>
 
-/* By short name: D_ dtype, S_ type in memory, C_ type of computing, L_ load, P_ put, K_ how the loop is made: PLAIN for
- * wide vectors, too, NARROW for the baseline alone. */
+/* Properties by short name: D_ dtype, S_ type in memory, C_ compute type, L_ load, P_ store, K_ kind of loop. Kind
+ * PLAIN is also compiled for wide vectors, NARROW for the baseline only. */
 #define TN__D_f32 TN_FLOAT
 #define TN__D_f64 TN_DOUBLE
 #define TN__D_f16 TN_HALF
@@ -61,7 +63,8 @@
 #define TN__D_wu32 TN_UINT32
 #define TN__D_wu64 TN_UINT64
 
-/* The unsigned type that has the same sums as this one, or the same again. */
+/* The unsigned dtype whose wrapping arithmetic gives the same bits as this one's; the dtype itself where there is
+ * none. */
 #define TN__TWIN_f32 TN_FLOAT
 #define TN__TWIN_f64 TN_DOUBLE
 #define TN__TWIN_f16 TN_HALF
@@ -194,7 +197,7 @@ typedef const tn_string *tn__C_str;
 #define TN__CAT2(a, b) a##b
 #define TN__CAT(a, b) TN__CAT2(a, b)
 
-/* Lists of types that stay what they are. */
+/* Type lists whose output type equals the input type. */
 #define TN__SAME_FLOATS(X, op) X(op, f32, f32) X(op, f64, f64) X(op, f16, f16) X(op, bf16, bf16)
 #define TN__VIA_FLOATS(X, op) X(op, f32, f32) X(op, f64, f64) X(op, vf16, vf16) X(op, vbf16, vbf16)
 #define TN__SAME_COMPLEXES(X, op) X(op, c64, c64) X(op, c128, c128)
@@ -205,7 +208,7 @@ typedef const tn_string *tn__C_str;
 #define TN__SAME_FLOATS_COMPLEXES(X, op) TN__SAME_FLOATS(X, op) TN__SAME_COMPLEXES(X, op)
 #define TN__VIA_FLOATS_COMPLEXES(X, op) TN__VIA_FLOATS(X, op) TN__SAME_COMPLEXES(X, op)
 
-/* By compute type. Complex numbers as complex.h says, not as C's operators do. */
+/* Operators by compute type. Complex numbers use the functions of complex.h, not C's operators. */
 #define TN__REAL_OPERATORS(T, s)                          \
   static inline T tn__mul_##s(T x, T y) { return x * y; } \
   static inline T tn__div_##s(T x, T y) { return x / y; }
@@ -219,21 +222,21 @@ static inline uint64_t tn__mul_u64(uint64_t x, uint64_t y) { return x * y; }
 #define TN__DIV(x, y) \
   _Generic((x), float: tn__div_f32, double: tn__div_f64, tn__c64: tn__div_c64, tn__c128: tn__div_c128)(x, y)
 
-/* The larger and the smaller of two; NaN when one of them is. */
+/* Maximum and minimum of two numbers; NaN if either is NaN. */
 #define TN__MAX(x, y) ((((x) > (y)) | ((x) != (x))) ? (x) : (y))
 #define TN__MIN(x, y) ((((x) < (y)) | ((x) != (x))) ? (x) : (y))
 
-/* A type of two bytes that is computed in float. */
+/* A two-byte floating-point type that is computed in float. */
 typedef struct tn__short_format {
   void (*to_floats)(const uint16_t *from, float *to, int64_t n);
   void (*from_floats)(const float *from, uint16_t *to, int64_t n);
 } tn__short_format;
 extern const tn__short_format tn__half_format, tn__bfloat16_format;
 
-/* What is said of all loops of an op. */
+/* Properties common to all loops of an op. */
 typedef struct tn__loop_info {
-  double cost_ns;         /* of an element */
-  tn_status fault;        /* code and text of an error in an element; TN_OK: there is none */
+  double cost_ns;         /* per element */
+  tn_status fault;        /* status and text reported for a bad element; TN_OK if no element can be bad */
   const char *fault_text;
 } tn__loop_info;
 
@@ -247,7 +250,7 @@ typedef struct tn__unary_loop {
   tn__unary_fn fn[TN__VECTORS];
 } tn__unary_loop;
 
-/* Elements of whole vectors, in both types. */
+/* Number of elements that fill whole 64-byte vectors in both types. */
 #define TN__WHOLE(from, to) (64 / TN__LESS_BYTES(sizeof(tn__S_##from), sizeof(tn__S_##to)))
 #define TN__LESS_BYTES(a, b) (int64_t)((a) < (b) ? (a) : (b))
 
@@ -283,7 +286,8 @@ typedef struct tn__unary_loop {
     static const tn__unary_fn fn[] = fns;                                            \
     tn__unary_via_float(&TN__FORMAT_##from, fn, x, out, sizeof(tn__S_##to) == 2, n); \
   }
-/* One of `fn` on the floats that x[n] are; to_short: its floats are turned back, else they are bytes and stay. */
+/* Converts x[n] to float and applies the variant of `fn` for this machine. If to_short, fn's results are floats and are
+ * converted back; otherwise they are single bytes and are stored as they are. */
 void tn__unary_via_float(const tn__short_format *format, const tn__unary_fn *fn, const void *x, void *out,
                          bool to_short, int64_t n);
 
@@ -296,7 +300,7 @@ void tn__unary_via_float(const tn__short_format *format, const tn__unary_fn *fn,
   { TN__D_##from, TN__D_##to, sizeof(tn__S_##from), sizeof(tn__S_##to), &op##_info, fns },
 #define TN__UNARY_ENTRY(op, from, to) TN__ENTRY(op, from, to, TN__CAT(TN__FNS_, TN__K_##from)(op, from))
 
-/* For expressions that are many instructions: for AVX-512, too. */
+/* For expressions of many instructions: also compiled for AVX-512. */
 #define TN__UNARY_HEAVY_LOOP(op, from, to) TN__CAT(TN__UNARY_HEAVY_LOOP_, TN__K_##from)(op, from, to)
 #define TN__UNARY_HEAVY_LOOP_PLAIN(op, from, to) \
   TN__UNARY_LOOP_NARROW(op, from, to)            \
@@ -311,14 +315,15 @@ void tn__unary_via_float(const tn__short_format *format, const tn__unary_fn *fn,
 #define TN__HEAVY_FNS_OF_SIGNED(op, from) TN__HEAVY_FNS_PLAIN(op, from)
 #define TN__UNARY_HEAVY_ENTRY(op, from, to) TN__ENTRY(op, from, to, TN__CAT(TN__HEAVY_FNS_, TN__K_##from)(op, from))
 
-/* For expressions that call functions: the baseline's loop alone. */
+/* For expressions that call functions: the baseline loop only. */
 #define TN__UNARY_SLOW_LOOP(op, from, to) TN__CAT(TN__UNARY_SLOW_LOOP_, TN__K_##from)(op, from, to)
 #define TN__UNARY_SLOW_LOOP_PLAIN TN__UNARY_LOOP_NARROW
 #define TN__UNARY_SLOW_LOOP_NARROW TN__UNARY_LOOP_NARROW
 #define TN__UNARY_SLOW_LOOP_VIA_FLOAT(op, from, to) TN__UNARY_VIA(op, from, to, TN__SAME_FNS(op##_f32))
 #define TN__UNARY_SLOW_ENTRY(op, from, to) TN__ENTRY(op, from, to, TN__FNS_NARROW(op, from))
 
-/* The loops of op for a list of types, and op_create, the `create` of its kernels. cost: nanoseconds an element. */
+/* Defines the loops of op for a list of types, and op_create, the `create` of its kernels. cost is in nanoseconds per
+ * element. */
 #define TN__UNARY(op, cost, TYPES) TYPES(TN__UNARY_LOOP, op) TN__UNARY_CREATE(op, cost, TYPES, TN__UNARY_ENTRY)
 #define TN__UNARY_HEAVY(op, cost, TYPES) \
   TYPES(TN__UNARY_HEAVY_LOOP, op)        \
@@ -334,17 +339,18 @@ void tn__unary_via_float(const tn__short_format *format, const tn__unary_fn *fn,
     return tn__unary_create(node, loops, sizeof(loops) / sizeof(loops[0]), state, err); \
   }
 
-/* Picks the loop of the node's dtypes; TN_UNIMPLEMENTED when there is none. The state is static: no destroy. */
+/* Selects the loop for the node's dtypes; TN_UNIMPLEMENTED if there is none. The state is static, so no `destroy` is
+ * needed. */
 tn_status tn__unary_create(const tn_operation *node, const tn__unary_loop *loops, size_t n, void **state,
                            tn_error *err);
-/* The loops of another op's kernel for the node's dtypes; NULL when it has none, or when its elements may be errors. */
+/* The loop of another op's kernel for the node's dtypes; NULL if it has none or if it can report bad elements. */
 const tn__unary_loop *tn__unary_loop_of(const char *op, const tn_operation *node);
 tn_status tn__unary_prepare(tn_prepare_ctx *ctx, tn_error *err);
 tn_status tn__unary_compute(tn_kernel_ctx *ctx);
 
 /* ---- two inputs ---- */
 
-/* fn: x goes on by sx elements, y by sy, each 1 or 0. True when an element is an error. */
+/* sx and sy are the strides of x and y in elements: 1 or 0, not both 0. Returns true if an element is bad. */
 typedef bool (*tn__binary_fn)(const void *x, int64_t sx, const void *y, int64_t sy, void *out, int64_t n);
 typedef struct tn__binary_loop {
   tn_dtype from, to;
@@ -374,7 +380,8 @@ typedef struct tn__binary_loop {
     TN__BINARY_FOR(op, from, to, count, x0, TN__L_##from(ys[i]))                  \
   }
 
-/* For expressions that the compiler can make vector code of: three loops. The expression may set `bad`. */
+/* For expressions that the compiler can vectorise: three loops, one for each pair of strides. The expression may set
+ * `bad`. */
 #define TN__BINARY_LOOP(op, from, to) TN__CAT(TN__BINARY_LOOP_, TN__K_##from)(op, from, to)
 #define TN__BINARY_LOOP_NARROW(op, from, to)                                                             \
   TN__APART static bool op##_##from(const void *x_, int64_t sx, const void *y_, int64_t sy, void *out_,  \
@@ -407,7 +414,7 @@ typedef struct tn__binary_loop {
 bool tn__binary_via_float(const tn__short_format *format, const tn__binary_fn *fn, const void *x, int64_t sx,
                           const void *y, int64_t sy, void *out, bool to_short, int64_t n);
 
-/* For expressions that call functions: one loop. */
+/* For expressions that call functions: one loop for all strides. */
 #define TN__BINARY_SLOW_LOOP(op, from, to)                                                               \
   static bool op##_##from(const void *x_, int64_t sx, const void *y_, int64_t sy, void *out_, int64_t n) \
   {                                                                                                      \
@@ -423,7 +430,8 @@ bool tn__binary_via_float(const tn__short_format *format, const tn__binary_fn *f
 #define TN__BINARY_ENTRY(op, from, to) TN__ENTRY(op, from, to, TN__CAT(TN__FNS_, TN__K_##from)(op, from))
 #define TN__BINARY_SLOW_ENTRY(op, from, to) TN__ENTRY(op, from, to, TN__FNS_NARROW(op, from))
 
-/* The loops and op_create. FAST_TYPES are vectorised, SLOW_TYPES are not; TN__NO_TYPES for none. */
+/* Defines the loops and op_create. FAST_TYPES are vectorised, SLOW_TYPES are not; use TN__NO_TYPES for an empty
+ * list. */
 #define TN__BINARY_FAILING(op, cost, FAST_TYPES, SLOW_TYPES, fault, text) \
   FAST_TYPES(TN__BINARY_LOOP, op)                                         \
   SLOW_TYPES(TN__BINARY_SLOW_LOOP, op)                                    \
@@ -441,16 +449,17 @@ bool tn__binary_via_float(const tn__short_format *format, const tn__binary_fn *f
 tn_status tn__binary_create(const tn_operation *node, const tn__binary_loop *loops, size_t n, void **state,
                             tn_error *err);
 const tn__binary_loop *tn__binary_loop_of(const char *op, const tn_operation *node); /* as tn__unary_loop_of */
-/* Inputs 0 and 1 broadcast. */
+/* Inputs 0 and 1 are broadcast together. */
 tn_status tn__binary_prepare(tn_prepare_ctx *ctx, tn_error *err);
-/* No broadcasting: the inputs have as many elements and the output has the shape of input 0, as for gradients. */
+/* No broadcasting, as for gradients: both inputs must have the same number of elements; the output has the shape of
+ * input 0. */
 tn_status tn__binary_prepare_same(tn_prepare_ctx *ctx, tn_error *err);
 void tn__binary_destroy_shape_state(void *shape_state);
 tn_status tn__binary_compute(tn_kernel_ctx *ctx);
 
 /* ---- tables ---- */
 
-/* Entries of the op and kernel tables of a family. */
+/* Entries of a family's op and kernel tables. */
 #define TN__ELEMENTWISE_OP(name_, inputs_, outputs_, attrs_, traits_, infer_, summary_)                    \
   { .struct_size = TN_OP_DEF_SIZE, .name = name_, .inputs = inputs_, .outputs = outputs_, .attrs = attrs_, \
     .traits = TN_TRAIT_ELEMENTWISE | (traits_), .infer = infer_, .summary = summary_ }

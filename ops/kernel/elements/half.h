@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* half (IEEE binary16) and bfloat16: the types are uint16_t bits. Conversion to float is exact; conversion from float
- * rounds once, to nearest even; overflow gives infinity, a NaN gives a quiet NaN of the same sign. No branches, so that
- * loops around these become vector code; nothing here needs more than C11 and IEEE floats. */
+/* half (IEEE binary16) and bfloat16, held as uint16_t bits. Conversion to float is exact. Conversion from float
+ * rounds once, to nearest even; overflow gives infinity, and a NaN gives a quiet NaN of the same sign. There are no
+ * branches, so loops around these functions vectorise. Requires only C11 and IEEE floats. */
 #ifndef TN_OPS_KERNEL_ELEMENTS_HALF_H
 #define TN_OPS_KERNEL_ELEMENTS_HALF_H
 
@@ -24,7 +24,7 @@ static inline float tn__half_to_float(uint16_t h)
   uint32_t u = (uint32_t)(h & 0x7fffu) << 13, exponent = u & 0x0f800000u;
   uint32_t normal = u + (112u << 23);
   uint32_t special = u + (224u << 23); /* infinity and NaN: exponent 255 */
-  /* A subnormal is its fraction over 2^24: put under the implicit one of 2^-14, which is then taken off. */
+  /* A subnormal is fraction * 2^-24: place the fraction under the implicit one of 2^-14, then subtract 2^-14. */
   uint32_t tiny = tn__float_bits(tn__float_of_bits(u + (113u << 23)) - tn__float_of_bits(113u << 23));
   uint32_t r = exponent == 0 ? tiny : normal;
   r = exponent == 0x0f800000u ? special : r;
@@ -39,7 +39,7 @@ static inline uint16_t tn__half_from_float(float f)
   uint32_t tiny = tn__float_bits(tn__float_of_bits(u) + 0.5f) - (126u << 23);
   uint32_t normal = (u - (112u << 23) + 0xfffu + (u >> 13 & 1u)) >> 13;
   uint32_t r = u < 113u << 23 ? tiny : normal;
-  r = u >= 143u << 23 ? 0x7c00u : r; /* 2^16 and more; what rounds up to it came out right above */
+  r = u >= 143u << 23 ? 0x7c00u : r; /* 2^16 and above; smaller numbers that round up to it are already infinity */
   r = u > 0x7f800000u ? 0x7e00u : r;
   return (uint16_t)(r | sign >> 16);
 }
@@ -57,8 +57,8 @@ static inline uint16_t tn__bfloat16_from_float(float f)
   return (uint16_t)((u & 0x7fffffffu) > 0x7f800000u ? nan : rounded);
 }
 
-/* A double as the nearest float whose last bit says "inexact" (rounding to odd): rounding that to a shorter type gives
- * what rounding the double itself would. */
+/* Rounds a double to float with round-to-odd: an inexact result has its last bit set. Rounding that float to a shorter
+ * type then gives the same result as rounding the double directly. */
 static inline float tn__float_to_odd(double d)
 {
   float f = (float)d;
@@ -72,7 +72,7 @@ static inline float tn__float_to_odd(double d)
 static inline uint16_t tn__half_from_double(double d) { return tn__half_from_float(tn__float_to_odd(d)); }
 static inline uint16_t tn__bfloat16_from_double(double d) { return tn__bfloat16_from_float(tn__float_to_odd(d)); }
 
-/* Comparisons and tests on bits, without a conversion. */
+/* Tests on the bits, without conversion. */
 static inline int tn__half_is_nan(uint16_t h) { return (h & 0x7fffu) > 0x7c00u; }
 static inline int tn__half_is_inf(uint16_t h) { return (h & 0x7fffu) == 0x7c00u; }
 static inline int tn__bfloat16_is_nan(uint16_t b) { return (b & 0x7fffu) > 0x7f80u; }

@@ -30,7 +30,7 @@ LEAKY(f32, float)
 LEAKY(f64, double)
 static const tn__leaky_fn by_float[] = TN__AVX2_FNS(leaky_f32), by_double[] = TN__AVX2_FNS(leaky_f64);
 
-#define FLOATS 512 /* at a time: they stay in the cache */
+#define FLOATS 512 /* block size: small enough to stay in the cache */
 
 static void via_float(const tn__short_format *format, const void *x, const void *y, void *out, int64_t n, float alpha)
 {

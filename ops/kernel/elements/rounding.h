@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rounding to integers without a call, so that loops become vector code on machines without an instruction for it. */
+/* Rounding to integers without a function call, so that loops vectorise on machines without a rounding instruction. */
 #ifndef TN_OPS_KERNEL_ELEMENTS_ROUNDING_H
 #define TN_OPS_KERNEL_ELEMENTS_ROUNDING_H
 
 #include <math.h>
 
-/* Below 2^23 (2^52) adding that number and taking it off again rounds, halves to even; from there on all numbers are
- * integers. The sign of a zero and NaN are kept. */
+/* Below 2^23 (2^52 for double), adding that number and subtracting it again rounds to nearest even. All larger numbers
+ * are integers already. The sign of zero and NaN are preserved. */
 #define TN__ROUNDING(T, suffix, limit, fabs_, copysign_) \
   static inline T tn__round_##suffix(T x)                \
   {                                                      \

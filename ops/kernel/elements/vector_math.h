@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* exp, log, tanh and sigmoid of float without calls and branches, so that loops around them become vector code on the
- * baseline of every architecture. Largest errors, at every third float, in units in the last place: exp 0.97, log 0.84,
- * tanh 1.34, sigmoid 2.41 (tests/test_vector_math.c). NaN stays NaN, infinities and overflow give what libm gives, subnormal
- * results are rounded once. The polynomials are minimax fits to the relative error of the result. */
+/* exp, log, tanh and sigmoid of float without calls and branches, so that loops around them vectorise on the
+ * baseline of every architecture. Maximum errors in units in the last place, measured at every third float: exp
+ * 0.97, log 0.84, tanh 1.34, sigmoid 2.41 (tests/ops/vector_math.c). NaN stays NaN; infinities and overflow give
+ * the same results as libm; subnormal results are rounded once. The polynomials are minimax fits to the relative
+ * error of the result. */
 #ifndef TN_OPS_KERNEL_ELEMENTS_VECTOR_MATH_H
 #define TN_OPS_KERNEL_ELEMENTS_VECTOR_MATH_H
 
@@ -13,11 +14,11 @@
 #define TN__LN2_HIGH 0x1.62e4p-1f /* 16 bits: exact when multiplied by an exponent */
 #define TN__LN2_LOW 0x1.7f7d1cp-20f
 
-/* e to what is left of x beyond a whole number of powers of 2; that is in the low bits of *shifted, added to TN__MAGIC. */
+/* Returns e^r where x = n ln 2 + r. *shifted is TN__MAGIC + n, so its low bits hold the integer n. */
 #define TN__MAGIC 0x1.8p23f
 static inline float tn__exp_rest(float x, float *shifted)
 {
-  /* x = n ln 2 + r, |r| <= ln 2 / 2; adding 1.5 * 2^23 rounds n into the low bits. */
+  /* |r| <= ln 2 / 2; adding 1.5 * 2^23 rounds n to an integer in the low bits. */
   *shifted = x * 0x1.715476p0f + TN__MAGIC;
   float n = *shifted - TN__MAGIC;
   float r = x - n * TN__LN2_HIGH - n * TN__LN2_LOW;
@@ -31,17 +32,17 @@ static inline float tn__exp_rest(float x, float *shifted)
 
 static inline float tn__expf(float x)
 {
-  /* From here on the result is infinite, or 0. A NaN passes both comparisons by. */
+  /* Beyond these bounds the result is infinity or 0. A NaN fails both comparisons and is kept. */
   x = x > 89.0f ? 89.0f : x;
   x = x < -104.0f ? -104.0f : x;
   float shifted, e = tn__exp_rest(x, &shifted);
-  /* 2^n in two factors: neither overflows, and a subnormal result is rounded by the last product only. */
+  /* 2^n as two factors: neither overflows, and a subnormal result is rounded only by the last product. */
   uint32_t k = tn__float_bits(shifted) - tn__float_bits(TN__MAGIC) + 512;
   uint32_t half = k >> 1;
   return e * tn__float_of_bits((half - 256 + 127) << 23) * tn__float_of_bits((k - half - 256 + 127) << 23);
 }
 
-/* The same of an x from -88 to 88, or NaN, in fewer instructions: a result below all normal numbers is 0 or nearly so. */
+/* The same for x in [-88, 88] or NaN, with fewer instructions: a subnormal result comes out as 0 or close to it. */
 static inline float tn__expf_within(float x)
 {
   float shifted, e = tn__exp_rest(x, &shifted);
@@ -80,7 +81,7 @@ static inline float tn__tanhf(float x)
   q = q * z + 0x1.110726p-3f;
   q = q * z - 0x1.555532p-2f;
   float near = a + a * z * q;
-  float twice = 2 * a > 88.0f ? 88.0f : 2 * a; /* where the result is 1 by far */
+  float twice = 2 * a > 88.0f ? 88.0f : 2 * a; /* the result is already exactly 1 there */
   float far = 1 - 2 / (tn__expf_within(twice) + 1);
   return copysignf(a < 0.625f ? near : far, x);
 }

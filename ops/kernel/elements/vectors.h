@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which vectors the machine at hand has. A loop is written once and compiled for the baseline of the architecture and,
- * on x86-64, for AVX2 and AVX-512; which one runs is found out at run time. All give the same bits: contraction is off,
- * and where a loop has lanes, their number does not depend on the vectors.
+/* Run-time selection of vector instruction sets. A loop is written once and compiled for the architecture's
+ * baseline and, on x86-64, for AVX2 and AVX-512. The variant is chosen at run time. All variants give the same
+ * bits: contraction is off, and if a loop has lanes, their number does not depend on the vector width.
  *
- * A loop for wide vectors takes as many elements as fill whole vectors and leaves the rest to the baseline's: so it is
- * a few instructions long, and there can be many of them. */
+ * A loop for wide vectors processes only whole vectors and leaves the remaining elements to the baseline loop. This
+ * keeps each variant a few instructions long, so that there can be many of them. */
 #ifndef TN_OPS_KERNEL_ELEMENTS_VECTORS_H
 #define TN_OPS_KERNEL_ELEMENTS_VECTORS_H
 
@@ -13,11 +13,11 @@
 
 enum { TN__BASELINE, TN__AVX2, TN__AVX512 };
 
-/* TN__WIDE_LOOPS(X, ...): X(..., end of the name, attribute) for each kind beyond the baseline.
- * TN__FNS(f): an initialiser of TN__VECTORS functions: f and those beyond; TN__SAME_FNS(f): f for all.
+/* TN__WIDE_LOOPS(X, ...): expands X(..., name suffix, attribute) for each kind beyond the baseline.
+ * TN__FNS(f): initialiser of TN__VECTORS functions, f and its wide variants; TN__SAME_FNS(f): f for every kind.
  *
- * TN__AVX2_LOOPS, TN__AVX2_FNS: of these two kinds alone, for loops that do little with each element. They wait for
- * memory, and with vectors of 64 bytes they were not faster in the first cache and slower beyond the second. */
+ * TN__AVX2_LOOPS, TN__AVX2_FNS: the same with the baseline and AVX2 only, for loops with little work per element. Such
+ * loops are bound by memory: 64-byte vectors were not faster in the L1 cache, and slower beyond the L2 cache. */
 #if defined(__x86_64__) && defined(__GNUC__)
 #define TN__VECTORS 3
 #define TN__FOR_AVX2 __attribute__((target("avx2")))
@@ -36,9 +36,10 @@ enum { TN__BASELINE, TN__AVX2, TN__AVX512 };
 #define TN__SAME_FNS(f) { f }
 #endif
 
-/* No iteration reads what another one writes, since operands have the address of the output or do not overlap it. */
+/* Asserts that no iteration reads what another one writes. An operand either has the address of the output or does not
+ * overlap it. */
 #if defined(__clang__)
-#pragma clang diagnostic ignored "-Wpass-failed" /* loops that call functions stay as they are */
+#pragma clang diagnostic ignored "-Wpass-failed" /* loops that call functions are not vectorised */
 #define TN__IVDEP _Pragma("clang loop vectorize(assume_safety)")
 #elif defined(__GNUC__)
 #define TN__IVDEP _Pragma("GCC ivdep")
@@ -46,8 +47,8 @@ enum { TN__BASELINE, TN__AVX2, TN__AVX512 };
 #define TN__IVDEP
 #endif
 
-/* Of the baseline's loops: compiled once, and not again inside those for wide vectors. GCC may know nothing else of
- * them, or it leaves the upper halves of registers as they are when it calls one, and all that comes after is slow. */
+/* For baseline loops: compiled once, not inlined into the loops for wide vectors. GCC must not analyse them either
+ * (noipa): otherwise it omits vzeroupper before the call, and the code after it runs slowly. */
 #if defined(__clang__)
 #define TN__APART __attribute__((noinline))
 #elif defined(__GNUC__)
@@ -56,11 +57,11 @@ enum { TN__BASELINE, TN__AVX2, TN__AVX512 };
 #define TN__APART
 #endif
 
-/* Negative until the first question. */
+/* Negative until tn__vectors_find has run. */
 extern atomic_int tn__vectors_found;
 int tn__vectors_find(void);
 
-/* The kind to take, below TN__VECTORS: an index into what TN__FNS makes. */
+/* The kind to use, less than TN__VECTORS: an index into the array that TN__FNS initialises. */
 static inline int tn__vectors(void)
 {
 #if TN__VECTORS > 1
@@ -71,8 +72,8 @@ static inline int tn__vectors(void)
 #endif
 }
 
-/* Tests try the kinds one after the other: none above `most` from here on, as far as the machine has them. Returns the
- * kind that is taken. */
+/* For tests of each kind: from now on uses no kind above `most`, nor any that the machine lacks. Returns the kind
+ * now in use. */
 int tn__vectors_limit(int most);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Slices picked by index; gather.h says more. */
+/* Gathers slices by index; see gather.h. */
 #include <ops/kernel/move/gather.h>
 
 #include <core/base/text.h>
@@ -13,7 +13,7 @@ typedef struct pair {
   uint64_t a, b;
 } pair;
 
-/* Piece number at[i] of `from`, for each of n places, one after the other to `to`. Pieces have `bytes` bytes. */
+/* Copies piece number at[i] of `from` to position i of `to`, for i < n. Each piece has `bytes` bytes. */
 #define PIECES(name, T)                                                                              \
   static void pieces_##name(const char *from_, const int64_t *at, int64_t n, char *to_)              \
   {                                                                                                  \
@@ -75,7 +75,7 @@ tn_status tn__gather_shape(const char *op, const tn__shape *params, const tn__sh
   return tn_error_set(err, TN_INVALID_ARGUMENT, "%s: the output would have more than %d dimensions", op, TN_MAX_RANK);
 }
 
-/* Beside a dimension of 0 it may be too large: it wraps then, and is not used. */
+/* If another dimension is 0, the product may not fit int64_t: it wraps then, and the result is not used. */
 static int64_t product(const int64_t *dims, int32_t from, int32_t to)
 {
   uint64_t n = 1;
@@ -102,7 +102,7 @@ typedef struct gather_run {
   tn_status status;
 } gather_run;
 
-/* Places [begin, end) of all blocks. Indices were checked. */
+/* Positions [begin, end), counted over all blocks. The indices have been checked. */
 static void gather_part(void *user, int64_t begin, int64_t end)
 {
   gather_run *r = user;
@@ -129,7 +129,7 @@ static void gather_part(void *user, int64_t begin, int64_t end)
 tn_status tn__gather_run(tn_kernel_ctx *ctx, const tn__gather_plan *p, const void *params, const tn_view *indices,
                          const tn_view *out)
 {
-  if (out->count == 0) return TN_OK; /* the indices then may be any, as in TensorFlow */
+  if (out->count == 0) return TN_OK; /* indices are not checked then, as in TensorFlow */
   tn_status st = tn__indices_check(ctx->err, indices, p->pool);
   if (st != TN_OK) return st;
   gather_run r = { p, indices, params, out->data, out->dtype, tn_dtype_size(out->dtype), ctx->err, TN_OK };
@@ -165,10 +165,10 @@ typedef struct nd_run {
   const tn__index_space *space;
   const char *in;
   char *out;
-  size_t element, bytes; /* of a piece */
+  size_t element, bytes; /* bytes: of a piece */
 } nd_run;
 
-/* Pieces of plain elements whose indices were checked. */
+/* Pieces of plain elements. The indices have been checked. */
 static void nd_part(void *user, int64_t begin, int64_t end)
 {
   const nd_run *r = user;
@@ -180,7 +180,7 @@ static void nd_part(void *user, int64_t begin, int64_t end)
   }
 }
 
-/* One by one: elements that own memory, or indices outside that are let pass and give zeros. */
+/* Piece by piece: for elements that own memory, or when indices out of range give zeros. */
 static tn_status nd_slowly(tn_error *err, tn_dtype dtype, const nd_run *r, int64_t n)
 {
   int64_t piece = (int64_t)(r->bytes / r->element);

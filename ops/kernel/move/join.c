@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Joining and taking apart; join.h says how. */
+/* Joins and splits tensors; see join.h. */
 #include <ops/kernel/move/join.h>
 #include <ops/kernel/poll.h>
 
@@ -7,9 +7,9 @@
 #include <core/tensor/tensor_internal.h>
 #include <string.h>
 
-/* Bytes of the whole that are moved at a time, part by part: they stay in the first cache. */
+/* Bytes of the whole that are moved at a time, part by part: they stay in the L1 cache. */
 #define BLOCK_BYTES 16384
-/* Bytes that are worth another thread. */
+/* Bytes of work that justify another thread. */
 #define GRAIN_BYTES 65536
 
 tn__join *tn__join_new(tn_dtype dtype, const int64_t *dims, int32_t axis, int32_t rank, uint32_t max_parts)
@@ -65,7 +65,7 @@ typedef struct join_run {
   bool gather; /* from the parts to the whole */
 } join_run;
 
-/* Some rows, part by part; `row` is where the first of them is. */
+/* Copies n rows starting at `first`, part by part; `row` is the address of the first row in the whole. */
 static void run_rows(const join_run *r, int64_t first, int64_t n, char *row)
 {
   const tn__join *j = r->join;
@@ -89,7 +89,7 @@ static void run_blocks(void *user, int64_t begin, int64_t end)
     run_rows(r, at, last - at < j->block ? last - at : j->block, r->whole + (size_t)at * j->row);
 }
 
-/* The part that byte `at` of a row is in. */
+/* The part that contains byte `at` of a row. */
 static uint32_t part_at(const tn__join *j, size_t at)
 {
   uint32_t low = 0, high = j->n_parts - 1;
@@ -101,7 +101,8 @@ static uint32_t part_at(const tn__join *j, size_t at)
   return low;
 }
 
-/* Bytes [at, last) of the whole, wherever they begin and end; they are at `there`. */
+/* Copies bytes [at, last) of the whole, which need not be aligned to rows or parts; `there` is the address of byte
+ * `at`. */
 static void run_range(const join_run *r, size_t at, size_t last, char *there)
 {
   const tn__join *j = r->join;
@@ -126,7 +127,7 @@ static void run_range(const join_run *r, size_t at, size_t last, char *there)
   }
 }
 
-/* Long rows: pieces of GRAIN_BYTES. */
+/* Long rows, in pieces of GRAIN_BYTES. */
 static void run_bytes(void *user, int64_t begin, int64_t end)
 {
   const join_run *r = user;
@@ -143,7 +144,7 @@ void tn__join_read(const tn__join *j, tn_view *const *views, size_t begin, size_
     run_range(&r, begin, end, to);
 }
 
-/* Elements that own memory, on the calling thread. */
+/* Elements that own memory are copied on the calling thread. */
 static tn_status run_managed(const join_run *r, tn_kernel_ctx *ctx)
 {
   const tn__join *j = r->join;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tensors taken apart and put together by their first dimension. */
+/* Splits and joins tensors along their first dimension. */
 #include <core/base/text.h>
 #include <ops/kernel/elements/complex.h>
 #include <ops/kernel/elements/elements.h>
@@ -55,7 +55,7 @@ static char *copy_plain(const joining *j, int64_t k, char *to)
   return to + bytes;
 }
 
-/* Pieces of one size, so the place of each is known. */
+/* All pieces have the same size, so the offset of each is known. */
 static void join_part(void *user, int64_t begin, int64_t end)
 {
   const joining *j = user;
@@ -65,7 +65,7 @@ static void join_part(void *user, int64_t begin, int64_t end)
 
 static tn_status join_managed(const joining *j, tn_dtype dtype, int64_t n, tn_error *err)
 {
-  static const tn_string nothing; /* a handle of nothing, too */
+  static const tn_string nothing; /* also serves as a null handle */
   tn_status st = TN_OK;
   char *to = j->to;
   for (int64_t k = 0; k < n && st == TN_OK; k++) {
@@ -104,7 +104,7 @@ tn_status tn__put_together(tn_kernel_ctx *ctx, uint32_t i, tn_tensor *const *pie
   } while (0)
 #define SAME(v) (v)
 
-/* Parts of complex numbers are added one by one. */
+/* Complex numbers are added as twice as many reals. */
 bool tn__add_elements(tn_dtype dtype, void *to, const void *a, const void *b, int64_t n)
 {
   switch (dtype) {
@@ -131,7 +131,7 @@ bool tn__can_add(tn_dtype dtype) { return tn__add_elements(dtype, NULL, NULL, NU
 
 /* ---- shapes ---- */
 
-/* Elements of a shape operand, checked as far as they are known. */
+/* Reads the elements of a shape operand. Returns NULL, or what is wrong with it. */
 static const char *read_shape(const int64_t *items, int64_t n, int32_t rank, tn__shape *out)
 {
   tn__shape_unknown(out);
@@ -151,10 +151,10 @@ tn_status tn__shape_operand(const tn_kernel_ctx *ctx, uint32_t i, tn__shape *out
   int64_t items[TN_MAX_RANK];
   tn__shape_unknown(out);
   if (v->rank > 1)
-    return tn_error_set(ctx->err, TN_INVALID_ARGUMENT, "input %u is to be a shape, it has rank %d", i, (int)v->rank);
+    return tn_error_set(ctx->err, TN_INVALID_ARGUMENT, "input %u must be a shape, but has rank %d", i, (int)v->rank);
   for (int64_t k = 0; k < v->count && k < TN_MAX_RANK; k++) items[k] = tn__view_int_at(v, k);
   const char *why = read_shape(items, v->count, v->rank, out);
-  if (why != NULL) return tn_error_set(ctx->err, TN_INVALID_ARGUMENT, "input %u is to be a shape, it has %s", i, why);
+  if (why != NULL) return tn_error_set(ctx->err, TN_INVALID_ARGUMENT, "input %u must be a shape, but has %s", i, why);
   int64_t known[TN_MAX_RANK], elements;
   int32_t n = 0;
   for (int32_t d = 0; d < out->rank; d++)

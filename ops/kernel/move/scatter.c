@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Slices put at indices; scatter.h says more. */
+/* Scatters slices to indices; see scatter.h. */
 #include <ops/kernel/poll.h>
 #include <ops/kernel/move/scatter.h>
 
@@ -9,11 +9,11 @@
 #include <ops/kernel/elements/elementwise.h>
 #include <string.h>
 
-/* ---- what is done to an element ---- */
+/* ---- update of one element ---- */
 
 #define STEP_add(a, x) ((a) + (x))
 #define STEP_sub(a, x) ((a) - (x))
-#define STEP_max(a, x) ((a) < (x) ? (x) : (a)) /* NaN: what is there stays */
+#define STEP_max(a, x) ((a) < (x) ? (x) : (a)) /* NaN: keeps a */
 #define STEP_min(a, x) ((x) < (a) ? (x) : (a))
 #define STEP_mul(a, x) TN__MUL(a, x)
 #define STEP_div(a, x) TN__DIV(a, x)
@@ -46,7 +46,7 @@ TN__SAME_UNSIGNED(SCATTER_LOOP, quot)
 BOOLS(SCATTER_LOOP, or)
 BOOLS(SCATTER_LOOP, xor)
 
-/* twin: the unsigned type that has the same sums, or the same again. */
+/* twin: the unsigned dtype with the same wrapping arithmetic, or the dtype itself. */
 typedef struct scatter_loop {
   tn_dtype dtype, twin;
   tn__scatter_fn fn;
@@ -123,7 +123,7 @@ tn_status tn__scatter_check_all(const char *op, const tn__shape *out, const tn_v
   return tn__scatter_check(op, out, &indices, i, &updates, u, err);
 }
 
-/* ---- the walk ---- */
+/* ---- iteration ---- */
 
 static tn_status append_string(tn_string *to, const tn_string *more, tn_error *err)
 {
@@ -143,7 +143,7 @@ static tn_status append_string(tn_string *to, const tn_string *more, tn_error *e
 
 #define SAME_BYTES 1024
 
-/* n times the same element. */
+/* Applies one element n times. */
 static tn_status put_same(const tn__scatter *s, char *to, const char *from, int64_t n, tn_error *err)
 {
   _Alignas(16) char row[SAME_BYTES];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Boxes, and what brackets mean; slicing.h says more. */
+/* Boxes, and the interpretation of bracket slicing; see slicing.h. */
 #include <ops/kernel/move/slicing.h>
 
 #include <core/base/alloc.h>
@@ -24,11 +24,11 @@ bool tn__box_is_all(const tn__box *b, const int64_t *dims)
 void tn__box_copy_init(tn__box_copy *c, tn_dtype dtype, const int64_t *dims, const tn__box *box, const int64_t *steps,
                        bool into)
 {
-  int64_t whole = 1, boxed = 1, at = 0; /* elements behind the dimension */
+  int64_t whole = 1, boxed = 1, at = 0; /* strides of dimension i; offset so far */
   int64_t own[TN_MAX_RANK], other[TN_MAX_RANK];
   for (int32_t i = box->rank - 1; i >= 0; i--) {
     at += box->begin[i] * whole;
-    own[i] = box->size[i] > 1 ? box->step[i] * whole : 0; /* a single place has no step that matters */
+    own[i] = box->size[i] > 1 ? box->step[i] * whole : 0; /* the step does not matter for size 1 */
     other[i] = steps != NULL ? steps[i] : boxed;
     whole *= dims[i];
     boxed *= box->size[i];
@@ -61,7 +61,7 @@ void tn__slicing_masks(const tn_operation *op, tn__slicing *s)
 static int64_t bracket(const tn_view *v, int64_t k)
 {
   int64_t x = tn__operand_int(v, k);
-  return x == TN_UNKNOWN_INT ? x + 1 : x; /* as far away as that */
+  return x == TN_UNKNOWN_INT ? x + 1 : x; /* an index as far out of range, without the special meaning */
 }
 
 tn_status tn__slicing_vectors(const tn_kernel_ctx *ctx, uint32_t first, tn__slicing *s)
@@ -69,7 +69,7 @@ tn_status tn__slicing_vectors(const tn_kernel_ctx *ctx, uint32_t first, tn__slic
   const tn_view *begin = ctx->inputs[first], *end = ctx->inputs[first + 1], *step = ctx->inputs[first + 2];
   if (begin->rank != 1 || end->rank != 1 || step->rank != 1 || end->count != begin->count || step->count != begin->count)
     return tn_error_set(ctx->err, TN_INVALID_ARGUMENT, "inputs %u to %u have ranks %d, %d and %d and %lld, %lld and %lld "
-                        "elements, wanted vectors of one length", first, first + 2, (int)begin->rank, (int)end->rank,
+                        "elements, wanted vectors of equal length", first, first + 2, (int)begin->rank, (int)end->rank,
                         (int)step->rank, (long long)begin->count, (long long)end->count, (long long)step->count);
   if (begin->count > TN__SLICING_MAX)
     return tn_error_set(ctx->err, TN_INVALID_ARGUMENT, "input %u has %lld elements, at most %d are allowed", first,
@@ -115,18 +115,18 @@ bool tn__slicing_infer(const tn_infer_ctx *ctx, size_t first, tn__slicing *s)
   return true;
 }
 
-/* ---- meaning ---- */
+/* ---- interpretation ---- */
 
-/* What stands in the brackets for one dimension. */
+/* The begin:end:step of one dimension. */
 typedef struct range {
   int64_t begin, end, step;
-  bool from_start, to_end; /* begin, end left out */
+  bool from_start, to_end; /* begin or end is omitted */
   bool shrink;
 } range;
 
 static int64_t clamp(int64_t x, int64_t low, int64_t high) { return x < low ? low : x > high ? high : x; }
 
-/* Places that steps reach from begin before end; all are known. */
+/* Number of indices from begin, in steps, before end. All three are known. */
 static int64_t places(int64_t begin, int64_t end, int64_t step)
 {
   int64_t length = end - begin;
@@ -159,7 +159,7 @@ static tn_status apply_range(const char *op, const range *r, int32_t dim, int64_
   box->begin[dim] = 0;
   box->size[dim] = -1;
   if (whole < 0 || r->step == TN_UNKNOWN_INT || !begin_known || !end_known) return TN_OK;
-  /* The places beyond which there is nothing, on the way that the step goes. */
+  /* Bounds that begin and end are clamped to; they depend on the direction of the step. */
   int64_t low = r->step > 0 ? 0 : -1, high = r->step > 0 ? whole : whole - 1;
   int64_t begin = clamp(r->begin < 0 ? r->begin + whole : r->begin, low, high);
   int64_t end = clamp(r->end < 0 ? r->end + whole : r->end, low, high);
@@ -170,11 +170,11 @@ static tn_status apply_range(const char *op, const range *r, int32_t dim, int64_
   return TN_OK;
 }
 
-/* The walk over the brackets. */
+/* Iteration over the entries of the brackets. */
 typedef struct walk {
   const char *op;
   const int64_t *dims;
-  int32_t rank, at; /* dimensions of the tensor, and how many have been dealt with */
+  int32_t rank, at; /* dimensions of the tensor, and how many are done */
   tn__sliced *out;
   tn_error *err;
 } walk;
@@ -186,7 +186,7 @@ static tn_status put(walk *w, int64_t size, int32_t source)
   return tn_error_set(w->err, TN_INVALID_ARGUMENT, "%s: the result has more than %d dimensions", w->op, TN_MAX_RANK);
 }
 
-/* The next dimension of the tensor. */
+/* Applies a range to the next dimension of the tensor. */
 static tn_status take(walk *w, const range *r)
 {
   if (w->at >= w->rank)
@@ -198,7 +198,7 @@ static tn_status take(walk *w, const range *r)
   return r->shrink ? TN_OK : put(w, w->out->box.size[w->at - 1], w->at - 1);
 }
 
-/* Dimensions that are taken whole, up to where the rest of the brackets begins. */
+/* Takes whole dimensions up to `end`, where the remaining entries of the brackets apply. */
 static tn_status take_whole(walk *w, int32_t end)
 {
   static const range whole = { .step = 1, .from_start = true, .to_end = true };
@@ -207,7 +207,7 @@ static tn_status take_whole(walk *w, int32_t end)
   return st;
 }
 
-/* How many dimensions entries [from, n) stand for. */
+/* How many dimensions of the tensor entries [from, n) consume. */
 static int32_t count_taken(const tn__slicing *s, int32_t from)
 {
   int32_t n = 0;
@@ -239,7 +239,7 @@ tn_status tn__slicing_apply(const char *op, const tn__slicing *s, const int64_t 
   return st == TN_OK ? take_whole(&w, rank) : st;
 }
 
-/* ---- values for a slice ---- */
+/* ---- values assigned to a slice ---- */
 
 bool tn__sliced_value_steps(const tn_view *value, const tn__sliced *s, int64_t *steps)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Copying between two arrangements of the same elements; strided.h says how. */
+/* Copies between two layouts of the same elements; see strided.h. */
 #include <ops/kernel/poll.h>
 #include <ops/kernel/move/strided.h>
 
@@ -7,11 +7,11 @@
 #include <ops/kernel/move/strided_blocks.h>
 #include <string.h>
 
-/* Bytes of a block: with as many on the other side it stays in the first cache. */
+/* Bytes of a block: small enough that source and target blocks together stay in the L1 cache. */
 #define BLOCK_BYTES 8192
-/* Blocks that are done side by side before going on along `last`: few pages are then in use at a time. */
+/* Number of blocks processed side by side before advancing along `last`: keeps the number of pages in use low. */
 #define BLOCK_GROUP 8
-/* Bytes that are worth another thread. */
+/* Bytes of work that justify another thread. */
 #define GRAIN_BYTES 65536
 
 /* ---- planning ---- */
@@ -29,7 +29,7 @@ void tn__strided_init(tn__strided *s, tn_dtype dtype)
 void tn__strided_add(tn__strided *s, int64_t size, int64_t from, int64_t to)
 {
   if (size == 1) return;
-  /* So many dimensions of two elements and more have none in all. */
+  /* TN__STRIDED_DIMS dimensions of size 2 or more and one further: only possible if the tensor is empty. */
   if (size == 0 || s->empty || s->rank == TN__STRIDED_DIMS) {
     s->empty = true;
     return;
@@ -54,8 +54,8 @@ static void take_out(tn__strided *s, int32_t i)
 
 static int64_t magnitude(int64_t step) { return step < 0 ? -step : step; }
 
-/* The second dimension of a block: the one along which the source is densest, or any long one where lines would be
- * short. -1 for none. */
+/* Chooses the second dimension of a block: the one along which the source is densest, otherwise the innermost remaining
+ * one if lines would be short. -1 for none. */
 static int32_t side_of(const tn__strided *s)
 {
   int32_t best = -1;
@@ -68,7 +68,7 @@ static int32_t side_of(const tn__strided *s)
   return s->rank - 1;
 }
 
-/* How many places of two dimensions make a block of about that many units. */
+/* Chooses a tile of two dimensions that holds about `units` units. */
 static void tile(int64_t units, int64_t side, int64_t last, int64_t *side_tile, int64_t *last_tile)
 {
   int64_t edge = 8;
@@ -126,19 +126,19 @@ bool tn__strided_is_flat(const tn__strided *s)
 
 /* ---- running ---- */
 
-/* Where a block is. */
+/* Position of a block. */
 typedef struct place {
   const char *from;
   char *to;
-  int64_t side, last; /* places of the two dimensions that it begins at */
-  int64_t group;      /* place of `side` that its group begins at */
+  int64_t side, last; /* where it begins in the two dimensions */
+  int64_t group;      /* where its group begins along `side` */
   int64_t index[TN__STRIDED_DIMS];
 } place;
 
 static void go_to(place *p, const tn__strided *s, int64_t unit, const char *from, char *to)
 {
   int64_t blocks = s->side_tiles * s->last_tiles, block = unit % blocks, all = BLOCK_GROUP * s->last_tiles;
-  int64_t first = block / all * BLOCK_GROUP, width = s->side_tiles - first; /* of the group */
+  int64_t first = block / all * BLOCK_GROUP, width = s->side_tiles - first; /* in tiles, of the group */
   if (width > BLOCK_GROUP) width = BLOCK_GROUP;
   p->group = first * s->side_tile;
   p->last = block % all / width * s->last_tile;
@@ -212,7 +212,7 @@ static void run_units(void *user, int64_t begin, int64_t end)
   }
 }
 
-/* One stretch of memory in pieces. */
+/* Copies one contiguous range in pieces. */
 static void run_piece(void *user, int64_t begin, int64_t end)
 {
   const strided_run *r = user;
@@ -220,7 +220,7 @@ static void run_piece(void *user, int64_t begin, int64_t end)
   memcpy(r->to + at, r->from + at, (size_t)bytes);
 }
 
-/* Elements that own memory, unit by unit on the calling thread. */
+/* Elements that own memory are copied unit by unit on the calling thread. */
 static tn_status run_managed(const strided_run *r, tn_kernel_ctx *ctx)
 {
   const tn__strided *s = r->s;

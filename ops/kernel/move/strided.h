@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Copying between two arrangements of the same elements: transposing, reversing, taking boxes apart.
+/* Copies between two layouts of the same elements: transposing, reversing, extracting boxes.
  *
- * A copy is a list of dimensions, each with the elements from one place to the next on both sides. Neighbours that lie
- * together are merged, what is dense on both sides becomes the unit that is moved, and where the source is dense along
- * another dimension than the target the copy goes in blocks that stay in the first cache.
+ * A copy is a list of dimensions, each with its strides on both sides. Adjacent dimensions that are contiguous are
+ * merged. The dimension that is dense on both sides becomes the unit of copying. If source and target are dense
+ * along different dimensions, the copy proceeds in blocks that stay in the L1 cache.
  *
  *   tn__strided s;
  *   tn__strided_init(&s, dtype);
@@ -17,47 +17,49 @@
 #include <stddef.h>
 #include <tenon/op.h>
 
-/* Dimensions of two elements or more whose product is an int64_t. */
+/* Maximum number of dimensions of size 2 or more whose product fits int64_t. */
 #define TN__STRIDED_DIMS 63
 
 typedef struct tn__strided_dim {
-  int64_t size, from, to; /* bytes from one place to the next; may be negative */
+  int64_t size, from, to; /* strides in bytes; may be negative */
 } tn__strided_dim;
 
-/* `n` units of `width` bytes from `from` to `to`, a unit at a time. */
+/* Copies `n` units of `width` bytes, unit by unit. Steps are in bytes. */
 typedef void (*tn__strided_line)(size_t width, int64_t n, const char *from, int64_t from_step, char *to,
                                  int64_t to_step);
-/* A block of units that lie together along a dimension of the source, and along another one of the target. */
+/* Transposes a block of units: contiguous along one dimension in the source, and along the other in the target. */
 typedef void (*tn__strided_block)(int64_t n_from, int64_t n_to, const char *from, int64_t from_step, char *to,
                                   int64_t to_step);
 
-/* Freely copied; no memory of its own. */
+/* Owns no memory, so it may be copied by assignment. */
 typedef struct tn__strided {
   tn_dtype dtype;
   bool empty;
-  int32_t rank;             /* before _plan all dimensions, afterwards those outside of a block */
-  size_t element, width;    /* bytes: of an element; of the unit that is moved */
+  int32_t rank;             /* before _plan: all dimensions; after it: those outside a block */
+  size_t element, width;    /* bytes per element, and per unit of copying */
   tn__strided_dim dims[TN__STRIDED_DIMS];
-  tn__strided_dim side, last; /* of a block: the target is dense along `last`, or as near as there is */
-  int64_t side_tile, last_tile; /* places of a block */
+  tn__strided_dim side, last; /* dimensions of a block; the target is densest along `last` */
+  int64_t side_tile, last_tile; /* size of a block in these dimensions */
   int64_t side_tiles, last_tiles, units;
   tn__strided_line line;
-  tn__strided_block block;  /* NULL: a block goes by lines */
-  double unit_ns, cost_ns;  /* rough times of a block and of all, on one thread */
+  tn__strided_block block;  /* NULL: a block is copied line by line */
+  double unit_ns, cost_ns;  /* estimated time of a block and of the whole copy, on one thread */
 } tn__strided;
 
 void tn__strided_init(tn__strided *s, tn_dtype dtype);
-/* One more dimension, outermost of the target first; steps in elements. The sizes of one copy are those of a tensor. */
+/* Adds a dimension, outermost of the target first. Steps are in elements. The product of all sizes must be a valid
+ * tensor size. */
 void tn__strided_add(tn__strided *s, int64_t size, int64_t from, int64_t to);
 void tn__strided_plan(tn__strided *s);
-/* True for a copy of `count` adjacent elements to adjacent ones. */
+/* True if the copy is contiguous on both sides. */
 bool tn__strided_is_flat(const tn__strided *s);
 
-/* Runs it. Strings and handles are copied one by one into elements that are zeroed. ctx NULL: on the calling thread,
- * and not for strings and handles. Fails without memory only. */
+/* Runs the copy. Strings and handles are copied one by one; their target elements must be zeroed. ctx NULL: runs on
+ * the calling thread; not allowed for strings and handles. Fails if out of memory, and with TN_CANCELLED if the
+ * step has been stopped; both only for elements that own memory. */
 tn_status tn__strided_run(const tn__strided *s, tn_kernel_ctx *ctx, const void *from, void *to);
 
-/* The loop for units of this width. */
+/* Returns the copy loop for units of this width. */
 tn__strided_line tn__strided_line_of(size_t width);
 
 #endif

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The innermost loops of strided copies: lines of units of a few widths, and blocks that are transposed in registers.
- * Units are moved as bytes, so neither their type nor their alignment matters. */
+/* The innermost loops of strided copies: lines of units, specialised for a few widths, and blocks that are
+ * transposed in registers. Units are moved as bytes, so neither their type nor their alignment matters. */
 #include <ops/kernel/move/strided_blocks.h>
 #include <stdint.h>
 #include <string.h>
 
 /* ---- lines ---- */
 
-/* Backwards by one unit is what reversing does, a unit over and over is what repeating does: steps that are known let
- * the compiler use vectors. */
+/* Special cases with constant steps, which the compiler can vectorise: one unit backwards (reversing) and step 0
+ * (repeating). */
 #define LINE(width)                                                                                                \
   static void line_##width(size_t unit, int64_t n, const char *from, int64_t from_step, char *to, int64_t to_step) \
   {                                                                                                                \
@@ -17,7 +17,7 @@
       for (int64_t i = 0; i < n; i++) memcpy(to + i * (width), from - i * (width), width);                         \
       return;                                                                                                      \
     }                                                                                                              \
-    if (from_step == 0 && to_step == (width)) { /* one unit over and over */                                       \
+    if (from_step == 0 && to_step == (width)) { /* the same unit repeatedly */                                       \
       char one[width];                                                                                             \
       memcpy(one, from, width);                                                                                    \
       for (int64_t i = 0; i < n; i++) memcpy(to + i * (width), one, width);                                        \
@@ -38,7 +38,7 @@ LINE(32)
 LINE(48)
 LINE(64)
 
-/* Units of some lines of the cache: a call for each would cost as much as moving it. */
+/* Units of at most a few cache lines, for which a call of memcpy would cost as much as the copy itself. */
 #define SHORT_LINES 512
 static void line_of_lines(size_t width, int64_t n, const char *from, int64_t from_step, char *to, int64_t to_step)
 {
@@ -78,7 +78,7 @@ tn__strided_line tn__strided_line_of(size_t width)
 #endif
 #endif
 
-/* Units one by one, in the order of the longer side. */
+/* Copies units one by one, with the longer side as the inner loop. */
 #define EDGE(width)                                                                                     \
   static void edge_##width(int64_t n_from, int64_t n_to, const char *from, int64_t from_step, char *to, \
                            int64_t to_step)                                                             \
@@ -101,8 +101,8 @@ EDGE(16)
 
 #ifdef HAVE_SHUFFLE
 
-/* A square of n x n units in n registers of 16 bytes. Interleaving register i with register i + n/2 is one step of
- * sorting units by their column; after log2 n steps row and column have changed places. */
+/* Transposes a square of n x n units in n registers of 16 bytes. Interleaving register i with register i + n/2 is
+ * one step of sorting the units by column; after log2 n steps, rows and columns are exchanged. */
 #define SQUARE(width, T, n, steps, LOW, HIGH)                                                                        \
   typedef T vec_##width __attribute__((vector_size(16)));                                                            \
   static inline void square_##width(const char *from, int64_t from_step, char *to, int64_t to_step)                  \
@@ -153,8 +153,8 @@ SQUARE(8, uint64_t, 2, 1, LOW_2, HIGH_2)
 #define block_8 edge_8
 #endif
 
-/* Where the steps are multiples of a page's fraction, the lines of a block fall on each other in the cache: each is
- * then read and written once, as a whole, and the block is transposed beside them. */
+/* If the steps are multiples of TN__FAR_STEP, the lines of a block map to the same cache sets. Each line is then
+ * read and written only once, as a whole, and the block is transposed in a separate buffer. */
 #define PITCH (TN__FAR_BYTES + 16)
 #define FAR(width, block)                                                                                      \
   static void far_##width(int64_t n_from, int64_t n_to, const char *from, int64_t from_step, char *to,         \

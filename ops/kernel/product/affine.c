@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The loops behind affine.h: columns by the chunk, all rows of it, so that scale and shift stay in registers. */
+/* The loops of affine.h. They process a chunk of columns for all rows before the next chunk, so that scale and
+ * shift stay in registers. */
 #include <ops/kernel/product/affine.h>
 #include <ops/kernel/elements/vectors.h>
 

@@ -9,7 +9,7 @@ tn_status tn__after_product_read(const tn_operation *op, bool channels_last, tn_
   if (tn_operation_attr_kind(op, "fused_ops") == TN_ATTR_NONE) return TN_OK;
   tn_status st = tn__epilogue_read(op, out, err);
   if (st == TN_OK && out->n > 0 && !channels_last)
-    return tn_error_set(err, TN_UNIMPLEMENTED, "%s: attribute 'data_format' has channels first, fused_ops want them "
+    return tn_error_set(err, TN_UNIMPLEMENTED, "%s: attribute 'data_format' has channels first, fused_ops require them "
                         "last", tn_operation_type(op));
   return st;
 }
@@ -40,7 +40,7 @@ void tn__after_product_finish(const tn__gemm_then *then, int n, void *const *c, 
   }
 }
 
-/* The steps that tn__after_product_set has left. */
+/* The steps that tn__after_product_set has not delegated to the product itself. */
 static void after_rows(const tn__gemm_then *then, int n, void *const *c, int64_t column, int64_t columns)
 {
   const tn__after_product *a = (const tn__after_product *)then;

@@ -23,7 +23,7 @@ bool tn__epilogue_find(const char *name, size_t size, tn__epilogue_kind *out)
   return false;
 }
 
-/* Loops of the steps: a plain op gives the same bits. */
+/* Finds the loops of the steps: those of the plain ops, so the bits are the same. */
 static tn_status find_loops(const tn_operation *op, tn__epilogue *e, tn_error *err)
 {
   for (uint32_t i = 0; i < e->n; i++) {
@@ -54,14 +54,14 @@ tn_status tn__epilogue_read(const tn_operation *op, tn__epilogue *out, tn_error 
   tn_status st = tn_operation_attr_string_at(op, "fused_ops", 0, &text, &size, &n, err);
   if (st != TN_OK) return st;
   if (n > TN__EPILOGUE_STEPS)
-    return tn_error_set(err, TN_INVALID_ARGUMENT, "%s: fused_ops has %zu steps, at most %d wanted", tn_operation_type(op),
+    return tn_error_set(err, TN_INVALID_ARGUMENT, "%s: fused_ops has %zu steps, wanted at most %d", tn_operation_type(op),
                         n, TN__EPILOGUE_STEPS);
   for (size_t i = 0; i < n; i++) {
     tn__epilogue_kind kind;
     st = tn_operation_attr_string_at(op, "fused_ops", i, &text, &size, NULL, err);
     if (st != TN_OK) return st;
     if (!tn__epilogue_find(text, size, &kind))
-      return tn_error_set(err, TN_INVALID_ARGUMENT, "%s: fused_ops has '%.*s', which is no step of a product",
+      return tn_error_set(err, TN_INVALID_ARGUMENT, "%s: fused_ops has '%.*s', which is not a step of a product",
                           tn_operation_type(op), (int)(size > 99 ? 99 : size), text);
     out->kinds[out->n++] = (uint8_t)kind;
     if (kind == TN__EPILOGUE_BIAS || kind == TN__EPILOGUE_ADD) out->n_args++;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a fused product does to its result before anybody reads it: a bias for each channel, another tensor of its shape
- * added, an activation. Steps are applied in their order to parts of the result that lie in the cache.
+/* Steps that a fused product applies to its result: a bias per channel, the addition of another tensor of the same
+ * shape, an activation. Steps are applied in order, to parts of the result that are still in the cache.
  *
  * An op with an epilogue has the attributes "fused_ops: list(string) = []; leakyrelu_alpha: float = 0.2" and the inputs
- * "args: num_args * T": BiasAdd and Add take one each, in their order. */
+ * "args: num_args * T". BiasAdd and Add consume one argument each, in order. */
 #ifndef TN_OPS_KERNEL_PRODUCT_EPILOGUE_H
 #define TN_OPS_KERNEL_PRODUCT_EPILOGUE_H
 
@@ -24,10 +24,10 @@ typedef enum tn__epilogue_kind {
 
 typedef struct tn__epilogue {
   uint32_t n;
-  uint32_t n_args; /* that the steps take */
+  uint32_t n_args; /* number of arguments the steps consume */
   float alpha;     /* of LeakyRelu */
   uint8_t kinds[TN__EPILOGUE_STEPS];
-  /* By kind: the loops of the plain ops, for the machine's vectors. */
+  /* The loops of the plain ops, for this machine's vectors; activations are indexed by kind. */
   tn__binary_fn add;
   tn__unary_fn activations[TN__EPILOGUE_SIGMOID + 1];
   tn__leaky_fn leaky;
@@ -35,9 +35,10 @@ typedef struct tn__epilogue {
 
 #define TN__EPILOGUE_ATTRS "fused_ops: list(string) = []; leakyrelu_alpha: float = 0.2"
 
-/* The kind of a name in fused_ops; false when there is none. */
+/* Looks up the kind for a name in fused_ops; false if it is unknown. */
 bool tn__epilogue_find(const char *name, size_t size, tn__epilogue_kind *out);
-/* Reads the attributes and finds the loops. TN_INVALID_ARGUMENT: an unknown step, too many, num_args does not fit. */
+/* Reads the attributes and finds the loops. TN_INVALID_ARGUMENT if a step is unknown, there are too many steps, or
+ * num_args does not match. */
 tn_status tn__epilogue_read(const tn_operation *op, tn__epilogue *out, tn_error *err);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <ops/kernel/product/factors.h>
 
-/* A lost digit is below 2^-149: of no more than 2^-49 of such a number. */
+/* A lost digit is less than 2^-149, hence less than 2^-49 of a number of this size. */
 #define LARGE 0x1p-100
-#define BLOCK 64 /* channels at a time, row by row */
+#define BLOCK 64 /* channels processed together, row by row */
 
 static bool block_may_scale(const float *filter, int64_t rows, int64_t step, const float *scale, int64_t n)
 {
@@ -14,7 +14,7 @@ static bool block_may_scale(const float *filter, int64_t rows, int64_t step, con
   for (int64_t r = 0; r < rows && sound; r++, filter += step)
     for (int64_t c = 0; c < n; c++) {
       double w = filter[c], size = fabs(w * (double)scale[c]);
-      sound &= fabs(w) <= TN__MOST_FACTOR && size <= TN__MOST_FACTOR; /* NaN is neither */
+      sound &= fabs(w) <= TN__MOST_FACTOR && size <= TN__MOST_FACTOR; /* false for NaN */
       exact[c] &= tn__keeps_digits(size);
       largest[c] = size > largest[c] ? size : largest[c];
     }

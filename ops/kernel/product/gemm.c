@@ -5,16 +5,16 @@
 
 #define MR TN__GEMM_MR
 #define KC TN__GEMM_KC
-#define TERM_BYTES (MR * 8)     /* of a tile's rows, at most: those of 16 bytes have a quarter of the rows */
-#define PITCH 16                /* between copied rows: never a page in all */
-#define CHUNK_BYTES (4 << 20)   /* of B in scratch */
-#define LOCAL_BYTES (256 << 10) /* of B that a row group sweeps: stays in the second cache */
-#define FEW_ROWS 16             /* copying B into panels pays above this */
+#define TERM_BYTES (MR * 8)     /* maximum bytes of a tile's rows per term; 16-byte elements have fewer rows */
+#define PITCH 16                /* padding between copied rows, so that their distance is never a whole page */
+#define CHUNK_BYTES (4 << 20)   /* size of a chunk of B in scratch */
+#define LOCAL_BYTES (256 << 10) /* part of B used by a block of row groups: stays in the L2 cache */
+#define FEW_ROWS 16             /* copying B into panels pays off only above this */
 #define FEW_TERMS 16
 #define FEW_BLOCKS 16
 #define SERIAL_NS 8000.0
-#define ROWS_TO_CUT 32          /* of A, so that each part has some groups */
-#define NEAR_BYTES (384 << 10)  /* of B that each thread reads whole: in its second cache, with other things */
+#define ROWS_TO_CUT 32          /* minimum rows of A for cutting by rows, so that each part has some groups */
+#define NEAR_BYTES (384 << 10)  /* maximum size of a B that each thread reads whole: leaves room in its L2 cache */
 
 static int64_t round_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
 static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
@@ -51,7 +51,7 @@ void tn__gemm_plan_choose(tn__gemm_plan *p)
 
 int64_t tn__gemm_groups(const tn__gemm_plan *p, int64_t rows) { return (rows + p->kernel->mr - 1) / p->kernel->mr; }
 
-/* The last group would have so few that it gets some of the one before. */
+/* True if the last group would have so few rows that it takes some from the group before it. */
 static bool are_few(int64_t rows, int64_t mr) { return rows > 0 && rows < 3 && mr > 3; }
 
 int64_t tn__gemm_group_begin(const tn__gemm_plan *p, int64_t rows, int64_t group)
@@ -67,7 +67,7 @@ int tn__gemm_group_rows(const tn__gemm_plan *p, int64_t left)
   return (int)(are_few(left - mr, mr) ? mr - mr / 2 : least(left, mr));
 }
 
-/* ---- panels of B: for each nr columns all terms, row after row, zeros past the last column ---- */
+/* ---- panels of B: nr columns each, all terms row after row, zeros past the last column ---- */
 
 static void copy_panel(const tn__gemm_plan *p, const char *b, int64_t column, int64_t term, int64_t terms, char *to)
 {
@@ -118,7 +118,7 @@ static int64_t rows_in_memory(const tn__gemm_plan *p, const char *a, int64_t row
   size_t size = p->kernel->element;
   const char *from = a + (size_t)(row * p->a_row + term * p->a_col) * size;
   if (p->a_col == 1) {
-    /* Rows that are a page apart drive each other out of the first cache. */
+    /* Rows that are a page apart evict each other from the L1 cache. */
     bool apart = rows > 6 && (size_t)p->a_row * size % 4096 == 0;
     const size_t from_row = (size_t)p->a_row * size, to_row = (size_t)(terms + PITCH) * size;
     for (int i = 0; i < rows; i++) {
@@ -128,7 +128,7 @@ static int64_t rows_in_memory(const tn__gemm_plan *p, const char *a, int64_t row
     *step = 1;
     return terms;
   }
-  /* A lies across: its terms are far apart, so they are copied together. */
+  /* A is transposed: its terms are far apart, so they are gathered. */
 #define COPY(T, WORDS)                \
   for (int64_t t = 0; t < terms; t++) \
     for (int i = 0; i < rows; i++)    \
@@ -149,11 +149,11 @@ static int64_t rows_in_memory(const tn__gemm_plan *p, const char *a, int64_t row
 
 /* ---- a block of C ---- */
 
-/* Where B's terms from `term` on of columns from some on are read. */
+/* Where to read B, from a given column and term on. */
 typedef struct source {
   const char *at;     /* the first term of the first column */
   int64_t row, panel; /* elements between terms, between panels */
-  bool padded;        /* the last panel ends in zeros */
+  bool padded;        /* the last panel is padded with zeros */
   int64_t term;
 } source;
 
@@ -163,12 +163,12 @@ typedef struct run {
   char *c;
   const tn__gemm_then *then;     /* or NULL */
   char *chunk;                   /* panels of the chunk in scratch, or NULL */
-  int64_t k_begin, k_end;        /* the chunk */
+  int64_t k_begin, k_end;        /* the chunk's terms; n_begin, n_end: its columns */
   int64_t n_begin, n_end;
   int64_t groups, group_block, column_block, column_blocks;
 } run;
 
-/* A tile of any number of columns, of a B whose panels are whole. */
+/* Runs a tile of any number of columns. All panels of B must be whole. */
 static void run_tile(const tn__gemm_kernel *kernel, tn__gemm_tile *t)
 {
   const int64_t nr = kernel->nr, all = t->columns, part = kernel->partial ? 0 : all % nr;
@@ -177,7 +177,7 @@ static void run_tile(const tn__gemm_kernel *kernel, tn__gemm_tile *t)
   if (t->columns > 0) kernel->run(t);
   t->columns = all;
   if (part == 0) return;
-  /* The rest through a tile of its own. */
+  /* The remaining columns go through a temporary tile. */
   _Alignas(64) char room[(MR + 1) * TN__GEMM_LINE];
   tn__gemm_tile edge = *t;
   const size_t at = (size_t)(t->column + all - part) * size, bytes = (size_t)part * size;
@@ -193,8 +193,8 @@ static void run_tile(const tn__gemm_kernel *kernel, tn__gemm_tile *t)
   for (int i = 0; i < t->rows; i++) memcpy((char *)t->c[i] + at, edge.c[i], bytes);
 }
 
-/* A panel that B as it lies has not all columns of. What follows a row is read and comes to nothing, but for the last
- * rows, behind which B ends: those are copied. */
+/* Runs the last, incomplete panel of a B that is read in place. Reading beyond the end of a row is harmless: the excess
+ * columns are discarded. Only the last rows, where this would read beyond the end of B, are copied first. */
 static void edge_tile(const run *r, tn__gemm_tile *t, const source *s)
 {
   const tn__gemm_plan *p = r->plan;
@@ -227,7 +227,7 @@ static void edge_tile(const run *r, tn__gemm_tile *t, const source *s)
   t->terms = terms;
 }
 
-/* Rows of C, which the tile names, against a line of panels. */
+/* Multiplies the tile's rows by columns [column, end) of the source. last: these are the last terms. */
 static void sweep(const run *r, tn__gemm_tile *t, const source *s, int64_t column, int64_t end, bool last)
 {
   const tn__gemm_kernel *kernel = r->plan->kernel;
@@ -258,7 +258,7 @@ static void follow(const run *r, const tn__gemm_tile *t, int64_t column, int64_t
   r->then->rows(r->then, t->rows, c, column, end - column);
 }
 
-/* Rows, in groups, against the terms and columns of s. */
+/* Multiplies rows, group by group, by `terms` terms and the given columns of s. */
 static void sweep_rows(const run *r, int64_t row, int64_t row_end, int64_t terms, const source *s, int64_t column,
                        int64_t column_end)
 {
@@ -283,7 +283,7 @@ static void sweep_rows(const run *r, int64_t row, int64_t row_end, int64_t terms
   }
 }
 
-/* Groups of windows: all their terms at once. */
+/* The same for groups of windows: all terms at once. */
 static void sweep_windows(const run *r, int64_t group, int64_t group_end, const source *s, int64_t column,
                           int64_t column_end)
 {
@@ -314,7 +314,7 @@ static void sweep_windows(const run *r, int64_t group, int64_t group_end, const 
   }
 }
 
-/* The source of terms from `term` and columns from `column`, when no copy is needed. */
+/* The source for terms from `term` and columns from `column` on: the chunk, the packed copy, or B itself. */
 static source source_of(const run *r, int64_t term, int64_t column)
 {
   const tn__gemm_plan *p = r->plan;
@@ -331,7 +331,7 @@ static source source_of(const run *r, int64_t term, int64_t column)
   return (source){ r->b + (size_t)(term * p->b_row + column) * size, p->b_row, nr, false, term };
 }
 
-/* A single row by a large B: it is gone through as it lies, since memory is what it waits for. */
+/* True for a single row by a large B, which is bound by memory: B is then read in the order in which it is stored. */
 static bool by_lines(const tn__gemm_plan *p)
 {
   return p->m == 1 && !p->packed && p->k_chunk == 0 && p->k * p->n > LOCAL_BYTES / 2;
@@ -358,7 +358,7 @@ static void run_block(const run *r, int64_t group, int64_t group_end, int64_t co
   sweep_windows(r, group, group_end, &s, column, column_end);
 }
 
-/* B lies across: its panels are copied to the stack one after another. */
+/* B is transposed: its panels are copied to the stack one by one. */
 static void run_across(const run *r, tn_kernel_ctx *ctx)
 {
   const tn__gemm_plan *p = r->plan;
@@ -386,8 +386,8 @@ static void block_part(void *user, int64_t begin, int64_t end)
   }
 }
 
-/* A few blocks, which are as large as they are for one thread's cache, as panels of columns: each reads its part of B
- * alone. */
+/* If there are only a few blocks, whose size is chosen for one thread's cache, the work is split into panels of columns
+ * instead. Each part then reads its own part of B. */
 static void panel_part(void *user, int64_t begin, int64_t end)
 {
   const run *r = user;
@@ -397,8 +397,8 @@ static void panel_part(void *user, int64_t begin, int64_t end)
       run_block(r, group, least(r->groups, group + r->group_block), column, least(last, column + r->column_block));
 }
 
-/* The same of a B that the second cache holds: each reads all of it, and of A only rows of its own. Where what made A was
- * cut like this, too, they were made by the same thread, and need not come from another core. */
+/* The same if B fits the L2 cache: each part reads all of B, but only its own rows of A. If the op that produced A was
+ * split the same way, those rows were written by the same thread and need not be fetched from another core. */
 static void row_part(void *user, int64_t begin, int64_t end)
 {
   const run *r = user;
@@ -406,7 +406,7 @@ static void row_part(void *user, int64_t begin, int64_t end)
     run_rows(r, begin, end, column, least(r->n_end, column + r->column_block));
 }
 
-/* How a product of few blocks is cut. */
+/* True if a product of few blocks is split by rows of A rather than by panels of B. */
 static bool by_rows(const run *r)
 {
   const tn__gemm_plan *p = r->plan;
@@ -448,7 +448,7 @@ static void run_threads(run *r, tn_kernel_ctx *ctx)
   tn_parallel_for(ctx, n, grain, cost, rows ? row_part : few ? panel_part : block_part, r);
 }
 
-/* B goes through scratch, a chunk after another. */
+/* Copies B to scratch chunk by chunk, and multiplies by each chunk. */
 static void run_chunks(run *r, tn_kernel_ctx *ctx, char *scratch)
 {
   const tn__gemm_plan *p = r->plan;

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Matrix products: C = A B for one pair of matrices, C is m x n and k is the length of the sums.
+/* Matrix products: C = A B for one pair of matrices. C is m x n, and k is the length of the sums.
  *
- * Every element of C is summed over k in rising order with one multiplication and one addition a term, whatever the
- * path, the number of threads and the vector width of the machine: results are the same bits everywhere.
+ * Every element of C is summed over k in ascending order, with one multiplication and one addition per term,
+ * whatever the code path, the number of threads and the machine's vector width. Results are bitwise identical
+ * everywhere.
  *
- * B is read in panels of one or two vectors' width. A plan says once how: from a copy in panels that was made
- * beforehand (tn__gemm_pack), through such a copy in scratch memory, or as it lies. A is read through pointers to a few
- * rows, so a convolution's windows need not be copied together. What follows a product can be done to a few rows at a
- * time, while the first cache has them. */
+ * B is read in panels one or two vectors wide. The plan decides how: from a copy in panels made beforehand
+ * (tn__gemm_pack), from such a copy in scratch memory, or in place. A is read through pointers to a few rows, so
+ * the windows of a convolution need not be gathered. Steps that follow a product can be applied to a few rows at a
+ * time, while they are in the L1 cache. */
 #ifndef TN_OPS_KERNEL_PRODUCT_GEMM_H
 #define TN_OPS_KERNEL_PRODUCT_GEMM_H
 
@@ -25,16 +26,18 @@ typedef enum tn__gemm_type {
   TN__GEMM_C128
 } tn__gemm_type;
 
-#define TN__GEMM_MR 12  /* rows that are done together at most */
-#define TN__GEMM_KC 256 /* terms that are done together at most: A's and B's part of it stay in the first cache */
+#define TN__GEMM_MR 12  /* maximum rows per tile */
+#define TN__GEMM_KC 256 /* maximum terms at a time: the parts of A and B they use stay in the L1 cache */
 
-/* Where rows [row, row + rows) of A are, from term `term` on: term t of row i is at[i] + (t - term) * *step elements.
- * Gives 1 to `terms` terms and returns how many. room has place for rows x terms elements that are in no memory. */
+/* Locates rows [row, row + rows) of A from term `term` on: term t of row i is at at[i] + (t - term) * *step elements.
+ * Provides 1 to `terms` terms and returns how many. Elements that do not exist in memory can be built in `room`, which
+ * has space for rows x terms elements. */
 typedef int64_t (*tn__gemm_rows)(const void *user, int64_t row, int rows, int64_t term, int64_t terms, void *room,
                                  const void **at, int64_t *step);
 
-/* Rows of A of one pattern: term t of run (i, j) of row r is a[r] + i a_outer + j a_inner + t, in elements, and meets
- * B's row b + i b_outer + j b_inner + t. Row r is row c[r] of C. Terms that no run has count as zeros. */
+/* Rows of A with a common pattern: term t of run (i, j) of row r is at a[r] + i a_outer + j a_inner + t, in
+ * elements, and is multiplied by B's row b + i b_outer + j b_inner + t. Row r is row c[r] of C. Terms outside all
+ * runs count as zeros. */
 typedef struct tn__gemm_window {
   int rows;
   int64_t outer, inner, terms;
@@ -42,17 +45,17 @@ typedef struct tn__gemm_window {
   int64_t b, b_outer, b_inner;
   const void *a[TN__GEMM_MR];
   int64_t c[TN__GEMM_MR];
-  int64_t place[8]; /* of the function that fills it: zeros at first, then as it left them */
+  int64_t place[8]; /* private to the function that fills the window: zeroed before its first call, then preserved */
 } tn__gemm_window;
 
-/* Group `group` of A's rows: at most kernel->mr of them. Each row is in one group. */
+/* Describes group `group` of A's rows: at most kernel->mr rows. Each row is in exactly one group. */
 typedef void (*tn__gemm_windows)(const void *user, int64_t group, tn__gemm_window *out);
 
-/* A NaN stays one. */
+/* NaN stays NaN. */
 typedef enum tn__gemm_clamp { TN__GEMM_NO_CLAMP, TN__GEMM_RELU, TN__GEMM_RELU6 } tn__gemm_clamp;
 
-/* What is done to elements of C that are complete: of float, a bias for each column is added, and they are clamped;
- * then `rows` gets columns [column, column + columns) of n rows, c[i] at the first of these. */
+/* Steps applied to complete elements of C. For float, a bias per column is added and the elements are clamped. Then
+ * `rows` is called with columns [column, column + columns) of n rows; c[i] points to the first of these columns. */
 typedef struct tn__gemm_then tn__gemm_then;
 struct tn__gemm_then {
   const float *bias; /* or NULL */
@@ -62,41 +65,44 @@ struct tn__gemm_then {
 
 typedef struct tn__gemm_kernel tn__gemm_kernel;
 
-/* Set by the maker: the sizes and strides (in elements), fill, packed. The rest is tn__gemm_plan_choose's. */
+/* The caller sets sizes, strides (in elements), rows or windows, packed and serial. tn__gemm_plan_choose sets the rest,
+ * except `groups`. */
 typedef struct tn__gemm_plan {
   tn__gemm_type type;
   int64_t m, n, k;      /* may be 0 */
-  int64_t a_row, a_col; /* not used with `rows` and `windows` */
+  int64_t a_row, a_col; /* unused with `rows` and `windows` */
   int64_t b_row, b_col;
   int64_t c_row;        /* columns of C are adjacent */
-  tn__gemm_rows rows;   /* NULL: A is in memory */
-  tn__gemm_windows windows; /* or its rows are read through these, */
-  int64_t groups;           /* set after the choice: how many there are depends on the kernel */
-  bool packed;          /* B is a copy that tn__gemm_pack made */
+  tn__gemm_rows rows;   /* locates rows of A; NULL: A is a matrix in memory */
+  tn__gemm_windows windows; /* alternative to `rows`, or NULL */
+  int64_t groups;           /* of windows; depends on the kernel, so the caller sets it after _choose */
+  bool packed;          /* B is a copy made by tn__gemm_pack */
   bool serial;          /* run on the calling thread, without scratch: one of many small products */
 
   const tn__gemm_kernel *kernel;
-  int64_t k_chunk, n_chunk; /* what goes through scratch at a time; 0 = B is read as it lies */
+  int64_t k_chunk, n_chunk; /* size of a chunk of B in scratch; 0: B is read in place */
   size_t scratch;           /* bytes that _run needs */
-  double cost_ns;           /* rough time on one thread */
+  double cost_ns;           /* estimated time on one thread */
 } tn__gemm_plan;
 
 void tn__gemm_plan_choose(tn__gemm_plan *plan);
 
-/* Rows in groups of the kernel's size, with no group of very few rows where that can be helped. */
+/* The number of groups for `rows` rows. Groups have the kernel's size; the last two are balanced to avoid a group
+ * of very few rows. */
 int64_t tn__gemm_groups(const tn__gemm_plan *plan, int64_t rows);
-/* The first row of a group; that of group number `groups` is `rows`. */
+/* The first row of a group; `rows` for the group number past the last one. */
 int64_t tn__gemm_group_begin(const tn__gemm_plan *plan, int64_t rows, int64_t group);
-/* How many rows a group has, with which this many are left. */
+/* The size of the next group if `left` rows are left. */
 int tn__gemm_group_rows(const tn__gemm_plan *plan, int64_t left);
 
-/* Bytes of a copy of B in panels, and the copying. */
+/* Size in bytes of a copy of B in panels, and the function that makes it. */
 size_t tn__gemm_packed_bytes(const tn__gemm_plan *plan);
 void tn__gemm_pack(const tn__gemm_plan *plan, const void *b, void *to);
 
-/* Runs a plan. a is what `rows` or `windows` get as their user, if there are any. ctx may be NULL for a serial plan. */
+/* Runs a plan. If the plan has `rows` or `windows`, a is passed to them as `user`. ctx may be NULL for a serial
+ * plan. */
 void tn__gemm_run(const tn__gemm_plan *plan, tn_kernel_ctx *ctx, const void *a, const void *b, void *c, void *scratch);
-/* The same, with what follows; NULL: nothing. */
+/* The same, followed by the steps of `then` (NULL allowed). */
 void tn__gemm_run_then(const tn__gemm_plan *plan, tn_kernel_ctx *ctx, const void *a, const void *b, void *c,
                        void *scratch, const tn__gemm_then *then);
 

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Between the driver of matrix products and its innermost loops. */
+/* Interface between the driver of matrix products and its innermost loops. */
 #ifndef TN_OPS_KERNEL_PRODUCT_GEMM_KERNEL_H
 #define TN_OPS_KERNEL_PRODUCT_GEMM_KERNEL_H
 
 #include <ops/kernel/product/gemm.h>
 
-#define TN__GEMM_LINE 64 /* bytes of a panel's row at most */
+#define TN__GEMM_LINE 64 /* maximum bytes of one row of a panel */
 
 /* A tile of C: c (+)= a b. Strides are in elements. Term (i, j, t) of row r of A is a[r][i a_outer + j a_inner + t
- * step], and meets B's row i b_outer + j b_inner + t. */
+ * step] and is multiplied by B's row i b_outer + j b_inner + t. */
 typedef struct tn__gemm_tile {
   int rows;
-  bool first;             /* C has no sums yet */
-  bool finish;            /* these are the last terms: bias and clamp follow, of float */
+  bool first;             /* C is uninitialised: the sums start at 0 */
+  bool finish;            /* these are the last terms: apply bias and clamp (float only) */
   uint8_t clamp;          /* tn__gemm_clamp */
-  const void *bias;       /* for each column of C, or NULL */
-  int64_t column, columns; /* of C: b is at the first of them, which begins a panel */
+  const void *bias;       /* one per column of C, or NULL */
+  int64_t column, columns; /* columns of C; the first one begins a panel, to which b points */
   int64_t outer, inner, terms;
   int64_t a_outer, a_inner, step;
   int64_t b_outer, b_inner, b_row, panel;
@@ -26,16 +26,16 @@ typedef struct tn__gemm_tile {
 
 struct tn__gemm_kernel {
   void (*run)(const tn__gemm_tile *tile);
-  /* The same for whole panels, of which one row may have 4, and rows that lie c_row apart. */
+  /* The same for whole panels; rows of C are c_row elements apart. */
   void (*tile)(int rows, int panels, int64_t terms, const void *const *a, int64_t step, const void *b, int64_t b_row,
                int64_t panel, void *c, int64_t c_row, bool first);
   size_t element;
-  int mr; /* rows of a tile, at most */
+  int mr; /* maximum rows of a tile */
   int nr; /* columns of a panel */
-  bool partial; /* `run` takes columns that are not whole panels */
+  bool partial; /* `run` accepts columns that do not fill the last panel */
 };
 
-/* The best for n columns on this processor. */
+/* The best kernel for n columns on this processor. */
 const tn__gemm_kernel *tn__gemm_kernel_find(tn__gemm_type type, int64_t n);
 
 #endif

@@ -1,28 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The innermost loop of matrix products, included by gemm_tiles.c once for each type and vector width.
+/* Template of the innermost loop of matrix products. gemm_tiles.c includes it once for each type and vector width.
  *
  * REAL      number type
- * VBYTES    bytes of a vector
- * VECTORS   of a panel: 1 or 2
- * ROWS      of a tile, at most: 3, 6 or 12
- * SUFFIX    of the names made
- * TARGET    attribute that allows the instructions
- * COMPLEX   1 when elements are pairs of REAL
- * FEW       the suffix of a kernel with as wide panels that is better at 6 rows and less; may be left out. It has PUT,
- * too PUT(to, v, n), GET(from, n)  the first n numbers of a vector, 0 to all; may be left out
- * FLAT      may be defined: see below
- * FINISH    defined when tiles may be finished: REAL is float
- * LARGER(a, b), SMALLER(a, b)  of two vectors, b when one is a NaN; may be left out
+ * VBYTES    bytes per vector
+ * VECTORS   vectors per panel: 1 or 2
+ * ROWS      maximum rows of a tile: 3, 6 or 12
+ * SUFFIX    suffix of the names defined
+ * TARGET    attribute that enables the instructions
+ * COMPLEX   1 if elements are pairs of REAL, else 0
+ * FEW       optional: suffix of a kernel with equally wide panels that is better for up to 6 rows; it has PUT, too
+ * PUT(to, v, n), GET(from, n)  optional: store and load the first n numbers of a vector, from 0 to all
+ * FLAT      optional, see below
+ * FINISH    defined if tiles can be finished (bias and clamp); REAL is then float
+ * LARGER(a, b), SMALLER(a, b)  optional: of two vectors; b if either is NaN
  *
- * A tile is up to ROWS rows by one panel, two rows by two or one row by four; its sums stay in registers while the
- * terms run by. */
+ * A tile is up to ROWS rows by one panel, two rows by two panels, or one row by four. Its sums stay in registers
+ * while all terms are added. */
 
 #define NAME2(a, b) a##b
 #define NAME1(a, b) NAME2(a, b)
 #define NAME(a) NAME1(a, SUFFIX)
 #define LANES ((int)(VBYTES / sizeof(REAL)))
 #define PARTS (1 + COMPLEX)
-#define AHEAD 32 /* terms: what is behind B's next row is asked for, since a large B comes from far away */
+#define AHEAD 32 /* prefetch distance in B, in terms: a large B comes from far down the memory hierarchy */
 #define NR (VECTORS * LANES / PARTS)
 #define INLINE static inline __attribute__((always_inline)) TARGET
 #ifdef PUT
@@ -47,7 +47,7 @@ INLINE NAME(vec) NAME(load)(const REAL *from)
 
 INLINE void NAME(store)(REAL *to, NAME(vec) v) { __builtin_memcpy(to, &v, sizeof v); }
 
-/* Vector v of a row that `left` numbers are there of. */
+/* Vector v of a row of which `left` numbers exist. */
 #ifdef PUT
 #define COUNT(left, v) (int)((left) <= (v) * LANES ? 0 : (left) - (v) * LANES < LANES ? (left) - (v) * LANES : LANES)
 INLINE NAME(vec) NAME(load_at)(const REAL *row, int v, int64_t left)
@@ -68,7 +68,7 @@ INLINE void NAME(store_at)(REAL *row, int v, int64_t left, NAME(vec) value) { NA
 #endif
 
 #if COMPLEX
-/* (re, im) lanes to (-im, re): what multiplying by the imaginary unit does. */
+/* Maps (re, im) lanes to (-im, re), that is, multiplies by the imaginary unit. */
 INLINE NAME(vec) NAME(turn)(NAME(vec) v)
 {
   NAME(vec) r;
@@ -81,7 +81,7 @@ INLINE NAME(vec) NAME(turn)(NAME(vec) v)
 }
 #endif
 
-/* One term: a row of B's panels by a number of each row of A. */
+/* Adds one term: a row of B's panels times one number of each row of A. */
 INLINE void NAME(term)(const int rows, const int vectors, const REAL *const *a, int64_t at, const REAL *b,
                        int64_t panel, NAME(vec) sum[][4 * VECTORS], NAME(vec) sum_im[][4 * VECTORS])
 {
@@ -101,8 +101,8 @@ INLINE void NAME(term)(const int rows, const int vectors, const REAL *const *a, 
   }
 }
 
-/* All terms. Where a term takes long enough (FLAT), runs are gone through without a branch at their ends, which would
- * be mispredicted when they are short. */
+/* Adds all terms. If a term takes long enough (FLAT), runs are traversed without a branch at their ends, because
+ * that branch would be mispredicted for short runs. */
 INLINE void NAME(terms)(const int rows, const int vectors, const tn__gemm_tile *tile, const REAL *const *a,
                         const REAL *b, NAME(vec) sum[][4 * VECTORS], NAME(vec) sum_im[][4 * VECTORS])
 {
@@ -134,7 +134,7 @@ INLINE void NAME(terms)(const int rows, const int vectors, const tn__gemm_tile *
 }
 
 #ifdef FINISH
-/* a > b ? a : b and a < b ? a : b: b when one is a NaN. */
+/* a > b ? a : b and a < b ? a : b; the result is b if either is NaN. */
 #ifdef LARGER
 INLINE NAME(vec) NAME(larger)(NAME(vec) a, NAME(vec) b) { return (NAME(vec))LARGER(a, b); }
 INLINE NAME(vec) NAME(smaller)(NAME(vec) a, NAME(vec) b) { return (NAME(vec))SMALLER(a, b); }
@@ -154,7 +154,7 @@ INLINE NAME(vec) NAME(smaller)(NAME(vec) a, NAME(vec) b)
 }
 #endif
 
-/* What a tile's last sums get: a bias, a clamp. A NaN stays one. */
+/* Applies bias and clamp to a tile's final sums. NaN stays NaN. */
 INLINE void NAME(finish)(const int rows, const int vectors, const tn__gemm_tile *tile, int64_t column, int64_t left,
                          NAME(vec) sum[][4 * VECTORS])
 {
@@ -183,8 +183,8 @@ INLINE void NAME(finish)(const int rows, const int vectors, const tn__gemm_tile 
 }
 #endif
 
-/* `count` times `panels` panels, one after another from a column on. With PUT, the last panel may be part of one: it is
- * alone then. */
+/* Processes `panels` panels at a time, `count` times, from `column` on. With PUT, the last panel may be incomplete;
+ * `panels` is then 1. */
 INLINE void NAME(body)(const int rows, const int panels, const tn__gemm_tile *tile, int64_t column, int64_t count)
 {
   const REAL *a[ROWS];

@@ -3,11 +3,12 @@
 #include <ops/kernel/elements/vectors.h>
 
 #if defined(__clang__)
-/* With its checks of undefined behaviour, clang works on these loops for minutes; gcc's build with sanitizers has them. */
+/* With undefined-behaviour checks clang takes minutes to compile these loops. The sanitizer build with gcc checks
+ * them. */
 #pragma clang attribute push(__attribute__((no_sanitize("undefined", "coverage"))), apply_to = function)
 #endif
 
-/* 16-byte vectors are in the baseline of every machine that has them at all; elsewhere the compiler splits them. */
+/* Every machine that has 16-byte vectors has them in its baseline; elsewhere the compiler splits them. */
 #define REAL float
 #define VBYTES 16
 #define VECTORS 2
@@ -66,7 +67,7 @@
 #if TN__VECTORS > 1
 #include <immintrin.h>
 
-/* All ones in the first n lanes. */
+/* A mask with all bits set in the first n lanes. */
 static inline TN__FOR_AVX2 __m256i lanes_32(int n)
 {
   static const int32_t lanes[16] = { -1, -1, -1, -1, -1, -1, -1, -1 };
@@ -131,8 +132,8 @@ static inline TN__FOR_AVX2 __m256i lanes_64(int n)
 #define COMPLEX 1
 #include <ops/kernel/product/gemm_tile.h>
 
-/* With 32 registers one vector a row is best: numbers of A come from memory with the multiplication, and many rows use
- * what is loaded of B. */
+/* With 32 registers, one vector per row is best: numbers of A are memory operands of the multiplication, and many
+ * rows share each vector loaded from B. */
 #define REAL float
 #define VBYTES 64
 #define VECTORS 1
@@ -162,7 +163,7 @@ static inline TN__FOR_AVX2 __m256i lanes_64(int n)
 #define FLAT
 #include <ops/kernel/product/gemm_tile.h>
 
-/* For what would leave half of the last wide panel empty. */
+/* For column counts that would leave half of the last wide panel empty. */
 #define REAL float
 #define VBYTES 32
 #define VECTORS 1
@@ -177,7 +178,7 @@ static inline TN__FOR_AVX2 __m256i lanes_64(int n)
 #define SMALLER(a, b) _mm256_min_ps((__m256)(a), (__m256)(b))
 #include <ops/kernel/product/gemm_tile.h>
 
-/* Wide vectors are wasted on few columns. */
+/* True if n columns use the wide panels well enough. */
 static bool fits(const tn__gemm_kernel *wide, int64_t n)
 {
   int64_t over = n % wide->nr;
@@ -187,12 +188,12 @@ static bool fits(const tn__gemm_kernel *wide, int64_t n)
 static const tn__gemm_kernel *wider(tn__gemm_type type, int64_t n)
 {
   static const tn__gemm_kernel *const avx2[] = { &kernel_f32_avx2, &kernel_f64_avx2, &kernel_i32_avx2,
-                                                 NULL, /* it has no multiplication of 64 bits */
+                                                 NULL, /* AVX2 has no 64-bit multiplication */
                                                  &kernel_c64_avx2, &kernel_c128_avx2 };
   int vectors = tn__vectors();
   if (vectors == TN__BASELINE) return NULL;
   if (vectors == TN__AVX512 && type == TN__GEMM_F32) {
-    /* A half costs more than half: rows of A are loaded as often. */
+    /* A half-width panel costs more than half: rows of A are loaded just as often. */
     bool half = n <= kernel_f32_half.nr || (n > kernel_f32_avx512.nr && n <= 3 * kernel_f32_half.nr);
     return half ? &kernel_f32_half : &kernel_f32_avx512;
   }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Products of vectors. Integers are computed unsigned: they wrap. */
+/* Products of vectors. Integers are computed as unsigned, so they wrap. */
 #include <ops/kernel/product/product_loops.h>
 
 #include <ops/kernel/elements/complex.h>

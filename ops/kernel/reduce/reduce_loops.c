@@ -7,23 +7,23 @@
 typedef struct c64 { float re, im; } c64;
 typedef struct c128 { double re, im; } c128;
 
-/* Long rows are reduced in so many lanes at once that one line of the cache follows the other. */
+/* Number of lanes in which long rows are reduced: one cache line. */
 #define LANES(T) ((int64_t)(64 / sizeof(T)))
 #if defined(__GNUC__) && !defined(__clang__)
-#define ROLLED _Pragma("GCC unroll 1") /* one vector after the other, not one element */
+#define ROLLED _Pragma("GCC unroll 1") /* keeps the loop over vectors; GCC must not unroll it into elements */
 #else
 #define ROLLED
 #endif
 
 /* The loops of one operation on one type.
- * T, E, ACC     element in memory; as it is computed with; accumulator
- * LOAD(x)       T to E, with what the operation does to each element first
- * MERGE(a, b)   two E to one
- * WIDEN(e)      E to ACC
- * TAKE(a, b)    two ACC to one
- * INIT          ACC of nothing
- * Eight elements are merged before the accumulator is touched: that saves its loads and stores, and where it is wider
- * than E most of the conversions. */
+ * T, E, ACC     types of an element in memory, of an element as computed, and of an accumulator
+ * LOAD(x)       converts T to E and applies the operation's mapping of single elements
+ * MERGE(a, b)   combines two E
+ * WIDEN(e)      converts E to ACC
+ * TAKE(a, b)    combines two ACC
+ * INIT          initial ACC, the result of reducing nothing
+ * Eight elements are merged before the accumulator is updated. This saves loads and stores of the accumulator, and most
+ * of the conversions if ACC is wider than E. */
 #define EIGHT_FOR(E, LOAD, MERGE, WIDEN, TAKE, p, stride, count)                                     \
   for (int64_t j = 0; j < (count); j++) {                                                            \
     E a = MERGE(LOAD((p)[j]), LOAD((p)[(stride) + j]));                                              \
@@ -36,7 +36,7 @@ typedef struct c128 { double re, im; } c128;
 #define ONE_FOR(LOAD, WIDEN, TAKE, count) \
   for (int64_t j = 0; j < (count); j++) acc[j] = TAKE(acc[j], WIDEN(LOAD(in[j])));
 
-/* What every operation has: the baseline, by columns. */
+/* The part that every operation has: baseline loops over columns. */
 #define COLUMNS(name, T, E, ACC, LOAD, MERGE, WIDEN, TAKE, INIT)                                            \
   typedef ACC acc_##name;                                                                                   \
   static void init_##name(void *to, int64_t n)                                                              \
@@ -67,7 +67,8 @@ typedef struct c128 { double re, im; } c128;
     for (; rows > 0; rows--, in += stride) one(to, in, n);                                       \
   }
 
-/* Operations on the types that are seldom reduced: rows by columns of one element, long ones by lanes of them. */
+/* For types that are rarely reduced: rows are reduced with the loops over columns, one element wide, or WALK_LANES
+ * wide for long rows. */
 #define WALK_LANES 32
 typedef struct walk {
   void (*init)(void *acc, int64_t n);
@@ -100,7 +101,7 @@ static void walk_rows(const walk *w, char *acc, const char *in, int64_t n, int64
     walk_rows(&w, to, from, n, stride, outs);                                                \
   }
 
-/* `steps` times LANES elements of a row. */
+/* Reduces `steps` times LANES elements of a row. */
 #define LONG_ROW(long_row, T, E, ACC, LOAD, MERGE, WIDEN, TAKE, INIT)                                                  \
   TN__APART static ACC long_row(const T *restrict in, int64_t steps)                                                   \
   {                                                                                                                    \
@@ -122,7 +123,7 @@ static void walk_rows(const walk *w, char *acc, const char *in, int64_t n, int64
     return TAKE(a, b);                                                                                                 \
   }
 
-/* The others have rows of their own, and all of it for wide vectors, too. */
+/* The other types have separate loops over rows. All their loops are also compiled for wide vectors. */
 #define WIDE_COLUMNS(name, T, E, ACC, LOAD, MERGE, WIDEN, TAKE, INIT, end, attribute)                                  \
   attribute TN__APART static void columns8_##name##_##end(ACC *restrict acc, const T *restrict in, int64_t stride,     \
                                                           int64_t n)                                                   \
@@ -224,7 +225,7 @@ static void columns_step_f16(void *to, const void *from, int64_t rows, int64_t s
     }
 }
 
-/* The mean of nothing is 0 / 0, a NaN. */
+/* The mean of no elements is 0 / 0, a NaN. */
 FINISH(mean_f32, sum_f32, float, (float)(acc / (double)count))
 FINISH(mean_f64, sum_f64, double, acc / (double)count)
 FINISH(mean_f16, sum_f32, uint16_t, tn__half_from_double(acc / (double)count))
@@ -253,7 +254,7 @@ static inline c64 mul_c64(c64 a, c64 b) { return (c64){ a.re * b.re - a.im * b.i
 static inline c128 mul_c128(c128 a, c128 b) { return (c128){ a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re }; }
 static inline float norm_of_c64(c64 a) { return a.re * a.re + a.im * a.im; }
 static inline double norm_of_c128(c128 a) { return a.re * a.re + a.im * a.im; }
-/* The mean of no complex numbers is 0, unlike that of no real ones. */
+/* The mean of no complex numbers is 0, whereas that of no real numbers is NaN. */
 static inline c128 mean_c128(c128 a, int64_t count)
 {
   double n = count == 0 ? 1.0 : (double)count;
@@ -277,7 +278,7 @@ FINISH(prod_c128, prod_c128, c128, acc)
 FINISH(norm_c64, norm_c64, c64, ((c64){ (float)sqrt(acc), 0.0f }))
 FINISH(norm_c128, norm_c128, c128, ((c128){ sqrt(acc), 0.0 }))
 
-/* ---- integers: signed ones add and multiply as unsigned ones do ---- */
+/* ---- integers: signed ones are added and multiplied as unsigned ---- */
 
 #define INTEGER(bits, T, SUM_LOOPS)                                   \
   SUM_LOOPS(sum_u##bits, T, T, T, SAME, add_##T, SAME, add_##T, 0)    \
@@ -291,7 +292,7 @@ INTEGER(16, uint16_t, LOOPS)
 INTEGER(32, uint32_t, WIDE_LOOPS)
 INTEGER(64, uint64_t, WIDE_LOOPS)
 
-/* A sum of squares that wrapped below zero: what x86's conversion makes of a NaN. */
+/* If the sum of squares wrapped below zero, the result is what x86 gives when it converts a NaN. */
 #define SIGNED_NORM(bits, BELOW) \
   FINISH(norm_i##bits, norm_u##bits, int##bits##_t, (int##bits##_t)acc < 0 ? BELOW : (int##bits##_t)sqrt((double)acc))
 SIGNED_NORM(8, 0)
@@ -299,11 +300,11 @@ SIGNED_NORM(16, 0)
 SIGNED_NORM(32, INT32_MIN)
 SIGNED_NORM(64, INT64_MIN)
 
-/* Means are gathered in 64 bits and cut towards zero; the mean of nothing is 0. */
+/* Means are accumulated in 64 bits and truncated towards zero; the mean of no elements is 0. */
 #define DIVISOR(count) ((count) == 0 ? 1 : (count))
 #define WIDE_INT(x) ((int64_t)(x))
 #define WRAP64(a, b) ((int64_t)((uint64_t)(a) + (uint64_t)(b)))
-/* Eight of the short ones fit into 32 bits. */
+/* The sum of eight short integers fits 32 bits. */
 #define MEAN(MEAN_LOOPS, name, T, E)                                         \
   MEAN_LOOPS(mean_##name, T, E, int64_t, (E), ADD, WIDE_INT, WRAP64, 0)      \
   FINISH(mean_##name, mean_##name, T, (T)(acc / DIVISOR(count)))
@@ -316,11 +317,11 @@ MEAN(LOOPS, u32, uint32_t, int64_t)
 FINISH(mean_i64, sum_u64, int64_t, (int64_t)acc / DIVISOR(count))
 FINISH(mean_u64, sum_u64, uint64_t, acc / (uint64_t)DIVISOR(count))
 
-/* ---- extremes: a NaN wins ---- */
+/* ---- maximum and minimum: NaN if any element is NaN ---- */
 
 #define MORE(a, b) ((a) > (b) ? (a) : (b))
 #define LESS(a, b) ((a) < (b) ? (a) : (b))
-/* Two plain selections, which become vector code; one condition of two parts does not. */
+/* Two simple selections, which vectorise; a single condition with two parts does not. */
 #define EXTREME_NAN(T)               \
   static inline T more_##T(T a, T b) \
   {                                  \
@@ -354,7 +355,7 @@ FINISH(min_f16, min_f32, uint16_t, tn__half_from_float(acc))
 FINISH(max_b16, max_f32, uint16_t, tn__bfloat16_from_float(acc))
 FINISH(min_b16, min_f32, uint16_t, tn__bfloat16_from_float(acc))
 
-/* ---- truth ---- */
+/* ---- all and any ---- */
 
 #define TRUTH(x) ((uint8_t)((x) != 0))
 #define AND(a, b) ((uint8_t)((a) & (b)))
@@ -370,7 +371,7 @@ typedef void (*to_floats)(const uint16_t *from, float *to, int64_t n);
 typedef void (*columns_fn)(void *acc, const void *in, int64_t rows, int64_t stride, int64_t n);
 typedef void (*rows_fn)(void *acc, const void *in, int64_t n, int64_t stride, int64_t outs);
 
-#define BLOCK 2048 /* floats: they stay in the cache */
+#define BLOCK 2048 /* floats per block: small enough to stay in the cache */
 #define MOST_COLUMNS (BLOCK / 8)
 
 static void short_columns(to_floats load, columns_fn columns, size_t acc_size, char *acc, const uint16_t *in,
@@ -427,7 +428,7 @@ SHORTS(min)
   { TN__REDUCE_##op, TN_##dtype, sizeof(acc_##loops), init_##loops, columns, rows, combine_##loops, \
     finish_##finish }
 #define ENTRY(op, dtype, loops, finish) ENTRY_OF(op, dtype, loops, columns_##loops, rows_##loops, finish)
-/* Integers share the loops of their unsigned kind; `s` gives the finish its sign where it matters. */
+/* Signed integers share the loops of the unsigned type of the same size. */
 #define INTEGERS(op, name)                                                             \
   ENTRY(op, INT8, name##_u8, name##_u8), ENTRY(op, UINT8, name##_u8, name##_u8),       \
   ENTRY(op, INT16, name##_u16, name##_u16), ENTRY(op, UINT16, name##_u16, name##_u16), \
@@ -468,7 +469,7 @@ const tn__reduce_loops tn__reduce_short_half_sum = {
   finish_sum_f16
 };
 
-/* Those for wide vectors, which are asked first. */
+/* Loops for wide vectors, which are looked up first. */
 #if TN__VECTORS > 1
 #define WIDE_TABLE(X)                                                                                               \
   X(SUM, FLOAT, sum_f32, sum_f32) X(SUM, DOUBLE, sum_f64, sum_f64) X(SUM, INT32, sum_u32, sum_u32)                  \

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The inner loops of reductions, one set for each operation and dtype.
  *
- * An accumulator is what a result is gathered in: wider than the element where that makes sums exact enough (float sums
- * are gathered in double, half in float and double, integer means in 64 bits). No loop branches on data. */
+ * An accumulator collects one result. It is wider than the element where sums need the precision: float sums are
+ * accumulated in double, half in float and double, integer means in 64 bits. No loop branches on data. */
 #ifndef TN_OPS_KERNEL_REDUCE_REDUCE_LOOPS_H
 #define TN_OPS_KERNEL_REDUCE_REDUCE_LOOPS_H
 
@@ -21,30 +21,30 @@ typedef enum tn__reduce_op {
   TN__REDUCE_ANY
 } tn__reduce_op;
 
-/* Widest accumulator, bytes. */
+/* Maximum size of an accumulator in bytes. */
 #define TN__REDUCE_ACC_MAX 16
 
 typedef struct tn__reduce_loops {
   tn__reduce_op op;
   tn_dtype dtype;
   size_t acc_size;
-  /* acc[0..n) = the result of reducing nothing. */
+  /* acc[0..n) = the result of reducing no elements. */
   void (*init)(void *acc, int64_t n);
-  /* acc[j] takes in[i * stride + j] for i < rows, j < n. */
+  /* Reduces in[i * stride + j], i < rows, into acc[j], j < n. */
   void (*columns)(void *acc, const void *in, int64_t rows, int64_t stride, int64_t n);
-  /* acc[o] takes in[o * stride + i] for i < n, o < outs. */
+  /* Reduces in[o * stride + i], i < n, into acc[o], o < outs. */
   void (*rows)(void *acc, const void *in, int64_t n, int64_t stride, int64_t outs);
-  /* acc[j] takes the accumulator other[j]. */
+  /* Combines other[j] into acc[j]. */
   void (*combine)(void *acc, const void *other, int64_t n);
-  /* out[j] = the result; `count` elements went into each. */
+  /* out[j] = the final result of acc[j], which reduced `count` elements. */
   void (*finish)(void *out, const void *acc, int64_t n, int64_t count);
 } tn__reduce_loops;
 
-/* NULL when the operation has none for the dtype. */
+/* NULL if the operation does not support the dtype. */
 const tn__reduce_loops *tn__reduce_loops_find(tn__reduce_op op, tn_dtype dtype);
 
-/* Sums of halves down a few rows, rounded after each addition: TensorFlow's own results, which matter where the terms
- * cancel. Not for many terms: such a sum stops growing at 2048 times its last one. */
+/* Sums of half over columns of a few rows, rounded after each addition as TensorFlow does; this matters if terms
+ * cancel. Not for many terms: such a sum stops growing at 2048 times the size of a term. */
 extern const tn__reduce_loops tn__reduce_short_half_sum;
 #define TN__REDUCE_SHORT 64
 

@@ -3,18 +3,19 @@
 #include <ops/kernel/poll.h>
 #include <ops/kernel/reduce/reduce_plan.h>
 
-/* Accumulators of one call of a loop: they stay in the first cache. */
+/* Maximum accumulators per call of a loop: they stay in the L1 cache. */
 #define BLOCK 256
-/* Below this many elements a reduction is not cut into parts. */
+/* Minimum number of elements per part. */
 #define PART_ELEMENTS (1 << 16)
 #define PARTS_WANTED 64
 #define NS_PER_ELEMENT 0.1
-/* Rows of a block. */
+/* Minimum rows of a block. */
 #define ROWS_AT_LEAST 8
 
 /* ---- planning ---- */
 
-/* Merges dims into `to` (alternating kinds); *first_reduced is the kind of the first. Returns how many. */
+/* Merges dims into `to`, where reduced and kept dimensions alternate. *first_reduced tells the kind of the first one.
+ * Returns the number of merged dimensions. */
 static int32_t merge_dims(const int64_t *dims, int32_t rank, const bool *reduced, tn__reduce_dim *to,
                           bool *first_reduced)
 {
@@ -38,7 +39,7 @@ static int32_t merge_dims(const int64_t *dims, int32_t rank, const bool *reduced
   return n;
 }
 
-/* Takes the innermost one or two of the n merged dims for the typed loops; returns how many are left. */
+/* Assigns the innermost one or two of the n merged dims to the typed loops. Returns how many remain. */
 static int32_t take_inner(tn__reduce_plan *p, const tn__reduce_dim *d, int32_t n, bool first_reduced)
 {
   p->last_reduced = n > 0 && first_reduced == (n % 2 == 1);
@@ -67,7 +68,7 @@ static void split_outer(tn__reduce_plan *p, const tn__reduce_dim *d, int32_t n, 
   }
 }
 
-/* Rows can be gathered in smaller blocks at no cost, so that there are enough of them for all threads. */
+/* If the last dimension is reduced, smaller blocks cost nothing: uses them so that there are enough for all threads. */
 static void cut_blocks(tn__reduce_plan *p)
 {
   p->block = BLOCK;
@@ -78,7 +79,7 @@ static void cut_blocks(tn__reduce_plan *p)
   if (block < BLOCK) p->block = block;
 }
 
-/* A step is one row of columns, or one element of each row. */
+/* Cuts the steps of each result into parts. A step is one row of columns, or one element of each row. */
 static void cut_parts(tn__reduce_plan *p)
 {
   int64_t steps = p->n_reduced_outer * p->rows, outs = p->n_kept_outer * p->width;
@@ -87,7 +88,7 @@ static void cut_parts(tn__reduce_plan *p)
   p->parts = 1;
   p->part = steps;
   if (blocks >= PARTS_WANTED || outs * steps < 2 * PART_ELEMENTS) return;
-  int64_t least = (PART_ELEMENTS + outs - 1) / outs; /* steps that make a part worth it */
+  int64_t least = (PART_ELEMENTS + outs - 1) / outs; /* minimum steps per part */
   int64_t part = (steps * blocks + PARTS_WANTED - 1) / PARTS_WANTED;
   if (part < least) part = least;
   if (part < 64) part = 64;
@@ -148,7 +149,7 @@ static int64_t offset_of(const tn__reduce_dim *dims, int32_t n, int64_t index)
   return offset;
 }
 
-/* Position among the outer reduced dimensions; the next one costs no division. */
+/* Position in the outer reduced dimensions; advances without division. */
 typedef struct odometer {
   int64_t at[TN_MAX_RANK];
   int64_t offset;
@@ -174,7 +175,7 @@ static void odometer_next(odometer *o, const tn__reduce_dim *dims, int32_t n)
   }
 }
 
-/* Gathers steps [begin, end) of the results [first, first + n) of a width that begins at element `base`. */
+/* Accumulates steps [begin, end) of results [first, first + n) within the width that begins at element `base`. */
 static void gather(const tn__reduce_plan *p, const char *in, int64_t base, int64_t first, int64_t n, int64_t begin,
                    int64_t end, void *acc)
 {
@@ -202,11 +203,11 @@ typedef struct run {
   const tn__reduce_plan *plan;
   const char *in;
   char *out;
-  char *partial; /* accumulators by part, then by result */
+  char *partial; /* accumulators, ordered by part, then by result */
   int64_t blocks_of_width;
 } run;
 
-/* Where block b lies: the results it makes and the element it begins at. */
+/* Position of a block: the results it produces and the element it begins at. */
 typedef struct place {
   int64_t first, n, result, base;
 } place;

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How a reduction over some axes of a shape is walked.
+/* Iteration order of a reduction over some axes of a shape.
  *
- * Axes of size 1 are left out and neighbours of one kind are merged, so kept and reduced dimensions alternate. The
- * innermost two are the work of one call of a typed loop:
+ * Axes of size 1 are dropped and adjacent axes of the same kind are merged, so kept and reduced dimensions alternate. A
+ * single call of a typed loop handles the innermost two:
  *
- *   last one kept      a block is `rows` rows of `width` columns, gathered by columns
- *   last one reduced   a block is `width` rows of `rows` elements, each gathered into one accumulator
+ *   last one kept      a block is `rows` rows of `width` columns, accumulated by columns
+ *   last one reduced   a block is `width` rows of `rows` elements, each accumulated into one accumulator
  *
- * The others are outer dimensions, walked by an odometer. When there are few results and much to reduce, the elements
- * of each are cut into parts that are gathered on their own and merged in order; the cut depends on the shape only, so
- * results do not depend on the number of threads. */
+ * The remaining dimensions are outer ones, iterated by an odometer. If there are few results and many elements, the
+ * elements of each result are cut into parts, which are reduced separately and combined in order. The cut depends
+ * only on the shape, so results do not depend on the number of threads. */
 #ifndef TN_OPS_KERNEL_REDUCE_REDUCE_PLAN_H
 #define TN_OPS_KERNEL_REDUCE_REDUCE_PLAN_H
 
@@ -22,27 +22,27 @@ typedef struct tn__reduce_dim {
 } tn__reduce_dim;
 
 typedef struct tn__reduce_plan {
-  size_t bytes;          /* of this allocation */
+  size_t bytes;          /* size of this allocation */
   const tn__reduce_loops *loops;
-  size_t element;        /* bytes */
+  size_t element;        /* bytes per element */
   bool last_reduced;
   int64_t width, width_stride;
   int64_t rows, row_stride;
   int64_t n_kept_outer, n_reduced_outer; /* products of the outer sizes */
-  int64_t block;         /* results that are gathered together, of a width */
-  int64_t count;         /* elements that go into one result */
-  int64_t parts, part;   /* number of parts; steps of one */
+  int64_t block;         /* results of a width that are computed together */
+  int64_t count;         /* elements reduced into each result */
+  int64_t parts, part;   /* number of parts; steps per part */
   int32_t n_kept, n_reduced;
-  tn__reduce_dim *kept, *reduced; /* outer ones, slowest first */
+  tn__reduce_dim *kept, *reduced; /* outer dimensions, slowest first */
 } tn__reduce_plan;
 
-/* NULL without memory. reduced[i] tells whether dimension i is. dims has no zero. */
+/* Creates a plan; NULL if out of memory. reduced[i] tells whether dimension i is reduced. dims must not contain 0. */
 tn__reduce_plan *tn__reduce_plan_new(const tn__reduce_loops *loops, const int64_t *dims, int32_t rank,
                                      const bool *reduced);
 void tn__reduce_plan_free(tn__reduce_plan *plan); /* NULL allowed */
 size_t tn__reduce_plan_scratch(const tn__reduce_plan *plan);
 double tn__reduce_plan_cost(const tn__reduce_plan *plan); /* nanoseconds */
-/* The work: in and out hold what the plan was made for. ctx is for its scratch and its threads. */
+/* Runs the reduction. in and out must match the plan's shape and dtype. ctx provides scratch memory and threads. */
 void tn__reduce_plan_run(const tn__reduce_plan *plan, tn_kernel_ctx *ctx, const void *in, void *out);
 
 #endif

@@ -9,7 +9,7 @@
 
 /* ---- attributes ---- */
 
-/* A list of n numbers; absent leaves them as they are. */
+/* Reads a list of exactly `wanted` numbers. If the op lacks the attribute, *out is unchanged. */
 static tn_status read_list(const tn_operation *op, const char *name, size_t wanted, int64_t *out, tn_error *err)
 {
   const int64_t *values;
@@ -98,9 +98,9 @@ tn_status tn__volume_only_space(const tn_operation *op, const tn__volume_window 
   if (w->batch_size != 1 || w->depth_size != 1)
     return tn_error_set(err, TN_UNIMPLEMENTED, "%s: windows over batch or channels are not supported", type);
   if (w->batch_stride != 1 || w->depth_stride != 1)
-    return tn_error_set(err, TN_UNIMPLEMENTED, "%s: attribute 'strides' goes over batch or channels", type);
+    return tn_error_set(err, TN_UNIMPLEMENTED, "%s: attribute 'strides' is not 1 over batch or channels", type);
   if (w->batch_dilation != 1 || w->depth_dilation != 1)
-    return tn_error_set(err, TN_INVALID_ARGUMENT, "%s: dilations go over batch or channels", type);
+    return tn_error_set(err, TN_INVALID_ARGUMENT, "%s: dilations are not 1 over batch or channels", type);
   return TN_OK;
 }
 
@@ -196,7 +196,7 @@ size_t tn__take(size_t *scratch, size_t bytes)
 
 /* ---- the form that loops read ---- */
 
-/* Of each image, rows and columns change places. */
+/* Transposes each image. */
 typedef struct swap {
   const char *from;
   char *to;
@@ -204,7 +204,7 @@ typedef struct swap {
   size_t element;
 } swap;
 
-/* In squares, so that neither side is read or written a line of the cache at a time for one element. */
+/* Works in squares, so that neither side touches a whole cache line for a single element. */
 #define SQUARE 16
 #define SWAP(T)                                                                            \
   {                                                                                        \

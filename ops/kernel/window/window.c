@@ -15,9 +15,9 @@ tn_status tn__window_read(const tn_operation *op, tn__window *w, tn_error *err)
   return TN_OK;
 }
 
-/* Places of the window, negative when it is longer than the input by a stride and more. Division cuts towards zero, so
- * a window that is longer by less has no place, which is not an error. False when a number leaves int64: sizes can be
- * those of tensors without elements, windows those of an input. */
+/* Computes the number of window positions. It is negative if the window exceeds the input by a stride or more. Division
+ * truncates towards zero, so a window that exceeds it by less has 0 positions, which is not an error. False if a number
+ * overflows int64: sizes may belong to tensors without elements, and window sizes may come from an input. */
 static bool places(tn__window_axis *a, tn__padding padding, int64_t length, int64_t *out)
 {
   int64_t reach, room;

@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tensor arrays, element by element: TensorArray TensorArrayGrad TensorArrayGradWithShape TensorArrayWrite TensorArrayRead
- * TensorArraySize TensorArrayClose, in their three versions.
+/* Tensor arrays, element by element: TensorArray TensorArrayGrad TensorArrayGradWithShape
+ * TensorArrayWrite TensorArrayRead TensorArraySize TensorArrayClose, in their three versions.
  *
- * V3 has handles of dtype resource. The older versions have strings, container and name, and keep the array in the step's
- * container; a handle by reference, of the first version, is seen as one of dtype resource. Elements are kept and handed on
- * without a copy. The flow is a number that nobody reads: it says what comes after what. */
+ * V3 has handles of dtype resource. Older versions have string handles, container and name, and
+ * keep the array in the step's container. The first version's handle by reference is treated as one
+ * of dtype resource. Elements are stored and returned without a copy. The flow is a number whose
+ * value is never read: it only orders the ops. */
 #include <core/base/alloc.h>
 #include <core/base/text.h>
 #include <core/graph/graph_internal.h>
 #include <ops/state/list/tensor_array_ops.h>
 #include <string.h>
 
-/* ---- making ---- */
+/* ---- creation ---- */
 
 typedef struct array_state {
-  tn__array_spec spec; /* but for the size */
+  tn__array_spec spec; /* except the size */
   char *name;
   bool in_step; /* handles are strings */
 } array_state;
@@ -26,7 +27,8 @@ static void destroy_state(void *state)
   tn__free(s, sizeof *s);
 }
 
-/* A string attribute as text that ends at its first zero byte, the node's name where it is empty. NULL without memory. */
+/* A string attribute up to its first zero byte; the node's name if that is empty. NULL if out of
+ * memory. */
 static char *text_or_name(const tn_operation *op, const char *attr)
 {
   const char *text = "";
@@ -75,7 +77,8 @@ static tn_status array_compute(tn_kernel_ctx *ctx)
   tn_resource *resource;
   spec.size = *(const int32_t *)ctx->inputs[0]->data;
   if (spec.size < 0)
-    return tn_error_set(ctx->err, TN_INVALID_ARGUMENT, "a TensorArray of %lld elements is wanted", (long long)spec.size);
+    return tn_error_set(ctx->err, TN_INVALID_ARGUMENT,
+                        "the size of a TensorArray is %lld, wanted 0 or more", (long long)spec.size);
   tn_status st = tn__array_create(&spec, &array, ctx->err);
   if (st == TN_OK) st = tn__array_register(ctx, array, s->name, s->in_step, &resource);
   if (st != TN_OK) return st;
@@ -115,7 +118,7 @@ static tn_status grad_compute(tn_kernel_ctx *ctx)
   tn__shape_scalar(&prepend);
   tn_status st = ctx->n_inputs > 2 ? tn__shape_operand(ctx, 2, &prepend) : TN_OK;
   if (st == TN_OK && !tn__shape_is_known(prepend.dims, prepend.rank))
-    st = tn_error_set(ctx->err, TN_INVALID_ARGUMENT, "input 2, a shape to begin with, has a dimension below 0");
+    st = tn_error_set(ctx->err, TN_INVALID_ARGUMENT, "input 2, the shape to prepend, has a dimension below 0");
   if (st == TN_OK) st = tn__array_input(ctx, &a);
   if (st != TN_OK) return st;
   st = tn__array_gradient_of(a.array, a.name, s->name, &prepend, &gradient, ctx->err);
@@ -165,7 +168,7 @@ static tn_status read_compute(tn_kernel_ctx *ctx)
   return st;
 }
 
-/* ---- the whole ---- */
+/* ---- the whole array ---- */
 
 static tn_status size_compute(tn_kernel_ctx *ctx)
 {
@@ -190,12 +193,12 @@ static tn_status close_compute(tn_kernel_ctx *ctx)
 
 /* ---- shape functions ---- */
 
-/* A handle of the older versions is two strings. */
+/* A handle of the older versions is a vector of two strings. */
 static tn_status infer_handle(tn_infer_ctx *ctx, tn_error *err)
 {
   const int64_t two = 2;
   const tn_operation *op = tn_infer_operation(ctx);
-  bool text = tn_operation_output_dtype(op, 0) != TN_RESOURCE; /* also what is passed by reference */
+  bool text = tn_operation_output_dtype(op, 0) != TN_RESOURCE; /* true for handles by reference, too */
   tn_status st = tn_infer_output(ctx, 0, &two, text, err);
   return st == TN_OK && tn_operation_n_outputs(op) > 1 ? tn_infer_output(ctx, 1, NULL, 0, err) : st;
 }
@@ -214,7 +217,7 @@ static tn_status infer_write(tn_infer_ctx *ctx, tn_error *err)
   return st == TN_OK ? tn__infer_scalar(ctx, err) : st;
 }
 
-/* The node that made the array of a handle, as far as it can be seen from the node that reads it. NULL: it cannot. */
+/* Traces a handle through the graph to the node that made the array; NULL if that fails. */
 static const tn_operation *maker_of(const tn_operation *op)
 {
   static const char *const on[] = { "Enter", "RefEnter", "Identity", "RefIdentity", "Switch", "TensorArrayGrad",
@@ -230,7 +233,7 @@ static const tn_operation *maker_of(const tn_operation *op)
   return NULL;
 }
 
-/* What is written has the shape that the array was made for. */
+/* Elements have the shape that the array was created for. */
 static tn_status infer_read(tn_infer_ctx *ctx, tn_error *err)
 {
   tn__shape unused;

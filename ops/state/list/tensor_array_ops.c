@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What ops on tensor arrays share. */
+/* Shared by ops on tensor arrays. */
 #include <core/base/text.h>
 #include <ops/state/list/tensor_array_ops.h>
 #include <stdatomic.h>
@@ -32,7 +32,8 @@ tn_status tn__array_register(tn_kernel_ctx *ctx, tn__array *array, const char *n
   return st;
 }
 
-/* `name` is cut in two where it has a source. */
+/* Finds an array, or its gradients of name `source` unless that is NULL. `name` has no "@source"
+ * here. */
 static tn_status find_cut(tn_kernel_ctx *ctx, const char *name, const char *source, tn_resource **out)
 {
   tn_status st = tn_kernel_lookup(ctx, TN_STEP_CONTAINER, name, &tn__array_class, out);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tensor arrays, many elements at once: TensorArrayGather TensorArrayPack TensorArrayScatter TensorArrayUnpack
- * TensorArrayConcat TensorArraySplit, in their versions.
+/* Tensor arrays, many elements at a time: TensorArrayGather TensorArrayPack TensorArrayScatter
+ * TensorArrayUnpack TensorArrayConcat TensorArraySplit, in their versions.
  *
- * Elements that are written this way are rows of one tensor, which they hold together. */
+ * Elements written this way are rows of a single tensor, to which each of them holds a reference. */
 #include <core/base/alloc.h>
 #include <core/base/text.h>
 #include <core/tensor/tensor_internal.h>
@@ -14,7 +14,7 @@ static tn_status no_room(tn_kernel_ctx *ctx, int64_t n)
   return tn__no_memory(ctx->err, "elements of a tensor array", (size_t)n * sizeof(tn_tensor *));
 }
 
-/* Room for n tensors, all NULL; NULL without memory. */
+/* Room for n tensors, all NULL. Returns NULL if out of memory. */
 static tn_tensor **new_list(int64_t n) { return tn__alloc_array((size_t)n + 1, sizeof(tn_tensor *)); }
 
 static void free_list(tn_tensor **list, int64_t n)
@@ -24,7 +24,7 @@ static void free_list(tn_tensor **list, int64_t n)
   tn__free(list, ((size_t)n + 1) * sizeof *list);
 }
 
-/* ---- what the attribute says of shapes ---- */
+/* ---- element shape given by the attribute ---- */
 
 typedef struct shape_state {
   const int64_t *dims;
@@ -54,14 +54,14 @@ static tn_status concat_create(const tn_operation *op, void **state, tn_error *e
   return shape_create(op, "element_shape_except0", state, err);
 }
 
-/* The op has no elements to give, so it must be known what none is like. */
+/* With no elements to join, the shape of elements must be fully known. */
 static tn_status want_known(tn_kernel_ctx *ctx, const char *name, const int64_t *dims, int32_t rank)
 {
   char text[160];
   if (tn__shape_is_known(dims, rank)) return TN_OK;
   return tn_error_set(ctx->err, TN_UNIMPLEMENTED,
-                      "TensorArray '%s': no element is wanted, and the shape that elements would have is %s, which is not "
-                      "known well enough", name, tn__format_shape(text, sizeof text, dims, rank));
+                      "TensorArray '%s': no elements are selected, and the shape of elements is %s, which is not "
+                      "fully known", name, tn__format_shape(text, sizeof text, dims, rank));
 }
 
 /* ---- Gather, Pack ---- */
@@ -72,7 +72,7 @@ static tn_status gather_prepare(tn_prepare_ctx *ctx, tn_error *err)
   return st == TN_OK ? tn_prepare_dynamic(ctx, 0, err) : st;
 }
 
-/* All have the shape of the first one, which is as the attribute says. */
+/* Checks that all elements have the shape of the first one, and that it fits the attribute. */
 static tn_status check_alike(tn_kernel_ctx *ctx, const char *name, tn_tensor *const *list, int64_t n, int32_t skip,
                              const int64_t *dims, int32_t rank)
 {
@@ -89,7 +89,7 @@ static tn_status check_alike(tn_kernel_ctx *ctx, const char *name, tn_tensor *co
   }
   tn__format_shape(found, sizeof found, list[bad]->dims + skip, list[bad]->rank - skip);
   return tn_error_set(ctx->err, TN_INVALID_ARGUMENT,
-                      "TensorArray '%s': tensor %lld of those that are put together has shape %s%s, wanted %s", name,
+                      "TensorArray '%s': tensor %lld of those to be joined has shape %s%s, wanted %s", name,
                       (long long)bad, found, skip > 0 ? " after the first dimension" : "",
                       tn__format_shape(wanted, sizeof wanted, dims, rank));
 }
@@ -205,7 +205,7 @@ static tn_status concat_compute(tn_kernel_ctx *ctx)
 
 /* ---- Scatter, Unpack, Split ---- */
 
-/* Where the value is: behind the indices, if there are any. */
+/* The number of the input `value`: after the indices, if there are any. */
 static uint32_t value_of(uint32_t n_inputs, bool split) { return n_inputs == 3 || split ? 1 : 2; }
 
 static tn_status scatter_prepare(tn_prepare_ctx *ctx, tn_error *err)
@@ -226,7 +226,7 @@ static tn_status split_prepare(tn_prepare_ctx *ctx, tn_error *err)
   return st == TN_OK ? tn__array_prepare_flow(ctx, err) : st;
 }
 
-/* Writes n parts of the value: rows, or with lengths so many rows each. */
+/* Writes n parts of the value: single rows, or lengths[k] rows each if `lengths` is not NULL. */
 static tn_status write_parts(tn_kernel_ctx *ctx, const tn__array_ref *a, uint32_t value, const int32_t *indices,
                              const int64_t *lengths, int64_t n)
 {
@@ -245,7 +245,7 @@ static tn_status write_parts(tn_kernel_ctx *ctx, const tn__array_ref *a, uint32_
   return st;
 }
 
-/* Unpack fills the whole array, which may grow to the rows that there are. */
+/* Unpack writes the whole array, which may grow to the number of rows. */
 static tn_status check_unpack(tn_kernel_ctx *ctx, const tn__array_ref *a, int64_t rows, const char *what)
 {
   int64_t size;
@@ -283,7 +283,8 @@ static tn_status check_lengths(tn_kernel_ctx *ctx, int64_t rows)
     if (sum < 0) break;
   }
   if (sum == rows) return TN_OK;
-  return tn_error_set(ctx->err, TN_INVALID_ARGUMENT, "the lengths of input 2 are together %s than the %lld rows of input 1",
+  return tn_error_set(ctx->err, TN_INVALID_ARGUMENT,
+                      "the lengths of input 2 add up to %s than the %lld rows of input 1",
                       sum >= 0 && sum < rows ? "less" : "more", (long long)rows);
 }
 
@@ -302,7 +303,8 @@ static tn_status split_compute(tn_kernel_ctx *ctx)
 
 /* ---- shape functions ---- */
 
-/* The attribute's shape behind one more dimension, of which the indices say how large it is. */
+/* The output's shape is the attribute's with a leading dimension, whose size is the number of
+ * indices. */
 static tn_status infer_gather(tn_infer_ctx *ctx, tn_error *err)
 {
   const int64_t *dims;
@@ -320,7 +322,7 @@ static tn_status infer_gather(tn_infer_ctx *ctx, tn_error *err)
   return tn__infer_set(ctx, 0, &out, err);
 }
 
-/* TensorFlow says nothing of the value here. */
+/* As in TensorFlow, nothing is inferred about the value. */
 static tn_status infer_concat(tn_infer_ctx *ctx, tn_error *err)
 {
   const int64_t unknown = -1;

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tensor arrays: the object behind a handle. */
+/* Tensor arrays: the object referenced by a handle. */
 #include <core/base/text.h>
 #include <core/tensor/tensor_internal.h>
 #include <ops/state/list/tensor_array_store.h>
 #include <string.h>
 
-enum { WRITTEN = 1, READ = 2, CLEARED = 4, SUM = 8 /* the tensor is a sum of ours, which nobody else has */ };
+enum { WRITTEN = 1, READ = 2, CLEARED = 4, SUM = 8 /* the tensor is a sum made here, with no other holder */ };
 
 #define NO_SHAPE UINT32_MAX
 
-/* ---- making and ending ---- */
+/* ---- creation and destruction ---- */
 
-/* What an array is worth to an op that takes strings for a handle. */
+/* The value of the array for ops with string handles: container and name. */
 static tn_status read_handle(void *object, tn_tensor **out, tn_error *err)
 {
   const tn__array *a = object;
@@ -25,7 +25,8 @@ static tn_status read_handle(void *object, tn_tensor **out, tn_error *err)
 const tn_resource_class tn__array_class = { .struct_size = sizeof tn__array_class, .name = "TensorArray",
                                             .destroy = tn__array_destroy, .read = read_handle };
 
-/* Fresh pages are zero already, so a large index costs no memory but for the elements that are written. */
+/* Fresh pages are zero and not touched here, so a large index costs memory only for elements that
+ * are written. */
 static tn_status reserve(tn__array *a, size_t wanted, tn_error *err)
 {
   if (wanted <= a->room) return TN_OK;
@@ -106,12 +107,12 @@ void tn__array_close(tn__array *a)
   tn__charge_settle(&a->charge, 0);
   a->closed = true;
   tn__mutex_unlock(&a->mu);
-  free_items(items, used, room); /* outside: what they hold may be arrays and lists */
+  free_items(items, used, room); /* after unlocking: elements may own arrays and lists */
 }
 
 /* ---- shapes ---- */
 
-/* Puts a shape down, or finds that it is the one that was put down last. False without memory. */
+/* Records a shape, unless it equals the last recorded one. Returns false if out of memory. */
 static bool note_shape(tn__array *a, const int64_t *dims, int32_t rank, uint32_t *at)
 {
   const int64_t *last = a->last_shape == NO_SHAPE ? NULL : a->shapes + a->last_shape;
@@ -187,7 +188,8 @@ static tn_status bad_shape(const char *name, int32_t index, const tn_tensor *t, 
                       tn__format_shape(wanted, sizeof wanted, dims, rank));
 }
 
-/* Adds to an element that was written before. What *value and *spent hold afterwards is the caller's to drop. */
+/* Adds to an element that was written before. On return the caller owns the tensors in *value and
+ * *spent. */
 static tn_status add_to(tn__array *a, const char *name, int32_t index, tn_tensor **value, tn_tensor **spent,
                         tn_error *err)
 {
@@ -255,7 +257,7 @@ tn_status tn__array_write(tn__array *a, const char *name, const int32_t *indices
 
 /* ---- reading ---- */
 
-/* Zeros for an element without a tensor, of the shape that it, or every element, is known to have. */
+/* Zeros for an element without a tensor, in its known shape, or that of all elements. */
 static tn_status read_zeros(tn__array *a, const char *name, int32_t index, tn_tensor **out, tn_error *err)
 {
   const tn__array_item *item = &a->items[index];
@@ -264,8 +266,8 @@ static tn_status read_zeros(tn__array *a, const char *name, int32_t index, tn_te
   const int64_t *shape = shaped ? a->shapes + item->shape : NULL;
   if (!shaped && !tn__shape_is_known(a->element.dims, a->element.rank))
     return tn_error_set(err, TN_INVALID_ARGUMENT,
-                        "TensorArray '%s': element %d is read, but was not written, and it is not known what zeros are to be "
-                        "read: the shape of elements is %s",
+                        "TensorArray '%s': element %d is read, but was not written, and the shape of zeros in its "
+                        "place is not known: the shape of elements is %s",
                         name, (int)index, tn__format_shape(known, sizeof known, a->element.dims, a->element.rank));
   if (a->dtype != TN_BOOL && !tn__can_add(a->dtype))
     return tn_error_set(err, TN_INVALID_ARGUMENT, "TensorArray '%s': element %d is read, but was not written, and there are "
@@ -318,7 +320,8 @@ static tn__array_gradient *find_gradient(const tn__array *a, const char *source)
   return NULL;
 }
 
-/* Elements that were written have a shape, so their gradients are zeros of it until something is written. */
+/* Written elements have a known shape, so their gradients read as zeros of that shape until they
+ * are written. */
 static tn_status copy_shapes(tn__array *g, const tn__array *a, const tn__shape *prepend, tn_error *err)
 {
   int64_t dims[2 * TN_MAX_RANK];

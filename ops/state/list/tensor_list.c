@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tensor lists, element by element: EmptyTensorList TensorListReserve TensorListLength TensorListElementShape
- * TensorListResize TensorListPushBack TensorListPopBack TensorListGetItem TensorListSetItem.
+/* Tensor lists, element by element: EmptyTensorList TensorListReserve TensorListLength
+ * TensorListElementShape TensorListResize TensorListPushBack TensorListPopBack TensorListGetItem
+ * TensorListSetItem.
  *
- * Lists are values; ops/state/list/tensor_list_store.h says how changing one costs no copy. Tensors are kept and handed on as they
- * are. An element that is not set reads as zeros. */
+ * Lists are values; ops/state/list/tensor_list_store.h explains how a list is changed without a
+ * copy. Tensors are referenced, not copied. An element that is not set reads as zeros. */
 #include <core/base/text.h>
 #include <core/tensor/tensor_internal.h>
 #include <ops/state/list/tensor_list_ops.h>
@@ -44,11 +45,11 @@ static tn_status empty_compute(tn_kernel_ctx *ctx)
 static tn_status reserve_compute(tn_kernel_ctx *ctx)
 {
   int32_t n = *(const int32_t *)ctx->inputs[1]->data;
-  if (n < 0) return tn_error_set(ctx->err, TN_INVALID_ARGUMENT, "a list of %d elements is wanted", (int)n);
+  if (n < 0) return tn_error_set(ctx->err, TN_INVALID_ARGUMENT, "the size of a list is %d, wanted 0 or more", (int)n);
   return new_list(ctx, n, -1);
 }
 
-/* ---- what a list is like ---- */
+/* ---- properties of a list ---- */
 
 static tn_status length_compute(tn_kernel_ctx *ctx)
 {
@@ -91,7 +92,8 @@ static tn_status resize_compute(tn_kernel_ctx *ctx)
   int32_t n = *(const int32_t *)ctx->inputs[1]->data;
   tn_status st = tn__list_input(ctx, 0, 0, TN_DTYPE_INVALID, &list);
   if (st != TN_OK) return st;
-  if (n < 0) return tn_error_set(ctx->err, TN_INVALID_ARGUMENT, "a list is to be resized to %d elements", (int)n);
+  if (n < 0)
+    return tn_error_set(ctx->err, TN_INVALID_ARGUMENT, "the new size of a list is %d, wanted 0 or more", (int)n);
   st = tn__list_change(list, n, 0, &out, ctx->err);
   if (st != TN_OK) return st;
   tn__list_done(out);
@@ -99,7 +101,7 @@ static tn_status resize_compute(tn_kernel_ctx *ctx)
   return TN_OK;
 }
 
-/* A version with input `value` at place i. */
+/* Outputs a version of the list with input `value` at index i. */
 static tn_status put(tn_kernel_ctx *ctx, tn__list *list, int64_t i, uint32_t value)
 {
   tn__list *out;
@@ -132,7 +134,7 @@ static tn_status push_compute(tn_kernel_ctx *ctx)
   return put(ctx, list, length, 1);
 }
 
-/* The state is not NULL when a list may grow to an index. */
+/* The state is not NULL if the list may grow to an index. */
 static tn_status set_create(const tn_operation *op, void **state, tn_error *err)
 {
   static const char grows;
@@ -169,7 +171,7 @@ static tn_status get_prepare(tn_prepare_ctx *ctx, tn_error *err)
   return st == TN_OK ? tn_prepare_dynamic(ctx, 0, err) : st;
 }
 
-/* Zeros, of the shape that other elements have when nothing else says it. */
+/* Zeros. If the shape is not given, and `ask_others`, that of the other elements is used. */
 static tn_status zeros(tn_kernel_ctx *ctx, tn__list *list, uint32_t shape_input, bool ask_others, tn_tensor **out)
 {
   tn__shape shape;
@@ -216,7 +218,7 @@ static tn_status pop_compute(tn_kernel_ctx *ctx)
   tn_status st = tn__list_input(ctx, 0, 0, ctx->outputs[1]->dtype, &list);
   if (st != TN_OK) return st;
   int64_t n = tn__list_length(list);
-  if (n == 0) return tn_error_set(ctx->err, TN_INVALID_ARGUMENT, "an element is to be popped from a list without any");
+  if (n == 0) return tn_error_set(ctx->err, TN_INVALID_ARGUMENT, "cannot pop an element from an empty list");
   tn_tensor *tensor = tn__list_get(list, n - 1);
   if (tensor == NULL) st = zeros(ctx, list, 1, false, &tensor);
   if (st == TN_OK) st = give_tensor(ctx, 1, tensor);

@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The elements of a tensor list, concatenated: TensorListConcat TensorListConcatV2.
  *
- * Elements may differ in their first dimension. One that is not set is rows of zeros: as many as leading_dims says for it,
- * else as the shape of elements says, else as all elements have that are set, if they agree. */
+ * Elements may differ in their first dimension. An element that is not set becomes rows of zeros.
+ * Their number is taken from leading_dims, else from the shape of elements, else from the elements
+ * that are set, if they agree. */
 #include <core/base/alloc.h>
 #include <core/base/text.h>
 #include <core/tensor/tensor_internal.h>
 #include <ops/state/list/tensor_list_ops.h>
 
-/* What is known of elements: their first dimension (-1 = not known) and the others. */
+/* The known part of the elements' shape: first dimension (-1 = unknown) and the others. */
 typedef struct parts {
   int64_t first;
   tn__shape rest;
-  bool first_is_said; /* by the op or the list, so that all elements have it */
+  bool first_is_said; /* given by the op or the list, so valid for all elements */
 } parts;
 
-/* State of TensorListConcat: the attribute; its first dimension says nothing, as in TensorFlow. */
+/* State of TensorListConcat: the attribute. Its first dimension is ignored, as in TensorFlow. */
 typedef struct concat_state {
   const int64_t *dims;
   int32_t rank;
@@ -52,7 +53,7 @@ static void shape_to_parts(const int64_t *dims, int32_t rank, bool with_first, p
   if (rank > 0) tn__shape_set(&out->rest, dims + 1, rank - 1);
 }
 
-/* What the op says, and in the second version the list. */
+/* The shape given by the op and, in the second version, by the list. */
 static tn_status said_parts(tn_kernel_ctx *ctx, const tn__list *list, parts *out)
 {
   const concat_state *s = ctx->state;
@@ -74,16 +75,16 @@ static tn_status check_element(tn_kernel_ctx *ctx, parts *p, const tn_tensor *t,
     return tn_error_set(ctx->err, TN_INVALID_ARGUMENT, "element %lld of the list is a scalar, only rows are concatenated",
                         (long long)k);
   if (p->first_is_said && t->dims[0] != p->first)
-    return tn_error_set(ctx->err, TN_INVALID_ARGUMENT, "element %lld of the list has %lld rows, elements are to have %lld",
+    return tn_error_set(ctx->err, TN_INVALID_ARGUMENT, "element %lld of the list has %lld rows, wanted %lld",
                         (long long)k, (long long)t->dims[0], (long long)p->first);
   return tn__merge_or_fail(ctx->err, "elements of a list after their first dimensions", &p->rest, t->dims + 1, t->rank - 1);
 }
 
-/* Completes what is known by the elements that are set. */
+/* Completes the shape from the elements that are set. */
 static tn_status ask_elements(tn_kernel_ctx *ctx, parts *p, tn_tensor *const *items, int64_t n)
 {
   char text[160];
-  int64_t common = -2; /* -2: none so far, -1: they differ */
+  int64_t common = -2; /* -2: no element yet, -1: they differ */
   for (int64_t k = 0; k < n; k++) {
     if (items[k] == NULL) continue;
     tn_status st = check_element(ctx, p, items[k], k);
@@ -98,7 +99,7 @@ static tn_status ask_elements(tn_kernel_ctx *ctx, parts *p, tn_tensor *const *it
                       tn__format_shape(text, sizeof text, p->rest.dims, p->rest.rank));
 }
 
-/* How many rows element k has. */
+/* The number of rows of element k. */
 static tn_status rows_of(tn_kernel_ctx *ctx, const parts *p, const tn_tensor *item, int64_t k, int64_t *rows)
 {
   const tn_view *leading = ctx->n_inputs > 2 ? ctx->inputs[2] : NULL;
@@ -106,7 +107,7 @@ static tn_status rows_of(tn_kernel_ctx *ctx, const parts *p, const tn_tensor *it
   *rows = item != NULL ? item->dims[0] : said ? ((const int64_t *)leading->data)[k] : p->first;
   if (*rows >= 0) return TN_OK;
   return tn_error_set(ctx->err, TN_INVALID_ARGUMENT, "element %lld of the list is not set, and %s", (long long)k,
-                      said ? "leading_dims has a number below 0 for it" : "nothing says how many rows it is to have");
+                      said ? "leading_dims has a number below 0 for it" : "its number of rows is not known");
 }
 
 static tn_status give_lengths(tn_kernel_ctx *ctx, const parts *p, tn_tensor *const *items, int64_t n, int64_t *total)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What ops on tensor lists share. */
+/* Shared by ops on tensor lists. */
 #include <core/base/text.h>
 #include <core/tensor/tensor_internal.h>
 #include <ops/state/list/tensor_list_ops.h>

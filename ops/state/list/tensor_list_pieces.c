@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tensor lists from tensors and back: TensorListFromTensor TensorListStack TensorListGather TensorListScatter
- * TensorListScatterV2 TensorListScatterIntoExistingList TensorListSplit. TensorListConcat has a file of its own.
+/* Tensor lists from tensors and back: TensorListFromTensor TensorListStack TensorListGather
+ * TensorListScatter TensorListScatterV2 TensorListScatterIntoExistingList TensorListSplit.
+ * TensorListConcat is in tensor_list_concat.c.
  *
- * Elements that come from one tensor are rows of it and hold it together; nothing is copied. */
+ * Elements made from a tensor are rows of it, and each holds a reference to it; nothing is copied. */
 #include <core/base/alloc.h>
 #include <core/base/text.h>
 #include <core/tensor/tensor_internal.h>
@@ -51,7 +52,7 @@ static tn_status stack_compute(tn_kernel_ctx *ctx)
   return st;
 }
 
-/* References to the elements that the indices say. */
+/* References to the elements at the indices. */
 static tn_status pick(tn_kernel_ctx *ctx, tn__list *list, const tn_view *indices, tn_tensor **to)
 {
   const int32_t *at = indices->data;
@@ -85,13 +86,13 @@ static tn_status gather_compute(tn_kernel_ctx *ctx)
 
 /* ---- elements from one tensor ---- */
 
-/* The tensor has rows of this shape. */
+/* Checks that the tensor has rows of this shape. */
 static tn_status check_rows(tn_kernel_ctx *ctx, const tn__shape *shape)
 {
   char said[160], found[160];
   const tn_view *v = ctx->inputs[0];
   if (tn__shape_fits(shape->dims, shape->rank, v->dims + 1, v->rank - 1)) return TN_OK;
-  return tn_error_set(ctx->err, TN_INVALID_ARGUMENT, "input 0 has rows of shape %s, elements are to have shape %s",
+  return tn_error_set(ctx->err, TN_INVALID_ARGUMENT, "input 0 has rows of shape %s, elements must have shape %s",
                       tn__format_shape(found, sizeof found, v->dims + 1, v->rank - 1),
                       tn__format_shape(said, sizeof said, shape->dims, shape->rank));
 }
@@ -102,7 +103,8 @@ static tn_status rows_prepare(tn_prepare_ctx *ctx, tn_error *err)
   return st == TN_OK ? tn__prepare_scalar(ctx, err) : st;
 }
 
-/* Sets elements indices[k] (NULL: k) of a list that nobody has seen yet to rows of a tensor, with lengths to several rows. */
+/* Sets elements indices[k] (k if NULL) of a list that is not shared yet to rows of a tensor, or to
+ * lengths[k] rows each if `lengths` is not NULL. */
 static tn_status set_rows(tn__list *list, tn_tensor *whole, const int32_t *indices, const int64_t *lengths, int64_t n,
                           tn_error *err)
 {
@@ -118,7 +120,7 @@ static tn_status set_rows(tn__list *list, tn_tensor *whole, const int32_t *indic
   return st;
 }
 
-/* A new list of `length` elements, n of them parts of input 0. */
+/* Outputs a new list of `length` elements, n of which are parts of input 0. */
 static tn_status give_rows(tn_kernel_ctx *ctx, const tn__shape *shape, int64_t length, const int32_t *indices,
                            const int64_t *lengths, int64_t n)
 {
@@ -155,7 +157,7 @@ static tn_status scatter_prepare(tn_prepare_ctx *ctx, tn_error *err)
   return st == TN_OK ? tn__prepare_scalar(ctx, err) : st;
 }
 
-/* *length becomes what the largest index needs. limit -1: none. */
+/* Raises *length to what the largest index requires. limit -1: no limit. */
 static tn_status check_indices(const tn_kernel_ctx *ctx, uint32_t i, int64_t limit, int64_t *length)
 {
   const tn_view *v = ctx->inputs[i];
@@ -174,7 +176,9 @@ static tn_status scatter_compute(tn_kernel_ctx *ctx)
   tn__shape shape;
   const tn_view *indices = ctx->inputs[1];
   int64_t limit = ctx->n_inputs > 3 ? *(const int32_t *)ctx->inputs[3]->data : -1, length = limit < 0 ? 0 : limit;
-  if (limit < -1) return tn_error_set(ctx->err, TN_INVALID_ARGUMENT, "a list of %lld elements is wanted", (long long)limit);
+  if (limit < -1)
+    return tn_error_set(ctx->err, TN_INVALID_ARGUMENT, "the size of a list is %lld, wanted -1 or more",
+                        (long long)limit);
   tn_status st = tn__shape_operand(ctx, 2, &shape);
   if (st == TN_OK) st = check_rows(ctx, &shape);
   if (st == TN_OK) st = check_indices(ctx, 1, limit, &length);
@@ -192,7 +196,7 @@ static tn_status existing_prepare(tn_prepare_ctx *ctx, tn_error *err)
   return st == TN_OK ? tn__prepare_scalar(ctx, err) : st;
 }
 
-/* Rows are made before the list is locked. */
+/* Makes the rows before locking the list. */
 static tn_status put_rows(tn_kernel_ctx *ctx, tn__list *list, int64_t length, tn_tensor **rows, int64_t n)
 {
   tn__list *out;
@@ -236,8 +240,8 @@ static tn_status split_prepare(tn_prepare_ctx *ctx, tn_error *err)
   return st == TN_OK ? tn__want_rank(ctx, 2, 1, err) : st;
 }
 
-/* The lengths take all rows. Elements have the shape of the whole but for the first dimension, which is not looked at, as in
- * TensorFlow. */
+/* Checks that the lengths add up to all rows. Elements have the shape of the whole except the first
+ * dimension, which is ignored, as in TensorFlow. */
 static tn_status check_lengths(tn_kernel_ctx *ctx, const tn__shape *shape)
 {
   const tn_view *v = ctx->inputs[0], *lengths = ctx->inputs[2];
@@ -245,9 +249,10 @@ static tn_status check_lengths(tn_kernel_ctx *ctx, const tn__shape *shape)
   int64_t left = v->dims[0];
   char said[160], found[160];
   if (shape->rank == 0)
-    return tn_error_set(ctx->err, TN_INVALID_ARGUMENT, "elements are to be scalars, parts of a tensor are at least vectors");
+    return tn_error_set(ctx->err, TN_INVALID_ARGUMENT,
+                        "elements must be scalars, but parts of a tensor are at least vectors");
   if (shape->rank > 0 && !tn__shape_fits(shape->dims + 1, shape->rank - 1, v->dims + 1, v->rank - 1))
-    return tn_error_set(ctx->err, TN_INVALID_ARGUMENT, "input 0 has shape %s, elements are to have shape %s",
+    return tn_error_set(ctx->err, TN_INVALID_ARGUMENT, "input 0 has shape %s, elements must have shape %s",
                         tn__format_shape(found, sizeof found, v->dims, v->rank),
                         tn__format_shape(said, sizeof said, shape->dims, shape->rank));
   for (int64_t k = 0; k < lengths->count; k++) {
@@ -272,7 +277,7 @@ static tn_status split_compute(tn_kernel_ctx *ctx)
 
 /* ---- shape functions ---- */
 
-/* One more dimension in front of the shape that input i asks for. */
+/* The shape wanted by input i, with a leading dimension of size n. */
 static tn_status infer_stacked(tn_infer_ctx *ctx, size_t i, int64_t n, tn_error *err)
 {
   tn__shape element, out;

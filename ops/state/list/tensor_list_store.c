@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tensor lists: a store with the elements of the newest version, and what older versions had in their places.
+/* Tensor lists: a store holds the elements of the newest version, and older versions record where
+ * they differ.
  *
- * Versions of a store are a chain from the oldest to the newest. Version v has notes (i, tensor): what v has at i, where a
- * newer version put something else; the first note for an i counts, and without one v has what the next version has. */
+ * The versions of a store form a chain from the oldest to the newest. A version has notes (i,
+ * tensor): its own element i, which a newer version replaced. The first note for an index is valid.
+ * Without a note, the element is that of the next newer version. */
 #include <core/base/alloc.h>
 #include <core/base/lock.h>
 #include <core/base/text.h>
@@ -17,7 +19,7 @@ typedef struct note {
   tn_tensor *tensor; /* a reference, NULL = not set */
 } note;
 
-/* Notes that were made at one change. */
+/* Notes made by a single change. */
 typedef struct notes {
   struct notes *previous, *next;
   size_t n, room;
@@ -26,22 +28,22 @@ typedef struct notes {
 
 typedef struct store {
   tn__mutex mu;
-  tn__list_kind kind; /* dims are behind the struct */
+  tn__list_kind kind; /* dims are stored after the struct */
   size_t bytes;       /* of this allocation */
   _Atomic uint32_t versions;
-  tn_tensor **items;  /* guarded by mu, as all of the chain */
+  tn_tensor **items;  /* guarded by mu, like the whole chain */
   size_t room;
   tn__charge charge;  /* of items */
 } store;
 
 struct tn__list {
-  tn_handle handle; /* first: an element of a tensor points at it */
+  tn_handle handle; /* must be first: tensor elements point to it */
   _Atomic uint32_t refs;
-  bool locked; /* between change and done: by the one thread that makes it */
+  bool locked; /* between change and done; used only by the thread that changes it */
   store *store;
   int64_t length;
   tn__list *older, *newer; /* guarded by the store's mu; not references */
-  notes *first, *last;     /* guarded by it, too */
+  notes *first, *last;     /* guarded by the same mutex */
   tn__list *next_dead;
 };
 
@@ -65,7 +67,7 @@ tn__list *tn__list_ref(tn__list *l)
   return l;
 }
 
-/* ---- making ---- */
+/* ---- creation ---- */
 
 static tn_status no_change(int64_t length, tn_error *err)
 {
@@ -110,7 +112,7 @@ static tn_status new_store(const tn__list_kind *kind, int64_t length, store **ou
   return st;
 }
 
-/* The last version is the last to use the mutex, too. */
+/* The last version also owns the mutex, so the store is freed with it. */
 static void free_version(tn__list *l)
 {
   store *s = l->store;
@@ -146,7 +148,7 @@ static void free_notes(notes *n)
   }
 }
 
-/* Puts a chain of notes behind those of a version. */
+/* Appends a chain of notes to those of a version. */
 static void append_notes(tn__list *l, notes *first, notes *last)
 {
   if (first == NULL) return;
@@ -177,7 +179,8 @@ tn_tensor *tn__list_get(tn__list *l, int64_t i)
   return t;
 }
 
-/* What version l has, without references: from the newest back, so that the first note for a place is the last word. */
+/* Copies the elements of version l, without references. Walks from the newest version back, and
+ * through notes backwards, so that the first note for an index is applied last. */
 static void copy_items(const tn__list *l, tn_tensor **to)
 {
   const tn__list *newest = l;
@@ -221,12 +224,12 @@ void tn__list_all_free(tn_tensor **items, int64_t n)
   if (items == NULL) return;
   tn__drop_tensors(items, n);
   tn__free(items, ((size_t)n + 1) * sizeof *items);
-  tn__account_credit(tn__account_now, ((size_t)n + 1) * sizeof *items); /* in the step that took them */
+  tn__account_credit(tn__account_now, ((size_t)n + 1) * sizeof *items); /* credited to the step that charged them */
 }
 
 /* ---- changing ---- */
 
-/* A store of its own for what version l has, cut to length or filled up. */
+/* Copies version l into a store of its own, truncated or extended to `length`. */
 static tn_status copy_version(tn__list *l, int64_t length, tn__list **out, tn_error *err)
 {
   int64_t room = length > l->length ? length : l->length;
@@ -242,7 +245,8 @@ static tn_status copy_version(tn__list *l, int64_t length, tn__list **out, tn_er
   return TN_OK;
 }
 
-/* Notes what the version before has at i, if anybody is to know. There is room. */
+/* Records the previous version's element i, unless it is unset and past that version's end. There
+ * must be room. */
 static void note_old(tn__list *older, int64_t i, tn_tensor *tensor)
 {
   if (i >= older->length && tensor == NULL) return;
@@ -250,7 +254,8 @@ static void note_old(tn__list *older, int64_t i, tn_tensor *tensor)
   b->items[b->n++] = (note){ i, tensor };
 }
 
-/* The store holds as many, all past `length` NULL. Geometrically: pushing is the usual reason. */
+/* Makes room in the store for `to` elements, all from `from` on NULL. Grows geometrically, as for
+ * repeated pushes. */
 static tn_status grow_items(store *s, int64_t from, int64_t to, tn_error *err)
 {
   if (to <= from) return TN_OK;
@@ -301,10 +306,10 @@ void tn__list_put(tn__list *v, int64_t i, tn_tensor *tensor)
   tn_tensor **place = &v->store->items[i], *old = *place;
   *place = tensor;
   if (v->locked) note_old(v->older, i, old);
-  else tn_tensor_unref(old); /* a store of its own */
+  else tn_tensor_unref(old); /* a private copy: no older version */
 }
 
-/* Notes without anything in them go again: pushes leave none. */
+/* Removes the notes of a change if they are empty, as after a push. */
 void tn__list_done(tn__list *v)
 {
   if (!v->locked) return;
@@ -321,7 +326,7 @@ void tn__list_done(tn__list *v)
   if (empty) free_notes(b);
 }
 
-/* ---- ending ---- */
+/* ---- destruction ---- */
 
 static void unlink_version(tn__list *v)
 {
@@ -329,7 +334,8 @@ static void unlink_version(tn__list *v)
   if (v->newer != NULL) v->newer->older = v->older;
 }
 
-/* The newest, v, ends, and the store goes back to what the one before has. What it had stands in the returned notes. */
+/* Destroys the newest version, v, and restores the store to the version before it. The returned
+ * notes then own the elements of v that were replaced. */
 static notes *go_back(tn__list *v)
 {
   tn__list *l = v->older;
@@ -349,8 +355,9 @@ static notes *go_back(tn__list *v)
   return all;
 }
 
-/* Takes v out of the chain, or, when it is the newest and has many elements that the one before has not, some of these: then
- * it is called again. What is to be dropped outside of the lock stands in *spent and some[*n]. True when v is out. */
+/* Removes v from the chain. If v is the newest and has more elements than the version before it,
+ * takes out up to `room` of them first, and must be called again if some are left. Elements to
+ * release after unlocking are in *spent and some[*n]. Returns true once v is removed. */
 static bool leave_chain(tn__list *v, notes **spent, tn_tensor **some, int64_t *n, int64_t room)
 {
   store *s = v->store;
@@ -389,7 +396,8 @@ static void destroy(tn__list *v)
   free_version(v);
 }
 
-/* Lists may hold lists, as deep as a loop makes them: ends that follow from an end are put in a queue, not on the stack. */
+/* Lists may be nested to any depth by loops, so lists released in turn are queued rather than
+ * released recursively. */
 void tn__list_unref(tn__list *l)
 {
   static _Thread_local struct {

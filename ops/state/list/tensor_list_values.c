@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tensor lists as values: TensorListConcatLists TensorListPushBackBatch, and AddN and ZerosLike of lists. These take tensors
- * of lists of any shape, list by list. */
+/* Tensor lists as values: TensorListConcatLists TensorListPushBackBatch, and AddN and ZerosLike of
+ * lists. They accept tensors of lists of any shape and process them list by list. */
 #include <core/base/alloc.h>
 #include <core/base/text.h>
 #include <core/tensor/tensor_internal.h>
@@ -22,7 +22,7 @@ static bool same_shapes(const tn__list_kind *a, const tn__list_kind *b)
   return true;
 }
 
-/* The second one's elements are taken before the first one is locked: they may have one store. */
+/* The second list's elements are fetched before the first is locked, because both may share a store. */
 static tn_status join_lists(tn_kernel_ctx *ctx, tn__list *a, tn__list *b, tn__list **out)
 {
   int64_t n = tn__list_length(a), m = tn__list_length(b);
@@ -91,7 +91,7 @@ static tn_status push_row(tn_kernel_ctx *ctx, tn_tensor *whole, int64_t k)
   tn_status st = tn__list_input(ctx, 0, k, whole->dtype, &list);
   if (st == TN_OK) st = tn__list_fits(ctx, list, ctx->inputs[1], 1);
   if (st != TN_OK) return st;
-  int64_t n = tn__list_length(list); /* the most that may be pushed is not looked at here, as in TensorFlow */
+  int64_t n = tn__list_length(list); /* the maximum length is ignored here, as in TensorFlow */
   st = tn__rows_of(whole, k, 1, false, &row, ctx->err);
   if (st != TN_OK) return st;
   st = tn__list_change(list, n + 1, 0, &out, ctx->err);
@@ -117,12 +117,12 @@ static tn_status batch_compute(tn_kernel_ctx *ctx)
 
 /* ---- zeros and sums ---- */
 
-/* Lists may have lists for elements; more levels than this are refused, since each takes some stack. */
+/* Lists may contain lists. Deeper nesting is rejected, because each level uses some stack. */
 #define MAX_DEPTH 64
 
 static tn_status too_deep(tn_error *err)
 {
-  return tn_error_set(err, TN_RESOURCE_EXHAUSTED, "lists are in lists more than %d levels deep", MAX_DEPTH);
+  return tn_error_set(err, TN_RESOURCE_EXHAUSTED, "lists are nested more than %d levels deep", MAX_DEPTH);
 }
 
 static tn_status zeros_of_tensor(const tn_tensor *t, tn_tensor **out, int depth, tn_error *err);
@@ -134,7 +134,7 @@ static tn_status zeros_of(tn_handle *handle, tn_handle **out, int depth, tn_erro
   *out = NULL;
   if (handle == NULL) return TN_OK;
   if (list == NULL)
-    return tn_error_set(err, TN_INVALID_ARGUMENT, "there is no %s of zeros", handle->cls->type_name);
+    return tn_error_set(err, TN_INVALID_ARGUMENT, "a %s has no zeros", handle->cls->type_name);
   if (depth > MAX_DEPTH) return too_deep(err);
   int64_t n = tn__list_length(list);
   tn_status st = tn__list_all(list, &items, err);
@@ -154,7 +154,7 @@ static tn_status zeros_of(tn_handle *handle, tn_handle **out, int depth, tn_erro
 static tn_status zeros_of_tensor(const tn_tensor *t, tn_tensor **out, int depth, tn_error *err)
 {
   if (t->dtype != TN_VARIANT && t->dtype != TN_BOOL && !tn__can_add(t->dtype))
-    return tn_error_set(err, TN_INVALID_ARGUMENT, "there are no zeros of dtype %s", tn_dtype_name(t->dtype));
+    return tn_error_set(err, TN_INVALID_ARGUMENT, "dtype %s has no zeros", tn_dtype_name(t->dtype));
   tn_status st = tn__zeros(t->dtype, t->dims, t->rank, out, err);
   for (int64_t k = 0; st == TN_OK && t->dtype == TN_VARIANT && k < t->count; k++)
     st = zeros_of(((tn_handle *const *)t->data)[k], (tn_handle **)(*out)->data + k, depth + 1, err);
@@ -166,15 +166,16 @@ static tn_status zeros_of_tensor(const tn_tensor *t, tn_tensor **out, int depth,
 
 static tn_status sum_of_tensors(tn_tensor *a, tn_tensor *b, tn_tensor **out, int depth, tn_error *err);
 
-/* Two lists fit when their elements may have one shape; the sum's are of both. */
+/* Two lists can be added if the shapes of their elements can be merged; the sum has the merged
+ * shape. */
 static tn_status sum_kind(tn__list *a, tn__list *b, tn__shape *shape, tn__list_kind *out, tn_error *err)
 {
   const tn__list_kind *p = tn__list_kind_of(a), *q = tn__list_kind_of(b);
   if (p->dtype != q->dtype)
-    return tn_error_set(err, TN_INVALID_ARGUMENT, "lists of dtypes %s and %s are added", tn_dtype_name(p->dtype),
+    return tn_error_set(err, TN_INVALID_ARGUMENT, "lists of dtypes %s and %s cannot be added", tn_dtype_name(p->dtype),
                         tn_dtype_name(q->dtype));
   if (tn__list_length(a) != tn__list_length(b))
-    return tn_error_set(err, TN_INVALID_ARGUMENT, "lists of %lld and %lld elements are added",
+    return tn_error_set(err, TN_INVALID_ARGUMENT, "lists of %lld and %lld elements cannot be added",
                         (long long)tn__list_length(a), (long long)tn__list_length(b));
   tn__shape_set(shape, p->dims, p->rank);
   tn_status st = tn__merge_or_fail(err, "elements of lists that are added", shape, q->dims, q->rank);
@@ -188,7 +189,7 @@ static tn_status sum_items(tn__list *sum, tn_tensor *const *x, tn_tensor *const 
   for (int64_t k = 0; st == TN_OK && k < tn__list_length(sum); k++) {
     tn_tensor *t = NULL;
     if (x[k] != NULL && y[k] != NULL) st = sum_of_tensors(x[k], y[k], &t, depth, err);
-    else t = tn_tensor_ref(x[k] != NULL ? x[k] : y[k]); /* what is not set counts as zeros */
+    else t = tn_tensor_ref(x[k] != NULL ? x[k] : y[k]); /* unset elements count as zeros */
     if (st == TN_OK) tn__list_put(sum, k, t);
   }
   return st;
@@ -215,7 +216,7 @@ static tn_status sum_of_lists(tn__list *a, tn__list *b, tn__list **out, int dept
   return st;
 }
 
-/* *out is a reference; nothing plus something is that. */
+/* The caller owns *out. If one operand is NULL, the sum is the other. */
 static tn_status sum_of(tn_handle *a, tn_handle *b, tn_handle **out, int depth, tn_error *err)
 {
   tn__list *p = tn__handle_list(a), *q = tn__handle_list(b), *sum;
@@ -238,7 +239,7 @@ static tn_status sum_of_tensors(tn_tensor *a, tn_tensor *b, tn_tensor **out, int
   char x[160], y[160];
   *out = NULL;
   if (!tn__shape_fits(a->dims, a->rank, b->dims, b->rank))
-    return tn_error_set(err, TN_INVALID_ARGUMENT, "elements of shapes %s and %s are added",
+    return tn_error_set(err, TN_INVALID_ARGUMENT, "elements of shapes %s and %s cannot be added",
                         tn__format_shape(x, sizeof x, a->dims, a->rank), tn__format_shape(y, sizeof y, b->dims, b->rank));
   if (a->dtype != TN_VARIANT && !tn__can_add(a->dtype))
     return tn_error_set(err, TN_INVALID_ARGUMENT, "elements of dtype %s cannot be added", tn_dtype_name(a->dtype));
@@ -264,7 +265,7 @@ static tn_status like_prepare(tn_prepare_ctx *ctx, tn_error *err)
   return tn_prepare_output_like(ctx, 0, 0, err);
 }
 
-/* Makes element k of the output the handle, and takes the reference over. */
+/* Sets element k of the output to the handle; takes over the reference. */
 static void give(const tn_kernel_ctx *ctx, int64_t k, tn_handle *handle)
 {
   tn_handle **place = (tn_handle **)ctx->outputs[0]->data + k, *old = *place;

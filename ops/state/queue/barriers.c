@@ -1,19 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Barrier BarrierInsertMany BarrierTakeMany BarrierClose BarrierReadySize BarrierIncompleteSize: elements by key, whose
- * components come at different times; complete ones are taken in the order in which their keys came.
+/* Barrier BarrierInsertMany BarrierTakeMany BarrierClose BarrierReadySize BarrierIncompleteSize:
+ * elements by key whose components are inserted at different times. Complete elements are taken in
+ * the order in which their keys were first inserted.
  *
- * Complete elements are a priority queue: by the number of the insertion that brought the key. Its lock guards it all. */
+ * Complete elements are in a priority queue, ordered by the number of the insertion that added the
+ * key. The lock of that queue guards the whole barrier. */
 #include <core/base/alloc.h>
 #include <core/base/map.h>
 #include <ops/state/queue/queue_step.h>
 
-/* An element's parts: the number of the insertion, the key, then components. */
+/* Parts of an element: the number of the insertion, the key, then the components. */
 enum { PART_NUMBER, PART_KEY, PARTS_BEFORE };
 
 typedef struct barrier {
   tn__queue ready;
-  tn__map incomplete;    /* elements by key; keys lie in the elements' own parts */
-  int64_t n_insertions;  /* of new keys; the first one's number is INT64_MIN */
+  tn__map incomplete;    /* elements by key; the keys are owned by the elements' parts */
+  int64_t n_insertions;  /* insertions that added keys; the first one is numbered INT64_MIN */
   bool closed, cancelled;
 } barrier;
 
@@ -104,15 +106,15 @@ static tn_status barrier_compute(tn_kernel_ctx *ctx)
 
 /* ---- BarrierInsertMany ---- */
 
-/* One call: what it inserts, and what it changed so far. */
+/* One call: its operands, and its changes so far. */
 typedef struct insertion {
   barrier *b;
   const tn_string *keys;
   int64_t n;
-  uint32_t part;               /* of elements, that is inserted */
-  tn_tensor *values;           /* a row for each key */
+  uint32_t part;               /* the part of elements that is inserted */
+  tn_tensor *values;           /* one row per key */
   tn_tensor *number;           /* int64 scalar */
-  tn__queue_element **touched; /* by key, the first n_touched */
+  tn__queue_element **touched; /* one per key; the first n_touched are set */
   int64_t n_touched, n_new;
 } insertion;
 
@@ -132,7 +134,7 @@ static tn_status insert_prepare(tn_prepare_ctx *ctx, tn_error *err)
   tn_status st = tn__want_rank(ctx, 1, 1, err);
   if (st == TN_OK) st = tn__want_rank_at_least(ctx, 2, 1, err);
   if (st != TN_OK || ctx->inputs[1].count == ctx->inputs[2].dims[0]) return st;
-  return tn_error_set(err, TN_INVALID_ARGUMENT, "%s: there are %lld keys and %lld rows of values, wanted as many",
+  return tn_error_set(err, TN_INVALID_ARGUMENT, "%s: there are %lld keys and %lld rows of values, wanted equal numbers",
                       tn_operation_type(ctx->op), (long long)ctx->inputs[1].count, (long long)ctx->inputs[2].dims[0]);
 }
 
@@ -158,7 +160,7 @@ static tn_status check_values(const tn_kernel_ctx *ctx, const barrier *b, int64_
                       tn__format_shape(found, sizeof found, v->dims, v->rank));
 }
 
-/* A new element of this key. NULL without memory. */
+/* A new element with this key. Returns NULL if out of memory. */
 static tn__queue_element *new_element(insertion *in, const char *key, size_t size, tn_error *err)
 {
   tn__queue_element *e = tn__queue_element_new(in->b->ready.spec->n);
@@ -178,7 +180,7 @@ static tn__queue_element *new_element(insertion *in, const char *key, size_t siz
   return NULL;
 }
 
-/* Under the lock: the value of key i. */
+/* Inserts the value of key i. Called under the lock. */
 static tn_status insert_one(insertion *in, int64_t i, tn_error *err)
 {
   barrier *b = in->b;
@@ -194,7 +196,7 @@ static tn_status insert_one(insertion *in, int64_t i, tn_error *err)
   if (e == NULL) {
     e = new_element(in, key, size, err);
     if (e == NULL) return tn__no_memory(err, "an element of a barrier", size);
-    e->owner = 1; /* new in this insertion */
+    e->owner = 1; /* added by this insertion */
     in->n_new++;
   }
   e->parts[in->part] = (tn__queue_part){ tn_tensor_ref(in->values), i };
@@ -202,7 +204,7 @@ static tn_status insert_one(insertion *in, int64_t i, tn_error *err)
   return TN_OK;
 }
 
-/* Under the lock: all is as it was. */
+/* Reverts the insertion. Called under the lock. */
 static void undo(insertion *in)
 {
   while (in->n_touched > 0) {
@@ -218,7 +220,7 @@ static void undo(insertion *in)
   }
 }
 
-/* Under the lock: what is complete can be taken. */
+/* Moves complete elements to the queue, from which they can be taken. Called under the lock. */
 static void move_complete(insertion *in)
 {
   barrier *b = in->b;
@@ -239,7 +241,7 @@ static void move_complete(insertion *in)
   }
   tn__queue_store_release(&b->ready.store, (size_t)(in->n - n_ready));
   if (in->n_new > 0) b->n_insertions++;
-  if (b->closed && b->incomplete.count == 0) b->ready.closed = true; /* nothing more will come */
+  if (b->closed && b->incomplete.count == 0) b->ready.closed = true; /* no more elements can become ready */
   tn__queue_serve(&b->ready);
 }
 
@@ -292,7 +294,8 @@ static tn_status take_prepare(tn_prepare_ctx *ctx, tn_error *err)
   return st == TN_OK ? tn__prepare_all_dynamic(ctx, err) : st;
 }
 
-/* Of a closed barrier, how many elements come at most. */
+/* If the barrier is closed, reduces *n to the elements it has (`small`), or fails if it cannot have
+ * as many. */
 static tn_status limit(tn_kernel_ctx *ctx, barrier *b, bool small, int64_t *n)
 {
   int64_t wanted = *n, there = 0;
@@ -331,7 +334,8 @@ static tn_status take_compute(tn_kernel_ctx *ctx)
 
 /* ---- the others ---- */
 
-/* Closing it twice is an error, unless it is the second time only that drops what is not complete. */
+/* Closing a barrier twice is an error, except to drop incomplete elements when the first close kept
+ * them. */
 static tn_status close_compute(tn_kernel_ctx *ctx)
 {
   barrier *b;

@@ -8,9 +8,10 @@
 const tn_resource_class tn__queue_class = { .struct_size = sizeof(tn_resource_class), .name = "Queue",
                                             .destroy = tn__queue_destroy };
 
-/* ---- making one ---- */
+/* ---- creation ---- */
 
-/* Seeds that are 0 stand for any: nobody can tell the hash of an address and a time without the process's keys. */
+/* If both seeds are 0, the seed is random: hashes are keyed with a random key per process, so those
+ * of an address and the time are unpredictable. */
 static void seed(tn__queue *q)
 {
   uint64_t any[3] = { (uint64_t)tn__now_ns(), (uint64_t)(uintptr_t)q, 0 }, s[2];
@@ -69,14 +70,14 @@ static void end(tn__queue_attempt *a, tn__queue_end how, tn_status status)
   tn__attempt_serve(&a->base, status);
 }
 
-/* Elements that may be taken now. */
+/* Elements that can be taken now. */
 static int64_t available(const tn__queue *q)
 {
   int64_t n = (int64_t)q->store.n, least = q->closed ? 0 : q->spec->min_after_dequeue;
   return n > least ? n - least : 0;
 }
 
-/* What it put in comes out again, but for what was taken meanwhile. */
+/* Takes out the elements that the attempt put in, except those that others have taken since. */
 static void undo_put(tn__queue_attempt *a)
 {
   tn__queue_store *s = &a->queue->store;
@@ -86,7 +87,7 @@ static void undo_put(tn__queue_attempt *a)
 
 static void undo_take(tn__queue_attempt *a) { tn__queue_store_give_back(&a->queue->store, &a->list); }
 
-/* Each returns whether something changed. */
+/* The run functions return whether anything changed. */
 static bool run_put(tn__queue_attempt *a)
 {
   tn__queue *q = a->queue;
@@ -142,7 +143,7 @@ static bool run(tn__queue_attempt *a)
   return a->action == TN__QUEUE_PUT ? run_put(a) : run_close(a);
 }
 
-/* Goes on until the first one waits. */
+/* Serves a line up to the first attempt that has to wait. */
 static bool serve_line(tn__line *line)
 {
   bool changed = false;
@@ -163,7 +164,7 @@ void tn__queue_serve(tn__queue *q)
   }
 }
 
-/* Room is kept for what it will put in, so that nothing that is served later can fail. */
+/* Reserves room for what the attempt will put in, so that serving it later cannot fail. */
 static bool keep_room(tn__queue_attempt *a)
 {
   a->number = ++a->queue->n_attempts;
@@ -204,7 +205,7 @@ void tn__queue_attempt_fini(tn__attempt *attempt)
   tn__attempt_fini(attempt);
 }
 
-/* Whether it can be served at once and wholly. */
+/* Whether the attempt can be served immediately and completely. */
 static bool is_possible(const tn__queue_attempt *a)
 {
   const tn__queue *q = a->queue;
@@ -230,7 +231,7 @@ void tn__queue_give_back(tn__queue_attempt *a)
   if (tn__queue_store_reserve(&q->store, (size_t)a->list.n)) {
     undo_take(a);
     tn__queue_serve(q);
-  } /* else others took the room, and there is no memory: they are lost with the step */
+  } /* otherwise memory has run out and the elements are lost with the step */
   tn__waitable_unlock(&q->place);
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is done with a queue: QueueEnqueue QueueEnqueueMany QueueDequeue QueueDequeueMany QueueDequeueUpTo QueueClose
- * QueueIsClosed QueueSize and their V2. The two differ in how they get the handle only. */
+/* Operations on queues: QueueEnqueue QueueEnqueueMany QueueDequeue QueueDequeueMany
+ * QueueDequeueUpTo QueueClose QueueIsClosed QueueSize and their V2, which differ only in how they
+ * get the handle. */
 #include <ops/state/queue/queue_step.h>
 
 /* ---- prepare ---- */
@@ -77,7 +78,7 @@ static tn_status take_many(tn_kernel_ctx *ctx, bool up_to)
   int64_t n = *(const int32_t *)ctx->inputs[1]->data;
   if (!q->spec->has_shapes)
     return tn_error_set(ctx->err, TN_INVALID_ARGUMENT,
-                        "queue '%s' has no shapes, which are wanted to take several elements at once", q->name);
+                        "queue '%s' has no shapes, which are required to take several elements at once", q->name);
   if (n < 0)
     return tn_error_set(ctx->err, TN_INVALID_ARGUMENT, "%lld elements are asked for, wanted 0 or more", (long long)n);
   if (n == 0) return tn__queue_write_outputs(ctx, q->spec, &none, true);
@@ -129,7 +130,7 @@ static tn_status size(tn_kernel_ctx *ctx)
 #define PUTS "Tcomponents: list(type) >= 1; timeout_ms: int = -1"
 #define TAKES "component_types: list(type) >= 1; timeout_ms: int = -1"
 
-/* An op in both versions; `more` are the inputs behind the handle. */
+/* An op in both versions; `more` are the inputs after the handle. */
 #define BOTH(op, more, out, attributes, flags, shapes, text)                                                           \
   { .struct_size = TN_OP_DEF_SIZE, .name = op, .inputs = "handle: Ref(string)" more, .outputs = out,                   \
     .attrs = attributes, .traits = flags, .infer = shapes, .summary = text },                                          \

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a queue is like, read from the attributes of its node. */
+/* The properties of a queue, read from the attributes of its node. */
 #include <core/base/alloc.h>
 #include <core/base/text.h>
 #include <ops/state/queue/queue_spec.h>
@@ -21,7 +21,7 @@ void tn__queue_spec_unref(tn__queue_spec *spec)
 
 /* ---- reading ---- */
 
-/* Shape k of the attribute is what this kind of queue takes; *rank and *dims are it. */
+/* Reads shape k of the attribute and checks that this kind of queue accepts it. */
 static tn_status read_shape(const tn_operation *op, tn__queue_kind kind, size_t k, const int64_t **dims, int32_t *rank,
                             tn_error *err)
 {
@@ -34,7 +34,7 @@ static tn_status read_shape(const tn_operation *op, tn__queue_kind kind, size_t 
                       kind == TN__QUEUE_PADDING ? "a shape of known rank" : "a shape without unknown dimensions");
 }
 
-/* How many shapes there are, and dimensions in them all. */
+/* Counts the shapes, and the dimensions of all shapes together. */
 static tn_status count_shapes(const tn_operation *op, tn__queue_kind kind, size_t n_types, size_t *n_shapes,
                               size_t *n_dims, tn_error *err)
 {
@@ -93,7 +93,7 @@ tn_status tn__queue_spec_read(const tn_operation *op, tn__queue_kind kind, const
   tn_status st = tn_operation_attr_types(op, "component_types", &types, &n_types, err);
   if (st == TN_OK) st = count_shapes(op, kind, n_types, &n_shapes, &n_dims, err);
   if (st != TN_OK) return st;
-  size_t n = n_types + n_leading; /* far below overflow: all of it is in memory already */
+  size_t n = n_types + n_leading; /* cannot overflow: the attributes are in memory already */
   size_t bytes = sizeof(tn__queue_spec) + n * sizeof(tn__queue_component) + n_dims * sizeof(int64_t);
   tn__queue_spec *spec = tn__zalloc(bytes);
   if (spec == NULL) return tn__no_memory(err, "kernel", bytes);
@@ -114,7 +114,7 @@ tn_status tn__queue_spec_read(const tn_operation *op, tn__queue_kind kind, const
 
 static tn_status differ(const char *what, const char *name, const char *in, int64_t found, int64_t wanted, tn_error *err)
 {
-  return tn_error_set(err, TN_INVALID_ARGUMENT, "%s '%s' is there with %s %lld, the node wants %lld", what, name, in,
+  return tn_error_set(err, TN_INVALID_ARGUMENT, "%s '%s' exists with %s %lld, the node wants %lld", what, name, in,
                       (long long)found, (long long)wanted);
 }
 
@@ -125,7 +125,7 @@ static tn_status match_component(const tn__queue_component *a, const tn__queue_c
   for (int32_t d = 0; same && d < a->rank; d++) same = a->dims[d] == b->dims[d];
   if (same && a->dtype == b->dtype) return TN_OK;
   char found[96], wanted[96];
-  return tn_error_set(err, TN_INVALID_ARGUMENT, "%s '%s' is there, its component %u is %s %s, the node wants %s %s", what,
+  return tn_error_set(err, TN_INVALID_ARGUMENT, "%s '%s' exists, its component %u is %s %s, the node wants %s %s", what,
                       name, i, tn_dtype_name(a->dtype), tn__format_shape(found, sizeof found, a->dims, a->rank),
                       tn_dtype_name(b->dtype), tn__format_shape(wanted, sizeof wanted, b->dims, b->rank));
 }
@@ -135,7 +135,7 @@ tn_status tn__queue_spec_match(const tn__queue_spec *found, const tn__queue_spec
 {
   if (found == wanted) return TN_OK;
   if (found->kind != wanted->kind)
-    return tn_error_set(err, TN_INVALID_ARGUMENT, "%s '%s' is there, it is a %s, the node wants a %s", what, name,
+    return tn_error_set(err, TN_INVALID_ARGUMENT, "%s '%s' exists, it is a %s, the node wants a %s", what, name,
                         kind_names[found->kind], kind_names[wanted->kind]);
   if (found->capacity != wanted->capacity)
     return differ(what, name, "capacity", found->capacity, wanted->capacity, err);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What kernels do with attempts at queues. */
+/* Queue attempts made by kernels. */
 #include <core/base/alloc.h>
 #include <core/base/text.h>
 #include <ops/kernel/elements/elements.h>
@@ -81,7 +81,7 @@ static void set_priority(const tn__queue_spec *spec, tn__queue_element *e)
   e->priority = ((const int64_t *)tn_tensor_data(p->whole))[p->row < 0 ? 0 : p->row];
 }
 
-/* One element whose parts are the inputs as a whole. */
+/* Makes one element from the inputs, each as a whole tensor. */
 static tn_status whole_inputs(tn_kernel_ctx *ctx, const tn__queue_spec *spec, uint32_t first, tn__queue_element **out)
 {
   tn__queue_element *e = tn__queue_element_new(spec->n);
@@ -95,7 +95,7 @@ static tn_status whole_inputs(tn_kernel_ctx *ctx, const tn__queue_spec *spec, ui
   return st;
 }
 
-/* Element `row` of the wholes of another one. */
+/* Makes an element of row `row` of each part of another one. */
 static tn__queue_element *row_of(const tn__queue_element *wholes, int64_t row)
 {
   tn__queue_element *e = tn__queue_element_new(wholes->n);
@@ -141,21 +141,21 @@ tn_status tn__queue_read_inputs(tn_kernel_ctx *ctx, const tn__queue_spec *spec, 
 
 /* ---- parts ---- */
 
-/* Shape and elements of a part, borrowed. */
+/* Shape and data of a part, borrowed. */
 static tn_view view_of(const tn__queue_part *part)
 {
   const tn_tensor *t = part->whole;
   tn_view v = { .data = tn_tensor_data(t), .dims = tn_tensor_dims(t), .count = tn_tensor_elements(t),
                 .dtype = tn_tensor_dtype(t), .rank = tn_tensor_rank(t) };
   if (part->row < 0) return v;
-  v.count /= v.dims[0]; /* a row that is there */
+  v.count /= v.dims[0]; /* not 0: the row exists */
   v.dims++;
   v.rank--;
   v.data = v.count == 0 ? v.data : (char *)v.data + (size_t)(part->row * v.count) * tn_dtype_size(v.dtype);
   return v;
 }
 
-#define SMALL_ROW 4096 /* bytes up to which a copy is better than to keep the whole alive */
+#define SMALL_ROW 4096 /* bytes up to which a row is copied rather than keeping the whole tensor alive */
 
 tn_status tn__queue_part_tensor(const tn__queue_part *part, tn_tensor **out, tn_error *err)
 {
@@ -190,7 +190,7 @@ static tn_status write_one(tn_kernel_ctx *ctx, const tn__queue_element *e)
   return st;
 }
 
-/* The shape of all elements' component i together: the largest of each dimension where they may differ. */
+/* The shape of a batch of component i: in dimensions that may differ, the maximum of all elements. */
 static tn_status batch_shape(const tn__queue_spec *spec, uint32_t i, const tn__queue_list *list, tn__shape *out,
                              tn_error *err)
 {
@@ -202,7 +202,7 @@ static tn_status batch_shape(const tn__queue_spec *spec, uint32_t i, const tn__q
     differ = differ || c->dims[d] < 0;
   }
   if (!fits)
-    return tn_error_set(err, TN_INVALID_ARGUMENT, "component %u of rank %d cannot be put together in rows", i, c->rank);
+    return tn_error_set(err, TN_INVALID_ARGUMENT, "component %u of rank %d cannot be batched", i, c->rank);
   for (const tn__queue_element *e = list->first; differ && e != NULL; e = e->next) {
     tn_view v = view_of(&e->parts[i]);
     for (int32_t d = 0; d < c->rank; d++)
@@ -218,7 +218,7 @@ static bool is_shape_of(const tn_view *v, const int64_t *dims)
   return true;
 }
 
-/* Into a corner of an array of zeros or empty elements, of shape `dims`. */
+/* Copies to the leading corner of an array of shape `dims`, whose elements are zero or empty. */
 static tn_status copy_corner(const tn_view *v, char *to, const int64_t *dims, tn_error *err)
 {
   size_t size = tn_dtype_size(v->dtype);
@@ -237,7 +237,7 @@ static tn_status copy_corner(const tn_view *v, char *to, const int64_t *dims, tn
   return TN_OK;
 }
 
-/* How many elements from e on have rows of one tensor that follow each other. */
+/* The number of elements, from e on, whose parts are consecutive rows of one tensor. */
 static int64_t row_run(const tn__queue_element *e, uint32_t i)
 {
   const tn__queue_part *p = &e->parts[i];
@@ -259,7 +259,7 @@ static tn_status write_rows(const tn__queue_list *list, uint32_t i, const tn_vie
     if (is_shape_of(&v, out->dims + 1)) {
       n = row_run(e, i);
       st = tn__copy_elements(out->dtype, to, v.data, each * n, err);
-    } else { /* elements that own memory are empty already */
+    } else { /* elements that own memory are empty initially */
       if (!tn__dtype_is_managed(out->dtype)) memset(to, 0, step);
       st = copy_corner(&v, to, out->dims + 1, err);
     }
@@ -304,7 +304,7 @@ static tn_status report(tn_kernel_ctx *ctx, const tn__queue_attempt *a)
     return tn_error_set(ctx->err, a->base.status, "%s '%s' is closed%s", what, name,
                         a->action == TN__QUEUE_CLOSE ? " already" : "");
   case TN__QUEUE_SHUT:
-    return tn_error_set(ctx->err, a->base.status, "%s '%s' was closed, and what waited to be put in was cancelled", what,
+    return tn_error_set(ctx->err, a->base.status, "%s '%s' was closed, and pending enqueues were cancelled", what,
                         name);
   case TN__QUEUE_TOO_FEW:
     return tn_error_set(ctx->err, a->base.status, "%s '%s' is closed and has %lld elements, %lld are asked for", what,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is in a queue. */
+/* The elements of a queue. */
 #include <core/base/alloc.h>
 #include <ops/state/queue/queue_store.h>
 
@@ -60,7 +60,7 @@ static void reverse(tn__queue_list *list)
 
 static size_t place(const tn__queue_store *s, size_t i)
 {
-  size_t at = s->first + i; /* both below room */
+  size_t at = s->first + i; /* no overflow: both are below room */
   return at < s->room ? at : at - s->room;
 }
 
@@ -71,7 +71,7 @@ static void push_front(tn__queue_store *s, tn__queue_element *element)
   s->n++;
 }
 
-/* ---- the heap: s->first stays 0 ---- */
+/* ---- the heap: s->first is always 0 ---- */
 
 static bool before(const tn__queue_element *a, const tn__queue_element *b)
 {
@@ -141,7 +141,7 @@ void tn__queue_store_put(tn__queue_store *s, tn__queue_element *element)
   if (s->order == TN__ORDER_PRIORITY) sift_up(s->items, s->n - 1);
 }
 
-/* The high half of a product with 64 random bits is uniform enough for any n that fits in memory. */
+/* The high half of the product with 64 random bits is uniform enough for any n that fits in memory. */
 static size_t random_below(tn__queue_store *s)
 {
   uint64_t low = tn__philox_word(&s->words), high = tn__philox_word(&s->words);

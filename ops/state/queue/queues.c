@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Queues: FIFOQueue PaddingFIFOQueue RandomShuffleQueue PriorityQueue and their V2, which make them, and FakeQueue. What is
- * done with a queue is in queue_ops.c. */
+/* Ops that create queues: FIFOQueue PaddingFIFOQueue RandomShuffleQueue PriorityQueue and their V2,
+ * and FakeQueue. Operations on queues are in queue_ops.c. */
 #include <core/base/alloc.h>
 #include <ops/state/queue/queue.h>
 
@@ -62,7 +62,7 @@ static tn_status queue_compute(tn_kernel_ctx *ctx)
   return st;
 }
 
-/* ---- FakeQueue: a V2 handle for ops that want one by reference ---- */
+/* ---- FakeQueue: a V2 handle for ops that expect a reference ---- */
 
 static tn_status fake_compute(tn_kernel_ctx *ctx)
 {

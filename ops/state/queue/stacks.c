@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Stack StackPush StackPop StackClose and their V2: tensors that a step puts away and takes back in reverse order.
+/* Stack StackPush StackPop StackClose and their V2: tensors that a step stores and retrieves in
+ * reverse order.
  *
- * Each time the op Stack runs there is a new stack, in no container: it ends with the handles to it, so with the step. */
+ * Each run of the op Stack creates a new stack, in no container. It is destroyed with the last
+ * handle, so with the step. */
 #include <core/base/alloc.h>
 #include <core/base/lock.h>
 #include <core/base/text.h>
@@ -12,8 +14,8 @@ typedef struct stack {
   tn__mutex mu;
   char *name;
   tn_dtype dtype;
-  int64_t most; /* elements; -1: no limit */
-  tn_tensor **items; /* this and what follows is guarded by mu */
+  int64_t most; /* maximum elements; -1: no limit */
+  tn_tensor **items; /* guarded by mu, like the members below */
   size_t n, room;
   bool closed;
 } stack;
@@ -87,9 +89,9 @@ static tn_status stack_compute(tn_kernel_ctx *ctx)
   return st == TN_OK ? tn__give_handle(ctx, 0, r) : st;
 }
 
-/* ---- what is done with one ---- */
+/* ---- operations ---- */
 
-/* The stack behind input 0, which has this dtype. */
+/* Gets the stack of input 0 and checks its dtype. */
 static tn_status get_stack(const tn_kernel_ctx *ctx, tn_dtype dtype, stack **out)
 {
   void *object;
@@ -112,7 +114,7 @@ static tn_status push_prepare(tn_prepare_ctx *ctx, tn_error *err)
   return st == TN_OK ? tn_prepare_given(ctx, 0, err) : st;
 }
 
-/* The stack holds a reference of its own then. */
+/* On success the stack holds its own reference. */
 static tn_status push(tn_kernel_ctx *ctx, stack *s, tn_tensor *tensor)
 {
   tn__mutex_lock(&s->mu);

@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Stage Unstage StagePeek StageSize StageClear: a line of tuples of tensors, between the steps of a pipeline. */
+/* Stage Unstage StagePeek StageSize StageClear: a FIFO of tuples of tensors between the steps of a
+ * pipeline. */
 #include <core/base/alloc.h>
 #include <core/base/text.h>
 #include <ops/state/queue/staging_area.h>
 
-/* What is in front of and behind the tuples waits; all but the limits and the name is guarded by place.mu. */
+/* The tuples, with lines of attempts on both sides. All but the limits and the name is guarded by
+ * place.mu. */
 typedef struct area {
   tn__waitable place;
   char *name;
   int64_t capacity, memory_limit;
-  tn__queue_list tuples; /* an element's `owner` is its bytes */
+  tn__queue_list tuples; /* an element's `owner` is its size in bytes */
   int64_t bytes;
   tn__line stagers, takers, peekers;
 } area;
@@ -55,7 +57,7 @@ static tn_status get_area(tn_kernel_ctx *ctx, area **out, tn_resource **r)
 
 typedef enum area_action { STAGE, TAKE, PEEK } area_action;
 
-/* tuple: what is to be staged; room for what is peeked at; what was taken. */
+/* tuple: the one to stage; room for the one peeked at; or the one taken. */
 typedef struct area_attempt {
   tn__attempt base;
   area *area;
@@ -85,7 +87,7 @@ static bool has_dtypes(const tn__queue_element *e, const tn__staging_state *want
   return same;
 }
 
-/* False: it has to wait. */
+/* Returns false if the attempt has to wait. */
 static bool run(area_attempt *t)
 {
   area *a = t->area;
@@ -155,7 +157,7 @@ static void release(tn__attempt *attempt)
   tn__attempt_fini(attempt);
 }
 
-/* What was taken for a step that ended meanwhile is the first one again. */
+/* Returns a tuple to the front, because the step that took it has ended in the meantime. */
 static void give_back(area_attempt *t)
 {
   area *a = t->area;
@@ -187,7 +189,7 @@ static tn_status finish(tn_kernel_ctx *ctx, tn__attempt *attempt)
 static const tn__attempt_kind area_kind = { .size = sizeof(area_attempt), .attempt = attempt_now, .enter = enter,
                                             .finish = finish, .release = release };
 
-/* The attempt takes the tuple over, also on failure. */
+/* The attempt takes over the tuple, also on failure. */
 static tn_status submit(tn_kernel_ctx *ctx, area *a, tn_resource *r, area_action action, int64_t index,
                         tn__queue_element *tuple)
 {

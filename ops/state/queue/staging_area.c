@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the ops on staging areas share. */
+/* Shared by ops on staging areas. */
 #include <core/base/alloc.h>
 #include <ops/state/queue/staging_area.h>
 

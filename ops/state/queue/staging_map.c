@@ -8,7 +8,7 @@
 
 /* ---- tuples by key ---- */
 
-/* Where the first key is that is not below this one. */
+/* The index of the first key that is not below this one. */
 static size_t find(const tn__staging_keys *k, int64_t key)
 {
   size_t low = 0, high = k->n;
@@ -27,7 +27,7 @@ static bool make_room(tn__staging_keys *k)
   return tn__grow((void **)&k->items, &k->room, k->n + 1, sizeof k->items[0]);
 }
 
-/* There is room. */
+/* There must be room. */
 static void insert(tn__staging_keys *k, size_t at, tn__queue_element *e)
 {
   memmove(k->items + at + 1, k->items + at, (k->n - at) * sizeof k->items[0]);
@@ -108,7 +108,7 @@ static int64_t index_at(const tn__staging_attempt *t, uint32_t i)
   return ((const int32_t *)tn_tensor_data(t->indices))[i];
 }
 
-/* The first node that stages says what a tuple is. */
+/* The first node that stages determines the dtypes of a tuple. */
 static bool learn(tn__staging_map *m, const tn__staging_state *node)
 {
   if (m->is_known) return true;
@@ -120,7 +120,8 @@ static bool learn(tn__staging_map *m, const tn__staging_state *node)
   return true;
 }
 
-/* What is to be staged fits in dtypes and indices; `into` has some parts already, NULL = none. */
+/* Checks dtypes and indices of the parts to stage. `into` is a tuple with some parts already; NULL
+ * = none. */
 static bool check_put(tn__staging_attempt *t, const tn__queue_element *into)
 {
   const tn__staging_map *m = t->map;
@@ -133,7 +134,7 @@ static bool check_put(tn__staging_attempt *t, const tn__queue_element *into)
   return true;
 }
 
-/* A complete tuple takes its place, for which there is room, or is dropped. */
+/* Inserts a complete tuple, for which there is room, or drops it if its key exists already. */
 static void put_complete(tn__staging_attempt *t, tn__queue_element *e)
 {
   tn__staging_map *m = t->map;
@@ -160,7 +161,7 @@ static bool put_whole(tn__staging_attempt *t)
   return true;
 }
 
-/* The tuple of this key that is not complete, made where there is none; NULL without memory. */
+/* The incomplete tuple of this key, created if there is none. Returns NULL if out of memory. */
 static tn__queue_element *begun(tn__staging_map *m, int64_t key, size_t at)
 {
   if (has(&m->incomplete, at, key)) return m->incomplete.items[at];
@@ -310,7 +311,7 @@ void tn__staging_give_back(tn__staging_attempt *t)
   tn__queue_element *e = there ? m->complete.items[at] : NULL;
   for (uint32_t i = 0; there && i < t->tuple->n; i++) {
     tn__queue_part *p = &e->parts[index_at(t, i)];
-    if (p->whole != NULL) continue; /* another tuple of this key, meanwhile */
+    if (p->whole != NULL) continue; /* meanwhile another tuple with this key was inserted */
     *p = t->tuple->parts[i];
     t->tuple->parts[i].whole = NULL;
     e->owner += (uint64_t)tn__staging_bytes(p->whole);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* MapStage MapUnstage MapUnstageNoKey MapPeek MapSize MapIncompleteSize MapClear and the OrderedMap ones: tuples of tensors
- * by key. Both kinds keep the keys in order. */
+/* MapStage MapUnstage MapUnstageNoKey MapPeek MapSize MapIncompleteSize MapClear and the OrderedMap
+ * variants: tuples of tensors by key. Both kinds keep the keys in order. */
 #include <ops/state/queue/staging_map.h>
 
 static tn_status get_map(tn_kernel_ctx *ctx, tn__staging_map **out, tn_resource **r)
@@ -44,7 +44,7 @@ static const tn__attempt_kind map_kind = { .size = sizeof(tn__staging_attempt), 
 
 /* ---- compute ---- */
 
-/* Indices rise, and there are n of them. */
+/* Checks that there are n indices and that they ascend. */
 static tn_status check_indices(tn_kernel_ctx *ctx, const tn_view *indices, uint32_t n)
 {
   const int32_t *index = indices->data;
@@ -58,7 +58,7 @@ static tn_status check_indices(tn_kernel_ctx *ctx, const tn_view *indices, uint3
   return TN_OK;
 }
 
-/* With the attempt's indices and tuple; it is released on failure. */
+/* Sets the attempt's indices and tuple; releases the attempt on failure. */
 static tn_status fill(tn_kernel_ctx *ctx, tn__staging_attempt *t, uint32_t at, uint32_t n)
 {
   tn_status st = check_indices(ctx, ctx->inputs[at], n);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Places where steps wait for each other. */
+/* Places where steps wait for one another. */
 #include <core/base/alloc.h>
 #include <ops/state/queue/waiting.h>
 
@@ -20,7 +20,7 @@ void tn__waitable_unlock(tn__waitable *place)
   tn__attempt *served = place->served.first;
   place->served = (tn__line){ NULL, NULL };
   tn__mutex_unlock(&place->mu);
-  while (served != NULL) { /* one that is woken may be freed at once */
+  while (served != NULL) { /* an attempt may be freed as soon as it is woken */
     tn__attempt *next = served->next;
     if (served->token != NULL) tn_wake(served->token);
     served = next;
@@ -72,7 +72,7 @@ void tn__attempt_fini(tn__attempt *attempt)
 void tn__attempt_cancel(tn__attempt *attempt)
 {
   tn__waitable *place = attempt->place;
-  tn_resource *held = tn_resource_ref(attempt->held); /* the attempt's own goes when it was woken */
+  tn_resource *held = tn_resource_ref(attempt->held); /* the attempt's own is released once it is woken */
   tn__waitable_lock(place);
   if (!attempt->served) {
     bool waited = attempt->line != NULL;
@@ -96,7 +96,7 @@ tn_status tn__attempt_wait(tn_kernel_ctx *ctx, tn__attempt *attempt, void (*ente
   if (st != TN_OK) return st;
   ctx->waiting = attempt;
   tn__waitable_lock(attempt->place);
-  if (!attempt->served) enter(attempt); /* it was, when the step was cancelled meanwhile */
+  if (!attempt->served) enter(attempt); /* already served if the step was cancelled in the meantime */
   tn__waitable_unlock(attempt->place);
   return TN_PENDING;
 }

@@ -51,7 +51,7 @@ static tn_status write_prepare(tn_prepare_ctx *ctx, tn_error *err)
   return st == TN_OK ? tn__want_rank(ctx, 1, 0, err) : st;
 }
 
-/* Makes the folders that a path goes through. What fails here shows when the file is opened. */
+/* Creates the folders of a path. Errors are ignored here; opening the file reports them. */
 static void make_folders(char *path)
 {
   for (char *at = path + 1; (at = strchr(at, '/')) != NULL; at++) {

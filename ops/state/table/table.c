@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tables: what may be done to which kind, and locking. Elements are copied in front of the lock and freed behind it:
- * what a handle stands for may be destroyed with it. */
+/* Tables: the operations of each kind, and locking. Elements are copied before locking and freed
+ * after unlocking, because freeing a handle may destroy its resource. */
 #include <core/base/text.h>
 #include <ops/kernel/elements/elements.h>
 #include <ops/state/table/table.h>
 #include <stdatomic.h>
 #include <string.h>
 
-/* ---- life ---- */
+/* ---- creation and destruction ---- */
 
 static void key_free(const tn__table *t, char *key)
 {
@@ -75,7 +75,7 @@ tn_status tn__table_create(const tn__table_spec *spec, tn__table **out, tn_error
   return TN_OK;
 }
 
-/* Where an op takes the text behind a V1 handle: container and name. */
+/* The value of a V1 handle for ops that take strings: container and name. */
 static tn_status read_table(void *object, tn_tensor **out, tn_error *err)
 {
   const tn__table *t = object;
@@ -148,7 +148,7 @@ static tn_status two_values(tn_dtype dtype, const void *key, tn_error *err)
   } else if (dtype == TN_INT32) {
     tn__snprintf(text, sizeof text, "%d", *(const int32_t *)key);
   }
-  return tn_error_set(err, TN_FAILED_PRECONDITION, "key %s is there twice, with different values", text);
+  return tn_error_set(err, TN_FAILED_PRECONDITION, "key %s occurs twice, with different values", text);
 }
 
 tn_status tn__table_add_row(tn__rows *rows, void *key, void *value, tn_error *err)
@@ -177,7 +177,7 @@ static tn_status check_again(const tn__table *t, size_t n, tn_error *err)
                       "table '%s' was initialised with %zu keys before, it cannot be with %zu", t->name, t->rows.n, n);
 }
 
-/* Rows and index, that is: what describes them is the same, and is read without the lock. */
+/* Swaps rows and index only: the other members are equal, and are read without the lock. */
 static void swap_rows(tn__rows *a, tn__rows *b)
 {
   tn__rows was = *a;
@@ -185,7 +185,7 @@ static void swap_rows(tn__rows *a, tn__rows *b)
   b->rows = was.rows, b->slots = was.slots, b->n = was.n, b->n_slots = was.n_slots;
 }
 
-/* The rows are dropped when somebody else was faster. */
+/* Drops the rows if another thread initialised the table first. */
 tn_status tn__table_init_rows(tn__table *t, tn__rows *rows, tn_error *err)
 {
   size_t n = rows->n;
@@ -211,7 +211,7 @@ tn_status tn__table_init(tn__table *t, const void *keys, const void *values, siz
   tn__rows rows;
   tn__rows_source from;
   if (t->kind != TN__TABLE_FIXED)
-    return tn_error_set(err, TN_INVALID_ARGUMENT, "table '%s' is none that is initialised, values are inserted",
+    return tn_error_set(err, TN_INVALID_ARGUMENT, "table '%s' cannot be initialised, its values are inserted",
                         t->name);
   if (n == 0) return tn_error_set(err, TN_INVALID_ARGUMENT, "table '%s' cannot be initialised without keys", t->name);
   if (is_ready(t)) return check_again(t, n, err);
@@ -287,7 +287,7 @@ static void find_part(void *user, int64_t begin, int64_t end)
            f->otherwise + (f->each_key ? at * value_bytes : 0), f->each_key, f->values + at * value_bytes, NULL);
 }
 
-/* Plain values can be looked up by several threads: nothing fails. */
+/* Plain values are looked up by several threads, as copying them cannot fail. */
 static tn_status find_many(tn_kernel_ctx *ctx, finding *f, size_t n)
 {
   if (tn__dtype_is_managed(f->rows->value_dtype))
@@ -324,7 +324,8 @@ static tn_status cannot_change(const tn__table *t, const char *what, tn_error *e
   return tn_error_set(err, TN_UNIMPLEMENTED, "table '%s' is a HashTable, whose keys are not %s", t->name, what);
 }
 
-/* A dense table doubles its buckets as TensorFlow's does: by the keys that come, known ones too. False: too many. */
+/* The buckets of a dense table are doubled as in TensorFlow, where inserted keys count even if they
+ * exist already. Returns false if there would be too many. */
 static bool more_buckets(const tn__table *t, size_t n, int64_t *buckets)
 {
   for (*buckets = t->buckets; (double)n > (double)*buckets * t->max_load; *buckets *= 2)
@@ -353,7 +354,7 @@ tn_status tn__table_insert(tn__table *t, const void *keys, const void *values, s
   return st;
 }
 
-/* Elements of rows that were taken out. */
+/* Frees the elements of removed rows. */
 static void clear_rows(const tn__rows *rows, char *gone, size_t n)
 {
   for (size_t i = 0; i < n; i++) {
@@ -383,7 +384,7 @@ tn_status tn__table_remove(tn__table *t, const void *keys, size_t n, tn_error *e
   return TN_OK;
 }
 
-/* Whether a row that is imported into a dense table is a free bucket. */
+/* Whether a row imported into a dense table is a free bucket. */
 static bool is_free(const tn__table *t, const void *key)
 {
   const tn__rows *r = &t->rows;

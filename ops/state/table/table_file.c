@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Text files as rows of tables. Lines of any length; the file is read in blocks. */
+/* Text files as rows of tables. Lines may have any length; the file is read in blocks. */
 #include <ops/string/string_number.h>
 #include <ops/string/string_path.h>
 #include <ops/state/table/table.h>
@@ -13,12 +13,12 @@
 
 typedef struct reader {
   tn__file file;
-  uint64_t offset; /* of what is read next */
-  char *data;      /* what is read and not used up is [begin, end) */
+  uint64_t offset; /* of the next byte to read */
+  char *data;      /* unread data is [begin, end) */
   size_t capacity, begin, end;
 } reader;
 
-/* More of the file behind what is there. *more is false at its end. */
+/* Reads more of the file and appends it to the buffer. *more is false at the end of the file. */
 static tn_status fill(reader *r, bool *more, tn_error *err)
 {
   uint64_t left = r->file.size - r->offset;
@@ -37,7 +37,7 @@ static tn_status fill(reader *r, bool *more, tn_error *err)
   return TN_OK;
 }
 
-/* The next line, without its end; borrowed until the next call. *found is false behind the last one. */
+/* The next line without its end, borrowed until the next call. *found is false after the last line. */
 static tn_status next_line(reader *r, tn__slice *line, bool *found, tn_error *err)
 {
   size_t searched = 0;
@@ -63,7 +63,7 @@ static uint64_t position(const reader *r) { return r->offset - (r->end - r->begi
 
 /* ---- fields ---- */
 
-/* Field k of a line; false when it has fewer, *n is how many then. */
+/* Field k of a line. Returns false if the line has fewer, and their number in *n. */
 static bool field_of(tn__slice line, char delimiter, int64_t k, tn__slice *out, int64_t *n)
 {
   const char *at = line.data, *end = line.data + line.size;
@@ -86,13 +86,13 @@ static tn_status set_cell(tn_dtype dtype, tn__slice text, int64_t line, cell *ou
 {
   if (dtype == TN_STRING) return tn_string_set(&out->string, text.data, text.size, err);
   if (dtype != TN_INT32 && dtype != TN_INT64 && dtype != TN_FLOAT && dtype != TN_DOUBLE)
-    return tn_error_set(err, TN_INVALID_ARGUMENT, "%s is not read from files", tn_dtype_name(dtype));
+    return tn_error_set(err, TN_INVALID_ARGUMENT, "%s cannot be read from files", tn_dtype_name(dtype));
   if (tn__text_to_number(dtype, text, out)) return TN_OK;
-  return tn_error_set(err, TN_INVALID_ARGUMENT, "line %lld: '%.*s' is no %s", (long long)line,
+  return tn_error_set(err, TN_INVALID_ARGUMENT, "line %lld: '%.*s' is not a valid %s", (long long)line,
                       text.size > 100 ? 100 : (int)text.size, text.data, tn_dtype_name(dtype));
 }
 
-/* The key or the value of a line. */
+/* Parses the key or the value of a line. */
 static tn_status read_cell(const tn__table_file *how, int64_t index, tn_dtype dtype, tn__slice line, int64_t number,
                            cell *out, tn_error *err)
 {

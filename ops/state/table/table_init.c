@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tables that are filled once: InitializeTable and InitializeTableFromTextFile, of both versions. */
+/* Tables that are initialised once: InitializeTable and InitializeTableFromTextFile, of both
+ * versions. */
 #include <core/base/text.h>
 #include <ops/string/string_path.h>
 #include <ops/state/table/table.h>
@@ -12,7 +13,7 @@ static tn_status open_fixed(const tn_kernel_ctx *ctx, tn__table **out)
   tn_status st = tn__resource_input(ctx, 0, &tn__table_class, &table, NULL);
   *out = table;
   if (st != TN_OK || (*out)->kind == TN__TABLE_FIXED) return st;
-  return tn_error_set(ctx->err, TN_INVALID_ARGUMENT, "table '%s' is none that is initialised, values are inserted",
+  return tn_error_set(ctx->err, TN_INVALID_ARGUMENT, "table '%s' cannot be initialised, its values are inserted",
                       (*out)->name);
 }
 
@@ -67,7 +68,7 @@ static tn_status file_prepare(tn_prepare_ctx *ctx, tn_error *err)
   return tn__want_rank(ctx, 1, 0, err);
 }
 
-/* A table that is initialised stays as it is, but the file has to be there, as in TensorFlow. */
+/* An initialised table is left as it is, but the file must exist, as in TensorFlow. */
 static tn_status init_again(const char *path, tn_error *err)
 {
   tn__file file;
@@ -88,7 +89,7 @@ static tn_status init_from_file(tn__table *t, const tn__table_file *how, const c
     tn__rows_fini(&rows);
     return tn_error_prefix(err, "table '%s'", t->name);
   }
-  st = tn__table_init_rows(t, &rows, err); /* of two files at once the second one is dropped */
+  st = tn__table_init_rows(t, &rows, err); /* if two files are read at once, the second is dropped */
   if (st != TN_FAILED_PRECONDITION) return st;
   tn__error_reset(err);
   return TN_OK;

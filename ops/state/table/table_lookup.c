@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is done with tables: LookupTableFind Insert Remove Size Export Import, of both versions. */
+/* Operations on tables: LookupTableFind Insert Remove Size Export Import, of both versions. */
 #include <core/base/text.h>
 #include <ops/kernel/elements/elements.h>
 #include <ops/state/table/table.h>
 #include <string.h>
 
-/* The table behind input 0; inputs 1 and 2, where there are, have to be of the dtypes of its keys and values. */
+/* Gets the table of input 0, and checks that inputs 1 and 2, if present, have the dtypes of its
+ * keys and values. */
 static tn_status open_table(const tn_kernel_ctx *ctx, tn_dtype keys, tn_dtype values, tn__table **out)
 {
   void *object;
@@ -35,7 +36,7 @@ static tn_status find_prepare(tn_prepare_ctx *ctx, tn_error *err)
   return tn_prepare_dynamic(ctx, 0, err);
 }
 
-/* The default: one value, or as many as keys. */
+/* The default must be one value, or one per key. */
 static tn_status check_default(const tn_kernel_ctx *ctx, const tn__table *t, const tn__shape *all)
 {
   const tn_view *d = ctx->inputs[2];
@@ -59,7 +60,7 @@ static tn_status find_compute(tn_kernel_ctx *ctx)
   if (st == TN_OK) st = tn__table_keys(t, keys, &n, ctx->err);
   if (st == TN_OK) st = tn_kernel_allocate(ctx, 0, all.dims, all.rank);
   if (st != TN_OK) return st;
-  /* TensorFlow's mutable tables alone look at each default. */
+  /* As in TensorFlow, only mutable tables use a default per key. */
   bool each = t->kind == TN__TABLE_MUTABLE && has_shape(otherwise, &all) && !has_shape(otherwise, &t->value_shape);
   return tn__table_find(t, ctx, keys->data, n, otherwise->data, each, ctx->outputs[0]->data);
 }
@@ -105,7 +106,7 @@ static tn_status remove_compute(tn_kernel_ctx *ctx)
   return st == TN_OK ? tn__table_remove(t, keys->data, n, ctx->err) : st;
 }
 
-/* What an export gives: of a dense table a scalar is a vector of one. */
+/* The shape of an export. A dense table exports scalars as vectors of one element. */
 static void export_shape(const tn__table *t, size_t n, const tn__shape *one, tn__shape *out)
 {
   out->rank = 1;
@@ -114,7 +115,7 @@ static void export_shape(const tn__table *t, size_t n, const tn__shape *one, tn_
   for (int32_t i = 0; i < one->rank; i++) tn__shape_append(out, one->dims[i]);
 }
 
-/* What a dense table takes is what it exports. */
+/* A dense table imports the shapes that it exports. */
 static tn_status check_dense_import(const tn_kernel_ctx *ctx, const tn__table *t, size_t n)
 {
   tn__shape wanted;
@@ -163,7 +164,7 @@ static tn_status export_prepare(tn_prepare_ctx *ctx, tn_error *err)
   return st == TN_OK ? tn_prepare_dynamic(ctx, 1, err) : st;
 }
 
-/* Keys or values of all rows; free buckets have the empty key and no value. */
+/* Copies the keys or values of all rows. Free buckets have the empty key and a zero value. */
 static tn_status copy_column(const tn__rows *rows, bool of_keys, size_t n, const void *empty, char *to, tn_error *err)
 {
   tn_dtype dtype = of_keys ? rows->key_dtype : rows->value_dtype;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rows of a table. The index probes linearly, three quarters full at most; a removal moves later places back and the
- * last row into the hole, so that rows stay dense and nothing has to be skipped. */
+/* Rows of a table. The index uses linear probing and is at most three quarters full. A removal
+ * moves later slots back and the last row into the gap, so that rows stay contiguous and there are
+ * no tombstones. */
 #include <core/base/map.h>
 #include <ops/kernel/elements/half.h>
 #include <ops/state/table/table_rows.h>
@@ -11,7 +12,8 @@
 
 /* ---- keys ---- */
 
-/* Hashes of texts and bytes are seeded for the process: a file cannot choose keys that collide. */
+/* Hashes of texts and bytes are seeded per process, so that a file cannot contain keys chosen to
+ * collide. */
 static uint32_t hash_key(const tn__rows *rows, const void *key)
 {
   uint64_t h;
@@ -151,7 +153,7 @@ tn_status tn__rows_reserve(tn__rows *rows, size_t more, tn_error *err)
 
 #define NOWHERE SIZE_MAX
 
-/* The place in the index where a key is, or where it would be; *row is NOWHERE then. There is a free place. */
+/* Finds the slot of a key, or the free slot for it; then *row is NOWHERE. There must be a free slot. */
 static size_t search(const tn__rows *rows, uint32_t hash, const void *key, size_t *row)
 {
   size_t mask = rows->n_slots - 1, at = hash & mask;
@@ -184,7 +186,7 @@ void tn__rows_find_block(const tn__rows *rows, const void *keys, size_t n, const
     hashes[i] = hash_key(rows, (const char *)keys + i * rows->key_bytes);
     __builtin_prefetch(&rows->slots[hashes[i] & (rows->n_slots - 1)]);
   }
-  for (size_t i = 0; i < n; i++) { /* the rows that most of the keys will have */
+  for (size_t i = 0; i < n; i++) { /* the likely rows of the keys */
     uint64_t slot = rows->slots[hashes[i] & (rows->n_slots - 1)];
     if (slot != 0) __builtin_prefetch(tn__rows_key(rows, (uint32_t)slot - 1));
   }
@@ -196,7 +198,8 @@ void tn__rows_find_block(const tn__rows *rows, const void *keys, size_t n, const
 
 /* ---- changing ---- */
 
-/* Elements that own memory change places with what was there; each is a number of whole words. */
+/* Elements that own memory are swapped with the previous contents; their size is a multiple of 8
+ * bytes. */
 static void move(tn_dtype dtype, char *to, char *from, size_t bytes)
 {
   if (!tn__dtype_is_managed(dtype)) {
@@ -230,13 +233,13 @@ void tn__rows_put(tn__rows *rows, void *key, void *value)
   move(rows->value_dtype, tn__rows_value(rows, row), value, rows->value_bytes);
 }
 
-/* Frees a place of the index: what comes behind it and could have stood there moves up. */
+/* Frees a slot of the index: later entries that would fit there are moved back. */
 static void index_remove(tn__rows *rows, size_t hole)
 {
   size_t mask = rows->n_slots - 1;
   for (size_t at = (hole + 1) & mask; rows->slots[at] != 0; at = (at + 1) & mask) {
     size_t home = rows->slots[at] >> 32 & mask;
-    if (((at - home) & mask) < ((at - hole) & mask)) continue; /* its home is behind the hole */
+    if (((at - home) & mask) < ((at - hole) & mask)) continue; /* its first slot is after the hole */
     rows->slots[hole] = rows->slots[at];
     hole = at;
   }
@@ -264,7 +267,7 @@ bool tn__rows_remove(tn__rows *rows, const void *key, void *gone)
 
 /* ---- sources ---- */
 
-/* A zeroed copy's bytes; at least one, so that it is not NULL. */
+/* Copies n elements. Allocates at least one byte, so that only a failure returns NULL. */
 static char *copy_of(tn_dtype dtype, const void *from, int64_t n, size_t bytes, tn_error *err)
 {
   char *to = tn__zalloc(bytes + 1);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tables and their handles: HashTable MutableHashTable MutableHashTableOfTensors MutableDenseHashTable, of both
- * versions, and the Anonymous ones, which are in no container. */
+/* Ops that create tables and their handles: HashTable MutableHashTable MutableHashTableOfTensors
+ * MutableDenseHashTable, of both versions, and the Anonymous ones, which are in no container. */
 #include <core/base/alloc.h>
 #include <ops/state/table/table.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 
 typedef struct handle_state {
   tn__resource_place place;
-  bool own; /* the session's: it has no name that others could mean by it */
+  bool own; /* private to the session: no name that others could refer to it by */
   tn__table_spec spec; /* without the keys */
   bool anonymous;
 } handle_state;
@@ -21,7 +21,7 @@ static void handle_destroy(void *state)
   tn__free(h, sizeof *h);
 }
 
-/* Where the op has the attribute, and it is known: the shape of a value. */
+/* The shape of a value, for ops that have the attribute; otherwise a scalar. */
 static tn_status read_value_shape(const tn_operation *op, tn__table_kind kind, tn__shape *out, tn_error *err)
 {
   const int64_t *dims = NULL;
@@ -30,7 +30,7 @@ static tn_status read_value_shape(const tn_operation *op, tn__table_kind kind, t
   tn__shape_scalar(out);
   if (kind != TN__TABLE_DENSE && !of_tensors) return TN_OK;
   if (tn_operation_attr_shape(op, "value_shape", &dims, &rank, NULL) != TN_OK) rank = of_tensors ? -1 : 0;
-  if (kind == TN__TABLE_DENSE && rank < 0) rank = 0; /* not known is a scalar here */
+  if (kind == TN__TABLE_DENSE && rank < 0) rank = 0; /* an unknown shape means a scalar here */
   bool known = tn__shape_is_known(dims, rank);
   if (known && (of_tensors ? rank == 1 : rank <= 1)) {
     tn__shape_set(out, dims, rank);
@@ -97,7 +97,7 @@ CREATE(create_dense, TN__TABLE_DENSE)
 
 /* ---- handles ---- */
 
-/* Reserved keys have one shape and differ. */
+/* The reserved keys must have the same shape and differ. */
 static tn_status dense_prepare(tn_prepare_ctx *ctx, tn_error *err)
 {
   if (ctx->inputs[0].rank > 1 || ctx->inputs[0].count == 0)
@@ -116,7 +116,7 @@ static tn_status make_table(void *user, void **object, tn_error *err)
   return st;
 }
 
-/* A table that was there may be of another kind, as in TensorFlow, but not of other dtypes. */
+/* As in TensorFlow, an existing table may be of another kind, but not have other dtypes. */
 static tn_status check_dtypes(const tn_resource *r, const tn__table_spec *spec, tn_error *err)
 {
   const tn__rows *rows = &((const tn__table *)tn_resource_object(r))->rows;
@@ -167,7 +167,7 @@ static tn_status dense_compute(tn_kernel_ctx *ctx)
 
 /* ---- tables ---- */
 
-/* By reference it is worth two texts, the container and the name. */
+/* The value of a handle by reference is two strings, container and name. */
 static tn_status infer_handle(tn_infer_ctx *ctx, tn_error *err)
 {
   const int64_t two = 2;

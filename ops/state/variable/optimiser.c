@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The kernel of all optimisers: scalars to constants, variables locked, and one pass over their elements. */
+/* The kernel of all optimisers: converts scalars to constants, locks the variables, and updates
+ * their elements in one pass. */
 #include <ops/state/variable/optimiser.h>
 
 #include <core/base/alloc.h>
@@ -12,12 +13,12 @@
 #include <string.h>
 
 #define WIDEST 16      /* bytes of an element */
-#define BLOCK 256      /* elements that are put together, or become floats, at a time */
-#define SHORT_ROW 16   /* rows of fewer elements are put together */
-#define SEEN 8192      /* bits by which rows are known that come twice */
-#define MOST_SHARES 16 /* of the rows of a sparse gradient: a power of two */
+#define BLOCK 256      /* elements gathered, or converted to float, at a time */
+#define SHORT_ROW 16   /* rows with fewer elements are gathered */
+#define SEEN 8192      /* bits of the filter that detects repeated rows */
+#define MOST_SHARES 16 /* maximum shares of the rows of a sparse gradient: a power of two */
 
-/* n_inputs counts everything but indices. */
+/* n_inputs counts all inputs except the indices. */
 typedef struct training_state {
   const tn__training_row *row;
   const tn__training_rule *rule;
@@ -26,7 +27,7 @@ typedef struct training_state {
   uint32_t grad, n_scalars;
 } training_state;
 
-/* Input of scalar j. */
+/* The input number of scalar j. */
 static uint32_t scalar_input(const training_state *s, uint32_t j)
 {
   return j < s->row->n_before ? s->row->n_slots + j : s->grad + (s->sparse ? 2 : 1) + j - s->row->n_before;
@@ -53,7 +54,7 @@ tn_status tn__training_create(const tn_operation *op, void **state, tn_error *er
 
 void tn__training_destroy(void *state) { tn__free(state, sizeof(training_state)); }
 
-/* What can be said without the variables, whose shapes are known only in a step. */
+/* Checks what does not depend on the variables, whose shapes are known only in a step. */
 tn_status tn__training_prepare(tn_prepare_ctx *ctx, tn_error *err)
 {
   const training_state *s = ctx->state;
@@ -83,7 +84,7 @@ typedef struct training_run {
   const char *grad;
   size_t size;
   _Alignas(16) char constants[TN__TRAINING_CONSTANTS * WIDEST];
-  const tn_view *indices; /* the rest is for sparse gradients */
+  const tn_view *indices; /* from here on for sparse gradients */
   int64_t inner;          /* elements of a row */
   int64_t shares;
 } training_run;
@@ -99,7 +100,7 @@ static double number_of(const tn_view *v)
   }
 }
 
-/* A bad value of a scalar: false. */
+/* Whether the value of a scalar is allowed. */
 static bool within(char limit, bool flag, double value)
 {
   switch (limit) {
@@ -122,7 +123,8 @@ static tn_status check_limit(const training_state *s, tn_kernel_ctx *ctx, uint32
                       wanted);
 }
 
-/* What the rule makes of the scalars. The last one of AdagradDA is the number of the step. */
+/* Computes the rule's constants from the scalars. The last scalar of AdagradDA is the number of the
+ * step. */
 static tn_status set_up(training_run *run, tn_kernel_ctx *ctx)
 {
   const training_state *s = run->s;
@@ -142,7 +144,8 @@ static tn_status set_up(training_run *run, tn_kernel_ctx *ctx)
   return TN_OK;
 }
 
-/* Elements of half or bfloat16, block by block as floats. What fills the last block up is computed in vain. */
+/* Elements of half or bfloat16 are computed in blocks as floats. Padding in the last block is
+ * computed and discarded. */
 static void apply_short(const training_run *run, void *const *slots, const void *grad, int64_t n)
 {
   const training_state *s = run->s;
@@ -167,7 +170,7 @@ static void apply(const training_run *run, void *const *slots, const void *grad,
   else run->fn(slots, grad, run->constants, n);
 }
 
-/* n elements, from the `to`-th of the variables and the `from`-th of the gradient on. */
+/* Updates n elements, starting at element `to` of the variables and `from` of the gradient. */
 static void apply_at(const training_run *run, int64_t to, int64_t from, int64_t n)
 {
   void *slots[TN__TRAINING_SLOTS] = { NULL };
@@ -179,10 +182,11 @@ static void dense_part(void *user, int64_t begin, int64_t end) { apply_at(user, 
 
 /* ---- rows ---- */
 
-/* Short rows that are done at once: none of them is there twice. seen has a bit for each row that may be there. */
+/* Short rows that are updated together, without repetition. `seen` has a bit set for each row that
+ * may be included. */
 typedef struct row_block {
   int64_t n, most;
-  int64_t rows[BLOCK], at[BLOCK]; /* of the variables and of the gradient */
+  int64_t rows[BLOCK], at[BLOCK]; /* row numbers in the variables and in the gradient */
   uint64_t seen[SEEN / 64];
 } row_block;
 
@@ -194,7 +198,7 @@ static inline void copy_each(char *block, char *of, const int64_t *which, int64_
   }
 }
 
-/* Rows of so many bytes into a block that they fill, or back. */
+/* Gathers rows of `bytes` bytes into a contiguous block, or scatters them back. */
 static void copy_rows(char *block, char *of, const int64_t *which, int64_t n, size_t bytes, bool back)
 {
   switch (bytes) {
@@ -229,7 +233,8 @@ static void add_row(const training_run *run, row_block *b, int64_t row, int64_t 
   b->at[b->n++] = at;
 }
 
-/* A share has every row whose number ends in its bits, so that rows that come twice are done in order. */
+/* Rows are divided into shares by the low bits of their number, so that repeated rows are updated
+ * in order. */
 static void sparse_part(void *user, int64_t begin, int64_t end)
 {
   const training_run *run = user;
@@ -252,7 +257,7 @@ static void sparse_part(void *user, int64_t begin, int64_t end)
   if (block.n > 0) finish_block(run, &block);
 }
 
-/* ---- what is to be changed ---- */
+/* ---- checks of variables and gradient ---- */
 
 /* slot: NULL for the gradient. */
 static tn_status wrong_shape(tn_kernel_ctx *ctx, const char *slot, const int64_t *dims, int32_t rank,
@@ -265,7 +270,7 @@ static tn_status wrong_shape(tn_kernel_ctx *ctx, const char *slot, const int64_t
                       tn__format_shape(y, sizeof y, var->dims, var->rank));
 }
 
-/* The same shape from dimension `first` on. */
+/* Whether the shape is the same from dimension `first` on. */
 static bool same_from(int32_t first, const tn_tensor *t, const int64_t *dims, int32_t rank)
 {
   bool same = t->rank == rank;
@@ -296,7 +301,7 @@ static tn_status check_variables(const training_state *s, tn_kernel_ctx *ctx, tn
   return TN_OK;
 }
 
-/* Elements of a row, and whether all indices are rows. */
+/* Computes the number of elements per row, and checks that all indices are valid rows. */
 static tn_status check_rows(training_run *run, tn_kernel_ctx *ctx, const tn__variable *v, const tn_tensor *var)
 {
   const training_state *s = run->s;

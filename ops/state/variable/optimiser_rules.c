@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What each optimiser does to an element, and the table of optimisers.
+/* The update rule of each optimiser, and the table of optimisers.
  *
- * SETUP_rule makes constants k[0] ... of scalars h[0] ..., n of them, in the order of the op's inputs. STEP_rule has
- * the element of the gradient g, of the variable v and of the slots a, b, c, and the constants k0 ... k5. Rules that
- * complex numbers have, too, multiply and divide by M and Q.
+ * SETUP_rule computes constants k[0] ... from n scalars h[0] ..., in the order of the op's inputs.
+ * STEP_rule works on the element g of the gradient, v of the variable and a, b, c of the slots,
+ * with the constants k0 ... k5. Rules that also support complex numbers multiply and divide with M
+ * and Q.
  *
- * Each operation of half and bfloat16 is rounded, by R, as TensorFlow does it: sums in which large numbers cancel would
- * else be others. For wider types R does nothing. */
+ * Each operation on half and bfloat16 is rounded, by R, as in TensorFlow: otherwise sums in which
+ * large numbers cancel would differ. For wider types R does nothing. */
 #include <ops/kernel/elements/elementwise.h>
 #include <ops/state/variable/optimiser.h>
 
@@ -19,10 +20,10 @@
 #define LARGER(x, y) ((x) < (y) ? (y) : (x))
 /* -1, 0 or 1; NaN stays NaN */
 #define SIGN(x) ((x) > 0 ? 1 : (x) < 0 ? -1 : (x))
-/* Nearer to 0 by t, and 0 where that would change the sign. */
+/* Shrinks x towards 0 by t; 0 if that would change the sign. */
 #define SHRINK(x, t) (((fabs(x) <= (t)) | ((x) == 0)) ? 0 : (x) < 0 ? (x) + (t) : (x) - (t))
 
-/* The nearest half, and the nearest bfloat16, to a float, as tn__half_from_float has it. */
+/* Rounds a float to the nearest half, and to the nearest bfloat16, as tn__half_from_float does. */
 static inline float round_half(float x)
 {
   uint32_t u = tn__float_bits(x), sign = u & 0x80000000u;
@@ -30,7 +31,7 @@ static inline float round_half(float x)
   uint32_t tiny = tn__float_bits((tn__float_of_bits(u) + 0.5f) - 0.5f); /* subnormal: the unit is 2^-24 */
   uint32_t normal = (u + 0xfffu + (u >> 13 & 1u)) & ~0x1fffu;
   uint32_t r = u < 113u << 23 ? tiny : normal;
-  r = u >= 0x477ff000u ? 0x7f800000u : r; /* what rounds to 2^16 and more */
+  r = u >= 0x477ff000u ? 0x7f800000u : r; /* rounds to 2^16 or more */
   r = u > 0x7f800000u ? 0x7fc00000u : r;
   return tn__float_of_bits(r | sign);
 }
@@ -49,7 +50,7 @@ static inline float round_bfloat16(float x)
 #define R_f16 round_half
 #define R_bf16 round_bfloat16
 
-/* For constants: less code. */
+/* For constants: not inlined, to save code. */
 TN__APART static float round_half_apart(float x) { return round_half(x); }
 TN__APART static float round_bfloat16_apart(float x) { return round_bfloat16(x); }
 #define RK_f32(x) (x)
@@ -64,7 +65,7 @@ TN__APART static float round_bfloat16_apart(float x) { return round_bfloat16(x);
 #define SETUP_descent(C, R) k[0] = h[0];
 #define STEP_descent(C, R) v = R(v - R(M(g, k0)));
 
-/* alpha l1 l2; l1 counts when it is above 0 */
+/* alpha l1 l2; l1 is ignored unless above 0 */
 #define SETUP_proximal(C, R)            \
   k[0] = h[0];                          \
   k[1] = h[1] > 0 ? R(h[0] * h[1]) : 0; \
@@ -262,7 +263,8 @@ TN__APART static float round_bfloat16_apart(float x) { return round_bfloat16(x);
   v = R(v - R(M(u, k0)));                                            \
   b = R(R(M(b, k1)) + R(M(R(M(u, u)), k3)));
 
-/* lr l1 l2 [l2_shrinkage] lr_power. The flag multiplies all by lr instead of dividing by it. */
+/* lr l1 l2 [l2_shrinkage] lr_power. With the flag everything is multiplied by lr instead of divided
+ * by it. */
 #define SETUP_ftrl(C, R)                              \
   C rate = h[0];                                      \
   k[0] = flag ? rate : 1;                             \
@@ -325,7 +327,7 @@ TN__APART static float round_bfloat16_apart(float x) { return round_bfloat16(x);
     for (int s = 0; s < n_slots; s++) rest[s] = (tn__C_##d *)slots[s] + whole;                             \
     rule##_##d(rest, (const tn__C_##d *)grad + whole, constants, n - whole);                               \
   }
-/* For half and bfloat16, as floats: n is a multiple of TN__TRAINING_SHORTS. */
+/* For half and bfloat16, passed as floats: n is a multiple of TN__TRAINING_SHORTS. */
 #define SHORT_LOOP_FOR(rule, n_slots, d, name, attribute)                                                   \
   attribute static void name(void *const *slots, const void *grad, const void *constants, int64_t n)        \
   {                                                                                                         \

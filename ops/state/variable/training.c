@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Optimisers: Apply..., SparseApply..., ResourceApply... and ResourceSparseApply..., a line for each of them in LIST.
- * What they compute is in support/training_rules.c. */
+/* Optimisers: Apply..., SparseApply..., ResourceApply... and ResourceSparseApply..., each with a
+ * line in LIST. Their rules are in optimiser_rules.c. */
 #include <ops/state/variable/optimiser.h>
 
-/* Inputs: V is how a variable is passed, G the gradient with what follows from its being sparse. */
+/* Inputs: V is how a variable is passed, G the gradient, with its indices if it is sparse. */
 #define SLOTS_1(V) "var: " V
 #define SLOTS_2(V, a) SLOTS_1(V) ", " a ": " V
 #define SLOTS_3(V, a, b) SLOTS_2(V, a) ", " b ": " V
@@ -83,7 +83,7 @@
 
 /* ---- shapes ---- */
 
-/* Only a reference says which shape its variable has. */
+/* Only references tell the shapes of their variables. */
 static tn_status merge_slots(tn_infer_ctx *ctx, const tn__training_row *row, tn__shape *var, tn_error *err)
 {
   tn__infer_get(ctx, 0, var);
@@ -97,7 +97,7 @@ static tn_status merge_slots(tn_infer_ctx *ctx, const tn__training_row *row, tn_
   return TN_OK;
 }
 
-/* Takes over into *var what the gradient's shape says. */
+/* Merges the information in the gradient's shape into *var. */
 static tn_status merge_gradient(tn_infer_ctx *ctx, uint32_t i, bool sparse, tn__shape *var, tn_error *err)
 {
   tn__shape grad, indices;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Variables: read without a copy, changed in place, copied when a reader has what is to be changed. */
+/* Variables: read without a copy, changed in place, copied before a change if a reader still holds
+ * the tensor. */
 #include <core/base/alloc.h>
 #include <core/base/text.h>
 #include <core/tensor/tensor_internal.h>
@@ -102,8 +103,8 @@ static bool same_shape(const tn_tensor *t, const tn_view *v)
   return t->rank == v->rank && (v->rank == 0 || memcmp(t->dims, v->dims, (size_t)v->rank * sizeof v->dims[0]) == 0);
 }
 
-/* Copies the elements into the memory that is there, where taking over the input's gains nothing: it is the plan's,
- * or a constant or a feed, which would be copied again by the first change. */
+/* Copies the elements into the existing memory if taking over the input's would gain nothing: it
+ * belongs to the plan, or to a constant or a feed, which the next change would have to copy. */
 static bool copied_in_place(tn__variable *v, const tn_view *from)
 {
   if (tn__dtype_is_managed(from->dtype) || from->data == NULL) return false;
@@ -146,7 +147,7 @@ static tn_status unset_error(const tn__variable *v, tn_error *err)
 tn_status tn__variable_unset_error(const tn__variable *v, tn_error *err)
 {
   if (v->by_reference) return unset_error(v, err);
-  return tn_error_set(err, TN_NOT_FOUND, "variable '%s' is not there: nothing was assigned to it yet", v->name);
+  return tn_error_set(err, TN_NOT_FOUND, "variable '%s' does not exist: no value was assigned to it", v->name);
 }
 
 tn_status tn__variable_edit(tn__variable *v, tn_tensor **out, tn_error *err)
@@ -155,11 +156,12 @@ tn_status tn__variable_edit(tn__variable *v, tn_tensor **out, tn_error *err)
   tn__assert_held(&v->mu);
   *out = v->tensor;
   if (v->tensor == NULL) return tn__variable_unset_error(v, err);
-  /* Handles that are written over must not end a resource under the lock. */
+  /* Overwriting handles must not destroy a resource under the lock, so tensors of handles are
+   * always copied. */
   bool handles = v->tensor->dtype == TN_RESOURCE || v->tensor->dtype == TN_VARIANT;
   if (tn_tensor_is_exclusive(v->tensor) && !handles) return TN_OK;
   *out = NULL;
-  if (v->replaced != NULL) { /* it is a copy already */
+  if (v->replaced != NULL) { /* it was copied already */
     *out = v->tensor;
     return TN_OK;
   }
@@ -170,9 +172,9 @@ tn_status tn__variable_edit(tn__variable *v, tn_tensor **out, tn_error *err)
   return TN_OK;
 }
 
-/* ---- several ---- */
+/* ---- several variables ---- */
 
-/* The next one to be locked: the lowest address above `last`; NULL when there is none. */
+/* The next variable to lock: the lowest address above `last`; NULL if there is none. */
 static tn__variable *next_above(tn__variable *const *vars, uint32_t n, const tn__variable *last)
 {
   tn__variable *next = NULL;
@@ -200,7 +202,8 @@ tn_status tn__variables_open(tn_kernel_ctx *ctx, const uint32_t *inputs, uint32_
   return TN_OK;
 }
 
-/* Nothing is let go of before all are unlocked. A variable that is there twice has nothing left the second time. */
+/* Unlocks all variables before releasing any tensor. A repeated variable has nothing left to
+ * release the second time. */
 void tn__variables_close(tn__variable *const *vars, tn_tensor **tensors, uint32_t n)
 {
   for (uint32_t k = 0; k < n; k++) {

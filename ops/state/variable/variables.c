@@ -20,7 +20,7 @@ static void variable_destroy(void *state)
   tn__free(s, sizeof *s);
 }
 
-/* The shape that was declared: all of it, or nothing, which TensorFlow takes for a scalar. */
+/* The declared shape must be fully known. An unknown rank means a scalar, as in TensorFlow. */
 static tn_status read_wish(const tn_operation *op, tn__variable_wish *wish, tn_error *err)
 {
   char text[160];
@@ -74,14 +74,14 @@ static tn_status assign_create(const tn_operation *op, void **state, tn_error *e
   return TN_OK;
 }
 
-/* The reference is handed on. */
+/* The output is the reference itself. */
 static tn_status reference_prepare(tn_prepare_ctx *ctx, tn_error *err)
 {
   tn_status st = tn_prepare_output_like(ctx, 0, 0, err);
   return st == TN_OK ? tn_prepare_view(ctx, 0, 0, err) : st;
 }
 
-/* What is there, or was declared, and the value must have one shape. */
+/* The current or declared shape must equal that of the value. */
 static tn_status same_shape(tn__variable *v, const tn_view *value, tn_error *err)
 {
   char x[160], y[160];
@@ -129,7 +129,7 @@ static tn_status count_create(const tn_operation *op, void **state, tn_error *er
 
 static void count_destroy(void *state) { tn__free(state, sizeof(count_state)); }
 
-/* The variable is locked and has a value. */
+/* Requires the lock and a value. */
 static tn_status count(const count_state *s, tn__variable *v, void *out, tn_error *err)
 {
   char text[160];
@@ -178,7 +178,7 @@ static tn_status nothing(tn_kernel_ctx *ctx)
 
 /* ---- tables ---- */
 
-/* Shapes of references are not known before a step: Assign may change them. */
+/* The shape of a reference is unknown before a step, because Assign may change it. */
 
 #define OP(op, in, out, attributes, also, shapes, text)                                        \
   { .struct_size = TN_OP_DEF_SIZE, .name = op, .inputs = in, .outputs = out, .attrs = attributes, \

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Variables changed as a whole: AssignAdd AssignSub AssignAddVariableOp AssignSubVariableOp. */
+/* Updates of whole variables: AssignAdd AssignSub AssignAddVariableOp AssignSubVariableOp. */
 #include <core/base/text.h>
 #include <ops/kernel/move/scatter.h>
 #include <ops/state/variable/variable.h>
 
-#define COST_NS 0.3 /* an element */
+#define COST_NS 0.3 /* per element */
 
 static tn_status update_create(const tn_operation *op, tn__scatter_step step, void **state, tn_error *err)
 {
@@ -75,7 +75,7 @@ static tn_status check(const tn__variable *v, const tn_view *value, tn_error *er
                       tn__format_shape(y, sizeof y, value->dims, value->rank));
 }
 
-/* The variable is locked. */
+/* Requires the lock. */
 static tn_status update(tn_kernel_ctx *ctx, tn__variable *v)
 {
   const tn__scatter *s = ctx->state;

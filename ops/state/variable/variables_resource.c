@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Variables behind handles: VarHandleOp VarIsInitializedOp ReadVariableOp AssignVariableOp DestroyResourceOp
- * VariableShape DisableCopyOnRead. The handle is there before the variable: that begins with its first assignment and
- * ends when it is destroyed. */
+/* Variables with resource handles: VarHandleOp VarIsInitializedOp ReadVariableOp AssignVariableOp
+ * DestroyResourceOp VariableShape DisableCopyOnRead. The handle exists before the variable, which
+ * exists from its first assignment until it is destroyed. */
 #include <core/base/alloc.h>
 #include <core/base/text.h>
 #include <ops/state/variable/variable.h>
 #include <string.h>
 
-/* TensorFlow's word for a variable that is in no container and has no name: each run of its node makes one. */
+/* TensorFlow's shared_name for a variable that is in no container: each run of its node creates a
+ * new one. */
 #define ANONYMOUS "cd2c89b7-88b7-44c8-ad83-06c2a9158347"
 
 /* ---- VarHandleOp ---- */
@@ -34,7 +35,7 @@ static tn_status read_handle(const tn_operation *op, handle_state *s, tn_error *
   if (st == TN_OK) st = tn_operation_attr_string(op, "shared_name", &text, &n, err);
   if (st == TN_OK) st = tn__resource_place_init(&s->place, op, err);
   if (st != TN_OK) return st;
-  s->unnamed = n == 0 || text[0] == 0; /* all of a container that have no name are one variable */
+  s->unnamed = n == 0 || text[0] == 0; /* all unnamed ones of a container are the same variable */
   s->anonymous = n == strlen(ANONYMOUS) && memcmp(text, ANONYMOUS, n) == 0;
   s->wish.name = s->anonymous ? tn_operation_name(op) : s->place.name;
   return TN_OK;
@@ -77,7 +78,7 @@ static tn_status other_dtype(const tn__variable *v, tn_dtype found, tn_dtype wan
                       tn_dtype_name(wanted));
 }
 
-/* The tensor is handed over, not copied. */
+/* The tensor is returned without a copy. */
 static tn_status read_compute(tn_kernel_ctx *ctx)
 {
   tn__variable *v;
@@ -92,7 +93,7 @@ static tn_status read_compute(tn_kernel_ctx *ctx)
   return st;
 }
 
-/* Reads at any time see values that do not change: there is nothing to switch off. */
+/* Reads never see a value change, so there is nothing to disable. */
 static tn_status disable_compute(tn_kernel_ctx *ctx)
 {
   tn__variable *v;
@@ -117,7 +118,8 @@ static tn_status shape_compute(tn_kernel_ctx *ctx)
     int64_t dim = tn_tensor_dims(t)[k];
     if (out->dtype == TN_INT64) ((int64_t *)out->data)[k] = dim;
     else if (dim <= INT32_MAX) ((int32_t *)out->data)[k] = (int32_t)dim;
-    else st = tn_error_set(ctx->err, TN_INVALID_ARGUMENT, "dimension %lld of variable '%s' is %lld, which is no int32",
+    else st = tn_error_set(ctx->err, TN_INVALID_ARGUMENT,
+                           "dimension %lld of variable '%s' is %lld, which does not fit int32",
                            (long long)k, v->name, (long long)dim);
   }
   tn_tensor_unref(t);
@@ -138,7 +140,7 @@ static tn_status assign_create(const tn_operation *op, void **state, tn_error *e
   return TN_OK;
 }
 
-/* A variable keeps its dtype, and its shape where that is wanted. */
+/* A variable keeps its dtype, and its shape if that is validated. */
 static tn_status check_value(tn__variable *v, const tn_view *value, bool validate, tn_error *err)
 {
   char x[160], y[160];
@@ -179,7 +181,7 @@ static tn_status destroy_create(const tn_operation *op, void **state, tn_error *
   return TN_OK;
 }
 
-/* The handle of a variable outlives it: a value that is assigned later makes it anew, under its name. */
+/* The handle outlives the variable: assigning a value later recreates the variable under its name. */
 static tn_status destroy_variable(tn__variable *v, bool ignore, tn_error *err)
 {
   if (!tn__variable_is_set(v)) return ignore ? TN_OK : tn__variable_unset_error(v, err);
@@ -194,7 +196,7 @@ static tn_status destroy_compute(tn_kernel_ctx *ctx)
   tn_handle *h = in->count == 1 ? *(tn_handle *const *)in->data : NULL;
   tn_resource *r = tn_handle_resource(h);
   if (r == NULL)
-    return tn_error_set(ctx->err, TN_INVALID_ARGUMENT, "input 0 is no handle of a resource");
+    return tn_error_set(ctx->err, TN_INVALID_ARGUMENT, "input 0 is not a resource handle");
   if (tn_resource_class_of(r) == &tn__variable_class)
     return destroy_variable(tn_resource_object(r), s->ignore, ctx->err);
   tn_status st = tn_kernel_remove(ctx, r);
@@ -211,8 +213,8 @@ static tn_status infer_vector(tn_infer_ctx *ctx, tn_error *err)
 
 /* ---- tables ---- */
 
-/* What a variable was declared as is no promise: a value of another shape may be assigned to it. So the shape of what
- * is read is not known before a step. */
+/* The declared shape of a variable is not binding: values of other shapes may be assigned. So the
+ * shape of a read is unknown before a step. */
 
 #define OP(op, in, out, attributes, also, shapes, text)                                           \
   { .struct_size = TN_OP_DEF_SIZE, .name = op, .inputs = in, .outputs = out, .attrs = attributes, \

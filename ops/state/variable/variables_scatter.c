@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Slices of variables changed at indices: ScatterAdd ...Div ...Max ...Min ...Mul ...Sub ...Update, ScatterNdAdd
- * ...Max ...Min ...Sub ...Update, and those of the same names that begin with Resource.
+/* Updates of slices of variables at indices: ScatterAdd ...Div ...Max ...Min ...Mul ...Sub
+ * ...Update, ScatterNdAdd ...Max ...Min ...Sub ...Update, and those of the same names that begin
+ * with Resource.
  *
- * An index outside is an error. What had been done by then stays, as in TensorFlow: of Scatter... the updates before
- * it, of ScatterNd... all others. */
+ * An index out of range is an error. Updates already done are kept, as in TensorFlow: for
+ * Scatter... those before the bad index, for ScatterNd... all others. */
 #include <core/base/alloc.h>
 #include <core/base/text.h>
 #include <ops/kernel/move/scatter.h>
@@ -14,8 +15,8 @@
 
 typedef struct scatter_state {
   tn__scatter scatter;
-  bool by_zero;    /* integers: an update of 0 is an error */
-  bool ignore_bad; /* ScatterNd... */
+  bool by_zero;    /* for integers: an update by 0 is an error */
+  bool ignore_bad; /* ScatterNd... only */
 } scatter_state;
 
 static tn_status scatter_create(const tn_operation *op, tn__scatter_step step, void **state, tn_error *err)
@@ -69,7 +70,7 @@ static tn_status reference_prepare(tn_prepare_ctx *ctx, tn_error *err)
 
 /* ---- checks ---- */
 
-/* The dtype, and that an update of integers does not divide by 0. */
+/* Checks the dtype, and that no integer is divided by 0. */
 static tn_status check_values(const scatter_state *s, const tn__variable *v, const tn_view *updates, tn_error *err)
 {
   tn_dtype dtype = tn_tensor_dtype(v->tensor);
@@ -80,12 +81,14 @@ static tn_status check_values(const scatter_state *s, const tn__variable *v, con
   static const char zero[8];
   for (int64_t k = 0; size > 0 && k < updates->count; k++)
     if (memcmp((const char *)updates->data + (size_t)k * size, zero, size) == 0)
-      return tn_error_set(err, TN_INVALID_ARGUMENT, "update %lld is 0, variable '%s' of integers is divided by it",
+      return tn_error_set(err, TN_INVALID_ARGUMENT,
+                          "update %lld is 0, and variable '%s' of integers would be divided by it",
                           (long long)k, v->name);
   return TN_OK;
 }
 
-/* Updates [the indices' shape, the variable's behind its first dimension], or one for all. */
+/* Updates have the indices' shape followed by that of the variable's rows, or are one scalar for
+ * all. */
 static tn_status check_shapes(const tn__variable *v, const tn_view *indices, const tn_view *updates, tn_error *err)
 {
   char x[160], y[160];
@@ -106,7 +109,7 @@ static tn_status check_shapes(const tn__variable *v, const tn_view *indices, con
 
 /* ---- compute ---- */
 
-/* Indices of the first dimension. The variable is locked and has a value. */
+/* Indices of the first dimension. Requires the lock and a value. */
 static tn_status scatter_rows(tn_kernel_ctx *ctx, tn__variable *v)
 {
   const scatter_state *s = ctx->state;

@@ -31,7 +31,7 @@ static tn_status other_dtype(const tn__variable *v, tn_dtype found, tn_dtype wan
                       tn_dtype_name(wanted));
 }
 
-/* The variable is locked and has a value. */
+/* Requires the lock and a value. */
 static tn_status assign_slice(tn_kernel_ctx *ctx, tn__variable *v, const tn__slicing *slicing)
 {
   char x[160], y[160];
@@ -43,7 +43,7 @@ static tn_status assign_slice(tn_kernel_ctx *ctx, tn__variable *v, const tn__sli
   if (dtype != value->dtype) return other_dtype(v, dtype, value->dtype, ctx->err);
   tn_status st = tn__slicing_apply("assigning to a slice", slicing, tn_tensor_dims(v->tensor),
                                    tn_tensor_rank(v->tensor), &s, ctx->err);
-  if (st != TN_OK || tn__box_is_empty(&s.box)) return st; /* nothing is written, whatever the value is */
+  if (st != TN_OK || tn__box_is_empty(&s.box)) return st; /* nothing is written, whatever the value */
   if (!tn__sliced_value_steps(value, &s, steps))
     return tn_error_set(ctx->err, TN_INVALID_ARGUMENT, "input 4 has shape %s, the slice of variable '%s' has shape %s",
                         tn__format_shape(x, sizeof x, value->dims, value->rank), v->name,
@@ -71,7 +71,7 @@ static tn_status assign_slice_compute(tn_kernel_ctx *ctx)
 
 /* ---- ResourceGather ---- */
 
-/* The value of input 0, with a reference, of the dtype of the output. */
+/* A reference to the value of input 0, checked to have the output's dtype. */
 static tn_status params_of(tn_kernel_ctx *ctx, tn_tensor **out)
 {
   tn__variable *v;
@@ -110,7 +110,7 @@ static tn_status dynamic_prepare(tn_prepare_ctx *ctx, tn_error *err)
   return tn_prepare_dynamic(ctx, 0, err);
 }
 
-/* The axis is the one behind the batch dimensions. */
+/* The axis is the first one after the batch dimensions. */
 static tn_status gather(tn_kernel_ctx *ctx, const tn_tensor *t, int64_t batch_wanted)
 {
   const tn_view *x = ctx->inputs[1];
@@ -188,7 +188,7 @@ static const tn_op_def ops[] = {
      SLICING, 0, tn__infer_unknown, "gives what Python's brackets name of a variable a value"),
 };
 
-/* All but handles, whose old elements would have to be let go. */
+/* All dtypes except handles, whose old elements would have to be released. */
 #define SLICE_TYPES                                                                                                 \
   "T=float|double|half|bfloat16|int8|int16|int32|int64|uint8|uint16|uint32|uint64|bool|complex64|complex128|string|" \
   "qint8|quint8|qint32|qint16|quint16|float8_e5m2|float8_e4m3fn"

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Variables of one step: TemporaryVariable, DestroyTemporaryVariable.
  *
- * Each run of the node makes a variable, which lives as long as somebody has its handle; so the turns of a loop have
- * one each. A name is taken in the step's own container, by the node: another node of the same name is an error. */
+ * Each run of the node creates a variable, which exists as long as its handle is held, so each
+ * iteration of a loop has its own. The node claims the name in the step's own container: another
+ * node with the same name is an error. */
 #include <core/base/alloc.h>
 #include <core/base/text.h>
 #include <core/graph/graph_internal.h>
@@ -37,7 +38,7 @@ static tn_status claim_make(void *user, void **object, tn_error *err)
 
 typedef struct temporary_state {
   const tn_operation *op;
-  char *name; /* attribute var_name; of the node where that is empty */
+  char *name; /* attribute var_name, or the node's name if that is empty */
   tn_dtype dtype;
   int32_t rank;
   const int64_t *dims;
@@ -102,7 +103,7 @@ static tn_status take_name(tn_kernel_ctx *ctx, const temporary_state *s)
   return st;
 }
 
-/* It has memory from the beginning; what is in it means nothing: zeros. */
+/* The variable has memory from the start. Its contents are unspecified: zeros here. */
 static tn_status make_variable(tn_kernel_ctx *ctx, const temporary_state *s, tn_resource **out)
 {
   tn__variable_wish wish = { s->name, s->dtype, s->rank, s->dims, true };
@@ -145,7 +146,7 @@ static void destroy_destroy(void *state) { tn__strfree(state); }
 
 static tn_status destroy_prepare(tn_prepare_ctx *ctx, tn_error *err) { return tn_prepare_dynamic(ctx, 0, err); }
 
-/* The value goes on, and the name can be taken again. */
+/* The value becomes the output, and the name is available again. */
 static tn_status destroy_compute(tn_kernel_ctx *ctx)
 {
   const char *name = ctx->state;
@@ -166,7 +167,7 @@ static tn_status destroy_compute(tn_kernel_ctx *ctx)
   st = tn_kernel_set_output(ctx, 0, value);
   tn_tensor_unref(value);
   if (st != TN_OK || tn_kernel_lookup(ctx, TN_STEP_CONTAINER, name, &claim_class, &r) != TN_OK) {
-    if (st == TN_OK) tn_error_clear(ctx->err); /* another turn of a loop has let go of the name */
+    if (st == TN_OK) tn_error_clear(ctx->err); /* another iteration of a loop has released the name */
     return st;
   }
   if (tn_kernel_remove(ctx, r) != TN_OK) tn_error_clear(ctx->err);
