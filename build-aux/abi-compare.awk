@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # abi-compare.awk RECORDED TREE: what became of a recorded ABI, one line a finding: "broken: ..." for what a plugin or program
 # that was built before would trip over, "new: ..." for what was appended. The lines of a table are explained in
-# tests/check-abi.sh. Of another data model only order and types are compared.
+# tests/repo/check-abi.sh. Of another data model only order and types are compared.
 
 function rest(from,    s, i) {
   for (i = from; i <= NF; i++) s = s (s == "" ? "" : " ") $i

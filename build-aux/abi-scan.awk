@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # From the public headers, as `cc -E` gives them (without attributes), a C program that prints the table of the ABI: each
-# type, enumerator, struct with the place of its fields, and function. tests/check-abi.sh says what the lines mean.
+# type, enumerator, struct with the place of its fields, and function. tests/repo/check-abi.sh says what the lines mean.
 # What is not understood is an error, so that nothing is left out silently.
 
 function fail(why,    i, text) {

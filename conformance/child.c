@@ -14,8 +14,8 @@
 #include <sys/prctl.h>
 #endif
 
-#include <conformance/plugin.h>
-#include <tests/support/oom.h>
+#include <conformance/plugin/plugin.h>
+#include <conformance/support/oom.h>
 
 static struct {
   pthread_mutex_t mutex; /* guards failed */

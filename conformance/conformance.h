@@ -13,7 +13,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include <tests/support/tap.h>
+#include <conformance/support/tap.h>
 
 enum { CF_PASSED = 0, CF_FAILED = 1, CF_USAGE = 2, CF_SKIPPED = 77 }; /* exit statuses */
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Examples: programs on public headers, linked with libtenon as a user's would be. `examples/minimal` is the program of
-# README.md; tests/test_tool.sh sees to it that the two stay equal. tests/test_examples.sh runs those of `examples/sessions`.
+# README.md; tests/tools/command.sh sees to it that the two stay equal. tests/tools/examples.sh runs those of `examples/sessions`.
 TN_DIGITS_FILES = \
   examples/digits/README.md \
   examples/digits/case.json \

@@ -4,7 +4,7 @@
 #ifndef TN_TESTS_SUPPORT_ELEMENTWISE_KIT_H
 #define TN_TESTS_SUPPORT_ELEMENTWISE_KIT_H
 
-#include "tests/support/session_kit.h"
+#include "conformance/support/session_kit.h"
 
 static uint64_t seed;
 

@@ -15,7 +15,7 @@
 
 #include "tests/support/gpu_kit.h"
 #include "tests/support/plugin_files.h"
-#include "tests/support/tap.h"
+#include "conformance/support/tap.h"
 
 static TN_UNUSED struct {
   void (*set)(const char *function, long nth, int for_good, int code);

@@ -13,7 +13,7 @@
 #include <tenon/tenon.h>
 
 #include "tests/support/plugin_files.h"
-#include "tests/support/tap.h"
+#include "conformance/support/tap.h"
 
 #define SCENE "TENON_TEST_SCENE"
 #define WELL 42 /* a program whose test failed ends with 0, too */

@@ -8,7 +8,7 @@
 
 #include "plugins/gpu/memory.h"
 #include "plugins/gpu/program.h"
-#include <tests/support/tap.h>
+#include <conformance/support/tap.h>
 
 /* A use of the first device, or NULL. */
 static inline gpu_device *gpu_parts_use(tn_error *err)

@@ -10,7 +10,7 @@
 #include <tenon/tenon.h>
 
 #include "tests/support/plugin_files.h"
-#include "tests/support/tap.h"
+#include "conformance/support/tap.h"
 
 static TN_UNUSED tn_error err = TN_ERROR_INIT;
 

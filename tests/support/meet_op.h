@@ -6,7 +6,7 @@
 #ifndef TENON_TESTS_SUPPORT_MEET_OP_H
 #define TENON_TESTS_SUPPORT_MEET_OP_H
 
-#include "tests/support/session_kit.h"
+#include "conformance/support/session_kit.h"
 
 #include <pthread.h>
 

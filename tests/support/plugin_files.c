@@ -10,7 +10,7 @@
 
 #include <tenon/session.h>
 
-#include "tests/support/tap.h"
+#include "conformance/support/tap.h"
 
 const char *plugin_source(const char *name)
 {

@@ -5,7 +5,7 @@
 
 #include <core/exec/exec.h>
 
-#include "tests/support/tap.h"
+#include "conformance/support/tap.h"
 
 typedef struct fixture {
   tn__pool *pool;

@@ -3,7 +3,7 @@
 #ifndef TENON_TESTS_SUPPORT_TASKS_KIT_H
 #define TENON_TESTS_SUPPORT_TASKS_KIT_H
 
-#include "tests/support/session_kit.h"
+#include "conformance/support/session_kit.h"
 
 /* Ops whose kernels take their time and see whether somebody else writes into what is theirs:
  *

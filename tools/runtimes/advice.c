@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What to do about a plugin, by what the library says of it. Each part stands in a message of core/registry, or comes from the
- * dynamic linker; tests/test_tool_runtimes.sh looks whether it still does. The first that fits counts. */
+ * dynamic linker; tests/tools/runtimes.sh looks whether it still does. The first that fits counts. */
 #include <string.h>
 
 #include <tools/runtimes/runtimes.h>

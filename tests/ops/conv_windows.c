@@ -1,0 +1,352 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Convolutions, depthwise ones and pooling by the library's own kernels, on awkward sizes: bit for bit what sums in
+ * their order give, on every kind of vectors, with filters that are constants and that are fed, alone and with what
+ * follows. */
+#include <float.h>
+#include <ops/kernel/elements/vectors.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "conformance/support/plan_kit.h"
+
+typedef enum window_kind { CONV, DEPTHWISE, MAX, MEAN } window_kind;
+
+/* explicit: TN_EXPLICIT paddings top, bottom, left, right; after: steps behind a product: b(ias), a(dd), r(elu), 6 */
+typedef struct shape {
+  window_kind kind;
+  int64_t n, h, w, c;      /* images */
+  int64_t kh, kw, kc, out; /* window, channels of a group, of the result; of a depthwise one: for each channel */
+  int64_t stride[2], dilation[2];
+  const char *padding;
+  int64_t explicit[4];
+  bool fed; /* the filter is */
+  const char *after;
+
+  int64_t before[2], oh, ow, oc; /* worked out */
+} shape;
+
+static bool fit(shape *s)
+{
+  const int64_t in[] = { s->h, s->w }, size[] = { s->kh, s->kw };
+  int64_t *out[] = { &s->oh, &s->ow };
+  for (int k = 0; k < 2; k++) {
+    int64_t reach = (size[k] - 1) * s->dilation[k] + 1, needed, room;
+    switch (s->padding[0]) {
+    case 'S':
+      *out[k] = (in[k] + s->stride[k] - 1) / s->stride[k];
+      needed = (*out[k] - 1) * s->stride[k] + reach - in[k];
+      s->before[k] = needed > 0 ? needed / 2 : 0;
+      break;
+    default:
+      s->before[k] = s->padding[0] == 'E' ? s->explicit[2 * k] : 0;
+      room = in[k] + s->before[k] + (s->padding[0] == 'E' ? s->explicit[2 * k + 1] : 0) - reach;
+      if (room < 0) return false;
+      *out[k] = room / s->stride[k] + 1;
+    }
+  }
+  s->oc = s->kind == CONV ? s->out : s->kind == DEPTHWISE ? s->c * s->out : s->c;
+  return true;
+}
+
+/* Numbers whose sums depend on their order. */
+static tn_tensor *tensor(int32_t rank, const int64_t *dims, uint32_t seed)
+{
+  tn_tensor *t = NULL;
+  REQUIRE_OK(tn_tensor_create(TN_FLOAT, dims, rank, &t, NULL), NULL);
+  for (int64_t i = 0; i < tn_tensor_elements(t); i++) {
+    seed = seed * 1664525u + 1013904223u;
+    ((float *)tn_tensor_data(t))[i] = (float)((int32_t)(seed >> 9) - (1 << 22)) / 3e6f;
+  }
+  return t;
+}
+
+/* ---- what is right ---- */
+
+static float one(const shape *s, const float *x, const float *f, int64_t n, int64_t y, int64_t u, int64_t o)
+{
+  float sum = s->kind == MAX ? -FLT_MAX : 0;
+  int64_t cells = 0, group = s->kind == CONV ? o / (s->out / (s->c / s->kc)) : 0;
+  for (int64_t i = 0; i < s->kh; i++)
+    for (int64_t j = 0; j < s->kw; j++) {
+      int64_t h = y * s->stride[0] - s->before[0] + i * s->dilation[0];
+      int64_t w = u * s->stride[1] - s->before[1] + j * s->dilation[1];
+      if (h < 0 || h >= s->h || w < 0 || w >= s->w) continue;
+      const float *at = x + ((n * s->h + h) * s->w + w) * s->c;
+      cells++;
+      for (int64_t c = 0; c < s->kc && s->kind == CONV; c++)
+        sum += at[group * s->kc + c] * f[((i * s->kw + j) * s->kc + c) * s->out + o];
+      if (s->kind == DEPTHWISE) sum += at[o / s->out] * f[(i * s->kw + j) * s->oc + o];
+      if (s->kind == MAX) sum = at[o] > sum ? at[o] : sum;
+      if (s->kind == MEAN) sum += at[o];
+    }
+  return s->kind == MEAN ? sum / (float)cells : sum;
+}
+
+static void right(const shape *s, const float *x, const float *f, const float *bias, const float *added, float *out)
+{
+  for (int64_t i = 0; i < s->n * s->oh * s->ow * s->oc; i++) {
+    int64_t pixel = i / s->oc;
+    float v = one(s, x, f, pixel / s->ow / s->oh, pixel / s->ow % s->oh, pixel % s->ow, i % s->oc);
+    for (const char *a = s->after; *a != 0; a++) {
+      if (*a == 'b') v += bias[i % s->oc];
+      if (*a == 'a') v += added[i];
+      if (*a == 'r' || *a == '6') v = v < 0 ? 0 : v;
+      if (*a == '6') v = v > 6 ? 6 : v;
+      if (*a == 'l') v = v < 0 ? v * 0.25f : v;
+    }
+    out[i] = v;
+  }
+}
+
+/* ---- the graph ---- */
+
+static tn_output finish(tn_operation_builder *b)
+{
+  tn_operation *op = NULL;
+  tn_error err = TN_ERROR_INIT;
+  REQUIRE_OK(tn_operation_finish(b, &op, &err), &err);
+  return (tn_output){ op, 0 };
+}
+
+static void set_ints(tn_operation_builder *b, const char *name, int64_t h, int64_t w)
+{
+  const int64_t v[] = { 1, h, w, 1 };
+  tn_operation_set_ints(b, name, v, 4);
+}
+
+static tn_output windows(tn_graph *graph, const shape *s, tn_output x, tn_output f)
+{
+  static const char *const ops[] = { "Conv2D", "DepthwiseConv2dNative", "MaxPool", "AvgPool" };
+  tn_operation_builder *b = tn_operation_begin(graph, ops[s->kind], "product", 0);
+  tn_operation_add_input(b, x);
+  set_ints(b, "strides", s->stride[0], s->stride[1]);
+  tn_operation_set_string(b, "padding", s->padding, strlen(s->padding));
+  if (s->padding[0] == 'E') {
+    const int64_t *e = s->explicit, all[] = { 0, 0, e[0], e[1], e[2], e[3], 0, 0 };
+    tn_operation_set_ints(b, "explicit_paddings", all, 8);
+  }
+  if (s->kind <= DEPTHWISE) {
+    tn_operation_add_input(b, f);
+    set_ints(b, "dilations", s->dilation[0], s->dilation[1]);
+  } else {
+    set_ints(b, "ksize", s->kh, s->kw);
+  }
+  return finish(b);
+}
+
+static tn_output follow(tn_graph *graph, const shape *s, tn_output y, tn_output bias, tn_output added)
+{
+  for (const char *a = s->after; *a != 0; a++) {
+    char name[] = { 's', (char)('0' + (a - s->after)), 0 };
+    const char *op = *a == 'b' ? "BiasAdd" : *a == 'a' ? "AddV2" : *a == 'r' ? "Relu" : "Relu6";
+    if (*a == 'l') op = "LeakyRelu";
+    tn_operation_builder *b = tn_operation_begin(graph, op, name, 0);
+    tn_operation_add_input(b, y);
+    if (*a == 'b') tn_operation_add_input(b, bias);
+    if (*a == 'a') tn_operation_add_input(b, added);
+    if (*a == 'l') tn_operation_set_float(b, "alpha", 0.25f);
+    y = finish(b);
+  }
+  return y;
+}
+
+typedef struct operands {
+  tn_tensor *x, *f, *bias, *added;
+} operands;
+
+static tn_tensor *run(const shape *s, const operands *o, int level)
+{
+  ts t;
+  tn_tensor *out = NULL;
+  ts_init(&t, level);
+  REQUIRE_OK(tn_session_options_parse(t.options, "kernel_plugins", "never", &t.err), &t.err);
+  tn_output x = ts_placeholder(t.graph, "x", TN_FLOAT);
+  tn_output f = s->fed ? ts_placeholder(t.graph, "f", TN_FLOAT) : ts_const_tensor(t.graph, "f", o->f);
+  tn_output bias = ts_const_tensor(t.graph, "bias", o->bias), added = ts_placeholder(t.graph, "added", TN_FLOAT);
+  tn_output y = follow(t.graph, s, windows(t.graph, s, x, f), bias, added);
+  char fetch[80];
+  snprintf(fetch, sizeof fetch, "%s:0", tn_operation_name(y.op));
+  ts_start(&t);
+  const char *names[] = { "x:0", "added:0", "f:0" }, *fetches[] = { fetch };
+  tn_tensor *feeds[] = { o->x, o->added, o->f };
+  CHECK_OK(tn_session_run(t.session, NULL, names, feeds, s->fed ? 3 : 2, fetches, &out, 1, NULL, 0, NULL, &t.err),
+           &t.err);
+  ts_fini(&t);
+  return out;
+}
+
+static void check(shape s)
+{
+  if (s.after == NULL) s.after = "";
+  if (!fit(&s)) return;
+  const int64_t x[] = { s.n, s.h, s.w, s.c }, y[] = { s.n, s.oh, s.ow, s.oc };
+  const int64_t f[] = { s.kh, s.kw, s.kind == CONV ? s.kc : s.c, s.kind <= DEPTHWISE ? s.out : 1 };
+  operands o = { tensor(4, x, 1), tensor(4, f, 2), tensor(1, y + 3, 3), tensor(4, y, 4) };
+  tn_tensor *wanted = tensor(4, y, 0);
+  right(&s, tn_tensor_data(o.x), tn_tensor_data(o.f), tn_tensor_data(o.bias), tn_tensor_data(o.added),
+        tn_tensor_data(wanted));
+  for (int vectors = 0; vectors < TN__VECTORS; vectors++) {
+    if (tn__vectors_limit(vectors) != vectors) continue;
+    FOR_LEVELS(level) {
+      tn_tensor *found = run(&s, &o, level);
+      bool same = found != NULL && tn_tensor_bytes(found) == tn_tensor_bytes(wanted) &&
+                  memcmp(tn_tensor_data(found), tn_tensor_data(wanted), tn_tensor_bytes(wanted)) == 0;
+      CHECK_MSG(same, "kind %d, images %d %d %d %d, window %d %d %d %d, strides %d %d, dilations %d %d, %s, '%s', "
+                "vectors %d, level %d", s.kind, (int)s.n, (int)s.h, (int)s.w, (int)s.c, (int)s.kh, (int)s.kw, (int)s.kc,
+                (int)s.out, (int)s.stride[0], (int)s.stride[1], (int)s.dilation[0], (int)s.dilation[1], s.padding,
+                s.after, vectors, level);
+      tn_tensor_unref(found);
+    }
+  }
+  tn__vectors_limit(TN__VECTORS);
+  tn_tensor_unref(o.x), tn_tensor_unref(o.f), tn_tensor_unref(o.bias), tn_tensor_unref(o.added);
+  tn_tensor_unref(wanted);
+}
+
+/* ---- cases ---- */
+
+static uint32_t state;
+static int64_t any(int64_t from, int64_t to)
+{
+  state = state * 1664525u + 1013904223u;
+  return from + (int64_t)(state >> 10) % (to - from + 1);
+}
+
+static void check_many(window_kind kind, int count, uint32_t seed)
+{
+  static const char *const paddings[] = { "SAME", "VALID", "EXPLICIT" };
+  static const char *const after[] = { "", "b", "br", "b6", "bar", "a", "r", "bl", "bra" };
+  static const int64_t widths[] = { 1, 2, 3, 4, 7, 8, 10, 12, 16, 17, 24, 33, 40 };
+  state = seed;
+  for (int i = 0; i < count; i++) {
+    shape s = { .kind = kind, .n = any(1, 3), .h = any(1, 11), .w = any(1, 14), .kh = any(1, 5), .kw = any(1, 5) };
+    int64_t groups = any(0, 5) == 0 ? 2 : 1;
+    s.kc = widths[any(0, 9)];
+    s.c = s.kc * (kind == CONV ? groups : 1);
+    s.out = kind == DEPTHWISE ? (any(0, 3) == 0 ? 2 : 1) : widths[any(0, 12)] * groups;
+    if (kind == DEPTHWISE) s.c = widths[any(0, 12)] + any(0, 1) * 70;
+    if (kind >= MAX) s.c = widths[any(0, 12)] + any(0, 1) * 130;
+    for (int k = 0; k < 2; k++) {
+      s.stride[k] = any(0, 2) == 0 ? any(2, 3) : 1;
+      s.dilation[k] = kind <= DEPTHWISE && any(0, 3) == 0 ? 2 : 1;
+    }
+    if (kind == DEPTHWISE) s.stride[1] = s.stride[0];
+    s.padding = paddings[any(0, kind == MEAN ? 1 : 2)];
+    for (int k = 0; k < 4; k++) s.explicit[k] = any(0, (k < 2 ? s.kh : s.kw) - 1);
+    s.fed = any(0, 3) == 0;
+    s.after = kind <= DEPTHWISE ? after[any(0, 8)] : "";
+    check(s);
+  }
+}
+
+static void conv__is_right_for_any_window(void) { check_many(CONV, 120, 1); }
+static void depthwise__is_right_for_any_window(void) { check_many(DEPTHWISE, 120, 2); }
+static void pooling__is_right_for_any_window(void)
+{
+  check_many(MAX, 60, 3);
+  check_many(MEAN, 60, 4);
+}
+
+#define ONE { 1, 1 }, { 1, 1 }
+
+static void conv__batches_go_in_blocks(void)
+{
+  /* blocks of images, the last one smaller; none; a single pixel from many */
+  check((shape){ CONV, 70, 8, 8, 16, 3, 3, 16, 32, ONE, "SAME", .after = "br" });
+  check((shape){ CONV, 27, 4, 4, 32, 3, 3, 32, 64, ONE, "SAME", .after = "b6" });
+  check((shape){ CONV, 0, 8, 8, 16, 3, 3, 16, 32, ONE, "SAME", .after = "br" });
+  check((shape){ CONV, 13, 5, 5, 3, 5, 5, 3, 10, ONE, "VALID" });
+  check((shape){ DEPTHWISE, 0, 8, 8, 16, 3, 3, 0, 1, ONE, "SAME", .after = "br" });
+  check((shape){ MAX, 0, 8, 8, 16, 2, 2, 0, 0, ONE, "SAME" });
+}
+
+static void conv__many_terms_and_columns(void)
+{
+  /* more terms than one block has, rows a page apart, more columns than go at a time */
+  check((shape){ CONV, 1, 3, 5, 300, 2, 3, 300, 40, ONE, "SAME", .after = "bar" });
+  check((shape){ CONV, 1, 4, 4, 1024, 1, 1, 1024, 70, ONE, "VALID", .after = "br" });
+  check((shape){ CONV, 1, 2, 3, 40, 3, 3, 40, 700, ONE, "SAME", .after = "b" });
+  check((shape){ CONV, 1, 6, 6, 1024, 1, 1, 1024, 20, { 2, 2 }, { 1, 1 }, "SAME", .fed = true });
+}
+
+static void conv__windows_beside_the_image(void)
+{
+  /* some places see nothing of it */
+  check((shape){ CONV, 2, 2, 2, 5, 3, 3, 5, 9, { 1, 1 }, { 4, 4 }, "EXPLICIT", { 7, 7, 8, 7 }, .after = "br" });
+  check((shape){ DEPTHWISE, 2, 2, 2, 20, 3, 3, 0, 1, { 1, 1 }, { 4, 4 }, "EXPLICIT", { 7, 7, 8, 7 }, .after = "b6" });
+}
+
+static void products__are_fused(void)
+{
+  shape s = { CONV, 1, 6, 6, 4, 3, 3, 4, 8, ONE, "SAME", .after = "br" };
+  REQUIRE(fit(&s));
+  for (s.kind = CONV; s.kind <= DEPTHWISE; s.kind++) {
+    const int64_t x[] = { 1, 6, 6, 4 }, f[] = { 3, 3, 4, 8 }, y[] = { 1, 6, 6, s.kind == CONV ? 8 : 32 };
+    operands o = { tensor(4, x, 1), tensor(4, f, 2), tensor(1, y + 3, 3), tensor(4, y, 4) };
+    ts t;
+    ts_init(&t, 1);
+    tn_output in = ts_placeholder(t.graph, "x", TN_FLOAT), filter = ts_const_tensor(t.graph, "f", o.f);
+    tn_output bias = ts_const_tensor(t.graph, "bias", o.bias);
+    follow(t.graph, &s, windows(t.graph, &s, in, filter), bias, bias);
+    ts_start(&t);
+    tn_plan_report *report = tp_report(&t, "x:0", "s1:0");
+    CHECK_INT(tp_calls(report, s.kind == CONV ? "_TnConv2D" : "_TnDepthwiseConv2D"), 1);
+    tn_plan_report_release(report);
+    ts_fini(&t);
+    tn_tensor_unref(o.x), tn_tensor_unref(o.f), tn_tensor_unref(o.bias), tn_tensor_unref(o.added);
+  }
+}
+
+/* ---- without memory ---- */
+
+typedef struct trial {
+  ts t;
+  operands o;
+  char fetch[16];
+} trial;
+
+static tn_status compile_and_run(void *arg)
+{
+  trial *a = arg;
+  const char *feeds[] = { "x:0", "added:0" }, *fetches[] = { a->fetch };
+  tn_tensor *values[] = { a->o.x, a->o.added }, *out = NULL;
+  tn_callable callable;
+  tn_status st = tn_session_make_callable(a->t.session, NULL, feeds, 2, fetches, 1, NULL, 0, &callable, NULL);
+  if (st != TN_OK) return st;
+  st = tn_session_run_callable(a->t.session, callable, values, 2, &out, 1, NULL, NULL);
+  tn_tensor_unref(out);
+  tn_session_release_callable(a->t.session, callable, NULL);
+  return st;
+}
+
+static void conv__without_memory_nothing_is_left(void)
+{
+  shape s = { CONV, 1, 7, 6, 4, 3, 3, 4, 12, ONE, "SAME", .after = "bar" };
+  for (s.kind = CONV; s.kind <= DEPTHWISE; s.kind++) {
+    if (s.kind == DEPTHWISE) s.out = 1;
+    REQUIRE(fit(&s));
+    const int64_t x[] = { 1, 7, 6, 4 }, f[] = { 3, 3, 4, s.out }, y[] = { 1, 7, 6, s.oc };
+    trial a = { .o = { tensor(4, x, 1), tensor(4, f, 2), tensor(1, y + 3, 3), tensor(4, y, 4) } };
+    ts_init(&a.t, 1);
+    REQUIRE_OK(tn_session_options_parse(a.t.options, "kernel_plugins", "never", &a.t.err), &a.t.err);
+    tn_output in = ts_placeholder(a.t.graph, "x", TN_FLOAT), filter = ts_const_tensor(a.t.graph, "f", a.o.f);
+    tn_output bias = ts_const_tensor(a.t.graph, "bias", a.o.bias), added = ts_placeholder(a.t.graph, "added", TN_FLOAT);
+    tn_output out = follow(a.t.graph, &s, windows(a.t.graph, &s, in, filter), bias, added);
+    snprintf(a.fetch, sizeof a.fetch, "%s:0", tn_operation_name(out.op));
+    ts_start(&a.t);
+    CHECK_INT(compile_and_run(&a), TN_OK);
+    tn_test_oom_sweep(compile_and_run, &a);
+    ts_fini(&a.t);
+    tn_tensor_unref(a.o.x), tn_tensor_unref(a.o.f), tn_tensor_unref(a.o.bias), tn_tensor_unref(a.o.added);
+  }
+}
+
+TAP_MAIN(
+  TAP_TEST(conv__is_right_for_any_window),
+  TAP_TEST(depthwise__is_right_for_any_window),
+  TAP_TEST(pooling__is_right_for_any_window),
+  TAP_TEST(conv__batches_go_in_blocks),
+  TAP_TEST(conv__many_terms_and_columns),
+  TAP_TEST(conv__windows_beside_the_image),
+  TAP_TEST(products__are_fused),
+  TAP_TEST(conv__without_memory_nothing_is_left))

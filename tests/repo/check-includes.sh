@@ -1,0 +1,142 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Folders use each other one way only (docs/design.md, "Rooms"): reads the #include lines. Prints TAP.
+cd "${TENON_SRCDIR:-$(dirname "$0")/../..}" || exit 99
+awk=${AWK:-awk}
+tmp=$(mktemp -d) || exit 99
+trap 'rm -rf "$tmp"' EXIT
+
+# A row for each folder: which folders its files may include, besides their own and <tenon/...>. A name that ends in /... stands
+# for a folder and all below it. @NAME is a list that is defined by a row of its own.
+cat >"$tmp/table" <<'END'
+core/base        |
+core/tensor      | core/base
+core/graph       | core/base core/tensor
+core/formats     | core/base core/tensor core/graph
+core/resource    | core/base core/tensor
+core/plan        | core/base core/tensor core/graph
+core/exec        | core/base core/tensor core/graph core/resource core/plan
+core/registry    | core/base
+core/host        | core/base core/tensor core/graph core/formats core/resource ops core/plan core/exec core/registry
+core/session     | core/base core/tensor core/graph core/formats core/resource core/plan core/exec core/registry core/host
+core/eager       | core/base core/tensor core/graph core/formats core/resource core/plan core/exec core/registry core/host
+
+@below           | core/base core/tensor core/graph core/resource
+@kernel          | @below ops/kernel ops/kernel/elements
+ops/kernel           | @below
+ops/kernel/elements  | @below ops/kernel
+ops/kernel/window    | @kernel
+ops/kernel/move      | @kernel
+ops/kernel/product   | @kernel ops/kernel/window ops/kernel/move
+ops/kernel/reduce    | @kernel
+ops/array            | @kernel ops/kernel/move
+ops/audio            | @kernel
+ops/image            | @kernel
+ops/math             | @kernel ops/kernel/move ops/kernel/product ops/kernel/reduce
+ops/nn               | @kernel ops/kernel/window ops/kernel/product ops/kernel/reduce
+ops/random           | @kernel
+ops/rewrite          | @kernel ops/kernel/move ops/kernel/product
+ops/rnn              | @kernel ops/kernel/window ops/kernel/product
+ops/string           | @kernel
+ops/control          | @kernel ops/kernel/move ops/string
+ops/state/list       | @kernel ops/kernel/move
+ops/state/queue      | @kernel ops/random
+ops/state/table      | @kernel ops/string
+ops/state/variable   | @kernel ops/kernel/move
+
+# On public headers only: each plugin, the command, the examples, the doors for other APIs.
+plugins/*        |
+tools            | tools/picture tools/run
+tools/common     | tools
+tools/picture    | tools
+tools/bench      | tools
+tools/eager_demo | tools tools/picture
+tools/inspect    | tools
+tools/plan       | tools tools/picture
+tools/run        | tools tools/picture
+tools/runtimes   | tools
+examples         |
+compat/*         |
+conformance      |
+include          |
+END
+
+# Each include of a file of ours: FILE:LINE:NAME. Public headers are no such files.
+find core ops plugins tools examples compat conformance include \( -name '*.c' -o -name '*.h' -o -name '*.cc' -o -name '*.cpp' -o \
+  -name '*.hpp' \) -print 2>/dev/null | sort >"$tmp/files"
+xargs "$awk" '
+  /^[ \t]*#[ \t]*include[ \t]*("|<(core|ops|plugins|tools|tests|bench|examples|compat|include|conformance)\/)/ {
+    name = $0; sub(/^[^"<]*["<]/, "", name); sub(/[">].*$/, "", name)
+    print FILENAME ":" FNR ":" name
+  }' <"$tmp/files" >"$tmp/includes"
+
+# FOLDER FOUND: a row applies to its folder, a pattern, the examples and such to all below.
+"$awk" -F'[ \t]*[|][ \t]*' -v files="$tmp/files" -v includes="$tmp/includes" '
+  function folder_of(path) { sub(/\/[^\/]*$/, "", path); return path }
+  function expand(list,   n, i, words, out) {
+    n = split(list, words, " ")
+    for (i = 1; i <= n; i++) out = out " " (words[i] in lists ? expand(lists[words[i]]) : words[i])
+    return out
+  }
+  function deep(row) { return row ~ /\*$/ || row ~ /^(examples|conformance|include)$/ }
+  # The row of a folder: its own, or that of the deep row above it; "" if there is none.
+  function row_of(folder,   up) {
+    if (folder in rows) return folder
+    for (up = folder; up != ""; up = up ~ /\// ? folder_of(up) : "") {
+      if (up in rows && deep(up)) return up
+      if (up ~ /\// && (folder_of(up) "/*") in rows) return folder_of(up) "/*"
+    }
+    return ""
+  }
+  # The folder, up to which a deep row is one room.
+  function room_of(folder, row,   parts, base) {
+    if (row !~ /\*$/) return deep(row) ? row : folder
+    base = row; sub(/\*$/, "", base)
+    parts = substr(folder, length(base) + 1); sub(/\/.*/, "", parts)
+    return base parts
+  }
+  function may(path, list,   n, i, words, base) {
+    n = split(list, words, " ")
+    for (i = 1; i <= n; i++) {
+      base = words[i]
+      if (sub(/\/\.\.\.$/, "", base)) { if (index(path, base "/") == 1) return 1 }
+      else if (folder_of(path) == base) return 1
+    }
+    return 0
+  }
+  function exists(path) { return path in known }
+  /^[ \t]*(#|$)/ { next }
+  { sub(/[ \t]+$/, "", $1); if ($1 ~ /^@/) lists[$1] = $2; else { rows[$1] = $2; order[++n] = $1 } }
+  END {
+    while ((getline file < files) > 0) { known[file] = 1; seen[folder_of(file)] = 1 }
+    for (folder in seen) if (row_of(folder) == "") print "table\t" folder " has no row in tests/repo/check-includes.sh"
+    while ((getline line < includes) > 0) {
+      split(line, part, ":")
+      file = part[1]; name = part[3]; folder = folder_of(file); row = row_of(folder); room = room_of(folder, row)
+      if (row == "") continue
+      if (name ~ /(^|\/)\.\.\//) { print "dots\t" file ":" part[2] ": \"" name "\""; continue }
+      path = exists(folder "/" name) ? folder "/" name : exists(room "/" name) ? room "/" name : name
+      if (path == "config.h") continue
+      if (deep(row) ? index(path, room "/") == 1 : folder_of(path) == folder) continue
+      if (may(path, expand(rows[row]))) continue
+      print row "\t" file ":" part[2] ": \"" name "\" is not allowed in " room "/ (it may use:" expand(rows[row]) " and <tenon/...>)"
+    }
+    for (i = 1; i <= n; i++) print "row\t" order[i]
+  }' "$tmp/table" >"$tmp/found"
+
+n=0
+report() { # TITLE KEY
+  n=$((n + 1))
+  if "$awk" -F'\t' -v key="$2" '$1 == key { print "# " $2; bad = 1 } END { exit !bad }' "$tmp/found" >"$tmp/bad"; then
+    echo "not ok $n - $1"
+    cat "$tmp/bad"
+  else
+    echo "ok $n - $1"
+  fi
+}
+for row in $(sed -n 's/^row	//p' "$tmp/found" | sed 's/\*/%/'); do
+  report "$(echo "$row" | sed 's/%/*/') includes what its row allows" "$(echo "$row" | sed 's/%/*/')"
+done
+report 'no include goes through ..' dots
+report 'every folder has a row' table
+echo "1..$n"

@@ -1,0 +1,63 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# `make install` puts a new file in the place of a plugin that runs, and never writes into the old one, which would end the
+# programs that have it mapped (P-99): steps go on while the plugins are installed again and again. Prints TAP.
+. "$(dirname "$0")/../tools/tool_kit.sh" reinstall
+unset TENON_PLUGIN_PATH MAKEFLAGS MFLAGS MAKELEVEL
+[ -r "$build/Makefile" ] || { echo '1..0 # SKIP there is no build folder'; exit 0; }
+
+install_plugins() { (cd "$build" && ${MAKE:-make} -s install-exec-local DESTDIR="$tmp/root") >log 2>&1; }
+install_plugins
+so=$(find root -name direct.so)
+[ -n "$so" ] || { echo '1..0 # SKIP no plugin is installed'; exit 0; }
+so=$tmp/$so
+TENON_PLUGIN_PATH=$(dirname "$so") TENON_PLUGIN_PATH_ONLY=1
+export TENON_PLUGIN_PATH TENON_PLUGIN_PATH_ONLY
+
+inode() { ls -i "$so" | awk '{ print $1 }'; }
+# Steps in the background, for as long as it takes; the plugin is mapped when this returns.
+start_steps() {
+  "$tenon" bench "$src/examples/digits/digits.pb" --runtime direct --seconds 200 --no-histogram >out 2>err </dev/null &
+  runs=$!
+  waits=0
+  while [ $waits -lt 100 ] && kill -0 $runs 2>/dev/null && ! grep -qF "$so" /proc/$runs/maps 2>/dev/null; do
+    sleep 0.3
+    waits=$((waits + 1))
+  done
+  trap 'kill $runs 2>/dev/null; rm -rf "$tmp"' EXIT
+}
+
+first=$(inode)
+start_steps
+cp "$so" before.so
+changed=0
+for i in 1 2 3 4 5; do
+  ln "$so" "old$i.so" # as long as it has a name its number is not used again
+  install_plugins || break
+  [ "$(inode)" != "$first" ] && changed=$((changed + 1))
+  first=$(inode)
+  cmp -s "old$i.so" before.so || changed=0
+done
+[ $changed -eq 5 ]
+is 'each installation is a new file, and the old one stays as it was'
+sleep 0.5
+kill -TERM $runs
+wait $runs
+[ $? -eq 143 ] # it ran until it was told to end
+is 'steps go on while plugins are installed'
+[ -z "$(find root -name '.*.new')" ] && [ -z "$(find root -name '*.la')" ]
+is 'nothing else is left in the folder'
+run 0 "$tenon" run "$src/examples/digits/digits.pb" --runtime direct --feed "image:0=$src/examples/digits/images.npy" --fetch class:0
+is 'what was installed works'
+
+# What the test would see otherwise: a plugin that is cut in place ends its program.
+if nm -D "$so" 2>/dev/null | grep -qE '__(asan|tsan|ubsan)_'; then
+  skip 'a plugin that is written over ends the program' 'built with sanitizers'
+else
+  start_steps
+  : >"$so"
+  wait $runs 2>/dev/null
+  [ $? -gt 128 ]
+  is 'a plugin that is written over ends the program'
+fi
+echo "1..$n"

@@ -1,0 +1,107 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Rules that grep can check (CONTRIBUTING.md). Prints TAP.
+cd "${TENON_SRCDIR:-$(dirname "$0")/../..}" || exit 99
+n=0
+
+report() {
+  n=$((n + 1))
+  if [ -z "$2" ]; then
+    echo "ok $n - $1"
+  else
+    echo "not ok $n - $1"
+    printf '%s\n' "$2" | sed 's/^/# /' | head -n 40
+  fi
+}
+
+sources() { find "$@" \( -name '*.c' -o -name '*.h' -o -name '*.cl' \) -print 2>/dev/null | sort; }
+
+# Those of the templates, in whatever language; texts for people and data are not among them.
+templates() { find templates -type f ! -name '*.md' ! -name '*.pbtxt' ! -name 'Cargo.lock' -print 2>/dev/null | sort; }
+
+# long_functions MOST FILE...: functions of C and C++ whose bodies have more lines, by the braces that stand alone.
+long_functions() {
+  most=$1
+  shift
+  awk -v most="$most" '
+    FNR == 1 { split("", begun) }
+    /^ *\{$/ { begun[index($0, "{")] = FNR }
+    /^ *\}/ {
+      at = index($0, "}")
+      if (begun[at] && FNR - begun[at] - 1 > most) print FILENAME ":" begun[at] ": " FNR - begun[at] - 1 " lines"
+      begun[at] = 0
+    }' "$@"
+}
+
+# code FILE...: "file:line:text" without comments and string literals.
+code() {
+  awk '
+    FNR == 1 { comment = 0 }
+    {
+      line = $0; out = ""
+      while (line != "") {
+        if (comment) {
+          at = index(line, "*/")
+          if (!at) { line = ""; break }
+          line = substr(line, at + 2); comment = 0
+        } else if (match(line, /"([^"\\]|\\.)*"|\/\*|\/\//)) {
+          token = substr(line, RSTART, 2)
+          out = out substr(line, 1, RSTART - 1)
+          if (token == "/*") { comment = 1; line = substr(line, RSTART + 2) }
+          else if (token == "//") line = ""
+          else { out = out "\"\""; line = substr(line, RSTART + RLENGTH) }
+        } else { out = out line; line = "" }
+      }
+      if (out != "") print FILENAME ":" FNR ":" out
+    }' "$@"
+}
+
+# banned PATTERN FILE...: calls of functions in the code of the files.
+banned() {
+  pattern=$1
+  shift
+  [ $# -gt 0 ] || return 0
+  code "$@" | grep -E "(^[^:]*:[0-9]*:|[^A-Za-z0-9_>.])($pattern)[[:space:]]*\("
+}
+
+bad=$(banned 'malloc|calloc|realloc|reallocarray|free|strdup|strndup|asprintf|vasprintf|posix_memalign|aligned_alloc|memalign|valloc' \
+  $(sources core ops | grep -v '^core/base/alloc\.c$'))
+report 'only core/base/alloc.c names malloc and its kin' "$bad"
+
+bad=$(banned 'exit|_exit|_Exit|abort|printf|puts|putchar|perror' $(sources core ops))
+report 'the library never exits, aborts or prints' "$bad"
+
+bad=$(banned 'sprintf|vsprintf|strcpy|strcat|strncpy|strncat|gets|strtok|scanf|sscanf|fscanf|setlocale|alloca' \
+  $(sources core ops plugins tools conformance | grep -vE "^conformance/(eager|flow|sessions|state|support)/") | grep -v 'setlocale(LC_ALL, NULL)') # which only asks
+report 'no function that cannot be bounded or is not thread-safe' "$bad"
+
+bad=$(banned 'lt_dlforeachfile|lt_dladdsearchdir|lt_dlinsertsearchdir|lt_dlsetsearchpath' $(sources core))
+report "libltdl's process-wide search path is not used" "$bad"
+
+bad=$(for file in $(find core ops plugins tools conformance include tests examples bench fuzz docs compat 2>/dev/null \
+    \( -name '*.[ch]' -o -name '*.cl' -o -name '*.cc' -o -name '*.py' -o -name '*.sh' -o -name '*.mk' -o -name '*.h.in' \) \
+    -print | sort) configure.ac Makefile.am libtenon.map tenon.pc.in quickstart .ci/run .clang-format m4/tn_*.m4 \
+    $(templates) build-aux/abi-*.awk build-aux/gen-table.sh build-aux/rules.awk build-aux/tap-summary.sh; do
+  head -n 3 "$file" | grep -q 'SPDX-License-Identifier:' || echo "$file has no SPDX-License-Identifier in its first lines"
+done)
+report 'every source file names its licence' "$bad"
+
+bad=$({ sources core ops plugins tools conformance include tests examples bench fuzz; templates | grep -v Makefile; } | while read -r file; do
+  grep -nE '[[:space:]]+$|	' "$file" | sed "s|^|$file:|" | cut -c1-120
+done)
+report 'no tabs and no space at the end of a line in C' "$bad"
+
+# shellcheck disable=SC2046 # names without spaces
+bad=$(long_functions 60 $(sources core ops plugins tools conformance examples bench fuzz) $(templates | grep -E '\.(c|h|cpp|hpp)$'))
+report 'functions are short' "$bad"
+
+bad=$(templates | while read -r file; do awk -v file="$file" 'length($0) > 120 { print file ":" FNR ": " length($0) " columns" }' "$file"; done)
+report 'lines of the templates have at most 120 columns' "$bad"
+
+# P-95: what an author begins with can be read at once. The rest of C++ and Rust is what these headers are to C.
+bad=$(templates | grep -vE '/(tenon\.hpp|values\.hpp|tenon\.rs)$' | while read -r file; do
+  lines=$(wc -l <"$file")
+  [ "$lines" -lt 150 ] || echo "$file has $lines lines"
+done)
+report 'files of the templates have less than 150 lines' "$bad"
+echo "1..$n"
