@@ -84,7 +84,7 @@ static void tensor_arrays__say_what_is_wrong(void)
   fails(&t, "r2", "element 0 is read a second time");
   fails(&t, "w3", "written after it was read");
   fails(&t, "out", "element 2 is read, the array has 2");
-  fails(&t, "minus", "-1 elements");
+  fails(&t, "minus", "is -1, wanted 0 or more");
   fails(&t, "vector", "input 0 has shape [2]");
   fails(&t, "unknown", "shape of elements is unknown rank");
   fails_with(&t, "empty", TN_UNIMPLEMENTED, "no elements are selected");

@@ -327,7 +327,7 @@ static void tensor_lists__say_what_does_not_fit(void)
   fails(&t, "far_n", "element 3 of a list of 3");
   fails(&t, "below_n", "element -1");
   fails(&t, "bad_n", "shape [] does not fit a list of elements of shape [2]");
-  fails(&t, "none:1", "without any");
+  fails(&t, "none:1", "an empty list");
   fails(&t, "unknown", "shape of elements is unknown rank");
   fails(&t, "stack", "no element is set");
   fails(&t, "stack0", "unknown rank");
@@ -335,7 +335,7 @@ static void tensor_lists__say_what_does_not_fit(void)
   fails(&t, "other", "[] and [2] do not fit");
   fails(&t, "int", "a list of dtype float32, wanted int32");
   CHECK_INT(ts_run(&t, NULL, NULL, NULL, NAMES("minus")), TN_INVALID_ARGUMENT);
-  CHECK_CONTAINS(tn_error_message(&t.err), "-1 elements");
+  CHECK_CONTAINS(tn_error_message(&t.err), "is -1, wanted 0 or more");
   CHECK_INT(ts_run(&t, NULL, NULL, NULL, NAMES("shape")), TN_INVALID_ARGUMENT);
   CHECK_CONTAINS(tn_error_message(&t.err), "input 0 must be a shape");
   ts_fini(&t);
