@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-# Manual pages, which are installed, and the pages of docs/, which a release carries.
+# Manual pages, which are installed, and the pages of docs/, which a release contains.
 dist_man_MANS = \
   docs/tenon-conformance.1 \
   docs/tenon-plugin.7 \
   docs/tenon.1
 
-# Pages for users and for authors of plugins that have only the package: installed with the rules that the texts cite.
+# Pages for users and plugin authors who have only the package, installed with the rules that the texts cite.
 dist_doc_DATA = \
   docs/eager.md \
   docs/formats.md \
