@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-# tenon-conformance: suites with a main of their own. It is linked with libtenon, so a suite that needs more than public names
-# does not link. It has no flags of its own: the objects of the suites are those of the test programs.
+# tenon-conformance: the suites with a main function. It is linked with libtenon, so a suite that uses non-public names does
+# not link. It has no flags of its own, so it shares the suites' objects with the test programs.
 #
-# The suites of sessions, which hold for every runtime. Each is a test program of make check, too: a file and one line here.
+# The suites of sessions, for every runtime. Each is also a test program of make check: a file and one line here.
 TN_CONFORMANCE_TESTS = \
   conformance/eager/eager_handles.c \
   conformance/eager/eager_ops.c \

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tenon convert: a model into another file, in the form that its name says. */
+/* tenon convert: copies a model to another file, in the format that the file's name selects. */
 #include <getopt.h>
 #include <string.h>
 
@@ -8,13 +8,13 @@
 static const char help[] =
     "Usage: tenon convert MODEL -o FILE [--text]\n"
     "\n"
-    "Writes the graph of a model into another file. A FILE that ends in .pbtxt gets protobuf's text form, any\n"
-    "other one its bytes. Nodes, attributes, functions and versions stay as they are; a model that is not\n"
-    "valid is refused, as it is by tenon run.\n"
+    "Writes the graph of a model to another file. If the name of FILE ends in .pbtxt, the file is written in\n"
+    "protobuf's text form, otherwise as bytes. Nodes, attributes, functions and versions are unchanged. An\n"
+    "invalid model is rejected, as by 'tenon run'.\n"
     "\n"
-    "  -o, --output FILE  where the graph goes; /dev/stdout works, too\n"
-    "  --text             the text form, whatever FILE is called\n"
-    "  -h, --help         show this text\n";
+    "  -o, --output FILE  the output file; may be /dev/stdout\n"
+    "  --text             write the text form, whatever the name of FILE\n"
+    "  -h, --help         show this help\n";
 
 static int run(int argc, char **argv)
 {
@@ -34,9 +34,9 @@ static int run(int argc, char **argv)
     else
       return tool_bad_option("convert", c, argv);
   }
-  if (optind == argc) return tool_usage("convert", "the file of the model is missing");
-  if (optind + 1 < argc) return tool_usage("convert", "one model is wanted, '%s' is one more", argv[optind + 1]);
-  if (output == NULL) return tool_usage("convert", "'-o FILE' is missing");
+  if (optind == argc) return tool_usage("convert", "no model file was given");
+  if (optind + 1 < argc) return tool_usage("convert", "expected one model, but '%s' is a second one", argv[optind + 1]);
+  if (output == NULL) return tool_usage("convert", "-o FILE is required");
   tn_error err = TN_ERROR_INIT;
   tn_graph *graph;
   if (tool_model_open(argv[optind], &graph, &err) != TN_OK) return tool_fail(&err);
@@ -47,7 +47,7 @@ static int run(int argc, char **argv)
 
 const tool_command tool_cmd_convert = {
   .name = "convert",
-  .summary = "write a model in text form or as bytes",
+  .summary = "convert a model between text and binary form",
   .help = help,
   .run = run,
 };

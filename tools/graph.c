@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tenon graph: a picture of a model. */
+/* tenon graph: draws a model. */
 #include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>
@@ -12,25 +12,25 @@
 static const char help[] =
     "Usage: tenon graph MODEL [-o FILE] [OPTION...]\n"
     "\n"
-    "Draws a model: its nodes in frames for name scopes, with types and shapes beside the arrows. Constants\n"
-    "are lines in the boxes that use them; what is too much to read is folded, scope by scope. Pictures are\n"
-    "made by Graphviz (its program 'dot'); DOT text needs none.\n"
+    "Draws a model. Nodes are grouped in frames by name scope; arrows are labelled with types and shapes.\n"
+    "Constants are shown in the boxes of their users, and large graphs are folded scope by scope. Pictures are\n"
+    "rendered by Graphviz (program 'dot'); DOT output does not need it.\n"
     "\n"
-    "  -o, --output FILE  where to, by its ending: .svg, .png, .pdf, or .dot and .gv for DOT text; without it\n"
-    "                     DOT text goes to standard output\n"
-    "  --around NAME      only what is near to a node, or to the nodes of a name scope\n"
-    "  --depth N          how many steps away from it, default 2; 1 for a scope\n"
-    "  --fold N           fold until there are about N boxes, default 150\n"
-    "  --no-fold          fold nothing\n"
-    "  --columns N        divide a long chain into N columns; default: as many as it takes, 1: never\n"
-    "  --constants        constants as boxes of their own\n"
-    "  --names            names in full\n"
-    "  -h, --help         show this text\n";
+    "  -o, --output FILE  the output file; its suffix selects the format: .svg, .png, .pdf, or .dot and .gv\n"
+    "                     for DOT text; without this option DOT text is written to standard output\n"
+    "  --around NAME      draw only the neighbourhood of a node, or of the nodes in a name scope\n"
+    "  --depth N          maximum distance from it in steps; default 2, or 1 for a scope\n"
+    "  --fold N           fold until about N boxes remain; default 150\n"
+    "  --no-fold          do not fold\n"
+    "  --columns N        split a long chain into N columns; default: as many as needed, 1: never split\n"
+    "  --constants        draw constants as separate boxes\n"
+    "  --names            show full names\n"
+    "  -h, --help         show this help\n";
 
 typedef struct request {
   const char *model;
   const char *output; /* NULL: standard output */
-  const char *format; /* for dot; NULL: DOT text */
+  const char *format; /* dot's output format; NULL: DOT text */
   picture_options options;
 } request;
 
@@ -43,7 +43,7 @@ static int parse_number(const char *option, const char *text, uint32_t min, uint
   errno = 0;
   unsigned long value = strtoul(text, &end, 10);
   if (text[0] < '0' || text[0] > '9' || *end != '\0' || errno != 0 || value < min || value > MOST)
-    return tool_usage("graph", "%s '%s': a number from %" PRIu32 " to %d is wanted", option, text, min, (int)MOST);
+    return tool_usage("graph", "%s '%s': expected a number from %" PRIu32 " to %d", option, text, min, (int)MOST);
   *out = (uint32_t)value;
   return TOOL_OK;
 }
@@ -65,10 +65,10 @@ static int parse_output(request *r)
 
 static int check(request *r, int argc, char **argv)
 {
-  if (optind == argc) return tool_usage("graph", "the file of the model is missing");
-  if (optind + 1 < argc) return tool_usage("graph", "one model is wanted, '%s' is one more", argv[optind + 1]);
+  if (optind == argc) return tool_usage("graph", "no model file was given");
+  if (optind + 1 < argc) return tool_usage("graph", "expected one model, but '%s' is a second one", argv[optind + 1]);
   if (r->options.depth != PICTURE_NONE && r->options.around == NULL)
-    return tool_usage("graph", "--depth N belongs to --around NAME");
+    return tool_usage("graph", "--depth N requires --around NAME");
   r->model = argv[optind];
   return parse_output(r);
 }
@@ -127,7 +127,7 @@ static tn_status draw(const request *r, tn_error *err)
   tn_graph *graph = NULL;
   picture p;
   tool_text dot = { 0 };
-  /* Before any work is done: what cannot be written in the end is said now. */
+  /* Check the output file before doing any work. */
   tn_status status = r->output != NULL ? picture_check_place(r->output, err) : TN_OK;
   if (status == TN_OK) status = tool_model_open(r->model, &graph, err);
   if (status != TN_OK) return status;
@@ -155,4 +155,4 @@ static int run(int argc, char **argv)
   return draw(&r, &err) == TN_OK ? TOOL_OK : tool_fail(&err);
 }
 
-const tool_command tool_cmd_graph = { "graph", "draw a model as a picture", help, run };
+const tool_command tool_cmd_graph = { "graph", "draw a model", help, run };

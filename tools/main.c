@@ -20,27 +20,27 @@ static void print_help(FILE *out)
 {
   fputs("Usage: tenon COMMAND [ARGUMENT...]\n"
         "\n"
-        "Runs TensorFlow graphs on runtimes that are plugins.\n"
+        "Runs TensorFlow graphs on runtimes provided by plugins.\n"
         "\n"
         "Commands:\n",
         out);
   for (size_t i = 0; i < n_tool_commands; i++)
     fprintf(out, "  %-10s  %s\n", tool_commands[i]->name, tool_commands[i]->summary);
-  fputs("  help        show the help of a command\n"
+  fputs("  help        show help for a command\n"
         "\n"
         "Options:\n"
-        "  --op-library FILE  load a plugin that brings ops, before the command; plugins in the folders of\n"
-        "                     plugins are loaded when a model names one of their ops\n"
-        "  -h, --help         show this text\n"
+        "  --op-library FILE  load a plugin that provides ops before running the command; plugins in the\n"
+        "                     plugin folders are loaded when a model uses one of their ops\n"
+        "  -h, --help         show this help\n"
         "  -V, --version      show the version\n"
         "\n"
         "Environment:\n"
-        "  TENON_PLUGIN_PATH  folders with runtimes, before the installed one\n"
-        "  TENON_RANK         ranks in place of the runtimes' own, as direct=500,other=600\n"
-        "  TENON_PROBE        1: a plugin is tried in a process of its own before it is loaded\n"
-        "  TENON_LOG          how much is logged: error, warning (the default), info or debug\n"
+        "  TENON_PLUGIN_PATH  folders searched for runtimes before the installation's folder\n"
+        "  TENON_RANK         ranks that override the runtimes' own, such as direct=500,other=600\n"
+        "  TENON_PROBE        1: probe each plugin in a separate process before loading it\n"
+        "  TENON_LOG          log level: error, warning (the default), info or debug\n"
         "\n"
-        "'tenon COMMAND --help' says more about a command, 'man tenon' all of it.\n",
+        "For details see 'tenon COMMAND --help' and 'man tenon'.\n",
         out);
 }
 
@@ -72,14 +72,14 @@ static int help(int argc, char **argv)
     print_help(stdout);
     return TOOL_OK;
   }
-  if (argc > 2) return tool_usage(NULL, "'help' takes the name of one command");
+  if (argc > 2) return tool_usage(NULL, "'help' takes one command name");
   const tool_command *command = find_command(argv[1]);
   if (command == NULL) return unknown_command(argv[1]);
   fputs(command->help, stdout);
   return TOOL_OK;
 }
 
-/* Everywhere: `tenon COMMAND ... --help` shows the help, whatever stands before it, up to "--". */
+/* True if --help occurs anywhere before "--": `tenon COMMAND ... --help` always shows the help. */
 static bool wants_help(int argc, char **argv)
 {
   for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++)
@@ -100,7 +100,7 @@ static int load_op_library(const char *file)
   return status == TN_OK ? TOOL_OK : tool_fail(&err);
 }
 
-/* Options before the command; *n arguments are theirs. */
+/* Handles the options before the command; sets *n to the number of arguments consumed. */
 static int run_options(int argc, char **argv, int *n)
 {
   static const char name[] = "--op-library";
@@ -110,9 +110,9 @@ static int run_options(int argc, char **argv, int *n)
     const char *file = argv[*n][size] == '=' ? argv[*n] + size + 1 : NULL;
     if (file == NULL && argv[*n][size] != '\0') break;
     if (file == NULL && ++*n < argc) file = argv[*n];
-    status = file != NULL ? load_op_library(file) : tool_usage(NULL, "option '%s' wants a file", name);
+    status = file != NULL ? load_op_library(file) : tool_usage(NULL, "option '%s' requires a file", name);
   }
-  if (status == TOOL_OK && *n >= argc) status = tool_usage(NULL, "the command is missing");
+  if (status == TOOL_OK && *n >= argc) status = tool_usage(NULL, "no command was given");
   return status;
 }
 
@@ -134,7 +134,7 @@ static int run_command(int argc, char **argv)
   return command->run(argc, argv);
 }
 
-/* A reader that goes away and a file size limit are errors of a write, not the end of the process in its middle. */
+/* A closed pipe and a file size limit are reported as write errors; they do not end the process. */
 static void keep_signals(void)
 {
   struct sigaction action, before;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tenon ops: the ops that are known, with the devices and types for which there are kernels. */
+/* tenon ops: lists the known ops, with the devices and types that have kernels. */
 #include <fnmatch.h>
 #include <getopt.h>
 #include <inttypes.h>
@@ -13,14 +13,13 @@
 static const char help[] =
     "Usage: tenon ops [--runtime NAME] [--schema] [--json] [PATTERN...]\n"
     "\n"
-    "Lists the ops that are known, with the devices and types for which there are kernels. PATTERN is a\n"
-    "name, or one with * ? and [...] as in a shell. A name that is not known is looked for in the plugins\n"
-    "that bring ops, too.\n"
+    "Lists the known ops, with the devices and types that have kernels. PATTERN is a name, or a shell pattern\n"
+    "with * ? and [...]. A name that is not known is also looked up in plugins that provide ops.\n"
     "\n"
-    "  --runtime NAME  with the kernels that this runtime's plugin brings\n"
-    "  --schema        show inputs, outputs and attributes, too\n"
-    "  --json          as JSON: schema and kernels of each op, and how many ops there are\n"
-    "  -h, --help      show this text\n";
+    "  --runtime NAME  include the kernels of this runtime's plugin\n"
+    "  --schema        also show inputs, outputs and attributes\n"
+    "  --json          print JSON: schema and kernels of each op, and the number of ops\n"
+    "  -h, --help      show this help\n";
 
 static char *schema_text(const tn_op_schema *schema)
 {
@@ -32,12 +31,12 @@ static char *schema_text(const tn_op_schema *schema)
 
 /* ---- devices and types ---- */
 
-/* A type attribute: what the schema allows, and for what of it there are kernels. Bit n stands for dtype n. */
+/* A type attribute: the types that the schema allows, and those with kernels. Bit n is dtype n. */
 typedef struct attr_types {
   char name[32];
   uint64_t allowed;
   uint64_t with_kernel;
-  uint64_t of_kernel; /* of the kernel that is being read; 0 when it does not constrain this attribute */
+  uint64_t of_kernel; /* types of the kernel being read; 0 if it does not constrain this attribute */
 } attr_types;
 
 typedef struct op_types {
@@ -54,7 +53,7 @@ static uint64_t every_type(void)
   return types;
 }
 
-/* One attribute of the schema's text: "T: {float, double} = float", "T: type", "N: int >= 1". */
+/* Parses one attribute of the schema's text: "T: {float, double} = float", "T: type", "N: int >= 1". */
 static void read_attr(op_types *types, const char *text, size_t length)
 {
   const char *colon = memchr(text, ':', length);
@@ -123,7 +122,7 @@ static void text_types(tool_text *text, uint64_t types)
   }
 }
 
-/* "CPU,GPU": the devices that have a kernel, "-" for none. */
+/* Lists the devices that have a kernel: "CPU,GPU", or "-" for none. */
 static void text_devices(tool_text *text, const tn_op_schema *schema)
 {
   const tn_kernel_def *kernel;
@@ -237,15 +236,15 @@ static int not_found(const char *pattern)
   tool_text text = { 0 };
   tool_near_init(&near, pattern);
   for (size_t i = 0; i < tn_n_op_schemas(); i++) tool_near_offer(&near, tn_op_schema_name(tn_op_schema_at(i)));
-  tool_text_printf(&text, "no op that is known fits '%s'", pattern);
+  tool_text_printf(&text, "no known op matches '%s'", pattern);
   tool_near_text(&near, &text);
   tn_error_set(&err, TN_NOT_FOUND, "%s", text.data);
   tool_text_free(&text);
   return tool_fail(&err);
 }
 
-/* An op that a plugin says it brings is asked for as by who builds a graph: that loads the plugin. Names are gathered first, as a
- * load changes what is still to come. */
+/* Looking up an op that a plugin announces loads the plugin, as when a graph is built. Names are collected first, because
+ * loading changes the list. */
 static void look_in_plugins(char **patterns, size_t n)
 {
   tn_graph *graph = NULL;
@@ -330,4 +329,4 @@ static int run(int argc, char **argv)
   return tool_json_print(root);
 }
 
-const tool_command tool_cmd_ops = { "ops", "list the ops with their devices and types", help, run };
+const tool_command tool_cmd_ops = { "ops", "list known ops with their devices and types", help, run };

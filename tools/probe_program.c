@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tenon-probe: tries one plugin for the library that started it, and ends without running what the plugin left for the end. */
+/* tenon-probe: probes one plugin for the library that started it. Exits without running the plugin's exit handlers. */
 #include <unistd.h>
 
 #include <tenon/plugins.h>

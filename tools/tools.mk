@@ -12,7 +12,7 @@ TN_TOOL_COMMANDS = \
   tools/run/run.c \
   tools/runtimes/runtimes.c
 
-# main.c, what subcommands share (common/, picture/), and their further files.
+# main.c, code shared by subcommands (common/, picture/), and the further files of subcommands.
 TN_TOOL_FILES = \
   tools/main.c \
   tools/tool.h \
@@ -79,7 +79,7 @@ tenon_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)
 tenon_LDADD = libtenon.la $(JANSSON_LIBS) $(TN_MATH_LIBS)
 CLEANFILES += tools/tools_table.c
 
-# What the library starts to try a plugin in a process of its own (core/registry/probe.c).
+# The program that the library starts to test a plugin in a separate process (core/registry/probe.c).
 tenonlibexecdir = $(libexecdir)/tenon
 tenonlibexec_PROGRAMS = tools/tenon-probe
 tools_tenon_probe_SOURCES = tools/probe_program.c

@@ -23,7 +23,7 @@ refused() {
 refused 'which runtime'
 is 'a runtime must be named'
 refused "unknown option '--nothing'" direct --nothing && refused "unknown option '-x'" -x &&
-  refused "option '--filter' needs a value" direct --filter && refused "'--list=x' takes no value" --list=x
+  refused "option '--filter' requires a value" direct --filter && refused "'--list=x' does not take a value" --list=x
 is 'wrong options are named'
 refused "'--jobs' is '0'" direct --jobs 0 && refused "'--timeout' is '1s'" direct --timeout 1s &&
   refused "'--jobs' is '-1'" direct --jobs -1 && refused "'--jobs' is '9{20}'" direct --jobs 99999999999999999999

@@ -185,19 +185,19 @@ fi
 
 # ---- what is wrong ----
 
-bench 2 && says 'the file of the model is missing' && bench 2 a b && says "one model is wanted, 'b' is one more"
+bench 2 && says 'no model file was given' && bench 2 a b && says "expected one model, but 'b' is a second one"
 is 'one model'
-bench 2 x --nothing && says "unknown option '--nothing'" && bench 2 x --seconds && says "option '--seconds' needs a value"
+bench 2 x --nothing && says "unknown option '--nothing'" && bench 2 x --seconds && says "option '--seconds' requires a value"
 is 'options that are not there, or want a value'
 good=true
 for value in 0 -1 +1 x 1,0 1, ,1 1,,2 1.5 4097 99999999999999999999 '' ' 1' 1,2,x; do
   bench 2 x --threads "$value" && quiet && grep -qF -e "--threads '$value': numbers from 1 to 4096 are wanted" err || good=false
 done
-$good && bench 2 x --threads 2,3,2 && says "--threads '2,3,2': 2 is there twice"
+$good && bench 2 x --threads 2,3,2 && says "--threads '2,3,2': 2 occurs twice"
 is '--threads takes a list of numbers from 1 on'
 good=true
 for value in 0 -1 -0.5 +1 x 1e3 inf nan 0x1p3 '' ' 1' 1.2.3 . 0.0001 86401 99999999999999999999999999999; do
-  bench 2 x --seconds "$value" && quiet && grep -qF -e "--seconds '$value': a number from 0.001 to 86400 is wanted" err || good=false
+  bench 2 x --seconds "$value" && quiet && grep -qF -e "--seconds '$value': expected a number from 0.001 to 86400" err || good=false
 done
 $good
 is '--seconds takes a number above zero'
@@ -211,17 +211,17 @@ $good
 is '--batch and --concurrency take a number from 1 on'
 good=true
 for value in 0 -1 1.5 many '' 9999999999999; do
-  bench 2 x --timeout "$value" && quiet && says "--timeout '$value': a number from 1 to 999999999999 is wanted" || good=false
+  bench 2 x --timeout "$value" && quiet && says "--timeout '$value': expected a number from 1 to 999999999999" || good=false
 done
 $good
 is '--timeout takes a number from 1 on'
 list=1
 i=1
 while [ $i -lt 65 ]; do i=$((i + 1)); list=$list,$i; done
-bench 2 x --threads $list && says '1 runtimes? with 65 numbers of threads each: at most 64 rows are measured' &&
+bench 2 x --threads $list && says '1 runtimes? with 65 thread counts each: at most 64 rows are supported' &&
   bench 2 x --threads "${list%,65}" --runtime a --runtime b && says 'at most 64 rows'
 is 'there is a limit to the rows'
-bench 2 x --option level && says "--option 'level': FIELD=VALUE is wanted"
+bench 2 x --option level && says "--option 'level': expected FIELD=VALUE"
 is '--option wants a value'
 bench 1 missing.pb && says "missing.pb" && quiet
 is 'a model that is not there'
@@ -231,7 +231,7 @@ bench 1 "$digits/digits.pb" --runtime direct:threads=2 && says "there is no sett
 is 'a setting that is not there'
 bench 1 "$digits/digits.pb" --option levl=1 && says levl
 is 'an option that is not there'
-bench 1 nothing.pbtxt && says 'the model has no output that can run: name one by --fetch or --target' &&
+bench 1 nothing.pbtxt && says 'the model has no output that can run: select one with --fetch or --target' &&
   bench 0 nothing.pbtxt --target nothing --seconds 0.01
 is 'a model without outputs'
 bench 1 "$digits/digits.pb" --fetch clas && says "fetch 'clas': .*did you mean 'class'"
@@ -245,7 +245,7 @@ bench 1 inputs.pbtxt --fetch vague_out && says "input 'vague': its shape is not 
 is 'an input of unknown shape must be given'
 bench 1 inputs.pbtxt --fetch handle_out && says "'handle'"
 is 'a handle cannot be made'
-bench 1 inputs.pbtxt --fetch n_out --batch 7 && says "--batch 7: no input has this first size: 'n' is \[2\]" &&
+bench 1 inputs.pbtxt --fetch n_out --batch 7 && says "--batch 7: no input has this first dimension: 'n' is \[2\]" &&
   bench 1 nothing.pbtxt --target nothing --batch 7 && says '--batch 7: .*the step has no input'
 is '--batch for inputs of a fixed size'
 bench 1 inputs.pbtxt --fetch huge_out --batch 2147483647 && says "input 'huge': " && quiet

@@ -158,15 +158,15 @@ gives 'unknown command, with the near one' 2 "unknown command 'runn' \(did you m
 gives 'unknown option' 2 "unknown option '--fast'" "$tenon" run float.pb --fast
 gives 'unknown short option' 2 "unknown option '-x'" "$tenon" inspect -x float.pb
 gives 'unknown option of tenon itself' 2 "unknown option '--fast'" "$tenon" --fast
-gives 'option without its value' 2 "option '--fetch' needs a value" "$tenon" run float.pb --fetch
-gives 'option with a value that it does not take' 2 "option '--json=1' takes no value" "$tenon" inspect --json=1 float.pb
-gives 'two models' 2 "'types.pb' is one more" "$tenon" run float.pb types.pb
+gives 'option without its value' 2 "option '--fetch' requires a value" "$tenon" run float.pb --fetch
+gives 'option with a value that it does not take' 2 "option '--json=1' does not take a value" "$tenon" inspect --json=1 float.pb
+gives 'two models' 2 "'types.pb' is a second one" "$tenon" run float.pb types.pb
 gives 'no model' 2 'model is missing' "$tenon" inspect
 gives 'help of an unknown command' 2 "unknown command 'nothing'" "$tenon" help nothing
-gives 'feed without a value' 2 "TENSOR=VALUE is wanted" "$tenon" run float.pb --feed x:0 --fetch x:0
+gives 'feed without a value' 2 "expected TENSOR=VALUE" "$tenon" run float.pb --feed x:0 --fetch x:0
 gives 'steps that are no number' 2 "'--?steps|--steps 'many'" "$tenon" run float.pb --feed x:0=1 --fetch x:0 --steps many
 gives 'steps 0' 2 "from 1 to" "$tenon" run float.pb --feed x:0=1 --fetch x:0 --steps 0
-gives 'option without a field' 2 "FIELD=VALUE is wanted" "$tenon" run float.pb --feed x:0=1 --fetch x:0 --option level
+gives 'option without a field' 2 "expected FIELD=VALUE" "$tenon" run float.pb --feed x:0=1 --fetch x:0 --option level
 gives 'unknown session option names those that there are' 1 'operation_timeout_ms' "$tenon" run float.pb --feed x:0=1 --fetch x:0 --option colour=red
 gives 'level that is no number' 1 'level' "$tenon" run float.pb --feed x:0=1 --fetch x:0 --level high
 gives 'unknown runtime names those that there are' 1 'NOT_FOUND: .*direct' "$tenon" run float.pb --feed x:0=1 --fetch x:0 --runtime nowhere
@@ -270,15 +270,15 @@ refuse f abc "'abc' is no float32"
 refuse f '' 'a value of type float32 is missing'
 refuse c 1+2 "'1\\+2' is no complex64"
 refuse i32 '[[1, 2], [3]]' 'ragged list: 1 element here, 2 .*\[1\]'
-refuse i32 '[[1], 2]' 'ragged list: a value where its neighbours are lists.*\[1\]'
-refuse i32 '[1, [2]]' 'ragged list: a list where its neighbours are values.*\[1\]'
+refuse i32 '[[1], 2]' 'ragged list: found a value, but its neighbours are lists.*\[1\]'
+refuse i32 '[1, [2]]' 'ragged list: found a list, but its neighbours are values.*\[1\]'
 refuse i32 '[[], [1]]' 'ragged list'
 refuse i32 '[1, 2' "a '\\]' is missing"
 refuse i32 '[1 2]' "',' or '\\]' is wanted"
 refuse i32 '1]' 'more text behind'
 refuse s '["a]' 'no closing quote'
 refuse s '[a]' 'quotes'
-refuse r 1 'resource cannot be written down'
+refuse r 1 'values of type resource have no text form'
 refuse i32 "$(printf '%0300d' 0 | tr 0 '[')" 'nest deeper than 254'
 
 # ---- files that are fed ----
@@ -339,7 +339,7 @@ gives 'a file without the ending .npy' 1 'ending .npy' "$tenon" run float.pb --f
 
 printf 'a\000b' >bytes
 gives '@FILE feeds bytes' 0 "^b'a.x00b'$" "$tenon" run types.pb --feed s:0=@bytes --fetch s:0
-gives '@FILE for a number' 1 '@FILE gives a string, the model wants float32' "$tenon" run float.pb --feed x:0=@bytes --fetch x:0
+gives '@FILE for a number' 1 '@FILE feeds a string, but the model expects float32' "$tenon" run float.pb --feed x:0=@bytes --fetch x:0
 gives '@FILE that is not there' 1 "NOT_FOUND: feed 's:0': 'none'" "$tenon" run types.pb --feed s:0=@none --fetch s:0
 gives '@FILE that is a folder' 1 "'folder.npy' is a directory, wanted a regular file" "$tenon" run types.pb --feed s:0=@folder.npy --fetch s:0
 : >nothing
@@ -475,7 +475,7 @@ gives 'two fetches under one key' 2 "both be written to .* under the key 'a'" "$
 gives 'an .npz file without a key' 2 'the key of the array is missing' "$tenon" run float.pb --feed x=1 --fetch x=results/a.npz
 gives 'a file with another ending' 2 'must end in .npy' "$tenon" run float.pb --feed x=1 --fetch x=results/a.txt
 gives 'a folder that is not there' 1 "NOT_FOUND: cannot write 'nowhere/a.npy'" "$tenon" run float.pb --feed x=1 --fetch x=nowhere/a.npy
-gives 'a folder in the place of the file' 1 'what is there is no regular file' "$tenon" run float.pb --feed x=1 --fetch x=folder.npy
+gives 'a folder in the place of the file' 1 'it exists and is not a regular file' "$tenon" run float.pb --feed x=1 --fetch x=folder.npy
 gives 'a run that fails writes nothing' 1 'NOT_FOUND' "$tenon" run unknown.pb --feed x=1 --fetch good=results/a.npy --fetch after=results/b.npy
 nothing_left 'nothing is left behind by failed runs' results
 (ulimit -f 1 && exec "$tenon" run "$digits/digits.pb" --feed image:0="$digits/images.npy" --fetch probabilities:0=results/p.npy) >out 2>err </dev/null
@@ -525,7 +525,7 @@ if grep -qE '^ *[0-9]+  Conv2D$' out && grep -qE '^  image:0 +float32 \[\?, 8, 8
 else
   not_ok 'inspect: ops with counts, inputs, all supported'
 fi
-gives 'inspect: what is not supported' 0 'Frobnicate +op is not known' "$tenon" inspect unknown.pb
+gives 'inspect: what is not supported' 0 'Frobnicate +unknown op' "$tenon" inspect unknown.pb
 gives 'inspect: which outputs that concerns' 0 "after:0 .*needs Frobnicate, which is not supported" "$tenon" inspect unknown.pb
 printf 'node { name: "a" op: "Frobnicate" }\n' >alone.pbtxt
 gives 'inspect: an output that is not supported itself' 0 '^  a:0 .*  Frobnicate is not supported$' "$tenon" inspect alone.pbtxt

@@ -57,11 +57,11 @@ gives 2 "'-o FILE' is missing" "$tenon" convert sum.pb
 is 'no output'
 gives 2 'model is missing' "$tenon" convert -o x.pb
 is 'no model'
-gives 2 "'y.pb' is one more" "$tenon" convert sum.pb y.pb -o x.pb
+gives 2 "'y.pb' is a second one" "$tenon" convert sum.pb y.pb -o x.pb
 is 'two models'
 gives 2 "unknown option '--fast'" "$tenon" convert sum.pb --fast
 is 'unknown option'
-gives 2 "option '-o' needs a value" "$tenon" convert sum.pb -o
+gives 2 "option '-o' requires a value" "$tenon" convert sum.pb -o
 is 'option without its value'
 sed 's/\\-/-/g' "$src/docs/tenon.1" >page && for option in $("$tenon" convert --help | grep -oE '^  (-[a-z], )?--[a-z]+' | grep -oE -e '--[a-z]+$'); do
   grep -q -e "$option" page || exit 1

@@ -74,7 +74,7 @@ fi
 # ---- text ----
 
 demo 0 --ops 100 --iterations 20 && has '^100 additions in each of 20 iterations, of 4\.1 kB each; runtime direct ' &&
-  has '^IN_BACKGROUND: at most ' && has '^ON_SESSION_CLOSE: at most 8\.2 MB, 20\.00 times what an iteration makes$' && has '^   8\.2 MB \|.*#'
+  has '^IN_BACKGROUND: at most ' && has '^ON_SESSION_CLOSE: at most 8\.2 MB, 20\.00 times the bytes of an iteration$' && has '^   8\.2 MB \|.*#'
 is 'a plot of each strategy'
 has '^STRATEGY +ALLOCATED +DELETED +BEFORE CLOSE +PEAK +IN ITERATIONS$' &&
   has '^ON_SESSION_CLOSE +2000 +2000 +0 +8\.2 MB +20\.00$' && has '^ON_SAFE_POINTS +2000 +2000 +2000 +409\.6 kB +1\.00$' &&
@@ -131,7 +131,7 @@ is '--svg /dev/stdout gives the picture alone'
 is '... to a pipe, too'
 echo kept >there.svg
 demo 1 --ops 10 --iterations 5 --svg nowhere/x.svg && says "cannot write 'nowhere/x.svg'" && quiet &&
-  demo 1 --ops 10 --iterations 5 --svg "$tmp" && says 'what is there is a directory' && quiet
+  demo 1 --ops 10 --iterations 5 --svg "$tmp" && says 'it exists and is a directory' && quiet
 is 'a place where no file can be is refused before the loop runs'
 demo 0 --ops 10 --iterations 5 --svg there.svg && is_svg there.svg && demo 2 --svg '' && says "--svg '': the name of a file is wanted"
 is 'a file that is there is replaced'
@@ -163,16 +163,16 @@ done
 $good
 is '--ops, --iterations and --bytes take a number from 1 on'
 demo 2 --strategy ON_SAVE_POINTS && says "--strategy 'ON_SAVE_POINTS': .*ON_SESSION_CLOSE is wanted \(did you mean 'ON_SAFE_POINTS'\?\)" &&
-  demo 2 --strategy '' && demo 2 --strategy IN_BACKGROUND --strategy in_background && says "'IN_BACKGROUND' is there twice"
+  demo 2 --strategy '' && demo 2 --strategy IN_BACKGROUND --strategy in_background && says "'IN_BACKGROUND' was given twice"
 is '--strategy takes one of three, each once'
-demo 2 --nothing && says "unknown option '--nothing'" && demo 2 --ops && says "option '--ops' needs a value" && demo 2 model.pb &&
-  says "there is no argument 'model.pb'" && demo 2 --option level && says "--option 'level': FIELD=VALUE is wanted"
+demo 2 --nothing && says "unknown option '--nothing'" && demo 2 --ops && says "option '--ops' requires a value" && demo 2 model.pb &&
+  says "unexpected argument 'model.pb'" && demo 2 --option level && says "--option 'level': expected FIELD=VALUE"
 is 'options that are not there, or want a value'
 demo 2 --json --svg /dev/stdout && says 'both be written to standard output'
 is '--json and the picture on standard output are one too many'
 demo 1 --runtime nowhere && told '^tenon: NOT_FOUND: IN_BACKGROUND: .*nowhere.*direct' && quiet && demo 1 --option levl=1 && says levl && quiet
 is 'a runtime or an option that is not there'
-demo 1 --ops 10000000 --bytes 1073741824 && says 'IN_BACKGROUND: 10000000 operations of 1073741824 bytes take about .*a smaller --ops or --bytes is wanted' && quiet
+demo 1 --ops 10000000 --bytes 1073741824 && says 'IN_BACKGROUND: 10000000 operations of 1073741824 bytes need about .*reduce --ops or --bytes' && quiet
 is 'an iteration beyond all memory'
 demo 1 --iterations 1000000000 --strategy ON_SESSION_CLOSE && quiet &&
   says 'ON_SESSION_CLOSE: --iterations 1000000000 hold about .* until the session is closed, .*: --iterations [0-9]+ would fit$'

@@ -35,7 +35,7 @@ graph 0 --help && cmp -s out help
 is 'graph --help is the same'
 graph 2 && says 'model is missing'
 is 'no model'
-graph 2 a.pb b.pb && says "'b.pb' is one more"
+graph 2 a.pb b.pb && says "'b.pb' is a second one"
 is 'two models'
 graph 2 "$digits" -o picture.jpg && says "'picture.jpg'.*\.svg, \.png, \.pdf, \.dot or \.gv" && [ ! -e picture.jpg ]
 is 'an unknown ending names those that there are'
@@ -124,7 +124,7 @@ is 'functions with their attributes are in the tooltip'
 arrow call two '" :1"'
 is 'an output of an unknown op but the first has its number'
 printf 'node { name: "c" op: "Const" attr { key: "dtype" value { type: DT_FLOAT } } attr { key: "value" value { tensor { dtype: DT_FLOAT tensor_shape { dim { size: 3 } } tensor_content: "1234" } } } }\n' >broken.pbtxt
-graph 0 broken.pbtxt && box c '>not readable</font>' && ! grep -qF '></font>' out
+graph 0 broken.pbtxt && box c '>unreadable</font>' && ! grep -qF '></font>' out
 is 'a constant that cannot be read'
 run 0 "$tenon" inspect broken.pbtxt && grep -qF '1 constant cannot be read' out && grep -qF "node 'c': attribute 'value': tensor_content has 4 bytes" out &&
   run 0 "$tenon" inspect --json broken.pbtxt && grep -qF '"first_not_readable": "c"' out
@@ -200,7 +200,7 @@ is 'an empty name'
 graph 1 "$digits" -o nowhere/a.dot && says "cannot write 'nowhere/a.dot': No such file"
 is 'a folder that is not there'
 mkdir folder.dot results
-graph 1 "$digits" -o folder.dot && says "cannot write 'folder.dot': what is there is a directory"
+graph 1 "$digits" -o folder.dot && says "cannot write 'folder.dot': it exists and is a directory"
 is 'a folder in the place of the file'
 printf old >results/keep.dot
 chmod 640 results/keep.dot
@@ -248,7 +248,7 @@ play killed 1 'dot was ended by signal 9' <<'END'
 kill -9 $$
 END
 is 'dot is killed'
-play silent 1 'dot gave no picture' <<'END'
+play silent 1 'dot produced no output' <<'END'
 cat >/dev/null
 END
 is 'dot gives nothing'
@@ -300,7 +300,7 @@ fi
 
 # ---- the head ----
 
-graph 0 "$digits" && grep -qE '^  graph \[label=<digits.pb: 35 nodes(&#160;){5,}<br align="left"/>18 constants are in the boxes that use them(&#160;){9,}<br align="left"/>' out
+graph 0 "$digits" && grep -qE '^  graph \[label=<digits.pb: 35 nodes(&#160;){5,}<br align="left"/>18 constants are shown in their users' boxes(&#160;){9,}<br align="left"/>' out
 is 'each part of the title is a line with room for a wider font'
 grep -qE '^  graph .*<font color="#2f8f4a">.</font> input.*<font color="#c9741a">.</font> output' out && ! grep -qE '^  graph .*state' out
 is 'the legend has the colours that there are'

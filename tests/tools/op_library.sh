@@ -34,7 +34,7 @@ run 0 "$tenon" ops 'Acme*' && grep -q '^AcmeScale  *CPU' out && grep -q '^AcmeRe
 is 'a pattern finds the ops of a plugin'
 run 0 "$tenon" ops '*Scale' Neg && grep -q '^AcmeScale ' out && grep -q '^Neg ' out && grep -q '^2 ops$' out
 is 'among others'
-run 1 "$tenon" ops AcmeScaler && says "no op that is known fits 'AcmeScaler'"
+run 1 "$tenon" ops AcmeScaler && says "no known op matches 'AcmeScaler'"
 is 'no other name'
 run 0 "$tenon" runtimes list && grep -qE '^acme.example_ops +kernels .* ready ' out
 is 'it is listed, and not loaded'
@@ -79,9 +79,9 @@ is 'a path of no file'
 run 1 "$tenon" run neg.pbtxt --feed x=1 --fetch y --runtime elsewhere/ops.so &&
   says 'brings ops or kernels, wanted a runtime: use it with --op-library elsewhere/ops.so'
 is 'ops are no runtime, and how to use them is said'
-run 2 "$tenon" --op-library && says "option '--op-library' wants a file"
+run 2 "$tenon" --op-library && says "option '--op-library' requires a file"
 is 'without a file'
-run 2 "$tenon" --op-library elsewhere/ops.so && says 'the command is missing'
+run 2 "$tenon" --op-library elsewhere/ops.so && says 'no command was given'
 is 'without a command'
 run 2 "$tenon" --op-librarian x ops && says "unknown option '--op-librarian'"
 is 'another option'

@@ -128,9 +128,9 @@ for option in steps every timeout; do
   good=true
   for value in 0 -1 +1 1.5 1e3 many '' ' 1' 1000000000000; do
     run 2 "$tenon" run count.pbtxt --fetch seen "--$option" "$value" &&
-      grep -qF -e "--$option '$value': a number from 1 to 999999999999 is wanted" err || good=false
+      grep -qF -e "--$option '$value': expected a number from 1 to 999999999999" err || good=false
   done
-  run 2 "$tenon" run count.pbtxt --fetch seen "--$option" && says "option '--$option' needs a value" && $good
+  run 2 "$tenon" run count.pbtxt --fetch seen "--$option" && says "option '--$option' requires a value" && $good
   is "--$option takes a number from 1 on"
 done
 run 2 "$tenon" run count.pbtxt --init init --target more --every 2 && says '--every shows what is fetched'

@@ -35,7 +35,7 @@ TENON_PLUGIN_PATH=$tmp/copy1:$tmp/copy2 run 0 "$tenon" runtimes list &&
 is 'a copy is listed as shadowed, with both paths'
 run 2 "$tenon" runtimes lits && says "unknown command 'runtimes lits' \(did you mean 'list'\?\)"
 is 'a wrong command has a near one'
-run 2 "$tenon" runtimes list x && says "'x' is one argument too many"
+run 2 "$tenon" runtimes list x && says "unexpected argument 'x'"
 is 'too many arguments'
 
 # ---- explain ----
@@ -50,7 +50,7 @@ run 0 "$tenon" runtimes explain --option runtime_ranks=threaded=900 && grep -q '
 is 'explain with an option'
 run 1 "$tenon" runtimes explain --option nothing=1 && says 'nothing'
 is 'explain with an option that there is not'
-run 2 "$tenon" runtimes explain --option nothing && says 'FIELD=VALUE is wanted'
+run 2 "$tenon" runtimes explain --option nothing && says 'expected FIELD=VALUE'
 is 'explain with an option without a value'
 
 run 0 "$tenon" runtimes explain threaded --json && grep -q '"chosen": "threaded"' out && grep -q '"lines": \[' out &&
@@ -59,17 +59,17 @@ is 'explain --json'
 
 # ---- probe ----
 
-run 0 "$tenon" runtimes probe "$built/direct.so" && grep -qE '/direct\.so: well, [0-9.]+ ms: a session ran a step$' out
+run 0 "$tenon" runtimes probe "$built/direct.so" && grep -qE '/direct\.so: OK, [0-9.]+ ms: a session ran a step$' out
 is 'probe: well'
 mkdir named && cp "$plugins/ender.so" named/my-Plugin.so
 run 1 "$tenon" runtimes probe named/my-Plugin.so && grep -q '/my-Plugin.so: error$' out &&
-  grep -qF "its name is no plugin's: wanted [a-z][a-z0-9_]*.so (did you mean 'my_plugin.so'?)" out
+  grep -qF "its name is not a plugin name: expected [a-z][a-z0-9_]*.so (did you mean 'my_plugin.so'?)" out
 is 'probe: a name that is never looked at' # P-06
 cp "$plugins/kernels_only.so" named/kernels.so && run 0 "$tenon" runtimes probe named/kernels.so &&
   grep -q 'ms: its kernels were registered, and none was run$' out
 is 'probe: kernels are not run'
 ender named/a.so t.asks session:later && run 1 "$tenon" runtimes probe named/a.so &&
-  grep -q '/a.so: error: it loads, and refuses a session in its new_session$' out && grep -q 'no such device here' out
+  grep -q '/a.so: error: it loads, but refuses a session in its new_session$' out && grep -q 'no such device here' out
 is 'probe: a session is refused'
 mkdir bad
 ender bad/segv.so t.segv ctor:segv && ender bad/exit.so t.exit init:exit && ender bad/hang.so t.hang init:hang &&
@@ -90,7 +90,7 @@ run 1 "$tenon" runtimes probe nothing.so && grep -q 'does not exist' out
 is 'probe: no such file'
 run 2 "$tenon" runtimes probe && says 'which file'
 is 'probe: no file'
-run 2 "$tenon" runtimes probe --timeout soon x.so && says "'soon': milliseconds, 1 or more, are wanted"
+run 2 "$tenon" runtimes probe --timeout soon x.so && says "'soon': expected a number of milliseconds, 1 or more"
 is 'probe: a wrong time limit'
 TENON_PROBE_PROGRAM=/nowhere/probe run 1 "$tenon" runtimes probe "$built/direct.so" && grep -q "the probe program '/nowhere/probe' cannot run" out &&
   grep -q 'install it again' out
@@ -106,21 +106,21 @@ is 'a load is refused by the probe, and the program goes on' # P-86, P-87
 
 run 0 "$tenon" runtimes cache && [ "$(cat out)" = "$tmp/cache/probes-0" ] && [ -s "$tmp/cache/probes-0" ]
 is 'cache: where it is'
-run 0 "$tenon" runtimes cache clear && grep -qE '^[1-9][0-9]* verdicts forgotten$' out && [ ! -e "$tmp/cache/probes-0" ]
+run 0 "$tenon" runtimes cache clear && grep -qE '^[1-9][0-9]* probe results deleted$' out && [ ! -e "$tmp/cache/probes-0" ]
 is 'cache clear'
-run 0 "$tenon" runtimes cache clear && [ "$(cat out)" = '0 verdicts forgotten' ]
+run 0 "$tenon" runtimes cache clear && [ "$(cat out)" = '0 probe results deleted' ]
 is 'cache clear twice'
 run 2 "$tenon" runtimes cache empty && says "unknown command 'runtimes cache empty'"
 is 'cache: a wrong command'
 (unset TENON_CACHE_DIR HOME; XDG_CACHE_HOME=$tmp/xdg run 0 "$tenon" runtimes cache) && [ "$(cat out)" = "$tmp/xdg/tenon/probes-0" ]
 is 'cache: XDG_CACHE_HOME'
-(unset TENON_CACHE_DIR XDG_CACHE_HOME HOME; run 0 "$tenon" runtimes cache) && grep -q '^no verdicts are kept' out
+(unset TENON_CACHE_DIR XDG_CACHE_HOME HOME; run 0 "$tenon" runtimes cache) && grep -q '^probe results are not cached' out
 is 'cache: nowhere'
 
 # ---- doctor ----
 
-run 0 "$tenon" runtimes doctor && grep -qF "  $built" out && grep -q '^  direct (' out && grep -q '^Nothing is wrong\.$' out &&
-  grep -q '^These work: a session of each ran a step$' out
+run 0 "$tenon" runtimes doctor && grep -qF "  $built" out && grep -q '^  direct (' out && grep -q '^No problems found\.$' out &&
+  grep -q '^Working (a session of each ran a step)$' out
 is 'doctor: all is well'
 
 # sick NAME PATTERN ADVICE: the plugins of the folder sick/ have this one problem.
@@ -136,7 +136,7 @@ sick() {
 rm -rf sick && mkdir sick
 cp "$plugins/no_manifest.so" sick/a.so && sick 'another library' 'no \.tenon\.manifest' 'move it out of the plugin folder'
 head -c 5000 "$built/direct.so" >sick/a.so && sick 'a file that was cut' 'cut short' 'copy, install or build it again'
-echo text >sick/a.so && sick 'a text' 'not a shared object' 'It is no plugin'
+echo text >sick/a.so && sick 'a text' 'not a shared object' 'It is not a plugin'
 cp "$plugins/minimal.so" sick/a.so && printf '\267' | dd of=sick/a.so bs=1 seek=18 conv=notrunc 2>/dev/null &&
   sick 'another machine' 'made for AArch64' 'another kind of machine'
 cp "$plugins/minimal.so" sick/a.so && change 'abi=0.1' 'abi=9.1' sick/a.so && change 'min_host=0.1' 'min_host=9.1' sick/a.so &&

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tenon bench: how long the steps of a model take, on one runtime or on several in turns. */
+/* tenon bench: measures the duration of a model's steps, on one runtime or on several in turns. */
 #include <getopt.h>
 #include <inttypes.h>
 #include <stdarg.h>
@@ -11,30 +11,30 @@
 static const char help[] =
     "Usage: tenon bench MODEL [OPTION...]\n"
     "\n"
-    "Measures how long the steps of a model take. Several runtimes and numbers of threads take turns, and the\n"
-    "table has the ratio of each median to that of the first row. Without --fetch and --target all outputs are\n"
-    "fetched that can run; inputs that are not fed are made.\n"
+    "Measures the duration of a model's steps. Several runtimes and thread counts are measured in turns; the\n"
+    "table shows the ratio of each median to the first row's. Without --fetch and --target, all outputs that\n"
+    "can run are fetched. Values are generated for inputs that are not fed.\n"
     "\n"
     "  --runtime NAME[:K=V,...] a runtime, with settings; may be repeated\n"
-    "  --threads N[,M...]       numbers of threads, each with every runtime\n"
-    "  --seconds S              measure each for so long; 3 unless it is given\n"
-    "  --concurrency N          so many clients at once on one session\n"
-    "  --batch N                first size of made inputs where the model leaves it open, and items of a step\n"
+    "  --threads N[,M...]       thread counts, each measured with every runtime\n"
+    "  --seconds S              measuring time for each row; default 3\n"
+    "  --concurrency N          number of concurrent clients on one session\n"
+    "  --batch N                first dimension of generated inputs if the model leaves it open, and items per step\n"
     "  --feed TENSOR=VALUE      feed a file or a literal, as in 'tenon run'\n"
-    "  --fetch TENSOR           what a step gives\n"
-    "  --target NODE            what a step runs for its effect\n"
+    "  --fetch TENSOR           fetch a tensor in each step\n"
+    "  --target NODE            run a node for its effect in each step\n"
     "  --init NODE              run a node once in each session, before the steps; in the order given\n"
-    "  --timeout MS             a step that takes longer than this many milliseconds is an error\n"
-    "  --reuse                  write results where those of the step before were\n"
+    "  --timeout MS             fail if a step takes longer than this many milliseconds\n"
+    "  --reuse                  write results into the tensors of the previous step\n"
     "  --warm-up                prepare for the feeds before the first step, as a server does before it is ready;\n"
-    "                           without the limit of --timeout\n"
-    "  --level N                optimisation: 0 runs the graph as it stands, 1 is the default\n"
-    "  --option FIELD=VALUE     another option of the sessions, as kernel_plugins=always\n"
-    "  --no-histogram           the tables alone\n"
-    "  --json                   all of it as JSON\n"
-    "  -h, --help               show this text\n"
+    "                           not subject to --timeout\n"
+    "  --level N                optimisation level: 0 runs the graph unchanged, 1 is the default\n"
+    "  --option FIELD=VALUE     set another session option, such as kernel_plugins=always\n"
+    "  --no-histogram           print only the tables\n"
+    "  --json                   print all results as JSON\n"
+    "  -h, --help               show this help\n"
     "\n"
-    "Ctrl-C ends the measuring and shows what there is.\n"
+    "Ctrl-C stops measuring and prints the results so far.\n"
     "\n"
     "Examples:\n"
     "  tenon bench model.pb --batch 8\n"
@@ -76,7 +76,7 @@ static int parse_count(const char *option, const char *text, uint64_t most, uint
   size_t digits = strspn(text, "0123456789");
   *count = digits > 0 && digits <= 12 && text[digits] == '\0' ? strtoull(text, NULL, 10) : 0;
   if (*count == 0 || *count > most)
-    return tool_usage("bench", "--%s '%s': a number from 1 to %" PRIu64 " is wanted", option, text, most);
+    return tool_usage("bench", "--%s '%s': expected a number from 1 to %" PRIu64, option, text, most);
   return TOOL_OK;
 }
 
@@ -87,10 +87,10 @@ static int parse_threads(bench_request *r, const char *text)
     size_t digits = strspn(at, "0123456789");
     uint64_t n = digits > 0 && digits <= 12 ? strtoull(at, NULL, 10) : 0;
     if (n == 0 || n > MOST_THREADS || (at[digits] != ',' && at[digits] != '\0'))
-      return tool_usage("bench", "--threads '%s': numbers from 1 to %d are wanted, with commas between them", text,
+      return tool_usage("bench", "--threads '%s': expected numbers from 1 to %d, separated by commas", text,
                         MOST_THREADS);
     for (size_t i = 0; i < r->n_threads; i++)
-      if (r->threads[i] == n) return tool_usage("bench", "--threads '%s': %" PRIu64 " is there twice", text, n);
+      if (r->threads[i] == n) return tool_usage("bench", "--threads '%s': %" PRIu64 " occurs twice", text, n);
     r->threads = tool_grow(r->threads, r->n_threads, &r->thread_room, sizeof(*r->threads));
     r->threads[r->n_threads++] = n;
     if (at[digits] == '\0') return TOOL_OK;
@@ -98,27 +98,27 @@ static int parse_threads(bench_request *r, const char *text)
   }
 }
 
-/* Digits with a point somewhere: strtod would take "inf", "0x1p3" and blanks in front. */
+/* Digits with an optional point. strtod would also accept "inf", "0x1p3" and leading blanks. */
 static int parse_seconds(bench_request *r, const char *text)
 {
   size_t length = strspn(text, "0123456789."), points = 0;
   for (size_t i = 0; i < length; i++) points += text[i] == '.';
   r->seconds = length > points && points < 2 && length < 24 && text[length] == '\0' ? strtod(text, NULL) : 0;
   if (r->seconds >= 0.001 && r->seconds <= 86400) return TOOL_OK;
-  return tool_usage("bench", "--seconds '%s': a number from 0.001 to 86400 is wanted", text);
+  return tool_usage("bench", "--seconds '%s': expected a number from 0.001 to 86400", text);
 }
 
 static int check(bench_request *r, int argc, char **argv)
 {
-  if (optind == argc) return tool_usage("bench", "the file of the model is missing");
-  if (optind + 1 < argc) return tool_usage("bench", "one model is wanted, '%s' is one more", argv[optind + 1]);
+  if (optind == argc) return tool_usage("bench", "no model file was given");
+  if (optind + 1 < argc) return tool_usage("bench", "expected one model, but '%s' is a second one", argv[optind + 1]);
   r->model = argv[optind];
   for (size_t i = 0; i < r->options.n; i++)
     if (strchr(r->options.items[i], '=') == NULL)
-      return tool_usage("bench", "--option '%s': FIELD=VALUE is wanted", r->options.items[i]);
+      return tool_usage("bench", "--option '%s': expected FIELD=VALUE", r->options.items[i]);
   size_t runtimes = r->runtimes.n > 0 ? r->runtimes.n : 1, threads = r->n_threads > 0 ? r->n_threads : 1;
   if (runtimes > MOST_CASES || threads > MOST_CASES || runtimes * threads > MOST_CASES)
-    return tool_usage("bench", "%zu runtimes with %zu numbers of threads each: at most %d rows are measured", runtimes,
+    return tool_usage("bench", "%zu runtimes with %zu thread counts each: at most %d rows are supported", runtimes,
                       threads, MOST_CASES);
   return TOOL_OK;
 }
@@ -193,7 +193,7 @@ static void say_unstable(bench *b)
   for (size_t i = 0; i < b->n_cases && tool_interrupted() == 0; i++) {
     tool_text name = { 0 };
     bench_case_text(&b->cases[i], &name);
-    if (!b->cases[i].stable) bench_note(b, "%s: its time still changed when the warm-up ended", name.data);
+    if (!b->cases[i].stable) bench_note(b, "%s: step times had not stabilised when the warm-up ended", name.data);
     tool_text_free(&name);
   }
 }
@@ -202,7 +202,7 @@ static tn_status bench_graph(bench *b, tn_error *err)
 {
   tool_interrupt_doing("the inputs were made");
   tn_status status = bench_make_signature(b, err);
-  tool_interrupt_doing("the runtimes were looked for");
+  tool_interrupt_doing("the runtimes were searched");
   if (status == TN_OK) status = bench_make_cases(b, err);
   tool_interrupt_doing(NULL);
   if (status != TN_OK) return status;
@@ -234,7 +234,7 @@ static int bench_model(const bench_request *r, tn_cancellation *cancellation)
   return result;
 }
 
-/* With Ctrl-C in mind, as tenon run. */
+/* Handles Ctrl-C as tenon run does. */
 static int bench_watched(const bench_request *r)
 {
   tn_error err = TN_ERROR_INIT;

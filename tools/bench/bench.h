@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of `tenon bench` share. */
+/* Shared by the files of `tenon bench`. */
 #ifndef TENON_TOOLS_BENCH_BENCH_H
 #define TENON_TOOLS_BENCH_BENCH_H
 
@@ -13,28 +13,28 @@ typedef struct bench_list {
 
 void bench_list_add(bench_list *list, const char *item);
 
-/* A tensor that is fed. */
+/* A fed tensor. */
 typedef struct bench_input {
   char *name;
   tn_tensor *value;
-  bool made; /* nobody gave a value */
+  bool made; /* the value was generated, not given */
 } bench_input;
 
 /* One runtime with one number of threads: a row of the table. */
 typedef struct bench_case {
-  char *target;     /* as the session's options take it */
+  char *target;     /* target for the session options */
   char *label;      /* "threaded:pin=1" */
-  uint64_t threads; /* that were asked for; 0 = none were */
-  bool by_options;  /* the runtime has no setting for them: inter_op_threads and intra_op_threads */
+  uint64_t threads; /* requested number; 0 = not set */
+  bool by_options;  /* set by inter_op_threads and intra_op_threads: the runtime has no setting */
   tn_session *session;
   tn_callable callable;
-  char *runtime, *version; /* what the session runs on */
+  char *runtime, *version; /* the session's runtime */
   uint64_t session_ns, prepare_ns, first_ns;
   uint64_t warm_steps, warm_ns;
-  bool stable;      /* the warm-up ended as its figure no longer changed */
-  uint64_t steps;   /* all that began, for messages */
-  uint64_t turns;   /* in which it was measured */
-  uint64_t wall_ns; /* of them together */
+  bool stable;      /* the warm-up ended because its median was stable */
+  uint64_t steps;   /* all steps started, for messages */
+  uint64_t turns;   /* number of turns measured */
+  uint64_t wall_ns; /* total time of the turns */
   bench_histogram *latencies;
 } bench_case;
 
@@ -43,9 +43,9 @@ typedef struct bench_request {
   bench_list feed_args, fetches, targets, inits, options, runtimes;
   uint64_t *threads;
   size_t n_threads, thread_room;
-  uint64_t batch; /* 0 = none was asked for */
+  uint64_t batch; /* 0 = not set */
   uint64_t concurrency;
-  uint64_t timeout_ms; /* of a step; 0 = none of its own */
+  uint64_t timeout_ms; /* time limit of a step; 0 = not set */
   double seconds;
   bool json, no_histogram, reuse;
   bool warm_up; /* tn_session_warm_callable before the first step */
@@ -58,40 +58,40 @@ typedef struct bench {
   uint64_t load_ns;
   bench_input *inputs;
   size_t n_inputs, input_room;
-  const char **feed_names; /* those of inputs, as the library takes them */
+  const char **feed_names; /* names of `inputs` as an array for the library */
   tn_tensor **feeds;
-  bench_list fetches, targets; /* fetches: names of its own where none were asked for */
+  bench_list fetches, targets; /* fetches are default outputs if none were requested */
   char **made;
   size_t n_made, made_room;
   bench_case *cases;
   size_t n_cases, case_room;
   char **notes;
   size_t n_notes, note_room;
-  uint64_t peak_bytes; /* of the process; 0 = not known */
+  uint64_t peak_bytes; /* peak memory of the process; 0 = unknown */
 } bench;
 
-/* Says something on standard error that belongs to the figures; JSON has it, too. */
+/* Prints a note about the figures on standard error; also included in the JSON output. */
 void bench_note(bench *b, const char *format, ...) TN_PRINTF(2, 3);
 
-/* What is fed and fetched; made where the request does not tell (bench_inputs.c). */
+/* Determines feeds and fetches; generates those not given in the request (inputs.c). */
 tn_status bench_make_signature(bench *b, tn_error *err);
 void bench_free_signature(bench *b);
 
-/* The rows, from --runtime and --threads (bench_cases.c). */
+/* Creates the rows from --runtime and --threads (cases.c). */
 tn_status bench_make_cases(bench *b, tn_error *err);
 tn_status bench_open_case(const bench *b, bench_case *c, tn_error *err);
 void bench_free_cases(bench *b);
-/* "runtime 'threaded', 2 threads". */
+/* Appends "runtime 'threaded', 2 threads". */
 void bench_case_text(const bench_case *c, tool_text *out);
 
-/* Opens the sessions, warms up, measures in turns (bench_measure.c). CANCELLED when interrupted; what was measured
- * until then stays. */
+/* Opens the sessions, warms up and measures in turns (measure.c). CANCELLED if interrupted; results so far are
+ * kept. */
 tn_status bench_measure(bench *b, tn_error *err);
 
-/* Results (bench_print.c, bench_json.c). */
+/* Results (print.c, json.c). */
 void bench_print(const bench *b);
-int bench_print_json(const bench *b); /* an exit status */
-/* How often the median of a row fits into that of the first one: above 1 it is faster. 0 = not measured. */
+int bench_print_json(const bench *b); /* returns an exit status */
+/* The first row's median divided by this row's: above 1, this row is faster. 0 = not measured. */
 double bench_ratio(const bench *b, const bench_case *c);
 double bench_steps_per_second(const bench_case *c);
 

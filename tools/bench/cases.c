@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The rows of `tenon bench`: runtimes times numbers of threads, each with a session of its own. */
+/* The rows of `tenon bench`: each combination of runtime and thread count, with its own session. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <tools/bench/bench.h>
 
-/* Runtimes that run each step on the calling thread, whatever is set: a number of threads would change nothing. Any
- * other one is believed to do something with it. */
+/* Runtimes that always run each step on the calling thread, so a thread count has no effect. Any other runtime is assumed to
+ * use it. */
 static const char *const on_the_caller[] = { "direct" };
 
 static char *copy_of(const char *text)
@@ -26,9 +26,9 @@ void bench_case_text(const bench_case *c, tool_text *out)
 
 static tn_status set_fields(const bench_request *r, tn_session_options *options, tn_error *err)
 {
-  /* Rows must not see each other's variables; --option may say otherwise. */
+  /* Rows must not share variables; --option can override this. */
   tn_status status = tn_session_options_set_bool(options, "isolate_session_state", 1, err);
-  if (status == TN_OK) status = tn_session_options_set_bool(options, "strict_shapes", 1, err); /* a slip is an error */
+  if (status == TN_OK) status = tn_session_options_set_bool(options, "strict_shapes", 1, err); /* a wrong shape is an error */
   if (status == TN_OK && r->level != NULL) status = tn_session_options_parse(options, "level", r->level, err);
   for (size_t i = 0; i < r->options.n && status == TN_OK; i++) {
     const char *item = r->options.items[i], *equals = strchr(item, '=');
@@ -51,14 +51,14 @@ static tn_status make_options(const bench_request *r, const char *target, tn_ses
   return status;
 }
 
-/* ---- what a runtime makes of a number of threads ---- */
+/* ---- how a runtime uses a thread count ---- */
 
 typedef struct candidate {
-  const char *target; /* of --runtime, or "" */
-  char *name;         /* the runtime that it chooses */
+  const char *target; /* from --runtime, or "" */
+  char *name;         /* the runtime that the target selects */
   bool has_settings;
   bool names_threads; /* the target itself sets threads= */
-  bool takes_threads; /* the runtime knows the setting threads= */
+  bool takes_threads; /* the runtime has the setting threads= */
   bool ignores;
 } candidate;
 
@@ -83,7 +83,7 @@ static bool takes_threads(const bench_request *r, const candidate *c)
   return status == TN_OK;
 }
 
-/* Finds the runtime; here it is loaded, so that no row's times have that in them. */
+/* Finds the runtime. Loads it now, so that no row's time includes loading. */
 static tn_status look_at(const bench_request *r, candidate *c, tn_error *err)
 {
   tn_session_options *options = NULL;
@@ -99,7 +99,7 @@ static tn_status look_at(const bench_request *r, candidate *c, tn_error *err)
   tn_session_options_destroy(options);
   if (status != TN_OK || r->n_threads == 0) return status;
   if (c->names_threads)
-    return tn_error_set(err, TN_INVALID_ARGUMENT, "runtime '%s': its number of threads is set here and by --threads",
+    return tn_error_set(err, TN_INVALID_ARGUMENT, "runtime '%s': the number of threads is set both here and by --threads",
                         c->target);
   c->takes_threads = takes_threads(r, c);
   for (size_t i = 0; i < sizeof(on_the_caller) / sizeof(on_the_caller[0]) && !c->takes_threads; i++)
@@ -132,7 +132,7 @@ static void add_cases(bench *b, const candidate *c)
 {
   const bench_request *r = b->request;
   if (c->ignores)
-    bench_note(b, "runtime '%s' runs each step on the calling thread: it is measured once, without --threads", c->name);
+    bench_note(b, "runtime '%s' runs each step on the calling thread: measured once, without --threads", c->name);
   if (r->n_threads == 0 || c->ignores) {
     add_case(b, c, 0);
     return;

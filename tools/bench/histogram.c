@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is read from the histogram of bench_histogram.h. */
+/* Queries on the histogram of histogram.h. */
 #include <string.h>
 
 #include <tools/bench/histogram.h>
@@ -37,7 +37,7 @@ uint64_t bench_bucket_high(size_t bucket)
 uint64_t bench_histogram_quantile(const bench_histogram *h, double share)
 {
   if (h->n == 0) return 0;
-  /* How many values lie at or below it: rounded up, so that the one of 0.5 of 3 is the second. */
+  /* The rank of the value, rounded up: share 0.5 of 3 values is the second. */
   double wanted = share * (double)h->n;
   uint64_t rank = wanted >= (double)h->n ? h->n : (uint64_t)wanted, seen = 0;
   if ((double)rank < wanted) rank++;

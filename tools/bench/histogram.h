@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Durations in a histogram whose buckets grow with the value: each is at most 1/128 of it wide, so what is read back is
- * within 0.4 %. One fixed block for anything from a nanosecond to centuries; adding one is a few instructions. */
+/* A histogram of durations with buckets that grow with the value: a bucket's width is at most 1/128 of its value, so results
+ * are accurate to 0.4 %. A fixed-size block covers a nanosecond to centuries; adding a value takes a few instructions. */
 #ifndef TENON_TOOLS_BENCH_HISTOGRAM_H
 #define TENON_TOOLS_BENCH_HISTOGRAM_H
 
@@ -11,17 +11,17 @@ enum { BENCH_SUB_BITS = 7, BENCH_SUBS = 1 << BENCH_SUB_BITS, BENCH_BUCKETS = (64
 
 typedef struct bench_histogram {
   uint64_t n;
-  uint64_t min, max; /* exact; of an empty one UINT64_MAX and 0 */
+  uint64_t min, max; /* exact; UINT64_MAX and 0 if empty */
   uint64_t sum;
   uint64_t counts[BENCH_BUCKETS];
 } bench_histogram;
 
 void bench_histogram_clear(bench_histogram *h);
 void bench_histogram_merge(bench_histogram *into, const bench_histogram *from);
-double bench_histogram_mean(const bench_histogram *h); /* 0 of an empty one */
-/* The value that a share (0 to 1) of all does not exceed; between min and max. 0 of an empty one. */
+double bench_histogram_mean(const bench_histogram *h); /* 0 if empty */
+/* The value that a share (0 to 1) of all values does not exceed; between min and max. 0 if empty. */
 uint64_t bench_histogram_quantile(const bench_histogram *h, double share);
-/* The least and the largest value of a bucket. */
+/* The smallest and the largest value of a bucket. */
 uint64_t bench_bucket_low(size_t bucket);
 uint64_t bench_bucket_high(size_t bucket);
 

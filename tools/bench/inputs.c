@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What `tenon bench` feeds and fetches. Inputs that nobody gives are made from the shapes of the placeholders, the same
- * in each run. */
+/* The feeds and fetches of `tenon bench`. Inputs that are not given are generated from the shapes of the placeholders,
+ * identically in each run. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +17,7 @@ static void add_input(bench *b, const char *name, size_t length, bool made)
   input->made = made;
 }
 
-/* ---- given ---- */
+/* ---- given inputs ---- */
 
 static tn_status given_input(bench *b, const char *argument, tn_output *fed, tn_error *err)
 {
@@ -25,7 +25,7 @@ static tn_status given_input(bench *b, const char *argument, tn_output *fed, tn_
   add_input(b, argument, length, false);
   bench_input *input = &b->inputs[i];
   if (argument[length] != '=')
-    return tn_error_set(err, TN_INVALID_ARGUMENT, "--feed '%s': TENSOR=VALUE is wanted", argument);
+    return tn_error_set(err, TN_INVALID_ARGUMENT, "--feed '%s': expected TENSOR=VALUE", argument);
   tn_status status = tool_find_output(b->graph, "feed", input->name, &fed[i], err);
   for (size_t k = 0; k < i && status == TN_OK; k++)
     if (fed[k].op == fed[i].op && fed[k].index == fed[i].index)
@@ -36,7 +36,7 @@ static tn_status given_input(bench *b, const char *argument, tn_output *fed, tn_
   return status;
 }
 
-/* ---- what the step needs ---- */
+/* ---- required inputs ---- */
 
 typedef struct walk {
   const tool_model *model;
@@ -62,7 +62,7 @@ static void visit_output(walk *w, tn_output output)
   visit(w, output.op);
 }
 
-/* Placeholders that the fetches, targets and initialisers need and that are not fed. */
+/* Adds the placeholders that fetches, targets and initialisers need and that are not fed. */
 static void add_placeholders(bench *b, walk *w)
 {
   while (w->n > 0) {
@@ -98,7 +98,7 @@ static tn_status find_wanted(bench *b, walk *w, tn_error *err)
   return status;
 }
 
-/* All outputs that can run, where the request names nothing. */
+/* If the request names no fetches or targets, fetches all outputs that can run. */
 static tn_status choose_outputs(bench *b, const tool_model *model, tn_error *err)
 {
   for (size_t i = 0; i < b->request->fetches.n; i++) bench_list_add(&b->fetches, b->request->fetches.items[i]);
@@ -117,19 +117,19 @@ static tn_status choose_outputs(bench *b, const tool_model *model, tn_error *err
   }
   if (b->fetches.n > 0) return TN_OK;
   return tn_error_set(err, TN_INVALID_ARGUMENT,
-                      "the model has no output that can run: name one by --fetch or --target");
+                      "the model has no output that can run: select one with --fetch or --target");
 }
 
-/* ---- made ---- */
+/* ---- generated inputs ---- */
 
-/* Numbers from 0 to 1 that look like chance and are the same everywhere. */
+/* Pseudo-random numbers from 0 to 1, identical on all machines. */
 static double next_number(uint64_t *state)
 {
   *state = *state * 6364136223846793005u + 1442695040888963407u;
   return (double)(*state >> 33) / 2147483648.0;
 }
 
-/* Whether elements of the type can be made. */
+/* Generates elements; false if the type is not supported. */
 static bool fill(tn_tensor *tensor, tn_dtype dtype)
 {
   int64_t least;
@@ -137,14 +137,14 @@ static bool fill(tn_tensor *tensor, tn_dtype dtype)
   uint32_t bits;
   size_t n = (size_t)tn_tensor_elements(tensor), size = tn_dtype_size(dtype);
   char *data = tn_tensor_data(tensor);
-  if (n == 0 || dtype == TN_STRING) return true; /* strings are empty from the start */
+  if (n == 0 || dtype == TN_STRING) return true; /* strings are initially empty */
   bool integer = tool_integer_range(dtype, &least, &most), small = tool_float_is_small(dtype);
   bool complex = dtype == TN_COMPLEX64 || dtype == TN_COMPLEX128;
   bool wide = dtype == TN_DOUBLE || dtype == TN_COMPLEX128;
   if (dtype == TN_BOOL) {
     for (size_t i = 0; i < n; i++) data[i] = (char)(i & 1);
   } else if (integer) {
-    /* The first byte in memory: a big-endian machine is refused when the library is configured. */
+    /* The first byte in memory: configure rejects big-endian machines. */
     memset(data, 0, n * size);
     for (size_t i = 0; i < n; i++) memcpy(data + i * size, &one, size < sizeof(one) ? size : sizeof(one));
   } else if (small) {
@@ -180,7 +180,7 @@ static tn_status make_input(bench *b, bench_input *input, tn_error *err)
   tn_dtype dtype = tool_output_dtype(b->graph, output);
   if (rank < 0 || dtype == TN_DTYPE_INVALID)
     status = tn_error_set(err, TN_INVALID_ARGUMENT,
-                          "input '%s': its %s is not known, so none can be made: give --feed %s=VALUE", input->name,
+                          "input '%s': its %s is unknown, so no value can be generated: use --feed %s=VALUE", input->name,
                           rank < 0 ? "shape" : "type", input->name);
   for (int32_t d = 0; d < rank; d++)
     if (dims[d] < 0) dims[d] = d == 0 && b->request->batch > 0 ? (int64_t)b->request->batch : 1;
@@ -189,18 +189,18 @@ static tn_status make_input(bench *b, bench_input *input, tn_error *err)
     if (status != TN_OK) tn_error_prefix(err, "input '%s'", input->name);
   }
   if (status == TN_OK && !fill(input->value, dtype))
-    status = tn_error_set(err, TN_UNIMPLEMENTED, "input '%s': a value of type %s cannot be made: give --feed %s=VALUE",
+    status = tn_error_set(err, TN_UNIMPLEMENTED, "input '%s': cannot generate a value of type %s: use --feed %s=VALUE",
                           input->name, tn_dtype_name(dtype), input->name);
   if (status == TN_OK) {
     tool_text_shape(&shape, dims, rank);
-    bench_note(b, "input '%s' is made: %s %s, %s", input->name, tn_dtype_name(dtype), shape.data, content_of(dtype));
+    bench_note(b, "input '%s' is generated: %s %s, %s", input->name, tn_dtype_name(dtype), shape.data, content_of(dtype));
   }
   tool_text_free(&shape);
   free(dims);
   return status;
 }
 
-/* --batch is the first size of some input, or its items are none of the step's. */
+/* --batch must be the first dimension of some input; otherwise items per step would be wrong. */
 static tn_status check_batch(const bench *b, tn_error *err)
 {
   if (b->request->batch == 0) return TN_OK;
@@ -208,12 +208,12 @@ static tn_status check_batch(const bench *b, tn_error *err)
     if (tn_tensor_rank(b->inputs[i].value) > 0 && tn_tensor_dims(b->inputs[i].value)[0] == (int64_t)b->request->batch)
       return TN_OK;
   tool_text shape = { 0 };
-  tool_text_printf(&shape, "%s", b->n_inputs > 0 ? "" : "the step has no input");
+  tool_text_printf(&shape, "%s", b->n_inputs > 0 ? "" : "the step has no inputs");
   if (b->n_inputs > 0) {
     tool_text_printf(&shape, "'%s' is ", b->inputs[0].name);
     tool_text_shape(&shape, tn_tensor_dims(b->inputs[0].value), tn_tensor_rank(b->inputs[0].value));
   }
-  tn_status status = tn_error_set(err, TN_INVALID_ARGUMENT, "--batch %" PRIu64 ": no input has this first size: %s",
+  tn_status status = tn_error_set(err, TN_INVALID_ARGUMENT, "--batch %" PRIu64 ": no input has this first dimension: %s",
                                   b->request->batch, shape.data);
   tool_text_free(&shape);
   return status;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The results of `tenon bench` as JSON; docs/tenon.md says what is in it. */
+/* The results of `tenon bench` as JSON; docs/tenon.md documents the fields. */
 #include <inttypes.h>
 
 #include <tools/bench/bench.h>
@@ -50,7 +50,7 @@ static json_t *json_latency(const bench_histogram *h)
   return object;
 }
 
-/* [from, to, count] for each bucket that has something in it. */
+/* [from, to, count] for each non-empty bucket. */
 static json_t *json_histogram(const bench_histogram *h)
 {
   json_t *array = json_array();

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The measuring of `tenon bench`: rows take turns, so that what else the machine does hits all of them alike. A turn is
- * run by --concurrency clients on the row's session. */
+/* The measurements of `tenon bench`. Rows take turns, so that other load on the machine affects all of them equally. In a
+ * turn --concurrency clients run steps on the row's session. */
 #include <inttypes.h>
 #include <pthread.h>
 #include <signal.h>
@@ -10,8 +10,8 @@
 
 #include <tools/bench/bench.h>
 
-/* A turn takes TURN_NS, or an eighth of all where that is less. The warm-up is over when the median of two windows in
- * succession is within SAME of that of the one before. */
+/* A turn takes TURN_NS, or an eighth of the measuring time if that is less. The warm-up ends when the medians of two
+ * successive windows are each within SAME of the one before. */
 #define TURN_NS 250000000.0
 #define WINDOW_MIN_NS 2000000.0
 #define WINDOW_MAX_NS 100000000.0
@@ -26,7 +26,7 @@ typedef struct client {
   pthread_t thread;
   tn_tensor **fetched;
   bench_histogram *latencies;
-  uint64_t first, last; /* times of the clock: the begin of the first step, the end of the last */
+  uint64_t first, last; /* start of the first step and end of the last */
   uint64_t steps;
   tn_status status;
   tn_error err;
@@ -35,12 +35,12 @@ typedef struct client {
 struct turn {
   const bench *b;
   bench_case *c;
-  uint64_t ns; /* how long it takes; one step at least */
-  bool warm;   /* a step that is not counted goes before */
+  uint64_t ns; /* duration; at least one step is run */
+  bool warm;   /* first run a step that is not counted */
   client *clients;
   size_t n;
   atomic_bool stop;
-  pthread_mutex_t mutex; /* guards the rest */
+  pthread_mutex_t mutex; /* guards the fields below */
   pthread_cond_t change;
   size_t ready;
   bool go;
@@ -48,7 +48,7 @@ struct turn {
 
 /* ---- steps ---- */
 
-/* Memory of a device, or what a device may read at any time, is no place for the results of another step. */
+/* Device memory, and memory that a device may read at any time, must not be reused for another step's results. */
 static bool is_writable(const tn_tensor *t)
 {
   const tn_buffer_desc *memory = tn_buffer_describe(tn_tensor_buffer(t));
@@ -71,7 +71,7 @@ static tn_status one_step(client *me, tn_error *err)
   return status;
 }
 
-/* Clients begin together: what one of them does to warm up must not fall into the steps of another one. */
+/* Clients start together, so that one client's warm-up does not overlap another's measured steps. */
 static void wait_for_all(turn *t)
 {
   if (t->n == 1) return;
@@ -82,7 +82,7 @@ static void wait_for_all(turn *t)
   pthread_mutex_unlock(&t->mutex);
 }
 
-/* One look at the clock for each step: a step is from one call to the next, with the release of what it gave. */
+/* Reads the clock once per step: a step lasts from one call to the next, including the release of its results. */
 static void *run_client(void *user)
 {
   client *me = user;
@@ -106,7 +106,7 @@ static void *run_client(void *user)
 
 /* ---- turns ---- */
 
-/* Runs the clients on threads of their own; a thread that cannot be made ends the turn. */
+/* Runs each client on its own thread. If a thread cannot be created, the turn fails. */
 static tn_status run_threads(turn *t, tn_error *err)
 {
   size_t made = 0;
@@ -114,7 +114,7 @@ static tn_status run_threads(turn *t, tn_error *err)
   while (made < t->n && pthread_create(&t->clients[made].thread, NULL, run_client, &t->clients[made]) == 0) made++;
   if (made < t->n) {
     atomic_store(&t->stop, true);
-    status = tn_error_set(err, TN_RESOURCE_EXHAUSTED, "--concurrency %zu: only %zu threads can be made", t->n, made);
+    status = tn_error_set(err, TN_RESOURCE_EXHAUSTED, "--concurrency %zu: only %zu threads could be created", t->n, made);
     pthread_mutex_lock(&t->mutex);
     t->go = true;
     pthread_cond_broadcast(&t->change);
@@ -124,7 +124,7 @@ static tn_status run_threads(turn *t, tn_error *err)
   return status;
 }
 
-/* Collects what the clients measured. */
+/* Collects the clients' measurements. */
 static tn_status collect(turn *t, bench_histogram *into, uint64_t *wall, tn_error *err)
 {
   uint64_t first = UINT64_MAX, last = 0;
@@ -169,13 +169,13 @@ static void free_clients(turn *t)
   free(t->clients);
 }
 
-/* A turn of the row; latencies and time are added also when it fails. */
+/* Runs a turn of the row. Latencies and time are added even if it fails. */
 static tn_status run_turn(const bench *b, bench_case *c, double ns, bool warm, bench_histogram *into, uint64_t *wall,
                           tn_error *err)
 {
   turn t = { .b = b, .c = c, .ns = (uint64_t)ns, .n = (size_t)b->request->concurrency };
   tn_status status = TN_OK;
-  /* Threads are new each time, and so is what they write to. */
+  /* Threads and their buffers are new in each turn. */
   t.warm = warm || ((t.n > 1 || b->request->reuse) && (double)c->first_ns < TURN_NS);
   atomic_init(&t.stop, false);
   pthread_mutex_init(&t.mutex, NULL);
@@ -212,7 +212,7 @@ static void say_not_reused(bench *b, const bench_case *c, tn_tensor *const *fetc
     if (fetched[i] != NULL) continue;
     tool_text name = { 0 };
     bench_case_text(c, &name);
-    bench_note(b, "%s: fetch '%s' stays on a device, where no step can write into it again: --reuse leaves it out",
+    bench_note(b, "%s: fetch '%s' stays on a device, so no step can write into it again: --reuse does not apply to it",
                name.data, b->fetches.items[i]);
     tool_text_free(&name);
   }
@@ -234,7 +234,7 @@ static tn_status first_step(bench *b, bench_case *c, tn_error *err)
   return status;
 }
 
-/* Limits are of the steps: this may take as long as it needs, and Ctrl-C ends it. */
+/* Time limits apply to steps, not to the warm-up; Ctrl-C cancels it. */
 static tn_status warm_callable(const bench *b, bench_case *c, tn_error *err)
 {
   tn_run_options options;
@@ -273,7 +273,7 @@ static bool same(uint64_t a, uint64_t b)
   return x <= y * (1 + SAME) && y <= x * (1 + SAME);
 }
 
-/* Until the median of a window stays, but for at most two seconds and not longer than is measured. */
+/* Runs until the median of a window is stable, for at most two seconds or the measuring time. */
 static tn_status warm_up(const bench *b, bench_case *c, tn_error *err)
 {
   double most = b->request->seconds * 1e9, window = most / 20;
@@ -314,7 +314,7 @@ static void show_case(const bench_case *c, tool_progress *progress)
   tool_progress_note(progress, text);
 }
 
-/* Rows in order, then in the reverse order: what grows all the time, such as the heat of the machine, hits all alike.
+/* Alternates between forward and reverse order, so that a steady drift, such as rising temperature, affects all rows alike.
  */
 static tn_status take_turns(bench *b, tool_progress *progress, tn_error *err)
 {
@@ -327,7 +327,7 @@ static tn_status take_turns(bench *b, tool_progress *progress, tn_error *err)
       bench_case *c = &b->cases[round % 2 == 0 ? i : b->n_cases - 1 - i];
       double left = all - (double)c->wall_ns, usual = bench_histogram_mean(c->latencies);
       if (c->turns > 0 && left <= 0) continue;
-      /* The caches hold what another row left there. */
+      /* The caches contain another row's data. */
       status = run_turn(b, c, left < ns ? left : ns, b->n_cases > 1 && usual < ns / 4, c->latencies, &c->wall_ns, err);
       c->turns++;
       more = more || (double)c->wall_ns < all;
@@ -371,7 +371,7 @@ tn_status bench_measure(bench *b, tn_error *err)
     tool_progress_end(progress);
   }
   if (tool_interrupted() == 0) return status;
-  tn_error_clear(err); /* it says which step was cancelled */
+  tn_error_clear(err); /* it names the cancelled step */
   double least = -1;
   for (size_t i = 0; i < b->n_cases; i++)
     if (least < 0 || (double)b->cases[i].wall_ns < least) least = (double)b->cases[i].wall_ns;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The results of `tenon bench` as text: a table, and a histogram of each row. */
+/* The results of `tenon bench` as text: tables, and a histogram of each row. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -110,7 +110,7 @@ static void print_times(const bench *b)
 
 /* ---- histograms ---- */
 
-/* `share` (0 to 1) of `width` columns, in eighths of a column where the characters are there. */
+/* Draws `share` (0 to 1) of `width` columns, in eighths of a column if block characters are available. */
 static void add_bar(const tool_screen *out, double share, size_t width, bool some, bool slow, tool_text *line)
 {
   static const char *const eighths[] = { "", "\u258F", "\u258E", "\u258D", "\u258C", "\u258B", "\u258A", "\u2589" };
@@ -132,7 +132,7 @@ typedef struct bin {
   uint64_t count;
 } bin;
 
-/* Adds up to `most` bins of as many buckets each; buckets grow with the value, and so do bins. */
+/* Adds at most `most` bins with the same number of buckets; like buckets, bins grow with the value. */
 static size_t add_bins(const bench_histogram *h, size_t low, size_t high, size_t most, bin *bins)
 {
   size_t n = 0, wide = (high - low + most) / most;
@@ -143,7 +143,7 @@ static size_t add_bins(const bench_histogram *h, size_t low, size_t high, size_t
   return n;
 }
 
-/* The slowest 5 % have bins of their own: a few steps that took long would make all others one row. */
+/* The slowest 5 % get separate bins: otherwise a few slow steps would squeeze all others into one row. */
 static size_t make_bins(const bench_histogram *h, bin bins[BODY + TAIL])
 {
   size_t low = bench_bucket_of(h->min), high = bench_bucket_of(bench_histogram_quantile(h, 0.95));
@@ -151,7 +151,7 @@ static size_t make_bins(const bench_histogram *h, bin bins[BODY + TAIL])
   return top > high ? n + add_bins(h, high + 1, top, TAIL, bins + n) : n;
 }
 
-/* "p50 p90" for those of the percentiles that lie in the bin. */
+/* Appends the percentiles in the bin, such as "p50 p90". */
 static void add_marks(const bench_histogram *h, const bin *row, tool_text *line)
 {
   static const struct {
@@ -177,7 +177,7 @@ static void print_histogram(const tool_screen *out, const bench_case *c)
     char from[32];
     uint64_t low = bench_bucket_low(bins[i].first);
     tool_text_printf(&line, "%9s  ", tool_duration_text(from, (double)(i == 0 ? h->min : low)));
-    /* Columns for the time in front, for the share and the marks behind. */
+    /* Reserve columns for the time before the bar, and for the share and the marks after it. */
     add_bar(out, (double)bins[i].count / (double)most, out->width - 36, bins[i].count > 0, low > slow, &line);
     tool_text_printf(&line, " %5.1f %%", (double)bins[i].count / (double)h->n * 100);
     add_marks(h, &bins[i], &line);
@@ -201,7 +201,7 @@ void bench_print(const bench *b)
     tool_text title = { 0 };
     if (b->cases[i].latencies->n == 0) continue;
     bench_case_text(&b->cases[i], &title);
-    printf("\n%s: how many of the steps took so long\n", title.data);
+    printf("\n%s: distribution of step times\n", title.data);
     tool_text_free(&title);
     print_histogram(&out, &b->cases[i]);
   }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Says in words what goes into a model and what comes out of it. */
+/* Prints the inputs, outputs and targets of a model. */
 #include <stdlib.h>
 
 #include <tools/tool.h>
 
-/* What keeps a node from running, else `otherwise`. */
+/* Adds the reason why a node cannot run, or else `otherwise`. */
 static void add_reason(tool_table *table, const tool_node *node, const char *otherwise)
 {
   if (node->blocked_by == NULL)
@@ -28,7 +28,7 @@ static void add_row(tool_table *table, const tool_node *node, int32_t index)
   add_reason(table, node, tool_node_has_default(node) ? "has a default" : "");
 }
 
-/* Rows for the first `most` outputs of the nodes that fit; returns how many there are in all. */
+/* Adds rows for the first `most` outputs of matching nodes; returns the number of all of them. */
 static size_t add_rows(tool_table *table, const tool_model *model, bool (*fits)(const tool_node *), size_t most)
 {
   size_t found = 0;
@@ -36,7 +36,7 @@ static size_t add_rows(tool_table *table, const tool_model *model, bool (*fits)(
     const tool_node *node = &model->nodes[i];
     if (!fits(node)) continue;
     size_t n = tn_operation_n_outputs(node->op);
-    /* An op that is not known has at least one output as far as anyone can tell; a target has none. */
+    /* Assume one output for an unknown op. A target has none. */
     if (n == 0 && tn_operation_schema(node->op) == NULL) n = 1;
     for (size_t j = 0; j < n; j++)
       if (found++ < most) add_row(table, node, (int32_t)j);

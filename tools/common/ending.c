@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How the process ends before the command is done. Whatever ends it, no unfinished file stays behind; and when the code of a plugin
- * ended it, by exit or by a fault, that is said, with the plugin's name and what it was called for. An exit status of a plugin
- * counts for nothing: the command's is 1. The status of a signal stays. _exit cannot be caught. */
+/* Handles a process exit before the command is done. Unfinished files are removed. If a plugin's code ended the process, by
+ * exit or by a fault, the message names the plugin and the callback. A plugin's exit status is ignored: the command exits
+ * with 1. A signal's status is kept. _exit cannot be caught. */
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +11,7 @@
 
 #include <tools/tool.h>
 
-static volatile sig_atomic_t done; /* the command has its exit status */
+static volatile sig_atomic_t done; /* the command has finished with an exit status */
 static volatile sig_atomic_t child;
 
 void tool_ending_child(int pid) { child = pid; }
@@ -30,7 +30,7 @@ int tool_end_by_signal(int number)
   return 128 + number;
 }
 
-/* ---- words, which are put together without the C library's streams ---- */
+/* ---- formatting without stdio, safe in a signal handler ---- */
 
 typedef struct line {
   char text[1024];
@@ -52,7 +52,7 @@ static void add_number(line *l, int number)
   add(l, digits + at);
 }
 
-/* "plugin 'acme.fast' (/path/fast.so) ended the process in its step"; false when this thread is in none. */
+/* Formats "plugin 'acme.fast' (/path/fast.so) ended the process in its step"; false if this thread is not in a plugin. */
 static bool add_plugin(line *l)
 {
   tn_plugin_call call = { .struct_size = sizeof(call) };
@@ -88,7 +88,7 @@ static void say(line *l)
 
 /* ---- exit ---- */
 
-/* Whoever called it, the command did not: it was not done. */
+/* exit handler: if the command has not finished, other code called exit. */
 static void on_exit_call(void)
 {
   line l = { .length = 0 };
@@ -96,7 +96,7 @@ static void on_exit_call(void)
   if (add_plugin(&l))
     add(&l, ": it called exit");
   else
-    add(&l, "tenon: ABORTED: exit was called before the command was done, in no call of a plugin: perhaps in a thread that one made");
+    add(&l, "tenon: ABORTED: exit was called before the command finished, outside any plugin call: possibly by a thread of a plugin");
   fflush(stdout);
   say(&l);
   clean_up();
@@ -133,7 +133,7 @@ static const char *signal_name(int number)
 
 static bool is_fault(int number) { return signal_name(number)[0] != '\0'; }
 
-/* What handled a fault before, such as a sanitizer. */
+/* The previous signal handlers, such as a sanitizer's. */
 static struct sigaction before[NSIG];
 
 static void on_fault(int number, siginfo_t *info, void *context)
@@ -152,14 +152,14 @@ static void on_fault(int number, siginfo_t *info, void *context)
   } else if (old->sa_handler != SIG_DFL && old->sa_handler != SIG_IGN) {
     old->sa_handler(number);
   } else {
-    signal(number, SIG_DFL); /* what the fault did it does again when this returns; a signal that was sent comes once more */
+    signal(number, SIG_DFL); /* on return a fault recurs; a signal that was sent is raised again */
     if (info->si_code <= 0 || number == SIGABRT) raise(number);
   }
 }
 
 static void on_end(int number) { tool_end_by_signal(number); }
 
-/* Signals that do nothing, or stop and continue the process; SIGPIPE and SIGXFSZ are errors of a write (main.c). */
+/* Signals that are ignored, or stop and continue the process. SIGPIPE and SIGXFSZ become write errors (main.c). */
 static bool is_harmless(int number)
 {
   static const int harmless[] = { SIGCHLD, SIGCONT, SIGURG, SIGWINCH, SIGSTOP, SIGTSTP, SIGTTIN, SIGTTOU, SIGKILL, SIGPIPE, SIGXFSZ };
@@ -168,7 +168,7 @@ static bool is_harmless(int number)
   return false;
 }
 
-/* A stack that overflowed has no room for a handler. */
+/* After a stack overflow the handler needs its own stack. */
 static void give_stack(void)
 {
   static char room[65536];

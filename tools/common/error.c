@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Errors on standard error, and the end of standard output. */
+/* Errors on standard error, and the final flush of standard output. */
 #include <errno.h>
 #include <getopt.h>
 #include <signal.h>
@@ -9,7 +9,7 @@
 
 #include <tools/tool.h>
 
-/* Texts of a message may come from a file: control characters must not reach the terminal. */
+/* Messages may contain text from a file, so replace control characters before they reach the terminal. */
 static void print_plain(const char *text, FILE *out)
 {
   for (; *text != '\0'; text++) {
@@ -54,7 +54,7 @@ static const char *help_of(const char *command)
   return "";
 }
 
-/* The long options that a command's help names are those that it has. */
+/* The long options of a command are those in its help text. */
 static int unknown_option(const char *command, const char *wrong)
 {
   const char *help = help_of(command);
@@ -87,15 +87,15 @@ static int unknown_option(const char *command, const char *wrong)
 int tool_bad_option(const char *command, int c, char **argv)
 {
   const char *last = argv[optind - 1];
-  if (c == ':') return tool_usage(command, "option '%s' needs a value", last);
+  if (c == ':') return tool_usage(command, "option '%s' requires a value", last);
   if (optopt != 0 && strncmp(last, "--", 2) != 0) return tool_usage(command, "unknown option '-%c'", optopt);
-  if (optopt != 0) return tool_usage(command, "option '%s' takes no value", last);
+  if (optopt != 0) return tool_usage(command, "option '%s' does not take a value", last);
   return unknown_option(command, last);
 }
 
 bool tool_pipe_was_default;
 
-/* A write that failed long ago has left no code: one more byte behind what is broken anyway meets the same. */
+/* errno of an earlier failed write is lost; writing one more byte to the failed stream fails the same way. */
 static int why_output_failed(void)
 {
   clearerr(stdout);
@@ -111,7 +111,7 @@ int tool_finish(int status)
   if (code == 0 && ferror(stdout)) code = why_output_failed();
   if (code == 0) return status;
   if (code == EPIPE && tool_pipe_was_default) {
-    /* Nobody reads any more: end as a program does that never looked. */
+    /* The reader has closed the pipe: end as an uncaught SIGPIPE does. */
     signal(SIGPIPE, SIG_DFL);
     raise(SIGPIPE);
   }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What stands behind --feed TENSOR=: a .npy file, an array of an .npz file, @FILE, or a literal. */
+/* The value of --feed TENSOR=: an .npy file, an array in an .npz file, @FILE, or a literal. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -18,7 +18,7 @@ static tn_status system_error(const char *path, int code, tn_error *err)
   return tn_error_set(err, status, "'%s': %s", path, strerror(code));
 }
 
-/* Reads all that is there: the size that fstat names is a guess, as the file may grow. */
+/* Reads to the end of the file. The size from fstat is only a hint, as the file may grow. */
 static tn_status read_all(int file, const char *path, size_t guess, tool_text *out, tn_error *err)
 {
   char *chunk = NULL;
@@ -39,7 +39,7 @@ static tn_status read_all(int file, const char *path, size_t guess, tool_text *o
 tn_status tool_read_file(const char *path, tool_text *out, tn_error *err)
 {
   struct stat about;
-  /* Without O_NONBLOCK the open of a FIFO would wait for a writer. */
+  /* Without O_NONBLOCK, opening a FIFO blocks until a writer opens it. */
   int file = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
   if (file < 0) return system_error(path, errno, err);
   tn_status status;
@@ -62,7 +62,7 @@ tn_status tool_read_file(const char *path, tool_text *out, tn_error *err)
 static tn_status feed_bytes(const char *path, tn_dtype dtype, tn_tensor **out, tn_error *err)
 {
   if (dtype != TN_STRING && dtype != TN_DTYPE_INVALID)
-    return tn_error_set(err, TN_INVALID_ARGUMENT, "@FILE gives a string, the model wants %s", tn_dtype_name(dtype));
+    return tn_error_set(err, TN_INVALID_ARGUMENT, "@FILE feeds a string, but the model expects %s", tn_dtype_name(dtype));
   tool_text bytes = { 0 };
   tn_status status = tool_read_file(path, &bytes, err);
   const char *text = bytes.length > 0 ? bytes.data : "";
@@ -71,12 +71,12 @@ static tn_status feed_bytes(const char *path, tn_dtype dtype, tn_tensor **out, t
   return status;
 }
 
-/* Hands over an array that was read from `where`. */
+/* Checks the type of an array read from `where` and passes it to *out. */
 static tn_status feed_array(const char *where, tn_tensor *tensor, tn_dtype dtype, tn_tensor **out, tn_error *err)
 {
   tn_status status;
   if (dtype != TN_DTYPE_INVALID && tn_tensor_dtype(tensor) != dtype) {
-    status = tn_error_set(err, TN_INVALID_ARGUMENT, "'%s' holds %s, the model wants %s", where,
+    status = tn_error_set(err, TN_INVALID_ARGUMENT, "'%s' contains %s, but the model expects %s", where,
                           tn_dtype_name(tn_tensor_dtype(tensor)), tn_dtype_name(dtype));
     tn_tensor_unref(tensor);
     return status;
@@ -103,19 +103,19 @@ bool tool_split_npz(const char *value, size_t *length, const char **key)
   return false;
 }
 
-/* Without a key there must be one array only. */
+/* Without a key, the file must contain exactly one array. */
 static tn_status choose_key(const tn_npz *npz, const char *path, const char **key, tn_error *err)
 {
   enum { MOST = 10 };
   size_t n = tn_npz_count(npz);
   if (*key != NULL) return TN_OK;
-  if (n == 0) return tn_error_set(err, TN_INVALID_ARGUMENT, "'%s' holds no array", path);
+  if (n == 0) return tn_error_set(err, TN_INVALID_ARGUMENT, "'%s' contains no arrays", path);
   *key = tn_npz_key(npz, 0);
   if (n == 1) return TN_OK;
   tool_text list = { 0 };
   for (size_t i = 0; i < n && i < MOST; i++) tool_text_printf(&list, "%s%s", i > 0 ? ", " : "", tn_npz_key(npz, i));
   if (n > MOST) tool_text_printf(&list, " and %zu more", n - MOST);
-  tn_status status = tn_error_set(err, TN_INVALID_ARGUMENT, "'%s' holds %zu arrays, name one as %s:%s: there are %s",
+  tn_status status = tn_error_set(err, TN_INVALID_ARGUMENT, "'%s' contains %zu arrays; select one, as in %s:%s: the keys are %s",
                                   path, n, path, *key, list.data);
   tool_text_free(&list);
   return status;
@@ -154,12 +154,12 @@ tn_status tool_make_feed(const char *value, tn_dtype dtype, tn_tensor **out, tn_
   if (ends_in_npy(value)) return feed_npy(value, dtype, out, err);
   if (dtype == TN_DTYPE_INVALID)
     return tn_error_set(err, TN_INVALID_ARGUMENT,
-                        "its type is not known, as its op is not supported: give an .npy or .npz file");
+                        "its type is unknown because its op is not supported: use an .npy or .npz file");
   tn_status status = tool_literal(value, dtype, out, err);
-  /* A file without the ending is a likely slip. */
+  /* A file name without the suffix is a likely mistake. */
   if (status != TN_OK && dtype != TN_STRING && access(value, F_OK) == 0)
     tn_error_wrap(err, TN_OK,
-                  "'%s' is no value; a file needs the ending .npy or .npz, or an @ in front when its bytes are meant",
+                  "'%s' is not a value; a file name must end in .npy or .npz, or begin with @ to feed the file's bytes",
                   value);
   return status;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ctrl-C, SIGTERM and SIGHUP. The first one cancels the step, or ends the process where nothing must be kept whole; the second
- * one ends it at once, whatever goes on. What a handler may not do is done by a thread that reads a pipe. */
+/* Ctrl-C, SIGTERM and SIGHUP. The first signal cancels the step, or ends the process during an activity that can be
+ * abandoned. The second one always ends it immediately. A thread that reads a pipe does the work that is not allowed in a
+ * signal handler. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -13,8 +14,8 @@
 
 #include <tools/tool.h>
 
-/* Two signals within TWICE_MS are often one: timeout(1) sends its signal to the process and to the group. The second
- * one waits until then. A step that has not ended after HINT_MS more gets a line that says what can be done. */
+/* Two signals within TWICE_MS are often one: timeout(1) signals both the process and its group. The second one takes
+ * effect only after that time. If the step has not ended HINT_MS later, a hint is printed. */
 enum { TWICE_MS = 200, HINT_MS = 800, SIGNAL = 's', END = 'e' };
 
 static const int caught[] = { SIGHUP, SIGINT, SIGTERM };
@@ -27,7 +28,7 @@ static pthread_t watcher;
 static bool watching;
 static tn_cancellation *token;
 static _Atomic(const char *) doing;
-static atomic_int first, again; /* numbers of signals */
+static atomic_int first, again; /* signal numbers */
 static atomic_uint first_ms;
 
 static void on_signal(int number)
@@ -48,7 +49,7 @@ static void on_signal(int number)
   errno = code;
 }
 
-/* Waits for the next byte of the pipe; 0 when the time is over. -1 waits for ever. */
+/* Waits for the next byte of the pipe; returns 0 on timeout. -1 waits indefinitely. */
 static char next_byte(int ms)
 {
   struct pollfd end = { .fd = ends[0], .events = POLLIN };
@@ -66,23 +67,23 @@ static void *watch(void *unused)
   if (next_byte(-1) != SIGNAL) return NULL;
   const char *what = atomic_load(&doing);
   if (what != NULL) {
-    /* Behind the ^C and what else stands in the line of a terminal. */
+    /* Start a new line after the ^C on a terminal. */
     fprintf(stderr, "%stenon: CANCELLED: interrupted while %s\n", isatty(STDERR_FILENO) ? "\n" : "", what);
     tool_end_by_signal(atomic_load(&first));
   }
-  if (isatty(STDERR_FILENO)) fputc('\r', stderr); /* what is said next takes the place of the ^C */
+  if (isatty(STDERR_FILENO)) fputc('\r', stderr); /* the next output overwrites the ^C */
   tn_cancellation_cancel(token);
   if (next_byte(TWICE_MS) == END) return NULL;
   if (atomic_load(&again) != 0) tool_end_by_signal(atomic_load(&again));
   if (next_byte(HINT_MS) == END) return NULL;
-  fprintf(stderr, "%sinterrupted; waiting for the step to end, a second %s ends the command at once\n",
+  fprintf(stderr, "%sinterrupted; waiting for the step to end; a second %s ends the command immediately\n",
           isatty(STDERR_FILENO) ? "\n" : "", atomic_load(&first) == SIGINT ? "Ctrl-C" : "signal");
   next_byte(-1);
   return NULL;
 }
 
-/* The watcher takes the signals, as it is always free to; threads that are made from here on leave them to it, too. A
- * signal that was ignored when the command began, as in the background of a script, stays so. */
+/* The watcher thread handles the signals, as it is never busy. They are blocked here, so threads created later inherit the
+ * mask. A signal ignored at the start, as in a script's background job, stays ignored. */
 static void catch_signals(void)
 {
   struct sigaction action;
@@ -103,7 +104,7 @@ tn_status tool_interrupt_start(const char *what, tn_cancellation **out, tn_error
   *out = token;
   if (status != TN_OK) return status;
   atomic_store(&doing, what);
-  if (pipe(ends) != 0) return TN_OK; /* then signals do what they always do */
+  if (pipe(ends) != 0) return TN_OK; /* signals keep their default action */
   for (int i = 0; i < 2; i++) fcntl(ends[i], F_SETFD, FD_CLOEXEC);
   watching = pthread_create(&watcher, NULL, watch, NULL) == 0;
   if (watching) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Values as a command line gives them: numbers, true, false, texts and nested lists of those, made into a tensor of the
- * type that the graph wants. */
+/* Command-line values: converts numbers, true, false, strings and nested lists of these to a tensor of the type that the
+ * graph expects. */
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
@@ -14,17 +14,17 @@ typedef struct parser {
   const char *at;
   tn_dtype dtype;
   tn_error *err;
-  int32_t rank; /* -1 until the first element or empty list says it */
+  int32_t rank; /* -1 until set by the first element or empty list */
   int64_t dims[TN_MAX_RANK];
-  bool known[TN_MAX_RANK];    /* dims[i] is that of the first list of this level */
-  int64_t index[TN_MAX_RANK]; /* where we are */
+  bool known[TN_MAX_RANK];    /* dims[i] is set by the first list of this level */
+  int64_t index[TN_MAX_RANK]; /* current position */
   int64_t n;                  /* elements so far */
-  tool_text bytes;            /* elements; of strings: their texts one after another */
-  size_t *ends;               /* of strings: where each ends in `bytes` */
+  tool_text bytes;            /* the elements; for strings, their concatenated bytes */
+  size_t *ends;               /* for strings: end of each in `bytes` */
   size_t ends_room;
 } parser;
 
-/* ", at [1][2] (character 9)" */
+/* Appends ", at [1][2] (character 9)". */
 static void where(const parser *p, int32_t depth, tool_text *out)
 {
   if (depth == 0 && p->at == p->text) {
@@ -52,7 +52,7 @@ static void skip_space(parser *p)
 
 /* ---- elements ---- */
 
-/* The word at the cursor, up to a comma, bracket or blank. */
+/* Returns the word at the cursor, up to a comma, bracket or blank. */
 static char *take_word(parser *p)
 {
   size_t length = strcspn(p->at, ",[] \t\r\n");
@@ -61,7 +61,7 @@ static char *take_word(parser *p)
   return word;
 }
 
-/* strtod without what it takes beyond numbers: "nan(...)" and blanks in front. */
+/* strtod without its extensions: rejects "nan(...)" and leading blanks. */
 static bool read_double(const char *text, const char **end, double *out)
 {
   const char *start = text + (*text == '+' || *text == '-' ? 1 : 0);
@@ -92,13 +92,13 @@ static element_result integer_element(const char *word, tn_dtype dtype, void *to
   magnitude = strtoull(first, NULL, base);
   if (errno == ERANGE) return OUT_OF_TYPE;
   if (minus ? magnitude > 0 - (uint64_t)min : magnitude > max) return OUT_OF_TYPE;
-  /* Little-endian and two's complement: the low bytes are the element, whatever its size. */
+  /* Little-endian two's complement: the low bytes are the element, for any size. */
   uint64_t value = minus ? 0 - magnitude : magnitude;
   memcpy(to, &value, tn_dtype_size(dtype));
   return GOOD;
 }
 
-/* One real number of a float type; the word may go on behind it. */
+/* Parses one real number of a float type; the word may continue after it. */
 static element_result real_element(const char *word, const char **end, tn_dtype dtype, void *to)
 {
   double value;
@@ -108,7 +108,7 @@ static element_result real_element(const char *word, const char **end, tn_dtype 
   if (dtype == TN_DOUBLE) {
     memcpy(to, &value, sizeof(value));
   } else if (dtype == TN_FLOAT) {
-    /* Not by way of double: that would round twice. */
+    /* not through double, which would round twice */
     float single = strtof(word, NULL);
     if (isinf(single) && !infinite) return OUT_OF_TYPE;
     memcpy(to, &single, sizeof(single));
@@ -120,7 +120,7 @@ static element_result real_element(const char *word, const char **end, tn_dtype 
   return GOOD;
 }
 
-/* "1", "2j", "1+2j", "(1+2j)". */
+/* Parses "1", "2j", "1+2j" or "(1+2j)". */
 static element_result complex_element(const char *word, tn_dtype dtype, void *to)
 {
   tn_dtype part = dtype == TN_COMPLEX64 ? TN_FLOAT : TN_DOUBLE;
@@ -166,9 +166,9 @@ static tn_status bad_element(parser *p, int32_t depth, const char *word, element
   else if (result == OUT_OF_TYPE)
     tool_text_printf(&message, "%s is outside the range of %s", word, type);
   else if (*word == '\0')
-    tool_text_printf(&message, "a value of type %s is missing", type);
+    tool_text_printf(&message, "expected a value of type %s", type);
   else
-    tool_text_printf(&message, "'%s' is no %s", word, type);
+    tool_text_printf(&message, "'%s' is not a valid %s", word, type);
   tn_status status = refuse(p, depth, message.data);
   tool_text_free(&message);
   return status;
@@ -176,7 +176,7 @@ static tn_status bad_element(parser *p, int32_t depth, const char *word, element
 
 static tn_status number(parser *p, int32_t depth)
 {
-  union { /* aligned for every type */
+  union { /* aligned for all types */
     double numbers[2];
     uint8_t bytes[16];
   } element;
@@ -202,7 +202,7 @@ static tn_status number(parser *p, int32_t depth)
   return status;
 }
 
-/* ---- texts ---- */
+/* ---- strings ---- */
 
 static int hex_digit(char c)
 {
@@ -212,7 +212,7 @@ static int hex_digit(char c)
                                 : -1;
 }
 
-/* The character behind a backslash; moves past it. False for one that means nothing. */
+/* Decodes the escape after a backslash and moves past it. False for an unknown escape. */
 static bool escape(parser *p, char *c)
 {
   static const char names[] = "ntr0\\\"'", values[] = "\n\t\r\0\\\"'";
@@ -242,11 +242,11 @@ static tn_status quoted(parser *p, int32_t depth)
     char c = *p->at;
     if (c == '\0') {
       p->at = start;
-      return refuse(p, depth, "the text has no closing quote");
+      return refuse(p, depth, "the string has no closing quote");
     }
     p->at++;
     if (c == '\\' && !escape(p, &c))
-      return refuse(p, depth, "a backslash stands before one of n t r 0 \\ \" ' xHH only");
+      return refuse(p, depth, "unknown escape: a backslash must be followed by one of n t r 0 \\ \" ' xHH");
     tool_text_add(&p->bytes, &c, 1);
   }
   p->at++;
@@ -256,8 +256,8 @@ static tn_status quoted(parser *p, int32_t depth)
 
 static tn_status bare_text(parser *p, int32_t depth)
 {
-  /* A lone text needs no quotes, and keeps its blanks; in a list it would be unclear where it ends. */
-  if (depth > 0) return refuse(p, depth, "texts in a list need quotes");
+  /* A single string needs no quotes and keeps its blanks. In a list its end would be ambiguous. */
+  if (depth > 0) return refuse(p, depth, "strings in a list must be quoted");
   p->at = p->text;
   tool_text_add(&p->bytes, p->at, strlen(p->at));
   p->at += strlen(p->at);
@@ -279,7 +279,7 @@ static tn_status ragged_length(parser *p, int32_t depth, int64_t count)
   return status;
 }
 
-/* The elements of a list behind its bracket, up to and with the closing one. */
+/* Parses the elements of a list after its opening bracket, including the closing one. */
 static tn_status list_elements(parser *p, int32_t depth, int64_t *count)
 {
   *count = 0;
@@ -295,8 +295,8 @@ static tn_status list_elements(parser *p, int32_t depth, int64_t *count)
     ++*count;
     skip_space(p);
     char c = *p->at;
-    if (c == '\0') return refuse(p, depth, "a ']' is missing");
-    if (c != ',' && c != ']') return refuse(p, depth + 1, "',' or ']' is wanted");
+    if (c == '\0') return refuse(p, depth, "missing ']'");
+    if (c != ',' && c != ']') return refuse(p, depth + 1, "expected ',' or ']'");
     p->at++;
     if (c == ']') return TN_OK;
   }
@@ -305,14 +305,14 @@ static tn_status list_elements(parser *p, int32_t depth, int64_t *count)
 static tn_status list(parser *p, int32_t depth)
 {
   if (depth == TN_MAX_RANK) return refuse(p, 0, "lists nest deeper than 254");
-  if (p->rank >= 0 && depth >= p->rank) return refuse(p, depth, "ragged list: a list where its neighbours are values");
+  if (p->rank >= 0 && depth >= p->rank) return refuse(p, depth, "ragged list: found a list, but its neighbours are values");
   const char *start = p->at++;
   int64_t count;
   tn_status status = list_elements(p, depth, &count);
   if (status != TN_OK) return status;
   if (count == 0 && p->rank < 0) p->rank = depth + 1;
   const char *end = p->at;
-  p->at = start; /* messages point at the list's beginning */
+  p->at = start; /* messages refer to the start of the list */
   if (p->known[depth] && count != p->dims[depth]) return ragged_length(p, depth, count);
   p->at = end;
   p->known[depth] = true;
@@ -324,7 +324,7 @@ static tn_status value(parser *p, int32_t depth)
 {
   skip_space(p);
   if (*p->at == '[') return list(p, depth);
-  if (p->rank >= 0 && depth != p->rank) return refuse(p, depth, "ragged list: a value where its neighbours are lists");
+  if (p->rank >= 0 && depth != p->rank) return refuse(p, depth, "ragged list: found a value, but its neighbours are lists");
   p->rank = depth;
   tn_status status;
   if (p->dtype != TN_STRING)
@@ -361,7 +361,7 @@ tn_status tool_literal(const char *text, tn_dtype dtype, tn_tensor **out, tn_err
 {
   *out = NULL;
   if (dtype == TN_RESOURCE || dtype == TN_VARIANT || tn_dtype_size(dtype) == 0)
-    return tn_error_set(err, TN_INVALID_ARGUMENT, "a value of type %s cannot be written down", tn_dtype_name(dtype));
+    return tn_error_set(err, TN_INVALID_ARGUMENT, "values of type %s have no text form", tn_dtype_name(dtype));
   parser *p = tool_alloc(1, sizeof(*p));
   p->text = p->at = text;
   p->dtype = dtype;
@@ -370,7 +370,7 @@ tn_status tool_literal(const char *text, tn_dtype dtype, tn_tensor **out, tn_err
   tn_status status = value(p, 0);
   if (status == TN_OK) {
     skip_space(p);
-    if (*p->at != '\0') status = refuse(p, 0, "there is more text behind the value");
+    if (*p->at != '\0') status = refuse(p, 0, "unexpected text after the value");
   }
   if (status == TN_OK) status = make_tensor(p, out, err);
   tool_text_free(&p->bytes);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Figures of memory, read from files of the system. */
+/* Memory figures, read from system files. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -22,7 +22,7 @@ uint64_t tool_number_in(const char *path, const char *word)
   return value;
 }
 
-/* On Linux getrusage counts what the parent had before exec, too. */
+/* On Linux getrusage includes the parent's peak before exec. */
 uint64_t tool_peak_memory(void)
 {
 #ifdef __linux__

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reading a model, finding things in it by name, and a walk that tells what of it cannot run. */
+/* Reads a model, looks up its nodes and outputs by name, and finds the nodes that cannot run. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,7 +7,7 @@
 
 #include <tools/tool.h>
 
-/* No bytes are a GraphDef without nodes to protobuf, and a download that failed to everybody else. */
+/* To protobuf an empty file is a GraphDef without nodes; in practice it is a failed download. */
 static tn_status check_empty(const char *path, const tn_graph *graph, tn_error *err)
 {
   struct stat about;
@@ -48,7 +48,7 @@ static tn_status no_such_node(tn_graph *graph, const char *what, const char *nam
   return status;
 }
 
-/* Splits "node:7" in a copy: the node's name stays, the number is returned; 0 without one, -1 when it is none. */
+/* Splits "node:7" in place into the node name and the number, which is returned: 0 if absent, -1 if malformed. */
 static int64_t split_index(char *name)
 {
   char *colon = strrchr(name, ':');
@@ -65,7 +65,7 @@ tn_status tool_find_output(tn_graph *graph, const char *what, const char *name, 
   out->op = NULL;
   out->index = 0;
   if (name[0] == '\0') return tn_error_set(err, TN_INVALID_ARGUMENT, "%s: the tensor's name is empty", what);
-  if (name[0] == '^') return tn_error_set(err, TN_OUT_OF_RANGE, "%s '%s': a control name has no value", what, name);
+  if (name[0] == '^') return tn_error_set(err, TN_OUT_OF_RANGE, "%s '%s': a control input has no value", what, name);
   char *node = tool_alloc(strlen(name) + 1, 1);
   memcpy(node, name, strlen(name) + 1);
   int64_t index = split_index(node);
@@ -73,7 +73,7 @@ tn_status tool_find_output(tn_graph *graph, const char *what, const char *name, 
   size_t n = op != NULL ? tn_operation_n_outputs(op) : 0;
   if (index < 0)
     status =
-        tn_error_set(err, TN_INVALID_ARGUMENT, "%s '%s': what follows the colon is no number of an output", what, name);
+        tn_error_set(err, TN_INVALID_ARGUMENT, "%s '%s': expected an output number after the colon", what, name);
   else if (op == NULL)
     status = no_such_node(graph, what, node, err);
   else if (tn_operation_schema(op) != NULL && (uint64_t)index >= n)
@@ -106,7 +106,7 @@ tn_dtype tool_output_dtype(tn_graph *graph, tn_output output)
   tn_dtype dtype = TN_DTYPE_INVALID;
   if ((size_t)output.index < tn_operation_n_outputs(output.op))
     dtype = without_ref(tn_operation_output_dtype(output.op, (size_t)output.index));
-  /* The output of an op that is not known has the type that its users want. */
+  /* Infer the output type of an unknown op from its users. */
   for (size_t i = 0; dtype == TN_DTYPE_INVALID && i < tn_graph_n_operations(graph); i++) {
     const tn_operation *user = tn_graph_operation(graph, i);
     if (tn_operation_schema(user) == NULL) continue;
@@ -209,7 +209,7 @@ uint8_t tool_support_of(const tn_operation *op)
   if (schema == NULL) return TOOL_NO_OP;
   if (tn_op_schema_traits(schema) & TOOL_BUILT_IN) return TOOL_SUPPORTED;
   if ((tn_op_schema_traits(schema) & TN_TRAIT_FUNCTION_CALL) && tn_op_schema_kernel(schema, 0) == NULL)
-    return TOOL_SUPPORTED; /* a function of the model: called by the library's own kernel */
+    return TOOL_SUPPORTED; /* a function of the model, called by a built-in kernel */
   for (size_t i = 0; (kernel = tn_op_schema_kernel(schema, i)) != NULL; i++) {
     fit f = { op, kernel->rank > 0 };
     tool_each_constraint(kernel->types, check_constraint, &f);
@@ -218,7 +218,7 @@ uint8_t tool_support_of(const tn_operation *op)
   return TOOL_NO_KERNEL;
 }
 
-/* qsort has no argument for what it compares by; addresses of operations are enough, the numbers come along. */
+/* qsort passes no context to the comparison, so sort operation addresses together with their numbers. */
 typedef struct address {
   const tn_operation *op;
   uint32_t number;
@@ -245,7 +245,7 @@ tool_node *tool_model_node(const tool_model *model, const tn_operation *op)
   return NULL;
 }
 
-/* The node that feeds input i of an operation, control inputs counted behind data inputs; NULL past the end. */
+/* The producer of input i of an operation, control inputs after data inputs; NULL past the end. */
 static tool_node *input_node(const tool_model *model, const tn_operation *op, size_t i)
 {
   size_t n = tn_operation_n_inputs(op);
@@ -258,8 +258,8 @@ static size_t n_input_nodes(const tn_operation *op)
   return tn_operation_n_inputs(op) + tn_operation_n_control_inputs(op);
 }
 
-/* Visits what a node needs before the node itself, with a stack of its own as graphs are deep. A loop's back edge finds
- * a node that is reached but not done, and adds nothing. */
+/* Visits a node's inputs before the node itself. Uses an explicit stack because graphs can be deep. A loop's back edge
+ * leads to a node that is reached but not done; it adds nothing. */
 static void walk(const tool_model *model, tool_node *start)
 {
   typedef struct frame {

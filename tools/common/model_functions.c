@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which functions of a model cannot run: those whose bodies hold what is not supported, or call one that does. */
+/* Finds the functions of a model that cannot run: those with unsupported ops in their bodies or in called functions. */
 #include <stdlib.h>
 
 #include <tools/tool.h>
@@ -17,7 +17,7 @@ struct tool_functions {
   const tn_graph *graph;
   size_t n;
   numbered *sorted;   /* by address */
-  const char **needs; /* by function: an op that it needs and that is not supported; NULL = none */
+  const char **needs; /* by function: an unsupported op that it needs; NULL = none */
   call *calls;
   size_t n_calls, room;
 };
@@ -44,7 +44,7 @@ static void tell(tool_functions *functions, const char *name, called_fn fn, void
   if (at != NULL) fn(functions, at->number, user);
 }
 
-/* Calls fn for each function that a node names: its op, and attributes. */
+/* Calls fn for each function that a node refers to by its op or an attribute. */
 static void each_called(tool_functions *functions, const tn_operation *op, called_fn fn, void *user)
 {
   tell(functions, tn_operation_type(op), fn, user);
@@ -71,7 +71,7 @@ static void look_into(tool_functions *functions, size_t number)
   const tn_function *f = tn_graph_function(functions->graph, number);
   for (size_t i = 0; i < tn_function_n_nodes(f); i++) {
     const tn_operation *op;
-    if (tn_function_node(f, i, &op, NULL) != TN_OK) continue; /* a step that calls it says why */
+    if (tn_function_node(f, i, &op, NULL) != TN_OK) continue; /* a step that calls it reports the error */
     if (tool_support_of(op) != TOOL_SUPPORTED)
       functions->needs[number] = tn_operation_type(op);
     else
@@ -79,7 +79,7 @@ static void look_into(tool_functions *functions, size_t number)
   }
 }
 
-/* Who calls what cannot run, cannot run. */
+/* A caller of a function that cannot run cannot run either. */
 static void spread(tool_functions *functions)
 {
   size_t *bad = tool_alloc(functions->n, sizeof(*bad)), n_bad = 0;

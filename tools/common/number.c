@@ -12,7 +12,7 @@ typedef struct small_float {
   int bias;
   int bits;
   uint32_t largest;  /* the largest finite value */
-  uint32_t infinity; /* 0: has none */
+  uint32_t infinity; /* 0: the type has no infinity */
   uint32_t nan;
   bool minus_zero;
 } small_float;
@@ -62,7 +62,7 @@ bool tool_float_encode(tn_dtype dtype, double value, uint32_t *bits)
   frexp(value, &exponent);
   int e = exponent - 1 < 1 - f->bias ? 1 - f->bias : exponent - 1;
   if (value == 0) e = 1 - f->bias;
-  /* In units of the last place; a carry runs into the exponent by itself. */
+  /* In units in the last place; a carry propagates into the exponent. */
   double units = nearbyint(ldexp(fabs(value), f->mantissa - e));
   double code = units + ldexp((double)(e + f->bias - 1), f->mantissa);
   if (code > (double)f->largest) return false;
@@ -97,8 +97,7 @@ bool tool_integer_range(tn_dtype dtype, int64_t *min, uint64_t *max)
 static bool reads_back(tn_dtype dtype, const char *text, double value)
 {
   if (dtype == TN_DOUBLE) return strtod(text, NULL) == value;
-  /* Eight bits have so few values that two digits tell them apart, and 448 would be called 450: they count as
-   * float32. */
+  /* Two digits identify every 8-bit value but would print 448 as 450, so require the float32 digits. */
   if (dtype == TN_FLOAT || tn_dtype_size(dtype) == 1) return strtof(text, NULL) == (float)value;
   uint32_t bits;
   return tool_float_encode(dtype, strtod(text, NULL), &bits) && tool_float_decode(dtype, bits) == value;

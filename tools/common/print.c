@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Values as NumPy prints them with its default options: 8 digits behind the point, lines of 75 characters, and beyond
- * 1,000 elements the first and last three of each axis. */
+/* Prints values as NumPy does with its default options: 8 digits after the point, lines of 75 characters, and for more than
+ * 1,000 elements only the first and last three of each axis. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -10,16 +10,16 @@
 
 enum { LINE = 75, THRESHOLD = 1000, EDGE = 3, PRECISION = 8, LONGEST_STRING = 400 };
 
-/* How the floats of one array are written, so that their points stand below each other. */
+/* Format shared by all floats of an array, so that their points are aligned. */
 typedef struct float_style {
   tn_dtype dtype;
   bool exponent;
-  bool plus; /* a sign in front of all, for imaginary parts */
+  bool plus; /* always print a sign, for imaginary parts */
   int precision;
   int left;  /* characters before the point */
-  int right; /* characters behind it */
+  int right; /* characters after it */
   int exponent_digits;
-  /* what the first pass has seen */
+  /* collected by the first pass */
   double largest, least;
   bool any_finite, any_special, any_minus_infinity;
 } float_style;
@@ -31,9 +31,9 @@ typedef struct printer {
   tn_dtype dtype;
   int32_t rank;
   const int64_t *dims;
-  int64_t edge; /* items shown at both ends of an axis; INT64_MAX: all */
+  int64_t edge; /* items shown at each end of an axis; INT64_MAX: all */
   float_style real, imaginary;
-  int width; /* of integers */
+  int width; /* width of integers */
 } printer;
 
 /* ---- floats ---- */
@@ -58,14 +58,14 @@ static double load_float(tn_dtype dtype, const uint8_t *at)
   return tool_float_decode(dtype, bits);
 }
 
-/* A number taken apart: sign and digits before the point, digits behind it, exponent with its sign. */
+/* Parts of a number: sign and digits before the point, digits after it, exponent with its sign. */
 typedef struct parts {
   char before[32];
   char behind[32];
   char exponent[16];
 } parts;
 
-/* Cuts a text of printf's "%f" or "%e" at its point and drops the zeros at the end. */
+/* Splits the output of printf's "%f" or "%e" at the point and drops trailing zeros. */
 static void split(const char *text, parts *p)
 {
   memset(p, 0, sizeof(*p));
@@ -80,7 +80,7 @@ static void split(const char *text, parts *p)
   for (size_t end = strlen(p->behind); end > 0 && p->behind[end - 1] == '0'; end--) p->behind[end - 1] = '\0';
 }
 
-/* Puts the digits around the point, which stands behind the first `point` of them; zeros fill what is between. */
+/* Places the point after the first `point` digits, padding with zeros. */
 static void place_digits(const char *sign, const char *digits, int point, parts *p)
 {
   size_t n = strlen(digits), at = 0;
@@ -95,8 +95,8 @@ static void place_digits(const char *sign, const char *digits, int point, parts 
   p->behind[length] = '\0';
 }
 
-/* The shortest digits that mean this value, but at most `precision` of them behind the point. Without `exponent` the
- * value is below 1e16. */
+/* Returns the shortest digits that read back as this value, at most `precision` of them after the point. Without
+ * `exponent`, the value must be below 1e16. */
 static void take_apart(tn_dtype dtype, double value, bool exponent, int precision, parts *p)
 {
   char digits[TOOL_DIGITS] = "0";
@@ -128,7 +128,7 @@ static void see_float(float_style *style, double value)
   if (style->least == 0 || magnitude < style->least) style->least = magnitude;
 }
 
-/* A value as the type holds it: comparisons are made in the type. */
+/* Rounds a value to the type, as NumPy compares in that type. */
 static double in_type(tn_dtype dtype, double value)
 {
   uint32_t bits;
@@ -137,13 +137,13 @@ static double in_type(tn_dtype dtype, double value)
   return tool_float_encode(dtype, value, &bits) ? tool_float_decode(dtype, bits) : (double)INFINITY;
 }
 
-/* From where on whole numbers have more digits than the type can tell. */
+/* Threshold above which integers have more digits than the type can represent. */
 static double digits_end(tn_dtype dtype, double of_double)
 {
   return dtype == TN_DOUBLE ? of_double : dtype == TN_HALF || dtype == TN_BFLOAT16 ? 1e3 : 1e6;
 }
 
-/* Between the passes: whether exponents are wanted. */
+/* Between the passes: decides whether to use exponents. */
 static void choose_style(float_style *style)
 {
   style->precision = PRECISION;
@@ -167,7 +167,7 @@ static void measure_float(float_style *style, double value)
   if (style->exponent) widen(&style->exponent_digits, strlen(p.exponent) - 1);
 }
 
-/* After the second pass: with exponents all have equally many digits, and "nan" and "-inf" must fit. */
+/* After the second pass. With exponents all values have the same number of digits; "nan" and "-inf" must fit. */
 static void settle_style(float_style *style)
 {
   if (style->exponent) {
@@ -198,7 +198,7 @@ static void add_float(tool_text *out, const float_style *style, double value)
   }
   parts p;
   if (style->exponent) {
-    /* All with equally many digits, behind those that tell the value from its neighbours those that it really has. */
+    /* Pad to a common number of digits with further exact digits of the value, not zeros. */
     char text[64];
     snprintf(text, sizeof(text), "%.*e", style->precision, value);
     split(text, &p);
@@ -219,7 +219,7 @@ static void add_float(tool_text *out, const float_style *style, double value)
   tool_text_printf(out, "%s", p.exponent + 1);
 }
 
-/* A float that stands alone, as Python writes it. */
+/* A single float, as Python prints it. */
 static void add_lone_float(tool_text *out, tn_dtype dtype, double value, const char *whole)
 {
   if (!isfinite(value)) {
@@ -250,7 +250,7 @@ static void add_lone_complex(tool_text *out, tn_dtype part, double real, double 
   tool_text_add(out, "j)", 2);
 }
 
-/* ---- integers and texts ---- */
+/* ---- integers and strings ---- */
 
 static int integer_text(tn_dtype dtype, const uint8_t *at, char text[32])
 {
@@ -266,7 +266,7 @@ static int integer_text(tn_dtype dtype, const uint8_t *at, char text[32])
   return snprintf(text, 32, "%" PRIu64, value);
 }
 
-/* A text as Python writes bytes: b'...'. */
+/* A string as Python prints bytes: b'...'. */
 static void add_string(tool_text *out, const char *text, size_t length)
 {
   size_t shown = length <= LONGEST_STRING ? length : LONGEST_STRING;
@@ -323,7 +323,7 @@ static void add_complex(printer *p, const uint8_t *at)
   size_t half = tn_dtype_size(p->dtype) / 2;
   add_float(p->out, &p->real, load_float(p->real.dtype, at));
   add_float(p->out, &p->imaginary, load_float(p->real.dtype, at + half));
-  /* The j goes before the blanks that fill up the imaginary part. */
+  /* The j precedes the blanks that pad the imaginary part. */
   size_t end = p->out->length, blanks = 0;
   while (blanks < end && p->out->data[end - blanks - 1] == ' ') blanks++;
   tool_text_add(p->out, " ", 1);
@@ -368,7 +368,7 @@ static void add_scalar(printer *p)
 
 /* ---- the array ---- */
 
-/* Whether item i of an axis is left out; *next is where it goes on. */
+/* Whether item i of an axis is omitted; *next is the next item to print. */
 static bool left_out(const printer *p, int64_t n, int64_t i, int64_t *next)
 {
   if (p->edge >= n - p->edge || i < p->edge || i >= n - p->edge) return false;
@@ -394,7 +394,7 @@ static void drop_blanks(tool_text *out)
   while (out->length > 0 && out->data[out->length - 1] == ' ') out->data[--out->length] = '\0';
 }
 
-/* One row of the last axis: words with a blank between them, in lines of LINE characters. */
+/* Prints one row of the last axis: words separated by a blank, in lines of LINE characters. */
 static void add_row(printer *p, int64_t first)
 {
   int64_t n = p->dims[p->rank - 1];
@@ -410,7 +410,7 @@ static void add_row(printer *p, int64_t first)
     }
     size_t length = p->out->length - start;
     if (column + length > width && column > indent) {
-      /* The word did not fit: move it to a new line. */
+      /* The word does not fit: move it to a new line. */
       char *word = tool_alloc(length + 1, 1);
       memcpy(word, p->out->data + start, length);
       p->out->length = start;
@@ -450,7 +450,7 @@ static void add_axis(printer *p, int32_t axis, int64_t first)
   tool_text_add(p->out, "]", 1);
 }
 
-/* Three items at both ends of each axis, fewer where the rank would make that a flood. */
+/* Three items at each end of each axis, fewer for high ranks. */
 static void choose_edge(printer *p)
 {
   p->edge = INT64_MAX;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A progress line, drawn by a thread of its own: what is measured pays for one store a step and nothing else. */
+/* A progress line, drawn by a separate thread: the measured work pays only one store per step. */
 #include <errno.h>
 #include <inttypes.h>
 #include <pthread.h>
@@ -18,15 +18,15 @@ struct tool_progress {
   const char *what;
   uint64_t total;
   atomic_uint_least64_t done;
-  atomic_bool due; /* a note is wanted for the next drawing */
+  atomic_bool due; /* the next redraw needs a note */
   uint64_t started;
   pthread_t thread;
-  pthread_mutex_t mutex; /* guards the rest, and keeps lines apart */
+  pthread_mutex_t mutex; /* guards the fields below and serialises output lines */
   pthread_cond_t wake;
   bool ended;
   bool drawn;
   char note[NOTE];
-  int32_t level; /* of the log, as the user has it */
+  int32_t level; /* log level that the user has set */
 };
 
 uint64_t tool_now_ns(void)
@@ -75,9 +75,9 @@ static void *draw_until_end(void *user)
   return NULL;
 }
 
-/* ---- what the log says meanwhile ---- */
+/* ---- log messages ---- */
 
-/* "gpu: program 3 of 12, ..." is work that the line shows. */
+/* Shows the progress reported by "gpu: program 3 of 12, ..." in the line. */
 static void note_programs(tool_progress *p, const char *line)
 {
   static const char begin[] = "gpu: program ";
@@ -118,7 +118,7 @@ static void leave_log(const tool_progress *p)
   tn_set_log_level(p->level);
 }
 
-/* ---- from outside ---- */
+/* ---- interface ---- */
 
 tool_progress *tool_progress_start(const char *what, uint64_t total)
 {
@@ -148,7 +148,7 @@ tool_progress *tool_progress_start(const char *what, uint64_t total)
 
 void tool_progress_set(tool_progress *progress, uint64_t done)
 {
-  /* Nothing is published by it, so no order is needed. */
+  /* relaxed: publishes no other data */
   if (progress != NULL) atomic_store_explicit(&progress->done, done, memory_order_relaxed);
 }
 
@@ -173,7 +173,7 @@ void tool_progress_print(tool_progress *progress, const tool_text *text)
     progress->drawn = false;
   }
   fwrite(text->data, 1, text->length, stdout);
-  /* Nobody reads any more: end as a program does that never looked. */
+  /* The reader has closed the pipe: end as an uncaught SIGPIPE does. */
   if (fflush(stdout) != 0 && errno == EPIPE && tool_pipe_was_default) tool_end_by_signal(SIGPIPE);
   if (progress != NULL) pthread_mutex_unlock(&progress->mutex);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What stands behind --fetch TENSOR=: an .npy file, or an array in an .npz file. All arrays of one .npz file are
- * written at once, as a file is written whole or not at all. */
+/* The value of --fetch TENSOR=: an .npy file, or an array in an .npz file. All arrays of an .npz file are written together,
+ * because a file is written completely or not at all. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,10 +16,10 @@ int tool_place_parse(tool_place *place, const char *tensor, const char *value)
   if (value == NULL) return TOOL_OK;
   if (tool_split_npz(value, &length, &place->key)) {
     if (place->key == NULL || place->key[0] == '\0')
-      return tool_usage("run", "--fetch '%s=%s': the key of the array is missing, as in %.*s:NAME", tensor, value,
+      return tool_usage("run", "--fetch '%s=%s': the array needs a key, as in %.*s:NAME", tensor, value,
                         (int)length, value);
   } else if (length < 5 || strcmp(value + length - 4, ".npy") != 0) {
-    return tool_usage("run", "--fetch '%s=%s': the name of the file must end in .npy, or in .npz with :KEY behind it",
+    return tool_usage("run", "--fetch '%s=%s': the file name must end in .npy, or in .npz followed by :KEY",
                       tensor, value);
   }
   place->file = tool_alloc(length + 1, 1);
@@ -27,7 +27,7 @@ int tool_place_parse(tool_place *place, const char *tensor, const char *value)
   return TOOL_OK;
 }
 
-/* The folder's real path and the file's name in it, so that two names of one file are found out. */
+/* Joins the folder's real path and the file name, to detect two names of one file. */
 static tn_status real_name(const char *file, char **out, tn_error *err)
 {
   const char *slash = strrchr(file, '/');
@@ -53,7 +53,7 @@ static tn_status real_name(const char *file, char **out, tn_error *err)
   return status;
 }
 
-/* Two tensors may share an .npz file, under keys of their own. */
+/* Two tensors may share an .npz file only under different keys. */
 static int check_pair(const tool_place *a, const tool_place *b)
 {
   if (a->real == NULL || strcmp(a->real, b->real) != 0) return TOOL_OK;
@@ -73,7 +73,7 @@ int tool_places_check(tool_place *places, size_t n)
     if (place->file == NULL) continue;
     if (real_name(place->file, &place->real, &err) != TN_OK) return tool_fail(&err);
     if (stat(place->file, &about) == 0 && !S_ISREG(about.st_mode)) {
-      tn_error_set(&err, TN_INVALID_ARGUMENT, "cannot write '%s': what is there is no regular file", place->file);
+      tn_error_set(&err, TN_INVALID_ARGUMENT, "cannot write '%s': it exists and is not a regular file", place->file);
       return tool_fail(&err);
     }
     for (size_t j = 0; j < i; j++) {
@@ -84,7 +84,7 @@ int tool_places_check(tool_place *places, size_t n)
   return TOOL_OK;
 }
 
-/* The arrays of the .npz file of places[first], if this is the first place that names the file. */
+/* Writes the .npz file of places[first] if that is the first place that names the file. */
 static tn_status save_npz(const tool_place *places, tn_tensor *const *tensors, size_t n, size_t first, tn_error *err)
 {
   for (size_t i = 0; i < first; i++)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What standard output can show of a picture: columns, characters of Unicode, colours. */
+/* Capabilities of standard output: columns, Unicode characters, colours. */
 #include <langinfo.h>
 #include <locale.h>
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 
 enum { NARROW = 40, WIDE = 120 };
 
-/* The command never calls setlocale, so the locale of the environment is asked for its charset alone. */
+/* The command never calls setlocale, so query the environment's locale for its charset only. */
 static bool charset_is_utf8(void)
 {
   locale_t locale = newlocale(LC_CTYPE_MASK, "", (locale_t)0);

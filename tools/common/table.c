@@ -24,13 +24,13 @@ void tool_table_cell(tool_table *table, const char *format, ...)
   char *cell = tool_alloc((size_t)length + 1, 1);
   vsnprintf(cell, (size_t)length + 1, format, again);
   va_end(again);
-  for (char *c = cell; *c != '\0'; c++) /* one row is one line, whatever a name has in it */
+  for (char *c = cell; *c != '\0'; c++) /* keep each row on one line */
     if ((unsigned char)*c < 0x20 || *c == 0x7f) *c = '?';
   table->cells = tool_grow(table->cells, table->n, &table->room, sizeof(*table->cells));
   table->cells[table->n++] = cell;
 }
 
-/* Cells of a row up to the last that is not empty, so that no blanks end a line. */
+/* Number of cells up to the last non-empty one, to avoid trailing blanks. */
 static size_t row_length(const tool_table *table, size_t first)
 {
   size_t n = table->n - first < table->columns ? table->n - first : table->columns;
@@ -56,9 +56,9 @@ void tool_table_print(tool_table *table, const char *indent, FILE *out)
   size_t *widths = tool_alloc(table->columns, sizeof(*widths));
   for (size_t i = 0; i < table->n; i++) {
     size_t length = strlen(table->cells[i]), *width = &widths[i % table->columns];
-    /* A cell that has its row to itself may be as long as it likes. */
+    /* A cell alone in its row does not affect the column width. */
     if (i % table->columns == 0 && row_length(table, i) == 1 && table->columns > 1) continue;
-    /* One very long name must not push the others' columns off the screen. */
+    /* One very long name must not widen the column for all rows. */
     if (length > 48) length = 48;
     if (length > *width) *width = length;
   }
@@ -86,7 +86,7 @@ static json_t *have(json_t *value)
   tool_exit(TOOL_FAILED);
 }
 
-/* Bytes of the UTF-8 sequence at text, 0 when it is none. */
+/* Length in bytes of the UTF-8 sequence at text, 0 if it is invalid. */
 static size_t utf8_length(const unsigned char *text)
 {
   size_t n = text[0] < 0x80                      ? 1
@@ -138,8 +138,8 @@ void tool_json_append(json_t *array, json_t *value)
 
 int tool_json_print(json_t *value)
 {
-  /* A failed write is seen by tool_finish. */
-  /* Fifteen digits: 0.2 is 0.2 then, and no measured value has more. */
+  /* tool_finish detects a failed write. */
+  /* Fifteen digits print 0.2 as 0.2; no measured value has more. */
   json_dumpf(have(value), stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(15));
   fputc('\n', stdout);
   json_decref(value);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A runtime as the command line names it: by its name, or by the path of its file, each with settings behind a colon. */
+/* A runtime on the command line: its name or the path of its file, either one followed by a colon and settings. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,8 +9,8 @@
 
 #include <tools/tool.h>
 
-/* Something with a slash, or a file that is there and whose name ends as those of plugins: no name of a runtime has the one, and
- * hardly any the other. */
+/* Whether the text is a path: it contains a slash, or it names an existing file with a plugin's suffix. No runtime name has a
+ * slash, and hardly any has the suffix. */
 static bool is_path(const char *text)
 {
   size_t size = strlen(text);
@@ -74,5 +74,5 @@ void tool_hint_no_runtime(void)
   memset(&info, 0, sizeof(info));
   info.struct_size = sizeof(info);
   if (tn_runtime_at(0, &info, NULL) != TN_OUT_OF_RANGE) return;
-  fputs("No runtime is installed here. Set TENON_PLUGIN_PATH to the folders that contain some.\n", stderr);
+  fputs("No runtime is installed. Set TENON_PLUGIN_PATH to folders that contain runtimes.\n", stderr);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Memory, growing texts, and names that are like other names. */
+/* Memory, growable text, and suggestions for misspelt names. */
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -122,7 +122,7 @@ void tool_text_shape(tool_text *text, const int64_t *dims, int32_t rank)
   tool_text_add(text, "]", 1);
 }
 
-/* ---- names like another ---- */
+/* ---- similar names ---- */
 
 static size_t min3(size_t a, size_t b, size_t c)
 {
@@ -132,7 +132,7 @@ static size_t min3(size_t a, size_t b, size_t c)
 
 static char lower(char c) { return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c; }
 
-/* Edits between two texts without regard to case, two neighbours swapped being one; SIZE_MAX when more than `limit`. */
+/* Case-insensitive edit distance with transpositions; SIZE_MAX if above `limit`. */
 static size_t edit_distance(const char *a, const char *b, size_t limit)
 {
   enum { LONGEST = 128 };
@@ -166,7 +166,7 @@ void tool_near_init(tool_near *near, const char *wanted)
   near->wanted = wanted;
 }
 
-/* The last part of a name, behind its slashes. */
+/* The last part of a name, after its slashes. */
 static const char *last_part(const char *name)
 {
   const char *slash = strrchr(name, '/');
@@ -177,7 +177,7 @@ void tool_near_offer(tool_near *near, const char *name)
 {
   size_t length = strlen(near->wanted);
   size_t distance = edit_distance(near->wanted, name, length / 3 + 1);
-  /* Somebody who leaves out or gets wrong the scopes in front. */
+  /* The leading scopes may be missing or wrong. */
   if (distance > 1 && length > 0 && strcasecmp(last_part(near->wanted), last_part(name)) == 0) distance = 1;
   if (distance == SIZE_MAX) return;
   for (size_t i = 0; i < 3; i++) {
@@ -196,7 +196,7 @@ void tool_near_text(const tool_near *near, tool_text *out)
 {
   if (near->best[0] == NULL) return;
   tool_text_printf(out, " (did you mean '%s'", near->best[0]);
-  /* Others only when they are as good. */
+  /* Offer others only if they are equally near. */
   for (size_t i = 1; i < 3 && near->best[i] != NULL && near->distance[i] == near->distance[0]; i++)
     tool_text_printf(out, "%s '%s'",
                      i == 2 || near->best[i + 1] == NULL || near->distance[i + 1] != near->distance[0] ? " or" : ",",

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tenon eager-demo: n operations in m iterations under the three strategies of eager sessions, and how much memory each
- * holds. */
+/* tenon eager-demo: runs n operations in m iterations with each of the three strategies of eager sessions, and compares the
+ * memory held. */
 #include <getopt.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -15,24 +15,24 @@
 static const char help[] =
     "Usage: tenon eager-demo [OPTION...]\n"
     "\n"
-    "Shows what the three strategies of eager sessions do with memory. In each iteration a loop makes tensors by\n"
-    "additions, and gives all of them back at its end. Prints the bytes held over time and a table.\n"
+    "Shows how the three strategies of eager sessions manage memory. Each iteration of a loop creates tensors by\n"
+    "additions and releases all of them at its end. Prints the bytes held over time and a table.\n"
     "\n"
-    "  --ops N                  additions in an iteration; 1000 unless it is given\n"
-    "  --iterations N           iterations; 100 unless it is given\n"
-    "  --bytes N                size of each tensor; 4096 unless it is given\n"
-    "  --strategy NAME          IN_BACKGROUND, ON_SAFE_POINTS or ON_SESSION_CLOSE; may be repeated; all unless it\n"
-    "                           is given\n"
+    "  --ops N                  additions per iteration; default 1000\n"
+    "  --iterations N           number of iterations; default 100\n"
+    "  --bytes N                size of each tensor; default 4096\n"
+    "  --strategy NAME          IN_BACKGROUND, ON_SAFE_POINTS or ON_SESSION_CLOSE; may be repeated; default: all\n"
+    "                           three\n"
     "  --runtime NAME[:K=V,...] the runtime, with settings\n"
-    "  --option FIELD=VALUE     another option of the sessions, as kernel_plugins=always\n"
-    "  --plain                  also give as many tensors back without a session, to compare with\n"
-    "  --svg FILE               draw the memory as a picture, too; /dev/stdout for the picture alone\n"
-    "  --no-plot                the tables alone\n"
-    "  --json                   all of it as JSON\n"
-    "  -h, --help               show this text\n"
+    "  --option FIELD=VALUE     set another session option, such as kernel_plugins=always\n"
+    "  --plain                  also release as many tensors without a session, for comparison\n"
+    "  --svg FILE               also draw the memory as an SVG picture; /dev/stdout prints only the picture\n"
+    "  --no-plot                print only the tables\n"
+    "  --json                   print all results as JSON\n"
+    "  -h, --help               show this help\n"
     "\n"
-    "ON_SESSION_CLOSE holds all tensors until the end. Where half of the free memory is not enough for them it\n"
-    "runs fewer iterations, which is said. Ctrl-C ends the loop and shows what there is.\n"
+    "ON_SESSION_CLOSE holds all tensors until the session is closed. If they need more than half of the free\n"
+    "memory, it runs fewer iterations and prints a note. Ctrl-C ends the loop and prints the results so far.\n"
     "\n"
     "Examples:\n"
     "  tenon eager-demo --svg memory.svg\n"
@@ -87,7 +87,7 @@ static int parse_count(const char *option, const char *text, uint64_t most, uint
   size_t digits = strspn(text, "0123456789");
   *count = digits > 0 && digits <= 12 && text[digits] == '\0' ? strtoull(text, NULL, 10) : 0;
   if (*count == 0 || *count > most)
-    return tool_usage("eager-demo", "--%s '%s': a number from 1 to %" PRIu64 " is wanted", option, text, most);
+    return tool_usage("eager-demo", "--%s '%s': expected a number from 1 to %" PRIu64, option, text, most);
   return TOOL_OK;
 }
 
@@ -102,14 +102,14 @@ static int add_strategy(demo *d, const char *name)
     for (int32_t i = 0; i < DEMO_STRATEGIES; i++) tool_near_offer(&near, strategies[i]);
     tool_near_text(&near, &text);
     int status =
-        tool_usage("eager-demo", "--strategy '%s': IN_BACKGROUND, ON_SAFE_POINTS or ON_SESSION_CLOSE is wanted%s", name,
+        tool_usage("eager-demo", "--strategy '%s': expected IN_BACKGROUND, ON_SAFE_POINTS or ON_SESSION_CLOSE%s", name,
                    text.data != NULL ? text.data : "");
     tool_text_free(&text);
     return status;
   }
   for (size_t i = 0; i < d->n_runs; i++)
     if (d->runs[i].strategy == strategy)
-      return tool_usage("eager-demo", "--strategy '%s' is there twice", strategies[strategy]);
+      return tool_usage("eager-demo", "--strategy '%s' was given twice", strategies[strategy]);
   d->runs[d->n_runs++].strategy = strategy;
   d->named = true;
   return TOOL_OK;
@@ -128,7 +128,7 @@ static int take_option(demo *d, int c)
   case 'P': d->no_plot = true; break;
   case 'j': d->json = true; break;
   case 'p':
-    if (strchr(optarg, '=') == NULL) return tool_usage("eager-demo", "--option '%s': FIELD=VALUE is wanted", optarg);
+    if (strchr(optarg, '=') == NULL) return tool_usage("eager-demo", "--option '%s': expected FIELD=VALUE", optarg);
     d->options = tool_grow(d->options, d->n_options, &d->option_room, sizeof(*d->options));
     d->options[d->n_options++] = optarg;
     break;
@@ -136,7 +136,7 @@ static int take_option(demo *d, int c)
   return TOOL_OK;
 }
 
-/* Whether the file is where standard output goes. */
+/* Whether the file is standard output's file. */
 static bool is_stdout(const char *path)
 {
   struct stat file, out;
@@ -146,8 +146,8 @@ static bool is_stdout(const char *path)
 
 static int check(demo *d, int argc, char **argv)
 {
-  if (optind < argc) return tool_usage("eager-demo", "there is no argument '%s'", argv[optind]);
-  if (d->svg != NULL && d->svg[0] == '\0') return tool_usage("eager-demo", "--svg '': the name of a file is wanted");
+  if (optind < argc) return tool_usage("eager-demo", "unexpected argument '%s'", argv[optind]);
+  if (d->svg != NULL && d->svg[0] == '\0') return tool_usage("eager-demo", "--svg '': expected a file name");
   d->svg_on_stdout = d->svg != NULL && is_stdout(d->svg);
   if (d->svg_on_stdout && d->json)
     return tool_usage("eager-demo", "--svg '%s' and --json would both be written to standard output", d->svg);
@@ -187,7 +187,7 @@ static tn_status save_svg(const demo *d, tn_error *err)
   tn_status status = TN_OK;
   demo_svg(d, &svg);
   if (d->svg_on_stdout)
-    fwrite(svg.data, 1, svg.length, stdout); /* tool_finish says how that went */
+    fwrite(svg.data, 1, svg.length, stdout); /* tool_finish reports errors */
   else
     status = tn_file_save(d->svg, svg.data, svg.length, err);
   tool_text_free(&svg);
@@ -230,12 +230,12 @@ static int run_demo(demo *d)
   return result;
 }
 
-/* With Ctrl-C in mind, as tenon bench. */
+/* Handles Ctrl-C as tenon bench does. */
 static int run_watched(demo *d)
 {
   tn_error err = TN_ERROR_INIT;
   tn_cancellation *cancellation;
-  if (tool_interrupt_start("memory was looked for", &cancellation, &err) != TN_OK) return tool_fail(&err);
+  if (tool_interrupt_start("free memory was determined", &cancellation, &err) != TN_OK) return tool_fail(&err);
   int status = run_demo(d);
   int number = status == TOOL_FAILED ? tool_interrupted() : 0;
   tool_interrupt_stop();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of `tenon eager-demo` share. */
+/* Shared by the files of `tenon eager-demo`. */
 #ifndef TENON_TOOLS_EAGER_DEMO_EAGER_DEMO_H
 #define TENON_TOOLS_EAGER_DEMO_EAGER_DEMO_H
 
@@ -7,38 +7,38 @@
 
 enum { DEMO_STRATEGIES = 3, DEMO_BINS = 2048 };
 
-/* Bytes held in a piece of time. */
+/* Bytes held during a time interval. */
 typedef struct demo_bin {
   uint64_t least, most;
 } demo_bin;
 
-/* Bytes held over time, from the beginning of the loop on. However long that is there are at most DEMO_BINS bins: they
- * grow. */
+/* Bytes held over time, from the start of the loop. There are at most DEMO_BINS bins; their width grows with the
+ * duration. */
 typedef struct demo_track {
   uint64_t began_ns; /* tool_now_ns */
   uint64_t bin_ns;
-  uint64_t last; /* bytes */
+  uint64_t last; /* bytes last recorded */
   size_t n;
   demo_bin *bins;
 } demo_track;
 
-/* The loop under one strategy. What the session has before the loop is not counted in it. */
+/* The loop with one strategy. Excludes memory that the session holds before the loop. */
 typedef struct demo_run {
   int32_t strategy;    /* TN_EAGER_... */
-  uint64_t iterations; /* that are wanted */
-  uint64_t done;       /* that were whole */
+  uint64_t iterations; /* requested */
+  uint64_t done;       /* completed */
   uint64_t loop_ns, close_ns;
-  uint64_t end_ns; /* since the loop began, all is closed */
+  uint64_t end_ns; /* when everything was closed, since the loop began */
   uint64_t made, deleted;
-  uint64_t deleted_before; /* close */
+  uint64_t deleted_before; /* deleted before close */
   uint64_t peak_bytes;
   uint64_t pauses, pause_ns, longest_pause_ns;
   demo_track track;
 } demo_run;
 
-/* The same tensors without a session, given back one after the other. */
+/* The same tensors without a session, released one by one. */
 typedef struct demo_plain {
-  bool at_end; /* all at once, not those of each iteration */
+  bool at_end; /* release all at the end, not after each iteration */
   uint64_t tensors, ns;
 } demo_plain;
 
@@ -50,9 +50,9 @@ typedef struct demo {
   const char *svg; /* file, NULL = none */
   bool svg_on_stdout;
   bool json, plain, no_plot;
-  bool named; /* strategies were asked for by name */
+  bool named; /* strategies were selected by --strategy */
   demo_run runs[DEMO_STRATEGIES];
-  size_t n_runs; /* that are wanted */
+  size_t n_runs; /* requested */
   size_t n_begun;
   demo_plain plains[2];
   size_t n_plains;
@@ -61,31 +61,31 @@ typedef struct demo {
 } demo;
 
 const char *demo_strategy_name(int32_t strategy);
-/* Bytes in units of those that an iteration makes. */
+/* Bytes as a multiple of the bytes created per iteration. */
 double demo_in_iterations(const demo *d, uint64_t bytes);
-/* Deletions a second in the time that they took: of safe points, of close, of the whole loop where a thread deletes
- * meanwhile. 0 when there were none. */
+/* Deletions per second of the time they took: at safe points, in close, or over the whole loop if a background thread
+ * deletes. 0 if there were none. */
 double demo_deletions_per_second(const demo_run *run);
 double demo_plain_per_second(const demo_plain *plain);
 
-/* Whether memory is there for what is wanted; a run that nobody named gets fewer iterations, with a note
- * (eager_demo_memory.c). */
+/* Checks that there is enough memory. A run that was not selected by --strategy gets fewer iterations, with a note
+ * (memory.c). */
 tn_status demo_check_memory(demo *d, tn_error *err);
 
-/* Runs the loops (eager_demo_loop.c). CANCELLED when interrupted; what was measured until then stays. */
+/* Runs the loops (loop.c). CANCELLED if interrupted; results so far are kept. */
 tn_status demo_run_all(demo *d, tn_error *err);
 
-/* Results (eager_demo_print.c, eager_demo_svg.c, eager_demo_json.c). */
+/* Results (print.c, svg.c, json.c). */
 void demo_print(const demo *d);
 void demo_svg(const demo *d, tool_text *out);
-int demo_print_json(const demo *d); /* an exit status */
+int demo_print_json(const demo *d); /* returns an exit status */
 
 /* Bytes held between two times since the loop began. */
 demo_bin demo_track_between(const demo_track *track, uint64_t from_ns, uint64_t to_ns);
 void demo_track_add(demo_track *track, uint64_t now_ns, uint64_t bytes);
-/* Runs whose peaks are alike share a scale: the highest peak among those of its size. */
+/* Runs with similar peaks share a scale, which is the highest of these peaks. */
 uint64_t demo_scale(const demo *d, const demo_run *run);
-/* Until the last of the sessions is closed. */
+/* The time until the last session is closed. */
 uint64_t demo_end_ns(const demo *d);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The results of `tenon eager-demo` as JSON; docs/tenon.md says what is in it. */
+/* The results of `tenon eager-demo` as JSON; docs/tenon.md documents the fields. */
 #include <tools/eager_demo/eager_demo.h>
 
 enum { POINTS = 500 };
@@ -8,7 +8,7 @@ static json_t *count(uint64_t value) { return json_integer((json_int_t)(value < 
 
 static json_t *rate(double value) { return value > 0 ? json_real(value) : json_null(); }
 
-/* [from_ns, least, most] for pieces of time. */
+/* [from_ns, least, most] for each time interval. */
 static json_t *json_memory(const demo_run *run)
 {
   json_t *array = json_array();

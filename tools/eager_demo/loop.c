@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tenon eager-demo: the loop, and how much memory is held while it runs. */
+/* tenon eager-demo: runs the loop and records the memory held. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,11 +7,11 @@
 
 #include <tools/eager_demo/eager_demo.h>
 
-/* Looking at the counters costs about as much as an addition of some KiB: it is done for each one only where there are
- * few. */
+/* Reading the counters costs about as much as an addition of a few KiB, so they are read after each operation only if there
+ * are few. */
 enum { FEW_OPS = 8192, LEAST_BETWEEN = 16, LOOKS_AN_ITERATION = 16 };
 
-/* Behind the loop the session is left alone for a twentieth of its time, so that one sees what happens without a call.
+/* After the loop the session stays idle for a twentieth of the loop's time, to show what happens without calls.
  */
 #define IDLE_MIN_NS UINT64_C(2000000)
 #define IDLE_MAX_NS UINT64_C(200000000)
@@ -24,8 +24,8 @@ typedef struct loop {
   tn_eager_op *add;
   tn_eager_handle x;
   tn_eager_handle *made;
-  tn_eager_counters base;  /* before the loop */
-  uint64_t between, since; /* operations between two looks */
+  tn_eager_counters base;  /* counters before the loop */
+  uint64_t between, since; /* operations between two readings */
 } loop;
 
 /* ---- bytes over time ---- */
@@ -119,7 +119,7 @@ static tn_status open_session(loop *l, tn_error *err)
   return status;
 }
 
-/* Floats where the size allows it, else bytes; all ones. */
+/* All ones: floats if the size allows, else bytes. */
 static tn_status make_tensor(const demo *d, tn_tensor **out, tn_error *err)
 {
   bool floats = d->bytes % sizeof(float) == 0;
@@ -134,7 +134,7 @@ static tn_status make_tensor(const demo *d, tn_tensor **out, tn_error *err)
   return status;
 }
 
-/* The first addition makes the plan. It counts no more than the input. */
+/* The first addition creates the plan. Like the input, it is not counted. */
 static tn_status warm_up(loop *l, tn_error *err)
 {
   tn_eager_handle sum;
@@ -170,7 +170,7 @@ static tn_status iterate(loop *l, tn_error *err)
     }
     if (++l->since < l->between) continue;
     look(l);
-    if (tool_interrupted() != 0) return TN_OK; /* the rest goes when the session is closed */
+    if (tool_interrupted() != 0) return TN_OK; /* closing the session releases the rest */
   }
   for (uint64_t i = 0; i < l->d->ops; i++) tn_eager_release(l->session, l->made[i], NULL);
   l->since += l->between > 1 ? 0 : 1;
@@ -179,7 +179,7 @@ static tn_status iterate(loop *l, tn_error *err)
   return TN_OK;
 }
 
-/* The counters tell of it once all is deleted. */
+/* Waits until the counters show that everything is deleted. */
 static tn_status close_session(loop *l, tn_error *err)
 {
   look(l);
@@ -238,7 +238,7 @@ static tn_status run_session(loop *l, tool_progress *progress, tn_error *err)
   status = run_loop(l, progress, err);
   tn_status closed = close_session(l, status == TN_OK ? err : NULL);
   tn_eager_counters c = counters_of(l);
-  run->deleted = above(c.deleted, l->base.allocated); /* close took what was there before the loop, too */
+  run->deleted = above(c.deleted, l->base.allocated); /* close also deleted tensors from before the loop */
   return status == TN_OK ? closed : status;
 }
 
@@ -265,7 +265,7 @@ static tn_status run_strategy(demo *d, demo_run *run, tn_eager_handle *made, tn_
 
 /* ---- without a session ---- */
 
-/* n tensors, written as additions write them. */
+/* Creates n tensors and writes them as the additions do. */
 static tn_status make_plain(const demo *d, tn_tensor **tensors, uint64_t n, tn_error *err)
 {
   for (uint64_t i = 0; i < n; i++) {
@@ -297,7 +297,7 @@ static tn_status time_plain(const demo *d, demo_plain *plain, uint64_t iteration
   return status;
 }
 
-/* As the strategies that were run delete. */
+/* Measures the release patterns of the strategies that were run. */
 static tn_status time_plains(demo *d, tn_error *err)
 {
   bool done[2] = { false, false };

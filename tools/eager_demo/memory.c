@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tenon eager-demo: whether the memory is there that ON_SESSION_CLOSE is to hold. */
+/* tenon eager-demo: checks that there is enough memory for ON_SESSION_CLOSE. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,10 +8,10 @@
 
 #include <tools/eager_demo/eager_demo.h>
 
-/* What a tensor takes besides its elements: its slot, its header, what the allocator adds. */
+/* Overhead of a tensor besides its elements: slot, header and allocator overhead. */
 enum { OVERHEAD = 320 };
 
-/* ---- what there is; UINT64_MAX where nobody tells ---- */
+/* ---- available memory; UINT64_MAX if unknown ---- */
 
 static uint64_t free_of_machine(void)
 {
@@ -24,12 +24,12 @@ static uint64_t free_of_machine(void)
   return UINT64_MAX;
 }
 
-/* In a container the whole group may have less than the machine. */
+/* In a container the control group may have a lower limit than the machine. */
 static uint64_t free_of_group(void)
 {
   uint64_t most = tool_number_in("/sys/fs/cgroup/memory.max", ""), now = tool_number_in("/sys/fs/cgroup/memory.current", "");
   if (most == UINT64_MAX || now == UINT64_MAX) return UINT64_MAX;
-  /* Copies of files are given up when memory is wanted. */
+  /* The page cache is reclaimed on demand. */
   static const char *const copies[] = { "inactive_file ", "active_file " };
   for (size_t i = 0; i < 2; i++) {
     uint64_t bytes = tool_number_in("/sys/fs/cgroup/memory.stat", copies[i]);
@@ -38,7 +38,7 @@ static uint64_t free_of_group(void)
   return most > now ? most - now : 0;
 }
 
-/* Of `ulimit -v`; the process has some of it already, and threads want stacks. */
+/* What is left of `ulimit -v`: the process uses part of it, and threads need stacks. */
 static uint64_t free_of_process(void)
 {
   struct rlimit limit;
@@ -56,9 +56,9 @@ static uint64_t free_memory(void)
   return least;
 }
 
-/* ---- what is wanted ---- */
+/* ---- required memory ---- */
 
-/* Up to three iterations' bytes are held by the strategies that delete. */
+/* Strategies that delete during the loop hold at most three iterations' bytes. */
 static double wanted(const demo *d, const demo_run *run)
 {
   double iteration = (double)d->ops * ((double)d->bytes + OVERHEAD);
@@ -71,7 +71,7 @@ static const char *text_of(char buffer[32], double bytes)
   return tool_bytes_text(buffer, bytes < 9e18 ? (uint64_t)bytes : UINT64_C(9000000000000000000));
 }
 
-/* Half of what is free is for others. */
+/* Leave half of the free memory to other processes. */
 static tn_status fit_run(demo *d, demo_run *run, uint64_t most, uint64_t there, tn_error *err)
 {
   char need[32], have[32];
@@ -83,19 +83,19 @@ static tn_status fit_run(demo *d, demo_run *run, uint64_t most, uint64_t there, 
   if (run->strategy != TN_EAGER_ON_SESSION_CLOSE || fit == 0)
     return tn_error_set(err, TN_RESOURCE_EXHAUSTED,
                         "%s: %" PRIu64 " operations of %" PRIu64
-                        " bytes take about %s, and %s are free, half of which are "
-                        "used at most: a smaller --ops or --bytes is wanted",
+                        " bytes need about %s, but %s are free, and at most half of "
+                        "that is used: reduce --ops or --bytes",
                         demo_strategy_name(run->strategy), d->ops, d->bytes, need, have);
   if (d->named)
     return tn_error_set(err, TN_RESOURCE_EXHAUSTED,
                         "%s: --iterations %" PRIu64
-                        " hold about %s until the session is closed, and %s are free, half of "
-                        "which are used at most: --iterations %" PRIu64 " would fit",
+                        " hold about %s until the session is closed, but %s are free, and at most half "
+                        "of that is used: --iterations %" PRIu64 " would fit",
                         demo_strategy_name(run->strategy), run->iterations, need, have, fit);
   tool_text_printf(&d->note,
                    "%s runs %" PRIu64 " iterations, not %" PRIu64
-                   ": it would hold about %s, and %s are free, half of which are "
-                   "used at most",
+                   ": it would hold about %s, but %s are free, and at most half of "
+                   "that is used",
                    demo_strategy_name(run->strategy), fit, run->iterations, need, have);
   fprintf(stderr, "%s\n", d->note.data);
   run->iterations = fit;

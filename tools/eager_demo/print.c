@@ -10,7 +10,7 @@ enum { ROWS = 5, LEFT = 11 };
 
 /* ---- bytes over time ---- */
 
-/* A cell holds `full` eighths all the time, and up to `any` at times. */
+/* Picks the character for a cell: `full` eighths were always held, `any` eighths at least once. */
 static const char *cell_text(const tool_screen *screen, int full, int any, bool ground)
 {
   static const char *const eighths[] = { " ",      "\u2581", "\u2582", "\u2583", "\u2584",
@@ -64,12 +64,12 @@ static void print_plot(const demo *d)
   tool_screen screen = tool_screen_look();
   size_t columns = screen.width - LEFT - 1;
   char peak[32];
-  printf("Bytes held over time: %s all the time, %s at times.\n", screen.blocks ? "\u2588" : "#",
+  printf("Bytes held over time: %s always, %s at times.\n", screen.blocks ? "\u2588" : "#",
          screen.blocks ? "\u2591" : ":");
   for (size_t i = 0; i < d->n_begun; i++) {
     const demo_run *run = &d->runs[i];
     if (run->end_ns == 0) continue;
-    printf("\n%s: at most %s, %.2f times what an iteration makes\n", demo_strategy_name(run->strategy),
+    printf("\n%s: at most %s, %.2f times the bytes of an iteration\n", demo_strategy_name(run->strategy),
            tool_bytes_text(peak, run->peak_bytes), demo_in_iterations(d, run->peak_bytes));
     for (int row = ROWS - 1; row >= 0; row--) print_row(d, run, &screen, row, columns);
     print_ground(columns, run->end_ns);
@@ -97,7 +97,7 @@ static void rate_cell(tool_table *table, double value)
     tool_table_cell(table, "%.3g", value);
 }
 
-/* Iterations have a column where not all strategies had those that were wanted. */
+/* Show the iterations if some strategy ran fewer than requested. */
 static bool with_iterations(const demo *d)
 {
   for (size_t i = 0; i < d->n_begun; i++)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tenon eager-demo --svg FILE: all strategies over one time, and enlarged below it those that hold little or take not
- * long. */
+/* tenon eager-demo --svg FILE: draws all strategies on one time axis, and below it enlarged plots of those with small peaks
+ * or short durations. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +13,7 @@ enum { WIDTH = 900, LEFT = 84, RIGHT = 92, TOP = 84, HIGH = 220, LOW = 110, GAP 
 
 static const char *const colours[DEMO_STRATEGIES] = { "#0072b2", "#00855f", "#d55e00" };
 
-/* A rectangle in which bytes over time stand. */
+/* A plot area of bytes over time. */
 typedef struct panel {
   const demo *d;
   tool_text *out;
@@ -23,7 +23,7 @@ typedef struct panel {
 
 /* ---- scales ---- */
 
-/* 1, 2 or 5 times a power of ten, so that there are at most `most`. */
+/* 1, 2 or 5 times a power of ten, for at most `most` ticks. */
 static double tick_of(double range, int most)
 {
   double tick = 1;
@@ -31,7 +31,7 @@ static double tick_of(double range, int most)
   return tick;
 }
 
-/* 400 MB, 0.5 s: a tick is a round number. */
+/* Formats a tick, such as 400 MB or 0.5 s; ticks are round numbers. */
 static const char *tick_text(char buffer[32], double value, const char *const *units)
 {
   while (value >= 1000 && units[1] != NULL) {
@@ -105,7 +105,7 @@ static void add_axes(const panel *p)
 
 /* ---- curves ---- */
 
-/* Up and down within each pixel, as the least and the most of the time in it are; along where they stay. */
+/* Draws the minimum and maximum within each pixel, and horizontal lines where they are constant. */
 static void add_points(const panel *p, const demo_run *run)
 {
   double wide = p->ns / PLOT, last = -1, held = -1;
@@ -157,7 +157,7 @@ static void add_title(const demo *d, tool_text *out)
                    "<text class=\"title\" x=\"%d\" y=\"26\">Memory held by eager sessions</text>\n<text class=\"more\" "
                    "x=\"%d\" y=\"46\">",
                    LEFT, LEFT);
-  tool_text_printf(out, "%" PRIu64 " addition%s in each iteration, of %s each, given back at its end; runtime ", d->ops,
+  tool_text_printf(out, "%" PRIu64 " addition%s in each iteration, of %s each, released at its end; runtime ", d->ops,
                    d->ops == 1 ? "" : "s", tool_bytes_text(text, d->bytes));
   picture_add_html(out, d->runtime, 40);
   tool_text_printf(out, "</text>\n");
@@ -176,7 +176,7 @@ static void add_legend(const demo *d, tool_text *out)
   }
 }
 
-/* How far the curve goes before it is as high as a name that stands there. */
+/* Position at which the curve reaches the height of a name placed there. */
 static double room_before(const panel *p, const demo_run *run, double y)
 {
   double x = LEFT;
@@ -194,7 +194,7 @@ static bool name_is_left(const panel *p, const demo_run *run)
   return x_of(p, (double)run->end_ns) > LEFT + PLOT * 0.55;
 }
 
-/* How many names of low curves stand below this one: lines that lead to names on one side cross none of them. */
+/* Number of names of low curves below this one, ordered so that the leader lines on one side do not cross. */
 static int place_of(const panel *p, size_t at)
 {
   const demo_run *run = &p->d->runs[at];
@@ -217,7 +217,7 @@ static void add_low_name(const panel *p, const demo_run *run, int place)
   add_name(p, run, x + (left ? -10 : 10), y, left ? "end" : "start");
 }
 
-/* Names of curves that reach high stand above them, on the left; those of low ones above their ends. */
+/* Names of high curves are placed above them, on the left; names of low curves above their ends. */
 static void add_names(const panel *p)
 {
   int high = 0;
@@ -232,7 +232,7 @@ static void add_names(const panel *p)
   }
 }
 
-/* Whether little of it is seen among the others. */
+/* Whether the curve is hardly visible among the others. */
 static bool is_small(const demo *d, const demo_run *run, uint64_t most)
 {
   return d->n_begun > 1 && (run->peak_bytes < most / 4 || run->end_ns < demo_end_ns(d) / 4);

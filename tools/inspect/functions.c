@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tenon inspect: the functions of a model. */
+/* tenon inspect: lists the functions of a model. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,7 +7,7 @@
 
 enum { SHOWN = 40 };
 
-/* "F(x: float32) -> (y: float32)" */
+/* Appends "F(x: float32) -> (y: float32)". */
 static char *signature_of(const tn_function *f)
 {
   const tn_op_schema *schema = tn_function_schema(f);
@@ -31,7 +31,7 @@ void tool_print_functions(const tn_graph *graph, FILE *out)
     tool_table_cell(&table, "%s%s%s", signature, gradient != NULL ? "; gradient " : "", gradient != NULL ? gradient : "");
     free(signature);
   }
-  fprintf(out, "\nFunctions (with their numbers of nodes)\n");
+  fprintf(out, "\nFunctions (with node counts)\n");
   tool_table_print(&table, "  ", out);
   if (n > SHOWN) fprintf(out, "  ... and %zu more; --json shows all\n", n - SHOWN);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tenon inspect: what is in a model, and what of it cannot run here. */
+/* tenon inspect: shows the contents of a model, and the parts that cannot run. */
 #include <getopt.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -11,19 +11,18 @@
 static const char help[] =
     "Usage: tenon inspect MODEL [--json]\n"
     "\n"
-    "Shows what a model takes and gives, its ops with how often they occur, its functions, how large its\n"
-    "constants are, and which ops or types are not supported, so that this is known before a step fails\n"
-    "on them.\n"
+    "Shows a model's inputs and outputs, its ops with their counts, its functions and the size of its\n"
+    "constants. Also lists ops and types that are not supported, before a step fails on them.\n"
     "\n"
-    "  --json      the same as JSON, with every input and output, and the nodes of functions\n"
-    "  -h, --help  show this text\n";
+    "  --json      print JSON, with every input and output, and the nodes of functions\n"
+    "  -h, --help  show this help\n";
 
 enum { SHOWN = 40 };
 
-/* Nodes of one op, or nodes of one op that cannot run for one reason. */
+/* The nodes of an op, or the nodes of an op that cannot run for the same reason. */
 typedef struct group {
   const char *op;
-  char *types; /* "T=float32, Tidx=int32" of those without a kernel for that, else NULL */
+  char *types; /* "T=float32, Tidx=int32" if these types have no kernel, else NULL */
   const tool_node *first;
   size_t count;
 } group;
@@ -40,10 +39,10 @@ typedef struct summary {
   uint64_t file_bytes;
   uint64_t constant_bytes;
   size_t n_constants;
-  size_t n_broken; /* constants that cannot be read; the first of them and why */
+  size_t n_broken; /* unreadable constants; `why` describes the first */
   const tn_operation *broken;
   char *why;
-  size_t n_blocked; /* nodes that need a node that is not supported */
+  size_t n_blocked; /* nodes that depend on an unsupported node */
 } summary;
 
 /* ---- counting ---- */
@@ -69,7 +68,7 @@ static void add_group(groups *list, const tool_node *node, char *types)
   list->items[list->n++] = (group){ tn_operation_type(node->op), types, node, 1 };
 }
 
-/* Sorts, makes one of equal ones, and puts the most frequent first. */
+/* Sorts, merges equal groups, and puts the most frequent first. */
 static void merge_groups(groups *list)
 {
   size_t kept = 0;
@@ -94,7 +93,7 @@ static void free_groups(groups *list)
   free(list->items);
 }
 
-/* The types that a node without a kernel has, as "T=float32, Tidx=int32". */
+/* The types of a node without a kernel, as "T=float32, Tidx=int32". */
 static char *types_of(const tn_operation *op)
 {
   tool_text text = { 0 };
@@ -168,21 +167,21 @@ static void print_ops(const summary *s)
   tool_table_print(&table, "  ", stdout);
 }
 
-/* The text is in `room` where it is made. */
+/* Returns the reason; formatted texts are stored in `room`. */
 static const char *reason_of(const group *g, char *room, size_t size)
 {
   if (g->first->support == TOOL_IN_FUNCTION) {
     snprintf(room, size, "calls a function that needs %s, which is not supported", g->first->needs);
     return room;
   }
-  return g->first->support == TOOL_NO_OP ? "op is not known" : "no kernel";
+  return g->first->support == TOOL_NO_OP ? "unknown op" : "no kernel";
 }
 
 static void print_unsupported(const summary *s)
 {
   tool_table table;
   if (s->unsupported.n == 0) {
-    printf("\nEvery op and type is supported.\n");
+    printf("\nAll ops and types are supported.\n");
     return;
   }
   tool_table_init(&table, 4, 1);
@@ -199,7 +198,7 @@ static void print_unsupported(const summary *s)
   }
   printf("\nNot supported\n");
   tool_table_print(&table, "  ", stdout);
-  printf("  %zu of %zu nodes %s one of these; what does not, can run.\n", s->n_blocked, s->model.n,
+  printf("  %zu of %zu nodes %s one of these; the others can run.\n", s->n_blocked, s->model.n,
          s->n_blocked == 1 ? "needs" : "need");
 }
 
@@ -333,8 +332,8 @@ static int run(int argc, char **argv)
     if (c != 'j') return tool_bad_option("inspect", c, argv);
     json = true;
   }
-  if (optind == argc) return tool_usage("inspect", "the file of the model is missing");
-  if (optind + 1 < argc) return tool_usage("inspect", "one model is wanted, '%s' is one more", argv[optind + 1]);
+  if (optind == argc) return tool_usage("inspect", "no model file was given");
+  if (optind + 1 < argc) return tool_usage("inspect", "expected one model, but '%s' is a second one", argv[optind + 1]);
   const char *path = argv[optind];
   tn_error err = TN_ERROR_INIT;
   tn_graph *graph;
@@ -350,5 +349,5 @@ static int run(int argc, char **argv)
   return status;
 }
 
-const tool_command tool_cmd_inspect = { "inspect", "show what a model holds and what of it is not supported", help,
+const tool_command tool_cmd_inspect = { "inspect", "show the contents of a model and what is not supported", help,
                                         run };

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tenon graph: a long chain of boxes would be one column, many times as tall as a page. It is cut where few arrows pass and no
- * frame ends, and goes on in the next column: such an arrow ends in a circle with a number, and begins again in another one. */
+/* tenon graph: splits a long chain of boxes, which would be one very tall column, into several columns. A cut is made where few
+ * arrows cross and no frame ends. An arrow that crosses a cut ends in a numbered circle and continues from another circle with
+ * the same number. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,27 +9,27 @@
 #include <tools/picture/picture.h>
 
 enum {
-  TALL = 40,         /* ranks of a picture that may be divided */
-  RANK_HEIGHT = 64,  /* points, about */
-  BOX_WIDTH = 280,   /* with the space and the arrows beside it */
+  TALL = 40,         /* minimum ranks of a picture to be split */
+  RANK_HEIGHT = 64,  /* points, approximate */
+  BOX_WIDTH = 280,   /* points, including the space and arrows beside it */
   MOST_COLUMNS = 12,
-  MOST_ARROWS = 3    /* that a cut may pass */
+  MOST_ARROWS = 3    /* maximum arrows across a cut */
 };
 
 /* Between boxes i - 1 and i, in order. */
 typedef struct cut {
   uint32_t rank;    /* ranks above it */
-  uint32_t arrows;  /* that pass it */
+  uint32_t arrows;  /* arrows that cross it */
   uint32_t group;   /* the innermost frame around it */
-  bool bad;         /* an arrow goes back, or a small frame is in the way */
+  bool bad;         /* a backward arrow or a small frame is in the way */
 } cut;
 
-/* ---- what is known of each cut ---- */
+/* ---- possible cuts ---- */
 
 static uint32_t find_ranks(const picture *p, cut *cuts)
 {
   uint32_t *rank = tool_alloc(p->n_boxes, sizeof(*rank)), most = 0;
-  for (size_t a = 0; a < p->n_arrows; a++) { /* sorted by where they begin */
+  for (size_t a = 0; a < p->n_arrows; a++) { /* sorted by start */
     const picture_arrow *arrow = &p->arrows[a];
     if (arrow->from < arrow->to && rank[arrow->to] <= rank[arrow->from]) rank[arrow->to] = rank[arrow->from] + 1;
   }
@@ -83,7 +84,7 @@ static void find_frames(const picture *p, cut *cuts)
   free(last);
 }
 
-/* ---- the cuts that are made ---- */
+/* ---- choosing cuts ---- */
 
 static uint32_t choose_columns(const picture *p, uint32_t ranks)
 {
@@ -94,7 +95,7 @@ static uint32_t choose_columns(const picture *p, uint32_t ranks)
   return n > MOST_COLUMNS ? MOST_COLUMNS : (uint32_t)(n + 0.5);
 }
 
-/* The cut nearest to a rank, but rather one with few arrows; 0: there is none. */
+/* Returns the cut nearest to a rank, preferring few arrows; 0: none. */
 static uint32_t best_cut(const picture *p, const cut *cuts, uint32_t rank, uint32_t reach, uint32_t after)
 {
   uint32_t best = 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tenon graph: which groups are open, so that about as many boxes are there as can be read, and the arrows between
- * them. */
+/* tenon graph: chooses which groups are open, so that the number of boxes stays readable, and creates the boxes and the arrows
+ * between them. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,7 +8,7 @@
 
 /* ---- opening ---- */
 
-/* Larger groups first; those of the same ops and depth side by side. */
+/* Sorts larger groups first; groups with the same ops and depth are adjacent. */
 typedef struct candidate {
   const picture_group *group;
   uint32_t number;
@@ -35,7 +35,7 @@ static void open_group(picture *p, uint32_t number)
   p->n_boxes += p->groups[number].n_units - 1;
 }
 
-/* What --around asks for is seen in any case. */
+/* Nodes selected by --around are always visible. */
 static void open_around(picture *p)
 {
   for (uint32_t i = 0; i < p->n; i++) {
@@ -44,7 +44,7 @@ static void open_around(picture *p)
                     node->name[p->around_scope] == '/';
     if (!node->wanted || (!node->seed && !in_scope)) continue;
     uint32_t g = node->group;
-    /* Of a scope, the groups that it lies in and itself. */
+    /* For a scope, open its enclosing groups and the scope itself. */
     while (in_scope && g != 0 && (p->groups[g].kind != GROUP_SCOPE || strlen(p->groups[g].name) > p->around_scope))
       g = p->groups[g].parent;
     for (; g != 0; g = p->groups[g].parent)
@@ -52,7 +52,7 @@ static void open_around(picture *p)
   }
 }
 
-/* Of --around: what is only near stays closed, unless it is small. */
+/* With --around, groups that are only neighbours stay closed unless they are small. */
 static bool is_aside(const picture *p, const picture_group *g)
 {
   enum { SMALL = 6 };
@@ -61,8 +61,8 @@ static bool is_aside(const picture *p, const picture_group *g)
   return p->around_scope == 0 || strncmp(g->name, around, p->around_scope) != 0 || g->name[p->around_scope] != '/';
 }
 
-/* Opens groups of the same ops together or not at all: what is repeated looks the same everywhere. What is much smaller
- * than something that stays closed stays closed, too, so that the picture has about the same detail everywhere. */
+/* Opens groups with the same ops together or not at all, so that repeated parts look the same. A group much smaller than one
+ * that stays closed also stays closed, so that the level of detail is similar everywhere. */
 static void open_groups(picture *p, uint32_t most)
 {
   uint32_t least = 0;
@@ -86,7 +86,7 @@ static void open_groups(picture *p, uint32_t most)
 
 /* ---- boxes ---- */
 
-/* A node is in the box of the outermost closed group around it, or has one of its own. */
+/* A node belongs to the box of its outermost closed group; if there is none, it has its own box. */
 static void make_boxes(picture *p)
 {
   uint32_t *of_group = tool_alloc(p->n_groups, sizeof(*of_group));
@@ -122,7 +122,7 @@ static int compare_edges(const void *a, const void *b)
   return x->output < y->output ? -1 : x->output > y->output;
 }
 
-/* An edge between boxes while arrows are made; `edge` keeps which node it comes from. */
+/* An edge between boxes while arrows are created; `edge` identifies the source node. */
 typedef struct link {
   uint32_t from, to;
   picture_edge edge;
@@ -155,7 +155,7 @@ static size_t collect_links(picture *p, link *links)
   return n;
 }
 
-/* One arrow for all data between two boxes, one for control; that is left out beside data, which says as much. */
+/* One arrow for all data edges between two boxes, or one for control edges if there are no data edges. */
 static void make_arrows(picture *p)
 {
   link *links = tool_alloc(p->n_edges, sizeof(*links));
@@ -194,7 +194,7 @@ static void fold_to(picture *p, uint32_t most)
   make_arrows(p);
 }
 
-/* A picture is as hard to read by its arrows as by its boxes: where those are many more, there are fewer boxes. */
+/* Arrows affect readability as much as boxes: if there are many more arrows than boxes, use fewer boxes. */
 void picture_fold(picture *p)
 {
   uint32_t wanted = p->options->boxes;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tenon graph: the nodes that are drawn, the edges between them, and an order in which what feeds comes first. */
+/* tenon graph: selects nodes and edges, and sorts the nodes so that producers precede consumers. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -38,7 +38,7 @@ static uint8_t role_of(const tool_node *node)
 static void add_edge(picture *p, const tn_operation *from, uint32_t to, int32_t output)
 {
   const tool_node *node = tool_model_node(&p->model, from);
-  if (node == NULL) return; /* added to the graph since */
+  if (node == NULL) return; /* added to the graph after the scan */
   p->edges = tool_grow(p->edges, p->n_edges, &p->edges_room, sizeof(*p->edges));
   p->edges[p->n_edges++] = (picture_edge){ (uint32_t)(node - p->model.nodes), to, output };
 }
@@ -56,7 +56,7 @@ static void read_edges(picture *p)
   }
 }
 
-/* Edges by the node that they leave: start[i] to start[i + 1] in `edges`, numbers of edges. */
+/* Edge numbers by source node: edges[start[i]] to edges[start[i + 1] - 1]. */
 typedef struct leaving {
   size_t *start;
   size_t *edges;
@@ -79,7 +79,7 @@ static void leaving_free(leaving *l)
 
 /* ---- order ---- */
 
-/* A heap of node numbers, the smallest on top. */
+/* A min-heap of node numbers. */
 static void heap_push(uint32_t *heap, uint32_t *n, uint32_t value)
 {
   uint32_t i = (*n)++;
@@ -102,7 +102,7 @@ static uint32_t heap_pop(uint32_t *heap, uint32_t *n)
   return top;
 }
 
-/* Where a loop begins: it goes on with the first input that comes. */
+/* The start of a loop: a Merge proceeds with its first available input. */
 static bool is_merge(const tn_operation *op)
 {
   if (tn_operation_schema(op) == NULL) return strcmp(tn_operation_type(op), "Merge") == 0;
@@ -110,17 +110,17 @@ static bool is_merge(const tn_operation *op)
 }
 
 typedef struct ordering {
-  uint32_t *waits; /* edges that a node still waits for */
-  uint32_t *heap;  /* nodes whose inputs have all been */
-  uint32_t *begun; /* merges of which one input has been, also a heap */
+  uint32_t *waits; /* by node: number of unvisited inputs */
+  uint32_t *heap;  /* nodes whose inputs are all visited */
+  uint32_t *begun; /* merges with one visited input, also a heap */
   uint8_t *state;
   uint32_t n_ready, n_begun, next;
 } ordering;
 
 enum { WAITING = 0, BEGUN = 1, SEEN = 2 };
 
-/* Of the nodes whose inputs have all been, the one that the file has first. In a loop nothing is ever ready: then it is
- * entered by a merge, and where there is none, by the first of the file that is left. */
+/* Picks, among the nodes whose inputs are all visited, the first one in file order. In a loop no node becomes ready: then
+ * picks a merge with a visited input, or if there is none, the first remaining node in file order. */
 static uint32_t next_node(ordering *o)
 {
   if (o->n_ready > 0) return heap_pop(o->heap, &o->n_ready);
@@ -168,9 +168,9 @@ void picture_list_wanted(picture *p)
   free(all);
 }
 
-/* ---- constants that are labels ---- */
+/* ---- constants drawn as labels ---- */
 
-/* A constant whose value is used, or an Identity that hands on such a one and nothing else. */
+/* A constant whose value is used, or an Identity that only forwards such a constant. */
 static bool is_label(const picture *p, uint32_t i, const uint32_t *users)
 {
   const tn_operation *op = p->nodes[i].op;
@@ -193,7 +193,7 @@ static void find_labels(picture *p)
   free(all);
 }
 
-/* ---- what is wanted ---- */
+/* ---- selected nodes ---- */
 
 static tn_status no_such_name(const picture *p, tn_error *err)
 {
@@ -202,14 +202,14 @@ static tn_status no_such_name(const picture *p, tn_error *err)
   tool_text text = { 0 };
   tool_near_init(&near, name);
   for (uint32_t i = 0; i < p->n; i++) tool_near_offer(&near, p->nodes[i].name);
-  tool_text_printf(&text, "around '%s': the model has no node and no name scope of this name", name);
+  tool_text_printf(&text, "around '%s': the model has no node or name scope with this name", name);
   tool_near_text(&near, &text);
   tn_status status = tn_error_set(err, TN_NOT_FOUND, "%s", text.data);
   tool_text_free(&text);
   return status;
 }
 
-/* A node is meant before a scope of the same name; "scope/" is the scope. */
+/* A node takes precedence over a scope of the same name; "scope/" selects the scope. */
 static tn_status find_seeds(picture *p, tn_error *err)
 {
   const char *name = p->options->around;
@@ -229,13 +229,13 @@ static tn_status find_seeds(picture *p, tn_error *err)
   return p->around_scope > 0 ? TN_OK : no_such_name(p, err);
 }
 
-/* Edges that can be followed: a label is no place to go to. */
+/* Whether an edge can be followed: labels are not destinations. */
 static bool is_drawn_edge(const picture *p, const picture_edge *edge)
 {
   return !p->nodes[edge->from].label && !p->nodes[edge->to].label;
 }
 
-/* Adds the neighbours of what is wanted, `depth` times. */
+/* Adds the neighbours of the selected nodes, `depth` times. */
 static void spread(picture *p)
 {
   bool *next = tool_alloc(p->n, sizeof(*next));
@@ -252,7 +252,7 @@ static void spread(picture *p)
   free(next);
 }
 
-/* A scope with nothing but constants is asked for: they are drawn then. */
+/* If the selected scope contains only constants, they are drawn as boxes. */
 static void keep_some(picture *p, const bool *in_scope)
 {
   for (uint32_t i = 0; i < p->n; i++)
@@ -261,7 +261,7 @@ static void keep_some(picture *p, const bool *in_scope)
     if (in_scope[i]) p->nodes[i].label = false;
 }
 
-/* Sets `wanted` of all nodes; before, it is set of those in the scope that is asked for. */
+/* Sets `wanted` for all nodes; on entry it is set for those in the selected scope. */
 static void choose(picture *p)
 {
   bool *in_scope = tool_alloc(p->n, sizeof(*in_scope));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tenon graph: Graphviz's program `dot`, and files. */
+/* tenon graph: runs Graphviz's program `dot`, and writes files. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -26,9 +26,9 @@ static tn_status system_error(int code, const char *what, const char *name, tn_e
   return tn_error_set(err, status, "%s '%s': %s", what, name, strerror(code));
 }
 
-/* ---- a program with pipes ---- */
+/* ---- child process with pipes ---- */
 
-/* Ends of the three pipes that are ours, -1 once closed, and of the child, which has them as 0, 1 and 2. */
+/* Our ends of the three pipes, -1 once closed, and the child's ends, which become its descriptors 0, 1 and 2. */
 typedef struct child {
   pid_t pid;
   int ours[3];
@@ -49,7 +49,7 @@ static void close_all(child *c)
   }
 }
 
-/* An end above 2 that no other program inherits, as it is moved to 0, 1 or 2 in the child. */
+/* Returns a close-on-exec descriptor above 2, as the child moves it to 0, 1 or 2. */
 static int move_up(int end)
 {
   int moved = fcntl(end, F_DUPFD_CLOEXEC, 3);
@@ -74,7 +74,7 @@ static bool make_pipes(child *c)
   return true;
 }
 
-/* Returns 0 or the system's error. Signals that this process ignores are as usual in the child. */
+/* Returns 0 or an errno value. Signals ignored by this process have their default action in the child. */
 static int spawn(child *c, char *const *argv)
 {
   posix_spawn_file_actions_t actions;
@@ -99,7 +99,7 @@ static int spawn(child *c, char *const *argv)
   return code;
 }
 
-/* Reads what is there; closes the end when that was all. */
+/* Reads available data; closes the pipe at its end. */
 static void take(int *end, tool_text *out)
 {
   char buffer[65536];
@@ -108,7 +108,7 @@ static void take(int *end, tool_text *out)
   if (n == 0 || (n < 0 && errno != EINTR && errno != EAGAIN)) close_end(end);
 }
 
-/* Writes what fits; a child that does not read on is told by its exit status. */
+/* Writes as much as fits. If the child stops reading, its exit status explains why. */
 static void give(int *end, const tool_text *in, size_t *done)
 {
   ssize_t n = write(*end, in->data + *done, in->length - *done);
@@ -116,7 +116,7 @@ static void give(int *end, const tool_text *in, size_t *done)
   if (*done == in->length || (n < 0 && errno != EINTR && errno != EAGAIN)) close_end(end);
 }
 
-/* All three at once, so that neither side waits for the other. */
+/* Serves all three pipes at once, so that neither side blocks the other. */
 static int exchange(child *c, const tool_text *in, tool_text *out, tool_text *messages)
 {
   size_t done = 0;
@@ -141,7 +141,7 @@ static int wait_for(pid_t pid)
   return status;
 }
 
-/* The first lines of what dot said. */
+/* Keeps the first lines of dot's messages. */
 static void first_lines(tool_text *messages)
 {
   size_t lines = 0;
@@ -163,7 +163,7 @@ static tn_status judge(int status, const tool_text *out, tool_text *messages, tn
   if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
     return tn_error_set(err, TN_INTERNAL, "dot ended with status %d%s%s", WIFEXITED(status) ? WEXITSTATUS(status) : -1,
                         colon, messages->data);
-  if (out->length == 0) return tn_error_set(err, TN_INTERNAL, "dot gave no picture%s%s", colon, messages->data);
+  if (out->length == 0) return tn_error_set(err, TN_INTERNAL, "dot produced no output%s%s", colon, messages->data);
   return TN_OK;
 }
 
@@ -180,10 +180,10 @@ tn_status picture_render(const char *format, const tool_text *dot, tool_text *ou
     if (code == ENOENT)
       return tn_error_set(err, TN_NOT_FOUND,
                           "the program 'dot' is not in PATH: install the package graphviz, or write the graph as text "
-                          "with -o FILE.dot, which needs none");
+                          "with -o FILE.dot");
     return system_error(code, "cannot run", "dot", err);
   }
-  tool_ending_child((int)c.pid); /* which may have minutes of work before it */
+  tool_ending_child((int)c.pid); /* dot may run for minutes */
   for (int i = 0; i < 3; i++) close_end(&c.its[i]);
   tool_progress *progress = tool_progress_start("drawing", 0);
   code = exchange(&c, dot, out, &messages);
@@ -200,7 +200,7 @@ tn_status picture_render(const char *format, const tool_text *dot, tool_text *ou
 
 /* ---- files ---- */
 
-/* The folder that a file is in, with a slash at its end; "" for the current one. */
+/* The folder of a file, with a trailing slash; "" for the current one. */
 static void folder_of(const char *path, tool_text *out)
 {
   const char *slash = strrchr(path, '/');
@@ -214,8 +214,8 @@ tn_status picture_check_place(const char *path, tn_error *err)
   tn_status status = TN_OK;
   if (stat(path, &about) == 0) {
     if (S_ISREG(about.st_mode)) return TN_OK;
-    return tn_error_set(err, TN_INVALID_ARGUMENT, "cannot write '%s': what is there is %s", path,
-                        S_ISDIR(about.st_mode) ? "a directory" : "no regular file");
+    return tn_error_set(err, TN_INVALID_ARGUMENT, "cannot write '%s': it exists and is %s", path,
+                        S_ISDIR(about.st_mode) ? "a directory" : "not a regular file");
   }
   if (errno != ENOENT) return system_error(errno, "cannot write", path, err);
   folder_of(path, &folder);

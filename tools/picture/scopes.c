@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tenon graph: a tree of groups. Names give scopes. A group of so many members that nobody wants to see them side by
- * side is divided further: by what names have in common, and else into runs of members that follow each other. */
+/* tenon graph: builds a tree of groups. Names define scopes. A group with too many members to show side by side is divided
+ * further, by common name prefixes or else into runs of consecutive members. */
 #include <stdlib.h>
 #include <string.h>
 
 #include <tools/picture/picture.h>
 
 enum {
-  WIDE = 24,      /* more members than this are divided by name, or where they repeat */
-  VERY_WIDE = 48, /* more than this in any case */
-  RUN = 10,       /* members, or repeated parts, in a run */
+  WIDE = 24,      /* divide larger groups by name, or where members repeat */
+  VERY_WIDE = 48, /* always divide larger groups */
+  RUN = 10,       /* members or repeated parts in a run */
   LONGEST_PERIOD = 1024,
-  MOST_SCOPES = 32 /* within each other; what lies deeper is in the last one */
+  MOST_SCOPES = 32 /* maximum nesting; deeper scopes are merged into the last one */
 };
 
 /* ---- groups ---- */
@@ -43,9 +43,9 @@ static void add_unit(picture_group *group, uint32_t unit)
   group->units[group->n_units++] = unit;
 }
 
-/* Scopes by their path. */
+/* A hash table of scopes by path. */
 typedef struct scope_table {
-  uint32_t *slots; /* numbers of groups, 0 = empty: the whole graph is in no table */
+  uint32_t *slots; /* group numbers; 0 = empty, as the root group is not in the table */
   size_t n, room;
 } scope_table;
 
@@ -56,7 +56,7 @@ static uint64_t hash_text(const char *text, size_t length)
   return hash ^ hash >> 32;
 }
 
-/* Where the scope is or would be; the table is never full. */
+/* Returns the slot of the scope or a free slot for it; the table is never full. */
 static size_t find_slot(const picture *p, const scope_table *table, const char *path, size_t length)
 {
   size_t i = hash_text(path, length) & (table->room - 1);
@@ -81,7 +81,7 @@ static void grow_table(const picture *p, scope_table *table)
   *table = bigger;
 }
 
-/* The group of the scope that the first `length` characters of a name are; made with those around it. */
+/* Returns the group for the scope given by the first `length` characters of a name; creates it and its parents. */
 static uint32_t scope_group(picture *p, scope_table *table, const char *name, size_t length)
 {
   uint32_t parent = 0, depth = 0;
@@ -105,7 +105,7 @@ static bool is_inside(const picture *p, uint32_t group, uint32_t outer)
   return group == outer;
 }
 
-/* A node that has the name of a scope belongs into it when it works with a node there: "dense" with "dense/MatMul". */
+/* A node named like a scope belongs to that scope if it is connected to a node in it: "dense" and "dense/MatMul". */
 static void put_into_own_scopes(picture *p, const scope_table *table)
 {
   uint32_t *own = tool_alloc(p->n, sizeof(*own));
@@ -147,8 +147,8 @@ static uint32_t unit_nodes(const picture *p, uint32_t unit)
   return unit & PICTURE_IS_GROUP ? p->groups[unit & ~PICTURE_IS_GROUP].n_nodes : 1;
 }
 
-/* Puts a node where it belongs, and groups into those around them when they come up for the first time: units are in
- * order then. */
+/* Adds a node to its group, and adds each group to its parent when it is first seen. This keeps units in
+ * order. */
 static void place_node(picture *p, uint32_t node)
 {
   uint32_t unit = node, group = p->nodes[node].group;
@@ -166,7 +166,7 @@ static void place_node(picture *p, uint32_t node)
   }
 }
 
-/* Makes a group of some units of `parent`, which it does not yet belong to. */
+/* Creates a group from some units of `parent`. The caller adds the group to `parent`. */
 static uint32_t gather(picture *p, uint32_t parent, uint32_t kind, char *name, const uint32_t *units, size_t n)
 {
   uint32_t group = add_group(p, name, parent, kind);
@@ -184,7 +184,7 @@ static uint32_t gather(picture *p, uint32_t parent, uint32_t kind, char *name, c
   return group;
 }
 
-/* The name of a new group in the scope of `parent`. */
+/* Returns the name for a new group in the scope of `parent`. */
 static char *name_in_scope(const picture *p, uint32_t parent, const char *last, size_t length, const char *end)
 {
   tool_text text = { 0 };
@@ -197,15 +197,15 @@ static char *name_in_scope(const picture *p, uint32_t parent, const char *last, 
 
 /* ---- families ---- */
 
-/* A unit with its place in the order, while families are looked for. */
+/* A unit with its position, used while searching for families. */
 typedef struct member {
   const char *name;
   uint32_t unit, place;
-  size_t base; /* length of the name without a number at its end */
-  size_t key;  /* length of the beginning that is looked at, 0 for none */
+  size_t base; /* length of the name without a trailing number */
+  size_t key;  /* length of the prefix to compare, 0 for none */
 } member;
 
-/* "MatMul_3" is a name that was not chosen by anyone, so that it says nothing about what belongs together. */
+/* A generated name such as "MatMul_3" is not evidence of a family. */
 static bool is_automatic(const picture *p, const member *m)
 {
   if (m->unit & PICTURE_IS_GROUP) return false;
@@ -225,7 +225,7 @@ static size_t base_length(const char *name)
   return i > 1 && i < length && name[i - 1] == '_' ? i - 1 : length;
 }
 
-/* Length of the first `parts` parts of a name, each with its underscore; 0 when nothing is left behind them. */
+/* Length of the first `parts` parts of a name with their underscores; 0 if nothing follows them. */
 static size_t key_length(const member *m, uint32_t parts)
 {
   for (size_t i = 0; i < m->base; i++)
@@ -249,7 +249,7 @@ static int compare_places(const void *a, const void *b)
   return x->place < y->place ? -1 : x->place > y->place;
 }
 
-/* Members that are close together in the order, and are not all that there are. */
+/* Whether the members are close together in order and not the whole group. */
 static bool is_family(const member *members, size_t n, size_t all)
 {
   return n >= 2 && n < all && members[n - 1].place - members[0].place < 2 * n;
@@ -266,8 +266,8 @@ static void gather_family(picture *p, uint32_t group, const member *first, size_
   free(units);
 }
 
-/* Divides members of `group` by the first `parts` parts of their names, and what these have in common further. A family
- * takes the place of its members; returns how many members are left. */
+/* Divides members of `group` into families by the first `parts` parts of their names, then each family by further parts.
+ * A family replaces its members; returns the number of remaining members. */
 static size_t find_families(picture *p, uint32_t group, member *members, size_t n, uint32_t parts)
 {
   enum { MOST_PARTS = 8, FEW = 6 };
@@ -323,7 +323,7 @@ static char *run_name(const picture *p, uint32_t group, uint32_t first, uint32_t
   return name;
 }
 
-/* Makes runs of `size` units each, and of one more where the division leaves a rest that is to be shared. */
+/* Creates runs of `size` units; some runs get one unit more to distribute a remainder. */
 static void make_runs(picture *p, uint32_t group, uint32_t size, bool share)
 {
   uint32_t n = p->groups[group].n_units, n_runs = (n + size - 1) / size, done = 0;
@@ -344,7 +344,7 @@ static void make_runs(picture *p, uint32_t group, uint32_t size, bool share)
   p->groups[group].n_units = n_runs;
 }
 
-/* After how many units the same ops come again, as in a loop that was unrolled; 0 when they do not. */
+/* The period after which the same ops repeat, as in an unrolled loop; 0 if they do not repeat. */
 static uint32_t find_period(const picture *p, uint32_t group)
 {
   const picture_group *g = &p->groups[group];
@@ -380,7 +380,7 @@ void picture_group_names(picture *p)
   put_into_own_scopes(p, &table);
   free(table.slots);
   for (uint32_t i = 0; i < p->n_wanted; i++) place_node(p, p->by_order[i]);
-  /* Groups that are made here are looked at, too. */
+  /* Also processes the groups created here. */
   for (uint32_t i = 0; i < p->n_groups && p->options->boxes > 0; i++) {
     if (p->groups[i].kind == GROUP_SCOPE && p->groups[i].n_units > WIDE) divide_by_name(p, i);
     divide_in_order(p, i);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tenon graph: what stands in boxes and beside arrows, and how texts are quoted for DOT. Names of ops, and strings, are
- * what a file says: any bytes. */
+/* tenon graph: texts in boxes and beside arrows, and quoting for DOT. Op names and strings come from the file and may contain
+ * any bytes. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +15,7 @@ enum { LONGEST_NAME = 44, LONGEST_TITLE = 28, LONGEST_VALUE = 28, MOST_LABELS = 
 
 /* ---- quoting ---- */
 
-/* Length of the UTF-8 character at text, 0 when it is none. */
+/* Length of the UTF-8 character at text, 0 if invalid. */
 static size_t character(const char *text, size_t length)
 {
   unsigned char c = (unsigned char)text[0];
@@ -30,7 +30,7 @@ static size_t character(const char *text, size_t length)
   return n;
 }
 
-/* The next character as it may stand in a picture: what is no text becomes U+FFFD. */
+/* The next character in displayable form: invalid bytes become U+FFFD. */
 static const char *next(const char **text, size_t *length)
 {
   static char buffer[5];
@@ -112,7 +112,7 @@ void picture_add_shape(tool_text *out, tn_output output)
   free(dims);
 }
 
-/* The tensor of a constant, borrowed; NULL when it has none. */
+/* The tensor of a constant, borrowed; NULL if there is none. */
 static tn_tensor *constant_value(const tn_operation *op)
 {
   tn_tensor *tensor;
@@ -125,7 +125,7 @@ static tn_tensor *constant_value(const tn_operation *op)
   return NULL;
 }
 
-/* Leaves out spaces that only align columns. */
+/* Removes spaces that only align columns. */
 static void squeeze(tool_text *text)
 {
   size_t n = 0;
@@ -138,7 +138,7 @@ static void squeeze(tool_text *text)
   text->length = n;
 }
 
-/* A few elements are shown, of more the shape, and always something: Graphviz takes no empty font. */
+/* Shows a few elements, or the shape if there are more. Never empty, as Graphviz rejects an empty font element. */
 static void add_value(tool_text *out, const tn_operation *op)
 {
   enum { FEW = 6 };
@@ -152,16 +152,16 @@ static void add_value(tool_text *out, const tn_operation *op)
     add_dims(out, tn_tensor_dims(tensor), tn_tensor_rank(tensor));
     if (tn_tensor_dtype(tensor) != TN_FLOAT) tool_text_printf(out, " %s", tn_dtype_name(tn_tensor_dtype(tensor)));
   } else if (tn_operation_schema(op) != NULL && !(tn_op_schema_traits(tn_operation_schema(op)) & TN_TRAIT_CONSTANT)) {
-    picture_add_shape(out, (tn_output){ (tn_operation *)op, 0 }); /* what the planner has computed */
+    picture_add_shape(out, (tn_output){ (tn_operation *)op, 0 }); /* computed by the planner */
   } else {
-    tool_text_printf(out, "not readable");
+    tool_text_printf(out, "unreadable");
   }
   tool_text_free(&text);
 }
 
 /* ---- boxes of nodes ---- */
 
-/* Parts at the end of a name that only say that a variable is read. */
+/* Name suffixes that only indicate the reading of a variable. */
 static size_t without_reading(const char *name)
 {
   static const char *const parts[] = { "/read", "/ReadVariableOp", "/resource", "/Read" };
@@ -170,7 +170,7 @@ static size_t without_reading(const char *name)
     size_t n = strlen(parts[i]);
     if (length <= n || strncmp(name + length - n, parts[i], n) != 0) continue;
     length -= n;
-    i = (size_t)-1; /* there may be more */
+    i = (size_t)-1; /* check again for further suffixes */
   }
   return length;
 }
@@ -189,7 +189,7 @@ void picture_add_constant(const tn_operation *constant, const char *user, tool_t
   tool_text_free(&name);
 }
 
-/* What a label stands for. */
+/* Adds the constants shown as labels. */
 static void add_label(const picture *p, const tn_operation *constant, const char *user, tool_text *out)
 {
   while (p->nodes[tool_model_node(&p->model, constant) - p->model.nodes].label && tn_operation_n_inputs(constant) == 1)
@@ -209,7 +209,7 @@ static void add_labels(const picture *p, uint32_t node, tool_text *out)
   if (found > MOST_LABELS) tool_text_printf(out, "<br/>" TINY "%zu more constants</font>", found - MOST_LABELS);
 }
 
-/* "then_branch: cond_true_3": what a node calls, as that says more than its op. */
+/* Adds the functions that a node calls, "then_branch: cond_true_3", which are more informative than its op. */
 static void add_functions(const tn_operation *op, tool_text *out)
 {
   size_t found = 0;
@@ -230,7 +230,7 @@ static void add_functions(const tn_operation *op, tool_text *out)
   if (found > MOST_LABELS) tool_text_printf(out, "<br/>" TINY "%zu more functions</font>", found - MOST_LABELS);
 }
 
-/* Of an output, as no arrow leaves it that could say so. */
+/* Adds the type of an unused output, as it has no arrow to label. */
 static void add_output_shapes(const tn_operation *op, tool_text *out)
 {
   enum { MOST = 3 };
@@ -320,7 +320,7 @@ static void add_ops(const picture *p, uint32_t group, tool_text *out)
   free(ops);
 }
 
-/* How often the same ops are there, when a run is made of equal parts; else 1. */
+/* The number of equal parts if a run consists of them, else 1. */
 static uint32_t repeats(const picture *p, const picture_group *g)
 {
   if (g->kind == GROUP_SCOPE) return 1;
@@ -369,8 +369,8 @@ void picture_add_arrow(const picture *p, const picture_arrow *arrow, tool_text *
   }
   const picture_edge *edge = &p->merged[arrow->first];
   size_t before = out->length;
-  tool_text_add(out, " ", 1); /* away from the line */
-  /* of an op that is not known every output but the first is told apart */
+  tool_text_add(out, " ", 1); /* distance from the line */
+  /* for an unknown op, label every output except the first */
   if (tensors == 1 && (tn_operation_n_outputs(p->nodes[edge->from].op) > 1 || edge->output > 0))
     tool_text_printf(out, ":%d%s", (int)edge->output, first.length > 0 ? "  " : "");
   if (tensors > 1)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tenon graph: boxes in clusters, and arrows, as DOT text. */
+/* tenon graph: writes boxes in clusters, and arrows, as DOT text. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +11,7 @@ static void indent(tool_text *out, uint32_t depth)
   for (uint32_t i = 0; i <= depth; i++) tool_text_add(out, "  ", 2);
 }
 
-/* A node's name cannot have a star in it, so that a folded scope has another one than every node. */
+/* A node name cannot contain a star, so the id of a folded scope differs from every node's id. */
 static void add_box_id(const picture *p, uint32_t box, const char *end, tool_text *out)
 {
   tool_text id = { 0 };
@@ -26,7 +26,7 @@ static void add_box_id(const picture *p, uint32_t box, const char *end, tool_tex
   tool_text_free(&id);
 }
 
-/* ---- what a pointing device shows in an SVG file ---- */
+/* ---- tooltips in an SVG file ---- */
 
 static void add_text(const char *text, size_t length, tool_text *out)
 {
@@ -37,7 +37,7 @@ static void add_text(const char *text, size_t length, tool_text *out)
 
 static void add_value(const tn_attr_value *value, int depth, tool_text *out);
 
-/* f[T = float32, N = 3], and only f when it is deep in another one. */
+/* Appends f[T = float32, N = 3], or only f if deeply nested. */
 static void add_function(const tn_attr_value *func, int depth, tool_text *out)
 {
   enum { MOST = 8, DEEP = 3 };
@@ -83,7 +83,7 @@ static void add_attribute(const tn_operation *op, const char *name, tool_text *o
   if (tn_operation_attr_kind(op, name) == TN_ATTR_NONE) return;
   tool_text_printf(out, "\n%s = ", name);
   if (tn_operation_attr_value(op, name, 0, &value, NULL) != TN_OK) {
-    tool_text_printf(out, "not readable");
+    tool_text_printf(out, "unreadable");
     return;
   }
   bool list = (value.kind & TN_ATTR_LIST) != 0;
@@ -96,7 +96,7 @@ static void add_attribute(const tn_operation *op, const char *name, tool_text *o
   if (list) tool_text_printf(out, value.n > MOST ? ", ...]" : "]");
 }
 
-/* Attributes whose names begin with an underscore are notes of programs to each other. */
+/* Attributes whose names begin with an underscore are internal; skip them. */
 static void add_tooltip(const picture *p, uint32_t node, tool_text *out)
 {
   const tn_operation *op = p->nodes[node].op;
@@ -114,7 +114,7 @@ static void add_tooltip(const picture *p, uint32_t node, tool_text *out)
 
 typedef struct look {
   const char *fill, *line;
-  const char *name; /* in the legend, NULL for none */
+  const char *name; /* legend text, or NULL */
 } look;
 
 static const look looks[N_ROLES] = {
@@ -152,7 +152,7 @@ static uint8_t highest_role(const picture *p, uint32_t group)
   return role;
 }
 
-/* A folded group has a double line; its colour says what is in it that a reader looks for. */
+/* A folded group has a double border, coloured by the most important role in it. */
 static void write_folded(const picture *p, uint32_t group, const char *scope, uint32_t depth, tool_text *out)
 {
   uint32_t node = group;
@@ -211,14 +211,14 @@ static void add_turn_id(const picture *p, uint32_t turn, const char *end, tool_t
   tool_text_free(&id);
 }
 
-/* Two circles with the same number for an arrow that goes on in another column. Those where columns begin are in one line, as are
- * those where they end; invisible arrows keep them in order. */
+/* Draws two circles with the same number for an arrow that continues in another column. The circles at column starts are
+ * aligned, as are those at column ends; invisible arrows keep them in order. */
 static void write_turns(const picture *p, uint32_t depth, tool_text *out)
 {
   static const char *const ends[] = { " out", " in" };
   for (uint32_t t = 0; t <= p->n_turns; t++)
     for (int end = 0; end < 2; end++) {
-      if (t == 0 && end == 0) continue; /* where the first column begins nothing comes from elsewhere */
+      if (t == 0 && end == 0) continue; /* no arrow enters the first column */
       indent(out, depth);
       add_turn_id(p, t, ends[end], out);
       if (t == 0) tool_text_printf(out, " [style=invis, shape=point, width=0.01];\n");
@@ -259,7 +259,7 @@ static void write_units(const picture *p, uint32_t group, const char *scope, uin
 
 /* ---- arrows ---- */
 
-/* Whether it closes a loop: then it does not say what stands above what, and a loop reads from top to bottom. */
+/* Whether the arrow closes a loop. Such arrows do not affect the ranks, so that loops read from top to bottom. */
 static bool is_back(const picture *p, const picture_arrow *arrow)
 {
   for (size_t i = 0; i < arrow->n; i++) {
@@ -301,7 +301,7 @@ static void write_arrow(const picture *p, const picture_arrow *arrow, tool_text 
   tool_text_printf(out, "%s;\n", arrow->control ? " [style=dashed, color=\"#9aa3af\", arrowhead=empty]" : "");
 }
 
-/* Says that the graph goes on behind a box. */
+/* Marks that the graph continues beyond a box. */
 static void write_more(const picture *p, uint32_t box, bool in, uint32_t n, tool_text *out)
 {
   if (n == 0) return;
@@ -347,21 +347,21 @@ static void make_title(const picture *p, tool_text *text)
     tool_text_printf(text, "; %" PRIu32 " around %s, %" PRIu32 " step%s", p->n_wanted, p->options->around, p->depth,
                      p->depth == 1 ? "" : "s");
   } else if (p->n_labels > 0) {
-    tool_text_printf(text, "; %" PRIu32 " constants are in the boxes that use them", p->n_labels);
+    tool_text_printf(text, "; %" PRIu32 " constants are shown in their users' boxes", p->n_labels);
   }
   if (folded > 0)
     tool_text_printf(text, "; %" PRIu32 " in %" PRIu32 " folded box%s", inside, folded, folded == 1 ? "" : "es");
 }
 
-/* Text in front of a line's end. A viewer without Helvetica takes a wider font than the one that the layout was made for, and
- * would cut what is as wide as the picture: so a line is as wide as a fifth more letters. */
+/* Ends a line of text. A viewer without Helvetica may use a wider font than the layout's and cut off a line as wide as the
+ * picture, so the line is padded by a fifth of its letters. */
 static void end_line(size_t letters, tool_text *out)
 {
   for (size_t i = 0; i < letters / 5 + 2; i++) tool_text_printf(out, "&#160;");
   tool_text_printf(out, "<br align=\"left\"/>");
 }
 
-/* A line for each part, so that a narrow picture stays narrow. */
+/* One line for each part, so that a narrow picture stays narrow. */
 static void add_title_lines(const char *title, tool_text *out)
 {
   for (const char *part = title;; part += 2) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tenon plan: a plan as JSON, and as a picture. */
+/* tenon plan --json: a plan as JSON. */
 #include <inttypes.h>
 #include <string.h>
 

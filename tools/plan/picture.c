@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tenon plan -o: the instructions before and after, drawn as tenon graph draws nodes (graph_picture.h). */
+/* tenon plan -o: draws the instructions before and after, as tenon graph draws nodes (tools/picture/picture.h). */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,9 +30,9 @@ static tn_plan_call call_of(const side *s, uint32_t node)
   return c;
 }
 
-/* ---- what stands in a box ---- */
+/* ---- the text in a box ---- */
 
-/* The constant that a value is, also through an Identity that is a line only; NULL: it is computed or fed. */
+/* Returns the constant behind a value, also through an Identity shown only as a label; NULL if computed or fed. */
 static const tn_operation *constant_of(const side *s, uint32_t value)
 {
   tn_plan_operand v = operand_of(s, value);
@@ -41,7 +41,7 @@ static const tn_operation *constant_of(const side *s, uint32_t value)
   return v.kind == 1 ? v.output.op : NULL;
 }
 
-/* Constants that it reads, and the kernel that runs it where that is known. */
+/* Adds the constants that the instruction reads, and its kernel if known. */
 static void add_lines(const picture *p, uint32_t node, tool_text *out)
 {
   enum { MOST = 4 };
@@ -85,7 +85,7 @@ static int compare_names(const void *a, const void *b)
   return order != 0 ? order : x->order < y->order ? -1 : 1;
 }
 
-/* One operation can have several instructions; a box is known by its name. */
+/* An operation can have several instructions, but boxes need unique names. */
 static void tell_names_apart(side *s)
 {
   picture_node **list = tool_alloc(s->p.n, sizeof(*list));
@@ -120,7 +120,7 @@ static void read_edges(side *s)
   }
 }
 
-/* Outputs are read by no other; an Identity of a constant is a line in the boxes that read it. */
+/* Outputs have no readers. An Identity of a constant is a line in its readers' boxes. */
 static void find_roles(side *s)
 {
   bool *read = tool_alloc(s->p.n, sizeof(*read));

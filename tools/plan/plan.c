@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tenon plan: what the planner makes of a model. */
+/* tenon plan: shows the plan of a model. */
 #include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,27 +12,27 @@ static const char help[] =
     "Usage: tenon plan MODEL [OPTION...]\n"
     "       tenon plan --passes\n"
     "\n"
-    "Shows what the planner makes of a model: the ops before and after, what each pass changed, the\n"
-    "instructions of a step with their kernels, and how much memory they take. Without --fetch and\n"
-    "--target all outputs are fetched that can run; placeholders are fed without being named.\n"
+    "Shows a model's plan: the ops before and after planning, the changes of each pass, the instructions of a\n"
+    "step with their kernels, and the memory they use. Without --fetch and --target, all outputs that can run\n"
+    "are fetched. Placeholders are always fed.\n"
     "\n"
-    "  --feed TENSOR[=VALUE]    feed this tensor, too; with a VALUE as in 'tenon run' one step is run\n"
-    "  --fetch TENSOR           what the step gives\n"
-    "  --target NODE            what the step runs for its effect\n"
-    "  --step                   run one step, so that shapes, memory and kernels taken are known; feeds\n"
-    "                           without a value are zeros, sizes that are not known 1\n"
-    "  --disable PASS           switch a pass off; may be repeated\n"
-    "  --level N                optimisation: 0 runs the graph as it stands, 1 is the default\n"
+    "  --feed TENSOR[=VALUE]    also feed this tensor; with a VALUE as in 'tenon run', one step is run\n"
+    "  --fetch TENSOR           fetch a tensor\n"
+    "  --target NODE            run a node for its effect\n"
+    "  --step                   run one step to determine shapes, memory and the selected kernels; feeds\n"
+    "                           without a value are zeros, and unknown dimensions are 1\n"
+    "  --disable PASS           disable a pass; may be repeated\n"
+    "  --level N                optimisation level: 0 runs the graph unchanged, 1 is the default\n"
     "  --runtime NAME[:K=V,...] the runtime, with settings\n"
-    "  --option FIELD=VALUE     another option of the session, as kernel_plugins=always\n"
-    "  --all                    every instruction, where a long list would be cut and a picture folded\n"
-    "  --json                   all of it as JSON\n"
-    "  -o, --output FILE        draw the graph before and after, by the file's ending: .svg, .png, .pdf, or\n"
-    "                           .dot and .gv for DOT text\n"
-    "  --passes                 list the passes with what they do\n"
-    "  -h, --help               show this text\n"
+    "  --option FIELD=VALUE     set another session option, such as kernel_plugins=always\n"
+    "  --all                    show every instruction: long lists are not cut, pictures not folded\n"
+    "  --json                   print the plan as JSON\n"
+    "  -o, --output FILE        draw the graph before and after planning; the suffix of FILE selects the format:\n"
+    "                           .svg, .png, .pdf, or .dot and .gv for DOT text\n"
+    "  --passes                 list the passes and describe each\n"
+    "  -h, --help               show this help\n"
     "\n"
-    "TENSOR is node:output, and node alone means node:0.\n";
+    "TENSOR is node:output; node alone means node:0.\n";
 
 typedef struct list {
   const char **items;
@@ -41,10 +41,10 @@ typedef struct list {
 
 typedef struct request {
   const char *model, *runtime, *level, *output;
-  const char *format; /* for dot; NULL: DOT text */
+  const char *format; /* dot's output format; NULL: DOT text */
   list feed_args, fetches, targets, disabled, options;
   bool step, all, json, passes;
-  /* The signature; names that were not given are made. */
+  /* The signature; default names are used if none were given. */
   char **feeds;
   tn_tensor **values; /* NULL: zeros */
   size_t n_feeds, feed_room, value_room;
@@ -77,13 +77,13 @@ static int parse_output(request *r)
 
 static int check(request *r, int argc, char **argv)
 {
-  if (r->passes && optind < argc) return tool_usage("plan", "--passes takes no model, '%s' is one", argv[optind]);
+  if (r->passes && optind < argc) return tool_usage("plan", "--passes does not take a model, but '%s' was given", argv[optind]);
   if (r->passes) return TOOL_OK;
-  if (optind == argc) return tool_usage("plan", "the file of the model is missing");
-  if (optind + 1 < argc) return tool_usage("plan", "one model is wanted, '%s' is one more", argv[optind + 1]);
+  if (optind == argc) return tool_usage("plan", "no model file was given");
+  if (optind + 1 < argc) return tool_usage("plan", "expected one model, but '%s' is a second one", argv[optind + 1]);
   for (size_t i = 0; i < r->options.n; i++)
     if (strchr(r->options.items[i], '=') == NULL)
-      return tool_usage("plan", "--option '%s': FIELD=VALUE is wanted", r->options.items[i]);
+      return tool_usage("plan", "--option '%s': expected FIELD=VALUE", r->options.items[i]);
   r->model = argv[optind];
   return parse_output(r);
 }
@@ -192,7 +192,7 @@ static tn_status make_signature(request *r, tn_graph *graph, tn_error *err)
   free(fed);
   if (status == TN_OK && r->fetches.n + r->targets.n == 0)
     status = tn_error_set(err, TN_INVALID_ARGUMENT,
-                          "the model has no output that can run: name one by --fetch or --target");
+                          "the model has no output that can run: select one with --fetch or --target");
   return status;
 }
 
@@ -201,7 +201,7 @@ static tn_status make_signature(request *r, tn_graph *graph, tn_error *err)
 static tn_status set_options(const request *r, const char *level, tn_session_options *options, tn_error *err)
 {
   tool_text off = { 0 };
-  tn_status status = tn_session_options_set_bool(options, "strict_shapes", 1, err); /* a slip in a feed is an error */
+  tn_status status = tn_session_options_set_bool(options, "strict_shapes", 1, err); /* a feed of a wrong shape is an error */
   for (size_t i = 0; i < r->disabled.n; i++) tool_text_printf(&off, "%s%s", i == 0 ? "" : ",", r->disabled.items[i]);
   if (status == TN_OK && r->runtime != NULL) status = tool_set_target(options, r->runtime, err);
   if (status == TN_OK && level != NULL) status = tn_session_options_parse(options, "level", level, err);
@@ -241,7 +241,7 @@ static tn_status read_plan(const request *r, tn_session *session, tn_plan_report
                                 r->targets.items, r->targets.n, out, err);
 }
 
-/* Zeros of the shape that the graph says. */
+/* Creates zeros with the graph's shape. */
 static tn_status make_zeros(tn_graph *graph, const char *name, tn_tensor **out, tn_error *err)
 {
   tn_output output;
@@ -251,7 +251,7 @@ static tn_status make_zeros(tn_graph *graph, const char *name, tn_tensor **out, 
   int64_t *dims = tool_output_dims(output, &rank);
   tn_dtype dtype = tool_output_dtype(graph, output);
   if (rank < 0 || dtype == TN_DTYPE_INVALID)
-    status = tn_error_set(err, TN_INVALID_ARGUMENT, "feed '%s': its %s is not known, so a step needs --feed %s=VALUE",
+    status = tn_error_set(err, TN_INVALID_ARGUMENT, "feed '%s': its %s is unknown, so a step requires --feed %s=VALUE",
                           name, rank < 0 ? "shape" : "type", name);
   for (int32_t d = 0; d < rank; d++) dims[d] = dims[d] < 0 ? 1 : dims[d];
   if (status == TN_OK) status = tn_tensor_create(dtype, dims, rank, out, err);
@@ -299,7 +299,7 @@ static tn_status show(request *r, tn_graph *graph, int *exit_status, tn_error *e
   if (status == TN_OK) status = open_session(r, r->level, graph, &session, err);
   if (status == TN_OK && r->step) status = run_step(r, graph, session, err);
   if (status == TN_OK) status = read_plan(r, session, &after, err);
-  /* What only passes make possible has no plan at level 0, and is shown without. */
+  /* A model that needs passes to run has no plan at level 0; show it without that plan. */
   if (status == TN_OK && open_session(r, "0", graph, &plain, NULL) == TN_OK) read_plan(r, plain, &before, NULL);
   plan_view view = { picture_last_part(r->model), before, after, r->fetches.items, r->targets.items, r->fetches.n,
                      r->targets.n, r->all };
@@ -353,4 +353,4 @@ static int run(int argc, char **argv)
   return status;
 }
 
-const tool_command tool_cmd_plan = { "plan", "show what the planner makes of a model", help, run };
+const tool_command tool_cmd_plan = { "plan", "show the plan of a model", help, run };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tenon plan: a plan as text. Reads that cannot fail, as their numbers come from the report itself, are not checked. */
+/* tenon plan: a plan as text. Reads with indices from the report itself cannot fail and are not checked. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -161,7 +161,7 @@ static void add_inputs(const plan_view *view, const tn_plan_call *c, tool_text *
   }
 }
 
-/* The kernel that was taken, or will be asked first. */
+/* Appends the selected kernel, or the first candidate. */
 static void add_kernel(const tn_plan_call *c, tool_text *text)
 {
   size_t at = c->kernel == TN_NOT_IN_PLAN ? 0 : c->kernel;
@@ -175,7 +175,7 @@ static void add_kernel(const tn_plan_call *c, tool_text *text)
   if (c->with_layout) tool_text_printf(text, ", with the layout");
 }
 
-/* The end of a long name tells most. */
+/* Shorten long names at the start: the end is the most informative part. */
 static void add_name(const plan_view *view, const char *name, tool_table *table)
 {
   size_t length = strlen(name);
@@ -233,7 +233,7 @@ static void print_fetches(const plan_view *view)
   fputc('\n', stdout);
 }
 
-/* ---- all of it ---- */
+/* ---- the whole plan ---- */
 
 static void print_memory(const tn_plan_summary *s)
 {
@@ -242,7 +242,7 @@ static void print_memory(const tn_plan_summary *s)
          tool_bytes_text(a, s->constant_bytes));
   if (s->packed > 0) printf(", %" PRIu64 " packed form%s with %s", s->packed, s->packed == 1 ? "" : "s",
                             tool_bytes_text(b, s->packed_bytes));
-  if (s->held_bytes < s->constant_bytes) printf(", %s of the constants held besides", tool_bytes_text(b, s->held_bytes));
+  if (s->held_bytes < s->constant_bytes) printf(", %s of the constants held unpacked", tool_bytes_text(b, s->held_bytes));
   fputc('\n', stdout);
   if (s->layouts == 0) return;
   printf("memory of a step %s, of which at most %s live at one time", tool_bytes_text(a, s->arena_bytes),

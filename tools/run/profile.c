@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tenon run --profile: the nodes that cost most, and the ops. */
+/* tenon run --profile: the most expensive nodes and ops. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 enum { MOST_NODES = 10, MOST_OPS = 10 };
 
 typedef struct cost {
-  const char *name, *op, *kernel; /* the kernel that took most of it */
+  const char *name, *op, *kernel; /* the kernel with the largest share */
   uint64_t ns, most_ns, calls, nodes;
 } cost;
 
@@ -35,7 +35,7 @@ static void add(cost *to, const cost *more)
   to->nodes += more->nodes;
 }
 
-/* Puts those of one name together, of one name and one kernel before. */
+/* Merges costs of the same name. Costs of the same name and kernel are merged first. */
 static size_t merge(cost *costs, size_t n)
 {
   size_t used = 0, names = 0;
@@ -132,7 +132,7 @@ void trace_profile(const run_trace *t, FILE *out)
           t->costed_steps == 1 ? "" : "s", t->all_steps > 1 ? " after the first" : "",
           duration_text(text, (double)t->costed_ns / (double)t->costed_steps),
           t->costed_ns > 0 ? 100 * (double)all / (double)t->costed_ns : 0.0);
-  fprintf(out, "\nThe nodes that cost most, in a step\n");
+  fprintf(out, "\nMost expensive nodes, per step\n");
   print_nodes(t, costs, n, out);
   for (size_t i = 0; i < n; i++) costs[i] = (cost){ costs[i].op, "", "", costs[i].ns, 0, costs[i].calls, 1 };
   n = merge(costs, n);

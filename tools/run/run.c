@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tenon run: feeds a model, runs it, shows or saves what it gives. */
+/* tenon run: feeds a model, runs it, and prints or saves the results. */
 #include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>
@@ -14,43 +14,44 @@
 static const char help[] =
     "Usage: tenon run MODEL [OPTION...]\n"
     "\n"
-    "Runs a model: feeds tensors, fetches tensors. MODEL is a file with a GraphDef. Without --fetch,\n"
-    "--target and --init it says what the model wants, and ends with status 2.\n"
+    "Runs a model: feeds tensors, runs steps and fetches tensors. MODEL is a GraphDef file. Without --fetch,\n"
+    "--target and --init, shows the model's inputs and outputs and exits with status 2.\n"
     "\n"
-    "  --feed TENSOR=FILE.npy   feed the array of a NumPy file\n"
+    "  --feed TENSOR=FILE.npy   feed the array in a NumPy file\n"
     "  --feed TENSOR=FILE.npz:KEY\n"
-    "                           feed one array of several; without :KEY the only one that there is\n"
-    "  --feed TENSOR=LITERAL    feed a number, true, false, a text or a nested list of those, typed by the graph:\n"
-    "                           7  -1.5e3  1+2j  [[1, 2], [3, 4]]  '[\"a\", \"b\"]'\n"
+    "                           feed one array of an archive; :KEY may be omitted if there is only one\n"
+    "  --feed TENSOR=LITERAL    feed a number, true, false, a string or a nested list of these; the graph decides the\n"
+    "                           type: 7  -1.5e3  1+2j  [[1, 2], [3, 4]]  '[\"a\", \"b\"]'\n"
     "  --feed TENSOR=@FILE      feed the bytes of a file as a scalar string\n"
-    "  --fetch TENSOR           print a tensor, as NumPy would\n"
-    "  --fetch TENSOR=FILE.npy  save it instead; the file is written whole or not at all\n"
+    "  --fetch TENSOR           print a tensor, formatted as by NumPy\n"
+    "  --fetch TENSOR=FILE.npy  save a tensor; the file is written completely or not at all\n"
     "  --fetch TENSOR=FILE.npz:KEY\n"
-    "                           the same; tensors with keys of their own may share the file\n"
+    "                           the same; tensors with different keys may share a file\n"
     "  --init NODE              run a node once, before the steps; in the order given\n"
-    "  --target NODE            run a node for its effect, in each step\n"
-    "  --steps N                run N steps and say how long they took; what the last one gives is shown\n"
-    "  --every K                show scalars that are fetched after each K steps, too\n"
-    "  --timeout MS             a step that takes longer than this many milliseconds is an error\n"
-    "  --warm-up                prepare for the feeds before the first step, without the limit of --timeout\n"
-    "  --after TENSOR[=FILE]    fetch as --fetch does, but once, after the steps and without their targets\n"
-    "  --runtime NAME[:K=V,...] the runtime, with settings; 'tenon runtimes' lists them; a path in place of the name loads\n"
+    "  --target NODE            run a node for its effect in each step\n"
+    "  --steps N                run N steps and print their duration; values of the last step are shown\n"
+    "  --every K                also print fetched scalars after every K steps\n"
+    "  --timeout MS             fail if a step takes longer than this many milliseconds\n"
+    "  --warm-up                prepare for the feeds before the first step; not subject to --timeout\n"
+    "  --after TENSOR[=FILE]    like --fetch, but once after the steps and without their targets\n"
+    "  --runtime NAME[:K=V,...] the runtime, with settings; 'tenon runtimes' lists them; a path instead of a name loads\n"
     "                           the runtime in that file\n"
-    "  --level N                optimisation: 0 runs the graph as it stands, 1 is the default\n"
-    "  --option FIELD=VALUE     another option of the session, as operation_timeout_ms=500; strict_shapes=false feeds\n"
-    "                           a tensor of any shape\n"
-    "  --config FILE            options from a TensorFlow ConfigProto, as bytes or as text; the others here go before\n"
-    "  --soft-placement         run a node on the CPU when its device is not there or has no kernel for it\n"
-    "  --log-placement          say on standard error where each node stands\n"
-    "  --trace FILE.json        write what each node of each step did, for Perfetto (https://ui.perfetto.dev)\n"
-    "  --trace FILE.pb          the same of the last step as TensorFlow's RunMetadata\n"
-    "  --timeline FILE.svg      draw the last steps, a row for each thread and device\n"
-    "  --profile                say on standard error which nodes and ops cost most\n"
-    "  -v, --verbose            say on standard error which runtime was chosen and how long each part took\n"
-    "  -h, --help               show this text\n"
+    "  --level N                optimisation level: 0 runs the graph unchanged, 1 is the default\n"
+    "  --option FIELD=VALUE     set another session option, such as operation_timeout_ms=500; strict_shapes=false allows\n"
+    "                           feeds of any shape\n"
+    "  --config FILE            options from a TensorFlow ConfigProto, as bytes or text; command-line options override it\n"
+    "  --soft-placement         run a node on the CPU if its device is absent or has no kernel for it\n"
+    "  --log-placement          print the device of each node to standard error\n"
+    "  --trace FILE.json        write a trace of every step's nodes for Perfetto (https://ui.perfetto.dev)\n"
+    "  --trace FILE.pb          write the trace of the last step as a TensorFlow RunMetadata message\n"
+    "  --timeline FILE.svg      draw the last steps, with a row for each thread and device\n"
+    "  --profile                print the most expensive nodes and ops to standard error\n"
+    "  -v, --verbose            print the chosen runtime and the duration of each phase to standard error\n"
+    "  -h, --help               show this help\n"
     "\n"
-    "TENSOR is node:output, and node alone means node:0. Options may be repeated where that makes sense.\n"
-    "Ctrl-C cancels the step that runs; files are written whole or not at all. A second one ends the command at once.\n"
+    "TENSOR is node:output; node alone means node:0. Options that set one item may be repeated.\n"
+    "Ctrl-C cancels the running step; output files are written completely or not at all. A second Ctrl-C ends the\n"
+    "command immediately.\n"
     "\n"
     "Examples:\n"
     "  tenon run digits.pb --feed image:0=images.npy --fetch class:0 --fetch probabilities:0=out.npy\n"
@@ -68,11 +69,11 @@ static int parse_count(const char *option, const char *text, uint64_t *count)
 {
   size_t digits = strspn(text, "0123456789");
   *count = digits > 0 && digits <= 12 && text[digits] == '\0' ? strtoull(text, NULL, 10) : 0;
-  if (*count == 0) return tool_usage("run", "--%s '%s': a number from 1 to 999999999999 is wanted", option, text);
+  if (*count == 0) return tool_usage("run", "--%s '%s': expected a number from 1 to 999999999999", option, text);
   return TOOL_OK;
 }
 
-/* What an option with a letter of its own sets. */
+/* Handles an option that has its own letter. */
 static int take_option(run_request *r, int c)
 {
   switch (c) {
@@ -129,19 +130,19 @@ static int parse(run_request *r, int argc, char **argv)
     if (c == '?' || c == ':') return tool_bad_option("run", c, argv);
     if (take_option(r, c) != TOOL_OK) return TOOL_USAGE;
   }
-  if (optind == argc) return tool_usage("run", "the file of the model is missing");
+  if (optind == argc) return tool_usage("run", "no model file was given");
   r->model = argv[optind];
-  if (optind + 1 < argc) return tool_usage("run", "one model is wanted, '%s' is one more", argv[optind + 1]);
+  if (optind + 1 < argc) return tool_usage("run", "expected one model, but '%s' is a second one", argv[optind + 1]);
   r->n_stepped = r->fetch_args.n;
   for (size_t i = 0; i < r->after_args.n; i++) add_name(&r->fetch_args, r->after_args.items[i]);
   if (trace_wanted(r->trace) && r->n_stepped + r->targets.n == 0)
-    return tool_usage("run", "--trace, --timeline and --profile show what steps do: give --fetch TENSOR or --target NODE");
+    return tool_usage("run", "--trace, --timeline and --profile require steps: add --fetch TENSOR or --target NODE");
   r->trace->model = r->model;
-  if (r->every > 0 && r->n_stepped == 0) return tool_usage("run", "--every shows what is fetched: give --fetch TENSOR");
+  if (r->every > 0 && r->n_stepped == 0) return tool_usage("run", "--every prints fetched values: add --fetch TENSOR");
   return TOOL_OK;
 }
 
-/* Splits "name=value"; *value is NULL without a "=". */
+/* Splits "name=value"; *value is NULL if there is no "=". */
 static char *split_argument(const char *argument, const char **value)
 {
   size_t length = strcspn(argument, "=");
@@ -163,7 +164,7 @@ static int split_arguments(run_request *r)
   for (size_t i = 0; i < r->feed_args.n; i++) {
     r->feed_names[i] = split_argument(r->feed_args.items[i], &r->feed_values[i]);
     if (r->feed_values[i] == NULL)
-      return tool_usage("run", "--feed '%s': TENSOR=VALUE is wanted", r->feed_args.items[i]);
+      return tool_usage("run", "--feed '%s': expected TENSOR=VALUE", r->feed_args.items[i]);
   }
   for (size_t i = 0; i < r->fetch_args.n; i++) {
     r->fetch_names[i] = split_argument(r->fetch_args.items[i], &r->fetch_files[i]);
@@ -172,7 +173,7 @@ static int split_arguments(run_request *r)
   }
   for (size_t i = 0; i < r->options.n; i++)
     if (strchr(r->options.items[i], '=') == NULL)
-      return tool_usage("run", "--option '%s': FIELD=VALUE is wanted", r->options.items[i]);
+      return tool_usage("run", "--option '%s': expected FIELD=VALUE", r->options.items[i]);
   return TOOL_OK;
 }
 
@@ -215,7 +216,7 @@ static tn_status make_feeds(const run_request *r, tn_graph *graph, tn_error *err
 
 static tn_status set_options(const run_request *r, tn_session_options *options, tn_error *err)
 {
-  /* A slip in a feed is an error here; --option strict_shapes=false is the way around it. */
+  /* A feed of a wrong shape is an error here; --option strict_shapes=false disables the check. */
   tn_status status = tn_session_options_set_bool(options, "strict_shapes", 1, err);
   if (status == TN_OK && r->config != NULL) status = tn_session_options_load_config(options, r->config, err);
   if (status == TN_OK && r->runtime != NULL) status = tool_set_target(options, r->runtime, err);
@@ -294,7 +295,7 @@ static tn_status print_fetched(const run_request *r, tn_error *err)
 
 /* ---- the command ---- */
 
-/* What `tenon run MODEL` alone says. */
+/* The output of `tenon run MODEL` without other options. */
 static int say_what_is_wanted(const run_request *r, tn_graph *graph)
 {
   tool_model model;
@@ -313,7 +314,7 @@ static int say_what_is_wanted(const run_request *r, tn_graph *graph)
   }
   fputc('\n', stdout);
   tool_model_free(&model);
-  return tool_usage("run", "nothing was asked for: give --fetch TENSOR or --target NODE");
+  return tool_usage("run", "nothing to run: add --fetch TENSOR or --target NODE");
 }
 
 static tn_status run_graph(const run_request *r, tn_graph *graph, tn_error *err)
@@ -328,7 +329,7 @@ static tn_status run_graph(const run_request *r, tn_graph *graph, tn_error *err)
   return status;
 }
 
-/* Files first: what is printed may be cut off by its reader. */
+/* Write files first: the reader of standard output may close it. */
 static tn_status show_results(const run_request *r, tn_error *err)
 {
   tn_status status = tool_places_save(r->places, r->fetched, r->fetch_args.n, err);
@@ -382,7 +383,7 @@ static void free_request(run_request *r)
   for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) free(lists[i]->items);
 }
 
-/* With Ctrl-C in mind; an interrupted run ends by the signal, so that a script's loop ends with it. */
+/* Handles Ctrl-C. An interrupted run ends with the signal, so that a shell loop around it also ends. */
 static int run_watched(run_request *r)
 {
   tn_error err = TN_ERROR_INIT;
@@ -401,7 +402,7 @@ static int run(int argc, char **argv)
   r.trace = &trace;
   int status = parse(&r, argc, argv);
   if (status == TOOL_OK) status = split_arguments(&r);
-  /* Before any work is done: what cannot be written in the end is said now. */
+  /* Check the output files before doing any work. */
   if (status == TOOL_OK) status = tool_places_check(r.places, r.fetch_args.n);
   if (status == TOOL_OK) status = trace_check(&trace);
   if (status == TOOL_OK) status = run_watched(&r);

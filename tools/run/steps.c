@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The steps of `tenon run`: initialisers, then one signature over and over, with its times. */
+/* The steps of `tenon run`: runs the initialisers, then one signature repeatedly, measuring times. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,10 +9,10 @@
 enum { MOST_TIMES = 1000000 };
 
 typedef struct times {
-  uint64_t *ns; /* of the first MOST_TIMES steps */
+  uint64_t *ns; /* times of the first MOST_TIMES steps */
   size_t n;
   uint64_t total;
-  uint64_t steps; /* that ended well */
+  uint64_t steps; /* successful steps */
 } times;
 
 /* ---- times ---- */
@@ -50,9 +50,9 @@ static void print_times(times *t)
   fputc('\n', stderr);
 }
 
-/* ---- values as they go ---- */
+/* ---- values during the run ---- */
 
-/* "  loss 0.25" for each scalar that was fetched, "  logits float32 [64, 5]" for what is no scalar. */
+/* Appends "  loss 0.25" for a fetched scalar, "  logits float32 [64, 5]" for other tensors. */
 static void add_values(const run_request *r, tool_text *text)
 {
   for (size_t i = 0; i < r->n_stepped; i++) {
@@ -92,7 +92,7 @@ static void drop_fetched(const run_request *r)
   }
 }
 
-/* Says of a step that failed which one it was, or how far the steps came when they were interrupted. */
+/* Adds the number of the failed step, or of steps completed before the interrupt, to the message. */
 static void failed_step(const run_request *r, uint64_t step, tn_status status, tn_error *err)
 {
   bool interrupted = status == TN_CANCELLED && tool_interrupted() != 0;
@@ -146,7 +146,7 @@ static tn_status run_inits(const run_request *r, tn_session *session, const tn_r
   return status;
 }
 
-/* What is fetched once, after the steps. */
+/* Fetches the tensors of --after. */
 static tn_status run_after(const run_request *r, tn_session *session, const tn_run_options *options, uint64_t steps,
                            tn_error *err)
 {
@@ -176,7 +176,7 @@ static tn_status make_callable(const run_request *r, tn_session *session, const 
   return status;
 }
 
-/* Limits are of the steps: this may take as long as it needs, and Ctrl-C ends it. */
+/* Time limits apply to steps, not to the warm-up; Ctrl-C cancels it. */
 static tn_status warm_up(const run_request *r, tn_session *session, tn_callable callable, tn_error *err)
 {
   tn_run_options options;
@@ -190,7 +190,7 @@ static tn_status warm_up(const run_request *r, tn_session *session, tn_callable 
   else if (status != TN_OK) tn_error_prefix(err, "warming up");
   else if (r->verbose)
     fprintf(stderr, "warmed up in %.3f ms%s\n", (double)(tool_now_ns() - started) / 1e6,
-            ran ? "" : ", without a step: it would have an effect");
+            ran ? "" : ", without running a step, because it has side effects");
   return status;
 }
 

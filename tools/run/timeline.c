@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tenon run --timeline FILE.svg: a row for each thread, and for each device that is no CPU, a bar for each node, with what is inside of a node below it. What is
- * too narrow to be seen is drawn together. No scripts: a bar says what it is when the pointer rests on it. */
+/* tenon run --timeline FILE.svg: a row for each thread and for each device other than a CPU, a bar for each node, with nested
+ * nodes below it. Bars too narrow to be visible are merged. Contains no scripts: tooltips describe the bars. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,15 +11,15 @@
 
 enum { WIDTH = 1000, LEFT = 76, RIGHT = 16, TOP = 58, BAR = 18, ROW_GAP = 14, MOST_STEPS = 10, MOST_DEPTH = 12, MOST_COLOURS = 8 };
 
-#define NARROW 0.6 /* of a pixel: drawn with its neighbours */
+#define NARROW 0.6 /* pixels: narrower bars are merged */
 
 static const char *const colours[MOST_COLOURS] = { "#7fa8d1", "#e8b26b", "#8fc08a", "#c99bc9", "#d98880", "#76b7b2", "#b8a88a", "#9aa5e0" };
 #define OTHER_COLOUR "#c3cad2"
 
 typedef struct row {
-  const char *device; /* "GPU:0"; NULL: a thread's */
+  const char *device; /* "GPU:0"; NULL: a thread's row */
   uint32_t thread;    /* 0 for devices */
-  uint32_t depth; /* bars one below the other */
+  uint32_t depth; /* levels of nested bars */
   int y;
 } row;
 
@@ -28,7 +28,7 @@ typedef struct op_cost {
   int64_t ns;
 } op_cost;
 
-/* A bar with what is not seen by itself. */
+/* A bar that merges events too narrow to be visible. */
 typedef struct heap {
   double from, to;
   uint64_t n;
@@ -38,24 +38,24 @@ typedef struct heap {
 typedef struct drawing {
   const run_trace *t;
   tool_text *out;
-  size_t first_step, first, end; /* what is drawn */
+  size_t first_step, first, end; /* range that is drawn */
   int64_t from_ns, ns;
   row *rows;
   size_t n_rows, row_room;
-  uint8_t *depths; /* by event from `first` on */
+  uint8_t *depths; /* by event, starting at `first` */
   op_cost *ops;
   size_t n_ops, op_room;
   int height;
 } drawing;
 
-/* ---- what is drawn ---- */
+/* ---- selection and layout ---- */
 
 static bool is_drawn(const trace_event *e) { return e->kind != TN_RECORD_EMPTY && e->duration_ns > 0; }
 
 static void choose_steps(drawing *d)
 {
   const run_trace *t = d->t;
-  d->first_step = t->n_steps > MOST_STEPS ? t->n_steps - MOST_STEPS : t->n_steps > 1; /* the first one takes very long */
+  d->first_step = t->n_steps > MOST_STEPS ? t->n_steps - MOST_STEPS : t->n_steps > 1; /* the first one is much slower */
   d->first = t->n_steps > 0 ? t->steps[d->first_step].first : 0;
   d->end = t->n_events;
   if (t->n_steps == 0) return;
@@ -64,7 +64,7 @@ static void choose_steps(drawing *d)
   d->ns = last->start_ns + last->duration_ns - d->from_ns;
 }
 
-/* "GPU:0" of "/job:localhost/replica:0/task:0/device:GPU:0", whatever thread had it run; NULL for a CPU. */
+/* Returns "GPU:0" for "/job:localhost/replica:0/task:0/device:GPU:0", independent of the thread; NULL for a CPU. */
 static const char *device_of(const drawing *d, const trace_event *e)
 {
   static const char before[] = "device:", cpu[] = "CPU:";
@@ -104,7 +104,7 @@ static int compare_rows(const void *a, const void *b)
   return x->thread < y->thread ? -1 : x->thread > y->thread;
 }
 
-/* What begins while others of its row go on stands below them. Events stand in the order of their beginnings. */
+/* An event that begins while others of its row are running is drawn below them. Events are sorted by start time. */
 static void find_depths(drawing *d)
 {
   typedef struct lane {
@@ -146,7 +146,7 @@ static int compare_ops(const void *a, const void *b)
   return strcmp(x->op, y->op);
 }
 
-/* The ops that take most get a colour each. */
+/* The most expensive ops get a colour each. */
 static void choose_colours(drawing *d)
 {
   for (size_t i = d->first; i < d->end; i++) {
@@ -171,7 +171,7 @@ static const char *colour_of(const drawing *d, const char *op)
   return OTHER_COLOUR;
 }
 
-/* ---- pieces ---- */
+/* ---- drawing elements ---- */
 
 static double x_of(const drawing *d, int64_t ns)
 {
@@ -274,7 +274,7 @@ static void add_row(const drawing *d, const row *r)
 
 /* ---- axis, steps, legend ---- */
 
-/* 1, 2 or 5 times a power of ten, so that there are at most about ten. */
+/* 1, 2 or 5 times a power of ten, for at most about ten ticks. */
 static int64_t tick_of(int64_t ns)
 {
   int64_t tick = 1;
@@ -319,7 +319,7 @@ static void add_steps(const drawing *d)
   }
 }
 
-/* Entry k of the legend, and how wide it is in the widest font that stands in for Helvetica. */
+/* Returns entry k of the legend, and its width in the widest substitute for Helvetica. */
 static const char *legend_entry(const drawing *d, size_t k, double *width)
 {
   const char *text = k < MOST_COLOURS ? d->ops[k].op : "others";
@@ -329,7 +329,7 @@ static const char *legend_entry(const drawing *d, size_t k, double *width)
 
 static size_t legend_entries(const drawing *d) { return d->n_ops <= MOST_COLOURS ? d->n_ops : MOST_COLOURS + 1; }
 
-/* Moves to where an entry is: in this row, or in the next one. */
+/* Moves to the position of an entry, in this row or the next. */
 static void place_entry(double width, double *x, int *line)
 {
   if (*x > LEFT && *x + width > WIDTH - RIGHT) {

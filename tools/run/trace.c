@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tenon run: what the steps did, collected from the metadata of each. */
+/* tenon run: collects a trace of the steps from their metadata. */
 #include <stdlib.h>
 #include <string.h>
 
 #include <tools/picture/picture.h>
 #include <tools/run/trace.h>
 
-enum { MOST_EVENTS = 400000 }; /* that are kept; the profile counts all */
+enum { MOST_EVENTS = 400000 }; /* maximum kept; the profile counts all */
 
 /* ---- nodes ---- */
 
@@ -17,7 +17,7 @@ static uint64_t hash(const char *text, size_t n)
   return h ^ h >> 29;
 }
 
-/* Where a key is, or where it goes. */
+/* Finds the slot of a key, or the free slot for it. */
 static uint32_t *place_of(const run_trace *t, const char *key, size_t size)
 {
   size_t at = hash(key, size) & (t->n_places - 1);
@@ -34,7 +34,7 @@ static void grow_places(run_trace *t)
   for (size_t i = 0; i < t->n_nodes; i++) *place_of(t, t->nodes[i].key, strlen(t->nodes[i].key)) = (uint32_t)i + 1;
 }
 
-/* "float32 [1, 10], int64 []" */
+/* Appends "float32 [1, 10], int64 []". */
 static void add_outputs(const tn_run_metadata *metadata, size_t i, uint32_t n, tool_text *text)
 {
   enum { MOST = 8 };
@@ -77,15 +77,15 @@ static uint32_t find_node(run_trace *t, size_t i, const tn_node_record *r)
   return *place - 1;
 }
 
-/* ---- what nodes cost, without those inside of them ---- */
+/* ---- self time of nodes, excluding nested nodes ---- */
 
 typedef struct moment {
   int64_t at;
-  size_t event; /* of the step */
+  size_t event; /* index in the step */
   bool ends;
 } moment;
 
-/* What ends goes first. Of those that begin at once the first record is around the others. */
+/* At equal times, ends sort before starts. Of events with the same start, the first record encloses the others. */
 static int compare(const void *a, const void *b)
 {
   const moment *x = a, *y = b;
@@ -109,7 +109,7 @@ static void take_away(active *list, size_t event)
   list->n--;
 }
 
-/* Time belongs to what began last of that which runs; to what waits only when nothing does. */
+/* Attributes time to the running event that began last; if none is running, to the waiting event that began last. */
 static void add_costs(run_trace *t, const trace_event *events, size_t n)
 {
   moment *moments = tool_alloc(2 * n + 1, sizeof(*moments));
@@ -154,9 +154,9 @@ int trace_check(const run_trace *t)
 {
   tn_error err = TN_ERROR_INIT;
   if (t->file != NULL && !ends_in(t->file, ".json") && !ends_in(t->file, ".pb"))
-    return tool_usage("run", "--trace '%s': the name of the file must end in .json or .pb", t->file);
+    return tool_usage("run", "--trace '%s': the file name must end in .json or .pb", t->file);
   if (t->timeline != NULL && !ends_in(t->timeline, ".svg"))
-    return tool_usage("run", "--timeline '%s': the name of the file must end in .svg", t->timeline);
+    return tool_usage("run", "--timeline '%s': the file name must end in .svg", t->timeline);
   if (t->file != NULL && picture_check_place(t->file, &err) != TN_OK) return tool_fail(&err);
   if (t->timeline != NULL && picture_check_place(t->timeline, &err) != TN_OK) return tool_fail(&err);
   return TOOL_OK;
@@ -176,7 +176,7 @@ static trace_event read_event(run_trace *t, size_t i, int64_t began)
                         .bytes = r.output_bytes };
 }
 
-/* The first step also makes layouts and packs constants: it counts only when there is no other. */
+/* The first step also creates layouts and packs constants, so it counts only if it is the only one. */
 static void forget_costs(run_trace *t)
 {
   t->costed_steps = 0;
@@ -230,9 +230,9 @@ tn_status trace_finish(run_trace *t, tn_error *err)
   if (status == TN_OK && t->timeline != NULL) status = save(t, t->timeline, trace_timeline, err);
   if (status != TN_OK) return status;
   if (t->n_steps < t->all_steps && (t->file != NULL || t->timeline != NULL) && !trace_wants_protobuf(t))
-    fprintf(stderr, "the trace has the first %zu of %llu steps: all would be too much\n", t->n_steps,
+    fprintf(stderr, "the trace contains only the first %zu of %llu steps: too many events\n", t->n_steps,
             (unsigned long long)t->all_steps);
-  if (t->cut) fputs("the trace has not all that ran: there was too little memory, or too much to record\n", stderr);
+  if (t->cut) fputs("the trace is incomplete: memory ran out, or there were too many records\n", stderr);
   if (t->profile) trace_profile(t, stderr);
   return TN_OK;
 }
@@ -241,7 +241,7 @@ void trace_free(run_trace *t)
 {
   for (size_t i = 0; i < t->n_nodes; i++) {
     free(t->nodes[i].key);
-    free((char *)t->nodes[i].name); /* and what stands behind it */
+    free((char *)t->nodes[i].name); /* and the strings stored after it */
   }
   free(t->nodes);
   free(t->places);

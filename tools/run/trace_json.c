@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tenon run --trace FILE.json: the steps in Chrome's trace format, which Perfetto and chrome://tracing read. A device is a
- * process, a worker is a thread; what waited, while others ran, is an asynchronous slice. */
+/* tenon run --trace FILE.json: writes the steps in Chrome's trace format, for Perfetto and chrome://tracing. A device is a
+ * process, a worker is a thread; a node that waited while others ran is an asynchronous slice. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <tools/run/trace.h>
 
-/* A JSON string; jansson sees to its bytes. */
+/* A JSON string; jansson escapes it. */
 static void add_string(tool_text *out, const char *text)
 {
   json_t *value = tool_json_text(text);
@@ -23,7 +23,7 @@ static void add_key(tool_text *out, const char *key, const char *text)
   add_string(out, text);
 }
 
-/* Microseconds, whatever the locale. */
+/* Microseconds, independent of the locale. */
 static void add_time(tool_text *out, const char *key, int64_t ns)
 {
   tool_text_printf(out, ", \"%s\": %" PRId64 ".%03d", key, ns / 1000, (int)(ns % 1000));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What to do about a plugin, by what the library says of it. Each part stands in a message of core/registry, or comes from the
- * dynamic linker; tests/tools/runtimes.sh looks whether it still does. The first that fits counts. */
+/* Advice about a plugin, selected by the library's message. Each key is part of a message in core/registry or of the dynamic
+ * linker; tests/tools/runtimes.sh checks this. The first match is used. */
 #include <string.h>
 
 #include <tools/runtimes/runtimes.h>
@@ -8,69 +8,69 @@
 static const struct {
   const char *part, *advice;
 } advices[] = {
-  { "it is disabled: ", "It was switched off on purpose. To have it, take it out of what is named there." },
-  { ".conf', line ", "Correct that line of the file beside the plugin: enabled=yes or no, rank=0 to 1000, option.KEY=VALUE." },
-  { "static build: ", "This program is linked statically: use one that is not, or link the plugin into it (tn_runtime_preload)." },
+  { "it is disabled: ", "It was disabled deliberately. To enable it, remove it from the named setting." },
+  { ".conf', line ", "Correct this line of the plugin's .conf file: enabled=yes or no, rank=0 to 1000, option.KEY=VALUE." },
+  { "static build: ", "This program is statically linked: use a dynamically linked one, or link the plugin into it (tn_runtime_preload)." },
   { "not a runtime plugin (no ",
-    "It is another kind of library: move it out of the plugin folder. If it is yours, say TN_PLUGIN_MANIFEST in one of its files." },
-  { "cut short", "The file is incomplete: copy, install or build it again." },
-  { "became shorter", "The file is being written: try again, and install by renaming." },
-  { "damaged", "The file is damaged: copy, install or build it again." },
-  { "not a shared object", "It is no plugin: move it out of the plugin folder." },
-  { "this process runs on ", "It was built for another kind of machine: get or build it for this one." },
-  { "this process needs ", "It was built for another kind of process: get or build one with as many bits." },
-  { "this process is little-endian", "It was built for another kind of machine: get or build it for this one." },
-  { "ELF type ", "It is a program or an object file, no shared object: link it with -shared." },
-  { "the plugin is older", "Get a newer version of the plugin, or build it again with the headers of this library." },
-  { "the library is older", "Update Tenon, or get a version of the plugin that was made for this one." },
-  { "manifest and its code disagree", "Its author must make the arguments of TN_PLUGIN_MANIFEST equal to what tn_plugin says." },
-  { "manifest: ", "Its author must correct the arguments of TN_PLUGIN_MANIFEST and build it again." },
-  { "manifest, byte ", "Its author must correct the arguments of TN_PLUGIN_MANIFEST and build it again." },
-  { "everybody may write to it", "Take that right away from what is named: chmod o-w." },
-  { "belongs to user ", "Install it as root: a process with more rights than its caller takes root's files only." },
-  { "a group may write to it", "Take that right away from what is named: chmod g-w." },
-  { "permission denied", "Give your user the right to read it: chmod a+r." },
-  { "may not be looked at by this user", "Give your user the right to enter that folder: chmod a+x." },
-  { "more than 40 symbolic links", "The links go in a circle: remove them, and put the file there." },
-  { "it has no entry ", "Its author says TN_PLUGIN_DEFINE in one of its files, compiled with the same -DTN_PLUGIN as the rest." },
-  { "undefined symbol", "It needs a function that no library has which it was linked with: its author links it with -Wl,-z,defs." },
+    "It is a different kind of library: move it out of the plugin folder. If it is your plugin, add TN_PLUGIN_MANIFEST to a source file." },
+  { "cut short", "The file is incomplete: copy, install or rebuild it." },
+  { "became shorter", "The file is being written: try again. Install plugins by renaming." },
+  { "damaged", "The file is damaged: copy, install or rebuild it." },
+  { "not a shared object", "It is not a plugin: move it out of the plugin folder." },
+  { "this process runs on ", "It was built for a different machine type: get or build a version for this machine." },
+  { "this process needs ", "It was built for a different word size: get or build a version for this process." },
+  { "this process is little-endian", "It was built for a different machine type: get or build a version for this machine." },
+  { "ELF type ", "It is a program or an object file, not a shared object: link it with -shared." },
+  { "the plugin is older", "Get a newer version of the plugin, or rebuild it with the headers of this library." },
+  { "the library is older", "Update Tenon, or get a version of the plugin for this version." },
+  { "manifest and its code disagree", "Its author must make the arguments of TN_PLUGIN_MANIFEST match the fields of tn_plugin." },
+  { "manifest: ", "Its author must correct the arguments of TN_PLUGIN_MANIFEST and rebuild it." },
+  { "manifest, byte ", "Its author must correct the arguments of TN_PLUGIN_MANIFEST and rebuild it." },
+  { "everybody may write to it", "Remove write permission for others: chmod o-w." },
+  { "belongs to user ", "Install it as root: a process with elevated privileges loads only files owned by root." },
+  { "a group may write to it", "Remove write permission for the group: chmod g-w." },
+  { "permission denied", "Grant your user read permission: chmod a+r." },
+  { "may not be looked at by this user", "Grant your user search permission for that folder: chmod a+x." },
+  { "more than 40 symbolic links", "The links form a loop: replace them with the file." },
+  { "it has no entry ", "Its author must add TN_PLUGIN_DEFINE to one source file, compiled with the same -DTN_PLUGIN as the others." },
+  { "undefined symbol", "It needs a function that none of its libraries provides: its author should link it with -Wl,-z,defs." },
   { "cannot open shared object file",
-    "A library that it needs is not installed: install the one that is named; ldd shows all of them." },
-  { "the dynamic linker does not open it", "The system's linker refuses it, for the reason that it gives; ldd says more." },
-  { "lacks the required callback", "Its author must fill in that slot of the session factory." },
-  { "brings no session factory", "Its author must give tn_plugin a list of session factories." },
-  { "none of its session factories is called ", "Its author must give a factory the name that the manifest says." },
-  { "is no name for a runtime", "Its author must give it another name: [a-z][a-z0-9_.]*, best with a vendor's prefix." },
-  { "exists already", "Two plugins have one name: remove one of them, or get one that has another." },
+    "A required library is not installed: install the named library; ldd lists all of them." },
+  { "the dynamic linker does not open it", "The dynamic linker rejects it for the given reason; run ldd for details." },
+  { "lacks the required callback", "Its author must set this callback in the session factory." },
+  { "brings no session factory", "Its author must add a list of session factories to tn_plugin." },
+  { "none of its session factories is called ", "Its author must give a factory the name in the manifest." },
+  { "is no name for a runtime", "Its author must rename it: [a-z][a-z0-9_.]*, preferably with a vendor prefix." },
+  { "exists already", "Two plugins have the same name: remove one of them, or get one with another name." },
   { "another one of this name goes before it", "Remove one of the two, or change the order of the folders." },
-  { "struct_size", "It was not built with Tenon's headers, or its author left struct_size out." },
-  { "the file was replaced", "It was replaced just now: try again." },
-  { "the file was changed", "It was changed just now: try again." },
-  { "took all of the ", "Do not use it before its author has looked: it takes memory without end. If it needs as much, "
-                        "TENON_PROBE_MEMORY_MB gives it more." },
-  { " ended it; the last step", "Do not use it: it would end your program in the same way. Tell its author the signal and the step; "
-                                "a debugger finds the place." },
-  { "it ended its process", "Do not use it: it would end your program. Tell its author: a plugin never calls exit." },
-  { "it was not ready after ", "Do not use it: it would hang your program. If its device is that slow, TENON_PROBE_TIMEOUT_MS gives it "
-                               "more time." },
-  { "cannot run: ", "The probe program is part of Tenon: install it again, or set TENON_PROBE_PROGRAM to where it is." },
-  { "it loads, and refuses a session", "Give it the settings that it asks for: the target is NAME:KEY=VALUE,... or a line "
-                                       "option.KEY=VALUE in its .conf file. If it asks for none, tell its author." },
-  { "UNAVAILABLE", "It works, but not on this machine, for the reason that it gives. Other runtimes are not disturbed." },
-  { "its name is no plugin's", "If it is a plugin, rename it, as acme-fast.so to acme_fast.so; else move it out of the folder." },
-  { "it does not exist", "Make the folder, or take it out of the list." },
-  { "' does not exist", "Give the path of a file that is there." },
-  { "symbolic links go in a circle", "Remove the links, or take the folder out of the list." },
-  { "it is no folder", "Take it out of the list: folders are wanted, not files." },
-  { "has an empty element", "Take the colon too much out of TENON_PLUGIN_PATH." },
-  { "has a control character", "Write the folder anew, without line ends and tabs." },
-  { "not an absolute path", "Write the folder with its whole path, from / on." },
-  { "is not name=rank", "Write TENON_RANK as NAME=RANK,NAME=RANK with ranks from 0 to 1000." },
+  { "struct_size", "It was not built with Tenon's headers, or its author did not set struct_size." },
+  { "the file was replaced", "It has just been replaced: try again." },
+  { "the file was changed", "It has just been modified: try again." },
+  { "took all of the ", "Do not use it until its author has checked it: its memory use is unbounded. If it needs this much, "
+                        "increase TENON_PROBE_MEMORY_MB." },
+  { " ended it; the last step", "Do not use it: it would crash your program in the same way. Report the signal and the step to its author; "
+                                "a debugger finds the location." },
+  { "it ended its process", "Do not use it: it would end your program. Report this to its author: a plugin must not call exit." },
+  { "it was not ready after ", "Do not use it: it would hang your program. If its device is this slow, increase "
+                               "TENON_PROBE_TIMEOUT_MS." },
+  { "cannot run: ", "The probe program is part of Tenon: reinstall it, or set TENON_PROBE_PROGRAM to its path." },
+  { "it loads, but refuses a session", "Set the options that it requires: in the target, NAME:KEY=VALUE,..., or as a line "
+                                       "option.KEY=VALUE in its .conf file. If it names none, report this to its author." },
+  { "UNAVAILABLE", "It works, but not on this machine, for the given reason. Other runtimes are not affected." },
+  { "its name is not a plugin name", "If it is a plugin, rename it, for example acme-fast.so to acme_fast.so; otherwise move it out of the folder." },
+  { "it does not exist", "Create the folder, or remove it from the list." },
+  { "' does not exist", "Specify the path of an existing file." },
+  { "symbolic links go in a circle", "Remove the links, or remove the folder from the list." },
+  { "it is no folder", "Remove it from the list: the list must contain folders, not files." },
+  { "has an empty element", "Remove the extra colon from TENON_PLUGIN_PATH." },
+  { "has a control character", "Retype the folder's path without line breaks and tabs." },
+  { "not an absolute path", "Use the folder's absolute path, starting with /." },
+  { "is not name=rank", "Set TENON_RANK to NAME=RANK,NAME=RANK with ranks from 0 to 1000." },
 };
 
 const char *runtimes_advice(const char *reason)
 {
   for (size_t i = 0; i < sizeof(advices) / sizeof(advices[0]); i++)
     if (strstr(reason, advices[i].part) != NULL) return advices[i].advice;
-  return "Tell its author what stands there.";
+  return "Report this message to its author.";
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tenon runtimes doctor: where plugins are looked for, what is there, and for everything that is wrong what to do about it. Plugins
- * that look well are tried in processes of their own. */
+/* tenon runtimes doctor: lists the plugin folders and plugins, and for each problem its cause and a fix. Plugins without a
+ * visible problem are probed in separate processes. */
 #include <dirent.h>
 #include <getopt.h>
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 typedef struct doctor {
   json_t *problems, *notes, *folders, *good;
   bool json, probe;
-  bool cannot_probe; /* said once */
+  bool cannot_probe; /* reported once */
 } doctor;
 
 static void add(json_t *list, const char *what, const char *reason)
@@ -34,10 +34,10 @@ static void print_list(const json_t *list, const char *title)
 
 /* ---- folders and the environment ---- */
 
-/* Libraries that are passed over by their names, which the author may not have meant. */
+/* Libraries skipped because of their file names, possibly unintentionally. */
 static void look_at_names(doctor *d, const char *folder)
 {
-  static const char reason[] = "its name is no plugin's: wanted [a-z][a-z0-9_]*.so";
+  static const char reason[] = "its name is not a plugin name: expected [a-z][a-z0-9_]*.so";
   DIR *dir = opendir(folder);
   const struct dirent *entry;
   while (dir != NULL && (entry = readdir(dir)) != NULL) {
@@ -51,12 +51,12 @@ static void look_at_names(doctor *d, const char *folder)
   if (dir != NULL) closedir(dir);
 }
 
-/* A folder that is not there is no fault: that of the installation may have no plugins. */
+/* A missing folder is not an error: the installation may have no plugins. */
 static tn_status look_at_folders(doctor *d, tn_error *err)
 {
   const char *path = NULL, *fault = NULL;
   tn_status status;
-  if (!d->json) printf("Plugins are looked for in\n");
+  if (!d->json) printf("Plugin folders\n");
   for (size_t i = 0; (status = tn_runtime_directory_at(i, &path, &fault, err)) == TN_OK; i++) {
     json_t *entry = json_object();
     tool_json_set(entry, "path", tool_json_text(path));
@@ -91,7 +91,7 @@ static tn_status look_at_notes(doctor *d, tn_error *err)
 
 /* ---- plugins ---- */
 
-/* What was tried of it: runtimes ran a step, kernel plugins registered. */
+/* Adds a working plugin: a runtime has run a step, a kernel plugin has registered its kernels. */
 static void well(doctor *d, const tn_runtime_info *info)
 {
   bool registers = d->probe && !d->cannot_probe && strcmp(info->kind, "kernels") == 0;
@@ -101,7 +101,7 @@ static void well(doctor *d, const tn_runtime_info *info)
   tool_json_append(d->good, tool_json_text(info->name));
 }
 
-/* Tries one that looks well; false when something is wrong. */
+/* Probes a plugin without a visible problem; false if the probe fails. */
 static bool try_plugin(doctor *d, const tn_runtime_info *info, const char *what)
 {
   tn_error err = TN_ERROR_INIT;
@@ -115,10 +115,10 @@ static bool try_plugin(doctor *d, const tn_runtime_info *info, const char *what)
     d->cannot_probe = true;
     good = true;
   } else if (report.verdict == TN_PROBE_ERROR && report.status == TN_UNAVAILABLE) {
-    add(d->notes, what, reason); /* P-41: it is well, the machine has nothing for it */
+    add(d->notes, what, reason); /* P-41: the plugin works, but this machine lacks its device */
   } else if (runtimes_refuses_session(&report)) {
     tool_text why = { 0 };
-    tool_text_printf(&why, "it loads, and refuses a session with nothing but its name: %s", reason);
+    tool_text_printf(&why, "it loads, but refuses a session without settings: %s", reason);
     add(d->notes, what, why.data);
     tool_text_free(&why);
   } else if (!good) {
@@ -148,7 +148,7 @@ static void look_at(doctor *d, const tn_runtime_info *info)
 
 static tn_status look_at_plugins(doctor *d, tn_error *err)
 {
-  if (!d->json) printf("\n%s\n", d->probe ? "These work: a session of each ran a step" : "These work, as far as their manifests tell");
+  if (!d->json) printf("\n%s\n", d->probe ? "Working (a session of each ran a step)" : "Working, according to their manifests");
   for (size_t n = 0;; n++) {
     tn_runtime_info info;
     memset(&info, 0, sizeof(info));
@@ -179,7 +179,7 @@ static int finish(doctor *d)
   }
   print_list(d->problems, "PROBLEM");
   print_list(d->notes, "note   ");
-  if (n == 0) printf("\nNothing is wrong.\n");
+  if (n == 0) printf("\nNo problems found.\n");
   else printf("\n%zu problem%s\n", n, n == 1 ? "" : "s");
   return n == 0 ? TOOL_OK : TOOL_FAILED;
 }
@@ -202,7 +202,7 @@ int runtimes_doctor(int argc, char **argv)
   d.notes = json_array();
   d.folders = json_array();
   d.good = json_array();
-  tn_set_log_level(TN_LOG_ERROR); /* it says everything itself */
+  tn_set_log_level(TN_LOG_ERROR); /* doctor reports everything itself */
   tn_status status = look_at_folders(&d, &err);
   if (status == TN_OK) status = look_at_plugins(&d, &err);
   if (status == TN_OK) status = look_at_notes(&d, &err);

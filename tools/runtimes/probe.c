@@ -11,11 +11,11 @@
 
 #include <tools/runtimes/runtimes.h>
 
-/* ---- what a runtime says ---- */
+/* ---- messages of a runtime ---- */
 
 typedef struct listener {
   json_t *notes;
-  int32_t level; /* that is shown at once, as always */
+  int32_t level; /* level up to which messages are also printed, as usual */
 } listener;
 
 static void hear(void *user, int32_t level, const char *line)
@@ -26,7 +26,7 @@ static void hear(void *user, int32_t level, const char *line)
   if (level <= l->level) fprintf(stderr, "tenon: %s: %s\n", names[level], line);
 }
 
-/* notes: the lines of the log at level info, in which a runtime says what it found for the session. */
+/* notes: log lines at level info, in which a runtime describes the session's resources. */
 static tn_status create_session(const tn_session_options *options, json_t *notes, tn_session **out, tn_error *err)
 {
   listener l = { notes, TN_LOG_DEBUG };
@@ -50,7 +50,7 @@ static tn_status set_option(tn_session_options *options, char *text, tn_error *e
   return status;
 }
 
-/* The devices that a session with these options has; without a session nothing, and err says why. */
+/* Adds the devices of a session with these options; if the session cannot be created, nothing, and sets err. */
 static json_t *list_devices(const tn_session_options *options, json_t *notes, tn_error *err)
 {
   tn_session *session = NULL;
@@ -86,7 +86,7 @@ static void print_notes(const json_t *notes)
   for (size_t i = 0; i < json_array_size(notes); i++) printf("note: %s\n", json_string_value(json_array_get(notes, i)));
 }
 
-/* The lines, and the name that was chosen, null for none. */
+/* Adds the lines and the chosen name, or null. */
 static int explain_json(char *text, json_t *devices, json_t *notes)
 {
   json_t *root = json_object(), *lines = json_array(), *chosen = json_null();
@@ -112,7 +112,7 @@ static int explain(tn_session_options *options, bool json)
   char *text = tool_alloc(room, 1);
   tn_status status;
   while ((status = tn_explain_selection(options, text, room, &needed, &err)), needed >= room) {
-    free(text); /* what is told may change when a plugin was loaded for it */
+    free(text); /* loading a plugin may change the explanation */
     room = needed + 4096;
     text = tool_alloc(room, 1);
   }
@@ -148,7 +148,7 @@ int runtimes_explain(int argc, char **argv)
     else if (c != 'o')
       result = tool_bad_option("runtimes", c, argv);
     else if (strchr(optarg, '=') == NULL)
-      result = tool_usage("runtimes", "--option '%s': FIELD=VALUE is wanted", optarg);
+      result = tool_usage("runtimes", "--option '%s': expected FIELD=VALUE", optarg);
     else
       status = set_option(options, optarg, &err);
     if (result != TOOL_OK) break;
@@ -185,7 +185,7 @@ const char *runtimes_try(const char *path, int64_t timeout_ms, tn_probe_report *
   return verdicts[report->verdict];
 }
 
-/* [a-z][a-z0-9_]*.so, with 64 characters in front of the ending at most (P-06). */
+/* [a-z][a-z0-9_]*.so, with at most 64 characters before the suffix (P-06). */
 bool runtimes_name_is_looked_at(const char *path)
 {
   const char *slash = strrchr(path, '/'), *name = slash != NULL ? slash + 1 : path;
@@ -194,7 +194,7 @@ bool runtimes_name_is_looked_at(const char *path)
   return strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_") == size - 3;
 }
 
-/* An error, and the nearest name that is looked at. */
+/* Sets an error with the nearest valid name. */
 static void refuse_name(const char *path, tn_error *err)
 {
   const char *slash = strrchr(path, '/'), *name = slash != NULL ? slash + 1 : path;
@@ -208,7 +208,7 @@ static void refuse_name(const char *path, tn_error *err)
     if (near.length < 64) tool_text_printf(&near, "%c", letter || other ? c : '_');
   }
   tn_error_set(err, TN_INVALID_ARGUMENT,
-               "it is well, and yet not found in a folder of plugins: its name is no plugin's: wanted [a-z][a-z0-9_]*.so (did you mean "
+               "it works, but would not be found in a plugin folder: its name is not a plugin name: expected [a-z][a-z0-9_]*.so (did you mean "
                "'%s.so'?)",
                near.length > 0 ? near.data : "plugin");
   tool_text_free(&near);
@@ -243,7 +243,7 @@ static void probe_json(json_t *array, const char *path, const char *verdict, con
   tool_json_append(array, entry);
 }
 
-/* True when all went well. */
+/* True if the probe succeeded. */
 static bool probe_file(const char *file, int64_t timeout_ms, json_t *array)
 {
   tn_error err = TN_ERROR_INIT;
@@ -260,11 +260,11 @@ static bool probe_file(const char *file, int64_t timeout_ms, json_t *array)
   if (array != NULL)
     probe_json(array, path, verdict, &report, well ? "" : text);
   else if (well)
-    printf("%s: well, %.1f ms: %s\n", path, (double)report.duration_us / 1e3, what_was_tried(&report));
+    printf("%s: OK, %.1f ms: %s\n", path, (double)report.duration_us / 1e3, what_was_tried(&report));
   else
-    printf("%s: %s%s%s\n  %s\n  %s\n", path, verdict, runtimes_refuses_session(&report) ? ": it loads, and refuses a session in " : "",
+    printf("%s: %s%s%s\n  %s\n  %s\n", path, verdict, runtimes_refuses_session(&report) ? ": it loads, but refuses a session in " : "",
            runtimes_refuses_session(&report) ? report.step : "", text,
-           runtimes_advice(runtimes_refuses_session(&report) ? "it loads, and refuses a session" : text));
+           runtimes_advice(runtimes_refuses_session(&report) ? "it loads, but refuses a session" : text));
   fflush(stdout);
   free(text);
   free(path);
@@ -291,9 +291,9 @@ int runtimes_probe(int argc, char **argv)
     errno = 0;
     timeout = strtol(optarg, &end, 10);
     if (errno != 0 || end == optarg || *end != '\0' || timeout < 1)
-      return tool_usage("runtimes", "--timeout '%s': milliseconds, 1 or more, are wanted", optarg);
+      return tool_usage("runtimes", "--timeout '%s': expected a number of milliseconds, 1 or more", optarg);
   }
-  if (optind == argc) return tool_usage("runtimes", "probe: which file?");
+  if (optind == argc) return tool_usage("runtimes", "probe: no file was given");
   if (json) array = json_array();
   for (int i = optind; i < argc; i++) well = probe_file(argv[i], timeout, array) && well;
   if (json) {
@@ -306,11 +306,11 @@ int runtimes_probe(int argc, char **argv)
 
 /* ---- conform ---- */
 
-/* Beside this program, else on the PATH. */
+/* In the folder of this program, else in PATH. */
 int runtimes_conform(int argc, char **argv)
 {
   char self[PATH_MAX];
-  if (argc < 2) return tool_usage("runtimes", "conform: which file?");
+  if (argc < 2) return tool_usage("runtimes", "conform: no file was given");
   ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
   char **arguments = tool_alloc((size_t)argc + 1, sizeof(*arguments));
   static char program_name[] = "tenon-conformance";
@@ -341,15 +341,15 @@ int runtimes_cache(int argc, char **argv)
   size_t n = 0;
   if (argc > 2) return runtimes_too_many(argv[2]);
   if (argc == 2 && strcmp(argv[1], "clear") != 0)
-    return tool_usage("runtimes", "unknown command 'runtimes cache %s', wanted 'clear' or nothing", argv[1]);
+    return tool_usage("runtimes", "unknown command 'runtimes cache %s', expected 'clear' or nothing", argv[1]);
   if (tn_runtime_cache_path(path, sizeof(path), NULL, &err) != TN_OK) return tool_fail(&err);
   if (path[0] == '\0') {
-    printf("no verdicts are kept: neither TENON_CACHE_DIR nor XDG_CACHE_HOME nor HOME names a folder\n");
+    printf("probe results are not cached: none of TENON_CACHE_DIR, XDG_CACHE_HOME and HOME names a folder\n");
     return TOOL_OK;
   }
   if (argc == 2) {
     if (tn_runtime_clear_cache(&n, &err) != TN_OK) return tool_fail(&err);
-    printf("%zu verdict%s forgotten\n", n, n == 1 ? "" : "s");
+    printf("%zu probe result%s deleted\n", n, n == 1 ? "" : "s");
     return TOOL_OK;
   }
   printf("%s\n", path);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tenon runtimes: the runtimes and kernel plugins that are found, and why one cannot be used. */
+/* tenon runtimes: lists runtimes and kernel plugins, and why some cannot be used. */
 #include <getopt.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -15,24 +15,23 @@ static const char help[] =
     "       tenon runtimes conform FILE [ARGUMENT...]\n"
     "       tenon runtimes cache [clear]\n"
     "\n"
-    "Runtimes and kernel plugins. They are looked for in the folders of TENON_PLUGIN_PATH, then in that of\n"
-    "the installation.\n"
+    "Examines runtimes and kernel plugins. Plugins are searched in the folders of TENON_PLUGIN_PATH, then in\n"
+    "the installation's folder.\n"
     "\n"
-    "  list        lists them without running any of their code\n"
-    "  explain     says how a target and options choose a runtime, what each of them says to it, and which\n"
-    "              devices a session has then\n"
-    "  probe       opens, asks and initialises plugins, each in a process of its own that may crash or hang\n"
-    "  doctor      looks for everything that is wrong, and says what to do about it; ends with 1 when\n"
-    "              there is something\n"
-    "  conform     runs tenon-conformance on a plugin\n"
-    "  cache       where the verdicts of probes are kept; clear forgets them\n"
+    "  list        list plugins without running their code\n"
+    "  explain     show how a target and options select a runtime, how each runtime answers, and which\n"
+    "              devices the session gets\n"
+    "  probe       load, query and initialise plugins, each in a separate process that may crash or hang\n"
+    "  doctor      look for problems and suggest fixes; exits with status 1 if there is any problem\n"
+    "  conform     run tenon-conformance on a plugin\n"
+    "  cache       show where probe results are cached; 'clear' deletes them\n"
     "\n"
-    "  --load      load each of them, so that what only shows then is found out, too\n"
-    "  --option FIELD=VALUE  an option of the session\n"
-    "  --timeout MS          how long a plugin may take (TENON_PROBE_TIMEOUT_MS, or 5000)\n"
-    "  --no-probe  without trying the plugins\n"
-    "  --json      as JSON\n"
-    "  -h, --help  show this text\n";
+    "  --load      load each plugin, which finds problems that only loading reveals\n"
+    "  --option FIELD=VALUE  set a session option\n"
+    "  --timeout MS          time limit for a plugin (default: TENON_PROBE_TIMEOUT_MS, or 5000)\n"
+    "  --no-probe  do not probe plugins\n"
+    "  --json      print JSON\n"
+    "  -h, --help  show this help\n";
 
 static const char *or_empty(const char *text) { return text != NULL ? text : ""; }
 
@@ -50,7 +49,7 @@ static void add_row(tool_table *table, const tn_runtime_info *info, const char *
   tool_table_cell(table, "%s", or_empty(info->name)[0] != '\0' ? info->name : "-");
   tool_table_cell(table, "%s", or_empty(info->kind)[0] != '\0' ? info->kind : "-");
   tool_table_cell(table, "%s", or_empty(info->version)[0] != '\0' ? info->version : "-");
-  if (or_empty(info->name)[0] == '\0') { /* no manifest was read */
+  if (or_empty(info->name)[0] == '\0') { /* the manifest was not read */
     tool_table_cell(table, "-");
     tool_table_cell(table, "-");
   } else {
@@ -60,7 +59,7 @@ static void add_row(tool_table *table, const tn_runtime_info *info, const char *
   tool_table_cell(table, "%s", or_empty(info->types)[0] != '\0' ? info->types : "-");
   tool_table_cell(table, "%s", failure != NULL ? "unusable" : state(info));
   tool_table_cell(table, "%s", or_empty(info->file)[0] != '\0' ? info->file : or_empty(info->origin));
-  /* The reason on a line of its own: it is a sentence. */
+  /* The reason is a sentence, so it gets its own line. */
   if (reason[0] == '\0') return;
   if (failure == NULL && or_empty(info->shadowed_by)[0] != '\0')
     tool_table_cell(table, "  %s: %s", reason, info->shadowed_by);
@@ -92,7 +91,7 @@ static void add_json(json_t *array, const tn_runtime_info *info, const char *fai
   tool_json_append(array, entry);
 }
 
-/* Loads a runtime that seems usable; gives back why that failed, NULL when it did not. */
+/* Loads a runtime that appears usable; returns the error text, or NULL on success. */
 static char *try_load(tn_runtime_info *info)
 {
   tn_error err = TN_ERROR_INIT;
@@ -141,7 +140,7 @@ static int list(bool load, tool_table *table, json_t *array)
   tn_error_clear(&err);
   if (array == NULL) tool_hint_no_runtime();
   if (array == NULL && !tn_runtime_loads_files())
-    fputs("This tenon is linked statically: it has the runtimes that it carries and loads no files.\n", stderr);
+    fputs("This tenon is statically linked: only its built-in runtimes are available; it cannot load plugins.\n", stderr);
   return TOOL_OK;
 }
 
@@ -181,7 +180,7 @@ static int run_list(int argc, char **argv)
   return status;
 }
 
-int runtimes_too_many(const char *argument) { return tool_usage("runtimes", "'%s' is one argument too many", argument); }
+int runtimes_too_many(const char *argument) { return tool_usage("runtimes", "unexpected argument '%s'", argument); }
 
 static int run(int argc, char **argv)
 {
@@ -205,4 +204,4 @@ static int run(int argc, char **argv)
   return status;
 }
 
-const tool_command tool_cmd_runtimes = { "runtimes", "the runtimes that are found, and what is wrong with them", help, run };
+const tool_command tool_cmd_runtimes = { "runtimes", "list and diagnose runtimes", help, run };

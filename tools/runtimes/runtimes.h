@@ -11,25 +11,25 @@ int runtimes_doctor(int argc, char **argv);
 int runtimes_conform(int argc, char **argv);
 int runtimes_cache(int argc, char **argv);
 
-int runtimes_too_many(const char *argument); /* one argument too many */
+int runtimes_too_many(const char *argument); /* reports an unexpected argument */
 
-/* "CODE: message caused by: ..." in one line; to be freed. */
+/* Returns "CODE: message caused by: ..." on one line; the caller frees it. */
 char *runtimes_error_line(const tn_error *err);
 
-/* An absolute path of the file; to be freed. */
+/* Returns the absolute path of the file; the caller frees it. */
 char *runtimes_absolute(const char *path);
 
-/* Probes a file and says how it went: "well", "error", "signal", "exit", "timeout", "memory" or "not run". `err` has the words.
- */
+/* Probes a file and returns the result: "well", "error", "signal", "exit", "timeout", "memory" or "not run". `err` receives the
+ * message. */
 const char *runtimes_try(const char *path, int64_t timeout_ms, tn_probe_report *report, tn_error *err);
 
-/* Whether a file of this name is looked at in a folder of plugins. */
+/* Whether a file of this name is considered in a plugin folder. */
 bool runtimes_name_is_looked_at(const char *path);
 
-/* Whether the probe came as far as a session, which the plugin then refused. */
+/* Whether the plugin loaded but refused to create a session. */
 bool runtimes_refuses_session(const tn_probe_report *report);
 
-/* What to do about a plugin that is refused or whose probe went wrong for this reason (runtimes_advice.c). */
+/* Advice for a plugin that was rejected or whose probe failed for this reason (advice.c). */
 const char *runtimes_advice(const char *reason);
 
 #endif
