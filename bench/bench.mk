@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # `make bench` builds bench/bench, which prints a table and writes bench/results.json in the build folder: name, value, unit,
-# runtime, threads. BENCH_FLAGS goes to the program, as in make bench BENCH_FLAGS='--only chain*'.
+# runtime, threads. BENCH_FLAGS is passed to the program, as in make bench BENCH_FLAGS='--only chain*'.
 TN_BENCH_FILES = \
   bench/bench.h \
   bench/branches.c \
@@ -46,7 +46,7 @@ endif
 bench_bench_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS) $(TN_BENCH_OPENCL)
 bench_bench_LDADD = libtenon.la $(JANSSON_LIBS) $(TN_MATH_LIBS) -lpthread -ldl
 
-# What bench/compare runs: one model on Tenon, in a process of its own. A test runs it, too.
+# Run by bench/compare, and by a test: one model on Tenon, in a separate process.
 check_PROGRAMS += bench/model
 bench_model_SOURCES = \
   bench/memory.c \
@@ -80,7 +80,7 @@ EXTRA_DIST += \
 distclean-local:
 	-rm -rf compare
 
-# bench/pool: what the worker pool costs. It links the core, whose names the library does not show.
+# bench/pool: the cost of the worker pool. It links the core, whose names the library does not export.
 EXTRA_PROGRAMS += bench/pool
 bench_pool_SOURCES = bench/bench.h bench/common.c bench/pool.c
 bench_pool_LDADD = libtenon_core.la $(TN_CORE_LIBS)

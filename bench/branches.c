@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Branches of heavy kernels that cannot share their work: two chains side by side, as one step of a runtime. Each number that such
- * a kernel makes needs the one before it. */
+/* Branches of heavy kernels that cannot divide their work: two parallel chains in one step. Each number that such a
+ * kernel computes depends on the previous one. */
 #include <bench/bench.h>
 #include <stdio.h>
 #include <tenon/op.h>

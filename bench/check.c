@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bench/check NAME: one fixed step, for bench/check.sh to count its instructions; without NAME lists the steps.
+/* bench/check NAME: runs one fixed step, for bench/check.sh to count its instructions; without NAME lists the steps.
  *
  * Nothing here depends on the time, on addresses or on the processor beyond its vector width: graphs and values are
  * fixed, the step runs on the calling thread with the library's own kernels, and twice before it is counted. */
@@ -18,12 +18,12 @@ typedef struct fixed {
   char *path;
 } fixed;
 
-/* bench/check.sh has the instructions between entering and leaving this function counted. */
+/* bench/check.sh counts the instructions between entering and leaving this function. */
 void bench_counted(void (*fn)(fixed *), fixed *f);
 __attribute__((noinline, noclone)) void bench_counted(void (*fn)(fixed *), fixed *f)
 {
   fn(f);
-  __asm__ volatile("" ::: "memory"); /* the call is not the last thing done, so it is no jump */
+  __asm__ volatile("" ::: "memory"); /* keeps the call from becoming a tail call */
 }
 
 static void open_session(fixed *f, tn_graph *graph, int level)
@@ -62,7 +62,7 @@ static void run_names(fixed *f)
 
 static void import(fixed *f) { tn_graph_unref(bench_import(&f->bytes)); }
 
-/* From the file to the first result, and everything freed again. */
+/* From the file to the first result, including freeing everything. */
 static void load(fixed *f)
 {
   tn_error err = TN_ERROR_INIT;
@@ -127,7 +127,7 @@ static tn_tensor *ramp(const int64_t *dims, int32_t rank)
   return t;
 }
 
-/* Twenty additions of vectors, which the planner may run as one. */
+/* Twenty additions of vectors, which the planner may fuse. */
 static void make_vectors(fixed *f)
 {
   int64_t n = 4096;

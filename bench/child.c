@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Processes that are measured as a whole. A child tells its own peak: the one that wait4 and getrusage give begins with what its
- * parent had, as Linux keeps it over fork, vfork and exec. */
+/* Measures whole processes. A child reports its own peak memory: the value of wait4 and getrusage includes its
+ * parent's, as Linux keeps it across fork, vfork and exec. */
 #include <bench/bench.h>
 #include <errno.h>
 #include <stdio.h>
@@ -15,7 +15,7 @@ int bench_child_done(void)
   return fflush(stdout) == 0 ? 0 : 1;
 }
 
-/* Starts the program with its output in a pipe, whose other end is returned. */
+/* Starts the program with its output in a pipe, and returns the other end. */
 static int start(const bench *b, const char *option, const char *value, pid_t *pid)
 {
   char *argv[] = { (char *)b->self, (char *)option, (char *)value, NULL };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Clock, memory and the end of a program that measures, for bench/bench and bench/check. */
+/* Clock, memory and fatal errors for bench/bench and bench/check. */
 #include <bench/bench.h>
 #include <stdio.h>
 #include <stdlib.h>

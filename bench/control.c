@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What control flow and state cost: a loop's turn, a session's life, closing with a blocked step, time limits. */
+/* The cost of control flow and state: a loop iteration, creating and destroying a session, closing with a blocked step,
+ * time limits. */
 #include <bench/bench.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -16,7 +17,7 @@
   NODE(name, "Const", inputs, T("dtype", type) "attr { key: 'value' value { tensor { dtype: " type \
        " tensor_shape { } " field ": " value " } } }")
 
-/* As TensorFlow writes a while loop: x goes round while it is less than `turns`. */
+/* A while loop as TensorFlow writes it: x circulates while it is less than `turns`. */
 #define LOOP(turns)                                                                                              \
   NODE("x", "Placeholder", "", T("dtype", "DT_INT32"))                                                           \
   NODE("enter", "Enter", IN("x"), INT32 "attr { key: 'frame_name' value { s: 'w' } }")                           \
@@ -40,7 +41,7 @@
 #define FUNC(key, name) "attr { key: '" key "' value { func { name: '" name "' } } }"
 #define ONE_INT(key) "attr { key: '" key "' value { list { type: DT_INT32 } } }"
 
-/* The same loop by functions. */
+/* The same loop with functions. */
 #define FUNCTION_LOOP(turns)                                                                                          \
   "library { function { " SIGNATURE("More", "y", "DT_BOOL") BODY_SCALAR("k", turns)                                   \
   BODY("less", "Less", IN("x") IN("k:output:0"), INT32) "ret { key: 'y' value: 'less:z:0' } }\n"                      \
@@ -49,7 +50,7 @@
   NODE("x", "Placeholder", "", T("dtype", "DT_INT32"))                                                                \
   NODE("exit", "StatelessWhile", IN("x"), ONE_INT("T") FUNC("cond", "More") FUNC("body", "Next"))
 
-/* Ten calls in a row of a function that adds one. */
+/* Ten consecutive calls of a function that adds one. */
 #define CALL(name, x) NODE(name, "PartitionedCall", IN(x), ONE_INT("Tin") ONE_INT("Tout") FUNC("f", "Next"))
 #define CALLS                                                                                                         \
   "library { function { " SIGNATURE("Next", "y", "DT_INT32") BODY_SCALAR("one", "1")                                  \
@@ -57,7 +58,7 @@
   NODE("x", "Placeholder", "", T("dtype", "DT_INT32")) CALL("a", "x") CALL("b", "a") CALL("c", "b") CALL("d", "c")    \
   CALL("e", "d") CALL("f", "e") CALL("g", "f") CALL("h", "g") CALL("i", "h") CALL("exit", "i")
 
-/* A queue that nobody fills. */
+/* A queue that stays empty. */
 #define QUEUE                                                                                                     \
   NODE("queue", "FIFOQueueV2", "", "attr { key: 'component_types' value { list { type: DT_FLOAT } } }")           \
   NODE("dequeue", "QueueDequeueV2", IN("queue"), "attr { key: 'component_types' value { list { type: DT_FLOAT } } }")
@@ -169,7 +170,7 @@ static void wanted(tn_status found, tn_status status)
   if (found != status) bench_check(tn_error_set(&err, TN_INTERNAL, "the step ended with %s", tn_status_name(found)), &err, "blocked step");
 }
 
-/* How long a close, or a reset, takes while a step waits, and until that has ended. */
+/* The time that a close, or a reset, takes while a step waits, and the time until that step has ended. */
 static void close_blocked(bench *b, bool reset)
 {
   enum { ROUNDS = 100 };

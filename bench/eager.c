@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Eager sessions: one scalar addition and its release, from one thread and from several, and what deleting costs. */
+/* Eager sessions: one scalar addition and its release, from one thread and from several, and the cost of deleting. */
 #include <bench/bench.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -120,7 +120,7 @@ static void *add_on(void *arg)
   return NULL;
 }
 
-/* shared: the session of all; NULL: each has its own, which shows what the machine gives. */
+/* shared: the session of all threads; NULL: each has its own, which shows the machine's limit. */
 static double rate_of(const bench *b, const eager *shared, int n, double seconds)
 {
   adder adders[MOST];
@@ -167,7 +167,7 @@ static void side_by_side(bench *b)
 
 /* ---- releasing and deleting ----
  *
- * Tensors of 64 bytes, as a program makes them; the same tensors with nothing but the allocator to compare with. */
+ * Tensors of 64 bytes, as a program creates them; for comparison the same sizes with the allocator alone. */
 
 enum { MANY = 100000 };
 
@@ -229,7 +229,7 @@ static void deletions(bench *b)
 
 /* ---- n operations in m iterations ----
  *
- * Additions of 4 KiB, each iteration's results released at its end: the most bytes at once, in iterations. */
+ * Additions of 4 KiB, each iteration's results released at its end: the peak number of bytes, in iterations. */
 
 enum { LOOP_OPS = 1000, LOOP_ITERATIONS = 1000, LOOP_ITERATIONS_HELD = 50, LOOP_ELEMENTS = 1024 };
 

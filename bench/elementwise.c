@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Bytes that single ops read and write a second, beside those of memcpy, from blocks that stay in the first cache to
- * blocks that stay in none. Results are written where those of the step before were. bench/elementwise_peers.py does
- * the same with NumPy and ONNX Runtime. */
+/* Bytes that single ops read and write each second, compared with memcpy, for blocks from the size of the
+ * first-level cache to larger than any cache. Each step overwrites the previous step's results.
+ * bench/elementwise_peers.py does the same with NumPy and ONNX Runtime. */
 #include <bench/bench.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,7 +26,7 @@ typedef struct single {
   const char *names[5];
   tn_tensor *feeds[5], *out;
   size_t n_feeds;
-  float *from, *to; /* of COPY */
+  float *from, *to; /* for COPY */
   double bytes;
 } single;
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Writing graphs: bytes of constants a second, of a graph that was built, so that every node is encoded. */
+/* Writing graphs: bytes of constants each second, for a graph made by the builder, so that every node is encoded. */
 #include <bench/bench.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #define CONSTANTS 4000
-#define EACH 3277 /* floats; 50 MiB together */
+#define EACH 3277 /* floats; 50 MiB in total */
 
 typedef struct job {
   tn_graph *graph;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the runtime gpu costs beside OpenCL itself: a step of many nodes against the same kernels enqueued by hand, in turns, and
- * a session. Needs a device, as PoCL's; without one there are no figures. */
+/* The overhead of the runtime gpu over OpenCL: a step of many nodes and the same kernels enqueued by hand, measured
+ * alternately, and a session. Needs a device, such as PoCL's; without one there are no figures. */
 #include "bench.h"
 
 #ifdef BENCH_OPENCL
@@ -108,7 +108,7 @@ static void hand_close(by_hand *h)
 
 /* ---- by the runtime ---- */
 
-/* n0 = -x, n1 = -n0, ...: at level 0 each is a launch. */
+/* n0 = -x, n1 = -n0, ...: at level 0 each is one launch. */
 static tn_graph *chain(void)
 {
   tn_graph *graph;
@@ -207,7 +207,7 @@ void bench_gpu(bench *b)
   if (!load() || open_session(graph, &s, &err) != TN_OK) {
     printf("# no figures of gpu: %s\n", tn_error_message(&err));
   } else {
-    run_step(s, x); /* builds what is not on disk */
+    run_step(s, x); /* builds programs that are not cached on disk */
     sessions(b, graph, x);
     steps(b, s, x);
   }

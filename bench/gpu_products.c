@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Products of matrices on the runtime gpu, by its own kernels and by CLBlast, in turns: what the setting blas=auto goes by. */
+/* Products of matrices on the runtime gpu, with its own kernels and with CLBlast, measured alternately: the basis of
+ * the setting blas=auto. */
 #include "bench.h"
 
 #include <stdio.h>
@@ -41,7 +42,7 @@ static tn_output node(tn_graph *graph, const char *op, const char *name, const c
   return (tn_output){ made, 0 };
 }
 
-/* y = x w w ...; numbers stay as they are. */
+/* y = x w w ...; the values do not change. */
 static tn_graph *chain(const size *s)
 {
   tn_graph *graph;
@@ -65,7 +66,7 @@ static void hear(void *user, int32_t level, const char *line)
   if (strstr(line, " are computed by libclblast") != NULL) *(bool *)user = true;
 }
 
-static bool has_clblast; /* else own kernels would do both */
+static bool has_clblast; /* otherwise both would use the runtime's own kernels */
 
 static tn_status open_session(tn_graph *graph, const char *blas, tn_session **out, tn_error *err)
 {

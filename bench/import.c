@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reading graphs. What a large file costs is compared with a plain read of it into fresh memory, taken in turns. */
+/* Reading graphs. A large file is compared with a plain read of it into fresh memory, measured alternately. */
 #include <bench/bench.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -59,7 +59,7 @@ static void import_times(bench *b, const char *path, size_t size)
   bench_report(b, "import_50mb", median * 1e3, p99 * 1e3, "ms", limit);
 }
 
-/* What the process of an import holds at most beyond that of the import of nothing, as a part of the file's size. */
+/* The peak memory of an importing process beyond one that imports nothing, as a fraction of the file's size. */
 static void import_memory(bench *b, const char *path, size_t size)
 {
   double parts[5], peak, none, seconds, median, p99;

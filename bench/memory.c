@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The memory of this process, as the system counts it. */
+/* The memory of this process as reported by the system. */
 #include <bench/memory.h>
 #include <stdio.h>
 #include <string.h>

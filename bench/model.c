@@ -2,11 +2,13 @@
 /* bench/model --case FOLDER [--tile N] [--threads N] [--target T] [--option FIELD=VALUE]... [--steps N]
  * bench/model --machine BYTES [--threads N]
  *
- * Runs one model on Tenon through the public API, as a program would that cares: a session, a callable, outputs that
- * are written where they were before. Loads, runs the first step, checks its result, prints a line of JSON, then reads
- * commands: run SECONDS   steps for so long; prints {"n": steps, "us": [their times in order of size, at most 1000 of
- * them]} end           checks the result again and prints the memory used; so does the end of the input With --steps it
- * runs that many steps instead and ends: for profilers. */
+ * Runs one model on Tenon through the public API, as an optimised program would: a session, a callable, outputs written
+ * to the same memory. Loads, runs the first step, checks its result, prints a line of JSON, then reads commands:
+ *
+ *     run SECONDS   runs steps for that time; prints {"n": steps, "us": [sorted times, at most 1000]}
+ *     end           checks the result again and prints the memory used; so does the end of the input
+ *
+ * With --steps it runs that many steps instead and ends, for profilers. */
 #include <bench/memory.h>
 #include <bench/model.h>
 #include <getopt.h>
@@ -63,7 +65,7 @@ double model_now(void)
   return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-/* A step. Outputs of the step before are given back, so that it writes into them. */
+/* Runs a step. Passes in the outputs of the previous step, which it overwrites. */
 static void step(state *s)
 {
   tn_error err = TN_ERROR_INIT;
@@ -98,8 +100,8 @@ static int by_value(const void *a, const void *b)
   return x < y ? -1 : x > y;
 }
 
-/* Steps for a time. Of more than ROOM steps a random choice is kept, of that a thousand at even distances in order of
- * size. */
+/* Runs steps for a time. Of more than ROOM steps it keeps a random sample, and reports a thousand evenly spaced
+ * values of the sorted sample. */
 static void run_for(state *s, double seconds)
 {
   uint64_t n = 0, random = 88172645463325252u;
@@ -135,7 +137,7 @@ static void measure(state *s, const tn_session_options *options, const char *fol
   model_case_read(&s->c, folder, tile);
   s->out = model_alloc((s->c.fetches.n + 1) * sizeof(tn_tensor *));
   s->times = model_alloc(ROOM * sizeof *s->times);
-  for (size_t i = 0; i < ROOM; i++) s->times[i] = 1; /* its pages are this program's, not the model's */
+  for (size_t i = 0; i < ROOM; i++) s->times[i] = 1; /* touches the pages before memory is measured */
   json_int_t before = bench_memory_kb("VmRSS"), anonymous = bench_memory_kb("RssAnon");
   double started = model_now();
   load(s, options);

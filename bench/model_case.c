@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* case.json of a model: its inputs, the outputs that are expected, and whether an output is one of these. */
+/* case.json of a model: its inputs, its expected outputs, and the comparison with them. */
 #include <bench/model.h>
 #include <jansson.h>
 #include <math.h>
@@ -15,7 +15,7 @@ static char *join(const char *folder, const char *file)
   return path;
 }
 
-/* The value `times` one after another along dimension 0; scalars stay. */
+/* The value repeated `times` times along dimension 0; scalars are unchanged. */
 static tn_tensor *tiled(tn_tensor *t, int times)
 {
   tn_error err = TN_ERROR_INIT;

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What this machine can do at most: multiply-adds of floats in registers, and reading a block of memory again and
- * again. */
+/* The limits of this machine: multiply-adds of floats in registers, and repeated reading of a block of memory. */
 #include <bench/model.h>
 #include <pthread.h>
 #include <stdint.h>
@@ -10,7 +9,7 @@
 #define TURNS 20000
 #define ROUNDS 9
 
-/* Twelve sums that do not wait for each other: enough for a multiply-add of four cycles at three a cycle. */
+/* Twelve independent sums: enough for a multiply-add latency of four cycles at three each cycle. */
 #define FOR_SUMS(X) X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11)
 #define DECLARE(i) V s##i = x + (float)(i);
 #define STEP(i) s##i = s##i * x + y;
@@ -18,7 +17,7 @@
 #define READ_BACK(i) r##i += p[at + i];
 #define FOR_READS(X) X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7)
 
-/* Both measures for vectors of a width. `total` keeps the compiler from leaving anything out. */
+/* Both measurements for one vector width. `total` keeps the compiler from removing the work. */
 #define DEFINE(NAME, TARGET, BYTES)                                              \
   typedef float NAME##_v __attribute__((vector_size(BYTES), may_alias));         \
   TARGET static float NAME##_flops(float seed)                                   \

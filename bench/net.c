@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Networks for the benchmarks, through the graph builder: blocks as exporters of real ones write them. */
+/* Networks for the benchmarks, made by the graph builder: blocks as exporters of real networks write them. */
 #include <bench/bench.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -12,7 +12,7 @@ typedef struct writer {
   int64_t seed;
 } writer;
 
-/* An operation of the block: inputs end with one without op. */
+/* An operation of the block; the input after the last one has no op. */
 static tn_output op(writer *w, const char *type, const char *name, ...)
 {
   char full[64];
@@ -30,7 +30,7 @@ static tn_output op(writer *w, const char *type, const char *name, ...)
 }
 #define OP(type, name, ...) op(w, type, name, __VA_ARGS__, (tn_output){ NULL, 0 })
 
-/* Inputs that are one list. */
+/* Adds the inputs as one list. */
 static tn_output joined(writer *w, const char *type, const char *name, const tn_output *list, size_t n, tn_output axis)
 {
   char full[64];
@@ -58,7 +58,7 @@ static tn_output keep(writer *w, const char *name, tn_tensor *value)
   return (tn_output){ made, 0 };
 }
 
-/* Numbers that no other block has. */
+/* Values that differ from all other blocks'. */
 static tn_output weights(writer *w, const char *name, const int64_t *dims, int32_t rank)
 {
   tn_error err = TN_ERROR_INIT;
@@ -88,7 +88,7 @@ static tn_output dense(writer *w, tn_output x, tn_output *product)
   return OP("AddV2", "shifted", y, weights(w, "shift", dims, 1));
 }
 
-/* [n,32] to [n,4,8], turned, and back, with sizes that come from the shape. */
+/* Reshapes [n,32] to [n,4,8], transposes, and reshapes back, with sizes computed from the shape. */
 static tn_output turn(writer *w, tn_output x)
 {
   tn_output zero = ints(w, "from", 1, 1, 0, 0, 0), one = ints(w, "to", 1, 1, 1, 0, 0), none = { NULL, 0 };
@@ -111,7 +111,7 @@ static tn_output turn(writer *w, tn_output x)
   return OP("Reshape", "together", y, joined(w, "Pack", "together/shape", back, 2, none));
 }
 
-/* 33 nodes: a dense layer, its result turned, cut and gated, added to what came in. */
+/* 33 nodes: a dense layer, its result transposed, sliced and gated, added to the input. */
 static tn_output block(writer *w, tn_output x)
 {
   tn_output product, y = turn(w, dense(w, x, &product));
@@ -122,7 +122,7 @@ static tn_output block(writer *w, tn_output x)
   return OP("AddV2", "out", y, x);
 }
 
-/* Adds the number of elements above 0, which only a step knows, times a small number. */
+/* Adds a small multiple of the number of elements above 0, which is known only during a step. */
 static tn_output count(writer *w, tn_output x)
 {
   char full[64];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Plugins as files: a hundred of them are listed without being opened, one that is named is loaded, and what is loaded needs no file
- * any more. The hundred are copies of the direct runtime under names of their own. */
+/* Plugins as files: a hundred of them are listed without being opened, one is loaded by name, and a loaded one needs no
+ * file any more. The hundred are copies of the direct runtime under different names. */
 #define _GNU_SOURCE
 #include <bench/bench.h>
 #include <link.h>
@@ -19,7 +19,7 @@ static char folder[] = "/tmp/tenon-bench-XXXXXX";
 
 static void path_of(char *path, size_t size, int i) { snprintf(path, size, "%s/p%05d.so", folder, i); }
 
-/* Overwrites each text "direct" that stands alone, in the manifest and in the code, with a name as long. */
+/* Overwrites each separate text "direct", in the manifest and in the code, with a name of the same length. */
 static void rename_in(char *bytes, size_t size, const char *name)
 {
   for (size_t i = 1; i + 7 <= size; i++)
@@ -88,7 +88,7 @@ static int n_mapped(void)
 
 /* ---- the figures ---- */
 
-/* What `tenon runtimes list` does: the folders are read again, and every entry is asked for. */
+/* Does the work of `tenon runtimes list`: reads the folders again and queries every entry. */
 static void list_all(void *user)
 {
   int *n = user;
@@ -110,7 +110,7 @@ static void open_named(void *user)
   tn_session_destroy(session);
 }
 
-/* With no descriptor to be had, a session that would open a file fails. */
+/* No file descriptors are available, so a session that opened a file would fail. */
 static void second_session(bench *b)
 {
   struct rlimit limit, none;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the worker pool costs: tasks, wake-ups, loops. A program of its own, since it links the core.
+/* The cost of the worker pool: tasks, wake-ups, loops. A separate program, since it links the core.
  *
- *     bench/pool [WORKERS]        1 unless told
+ *     bench/pool [WORKERS]        default 1
  *
- * Loops are measured in turns with the same work on one thread, so the ratio holds on a machine that does other
- * things, too. */
+ * Loops and the same work on one thread are measured alternately, so the ratio also holds on a machine with other
+ * load. */
 #include <bench/bench.h>
 #include <core/base/lock.h>
 #include <core/exec/pool.h>
@@ -79,12 +79,12 @@ static void wake_ups(tn__pool_client *client)
   int n = 0;
   for (int r = 0; r < ROUNDS; r++) {
     late l = { .task.run = note_time, .left = 1 };
-    usleep(300); /* the worker sleeps */
+    usleep(300); /* lets the worker fall asleep */
     l.crew = tn__crew_take(client);
     int64_t t = tn__now_ns();
     tn__crew_submit(l.crew, &l.task, 1e9);
     int64_t called = tn__now_ns();
-    while (!tn__counted_down(&l.left) && tn__now_ns() - t < 20000000) continue; /* it does not help */
+    while (!tn__counted_down(&l.left) && tn__now_ns() - t < 20000000) continue; /* the owner does not help */
     if (tn__counted_down(&l.left)) {
       samples[0][n] = called - t;
       samples[1][n++] = l.at - t;
@@ -149,7 +149,7 @@ static void loops(tn__pool_client *client)
   }
 }
 
-/* Steps of many loops, one after the other: the worker is there already, so what a loop loses is its hand-over. */
+/* Steps of many consecutive loops: the worker is already awake, so the cost of a loop is its hand-over. */
 static void steps(tn__pool_client *client)
 {
   enum { LOOPS = 200, STEPS = 101 };

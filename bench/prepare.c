@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What comes before a step: compiling a signature of a large network and laying it out for its first and further shapes. */
+/* Work before a step: compiling a signature of a large network, and laying it out for its first and further shapes. */
 #include <bench/bench.h>
 #include <stdlib.h>
 
@@ -27,12 +27,12 @@ static void run_rows(open_net *n, tn_tensor *rows)
 }
 
 typedef struct prepare_times {
-  double prepare, first, later; /* session and callable; then the first step, and one after it */
+  double prepare, first, later; /* session and callable; the first step; a later one */
 } prepare_times;
 
 #define MOST_ROUNDS 15
 
-/* Medians: a clock of a shared machine may jump either way. */
+/* Medians: times on a shared machine vary in both directions. */
 static prepare_times measure(const bench *b, tn_graph *graph, int rounds)
 {
   double prepared[MOST_ROUNDS], first[MOST_ROUNDS], later[MOST_ROUNDS], unused;
@@ -46,7 +46,7 @@ static prepare_times measure(const bench *b, tn_graph *graph, int rounds)
     double t1 = bench_now();
     run_rows(&n, rows);
     double t2 = bench_now();
-    run_rows(&n, rows); /* may look for faster kernels */
+    run_rows(&n, rows); /* may search for faster kernels */
     double t3 = bench_now();
     run_rows(&n, rows);
     later[i] = bench_now() - t3;
@@ -84,8 +84,8 @@ static void run_same(void *user)
   run_rows(n, n->rows[0]);
 }
 
-/* A step with a batch size other than the step before, both known, less a step with the same one; and the first with a
- * size that was never met. */
+/* A step with another batch size than the previous step, both seen before, minus a step with the same size; and the
+ * first step with a new size. */
 static void new_batch(bench *b)
 {
   if (!bench_wants("new_batch") && !bench_wants("new_batch_first")) return;

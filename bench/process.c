@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Figures of a whole process: from its start to the first result of the digits model, its peak memory; size on disk. */
+/* Figures of a whole process: the time from its start to the first result of the digits model, its peak memory, and the
+ * size on disk. */
 #include <bench/bench.h>
 #include <stdio.h>
 #include <stdlib.h>

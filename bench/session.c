@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What sessions cost beside their steps: one callable from several threads at once, and sessions in which nothing runs. */
+/* The cost of sessions besides their steps: one callable from several threads at once, and idle sessions. */
 #include <bench/bench.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -13,8 +13,8 @@ static const char *const runtimes[] = { "direct", "threaded" };
 
 /* ---- callables side by side ----
  *
- * One scalar addition, from 1, 2 and 4 threads at once in one session, and from 2 that have a session each: calls in a second
- * of all together. Each thread has tensors of its own. What the figures of one run say of each other is what counts. */
+ * One scalar addition, from 1, 2 and 4 threads at once in one session, and from 2 with a session each: calls each second of
+ * all threads together. Each thread has its own tensors. Only ratios of figures of one run are meaningful. */
 
 enum { MOST_CALLERS = 4, ROUNDS = 10 };
 enum { ONE, TWO, OWN, FOUR, SORTS };
@@ -57,7 +57,7 @@ static void sleep_for(double seconds)
   nanosleep(&t, NULL);
 }
 
-/* Calls in a second of n threads, each in a session of its own or all in one. */
+/* Calls each second of n threads, each in its own session or all in one. */
 static double rate_of(const tiny *sessions, bool own, int n, double seconds)
 {
   caller callers[MOST_CALLERS];
@@ -94,7 +94,7 @@ static tiny open_tiny(const bench *b, const char *target)
   return t;
 }
 
-/* In turns, so that what else the machine does falls on all of them; of each the best round. */
+/* Measured alternately, so that other load on the machine affects all of them; the best round of each. */
 static void side_by_side(bench *b, const char *target, const char *const *names)
 {
   static const int counts[SORTS] = { 1, 2, 2, 4 };
@@ -114,9 +114,9 @@ static void side_by_side(bench *b, const char *target, const char *const *names)
   for (int i = 0; i < MOST_CALLERS; i++) tn_session_destroy(sessions[i].session);
 }
 
-/* ---- sessions in which nothing runs ----
+/* ---- idle sessions ----
  *
- * One of each runtime and sort of pools, after steps that called workers. What the process takes of the CPU meanwhile. */
+ * One for each runtime and kind of pools, after steps that used workers: the CPU time that the process takes. */
 
 enum { IDLE_SECONDS = 10 };
 
@@ -130,7 +130,7 @@ static const struct {
 };
 enum { N_IDLE = sizeof sorts / sizeof *sorts };
 
-/* y = exp(x), which is worth several threads. */
+/* y = exp(x), large enough for several threads. */
 static tn_graph *exp_graph(void)
 {
   tn_graph *graph;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a step costs beyond its kernels: tiny, long and wide graphs of scalar additions, at level 0. */
+/* The cost of a step beyond its kernels: tiny, long and wide graphs of scalar additions, at level 0. */
 #include <bench/bench.h>
 #include <stdlib.h>
 

@@ -1,25 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
-# abi-compare.awk RECORDED TREE: what became of a recorded ABI, one line a finding: "broken: ..." for what a plugin or program
-# that was built before would trip over, "new: ..." for what was appended. The lines of a table are explained in
-# tests/repo/check-abi.sh. Of another data model only order and types are compared.
+# abi-compare.awk RECORDED TREE: compares a recorded ABI with the tree's and prints a line for each difference: "broken: ..."
+# if it breaks plugins or programs built earlier, "new: ..." for additions. tests/repo/check-abi.sh explains the lines of a
+# table. If the data models differ, only order and types are compared.
 
 function rest(from,    s, i) {
   for (i = from; i <= NF; i++) s = s (s == "" ? "" : " ") $i
   return s
 }
 
-# May a struct grow at its end? One that says its size may, and one that only the host makes and only gives pointers to.
+# Whether a struct may grow at its end: one with a size field, or one that only the host creates and passes by pointer.
 function may_grow(struct) { return growing[struct] || struct == "tn_view" }
 
 function broken(why) { print "broken: " why }
 
-# What stands in both tables as one line: KIND NAME TEXT.
+# Compares an item that has one line in each table: KIND NAME TEXT.
 function compare(kind, name, old, now) {
   if (now == "") broken(kind " " name " is gone")
   else if (old != now) broken(kind " " name " was '" old "', is '" now "'")
 }
 
-# The fields that were recorded come first, in their order, at their places.
+# The recorded fields must come first, in the same order and at the same offsets.
 function compare_struct(struct,    i, old, now) {
   if (!((struct) in size_now)) {
     broken("struct " struct " is gone")

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-# From the public headers, as `cc -E` gives them (without attributes), a C program that prints the table of the ABI: each
-# type, enumerator, struct with the place of its fields, and function. tests/repo/check-abi.sh says what the lines mean.
-# What is not understood is an error, so that nothing is left out silently.
+# Reads the public headers as preprocessed by `cc -E` (without attributes) and writes a C program that prints the table of
+# the ABI: each type, enumerator, struct with the offsets of its fields, and function. tests/repo/check-abi.sh explains the
+# lines. Unknown syntax is an error, so that nothing is left out silently.
 
 function fail(why,    i, text) {
   for (i = 1; i <= n && i < 30; i++) text = text " " tokens[i]
@@ -34,7 +34,7 @@ function closing(from,    i, depth) {
   fail("a bracket is not closed")
 }
 
-# The types of parameters that stand in from..to, without their names.
+# The types of the parameters in from..to, without their names.
 function parameters(from, to,    i, start, s, depth) {
   start = from
   for (i = from; i <= to + 1; i++) {
@@ -48,7 +48,7 @@ function parameters(from, to,    i, start, s, depth) {
   return s
 }
 
-# The type that from..to declares; the name goes into `declared`. Of a parameter (`named` 0) it may be missing.
+# The type that from..to declares; stores the name in `declared`. A parameter (`named` 0) may have no name.
 function type_of(from, to, named,    i, words, end, s) {
   declared = ""
   for (i = from; i < to; i++)
@@ -81,7 +81,7 @@ function field(struct, name, type) {
     struct, name, struct, name, struct, name, type
 }
 
-# "type a, b": the names behind the first one, in from..to with their commas.
+# "type a, b": the names after the first one, in from..to with their commas.
 function more_fields(struct, type, from, to,    i) {
   if (type ~ /[*\[(]/) fail("several names of a type that is not plain")
   for (i = from; i <= to; i += 2) {
@@ -90,7 +90,7 @@ function more_fields(struct, type, from, to,    i) {
   }
 }
 
-# Fields stand in from..to. A union, or a struct in a struct, is one field whose type is all of its text.
+# The fields in from..to. A union, or a struct in a struct, is one field whose type is its whole text.
 function fields(struct, from, to,    i, start, depth, type, comma) {
   start = from
   for (i = from; i <= to; i++) {
@@ -125,7 +125,7 @@ function enumerators(from, to,    i, depth, first) {
   }
 }
 
-# A struct or an enum that begins at `at`; what follows its body is the caller's.
+# A struct or an enum that begins at `at`; the caller handles what follows its body.
 function body(at,    open) {
   open = is_word(tokens[at + 1]) ? at + 2 : at + 1
   if (tokens[at] == "enum") {
@@ -197,7 +197,7 @@ wanted {
 END {
   if (!failed) {
     if (n > 0) fail("the end is missing")
-    # Numbers and texts that are macros.
+    # Macros with a number or a string.
     while ((getline line <constants) > 0) print line
     print "  return 0;\n}"
   }

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# From a table of the ABI a C file that declares the same, for tools that read debug information: `-v what=all` with types and
+# Writes a C file with the declarations of an ABI table, for tools that read debug information: `-v what=all` with types and
 # structs, `-v what=functions` with the functions alone, for a file that includes the headers.
 
 function rest(from,    s, i) {
@@ -7,7 +7,7 @@ function rest(from,    s, i) {
   return s
 }
 
-# A declaration of `name` with a type as it stands in a table.
+# A declaration of `name` with a type in the form of the table.
 function declare(type, name,    at) {
   if ((at = index(type, "(*)")) > 0) return substr(type, 1, at + 1) name substr(type, at + 2)
   if (type ~ /}$/) return type " " name
@@ -23,7 +23,7 @@ function end_struct() {
 
 BEGIN { if (what == "all") print "#include <stddef.h>\n#include <stdint.h>" }
 
-# Names of structs first: functions and fields have pointers to them.
+# Struct names first: functions and fields have pointers to them.
 what == "all" && FNR == NR && $1 == "type" && $3 == "struct" { print "typedef struct " $4 " " $2 ";" }
 FNR == NR { next }
 what == "all" && $1 == "type" && $3 != "struct" { end_struct(); print "typedef " declare(rest(3), $2) ";" }
@@ -39,8 +39,8 @@ $1 == "function" {
   functions[++n_functions] = head " " $2 substr($0, at + 1) " { __builtin_trap(); }"
 }
 
-# What no function of the library mentions has one here. Each enumerator has a type of its own: of two that change places in
-# one type nothing may be told.
+# Each struct and enumerator gets a function that uses it, as the library's functions need not mention it. Each enumerator
+# has an enum of its own: a tool may not report two enumerators of one enum that exchange their numbers.
 END {
   end_struct()
   for (i = 1; i <= n_enums; i++)

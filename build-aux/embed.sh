@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# embed.sh FILE...: writes C code that has the files' bytes, each under its name without folder and ending:
+# embed.sh FILE...: writes C code with the files' bytes, each under its name without folder and suffix:
 #   const struct embedded { const char *name; const char *text; size_t size; } NAME in a table that ends with a NULL.
 set -eu
 export LC_ALL=C

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# awk -f rule-texts.awk docs/spec/FILE.md...: the C table of what each rule says, for tenon-conformance. Reasons (*...*), anchors
-# ([...]) and tests ("T: ...") are left out.
+# awk -f rule-texts.awk docs/spec/FILE.md...: writes the C table of the rules' texts, for tenon-conformance, without reasons
+# (*...*), anchors ([...]) and tests ("T: ...").
 BEGIN {
   print "/* SPDX-License-Identifier: Apache-2.0 */"
   print "/* Made by build-aux/rule-texts.awk from docs/spec/; do not edit. */"

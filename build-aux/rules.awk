@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-# Which rules each test cites: awk -f rules.awk FILE.c... prints "FILE TEST RULE..." for each test, and with -v table=1
-# the C table of tenon-conformance. With -v plain=1 it reads files of other kinds (fuzz targets, benchmarks, scripts) and
-# prints "FILE - RULE..." for each: all that they cite, scripts in comments.
+# Finds the rules that each test cites: awk -f rules.awk FILE.c... prints "FILE TEST RULE..." for each test, and with
+# -v table=1 the C table of tenon-conformance. With -v plain=1 it reads other files (fuzz targets, benchmarks, scripts) and
+# prints "FILE - RULE..." with all the rules that each cites, in scripts only in comments.
 #
-# A test's rules stand in comments: right above it, on its first line, in its body, and those of the functions of the
-# file that it uses. "S-EXE-05, 07 and 09" and "S-NAM-04 to 08" are read as they are meant.
+# A test's rules are in comments: right above it, on its first line, in its body, and those of the functions of the file
+# that it uses. "S-EXE-05, 07 and 09" and "S-NAM-04 to 08" are expanded.
 
 function add(rule) {
   if (index(" " rules " ", " " rule " ") == 0) rules = rules (rules == "" ? "" : " ") rule
 }
 
-# The rules that a text cites are added to `rules`.
+# Adds the rules that a text cites to `rules`.
 function cite(text,    prefix, number, width, n, range) {
   while (match(text, /(^|[^A-Za-z0-9-])(S-[A-Z]+-[0-9]+|P-[0-9]+)/)) {
     prefix = substr(text, RSTART, RLENGTH)
@@ -34,7 +34,7 @@ function cite(text,    prefix, number, width, n, range) {
   }
 }
 
-# The functions of the file that a text uses bring their rules along.
+# Adds the rules of the file's functions that a text uses.
 function use(text,    word) {
   gsub(/"([^"\\]|\\.)*"/, "", text)
   while (match(text, /[A-Za-z_][A-Za-z0-9_]*/)) {

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# The library's core, one list a room, in the order in which rooms may use each other (docs/design.md).
-# Adding a file: one line, in the order of the alphabet; headers stand beside their sources.
+# The library's core, one list for each room, in the order in which rooms may use each other (docs/design.md).
+# To add a file, add one line in alphabetical order, with headers beside their sources.
 noinst_LTLIBRARIES += core/libcore.la
 core_libcore_la_SOURCES = \
   $(TN_BASE_FILES) \
@@ -17,10 +17,10 @@ core_libcore_la_SOURCES = \
 core_libcore_la_CPPFLAGS = $(AM_CPPFLAGS) $(TN_NPZ_CPPFLAGS) -DTN_PLUGIN_DIR='"$(plugindir)"' \
   -DTN_OBJDIR='"$(TN_OBJDIR)"' \
   -DTN_PROBE_PROGRAM='"$(tenonlibexecdir)/tenon-probe"'
-# A file that left the list must leave the archive.
+# Rebuild the archive when the list changes, so that removed files leave it.
 EXTRA_core_libcore_la_DEPENDENCIES = $(top_srcdir)/core/core.mk
 
-# In place of the table of the plugins that libtenon carries (Makefile.am).
+# Replaces the table of the plugins that libtenon contains (Makefile.am).
 noinst_LTLIBRARIES += core/libalone.la
 core_libalone_la_SOURCES = core/registry/preloaded_none.c
 

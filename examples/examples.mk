@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# Examples: programs on public headers, linked with libtenon as a user's would be. `examples/minimal` is the program of
-# README.md; tests/tools/command.sh sees to it that the two stay equal. tests/tools/examples.sh runs those of `examples/sessions`.
+# Examples: programs that use public headers and link libtenon as a user's program does. `examples/minimal` is the program
+# of README.md; tests/tools/command.sh checks that the two are equal. tests/tools/examples.sh runs `examples/sessions`.
 TN_DIGITS_FILES = \
   examples/digits/README.md \
   examples/digits/case.json \
@@ -19,7 +19,7 @@ examples_digits_demo_LDADD = libtenon.la $(TN_MATH_LIBS)
 examples_minimal_demo_SOURCES = examples/minimal/minimal.c
 examples_minimal_demo_LDADD = libtenon.la
 
-# What quickstart says of oneDNN.
+# Prints what quickstart reports about oneDNN.
 noinst_PROGRAMS += examples/onednn_demo
 examples_onednn_demo_SOURCES = examples/onednn/gain.c
 examples_onednn_demo_LDADD = libtenon.la $(TN_MATH_LIBS)
@@ -34,8 +34,8 @@ examples_scoped_demo_LDADD = libtenon.la
 examples_interactive_demo_SOURCES = examples/sessions/interactive.c examples/sessions/sum.h
 examples_interactive_demo_LDADD = libtenon.la
 
-# Installed beside the pages that speak of them. The program in examples/static is linked all statically: tests/check-static.sh
-# builds it.
+# Installed beside the pages that refer to them. The program in examples/static is fully statically linked:
+# tests/repo/check-static.sh builds it.
 exampledir = $(docdir)/examples
 exampledigitsdir = $(exampledir)/digits
 dist_exampledigits_DATA = $(TN_DIGITS_FILES) examples/digits/digits_demo.c

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shared by the targets that make operations: numbers, ops and tensors out of a fuzzer's bytes. */
+/* Shared by the targets that create operations: numbers, ops and tensors from a fuzzer's bytes. */
 #ifndef TENON_FUZZ_BYTES_H
 #define TENON_FUZZ_BYTES_H
 
@@ -15,7 +15,7 @@ typedef struct bytes {
 
 static inline uint8_t next(bytes *b) { return b->at < b->end ? *b->at++ : 0; }
 
-/* Half of the bytes are numbers at the edges of what a file can say, half small ones. */
+/* Half of the bytes give numbers at the limits of a file format, half small ones. */
 static inline int64_t number(bytes *b)
 {
   static const int64_t edges[] = { 0, 1, -1, 2, INT32_MAX, INT32_MIN, INT64_MAX, INT64_MIN, (int64_t)1 << 48, 3 };
@@ -29,7 +29,7 @@ static inline tn_bool is_real(tn_dtype dtype)
          dtype == TN_COMPLEX128;
 }
 
-/* Any number of a type of floating point, complex ones too, as its bits: half of them at the edges of what kernels tell apart. */
+/* The bits of any number of a floating-point or complex type; half of them are edge cases of kernels. */
 static inline void next_real(bytes *b, tn_dtype dtype, void *to)
 {
   static const double edges[] = { 0,     -0.0, 0.5,   1e-45,      -1e-40,      5e-324,     INFINITY, -INFINITY,
@@ -101,7 +101,7 @@ static inline void set_list_attr(tn_operation_builder *op, const char *name, int
   }
 }
 
-/* Sets an attribute to a value of the kind, with integers by `some`; `text` is for those of strings and functions. */
+/* Sets an attribute to a value of its kind, with integers from `some`; `text` is used for strings and functions. */
 static inline void set_attr(tn_operation_builder *op, const char *name, int32_t kind, bytes *b,
                             int64_t (*some)(bytes *b), const char *text)
 {
@@ -131,8 +131,8 @@ static inline void set_attr(tn_operation_builder *op, const char *name, int32_t 
   }
 }
 
-/* An op: from a capital letter on, the name up to a NUL, so that seeds stay what they are when ops are added (of names
- * that are no op, the next one in the alphabet); else two bytes of a number. */
+/* Chooses an op. Bytes that start with a capital letter are a name up to a NUL, so that seeds keep their meaning
+ * when ops are added; a name of no op gives the next op in alphabetical order. Otherwise two bytes are its number. */
 static inline const tn_op_schema *next_op(bytes *b)
 {
   char name[64];
@@ -151,7 +151,7 @@ static inline const tn_op_schema *next_op(bytes *b)
   return tn_op_schema_at(low % tn_n_op_schemas());
 }
 
-/* A status that is not OK has words, and one that is has none. */
+/* A failed status has a message; OK has none. */
 static inline void check_status(tn_status status, const tn_error *err)
 {
   if ((status == TN_OK) != (tn_error_code(err) == TN_OK)) abort();

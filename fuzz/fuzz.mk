@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-# Fuzz targets: fuzz/fuzz_NAME.c with LLVMFuzzerTestOneInput; here one line in TN_FUZZERS, and below
+# Fuzz targets: fuzz/fuzz_NAME.c with LLVMFuzzerTestOneInput, one line in TN_FUZZERS, and below
 #   fuzz_fuzz_NAME_LDADD = $(TN_FUZZ_LIBS)
-# Built with libFuzzer under --enable-fuzzers (CC=clang). Seeds of a target, and inputs that once found something, stand in
-# fuzz/corpus/fuzz_NAME/ (and are listed in TN_FUZZ_SEEDS); fuzz/seeds.sh makes more. What a run finds is kept in the build folder.
+# Built with libFuzzer under --enable-fuzzers (CC=clang). Seeds of a target, and inputs that once found a bug, are in
+# fuzz/corpus/fuzz_NAME/ and listed in TN_FUZZ_SEEDS; fuzz/seeds.sh makes more. Inputs found by a run are kept in the build
+# folder.
 TN_FUZZERS = \
   fuzz/fuzz_builder \
   fuzz/fuzz_config \
@@ -225,13 +226,13 @@ fuzz_fuzz_shapes_LDADD = $(TN_FUZZ_LIBS)
 fuzz_fuzz_sidecar_LDADD = $(TN_FUZZ_LIBS)
 fuzz_fuzz_texts_LDADD = $(TN_FUZZ_LIBS)
 fuzz_fuzz_threads_LDADD = $(TN_FUZZ_LIBS)
-# The literals of the command.
+# The command's literals.
 fuzz_fuzz_literal_SOURCES = fuzz/fuzz_literal.c tools/common/literal.c tools/common/number.c tools/common/print.c tools/common/text.c
 
 EXTRA_DIST += $(TN_FUZZ_SEEDS) fuzz/bytes.h fuzz/memory.h fuzz/runtime.h fuzz/seeds.sh
 EXTRA_PROGRAMS += $(TN_FUZZERS)
 
-# Those to run, for how long, and from where (0: each time another): make fuzz-run FUZZERS=fuzz/fuzz_x FUZZ_SECONDS=600 FUZZ_SEED=7
+# Targets to run, seconds for each, and the seed (0: random): make fuzz-run FUZZERS=fuzz/fuzz_x FUZZ_SECONDS=600 FUZZ_SEED=7
 FUZZERS = $(TN_FUZZERS)
 FUZZ_SECONDS = 30
 FUZZ_SEED = 0

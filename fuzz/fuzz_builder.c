@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any sequence of builder calls over the registered ops is an operation or a status with a message, and shapes of what
- * was built can be asked for and set. */
+/* Any sequence of builder calls with the registered ops gives an operation or a status with a message, and shapes of
+ * the result can be queried and set. */
 #include <fuzz/bytes.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any bytes are options or a status, and options that were read are written as the bytes that they came from; with another
- * value they can be read again and have it. */
+/* Any bytes give options or a status. Options that were read are written as the same bytes; after a value is
+ * changed, they can be read again and have that value. */
 #include <stdlib.h>
 #include <string.h>
 

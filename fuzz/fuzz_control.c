@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Control flow and state: graphs out of a fuzzer's bytes, run at both levels.
+/* Control flow and state: graphs made from a fuzzer's bytes, run at both levels.
  *
- * The bytes are statements: arithmetic, branches and loops in frames, calls of functions, control edges, queues, variables.
- * Most frames are whole; some are not. Whatever comes of a graph: no step ends with TN_INTERNAL, and where nothing depends on
- * the order of effects the levels give the same, and a second step gives what the first one gave. */
+ * The bytes are statements: arithmetic, branches and loops in frames, calls of functions, control edges, queues,
+ * variables. Most frames are complete; some are not. For every graph: no step ends with TN_INTERNAL, and if nothing
+ * depends on the order of effects, both levels give the same results, and so does a second step. */
 #include <fuzz/bytes.h>
 #include <fuzz/runtime.h>
 
@@ -44,12 +44,12 @@ typedef struct value {
   const char *name;
 } value;
 
-/* What statements of one place may read: a branch and a loop have their own. */
+/* The values that statements of one scope may read: a branch and a loop have their own. */
 typedef struct scope {
   value ints[MOST_VALUES], bools[MOST_VALUES];
   int n_ints, n_bools;
-  int pivot;      /* constants wait for it; NOBODY = for nothing */
-  int last_state; /* node with an effect, which the next one waits for; NOBODY = none */
+  int pivot;      /* constants wait for it; NOBODY = none */
+  int last_state; /* last node with an effect: the next one waits for it; NOBODY = none */
 } scope;
 
 typedef struct gen {
@@ -57,11 +57,11 @@ typedef struct gen {
   char *text;
   size_t size;
   int n_nodes, n_frames;
-  int control;      /* the next node waits for it; NOBODY = for none */
+  int control;      /* the next node waits for it; NOBODY = none */
   bool in_function, full;
-  bool any_order;   /* effects in no order: results may differ */
-  bool ahead;       /* a dequeue waits for nothing, so that it may wait for an element that comes later */
-  int n_reads;      /* of the queue */
+  bool any_order;   /* effects are unordered: results may differ */
+  bool ahead;       /* a dequeue has no control input, so it may wait for a later element */
+  int n_reads;      /* from the queue */
   bool state;       /* there are effects */
 } gen;
 
@@ -87,7 +87,7 @@ static void open_node(gen *g, int number, const char *op)
   add(g, "%s { name: 'n%d' op: '%s' ", g->in_function ? "node_def" : "node", number, op);
 }
 
-/* Control inputs stand behind the others. */
+/* Control inputs follow the others. */
 static void wait_for(gen *g, int node)
 {
   if (node != NOBODY) add(g, "input: '^n%d' ", node);
@@ -135,7 +135,7 @@ static void keep(value *list, int *n, value v)
 
 static void keep_int(scope *s, value v) { keep(s->ints, &s->n_ints, v); }
 
-/* Late ones are likelier. */
+/* Prefers recent values. */
 static value some_int(gen *g, const scope *s)
 {
   uint8_t k = next(&g->b);
@@ -176,7 +176,7 @@ static value side_of(gen *g, const scope *s, value by, int side, int depth)
   for (int n = 1 + next(&g->b) % 2; n > 0; n--) keep_int(&inside, switched(g, some_int(g, s), by, side));
   value pivot = made(g, "Identity", INT_T, "output", inside.ints[0], NULL);
   keep_int(&inside, pivot);
-  if (next(&g->b) % 4 != 0) inside.pivot = pivot.node; /* else constants are there in any case */
+  if (next(&g->b) % 4 != 0) inside.pivot = pivot.node; /* otherwise constants are always live */
   block(g, &inside, depth + 1);
   return inside.ints[inside.n_ints - 1];
 }
@@ -205,7 +205,7 @@ static void next_iteration(gen *g, int number, value v)
   close_node(g, INT_T);
 }
 
-/* A loop of at most 5 turns, with a counter and one or two more variables. What is `wrong` breaks it: 0 = nothing. */
+/* A loop of at most 5 iterations, with a counter and one or two more variables. `wrong` chooses a defect: 0 = none. */
 static void loop(gen *g, scope *s, int depth)
 {
   enum { OTHER_FRAME = 1, NO_COND, CONSTANT_ENTER, EARLY_EXIT, FROM_OUTSIDE, KINDS = 40 };
@@ -239,7 +239,7 @@ static void loop(gen *g, scope *s, int depth)
   }
 }
 
-/* Nodes of frames where there is none. */
+/* Frame nodes without a complete frame. */
 static void half_a_frame(gen *g, scope *s)
 {
   static const char *const ops[] = { "Exit", "NextIteration" };
@@ -343,7 +343,7 @@ static void for_order(gen *g, const scope *s)
   open_node(g, number, kind % 3 == 1 ? "ControlTrigger" : "NoOp");
   wait_for(g, on);
   close_node(g, "");
-  g->control = number; /* the next one waits for it */
+  g->control = number; /* the next node waits for it */
 }
 
 static void statement(gen *g, scope *s, int depth)
@@ -384,7 +384,7 @@ static void statement(gen *g, scope *s, int depth)
 static void block(gen *g, scope *s, int depth)
 {
   for (int n = 1 + next(&g->b) % 4; n > 0 && g->n_nodes < MOST_NODES && g->b.at < g->b.end; n--) statement(g, s, depth);
-  g->control = NOBODY; /* what follows may be in another frame */
+  g->control = NOBODY; /* the next node may be in another frame */
 }
 
 /* ---- graphs ---- */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Descriptions of arrays by others. Whatever a description says it is a tensor or a status with words; the deleter is called once, when
- * the last reference has gone, and never where the description was refused; and what goes out again says the same. */
+/* Array descriptions from other libraries. Each description gives a tensor or a status with a message. The deleter
+ * is called once, when the last reference is released, and never if the description was refused; an exported tensor
+ * has the same description. */
 #include <fuzz/bytes.h>
 #include <fuzz/runtime.h>
 
@@ -12,7 +13,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 #define MEMORY 4096
 #define DIMS 12
 
-static uint8_t *memory; /* MEMORY bytes, and no byte more */
+static uint8_t *memory; /* exactly MEMORY bytes */
 
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
@@ -36,11 +37,11 @@ typedef struct loan {
 static void delete_plain(struct DLManagedTensor *self) { ((loan *)self->manager)->deleted++; }
 static void delete_versioned(struct DLManagedTensorVersioned *self) { ((loan *)self->manager)->deleted++; }
 
-/* Row-major strides mostly, as those of most lenders. */
+/* Mostly row-major strides, as most lenders use. */
 static void some_strides(bytes *b, loan *l, int32_t n)
 {
   int64_t stride = 1;
-  for (int32_t i = n > 0 ? n : 0; i-- > 0;) { /* a wrong number of dimensions has none */
+  for (int32_t i = n > 0 ? n : 0; i-- > 0;) { /* an invalid number of dimensions has no strides */
     uint8_t kind = next(b);
     l->strides[i] = kind > 240 ? number(b) : kind > 230 ? (int64_t)((uint64_t)stride + 1) : stride;
     if (__builtin_mul_overflow(stride, l->shape[i], &stride)) stride = 1;
@@ -63,7 +64,7 @@ static void some_tensor(bytes *b, loan *l, tn__dl_tensor *t)
     uint8_t dim = next(b);
     l->shape[i] = dim < 220 ? dim % 6 : number(b);
   }
-  if (t->dtype.bits < 8) { /* elements of these are read, so they must be there */
+  if (t->dtype.bits < 8) { /* elements of these types are read, so they must exist */
     t->byte_offset = 0;
     for (int32_t i = 0; i < DIMS; i++) l->shape[i] &= 1;
   }
@@ -72,9 +73,9 @@ static void some_tensor(bytes *b, loan *l, tn__dl_tensor *t)
   t->strides = kind & 32 ? l->strides : NULL;
 }
 
-/* ---- what was taken ---- */
+/* ---- imported tensors ---- */
 
-/* Reads what the loan has, unless it lied about the memory. */
+/* Reads the elements, unless the description misstates the memory. */
 static bool all_there(const tn_tensor *t)
 {
   const uint8_t *at = tn_tensor_data(t);
@@ -94,7 +95,7 @@ static void same(const tn_tensor *a, const tn_tensor *b)
     abort();
 }
 
-/* Out and in again, in one of the forms. */
+/* Exports and imports again, in one of the forms. */
 static void go_round(tn_tensor *t, bool versioned, tn_error *err)
 {
   struct DLManagedTensorVersioned *v = NULL;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An eager session in the hands of a program that does everything in any order.
+/* An eager session used by a program that makes any calls in any order.
  *
- * The bytes are calls: operations by name and by kept op, with handles that are good, released or of no session; scopes, copies,
- * detached tensors, safe points, waits, resets, the end of memory. Whatever comes of it: a status has its words, outputs are there
- * exactly when the call was OK, the counters agree with each other, and when the session is destroyed no memory is left. */
+ * The bytes are calls: operations by name and by kept op, with handles that are valid, released or of no session;
+ * scopes, copies, detached tensors, safe points, waits, resets, allocation failures. For every sequence: a failed
+ * status has a message, outputs exist exactly if the call was OK, the counters are consistent, and destroying the
+ * session frees all memory. */
 #include <fuzz/bytes.h>
 #include <fuzz/runtime.h>
 
@@ -71,7 +72,7 @@ static tn_eager_handle some_handle(world *w)
   return w->handles[kind % HANDLES];
 }
 
-/* A handle is there exactly when the call was OK. Old ones that nobody has any more are the session's to delete. */
+/* A handle exists exactly if the call was OK. The session deletes overwritten handles. */
 static void keep(world *w, tn_status status, tn_eager_handle made)
 {
   if ((made.id != 0) != (status == TN_OK)) abort();
@@ -122,7 +123,7 @@ typedef struct attrs {
   tn_dtype types[2];
 } attrs;
 
-/* Those that the ops above have, mostly with values that fit. */
+/* Attributes of the ops above, mostly with valid values. */
 static void some_attrs(world *w, attrs *a)
 {
   static const struct { const char *name; int32_t kind; } list[] = {
@@ -148,7 +149,7 @@ static void some_attrs(world *w, attrs *a)
     case TN_ATTR_LIST + TN_ATTR_TYPE: at->at = a->types, at->n = 1 + (value >> 3 & 1); break;
     default:
       if (at->kind < TN_ATTR_LIST) break;
-      at->kind = TN_ATTR_FLOAT; /* lists of what is not there would be the caller's mistake */
+      at->kind = TN_ATTR_FLOAT; /* lists of missing values would be the caller's mistake */
     }
     if (at->kind == TN_ATTR_TENSOR) at->kind = TN_ATTR_INT;
   }
@@ -162,7 +163,7 @@ static bool is_resource(world *w, tn_eager_handle handle)
   return found;
 }
 
-/* Of resources one at most: a variable that holds its own handle, or two that hold each other's, are never freed. */
+/* At most one resource: a variable that holds its own handle, or two that hold each other's, are never freed. */
 static size_t some_inputs(world *w, tn_eager_handle *inputs)
 {
   size_t n = next(&w->b) % 4, resources = 0;
@@ -186,7 +187,7 @@ static const char *some_op(world *w)
   uint8_t kind = next(&w->b);
   if (kind < 200) return names[kind % COUNT(names)];
   const char *name = tn_op_schema_name(next_op(&w->b));
-  /* Not those that wait in an own thread, or write files. */
+  /* Excludes ops that wait in their own thread or write files. */
   return strstr(name, "Dequeue") || strstr(name, "File") || strstr(name, "Save") || strstr(name, "Take") ? "Neg" : name;
 }
 
@@ -300,7 +301,7 @@ static void everything(const uint8_t *data, size_t size)
   if (tn_reset(options_of[1], NULL, 0, NULL) != TN_OK) abort();
 }
 
-/* What the library makes once for the process is there after a time or two. */
+/* Runs repeatedly, as the library creates its process-wide objects during the first runs. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
   size_t first = 0, before = SIZE_MAX;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any bytes are a graph or a status; a graph can be asked everything. fuzz/seeds.sh gives more seeds than the corpus. */
+/* Any bytes give a graph or a status; every query of a graph is safe. fuzz/seeds.sh makes further seeds. */
 #include <fuzz/memory.h>
 
 #include <string.h>
@@ -89,7 +89,7 @@ static void read_functions(tn_graph *graph)
   }
 }
 
-/* What was written is read again. */
+/* Reads the written graph again. */
 static void export_and_import(tn_graph *graph)
 {
   tn_graph *again;
@@ -103,7 +103,7 @@ static void export_and_import(tn_graph *graph)
   tn_free(bytes);
 }
 
-/* The same beside itself, with options that a byte in the middle chooses. */
+/* Imports the same bytes a second time, with options chosen by a byte in the middle. */
 static void import_again(tn_graph *graph, const uint8_t *data, size_t size)
 {
   size_t n = tn_graph_n_operations(graph);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Graphs in text form, changed as graphs are: a mutation deletes, doubles, moves or swaps whole fields, or gives one the value of
- * another, so that most of what comes of it is still text that is read. Whatever the text says it is a graph or a status; a graph
- * is the same when it is written and read again; and each of its steps gives tensors or a status with words. */
+/* Graphs in text form, with structural mutations: a mutation deletes, duplicates, moves or swaps whole fields, or
+ * gives one the value of another, so that most results are still valid text. Each text gives a graph or a status; a
+ * graph is the same when written and read again; and each of its steps gives tensors or a status with a message. */
 #include <fuzz/bytes.h>
 #include <fuzz/runtime.h>
 
@@ -35,7 +35,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 /* ---- the fields of a text ---- */
 
 typedef struct field {
-  size_t from, value, end; /* its name, its value or '{', behind its last character */
+  size_t from, value, end; /* offsets of its name, of its value or '{', and after its last character */
   bool message;
 } field;
 
@@ -64,7 +64,7 @@ static size_t skip_value(const uint8_t *text, size_t size, size_t at)
   return at;
 }
 
-/* Finds them in one pass; what is no field is skipped. */
+/* Finds the fields in one pass; skips all other text. */
 static void find_fields(const uint8_t *text, size_t size, fields *f)
 {
   size_t open[DEPTH], depth = 0, at = 0;
@@ -101,7 +101,7 @@ static size_t below(size_t n)
   return n == 0 ? 0 : (random_state >> 8) % n;
 }
 
-/* Puts `with` in the place of text[from, end); false when it does not fit. */
+/* Replaces text[from, end) by `with`; false if it does not fit. */
 static bool replace(uint8_t *text, size_t *size, size_t room, size_t from, size_t end, const void *with, size_t n)
 {
   if (from > end || end > *size || *size - (end - from) + n > room) return false;
@@ -133,7 +133,7 @@ static bool change_value(uint8_t *text, size_t *size, size_t room, const fields 
   return done;
 }
 
-/* Puts a copy of a field before another one, with a line's end between them. */
+/* Inserts a copy of a field before another one, with a newline between them. */
 static bool copy_field(uint8_t *text, size_t *size, size_t room, const field *from, size_t to)
 {
   size_t n = from->end - from->from;
@@ -146,7 +146,7 @@ static bool copy_field(uint8_t *text, size_t *size, size_t room, const field *fr
   return done;
 }
 
-/* The bytes of one value as libFuzzer changes bytes: names in quotes stay in quotes. */
+/* Lets libFuzzer mutate the bytes of one value; quoted names stay quoted. */
 static bool change_bytes(uint8_t *text, size_t *size, size_t room, const field *of)
 {
   uint8_t bytes[256];
@@ -176,7 +176,7 @@ size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t room, unsigned
   return size;
 }
 
-/* ---- what is done with a graph ---- */
+/* ---- using a graph ---- */
 
 static tn_graph *import(const void *data, size_t size, tn_error *err)
 {
@@ -200,7 +200,7 @@ static void write_and_read(tn_graph *graph, tn_error *err)
   size_t n, m;
   tn_status st = tn_graph_export(graph, TN_EXPORT_TEXT, &first, &n, err);
   check_status(st, err);
-  if (st != TN_OK) return; /* malformed below what an import looks at */
+  if (st != TN_OK) return; /* malformed in parts that an import does not check */
   tn_graph *copy = import(first, n, err);
   if (copy == NULL) {
     if (tn_error_code(err) != TN_RESOURCE_EXHAUSTED) abort();
@@ -222,7 +222,7 @@ typedef struct feeds {
   size_t n;
 } feeds;
 
-/* Ones for a placeholder; what is not known of its shape is small. */
+/* A tensor of ones for a placeholder; unknown dimensions are small. */
 static void feed(tn_operation *op, feeds *f)
 {
   int64_t dims[TN_MAX_RANK], n = 1;

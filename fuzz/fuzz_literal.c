@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Values of a command line. The first byte is the type, the rest a literal: it is a tensor or a status with words, and a number that
- * is printed reads back as the same number. */
+/* Values of a command line. The first byte is the type, the rest a literal, which gives a tensor or a status with a
+ * message; a printed number reads back as the same number. */
 #include <fuzz/bytes.h>
 
 #include <tools/tool.h>
 
-/* The command's way out without memory. */
+/* The command's exit when memory runs out. */
 _Noreturn void tool_exit(int status)
 {
   (void)status;
@@ -14,7 +14,7 @@ _Noreturn void tool_exit(int status)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* The text of one element is a literal again, of the same element. */
+/* The printed text of one element is a literal of the same element. */
 static void read_back(const tool_text *text, const tn_tensor *value, tn_error *err)
 {
   tn_tensor *again = NULL;
@@ -45,7 +45,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
   tn_error err = TN_ERROR_INIT;
   tn_tensor *value = NULL;
   if (size == 0) return 0;
-  char *text = malloc(size); /* exactly as large, so that a read beyond it is seen */
+  char *text = malloc(size); /* of the exact size, so that a read beyond it is detected */
   if (text == NULL) return 0;
   memcpy(text, data + 1, size - 1);
   text[size - 1] = 0;

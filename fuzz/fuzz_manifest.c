@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A plugin file's tables and its manifest. The first byte chooses: the bytes are a manifest, or an ELF object, or
- * changes (two bytes of place, one of value) to an object that is good. Whatever comes must end in OK or a status with
- * words. */
+/* A plugin file's tables and its manifest. The first byte chooses whether the bytes are a manifest, an ELF object,
+ * or changes (two bytes of offset, one of value) to a valid object. The result must be OK or a status with a
+ * message. */
 #include <elf.h>
 #include <link.h>
 #include <stdint.h>
@@ -60,7 +60,7 @@ static void make_object(good_object *o)
   o->sections[2].sh_size = sizeof(good_names);
 }
 
-/* A status that is not OK has words, and one that is has none. */
+/* A failed status has a message; OK has none. */
 static void check(tn_status status, const tn_error *err)
 {
   if ((status == TN_OK) != (tn_error_code(err) == TN_OK)) abort();
@@ -98,7 +98,7 @@ static void read_object(const uint8_t *bytes, size_t size)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
   if (size == 0) return 0;
-  uint8_t *copy = malloc(size); /* exactly as large, so that a read beyond it is seen */
+  uint8_t *copy = malloc(size); /* of the exact size, so that a read beyond it is detected */
   if (copy == NULL) return 0;
   memcpy(copy, data + 1, size - 1);
   if (data[0] % 3 == 0) {

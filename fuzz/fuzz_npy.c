@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any bytes are a file or a status. The first byte chooses the dtype that is asked for; what is read is written. */
+/* Any bytes give a tensor or a status. The first byte chooses the requested dtype; a tensor that was read is
+ * written. */
 #include <string.h>
 
 #include <tenon/tensor.h>

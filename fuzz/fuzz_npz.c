@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any bytes are an archive or a status. The last byte, of the length of a comment, chooses the dtype that is asked for;
- * what is read is written. */
+/* Any bytes give an archive or a status. The last byte, part of a comment's length, chooses the requested dtype;
+ * tensors that were read are written. */
 #include <string.h>
 
 #include <tenon/tensor.h>

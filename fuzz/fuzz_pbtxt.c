@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any text is a graph or a status, and a graph in text form, read and written again, is the same text. */
+/* Any text gives a graph or a status, and the text form of a graph, read and written again, is the same text. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,11 +23,11 @@ static void check(tn_graph *graph, uint32_t flags, tn_error *err)
   void *first, *second;
   size_t n, m;
   tn_status st = tn_graph_export(graph, flags, &first, &n, err);
-  if (st != TN_OK) return; /* malformed below what an import looks at */
+  if (st != TN_OK) return; /* malformed in parts that an import does not check */
   tn_graph *copy = import(first, n, flags == TN_EXPORT_TEXT ? TN_IMPORT_TEXT : 0, err);
   if (copy == NULL || tn_graph_n_operations(copy) != tn_graph_n_operations(graph)) abort();
   if (tn_graph_export(copy, flags, &second, &m, err) != TN_OK) abort();
-  /* Comments stand for what text cannot say; they are gone the second time. */
+  /* Comments replace fields that text cannot express; they are lost the second time. */
   if (flags == 0 || memchr(first, '#', n) == NULL)
     if (n != m || (n > 0 && memcmp(first, second, n) != 0)) abort();
   tn_free(first);
@@ -35,7 +35,7 @@ static void check(tn_graph *graph, uint32_t flags, tn_error *err)
   tn_graph_unref(copy);
 }
 
-/* The first byte says which form the rest is in. */
+/* The first byte chooses the form of the rest. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
   if (size == 0) return 0;

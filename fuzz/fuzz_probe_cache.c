@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The file in which verdicts of probes are kept. Whatever is in it, what is read of it is a whole verdict or none, a verdict that is
- * written is read back, and the verdicts on other plugins that were there are there still. A line of the input that begins with '@'
- * has the key of the plugin in its place. */
+/* The file with the verdicts of probes. For any content, a complete verdict or none is read, a written verdict is
+ * read back, and the verdicts on other plugins are kept. A '@' at the start of an input line stands for the plugin's
+ * key. */
 #include <fuzz/bytes.h>
 
 #include <fcntl.h>
@@ -37,7 +37,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
   return 0;
 }
 
-/* Writes the input, with the key in place of each '@' at the start of a line. */
+/* Writes the input, with each '@' at the start of a line replaced by the key. */
 static void write_file(const uint8_t *data, size_t size)
 {
   FILE *out = fopen(file, "wb");

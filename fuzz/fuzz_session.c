@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sessions in the hands of a program that does everything in any order.
+/* Sessions used by a program that makes any calls in any order.
  *
- * The bytes are calls: sessions are opened with odd options, get graphs and more of them, run, make callables and partial
- * runs, close, are destroyed and reset, with names that are right and wrong, and with memory that ends. Whatever comes of it:
- * a status has its words, what is fetched is there exactly when the call was OK, no status is TN_INTERNAL, and when all is
- * destroyed no memory is left. */
+ * The bytes are calls: sessions are opened with unusual options, extended with graphs, run, closed, destroyed and
+ * reset, and make callables and partial runs, with valid and invalid names, and with allocation failures. For every
+ * sequence: a failed status has a message, fetches exist exactly if the call was OK, no status is TN_INTERNAL, and
+ * destroying everything frees all memory. */
 #include <fuzz/bytes.h>
 #include <fuzz/runtime.h>
 
@@ -23,7 +23,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 #define HANDLES 4
 #define MOST_NAMES 5
 
-/* ---- what it works with ---- */
+/* ---- graphs and options ---- */
 
 #define TYPED(attr, type) "attr { key: '" attr "' value { type: " type " } } "
 #define TEXT(attr, text) "attr { key: '" attr "' value { s: '" text "' } } "
@@ -35,7 +35,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
   NODE(name, "Const", rest TYPED("dtype", "DT_FLOAT") "attr { key: 'value' value { tensor { dtype: DT_FLOAT tensor_shape " \
        "{ } float_val: " n " } } } ")
 
-/* Each may be a session's graph, and may be added to one. */
+/* Each may be a session's graph, or extend one. */
 static const char *const texts[] = {
   NODE("x", "Placeholder", TYPED("dtype", "DT_FLOAT")) NODE("z", "Placeholder", TYPED("dtype", "DT_FLOAT"))
   NODE("p", "Placeholder", TYPED("dtype", "DT_BOOL")) NUMBER("c", "", "3") NODE("y", "AddV2", IN("x") IN("c") T)
@@ -80,7 +80,7 @@ static const char *const names[] = { "x", "z", "p", "y", "w", "s", "s:1", "m", "
                                      "kk", "far", "x:0", "y:1", "w:00", "", ":0", "nobody", "x:99999999999", "v", "q", NULL };
 #define COUNT(list) (sizeof(list) / sizeof((list)[0]))
 
-#define WHOLE 4 /* of them have nothing odd */
+#define WHOLE 4 /* of them are valid */
 
 static void *graphs[COUNT(texts)];
 static size_t graph_sizes[COUNT(texts)];
@@ -103,7 +103,7 @@ static tn_tensor *tensor(tn_dtype dtype, int64_t n, int32_t rank)
   return t;
 }
 
-/* A graph as bytes; one that would be refused is written by hand. */
+/* A graph as bytes; an invalid one is written by hand. */
 static void make_graph(size_t i)
 {
   const tn_import_options text = { .struct_size = sizeof text, .flags = TN_IMPORT_TEXT };
@@ -148,7 +148,7 @@ typedef struct place {
 typedef struct world {
   bytes b;
   place places[SESSIONS];
-  tn_graph *graph; /* of several sessions */
+  tn_graph *graph; /* shared by several sessions */
   tn_cancellation *cancellation;
   tn_run_metadata *metadata;
   tn_error err;
@@ -173,7 +173,7 @@ typedef struct list {
   size_t n;
 } list;
 
-/* Names that belong together. */
+/* The names of one signature. */
 static const struct {
   const char *names[3][3]; /* feeds, fetches, targets */
 } signatures[] = {
@@ -195,7 +195,7 @@ static const struct {
 };
 enum { FEEDS, FETCHES, TARGETS };
 
-/* Those of a signature mostly, or a part of them. */
+/* The names of a signature, some of them, or arbitrary names. */
 static void some_names(world *w, list *l, int which, uint8_t signature)
 {
   uint8_t kind = next(&w->b);
@@ -223,7 +223,7 @@ static void some_options(world *w, tn_run_options *options)
   if (kind >= 250) options->struct_size = kind - 250;
 }
 
-/* What a call gave: all of it, or nothing. Tensors of the caller's stay his. */
+/* A call returns all results or none. The caller keeps its own tensors. */
 static void check_fetched(list *l, tn_status status, tn_tensor *given)
 {
   for (size_t i = 0; i < l->n; i++) {
@@ -433,7 +433,7 @@ static void one_call(world *w)
   fuzz_fail_allocation(0);
 }
 
-/* Two sessions that can be used at once: one has a graph of its own. */
+/* Two sessions in use at once; one has its own graph. */
 static void begin(world *w)
 {
   const uint8_t kind = next(&w->b);
@@ -463,7 +463,8 @@ static void everything(const uint8_t *data, size_t size)
   tn_error_clear(&w.err);
 }
 
-/* What the library makes once for the process is there after a time or two: a step that was late may come further later. */
+/* Runs repeatedly, as the library creates its process-wide objects during the first runs. A step that exceeds its
+ * time limit may get further in a later run. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
   size_t first = 0, before = SIZE_MAX;

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shape functions and kernels' prepare: what is inferred is what a step gives.
+/* Shape functions and kernels' prepare: the inferred shapes agree with the results of a step.
  *
- * The bytes make one operation with its inputs, and it is built twice. In the one graph nothing is known before the step:
- * all inputs are fed, of unknown rank. In the other one inputs have shapes that are known in part, are constants, or are
- * made of the shapes of others. Whatever is known must only say more: both graphs give the same shapes or both an error,
- * and no step contradicts what was inferred. Behind a 'g' stands a GraphDef instead: each of its operations is asked for. */
+ * The bytes describe one operation with its inputs, which is built twice. In one graph nothing is known before the
+ * step: all inputs are fed, with unknown rank. In the other one inputs have partly known shapes, are constants, or
+ * are made from the shapes of others. More knowledge must only refine the result: both graphs give the same shapes
+ * or both give an error, and no step contradicts the inferred shapes. After a 'g' the bytes are a GraphDef instead:
+ * each of its operations is queried. */
 #include <fuzz/bytes.h>
 #include <fuzz/runtime.h>
 
@@ -23,7 +24,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* ---- the process ---- */
 
-/* Of steps: it also bounds their time. */
+/* Memory limit of steps, which also bounds their time. */
 #define MOST_MEMORY ((size_t)4 << 20)
 
 int LLVMFuzzerInitialize(int *argc, char ***argv)
@@ -44,9 +45,9 @@ typedef struct shape {
 } shape;
 
 typedef struct operand {
-  tn_tensor *value; /* what the step is given */
-  shape told;       /* what the second graph is told */
-  int how;          /* of the second graph: TOLD, CONSTANT or MADE (the shape of `of`, which is fed) */
+  tn_tensor *value; /* fed to the step */
+  shape told;       /* the shape that the second graph knows */
+  int how;          /* in the second graph: TOLD, CONSTANT or MADE (the shape of `of`, which is fed) */
   tn_tensor *of;
   tn_dtype dtype;
 } operand;
@@ -59,8 +60,8 @@ typedef struct recipe {
   bool is_list[MOST_INPUTS];
   tn_dtype types[MOST_ATTRS];  /* by attribute, TN_DTYPE_INVALID: not chosen */
   int32_t numbers[MOST_ATTRS]; /* -1: not chosen */
-  bytes attrs;                 /* they are read again for each graph */
-  bool untrue;                 /* what is told is no value's shape: only ask */
+  bytes attrs;                 /* read again for each graph */
+  bool untrue;                 /* the known shapes are not those of the values: only query shapes */
 } recipe;
 
 static int64_t small(bytes *b)
@@ -70,7 +71,7 @@ static int64_t small(bytes *b)
   return kind < 160 ? kind % 4 : kind % 12 - 4;
 }
 
-/* One of the dtypes in the set; common ones mostly. */
+/* One of the dtypes in the set, mostly a common one. */
 static tn_dtype some_type(bytes *b, uint64_t set)
 {
   static const tn_dtype common[] = { TN_FLOAT, TN_INT32, TN_INT64, TN_BOOL, TN_DOUBLE, TN_HALF, TN_UINT8, TN_FLOAT };
@@ -85,7 +86,7 @@ static void some_shape(bytes *b, const recipe *r, shape *s)
 {
   uint8_t kind = next(b);
   int64_t n = 1;
-  if (kind >= 128 && r->n_in > 0) { /* shapes that fit are often the same */
+  if (kind >= 128 && r->n_in > 0) { /* compatible shapes are often equal */
     const tn_tensor *as = r->in[kind % r->n_in].value;
     s->rank = tn_tensor_rank(as);
     if (s->rank > 0) memcpy(s->dims, tn_tensor_dims(as), (size_t)s->rank * sizeof *s->dims);
@@ -95,7 +96,7 @@ static void some_shape(bytes *b, const recipe *r, shape *s)
   for (int32_t i = 0; i < s->rank; i++) {
     uint8_t dim = next(b);
     s->dims[i] = dim < 250 ? dim % 6 : dim % 3;
-    if (dim >= 252 && n == 0) s->dims[i] = (int64_t)1 << (dim - 252) * 16; /* beside a 0 any size is none */
+    if (dim >= 252 && n == 0) s->dims[i] = (int64_t)1 << (dim - 252) * 16; /* beside a 0 any size is valid */
     else if (s->dims[i] * n > MOST_ELEMENTS) s->dims[i] = 1;
     n *= s->dims[i];
   }
@@ -110,7 +111,7 @@ static void fill(bytes *b, tn_tensor *t)
   uint8_t *at = tn_tensor_data(t);
   bool real = is_real(dtype);
   for (int64_t k = 0; k < tn_tensor_elements(t); k++, at += size) {
-    if (real && b->at < b->end && *b->at >= 232) { /* the whole range; below, numbers that are shapes and indices */
+    if (real && b->at < b->end && *b->at >= 232) { /* the whole range; otherwise numbers usable as shapes and indices */
       next(b);
       next_real(b, dtype, at);
       continue;
@@ -129,7 +130,7 @@ static void fill(bytes *b, tn_tensor *t)
   }
 }
 
-/* The second graph knows a part of the value's shape; or, when the recipe is untrue, anything. */
+/* The second graph knows a part of the value's shape, or any shape if the recipe is untrue. */
 static void tell(bytes *b, recipe *r, operand *o, const tn_tensor *value)
 {
   uint8_t kind = next(b), hidden = next(b);
@@ -143,7 +144,7 @@ static void tell(bytes *b, recipe *r, operand *o, const tn_tensor *value)
   }
 }
 
-/* Whether the value can be the shape of something: then `of` is that. */
+/* Whether the value can be the shape of a tensor. If so, creates that tensor in `of`. */
 static bool make(const tn_tensor *value, tn_tensor **of)
 {
   int64_t dims[TN_MAX_RANK], n = tn_tensor_elements(value), product = 1;
@@ -285,7 +286,7 @@ static void add_attrs(tn_operation_builder *op, const recipe *r)
       tn_operation_set_type(op, attr.name, r->types[i]);
     } else if (r->numbers[i] >= 0) {
       tn_operation_set_int(op, attr.name, r->numbers[i]);
-    } else if (attr.kind != TN_ATTR_LIST + TN_ATTR_TYPE) { /* the inputs say what is in those lists */
+    } else if (attr.kind != TN_ATTR_LIST + TN_ATTR_TYPE) { /* the inputs determine those lists */
       uint8_t what = next(&b);
       if (attr.has_default && what < 100) continue;
       const char *text = attr.n_strings > 0 ? tn_op_schema_attr_string(r->schema, i, what % attr.n_strings) : texts[what % 6];
@@ -340,7 +341,7 @@ static void run(tn_graph *graph, const char *name, size_t n_outputs, const feeds
     r->at[i] = NULL;
   }
   for (size_t i = 0; i < f->n; i++) feed_names[i] = f->at[i];
-  tn_run_options limited; /* some steps wait for what never comes */
+  tn_run_options limited; /* some steps would wait forever */
   tn_run_options_init(&limited);
   limited.timeout_ms = 300;
   r->status = tn_session_create(options_of[level], &session, err);
@@ -377,10 +378,10 @@ static _Noreturn void contradiction(const char *op, const char *what)
   abort();
 }
 
-/* Its shape is what the maker of the graph says, as with tn_graph_set_shape: no step checks it. */
+/* Its shape is a claim of the graph's author, as with tn_graph_set_shape: no step checks it. */
 static bool only_claims(const char *op) { return strcmp(op, "PlaceholderWithDefault") == 0; }
 
-/* What was inferred must hold for what the step gave. */
+/* The inferred shapes must hold for the step's results. */
 static void compare(tn_operation *op, const results *r, tn_error *err)
 {
   if (only_claims(tn_operation_type(op))) return;
@@ -394,7 +395,7 @@ static void compare(tn_operation *op, const results *r, tn_error *err)
     bool same = rank == tn_tensor_rank(t);
     for (int32_t k = 0; same && k < rank; k++) same = dims[k] < 0 || dims[k] == tn_tensor_dims(t)[k];
     tn_dtype dtype = tn_operation_output_dtype(op, i);
-    if (dtype > TN_DTYPE_REF) dtype -= TN_DTYPE_REF; /* what is fetched is the value */
+    if (dtype > TN_DTYPE_REF) dtype -= TN_DTYPE_REF; /* a fetch returns the value */
     if (same && tn_tensor_dtype(t) == dtype) continue;
     print_shape("inferred", dims, rank);
     print_shape("step", tn_tensor_dims(t), tn_tensor_rank(t));
@@ -402,7 +403,7 @@ static void compare(tn_operation *op, const results *r, tn_error *err)
   }
 }
 
-/* Then some kernels do not look at their other operands, as TensorFlow's, while the shape functions do. */
+/* If so, some kernels do not check their other operands (as in TensorFlow), while the shape functions do. */
 static bool has_nothing_to_do(const recipe *r)
 {
   return r->n_in > 0 && (tn_tensor_elements(r->in[0].value) == 0 || tn_tensor_rank(r->in[0].value) == 0);
@@ -412,7 +413,7 @@ static void compare_steps(const recipe *r, const results *blind, const results *
 {
   const char *op = tn_op_schema_name(r->schema);
   if (blind->status == TN_RESOURCE_EXHAUSTED || told->status == TN_RESOURCE_EXHAUSTED || only_claims(op)) return;
-  if (blind->status == TN_DEADLINE_EXCEEDED || told->status == TN_DEADLINE_EXCEEDED) return; /* it waits */
+  if (blind->status == TN_DEADLINE_EXCEEDED || told->status == TN_DEADLINE_EXCEEDED) return; /* the step waits */
   if (blind->built && !told->built && has_nothing_to_do(r)) return;
   if ((blind->status == TN_OK) != (told->status == TN_OK)) {
     fprintf(stderr, "  %s\n", tn_error_message(err));
@@ -474,9 +475,9 @@ static void run_recipe(bytes *b)
   tn_error_clear(&told_err);
 }
 
-/* ---- graphs of others ---- */
+/* ---- imported graphs ---- */
 
-/* A tensor of zeros for a placeholder; what is not known of its shape is small. */
+/* A tensor of zeros for a placeholder; unknown dimensions are small. */
 static bool feed_of(tn_operation *op, feeds *f)
 {
   int64_t dims[TN_MAX_RANK], n = 1;

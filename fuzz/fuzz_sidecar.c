@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* NAME.conf beside a plugin. Any bytes are settings or a status with words that name the file and a line; and the settings
- * that were read are ones that a target takes. */
+/* NAME.conf beside a plugin. Any bytes give settings or a status whose message names the file and a line; a target
+ * accepts the settings that were read. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,8 +34,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
   tn_error err = TN_ERROR_INIT;
   tn__sidecar read = { .path = "/plugins/fast.conf", .rank = -1 };
-  char *copy = malloc(size > 0 ? size : 1); /* exactly as large, so that a read beyond it is seen */
-  if (copy == NULL || size > 16384) { /* the most that is read of a file */
+  char *copy = malloc(size > 0 ? size : 1); /* of the exact size, so that a read beyond it is detected */
+  if (copy == NULL || size > 16384) { /* larger files are not read */
     free(copy);
     return 0;
   }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ops that read what others wrote: CSV, WAV, base64, raw bytes, numbers, Unicode, serialised tensors, and files of tables.
+/* Ops that read external data: CSV, WAV, base64, raw bytes, numbers, Unicode, serialised tensors, and files of tables.
  *
- * The first byte is the op, four more are its attributes, the rest its text: of ops that take several, parts between bytes 0xfe.
- * Each text is a result or a status with words; what base64 gives is read back as it was. */
+ * The first byte is the op, the next four its attributes, the rest its text; for ops that take several texts, they
+ * are separated by bytes 0xfe. Each text gives a result or a status with a message; base64 output decodes to the
+ * same text. */
 #include <fuzz/bytes.h>
 #include <fuzz/runtime.h>
 
@@ -50,7 +51,7 @@ static tn_eager_handle bring(tn_tensor *t)
   return out;
 }
 
-/* A scalar, or with `several` a vector of the parts. */
+/* A scalar, or a vector of the parts if `several`. */
 static tn_eager_handle texts(const uint8_t *data, size_t size, bool several)
 {
   int64_t n = 1;
@@ -155,7 +156,7 @@ static void decoded(const uint8_t *k, tn_eager_handle text)
   CALL("ParseTensor", &text, 1, any);
 }
 
-/* What was encoded is decoded to the same. */
+/* Encoded text decodes to the same text. */
 static void base64(const uint8_t *k, tn_eager_handle text)
 {
   const tn_eager_attr pad[] = { BOOL("pad", k[0]) };

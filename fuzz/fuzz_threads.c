@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One session and one eager session in the hands of several threads, by a schedule that is in the bytes.
+/* One session and one eager session used by several threads, with a schedule given by the bytes.
  *
- * Three bytes are a call: the thread that makes it, the call with its arguments, and how long the schedule waits before the next
- * one: until the call has returned, until it has begun, or not at all. So the order in which calls begin is that of the bytes, and
- * what overlaps is decided by them, too. Whatever comes of it: every call returns, a status has its words and is not TN_INTERNAL,
- * what is fetched is there exactly when the call was OK, and when all is destroyed no memory is left. */
+ * Three bytes are a call: the thread that makes it, the call with its arguments, and how long the schedule waits
+ * before the next one: until the call has returned, until it has begun, or not at all. So the bytes decide the order
+ * in which calls begin and which ones overlap. For every schedule: every call returns, a failed status has a message
+ * and is not TN_INTERNAL, fetches exist exactly if the call was OK, and destroying everything frees all memory. */
 #include <fuzz/bytes.h>
 #include <fuzz/runtime.h>
 
@@ -47,7 +47,7 @@ static size_t more_size;
 static tn_graph *graph;
 static tn_tensor *value;
 
-/* ---- what the threads share ---- */
+/* ---- shared by the threads ---- */
 
 typedef struct call {
   uint8_t what, how;
@@ -67,7 +67,7 @@ typedef struct world {
   bool ends;
   tn_session *session;
   tn_eager_session *eager;
-  tn_callable callables[HANDLES]; /* these three under mu */
+  tn_callable callables[HANDLES]; /* mu protects these three */
   tn_partial_run runs[HANDLES];
   tn_eager_handle handles[HANDLES];
   tn_cancellation *cancellation;
@@ -335,7 +335,8 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
   return 0;
 }
 
-/* What the library makes once for the process, or a thread was late to free, is gone after a time or two. */
+/* Runs repeatedly: the library creates process-wide objects during the first runs, and a thread may free memory
+ * late. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
   size_t first = 0, before = SIZE_MAX;

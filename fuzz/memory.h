@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What fuzz targets share: an allocator with an end, as on a small machine. Sizes that lie, and steps that want more than
- * `most` bytes, meet it, which also bounds their time. */
+/* Shared by fuzz targets: an allocator with a limit, as on a small machine. False sizes, and steps that need more
+ * than `most` bytes, fail, which also bounds their time. */
 #ifndef TENON_FUZZ_MEMORY_H
 #define TENON_FUZZ_MEMORY_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What fuzz targets that run steps share: a runtime, and options for sessions on it by level. */
+/* Shared by fuzz targets that run steps: a runtime, and options for its sessions at each level. */
 #ifndef TENON_FUZZ_RUNTIME_H
 #define TENON_FUZZ_RUNTIME_H
 
@@ -34,7 +34,7 @@ static tn_status fuzz_reset(const tn_session_factory *self, const tn_session_opt
   return tn_kit_reset(self, containers, n, flags, err);
 }
 
-/* Single operations run as steps do. */
+/* Single operations run like steps. */
 static const void *fuzz_extension(const tn_session_factory *self, const char *name, uint32_t version)
 {
   static const tn_eager_runtime eager = { .struct_size = TN_EAGER_RUNTIME_SIZE };
@@ -42,7 +42,7 @@ static const void *fuzz_extension(const tn_session_factory *self, const char *na
   return version == 1 && name != NULL && strcmp(name, TN_EAGER_EXTENSION) == 0 ? &eager : NULL;
 }
 
-/* The kit's defaults are the runtime: no plugin has to be found. */
+/* The runtime consists of the kit's defaults, so no plugin has to be found. */
 static const tn_session_factory fuzz_factory = { .struct_size = TN_SESSION_FACTORY_SIZE,
                                                  .name = "fuzz",
                                                  .new_session = fuzz_new_session,

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Families of ops, in folders by subject. FOLDER/NAME.c defines `const tn_op_family tn__ops_NAME`; the table of families is
-# generated from this list, so a new family is its file and one line here. Helpers of a subject are in its folder, those that
-# several subjects share in ops/kernel/.
+# generated from this list, so a new family needs its file and one line here. Helpers of one subject are in its folder,
+# those shared by several subjects in ops/kernel/.
 TN_OPS_FILES = \
   ops/array/broadcast_args.c \
   ops/array/concat.c \

@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-# Plugins. A runtime lives in plugins/NAME/ and brings plugins/NAME/NAME.mk, which adds to TN_PLUGINS, names its sources
-# and says
+# Plugins. A runtime is in plugins/NAME/ and has a list plugins/NAME/NAME.mk, which adds it to TN_PLUGINS, names its
+# sources and sets its flags:
 #
 #   TN_PLUGINS += plugins/NAME.la
 #   plugins_NAME_la_SOURCES = plugins/NAME/plugin.c
 #   plugins_NAME_la_CPPFLAGS = $(TN_PLUGIN_CPPFLAGS) -DTN_PLUGIN=NAME
 #   plugins_NAME_la_LDFLAGS = $(TN_PLUGIN_LINK)
 #
-# Adding one means that folder and one include line at the end of this file. A plugin sees <tenon/...> only and is not
-# linked with libtenon: what it calls it gets in the host table.
+# To add one, add that folder and one include line at the end of this file. A plugin includes <tenon/...> only and is not
+# linked with libtenon: it calls functions through the host table.
 #
-# configure --enable-preloaded=NAME wants it a second time, as the archive that the library carries:
+# configure --enable-preloaded=NAME builds it a second time, as an archive that is linked into the library:
 #
 #   EXTRA_LTLIBRARIES += plugins/preloaded/NAME.la
 #   plugins_preloaded_NAME_la_SOURCES = $(plugins_NAME_la_SOURCES)
@@ -24,11 +24,11 @@ TN_PRELOAD_LINK = $(AM_LDFLAGS) -module
 
 noinst_LTLIBRARIES += $(TN_PLUGINS) $(TN_PRELOADED_LIBS)
 
-# Where the build leaves the modules; libtenon finds them there as long as it was not installed (core/registry/uninstalled.c).
+# The build folder of the modules; libtenon finds them there until it is installed (core/registry/uninstalled.c).
 TN_BUILT_PLUGIN_PATH = $(abs_top_builddir)/plugins/$(TN_OBJDIR)
 
-# Not libtool's install: a program may have the old file mapped, so the new one is written beside it and renamed (P-99);
-# and .la files are never read, so none is installed (P-08). Nor is a file of what the library carries: it would be shadowed.
+# Installed without libtool: a program may have the old file mapped, so the new one is written beside it and renamed (P-99).
+# No .la files are installed, as they are never read (P-08), and no preloaded plugins, as the library's would shadow them.
 install-exec-local: $(TN_PLUGINS)
 	@$(MKDIR_P) '$(DESTDIR)$(plugindir)'
 	@for la in $(TN_PLUGINS); do \

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# Projects that an author of a runtime copies, installed for that. They are built against what was installed, by
-# tests/check-templates.sh.
+# Projects for authors of runtimes to copy, installed with the package. tests/repo/check-templates.sh builds them
+# against the installed package.
 tenondatadir = $(datadir)/tenon
 TN_TEMPLATE_FILES = \
   templates/README.md \

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Built where the headers of OpenCL are there.
+# Built if the OpenCL headers are available.
 TN_GPU_CL = \
   plugins/gpu/ops/batches.cl \
   plugins/gpu/ops/check.cl \

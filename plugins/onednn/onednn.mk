@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Built where libdnnl is there; without it the library's own kernels do all.
+# Built if libdnnl is available; otherwise the library's own kernels do all the work.
 EXTRA_DIST += plugins/onednn/README.md
 if HAVE_ONEDNN
 TN_PLUGINS += plugins/onednn.la

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# What make check runs, on the plugin as it was built: it shows one symbol, is listed and loaded, gives what 'direct'
-# gives, and refuses a setting that it does not know. TENON, PLUGIN and RUNTIME come from the Makefile.
+# Run by make check on the built plugin: it exports one symbol, is listed and loaded, gives the results of 'direct', and
+# refuses an unknown setting. The Makefile sets TENON, PLUGIN and RUNTIME.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 model=$here/model.pbtxt

@@ -25,7 +25,7 @@ bare 0 "$build/examples/plain_demo" && grep -qx '\[3. 5.\]' out
 is 'the examples of a build tree run'
 bare 0 "$build/tenon-conformance" direct --filter 'runtime_works*' && grep -q '^ok 1 ' out
 is 'tenon-conformance finds the runtime of its build'
-bare 0 TENON_CACHE_DIR="$tmp" "$tenon" runtimes doctor && grep -q '^Nothing is wrong' out && ! grep -q '^PROBLEM' out
+bare 0 TENON_CACHE_DIR="$tmp" "$tenon" runtimes doctor && grep -q '^No problems found' out && ! grep -q '^PROBLEM' out
 is 'the doctor finds nothing wrong, and tries plugins by the probe program of the build'
 bare 0 TENON_PLUGIN_PATH=/nowhere "$tenon" runtimes && lists "$build/plugins/.libs/direct.so"
 is 'TENON_PLUGIN_PATH goes before it'

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Rules of the plugin ABI that headers and objects show by themselves: every struct says its size first (P-24), sizes end with the
-# last field (P-25), only types of known width cross (P-33), nothing of libltdl's search nor lt_dlexit is used (P-07, P-76), and a
-# plugin of another compiler loads (P-31). Prints TAP.
+# Rules of the plugin ABI that can be checked in headers and objects: every struct begins with its size (P-24), sizes end with
+# the last field (P-25), only types of known width cross the ABI (P-33), neither libltdl's search nor lt_dlexit is used
+# (P-07, P-76), and a plugin built by another compiler loads (P-31). Prints TAP.
 src=${TENON_SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}
 build=${TENON_BUILDDIR:-$src/build}
 tmp=$(mktemp -d) || exit 99
@@ -36,13 +36,13 @@ cat "$src"/include/tenon/*.h | sed 's|//.*||; s|"[^"]*"||g' | awk '
     }
     print line }' >"$tmp/headers"
 
-# Structs that have no size of their own, each with the reason:
+# Structs without a size field, each with the reason:
 #   tn_output tn_callable tn_partial_run tn_eager_handle   passed by value, and never grow
-#   tn_string tn_handle                    elements of tensors, whose layout is that of the data
+#   tn_string tn_handle                    elements of tensors, with the layout of the data
 #   tn_import_mapping                      an element of an array in a struct with a size
-#   tn_eager_attr                          an element of an array that is given
-#   tn_consumer                            an element of an array that is filled
-#   tn_view                                made by the host only, in arrays of pointers: it grows at its end
+#   tn_eager_attr                          an element of an array that the caller passes
+#   tn_consumer                            an element of an array that the library fills
+#   tn_view                                created by the host only, in arrays of pointers, so it can grow at its end
 fixed=' tn_output tn_callable tn_partial_run tn_eager_handle tn_eager_attr tn_string tn_handle tn_import_mapping tn_consumer tn_view '
 awk '
   /^(typedef )?struct [a-z_0-9]+ *\{/ { for (i = 1; i <= NF; i++) if ($i == "struct") name = $(i + 1); want = 1; next }
@@ -54,10 +54,10 @@ done <"$tmp/structs")
 [ "$(wc -l <"$tmp/structs")" -gt 20 ] || faults="only $(wc -l <"$tmp/structs") structs were found"
 report 'every public struct begins with its size' "$faults"
 
-# TN_X_SIZE is up to the end of the last field: less than the alignment is left behind it.
+# TN_X_SIZE ends with the last field: the padding after it is less than the alignment.
 {
   for header in "$src"/include/tenon/*.h; do echo "#include <tenon/${header##*/}>"; done
-  grep -hoE '^#define TN_[A-Z_]+_SIZE TN_SIZE_TO\([a-z_]+, [a-z_]+\)' "$tmp/headers" | grep -vE '_MIN_SIZE|TN_OP_FAMILY_SIZE' | # a family without rewrites may end in front of them
+  grep -hoE '^#define TN_[A-Z_]+_SIZE TN_SIZE_TO\([a-z_]+, [a-z_]+\)' "$tmp/headers" | grep -vE '_MIN_SIZE|TN_OP_FAMILY_SIZE' | # a family without rewrites may end before them
     sed -E 's/^#define (TN_[A-Z_]+) TN_SIZE_TO\(([a-z_]+), ([a-z_]+)\)/_Static_assert(sizeof(\2) - \1 < _Alignof(\2), "\1 ends before the last field");\
 _Static_assert(\1 == offsetof(\2, \3) + sizeof(((\2 *)0)->\3), "\1 is not the end of \3");/'
 } >"$tmp/sizes.c"
@@ -86,7 +86,7 @@ else
   skip 'the search of libltdl is not used' 'no shared library, or no nm'
 fi
 
-# The minimal plugin by each compiler that there is, with flags that change what they can.
+# Builds the minimal plugin with each available compiler, and flags that change as much as they can.
 tenon=$build/tenon
 mkdir "$tmp/plugins"
 build_one() {
@@ -101,7 +101,7 @@ load_one() {
   grep -E "^test\.$1 " "$tmp/list" | grep -q ' loaded ' || { cat "$tmp/list"; echo "not loaded"; }
 }
 if [ -x "$tenon" ] && ! nm -D "$lib" 2>/dev/null | grep -qE '__(asan|tsan|ubsan)_'; then
-  # P-15: sections that nobody refers to are dropped, but not the manifest's
+  # P-15: unreferenced sections are dropped, except the manifest's
   for flags in '-O2 -ffunction-sections -fdata-sections -Wl,--gc-sections -Wl,-s' '-O0 -g3' '-O3 -fno-plt' '-Os -fno-asynchronous-unwind-tables -fomit-frame-pointer' '-O2 -std=c99 -D_FORTIFY_SOURCE=2'; do
     name=$(echo "f$flags" | tr -dc 'a-z0-9' | cut -c1-40)
     # shellcheck disable=SC2086

@@ -1,13 +1,13 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# The ABI that was recorded is still there (P-32, P-98): nothing changed its place, type or number and nothing vanished; what
-# was appended is told, and `make update-abi` records it. Seeded changes show that the check sees each kind. Prints TAP.
-#   check-abi.sh            the table of tests/abi
-#   check-abi.sh --abidiff  by abidiff, too, where it is installed (make check-abi)
-#   check-abi.sh --update   writes the table. What would break a plugin is refused: it needs another ABI major, or
-#                           ABI_BREAK=yes where no release has it yet.
+# The tree keeps the recorded ABI (P-32, P-98): no offset, type or number has changed and nothing was removed. Additions are
+# reported, and `make update-abi` records them. Seeded changes show that the check detects each kind. Prints TAP.
+#   check-abi.sh            compares with the table of tests/abi
+#   check-abi.sh --abidiff  also runs abidiff, if it is installed (make check-abi)
+#   check-abi.sh --update   writes the table. Refuses changes that would break a plugin: they need another ABI major, or
+#                           ABI_BREAK=yes if the recorded ABI was never released.
 #
-# tests/abi/recorded.txt, a line each; offsets and sizes in bytes, types as C has them without the names of parameters:
+# The lines of tests/abi/recorded.txt, with offsets and sizes in bytes, and types as in C without the names of parameters:
 #   abi MAJOR MINOR | model POINTER SIZE_T ALIGNMENT_OF_INT64
 #   type NAME TYPE | enum NAME NUMBER | constant NAME VALUE
 #   struct NAME SIZE, and its fields in order: field STRUCT NAME OFFSET SIZE TYPE
@@ -22,7 +22,7 @@ tmp=$(mktemp -d "${TMPDIR:-/tmp}/tenon-abi.XXXXXX") || exit 99
 trap 'rm -rf "$tmp"' EXIT
 n=0
 
-# report NAME FAULTS: ok without faults.
+# report NAME FAULTS: reports a test, which passes if FAULTS is empty.
 report() {
   n=$((n + 1))
   if [ -z "$2" ]; then
@@ -37,10 +37,10 @@ skip() {
   echo "ok $n - $1 # SKIP $2"
 }
 
-# includes FOLDER: the lines that include all headers of the folder.
+# includes FOLDER: prints lines that include all headers of the folder.
 includes() { (cd "$1/tenon" && ls ./*.h) | sed 's|^\./\(.*\)|#include <tenon/\1>|'; }
 
-# table_of FOLDER TO: the table of the headers in FOLDER/tenon. What is wrong goes to $tmp/log.
+# table_of FOLDER TO: writes the table of the headers in FOLDER/tenon; messages of tools are in $tmp/log.
 table_of() {
   includes "$1" >"$tmp/all.c"
   cat "$1"/tenon/*.h | sed -nE \
@@ -57,7 +57,7 @@ table_of() {
 
 compare() { $AWK -f "$src/build-aux/abi-compare.awk" "$1" "$2"; }
 
-# Copies of the headers that are installed, which may be changed.
+# Copies the installed headers, so that they can be changed.
 copy_headers() {
   mkdir -p "$1/tenon"
   for header in $(sed -n 's|^ *include/tenon/\([a-z_]*\.h\).*|\1|p' "$src/include/include.mk"); do
@@ -102,8 +102,7 @@ compare "$recorded" "$tmp/table" >"$tmp/found"
 report 'nothing of the recorded ABI changed or vanished' "$(grep '^broken' "$tmp/found")"
 sed -n 's/^new: /# to record (make update-abi): /p' "$tmp/found"
 
-# P-33: no type whose width is the compiler's choice.
-# tn_probe_serve gives the exit status of main.
+# P-33: no type whose width depends on the compiler, except that tn_probe_serve returns the exit status of main.
 report 'types of known width only' "$(grep -v "^function tn_probe_serve " "$tmp/table" |
   sed -E 's/^(type|field|function) [a-z0-9_]+ ([a-z0-9_]+ [0-9]+ [0-9]+ )?//; t; d' |
   grep -oE '[A-Za-z_][A-Za-z0-9_]*' | sort -u |
@@ -121,7 +120,7 @@ fi
 
 # ---- abidiff ----
 
-# stub WHAT TABLE FOLDER TO: an object that has what the table tells, or what the headers of the folder do.
+# stub WHAT TABLE FOLDER TO: builds an object with the declarations of the table, or of the folder's headers.
 stub() {
   { [ "$1" = all ] || includes "$3"; $AWK -v what="$1" -f "$src/build-aux/abi-stub.awk" "$2" "$2"; } >"$tmp/stub.c"
   # shellcheck disable=SC2086
@@ -149,8 +148,8 @@ fixed=$($AWK '$1 == "struct" { name = $2 } $1 == "field" && name != "" && $2 == 
   name = "" }' "$recorded")
 sed "s/@FIXED@/$fixed/" "$src/tests/abi/abidiff.suppressions" >"$tmp/suppressions"
 
-# by_abidiff TABLE FOLDER: fails, with words in $tmp/log, when abidiff finds more than appended things. A field of another type
-# is hidden by the suppression when its size is the same, so this is asked for without it.
+# by_abidiff TABLE FOLDER: fails, with the report in $tmp/log, if abidiff finds more than additions. The suppression file hides
+# a field whose type changed but not its size, so that is checked without it.
 by_abidiff() {
   stub functions "$1" "$2" "$tmp/now.so" &&
     abidiff --suppressions "$tmp/suppressions" --no-added-syms "$tmp/recorded.so" "$tmp/now.so" >"$tmp/log" 2>&1 || return
@@ -161,9 +160,9 @@ if [ $with_abidiff = yes ]; then
   report 'abidiff finds nothing' "$(by_abidiff "$tmp/table" "$tmp/tree" || cat "$tmp/log")"
 fi
 
-# ---- seeded changes, in copies of the headers; compared with the tree, so that they are the only ones ----
+# ---- seeded changes, in copies of the headers; compared with the tree, so that there are no other changes ----
 
-# seeded WORDS WANTED FILE SED-COMMAND...: a change, and what it must be found to be: broken, or new.
+# seeded WORDS WANTED FILE SED-COMMAND...: makes a change, which must be reported as WANTED: broken, or new.
 seeded() {
   words=$1 wanted=$2 file=$3
   shift 3
@@ -211,7 +210,7 @@ seeded 'another enumerator' new status.h 's/^  X(UNAUTHENTICATED, 16,\(.*\))/  X
 seeded 'another function and struct' new process.h \
   's/^TN_API void tn_free(.*/&\nstruct tn_seeded { size_t struct_size; };\nTN_API void tn_seeded(struct tn_seeded *seeded);/'
 
-# Changes that are no changes to abidiff.
+# Changes that abidiff does not see.
 by_table=yes
 seeded 'a parameter of a callback of another type' broken runtime.h 's/tn_step \*step, tn_error \*err);/const &/'
 seeded 'an option of a session that is gone' broken options.h '/^  X(device_filters,/d'
@@ -226,7 +225,7 @@ report 'but types may not' "$(sed '/^field tn_plugin name /s/char/int32_t/' "$tm
 
 # ---- released headers (P-36) ----
 
-# One older than these headers, made here: the last slot of the factory and the last function of the kit are not there yet.
+# An older release, made here: without the factory's last slot and the kit's last function.
 copy_headers "$tmp/released/made-here"
 slots=$(sed -n 's/^field tn_session_factory \([a-z_]*\) .*/\1/p' "$tmp/table" | tail -n 2)
 last=$(echo "$slots" | tail -n 1) before=$(echo "$slots" | head -n 1)
@@ -240,7 +239,7 @@ $AWK '/^#define TN_HOST_KIT\(/ { list = 1 }
 can_load=no
 [ -x "$build/tenon" ] && ! nm -D "$lib" 2>/dev/null | grep -qE '__(asan|tsan|ubsan)_' && can_load=yes
 
-# build_plugin FOLDER SOURCE SO FLAG...: a plugin, with the headers of the folder.
+# build_plugin FOLDER SOURCE SO FLAG...: builds a plugin with the headers of the folder.
 build_plugin() {
   folder=$1 source=$2 so=$3
   shift 3
@@ -249,7 +248,7 @@ build_plugin() {
   $CC -shared -fPIC -fvisibility=hidden -DTN_PLUGIN=released "$@" -I"$folder" "$source" -o "$so" 2>&1
 }
 
-# listed FOLDER: what the library says of the plugin there, which it loads.
+# listed FOLDER: loads the plugin in the folder and prints how the library lists it.
 listed() {
   TENON_PLUGIN_PATH=$1 TENON_PLUGIN_PATH_ONLY=1 "$build/tenon" runtimes --load 2>&1 | grep -A 1 -E '^test\.minimal '
 }

@@ -1,17 +1,17 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# make install says when what it installed does not start yet, and what to do. Prints TAP.
+# make install reports when the installed programs cannot start yet, and what to do. Prints TAP.
 . "${TENON_SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}/tests/tools/tool_kit.sh" after-install
 after=$src/build-aux/after-install.sh
 
-# The linker's cache has these lines.
+# Lines of the linker's cache.
 mkdir tools
 printf '#!/bin/sh\n[ "$1" = -p ] && cat "%s/cache"\n' "$tmp" >tools/ldconfig
 chmod +x tools/ldconfig
 PATH=$tmp/tools:$PATH
 printf '2 libs found in cache\n\tlibtenon.so.0 (libc6,x86-64) => /usr/lib/libtenon.so.0\n' >cache
 
-# tenon_that SAYS STATUS: a command in bin/ that says this on standard error.
+# tenon_that SAYS STATUS: creates a command in bin/ that prints SAYS to standard error.
 tenon_that() {
   mkdir -p bin
   printf '#!/bin/sh\n[ -z "$LD_LIBRARY_PATH" ] || exit 0\necho "%s" >&2\nexit %s\n' "$1" "$2" >bin/tenon
@@ -36,7 +36,7 @@ tenon_that 'cannot execute binary file: Exec format error' 126
 run 0 sh "$after" /usr/lib bin && [ ! -s out ] && run 0 sh "$after" /usr/lib nowhere && [ ! -s out ]
 is 'nor for a command of another machine, or one that is not there'
 
-# lines PAGE HEADING: the lines of a part of a page.
+# lines PAGE HEADING: the lines of one section of a page.
 lines() { awk -v want="## $2" '/^## / { on = $0 == want; next } on' "$src/$1"; }
 lines README.md Install >part && grep -q 'sudo make install && sudo ldconfig' part && grep -q 'LD_LIBRARY_PATH' part &&
   grep -q 'ldconfig' "$src/docs/tenon.md"
@@ -49,7 +49,7 @@ else
   skip 'make install asks it in the end' 'there is no build folder'
 fi
 
-# What the manual pages name is installed.
+# The files that the manual pages name are installed.
 good=true
 for page in tenon.1 tenon-conformance.1 tenon-plugin.7; do
   for name in $(sed 's/\\-/-/g' "$src/docs/$page" | grep -oE '[a-z/-]+\.md' | sort -u); do

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# What the built objects show: libtenon only tn_ names, each plugin only its entry, which nothing in the program can replace
-# (P-93), and no plugin needs libtenon (P-35). Prints TAP.
+# Symbols of the built objects: libtenon exports only tn_ names; each plugin exports only its entry, and nothing in the
+# program can replace its functions (P-93); no plugin needs libtenon (P-35). Prints TAP.
 src=${TENON_SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}
 build=${TENON_BUILDDIR:-$(cd "$(dirname "$0")/../../build" && pwd)}
 n=0
@@ -24,7 +24,7 @@ skip_all() {
 command -v nm >/dev/null && command -v readelf >/dev/null || skip_all 'nm and readelf are needed'
 lib=$build/.libs/libtenon.so
 [ -e "$lib" ] || skip_all 'no shared library was built'
-# Sanitizers add symbols of their own.
+# Sanitizers add their own symbols.
 nm -D "$lib" | grep -qE '__(asan|tsan|ubsan)_' && skip_all 'built with sanitizers'
 
 exported() { nm -D --defined-only "$1" | awk '$2 != "A" { sub(/@.*/, "", $3); print $3 }'; }
@@ -40,7 +40,7 @@ for so in "$build"/plugins/.libs/*.so; do
   report "$name takes no symbol from the program" "$(nm -D --undefined-only "$so" | grep -E ' tn_')"
 done
 
-# ---- a program with a function that a plugin has, too ----
+# ---- a program with a function of the same name as a plugin's ----
 
 tmp=$(mktemp -d) || exit 99
 trap 'rm -rf "$tmp"' EXIT
@@ -66,7 +66,7 @@ int main(void)
 END
 mkdir "$tmp/plugins"
 includes="-I$build/include -I$src/include"
-# with FLAG...: builds the plugin so, and loads it into the program. 2: it cannot be built.
+# with FLAG...: builds the plugin with these flags, and loads it into the program. Returns 2 if it cannot be built.
 with() {
   # shellcheck disable=SC2086
   ${CC:-cc} -O0 -fPIC -shared -DTN_PLUGIN=clash $includes "$@" "$tmp/clash.c" -o "$tmp/plugins/clash.so" 2>"$tmp/log" || return 2

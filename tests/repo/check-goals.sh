@@ -16,7 +16,7 @@ is() {
 }
 if ! $make --version 2>/dev/null | grep -q 'GNU Make' || [ ! -e "$build/Makefile" ]; then echo "1..0 # SKIP no GNU make"; exit 0; fi
 
-# A library that two makes may want, and that only one may make at a time; `all` as automake has it.
+# A library that two makes may build, but only one at a time; `all` as automake writes it.
 cat >"$tmp/Makefile" <<END
 all: ; \$(MAKE) all-am
 all-am: lib slow
@@ -36,7 +36,7 @@ done
 grep -q 'j' "$tmp/jobs"
 is 'what all runs has all jobs'
 
-# serial GOAL...: whether make would take them one after the other in the build folder.
+# serial GOAL...: whether make would build these goals one after the other in the build folder.
 serial() { $make -s -C "$build" -pq -j2 "$@" 2>/dev/null | grep -q '^\.NOTPARALLEL:'; }
 serial all tests/base/base && serial bench && ! serial all && ! serial tests/base/base tests/base/error
 is 'the Makefile of the build takes goals so'

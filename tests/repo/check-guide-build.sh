@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# The runtimes on levels (b) and (c) that the plugin guide shows are built from its pages, run, and tested by tenon-conformance, which
-# finds what the page says (P-97, P-100): check-guide.sh on the build tree, as far as a page needs nothing that is installed.
-# Prints TAP.
+# Builds the plugin guide's runtimes on levels (b) and (c) from its pages, runs them, and tests them with tenon-conformance,
+# with the results that the page shows (P-97, P-100): check-guide.sh on the build tree, for pages that need no installed
+# package. Prints TAP.
 src=${TENON_SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}
 build=${TENON_BUILDDIR:-$src/build}
 lib=$(mktemp -d "${TMPDIR:-/tmp}/tenon-guide.XXXXXX") || exit 99

@@ -1,11 +1,12 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# check-guide.sh DOCDIR LIBDIR BINDIR [PAGE...]: what make installcheck (and so make distcheck) runs: what a reader of the installed
-# plugin guide does, who has nothing but the installed package (P-100). With pages named, as "kit", only these, beside the model of the
-# C template (check-guide-build.sh). Prints TAP.
+# check-guide.sh DOCDIR LIBDIR BINDIR [PAGE...]: run by make installcheck (and so by make distcheck). Follows the installed
+# plugin guide with nothing but the installed package (P-100). With pages named, such as "kit", follows only these, beside
+# the model of the C template (check-guide-build.sh). Prints TAP.
 #
-# "<!-- run -->" before a block means that its commands are run ("<!-- run TOOL -->": where that tool is installed), "<!-- file NAME -->"
-# that it is added to a file. The blocks of a page follow each other in one shell; those of the later pages begin where the first one has copied a template to.
+# "<!-- run -->" before a block means that its commands are run ("<!-- run TOOL -->": if that tool is installed),
+# "<!-- file NAME -->" that it is appended to a file. The blocks of a page run in one shell; those of later pages start in
+# the folder to which the first page copied a template.
 set -eu
 docdir=$(cd "$1" && pwd) libdir=$2 bindir=$3
 shift 3
@@ -38,7 +39,8 @@ result() { # GOOD NAME
   fi
 }
 
-# script PAGE: a shell script of what stands there; it names each block in $tmp/begun and, when it went well, in $tmp/done.
+# script PAGE: prints the page's blocks as a shell script, which records each block in $tmp/begun and, if it succeeds, in
+# $tmp/done.
 script() {
   awk -v page="${1##*/}" -v tmp="$tmp" '
     state == 0 && /^<!-- run( [a-z]+)? -->$/ { state = 1; tool = NF > 3 ? $3 : "sh"; next }
@@ -53,7 +55,7 @@ script() {
     state > 2' "$1"
 }
 
-# follow PAGE FOLDER: does what the page says.
+# follow PAGE FOLDER: runs the blocks of the page in the folder.
 follow() {
   : >"$tmp/begun"
   : >"$tmp/done"
@@ -74,7 +76,7 @@ follow() {
 mkdir "$tmp/work"
 if [ $# -eq 0 ]; then
   follow "$docdir/plugin-guide.md" "$tmp/work"
-  mkdir -p "$tmp/work/mine" # where the first page failed
+  mkdir -p "$tmp/work/mine" # if the first page failed
   set -- callbacks kit kernels packaging
 else
   mkdir "$tmp/work/mine"
@@ -84,7 +86,7 @@ for page in "$@"; do
   follow "$docdir/plugin-guide/$page.md" "$tmp/work/mine"
 done
 
-# Links between the pages lead somewhere where they are installed; an anchor is a heading of the page.
+# Links between the installed pages have a target; an anchor is a heading of the page.
 lost=
 for page in $(find "$docdir" -name '*.md'); do
   for link in $({ grep -o ']([^)]*)' "$page"; grep -o 'src="[^"]*"' "$page"; } | sed 's/^](//; s/)$//; s/^src="//; s/"$//' | grep -v '^[a-z]*:'); do

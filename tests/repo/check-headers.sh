@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Each public header compiles alone and silently, as C and C++ of each age, for a program and for a plugin, by each compiler that
-# there is; and it includes nothing but other public headers, stddef.h and stdint.h (P-92). So do the macros that a plugin is
-# made with. Prints TAP.
+# Each public header compiles alone and without warnings, in each standard of C and C++, for a program and for a plugin, with
+# each installed compiler; and it includes only other public headers, stddef.h and stdint.h (P-92). The macros for plugins
+# compile in the same way. Prints TAP.
 src=${TENON_SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}
 build=${TENON_BUILDDIR:-$src/build}
 warn='-Wall -Wextra -Werror -pedantic -pedantic-errors'
@@ -10,7 +10,7 @@ tmp=$(mktemp -d) || exit 99
 trap 'rm -rf "$tmp"' EXIT
 n=0
 
-# report NAME FAULTS: ok without faults.
+# report NAME FAULTS: reports a test, which passes if FAULTS is empty.
 report() {
   n=$((n + 1))
   if [ -z "$2" ]; then
@@ -21,7 +21,7 @@ report() {
   fi
 }
 
-# try COMPILER LANGUAGE STANDARD FILE_OR_FLAG...: the files compile; what is wrong is told.
+# try COMPILER LANGUAGE STANDARD FILE_OR_FLAG...: compiles the files; prints the messages.
 try() {
   compiler=$1 lang=$2 std=$3
   shift 3
@@ -29,7 +29,7 @@ try() {
   $compiler -x "$lang" -std="$std" $warn -I"$build/include" -I"$src/include" -fsyntax-only "$@" 2>&1
 }
 
-# What a plugin says, without designated initialisers, which C++ has since 2020.
+# A plugin's definitions, without designated initialisers, which C++ has only since 2020.
 cat >"$tmp/macros.c" <<'END'
 #include <tenon/kit.h>
 #include <tenon/runtime.h>
@@ -70,7 +70,7 @@ standards() {
   done
 }
 
-# compilers LANGUAGE NAME...: those that are here, each once.
+# compilers LANGUAGE NAME...: the installed ones, each once.
 compilers() {
   lang=$1 seen=' '
   shift

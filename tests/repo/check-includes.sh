@@ -1,13 +1,13 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Folders use each other one way only (docs/design.md, "Rooms"): reads the #include lines. Prints TAP.
+# Folders use each other in one direction only (docs/design.md, "Rooms"): reads the #include lines. Prints TAP.
 cd "${TENON_SRCDIR:-$(dirname "$0")/../..}" || exit 99
 awk=${AWK:-awk}
 tmp=$(mktemp -d) || exit 99
 trap 'rm -rf "$tmp"' EXIT
 
-# A row for each folder: which folders its files may include, besides their own and <tenon/...>. A name that ends in /... stands
-# for a folder and all below it. @NAME is a list that is defined by a row of its own.
+# A row for each folder: the folders that its files may include besides their own and <tenon/...>. A name that ends in /...
+# means a folder and all below it. @NAME is a list defined by its own row.
 cat >"$tmp/table" <<'END'
 core/base        |
 core/tensor      | core/base
@@ -44,7 +44,7 @@ ops/state/queue      | @kernel ops/random
 ops/state/table      | @kernel ops/string
 ops/state/variable   | @kernel ops/kernel/move
 
-# On public headers only: each plugin, the command, the examples, the doors for other APIs.
+# Using public headers only: each plugin, the command, the examples, the compatibility layers for other APIs.
 plugins/*        |
 tools            | tools/picture tools/run
 tools/common     | tools
@@ -61,7 +61,7 @@ conformance      |
 include          |
 END
 
-# Each include of a file of ours: FILE:LINE:NAME. Public headers are no such files.
+# Each include of a project file other than a public header: FILE:LINE:NAME.
 find core ops plugins tools examples compat conformance include \( -name '*.c' -o -name '*.h' -o -name '*.cc' -o -name '*.cpp' -o \
   -name '*.hpp' \) -print 2>/dev/null | sort >"$tmp/files"
 xargs "$awk" '
@@ -70,7 +70,7 @@ xargs "$awk" '
     print FILENAME ":" FNR ":" name
   }' <"$tmp/files" >"$tmp/includes"
 
-# FOLDER FOUND: a row applies to its folder, a pattern, the examples and such to all below.
+# FOLDER FOUND: a row applies to its folder; a pattern, the examples and the like apply to all folders below.
 "$awk" -F'[ \t]*[|][ \t]*' -v files="$tmp/files" -v includes="$tmp/includes" '
   function folder_of(path) { sub(/\/[^\/]*$/, "", path); return path }
   function expand(list,   n, i, words, out) {
@@ -79,7 +79,7 @@ xargs "$awk" '
     return out
   }
   function deep(row) { return row ~ /\*$/ || row ~ /^(examples|conformance|include)$/ }
-  # The row of a folder: its own, or that of the deep row above it; "" if there is none.
+  # The row of a folder: its own, or the deep row above it; "" if there is none.
   function row_of(folder,   up) {
     if (folder in rows) return folder
     for (up = folder; up != ""; up = up ~ /\// ? folder_of(up) : "") {
@@ -88,7 +88,7 @@ xargs "$awk" '
     }
     return ""
   }
-  # The folder, up to which a deep row is one room.
+  # The folder up to which a deep row is one room.
   function room_of(folder, row,   parts, base) {
     if (row !~ /\*$/) return deep(row) ? row : folder
     base = row; sub(/\*$/, "", base)

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# `make install` puts a new file in the place of a plugin that runs, and never writes into the old one, which would end the
-# programs that have it mapped (P-99): steps go on while the plugins are installed again and again. Prints TAP.
+# `make install` replaces the file of a running plugin, and never writes into the old file, which would end the programs that
+# have it mapped (P-99): steps continue while the plugins are installed repeatedly. Prints TAP.
 . "$(dirname "$0")/../tools/tool_kit.sh" reinstall
 unset TENON_PLUGIN_PATH MAKEFLAGS MFLAGS MAKELEVEL
 [ -r "$build/Makefile" ] || { echo '1..0 # SKIP there is no build folder'; exit 0; }
@@ -15,7 +15,7 @@ TENON_PLUGIN_PATH=$(dirname "$so") TENON_PLUGIN_PATH_ONLY=1
 export TENON_PLUGIN_PATH TENON_PLUGIN_PATH_ONLY
 
 inode() { ls -i "$so" | awk '{ print $1 }'; }
-# Steps in the background, for as long as it takes; the plugin is mapped when this returns.
+# Runs steps in the background until it is ended; the plugin is mapped when this returns.
 start_steps() {
   "$tenon" bench "$src/examples/digits/digits.pb" --runtime direct --seconds 200 --no-histogram >out 2>err </dev/null &
   runs=$!
@@ -32,7 +32,7 @@ start_steps
 cp "$so" before.so
 changed=0
 for i in 1 2 3 4 5; do
-  ln "$so" "old$i.so" # as long as it has a name its number is not used again
+  ln "$so" "old$i.so" # its inode is not reused while it has a name
   install_plugins || break
   [ "$(inode)" != "$first" ] && changed=$((changed + 1))
   first=$(inode)
@@ -43,14 +43,14 @@ is 'each installation is a new file, and the old one stays as it was'
 sleep 0.5
 kill -TERM $runs
 wait $runs
-[ $? -eq 143 ] # it ran until it was told to end
+[ $? -eq 143 ] # it ran until the signal
 is 'steps go on while plugins are installed'
 [ -z "$(find root -name '.*.new')" ] && [ -z "$(find root -name '*.la')" ]
 is 'nothing else is left in the folder'
 run 0 "$tenon" run "$src/examples/digits/digits.pb" --runtime direct --feed "image:0=$src/examples/digits/images.npy" --fetch class:0
 is 'what was installed works'
 
-# What the test would see otherwise: a plugin that is cut in place ends its program.
+# Checks the test itself: truncating a mapped plugin ends its program.
 if nm -D "$so" 2>/dev/null | grep -qE '__(asan|tsan|ubsan)_'; then
   skip 'a plugin that is written over ends the program' 'built with sanitizers'
 else

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Each rule of docs/spec/session-semantics.md and docs/spec/plugin-abi.md has a test that cites it, or a line in
-# tests/repo/untested-rules.txt that says why not. Tests are those of tests/ and conformance/, scripts, fuzz targets, and
-# benchmarks. Prints TAP.
+# Each rule of docs/spec/session-semantics.md and docs/spec/plugin-abi.md has a test that cites it, or a line with the reason
+# in tests/repo/untested-rules.txt. Tests are in tests/ and conformance/, and are also scripts, fuzz targets and benchmarks.
+# Prints TAP.
 cd "${TENON_SRCDIR:-$(dirname "$0")/../..}" || exit 99
 tmp=$(mktemp -d "${TMPDIR:-/tmp}/tenon-rules.XXXXXX") || exit 99
 trap 'rm -rf "$tmp"' EXIT
@@ -28,7 +28,7 @@ sort "$tmp/session_rules" "$tmp/plugin_rules" >"$tmp/rules"
 } | $AWK '{ for (i = 3; i <= NF; i++) print $i, $1 }' | sort -u >"$tmp/citations"
 cut -d' ' -f1 "$tmp/citations" | sort -u >"$tmp/cited"
 
-# In the file: "S-EAG-01 to 28: reason" or "S-CFG-23: reason"
+# Lines of the file: "S-EAG-01 to 28: reason" or "S-CFG-23: reason"
 $AWK '/^[SP]-/ {
   first = $1
   sub(/:.*/, "", first)

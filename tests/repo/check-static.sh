@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# check-static.sh FOLDER: configures and builds in FOLDER a library that carries the runtimes `direct` and `threaded`, and
-# tries it: as a shared library, and in programs that are linked all statically (P-23, P-51, P-89 to P-91). Both pass the suites of
-# sessions. Nothing is optimised, as only the linking is new. A second run builds what has changed. Prints TAP.
-#   CC, TENON_TEST_JOBS  the compiler; how many jobs and tests run at once, 2 unless told
+# check-static.sh FOLDER: configures and builds in FOLDER a library that contains the runtimes `direct` and `threaded`, and
+# tests it: as a shared library, and in fully statically linked programs (P-23, P-51, P-89 to P-91). Both pass the suites of
+# sessions. The build is not optimised, as it tests the linking only. A second run rebuilds only what changed. Prints TAP.
+#   CC, TENON_TEST_JOBS  the compiler; the number of jobs and tests that run at once, by default 2
 set -u
 [ $# -eq 1 ] || { echo "usage: check-static.sh FOLDER" >&2; exit 2; }
 src=$(cd "$(dirname "$0")/../.." && pwd)
@@ -14,7 +14,7 @@ jobs=${TENON_TEST_JOBS:-2}
 unset TENON_PLUGIN_PATH TENON_PLUGIN_PATH_ONLY TENON_RANK TENON_PROBE MAKEFLAGS MFLAGS MAKELEVEL DESTDIR
 TENON_TEST_PLUGINS=$TENON_BUILDDIR/tests/plugins/.libs
 TENON_PROBE_PROGRAM=$TENON_BUILDDIR/tools/tenon-probe
-TENON_PLUGIN_PATH=/nowhere # the folder of the installation is not made here
+TENON_PLUGIN_PATH=/nowhere # the folder of the installation is not created here
 export TENON_BUILDDIR TENON_SRCDIR TENON_TEST_PLUGINS TENON_PROBE_PROGRAM TENON_PLUGIN_PATH
 set -- static
 . "$src/tests/tools/tool_kit.sh" static
@@ -22,7 +22,7 @@ digits=$src/examples/digits
 log=$build/check-static.log
 : >"$log"
 
-# step NAME COMMAND...: something without which nothing goes on.
+# step NAME COMMAND...: runs a command whose failure ends the script.
 step() {
   name=$1
   shift
@@ -38,7 +38,7 @@ step() {
   fi
 }
 
-# suite NAME COMMAND...: one that prints TAP; each of its failures is shown.
+# suite NAME COMMAND...: runs a command that prints TAP, and shows its failures.
 suite() {
   name=$1
   shift
@@ -57,7 +57,7 @@ if [ ! -e "$build/Makefile" ] || [ "$src/configure" -nt "$build/Makefile" ] || [
   step configure "$src/configure" -q $arguments CFLAGS=-O0 ${CC:+CC="$CC"}
   echo "$arguments" >"$build/.arguments"
 fi
-# The C files and lists of test plugins stand in the Makefile; only some of them are wanted.
+# The Makefile names the C files and lists of all test plugins; only some of them are needed.
 plugins=$(cd "$src" && sed -n 's/^ *\(tests\/plugins\/[a-z_]*\.la\).*/\1/p' tests/tests.mk)
 unit='tests/registry/preloaded tests/registry/registry tests/registry/loader'
 # shellcheck disable=SC2086
@@ -69,7 +69,7 @@ is 'configure: an unknown plugin is refused with the names that there are'
 ! grep -nE '^ *# *(if|ifdef|ifndef)' "$src"/plugins/direct/*.c "$src"/plugins/threaded/*.c >out
 is 'sources: no #if in the plugins: what is linked is what is loaded' # P-89
 
-# ---- the shared library, which carries them ----
+# ---- the shared library, which contains the runtimes ----
 
 run 0 "$tenon" runtimes && grep -Eq '^direct .* ready +preloaded$' out && grep -Eq '^threaded .* ready +preloaded$' out
 is 'shared: the runtimes are preloaded'
@@ -87,7 +87,7 @@ done
 nm -D --defined-only "$build/.libs/libtenon.so" >out && ! grep -q _LTX_ out
 is 'shared: nothing of the plugins is exported'
 
-# ---- what is installed ----
+# ---- the installation ----
 
 step install make -s install-libLTLIBRARIES install-pkgconfigDATA install-tenonincludeHEADERS \
   install-nodist_tenonincludeHEADERS install-exec-local
@@ -116,7 +116,7 @@ is 'static: so is a name that a file offers'
 run 1 ./classify "$digits/digits.pb" "$digits/images.npy" nowhere && grep -q '^NOT_FOUND: static build: ' err
 is 'static: an unknown name is not found, and says static build' # S-OPT-11
 
-# A plugin of somebody else, linked in with a table that is written by hand.
+# A third-party plugin, linked in with a hand-written table.
 cat >table.c <<'END'
 #include <ltdl.h>
 #include <stdio.h>
@@ -154,7 +154,7 @@ is 'static: a plugin of the program itself, beside those of the library' # P-23
 run 1 ./table /nowhere/acme.so && grep -q '^UNIMPLEMENTED: static build: .*/nowhere/acme.so' out
 is 'static: a file is a static build, whether it is there or not'
 
-# ---- the programs of the library, linked all statically ----
+# ---- the package's programs, fully statically linked ----
 
 mkdir -p "$build/shared/tools" && mv "$build/tenon" "$build/tenon-conformance" "$build/shared/" && mv "$build/tools/tenon-probe" "$build/shared/tools/"
 step 'static: link' make -s -j"$jobs" tenon tenon-conformance tools/tenon-probe LDFLAGS=-all-static
@@ -171,7 +171,7 @@ TENON_PLUGIN_PATH=$build/tests/plugins/.libs run 0 "$tenon" runtimes && grep -q 
 is 'static: tenon runtimes says so'
 run 0 "$tenon" runtimes --json && grep -q '"loads_files": false' out
 is 'static: and in JSON'
-TENON_PLUGIN_PATH=$build/plugins/.libs run 0 "$tenon" runtimes doctor && grep -q 'static build: ' out && grep -q '^Nothing is wrong' out
+TENON_PLUGIN_PATH=$build/plugins/.libs run 0 "$tenon" runtimes doctor && grep -q 'static build: ' out && grep -q '^No problems found' out
 is 'static: files that cannot be loaded are nothing to mend'
 run 1 "$tenon" runtimes probe "$build/tests/plugins/.libs/minimal.so" && grep -q 'UNIMPLEMENTED: .*static build: ' out
 is 'static: nor can its probe'

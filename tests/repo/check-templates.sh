@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# check-templates.sh SRCDIR LIBDIR BINDIR: what make installcheck (and so make distcheck) runs: each template of
-# templates/ is copied away, built against what was installed by pkg-config alone, checked, installed into a folder of
-# its own, and then used as any runtime is (P-95). Their checks throw and panic in callbacks (P-94). TENON_TEMPLATES
-# names some of them ("c cpp rust"); one whose tools are missing is left out with words.
+# check-templates.sh SRCDIR LIBDIR BINDIR: run by make installcheck (and so by make distcheck). Each template of templates/
+# is copied, built against the installed package by pkg-config alone, checked, installed into a separate folder, and then
+# used like any runtime (P-95). Their checks throw and panic in callbacks (P-94). TENON_TEMPLATES selects some of them
+# ("c cpp rust"); one whose tools are missing is skipped with a message.
 set -eu
 srcdir=$(cd "$1" && pwd) libdir=$2 bindir=$3
 if [ -n "${TENON_SANITIZE:-}" ]; then
@@ -12,7 +12,7 @@ if [ -n "${TENON_SANITIZE:-}" ]; then
 fi
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
-VERBOSE=1 # of automake: tests that fail show what they said
+VERBOSE=1 # automake prints the output of failed tests
 export VERBOSE
 unset TENON_PLUGIN_PATH TENON_PLUGIN_PATH_ONLY MAKEFLAGS MFLAGS MAKELEVEL DESTDIR || true
 LD_LIBRARY_PATH=$libdir${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
@@ -22,13 +22,13 @@ TENON=$bindir/tenon
 export LD_LIBRARY_PATH PKG_CONFIG_PATH TENON
 log=$tmp/log
 
-# Ends the check of this template, which is a subshell.
+# Ends the check of this template, which runs in a subshell.
 fail() {
   echo "templates: $name: $*" >&2
   exit 1
 }
 
-# step WORDS COMMAND...: runs a command; what it says is shown only when it fails.
+# step WORDS COMMAND...: runs a command; shows its output only if it fails.
 step() {
   words=$1
   shift
@@ -46,7 +46,7 @@ conforms() {
   [ -z "$broken" ] || { grep -A 8 '^not ok ' "$tmp/conformance" >&2; fail "does not conform: $(echo $broken)"; }
 }
 
-# used RUNTIME FILE: the installed file, as a user meets it.
+# used RUNTIME FILE: uses the installed file as a user does.
 used() {
   runtime=$1 so=$2
   TENON_PLUGIN_PATH=$(dirname "$so")
@@ -67,7 +67,7 @@ used() {
   unset TENON_PLUGIN_PATH
 }
 
-# autotools RUNTIME MODULE: distcheck has make check in it, and a build outside of the sources.
+# autotools RUNTIME MODULE: distcheck includes make check and a build outside the source folder.
 autotools() {
   cd "$tmp/$name"
   step "autoreconf -i" autoreconf -i
@@ -111,7 +111,7 @@ check() {
   esac
 }
 
-# missing TEMPLATE: names the tool that it needs and that is not here.
+# missing TEMPLATE: prints the name of a required tool that is not installed.
 missing() {
   case $1 in
   rust)

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# A test program that is started by hand: its filters, the build that it tests, and what CONTRIBUTING.md says of it. Prints TAP.
+# A test program started by hand: its filters, the build that it tests, and the commands in CONTRIBUTING.md. Prints TAP.
 . "${TENON_SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}/tests/tools/tool_kit.sh" programs
 program=$build/tests/base/error
 if [ ! -x "$program" ]; then
@@ -15,7 +15,7 @@ is 'one that fits no test is an error'
 run 2 "$program" 'status__*' 'nothing' && [ ! -s out ] && grep -qF "no test fits 'nothing'" err
 is 'also beside one that fits'
 
-# bare PROGRAM ARGUMENT...: without any variable that make check sets, from another folder; all its tests are good.
+# bare PROGRAM ARGUMENT...: runs it from another folder, without the variables that make check sets; all its tests must pass.
 bare() {
   run 0 env -u TENON_SRCDIR -u TENON_BUILDDIR -u TENON_PLUGIN_PATH -u TENON_PLUGIN_PATH_ONLY -u TENON_TEST_PLUGINS \
     -u TENON_PROBE_PROGRAM "$@" && grep -q '^ok' out && ! grep -qE '^not ok|^Bail' out
@@ -30,7 +30,7 @@ for one in 'conformance/sessions/session_run session_run__placeholder_must_be_fe
   fi
 done
 
-# Each "build/tests/NAME 'FILTER'" that CONTRIBUTING.md shows is a program with such tests.
+# Each "build/tests/NAME 'FILTER'" in CONTRIBUTING.md is a program with matching tests.
 grep -oE "build/tests/[a-z_]+/[a-z_]+ '[^-'][^']*'" "$src/CONTRIBUTING.md" | tr -d "'" >shown
 good=true
 [ -s shown ] || good=false

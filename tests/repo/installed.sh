@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# installed.sh LIBDIR BINDIR PLUGINDIR VERSION: what make installcheck (and so make distcheck) runs: a program is built with
-# pkg-config against what was installed, and runs with it.
+# installed.sh LIBDIR BINDIR PLUGINDIR VERSION: run by make installcheck (and so by make distcheck). A program is built with
+# pkg-config against the installed package, and runs with it.
 set -eu
 libdir=$1 bindir=$2 plugindir=$3 version=$4
 tmp=$(mktemp -d)
@@ -36,15 +36,15 @@ macros=$(printf '#include <tenon/version.h>\nTN_ABI_MAJOR.TN_ABI_MINOR\n' | ${CC
   { echo "installed: wrong ABI in tenon.pc, the headers say $macros" >&2; exit 1; }
 pkg-config --static --libs tenon | grep -q -e '-lltdl' || { echo "installed: no -lltdl for static programs in tenon.pc" >&2; exit 1; }
 
-# The command finds the runtimes where they were installed, without any variable.
+# The command finds the installed runtimes without any variable.
 for so in "$plugindir"/*.so; do
   [ -e "$so" ] || continue
   "$bindir/tenon" runtimes >"$tmp/runtimes"
   grep -qF "$so" "$tmp/runtimes" || { echo "installed: tenon runtimes does not list $so:" >&2; cat "$tmp/runtimes" >&2; exit 1; }
 done
 
-# P-01: the program's folders, then those of TENON_PLUGIN_PATH, then the installed one; the first file of a name wins, and the
-# others are listed as shadowed.
+# P-01: the program's folders, then those of TENON_PLUGIN_PATH, then the installed one. The first file of a name is used, and
+# the others are listed as shadowed.
 cat >"$tmp/planted.c" <<'END'
 #include <tenon/runtime.h>
 TN_PLUGIN_MANIFEST("runtime", "test.planted", "CPU", "0", "1", "Tests", "")
@@ -82,7 +82,7 @@ int main(int argc, char **argv)
   return 0;
 }
 END
-# search WANTED FOLDER...: what the program says with these folders of its own.
+# search WANTED FOLDER...: compares the program's output, with these folders added, with WANTED.
 search() {
   wanted=$1
   shift
@@ -110,7 +110,7 @@ else
   echo "installed: the order of folders is not tried: nobody may write to $plugindir"
 fi
 
-# The rules hold for the runtimes as they are installed, without the source tree.
+# The installed runtimes obey the rules without the source tree.
 cd "$tmp"
 for runtime in direct threaded:threads=2; do
   "$bindir/tenon-conformance" "$runtime" --jobs 2 --timeout 300 >"$tmp/conformance" 2>&1 && continue
@@ -119,7 +119,7 @@ for runtime in direct threaded:threads=2; do
   exit 1
 done
 
-# The probe program was installed, and finds its library. (A runtime that the library carries has no file.)
+# The probe program is installed and finds its library. (A runtime inside the library has no file.)
 unset TENON_PROBE_PROGRAM || true
 [ ! -e "$plugindir/direct.so" ] || TENON_CACHE_DIR=$tmp "$bindir/tenon" runtimes probe "$plugindir/direct.so" >"$tmp/probe" ||
   { echo "installed: a probe fails:" >&2; cat "$tmp/probe" >&2; exit 1; }
