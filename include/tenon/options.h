@@ -13,31 +13,31 @@ TN_BEGIN_DECLS
 
 /* X(name, KIND, default, text). Kinds are INT (int64), BOOL, STRING, FLOAT (double) and LIST. The
  * items of a list are a text, a number or both; lists are initially empty. */
-#define TN_OPTION_MAP(X)                                                                                           \
-  X(level, INT, 1, "optimisation: 0 runs the graph as it stands, 1 is the default")                                \
-  X(strict_shapes, BOOL, 0, "refuse a feed whose shape contradicts what is known of the declared shape")            \
-  X(static_graph, BOOL, 0, "refuse to extend the graph")                                                           \
-  X(place_pruned_graph, BOOL, 0, "place only the nodes that a call needs")                                         \
-  X(allow_soft_placement, BOOL, 0, "run a node on the CPU when its device is absent or has no kernel for it")      \
-  X(log_device_placement, BOOL, 0, "write a line for each placed node")                                            \
-  X(isolate_session_state, BOOL, 0, "containers of the session's own, shared with no other session")               \
-  X(use_per_session_threads, BOOL, 0, "a thread pool of the session's own")                                        \
-  X(inter_op_threads, INT, 0, "quota of threads for a step: 0 = usable CPUs, below 0 = the calling thread")        \
-  X(intra_op_threads, INT, 0, "threads of one kernel: 0 = chosen, 1 = none beyond the caller")                     \
-  X(operation_timeout_ms, INT, 0, "time limit of each step in milliseconds, 0 = none")                             \
-  X(memory_limit_bytes, INT, 0, "limit of a session's memory in bytes, 0 = none")                                  \
-  X(max_signatures, INT, 64, "compiled signatures that a session keeps for Run")                                   \
-  X(max_layouts, INT, 16, "memory layouts that a plan keeps, one for each tuple of input shapes")                  \
-  X(session_name, STRING, "", "name of the session; with its version unique among live sessions")                  \
-  X(session_version, INT, 0, "version of the session, not negative")                                               \
-  X(disable_passes, STRING, "", "passes of the planner that are off, names between commas")                        \
-  X(kernel_plugins, STRING, "auto", "kernels from plugins: auto (for heavy graphs), always, never")                \
-  X(runtime_ranks, STRING, "", "ranks of runtimes for an empty target, name=rank,...: before TENON_RANK")          \
-  X(device_count, LIST, "", "number of devices of a type, TYPE=N,...; unknown types are ignored")                  \
-  X(device_filters, LIST, "", "the session sees only devices that match one of these, DEVICE,...")                 \
-  X(session_inter_op_pools, LIST, "", "pools to choose from in a call, THREADS or THREADS@NAME for a shared one")  \
-  X(memory_fraction, FLOAT, 1.0, "share of a GPU's memory for the session, in (0,1]; CPU runtimes ignore it")      \
-  X(disable_output_partition_graphs, BOOL, 0, "refuse calls that ask for partition graphs")
+#define TN_OPTION_MAP(X)                                                                                              \
+  X(level, INT, 1, "optimisation level: 0 runs the graph unchanged, 1 is the default")                                \
+  X(strict_shapes, BOOL, 0, "reject feeds whose shapes contradict the known part of the declared shape")              \
+  X(static_graph, BOOL, 0, "reject extensions of the graph")                                                          \
+  X(place_pruned_graph, BOOL, 0, "place only the nodes that a call requires")                                         \
+  X(allow_soft_placement, BOOL, 0, "run a node on the CPU if its device is absent or has no kernel for it")           \
+  X(log_device_placement, BOOL, 0, "log the device of each node")                                                     \
+  X(isolate_session_state, BOOL, 0, "use private containers, not shared with other sessions")                         \
+  X(use_per_session_threads, BOOL, 0, "use a private thread pool")                                                    \
+  X(inter_op_threads, INT, 0, "maximum threads per step: 0 = usable CPUs, negative = only the calling thread")        \
+  X(intra_op_threads, INT, 0, "threads per kernel: 0 = automatic, 1 = only the calling thread")                       \
+  X(operation_timeout_ms, INT, 0, "time limit of each step in milliseconds, 0 = none")                                \
+  X(memory_limit_bytes, INT, 0, "memory limit of the session in bytes, 0 = none")                                     \
+  X(max_signatures, INT, 64, "maximum number of compiled signatures cached for Run")                                  \
+  X(max_layouts, INT, 16, "maximum number of memory layouts cached per plan, one for each tuple of input shapes")     \
+  X(session_name, STRING, "", "name of the session; name and version are unique among live sessions")                 \
+  X(session_version, INT, 0, "version of the session, not negative")                                                  \
+  X(disable_passes, STRING, "", "planner passes to disable, separated by commas")                                     \
+  X(kernel_plugins, STRING, "auto", "when to use kernels from plugins: auto (for heavy graphs), always, never")       \
+  X(runtime_ranks, STRING, "", "ranks of runtimes for an empty target, name=rank,...; override TENON_RANK")           \
+  X(device_count, LIST, "", "number of devices of each type, TYPE=N,...; unknown types are ignored")                  \
+  X(device_filters, LIST, "", "restrict the session to devices that match one of these, DEVICE,...")                  \
+  X(session_inter_op_pools, LIST, "", "thread pools selectable per call, THREADS, or THREADS@NAME for a shared pool") \
+  X(memory_fraction, FLOAT, 1.0, "fraction of GPU memory for the session, in (0,1]; ignored by CPU runtimes")         \
+  X(disable_output_partition_graphs, BOOL, 0, "reject calls that request partition graphs")
 
 enum { TN_OPTION_INT = 1, TN_OPTION_BOOL = 2, TN_OPTION_STRING = 3, TN_OPTION_FLOAT = 4, TN_OPTION_LIST = 5 };
 

@@ -13,23 +13,23 @@
 TN_BEGIN_DECLS
 
 /* X(name, number, text). Names and numbers are those of gRPC and TensorFlow. */
-#define TN_STATUS_MAP(X)                                          \
-  X(OK, 0, "no error")                                            \
-  X(CANCELLED, 1, "the work was cancelled")                       \
-  X(UNKNOWN, 2, "an error of unknown kind")                       \
-  X(INVALID_ARGUMENT, 3, "an argument is wrong")                  \
-  X(DEADLINE_EXCEEDED, 4, "the time limit passed")                \
-  X(NOT_FOUND, 5, "what was asked for does not exist")            \
-  X(ALREADY_EXISTS, 6, "what was to be made exists")              \
-  X(PERMISSION_DENIED, 7, "permission is missing")                \
-  X(RESOURCE_EXHAUSTED, 8, "memory or another resource ran out")  \
-  X(FAILED_PRECONDITION, 9, "the state does not allow the call")  \
-  X(ABORTED, 10, "the work was aborted")                          \
-  X(OUT_OF_RANGE, 11, "a value is outside its range")             \
-  X(UNIMPLEMENTED, 12, "this is not supported")                   \
-  X(INTERNAL, 13, "an invariant of the library was broken")       \
-  X(UNAVAILABLE, 14, "the service or device cannot be used now")  \
-  X(DATA_LOSS, 15, "data is lost or corrupt")                     \
+#define TN_STATUS_MAP(X)                                                 \
+  X(OK, 0, "no error")                                                   \
+  X(CANCELLED, 1, "the operation was cancelled")                         \
+  X(UNKNOWN, 2, "unknown error")                                         \
+  X(INVALID_ARGUMENT, 3, "an argument is invalid")                       \
+  X(DEADLINE_EXCEEDED, 4, "the time limit was exceeded")                 \
+  X(NOT_FOUND, 5, "the requested item does not exist")                   \
+  X(ALREADY_EXISTS, 6, "the item to be created already exists")          \
+  X(PERMISSION_DENIED, 7, "permission denied")                           \
+  X(RESOURCE_EXHAUSTED, 8, "memory or another resource is exhausted")    \
+  X(FAILED_PRECONDITION, 9, "the current state does not allow the call") \
+  X(ABORTED, 10, "the operation was aborted")                            \
+  X(OUT_OF_RANGE, 11, "a value is out of range")                         \
+  X(UNIMPLEMENTED, 12, "not supported")                                  \
+  X(INTERNAL, 13, "an internal invariant was violated")                  \
+  X(UNAVAILABLE, 14, "the service or device is currently unavailable")   \
+  X(DATA_LOSS, 15, "data was lost or corrupted")                         \
   X(UNAUTHENTICATED, 16, "no valid credentials")
 
 enum {

@@ -232,10 +232,10 @@ static tn_status infer_invert(tn_infer_ctx *ctx, tn_error *err)
     .traits = bits, .infer = shapes, .summary = text }
 
 static const tn_op_def ops[] = {
-  OP("BroadcastArgs", "s0: T, s1: T", "r0: T", 0, infer_args, "the shape that two shapes broadcast to"),
+  OP("BroadcastArgs", "s0: T, s1: T", "r0: T", 0, infer_args, "shape that results from broadcasting two shapes"),
   OP("BroadcastGradientArgs", "s0: T, s1: T", "r0: T, r1: T", TN_TRAIT_DYNAMIC, infer_gradient,
-     "axes that gradients of two operands that broadcast are summed over"),
-  OP("InvertPermutation", "x: T", "y: T", 0, infer_invert, "the permutation that undoes its input"),
+     "axes over which to sum the gradients of two broadcast operands"),
+  OP("InvertPermutation", "x: T", "y: T", 0, infer_invert, "inverse of a permutation"),
 };
 
 #define KERNEL(which, title, prepare_fn, compute_fn)                                                   \

@@ -107,7 +107,8 @@ static tn_status infer_more(tn_infer_ctx *ctx, size_t i, int32_t axis, tn__shape
   for (int32_t k = 0; k < in.rank; k++)
     if (axis < 0 || k == axis) in.dims[k] = -1;
   if (tn__shape_merge(s, in.dims, in.rank)) return TN_OK;
-  return tn_error_set(err, TN_INVALID_ARGUMENT, "%s: input %zu does not fit the others", tn__infer_op(ctx), i);
+  return tn_error_set(err, TN_INVALID_ARGUMENT, "%s: input %zu does not fit the inputs before it", tn__infer_op(ctx),
+                      i);
 }
 
 static tn_status infer_concat(tn_infer_ctx *ctx, tn_error *err)
@@ -197,7 +198,7 @@ static tn_status infer_pack(tn_infer_ctx *ctx, tn_error *err)
     tn__shape more;
     tn__infer_get(ctx, i, &more);
     if (!tn__shape_merge(&s, more.dims, more.rank))
-      return tn_error_set(err, TN_INVALID_ARGUMENT, "%s: input %zu does not have the shape of those before it",
+      return tn_error_set(err, TN_INVALID_ARGUMENT, "%s: input %zu has a different shape than the inputs before it",
                           tn__infer_op(ctx), i);
   }
   if (s.rank < 0) return tn__infer_set(ctx, 0, &s, err);
@@ -270,13 +271,14 @@ static tn_status infer_offset(tn_infer_ctx *ctx, tn_error *err)
 
 static const tn_op_def ops[] = {
   OP("Concat", "concat_dim: int32, values: N * T", "output: T", "N: int >= 2; T: type", 1u << 0, infer_concat,
-     "tensors side by side along an axis"),
+     "concatenates tensors along an axis"),
   OP("ConcatOffset", "concat_dim: int32, shape: N * shape_type", "offset: N * shape_type",
-     "N: int >= 2; shape_type: {int32, int64} = int32", 0, infer_offset, "where the inputs of Concat begin in its output"),
-  OP("ConcatV2", "values: N * T, axis: Tidx", "output: T", "N: int >= 2; T: type; Tidx: {int32, int64} = int32", 1u << 1,
-     infer_concat, "tensors side by side along an axis"),
+     "N: int >= 2; shape_type: {int32, int64} = int32", 0, infer_offset,
+     "offsets of the inputs of Concat in its output"),
+  OP("ConcatV2", "values: N * T, axis: Tidx", "output: T", "N: int >= 2; T: type; Tidx: {int32, int64} = int32",
+     1u << 1, infer_concat, "concatenates tensors along an axis"),
   OP("Pack", "values: N * T", "output: T", "N: int >= 1; T: type; axis: int = 0", 0, infer_pack,
-     "tensors side by side along a new axis"),
+     "stacks tensors along a new axis"),
 };
 
 #define KERNEL(which, title, prepare_fn, destroy_fn, compute_fn)                                            \

@@ -193,11 +193,11 @@ static tn_status band_compute(tn_kernel_ctx *ctx)
 
 static const tn_op_def ops[] = {
   OP("BatchMatrixBandPart", "input: T, num_lower: int64, num_upper: int64", "band: T", "T: type", infer_band,
-     "matrices with zeros outside of a band"),
-  OP("Diag", "diagonal: T", "output: T", DIAG_TYPES, infer_diag, "a tensor with a given diagonal"),
-  OP("DiagPart", "input: T", "diagonal: T", DIAG_TYPES, infer_diag_part, "the diagonal of a tensor"),
+     "copies matrices, setting elements outside a band to zero"),
+  OP("Diag", "diagonal: T", "output: T", DIAG_TYPES, infer_diag, "tensor with the given diagonal"),
+  OP("DiagPart", "input: T", "diagonal: T", DIAG_TYPES, infer_diag_part, "diagonal of a tensor"),
   OP("MatrixBandPart", "input: T, num_lower: Tindex, num_upper: Tindex", "band: T",
-     "T: type; Tindex: {int32, int64} = int64", infer_band, "matrices with zeros outside of a band"),
+     "T: type; Tindex: {int32, int64} = int64", infer_band, "copies matrices, setting elements outside a band to zero"),
 };
 
 #define KERNEL(which, title, constraint, prefix)                                                         \

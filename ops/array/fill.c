@@ -157,9 +157,9 @@ static tn_status infer_ones(tn_infer_ctx *ctx, tn_error *err) { return infer_lik
 
 static const tn_op_def ops[] = {
   OP("Fill", "dims: index_type, value: T", "output: T", "T: type; index_type: {int32, int64} = int32", 1u << 0,
-     infer_fill, "a tensor whose elements all are one value"),
-  OP("OnesLike", "x: T", "y: T", ONES_TYPES, 0, infer_ones, "as its input, all ones"),
-  OP("ZerosLike", "x: T", "y: T", "T: type", 0, infer_zeros, "as its input, all zeros"),
+     infer_fill, "tensor filled with one value"),
+  OP("OnesLike", "x: T", "y: T", ONES_TYPES, 0, infer_ones, "tensor of ones with the shape of the input"),
+  OP("ZerosLike", "x: T", "y: T", "T: type", 0, infer_zeros, "tensor of zeros with the shape of the input"),
 };
 
 #define KERNEL(which, title, constraint, prepare_fn, compute_fn)                                         \

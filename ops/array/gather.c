@@ -135,13 +135,13 @@ static tn_status infer_nd(tn_infer_ctx *ctx, tn_error *err)
 static const tn_op_def ops[] = {
   OP("Gather", "params: Tparams, indices: Tindices",
      "validate_indices: bool = true; Tparams: type; Tindices: {int32, int64}", 0, infer_gather,
-     "slices of params along its first dimension"),
+     "gathers slices of params along the first dimension"),
   OP("GatherNd", "params: Tparams, indices: Tindices",
      "Tparams: type; Tindices: {int16, int32, int64}; bad_indices_policy: string = ''", 0, infer_nd,
-     "slices of params at indices of several dimensions"),
+     "gathers slices of params at multi-dimensional indices"),
   OP("GatherV2", "params: Tparams, indices: Tindices, axis: Taxis",
      "batch_dims: int = 0; Tparams: type; Tindices: {int16, int32, int64}; Taxis: {int32, int64}", 1u << 2,
-     infer_gather, "slices of params along an axis"),
+     infer_gather, "gathers slices of params along an axis"),
 };
 
 static const tn_kernel_def kernels[] = {

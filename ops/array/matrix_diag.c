@@ -483,11 +483,11 @@ static tn_status diag_compute(tn_kernel_ctx *ctx)
   { .struct_size = TN_OP_DEF_SIZE, .name = op, .inputs = in, .outputs = out, .attrs = attributes, \
     .shape_operands = operands, .infer = shapes, .summary = text }
 #define DIAG(op, in, attributes, operands) \
-  OP(op, in, "output: T", attributes, operands, infer_diag, "matrices with given diagonals")
+  OP(op, in, "output: T", attributes, operands, infer_diag, "matrices with the given diagonals")
 #define PART(op, in, attributes, operands) \
   OP(op, in, "diagonal: T", attributes, operands, infer_part, "diagonals of matrices")
 #define SET(op, in, attributes, operands) \
-  OP(op, in, "output: T", attributes, operands, infer_set_diag, "matrices with other diagonals")
+  OP(op, in, "output: T", attributes, operands, infer_set_diag, "replaces the diagonals of matrices")
 
 static const tn_op_def ops[] = {
   DIAG("BatchMatrixDiag", "diagonal: T", "T: type", 0),

@@ -299,7 +299,7 @@ static tn_status infer_grad(tn_infer_ctx *ctx, tn_error *err) { return tn__paddi
     .attrs = "T: type; Tpaddings: {int32, int64} = int32; mode: {'REFLECT', 'SYMMETRIC'}" }
 
 static const tn_op_def ops[] = {
-  OP("MirrorPad", infer_pad, "a tensor mirrored at its edges"),
+  OP("MirrorPad", infer_pad, "pads a tensor with mirrored values"),
   OP("MirrorPadGrad", infer_grad, "gradient of MirrorPad: edges folded back and added"),
 };
 

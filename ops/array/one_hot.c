@@ -137,7 +137,7 @@ static const tn_op_def ops[] = {
   { .struct_size = TN_OP_DEF_SIZE, .name = "OneHot",
     .inputs = "indices: TI, depth: int32, on_value: T, off_value: T", .outputs = "output: T",
     .attrs = "axis: int = -1; T: type; TI: {uint8, int8, int32, int64} = int64", .shape_operands = 1u << 1,
-    .infer = infer_one_hot, .summary = "for each index a row that is on_value there and off_value elsewhere" },
+    .infer = infer_one_hot, .summary = "one-hot vectors with on_value at each index and off_value elsewhere" },
 };
 
 static const tn_kernel_def kernels[] = {

@@ -254,8 +254,8 @@ static tn_status infer_pad(tn_infer_ctx *ctx, tn_error *err) { return tn__paddin
     .infer = infer_pad, .summary = text }
 
 static const tn_op_def ops[] = {
-  OP("Pad", "input: T, paddings: Tpaddings", "zeros around a tensor"),
-  OP("PadV2", "input: T, paddings: Tpaddings, constant_values: T", "a constant around a tensor"),
+  OP("Pad", "input: T, paddings: Tpaddings", "pads a tensor with zeros"),
+  OP("PadV2", "input: T, paddings: Tpaddings, constant_values: T", "pads a tensor with a constant"),
 };
 
 #define KERNEL(which, title)                                                                           \

@@ -272,9 +272,9 @@ static tn_status infer_stitch(tn_infer_ctx *ctx, tn_error *err)
 
 static const tn_op_def ops[] = {
   OP("DynamicPartition", "data: T, partitions: int32", "outputs: num_partitions * T",
-     "num_partitions: int >= 1; T: type", infer_partition, "rows dealt out to several tensors"),
-  STITCH("DynamicStitch", "rows of several tensors put at the places that indices say"),
-  STITCH("ParallelDynamicStitch", "rows of several tensors put at the places that indices say"),
+     "num_partitions: int >= 1; T: type", infer_partition, "partitions rows into several tensors"),
+  STITCH("DynamicStitch", "interleaves rows of several tensors by indices"),
+  STITCH("ParallelDynamicStitch", "interleaves rows of several tensors by indices"),
 };
 
 #define TYPES                                                                                                     \

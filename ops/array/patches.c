@@ -207,7 +207,7 @@ static const tn_op_def ops[] = {
     .attrs = "ksizes: list(int) >= 4; strides: list(int) >= 4; rates: list(int) >= 4; "
              "T: {bfloat16, half, float, double, int8, int16, int32, int64, uint8, uint16, uint32, uint64, complex64, "
              "complex128, bool}; padding: {'SAME', 'VALID'}",
-    .infer = infer_patches, .summary = "what a window sees of an image at each of its places" },
+    .infer = infer_patches, .summary = "extracts image patches at each window position" },
 };
 
 static const tn_kernel_def kernels[] = {

@@ -269,11 +269,12 @@ static tn_status infer_linspace(tn_infer_ctx *ctx, tn_error *err)
 static const tn_op_def ops[] = {
   { .struct_size = TN_OP_DEF_SIZE, .name = "LinSpace", .inputs = "start: T, stop: T, num: Tidx", .outputs = "output: T",
     .attrs = "T: {bfloat16, half, float, double}; Tidx: {int32, int64} = int32", .shape_operands = 1u << 2,
-    .infer = infer_linspace, .summary = "num numbers at equal distances from start to stop" },
+    .infer = infer_linspace, .summary = "num evenly spaced numbers from start to stop" },
   { .struct_size = TN_OP_DEF_SIZE, .name = "Range", .inputs = "start: Tidx, limit: Tidx, delta: Tidx",
     .outputs = "output: Tidx",
     .attrs = "Tidx: {bfloat16, half, float, double, int8, int16, int32, int64, uint16, uint32, uint64} = int32",
-    .shape_operands = 7u, .infer = infer_range, .summary = "numbers from start to before limit by delta" },
+    .shape_operands = 7u, .infer = infer_range,
+    .summary = "numbers from start up to but excluding limit, in steps of delta" },
 };
 
 static const tn_kernel_def kernels[] = {

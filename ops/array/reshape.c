@@ -357,21 +357,21 @@ static tn_status rank_compute(tn_kernel_ctx *ctx)
 
 static const tn_op_def ops[] = {
   OP("ExpandDims", "input: T, dim: Tdim", "output: T", "T: type; Tdim: {int32, int64} = int32", TN_TRAIT_RESHAPE,
-     1u << 1, infer_expand, "a dimension of size 1 more"),
+     1u << 1, infer_expand, "inserts a dimension of size 1"),
   OP("Rank", "input: T", "output: int32", "T: type", TN_TRAIT_SHAPE_ONLY, 0, infer_rank_op,
      "number of dimensions"),
   OP("Reshape", "tensor: T, shape: Tshape", "output: T", "T: type; Tshape: {int32, int64} = int32", TN_TRAIT_RESHAPE,
-     1u << 1, infer_reshape, "the same elements in another shape"),
+     1u << 1, infer_reshape, "reshapes a tensor"),
   OP("Shape", "input: T", "output: out_type", "T: type; " OUT_TYPE, TN_TRAIT_SHAPE_ONLY, 0,
      infer_shape,
-     "shape as a vector"),
+     "shape of a tensor as a vector"),
   OP("ShapeN", "input: N * T", "output: N * out_type", "N: int >= 1; T: type; " OUT_TYPE, TN_TRAIT_SHAPE_ONLY, 0,
      infer_shape,
-     "shapes as vectors"),
+     "shapes of tensors as vectors"),
   OP("Size", "input: T", "output: out_type", "T: type; " OUT_TYPE, TN_TRAIT_SHAPE_ONLY, 0, infer_size,
      "number of elements"),
   OP("Squeeze", "input: T", "output: T", "T: type; squeeze_dims: list(int) = []", TN_TRAIT_RESHAPE, 0, infer_squeeze,
-     "without dimensions of size 1"),
+     "removes dimensions of size 1"),
 };
 
 #define KERNEL(which, title, prepare_fn, compute_fn)                                \

@@ -310,12 +310,12 @@ static tn_status sequence_compute(tn_kernel_ctx *ctx)
     .infer = shapes, .summary = text }
 
 static const tn_op_def ops[] = {
-  OP("Reverse", "tensor: T, dims: bool", TYPES, infer_reverse, "dimensions backwards"),
+  OP("Reverse", "tensor: T, dims: bool", TYPES, infer_reverse, "reverses dimensions"),
   OP("ReverseSequence", "input: T, seq_lengths: Tlen",
      "seq_dim: int; batch_dim: int = 0; T: type; Tlen: {int32, int64} = int64", infer_sequence,
-     "the beginnings of sequences backwards"),
+     "reverses a prefix of each sequence"),
   OP("ReverseV2", "tensor: T, axis: Tidx", "Tidx: {int32, int64} = int32; " TYPES, infer_reverse,
-     "dimensions backwards"),
+     "reverses dimensions"),
 };
 
 #define KERNEL(which, title, prefix)                                                                               \

@@ -200,7 +200,7 @@ static tn_status roll_compute(tn_kernel_ctx *ctx)
 static const tn_op_def ops[] = {
   { .struct_size = TN_OP_DEF_SIZE, .name = "Roll", .inputs = "input: T, shift: Tshift, axis: Taxis",
     .outputs = "output: T", .attrs = "T: type; Tshift: {int32, int64}; Taxis: {int32, int64}", .infer = infer_roll,
-    .summary = "dimensions turned round" },
+    .summary = "rotates elements along dimensions" },
 };
 
 static const tn_kernel_def kernels[] = {

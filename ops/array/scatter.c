@@ -154,18 +154,19 @@ static tn_status infer_zeros(tn_infer_ctx *ctx, tn_error *err)
   OP(op, "tensor: T, indices: Tindices, updates: T", "T: type; Tindices: {int32, int64}" POLICY, 0, infer_tensor, text)
 
 static const tn_op_def ops[] = {
-  OP("ScatterNd", "indices: Tindices, updates: T, shape: Tindices",
-     "T: type; Tindices: {int16, int32, int64}" POLICY, 1u << 2, infer_zeros, "updates added to zeros at indices"),
+  OP("ScatterNd", "indices: Tindices, updates: T, shape: Tindices", "T: type; Tindices: {int16, int32, int64}" POLICY,
+     1u << 2, infer_zeros, "scatters updates into zeros, adding duplicates"),
   OP("ScatterNdNonAliasingAdd", "input: T, indices: Tindices, updates: T",
      "T: {float, double, int32, uint8, int16, int8, complex64, int64, qint8, quint8, qint32, bfloat16, qint16, "
-     "quint16, uint16, complex128, half, uint32, uint64, bool}; Tindices: {int32, int64}" POLICY, 0, infer_tensor,
-     "updates added to a tensor at indices"),
-  TENSOR("TensorScatterAdd", "updates added to a tensor at indices"),
-  TENSOR("TensorScatterMax", "the larger of a tensor and of updates at indices"),
-  TENSOR("TensorScatterMin", "the smaller of a tensor and of updates at indices"),
-  TENSOR("TensorScatterSub", "updates taken from a tensor at indices"),
+     "quint16, uint16, complex128, half, uint32, uint64, bool}; Tindices: {int32, int64}" POLICY,
+     0, infer_tensor, "adds updates to a tensor at indices"),
+  TENSOR("TensorScatterAdd", "adds updates to a tensor at indices"),
+  TENSOR("TensorScatterMax", "maximum of a tensor and updates at indices"),
+  TENSOR("TensorScatterMin", "minimum of a tensor and updates at indices"),
+  TENSOR("TensorScatterSub", "subtracts updates from a tensor at indices"),
   OP("TensorScatterUpdate", "tensor: T, indices: Tindices, updates: T",
-     "T: type; Tindices: {int16, int32, int64, uint16}" POLICY, 0, infer_tensor, "a tensor with updates at indices"),
+     "T: type; Tindices: {int16, int32, int64, uint16}" POLICY, 0, infer_tensor,
+     "replaces slices of a tensor at indices"),
 };
 
 #define REALS "T=float|double|half|bfloat16|int8|uint8|int16|uint16|int32|uint32|int64|uint64"

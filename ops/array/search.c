@@ -123,8 +123,8 @@ static tn_status infer_search(tn_infer_ctx *ctx, tn_error *err)
     .infer = infer_search, .summary = text }
 
 static const tn_op_def ops[] = {
-  OP("LowerBound", "for each value, the first place in its sorted row that is not below it"),
-  OP("UpperBound", "for each value, the first place in its sorted row that is above it"),
+  OP("LowerBound", "index of the first element >= the value in a sorted row"),
+  OP("UpperBound", "index of the first element > the value in a sorted row"),
 };
 
 #define KERNEL(which, title)                                                                                   \

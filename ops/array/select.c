@@ -215,7 +215,7 @@ static tn_status infer_select(tn_infer_ctx *ctx, tn_error *err)
   int32_t rank = tn_infer_input(ctx, 2, &dims);
   if (!tn__shape_merge(&s, dims, rank)) {
     char x[160], y[160];
-    return tn_error_set(err, TN_INVALID_ARGUMENT, "%s: inputs 1 and 2 have shapes %s and %s, wanted equal ones",
+    return tn_error_set(err, TN_INVALID_ARGUMENT, "%s: inputs 1 and 2 have different shapes, %s and %s",
                         tn__infer_op(ctx), tn__format_shape(x, sizeof x, s.dims, s.rank),
                         tn__format_shape(y, sizeof y, dims, rank));
   }
@@ -231,8 +231,8 @@ static tn_status infer_select(tn_infer_ctx *ctx, tn_error *err)
     .outputs = "output: T", .attrs = "T: type", .infer = shapes, .summary = text }
 
 static const tn_op_def ops[] = {
-  OP("Select", infer_select, "elements or rows of t where the condition is true, of e elsewhere"),
-  OP("SelectV2", infer_select_v2, "elements of t where the condition is true, of e elsewhere; all broadcast"),
+  OP("Select", infer_select, "selects elements or rows of t where the condition is true, else of e"),
+  OP("SelectV2", infer_select_v2, "selects elements of t where the condition is true, else of e; broadcasts"),
 };
 
 #define SELECT_TYPES                                                                                             \

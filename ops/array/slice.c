@@ -119,7 +119,7 @@ static tn_status infer_slice(tn_infer_ctx *ctx, tn_error *err)
 static const tn_op_def ops[] = {
   { .struct_size = TN_OP_DEF_SIZE, .name = "Slice", .inputs = "input: T, begin: Index, size: Index",
     .outputs = "output: T", .attrs = "T: type; Index: {int32, int64}", .shape_operands = 1u << 1 | 1u << 2,
-    .infer = infer_slice, .summary = "a box of a tensor" },
+    .infer = infer_slice, .summary = "extracts a box from a tensor" },
 };
 
 static const tn_kernel_def kernels[] = {

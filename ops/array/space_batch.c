@@ -411,13 +411,15 @@ static tn_status form_compute(tn_kernel_ctx *ctx)
 
 static const tn_op_def ops[] = {
   OP("BatchToSpace", "input: T, crops: Tidx", "T: type; block_size: int >= 2; Tidx: {int32, int64} = int32", 1u << 1,
-     "batches as blocks of pixels"),
+     "rearranges batches into blocks of pixels"),
   OP("BatchToSpaceND", "input: T, block_shape: Tblock_shape, crops: Tcrops",
-     "T: type; " BLOCK_INDEX "; Tcrops: {int32, int64} = int32", 1u << 1 | 1u << 2, "batches as blocks"),
+     "T: type; " BLOCK_INDEX "; Tcrops: {int32, int64} = int32", 1u << 1 | 1u << 2, "rearranges batches into blocks"),
   OP("SpaceToBatch", "input: T, paddings: Tpaddings",
-     "T: type; Tpaddings: {int32, int64} = int32; block_size: int >= 2", 1u << 1, "blocks of pixels as batches"),
+     "T: type; Tpaddings: {int32, int64} = int32; block_size: int >= 2", 1u << 1,
+     "rearranges blocks of pixels into batches"),
   OP("SpaceToBatchND", "input: T, block_shape: Tblock_shape, paddings: Tpaddings",
-     "T: type; " BLOCK_INDEX "; Tpaddings: {int32, int64} = int32", 1u << 1 | 1u << 2, "blocks as batches"),
+     "T: type; " BLOCK_INDEX "; Tpaddings: {int32, int64} = int32", 1u << 1 | 1u << 2,
+     "rearranges blocks into batches"),
 };
 
 #define KERNEL(which, title)                                                                             \

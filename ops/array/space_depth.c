@@ -172,8 +172,8 @@ static tn_status form_compute(tn_kernel_ctx *ctx)
     .destroy_shape_state = form_destroy_plan, .compute = form_compute }
 
 static const tn_op_def ops[] = {
-  OP("DepthToSpace", "channels as blocks of pixels"),
-  OP("SpaceToDepth", "blocks of pixels as channels"),
+  OP("DepthToSpace", "rearranges channels into blocks of pixels"),
+  OP("SpaceToDepth", "rearranges blocks of pixels into channels"),
 };
 
 static const tn_kernel_def kernels[] = {

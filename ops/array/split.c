@@ -250,12 +250,12 @@ static tn_status infer_unpack(tn_infer_ctx *ctx, tn_error *err)
 
 static const tn_op_def ops[] = {
   OP("Split", "split_dim: int32, value: T", "output: num_split * T", "num_split: int >= 1; T: type", 1u << 0, infer_split,
-     "equal parts along an axis"),
+     "splits a tensor into equal parts along an axis"),
   OP("SplitV", "value: T, size_splits: Tlen, split_dim: int32", "output: num_split * T",
      "num_split: int >= 1; T: type; Tlen: {int8, int32, int64} = int64", 1u << 1 | 1u << 2, infer_splitv,
-     "parts of given sizes along an axis"),
+     "splits a tensor into parts of given sizes along an axis"),
   OP("Unpack", "value: T", "output: num * T", "num: int >= 0; T: type; axis: int = 0", 0, infer_unpack,
-     "places along an axis, each a tensor"),
+     "unpacks a tensor along an axis"),
 };
 
 #define KERNEL(which, title, prepare_fn)                                                               \

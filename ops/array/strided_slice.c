@@ -218,11 +218,11 @@ static tn_status update_compute(tn_kernel_ctx *ctx)
 
 static const tn_op_def ops[] = {
   OP("StridedSlice", "input: T, begin: Index, end: Index, strides: Index", ATTRIBUTES("int16, int32, int64"), OPERANDS,
-     infer_slice, "what Python's brackets take from a tensor"),
+     infer_slice, "extracts a strided slice"),
   OP("StridedSliceGrad", "shape: Index, begin: Index, end: Index, strides: Index, dy: T", ATTRIBUTES("int32, int64"),
-     OPERANDS | 1u << 0, infer_grad, "zeros, with a tensor at the places that brackets name"),
+     OPERANDS | 1u << 0, infer_grad, "gradient of StridedSlice: zeros with a tensor in the slice"),
   OP("TensorStridedSliceUpdate", "input: T, begin: Index, end: Index, strides: Index, value: T",
-     ATTRIBUTES("int32, int64"), OPERANDS, tn__infer_unchanged, "a tensor with others at the places that brackets name"),
+     ATTRIBUTES("int32, int64"), OPERANDS, tn__infer_unchanged, "replaces a strided slice of a tensor"),
 };
 
 #define KERNEL(which, title, type_list, prepare_fn, compute_fn)                                          \

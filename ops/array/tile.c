@@ -166,9 +166,9 @@ static tn_status infer_broadcast_to(tn_infer_ctx *ctx, tn_error *err)
 
 static const tn_op_def ops[] = {
   OP("BroadcastTo", "input: T, shape: Tidx", "T: type; Tidx: {int32, int64} = int32", infer_broadcast_to,
-     "dimensions of size 1 repeated"),
+     "broadcasts a tensor to a shape"),
   OP("Tile", "input: T, multiples: Tmultiples", "T: type; Tmultiples: {int32, int64} = int32", infer_tile,
-     "a tensor repeated along its dimensions"),
+     "repeats a tensor along its dimensions"),
 };
 
 #define KERNEL(which, title, prepare_fn)                                                               \

@@ -414,12 +414,12 @@ static const tn_op_def ops[] = {
   OP("InTopKV2", "predictions: float, targets: T, k: T", "precision: bool", "T: {int32, int64} = int32", 0,
      infer_in_top, "whether the target of each row is among its k largest"),
   OP("NthElement", "input: T, n: int32", "values: T", "reverse: bool = false; " T_REAL, 0, infer_nth,
-     "the n-th smallest or largest of each row"),
+     "n-th smallest or largest element of each row"),
   OP("TopK", "input: T", "values: T, indices: int32", "k: int >= 0; sorted: bool = true; " T_REAL, 0, infer_top,
-     "the k largest of each row and their indices"),
+     "k largest elements of each row and their indices"),
   OP("TopKV2", "input: T, k: Tk", "values: T, indices: index_type",
      "sorted: bool = true; " T_REAL "; Tk: " INTS "; index_type: " INTS, 1u << 1, infer_top,
-     "the k largest of each row and their indices"),
+     "k largest elements of each row and their indices"),
 };
 
 static const tn_kernel_def kernels[] = {

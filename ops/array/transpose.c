@@ -173,8 +173,8 @@ static tn_status conjugate_compute(tn_kernel_ctx *ctx)
     .infer = infer_transpose, .summary = text }
 
 static const tn_op_def ops[] = {
-  OP("ConjugateTranspose", "dimensions in another order, numbers conjugated"),
-  OP("Transpose", "dimensions in another order"),
+  OP("ConjugateTranspose", "permutes dimensions and conjugates elements"),
+  OP("Transpose", "permutes dimensions"),
 };
 
 #define KERNEL(which, title, compute_fn)                                                           \

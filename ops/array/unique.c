@@ -437,15 +437,15 @@ static tn_status infer_diff(tn_infer_ctx *ctx, tn_error *err)
 
 static const tn_op_def ops[] = {
   OP("ListDiff", "x: T, y: T", "out: T, idx: out_idx", "T: type; " OUT_IDX, 0, infer_diff,
-     "elements of x that are not in y, and where they stand"),
+     "elements of x that are not in y, and their indices"),
   OP("Unique", "x: T", "y: T, idx: out_idx", "T: type; " OUT_IDX, 0, infer_unique,
-     "the different elements, and for each element which one it is"),
+     "unique elements, and the index of each element among them"),
   OP("UniqueV2", "x: T, axis: Taxis", "y: T, idx: out_idx", AXIS, 1u << 1, infer_unique,
-     "the different slices along an axis, and for each slice which one it is"),
+     "unique slices along an axis, and the index of each slice among them"),
   OP("UniqueWithCounts", "x: T", "y: T, idx: out_idx, count: out_idx", "T: type; " OUT_IDX, 0, infer_unique,
-     "as Unique, and how often each occurs"),
+     "like Unique, with the count of each element"),
   OP("UniqueWithCountsV2", "x: T, axis: Taxis", "y: T, idx: out_idx, count: out_idx", AXIS, 1u << 1, infer_unique,
-     "as UniqueV2, and how often each occurs"),
+     "like UniqueV2, with the count of each slice"),
 };
 
 #define TYPES "T=float|double|half|bfloat16|int8|uint8|int16|uint16|int32|uint32|int64|uint64|string"

@@ -102,10 +102,10 @@ static tn_status infer_ensure(tn_infer_ctx *ctx, tn_error *err)
 static const tn_op_def ops[] = {
   { .struct_size = TN_OP_DEF_SIZE, .name = "Bitcast", .inputs = "input: T", .outputs = "output: type",
     .attrs = "T: " BITCAST_SET "; type: " BITCAST_SET, .infer = infer_bitcast,
-    .summary = "the same bytes as elements of another dtype" },
+    .summary = "reinterprets the bytes as another dtype" },
   { .struct_size = TN_OP_DEF_SIZE, .name = "EnsureShape", .inputs = "input: T", .outputs = "output: T",
     .attrs = "shape: shape; T: type", .infer = infer_ensure,
-    .summary = "its input; an error when the shape is another" },
+    .summary = "forwards its input; fails if its shape does not match" },
 };
 
 #define KERNEL(which, title, prepare_fn)                                                             \

@@ -130,7 +130,7 @@ static const tn_op_def ops[] = {
   { .struct_size = TN_OP_DEF_SIZE, .name = "Where", .inputs = "input: T", .outputs = "index: int64",
     .attrs = "T: {float, double, int32, uint8, int16, int8, complex64, int64, qint8, quint8, qint32, bfloat16, qint16, "
              "quint16, uint16, complex128, half, uint32, uint64, bool} = bool",
-    .traits = TN_TRAIT_DYNAMIC, .infer = infer_where, .summary = "indices of the elements that are true or not 0" },
+    .traits = TN_TRAIT_DYNAMIC, .infer = infer_where, .summary = "indices of elements that are true or nonzero" },
 };
 
 static const tn_kernel_def kernels[] = {

@@ -143,14 +143,14 @@ static const tn_op_def ops[] = {
     .attrs = "desired_channels: int = -1; desired_samples: int = -1",
     .traits = TN_TRAIT_DYNAMIC,
     .infer = infer_decode,
-    .summary = "samples of a WAV file, -1 to 1" },
+    .summary = "decodes a WAV file to samples in [-1, 1]" },
   { .struct_size = TN_OP_DEF_SIZE,
     .name = "EncodeWav",
     .inputs = "audio: float, sample_rate: int32",
     .outputs = "contents: string",
     .attrs = "",
     .infer = tn__infer_scalar,
-    .summary = "a WAV file of 16 bits" },
+    .summary = "encodes samples as a 16-bit WAV file" },
 };
 
 static const tn_kernel_def kernels[] = {

@@ -194,7 +194,7 @@ static const tn_op_def ops[] = {
         "dct_coefficient_count: int = 13",
     .shape_operands = 1u << 1,
     .infer = infer_mfcc,
-    .summary = "what speech recognisers hear in a spectrogram" },
+    .summary = "Mel-frequency cepstral coefficients of a spectrogram" },
 };
 
 static const tn_kernel_def kernels[] = {

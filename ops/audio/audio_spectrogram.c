@@ -168,7 +168,7 @@ static const tn_op_def ops[] = {
     .outputs = "spectrogram: float",
     .attrs = "window_size: int; stride: int; magnitude_squared: bool = false",
     .infer = infer_spectrum,
-    .summary = "frequencies in windows of samples" },
+    .summary = "spectrogram of audio samples" },
 };
 
 static const tn_kernel_def kernels[] = {

@@ -205,13 +205,13 @@ static tn_status stream_compute(tn_kernel_ctx *ctx)
 static const tn_op_def ops[] = {
   { .struct_size = TN_OP_DEF_SIZE, .name = "Assert", .inputs = "condition: bool, data: T", .outputs = "",
     .attrs = "T: list(type) >= 1; summarize: int = 3", .traits = TN_TRAIT_STATEFUL | TN_TRAIT_READS,
-    .summary = "fails when the condition is false, and shows the data" },
+    .summary = "fails and prints the data if the condition is false" },
   { .struct_size = TN_OP_DEF_SIZE, .name = "Print", .inputs = "input: T, data: U", .outputs = "output: T",
     .attrs = "T: type; U: list(type) >= 0; message: string = ''; first_n: int = -1; summarize: int = 3",
-    .traits = TN_TRAIT_STATEFUL, .infer = tn__infer_unchanged, .summary = "prints tensors and hands the first one on" },
+    .traits = TN_TRAIT_STATEFUL, .infer = tn__infer_unchanged, .summary = "prints tensors and forwards its input" },
   { .struct_size = TN_OP_DEF_SIZE, .name = "PrintV2", .inputs = "input: string", .outputs = "",
     .attrs = "output_stream: string = 'stderr'; end: string = '\n'", .traits = TN_TRAIT_STATEFUL,
-    .summary = "prints a text" },
+    .summary = "prints a string" },
 };
 
 #define KERNEL(which, title, name_)                                                                         \

@@ -183,12 +183,12 @@ static tn_status infer_get(tn_infer_ctx *ctx, tn_error *err)
 
 static const tn_op_def ops[] = {
   OP("OptionalFromValue", "components: Toutput_types", "optional: variant", "Toutput_types: list(type) >= 1", 0,
-     tn__infer_scalar, "an optional with values"),
+     tn__infer_scalar, "creates an optional with values"),
   OP("OptionalGetValue", "optional: variant", "components: output_types",
      "output_types: list(type) >= 1; output_shapes: list(shape) >= 1", TN_TRAIT_DYNAMIC, infer_get,
-     "the values of an optional"),
+     "values of an optional"),
   OP("OptionalHasValue", "optional: variant", "has_value: bool", "", 0, tn__infer_scalar, "whether an optional has values"),
-  OP("OptionalNone", "", "optional: variant", "", 0, tn__infer_scalar, "an optional without a value"),
+  OP("OptionalNone", "", "optional: variant", "", 0, tn__infer_scalar, "creates an optional without a value"),
 };
 
 static const tn_kernel_def kernels[] = {

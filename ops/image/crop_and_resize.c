@@ -229,7 +229,7 @@ static const tn_op_def ops[] = {
              "'bilinear'; extrapolation_value: float = 0",
     .shape_operands = 1u << 3,
     .infer = infer_crops,
-    .summary = "boxes of images, all of one size" },
+    .summary = "crops boxes from images and resizes them to one size" },
 };
 
 static const tn_kernel_def kernels[] = {

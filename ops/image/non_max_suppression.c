@@ -214,7 +214,7 @@ static const tn_op_def ops[] = {
          INDICES ", selected_scores: T, valid_outputs: int32", FLOATS PAD, SUMMARY ", or lower scores"),
   NMS_OP("NonMaxSuppressionWithOverlaps",
          "overlaps: float, scores: float, max_output_size: int32, overlap_threshold: float, score_threshold: float",
-         INDICES, "", "of things that cover each other the one with the highest score"),
+         INDICES, "", "selects the best boxes, suppressing overlapping ones"),
 };
 
 #define NMS_KERNEL(which, title)                                                                       \

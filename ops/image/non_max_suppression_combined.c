@@ -259,7 +259,7 @@ static const tn_op_def ops[] = {
     .attrs = "pad_per_class: bool = false; clip_boxes: bool = true",
     .shape_operands = 1u << 2 | 1u << 3,
     .infer = infer_combined,
-    .summary = "for each image the best boxes of all classes" },
+    .summary = "selects the best boxes of all classes for each image" },
 };
 
 static const tn_kernel_def kernels[] = {

@@ -155,7 +155,7 @@ static const tn_op_def ops[] = {
         "half_pixel_centers: bool = false",
     .shape_operands = 1u << 1,
     .infer = tn__infer_resized,
-    .summary = "images of another size, bilinear" },
+    .summary = "resizes images by bilinear interpolation" },
 };
 
 static const tn_kernel_def kernels[] = {

@@ -309,7 +309,7 @@ static tn_status gradient_compute(tn_kernel_ctx *ctx)
 static const tn_op_def ops[] = {
   NEAREST_OP("ResizeNearestNeighbor", "images: T, size: int32", "resized_images: T",
              "{int8, uint8, int16, uint16, int32, int64, half, float, double, bfloat16}",
-             "images of another size, made of the nearest pixels"),
+             "resizes images by nearest-neighbour interpolation"),
   NEAREST_OP("ResizeNearestNeighborGrad", "grads: T, size: int32", "output: T",
              "{uint8, int8, int32, half, float, double, bfloat16}", "gradient of ResizeNearestNeighbor"),
 };

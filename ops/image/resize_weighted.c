@@ -211,8 +211,8 @@ static tn_status weighted_compute(tn_kernel_ctx *ctx)
   }
 
 static const tn_op_def ops[] = {
-  RESIZE_OP("ResizeBicubic", BOTH, "images of another size, by cubic convolution"),
-  RESIZE_OP("ResizeArea", ALIGN, "images of another size, made of means"),
+  RESIZE_OP("ResizeBicubic", BOTH, "resizes images by bicubic interpolation"),
+  RESIZE_OP("ResizeArea", ALIGN, "resizes images by area averaging"),
   GRADIENT_OP("ResizeBilinearGrad", "{float, bfloat16, half, double}", "gradient of ResizeBilinear"),
   GRADIENT_OP("ResizeBicubicGrad", "{float, double}", "gradient of ResizeBicubic"),
   { .struct_size = TN_OP_DEF_SIZE,
@@ -222,7 +222,7 @@ static const tn_op_def ops[] = {
     .attrs = IMAGE_TYPES SAMPLED,
     .shape_operands = 1u << 1 | 1u << 2 | 1u << 3,
     .infer = tn__infer_resized,
-    .summary = "images scaled and moved" },
+    .summary = "scales and translates images" },
   { .struct_size = TN_OP_DEF_SIZE,
     .name = "ScaleAndTranslateGrad",
     .inputs = "grads: T, original_image: T, scale: float, translation: float",

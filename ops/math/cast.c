@@ -71,7 +71,7 @@ static tn_status infer_cast(tn_infer_ctx *ctx, tn_error *err)
 static const tn_op_def ops[] = {
   { .struct_size = TN_OP_DEF_SIZE, .name = "Cast", .inputs = "x: SrcT", .outputs = "y: DstT",
     .attrs = "SrcT: type; DstT: type; Truncate: bool = false", .traits = TN_TRAIT_ELEMENTWISE,
-    .infer = infer_cast, .summary = "the elements in another dtype" },
+    .infer = infer_cast, .summary = "converts elements to another dtype" },
 };
 
 #define NUMBERS                                                                                             \

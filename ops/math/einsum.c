@@ -574,7 +574,7 @@ static tn_status einsum_compute(tn_kernel_ctx *ctx)
 static const tn_op_def ops[] = {
   { .struct_size = TN_OP_DEF_SIZE, .name = "Einsum", .inputs = "inputs: N * T", .outputs = "output: T",
     .attrs = "equation: string; N: int >= 1; T: type", .infer = infer_einsum,
-    .summary = "sums of products by an equation" },
+    .summary = "tensor contraction by the Einstein summation convention" },
 };
 
 static const tn_kernel_def kernels[] = {

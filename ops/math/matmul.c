@@ -349,13 +349,13 @@ static tn_status product_compute(tn_kernel_ctx *ctx)
 static const tn_op_def ops[] = {
   PRODUCT_OP("BatchMatMul", "x: T, y: T", "output: T",
              "T: {bfloat16, half, float, double, int32, int64, complex64, complex128}; " GRADS_XY,
-             "products of pairs of matrices"),
+             "products of matrix pairs"),
   PRODUCT_OP("BatchMatMulV2", "x: T, y: T", "output: T",
              "T: {bfloat16, half, float, double, int16, int32, int64, uint8, uint16, uint32, uint64, complex64, "
-             "complex128}; " GRADS_XY, "products of pairs of matrices, batches broadcast"),
+             "complex128}; " GRADS_XY, "products of matrix pairs with broadcast batches"),
   PRODUCT_OP("BatchMatMulV3", "x: Ta, y: Tb", "output: Tout",
              "Ta: " V3_INPUT "; Tb: " V3_INPUT "; Tout: " V3_OUTPUT "; " GRADS_XY,
-             "products of pairs of matrices, batches broadcast, types mixed"),
+             "products of matrix pairs with broadcast batches and mixed types"),
   PRODUCT_OP("MatMul", "a: T, b: T", "product: T",
              "transpose_a: bool = false; transpose_b: bool = false; "
              "T: {bfloat16, half, float, double, int32, int64, uint8, uint16, uint32, uint64, complex64, complex128}; "

@@ -465,8 +465,8 @@ static tn_status arg_compute(tn_kernel_ctx *ctx)
 static const tn_op_def ops[] = {
   TRUTH_OP("All", "whether all elements along axes are true"),
   TRUTH_OP("Any", "whether any element along axes is true"),
-  ARG_OP("ArgMax", "int16, int32, int64", "int16, uint16, int32, int64", "place of the largest element along an axis"),
-  ARG_OP("ArgMin", "int32, int64", "int32, int64", "place of the smallest element along an axis"),
+  ARG_OP("ArgMax", "int16, int32, int64", "int16, uint16, int32, int64", "index of the largest element along an axis"),
+  ARG_OP("ArgMin", "int32, int64", "int32, int64", "index of the smallest element along an axis"),
   REDUCE_OP("EuclideanNorm", NUMBERS, "square root of the sum of squares along axes"),
   REDUCE_OP("Max", REAL_NUMBERS, "largest element along axes"),
   REDUCE_OP("Mean", NUMBERS, "mean along axes"),

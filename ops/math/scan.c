@@ -209,9 +209,9 @@ CREATE(logsum, TN__SAME_FLOATS)
   "quint16, uint16, complex128, half, uint32, uint64}"
 
 static const tn_op_def ops[] = {
-  OP("Cumprod", T_NUMBERS, "running products along an axis"),
-  OP("Cumsum", T_NUMBERS, "running sums along an axis"),
-  OP("CumulativeLogsumexp", "{bfloat16, half, float, double}", "running logarithms of sums of exponentials"),
+  OP("Cumprod", T_NUMBERS, "cumulative products along an axis"),
+  OP("Cumsum", T_NUMBERS, "cumulative sums along an axis"),
+  OP("CumulativeLogsumexp", "{bfloat16, half, float, double}", "cumulative log-sum-exp along an axis"),
 };
 
 #define KERNEL(which, constraint, title, fn)                                                              \

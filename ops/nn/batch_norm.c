@@ -199,7 +199,7 @@ static tn_status global_compute(tn_kernel_ctx *ctx)
 #define FORMAT "data_format: {'NHWC', 'NCHW'} = 'NHWC'"
 #define FUSED_OP(op, in, out, attributes)                                                              \
   { .struct_size = TN_OP_DEF_SIZE, .name = op, .inputs = in, .outputs = out, .attrs = ATTRS attributes, \
-    .infer = infer_fused, .summary = "channels brought to a mean and a variance" }
+    .infer = infer_fused, .summary = "batch normalisation" }
 #define IN_U "x: T, scale: U, offset: U, mean: U, variance: U"
 #define OUT_U "y: T, batch_mean: U, batch_variance: U, reserve_space_1: U, reserve_space_2: U"
 
@@ -207,7 +207,7 @@ static const tn_op_def ops[] = {
   { .struct_size = TN_OP_DEF_SIZE, .name = "BatchNormWithGlobalNormalization",
     .inputs = "t: T, m: T, v: T, beta: T, gamma: T", .outputs = "result: T",
     .attrs = "T: numbertype; variance_epsilon: float; scale_after_normalization: bool", .infer = infer_global,
-    .summary = "channels brought to a mean and a variance" },
+    .summary = "batch normalisation" },
   FUSED_OP("FusedBatchNorm", "x: T, scale: T, offset: T, mean: T, variance: T",
            "y: T, batch_mean: T, batch_variance: T, reserve_space_1: T, reserve_space_2: T", "T: {float}; " FORMAT),
   FUSED_OP("FusedBatchNormV2", IN_U, OUT_U, "T: {half, bfloat16, float}; U: {float}; " FORMAT),

@@ -206,11 +206,11 @@ static tn_status grad_compute(tn_kernel_ctx *ctx)
   { .struct_size = TN_OP_DEF_SIZE, .name = op, .inputs = "value: T, bias: T", .outputs = "output: T",    \
     .attrs = attributes, .infer = bias_infer, .summary = text }
 static const tn_op_def ops[] = {
-  BIAS_OP("BiasAdd", T_NUMBERS "; data_format: {'NHWC', 'NCHW'} = 'NHWC'", "a value for each channel is added"),
+  BIAS_OP("BiasAdd", T_NUMBERS "; data_format: {'NHWC', 'NCHW'} = 'NHWC'", "adds a value to each channel"),
   { .struct_size = TN_OP_DEF_SIZE, .name = "BiasAddGrad", .inputs = "out_backprop: T", .outputs = "output: T",
     .attrs = T_NUMBERS "; data_format: {'NHWC', 'NCHW'} = 'NHWC'", .infer = grad_infer,
-    .summary = "sum of everything but the channels" },
-  BIAS_OP("BiasAddV1", T_NUMBERS, "a value for each channel is added; channels are last"),
+    .summary = "gradient of BiasAdd for the bias" },
+  BIAS_OP("BiasAddV1", T_NUMBERS, "adds a value to each channel; channels are last"),
 };
 
 #define BIAS_KERNEL(op_, title)                                                                          \

@@ -477,7 +477,7 @@ static tn_status compute(tn_kernel_ctx *ctx)
 
 static const tn_op_def ops[] = {
   DEPTHWISE_OP("DepthwiseConv2dNative", "input: T, filter: T", 0, forward,
-               "convolution of each channel with filters of its own"),
+               "convolution of each channel with separate filters"),
   DEPTHWISE_OP("DepthwiseConv2dNativeBackpropFilter", "input: T, filter_sizes: int32, out_backprop: T", 1u << 1,
                to_filter, "gradient of DepthwiseConv2dNative for its filter"),
   DEPTHWISE_OP("DepthwiseConv2dNativeBackpropInput", "input_sizes: int32, filter: T, out_backprop: T", 1u << 0,

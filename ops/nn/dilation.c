@@ -309,7 +309,7 @@ static tn_status infer_filter(tn_infer_ctx *ctx, tn_error *err)
 
 static const tn_op_def ops[] = {
   DILATION_OP("Dilation2D", "input: T, filter: T", "output: T", forward,
-              "largest sum of image and filter over windows"),
+              "greyscale dilation of images by a filter"),
   DILATION_OP("Dilation2DBackpropFilter", "input: T, filter: T, out_backprop: T", "filter_backprop: T", filter,
               "gradient of Dilation2D for its filter"),
   DILATION_OP("Dilation2DBackpropInput", "input: T, filter: T, out_backprop: T", "in_backprop: T", input,

@@ -232,9 +232,10 @@ static tn_status squares_compute(tn_kernel_ctx *ctx)
 static const tn_op_def ops[] = {
   OP("L2Loss", "t: T", "output: T", FLOATS, tn__infer_scalar, "half the sum of squares"),
   OP("SoftmaxCrossEntropyWithLogits", "features: T, labels: T", "loss: T, backprop: T", FLOATS, infer_weights,
-     "cross entropy of softmax and weights, with its gradient"),
+     "softmax cross entropy with label distributions, and its gradient"),
   OP("SparseSoftmaxCrossEntropyWithLogits", "features: T, labels: Tlabels", "loss: T, backprop: T",
-     FLOATS "; Tlabels: {int32, int64} = int64", infer_classes, "cross entropy of softmax and a class, with its gradient"),
+     FLOATS "; Tlabels: {int32, int64} = int64", infer_classes,
+     "softmax cross entropy with class labels, and its gradient"),
 };
 
 #define KERNEL(which, title, prepare_fn, compute_fn)                                                   \

@@ -227,7 +227,7 @@ static tn_status compute(tn_kernel_ctx *ctx)
 
 static const tn_op_def ops[] = {
   { .struct_size = TN_OP_DEF_SIZE, .name = "LRN", .inputs = "input: T", .outputs = "output: T", .attrs = ATTRS,
-    .infer = infer, .summary = "elements divided by what their neighbours among the channels amount to" },
+    .infer = infer, .summary = "local response normalisation over neighbouring channels" },
   { .struct_size = TN_OP_DEF_SIZE, .name = "LRNGrad", .inputs = "input_grads: T, input_image: T, output_image: T",
     .outputs = "output: T", .attrs = ATTRS, .infer = infer, .summary = "gradient of LRN" },
 };

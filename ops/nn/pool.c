@@ -422,14 +422,14 @@ static const tn_op_def ops[] = {
   POOL_OP("AvgPool", "value: T", 0,
           "ksize: list(int) >= 4; strides: list(int) >= 4; padding: {'SAME', 'VALID'}; "
           "data_format: {'NHWC', 'NCHW'} = 'NHWC'; T: {half, bfloat16, float, double}",
-          "means of windows over images"),
+          "average pooling of images"),
   POOL_OP("MaxPool", "input: T", 0,
           "T: " MAX_TYPES " = float; ksize: list(int) >= 4; strides: list(int) >= 4; "
           "padding: {'SAME', 'VALID', 'EXPLICIT'}; explicit_paddings: list(int) = []; "
-          "data_format: {'NHWC', 'NCHW', 'NCHW_VECT_C'} = 'NHWC'", "largest elements of windows over images"),
+          "data_format: {'NHWC', 'NCHW', 'NCHW_VECT_C'} = 'NHWC'", "max pooling of images"),
   POOL_OP("MaxPoolV2", "input: T, ksize: int32, strides: int32", 1u << 1 | 1u << 2,
           "T: " MAX_TYPES " = float; padding: {'SAME', 'VALID'}; "
-          "data_format: {'NHWC', 'NCHW', 'NCHW_VECT_C'} = 'NHWC'", "largest elements of windows over images"),
+          "data_format: {'NHWC', 'NCHW', 'NCHW_VECT_C'} = 'NHWC'", "max pooling of images"),
 };
 
 #define POOL_KERNEL(which, set, title)                                                            \

@@ -120,11 +120,11 @@ static tn_status compute_max(tn_kernel_ctx *ctx) { return compute_pool(ctx, fals
 
 static const tn_op_def ops[] = {
   POOL_OP("AvgPool3D", "input: T", "T: {half, bfloat16, float, double}", 0, infer_pool,
-          "means of windows over volumes"),
+          "average pooling of volumes"),
   POOL_OP("AvgPool3DGrad", "orig_input_shape: int32, grad: T", "T: {half, bfloat16, float, double}", 1u << 0,
           tn__pool_infer_mean_3d, "gradient of AvgPool3D"),
   POOL_OP("MaxPool3D", "input: T", "T: {half, bfloat16, float}", 0, infer_pool,
-          "largest elements of windows over volumes"),
+          "max pooling of volumes"),
   POOL_OP("MaxPool3DGrad", "orig_input: TInput, orig_output: TInput, grad: T",
           "T: {half, bfloat16, float} = float; TInput: {half, bfloat16, float} = float", 0, tn__pool_infer_image,
           "gradient of MaxPool3D"),

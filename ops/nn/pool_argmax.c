@@ -139,7 +139,7 @@ static const tn_op_def ops[] = {
     .outputs = "output: T", .attrs = ATTRS, .infer = tn__pool_infer_image, .summary = "gradient of MaxPoolWithArgmax" },
   { .struct_size = TN_OP_DEF_SIZE, .name = "MaxPoolWithArgmax", .inputs = "input: T",
     .outputs = "output: T, argmax: Targmax", .attrs = ATTRS " = int64", .infer = infer_argmax,
-    .summary = "largest elements of windows over images, and where they were" },
+    .summary = "max pooling of images, with the indices of the maxima" },
 };
 
 #define ARGMAX_KERNEL(which, title, prepare_, compute_)                                                  \

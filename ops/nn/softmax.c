@@ -288,7 +288,7 @@ static tn_status infer_softmax(tn_infer_ctx *ctx, tn_error *err)
 
 static const tn_op_def ops[] = {
   SOFTMAX_OP("LogSoftmax", "logsoftmax: T", "logarithm of Softmax"),
-  SOFTMAX_OP("Softmax", "softmax: T", "exp(x) over its sum along the last dimension"),
+  SOFTMAX_OP("Softmax", "softmax: T", "exp(x) divided by its sum along the last dimension"),
 };
 
 static const tn_kernel_def kernels[] = {

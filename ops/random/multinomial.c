@@ -132,9 +132,9 @@ static tn_status infer_draw(tn_infer_ctx *ctx, tn_error *err)
 
 static const tn_op_def ops[] = {
   OP("Multinomial", "", "seed: int = 0; seed2: int = 0; T: realnumbertype", TN_TRAIT_STATEFUL | TN_TRAIT_RANDOM,
-     "classes drawn by their logits"),
+     "samples classes from logits"),
   OP("StatelessMultinomial", ", seed: Tseed", "T: realnumbertype; Tseed: {int32, int64} = int64", 0,
-     "classes drawn by their logits, which follow from a seed"),
+     "samples classes from logits, deterministically from a seed"),
 };
 
 #define TYPES "T=half|bfloat16|float|double"

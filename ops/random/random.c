@@ -61,12 +61,12 @@ static tn_status infer_int(tn_infer_ctx *ctx, tn_error *err)
 
 static const tn_op_def ops[] = {
   OP("RandomStandardNormal", "shape: T", "output: dtype", FLOATS, tn__infer_random,
-     "random numbers of mean 0 and deviation 1"),
-  OP("RandomUniform", "shape: T", "output: dtype", FLOATS, tn__infer_random, "random numbers of [0, 1)"),
+     "normally distributed random numbers, mean 0 and deviation 1"),
+  OP("RandomUniform", "shape: T", "output: dtype", FLOATS, tn__infer_random, "uniform random numbers in [0, 1)"),
   OP("RandomUniformInt", "shape: T, minval: Tout, maxval: Tout", "output: Tout",
-     SEEDS "Tout: {int32, int64}; T: {int32, int64}", infer_int, "random integers of [minval, maxval)"),
+     SEEDS "Tout: {int32, int64}; T: {int32, int64}", infer_int, "uniform random integers in [minval, maxval)"),
   OP("TruncatedNormal", "shape: T", "output: dtype", FLOATS, tn__infer_random,
-     "random numbers of mean 0 and deviation 1, none beyond 2"),
+     "truncated normal random numbers, mean 0 and deviation 1, within 2"),
 };
 
 #define KERNEL(which, title, prepare_fn, compute_fn)                                                          \

@@ -169,11 +169,13 @@ static tn_status infer_key(tn_infer_ctx *ctx, tn_error *err)
 
 static const tn_op_def ops[] = {
   { .struct_size = TN_OP_DEF_SIZE, .name = "StatelessRandomGetAlg", .inputs = "", .outputs = "alg: int32", .attrs = "",
-    .traits = TN_TRAIT_STATEFUL | TN_TRAIT_READS, .infer = tn__infer_scalar, .summary = "the algorithm of the Stateless ops" },
+    .traits = TN_TRAIT_STATEFUL | TN_TRAIT_READS, .infer = tn__infer_scalar,
+    .summary = "algorithm number of the stateless random ops" },
   OP("StatelessRandomGetKeyCounter", "seed: Tseed", "key: uint64, counter: uint64", "Tseed: {int32, int64} = int64", 0,
-     infer_key, "a key and a counter from a seed"),
+     infer_key, "derives a key and a counter from a seed"),
   OP("StatelessRandomGetKeyCounterAlg", "seed: Tseed", "key: uint64, counter: uint64, alg: int32",
-     "Tseed: {int32, int64} = int64", 0, infer_key, "a key, a counter and the algorithm from a seed"),
+     "Tseed: {int32, int64} = int64", 0, infer_key,
+     "derives a key and a counter from a seed, with the algorithm number"),
   SEEDED("StatelessRandomNormal", "", FLOATS, SEED, tn__infer_seeded, NORMAL),
   KEYED("StatelessRandomNormalV2", "", FLOATS, tn__infer_keyed, NORMAL),
   SEEDED("StatelessRandomUniform", "", FLOATS, SEED, tn__infer_seeded, UNIFORM),

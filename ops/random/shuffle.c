@@ -82,10 +82,10 @@ static tn_status infer_keyed(tn_infer_ctx *ctx, tn_error *err)
 static const tn_op_def ops[] = {
   { .struct_size = TN_OP_DEF_SIZE, .name = "RandomShuffle", .inputs = "value: T", .outputs = "output: T",
     .attrs = "seed: int = 0; seed2: int = 0; T: type", .traits = TN_TRAIT_STATEFUL | TN_TRAIT_RANDOM,
-    .infer = tn__infer_unchanged, .summary = "rows in random order" },
+    .infer = tn__infer_unchanged, .summary = "shuffles rows randomly" },
   { .struct_size = TN_OP_DEF_SIZE, .name = "StatelessShuffle",
     .inputs = "value: T, key: uint64, counter: uint64, alg: int32", .outputs = "output: T", .attrs = "T: type",
-    .infer = infer_keyed, .summary = "rows in an order that follows from a key" },
+    .infer = infer_keyed, .summary = "shuffles rows in an order determined by a key" },
 };
 
 static const tn_kernel_def kernels[] = {

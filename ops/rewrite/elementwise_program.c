@@ -23,7 +23,8 @@ static tn_status infer_arg(tn_infer_ctx *ctx, uint32_t first, uint32_t end, tn__
     if (arg->rank > 0) arg->dims[arg->rank - 1] = -1;
     if (part.rank > 0) part.dims[part.rank - 1] = -1;
     if (!tn__shape_merge(arg, part.dims, part.rank))
-      return tn_error_set(err, TN_INVALID_ARGUMENT, "_TnElementwise: input %u does not fit those before it", (unsigned)i);
+      return tn_error_set(err, TN_INVALID_ARGUMENT, "_TnElementwise: input %u does not fit the inputs before it",
+                          (unsigned)i);
     if (arg->rank > 0) arg->dims[arg->rank - 1] = x < 0 || y < 0 ? -1 : sum;
   }
   return TN_OK;

@@ -31,12 +31,12 @@ static tn_status infer_as_base(tn_infer_ctx *ctx, tn_error *err)
   { .struct_size = TN_OP_DEF_SIZE, .name = type, .inputs = in ", args: num_args * T", .outputs = out, \
     .attrs = attributes, .traits = TN_TRAIT_CONTRACTION, .infer = infer_as_base, .summary = text }
 static const tn_op_def ops[] = {
-  FUSED_OP("_TnConv2D", "input: T, filter: T", "output: T", CONV_ATTRS, "Conv2D with what follows it"),
+  FUSED_OP("_TnConv2D", "input: T, filter: T", "output: T", CONV_ATTRS, "Conv2D fused with the operations after it"),
   FUSED_OP("_TnDepthwiseConv2D", "input: T, filter: T", "output: T", CONV_ATTRS,
-           "DepthwiseConv2dNative with what follows it"),
+           "DepthwiseConv2dNative fused with the operations after it"),
   FUSED_OP("_TnMatMul", "a: T, b: T", "product: T",
            "T: {float}; num_args: int >= 0; transpose_a: bool = false; transpose_b: bool = false; " TN__EPILOGUE_ATTRS,
-           "MatMul with what follows it"),
+           "MatMul fused with the operations after it"),
 };
 
 extern const tn_op_family tn__ops_fused;

@@ -63,7 +63,8 @@ static tn_status find_join(planner *b, uint32_t arg, int64_t *sum)
     bool fits = in->rank == first->rank;
     for (int32_t d = 0; d + 1 < first->rank && fits; d++) fits = in->dims[d] == first->dims[d];
     if (!fits)
-      return tn_error_set(b->err, TN_INVALID_ARGUMENT, "ConcatV2: input %u does not fit those before it", (unsigned)i);
+      return tn_error_set(b->err, TN_INVALID_ARGUMENT, "ConcatV2: input %u does not fit the inputs before it",
+                          (unsigned)i);
     if (__builtin_add_overflow(*sum, in->dims[in->rank - 1], sum))
       return tn_error_set(b->err, TN_INVALID_ARGUMENT, "ConcatV2: the sizes along axis %d are too large together",
                           (int)first->rank - 1);

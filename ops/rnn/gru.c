@@ -191,7 +191,7 @@ static tn_status compute_grad(tn_kernel_ctx *ctx)
 
 static const tn_op_def ops[] = {
   { .struct_size = TN_OP_DEF_SIZE, .name = "GRUBlockCell", .inputs = INPUTS, .outputs = "r: T, u: T, c: T, h: T",
-    .attrs = "T: {float}", .infer = infer_cell, .summary = "a GRU layer, one step" },
+    .attrs = "T: {float}", .infer = infer_cell, .summary = "one step of a GRU layer" },
   { .struct_size = TN_OP_DEF_SIZE, .name = "GRUBlockCellGrad", .inputs = INPUTS ", r: T, u: T, c: T, d_h: T",
     .outputs = "d_x: T, d_h_prev: T, d_c_bar: T, d_r_bar_u_bar: T", .attrs = "T: {float}", .infer = infer_grad,
     .summary = "gradient of GRUBlockCell" },

@@ -429,7 +429,7 @@ static const tn_op_def ops[] = {
     .inputs = "h_prev: T, w: T, u: T, v: T, b: T, d: T, x: steps * T", .outputs = "h: n_h * T",
     .attrs = "T: {float} = float; steps: int >= 1; n_h: int >= 0; h_steps: list(int) = []; parts: list(int) = [1, 0, 2]; "
              "form: {'together', 'before', 'after'} = 'after'",
-    .infer = layer_infer, .summary = "steps of a GRU of plain ops" },
+    .infer = layer_infer, .summary = "several steps of a GRU built from plain ops" },
 };
 
 static const tn_kernel_def kernels[] = {

@@ -157,9 +157,9 @@ static tn_status compute(tn_kernel_ctx *ctx)
 
 static const tn_op_def ops[] = {
   LSTM_OP("BlockLSTM", "seq_len_max: int64, " INPUTS, "forget_bias: float = 1; cell_clip: float = 3",
-          "an LSTM layer, over all steps"),
-  LSTM_OP("BlockLSTMV2", "seq_len_max: int64, " INPUTS, "cell_clip: float = 0", "an LSTM layer, over all steps"),
-  LSTM_OP("LSTMBlockCell", INPUTS, "forget_bias: float = 1; cell_clip: float = 3", "an LSTM layer, one step"),
+          "LSTM layer over all steps"),
+  LSTM_OP("BlockLSTMV2", "seq_len_max: int64, " INPUTS, "cell_clip: float = 0", "LSTM layer over all steps"),
+  LSTM_OP("LSTMBlockCell", INPUTS, "forget_bias: float = 1; cell_clip: float = 3", "one step of an LSTM layer"),
 };
 
 #define LSTM_KERNEL(which, title)                                                                               \

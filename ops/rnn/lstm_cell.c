@@ -242,7 +242,7 @@ static const tn_op_def ops[] = {
   { .struct_size = TN_OP_DEF_SIZE, .name = "_TnLSTMCell",
     .inputs = "x: T, h_prev: T, c_prev: T, w: T, b: T, u: T", .outputs = "c: T, h: T",
     .attrs = "T: {float} = float; gates: list(int) = [0, 1, 2, 3]; forget_bias: float = 0; apart: bool = false",
-    .infer = cell_infer, .summary = "one step of an LSTM of plain ops" },
+    .infer = cell_infer, .summary = "one step of an LSTM built from plain ops" },
 };
 
 static const tn_kernel_def kernels[] = {

@@ -427,7 +427,7 @@ static const tn_op_def ops[] = {
     .outputs = "h: n_h * T, c: n_c * T",
     .attrs = "T: {float} = float; steps: int >= 1; n_h: int >= 0; n_c: int >= 0; h_steps: list(int) = []; "
              "c_steps: list(int) = []; gates: list(int) = [0, 1, 2, 3]; forget_bias: float = 0; apart: bool = false",
-    .infer = layer_infer, .summary = "steps of an LSTM of plain ops" },
+    .infer = layer_infer, .summary = "several steps of an LSTM built from plain ops" },
 };
 
 static const tn_kernel_def kernels[] = {

@@ -195,7 +195,7 @@ static const tn_op_def ops[] = {
     .outputs = "output: OUT_TYPE",
     .attrs = "OUT_TYPE: list({float, double, int32, int64, string}) >= 1; field_delim: string = ','; "
              "use_quote_delim: bool = true; na_value: string = ''; select_cols: list(int) = []",
-    .infer = tn__infer_unchanged, .summary = "fields of comma-separated records" },
+    .infer = tn__infer_unchanged, .summary = "parses the fields of CSV records" },
 };
 
 static const tn_kernel_def kernels[] = {

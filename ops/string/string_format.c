@@ -84,7 +84,7 @@ static tn_status format_compute(tn_kernel_ctx *ctx)
 static const tn_op_def ops[] = {
   { .struct_size = TN_OP_DEF_SIZE, .name = "StringFormat", .inputs = "inputs: T", .outputs = "output: string",
     .attrs = "T: list(type) >= 0; template: string = '%s'; placeholder: string = '%s'; summarize: int = 3",
-    .infer = tn__infer_scalar, .summary = "a text with tensors in it" },
+    .infer = tn__infer_scalar, .summary = "formats tensors into a string" },
 };
 
 static const tn_kernel_def kernels[] = {

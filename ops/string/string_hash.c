@@ -77,9 +77,9 @@ COMPUTE(strong_compute, tn__siphash(h->key, text, n))
     .attrs = "num_buckets: int >= 1" attributes, .infer = tn__infer_unchanged, .summary = text }
 
 static const tn_op_def ops[] = {
-  OP("StringToHashBucket", "string_tensor", "", "numbers of buckets by an old hash"),
-  OP("StringToHashBucketFast", "input", "", "numbers of buckets by a fast hash"),
-  OP("StringToHashBucketStrong", "input", "; key: list(int)", "numbers of buckets by a hash with a secret key"),
+  OP("StringToHashBucket", "string_tensor", "", "hash buckets of strings, by the legacy hash"),
+  OP("StringToHashBucketFast", "input", "", "hash buckets of strings, by a fast hash"),
+  OP("StringToHashBucketStrong", "input", "; key: list(int)", "hash buckets of strings, by a keyed hash"),
 };
 
 #define KERNEL(which, title, make, run)                                                                      \

@@ -110,7 +110,8 @@ static tn_status infer_join(tn_infer_ctx *ctx, tn_error *err)
     if (one.rank <= 0) continue;
     if (all.rank == 0) all = one;
     else if (!tn__shape_merge(&all, one.dims, one.rank))
-      return tn_error_set(err, TN_INVALID_ARGUMENT, "StringJoin: input %zu has another shape than those before it", i);
+      return tn_error_set(err, TN_INVALID_ARGUMENT,
+                          "StringJoin: input %zu has a different shape than the inputs before it", i);
   }
   if (unknown && all.rank == 0) tn__shape_unknown(&all);
   return tn__infer_set(ctx, 0, &all, err);
@@ -236,7 +237,8 @@ static tn_status segment_prepare(tn_prepare_ctx *ctx, tn_error *err)
   if (!prefix) return tn__shape_error(err, ctx, 1, x->dims, ids->rank < x->rank ? ids->rank : x->rank);
   int64_t n = tn__operand_int(&ctx->inputs[2], 0);
   if (n < 0)
-    return tn_error_set(err, TN_INVALID_ARGUMENT, "UnsortedSegmentJoin: %lld segments are wanted", (long long)n);
+    return tn_error_set(err, TN_INVALID_ARGUMENT, "UnsortedSegmentJoin: num_segments is %lld, wanted 0 or more",
+                        (long long)n);
   tn__shape_append(&out, n);
   for (int32_t d = ids->rank; d < x->rank; d++) tn__shape_append(&out, x->dims[d]);
   ctx->cost_ns = 20 + 40 * (double)x->count;
@@ -293,14 +295,15 @@ static tn_status segment_compute(tn_kernel_ctx *ctx)
 
 static const tn_op_def ops[] = {
   { .struct_size = TN_OP_DEF_SIZE, .name = "StringJoin", .inputs = "inputs: N * string", .outputs = "output: string",
-    .attrs = "N: int >= 0; separator: string = ''", .infer = infer_join, .summary = "texts put together" },
+    .attrs = "N: int >= 0; separator: string = ''", .infer = infer_join,
+    .summary = "concatenates strings element by element" },
   { .struct_size = TN_OP_DEF_SIZE, .name = "ReduceJoin", .inputs = "inputs: string, reduction_indices: int32",
-    .outputs = "output: string", .attrs = "keep_dims: bool = false; separator: string = ''",
-    .shape_operands = 1u << 1, .infer = tn__infer_unknown, .summary = "texts along axes put together" },
+    .outputs = "output: string", .attrs = "keep_dims: bool = false; separator: string = ''", .shape_operands = 1u << 1,
+    .infer = tn__infer_unknown, .summary = "concatenates strings along axes" },
   { .struct_size = TN_OP_DEF_SIZE, .name = "UnsortedSegmentJoin",
     .inputs = "inputs: string, segment_ids: Tindices, num_segments: Tnumsegments", .outputs = "output: string",
     .attrs = "separator: string = ''; Tindices: {int32, int64}; Tnumsegments: {int32, int64} = int32",
-    .shape_operands = 1u << 2, .infer = tn__infer_unknown, .summary = "texts of segments put together" },
+    .shape_operands = 1u << 2, .infer = tn__infer_unknown, .summary = "concatenates the strings of each segment" },
 };
 
 #define KERNEL(which, title, ready, free_ready, run)                                                         \

@@ -213,7 +213,7 @@ static const tn_op_def ops[] = {
     .outputs = "ngrams: string, ngrams_splits: Tsplits",
     .attrs = "separator: string; ngram_widths: list(int) >= 0; left_pad: string; right_pad: string; pad_width: int; "
              "preserve_short_sequences: bool; Tsplits: {int32, int64} = int64",
-    .traits = TN_TRAIT_DYNAMIC, .infer = infer_ngrams, .summary = "runs of texts in a row" },
+    .traits = TN_TRAIT_DYNAMIC, .infer = infer_ngrams, .summary = "n-grams of strings" },
 };
 
 static const tn_kernel_def kernels[] = {

@@ -232,10 +232,10 @@ static const tn_op_def ops[] = {
     .attrs = "T: {float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, uint64, complex64, "
              "complex128, bool, variant, string}; precision: int = -1; scientific: bool = false; "
              "shortest: bool = false; width: int = -1; fill: string = ''",
-    .infer = tn__infer_unchanged, .summary = "numbers as texts" },
+    .infer = tn__infer_unchanged, .summary = "converts numbers to strings" },
   { .struct_size = TN_OP_DEF_SIZE, .name = "StringToNumber", .inputs = "string_tensor: string",
     .outputs = "output: out_type", .attrs = "out_type: {float, double, int32, int64, uint32, uint64} = float",
-    .infer = tn__infer_unchanged, .summary = "texts as numbers" },
+    .infer = tn__infer_unchanged, .summary = "converts strings to numbers" },
 };
 
 static const tn_kernel_def kernels[] = {

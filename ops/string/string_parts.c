@@ -317,9 +317,9 @@ static tn_status infer_split(tn_infer_ctx *ctx, tn_error *err)
 static const tn_op_def ops[] = {
   { .struct_size = TN_OP_DEF_SIZE, .name = "Substr", .inputs = "input: string, pos: T, len: T",
     .outputs = "output: string", .attrs = "T: {int32, int64}; unit: {'BYTE', 'UTF8_CHAR'} = 'BYTE'",
-    .infer = infer_substr, .summary = "parts of texts" },
-  SPLIT("StringSplit", "delimiter", "skip_empty: bool = true", "texts in pieces, as a sparse tensor"),
-  SPLIT("StringSplitV2", "sep", "maxsplit: int = -1", "texts in pieces, as a sparse tensor"),
+    .infer = infer_substr, .summary = "substrings" },
+  SPLIT("StringSplit", "delimiter", "skip_empty: bool = true", "splits strings into a sparse tensor"),
+  SPLIT("StringSplitV2", "sep", "maxsplit: int = -1", "splits strings into a sparse tensor"),
 };
 
 static const tn_kernel_def kernels[] = {

@@ -55,12 +55,12 @@ static tn_status check_lengths(const tn_kernel_ctx *ctx, size_t size, size_t *le
     tn_string_data(text + i, &n);
     if (i == 0) *length = n;
     if (n != *length)
-      return tn_error_set(ctx->err, TN_INVALID_ARGUMENT, "DecodeRaw: text 0 has %zu bytes, text %lld has %zu", *length,
-                          (long long)i, n);
+      return tn_error_set(ctx->err, TN_INVALID_ARGUMENT, "DecodeRaw: string 0 has %zu bytes, string %lld has %zu",
+                          *length, (long long)i, n);
   }
   if (*length % size == 0) return TN_OK;
   return tn_error_set(ctx->err, TN_INVALID_ARGUMENT,
-                      "DecodeRaw: texts have %zu bytes, which is no multiple of the %zu of %s", *length, size,
+                      "DecodeRaw: strings have %zu bytes, wanted a multiple of the %zu bytes of %s", *length, size,
                       tn_dtype_name(ctx->outputs[0]->dtype));
 }
 
@@ -74,7 +74,8 @@ static tn_status raw_compute(tn_kernel_ctx *ctx)
   if (st != TN_OK) return st;
   tn__shape_set(&out, x->dims, x->rank);
   if (!tn__shape_append(&out, (int64_t)(length / size)))
-    return tn_error_set(ctx->err, TN_INVALID_ARGUMENT, "DecodeRaw: input 0 has rank %d, one more is too many", x->rank);
+    return tn_error_set(ctx->err, TN_INVALID_ARGUMENT,
+                        "DecodeRaw: input 0 has rank %d, the output would exceed the maximum rank", x->rank);
   st = tn_kernel_allocate(ctx, 0, out.dims, out.rank);
   tn__poll poll = tn__poll_of(ctx);
   for (int64_t i = 0; st == TN_OK && i < x->count; i++) {
@@ -102,8 +103,8 @@ static tn_status padded_prepare(tn_prepare_ctx *ctx, tn_error *err)
                         (long long)length, (long long)size, tn_dtype_name(dtype));
   tn__shape_set(&out, x->dims, x->rank);
   if (!tn__shape_append(&out, length / size))
-    return tn_error_set(err, TN_INVALID_ARGUMENT, "DecodePaddedRaw: input 0 has rank %d, one more is too many",
-                        x->rank);
+    return tn_error_set(err, TN_INVALID_ARGUMENT,
+                        "DecodePaddedRaw: input 0 has rank %d, the output would exceed the maximum rank", x->rank);
   ctx->cost_ns = 50 + 50 * (double)x->count;
   return tn_prepare_output(ctx, 0, out.dims, out.rank, err);
 }
@@ -137,12 +138,14 @@ static const tn_op_def ops[] = {
   { .struct_size = TN_OP_DEF_SIZE, .name = "DecodeRaw", .inputs = "bytes: string", .outputs = "output: out_type",
     .attrs = "out_type: {half, float, double, int32, uint16, uint8, int16, int8, int64, complex64, complex128, bool, "
              "bfloat16}; little_endian: bool = true",
-    .traits = TN_TRAIT_DYNAMIC, .infer = tn__infer_unknown, .summary = "bytes as numbers" },
+    .traits = TN_TRAIT_DYNAMIC, .infer = tn__infer_unknown,
+    .summary = "decodes bytes of strings as numbers" },
   { .struct_size = TN_OP_DEF_SIZE, .name = "DecodePaddedRaw", .inputs = "input_bytes: string, fixed_length: int32",
     .outputs = "output: out_type",
     .attrs = "out_type: {half, float, double, int32, uint16, uint8, int16, int8, int64, bfloat16}; "
              "little_endian: bool = true",
-    .shape_operands = 1u << 1, .infer = tn__infer_unknown, .summary = "bytes as numbers, so many of each text" },
+    .shape_operands = 1u << 1, .infer = tn__infer_unknown,
+    .summary = "decodes a fixed number of bytes of each string as numbers" },
 };
 
 static const tn_kernel_def kernels[] = {

@@ -61,10 +61,10 @@ static tn_status parse_compute(tn_kernel_ctx *ctx)
 
 static const tn_op_def ops[] = {
   { .struct_size = TN_OP_DEF_SIZE, .name = "SerializeTensor", .inputs = "tensor: T", .outputs = "serialized: string",
-    .attrs = "T: type", .infer = tn__infer_scalar, .summary = "a tensor as bytes of a TensorProto" },
+    .attrs = "T: type", .infer = tn__infer_scalar, .summary = "serializes a tensor as a TensorProto" },
   { .struct_size = TN_OP_DEF_SIZE, .name = "ParseTensor", .inputs = "serialized: string", .outputs = "output: out_type",
     .attrs = "out_type: type", .traits = TN_TRAIT_DYNAMIC, .infer = tn__infer_unknown,
-    .summary = "the tensor of a TensorProto" },
+    .summary = "parses a serialized TensorProto" },
 };
 
 #define TYPES                                                                                                    \

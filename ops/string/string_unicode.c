@@ -359,13 +359,13 @@ static tn_status infer_encode(tn_infer_ctx *ctx, tn_error *err)
 
 static const tn_op_def ops[] = {
   OP("UnicodeDecode", "input: string", "row_splits: Tsplits, char_values: int32", INPUT SPLITS, TN_TRAIT_DYNAMIC,
-     infer_decode, "characters of texts"),
+     infer_decode, "decodes strings to Unicode code points"),
   OP("UnicodeDecodeWithOffsets", "input: string", "row_splits: Tsplits, char_values: int32, char_to_byte_starts: int64",
-     INPUT SPLITS, TN_TRAIT_DYNAMIC, infer_decode, "characters of texts and where they begin"),
+     INPUT SPLITS, TN_TRAIT_DYNAMIC, infer_decode, "decodes strings to Unicode code points and their byte offsets"),
   OP("UnicodeEncode", "input_values: int32, input_splits: Tsplits", "output: string", OUTPUT "; " POLICY SPLITS, 0,
-     infer_encode, "texts of characters"),
+     infer_encode, "encodes Unicode code points as strings"),
   OP("UnicodeTranscode", "input: string", "output: string", INPUT "; " OUTPUT, 0, tn__infer_unchanged,
-     "texts in another encoding"),
+     "transcodes strings to another Unicode encoding"),
 };
 
 #define KERNEL(which, title, ready, run)                                                                      \

@@ -240,12 +240,12 @@ static tn_status decode_compute(tn_kernel_ctx *ctx)
     .attrs = attributes, .infer = tn__infer_unchanged, .summary = text }
 
 static const tn_op_def ops[] = {
-  OP("StringLength", "int32", "unit: {'BYTE', 'UTF8_CHAR'} = 'BYTE'", "bytes or characters of texts"),
-  OP("StringStrip", "string", "", "texts without white space at their ends"),
-  OP("StringLower", "string", "encoding: string = ''", "texts in small letters"),
-  OP("StringUpper", "string", "encoding: string = ''", "texts in capital letters"),
-  OP("EncodeBase64", "string", "pad: bool = false", "bytes as texts of 64 characters"),
-  OP("DecodeBase64", "string", "", "bytes of texts of 64 characters"),
+  OP("StringLength", "int32", "unit: {'BYTE', 'UTF8_CHAR'} = 'BYTE'", "lengths of strings in bytes or characters"),
+  OP("StringStrip", "string", "", "strips leading and trailing white space"),
+  OP("StringLower", "string", "encoding: string = ''", "converts strings to lower case"),
+  OP("StringUpper", "string", "encoding: string = ''", "converts strings to upper case"),
+  OP("EncodeBase64", "string", "pad: bool = false", "encodes strings as web-safe base64"),
+  OP("DecodeBase64", "string", "", "decodes web-safe base64 strings"),
 };
 
 #define KERNEL(which, title, make, run)                                                                      \

@@ -259,14 +259,14 @@ static tn_status infer_read(tn_infer_ctx *ctx, tn_error *err)
 #define ARRAY_TEXT "an array of tensors"
 #define GRAD_TEXT "the array of gradients of an array"
 
-#define ELEMENT_OPS(v, handle)                                                                                            \
-  OP("TensorArrayWrite" v, "handle: " handle ", index: int32, value: T, flow_in: float", "flow_out: float", "T: type", 0, \
-     infer_write, "an element of an array is written"),                                                                   \
-  OP("TensorArrayRead" v, "handle: " handle ", index: int32, flow_in: float", "value: dtype", "dtype: type",              \
-     TN_TRAIT_DYNAMIC, infer_read, "an element of an array"),                                                             \
-  OP("TensorArraySize" v, "handle: " handle ", flow_in: float", "size: int32", "", 0, tn__infer_scalar,                   \
-     "how many elements an array has"),                                                                                   \
-  OP("TensorArrayClose" v, "handle: " handle, "", "", 0, NULL, "an array gives up its elements"),
+#define ELEMENT_OPS(v, handle)                                                                                         \
+  OP("TensorArrayWrite" v, "handle: " handle ", index: int32, value: T, flow_in: float", "flow_out: float", "T: type", \
+     0, infer_write, "writes an element of an array"),                                                                 \
+  OP("TensorArrayRead" v, "handle: " handle ", index: int32, flow_in: float", "value: dtype", "dtype: type",           \
+     TN_TRAIT_DYNAMIC, infer_read, "reads an element of an array"),                                                    \
+  OP("TensorArraySize" v, "handle: " handle ", flow_in: float", "size: int32", "", 0, tn__infer_scalar,                \
+     "number of elements of an array"),                                                                                \
+  OP("TensorArrayClose" v, "handle: " handle, "", "", 0, NULL, "closes an array and releases its elements"),
 
 static const tn_op_def ops[] = {
   OP("TensorArray", "size: int32", "handle: Ref(string)",
@@ -286,7 +286,7 @@ static const tn_op_def ops[] = {
      infer_handle, GRAD_TEXT),
   OP("TensorArrayGradWithShape", "handle: resource, flow_in: float, shape_to_prepend: int32",
      "grad_handle: resource, flow_out: float", "source: string", 0, infer_handle,
-     "the array of gradients of an array, whose elements have more dimensions in front"),
+     "creates the gradient array of an array, with extra leading dimensions"),
   VERSIONS(ELEMENT_OPS)
 };
 

@@ -337,23 +337,24 @@ static tn_status infer_concat(tn_infer_ctx *ctx, tn_error *err)
     .traits = TN_TRAIT_STATEFUL | TN_TRAIT_READS | (bits), .infer = shapes, .summary = text }
 #define VERSIONS(X) X("", "Ref(string)") X("V2", "string") X("V3", "resource")
 
-#define PIECES_OPS(v, handle)                                                                                          \
-  OP("TensorArrayGather" v, "handle: " handle ", indices: int32, flow_in: float", "value: dtype",                      \
-     "dtype: type; element_shape: shape = ?", TN_TRAIT_DYNAMIC, infer_gather, "elements of an array as one tensor"),   \
-  OP("TensorArrayScatter" v, "handle: " handle ", indices: int32, value: T, flow_in: float", "flow_out: float",        \
-     "T: type", 0, tn__infer_scalar, "rows of a tensor are written to elements of an array"),                          \
-  OP("TensorArrayConcat" v, "handle: " handle ", flow_in: float", "value: dtype, lengths: int64",                      \
-     "dtype: type; element_shape_except0: shape = ?", TN_TRAIT_DYNAMIC, infer_concat,                                  \
-     "elements of an array, concatenated"),                                                                            \
-  OP("TensorArraySplit" v, "handle: " handle ", value: T, lengths: int64, flow_in: float", "flow_out: float",          \
-     "T: type", 0, tn__infer_scalar, "parts of a tensor are written to the elements of an array"),
+#define PIECES_OPS(v, handle)                                                                                   \
+  OP("TensorArrayGather" v, "handle: " handle ", indices: int32, flow_in: float", "value: dtype",               \
+     "dtype: type; element_shape: shape = ?", TN_TRAIT_DYNAMIC, infer_gather,                                   \
+     "gathers elements of an array into a tensor"),                                                             \
+  OP("TensorArrayScatter" v, "handle: " handle ", indices: int32, value: T, flow_in: float", "flow_out: float", \
+     "T: type", 0, tn__infer_scalar, "scatters the rows of a tensor to elements of an array"),                  \
+  OP("TensorArrayConcat" v, "handle: " handle ", flow_in: float", "value: dtype, lengths: int64",               \
+     "dtype: type; element_shape_except0: shape = ?", TN_TRAIT_DYNAMIC, infer_concat,                           \
+     "concatenates the elements of an array"),                                                                  \
+  OP("TensorArraySplit" v, "handle: " handle ", value: T, lengths: int64, flow_in: float", "flow_out: float",   \
+     "T: type", 0, tn__infer_scalar, "splits a tensor into the elements of an array"),
 
 static const tn_op_def ops[] = {
   VERSIONS(PIECES_OPS)
   OP("TensorArrayPack", "handle: Ref(string), flow_in: float", "value: dtype", "dtype: type; element_shape: shape = ?",
-     TN_TRAIT_DYNAMIC, infer_gather, "all elements of an array as one tensor"),
+     TN_TRAIT_DYNAMIC, infer_gather, "stacks all elements of an array into a tensor"),
   OP("TensorArrayUnpack", "handle: Ref(string), value: T, flow_in: float", "flow_out: float", "T: type", 0,
-     tn__infer_scalar, "rows of a tensor are written to all elements of an array"),
+     tn__infer_scalar, "unpacks the rows of a tensor to all elements of an array"),
 };
 
 #define KERNEL(which, title, create_fn, destroy_fn, prepare_fn, compute_fn)                            \

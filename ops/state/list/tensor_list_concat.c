@@ -176,11 +176,11 @@ static tn_status infer_concat(tn_infer_ctx *ctx, tn_error *err)
 static const tn_op_def ops[] = {
   { .struct_size = TN_OP_DEF_SIZE, .name = "TensorListConcat", .inputs = "input_handle: variant",
     .outputs = "tensor: element_dtype, lengths: int64", .attrs = "element_dtype: type; element_shape: shape = ?",
-    .traits = TN_TRAIT_DYNAMIC, .infer = infer_concat, .summary = "the elements of a list, concatenated" },
+    .traits = TN_TRAIT_DYNAMIC, .infer = infer_concat, .summary = "concatenates the elements of a list" },
   { .struct_size = TN_OP_DEF_SIZE, .name = "TensorListConcatV2",
     .inputs = "input_handle: variant, element_shape: shape_type, leading_dims: int64",
     .outputs = "tensor: element_dtype, lengths: int64", .attrs = "element_dtype: type; shape_type: {int32, int64}",
-    .traits = TN_TRAIT_DYNAMIC, .infer = infer_concat, .summary = "the elements of a list, concatenated" },
+    .traits = TN_TRAIT_DYNAMIC, .infer = infer_concat, .summary = "concatenates the elements of a list" },
 };
 
 static const tn_kernel_def kernels[] = {

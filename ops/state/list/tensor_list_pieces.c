@@ -317,19 +317,19 @@ static tn_status infer_rows(tn_infer_ctx *ctx, tn_error *err)
 
 static const tn_op_def ops[] = {
   OP("TensorListFromTensor", "tensor: element_dtype, element_shape: shape_type", "output_handle: variant",
-     ELEMENT "; " SHAPE, 0, infer_rows, "a list of the rows of a tensor"),
+     ELEMENT "; " SHAPE, 0, infer_rows, "creates a list from the rows of a tensor"),
   OP("TensorListGather", "input_handle: variant, indices: int32, element_shape: int32", "values: element_dtype", ELEMENT,
-     TN_TRAIT_DYNAMIC, infer_gather, "elements of a list as one tensor"),
+     TN_TRAIT_DYNAMIC, infer_gather, "gathers elements of a list into a tensor"),
   OP("TensorListScatter", "tensor: element_dtype, indices: int32, element_shape: shape_type", "output_handle: variant",
-     ELEMENT "; " SHAPE, 0, infer_rows, "a list with rows of a tensor at some indices"),
+     ELEMENT "; " SHAPE, 0, infer_rows, "creates a list by scattering the rows of a tensor"),
   OP("TensorListScatterIntoExistingList", "input_handle: variant, tensor: element_dtype, indices: int32",
-     "output_handle: variant", ELEMENT, 0, tn__infer_scalar, "a list with rows of a tensor at some indices instead"),
+     "output_handle: variant", ELEMENT, 0, tn__infer_scalar, "scatters the rows of a tensor into an existing list"),
   OP("TensorListScatterV2", "tensor: element_dtype, indices: int32, element_shape: shape_type, num_elements: int32",
-     "output_handle: variant", ELEMENT "; " SHAPE, 0, infer_rows, "a list with rows of a tensor at some indices"),
+     "output_handle: variant", ELEMENT "; " SHAPE, 0, infer_rows, "creates a list by scattering the rows of a tensor"),
   OP("TensorListSplit", "tensor: element_dtype, element_shape: shape_type, lengths: int64", "output_handle: variant",
-     ELEMENT "; " SHAPE, 0, infer_rows, "a list of the parts of a tensor"),
+     ELEMENT "; " SHAPE, 0, infer_rows, "splits a tensor into a list of parts"),
   OP("TensorListStack", "input_handle: variant, element_shape: int32", "tensor: element_dtype",
-     ELEMENT "; num_elements: int = -1", TN_TRAIT_DYNAMIC, infer_stack, "all elements of a list as one tensor"),
+     ELEMENT "; num_elements: int = -1", TN_TRAIT_DYNAMIC, infer_stack, "stacks all elements of a list into a tensor"),
 };
 
 #define KERNEL(which, title, create_fn, prepare_fn, compute_fn)                                        \

@@ -29,8 +29,8 @@ static tn_status join_lists(tn_kernel_ctx *ctx, tn__list *a, tn__list *b, tn__li
   tn_tensor **items;
   *out = NULL;
   if (n > INT32_MAX - m)
-    return tn_error_set(ctx->err, TN_INVALID_ARGUMENT, "lists of %lld and %lld elements are too long together", (long long)n,
-                        (long long)m);
+    return tn_error_set(ctx->err, TN_INVALID_ARGUMENT, "lists of %lld and %lld elements are too long to concatenate",
+                        (long long)n, (long long)m);
   tn_status st = tn__list_all(b, &items, ctx->err);
   if (st != TN_OK) return st;
   st = tn__list_change(a, n + m, 0, out, ctx->err);
@@ -54,7 +54,7 @@ static tn_status lists_compute(tn_kernel_ctx *ctx)
     if (st != TN_OK) return st;
     const tn__list_kind *p = tn__list_kind_of(a), *q = tn__list_kind_of(b);
     if (!same_shapes(p, q))
-      return tn_error_set(ctx->err, TN_INVALID_ARGUMENT, "lists %lld have elements of shapes %s and %s, wanted equal ones",
+      return tn_error_set(ctx->err, TN_INVALID_ARGUMENT, "lists %lld have elements of different shapes, %s and %s",
                           (long long)k, tn__format_shape(x, sizeof x, p->dims, p->rank),
                           tn__format_shape(y, sizeof y, q->dims, q->rank));
     st = join_lists(ctx, a, b, &out);
@@ -315,10 +315,10 @@ static tn_status infer_batch(tn_infer_ctx *ctx, tn_error *err)
 static const tn_op_def ops[] = {
   { .struct_size = TN_OP_DEF_SIZE, .name = "TensorListConcatLists", .inputs = "input_a: variant, input_b: variant",
     .outputs = "output: variant", .attrs = "element_dtype: type", .infer = tn__infer_merged,
-    .summary = "lists with the elements of two" },
+    .summary = "concatenates pairs of lists" },
   { .struct_size = TN_OP_DEF_SIZE, .name = "TensorListPushBackBatch",
     .inputs = "input_handles: variant, tensor: element_dtype", .outputs = "output_handles: variant",
-    .attrs = "element_dtype: type", .infer = infer_batch, .summary = "lists, each with one more element" },
+    .attrs = "element_dtype: type", .infer = infer_batch, .summary = "appends an element to each list" },
 };
 
 #define KERNEL(which, constraint, title, create_fn, prepare_fn, compute_fn)                              \

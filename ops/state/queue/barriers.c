@@ -386,18 +386,18 @@ static tn_status incomplete_size(tn_kernel_ctx *ctx) { return count(ctx, false);
 static const tn_op_def ops[] = {
   OP("Barrier", "", "handle: Ref(string)",
      "component_types: list(type) >= 1; shapes: list(shape) >= 0 = []; capacity: int = -1; container: string = ''; "
-     "shared_name: string = ''", 0, NULL, "elements by key, whose components come at different times"),
+     "shared_name: string = ''", 0, NULL, "barrier: elements by key, whose components arrive at different times"),
   OP("BarrierInsertMany", "handle: Ref(string), keys: string, values: T", "", "T: type; component_index: int", 0, NULL,
-     "one component of elements of a barrier"),
+     "inserts one component of elements into a barrier"),
   OP("BarrierTakeMany", "handle: Ref(string), num_elements: int32",
      "indices: int64, keys: string, values: component_types",
      "component_types: list(type) >= 1; allow_small_batch: bool = false; wait_for_incomplete: bool = false; "
      "timeout_ms: int = -1", TN_TRAIT_MAY_WAIT | TN_TRAIT_DYNAMIC, NULL, "takes complete elements from a barrier"),
   OP("BarrierClose", "handle: Ref(string)", "", "cancel_pending_enqueues: bool = false", 0, NULL, "closes a barrier"),
   OP("BarrierReadySize", "handle: Ref(string)", "size: int32", "", 0, tn__infer_scalar,
-     "how many complete elements a barrier has"),
+     "number of complete elements in a barrier"),
   OP("BarrierIncompleteSize", "handle: Ref(string)", "size: int32", "", 0, tn__infer_scalar,
-     "how many elements of a barrier lack components"),
+     "number of incomplete elements in a barrier"),
 };
 
 static const tn_kernel_def kernels[] = {

@@ -138,17 +138,19 @@ static tn_status size(tn_kernel_ctx *ctx)
     .attrs = attributes, .traits = flags, .infer = shapes, .summary = text }
 
 static const tn_op_def ops[] = {
-  BOTH("QueueEnqueue", ", components: Tcomponents", "", PUTS, WAITS, NULL, "puts one element into a queue"),
-  BOTH("QueueEnqueueMany", ", components: Tcomponents", "", PUTS, WAITS, NULL, "puts rows into a queue, one by one"),
+  BOTH("QueueEnqueue", ", components: Tcomponents", "", PUTS, WAITS, NULL, "enqueues one element"),
+  BOTH("QueueEnqueueMany", ", components: Tcomponents", "", PUTS, WAITS, NULL, "enqueues rows, one by one"),
   BOTH("QueueDequeue", "", "components: component_types", TAKES, WAITS | TN_TRAIT_DYNAMIC, NULL,
-       "takes one element from a queue"),
+       "dequeues one element"),
   BOTH("QueueDequeueMany", ", n: int32", "components: component_types", TAKES, WAITS | TN_TRAIT_DYNAMIC, NULL,
-       "takes n elements from a queue, as rows"),
+       "dequeues n elements as rows"),
   BOTH("QueueDequeueUpTo", ", n: int32", "components: component_types", TAKES, WAITS | TN_TRAIT_DYNAMIC, NULL,
-       "takes n elements from a queue, fewer when it is closed"),
+       "dequeues n elements, or fewer if the queue is closed"),
   BOTH("QueueClose", "", "", "cancel_pending_enqueues: bool = false", WAITS, NULL, "closes a queue"),
-  BOTH("QueueIsClosed", "", "is_closed: bool", "", TN_TRAIT_STATEFUL | TN_TRAIT_READS, tn__infer_scalar, "whether a queue is closed"),
-  BOTH("QueueSize", "", "size: int32", "", TN_TRAIT_STATEFUL | TN_TRAIT_READS, tn__infer_scalar, "how many elements a queue has"),
+  BOTH("QueueIsClosed", "", "is_closed: bool", "", TN_TRAIT_STATEFUL | TN_TRAIT_READS, tn__infer_scalar,
+       "whether a queue is closed"),
+  BOTH("QueueSize", "", "size: int32", "", TN_TRAIT_STATEFUL | TN_TRAIT_READS, tn__infer_scalar,
+       "number of elements in a queue"),
 };
 
 #define KERNELS(kernel_op, kernel_name, kernel_create, kernel_destroy, kernel_prepare, kernel_compute)             \

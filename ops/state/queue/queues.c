@@ -84,14 +84,14 @@ static tn_status fake_compute(tn_kernel_ctx *ctx)
     .attrs = attributes, .traits = TN_TRAIT_STATEFUL, .infer = tn__infer_scalar, .summary = text }
 
 static const tn_op_def ops[] = {
-  MAKES("FIFOQueue", SHAPED PLACE, "a queue, first in, first out"),
-  MAKES("PaddingFIFOQueue", SHAPED PLACE, "a queue whose elements may differ in shape, batches are padded with zeros"),
+  MAKES("FIFOQueue", SHAPED PLACE, "first-in first-out queue"),
+  MAKES("PaddingFIFOQueue", SHAPED PLACE, "queue of elements of different shapes; batches are padded with zeros"),
   MAKES("RandomShuffleQueue", SHAPED "min_after_dequeue: int = 0; seed: int = 0; seed2: int = 0; " PLACE,
-        "a queue from which elements are taken at random"),
+        "queue that dequeues elements in random order"),
   MAKES("PriorityQueue", "component_types: list(type) >= 0 = []; shapes: list(shape) >= 0; capacity: int = -1; " PLACE,
-        "a queue from which the lowest priority comes first"),
+        "queue that dequeues the lowest priority value first"),
   { .struct_size = TN_OP_DEF_SIZE, .name = "FakeQueue", .inputs = "resource: resource", .outputs = "handle: Ref(string)",
-    .attrs = "", .traits = TN_TRAIT_STATEFUL, .summary = "the handle of a queue, by reference" },
+    .attrs = "", .traits = TN_TRAIT_STATEFUL, .summary = "reference handle of a queue" },
 };
 
 #define KERNEL(kernel_op, kernel_name, kernel_create)                                                               \

@@ -207,14 +207,15 @@ static tn_status infer_push(tn_infer_ctx *ctx, tn_error *err)
 
 static const tn_op_def ops[] = {
   { .struct_size = TN_OP_DEF_SIZE, .name = "Stack", .inputs = "", .outputs = "handle: Ref(string)", .attrs = MAKES,
-    .traits = TN_TRAIT_STATEFUL | TN_TRAIT_READS, .summary = "a stack of tensors, for one step" },
+    .traits = TN_TRAIT_STATEFUL | TN_TRAIT_READS, .summary = "stack of tensors that lives for one step" },
   { .struct_size = TN_OP_DEF_SIZE, .name = "StackV2", .inputs = "max_size: int32", .outputs = "handle: resource",
-    .attrs = MAKES, .traits = TN_TRAIT_STATEFUL | TN_TRAIT_READS, .infer = tn__infer_scalar, .summary = "a stack of tensors, for one step" },
+    .attrs = MAKES, .traits = TN_TRAIT_STATEFUL | TN_TRAIT_READS, .infer = tn__infer_scalar,
+    .summary = "stack of tensors that lives for one step" },
   BOTH("StackPush", "handle", ", elem: T", "output: T", "T: type; swap_memory: bool = false", 0, infer_push,
-       "puts a tensor on a stack, and hands it on"),
+       "pushes a tensor onto a stack and forwards it"),
   BOTH("StackPop", "handle", "", "elem: elem_type", "elem_type: type", TN_TRAIT_DYNAMIC, NULL,
-       "takes the tensor from a stack that was put there last"),
-  BOTH("StackClose", "handle", "", "", "", 0, NULL, "closes a stack, which lets go of what it has"),
+       "pops a tensor from a stack"),
+  BOTH("StackClose", "handle", "", "", "", 0, NULL, "closes a stack and releases its tensors"),
 };
 
 static const tn_kernel_def kernels[] = {

@@ -296,12 +296,13 @@ static tn_status take_prepare(tn_prepare_ctx *ctx, tn_error *err)
     .traits = TN_TRAIT_STATEFUL | (flags), .infer = shapes, .summary = text }
 
 static const tn_op_def ops[] = {
-  OP("Stage", "values: dtypes", "", ">= 1", WAITS, NULL, "puts tensors at the end of a staging area"),
-  OP("Unstage", "", "values: dtypes", ">= 1", WAITS | TN_TRAIT_DYNAMIC, NULL, "takes the first tensors of a staging area"),
+  OP("Stage", "values: dtypes", "", ">= 1", WAITS, NULL, "appends tensors to a staging area"),
+  OP("Unstage", "", "values: dtypes", ">= 1", WAITS | TN_TRAIT_DYNAMIC, NULL,
+     "removes and returns the first tensors of a staging area"),
   OP("StagePeek", "index: int32", "values: dtypes", ">= 1", WAITS | TN_TRAIT_DYNAMIC, NULL,
-     "looks at tensors of a staging area"),
-  OP("StageSize", "", "size: int32", "", 0, tn__infer_scalar, "how much a staging area has"),
-  OP("StageClear", "", "", "", 0, NULL, "empties a staging area"),
+     "reads tensors of a staging area without removing them"),
+  OP("StageSize", "", "size: int32", "", 0, tn__infer_scalar, "number of elements in a staging area"),
+  OP("StageClear", "", "", "", 0, NULL, "clears a staging area"),
 };
 
 #define KERNEL(kernel_op, kernel_name, kernel_prepare, kernel_compute)                                              \

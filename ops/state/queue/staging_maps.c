@@ -163,16 +163,16 @@ static tn_status any_prepare(tn_prepare_ctx *ctx, tn_error *err)
 
 static const tn_op_def ops[] = {
   OP("Stage", "key: int64, indices: int32, values: fake_dtypes", "", FAKE, WAITS, NULL,
-     "puts tensors into a staging area, under a key"),
+     "stores tensors in a staging area by key"),
   OP("Unstage", "key: int64, indices: int32", "values: dtypes", SOME, TAKES, NULL,
-     "takes tensors of a key from a staging area"),
+     "removes and returns the tensors of a key from a staging area"),
   OP("UnstageNoKey", "indices: int32", "key: int64, values: dtypes", SOME, TAKES, NULL,
-     "takes tensors of some key from a staging area"),
+     "removes and returns a key and its tensors from a staging area"),
   OP("Peek", "key: int64, indices: int32", "values: dtypes", SOME, TAKES, NULL,
-     "looks at tensors of a key in a staging area"),
-  OP("Size", "", "size: int32", "", 0, tn__infer_scalar, "how many complete tuples a staging area has"),
-  OP("IncompleteSize", "", "size: int32", "", 0, tn__infer_scalar, "how many tuples a staging area has that lack parts"),
-  OP("Clear", "", "", "", 0, NULL, "empties a staging area"),
+     "reads the tensors of a key in a staging area without removing them"),
+  OP("Size", "", "size: int32", "", 0, tn__infer_scalar, "number of complete tuples in a staging area"),
+  OP("IncompleteSize", "", "size: int32", "", 0, tn__infer_scalar, "number of incomplete tuples in a staging area"),
+  OP("Clear", "", "", "", 0, NULL, "clears a staging area"),
 };
 
 #define KERNELS(kernel_op, kernel_name, kernel_prepare, kernel_compute)                                             \

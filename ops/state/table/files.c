@@ -98,7 +98,7 @@ static const tn_op_def ops[] = {
     .attrs = "", .traits = TN_TRAIT_STATEFUL | TN_TRAIT_READS, .infer = tn__infer_scalar, .summary = "contents of a file" },
   { .struct_size = TN_OP_DEF_SIZE, .name = "WriteFile", .inputs = "filename: string, contents: string", .outputs = "",
     .attrs = "", .traits = TN_TRAIT_STATEFUL, .infer = tn__infer_nothing,
-    .summary = "writes a file, and the folders that it is in" },
+    .summary = "writes a file, creating missing folders" },
 };
 
 static const tn_kernel_def kernels[] = {

@@ -119,10 +119,12 @@ static tn_status file_compute(tn_kernel_ctx *ctx)
   "key_index: int >= -2; value_index: int >= -2; vocab_size: int >= -1 = -1; delimiter: string = '\\t'; offset: int = 0"
 
 static const tn_op_def ops[] = {
-  OP("InitializeTable", V1 PAIRS, "Tkey: type; Tval: type", "fills a table"),
-  OP("InitializeTableV2", V2 PAIRS, "Tkey: type; Tval: type", "fills a table"),
-  OP("InitializeTableFromTextFile", V1 ", filename: string", FROM_FILE, "fills a table with the lines of a file"),
-  OP("InitializeTableFromTextFileV2", V2 ", filename: string", FROM_FILE, "fills a table with the lines of a file"),
+  OP("InitializeTable", V1 PAIRS, "Tkey: type; Tval: type", "initialises a table from keys and values"),
+  OP("InitializeTableV2", V2 PAIRS, "Tkey: type; Tval: type", "initialises a table from keys and values"),
+  OP("InitializeTableFromTextFile", V1 ", filename: string", FROM_FILE,
+     "initialises a table from the lines of a text file"),
+  OP("InitializeTableFromTextFileV2", V2 ", filename: string", FROM_FILE,
+     "initialises a table from the lines of a text file"),
 };
 
 #define KERNEL(which, title)                                                                          \

@@ -207,12 +207,13 @@ static tn_status export_compute(tn_kernel_ctx *ctx)
 #define V2 "table_handle: resource"
 #define BOTH "Tin: type; Tout: type"
 #define PAIRS ", keys: Tin, values: Tout"
-#define FIND(op, handle)                                                                               \
-  OP(op, handle ", keys: Tin, default_value: Tout", "values: Tout", BOTH, TN_TRAIT_DYNAMIC | TN_TRAIT_READS, tn__infer_unknown, \
-     "values of keys, a default for those that are not there")
-#define INSERT(op, handle) OP(op, handle PAIRS, "", BOTH, 0, tn__infer_nothing, "puts values under keys")
-#define IMPORT(op, handle) OP(op, handle PAIRS, "", BOTH, 0, tn__infer_nothing, "replaces what a table has")
-#define SIZE(op, handle) OP(op, handle, "size: int64", "", TN_TRAIT_READS, tn__infer_scalar, "how many keys a table has")
+#define FIND(op, handle)                                                                                     \
+  OP(op, handle ", keys: Tin, default_value: Tout", "values: Tout", BOTH, TN_TRAIT_DYNAMIC | TN_TRAIT_READS, \
+     tn__infer_unknown, "looks up keys, with a default for missing ones")
+#define INSERT(op, handle) OP(op, handle PAIRS, "", BOTH, 0, tn__infer_nothing, "inserts keys and values into a table")
+#define IMPORT(op, handle) OP(op, handle PAIRS, "", BOTH, 0, tn__infer_nothing, "replaces the contents of a table")
+#define SIZE(op, handle) \
+  OP(op, handle, "size: int64", "", TN_TRAIT_READS, tn__infer_scalar, "number of keys in a table")
 #define EXPORT(op, handle)                                                                             \
   OP(op, handle, "keys: Tkeys, values: Tvalues", "Tkeys: type; Tvalues: type", TN_TRAIT_DYNAMIC | TN_TRAIT_READS, tn__infer_unknown, \
      "all keys and values of a table")

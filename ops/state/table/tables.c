@@ -185,20 +185,21 @@ static tn_status infer_handle(tn_infer_ctx *ctx, tn_error *err)
 #define RESERVED EMPTY ", deleted_key: key_dtype"
 
 static const tn_op_def ops[] = {
-  OP("HashTable", "", "Ref(string)", NAMES, "a table that is filled once"),
-  OP("HashTableV2", "", "resource", NAMES, "a table that is filled once"),
-  OP("AnonymousHashTable", "", "resource", TYPES, "a new table that is filled once, in no container"),
-  OP("MutableHashTable", "", "Ref(string)", NAMES, "a table of scalars"),
-  OP("MutableHashTableV2", "", "resource", NAMES, "a table of scalars"),
-  OP("AnonymousMutableHashTable", "", "resource", TYPES, "a new table of scalars, in no container"),
-  OP("MutableHashTableOfTensors", "", "Ref(string)", NAMES VALUE, "a table of vectors"),
-  OP("MutableHashTableOfTensorsV2", "", "resource", NAMES VALUE, "a table of vectors"),
-  OP("AnonymousMutableHashTableOfTensors", "", "resource", TYPES VALUE, "a new table of vectors, in no container"),
-  OP("MutableDenseHashTable", EMPTY, "Ref(string)", NAMES VALUE BUCKETS, "a table with a key that stands for none"),
+  OP("HashTable", "", "Ref(string)", NAMES, "immutable table, initialised once"),
+  OP("HashTableV2", "", "resource", NAMES, "immutable table, initialised once"),
+  OP("AnonymousHashTable", "", "resource", TYPES, "immutable anonymous table, initialised once"),
+  OP("MutableHashTable", "", "Ref(string)", NAMES, "mutable table of scalars"),
+  OP("MutableHashTableV2", "", "resource", NAMES, "mutable table of scalars"),
+  OP("AnonymousMutableHashTable", "", "resource", TYPES, "mutable anonymous table of scalars"),
+  OP("MutableHashTableOfTensors", "", "Ref(string)", NAMES VALUE, "mutable table of vectors"),
+  OP("MutableHashTableOfTensorsV2", "", "resource", NAMES VALUE, "mutable table of vectors"),
+  OP("AnonymousMutableHashTableOfTensors", "", "resource", TYPES VALUE, "mutable anonymous table of vectors"),
+  OP("MutableDenseHashTable", EMPTY, "Ref(string)", NAMES VALUE BUCKETS,
+     "mutable hash table with a reserved empty key"),
   OP("MutableDenseHashTableV2", RESERVED, "resource", NAMES VALUE BUCKETS,
-     "a table with two keys that stand for none and for a removed one"),
+     "mutable hash table with reserved empty and deleted keys"),
   OP("AnonymousMutableDenseHashTable", RESERVED, "resource", TYPES VALUE BUCKETS,
-     "as MutableDenseHashTableV2, a new one in no container"),
+     "anonymous mutable hash table with reserved empty and deleted keys"),
 };
 
 #define KERNEL(which, kind, ready, run, title)                                                               \

@@ -112,7 +112,7 @@ static tn_status merge_gradient(tn_infer_ctx *ctx, uint32_t i, bool sparse, tn__
     grad.dims[0] = var->rank > 0 ? var->dims[0] : -1;
   }
   if (tn__shape_merge(var, grad.dims, grad.rank)) return TN_OK;
-  return tn_error_set(err, TN_INVALID_ARGUMENT, "%s: the gradient, input %u, has another shape than the variable",
+  return tn_error_set(err, TN_INVALID_ARGUMENT, "%s: the gradient, input %u, has a different shape than the variable",
                       tn__infer_op(ctx), i);
 }
 

@@ -187,16 +187,20 @@ static tn_status nothing(tn_kernel_ctx *ctx)
 
 static const tn_op_def ops[] = {
   OP("Assign", "ref: Ref(T), value: T", "output_ref: Ref(T)",
-     "T: type; validate_shape: bool = true; use_locking: bool = true", 0, tn__infer_unknown, "gives a variable a value"),
+     "T: type; validate_shape: bool = true; use_locking: bool = true", 0, tn__infer_unknown,
+     "assigns a value to a variable"),
   OP("CountUpTo", "ref: Ref(T)", "output: T", "limit: int; T: {int32, int64}", 0, tn__infer_scalar,
-     "the value of a variable, which is then one more"),
-  OP("IsVariableInitialized", "ref: Ref(dtype)", "is_initialized: bool", "dtype: type", TN_TRAIT_READS, tn__infer_scalar,
-     "whether a variable has a value"),
-  OP("RefIdentity", "input: Ref(T)", "output: Ref(T)", "T: type", TN_TRAIT_READS, tn__infer_unknown, "the same reference"),
+     "increments a variable and returns its previous value"),
+  OP("IsVariableInitialized", "ref: Ref(dtype)", "is_initialized: bool", "dtype: type", TN_TRAIT_READS,
+     tn__infer_scalar, "whether a variable is initialised"),
+  OP("RefIdentity", "input: Ref(T)", "output: Ref(T)", "T: type", TN_TRAIT_READS, tn__infer_unknown,
+     "forwards its reference"),
   OP("ResourceCountUpTo", "resource: resource", "output: T", "limit: int; T: {int32, int64}", 0, tn__infer_scalar,
-     "the value of a variable, which is then one more"),
-  OP("Variable", "", "ref: Ref(dtype)", VARIABLE, TN_TRAIT_READS, tn__infer_unknown, "a variable that outlives the step"),
-  OP("VariableV2", "", "ref: Ref(dtype)", VARIABLE, TN_TRAIT_READS, tn__infer_unknown, "a variable that outlives the step"),
+     "increments a variable and returns its previous value"),
+  OP("Variable", "", "ref: Ref(dtype)", VARIABLE, TN_TRAIT_READS, tn__infer_unknown,
+     "variable that persists across steps"),
+  OP("VariableV2", "", "ref: Ref(dtype)", VARIABLE, TN_TRAIT_READS, tn__infer_unknown,
+     "variable that persists across steps"),
 };
 
 static const tn_kernel_def kernels[] = {

@@ -222,19 +222,21 @@ static tn_status infer_vector(tn_infer_ctx *ctx, tn_error *err)
 
 static const tn_op_def ops[] = {
   OP("AssignVariableOp", "resource: resource, value: dtype", "", "dtype: type; validate_shape: bool = false", 0, NULL,
-     "gives a variable a value"),
+     "assigns a value to a variable"),
   OP("DestroyResourceOp", "resource: resource", "", "ignore_lookup_error: bool = true", 0, NULL,
-     "takes a resource out of its container"),
-  OP("DisableCopyOnRead", "resource: resource", "", "", TN_TRAIT_READS, NULL, "nothing: reads of variables copy nothing"),
-  OP("ReadVariableOp", "resource: resource", "value: dtype", "dtype: type", TN_TRAIT_DYNAMIC | TN_TRAIT_READS, tn__infer_unknown,
-     "the value of a variable"),
+     "removes a resource from its container"),
+  OP("DisableCopyOnRead", "resource: resource", "", "", TN_TRAIT_READS, NULL,
+     "nothing: reads of variables copy nothing"),
+  OP("ReadVariableOp", "resource: resource", "value: dtype", "dtype: type", TN_TRAIT_DYNAMIC | TN_TRAIT_READS,
+     tn__infer_unknown, "value of a variable"),
   OP("VarHandleOp", "", "resource: resource",
      "container: string = ''; shared_name: string = ''; debug_name: string = ''; dtype: type; shape: shape; "
-     "allowed_devices: list(string) = []", TN_TRAIT_READS, tn__infer_scalar, "a handle of a variable that outlives the step"),
+     "allowed_devices: list(string) = []",
+     TN_TRAIT_READS, tn__infer_scalar, "handle of a variable that persists across steps"),
   OP("VarIsInitializedOp", "resource: resource", "is_initialized: bool", "", TN_TRAIT_READS, tn__infer_scalar,
-     "whether a variable has a value"),
-  OP("VariableShape", "input: resource", "output: out_type", "out_type: {int32, int64} = int32", TN_TRAIT_DYNAMIC | TN_TRAIT_READS,
-     infer_vector, "the shape of a variable"),
+     "whether a variable is initialised"),
+  OP("VariableShape", "input: resource", "output: out_type", "out_type: {int32, int64} = int32",
+     TN_TRAIT_DYNAMIC | TN_TRAIT_READS, infer_vector, "shape of a variable"),
 };
 
 static const tn_kernel_def kernels[] = {

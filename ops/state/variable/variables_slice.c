@@ -179,13 +179,14 @@ static tn_status gather_nd_compute(tn_kernel_ctx *ctx)
 static const tn_op_def ops[] = {
   OP("ResourceGather", "resource: resource, indices: Tindices", "output: dtype",
      "batch_dims: int = 0; validate_indices: bool = true; dtype: type; Tindices: {int32, int64}", TN_TRAIT_DYNAMIC,
-     tn__infer_unknown, "slices of a variable"),
+     tn__infer_unknown, "gathers slices of a variable"),
   OP("ResourceGatherNd", "resource: resource, indices: Tindices", "output: dtype",
-     "dtype: type; Tindices: {int32, int64}", TN_TRAIT_DYNAMIC, tn__infer_unknown, "slices of a variable at indices of several dimensions"),
+     "dtype: type; Tindices: {int32, int64}", TN_TRAIT_DYNAMIC, tn__infer_unknown,
+     "gathers slices of a variable at multi-dimensional indices"),
   OP("ResourceStridedSliceAssign", "ref: resource, begin: Index, end: Index, strides: Index, value: T", "", SLICING, 0,
-     NULL, "gives what Python's brackets name of a variable a value"),
+     NULL, "assigns a value to a strided slice of a variable"),
   OP("StridedSliceAssign", "ref: Ref(T), begin: Index, end: Index, strides: Index, value: T", "output_ref: Ref(T)",
-     SLICING, 0, tn__infer_unknown, "gives what Python's brackets name of a variable a value"),
+     SLICING, 0, tn__infer_unknown, "assigns a value to a strided slice of a variable"),
 };
 
 /* All dtypes except handles, whose old elements would have to be released. */

@@ -180,10 +180,10 @@ static tn_status destroy_compute(tn_kernel_ctx *ctx)
 static const tn_op_def ops[] = {
   { .struct_size = TN_OP_DEF_SIZE, .name = "DestroyTemporaryVariable", .inputs = "ref: Ref(T)", .outputs = "value: T",
     .attrs = "T: type; var_name: string", .traits = TN_TRAIT_STATEFUL | TN_TRAIT_DYNAMIC, .infer = tn__infer_unknown,
-    .summary = "ends a variable of a step and gives its value" },
+    .summary = "destroys a temporary variable and returns its value" },
   { .struct_size = TN_OP_DEF_SIZE, .name = "TemporaryVariable", .inputs = "", .outputs = "ref: Ref(dtype)",
     .attrs = "shape: shape; dtype: type; var_name: string = ''", .traits = TN_TRAIT_STATEFUL,
-    .infer = tn__infer_unknown, .summary = "a variable of one step" },
+    .infer = tn__infer_unknown, .summary = "temporary variable that lives for one step" },
 };
 
 static const tn_kernel_def kernels[] = {
