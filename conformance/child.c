@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One test in a process of its own. What it prints goes into one pipe, what became of it into another one: neither
- * exit() nor text on standard output can pass for a verdict. */
+/* Runs one test in a separate process. Its output goes to one pipe and its verdict to another, so that neither exit()
+ * nor text on standard output can be taken for a verdict. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -21,7 +21,7 @@ static struct {
   pthread_mutex_t mutex; /* guards failed */
   pthread_t runner;
   jmp_buf end;
-  bool inside; /* of the test: `end` can be jumped to */
+  bool inside; /* inside the test: `end` is a valid jump target */
   bool failed;
   char *step; /* shared with the parent */
 } now = { .mutex = PTHREAD_MUTEX_INITIALIZER };
@@ -33,7 +33,7 @@ void cf_reached(const char *step)
   if (now.step != NULL) snprintf(now.step, CF_STEP_BYTES, "%s", step);
 }
 
-/* Paths as they are in the source tree, wherever it was built. */
+/* Path relative to the source tree, independent of the build directory. */
 static const char *short_path(const char *file)
 {
   const char *from = file;
@@ -87,7 +87,7 @@ static void be_child(const cf_test *t, const cf_runtime *runtime, int output, in
   prctl(PR_SET_PDEATHSIG, SIGKILL);
 #endif
   for (size_t i = 0; i < sizeof(defaults) / sizeof(defaults[0]); i++) signal(defaults[i], SIG_DFL);
-  alarm((unsigned)timeout + 5); /* should nobody be left who watches */
+  alarm((unsigned)timeout + 5); /* in case the parent process is gone */
   int nothing = open("/dev/null", O_RDONLY);
   if (nothing >= 0) dup2(nothing, STDIN_FILENO);
   dup2(output, STDOUT_FILENO);
@@ -102,7 +102,7 @@ static void be_child(const cf_test *t, const cf_runtime *runtime, int output, in
   exit(0);
 }
 
-/* Not for programs that a test starts. */
+/* Do not pass these to programs that a test starts. */
 static bool open_pipe(int *fds)
 {
   if (pipe(fds) != 0) return false;
@@ -115,7 +115,7 @@ static void close_all(int *fds)
     if (fds[i] >= 0) close(fds[i]);
 }
 
-/* One page that both see. */
+/* One page shared with the parent. */
 static char *shared_page(void)
 {
   void *page = mmap(NULL, CF_STEP_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -144,7 +144,7 @@ bool cf_child_start(cf_child *child, const cf_test *test, const cf_runtime *runt
     close(fds[2]);
     be_child(test, runtime, fds[1], fds[3], timeout);
   }
-  setpgid(pid, pid); /* here, too: whoever comes first */
+  setpgid(pid, pid); /* also called in the child, as either may run first */
   close(fds[1]);
   close(fds[3]);
   fcntl(fds[0], F_SETFL, O_NONBLOCK);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Arguments of tenon-conformance. */
+/* Command line of tenon-conformance. */
 #include <getopt.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -16,25 +16,25 @@ static const char help[] =
     "Usage: tenon-conformance RUNTIME [OPTION...]\n"
     "       tenon-conformance --list [--filter GLOB]...\n"
     "\n"
-    "Tests a plugin and prints TAP: what its author owes to programs that load it (P-..), and for a runtime the\n"
-    "rules of sessions (S-..). RUNTIME is a name, as in a target, with settings (\"threaded:threads=2\"), the name of\n"
-    "a kernel plugin, or the file of either (\"./libmine.so\", \"./libmine.so:deep=1\").\n"
-    "Each test is a process of its own: one that crashes, hangs or ends the process is a failed test. Behind\n"
-    "its name are the rules that it is about. A test of what the runtime says it does not have is skipped.\n"
+    "Tests a plugin and prints TAP: the rules for plugins (P-..) and, for a runtime, the rules for sessions (S-..).\n"
+    "RUNTIME is a runtime's name, optionally with settings as in a target (\"threaded:threads=2\"), the name of a\n"
+    "kernel plugin, or the file of either (\"./libmine.so\", \"./libmine.so:deep=1\").\n"
+    "Each test runs in a separate process: a test that crashes, hangs or exits fails. The rules that a test\n"
+    "covers follow its name. Tests of features that the runtime reports as unimplemented are skipped.\n"
     "\n"
-    "  --list         show the tests with their rules, and run none\n"
-    "  --filter GLOB  only the tests, suites or rules that fit, as \"session_run__*\", \"plugin_*\" or \"P-39\";\n"
-    "                 may be given several times\n"
-    "  --jobs N       tests that run at once (1)\n"
-    "  --timeout S    seconds that a test may take (60)\n"
-    "  -h, --help     show this text\n"
+    "  --list         list the tests with their rules without running them\n"
+    "  --filter GLOB  run only matching tests, suites or rules, such as \"session_run__*\", \"plugin_*\" or \"P-39\";\n"
+    "                 may be repeated\n"
+    "  --jobs N       number of tests run in parallel; default 1\n"
+    "  --timeout S    time limit of a test in seconds; default 60\n"
+    "  -h, --help     show this help\n"
     "  -V, --version  show the version\n"
     "\n"
     "Environment:\n"
-    "  TENON_PLUGIN_PATH  folders with runtimes, before the installed one\n"
-    "  TENON_LOG          how much is logged, shown with tests that fail: error, warning (the default), info or debug\n"
+    "  TENON_PLUGIN_PATH  folders searched for runtimes before the installation's folder\n"
+    "  TENON_LOG          log level: error, warning (the default), info or debug; the log is shown for failed tests\n"
     "\n"
-    "Exit status: 0 when all that ran passed, 1 when a test failed, 2 for wrong arguments, 77 when none could run.\n";
+    "Exit status: 0 if all tests that ran passed, 1 if a test failed, 2 for invalid arguments, 77 if none could run.\n";
 
 void *cf_alloc(size_t count, size_t size)
 {
@@ -59,13 +59,13 @@ int cf_usage(const char *format, ...)
 static int bad_option(int c, char **argv)
 {
   const char *last = argv[optind - 1];
-  if (c == ':') return cf_usage("option '%s' needs a value", last);
+  if (c == ':') return cf_usage("option '%s' requires a value", last);
   if (optopt != 0 && strncmp(last, "--", 2) != 0) return cf_usage("unknown option '-%c'", optopt);
-  if (optopt != 0) return cf_usage("option '%s' takes no value", last);
+  if (optopt != 0) return cf_usage("option '%s' does not take a value", last);
   return cf_usage("unknown option '%s'", last);
 }
 
-/* A whole number of [1, most]; 0: an error was printed. */
+/* Parses an integer in [1, most]; 0: an error was printed. */
 static int number(const char *option, const char *text, int most)
 {
   char *end;
@@ -78,11 +78,11 @@ static int number(const char *option, const char *text, int most)
 static void print_version(void)
 {
   printf("tenon-conformance %s\n", TN_VERSION_STRING);
-  if (strcmp(tn_version(), TN_VERSION_STRING) != 0) printf("with the library of %s\n", tn_version());
+  if (strcmp(tn_version(), TN_VERSION_STRING) != 0) printf("with library version %s\n", tn_version());
   printf("plugin ABI %d.%d\n", TN_ABI_MAJOR, TN_ABI_MINOR);
 }
 
-/* -1: go on; else the exit status. */
+/* Returns -1 to continue, or the exit status. */
 static int take_option(cf_options *options, int c, char **argv)
 {
   switch (c) {
@@ -125,17 +125,17 @@ static int read_options(cf_options *options, int argc, char **argv)
     if (status >= 0) return status;
   }
   if (optind < argc) options->runtime = argv[optind++];
-  if (optind < argc) return cf_usage("'%s' is one argument too many", argv[optind]);
+  if (optind < argc) return cf_usage("unexpected argument '%s'", argv[optind]);
   if (options->list && options->runtime != NULL)
-    return cf_usage("'--list' takes no runtime: the tests are the same for all");
+    return cf_usage("'--list' does not take a runtime: all runtimes have the same tests");
   if (!options->list && options->runtime == NULL)
-    return cf_usage("which runtime? 'tenon runtimes' lists what is installed");
+    return cf_usage("no runtime was given; 'tenon runtimes' lists the installed ones");
   return -1;
 }
 
 static int no_test(const cf_options *options)
 {
-  return cf_usage("no test, suite or rule fits '%s'; '--list' shows them", options->n_filters > 0 ? options->filters[0] : "");
+  return cf_usage("no test, suite or rule matches '%s'; '--list' shows them", options->n_filters > 0 ? options->filters[0] : "");
 }
 
 static int list(const cf_options *options)
@@ -159,7 +159,7 @@ static int run(const cf_options *options)
   return status;
 }
 
-/* What was printed must have arrived. When nobody reads it any more, the process ends as one does that never looked. */
+/* Checks that the output was written. If the reader has closed the pipe, the process ends as by an uncaught SIGPIPE. */
 static int finish(int status)
 {
   if (cf_nobody_reads) {

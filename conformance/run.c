@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Runs the tests, several at once when that is asked, and prints their results in the order of the list. */
+/* Runs the tests, in parallel if requested, and prints their results in list order. */
 #define _XOPEN_SOURCE 700
 #include <errno.h>
 #include <poll.h>
@@ -16,17 +16,17 @@
 enum { MOST_OUTPUT = 12000, TICK_MS = 20, DRAW_MS = 100, BAR = 30 };
 
 typedef struct result {
-  char kind; /* of its verdict; 0: it has not ended */
+  char kind; /* kind of verdict; 0: not finished */
   char reason[640];
-  char *output; /* NULL for none */
+  char *output; /* NULL if there is none */
 } result;
 
 typedef struct job {
   cf_child child; /* pid 0: free */
   size_t test;
   int64_t deadline_ms;
-  bool late; /* it was ended by its time limit */
-  bool cut;  /* it printed more than is kept */
+  bool late; /* killed at its time limit */
+  bool cut;  /* its output was truncated */
   char *output;
   size_t size;
 } job;
@@ -39,10 +39,10 @@ typedef struct runner {
   job *jobs;
   struct pollfd *polled;
   size_t n, started, done, printed;
-  size_t counts[128]; /* by kind */
+  size_t counts[128]; /* indexed by kind */
   int64_t begin_ms, drawn_ms;
-  bool planned;  /* the plan was printed, results may follow */
-  bool terminal; /* progress is drawn */
+  bool planned;  /* the plan was printed; results may follow */
+  bool terminal; /* draw progress */
   bool unheard;  /* standard output cannot be written */
 } runner;
 
@@ -82,7 +82,7 @@ static void draw_progress(runner *r)
 
 /* ---- TAP ---- */
 
-/* What a test printed; of one that did not fail only what is meant for that. */
+/* Prints the output of a failed test; for other tests only lines marked as notes. */
 static void print_comment(const char *text, bool failed)
 {
   while (*text != '\0') {
@@ -93,7 +93,7 @@ static void print_comment(const char *text, bool failed)
   }
 }
 
-/* What the rules say that a test is about: a process that hangs or ends has no words of its own. */
+/* Prints the text of the test's rules, because a process that hangs or exits leaves no message. */
 static void print_rule_texts(const char *rules)
 {
   while (*rules != '\0') {
@@ -132,7 +132,7 @@ static void print_ready(runner *r)
   cf_nobody_reads = errno == EPIPE;
 }
 
-/* The rules that the failed tests are about, each once, in the order of the tests. */
+/* Prints the rules covered by failed tests, each once, in test order. */
 static void print_rules(const runner *r)
 {
   char seen[4096] = " ";
@@ -146,7 +146,7 @@ static void print_rules(const runner *r)
       at += length + strspn(at + length, " ");
     }
   }
-  if (seen[1] != '\0') printf("# failed tests are about%.*s\n", (int)strlen(seen) - 1, seen);
+  if (seen[1] != '\0') printf("# rules of failed tests:%.*s\n", (int)strlen(seen) - 1, seen);
 }
 
 static int summary(const runner *r)
@@ -185,7 +185,7 @@ static bool start_next(runner *r, job *j)
   return true;
 }
 
-/* Takes what it printed; false at the end of it. */
+/* Reads its output; false at the end. */
 static bool take_output(job *j)
 {
   char rest[4096];
@@ -200,7 +200,7 @@ static bool take_output(job *j)
   }
 }
 
-/* Bytes that a terminal would take for commands do not reach it. */
+/* Replaces control bytes, which a terminal would interpret. */
 static char *plain_output(job *j)
 {
   for (size_t i = 0; i < j->size; i++) {
@@ -227,7 +227,7 @@ static void judge(result *res, const job *j, const cf_verdict *v, bool told, int
   else decide(res, v->kind, "%s", v->reason);
 }
 
-/* Its process has ended and waits to be collected. What it started ends with it. */
+/* Its process has ended and is a zombie. Kills the process group, then reaps it. */
 static void collect(runner *r, job *j)
 {
   cf_verdict verdict;
@@ -254,7 +254,7 @@ static bool has_ended(pid_t pid)
   return waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == pid;
 }
 
-/* Looks at one job after something may have happened. */
+/* Checks one job after a possible event. */
 static void look_after(runner *r, job *j, bool *closed)
 {
   if (j->child.pid == 0) return;
@@ -275,10 +275,10 @@ static bool give_up(runner *r, const char *why)
   return false;
 }
 
-/* Runs tests up to `end`; false when the program is to end. */
+/* Runs tests up to `end`; false if the program must stop. */
 static bool run_until(runner *r, size_t end)
 {
-  bool closed = false; /* a child has nothing more to say: it is about to end */
+  bool closed = false; /* a child has closed its pipe and is about to exit */
   while (r->done < end) {
     nfds_t n = 0;
     if (interrupted) return give_up(r, "interrupted");
@@ -309,7 +309,7 @@ static void watch_signals(void)
   signal(SIGPIPE, SIG_IGN);
 }
 
-/* What runs together before anything after it may: the tests on the file, each test of a gate; all tests at the end. */
+/* Tests that must finish before later ones start: the file tests; each gate test alone; all remaining tests. */
 static size_t end_of_group(const runner *r, size_t from)
 {
   size_t end = from + 1;
@@ -319,7 +319,7 @@ static size_t end_of_group(const runner *r, size_t from)
   return end;
 }
 
-/* What the runtime says of itself when it cannot be used here; NULL when it can. */
+/* Why the runtime is unavailable on this machine, or NULL if it is available. */
 static const char *unavailable(const runner *r)
 {
   for (size_t i = 0; i < r->done; i++)
@@ -334,11 +334,11 @@ static void print_plan(runner *r)
   print_ready(r);
 }
 
-/* Whether it makes sense to go on behind the group that ends at `end`. */
+/* Whether to continue after the group that ends at `end`. */
 static bool may_go_on(runner *r, size_t begin, size_t end)
 {
   bool open = unavailable(r) == NULL;
-  /* What sessions do is tested on a runtime that the library finds. Why it finds none was told by the tests on the file. */
+  /* Session tests need a runtime that the library finds. If it finds none, the file tests have reported why. */
   bool found = r->runtime->plugin == NULL || r->runtime->kernels || r->runtime->name != NULL;
   if (!found && end < r->n && r->tests[end].stage > CF_STAGE_LOAD) return false;
   for (size_t i = begin; i < end && r->tests[i].stage != CF_STAGE_FILE; i++) open = open && r->results[i].kind != 'f';

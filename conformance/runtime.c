@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The runtime that was named. The file of a plugin is found as any other one is, through a folder that has nothing
- * else: what lies beside it changes nothing. */
+/* The runtime under test. A plugin file is found through a temporary folder that contains only a link to it, so that other
+ * files in its folder have no effect. */
 #define _XOPEN_SOURCE 700
 #include <errno.h>
 #include <signal.h>
@@ -22,7 +22,7 @@ static char *joined(const char *a, const char *b, const char *c)
   return text;
 }
 
-/* Length of the path in "PATH.so" and "PATH.so:settings"; 0 when the text is a name. */
+/* Length of the path in "PATH.so" and "PATH.so:settings"; 0 if the text is a name. */
 static size_t path_length(const char *text)
 {
   size_t size = strlen(text), suffix = strlen(SUFFIX);
@@ -55,7 +55,7 @@ static bool make_folder(cf_runtime *r)
   return good;
 }
 
-/* A name, with settings behind it. */
+/* A name followed by settings. */
 static bool open_target(cf_runtime *r, const char *text)
 {
   size_t length = strcspn(text, ":");
@@ -71,7 +71,7 @@ static bool open_file(cf_runtime *r, const char *text, size_t length)
   char *path = joined(text, "", "");
   path[length] = '\0';
   r->settings = joined(text + length, "", "");
-  /* The name stays the one that was given, though it may be a link. */
+  /* Keep the given file name, even if it is a link. */
   char *slash = strrchr(path, '/');
   const char *name = base_name(path);
   if (slash != NULL) *slash = '\0';
@@ -129,7 +129,7 @@ static bool is_meant(const cf_runtime *r, const tn_runtime_info *info)
   return lies_in(info->file, r->folder) || strcmp(info->file, r->file) == 0;
 }
 
-/* What the library knows of what was named, without running its code. */
+/* The library's information on the plugin, without running its code. */
 static bool find_it(const cf_runtime *r, tn_runtime_info *info)
 {
   tn_error err = TN_ERROR_INIT;
@@ -144,7 +144,7 @@ static bool find_it(const cf_runtime *r, tn_runtime_info *info)
   return false;
 }
 
-/* The plugin of the file goes before all others of its name. */
+/* The plugin file takes precedence over other plugins of its name. */
 static tn_status add_folder(const cf_runtime *r, tn_error *err)
 {
   if (r->folder == NULL) return TN_OK;
@@ -172,9 +172,9 @@ bool cf_runtime_enter(const cf_runtime *r)
   return true;
 }
 
-/* ---- what is known before any test ---- */
+/* ---- information before the tests ---- */
 
-/* "runtime" or "kernels", name, file: in lines. The process is one that ends here. */
+/* Writes "runtime" or "kernels", name and file, one per line. Runs in a child process, which exits here. */
 static void tell_what_it_is(const cf_runtime *r, int fd)
 {
   tn_runtime_info info;
@@ -201,7 +201,7 @@ static void take_answer(cf_runtime *r, char *text)
   if (r->plugin == NULL && *file == '/') r->plugin = joined(file, "", "");
 }
 
-/* A process of its own asks the library: this one stays without it. What it cannot tell the tests find out. */
+/* Queries the library in a child process, so that this process stays free of it. The tests report any failure. */
 static void look_up(cf_runtime *r)
 {
   char text[8192];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which tests run, in which order, and the rules that they are about. */
+/* Selects the tests to run, their order, and the rules that they cover. */
 #include <fnmatch.h>
 #include <stdlib.h>
 
@@ -23,7 +23,7 @@ static int compare_suites(const void *a, const void *b)
   return by_stage != 0 ? by_stage : strcmp(left, right);
 }
 
-/* Suites that open the file by themselves. */
+/* Suites that open the file themselves. */
 static bool needs_file(const char *suite)
 {
   static const char *const all[] = { "plugin_file",    "plugin_load",   "plugin_effects",
@@ -33,7 +33,7 @@ static bool needs_file(const char *suite)
   return false;
 }
 
-/* Whether what is tested has anything to do with the test. */
+/* Whether the test applies to the plugin under test. */
 static bool concerns(const cf_test *t, const cf_runtime *r)
 {
   if (r == NULL) return true;

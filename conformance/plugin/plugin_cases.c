@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Cases for kernels of ops that nobody here knows: from the schema, the attributes that it lets be guessed, and a few shapes. */
+/* Cases for kernels of arbitrary ops, from the schema, attributes that can be guessed from it, and a few shapes. */
 #define _GNU_SOURCE
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -128,7 +128,7 @@ static tn_output placeholder(tn_graph *graph, int i, tn_dtype dtype)
   return (tn_output){ tn_operation_finish(b, &op, NULL) == TN_OK ? op : NULL, 0 };
 }
 
-/* A node of an op that the library lacks has the plugin loaded that brings it. */
+/* A node with an op that the library lacks loads the plugin that provides it. */
 static const tn_op_schema *schema_of(const char *op)
 {
   const tn_op_schema *schema = tn_op_schema_find(op);
@@ -146,7 +146,7 @@ tn_graph *pg_case_graph(const pg_claim *claim, const pg_shapes *shapes)
   size_t n_outputs = schema != NULL ? tn_op_schema_n_outputs(schema) : 0;
   if (schema == NULL || tn_op_schema_n_inputs(schema) != (size_t)shapes->n || n_outputs == 0) return NULL;
   if (tn_op_schema_traits(schema) & (TN_TRAIT_STATEFUL | TN_TRAIT_RANDOM)) return NULL;
-  for (int i = 0; i < shapes->n; i++) /* whole numbers are most often sizes and axes, which mean something */
+  for (int i = 0; i < shapes->n; i++) /* integers are usually sizes and axes with a meaning */
     if (type_of(schema, (size_t)i, claim) != (claim->dtype != TN_DTYPE_INVALID ? claim->dtype : TN_FLOAT)) return NULL;
   if (tn_graph_create(&graph, NULL) != TN_OK) return NULL;
   tn_output inputs[PG_MOST_INPUTS];
@@ -174,7 +174,7 @@ static uint16_t to_bfloat16(float value)
   return (uint16_t)(bits >> 16);
 }
 
-/* Numbers of few bits: exact in every type. */
+/* Numbers of few bits, exact in every type. */
 static bool fill(tn_dtype dtype, void *data, int64_t n)
 {
   for (int64_t i = 0; i < n; i++) {

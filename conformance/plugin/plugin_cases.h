@@ -14,7 +14,7 @@ typedef struct pg_claim {
   tn_dtype dtype; /* TN_DTYPE_INVALID: it names none */
 } pg_claim;
 
-/* All of them, for free(); *n may be 0. A malformed entry is recorded as a failure. */
+/* All entries, to be freed with free(); *n may be 0. A malformed entry is recorded as a failure. */
 pg_claim *pg_claims(size_t *n);
 
 /* The shapes of the inputs of one case. */
@@ -24,23 +24,23 @@ typedef struct pg_shapes {
   int64_t dims[PG_MOST_INPUTS][PG_MOST_RANK];
 } pg_shapes;
 
-/* Shapes that ops often take: the first ones have elements, those from pg_first_empty on have none. */
+/* Common input shapes; from pg_first_empty on they have no elements. */
 extern const pg_shapes pg_all_shapes[];
 extern const size_t pg_n_shapes, pg_first_empty;
 
-/* A node "node" of the op with placeholders "in0", ...; NULL when the schema has something that cannot be guessed. */
+/* A node "node" of the op with placeholders "in0", ...; NULL if the schema requires a value that cannot be guessed. */
 tn_graph *pg_case_graph(const pg_claim *claim, const pg_shapes *shapes);
 
-/* Feeds for it: small numbers, in memory that nobody can write to. */
+/* Feeds for it: small numbers in read-only memory. */
 bool pg_case_feeds(const pg_claim *claim, const pg_shapes *shapes, tn_tensor **feeds);
 
-/* A session on direct; plugins: the option kernel_plugins. NULL: the graph is refused. */
+/* A session on direct; plugins: the option kernel_plugins. NULL: the graph was rejected. */
 tn_session *pg_case_session(tn_graph *graph, const char *plugins);
 
-/* Runs it; kernel, with room for 80 bytes, gets the name of the one that ran (NULL: not asked). */
+/* Runs it; kernel (80 bytes, or NULL) receives the name of the kernel that ran. */
 tn_status pg_case_run(tn_session *session, tn_tensor *const *feeds, int n, tn_tensor **out, char *kernel, tn_error *err);
 
-/* Whether two values are the same but for rounding; *at is the first element that is not. */
+/* Whether two values are equal up to rounding; *at is the first element that differs. */
 bool pg_same_values(const tn_tensor *a, const tn_tensor *b, int64_t *at);
 double pg_element(const tn_tensor *t, int64_t i);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Extensions of the factory, and the one that there is: single operations for eager sessions. What such sessions do is tested by
- * the suites eager_*; here it is the plugin that could do wrong. */
+/* Extensions of the factory, and the only one so far: single operations for eager sessions. The suites eager_* test such
+ * sessions; this suite tests errors that only a plugin can make. */
 #define _GNU_SOURCE
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -10,7 +10,7 @@
 
 enum { ELEMENTS = 1024, MOST = 65536 };
 
-/* ---- what get_extension gives ---- */
+/* ---- get_extension ---- */
 
 #define NEEDS_EXTENSIONS()                                                                \
   if (cf_under_test->plugin == NULL) TAP_SKIP("it is in no file");                        \
@@ -50,7 +50,7 @@ static void ask(void *user, int thread)
   for (int i = 0; i < 1000; i++) a->found[thread] = pg_it.slots.get_extension(pg_it.factory, TN_EAGER_EXTENSION, 1);
 }
 
-/* Static data: the same at any time and on any thread, also when all sessions are gone. */
+/* Static data: the same at any time, on any thread, and after all sessions are destroyed. */
 static void plugin_eager__gives_the_same_each_time(void) /* P-34, P-47, P-69 */
 {
   asked a;
@@ -69,12 +69,12 @@ static void plugin_eager__gives_the_same_each_time(void) /* P-34, P-47, P-69 */
   pg_threads(4, ask, &a);
   for (int i = 0; i < 4; i++) CHECK_MSG(a.found[i] == first, "it gives another pointer on another thread");
   const tn_eager_runtime *after = pg_eager();
-  CHECK_MSG(after->struct_size == before.struct_size && after->execute == before.execute, "what it gave is another one later");
+  CHECK_MSG(after->struct_size == before.struct_size && after->execute == before.execute, "its extension has changed later");
 }
 
 /* ---- devices of other types than CPU ---- */
 
-/* The first of them; false: the session has none. */
+/* Finds the first such device; false: the session has none. */
 static bool find_away(tn_runtime_session *session, size_t *out)
 {
   tn_error err = TN_ERROR_INIT;
@@ -122,7 +122,7 @@ static void check_no_copy(tn_runtime_session *session, size_t device)
   tn_error_clear(&err);
 }
 
-/* What cannot lie there is refused with a reason. */
+/* Tensors that the device cannot store are rejected with a reason. */
 static void plugin_eager__copies_to_a_device_are_the_same(void) /* S-EAG-26, P-61 */
 {
   static const int64_t dims[][2] = { { 3, 40 }, { 0, 4 }, { 1, 1 } };
@@ -158,7 +158,7 @@ static void enter(void)
   REQUIRE_MSG(found, "%s is not found", cf_under_test->name != NULL ? cf_under_test->name : "it");
 }
 
-/* Ends the test when it runs no single operations. */
+/* Ends the test if it does not run single operations. */
 static void open_session(te *t)
 {
   enter();
@@ -194,7 +194,7 @@ static void plugin_eager__outputs_are_whole(void) /* S-EAG-01, P-34 */
   te_fini(&t);
 }
 
-/* A kernel or runtime that writes to them is ended by a signal. */
+/* A write by a kernel or the runtime raises a signal. */
 static void plugin_eager__inputs_are_not_written(void) /* S-RUN-28, P-46 */
 {
   static const int64_t dims[] = { ELEMENTS };
@@ -264,7 +264,7 @@ static void run_shared(void *user, int thread)
   }
 }
 
-/* One executable, whose steps run at once. */
+/* One executable whose steps run concurrently. */
 static void plugin_eager__operations_of_several_threads(void) /* S-EAG-25, P-69 */
 {
   te t;
@@ -278,7 +278,7 @@ static void plugin_eager__operations_of_several_threads(void) /* S-EAG-25, P-69 
   te_fini(&t);
 }
 
-/* ---- what ends them ---- */
+/* ---- close and reset ---- */
 
 typedef struct waiting {
   te *t;
@@ -332,7 +332,7 @@ static void plugin_eager__reset_ends_an_operation_that_waits(void) /* P-43, S-RS
   te_fini(&t);
 }
 
-/* ---- how long what it is given is good ---- */
+/* ---- lifetime of arguments ---- */
 
 static void plugin_eager__options_are_read_during_the_call_only(void) /* P-47 */
 {

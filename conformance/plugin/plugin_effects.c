@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a plugin does besides what it was called for: the process and its caller's thread are the program's, and each callback
- * leaves them as it finds them. Kernel plugins: plugin_kernels.c. */
+/* Side effects of a plugin: the process and the calling thread belong to the program, and each callback must leave them
+ * unchanged. For kernel plugins see plugin_kernels.c. */
 #include <dirent.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -14,7 +14,7 @@ static void plugin_effects__of_being_loaded(void) /* P-101 */
   pg_start();
 }
 
-/* ---- callbacks that are called by hand ---- */
+/* ---- callbacks called directly ---- */
 
 static void ask(const tn_session_options *options)
 {
@@ -46,7 +46,7 @@ static void list_devices(tn_runtime_session *session)
   tn_error_clear(&err);
 }
 
-/* Also options that it refuses. */
+/* Includes options that it refuses. */
 static void plugin_effects__of_opening_a_session(void) /* P-101 */
 {
   pg_watch();
@@ -84,7 +84,7 @@ static void plugin_effects__of_its_end(void) /* P-101 */
 
 /* ---- sessions of the registry ---- */
 
-/* Large enough that threads are worth their while. */
+/* Large enough to be worth using threads. */
 static void add_product(tn_graph *graph, tn_output x)
 {
   enum { SIDE = 256 };
@@ -142,7 +142,7 @@ static void *run_to_the_gate(void *user)
   return NULL;
 }
 
-/* The step's thread and the one that closes the session. */
+/* Checks the step's thread and the thread that closes the session. */
 static void plugin_effects__of_a_step_that_is_cancelled(void) /* P-101 */
 {
   ts t;
@@ -189,7 +189,7 @@ static bool was_there(char tasks[][24], size_t n, const char *task)
   return false;
 }
 
-/* Calls look for each thread of the process; false: the system does not list them. */
+/* Calls look for each thread of the process; false: the system does not list threads. */
 static bool each_thread(void (*look)(void *user, const char *task), void *user)
 {
   DIR *folder = opendir("/proc/self/task");
@@ -218,7 +218,7 @@ static void check_thread(void *user, const char *task)
   CHECK_MSG(unblocked == 0, "a thread that it made does not block signal %d, which is the program's", unblocked);
 }
 
-/* A signal is for any thread that lets it in: one of the plugin's would take it out of the program's hands. */
+/* A process signal is delivered to any thread that does not block it, so the plugin's threads must block all signals. */
 static void plugin_effects__its_threads_leave_signals_to_the_program(void) /* P-101 */
 {
   static known before;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The file under test, without running it: manifest, exported symbols, libraries that it names. Every offset is checked. */
+/* Reads the file under test without running it: manifest, exported symbols, needed libraries. Checks every offset. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -52,7 +52,7 @@ static bool map_file(const char *path)
   return true;
 }
 
-/* The header of this very program: what a plugin must be made for. */
+/* The ELF header of this program, which a plugin must match. */
 static bool own_header(ehdr *out)
 {
   int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
@@ -66,22 +66,22 @@ static const ehdr *check_header(void)
   const ehdr *h = at(0, sizeof(*h));
   ehdr own;
   if (h == NULL || memcmp(h->e_ident, ELFMAG, SELFMAG) != 0) {
-    wrong("it is no shared object: it does not begin as one");
+    wrong("it is not a shared object: it has no ELF header");
     return NULL;
   }
   if (own_header(&own) && (memcmp(h->e_ident, own.e_ident, EI_VERSION) != 0 || h->e_machine != own.e_machine)) {
-    wrong("it is made for another machine: class %d, machine %d; wanted %d, %d", h->e_ident[EI_CLASS], (int)h->e_machine,
+    wrong("it is built for a different machine: class %d, machine %d; wanted %d, %d", h->e_ident[EI_CLASS], (int)h->e_machine,
           own.e_ident[EI_CLASS], (int)own.e_machine);
     return NULL;
   }
   if (h->e_type != ET_DYN) {
-    wrong("it is no shared object: its type is %d", (int)h->e_type);
+    wrong("it is not a shared object: its ELF type is %d", (int)h->e_type);
     return NULL;
   }
   return h;
 }
 
-/* A text of a table of strings; NULL when it does not end in it. */
+/* A string of a string table; NULL if it is not terminated within the table. */
 static const char *text_of(const shdr *strings, uint64_t offset)
 {
   const char *bytes = at(strings->sh_offset, strings->sh_size);
@@ -89,7 +89,7 @@ static const char *text_of(const shdr *strings, uint64_t offset)
   return memchr(bytes + offset, 0, strings->sh_size - offset) != NULL ? bytes + offset : NULL;
 }
 
-/* What the linker exports by itself in some systems. */
+/* Symbols that the linker always exports on some systems. */
 static bool of_the_linker(const char *name)
 {
   static const char *const all[] = { "_init", "_fini", "__bss_start", "_edata", "_end", "_etext", "edata", "end", "etext",
@@ -103,7 +103,7 @@ static bool read_symbols(const shdr *s, const shdr *strings)
 {
   const sym *symbols = at(s->sh_offset, s->sh_size);
   size_t n = s->sh_size / sizeof(*symbols);
-  if (symbols == NULL) return wrong("it is cut short: its symbols lie behind its end");
+  if (symbols == NULL) return wrong("it is cut short: its symbols are beyond its end");
   the_file.exported = cf_alloc(n + 1, sizeof(char *));
   for (size_t i = 0; i < n; i++) {
     const char *name = text_of(strings, symbols[i].st_name);
@@ -118,7 +118,7 @@ static bool read_needed(const shdr *s, const shdr *strings)
 {
   const dyn *entries = at(s->sh_offset, s->sh_size);
   size_t n = s->sh_size / sizeof(*entries);
-  if (entries == NULL) return wrong("it is cut short: its dynamic section lies behind its end");
+  if (entries == NULL) return wrong("it is cut short: its dynamic section is beyond its end");
   the_file.needed = cf_alloc(n + 1, sizeof(char *));
   for (size_t i = 0; i < n && entries[i].d_tag != DT_NULL; i++) {
     const char *name = entries[i].d_tag == DT_NEEDED ? text_of(strings, entries[i].d_un.d_val) : NULL;
@@ -138,7 +138,7 @@ static bool read_sections(const ehdr *h)
     if (name != NULL && strcmp(name, ".tenon.manifest") == 0 && the_file.manifest == NULL) {
       the_file.manifest = at(s->sh_offset, s->sh_size);
       the_file.manifest_size = s->sh_size;
-      if (the_file.manifest == NULL) return wrong("it is cut short: its manifest lies behind its end");
+      if (the_file.manifest == NULL) return wrong("it is cut short: its manifest is beyond its end");
     }
     if (s->sh_link >= h->e_shnum) continue;
     if (s->sh_type == SHT_DYNSYM && !read_symbols(s, &sections[s->sh_link])) return false;
@@ -172,7 +172,7 @@ const pg_file *pg_the_file(void)
 #else
 const pg_file *pg_the_file(void)
 {
-  static pg_file unknown = { .fault = "this system's shared objects are not known here" };
+  static pg_file unknown = { .fault = "this system's shared object format is not supported" };
   return &unknown;
 }
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The file of a plugin as it lies on the disk: nothing of it runs here. */
+/* The file of a plugin on disk; its code is not run. */
 #define _XOPEN_SOURCE 700
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -22,7 +22,7 @@ static const pg_file *with_manifest(void)
   return f;
 }
 
-/* The value of a key that must be there; "" after a failure. */
+/* The value of a required key; "" after a failure. */
 static const char *wanted(const pg_file *f, const char *key)
 {
   const char *value = pg_value(f, key);
@@ -46,20 +46,20 @@ static bool is_looked_at(const char *name)
   return name[0] >= 'a' && name[0] <= 'z' && n <= 64 && strcmp(name + n, ".so") == 0;
 }
 
-/* Of the file that was named: a link to it stands in the folder of the kit. */
+/* The name of the given file; the kit's folder contains only a link to it. */
 static void plugin_file__has_a_name_that_is_looked_at(void) /* P-06, P-03 */
 {
   const char *name = file_name();
-  CHECK_MSG(is_looked_at(name), "'%s' is no name of a plugin: wanted a file [a-z][a-z0-9_]{0,63}.so", name);
+  CHECK_MSG(is_looked_at(name), "'%s' is not a plugin name: wanted a file [a-z][a-z0-9_]{0,63}.so", name);
 }
 
 static void plugin_file__is_its_owners_to_change(void) /* P-78 */
 {
   struct stat st;
   REQUIRE_MSG(stat(cf_under_test->plugin, &st) == 0, "'%s' cannot be looked at", cf_under_test->plugin);
-  CHECK_MSG(S_ISREG(st.st_mode), "it is no regular file");
-  CHECK_MSG((st.st_mode & S_IWOTH) == 0, "everybody may write to it (mode %o): programs refuse it", (unsigned)st.st_mode & 07777);
-  if (st.st_mode & S_IWGRP) cf_note("its group may write to it: programs with more rights than their caller refuse it");
+  CHECK_MSG(S_ISREG(st.st_mode), "it is not a regular file");
+  CHECK_MSG((st.st_mode & S_IWOTH) == 0, "it is world-writable (mode %o): programs reject it", (unsigned)st.st_mode & 07777);
+  if (st.st_mode & S_IWGRP) cf_note("it is group-writable: programs with elevated privileges reject it");
 }
 
 static void plugin_file__has_a_manifest(void) /* P-15, P-20 */
@@ -74,7 +74,7 @@ static void check_key(const pg_file *f, size_t i)
 {
   const char *text = f->keys[i], *equals = strchr(text, '=');
   size_t n = strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789_");
-  if (!CHECK_MSG(equals != NULL && n > 0 && text + n == equals && text[0] >= 'a', "'%.40s' is no key=value with a key [a-z][a-z0-9_]*",
+  if (!CHECK_MSG(equals != NULL && n > 0 && text + n == equals && text[0] >= 'a', "'%.40s' is not key=value with a key [a-z][a-z0-9_]*",
                  text))
     return;
   size_t most = strncmp(text, "kernels=", 8) == 0 ? 14 * 1024 : 1024;
@@ -82,14 +82,14 @@ static void check_key(const pg_file *f, size_t i)
   for (const char *at = equals + 1; *at != '\0'; at++)
     if (!CHECK_MSG((unsigned char)*at >= 0x20 && *at != 0x7f, "the value of '%.*s' has a control character", (int)n, text)) break;
   for (size_t k = 0; k < i; k++)
-    CHECK_MSG(strncmp(f->keys[k], text, n + 1) != 0, "the key '%.*s' stands there twice", (int)n, text);
+    CHECK_MSG(strncmp(f->keys[k], text, n + 1) != 0, "the key '%.*s' occurs twice", (int)n, text);
 }
 
 static void plugin_file__manifest_is_well_formed(void) /* P-15, P-18 */
 {
   const pg_file *f = with_manifest();
   CHECK_MSG(f->manifest_size <= 16384, "it has %zu bytes, allowed are 16384", f->manifest_size);
-  CHECK_MSG(f->manifest_size == 0 || f->manifest[f->manifest_size - 1] == '\0', "its last text does not end in a NUL");
+  CHECK_MSG(f->manifest_size == 0 || f->manifest[f->manifest_size - 1] == '\0', "its last entry is not NUL-terminated");
   for (size_t i = 0; i < f->n_keys; i++) check_key(f, i);
   const char *format = wanted(f, "format"), *kind = wanted(f, "kind"), *rank = wanted(f, "rank");
   char *end;
@@ -97,16 +97,16 @@ static void plugin_file__manifest_is_well_formed(void) /* P-15, P-18 */
   CHECK_MSG(strcmp(format, "1") == 0, "'format' is '%s', wanted '1'", format);
   CHECK_MSG(strcmp(kind, "runtime") == 0 || strcmp(kind, "kernels") == 0, "'kind' is '%s', wanted 'runtime' or 'kernels'", kind);
   CHECK_MSG(*rank >= '0' && *rank <= '9' && *end == '\0' && number <= 1000, "'rank' is '%s', wanted a number from 0 to 1000", rank);
-  CHECK_MSG(wanted(f, "types")[0] != '\0', "'types' is empty, wanted device types, as \"CPU\"");
+  CHECK_MSG(wanted(f, "types")[0] != '\0', "'types' is empty, wanted device types such as \"CPU\"");
   wanted(f, "version");
   wanted(f, "vendor");
 }
 
-/* The library's own judgement, which programs go by. */
+/* The library's verdict, which programs rely on. */
 static void plugin_file__is_listed_as_usable(void) /* P-16, P-18, P-78 */
 {
   with_manifest();
-  if (!is_looked_at(file_name())) TAP_SKIP("no file of this name is listed");
+  if (!is_looked_at(file_name())) TAP_SKIP("files with this name are not listed");
   cf_runtime_enter(cf_under_test);
 }
 
@@ -118,7 +118,7 @@ static bool is_reserved(const char *name)
   return false;
 }
 
-/* Whether it lies where the library's own plugins were installed, or was found there. */
+/* Whether it is in the folder of the library's own plugins, or was found there. */
 static void plugin_file__names_itself_well(void) /* P-52, P-77 */
 {
   const pg_file *f = with_manifest();
@@ -127,8 +127,8 @@ static void plugin_file__names_itself_well(void) /* P-52, P-77 */
   bool good = name[0] >= 'a' && name[0] <= 'z' && name[n] == '\0' && n <= 64;
   CHECK_MSG(good, "its name is '%.80s', wanted 1 to 64 bytes [a-z][a-z0-9_.]*", name);
   bool ours = vendor != NULL && strcmp(vendor, "Tenon") == 0;
-  if (is_reserved(name) && !ours) cf_note("'%s' is reserved for files that come with the library: take a name as 'acme.%s'", name, name);
-  else if (strchr(name, '.') == NULL && !ours) cf_note("a name with a vendor's prefix, as 'acme.%s', collides with no other", name);
+  if (is_reserved(name) && !ours) cf_note("'%s' is reserved for the library's own files: use a name such as 'acme.%s'", name, name);
+  else if (strchr(name, '.') == NULL && !ours) cf_note("a name with a vendor prefix, such as 'acme.%s', avoids collisions", name);
 }
 
 /* ---- the ABI ---- */
@@ -167,7 +167,7 @@ static void plugin_file__exports_one_symbol(void) /* P-93 */
   size_t others = 0;
   for (size_t i = 0; i < f->n_exported; i++) {
     if (entry != NULL && strcmp(f->exported[i], entry) == 0) continue;
-    if (others++ < 10) FAIL("it exports '%s', which a program's own symbol of this name would replace", f->exported[i]);
+    if (others++ < 10) FAIL("it exports '%s', which a symbol of the same name in a program would replace", f->exported[i]);
   }
   if (others > 10) FAIL("and %zu more: use -fvisibility=hidden and -export-symbols-regex, or a version script", others - 10);
 }
@@ -187,7 +187,7 @@ static void plugin_file__is_not_linked_with_the_library(void) /* P-35 */
 {
   const pg_file *f = readable();
   for (size_t i = 0; i < f->n_needed; i++)
-    CHECK_MSG(strncmp(f->needed[i], "libtenon", 8) != 0, "it needs '%s': all it calls it gets in the host table", f->needed[i]);
+    CHECK_MSG(strncmp(f->needed[i], "libtenon", 8) != 0, "it is linked with '%s': the host table provides all functions", f->needed[i]);
 }
 
 TAP_MAIN(

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A program's factory in front of the plugin's. The registry runs its sessions; each callback goes on to the plugin's, with
- * options and names that nobody can read any more when it has returned (P-47). */
+/* A program's factory that wraps the plugin's. The registry runs its sessions; each callback forwards to the plugin's, with
+ * options and names that become unreadable when it returns (P-47). */
 #include <stdlib.h>
 
 #include <conformance/plugin/plugin_world.h>
@@ -9,7 +9,7 @@
 
 static const tn_session_factory *behind(void) { return pg_it.factory; }
 
-/* What was given, in guarded memory. */
+/* Copies the argument into guarded memory. */
 static tn_session_options *guarded_options(void)
 {
   pg_guard_begin();
@@ -95,7 +95,7 @@ static tn_status list_devices(const tn_session_factory *self, tn_runtime_session
   return st;
 }
 
-/* The names, too, are good during the call only. */
+/* The names are also valid only during the call. */
 static tn_status reset(const tn_session_factory *self, const tn_session_options *options, const char *const *containers, size_t n,
                        uint32_t flags, tn_error *err)
 {
@@ -169,7 +169,7 @@ static tn_status copy(const tn_session_factory *self, tn_runtime_session *sessio
   return st;
 }
 
-/* Of its extensions those that have callbacks need one in front, too; the library asks for no others. */
+/* Extensions with callbacks also need a wrapper; the library requests no others. */
 static const void *get_extension(const tn_session_factory *self, const char *name, uint32_t version)
 {
   static tn_eager_runtime eager;

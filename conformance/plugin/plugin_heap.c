@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Memory: an allocator that counts and guards, and what a process holds. */
+/* Memory: an allocator that counts and guards blocks, and the resources held by the process. */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <errno.h>
@@ -15,9 +15,9 @@
 
 #define MAGIC UINT64_C(0x6b69746865617021)
 #define FREED UINT64_C(0x6672656564667265)
-#define GUARDED ((size_t)256 << 20) /* of addresses, not of memory */
+#define GUARDED ((size_t)256 << 20) /* address space, not memory */
 
-typedef struct head { /* right before the bytes */
+typedef struct head { /* stored directly before the bytes */
   uint64_t magic;
   size_t size;
   void *block;
@@ -25,7 +25,7 @@ typedef struct head { /* right before the bytes */
 } head;
 
 static atomic_int_fast64_t live;
-static char *guarded; /* pages of which each is used once */
+static char *guarded; /* pages, each used only once */
 static atomic_size_t guarded_used;
 static size_t page_bytes;
 static _Thread_local int guarding;
@@ -76,7 +76,7 @@ static void counted_free(void *user, void *ptr, size_t size, size_t align)
   }
   memcpy(&h, (char *)ptr - sizeof(h), sizeof(h));
   if (h.magic != MAGIC || h.size != size) {
-    printf("# memory was given back %s\n", h.magic == FREED ? "twice" : "that was never given out so");
+    printf("# memory was freed %s\n", h.magic == FREED ? "twice" : "that was not allocated with this size");
     fflush(stdout);
     abort();
   }
@@ -106,9 +106,9 @@ void pg_fail_allocation(long n)
 
 bool pg_failed(void) { return failed; }
 
-/* ---- what is held ---- */
+/* ---- held resources ---- */
 
-/* Of a sanitizer, where there is one. */
+/* From the sanitizer, if there is one. */
 size_t __sanitizer_get_current_allocated_bytes(void) __attribute__((weak));
 
 static bool is_sanitized(void) { return __sanitizer_get_current_allocated_bytes != NULL; }
@@ -137,7 +137,7 @@ static int open_files(void)
 {
   int n = 0;
   DIR *folder = opendir("/proc/self/fd");
-  if (folder == NULL) return errno == EMFILE ? INT_MAX : -1; /* there are as many as there may be */
+  if (folder == NULL) return errno == EMFILE ? INT_MAX : -1; /* the limit is reached */
   while (readdir(folder) != NULL) n++;
   closedir(folder);
   return n;
@@ -155,9 +155,9 @@ void pg_check_held(const pg_held *before, const char *what, int64_t slack)
 {
   pg_held now = pg_measure();
   int64_t page = (int64_t)page_bytes, more = (now.pages - before->pages) * page;
-  CHECK_MSG(now.blocks <= before->blocks, "%s: %lld blocks from tn_alloc were not given back", what,
+  CHECK_MSG(now.blocks <= before->blocks, "%s: %lld blocks from tn_alloc were not freed", what,
             (long long)(now.blocks - before->blocks));
-  CHECK_MSG(now.heap <= before->heap + slack, "%s: %lld bytes of its own memory were not given back", what,
+  CHECK_MSG(now.heap <= before->heap + slack, "%s: %lld bytes of its own memory were not freed", what,
             (long long)(now.heap - before->heap));
   CHECK_MSG(before->pages < 0 || is_sanitized() || more <= slack + ((int64_t)16 << 20), "%s: the process has grown by %lld kB", what,
             (long long)(more >> 10));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A host of the kit's own: it opens the plugin, hands it the library's functions, and calls what it brings. */
+/* The kit's own host: opens the plugin, passes it the library's functions, and calls its callbacks. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <pthread.h>
@@ -15,7 +15,7 @@ const tn_session_factory *pg_stands_for;
 
 /* ---- the table ---- */
 
-/* Notes what is registered. It is entered in the library's tables, too. */
+/* Records the registration, and forwards it to the library. */
 static tn_status note_ops(const tn_op_family *family, tn_error *err)
 {
   tn_status st = tn_register_ops(family, err);
@@ -27,7 +27,7 @@ static tn_status note_ops(const tn_op_family *family, tn_error *err)
   return TN_OK;
 }
 
-/* The registry knows the factory in front of the plugin's own. */
+/* The registry knows only the wrapping factory. */
 static tn_status reset_front(const tn_session_factory *factory, const char *const *containers, size_t n, uint32_t flags,
                              tn_error *err)
 {
@@ -147,7 +147,7 @@ tn_session_options *pg_options(const char *settings)
   char target[4096];
   tn_session_options *options = NULL;
   tn_error err = TN_ERROR_INIT;
-  /* A plugin that the library does not find, for the name of its file say, is called by hand all the same. */
+  /* A plugin that the library does not find, for example because of its file name, is still called directly. */
   const char *name = cf_under_test->name != NULL ? cf_under_test->name : pg_it.factory->name;
   snprintf(target, sizeof(target), "%s%s", name, settings != NULL ? settings : cf_under_test->settings);
   REQUIRE_OK(tn_session_options_create(&options, &err), &err);
@@ -158,10 +158,10 @@ tn_session_options *pg_options(const char *settings)
 bool pg_check_refusal(tn_status status, const tn_error *err, const char *who)
 {
   bool known = status == TN_OK || strcmp(tn_status_name(status), "UNKNOWN") != 0 || status == TN_UNKNOWN;
-  if (!CHECK_MSG(known, "%s returned %d, which is no status", who, (int)status)) return false;
-  if (status == TN_OK) return CHECK_MSG(tn_error_code(err) == TN_OK, "%s returned OK and left an error: %s", who, tn_error_message(err));
+  if (!CHECK_MSG(known, "%s returned %d, which is not a status", who, (int)status)) return false;
+  if (status == TN_OK) return CHECK_MSG(tn_error_code(err) == TN_OK, "%s returned OK but set an error: %s", who, tn_error_message(err));
   if (!CHECK_MSG(tn_error_message(err)[0] != '\0', "%s returned %s without a text", who, tn_status_name(status))) return false;
-  return CHECK_MSG(tn_error_code(err) == status, "%s returned %s, and its error says %s", who, tn_status_name(status),
+  return CHECK_MSG(tn_error_code(err) == status, "%s returned %s, but its error has code %s", who, tn_status_name(status),
                    tn_status_name(tn_error_code(err)));
 }
 

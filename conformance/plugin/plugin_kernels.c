@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Kernel plugins: what they register is what their manifest says, and their kernels give what the library's own give, write to no
- * input, and run on several threads at once. */
+/* Kernel plugins: their registrations match their manifest, and their kernels give the same results as the library's, do not
+ * write to inputs, and run on several threads at once. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdatomic.h>
@@ -29,20 +29,20 @@ static void plugin_kernels__are_registered(void) /* P-37, P-40, P-61, P-83, P-87
   tn_status st = TN_OK;
   double begin = pg_now();
   if (!register_them(&st)) return;
-  CHECK_MSG(pg_now() - begin < 5, "its register_kernels took %.1f s; a probe gives a plugin 5 s", pg_now() - begin);
+  CHECK_MSG(pg_now() - begin < 5, "its register_kernels took %.1f s; the time limit of a probe is 5 s", pg_now() - begin);
   if (st == TN_UNAVAILABLE) TAP_SKIP("UNAVAILABLE: %s", tn_error_message(&pg_it.err));
   CHECK_OK(st, &pg_it.err);
   CHECK_MSG(pg_n_families > 0, "its register_kernels returned OK and registered nothing");
 }
 
-/* Ends the test without them. */
+/* Ends the test if registering fails. */
 static void registered(void)
 {
   tn_status st = TN_OK;
   REQUIRE_MSG(register_them(&st) && st == TN_OK, "it registers nothing: %s", tn_error_message(&pg_it.err));
 }
 
-/* By its path, as a program may. */
+/* Loaded by its path, as a program may do. */
 static void plugin_kernels__are_taken_by_the_library(void) /* P-29, P-81 */
 {
   tn_error err = TN_ERROR_INIT;
@@ -86,7 +86,7 @@ static void plugin_kernels__are_well_described(void) /* P-24, P-26, P-37, P-58 *
 static pg_claim *claims;
 static size_t n_claims;
 
-/* Whether "T=float|double,Tidx=int32" lets the type be; NULL lets all. */
+/* Whether "T=float|double,Tidx=int32" allows the type; NULL allows all. */
 static bool allows(const char *types, tn_dtype dtype)
 {
   char name[40];
@@ -108,7 +108,7 @@ static void look_for_current(const tn_op_family *family, const tn_kernel_def *k)
   if (strcmp(k->op, current->op) == 0 && strcmp(k->device, current->device) == 0 && allows(k->types, current->dtype)) current_is_there = true;
 }
 
-/* An op that the plugin brings itself is asked for by nobody who has not loaded it. */
+/* The plugin's own ops are only requested after it is loaded. */
 static bool is_own_op(const char *op)
 {
   for (size_t f = 0; f < pg_n_families; f++)
@@ -136,19 +136,19 @@ static void plugin_kernels__are_those_of_its_manifest(void) /* P-15, P-19 */
 {
   claims = pg_claims(&n_claims);
   registered();
-  CHECK_MSG(n_claims > 0, "its manifest names no kernels: nobody ever loads it");
+  CHECK_MSG(n_claims > 0, "its manifest names no kernels, so it is never loaded");
   for (size_t i = 0; i < n_claims; i++) {
     current = &claims[i];
     current_is_there = false;
     each_kernel(look_for_current);
-    CHECK_MSG(current_is_there, "its manifest names %s@%s%s%s, and it registers no such kernel", current->op, current->device,
+    CHECK_MSG(current_is_there, "its manifest names %s@%s%s%s, but it registers no such kernel", current->op, current->device,
               current->dtype != TN_DTYPE_INVALID ? ":" : "", current->dtype != TN_DTYPE_INVALID ? tn_dtype_name(current->dtype) : "");
   }
   each_kernel(check_claimed);
   free(claims);
 }
 
-/* Whether "AcmeScale,AcmeClip" has the name. */
+/* Whether the list "AcmeScale,AcmeClip" contains the name. */
 static bool names(const char *list, const char *op)
 {
   size_t size = strlen(op);
@@ -157,7 +157,7 @@ static bool names(const char *list, const char *op)
   return false;
 }
 
-/* Its own ops: a graph that names one has it loaded. */
+/* Its own ops: a graph that uses one loads the plugin. */
 static void plugin_kernels__ops_are_those_of_its_manifest(void) /* P-15, P-19 */
 {
   const char *ops = pg_value(pg_the_file(), "ops");
@@ -165,18 +165,18 @@ static void plugin_kernels__ops_are_those_of_its_manifest(void) /* P-15, P-19 */
   for (const char *at = ops; at != NULL && *at != '\0'; at += strcspn(at, ","), at += *at == ',') {
     char op[128];
     snprintf(op, sizeof(op), "%.*s", (int)strcspn(at, ","), at);
-    CHECK_MSG(is_own_op(op), "its manifest says that it brings the op '%s', and it does not register it", op);
+    CHECK_MSG(is_own_op(op), "its manifest names the op '%s', but it does not register it", op);
   }
   for (size_t f = 0; f < pg_n_families; f++)
     for (size_t i = 0; i < pg_families[f]->n_ops; i++)
       if (!names(ops, pg_families[f]->ops[i].name))
-        cf_note("it brings the op '%s', and its manifest does not say so: a graph that names it does not have it loaded",
+        cf_note("it registers the op '%s', but its manifest does not name it: a graph that uses the op does not load the plugin",
                 pg_families[f]->ops[i].name);
 }
 
 /* ---- computing ---- */
 
-/* A case that the library's own kernels take, and what they give; of an op that the plugin brings, what its own give. */
+/* A case with the results of the library's kernels; for the plugin's own op, the results of its kernel. */
 typedef struct example {
   const pg_claim *claim;
   const pg_shapes *shapes;
@@ -209,7 +209,7 @@ static bool is_of_the_plugin(const tn_kernel_def *k)
   return in != NULL && file != NULL && strcmp(in, file) == 0;
 }
 
-/* The plugin's kernels that may compute the case, as far as they are loaded: " 'acme_scale_float'". */
+/* Appends the loaded kernels of the plugin that may compute the case: " 'acme_scale_float'". */
 static void name_kernels(const pg_claim *claim, char *text, size_t size)
 {
   const tn_op_schema *schema = tn_op_schema_find(claim->op);
@@ -218,7 +218,7 @@ static void name_kernels(const pg_claim *claim, char *text, size_t size)
     if (is_of_the_plugin(k) && strcmp(k->device, claim->device) == 0 && allows(k->types, claim->dtype)) append(text, size, " '%.60s'", k->name);
 }
 
-/* Told when the process ends in it: "its kernel 'acme_scale_float' of AcmeScale (float32), inputs [3, 8]". */
+/* Describes the step, for the report if the process ends: "its kernel 'acme_scale_float' of AcmeScale (float32), inputs [3, 8]". */
 static const char *name_case(const char *whose, const pg_claim *claim, const pg_shapes *shapes, const char *more)
 {
   static char text[CF_STEP_BYTES];
@@ -254,8 +254,8 @@ static void add_example(const pg_claim *claim, const pg_shapes *shapes, bool own
   else drop_feeds(&e);
 }
 
-/* Each op of the manifest for the CPU, on the shapes that fit. The library's kernels come first: once the plugin is loaded, its own
- * may be taken by every session. */
+/* Collects cases for each CPU op of the manifest, with suitable shapes. Runs the library's kernels first, because once the
+ * plugin is loaded, any session may select its kernels. */
 static void find_examples(size_t from, size_t to)
 {
   char select[160];
@@ -273,14 +273,14 @@ static void find_examples(size_t from, size_t to)
     }
 }
 
-/* So that its kernels are in the tables, with their names, before the first of them runs. What it refuses is told by other tests. */
+/* Loads the plugin, so that the names of its kernels are known before one runs. Other tests report a refusal. */
 static void load_it(void)
 {
   cf_reached("its loading by the library");
   if (tn_runtime_allow_files(1, NULL) == TN_OK) tn_load_op_library(cf_under_test->plugin, NULL, NULL);
 }
 
-/* Calls check for each with a session that may use the plugin; it returns whether the plugin's kernel ran. */
+/* Calls check for each case with a session that may use the plugin; check returns whether the plugin's kernel ran. */
 static void each_example(size_t from, size_t to, bool (*check)(const example *e, tn_session *session))
 {
   size_t ours = 0, ops = 0;
@@ -303,7 +303,7 @@ static void each_example(size_t from, size_t to, bool (*check)(const example *e,
   cf_note("its kernels computed %zu of %zu cases, for %zu of %zu entries of its manifest", ours, n_examples, ops, n_claims);
   free(examples);
   free(claims);
-  if (ours == 0) tap_skip("no case could be made up that its kernels take");
+  if (ours == 0) tap_skip("no case was found that its kernels accept");
 }
 
 static tn_status run_example(const example *e, tn_session *session, tn_tensor **found, char *kernel, tn_error *err)
@@ -325,10 +325,10 @@ static bool compare(const example *e, tn_session *session)
          at >= 0 ? pg_element(found, at) : NAN, at >= 0 ? pg_element(e->wanted, at) : NAN);
   tn_tensor_unref(found);
   tn_error_clear(&err);
-  return strcmp(e->own, kernel) != 0; /* else it declined, and the library's own ran */
+  return strcmp(e->own, kernel) != 0; /* equal if it declined and the library's kernel ran */
 }
 
-/* Feeds cannot be written to: a kernel that does is ended by a signal. */
+/* Feeds are read-only: a kernel that writes to them raises a signal. */
 static void plugin_kernels__give_what_the_librarys_own_give(void) /* P-58, S-RUN-01, S-RUN-28, P-94 */
 {
   each_example(0, pg_first_empty, compare);
@@ -387,7 +387,7 @@ static void plugin_kernels__run_on_several_threads(void) /* P-69 */
   each_example(0, pg_first_empty, run_at_once);
 }
 
-/* One session after the other: what create and prepare took comes back. */
+/* Sessions in sequence: the resources of create and prepare must be released. */
 static bool open_again(const example *e, tn_session *session)
 {
   static int done;
@@ -411,7 +411,7 @@ static void plugin_kernels__leave_nothing(void) /* P-46 */
   each_example(0, pg_first_empty, open_again);
 }
 
-/* ---- what they do besides ---- */
+/* ---- side effects ---- */
 
 static bool run_watched(const example *e, tn_session *session)
 {

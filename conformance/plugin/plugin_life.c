@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The life of a loaded plugin, as the library leads it: sessions hold it, unregistering ends it, its threads end with it. */
+/* Lifetime of a loaded plugin: sessions hold it, unregistering shuts it down, and its threads end with it. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <pthread.h>
@@ -26,7 +26,7 @@ static void open_run_end(void)
   ts_fini(&t);
 }
 
-/* Its shutdown may refuse; then the test that needs it gone is skipped. */
+/* Its shutdown may refuse; a test that needs the shutdown is then skipped. */
 static bool unregister(void)
 {
   tn_error err = TN_ERROR_INIT;
@@ -48,7 +48,7 @@ static void plugin_life__steps_leave_nothing(void) /* P-46 */
   pg_check_held(&before, "40 sessions with a step", 32768);
 }
 
-/* ---- who holds it ---- */
+/* ---- references to the plugin ---- */
 
 static void plugin_life__a_session_holds_it(void) /* P-45, P-75 */
 {
@@ -65,7 +65,7 @@ static void plugin_life__a_session_holds_it(void) /* P-45, P-75 */
   unregister();
 }
 
-/* Memory of the plugin's own in what a step gave: somebody must hold the plugin as long as it is there. */
+/* Plugin memory in a fetched tensor: the tensor must hold a reference to the plugin. */
 static void check_holder(const tn_tensor *tensor, const char *what)
 {
   const tn_buffer *buffer = tensor != NULL ? tn_tensor_buffer(tensor) : NULL;
@@ -77,7 +77,7 @@ static void check_holder(const tn_tensor *tensor, const char *what)
   if (dladdr(release, &where) == 0 || where.dli_fname == NULL) return;
   const char *in = strrchr(where.dli_fname, '/'), *file = strrchr(cf_under_test->plugin, '/');
   if (in == NULL || file == NULL || strcmp(in, file) != 0) return;
-  CHECK_MSG(desc->holder != NULL, "%s is memory of the plugin's that does not hold it: set tn_buffer_desc.holder to its host's self", what);
+  CHECK_MSG(desc->holder != NULL, "%s is memory of the plugin without a reference to it: set tn_buffer_desc.holder to its host's self", what);
 }
 
 static void plugin_life__its_buffers_hold_it(void) /* P-45, P-73 */
@@ -98,7 +98,7 @@ static void plugin_life__its_buffers_hold_it(void) /* P-45, P-73 */
   for (int i = 0; i < 2; i++) tn_tensor_unref(fetched[i]);
 }
 
-/* ---- its end ---- */
+/* ---- shutdown ---- */
 
 static void run_on_a_thread(void *user, int i)
 {
@@ -119,7 +119,7 @@ static void run_on_a_thread(void *user, int i)
   tn_tensor_unref(y);
 }
 
-/* A shutdown that refuses has a reason, and what it belongs to works on. */
+/* A shutdown that refuses gives a reason, and the plugin continues to work. */
 static void plugin_life__shutdown_ends_it_or_not(void) /* P-75, P-61, P-94 */
 {
   tn_error err = TN_ERROR_INIT;
@@ -139,7 +139,7 @@ static void plugin_life__shutdown_joins_its_threads(void) /* P-71 */
 {
   ts t;
   int before = threads_of_process(), after;
-  if (before < 0) TAP_SKIP("the system does not say how many threads there are");
+  if (before < 0) TAP_SKIP("the number of threads is unknown on this system");
   enter();
   ts_open(&t, 1);
   cf_reached("steps from 4 threads");
@@ -161,7 +161,7 @@ static void *run_and_wait(void *user)
   return NULL;
 }
 
-/* Key destructors and thread_local objects of the plugin's run when it is gone for long. */
+/* The plugin's TLS destructors and thread_local objects may run long after its shutdown. */
 static void plugin_life__a_thread_that_used_it_ends_later(void) /* P-73, P-76 */
 {
   ts t;
@@ -179,7 +179,7 @@ static void plugin_life__a_thread_that_used_it_ends_later(void) /* P-73, P-76 */
   pthread_join(thread, NULL);
 }
 
-/* A program that ends with a session open: nothing of the plugin's may run or hang then. */
+/* A program that exits with a session open: no plugin code may run or hang. */
 static void plugin_life__the_process_ends_with_a_session_open(void) /* P-76 */
 {
   static ts t;
@@ -189,11 +189,11 @@ static void plugin_life__the_process_ends_with_a_session_open(void) /* P-76 */
   cf_reached("the end of the process, with a session open");
 }
 
-/* Once in a process, unless it may be unmapped: then it begins anew. */
+/* Loaded once per process, unless it is unloadable: then it can be loaded again. */
 static void plugin_life__comes_again_after_its_shutdown(void) /* P-73, P-74 */
 {
   const char *flags = cf_under_test->plugin != NULL ? pg_value(pg_the_file(), "flags") : NULL;
-  if (flags == NULL || strstr(flags, "unloadable") == NULL) TAP_SKIP("its manifest does not say that it is unloadable");
+  if (flags == NULL || strstr(flags, "unloadable") == NULL) TAP_SKIP("its manifest does not declare it unloadable");
   enter();
   for (int i = 0; i < 3; i++) {
     cf_reached("a session, when it was loaded anew");

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The plugin's code, one step more with each test: what a constructor does wrong is not told of init. Each is a gate: behind one
- * that fails nothing else runs. */
+/* The plugin's code, one more step in each test, so that an error in a constructor is not attributed to init. Each test is a
+ * gate: if it fails, no later test runs. */
 #include <stdlib.h>
 
 #include <conformance/plugin/plugin.h>
 
-enum { DEADLINE_S = 5 }; /* what a probe gives all of them together */
+enum { DEADLINE_S = 5 }; /* a probe's time limit for all steps together */
 
 static void check_time(double begin, const char *what)
 {
   double took = pg_now() - begin;
-  CHECK_MSG(took < DEADLINE_S, "%s took %.1f s; a probe gives a plugin %d s for all of its loading", what, took, DEADLINE_S);
+  CHECK_MSG(took < DEADLINE_S, "%s took %.1f s; a probe limits all of its loading to %d s", what, took, DEADLINE_S);
 }
 
-/* Its constructors: they neither end the process nor hang. What the linker says comes next. */
+/* Constructors must neither end the process nor hang. The next test reports linker errors. */
 static void plugin_load__opens(void) /* P-83, P-84, P-85, P-87, P-53 */
 {
   double begin = pg_now();
@@ -21,7 +21,7 @@ static void plugin_load__opens(void) /* P-83, P-84, P-85, P-87, P-53 */
   check_time(begin, "opening it");
 }
 
-/* RTLD_NOW: a function that nobody has is found here and not at its first call. */
+/* RTLD_NOW: a missing function is detected here, not at its first call. */
 static void plugin_load__finds_all_its_symbols(void) /* P-35, P-61, P-62 */
 {
   bool good = pg_open();
@@ -50,12 +50,12 @@ static bool has_factories(const tn_plugin *p)
   return p->kind == TN_PLUGIN_RUNTIME && p->factories != NULL && p->n_factories > 0 && p->n_factories <= 1024;
 }
 
-/* The sizes come first: nothing behind them may be read. */
+/* Sizes are checked first: fields beyond them must not be read. */
 static void plugin_load__says_its_sizes(void) /* P-24, P-25, P-26, P-27 */
 {
   enum { LEAST = TN_SIZE_TO(tn_plugin, n_factories), MOST = 65536 };
   const tn_plugin *p = queried();
-  CHECK_MSG(p->struct_size >= LEAST && p->struct_size <= MOST, "struct_size of what its entry returned is %zu, wanted at least %d",
+  CHECK_MSG(p->struct_size >= LEAST && p->struct_size <= MOST, "struct_size of the plugin returned by its entry is %zu, wanted at least %d",
             p->struct_size, LEAST);
   if (p->struct_size < LEAST || p->abi_major != TN_ABI_MAJOR || !has_factories(p)) return;
   for (size_t i = 0; i < p->n_factories; i++) {
@@ -91,7 +91,7 @@ static void plugin_load__agrees_with_its_manifest(void) /* P-19, P-15 */
   check_equal("name", p->name);
   check_equal("types", p->types);
   check_equal("kind", p->kind == TN_PLUGIN_RUNTIME ? "runtime" : p->kind == TN_PLUGIN_KERNELS ? "kernels" : "neither");
-  bool named = has_factories(p); /* what is NULL comes next */
+  bool named = has_factories(p); /* the next test reports NULL fields */
   for (size_t i = 0; named && i < p->n_factories; i++) named = p->factories[i] != NULL && p->factories[i]->name != NULL;
   if (!named) return;
   bool good = pg_choose();
@@ -156,7 +156,7 @@ static void plugin_load__initialises(void) /* P-40, P-41, P-61, P-83, P-87, P-94
   CHECK_OK(st, &pg_it.err);
 }
 
-/* Opened, used and closed by hand; its answers are looked at by plugin_options. */
+/* Opened, used and closed directly; plugin_options checks its answers. */
 static void plugin_load__opens_a_session(void) /* P-37, P-39, P-46, P-61, P-83, P-87, P-94 */
 {
   tn_error err = TN_ERROR_INIT;
@@ -179,7 +179,7 @@ static void plugin_load__opens_a_session(void) /* P-37, P-39, P-46, P-61, P-83, 
   tn_error_clear(&err);
 }
 
-/* As a program does it: found by its manifest, opened, checked, initialised. */
+/* Loaded as by a program: found by its manifest, opened, checked, initialised. */
 static void plugin_load__is_taken_by_the_library(void) /* P-09, P-29, P-60 */
 {
   tn_error err = TN_ERROR_INIT;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sessions by hand, without steps: what they took comes back, also when they are refused or memory runs out; and the callbacks
- * from several threads at once. */
+/* Sessions opened directly, without steps: they release all resources, even if they are refused or memory runs out. Also calls
+ * the callbacks from several threads at once. */
 #include <stdatomic.h>
 #include <stdlib.h>
 
@@ -19,7 +19,7 @@ static void open_and_destroy(const tn_session_options *options, int n)
   }
 }
 
-/* What a session has outlives neither it nor, so, its factory. */
+/* A session's resources are released with it, and so before its factory's. */
 static void plugin_memory__sessions_leave_nothing(void) /* P-45, P-46, P-94 */
 {
   pg_start();
@@ -33,7 +33,7 @@ static void plugin_memory__sessions_leave_nothing(void) /* P-45, P-46, P-94 */
   tn_session_options_destroy(options);
 }
 
-/* Many that live at once, destroyed in another order. */
+/* Many sessions alive at once, destroyed in a different order. */
 static void plugin_memory__sessions_are_independent(void) /* P-45, P-46 */
 {
   enum { N = 50 };
@@ -68,7 +68,7 @@ static void plugin_memory__refusals_leave_nothing(void) /* P-46, P-49 */
   tn_session_options_destroy(options);
 }
 
-/* Each allocation of new_session fails once: it says so, and what it had comes back. */
+/* Each allocation of new_session fails once: it must report that and release its resources. */
 static void plugin_memory__lack_of_memory_is_told(void) /* P-46, P-49, P-61 */
 {
   enum { MOST = 2000 };
@@ -96,7 +96,7 @@ static void plugin_memory__lack_of_memory_is_told(void) /* P-46, P-49, P-61 */
   tn_session_options_destroy(options);
 }
 
-/* By hand, as the library puts words of its own in the place of those that are missing. */
+/* Called directly, because the library would substitute its own text for a missing one. */
 static void plugin_memory__shutdown_has_a_text(void) /* P-61, P-75, P-94 */
 {
   tn_error err = TN_ERROR_INIT;
@@ -119,7 +119,7 @@ static void look_at_devices(tn_runtime_session *session)
     tn_error err = TN_ERROR_INIT;
     tn_device_info info = { .struct_size = sizeof(info) };
     tn_status st = pg_it.slots.list_devices(pg_it.factory, session, i, &info, &err);
-    if (st != TN_OUT_OF_RANGE) pg_check_refusal(st, &err, "its list_devices"); /* the end of the list needs no words */
+    if (st != TN_OUT_OF_RANGE) pg_check_refusal(st, &err, "its list_devices"); /* the end of the list needs no text */
     if (st == TN_OK) CHECK_MSG(info.name != NULL && info.type != NULL, "list_devices gives device %zu no name or type", i);
     tn_error_clear(&err);
     if (st != TN_OK) break;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a plugin may do with options: look at them, answer at once, keep nothing. */
+/* Plugins and options: a plugin may read them, must answer quickly, and must not keep them. */
 #include <stdatomic.h>
 #include <stdlib.h>
 
 #include <conformance/plugin/plugin.h>
 #include <conformance/support/session_kit.h>
 
-/* Options of many kinds; the first are those that were given on the command line. */
+/* Various options; the first are those given on the command line. */
 enum { N_KINDS = 7, FIRST_UNKNOWN = 5 };
 
 static void set(tn_session_options *options, const char *field, const char *text)
@@ -41,7 +41,7 @@ static bool accepts(const tn_session_options *options)
 typedef struct asked {
   tn_session_options *options[N_KINDS];
   bool first[N_KINDS];
-  int calls; /* of each thread */
+  int calls; /* per thread */
   atomic_int changed[N_KINDS];
 } asked;
 
@@ -62,14 +62,14 @@ static void ask_first(asked *a)
   cf_reached("its accepts_options, from 4 threads");
 }
 
-/* 10,000 calls from 4 threads: the answer follows from the options alone. */
+/* 10,000 calls from 4 threads: the answer must depend only on the options. */
 static void plugin_options__accepting_keeps_no_state(void) /* P-39, P-59, P-69, P-94 */
 {
   asked a = { .calls = 2500 };
   ask_first(&a);
   pg_threads(4, ask_often, &a);
   for (int k = 0; k < N_KINDS; k++)
-    CHECK_MSG(atomic_load(&a.changed[k]) == 0, "accepts_options: it said %s to '%s' at first, and %d times something else later",
+    CHECK_MSG(atomic_load(&a.changed[k]) == 0, "accepts_options first answered %s for '%s', and then %d times differently",
               a.first[k] ? "yes" : "no", tn_session_options_target(a.options[k]), atomic_load(&a.changed[k]));
   drop_options(a.options);
 }
@@ -86,7 +86,7 @@ static void plugin_options__accepting_is_quick(void) /* P-39 */
   drop_options(a.options);
 }
 
-/* Nothing outlives a call: no memory of the library's or its own, no file, no thread. */
+/* A call must leave no memory of the library or the plugin, no file and no thread. */
 static void plugin_options__accepting_leaves_nothing(void) /* P-39, P-46 */
 {
   asked a = { .calls = 2500 };
@@ -95,14 +95,14 @@ static void plugin_options__accepting_leaves_nothing(void) /* P-39, P-46 */
   pg_threads(4, ask_often, &a);
   pg_held before = pg_measure();
   pg_threads(4, ask_often, &a);
-  before.fds = first.fds; /* there may be no more of them left */
+  before.fds = first.fds; /* no more may remain */
   pg_check_held(&before, "10000 calls of accepts_options", 16384);
   pg_held after = pg_measure();
   CHECK_MSG(after.threads <= first.threads, "accepts_options left %d threads", after.threads - first.threads);
   drop_options(a.options);
 }
 
-/* What it accepts new_session takes, or says another reason than that the options are wrong. */
+/* new_session must take accepted options, or fail for a reason other than invalid options. */
 static void plugin_options__accepted_ones_are_taken(void) /* P-39, P-55 */
 {
   tn_session_options *options[N_KINDS];
@@ -115,9 +115,9 @@ static void plugin_options__accepted_ones_are_taken(void) /* P-39, P-55 */
     const char *target = tn_session_options_target(options[k]);
     tn_status st = pg_new_session(options[k], &session, &err);
     if (accepted)
-      CHECK_MSG(st != TN_INVALID_ARGUMENT, "'%s': accepts_options says yes, new_session refuses: %s", target, tn_error_message(&err));
+      CHECK_MSG(st != TN_INVALID_ARGUMENT, "'%s': accepts_options accepts, but new_session refuses: %s", target, tn_error_message(&err));
     else if (k < FIRST_UNKNOWN)
-      CHECK_MSG(st != TN_OK, "'%s': accepts_options says no, new_session takes the options", target);
+      CHECK_MSG(st != TN_OK, "'%s': accepts_options refuses, but new_session takes the options", target);
     pg_destroy_session(session);
     tn_error_clear(&err);
   }
@@ -125,7 +125,7 @@ static void plugin_options__accepted_ones_are_taken(void) /* P-39, P-55 */
   drop_options(options);
 }
 
-/* ---- what it says of them ---- */
+/* ---- explanations, ranks and health ---- */
 
 static void plugin_options__refused_ones_are_explained(void) /* P-44, P-61, P-69 */
 {
@@ -172,7 +172,7 @@ static void plugin_options__health_has_a_text(void) /* P-41, P-61 */
   tn_error_clear(&err);
 }
 
-/* Refusals of new_session: settings that it does not know, and no memory. */
+/* Refusals of new_session: unknown settings, and no memory. */
 static void plugin_options__refusals_have_a_text(void) /* P-61, P-63 */
 {
   tn_session_options *options[N_KINDS];
@@ -189,9 +189,9 @@ static void plugin_options__refusals_have_a_text(void) /* P-61, P-63 */
   drop_options(options);
 }
 
-/* ---- how long they are good ---- */
+/* ---- lifetime of options ---- */
 
-/* All that the plugin is given goes when the callback returns. Whoever looks at it later is ended by a signal. */
+/* All arguments become unreadable when the callback returns. A later access raises a signal. */
 static void plugin_options__are_read_during_the_call_only(void) /* P-47 */
 {
   ts t;

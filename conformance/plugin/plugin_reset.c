@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The factory's reset: whose sessions it ends, that it waits for none, and which containers it detaches. */
+/* The factory's reset: which sessions it closes, that it does not wait, and which containers it detaches. */
 #include <stdlib.h>
 
 #include <conformance/plugin/plugin.h>
 #include "conformance/support/blocked_kit.h"
 
-/* Variable "set_", "read_" of this suffix in a container. */
+/* Nodes "set_" and "read_" with this suffix, for a variable in a container. */
 #define BOX(s, box)                                                                                          \
   NODE("v_" s, "VarHandleOp", "", DT SHAPE("") TEXT_ATTR("shared_name", "state") TEXT_ATTR("container", box)) \
   NODE("set_" s, "AssignVariableOp", "input: 'v_" s "' input: 'x'", DT)                                      \
@@ -19,7 +19,7 @@ static void enter(void)
   REQUIRE_MSG(found, "%s is not found", cf_under_test->name != NULL ? cf_under_test->name : "it");
 }
 
-/* Ends the test when there is no reset; that is allowed (P-38). */
+/* Ends the test if there is no reset, which is optional (P-38). */
 #define NEEDS_RESET() \
   enter();            \
   if (!ts_has_reset()) TAP_SKIP("UNIMPLEMENTED: it has no reset")
@@ -49,8 +49,8 @@ static void reset_and_look(const char *const *list, size_t n, uint32_t flags, un
   for (int b = 0; b < N_BOXES; b++) {
     bool gone = bk_fails(young, named("read", b)) == TN_FAILED_PRECONDITION;
     static const char *const names[] = { "the default container", "'conformance.a'", "'conformance.b'" };
-    if ((is_new >> b & 1) != 0) CHECK_MSG(gone, "%s was to be detached, and has its variable yet", names[b]);
-    else CHECK_MSG(!gone, "%s was not to be detached, and its variable is gone", names[b]);
+    if ((is_new >> b & 1) != 0) CHECK_MSG(gone, "%s was to be detached, but still has its variable", names[b]);
+    else CHECK_MSG(!gone, "%s was not to be detached, but its variable is gone", names[b]);
   }
   tn_session_destroy(young);
   CHECK_OK(tn_reset_containers(t.options, NULL, 0, TN_RESET_ALL, NULL, &t.err), &t.err);
@@ -114,7 +114,7 @@ static void plugin_reset__ends_every_session_of_the_factory(void) /* P-43 */
   ts_fini(&t);
 }
 
-/* A kernel that does not stop: reset comes back before it, the step ends cancelled when it does. */
+/* A kernel that ignores cancellation: reset returns before it; when it ends, the step is cancelled. */
 static void plugin_reset__does_not_wait_for_steps(void) /* P-43 */
 {
   ts t;
@@ -135,9 +135,9 @@ static void plugin_reset__does_not_wait_for_steps(void) /* P-43 */
   ts_fini(&t);
 }
 
-/* ---- whose it is not ---- */
+/* ---- other runtimes ---- */
 
-/* Another runtime that can be had; NULL when the one under test is alone. */
+/* Another available runtime; NULL if there is none besides the one under test. */
 static const char *another(void)
 {
   static char name[80];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Steps, where it is the plugin that could do wrong: feeds are the caller's, outputs are whole, errors keep their words. */
+/* Steps, for errors that only a plugin can make: feeds are not modified, outputs are complete, errors keep their texts. */
 #define _GNU_SOURCE
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -15,7 +15,7 @@ static void enter(void)
   REQUIRE_MSG(found, "%s is not found", cf_under_test->name != NULL ? cf_under_test->name : "it");
 }
 
-/* A vector whose memory nobody can write to. */
+/* A vector in read-only memory. */
 static tn_tensor *read_only(float first)
 {
   static const int64_t dims[] = { ELEMENTS };
@@ -29,7 +29,7 @@ static tn_tensor *read_only(float first)
   return tensor;
 }
 
-/* A kernel or runtime that writes to them is ended by a signal. */
+/* A write by a kernel or the runtime raises a signal. */
 static void plugin_steps__feeds_are_not_written(void) /* S-RUN-28, P-46 */
 {
   static const char *const feeds[] = { "x", "y" }, *const fetches[] = { "twice", "neg", "x" };
@@ -57,7 +57,7 @@ static void plugin_steps__feeds_are_not_written(void) /* S-RUN-28, P-46 */
 
 static tn_output shape_of(tn_graph *graph, tn_output x) { return ts_op1(graph, "Shape", "shape", x); }
 
-/* Of every element type that a plan says, with its shape; scalars, empty ones and two fetches of one value, too. */
+/* Outputs have the plan's element types and shapes; includes scalars, empty tensors and two fetches of one value. */
 static void plugin_steps__outputs_are_what_the_plan_says(void) /* S-RUN-01, S-RUN-02 */
 {
   static const int64_t dims[][3] = { { 2, 3, 4 }, { 0, 3, 4 }, { 1, 1, 1 } };
@@ -94,7 +94,7 @@ static void plugin_steps__outputs_are_what_the_plan_says(void) /* S-RUN-01, S-RU
 
 /* ---- errors ---- */
 
-/* A kernel's code and words come through, the node is named, and the next step is well. */
+/* A kernel's status and text are preserved, the node is named, and the next step succeeds. */
 static void plugin_steps__errors_keep_their_words(void) /* P-61, P-63, S-RUN-08 */
 {
   ts t;

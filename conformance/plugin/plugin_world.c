@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a process and a thread have that a plugin must leave as it finds it (P-101): looked at before a call, compared after it.
+/* State of the process and thread that a plugin must leave unchanged (P-101): recorded before a call and compared after it.
  *
- * While a call runs, the descriptors of standard output and standard error are files of ours, so that a text can be told from one
- * of the test's own. Calls may be nested, or run on several threads: the first to begin replaces the descriptors, the last to end
- * puts them back. */
+ * During a call, standard output and standard error are redirected to temporary files, to tell the plugin's output from the
+ * test's. Calls may be nested, or run on several threads: the first to begin redirects the descriptors, the last to end restores
+ * them. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -45,12 +45,12 @@ static const int timers[N_TIMERS] = { ITIMER_REAL, ITIMER_VIRTUAL, ITIMER_PROF }
 static const char *const timer_names[N_TIMERS] = { "ITIMER_REAL", "ITIMER_VIRTUAL", "ITIMER_PROF" };
 static const char *const stream_names[N_STREAMS] = { "standard input", "standard output", "standard error" };
 
-/* How numbers are computed on the thread. The flags of exceptions that were met are no part of it: any computation sets them. */
+/* Floating-point mode of the thread. Excludes exception flags, which any computation may set. */
 typedef struct arithmetic {
   int rounding;
-  int traps;          /* exceptions that raise a signal; -1: not known here */
-  bool flushes;       /* results that are denormal become 0 */
-  bool ignores_small; /* operands that are denormal count as 0 */
+  int traps;          /* exceptions that raise a signal; -1: unknown */
+  bool flushes;       /* denormal results become 0 */
+  bool ignores_small; /* denormal operands count as 0 */
 } arithmetic;
 
 struct pg_world {
@@ -70,13 +70,13 @@ struct pg_world {
   off_t written[N_STREAMS];
   int nice;
   bool children;
-  char name[NAME_BYTES]; /* of the thread; "" where that is not known */
+  char name[NAME_BYTES]; /* name of the thread; "" if unknown */
 #ifdef __linux__
   cpu_set_t cpus;
 #endif
 };
 
-/* ---- looking ---- */
+/* ---- recording ---- */
 
 static char *copy_text(const char *text)
 {
@@ -101,7 +101,7 @@ static void drop_variables(char **variables)
   free(variables);
 }
 
-/* Each number is read anew, so that no compiler computes what the thread would. */
+/* volatile, so that the thread computes this, not the compiler. */
 static arithmetic look_at_numbers(void)
 {
   volatile double least = DBL_MIN, half = 0.5, small = 4.9406564584124654e-324, large = 1e300;
@@ -168,7 +168,7 @@ static void look(pg_world *w)
   for (int i = 0; i < N_TIMERS; i++) getitimer((__typeof__(ITIMER_REAL))timers[i], &w->timers[i]);
   w->children = has_children();
   look_at_thread(w);
-  fflush(stdout); /* what the call left in the buffers of the C library is its text, too */
+  fflush(stdout); /* output still buffered by the C library also counts */
   fflush(stderr);
   look_at_streams(w);
 }
@@ -184,10 +184,10 @@ static void drop(pg_world *w)
 /* ---- the streams of a call ---- */
 
 static struct {
-  pthread_mutex_t mutex; /* guards all */
-  int calls;             /* that are under way */
-  int files[N_STREAMS];  /* in place of the streams, kept from call to call; 0: none */
-  int kept[N_STREAMS];   /* the streams, meanwhile; -1: there is none */
+  pthread_mutex_t mutex; /* guards all fields */
+  int calls;             /* number of active calls */
+  int files[N_STREAMS];  /* files that replace the streams, reused across calls; 0: none */
+  int kept[N_STREAMS];   /* saved descriptors of the streams; -1: none */
 } streams = { .mutex = PTHREAD_MUTEX_INITIALIZER };
 
 static int temporary_file(void)
@@ -237,7 +237,7 @@ static void streams_end(void)
 
 /* ---- comparing ---- */
 
-/* What the failures are about; they are recorded when the streams are the test's again. */
+/* Collected failures; they are recorded after the streams are restored. */
 typedef struct findings {
   const char *call;
   char *text; /* lines; NULL: none */
@@ -268,7 +268,7 @@ static const char *name_of_signal(int s)
   return text;
 }
 
-/* The C library adds a flag of its own to what it hands on (SA_RESTORER). */
+/* Ignore the flag added by the C library (SA_RESTORER). */
 static bool same_action(const struct sigaction *a, const struct sigaction *b)
 {
   enum { FLAGS = SA_NOCLDSTOP | SA_NOCLDWAIT | SA_SIGINFO | SA_ONSTACK | SA_RESTART | SA_NODEFER };
@@ -289,7 +289,7 @@ static void compare_signals(findings *f, const pg_world *a, const pg_world *b)
     found(f, "changed the stack for signals of its caller's thread");
 }
 
-/* The value of "NAME=..." in the list; NULL: it has none. n is the length of the name. */
+/* The value of "NAME=..." in the list, or NULL. n is the length of the name. */
 static const char *value_of(char *const *variables, const char *variable, size_t n)
 {
   for (; *variables != NULL; variables++)
@@ -337,7 +337,7 @@ static void compare_thread(findings *f, const pg_world *a, const pg_world *b)
   if (strcmp(a->name, b->name) != 0) found(f, "changed the name of its caller's thread from '%s' to '%s'", a->name, b->name);
 }
 
-/* A timer that runs has less left each time. */
+/* The remaining time of a running timer decreases. */
 static void compare_timers(findings *f, const pg_world *a, const pg_world *b)
 {
   for (int i = 0; i < N_TIMERS; i++) {
@@ -349,7 +349,7 @@ static void compare_timers(findings *f, const pg_world *a, const pg_world *b)
   }
 }
 
-/* The first line of what it wrote, as far as it can be shown. */
+/* Reports the printable part of the first line that it wrote. */
 static void found_text(findings *f, int stream, off_t from)
 {
   char text[101];
@@ -369,7 +369,7 @@ static void compare_streams(findings *f, const pg_world *a, const pg_world *b)
   }
 }
 
-/* Each line on its own. */
+/* Records each line as a failure. */
 static void record(const findings *f)
 {
   for (const char *at = f->text; at != NULL && *at != '\0';) {
@@ -392,7 +392,7 @@ static void take_text(void *user, int32_t stream, const char *text, size_t lengt
 void pg_watch(void)
 {
   watching = true;
-  tn_set_log_sink(take_line, NULL); /* what a plugin logs is for the program, and no output of its own */
+  tn_set_log_sink(take_line, NULL); /* log messages go to the program and do not count as output */
   tn_set_print_sink(take_text, NULL);
 }
 
@@ -427,7 +427,7 @@ void pg_call_end(pg_world *before, const char *call)
 
 /* ---- threads ---- */
 
-/* Of a thread of this process: what it blocks, and whether it sleeps. False: not known here. */
+/* Reads a thread's blocked signals, and whether it sleeps. False: unknown. */
 static bool look_at_task(const char *task, uint64_t *blocked, bool *sleeps)
 {
   char path[300], line[256];
@@ -446,10 +446,10 @@ static bool look_at_task(const char *task, uint64_t *blocked, bool *sleeps)
 
 int pg_unblocked_signal(const char *task)
 {
-  /* Those that come from outside and mean the process: any thread that lets them in may be the one that has them. */
+  /* Signals sent to the process from outside: any thread that does not block them may receive them. */
   static const int outside[] = { SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGALRM, SIGCHLD, SIGWINCH };
   enum { TRIES = 200 };
-  /* A thread that has only just been made blocks all of them until it comes to its function: one that sleeps has. */
+  /* A new thread blocks all signals until its function starts; a sleeping thread has started it. */
   for (int k = 0; k < TRIES; k++) {
     uint64_t blocked;
     bool sleeps = true;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whether there is a runtime at all. This comes first, and no other test runs when it fails. */
+/* Checks that the runtime exists. Runs first; if it fails, no other test runs. */
 #include <conformance/support/session_kit.h>
 
 #include <conformance/support/tap.h>
@@ -13,7 +13,7 @@ static void check_steps(void)
   ts_fini(&t);
 }
 
-/* It is there, takes the options that were given, and runs a graph. */
+/* It exists, accepts the given options, and runs a graph. */
 static void runtime_works__opens_a_session_and_runs_a_graph(void) /* S-OPT-10, S-LIFE-01, S-RUN-01 */
 {
   ts t;

@@ -12,7 +12,7 @@ static tn_status run_partially(bk_step *s, const tn_run_options *options, const 
   if (st == TN_OK) st = tn_session_partial_run(s->session, run, &feed, &x, 1, NULL, NULL, 0, &s->err);
   if (st == TN_OK && n_fetches > 0)
     st = tn_session_partial_run(s->session, run, NULL, NULL, 0, &s->fetch, out, 1, &s->err);
-  tn_status left = tn_session_partial_release(s->session, run, NULL); /* only a close leaves one that did not end */
+  tn_status left = tn_session_partial_release(s->session, run, NULL); /* only a close leaves an unfinished run */
   CHECK(left == TN_INVALID_ARGUMENT || (left == TN_OK && st == TN_CANCELLED));
   return st;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* For tests of steps that do not end by themselves: pieces of graphs in which they stay, and steps on their own threads. */
+/* For tests of steps that do not end on their own: graph pieces that block, and steps on separate threads. */
 #ifndef TENON_CONFORMANCE_SUPPORT_BLOCKED_KIT_H
 #define TENON_CONFORMANCE_SUPPORT_BLOCKED_KIT_H
 
@@ -17,25 +17,25 @@
   NODE(name, "Const", inputs, TYPE("dtype", "DT_BOOL") "attr { key: 'value' value { tensor { dtype: DT_BOOL " \
        "tensor_shape { } bool_val: " value " } } }")
 
-/* Placeholder "x" and "begun", which a step counts in slot BEGUN before it comes to where it stays. */
+/* Placeholder "x" and "begun", which counts a step in slot BEGUN before it blocks. */
 #define BEGUN 40
 #define START ANY("x", "DT_FLOAT") NODE("begun", "TestCount", "input: 'x'", F INT("slot", 40))
 
-/* Queue "q" of scalars: "get", "put" (x), "size"; `more` are its attributes. "late" is a dequeue that tells that
- * it comes. */
+/* Queue "q" of scalars: "get", "put" (x), "size"; `more` are its attributes. "late" is a dequeue that is counted
+ * in slot BEGUN first. */
 #define QUEUE(more)                                                                                           \
   NODE("q", "FIFOQueueV2", "", QT SCALARS more) NODE("get", "QueueDequeueV2", "input: 'q'", QT)               \
   NODE("put", "QueueEnqueueV2", "input: 'q' input: 'x'", PUTS) NODE("size", "QueueSizeV2", "input: 'q'", "")  \
   NODE("late", "QueueDequeueV2", "input: 'q' input: '^begun'", QT)
 
-/* Queue "narrow" of one place: "fill" and "drain"; "squeeze" tells that it comes. */
+/* Queue "narrow" with capacity 1: "fill" and "drain"; "squeeze" is counted in slot BEGUN first. */
 #define NARROW                                                                                 \
   NODE("narrow", "FIFOQueueV2", "", QT SCALARS INT("capacity", 1))                             \
   NODE("fill", "QueueEnqueueV2", "input: 'narrow' input: 'x'", PUTS)                           \
   NODE("drain", "QueueDequeueV2", "input: 'narrow'", QT)                                       \
   NODE("squeeze", "QueueEnqueueV2", "input: 'narrow' input: 'begun'", PUTS)
 
-/* Loops without end: "exit" as frames, "while" as functions (LOOP_LIBRARY belongs to it). */
+/* Infinite loops: "exit" as frames, "while" as functions (requires LOOP_LIBRARY). */
 #define LOOP                                                                                              \
   NODE("enter", "Enter", "input: 'begun'", F TEXT_ATTR("frame_name", "w"))                                \
   NODE("merge", "Merge", "input: 'enter' input: 'next'", F INT("N", 2))                                   \
@@ -84,8 +84,8 @@ typedef struct bk_step {
   tn_cancellation *cancellation;
   bool partial; /* as a partial run: one call feeds x, another fetches */
   int32_t pool;
-  tn_run_metadata *metadata; /* not NULL: it is traced */
-  /* what came of it */
+  tn_run_metadata *metadata; /* not NULL: trace the step */
+  /* results */
   tn_status status;
   float value; /* of a float or int32 fetch */
   tn_error err;
@@ -93,12 +93,12 @@ typedef struct bk_step {
   pthread_t thread;
 } bk_step;
 
-tn_status bk_run(bk_step *s);     /* err stays filled until bk_done */
+tn_status bk_run(bk_step *s);     /* err stays set until bk_done */
 void bk_start(bk_step *s);        /* on a thread */
 tn_status bk_join(bk_step *s);
 void bk_done(bk_step *s);
 
-/* A step in which x is fed, without more ado: the status; the value (NAN on failure). */
+/* Runs a step with x fed; returns the status, or the value (NAN on failure). */
 tn_status bk_target(tn_session *session, const char *target, float x);
 float bk_fetch(tn_session *session, const char *fetch);
 tn_status bk_fails(tn_session *session, const char *fetch);
@@ -107,7 +107,7 @@ tn_status bk_fails(tn_session *session, const char *fetch);
 void bk_open(ts *t, bool isolated, const char *text);
 tn_session *bk_session(ts *t);
 
-/* Waits until n more steps than `before` counted themselves in slot BEGUN; false after ten seconds. */
+/* Waits until slot BEGUN has counted n more steps than `before`; false after ten seconds. */
 bool bk_wait_begun(int n);
 /* A step of this fetch or target that has begun. */
 void bk_start_late(bk_step *s);

@@ -53,4 +53,4 @@ tn_status ck_run(ts *t, int32_t n, float x, const char *fetch, tn_tensor **out)
   return st;
 }
 
-/* Values that change from turn to turn, one that is only handed on, no turns at all (S-EXE-13, S-EXE-16). */
+/* Values that change in each iteration, one that is only passed on, and no iterations (S-EXE-13, S-EXE-16). */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What tests of functions share: graphs with a library as text, made of pieces, and runs that are compared. */
+/* Shared by tests of functions: graphs with a function library as text, and runs whose results are compared. */
 #ifndef TENON_CONFORMANCE_SUPPORT_CALLS_KIT_H
 #define TENON_CONFORMANCE_SUPPORT_CALLS_KIT_H
 
@@ -51,7 +51,7 @@
 
 /* A session on this graph; ends the test on failure. */
 void ck_open(ts *t, int level, const char *text);
-/* With scalar x fed, at both levels and three times, the fetch is this scalar; or the run fails like this. */
+/* With scalar x fed, at both levels and three times, checks that the fetch is this scalar, or that the run fails with this error. */
 void ck_expect(const char *text, float x, const char *fetch, float value);
 void ck_expect_error(const char *text, float x, const char *fetch, tn_status code, const char *message);
 /* One step with n and x fed. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the tests of default sessions share. */
+/* Shared by the tests of default sessions. */
 #ifndef TENON_CONFORMANCE_SUPPORT_DEFAULT_KIT_H
 #define TENON_CONFORMANCE_SUPPORT_DEFAULT_KIT_H
 
@@ -16,7 +16,7 @@ static inline tn_session *dk_session(ts *t)
   return session;
 }
 
-/* Runs fn(arg) on a thread of its own until it ends. */
+/* Runs fn(arg) on a new thread and waits for it. */
 static inline void dk_on_thread(void *(*fn)(void *), void *arg)
 {
   pthread_t thread;
@@ -24,7 +24,7 @@ static inline void dk_on_thread(void *(*fn)(void *), void *arg)
   pthread_join(thread, NULL);
 }
 
-/* Constant "two" in the default session; NAN when that fails. */
+/* Fetches constant "two" in the default session; NAN on failure. */
 static inline float dk_two(void)
 {
   tn_tensor *value = NULL;

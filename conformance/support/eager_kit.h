@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the tests of eager sessions share: sessions on each runtime under test, scalars, tensors that tell of their deletion. */
+/* Shared by the tests of eager sessions: sessions on each runtime under test, scalars, tensors that report their deletion. */
 #ifndef TENON_CONFORMANCE_SUPPORT_EAGER_KIT_H
 #define TENON_CONFORMANCE_SUPPORT_EAGER_KIT_H
 
@@ -9,7 +9,7 @@
 
 #include "conformance/support/session_kit.h"
 
-/* The runtime that TENON_TEST_RUNTIME names alone, or both of the library's own. NULL past the end. */
+/* Only the runtime named by TENON_TEST_RUNTIME, or else both of the library's own. NULL past the end. */
 static inline const char *te_runtime(int i)
 {
   static const char *const own[] = { "direct", "threaded:threads=3", NULL };
@@ -96,7 +96,7 @@ static inline tn_eager_counters te_counters(const te *t)
 
 #define te_release(t, h) CHECK_OK(tn_eager_release((t)->session, h, &(t)->err), &(t)->err)
 
-/* Waits until so many were deleted; false after ten seconds. Calls nothing but the counters. */
+/* Waits until the given number were deleted; false after ten seconds. Only reads the counters. */
 static inline bool te_wait_deleted(const te *t, uint64_t n)
 {
   for (int64_t end = ts_now_ms() + 10000; te_counters(t).deleted < n; ts_sleep_ms(1))
@@ -104,14 +104,14 @@ static inline bool te_wait_deleted(const te *t, uint64_t n)
   return true;
 }
 
-/* ---- tensors that tell of their deletion ---- */
+/* ---- tensors that report their deletion ---- */
 
 typedef struct te_told {
   atomic_int n;
-  atomic_uintptr_t thread;  /* of the last */
-  atomic_int wait;          /* the deletion lasts until it is 0 */
+  atomic_uintptr_t thread;  /* thread of the last deletion */
+  atomic_int wait;          /* the deletion blocks until this is 0 */
   atomic_int waiting;
-  void (*also)(void *user); /* called, too; NULL = nothing */
+  void (*also)(void *user); /* also called; may be NULL */
   void *user;
   float value;
 } te_told;
@@ -138,7 +138,7 @@ static inline tn_eager_handle te_telling(te *t, te_told *told)
   return h;
 }
 
-/* Waits until a number gets to n; false after ten seconds. */
+/* Waits until a number reaches n; false after ten seconds. */
 static inline bool te_wait_for(atomic_int *number, int n)
 {
   for (int64_t end = ts_now_ms() + 10000; atomic_load(number) < n; ts_sleep_ms(1))

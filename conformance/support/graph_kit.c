@@ -13,7 +13,7 @@ static tn_status infer_same(tn_infer_ctx *ctx, tn_error *err)
   return tn_infer_output(ctx, 0, dims, rank, err);
 }
 
-/* Both inputs have one shape. */
+/* Both inputs have the same shape. */
 static tn_status infer_add(tn_infer_ctx *ctx, tn_error *err)
 {
   const int64_t *x, *y;
@@ -273,7 +273,7 @@ tn_graph *gk_import(const gk_bytes *bytes, tn_error *err)
   return NULL;
 }
 
-/* ---- graphs by the builder ---- */
+/* ---- graphs made with the builder ---- */
 
 tn_graph *gk_new_graph(void)
 {

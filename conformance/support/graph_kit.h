@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the graph tests share: a small family of ops, and GraphDefs written by hand. */
+/* Shared by the graph tests: a small family of ops, and GraphDefs encoded byte by byte. */
 #ifndef TENON_CONFORMANCE_SUPPORT_GRAPH_KIT_H
 #define TENON_CONFORMANCE_SUPPORT_GRAPH_KIT_H
 
@@ -11,13 +11,13 @@
 
 /* Ops named Gk...: GkIn (placeholder), GkConst, GkAdd (x: T, y: T), GkAddN (list), GkPack (Tlist), GkSplit (N outputs),
  * GkReshape (reads a value), GkVar and GkAssign (references), GkAttrs (every kind of attribute), GkMerge, GkNext,
- * GkPass (identity), GkRun (no inputs, no outputs). Registered once; the family is for tests of the registry, too. */
+ * GkPass (identity), GkRun (no inputs, no outputs). Registered once; the registry tests also use the family. */
 extern const tn_op_family gk_family;
 void gk_register(void);
 
 /* ---- bytes ---- */
 
-/* A growing run of bytes; gk_bytes_free when done. */
+/* A growable byte buffer; release it with gk_bytes_free. */
 typedef struct gk_bytes {
   uint8_t *data;
   size_t size, room;
@@ -33,14 +33,14 @@ void gk_float(gk_bytes *b, unsigned field, float value);
 void gk_double(gk_bytes *b, unsigned field, double value);
 void gk_data(gk_bytes *b, unsigned field, const void *data, size_t size);
 void gk_text(gk_bytes *b, unsigned field, const char *text);
-/* Moves a message into another one as a field and frees it. */
+/* Adds a message to another one as a field and frees it. */
 void gk_message(gk_bytes *b, unsigned field, gk_bytes *message);
 
 /* ---- GraphDefs ---- */
 
 /* A NodeDef; inputs are separated by spaces, NULL for none. */
 void gk_node(gk_bytes *node, const char *name, const char *op, const char *inputs);
-/* Attributes of a node that was begun. */
+/* Attributes of a started node. */
 void gk_attr(gk_bytes *node, const char *name, gk_bytes *value); /* moves an AttrValue */
 void gk_attr_type(gk_bytes *node, const char *name, int64_t dtype);
 void gk_attr_int(gk_bytes *node, const char *name, int64_t value);
@@ -53,17 +53,17 @@ void gk_tensor(gk_bytes *out, int64_t dtype, const int64_t *dims, int rank, cons
 /* Moves the node into the graph. */
 void gk_add_node(gk_bytes *graph, gk_bytes *node);
 
-/* Whole nodes. T is float. */
+/* Complete nodes. T is float. */
 void gk_in(gk_bytes *graph, const char *name);
 void gk_const(gk_bytes *graph, const char *name, float value);
 void gk_add(gk_bytes *graph, const char *name, const char *x_and_y);
 
-/* A fresh graph with the bytes imported; NULL with *err set. */
+/* A new graph imported from the bytes; NULL with *err set on failure. */
 tn_graph *gk_import(const gk_bytes *graph, tn_error *err);
 
-/* ---- graphs by the builder ---- */
+/* ---- graphs made with the builder ---- */
 
-/* An empty graph, with the family registered. */
+/* An empty graph; registers the family. */
 tn_graph *gk_new_graph(void);
 /* A GkIn of this type and shape; rank -1 = unknown. */
 tn_output gk_in_of(tn_graph *graph, const char *name, tn_dtype dtype, const int64_t *dims, int32_t rank);

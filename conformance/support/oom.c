@@ -10,25 +10,25 @@
 
 #include <conformance/support/tap.h>
 
-/* Stands right before the bytes that the library sees. */
+/* Stored directly before the bytes that the library sees. */
 typedef struct header {
   uint64_t magic;
   size_t size;
   size_t align;
-  void *block; /* what malloc gave */
+  void *block; /* result of malloc */
 } header;
 
 #define MAGIC_ALIVE UINT64_C(0x5445534e4f4e4c49)
 #define MAGIC_FREED UINT64_C(0xdeadf4eedeadf4ee)
 #define SWEEP_LIMIT 200000
-#define SWEEP_SECONDS 40.0 /* for one way of failing */
-#define SWEEP_WHOLE 50    /* so many are tried one after the other */
+#define SWEEP_SECONDS 40.0 /* per way of failing */
+#define SWEEP_WHOLE 50    /* number of allocations tried without gaps */
 
 static struct {
   atomic_uint_fast64_t live_bytes;
   atomic_uint_fast64_t live_blocks;
   atomic_uint_fast64_t allocations;
-  atomic_uint_fast64_t countdown; /* the allocation that brings it from 1 to 0 fails; 0: none does */
+  atomic_uint_fast64_t countdown; /* the allocation that decrements it from 1 to 0 fails; 0: off */
   atomic_int for_good;
   atomic_int failing; /* for_good, and the point was reached */
   atomic_int failed;
@@ -52,7 +52,7 @@ static void die(const char *what, size_t found, size_t wanted)
   abort();
 }
 
-#define MOST_BYTES (SIZE_MAX / 2 >> 24) /* no machine has that; a sanitizer would end the program */
+#define MOST_BYTES (SIZE_MAX / 2 >> 24) /* more than any machine has; a sanitizer would end the program */
 
 static atomic_bool fills = true;
 
@@ -97,7 +97,7 @@ static void checked_free(void *user, void *ptr, size_t size, size_t align)
   free(h.block);
 }
 
-/* What is read afterwards though it was let go is seen. */
+/* Fills freed memory, so that a use after free is detected. */
 static tn_bool checked_discard(void *user, void *ptr, size_t size)
 {
   (void)user;
@@ -132,7 +132,7 @@ void tn_test_fail_allocation(uint64_t nth, int for_good)
 
 int tn_test_allocation_failed(void) { return atomic_load(&state.failed); }
 
-/* One way of failing. Returns whether all was well. */
+/* Tests one way of failing. Returns whether it passed. */
 static double seconds_now(void)
 {
   struct timespec t;
@@ -140,12 +140,12 @@ static double seconds_now(void)
   return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-/* How far it is to the next allocation that fails, after `tried` of them took so many seconds and `left` remain: 1 as long as all fit
- * into the time, as they do where a call takes some milliseconds. A driver that takes half a second to open a device gets a sample;
- * the first ones are always all. */
+/* Distance to the next allocation that fails, after `tried` of them took the given seconds and `left` remain. 1 while all fit into
+ * the time limit, as they do if a call takes a few milliseconds; with a driver that takes half a second to open a device, only a
+ * sample is tried. The first SWEEP_WHOLE allocations are always tried. */
 static uint64_t stride(uint64_t tried, uint64_t left, double seconds)
 {
-  const char *text = getenv("TENON_TEST_SWEEP_SECONDS"); /* 0: all of them, however long it takes */
+  const char *text = getenv("TENON_TEST_SWEEP_SECONDS"); /* 0: no time limit */
   double most = text != NULL ? atof(text) : SWEEP_SECONDS, time_left = most - seconds;
   if (most <= 0 || tried < SWEEP_WHOLE) return 1;
   double wanted = seconds / (double)tried * (double)left;
@@ -153,7 +153,7 @@ static uint64_t stride(uint64_t tried, uint64_t left, double seconds)
   return wanted <= time_left ? 1 : (uint64_t)(wanted / time_left) + 1;
 }
 
-/* n: allocations of a call that goes well. */
+/* n: number of allocations in a successful call. */
 static bool sweep(tn_status (*fn)(void *arg), void *arg, int for_good, uint64_t n)
 {
   const char *way = for_good ? "and all after it" : "alone";

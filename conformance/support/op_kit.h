@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* For tests of ops: graphs in text form, node for node, and what is known of shapes in them. */
+/* For tests of ops: graphs in text form, node by node, and their inferred shapes. */
 #ifndef TENON_CONFORMANCE_SUPPORT_OP_KIT_H
 #define TENON_CONFORMANCE_SUPPORT_OP_KIT_H
 
@@ -18,7 +18,7 @@
 
 /* A session of level 1 on the graph; ends the test on failure. ts_fini closes it. */
 void ops_open_text(ts *t, const char *text);
-/* Of an output: "[2,?]", "?" for an unknown rank, "none" when there is no such output. Good until the next call. */
+/* Shape of an output: "[2,?]", "?" for an unknown rank, "none" if there is no such output. Valid until the next call. */
 const char *ops_shape_of(const ts *t, const char *node, int32_t output);
 
 #endif

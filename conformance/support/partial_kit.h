@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* For tests of partial runs: setups and calls on scalars, by lists that end with NULL names (session_kit.h). */
+/* For tests of partial runs: setups and calls on scalars, with lists terminated by NULL names (session_kit.h). */
 #ifndef TENON_CONFORMANCE_SUPPORT_PARTIAL_KIT_H
 #define TENON_CONFORMANCE_SUPPORT_PARTIAL_KIT_H
 
@@ -12,15 +12,15 @@
   NODE("ay", "AddV2", "input: 'a' input: 'y'", F) NODE("b", "TestCount", "input: 'ay'", SLOT(2))                   \
   NODE("bz", "Mul", "input: 'b' input: 'z'", F) NODE("c", "TestCount", "input: 'bz'", SLOT(3))
 
-/* Another session than t's may be named; options may be NULL. */
+/* The session may differ from t's; options may be NULL. */
 tn_status pk_setup_with(ts *t, tn_session *session, const tn_run_options *options, const char *const *feeds,
                         const char *const *fetches, const char *const *targets, tn_partial_run *out);
 tn_status pk_setup(ts *t, const char *const *feeds, const char *const *fetches, const char *const *targets,
                    tn_partial_run *out);
-/* One that has to be well: ends the test when it is not. */
+/* The same, but ends the test on failure. */
 tn_partial_run pk_begin(ts *t, const char *const *feeds, const char *const *fetches, const char *const *targets);
 
-/* Feeds 8 scalars at most. fetched need not be initialised; that it is empty after a failure is checked. */
+/* Feeds at most 8 scalars. fetched need not be initialised; after a failure, checks that it is empty. */
 tn_status pk_call(tn_session *session, tn_partial_run run, const ts_feed *feeds, const char *const *fetches,
                   tn_tensor **fetched, tn_error *err);
 tn_status pk_give(ts *t, tn_partial_run run, const ts_feed *feeds);
@@ -28,10 +28,10 @@ tn_status pk_give(ts *t, tn_partial_run run, const ts_feed *feeds);
 float pk_get(ts *t, tn_partial_run run, const ts_feed *feeds, const char *fetch);
 /* The same, for its status. */
 tn_status pk_fails(ts *t, tn_partial_run run, const ts_feed *feeds, const char *fetch);
-/* Whether the run takes no further call, by a call that asks for nothing. */
+/* Whether the run rejects further calls; tested by a call without feeds and fetches. */
 bool pk_has_ended(ts *t, tn_partial_run run);
 
-/* A call on its own thread. */
+/* A call on a separate thread. */
 typedef struct pk_thread {
   tn_session *session;
   tn_partial_run run;
@@ -43,7 +43,7 @@ typedef struct pk_thread {
   pthread_t thread;
 } pk_thread;
 void pk_start(pk_thread *p);
-tn_status pk_join(pk_thread *p); /* err stays filled until pk_done */
+tn_status pk_join(pk_thread *p); /* err stays set until pk_done */
 void pk_done(pk_thread *p);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the tests of the planner share. */
+/* Shared by the tests of the planner. */
 #include "conformance/support/plan_kit.h"
 
 void tp_open(ts *t, const char *text, int level, const char *disabled)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the tests of the planner share: graphs as text, and questions to a plan's report. */
+/* Shared by the tests of the planner: graphs as text, and queries on a plan's report. */
 #ifndef TENON_CONFORMANCE_SUPPORT_PLAN_KIT_H
 #define TENON_CONFORMANCE_SUPPORT_PLAN_KIT_H
 
@@ -25,17 +25,17 @@
 
 /* ---- sessions and reports ---- */
 
-/* Reads the text form of a GraphDef into a new session; disabled: passes that are off, "" for none. */
+/* Reads the text form of a GraphDef into a new session; disabled: disabled passes, "" for none. */
 void tp_open(ts *t, const char *text, int level, const char *disabled);
 
-/* What the planner made of one feed (NULL for none) and one fetch; the caller releases it. */
+/* The plan report for one feed (NULL for none) and one fetch; the caller releases it. */
 tn_plan_report *tp_report(ts *t, const char *feed, const char *fetch);
 tn_plan_summary tp_summary(const tn_plan_report *report);
-/* Changes of all turns of a pass; -1 when it is off or did not run. */
+/* Number of changes in all rounds of a pass; -1 if it is disabled or did not run. */
 int64_t tp_changes(const tn_plan_report *report, const char *pass);
-/* How often a rewrite of any pass replaced something. */
+/* Number of replacements by a rewrite, in any pass. */
 int64_t tp_rewrites(const tn_plan_report *report, const char *name);
-/* How many instructions are of an op. */
+/* Number of instructions with an op. */
 int tp_calls(const tn_plan_report *report, const char *op);
 
 #endif

@@ -71,7 +71,7 @@ static tn_output placeholder(tn_graph *graph, const char *name, const int64_t *d
   return finish(b, 0);
 }
 
-/* Output 0; the others follow. */
+/* Output 0; the other outputs follow. */
 static tn_output split(const maker *m, const char *what, tn_output x, int64_t parts)
 {
   char name[48];
@@ -265,7 +265,7 @@ static tn_tensor *filled(int32_t rank, const int64_t *dims, int seed, float scal
   return t;
 }
 
-/* The first layer's, by the shapes that they were declared with. */
+/* The first layer's, identified by their declared shapes. */
 static size_t add_weights(tn_graph *graph, tn_tensor **in, const char **names, size_t n)
 {
   static const char *const weights[] = { "w0", "u0", "v0" };

@@ -230,7 +230,7 @@ int64_t ts_now_ms(void)
   return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
-/* --- GraphDefs by hand -------------------------------------------------------------------------------------------- */
+/* --- hand-coded GraphDefs ----------------------------------------------------------------------------------------- */
 
 static void put(ts_bytes *b, const void *data, size_t size)
 {

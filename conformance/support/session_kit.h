@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the session tests share: the runtime under test, small graphs, ops that a test can watch, and GraphDefs by hand.
+/* Shared by the session tests: the runtime under test, small graphs, ops that a test can observe, and hand-coded GraphDefs.
  *
- * The suites run on the runtime that TENON_TEST_RUNTIME names ("direct"), so that each runtime keeps the same rules. */
+ * The suites run on the runtime named by TENON_TEST_RUNTIME ("direct"), so that all runtimes follow the same rules. */
 #ifndef TENON_CONFORMANCE_SUPPORT_SESSION_KIT_H
 #define TENON_CONFORMANCE_SUPPORT_SESSION_KIT_H
 
@@ -38,12 +38,12 @@ void ts_init(ts *t, int level);
 void ts_start(ts *t);
 void ts_fini(ts *t);
 
-/* Whether the runtime has a reset (S-RST-12). Closes its sessions when it has. */
+/* Whether the runtime has a reset (S-RST-12). If so, closes its sessions. */
 bool ts_has_reset(void);
 #define TS_NEEDS_RESET() \
   if (!ts_has_reset()) TAP_SKIP("UNIMPLEMENTED: %s has no reset", ts_runtime_name())
 
-/* Empties a container (NULL: the default one) of what the next test must not find, where the runtime has a reset. */
+/* Empties a container (NULL: the default one) for the next test, if the runtime has a reset. */
 void ts_clean(ts *t, const char *container);
 
 /* ts_init, the usual graph, ts_start. The graph (all float32):
@@ -54,7 +54,7 @@ void ts_usual_graph(tn_graph *graph);
 
 /* ---- graphs ---- */
 
-/* Each ends the test when the operation cannot be made. */
+/* Each ends the test if the operation cannot be created. */
 tn_output ts_placeholder(tn_graph *graph, const char *name, tn_dtype dtype);
 tn_output ts_const(tn_graph *graph, const char *name, float value);
 tn_output ts_const_tensor(tn_graph *graph, const char *name, tn_tensor *value);
@@ -71,7 +71,7 @@ float ts_float(const tn_tensor *tensor); /* element 0; NAN for NULL or another d
 
 /* ---- runs ---- */
 
-/* A feed, a fetch, a target: lists that end with NULL names. */
+/* A feed, a fetch, a target. Lists are terminated by a NULL name. */
 typedef struct ts_feed {
   const char *name;
   float value;
@@ -86,18 +86,18 @@ tn_status ts_run(ts *t, const ts_feed *feeds, const char *const *fetches, tn_ten
 /* Feeds scalars and fetches one scalar; NAN on failure, with the error in t->err. */
 float ts_run1(ts *t, const ts_feed *feeds, const char *fetch);
 
-/* ---- ops to watch ----
+/* ---- observable ops ----
  *
- * TestCount   x: T -> y: T    stateful; passes x on and counts in slot `slot`
- * TestEffect  ->              stateful; counts and notes its slot in the log
- * TestRandom  x: T -> y: T    random trait; passes x on and counts
- * TestPlain   x: T -> y: T    no trait; passes x on and counts: the library may fold and merge it
- * TestFail    x: T -> y: T    fails with the status whose number is `slot`, "told to fail"
+ * TestCount   x: T -> y: T    stateful; forwards x and counts in slot `slot`
+ * TestEffect  ->              stateful; counts and records its slot in the log
+ * TestRandom  x: T -> y: T    random trait; forwards x and counts
+ * TestPlain   x: T -> y: T    no trait; forwards x and counts: the library may fold and merge it
+ * TestFail    x: T -> y: T    fails with status number `slot` and text "told to fail"
  * TestGate    x: T -> y: T    stateful; waits for the gate to open or its step to be cancelled
- * TestDeaf    x: T -> y: T    stateful; waits for the gate only, whatever happens to the step
+ * TestDeaf    x: T -> y: T    stateful; waits for the gate only and ignores cancellation
  * TestLazy    x: T -> y: T    leaves its dynamic output without a value
- * TestHead    x: T, n: int32 -> y: T  the first n elements, of a shape known only when it ran
- * TestRefuse  x: T -> y: T    its create refuses with INVALID_ARGUMENT
+ * TestHead    x: T, n: int32 -> y: T  the first n elements; the shape is known only after it ran
+ * TestRefuse  x: T -> y: T    its create fails with INVALID_ARGUMENT
  * TestNothing ->              no effect, for control edges
  * All have T: {float} and slot: int = 0. */
 #define TS_SLOTS 64
@@ -105,36 +105,36 @@ float ts_run1(ts *t, const ts_feed *feeds, const char *fetch);
 typedef struct ts_watch {
   atomic_int count[TS_SLOTS];
   atomic_int created[TS_SLOTS];   /* calls of create */
-  atomic_int destroyed[TS_SLOTS]; /* and of destroy */
-  atomic_int log[256];            /* slots of TestEffects, in the order in which they ran */
+  atomic_int destroyed[TS_SLOTS]; /* calls of destroy */
+  atomic_int log[256];            /* slots of TestEffects, in execution order */
   atomic_int n_log;
-  atomic_int at_gate;                     /* kernels that wait */
-  atomic_int gate;                        /* open */
-  atomic_int passed;                      /* kernels that left the gate */
-  atomic_uint_fast64_t step_id[TS_SLOTS]; /* of the last step that ran a TestCount */
-  atomic_uint_fast64_t live_bytes;        /* of the library, when a TestCount last ran */
-  atomic_uintptr_t thread[TS_SLOTS];      /* that last ran a TestCount: ts_this_thread */
+  atomic_int at_gate;                     /* kernels waiting at the gate */
+  atomic_int gate;                        /* nonzero: open */
+  atomic_int passed;                      /* kernels that have passed the gate */
+  atomic_uint_fast64_t step_id[TS_SLOTS]; /* id of the last step that ran a TestCount */
+  atomic_uint_fast64_t live_bytes;        /* library memory when a TestCount last ran */
+  atomic_uintptr_t thread[TS_SLOTS];      /* the thread that last ran a TestCount: ts_this_thread */
   atomic_uintptr_t input[TS_SLOTS];       /* the address of its input */
 } ts_watch;
 
 extern ts_watch ts_watched;
 
-/* Adds the family to the process, once; ts_init has done it. */
+/* Registers the family once per process; ts_init calls it. */
 void ts_register_ops(void);
 
-/* Everything 0, the gate shut. */
+/* Resets everything to 0 and closes the gate. */
 void ts_watch_reset(void);
 
-/* ts_init with a clean watch and, in the graph, a float placeholder "in", which is returned. */
+/* ts_init with a reset watch; adds a float placeholder "in" to the graph and returns it. */
 tn_output ts_open_watched(ts *t, int level);
 
-/* How often the op of this slot ran. */
+/* Number of runs of this slot's op. */
 int ts_counted(int slot);
 
-/* A number that no other thread has that lives now; never 0. */
+/* A number unique among live threads; never 0. */
 uintptr_t ts_this_thread(void);
 
-/* An op of the test family with one or no input (op NULL), and its slot. */
+/* An op of the test family with one input, or none if it is NULL, and its slot. */
 tn_operation *ts_test_op(tn_graph *graph, const char *op, const char *name, const tn_output *x, int slot,
                          tn_operation *const *controls, size_t n_controls);
 /* Output 0 of a test op with one input. */
@@ -146,14 +146,14 @@ void ts_open_gate(void);
 void ts_sleep_ms(int ms);
 int64_t ts_now_ms(void);
 
-/* ---- GraphDefs by hand ---- */
+/* ---- hand-coded GraphDefs ---- */
 
 typedef struct ts_bytes {
   unsigned char data[4096];
   size_t size;
 } ts_bytes;
 
-/* Appends a node: inputs as in a GraphDef ("a", "a:1", "^c"), a NULL ends them. dtype 0: no attribute T. */
+/* Appends a node: inputs as in a GraphDef ("a", "a:1", "^c"), terminated by NULL. dtype 0: no attribute T. */
 void ts_node(ts_bytes *def, const char *op, const char *name, const char *const *inputs, const char *type_attr,
              tn_dtype dtype);
 /* A float scalar constant. */

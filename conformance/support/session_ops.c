@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ops that a test can watch (session_kit.h). A kernel's state is its slot. */
+/* Ops that a test can observe (session_kit.h). A kernel's state is its slot. */
 #include "conformance/support/session_kit.h"
 
 #include <pthread.h>
@@ -49,7 +49,7 @@ void ts_open_gate(void) { atomic_store(&ts_watched.gate, 1); }
 
 /* --- state -------------------------------------------------------------------------------------------------------- */
 
-/* slot + 1, so that it is never NULL. */
+/* slot + 1, so never NULL. */
 static tn_status create_slot(const tn_operation *op, void **state, tn_error *err)
 {
   int64_t slot = 0;
@@ -119,7 +119,7 @@ static tn_status compute_effect(tn_kernel_ctx *ctx)
   return TN_OK;
 }
 
-/* The slot is the code. */
+/* The slot is the status code. */
 static tn_status compute_fail(tn_kernel_ctx *ctx)
 {
   return tn_error_set(ctx->err, slot_of(ctx) ? slot_of(ctx) : TN_UNKNOWN, "told to fail");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What all programs of tests have, whoever runs them: suites, checks, paths. */
+/* Common to all test programs, under any runner: suites, checks, paths. */
 #define _XOPEN_SOURCE 700
 #include <conformance/support/tap.h>
 
@@ -16,10 +16,10 @@
 
 static struct {
   tap_suite *suites;
-  pthread_mutex_t mutex; /* guards what follows */
+  pthread_mutex_t mutex; /* guards the fields below */
   bool skipped;
   bool unimplemented;
-  bool failed; /* a check, since the last tap_unskip */
+  bool failed; /* a check has failed since the last tap_unskip */
   char skip_reason[200];
   char answer[600];
   char scratch[200];
@@ -42,9 +42,9 @@ void tap_suite_name(const char *file, char *name, size_t size)
   name[strcspn(name, ".")] = 0;
 }
 
-/* --- words -------------------------------------------------------------------------------------------------------- */
+/* --- texts -------------------------------------------------------------------------------------------------------- */
 
-/* TAP lines end at a newline: one in a text starts a new comment line. */
+/* TAP lines end at a newline, so a newline in a text starts a new comment line. */
 static void print_comment(const char *text)
 {
   printf("# ");
@@ -152,7 +152,7 @@ bool tap_check_bytes(const void *found, const void *wanted, size_t n, const char
 bool tap_check_status(tn_status found, tn_status wanted, const tn_error *err, const char *what, const char *file, int line,
                       bool fatal)
 {
-  if (found == wanted && wanted == TN_UNIMPLEMENTED) tap.unimplemented = false; /* that was no surprise */
+  if (found == wanted && wanted == TN_UNIMPLEMENTED) tap.unimplemented = false; /* expected by the test */
   if (found == wanted) return tap_check(true, file, line, fatal, "%s", what);
   if (wanted == TN_OK) tap_answered(found, err);
   char text[1000] = "";

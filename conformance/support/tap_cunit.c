@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* CUnit runs the tests of make check; its own reports break off at the first failure, so this prints what it found. */
+/* CUnit runs the tests of make check. Its own reports stop at the first failure, so this file prints the results. */
 #define _XOPEN_SOURCE 700
 #include <fnmatch.h>
 #include <pthread.h>
@@ -32,7 +32,7 @@ static struct {
   pthread_t runner;
   unsigned done;
   const char *suite;
-  const char *test; /* that runs now, for signal handlers */
+  const char *test; /* the running test, for signal handlers */
 } now = { .mutex = PTHREAD_MUTEX_INITIALIZER };
 
 void tap_record(bool ok, const char *file, int line, bool fatal, const char *message)
@@ -66,7 +66,7 @@ static void on_start(const CU_pTest test, const CU_pSuite suite)
   alarm(limit ? (unsigned)strtoul(limit, NULL, 10) : 300);
 }
 
-/* Only calls that are safe in a handler. */
+/* Uses only async-signal-safe calls. */
 static void say(const char *text)
 {
   size_t left = strlen(text);
@@ -95,7 +95,7 @@ static bool selected(const char *name, int n_patterns, char **patterns)
   return n_patterns == 0;
 }
 
-/* The first pattern that fits no test; NULL: each one fits some. */
+/* The first pattern that matches no test, or NULL. */
 static const char *useless(const tap_test *tests, size_t n, int n_patterns, char **patterns)
 {
   for (int i = 0; i < n_patterns; i++) {
@@ -106,7 +106,7 @@ static const char *useless(const tap_test *tests, size_t n, int n_patterns, char
   return NULL;
 }
 
-/* A program that is started by hand tests the build that it belongs to; make check sets the variables itself. */
+/* A program started by hand tests its own build; make check sets the variables itself. */
 static void use_build_tree(void)
 {
   setenv("TENON_SRCDIR", TAP_SRCDIR, 0);
@@ -137,7 +137,7 @@ int tap_main_with(int argc, char **argv, const char *file, const tap_test *tests
   }
   const char *pattern = useless(tests, n, argc - 1, argv + 1);
   if (pattern != NULL) {
-    fprintf(stderr, "%s: no test fits '%s'; '--list' shows the tests of this program\n", suite_name, pattern);
+    fprintf(stderr, "%s: no test matches '%s'; '--list' shows the tests of this program\n", suite_name, pattern);
     return 2;
   }
   use_build_tree();
@@ -173,6 +173,6 @@ int tap_main_with(int argc, char **argv, const char *file, const tap_test *tests
   now.test = NULL;
   if (teardown) teardown();
   CU_cleanup_registry();
-  /* Failures are in the TAP already; a nonzero status would count as one more. */
+  /* Failures are already in the TAP output; a nonzero status would count as another failure. */
   return 0;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Threads of the test's process. */
+/* Counts the threads of the test process. */
 #ifndef TENON_CONFORMANCE_SUPPORT_THREADS_H
 #define TENON_CONFORMANCE_SUPPORT_THREADS_H
 
@@ -22,15 +22,15 @@ static inline int threads_now(void)
 
 static inline void *end_at_once(void *arg) { return arg; }
 
-/* A sanitizer starts a thread of its own beside the program's first one. */
+/* A sanitizer starts an additional thread. */
 static inline void have_had_a_thread(void)
 {
   pthread_t thread;
   if (pthread_create(&thread, NULL, end_at_once, NULL) == 0) pthread_join(thread, NULL);
 }
 
-/* How many there are; -1 where the system does not tell. A thread that was joined is counted by the system for a moment yet, so
- * the least number within 30 ms counts. */
+/* The number of threads; -1 if unknown. The system still counts a joined thread for a moment, so this returns the minimum
+ * within 30 ms. */
 static inline int threads_of_process(void)
 {
   have_had_a_thread();

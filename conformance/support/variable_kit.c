@@ -7,7 +7,7 @@ void vk_open(ts *t, int level, const char *text)
   static int has_reset = -1;
   if (has_reset < 0) has_reset = ts_has_reset();
   ts_init(t, level);
-  if (!has_reset) /* nobody empties its containers after a test */
+  if (!has_reset) /* its containers are not emptied after a test */
     REQUIRE_OK(tn_session_options_set_bool(t->options, "isolate_session_state", 1, &t->err), &t->err);
   REQUIRE_OK(tn_graph_import(t->graph, text, strlen(text), &options, &t->err), &t->err);
   ts_start(t);

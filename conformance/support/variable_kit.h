@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* For tests of variables and of ops with effects: sessions on texts at either level, single fetches and targets. */
+/* For tests of variables and of ops with side effects: sessions on text graphs at either level, single fetches and targets. */
 #ifndef TENON_CONFORMANCE_SUPPORT_VARIABLE_KIT_H
 #define TENON_CONFORMANCE_SUPPORT_VARIABLE_KIT_H
 
@@ -18,7 +18,7 @@
 void vk_open(ts *t, int level, const char *text);
 void vk_fini(ts *t);
 
-/* A fetch without feeds, checked to be well: NULL when it is not. */
+/* Fetches without feeds and checks for success; NULL on failure. */
 tn_tensor *vk_fetch(ts *t, const char *name);
 bool vk_fetch_bool(ts *t, const char *name);
 /* Fetches floats and compares them. */
@@ -26,14 +26,14 @@ void vk_check_floats(ts *t, const char *name, int64_t n, const float *wanted);
 #define CHECK_FLOATS(t, name, ...) \
   vk_check_floats(t, name, (int64_t)(sizeof((float[]){ __VA_ARGS__ }) / sizeof(float)), (float[]){ __VA_ARGS__ })
 
-/* What running a target, and fetching, without feeds comes to. */
+/* The status of running a target, and of a fetch, without feeds. */
 tn_status vk_target(ts *t, const char *name);
 tn_status vk_fails(ts *t, const char *name);
-/* The same for a target, with a vector as feed. */
+/* The same for a target, with a vector fed. */
 tn_status vk_feed(ts *t, const char *feed, size_t n, const float *values, const char *target);
 
 /* For tn_test_oom_sweep: an isolated session on the text, targets "set" and "add", and a fetch of "read", whose first
- * element is 2. */
+ * element must be 2. */
 tn_status vk_whole_life(void *text);
 
 #endif

@@ -20,7 +20,7 @@ static void status__every_code_has_a_name_and_a_text(void)
   tn_status code = 99;
   CHECK_STR(tn_status_name(TN_OK), "OK");
   CHECK_STR(tn_status_name(TN_DATA_LOSS), "DATA_LOSS");
-  CHECK_STR(tn_status_text(TN_NOT_FOUND), "what was asked for does not exist");
+  CHECK_STR(tn_status_text(TN_NOT_FOUND), "the requested item does not exist");
   CHECK_STR(tn_status_name(-1), "UNKNOWN");
   CHECK_STR(tn_status_name(17), "UNKNOWN");
   CHECK_STR(tn_status_name(TN_PENDING), "UNKNOWN");

@@ -20,7 +20,7 @@ refused() {
   shift
   run 2 "$conformance" "$@" && grep -qE "^tenon-conformance: [A-Z_]+: .*$pattern" err && [ ! -s out ]
 }
-refused 'which runtime'
+refused 'no runtime was given'
 is 'a runtime must be named'
 refused "unknown option '--nothing'" direct --nothing && refused "unknown option '-x'" -x &&
   refused "option '--filter' requires a value" direct --filter && refused "'--list=x' does not take a value" --list=x
@@ -28,9 +28,9 @@ is 'wrong options are named'
 refused "'--jobs' is '0'" direct --jobs 0 && refused "'--timeout' is '1s'" direct --timeout 1s &&
   refused "'--jobs' is '-1'" direct --jobs -1 && refused "'--jobs' is '9{20}'" direct --jobs 99999999999999999999
 is 'numbers are checked'
-refused "'more' is one argument" direct more && refused "'--list' takes no runtime" direct --list
+refused "unexpected argument 'more'" direct more && refused "'--list' does not take a runtime" direct --list
 is 'one argument too many is named'
-refused "no test, suite or rule fits 'nothing'" direct --filter nothing
+refused "no test, suite or rule matches 'nothing'" direct --filter nothing
 is 'a filter that nothing fits is refused'
 refused "'./nothing.so': No such file" ./nothing.so
 is 'a file that is not there is refused'

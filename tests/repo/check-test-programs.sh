@@ -10,9 +10,9 @@ fi
 
 run 0 "$program" 'status__*' && sed -n 1p out | grep -qE '^1\.\.[1-9]' && ! grep -q '^not ok' out
 is 'a filter runs the tests that it fits'
-run 2 "$program" 'nothing__*' && [ ! -s out ] && grep -qF "error: no test fits 'nothing__*'; '--list' shows" err
+run 2 "$program" 'nothing__*' && [ ! -s out ] && grep -qF "error: no test matches 'nothing__*'; '--list' shows" err
 is 'one that fits no test is an error'
-run 2 "$program" 'status__*' 'nothing' && [ ! -s out ] && grep -qF "no test fits 'nothing'" err
+run 2 "$program" 'status__*' 'nothing' && [ ! -s out ] && grep -qF "no test matches 'nothing'" err
 is 'also beside one that fits'
 
 # bare PROGRAM ARGUMENT...: runs it from another folder, without the variables that make check sets; all its tests must pass.

@@ -82,7 +82,7 @@ bench 0 "$digits/digits.pb" --seconds 0.05 && has '^RUNTIME +P50 +P90 +P99 +P99.
 is 'a table with latencies, throughput, and the times before'
 has '^ +[0-9.]+ [num]?s  #+ .* %.*  p50' && has '  p90' && has '  p99.9$' && [ "$(tr -d '\n -~' <out | wc -c)" = 0 ]
 is 'a histogram; to a file in ASCII'
-told "^input 'image' is made: float32 \[1, 8, 8, 1\], numbers from 0 to 1$"
+told "^input 'image' is generated: float32 \[1, 8, 8, 1\], numbers from 0 to 1$"
 is 'what is made is said on standard error'
 bench 0 "$digits/digits.pb" --seconds 0.02 --no-histogram && ! has 'p50' && has '^direct'
 is '--no-histogram'
@@ -121,7 +121,7 @@ if command -v jq >/dev/null; then
   bench 0 "$digits/digits.pb" --seconds 0.05 --concurrency 3 --json --option kernel_plugins=never && holds '.concurrency == 3 and .runs[0].steps >= 3'
   is '--concurrency: clients on one session'
   bench 0 "$digits/digits.pb" --seconds 0.05 --json --feed image="$digits/images.npy" --fetch class --reuse --batch 300 &&
-    holds '.inputs[0] | .made == false and .shape == [300,8,8,1]' && holds '.fetches == ["class"]' && ! told 'is made'
+    holds '.inputs[0] | .made == false and .shape == [300,8,8,1]' && holds '.fetches == ["class"]' && ! told 'is generated'
   is 'given feeds and fetches, --batch for what is given, --reuse'
   bench 0 count.pbtxt --init init --target more --seconds 0.05 --json --runtime direct --runtime direct &&
     holds '.targets == ["more"] and .fetches == [] and (.runs | length) == 2'
@@ -135,13 +135,13 @@ else
   jq=false
   skip '--json' 'jq is not there'
 fi
-bench 0 inputs.pbtxt --seconds 0.01 --fetch x_out && ! told vague && told "input 'x' is made" && ! told "input 'n'"
+bench 0 inputs.pbtxt --seconds 0.01 --fetch x_out && ! told vague && told "input 'x' is generated" && ! told "input 'n'"
 is 'only what the fetches need is made'
 
 # ---- threads ----
 
 bench 0 "$digits/digits.pb" --seconds 0.02 --threads 1,2 --no-histogram && [ "$(grep -c '^direct' out)" = 2 ] && ! has THREADS &&
-  told "runtime 'direct' runs each step on the calling thread: it is measured once"
+  told "runtime 'direct' runs each step on the calling thread: measured once"
 is '--threads: direct is measured once, and the command says so'
 taker=chameleon_________________
 test_plugins=${TENON_TEST_PLUGINS:-$build/tests/plugins/.libs}
@@ -154,7 +154,7 @@ if [ -r "$test_plugins/chameleon.so" ] && [ -r "$test_plugins/minimal.so" ] && $
   bench 0 "$digits/digits.pb" --seconds 0.02 --threads 2 --runtime $taker:a=b --json &&
     holds "[.runs[].target] == [\"$taker:a=b,threads=2\"]"
   is 'other settings stay'
-  bench 1 "$digits/digits.pb" --seconds 0.02 --threads 2 --runtime $taker:threads=3 && says 'set here and by --threads'
+  bench 1 "$digits/digits.pb" --seconds 0.02 --threads 2 --runtime $taker:threads=3 && says 'set both here and by --threads'
   is 'threads= and --threads is one too many'
   bench 0 "$digits/digits.pb" --seconds 0.02 --threads 3 --runtime test.minimal --json &&
     holds '[.runs[] | [.target, .threads]] == [["test.minimal", 3]]' && told "runtime 'test.minimal' has no setting 'threads'"
@@ -176,8 +176,8 @@ if [ -r "$faults" ] && [ -n "$loader" ] && "$tenon" runtimes explain gpu >/dev/n
   (LD_LIBRARY_PATH=$tmp/apart${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} TENON_TEST_OPENCL=$loader TENON_TEST_OPENCL_TYPES=gpu
    export LD_LIBRARY_PATH TENON_TEST_OPENCL TENON_TEST_OPENCL_TYPES
    bench 0 "$digits/digits.pb" --seconds 0.02 --runtime gpu:fetch=device,placement=device --reuse --no-histogram &&
-     has '^gpu:' && told "^runtime 'gpu:.*': fetch 'class:0' .*--reuse leaves it out$" &&
-     bench 0 "$digits/digits.pb" --seconds 0.02 --runtime gpu:placement=device --reuse --no-histogram && ! told 'leaves it out')
+     has '^gpu:' && told "^runtime 'gpu:.*': fetch 'class:0' .*--reuse does not apply to it$" &&
+     bench 0 "$digits/digits.pb" --seconds 0.02 --runtime gpu:placement=device --reuse --no-histogram && ! told 'does not apply')
   is '--reuse leaves out what stays on a device, and says so'
 else
   skip '--reuse leaves out what stays on a device, and says so' 'no device for gpu, or no plugins of the tests'
@@ -191,7 +191,7 @@ bench 2 x --nothing && says "unknown option '--nothing'" && bench 2 x --seconds 
 is 'options that are not there, or want a value'
 good=true
 for value in 0 -1 +1 x 1,0 1, ,1 1,,2 1.5 4097 99999999999999999999 '' ' 1' 1,2,x; do
-  bench 2 x --threads "$value" && quiet && grep -qF -e "--threads '$value': numbers from 1 to 4096 are wanted" err || good=false
+  bench 2 x --threads "$value" && quiet && grep -qF -e "--threads '$value': expected numbers from 1 to 4096, separated by commas" err || good=false
 done
 $good && bench 2 x --threads 2,3,2 && says "--threads '2,3,2': 2 occurs twice"
 is '--threads takes a list of numbers from 1 on'
@@ -204,7 +204,7 @@ is '--seconds takes a number above zero'
 good=true
 for option in batch:2147483647 concurrency:1024; do
   for value in 0 -1 +1 1.5 1e3 many '' ' 1' 9999999999; do
-    bench 2 x "--${option%:*}" "$value" && grep -qF -e "--${option%:*} '$value': a number from 1 to ${option#*:} is wanted" err || good=false
+    bench 2 x "--${option%:*}" "$value" && grep -qF -e "--${option%:*} '$value': expected a number from 1 to ${option#*:}" err || good=false
   done
 done
 $good
@@ -236,17 +236,17 @@ bench 1 nothing.pbtxt && says 'the model has no output that can run: select one 
 is 'a model without outputs'
 bench 1 "$digits/digits.pb" --fetch clas && says "fetch 'clas': .*did you mean 'class'"
 is 'a fetch that is not there'
-bench 1 "$digits/digits.pb" --feed image && says "feed 'image': TENSOR=VALUE" &&
+bench 1 "$digits/digits.pb" --feed image && says "feed 'image': expected TENSOR=VALUE" &&
   bench 1 "$digits/digits.pb" --feed image=1 --feed image:0=1 && says 'fed more than once' &&
   bench 1 "$digits/digits.pb" --feed image=word && says "feed 'image': "
 is 'feeds that are wrong'
-bench 1 inputs.pbtxt --fetch vague_out && says "input 'vague': its shape is not known, so none can be made" &&
+bench 1 inputs.pbtxt --fetch vague_out && says "input 'vague': its shape is unknown, so no value can be generated" &&
   bench 0 inputs.pbtxt --fetch vague_out --feed vague='[1, 2]' --seconds 0.01
 is 'an input of unknown shape must be given'
 bench 1 inputs.pbtxt --fetch handle_out && says "'handle'"
 is 'a handle cannot be made'
 bench 1 inputs.pbtxt --fetch n_out --batch 7 && says "--batch 7: no input has this first dimension: 'n' is \[2\]" &&
-  bench 1 nothing.pbtxt --target nothing --batch 7 && says '--batch 7: .*the step has no input'
+  bench 1 nothing.pbtxt --target nothing --batch 7 && says '--batch 7: .*the step has no inputs'
 is '--batch for inputs of a fixed size'
 bench 1 inputs.pbtxt --fetch huge_out --batch 2147483647 && says "input 'huge': " && quiet
 is '--batch beyond all memory'

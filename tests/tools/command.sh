@@ -161,7 +161,7 @@ gives 'unknown option of tenon itself' 2 "unknown option '--fast'" "$tenon" --fa
 gives 'option without its value' 2 "option '--fetch' requires a value" "$tenon" run float.pb --fetch
 gives 'option with a value that it does not take' 2 "option '--json=1' does not take a value" "$tenon" inspect --json=1 float.pb
 gives 'two models' 2 "'types.pb' is a second one" "$tenon" run float.pb types.pb
-gives 'no model' 2 'model is missing' "$tenon" inspect
+gives 'no model' 2 'no model file' "$tenon" inspect
 gives 'help of an unknown command' 2 "unknown command 'nothing'" "$tenon" help nothing
 gives 'feed without a value' 2 "expected TENSOR=VALUE" "$tenon" run float.pb --feed x:0 --fetch x:0
 gives 'steps that are no number' 2 "'--?steps|--steps 'many'" "$tenon" run float.pb --feed x:0=1 --fetch x:0 --steps many
@@ -174,8 +174,8 @@ gives 'malformed runtime' 1 'INVALID_ARGUMENT' "$tenon" run float.pb --feed x:0=
 
 # ---- digits: the whole way ----
 
-gives 'what a model wants: inputs' 2 'nothing was asked for' "$tenon" run "$digits/digits.pb"
-gives 'what a model wants: outputs' 2 'nothing was asked for' "$tenon" run "$digits/digits.pb" --feed image:0="$digits/images.npy"
+gives 'what a model wants: inputs' 2 'nothing to run' "$tenon" run "$digits/digits.pb"
+gives 'what a model wants: outputs' 2 'nothing to run' "$tenon" run "$digits/digits.pb" --feed image:0="$digits/images.npy"
 if grep -qF 'image:0' out && grep -qF 'float32 [?, 8, 8, 1]' out && grep -qF 'probabilities:0' out && grep -qF 'class:0' out; then
   ok 'it names inputs with type and shape, and outputs'
 else
@@ -263,21 +263,21 @@ refuse u4 16 'outside the range of uint4'
 refuse f 1e39 '1e39 is outside the range of float32'
 refuse h 70000 '70000 is outside the range of half'
 refuse f8 inf 'inf is outside the range of float8_e4m3fn'
-refuse i32 1.5 "'1.5' is no int32"
-refuse i32 true "'true' is no int32"
-refuse b 2 "'2' is no bool"
-refuse f abc "'abc' is no float32"
-refuse f '' 'a value of type float32 is missing'
-refuse c 1+2 "'1\\+2' is no complex64"
+refuse i32 1.5 "'1.5' is not a valid int32"
+refuse i32 true "'true' is not a valid int32"
+refuse b 2 "'2' is not a valid bool"
+refuse f abc "'abc' is not a valid float32"
+refuse f '' 'expected a value of type float32'
+refuse c 1+2 "'1\\+2' is not a valid complex64"
 refuse i32 '[[1, 2], [3]]' 'ragged list: 1 element here, 2 .*\[1\]'
 refuse i32 '[[1], 2]' 'ragged list: found a value, but its neighbours are lists.*\[1\]'
 refuse i32 '[1, [2]]' 'ragged list: found a list, but its neighbours are values.*\[1\]'
 refuse i32 '[[], [1]]' 'ragged list'
-refuse i32 '[1, 2' "a '\\]' is missing"
-refuse i32 '[1 2]' "',' or '\\]' is wanted"
-refuse i32 '1]' 'more text behind'
+refuse i32 '[1, 2' "missing '\\]'"
+refuse i32 '[1 2]' "expected ',' or '\\]'"
+refuse i32 '1]' 'unexpected text after'
 refuse s '["a]' 'no closing quote'
-refuse s '[a]' 'quotes'
+refuse s '[a]' 'must be quoted'
 refuse r 1 'values of type resource have no text form'
 refuse i32 "$(printf '%0300d' 0 | tr 0 '[')" 'nest deeper than 254'
 
@@ -335,7 +335,7 @@ bad_npy cut.npy 'ends at byte 60'
 bad_npy folder.npy 'is a directory'
 bad_npy bfloat.npy 'V2.*wanted float32'
 gives 'a file that is not there' 1 "NOT_FOUND: feed 'x:0': .*none.npy" "$tenon" run float.pb --feed x:0=none.npy --fetch x:0
-gives 'a file without the ending .npy' 1 'ending .npy' "$tenon" run float.pb --feed x:0=float.pb --fetch x:0
+gives 'a file without the ending .npy' 1 'must end in .npy' "$tenon" run float.pb --feed x:0=float.pb --fetch x:0
 
 printf 'a\000b' >bytes
 gives '@FILE feeds bytes' 0 "^b'a.x00b'$" "$tenon" run types.pb --feed s:0=@bytes --fetch s:0
@@ -458,7 +458,7 @@ else
   gives 'an array by its key' 0 '^\[1\. 2\.\]$' "$tenon" run types.pb --feed f=arrays/a.npz:f --fetch f
   gives 'an array by its name in the archive' 0 '^7$' "$tenon" run types.pb --feed i32=arrays/a.npz:n.npy --fetch i32
   gives 'a key that is not there' 1 "NOT_FOUND: feed 'f': 'arrays/a.npz' has no array 'g'; it has 'f', 'n'" "$tenon" run types.pb --feed f=arrays/a.npz:g --fetch f
-  gives 'no key, and two arrays' 1 "INVALID_ARGUMENT: feed 'f': 'arrays/a.npz' holds 2 arrays, name one as arrays/a.npz:f: there are f, n" "$tenon" run types.pb --feed f=arrays/a.npz --fetch f
+  gives 'no key, and two arrays' 1 "INVALID_ARGUMENT: feed 'f': 'arrays/a.npz' contains 2 arrays; select one, as in arrays/a.npz:f: the keys are f, n" "$tenon" run types.pb --feed f=arrays/a.npz --fetch f
   gives 'the array has another type' 1 "INVALID_ARGUMENT: feed 'f': 'arrays/a.npz:n': .*int32.*wanted float32" "$tenon" run types.pb --feed f=arrays/a.npz:n --fetch f
   gives 'what was there is replaced' 0 'saved in arrays/a.npz:b' "$tenon" run types.pb --feed b=true --fetch b=arrays/a.npz:b
   gives 'no key, and one array' 0 '^True$' "$tenon" run types.pb --feed b=arrays/a.npz --fetch b
@@ -472,7 +472,7 @@ fi
 mkdir results
 gives 'two fetches into one file' 2 'both be written' "$tenon" run float.pb --feed x=1 --fetch x=results/a.npy --fetch x:0=results/../results/a.npy
 gives 'two fetches under one key' 2 "both be written to .* under the key 'a'" "$tenon" run float.pb --feed x=1 --fetch x=results/a.npz:a --fetch x:0=./results/a.npz:a
-gives 'an .npz file without a key' 2 'the key of the array is missing' "$tenon" run float.pb --feed x=1 --fetch x=results/a.npz
+gives 'an .npz file without a key' 2 'the array needs a key' "$tenon" run float.pb --feed x=1 --fetch x=results/a.npz
 gives 'a file with another ending' 2 'must end in .npy' "$tenon" run float.pb --feed x=1 --fetch x=results/a.txt
 gives 'a folder that is not there' 1 "NOT_FOUND: cannot write 'nowhere/a.npy'" "$tenon" run float.pb --feed x=1 --fetch x=nowhere/a.npy
 gives 'a folder in the place of the file' 1 'it exists and is not a regular file' "$tenon" run float.pb --feed x=1 --fetch x=folder.npy
@@ -520,7 +520,7 @@ fi
 # ---- inspect, runtimes, ops ----
 
 gives 'inspect: size and nodes' 0 '^35 nodes of [0-9]+ ops; [0-9]+ constants with ' "$tenon" inspect "$digits/digits.pb"
-if grep -qE '^ *[0-9]+  Conv2D$' out && grep -qE '^  image:0 +float32 \[\?, 8, 8, 1\]$' out && grep -q 'Every op and type is supported' out; then
+if grep -qE '^ *[0-9]+  Conv2D$' out && grep -qE '^  image:0 +float32 \[\?, 8, 8, 1\]$' out && grep -q 'All ops and types are supported' out; then
   ok 'inspect: ops with counts, inputs, all supported'
 else
   not_ok 'inspect: ops with counts, inputs, all supported'

@@ -53,9 +53,9 @@ gives 1 '^tenon: NOT_FOUND: .*nothing.pb' "$tenon" convert nothing.pb -o x.pb
 is 'no such model'
 gives 1 '^tenon: NOT_FOUND: .*nowhere' "$tenon" convert sum.pb -o nowhere/x.pb
 is 'no such folder'
-gives 2 "'-o FILE' is missing" "$tenon" convert sum.pb
+gives 2 "-o FILE is required" "$tenon" convert sum.pb
 is 'no output'
-gives 2 'model is missing' "$tenon" convert -o x.pb
+gives 2 'no model file' "$tenon" convert -o x.pb
 is 'no model'
 gives 2 "'y.pb' is a second one" "$tenon" convert sum.pb y.pb -o x.pb
 is 'two models'

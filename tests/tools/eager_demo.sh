@@ -133,7 +133,7 @@ echo kept >there.svg
 demo 1 --ops 10 --iterations 5 --svg nowhere/x.svg && says "cannot write 'nowhere/x.svg'" && quiet &&
   demo 1 --ops 10 --iterations 5 --svg "$tmp" && says 'it exists and is a directory' && quiet
 is 'a place where no file can be is refused before the loop runs'
-demo 0 --ops 10 --iterations 5 --svg there.svg && is_svg there.svg && demo 2 --svg '' && says "--svg '': the name of a file is wanted"
+demo 0 --ops 10 --iterations 5 --svg there.svg && is_svg there.svg && demo 2 --svg '' && says "--svg '': expected a file name"
 is 'a file that is there is replaced'
 if [ -w /dev/full ]; then
   demo 1 --ops 10 --iterations 5 --svg /dev/full && told "^tenon: RESOURCE_EXHAUSTED: cannot write '/dev/full': " && has '^STRATEGY'
@@ -157,12 +157,12 @@ fi
 good=true
 for option in ops:10000000 iterations:1000000000 bytes:1073741824; do
   for value in 0 -1 +1 1.5 1e3 4k many '' ' 1' 9999999999 99999999999999999999; do
-    demo 2 "--${option%:*}" "$value" && quiet && grep -qF -e "--${option%:*} '$value': a number from 1 to ${option#*:} is wanted" err || good=false
+    demo 2 "--${option%:*}" "$value" && quiet && grep -qF -e "--${option%:*} '$value': expected a number from 1 to ${option#*:}" err || good=false
   done
 done
 $good
 is '--ops, --iterations and --bytes take a number from 1 on'
-demo 2 --strategy ON_SAVE_POINTS && says "--strategy 'ON_SAVE_POINTS': .*ON_SESSION_CLOSE is wanted \(did you mean 'ON_SAFE_POINTS'\?\)" &&
+demo 2 --strategy ON_SAVE_POINTS && says "--strategy 'ON_SAVE_POINTS': expected .*ON_SESSION_CLOSE \(did you mean 'ON_SAFE_POINTS'\?\)" &&
   demo 2 --strategy '' && demo 2 --strategy IN_BACKGROUND --strategy in_background && says "'IN_BACKGROUND' was given twice"
 is '--strategy takes one of three, each once'
 demo 2 --nothing && says "unknown option '--nothing'" && demo 2 --ops && says "option '--ops' requires a value" && demo 2 model.pb &&
@@ -185,7 +185,7 @@ if [ $sanitized = yes ] || ! (ulimit -v 1000000) 2>/dev/null; then
 else
   # shellcheck disable=SC2016
   run 0 sh -c 'ulimit -v 1000000; exec "$@"' sh "$tenon" eager-demo --ops 50 --iterations 2000 --bytes 16384 --no-plot &&
-    told '^ON_SESSION_CLOSE runs [0-9]+ iterations, not 2000: it would hold about 1\.7 GB, and [0-9.]+ [MG]B are free' && has '^STRATEGY +ITERATIONS ' &&
+    told '^ON_SESSION_CLOSE runs [0-9]+ iterations, not 2000: it would hold about 1\.7 GB, but [0-9.]+ [MG]B are free' && has '^STRATEGY +ITERATIONS ' &&
     has '^IN_BACKGROUND +2000 +100000 +100000' && has '^ON_SESSION_CLOSE +[0-9]{2,3} ' && ! says .
   is 'fewer iterations where memory is short, with a note'
 fi

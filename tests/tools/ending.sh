@@ -40,7 +40,7 @@ ends step:exit 1 "$who its step: it called exit"
 ends step:quick 1 "$who its step: it called exit"
 ends release:exit 1 "$who its release: it called exit"
 ends destroy:exit 1 "$who its destroy_session: it called exit"
-ends step:aside 1 'exit was called before the command was done, in no call of a plugin: perhaps in a thread that one made'
+ends step:aside 1 'exit was called before the command finished, outside any plugin call: possibly by a thread of a plugin'
 ends ctor:segv 139 "$who one of its constructors: signal 11 \(SIGSEGV\)"
 ends init:abort 134 "$who its init: signal 6 \(SIGABRT\)"
 ends session:null 139 "$who its new_session: signal 11 \(SIGSEGV\)"

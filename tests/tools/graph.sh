@@ -33,7 +33,7 @@ is 'help graph'
 cp out help
 graph 0 --help && cmp -s out help
 is 'graph --help is the same'
-graph 2 && says 'model is missing'
+graph 2 && says 'no model file'
 is 'no model'
 graph 2 a.pb b.pb && says "'b.pb' is a second one"
 is 'two models'
@@ -43,9 +43,9 @@ graph 2 "$digits" -o picture && says '\.svg'
 is 'no ending'
 graph 2 "$digits" -o .svg && says '\.svg'
 is 'nothing but an ending'
-graph 2 "$digits" --depth 2 && says 'belongs to --around'
+graph 2 "$digits" --depth 2 && says 'requires --around'
 is '--depth without --around'
-graph 2 "$digits" --fold 0 && says "--fold '0': a number from 1" && graph 2 "$digits" --fold x && graph 2 "$digits" --fold 2x &&
+graph 2 "$digits" --fold 0 && says "--fold '0': expected a number from 1" && graph 2 "$digits" --fold x && graph 2 "$digits" --fold 2x &&
   graph 2 "$digits" --fold -1 && graph 2 "$digits" --around conv1 --depth 99999999999999999999
 is 'numbers that are none'
 graph 2 "$digits" --fast && says "unknown option '--fast'"
@@ -300,7 +300,7 @@ fi
 
 # ---- the head ----
 
-graph 0 "$digits" && grep -qE '^  graph \[label=<digits.pb: 35 nodes(&#160;){5,}<br align="left"/>18 constants are shown in their users' boxes(&#160;){9,}<br align="left"/>' out
+graph 0 "$digits" && grep -qE '^  graph \[label=<digits.pb: 35 nodes(&#160;){5,}<br align="left"/>18 constants are shown in the boxes of their users(&#160;){9,}<br align="left"/>' out
 is 'each part of the title is a line with room for a wider font'
 grep -qE '^  graph .*<font color="#2f8f4a">.</font> input.*<font color="#c9741a">.</font> output' out && ! grep -qE '^  graph .*state' out
 is 'the legend has the colours that there are'
@@ -317,7 +317,7 @@ is 'a long chain goes on in other columns, from circle to circle'
 join from to | awk '{ sub(/n/, "", $2); sub(/n/, "", $3); if ($3 != $2 + 1) bad = 1; n++ } END { exit bad || n < 1 }'
 is 'where an arrow ends the same arrow goes on'
 graph 0 chain.pbtxt --no-fold --columns 1 && ! grep -q 'circle' out && arrow n29 n30 && graph 0 chain.pbtxt --no-fold --columns 4 &&
-  [ "$(grep -c 'shape=circle' out)" -eq 6 ] && graph 2 chain.pbtxt --columns 0 && says "'0': a number from 1"
+  [ "$(grep -c 'shape=circle' out)" -eq 6 ] && graph 2 chain.pbtxt --columns 0 && says "'0': expected a number from 1"
 is '--columns N says how many'
 graph 0 "$digits" && ! grep -q circle out
 is 'what is short is one column'

@@ -119,13 +119,13 @@ is 'a folder that is not there'
 
 # ---- wrong calls ----
 
-plan 2 && says 'model is missing'
+plan 2 && says 'no model file'
 is 'no model'
-plan 2 "$digits" "$digits" && says 'one more'
+plan 2 "$digits" "$digits" && says 'a second one'
 is 'two models'
 plan 2 "$digits" --bogus
 is 'an option that is none'
-plan 2 "$digits" --passes && says 'takes no model'
+plan 2 "$digits" --passes && says 'does not take a model'
 is '--passes with a model'
 plan 2 "$digits" --option level && says 'FIELD=VALUE'
 is 'an option without a value'
@@ -137,7 +137,7 @@ plan 1 "$digits" --disable fusion && says "disable_passes names 'fusion'; there 
 is 'a pass that is none'
 plan 1 "$digits" --feed 'logits=[[1], [2, 3]]' --fetch class && says "feed 'logits'.*ragged"
 is 'a value that is none'
-plan 1 long.pbtxt --step && says "feed 'x': its shape is not known"
+plan 1 long.pbtxt --step && says "feed 'x': its shape is unknown"
 is 'a step without the value of a feed whose shape is not known'
 plan 1 "$digits" --feed 'logits=[1, 2]' --fetch probabilities --level 7 && says 'level'
 is 'a level that is none'

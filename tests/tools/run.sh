@@ -133,7 +133,7 @@ for option in steps every timeout; do
   run 2 "$tenon" run count.pbtxt --fetch seen "--$option" && says "option '--$option' requires a value" && $good
   is "--$option takes a number from 1 on"
 done
-run 2 "$tenon" run count.pbtxt --init init --target more --every 2 && says '--every shows what is fetched'
+run 2 "$tenon" run count.pbtxt --init init --target more --every 2 && says '--every prints fetched values'
 is '--every wants a fetch'
 
 # ---- time limits ----
@@ -153,7 +153,7 @@ run 0 "$tenon" run "$digits/digits.pb" --feed image="$digits/images.npy" --fetch
   grep -qE '^warmed up in [0-9.]+ ms$' err
 is '--warm-up runs a step before those that are timed'
 run 0 "$tenon" run count.pbtxt --init init --target more --fetch seen --steps 7 --warm-up -v && has '^7\.0$' &&
-  grep -qE '^warmed up in [0-9.]+ ms, without a step' err
+  grep -qE '^warmed up in [0-9.]+ ms, without running a step, because it has side effects$' err
 is '--warm-up runs none that has an effect'
 run 1 "$tenon" run count.pbtxt --fetch v --warm-up && says "warming up: .*'v'"
 is 'an error of warming up is one of the command'

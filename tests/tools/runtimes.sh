@@ -81,19 +81,19 @@ status=$?
   grep -q '/bad/later.so: error$' out && grep -q 'no such device here' out
 is 'probe: several files, paths of the current folder, each with its verdict' # P-83, P-84
 run 1 "$tenon" runtimes probe --timeout 500 bad/hang.so && grep -q ': timeout$' out && grep -q 'it was not ready after 5[0-9][0-9] ms' out &&
-  grep -q 'TENON_PROBE_TIMEOUT_MS gives it more time' out
+  grep -q 'increase TENON_PROBE_TIMEOUT_MS' out
 is 'probe: a time limit' # P-85
 run 1 "$tenon" runtimes probe --json bad/segv.so "$built/direct.so" && grep -q '"verdict": "signal"' out && grep -q '"signal": 11' out &&
   grep -q '"verdict": "well"' out && { ! command -v python3 >/dev/null || python3 -m json.tool out >/dev/null; }
 is 'probe --json'
 run 1 "$tenon" runtimes probe nothing.so && grep -q 'does not exist' out
 is 'probe: no such file'
-run 2 "$tenon" runtimes probe && says 'which file'
+run 2 "$tenon" runtimes probe && says 'no file was given'
 is 'probe: no file'
 run 2 "$tenon" runtimes probe --timeout soon x.so && says "'soon': expected a number of milliseconds, 1 or more"
 is 'probe: a wrong time limit'
 TENON_PROBE_PROGRAM=/nowhere/probe run 1 "$tenon" runtimes probe "$built/direct.so" && grep -q "the probe program '/nowhere/probe' cannot run" out &&
-  grep -q 'install it again' out
+  grep -q 'reinstall it' out
 is 'probe: without the program' # P-88
 
 # ---- before a load ----
@@ -135,35 +135,35 @@ sick() {
 }
 rm -rf sick && mkdir sick
 cp "$plugins/no_manifest.so" sick/a.so && sick 'another library' 'no \.tenon\.manifest' 'move it out of the plugin folder'
-head -c 5000 "$built/direct.so" >sick/a.so && sick 'a file that was cut' 'cut short' 'copy, install or build it again'
+head -c 5000 "$built/direct.so" >sick/a.so && sick 'a file that was cut' 'cut short' 'copy, install or rebuild it'
 echo text >sick/a.so && sick 'a text' 'not a shared object' 'It is not a plugin'
 cp "$plugins/minimal.so" sick/a.so && printf '\267' | dd of=sick/a.so bs=1 seek=18 conv=notrunc 2>/dev/null &&
-  sick 'another machine' 'made for AArch64' 'another kind of machine'
+  sick 'another machine' 'made for AArch64' 'different machine type'
 cp "$plugins/minimal.so" sick/a.so && change 'abi=0.1' 'abi=9.1' sick/a.so && change 'min_host=0.1' 'min_host=9.1' sick/a.so &&
   sick 'another ABI' 'the library is older' 'Update Tenon'
 cp "$plugins/minimal.so" sick/a.so && change 'rank=0' 'rank=x' sick/a.so && sick 'a wrong manifest' "manifest: 'rank' is 'x'" 'correct the arguments of TN_PLUGIN_MANIFEST'
 cp "$plugins/minimal.so" sick/a.so && chmod 666 sick/a.so && sick 'rights of everybody' 'mode 0666' 'chmod o-w'
-cp "$plugins/undefined.so" sick/a.so && sick 'a missing function' 'tenon_test_function_that_nobody_has' 'needs a function that no library has'
+cp "$plugins/undefined.so" sick/a.so && sick 'a missing function' 'tenon_test_function_that_nobody_has' 'needs a function that none of its libraries provides'
 chameleon sick/a.so t.sick none && change 'libc.so.6' 'libq.so.6' sick/a.so &&
-  sick 'a missing library' 'libq\.so\.6: cannot open shared object file' 'install the one that is named'
+  sick 'a missing library' 'libq\.so\.6: cannot open shared object file' 'install the named library'
 cp "$plugins/no_entry.so" sick/a.so && sick 'a missing entry' "it has no entry 'no_entry_LTX_tn_plugin_query'" 'TN_PLUGIN_DEFINE'
-chameleon sick/a.so t.sick code_name && sick 'a lying manifest' "disagree: 'name' is 't.sick'" 'equal to what tn_plugin says'
-chameleon sick/a.so t.sick no_new_session && sick 'a missing callback' "lacks the required callback 'new_session'" 'fill in that slot'
+chameleon sick/a.so t.sick code_name && sick 'a lying manifest' "disagree: 'name' is 't.sick'" 'match the fields of tn_plugin'
+chameleon sick/a.so t.sick no_new_session && sick 'a missing callback' "lacks the required callback 'new_session'" 'must set this callback'
 chameleon sick/a.so t.sick no_factories && sick 'no factories' 'it brings no session factory' 'list of session factories'
-chameleon sick/a.so t.sick other_name && sick 'a factory of another name' "none of its session factories is called 't.sick'" 'the name that the manifest says'
-chameleon sick/a.so t.sick bad_name && sick 'a bad name' "'No Name' is no name for a runtime" 'give it another name'
-chameleon sick/a.so t.sick two_equal && sick 'a name twice' "runtime 't.sick' exists already" 'one that has another'
-chameleon sick/a.so t.sick short_factory && sick 'an old struct' 'struct_size is 32' 'left struct_size out'
-chameleon sick/a.so t.sick init_fails && sick 'an init that fails' 'its tables are damaged' 'copy, install or build'
+chameleon sick/a.so t.sick other_name && sick 'a factory of another name' "none of its session factories is called 't.sick'" 'the name in the manifest'
+chameleon sick/a.so t.sick bad_name && sick 'a bad name' "'No Name' is no name for a runtime" 'must rename it'
+chameleon sick/a.so t.sick two_equal && sick 'a name twice' "runtime 't.sick' exists already" 'one with another name'
+chameleon sick/a.so t.sick short_factory && sick 'an old struct' 'struct_size is 32' 'did not set struct_size'
+chameleon sick/a.so t.sick init_fails && sick 'an init that fails' 'its tables are damaged' 'copy, install or rebuild'
 ender sick/a.so t.sick init:segv && sick 'a crash' 'signal 11 \(SIGSEGV\) ended it; the last step reached was its init' 'Do not use it'
-ender sick/a.so t.sick ctor:exit && sick 'an exit' 'with status 0; the last step reached was opening it' 'a plugin never calls exit'
+ender sick/a.so t.sick ctor:exit && sick 'an exit' 'with status 0; the last step reached was opening it' 'a plugin must not call exit'
 ender sick/a.so t.sick session:segv && sick 'a crash of a session' 'signal 11 \(SIGSEGV\) ended it; the last step reached was its new_session' 'Do not use it'
-ender sick/a.so t.sick step:exit && sick 'an exit in a step' 'with status 0; the last step reached was its step' 'a plugin never calls exit'
+ender sick/a.so t.sick step:exit && sick 'an exit in a step' 'with status 0; the last step reached was its step' 'a plugin must not call exit'
 ender sick/a.so t.sick entry:hang && sick 'a hang' 'it was not ready after' 'would hang your program' TENON_PROBE_TIMEOUT_MS=500
-cp "$plugins/minimal.so" sick/a.so && echo enabel=no >sick/a.conf && sick 'a wrong file beside it' "a.conf', line 1: 'enabel'" 'Correct that line'
-cp "$plugins/minimal.so" sick/a.so && sick 'no probe program' "'/nowhere/probe' cannot run" 'install it again' TENON_PROBE_PROGRAM=/nowhere/probe
-sick 'a relative folder' "the element 'here' is refused" 'its whole path' TENON_PLUGIN_PATH=here
-sick 'a colon too much' 'has an empty element' 'Take the colon too much' "TENON_PLUGIN_PATH=$tmp/sick:"
+cp "$plugins/minimal.so" sick/a.so && echo enabel=no >sick/a.conf && sick 'a wrong file beside it' "a.conf', line 1: 'enabel'" 'Correct this line'
+cp "$plugins/minimal.so" sick/a.so && sick 'no probe program' "'/nowhere/probe' cannot run" 'reinstall it' TENON_PROBE_PROGRAM=/nowhere/probe
+sick 'a relative folder' "the element 'here' is refused" 'absolute path' TENON_PLUGIN_PATH=here
+sick 'a colon too much' 'has an empty element' 'Remove the extra colon' "TENON_PLUGIN_PATH=$tmp/sick:"
 sick 'a wrong rank' "TENON_RANK: the element 'direct' is skipped" 'NAME=RANK' TENON_RANK=direct
 ln -s other sick/self && ln -s self sick/other && sick 'links in a circle' 'circle' 'Remove the links' "TENON_PLUGIN_PATH=$tmp/sick/self"
 
@@ -183,7 +183,7 @@ TENON_PLUGIN_PATH=$tmp/sick:$built run 1 "$tenon" runtimes doctor --json && grep
   { ! command -v python3 >/dev/null || python3 -m json.tool out >/dev/null; }
 is 'doctor --json'
 ender sick/a.so t.sick ctor:segv
-TENON_PLUGIN_PATH=$tmp/sick run 0 "$tenon" runtimes doctor --no-probe && grep -q 'as far as their manifests tell' out
+TENON_PLUGIN_PATH=$tmp/sick run 0 "$tenon" runtimes doctor --no-probe && grep -q 'according to their manifests' out
 is 'doctor --no-probe'
 
 # Every part of a message that advice is tied to stands in the library, or is a word of the system.
@@ -197,7 +197,7 @@ is 'advice is about messages that there are'
 
 # ---- conform ----
 
-run 2 "$tenon" runtimes conform && says 'which file'
+run 2 "$tenon" runtimes conform && says 'no file was given'
 is 'conform: no file'
 mkdir path && printf '#!/bin/sh\necho "conformance of $1"\nexit 7\n' >path/tenon-conformance && chmod 755 path/tenon-conformance
 if [ -x "$build/tenon-conformance" ] || [ -x "$build/.libs/tenon-conformance" ]; then

@@ -161,7 +161,7 @@ digits 2 --trace d.txt && says 'must end in'
 is 'an ending that is none'
 digits 2 --timeline d.png && says 'must end in'
 is 'an ending that is none of a picture'
-run 2 "$tenon" run "$digits/digits.pb" --init image --profile && says 'give --fetch'
+run 2 "$tenon" run "$digits/digits.pb" --init image --profile && says 'add --fetch'
 is 'without steps there is nothing to trace'
 digits 1 --trace none/d.json && says "none/d\\.json" && [ ! -s out ]
 is 'a folder that is not there is told before anything runs'

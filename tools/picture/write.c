@@ -347,7 +347,7 @@ static void make_title(const picture *p, tool_text *text)
     tool_text_printf(text, "; %" PRIu32 " around %s, %" PRIu32 " step%s", p->n_wanted, p->options->around, p->depth,
                      p->depth == 1 ? "" : "s");
   } else if (p->n_labels > 0) {
-    tool_text_printf(text, "; %" PRIu32 " constants are shown in their users' boxes", p->n_labels);
+    tool_text_printf(text, "; %" PRIu32 " constants are shown in the boxes of their users", p->n_labels);
   }
   if (folded > 0)
     tool_text_printf(text, "; %" PRIu32 " in %" PRIu32 " folded box%s", inside, folded, folded == 1 ? "" : "es");
