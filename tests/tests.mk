@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-# Tests. Everything speaks TAP.
+# Tests. All of them print TAP.
 #
 # A test of a module is tests/test_NAME.c and one line here, nothing else: it is built from the file of its own name and
-# links core (internal names, too), ops and tests/support. See conformance/support/tap.h for how such a file looks.
+# links core (including internal names), ops and tests/support. conformance/support/tap.h explains the form of such a file.
 TN_UNIT_TESTS = $(TN_CONFORMANCE_TESTS:.c=) \
   tests/base/base \
   tests/base/error \
@@ -143,6 +143,7 @@ TN_SCRIPT_TESTS = \
   tests/repo/check-headers.sh \
   tests/repo/check-includes.sh \
   tests/repo/check-reinstall.sh \
+  tests/repo/check-rings.sh \
   tests/repo/check-rules.sh \
   tests/repo/check-style.sh \
   tests/repo/check-test-programs.sh \
@@ -190,7 +191,7 @@ TN_TEST_PLUGINS = \
   tests/plugins/unloads.la
 
 tests_libtestmain_a_SOURCES = conformance/support/tap_cunit.c conformance/support/tap_program.c
-# What a program that is started by hand takes for the variables of AM_TESTS_ENVIRONMENT that are not set.
+# Defaults for unset variables of AM_TESTS_ENVIRONMENT, for a program started by hand.
 tests_libtestmain_a_CPPFLAGS = $(AM_CPPFLAGS) -DTAP_SRCDIR='"$(abs_top_srcdir)"' -DTAP_BUILDDIR='"$(abs_top_builddir)"' \
   -DTAP_OBJDIR='"$(TN_OBJDIR)"'
 
@@ -257,20 +258,20 @@ tests_oracle_run_oracle_run_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS) $(LIBZIP
   -DORACLE_SRCDIR='"$(abs_top_srcdir)"' -DORACLE_PLUGIN_PATH='"$(TN_BUILT_PLUGIN_PATH)"'
 tests_oracle_run_oracle_run_LDADD = libtenon.la $(JANSSON_LIBS) $(LIBZIP_LIBS) $(TN_MATH_LIBS)
 
-# Stands in place of the OpenCL loader.
+# A substitute for the OpenCL loader.
 if HAVE_OPENCL
 check_LTLIBRARIES += tests/plugins/opencl_faults.la
 tests_plugins_opencl_faults_la_SOURCES = tests/plugins/opencl_faults.c
 tests_plugins_opencl_faults_la_LDFLAGS = $(TN_TEST_PLUGIN_LINK)
 tests_plugins_opencl_faults_la_LIBADD = -ldl
-# And of CLBlast.
+# A substitute for CLBlast.
 check_LTLIBRARIES += tests/plugins/clblast_faults.la
 tests_plugins_clblast_faults_la_SOURCES = tests/plugins/clblast_faults.c
 tests_plugins_clblast_faults_la_LDFLAGS = $(TN_TEST_PLUGIN_LINK)
 endif
 tests_gpu_gpu_clblast_CPPFLAGS = $(AM_CPPFLAGS) $(TN_GPU_CLBLAST)
 
-# Its program uses OpenMP itself.
+# The test program itself uses OpenMP.
 if HAVE_ONEDNN
 TN_TEST_ONEDNN_CPPFLAGS = -DTEST_ONEDNN
 TN_TEST_ONEDNN_CFLAGS = -fopenmp
@@ -313,7 +314,7 @@ tests_exec_workspace_LDADD = $(LDADD) $(JANSSON_LIBS)
 tests_tools_oracle_run_CPPFLAGS = $(AM_CPPFLAGS) $(LIBZIP_CFLAGS)
 tests_tools_oracle_run_LDADD = $(LDADD) $(LIBZIP_LIBS)
 
-# The claimed cases, packed, with what makes them.
+# The packed claimed cases, and the scripts that make them.
 TN_ORACLE_CASES = \
   tests/oracle/README.md \
   tests/oracle/array.zip \
@@ -363,7 +364,7 @@ TN_ORACLE_CASES = \
   tests/oracle/generate/ops_nn.py
 EXTRA_DIST += $(TN_ORACLE_CASES)
 
-# The default of every program that does not say otherwise, that is, of the unit tests.
+# The default of every program without its own setting, that is, of the unit tests.
 LDADD = tests/libtestmain.a tests/libtestsupport.a libtenon_core.la $(TN_CORE_LIBS) $(CUNIT_LIBS)
 
 if HAVE_CUNIT
@@ -376,7 +377,7 @@ check-local:
 endif
 
 check_LTLIBRARIES += $(TN_TEST_PLUGINS)
-# The modules alone, for a test program that is started by hand.
+# The modules alone, for a test program started by hand.
 test-modules: $(TN_TEST_PLUGINS)
 .PHONY: test-modules
 TN_TEST_PLUGIN_LINK = $(AM_LDFLAGS) -module -avoid-version -rpath /nowhere
@@ -389,7 +390,7 @@ TEST_EXTENSIONS = .sh
 SH_LOG_DRIVER = $(TN_LOG_DRIVER)
 SH_LOG_COMPILER = $(SHELL)
 
-# Plugins that are linked into tests/registry/preloaded, from the sources of those that are loaded.
+# Plugins linked into tests/registry/preloaded, built from the sources of the loaded ones.
 tests_libpreloaded_la_SOURCES =
 TN_TEST_PRELOADED = tests/plugins/preloaded/minimal.la tests/plugins/preloaded/kernels_only.la \
   tests/plugins/preloaded/unloads.la
@@ -409,7 +410,7 @@ tests_plugins_preloaded_unloads_la_LDFLAGS = $(TN_PRELOAD_LINK)
 tests_registry_preloaded_LDADD = tests/libtestmain.a tests/libtestsupport.a tests/libpreloaded.la libtenon_core.la $(TN_CORE_LIBS) \
   $(CUNIT_LIBS)
 
-# What a test may rely on. Models come from TENON_MODELS, or from ../shared/models where that is.
+# The environment of every test. Models are in TENON_MODELS, or else in ../shared/models if it exists.
 AM_TESTS_ENVIRONMENT = \
   TENON_SRCDIR='$(abs_top_srcdir)'; export TENON_SRCDIR; \
   TENON_BUILDDIR='$(abs_top_builddir)'; export TENON_BUILDDIR; \
@@ -425,15 +426,17 @@ AM_TESTS_ENVIRONMENT = \
   TSAN_OPTIONS="second_deadlock_stack=1:$$TSAN_OPTIONS"; export TSAN_OPTIONS; \
   LC_ALL=C.UTF-8; export LC_ALL;
 
-# What was installed works without the build folder; make distcheck runs it, too.
+# Checks that the installed package works without the build folder. make distcheck also runs it.
 EXTRA_DIST += tests/tensor/dlpack_numpy.py
-EXTRA_DIST += tests/repo/check-static.sh tests/repo/installed.sh tests/repo/check-guide.sh tests/tools/tool_kit.sh tests/tools/tool_plugins.sh tests/repo/untested-rules.txt
+EXTRA_DIST += tests/repo/check-static.sh tests/repo/installed.sh tests/repo/check-guide.sh tests/tools/tool_kit.sh \
+  tests/tools/tool_plugins.sh tests/repo/untested-rules.txt \
+  tests/repo/rings.txt tests/repo/phrases.txt
 installcheck-local:
 	CC='$(CC)' TENON_SANITIZE='$(TN_SANITIZE)' $(SHELL) $(srcdir)/tests/repo/installed.sh '$(libdir)' '$(bindir)' '$(plugindir)' '$(PACKAGE_VERSION)'
 	CC='$(CC)' CXX='$(CXX)' TENON_SANITIZE='$(TN_SANITIZE)' $(SHELL) $(srcdir)/tests/repo/check-templates.sh '$(srcdir)' '$(libdir)' '$(bindir)'
 	TENON_SANITIZE='$(TN_SANITIZE)' $(SHELL) $(srcdir)/tests/repo/check-guide.sh '$(docdir)' '$(libdir)' '$(bindir)'
 
-# What takes hours.
+# Tests that take hours.
 EXTRA_DIST += tests/gpu/check-gpu.sh tests/gpu/gpu_runs.sh
 check-long: check
 	@$(AM_TESTS_ENVIRONMENT) TENON_STOP_MS=50 TENON_TEST_TIMEOUT=3000 tests/exec/stop$(EXEEXT)
@@ -441,7 +444,7 @@ check-long: check
 	@grep -q '^1\.\.' tests/gpu/check-gpu.tap && ! grep -q '^not ok' tests/gpu/check-gpu.tap
 CLEANFILES += tests/gpu/check-gpu.tap
 
-# The ABI that was recorded: by its table, as in make check, and by abidiff where it is installed. And a new record.
+# Compare with the recorded ABI, by its table as in make check, and by abidiff if installed. The second goal records it anew.
 EXTRA_DIST += tests/abi/README.md tests/abi/abidiff.suppressions tests/abi/recorded.txt \
   build-aux/abi-compare.awk build-aux/abi-scan.awk build-aux/abi-stub.awk
 check-abi: libtenon.la tenon$(EXEEXT)

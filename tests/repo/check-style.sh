@@ -16,7 +16,7 @@ report() {
 
 sources() { find "$@" \( -name '*.c' -o -name '*.h' -o -name '*.cl' \) -print 2>/dev/null | sort; }
 
-# Those of the templates, in whatever language; texts for people and data are not among them.
+# Sources of the templates, in any language, without documentation and data.
 templates() { find templates -type f ! -name '*.md' ! -name '*.pbtxt' ! -name 'Cargo.lock' -print 2>/dev/null | sort; }
 
 # long_functions MOST FILE...: functions of C and C++ whose bodies have more lines, by the braces that stand alone.
@@ -98,10 +98,24 @@ report 'functions are short' "$bad"
 bad=$(templates | while read -r file; do awk -v file="$file" 'length($0) > 120 { print file ":" FNR ": " length($0) " columns" }' "$file"; done)
 report 'lines of the templates have at most 120 columns' "$bad"
 
-# P-95: what an author begins with can be read at once. The rest of C++ and Rust is what these headers are to C.
+# P-95: an author's starting point is short. The exempt files are to C++ and Rust what Tenon's headers are to C.
 bad=$(templates | grep -vE '/(tenon\.hpp|values\.hpp|tenon\.rs)$' | while read -r file; do
   lines=$(wc -l <"$file")
   [ "$lines" -lt 150 ] || echo "$file has $lines lines"
 done)
 report 'files of the templates have less than 150 lines' "$bad"
+# Turns of phrase that are never right: the actor has a name, and states are not motions. The numbers may only fall.
+bad=$(while read -r folder most; do
+  case $folder in '' | '#'*) continue ;; esac
+  count=$(find "$folder" -type f \( -name '*.[ch]' -o -name '*.cl' -o -name '*.cc' -o -name '*.md' -o -name '*.sh' -o -name '*.mk' -o \
+    -name '*.[17]' \) ! -path 'docs/spec/*' ! -name check-style.sh ! -name ltmain.sh -exec grep -hE \
+    "(^|[^A-Za-z])([Ww]ho(ever)? (does|has|have|wants|runs|asks|finds|takes|waits|helps|reads|writes|gets|is|was)|[Nn]obody|[Ss]omebody|stands? behind|goes before|all the same)([^A-Za-z]|$)" {} + | wc -l)
+  if [ "$count" -gt "$most" ]; then
+    echo "$folder: $count lines say who, nobody, somebody or the like, at most $most may (tests/repo/phrases.txt): name the actor"
+  elif [ "$count" -lt "$most" ]; then
+    echo "# $folder: $count lines, fewer than the $most of tests/repo/phrases.txt: lower the number there" >&2
+  fi
+done <tests/repo/phrases.txt)
+report 'no line more speaks of who, nobody or somebody' "$bad"
+
 echo "1..$n"
