@@ -99,7 +99,7 @@ static inline bool tn__step_failed(const tn_step *step)
 
 /* step.c: unique in the process, larger than that of any step which ended before this one began; 0 outside of a session. */
 uint64_t tn__step_id(const tn_step *step);
-/* Who helped with it goes: kit_workers.c. On the thread that runs the step, or will not come back to it. */
+/* Releases the step's helper threads. Call it on the thread that runs the step, or one that takes the step over from it. */
 void tn__step_dismiss(tn__step_env *env);
 /* The status of a step that is stopped; op: the node that was late, NULL = not known. */
 tn_status tn__step_stopped(int why, const tn_operation *op, tn_error *err);

@@ -93,13 +93,6 @@ void tn_kit_step_workers(tn_step *step, const tn_plan *plan, tn_kit_workers *wor
   env->kind = plan;
 }
 
-void tn__step_dismiss(tn__step_env *env)
-{
-  if (env->crew != NULL) tn__crew_put(env->crew);
-  env->crew = NULL;
-  env->client = NULL;
-}
-
 tn__pool_client *tn__kit_workers_client(const tn_kit_workers *workers) { return workers == NULL ? NULL : workers->client; }
 
 int32_t tn_step_pool(const tn_step *step) { return step->env == NULL ? 0 : step->env->pool; }

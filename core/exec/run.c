@@ -3,24 +3,6 @@
 #include <core/exec/offload.h>
 #include <core/exec/trace.h>
 
-tn_status tn__step_stopped(int why, const tn_operation *op, tn_error *err)
-{
-  tn_status st = why == TN__STOP_DEADLINE ? TN_DEADLINE_EXCEEDED : TN_CANCELLED;
-  const char *type = op == NULL ? "" : tn_operation_type(op), *name = op == NULL ? "" : tn_operation_name(op);
-  if (why == TN__STOP_CLOSED)
-    tn_error_set(err, st, "session has been closed");
-  else if (why == TN__STOP_DEADLINE && op == NULL)
-    tn_error_set(err, st, "the step did not end in its time limit");
-  else if (why == TN__STOP_DEADLINE)
-    tn_error_set(err, st, "the step did not end in its time limit: node '%s' (%s) was late", name, type);
-  else if (op == NULL)
-    tn_error_set(err, st, "the step was cancelled");
-  else
-    tn_error_set(err, st, "the step was cancelled at node '%s' (%s)", name, type);
-  if (op != NULL) tn_error_set_node(err, name);
-  return st;
-}
-
 /* ---- entries ---- */
 
 /* A value of an earlier segment. */
