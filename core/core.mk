@@ -226,7 +226,6 @@ TN_EXEC_FILES = \
   core/exec/habit.c \
   core/exec/evaluate.c \
   core/exec/exec.h \
-  core/exec/inner.c \
   core/exec/instance.c \
   core/exec/kernel.c \
   core/exec/kit.c \
@@ -249,8 +248,10 @@ TN_EXEC_FILES = \
   core/exec/pool_internal.h \
   core/exec/resources.c \
   core/exec/run.c \
+  core/exec/segment.c \
   core/exec/spare.c \
   core/exec/step.c \
+  core/exec/tape.c \
   core/exec/tasks.c \
   core/exec/tasks.h \
   core/exec/tasks_choice.c \

@@ -180,6 +180,13 @@ tn_status tn__spare_tensor(tn__workspace *workspace, tn_dtype dtype, const int64
                            size_t bytes, tn_tensor **out, tn_error *err);
 /* Gives a reference back; NULL allowed. */
 void tn__spare_give(tn__workspace *workspace, tn_tensor *tensor);
+/* The same for the tensor of a place, which is empty afterwards. */
+static inline void tn__spare_give_from(tn__workspace *workspace, tn_tensor **place)
+{
+  tn_tensor *t = *place;
+  *place = NULL;
+  tn__spare_give(workspace, t);
+}
 /* Frees all of them: the session's limit of memory is near. */
 void tn__spare_drop(tn__workspace *workspace);
 /* Frees spares that no step took lately. */
@@ -217,7 +224,7 @@ typedef struct tn__call {
   const tn__apart *apart; /* NULL = it is not */
 } tn__call;
 
-/* run.c: computes, and records that it is in a plugin's kernel. */
+/* tape.c: computes, and records that it is in a plugin's kernel. */
 tn_status tn__guest_compute(tn__call *call, const tn__layout *layout);
 static inline tn_status tn__call_compute(tn__call *call, const tn__layout *layout)
 {
@@ -230,21 +237,24 @@ tn_status tn__run_plan(tn_plan *plan, tn_step *step, tn_error *err);
  * kernels say of the shapes, and what the step ends with when it is stopped. */
 tn_status tn__plan_warm(tn_plan *plan, const tn_step *step, tn_error *err);
 
-/* run.c, for control.c: a tape from its beginning to its end; one call in three parts; what is over. */
+/* segment.c: a segment from its beginning to its end, or its begin, its tape and its end. */
 tn_status tn__segment_run(tn__run *run, uint32_t number);
 tn_status tn__segment_begin(tn__run *run, uint32_t number, tn__instance **out);
-tn_status tn__segment_tape(tn__run *run, uint32_t number, tn__instance *instance); /* of one that has begun, as often as wanted */
-tn_status tn__segment_call(tn__call *call);
+tn_status tn__segment_tape(tn__run *run, uint32_t number, tn__instance *instance); /* of one that has begun, any number of times */
 void tn__segment_end(tn__run *run, uint32_t number);
 void tn__segment_release(tn__run *run, const tn__segment *s);
 void tn__run_drop(tn__run *run); /* all tensors that are left */
 
-/* For tasks.c: one call; a heap value, or one of an earlier segment, that nobody needs any more. */
+/* tape.c: the calls one after the other, whether the layout has tasks or not. */
+tn_status tn__tape_run(tn__run *run, uint32_t number, tn__instance *instance);
+/* One call of a task; its caller releases the values that it reads last. */
 tn_status tn__tape_call(tn__call *call, const tn__tape *tape, struct tn__trace *trace);
+/* The one call of a segment that may wait: again and again until it does not return TN_PENDING. */
+tn_status tn__segment_call(tn__call *call);
+/* Releases a heap value, or one of an earlier segment. */
 void tn__slot_release(const tn__run *run, const tn__instance *instance, uint32_t slot);
-/* tasks.c: the tape of a layout with tasks; in_order: one call after the other. */
-typedef tn_status (*tn__tape_fn)(tn__run *run, uint32_t number, tn__instance *instance);
-tn_status tn__tasks_tape(tn__run *run, uint32_t number, tn__instance *instance, tn__tape_fn in_order);
+/* tasks.c: the tape of a layout with tasks. */
+tn_status tn__tasks_tape(tn__run *run, uint32_t number, tn__instance *instance);
 bool tn__jobs_failed(const struct tn__jobs *jobs);
 void tn__jobs_free(struct tn__jobs *jobs); /* NULL allowed */
 
@@ -268,7 +278,7 @@ tn_tensor *tn__call_lasting(const tn__call *call, uint32_t slot);
 /* The buffer of tensors that stand for memory which is only lent for the time of a call (call.c). */
 extern tn_buffer tn__borrowed;
 
-/* inner.c: a plan that runs inside of an instruction, once or again and again. */
+/* run.c: a plan that runs inside of an instruction, once or again and again. */
 typedef struct tn__inner {
   tn__run run;
   tn_step step;

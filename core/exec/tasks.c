@@ -232,17 +232,17 @@ static tn_status run_jobs_of(tn__run *run, uint32_t number, tn__instance *instan
   return end(all, number);
 }
 
-tn_status tn__tasks_tape(tn__run *run, uint32_t number, tn__instance *instance, tn__tape_fn in_order)
+tn_status tn__tasks_tape(tn__run *run, uint32_t number, tn__instance *instance)
 {
   tn__step_env *env = run->step->env;
   tn__plan_tasks *tasks = instance->layout->tasks;
-  if (env == NULL || tasks->n_tasks == 0) return in_order(run, number, instance);
-  if (env->scheduler != NULL) return jobs_of(instance) == NULL ? in_order(run, number, instance) : run_jobs_of(run, number, instance, NULL);
+  if (env == NULL || tasks->n_tasks == 0) return tn__tape_run(run, number, instance);
+  if (env->scheduler != NULL) return jobs_of(instance) == NULL ? tn__tape_run(run, number, instance) : run_jobs_of(run, number, instance, NULL);
   tn__crew *crew = crew_of(env);
   bool timed, by_tasks = crew != NULL && tn__tasks_choose(tasks, &timed);
-  if (crew == NULL || (by_tasks && jobs_of(instance) == NULL)) return in_order(run, number, instance);
+  if (crew == NULL || (by_tasks && jobs_of(instance) == NULL)) return tn__tape_run(run, number, instance);
   int64_t begun = timed ? tn__now_ns() : 0;
-  tn_status st = by_tasks ? run_jobs_of(run, number, instance, crew) : in_order(run, number, instance);
+  tn_status st = by_tasks ? run_jobs_of(run, number, instance, crew) : tn__tape_run(run, number, instance);
   if (timed && st == TN_OK) tn__tasks_note(tasks, by_tasks, tn__now_ns() - begun);
   return st;
 }
