@@ -219,6 +219,7 @@ TN_PLAN_FILES = \
 TN_EXEC_FILES = \
   core/exec/call.c \
   core/exec/cancel.c \
+  core/exec/context.c \
   core/exec/control.c \
   core/exec/crew.c \
   core/exec/deque.c \

@@ -3,112 +3,6 @@
  * context depends on before its segments are met; only when something waits is there a second time. */
 #include <core/exec/trace.h>
 
-#include <string.h>
-
-enum { NEW = 0, WAITING, DONE, SKIPPED };
-
-#define FAULT (-1)
-#define OTHER_FIRST (-2) /* another context has to be looked at before this one */
-#define LOOKED_AT 3      /* in this pass, and undecided: what decides a context stands in front of whoever asks for it */
-
-/* ---- contexts ---- */
-
-static int bad_predicate(const tn__run *run, uint32_t value)
-{
-  const tn_output from = run->plan->values[value].output;
-  tn_error_set(run->err, TN_INVALID_ARGUMENT, "predicate '%s:%d' of a branch is no scalar", tn_operation_name(from.op),
-               (int)from.index);
-  return FAULT;
-}
-
-static int branch_state(tn__run *run, const tn__atom *a)
-{
-  const tn__plan_value *v = &run->plan->values[a->id];
-  uint8_t p;
-  if (v->predicate != 0) {
-    p = run->workspace->predicates[v->predicate - 1];
-  } else {
-    const tn_tensor *t = v->kind == TN_VALUE_CONSTANT ? v->constant : run->step->inputs[v->index];
-    p = t->count == 1 ? *(const uint8_t *)t->data != 0 : TN__NO_SCALAR;
-  }
-  if (p == TN__NO_SCALAR) return bad_predicate(run, a->id);
-  return p == a->side ? TN__LIVE : TN__DEAD;
-}
-
-/* Of what has an instruction to itself. */
-static int segment_state(const tn__run *run, uint32_t instr)
-{
-  uint8_t state = run->workspace->segment_states[run->plan->instrs[instr].segment];
-  return state == DONE ? TN__LIVE : state == SKIPPED ? TN__DEAD : TN__UNDECIDED;
-}
-
-static int exit_state(const tn__run *run, uint32_t instr, uint32_t exit)
-{
-  int state = segment_state(run, instr);
-  if (state != TN__LIVE) return state;
-  return tn__loop_has_left(run->workspace->pending[run->plan->instrs[instr].segment], exit) ? TN__LIVE : TN__DEAD;
-}
-
-static int done_state(const tn__run *run, uint32_t context)
-{
-  uint8_t state = run->workspace->context_states[context];
-  return context == 0 || state == TN__LIVE || state == TN__DEAD ? TN__LIVE : state == LOOKED_AT ? TN__UNDECIDED : OTHER_FIRST;
-}
-
-static int atom_state(tn__run *run, const tn__atom *a)
-{
-  switch (a->kind) {
-  case TN__ATOM_BRANCH: return branch_state(run, a);
-  case TN__ATOM_FEED: return run->dead_feeds != NULL && run->dead_feeds[a->id] ? TN__DEAD : TN__LIVE;
-  case TN__ATOM_EXIT: return exit_state(run, a->id, a->side);
-  case TN__ATOM_MERGE: /* it is skipped when it found no input */
-  case TN__ATOM_WAIT: return segment_state(run, a->id);
-  default: return done_state(run, a->id);
-  }
-}
-
-/* Atoms in front decide whether those behind can be looked at. OTHER_FIRST: *other, whose number is lower. */
-static int decide(tn__run *run, uint32_t context, uint32_t *other)
-{
-  const tn__context *c = &run->plan->contexts[context];
-  uint8_t *known = &run->workspace->context_states[context];
-  for (uint32_t k = 0; k < c->n; k++) {
-    const tn__atom *a = &run->plan->atoms[run->plan->context_atoms[c->first + k]];
-    int state = atom_state(run, a);
-    if (state == TN__LIVE) continue;
-    if (state == TN__DEAD) *known = TN__DEAD;
-    if (state == TN__UNDECIDED) *known = LOOKED_AT;
-    *other = a->id;
-    return state;
-  }
-  *known = TN__LIVE;
-  return TN__LIVE;
-}
-
-/* Thousands may depend on each other, so there is no recursion. Those that one depends on were asked for in front of it, as
- * a rule, so there are hardly any turns. */
-int tn__context_state(tn__run *run, uint32_t context)
-{
-  uint8_t known = run->workspace->context_states[context];
-  if (context == 0) return TN__LIVE;
-  if (known != TN__UNDECIDED) return known == LOOKED_AT ? TN__UNDECIDED : known;
-  for (uint32_t at = context;;) {
-    uint32_t other;
-    int state = decide(run, at, &other);
-    if (state == OTHER_FIRST) at = other;
-    else if (at == context || state == FAULT) return state;
-    else at = context;
-  }
-}
-
-/* What was undecided in a pass may be decided in the next one. */
-void tn__contexts_look_again(tn__run *run)
-{
-  uint8_t *states = run->workspace->context_states;
-  for (uint32_t i = 0; i < run->plan->n_contexts; i++)
-    if (states[i] == LOOKED_AT) states[i] = TN__UNDECIDED;
-}
-
 /* ---- segments ---- */
 
 static tn_status set_index(tn__run *run, const tn__plan_instr *instr, uint32_t index)
@@ -128,15 +22,15 @@ static tn_status run_merge(tn__run *run, uint32_t number, uint8_t *state)
   bool undecided = false;
   for (uint32_t k = 0; k < instr->n_inputs; k++) {
     int one = tn__context_state(run, instr->input_contexts[k]);
-    if (one == FAULT) return TN_INVALID_ARGUMENT;
+    if (one == TN__FAULT) return TN_INVALID_ARGUMENT;
     undecided |= one == TN__UNDECIDED;
     if (one != TN__LIVE) continue;
     const tn__plan_value *v = &run->plan->values[tn__instr_outputs(run->plan, instr)[0]];
-    *state = DONE;
+    *state = TN__STATE_DONE;
     tn_status st = tn__run_tensor(run, tn__instr_inputs(run->plan, instr)[k], &run->workspace->held[v->held]);
     return st == TN_OK && instr->n_outputs > 1 ? set_index(run, instr, k) : st;
   }
-  if (!undecided) *state = SKIPPED;
+  if (!undecided) *state = TN__STATE_SKIPPED;
   return TN_OK;
 }
 
@@ -206,18 +100,18 @@ static tn_status run_call(tn__run *run, uint32_t number, uint8_t *state)
 {
   tn__pending *p = run->workspace->pending[number];
   tn_status st = TN_OK;
-  int why = *state == NEW ? tn__step_stop(run->step) : TN__GO_ON;
+  int why = *state == TN__STATE_NEW ? tn__step_stop(run->step) : TN__GO_ON;
   if (why != TN__GO_ON) /* S-CAN-06: what it would read may be half of a value */
     return tn__step_stopped(why, run->plan->instrs[run->plan->segments[number].begin].op, run->err);
-  if (*state == NEW) st = begin_call(run, number, &p);
+  if (*state == TN__STATE_NEW) st = begin_call(run, number, &p);
   else if (p->token != NULL && !p->over && !tn__wait_take(p)) return TN_PENDING;
   if (st != TN_OK) return st;
   tn_error unheard = TN_ERROR_INIT; /* of a step that has failed before */
   if (has_failed(run)) p->call.ctx.err = &unheard;
-  p->call.ctx.resume = *state == WAITING;
+  p->call.ctx.resume = *state == TN__STATE_WAITING;
   st = compute(run, number, p);
   bool waits = st == TN_PENDING || tn__calls_wait(p->calling);
-  *state = waits ? WAITING : DONE;
+  *state = waits ? TN__STATE_WAITING : TN__STATE_DONE;
   p->call.ctx.err = run->err;
   tn_error_clear(&unheard);
   if (waits) return st;
@@ -248,7 +142,7 @@ static void take_feed(tn__run *run, uint32_t number, uint8_t *state)
   tn_tensor *t = v->index < run->step->n_inputs ? run->step->inputs[v->index] : NULL;
   if (t == NULL) return;
   run->workspace->held[v->held] = tn_tensor_ref(t);
-  *state = DONE;
+  *state = TN__STATE_DONE;
   end_whole(run, number);
 }
 
@@ -258,17 +152,17 @@ static tn_status run_one(tn__run *run, uint32_t number, uint8_t *state)
   switch (run->plan->segments[number].kind) {
   case TN__SEGMENT_MERGE:
     st = run_merge(run, number, state);
-    if (st == TN_OK && *state != NEW) end_whole(run, number);
+    if (st == TN_OK && *state != TN__STATE_NEW) end_whole(run, number);
     return st;
   case TN__SEGMENT_LOOP:
     st = tn__loop_run(run, number);
-    *state = st == TN_PENDING ? WAITING : DONE;
+    *state = st == TN_PENDING ? TN__STATE_WAITING : TN__STATE_DONE;
     if (st == TN_OK) end_whole(run, number);
     return st;
   case TN__SEGMENT_WAIT: return run_call(run, number, state);
   case TN__SEGMENT_FEED: take_feed(run, number, state); return TN_OK;
   default:
-    *state = DONE;
+    *state = TN__STATE_DONE;
     return tn__segment_run(run, number);
   }
 }
@@ -279,14 +173,14 @@ static tn_status run_one_traced(tn__run *run, uint32_t number, uint8_t *state, t
   uint8_t kind = run->plan->segments[number].kind;
   int64_t began = tn__now_ns();
   tn_status st = run_one(run, number, state);
-  if (st != TN_PENDING && *state == DONE && (kind == TN__SEGMENT_MERGE || kind == TN__SEGMENT_LOOP))
+  if (st != TN_PENDING && *state == TN__STATE_DONE && (kind == TN__SEGMENT_MERGE || kind == TN__SEGMENT_LOOP))
     tn__trace_whole(trace, run, number, began, st);
   return st;
 }
 
 static void skip(tn__run *run, uint32_t number, uint8_t *state)
 {
-  *state = SKIPPED;
+  *state = TN__STATE_SKIPPED;
   tn__segment_release(run, &run->plan->segments[number]);
 }
 
@@ -301,23 +195,23 @@ typedef struct pass {
 static tn_status turn(tn__run *run, uint32_t number, pass *p)
 {
   uint8_t *state = &run->workspace->segment_states[number];
-  if (*state == DONE || *state == SKIPPED) return TN_OK;
+  if (*state == TN__STATE_DONE || *state == TN__STATE_SKIPPED) return TN_OK;
   const tn__segment *s = &run->plan->segments[number];
   if (s->kind == TN__SEGMENT_TAPE && !has_failed(run) && tn__context_state(run, s->context) == TN__LIVE) { /* the usual one */
-    *state = DONE;
+    *state = TN__STATE_DONE;
     p->progress = true;
     return tn__segment_run(run, number);
   }
-  if (*state == NEW && has_failed(run)) return TN_OK;
-  int live = *state == WAITING ? TN__LIVE : tn__context_state(run, run->plan->segments[number].context);
-  if (live == FAULT) return TN_INVALID_ARGUMENT;
+  if (*state == TN__STATE_NEW && has_failed(run)) return TN_OK;
+  int live = *state == TN__STATE_WAITING ? TN__LIVE : tn__context_state(run, run->plan->segments[number].context);
+  if (live == TN__FAULT) return TN_INVALID_ARGUMENT;
   uint8_t before = *state;
   tn_status st = TN_OK;
   if (live == TN__DEAD) skip(run, number, state);
   else if (live == TN__LIVE && tn__step_trace(run->step) != NULL) st = run_one_traced(run, number, state, tn__step_trace(run->step));
   else if (live == TN__LIVE) st = run_one(run, number, state);
-  p->left |= *state == NEW || *state == WAITING;
-  p->waiting |= *state == WAITING;
+  p->left |= *state == TN__STATE_NEW || *state == TN__STATE_WAITING;
+  p->waiting |= *state == TN__STATE_WAITING;
   p->progress |= *state != before;
   return st == TN_PENDING ? TN_OK : st;
 }
@@ -344,13 +238,6 @@ void tn__run_controlled_reset(tn__run *run)
   else
     while (states < end) *states++ = 0;
 }
-
-bool tn__run_waits(const tn__run *run)
-{
-  return run->plan->has_waits && memchr(run->workspace->segment_states, WAITING, run->plan->n_segments) != NULL;
-}
-
-bool tn__segment_has_run(const tn__run *run, uint32_t number) { return run->workspace->segment_states[number] == DONE; }
 
 static tn_status all_had_a_turn(const tn__run *run, const pass *p)
 {

@@ -261,12 +261,17 @@ void tn__jobs_free(struct tn__jobs *jobs); /* NULL allowed */
 /* control.c: segments whose turn depends on values. TN_PENDING: an inner or a partial run waits, and is called again. */
 tn_status tn__run_controlled(tn__run *run);
 void tn__run_controlled_reset(tn__run *run);
+
+/* context.c. What a workspace knows of a context, and of a segment. */
+enum { TN__UNDECIDED = 0, TN__LIVE, TN__DEAD };
+enum { TN__STATE_NEW = 0, TN__STATE_WAITING, TN__STATE_DONE, TN__STATE_SKIPPED };
+#define TN__NO_SCALAR 2 /* among the predicates of a workspace */
+#define TN__FAULT (-1)  /* a predicate is no scalar: the error says which */
 int tn__context_state(tn__run *run, uint32_t context);
-void tn__contexts_look_again(tn__run *run); /* for who asked for states outside of a turn: more may be known by now */
+/* Forgets which contexts are undecided: more may be known by now. */
+void tn__contexts_look_again(tn__run *run);
 bool tn__run_waits(const tn__run *run); /* whether some segment has begun, and waits */
 bool tn__segment_has_run(const tn__run *run, uint32_t number);
-enum { TN__UNDECIDED = 0, TN__LIVE, TN__DEAD };
-#define TN__NO_SCALAR 2 /* among the predicates of a workspace */
 
 /* limit.c: adds to an error of the memory limit what holds the memory. */
 void tn__limit_explain(const tn__run *run, tn_status st);
@@ -293,7 +298,6 @@ void tn__inner_end(tn__inner *inner);
 
 /* loop.c */
 tn_status tn__loop_run(tn__run *run, uint32_t number);
-bool tn__loop_has_left(const tn__pending *pending, uint32_t exit); /* of a loop that has run */
 void tn__loop_free(tn__loop *loop);
 
 /* call.c: the kernel that called functions has ended; and their places go. NULL allowed. */
@@ -309,6 +313,7 @@ struct tn__pending {
   tn__call call;
   tn_wait_token *token; /* NULL = it waits for what is inside of it */
   tn__loop *loop;
+  const bool *left; /* of a loop that has run, by exit: it had a value */
   tn__calling *calling; /* functions that the kernel called; NULL = none yet (call.c) */
   bool over;            /* the kernel has ended, and functions that it called have not */
   int64_t began_ns;     /* of a step that is traced: when it was called first */

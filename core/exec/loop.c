@@ -180,8 +180,6 @@ static void give_exits(tn__run *run, const tn__plan_instr *instr, tn__loop *l)
   }
 }
 
-bool tn__loop_has_left(const tn__pending *p, uint32_t exit) { return p->loop->left[exit]; }
-
 tn_status tn__loop_run(tn__run *run, uint32_t number)
 {
   const tn__plan_instr *instr = &run->plan->instrs[run->plan->segments[number].begin];
@@ -190,6 +188,7 @@ tn_status tn__loop_run(tn__run *run, uint32_t number)
   if (p->loop == NULL) p->loop = make(instr->frame, instr->n_inputs, run->err);
   if (p->loop == NULL) return TN_RESOURCE_EXHAUSTED;
   tn__loop *l = p->loop;
+  p->left = l->left;
   tn_status st = l->running ? TN_OK : begin(run, instr, l);
   if (st == TN_OK) st = l->frame->turn != NULL ? turn_round(run, l) : go_round(l);
   if (st == TN_PENDING) return st;
