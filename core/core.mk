@@ -243,6 +243,7 @@ TN_EXEC_FILES = \
   core/exec/partial.c \
   core/exec/partial.h \
   core/exec/parallel.c \
+  core/exec/pending.c \
   core/exec/pool.c \
   core/exec/pool.h \
   core/exec/pool_cpus.c \

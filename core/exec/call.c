@@ -72,10 +72,10 @@ void tn__calls_end(tn__calling *calling)
 
 static size_t calling_bytes(uint32_t n) { return sizeof(tn__calling) + n * sizeof(called); }
 
-void tn__calling_free(tn__calling *calling)
+static void free_calling(tn__calling *calling)
 {
   tn__calls_end(calling);
-  if (calling != NULL) tn__free(calling, calling_bytes(calling->n));
+  tn__free(calling, calling_bytes(calling->n));
 }
 
 static tn_status open_one(const tn__call *call, const tn__callee *f, called *c)
@@ -108,6 +108,7 @@ static tn_status place_of(const tn__call *call, uint32_t k, called **out)
     p->calling = tn__zalloc(calling_bytes(n));
     if (p->calling == NULL) return tn__no_memory(call->ctx.err, "call of a function", calling_bytes(n));
     p->calling->n = n;
+    p->free_calling = free_calling;
   }
   if (k >= p->calling->n)
     return tn_error_set(call->ctx.err, TN_INVALID_ARGUMENT, "function %u is called of a node that has %u", k,

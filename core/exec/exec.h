@@ -298,28 +298,30 @@ void tn__inner_end(tn__inner *inner);
 
 /* loop.c */
 tn_status tn__loop_run(tn__run *run, uint32_t number);
-void tn__loop_free(tn__loop *loop);
 
-/* call.c: the kernel that called functions has ended; and their places go. NULL allowed. */
+/* call.c: the kernel that called functions has ended. NULL allowed. */
 typedef struct tn__calling tn__calling;
 void tn__calls_end(tn__calling *calling);
 bool tn__calls_wait(const tn__calling *calling); /* whether one of them waits */
 /* Goes on with those that wait, of a step that has failed, whose results nobody wants. TN_PENDING: some still do. */
 tn_status tn__calls_drain(tn__calling *calling, tn_error *err);
-void tn__calling_free(tn__calling *calling);
 
-/* wait.c */
+/* pending.c: a call that may wait, or a loop, as long as its workspace. */
 struct tn__pending {
   tn__call call;
   tn_wait_token *token; /* NULL = it waits for what is inside of it */
-  tn__loop *loop;
+  tn__loop *loop;       /* NULL = none yet (loop.c) */
+  void (*free_loop)(tn__loop *loop);
   const bool *left; /* of a loop that has run, by exit: it had a value */
   tn__calling *calling; /* functions that the kernel called; NULL = none yet (call.c) */
+  void (*free_calling)(tn__calling *calling);
   bool over;            /* the kernel has ended, and functions that it called have not */
   int64_t began_ns;     /* of a step that is traced: when it was called first */
 };
 tn__pending *tn__pending_get(tn__run *run, uint32_t number); /* NULL without memory, and the error is set */
-void tn__pending_free(tn__pending *pending);
+void tn__pending_free(tn__pending *pending); /* NULL allowed */
+
+/* wait.c */
 /* Whether what the token stands for has happened; then the token is gone. */
 bool tn__wait_take(tn__pending *pending);
 void tn__wait_leave(tn__pending *pending); /* the call has ended; NULL token allowed */

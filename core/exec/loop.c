@@ -24,9 +24,8 @@ static tn__loop *make(const tn__plan_frame *frame, uint32_t n_enters, tn_error *
   return l;
 }
 
-void tn__loop_free(tn__loop *l)
+static void free_loop(tn__loop *l)
 {
-  if (l == NULL) return;
   tn_tensor_unref(l->index[0]);
   tn_tensor_unref(l->index[1]);
   tn__free(l, l->block_bytes);
@@ -188,6 +187,7 @@ tn_status tn__loop_run(tn__run *run, uint32_t number)
   if (p->loop == NULL) p->loop = make(instr->frame, instr->n_inputs, run->err);
   if (p->loop == NULL) return TN_RESOURCE_EXHAUSTED;
   tn__loop *l = p->loop;
+  p->free_loop = free_loop;
   p->left = l->left;
   tn_status st = l->running ? TN_OK : begin(run, instr, l);
   if (st == TN_OK) st = l->frame->turn != NULL ? turn_round(run, l) : go_round(l);

@@ -220,21 +220,3 @@ void tn__sleepers_wake(tn__sleepers *list)
   for (tn__sleeper *s = list->first; s != NULL; s = s->next) poke(s);
   tn__mutex_unlock(&list->mu);
 }
-
-/* ---- calls that wait ---- */
-
-tn__pending *tn__pending_get(tn__run *run, uint32_t number)
-{
-  tn__pending **place = &run->workspace->pending[number];
-  if (*place == NULL) *place = tn__zalloc(sizeof **place);
-  if (*place == NULL) tn__no_memory(run->err, "call that may wait", sizeof **place);
-  return *place;
-}
-
-void tn__pending_free(tn__pending *p)
-{
-  if (p == NULL) return;
-  tn__loop_free(p->loop);
-  tn__calling_free(p->calling);
-  tn__free(p, sizeof *p);
-}

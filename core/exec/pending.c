@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a workspace keeps of a segment that may wait: its call, its loop, the functions that it called. Loops and calls say how
+ * theirs is freed, so that a workspace knows neither. */
+#include <core/exec/exec.h>
+
+tn__pending *tn__pending_get(tn__run *run, uint32_t number)
+{
+  tn__pending **place = &run->workspace->pending[number];
+  if (*place == NULL) *place = tn__zalloc(sizeof **place);
+  if (*place == NULL) tn__no_memory(run->err, "call that may wait", sizeof **place);
+  return *place;
+}
+
+void tn__pending_free(tn__pending *p)
+{
+  if (p == NULL) return;
+  if (p->loop != NULL) p->free_loop(p->loop);
+  if (p->calling != NULL) p->free_calling(p->calling);
+  tn__free(p, sizeof *p);
+}
