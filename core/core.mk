@@ -228,10 +228,16 @@ TN_EXEC_FILES = \
   core/exec/evaluate.c \
   core/exec/exec.h \
   core/exec/instance.c \
+  core/exec/jobs.c \
   core/exec/kernel.c \
   core/exec/kit.c \
+  core/exec/kit_executable.c \
+  core/exec/kit_executable.h \
   core/exec/kit_layout.c \
+  core/exec/kit_layout.h \
+  core/exec/kit_record.c \
   core/exec/kit_workers.c \
+  core/exec/kit_workers.h \
   core/exec/kit_hooks.h \
   core/exec/limit.c \
   core/exec/loop.c \
@@ -256,7 +262,6 @@ TN_EXEC_FILES = \
   core/exec/tape.c \
   core/exec/tasks.c \
   core/exec/tasks.h \
-  core/exec/tasks_choice.c \
   core/exec/kit_schedule.c \
   core/exec/kit_segment.c \
   core/exec/trace.c \

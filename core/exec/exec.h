@@ -34,6 +34,8 @@ typedef struct tn__sleepers {
   struct tn__sleeper *first; /* guarded by mu */
 } tn__sleepers;
 
+struct tn__jobs;
+
 /* What a step has of its session, and what is its own alone; shared by all that runs in it. */
 typedef struct tn__step_env {
   tn__container_view *containers; /* NULL = none */
@@ -51,7 +53,8 @@ typedef struct tn__step_env {
   struct tn__trace *trace;        /* what ran is recorded (trace.h); NULL = it is not */
   const void *kind;               /* steps with the same one do the same; NULL = not known */
   _Atomic uint64_t id;            /* of the step; 0 = nobody asked yet */
-  const tn_kit_scheduler *scheduler; /* who runs tasks of the step; NULL = its crew */
+  const tn_kit_scheduler *scheduler; /* it runs tasks of the step; NULL = the step's crew does */
+  void (*schedule)(struct tn__jobs *jobs); /* with a scheduler: has it run them all (kit_schedule.c) */
   tn_step *scheduled;             /* the step as the scheduler knows it */
   _Atomic(struct tn__jobs *) jobs; /* that the scheduler has now (kit_schedule.c); NULL = none */
   struct tn__offload *offload;    /* who is offered parts of plans (offload.h); NULL = nobody */
@@ -115,7 +118,8 @@ typedef struct tn__instance {
   size_t block_bytes; /* of this allocation */
   struct tn__jobs *jobs; /* of a layout with tasks (tasks.h); NULL = none were run so far */
   struct tn__offloaded *offloaded; /* the layout's, or its base's; NULL = the tape has all of it */
-  tn_view **part_views; /* of the parts that are offloaded: inputs, then outputs, one part behind the other */
+  tn_view **part_views; /* of the parts that are offloaded: inputs, then outputs, one part after the other */
+  size_t part_views_bytes;
   bool offered;         /* its parts were */
 } tn__instance;
 
@@ -255,8 +259,7 @@ tn_status tn__segment_call(tn__call *call);
 void tn__slot_release(const tn__run *run, const tn__instance *instance, uint32_t slot);
 /* tasks.c: the tape of a layout with tasks. */
 tn_status tn__tasks_tape(tn__run *run, uint32_t number, tn__instance *instance);
-bool tn__jobs_failed(const struct tn__jobs *jobs);
-void tn__jobs_free(struct tn__jobs *jobs); /* NULL allowed */
+bool tn__jobs_failed(const struct tn__jobs *jobs); /* jobs.c: some call has, and no other begins */
 
 /* control.c: segments whose turn depends on values. TN_PENDING: an inner or a partial run waits, and is called again. */
 tn_status tn__run_controlled(tn__run *run);
@@ -378,16 +381,5 @@ static inline void tn__bind_data(tn__instance *instance, uint32_t slot, void *da
     instance->views[s].buffer = buffer;
   }
 }
-
-/* kit_workers.c; NULL: nobody. */
-tn__pool_client *tn__kit_workers_client(const tn_kit_workers *workers);
-
-struct tn_executable {
-  tn_plan *plan; /* a reference */
-  uint32_t flags;
-  tn_kit_scheduler scheduler; /* of TN__KIT_SCHEDULED */
-  struct tn__offload *offload; /* NULL = none */
-};
-#define TN__KIT_SCHEDULED 2 /* beside TN_KIT_INLINE and _POOL */
 
 #endif

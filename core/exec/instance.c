@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Instances: made once for a layout and a workspace, bound to its arena when that is another one than before. */
-#include <core/exec/offload.h>
+#include <core/exec/tasks.h>
 
 _Alignas(TN_ALIGN) const char tn__nowhere[TN_ALIGN];
 
 void tn__instance_free(tn__instance *i)
 {
   tn__jobs_free(i->jobs);
-  tn__offload_forget(i);
+  if (i->part_views != NULL) tn__free(i->part_views, i->part_views_bytes);
   tn__layout_unref(i->layout);
   tn__free(i, i->block_bytes);
 }

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The kit's doors: level (a), and what a runtime reads of a step. Level (b) is in kit_schedule.c. */
-#include <core/exec/exec.h>
+/* Level (a) of the kit: steps of an executable, and what a runtime reads of a step. */
+#include <core/exec/kit_executable.h>
 #include <core/exec/kit_hooks.h>
-#include <core/exec/offload.h>
 #include <tenon/runtime.h>
 
 tn_status (*tn__kit_reset_sessions)(const tn_session_factory *factory, const char *const *containers, size_t n,
@@ -40,32 +39,6 @@ tn_status tn_step_check(const tn_step *step, const tn_operation *op, tn_error *e
 int64_t tn_step_deadline_ns(const tn_step *step) { return step->deadline_ns; }
 tn_cancellation *tn_step_cancellation(tn_step *step) { return step->cancellation; }
 
-tn_status tn_kit_prepare(const tn_plan *plan, uint32_t flags, tn_executable **out, tn_error *err)
-{
-  tn__error_reset(err);
-  if (out == NULL) return tn_error_set(err, TN_INVALID_ARGUMENT, "tn_kit_prepare: out is NULL");
-  *out = NULL;
-  if (plan == NULL) return tn_error_set(err, TN_INVALID_ARGUMENT, "tn_kit_prepare: plan is NULL");
-  if (flags != TN_KIT_INLINE && (flags & 0xff) != TN_KIT_POOL)
-    return tn_error_set(err, TN_INVALID_ARGUMENT, "tn_kit_prepare: unknown flags %#x", flags);
-  tn_executable *e = tn__alloc(sizeof *e);
-  if (e == NULL) return tn__no_memory(err, "executable", sizeof *e);
-  e->offload = NULL;
-  e->plan = tn__plan_ref((tn_plan *)plan);
-  e->flags = flags;
-  if (flags >> 8 > 1) tn__plan_set_threads(e->plan, flags >> 8);
-  *out = e;
-  return TN_OK;
-}
-
-void tn_kit_release(tn_executable *executable)
-{
-  if (executable == NULL) return;
-  tn__offload_close(executable->offload);
-  tn__plan_unref(executable->plan);
-  tn__free(executable, sizeof *executable);
-}
-
 /* Feeds that are not in host memory are read once for the step. */
 static tn_status step_with_copies(tn_executable *executable, tn_step *step, tn_error *err)
 {
@@ -99,6 +72,7 @@ tn_status tn_kit_step(tn_executable *executable, tn_step *step, tn_error *err)
   if (__builtin_expect(executable->flags != TN__KIT_SCHEDULED || env == NULL, 1)) return run(executable, step, err);
   if (env->pool < 0) return run(executable, step, err); /* it wants no other thread */
   env->scheduler = &executable->scheduler;
+  env->schedule = executable->schedule;
   env->scheduled = step;
   tn_status st = run(executable, step, err);
   env->scheduler = NULL;

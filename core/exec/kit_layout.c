@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Level (c) of the kit: a plan with concrete shapes, for a runtime that brings memory of its own. */
-#include <core/exec/offload.h>
-#include <core/exec/trace.h>
+#include <core/exec/kit_layout.h>
 
 typedef struct feed_shape {
   int64_t *dims;

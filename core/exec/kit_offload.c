@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Level (a) of the kit with parts that the runtime runs. A tape is cut where a call is more than elements from elements: what stands
  * between is offered once for each layout. The kit keeps all memory: a part reads it and writes it, by the views of the instance. */
+#include <core/exec/kit_executable.h>
+#include <core/exec/kit_layout.h>
 #include <core/exec/offload.h>
 
 #include <string.h>
@@ -189,9 +191,8 @@ static void free_offloaded(tn__offloaded *o)
   free_parts(o);
 }
 
-void tn__offload_close(tn__offload *offload)
+static void close_offload(tn__offload *offload)
 {
-  if (offload == NULL) return;
   tn__mutex_lock(&offload->mu);
   offload->closed = true;
   while (offload->first != NULL) {
@@ -304,15 +305,17 @@ static bool is_worth_asking(tn_plan *plan, const tn__layout *base)
 static tn_status bind(tn__instance *in, tn__offloaded *o, tn_error *err)
 {
   if (!o->any) return TN_OK;
-  tn_view **views = tn__alloc_array((size_t)o->n_slots + 1, sizeof *views);
+  size_t n = (size_t)o->n_slots + 1;
+  tn_view **views = tn__alloc_array(n, sizeof *views);
   if (views == NULL) return tn__no_memory(err, "memory of a step", o->n_slots * sizeof *views);
   for (uint32_t i = 0; i < o->n_slots; i++) views[i] = &in->views[o->slots[i]];
   in->part_views = views;
+  in->part_views_bytes = n * sizeof *views;
   in->offloaded = o;
   return TN_OK;
 }
 
-tn_status tn__offload_offer(tn__run *run, tn__instance *in)
+static tn_status offer_parts(tn__run *run, tn__instance *in)
 {
   if (in->offered) return TN_OK;
   tn__layout *base = in->layout->base != NULL ? in->layout->base : in->layout;
@@ -329,12 +332,7 @@ tn_status tn__offload_offer(tn__run *run, tn__instance *in)
   return st;
 }
 
-void tn__offload_forget(tn__instance *in)
-{
-  if (in->part_views != NULL) tn__free(in->part_views, ((size_t)in->offloaded->n_slots + 1) * sizeof *in->part_views);
-}
-
-tn_status tn__offload_run(tn__run *run, tn__instance *in, const tn__part *p)
+static tn_status run_part(tn__run *run, tn__instance *in, const tn__part *p)
 {
   const tn__offload *offload = in->offloaded->offload;
   tn_view **views = in->part_views + p->operands;
@@ -381,8 +379,11 @@ tn_status tn_kit_prepare_offloaded(const tn_plan *plan, uint32_t flags, const tn
   atomic_init(&o->refs, 1);
   memcpy(&o->calls, offload, offload->struct_size < sizeof o->calls ? offload->struct_size : sizeof o->calls);
   tn__mutex_init(&o->mu, "offloaded parts", TN_RANK_OFFLOAD);
+  o->offer = offer_parts;
+  o->run = run_part;
+  o->close = close_offload;
   tn_status st = tn_kit_prepare(plan, flags, out, err);
   if (st == TN_OK) (*out)->offload = o;
-  else tn__offload_close(o);
+  else close_offload(o);
   return st;
 }

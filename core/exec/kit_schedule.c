@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Level (b) of the kit: a runtime's scheduler has the tasks of a step run, where and when it likes. It is told what may begin, and
  * calls tn_kit_run_instructions; the numbers that it sees are those of tasks. What it does wrong is the step's error. */
+#include <core/exec/kit_executable.h>
 #include <core/exec/tasks.h>
 
 #include <sched.h>
@@ -150,7 +151,7 @@ static void close_jobs(tn__jobs *all)
   }
 }
 
-void tn__jobs_schedule(tn__jobs *all)
+static void schedule(tn__jobs *all)
 {
   tn__step_env *env = all->run->step->env;
   turn t;
@@ -187,6 +188,7 @@ tn_status tn_kit_prepare_scheduled(const tn_plan *plan, const tn_kit_scheduler *
   e->plan = tn__plan_ref((tn_plan *)plan);
   e->flags = TN__KIT_SCHEDULED;
   memcpy(&e->scheduler, scheduler, scheduler->struct_size < sizeof e->scheduler ? scheduler->struct_size : sizeof e->scheduler);
+  e->schedule = schedule;
   tn__plan_set_scheduled(e->plan);
   *out = e;
   return TN_OK;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Workers that help with the steps of a session: what a runtime sees of the pool. */
-#include <core/exec/exec.h>
+#include <core/exec/kit_executable.h>
+#include <core/exec/kit_workers.h>
 #include <tenon/runtime.h>
 
 #include <string.h>

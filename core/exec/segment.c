@@ -60,7 +60,7 @@ static tn_status take_instance(tn__run *run, uint32_t number, tn__instance **out
     for (uint32_t i = 0; i < s->n_entries; i++) describe_entry(run, s->entries[i], &w->entries[i]);
     st = find_instance(run, number);
   }
-  if (__builtin_expect(run->offload != NULL, 0) && st == TN_OK) st = tn__offload_offer(run, w->instances[number]);
+  if (__builtin_expect(run->offload != NULL, 0) && st == TN_OK) st = run->offload->offer(run, w->instances[number]);
   if (st != TN_OK) return st;
   tn__instance *i = *out = w->instances[number];
   if (i->layout->arena_bytes > w->used) w->used = i->layout->arena_bytes;

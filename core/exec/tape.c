@@ -184,7 +184,7 @@ static tn_status run_part(tn__call *call, const tn__part *part)
     if (tape[t].flags & TN_TAPE_HEAP) st = make_heap(call);
   }
   if (st != TN_OK) return failed(call, st);
-  st = tn__offload_run(run, call->instance, part);
+  st = run->offload->run(run, call->instance, part);
   for (uint32_t t = part->first; trace != NULL && st == TN_OK && t + 1 < part->last; t++)
     tn__trace_empty(trace, run, call->instance, tape[t].instr + 1, tape[t + 1].instr);
   for (uint32_t t = part->first; st == TN_OK && t < part->last; t++) {

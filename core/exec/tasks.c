@@ -8,51 +8,7 @@
 
 #define ALWAYS_NS 1e9 /* said of tasks in tests, so that somebody comes */
 
-/* ---- jobs ---- */
-
-static tn__jobs *make(const tn__plan_tasks *tasks)
-{
-  size_t jobs = tasks->n_tasks * sizeof(tn__job), counts = tasks->n_counted * sizeof(_Atomic uint32_t);
-  tn__jobs *all = tn__zalloc(sizeof *all + jobs + counts);
-  if (all == NULL) return NULL;
-  all->block_bytes = sizeof *all + jobs + counts;
-  all->tasks = tasks;
-  all->counts = (_Atomic uint32_t *)((char *)(all + 1) + jobs);
-  tn__mutex_init(&all->guard, "spare tensors", TN_RANK_SPARES);
-  for (uint32_t i = 0; i < tasks->n_tasks; i++) all->jobs[i].all = all;
-  return all;
-}
-
-void tn__jobs_free(tn__jobs *all)
-{
-  if (all == NULL) return;
-  tn__mutex_fini(&all->guard);
-  tn__free(all, all->block_bytes);
-}
-
-static void begin(tn__jobs *all, tn__run *run, tn__instance *instance, tn__crew *crew)
-{
-  const tn__plan_tasks *t = all->tasks;
-  all->run = run;
-  all->instance = instance;
-  all->crew = crew;
-  all->trace = tn__step_trace(run->step);
-  all->scope = all->trace == NULL ? NULL : tn__trace_scope_now(all->trace);
-  all->float_mode = tn__float_mode();
-  all->account = tn__account_now;
-  all->status = TN_OK;
-  all->err = (tn_error)TN_ERROR_INIT;
-  atomic_store_explicit(&all->inside, 0, memory_order_relaxed);
-  for (uint32_t i = 0; i < t->n_tasks; i++) {
-    atomic_store_explicit(&all->jobs[i].waits, t->tasks[i].n_before, memory_order_relaxed);
-    atomic_store_explicit(&all->jobs[i].state, TN__JOB_WAITS, memory_order_relaxed);
-  }
-  for (uint32_t i = 0; i < t->n_counted; i++) atomic_store_explicit(&all->counts[i], t->counted[i].n, memory_order_relaxed);
-  atomic_store_explicit(&all->failed, 0, memory_order_relaxed);
-  atomic_store_explicit(&all->left, t->n_tasks, memory_order_release);
-  run->jobs = all;
-  run->workspace->guard = &all->guard;
-}
+/* ---- a run of them ---- */
 
 /* Instructions without a call, which nobody waited for. */
 static void trace_empty(const tn__jobs *all, uint32_t number)
@@ -88,33 +44,6 @@ static tn_status end(tn__jobs *all, uint32_t number)
 }
 
 /* ---- one job ---- */
-
-tn__surroundings tn__jobs_enter(const tn__jobs *all)
-{
-  tn__surroundings mine = { tn__float_mode(), tn__account_now, NULL };
-  if (all->float_mode != mine.float_mode) tn__set_float_mode(all->float_mode);
-  tn__account_now = all->account;
-  if (all->trace != NULL) mine.scope = tn__trace_move(all->trace, all->scope);
-  return mine;
-}
-
-void tn__jobs_leave(const tn__jobs *all, tn__surroundings mine)
-{
-  if (all->float_mode != mine.float_mode) tn__set_float_mode(mine.float_mode);
-  tn__account_now = mine.account;
-  if (all->trace != NULL) tn__trace_leave(all->trace, mine.scope);
-}
-
-bool tn__jobs_failed(const tn__jobs *all) { return atomic_load_explicit(&all->failed, memory_order_relaxed) != 0; }
-
-void tn__jobs_fail(tn__jobs *all, tn_status status, tn_error *err)
-{
-  uint32_t no = 0;
-  if (!atomic_compare_exchange_strong_explicit(&all->failed, &no, 1, memory_order_relaxed, memory_order_relaxed)) return;
-  all->status = status;
-  all->err = *err;
-  *err = (tn_error)TN_ERROR_INIT;
-}
 
 /* A value that others may read after this call goes when all of them have ended. */
 static void release(tn__jobs *all, const tn__tape *t)
@@ -158,16 +87,6 @@ void tn__job_compute(tn__jobs *all, tn__job *job)
   if (st == TN_OK) release_counted(all, task);
   else tn__jobs_fail(all, st, &err);
   tn_error_clear(&err);
-}
-
-tn__job *tn__job_next_ready(tn__jobs *all, const tn__job *job, uint32_t *at)
-{
-  const tn__plan_task *task = &all->tasks->tasks[tn__job_number(job)];
-  while (*at < task->n_nexts) {
-    tn__job *next = &all->jobs[all->tasks->nexts[task->nexts + (*at)++]];
-    if (atomic_fetch_sub_explicit(&next->waits, 1, memory_order_acq_rel) == 1) return next;
-  }
-  return NULL;
 }
 
 /* ---- on a crew ---- */
@@ -215,20 +134,57 @@ static tn__crew *crew_of(tn__step_env *env)
   return env->crew != NULL && tn__crew_current() == env->crew ? env->crew : NULL;
 }
 
+/* ---- whether they are faster ---- */
+
+/* Whether tasks are faster than one call after the other is guessed when a layout is made, from what kernels say of their cost.
+ * Running tells: now and then some runs are timed, first in order, then by tasks, and the fastest of each decide until the next
+ * time. */
+
+#define PERIOD 1024 /* runs from one trial to the next; a power of 2 */
+#define IN_ORDER 5  /* runs of a trial, in order; the first one does not count */
+#define BY_TASKS 10 /* and then by tasks; */
+#define WARM 4      /* the first of these do not count: a thread that was woken shortly wakes sooner */
+#define BETTER 0.97 /* of the time in order is what tasks have to take at most */
+
+/* Whether this run is by tasks. *timed: note() wants its time. */
+static bool choose(tn__plan_tasks *t, bool *timed)
+{
+  *timed = false;
+  if (!t->measured) return true;
+  uint32_t turn = atomic_fetch_add_explicit(&t->turn, 1, memory_order_relaxed) & (PERIOD - 1);
+  if (turn >= IN_ORDER + BY_TASKS) return atomic_load_explicit(&t->chosen, memory_order_relaxed);
+  if (turn == 0) {
+    atomic_store_explicit(&t->one_ns, 0, memory_order_relaxed);
+    atomic_store_explicit(&t->all_ns, 0, memory_order_relaxed);
+  }
+  *timed = turn < IN_ORDER ? turn > 0 : turn >= IN_ORDER + WARM;
+  return turn >= IN_ORDER;
+}
+
+static void note(tn__plan_tasks *t, bool by_tasks, int64_t ns)
+{
+  _Atomic uint32_t *best = by_tasks ? &t->all_ns : &t->one_ns;
+  uint32_t time = ns < 1 ? 1 : ns > UINT32_MAX ? UINT32_MAX : (uint32_t)ns;
+  uint32_t old = atomic_load_explicit(best, memory_order_relaxed);
+  if (old == 0 || time < old) atomic_store_explicit(best, time, memory_order_relaxed);
+  uint32_t one = atomic_load_explicit(&t->one_ns, memory_order_relaxed), all = atomic_load_explicit(&t->all_ns, memory_order_relaxed);
+  if (one != 0 && all != 0) atomic_store_explicit(&t->chosen, (double)all <= BETTER * (double)one, memory_order_relaxed);
+}
+
 /* ---- a tape with tasks ---- */
 
 static tn__jobs *jobs_of(tn__instance *instance)
 {
-  if (instance->jobs == NULL) instance->jobs = make(instance->layout->tasks);
+  if (instance->jobs == NULL) instance->jobs = tn__jobs_create(instance->layout->tasks);
   return instance->jobs;
 }
 
 static tn_status run_jobs_of(tn__run *run, uint32_t number, tn__instance *instance, tn__crew *crew)
 {
   tn__jobs *all = instance->jobs;
-  begin(all, run, instance, crew);
+  tn__jobs_begin(all, run, instance, crew);
   if (crew != NULL) run_by_crew(all);
-  else tn__jobs_schedule(all);
+  else run->step->env->schedule(all);
   return end(all, number);
 }
 
@@ -239,10 +195,10 @@ tn_status tn__tasks_tape(tn__run *run, uint32_t number, tn__instance *instance)
   if (env == NULL || tasks->n_tasks == 0) return tn__tape_run(run, number, instance);
   if (env->scheduler != NULL) return jobs_of(instance) == NULL ? tn__tape_run(run, number, instance) : run_jobs_of(run, number, instance, NULL);
   tn__crew *crew = crew_of(env);
-  bool timed, by_tasks = crew != NULL && tn__tasks_choose(tasks, &timed);
+  bool timed, by_tasks = crew != NULL && choose(tasks, &timed);
   if (crew == NULL || (by_tasks && jobs_of(instance) == NULL)) return tn__tape_run(run, number, instance);
   int64_t begun = timed ? tn__now_ns() : 0;
   tn_status st = by_tasks ? run_jobs_of(run, number, instance, crew) : tn__tape_run(run, number, instance);
-  if (timed && st == TN_OK) tn__tasks_note(tasks, by_tasks, tn__now_ns() - begun);
+  if (timed && st == TN_OK) note(tasks, by_tasks, tn__now_ns() - begun);
   return st;
 }

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tasks of a tape at work: what tasks.c (a crew runs them), kit_schedule.c (a scheduler of the runtime's has them run) and
- * tasks_choice.c (whether it is worth it) share. */
+/* Jobs: the tasks of a tape while they run. A crew runs them (tasks.c), or a runtime's scheduler does (kit_schedule.c). */
 #ifndef TN_CORE_EXEC_TASKS_H
 #define TN_CORE_EXEC_TASKS_H
 
@@ -41,8 +40,14 @@ struct tn__jobs {
   tn__job jobs[];
 };
 
-/* The job's calls, one after the other; an error is noted. */
+/* tasks.c: the job's calls, one after the other; an error is noted. */
 void tn__job_compute(tn__jobs *all, tn__job *job);
+
+/* jobs.c. NULL without memory. */
+tn__jobs *tn__jobs_create(const tn__plan_tasks *tasks);
+void tn__jobs_free(tn__jobs *jobs); /* NULL allowed */
+/* For one run of the instance's tape; crew NULL: a scheduler runs them. */
+void tn__jobs_begin(tn__jobs *jobs, tn__run *run, tn__instance *instance, tn__crew *crew);
 /* Notes why the step fails, if it is the first to do so: nothing new begins. Takes what the error holds. */
 void tn__jobs_fail(tn__jobs *all, tn_status status, tn_error *err);
 /* The next one of those that wait for the job which may begin, NULL = no more; *at begins with 0. */
@@ -57,12 +62,5 @@ typedef struct tn__surroundings {
 } tn__surroundings;
 tn__surroundings tn__jobs_enter(const tn__jobs *all);
 void tn__jobs_leave(const tn__jobs *all, tn__surroundings mine);
-
-/* kit_schedule.c */
-void tn__jobs_schedule(tn__jobs *all);
-
-/* tasks_choice.c: whether this run is by tasks, and what it took, when *timed says so. */
-bool tn__tasks_choose(tn__plan_tasks *tasks, bool *timed);
-void tn__tasks_note(tn__plan_tasks *tasks, bool by_tasks, int64_t ns);
 
 #endif

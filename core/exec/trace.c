@@ -144,6 +144,12 @@ static tn__trace_record *new_record(tn__trace *trace, tn__trace_lane *lane, size
   return r;
 }
 
+tn__trace_record *tn__trace_record_create(tn__trace *trace, size_t bytes)
+{
+  tn__trace_lane *lane = find_lane(trace, false);
+  return lane == NULL ? NULL : new_record(trace, lane, bytes);
+}
+
 const tn__trace_record *tn__trace_next(const tn__trace_lane *lane, const tn__trace_chunk **chunk,
                                        const tn__trace_record *record)
 {
@@ -157,30 +163,20 @@ const tn__trace_record *tn__trace_next(const tn__trace_lane *lane, const tn__tra
   return *chunk == NULL ? NULL : (const tn__trace_record *)(*chunk + 1);
 }
 
-static size_t output_bytes(int32_t rank) { return sizeof(tn__trace_output) + (size_t)rank * sizeof(int64_t); }
-
-static tn__trace_output *put_output(tn__trace_output *o, tn_dtype dtype, const int64_t *dims, int32_t rank, size_t bytes)
-{
-  *o = (tn__trace_output){ .dtype = dtype, .rank = rank, .bytes = bytes };
-  for (int32_t d = 0; d < rank; d++) o->dims[d] = dims[d];
-  return (tn__trace_output *)(o->dims + rank);
-}
-
 static size_t view_bytes(const tn_view *v) { return (size_t)v->count * tn_dtype_size(v->dtype); }
 
 /* A record with the values of these slots. */
 static tn__trace_record *record_slots(tn__trace *trace, const tn__instance *in, const uint32_t *slots, uint32_t n)
 {
-  tn__trace_lane *lane = find_lane(trace, false);
   size_t bytes = sizeof(tn__trace_record);
-  for (uint32_t k = 0; k < n; k++) bytes += output_bytes(in->views[slots[k]].rank);
-  tn__trace_record *r = lane == NULL ? NULL : new_record(trace, lane, bytes);
+  for (uint32_t k = 0; k < n; k++) bytes += tn__trace_output_bytes(in->views[slots[k]].rank);
+  tn__trace_record *r = tn__trace_record_create(trace, bytes);
   if (r == NULL) return NULL;
   r->n_outputs = n;
   tn__trace_output *o = (tn__trace_output *)(r + 1);
   for (uint32_t k = 0; k < n; k++) {
     const tn_view *v = &in->views[slots[k]];
-    o = put_output(o, v->dtype, v->dims, v->rank, view_bytes(v));
+    o = tn__trace_put_output(o, v->dtype, v->dims, v->rank, view_bytes(v));
   }
   return r;
 }
@@ -226,14 +222,13 @@ void tn__trace_whole(tn__trace *trace, const tn__run *run, uint32_t segment, int
 {
   const tn_plan *plan = run->plan;
   const tn__plan_instr *instr = &plan->instrs[plan->segments[segment].begin];
-  tn__trace_lane *lane = find_lane(trace, false);
   size_t bytes = sizeof(tn__trace_record);
   uint32_t n = 0;
   for (uint32_t k = 0; status == TN_OK && k < instr->n_outputs; k++, n++) {
     const tn_tensor *t = run->workspace->held[plan->values[tn__instr_outputs(plan, instr)[k]].held];
-    bytes += output_bytes(t == NULL ? 0 : t->rank);
+    bytes += tn__trace_output_bytes(t == NULL ? 0 : t->rank);
   }
-  tn__trace_record *r = lane == NULL ? NULL : new_record(trace, lane, bytes);
+  tn__trace_record *r = tn__trace_record_create(trace, bytes);
   if (r == NULL) return;
   r->op = instr->op;
   r->start_ns = began_ns;
@@ -243,48 +238,8 @@ void tn__trace_whole(tn__trace *trace, const tn__run *run, uint32_t segment, int
   tn__trace_output *o = (tn__trace_output *)(r + 1);
   for (uint32_t k = 0; k < n; k++) {
     const tn_tensor *t = run->workspace->held[plan->values[tn__instr_outputs(plan, instr)[k]].held];
-    o = t == NULL ? put_output(o, TN_DTYPE_INVALID, NULL, 0, 0) : put_output(o, t->dtype, t->dims, t->rank, t->bytes);
+    o = t == NULL ? tn__trace_put_output(o, TN_DTYPE_INVALID, NULL, 0, 0) : tn__trace_put_output(o, t->dtype, t->dims, t->rank, t->bytes);
   }
-}
-
-/* ---- what a runtime executed by itself ---- */
-
-tn_bool tn_step_wants_records(const tn_step *step) { return tn__step_trace(step) != NULL; }
-
-static bool describe(const tn_plan_layout *layout, const tn_plan *plan, const tn__plan_instr *instr, uint32_t k, tn_layout_value *v)
-{
-  *v = (tn_layout_value){ .struct_size = sizeof *v };
-  return tn_kit_layout_value(layout, tn__instr_outputs(plan, instr)[k], v, NULL) == TN_OK && v->rank >= 0;
-}
-
-void tn_step_record(tn_step *step, const tn_plan_layout *layout, size_t instruction, const char *device, int64_t start_ns,
-                    int64_t end_ns, tn_status status)
-{
-  tn__trace *trace = step == NULL ? NULL : tn__step_trace(step);
-  tn_layout_instruction in = { .struct_size = sizeof in };
-  if (trace == NULL || layout == NULL || tn_kit_layout_instruction(layout, instruction, &in, NULL) != TN_OK) return;
-  const tn_plan *plan = tn__kit_layout_plan(layout);
-  const tn__plan_instr *instr = &plan->instrs[instruction];
-  tn__trace_lane *lane = find_lane(trace, false);
-  size_t bytes = sizeof(tn__trace_record);
-  uint32_t n = status == TN_OK ? instr->n_outputs : 0;
-  tn_layout_value v;
-  for (uint32_t k = 0; k < n; k++) bytes += output_bytes(describe(layout, plan, instr, k, &v) ? v.rank : 0);
-  tn__trace_record *r = lane == NULL ? NULL : new_record(trace, lane, bytes);
-  if (r == NULL) return;
-  r->op = instr->op;
-  r->kernel = device == NULL ? in.kernel : NULL;
-  r->device = device;
-  r->kind = in.computes ? TN_RECORD_NODE : TN_RECORD_EMPTY;
-  r->start_ns = start_ns;
-  r->end_ns = end_ns;
-  r->status = status;
-  r->scratch_bytes = device == NULL ? in.scratch_bytes : 0;
-  r->n_outputs = n;
-  tn__trace_output *o = (tn__trace_output *)(r + 1);
-  for (uint32_t k = 0; k < n; k++)
-    o = describe(layout, plan, instr, k, &v) ? put_output(o, v.dtype, v.dims, v.rank, v.bytes)
-                                             : put_output(o, v.dtype, NULL, 0, 0);
 }
 
 /* ---- functions ---- */

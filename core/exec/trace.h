@@ -77,8 +77,6 @@ void tn__trace_empty(tn__trace *trace, const tn__run *run, const tn__instance *i
 /* The segment's one instruction, a Merge or a loop, has ended. */
 void tn__trace_whole(tn__trace *trace, const tn__run *run, uint32_t segment, int64_t began_ns, tn_status status);
 
-const tn_plan *tn__kit_layout_plan(const tn_plan_layout *layout); /* kit_layout.c */
-
 /* In which function this thread is; and it goes to where another one is: back by _leave, to what _move gave. */
 tn__trace_scope *tn__trace_scope_now(tn__trace *trace);
 tn__trace_scope *tn__trace_move(tn__trace *trace, tn__trace_scope *scope);
@@ -89,6 +87,18 @@ void tn__trace_leave(tn__trace *trace, tn__trace_scope *before);
 /* tn__parallel_for for a kernel's loop, where each part is recorded that another thread takes. */
 void tn__trace_loop(const tn__call *call, int64_t n, int64_t grain, double cost_ns,
                     void (*fn)(void *user, int64_t begin, int64_t end), void *user);
+
+/* A record on this thread's lane, in the function that the thread is in; bytes: with its outputs. NULL: the trace is cut. */
+tn__trace_record *tn__trace_record_create(tn__trace *trace, size_t bytes);
+static inline size_t tn__trace_output_bytes(int32_t rank) { return sizeof(tn__trace_output) + (size_t)rank * sizeof(int64_t); }
+/* Fills an output in; returns where the next one is. */
+static inline tn__trace_output *tn__trace_put_output(tn__trace_output *o, tn_dtype dtype, const int64_t *dims, int32_t rank,
+                                                     size_t bytes)
+{
+  *o = (tn__trace_output){ .dtype = dtype, .rank = rank, .bytes = bytes };
+  for (int32_t d = 0; d < rank; d++) o->dims[d] = dims[d];
+  return (tn__trace_output *)(o->dims + rank);
+}
 
 /* ---- reading, when the step has ended ---- */
 

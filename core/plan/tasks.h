@@ -39,7 +39,7 @@ typedef struct tn__plan_tasks {
   uint32_t *counts; /* in `counted`, by task */
   bool *is_counted; /* by slot; NULL = none is */
   bool measured;    /* whether they are faster is found out by running */
-  /* What was measured: see core/exec/tasks_choice.c. */
+  /* What was measured: see core/exec/tasks.c. */
   _Atomic uint32_t turn;
   _Atomic uint32_t one_ns, all_ns; /* the fastest time of this trial in order, and by tasks; 0 = none yet */
   _Atomic bool chosen;             /* tasks are faster */

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Executables: a plan as a runtime has it run. */
+#include <core/exec/kit_executable.h>
+#include <core/exec/offload.h>
+
+tn_status tn_kit_prepare(const tn_plan *plan, uint32_t flags, tn_executable **out, tn_error *err)
+{
+  tn__error_reset(err);
+  if (out == NULL) return tn_error_set(err, TN_INVALID_ARGUMENT, "tn_kit_prepare: out is NULL");
+  *out = NULL;
+  if (plan == NULL) return tn_error_set(err, TN_INVALID_ARGUMENT, "tn_kit_prepare: plan is NULL");
+  if (flags != TN_KIT_INLINE && (flags & 0xff) != TN_KIT_POOL)
+    return tn_error_set(err, TN_INVALID_ARGUMENT, "tn_kit_prepare: unknown flags %#x", flags);
+  tn_executable *e = tn__alloc(sizeof *e);
+  if (e == NULL) return tn__no_memory(err, "executable", sizeof *e);
+  *e = (tn_executable){ .plan = tn__plan_ref((tn_plan *)plan), .flags = flags };
+  if (flags >> 8 > 1) tn__plan_set_threads(e->plan, flags >> 8);
+  *out = e;
+  return TN_OK;
+}
+
+void tn_kit_release(tn_executable *executable)
+{
+  if (executable == NULL) return;
+  if (executable->offload != NULL) executable->offload->close(executable->offload);
+  tn__plan_unref(executable->plan);
+  tn__free(executable, sizeof *executable);
+}

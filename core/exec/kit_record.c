@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Records in a step's trace of what a runtime ran by itself. */
+#include <core/exec/kit_layout.h>
+#include <core/exec/trace.h>
+
+tn_bool tn_step_wants_records(const tn_step *step) { return tn__step_trace(step) != NULL; }
+
+static bool describe(const tn_plan_layout *layout, const tn_plan *plan, const tn__plan_instr *instr, uint32_t k, tn_layout_value *v)
+{
+  *v = (tn_layout_value){ .struct_size = sizeof *v };
+  return tn_kit_layout_value(layout, tn__instr_outputs(plan, instr)[k], v, NULL) == TN_OK && v->rank >= 0;
+}
+
+void tn_step_record(tn_step *step, const tn_plan_layout *layout, size_t instruction, const char *device, int64_t start_ns,
+                    int64_t end_ns, tn_status status)
+{
+  tn__trace *trace = step == NULL ? NULL : tn__step_trace(step);
+  tn_layout_instruction in = { .struct_size = sizeof in };
+  if (trace == NULL || layout == NULL || tn_kit_layout_instruction(layout, instruction, &in, NULL) != TN_OK) return;
+  const tn_plan *plan = tn__kit_layout_plan(layout);
+  const tn__plan_instr *instr = &plan->instrs[instruction];
+  size_t bytes = sizeof(tn__trace_record);
+  uint32_t n = status == TN_OK ? instr->n_outputs : 0;
+  tn_layout_value v;
+  for (uint32_t k = 0; k < n; k++) bytes += tn__trace_output_bytes(describe(layout, plan, instr, k, &v) ? v.rank : 0);
+  tn__trace_record *r = tn__trace_record_create(trace, bytes);
+  if (r == NULL) return;
+  r->op = instr->op;
+  r->kernel = device == NULL ? in.kernel : NULL;
+  r->device = device;
+  r->kind = in.computes ? TN_RECORD_NODE : TN_RECORD_EMPTY;
+  r->start_ns = start_ns;
+  r->end_ns = end_ns;
+  r->status = status;
+  r->scratch_bytes = device == NULL ? in.scratch_bytes : 0;
+  r->n_outputs = n;
+  tn__trace_output *o = (tn__trace_output *)(r + 1);
+  for (uint32_t k = 0; k < n; k++)
+    o = describe(layout, plan, instr, k, &v) ? tn__trace_put_output(o, v.dtype, v.dims, v.rank, v.bytes)
+                                             : tn__trace_put_output(o, v.dtype, NULL, 0, 0);
+}

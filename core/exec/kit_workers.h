@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Workers of a runtime's session, as the library sees them. */
+#ifndef TN_CORE_EXEC_KIT_WORKERS_H
+#define TN_CORE_EXEC_KIT_WORKERS_H
+
+#include <core/exec/pool.h>
+#include <tenon/kit.h>
+
+/* NULL for NULL: no workers. */
+tn__pool_client *tn__kit_workers_client(const tn_kit_workers *workers);
+
+#endif
