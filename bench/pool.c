@@ -7,7 +7,7 @@
  * load. */
 #include <bench/bench.h>
 #include <core/base/lock.h>
-#include <core/exec/pool.h>
+#include <core/pool/pool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>

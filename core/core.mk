@@ -8,6 +8,7 @@ core_libcore_la_SOURCES = \
   $(TN_GRAPH_FILES) \
   $(TN_FORMATS_FILES) \
   $(TN_RESOURCE_FILES) \
+  $(TN_POOL_FILES) \
   $(TN_PLAN_FILES) \
   $(TN_EXEC_FILES) \
   $(TN_REGISTRY_FILES) \
@@ -150,6 +151,18 @@ TN_RESOURCE_FILES = \
   core/resource/container.h \
   core/resource/containers.c
 
+TN_POOL_FILES = \
+  core/pool/cpus.c \
+  core/pool/crew.c \
+  core/pool/deque.c \
+  core/pool/deque.h \
+  core/pool/parallel.c \
+  core/pool/pool.c \
+  core/pool/pool.h \
+  core/pool/pool_internal.h \
+  core/pool/profile.c \
+  core/pool/workers.c
+
 TN_PLAN_FILES = \
   core/plan/callees.c \
   core/plan/callees.h \
@@ -171,8 +184,6 @@ TN_PLAN_FILES = \
   core/plan/inline.c \
   core/plan/inline.h \
   core/plan/ir.c \
-  core/plan/recipe.c \
-  core/plan/recipe.h \
   core/plan/ir.h \
   core/plan/kernels.c \
   core/plan/layout.c \
@@ -182,9 +193,9 @@ TN_PLAN_FILES = \
   core/plan/layout_lives.c \
   core/plan/layout_memory.c \
   core/plan/layout_order.c \
-  core/plan/layout_threads.c \
   core/plan/layout_tape.c \
   core/plan/layout_tasks.c \
+  core/plan/layout_threads.c \
   core/plan/layout_variant.c \
   core/plan/limits.c \
   core/plan/loop_call.c \
@@ -203,9 +214,12 @@ TN_PLAN_FILES = \
   core/plan/prepare.c \
   core/plan/prune.c \
   core/plan/prune.h \
+  core/plan/recipe.c \
+  core/plan/recipe.h \
   core/plan/report.c \
   core/plan/report.h \
   core/plan/rewriter.c \
+  core/plan/segments.c \
   core/plan/states.c \
   core/plan/states.h \
   core/plan/tasks.c \
@@ -213,18 +227,13 @@ TN_PLAN_FILES = \
   core/plan/tasks_cut.c \
   core/plan/tasks_tape.c \
   core/plan/turn.c \
-  core/plan/turn.h \
-  core/plan/segments.c
+  core/plan/turn.h
 
 TN_EXEC_FILES = \
   core/exec/call.c \
   core/exec/cancel.c \
   core/exec/context.c \
   core/exec/control.c \
-  core/exec/crew.c \
-  core/exec/deque.c \
-  core/exec/deque.h \
-  core/exec/habit.c \
   core/exec/evaluate.c \
   core/exec/exec.h \
   core/exec/instance.c \
@@ -233,27 +242,24 @@ TN_EXEC_FILES = \
   core/exec/kit.c \
   core/exec/kit_executable.c \
   core/exec/kit_executable.h \
+  core/exec/kit_hooks.h \
   core/exec/kit_layout.c \
   core/exec/kit_layout.h \
+  core/exec/kit_offload.c \
   core/exec/kit_record.c \
+  core/exec/kit_schedule.c \
+  core/exec/kit_segment.c \
   core/exec/kit_workers.c \
   core/exec/kit_workers.h \
-  core/exec/kit_hooks.h \
   core/exec/limit.c \
   core/exec/loop.c \
   core/exec/loop.h \
   core/exec/loop_steady.c \
-  core/exec/kit_offload.c \
   core/exec/offload.h \
   core/exec/outputs.c \
   core/exec/partial.c \
   core/exec/partial.h \
-  core/exec/parallel.c \
   core/exec/pending.c \
-  core/exec/pool.c \
-  core/exec/pool.h \
-  core/exec/pool_cpus.c \
-  core/exec/pool_internal.h \
   core/exec/resources.c \
   core/exec/run.c \
   core/exec/segment.c \
@@ -262,14 +268,11 @@ TN_EXEC_FILES = \
   core/exec/tape.c \
   core/exec/tasks.c \
   core/exec/tasks.h \
-  core/exec/kit_schedule.c \
-  core/exec/kit_segment.c \
   core/exec/trace.c \
   core/exec/trace.h \
   core/exec/values.c \
   core/exec/wait.c \
   core/exec/warm.c \
-  core/exec/workers.c \
   core/exec/workspace.c
 
 TN_REGISTRY_FILES = \

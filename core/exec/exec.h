@@ -8,7 +8,7 @@
 #define TN_CORE_EXEC_EXEC_H
 
 #include <core/base/stop.h>
-#include <core/exec/pool.h>
+#include <core/pool/pool.h>
 #include <core/plan/layout.h>
 #include <core/resource/container.h>
 #include <tenon/session.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Jobs: the tasks of one instance while they run, whether a crew or a runtime's scheduler runs them. */
-#include <core/exec/pool_internal.h>
+#include <core/pool/pool_internal.h>
 #include <core/exec/tasks.h>
 
 /* ---- the object ---- */

@@ -3,7 +3,7 @@
 #ifndef TN_CORE_EXEC_KIT_WORKERS_H
 #define TN_CORE_EXEC_KIT_WORKERS_H
 
-#include <core/exec/pool.h>
+#include <core/pool/pool.h>
 #include <tenon/kit.h>
 
 /* NULL for NULL: no workers. */

@@ -8,7 +8,7 @@
 #define TN_CORE_SESSION_PLACEMENT_H
 
 #include <core/base/map.h>
-#include <core/exec/pool.h>
+#include <core/pool/pool.h>
 #include <core/graph/graph_internal.h>
 #include <tenon/session.h>
 

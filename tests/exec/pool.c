@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The worker pool: deques, crews, quotas, loops, sleep. */
 #define _GNU_SOURCE
-#include <core/exec/deque.h>
+#include <core/pool/deque.h>
 #include <core/exec/exec.h>
 
 #include <sched.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Workers that stay awake for the next step: where steps follow each other closely, and nowhere else. */
-#include <core/exec/pool_internal.h>
+#include <core/pool/pool_internal.h>
 
 #include <stdio.h>
 #include <string.h>

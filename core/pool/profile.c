@@ -3,7 +3,7 @@
  * machine wakes one, what else it does, whose cache holds the weights. So now and then a few steps go the other way,
  * and the medians of the last times of both ways decide until the next time. That comes at once when steps with help
  * have become slower than they were alone. */
-#include <core/exec/pool_internal.h>
+#include <core/pool/pool_internal.h>
 
 #define WARM 8           /* first steps with help, which do not count: a CPU that sleeps shortly wakes sooner by and by */
 #define FIRST_PAUSE 16   /* steps from one trial to the next: in the beginning, */

@@ -14,8 +14,8 @@
  *
  * Nobody has to come: whatever was submitted is run by the owner while it waits. So a full pool delays nothing, and a
  * Run inside of a kernel, which takes a crew of its own, cannot deadlock. Nothing is allocated for a task or a loop. */
-#ifndef TN_CORE_EXEC_POOL_H
-#define TN_CORE_EXEC_POOL_H
+#ifndef TN_CORE_POOL_POOL_H
+#define TN_CORE_POOL_POOL_H
 
 #include <stdatomic.h>
 #include <stdbool.h>

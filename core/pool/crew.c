@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Clients, and their crews: who works for one step. */
 #include <core/base/thread.h>
-#include <core/exec/pool_internal.h>
+#include <core/pool/pool_internal.h>
 #include <string.h>
 
 #define MOST_WORKERS 4095 /* of a client, whatever was asked for: a crew has a place for each */

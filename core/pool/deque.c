@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The deque of a worker. Top and bottom are sequentially consistent where owner and thief could both think that the
  * last item is theirs: a thread that takes it announces so in one of the two, and then reads the other one. */
-#include <core/exec/deque.h>
+#include <core/pool/deque.h>
 
 #include <core/base/alloc.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Loops: who calls takes parts from the front, who helps takes them from the back. */
-#include <core/exec/pool_internal.h>
+#include <core/pool/pool_internal.h>
 
 #define LEAST_NS 2000      /* a part that is worth being taken by itself */
 #define PART_NS 12000      /* a part, where a thread has several: halves of a loop may differ by half of their time */

@@ -4,8 +4,8 @@
  *
  * The items stand in a ring that doubles when it is full. A thief may still read the old ring, so that one is kept
  * until the deque goes: all old ones together are smaller than the ring in use. */
-#ifndef TN_CORE_EXEC_DEQUE_H
-#define TN_CORE_EXEC_DEQUE_H
+#ifndef TN_CORE_POOL_DEQUE_H
+#define TN_CORE_POOL_DEQUE_H
 
 #include <stdatomic.h>
 #include <stdbool.h>

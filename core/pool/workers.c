@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Workers: how they are started, called and joined, and what a call costs. */
 #define _GNU_SOURCE
-#include <core/exec/pool_internal.h>
+#include <core/pool/pool_internal.h>
 
 #include <limits.h>
 #include <signal.h>

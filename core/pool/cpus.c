@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How many CPUs this process may use. */
 #define _GNU_SOURCE
-#include <core/exec/pool_internal.h>
+#include <core/pool/pool_internal.h>
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the files of the worker pool share: pool.c (pools), workers.c (threads), crew.c (who works for a step),
  * parallel.c (loops). */
-#ifndef TN_CORE_EXEC_POOL_INTERNAL_H
-#define TN_CORE_EXEC_POOL_INTERNAL_H
+#ifndef TN_CORE_POOL_POOL_INTERNAL_H
+#define TN_CORE_POOL_POOL_INTERNAL_H
 
 #include <core/base/alloc.h>
 #include <core/base/plugin_call.h>
 #include <core/base/lock.h>
-#include <core/exec/deque.h>
-#include <core/exec/pool.h>
+#include <core/pool/deque.h>
+#include <core/pool/pool.h>
 #include <core/tensor/account.h>
 #include <sched.h>
 

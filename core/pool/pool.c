@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Pools: the default one, those with names, those of their own. They stand in a list as long as somebody holds them. */
 #define _GNU_SOURCE
-#include <core/exec/pool_internal.h>
+#include <core/pool/pool_internal.h>
 
 #include <string.h>
 
