@@ -156,7 +156,10 @@ TN_POOL_FILES = \
   core/pool/crew.c \
   core/pool/deque.c \
   core/pool/deque.h \
+  core/pool/float_mode.h \
   core/pool/parallel.c \
+  core/pool/park.c \
+  core/pool/park.h \
   core/pool/pool.c \
   core/pool/pool.h \
   core/pool/pool_internal.h \

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Jobs: the tasks of one instance while they run, whether a crew or a runtime's scheduler runs them. */
-#include <core/pool/pool_internal.h>
 #include <core/exec/tasks.h>
+#include <core/pool/float_mode.h>
 
 /* ---- the object ---- */
 

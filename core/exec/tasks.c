@@ -3,8 +3,8 @@
  * for itself, and submits the others. Nothing is allocated once an instance has run this way.
  *
  * The first error ends the step: what has not begun does not begin, and kernels that ask are told. */
-#include <core/pool/pool_internal.h>
 #include <core/exec/tasks.h>
+#include <core/pool/pool_internal.h>
 
 #define ALWAYS_NS 1e9 /* said of tasks in tests, so that somebody comes */
 

@@ -11,41 +11,6 @@ _Thread_local tn__seat *tn__seat_now;
 
 tn__crew *tn__crew_current(void) { return tn__seat_now == NULL ? NULL : tn__seat_now->crew; }
 
-/* ---- parking ---- */
-
-void tn__parker_init(tn__parker *p)
-{
-  atomic_init(&p->parked, 0);
-  tn__mutex_init(&p->mu, "parked thread", TN_RANK_PARKED);
-  tn__cond_init(&p->woken);
-}
-
-void tn__parker_fini(tn__parker *p)
-{
-  tn__cond_fini(&p->woken);
-  tn__mutex_fini(&p->mu);
-}
-
-void tn__park(tn__parker *p, int64_t deadline_ns)
-{
-  tn__mutex_lock(&p->mu);
-  while (atomic_load_explicit(&p->parked, memory_order_acquire) != 0) {
-    if (deadline_ns == 0) tn__cond_wait(&p->woken, &p->mu);
-    else if (!tn__cond_wait_until(&p->woken, &p->mu, deadline_ns)) break;
-  }
-  tn__mutex_unlock(&p->mu);
-  tn__park_cancel(p);
-}
-
-bool tn__unpark(tn__parker *p)
-{
-  if (atomic_exchange_explicit(&p->parked, 0, memory_order_acq_rel) == 0) return false;
-  tn__mutex_lock(&p->mu); /* it sleeps now, or has not looked yet */
-  tn__mutex_unlock(&p->mu);
-  tn__cond_signal(&p->woken);
-  return true;
-}
-
 /* ---- crews and seats ---- */
 
 tn__seat *tn__seat_make(tn__crew *crew)
@@ -205,7 +170,7 @@ tn__crew *tn__crew_take_for(tn__pool_client *client, const void *kind)
   tn__crew *crew = tn__crew_take(client);
   if (crew == NULL || kind == NULL || client->max_helpers == 0) return crew;
   if (client->linger_ns < 0 && client->spin_ns > 0) expect_next(crew);
-  tn__habit_begin(crew, kind);
+  tn__profile_begin(crew, kind);
   return crew;
 }
 
@@ -213,7 +178,7 @@ void tn__crew_put(tn__crew *crew)
 {
   if (crew == NULL) return;
   tn__pool_client *client = crew->client;
-  if (crew->habit != NULL) tn__habit_end(crew);
+  if (crew->profile != NULL) tn__profile_end(crew);
   if (crew->timed) crew->ended_ns = tn__now_ns();
   crew->timed = false;
   tn__crew_leave(crew);

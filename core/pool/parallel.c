@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Loops: who calls takes parts from the front, who helps takes them from the back. */
+#include <core/pool/float_mode.h>
 #include <core/pool/pool_internal.h>
 
 #define LEAST_NS 2000      /* a part that is worth being taken by itself */
@@ -201,7 +202,7 @@ static void run_shared(tn__seat *seat, tn__loop_share *l)
 /* A loop of a step whose kind is known. */
 static void note(tn__crew *crew, double all)
 {
-  crew->ahead_ns = crew->habit->loops_ns - crew->loops_ns;
+  crew->ahead_ns = crew->profile->loops_ns - crew->loops_ns;
   if (crew->sure && crew->ahead_ns < 2 * tn__crew_worth(crew)) crew->ahead_ns = tn__crew_worth(crew);
   crew->loops_ns += all;
 }
@@ -214,7 +215,7 @@ void tn__parallel_for(tn__crew *crew, int64_t n, int64_t grain, double cost_ns,
   double all = (double)n * cost_ns;
   bool shared = crew != NULL && all >= TN__LOOP_NS && seat != NULL && seat->crew == crew && !seat->looping &&
                 somebody(crew);
-  if (shared && crew->habit != NULL && tn__seat_owns(seat)) note(crew, all);
+  if (shared && crew->profile != NULL && tn__seat_owns(seat)) note(crew, all);
   if (!shared || crew->alone || cut(&seat->loop, n, grain, cost_ns, crew->client->max_helpers + 1) == 0) {
     fn(user, 0, n);
     return;

@@ -8,29 +8,13 @@
 #include <core/base/plugin_call.h>
 #include <core/base/lock.h>
 #include <core/pool/deque.h>
+#include <core/pool/park.h>
 #include <core/pool/pool.h>
 #include <core/tensor/account.h>
 #include <sched.h>
 
 typedef struct tn__seat tn__seat;
 typedef struct tn__worker tn__worker;
-
-/* A thread that sleeps until what it waits for may have come. It says so in `parked`, looks again, and sleeps; who
- * brings something takes that word away, and wakes it if it was there. Both by exchanges, so one of the two sees the
- * other. */
-typedef struct tn__parker {
-  _Atomic uint32_t parked;
-  tn__mutex mu;
-  tn__cond woken;
-} tn__parker;
-
-void tn__parker_init(tn__parker *parker);
-void tn__parker_fini(tn__parker *parker);
-/* After tn__park_begin and another look: sleeps until somebody calls tn__unpark; monotonic deadline, 0 = none. */
-static inline void tn__park_begin(tn__parker *p) { atomic_exchange_explicit(&p->parked, 1, memory_order_acq_rel); }
-void tn__park(tn__parker *parker, int64_t deadline_ns);
-static inline void tn__park_cancel(tn__parker *p) { atomic_exchange_explicit(&p->parked, 0, memory_order_acq_rel); }
-bool tn__unpark(tn__parker *parker); /* whether it was parked */
 
 /* A loop that threads share. Parts are taken by changing `range`: a part that was taken keeps the loop alive until it
  * is counted in `left`, so only who has one reads what stands below. A late look at a loop that has ended, or at the
@@ -65,11 +49,11 @@ struct tn__seat {
   tn__parker parker; /* the owner waits, or a loop's caller */
 };
 
-#define TN__HABITS 8      /* kinds of steps that a crew remembers; a power of 2 */
-#define TN__HABIT_TIMES 7 /* steps of each way in a trial that count */
+#define TN__PROFILES 8      /* kinds of steps that a crew remembers; a power of 2 */
+#define TN__PROFILE_TIMES 7 /* steps of each way in a trial that count */
 
-/* What a crew remembers of steps of a kind (habit.c). */
-typedef struct tn__habit {
+/* What a crew remembers of steps of a kind (profile.c). */
+typedef struct tn__profile {
   const void *kind; /* NULL = none yet */
   int way;          /* in which they are faster */
   uint32_t turn;    /* steps since that was decided */
@@ -77,8 +61,8 @@ typedef struct tn__habit {
   uint32_t slow;    /* of these: with help, and too slow */
   float alone_ns;   /* what one took alone; 0 = not known */
   double loops_ns;  /* of all loops of the last one, as was said of them */
-  float times[2][TN__HABIT_TIMES]; /* with help, alone */
-} tn__habit;
+  float times[2][TN__PROFILE_TIMES]; /* with help, alone */
+} tn__profile;
 
 struct tn__crew {
   tn__pool_client *client;
@@ -92,7 +76,7 @@ struct tn__crew {
   _Atomic uint32_t spinning; /* threads of it that look for work */
   _Atomic uint32_t guests;   /* threads from outside that are just submitting */
   _Atomic(tn__task *) inbox; /* from outside, last one first */
-  _Alignas(64) tn__habit *habit; /* of the step, NULL = its kind is not known; this and what follows is the owner's, on
+  _Alignas(64) tn__profile *profile; /* of the step, NULL = its kind is not known; this and what follows is the owner's, on
                                   * lines that nobody looks at while he writes */
   bool alone;       /* nobody is called for its loops, which stay whole */
   bool sure;        /* somebody is called for its first loop, whatever that costs */
@@ -102,7 +86,7 @@ struct tn__crew {
   int64_t ended_ns; /* when the last one of tn__crew_take_for ended; 0 = there was none */
   bool timed;       /* this one is to say so */
   uint32_t closely; /* steps that came soon after the one before */
-  tn__habit habits[TN__HABITS];
+  tn__profile profiles[TN__PROFILES];
   _Alignas(64) _Atomic uint32_t n_seats; /* that were made */
   _Atomic(tn__seat *) seats[];
 };
@@ -199,9 +183,9 @@ void tn__pool_forget(tn__crew *crew); /* it goes; the pool's lock is held */
 bool tn__pool_stop(tn__pool *pool);   /* as tn__pool_join */
 void tn__pool_measures(tn__pool *pool); /* what is believed before anything was measured */
 
-/* habit.c: a step of this kind, and its end. */
-void tn__habit_begin(tn__crew *crew, const void *kind);
-void tn__habit_end(tn__crew *crew);
+/* profile.c: a step of this kind, and its end. */
+void tn__profile_begin(tn__crew *crew, const void *kind);
+void tn__profile_end(tn__crew *crew);
 
 /* crew.c */
 extern _Thread_local tn__seat *tn__seat_now;
@@ -248,40 +232,6 @@ static inline bool tn__loop_open(const tn__loop_share *loop, const tn__pool_clie
   uint64_t range = atomic_load_explicit(&loop->range, memory_order_relaxed);
   return (uint32_t)(range >> 32) < (uint32_t)range &&
          (!tn__loop_counts(client) || atomic_load_explicit(&loop->helpers, memory_order_relaxed) < client->max_helpers);
-}
-
-/* How this thread rounds, and what it does with denormal numbers: results must not depend on who computes them. */
-static inline uint32_t tn__float_mode(void)
-{
-#if defined(__SSE__)
-  return __builtin_ia32_stmxcsr() & ~0x3fu; /* without the flags of what has happened */
-#elif defined(__aarch64__)
-  uint64_t mode; /* its upper half is nothing */
-  __asm__ volatile("mrs %0, fpcr" : "=r"(mode));
-  return (uint32_t)mode;
-#else
-  return 0;
-#endif
-}
-
-static inline void tn__set_float_mode(uint32_t mode)
-{
-#if defined(__SSE__)
-  __builtin_ia32_ldmxcsr(mode);
-#elif defined(__aarch64__)
-  __asm__ volatile("msr fpcr, %0" : : "r"((uint64_t)mode));
-#else
-  (void)mode;
-#endif
-}
-
-static inline void tn__relax(void)
-{
-#if defined(__x86_64__) || defined(__i386__)
-  __builtin_ia32_pause();
-#elif defined(__aarch64__)
-  __asm__ volatile("yield");
-#endif
 }
 
 /* Between two looks of a thread that spins until `until`; false: that is over. In the second half it lets others run

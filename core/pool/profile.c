@@ -17,30 +17,30 @@
 
 enum { HELPED, ALONE };
 
-static tn__habit *find(tn__crew *crew, const void *kind)
+static tn__profile *find(tn__crew *crew, const void *kind)
 {
-  tn__habit *h = &crew->habits[(uint32_t)((uintptr_t)kind >> 5) * 0x9e3779b1u >> 24 & (TN__HABITS - 1)];
-  if (h->kind != kind) *h = (tn__habit){ .kind = kind, .way = HELPED, .pause = FIRST_PAUSE };
+  tn__profile *h = &crew->profiles[(uint32_t)((uintptr_t)kind >> 5) * 0x9e3779b1u >> 24 & (TN__PROFILES - 1)];
+  if (h->kind != kind) *h = (tn__profile){ .kind = kind, .way = HELPED, .pause = FIRST_PAUSE };
   return h;
 }
 
 /* The way of this step, and the place of its time among those that count; -1 = it does not. */
-static int way_of(const tn__habit *h, int *place)
+static int way_of(const tn__profile *h, int *place)
 {
   int way = h->way, other = way == HELPED ? ALONE : HELPED;
   if (h->turn < h->pause) {
-    *place = (int)(h->turn % TN__HABIT_TIMES);
+    *place = (int)(h->turn % TN__PROFILE_TIMES);
     return way;
   }
   *place = (int)(h->turn - h->pause) - (other == HELPED ? WARM : 1);
   return other;
 }
 
-void tn__habit_begin(tn__crew *crew, const void *kind)
+void tn__profile_begin(tn__crew *crew, const void *kind)
 {
-  tn__habit *h = find(crew, kind);
+  tn__profile *h = find(crew, kind);
   int place, way = way_of(h, &place);
-  crew->habit = h;
+  crew->profile = h;
   crew->alone = way == ALONE;
   crew->sure = way == HELPED;
   crew->loops_ns = 0;
@@ -49,16 +49,16 @@ void tn__habit_begin(tn__crew *crew, const void *kind)
 
 static float median(const float *times)
 {
-  float s[TN__HABIT_TIMES];
-  for (int i = 0; i < TN__HABIT_TIMES; i++) {
+  float s[TN__PROFILE_TIMES];
+  for (int i = 0; i < TN__PROFILE_TIMES; i++) {
     int k = i;
     for (; k > 0 && s[k - 1] > times[i]; k--) s[k] = s[k - 1];
     s[k] = times[i];
   }
-  return s[TN__HABIT_TIMES / 2];
+  return s[TN__PROFILE_TIMES / 2];
 }
 
-static void decide(tn__habit *h, double worth)
+static void decide(tn__profile *h, double worth)
 {
   h->alone_ns = median(h->times[ALONE]);
   int way = (double)median(h->times[HELPED]) <= BETTER * (double)h->alone_ns ? HELPED : ALONE;
@@ -71,16 +71,16 @@ static void decide(tn__habit *h, double worth)
 }
 
 /* Of a step in the way that was decided on. */
-static void watch(tn__habit *h, float ns)
+static void watch(tn__profile *h, float ns)
 {
   if (h->way != HELPED || h->alone_ns <= 0) return;
   h->slow = ns > h->alone_ns ? h->slow + 1 : h->slow / 2;
-  if (h->slow >= SLOW && h->turn >= TN__HABIT_TIMES) h->pause = h->turn; /* a trial comes next */
+  if (h->slow >= SLOW && h->turn >= TN__PROFILE_TIMES) h->pause = h->turn; /* a trial comes next */
 }
 
-void tn__habit_end(tn__crew *crew)
+void tn__profile_end(tn__crew *crew)
 {
-  tn__habit *h = crew->habit;
+  tn__profile *h = crew->profile;
   int place, way = way_of(h, &place);
   bool trial = h->turn >= h->pause;
   h->loops_ns = crew->loops_ns;
@@ -89,8 +89,8 @@ void tn__habit_end(tn__crew *crew)
     float ns = (float)(tn__now_ns() - crew->begun_ns);
     h->times[way][place] = ns;
     if (!trial) watch(h, ns);
-    else if (place == TN__HABIT_TIMES - 1) decide(h, tn__crew_worth(crew));
+    else if (place == TN__PROFILE_TIMES - 1) decide(h, tn__crew_worth(crew));
   }
-  crew->habit = NULL;
+  crew->profile = NULL;
   crew->alone = crew->sure = false;
 }

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How a thread waits: it spins for a while, then parks until another one unparks it. */
+#ifndef TN_CORE_POOL_PARK_H
+#define TN_CORE_POOL_PARK_H
+
+#include <core/base/lock.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/* A thread that sleeps until what it waits for may have come. It says so in `parked`, looks again, and sleeps; who
+ * brings something takes that word away, and wakes it if it was there. Both by exchanges, so one of the two sees the
+ * other. */
+typedef struct tn__parker {
+  _Atomic uint32_t parked;
+  tn__mutex mu;
+  tn__cond woken;
+} tn__parker;
+
+void tn__parker_init(tn__parker *parker);
+void tn__parker_fini(tn__parker *parker);
+/* After tn__park_begin and another look: sleeps until somebody calls tn__unpark; monotonic deadline, 0 = none. */
+static inline void tn__park_begin(tn__parker *p) { atomic_exchange_explicit(&p->parked, 1, memory_order_acq_rel); }
+void tn__park(tn__parker *parker, int64_t deadline_ns);
+static inline void tn__park_cancel(tn__parker *p) { atomic_exchange_explicit(&p->parked, 0, memory_order_acq_rel); }
+bool tn__unpark(tn__parker *parker); /* whether it was parked */
+
+/* Tells the processor that this thread spins. */
+static inline void tn__relax(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  __asm__ volatile("yield");
+#endif
+}
+
+#endif
