@@ -11,6 +11,7 @@ core_libcore_la_SOURCES = \
   $(TN_POOL_FILES) \
   $(TN_PLAN_FILES) \
   $(TN_EXEC_FILES) \
+  $(TN_KIT_FILES) \
   $(TN_REGISTRY_FILES) \
   $(TN_HOST_FILES) \
   $(TN_SESSION_FILES) \
@@ -242,18 +243,6 @@ TN_EXEC_FILES = \
   core/exec/instance.c \
   core/exec/jobs.c \
   core/exec/kernel.c \
-  core/exec/kit.c \
-  core/exec/kit_executable.c \
-  core/exec/kit_executable.h \
-  core/exec/kit_hooks.h \
-  core/exec/kit_layout.c \
-  core/exec/kit_layout.h \
-  core/exec/kit_offload.c \
-  core/exec/kit_record.c \
-  core/exec/kit_schedule.c \
-  core/exec/kit_segment.c \
-  core/exec/kit_workers.c \
-  core/exec/kit_workers.h \
   core/exec/limit.c \
   core/exec/loop.c \
   core/exec/loop.h \
@@ -277,6 +266,19 @@ TN_EXEC_FILES = \
   core/exec/wait.c \
   core/exec/warm.c \
   core/exec/workspace.c
+
+TN_KIT_FILES = \
+  core/kit/executable.c \
+  core/kit/executable.h \
+  core/kit/hooks.h \
+  core/kit/kit.c \
+  core/kit/layout.c \
+  core/kit/layout.h \
+  core/kit/offload.c \
+  core/kit/record.c \
+  core/kit/schedule.c \
+  core/kit/workers.c \
+  core/kit/workers.h
 
 TN_REGISTRY_FILES = \
   core/registry/debug.c \

@@ -54,9 +54,9 @@ typedef struct tn__step_env {
   const void *kind;               /* steps with the same one do the same; NULL = not known */
   _Atomic uint64_t id;            /* of the step; 0 = nobody asked yet */
   const tn_kit_scheduler *scheduler; /* it runs tasks of the step; NULL = the step's crew does */
-  void (*schedule)(struct tn__jobs *jobs); /* with a scheduler: has it run them all (kit_schedule.c) */
+  void (*schedule)(struct tn__jobs *jobs); /* with a scheduler: has it run them all (core/kit/schedule.c) */
   tn_step *scheduled;             /* the step as the scheduler knows it */
-  _Atomic(struct tn__jobs *) jobs; /* that the scheduler has now (kit_schedule.c); NULL = none */
+  _Atomic(struct tn__jobs *) jobs; /* that the scheduler has now (core/kit/schedule.c); NULL = none */
   struct tn__offload *offload;    /* who is offered parts of plans (offload.h); NULL = nobody */
 } tn__step_env;
 
@@ -212,7 +212,7 @@ typedef struct tn__run {
   struct tn__jobs *jobs;  /* calls that run at once now (tasks.h); NULL = there is one at a time */
 } tn__run;
 
-/* A call for who runs a plan himself (kit_layout.c): outputs that the kernel makes go there. */
+/* A call for who runs a plan himself (core/kit/layout.c): outputs that the kernel makes go there. */
 typedef struct tn__apart {
   const tn__layout *layout;
   tn_view *const *outputs;

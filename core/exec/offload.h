@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Parts of layouts that a runtime runs instead of the executor, as on a device: what was offered, and taken. The kit fills these
- * structs (kit_offload.c); the tape reads them. */
+ * structs (core/kit/offload.c); the tape reads them. */
 #ifndef TN_CORE_EXEC_OFFLOAD_H
 #define TN_CORE_EXEC_OFFLOAD_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Jobs: the tasks of a tape while they run. A crew runs them (tasks.c), or a runtime's scheduler does (kit_schedule.c). */
+/* Jobs: the tasks of a tape while they run. A crew runs them (tasks.c), or a runtime's scheduler does (core/kit/schedule.c). */
 #ifndef TN_CORE_EXEC_TASKS_H
 #define TN_CORE_EXEC_TASKS_H
 
@@ -35,7 +35,7 @@ struct tn__jobs {
   _Atomic uint32_t failed;
   tn_status status;      /* of the first that failed; read when none is left */
   tn_error err;
-  _Atomic uint32_t inside; /* threads of a scheduler (kit_schedule.c) */
+  _Atomic uint32_t inside; /* threads of a scheduler (core/kit/schedule.c) */
   _Atomic uint32_t *counts; /* as tasks->counted: tasks that will touch the value */
   tn__job jobs[];
 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Partial runs: how they begin, are found, take turns and end. */
-#include <core/exec/kit_workers.h>
+#include <core/kit/workers.h>
 #include <core/session/metadata.h>
 #include <core/session/partial.h>
 

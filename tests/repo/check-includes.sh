@@ -17,9 +17,10 @@ core/resource    | core/base core/tensor
 core/pool        | core/base core/tensor
 core/plan        | core/base core/tensor core/graph
 core/exec        | core/base core/tensor core/graph core/resource core/pool core/plan
+core/kit         | core/base core/tensor core/graph core/resource core/pool core/plan core/exec
 core/registry    | core/base
-core/host        | core/base core/tensor core/graph core/formats core/resource ops core/plan core/exec core/registry
-core/session     | core/base core/tensor core/graph core/formats core/resource core/pool core/plan core/exec core/registry core/host
+core/host        | core/base core/tensor core/graph core/formats core/resource ops core/plan core/exec core/kit core/registry
+core/session     | core/base core/tensor core/graph core/formats core/resource core/pool core/plan core/exec core/kit core/registry core/host
 core/eager       | core/base core/tensor core/graph core/formats core/resource core/plan core/exec core/registry core/host
 
 @below           | core/base core/tensor core/graph core/resource

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Records in a step's trace of what a runtime ran by itself. */
-#include <core/exec/kit_layout.h>
+#include <core/kit/layout.h>
 #include <core/exec/trace.h>
 
 tn_bool tn_step_wants_records(const tn_step *step) { return tn__step_trace(step) != NULL; }

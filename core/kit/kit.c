@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Level (a) of the kit: steps of an executable, and what a runtime reads of a step. */
-#include <core/exec/kit_executable.h>
-#include <core/exec/kit_hooks.h>
+#include <core/kit/executable.h>
+#include <core/kit/hooks.h>
 #include <tenon/runtime.h>
 
 tn_status (*tn__kit_reset_sessions)(const tn_session_factory *factory, const char *const *containers, size_t n,

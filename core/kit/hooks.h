@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the kit needs of rooms above it: set by them before a session exists. */
-#ifndef TN_CORE_EXEC_KIT_HOOKS_H
-#define TN_CORE_EXEC_KIT_HOOKS_H
+#ifndef TN_CORE_KIT_HOOKS_H
+#define TN_CORE_KIT_HOOKS_H
 
 #include <tenon/kit.h>
 

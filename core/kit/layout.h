@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A plan with concrete shapes, as a runtime sees it: for the rest of the kit. */
-#ifndef TN_CORE_EXEC_KIT_LAYOUT_H
-#define TN_CORE_EXEC_KIT_LAYOUT_H
+#ifndef TN_CORE_KIT_LAYOUT_H
+#define TN_CORE_KIT_LAYOUT_H
 
 #include <core/exec/exec.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Executables: a plan as a runtime has it run. */
-#include <core/exec/kit_executable.h>
+#include <core/kit/executable.h>
 #include <core/exec/offload.h>
 
 tn_status tn_kit_prepare(const tn_plan *plan, uint32_t flags, tn_executable **out, tn_error *err)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Workers of a runtime's session, as the library sees them. */
-#ifndef TN_CORE_EXEC_KIT_WORKERS_H
-#define TN_CORE_EXEC_KIT_WORKERS_H
+#ifndef TN_CORE_KIT_WORKERS_H
+#define TN_CORE_KIT_WORKERS_H
 
 #include <core/pool/pool.h>
 #include <tenon/kit.h>

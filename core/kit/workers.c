@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Workers that help with the steps of a session: what a runtime sees of the pool. */
-#include <core/exec/kit_executable.h>
-#include <core/exec/kit_workers.h>
+#include <core/kit/executable.h>
+#include <core/kit/workers.h>
 #include <tenon/runtime.h>
 
 #include <string.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Level (a) of the kit with parts that the runtime runs. A tape is cut where a call is more than elements from elements: what stands
  * between is offered once for each layout. The kit keeps all memory: a part reads it and writes it, by the views of the instance. */
-#include <core/exec/kit_executable.h>
-#include <core/exec/kit_layout.h>
+#include <core/kit/executable.h>
+#include <core/kit/layout.h>
 #include <core/exec/offload.h>
 
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Level (b) of the kit: a runtime's scheduler has the tasks of a step run, where and when it likes. It is told what may begin, and
  * calls tn_kit_run_instructions; the numbers that it sees are those of tasks. What it does wrong is the step's error. */
-#include <core/exec/kit_executable.h>
+#include <core/kit/executable.h>
 #include <core/exec/tasks.h>
 
 #include <sched.h>
