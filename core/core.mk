@@ -168,6 +168,9 @@ TN_POOL_FILES = \
   core/pool/workers.c
 
 TN_PLAN_FILES = \
+  core/plan/atoms.c \
+  core/plan/callee_table.c \
+  core/plan/callee_table.h \
   core/plan/callees.c \
   core/plan/callees.h \
   core/plan/compile.c \
@@ -226,6 +229,7 @@ TN_PLAN_FILES = \
   core/plan/segments.c \
   core/plan/states.c \
   core/plan/states.h \
+  core/plan/status.c \
   core/plan/tasks.c \
   core/plan/tasks.h \
   core/plan/tasks_cut.c \

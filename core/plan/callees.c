@@ -7,49 +7,6 @@
 #include <core/plan/tasks.h>
 #include <string.h>
 
-struct tn__callees {
-  tn__mutex mu;
-  tn__map by_key;    /* to tn__callee; guarded by mu */
-  tn__callee *first; /* all of them; guarded by mu */
-};
-
-/* ---- objects ---- */
-
-tn__callees *tn__callees_create(void)
-{
-  tn__callees *c = tn__zalloc(sizeof *c);
-  if (c == NULL) return NULL;
-  tn__mutex_init(&c->mu, "functions of a plan", TN_RANK_PLAN);
-  tn__map_init(&c->by_key);
-  return c;
-}
-
-static void free_one(tn__callee *c)
-{
-  if (c == NULL) return;
-  tn__plan_unref(c->plan);
-  tn__free(c, c->block_bytes);
-}
-
-void tn__callees_free(tn__callees *callees)
-{
-  if (callees == NULL) return;
-  for (tn__callee *c = callees->first, *next; c != NULL; c = next) {
-    next = c->next;
-    free_one(c);
-  }
-  tn__map_fini(&callees->by_key);
-  tn__mutex_fini(&callees->mu);
-  tn__free(callees, sizeof *callees);
-}
-
-static size_t known_bytes(uint32_t n) { return sizeof(tn__instr_callees) + n * sizeof(_Atomic(const tn__callee *)); }
-
-void tn__instr_callees_free(tn__instr_callees *known)
-{
-  if (known != NULL) tn__free(known, known_bytes(known->n));
-}
-
 /* ---- compiling ---- */
 
 /* The arrays stand behind the struct: the key, which the table's map borrows, comes last. */
@@ -77,8 +34,6 @@ static tn__callee *new_callee(const tn__function_instance *f, const tn__text *ke
   memcpy(dtypes + f->n_outputs + f->n_inputs, key->data, key->size);
   return c;
 }
-
-static const char *key_of(const tn__callee *c) { return (const char *)c->input_dtypes + c->n_inputs; }
 
 /* Fetches of the function's distinct outputs. Signatures are short, and long ones mostly differ: a map from where each
  * output comes from. */
@@ -129,66 +84,29 @@ static tn_status compile(tn_plan *plan, const tn__function_instance *f, const tn
   }
   tn__free(fetches, (f->n_outputs + 1) * sizeof *fetches);
   if (st == TN_OK) return TN_OK;
-  free_one(c);
+  tn__callee_free(c);
   *out = NULL;
   return st;
 }
 
-/* ---- looking up ---- */
-
-static const tn__callee *look_up(tn__callees *table, const tn__text *key)
-{
-  tn__mutex_lock(&table->mu);
-  const tn__callee *c = tn__map_get(&table->by_key, key->data, key->size);
-  tn__mutex_unlock(&table->mu);
-  return c;
-}
-
-/* Of two threads that compiled one function one throws its work away. */
-static const tn__callee *enter(tn__callees *table, tn__callee *mine, size_t key_size)
-{
-  tn__mutex_lock(&table->mu);
-  const tn__callee *c = tn__map_get(&table->by_key, key_of(mine), key_size);
-  bool kept = c == NULL && tn__map_put(&table->by_key, key_of(mine), key_size, mine, NULL);
-  if (kept) {
-    mine->next = table->first;
-    table->first = mine;
-    c = mine;
-  }
-  tn__mutex_unlock(&table->mu);
-  if (!kept) free_one(mine);
-  return c;
-}
+/* ---- calls ---- */
 
 static tn_status get(tn_plan *plan, const tn__plan_instr *instr, uint32_t k, const tn__callee **out, tn_error *err)
 {
   tn__text key;
   tn__text_init(&key, SIZE_MAX);
   tn_status st = tn__function_key(instr->op, k, &key, err);
-  *out = st == TN_OK ? look_up(plan->callees, &key) : NULL;
+  *out = st == TN_OK ? tn__callees_find(plan->callees, &key) : NULL;
   if (st == TN_OK && *out == NULL) {
     tn__function_instance f;
     tn__callee *mine = NULL;
     st = tn__function_instantiate(instr->op, k, &f, err);
     if (st == TN_OK) st = compile(plan, &f, &key, &mine, err);
-    if (st == TN_OK && (*out = enter(plan->callees, mine, key.size)) == NULL) st = tn__no_memory(err, "function", 0);
+    if (st == TN_OK && (*out = tn__callees_enter(plan->callees, mine, key.size)) == NULL) st = tn__no_memory(err, "function", 0);
     tn__function_instance_fini(&f);
   }
   tn__text_fini(&key);
   return st;
-}
-
-static tn__instr_callees *known_of(tn__plan_instr *instr)
-{
-  tn__instr_callees *there = atomic_load_explicit(&instr->callees, memory_order_acquire);
-  if (there != NULL) return there;
-  uint32_t n = 2 * tn_operation_n_functions(instr->op); /* and their gradients */
-  tn__instr_callees *mine = tn__zalloc(known_bytes(n));
-  if (mine == NULL) return NULL;
-  mine->n = n;
-  if (atomic_compare_exchange_strong(&instr->callees, &there, mine)) return mine;
-  tn__instr_callees_free(mine);
-  return there;
 }
 
 tn_status tn__plan_callee_make(tn_plan *plan, tn__plan_instr *instr, uint32_t k, const tn__callee **out, tn_error *err)
@@ -196,7 +114,7 @@ tn_status tn__plan_callee_make(tn_plan *plan, tn__plan_instr *instr, uint32_t k,
   *out = NULL;
   if (plan->callees == NULL)
     return tn_error_set(err, TN_INTERNAL, "node '%s' cannot call a function here", tn_operation_name(instr->op));
-  tn__instr_callees *known = known_of(instr);
+  tn__instr_callees *known = tn__instr_callees_of(instr);
   if (known == NULL) return tn__no_memory(err, "function", 0);
   tn_status st = get(plan, instr, k, out, err);
   if (st == TN_OK) atomic_store_explicit(&known->items[k], *out, memory_order_release);

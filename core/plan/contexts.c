@@ -154,30 +154,6 @@ static tn_status when_decided(const tn__ir *ir, tn__contexts *c, uint32_t decide
   return only_waits(c, decided) ? TN_OK : with_known(ir, c, 0, (tn__atom){ TN__ATOM_DONE, decided, 0 }, out);
 }
 
-static bool are_sides(const tn__atom *a, const tn__atom *b)
-{
-  return a->kind == TN__ATOM_BRANCH && b->kind == TN__ATOM_BRANCH && a->id == b->id && a->side != b->side;
-}
-
-bool tn__atoms_oppose(const tn__atom *atoms, const uint32_t *xs, size_t n_x, const uint32_t *ys, size_t n_y)
-{
-  size_t i = 0, n_sides = 0;
-  if (n_x != n_y) return false;
-  for (; i < n_x; i++) {
-    if (xs[i] == ys[i]) continue;
-    if (!are_sides(&atoms[xs[i]], &atoms[ys[i]])) return false;
-    n_sides++;
-  }
-  return n_sides == 1;
-}
-
-bool tn__contexts_oppose(const tn_plan *plan, uint32_t a, uint32_t b)
-{
-  if (plan->n_contexts == 0) return false;
-  const tn__context *x = &plan->contexts[a], *y = &plan->contexts[b];
-  return x->n == 1 && tn__atoms_oppose(plan->atoms, plan->context_atoms + x->first, x->n, plan->context_atoms + y->first, y->n);
-}
-
 /* What holds when a Merge of two sides of a branch found an input; *done is false when its inputs are something else. */
 static tn_status merged_context(const tn__ir *ir, tn__contexts *c, const tn__ir_node *node, uint32_t *out, bool *done)
 {

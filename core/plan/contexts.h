@@ -27,10 +27,6 @@ typedef struct tn__contexts {
   tn__arena keys;
 } tn__contexts;
 
-/* Whether two lists of atoms differ in one thing only: they are two sides of one branch. Then one of them holds exactly when
- * the rest holds and the other does not. */
-bool tn__atoms_oppose(const tn__atom *atoms, const uint32_t *xs, size_t n_x, const uint32_t *ys, size_t n_y);
-
 /* tn__contexts_fini also after a failure. */
 tn_status tn__contexts_find(const tn__ir *ir, tn__contexts *out);
 void tn__contexts_fini(tn__contexts *contexts);

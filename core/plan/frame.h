@@ -46,5 +46,7 @@ typedef struct tn__plan_frame {
 } tn__plan_frame;
 
 void tn__plan_frame_free(tn__plan_frame *frame); /* NULL allowed */
+/* Takes away what turn.c gave it. */
+void tn__plan_frame_unturn(tn__plan_frame *frame);
 
 #endif

@@ -563,11 +563,3 @@ tn_status tn__prune_add_loops(tn__pruner *c)
   finder_fini(&f);
   return st;
 }
-
-void tn__plan_frame_free(tn__plan_frame *frame)
-{
-  if (frame == NULL) return;
-  tn__plan_frame_unturn(frame);
-  tn__plan_unref(frame->body);
-  tn__free(frame, sizeof *frame + frame->n_feeds * sizeof *frame->feeds);
-}

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The plan object and its reading functions (level (c) of the kit). */
-#include <core/plan/callees.h>
+#include <core/plan/callee_table.h>
 #include <core/plan/frame.h>
 #include <core/plan/layout.h>
 #include <core/plan/plan.h>
@@ -49,6 +49,56 @@ void tn__plan_unref(tn_plan *plan)
   tn__free(plan, sizeof *plan);
 }
 
+/* ---- parts of a plan that have plans ---- */
+
+void tn__plan_frame_unturn(tn__plan_frame *frame)
+{
+  tn__plan_unref(frame->first);
+  tn__plan_unref(frame->turn);
+  if (frame->first_feeds != NULL) tn__free(frame->first_feeds, (frame->n_first_feeds + (size_t)1) * sizeof *frame->first_feeds);
+  if (frame->turn_feeds != NULL) tn__free(frame->turn_feeds, (frame->n_turn_feeds + (size_t)1) * sizeof *frame->turn_feeds);
+  if (frame->variables != NULL) tn__free(frame->variables, (frame->n_nexts + (size_t)1) * sizeof *frame->variables);
+  if (frame->exit_variables != NULL) tn__free(frame->exit_variables, (frame->n_exits + (size_t)1) * sizeof *frame->exit_variables);
+  frame->first = frame->turn = NULL;
+  frame->first_feeds = frame->turn_feeds = NULL;
+  frame->variables = NULL;
+  frame->exit_variables = NULL;
+}
+
+void tn__plan_frame_free(tn__plan_frame *frame)
+{
+  if (frame == NULL) return;
+  tn__plan_frame_unturn(frame);
+  tn__plan_unref(frame->body);
+  tn__free(frame, sizeof *frame + frame->n_feeds * sizeof *frame->feeds);
+}
+
+void tn__callee_free(tn__callee *c)
+{
+  if (c == NULL) return;
+  tn__plan_unref(c->plan);
+  tn__free(c, c->block_bytes);
+}
+
+void tn__callees_free(tn__callees *callees)
+{
+  if (callees == NULL) return;
+  for (tn__callee *c = callees->first, *next; c != NULL; c = next) {
+    next = c->next;
+    tn__callee_free(c);
+  }
+  tn__map_fini(&callees->by_key);
+  tn__mutex_fini(&callees->mu);
+  tn__free(callees, sizeof *callees);
+}
+
+void tn__instr_callees_free(tn__instr_callees *known)
+{
+  if (known != NULL) tn__free(known, tn__instr_callees_bytes(known->n));
+}
+
+/* ---- what a runtime says of it ---- */
+
 void tn__plan_set_threads(tn_plan *plan, uint32_t threads)
 {
   atomic_store_explicit(&plan->threads, threads, memory_order_relaxed);
@@ -59,40 +109,6 @@ void tn__plan_set_threads(tn_plan *plan, uint32_t threads)
     if (f->first != NULL) tn__plan_set_threads(f->first, threads);
     if (f->turn != NULL) tn__plan_set_threads(f->turn, threads);
   }
-}
-
-/* The node of the program that an operation stands for. */
-static void add_node_name(const tn_operation *op, tn__text *out)
-{
-  const char *name = tn_operation_name(op), *made = strstr(name, TN__MADE_NAME);
-  tn__text_append(out, name, made == NULL || made == name ? strlen(name) : (size_t)(made - name));
-}
-
-/* Whether the message begins with a node of a function that the node called (tn__error_in_call). */
-static bool names_inner(const tn_error *err, const char *node)
-{
-  const char *message = tn_error_message(err);
-  size_t n = strlen(node);
-  return strncmp(message, "node '", 6) == 0 && strncmp(message + 6, node, n) == 0 && message[6 + n] == '/';
-}
-
-tn_status tn__kernel_status(const tn_operation *op, const tn_kernel_def *def, const char *slot, tn_status st,
-                            tn_error *err)
-{
-  const char *kernel = def->name, *node = tn_operation_name(op);
-  tn__text name;
-  tn__text_init(&name, SIZE_MAX);
-  add_node_name(op, &name);
-  if (!name.failed) node = tn__text_get(&name);
-  if (st < TN_OK || st > TN_UNAUTHENTICATED)
-    st = tn_error_wrap(err, TN_INTERNAL, "kernel '%s': %s returned %d, which is no status", kernel, slot, st);
-  else
-    tn_error_set(err, st, "kernel '%s': %s failed without a message", kernel, slot);
-  if (err != NULL) err->code = st;
-  if (!names_inner(err, node)) tn_error_prefix(err, "node '%s' (%s)", node, tn_operation_type(op));
-  tn_error_set_node(err, node);
-  tn__text_fini(&name);
-  return st;
 }
 
 size_t tn_plan_n_instructions(const tn_plan *plan) { return plan->n_instrs; }
@@ -131,7 +147,7 @@ static tn_status not_straight(const tn_operation *op, const char *why, tn_error 
 {
   tn__text name;
   tn__text_init(&name, SIZE_MAX);
-  add_node_name(op, &name);
+  tn__plan_node_name(op, &name);
   const char *node = name.failed ? tn_operation_name(op) : tn__text_get(&name);
   tn_error_set(err, TN_UNIMPLEMENTED, "node '%s' (%s) %s, which instructions do not tell in this version: let the kit run "
                "the plan (tn_kit_prepare)", node, tn_operation_type(op), why);

@@ -265,9 +265,11 @@ tn_status tn__prepare_check(const tn_operation *op, tn_error *err);
 /* Behind the name of a node of the program, where a pass made several operations from it. Errors leave it out. */
 #define TN__MADE_NAME "/_tn_"
 
-/* What a slot of a kernel returned, not OK, made fit for the program: a code that exists, a text, the node. */
+/* What a slot of a kernel returned, not OK, made fit for the program: a code that exists, a text, the node (status.c). */
 tn_status tn__kernel_status(const tn_operation *op, const tn_kernel_def *kernel, const char *slot, tn_status st,
                             tn_error *err);
+/* Appends the name of the program's node that an operation was made for. */
+void tn__plan_node_name(const tn_operation *op, tn__text *out);
 
 static inline const tn__plan_kernels *tn__instr_kernels(const tn__plan_instr *i)
 {
@@ -298,6 +300,9 @@ static inline uint32_t tn__plan_threads(const tn_plan *plan)
 void tn__plan_drop_layouts(tn_plan *plan);
 void tn__plan_drop_workspaces(tn_plan *plan);
 
+/* Whether two lists of atoms differ in one thing only: they are two sides of one branch. Then one of them holds exactly when
+ * the rest holds and the other does not. */
+bool tn__atoms_oppose(const tn__atom *atoms, const uint32_t *xs, size_t n_x, const uint32_t *ys, size_t n_y);
 /* Whether of two contexts one holds exactly when the other does not: they are the sides of one branch. */
 bool tn__contexts_oppose(const tn_plan *plan, uint32_t a, uint32_t b);
 

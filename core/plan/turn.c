@@ -154,20 +154,6 @@ static tn_status compile_both(turner *t, tn__plan_frame *frame, const tn__body_s
   return st;
 }
 
-void tn__plan_frame_unturn(tn__plan_frame *frame)
-{
-  tn__plan_unref(frame->first);
-  tn__plan_unref(frame->turn);
-  if (frame->first_feeds != NULL) tn__free(frame->first_feeds, (frame->n_first_feeds + (size_t)1) * sizeof *frame->first_feeds);
-  if (frame->turn_feeds != NULL) tn__free(frame->turn_feeds, (frame->n_turn_feeds + (size_t)1) * sizeof *frame->turn_feeds);
-  if (frame->variables != NULL) tn__free(frame->variables, (frame->n_nexts + (size_t)1) * sizeof *frame->variables);
-  if (frame->exit_variables != NULL) tn__free(frame->exit_variables, (frame->n_exits + (size_t)1) * sizeof *frame->exit_variables);
-  frame->first = frame->turn = NULL;
-  frame->first_feeds = frame->turn_feeds = NULL;
-  frame->variables = NULL;
-  frame->exit_variables = NULL;
-}
-
 /* They would all be compiled again. */
 static bool has_loops(const tn_plan *plan)
 {

@@ -14,6 +14,5 @@ typedef struct tn__loop_ops {
 /* Gives the frame plans for its turns, when the loop is one that can be turned; else it is left as it is. `body` is what its
  * body was compiled with. */
 tn_status tn__plan_turn(tn__pruner *c, const tn__loop_ops *loop, const tn__body_spec *body, tn__plan_frame *frame);
-void tn__plan_frame_unturn(tn__plan_frame *frame);
 
 #endif
