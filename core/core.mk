@@ -197,6 +197,7 @@ TN_PLAN_FILES = \
   core/plan/layout.h \
   core/plan/layout_build.c \
   core/plan/layout_builder.h \
+  core/plan/layout_cache.c \
   core/plan/layout_lives.c \
   core/plan/layout_memory.c \
   core/plan/layout_order.c \

@@ -4,7 +4,6 @@
 
 #include <core/base/map.h>
 #include <core/graph/function_instance.h>
-#include <core/plan/tasks.h>
 #include <string.h>
 
 /* ---- compiling ---- */

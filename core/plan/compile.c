@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* From a graph and a signature to a plan: prune (prune.c), passes (passes.c), instructions (emit.c), segments (segments.c). */
-#include <core/plan/callees.h>
+#include <core/plan/callee_table.h>
+#include <core/plan/layout.h>
 #include <core/plan/partial.h>
 #include <core/plan/passes.h>
 
@@ -18,6 +19,7 @@ static tn_plan *new_plan(tn_graph *graph, const tn__signature_spec *spec)
   plan->graph = tn_graph_ref(graph);
   plan->want_always = spec->want_always;
   plan->states = spec->states;
+  plan->layouts = &tn__plan_layouts;
   tn__arena_init(&plan->arena, 4096);
   tn__mutex_init(&plan->mu, "plan", TN_RANK_PLAN);
   return plan;

@@ -5,8 +5,7 @@
  *
  * A list of kernels never changes; a new one takes its place. Layouts keep pointers into the old ones, which stay in the
  * plan's arena with the same states. */
-#include <core/plan/ir.h>
-#include <core/plan/layout.h>
+#include <core/plan/plan.h>
 #include <core/plan/states.h>
 
 #define MAX_KERNELS 8         /* that are asked for one node; more would mean that all but one decline most shapes */
@@ -138,7 +137,7 @@ static void upgrade(tn_plan *plan)
     }
     tn_error_clear(&why);
   }
-  if (changed) tn__plan_drop_layouts(plan);
+  if (changed) plan->layouts->drop(plan);
   tn_log(TN_LOG_DEBUG, "a plan of %u instructions %s", plan->n_instrs,
          changed ? "takes faster kernels from now on" : "has no faster kernels");
 }

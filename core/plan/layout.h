@@ -147,6 +147,9 @@ tn_status tn__layout_get(tn_plan *plan, tn__segment *segment, const tn__entry *e
 bool tn__layout_fits(const tn_plan *plan, const tn__layout *layout, const tn__entry *entries);
 void tn__layout_unref(tn__layout *layout);
 
+/* For new plans (layout_cache.c). */
+extern const tn__layout_calls tn__plan_layouts;
+
 /* Gives up what kernels made of constants for this layout (pack.c). */
 void tn__packs_release(tn__layout *layout);
 void tn__packs_leave(tn__layout *layout); /* to the next try */

@@ -2,7 +2,6 @@
 /* The plan object and its reading functions (level (c) of the kit). */
 #include <core/plan/callee_table.h>
 #include <core/plan/frame.h>
-#include <core/plan/layout.h>
 #include <core/plan/plan.h>
 
 #include <string.h>
@@ -15,12 +14,11 @@ tn_plan *tn__plan_ref(tn_plan *plan)
   return plan;
 }
 
-static void segment_fini(tn__segment *segment)
+void tn__plan_drop_workspaces(tn_plan *plan)
 {
-  while (segment->layouts != NULL) {
-    tn__layout *l = segment->layouts;
-    segment->layouts = l->next;
-    tn__layout_unref(l);
+  for (size_t i = 0; i < TN__MAX_IDLE; i++) {
+    tn__workspace *w = atomic_exchange(&plan->idle[i].at, NULL);
+    if (w != NULL) atomic_load(&tn__workspace_free)(plan, w);
   }
 }
 
@@ -28,8 +26,7 @@ void tn__plan_unref(tn_plan *plan)
 {
   if (plan == NULL || atomic_fetch_sub_explicit(&plan->refs, 1, memory_order_acq_rel) != 1) return;
   tn__plan_drop_workspaces(plan);
-  tn__packs_forget(plan);
-  for (uint32_t i = 0; i < plan->n_segments; i++) segment_fini(&plan->segments[i]);
+  if (plan->layouts != NULL) plan->layouts->end(plan);
   for (uint32_t i = 0; i < plan->n_instrs; i++) {
     tn__plan_kernels_free(tn__instr_kernels(&plan->instrs[i]));
     tn__instr_callees_free(atomic_load(&plan->instrs[i].callees));
@@ -108,6 +105,18 @@ void tn__plan_set_threads(tn_plan *plan, uint32_t threads)
     tn__plan_set_threads(f->body, threads);
     if (f->first != NULL) tn__plan_set_threads(f->first, threads);
     if (f->turn != NULL) tn__plan_set_threads(f->turn, threads);
+  }
+}
+
+void tn__plan_set_scheduled(tn_plan *plan)
+{
+  atomic_store_explicit(&plan->scheduled, true, memory_order_relaxed);
+  for (uint32_t i = 0; i < plan->n_instrs; i++) {
+    const tn__plan_frame *f = plan->instrs[i].frame;
+    if (f == NULL) continue;
+    tn__plan_set_scheduled(f->body);
+    if (f->first != NULL) tn__plan_set_scheduled(f->first);
+    if (f->turn != NULL) tn__plan_set_scheduled(f->turn);
   }
 }
 

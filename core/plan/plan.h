@@ -155,11 +155,18 @@ enum {
   TN__SEGMENT_FEED   /* one feed of a partial run, which comes when it is given */
 };
 
+/* A plan keeps lists of layouts and knows nothing else of them. */
+typedef struct tn__layout_calls {
+  void (*drop)(tn_plan *plan); /* kernels have changed: no later step uses the layouts of now */
+  void (*end)(tn_plan *plan);  /* the plan is freed */
+} tn__layout_calls;
+
 struct tn_plan {
   _Atomic uint32_t refs;
   int32_t level;
   tn__call_kernel_fn call_kernel; /* NULL: nothing is computed with a layout */
   tn__evaluate_fn evaluate;       /* for recipes */
+  const tn__layout_calls *layouts; /* of the segments */
   tn_graph *graph; /* a reference */
   tn_graph *extra; /* operations that passes made, a reference; NULL = none */
   tn_graph **inlined; /* bodies of functions that are part of it: references; in the arena */
@@ -296,8 +303,10 @@ static inline uint32_t tn__plan_threads(const tn_plan *plan)
   return n > 1 ? n : 1;
 }
 
-/* What was laid out so far is used no more, once the steps that run on it have ended (layout.c). */
-void tn__plan_drop_layouts(tn_plan *plan);
+/* A scheduler of the runtime's runs the plan, which takes tasks of any size; also in its loops and functions. */
+void tn__plan_set_scheduled(tn_plan *plan);
+
+/* Frees the workspaces that no step uses. */
 void tn__plan_drop_workspaces(tn_plan *plan);
 
 /* Whether two lists of atoms differ in one thing only: they are two sides of one branch. Then one of them holds exactly when

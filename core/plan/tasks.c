@@ -18,18 +18,6 @@
 
 _Atomic bool tn__tasks_always;
 
-void tn__plan_set_scheduled(tn_plan *plan)
-{
-  atomic_store_explicit(&plan->scheduled, true, memory_order_relaxed);
-  for (uint32_t i = 0; i < plan->n_instrs; i++) {
-    const tn__plan_frame *f = plan->instrs[i].frame;
-    if (f == NULL) continue;
-    tn__plan_set_scheduled(f->body);
-    if (f->first != NULL) tn__plan_set_scheduled(f->first);
-    if (f->turn != NULL) tn__plan_set_scheduled(f->turn);
-  }
-}
-
 /* ---- what needs what ---- */
 
 /* Instructions that are called are nodes; others are, too, when they wait for several. */

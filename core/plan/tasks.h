@@ -97,9 +97,6 @@ typedef struct tn__task_graph {
 tn_status tn__tasks_cut(const tn__task_graph *graph, uint32_t threads, double delay_ns, uint32_t *task_of, uint32_t *n_tasks,
                         tn_error *err);
 
-/* Who runs the plan takes tasks of any size, by a scheduler of its own; also in its loops and functions. */
-void tn__plan_set_scheduled(tn_plan *plan);
-
 /* For tests: tasks of any size, wherever more than one thread may work, and no measuring whether they are faster. */
 extern _Atomic bool tn__tasks_always;
 
