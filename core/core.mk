@@ -174,6 +174,7 @@ TN_PLAN_FILES = \
   core/plan/callees.c \
   core/plan/callees.h \
   core/plan/compile.c \
+  core/plan/compile.h \
   core/plan/constants.c \
   core/plan/contexts.c \
   core/plan/contexts.h \
@@ -208,9 +209,11 @@ TN_PLAN_FILES = \
   core/plan/limits.c \
   core/plan/loop_call.c \
   core/plan/loop_call.h \
+  core/plan/lower.h \
   core/plan/pack.c \
   core/plan/partial.c \
   core/plan/partial.h \
+  core/plan/partial_plan.h \
   core/plan/pass_common.c \
   core/plan/pass_control.c \
   core/plan/pass_fold.c \
@@ -228,6 +231,8 @@ TN_PLAN_FILES = \
   core/plan/report.h \
   core/plan/rewriter.c \
   core/plan/segments.c \
+  core/plan/spec.c \
+  core/plan/spec.h \
   core/plan/states.c \
   core/plan/states.h \
   core/plan/status.c \

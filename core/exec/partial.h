@@ -4,7 +4,7 @@
 #define TN_CORE_EXEC_PARTIAL_H
 
 #include <core/exec/exec.h>
-#include <core/plan/partial.h>
+#include <core/plan/partial_plan.h>
 
 typedef struct tn__partial {
   tn__run run;

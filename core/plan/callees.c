@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Compiles functions when they are called, and keeps their plans. */
 #include <core/plan/callees.h>
+#include <core/plan/compile.h>
 
 #include <core/base/map.h>
 #include <core/graph/function_instance.h>

@@ -2,8 +2,11 @@
 /* From a graph and a signature to a plan: prune (prune.c), passes (passes.c), instructions (emit.c), segments (segments.c). */
 #include <core/plan/callee_table.h>
 #include <core/plan/layout.h>
+#include <core/plan/compile.h>
+#include <core/plan/lower.h>
 #include <core/plan/partial.h>
 #include <core/plan/passes.h>
+#include <core/plan/prune.h>
 
 #include <string.h>
 
@@ -72,11 +75,21 @@ static tn_status complete(tn__ir *ir, tn_graph *graph, tn_status st, tn_plan **o
   return finish(ir, graph, st, out, err);
 }
 
+/* Plans inside of a plan are compiled as it is. */
+static tn__signature_spec whole_spec(const tn__signature_spec *spec)
+{
+  tn__signature_spec whole = *spec;
+  whole.compile = tn__plan_compile;
+  whole.compile_with = tn__plan_compile_with;
+  return whole;
+}
+
 tn_status tn__plan_compile(tn_graph *graph, const tn__signature_spec *spec, tn_plan **out, tn_error *err)
 {
   *out = NULL;
   tn__ir ir;
-  tn_status st = tn__ir_from_graph(&ir, graph, spec, err);
+  const tn__signature_spec whole = whole_spec(spec);
+  tn_status st = tn__ir_from_graph(&ir, graph, &whole, err);
   if (st == TN_OK && tn__spec_is_partial(spec)) st = tn__ir_hold_feeds(&ir);
   return complete(&ir, graph, st, out, err);
 }
@@ -86,7 +99,8 @@ tn_status tn__plan_compile_with(tn_graph *graph, const tn__signature_spec *spec,
 {
   *out = NULL;
   tn__ir ir;
-  tn_status st = tn__ir_init(&ir, graph, spec, err);
+  const tn__signature_spec whole = whole_spec(spec);
+  tn_status st = tn__ir_init(&ir, graph, &whole, err);
   if (st == TN_OK) st = fill(&ir, user);
   for (size_t i = 0; st == TN_OK && i < spec->n_fetches; i++) ir.values[tn__ir_value_of(&ir, ir.outputs[i])].n_uses++;
   return complete(&ir, graph, st, out, err);

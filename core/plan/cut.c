@@ -7,7 +7,7 @@
  *   a Merge, a loop, and a call that may wait have one to themselves
  *
  * Segments run in the order of their numbers, so a context's segments stand behind what decides it. */
-#include <core/plan/ir.h>
+#include <core/plan/lower.h>
 
 #include <string.h>
 

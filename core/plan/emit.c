@@ -3,6 +3,7 @@
 #include <core/plan/contexts.h>
 #include <core/plan/dereference.h>
 #include <core/plan/frame.h>
+#include <core/plan/lower.h>
 
 #include <string.h>
 

@@ -332,7 +332,7 @@ static tn_status compile(const finder *f, const loop *l, body *b, tn_plan **out)
   if (spec.failed_tries == NULL) spec.failed_tries = &failed;
   tn__plan_unref(*out);
   *out = NULL;
-  return tn__plan_compile(f->c->graph, &spec, out, f->err);
+  return spec.compile(f->c->graph, &spec, out, f->err);
 }
 
 /* Whether the NextIterations all live or die together, the Exits too, at the end, and nothing else can be dead. */

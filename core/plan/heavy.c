@@ -2,6 +2,7 @@
 /* Whether a plan is worth loading kernel plugins for before its first step: such a library and its first kernels cost 10
  * to 20 milliseconds, and most plans wait for that until their steps have shown that they go on (kernels.c). What is
  * counted are the products of contractions, sizes that are not known yet taken as 1. */
+#include <core/plan/compile.h>
 #include <core/plan/ir.h>
 
 #define MIN_PRODUCTS 2e9 /* of a step: 40 milliseconds of plain C, of which a third may be saved in the first already */

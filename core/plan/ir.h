@@ -7,6 +7,7 @@
 
 #include <core/base/map.h>
 #include <core/plan/plan.h>
+#include <core/plan/spec.h>
 
 typedef struct tn__ir_value {
   uint8_t kind;        /* TN_VALUE_FEED, _CONSTANT or _COMPUTED */
@@ -64,13 +65,9 @@ typedef struct tn__ir {
   tn_error *err;
 } tn__ir;
 
-/* From graph and signature: prune and order (prune.c). Takes the graph's read lock. ir_fini also after a failure. */
-tn_status tn__ir_from_graph(tn__ir *ir, tn_graph *graph, const tn__signature_spec *spec, tn_error *err);
-/* One operation alone: the spec feeds its inputs and fetches its outputs, in their order. */
-tn_status tn__ir_from_operation(tn__ir *ir, const tn_operation *op, const tn__signature_spec *spec, tn_error *err);
-void tn__ir_fini(tn__ir *ir);
-/* An empty one for a signature; before anything is added. */
+/* An empty one for a signature; before anything is added. tn__ir_fini also after a failure. */
 tn_status tn__ir_init(tn__ir *ir, tn_graph *graph, const tn__signature_spec *spec, tn_error *err);
+void tn__ir_fini(tn__ir *ir);
 
 /* ---- reading ---- */
 
@@ -132,23 +129,6 @@ size_t tn__ir_sweep(tn__ir *ir);
 /* Puts constants in the place of a node whose inputs are all constants, and counts that in *changes: computed now, or when
  * somebody wants the elements, if there are many. Nothing when its kernel refuses (pass_fold.c). */
 tn_status tn__ir_compute_node(tn__ir *ir, uint32_t node, size_t *changes);
-
-/* ---- to a plan ---- */
-
-/* Has the kernel plugins loaded that the plan is worth (heavy.c). */
-tn_status tn__ir_want_kernels(tn__ir *ir);
-
-/* Values and instructions, kernels resolved and created (emit.c). */
-tn_status tn__ir_emit(tn__ir *ir, tn_plan *plan);
-/* Compiles what `fill` puts into the ir: values of the feeds into ir->inputs, of the fetches into ir->outputs. The spec
- * has their numbers and no names. */
-typedef tn_status (*tn__ir_fill_fn)(tn__ir *ir, const void *user);
-tn_status tn__plan_compile_with(tn_graph *graph, const tn__signature_spec *spec, tn__ir_fill_fn fill, const void *user,
-                                tn_plan **out, tn_error *err);
-/* The cut (cut.c). */
-tn_status tn__plan_make_segments(tn_plan *plan, tn_error *err);
-/* Uses, segments and what each reads from outside (segments.c). */
-tn_status tn__plan_cut(tn_plan *plan, tn_error *err);
 
 static inline tn_status tn__ir_no_memory(const tn__ir *ir) { return tn__no_memory(ir->err, "plan", 0); }
 /* Names the node in the error and returns the code. */

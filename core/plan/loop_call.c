@@ -81,7 +81,7 @@ static tn_status compile(maker *m, bool with_body, tn_plan **out)
   spec.n_feeds = m->n;
   spec.n_fetches = with_body ? m->n + 1 : 1;
   m->with_body = with_body;
-  return tn__plan_compile_with(m->c->graph, &spec, fill, m, out, m->c->ir->err);
+  return spec.compile_with(m->c->graph, &spec, fill, m, out, m->c->ir->err);
 }
 
 static bool allocate(tn__plan_frame *f, size_t n)

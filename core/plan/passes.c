@@ -53,20 +53,6 @@ const char *tn__pass_about(size_t i)
   return p == NULL ? NULL : p->about;
 }
 
-/* Whether a list of names between commas has this one. */
-static bool is_listed(const char *list, const char *name)
-{
-  size_t size = strlen(name);
-  for (const char *at = list; at != NULL && *at != 0; at += *at == ',') {
-    size_t n = strcspn(at, ",");
-    if (n == size && memcmp(at, name, size) == 0) return true;
-    at += n;
-  }
-  return false;
-}
-
-bool tn__pass_is_off(const tn__signature_spec *spec, const char *name) { return is_listed(spec->disabled, name); }
-
 tn_status tn__passes_check(const char *list, tn_error *err)
 {
   for (const char *at = list; *at != 0; at += *at == ',') {

@@ -19,8 +19,10 @@ tn_status tn__pass_common(tn__ir *ir, size_t *changes);
  * first and what a rewrite leaves unread is taken away at once, so that each sees all that stands in front of it. */
 tn_status tn__rewrites_run(tn__ir *ir, const char *pass, bool from_end, size_t *changes);
 
-/* Whether a pass is off by the option disable_passes. */
-bool tn__pass_is_off(const tn__signature_spec *spec, const char *name);
+/* Name of pass i, NULL past the end; and whether a list of names between commas names passes only. */
+const char *tn__pass_name(size_t i);
+const char *tn__pass_about(size_t i);
+tn_status tn__passes_check(const char *list, tn_error *err);
 
 /* All passes that are on, in their order. */
 tn_status tn__passes_run(tn__ir *ir);

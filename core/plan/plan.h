@@ -217,51 +217,6 @@ struct tn_plan {
   struct tn__pack_use *unfinished;  /* forms of constants for a layout that ran out of time; guarded by mu (pack.c) */
 };
 
-/* What is compiled is the body of a loop's frame: one iteration. */
-typedef struct tn__body_spec {
-  tn_operation *const *own; /* the frame's own Exits and NextIterations: in the body they hand their input on */
-  size_t n_own;
-  size_t n_plain; /* feeds behind these are NextIterations, as the Merges read them that belong to the next iteration */
-  const bool *gated; /* by feed: it may be dead in an iteration; NULL = none is */
-  tn_operation *const *turned; /* Merges that stand for what their second input, a NextIteration, gives; only the last
-                                * fetch may need them, else it is TN_UNIMPLEMENTED (turn.c) */
-  size_t n_turned;
-} tn__body_spec;
-
-typedef struct tn__signature_spec {
-  const tn_output *feeds; /* no two equal */
-  size_t n_feeds;
-  const tn_output *fetches;
-  size_t n_fetches;
-  tn_operation *const *targets;
-  size_t n_targets;
-  int32_t level;
-  uint32_t max_layouts;
-  const char *disabled; /* names of passes that are off, between commas; NULL = none */
-  tn__evaluate_fn evaluate; /* what folds constants, and follows recipes; NULL: nothing is folded */
-  /* Has kernel plugins loaded that offer one of these ops. Called with the ops of a plan that is worth it, before its
-   * kernels are chosen, and with no lock held. NULL: none are loaded. */
-  void (*want_kernels)(const char *const *ops, size_t n, const char *device);
-  bool want_always; /* whatever the plan's work */
-  tn__call_kernel_fn call_kernel; /* for values that follow from shapes; NULL: they are computed in steps */
-  const tn__body_spec *body; /* NULL: no frame's */
-  uint32_t depth; /* loops that it is inside of */
-  uint32_t *failed_tries; /* of bodies deep in loops; NULL: outside of loops (frames.c) */
-  bool unsure;    /* feeds may have other shapes, or values, than the graph says: nothing follows from its shapes */
-  struct tn__callees *callees; /* of the plan around this one, borrowed; NULL: the plan has its own */
-  struct tn__kernel_states *states; /* of stateful nodes' kernels, borrowed (states.h); NULL: the plan has its own */
-  bool partial; /* of a partial run: feeds are given one by one, and placeholders may be missing */
-  size_t *inlined_nodes; /* of the plan around this one (inline.h), borrowed; NULL: the plan counts for itself */
-} tn__signature_spec;
-
-/* Compiles: prune, order, resolve kernels, cut into segments. Takes the graph's read lock while it walks. */
-tn_status tn__plan_compile(tn_graph *graph, const tn__signature_spec *spec, tn_plan **out, tn_error *err);
-/* Name of pass i, NULL past the end; and whether a list of names between commas names passes only. */
-const char *tn__pass_name(size_t i);
-const char *tn__pass_about(size_t i);
-tn_status tn__passes_check(const char *list, tn_error *err);
-/* One operation alone, as it stands; spec->feeds are its inputs (the same one may be there twice), fetches its outputs. */
-tn_status tn__plan_operation(const tn_operation *op, const tn__signature_spec *spec, tn_plan **out, tn_error *err);
 tn_plan *tn__plan_ref(tn_plan *plan);
 void tn__plan_unref(tn_plan *plan);
 

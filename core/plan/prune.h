@@ -109,6 +109,11 @@ tn_status tn__prune_controls(tn__pruner *c, tn_operation *const *control, size_t
 /* All of it: ir, graph, spec, feeds and fetches are set. */
 tn_status tn__prune(tn__pruner *c);
 
+/* From graph and signature: prune and order (prune.c). Takes the graph's read lock. ir_fini also after a failure. */
+tn_status tn__ir_from_graph(tn__ir *ir, tn_graph *graph, const tn__signature_spec *spec, tn_error *err);
+/* One operation alone: the spec feeds its inputs and fetches its outputs, in their order. */
+tn_status tn__ir_from_operation(tn__ir *ir, const tn_operation *op, const tn__signature_spec *spec, tn_error *err);
+
 /* frames.c: adds nodes for all that is in c->order, loops as one node each. */
 tn_status tn__prune_add_loops(tn__pruner *c);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the planner made of a signature, as a copy that whoever asked may keep (<tenon/plan.h>). Plans keep a few words
  * for each pass; all else is read off the plan when somebody asks. */
+#include <core/plan/passes.h>
 #include <core/plan/report.h>
 
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Who reads what, and what each segment reads from outside. */
-#include <core/plan/ir.h>
+#include <core/plan/lower.h>
 
 static void count_uses(tn_plan *plan)
 {

@@ -115,7 +115,7 @@ static tn_status compile(turner *t, const tn__body_spec *body, const tn_output *
   spec.body = body;
   spec.inlined_nodes = tn__inlined_nodes(t->c->ir);
   spec.depth++;
-  return tn__plan_compile(t->c->graph, &spec, out, t->c->ir->err);
+  return spec.compile(t->c->graph, &spec, out, t->c->ir->err);
 }
 
 static tn_status keep_feeds(const turner *t, tn__turn_feed **out, uint32_t *n)
