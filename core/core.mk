@@ -186,6 +186,7 @@ TN_PLAN_FILES = \
   core/plan/effects.c \
   core/plan/effects.h \
   core/plan/emit.c \
+  core/plan/fold.c \
   core/plan/frame.h \
   core/plan/frames.c \
   core/plan/heavy.c \
@@ -218,6 +219,7 @@ TN_PLAN_FILES = \
   core/plan/pass_control.c \
   core/plan/pass_fold.c \
   core/plan/pass_identity.c \
+  core/plan/pass_inline.c \
   core/plan/passes.c \
   core/plan/passes.h \
   core/plan/plan.c \

@@ -9,7 +9,6 @@
 #include <core/plan/inline.h>
 #include <core/plan/loop_call.h>
 #include <core/plan/partial.h>
-#include <core/plan/passes.h>
 #include <core/base/thread.h>
 #include <core/graph/function_instance.h>
 
@@ -21,26 +20,7 @@
 
 #define HAS_EFFECT (TN_TRAIT_STATEFUL | TN_TRAIT_MAY_WAIT | TN_TRAIT_FUNCTION_CALL | TN_TRAIT_ENTER)
 
-/* ---- begin and end ---- */
-
-tn_status tn__scope_begin(tn__ir *ir, struct tn__scope *s, uint32_t *node)
-{
-  uint32_t outer = TN__NONE;
-  tn_status st = TN_OK;
-  *node = TN__NONE;
-  if (s == NULL) return TN_OK;
-  if (!s->asked) {
-    s->begin = TN__NONE;
-    st = tn__scope_begin(ir, s->up, &outer);
-    if (st == TN_OK && (outer != TN__NONE || s->n_before > 0 || s->n_given > 0))
-      st = tn__ir_add_special(ir, s->op, TN_TRAIT_NO_EFFECT, s->given, (uint32_t)s->n_given, 0, &s->begin);
-    if (st == TN_OK && outer != TN__NONE) st = tn__ir_add_control(ir, s->begin, outer);
-    for (size_t i = 0; st == TN_OK && i < s->n_before; i++) st = tn__ir_add_control(ir, s->begin, s->before[i]);
-    s->asked = true;
-  }
-  *node = s->begin;
-  return st;
-}
+/* ---- the end of a call ---- */
 
 static bool is_waited_for(const tn__ir_node *node) { return node->live && (node->wanted || (node->traits & HAS_EFFECT) != 0); }
 
@@ -65,12 +45,6 @@ tn_status tn__inlined_end(tn__pruner *c, const tn_operation *op, uint32_t *node)
   if (done->may_be_dead) done->traits = TN_TRAIT_CONTROL_TRIGGER; /* a branch in it: the call ends, whichever is taken */
   done->may_be_dead = false;
   call->done = *node;
-  return TN_OK;
-}
-
-tn_status tn__pass_inline(tn__ir *ir, size_t *changes)
-{
-  *changes += ir->n_inlined;
   return TN_OK;
 }
 

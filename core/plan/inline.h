@@ -43,7 +43,7 @@ static inline size_t *tn__inlined_nodes(tn__ir *ir)
 tn_status tn__prune_inline(tn__pruner *c, tn_operation *op, bool *done);
 /* The node that who waits for an inlined call waits for. */
 tn_status tn__inlined_end(tn__pruner *c, const tn_operation *op, uint32_t *node);
-/* The node that a node with effects in a body waits for: the begin of the call; TN__NONE = nothing. */
+/* prune.c: the node that a node with effects in a body waits for: the begin of the call; TN__NONE = nothing. */
 tn_status tn__scope_begin(tn__ir *ir, struct tn__scope *scope, uint32_t *node);
 void tn__inlined_fini(tn__pruner *c);
 

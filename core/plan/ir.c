@@ -47,6 +47,18 @@ tn_status tn__ir_elements(const tn__ir *ir, uint32_t value, tn_tensor **out, tn_
   return TN_OK;
 }
 
+int32_t tn__ir_shape(const tn__ir *ir, uint32_t value, int64_t *dims)
+{
+  const tn__ir_value *v = &ir->values[tn__ir_value_of(ir, value)];
+  if (v->constant != NULL) {
+    for (int32_t d = 0; d < v->constant->rank; d++) dims[d] = v->constant->dims[d];
+    return v->constant->rank;
+  }
+  int32_t rank;
+  if (ir->spec->unsure) return -1;
+  return tn_output_shape(v->output, dims, TN_MAX_RANK, &rank, NULL) == TN_OK ? rank : -1;
+}
+
 bool tn__ir_may_be_dead(const tn__ir *ir, uint32_t value)
 {
   const tn__ir_value *v = &ir->values[value];

@@ -127,8 +127,10 @@ bool tn__ir_is_needed(const tn__ir *ir, const tn__ir_node *node);
 size_t tn__ir_sweep(tn__ir *ir);
 
 /* Puts constants in the place of a node whose inputs are all constants, and counts that in *changes: computed now, or when
- * somebody wants the elements, if there are many. Nothing when its kernel refuses (pass_fold.c). */
+ * somebody wants the elements, if there are many. Nothing when its kernel refuses (fold.c). */
 tn_status tn__ir_compute_node(tn__ir *ir, uint32_t node, size_t *changes);
+/* The same, always computed now. */
+tn_status tn__ir_fold_node(tn__ir *ir, uint32_t node, size_t *changes);
 
 static inline tn_status tn__ir_no_memory(const tn__ir *ir) { return tn__no_memory(ir->err, "plan", 0); }
 /* Names the node in the error and returns the code. */

@@ -4,7 +4,6 @@
 #include <core/plan/dereference.h>
 #include <core/plan/inline.h>
 #include <core/plan/partial.h>
-#include <core/plan/passes.h>
 
 #define EFFECTS (TN_TRAIT_STATEFUL | TN_TRAIT_MAY_WAIT | TN_TRAIT_FUNCTION_CALL)
 #define FRAME (TN_TRAIT_ENTER | TN_TRAIT_EXIT | TN_TRAIT_NEXT_ITERATION)
@@ -293,6 +292,25 @@ static tn_status add_controls(tn__pruner *c, uint32_t id, size_t n)
 {
   tn_status st = TN_OK;
   for (size_t i = 0; st == TN_OK && i < n; i++) st = tn__ir_add_control(c->ir, id, c->controls[i]);
+  return st;
+}
+
+tn_status tn__scope_begin(tn__ir *ir, struct tn__scope *s, uint32_t *node)
+{
+  uint32_t outer = TN__NONE;
+  tn_status st = TN_OK;
+  *node = TN__NONE;
+  if (s == NULL) return TN_OK;
+  if (!s->asked) {
+    s->begin = TN__NONE;
+    st = tn__scope_begin(ir, s->up, &outer);
+    if (st == TN_OK && (outer != TN__NONE || s->n_before > 0 || s->n_given > 0))
+      st = tn__ir_add_special(ir, s->op, TN_TRAIT_NO_EFFECT, s->given, (uint32_t)s->n_given, 0, &s->begin);
+    if (st == TN_OK && outer != TN__NONE) st = tn__ir_add_control(ir, s->begin, outer);
+    for (size_t i = 0; st == TN_OK && i < s->n_before; i++) st = tn__ir_add_control(ir, s->begin, s->before[i]);
+    s->asked = true;
+  }
+  *node = s->begin;
   return st;
 }
 

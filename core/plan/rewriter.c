@@ -75,18 +75,6 @@ tn_dtype tn_rewrite_dtype(const tn_rewriter *rw, uint32_t value)
 
 int32_t tn_rewrite_shape(const tn_rewriter *rw, uint32_t value, int64_t *dims) { return tn__ir_shape(rw->ir, value, dims); }
 
-int32_t tn__ir_shape(const tn__ir *ir, uint32_t value, int64_t *dims)
-{
-  const tn__ir_value *v = &ir->values[tn__ir_value_of(ir, value)];
-  if (v->constant != NULL) {
-    for (int32_t d = 0; d < v->constant->rank; d++) dims[d] = v->constant->dims[d];
-    return v->constant->rank;
-  }
-  int32_t rank;
-  if (ir->spec->unsure) return -1;
-  return tn_output_shape(v->output, dims, TN_MAX_RANK, &rank, NULL) == TN_OK ? rank : -1;
-}
-
 /* ---- changing ---- */
 
 static tn_status ensure_extra(tn__ir *ir)
