@@ -111,6 +111,7 @@ TN_OPS_FILES = \
   ops/state/table/table_init.c \
   ops/state/table/table_lookup.c \
   ops/state/table/tables.c \
+  ops/state/variable/read_reference.c \
   ops/state/variable/training.c \
   ops/state/variable/variables.c \
   ops/state/variable/variables_add.c \

@@ -58,6 +58,8 @@ tn_status tn__placeholder_missing(const tn_operation *op, const char *lacks, tn_
 /* The schema's def, NULL for an op that is not registered. */
 const tn_op_def *tn__schema_def(const tn_op_schema *schema);
 
+/* The op whose kernel reads a variable through a reference: the planner adds its nodes, graphs have none. */
+#define TN__READ_REFERENCE_OP "_TnReadReference"
 /* The plugin that registered a kernel; NULL: the library or the program did. */
 const tn__guest *tn__kernel_guest(const tn_kernel_def *def);
 

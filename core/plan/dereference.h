@@ -7,7 +7,5 @@
 
 /* A node at the end that reads what inputs[0] is a reference to, when the other inputs are there. */
 tn_status tn__ir_add_dereference(tn__ir *ir, const uint32_t *inputs, uint32_t n, uint32_t *node);
-/* The one kernel of such nodes. */
-extern const tn_kernel_def tn__dereference_kernel;
 
 #endif

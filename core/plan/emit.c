@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* From nodes and values to a plan's instructions: kernels are resolved and created (no lock: operations do not change). */
 #include <core/plan/contexts.h>
-#include <core/plan/dereference.h>
 #include <core/plan/frame.h>
 #include <core/plan/lower.h>
 
@@ -154,7 +153,7 @@ static tn_status add_kernels(emitter *e, tn__plan_instr *instr, const tn__ir_nod
   const tn__plan_kernels *kernels;
   tn_status st;
   if (node->dereferences) {
-    st = tn__plan_kernels_own(e->plan, &tn__dereference_kernel, &kernels, e->ir->err);
+    st = tn__plan_kernels_one(e->plan, tn_op_schema_kernel(tn_op_schema_find(TN__READ_REFERENCE_OP), 0), &kernels, e->ir->err);
   } else {
     instr->shape_operands = tn__schema_def(tn_operation_schema(node->op))->shape_operands;
     st = tn__plan_kernels_make(e->plan, node->op, NULL, &kernels, e->ir->err);

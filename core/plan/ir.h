@@ -92,7 +92,7 @@ static inline bool tn__ir_is_bare_constant(const tn__ir *ir, const tn__ir_value 
 }
 /* The elements of a constant, a reference; made for the caller when the ir has none. */
 tn_status tn__ir_elements(const tn__ir *ir, uint32_t value, tn_tensor **out, tn_error *err);
-/* What is known of a value's shape before any step: its rank, -1 = unknown; dims has room for TN_MAX_RANK (rewriter.c). */
+/* What is known of a value's shape before any step: its rank, -1 = unknown; dims has room for TN_MAX_RANK. */
 int32_t tn__ir_shape(const tn__ir *ir, uint32_t value, int64_t *dims);
 /* Whether a value is there only after an effect (while the ir is made). */
 static inline bool tn__ir_is_late(const tn__ir *ir, uint32_t value)

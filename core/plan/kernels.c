@@ -85,8 +85,10 @@ tn_status tn__plan_kernels_make(tn_plan *plan, const tn_operation *op, const tn_
   return TN_OK;
 }
 
-tn_status tn__plan_kernels_own(tn_plan *plan, const tn_kernel_def *def, const tn__plan_kernels **out, tn_error *err)
+tn_status tn__plan_kernels_one(tn_plan *plan, const tn_kernel_def *def, const tn__plan_kernels **out, tn_error *err)
 {
+  *out = NULL;
+  if (def == NULL) return tn_error_set(err, TN_INTERNAL, "the library has no kernel that reads references");
   tn__plan_kernels *list = tn__arena_zalloc(&plan->arena, sizeof *list + sizeof *list->items);
   *out = list;
   if (list == NULL) return tn__no_memory(err, "plan", 0);

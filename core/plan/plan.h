@@ -273,8 +273,8 @@ bool tn__contexts_oppose(const tn_plan *plan, uint32_t a, uint32_t b);
 /* kernels.c */
 tn_status tn__plan_kernels_make(tn_plan *plan, const tn_operation *op, const tn__plan_kernels *old,
                                 const tn__plan_kernels **out, tn_error *err);
-/* One kernel of the plan's own, which has no create. */
-tn_status tn__plan_kernels_own(tn_plan *plan, const tn_kernel_def *def, const tn__plan_kernels **out, tn_error *err);
+/* One kernel of the library's, which has no create. */
+tn_status tn__plan_kernels_one(tn_plan *plan, const tn_kernel_def *def, const tn__plan_kernels **out, tn_error *err);
 void tn__plan_kernels_free(const tn__plan_kernels *list); /* destroys states; NULL allowed */
 /* Told of each step while plan->may_upgrade: what it cost, roughly. May load kernel plugins: hold no lock. */
 void tn__plan_note_cost(tn_plan *plan, double ns);
