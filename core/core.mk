@@ -10,6 +10,8 @@ core_libcore_la_SOURCES = \
   $(TN_RESOURCE_FILES) \
   $(TN_POOL_FILES) \
   $(TN_PLAN_FILES) \
+  $(TN_LAYOUT_FILES) \
+  $(TN_COMPILE_FILES) \
   $(TN_EXEC_FILES) \
   $(TN_KIT_FILES) \
   $(TN_REGISTRY_FILES) \
@@ -171,79 +173,83 @@ TN_PLAN_FILES = \
   core/plan/atoms.c \
   core/plan/callee_table.c \
   core/plan/callee_table.h \
-  core/plan/callees.c \
-  core/plan/callees.h \
-  core/plan/compile.c \
-  core/plan/compile.h \
   core/plan/constants.c \
-  core/plan/contexts.c \
-  core/plan/contexts.h \
-  core/plan/cut.c \
-  core/plan/dereference.c \
-  core/plan/dereference.h \
-  core/plan/effect_order.c \
-  core/plan/effect_order.h \
-  core/plan/effects.c \
-  core/plan/effects.h \
-  core/plan/emit.c \
-  core/plan/fold.c \
   core/plan/frame.h \
-  core/plan/frames.c \
-  core/plan/heavy.c \
-  core/plan/inline.c \
-  core/plan/inline.h \
-  core/plan/ir.c \
-  core/plan/ir.h \
   core/plan/kernels.c \
-  core/plan/layout.c \
-  core/plan/layout.h \
-  core/plan/layout_build.c \
-  core/plan/layout_builder.h \
-  core/plan/layout_cache.c \
-  core/plan/layout_lives.c \
-  core/plan/layout_memory.c \
-  core/plan/layout_order.c \
-  core/plan/layout_tape.c \
-  core/plan/layout_tasks.c \
-  core/plan/layout_threads.c \
-  core/plan/layout_variant.c \
   core/plan/limits.c \
-  core/plan/loop_call.c \
-  core/plan/loop_call.h \
-  core/plan/lower.h \
-  core/plan/pack.c \
-  core/plan/partial.c \
-  core/plan/partial.h \
   core/plan/partial_plan.h \
-  core/plan/pass_common.c \
-  core/plan/pass_control.c \
-  core/plan/pass_fold.c \
-  core/plan/pass_identity.c \
-  core/plan/pass_inline.c \
-  core/plan/passes.c \
-  core/plan/passes.h \
   core/plan/plan.c \
   core/plan/plan.h \
-  core/plan/prepare.c \
-  core/plan/prune.c \
-  core/plan/prune.h \
   core/plan/recipe.c \
   core/plan/recipe.h \
-  core/plan/report.c \
-  core/plan/report.h \
-  core/plan/rewriter.c \
-  core/plan/segments.c \
   core/plan/spec.c \
   core/plan/spec.h \
   core/plan/states.c \
   core/plan/states.h \
-  core/plan/status.c \
-  core/plan/tasks.c \
-  core/plan/tasks.h \
-  core/plan/tasks_cut.c \
-  core/plan/tasks_tape.c \
-  core/plan/turn.c \
-  core/plan/turn.h
+  core/plan/status.c
+
+TN_LAYOUT_FILES = \
+  core/layout/arena.c \
+  core/layout/arena_order.c \
+  core/layout/arena_tasks.c \
+  core/layout/arena_threads.c \
+  core/layout/build.c \
+  core/layout/builder.h \
+  core/layout/cache.c \
+  core/layout/effect_order.c \
+  core/layout/effect_order.h \
+  core/layout/layout.c \
+  core/layout/layout.h \
+  core/layout/lives.c \
+  core/layout/pack.c \
+  core/layout/prepare.c \
+  core/layout/tape_build.c \
+  core/layout/tasks.c \
+  core/layout/tasks.h \
+  core/layout/tasks_cut.c \
+  core/layout/tasks_tape.c \
+  core/layout/variant.c
+
+TN_COMPILE_FILES = \
+  core/compile/callees.c \
+  core/compile/callees.h \
+  core/compile/compile.c \
+  core/compile/compile.h \
+  core/compile/effects.c \
+  core/compile/effects.h \
+  core/compile/kernel_demand.c \
+  core/compile/report.c \
+  core/compile/report.h \
+  core/compile/import/dereference.c \
+  core/compile/import/dereference.h \
+  core/compile/import/frames.c \
+  core/compile/import/inline.c \
+  core/compile/import/inline.h \
+  core/compile/import/loop_call.c \
+  core/compile/import/loop_call.h \
+  core/compile/import/partial.c \
+  core/compile/import/partial.h \
+  core/compile/import/prune.c \
+  core/compile/import/prune.h \
+  core/compile/import/turn.c \
+  core/compile/import/turn.h \
+  core/compile/ir/fold.c \
+  core/compile/ir/ir.c \
+  core/compile/ir/ir.h \
+  core/compile/ir/pass_common.c \
+  core/compile/ir/pass_control.c \
+  core/compile/ir/pass_fold.c \
+  core/compile/ir/pass_identity.c \
+  core/compile/ir/pass_inline.c \
+  core/compile/ir/passes.c \
+  core/compile/ir/passes.h \
+  core/compile/ir/rewriter.c \
+  core/compile/lower/contexts.c \
+  core/compile/lower/contexts.h \
+  core/compile/lower/cut.c \
+  core/compile/lower/emit.c \
+  core/compile/lower/lower.h \
+  core/compile/lower/segments.c
 
 TN_EXEC_FILES = \
   core/exec/call.c \

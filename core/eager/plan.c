@@ -4,7 +4,7 @@
  * Each has a graph of its own, of placeholders and the operation, which goes with it; what calls functions is built in the graph
  * that has the session's functions, where it stays. */
 #include <core/eager/eager.h>
-#include <core/plan/compile.h>
+#include <core/compile/compile.h>
 
 static _Atomic uint64_t names; /* of nodes, of which no two in the process are the same */
 

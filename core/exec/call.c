@@ -7,7 +7,7 @@
 #include <core/base/thread.h>
 #include <core/exec/trace.h>
 #include <core/graph/function_instance.h>
-#include <core/plan/callees.h>
+#include <core/compile/callees.h>
 
 /* Calls inside of calls: at most so many, and no more than the thread's stack has room for. A level takes about 1 KiB of it. */
 #define MAX_DEPTH 400

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Operations and kernels outside any step: what folds constants, and what follows from shapes. */
 #include <core/exec/exec.h>
-#include <core/plan/compile.h>
+#include <core/compile/compile.h>
 
 #define UNKNOWN_NS 1e6  /* of a kernel that does not say what it takes */
 #define LATE 20         /* times what it said: then it was not true */

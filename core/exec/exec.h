@@ -9,7 +9,7 @@
 
 #include <core/base/stop.h>
 #include <core/pool/pool.h>
-#include <core/plan/layout.h>
+#include <core/layout/layout.h>
 #include <core/resource/container.h>
 #include <tenon/session.h>
 

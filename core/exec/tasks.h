@@ -4,7 +4,7 @@
 #define TN_CORE_EXEC_TASKS_H
 
 #include <core/exec/trace.h>
-#include <core/plan/tasks.h>
+#include <core/layout/tasks.h>
 
 typedef struct tn__jobs tn__jobs;
 

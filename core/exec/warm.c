@@ -3,7 +3,7 @@
  * layouts, and with them what kernels made of constants; a workspace keeps an arena that is large enough. */
 #include <core/exec/exec.h>
 
-#include <core/plan/layout.h>
+#include <core/layout/layout.h>
 
 typedef struct warming {
   tn_plan *plan;

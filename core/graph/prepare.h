@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What prepare of the library's own kernels may ask for beside <tenon/op.h>; core/plan defines it. */
+/* What prepare of the library's own kernels may ask for beside <tenon/op.h>; core/layout defines it. */
 #ifndef TN_CORE_GRAPH_PREPARE_H
 #define TN_CORE_GRAPH_PREPARE_H
 

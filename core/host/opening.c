@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How a session of any kind begins: options, the runtime, the runtime's session. */
 #include <core/host/host.h>
-#include <core/plan/passes.h>
+#include <core/compile/ir/passes.h>
 #include <string.h>
 
 #define MOST_LAYOUTS (1 << 20)

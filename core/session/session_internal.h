@@ -16,7 +16,7 @@
 #include <core/exec/exec.h>
 #include <core/graph/graph_internal.h>
 #include <core/host/host.h>
-#include <core/plan/compile.h>
+#include <core/compile/compile.h>
 #include <core/plan/plan.h>
 #include <core/plan/states.h>
 #include <core/registry/registry.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Elementwise chains as one instruction, in a user's terms: with the pass "elementwise" on or off results have the same
  * bits, whatever the shapes turn out to be, and a step has fewer instructions. */
-#include <core/plan/compile.h>
+#include <core/compile/compile.h>
 
 #include "tests/support/elementwise_kit.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Arena offsets: blocks that live together do not overlap, and the arena is not much larger than what lives at once. */
-#include <core/plan/layout.h>
+#include <core/layout/layout.h>
 #include <stdlib.h>
 #include <string.h>
 #include <conformance/support/oom.h>

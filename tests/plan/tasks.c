@@ -6,7 +6,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-#include <core/plan/tasks.h>
+#include <core/layout/tasks.h>
 #include <tenon/runtime.h>
 
 #include "tests/support/plugin_files.h"

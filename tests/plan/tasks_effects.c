@@ -3,7 +3,7 @@
 #include "conformance/support/calls_kit.h"
 #include "tests/support/tasks_kit.h"
 
-#include <core/plan/tasks.h>
+#include <core/layout/tasks.h>
 
 #define RESOURCE(name, size) "attr { key: 'dtype' value { type: DT_FLOAT } } attr { key: 'shape' value { shape { dim { size: " size " } } } } " \
                              "attr { key: 'shared_name' value { s: '" name "' } } "

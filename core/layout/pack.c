@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Forms of constants that kernels make once: packed weights. They hang on the graph, so its sessions share them, and are
+ * found by what the constant is made of (its recipe), or by its bytes, since folding makes equal constants anew for each
+ * plan. A form lives as long as a layout uses it.
+ *
+ * The store's lock is held for look-ups only; packing runs without it, so two threads may pack the same, and one form is
+ * kept. */
+#include <core/layout/layout.h>
+
+#include <core/base/map.h>
+#include <core/base/stop.h>
+#include <string.h>
+
+#define GRACE_NS 20000000 /* for the form that is made when the time is over */
+
+typedef struct pack_key {
+  const tn_kernel_def *kernel;
+  uint64_t key;
+  size_t bytes;
+} pack_key;
+
+typedef struct pack {
+  pack_key key; /* of the store's map, when it is the first of its list */
+  struct pack *next;
+  tn_tensor *from;     /* a reference, so that its bytes can be compared; NULL with a recipe */
+  tn__recipe *recipe;
+  uint64_t seen;       /* the count that met it last, guarded by the store's lock */
+  uint32_t uses;       /* of layouts, guarded by the store's lock */
+  void *data;
+} pack;
+
+struct tn__pack_use {
+  struct tn__pack_use *next;
+  pack *pack;
+};
+
+typedef struct store {
+  tn__mutex mu;
+  tn__map packs; /* guarded by mu: by key, lists of those of several constants */
+  uint64_t counts;
+} store;
+
+static void *make_store(void)
+{
+  store *s = tn__zalloc(sizeof *s);
+  if (s == NULL) return NULL;
+  tn__mutex_init(&s->mu, "packed constants", TN_RANK_PACK);
+  tn__map_init(&s->packs);
+  return s;
+}
+
+static void free_store(void *data) /* with its graph, so after all plans: it is empty */
+{
+  store *s = data;
+  tn__mutex_fini(&s->mu);
+  tn__map_fini(&s->packs);
+  tn__free(s, sizeof *s);
+}
+
+static store *store_of(tn_plan *plan) { return tn__graph_plan_data(plan->graph, make_store, free_store); }
+
+static void free_pack(pack *p)
+{
+  if (p == NULL) return;
+  tn_tensor_unref(p->from);
+  tn__recipe_unref(p->recipe);
+  tn__free_aligned(p->data, p->key.bytes, TN_ALIGN);
+  tn__free(p, sizeof *p);
+}
+
+static bool same_bytes(const tn_tensor *a, const tn_tensor *b)
+{
+  if (a == b) return true;
+  if (a->dtype != b->dtype || a->rank != b->rank || a->bytes != b->bytes || tn__dtype_is_managed(a->dtype)) return false;
+  for (int32_t d = 0; d < a->rank; d++)
+    if (a->dims[d] != b->dims[d]) return false;
+  return a->bytes == 0 || memcmp(a->data, b->data, a->bytes) == 0;
+}
+
+/* ---- the store ---- */
+
+/* What a kernel asks for. */
+typedef struct request {
+  pack_key key;
+  tn_tensor *from;    /* outline of the constant when it has a recipe */
+  tn__recipe *recipe; /* NULL = none */
+  tn_status (*fn)(void *user, const tn_view *from, void *to, tn_error *err);
+  void *user;
+} request;
+
+static bool answers(const pack *p, const request *r)
+{
+  if (r->recipe == NULL || p->recipe == NULL) return r->recipe == p->recipe && same_bytes(p->from, r->from);
+  return tn__recipe_same(p->recipe, r->recipe);
+}
+
+static pack *find_locked(store *s, const request *r)
+{
+  tn__assert_held(&s->mu);
+  pack *p = tn__map_get(&s->packs, (const char *)&r->key, sizeof r->key);
+  while (p != NULL && !answers(p, r)) p = p->next;
+  return p;
+}
+
+static bool add_locked(store *s, pack *p)
+{
+  tn__assert_held(&s->mu);
+  pack *first = tn__map_get(&s->packs, (const char *)&p->key, sizeof p->key);
+  if (first == NULL) return tn__map_put(&s->packs, (const char *)&p->key, sizeof p->key, p, NULL);
+  p->next = first->next; /* the first one stays: the map has its key */
+  first->next = p;
+  return true;
+}
+
+static void remove_locked(store *s, pack *p)
+{
+  tn__assert_held(&s->mu);
+  pack *first = tn__map_get(&s->packs, (const char *)&p->key, sizeof p->key);
+  if (first != p) {
+    while (first->next != p) first = first->next;
+    first->next = p->next;
+    return;
+  }
+  tn__map_remove(&s->packs, (const char *)&p->key, sizeof p->key);
+  if (p->next != NULL) tn__map_put(&s->packs, (const char *)&p->next->key, sizeof p->key, p->next, NULL); /* has room */
+}
+
+static void give_up(store *s, pack *p)
+{
+  tn__mutex_lock(&s->mu);
+  bool last = --p->uses == 0;
+  if (last) remove_locked(s, p);
+  tn__mutex_unlock(&s->mu);
+  if (last) free_pack(p);
+}
+
+static void release(tn_plan *plan, struct tn__pack_use *uses)
+{
+  store *s = uses == NULL ? NULL : store_of(plan);
+  for (struct tn__pack_use *u = uses, *next; u != NULL; u = next) {
+    next = u->next;
+    give_up(s, u->pack);
+    tn__free(u, sizeof *u);
+  }
+}
+
+void tn__packs_release(tn__layout *layout)
+{
+  struct tn__pack_use *uses = layout->packs;
+  layout->packs = NULL;
+  release(layout->plan, uses);
+}
+
+/* A layout that ran out of time leaves its forms to the next try, which has the less to do. */
+void tn__packs_leave(tn__layout *layout)
+{
+  tn_plan *plan = layout->plan;
+  struct tn__pack_use **end = &layout->packs;
+  while (*end != NULL) end = &(*end)->next;
+  tn__mutex_lock(&plan->mu);
+  *end = plan->unfinished;
+  plan->unfinished = layout->packs;
+  tn__mutex_unlock(&plan->mu);
+  layout->packs = NULL;
+}
+
+void tn__packs_forget(tn_plan *plan)
+{
+  tn__mutex_lock(&plan->mu);
+  struct tn__pack_use *uses = plan->unfinished;
+  plan->unfinished = NULL;
+  tn__mutex_unlock(&plan->mu);
+  release(plan, uses);
+}
+
+void tn__packs_count(tn_plan *plan, uint64_t *n, uint64_t *bytes)
+{
+  tn__assert_held(&plan->mu);
+  *n = *bytes = 0;
+  store *s = store_of(plan);
+  if (s == NULL) return;
+  tn__mutex_lock(&s->mu);
+  s->counts++;
+  for (uint32_t i = 0; i < plan->n_segments; i++)
+    for (const tn__layout *l = plan->segments[i].layouts; l != NULL; l = l->next)
+      for (const struct tn__pack_use *u = l->packs; u != NULL; u = u->next) {
+        if (u->pack->seen == s->counts) continue; /* equal constants share a form */
+        u->pack->seen = s->counts;
+        ++*n;
+        *bytes += u->pack->key.bytes;
+      }
+  tn__mutex_unlock(&s->mu);
+}
+
+/* ---- packing ---- */
+
+/* A form that is nearly finished is finished after the time limit: otherwise a call with a short limit would never get one. */
+static tn_status run(const request *r, const tn_view *from, void *to, tn_error *err)
+{
+  const tn__stop *around = tn__stop_now;
+  tn__stop later = around == NULL ? (tn__stop){ NULL, NULL, 0 } : *around;
+  if (later.deadline_ns != 0 && later.deadline_ns < INT64_MAX - GRACE_NS) later.deadline_ns += GRACE_NS;
+  tn__stop_now = around == NULL ? NULL : &later;
+  tn_status st = r->fn(r->user, from, to, err);
+  if (st == TN_OK) st = tn__prepare_check(NULL, err); /* half of a form is none */
+  tn__stop_now = around;
+  return st;
+}
+
+/* Room for the form comes before the elements, so that these leave no hole in memory when they go. */
+static tn_status make_pack(const request *r, tn_plan *plan, uint32_t value, pack **out, tn_error *err)
+{
+  *out = tn__zalloc(sizeof **out);
+  if (*out == NULL) return tn__no_memory(err, "packed constant", sizeof **out);
+  **out = (pack){ .key = r->key, .recipe = tn__recipe_ref(r->recipe) };
+  if (r->recipe == NULL) (*out)->from = tn_tensor_ref(r->from);
+  (*out)->data = tn__alloc_aligned(r->key.bytes, TN_ALIGN);
+  tn_tensor *elements = NULL;
+  tn_status st = (*out)->data == NULL ? tn__no_memory(err, "packed constant", r->key.bytes) : TN_OK;
+  if (st == TN_OK) st = tn__plan_need_elements(plan, value, &elements, err);
+  if (st == TN_OK) {
+    const tn_view view = { .data = elements->data, .dims = elements->dims, .count = elements->count,
+                           .dtype = elements->dtype, .rank = elements->rank };
+    st = run(r, &view, (*out)->data, err);
+  }
+  tn_tensor_unref(elements);
+  if (plan->values[value].n_uses == 1) tn__plan_drop_elements(plan, value); /* the next one finds its memory free */
+  if (st == TN_OK) return TN_OK;
+  free_pack(*out);
+  *out = NULL;
+  return st;
+}
+
+/* The form from the store, or made now; one more use is counted. */
+static tn_status obtain(store *s, const request *r, tn_plan *plan, uint32_t value, pack **out, tn_error *err)
+{
+  tn__mutex_lock(&s->mu);
+  pack *p = find_locked(s, r);
+  if (p != NULL) p->uses++;
+  tn__mutex_unlock(&s->mu);
+  *out = p;
+  if (p != NULL) return TN_OK;
+  pack *made;
+  tn_status st = make_pack(r, plan, value, &made, err);
+  if (st != TN_OK) return st;
+  tn__mutex_lock(&s->mu);
+  p = find_locked(s, r);
+  if (p == NULL && add_locked(s, made)) {
+    p = made;
+    made = NULL;
+  }
+  if (p != NULL) p->uses++;
+  tn__mutex_unlock(&s->mu);
+  free_pack(made);
+  *out = p;
+  return p != NULL ? TN_OK : tn__no_memory(err, "packed constant", r->key.bytes);
+}
+
+tn_status tn_prepare_pack(tn_prepare_ctx *ctx, uint32_t i, uint64_t key, size_t bytes,
+                          tn_status (*fn)(void *user, const tn_view *from, void *to, tn_error *err), void *user,
+                          const void **packed, tn_error *err)
+{
+  tn__prepared *p = ctx->host;
+  if (packed != NULL) *packed = NULL;
+  if (packed == NULL || fn == NULL || i >= ctx->n_inputs)
+    return tn_error_set(err, TN_INTERNAL, "kernel '%s' of node '%s' packs input %u of %u", p->kernel->def->name,
+                        tn_operation_name(p->instr->op), i, ctx->n_inputs);
+  tn_plan *plan = p->plan;
+  uint32_t value = tn__instr_inputs(plan, p->instr)[i];
+  const tn__plan_value *v = &plan->values[value];
+  if (v->constant == NULL || (v->recipe == NULL && v->constant->data == NULL && v->constant->bytes > 0))
+    return tn_error_set(err, TN_FAILED_PRECONDITION, "input %u is no constant", i);
+  store *s = store_of(plan);
+  struct tn__pack_use *use = s == NULL ? NULL : tn__zalloc(sizeof *use);
+  if (use == NULL) return tn__no_memory(err, "packed constant", bytes);
+  const request r = { { p->kernel->def, key, bytes == 0 ? 1 : bytes }, v->constant, v->recipe, fn, user };
+  tn_status st = obtain(s, &r, plan, value, &use->pack, err);
+  if (st != TN_OK) {
+    tn__free(use, sizeof *use);
+    return st;
+  }
+  *packed = use->pack->data;
+  use->next = p->layout->packs;
+  p->layout->packs = use;
+  if (p->packed != NULL) p->packed[i] = true;
+  return TN_OK;
+}
