@@ -256,8 +256,9 @@ TN_EXEC_FILES = \
   core/exec/cancel.c \
   core/exec/context.c \
   core/exec/control.c \
+  core/exec/control.h \
   core/exec/evaluate.c \
-  core/exec/exec.h \
+  core/exec/evaluate.h \
   core/exec/instance.c \
   core/exec/jobs.c \
   core/exec/kernel.c \
@@ -270,20 +271,27 @@ TN_EXEC_FILES = \
   core/exec/partial.c \
   core/exec/partial.h \
   core/exec/pending.c \
+  core/exec/pending.h \
   core/exec/resources.c \
   core/exec/run.c \
+  core/exec/run.h \
   core/exec/segment.c \
+  core/exec/segment.h \
   core/exec/spare.c \
   core/exec/step.c \
+  core/exec/step.h \
   core/exec/tape.c \
   core/exec/tasks.c \
   core/exec/tasks.h \
   core/exec/trace.c \
   core/exec/trace.h \
   core/exec/values.c \
+  core/exec/values.h \
   core/exec/wait.c \
+  core/exec/wait.h \
   core/exec/warm.c \
-  core/exec/workspace.c
+  core/exec/workspace.c \
+  core/exec/workspace.h
 
 TN_KIT_FILES = \
   core/kit/executable.c \

@@ -18,7 +18,7 @@
 #include <core/base/gate.h>
 #include <core/base/lock.h>
 #include <core/base/map.h>
-#include <core/exec/exec.h>
+#include <core/exec/wait.h>
 #include <core/host/host.h>
 #include <core/plan/plan.h>
 #include <core/plan/states.h>
@@ -168,7 +168,7 @@ struct tn_eager_session {
 
   _Atomic uint32_t refs; /* the program's, and its ops' */
   tn__mutex mu;          /* ops, named ops, the state of closing */
-  tn__mutex step_mu;     /* of steps (exec.h) */
+  tn__mutex step_mu;     /* of steps (core/exec/step.h) */
   tn__sleepers sleepers;
   tn_eager_op *ops;      /* guarded by mu */
   size_t n_named, named_bytes; /* guarded by mu */

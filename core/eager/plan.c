@@ -5,6 +5,7 @@
  * that has the session's functions, where it stays. */
 #include <core/eager/eager.h>
 #include <core/compile/compile.h>
+#include <core/exec/evaluate.h>
 
 static _Atomic uint64_t names; /* of nodes, of which no two in the process are the same */
 

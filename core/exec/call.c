@@ -5,7 +5,9 @@
  *
  * What a function runs in stays open until the kernel that called it has ended, so that a loop takes it once. */
 #include <core/base/thread.h>
+#include <core/exec/pending.h>
 #include <core/exec/trace.h>
+#include <core/exec/values.h>
 #include <core/graph/function_instance.h>
 #include <core/compile/callees.h>
 

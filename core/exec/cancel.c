@@ -5,7 +5,7 @@
  * each without the lock, with `running` naming it. Deregister removes a callback that is still listed, or waits until the
  * one that runs has ended; on the thread that runs it, it does not wait for itself. A child registers a callback with its
  * parent that cancels the child; that one holds the child meanwhile, since a callback of the child's may give it up. */
-#include <core/exec/exec.h>
+#include <core/exec/step.h>
 
 typedef struct tn__cancel_callback {
   struct tn__cancel_callback *next;

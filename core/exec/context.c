@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Whether contexts hold: the conditions under which segments run and values are there, as far as the step has decided
  * them. */
-#include <core/exec/exec.h>
+#include <core/exec/control.h>
+#include <core/exec/pending.h>
 
 #include <string.h>
 

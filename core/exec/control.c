@@ -1,7 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Segments under conditions: branches, loops, calls that may wait. They are gone through in their order, which decides what a
  * context depends on before its segments are met; only when something waits is there a second time. */
+#include <core/exec/control.h>
+#include <core/exec/pending.h>
+#include <core/exec/segment.h>
 #include <core/exec/trace.h>
+#include <core/exec/values.h>
+#include <core/exec/wait.h>
 
 /* ---- segments ---- */
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Operations and kernels outside any step: what folds constants, and what follows from shapes. */
-#include <core/exec/exec.h>
+#include <core/exec/evaluate.h>
+#include <core/exec/run.h>
 #include <core/compile/compile.h>
 
 #define UNKNOWN_NS 1e6  /* of a kernel that does not say what it takes */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What compute may call. */
+#include <core/exec/tasks.h>
 #include <core/exec/trace.h>
 
 static tn__call *call_of(const tn_kernel_ctx *ctx) { return (tn__call *)ctx; /* its first member */ }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which values hold the memory of a step that came up against its session's limit. */
-#include <core/exec/exec.h>
+#include <core/exec/values.h>
 
 #define N_LARGEST 5
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Loops: the body runs once for each iteration, in order, until nothing goes round any more. */
 #include <core/exec/loop.h>
+#include <core/exec/values.h>
 
 static tn__loop *make(const tn__plan_frame *frame, uint32_t n_enters, tn_error *err)
 {

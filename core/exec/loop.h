@@ -3,7 +3,7 @@
 #ifndef TN_CORE_EXEC_LOOP_H
 #define TN_CORE_EXEC_LOOP_H
 
-#include <core/exec/exec.h>
+#include <core/exec/pending.h>
 #include <core/plan/frame.h>
 
 struct tn__loop {

@@ -2,7 +2,9 @@
 /* Loops whose variables keep their shapes. Every turn has the layout of the one before, so nothing is looked up: a variable that
  * a turn computes has two tensors, one that it reads and one that it writes, which change places after it. */
 #include <core/exec/loop.h>
+#include <core/exec/segment.h>
 #include <core/exec/trace.h>
+#include <core/exec/values.h>
 
 /* Where a variable of the next turn comes from. */
 typedef struct source {

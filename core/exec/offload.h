@@ -4,7 +4,7 @@
 #ifndef TN_CORE_EXEC_OFFLOAD_H
 #define TN_CORE_EXEC_OFFLOAD_H
 
-#include <core/exec/exec.h>
+#include <core/exec/run.h>
 
 /* Calls [first, last) of a tape. */
 typedef struct tn__part {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The step's outputs. What a kernel computes into and only the program will hold is allocated before the segment runs, or
  * given by the caller; anything else (feeds, constants, a value fetched twice) is copied at the end. */
-#include <core/exec/exec.h>
+#include <core/exec/control.h>
+#include <core/exec/values.h>
 
 static tn_tensor *given(const tn__run *run, size_t o) { return run->step->given == NULL ? NULL : run->step->given[o]; }
 

@@ -2,7 +2,11 @@
 /* Partial runs. A feed is a segment that has its turn when the feed is there, so a call gives feeds, lets the step go on
  * as far as it can, and takes the fetches that are there. Workspace, waiting kernels and the step's container stay from one
  * call to the next. */
+#include <core/exec/control.h>
 #include <core/exec/partial.h>
+#include <core/exec/segment.h>
+#include <core/exec/values.h>
+#include <core/exec/wait.h>
 
 static size_t array_size(uint32_t n) { return ((size_t)n + 1) * sizeof(tn_tensor *); }
 

@@ -3,7 +3,7 @@
 #ifndef TN_CORE_EXEC_PARTIAL_H
 #define TN_CORE_EXEC_PARTIAL_H
 
-#include <core/exec/exec.h>
+#include <core/exec/run.h>
 #include <core/plan/partial_plan.h>
 
 typedef struct tn__partial {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Resources as kernels ask for them. What a node asked for last is remembered in the workspace: a plan belongs to one session,
  * which sees one generation of each container. Remembering holds nothing: a variable that is destroyed is gone. */
-#include <core/exec/exec.h>
+#include <core/exec/run.h>
 
 #include <string.h>
 

@@ -3,7 +3,9 @@
  *
  * A plan runs loops and functions, which run plans: run.c, control.c, loop.c and call.c call each other in a circle. Nothing else of
  * the executor is in it. */
-#include <core/exec/exec.h>
+#include <core/exec/control.h>
+#include <core/exec/segment.h>
+#include <core/exec/values.h>
 
 static tn_status run_plan(tn_plan *plan, tn_step *step, tn_error *err)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tensors that a step makes for itself, and their memory for the next ones: the same sizes come in each step, or nearly. */
-#include <core/exec/exec.h>
+#include <core/exec/workspace.h>
 
 #define UNUSED_STEPS 2 /* a spare that was there for so many steps without being taken goes */
 #define MAX_SPARES 256 /* more are freed: a loop may let go of thousands */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A step: its number, the status it ends with when it is stopped, and the release of its helper threads. */
-#include <core/exec/exec.h>
+#include <core/exec/step.h>
 
 static _Atomic uint64_t step_counter;
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The tape of a segment: the loops that call its kernels one after the other, each call with its heap values. */
 #include <core/exec/offload.h>
+#include <core/exec/segment.h>
 #include <core/exec/trace.h>
 
 /* ---- heap values ---- */

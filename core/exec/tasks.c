@@ -3,6 +3,7 @@
  * for itself, and submits the others. Nothing is allocated once an instance has run this way.
  *
  * The first error ends the step: what has not begun does not begin, and kernels that ask are told. */
+#include <core/exec/segment.h>
 #include <core/exec/tasks.h>
 #include <core/pool/pool_internal.h>
 

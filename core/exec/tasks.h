@@ -46,6 +46,7 @@ void tn__job_compute(tn__jobs *all, tn__job *job);
 /* jobs.c. NULL without memory. */
 tn__jobs *tn__jobs_create(const tn__plan_tasks *tasks);
 void tn__jobs_free(tn__jobs *jobs); /* NULL allowed */
+bool tn__jobs_failed(const tn__jobs *jobs); /* some call has, and no other begins */
 /* For one run of the instance's tape; crew NULL: a scheduler runs them. */
 void tn__jobs_begin(tn__jobs *jobs, tn__run *run, tn__instance *instance, tn__crew *crew);
 /* Notes why the step fails, if it is the first to do so: nothing new begins. Takes what the error holds. */
@@ -62,5 +63,8 @@ typedef struct tn__surroundings {
 } tn__surroundings;
 tn__surroundings tn__jobs_enter(const tn__jobs *all);
 void tn__jobs_leave(const tn__jobs *all, tn__surroundings mine);
+
+/* tasks.c: the tape of a layout with tasks. */
+tn_status tn__tasks_tape(tn__run *run, uint32_t number, tn__instance *instance);
 
 #endif

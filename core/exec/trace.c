@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The trace of a step: recording. */
+#include <core/exec/pending.h>
 #include <core/exec/trace.h>
 
 #include <string.h>

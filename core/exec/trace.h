@@ -4,7 +4,7 @@
 #ifndef TN_CORE_EXEC_TRACE_H
 #define TN_CORE_EXEC_TRACE_H
 
-#include <core/exec/exec.h>
+#include <core/exec/run.h>
 #include <tenon/metadata.h>
 
 /* The function that a record was in: call `k` of `op`, inside of `around`. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Values as tensors that outlive their segment: for Merges, loops, functions, and for kernels that keep an input. */
-#include <core/exec/exec.h>
+#include <core/exec/values.h>
 
 #include <string.h>
 

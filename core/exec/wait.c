@@ -3,7 +3,8 @@
  *
  * A token belongs to the call that waits. Whoever wakes it says so under the sleeper's lock, which is counted, since the step
  * may end as soon as that lock is free. The step's own thread is the only one that takes tokens away. */
-#include <core/exec/exec.h>
+#include <core/exec/pending.h>
+#include <core/exec/wait.h>
 
 typedef struct tn__sleeper {
   _Atomic uint32_t refs; /* the step, and each token that was not woken */

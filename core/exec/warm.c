@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Lays a plan out for a step that is not run: segment by segment, as far as shapes follow from those of the feeds. The plan keeps the
  * layouts, and with them what kernels made of constants; a workspace keeps an arena that is large enough. */
-#include <core/exec/exec.h>
+#include <core/exec/run.h>
 
 #include <core/layout/layout.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Workspaces: what a step finds as the step before left it, so that it allocates nothing. */
 #include <core/base/thread.h>
-#include <core/exec/exec.h>
+#include <core/exec/pending.h>
 
 #define TIDY_STEPS 16   /* between two looks at what is not needed */
 #define SMALL_LOOKS 16  /* in a row that find the arena four times too large: then it is given up */

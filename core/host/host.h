@@ -5,7 +5,7 @@
 #define TN_CORE_HOST_H
 
 #include <core/base/lock.h>
-#include <core/exec/exec.h>
+#include <core/exec/step.h>
 #include <core/registry/registry.h>
 #include <core/resource/container.h>
 #include <tenon/runtime.h>

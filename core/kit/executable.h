@@ -3,7 +3,7 @@
 #ifndef TN_CORE_KIT_EXECUTABLE_H
 #define TN_CORE_KIT_EXECUTABLE_H
 
-#include <core/exec/exec.h>
+#include <core/exec/step.h>
 
 struct tn_executable {
   tn_plan *plan; /* a reference */

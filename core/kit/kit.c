@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Level (a) of the kit: steps of an executable, and what a runtime reads of a step. */
+#include <core/exec/run.h>
 #include <core/kit/executable.h>
 #include <core/kit/hooks.h>
 #include <tenon/runtime.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Level (c) of the kit, for a runtime that brings memory of its own: segments of a plan, and the plan with concrete shapes. */
+#include <core/exec/run.h>
 #include <core/kit/layout.h>
 
 /* ---- segments, before there are shapes ---- */

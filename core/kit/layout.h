@@ -3,7 +3,7 @@
 #ifndef TN_CORE_KIT_LAYOUT_H
 #define TN_CORE_KIT_LAYOUT_H
 
-#include <core/exec/exec.h>
+#include <core/layout/layout.h>
 
 const tn_plan *tn__kit_layout_plan(const tn_plan_layout *layout);
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* From names to signatures: parsing, the canonical form, compilation once, bounded caches. */
+#include <core/exec/evaluate.h>
 #include <core/session/session_internal.h>
 #include <stdlib.h>
 

@@ -2,6 +2,7 @@
 /* What a first step does besides its work, done before it. Where a step has no effect it is run, since that alone comes by all of it,
  * whatever the runtime is: loops, functions, programs of a device, pages of memory. Where it has one the plan is laid out. */
 #include <core/compile/effects.h>
+#include <core/exec/run.h>
 #include <core/session/session_internal.h>
 
 /* Runs a step and drops its fetches. */

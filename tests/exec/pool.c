@@ -2,7 +2,7 @@
 /* The worker pool: deques, crews, quotas, loops, sleep. */
 #define _GNU_SOURCE
 #include <core/pool/deque.h>
-#include <core/exec/exec.h>
+#include <core/exec/run.h>
 
 #include <sched.h>
 #include <stdio.h>
