@@ -36,14 +36,19 @@ dist_docspec_DATA = \
 TN_DOC_FILES = \
   docs/README.md \
   docs/design.md \
+  docs/internals/README.md \
   docs/internals/base.md \
+  docs/internals/compile.md \
   docs/internals/eager.md \
   docs/internals/exec.md \
   docs/internals/formats.md \
   docs/internals/graph.md \
   docs/internals/host.md \
+  docs/internals/kit.md \
+  docs/internals/layout.md \
   docs/internals/ops.md \
   docs/internals/plan.md \
+  docs/internals/pool.md \
   docs/internals/registry.md \
   docs/internals/resource.md \
   docs/internals/session.md \
