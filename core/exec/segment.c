@@ -164,12 +164,3 @@ tn_status tn__segment_tape(tn__run *run, uint32_t number, tn__instance *instance
     return tn__tasks_tape(run, number, instance);
   return tn__tape_run(run, number, instance);
 }
-
-tn_status tn__segment_run(tn__run *run, uint32_t number)
-{
-  tn__instance *instance;
-  tn_status st = tn__segment_begin(run, number, &instance);
-  if (st == TN_OK) st = tn__segment_tape(run, number, instance);
-  if (st == TN_OK) tn__segment_end(run, number);
-  return st;
-}

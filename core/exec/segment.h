@@ -5,11 +5,19 @@
 
 #include <core/exec/run.h>
 
-/* segment.c: a segment from its beginning to its end, or its begin, its tape and its end. */
-tn_status tn__segment_run(tn__run *run, uint32_t number);
+/* segment.c: the begin of a segment, its tape and its end. */
 tn_status tn__segment_begin(tn__run *run, uint32_t number, tn__instance **out);
 tn_status tn__segment_tape(tn__run *run, uint32_t number, tn__instance *instance); /* of one that has begun, any number of times */
 void tn__segment_end(tn__run *run, uint32_t number);
+/* The three, one after the other. Inline: most steps run one segment. */
+static inline tn_status tn__segment_run(tn__run *run, uint32_t number)
+{
+  tn__instance *instance;
+  tn_status st = tn__segment_begin(run, number, &instance);
+  if (st == TN_OK) st = tn__segment_tape(run, number, instance);
+  if (st == TN_OK) tn__segment_end(run, number);
+  return st;
+}
 void tn__segment_release(tn__run *run, const tn__segment *s);
 void tn__run_drop(tn__run *run); /* all tensors that are left */
 
