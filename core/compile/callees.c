@@ -75,7 +75,7 @@ static tn_status compile(tn_plan *plan, const tn__function_instance *f, const tn
     const tn__signature_spec spec = {
       .feeds = f->inputs, .n_feeds = f->n_inputs, .fetches = fetches, .n_fetches = c->n_fetches, .targets = f->targets,
       .n_targets = f->n_targets, .level = plan->level, .max_layouts = plan->max_layouts, .disabled = plan->disabled,
-      .evaluate = plan->evaluate, .want_kernels = plan->want_kernels, .want_always = plan->want_always,
+      .evaluate = plan->evaluate, .want_kernels = plan->upgrade.want_kernels, .want_always = plan->want_always,
       .call_kernel = plan->call_kernel, .callees = plan->callees,
     };
     st = tn__plan_compile(f->graph, &spec, &c->plan, err);

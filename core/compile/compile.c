@@ -31,10 +31,10 @@ static tn_plan *new_plan(tn_graph *graph, const tn__signature_spec *spec)
 /* A plan of products whose sizes were not known, or small, may turn out to be worth faster kernels. */
 static void watch_cost(tn_plan *plan, const tn__ir *ir)
 {
-  plan->want_kernels = ir->spec->want_kernels;
+  plan->upgrade.want_kernels = ir->spec->want_kernels;
   bool products = false;
   for (uint32_t i = 0; i < plan->n_instrs && !products; i++) products = (plan->instrs[i].traits & TN_TRAIT_CONTRACTION) != 0;
-  atomic_store(&plan->may_upgrade, products && plan->want_kernels != NULL && !ir->asked);
+  atomic_store(&plan->upgrade.may, products && plan->upgrade.want_kernels != NULL && !ir->asked);
 }
 
 /* What functions are compiled with, at their first call. */

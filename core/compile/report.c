@@ -42,13 +42,13 @@ static bool keep_bodies(tn_plan_report *r, const tn_plan *plan)
 static bool copy_passes(tn_plan_report *r, const tn_plan *plan)
 {
   tn__arena *a = &r->arena;
-  r->passes = tn__arena_array(a, plan->n_passes, sizeof *r->passes);
-  r->rewrites = tn__arena_array(a, plan->n_rewrites, sizeof *r->rewrites);
+  r->passes = tn__arena_array(a, plan->notes.n_passes, sizeof *r->passes);
+  r->rewrites = tn__arena_array(a, plan->notes.n_rewrites, sizeof *r->rewrites);
   if (r->passes == NULL || r->rewrites == NULL) return false;
-  for (uint32_t i = 0; i < plan->n_passes; i++) r->passes[i] = plan->passes[i]; /* their names are the library's own */
-  for (uint32_t i = 0; i < plan->n_rewrites; i++) {
-    r->rewrites[i] = plan->rewrites[i];
-    r->rewrites[i].name = tn__arena_string(a, plan->rewrites[i].name, strlen(plan->rewrites[i].name));
+  for (uint32_t i = 0; i < plan->notes.n_passes; i++) r->passes[i] = plan->notes.passes[i]; /* their names are the library's own */
+  for (uint32_t i = 0; i < plan->notes.n_rewrites; i++) {
+    r->rewrites[i] = plan->notes.rewrites[i];
+    r->rewrites[i].name = tn__arena_string(a, plan->notes.rewrites[i].name, strlen(plan->notes.rewrites[i].name));
     if (r->rewrites[i].name == NULL) return false;
   }
   return true;
@@ -160,9 +160,9 @@ tn_status tn__plan_report(tn_plan *plan, tn_plan_report **out, tn_error *err)
   r->graph = tn_graph_ref(plan->graph);
   r->extra = tn_graph_ref(plan->extra);
   r->summary = (tn_plan_summary){
-    .struct_size = sizeof r->summary, .level = plan->level, .graph_nodes = plan->n_graph_nodes,
-    .needed_nodes = plan->n_needed_nodes, .nodes = plan->n_nodes, .instructions = plan->n_instrs,
-    .values = plan->n_values, .segments = plan->n_segments, .passes = plan->n_passes,
+    .struct_size = sizeof r->summary, .level = plan->level, .graph_nodes = plan->notes.n_graph_nodes,
+    .needed_nodes = plan->notes.n_needed_nodes, .nodes = plan->notes.n_nodes, .instructions = plan->n_instrs,
+    .values = plan->n_values, .segments = plan->n_segments, .passes = plan->notes.n_passes,
   };
   bool ok = keep_bodies(r, plan) && copy_passes(r, plan) && copy_calls(r, plan) && copy_operands(r, plan) && copy_layouts(r, plan);
   if (ok) *out = r;

@@ -132,7 +132,7 @@ void tn__partial_end(tn__partial *p)
   if (p->outputs != NULL) tn__free(p->outputs, array_size(plan->n_outputs));
   p->inputs = p->outputs = NULL;
   tn_error_clear(&p->err);
-  if (atomic_load_explicit(&plan->may_upgrade, memory_order_relaxed)) tn__plan_note_cost(plan, p->run.cost_ns);
+  if (atomic_load_explicit(&plan->upgrade.may, memory_order_relaxed)) tn__plan_note_cost(plan, p->run.cost_ns);
 }
 
 /* ---- going on ---- */

@@ -26,7 +26,7 @@ static tn_status run_plan(tn_plan *plan, tn_step *step, tn_error *err)
   tn__run_drop(&run);
   if (st == TN_RESOURCE_EXHAUSTED && tn__account_now != NULL) tn__spare_drop(run.workspace);
   tn__workspace_put(plan, run.workspace);
-  if (__builtin_expect(atomic_load_explicit(&plan->may_upgrade, memory_order_relaxed), 0)) tn__plan_note_cost(plan, run.cost_ns);
+  if (__builtin_expect(atomic_load_explicit(&plan->upgrade.may, memory_order_relaxed), 0)) tn__plan_note_cost(plan, run.cost_ns);
   return st;
 }
 
@@ -119,5 +119,5 @@ void tn__inner_end(tn__inner *inner)
   inner->outputs = NULL;
   if (inner->run.workspace != NULL) tn__workspace_put(plan, inner->run.workspace);
   inner->run.workspace = NULL;
-  if (atomic_load_explicit(&plan->may_upgrade, memory_order_relaxed)) tn__plan_note_cost(plan, inner->run.cost_ns);
+  if (atomic_load_explicit(&plan->upgrade.may, memory_order_relaxed)) tn__plan_note_cost(plan, inner->run.cost_ns);
 }

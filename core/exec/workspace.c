@@ -76,7 +76,7 @@ static tn__workspace *make(tn_plan *plan, tn_error *err)
   w->entries = (tn__entry *)((char *)w + entries);
   w->held = (tn_tensor **)((char *)w + held);
   place_control(plan, w, control);
-  w->generation = atomic_load(&plan->generation);
+  w->generation = atomic_load(&plan->upgrade.generation);
   atomic_store_explicit(&tn__workspace_free, free_one, memory_order_release);
   return w;
 }
@@ -149,12 +149,12 @@ void tn__workspace_put(tn_plan *plan, tn__workspace *w)
 {
   if (++w->step % TIDY_STEPS == 0) tidy(w);
   uint32_t generation = w->generation;
-  if (generation != atomic_load_explicit(&plan->generation, memory_order_relaxed)) {
+  if (generation != atomic_load_explicit(&plan->upgrade.generation, memory_order_relaxed)) {
     free_one(plan, w);
     return;
   }
   uint32_t own = w->place; /* somebody else's as soon as it stands there */
   tn__workspace *old = atomic_exchange_explicit(&plan->idle[own].at, w, memory_order_acq_rel);
   if (__builtin_expect(old != NULL, 0)) put_elsewhere(plan, old, own);
-  if (__builtin_expect(generation != atomic_load(&plan->generation), 0)) tn__plan_drop_workspaces(plan); /* it came in between */
+  if (__builtin_expect(generation != atomic_load(&plan->upgrade.generation), 0)) tn__plan_drop_workspaces(plan); /* it came in between */
 }

@@ -371,7 +371,7 @@ tn_status tn__layout_build(tn_plan *plan, tn__segment *segment, const tn__entry 
   if (l == NULL) return tn__no_memory(err, "layout", sizeof *l);
   atomic_init(&l->refs, 1);
   l->plan = plan;
-  l->generation = atomic_load(&plan->generation);
+  l->generation = atomic_load(&plan->upgrade.generation);
   l->segment = segment;
   tn__arena_init(&l->arena, 1024);
   tn__layout_builder b = { .plan = plan, .segment = segment, .layout = l, .err = err };

@@ -65,7 +65,7 @@ bool tn__layout_fits(const tn_plan *plan, const tn__layout *l, const tn__entry *
  * now would keep it for good. */
 static tn__layout *find_locked(tn_plan *plan, tn__segment *s, const tn__entry *entries)
 {
-  uint32_t generation = atomic_load(&plan->generation);
+  uint32_t generation = atomic_load(&plan->upgrade.generation);
   tn__assert_held(&plan->mu);
   for (tn__layout **at = &s->layouts; *at != NULL; at = &(*at)->next) {
     tn__layout *l = *at;
@@ -106,7 +106,7 @@ static tn__layout *find_like(tn_plan *plan, const tn__segment *s, const tn__entr
   tn__mutex_lock(&plan->mu);
   tn__layout *l = s->n_operands == 0 ? NULL : s->layouts;
   for (; l != NULL; l = l->next) {
-    bool fits = !l->fixed && l->generation == atomic_load(&plan->generation) && same_shapes(l, entries);
+    bool fits = !l->fixed && l->generation == atomic_load(&plan->upgrade.generation) && same_shapes(l, entries);
     for (size_t i = 0; i < n; i++) fits &= tried[i] != base_of(l);
     if (fits) break;
   }
@@ -154,7 +154,7 @@ tn_status tn__layout_get(tn_plan *plan, tn__segment *s, const tn__entry *entries
   tn__mutex_lock(&plan->mu);
   tn__layout *old = NULL;
   *out = find_locked(plan, s, entries);
-  if (*out == NULL && made->generation != atomic_load(&plan->generation)) { /* good for this step, not to be kept */
+  if (*out == NULL && made->generation != atomic_load(&plan->upgrade.generation)) { /* good for this step, not to be kept */
     *out = made;
     made = NULL;
   } else if (*out == NULL) {
@@ -174,7 +174,7 @@ tn_status tn__layout_get(tn_plan *plan, tn__segment *s, const tn__entry *entries
 static void drop_layouts(tn_plan *plan)
 {
   tn__mutex_lock(&plan->mu);
-  atomic_fetch_add(&plan->generation, 1);
+  atomic_fetch_add(&plan->upgrade.generation, 1);
   tn__plan_forget_kept(plan);
   tn__mutex_unlock(&plan->mu);
   tn__plan_drop_workspaces(plan);

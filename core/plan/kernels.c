@@ -109,7 +109,7 @@ static bool want(tn_plan *plan)
   const char **ops = tn__alloc_array((size_t)plan->n_instrs + 1, sizeof *ops);
   if (ops == NULL) return false;
   for (uint32_t i = 0; i < plan->n_instrs; i++) ops[i] = tn_operation_type(plan->instrs[i].op);
-  plan->want_kernels(ops, plan->n_instrs, TN__HOST_DEVICE);
+  plan->upgrade.want_kernels(ops, plan->n_instrs, TN__HOST_DEVICE);
   tn__free(ops, ((size_t)plan->n_instrs + 1) * sizeof *ops);
   return true;
 }
@@ -147,7 +147,7 @@ static void upgrade(tn_plan *plan)
 void tn__plan_note_cost(tn_plan *plan, double ns)
 {
   if (ns < 1) return;
-  int64_t spent = atomic_fetch_add_explicit(&plan->spent_ns, (int64_t)ns, memory_order_relaxed);
+  int64_t spent = atomic_fetch_add_explicit(&plan->upgrade.spent_ns, (int64_t)ns, memory_order_relaxed);
   if (spent + ns < LOADING_COST_NS) return;
-  if (atomic_exchange_explicit(&plan->may_upgrade, false, memory_order_acq_rel)) upgrade(plan);
+  if (atomic_exchange_explicit(&plan->upgrade.may, false, memory_order_acq_rel)) upgrade(plan);
 }

@@ -161,17 +161,33 @@ typedef struct tn__layout_calls {
   void (*end)(tn_plan *plan);  /* the plan is freed */
 } tn__layout_calls;
 
+/* Notes of the compilation, for reports. */
+typedef struct tn__plan_notes {
+  tn__pass_note *passes; /* in the order of their turns */
+  tn__rewrite_note *rewrites;
+  uint32_t n_passes, n_rewrites;
+  uint32_t n_graph_nodes, n_needed_nodes, n_nodes; /* of the graph, before the passes, after them */
+} tn__plan_notes;
+
+/* Whether faster kernels are worth loading, and which kernels the plan has (kernels.c). */
+typedef struct tn__plan_upgrade {
+  void (*want_kernels)(const char *const *ops, size_t n, const char *device); /* NULL: none are loaded */
+  _Atomic bool may;            /* faster kernels were not asked for yet */
+  _Atomic int64_t spent_ns;    /* roughly, by steps, while they may */
+  _Atomic uint32_t generation; /* of the kernels; a layout of another one is not kept */
+} tn__plan_upgrade;
+
 struct tn_plan {
   _Atomic uint32_t refs;
-  int32_t level;
-  tn__call_kernel_fn call_kernel; /* NULL: nothing is computed with a layout */
-  tn__evaluate_fn evaluate;       /* for recipes */
-  const tn__layout_calls *layouts; /* of the segments */
+
+  /* The program: made once, never changed. */
+  bool has_control; /* segments are not simply run one after the other */
+  bool has_waits;   /* some may wait */
   tn_graph *graph; /* a reference */
   tn_graph *extra; /* operations that passes made, a reference; NULL = none */
   tn_graph **inlined; /* bodies of functions that are part of it: references; in the arena */
   uint32_t n_inlined;
-  tn__arena arena; /* everything below */
+  tn__arena arena; /* the arrays of the program, and of the notes */
   tn__plan_value *values;
   tn__plan_instr *instrs;
   uint32_t *ids;
@@ -179,20 +195,6 @@ struct tn_plan {
   uint32_t *inputs;  /* value of each feed; TN__NONE when nothing reads it */
   uint32_t *outputs; /* value of each fetch */
   uint32_t n_values, n_instrs, n_segments, n_inputs, n_outputs;
-  uint32_t max_layouts;
-  tn__mutex mu; /* layouts of the segments; nothing nests inside */
-  struct { /* workspaces that wait for a step; taken and put back by exchange, without a lock */
-    _Atomic(tn__workspace *) at;
-    char apart[64 - sizeof(void *)]; /* threads have places of their own, each its own cache line */
-  } idle[TN__MAX_IDLE];
-  void (*want_kernels)(const char *const *ops, size_t n, const char *device); /* NULL: none are loaded */
-  _Atomic bool may_upgrade;    /* faster kernels were not asked for yet */
-  _Atomic int64_t spent_ns;    /* roughly, by steps, while they may */
-  _Atomic uint32_t generation; /* of the kernels; a layout of another one is not kept */
-  tn__pass_note *passes;      /* in the order of their turns */
-  tn__rewrite_note *rewrites;
-  uint32_t n_passes, n_rewrites;
-  uint32_t n_graph_nodes, n_needed_nodes, n_nodes; /* of the graph, before the passes, after them */
   uint32_t *slots;         /* of the values in ids, each in the layouts of the instruction's segment */
   uint32_t *output_places; /* of each fetch that is computed: its place among the outputs of its segment */
   uint32_t *held_readers;  /* of a plan in which something may wait, by held value: segments that read it */
@@ -204,17 +206,31 @@ struct tn_plan {
   uint32_t *output_contexts; /* of each fetch */
   tn_output *asked;          /* each fetch as it was asked for: passes may give it from elsewhere */
   uint32_t n_atoms, n_contexts, n_predicates;
-  char *disabled;            /* as in the spec; in the arena, NULL = none */
+  struct tn__partial_plan *partial; /* of a partial run (partial_plan.h), in the arena; NULL = of a whole one */
+  tn__plan_notes notes;
+
+  /* The settings of its session, for the program and for the functions that it calls. */
+  int32_t level;
+  uint32_t max_layouts;
+  char *disabled; /* as in the spec; in the arena, NULL = none */
   bool want_always;
+  tn__call_kernel_fn call_kernel; /* NULL: nothing is computed with a layout */
+  tn__evaluate_fn evaluate;       /* for recipes */
+  struct tn__kernel_states *states; /* as in the spec */
+  _Atomic uint32_t threads; /* that may share the loops of kernels; 0 = not said: one */
+  _Atomic bool scheduled;   /* a scheduler takes its tasks (core/layout/tasks.h) */
+
+  /* Caches, each with a rule of its own. */
+  tn__plan_upgrade upgrade;
+  const tn__layout_calls *layouts; /* of the segments */
+  tn__mutex mu; /* layouts of the segments; nothing nests inside */
+  struct tn__pack_use *unfinished; /* forms of constants for a layout that ran out of time; guarded by mu (core/layout/pack.c) */
   bool owns_callees;
   struct tn__callees *callees; /* plans of functions */
-  bool has_control;          /* segments are not simply run one after the other */
-  bool has_waits;            /* some may wait */
-  _Atomic uint32_t threads;  /* that may share the loops of kernels; 0 = not said: one */
-  _Atomic bool scheduled;    /* a scheduler takes its tasks (tasks.h) */
-  struct tn__kernel_states *states; /* as in the spec */
-  struct tn__partial_plan *partial; /* of a partial run (partial.h), in the arena; NULL = of a whole one */
-  struct tn__pack_use *unfinished;  /* forms of constants for a layout that ran out of time; guarded by mu (pack.c) */
+  struct { /* workspaces that wait for a step; taken and put back by exchange, without a lock */
+    _Atomic(tn__workspace *) at;
+    char apart[64 - sizeof(void *)]; /* threads have places of their own, each its own cache line */
+  } idle[TN__MAX_IDLE];
 };
 
 tn_plan *tn__plan_ref(tn_plan *plan);
@@ -276,7 +292,7 @@ tn_status tn__plan_kernels_make(tn_plan *plan, const tn_operation *op, const tn_
 /* One kernel of the library's, which has no create. */
 tn_status tn__plan_kernels_one(tn_plan *plan, const tn_kernel_def *def, const tn__plan_kernels **out, tn_error *err);
 void tn__plan_kernels_free(const tn__plan_kernels *list); /* destroys states; NULL allowed */
-/* Told of each step while plan->may_upgrade: what it cost, roughly. May load kernel plugins: hold no lock. */
+/* Told of each step while plan->upgrade.may: what it cost, roughly. May load kernel plugins: hold no lock. */
 void tn__plan_note_cost(tn_plan *plan, double ns);
 
 /* constants.c: elements of constants that have a recipe. */

@@ -226,16 +226,16 @@ static tn_status allocate(emitter *e)
 
 static tn_status keep_notes(const tn__ir *ir, tn_plan *plan)
 {
-  plan->passes = tn__arena_array(&plan->arena, ir->n_passes, sizeof *plan->passes);
-  plan->rewrites = tn__arena_array(&plan->arena, ir->n_rewrites, sizeof *plan->rewrites);
-  if (plan->passes == NULL || plan->rewrites == NULL) return tn__ir_no_memory(ir);
-  if (ir->n_passes > 0) __builtin_memcpy(plan->passes, ir->passes, ir->n_passes * sizeof *ir->passes);
-  if (ir->n_rewrites > 0) __builtin_memcpy(plan->rewrites, ir->rewrites, ir->n_rewrites * sizeof *ir->rewrites);
-  plan->n_passes = (uint32_t)ir->n_passes;
-  plan->n_rewrites = (uint32_t)ir->n_rewrites;
-  plan->n_graph_nodes = (uint32_t)ir->n_graph;
-  plan->n_needed_nodes = (uint32_t)ir->n_needed;
-  plan->n_nodes = (uint32_t)ir->n_live;
+  plan->notes.passes = tn__arena_array(&plan->arena, ir->n_passes, sizeof *plan->notes.passes);
+  plan->notes.rewrites = tn__arena_array(&plan->arena, ir->n_rewrites, sizeof *plan->notes.rewrites);
+  if (plan->notes.passes == NULL || plan->notes.rewrites == NULL) return tn__ir_no_memory(ir);
+  if (ir->n_passes > 0) __builtin_memcpy(plan->notes.passes, ir->passes, ir->n_passes * sizeof *ir->passes);
+  if (ir->n_rewrites > 0) __builtin_memcpy(plan->notes.rewrites, ir->rewrites, ir->n_rewrites * sizeof *ir->rewrites);
+  plan->notes.n_passes = (uint32_t)ir->n_passes;
+  plan->notes.n_rewrites = (uint32_t)ir->n_rewrites;
+  plan->notes.n_graph_nodes = (uint32_t)ir->n_graph;
+  plan->notes.n_needed_nodes = (uint32_t)ir->n_needed;
+  plan->notes.n_nodes = (uint32_t)ir->n_live;
   return TN_OK;
 }
 
