@@ -5,7 +5,7 @@
 
 #include <core/plan/plan.h>
 
-/* Runs an operation by its kernel on the host (evaluate.c); outputs are NULL on failure, else the caller's. Any thread. */
+/* Run a kernel, or an operation by its kernel. The caller owns the outputs; they are NULL on failure. Any thread. */
 tn_status tn__call_kernel(const tn__plan_kernel *kernel, const void *shape_state, tn_view *const *inputs,
                           uint32_t n_inputs, tn_view *const *outputs, uint32_t n_outputs, void *scratch, tn_error *err);
 tn_status tn__evaluate(const tn_operation *op, tn_tensor *const *inputs, size_t n_inputs, tn_tensor **outputs,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One step that goes on from call to call: a partial run. One call at a time; whoever calls sees to that. */
+/* A partial run: one step that continues from call to call. The caller makes one call at a time. */
 #ifndef TN_CORE_EXEC_PARTIAL_H
 #define TN_CORE_EXEC_PARTIAL_H
 
@@ -8,12 +8,12 @@
 
 typedef struct tn__partial {
   tn__run run;
-  tn_step step;        /* env is set by begin; the deadline by who calls, before each */
+  tn_step step;        /* env is set by tn__partial_begin; the caller sets the deadline before each call */
   tn__step_env env;
-  tn_error err;        /* what kernels write to: calls that wait keep its address from one call to the next */
-  tn_tensor **inputs;  /* by feed: references, gone when the step has taken them */
+  tn_error err;        /* kernels write to it: waiting calls keep its address from one call to the next */
+  tn_tensor **inputs;  /* by feed: references, released when the step has taken them */
   tn_tensor **outputs; /* by fetch */
-  tn_status status;    /* TN_PENDING: it goes on; else how it ended, and err says why */
+  tn_status status;    /* TN_PENDING: it continues; else its final status, with the error in err */
 } tn__partial;
 
 /* `step` and `env` are copied; workers of env->client help in each call, and have left the step when it returns. Nothing runs

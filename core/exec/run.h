@@ -12,33 +12,33 @@ typedef struct tn__run {
   tn_step *step;
   tn__workspace *workspace;
   tn_error *err;
-  const tn_operation *op; /* that it runs inside of, NULL = none */
+  const tn_operation *op; /* instruction around it, NULL = none */
   const bool *dead_feeds; /* by feed; NULL: none is dead */
-  double cost_ns;         /* of what ran, roughly */
-  tn_tensor **again;      /* by output: references to tensors that may be written again when nobody else holds them */
-  bool inner;             /* of a loop or a function: outputs need not be exclusive, and nobody sleeps */
-  bool partial;           /* feeds come later: nobody sleeps */
-  struct tn__offload *offload; /* as the step's; NULL = nobody */
-  struct tn__jobs *jobs;  /* calls that run at once now (tasks.h); NULL = there is one at a time */
+  double cost_ns;         /* estimated, of the segments that ran */
+  tn_tensor **again;      /* by output: references to tensors that may be overwritten if no other reference exists */
+  bool inner;             /* of a loop or a function: outputs need not be exclusive, and the run never sleeps */
+  bool partial;           /* feeds arrive later: the run never sleeps */
+  struct tn__offload *offload; /* as the step's; NULL = none */
+  struct tn__jobs *jobs;  /* calls that run concurrently now (tasks.h); NULL = one call at a time */
 } tn__run;
 
-/* A call for who runs a plan himself (core/kit/layout.c): outputs that the kernel makes go there. */
+/* A call by a runtime that runs the plan itself (core/kit/layout.c): it receives the outputs that the kernel makes. */
 typedef struct tn__apart {
   const tn__layout *layout;
   tn_view *const *outputs;
   tn_tensor **made; /* by output */
 } tn__apart;
 
-/* What compute gets, with what stands behind it. */
+/* The context that compute receives, with its surroundings. */
 typedef struct tn__call {
   tn_kernel_ctx ctx;
-  tn__run *run; /* NULL: outside of one */
+  tn__run *run; /* NULL: outside of a run */
   tn__instance *instance;
   const tn__tape *tape;
-  const tn__apart *apart; /* NULL = it is not */
+  const tn__apart *apart; /* NULL = the executor runs it */
 } tn__call;
 
-/* tape.c: computes, and records that it is in a plugin's kernel. */
+/* tape.c: calls a plugin's kernel and records the call while it lasts. */
 tn_status tn__guest_compute(tn__call *call, const tn__layout *layout);
 static inline tn_status tn__call_compute(tn__call *call, const tn__layout *layout)
 {
@@ -47,11 +47,11 @@ static inline tn_status tn__call_compute(tn__call *call, const tn__layout *layou
 }
 
 tn_status tn__run_plan(tn_plan *plan, tn_step *step, tn_error *err);
-/* warm.c: lays out what the step would, as far as the shapes of its inputs say, and takes the memory; computes nothing. Returns what
- * kernels say of the shapes, and what the step ends with when it is stopped. */
+/* warm.c: makes the layouts that the step would, as far as the shapes of its inputs determine them, and allocates the memory;
+ * computes nothing. Returns the error of a kernel that rejects the shapes, or the status of a step that is stopped. */
 tn_status tn__plan_warm(tn_plan *plan, const tn_step *step, tn_error *err);
 
-/* The tensor that a value is, when it is a whole one: a feed, or what a Merge or a loop made; else NULL. */
+/* The tensor of a value that is a tensor of its own: a feed, or the output of a Merge or a loop. Else NULL. */
 static inline tn_tensor *tn__run_whole(const tn__run *run, uint32_t value)
 {
   const tn__plan_value *v = &run->plan->values[value];
@@ -68,12 +68,12 @@ static inline tn_view *tn__run_view(const tn__run *run, uint32_t value, uint32_t
   return &(*instance)->views[v->slot];
 }
 
-/* run.c: a plan that runs inside of an instruction, once or again and again. */
+/* run.c: a plan that runs inside of an instruction, once or repeatedly. */
 typedef struct tn__inner {
   tn__run run;
   tn_step step;
   const tn_step *around;
-  tn_tensor **outputs; /* after a run that went well: references, the caller's to take; NULL = dead */
+  tn_tensor **outputs; /* after a successful run: references, which the caller takes; NULL = dead */
   bool busy;           /* it waits */
 } tn__inner;
 tn_status tn__inner_begin(tn__inner *inner, tn_plan *plan, const tn_operation *op, const tn_step *around, tn_error *err);

@@ -35,7 +35,7 @@ static bool same_shape(const tn__slot *slot, const int64_t *dims, int32_t rank)
 static bool same_shapes(const tn__run *run, const tn__segment *s, const tn__instance *first)
 {
   const tn__slot *slots = first->layout->slots;
-  if (s->n_operands != 0) return false; /* values to compare: the long way */
+  if (s->n_operands != 0) return false; /* operands have to be compared, too: find_instance does */
   for (uint32_t i = 0; i < s->n_entries; i++) {
     const tn_tensor *t = tn__run_whole(run, s->entries[i]);
     const tn_view *v = t == NULL ? earlier(run, s->entries[i]) : NULL;
@@ -44,7 +44,7 @@ static bool same_shapes(const tn__run *run, const tn__segment *s, const tn__inst
   return true;
 }
 
-/* A layout that has to be made ends with the step that it is for. */
+/* Making a layout stops when the step that needs it is stopped. */
 static tn_status find_instance(tn__run *run, uint32_t number)
 {
   const tn__stop limits = tn__step_limits(run->step), *around = tn__stop_now;
@@ -54,7 +54,7 @@ static tn_status find_instance(tn__run *run, uint32_t number)
   return st;
 }
 
-/* The segment's instance for this step stands in front of its list afterwards, with addresses in the arena. */
+/* Moves the segment's instance for this step to the front of its list and binds it to the arena. */
 static tn_status take_instance(tn__run *run, uint32_t number, tn__instance **out)
 {
   const tn__segment *s = &run->plan->segments[number];
@@ -70,7 +70,7 @@ static tn_status take_instance(tn__run *run, uint32_t number, tn__instance **out
   if (i->layout->arena_bytes > w->used) w->used = i->layout->arena_bytes;
   if (__builtin_expect(w->used > w->arena_bytes, 0)) {
     st = tn__workspace_reserve(w, w->used, tn__run_waits(run), run->err);
-    if (st != TN_OK) w->used = 0; /* what the next step needs may be there */
+    if (st != TN_OK) w->used = 0; /* the arena that is there may do for the next step */
   }
   if (st == TN_OK && i->arena != w->arena) tn__instance_bind_arena(i, w);
   return st;
@@ -88,7 +88,7 @@ static void bind_entries(const tn__run *run, const tn__segment *s, tn__instance 
 
 /* ---- the end ---- */
 
-/* Values that outlive their segment hold the memory that they show, whosever it is, by a reference each. */
+/* Each value that outlives its segment takes a reference to the tensor whose memory it shows. */
 static void hold_values(tn__run *run, const tn__instance *in)
 {
   const tn__layout *l = in->layout;
@@ -97,7 +97,7 @@ static void hold_values(tn__run *run, const tn__instance *in)
     const tn__hold *h = &l->holds[i];
     held[h->held] = tn_tensor_ref(h->root != TN__NONE ? in->heap[h->root] : held[h->from]);
   }
-  for (uint32_t i = 0; i < l->n_holds; i++) { /* theirs alone from now on */
+  for (uint32_t i = 0; i < l->n_holds; i++) { /* only those references remain */
     uint32_t root = l->holds[i].root;
     if (root == TN__NONE || in->heap[root] == NULL) continue;
     tn_tensor_unref(in->heap[root]);
@@ -105,7 +105,7 @@ static void hold_values(tn__run *run, const tn__instance *in)
   }
 }
 
-/* Where something may wait, segments in front of others in the order may yet have to read what they read. */
+/* If a segment may wait, an earlier segment may still have to read the same values: readers are counted. */
 static void leave_entries(tn__run *run, const tn__segment *s)
 {
   tn__workspace *w = run->workspace;
@@ -137,7 +137,7 @@ void tn__segment_end(tn__run *run, uint32_t number)
   if (s->n_ends > 0 || run->plan->has_waits) tn__segment_release(run, s);
 }
 
-/* What is left of a step, more after an error. */
+/* Releases the remaining tensors of a step; after an error there are more. */
 void tn__run_drop(tn__run *run)
 {
   for (uint32_t i = 0; i < run->plan->n_held; i++) tn__spare_give_from(run->workspace, &run->workspace->held[i]);

@@ -26,44 +26,44 @@ struct tn_cancellation {
 struct tn__jobs;
 struct tn__sleepers;
 
-/* What a step has of its session, and what is its own alone; shared by all that runs in it. */
+/* The parts of its session that a step uses, and its own state; shared by all runs inside of the step. */
 typedef struct tn__step_env {
   tn__container_view *containers; /* NULL = none */
   tn__mutex *mu;                  /* of the session; guards own */
   tn__container *own;             /* of the step (S-RST-22), NULL = not asked for yet */
-  struct tn__sleepers *sleepers;  /* NULL = nobody wakes it when the session is closed */
-  struct tn__sleeper *sleeper;    /* made when a kernel waits for the first time */
+  struct tn__sleepers *sleepers;  /* NULL = closing the session does not wake it */
+  struct tn__sleeper *sleeper;    /* made at the first wait of a kernel */
   tn__account *account;           /* of the session's memory, NULL = it has no limit */
-  bool explained;                 /* what holds its memory was said */
-  _Atomic bool failed;            /* something went wrong: what waits is cancelled, nothing new begins */
-  tn_status cause;                /* what it was, when it failed */
-  int32_t pool;                   /* that the caller asked for; -1 = the calling thread alone */
-  tn__pool_client *client;        /* whose workers may help; NULL = nobody but the caller */
-  tn__crew *crew;                 /* of this step, taken when it is wanted first; put when the step ends */
-  struct tn__trace *trace;        /* what ran is recorded (trace.h); NULL = it is not */
-  const void *kind;               /* steps with the same one do the same; NULL = not known */
-  _Atomic uint64_t id;            /* of the step; 0 = nobody asked yet */
-  const tn_kit_scheduler *scheduler; /* it runs tasks of the step; NULL = the step's crew does */
-  void (*schedule)(struct tn__jobs *jobs); /* with a scheduler: has it run them all (core/kit/schedule.c) */
+  bool explained;                 /* the error already lists the tensors that hold its memory */
+  _Atomic bool failed;            /* an error occurred: waiting kernels are cancelled, no other call begins */
+  tn_status cause;                /* the status of that error */
+  int32_t pool;                   /* requested by the caller; -1 = the calling thread alone */
+  tn__pool_client *client;        /* its workers may help; NULL = the calling thread works alone */
+  tn__crew *crew;                 /* of this step: taken at its first use, put back at the step's end */
+  struct tn__trace *trace;        /* records the step's calls (trace.h); NULL = no trace */
+  const void *kind;               /* steps of equal kind do the same work; NULL = not known */
+  _Atomic uint64_t id;            /* of the step; 0 = not requested yet */
+  const tn_kit_scheduler *scheduler; /* runs the step's tasks; NULL = the step's crew does */
+  void (*schedule)(struct tn__jobs *jobs); /* gives all tasks to the scheduler and waits (core/kit/schedule.c) */
   tn_step *scheduled;             /* the step as the scheduler knows it */
-  _Atomic(struct tn__jobs *) jobs; /* that the scheduler has now (core/kit/schedule.c); NULL = none */
-  struct tn__offload *offload;    /* who is offered parts of plans (offload.h); NULL = nobody */
+  _Atomic(struct tn__jobs *) jobs; /* with the scheduler at present (core/kit/schedule.c); NULL = none */
+  struct tn__offload *offload;    /* runs parts of plans for the executor (offload.h); NULL = none */
 } tn__step_env;
 
 struct tn_step {
   tn_tensor *const *inputs;
-  tn_tensor **outputs;      /* set by the runtime; those that the caller gave stand in `given` */
+  tn_tensor **outputs;      /* set by the runtime, except those that the caller gave in `given` */
   tn_tensor *const *given;  /* NULL = none given */
   size_t n_inputs, n_outputs;
-  const _Atomic int64_t *closed; /* when the session was, 0 = it is open; NULL = none */
+  const _Atomic int64_t *closed; /* time at which the session was closed, 0 = it is open; NULL = no session */
   tn_cancellation *cancellation;  /* NULL = none */
   int64_t deadline_ns;            /* monotonic, 0 = none */
   tn__step_env *env;              /* NULL: outside of a session */
-  uint32_t depth;                 /* calls of functions that it is inside of */
+  uint32_t depth;                 /* number of function calls around it */
   tn_tensor **again;              /* by output: as in tn__run; NULL = none */
 };
 
-/* What ends a step, and what is prepared for it. */
+/* The conditions that end a step, and the preparation for it. */
 static inline tn__stop tn__step_limits(const tn_step *step)
 {
   return (tn__stop){ .closed = step->closed, .cancelled = step->cancellation == NULL ? NULL : &step->cancellation->cancelled,
@@ -84,13 +84,13 @@ static inline int tn__step_stop(const tn_step *step)
   return tn__stop_first(closed, cancelled, step->deadline_ns);
 }
 
-/* Something in it went wrong: its own thread and those that work for it ask. */
+/* Whether an error occurred in it. Any thread of the step may ask. */
 static inline bool tn__step_failed(const tn_step *step)
 {
   return step->env != NULL && atomic_load_explicit(&step->env->failed, memory_order_relaxed);
 }
 
-/* step.c: unique in the process, larger than that of any step which ended before this one began; 0 outside of a session. */
+/* Unique in the process, and larger than the id of any step that ended before this one began. 0 outside of a session. */
 uint64_t tn__step_id(const tn_step *step);
 /* Releases the step's helper threads. Call it on the thread that runs the step, or one that takes the step over from it. */
 void tn__step_dismiss(tn__step_env *env);

@@ -60,9 +60,9 @@ static tn_status failed(tn__call *call, tn_status st)
   const tn__plan_instr *instr = &call->run->plan->instrs[call->tape->instr];
   const tn_kernel_def *kernel = tn__layout_kernel(call->instance->layout, call->tape->instr)->def;
   tn_error *err = call->ctx.err;
-  if (tn__step_failed(call->run->step)) return st; /* the first error was told (S-CAN-01) */
+  if (tn__step_failed(call->run->step)) return st; /* the first error was reported (S-CAN-01) */
   int why = tn__step_stop(call->run->step);
-  if (st == TN_CANCELLED && why != TN__GO_ON) { /* the kernel noticed: the first cause is reported (S-CAN-05, -07) */
+  if (st == TN_CANCELLED && why != TN__GO_ON) { /* the kernel noticed the stop: the first cause is reported (S-CAN-05, -07) */
     tn_error_clear(err);
     return tn__step_stopped(why, instr->op, err);
   }
@@ -103,7 +103,7 @@ static inline void set_call(tn__call *call, const tn__instance *instance, const 
   call->ctx.n_outputs = t->n_outputs;
 }
 
-/* The node that ran just before this call, when it is what took so long. */
+/* The node that ran just before this call: it is the one that was late. */
 static const tn_operation *late(const tn__run *run, const tn__layout *layout, const tn__tape *t)
 {
   return t == layout->tape ? run->op : run->plan->instrs[t[-1].instr].op;
@@ -130,7 +130,7 @@ static tn_status run_tape(tn__run *run, tn__instance *instance)
       st = failed(&call, st);
       break;
     }
-    if (__builtin_expect(call.ctx.err->code != TN_OK, 0)) tn_error_clear(call.ctx.err); /* it went on all the same */
+    if (__builtin_expect(call.ctx.err->code != TN_OK, 0)) tn_error_clear(call.ctx.err); /* the kernel succeeded all the same */
   }
   int why = st == TN_OK ? tn__step_stop(step) : TN__GO_ON; /* the last loop may have been cut short */
   if (__builtin_expect(why != TN__GO_ON, 0))
@@ -138,7 +138,7 @@ static tn_status run_tape(tn__run *run, tn__instance *instance)
   return st;
 }
 
-/* One call, which the trace is told of before anything that it read goes. */
+/* One call, recorded before the values that it reads last are released. */
 static tn_status traced_call(tn__call *call, tn__trace *trace)
 {
   const tn__tape *t = call->tape;
@@ -151,7 +151,7 @@ static tn_status traced_call(tn__call *call, tn__trace *trace)
   return st;
 }
 
-/* run_tape, slower, with a trace; apart, so that the other one keeps its registers. */
+/* run_tape with a trace. It is a function of its own so that run_tape keeps its registers. */
 __attribute__((noinline, cold)) static tn_status run_tape_traced(tn__run *run, uint32_t number, tn__instance *instance, tn__trace *trace)
 {
   const tn__layout *l = instance->layout;
@@ -173,7 +173,7 @@ __attribute__((noinline, cold)) static tn_status run_tape_traced(tn__run *run, u
   return why == TN__GO_ON ? TN_OK : tn__step_stopped(why, late(run, l, l->tape + l->n_tape), run->err);
 }
 
-/* Calls that a runtime runs at once: memory for all of them is made before, and given back after. */
+/* Calls that a runtime runs as one part: memory for all of them is allocated before and released after. */
 static tn_status run_part(tn__call *call, const tn__part *part)
 {
   tn__run *run = call->run;
@@ -230,7 +230,7 @@ tn_status tn__tape_run(tn__run *run, uint32_t number, tn__instance *instance)
   return __builtin_expect(trace == NULL, 1) ? run_tape(run, instance) : run_tape_traced(run, number, instance, trace);
 }
 
-/* One call of a task: what it read last is for its caller to release. */
+/* One call of a task. The caller releases the values that it reads last. */
 tn_status tn__tape_call(tn__call *call, const tn__tape *t, tn__trace *trace)
 {
   set_call(call, call->instance, t);

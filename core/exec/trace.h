@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The trace of a step: what ran, when, on which thread. Threads record without a lock, each into a lane of its own, by chunks;
- * one that is new to the trace gets its lane under a lock. Nothing here fails a step: without memory the trace is cut. */
+/* The trace of a step: which calls ran, when, on which thread. Each thread records into a lane of its own, in chunks, without a
+ * lock; the first record of a thread takes a lock to make its lane. A trace never fails a step: without memory it is cut. */
 #ifndef TN_CORE_EXEC_TRACE_H
 #define TN_CORE_EXEC_TRACE_H
 
@@ -21,11 +21,11 @@ typedef struct tn__trace_output {
   int64_t dims[];
 } tn__trace_output;
 
-/* Outputs follow one behind the other. */
+/* Its outputs follow it, one after the other. */
 typedef struct tn__trace_record {
   const tn_operation *op;
   const tn_kernel_def *kernel; /* NULL = none */
-  const char *device;          /* NULL = where the node stands */
+  const char *device;          /* NULL = the device of the node */
   const tn__trace_scope *scope;
   int64_t start_ns, end_ns; /* monotonic */
   size_t bytes;             /* of the record with its outputs */
@@ -41,13 +41,13 @@ typedef struct tn__trace_chunk {
   size_t used, room;
 } tn__trace_chunk;
 
-/* What one thread recorded. */
+/* The records of one thread. */
 typedef struct tn__trace_lane {
   struct tn__trace_lane *next;
-  uint32_t thread; /* 0 = who runs the step; the number of a worker; others behind TN__TRACE_STRANGERS */
+  uint32_t thread; /* 0 = the thread that runs the step; the number of a worker; other threads count from TN__TRACE_STRANGERS */
   uint32_t n;      /* records */
   pthread_t self;
-  tn__trace_scope *scope; /* it is in now */
+  tn__trace_scope *scope; /* current function of the thread */
   tn__trace_scope top;
   tn__trace_chunk *first, *last;
 } tn__trace_lane;
@@ -58,33 +58,34 @@ typedef struct tn__trace {
   int64_t began_ns, began_unix_ns, ended_ns;
   tn__mutex mu;
   tn__trace_lane *lanes; /* guarded by mu */
-  _Atomic bool cut;      /* something is missing */
+  _Atomic bool cut;      /* records are missing */
 } tn__trace;
 
-/* Of a step that begins now, on this thread; NULL without memory. */
+/* For a step that begins now, on this thread; NULL without memory. */
 tn__trace *tn__trace_begin(void);
-void tn__trace_end(tn__trace *trace); /* the step has ended: what time it is */
+void tn__trace_end(tn__trace *trace); /* sets the end time */
 void tn__trace_free(tn__trace *trace); /* NULL allowed */
 
 static inline tn__trace *tn__step_trace(const tn_step *step) { return step->env == NULL ? NULL : step->env->trace; }
 
-/* A kernel that began then has ended now, before what it read last goes. */
+/* Records a kernel call that began at began_ns and ends now. Call it before the values that it reads last are released. */
 void tn__trace_call(tn__trace *trace, const tn__call *call, int64_t began_ns, bool waited, tn_status status);
-/* When a call that may wait began: the first time that this is asked. */
+/* The begin of a call that may wait: the time of the first call of this function for it. */
 int64_t tn__call_began(tn__call *call);
-/* Instructions [begin, end) of the instance's segment have nothing to compute. */
+/* Records instructions [begin, end) of the instance's segment, which compute nothing. */
 void tn__trace_empty(tn__trace *trace, const tn__run *run, const tn__instance *instance, uint32_t begin, uint32_t end);
-/* The segment's one instruction, a Merge or a loop, has ended. */
+/* Records the end of the segment's one instruction, a Merge or a loop. */
 void tn__trace_whole(tn__trace *trace, const tn__run *run, uint32_t segment, int64_t began_ns, tn_status status);
 
-/* In which function this thread is; and it goes to where another one is: back by _leave, to what _move gave. */
+/* The current function of this thread. tn__trace_move sets it to that of another thread; pass its result to tn__trace_leave to
+ * return. */
 tn__trace_scope *tn__trace_scope_now(tn__trace *trace);
 tn__trace_scope *tn__trace_move(tn__trace *trace, tn__trace_scope *scope);
-/* This thread goes into function k of a node, and out of it again: back to what _enter gave. */
+/* This thread enters function k of a node; pass the result to tn__trace_leave, which leaves it. */
 tn__trace_scope *tn__trace_enter(tn__trace *trace, const tn_operation *op, uint32_t k);
 void tn__trace_leave(tn__trace *trace, tn__trace_scope *before);
 
-/* tn__parallel_for for a kernel's loop, where each part is recorded that another thread takes. */
+/* tn__parallel_for for a kernel's loop; records each part that another thread runs. */
 void tn__trace_loop(const tn__call *call, int64_t n, int64_t grain, double cost_ns,
                     void (*fn)(void *user, int64_t begin, int64_t end), void *user);
 

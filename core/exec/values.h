@@ -5,20 +5,20 @@
 
 #include <core/exec/run.h>
 
-/* values.c: a value as a tensor, with a reference: the one that has its memory, or a copy. */
+/* values.c: a reference to the tensor that has the value's memory, or to a copy. */
 tn_status tn__run_tensor(tn__run *run, uint32_t value, tn_tensor **out);
-/* The tensor whose memory a slot of the call's instance shows, when that does not change any more; NULL: there is none. */
+/* The tensor whose memory a slot of the call's instance shows, if that memory no longer changes; else NULL. */
 tn_tensor *tn__call_lasting(const tn__call *call, uint32_t slot);
-/* The buffer of tensors that stand for memory which is only lent for the time of a call (call.c). */
+/* The buffer of tensors whose memory is borrowed for the duration of a call (call.c). */
 extern tn_buffer tn__borrowed;
 
-/* outputs.c: memory for outputs of a segment before it runs, and what is copied or handed over at the end. */
+/* outputs.c: binds memory for the outputs of a segment before it runs; copies or hands over the others at the end. */
 tn_status tn__outputs_bind(tn__run *run, tn__instance *instance);
 tn_status tn__outputs_finish(tn__run *run);
-tn_status tn__output_dead(const tn__run *run, uint32_t output); /* says so, and gives the code */
+tn_status tn__output_dead(const tn__run *run, uint32_t output); /* sets the error, returns its code */
 void tn__outputs_drop(tn__run *run); /* after an error */
 
-/* limit.c: adds to an error of the memory limit what holds the memory. */
+/* limit.c: adds the largest tensors of the step to an error of the memory limit. */
 void tn__limit_explain(const tn__run *run, tn_status st);
 
 #endif

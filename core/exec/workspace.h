@@ -15,36 +15,37 @@
 typedef struct tn__instance {
   struct tn__instance *next;
   tn__layout *layout; /* a reference */
-  const char *arena;  /* that its views point into */
+  const char *arena;  /* that its views point into; another one is bound before use */
   tn_view *views;     /* by slot */
   tn_view **operands; /* as layout->operands */
-  tn_tensor **heap;   /* by slot, NULL when the layout has no heap values */
+  tn_tensor **heap;   /* by slot; NULL if the layout has no heap values */
   size_t block_bytes; /* of this allocation */
-  struct tn__jobs *jobs; /* of a layout with tasks (tasks.h); NULL = none were run so far */
-  struct tn__offloaded *offloaded; /* the layout's, or its base's; NULL = the tape has all of it */
-  tn_view **part_views; /* of the parts that are offloaded: inputs, then outputs, one part after the other */
+  struct tn__jobs *jobs; /* of a layout with tasks (tasks.h); NULL = not run yet */
+  struct tn__offloaded *offloaded; /* of the layout or its base; NULL = the tape runs all calls */
+  tn_view **part_views; /* of the offloaded parts: inputs, then outputs, part after part */
   size_t part_views_bytes;
-  bool offered;         /* its parts were */
+  bool offered;         /* its parts were offered to the runtime */
 } tn__instance;
 
-/* Memory of a tensor that ended, for the next one that it fits. */
+/* Memory of a released tensor, for the next tensor that it fits. */
 typedef struct tn__spare {
   tn_tensor *tensor; /* exclusive, plain bytes */
   size_t room;
-  uint32_t since;    /* step of the workspace that gave it */
+  uint32_t since;    /* step of the workspace that released it */
 } tn__spare;
 
-/* Where an offset of the arena is. Without a byte needed there is no arena: numbers, since NULL + 0 is undefined in C. */
+/* The address of an offset in the arena. Without arena memory the base is NULL; the sum is of integers, since NULL + 0 is
+ * undefined in C. */
 static inline void *tn__arena_at(const tn__instance *instance, size_t offset)
 {
   return (void *)((uintptr_t)instance->arena + offset);
 }
 
-/* Where values without elements lie for kernels: an address that can be added to, which NULL is not. */
+/* The address of values without elements: kernels may add to it, which they may not to NULL. */
 extern const char tn__nowhere[TN_ALIGN];
 static inline void *tn__somewhere(void *data) { return data != NULL ? data : (void *)(uintptr_t)tn__nowhere; }
 
-/* Points a slot and all that share its memory at `data`. */
+/* Points a slot, and all slots that share its memory, at `data`. */
 static inline void tn__bind_data(tn__instance *instance, uint32_t slot, void *data, tn_buffer *buffer)
 {
   const tn__slot *slots = instance->layout->slots;
@@ -55,61 +56,61 @@ static inline void tn__bind_data(tn__instance *instance, uint32_t slot, void *da
   }
 }
 
-/* What one step works in: one step at a time, without a lock. Segments run one after the other and share the arena. */
+/* The memory of one step. One step at a time uses it, so it needs no lock. Segments run one after the other and share the
+ * arena. */
 struct tn__workspace {
   uint32_t generation; /* of the plan's kernels */
   uint32_t step;       /* counts */
-  uint32_t place;      /* in plan->idle, where it goes back */
-  uint32_t n_small;    /* looks in a row that found the arena much too large */
-  size_t used;         /* most of the arena that a step needed since the last look */
+  uint32_t place;      /* in plan->idle, to which it returns */
+  uint32_t n_small;    /* consecutive checks that found the arena much too large */
+  size_t used;         /* largest arena that a step needed since the last check */
   uint8_t *segment_states; /* of a plan with control flow, as contexts */
   uint8_t *context_states;
-  uint32_t *readers_left;  /* as plan->held_readers: segments that did not have their turn */
-  uint8_t *predicates;     /* of branches: 0, 1, or that it is no scalar */
-  struct tn__pending **pending; /* by segment: of what may wait, kept for the next step; NULL = none yet */
+  uint32_t *readers_left;  /* as plan->held_readers: segments that have not run yet */
+  uint8_t *predicates;     /* of branches: 0, 1 or TN__NO_SCALAR */
+  struct tn__pending **pending; /* by segment that may wait, kept for the next step; NULL = none yet */
   char *arena;
   size_t arena_bytes;
-  tn__account *account; /* that the arena was charged to, a reference; NULL = none */
+  tn__account *account; /* charged for the arena, a reference; NULL = none */
   tn__spare *spares;   /* smallest first */
   size_t n_spares, spare_room;
-  tn__mutex *guard;    /* of the spares, while several threads work in it; NULL = there is one */
+  tn__mutex *guard;    /* of the spares, while several threads use the workspace; NULL = one thread does */
   tn_tensor **held;    /* memory of values that outlive their segment, by tn__plan_value.held; NULL = none, or elsewhere */
   tn__entry *entries;  /* of one segment */
-  tn_resource **_Atomic resources; /* by instruction: what its kernel asked for last, remembered; NULL = nothing so far */
+  tn_resource **_Atomic resources; /* by instruction: the resource that its kernel used last; NULL = none so far */
   size_t block_bytes;
-  tn__instance *instances[]; /* by segment: used last first */
+  tn__instance *instances[]; /* by segment: lists, most recently used first */
 };
 
-/* workspace.c */
-/* NULL without memory. */
+/* workspace.c. NULL without memory. */
 tn__workspace *tn__workspace_take(tn_plan *plan, tn_error *err);
 void tn__workspace_put(tn_plan *plan, tn__workspace *workspace);
-/* A larger arena: what the old one held is gone. in_use: a call that waits will write into its part of the arena, so there has
- * to be one after a failure, too. */
+/* Allocates a larger arena; the contents of the old one are lost. in_use: a waiting call will write into the arena, so the
+ * old one stays if this fails. */
 tn_status tn__workspace_reserve(tn__workspace *workspace, size_t bytes, bool in_use, tn_error *err);
 
-/* instance.c: the instance for these entries, in front of its segment's list. */
+/* instance.c: finds or makes the instance for these entries and moves it to the front of its segment's list. */
 tn_status tn__instance_find(tn_plan *plan, tn__workspace *workspace, uint32_t segment, const tn__entry *entries,
                             tn_error *err);
-/* Points what lies in the arena into the workspace's. */
+/* Points the views of arena values into the workspace's arena. */
 void tn__instance_bind_arena(tn__instance *instance, const tn__workspace *workspace);
 void tn__instance_free(tn__instance *instance);
 
-/* spare.c: tensors of the step's own. They come from the spares when one fits. */
+/* spare.c: a tensor for the step's own use; it reuses a spare if one fits. */
 tn_status tn__spare_tensor(tn__workspace *workspace, tn_dtype dtype, const int64_t *dims, int32_t rank, int64_t count,
                            size_t bytes, tn_tensor **out, tn_error *err);
-/* Gives a reference back; NULL allowed. */
+/* Releases a reference and keeps the memory as a spare if it was the last one; NULL allowed. */
 void tn__spare_give(tn__workspace *workspace, tn_tensor *tensor);
-/* The same for the tensor of a place, which is empty afterwards. */
+/* The same for the tensor in a place, which becomes NULL. */
 static inline void tn__spare_give_from(tn__workspace *workspace, tn_tensor **place)
 {
   tn_tensor *t = *place;
   *place = NULL;
   tn__spare_give(workspace, t);
 }
-/* Frees all of them: the session's limit of memory is near. */
+/* Frees all spares: the session's memory limit is near. */
 void tn__spare_drop(tn__workspace *workspace);
-/* Frees spares that no step took lately. */
+/* Frees the spares that no recent step took. */
 void tn__spare_prune(tn__workspace *workspace);
 
 #endif
