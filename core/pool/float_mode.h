@@ -5,11 +5,11 @@
 
 #include <stdint.h>
 
-/* How this thread rounds, and what it does with denormal numbers: results must not depend on who computes them. */
+/* Rounding, and the treatment of denormal numbers: results must not depend on the thread that computes them. */
 static inline uint32_t tn__float_mode(void)
 {
 #if defined(__SSE__)
-  return __builtin_ia32_stmxcsr() & ~0x3fu; /* without the flags of what has happened */
+  return __builtin_ia32_stmxcsr() & ~0x3fu; /* without the exception flags */
 #elif defined(__aarch64__)
   uint64_t mode; /* the upper 32 bits are reserved */
   __asm__ volatile("mrs %0, fpcr" : "=r"(mode));

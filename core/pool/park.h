@@ -8,9 +8,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* A thread that sleeps until what it waits for may have come. It says so in `parked`, looks again, and sleeps; who
- * brings something takes that word away, and wakes it if it was there. Both by exchanges, so one of the two sees the
- * other. */
+/* A thread that sleeps until the event that it waits for may have occurred. It sets `parked`, checks again, and sleeps. The
+ * waking thread clears `parked`, and wakes it if it was set. Both use exchanges, so at least one of the two sees the other. */
 typedef struct tn__parker {
   _Atomic uint32_t parked;
   tn__mutex mu;
@@ -19,7 +18,7 @@ typedef struct tn__parker {
 
 void tn__parker_init(tn__parker *parker);
 void tn__parker_fini(tn__parker *parker);
-/* After tn__park_begin and another look: sleeps until somebody calls tn__unpark; monotonic deadline, 0 = none. */
+/* After tn__park_begin and another check: sleeps until a thread calls tn__unpark; monotonic deadline, 0 = none. */
 static inline void tn__park_begin(tn__parker *p) { atomic_exchange_explicit(&p->parked, 1, memory_order_acq_rel); }
 void tn__park(tn__parker *parker, int64_t deadline_ns);
 static inline void tn__park_cancel(tn__parker *p) { atomic_exchange_explicit(&p->parked, 0, memory_order_acq_rel); }
