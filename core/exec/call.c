@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Calls of functions by kernels. A function is a plan of its own that runs inside of an instruction. Its arguments are
- * fed without a copy: a value in a tensor that does not change any more is that tensor, so that a function which hands
- * it on gives the same one; other memory is lent to it, and copied when the function gives it back.
+ * fed without a copy: a value in a tensor that no longer changes is fed as that tensor, so a function that returns it
+ * returns the same tensor. Other memory is lent to the function, and copied if the function returns it.
  *
- * What a function runs in stays open until the kernel that called it has ended, so that a loop takes it once. */
+ * The workspace of a function stays open until the kernel that called it has ended, so a loop takes it once. */
 #include <core/base/thread.h>
 #include <core/exec/pending.h>
 #include <core/exec/trace.h>
@@ -11,20 +11,20 @@
 #include <core/graph/function_instance.h>
 #include <core/compile/callees.h>
 
-/* Calls inside of calls: at most so many, and no more than the thread's stack has room for. A level takes about 1 KiB of it. */
+/* Maximum depth of calls inside of calls; the thread's stack is a limit, too. A level takes about 1 KiB of it. */
 #define MAX_DEPTH 400
 
 tn_buffer tn__borrowed = { .refs = 1, .desc = { .struct_size = sizeof(tn_buffer_desc), .memory = TN_MEMORY_HOST,
                                                 .ownership = TN_BUFFER_FOREIGN } };
 
-/* One function of a node, as long as its kernel runs. */
+/* One function of a node, while its kernel runs. */
 typedef struct called {
   const tn__callee *f; /* NULL: it is not open */
   tn__inner inner;
   tn_tensor **inputs;
-  tn_tensor *lent;     /* by input: stands for memory that is not ours to keep; NULL = none yet */
-  tn_tensor **made[2]; /* by fetch, a reference each: what this call and the one before it gave, to be written again */
-  uint32_t turn;       /* whose turn of the two it is */
+  tn_tensor *lent;     /* by input: tensors for borrowed memory; NULL = none yet */
+  tn_tensor **made[2]; /* by fetch: references to the results of this call and of the one before, which may be overwritten */
+  uint32_t turn;       /* which of the two is next */
 } called;
 
 struct tn__calling {
@@ -95,7 +95,7 @@ static tn_status open_one(const tn__call *call, const tn__callee *f, called *c)
   return st;
 }
 
-/* Where function k of the node that the kernel computes runs; NULL and an error when there is no such function. */
+/* The place of function k of the kernel's node; NULL and an error if there is no such function. */
 static tn_status place_of(const tn__call *call, uint32_t k, called **out)
 {
   const tn__run *run = call->run;
@@ -130,7 +130,7 @@ static bool shows(const tn_tensor *t, const tn_view *v)
   return true;
 }
 
-/* The tensor that a view shows, when it may be kept: that of an input, or one that the kernel has. */
+/* The tensor that a view shows, if a reference to it may be kept: an input's, or one that the kernel owns. */
 static tn_tensor *tensor_of(const tn__call *call, const tn_view *v)
 {
   const tn__instance *in = call->instance;
@@ -166,7 +166,7 @@ static tn_status take_arguments(const tn__call *call, tn_view *const *views, cal
 
 /* ---- results ---- */
 
-/* In a loop what a turn gives is read by the next one, and free in the one after that: then it is written again. */
+/* In a loop the next turn reads the results of a turn, and the turn after that may overwrite them. */
 static void offer_again(called *c) { c->inner.run.again = c->made[c->turn]; }
 
 static void keep_for_again(called *c)
@@ -186,7 +186,7 @@ static tn_status no_result(const tn__call *call, const called *c, uint32_t i)
                       "function '%s' gives no output %u: it is on a branch that was not taken", c->f->name, i);
 }
 
-/* Outputs that are one value are fetched once. */
+/* Outputs with the same value are fetched once. */
 static tn_status give_results(const tn__call *call, const called *c, tn_tensor **outputs)
 {
   const tn__callee *f = c->f;
@@ -208,7 +208,7 @@ static tn_status give_results(const tn__call *call, const called *c, tn_tensor *
 
 /* ---- the call ---- */
 
-/* What is compiled ends with the step that it is for. */
+/* Compiling stops when the step that needs the function is stopped. */
 static tn_status find_callee(const tn__call *call, uint32_t k, const tn__callee **out)
 {
   tn_plan *plan = call->run->plan;
@@ -244,7 +244,7 @@ static tn_status begin(const tn__call *call, uint32_t k, tn_view *const *inputs,
   return st == TN_OK ? take_arguments(call, inputs, c) : st;
 }
 
-/* A trace says of what it records in which call it was. */
+/* In a trace each record has the call in which it was made. */
 static tn_status go_in(const tn__call *call, uint32_t k, called *c)
 {
   tn__trace *trace = tn__step_trace(call->run->step);
@@ -273,13 +273,13 @@ static tn_status call_function(const tn__call *call, uint32_t k, tn_view *const 
   return give_results(call, c, outputs);
 }
 
-/* A node inside is called by its way through the calls. */
+/* The error names an inner node by its path through the calls. */
 static tn_status failed(const tn__call *call, uint32_t k, tn_status st)
 {
   tn_error *err = call->ctx.err;
-  bool told = tn__step_failed(call->run->step); /* a plan in the function has said it */
+  bool told = tn__step_failed(call->run->step); /* a plan in the function reported the error */
   if (!told && tn__step_stop(call->run->step) != TN__GO_ON && (st == TN_CANCELLED || st == TN_DEADLINE_EXCEEDED)) {
-    tn_error_clear(err); /* the first cause is reported by who called us */
+    tn_error_clear(err); /* the caller reports the first cause */
     return tn_error_set(err, TN_CANCELLED, "the step is over");
   }
   tn__text path;

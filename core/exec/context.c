@@ -6,8 +6,8 @@
 
 #include <string.h>
 
-#define OTHER_FIRST (-2) /* another context has to be looked at before this one */
-#define LOOKED_AT 3      /* in this pass, and undecided: what decides a context comes before what depends on it */
+#define OTHER_FIRST (-2) /* another context has to be decided before this one */
+#define LOOKED_AT 3      /* checked in this pass, and undecided: what decides a context is decided before it is checked */
 
 static int bad_predicate(const tn__run *run, uint32_t value)
 {
@@ -31,7 +31,7 @@ static int branch_state(tn__run *run, const tn__atom *a)
   return p == a->side ? TN__LIVE : TN__DEAD;
 }
 
-/* Of what has an instruction to itself. */
+/* The state of an instruction that is alone in its segment. */
 static int segment_state(const tn__run *run, uint32_t instr)
 {
   uint8_t state = run->workspace->segment_states[run->plan->instrs[instr].segment];
@@ -58,13 +58,13 @@ static int atom_state(tn__run *run, const tn__atom *a)
   case TN__ATOM_BRANCH: return branch_state(run, a);
   case TN__ATOM_FEED: return run->dead_feeds != NULL && run->dead_feeds[a->id] ? TN__DEAD : TN__LIVE;
   case TN__ATOM_EXIT: return exit_state(run, a->id, a->side);
-  case TN__ATOM_MERGE: /* it is skipped when it found no input */
+  case TN__ATOM_MERGE: /* it is skipped if no input is live */
   case TN__ATOM_WAIT: return segment_state(run, a->id);
   default: return done_state(run, a->id);
   }
 }
 
-/* Atoms in front decide whether those behind can be looked at. OTHER_FIRST: *other, whose number is lower. */
+/* Earlier atoms decide whether later ones can be checked. OTHER_FIRST: *other is the other context; its number is lower. */
 static int decide(tn__run *run, uint32_t context, uint32_t *other)
 {
   const tn__context *c = &run->plan->contexts[context];
@@ -98,7 +98,7 @@ int tn__context_state(tn__run *run, uint32_t context)
   }
 }
 
-/* What was undecided in a pass may be decided in the next one. */
+/* A context undecided in one pass may be decided in the next. */
 void tn__contexts_look_again(tn__run *run)
 {
   uint8_t *states = run->workspace->context_states;

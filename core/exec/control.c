@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Segments under conditions: branches, loops, calls that may wait. They are gone through in their order, which decides what a
- * context depends on before its segments are met; only when something waits is there a second time. */
+/* Segments under conditions: branches, loops, calls that may wait. One pass over the segments in their order is enough, since
+ * a segment comes after those that decide its context; only waiting needs further passes. */
 #include <core/exec/control.h>
 #include <core/exec/pending.h>
 #include <core/exec/segment.h>
@@ -20,7 +20,7 @@ static tn_status set_index(tn__run *run, const tn__plan_instr *instr, uint32_t i
   return st;
 }
 
-/* The first input that there is (S-EXE-08). */
+/* Takes the first input that is live (S-EXE-08). */
 static tn_status run_merge(tn__run *run, uint32_t number, uint8_t *state)
 {
   const tn__plan_instr *instr = &run->plan->instrs[run->plan->segments[number].begin];
@@ -62,7 +62,7 @@ static tn_status waits_for_nothing(const tn__run *run, uint32_t number, tn_error
                       tn_operation_name(op), tn_operation_type(op));
 }
 
-/* Notes that the step ends: what waits comes back, nothing begins. */
+/* Notes that the step fails: waiting calls are cancelled, no other call begins. */
 static void fail(tn__run *run, tn_status cause)
 {
   if (run->step->env == NULL) return;
@@ -71,21 +71,21 @@ static void fail(tn__run *run, tn_status cause)
   tn__cancel_waits(run->step);
 }
 
-/* The kernel has ended, and a function that it called waits. The step fails then, and what waits in the function is
- * cancelled; the call is over when all of that has come back. */
+/* The kernel has ended while a function that it called waits. The step fails, the waiting calls in the function are
+ * cancelled, and the call is over when they have returned. */
 static tn_status leave_functions(tn__run *run, uint32_t number, tn_status st)
 {
   const tn_operation *op = run->plan->instrs[run->plan->segments[number].begin].op;
   tn__pending *p = run->workspace->pending[number];
   p->over = true;
-  tn__wait_leave(p); /* whom its cancel is for has ended */
+  tn__wait_leave(p); /* the kernel that its cancel is for has ended */
   if (st == TN_OK) {
     tn_error_set_node(p->call.ctx.err, tn_operation_name(op));
     st = tn_error_set(p->call.ctx.err, TN_INTERNAL, "node '%s' (%s): its kernel has ended, and a function that it called waits",
                       tn_operation_name(op), tn_operation_type(op));
   }
   fail(run, st);
-  tn_error unheard = TN_ERROR_INIT; /* what was woken before is not woken again */
+  tn_error unheard = TN_ERROR_INIT; /* tokens woken before this are not woken again */
   tn__calls_drain(p->calling, &unheard);
   tn_error_clear(&unheard);
   return st;
@@ -106,12 +106,12 @@ static tn_status run_call(tn__run *run, uint32_t number, uint8_t *state)
   tn__pending *p = run->workspace->pending[number];
   tn_status st = TN_OK;
   int why = *state == TN__STATE_NEW ? tn__step_stop(run->step) : TN__GO_ON;
-  if (why != TN__GO_ON) /* S-CAN-06: what it would read may be half of a value */
+  if (why != TN__GO_ON) /* S-CAN-06: its inputs may be incomplete */
     return tn__step_stopped(why, run->plan->instrs[run->plan->segments[number].begin].op, run->err);
   if (*state == TN__STATE_NEW) st = begin_call(run, number, &p);
   else if (p->token != NULL && !p->over && !tn__wait_take(p)) return TN_PENDING;
   if (st != TN_OK) return st;
-  tn_error unheard = TN_ERROR_INIT; /* of a step that has failed before */
+  tn_error unheard = TN_ERROR_INIT; /* of a step that has already failed */
   if (has_failed(run)) p->call.ctx.err = &unheard;
   p->call.ctx.resume = *state == TN__STATE_WAITING;
   st = compute(run, number, p);
@@ -126,7 +126,7 @@ static tn_status run_call(tn__run *run, uint32_t number, uint8_t *state)
   return st;
 }
 
-/* What a Merge or a loop gave decides branches, too; then what nobody reads any more goes. */
+/* The output of a Merge or a loop may be a predicate, too. Then releases the values that the segment reads last. */
 static void end_whole(tn__run *run, uint32_t number)
 {
   const tn__segment *s = &run->plan->segments[number];
@@ -139,7 +139,7 @@ static void end_whole(tn__run *run, uint32_t number)
   tn__segment_release(run, s);
 }
 
-/* A feed of a partial run, when it was given. */
+/* A feed of a partial run, once it is given. */
 static void take_feed(tn__run *run, uint32_t number, uint8_t *state)
 {
   const tn__plan_instr *instr = &run->plan->instrs[run->plan->segments[number].begin];
@@ -172,7 +172,7 @@ static tn_status run_one(tn__run *run, uint32_t number, uint8_t *state)
   }
 }
 
-/* Calls say for themselves when they ended. */
+/* Calls record their end themselves. */
 static tn_status run_one_traced(tn__run *run, uint32_t number, uint8_t *state, tn__trace *trace)
 {
   uint8_t kind = run->plan->segments[number].kind;
@@ -192,8 +192,8 @@ static void skip(tn__run *run, uint32_t number, uint8_t *state)
 /* ---- going through them ---- */
 
 typedef struct pass {
-  bool left;     /* something has not had its turn */
-  bool waiting;  /* something waits to be woken */
+  bool left;     /* some segment is not done */
+  bool waiting;  /* some call waits to be woken */
   bool progress;
 } pass;
 
@@ -202,7 +202,7 @@ static tn_status turn(tn__run *run, uint32_t number, pass *p)
   uint8_t *state = &run->workspace->segment_states[number];
   if (*state == TN__STATE_DONE || *state == TN__STATE_SKIPPED) return TN_OK;
   const tn__segment *s = &run->plan->segments[number];
-  if (s->kind == TN__SEGMENT_TAPE && !has_failed(run) && tn__context_state(run, s->context) == TN__LIVE) { /* the usual one */
+  if (s->kind == TN__SEGMENT_TAPE && !has_failed(run) && tn__context_state(run, s->context) == TN__LIVE) { /* the usual case */
     *state = TN__STATE_DONE;
     p->progress = true;
     return tn__segment_run(run, number);
@@ -237,7 +237,7 @@ void tn__run_controlled_reset(tn__run *run)
 {
   for (uint32_t i = 0; run->plan->has_waits && i < run->plan->n_held; i++)
     run->workspace->readers_left[i] = run->plan->held_readers[i];
-  /* both begin with 0, and stand one behind the other */
+  /* both start at 0, and are adjacent */
   uint8_t *states = run->workspace->segment_states, *end = run->workspace->context_states + run->plan->n_contexts + 1;
   if (end - states > 32) __builtin_memset(states, 0, (size_t)(end - states));
   else

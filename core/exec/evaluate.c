@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Operations and kernels outside any step: what folds constants, and what follows from shapes. */
+/* Operations and kernels outside any step: for constant folding, and for values that follow from shapes. */
 #include <core/exec/evaluate.h>
 #include <core/exec/run.h>
 #include <core/compile/compile.h>
 
-#define UNKNOWN_NS 1e6  /* of a kernel that does not say what it takes */
-#define LATE 20         /* times what it said: then it was not true */
+#define UNKNOWN_NS 1e6  /* assumed for a kernel that gives no cost */
+#define LATE 20         /* times its estimate: then the estimate was wrong */
 #define LATE_NS 50000000
 
-/* Lays the one operation out, which says how large its outputs are, and what they cost, before they are made. */
+/* Makes the layout of the one operation: the sizes of its outputs and their cost are known before they are computed. */
 static tn_status check_cost(tn_plan *plan, tn_tensor *const *inputs, tn__evaluate_limits *limits, double *ns, tn_error *err)
 {
   *ns = UNKNOWN_NS;
@@ -33,7 +33,7 @@ static tn_status check_cost(tn_plan *plan, tn_tensor *const *inputs, tn__evaluat
   return *ns <= limits->ns ? TN_OK : tn_error_set(err, TN_RESOURCE_EXHAUSTED, "it takes too long to be computed in advance");
 }
 
-/* The step ends with what this thread prepares. */
+/* The step stops when the preparation of this thread is to stop. */
 static void limit_step(tn_step *step, double ns)
 {
   const tn__stop *stop = tn__stop_now;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Instances: made once for a layout and a workspace, bound to its arena when that is another one than before. */
+/* Instances: made once for a layout and a workspace, and bound again when the workspace has another arena. */
 #include <core/exec/tasks.h>
 
 _Alignas(TN_ALIGN) const char tn__nowhere[TN_ALIGN];
@@ -21,7 +21,7 @@ void tn__instance_bind_arena(tn__instance *i, const tn__workspace *workspace)
       i->views[s].data = tn__somewhere(tn__arena_at(i, l->slots[l->slots[s].root].offset));
 }
 
-/* What no step changes: shapes and constants. */
+/* Binds shapes and constants, which no step changes. */
 static void bind_fixed(tn__instance *i)
 {
   const tn__layout *l = i->layout;
@@ -73,7 +73,7 @@ static void push(const tn_plan *plan, tn__instance **list, tn__instance *i)
   }
   tn__instance *last = i->next;
   i->next = NULL;
-  if (last != NULL) tn__instance_free(last); /* one was added, so one is too many at most */
+  if (last != NULL) tn__instance_free(last); /* one was added, so at most one is too many */
 }
 
 static void to_front(tn__instance **list, tn__instance **at)
@@ -84,7 +84,7 @@ static void to_front(tn__instance **list, tn__instance **at)
   *list = i;
 }
 
-/* Whether an instance of one layout serves the other: they differ in the values of operands only. */
+/* Whether an instance of one layout can be used for the other: they differ in the values of operands only. */
 static bool shares(const tn__layout *a, const tn__layout *b)
 {
   return (a->base != NULL ? a->base : a) == (b->base != NULL ? b->base : b);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What compute may call. */
+/* The functions that compute may call. */
 #include <core/exec/tasks.h>
 #include <core/exec/trace.h>
 
@@ -17,7 +17,7 @@ static const tn__layout *layout_of(const tn__call *call)
   return call->apart != NULL ? call->apart->layout : call->instance->layout;
 }
 
-/* The slot of a dynamic output that has no value yet. */
+/* The slot of a dynamic output without a value. */
 static tn_status dynamic_slot(tn_kernel_ctx *ctx, uint32_t i, uint32_t *slot)
 {
   const tn__call *call = call_of(ctx);
@@ -41,7 +41,7 @@ static bool same_dims(const int64_t *a, const int64_t *b, int32_t rank)
   return true;
 }
 
-/* A given output has the shape that prepare said. */
+/* A given output must have the shape that prepare set. */
 static tn_status check_given(tn_kernel_ctx *ctx, uint32_t i, const tn__slot *s, const int64_t *dims, int32_t rank)
 {
   if (s->dynamic || (s->rank == rank && same_dims(s->dims, dims, rank))) return TN_OK;
@@ -51,7 +51,7 @@ static tn_status check_given(tn_kernel_ctx *ctx, uint32_t i, const tn__slot *s, 
                       tn__format_shape(found, sizeof found, dims, rank));
 }
 
-/* Takes the reference over. */
+/* Takes over the reference. */
 static void set_dynamic(tn_kernel_ctx *ctx, uint32_t i, uint32_t slot, tn_tensor *t)
 {
   const tn__apart *apart = call_of(ctx)->apart;
@@ -77,7 +77,7 @@ tn_status tn_kernel_allocate(tn_kernel_ctx *ctx, uint32_t i, const int64_t *dims
   tn_tensor *t;
   st = check_given(ctx, i, s, dims, rank);
   if (st != TN_OK) return st;
-  if (s->fetched || call->run == NULL) { /* the program's soon: memory of its own size */
+  if (s->fetched || call->run == NULL) { /* the program will get it: an allocation of its exact size */
     st = tn_tensor_create(s->dtype, dims, rank, &t, ctx->err);
   } else {
     st = tn_shape_bytes(s->dtype, dims, rank, &bytes, ctx->err);
@@ -109,13 +109,13 @@ tn_status tn_kernel_set_output(tn_kernel_ctx *ctx, uint32_t i, tn_tensor *tensor
 
 /* ---- loops ---- */
 
-#define SLICED_NS 2000000.0 /* a loop that is said to take longer is run in slices */
-#define FIRST_NS 250000.0  /* of the first one, as was said */
-#define SLICE_NS 2000000.0 /* of a slice, about: measured, since what was said of the cost may be far off */
-#define LEAST_ITEM_NS 0.02 /* no item costs less, whatever was said */
-#define MOST_GROWTH 8      /* of a slice over the one before */
+#define SLICED_NS 2000000.0 /* a loop that is estimated to take longer is run in slices */
+#define FIRST_NS 250000.0  /* of the first slice, as estimated */
+#define SLICE_NS 2000000.0 /* of each later slice, about: measured, since the estimate may be far off */
+#define LEAST_ITEM_NS 0.02 /* no item costs less, whatever the estimate */
+#define MOST_GROWTH 8      /* largest ratio of a slice to the one before */
 
-/* A loop that ends early when its step does. */
+/* A loop that ends early if its step is stopped. */
 typedef struct sliced {
   const tn_kernel_ctx *ctx;
   void (*fn)(void *user, int64_t begin, int64_t end);
@@ -123,7 +123,7 @@ typedef struct sliced {
   int64_t grain, first; /* items of the smallest slice, of the first one */
 } sliced;
 
-/* Edges are where vectors like them. */
+/* Rounds to sizes that suit vectors. */
 static int64_t slice_of(const sliced *l, double items)
 {
   int64_t n = items < 0x1p62 ? (int64_t)items : INT64_MAX / 2;
@@ -131,12 +131,12 @@ static int64_t slice_of(const sliced *l, double items)
   return n < l->grain ? l->grain : n;
 }
 
-/* What is left when the step is over is left out: nothing reads what the kernel gives then. */
+/* If the step is stopped, the remaining slices are skipped: its outputs are never read. */
 static void run_slices(void *user, int64_t begin, int64_t end)
 {
   const sliced *l = user;
   const tn__stop limits = tn__step_limits(l->ctx->step), *around = tn__stop_now;
-  tn__stop_now = &limits; /* for items that take long by themselves */
+  tn__stop_now = &limits; /* for items that take long: they check it themselves */
   int64_t size = l->first, began = tn__now_ns();
   while (begin < end && !tn_kernel_cancelled(l->ctx)) {
     int64_t n = end - begin - size >= l->grain ? size : end - begin;
@@ -150,7 +150,7 @@ static void run_slices(void *user, int64_t begin, int64_t end)
   tn__stop_now = around;
 }
 
-/* Nothing reads the outputs of a kernel without state that was cut short. A change of state is always finished. */
+/* A kernel without state may be cut short, since its outputs are never read then. A change of state is always completed. */
 static bool may_end_early(const tn__call *call)
 {
   const tn_plan *plan = call->run != NULL ? call->run->plan : call->apart != NULL ? call->apart->layout->plan : NULL;
@@ -158,8 +158,8 @@ static bool may_end_early(const tn__call *call)
   return (traits & TN_TRAIT_STATEFUL) == 0 || (traits & TN_TRAIT_RANDOM) != 0;
 }
 
-/* The crew is taken for the first loop that is worth it, and stays to the end of the step: it would be the step's own thread
- * that takes it, since others come to a step by its crew only. */
+/* The crew is taken for the first loop that is worth it, and kept to the end of the step. Only the step's own thread can get
+ * here without a crew, since others join a step through its crew. */
 static void run_loop(tn_kernel_ctx *ctx, int64_t n, int64_t grain, double cost_ns,
                      void (*fn)(void *user, int64_t begin, int64_t end), void *user)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which values hold the memory of a step that came up against its session's limit. */
+/* Reports the values that hold the memory of a step when it reaches its session's memory limit. */
 #include <core/exec/values.h>
 
 #define N_LARGEST 5
@@ -36,7 +36,7 @@ static void add_values(const tn__run *run, large *list)
   }
 }
 
-/* Whether the error is one that a limit of the session's memory explains, and nobody did yet. */
+/* Whether the error is of the session's memory limit, and not explained yet. */
 static bool is_wanted(const tn__step_env *env, tn_status st, const tn_error *err)
 {
   return st == TN_RESOURCE_EXHAUSTED && env != NULL && env->account != NULL && !env->explained && err != NULL;

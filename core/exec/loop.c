@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Loops: the body runs once for each iteration, in order, until nothing goes round any more. */
+/* Loops: the body runs once for each iteration, in order, until no value is passed to a next one. */
 #include <core/exec/loop.h>
 #include <core/exec/values.h>
 
@@ -86,7 +86,7 @@ static void set_input(tn__loop *l, uint32_t i)
   l->dead[i] = l->inputs[i] == NULL;
 }
 
-/* Takes what the iteration gave; whether something goes round. */
+/* Takes the outputs of the iteration; returns whether a value is passed to a next one. */
 static bool take_outputs(tn__loop *l)
 {
   bool more = false;
@@ -143,7 +143,7 @@ static tn_status ask_first(tn__run *run, tn__loop *l, bool *more)
   return st;
 }
 
-/* The variables stand in `nexts`. */
+/* `nexts` has the variables. */
 static tn_status turn_round(tn__run *run, tn__loop *l)
 {
   const tn__plan_frame *f = l->frame;

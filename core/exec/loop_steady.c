@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Loops whose variables keep their shapes. Every turn has the layout of the one before, so nothing is looked up: a variable that
- * a turn computes has two tensors, one that it reads and one that it writes, which change places after it. */
+/* Loops whose variables keep their shapes. Every turn has the layout of the turn before, so nothing is looked up. A variable that
+ * a turn computes has two tensors: the turn reads one and writes the other, and they are swapped after it. */
 #include <core/exec/loop.h>
 #include <core/exec/segment.h>
 #include <core/exec/trace.h>
@@ -8,7 +8,7 @@
 
 /* Where a variable of the next turn comes from. */
 typedef struct source {
-  bool computed;    /* into a tensor that is there before; else one is there after the turn */
+  bool computed;    /* into a tensor allocated before the turn; else the turn makes it */
   bool stays;       /* the variable keeps its value */
   uint32_t value;   /* of the plan */
   uint32_t root;    /* slot that the turn writes */
@@ -25,10 +25,10 @@ typedef struct steady {
   tn__instance *instance;
   uint32_t n_sources, n_entries;
   source *sources; /* by variable, then the condition */
-  entry *entries;  /* of variables; the others stay as they are bound */
+  entry *entries;  /* of variables; the other entries stay bound */
   tn_tensor **moved;
   bool moves; /* some variables are neither computed nor stay */
-  bool own;   /* the tensors of what is computed are of its making */
+  bool own;   /* it made the tensors of the computed variables */
   size_t bytes;
   void *memory;
 } steady;
@@ -43,7 +43,7 @@ static bool same_shape(const tn__slot *slot, const tn_tensor *t)
 
 static const tn__turn_feed *feed_of(const tn__loop *l, const tn__plan_value *v) { return &l->frame->turn_feeds[v->index]; }
 
-/* Whether the turn is one tape that leaves nothing behind but its outputs. */
+/* Whether the turn is one tape with no effect but its outputs. */
 static bool is_plain(const tn__loop *l, const tn__instance *in)
 {
   const tn_plan *plan = l->inner.run.plan;
@@ -52,7 +52,7 @@ static bool is_plain(const tn__loop *l, const tn__instance *in)
   return s->n_operands == 0 && s->n_ends == 0 && s->n_predicates == 0 && layout->n_holds == 0 && layout->n_tape > 0 && tn__step_trace(l->inner.run.step) == NULL;
 }
 
-/* Whether the next turn has the layout of the last one; then so have all. */
+/* Whether the next turn has the layout of the last one; then all further turns do. */
 static bool fits(const tn__loop *l, const tn__instance *in)
 {
   const tn_plan *plan = l->inner.run.plan;
@@ -78,7 +78,7 @@ static void find_source(const tn__loop *l, const tn__instance *in, uint32_t o, s
   out->computed = out->root != TN__NONE;
 }
 
-/* False when it is not for here: the condition is not computed, so that the loop is another kind of loop, or has no end. */
+/* False if the condition is not computed: the loop is of another kind, or endless, and the general way runs it. */
 static bool find_all(steady *s)
 {
   const tn__loop *l = s->loop;
@@ -104,7 +104,7 @@ static bool make(tn__loop *l, steady *s)
             tn__size_add(s->bytes, entries, &s->bytes);
   char *memory = ok ? tn__alloc(s->bytes) : NULL;
   s->memory = memory;
-  if (memory == NULL) return false; /* the long way needs no more than it has */
+  if (memory == NULL) return false; /* the general way needs no more memory */
   s->sources = (source *)memory;
   s->moved = (tn_tensor **)(memory + sources);
   s->entries = (entry *)(memory + sources + moved);
@@ -114,7 +114,7 @@ static bool make(tn__loop *l, steady *s)
 
 /* ---- a turn ---- */
 
-/* The tensor that is written must be the turn's alone: a kernel may have kept it. */
+/* A tensor is written only if no other reference exists: a kernel may have kept one. */
 static tn_status need_other(steady *s, source *from)
 {
   tn__run *run = &s->loop->inner.run;
@@ -134,7 +134,7 @@ static tn_status bind(steady *s)
     tn_status st = need_other(s, from);
     if (st != TN_OK) return st;
     tn__bind_data(s->instance, from->root, from->other->data, from->other->buffer);
-    l->inner.outputs[o] = from->other; /* for kernels that keep an input */
+    l->inner.outputs[o] = from->other; /* kernels that keep an input take it from there */
   }
   const tn__turn_feed *feeds = l->frame->turn_feeds;
   for (uint32_t i = 0; i < l->frame->n_turn_feeds; i++)
@@ -154,7 +154,7 @@ static bool alike(const tn_tensor *a, const tn_tensor *b)
   return true;
 }
 
-/* Variables that take over from others, or whose tensor the turn has made. */
+/* Variables that take the value of others, or whose tensor the turn has made. */
 static tn_status move(steady *s, bool *same)
 {
   tn__loop *l = s->loop;
@@ -174,7 +174,7 @@ static tn_status move(steady *s, bool *same)
   return st;
 }
 
-/* What was written is read by the next turn. */
+/* Swaps the tensors: the next turn reads those just written. */
 static void rotate(steady *s)
 {
   tn__loop *l = s->loop;
@@ -189,7 +189,7 @@ static void rotate(steady *s)
   s->own = true;
 }
 
-/* Until there is no more turn, or what goes round has other shapes. */
+/* Until the loop ends, or a variable has another shape. */
 static tn_status turn(steady *s, bool *more)
 {
   tn__loop *l = s->loop;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The step's outputs. What a kernel computes into and only the program will hold is allocated before the segment runs, or
- * given by the caller; anything else (feeds, constants, a value fetched twice) is copied at the end. */
+/* The step's outputs. An output that a kernel computes, and that only the program will hold, is allocated before the segment
+ * runs, or given by the caller. Any other output (a feed, a constant, a value fetched twice) is copied at the end. */
 #include <core/exec/control.h>
 #include <core/exec/values.h>
 
@@ -18,7 +18,7 @@ static tn_status check_given(const tn_tensor *t, size_t o, tn_dtype dtype, const
                       tn__format_shape(have, sizeof have, t->dims, t->rank));
 }
 
-/* What an earlier run inside of the same instruction gave for the output, when nobody else holds it any more. */
+/* The output of an earlier run inside of the same instruction, if no other reference to it exists. */
 static bool take_again(tn__run *run, size_t o, tn_dtype dtype, const int64_t *dims, int32_t rank, size_t bytes,
                        tn_tensor **out)
 {
@@ -31,7 +31,7 @@ static bool take_again(tn__run *run, size_t o, tn_dtype dtype, const int64_t *di
   return true;
 }
 
-/* The tensor that output o is written into: the caller's, or a new one. */
+/* The tensor into which output o is written: the caller's, or a new one. */
 static tn_status target(tn__run *run, size_t o, tn_dtype dtype, const int64_t *dims, int32_t rank, int64_t count,
                         tn_tensor **out)
 {
@@ -91,8 +91,8 @@ static tn_status copy_output(tn__run *run, size_t o, const tn_view *from)
   return st == TN_OK ? copy_elements(from, t, run->err) : st;
 }
 
-/* A tensor of the step's own is handed over when nobody else holds it. Further outputs that show its memory are copied from
- * there, before the program gets any of them. */
+/* A tensor of the step's own is handed over if no other reference exists. Further outputs that show its memory are copied
+ * from it, before the program gets any of them. */
 static bool hand_over(tn__run *run, size_t o, tn__instance *instance, uint32_t slot)
 {
   const tn__slot *slots = instance->layout->slots;
@@ -103,7 +103,7 @@ static bool hand_over(tn__run *run, size_t o, tn__instance *instance, uint32_t s
   return true;
 }
 
-/* What a Merge or a loop gave is handed over when nobody else holds it. */
+/* The output of a Merge or a loop is handed over if no other reference exists. */
 static bool hand_over_whole(tn__run *run, size_t o, uint32_t held)
 {
   tn_tensor **place = &run->workspace->held[held];
@@ -113,7 +113,7 @@ static bool hand_over_whole(tn__run *run, size_t o, uint32_t held)
   return true;
 }
 
-/* The output that got a value which was handed over. */
+/* The output to which the value was handed over. */
 static const tn_tensor *handed_over(const tn__run *run, uint32_t o)
 {
   uint32_t first = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Partial runs. A feed is a segment that has its turn when the feed is there, so a call gives feeds, lets the step go on
- * as far as it can, and takes the fetches that are there. Workspace, waiting kernels and the step's container stay from one
- * call to the next. */
+/* Partial runs. A feed is a segment that runs when the feed is given, so a call gives feeds, continues the step as far as it
+ * can, and takes the fetches that are ready. The workspace, waiting kernels and the step's container stay from one call to the
+ * next. */
 #include <core/exec/control.h>
 #include <core/exec/partial.h>
 #include <core/exec/segment.h>
@@ -40,7 +40,7 @@ static void drop_inputs(tn__partial *p)
   }
 }
 
-/* Nothing of the step runs any more, and nobody wants its values. */
+/* The step has ended and its values are not needed. */
 static void drop_all(tn__partial *p)
 {
   tn_plan *plan = p->run.plan;
@@ -57,7 +57,7 @@ static void drop_all(tn__partial *p)
   p->env.sleeper = NULL;
 }
 
-/* The call ends, and perhaps another thread makes the next one: who helped goes. */
+/* The call ends, and another thread may make the next one: releases the crew. */
 static void dismiss(tn__partial *p)
 {
   if (p->env.crew != NULL) tn__crew_put(p->env.crew);
@@ -67,14 +67,14 @@ static void dismiss(tn__partial *p)
 static tn_status settle(tn__partial *p, tn_status st)
 {
   p->status = st;
-  drop_inputs(p); /* what was given is held by those that read it */
+  drop_inputs(p); /* the segments that read the feeds have references */
   if (st == TN_OK) return st;
   tn__limit_explain(&p->run, st);
   drop_all(p);
   return st;
 }
 
-/* Nothing begins any more, and what waits is told to come back. */
+/* No other call begins, and waiting calls are cancelled. */
 static void begin_to_fail(tn__partial *p, tn_status cause)
 {
   if (!p->env.failed) p->env.cause = cause;
@@ -82,18 +82,18 @@ static void begin_to_fail(tn__partial *p, tn_status cause)
   tn__cancel_waits(&p->step);
 }
 
-/* As far as it can without sleeping. What ends a run is told, not what came of it. */
+/* As far as possible without sleeping. Reports the first cause of a failure, not its consequences. */
 static tn_status go_on(tn__partial *p)
 {
-  tn__contexts_look_again(&p->run); /* it was asked what is there */
-  const tn__stop *around = tn__stop_now; /* of a step that a kernel of runs this one in */
+  tn__contexts_look_again(&p->run); /* fetches may have asked for states in between */
+  const tn__stop *around = tn__stop_now; /* of a step whose kernel runs this one */
   tn__stop_now = NULL;
   tn_status st = tn__run_controlled(&p->run);
   tn__stop_now = around;
   return st != TN_PENDING && p->env.failed ? p->env.cause : st;
 }
 
-/* Until all has come back that waits; tn__sleep has no other end in a step that has failed. */
+/* Until all waiting calls have returned; in a failed step tn__sleep ends for nothing else. */
 static tn_status come_back(tn__partial *p, bool may_sleep)
 {
   for (;;) {
@@ -137,7 +137,7 @@ void tn__partial_end(tn__partial *p)
 
 /* ---- going on ---- */
 
-/* Decided one way or the other; take says which. */
+/* Decided, live or dead; take reports which. */
 static bool is_there(tn__partial *p, uint32_t o)
 {
   const tn_plan *plan = p->run.plan;
@@ -154,7 +154,7 @@ static bool are_there(tn__partial *p, const uint32_t *wanted, size_t n)
   return true;
 }
 
-/* All was given, nothing waits, and something was never decided. */
+/* All feeds are given, no call waits, and some context was never decided. */
 static tn_status is_stuck(tn__partial *p)
 {
   const tn__partial_plan *needs = p->run.plan->partial;
@@ -189,7 +189,7 @@ tn_status tn__partial_go(tn__partial *p, const uint32_t *wanted, size_t n, bool 
 
 /* ---- fetches ---- */
 
-/* Where the tensor of a value stands that only this fetch reads. */
+/* The place of the tensor of a value that only this fetch reads. */
 static tn_tensor **lone_place(const tn__partial *p, uint32_t o)
 {
   const tn__plan_value *v = &p->run.plan->values[p->run.plan->outputs[o]];

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Resources as kernels ask for them. What a node asked for last is remembered in the workspace: a plan belongs to one session,
- * which sees one generation of each container. Remembering holds nothing: a variable that is destroyed is gone. */
+/* Resources as kernels look them up. The workspace remembers the last resource of each node: a plan belongs to one session,
+ * which sees one generation of each container. It holds no reference: a variable that is destroyed is found no more. */
 #include <core/exec/run.h>
 
 #include <string.h>
 
-/* Where the instruction remembers; NULL: nowhere. */
+/* The place of the instruction's last resource; NULL: it has none. */
 static tn_resource **memory_of(const tn_kernel_ctx *ctx)
 {
   const tn__call *call = (const tn__call *)ctx;

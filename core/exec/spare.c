@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tensors that a step makes for itself, and their memory for the next ones: the same sizes come in each step, or nearly. */
+/* Tensors of a step's own, and the reuse of their memory: steps need nearly the same sizes again. */
 #include <core/exec/workspace.h>
 
-#define UNUSED_STEPS 2 /* a spare that was there for so many steps without being taken goes */
-#define MAX_SPARES 256 /* more are freed: a loop may let go of thousands */
+#define UNUSED_STEPS 2 /* a spare that no step took for more steps than this is freed */
+#define MAX_SPARES 256 /* further ones are freed: a loop may release thousands */
 
-/* Place of the first spare with that much room. */
+/* Index of the first spare with at least that much room. */
 static size_t find_room(const tn__workspace *w, size_t bytes)
 {
   size_t begin = 0, end = w->n_spares;
@@ -17,7 +17,7 @@ static size_t find_room(const tn__workspace *w, size_t bytes)
   return begin;
 }
 
-/* Bytes for elements; 0 for what is not to be used again: shared, not of one allocation, or elements that own memory. */
+/* Room for elements in bytes; 0 if the tensor cannot be reused: shared, not one allocation, or its elements own memory. */
 static size_t room_of(const tn_tensor *t)
 {
   const tn_buffer *b = t->buffer;
@@ -25,7 +25,7 @@ static size_t room_of(const tn_tensor *t)
   return plain && tn_tensor_is_exclusive(t) ? t->alloc_size - (size_t)((const char *)t->data - (const char *)t) : 0;
 }
 
-/* In a session with a limit of memory what waits here is given up before that is said to be reached. */
+/* In a session with a memory limit the spares are freed before the limit counts as reached. */
 static tn_status create(tn__workspace *w, tn_dtype dtype, const int64_t *dims, int32_t rank, int64_t count, size_t bytes,
                         tn_tensor **out, tn_error *err)
 {
@@ -36,7 +36,7 @@ static tn_status create(tn__workspace *w, tn_dtype dtype, const int64_t *dims, i
   return tn__tensor_create_known(dtype, dims, rank, count, bytes, out, err);
 }
 
-/* Several threads work in the workspace only while tasks run. */
+/* Several threads use the workspace only while tasks run. */
 static void enter(const tn__workspace *w)
 {
   if (__builtin_expect(w->guard != NULL, 0)) tn__mutex_lock(w->guard);
@@ -46,7 +46,7 @@ static void leave(const tn__workspace *w)
   if (__builtin_expect(w->guard != NULL, 0)) tn__mutex_unlock(w->guard);
 }
 
-/* The spare that fits, which is none any more; NULL: there is none. */
+/* Takes a spare that fits out of the list; NULL: none fits. */
 static tn_tensor *take(tn__workspace *w, size_t bytes)
 {
   enter(w);

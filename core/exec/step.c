@@ -4,8 +4,8 @@
 
 static _Atomic uint64_t step_counter;
 
-/* S-RUN-31. Steps that nobody asks take none, so that those on different threads do not write to the same memory. Of two steps,
- * one behind the other, the later one asks later. */
+/* S-RUN-31. A step takes an id at the first request, so steps without a request write to no shared memory. Of two consecutive
+ * steps the later one requests its id later, so its id is larger. */
 uint64_t tn__step_id(const tn_step *step)
 {
   if (step->env == NULL) return 0;

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tasks of a tape on the crew of a step. Each has a count of those that it waits for; who ends one takes the next that may begin
- * for itself, and submits the others. Nothing is allocated once an instance has run this way.
+/* Tasks of a tape on the crew of a step. Each has a count of the tasks that it waits for. A thread that ends a task runs the first
+ * that may begin now, and submits the others. After its first run by tasks an instance allocates nothing.
  *
- * The first error ends the step: what has not begun does not begin, and kernels that ask are told. */
+ * The first error ends the step: no other call begins, and kernels that ask tn_kernel_cancelled are told. */
 #include <core/exec/segment.h>
 #include <core/exec/tasks.h>
 #include <core/pool/pool_internal.h>
 
-#define ALWAYS_NS 1e9 /* said of tasks in tests, so that somebody comes */
+#define ALWAYS_NS 1e9 /* assumed cost of tasks in tests, so that a worker is woken */
 
 /* ---- a run of them ---- */
 
-/* Instructions without a call, which nobody waited for. */
+/* Records the instructions without a call; no task has them. */
 static void trace_empty(const tn__jobs *all, uint32_t number)
 {
   const tn__segment *s = &all->run->plan->segments[number];
@@ -46,7 +46,7 @@ static tn_status end(tn__jobs *all, uint32_t number)
 
 /* ---- one job ---- */
 
-/* A value that others may read after this call goes when all of them have ended. */
+/* Releases the values that this call reads last. A value that other tasks read too is released when all of them have ended. */
 static void release(tn__jobs *all, const tn__tape *t)
 {
   const tn__plan_tasks *tasks = all->tasks;
@@ -82,7 +82,7 @@ void tn__job_compute(tn__jobs *all, tn__job *job)
     st = why == TN__GO_ON ? tn__tape_call(&call, t, all->trace)
                           : tn__step_stopped(why, before == NULL ? all->run->op : op_of(all, before), &err);
     if (st == TN_OK && (t->flags & TN_TAPE_RELEASE)) release(all, t);
-    if (st == TN_OK && err.code != TN_OK) tn_error_clear(&err); /* it went on all the same */
+    if (st == TN_OK && err.code != TN_OK) tn_error_clear(&err); /* the kernel succeeded all the same */
     before = t;
   }
   if (st == TN_OK) release_counted(all, task);
@@ -101,7 +101,7 @@ static void submit(tn__jobs *all, tn__job *job)
   tn__crew_submit(all->crew, &job->task, cost);
 }
 
-/* A job, and what may begin after it, as long as there is something. The count is the last that is touched of the step. */
+/* Runs a job, then one that may begin after it, and so on. The count is the last access to memory of the step. */
 static void run_jobs(tn__task *first)
 {
   tn__job *job = (tn__job *)first, *mine;
@@ -127,7 +127,7 @@ static void run_by_crew(tn__jobs *all)
   tn__crew_wait(all->crew, tn__counted_down, &all->left, 0);
 }
 
-/* The step's crew, when workers may come; it is taken once. */
+/* The step's crew, if workers may help; it is taken once. */
 static tn__crew *crew_of(tn__step_env *env)
 {
   if (env->client == NULL || env->client->workers == 0 || !tn__pool_alive(env->client->pool)) return NULL;
@@ -137,17 +137,16 @@ static tn__crew *crew_of(tn__step_env *env)
 
 /* ---- whether they are faster ---- */
 
-/* Whether tasks are faster than one call after the other is guessed when a layout is made, from what kernels say of their cost.
- * Running tells: now and then some runs are timed, first in order, then by tasks, and the fastest of each decide until the next
- * time. */
+/* Whether tasks are faster than one call after the other is estimated when a layout is made, from the costs that kernels give.
+ * Runs decide it: now and then some are timed, first in order, then by tasks, and the faster way is used until the next trial. */
 
 #define PERIOD 1024 /* runs from one trial to the next; a power of 2 */
 #define IN_ORDER 5  /* runs of a trial, in order; the first one does not count */
 #define BY_TASKS 10 /* and then by tasks; */
-#define WARM 4      /* the first of these do not count: a thread that was woken shortly wakes sooner */
-#define BETTER 0.97 /* of the time in order is what tasks have to take at most */
+#define WARM 4      /* the first of these do not count: a thread that was woken recently wakes sooner */
+#define BETTER 0.97 /* maximum time of tasks, relative to the time in order */
 
-/* Whether this run is by tasks. *timed: note() wants its time. */
+/* Whether this run is by tasks. *timed: pass its time to note(). */
 static bool choose(tn__plan_tasks *t, bool *timed)
 {
   *timed = false;

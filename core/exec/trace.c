@@ -11,7 +11,7 @@
 
 static _Atomic uint64_t trace_counter;
 
-/* The lane that this thread used last. A trace's number is never given out again, so a lane that is gone is not found. */
+/* The lane that this thread used last. The id of a trace is never reused, so a freed lane is never found. */
 static _Thread_local struct {
   uint64_t trace;
   tn__trace_lane *lane;
@@ -74,7 +74,7 @@ tn__trace *tn__trace_begin(void)
   if (trace == NULL) return NULL;
   trace->id = atomic_fetch_add_explicit(&trace_counter, 1, memory_order_relaxed) + 1;
   tn__mutex_init(&trace->mu, "trace", TN_RANK_TRACE);
-  if (find_lane(trace, true) == NULL) { /* of the thread that runs the step, which may be a worker of another step's */
+  if (find_lane(trace, true) == NULL) { /* for the thread that runs the step, which may be a worker in the crew of another step */
     tn__trace_free(trace);
     return NULL;
   }
@@ -166,7 +166,7 @@ const tn__trace_record *tn__trace_next(const tn__trace_lane *lane, const tn__tra
 
 static size_t view_bytes(const tn_view *v) { return (size_t)v->count * tn_dtype_size(v->dtype); }
 
-/* A record with the values of these slots. */
+/* Makes a record with the values of these slots as outputs. */
 static tn__trace_record *record_slots(tn__trace *trace, const tn__instance *in, const uint32_t *slots, uint32_t n)
 {
   size_t bytes = sizeof(tn__trace_record);
@@ -250,7 +250,7 @@ static bool is_scope(const tn__trace_scope *s, const tn_operation *op, uint32_t 
   return s != NULL && s->op == op && s->k == k;
 }
 
-/* Calls come again in the order in which they came before. */
+/* Calls repeat in the order of their first calls. */
 static tn__trace_scope *scope_in(tn__trace_scope *around, const tn_operation *op, uint32_t k)
 {
   tn__trace_scope *last = around->last_used, *s = last;
@@ -320,7 +320,7 @@ static void run_part(void *user, int64_t begin, int64_t end)
   l->fn(l->user, begin, end);
   tn__trace_lane *lane = find_lane(l->trace, false);
   tn__trace_record *r = lane == NULL || lane == l->caller ? NULL : new_record(l->trace, lane, sizeof *r);
-  if (r == NULL) return; /* what the caller does is the node's own record */
+  if (r == NULL) return; /* the caller's part is in the node's own record */
   r->op = l->call->run->plan->instrs[l->call->tape->instr].op;
   r->kernel = tn__layout_kernel(l->call->instance->layout, l->call->tape->instr)->def;
   r->scope = l->caller == NULL ? lane->scope : l->caller->scope;

@@ -16,7 +16,7 @@ static tn_status copy_view(const tn_view *v, tn_tensor **out, tn_error *err)
   return st;
 }
 
-/* `t`, when it is what the view shows, else a copy. */
+/* `t` if the view shows it, else a copy. */
 static tn_status share(tn_tensor *t, const tn_view *v, tn_tensor **out, tn_error *err)
 {
   if (t == NULL || t->buffer == &tn__borrowed || t->dtype != v->dtype ||
@@ -29,7 +29,7 @@ static tn_status share(tn_tensor *t, const tn_view *v, tn_tensor **out, tn_error
   return TN_OK;
 }
 
-/* The tensor whose memory a slot shows, when that does not change any more; NULL: there is none. */
+/* The tensor whose memory a slot shows, if that memory no longer changes; else NULL. */
 static tn_tensor *owner(const tn__run *run, const tn__instance *in, uint32_t slot)
 {
   const tn__slot *slots = in->layout->slots, *root = &slots[slots[slot].root];
@@ -41,7 +41,7 @@ static tn_tensor *owner(const tn__run *run, const tn__instance *in, uint32_t slo
     return own->held != TN__NONE ? held[own->held] : NULL;
   case TN_STORE_CONSTANT: return root->elements;
   case TN_STORE_ENTRY:
-    if (v->kind == TN_VALUE_FEED) return run->inner ? run->step->inputs[v->index] : NULL; /* the program's may change */
+    if (v->kind == TN_VALUE_FEED) return run->inner ? run->step->inputs[v->index] : NULL; /* a feed of the program may change */
     return v->held != TN__NONE ? held[v->held] : NULL;
   case TN_STORE_OUTPUT: return run->inner ? run->step->outputs[root->offset] : NULL;
   default: return NULL;
@@ -67,7 +67,7 @@ tn_status tn__run_tensor(tn__run *run, uint32_t value, tn_tensor **out)
   if (v->kind == TN_VALUE_CONSTANT) return tn__plan_need_elements(run->plan, value, out, run->err);
   tn_tensor *t = tn__run_whole(run, value);
   if (t != NULL) {
-    const tn_view view = view_of(t); /* the program's own may change as soon as the step has ended */
+    const tn_view view = view_of(t); /* the program may change its tensors as soon as the step has ended */
     return v->kind == TN_VALUE_FEED && !run->inner ? copy_view(&view, out, run->err) : share(t, &view, out, run->err);
   }
   uint32_t slot;

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Waiting: tokens of kernels that wait, and the sleep of a step in which nothing else can be done.
+/* Waiting: tokens of kernels that wait, and the sleep of a step in which no call can continue.
  *
- * A token belongs to the call that waits. Whoever wakes it says so under the sleeper's lock, which is counted, since the step
- * may end as soon as that lock is free. The step's own thread is the only one that takes tokens away. */
+ * A token belongs to the call that waits. A thread wakes it under the sleeper's lock; the sleeper is counted, since the step
+ * may end as soon as that lock is free. Only the step's own thread removes tokens. */
 #include <core/exec/pending.h>
 #include <core/exec/wait.h>
 
 typedef struct tn__sleeper {
-  _Atomic uint32_t refs; /* the step, and each token that was not woken */
+  _Atomic uint32_t refs; /* the step, and each token that is not woken */
   tn__mutex mu;
   tn__cond woken;
   uint64_t wakes;           /* guarded by mu */
-  tn_wait_token *tokens;    /* of the step that were not taken; guarded by mu */
-  struct tn__sleeper *prev, *next; /* of those that sleep, guarded by the list's lock */
+  tn_wait_token *tokens;    /* of the step, not taken yet; guarded by mu */
+  struct tn__sleeper *prev, *next; /* in the list of sleeping steps, guarded by its lock */
 } tn__sleeper;
 
 struct tn_wait_token {
@@ -22,7 +22,7 @@ struct tn_wait_token {
   void (*cancel)(void *user, tn_wait_token *token);
   void *user;
   bool woken, told; /* guarded by the sleeper's lock */
-  bool left;        /* the call ended without it: whoever wakes it frees it */
+  bool left;        /* the call ended without it: the thread that wakes it frees it */
 };
 
 static tn__sleeper *make_sleeper(void)
@@ -108,7 +108,7 @@ bool tn__wait_take(tn__pending *p)
   return true;
 }
 
-/* A kernel that asked for a token and ended all the same. */
+/* The kernel requested a token and ended without waiting. */
 void tn__wait_leave(tn__pending *p)
 {
   tn_wait_token *t = p->token;
@@ -178,19 +178,19 @@ static void unlist_sleeper(tn__sleepers *list, tn__sleeper *s)
   tn__mutex_unlock(&list->mu);
 }
 
-/* The kernel that is waited for; the lock is held. */
+/* The operation that the step waits for; the lock is held. */
 static const tn_operation *late(const tn__sleeper *s)
 {
   const tn_wait_token *t = s->tokens, *last = NULL;
   for (; t != NULL; t = t->next)
-    if (!t->woken) last = t; /* the one that began to wait first */
+    if (!t->woken) last = t; /* the first that began to wait */
   return last == NULL ? NULL : last->op;
 }
 
 tn_status tn__sleep(const tn_step *step, uint64_t seen, tn_error *err)
 {
   tn__sleeper *s = step->env->sleeper;
-  bool failed = tn__step_failed(step); /* then it only waits for what comes back */
+  bool failed = tn__step_failed(step); /* then it only waits for the cancelled calls */
   uint64_t key = 0;
   list_sleeper(step->env->sleepers, s);
   if (step->cancellation != NULL && !failed) key = tn_cancellation_register(step->cancellation, poke, s);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lays a plan out for a step that is not run: segment by segment, as far as shapes follow from those of the feeds. The plan keeps the
- * layouts, and with them what kernels made of constants; a workspace keeps an arena that is large enough. */
+/* Makes the layouts of a plan without running a step: segment by segment, as far as shapes follow from those of the feeds. The
+ * plan keeps the layouts, and with them the packed constants of kernels; a workspace keeps an arena that is large enough. */
 #include <core/exec/run.h>
 
 #include <core/layout/layout.h>
@@ -10,10 +10,10 @@ typedef struct warming {
   const tn_step *step;
   tn__layout **layouts; /* by segment: references; NULL = its shapes are not known */
   tn__entry *entries;   /* of one segment */
-  size_t arena_bytes;   /* the most that a segment needs */
+  size_t arena_bytes;   /* maximum of the segments */
 } warming;
 
-/* What an earlier segment makes: its shape is known from there, its elements only when they follow from shapes. */
+/* A value of an earlier segment: its shape is known from there, its elements only if they follow from shapes. */
 static bool describe_computed(const warming *w, const tn__plan_value *v, tn__entry *out)
 {
   const tn__layout *l = w->layouts[v->segment];
@@ -33,7 +33,7 @@ static bool describe(const warming *w, uint32_t value, tn__entry *out)
   return true;
 }
 
-/* Whether all is known that decides the shapes of a segment. */
+/* Whether all inputs that decide the shapes of a segment are known. */
 static bool describe_entries(const warming *w, const tn__segment *s)
 {
   for (uint32_t i = 0; i < s->n_entries; i++)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Workspaces: what a step finds as the step before left it, so that it allocates nothing. */
+/* Workspaces: a step finds its memory as the step before left it, and allocates nothing. */
 #include <core/base/thread.h>
 #include <core/exec/pending.h>
 
-#define TIDY_STEPS 16   /* between two looks at what is not needed */
-#define SMALL_LOOKS 16  /* in a row that find the arena four times too large: then it is given up */
+#define TIDY_STEPS 16   /* between two checks for unused memory */
+#define SMALL_LOOKS 16  /* consecutive checks that find the arena four times too large, after which it is freed */
 
 static void drop_arena(tn__workspace *w)
 {
@@ -35,7 +35,7 @@ static void free_one(tn_plan *plan, tn__workspace *w)
   tn__free(w, w->block_bytes);
 }
 
-/* Behind the rest: what waits, by segment, then states of segments and contexts. */
+/* After the rest: pending calls by segment, then states of segments and contexts. */
 static bool size_of_control(const tn_plan *plan, size_t begin, size_t *end)
 {
   size_t size;
@@ -58,7 +58,7 @@ static void place_control(const tn_plan *plan, tn__workspace *w, size_t begin)
   w->predicates = w->context_states + plan->n_contexts + 1;
 }
 
-/* Room for the instances, then entries, then held values. */
+/* One block: the instances, then entries, then held values. */
 static tn__workspace *make(tn_plan *plan, tn_error *err)
 {
   size_t entries, held, control, size;
@@ -81,7 +81,7 @@ static tn__workspace *make(tn_plan *plan, tn_error *err)
   return w;
 }
 
-/* Threads look in different places first, so that each finds what it put there. */
+/* Each thread looks in a place of its own first, where it put its last workspace. */
 static inline uint32_t own_place(void) { return tn__thread_place(TN__MAX_IDLE); }
 
 static tn__workspace *take_elsewhere(tn_plan *plan, uint32_t own, tn_error *err)
@@ -110,7 +110,7 @@ tn__workspace *tn__workspace_take(tn_plan *plan, tn_error *err)
 tn_status tn__workspace_reserve(tn__workspace *w, size_t bytes, bool in_use, tn_error *err)
 {
   tn__account *account = tn__account_now;
-  if (!in_use) drop_arena(w); /* first, so that both are never there at once */
+  if (!in_use) drop_arena(w); /* first, so that the two are never allocated at once */
   if (!tn__account_charge(account, bytes)) return tn__account_refuse(account, "memory of a step", bytes, err);
   char *arena = tn__alloc_aligned(bytes, TN_ALIGN);
   if (arena == NULL) {
@@ -124,7 +124,7 @@ tn_status tn__workspace_reserve(tn__workspace *w, size_t bytes, bool in_use, tn_
   return TN_OK;
 }
 
-/* What one step needed stays for the next ones, but not for good. */
+/* Frees memory that recent steps did not need. */
 static void tidy(tn__workspace *w)
 {
   tn__spare_prune(w);
@@ -135,7 +135,7 @@ static void tidy(tn__workspace *w)
   w->n_small = 0;
 }
 
-/* One that stood there goes elsewhere. */
+/* Puts a workspace that was replaced into another place. */
 static void put_elsewhere(tn_plan *plan, tn__workspace *w, uint32_t own)
 {
   for (uint32_t k = 1; k < TN__MAX_IDLE; k++) {
@@ -153,8 +153,9 @@ void tn__workspace_put(tn_plan *plan, tn__workspace *w)
     free_one(plan, w);
     return;
   }
-  uint32_t own = w->place; /* somebody else's as soon as it stands there */
+  uint32_t own = w->place; /* read before the exchange, after which another thread may take the workspace */
   tn__workspace *old = atomic_exchange_explicit(&plan->idle[own].at, w, memory_order_acq_rel);
   if (__builtin_expect(old != NULL, 0)) put_elsewhere(plan, old, own);
-  if (__builtin_expect(generation != atomic_load(&plan->upgrade.generation), 0)) tn__plan_drop_workspaces(plan); /* it came in between */
+  bool changed = generation != atomic_load(&plan->upgrade.generation); /* the kernels, in between */
+  if (__builtin_expect(changed, 0)) tn__plan_drop_workspaces(plan);
 }
