@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A layout: one segment of a plan with concrete shapes. It says where each value lies and holds the tape that a step runs.
- * Immutable once made, but for what was measured of its tasks; counted, since the cache may drop it while a step uses it. */
+/* A layout: one segment of a plan with concrete shapes. It has the place of each value and the tape that a step runs.
+ * Immutable once made, except for measurements of its tasks; counted, since the cache may drop it while a step uses it. */
 #ifndef TN_CORE_LAYOUT_LAYOUT_H
 #define TN_CORE_LAYOUT_LAYOUT_H
 
 #include <core/plan/plan.h>
 
 enum {
-  TN_STORE_ENTRY,    /* outside: a feed or a value of an earlier segment, bound by each step */
+  TN_STORE_ENTRY,    /* outside: a feed or a value of an earlier segment; each step binds it */
   TN_STORE_CONSTANT, /* the plan's constant */
   TN_STORE_ARENA,    /* at `offset` of the instance's arena */
   TN_STORE_OUTPUT,   /* the memory of output `offset` of the step */
@@ -16,7 +16,7 @@ enum {
                       * outlive the segment */
 };
 
-/* A value as this layout sees it. Slots are numbered densely within the layout. */
+/* A value in this layout. Slots are numbered densely within the layout. */
 typedef struct tn__slot {
   uint32_t value;
   uint32_t root;   /* slot whose memory it is; itself when not a view */
@@ -32,7 +32,7 @@ typedef struct tn__slot {
   size_t offset;
   void *known;     /* TN_STORE_KNOWN, of the root */
   tn_tensor *elements; /* TN_STORE_CONSTANT: a reference; NULL when no kernel reads them */
-  uint32_t next_alias; /* further slot with the same root, TN__NONE = none: what is bound together */
+  uint32_t next_alias; /* further slot with the same root, TN__NONE = none: they are bound together */
 } tn__slot;
 
 enum {
@@ -54,10 +54,10 @@ typedef struct tn__tape {
   uint32_t instr;
   uint32_t flags;
   uint32_t release, n_release; /* slots, in layout->operands */
-  uint32_t scratch_units; /* of TN_ALIGN bytes: how much scratch there is, for traces */
+  uint32_t scratch_units; /* size of the scratch in units of TN_ALIGN bytes, for traces */
 } tn__tape;
 
-/* What a kernel that reads an operand said in prepare: other values of the operand may leave it at that. */
+/* The result of prepare of a kernel that reads an operand: it may hold for other values of the operand, too. */
 typedef struct tn__again {
   uint32_t instr;
   uint32_t tape; /* its call, TN__NONE = it has none */
@@ -68,11 +68,11 @@ typedef struct tn__again {
   uint32_t any_values;
 } tn__again;
 
-/* A value outlives its segment by a reference to the tensor that it shows: a heap value of the segment, or one that an earlier
- * segment's value is held by. */
+/* A value outlives its segment through a reference to the tensor that it shows: a heap value of the segment, or the tensor by
+ * which a value of an earlier segment is held. */
 typedef struct tn__hold {
-  uint32_t root; /* heap value, TN__NONE = an earlier one's */
-  uint32_t from; /* of that: as tn__plan_value.held */
+  uint32_t root; /* heap value, TN__NONE = of an earlier segment */
+  uint32_t from; /* in the latter case: as tn__plan_value.held */
   uint32_t held;
 } tn__hold;
 
@@ -84,7 +84,7 @@ struct tn__layout {
   tn__arena arena;
   const unsigned char *key; /* shapes of the entries, bytes of the operands */
   size_t key_size;
-  bool *by_value; /* by entry: an operand whose value decided something; NULL = there are no operands */
+  bool *by_value; /* by entry: an operand whose value had an effect; NULL = there are no operands */
   tn__slot *slots;
   uint32_t n_slots;
   const uint32_t *operands; /* slots */
@@ -92,33 +92,33 @@ struct tn__layout {
   tn__tape *tape;
   uint32_t n_tape;
   void **shape_states; /* of each instruction of the segment, for freeing */
-  const tn__plan_kernel **choices; /* which of its kernels each instruction of the segment takes */
-  double cost_ns;      /* of a step, roughly: what the kernels said */
+  const tn__plan_kernel **choices; /* the kernel that each instruction of the segment uses */
+  double cost_ns;      /* of a step, estimated by the kernels */
   uint32_t generation; /* of the plan's kernels */
   size_t arena_bytes;
   size_t live_bytes; /* the largest sum of blocks that live at one time: no arena can be smaller */
   size_t in_place_bytes; /* of outputs that are written over an input */
   const uint32_t *output_root; /* slot with the memory of each of segment->outputs; TN__NONE = copied */
-  struct tn__hold *holds; /* tensors of values that outlive the segment, by which the step holds them */
+  struct tn__hold *holds; /* of values that outlive the segment */
   uint32_t n_holds;
   uint32_t *predicates; /* of branches, as segment->predicates: slot, number */
   const uint32_t *heaps; /* roots that are TN_STORE_HEAP */
   uint32_t n_heaps;
   bool has_outputs;
-  struct tn__pack_use *packs; /* what kernels made of constants (pack.c) */
+  struct tn__pack_use *packs; /* packed constants of its kernels (pack.c) */
   bool fixed;        /* other values of the operands need a layout of their own */
   tn__again *again;  /* else: instructions that read an operand */
   uint32_t n_again;
   tn__layout *base;  /* a reference: the layout whose arrays this one shares but for tape and shape_states; NULL = none */
-  struct tn__plan_tasks *tasks; /* calls that may run at once (tasks.h); NULL = they run one after the other */
-  _Atomic(struct tn__offloaded *) offloaded; /* of one without base: what a runtime runs of it (core/exec); NULL = nobody asked */
+  struct tn__plan_tasks *tasks; /* calls that may run concurrently (tasks.h); NULL = they run one after the other */
+  _Atomic(struct tn__offloaded *) offloaded; /* without a base: parts for a runtime (core/exec/offload.h); NULL = not offered */
 };
 
-/* core/exec frees what it has of a layout. Set by it before it has anything. */
+/* Frees the parts of a layout that a runtime runs; core/kit sets it before it makes the first. */
 typedef void (*tn__offloaded_free_fn)(struct tn__offloaded *offloaded);
 extern _Atomic(tn__offloaded_free_fn) tn__offloaded_free;
 
-/* Whether input k of an instruction is an operand of the segment: its value is there when a layout is made. */
+/* Whether input k of an instruction is an operand of the segment: its value is known when a layout is made. */
 static inline bool tn__layout_reads_operand(const tn_plan *plan, const tn__segment *s, const tn__plan_instr *instr,
                                             uint32_t k)
 {
@@ -127,13 +127,13 @@ static inline bool tn__layout_reads_operand(const tn_plan *plan, const tn__segme
          (instr->shape_operands != 0 && tn__operation_is_shape_operand(instr->op, k));
 }
 
-/* The kernel that instruction i of the plan takes in this layout. */
+/* The kernel that instruction i of the plan uses in this layout. */
 static inline const tn__plan_kernel *tn__layout_kernel(const tn__layout *l, uint32_t i)
 {
   return l->choices[i - l->segment->begin];
 }
 
-/* What a step knows of an entry when it asks for a layout. */
+/* An entry for which a step needs a layout. */
 typedef struct tn__entry {
   const int64_t *dims;
   int32_t rank;
@@ -141,7 +141,7 @@ typedef struct tn__entry {
   void *data; /* needed for operands only */
 } tn__entry;
 
-/* The layout for these entries (segment->n_entries of them): from the cache, or made now. Adds a reference. */
+/* Returns a reference to the layout for these entries (segment->n_entries of them), from the cache or made now. */
 tn_status tn__layout_get(tn_plan *plan, tn__segment *segment, const tn__entry *entries, tn__layout **out, tn_error *err);
 /* Whether a layout was made for these entries. */
 bool tn__layout_fits(const tn_plan *plan, const tn__layout *layout, const tn__entry *entries);
@@ -150,18 +150,18 @@ void tn__layout_unref(tn__layout *layout);
 /* For new plans (cache.c). */
 extern const tn__layout_calls tn__plan_layouts;
 
-/* Gives up what kernels made of constants for this layout (pack.c). */
+/* Release the packed constants of this layout (pack.c). */
 void tn__packs_release(tn__layout *layout);
-void tn__packs_leave(tn__layout *layout); /* to the next try */
-void tn__packs_forget(tn_plan *plan);     /* which needs them no more */
-/* How many forms the plan's layouts use, and their bytes; plan->mu is held. */
+void tn__packs_leave(tn__layout *layout); /* leaves them to the next attempt */
+void tn__packs_forget(tn_plan *plan);     /* releases those left to a next attempt */
+/* The number of forms that the plan's layouts use, and their bytes; plan->mu is held. */
 void tn__packs_count(tn_plan *plan, uint64_t *n, uint64_t *bytes);
 
 /* Makes a layout (build.c); not in the cache. */
 tn_status tn__layout_build(tn_plan *plan, tn__segment *segment, const tn__entry *entries, tn__layout **out, tn_error *err);
 
-/* From a layout for entries of the same shapes, one for these values of the operands; *out is NULL when it cannot be had
- * that way. `from` is not fixed (variant.c). */
+/* From a layout for entries of the same shapes, makes one for these values of the operands; *out is NULL if that is not
+ * possible. `from` is not fixed (variant.c). */
 tn_status tn__layout_vary(tn_plan *plan, tn__layout *from, const tn__entry *entries, tn__layout **out, tn_error *err);
 
 /* Arena offsets by liveness (arena.c). Lives come in the order in which they begin; a block lives from instruction
@@ -178,10 +178,10 @@ tn_status tn__layout_assign(tn__life *lives, size_t n, size_t *arena_bytes, size
 struct tn__task_order;
 tn_status tn__layout_assign_tasks(tn__life *lives, size_t n, const struct tn__task_order *order, size_t *arena_bytes,
                                   size_t *live_bytes, tn_error *err);
-/* Looks for better offsets when those there need more than the bytes that live (arena_order.c); else they stay. */
+/* Searches for better offsets if the present ones need more than the live bytes (arena_order.c); else they stay. */
 void tn__layout_improve(tn__life *lives, size_t n, size_t live_bytes, size_t *arena_bytes);
-/* Looks for offsets with which so many threads write where they wrote before, in an arena of up to half as much again as what
- * lives (arena_threads.c). False: they stay as they are. */
+/* Searches for offsets with which each of that many threads writes where it wrote before, in an arena of up to 1.5 times the live
+ * bytes (arena_threads.c). False: the offsets stay as they are. */
 bool tn__layout_share(tn__life *lives, size_t n, uint32_t threads, size_t live_bytes, size_t *arena_bytes);
 
 /* Output `out` may be written over input `in`. */
@@ -189,15 +189,15 @@ struct tn__pair {
   uint32_t out, in;
 };
 
-/* What prepare told of one instruction (prepare.c). */
+/* The results of prepare for one instruction (prepare.c). */
 typedef struct tn__prepared {
   tn_prepare_ctx ctx;
   tn_plan *plan;
   const tn__plan_instr *instr;
-  const tn__plan_kernel *kernel; /* out: the one that took the shapes; NULL: there is nothing to compute */
+  const tn__plan_kernel *kernel; /* out: the one that accepted the shapes; NULL: there is nothing to compute */
   tn__arena *arena;
   tn__layout *layout;
-  bool *packed; /* by input: the kernel has a form of its own of that constant; NULL = nobody asks */
+  bool *packed; /* by input: the kernel has a packed form of that constant; NULL = not requested */
   struct tn__prepared_output {
     int64_t *dims;
     int64_t count;
@@ -205,12 +205,12 @@ typedef struct tn__prepared {
     bool known, dynamic, given;
     uint32_t view;     /* input, TN__NONE = none */
   } *outputs;
-  struct tn__pair *pairs; /* to be freed by whoever asked */
+  struct tn__pair *pairs; /* the caller frees it */
   size_t n_pairs, pair_room;
-  uint32_t any_values; /* inputs, as bits, of which the kernel takes any value */
+  uint32_t any_values; /* inputs, as bits, of which the kernel accepts any value */
 } tn__prepared;
 
-/* Asks the instruction's kernels in turn: one that declines (TN_UNIMPLEMENTED) leaves the shapes to the next. */
+/* Tries the instruction's kernels in turn: if one declines the shapes (TN_UNIMPLEMENTED), the next is tried. */
 tn_status tn__prepare_run(tn__prepared *p, tn_error *err);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A plan: what one signature (feeds, fetches, targets) of a graph runs. It is immutable once compiled and shared by
- * concurrent steps; only its cache of layouts changes, under its lock.
+/* A plan: the program of one signature (feeds, fetches, targets) of a graph. Concurrent steps share it. The program is
+ * immutable once compiled; its caches change, each under a rule of its own.
  *
- * Instructions stand in an order in which they can run. They are cut into segments: within a segment every shape follows
+ * Instructions are in an order in which they can run. They are cut into segments: within a segment every shape follows
  * from what is known at its start. A new segment begins where an op needs the value of a computed tensor to know its
  * output shape, or uses a tensor whose shape its producer chose while running. */
 #ifndef TN_CORE_PLAN_PLAN_H
@@ -18,14 +18,14 @@
 
 #define TN__NONE UINT32_MAX
 
-/* The device type that every runtime has: kernels that compute in host memory. */
+/* The device type that every runtime has: its kernels compute in host memory. */
 #define TN__HOST_DEVICE "CPU"
 
 typedef struct tn__plan_value {
   tn_dtype dtype;
   uint8_t kind;       /* TN_VALUE_FEED, _CONSTANT or _COMPUTED; what is a view is known only with the shapes */
   bool dynamic_user;  /* used in a later segment than its own */
-  bool whole;         /* made by a Merge or a loop, or given later: always a tensor of its own, at held */
+  bool whole;         /* output of a Merge or a loop, or a feed given later: always a tensor of its own, in `held` */
   bool from_shapes;   /* small integers that follow from shapes and constants: computed with the layout, not in a step */
   uint32_t index;     /* FEED: input of the step; so it is of a value that a TN__SEGMENT_FEED makes */
   uint32_t producer;  /* COMPUTED: instruction */
@@ -33,9 +33,9 @@ typedef struct tn__plan_value {
   uint32_t last_use;  /* last instruction that reads it; TN__NONE = none */
   tn_tensor *constant; /* CONSTANT: a reference; with a recipe it has no elements (tn__tensor_outline) */
   tn__recipe *recipe;  /* of a large constant; NULL = none */
-  tn_tensor *elements; /* with a recipe: the constant with its elements, or NULL while nobody wants them. guarded by mu */
+  tn_tensor *elements; /* with a recipe: the constant with its elements, or NULL while they are not needed. guarded by mu */
   bool keeps_elements; /* some kernel reads them in its steps. guarded by mu */
-  bool lent;           /* they were given to who runs the plan itself: they stay as long as it does. guarded by mu */
+  bool lent;           /* a runtime that runs the plan itself has them: they stay as long as the plan. guarded by mu */
   tn_output output;
   uint32_t segment, slot; /* COMPUTED: of its producer, and its slot there */
   uint32_t predicate;     /* COMPUTED: 1 + its number among the predicates of branches that a tape computes, 0 = it is none */
@@ -43,12 +43,12 @@ typedef struct tn__plan_value {
   bool fetched;           /* an output of the plan: held until the step ends */
 } tn__plan_value;
 
-/* A kernel that may compute an instruction, with what its create gave. */
+/* A kernel that may compute an instruction, with the state that its create returned. */
 typedef struct tn__plan_kernel {
   const tn_kernel_def *def;
   void *state;
   bool kept; /* the state is in plan->states */
-  const tn__guest *guest; /* the plugin that has it; NULL: none */
+  const tn__guest *guest; /* the plugin that it belongs to; NULL: none */
 } tn__plan_kernel;
 
 /* A record of a call into a kernel; of the library's own kernels it is that of the call around it. `call` is static. */
@@ -60,7 +60,7 @@ static inline tn__plugin_call tn__kernel_call(const tn__plan_kernel *kernel, con
                         .node = op != NULL ? tn_operation_name(op) : NULL };
 }
 
-/* Best first; a layout takes the first whose prepare does not decline the shapes. Immutable. */
+/* Best first; a layout uses the first whose prepare does not decline the shapes. Immutable. */
 typedef struct tn__plan_kernels {
   uint32_t n; /* not 0 */
   tn__plan_kernel items[];
@@ -68,16 +68,16 @@ typedef struct tn__plan_kernels {
 
 typedef struct tn__plan_instr {
   const tn_operation *op;
-  _Atomic(const tn__plan_kernels *) kernels; /* NULL: nothing to compute. Faster ones may take their place (kernels.c) */
+  _Atomic(const tn__plan_kernels *) kernels; /* NULL: nothing to compute. Faster ones may replace them (kernels.c) */
   uint32_t traits;
   uint32_t shape_operands;
   uint32_t n_inputs, n_outputs, n_after;
   uint32_t first; /* in plan->ids: inputs, outputs, after, one behind the other */
   uint32_t segment;
   uint32_t context;
-  uint8_t kind; /* of the segment that it needs: TN__SEGMENT_TAPE: one with others */
+  uint8_t kind; /* of the segment that it needs; TN__SEGMENT_TAPE: it shares one */
   const uint32_t *input_contexts; /* of a Merge */
-  _Atomic(struct tn__instr_callees *) callees; /* what it called so far; owned, NULL = nothing yet (callees.h) */
+  _Atomic(struct tn__instr_callees *) callees; /* functions called so far; owned, NULL = none yet (callee_table.h) */
   struct tn__plan_frame *frame; /* of a loop; owned */
 } tn__plan_instr;
 
@@ -87,11 +87,11 @@ typedef tn_status (*tn__call_kernel_fn)(const tn__plan_kernel *kernel, const voi
                                         tn_error *err);
 
 typedef struct tn__layout tn__layout;
-typedef struct tn__workspace tn__workspace; /* core/exec: what one step works in */
+typedef struct tn__workspace tn__workspace; /* core/exec: the memory of one step */
 
-#define TN__MAX_IDLE 8 /* workspaces of a plan that no step uses; a power of 2 */
+#define TN__MAX_IDLE 8 /* maximum idle workspaces of a plan; a power of 2 */
 
-/* core/exec frees a workspace of a plan. Set by it before it makes one. */
+/* Frees a workspace of a plan; core/exec sets it before it makes the first. */
 typedef void (*tn__workspace_free_fn)(tn_plan *plan, tn__workspace *workspace);
 extern _Atomic(tn__workspace_free_fn) tn__workspace_free;
 
@@ -108,7 +108,7 @@ typedef struct tn__segment {
   uint32_t n_outputs;
   uint32_t *held;          /* values made here that outlive it */
   uint32_t n_held;
-  uint32_t *ends;          /* held values of any segment, by tn__plan_value.held, that nobody needs after this one */
+  uint32_t *ends;          /* held values of any segment, by tn__plan_value.held, that no later segment needs */
   uint32_t n_ends;
   uint32_t *predicates;    /* of branches: values made here */
   uint32_t n_predicates;
@@ -117,7 +117,7 @@ typedef struct tn__segment {
   uint32_t n_layouts;
 } tn__segment;
 
-/* What one turn of a pass did, and one of its rewrites: for reports. */
+/* The effect of one turn of a pass, and of one of its rewrites: for reports. */
 typedef struct tn__pass_note {
   const char *name;
   uint32_t changes, nodes; /* nodes left */
@@ -129,8 +129,8 @@ typedef struct tn__rewrite_note {
   uint32_t count;
 } tn__rewrite_note;
 
-/* Contexts: under what conditions an instruction runs, a value is there. Each is a list of atoms, all of which have to hold;
- * they stand in an order in which they can be decided. Context 0 is empty. */
+/* A context is a condition under which an instruction runs, or a value is there: a list of atoms, all of which have to hold, in
+ * an order in which they can be decided. Context 0 is empty. */
 enum {
   TN__ATOM_BRANCH, /* value `id` is a bool, and is `side` */
   TN__ATOM_FEED,   /* feed `id` is live */
@@ -152,7 +152,7 @@ enum {
   TN__SEGMENT_WAIT,  /* the same, of one call that may wait */
   TN__SEGMENT_MERGE, /* one Merge */
   TN__SEGMENT_LOOP,  /* one loop */
-  TN__SEGMENT_FEED   /* one feed of a partial run, which comes when it is given */
+  TN__SEGMENT_FEED   /* one feed of a partial run: runs when it is given */
 };
 
 /* A plan keeps lists of layouts and knows nothing else of them. */
@@ -173,7 +173,7 @@ typedef struct tn__plan_notes {
 typedef struct tn__plan_upgrade {
   void (*want_kernels)(const char *const *ops, size_t n, const char *device); /* NULL: none are loaded */
   _Atomic bool may;            /* faster kernels were not asked for yet */
-  _Atomic int64_t spent_ns;    /* roughly, by steps, while they may */
+  _Atomic int64_t spent_ns;    /* estimated, by steps, while `may` is set */
   _Atomic uint32_t generation; /* of the kernels; a layout of another one is not kept */
 } tn__plan_upgrade;
 
@@ -204,12 +204,12 @@ struct tn_plan {
   tn__context *contexts;
   uint32_t *context_atoms;
   uint32_t *output_contexts; /* of each fetch */
-  tn_output *asked;          /* each fetch as it was asked for: passes may give it from elsewhere */
+  tn_output *asked;          /* each fetch as requested: passes may compute it elsewhere */
   uint32_t n_atoms, n_contexts, n_predicates;
   struct tn__partial_plan *partial; /* of a partial run (partial_plan.h), in the arena; NULL = of a whole one */
   tn__plan_notes notes;
 
-  /* The settings of its session, for the program and for the functions that it calls. */
+  /* Settings of its session, for the program and for the functions that it calls. */
   int32_t level;
   uint32_t max_layouts;
   char *disabled; /* as in the spec; in the arena, NULL = none */
@@ -217,7 +217,7 @@ struct tn_plan {
   tn__call_kernel_fn call_kernel; /* NULL: nothing is computed with a layout */
   tn__evaluate_fn evaluate;       /* for recipes */
   struct tn__kernel_states *states; /* as in the spec */
-  _Atomic uint32_t threads; /* that may share the loops of kernels; 0 = not said: one */
+  _Atomic uint32_t threads; /* that may share the loops of kernels; 0 = not set: one */
   _Atomic bool scheduled;   /* a scheduler takes its tasks (core/layout/tasks.h) */
 
   /* Caches, each with a rule of its own. */
@@ -236,14 +236,14 @@ struct tn_plan {
 tn_plan *tn__plan_ref(tn_plan *plan);
 void tn__plan_unref(tn_plan *plan);
 
-/* Whether what this thread prepares goes on (core/base/stop.h): TN_OK, TN_CANCELLED, TN_DEADLINE_EXCEEDED. op: the node that it
- * came to, NULL = not known (limits.c). Plans, layouts and packed forms that are not whole are thrown away. */
+/* Whether the preparation of this thread continues (core/base/stop.h): TN_OK, TN_CANCELLED, TN_DEADLINE_EXCEEDED. op: the node
+ * that it has reached, NULL = not known (limits.c). Incomplete plans, layouts and packed forms are discarded. */
 tn_status tn__prepare_check(const tn_operation *op, tn_error *err);
 
-/* Behind the name of a node of the program, where a pass made several operations from it. Errors leave it out. */
+/* Follows the name of a node of the program, if a pass made several operations from it. Errors leave it out. */
 #define TN__MADE_NAME "/_tn_"
 
-/* What a slot of a kernel returned, not OK, made fit for the program: a code that exists, a text, the node (status.c). */
+/* Completes the error of a kernel's slot for the program: a valid code, a text, the node (status.c). */
 tn_status tn__kernel_status(const tn_operation *op, const tn_kernel_def *kernel, const char *slot, tn_status st,
                             tn_error *err);
 /* Appends the name of the program's node that an operation was made for. */
@@ -263,7 +263,7 @@ static inline const uint32_t *tn__instr_after(const tn_plan *p, const tn__plan_i
   return p->ids + i->first + i->n_inputs + i->n_outputs;
 }
 
-/* plan.c: what tn_plan_get_instruction gives, whatever the condition under which it runs. */
+/* plan.c: as tn_plan_get_instruction, whatever the condition under which it runs. */
 void tn__plan_instruction(const tn_plan *plan, uint32_t i, tn_plan_instruction *out);
 
 /* Before a step: how many threads may share the loops of kernels, also in its loops and functions. */
@@ -292,20 +292,21 @@ tn_status tn__plan_kernels_make(tn_plan *plan, const tn_operation *op, const tn_
 /* One kernel of the library's, which has no create. */
 tn_status tn__plan_kernels_one(tn_plan *plan, const tn_kernel_def *def, const tn__plan_kernels **out, tn_error *err);
 void tn__plan_kernels_free(const tn__plan_kernels *list); /* destroys states; NULL allowed */
-/* Told of each step while plan->upgrade.may: what it cost, roughly. May load kernel plugins: hold no lock. */
+/* Call it for each step while plan->upgrade.may is set, with its estimated cost. May load kernel plugins: hold no lock. */
 void tn__plan_note_cost(tn_plan *plan, double ns);
 
 /* constants.c: elements of constants that have a recipe. */
 
-/* A reference to the elements of value v (of any constant); NULL when they are gone. */
+/* A reference to the elements of value v (of any constant); NULL if they were released. */
 tn_tensor *tn__plan_elements(tn_plan *plan, uint32_t v);
-/* The same; when they are gone they are made again. */
+/* The same, but released elements are made again. */
 tn_status tn__plan_need_elements(tn_plan *plan, uint32_t v, tn_tensor **out, tn_error *err);
-/* Steps read them, so these stay (unless others do already) until the plan's kernels change; or no kernel does, so they may go. */
+/* A kernel reads the elements in its steps: keeps these, unless the plan has others, until its kernels change. */
 void tn__plan_keep_elements(tn_plan *plan, uint32_t v, tn_tensor *elements);
-/* They stay as long as the plan: *out is borrowed. */
+/* Keeps the elements as long as the plan: *out is borrowed. */
 tn_status tn__plan_lend_elements(tn_plan *plan, uint32_t v, tn_tensor **out, tn_error *err);
-void tn__plan_forget_kept(tn_plan *plan); /* the kernels change, and plan->mu is held */
+void tn__plan_forget_kept(tn_plan *plan); /* when the kernels change; plan->mu is held */
+/* Releases the elements, unless a kernel reads them in its steps or they are lent. */
 void tn__plan_drop_elements(tn_plan *plan, uint32_t v);
 
 /* Copies as much of `from` as the caller's struct has room for, and zeroes what a newer header has more; its struct_size

@@ -5,18 +5,18 @@
 
 #include <core/plan/plan.h>
 
-/* Fills a plan's nodes in, in the place of a graph: values of the feeds into ir->inputs, of the fetches into ir->outputs. */
+/* Makes the nodes of a plan without a graph: puts the values of the feeds into ir->inputs, of the fetches into ir->outputs. */
 struct tn__ir;
 typedef tn_status (*tn__ir_fill_fn)(struct tn__ir *ir, const void *user);
 
-/* What is compiled is the body of a loop's frame: one iteration. */
+/* For the body of a loop's frame, one iteration. */
 typedef struct tn__body_spec {
-  tn_operation *const *own; /* the frame's own Exits and NextIterations: in the body they hand their input on */
+  tn_operation *const *own; /* the frame's own Exits and NextIterations: in the body each passes on its input */
   size_t n_own;
-  size_t n_plain; /* feeds behind these are NextIterations, as the Merges read them that belong to the next iteration */
+  size_t n_plain; /* number of feeds before the NextIterations, which Merges of the next iteration read */
   const bool *gated; /* by feed: it may be dead in an iteration; NULL = none is */
-  tn_operation *const *turned; /* Merges that stand for what their second input, a NextIteration, gives; only the last
-                                * fetch may need them, else it is TN_UNIMPLEMENTED (turn.c) */
+  tn_operation *const *turned; /* Merges replaced by the value of their second input, a NextIteration; only the last
+                                * fetch may need them, else the result is TN_UNIMPLEMENTED (turn.c) */
   size_t n_turned;
 } tn__body_spec;
 
@@ -30,21 +30,21 @@ typedef struct tn__signature_spec {
   int32_t level;
   uint32_t max_layouts;
   const char *disabled; /* names of passes that are off, between commas; NULL = none */
-  tn__evaluate_fn evaluate; /* what folds constants, and follows recipes; NULL: nothing is folded */
-  /* Has kernel plugins loaded that offer one of these ops. Called with the ops of a plan that is worth it, before its
-   * kernels are chosen, and with no lock held. NULL: none are loaded. */
+  tn__evaluate_fn evaluate; /* folds constants and follows recipes; NULL: nothing is folded */
+  /* Loads kernel plugins that offer one of these ops. Called with the ops of a plan that is worth it, before its kernels are
+   * chosen, and with no lock held. NULL: none are loaded. */
   void (*want_kernels)(const char *const *ops, size_t n, const char *device);
-  bool want_always; /* whatever the plan's work */
-  tn__call_kernel_fn call_kernel; /* for values that follow from shapes; NULL: they are computed in steps */
-  const tn__body_spec *body; /* NULL: no frame's */
-  uint32_t depth; /* loops that it is inside of */
+  bool want_always; /* for any plan, however small */
+  tn__call_kernel_fn call_kernel; /* computes values that follow from shapes; NULL: steps compute them */
+  const tn__body_spec *body; /* NULL: not the body of a frame */
+  uint32_t depth; /* number of loops around it */
   uint32_t *failed_tries; /* of bodies deep in loops; NULL: outside of loops (frames.c) */
-  bool unsure;    /* feeds may have other shapes, or values, than the graph says: nothing follows from its shapes */
+  bool unsure;    /* feeds may have other shapes, or values, than the graph says: its shapes are not used */
   struct tn__callees *callees; /* of the plan around this one, borrowed; NULL: the plan has its own */
   struct tn__kernel_states *states; /* of stateful nodes' kernels, borrowed (states.h); NULL: the plan has its own */
   bool partial; /* of a partial run: feeds are given one by one, and placeholders may be missing */
   size_t *inlined_nodes; /* of the plan around this one (inline.h), borrowed; NULL: the plan counts for itself */
-  /* How the plans inside of this one are compiled: bodies of loops; set by tn__plan_compile. */
+  /* Compile the plans inside of this one, bodies of loops. tn__plan_compile sets them. */
   tn_status (*compile)(tn_graph *graph, const struct tn__signature_spec *spec, tn_plan **out, tn_error *err);
   tn_status (*compile_with)(tn_graph *graph, const struct tn__signature_spec *spec, tn__ir_fill_fn fill, const void *user,
                             tn_plan **out, tn_error *err);
