@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tasks: the calls of a layout's tape, cut into pieces that threads may run at once. What one needs of another is an edge
- * between tasks. A layout has none when one thread alone is as good. */
+/* Tasks: the calls of a layout's tape, cut into pieces that threads may run concurrently. Dependences are edges between
+ * tasks. A layout has no tasks if one thread alone is as fast. */
 #ifndef TN_CORE_LAYOUT_TASKS_H
 #define TN_CORE_LAYOUT_TASKS_H
 
@@ -8,8 +8,8 @@
 
 struct tn__layout;
 
-#define TN__TASK_NS 10000   /* later than that another thread has begun with what it was given, roughly */
-#define TN__MOST_TASKS 1024 /* of a layout: more are made fewer and larger */
+#define TN__TASK_NS 10000   /* about the time until another thread begins with a task given to it */
+#define TN__MOST_TASKS 1024 /* of a layout: with more they are made fewer and larger */
 
 /* One task: calls in the order of the tape. Tasks are numbered in an order in which they can run. */
 typedef struct tn__plan_task {
@@ -18,14 +18,14 @@ typedef struct tn__plan_task {
   uint32_t n_before;       /* tasks that it waits for */
   uint32_t counts, n_counts; /* in tn__plan_tasks.counts */
   float cost_ns;
-  float ahead_ns; /* with what nobody else has to be waited for afterwards */
+  float ahead_ns; /* with the later tasks that wait for no other task */
   float path_ns;  /* the longest way from its begin to the end */
 } tn__plan_task;
 
-/* A heap value that goes when several tasks have ended, whichever is the last one. */
+/* A heap value that is released when several tasks have ended, in whatever order. */
 typedef struct tn__plan_count {
   uint32_t slot; /* root */
-  uint32_t n;    /* tasks that touch it */
+  uint32_t n;    /* number of tasks that use it */
 } tn__plan_count;
 
 typedef struct tn__plan_tasks {
@@ -36,29 +36,29 @@ typedef struct tn__plan_tasks {
   uint32_t *nexts;  /* tasks */
   uint32_t *roots;  /* tasks that wait for none, the one with the longest way first */
   tn__plan_count *counted;
-  uint32_t *counts; /* in `counted`, by task */
+  uint32_t *counts; /* indices into `counted`, by task */
   bool *is_counted; /* by slot; NULL = none is */
-  bool measured;    /* whether they are faster is found out by running */
-  /* What was measured: see core/exec/tasks.c. */
+  bool measured;    /* runs decide whether they are faster */
+  /* Measurements of core/exec/tasks.c. */
   _Atomic uint32_t turn;
   _Atomic uint32_t one_ns, all_ns; /* the fastest time of this trial in order, and by tasks; 0 = none yet */
   _Atomic bool chosen;             /* tasks are faster */
 } tn__plan_tasks;
 
-/* While a layout is made: which task an instruction is in, what comes before what, who touches what. */
+/* While a layout is made: the task of each instruction, the order of tasks, the tasks that use each slot. */
 typedef struct tn__task_order {
   uint32_t begin, n_instrs, n_tasks, n_slots, words;
   uint32_t *task_of; /* by instruction of the segment */
-  uint64_t *before;  /* by task, `words` each: itself, and what has ended when it begins */
-  uint64_t *touched; /* by slot, of roots: tasks that touch the memory so far */
-  uint32_t *edges;   /* by task: what it waits for */
+  uint64_t *before;  /* by task, `words` each: itself, and the tasks that have ended when it begins */
+  uint64_t *touched; /* by slot, of roots: tasks that use the memory so far */
+  uint32_t *edges;   /* by task: the tasks that it waits for */
   uint32_t *first_edge; /* n_tasks + 1 */
   uint32_t edge_room;
   double *costs;     /* by instruction of the segment */
   bool measured;
 } tn__task_order;
 
-/* Cuts the segment; *out is NULL when one thread is enough. costs by instruction of the segment, in nanoseconds: 0 for what is
+/* Cuts the segment; *out is NULL if one thread is enough. costs: by instruction of the segment, in nanoseconds, 0 for one that is
  * not called (tasks.c). */
 tn_status tn__task_order_make(const tn_plan *plan, const tn__segment *segment, const double *costs, tn__task_order **out,
                               tn_error *err);
@@ -68,7 +68,7 @@ static inline uint32_t tn__task_of(const tn__task_order *o, uint32_t instr) { re
 static inline uint64_t *tn__task_before(const tn__task_order *o, uint32_t task) { return o->before + (size_t)task * o->words; }
 static inline uint64_t *tn__task_touched(const tn__task_order *o, uint32_t slot) { return o->touched + (size_t)slot * o->words; }
 
-/* The instruction reads or writes what the root has. Called in the order of the instructions. */
+/* Notes that the instruction reads or writes the memory of the root. Called in the order of the instructions. */
 static inline void tn__task_touch(const tn__task_order *o, uint32_t root, uint32_t instr)
 {
   uint32_t t = tn__task_of(o, instr);
@@ -83,14 +83,14 @@ static inline bool tn__task_follows(const tn__task_order *o, const uint64_t *set
   return true;
 }
 
-/* The layout has its tape: makes layout->tasks (tasks_tape.c). */
+/* Makes layout->tasks, once the layout has its tape (tasks_tape.c). */
 tn_status tn__tasks_make(const tn__task_order *order, struct tn__layout *layout, tn_error *err);
 
-/* tasks_cut.c: a timetable of so many threads that each hear of the others after delay_ns. */
+/* tasks_cut.c: a schedule for that many threads, on which a result of one is known to the others after delay_ns. */
 typedef struct tn__task_graph {
   uint32_t n;           /* instructions of the segment */
   const double *costs;
-  const uint32_t *edges; /* by instruction: those in front of it that it needs; from 0 */
+  const uint32_t *edges; /* by instruction: earlier ones that it needs; from 0 */
   const uint32_t *first_edge; /* n + 1 */
 } tn__task_graph;
 /* Fills task_of; *n_tasks may be above TN__MOST_TASKS. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A loop in a plan: an instruction that runs a plan of its own, the body, once an iteration. The body's feeds are what Enters
- * bring and what goes round; its fetches are the NextIterations, then the Exits. */
+/* A loop in a plan: an instruction that runs a plan of its own, the body, once for each iteration. The feeds of the body are the
+ * values of Enters and of the loop's variables; its fetches are the NextIterations, then the Exits. */
 #ifndef TN_CORE_PLAN_FRAME_H
 #define TN_CORE_PLAN_FRAME_H
 
@@ -9,9 +9,9 @@
 enum {
   TN__FEED_CONSTANT, /* the Enter's value, in each iteration */
   TN__FEED_FIRST,    /* the Enter's value, in the first iteration only */
-  TN__FEED_ROUND,    /* the Enter's value first, then what the NextIteration gave */
-  TN__FEED_INDEX,    /* which of the two it was: 0 or 1 */
-  TN__FEED_BACK      /* what the NextIteration gave; dead in the first iteration */
+  TN__FEED_ROUND,    /* the Enter's value first, then that of the NextIteration */
+  TN__FEED_INDEX,    /* which of the two: 0 or 1 */
+  TN__FEED_BACK      /* the value of the NextIteration; dead in the first iteration */
 };
 
 typedef struct tn__frame_feed {
@@ -20,7 +20,7 @@ typedef struct tn__frame_feed {
   uint32_t next;  /* fetch of the body */
 } tn__frame_feed;
 
-/* What goes round: where its first value comes from, and which NextIteration gives the next one. */
+/* A variable of a loop: the Enter of its first value, and the NextIteration of the next. */
 typedef struct tn__frame_variable {
   uint32_t enter, next;
 } tn__frame_variable;
@@ -33,20 +33,20 @@ typedef struct tn__turn_feed {
 typedef struct tn__plan_frame {
   tn_plan *body;  /* a reference */
   uint32_t n_feeds, n_nexts, n_exits;
-  /* A loop that could be turned (turn.c), else NULL: `first` tells from the variables whether there is a first iteration,
-   * `turn` gives the variables of the next one, and whether there is one. */
+  /* Of a loop that could be rotated (core/compile/import/turn.c), else NULL: `first` computes from the variables whether there is a
+   * first iteration; `turn` computes the variables of the next one, and whether there is one. */
   tn_plan *first, *turn;
   tn__turn_feed *first_feeds, *turn_feeds;
   uint32_t n_first_feeds, n_turn_feeds;
   tn__frame_variable *variables; /* n_nexts */
   uint32_t *exit_variables;      /* n_exits */
-  bool any_rank;  /* a condition that is no scalar holds when it has elements */
-  bool simple;    /* all that goes round lives and dies together, and so do the Exits, at the end */
+  bool any_rank;  /* a condition that is no scalar holds if it has elements */
+  bool simple;    /* all variables live or die together, and so do the Exits, at the end */
   tn__frame_feed feeds[];
 } tn__plan_frame;
 
 void tn__plan_frame_free(tn__plan_frame *frame); /* NULL allowed */
-/* Takes away what turn.c gave it. */
+/* Releases the plans of a rotated loop. */
 void tn__plan_frame_unturn(tn__plan_frame *frame);
 
 #endif

@@ -11,13 +11,13 @@
 
 typedef struct tn__ir_value {
   uint8_t kind;        /* TN_VALUE_FEED, _CONSTANT or _COMPUTED */
-  tn_dtype dtype;      /* no reference; TN_DTYPE_INVALID: a feed that nobody has read yet */
-  uint32_t node;       /* that makes it, or that the constant stands in; TN__NONE = none */
+  tn_dtype dtype;      /* no reference; TN_DTYPE_INVALID: a feed without a reader so far */
+  uint32_t node;       /* that computes it, or that has the constant; TN__NONE = none */
   uint32_t index;      /* output of the node, or number of the feed */
   uint32_t n_uses;     /* as inputs of live nodes and as fetches */
-  uint32_t same_as;    /* the value that took its place, TN__NONE = none */
+  uint32_t same_as;    /* the value that replaced it, TN__NONE = none */
   bool by_ref;         /* a reference to a variable: dtype is resource */
-  uint32_t planned;    /* its number in the plan, TN__NONE = not there (yet) */
+  uint32_t planned;    /* its number in the plan, TN__NONE = not in the plan (yet) */
   tn_tensor *constant; /* a reference; with a recipe it may be without elements */
   tn__recipe *recipe;  /* of the constant, a reference; NULL = none */
   tn_output output;    /* in the graph, or in `extra` */
@@ -34,11 +34,11 @@ typedef struct tn__ir_node {
   bool live;
   bool waited_for; /* a node waits for it by a control edge */
   bool wanted;     /* a target of the signature */
-  bool dereferences; /* dereference.c */
-  bool may_be_dead;  /* on a branch, or behind one */
-  bool late;         /* an effect, or behind one: what state holds may have changed by then (while the ir is made) */
+  bool dereferences; /* reads a variable (import/dereference.c) */
+  bool may_be_dead;  /* on a branch, or after one */
+  bool late;         /* an effect, or after one: state may have changed by then (while the ir is made) */
   struct tn__plan_frame *frame; /* a loop: owned until the plan takes it; NULL = none */
-  uint32_t feed; /* 1 + the number of the feed that is given here, while a partial run goes on; 0 = none (partial.c) */
+  uint32_t feed; /* 1 + the number of the feed given here during a partial run; 0 = none (import/partial.c) */
 } tn__ir_node;
 
 typedef struct tn__ir {
@@ -52,16 +52,16 @@ typedef struct tn__ir {
   size_t n_nodes, node_room, n_values, value_room, n_edges, edge_room, n_live;
   uint32_t first, last;
   tn_graph *extra; /* operations that passes made; NULL = none yet */
-  tn_graph **inlined; /* bodies of functions that operations stand in: references */
+  tn_graph **inlined; /* bodies of functions that have some of the operations: references */
   size_t n_inlined, inlined_room, n_inlined_nodes;
   uint32_t n_extra;
-  tn__pass_note *passes; /* what each did */
+  tn__pass_note *passes; /* notes of each */
   tn__rewrite_note *rewrites;
   size_t n_passes, pass_room, n_rewrites, rewrite_room, n_graph, n_needed;
-  bool has_branches; /* something may be dead */
+  bool has_branches; /* some value may be dead */
   bool partial; /* of a partial run: nodes stand for its feeds */
-  bool asked; /* for kernel plugins, so that a step need not */
-  double folded_ns; /* of what was folded, roughly */
+  bool asked; /* kernel plugins were requested, so a step need not */
+  double folded_ns; /* estimated, of folded nodes */
   tn_error *err;
 } tn__ir;
 
@@ -71,7 +71,7 @@ void tn__ir_fini(tn__ir *ir);
 
 /* ---- reading ---- */
 
-/* The value that stands for this one now. */
+/* The value that replaces this one now. */
 static inline uint32_t tn__ir_value_of(const tn__ir *ir, uint32_t value)
 {
   while (ir->values[value].same_as != TN__NONE) value = ir->values[value].same_as;
@@ -90,19 +90,19 @@ static inline bool tn__ir_is_bare_constant(const tn__ir *ir, const tn__ir_value 
 {
   return v->constant != NULL && (v->node == TN__NONE || ir->nodes[v->node].n_controls == 0);
 }
-/* The elements of a constant, a reference; made for the caller when the ir has none. */
+/* A reference to the elements of a constant; made for the caller if the ir has none. */
 tn_status tn__ir_elements(const tn__ir *ir, uint32_t value, tn_tensor **out, tn_error *err);
 /* What is known of a value's shape before any step: its rank, -1 = unknown; dims has room for TN_MAX_RANK. */
 int32_t tn__ir_shape(const tn__ir *ir, uint32_t value, int64_t *dims);
-/* Whether a value is there only after an effect (while the ir is made). */
+/* Whether a value is computed after an effect (while the ir is made). */
 static inline bool tn__ir_is_late(const tn__ir *ir, uint32_t value)
 {
   const tn__ir_value *v = &ir->values[value];
   return v->node != TN__NONE && ir->nodes[v->node].late;
 }
-/* Whether a value may be on a branch that is not taken (while the ir is made; passes do not keep it up). */
+/* Whether a value may be on a branch that is not taken (while the ir is made; passes do not maintain it). */
 bool tn__ir_may_be_dead(const tn__ir *ir, uint32_t value);
-/* Whether a pass may take the node away or put another in its place: no control edge on either side, no effect. */
+/* Whether a pass may remove or replace the node: no control edge on either side, no effect. */
 bool tn__ir_is_free(const tn__ir_node *node);
 
 /* ---- changing ---- */
@@ -112,18 +112,18 @@ tn_status tn__ir_add_constant(tn__ir *ir, tn_tensor *tensor, uint32_t node, tn_o
 /* A node in front of `before` (TN__NONE: at the end), with fresh values for its outputs. */
 tn_status tn__ir_add_node(tn__ir *ir, const tn_operation *op, const uint32_t *inputs, uint32_t n, uint32_t before,
                           uint32_t *out);
-/* A node that does not stand for `op`, which gives it a name: n_outputs values, whose dtypes and outputs the caller sets. */
+/* A node that is not `op`, but has its name: n_outputs values, whose dtypes and outputs the caller sets. */
 tn_status tn__ir_add_special(tn__ir *ir, const tn_operation *op, uint32_t traits, const uint32_t *inputs, uint32_t n,
                              uint32_t n_outputs, uint32_t *out);
-/* The node waits for another one. It is the last node that was made. */
+/* The node, which is the last one made, waits for another one. */
 tn_status tn__ir_add_control(tn__ir *ir, uint32_t node, uint32_t to);
 /* All uses of `from` become uses of `to`. */
 void tn__ir_replace(tn__ir *ir, uint32_t from, uint32_t to);
-/* Takes a node out of the order and its uses from its inputs. */
+/* Removes a node from the order, and its uses from its inputs. */
 void tn__ir_remove(tn__ir *ir, uint32_t node);
-/* Whether a value of the node is read, or the node is not free to go. */
+/* Whether a value of the node is read, or the node may not be removed. */
 bool tn__ir_is_needed(const tn__ir *ir, const tn__ir_node *node);
-/* Takes away what nobody needs any more; returns how many nodes. */
+/* Removes nodes that are not needed any more; returns how many. */
 size_t tn__ir_sweep(tn__ir *ir);
 
 /* Puts constants in the place of a node whose inputs are all constants, and counts that in *changes: computed now, or when
