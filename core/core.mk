@@ -262,10 +262,10 @@ TN_EXEC_FILES = \
   core/exec/instance.c \
   core/exec/jobs.c \
   core/exec/kernel.c \
-  core/exec/limit.c \
   core/exec/loop.c \
   core/exec/loop.h \
   core/exec/loop_steady.c \
+  core/exec/memory_report.c \
   core/exec/offload.h \
   core/exec/outputs.c \
   core/exec/partial.c \

@@ -228,7 +228,7 @@ tn_status tn__loop_turn_steadily(tn__loop *l, bool *more)
   l->unsteady = !find_all(&s);
   if (!l->unsteady) {
     st = turn(&s, more);
-    if (st != TN_OK) tn__limit_explain(run, st);
+    if (st != TN_OK) tn__memory_explain(run, st);
     end(&s);
     tn__run_drop(run);
   }

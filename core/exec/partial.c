@@ -69,7 +69,7 @@ static tn_status settle(tn__partial *p, tn_status st)
   p->status = st;
   drop_inputs(p); /* the segments that read the feeds have references */
   if (st == TN_OK) return st;
-  tn__limit_explain(&p->run, st);
+  tn__memory_explain(&p->run, st);
   drop_all(p);
   return st;
 }

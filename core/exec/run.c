@@ -21,7 +21,7 @@ static tn_status run_plan(tn_plan *plan, tn_step *step, tn_error *err)
     for (uint32_t i = 0; st == TN_OK && i < plan->n_segments; i++) st = tn__segment_run(&run, i);
   }
   if (st == TN_OK) st = tn__outputs_finish(&run);
-  if (st != TN_OK) tn__limit_explain(&run, st);
+  if (st != TN_OK) tn__memory_explain(&run, st);
   if (st != TN_OK) tn__outputs_drop(&run);
   tn__run_drop(&run);
   if (st == TN_RESOURCE_EXHAUSTED && tn__account_now != NULL) tn__spare_drop(run.workspace);
@@ -106,7 +106,7 @@ tn_status tn__inner_go(tn__inner *inner, tn_tensor *const *inputs, const bool *d
   inner->busy = st == TN_PENDING;
   if (inner->busy) return st;
   if (st == TN_OK) st = collect(run);
-  if (st != TN_OK) tn__limit_explain(run, st);
+  if (st != TN_OK) tn__memory_explain(run, st);
   if (st != TN_OK) tn__outputs_drop(run);
   tn__run_drop(run);
   return st;

@@ -18,7 +18,7 @@ tn_status tn__outputs_finish(tn__run *run);
 tn_status tn__output_dead(const tn__run *run, uint32_t output); /* sets the error, returns its code */
 void tn__outputs_drop(tn__run *run); /* after an error */
 
-/* limit.c: adds the largest tensors of the step to an error of the memory limit. */
-void tn__limit_explain(const tn__run *run, tn_status st);
+/* memory_report.c: adds the largest tensors of the step to an error of the memory limit. */
+void tn__memory_explain(const tn__run *run, tn_status st);
 
 #endif

@@ -61,7 +61,7 @@ static void explain(tn__step_env *env, const large *list, size_t other_bytes, tn
   tn__text_fini(&text);
 }
 
-void tn__limit_explain(const tn__run *run, tn_status st)
+void tn__memory_explain(const tn__run *run, tn_status st)
 {
   large list[N_LARGEST] = { { NULL, { NULL, 0 } } };
   if (!is_wanted(run->step->env, st, run->err)) return;
