@@ -84,6 +84,7 @@ plugins_gpu_la_SOURCES = \
   $(TN_GPU_OPS) \
   plugins/gpu/built.c \
   plugins/gpu/arena.c \
+  plugins/gpu/base.h \
   plugins/gpu/cl.c \
   plugins/gpu/cl.h \
   plugins/gpu/clblast.c \

@@ -2,15 +2,6 @@
 /* Records of a step for who wants metadata: when the device ran each node. The step goes through a queue that takes times. */
 #include "schedule.h"
 
-#include <time.h>
-
-int64_t gpu_now_ns(void)
-{
-  struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-}
-
 static void swap_queues(gpu_instance *in)
 {
   cl_command_queue *queues = in->queues;

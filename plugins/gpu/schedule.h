@@ -3,28 +3,14 @@
 #ifndef GPU_SCHEDULE_H
 #define GPU_SCHEDULE_H
 
+#include "base.h"
 #include "executor.h"
 
 #include <stdatomic.h>
-#include <stdint.h>
-#include <string.h>
 
 #define GPU_NONE UINT32_MAX
 #define GPU_NOWHERE SIZE_MAX
 #define GPU_ALIGN ((size_t)256) /* of blocks in the arenas */
-
-/* n cleared elements; NULL without memory. Goes with tn_free. */
-static inline void *gpu_new(size_t n, size_t size)
-{
-  if (size > 0 && n > (size_t)PTRDIFF_MAX / size) return NULL;
-  void *p = tn_alloc(n * size == 0 ? 1 : n * size);
-  if (p != NULL) memset(p, 0, n * size);
-  return p;
-}
-static inline tn_status gpu_no_memory(tn_error *err, const char *what)
-{
-  return tn_error_set(err, TN_RESOURCE_EXHAUSTED, "no memory for %s of runtime 'gpu'", what);
-}
 
 /* ---- constants on a device (constants.c) ---- */
 
@@ -432,7 +418,6 @@ tn_status gpu_fault_make(gpu_instance *in, tn_error *err);
 tn_status gpu_fault_read(gpu_run *run, bool waits, tn_error *err);
 tn_status gpu_fault_check(gpu_run *run, tn_error *err);
 /* profile.c: records for metadata. */
-int64_t gpu_now_ns(void);
 void gpu_profile_begin(gpu_run *run);
 void gpu_profile_end(gpu_run *run, tn_status status);
 /* prepare.c: the instance goes back for the next step, or, after an error, goes. */

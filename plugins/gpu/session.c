@@ -1,26 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the factory keeps for a session: its devices, a budget on each, workers for what runs on the CPU. */
+#include "base.h"
 #include "clblast.h"
 #include "executor.h"
 
 #include <stdio.h>
-#include <string.h>
 
 #define NAME_BYTES 80
 #define MOST_CPUS 65535
-
-static tn_status no_memory(tn_error *err)
-{
-  return tn_error_set(err, TN_RESOURCE_EXHAUSTED, "no memory for a session of runtime 'gpu'");
-}
-
-static void *zeroed(size_t n, size_t size)
-{
-  size_t bytes;
-  void *memory = __builtin_mul_overflow(n, size, &bytes) ? NULL : tn_alloc(bytes);
-  if (memory != NULL) memset(memory, 0, bytes);
-  return memory;
-}
 
 /* ---- devices ---- */
 
@@ -29,8 +16,8 @@ static tn_status open_devices(tn_runtime_session *s, tn_error *err)
   tn_status st = TN_OK;
   size_t n = s->settings.n_devices;
   if (n == 0) return TN_OK;
-  s->budgets = zeroed(n, sizeof *s->budgets);
-  if (s->budgets == NULL) return no_memory(err);
+  s->budgets = gpu_new(n, sizeof *s->budgets);
+  if (s->budgets == NULL) return gpu_no_memory(err, "a session");
   for (size_t i = 0; i < n && st == TN_OK; i++) {
     gpu_device *d = s->settings.devices[i];
     st = gpu_device_use(d, err);
@@ -55,8 +42,8 @@ static void tell_products(const tn_runtime_session *s)
 static tn_status list(tn_runtime_session *s, size_t n_cpus, tn_error *err)
 {
   size_t n = n_cpus + s->settings.n_devices;
-  tn_device_info *info = zeroed(n, sizeof *info + NAME_BYTES);
-  if (info == NULL) return no_memory(err);
+  tn_device_info *info = gpu_new(n, sizeof *info + NAME_BYTES);
+  if (info == NULL) return gpu_no_memory(err, "a session");
   char *names = (char *)(info + n);
   for (size_t i = 0; i < n; i++) {
     bool cpu = i < n_cpus;
@@ -126,8 +113,8 @@ static tn_status open_pools(tn_runtime_session *s, const tn_session_options *opt
 {
   size_t n = count_pools(options), n_pools = n > 0 ? n : 1;
   tn_status st = TN_OK;
-  s->pools = zeroed(n_pools, sizeof *s->pools);
-  if (s->pools == NULL) return no_memory(err);
+  s->pools = gpu_new(n_pools, sizeof *s->pools);
+  if (s->pools == NULL) return gpu_no_memory(err, "a session");
   s->n_pools = n_pools;
   for (size_t i = 0; i < n_pools && st == TN_OK; i++) {
     tn_kit_workers_config config;
@@ -170,8 +157,8 @@ tn_status gpu_new_session(const tn_session_factory *self, const tn_session_optio
   *out = NULL;
   tn_status st = gpu_devices_forked(err);
   if (st != TN_OK) return st;
-  tn_runtime_session *s = zeroed(1, sizeof *s);
-  if (s == NULL) return no_memory(err);
+  tn_runtime_session *s = gpu_new(1, sizeof *s);
+  if (s == NULL) return gpu_no_memory(err, "a session");
   st = open_all(s, options, err);
   if (st == TN_OK) *out = s;
   else gpu_destroy_session(self, s);
