@@ -9,6 +9,8 @@
 #include <tenon/runtime.h>
 #include <time.h>
 
+#define GPU_NONE UINT32_MAX /* no number of any kind */
+
 /* n cleared elements; NULL without memory. Goes with tn_free. */
 static inline void *gpu_new(size_t n, size_t size)
 {

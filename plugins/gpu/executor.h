@@ -37,6 +37,9 @@ tn_status gpu_list_devices(const tn_session_factory *self, tn_runtime_session *s
                            tn_error *err);
 /* Its device number i as the session lists it; NULL past the end. */
 const char *gpu_device_listed(const tn_runtime_session *session, size_t i);
+tn_status gpu_devices_check(const tn_runtime_session *session, tn_error *err); /* TN_UNAVAILABLE when one is lost */
+/* The device of the session, by number, in whose memory a tensor is; GPU_NONE: it is none's. */
+uint32_t gpu_feed_site(const tn_runtime_session *session, const tn_tensor *tensor);
 /* The workers for work on the CPU: by the step's tn_step_pool; NULL: the calling thread alone. */
 tn_kit_workers *gpu_workers(const tn_session_factory *self, tn_runtime_session *session, int32_t pool);
 

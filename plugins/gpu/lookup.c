@@ -16,7 +16,7 @@ static size_t write_key(const tn_executable *e, uint32_t segment, tn_tensor *con
     const tn_tensor *t = values[g->entries[i]];
     int64_t rank = tn_tensor_rank(t);
     size_t bytes = tn_tensor_bytes(t);
-    if (key != NULL) key[size] = rank * UINT32_MAX + gpu_feed_site(e, t);
+    if (key != NULL) key[size] = rank * UINT32_MAX + gpu_feed_site(e->session, t);
     for (int64_t k = 0; key != NULL && k < rank; k++) key[size + 1 + (size_t)k] = tn_tensor_dims(t)[k];
     size += 1 + (size_t)rank;
     if (!e->gives_shapes[g->entries[i]] || !gpu_is_plain(tn_tensor_dtype(t))) continue;

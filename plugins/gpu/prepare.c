@@ -183,14 +183,6 @@ static void give_back_values(tn_executable *e, gpu_values *v)
   pthread_mutex_unlock(&e->mu);
 }
 
-uint32_t gpu_feed_site(const tn_executable *e, const tn_tensor *tensor)
-{
-  const gpu_settings *settings = &e->session->settings;
-  for (uint32_t k = 0; k < settings->n_devices; k++)
-    if (gpu_tensor_memory(tensor, settings->devices[k], &(cl_mem){ 0 }, &(size_t){ 0 }, &(cl_event){ 0 })) return k;
-  return GPU_NONE;
-}
-
 /* Feeds as schedules want them: on a device, or in host memory, where shapes are read from. */
 static tn_status get_feeds(const tn_executable *e, tn_step *step, gpu_values *v, tn_error *err)
 {
@@ -199,7 +191,7 @@ static tn_status get_feeds(const tn_executable *e, tn_step *step, gpu_values *v,
     tn_tensor *t = tn_step_input(step, i);
     uint32_t value = e->feeds[i];
     bool away = tn_tensor_data(t) == NULL && tn_tensor_bytes(t) > 0 &&
-                ((value != GPU_NONE && e->gives_shapes[value]) || gpu_feed_site(e, t) == GPU_NONE);
+                ((value != GPU_NONE && e->gives_shapes[value]) || gpu_feed_site(e->session, t) == GPU_NONE);
     if (away) st = tn_tensor_copy(t, &v->feeds[i], err);
     else v->feeds[i] = tn_tensor_ref(t);
     if (value != GPU_NONE) v->tensors[value] = tn_tensor_ref(v->feeds[i]);
@@ -306,15 +298,6 @@ static tn_status run_segments(tn_executable *e, tn_step *step, gpu_values *value
 static tn_status by_kit(const tn_session_factory *self, tn_runtime_session *session, tn_executable *e, tn_step *step, tn_error *err)
 {
   return tn_kit_step_with(e->kit, step, gpu_workers(self, session, tn_step_pool(step)), err);
-}
-
-tn_status gpu_devices_check(const tn_runtime_session *session, tn_error *err)
-{
-  for (size_t k = 0; k < session->settings.n_devices; k++) {
-    const gpu_device *d = session->settings.devices[k];
-    if (atomic_load(&d->lost)) return tn_error_set(err, TN_UNAVAILABLE, "device '%s' was lost: make a new session", d->name);
-  }
-  return TN_OK;
 }
 
 tn_status gpu_step(const tn_session_factory *self, tn_runtime_session *session, tn_executable *e, tn_step *step, tn_error *err)

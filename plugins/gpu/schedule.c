@@ -26,7 +26,7 @@ static void read_entry(gpu_schedule *s, gpu_slot *slot, uint32_t i, const tn_ten
   slot->bytes = tn_tensor_bytes(t);
   slot->dims = *dims;
   for (int32_t d = 0; d < slot->rank; d++) *(*dims)++ = tn_tensor_dims(t)[d];
-  slot->fed_at = gpu_feed_site(s->executable, t);
+  slot->fed_at = gpu_feed_site(s->executable->session, t);
   if (slot->fed_at != GPU_NONE) s->sites[slot->fed_at].used = true;
   if (s->executable->gives_shapes[i] && gpu_is_plain(slot->dtype)) slot->fed = tn_tensor_data(t);
 }

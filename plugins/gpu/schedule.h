@@ -8,7 +8,6 @@
 
 #include <stdatomic.h>
 
-#define GPU_NONE UINT32_MAX
 #define GPU_NOWHERE SIZE_MAX
 #define GPU_ALIGN ((size_t)256) /* of blocks in the arenas */
 
@@ -275,9 +274,6 @@ struct tn_executable {
   struct gpu_values *idle; /* of no step */
 };
 void gpu_decisions_note(const gpu_schedule *s); /* for who asks where nodes run */
-tn_status gpu_devices_check(const tn_runtime_session *session, tn_error *err); /* prepare.c: TN_UNAVAILABLE when one is lost */
-/* prepare.c: the device of the session, by number, in whose memory a tensor is; GPU_NONE: it is none's. */
-uint32_t gpu_feed_site(const tn_executable *e, const tn_tensor *tensor);
 
 static inline bool gpu_is_computed(const tn_executable *e, uint32_t v) { return (e->computed_from[v / 32] >> v % 32 & 1) != 0; }
 

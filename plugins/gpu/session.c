@@ -4,6 +4,7 @@
 #include "clblast.h"
 #include "executor.h"
 
+#include <stdatomic.h>
 #include <stdio.h>
 
 #define NAME_BYTES 80
@@ -75,6 +76,22 @@ const char *gpu_device_listed(const tn_runtime_session *s, size_t i)
 {
   size_t n_cpus = s->n_listed - s->settings.n_devices;
   return i < s->settings.n_devices ? s->listed[n_cpus + i].name : NULL;
+}
+
+tn_status gpu_devices_check(const tn_runtime_session *session, tn_error *err)
+{
+  for (size_t k = 0; k < session->settings.n_devices; k++) {
+    const gpu_device *d = session->settings.devices[k];
+    if (atomic_load(&d->lost)) return tn_error_set(err, TN_UNAVAILABLE, "device '%s' was lost: make a new session", d->name);
+  }
+  return TN_OK;
+}
+
+uint32_t gpu_feed_site(const tn_runtime_session *s, const tn_tensor *tensor)
+{
+  for (uint32_t k = 0; k < s->settings.n_devices; k++)
+    if (gpu_tensor_memory(tensor, s->settings.devices[k], &(cl_mem){ 0 }, &(size_t){ 0 }, &(cl_event){ 0 })) return k;
+  return GPU_NONE;
 }
 
 /* ---- workers ---- */
