@@ -85,6 +85,7 @@ plugins_gpu_la_SOURCES = \
   plugins/gpu/built.c \
   plugins/gpu/arena.c \
   plugins/gpu/base.h \
+  plugins/gpu/bindings.c \
   plugins/gpu/cl.c \
   plugins/gpu/cl.h \
   plugins/gpu/clblast.c \

@@ -308,7 +308,7 @@ tn_status gpu_nodes_plan(gpu_schedule *s, tn_error *err);
 tn_status gpu_choose_places(gpu_schedule *s, tn_error *err);
 /* transfer.c: lanes, actions, roots, spans, outputs. */
 tn_status gpu_transfers(gpu_schedule *s, tn_error *err);
-/* instance.c: the arguments that differ from step to step. */
+/* bindings.c: the arguments that differ from step to step. */
 tn_status gpu_bindings(gpu_schedule *s, tn_error *err);
 /* arena.c: where the blocks lie; the schedule's order is needed for it and goes. */
 tn_status gpu_arenas(gpu_schedule *s, tn_error *err);
