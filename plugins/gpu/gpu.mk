@@ -100,6 +100,7 @@ plugins_gpu_la_SOURCES = \
   plugins/gpu/embedded.h \
   plugins/gpu/executor.h \
   plugins/gpu/fault.c \
+  plugins/gpu/faults.c \
   plugins/gpu/instance.c \
   plugins/gpu/lookup.c \
   plugins/gpu/memory.c \

@@ -314,7 +314,7 @@ tn_status gpu_bindings(gpu_schedule *s, tn_error *err);
 tn_status gpu_arenas(gpu_schedule *s, tn_error *err);
 /* constants.c: what the device reads and no step changes. */
 tn_status gpu_statics(gpu_schedule *s, tn_error *err);
-/* fault.c: where the host looks what kernels found. */
+/* faults.c: where the host looks what kernels found. */
 void gpu_faults_plan(gpu_schedule *s);
 
 /* A later segment reads value v, which this one makes. */
