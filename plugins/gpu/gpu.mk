@@ -102,6 +102,7 @@ plugins_gpu_la_SOURCES = \
   plugins/gpu/fault.c \
   plugins/gpu/faults.c \
   plugins/gpu/instance.c \
+  plugins/gpu/lane.c \
   plugins/gpu/lookup.c \
   plugins/gpu/memory.c \
   plugins/gpu/memory.h \

@@ -403,12 +403,15 @@ typedef struct gpu_links {
   const cl_event *waits; /* NULL without any */
   cl_event *event;       /* NULL: nobody asks */
 } gpu_links;
+/* lane.c */
 gpu_links gpu_step_links(gpu_run *run, uint32_t action); /* and its lane is busy */
-
-tn_status gpu_run_step(gpu_run *run, tn_error *err);
+tn_status gpu_step_flush(gpu_run *run, tn_error *err);   /* all lanes with work in flight */
+tn_status gpu_step_before_waiting(gpu_run *run, tn_error *err); /* flushes where lanes may wait for each other */
 /* An OpenCL call for a lane failed; op NULL: of no node. */
 tn_status gpu_step_failed(const gpu_run *run, uint32_t lane, cl_int code, const char *call, const tn_operation *op, tn_error *err);
 tn_status gpu_step_finish(gpu_run *run, tn_error *err); /* nothing is in flight then, also when it fails */
+/* step.c */
+tn_status gpu_run_step(gpu_run *run, tn_error *err);
 /* fault.c: memory for what kernels find; reading it, for who waits then or (`waits`) here; and what that means for the step. */
 tn_status gpu_fault_make(gpu_instance *in, tn_error *err);
 tn_status gpu_fault_read(gpu_run *run, bool waits, tn_error *err);

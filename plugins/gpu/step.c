@@ -5,28 +5,6 @@
 
 #define CALLS_BETWEEN_LOOKS 16
 
-tn_status gpu_step_failed(const gpu_run *run, uint32_t lane, cl_int code, const char *call, const tn_operation *op, tn_error *err)
-{
-  gpu_device *device = run->schedule->sites[run->schedule->lanes[lane].site].device;
-  tn_status st = gpu_cl_error(err, code, call, device->name);
-  if (st == TN_UNAVAILABLE) gpu_device_lost(device);
-  if (op == NULL) return st;
-  tn_error_prefix(err, "node '%s'", tn_operation_name(op));
-  tn_error_set_node(err, tn_operation_name(op));
-  return st;
-}
-
-gpu_links gpu_step_links(gpu_run *run, uint32_t action)
-{
-  gpu_instance *in = run->in;
-  const gpu_action *a = &run->schedule->actions[action];
-  bool timed = run->first_ns != NULL && a->what == GPU_DO_CALL;
-  for (uint32_t i = 0; i < a->n_waits; i++) in->waits[i] = in->events[run->schedule->waits[a->first_wait + i]];
-  in->busy[a->lane] = true;
-  return (gpu_links){ .queue = in->queues[a->lane], .n_waits = a->n_waits, .waits = a->n_waits > 0 ? in->waits : NULL,
-                      .event = a->awaited || timed ? &in->events[action] : NULL };
-}
-
 /* ---- what the step brings ---- */
 
 static tn_status bring(gpu_run *run, uint32_t v, tn_error *err)
@@ -220,21 +198,6 @@ static tn_status do_call(gpu_run *run, const gpu_action *a, tn_error *err)
   return code == CL_SUCCESS ? TN_OK : gpu_step_failed(run, a->lane, code, "clEnqueueNDRangeKernel", item->in.op, err);
 }
 
-/* What lanes wait for in others has to be on its way before the host waits for one of them. */
-static tn_status flush_all(gpu_run *run, tn_error *err)
-{
-  for (uint32_t l = 1; l < run->schedule->n_lanes; l++) {
-    cl_int code = run->in->busy[l] ? cl.Flush(run->in->queues[l]) : CL_SUCCESS;
-    if (code != CL_SUCCESS) return gpu_step_failed(run, l, code, "clFlush", NULL, err);
-  }
-  return TN_OK;
-}
-
-static tn_status before_waiting(gpu_run *run, tn_error *err)
-{
-  return run->schedule->n_lanes > 2 ? flush_all(run, err) : TN_OK;
-}
-
 static tn_status do_upload(gpu_run *run, uint32_t number, tn_error *err)
 {
   const gpu_action *a = &run->schedule->actions[number];
@@ -251,7 +214,7 @@ static tn_status do_read(gpu_run *run, uint32_t number, tn_error *err)
   const gpu_action *a = &run->schedule->actions[number];
   const gpu_slot *slot = &run->schedule->slots[a->id];
   gpu_memory from = gpu_memory_of(run->in, a->id, run->schedule->lanes[a->lane].site);
-  tn_status st = a->waits ? before_waiting(run, err) : TN_OK;
+  tn_status st = a->waits ? gpu_step_before_waiting(run, err) : TN_OK;
   if (st != TN_OK) return st;
   gpu_links l = gpu_step_links(run, number);
   cl_int code = cl.EnqueueReadBuffer(l.queue, from.mem, a->waits, from.at, slot->bytes, run->in->views[a->id].data, l.n_waits, l.waits,
@@ -264,7 +227,7 @@ static tn_status do_enter(gpu_run *run, uint32_t number, tn_error *err)
   const gpu_block *arena = &run->in->arenas[0];
   uint32_t lane = run->schedule->actions[number].lane;
   cl_int code;
-  tn_status st = before_waiting(run, err);
+  tn_status st = gpu_step_before_waiting(run, err);
   if (st != TN_OK) return st;
   gpu_links l = gpu_step_links(run, number);
   run->map = cl.EnqueueMapBuffer(l.queue, arena->mem, CL_TRUE, CL_MAP_READ | CL_MAP_WRITE, 0, arena->bytes, l.n_waits, l.waits,
@@ -291,7 +254,7 @@ static tn_status do_leave(gpu_run *run, uint32_t number, tn_error *err)
 static tn_status do_await(gpu_run *run, uint32_t number, tn_error *err)
 {
   const gpu_action *a = &run->schedule->actions[number];
-  tn_status st = flush_all(run, err);
+  tn_status st = gpu_step_flush(run, err);
   bool waits = st == TN_OK && run->in->events[a->id] != NULL; /* else the host knew it to be over */
   cl_int code = waits ? cl.WaitForEvents(1, &run->in->events[a->id]) : CL_SUCCESS;
   if (code == CL_SUCCESS) return st == TN_OK ? tn_step_check(run->step, NULL, err) : st;
@@ -327,19 +290,7 @@ static tn_status act_looking(gpu_run *run, uint32_t number, tn_error *err)
 static tn_status flush(gpu_run *run, uint32_t number, tn_error *err)
 {
   const gpu_action *a = &run->schedule->actions[number];
-  return a->what != GPU_DO_HOST || number == 0 || a[-1].what != GPU_DO_CALL ? TN_OK : flush_all(run, err);
-}
-
-/* Of all lanes, also after one failed: nothing is in flight then. */
-tn_status gpu_step_finish(gpu_run *run, tn_error *err)
-{
-  tn_status st = before_waiting(run, err);
-  for (uint32_t l = 1; l < run->schedule->n_lanes; l++) {
-    cl_int code = run->in->busy[l] ? cl.Finish(run->in->queues[l]) : CL_SUCCESS;
-    run->in->busy[l] = false;
-    if (code != CL_SUCCESS && st == TN_OK) st = gpu_step_failed(run, l, code, "clFinish", NULL, err);
-  }
-  return st;
+  return a->what != GPU_DO_HOST || number == 0 || a[-1].what != GPU_DO_CALL ? TN_OK : gpu_step_flush(run, err);
 }
 
 static void release_events(gpu_run *run)
