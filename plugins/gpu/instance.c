@@ -272,3 +272,26 @@ void gpu_instance_give_back(gpu_instance *in)
   in->schedule->idle = in;
   pthread_mutex_unlock(&e->mu);
 }
+
+/* ---- the end of a step ---- */
+
+static void clear_instance(gpu_instance *in)
+{
+  const gpu_schedule *s = in->schedule;
+  for (uint32_t i = 0; i < s->n_late; i++) {
+    tn_tensor_unref(in->tensors[s->late[i]]);
+    in->tensors[s->late[i]] = NULL;
+  }
+  for (uint32_t o = 0; o < s->n_outs; o++) {
+    tn_tensor_unref(in->outputs[o]);
+    in->outputs[o] = NULL;
+  }
+  for (uint32_t d = 0; d < s->n_dynamic; d++) gpu_free(&in->blocks[d]);
+}
+
+void gpu_run_end(gpu_run *run, tn_status status)
+{
+  clear_instance(run->in);
+  if (status == TN_OK || run->unharmed) gpu_instance_give_back(run->in);
+  else gpu_instance_destroy(run->in);
+}

@@ -225,20 +225,6 @@ static tn_status take_values(tn_executable *e, gpu_values **out, tn_error *err)
 
 /* ---- steps ---- */
 
-static void clear_instance(gpu_instance *in)
-{
-  const gpu_schedule *s = in->schedule;
-  for (uint32_t i = 0; i < s->n_late; i++) {
-    tn_tensor_unref(in->tensors[s->late[i]]);
-    in->tensors[s->late[i]] = NULL;
-  }
-  for (uint32_t o = 0; o < s->n_outs; o++) {
-    tn_tensor_unref(in->outputs[o]);
-    in->outputs[o] = NULL;
-  }
-  for (uint32_t d = 0; d < s->n_dynamic; d++) gpu_free(&in->blocks[d]);
-}
-
 /* What the step has, of earlier segments and of this one (in NULL: it did not come so far). S-CAN-13 */
 static void explain_memory(const tn_executable *e, tn_step *step, const gpu_values *values, const gpu_instance *in, tn_error *err)
 {
@@ -250,13 +236,6 @@ static void explain_memory(const tn_executable *e, tn_step *step, const gpu_valu
     if (in->outputs[o] != NULL) there[s->outs[o].value] = in->outputs[o];
   tn_step_explain_memory(step, e->plan, there, e->n_values, s == NULL ? 0 : s->host_bytes, err);
   tn_free(there);
-}
-
-void gpu_run_end(gpu_run *run, tn_status status)
-{
-  clear_instance(run->in);
-  if (status == TN_OK || run->unharmed) gpu_instance_give_back(run->in);
-  else gpu_instance_destroy(run->in);
 }
 
 static tn_status run_scheduled(gpu_schedule *s, tn_step *step, gpu_values *values, tn_error *err)

@@ -419,7 +419,7 @@ tn_status gpu_fault_check(gpu_run *run, tn_error *err);
 /* profile.c: records for metadata. */
 void gpu_profile_begin(gpu_run *run);
 void gpu_profile_end(gpu_run *run, tn_status status);
-/* prepare.c: the instance goes back for the next step, or, after an error, goes. */
+/* instance.c: the instance goes back for the next step, or, after an error, goes. */
 void gpu_run_end(gpu_run *run, tn_status status);
 /* part.c: parts of plans that the kit runs; user is the plan's executable. */
 tn_kit_offload gpu_parts_of(tn_executable *executable);
