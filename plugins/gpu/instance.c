@@ -192,6 +192,14 @@ void gpu_instance_destroy(gpu_instance *in)
   tn_free(in);
 }
 
+void gpu_instances_free(gpu_instance *first)
+{
+  for (gpu_instance *in = first, *next; in != NULL; in = next) {
+    next = in->next;
+    gpu_instance_destroy(in);
+  }
+}
+
 /* Device memory that stands for what the step brings, until it does. */
 static void bind_nothing(gpu_instance *in)
 {

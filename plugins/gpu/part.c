@@ -123,7 +123,8 @@ static gpu_part *make(const tn_executable *around, const tn_kit_part *kit)
   if (p == NULL) return NULL;
   p->kit = kit;
   p->segment = (gpu_segment){ .begin = kit->begin, .end = kit->end, .entries = kit->inputs, .n_entries = kit->n_inputs };
-  p->executable = (tn_executable){ .plan = kit->plan, .session = around->session, .n_values = (uint32_t)tn_plan_n_values(kit->plan),
+  p->executable = (tn_executable){ .plan = kit->plan, .session = around->session, .instances_free = gpu_instances_free,
+                                   .n_values = (uint32_t)tn_plan_n_values(kit->plan),
                                    .n_outputs = kit->n_outputs, .n_segments = 1, .segments = &p->segment };
   p->schedule = (gpu_schedule){ .executable = &p->executable, .layout = (tn_plan_layout *)kit->layout, .part = true,
                                 .n_slots = p->executable.n_values, .n_items = kit->end - kit->begin, .n_outs = kit->n_outputs,

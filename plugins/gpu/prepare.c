@@ -132,6 +132,7 @@ tn_status gpu_prepare(const tn_session_factory *self, tn_runtime_session *sessio
   if (e == NULL) return gpu_no_memory(err, "a plan");
   e->plan = plan;
   e->session = session;
+  e->instances_free = gpu_instances_free;
   e->straight = session->settings.n_devices > 0;
   if (e->straight && tn_plan_check_straight(plan, &why) != TN_OK) {
     tn_log(TN_LOG_INFO, "gpu: a plan runs in parts: %s", tn_error_message(&why));

@@ -341,10 +341,7 @@ static void clear_made(gpu_schedule *s)
 
 void gpu_schedule_clear(gpu_schedule *s)
 {
-  for (gpu_instance *in = s->idle, *next; in != NULL; in = next) {
-    next = in->next;
-    gpu_instance_destroy(in);
-  }
+  if (s->idle != NULL) s->executable->instances_free(s->idle);
   clear_made(s);
   tn_free(s->key);
 }

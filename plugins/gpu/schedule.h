@@ -255,6 +255,7 @@ struct tn_executable {
   const tn_plan *plan;
   tn_executable *kit;
   tn_runtime_session *session;
+  void (*instances_free)(struct gpu_instance *first); /* frees the idle instances of a schedule */
   bool straight;           /* steps run by schedules; else the kit has all of them, and the rest is not there */
   _Atomic bool hopeless;   /* no device can run any of the nodes */
   bool placed;             /* it was prepared for a device: outputs end there, whatever made them */
@@ -369,6 +370,7 @@ struct gpu_instance {
 tn_status gpu_instance_take(gpu_schedule *s, gpu_instance **out, tn_error *err);
 void gpu_instance_give_back(gpu_instance *in);
 void gpu_instance_destroy(gpu_instance *in); /* NULL allowed; nothing is in flight */
+void gpu_instances_free(gpu_instance *first); /* a list of idle ones, for tn_executable.instances_free */
 gpu_memory gpu_memory_of(const gpu_instance *in, uint32_t root, uint32_t site);
 gpu_memory gpu_argument(const gpu_instance *in, uint32_t call, const gpu_arg *arg); /* where a pointer's memory is */
 cl_int gpu_set_memory(cl_kernel kernel, cl_uint arg, gpu_memory m); /* arguments arg and arg + 1 */
