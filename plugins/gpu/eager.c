@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Single operations of eager sessions on the device: which plans may be prepared for it, and tensors that come there. */
+/* Single operations of eager sessions on the device: which plans may be prepared for it, and tensors that are sent there. */
 #include "schedule.h"
 
 /* ---- plans ---- */
@@ -57,28 +57,6 @@ tn_status gpu_prepare_on(const tn_session_factory *self, tn_runtime_session *ses
 
 /* ---- tensors ---- */
 
-static tn_status write_block(const gpu_block *block, const tn_tensor *tensor, tn_error *err)
-{
-  gpu_device *d = block->device;
-  cl_int code = cl.EnqueueWriteBuffer(gpu_pool_queue(d->pool), block->mem, CL_TRUE, 0, tn_tensor_bytes(tensor),
-                                      tn_tensor_data(tensor), 0, NULL, NULL);
-  if (code == CL_SUCCESS) return TN_OK;
-  tn_status st = gpu_cl_error(err, code, "clEnqueueWriteBuffer", d->name);
-  if (st == TN_UNAVAILABLE) gpu_device_lost(d);
-  return st;
-}
-
-/* A tensor in host memory, with bytes. */
-static tn_status send(gpu_budget *budget, const tn_tensor *tensor, tn_tensor **out, tn_error *err)
-{
-  gpu_block block = { 0 };
-  tn_status st = gpu_alloc(budget, tn_tensor_bytes(tensor), &block, err);
-  if (st == TN_OK) st = write_block(&block, tensor, err);
-  if (st == TN_OK) st = gpu_tensor(&block, NULL, tn_tensor_dtype(tensor), tn_tensor_dims(tensor), tn_tensor_rank(tensor), out, err);
-  gpu_free(&block);
-  return st;
-}
-
 tn_status gpu_copy_to(const tn_session_factory *self, tn_runtime_session *session, const tn_tensor *tensor, size_t i,
                    tn_tensor **out, tn_error *err)
 {
@@ -94,28 +72,8 @@ tn_status gpu_copy_to(const tn_session_factory *self, tn_runtime_session *sessio
     return tn_error_set(err, TN_UNIMPLEMENTED, "a tensor of %s cannot lie in a device's memory", tn_dtype_name(tn_tensor_dtype(tensor)));
   if (tn_tensor_bytes(tensor) == 0) return tn_tensor_copy(tensor, out, err);
   tn_status st = tn_tensor_data(tensor) == NULL ? tn_tensor_copy(tensor, &read, err) : TN_OK;
-  if (st == TN_OK) st = send(session->budgets[i - n_cpus], read != NULL ? read : tensor, out, err);
+  if (st == TN_OK) st = gpu_tensor_send(session->budgets[i - n_cpus], read != NULL ? read : tensor, out, err);
   tn_tensor_unref(read);
   return st;
 }
 
-/* ---- outputs ---- */
-
-/* What follows from shapes alone is read on the host again, as a rule. */
-tn_status gpu_outputs_send(gpu_run *run, tn_error *err)
-{
-  const gpu_schedule *s = run->schedule;
-  const gpu_site *site = &s->sites[s->executable->placed_at];
-  tn_status st = TN_OK;
-  for (uint32_t o = 0; st == TN_OK && o < s->n_outs; o++) {
-    tn_tensor *t = run->outputs[o], *sent = NULL;
-    const gpu_slot *root = &s->slots[s->slots[s->outs[o].value].root];
-    if (t == NULL || tn_tensor_bytes(t) == 0 || root->kind == GPU_FROM_KNOWN) continue;
-    if (gpu_tensor_memory(t, site->device, &(cl_mem){ 0 }, &(size_t){ 0 }, &(cl_event){ 0 })) continue;
-    st = send(site->budget, t, &sent, err);
-    if (st != TN_OK) break;
-    tn_tensor_unref(t);
-    run->outputs[o] = sent;
-  }
-  return st;
-}

@@ -26,11 +26,11 @@ static tn_status host_tensor(gpu_run *run, size_t o, tn_error *err)
   return tn_tensor_create(v->dtype, v->dims, v->rank, &run->outputs[o], err);
 }
 
-tn_status gpu_outputs_begin(gpu_run *run, tn_error *err)
+static tn_status outputs_begin(gpu_run *run, tn_error *err)
 {
   const gpu_schedule *s = run->schedule;
   tn_status st = TN_OK;
-  for (uint32_t o = 0; !s->part && st == TN_OK && o < s->n_outs; o++) {
+  for (uint32_t o = 0; st == TN_OK && o < s->n_outs; o++) {
     tn_tensor *given = given_for(run, o);
     if (given != NULL) st = check_given(run, o, given, err);
     if (st == TN_OK && s->outs[o].how == GPU_OUT_STRAIGHT) st = host_tensor(run, o, err);
@@ -86,10 +86,9 @@ static bool stays(gpu_run *run, uint32_t o)
   return (how == GPU_OUT_DYNAMIC || how == GPU_OUT_COPY || how == GPU_OUT_FED) && given_for(run, o) == NULL;
 }
 
-tn_status gpu_outputs_read(gpu_run *run, uint32_t action, tn_error *err)
+static tn_status outputs_read(gpu_run *run, uint32_t action, tn_error *err)
 {
   uint32_t o = run->schedule->actions[action].id;
-  if (run->schedule->part) return gpu_part_read(run, action, err);
   if (!stays(run, o)) return read_one(run, o, action, err);
   return run->schedule->outs[o].how == GPU_OUT_COPY ? copy_one(run, o, action, err) : leave_one(run, o, action, err);
 }
@@ -161,33 +160,7 @@ static tn_status give_host(gpu_run *run, uint32_t o, tn_error *err)
   return st;
 }
 
-tn_status gpu_outputs_give(gpu_run *run, tn_error *err)
-{
-  const gpu_schedule *s = run->schedule;
-  tn_status st = TN_OK;
-  if (s->part) {
-    gpu_part_give(run);
-    return TN_OK;
-  }
-  for (uint32_t o = 0; st == TN_OK && o < s->n_outs; o++) {
-    const gpu_slot *v = slot_of(run, o);
-    uint32_t dynamic = s->outs[o].dynamic;
-    if (s->outs[o].how == GPU_OUT_HOST) st = give_host(run, o, err);
-    else if (s->outs[o].how == GPU_OUT_TENSOR) st = give_tensor(run, o, err);
-    else if (stays(run, o) && s->outs[o].how == GPU_OUT_FED)
-      st = tn_tensor_reshape(run->values->tensors[v->root], v->dims, v->rank, &run->outputs[o], err);
-    else if (stays(run, o))
-      st = gpu_tensor(&run->blocks[dynamic], NULL, v->dtype, v->dims, v->rank, &run->outputs[o], err);
-  }
-  if (st == TN_OK && s->executable->placed) st = gpu_outputs_send(run, err);
-  for (uint32_t o = 0; st == TN_OK && o < s->n_outs; o++) {
-    if (run->outputs[o] != NULL) tn_step_set_output(run->step, s->outs[o].number, run->outputs[o]);
-    run->outputs[o] = NULL;
-  }
-  return st;
-}
-
-/* ---- between segments ---- */
+/* ---- what later segments read ---- */
 
 /* A tensor with the memory of root. */
 static tn_status root_tensor(gpu_run *run, uint32_t root, tn_tensor **out, tn_error *err)
@@ -231,7 +204,7 @@ static tn_view view_of(const tn_tensor *t)
                     .dtype = tn_tensor_dtype(t), .rank = tn_tensor_rank(t), .buffer = tn_tensor_buffer(t) };
 }
 
-tn_status gpu_outputs_hand_on(gpu_run *run, tn_error *err)
+static tn_status outputs_hand_on(gpu_run *run, tn_error *err)
 {
   const gpu_schedule *s = run->schedule;
   tn_status st = TN_OK;
@@ -242,3 +215,49 @@ tn_status gpu_outputs_hand_on(gpu_run *run, tn_error *err)
     if (run->values->tensors[v] != NULL) run->values->views[v] = view_of(run->values->tensors[v]);
   return st;
 }
+
+/* ---- all of a step ---- */
+
+/* Sends the outputs that the host has to the device that the plan was prepared for. Values that follow from shapes alone
+ * stay: as a rule they are read on the host again. */
+static tn_status outputs_send(gpu_run *run, tn_error *err)
+{
+  const gpu_schedule *s = run->schedule;
+  const gpu_site *site = &s->sites[s->executable->placed_at];
+  tn_status st = TN_OK;
+  for (uint32_t o = 0; st == TN_OK && o < s->n_outs; o++) {
+    tn_tensor *t = run->outputs[o], *sent = NULL;
+    const gpu_slot *root = &s->slots[s->slots[s->outs[o].value].root];
+    if (t == NULL || tn_tensor_bytes(t) == 0 || root->kind == GPU_FROM_KNOWN) continue;
+    if (gpu_tensor_memory(t, site->device, &(cl_mem){ 0 }, &(size_t){ 0 }, &(cl_event){ 0 })) continue;
+    st = gpu_tensor_send(site->budget, t, &sent, err);
+    if (st != TN_OK) break;
+    tn_tensor_unref(t);
+    run->outputs[o] = sent;
+  }
+  return st;
+}
+
+static tn_status outputs_give(gpu_run *run, tn_error *err)
+{
+  const gpu_schedule *s = run->schedule;
+  tn_status st = outputs_hand_on(run, err);
+  for (uint32_t o = 0; st == TN_OK && o < s->n_outs; o++) {
+    const gpu_slot *v = slot_of(run, o);
+    uint32_t dynamic = s->outs[o].dynamic;
+    if (s->outs[o].how == GPU_OUT_HOST) st = give_host(run, o, err);
+    else if (s->outs[o].how == GPU_OUT_TENSOR) st = give_tensor(run, o, err);
+    else if (stays(run, o) && s->outs[o].how == GPU_OUT_FED)
+      st = tn_tensor_reshape(run->values->tensors[v->root], v->dims, v->rank, &run->outputs[o], err);
+    else if (stays(run, o))
+      st = gpu_tensor(&run->blocks[dynamic], NULL, v->dtype, v->dims, v->rank, &run->outputs[o], err);
+  }
+  if (st == TN_OK && s->executable->placed) st = outputs_send(run, err);
+  for (uint32_t o = 0; st == TN_OK && o < s->n_outs; o++) {
+    if (run->outputs[o] != NULL) tn_step_set_output(run->step, s->outs[o].number, run->outputs[o]);
+    run->outputs[o] = NULL;
+  }
+  return st;
+}
+
+const gpu_output_policy gpu_step_outputs = { .begin = outputs_begin, .read = outputs_read, .give = outputs_give };

@@ -173,6 +173,31 @@ static void release(void *user, void *handle)
 
 /* ---- steps ---- */
 
+static tn_status read_given(gpu_run *run, uint32_t action, tn_error *err)
+{
+  const gpu_schedule *s = run->schedule;
+  const gpu_action *a = &s->actions[action];
+  const gpu_slot *v = &s->slots[s->outs[a->id].value];
+  gpu_memory from = gpu_memory_of(run->in, v->root, s->outs[a->id].site);
+  gpu_links l = gpu_step_links(run, action);
+  cl_int code = cl.EnqueueReadBuffer(l.queue, from.mem, CL_FALSE, from.at, v->bytes, run->given[a->id]->data, l.n_waits, l.waits, l.event);
+  return code == CL_SUCCESS ? TN_OK : gpu_step_failed(run, a->lane, code, "clEnqueueReadBuffer", v->op, err);
+}
+
+static tn_status give_host(gpu_run *run, tn_error *err)
+{
+  (void)err;
+  const gpu_schedule *s = run->schedule;
+  for (uint32_t o = 0; o < s->n_outs; o++) {
+    const gpu_slot *v = &s->slots[s->outs[o].value];
+    if (s->outs[o].how == GPU_OUT_HOST && v->bytes > 0) memcpy(run->given[o]->data, run->in->views[s->outs[o].value].data, v->bytes);
+  }
+  return TN_OK;
+}
+
+/* The kit has the memory of what a part gives. */
+static const gpu_output_policy part_outputs = { .read = read_given, .give = give_host };
+
 static tn_status run_part(void *user, void *handle, tn_step *step, tn_view *const *inputs, tn_view *const *outputs, tn_error *err)
 {
   gpu_part *p = handle;
@@ -185,31 +210,11 @@ static tn_status run_part(void *user, void *handle, tn_step *step, tn_view *cons
     in->views[p->kit->inputs[i]].data = inputs[i]->data;
     in->views[p->kit->inputs[i]].buffer = inputs[i]->buffer;
   }
-  gpu_run run = { .in = in, .schedule = &p->schedule, .step = step, .values = &p->values, .tensors = in->tensors,
-                  .outputs = in->outputs, .blocks = in->blocks, .made = in->made, .given = outputs };
+  gpu_run run = { .in = in, .schedule = &p->schedule, .step = step, .values = &p->values, .policy = &part_outputs,
+                  .tensors = in->tensors, .outputs = in->outputs, .blocks = in->blocks, .made = in->made, .given = outputs };
   st = gpu_run_step(&run, err);
   gpu_run_end(&run, st);
   return st;
-}
-
-tn_status gpu_part_read(gpu_run *run, uint32_t action, tn_error *err)
-{
-  const gpu_schedule *s = run->schedule;
-  const gpu_action *a = &s->actions[action];
-  const gpu_slot *v = &s->slots[s->outs[a->id].value];
-  gpu_memory from = gpu_memory_of(run->in, v->root, s->outs[a->id].site);
-  gpu_links l = gpu_step_links(run, action);
-  cl_int code = cl.EnqueueReadBuffer(l.queue, from.mem, CL_FALSE, from.at, v->bytes, run->given[a->id]->data, l.n_waits, l.waits, l.event);
-  return code == CL_SUCCESS ? TN_OK : gpu_step_failed(run, a->lane, code, "clEnqueueReadBuffer", v->op, err);
-}
-
-void gpu_part_give(gpu_run *run)
-{
-  const gpu_schedule *s = run->schedule;
-  for (uint32_t o = 0; o < s->n_outs; o++) {
-    const gpu_slot *v = &s->slots[s->outs[o].value];
-    if (s->outs[o].how == GPU_OUT_HOST && v->bytes > 0) memcpy(run->given[o]->data, run->in->views[s->outs[o].value].data, v->bytes);
-  }
 }
 
 tn_kit_offload gpu_parts_of(tn_executable *executable)

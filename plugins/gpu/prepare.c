@@ -246,7 +246,7 @@ static tn_status run_scheduled(gpu_schedule *s, tn_step *step, gpu_values *value
   if (s->n_host > 0) tn_kit_step_workers(step, s->executable->plan, gpu_workers(NULL, session, tn_step_pool(step)));
   tn_status st = gpu_instance_take(s, &in, err);
   if (st != TN_OK) return st;
-  gpu_run run = { .in = in, .schedule = s, .step = step, .values = values, .tensors = in->tensors, .outputs = in->outputs,
+  gpu_run run = { .in = in, .schedule = s, .step = step, .values = values, .policy = &gpu_step_outputs, .tensors = in->tensors, .outputs = in->outputs,
                   .blocks = in->blocks, .made = in->made };
   st = gpu_run_step(&run, err);
   if (st != TN_OK) explain_memory(s->executable, step, values, in, err);

@@ -380,11 +380,22 @@ tn_status gpu_make_queue(const gpu_schedule *s, uint32_t lane, cl_command_queue_
 
 /* ---- steps ---- */
 
-typedef struct gpu_run {
+typedef struct gpu_run gpu_run;
+
+/* Where the outputs of a run go: those of a step are tensors, those of a part lie in the kit's memory. */
+typedef struct gpu_output_policy {
+  tn_status (*begin)(gpu_run *run, tn_error *err); /* what is written straight; NULL: nothing */
+  tn_status (*read)(gpu_run *run, uint32_t action, tn_error *err); /* enqueues what reads or copies one */
+  tn_status (*give)(gpu_run *run, tn_error *err);  /* when all is there */
+} gpu_output_policy;
+extern const gpu_output_policy gpu_step_outputs; /* outputs.c */
+
+struct gpu_run {
   gpu_instance *in;
   const gpu_schedule *schedule;
   tn_step *step;
   gpu_values *values;
+  const gpu_output_policy *policy;
   tn_tensor **tensors; /* the instance's, as the next three */
   tn_tensor **outputs;
   gpu_block *blocks;
@@ -396,7 +407,7 @@ typedef struct gpu_run {
   cl_event *marks;     /* by call: in front of those of libraries, when times are wanted */
   bool records;
   bool unharmed;       /* it failed by its elements alone: the instance is as before */
-} gpu_run;
+};
 
 /* What an action's call is told: what to wait for, and where to put its event. */
 typedef struct gpu_links {
@@ -425,14 +436,5 @@ void gpu_profile_end(gpu_run *run, tn_status status);
 void gpu_run_end(gpu_run *run, tn_status status);
 /* part.c: parts of plans that the kit runs; user is the plan's executable. */
 tn_kit_offload gpu_parts_of(tn_executable *executable);
-tn_status gpu_part_read(gpu_run *run, uint32_t action, tn_error *err);
-void gpu_part_give(gpu_run *run);
-/* outputs.c */
-tn_status gpu_outputs_begin(gpu_run *run, tn_error *err); /* what is written straight */
-tn_status gpu_outputs_read(gpu_run *run, uint32_t action, tn_error *err); /* enqueues what reads or copies one */
-tn_status gpu_outputs_give(gpu_run *run, tn_error *err);  /* when all is there */
-/* eager.c: of a plan that was prepared for the device: outputs that the host has go there. Before they are given. */
-tn_status gpu_outputs_send(gpu_run *run, tn_error *err);
-tn_status gpu_outputs_hand_on(gpu_run *run, tn_error *err); /* and before that: what later segments read */
 
 #endif

@@ -272,7 +272,7 @@ static tn_status act(gpu_run *run, uint32_t number, tn_error *err)
   case GPU_DO_ENTER: return do_enter(run, number, err);
   case GPU_DO_LEAVE: return do_leave(run, number, err);
   case GPU_DO_AWAIT: return do_await(run, number, err);
-  default: return gpu_outputs_read(run, number, err);
+  default: return run->policy->read(run, number, err);
   }
 }
 
@@ -317,7 +317,7 @@ static tn_status go_through(gpu_run *run, tn_error *err)
 tn_status gpu_run_step(gpu_run *run, tn_error *err)
 {
   gpu_profile_begin(run);
-  tn_status st = gpu_outputs_begin(run, err);
+  tn_status st = run->policy->begin == NULL ? TN_OK : run->policy->begin(run, err);
   if (st == TN_OK) st = bring_values(run, err);
   if (st == TN_OK) st = bind_memory(run, err);
   if (st == TN_OK) st = go_through(run, err);
@@ -325,8 +325,7 @@ tn_status gpu_run_step(gpu_run *run, tn_error *err)
   if (st == TN_OK) st = gpu_step_finish(run, err);
   if (st == TN_OK && run->schedule->looks) st = gpu_fault_check(run, err);
   if (st == TN_OK) st = tn_step_check(run->step, NULL, err);
-  if (st == TN_OK) st = gpu_outputs_hand_on(run, err);
-  if (st == TN_OK) st = gpu_outputs_give(run, err);
+  if (st == TN_OK) st = run->policy->give(run, err);
   if (st != TN_OK && run->map != NULL) unmap(run, run->schedule->sites[0].first_lane, NULL, NULL);
   if (st != TN_OK) gpu_step_finish(run, NULL); /* nothing touches the memory any more */
   gpu_profile_end(run, st);

@@ -162,3 +162,26 @@ bool gpu_tensor_memory(const tn_tensor *tensor, const gpu_device *device, cl_mem
   *ready = c->ready;
   return true;
 }
+
+/* ---- sending ---- */
+
+static tn_status write_block(const gpu_block *block, const tn_tensor *tensor, tn_error *err)
+{
+  gpu_device *d = block->device;
+  cl_int code = cl.EnqueueWriteBuffer(gpu_pool_queue(d->pool), block->mem, CL_TRUE, 0, tn_tensor_bytes(tensor),
+                                      tn_tensor_data(tensor), 0, NULL, NULL);
+  if (code == CL_SUCCESS) return TN_OK;
+  tn_status st = gpu_cl_error(err, code, "clEnqueueWriteBuffer", d->name);
+  if (st == TN_UNAVAILABLE) gpu_device_lost(d);
+  return st;
+}
+
+tn_status gpu_tensor_send(gpu_budget *budget, const tn_tensor *tensor, tn_tensor **out, tn_error *err)
+{
+  gpu_block block = { 0 };
+  tn_status st = gpu_alloc(budget, tn_tensor_bytes(tensor), &block, err);
+  if (st == TN_OK) st = write_block(&block, tensor, err);
+  if (st == TN_OK) st = gpu_tensor(&block, NULL, tn_tensor_dtype(tensor), tn_tensor_dims(tensor), tn_tensor_rank(tensor), out, err);
+  gpu_free(&block);
+  return st;
+}
