@@ -12,9 +12,8 @@
 
 #include "memory.h"
 #include "node.h"
+#include "placement_report.h"
 #include "program.h"
-
-typedef struct gpu_decisions gpu_decisions; /* decisions.c */
 
 struct tn_runtime_session {
   gpu_settings settings;
@@ -26,7 +25,7 @@ struct tn_runtime_session {
   tn_kit_workers **pools; /* by the index that a call may give; NULL: the calling thread alone */
   size_t n_listed;
   tn_device_info *listed; /* the CPUs, then the devices; names are its own */
-  gpu_decisions *decisions; /* where nodes run */
+  gpu_placement_report *report; /* where nodes run */
 };
 
 /* session.c: what the factory keeps for a session, and its slots. */
@@ -43,8 +42,6 @@ uint32_t gpu_feed_site(const tn_runtime_session *session, const tn_tensor *tenso
 /* The workers for work on the CPU: by the step's tn_step_pool; NULL: the calling thread alone. */
 tn_kit_workers *gpu_workers(const tn_session_factory *self, tn_runtime_session *session, int32_t pool);
 
-tn_status gpu_decisions_create(gpu_decisions **out, tn_error *err);
-void gpu_decisions_free(gpu_decisions *d); /* NULL allowed */
 /* The factory's slot: where a node that names no device runs, as far as that is known. */
 const char *gpu_node_device(const tn_session_factory *self, tn_runtime_session *session, const tn_operation *op,
                             const char **reason);

@@ -91,7 +91,6 @@ plugins_gpu_la_SOURCES = \
   plugins/gpu/clblast.c \
   plugins/gpu/clblast.h \
   plugins/gpu/constants.c \
-  plugins/gpu/decisions.c \
   plugins/gpu/eager.c \
   plugins/gpu/device.c \
   plugins/gpu/device.h \
@@ -115,6 +114,8 @@ plugins_gpu_la_SOURCES = \
   plugins/gpu/outputs.c \
   plugins/gpu/part.c \
   plugins/gpu/placement.c \
+  plugins/gpu/placement_report.c \
+  plugins/gpu/placement_report.h \
   plugins/gpu/plugin.c \
   plugins/gpu/prepare.c \
   plugins/gpu/profile.c \

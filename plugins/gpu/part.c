@@ -155,7 +155,7 @@ static tn_status take(void *user, const tn_kit_part *kit, void **handle, tn_erro
     st = p == NULL ? gpu_no_memory(err, "a part of a plan") : build(p, err);
   }
   if (p == NULL) return st;
-  if (st == TN_OK && kit->depth == 0) gpu_decisions_note(&p->schedule);
+  if (st == TN_OK && kit->depth == 0) gpu_placement_note(&p->schedule);
   if (st != TN_OK || p->schedule.n_device == 0) {
     destroy(p);
     return st;

@@ -245,3 +245,17 @@ tn_status gpu_choose_places(gpu_schedule *s, tn_error *err)
   if (st == TN_OK && tn_log_enabled(TN_LOG_DEBUG)) log_items(s);
   return st;
 }
+
+/* ---- what tools are told ---- */
+
+void gpu_placement_note(const gpu_schedule *s)
+{
+  const tn_runtime_session *session = s->executable->session;
+  for (uint32_t i = 0; i < s->n_items; i++) {
+    const gpu_item *item = &s->items[i];
+    if (!item->computes) continue;
+    const char *device = item->where == GPU_ON_DEVICE ? gpu_device_listed(session, item->site) : NULL;
+    const char *reason = item->reason != NULL ? item->reason : "it costs less on the CPU";
+    if (!gpu_report_note(session->report, tn_operation_name(item->in.op), device, reason)) break;
+  }
+}

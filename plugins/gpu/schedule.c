@@ -288,7 +288,7 @@ static tn_status make(gpu_schedule *s, const gpu_values *values, tn_error *err)
   if (st == TN_OK) st = lay_out(s, values, err);
   if (st == TN_OK) st = read_plan(s, values, err);
   if (st == TN_OK) st = gpu_schedule_build(s, err);
-  if (st == TN_OK) gpu_decisions_note(s);
+  if (st == TN_OK) gpu_placement_note(s);
   if (st == TN_OK) gpu_schedule_log(s, gpu_now_ns() - begun);
   return st;
 }

@@ -274,7 +274,6 @@ struct tn_executable {
   size_t n_schedules;
   struct gpu_values *idle; /* of no step */
 };
-void gpu_decisions_note(const gpu_schedule *s); /* for who asks where nodes run */
 
 static inline bool gpu_is_computed(const tn_executable *e, uint32_t v) { return (e->computed_from[v / 32] >> v % 32 & 1) != 0; }
 
@@ -307,6 +306,7 @@ void gpu_schedule_log(const gpu_schedule *s, int64_t ns);
 tn_status gpu_nodes_plan(gpu_schedule *s, tn_error *err);
 /* placement.c: sets `where` of all items. */
 tn_status gpu_choose_places(gpu_schedule *s, tn_error *err);
+void gpu_placement_note(const gpu_schedule *s); /* in the session's report of where nodes run */
 /* transfer.c: lanes, actions, roots, spans, outputs. */
 tn_status gpu_transfers(gpu_schedule *s, tn_error *err);
 /* bindings.c: the arguments that differ from step to step. */

@@ -94,6 +94,29 @@ uint32_t gpu_feed_site(const tn_runtime_session *s, const tn_tensor *tensor)
   return GPU_NONE;
 }
 
+/* Before there was a schedule with the node. */
+static const char *guess(const tn_runtime_session *session, const tn_operation *op, const char **reason)
+{
+  if (session->settings.placement == GPU_PLACE_HOST) *reason = "the setting placement=host";
+  else if (gpu_op_find(op) == NULL) *reason = "the device has no kernel for it";
+  else {
+    if (session->settings.placement == GPU_PLACE_COST) *reason = "its costs decide when shapes are known";
+    return gpu_device_listed(session, 0);
+  }
+  return NULL;
+}
+
+const char *gpu_node_device(const tn_session_factory *self, tn_runtime_session *session, const tn_operation *op,
+                            const char **reason)
+{
+  const char *device = NULL;
+  (void)self;
+  *reason = "";
+  if (session->settings.n_devices == 0) return NULL;
+  bool there = session->report != NULL && gpu_report_find(session->report, tn_operation_name(op), &device, reason);
+  return there ? device : guess(session, op, reason);
+}
+
 /* ---- workers ---- */
 
 static size_t count_pools(const tn_session_options *options)
@@ -162,7 +185,7 @@ static tn_status open_all(tn_runtime_session *s, const tn_session_options *optio
   if (st == TN_OK) st = list(s, (size_t)n_cpus, err);
   if (st == TN_OK) st = tn_session_options_get_int(options, "max_layouts", &s->max_layouts, err);
   if (st == TN_OK) st = open_pools(s, options, err);
-  if (st == TN_OK) st = gpu_decisions_create(&s->decisions, err);
+  if (st == TN_OK) st = gpu_report_create(&s->report, err);
   if (st == TN_OK) st = open_devices(s, err);
   if (st == TN_OK) tell_products(s);
   return st;
@@ -193,7 +216,7 @@ void gpu_destroy_session(const tn_session_factory *self, tn_runtime_session *s)
   tn_free(s->pools);
   tn_free(s->budgets);
   tn_free(s->listed);
-  gpu_decisions_free(s->decisions);
+  gpu_report_destroy(s->report);
   gpu_settings_fini(&s->settings);
   tn_free(s);
 }
