@@ -170,13 +170,6 @@ static tn_status explain(const gpu_fault *f, tn_error *err)
   return tn_error_set(err, info->fault, "%s", info->fault_text);
 }
 
-bool gpu_ew_faults(const gpu_ew *e)
-{
-  int kind = gpu_element_of(e->dtype)->kind;
-  return e->n_steps == 1 && e->steps[0].info != NULL && e->steps[0].info->fault != TN_OK &&
-         (kind == GPU_SIGNED || kind == GPU_UNSIGNED);
-}
-
 static void launch(const gpu_ew *e, const char *text, const window *w)
 {
   bool joined = e->n_joined > 0;

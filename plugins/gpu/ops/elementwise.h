@@ -69,7 +69,6 @@ tn_status gpu_plan_step(gpu_node *n, tn_error *err);
 /* Merges dimensions, and decides how the elements are walked. */
 tn_status gpu_ew_walk(gpu_ew *e, tn_error *err);
 bool gpu_ew_is_flat(const gpu_ew *e, const gpu_ew_arg *a); /* element for element; of a joined one: row for row */
-bool gpu_ew_is_one(const gpu_ew *e, const gpu_ew_arg *a);  /* one element for all */
 static inline bool gpu_ew_is_joined(const gpu_ew_arg *a) { return a->n_inputs > 1; }
 static inline bool gpu_ew_last_moves(const gpu_ew *e, const gpu_ew_arg *a) { return a->strides[e->rank - 1] != 0; }
 bool gpu_ew_faults(const gpu_ew *e); /* there are numbers that it cannot take: FAULT is the last argument */

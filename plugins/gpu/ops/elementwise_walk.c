@@ -57,11 +57,11 @@ bool gpu_ew_is_flat(const gpu_ew *e, const gpu_ew_arg *a)
   return true;
 }
 
-bool gpu_ew_is_one(const gpu_ew *e, const gpu_ew_arg *a)
+bool gpu_ew_faults(const gpu_ew *e)
 {
-  for (int32_t d = 0; d < e->rank; d++)
-    if (a->strides[d] != 0) return false;
-  return true;
+  int kind = gpu_element_of(e->dtype)->kind;
+  return e->n_steps == 1 && e->steps[0].info != NULL && e->steps[0].info->fault != TN_OK &&
+         (kind == GPU_SIGNED || kind == GPU_UNSIGNED);
 }
 
 static int64_t part_width(const gpu_ew *e, const gpu_ew_arg *a, uint32_t k)
