@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* CLBlast: opening it, trying it, and launches that call it. */
+/* CLBlast: opening it, trying it, and calling it. */
 #define _GNU_SOURCE /* dlinfo */
 #include "clblast.h"
 #include "memory.h"
@@ -134,10 +134,7 @@ typedef struct place { /* a matrix for CLBlast */
   bool made; /* mem is part of another */
 } place;
 
-typedef struct product {
-  gpu_gemm g;
-  size_t temp; /* bytes for each matrix of the batch; 0: none */
-} product;
+typedef gpu_clblast_product product;
 
 static CLBlastTranspose transpose(bool across) { return across ? CLBlastTransposeYes : CLBlastTransposeNo; }
 
@@ -243,8 +240,8 @@ static void let_go(const place *p)
 
 static size_t round_up(size_t at, size_t align) { return (at + align - 1) / align * align; }
 
-static tn_status enqueue(const gpu_device *d, cl_command_queue queue, const void *user, const gpu_memory *memory, cl_event *event,
-                         tn_error *err)
+tn_status gpu_clblast_enqueue(const gpu_device *d, cl_command_queue queue, const void *user, const gpu_memory *memory,
+                              cl_event *event, tn_error *err)
 {
   product p;
   memcpy(&p, user, sizeof p);
@@ -347,7 +344,7 @@ static bool works(const gpu_device *d, const gpu_gemm *g, int kind)
   return works;
 }
 
-/* ---- planning ---- */
+/* ---- what it takes ---- */
 
 /* Its kernels count elements in int, and half is summed in half: own kernels sum it in float. */
 static bool fits(const gpu_gemm *g, const gpu_device *d)
@@ -357,21 +354,15 @@ static bool fits(const gpu_gemm *g, const gpu_device *d)
          span_out(g) <= INT32_MAX;
 }
 
-bool gpu_clblast_launch(gpu_node *n, const gpu_gemm *g, uint32_t a, uint32_t b)
+bool gpu_clblast_takes(const gpu_device *device, int blas, const gpu_gemm *g, gpu_clblast_product *out)
 {
   const double worth = (double)g->m * (double)g->n * (double)g->k;
-  product p = { .g = *g };
   int code;
-  if (!fits(g, n->device) || (n->blas == GPU_BLAS_AUTO && (g->m < AUTO_ROWS || worth < AUTO_WORTH))) return false;
-  if (gpu_clblast_for(n->device, n->blas) == NULL) return false;
-  p.temp = temp_bytes(g, gpu_pool_queue(n->device->pool), &code);
-  if (code != CLBlastSuccess || !works(n->device, g, p.temp > 0 ? INDIRECT : g->batch > 1 ? BATCHED : DIRECT)) return false;
-  gpu_launch *l = gpu_launch_library(n, "CLBlast", enqueue, &p, sizeof p);
-  gpu_arg_input(l, a);
-  gpu_arg_input(l, b);
-  gpu_arg_output(l, 0);
-  if (p.temp > 0) gpu_arg_scratch(l, gpu_scratch(n, p.temp + n->device->align_bytes));
-  return true;
+  *out = (product){ .g = *g };
+  if (!fits(g, device) || (blas == GPU_BLAS_AUTO && (g->m < AUTO_ROWS || worth < AUTO_WORTH))) return false;
+  if (gpu_clblast_for(device, blas) == NULL) return false;
+  out->temp = temp_bytes(g, gpu_pool_queue(device->pool), &code);
+  return code == CLBlastSuccess && works(device, g, out->temp > 0 ? INDIRECT : g->batch > 1 ? BATCHED : DIRECT);
 }
 
 #else /* built without its header */
@@ -387,10 +378,17 @@ const char *gpu_clblast_for(const gpu_device *device, int blas)
   return NULL;
 }
 
-bool gpu_clblast_launch(gpu_node *n, const gpu_gemm *g, uint32_t a, uint32_t b)
+bool gpu_clblast_takes(const gpu_device *device, int blas, const gpu_gemm *g, gpu_clblast_product *out)
 {
-  (void)g, (void)a, (void)b;
-  return gpu_clblast_for(n->device, n->blas) != NULL;
+  *out = (gpu_clblast_product){ .g = *g };
+  return gpu_clblast_for(device, blas) != NULL;
+}
+
+tn_status gpu_clblast_enqueue(const gpu_device *device, cl_command_queue queue, const void *product, const gpu_memory *memory,
+                              cl_event *event, tn_error *err)
+{
+  (void)device, (void)queue, (void)product, (void)memory, (void)event;
+  return tn_error_set(err, TN_INTERNAL, "this plugin was built without CLBlast");
 }
 
 void gpu_clblast_destroy(gpu_clblast *clblast)

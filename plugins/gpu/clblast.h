@@ -4,7 +4,10 @@
 #ifndef GPU_CLBLAST_H
 #define GPU_CLBLAST_H
 
-#include "node.h"
+#include "device.h"
+
+/* The setting blas of a session: which library computes products. */
+enum { GPU_BLAS_AUTO, GPU_BLAS_CLBLAST, GPU_BLAS_OWN };
 
 /* What was tried of it on a context. */
 typedef struct gpu_clblast gpu_clblast;
@@ -23,9 +26,17 @@ typedef struct gpu_gemm {
   int64_t batch, m, n, k;
   int64_t a_row, b_row, out_row, a_batch, b_batch, out_batch;
 } gpu_gemm;
-/* Adds a launch that multiplies inputs a and b into output 0. False, and nothing is added, when CLBlast is not to do it: by
- * the session's setting, for such numbers, or because it does not work on this device. The first product of a kind compiles
- * CLBlast's kernels for it. */
-bool gpu_clblast_launch(gpu_node *n, const gpu_gemm *g, uint32_t a, uint32_t b);
+/* A product that CLBlast takes. */
+typedef struct gpu_clblast_product {
+  gpu_gemm g;
+  size_t temp; /* bytes of scratch memory for each matrix of the batch, beside the device's align_bytes; 0: none */
+} gpu_clblast_product;
+/* False when CLBlast is not to do it: by the session's setting, for such numbers, or because it does not work on this device.
+ * The first product of a kind compiles CLBlast's kernels for it. */
+bool gpu_clblast_takes(const gpu_device *device, int blas, const gpu_gemm *g, gpu_clblast_product *out);
+/* Enqueues a gpu_clblast_product; memory: a, b, out, and scratch where it has any. *event, where event is not NULL, is that of
+ * its last command. TN_UNAVAILABLE: the device is lost. */
+tn_status gpu_clblast_enqueue(const gpu_device *device, cl_command_queue queue, const void *product, const gpu_memory *memory,
+                              cl_event *event, tn_error *err);
 
 #endif

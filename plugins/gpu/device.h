@@ -58,7 +58,6 @@ void gpu_device_lost(gpu_device *device); /* any thread */
 
 /* The target's settings, "gpu:device=1,placement=device". */
 enum { GPU_PLACE_COST = 0, GPU_PLACE_DEVICE = 1, GPU_PLACE_HOST = 2 };
-enum { GPU_BLAS_AUTO, GPU_BLAS_CLBLAST, GPU_BLAS_OWN };
 typedef struct gpu_settings {
   int placement;      /* placement=cost|device|host: where nodes run that no device name holds */
   bool fetch_device;  /* fetch=host|device: device memory for fetched tensors */

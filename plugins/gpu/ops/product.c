@@ -221,7 +221,13 @@ static bool launch_clblast(gpu_node *n, const gpu_product *p, const sizes *z)
                        .n = p->n, .k = p->k, .a_row = p->a_row, .b_row = p->b_row, .out_row = p->out_row, .a_batch = p->a_batch,
                        .b_batch = p->b_batch, .out_batch = p->out_batch };
   if (p->mode != GPU_MATRIX || p->batches.rank > 0 || (p->after.n > 0 && !dense)) return false;
-  if (!gpu_clblast_launch(n, &g, p->a, p->b)) return false;
+  gpu_clblast_product q;
+  if (!gpu_clblast_takes(n->device, n->blas, &g, &q)) return false;
+  gpu_launch *l = gpu_launch_library(n, "CLBlast", gpu_clblast_enqueue, &q, sizeof q);
+  gpu_arg_input(l, p->a);
+  gpu_arg_input(l, p->b);
+  gpu_arg_output(l, 0);
+  if (q.temp > 0) gpu_arg_scratch(l, gpu_scratch(n, q.temp + n->device->align_bytes));
   sizes whole = *z;
   whole.splits = 1;
   if (p->after.n > 0) launch_sum(n, p, &whole, OF_OUTPUT);
