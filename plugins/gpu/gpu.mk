@@ -1,10 +1,64 @@
 # SPDX-License-Identifier: Apache-2.0
-# Built if the OpenCL headers are available.
+# Built where the headers of OpenCL are there.
+
+# Ops on the device. ops/NAME.c defines the table `const gpu_op gpu_NAME_ops[]`; the list of tables is generated from this one,
+# so a new op is its file and one line here. Its kernels are in TN_GPU_CL; helpers of several ops are in TN_GPU_OP_PARTS.
+TN_GPU_OPS = \
+  plugins/gpu/ops/batches.c \
+  plugins/gpu/ops/binary.c \
+  plugins/gpu/ops/check.c \
+  plugins/gpu/ops/concat.c \
+  plugins/gpu/ops/conv.c \
+  plugins/gpu/ops/depthwise.c \
+  plugins/gpu/ops/einsum.c \
+  plugins/gpu/ops/elementwise.c \
+  plugins/gpu/ops/fill.c \
+  plugins/gpu/ops/gather.c \
+  plugins/gpu/ops/gradient.c \
+  plugins/gpu/ops/lstm.c \
+  plugins/gpu/ops/matmul.c \
+  plugins/gpu/ops/move.c \
+  plugins/gpu/ops/norm.c \
+  plugins/gpu/ops/pad.c \
+  plugins/gpu/ops/pool.c \
+  plugins/gpu/ops/reduce.c \
+  plugins/gpu/ops/resize.c \
+  plugins/gpu/ops/resize_taps.c \
+  plugins/gpu/ops/roll.c \
+  plugins/gpu/ops/scan.c \
+  plugins/gpu/ops/scatter.c \
+  plugins/gpu/ops/select.c \
+  plugins/gpu/ops/softmax.c \
+  plugins/gpu/ops/top_k.c \
+  plugins/gpu/ops/unary.c
+
+TN_GPU_OP_PARTS = \
+  plugins/gpu/ops/columns.c \
+  plugins/gpu/ops/columns.h \
+  plugins/gpu/ops/elements.c \
+  plugins/gpu/ops/elements.h \
+  plugins/gpu/ops/elementwise.h \
+  plugins/gpu/ops/elementwise_text.c \
+  plugins/gpu/ops/elementwise_walk.c \
+  plugins/gpu/ops/move.h \
+  plugins/gpu/ops/move_walk.c \
+  plugins/gpu/ops/product.c \
+  plugins/gpu/ops/product.h \
+  plugins/gpu/ops/resize.h \
+  plugins/gpu/ops/steps.c \
+  plugins/gpu/ops/steps.h \
+  plugins/gpu/ops/window.c \
+  plugins/gpu/ops/window.h
+
+# Embedded in the plugin.
 TN_GPU_CL = \
   plugins/gpu/ops/batches.cl \
   plugins/gpu/ops/check.cl \
   plugins/gpu/ops/columns.cl \
   plugins/gpu/ops/depthwise.cl \
+  plugins/gpu/ops/einsum.cl \
+  plugins/gpu/ops/fill.cl \
+  plugins/gpu/ops/gather.cl \
   plugins/gpu/ops/lstm.cl \
   plugins/gpu/ops/move.cl \
   plugins/gpu/ops/norm.cl \
@@ -16,57 +70,9 @@ TN_GPU_CL = \
   plugins/gpu/ops/roll.cl \
   plugins/gpu/ops/scan.cl \
   plugins/gpu/ops/scatter.cl \
-  plugins/gpu/ops/einsum.cl \
-  plugins/gpu/ops/fill.cl \
-  plugins/gpu/ops/gather.cl \
   plugins/gpu/ops/softmax.cl \
   plugins/gpu/ops/top_k.cl \
   plugins/gpu/prelude.cl
-
-TN_GPU_OPS = \
-  plugins/gpu/ops/batches.c \
-  plugins/gpu/ops/binary.c \
-  plugins/gpu/ops/check.c \
-  plugins/gpu/ops/columns.c \
-  plugins/gpu/ops/columns.h \
-  plugins/gpu/ops/concat.c \
-  plugins/gpu/ops/conv.c \
-  plugins/gpu/ops/depthwise.c \
-  plugins/gpu/ops/elements.c \
-  plugins/gpu/ops/elements.h \
-  plugins/gpu/ops/einsum.c \
-  plugins/gpu/ops/elementwise.c \
-  plugins/gpu/ops/elementwise.h \
-  plugins/gpu/ops/elementwise_text.c \
-  plugins/gpu/ops/elementwise_walk.c \
-  plugins/gpu/ops/fill.c \
-  plugins/gpu/ops/gather.c \
-  plugins/gpu/ops/gradient.c \
-  plugins/gpu/ops/lstm.c \
-  plugins/gpu/ops/matmul.c \
-  plugins/gpu/ops/move.c \
-  plugins/gpu/ops/move.h \
-  plugins/gpu/ops/move_walk.c \
-  plugins/gpu/ops/norm.c \
-  plugins/gpu/ops/pad.c \
-  plugins/gpu/ops/pool.c \
-  plugins/gpu/ops/product.c \
-  plugins/gpu/ops/product.h \
-  plugins/gpu/ops/reduce.c \
-  plugins/gpu/ops/resize.c \
-  plugins/gpu/ops/resize.h \
-  plugins/gpu/ops/resize_taps.c \
-  plugins/gpu/ops/roll.c \
-  plugins/gpu/ops/scan.c \
-  plugins/gpu/ops/scatter.c \
-  plugins/gpu/ops/select.c \
-  plugins/gpu/ops/softmax.c \
-  plugins/gpu/ops/steps.c \
-  plugins/gpu/ops/steps.h \
-  plugins/gpu/ops/top_k.c \
-  plugins/gpu/ops/unary.c \
-  plugins/gpu/ops/window.c \
-  plugins/gpu/ops/window.h
 
 EXTRA_DIST += plugins/gpu/README.md $(TN_GPU_CL) build-aux/embed.sh
 plugins/gpu/embedded.c: $(TN_GPU_CL) $(top_srcdir)/build-aux/embed.sh
@@ -74,7 +80,9 @@ plugins/gpu/embedded.c: $(TN_GPU_CL) $(top_srcdir)/build-aux/embed.sh
 	$(AM_V_GEN)files=; for f in $(TN_GPU_CL); do \
 	  if test -f $$f; then files="$$files $$f"; else files="$$files $(srcdir)/$$f"; fi; done; \
 	  sh $(top_srcdir)/build-aux/embed.sh $$files >$@.new && mv -f $@.new $@
-CLEANFILES += plugins/gpu/embedded.c
+plugins/gpu/op_table.c: $(top_srcdir)/plugins/gpu/gpu.mk $(top_srcdir)/build-aux/gen-table.sh
+	$(TN_GEN_TABLE) gpu $(TN_GPU_OPS) >$@.tmp && mv -f $@.tmp $@
+CLEANFILES += plugins/gpu/embedded.c plugins/gpu/op_table.c
 if HAVE_CLBLAST
 TN_GPU_CLBLAST = -DGPU_CLBLAST
 endif
@@ -82,20 +90,21 @@ if HAVE_OPENCL
 TN_PLUGINS += plugins/gpu.la
 plugins_gpu_la_SOURCES = \
   $(TN_GPU_OPS) \
-  plugins/gpu/built.c \
+  $(TN_GPU_OP_PARTS) \
   plugins/gpu/arena.c \
   plugins/gpu/base.h \
   plugins/gpu/bindings.c \
+  plugins/gpu/built.c \
   plugins/gpu/cl.c \
   plugins/gpu/cl.h \
   plugins/gpu/clblast.c \
   plugins/gpu/clblast.h \
   plugins/gpu/constants.c \
-  plugins/gpu/eager.c \
   plugins/gpu/device.c \
   plugins/gpu/device.h \
   plugins/gpu/driver.c \
   plugins/gpu/driver.h \
+  plugins/gpu/eager.c \
   plugins/gpu/embedded.h \
   plugins/gpu/executor.h \
   plugins/gpu/fault.c \
@@ -130,9 +139,9 @@ plugins_gpu_la_SOURCES = \
   plugins/gpu/session.c \
   plugins/gpu/settings.c \
   plugins/gpu/step.c \
-  plugins/gpu/transfer.c \
-  plugins/gpu/tensor.c
-nodist_plugins_gpu_la_SOURCES = plugins/gpu/embedded.c
+  plugins/gpu/tensor.c \
+  plugins/gpu/transfer.c
+nodist_plugins_gpu_la_SOURCES = plugins/gpu/embedded.c plugins/gpu/op_table.c
 plugins_gpu_la_CPPFLAGS = $(TN_PLUGIN_CPPFLAGS) -DTN_PLUGIN=gpu $(TN_GPU_CLBLAST) -I$(srcdir)/plugins/gpu
 plugins_gpu_la_CFLAGS = $(AM_CFLAGS)
 plugins_gpu_la_LDFLAGS = $(TN_PLUGIN_LINK)

@@ -67,13 +67,8 @@ typedef struct gpu_op {
   bool in_place;         /* output 0 may lie over any input of its size */
 } gpu_op;
 
-/* Every table of ops/; adding a file there is one line here. */
-#define GPU_OP_TABLES(X) \
-  X(gpu_elementwise_ops) X(gpu_unary_ops) X(gpu_binary_ops) X(gpu_select_ops) X(gpu_reduce_ops) X(gpu_softmax_ops)     \
-  X(gpu_move_ops) X(gpu_pad_ops) X(gpu_concat_ops) X(gpu_gather_ops) X(gpu_fill_ops) X(gpu_matmul_ops) X(gpu_conv_ops)                \
-  X(gpu_depthwise_ops) X(gpu_pool_ops) X(gpu_resize_ops) X(gpu_norm_ops) X(gpu_lstm_ops) X(gpu_gradient_ops)                  \
-  X(gpu_scan_ops) X(gpu_batches_ops) X(gpu_roll_ops) X(gpu_scatter_ops) X(gpu_resize_taps_ops) X(gpu_top_k_ops) X(gpu_einsum_ops)             \
-  X(gpu_check_ops)
+/* The tables of ops/, as gpu.mk lists their files; made by build-aux/gen-table.sh. Ends with a NULL. */
+extern const gpu_op *const gpu_op_tables[];
 
 /* ---- launches ---- */
 

@@ -5,17 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define GPU_TABLE(name) extern const gpu_op name[];
-GPU_OP_TABLES(GPU_TABLE)
-#undef GPU_TABLE
-
-static const gpu_op *const tables[] = {
-#define GPU_TABLE(name) name,
-  GPU_OP_TABLES(GPU_TABLE)
-#undef GPU_TABLE
-  NULL
-};
-
 /* "T=float|half": bit n of `types` is the type with number n. */
 typedef struct constraint {
   const char *attr; /* not ended by a NUL in what it was read from: a copy in `names` */
@@ -165,7 +154,7 @@ static void forget(void)
 static tn_status reserve(tn_error *err)
 {
   size_t n = 0, n_constraints = 0, n_names = 0;
-  for (const gpu_op *const *t = tables; *t != NULL; t++)
+  for (const gpu_op *const *t = gpu_op_tables; *t != NULL; t++)
     for (const gpu_op *op = *t; op->op != NULL; op++, n++) {
       for (const char *at = op->types; at != NULL && *at != 0; at++) n_constraints += *at == '=';
       n_names += (op->types == NULL ? 0 : strlen(op->types)) + strlen(op->op) + sizeof "gpu_";
@@ -182,7 +171,7 @@ static tn_status fill(reader *r, tn_error *err)
 {
   tn_status st = TN_OK;
   size_t order = 0;
-  for (const gpu_op *const *t = tables; *t != NULL; t++)
+  for (const gpu_op *const *t = gpu_op_tables; *t != NULL; t++)
     for (const gpu_op *op = *t; st == TN_OK && op->op != NULL; op++) {
       if (!known(op)) continue;
       all.entries[all.n] = (entry){ .op = op, .order = order++ };
