@@ -6,7 +6,7 @@ set -eu
 export LC_ALL=C
 cat <<'C'
 /* Made by build-aux/embed.sh. */
-#include "embedded.h"
+#include "device/embedded.h"
 
 C
 for file; do

@@ -8,7 +8,7 @@ shift
 case $kind in
 ops) header='<tenon/op.h>' type='tn_op_family' prefix=tn__ops_ table=tn__op_families count=tn__n_op_families ;;
 formats) header='<core/formats/format.h>' type='tn__format' prefix=tn__format_ table=tn__formats count=tn__n_formats ;;
-gpu) header='"node.h"' type='gpu_op' prefix=gpu_ suffix=_ops address='' array='[]' table=gpu_op_tables count=gpu_n_op_tables ;;
+gpu) header='"node/table.h"' type='gpu_op' prefix=gpu_ suffix=_ops address='' array='[]' table=gpu_op_tables count=gpu_n_op_tables ;;
 tools) header='<tools/tool.h>' type='tool_command' prefix=tool_cmd_ table=tool_commands count=n_tool_commands ;;
 *) echo "gen-table.sh: unknown kind '$kind'" >&2; exit 2 ;;
 esac

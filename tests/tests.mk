@@ -283,18 +283,18 @@ tests_onednn_onednn_CFLAGS = $(AM_CFLAGS) $(TN_TEST_ONEDNN_CFLAGS)
 if HAVE_OPENCL
 TN_TEST_GPU_PARTS = \
   tests/support/gpu_parts.h \
-  plugins/gpu/built.c \
-  plugins/gpu/cl.c \
-  plugins/gpu/clblast.c \
-  plugins/gpu/constants.c \
-  plugins/gpu/device.c \
-  plugins/gpu/driver.c \
-  plugins/gpu/memory.c \
-  plugins/gpu/node.c \
-  plugins/gpu/program.c \
-  plugins/gpu/program_build.c \
-  plugins/gpu/program_cache.c \
-  plugins/gpu/tensor.c
+  plugins/gpu/node/built.c \
+  plugins/gpu/device/cl.c \
+  plugins/gpu/device/clblast.c \
+  plugins/gpu/schedule/constants.c \
+  plugins/gpu/device/device.c \
+  plugins/gpu/device/driver.c \
+  plugins/gpu/device/memory.c \
+  plugins/gpu/node/node.c \
+  plugins/gpu/device/program.c \
+  plugins/gpu/device/program_build.c \
+  plugins/gpu/device/program_cache.c \
+  plugins/gpu/device/tensor.c
 TN_TEST_GPU_MADE = plugins/gpu/embedded.c
 TN_TEST_GPU_CPPFLAGS = -DTEST_GPU $(TN_GPU_CLBLAST) -I$(srcdir)/plugins/gpu
 endif

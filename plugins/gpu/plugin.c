@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The runtime "gpu": what the library is told of it. */
-#include "driver.h"
-#include "executor.h"
+#include "device/driver.h"
+#include "node/table.h"
+#include "step/eager.h"
+#include "step/prepare.h"
 
 #include <string.h>
 

@@ -7,7 +7,8 @@ TAP_MAIN(TAP_TEST(gpu_memory__needs_opencl))
 #else
 #include <pthread.h>
 
-#include "plugins/gpu/schedule.h"
+#include "plugins/gpu/device/tensor.h"
+#include "plugins/gpu/schedule/constants.h"
 #include <tests/support/gpu_parts.h>
 #include <conformance/support/oom.h>
 

@@ -56,6 +56,19 @@ ops/state/variable   | @kernel ops/kernel/move
 
 # Using public headers only: each plugin, the command, the examples, the compatibility layers for other APIs.
 plugins/*        |
+
+# The runtime gpu, whose files name their headers from plugins/gpu.
+@node                | plugins/gpu/device plugins/gpu/node
+@schedule            | @node plugins/gpu/session
+@step                | @schedule plugins/gpu/schedule
+plugins/gpu/device   |
+plugins/gpu/node     | plugins/gpu/device
+plugins/gpu/ops      | @node
+plugins/gpu/session  | @node
+plugins/gpu/schedule | @schedule
+plugins/gpu/step     | @step
+plugins/gpu          | @step plugins/gpu/step
+
 tools            | tools/picture tools/run
 tools/common     | tools
 tools/picture    | tools
@@ -115,6 +128,12 @@ xargs "$awk" '
     return 0
   }
   function exists(path) { return path in known }
+  # The file that NAME means in FOLDER: one there, or in a folder above it, or from the top.
+  function resolve(folder, name) {
+    for (; folder != ""; folder = folder ~ /\// ? folder_of(folder) : "")
+      if (exists(folder "/" name)) return folder "/" name
+    return name
+  }
   /^[ \t]*(#|$)/ { next }
   { sub(/[ \t]+$/, "", $1); if ($1 ~ /^@/) lists[$1] = $2; else { rows[$1] = $2; order[++n] = $1 } }
   END {
@@ -125,7 +144,7 @@ xargs "$awk" '
       file = part[1]; name = part[3]; folder = folder_of(file); row = row_of(folder); room = room_of(folder, row)
       if (row == "") continue
       if (name ~ /(^|\/)\.\.\//) { print "dots\t" file ":" part[2] ": \"" name "\""; continue }
-      path = exists(folder "/" name) ? folder "/" name : exists(room "/" name) ? room "/" name : name
+      path = resolve(folder, name)
       if (path == "config.h") continue
       if (deep(row) ? index(path, room "/") == 1 : folder_of(path) == folder) continue
       if (may(path, expand(rows[row]))) continue

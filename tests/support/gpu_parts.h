@@ -6,8 +6,8 @@
 
 #include <stdlib.h>
 
-#include "plugins/gpu/memory.h"
-#include "plugins/gpu/program.h"
+#include "plugins/gpu/device/memory.h"
+#include "plugins/gpu/device/program.h"
 #include <conformance/support/tap.h>
 
 /* A use of the first device, or NULL. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Blocks of places as batches and back: SpaceToBatch, SpaceToBatchND, BatchToSpace, BatchToSpaceND. */
-#include "move.h"
+#include "ops/move.h"
 
 #include <string.h>
 

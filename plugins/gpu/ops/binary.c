@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Ops of two tensors that broadcast, gradients of activations, biases and sums of many tensors. */
-#include "elementwise.h"
+#include "ops/elementwise.h"
 
 #include <string.h>
 

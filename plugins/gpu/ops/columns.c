@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sums over everything but the channels. */
-#include "columns.h"
+#include "ops/columns.h"
 
 void gpu_arg_ref(gpu_launch *l, gpu_ref ref)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sums over everything but the channels of a tensor. */
-#ifndef GPU_COLUMNS_H
-#define GPU_COLUMNS_H
+#ifndef GPU_OPS_COLUMNS_H
+#define GPU_OPS_COLUMNS_H
 
-#include "elements.h"
+#include "ops/elements.h"
 
 /* Memory of a node: GPU_ARG_INPUT and GPU_ARG_OUTPUT with a number, GPU_ARG_SCRATCH with a place. */
 typedef struct gpu_ref {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tensors side by side: programs that take over what they read. */
-#include "elementwise.h"
+#include "ops/elementwise.h"
 
 #include <string.h>
 

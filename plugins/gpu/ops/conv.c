@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Conv2D, alone and with what follows it, and its gradients, as products: no windows are copied together. */
-#include "product.h"
+#include "ops/product.h"
 
 /* Images, filter and results of a convolution, whichever of them is asked for. */
 typedef struct convolution {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* DepthwiseConv2dNative, alone and with what follows it, and its gradients. */
-#include "product.h"
+#include "ops/product.h"
 
 #include <stdio.h>
 

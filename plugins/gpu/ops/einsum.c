@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Einsum: a product of matrices where the operands lie so that it is one; else each element of the result adds up its terms. */
-#include "product.h"
+#include "ops/product.h"
 
 #include <string.h>
 

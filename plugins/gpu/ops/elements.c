@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Elements of tensors as OpenCL C code sees them. */
-#include "elements.h"
+#include "ops/elements.h"
 
 #include <stdio.h>
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Elements of tensors as OpenCL C code sees them. Half and bfloat16 are 16 bits in memory and float in computing, so
  * no device needs an extension for them. */
-#ifndef GPU_ELEMENTS_H
-#define GPU_ELEMENTS_H
+#ifndef GPU_OPS_ELEMENTS_H
+#define GPU_OPS_ELEMENTS_H
 
-#include "node.h"
+#include "node/node.h"
 
 enum { GPU_FLOATING, GPU_SIGNED, GPU_UNSIGNED, GPU_TRUTH, GPU_BYTES };
 typedef struct gpu_element {

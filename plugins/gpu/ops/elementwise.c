@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Elementwise programs: built, launched, and read from _TnElementwise, the planner's fused chains. */
-#include "elementwise.h"
+#include "ops/elementwise.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -2,10 +2,10 @@
 /* Elementwise programs: arguments that broadcast, steps that make values of values, one result; a kernel is
  * generated for them. All that is done element by element is such a program, most of them of one step. The text says
  * nothing of names and sizes, so equal programs are compiled once. */
-#ifndef GPU_ELEMENTWISE_H
-#define GPU_ELEMENTWISE_H
+#ifndef GPU_OPS_ELEMENTWISE_H
+#define GPU_OPS_ELEMENTWISE_H
 
-#include "steps.h"
+#include "ops/steps.h"
 
 enum {
   GPU_WALK_DIMS = 16, /* of the result; a node with more stays on the CPU */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Elementwise programs as OpenCL C. */
-#include "elementwise.h"
+#include "ops/elementwise.h"
 
 #include <ctype.h>
 #include <stdarg.h>

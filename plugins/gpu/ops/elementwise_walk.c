@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Elementwise programs with shapes: dimensions are merged as far as all arguments allow, and it is decided how many
  * elements a work item has. */
-#include "elementwise.h"
+#include "ops/elementwise.h"
 
 /* Whether dimensions d - 1 and d are one for this argument. */
 static bool merges(const gpu_ew *e, const gpu_ew_arg *a, int32_t d)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Fill, ZerosLike, OnesLike, Range. */
-#include "elementwise.h"
+#include "ops/elementwise.h"
 
 #include <string.h>
 

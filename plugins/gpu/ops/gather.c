@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Gather, GatherV2, GatherNd, OneHot. */
-#include "move.h"
+#include "ops/move.h"
 
 enum { DEPTH = 8 }; /* numbers of an index of GatherNd; a node with more stays on the CPU */
 

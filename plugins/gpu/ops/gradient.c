@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Gradients that are neither a convolution's, pooling's nor an activation's: BiasAddGrad. */
-#include "columns.h"
+#include "ops/columns.h"
 
 static tn_status plan_bias_grad(gpu_node *n, tn_error *err)
 {

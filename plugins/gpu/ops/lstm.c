@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* _TnLSTMLayer, _TnLSTMCell and _TnGRULayer: a launch or two for each step, one behind the other. The states in
  * between stay on the device: in the outputs that a graph reads, else in scratch memory. */
-#include "columns.h"
+#include "ops/columns.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* MatMul, alone and with what follows it, and BatchMatMul V1 to V3. */
-#include "product.h"
+#include "ops/product.h"
 
 #include <string.h>
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Ops whose result has the elements of their input at other places: transposed, cut out, split, repeated, turned
  * over. */
-#include "elementwise.h"
-#include "move.h"
+#include "ops/elementwise.h"
+#include "ops/move.h"
 
 #include <string.h>
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Elements that only change their place: walks with a stride for each dimension on both sides. */
-#ifndef GPU_MOVE_H
-#define GPU_MOVE_H
+#ifndef GPU_OPS_MOVE_H
+#define GPU_OPS_MOVE_H
 
-#include "elements.h"
+#include "ops/elements.h"
 
 enum { GPU_MOVE_DIMS = 16 }; /* a node with more stays on the CPU */
 

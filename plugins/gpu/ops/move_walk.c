@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Walks that move elements: dimensions are merged, and the kernel that fits is launched. */
-#include "move.h"
+#include "ops/move.h"
 
 #define TILE 16
 #define LEAST 8 /* rows and columns for which a tile is worth it */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* FusedBatchNorm in its three versions with gradients, BatchNormWithGlobalNormalization, LRN. */
-#include "columns.h"
+#include "ops/columns.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Pad, PadV2, MirrorPad. */
-#include "move.h"
+#include "ops/move.h"
 
 #include <string.h>
 

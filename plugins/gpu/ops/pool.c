@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* MaxPool, MaxPoolV2, AvgPool and their gradients, over rows and columns of images. */
-#include "elements.h"
-#include "window.h"
+#include "ops/elements.h"
+#include "ops/window.h"
 
 #include <string.h>
 

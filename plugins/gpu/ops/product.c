@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Products: who computes them, which tile, how many groups, and the launches. */
-#include "clblast.h"
-#include "product.h"
+#include "device/clblast.h"
+#include "ops/product.h"
 
 #include <string.h>
 

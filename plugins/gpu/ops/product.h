@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Products of matrices and what is one, with what follows them: how a node's product is launched. */
-#ifndef GPU_PRODUCT_H
-#define GPU_PRODUCT_H
+#ifndef GPU_OPS_PRODUCT_H
+#define GPU_OPS_PRODUCT_H
 
-#include "elements.h"
-#include "window.h"
+#include "ops/elements.h"
+#include "ops/window.h"
 
 /* ---- what follows ---- */
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reductions over axes: All Any EuclideanNorm Max Mean Min Prod Sum L2Loss, and ArgMax ArgMin along one axis. */
-#include "move.h"
+#include "ops/move.h"
 
 #include <string.h>
 

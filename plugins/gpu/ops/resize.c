@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ResizeBilinear and ResizeNearestNeighbor. Places are worked out here, when shapes are known, with the numbers of
  * the CPU's. */
-#include "resize.h"
+#include "ops/resize.h"
 
 #include <math.h>
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Images of another size: what the two ways of making them share. */
-#ifndef GPU_RESIZE_H
-#define GPU_RESIZE_H
+#ifndef GPU_OPS_RESIZE_H
+#define GPU_OPS_RESIZE_H
 
-#include "elements.h"
+#include "ops/elements.h"
 
 typedef struct gpu_resize_mode {
   bool corners, half_pixels;

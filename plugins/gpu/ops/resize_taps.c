@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ResizeBicubic, ResizeArea, and the gradients of ResizeBicubic, ResizeBilinear and ResizeNearestNeighbor: each pixel is a sum of
  * others, by a weight for its row and one for its column. Which these are is worked out here, when shapes are known, with the numbers of the CPU's. */
-#include "resize.h"
+#include "ops/resize.h"
 
 #include <math.h>
 #include <string.h>

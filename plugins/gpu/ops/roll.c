@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Roll, MatrixBandPart, ReverseSequence: elements that keep their shape. */
-#include "move.h"
+#include "ops/move.h"
 
 #include <string.h>
 

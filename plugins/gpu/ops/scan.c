@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Running sums and the like along an axis: Cumsum, Cumprod, CumulativeLogsumexp. */
-#include "move.h"
+#include "ops/move.h"
 
 #include <string.h>
 

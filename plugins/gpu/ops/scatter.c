@@ -3,7 +3,7 @@
  *
  * Several updates may have one place, and they count in their order, as on the CPU: first the place of each is found, then the
  * next update with the same place; the first of each place then goes through all of them. */
-#include "move.h"
+#include "ops/move.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Select, SelectV2 and ClipByValue. */
-#include "elementwise.h"
+#include "ops/elementwise.h"
 
 #include <string.h>
 

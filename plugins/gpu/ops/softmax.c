@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Softmax, LogSoftmax, and losses of softmax with their gradients. */
-#include "elements.h"
+#include "ops/elements.h"
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What elementwise ops do to an element. The meaning of each is that of the CPU's kernel (ops/math/math_unary.c and its
  * neighbours). */
-#include "steps.h"
+#include "ops/steps.h"
 
 #include <string.h>
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What an elementwise op does to an element, as OpenCL C expressions. */
-#ifndef GPU_STEPS_H
-#define GPU_STEPS_H
+#ifndef GPU_OPS_STEPS_H
+#define GPU_OPS_STEPS_H
 
-#include "elements.h"
+#include "ops/elements.h"
 
 /* In an expression x, y and z are the operands, A is an attribute (a float argument of the kernel) and
  *   V     the type of the result: a number, or in the expressions of floats also a vector of four

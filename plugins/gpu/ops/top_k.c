@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* TopK, TopKV2: an element's place in the result is how many of its row go before it. */
-#include "elements.h"
+#include "ops/elements.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Ops of one tensor, element by element, and Cast. */
-#include "elementwise.h"
+#include "ops/elementwise.h"
 
 /* ---- Cast ---- */
 

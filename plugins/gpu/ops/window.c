@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Windows that slide over images. */
-#include "window.h"
+#include "ops/window.h"
 
 #include <string.h>
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Windows that slide over images, as the attributes of convolutions and pooling say. */
-#ifndef GPU_WINDOW_H
-#define GPU_WINDOW_H
+#ifndef GPU_OPS_WINDOW_H
+#define GPU_OPS_WINDOW_H
 
-#include "node.h"
+#include "node/node.h"
 
 typedef struct gpu_axis {
   int64_t size, stride, dilation, before; /* before: padding */

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* While a schedule is made: which actions are over when another one begins.
+ *
+ * The calling thread enqueues actions in the order in which they stand. A lane of a device runs its actions one after the other,
+ * beside those of other lanes unless they wait for each other. A clock says for an action, lane by lane, up to which action that
+ * lane is sure to be done when it begins; so one comparison tells whether memory may be used again, and whether an action has
+ * to wait for an event. */
+#ifndef GPU_SCHEDULE_ORDER_H
+#define GPU_SCHEDULE_ORDER_H
+
+#include "schedule/schedule.h"
+
+/* Lanes for the sites that are used. Goes with gpu_order_free. */
+tn_status gpu_order_create(gpu_schedule *s, tn_error *err);
+void gpu_order_free(gpu_order *o); /* NULL allowed */
+
+/* sequence.c: in which order items are gone through, when sites and lanes are known. */
+tn_status gpu_sequence(gpu_schedule *s, tn_error *err);
+
+/* The next action, in this lane; all below speak of it. */
+tn_status gpu_order_begin(gpu_order *o, uint8_t what, uint32_t id, uint32_t lane, tn_error *err);
+tn_status gpu_order_after(gpu_order *o, uint32_t action, tn_error *err); /* it waits for one; GPU_NONE: for nothing */
+void gpu_order_known(gpu_order *o, uint32_t action); /* the calling thread waited for this one */
+void gpu_order_fence(gpu_order *o, uint32_t action); /* what other lanes of its site do next waits for it */
+tn_status gpu_order_end(gpu_order *o, tn_error *err); /* nothing is added any more; number n_actions is when all is over */
+
+/* Memories: host memory of a slot, and that of its place on a site. */
+uint32_t gpu_order_host(const gpu_order *o, uint32_t slot);
+uint32_t gpu_order_device(const gpu_order *o, uint32_t site, uint32_t slot);
+void gpu_order_use(gpu_order *o, uint32_t memory); /* the action reads or writes it */
+tn_status gpu_order_after_uses(gpu_order *o, uint32_t memory, tn_error *err); /* it will write there */
+/* An action that uses the memory and that the calling thread cannot know to be over; GPU_NONE: there is none. */
+uint32_t gpu_order_unknown_use(const gpu_order *o, uint32_t memory);
+void gpu_order_keep(gpu_order *o, uint32_t memory); /* to the end */
+bool gpu_order_over(const gpu_order *o, uint32_t memory, uint32_t action); /* all uses, before the action begins */
+
+/* The lane in which item i, whose site is known, may begin first. */
+uint32_t gpu_order_choose(const gpu_order *o, uint32_t i);
+void gpu_order_takes(gpu_order *o, double ns); /* about so long: for choosing */
+
+#endif

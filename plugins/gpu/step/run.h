@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A step of one schedule, while it runs. */
+#ifndef GPU_STEP_RUN_H
+#define GPU_STEP_RUN_H
+
+#include "step/instance.h"
+
+typedef struct gpu_run gpu_run;
+
+/* Where the outputs of a run go: those of a step are tensors, those of a part lie in the kit's memory. */
+typedef struct gpu_output_policy {
+  tn_status (*begin)(gpu_run *run, tn_error *err); /* what is written straight; NULL: nothing */
+  tn_status (*read)(gpu_run *run, uint32_t action, tn_error *err); /* enqueues what reads or copies one */
+  tn_status (*give)(gpu_run *run, tn_error *err);  /* when all is there */
+} gpu_output_policy;
+extern const gpu_output_policy gpu_step_outputs; /* outputs.c */
+
+struct gpu_run {
+  gpu_instance *in;
+  const gpu_schedule *schedule;
+  tn_step *step;
+  gpu_values *values;
+  const gpu_output_policy *policy;
+  tn_tensor **tensors; /* the instance's, as the next three */
+  tn_tensor **outputs;
+  gpu_block *blocks;
+  tn_tensor **made;
+  void *map;           /* while the host has the shared arena */
+  int64_t *first_ns;   /* by site: when its first call was enqueued; NULL: nobody wants times */
+  int64_t begun_ns;    /* when somebody wants records */
+  tn_view *const *given; /* of a part: where its outputs go; else NULL */
+  cl_event *marks;     /* by call: in front of those of libraries, when times are wanted */
+  bool records;
+  bool unharmed;       /* it failed by its elements alone: the instance is as before */
+};
+
+/* Goes through the actions of the schedule once. The caller has taken the instance, and leaves it afterwards. */
+tn_status gpu_run_step(gpu_run *run, tn_error *err);
+
+#endif
