@@ -56,6 +56,8 @@ typedef struct tn__eager_slot {
   struct tn__eager_task *task; /* that is to make the tensor, a reference; NULL = none */
 } tn__eager_slot;
 
+#define TN__EAGER_HEAVY ((uint64_t)1 << 62) /* in `below`: one of them is not simply freed */
+
 #define TN__EAGER_BLOCK 64   /* slots of the first block; each further one is twice as large */
 #define TN__EAGER_BLOCKS 22
 
@@ -224,6 +226,7 @@ tn_status tn__eager_publish(tn_eager_session *session, tn_tensor *const *tensors
                             struct tn__eager_task *task, size_t n, tn_eager_handle *out, tn_error *err);
 /* Sets RELEASED, and more; false: it was no handle. *slot: nobody pins it, and it is the caller's to put down or give back. */
 bool tn__eager_let_go(tn_eager_session *session, tn_eager_handle handle, uint64_t more, tn__eager_slot **slot);
+void tn__eager_put_down(tn_eager_session *session, tn__eager_slot *slot); /* it is unused now */
 tn__eager_lane *tn__eager_lane_lock(tn_eager_session *session);
 void tn__eager_lane_unlock(tn__eager_lane *lane);
 bool tn__eager_is_heavy(const tn_tensor *tensor);
@@ -235,7 +238,6 @@ void tn__eager_lane_count(tn_eager_session *session, tn__eager_lane *lane, int64
 void tn__eager_blocks_free(tn_eager_session *session);
 
 /* sweep.c */
-void tn__eager_put_down(tn_eager_session *session, tn__eager_slot *slot); /* it is unused now */
 /* Deletes what is unused in a lane, in all of them; how many there were. */
 size_t tn__eager_sweep_lane(tn_eager_session *session, tn__eager_lane *lane);
 size_t tn__eager_sweep(tn_eager_session *session);

@@ -126,18 +126,6 @@ tn_status tn_eager_detach(tn_eager_session *s, tn_eager_handle handle, tn_tensor
   return st;
 }
 
-tn_status tn_eager_release(tn_eager_session *s, tn_eager_handle handle, tn_error *err)
-{
-  tn__eager_slot *slot;
-  tn__error_reset(err);
-  if (__builtin_expect(s == NULL, 0)) return need("tn_eager_release", "session", err);
-  if (__builtin_expect(handle.id == 0 || tn__forked() || atomic_load(&s->ending) != 0, 0)) return TN_OK; /* S-EAG-19 */
-  if (__builtin_expect(!tn__eager_let_go(s, handle, 0, &slot), 0))
-    return atomic_load(&s->ending) != 0 ? TN_OK : tn__eager_bad_handle(s, handle, err);
-  if (slot != NULL) tn__eager_put_down(s, slot);
-  return TN_OK;
-}
-
 tn_status tn_eager_copy_to_device(tn_eager_session *s, tn_eager_handle handle, const char *device, tn_eager_handle *out,
                                   tn_error *err)
 {

@@ -6,8 +6,39 @@
 
 #define BATCH 16        /* slots that are given to a lane at once; a block holds whole batches */
 #define TELL_BYTES 16384 /* what a lane keeps to itself */
+#define WAKE_DEPTH 1024  /* the thread is not left to its tick */
 
 static size_t bytes_of(uint32_t block) { return ((size_t)TN__EAGER_BLOCK << block) * sizeof(tn__eager_slot); }
+
+/* ---- putting down ---- */
+
+static void wake(tn_eager_session *s)
+{
+  tn__mutex_lock(&s->wake_mu);
+  tn__cond_signal(&s->wake);
+  tn__mutex_unlock(&s->wake_mu);
+}
+
+void tn__eager_put_down(tn_eager_session *s, tn__eager_slot *slot)
+{
+  tn__eager_lane *lane = &s->lanes[tn__thread_place(TN__EAGER_LANES)];
+  uint64_t own = slot->bytes | (slot->heavy ? TN__EAGER_HEAVY : 0);
+  uint32_t head = atomic_load_explicit(&lane->unused, memory_order_acquire), depth;
+  do {
+    const tn__eager_slot *top = head == 0 ? NULL : tn__eager_slot_at(s, head);
+    uint64_t below = top == NULL ? 0 : atomic_load_explicit(&top->below, memory_order_relaxed);
+    depth = 1 + (top == NULL ? 0 : atomic_load_explicit(&top->depth, memory_order_relaxed));
+    atomic_store_explicit(&slot->depth, depth, memory_order_relaxed);
+    atomic_store_explicit(&slot->below, ((below & ~TN__EAGER_HEAVY) + (own & ~TN__EAGER_HEAVY)) | ((below | own) & TN__EAGER_HEAVY), memory_order_relaxed);
+    atomic_store_explicit(&slot->next, head, memory_order_relaxed);
+  } while (!atomic_compare_exchange_weak(&lane->unused, &head, slot->number));
+  if (!s->has_thread) return;
+  if (__builtin_expect(atomic_load(&s->asleep) != 0, 0)) {
+    if (atomic_exchange(&s->asleep, 0) != 0) wake(s);
+  } else if (__builtin_expect(depth == WAKE_DEPTH, 0)) {
+    wake(s);
+  }
+}
 
 /* ---- handles ---- */
 
@@ -75,6 +106,18 @@ bool tn__eager_let_go(tn_eager_session *s, tn_eager_handle h, uint64_t more, tn_
                                                   memory_order_relaxed));
   if ((word & TN__EAGER_PINS) == 0) *out = slot;
   return true;
+}
+
+tn_status tn_eager_release(tn_eager_session *s, tn_eager_handle handle, tn_error *err)
+{
+  tn__eager_slot *slot;
+  tn__error_reset(err);
+  if (__builtin_expect(s == NULL, 0)) return tn_error_set(err, TN_INVALID_ARGUMENT, "tn_eager_release: session is NULL");
+  if (__builtin_expect(handle.id == 0 || tn__forked() || atomic_load(&s->ending) != 0, 0)) return TN_OK; /* S-EAG-19 */
+  if (__builtin_expect(!tn__eager_let_go(s, handle, 0, &slot), 0))
+    return atomic_load(&s->ending) != 0 ? TN_OK : tn__eager_bad_handle(s, handle, err);
+  if (slot != NULL) tn__eager_put_down(s, slot);
+  return TN_OK;
 }
 
 /* ---- lanes ---- */

@@ -13,13 +13,11 @@
 #define TICK_NS 1000000
 #define TICKS 50                      /* without work, before it sleeps until it is woken */
 #define PART 256                      /* tensors that are deleted between two looks at the counters */
-#define HEAVY ((uint64_t)1 << 62)     /* in `below`: one of them is not simply freed */
 #define SMALL_DEPTH 6                 /* of these the thread takes its own back... */
 #define SOME 16                       /* ... so many in a call... */
 #define SMALL_BYTES (256 << 10)       /* ... and hardly more than so many bytes */
 #define MUCH_DEPTH 4096               /* unused in one lane: calls help with everything */
 #define MUCH_BYTES ((uint64_t)64 << 20)
-#define WAKE_DEPTH 1024               /* the thread is not left to its tick */
 #define SPARE_BYTES 1024
 #define AHEAD 8
 #define LARGE 1024 /* bytes: allocators keep smaller ones by size */
@@ -28,36 +26,6 @@
 #define YIELDS 100                    /* of a thread that waits for deletions of others, before it sleeps between two looks... */
 #define NAP_NS 100000                 /* ... for so long... */
 #define WAIT_NS 1000000000            /* ... but in all at most so long: the caller itself may be inside a deletion */
-
-/* ---- putting down ---- */
-
-static void wake(tn_eager_session *s)
-{
-  tn__mutex_lock(&s->wake_mu);
-  tn__cond_signal(&s->wake);
-  tn__mutex_unlock(&s->wake_mu);
-}
-
-void tn__eager_put_down(tn_eager_session *s, tn__eager_slot *slot)
-{
-  tn__eager_lane *lane = &s->lanes[tn__thread_place(TN__EAGER_LANES)];
-  uint64_t own = slot->bytes | (slot->heavy ? HEAVY : 0);
-  uint32_t head = atomic_load_explicit(&lane->unused, memory_order_acquire), depth;
-  do {
-    const tn__eager_slot *top = head == 0 ? NULL : tn__eager_slot_at(s, head);
-    uint64_t below = top == NULL ? 0 : atomic_load_explicit(&top->below, memory_order_relaxed);
-    depth = 1 + (top == NULL ? 0 : atomic_load_explicit(&top->depth, memory_order_relaxed));
-    atomic_store_explicit(&slot->depth, depth, memory_order_relaxed);
-    atomic_store_explicit(&slot->below, ((below & ~HEAVY) + (own & ~HEAVY)) | ((below | own) & HEAVY), memory_order_relaxed);
-    atomic_store_explicit(&slot->next, head, memory_order_relaxed);
-  } while (!atomic_compare_exchange_weak(&lane->unused, &head, slot->number));
-  if (!s->has_thread) return;
-  if (__builtin_expect(atomic_load(&s->asleep) != 0, 0)) {
-    if (atomic_exchange(&s->asleep, 0) != 0) wake(s);
-  } else if (__builtin_expect(depth == WAKE_DEPTH, 0)) {
-    wake(s);
-  }
-}
 
 /* ---- deleting ---- */
 
@@ -208,7 +176,7 @@ static uint32_t take_unused(tn_eager_session *s, tn__eager_lane *lane, size_t *n
   const tn__eager_slot *top = tn__eager_slot_at(s, list);
   *n = atomic_load_explicit(&top->depth, memory_order_relaxed);
   atomic_fetch_add_explicit(&lane->taken, *n - TN__EAGER_TAKES, memory_order_relaxed);
-  uint64_t bytes = atomic_load_explicit(&top->below, memory_order_relaxed) & ~HEAVY;
+  uint64_t bytes = atomic_load_explicit(&top->below, memory_order_relaxed) & ~TN__EAGER_HEAVY;
   return bytes / LARGE >= *n ? reversed(s, list) : list;
 }
 
@@ -329,7 +297,7 @@ static void relieve(tn_eager_session *s)
     if (head == 0) continue;
     const tn__eager_slot *top = tn__eager_slot_at(s, head);
     if (atomic_load_explicit(&top->depth, memory_order_relaxed) >= MUCH_DEPTH ||
-        (atomic_load_explicit(&top->below, memory_order_relaxed) & ~HEAVY) >= MUCH_BYTES)
+        (atomic_load_explicit(&top->below, memory_order_relaxed) & ~TN__EAGER_HEAVY) >= MUCH_BYTES)
       tn__eager_sweep_lane(s, &s->lanes[i]);
   }
 }
@@ -345,7 +313,7 @@ void tn__eager_help(tn_eager_session *s)
     const tn__eager_slot *top = tn__eager_slot_at(s, head);
     uint64_t below = atomic_load_explicit(&top->below, memory_order_relaxed);
     bool enough = atomic_load_explicit(&top->depth, memory_order_relaxed) >= SMALL_DEPTH || below > SMALL_BYTES;
-    if (enough && (below & HEAVY) == 0) sweep_some(s, lane);
+    if (enough && (below & TN__EAGER_HEAVY) == 0) sweep_some(s, lane);
   }
   if (atomic_load_explicit(&lane->allocated, memory_order_relaxed) % LOOK_EVERY == 0) relieve(s);
 }
