@@ -380,7 +380,11 @@ TN_EAGER_FILES = \
   core/eager/handles.c \
   core/eager/op.c \
   core/eager/plan.c \
+  core/eager/queue.c \
+  core/eager/queue.h \
   core/eager/scope.c \
   core/eager/session.c \
   core/eager/slots.c \
-  core/eager/sweep.c
+  core/eager/sweep.c \
+  core/eager/task.c \
+  core/eager/task.h

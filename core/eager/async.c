@@ -3,50 +3,7 @@
  *
  * A task pins the slots of its inputs and of its outputs until it has run, so an input is there when its reader's turn comes. Slots
  * keep their task: who reads one waits for it, and finds its error there. */
-#include <core/eager/eager.h>
-
-#define MOST_WAITING 4096 /* then calls wait, too */
-
-struct tn__eager_task {
-  _Atomic uint32_t refs; /* the queue's, and one of each output */
-  tn__eager_task *next;
-  tn_eager_op *op;
-  tn__eager_plan *plan;
-  bool mine;             /* the plan is the task's own */
-  size_t n_inputs, n_outputs;
-  tn_status status;      /* when `done`; guarded by the queue's mu, as is error */
-  bool done;
-  tn_error error;
-  tn__eager_slot **slots; /* inputs, outputs, behind the struct, and as many tensors */
-  tn_tensor **tensors;
-};
-
-typedef struct tn__eager_queue {
-  tn__mutex mu;
-  tn__cond work, ended;
-  tn__eager_task *first, *last; /* guarded by mu, as what follows */
-  uint64_t n_put, n_done;
-  tn_error error;               /* the first since it was taken */
-  bool stop;
-  pthread_t thread;
-} tn__eager_queue;
-
-static size_t size_of(size_t n) { return sizeof(tn__eager_task) + n * (sizeof(tn__eager_slot *) + sizeof(tn_tensor *)); }
-
-void tn__eager_task_unref(tn__eager_task *t)
-{
-  if (t == NULL || atomic_fetch_sub_explicit(&t->refs, 1, memory_order_acq_rel) != 1) return;
-  tn_error_clear(&t->error);
-  tn__free(t, size_of(t->n_inputs + t->n_outputs));
-}
-
-/* A deletion may call the session, and then this thread does. */
-static bool is_own_thread(const tn__eager_queue *q) { return pthread_equal(pthread_self(), q->thread) != 0; }
-
-static tn_status from_inside(tn_error *err)
-{
-  return tn_error_set(err, TN_FAILED_PRECONDITION, "the thread that runs an asynchronous session's operations cannot wait for them");
-}
+#include <core/eager/queue.h>
 
 /* ---- running ---- */
 
@@ -127,91 +84,6 @@ static void *run_queue(void *session)
     if (t == NULL) return NULL;
     run_task(s, t);
   }
-}
-
-/* ---- putting in ---- */
-
-static tn__eager_task *task_new(tn_eager_op *op, tn__eager_plan *plan, tn__eager_slot *const *inputs, size_t n)
-{
-  size_t all = n + plan->n_outputs;
-  tn__eager_task *t = tn__zalloc(size_of(all));
-  if (t == NULL) return NULL;
-  atomic_init(&t->refs, 1 + plan->n_outputs);
-  tn_error_init(&t->error);
-  t->op = op;
-  t->plan = plan;
-  t->n_inputs = n;
-  t->n_outputs = plan->n_outputs;
-  t->slots = (tn__eager_slot **)(t + 1);
-  t->tensors = (tn_tensor **)(t->slots + all);
-  if (n > 0) memcpy(t->slots, inputs, n * sizeof(tn__eager_slot *));
-  return t;
-}
-
-tn_status tn__eager_queue_call(tn_eager_op *op, tn__eager_plan *plan, bool mine, tn__eager_slot *const *inputs, size_t n,
-                               tn_eager_handle *outputs, tn_error *err)
-{
-  tn_eager_session *s = op->session;
-  tn__eager_queue *q = s->queue;
-  tn__eager_task *t = task_new(op, plan, inputs, n);
-  if (t == NULL) return tn__no_memory(err, "a call of an operation", size_of(n + plan->n_outputs));
-  tn_status st = tn__eager_publish(s, NULL, plan->outputs, t, plan->n_outputs, outputs, err);
-  if (st != TN_OK) {
-    atomic_store(&t->refs, 1);
-    tn__eager_task_unref(t);
-    return st;
-  }
-  t->mine = mine;
-  for (size_t i = 0; i < plan->n_outputs; i++) /* nobody knows the handle by now */
-    tn__eager_pin(s, outputs[i], &t->slots[n + i], NULL);
-  tn__mutex_lock(&q->mu);
-  while (q->n_put - q->n_done >= MOST_WAITING && !is_own_thread(q)) tn__cond_wait(&q->ended, &q->mu);
-  if (q->last != NULL) q->last->next = t;
-  else q->first = t;
-  q->last = t;
-  q->n_put++;
-  tn__cond_signal(&q->work);
-  tn__mutex_unlock(&q->mu);
-  return TN_OK;
-}
-
-/* ---- waiting ---- */
-
-tn_status tn__eager_queue_wait(tn_eager_session *s, tn_error *err, bool take)
-{
-  tn__eager_queue *q = s->queue;
-  tn_status st = TN_OK;
-  tn__mutex_lock(&q->mu);
-  uint64_t until = q->n_put;
-  if (is_own_thread(q)) {
-    tn__mutex_unlock(&q->mu);
-    return from_inside(err);
-  }
-  while (q->n_done < until) tn__cond_wait(&q->ended, &q->mu);
-  if (take) {
-    st = tn_error_code(&q->error);
-    if (st != TN_OK && err != NULL) tn_error_copy(err, &q->error);
-    tn_error_clear(&q->error);
-  }
-  tn__mutex_unlock(&q->mu);
-  return st;
-}
-
-tn_status tn__eager_slot_tensor(tn_eager_session *s, tn__eager_slot *slot, tn_tensor **out, tn_error *err)
-{
-  tn__eager_task *t = slot->task;
-  tn_status st = TN_OK;
-  if (t != NULL) {
-    tn__eager_queue *q = s->queue;
-    tn__mutex_lock(&q->mu);
-    while (!t->done && !is_own_thread(q)) tn__cond_wait(&q->ended, &q->mu);
-    st = t->done ? t->status : from_inside(err);
-    if (!t->done) err = NULL;
-    if (st != TN_OK && err != NULL) tn_error_copy(err, &t->error);
-    tn__mutex_unlock(&q->mu);
-  }
-  if (st == TN_OK) *out = tn_tensor_ref(atomic_load_explicit(&slot->tensor, memory_order_acquire));
-  return st;
 }
 
 /* ---- life ---- */

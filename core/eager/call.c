@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One operation: pin the inputs, find the plan, run it, make handles of what came. */
-#include <core/eager/eager.h>
+#include <core/eager/queue.h>
 
 #define ON_STACK 12
 

@@ -302,13 +302,5 @@ void tn__eager_set_device(const tn_eager_session *session, const tn_eager_handle
 /* async.c */
 tn_status tn__eager_queue_open(tn_eager_session *session, tn_error *err);
 void tn__eager_queue_close(tn_eager_session *session); /* what has not begun by now fails; joins its thread. No queue: nothing */
-void tn__eager_task_unref(tn__eager_task *task); /* NULL allowed */
-/* Puts a call into the queue. Takes over the pins of the inputs, and the plan when it is the caller's own (mine). */
-tn_status tn__eager_queue_call(tn_eager_op *op, tn__eager_plan *plan, bool mine, tn__eager_slot *const *inputs, size_t n,
-                               tn_eager_handle *outputs, tn_error *err);
-/* Waits for the tensor of a slot that the caller pins. */
-tn_status tn__eager_slot_tensor(tn_eager_session *session, tn__eager_slot *slot, tn_tensor **out, tn_error *err);
-/* Until all that was put in by now has ended. take: gives the first error since the last time, and forgets it. */
-tn_status tn__eager_queue_wait(tn_eager_session *session, tn_error *err, bool take);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What programs do with handles; counters; functions. */
-#include <core/eager/eager.h>
+#include <core/eager/queue.h>
 #include <core/formats/wire.h>
 #include <tenon/process.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Ops of eager sessions: a name and attributes, copied, from which plans are made. */
-#include <core/eager/eager.h>
+#include <core/eager/queue.h>
 
 #define MOST_ATTRS 4096
 

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The queue of an asynchronous session: putting calls in, and waiting for them. */
+#ifndef TN_CORE_EAGER_QUEUE_H
+#define TN_CORE_EAGER_QUEUE_H
+
+#include <core/eager/task.h>
+
+typedef struct tn__eager_queue {
+  tn__mutex mu;
+  tn__cond work, ended;
+  tn__eager_task *first, *last; /* guarded by mu, as what follows */
+  uint64_t n_put, n_done;
+  tn_error error;               /* the first since it was taken */
+  bool stop;
+  pthread_t thread;
+} tn__eager_queue;
+
+/* Puts a call into the queue. Takes over the pins of the inputs, and the plan when it is the caller's own (mine). */
+tn_status tn__eager_queue_call(tn_eager_op *op, tn__eager_plan *plan, bool mine, tn__eager_slot *const *inputs, size_t n,
+                               tn_eager_handle *outputs, tn_error *err);
+/* Until all that was put in by now has ended. take: gives the first error since the last time, and forgets it. */
+tn_status tn__eager_queue_wait(tn_eager_session *session, tn_error *err, bool take);
+/* Waits for the tensor of a slot that the caller pins. */
+tn_status tn__eager_slot_tensor(tn_eager_session *session, tn__eager_slot *slot, tn_tensor **out, tn_error *err);
+
+#endif

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A call that waits in the queue of an asynchronous session. */
+#ifndef TN_CORE_EAGER_TASK_H
+#define TN_CORE_EAGER_TASK_H
+
+#include <core/eager/eager.h>
+
+struct tn__eager_task {
+  _Atomic uint32_t refs; /* the queue's, and one of each output */
+  tn__eager_task *next;
+  tn_eager_op *op;
+  tn__eager_plan *plan;
+  bool mine;             /* the plan is the task's own */
+  size_t n_inputs, n_outputs;
+  tn_status status;      /* when `done`; guarded by the queue's mu, as is error */
+  bool done;
+  tn_error error;
+  tn__eager_slot **slots; /* inputs, outputs, behind the struct, and as many tensors */
+  tn_tensor **tensors;
+};
+
+/* A task with references for the queue and for each output, whose inputs are copied from `inputs`. NULL without memory. */
+tn__eager_task *tn__eager_task_new(tn__eager_slot *const *inputs, size_t n_inputs, size_t n_outputs);
+void tn__eager_task_unref(tn__eager_task *task); /* NULL allowed */
+size_t tn__eager_task_size(size_t n); /* bytes of one with n inputs and outputs */
+
+#endif
