@@ -377,6 +377,7 @@ TN_EAGER_FILES = \
   core/eager/devices.c \
   core/eager/dlpack.c \
   core/eager/eager.h \
+  core/eager/gate.c \
   core/eager/handles.c \
   core/eager/op.c \
   core/eager/plan.c \

@@ -169,6 +169,7 @@ struct tn_eager_session {
   _Atomic uint64_t pauses, pause_ns, longest_pause_ns;
 
   _Atomic uint32_t refs; /* the program's, and its ops' */
+  void (*destroy)(tn_eager_session *session); /* session.c's, after the last reference */
   tn__mutex mu;          /* ops, named ops, the state of closing */
   tn__mutex step_mu;     /* of steps (core/exec/step.h) */
   tn__sleepers sleepers;
@@ -193,7 +194,11 @@ struct tn_eager_session {
                     tn_tensor **out, tn_error *err);
 };
 
-/* session.c */
+/* gate.c */
+/* An open gate, for a new session. */
+void tn__eager_gate_init(tn_eager_session *session);
+/* Shuts the gate and waits until all calls have left. */
+void tn__eager_drain(tn_eager_session *session);
 /* Why nothing is done any more: closed or forked FAILED_PRECONDITION, reset CANCELLED. */
 tn_status tn__eager_closed(const tn_eager_session *session, tn_error *err);
 /* Every call but releasing: in, and out. On failure nobody is inside. */

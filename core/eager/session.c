@@ -3,77 +3,8 @@
 #include <core/eager/eager.h>
 #include <core/host/host.h>
 
-#define DRAINED 1
-
-/* Where closers wait for the last call: of the process, since whoever leaves last must not touch the session any more. */
-static tn__mutex drain_mu = TN__MUTEX_INIT("eager drain", TN_RANK_STEP);
-static tn__cond drain_cond;
-static pthread_once_t once = PTHREAD_ONCE_INIT;
 static _Atomic uint32_t next_tag;
 static _Atomic(tn_eager_session *) the_default; /* of the process */
-_Thread_local tn__eager_frame *tn__eager_inside TN__THREAD_WORD;
-
-static void install(void) { tn__cond_init(&drain_cond); }
-
-tn_status tn__eager_closed(const tn_eager_session *s, tn_error *err)
-{
-  if (tn__forked()) return tn__session_forked(err);
-  if (atomic_load(&s->ending) == 0 && atomic_load(&s->closed) != 0) /* S-RST-04 */
-    return tn_error_set(err, TN_CANCELLED, "a reset of runtime '%s' has ended the eager session", s->on.info.name);
-  return tn_error_set(err, TN_FAILED_PRECONDITION, "the eager session has been closed");
-}
-
-/* ---- in and out ---- */
-
-static void left(tn_eager_session *s, uint32_t thread)
-{
-  if (__builtin_expect(tn__gate_leave_as(&s->calls, thread) == 0, 1)) return;
-  tn__mutex_lock(&drain_mu);
-  tn__cond_broadcast(&drain_cond);
-  tn__mutex_unlock(&drain_mu);
-}
-
-static void go_in(tn_eager_session *s, tn__eager_frame *frame)
-{
-  frame->session = s;
-  frame->around = tn__eager_inside;
-  tn__eager_inside = frame;
-}
-
-tn_status tn__eager_enter(tn_eager_session *s, tn__eager_frame *frame, uint32_t thread, tn_error *err)
-{
-  if (__builtin_expect(tn__forked(), 0)) return tn__session_forked(err);
-  tn__gate_enter_as(&s->calls, thread);
-  if (__builtin_expect(atomic_load(&s->closed) != 0, 0)) {
-    left(s, thread);
-    return tn__eager_closed(s, err);
-  }
-  go_in(s, frame);
-  return TN_OK;
-}
-
-bool tn__eager_enter_to_free(tn_eager_session *s, tn__eager_frame *frame, uint32_t thread)
-{
-  tn__gate_enter_as(&s->calls, thread);
-  bool open = atomic_load(&s->ending) == 0;
-  if (open) go_in(s, frame);
-  else left(s, thread);
-  return open;
-}
-
-void tn__eager_leave(tn_eager_session *s, tn__eager_frame *frame, uint32_t thread)
-{
-  tn__eager_inside = frame->around;
-  left(s, thread);
-}
-
-static void drain(tn_eager_session *s)
-{
-  if (tn__gate_shut(&s->calls, DRAINED)) return;
-  tn__mutex_lock(&drain_mu);
-  while (!tn__gate_is_empty(&s->calls)) tn__cond_wait(&drain_cond, &drain_mu);
-  tn__mutex_unlock(&drain_mu);
-}
 
 /* ---- opening ---- */
 
@@ -142,13 +73,30 @@ static void tell(tn__opened *on)
 
 static const tn__session_kind eager_session = { shut, tell };
 
+/* Of the last reference: the program's, and those of its ops, are gone. */
+static void destroy(tn_eager_session *s)
+{
+  tn__eager_scopes_forget(s);
+  tn__eager_blocks_free(s);
+  tn__eager_devices_close(s);
+  tn__opened_fini(&s->on);
+  tn__sleepers_fini(&s->sleepers);
+  tn__cond_fini(&s->wake);
+  tn__cond_fini(&s->end);
+  tn__mutex_fini(&s->wake_mu);
+  tn__mutex_fini(&s->step_mu);
+  tn__mutex_fini(&s->mu);
+  tn__free_aligned(s, sizeof *s, _Alignof(tn_eager_session));
+}
+
 static void init(tn_eager_session *s)
 {
   memset(s, 0, sizeof *s);
   atomic_init(&s->refs, 1);
   s->on.kind = &eager_session;
   s->tag = atomic_fetch_add(&next_tag, 1) % ((1u << TN__EAGER_TAG_BITS) - 1) + 1;
-  tn__gate_open(&s->calls);
+  s->destroy = destroy;
+  tn__eager_gate_init(s);
   tn__mutex_init(&s->mu, "eager session", TN_RANK_SESSION);
   tn__mutex_init(&s->step_mu, "eager steps", TN_RANK_SESSION);
   tn__mutex_init(&s->wake_mu, "eager thread", TN_RANK_PARKED);
@@ -165,22 +113,6 @@ static void end_runtime(tn_eager_session *s)
   tn_graph_unref(s->library);
   s->library = NULL;
   tn__opened_end(&s->on);
-}
-
-void tn__eager_unref(tn_eager_session *s)
-{
-  if (atomic_fetch_sub_explicit(&s->refs, 1, memory_order_acq_rel) != 1) return;
-  tn__eager_scopes_forget(s);
-  tn__eager_blocks_free(s);
-  tn__eager_devices_close(s);
-  tn__opened_fini(&s->on);
-  tn__sleepers_fini(&s->sleepers);
-  tn__cond_fini(&s->wake);
-  tn__cond_fini(&s->end);
-  tn__mutex_fini(&s->wake_mu);
-  tn__mutex_fini(&s->step_mu);
-  tn__mutex_fini(&s->mu);
-  tn__free_aligned(s, sizeof *s, _Alignof(tn_eager_session));
 }
 
 static tn_status create(const tn_eager_options *options, tn_eager_session **out, tn_error *err)
@@ -234,7 +166,6 @@ tn_status tn_eager_session_create(const tn_eager_options *options, tn_eager_sess
   tn_status st = check_options(options, &checked, err);
   if (st != TN_OK) return st;
   if (tn__forked()) return tn__session_forked(err);
-  pthread_once(&once, install);
   tn__live_begin();
   st = create(&checked, out, err);
   tn__live_end(st);
@@ -242,20 +173,6 @@ tn_status tn_eager_session_create(const tn_eager_options *options, tn_eager_sess
 }
 
 /* ---- closing ---- */
-
-bool tn__eager_is_inside(const tn_eager_session *s)
-{
-  for (const tn__eager_frame *f = tn__eager_inside; f != NULL; f = f->around)
-    if (f->session == s) return true;
-  return false;
-}
-
-void tn__eager_wait_for_end(tn_eager_session *s)
-{
-  tn__mutex_lock(&s->mu);
-  while (!s->ended) tn__cond_wait(&s->end, &s->mu);
-  tn__mutex_unlock(&s->mu);
-}
 
 /* One that a reset has ended is as any other. */
 static bool is_default(const tn_eager_session *s)
@@ -275,7 +192,7 @@ static void close_session(tn_eager_session *s)
   tn__eager_inside = &frame;
   tn__live_remove(&s->on);
   tell_steps(s);
-  drain(s);
+  tn__eager_drain(s);
   tn__eager_queue_close(s);
   tn__eager_thread_end(s); /* S-EAG-09 */
   tn__eager_delete_all(s); /* S-EAG-02 */
