@@ -372,20 +372,29 @@ TN_SESSION_FILES = \
 
 TN_EAGER_FILES = \
   core/eager/async.c \
+  core/eager/async.h \
   core/eager/cache.c \
+  core/eager/cache.h \
   core/eager/call.c \
+  core/eager/call.h \
   core/eager/devices.c \
+  core/eager/devices.h \
   core/eager/dlpack.c \
   core/eager/eager.h \
   core/eager/gate.c \
   core/eager/handles.c \
+  core/eager/lanes.h \
   core/eager/op.c \
+  core/eager/op.h \
   core/eager/plan.c \
   core/eager/queue.c \
   core/eager/queue.h \
   core/eager/scope.c \
+  core/eager/scope.h \
   core/eager/session.c \
   core/eager/slots.c \
+  core/eager/slots.h \
   core/eager/sweep.c \
+  core/eager/sweep.h \
   core/eager/task.c \
   core/eager/task.h

@@ -3,7 +3,11 @@
  *
  * A task pins the slots of its inputs and of its outputs until it has run, so an input is there when its reader's turn comes. Slots
  * keep their task: who reads one waits for it, and finds its error there. */
+#include <core/eager/async.h>
+#include <core/eager/call.h>
 #include <core/eager/queue.h>
+#include <core/eager/slots.h>
+#include <core/eager/sweep.h>
 
 /* ---- running ---- */
 

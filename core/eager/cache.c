@@ -2,7 +2,7 @@
 /* Ops by name and attributes. The key is all of them as bytes, tensors with their elements. Looking up takes no lock: entries are
  * never taken out before the session is closed, and a table that became too small is kept until then. There are so many of them,
  * of so many bytes, at most; what comes later is made for its call. */
-#include <core/eager/eager.h>
+#include <core/eager/cache.h>
 
 #define MOST_NAMED 4096
 #define MOST_NAMED_BYTES ((size_t)64 << 20)

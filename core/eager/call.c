@@ -1,6 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One operation: pin the inputs, find the plan, run it, make handles of what came. */
+#include <core/eager/call.h>
+#include <core/eager/cache.h>
+#include <core/eager/devices.h>
 #include <core/eager/queue.h>
+#include <core/eager/scope.h>
+#include <core/eager/slots.h>
+#include <core/eager/sweep.h>
 
 #define ON_STACK 12
 

@@ -2,7 +2,9 @@
 /* The devices of an eager session, and where operations run. Each slot says on which device its tensor is. The memory of CPUs is
  * the host's, so a tensor is copied from one to another by a handle that shares it. Other devices are those of runtimes that can
  * run a single operation there, and leave its outputs there. */
-#include <core/eager/eager.h>
+#include <core/eager/devices.h>
+#include <core/eager/slots.h>
+#include <core/eager/sweep.h>
 #include <tenon/process.h>
 
 #define HOST_NAME "/job:localhost/replica:0/task:0/device:" TN__HOST_DEVICE ":"

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What programs do with handles; counters; functions. */
+#include <core/eager/devices.h>
 #include <core/eager/queue.h>
+#include <core/eager/scope.h>
+#include <core/eager/slots.h>
+#include <core/eager/sweep.h>
 #include <core/formats/wire.h>
 #include <tenon/process.h>
 

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Ops of eager sessions: a name and attributes, copied, from which plans are made. */
+#include <core/eager/op.h>
+#include <core/eager/devices.h>
 #include <core/eager/queue.h>
 
 #define MOST_ATTRS 4096

@@ -3,8 +3,8 @@
  *
  * Each has a graph of its own, of placeholders and the operation, which goes with it; what calls functions is built in the graph
  * that has the session's functions, where it stays. */
-#include <core/eager/eager.h>
 #include <core/compile/compile.h>
+#include <core/eager/devices.h>
 #include <core/exec/evaluate.h>
 
 static _Atomic uint64_t names; /* of nodes, of which no two in the process are the same */

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Putting calls into the queue of an asynchronous session, and waiting for them. async.c runs them. */
 #include <core/eager/queue.h>
+#include <core/eager/op.h>
+#include <core/eager/slots.h>
 
 #define MOST_WAITING 4096 /* then calls wait, too */
 

@@ -16,8 +16,8 @@ typedef struct tn__eager_queue {
 } tn__eager_queue;
 
 /* Puts a call into the queue. Takes over the pins of the inputs, and the plan when it is the caller's own (mine). */
-tn_status tn__eager_queue_call(tn_eager_op *op, tn__eager_plan *plan, bool mine, tn__eager_slot *const *inputs, size_t n,
-                               tn_eager_handle *outputs, tn_error *err);
+tn_status tn__eager_queue_call(tn_eager_op *op, struct tn__eager_plan *plan, bool mine, tn__eager_slot *const *inputs,
+                               size_t n, tn_eager_handle *outputs, tn_error *err);
 /* Until all that was put in by now has ended. take: gives the first error since the last time, and forgets it. */
 tn_status tn__eager_queue_wait(tn_eager_session *session, tn_error *err, bool take);
 /* Waits for the tensor of a slot that the caller pins. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Scopes: lists of what a thread made. They belong to the thread, and are named by their session only as long as that is there. */
-#include <core/eager/eager.h>
+#include <core/eager/scope.h>
+#include <core/eager/slots.h>
 
 #include <stdlib.h>
 

@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Opening and closing eager sessions. */
-#include <core/eager/eager.h>
+#include <core/eager/async.h>
+#include <core/eager/cache.h>
+#include <core/eager/devices.h>
+#include <core/eager/scope.h>
+#include <core/eager/slots.h>
+#include <core/eager/sweep.h>
 #include <core/host/host.h>
 
 static _Atomic uint32_t next_tag;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Slots: handles to tensors, pins, lanes. How they hang together is said in eager.h. */
-#include <core/eager/eager.h>
+/* Slots: handles to tensors, pins, lanes. How they hang together is said in lanes.h. */
+#include <core/eager/slots.h>
+#include <core/eager/task.h>
 
 #include <sched.h>
 

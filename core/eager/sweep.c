@@ -5,6 +5,8 @@
  * after it had something to do, so that a program which releases all the time wakes nobody. What is simply freed does not wait for
  * it: the next calls of the same thread that make something delete some each, as the allocator has memory that a thread gave back
  * by itself at hand. Where much is unused calls help with everything, so memory is bounded also where the thread gets no time. */
+#include <core/eager/sweep.h>
+#include <core/eager/slots.h>
 #include <core/eager/task.h>
 
 #include <sched.h>

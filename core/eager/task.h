@@ -5,11 +5,12 @@
 
 #include <core/eager/eager.h>
 
+typedef struct tn__eager_task tn__eager_task;
 struct tn__eager_task {
   _Atomic uint32_t refs; /* the queue's, and one of each output */
   tn__eager_task *next;
   tn_eager_op *op;
-  tn__eager_plan *plan;
+  struct tn__eager_plan *plan;
   bool mine;             /* the plan is the task's own */
   size_t n_inputs, n_outputs;
   tn_status status;      /* when `done`; guarded by the queue's mu, as is error */

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Built where the headers of OpenCL are there.
+# Built if the OpenCL headers are available.
 
 # Ops on the device. ops/NAME.c defines the table `const gpu_op gpu_NAME_ops[]`; the list of tables is generated from this one,
 # so a new op is its file and one line here. Its kernels are in TN_GPU_CL; helpers of several ops are in TN_GPU_OP_PARTS.

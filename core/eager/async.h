@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The thread that runs the calls of an asynchronous session. */
+#ifndef TN_CORE_EAGER_ASYNC_H
+#define TN_CORE_EAGER_ASYNC_H
+
+#include <core/eager/eager.h>
+
+tn_status tn__eager_queue_open(tn_eager_session *session, tn_error *err);
+void tn__eager_queue_close(tn_eager_session *session); /* what has not begun by now fails; joins its thread. No queue: nothing */
+
+#endif

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The devices of a session, and where operations run. */
+#ifndef TN_CORE_EAGER_DEVICES_H
+#define TN_CORE_EAGER_DEVICES_H
+
+#include <core/eager/op.h>
+#include <core/host/host.h>
+
+#define TN__EAGER_ANYWHERE UINT16_MAX
+
+typedef struct tn__eager_device {
+  char *name;             /* the full one; its own, as the other texts */
+  char *type, *model;
+  int64_t memory_bytes;
+  tn__device_name parsed; /* in name */
+  size_t number;          /* of list_devices */
+} tn__eager_device;
+
+tn_status tn__eager_devices_open(tn_eager_session *session, tn_error *err);
+void tn__eager_devices_close(tn_eager_session *session);
+/* The first device that a name fits; TN__EAGER_ANYWHERE for "" and NULL. */
+tn_status tn__eager_device_find(const tn_eager_session *session, const char *device, uint16_t *out, tn_error *err);
+/* Where a call is to run; then, with its plan, whether the inputs may come to where it does run. Of a session that has more than
+ * one device. */
+tn_status tn__eager_place(tn_eager_op *op, tn__eager_slot *const *inputs, const tn_dtype *dtypes, size_t n, uint16_t *out,
+                          tn_error *err);
+tn_status tn__eager_admit(const tn_eager_op *op, const tn__eager_plan *plan, tn__eager_slot *const *inputs, size_t n, uint16_t to,
+                          tn_error *err);
+/* Its memory is not the host's. */
+static inline bool tn__eager_is_away(const tn_eager_session *session, uint16_t device) { return device >= session->n_cpus; }
+/* A reference to a tensor on device `from` as it is on device `to`: the same, or a copy. */
+tn_status tn__eager_bring(tn_eager_session *session, tn_tensor *tensor, uint16_t from, uint16_t to, tn_tensor **out, tn_error *err);
+/* Of handles that nobody has yet. */
+void tn__eager_set_device(const tn_eager_session *session, const tn_eager_handle *handles, size_t n, uint16_t device);
+
+#endif
