@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Asynchronous sessions: calls wait in a queue, and a thread runs them one after the other.
+/* Asynchronous sessions: the thread that runs the queued calls, one after the other.
  *
- * A task pins the slots of its inputs and of its outputs until it has run, so an input is there when its reader's turn comes. Slots
- * keep their task: who reads one waits for it, and finds its error there. */
+ * A task pins the slots of its inputs and outputs until it has run, so an input is computed before the task
+ * that reads it runs. A slot keeps a reference to its task: a reader of the slot waits for the task, and
+ * takes the task's error. */
 #include <core/eager/async.h>
 #include <core/eager/call.h>
 #include <core/eager/queue.h>
@@ -11,7 +12,7 @@
 
 /* ---- running ---- */
 
-/* The error of an input that could not be made. */
+/* Finds the inputs, or the error of one that could not be computed. */
 static tn_status find_inputs(tn__eager_queue *q, tn__eager_task *t, tn_error *err)
 {
   tn_status st = TN_OK;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ops by name and attributes. The key is all of them as bytes, tensors with their elements. Looking up takes no lock: entries are
- * never taken out before the session is closed, and a table that became too small is kept until then. There are so many of them,
- * of so many bytes, at most; what comes later is made for its call. */
+/* Ops by name and attributes. The key is all of them as bytes, tensors with their elements. Looking up takes
+ * no lock: entries are never removed before the session is closed, and a table that became too small is kept
+ * until then. Their number and bytes are limited; beyond the limit an op is made for its call only. */
 #include <core/eager/cache.h>
 
 #define MOST_NAMED 4096
 #define MOST_NAMED_BYTES ((size_t)64 << 20)
-#define MOST_BYTES_FOR_TENSORS (MOST_NAMED_BYTES / 4) /* beyond, those with tensors are not kept: they may differ in each call */
-#define PLAN_BYTES ((size_t)24 << 10) /* that an op takes with its plan, about */
-#define MOST_TENSOR_BYTES ((size_t)8 << 10) /* in a key: comparing more takes as long as making the plan */
+#define MOST_BYTES_FOR_TENSORS (MOST_NAMED_BYTES / 4) /* ops with tensors are not kept beyond this: they may differ in each call */
+#define PLAN_BYTES ((size_t)24 << 10) /* roughly the memory of an op and its plan */
+#define MOST_TENSOR_BYTES ((size_t)8 << 10) /* of a tensor in a key: comparing more takes as long as making the plan */
 #define FIRST_CAPACITY 64
 #define KEY_ON_STACK 512
 
@@ -99,7 +99,7 @@ static size_t write_key(const char *op, const tn_eager_attr *attrs, size_t n, ch
   return w.at;
 }
 
-/* Bytes of a tensor with its texts; SIZE_MAX when they are not known, or too many. */
+/* Bytes of a tensor, strings included; SIZE_MAX if they are unknown or too many. */
 static size_t tensor_bytes(const tn_tensor *t)
 {
   size_t bytes = t->bytes;
@@ -113,7 +113,7 @@ static size_t tensor_bytes(const tn_tensor *t)
   return bytes;
 }
 
-/* Whether all can be written down; and the bytes of tensors, which an op that is kept has copies of. */
+/* Whether the attributes fit in a key. *copied: bytes of tensors, of which an op in the table has copies. */
 static bool has_key(const tn_eager_attr *attrs, size_t n, size_t *copied)
 {
   *copied = 0;
@@ -145,7 +145,7 @@ static void insert(tn__eager_table *t, tn__eager_named *named)
 
 static size_t bytes_of(size_t capacity) { return sizeof(tn__eager_table) + capacity * sizeof(_Atomic(tn__eager_named *)); }
 
-/* A table in which there is room for one more; NULL without memory. Under the session's lock. */
+/* A table with room for one more entry; NULL without memory. The session's mu is held. */
 static tn__eager_table *room_locked(tn_eager_session *s)
 {
   tn__eager_table *old = atomic_load(&s->table);
@@ -163,7 +163,7 @@ static tn__eager_table *room_locked(tn_eager_session *s)
   return t;
 }
 
-/* True: it is in the table, or another one of the same key is, which *op is then. */
+/* Adds an entry. True: it is in the table, or an entry of the same key already is, whose op is stored in *op. */
 static bool keep(tn_eager_session *s, tn__eager_named *named, size_t copied, tn_eager_op **op)
 {
   size_t most = copied > 0 ? MOST_BYTES_FOR_TENSORS : MOST_NAMED_BYTES, bytes = PLAN_BYTES + named->size + copied;
@@ -181,7 +181,7 @@ static bool keep(tn_eager_session *s, tn__eager_named *named, size_t copied, tn_
   return t != NULL;
 }
 
-/* key: NULL for what has none. copied: bytes of tensors. */
+/* key NULL: the attributes fit in no key. copied: bytes of tensors. */
 static tn_status make(tn_eager_session *s, const char *name, const tn_eager_attr *attrs, size_t n, uint64_t hash, const char *key,
                       size_t size, size_t copied, tn_eager_op **out, bool *mine, tn_error *err)
 {
@@ -192,7 +192,7 @@ static tn_status make(tn_eager_session *s, const char *name, const tn_eager_attr
   *mine = true;
   if (key == NULL || !tn__eager_op_copy_tensors(op)) return TN_OK;
   tn__eager_named *named = tn__alloc(sizeof *named + size);
-  if (named == NULL) return TN_OK; /* without memory it is made again next time */
+  if (named == NULL) return TN_OK; /* not kept: the next call makes it again */
   *named = (tn__eager_named){ .hash = hash, .size = size, .op = op };
   memcpy(named->key, key, size);
   if (!keep(s, named, copied, out)) {

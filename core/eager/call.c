@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One operation: pin the inputs, find the plan, run it, make handles of what came. */
+/* One operation: pins the inputs, finds the plan, runs it, makes handles of the outputs. */
 #include <core/eager/call.h>
 #include <core/eager/cache.h>
 #include <core/eager/devices.h>
@@ -24,10 +24,10 @@ static tn_status check_outputs(const tn_eager_session *s, const tn__eager_plan *
   return TN_OK;
 }
 
-/* Of a step that came back with OK. */
+/* Checks whether a step that returned OK was stopped. */
 static tn_status check_end(tn_eager_session *s, const tn_step *step, tn_error *err)
 {
-  int why = tn__step_stop(step); /* no instruction came after it, and yet */
+  int why = tn__step_stop(step); /* after the last instruction nothing has checked it */
   if (__builtin_expect(why == TN__GO_ON, 1)) return TN_OK;
   return why == TN__STOP_CLOSED ? tn__eager_closed(s, err) : tn__step_stopped(why, NULL, err);
 }
@@ -86,7 +86,7 @@ tn_status tn__eager_step(tn_eager_session *s, const tn__eager_plan *p, tn_tensor
 
 /* ---- the call ---- */
 
-/* What a call works in; small ones on the stack. */
+/* The working memory of a call: on the stack if it is small. */
 typedef struct call {
   tn__eager_slot **slots;
   tn_tensor **inputs;
@@ -111,7 +111,7 @@ static tn_status pin_inputs(tn_eager_session *s, call *c, const tn_eager_handle 
   return TN_OK;
 }
 
-/* Runs the plan and makes handles. */
+/* Runs the plan and makes handles of its outputs. */
 static tn_status run_now(tn_eager_session *s, const call *c, tn_eager_handle *outputs, tn_error *err)
 {
   tn_tensor *fixed[ON_STACK], **made = fixed;
@@ -129,7 +129,7 @@ static tn_status run_now(tn_eager_session *s, const call *c, tn_eager_handle *ou
   return st;
 }
 
-/* *device: where it runs. */
+/* Stores the device that the operation runs on in *device. */
 static tn_status find_plan(tn_eager_op *op, call *c, uint16_t *device, tn_error *err)
 {
   const tn_eager_session *s = op->session;
@@ -159,7 +159,7 @@ static tn_status call_pinned(tn_eager_op *op, call *c, tn_eager_handle *outputs,
   } else {
     st = tn__eager_queue_call(op, c->plan, c->mine, c->slots, c->n, outputs, err);
     if (st == TN_OK) {
-      c->n_pinned = 0; /* they are the queue's */
+      c->n_pinned = 0; /* the queue has taken over the pins */
       c->mine = false;
     }
   }
@@ -207,7 +207,7 @@ tn_status tn__eager_run(tn_eager_op *op, const tn_eager_handle *inputs, size_t n
   return st;
 }
 
-/* Not before: they may stand where the inputs do. */
+/* At the end, since the outputs may overlap the inputs. */
 static tn_status clear_outputs(tn_status st, tn_eager_handle *outputs, size_t room)
 {
   for (size_t i = 0; st != TN_OK && outputs != NULL && i < room; i++) outputs[i].id = 0;
@@ -250,7 +250,7 @@ static tn_status call_named(tn_eager_session *s, const char *name, const tn_eage
   if (st != TN_OK) return st;
   st = tn__eager_run(op, inputs, n_inputs, outputs, room, n_outputs, err);
   if (!mine) return st;
-  if (s->queue != NULL) tn__eager_queue_wait(s, NULL, false); /* it is used until then */
+  if (s->queue != NULL) tn__eager_queue_wait(s, NULL, false); /* tasks use the op until then */
   tn__eager_plans_free(s, op);
   tn__eager_op_free(op);
   return st;

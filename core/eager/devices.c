@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The devices of an eager session, and where operations run. Each slot says on which device its tensor is. The memory of CPUs is
- * the host's, so a tensor is copied from one to another by a handle that shares it. Other devices are those of runtimes that can
- * run a single operation there, and leave its outputs there. */
+/* The devices of an eager session, and where operations run. Each slot stores the device of its tensor. All
+ * CPUs use host memory, so copying a tensor from one to another makes a handle that shares the tensor. Other
+ * devices belong to runtimes that can run a single operation there and leave its outputs there. */
 #include <core/eager/devices.h>
 #include <core/eager/slots.h>
 #include <core/eager/sweep.h>
@@ -88,7 +88,7 @@ static tn_status list_cpus(tn_eager_session *s, tn_error *err)
   return st;
 }
 
-/* Those of type CPU, or all others. */
+/* Lists the devices of type CPU, or all others. */
 static tn_status list_type(tn_eager_session *s, bool cpus, tn_error *err)
 {
   for (size_t i = 0;; i++) {
@@ -157,7 +157,7 @@ tn_status tn__eager_device_find(const tn_eager_session *s, const char *device, u
 
 /* ---- where an operation runs ---- */
 
-/* The device on which all inputs are, but for those in `skip`; the default one where they are on several. */
+/* The device of all inputs except those in `skip`; the default device if they are on several. */
 static uint16_t common(tn__eager_slot *const *inputs, size_t n, uint64_t skip)
 {
   uint16_t found = TN__EAGER_ANYWHERE;
@@ -169,8 +169,8 @@ static uint16_t common(tn__eager_slot *const *inputs, size_t n, uint64_t skip)
   return found != TN__EAGER_ANYWHERE ? found : 0;
 }
 
-/* That of the first resource; else the one on which all inputs are; else the default one. What kernels read on the host, shapes
- * and the like, does not count where it is the reason that inputs are on several. */
+/* The device of the first resource; else the one that all inputs are on; else the default device. If the
+ * inputs are on several devices, those that kernels read on the host, such as shapes, are left out. */
 static tn_status choose(tn_eager_op *op, tn__eager_slot *const *inputs, const tn_dtype *dtypes, size_t n, uint16_t *out, tn_error *err)
 {
   bool same = true, away = false, mine;
@@ -218,7 +218,7 @@ tn_status tn__eager_admit(const tn_eager_op *op, const tn__eager_plan *plan, tn_
 {
   uint64_t stay = tn__eager_is_away(op->session, to) ? plan->on_host : 0;
   for (size_t i = 0; i < n; i++) {
-    if (inputs[i]->device == to || inputs[i]->dtype == TN_RESOURCE) continue; /* a resource stays where it is */
+    if (inputs[i]->device == to || inputs[i]->dtype == TN_RESOURCE) continue; /* resources are never copied */
     if (i < 64 && (stay >> i & 1) != 0) continue;
     tn_status st = move(op, i, inputs[i], to, err);
     if (st != TN_OK) return st;

@@ -9,28 +9,28 @@
 #define TN__EAGER_ANYWHERE UINT16_MAX
 
 typedef struct tn__eager_device {
-  char *name;             /* the full one; its own, as the other texts */
+  char *name;             /* the full name; owned, as are the other texts */
   char *type, *model;
   int64_t memory_bytes;
   tn__device_name parsed; /* in name */
-  size_t number;          /* of list_devices */
+  size_t number;          /* in the runtime's list_devices */
 } tn__eager_device;
 
 tn_status tn__eager_devices_open(tn_eager_session *session, tn_error *err);
 void tn__eager_devices_close(tn_eager_session *session);
-/* The first device that a name fits; TN__EAGER_ANYWHERE for "" and NULL. */
+/* The first device that matches a name; TN__EAGER_ANYWHERE for "" and NULL. */
 tn_status tn__eager_device_find(const tn_eager_session *session, const char *device, uint16_t *out, tn_error *err);
-/* Where a call is to run; then, with its plan, whether the inputs may come to where it does run. Of a session that has more than
- * one device. */
+/* For sessions with several devices. place: the device that a call is to run on. admit: with the plan known,
+ * whether the policy allows the inputs to be copied to the device that it does run on. */
 tn_status tn__eager_place(tn_eager_op *op, tn__eager_slot *const *inputs, const tn_dtype *dtypes, size_t n, uint16_t *out,
                           tn_error *err);
 tn_status tn__eager_admit(const tn_eager_op *op, const tn__eager_plan *plan, tn__eager_slot *const *inputs, size_t n, uint16_t to,
                           tn_error *err);
-/* Its memory is not the host's. */
+/* The device does not use host memory. */
 static inline bool tn__eager_is_away(const tn_eager_session *session, uint16_t device) { return device >= session->n_cpus; }
-/* A reference to a tensor on device `from` as it is on device `to`: the same, or a copy. */
+/* Returns a reference to the tensor on device `to`: to the same tensor if it can be used there, or to a copy. */
 tn_status tn__eager_bring(tn_eager_session *session, tn_tensor *tensor, uint16_t from, uint16_t to, tn_tensor **out, tn_error *err);
-/* Of handles that nobody has yet. */
+/* Sets the device of handles that the program does not have yet. */
 void tn__eager_set_device(const tn_eager_session *session, const tn_eager_handle *handles, size_t n, uint16_t device);
 
 #endif

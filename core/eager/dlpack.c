@@ -9,7 +9,7 @@ static tn_status check_out(const char *call, const void *out, tn_error *err)
   return out != NULL ? TN_OK : tn_error_set(err, TN_INVALID_ARGUMENT, "%s: out is NULL", call);
 }
 
-/* The tensor of a handle, in host memory: a copy where it is not. */
+/* The tensor of a handle in host memory, copied there if it is elsewhere. */
 static tn_status get_tensor(tn_eager_session *session, tn_eager_handle handle, tn_tensor **out, tn_error *err)
 {
   tn_tensor *there;
@@ -45,7 +45,7 @@ tn_status tn_eager_to_dlpack_versioned(tn_eager_session *session, tn_eager_handl
   return st;
 }
 
-/* A handle of what came in, whose reference is taken over. On failure it is forgotten. */
+/* Makes a handle of an imported tensor and takes over its reference. On failure the import is undone. */
 static tn_status hand_over(tn_eager_session *s, tn_tensor *t, tn_eager_handle *out, tn_error *err)
 {
   tn_status st = tn_eager_from_tensor(s, t, out, err);

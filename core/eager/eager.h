@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Eager sessions: the object, and the gate through which calls enter it.
  *
- * Life. Calls go through the gate. A reset of the runtime sets `closed`, which ends calls. Close sets it and `ending`, shuts the
- * gate, waits until all have left, ends the thread, and deletes what is left by walking the slots. The struct stays until it is
- * destroyed and no op of it is left.
+ * Life. Calls go through the gate. A reset of the runtime sets `closed`, which ends calls. Close sets it and
+ * `ending`, shuts the gate, waits until all have left, ends the thread, and deletes what is left by walking
+ * the slots. The struct stays until it is destroyed and no op of it is left.
  *
- * Order of the files, each of which uses those before it: gate, slots, task, sweep, queue, plan, devices, op, cache, scope, call,
- * async, handles, session. */
+ * Order of the files, each of which uses those before it: gate, slots, task, sweep, queue, plan, devices, op,
+ * cache, scope, call, async, handles, session. */
 #ifndef TN_CORE_EAGER_H
 #define TN_CORE_EAGER_H
 
@@ -26,7 +26,7 @@ typedef struct tn__eager_frame {
   const tn_eager_session *session;
   struct tn__eager_frame *around;
 } tn__eager_frame;
-extern _Thread_local tn__eager_frame *tn__eager_inside TN__THREAD_WORD; /* sessions that this thread is inside of */
+extern _Thread_local tn__eager_frame *tn__eager_inside TN__THREAD_WORD; /* the sessions that this thread is inside of */
 
 struct tn__eager_queue;  /* queue.h */
 struct tn__eager_device; /* devices.h */
@@ -34,36 +34,36 @@ struct tn__eager_table;  /* cache.h */
 
 struct tn_eager_session {
   tn__gate calls;
-  _Alignas(64) _Atomic int64_t closed; /* or reset: when, on the monotonic clock; 0 = open */
-  _Atomic uint32_t ending;  /* somebody closes it */
-  _Atomic uint32_t asleep;  /* the thread sleeps until it is woken */
+  _Alignas(64) _Atomic int64_t closed; /* time of close or reset, on the monotonic clock; 0 = open */
+  _Atomic uint32_t ending;  /* a thread is closing it */
+  _Atomic uint32_t asleep;  /* the session's thread sleeps until it is woken */
   int32_t strategy, policy;
   bool soft;                /* option allow_soft_placement */
-  uint32_t n_devices, n_cpus; /* of `devices`, which stay as they are while the session is open; CPUs come first */
+  uint32_t n_devices, n_cpus; /* of `devices`, which does not change while the session is open; CPUs come first */
   uint32_t tag;
-  tn__step_fn execute;      /* of the runtime; NULL: the kit's */
+  tn__step_fn execute;      /* the runtime's; NULL: the kit's */
   struct tn__eager_queue *queue; /* NULL = not asynchronous */
   _Atomic(struct tn__eager_table *) table;
   _Atomic(tn__eager_slot *) blocks[TN__EAGER_BLOCKS];
 
   tn__eager_lane lanes[TN__EAGER_LANES];
-  _Alignas(64) _Atomic int64_t bytes, peak; /* as far as lanes told */
-  _Atomic uint32_t n_slots;                 /* given out so far, in turns of several */
+  _Alignas(64) _Atomic int64_t bytes, peak; /* as last added by the lanes */
+  _Atomic uint32_t n_slots;                 /* created so far, in batches */
   _Atomic uint64_t pauses, pause_ns, longest_pause_ns;
 
   _Atomic uint32_t refs; /* the program's, and its ops' */
-  void (*destroy)(tn_eager_session *session); /* session.c's, after the last reference */
+  void (*destroy)(tn_eager_session *session); /* set by session.c, called after the last reference */
   tn__mutex mu;          /* ops, named ops, the state of closing */
   tn__mutex step_mu;     /* of steps (core/exec/step.h) */
   tn__sleepers sleepers;
   tn_eager_op *ops;      /* guarded by mu */
   size_t n_named, named_bytes; /* guarded by mu */
   tn_graph *library;     /* functions; guarded by mu, set once, a reference. NULL = none */
-  bool ended;            /* all is deleted; guarded by mu */
+  bool ended;            /* all tensors are deleted; guarded by mu */
   tn__cond end;
   _Atomic uint32_t is_default;
 
-  bool has_thread;       /* of IN_BACKGROUND */
+  bool has_thread;       /* with IN_BACKGROUND */
   pthread_t thread;
   tn__mutex wake_mu;
   tn__cond wake;         /* with wake_mu */
@@ -82,14 +82,15 @@ struct tn_eager_session {
 void tn__eager_gate_init(tn_eager_session *session);
 /* Shuts the gate and waits until all calls have left. */
 void tn__eager_drain(tn_eager_session *session);
-/* Why nothing is done any more: closed or forked FAILED_PRECONDITION, reset CANCELLED. */
+/* The error of a session that takes no calls: FAILED_PRECONDITION if it is closed or was forked, CANCELLED
+ * after a reset. */
 tn_status tn__eager_closed(const tn_eager_session *session, tn_error *err);
-/* Every call but releasing: in, and out. On failure nobody is inside. */
+/* Every call except releases enters and leaves. After a failed enter the caller is not inside. */
 tn_status tn__eager_enter(tn_eager_session *session, tn__eager_frame *frame, uint32_t thread, tn_error *err);
 void tn__eager_leave(tn_eager_session *session, tn__eager_frame *frame, uint32_t thread);
-bool tn__eager_enter_to_free(tn_eager_session *session, tn__eager_frame *frame, uint32_t thread); /* after a reset, too */
+bool tn__eager_enter_to_free(tn_eager_session *session, tn__eager_frame *frame, uint32_t thread); /* also works after a reset; false: it is being closed */
 void tn__eager_unref(tn_eager_session *session);
-bool tn__eager_is_inside(const tn_eager_session *session); /* this thread runs a call, a deletion, or the end of it */
-void tn__eager_wait_for_end(tn_eager_session *session); /* of who closes it */
+bool tn__eager_is_inside(const tn_eager_session *session); /* this thread runs a call, a deletion or the close of the session */
+void tn__eager_wait_for_end(tn_eager_session *session); /* until the closing thread is done */
 
 #endif

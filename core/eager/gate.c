@@ -4,7 +4,8 @@
 
 #define DRAINED 1
 
-/* Where closers wait for the last call: of the process, since whoever leaves last must not touch the session any more. */
+/* Closing threads wait here for the last call. Global, since the thread that leaves last must not touch the
+ * session any more. */
 static tn__mutex drain_mu = TN__MUTEX_INIT("eager drain", TN_RANK_STEP);
 static tn__cond drain_cond;
 static pthread_once_t once = PTHREAD_ONCE_INIT;

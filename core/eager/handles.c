@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What programs do with handles; counters; functions. */
+/* Calls that take handles, counters, and the functions of a session. */
 #include <core/eager/devices.h>
 #include <core/eager/queue.h>
 #include <core/eager/scope.h>
@@ -15,7 +15,7 @@ static tn_status need(const char *call, const char *missing, tn_error *err)
 
 /* ---- in and out ---- */
 
-/* A handle of a tensor whose reference is taken over when it goes well. */
+/* Makes a handle of a tensor. On success the tensor's reference is taken over. */
 static tn_status make_handle(tn_eager_session *s, tn_tensor *t, tn_eager_handle *out, tn_error *err)
 {
   tn_status st = tn__eager_scope_room(s, 1, err);
@@ -66,7 +66,7 @@ tn_status tn_eager_from_data(tn_eager_session *s, tn_dtype dtype, const int64_t 
   return st;
 }
 
-/* The tensor of a handle, with a reference, and its device (NULL: not wanted); the caller is inside. */
+/* Returns a reference to the tensor of a handle, and its device unless `device` is NULL. The caller is inside. */
 static tn_status get_tensor(tn_eager_session *s, tn_eager_handle handle, tn_tensor **out, uint16_t *device, tn_error *err)
 {
   tn__eager_slot *slot;
@@ -92,7 +92,7 @@ tn_status tn_eager_tensor(tn_eager_session *s, tn_eager_handle handle, tn_tensor
   return st;
 }
 
-/* Nobody pins the slot, and nobody finds it any more. */
+/* Frees a detached slot, which is not pinned and can no longer be found. */
 static void free_taken(tn_eager_session *s, tn__eager_slot *slot, tn_tensor *caller)
 {
   tn_tensor *t = atomic_exchange(&slot->tensor, NULL);
@@ -227,7 +227,8 @@ tn_status tn_eager_get_counters(const tn_eager_session *s, tn_eager_counters *ou
     c.allocated += atomic_load_explicit(&lane->allocated, memory_order_relaxed);
     bytes += atomic_load_explicit(&lane->bytes, memory_order_relaxed);
   }
-  /* A thread that deletes unused handles meanwhile makes them count in both, and lists of what is gone stay behind a close. */
+  /* Handles that another thread deletes at this time may be counted as unused and as deleted, and close
+   * leaves lists of deleted handles. */
   uint64_t gone = c.deleted + c.detached, left = gone < c.allocated ? c.allocated - gone : 0;
   if (c.unused > left) c.unused = left;
   c.live = left - c.unused;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ops of eager sessions: a name and attributes, copied, from which plans are made. */
+/* Ops of eager sessions: copies of a name and attributes, from which plans are made. */
 #include <core/eager/op.h>
 #include <core/eager/devices.h>
 #include <core/eager/queue.h>
@@ -15,7 +15,7 @@ static const void *copy_bytes(tn__arena *a, const void *from, size_t count, size
   return to;
 }
 
-/* Texts with their lengths. */
+/* Copies strings with their lengths. */
 static bool copy_texts(tn__arena *a, const tn_eager_attr *from, tn_eager_attr *to)
 {
   const char *const *texts = from->at;
@@ -112,7 +112,7 @@ tn_status tn__eager_attrs_check(const char *op, const tn_eager_attr *attrs, size
 
 /* ---- making ---- */
 
-/* Beginning an operation loads the plugin that brings its op, where one does. */
+/* Beginning an operation loads the plugin that registers its op, if there is one. */
 static bool is_in_plugin(const char *op)
 {
   tn_graph *graph;
@@ -221,13 +221,13 @@ void tn_eager_op_destroy(tn_eager_op *op)
   uint32_t thread = tn__thread_number();
   bool inside = tn__eager_is_inside(s);
   bool open = tn__eager_enter_to_free(s, &frame, thread);
-  if (!open && !inside) tn__eager_wait_for_end(s); /* close has its plans meanwhile */
+  if (!open && !inside) tn__eager_wait_for_end(s); /* close uses its plans until then */
   tn__mutex_lock(&s->mu);
   if (op->prev != NULL) op->prev->next = op->next;
   else s->ops = op->next;
   if (op->next != NULL) op->next->prev = op->prev;
   tn__mutex_unlock(&s->mu);
-  if (open && s->queue != NULL) tn__eager_queue_wait(s, NULL, false); /* it may be in there */
+  if (open && s->queue != NULL) tn__eager_queue_wait(s, NULL, false); /* tasks in the queue may use it */
   if (open || inside) tn__eager_plans_free(s, op);
   if (open) tn__eager_leave(s, &frame, thread);
   tn__eager_op_free(op);

@@ -14,10 +14,10 @@ typedef struct tn__eager_plan {
   tn_executable *executable;
   tn__kernel_states states;
   uint32_t n_inputs, n_outputs;
-  uint16_t asked;          /* the device that it is for, when that is not a CPU; else 0 */
+  uint16_t asked;          /* the requested device, if that is not a CPU; else 0 */
   bool moved;              /* it runs on the default device: `asked` has no kernel for it */
   uint64_t on_host;        /* bit i: input i gives shapes, so it is read on the host wherever the operation runs */
-  tn_dtype *outputs; /* in dtypes, behind those of the inputs */
+  tn_dtype *outputs; /* in dtypes, after those of the inputs */
   tn_dtype dtypes[];
 } tn__eager_plan;
 
@@ -28,9 +28,9 @@ struct tn_eager_op {
   tn_eager_attr *attrs;      /* copies; tensors are references */
   size_t n_attrs;
   tn__arena arena;
-  tn__mutex mu;              /* of making plans */
-  _Atomic(tn__eager_plan *) plans; /* newest first; they go with the op, or when the session is closed */
-  _Atomic(tn__eager_plan *) last;  /* that was used */
+  tn__mutex mu;              /* held while a plan is made */
+  _Atomic(tn__eager_plan *) plans; /* newest first; freed with the op, or when the session is closed */
+  _Atomic(tn__eager_plan *) last;  /* the one used last */
   _Atomic uint32_t n_plans;
   bool takes_list;           /* more than one count of inputs is possible */
   uint16_t place;            /* the device on which it runs, or TN__EAGER_ANYWHERE */
@@ -41,14 +41,15 @@ struct tn_eager_op {
 tn_status tn__eager_op_new(tn_eager_session *session, const char *op, const char *device, const tn_eager_attr *attrs, size_t n,
                            tn_eager_op **out, tn_error *err);
 tn_status tn__eager_attrs_check(const char *op, const tn_eager_attr *attrs, size_t n, tn_error *err);
-void tn__eager_op_free(tn_eager_op *op); /* its plans went before */
-bool tn__eager_op_copy_tensors(tn_eager_op *op); /* of attributes: what the caller gave is not used any more. False without memory */
+void tn__eager_op_free(tn_eager_op *op); /* its plans are freed already */
+bool tn__eager_op_copy_tensors(tn_eager_op *op); /* replaces the caller's tensors in attributes by copies; false without memory */
 
 /* ---- plan.c ---- */
 
 void tn__eager_plans_free(tn_eager_session *session, tn_eager_op *op);
 void tn__eager_plan_free(tn_eager_session *session, tn__eager_plan *plan);
-/* The plan for these types, on device `asked` when that is not a CPU, else 0; *mine: it is not kept, and the caller frees it. */
+/* The plan for these types and device `asked`, 0 if that is a CPU. *mine: the plan is not kept, and the
+ * caller frees it. */
 tn_status tn__eager_plan_get(tn_eager_op *op, const tn_dtype *dtypes, size_t n, uint16_t asked, tn__eager_plan **out, bool *mine,
                              tn_error *err);
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Plans of one operation, for the types of its inputs and a device.
  *
- * Each has a graph of its own, of placeholders and the operation, which goes with it; what calls functions is built in the graph
- * that has the session's functions, where it stays. */
+ * Each plan has a graph of its own, with placeholders and the operation, which is freed with the plan. An
+ * operation that calls functions is built in the graph of the session's functions instead, and stays there. */
 #include <core/compile/compile.h>
 #include <core/eager/devices.h>
 #include <core/exec/evaluate.h>
 
-static _Atomic uint64_t names; /* of nodes, of which no two in the process are the same */
+static _Atomic uint64_t names; /* number of the next node name, unique in the process */
 
 void tn__eager_plan_free(tn_eager_session *s, tn__eager_plan *p)
 {
@@ -54,7 +54,8 @@ static void set_attr(tn_operation_builder *b, const tn_eager_attr *a)
   }
 }
 
-/* The number that an attribute of the op says for lists of inputs: an int, or the length of a list of types. -1: it is not given. */
+/* The length of an input list as an attribute of the op gives it: an int, or the length of a list of types.
+ * -1: not given. */
 static int64_t said_number(const tn_eager_op *op, const tn_op_schema *schema, const tn_op_arg *arg)
 {
   tn_op_attr attr = { .struct_size = TN_OP_ATTR_SIZE };
@@ -73,7 +74,7 @@ static tn_status wrong_count(const tn_eager_op *op, const tn_op_schema *schema, 
   return tn_error_set(err, TN_INVALID_ARGUMENT, "eager op '%s': %zu inputs do not fit %s", op->name, n, text);
 }
 
-/* How many inputs each list whose number nobody says has: all such lists share alike what the others leave. */
+/* The length of each input list whose length no attribute gives: such lists share the remaining inputs equally. */
 static tn_status share_inputs(const tn_eager_op *op, const tn_op_schema *schema, size_t n, size_t *each, tn_error *err)
 {
   size_t fixed = 0, open = 0;
@@ -266,8 +267,8 @@ static tn_status make(tn_eager_op *op, place *where, const tn_dtype *dtypes, siz
   return st;
 }
 
-/* On the device that is asked for; on the default one where that has no kernel, unless the program named it and allows no other.
- * S-CFG-02, S-CFG-03 */
+/* On the device that is asked for; on the default one where that has no kernel, unless the program named it
+ * and allows no other. S-CFG-02, S-CFG-03 */
 static tn_status make_somewhere(tn_eager_op *op, uint16_t asked, const tn_dtype *dtypes, size_t n, tn_output *feeds,
                                 tn__eager_plan **out, tn_error *err)
 {

@@ -4,9 +4,9 @@
 #include <core/eager/op.h>
 #include <core/eager/slots.h>
 
-#define MOST_WAITING 4096 /* then calls wait, too */
+#define MOST_WAITING 4096 /* calls block while this many wait */
 
-/* A deletion may call the session, and then this thread does. */
+/* The queue's own thread may call the session, from within a deletion. */
 static bool is_own_thread(const tn__eager_queue *q) { return pthread_equal(pthread_self(), q->thread) != 0; }
 
 static tn_status from_inside(tn_error *err)
@@ -32,7 +32,7 @@ tn_status tn__eager_queue_call(tn_eager_op *op, tn__eager_plan *plan, bool mine,
   t->op = op;
   t->plan = plan;
   t->mine = mine;
-  for (size_t i = 0; i < plan->n_outputs; i++) /* nobody knows the handle by now */
+  for (size_t i = 0; i < plan->n_outputs; i++) /* cannot fail: no other thread has the handle yet */
     tn__eager_pin(s, outputs[i], &t->slots[n + i], NULL);
   tn__mutex_lock(&q->mu);
   while (q->n_put - q->n_done >= MOST_WAITING && !is_own_thread(q)) tn__cond_wait(&q->ended, &q->mu);

@@ -10,17 +10,17 @@ typedef struct tn__eager_queue {
   tn__cond work, ended;
   tn__eager_task *first, *last; /* guarded by mu, as what follows */
   uint64_t n_put, n_done;
-  tn_error error;               /* the first since it was taken */
+  tn_error error;               /* the first since the last one was taken */
   bool stop;
   pthread_t thread;
 } tn__eager_queue;
 
-/* Puts a call into the queue. Takes over the pins of the inputs, and the plan when it is the caller's own (mine). */
+/* Adds a call to the queue. Takes over the pins of the inputs, and the plan if it is the caller's own (mine). */
 tn_status tn__eager_queue_call(tn_eager_op *op, struct tn__eager_plan *plan, bool mine, tn__eager_slot *const *inputs,
                                size_t n, tn_eager_handle *outputs, tn_error *err);
-/* Until all that was put in by now has ended. take: gives the first error since the last time, and forgets it. */
+/* Waits until all tasks added before have ended. take: returns and clears the first error since the last time. */
 tn_status tn__eager_queue_wait(tn_eager_session *session, tn_error *err, bool take);
-/* Waits for the tensor of a slot that the caller pins. */
+/* Waits for the tensor of a slot that the caller has pinned, and returns a reference. */
 tn_status tn__eager_slot_tensor(tn_eager_session *session, tn__eager_slot *slot, tn_tensor **out, tn_error *err);
 
 #endif

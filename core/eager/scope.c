@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Scopes: lists of what a thread made. They belong to the thread, and are named by their session only as long as that is there. */
+/* Scopes: lists of the handles that a thread made. They belong to the thread; a scope forgets its session
+ * when that is destroyed. */
 #include <core/eager/scope.h>
 #include <core/eager/slots.h>
 
@@ -7,7 +8,7 @@
 
 typedef struct tn__eager_scope {
   struct tn__eager_scope *around;   /* of the thread */
-  _Atomic(const tn_eager_session *) session; /* NULL: it is gone */
+  _Atomic(const tn_eager_session *) session; /* NULL: it was destroyed */
   struct tn__eager_scope *prev, *next; /* all of the process, guarded by all_mu */
   uint64_t *ids;
   size_t n, room;
@@ -36,7 +37,7 @@ static void scope_free(scope *sc)
   tn__free(sc, sizeof *sc);
 }
 
-/* A thread that ends leaves its scopes open: what is in them stays. */
+/* A thread ends with open scopes: frees them, and keeps the handles in them. */
 static void thread_ends(void *unused)
 {
   (void)unused;
@@ -57,7 +58,7 @@ void tn__eager_scopes_forget(tn_eager_session *s)
   tn__mutex_unlock(&all_mu);
 }
 
-/* The thread's innermost scope in the session; *before: what points to it. */
+/* The thread's innermost scope in the session; *before: the pointer to it. */
 static scope *find(const tn_eager_session *s, scope ***before)
 {
   scope **at = &innermost;
@@ -141,7 +142,7 @@ static bool is_among(const uint64_t *sorted, size_t n, uint64_t id)
   return false;
 }
 
-/* Room for what is kept, sorted; and in the scope around, which gets it. */
+/* Allocates the sorted list of kept handles, and room for them in the enclosing scope, which takes them over. */
 static tn_status make_room(tn_eager_session *s, scope *sc, const tn_eager_handle *keep, size_t n, scope **outer, uint64_t **sorted,
                            tn_error *err)
 {

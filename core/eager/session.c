@@ -41,14 +41,14 @@ static tn_status open_runtime(tn_eager_session *s, const tn_eager_options *o, tn
   return st == TN_OK ? tn__opened_start(&s->on, err) : st;
 }
 
-/* True for the first one. */
+/* True for the first caller. */
 static bool mark_closed(tn_eager_session *s)
 {
   int64_t open = 0;
   return atomic_compare_exchange_strong(&s->closed, &open, tn__now_ns());
 }
 
-/* What waits in a kernel sees that it is closed. */
+/* Wakes waiting kernels, which see that the session is closed. */
 static void tell_steps(tn_eager_session *s)
 {
   tn__sleepers_wake(&s->sleepers);
@@ -60,7 +60,7 @@ static tn_eager_session *session_of(tn__opened *on)
   return (tn_eager_session *)((char *)on - offsetof(tn_eager_session, on));
 }
 
-/* Of a reset. The default session is it no more. */
+/* A reset. The session is no longer the default session. */
 static bool shut(tn__opened *on)
 {
   tn_eager_session *s = session_of(on), *self = s;
@@ -78,7 +78,7 @@ static void tell(tn__opened *on)
 
 static const tn__session_kind eager_session = { shut, tell };
 
-/* Of the last reference: the program's, and those of its ops, are gone. */
+/* After the last reference: the program's and those of ops are dropped. */
 static void destroy(tn_eager_session *s)
 {
   tn__eager_scopes_forget(s);
@@ -110,7 +110,7 @@ static void init(tn_eager_session *s)
   tn__sleepers_init(&s->sleepers);
 }
 
-/* What close takes down; also of one whose opening failed. */
+/* The last part of close, also for a session whose opening failed. */
 static void end_runtime(tn_eager_session *s)
 {
   tn__eager_named_free(s);
@@ -179,7 +179,7 @@ tn_status tn_eager_session_create(const tn_eager_options *options, tn_eager_sess
 
 /* ---- closing ---- */
 
-/* One that a reset has ended is as any other. */
+/* False for a default session that was reset. */
 static bool is_default(const tn_eager_session *s)
 {
   return atomic_load(&s->is_default) != 0 && atomic_load(&s->closed) == 0;
@@ -187,7 +187,7 @@ static bool is_default(const tn_eager_session *s)
 
 static void close_session(tn_eager_session *s)
 {
-  bool ends = atomic_exchange(&s->ending, 1) != 0; /* first: who finds it closed and not ending takes that for a reset */
+  bool ends = atomic_exchange(&s->ending, 1) != 0; /* first: a session that is closed and not ending is taken to be reset */
   mark_closed(s);
   if (ends) {
     tn__eager_wait_for_end(s);
@@ -264,7 +264,7 @@ static void become_default(tn_eager_session *s)
 {
   atomic_store(&s->is_default, 1);
   atomic_store(&the_default, s);
-  if (atomic_load(&s->closed) != 0) atomic_compare_exchange_strong(&the_default, &s, NULL); /* a reset came in between */
+  if (atomic_load(&s->closed) != 0) atomic_compare_exchange_strong(&the_default, &s, NULL); /* it was reset in between */
 }
 
 tn_status tn_eager_default(tn_eager_session **out, tn_error *err)

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Slots: handles to tensors, pins, lanes. How they hang together is said in lanes.h. */
+/* Slots: handles to tensors, pins, lanes. lanes.h describes the protocol. */
 #include <core/eager/slots.h>
 #include <core/eager/task.h>
 
 #include <sched.h>
 
-#define BATCH 16        /* slots that are given to a lane at once; a block holds whole batches */
-#define TELL_BYTES 16384 /* what a lane keeps to itself */
-#define WAKE_DEPTH 1024  /* the thread is not left to its tick */
+#define BATCH 16        /* slots added to a lane at once; a block holds whole batches */
+#define TELL_BYTES 16384 /* a lane adds its bytes to the session's beyond this */
+#define WAKE_DEPTH 1024  /* unused slots of a lane at which the thread is woken before its tick */
 
 static size_t bytes_of(uint32_t block) { return ((size_t)TN__EAGER_BLOCK << block) * sizeof(tn__eager_slot); }
 
@@ -164,7 +164,7 @@ void tn__eager_slot_free(tn__eager_lane *lane, tn__eager_slot *slot)
 {
   uint64_t generation = (atomic_load_explicit(&slot->word, memory_order_relaxed) >> 32) + 1;
   atomic_store_explicit(&slot->word, generation << 32, memory_order_release);
-  if (generation > TN__EAGER_LAST_GENERATION) return; /* its handles would come again: it is used no more */
+  if (generation > TN__EAGER_LAST_GENERATION) return; /* its handles would repeat, so it is never used again */
   atomic_store_explicit(&slot->next, lane->free, memory_order_relaxed);
   lane->free = slot->number;
 }
@@ -181,7 +181,7 @@ static tn_status need_block(tn_eager_session *s, uint32_t block, tn_error *err)
   return TN_OK;
 }
 
-/* New slots for a lane. */
+/* Creates slots for a lane. */
 static tn_status refill(tn_eager_session *s, tn_error *err)
 {
   tn_status st = TN_OK;
@@ -203,7 +203,7 @@ static tn_status refill(tn_eager_session *s, tn_error *err)
   return TN_OK;
 }
 
-/* As many of n slots as the lane has: a chain of them. */
+/* Takes up to n free slots of the lane and adds them to a chain. */
 static size_t pop(tn_eager_session *s, tn__eager_lane *lane, size_t n, uint32_t *chain)
 {
   size_t got = 0;

@@ -5,32 +5,34 @@
 
 #include <core/eager/eager.h>
 
-/* The slot of a handle that this session gave out; NULL: it is none. */
+/* The slot of a handle of this session; NULL if it is none. */
 tn__eager_slot *tn__eager_slot_of(const tn_eager_session *session, tn_eager_handle handle);
 static inline uint32_t tn__eager_block_of(uint32_t number)
 {
   return 31 - (uint32_t)__builtin_clz((number - 1) / TN__EAGER_BLOCK + 1);
 }
-/* Slot `number`, which is there. */
+/* Slot `number`, which must exist. */
 static inline tn__eager_slot *tn__eager_slot_at(const tn_eager_session *session, uint32_t number)
 {
   uint32_t block = tn__eager_block_of(number), first = TN__EAGER_BLOCK * ((1u << block) - 1);
   return atomic_load_explicit(&session->blocks[block], memory_order_acquire) + (number - 1 - first);
 }
 tn_status tn__eager_bad_handle(const tn_eager_session *session, tn_eager_handle handle, tn_error *err);
-/* Keeps the tensor from being deleted until unpin. */
+/* Prevents the deletion of the tensor until unpin. */
 tn_status tn__eager_pin(tn_eager_session *session, tn_eager_handle handle, tn__eager_slot **out, tn_error *err);
 void tn__eager_unpin(tn_eager_session *session, tn__eager_slot *slot);
-/* Slots for n tensors, taken over (NULL: they come later, from `task`, with these types); all or none. */
+/* Makes handles of n tensors and takes the tensors over. tensors NULL: `task` computes them later, with these
+ * types. Makes all or none. */
 tn_status tn__eager_publish(tn_eager_session *session, tn_tensor *const *tensors, const tn_dtype *dtypes,
                             struct tn__eager_task *task, size_t n, tn_eager_handle *out, tn_error *err);
-/* Sets RELEASED, and more; false: it was no handle. *slot: nobody pins it, and it is the caller's to put down or give back. */
+/* Sets RELEASED and the flags `more`; false if it was no handle. If *slot is not NULL, it is not pinned, and
+ * the caller must put it down or free it. */
 bool tn__eager_let_go(tn_eager_session *session, tn_eager_handle handle, uint64_t more, tn__eager_slot **slot);
-void tn__eager_put_down(tn_eager_session *session, tn__eager_slot *slot); /* it is unused now */
+void tn__eager_put_down(tn_eager_session *session, tn__eager_slot *slot); /* adds it to the unused ones of the lane */
 tn__eager_lane *tn__eager_lane_lock(tn_eager_session *session);
 void tn__eager_lane_unlock(tn__eager_lane *lane);
 bool tn__eager_is_heavy(const tn_tensor *tensor);
-/* The slot is free; the lane is locked. */
+/* Frees a slot; the lane is locked. */
 void tn__eager_slot_free(tn__eager_lane *lane, tn__eager_slot *slot);
 void tn__eager_lane_count(tn_eager_session *session, tn__eager_lane *lane, int64_t bytes);
 void tn__eager_blocks_free(tn_eager_session *session);

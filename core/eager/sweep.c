@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Deleting what is unused, and when: the three strategies.
+/* Deleting unused tensors, and when: the three strategies.
  *
- * IN_BACKGROUND: who puts a slot down looks whether the session's thread sleeps, and wakes it then; it stays awake for some ticks
- * after it had something to do, so that a program which releases all the time wakes nobody. What is simply freed does not wait for
- * it: the next calls of the same thread that make something delete some each, as the allocator has memory that a thread gave back
- * by itself at hand. Where much is unused calls help with everything, so memory is bounded also where the thread gets no time. */
+ * IN_BACKGROUND: a thread that puts a slot down wakes the session's thread if that sleeps. The session's
+ * thread stays awake for some ticks after work, so a program that releases all the time rarely wakes it.
+ * Tensors that need only be freed do not wait for it: the next calls of the releasing thread that make
+ * tensors delete a few each, since allocators reuse memory fastest on the thread that freed it. If much is
+ * unused, calls help with all of it, so memory is bounded even if the session's thread gets no time. */
 #include <core/eager/sweep.h>
 #include <core/eager/slots.h>
 #include <core/eager/task.h>
@@ -13,21 +14,21 @@
 #include <time.h>
 
 #define TICK_NS 1000000
-#define TICKS 50                      /* without work, before it sleeps until it is woken */
-#define PART 256                      /* tensors that are deleted between two looks at the counters */
-#define SMALL_DEPTH 6                 /* of these the thread takes its own back... */
-#define SOME 16                       /* ... so many in a call... */
-#define SMALL_BYTES (256 << 10)       /* ... and hardly more than so many bytes */
-#define MUCH_DEPTH 4096               /* unused in one lane: calls help with everything */
+#define TICKS 50                      /* idle ticks before the thread sleeps until it is woken */
+#define PART 256                      /* tensors deleted between two updates of the counters */
+#define SMALL_DEPTH 6                 /* unused slots from which a thread deletes its own... */
+#define SOME 16                       /* ... at most this many in a call... */
+#define SMALL_BYTES (256 << 10)       /* ... and little more than this many bytes */
+#define MUCH_DEPTH 4096               /* unused slots of one lane from which calls delete all of them */
 #define MUCH_BYTES ((uint64_t)64 << 20)
 #define SPARE_BYTES 1024
 #define AHEAD 8
 #define LARGE 1024 /* bytes: allocators keep smaller ones by size */
 #define TRIFLE 4
-#define LOOK_EVERY 64                 /* calls between two looks at other lanes */
-#define YIELDS 100                    /* of a thread that waits for deletions of others, before it sleeps between two looks... */
-#define NAP_NS 100000                 /* ... for so long... */
-#define WAIT_NS 1000000000            /* ... but in all at most so long: the caller itself may be inside a deletion */
+#define LOOK_EVERY 64                 /* calls between two checks of other lanes */
+#define YIELDS 100                    /* of a thread that waits for deletions of others, before it sleeps between checks... */
+#define NAP_NS 100000                 /* ... for this long... */
+#define WAIT_NS 1000000000            /* ... and in all at most this long: the caller itself may be inside a deletion */
 
 /* ---- deleting ---- */
 
@@ -38,7 +39,7 @@ static void lock_this(tn__eager_lane *lane)
 
 static void fetch_tensor(const tn__eager_slot *slot)
 {
-  /* A number: the slot may have no tensor, and nothing may be added to a null pointer. */
+  /* An integer, since the slot may have no tensor and arithmetic on a null pointer is undefined. */
   uintptr_t t = (uintptr_t)atomic_load_explicit(&slot->tensor, memory_order_relaxed);
   __builtin_prefetch((const void *)t, 1);
   __builtin_prefetch((const void *)(t + 64), 1);
@@ -47,7 +48,7 @@ static void fetch_tensor(const tn__eager_slot *slot)
 
 /* ---- spares ----
  *
- * Loops make tensors of the same few shapes again and again. */
+ * Loops make tensors of the same few shapes repeatedly. */
 
 static bool fits_spares(const tn_eager_session *s, const tn_tensor *t)
 {
@@ -55,7 +56,7 @@ static bool fits_spares(const tn_eager_session *s, const tn_tensor *t)
          tn_tensor_is_exclusive(t);
 }
 
-/* The lane is locked; how many of n it took. */
+/* Returns how many of n tensors the lane took. The lane is locked. */
 static uint32_t spares_put(tn__eager_lane *lane, tn_tensor *const *tensors, uint32_t n)
 {
   uint32_t have = atomic_load_explicit(&lane->n_spares, memory_order_relaxed), took = 0;
@@ -88,7 +89,7 @@ void tn__eager_spares_free(tn_eager_session *s)
   }
 }
 
-/* What is found out while slots are deleted. */
+/* Results of deleting slots. */
 typedef struct deletion {
   uint64_t deleted, detached;
   int64_t bytes;
@@ -111,7 +112,7 @@ static void delete_slot(const tn_eager_session *s, tn__eager_slot *slot, deletio
   else tn_tensor_unref(t);
 }
 
-/* Slots from `first` to before `end` are free, and counted. */
+/* Frees and counts the slots from `first` to before `end`. */
 static void give_slots(tn_eager_session *s, tn__eager_lane *lane, uint32_t first, uint32_t end, deletion *d)
 {
   lock_this(lane);
@@ -129,11 +130,11 @@ static void give_slots(tn_eager_session *s, tn__eager_lane *lane, uint32_t first
   while (d->n_spares > took) tn_tensor_unref(d->spares[--d->n_spares]);
 }
 
-/* What up to n slots of a list hold is deleted, or a few more than so many bytes; gives the rest of the list. */
+/* Deletes the tensors of up to n slots of a list, until `bytes` are exceeded; returns the rest of the list. */
 static uint32_t delete_part(tn_eager_session *s, tn__eager_lane *lane, uint32_t list, uint32_t n, int64_t bytes)
 {
   deletion d = { .room = TN__EAGER_SPARES - atomic_load_explicit(&lane->n_spares, memory_order_relaxed) };
-  tn__eager_slot *ahead[AHEAD]; /* the next ones, whose tensors are on their way while others are deleted */
+  tn__eager_slot *ahead[AHEAD]; /* the next slots, whose tensors are prefetched */
   uint32_t first = list, next = list, begin = 0, end = 0;
   for (uint32_t i = 0; list != 0 && i < n && d.bytes <= bytes; i++) {
     for (; next != 0 && end - begin < AHEAD; end++) {
@@ -162,9 +163,10 @@ static uint32_t reversed(const tn_eager_session *s, uint32_t list)
   return back;
 }
 
-/* The whole list `unused`, and how long it is. Large tensors are in the order in which they were put down, as a program would
- * free them by itself: allocators that join free neighbours grow a block from its beginning then, where backwards each would be
- * joined with the free end of the heap, which is given back to the system again and again. */
+/* Takes the whole list `unused` and its length. Large tensors are returned in the order in which they were
+ * released, as a program would free them itself: allocators that join free neighbours then grow a block from
+ * its beginning. In reverse order each tensor would join the free end of the heap, which would be returned to
+ * the system repeatedly. */
 static uint32_t take_unused(tn_eager_session *s, tn__eager_lane *lane, size_t *n)
 {
   *n = 0;
@@ -205,7 +207,7 @@ size_t tn__eager_sweep_lane(tn_eager_session *s, tn__eager_lane *lane)
   return n + (backlog != 0);
 }
 
-/* A few of them. */
+/* Deletes a few of the lane's unused tensors. */
 static void sweep_some(tn_eager_session *s, tn__eager_lane *lane)
 {
   size_t n;
@@ -218,7 +220,7 @@ static void sweep_some(tn_eager_session *s, tn__eager_lane *lane)
   bool kept = atomic_load_explicit(&lane->backlog, memory_order_relaxed) == 0;
   if (kept) atomic_store_explicit(&lane->backlog, list, memory_order_relaxed);
   tn__eager_lane_unlock(lane);
-  if (!kept) delete_list(s, lane, list); /* another thread of the lane was faster */
+  if (!kept) delete_list(s, lane, list); /* another thread of the lane has stored a rest already */
 }
 
 size_t tn__eager_sweep(tn_eager_session *s)
@@ -257,7 +259,7 @@ static bool any_unused(const tn_eager_session *s)
   return false;
 }
 
-/* Whether it takes no time worth reading the clock: nothing, or a few small tensors, which *n counts. */
+/* Whether a sweep is too short to be timed: no tensors, or a few small ones. *n: their number. */
 static bool is_trifle(const tn_eager_session *s, uint64_t *n)
 {
   uint64_t bytes = 0;
@@ -327,7 +329,7 @@ static bool sleep_or_tick(tn_eager_session *s, uint32_t *idle)
     ++*idle;
     tn__cond_wait_until(&s->wake, &s->wake_mu, tn__now_ns() + TICK_NS);
   } else if (!s->stop) {
-    atomic_store(&s->asleep, 1); /* who puts something down afterwards sees it */
+    atomic_store(&s->asleep, 1); /* a thread that puts a slot down after this sees it */
     if (any_unused(s)) atomic_store(&s->asleep, 0);
     while (!s->stop && atomic_load(&s->asleep) != 0) tn__cond_wait(&s->wake, &s->wake_mu);
     *idle = 0;
@@ -368,7 +370,7 @@ void tn__eager_thread_end(tn_eager_session *s)
 
 /* ---- the end ---- */
 
-/* Nobody is inside. Handles may be released meanwhile: that changes words and lists, and nothing comes of it. */
+/* No call is inside. Handles released at this time change words and lists that are not read again. */
 void tn__eager_delete_all(tn_eager_session *s)
 {
   uint64_t deleted = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tasks: what the queue of an asynchronous session holds, and what slots find their error in. */
+/* Tasks: the calls in the queue of an asynchronous session. Slots find their error in them. */
 #include <core/eager/task.h>
 
 size_t tn__eager_task_size(size_t n) { return sizeof(tn__eager_task) + n * (sizeof(tn__eager_slot *) + sizeof(tn_tensor *)); }

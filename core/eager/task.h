@@ -7,7 +7,7 @@
 
 typedef struct tn__eager_task tn__eager_task;
 struct tn__eager_task {
-  _Atomic uint32_t refs; /* the queue's, and one of each output */
+  _Atomic uint32_t refs; /* the queue's, and one for each output */
   tn__eager_task *next;
   tn_eager_op *op;
   struct tn__eager_plan *plan;
@@ -16,11 +16,12 @@ struct tn__eager_task {
   tn_status status;      /* when `done`; guarded by the queue's mu, as is error */
   bool done;
   tn_error error;
-  tn__eager_slot **slots; /* inputs, outputs, behind the struct, and as many tensors */
+  tn__eager_slot **slots; /* of inputs and outputs; after the struct, followed by as many tensors */
   tn_tensor **tensors;
 };
 
-/* A task with references for the queue and for each output, whose inputs are copied from `inputs`. NULL without memory. */
+/* A task with references for the queue and for each output, whose inputs are copied from `inputs`. NULL
+ * without memory. */
 tn__eager_task *tn__eager_task_new(tn__eager_slot *const *inputs, size_t n_inputs, size_t n_outputs);
 void tn__eager_task_unref(tn__eager_task *task); /* NULL allowed */
 size_t tn__eager_task_size(size_t n); /* bytes of one with n inputs and outputs */
