@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The runtime "gpu": what the library is told of it. */
+/* The runtime "gpu": the plugin's table and the slots of its factory. */
 #include "device/driver.h"
 #include "node/table.h"
 #include "step/eager.h"

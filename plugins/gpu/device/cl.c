@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The ICD loader, opened once, and what OpenCL's error codes are called. */
+/* The ICD loader, opened once, and the names of OpenCL's error codes. */
 #include "device/cl.h"
 
 #include "device/driver.h"
@@ -116,8 +116,8 @@ tn_status gpu_cl_status(cl_int code)
   }
 }
 
-/* Drivers say CL_OUT_OF_RESOURCES of a kernel that wrote where it must not, too: where work is queued or waited for, it is
- * no word of memory. */
+/* Drivers say CL_OUT_OF_RESOURCES of a kernel that wrote where it must not, too: where work is queued or
+ * waited for, it is no word of memory. */
 static bool runs_work(const char *call)
 {
   static const char *const calls[] = { "clEnqueue", "clFinish", "clFlush", "clWaitForEvents" };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* OpenCL as this runtime uses it: entry points of version 1.2, found in the ICD loader when the plugin is initialised, so that
- * nothing of OpenCL is in a process that does not name the runtime. */
+/* OpenCL as this runtime uses it: entry points of version 1.2, looked up in the ICD loader when the plugin is
+ * initialised, so that a process that does not use the runtime loads no part of OpenCL. */
 #ifndef GPU_DEVICE_CL_H
 #define GPU_DEVICE_CL_H
 
@@ -24,7 +24,7 @@ typedef struct gpu_cl {
   GPU_CL_FUNCTIONS(GPU_CL_FIELD)
 #undef GPU_CL_FIELD
 } gpu_cl;
-extern gpu_cl cl; /* whole after gpu_cl_load */
+extern gpu_cl cl; /* filled by gpu_cl_load */
 
 /* Finds the loader and all functions. TN_UNAVAILABLE, with what is missing. */
 tn_status gpu_cl_load(tn_error *err);

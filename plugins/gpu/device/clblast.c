@@ -7,7 +7,7 @@
 
 struct gpu_clblast {
   bool used;                  /* CLBlast has programs of the context; guarded by `mu` of this file */
-  pthread_mutex_t trying;     /* guards tried: who finds nothing there waits for who compiles */
+  pthread_mutex_t trying;     /* guards tried: a thread that needs an entry waits for the thread that compiles it */
   signed char tried[2][3][4]; /* by type, kind and across: 1 it works, -1 it does not */
 };
 
@@ -35,7 +35,7 @@ static struct {
   FUNCTIONS(FIELD)
 #undef FIELD
   char file[64];
-  int state; /* 0: not looked for, 1: it is there, -1: it is not */
+  int state; /* 0: not looked for, 1: loaded, -1: unavailable */
 } lib;
 
 static pthread_mutex_t mu = PTHREAD_MUTEX_INITIALIZER; /* guards lib.state, used and n_used; taken last */
@@ -139,8 +139,8 @@ typedef gpu_clblast_product product;
 
 static CLBlastTranspose transpose(bool across) { return across ? CLBlastTransposeYes : CLBlastTransposeNo; }
 
-/* CLBlast makes its table of parameters in the first call of all, without a lock. This call comes before any other with the
- * same product, so nobody is inside while it is made. */
+/* CLBlast makes its table of parameters in its first call, without a lock. This call precedes any other with
+ * the same product, so no other thread is in CLBlast while the table is made. */
 static pthread_mutex_t sizing = PTHREAD_MUTEX_INITIALIZER;
 
 static size_t temp_bytes(const gpu_gemm *g, cl_command_queue queue, int *code)
@@ -149,7 +149,7 @@ static size_t temp_bytes(const gpu_gemm *g, cl_command_queue queue, int *code)
   const size_t m = (size_t)g->m, n = (size_t)g->n, k = (size_t)g->k;
   size_t bytes = 0;
   pthread_mutex_lock(&sizing);
-  /* Offsets of 1: what lies at the front may need less. */
+  /* Offsets of 1: matrices at offset 0 may need less. */
   *code = (g->dtype == TN_DOUBLE ? lib.DGemmTempBufferSize : lib.SGemmTempBufferSize)(
       CLBlastLayoutRowMajor, a, b, m, n, k, 1, (size_t)g->a_row, 1, (size_t)g->b_row, 1, (size_t)g->out_row, &queue, &bytes);
   pthread_mutex_unlock(&sizing);
@@ -181,8 +181,8 @@ static int multiply_batch(const gpu_gemm *g, place a, place b, place out, cl_com
                                 out.mem, out.at, to_out, next_out, batch, &queue, event));
 }
 
-/* The kernels of one matrix are large enough to fill the device where they need temporary memory, so they go one after the
- * other; the routine for batches would allocate that memory in each step. */
+/* The kernels of one matrix are large enough to fill the device where they need temporary memory, so they go
+ * one after the other; the routine for batches would allocate that memory in each step. */
 static int run(const product *p, place a, place b, place out, cl_mem temp, cl_command_queue queue, cl_event *event)
 {
   const gpu_gemm *g = &p->g;
@@ -197,7 +197,7 @@ static int run(const product *p, place a, place b, place out, cl_mem temp, cl_co
   return code;
 }
 
-/* Elements from the first of a matrix to behind the last of the batch. */
+/* Number of elements from the first of a matrix to the last of the batch. */
 static double span(int64_t batch, int64_t step, int64_t rows, int64_t row, int64_t columns)
 {
   return (double)(batch - 1) * (double)step + (double)(rows - 1) * (double)row + (double)columns;
@@ -223,7 +223,7 @@ static cl_int part_of(cl_mem mem, size_t at, size_t bytes, place *out)
   return code;
 }
 
-/* CLBlast counts in int: what lies beyond that in a large arena is shown as a buffer of its own. */
+/* CLBlast counts in int: memory beyond that range in a large arena is passed as a sub-buffer. */
 static cl_int reach(const gpu_device *d, gpu_memory m, double elements, size_t size, place *out)
 {
   *out = (place){ .mem = m.mem, .at = m.at / size };
@@ -266,7 +266,7 @@ tn_status gpu_clblast_enqueue(const gpu_device *d, cl_command_queue queue, const
 
 enum { DIRECT, INDIRECT, BATCHED };
 
-/* The smallest product of squares that goes the way of this kind. */
+/* The smallest product of square matrices for which CLBlast uses kernels of this kind. */
 static bool small_product(int kind, const gpu_gemm *like, cl_command_queue queue, product *p)
 {
   for (int64_t side = 8; side <= 4096; side *= 2) {

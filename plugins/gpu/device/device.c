@@ -139,7 +139,7 @@ static gpu_device *open_device(cl_platform_id platform, cl_device_id id, const c
 
 /* ---- finding ---- */
 
-/* What keeps the list from having anything; the first that was met is told. */
+/* Why no device is usable; only the first reason is kept. */
 typedef struct search {
   gpu_device **at;
   size_t n, room;
@@ -341,7 +341,7 @@ void gpu_device_leave(gpu_device *d)
   pthread_mutex_lock(&d->mu);
   if (--d->n_users == 0) {
     close_context(d);
-    d->lost = false; /* who comes next makes a new context */
+    d->lost = false; /* the next user makes a new context */
   }
   pthread_mutex_unlock(&d->mu);
 }

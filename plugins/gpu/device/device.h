@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The machine's OpenCL devices, and what a session has chosen of them. */
+/* The machine's OpenCL devices. */
 #ifndef GPU_DEVICE_DEVICE_H
 #define GPU_DEVICE_DEVICE_H
 
@@ -16,8 +16,8 @@ typedef struct gpu_memory {
   size_t at;
 } gpu_memory;
 
-/* A device of the machine. Found once in a process; the context is there while a session uses the device. Everything above
- * `mu` never changes. */
+/* A device of the machine. Devices are found once in a process; the context exists while a session uses the
+ * device. Fields before `mu` never change. */
 typedef struct gpu_device {
   cl_platform_id platform;
   cl_device_id id;
@@ -31,27 +31,27 @@ typedef struct gpu_device {
 
   pthread_mutex_t mu;
   size_t n_users;        /* sessions; guarded by mu */
-  cl_context context;    /* NULL without users; guarded by mu, steady for who is a user */
+  cl_context context;    /* NULL without users; guarded by mu, constant while the caller is a user */
   gpu_pool *pool;        /* the device's free memory, with the context */
   gpu_programs *programs; /* compiled, with the context */
   struct gpu_clblast *clblast; /* with the context */
-  _Atomic bool lost;     /* a call failed in a way after which the context is of no use: sessions end UNAVAILABLE, and who comes
-                          * next is given another gpu_device of the same hardware */
+  _Atomic bool lost;     /* a call failed and the context is unusable: sessions fail with UNAVAILABLE, and new sessions use
+                          * another gpu_device of the same hardware */
   struct gpu_device *next; /* device.c's: that other one */
 } gpu_device;
 
-/* Looks for devices; once, in init. TN_UNAVAILABLE with the reason when there is none. */
+/* Looks for devices; once, in init. TN_UNAVAILABLE with the reason if there is none. */
 tn_status gpu_devices_find(tn_error *err);
 size_t gpu_devices_count(void);
 gpu_device *gpu_devices_at(size_t i); /* one that is not lost, unless memory for that is missing */
 tn_status gpu_devices_forget(tn_error *err); /* for shutdown: TN_FAILED_PRECONDITION as long as one has users */
 const char *gpu_device_kind(const gpu_device *device); /* "gpu", "cpu", "accelerator" */
-/* Writes what devices there are: "0 = 'NAME' (gpu, PLATFORM), 1 = ...". */
+/* Writes the list of devices: "0 = 'NAME' (gpu, PLATFORM), 1 = ...". */
 void gpu_devices_text(char *text, size_t size);
 tn_status gpu_devices_forked(tn_error *err); /* TN_FAILED_PRECONDITION in a child of the process that looked for them */
 
-/* A user more, a user less: the context, its pool and its programs come with the first and go with the last.
- * TN_UNAVAILABLE for one that is lost, TN_RESOURCE_EXHAUSTED, TN_FAILED_PRECONDITION after a fork. */
+/* Adds or removes a user. The first one creates the context, its pool and its programs; the last one frees
+ * them. TN_UNAVAILABLE for a lost device, TN_RESOURCE_EXHAUSTED, TN_FAILED_PRECONDITION after a fork. */
 tn_status gpu_device_use(gpu_device *device, tn_error *err);
 void gpu_device_leave(gpu_device *device);
 void gpu_device_lost(gpu_device *device); /* any thread */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A driver takes signals, sets environment variables and makes threads when it is asked for the first time: init keeps what there
- * was, and puts it back. Kernels of this runtime need no handler: whole numbers are divided only where that is possible. */
+/* On first use a driver installs signal handlers, sets environment variables and creates threads. init saves
+ * the state before, and restores it. Kernels of this runtime need no handlers: they never divide integers by
+ * zero. */
 #define _GNU_SOURCE
 #include "device/driver.h"
 
@@ -63,7 +64,7 @@ static const char *kept_value(const gpu_process *p, const char *variable, size_t
   return NULL;
 }
 
-/* Whether a variable of the environment is one that was there, with its value. */
+/* Whether an environment variable existed before with this value. */
 static bool is_as_before(const gpu_process *p, const char *variable)
 {
   size_t n = strcspn(variable, "=");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What an OpenCL driver does to the process besides what it is called for, undone (P-101). */
+/* Undoes the side effects of an OpenCL driver on the process (P-101). */
 #ifndef GPU_DEVICE_DRIVER_H
 #define GPU_DEVICE_DRIVER_H
 
@@ -9,8 +9,9 @@
 void gpu_signals_block(sigset_t *before);
 void gpu_signals_restore(const sigset_t *before);
 
-/* Around the calls of init, which runs alone: also what happens on signals, the stack for signals and the environment are afterwards
- * as they were. Drivers that have a compiler in them take the signals that end a process, to tell where the compiler was. */
+/* Around the calls of init, which runs alone: also restores signal handlers, the signal stack and the
+ * environment. Drivers with a compiler handle the signals that end a process, to report where the compiler
+ * was. */
 typedef struct gpu_process gpu_process;
 gpu_process *gpu_process_keep(void); /* NULL without memory: then nothing is undone */
 void gpu_process_restore(gpu_process *kept);

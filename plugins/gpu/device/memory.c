@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The pool of a device, and what sessions may have of it.
+/* The memory pool of a device, and the limits of sessions.
  *
- * Sizes are rounded up to classes, of which there are eight between two powers of two, so at most an eighth is wasted;
- * what is taken from a free list is at most a class larger. Free blocks stay until the context goes, the driver has no
- * more, or there are more of them than were ever in use at once: then the shapes have changed, and they go. */
+ * Sizes are rounded up to classes, eight between two powers of two, so at most an eighth is wasted; a block
+ * from a free list is at most one class larger. Free blocks are kept until the context is released, the
+ * driver has no more memory, or free blocks exceed the most memory ever in use at once: then the shapes have
+ * changed, and they are returned to the driver. */
 #include "device/memory.h"
 
 #include <inttypes.h>
@@ -25,7 +26,7 @@ typedef struct node {
 
 /* One kind of memory. */
 typedef struct shelf {
-  bool pinned;           /* host memory of the driver's, mapped as long as it is there */
+  bool pinned;           /* host memory of the driver, mapped as long as the block exists */
   node *free[N_CLASSES];
   size_t free_bytes, used_bytes, most_bytes;
 } shelf;
@@ -35,14 +36,14 @@ struct gpu_pool {
   cl_command_queue queue; /* for tensors that the host reads */
   pthread_mutex_t mu;
   shelf own, pinned; /* guarded by mu, as all below */
-  node *spare;       /* as many as there are blocks in use */
+  node *spare;       /* one for each block in use */
   size_t n_created;  /* by the driver */
 };
 
 struct gpu_budget {
   atomic_size_t refs;
   gpu_device *device;
-  gpu_pool *pool; /* the device's as long as there are users */
+  gpu_pool *pool; /* the device's, while it has users */
   int64_t limit;
   int64_t used;   /* guarded by the pool's mu, but for reading */
 };
@@ -169,7 +170,7 @@ void gpu_pool_stats_get(gpu_pool *pool, gpu_pool_stats *out)
 
 static size_t top_bit(size_t n) { return (size_t)(63 - __builtin_clzll(n)); }
 
-/* 0: more than there can be. */
+/* Returns 0 if the size is impossible. */
 static size_t round_size(const gpu_device *device, size_t bytes)
 {
   if (bytes <= PAGE) return PAGE;

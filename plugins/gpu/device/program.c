@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The programs of a context: each is made once, whoever asks first, and several at once. */
+/* The programs of a context: the first thread that needs one makes it, once; several may be made at a time. */
 #define _GNU_SOURCE
 #include "device/program.h"
 
@@ -19,11 +19,11 @@ enum { FAILED, MAKING, READY };
 typedef struct program {
   struct program *next;
   uint64_t hash;
-  int state; /* guarded by mu of gpu_programs; who sets MAKING makes it */
+  int state; /* guarded by mu of gpu_programs; the thread that sets MAKING makes it */
   cl_program program;
   tn_error error; /* FAILED: why */
   char *label;
-  const char *options, *text; /* behind the struct */
+  const char *options, *text; /* after the struct */
 } program;
 
 struct gpu_programs {

@@ -18,8 +18,8 @@ typedef struct gpu_program_request {
   const char *label;   /* for messages: a file's name, or a node's */
   cl_program program;  /* out; borrowed, steady until gpu_programs_destroy */
 } gpu_program_request;
-/* Compiles what is not there yet, several at once, and what can be read from disk is not compiled. A build failure is TN_INTERNAL
- * with the label, the compiler's log and the source line it names. Any thread. */
+/* Reads missing programs from disk or compiles them, several at a time. A build failure is TN_INTERNAL with
+ * the label, the compiler's log and the source line it names. Any thread. */
 tn_status gpu_programs_get(gpu_programs *programs, gpu_program_request *requests, size_t n, tn_error *err);
 
 #endif

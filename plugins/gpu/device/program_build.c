@@ -11,7 +11,7 @@
 
 /* ---- when it does not compile ---- */
 
-/* The line of the first ":LINE:COLUMN:" at or behind `at`, before the end of the line. */
+/* LINE of the first ":LINE:COLUMN:" at or after `at` in its line. */
 static long line_in(const char *at)
 {
   for (; *at != 0 && *at != '\n'; at++) {
@@ -23,8 +23,8 @@ static long line_in(const char *at)
   return 0;
 }
 
-/* The line that the first error is about: compilers say "FILE:LINE:COLUMN: error: ..." or "error: FILE:LINE:COLUMN: ...". 0 when
- * none is named. */
+/* The line that the first error is about: compilers say "FILE:LINE:COLUMN: error: ..." or "error:
+ * FILE:LINE:COLUMN: ...". 0 when none is named. */
 static long error_line(const char *log)
 {
   for (const char *at = log; (at = strstr(at, "error:")) != NULL; at++) {
@@ -123,7 +123,7 @@ static void keep(const gpu_source *source, cl_program program)
   tn_free(bytes);
 }
 
-/* NULL: there is none, or the driver does not take it. */
+/* NULL if there is none, or the driver rejects it. */
 static cl_program read_kept(const gpu_source *source)
 {
   unsigned char *bytes;

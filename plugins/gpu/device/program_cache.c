@@ -3,10 +3,10 @@
  *
  *   header | key: device, driver, versions, options, prelude, text | binary
  *
- * A file counts only when its header, sizes, whole key and checksum are right, and it is this user's alone; any other is
- * as if it were not there, and is written again. A file is written beside its place and renamed, so processes may write at
- * once. The folder is $TENON_CACHE_DIR, $XDG_CACHE_HOME/tenon or ~/.cache/tenon, and in it gpu-programs;
- * TENON_GPU_CACHE_BYTES says how much may be there (256 MiB), 0 that nothing is kept. */
+ * A file is used only if its header, sizes, whole key and checksum are right, and only this user can write it; any other file is
+ * ignored and rewritten. A file is written under a temporary name and renamed, so processes may write concurrently. The folder is
+ * gpu-programs in $TENON_CACHE_DIR, $XDG_CACHE_HOME/tenon or ~/.cache/tenon. TENON_GPU_CACHE_BYTES limits its size (default 256
+ * MiB); 0 disables it. */
 #define _GNU_SOURCE
 #include "device/program_parts.h"
 
@@ -27,7 +27,7 @@
 #define FORMAT 1
 #define NAME_LENGTH 36 /* 32 digits and ".bin" */
 #define MOST_BYTES (INT64_C(256) << 20)
-#define LEFT_BEHIND_SECONDS 3600 /* after which a temporary file is nobody's any more */
+#define LEFT_BEHIND_SECONDS 3600 /* age at which a temporary file is abandoned */
 
 typedef struct header {
   char magic[8];
@@ -174,7 +174,7 @@ bool gpu_cache_read(const gpu_source *source, unsigned char **bytes, size_t *siz
     ok = false;
     tn_log(TN_LOG_INFO, "gpu: '%s' is not whole, and is not used", p.path);
   }
-  if (ok) (void)futimens(fd, NULL); /* what was used last goes last */
+  if (ok) (void)futimens(fd, NULL); /* the most recently used are removed last */
   if (fd >= 0) close(fd);
   if (ok) {
     size_t before = sizeof(header) + p.key_size;
@@ -268,7 +268,7 @@ static void make_folders(char *path)
 {
   for (char *at = strchr(path + 1, '/'); at != NULL; at = strchr(at + 1, '/')) {
     *at = 0;
-    (void)mkdir(path, 0700); /* who opens the file says what is wrong */
+    (void)mkdir(path, 0700); /* opening the file reports the error */
     *at = '/';
   }
 }

@@ -14,15 +14,15 @@ typedef struct gpu_source {
   const char *prelude, *text, *options, *label;
 } gpu_source;
 
-/* Reads a program from disk, or compiles it and writes it there. *compiled says which. */
+/* Reads a program from disk, or compiles it and writes it to disk. *compiled: which of the two. */
 tn_status gpu_program_make(const gpu_source *source, cl_program *out, bool *compiled, tn_error *err);
-#define GPU_PROGRAM_OPTIONS "-cl-std=CL1.2" /* in front of every request's */
+#define GPU_PROGRAM_OPTIONS "-cl-std=CL1.2" /* precedes the options of every request */
 
 /* ---- program_cache.c ---- */
 
-/* The binary of a source, *bytes for tn_free. False when there is none, or what is there is not whole. */
+/* The binary of a source; the caller frees *bytes with tn_free. False if there is none, or it is incomplete. */
 bool gpu_cache_read(const gpu_source *source, unsigned char **bytes, size_t *size);
-/* Keeps a binary. What goes wrong is logged: the program works without. */
+/* Stores a binary. Errors are logged only: the program works without. */
 void gpu_cache_write(const gpu_source *source, const unsigned char *bytes, size_t size);
 
 #endif

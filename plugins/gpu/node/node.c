@@ -33,7 +33,7 @@ static void *need(gpu_node *n, size_t bytes)
   return p;
 }
 
-/* Room for `more` behind the `used` that there are; false with the error kept. */
+/* Makes room for `more` elements after the `used` ones; false, with the error stored. */
 static bool grow(gpu_node *n, void **items, size_t *room, size_t used, size_t more, size_t item)
 {
   if (used + more <= *room) return true;

@@ -34,7 +34,7 @@ static struct {
 typedef struct reader {
   const char *at;
   constraint *next;
-  char *names; /* where the next name goes */
+  char *names; /* where the next name is stored */
 } reader;
 
 static size_t word_length(const char *at) { return strspn(at, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_"); }
@@ -133,7 +133,7 @@ const gpu_op *gpu_op_find(const tn_operation *op)
   return NULL;
 }
 
-/* Ops that the library does not know are left out: an internal op may go without this plugin being told. */
+/* Ops that the library does not know are left out: it may drop an internal op without a change of this plugin. */
 static bool known(const gpu_op *op)
 {
   if (tn_op_schema_find(op->op) != NULL) return true;
@@ -182,7 +182,8 @@ static tn_status fill(reader *r, tn_error *err)
 
 /* ---- the library's op table ---- */
 
-/* Kernels that are there to be found: a plan calls those of the CPU, and what runs on the device is this plugin's to plan. */
+/* These kernels exist to be found by placement. A plan calls the CPU's kernels; this plugin plans what runs
+ * on the device. */
 static tn_status never_prepare(tn_prepare_ctx *ctx, tn_error *err)
 {
   return tn_error_set(err, TN_UNIMPLEMENTED, "node '%s': its kernel for the device runs in sessions of the runtime 'gpu' only",

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a schedule does: items, launches, actions, outputs. */
+/* The work of a schedule: items, launches, actions, outputs. */
 #ifndef GPU_SCHEDULE_ACTIONS_H
 #define GPU_SCHEDULE_ACTIONS_H
 
@@ -13,10 +13,10 @@ typedef struct gpu_item {
   size_t host_scratch;
   bool computes;
   uint8_t where;  /* GPU_ON_... */
-  uint8_t wanted; /* what the device of its node says: GPU_ON_NOTHING: nothing */
+  uint8_t wanted; /* as the device name of its node requires; GPU_ON_NOTHING: no device name */
   uint32_t position; /* in the schedule's sequence */
-  uint32_t site;  /* on the device: which */
-  uint32_t lane;  /* and where its launches are enqueued */
+  uint32_t site;  /* if on a device: its site */
+  uint32_t lane;  /* and the lane of its launches */
   char *reason;   /* why it is not on the device; NULL */
   const gpu_op *op; /* of `built` */
   gpu_built *built; /* NULL: it cannot be on the device */
@@ -24,14 +24,14 @@ typedef struct gpu_item {
   double device_ns, host_ns;
   uint32_t first_call, n_calls;
   gpu_constant **packs; /* by pack; NULL for tables */
-  size_t *tables;       /* by pack: where it lies among the statics */
+  size_t *tables;       /* by pack: offset in the statics */
   uint32_t first_operand; /* of the views of an instance */
 } gpu_item;
 
 /* A launch. */
 typedef struct gpu_call {
   const gpu_launch *launch;
-  cl_program program; /* NULL: a copy, or a library's */
+  cl_program program; /* NULL: a copy, or a launch of a library */
   uint32_t item;
   uint32_t action;
 } gpu_call;
@@ -40,9 +40,9 @@ enum {
   GPU_DO_HOST,   /* item `id` on the CPU */
   GPU_DO_CALL,   /* call `id` */
   GPU_DO_UPLOAD, /* value `id` from host memory to the device */
-  GPU_DO_READ,   /* value `id` from the device to host memory; `waits`: until it is there */
-  GPU_DO_ENTER,  /* the host uses the shared arena from here */
-  GPU_DO_LEAVE,  /* and no more */
+  GPU_DO_READ,   /* value `id` from the device to host memory; `waits`: blocks until it is read */
+  GPU_DO_ENTER,  /* the host maps the shared arena */
+  GPU_DO_LEAVE,  /* the host unmaps it */
   GPU_DO_AWAIT,  /* the calling thread waits for action `id` */
   GPU_DO_OUT     /* output `id` is read, or copied to memory that stays */
 };
@@ -52,18 +52,18 @@ typedef struct gpu_action {
   bool awaited; /* another lane waits for it */
   uint32_t id;
   uint32_t lane;
-  uint32_t first_wait, n_waits; /* in the schedule's `waits`: what of other lanes must be over before it begins */
-  bool looks; /* what devices found in the elements is looked at: before an item of the host, after a wait */
+  uint32_t first_wait, n_waits; /* in the schedule's `waits`: actions of other lanes that must end before it begins */
+  bool looks; /* check the devices' fault records: before host items and after waits */
 } gpu_action;
 
 enum {
-  GPU_OUT_STRAIGHT, /* it is there */
+  GPU_OUT_STRAIGHT, /* computed into the output's tensor */
   GPU_OUT_HOST,     /* copied from host memory */
   GPU_OUT_TENSOR,   /* OWN, GIVEN */
   GPU_OUT_READ,     /* read from the device */
   GPU_OUT_DYNAMIC,  /* device memory number `dynamic` becomes a tensor */
-  GPU_OUT_COPY,     /* as that, after the value was copied there */
-  GPU_OUT_FED       /* a view of what was fed on the device */
+  GPU_OUT_COPY,     /* the same, after the value was copied into it */
+  GPU_OUT_FED       /* a view of a feed on the device */
 };
 typedef struct gpu_out {
   uint32_t value;
@@ -73,7 +73,7 @@ typedef struct gpu_out {
   uint32_t site; /* where it is on a device */
 } gpu_out;
 
-/* An argument that is set again in each step that brings another memory. */
+/* A kernel argument that each step sets, since its memory differs from step to step. */
 typedef struct gpu_binding {
   uint32_t call;
   cl_uint arg; /* of the kernel */
@@ -84,7 +84,7 @@ typedef struct gpu_binding {
 typedef struct gpu_dynamic {
   uint32_t value;
   uint32_t site;
-  size_t bytes; /* of fetched ones, and what later segments read; 0: a feed's */
+  size_t bytes; /* size, for outputs and values that later segments read; 0: the memory of a feed */
 } gpu_dynamic;
 
 #endif

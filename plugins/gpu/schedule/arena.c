@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where blocks lie in the arenas: those that are not used at one time share places. The largest are placed first, each at the
- * lowest place that is free all the time it is used. An arena that is larger than what a device gives at once is made of several
- * parts: places count through all of them, and no block lies across a border. */
+/* Assigns offsets in the arenas: blocks that are not used at the same time may overlap. The largest blocks
+ * are placed first, each at the lowest offset that is free for its whole time of use. An arena larger than
+ * the largest allocation of a device consists of several parts: offsets continue through all of them, and no
+ * block crosses a border. */
 #include "device/base.h"
 #include "schedule/order.h"
 
@@ -77,7 +78,7 @@ static tn_status assign(const gpu_order *o, block *blocks, size_t n, size_t part
   return st;
 }
 
-/* Whether the device has a value in the arena: constants and what follows from shapes lie elsewhere. */
+/* Whether a value is in the device's arena: constants and values that follow from shapes are stored elsewhere. */
 static bool in_arena(const gpu_slot *v) { return v->kind != GPU_FROM_CONSTANT && v->kind != GPU_FROM_KNOWN; }
 
 static void add(block *blocks, size_t *n, gpu_span *span, size_t bytes, uint32_t memory)
@@ -98,7 +99,7 @@ static void add_host(gpu_schedule *s, block *blocks, size_t *n)
   for (uint32_t v = 0; v < s->n_slots; v++) add(blocks, n, &s->slots[v].host, s->slots[v].bytes, gpu_order_host(s->order, v));
 }
 
-/* Each lane has scratch memory of its own, behind the values. */
+/* Each lane has scratch memory of its own, after the values. */
 static tn_status add_scratch(gpu_schedule *s, uint32_t lane, tn_error *err)
 {
   gpu_site *site = &s->sites[s->lanes[lane].site];
@@ -115,7 +116,7 @@ static tn_status add_scratch(gpu_schedule *s, uint32_t lane, tn_error *err)
   return TN_OK;
 }
 
-/* An arena that the host shares is used as a whole; where that is too large there is none. */
+/* An arena shared with the host is one allocation; if that would be too large, the schedule is made without sharing. */
 static tn_status check_shared(gpu_schedule *s, tn_error *err)
 {
   const gpu_site *site = &s->sites[0];
@@ -129,7 +130,7 @@ static size_t part_of(const gpu_schedule *s, const gpu_site *site)
   return s->shared || most == 0 || most > PTRDIFF_MAX ? PTRDIFF_MAX : (size_t)most;
 }
 
-/* Parts behind the first one of each site. */
+/* The parts after the first one of each site. */
 static void count_parts(gpu_schedule *s)
 {
   s->n_arenas = s->n_sites;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the device reads and no step changes. Constants and their forms are shared by all that use them on a device; what follows
- * from shapes, and the tables of nodes, lie together in one block of the schedule. */
+/* Data that the device reads and no step changes. Constants and their forms are shared by all their users on
+ * a device; values that follow from shapes, and the tables of nodes, are stored together in one block of the
+ * schedule. */
 #include "schedule/constants.h"
 
 #include "device/base.h"
@@ -65,7 +66,7 @@ tn_status gpu_constant_get(gpu_budget *budget, gpu_device *device, cl_command_qu
   size_t bytes = pack == NULL ? tn_tensor_bytes(tensor) : pack->bytes;
   *out = NULL;
   memset(&form, 0, sizeof form);
-  if (pack != NULL) memcpy(&form, &pack->pack, sizeof form); /* a function's address tells forms apart */
+  if (pack != NULL) memcpy(&form, &pack->pack, sizeof form); /* the address of a function identifies a form */
   pthread_mutex_lock(&all.mu);
   gpu_constant *c = find(device, tensor, form, key, bytes);
   tn_status st = TN_OK;

@@ -22,7 +22,7 @@ tn_status gpu_constant_get(gpu_budget *budget, gpu_device *device, cl_command_qu
                            const gpu_pack *pack, gpu_constant **out, tn_error *err);
 void gpu_constant_put(gpu_constant *constant); /* NULL allowed */
 
-/* What the device reads of a schedule and no step changes: constants, their forms, tables, known values. */
+/* Creates the device data of a schedule that no step changes: constants, their forms, tables, known values. */
 struct gpu_schedule;
 tn_status gpu_statics(struct gpu_schedule *s, tn_error *err);
 

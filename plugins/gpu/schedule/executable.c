@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What all schedules of a plan share: its segments, and who makes and reads each value. */
+/* Data shared by all schedules of a plan: its segments, and which segment makes and reads each value. */
 #include "schedule/executable.h"
 
 #include "device/base.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where the host looks at what kernels found (fault.c): before items with effects, and after waits. */
+/* Plans where the host checks for invalid elements that kernels found (step/fault.c): before items with
+ * effects, and after waits. */
 #include "schedule/schedule.h"
 
 #define HAS_EFFECT (TN_TRAIT_STATEFUL | TN_TRAIT_MAY_WAIT | TN_TRAIT_FUNCTION_CALL)

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The schedules of a plan, found by what they follow from: the segment, the shapes of what it reads, where that lies, and the elements
- * that give shapes. Each is made by one step, while others wait for it. */
+/* The schedules of a plan, looked up by what determines them: the segment, the shapes and devices of its
+ * inputs, and the elements that give shapes. One step makes a schedule while others wait for it. */
 #include "schedule/lookup.h"
 
 #include "device/base.h"
 
 #include <time.h>
 
-#define LOOK_NS 10000000 /* a step that waits looks so often whether it was cancelled */
+#define LOOK_NS 10000000 /* interval at which a waiting step checks for cancellation */
 
 static size_t write_key(const tn_executable *e, uint32_t segment, tn_tensor *const *values, int64_t *key)
 {
@@ -74,7 +74,7 @@ static gpu_schedule *find(tn_executable *e, const int64_t *key, size_t n)
   return NULL;
 }
 
-/* The one that was not used for longest goes, unless it is being made; e->mu is held. */
+/* Removes the least recently used schedule, unless it is being made; e->mu is held. */
 static gpu_schedule *take_oldest(tn_executable *e)
 {
   size_t most = (e->session->max_layouts > 0 ? (size_t)e->session->max_layouts : 16) * e->n_segments;
@@ -105,7 +105,7 @@ static tn_status wait_for(gpu_schedule *s, tn_step *step, tn_error *err)
   return TN_OK;
 }
 
-/* Makes it outside of the lock and tells those that wait. */
+/* Makes a schedule outside the lock, and wakes the steps that wait for it. */
 static tn_status make(gpu_schedule *s, const gpu_values *values, tn_error *err)
 {
   tn_executable *e = s->executable;
@@ -139,7 +139,7 @@ static gpu_schedule *new_schedule(tn_executable *e, uint32_t segment, const int6
   s->segment = segment;
   s->key = copy;
   s->n_key = n;
-  s->n_users = 2; /* the list and who makes it */
+  s->n_users = 2; /* the list and the step that makes it */
   s->next = e->schedules;
   e->schedules = s;
   e->n_schedules++;
@@ -167,7 +167,7 @@ static tn_status take(tn_executable *e, uint32_t segment, tn_step *step, const g
     }
     if (there && st == TN_OK) *out = s;
     else gpu_schedule_leave(s);
-    if (mine || there || st != TN_OK) return st; /* who waited for one that failed makes it himself */
+    if (mine || there || st != TN_OK) return st; /* a step that waited for one that failed makes it itself */
   }
 }
 

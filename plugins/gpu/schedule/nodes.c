@@ -8,7 +8,7 @@
 typedef struct planner {
   gpu_schedule *schedule;
   gpu_value *values; /* of the largest node: inputs, then outputs */
-  uint32_t *made_at; /* by value: the site where it is made, or lies; GPU_NONE: on the CPU */
+  uint32_t *made_at; /* by value: the site that makes or holds it; GPU_NONE: the CPU */
 } planner;
 
 static gpu_value value_of(const gpu_schedule *s, uint32_t id)
@@ -108,7 +108,7 @@ static tn_status try_item(planner *p, gpu_item *item, tn_error *err)
   return TN_OK;
 }
 
-/* "/job:localhost/device:GPU:1", "/gpu:0": the type in it, and behind it the number. */
+/* "/job:localhost/device:GPU:1", "/gpu:0": finds the type and the number after it. */
 static uint8_t wanted(const char *name, const char **number)
 {
   static const struct { const char *text; uint8_t where; } types[] = {
@@ -124,7 +124,8 @@ static uint8_t wanted(const char *name, const char **number)
   return GPU_ON_NOTHING;
 }
 
-/* The device that its name says, where the session has that one; else the one where its inputs are made; else the first. */
+/* The device that its name says, where the session has that one; else the one where its inputs are made; else
+ * the first. */
 static uint32_t choose_site(const gpu_schedule *s, const gpu_item *item, const char *number, const uint32_t *made_at)
 {
   uint32_t site = 0, found = GPU_NONE;

@@ -14,7 +14,7 @@ struct gpu_order {
   uint32_t *last;     /* by lane: its last action, and 1 */
   uint32_t *known;    /* by lane: what the calling thread knows to be over */
   uint32_t *fences;   /* by lane: what its next action waits for; GPU_NONE */
-  uint32_t *uses;     /* by memory, then lane: the last action there that uses it, and 1 */
+  uint32_t *uses;     /* by memory, then lane: 1 + the last action there that uses it */
   double now;         /* of the calling thread */
 };
 
@@ -27,7 +27,7 @@ static uint32_t queues_for(const gpu_schedule *s, const gpu_site *site)
   return n > 0 ? n : site->device->type & CL_DEVICE_TYPE_CPU ? 1 : 2;
 }
 
-/* With several queues, copies have their own: one for each direction, so that what is sent does not wait behind what is read. */
+/* With several queues, copies have one of their own for each direction, so that uploads do not wait for reads. */
 static uint32_t lanes_for(const gpu_schedule *s, uint32_t n) { return n > 1 && !s->shared ? n + 2 : n; }
 
 static tn_status make_lanes(gpu_schedule *s, tn_error *err)
@@ -86,7 +86,7 @@ static uint32_t *clock_of(const gpu_order *o, uint32_t action) { return &o->cloc
 
 static uint32_t current(const gpu_order *o) { return o->s->n_actions - 1; }
 
-/* A longer list with what the old one had, which goes; NULL without memory: the old one stays. */
+/* Replaces a list by a longer one with its content. NULL without memory: the list is kept. */
 static void *longer(void *old, size_t n, size_t room, size_t size)
 {
   void *more = gpu_new(room, size);

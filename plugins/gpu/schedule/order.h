@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* While a schedule is made: which actions are over when another one begins.
+/* While a schedule is made: which actions have ended when another one begins.
  *
- * The calling thread enqueues actions in the order in which they stand. A lane of a device runs its actions one after the other,
- * beside those of other lanes unless they wait for each other. A clock says for an action, lane by lane, up to which action that
- * lane is sure to be done when it begins; so one comparison tells whether memory may be used again, and whether an action has
- * to wait for an event. */
+ * The calling thread enqueues actions in their order in the schedule. A lane of a device runs its actions one
+ * after the other, concurrently with other lanes unless they wait for each other. The clock of an action
+ * contains, for each lane, the last action that is certain to have ended when it begins. One comparison then
+ * decides whether memory may be reused, and whether an action has to wait for an event. */
 #ifndef GPU_SCHEDULE_ORDER_H
 #define GPU_SCHEDULE_ORDER_H
 
@@ -29,7 +29,8 @@ uint32_t gpu_order_host(const gpu_order *o, uint32_t slot);
 uint32_t gpu_order_device(const gpu_order *o, uint32_t site, uint32_t slot);
 void gpu_order_use(gpu_order *o, uint32_t memory); /* the action reads or writes it */
 tn_status gpu_order_after_uses(gpu_order *o, uint32_t memory, tn_error *err); /* it will write there */
-/* An action that uses the memory and that the calling thread cannot know to be over; GPU_NONE: there is none. */
+/* An action that uses the memory and may not have ended as far as the calling thread knows; GPU_NONE if there
+ * is none. */
 uint32_t gpu_order_unknown_use(const gpu_order *o, uint32_t memory);
 void gpu_order_keep(gpu_order *o, uint32_t memory); /* to the end */
 bool gpu_order_over(const gpu_order *o, uint32_t memory, uint32_t action); /* all uses, before the action begins */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where the instructions run. What a device's name holds stays there; the rest goes where the settings say, or where it costs
- * less: costs are those of the nodes, and of copies where a value is read on the other side. */
+/* Decides where the instructions run. Nodes with a device name run there; the settings place the others, or
+ * the lower cost: that of the nodes and of copies of values that are read on the other side. */
 #include "device/base.h"
 #include "schedule/schedule.h"
 
@@ -44,17 +44,17 @@ static void estimate(const gpu_schedule *s, gpu_item *item)
   item->device_ns += LAUNCH_NS * item->n_calls;
 }
 
-/* ---- who reads what ---- */
+/* ---- readers of values ---- */
 
 typedef struct graph {
   gpu_schedule *s;
-  uint32_t *behind;    /* by value: the one whose memory it is, in front of all views */
+  uint32_t *behind;    /* by value: the value whose memory it is, before all views */
   uint32_t *producer;  /* by value: its item; GPU_NONE: nothing computes it in a step */
   uint32_t *first_use; /* by value, in `uses`; one more at the end */
   uint32_t *uses;      /* items */
 } graph;
 
-/* The value whose memory it shows, in front of views. */
+/* The value whose memory it shows, before all views. */
 static uint32_t seen_through(const gpu_schedule *s, const gpu_item *item, uint32_t out)
 {
   for (uint32_t k = 0; k < item->in.n_inputs; k++)
@@ -247,7 +247,7 @@ tn_status gpu_choose_places(gpu_schedule *s, tn_error *err)
   return st;
 }
 
-/* ---- what tools are told ---- */
+/* ---- the report ---- */
 
 void gpu_placement_note(const gpu_schedule *s)
 {

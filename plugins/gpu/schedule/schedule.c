@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A plan with concrete shapes becomes what steps of these shapes do. */
+/* Makes the schedule of a plan with concrete shapes. */
 #include "schedule/schedule.h"
 
 #include "device/base.h"
@@ -174,7 +174,7 @@ static tn_status collect_calls(gpu_schedule *s, tn_error *err)
 
 /* ---- life ---- */
 
-/* Nodes that stay on the CPU, and the host's form of what the device has now. */
+/* Frees the launches of nodes that run on the CPU. */
 static void drop_unused(gpu_schedule *s)
 {
   for (uint32_t v = 0; v < s->n_slots; v++) s->slots[v].fed = NULL;
@@ -205,7 +205,7 @@ void gpu_schedule_log(const gpu_schedule *s, int64_t ns)
          (double)ns / 1e6);
 }
 
-/* Segments in front of it are known to the plan: the layout is only told of them. */
+/* Lays out the segment. Layouts of earlier segments exist, so the layout only advances through them. */
 static tn_status lay_out(gpu_schedule *s, const gpu_values *values, tn_error *err)
 {
   const tn_executable *e = s->executable;
@@ -226,7 +226,7 @@ static tn_status find_late(gpu_schedule *s, tn_error *err)
   if (s->late == NULL) return gpu_no_memory(err, "a schedule");
   for (uint32_t v = 0; v < s->n_slots; v++) {
     const gpu_slot *root = s->slots[v].root == GPU_NONE ? NULL : &s->slots[s->slots[v].root];
-    if (root == NULL || (root->kind == GPU_FROM_FEED && root->rank < 0)) continue; /* nobody reads it here */
+    if (root == NULL || (root->kind == GPU_FROM_FEED && root->rank < 0)) continue; /* not read in this segment */
     bool late = root->kind == GPU_FROM_FEED ? root->fed_at == GPU_NONE : root->kind == GPU_FROM_NODE ? root->straight
                                                                  : root->kind > GPU_FROM_NODE;
     if (late) s->late[s->n_late++] = v;

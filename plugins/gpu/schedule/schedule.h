@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Plans on a device: level (c) of the kit for straight plans. All others are run by level (a), which offers the parts between
- * conditions, also those of loops and functions: each is a schedule of its own (part.c).
+/* Plans on a device. Straight plans use level (c) of the kit. All others use level (a), which offers the
+ * parts between conditions, also those of loops and functions; each part is a schedule of its own
+ * (step/part.c).
  *
- * A schedule is a segment of a plan with concrete shapes: for each instruction whether it runs on the device or on the CPU, the launches of
- * those on the device, and between them what has to be copied from one memory to the other. Values lie in two arenas, one in
- * each memory; on a device that shares memory with the host the two are one. An instance is what one step at a time
- * uses of a schedule: arenas, kernels with their arguments set, a queue. Instances are kept, so a second step allocates and
- * builds nothing. */
+ * A schedule is a segment of a plan with concrete shapes. It says for each instruction whether it runs on the
+ * device or on the CPU, which kernels are launched on the device, and which values are copied between the two
+ * memories. Values are in two arenas, one in each memory; on a device that shares memory with the host there
+ * is one arena. An instance (step/instance.h) is the data that one step at a time uses: arenas, kernels with
+ * their arguments set, a queue. Instances are kept, so a second step allocates and builds nothing. */
 #ifndef GPU_SCHEDULE_SCHEDULE_H
 #define GPU_SCHEDULE_SCHEDULE_H
 
@@ -20,7 +21,7 @@ typedef struct gpu_order gpu_order; /* order.c */
 struct gpu_schedule {
   gpu_schedule *next; /* guarded by the executable's mu, as are users, state and idle */
   size_t n_users;     /* steps, and the list */
-  int state;          /* 0: being made, 1: there, -1: it failed */
+  int state;          /* 0: being made, 1: ready, -1: failed */
   struct gpu_instance *idle;
   int64_t *key;
   size_t n_key;
@@ -56,12 +57,12 @@ struct gpu_schedule {
   uint32_t n_dynamic;
   uint32_t n_operands;     /* pointers to views, of all host items */
   uint32_t max_outputs;    /* of an item */
-  bool apart;              /* host and device have arenas of their own, also where they share their memory */
-  bool too_large;          /* one arena for both is more than the device gives at once */
-  bool part;               /* the kit runs what is around it, and has the memory of what it reads and gives */
-  bool shared;             /* one arena for host and device, of which there is one */
+  bool apart;              /* host and device have separate arenas even if they share memory */
+  bool too_large;          /* one arena for both would exceed the largest allocation of the device */
+  bool part;               /* a part: the kit runs the rest of the plan, and owns the memory of inputs and outputs */
+  bool shared;             /* one arena for the host and the only device */
   bool possible;           /* the device could run some of the nodes */
-  bool looks;              /* after the last action that looks a launch may find elements that it cannot take */
+  bool looks;              /* launches after the last check may find invalid elements */
   uint32_t *late;          /* values whose host memory differs from step to step */
   uint32_t n_late;
   size_t host_bytes, host_scratch, constant_bytes;
@@ -85,9 +86,9 @@ void gpu_placement_note(const gpu_schedule *s); /* in the session's report of wh
 tn_status gpu_transfers(gpu_schedule *s, tn_error *err);
 /* bindings.c: the arguments that differ from step to step. */
 tn_status gpu_bindings(gpu_schedule *s, tn_error *err);
-/* arena.c: where the blocks lie; the schedule's order is needed for it and goes. */
+/* arena.c: offsets of the blocks; needs the schedule's order, and frees it. */
 tn_status gpu_arenas(gpu_schedule *s, tn_error *err);
-/* faults.c: where the host looks what kernels found. */
+/* faults.c: where the host checks for invalid elements that kernels found. */
 void gpu_faults_plan(gpu_schedule *s);
 
 /* A later segment reads value v, which this one makes. */
@@ -100,7 +101,7 @@ static inline gpu_place *gpu_place_at(const gpu_schedule *s, uint32_t site, uint
 {
   return &s->places[(size_t)site * s->n_slots + root];
 }
-/* What a device makes for the caller is given as it lies there. */
+/* Outputs that a device makes stay in its memory. */
 static inline bool gpu_outputs_stay(const gpu_schedule *s)
 {
   return !s->part && (s->executable->placed || s->executable->session->settings.fetch_device);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* In which order nodes are gone through. The CPU's keep the plan's order. Nodes of devices between two of those have no effects, so where
- * a step has several queues they are enqueued in the order in which they may begin, as far as costs tell: no queue waits for the
- * calling thread while that has it fill another one, or waits itself for what goes from one device to another. */
+/* The order of the nodes. Nodes on the CPU keep the plan's order. Nodes on devices between two of those have
+ * no effects, so a step with several queues enqueues them in the order in which they may begin, as estimated
+ * by costs: no queue waits for the calling thread while that fills another queue or waits for a copy between
+ * devices. */
 #include "device/base.h"
 #include "schedule/order.h"
 
@@ -9,7 +10,7 @@
 
 typedef struct sequencer {
   gpu_schedule *s;
-  double *ready;  /* by value: about when it is there */
+  double *ready;  /* by value: estimated time at which it is computed */
   bool *pending;  /* by value: a node of this run makes it that has no place yet */
   double *idle;   /* by lane: from when on */
   uint32_t *left; /* items of this run without a place, in the plan's order */
@@ -68,7 +69,7 @@ static void put(sequencer *q, uint32_t i, uint32_t position)
   }
 }
 
-/* The first that is left can always be put: the plan has it behind what it reads. */
+/* The first remaining item can always be placed: in the plan it follows its inputs. */
 static void order_run(sequencer *q, uint32_t first, uint32_t end)
 {
   const gpu_schedule *s = q->s;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a step does, in order: the instructions of a schedule are gone through once, with a note for each value of where its content
- * is, and what somebody reads in another memory is copied there before. From one device to another copies go through the host's. */
+/* Makes the actions of a step, in order: walks the instructions of a schedule once, records for each value
+ * which memories have its content, and copies a value before it is read in another memory. Copies between
+ * devices go through host memory. */
 #include "device/base.h"
 #include "schedule/order.h"
 
@@ -11,8 +12,8 @@
 
 /* ---- whose memory a value is ---- */
 
-/* What the output of an item shows: an input's memory, or its own. On the CPU a kernel may be told to write over an input, or to
- * have an output that is one: the layout says so by a common source. */
+/* The memory of an item's output: an input's, or its own. On the CPU a kernel may write over an input, or
+ * return an input as its output: the layout gives both a common source. */
 static uint32_t root_of(const gpu_schedule *s, const gpu_item *item, uint32_t out)
 {
   const gpu_slot *v = &s->slots[out];
@@ -58,7 +59,7 @@ typedef struct walk {
   bool entered;   /* the host has the shared arena */
   double pause_ns; /* 0: the step is too short for pauses */
   double since_ns; /* what devices were given since the last one */
-  uint32_t paused; /* the call before it; GPU_NONE: there was none */
+  uint32_t paused; /* the previous call; GPU_NONE if there is none */
   tn_error *err;
 } walk;
 
@@ -75,7 +76,7 @@ static void touch(gpu_span *span, uint32_t now)
   span->last = now;
 }
 
-/* Where one arena serves both sides there is one site. */
+/* With one arena for both sides there is one site. */
 static gpu_place *unified_place(const gpu_schedule *s, uint32_t root) { return gpu_place_at(s, 0, root); }
 
 static uint32_t host_memory(const walk *w, uint32_t root)
@@ -300,7 +301,7 @@ static bool elsewhere(const gpu_schedule *s, uint32_t site, uint32_t root)
   return false;
 }
 
-/* The device's kernel may write output 0 over an input that nobody reads any more. */
+/* The device's kernel may write output 0 over an input that has no later reader. */
 static uint32_t over_input(const gpu_schedule *s, uint32_t i, uint32_t out)
 {
   const gpu_item *item = &s->items[i];
@@ -349,8 +350,9 @@ static tn_status make_output(walk *w, uint32_t i, uint32_t k)
   return s->items[i].n_calls == 0 ? TN_OK : write_place(w, site, v->root);
 }
 
-/* A kernel cannot be stopped, but what was not enqueued can be left out: in a long step the calling thread goes on when the call
- * before the last pause is over, so that a step that is cancelled or late ends soon, and devices always have something to do. */
+/* A running kernel cannot be stopped, but launches that are not enqueued yet can be left out. In a long step
+ * the calling thread continues when the call before the last pause has ended, so a cancelled or late step
+ * ends soon, and devices never idle. */
 static tn_status pause_after(walk *w, double ns)
 {
   uint32_t before = w->paused;
@@ -414,7 +416,7 @@ static bool is_first_of(const gpu_schedule *s, uint32_t o)
   return true;
 }
 
-/* All of a feed: an operation by itself gives it as it lies there. */
+/* A whole feed: a single operation returns the feed's tensor itself. */
 static bool is_view_of_feed(const gpu_schedule *s, const gpu_slot *v)
 {
   const gpu_slot *root = &s->slots[v->root];
@@ -449,7 +451,7 @@ static tn_status end_output(walk *w, uint32_t o)
   return st == TN_OK ? read_place(w, site, v->root) : st;
 }
 
-/* What is given from host memory is there until all is over. */
+/* Outputs in host memory are kept until the end of the step. */
 static void keep_to_the_end(walk *w)
 {
   gpu_schedule *s = w->s;

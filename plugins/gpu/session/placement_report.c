@@ -45,7 +45,7 @@ void gpu_report_destroy(gpu_placement_report *d)
   tn_free(d);
 }
 
-/* "" without memory: a reason is told to people only. */
+/* "" without memory: reasons are only displayed. */
 static const char *kept(gpu_placement_report *d, const char *reason)
 {
   for (const text *t = d->texts; t != NULL; t = t->next)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the factory keeps for a session: its devices, a budget on each, workers for what runs on the CPU. */
+/* The runtime's part of a session: its devices, a budget on each, workers for nodes on the CPU. */
 #include "session/session.h"
 
 #include "device/base.h"
@@ -31,7 +31,8 @@ static tn_status open_devices(tn_runtime_session *s, tn_error *err)
   return st;
 }
 
-/* With contexts there: CLBlast, which is opened here, goes before their driver when the process ends. */
+/* After the contexts were made, so that CLBlast, which is opened here, is unloaded before their driver when
+ * the process ends. */
 static void tell_products(const tn_runtime_session *s)
 {
   for (size_t i = 0; i < s->settings.n_devices; i++) {
@@ -41,7 +42,7 @@ static void tell_products(const tn_runtime_session *s)
   }
 }
 
-/* Texts live as long as the session: the names stand behind the list. */
+/* The names are stored after the list and live as long as the session. */
 static tn_status list(tn_runtime_session *s, size_t n_cpus, tn_error *err)
 {
   size_t n = n_cpus + s->settings.n_devices;
@@ -96,7 +97,7 @@ uint32_t gpu_feed_site(const tn_runtime_session *s, const tn_tensor *tensor)
   return GPU_NONE;
 }
 
-/* Before there was a schedule with the node. */
+/* The answer before any schedule has the node. */
 static const char *guess(const tn_runtime_session *session, const tn_operation *op, const char **reason)
 {
   if (session->settings.placement == GPU_PLACE_HOST) *reason = "the setting placement=host";

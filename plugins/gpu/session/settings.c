@@ -45,7 +45,7 @@ static tn_status read_word(const tn_session_options *o, const char *key, const c
   return refuse(key, text, wanted, err);
 }
 
-/* A number of bytes with K, M or G behind it, or without. */
+/* A number of bytes, optionally with the suffix K, M or G. */
 static tn_status read_memory(const tn_session_options *o, int64_t *out, tn_error *err)
 {
   static const char units[] = "KMG";

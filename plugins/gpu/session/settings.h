@@ -8,7 +8,7 @@
 
 enum { GPU_PLACE_COST = 0, GPU_PLACE_DEVICE = 1, GPU_PLACE_HOST = 2 };
 typedef struct gpu_settings {
-  int placement;      /* placement=cost|device|host: where nodes run that no device name holds */
+  int placement;      /* placement=cost|device|host: where nodes without a device name run */
   bool fetch_device;  /* fetch=host|device: device memory for fetched tensors */
   int64_t memory_limit_bytes; /* memory=BYTES of the device for this session; 0: memory_fraction of the device */
   gpu_device **devices; /* device=0, device=0+1, platform=TEXT, type=gpu|cpu|accelerator|any: in the order of GPU:0, GPU:1, ... */
@@ -16,10 +16,10 @@ typedef struct gpu_settings {
   double memory_fraction; /* of each device, when memory_limit_bytes is 0 */
   int64_t total_limit_bytes; /* option memory_limit_bytes; 0: none */
   int queues;  /* queues=N: for the kernels of a step on a device; 0: by the device */
-  int blas;    /* blas=auto|clblast|own: what computes products of matrices */
-  bool copies; /* copies=auto|always: what the CPU works with is copied also where the device shares its memory */
+  int blas;    /* blas=auto|clblast|own: the library that computes matrix products */
+  bool copies; /* copies=auto|always: always copies values for the CPU, even if the device shares its memory */
 } gpu_settings;
-/* TN_INVALID_ARGUMENT naming the setting, what was found and what is there; TN_NOT_FOUND naming the devices that there are. */
+/* TN_INVALID_ARGUMENT with the setting, its value and the allowed ones; TN_NOT_FOUND with the devices that exist. */
 tn_status gpu_settings_check(const tn_session_options *options, tn_error *err); /* pure; touches no hardware */
 tn_status gpu_settings_read(const tn_session_options *options, gpu_settings *out, tn_error *err);
 int64_t gpu_settings_limit(const gpu_settings *s, const gpu_device *device); /* bytes that the session may have of it */
