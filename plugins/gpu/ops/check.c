@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* CheckNumerics: what there is of numbers that are not finite is gathered from all elements, and said once. */
+/* CheckNumerics: collects the kinds of non-finite numbers over all elements, and reports them once. */
 #include "ops/elements.h"
 
 enum { HAS_NAN = 1, HAS_PLUS = 2, HAS_MINUS = 4 }; /* as in check.cl */

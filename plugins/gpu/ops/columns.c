@@ -24,7 +24,7 @@ gpu_columns gpu_columns_of(const gpu_value *v, bool channels_first)
 #define CHANNELS 16
 #define SHARES 16
 
-/* Terms of a group: so that there are groups for all of the device, and enough to do for each. */
+/* Terms of a group, chosen so that there are groups for the whole device, and enough work for each. */
 static int64_t terms_of_group(const gpu_node *n, const gpu_columns *c)
 {
   const int64_t blocks = (c->channels + CHANNELS - 1) / CHANNELS;

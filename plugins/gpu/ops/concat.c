@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-/* The result as rows of what is behind the axis, in which the inputs lie one behind the other. */
+/* The result as rows of the dimensions after the axis; each row is the inputs, one after the other. */
 static tn_status plan_rows(gpu_node *n, uint32_t first, uint32_t n_parts, int32_t axis, tn_error *err)
 {
   gpu_ew e;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Einsum: a product of matrices where the operands lie so that it is one; else each element of the result adds up its terms. */
+/* Einsum: a product of matrices if the layout of the operands allows it; otherwise each element of the result
+ * sums its terms. */
 #include "ops/product.h"
 
 #include <string.h>
@@ -85,8 +86,8 @@ static bool is_of(const label *l, int left, bool in_left, bool in_right, bool in
   return l->size != 1 && l->in[left] == in_left && l->in[1 - left] == in_right && l->in[2] == in_result;
 }
 
-/* Joins the labels of a kind; false where they do not lie one in the other. Labels that are summed up have the order of the
- * operand that names them. */
+/* Joins the labels of a kind; false where they do not lie one in the other. Labels that are summed up have
+ * the order of the operand that names them. */
 static bool join(const equation *e, int left, bool in_left, bool in_right, bool in_result, group *g)
 {
   *g = (group){ .size = 1 };

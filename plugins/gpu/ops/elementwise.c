@@ -122,7 +122,7 @@ static int64_t part_width(const gpu_ew *e, const gpu_ew_arg *a, uint32_t k)
   return k < a->n_inputs ? e->n->inputs[a->input + k].count / a->rows : 0;
 }
 
-/* Moves the window on, behind its end: as far as `slots` parts of each joined argument reach. */
+/* Moves the window past its end, as far as `slots` parts of each joined argument reach. */
 static void next_window(const gpu_ew *e, window *w)
 {
   w->first = w->end;
@@ -155,7 +155,7 @@ static void put_parts(gpu_launch *l, const gpu_ew *e, const window *w, uint32_t 
   int64_t begin = w->begin[i];
   for (uint32_t k = 0; k < e->slots; k++) {
     int64_t width = part_width(e, &e->args[i], w->part[i] + k);
-    /* A part that is not there begins behind all columns. */
+    /* A missing part begins after all columns. */
     gpu_arg_place(l, e->count, w->part[i] + k < e->args[i].n_inputs ? begin : e->dims[e->rank - 1]);
     gpu_arg_place(l, e->count, width);
     begin += width;

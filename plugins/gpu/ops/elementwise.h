@@ -71,7 +71,7 @@ tn_status gpu_ew_walk(gpu_ew *e, tn_error *err);
 bool gpu_ew_is_flat(const gpu_ew *e, const gpu_ew_arg *a); /* element for element; of a joined one: row for row */
 static inline bool gpu_ew_is_joined(const gpu_ew_arg *a) { return a->n_inputs > 1; }
 static inline bool gpu_ew_last_moves(const gpu_ew *e, const gpu_ew_arg *a) { return a->strides[e->rank - 1] != 0; }
-bool gpu_ew_faults(const gpu_ew *e); /* there are numbers that it cannot take: FAULT is the last argument */
+bool gpu_ew_faults(const gpu_ew *e); /* it may find invalid elements: FAULT is the last argument */
 /* The program in OpenCL C, kernel "elementwise"; for tn_free. NULL without memory. */
 char *gpu_ew_text(const gpu_ew *e);
 

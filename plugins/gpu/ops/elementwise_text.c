@@ -253,7 +253,7 @@ static void put_place(text *t, const gpu_ew *e, uint32_t i)
 
 /* ---- reading, computing, writing ---- */
 
-/* What one(...) has behind the elements. */
+/* The parameters of one(...) after the elements. */
 static void put_alphas(text *t, const gpu_ew *e)
 {
   bool any = e->n_args > 0;
@@ -262,7 +262,7 @@ static void put_alphas(text *t, const gpu_ew *e)
   if (gpu_ew_faults(e)) put(t, ", fault_words, fault_call");
 }
 
-/* one(...) of single elements, `further` behind their place where that moves. */
+/* one(...) of single elements, `further` places ahead in arguments that move. */
 static void put_one(text *t, const gpu_ew *e, const char *further)
 {
   put(t, "one(");

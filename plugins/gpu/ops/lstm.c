@@ -61,7 +61,7 @@ static void end_step(gpu_launch *l, const step_sizes *z)
 
 /* ---- states over time ---- */
 
-/* Where a step's state goes: the output that is read, or two places of scratch memory in turn. */
+/* Where a step's state is stored: in the output that is read, or alternately in two parts of scratch memory. */
 typedef struct states {
   const int64_t *steps; /* those of the outputs from `first` on */
   size_t n, first;

@@ -14,7 +14,7 @@ typedef struct gpu_move {
   int64_t from_at, to_at;
 } gpu_move;
 
-/* A dimension more, inside of those that there are. */
+/* Adds a dimension inside the existing ones. */
 void gpu_move_add(gpu_move *m, int64_t size, int64_t from, int64_t to);
 /* A launch that moves elements of input `input` to output `output`. */
 void gpu_move_launch(gpu_node *n, gpu_move *m, uint32_t input, uint32_t output);

@@ -53,7 +53,7 @@ static void merge(gpu_move *m)
   m->rank = n;
 }
 
-/* Whether the last two dimensions are a matrix that is transposed, of which there are many one behind the other. */
+/* Whether the last two dimensions are a transposed matrix, with many such matrices one after the other. */
 static bool is_transpose(const gpu_move *m)
 {
   int32_t r = m->rank;

@@ -9,7 +9,7 @@ typedef struct borders {
   int64_t dims[GPU_MOVE_DIMS], from[GPU_MOVE_DIMS], before[GPU_MOVE_DIMS], size[GPU_MOVE_DIMS];
 } borders;
 
-/* Dimensions without a border are one with those in front of them. */
+/* Dimensions without a border are merged with those before them. */
 static void read_borders(const gpu_node *n, borders *b)
 {
   const gpu_value *in = &n->inputs[0], *out = &n->outputs[0];

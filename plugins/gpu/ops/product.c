@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Products: who computes them, which tile, how many groups, and the launches. */
+/* Products: the kernel or library that computes them, the tile, the number of groups, and the launches. */
 #include "device/clblast.h"
 #include "ops/product.h"
 
@@ -89,7 +89,7 @@ static int64_t groups_wanted(const gpu_device *d)
   return n < 16 ? 16 : n > 512 ? 512 : n;
 }
 
-/* How good a tile is: what it reads for what it computes, how much of all tiles is of use, whether there are enough. */
+/* Rates a tile: bytes read for the work done, the useful share of all tiles, and whether there are enough tiles. */
 static double worth(const tile *t, const gpu_product *p, double wanted)
 {
   const double down = (double)tiles(p->m, t->m), along = (double)tiles(p->n, t->n);
@@ -213,7 +213,7 @@ static void launch_rows(gpu_node *n, const gpu_product *p, const sizes *z)
 
 /* ---- CLBlast ---- */
 
-/* What follows is a launch of its own then, over the output as it lies: rows and matrices one behind the other. */
+/* Following steps are then a launch of their own over the dense output: rows and matrices one after the other. */
 static bool launch_clblast(gpu_node *n, const gpu_product *p, const sizes *z)
 {
   const bool dense = p->out_row == p->n && (p->batch == 1 || p->out_batch == p->m * p->n);

@@ -17,7 +17,7 @@ typedef struct axes {
 static void find_axes(const gpu_value *in, const bool *gone, axes *a)
 {
   int64_t strides[GPU_MOVE_DIMS];
-  int before = -1; /* whether the dimension in front is gone */
+  int before = -1; /* whether the dimension before is reduced */
   *a = (axes){ .count = { 1, 1 } };
   (void)gpu_strides(in->dims, in->rank, strides);
   for (int32_t d = 0; d < in->rank; d++) {

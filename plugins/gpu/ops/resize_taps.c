@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ResizeBicubic, ResizeArea, and the gradients of ResizeBicubic, ResizeBilinear and ResizeNearestNeighbor: each pixel is a sum of
- * others, by a weight for its row and one for its column. Which these are is worked out here, when shapes are known, with the numbers of the CPU's. */
+/* ResizeBicubic, ResizeArea, and the gradients of ResizeBicubic, ResizeBilinear and ResizeNearestNeighbor:
+ * each pixel is a sum of others, by a weight for its row and one for its column. Which these are is worked
+ * out here, when shapes are known, with the numbers of the CPU's. */
 #include "ops/resize.h"
 
 #include <math.h>
@@ -9,7 +10,7 @@
 /* Line i is made of taps firsts[i] to firsts[i + 1]. */
 typedef struct taps {
   int64_t n_in, n_out, n;
-  cl_int *firsts, *indices; /* in one piece, weights behind them: as the kernel has it */
+  cl_int *firsts, *indices; /* in one block, followed by the weights, as in the kernel */
   float *weights;
 } taps;
 
@@ -139,7 +140,7 @@ static tn_status turn_round(const taps *t, taps *out, tn_error *err)
   cl_int n = t->firsts[t->n_out];
   tn_status st = create(out, t->n_out, t->n_in, n, err);
   if (st != TN_OK) return st;
-  cl_int *next = out->firsts + 1; /* where the next tap of a line goes: it ends where the line does */
+  cl_int *next = out->firsts + 1; /* where the next tap of a line is stored; ends with the line */
   for (cl_int k = 0; k < n; k++)
     if (t->indices[k] + 1 < out->n_out) next[t->indices[k] + 1]++;
   for (int64_t i = 1; i < out->n_out; i++) next[i] += next[i - 1];

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-/* ---- Roll: what is pushed out at one end comes in at the other ---- */
+/* ---- Roll: elements shifted out at one end are shifted in at the other ---- */
 
 static tn_status plan_roll(gpu_node *n, tn_error *err)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Single operations of eager sessions on the device: which plans may be prepared for it, and tensors that are sent there. */
+/* Single operations of eager sessions on the device: the plans that can be prepared for it, and copies of
+ * tensors to it. */
 #include "step/eager.h"
 
 #include "device/base.h"

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Elements that a kernel cannot take, as an index that is none or a divisor of 0. The kernel notes them in memory of the instance
- * (prelude.cl says how) and goes on; the host looks there when it waits for the device anyway, before it uses what came of them:
- * before CPU nodes that read from the device or have effects, and before the step gives its outputs. The memory is cleared when it
- * is made, and after a step that found something: others have nothing to do for it. */
+/* Invalid elements that kernels find, such as an index out of range or a divisor of 0. The kernel records
+ * them in memory of the instance (prelude.cl describes how) and continues. The host reads the record when it
+ * waits for the device anyway, before it uses results of such elements: before CPU nodes that read from the
+ * device or have effects, and before the step returns its outputs. The memory is cleared when it is
+ * allocated, and after a step that found invalid elements; other steps do no work for it. */
 #include "step/fault.h"
 
 #include "device/base.h"
@@ -35,7 +36,7 @@ tn_status gpu_fault_make(gpu_instance *in, tn_error *err)
   return TN_OK;
 }
 
-/* With one queue what it reads is what the kernels in front of it found; several are waited for before. */
+/* With one queue the read follows the kernels in the queue; several queues are finished first. */
 tn_status gpu_fault_read(gpu_run *run, bool waits, tn_error *err)
 {
   gpu_instance *in = run->in;
@@ -101,7 +102,7 @@ static tn_status check_site(gpu_run *run, uint32_t site, tn_error *err)
   return st;
 }
 
-/* Of several devices that found something the first one's is told. */
+/* If several devices found invalid elements, the first device's error is returned. */
 tn_status gpu_fault_check(gpu_run *run, tn_error *err)
 {
   tn_status st = TN_OK;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What one step at a time uses of a schedule: arenas, kernels with their arguments, views for CPU nodes, a queue. */
+/* The data of a schedule that one step at a time uses: arenas, kernels with their arguments, views for CPU
+ * nodes, queues. */
 #include "step/instance.h"
 
 #include "device/base.h"
@@ -204,7 +205,7 @@ void gpu_instances_free(gpu_instance *first)
   }
 }
 
-/* Device memory that stands for what the step brings, until it does. */
+/* Binds placeholder memory to the arguments that each step binds again. */
 static void bind_nothing(gpu_instance *in)
 {
   for (uint32_t d = 0; d < in->schedule->n_dynamic; d++)

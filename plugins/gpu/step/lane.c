@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The lanes of a step: what an action waits for, when its queue is flushed, what a failed call on it means. */
+/* The lanes of a step: wait lists of actions, flushing and finishing queues, errors of failed calls. */
 #include "step/lane.h"
 
 tn_status gpu_step_failed(const gpu_run *run, uint32_t lane, cl_int code, const char *call, const tn_operation *op, tn_error *err)
@@ -24,7 +24,7 @@ gpu_links gpu_step_links(gpu_run *run, uint32_t action)
                       .event = a->awaited || timed ? &in->events[action] : NULL };
 }
 
-/* What lanes wait for in others has to be on its way before the host waits for one of them. */
+/* Lanes may wait for each other, so all are submitted before the host waits for one of them. */
 tn_status gpu_step_flush(gpu_run *run, tn_error *err)
 {
   for (uint32_t l = 1; l < run->schedule->n_lanes; l++) {
@@ -39,7 +39,7 @@ tn_status gpu_step_before_waiting(gpu_run *run, tn_error *err)
   return run->schedule->n_lanes > 2 ? gpu_step_flush(run, err) : TN_OK;
 }
 
-/* Of all lanes, also after one failed: nothing is in flight then. */
+/* Finishes all lanes, even after one failed, so that no command is in flight. */
 tn_status gpu_step_finish(gpu_run *run, tn_error *err)
 {
   tn_status st = gpu_step_before_waiting(run, err);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a step gives: tensors that the CPU writes into, that are read from the device, or that stay there. */
+/* The outputs of a step: tensors that the CPU writes, that are read from the device, or that stay there. */
 #include "device/base.h"
 #include "device/tensor.h"
 #include "step/lane.h"
@@ -71,7 +71,7 @@ static tn_status copy_one(gpu_run *run, uint32_t o, uint32_t action, tn_error *e
                             : gpu_step_failed(run, run->schedule->actions[action].lane, code, "clEnqueueCopyBuffer", v->op, err);
 }
 
-/* It is where it stays. What follows in its lane counts on having waited for what it waits for. */
+/* The output stays where it is. Later actions of the lane rely on its waits, so these are enqueued. */
 static tn_status leave_one(gpu_run *run, uint32_t o, uint32_t action, tn_error *err)
 {
   const gpu_action *a = &run->schedule->actions[action];
@@ -81,7 +81,7 @@ static tn_status leave_one(gpu_run *run, uint32_t o, uint32_t action, tn_error *
   return code == CL_SUCCESS ? TN_OK : gpu_step_failed(run, a->lane, code, "clEnqueueMarkerWithWaitList", slot_of(run, o)->op, err);
 }
 
-/* Whether it becomes a tensor on the device: not where the step brings memory for it. */
+/* Whether it becomes a tensor on the device: not if the caller gave a tensor for it. */
 static bool stays(gpu_run *run, uint32_t o)
 {
   uint8_t how = run->schedule->outs[o].how;
@@ -119,7 +119,7 @@ static tn_status copy_plain(gpu_run *run, uint32_t o, const tn_view *from, tn_er
   return TN_OK;
 }
 
-/* A tensor of the step's own: handed over when nobody else has it. */
+/* A tensor made by the step: handed over if there is no other reference to it. */
 static tn_status give_tensor(gpu_run *run, uint32_t o, tn_error *err)
 {
   const gpu_schedule *s = run->schedule;
@@ -220,8 +220,8 @@ static tn_status outputs_hand_on(gpu_run *run, tn_error *err)
 
 /* ---- all of a step ---- */
 
-/* Sends the outputs that the host has to the device that the plan was prepared for. Values that follow from shapes alone
- * stay: as a rule they are read on the host again. */
+/* Sends the outputs that the host has to the device that the plan was prepared for. Values that follow from
+ * shapes alone stay: as a rule they are read on the host again. */
 static tn_status outputs_send(gpu_run *run, tn_error *err)
 {
   const gpu_schedule *s = run->schedule;

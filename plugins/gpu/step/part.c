@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Parts of plans that the kit runs: what stands in branches, loops and functions. The kit keeps all memory, on the host; a part is a
- * schedule whose feeds are what it reads, and whose outputs are read back into the kit's memory. */
+/* Parts of plans that the kit runs: the contents of branches, loops and functions. The kit owns all memory,
+ * on the host. A part is a schedule whose feeds are its inputs, and whose outputs are read back into the
+ * kit's memory. */
 #include "step/part.h"
 
 #include "device/base.h"
@@ -16,7 +17,7 @@ typedef struct gpu_part {
 
 /* ---- reading ---- */
 
-/* Values that nobody reads have no rank. */
+/* Values without readers have no rank. */
 static tn_status read_value(gpu_part *p, uint32_t v, tn_layout_value *l, tn_error *err)
 {
   gpu_slot *slot = &p->schedule.slots[v];
@@ -198,7 +199,7 @@ static tn_status give_host(gpu_run *run, tn_error *err)
   return TN_OK;
 }
 
-/* The kit has the memory of what a part gives. */
+/* The kit owns the memory of a part's outputs. */
 static const gpu_output_policy part_outputs = { .read = read_given, .give = give_host };
 
 static tn_status run_part(void *user, void *handle, tn_step *step, tn_view *const *inputs, tn_view *const *outputs, tn_error *err)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Executables: which plans the device may have, and steps, segment by segment. */
+/* Executables: which plans the device can run, and their steps, segment by segment. */
 #include "step/prepare.h"
 
 #include "device/base.h"
@@ -88,7 +88,7 @@ void gpu_release(const tn_session_factory *self, tn_runtime_session *session, tn
 
 /* ---- values of a step ---- */
 
-/* They wait for the next step. */
+/* Keeps them for the next step. */
 static void give_back_values(tn_executable *e, gpu_values *v)
 {
   for (uint32_t i = 0; i < e->n_values; i++) {
@@ -152,7 +152,8 @@ static tn_status take_values(tn_executable *e, gpu_values **out, tn_error *err)
 
 /* ---- steps ---- */
 
-/* What the step has, of earlier segments and of this one (in NULL: it did not come so far). S-CAN-13 */
+/* Adds the values of the step to the error: those of earlier segments and of this one (in NULL: it has none
+ * yet). S-CAN-13 */
 static void explain_memory(const tn_executable *e, tn_step *step, const gpu_values *values, const gpu_instance *in, tn_error *err)
 {
   tn_tensor **there = err == NULL || tn_error_code(err) != TN_RESOURCE_EXHAUSTED ? NULL : gpu_new(e->n_values + 1, sizeof *there);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Records of a step for who wants metadata: when the device ran each node. The step goes through a queue that takes times. */
+/* Records of a step for metadata: when the device ran each node. Such a step uses queues with profiling. */
 #include "step/profile.h"
 
 #include "device/base.h"
@@ -11,7 +11,7 @@ static void swap_queues(gpu_instance *in)
   in->timed = queues;
 }
 
-/* Without them nodes of devices are said to have taken as long as all of it. */
+/* Without them nodes on devices are recorded with the time of the whole step. */
 static bool make_timed(gpu_instance *in)
 {
   const gpu_schedule *s = in->schedule;
@@ -41,7 +41,7 @@ static cl_ulong time_of(cl_event event, cl_profiling_info what)
 
 static cl_event event_of(const gpu_run *run, uint32_t call) { return run->in->events[run->schedule->calls[call].action]; }
 
-/* What is to be added to a device's clock for the host's. */
+/* The difference between the host's clock and a device's. */
 static int64_t clock_difference(const gpu_run *run, uint32_t site)
 {
   const gpu_schedule *s = run->schedule;
@@ -51,7 +51,7 @@ static int64_t clock_difference(const gpu_run *run, uint32_t site)
   return 0;
 }
 
-/* When a call began: a library's event is that of its last command, so a marker stands in front of the first. */
+/* When a call began. A library's event is that of its last command, so a marker precedes the first one. */
 static int64_t begin_of(const gpu_run *run, uint32_t c)
 {
   cl_event marker = run->marks == NULL ? NULL : run->marks[c];
@@ -76,7 +76,7 @@ static void record_item(const gpu_run *run, uint32_t i, const char *device, int6
                  status);
 }
 
-/* Without memory for times, or a queue that takes them. */
+/* Without memory for times, or without queues with profiling. */
 static void record_all(const gpu_run *run)
 {
   const gpu_schedule *s = run->schedule;

@@ -7,11 +7,11 @@
 
 typedef struct gpu_run gpu_run;
 
-/* Where the outputs of a run go: those of a step are tensors, those of a part lie in the kit's memory. */
+/* Where the outputs of a run are stored: tensors for a step, the kit's memory for a part. */
 typedef struct gpu_output_policy {
-  tn_status (*begin)(gpu_run *run, tn_error *err); /* what is written straight; NULL: nothing */
+  tn_status (*begin)(gpu_run *run, tn_error *err); /* prepares outputs that nodes write directly; NULL: none */
   tn_status (*read)(gpu_run *run, uint32_t action, tn_error *err); /* enqueues what reads or copies one */
-  tn_status (*give)(gpu_run *run, tn_error *err);  /* when all is there */
+  tn_status (*give)(gpu_run *run, tn_error *err);  /* when all outputs are computed */
 } gpu_output_policy;
 extern const gpu_output_policy gpu_step_outputs; /* outputs.c */
 
@@ -26,15 +26,15 @@ struct gpu_run {
   gpu_block *blocks;
   tn_tensor **made;
   void *map;           /* while the host has the shared arena */
-  int64_t *first_ns;   /* by site: when its first call was enqueued; NULL: nobody wants times */
-  int64_t begun_ns;    /* when somebody wants records */
-  tn_view *const *given; /* of a part: where its outputs go; else NULL */
-  cl_event *marks;     /* by call: in front of those of libraries, when times are wanted */
+  int64_t *first_ns;   /* by site: when its first call was enqueued; NULL: no times are recorded */
+  int64_t begun_ns;    /* if records are requested */
+  tn_view *const *given; /* the outputs of a part; else NULL */
+  cl_event *marks;     /* by call: marker before a library's call, if times are recorded */
   bool records;
-  bool unharmed;       /* it failed by its elements alone: the instance is as before */
+  bool unharmed;       /* it failed only because of invalid elements: the instance is usable */
 };
 
-/* Goes through the actions of the schedule once. The caller has taken the instance, and leaves it afterwards. */
+/* Runs the actions of the schedule once. The caller takes the instance before, and leaves it afterwards. */
 tn_status gpu_run_step(gpu_run *run, tn_error *err);
 
 #endif

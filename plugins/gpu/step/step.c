@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A step: the actions of its schedule are gone through once. What devices do is enqueued and waited for where the host needs a
- * value, and at the end. A lane that needs what another one does waits for its event. */
+/* A step: runs the actions of its schedule once. Work of devices is enqueued, and waited for when the host
+ * needs a value and at the end. A lane that depends on another lane waits for its event. */
 #include "device/base.h"
 #include "device/tensor.h"
 #include "node/built.h"
@@ -10,7 +10,7 @@
 
 #define CALLS_BETWEEN_LOOKS 16
 
-/* ---- what the step brings ---- */
+/* ---- the memory of the step ---- */
 
 static tn_status bring(gpu_run *run, uint32_t v, tn_error *err)
 {
@@ -50,7 +50,7 @@ static tn_status bring_values(gpu_run *run, tn_error *err)
   return st;
 }
 
-/* Nothing of the feed's site begins before its content is there. */
+/* Makes all lanes of the feed's site wait until its content is written. */
 static tn_status await_feed(gpu_run *run, uint32_t site, cl_event ready, const tn_operation *op, tn_error *err)
 {
   const gpu_schedule *s = run->schedule;
@@ -111,7 +111,8 @@ static void take_made(gpu_run *run, uint32_t v, tn_tensor *t)
     if (s->late[i] != v && s->slots[s->late[i]].root == v) show(run, s->late[i]);
 }
 
-/* What item i was the last to read goes: a variable whose value was read is written without a copy then. */
+/* Releases values whose last reader was item i, so that a variable whose value was read can be written
+ * without a copy. */
 static void let_go(gpu_run *run, uint32_t i)
 {
   const gpu_schedule *s = run->schedule;
@@ -129,7 +130,7 @@ static void let_go(gpu_run *run, uint32_t i)
     tn_tensor_unref(*held);
     *held = NULL;
     if (r->kind != GPU_FROM_FEED) continue;
-    run->values->views[root].data = NULL; /* layouts of later segments are told its shape */
+    run->values->views[root].data = NULL; /* the shape is kept for layouts of later segments */
     run->values->views[root].buffer = NULL;
     run->values->views[root].dims = r->dims;
   }
@@ -165,7 +166,7 @@ static tn_status do_copy(gpu_run *run, const gpu_call *c, tn_error *err)
   return code == CL_SUCCESS ? TN_OK : gpu_step_failed(run, item->lane, code, call, item->in.op, err);
 }
 
-/* Libraries enqueue on the queue by themselves: what they wait for stands in front. */
+/* Libraries enqueue their commands themselves, so a marker with the wait list precedes them. */
 static tn_status do_library(gpu_run *run, uint32_t id, tn_error *err)
 {
   const gpu_schedule *s = run->schedule;
@@ -242,7 +243,7 @@ static tn_status do_enter(gpu_run *run, uint32_t number, tn_error *err)
   return gpu_step_failed(run, lane, code, "clEnqueueMapBuffer", NULL, err);
 }
 
-/* event NULL: nobody waits for it */
+/* event NULL: no action waits for it */
 static tn_status unmap(gpu_run *run, uint32_t lane, cl_event *event, tn_error *err)
 {
   cl_int code = cl.EnqueueUnmapMemObject(run->in->queues[lane], run->in->arenas[0].mem, run->map, 0, NULL, event);
@@ -260,7 +261,7 @@ static tn_status do_await(gpu_run *run, uint32_t number, tn_error *err)
 {
   const gpu_action *a = &run->schedule->actions[number];
   tn_status st = gpu_step_flush(run, err);
-  bool waits = st == TN_OK && run->in->events[a->id] != NULL; /* else the host knew it to be over */
+  bool waits = st == TN_OK && run->in->events[a->id] != NULL; /* NULL: known to have ended */
   cl_int code = waits ? cl.WaitForEvents(1, &run->in->events[a->id]) : CL_SUCCESS;
   if (code == CL_SUCCESS) return st == TN_OK ? tn_step_check(run->step, NULL, err) : st;
   return gpu_step_failed(run, run->schedule->actions[a->id].lane, code, "clWaitForEvents", NULL, err);
@@ -281,7 +282,7 @@ static tn_status act(gpu_run *run, uint32_t number, tn_error *err)
   }
 }
 
-/* Nothing is done with what came of elements that a kernel could not take. */
+/* Checks for invalid elements, so that their results are not used. */
 static tn_status act_looking(gpu_run *run, uint32_t number, tn_error *err)
 {
   bool before = run->schedule->actions[number].what == GPU_DO_HOST;
@@ -291,7 +292,7 @@ static tn_status act_looking(gpu_run *run, uint32_t number, tn_error *err)
   return st == TN_OK && !before ? gpu_fault_check(run, err) : st;
 }
 
-/* Devices begin on what is there while the host has work of its own. */
+/* Submits enqueued work before the host runs a node, so that devices work at the same time. */
 static tn_status flush(gpu_run *run, uint32_t number, tn_error *err)
 {
   const gpu_action *a = &run->schedule->actions[number];
@@ -332,7 +333,7 @@ tn_status gpu_run_step(gpu_run *run, tn_error *err)
   if (st == TN_OK) st = tn_step_check(run->step, NULL, err);
   if (st == TN_OK) st = run->policy->give(run, err);
   if (st != TN_OK && run->map != NULL) unmap(run, run->schedule->sites[0].first_lane, NULL, NULL);
-  if (st != TN_OK) gpu_step_finish(run, NULL); /* nothing touches the memory any more */
+  if (st != TN_OK) gpu_step_finish(run, NULL); /* no command uses the memory after this */
   gpu_profile_end(run, st);
   release_events(run);
   tn_free(run->first_ns);
