@@ -6,6 +6,7 @@
 #include <core/eager/eager.h>
 
 tn_status tn__eager_queue_open(tn_eager_session *session, tn_error *err);
-void tn__eager_queue_close(tn_eager_session *session); /* fails calls that have not begun, and joins the thread; without a queue does nothing */
+/* Fails calls that have not begun, and joins the thread; without a queue does nothing. */
+void tn__eager_queue_close(tn_eager_session *session);
 
 #endif

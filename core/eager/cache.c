@@ -6,7 +6,7 @@
 
 #define MOST_NAMED 4096
 #define MOST_NAMED_BYTES ((size_t)64 << 20)
-#define MOST_BYTES_FOR_TENSORS (MOST_NAMED_BYTES / 4) /* ops with tensors are not kept beyond this: they may differ in each call */
+#define MOST_BYTES_FOR_TENSORS (MOST_NAMED_BYTES / 4) /* for ops with tensors: they may differ in each call */
 #define PLAN_BYTES ((size_t)24 << 10) /* roughly the memory of an op and its plan */
 #define MOST_TENSOR_BYTES ((size_t)8 << 10) /* of a tensor in a key: comparing more takes as long as making the plan */
 #define FIRST_CAPACITY 64

@@ -88,9 +88,11 @@ tn_status tn__eager_closed(const tn_eager_session *session, tn_error *err);
 /* Every call except releases enters and leaves. After a failed enter the caller is not inside. */
 tn_status tn__eager_enter(tn_eager_session *session, tn__eager_frame *frame, uint32_t thread, tn_error *err);
 void tn__eager_leave(tn_eager_session *session, tn__eager_frame *frame, uint32_t thread);
-bool tn__eager_enter_to_free(tn_eager_session *session, tn__eager_frame *frame, uint32_t thread); /* also works after a reset; false: it is being closed */
+/* Enters even after a reset; false if the session is being closed. */
+bool tn__eager_enter_to_free(tn_eager_session *session, tn__eager_frame *frame, uint32_t thread);
 void tn__eager_unref(tn_eager_session *session);
-bool tn__eager_is_inside(const tn_eager_session *session); /* this thread runs a call, a deletion or the close of the session */
+/* This thread runs a call, a deletion or the close of the session. */
+bool tn__eager_is_inside(const tn_eager_session *session);
 void tn__eager_wait_for_end(tn_eager_session *session); /* until the closing thread is done */
 
 #endif

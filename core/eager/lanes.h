@@ -59,7 +59,8 @@ typedef struct tn__eager_lane {
   _Atomic uint32_t backlog;    /* list of slots taken from `unused` that wait for deletion; guarded by busy */
   _Atomic uint32_t n_spares;   /* as what follows */
   tn_tensor *spares[TN__EAGER_SPARES]; /* small deleted tensors, reused for the next one of their shape */
-  uint32_t free;               /* list of free slots; guarded by busy. The fields below are written under busy and read at any time. */
+  uint32_t free;               /* list of free slots; guarded by busy */
+  /* Written under busy, read at any time. */
   _Atomic uint64_t allocated, deleted, detached;
   _Atomic int64_t bytes;       /* created in the lane minus deleted in the lane */
   int64_t untold;              /* the part not yet added to session->bytes */

@@ -42,7 +42,8 @@ tn_status tn__eager_op_new(tn_eager_session *session, const char *op, const char
                            tn_eager_op **out, tn_error *err);
 tn_status tn__eager_attrs_check(const char *op, const tn_eager_attr *attrs, size_t n, tn_error *err);
 void tn__eager_op_free(tn_eager_op *op); /* its plans are freed already */
-bool tn__eager_op_copy_tensors(tn_eager_op *op); /* replaces the caller's tensors in attributes by copies; false without memory */
+/* Replaces the caller's tensors in attributes by copies; false without memory. */
+bool tn__eager_op_copy_tensors(tn_eager_op *op);
 
 /* ---- plan.c ---- */
 

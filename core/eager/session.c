@@ -187,7 +187,8 @@ static bool is_default(const tn_eager_session *s)
 
 static void close_session(tn_eager_session *s)
 {
-  bool ends = atomic_exchange(&s->ending, 1) != 0; /* first: a session that is closed and not ending is taken to be reset */
+  /* Set first: a session that is closed and not ending is taken to be reset. */
+  bool ends = atomic_exchange(&s->ending, 1) != 0;
   mark_closed(s);
   if (ends) {
     tn__eager_wait_for_end(s);

@@ -26,7 +26,7 @@
 #define LARGE 1024 /* bytes: allocators keep smaller ones by size */
 #define TRIFLE 4
 #define LOOK_EVERY 64                 /* calls between two checks of other lanes */
-#define YIELDS 100                    /* of a thread that waits for deletions of others, before it sleeps between checks... */
+#define YIELDS 100                    /* of a thread that waits for other deletions, before it sleeps... */
 #define NAP_NS 100000                 /* ... for this long... */
 #define WAIT_NS 1000000000            /* ... and in all at most this long: the caller itself may be inside a deletion */
 
