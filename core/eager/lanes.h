@@ -57,13 +57,13 @@ typedef struct tn__eager_lane {
   _Alignas(64) _Atomic uint32_t unused; /* number of the slot added last, 0 = none */
   _Alignas(64) _Atomic uint32_t busy;
   _Atomic uint32_t backlog;    /* list of slots taken from `unused` that wait for deletion; guarded by busy */
-  _Atomic uint32_t n_spares;   /* as what follows */
+  _Atomic uint32_t n_spares;   /* guarded by busy, as are they */
   tn_tensor *spares[TN__EAGER_SPARES]; /* small deleted tensors, reused for the next one of their shape */
   uint32_t free;               /* list of free slots; guarded by busy */
   /* Written under busy, read at any time. */
   _Atomic uint64_t allocated, deleted, detached;
   _Atomic int64_t bytes;       /* created in the lane minus deleted in the lane */
-  int64_t untold;              /* the part not yet added to session->bytes */
+  int64_t untold;              /* the part not yet added to session->bytes; guarded by busy */
   _Atomic uint64_t taken;      /* slots of the list `unused` that are not deleted yet, and TN__EAGER_TAKES for each thread that is
                                 * about to take that list; no guard */
 } tn__eager_lane;
