@@ -45,8 +45,6 @@ TN_BASE_FILES = \
   core/base/map.h \
   core/base/near.c \
   core/base/near.h \
-  core/base/placement_log.c \
-  core/base/placement_log.h \
   core/base/plugin_call.c \
   core/base/plugin_call.h \
   core/base/print.c \
@@ -360,6 +358,8 @@ TN_SESSION_FILES = \
   core/session/partial_life.c \
   core/session/placement.c \
   core/session/placement.h \
+  core/session/placement_log.c \
+  core/session/placement_log.h \
   core/session/probe_session.c \
   core/session/report.c \
   core/session/reset.c \

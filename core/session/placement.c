@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Where nodes stand. */
-#include <core/base/placement_log.h>
 #include <core/formats/graphdef.h>
+#include <core/session/placement_log.h>
 #include <core/session/session_internal.h>
 
 #define MOVED (UINT32_C(1) << 31)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The sink runs under a lock, so that lines come one at a time and tn_set_placement_sink waits for the old sink's last
  * one. */
-#include <core/base/placement_log.h>
+#include <core/session/placement_log.h>
 
 #include <core/base/alloc.h>
 #include <core/base/lock.h>
