@@ -348,11 +348,12 @@ TN_SESSION_FILES = \
   core/session/config.c \
   core/session/default.c \
   core/session/devices.c \
+  core/session/enter.c \
   core/session/eval.c \
   core/session/metadata.c \
+  core/session/metadata.h \
   core/session/metadata_fill.c \
   core/session/metadata_graph.c \
-  core/session/metadata.h \
   core/session/partial.c \
   core/session/partial.h \
   core/session/partial_life.c \

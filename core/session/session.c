@@ -3,55 +3,7 @@
 #include <core/host/host.h>
 #include <core/session/session_internal.h>
 
-/* Where destroyers wait: of the process, since the last one to leave a session must not touch it any more. */
-static tn__mutex drain_mu = TN__MUTEX_INIT("drain", TN_RANK_STEP);
-static tn__cond drain_cond;
-static pthread_once_t drain_once = PTHREAD_ONCE_INIT;
-
-static void drain_init(void) { tn__cond_init(&drain_cond); }
-
-static void session_free(tn_session *s);
 static const tn__session_kind graph_session;
-
-tn_status tn__session_enter_as(tn_session *session, uint32_t thread, tn_error *err)
-{
-  if (__builtin_expect(tn__forked(), 0)) return tn__session_forked(err);
-  tn__gate_enter_as(&session->calls, thread);
-  if (__builtin_expect(atomic_load(&session->closed) != 0, 0)) {
-    tn__session_leave_as(session, thread);
-    return tn_error_set(err, TN_CANCELLED, "session has been closed");
-  }
-  return TN_OK;
-}
-
-void tn__session_leave_as(tn_session *session, uint32_t thread)
-{
-  uint32_t how = tn__gate_leave_as(&session->calls, thread);
-  if (__builtin_expect(how == 0, 1)) return;
-  if (how == TN__RELEASED) {
-    session_free(session);
-    return;
-  }
-  tn__mutex_lock(&drain_mu); /* the session may be gone by now */
-  tn__cond_broadcast(&drain_cond);
-  tn__mutex_unlock(&drain_mu);
-}
-
-tn_status tn__session_enter(tn_session *session, tn_error *err)
-{
-  return tn__session_enter_as(session, tn__thread_number(), err);
-}
-
-void tn__session_leave(tn_session *session) { tn__session_leave_as(session, tn__thread_number()); }
-
-static void drain(tn_session *session)
-{
-  pthread_once(&drain_once, drain_init);
-  if (tn__gate_shut(&session->calls, TN__DESTROYED)) return;
-  tn__mutex_lock(&drain_mu);
-  while (!tn__gate_is_empty(&session->calls)) tn__cond_wait(&drain_cond, &drain_mu);
-  tn__mutex_unlock(&drain_mu);
-}
 
 /* ---- opening ---- */
 
@@ -94,6 +46,7 @@ static tn_status create(const tn_session_options *options, tn_session **out, tn_
   if (s == NULL) return tn__no_memory(err, "session", sizeof *s);
   memset(s, 0, sizeof *s);
   s->on.kind = &graph_session;
+  s->free = session_free;
   tn__gate_open(&s->calls);
   tn__mutex_init(&s->mu, "session", TN_RANK_SESSION);
   tn__cond_init(&s->compiled_one);
@@ -272,7 +225,7 @@ static bool retire(tn_session *session)
 void tn_session_destroy(tn_session *session)
 {
   if (!retire(session)) return;
-  drain(session);
+  tn__session_drain(session);
   session_free(session);
 }
 

@@ -26,7 +26,7 @@
 #include <tenon/default.h>
 #include <tenon/session.h>
 
-/* How the gate of a session is shut: somebody waits for the last call; nobody does, and it frees the session. */
+/* How the gate of a session is shut: a destroyer waits for the last call to leave; the last call to leave frees the session. */
 enum { TN__DESTROYED = 1, TN__RELEASED };
 
 typedef struct tn__assumed {
@@ -81,6 +81,7 @@ typedef struct tn__callable_slot {
 
 struct tn_session {
   tn__gate calls;
+  void (*free)(tn_session *session); /* called by the last call to leave a session that was released */
   _Atomic int64_t closed; /* when, on the monotonic clock; 0 = open */
   tn__opened on;          /* the runtime, the options */
   bool strict_shapes, static_graph;
@@ -108,12 +109,16 @@ struct tn_session {
   tn__session_threads threads;
 };
 
-/* session.c */
+/* enter.c */
 tn_status tn__session_enter(tn_session *session, tn_error *err); /* closed: TN_CANCELLED, forked: FAILED_PRECONDITION */
 void tn__session_leave(tn_session *session);
-/* The same of who has tn__thread_number at hand. */
+/* The same for a caller that has its tn__thread_number at hand. */
 tn_status tn__session_enter_as(tn_session *session, uint32_t thread, tn_error *err);
 void tn__session_leave_as(tn_session *session, uint32_t thread);
+/* Shuts the gate and waits until all calls have left. */
+void tn__session_drain(tn_session *session);
+
+/* session.c */
 /* Gives the session its first graph, which may be empty; adds a reference. */
 tn_status tn__session_adopt(tn_session *session, tn_graph *graph, tn_error *err);
 tn_status tn__session_need_graph(tn_session *session, tn_graph **out, tn_error *err);
