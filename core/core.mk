@@ -347,6 +347,7 @@ TN_SESSION_FILES = \
   core/session/callable.c \
   core/session/config.c \
   core/session/default.c \
+  core/session/default_stack.c \
   core/session/devices.c \
   core/session/enter.c \
   core/session/eval.c \

@@ -85,8 +85,8 @@ struct tn_session {
   _Atomic int64_t closed; /* when, on the monotonic clock; 0 = open */
   tn__opened on;          /* the runtime, the options */
   bool strict_shapes, static_graph;
-  bool opened_default;     /* it is a default session until it is closed */
-  _Atomic uint32_t on_stacks; /* places it has on stacks of default sessions */
+  bool opened_default;     /* opened as default session: it is one until it is closed */
+  _Atomic uint32_t on_stacks; /* its places on stacks of default sessions */
 
   tn__mutex mu;
   _Atomic(tn_graph *) graph; /* a reference; set once, under mu */
@@ -123,9 +123,11 @@ void tn__session_drain(tn_session *session);
 tn_status tn__session_adopt(tn_session *session, tn_graph *graph, tn_error *err);
 tn_status tn__session_need_graph(tn_session *session, tn_graph **out, tn_error *err);
 
-/* default.c: stacks of default sessions */
+/* default_stack.c: stacks of default sessions */
 tn_status tn__default_enter(tn_session **out, tn_error *err); /* tn__session_enter on the thread's default session */
-/* Takes it off all stacks; opened_only: only where opening it put it. */
+/* Pushes the session on the calling thread's stack. opened: its place lasts until the session is closed. */
+tn_status tn__default_push(tn_session *session, bool opened, tn_error *err);
+/* Removes the session from all stacks. opened_only: only the places that opening it as default made. */
 void tn__default_forget(tn_session *session, bool opened_only);
 
 /* signature.c */
