@@ -366,6 +366,7 @@ TN_SESSION_FILES = \
   core/session/report.c \
   core/session/reset.c \
   core/session/run.c \
+  core/session/run_options.c \
   core/session/session.c \
   core/session/session_internal.h \
   core/session/signature.c \

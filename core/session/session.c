@@ -181,13 +181,21 @@ static bool mark_closed(tn_session *session)
   return atomic_compare_exchange_strong(&session->closed, &open, tn__now_ns());
 }
 
+/* Wakes every live step of the session and tells its runtime that they are cancelled. */
+static void cancel_steps(tn_session *s)
+{
+  tn__sleepers_wake(&s->sleepers);
+  tn__partials_tell(s);
+  tn__told_all(&s->on);
+}
+
 tn_status tn_session_close(tn_session *session, tn_error *err)
 {
   tn__error_reset(err);
   tn_status st = check_session(session, "tn_session_close", err);
   if (st != TN_OK) return st;
   if (tn__forked()) return tn__session_forked(err);
-  if (mark_closed(session)) tn__steps_tell(session);
+  if (mark_closed(session)) cancel_steps(session);
   if (session->opened_default) tn__default_forget(session, true); /* S-DEF-14 to 17 */
   return TN_OK;
 }
@@ -205,7 +213,7 @@ static bool shut(tn__opened *on)
 
 static void tell(tn__opened *on)
 {
-  tn__steps_tell(session_of(on));
+  cancel_steps(session_of(on));
   tn__session_leave(session_of(on));
 }
 

@@ -171,21 +171,22 @@ void tn__feed_explain(tn_output output, const tn_tensor *tensor, tn_error *err);
 bool tn__feeds_contradict(const tn__signature *signature, tn_tensor *const *feeds);
 void tn__signatures_fini(tn_session *session);
 
-/* step.c */
+/* run_options.c */
 tn_status tn__run_options_check(const tn_session *session, const tn_run_options *options, tn_error *err);
-/* The defaults for NULL; else what both know (rule P-26). Adds no reference. */
+/* Copies the fields that both structs have (rule P-26), or the defaults if `from` is NULL. Adds no reference. */
 void tn__run_options_copy(tn_run_options *to, const tn_run_options *from);
-/* When a call that begins now has to end; 0 = never. And what ends it, for what it prepares. options need not be checked. */
+/* The time at which a call that begins now has to end, 0 = never; and the limits on what the call prepares. options need not be
+ * checked. */
 int64_t tn__call_deadline(const tn_session *session, const tn_run_options *options);
 tn__stop tn__call_limits(const tn_session *session, const tn_run_options *options, int64_t deadline_ns);
-/* Runs a step, which has to end at deadline_ns (0 = never, TN__FROM_NOW: the time counts from here); fetched[i] NULL or given. On error those that were NULL are NULL. */
+
+/* step.c: runs a step, which has to end at deadline_ns (0 = never, TN__FROM_NOW: the time limit counts from here). fetched[i] is
+ * NULL or the tensor to write into. On error those that were NULL are NULL. */
 tn_status tn__step_run(tn_session *session, const tn__entry_point *entry, const tn_run_options *options, int64_t deadline_ns,
                        tn_tensor *const *feeds, tn_tensor **fetched, tn_run_metadata *metadata, tn_error *err);
-/* warm.c: does what that step would do besides its work; *ran, not NULL: whether it was run for that. */
+/* warm.c: does the one-time work of such a step in advance. *ran, unless NULL: whether the step was run for that. */
 tn_status tn__step_warm(tn_session *session, const tn__entry_point *entry, const tn_run_options *options,
                         tn_tensor *const *feeds, tn_bool *ran, tn_error *err);
-/* Tells the runtime of all live steps that they are cancelled. */
-void tn__steps_tell(tn_session *session);
 
 /* callable.c */
 void tn__callables_fini(tn_session *session);

@@ -4,43 +4,6 @@
 
 #define ON_STACK 16
 
-tn_status tn__run_options_check(const tn_session *session, const tn_run_options *o, tn_error *err)
-{
-  if (o == NULL) return TN_OK;
-  if (!TN_HAS_FIELD(o, tn_run_options, cancellation))
-    return tn_error_set(err, TN_INVALID_ARGUMENT, "run options: struct_size is %zu: tn_run_options_init was not called",
-                        o->struct_size);
-  if (o->trace_level < 0 || o->trace_level > 3) /* S-RO-11 */
-    return tn_error_set(err, TN_INVALID_ARGUMENT, "run options: trace_level is %d, it must be 0 to 3", o->trace_level);
-  size_t pools = session->threads.n_pools > 0 ? session->threads.n_pools : 1;
-  if (o->inter_op_pool < -1 || (o->inter_op_pool >= 0 && (size_t)o->inter_op_pool >= pools)) /* S-RO-09 */
-    return tn_error_set(err, TN_INVALID_ARGUMENT, "run options: inter_op_pool is %d, the session has %zu pool%s",
-                        o->inter_op_pool, pools, pools == 1 ? "" : "s");
-  if (o->output_partition_graphs && /* S-RO-13 */
-      tn__option_number(session->on.options, TN__OPTION_disable_output_partition_graphs) != 0)
-    return tn_error_set(err, TN_INVALID_ARGUMENT, "run options: output_partition_graphs is set, which the session's option "
-                        "disable_output_partition_graphs forbids");
-  return TN_OK;
-}
-
-void tn__run_options_copy(tn_run_options *to, const tn_run_options *from)
-{
-  tn_run_options_init(to);
-  if (from != NULL) memcpy(to, from, from->struct_size < sizeof *to ? from->struct_size : sizeof *to);
-  to->struct_size = sizeof *to;
-}
-
-/* ---- telling a runtime of cancellation ---- */
-
-void tn__steps_tell(tn_session *s)
-{
-  tn__sleepers_wake(&s->sleepers);
-  tn__partials_tell(s);
-  tn__told_all(&s->on);
-}
-
-/* ---- running ---- */
-
 /* Layouts that the runtime itself makes end with the step. */
 __attribute__((noinline)) static tn_status call_within(tn_session *session, const tn__signature *s, tn_step *step, tn_error *err)
 {
@@ -76,18 +39,6 @@ static tn_status check_outputs(const tn_session *session, const tn__signature *s
                         tn_dtype_name(out[c]->dtype), tn_dtype_name(v->dtype));
   }
   return TN_OK;
-}
-
-int64_t tn__call_deadline(const tn_session *session, const tn_run_options *options)
-{
-  bool known = options != NULL && TN_HAS_FIELD(options, tn_run_options, cancellation);
-  return tn__step_deadline(known && options->timeout_ms > 0 ? options->timeout_ms : session->on.timeout_ms); /* S-RO-04 */
-}
-
-tn__stop tn__call_limits(const tn_session *session, const tn_run_options *options, int64_t deadline_ns)
-{
-  bool known = options != NULL && TN_HAS_FIELD(options, tn_run_options, cancellation) && options->cancellation != NULL;
-  return (tn__stop){ &session->closed, known ? &options->cancellation->cancelled : NULL, deadline_ns };
 }
 
 static tn_status run_canonical(tn_session *session, const tn__signature *s, const tn_run_options *options, int64_t deadline_ns,
