@@ -351,6 +351,7 @@ TN_SESSION_FILES = \
   core/session/devices.c \
   core/session/enter.c \
   core/session/eval.c \
+  core/session/graph.c \
   core/session/metadata.c \
   core/session/metadata.h \
   core/session/metadata_fill.c \

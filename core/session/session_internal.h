@@ -118,10 +118,14 @@ void tn__session_leave_as(tn_session *session, uint32_t thread);
 /* Shuts the gate and waits until all calls have left. */
 void tn__session_drain(tn_session *session);
 
-/* session.c */
-/* Gives the session its first graph, which may be empty; adds a reference. */
+/* graph.c: gives the session its first graph, which may be empty; adds a reference. */
 tn_status tn__session_adopt(tn_session *session, tn_graph *graph, tn_error *err);
-tn_status tn__session_need_graph(tn_session *session, tn_graph **out, tn_error *err);
+/* The session's graph, borrowed. */
+static inline tn_status tn__session_need_graph(tn_session *session, tn_graph **out, tn_error *err)
+{
+  *out = atomic_load_explicit(&session->graph, memory_order_acquire);
+  return *out != NULL ? TN_OK : tn_error_set(err, TN_INVALID_ARGUMENT, "the session has no graph"); /* S-GRA-01 */
+}
 
 /* default_stack.c: stacks of default sessions */
 tn_status tn__default_enter(tn_session **out, tn_error *err); /* tn__session_enter on the thread's default session */
