@@ -354,6 +354,7 @@ TN_SESSION_FILES = \
   core/session/graph.c \
   core/session/metadata.c \
   core/session/metadata.h \
+  core/session/metadata_device.c \
   core/session/metadata_fill.c \
   core/session/metadata_graph.c \
   core/session/partial.c \

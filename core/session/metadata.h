@@ -23,7 +23,8 @@ bool tn__metadata_take_trace(tn_run_metadata *metadata, tn_session *session, con
 /* metadata_graph.c: the graph of a plan, for each device. */
 bool tn__metadata_take_graphs(tn_run_metadata *metadata, tn_session *session, const tn_plan *plan);
 
-/* The number of the device that a node of the session's graph, or one made from it, stands on; TN__NONE without memory. */
+/* metadata_device.c: the number of the device of a node, which is one of the session's graph or was made from one. TN__NONE if
+ * memory ran out. */
 uint32_t tn__metadata_device(tn_run_metadata *metadata, tn_session *session, const tn_operation *op);
 uint32_t tn__metadata_device_named(tn_run_metadata *metadata, const char *name);
 
