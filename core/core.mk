@@ -343,20 +343,27 @@ TN_HOST_FILES = \
   core/host/told.c
 
 TN_SESSION_FILES = \
-  core/session/assumed.c \
   core/session/callable.c \
   core/session/config.c \
   core/session/default.c \
   core/session/default_stack.c \
   core/session/devices.c \
   core/session/enter.c \
+  core/session/entry.c \
+  core/session/entry.h \
+  core/session/entry_point.c \
+  core/session/entry_point.h \
   core/session/eval.c \
+  core/session/feeds.c \
+  core/session/feeds.h \
   core/session/graph.c \
   core/session/metadata.c \
   core/session/metadata.h \
   core/session/metadata_device.c \
   core/session/metadata_fill.c \
   core/session/metadata_graph.c \
+  core/session/names.c \
+  core/session/names.h \
   core/session/partial.c \
   core/session/partial.h \
   core/session/partial_life.c \
@@ -371,8 +378,12 @@ TN_SESSION_FILES = \
   core/session/run_options.c \
   core/session/session.c \
   core/session/session_internal.h \
+  core/session/shape_assumption.c \
   core/session/signature.c \
+  core/session/signature.h \
+  core/session/signature_compile.c \
   core/session/step.c \
+  core/session/step.h \
   core/session/warm.c
 
 TN_EAGER_FILES = \

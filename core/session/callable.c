@@ -6,14 +6,24 @@
  * the id, `entry` stays valid until the run has left. Release raises the generation and shuts the gate. Whoever the gate
  * tells that nobody is inside frees the entry and only then gives the slot out again; a late run of a callable that is gone
  * may come and go at any time. */
-#include <core/session/session_internal.h>
+#include <core/session/entry.h>
+#include <core/session/feeds.h>
+#include <core/session/step.h>
 
-static uint32_t block_of(uint32_t number) { return 31 - (uint32_t)__builtin_clz(number / TN__CALLABLE_BLOCK + 1); }
-static size_t bytes_of(uint32_t block) { return ((size_t)TN__CALLABLE_BLOCK << block) * sizeof(tn__callable_slot); }
+#define CALLABLE_BLOCK 8 /* block b holds CALLABLE_BLOCK << b slots */
+
+typedef struct tn__callable_slot {
+  tn__gate gate; /* of runs */
+  _Atomic uint32_t generation;
+  _Atomic(tn__entry_point *) entry;
+} tn__callable_slot;
+
+static uint32_t block_of(uint32_t number) { return 31 - (uint32_t)__builtin_clz(number / CALLABLE_BLOCK + 1); }
+static size_t bytes_of(uint32_t block) { return ((size_t)CALLABLE_BLOCK << block) * sizeof(tn__callable_slot); }
 
 static tn__callable_slot *slot_at(const tn_session *session, uint32_t number)
 {
-  uint32_t block = block_of(number), first = TN__CALLABLE_BLOCK * ((1u << block) - 1);
+  uint32_t block = block_of(number), first = CALLABLE_BLOCK * ((1u << block) - 1);
   tn__callable_slot *slots = atomic_load_explicit(&session->callable_blocks[block], memory_order_acquire);
   return slots == NULL ? NULL : &slots[number - first];
 }
@@ -28,7 +38,7 @@ static tn_status find_slot(const tn_session *session, tn_callable c, tn__callabl
 {
   uint32_t number = (uint32_t)c.id - 1, generation = (uint32_t)(c.id >> 32);
   *out = NULL;
-  if ((uint32_t)c.id != 0 && number / TN__CALLABLE_BLOCK < (1u << (TN__CALLABLE_BLOCKS - 1))) *out = slot_at(session, number);
+  if ((uint32_t)c.id != 0 && number / CALLABLE_BLOCK < (1u << (TN__CALLABLE_BLOCKS - 1))) *out = slot_at(session, number);
   if (*out == NULL || generation == 0 || generation > atomic_load(&(*out)->generation))
     return bad_callable(c, "no such callable", err);
   return TN_OK;
@@ -224,7 +234,7 @@ void tn__callables_fini(tn_session *session)
 {
   for (uint32_t b = 0; b < TN__CALLABLE_BLOCKS; b++) {
     tn__callable_slot *slots = atomic_load(&session->callable_blocks[b]);
-    for (size_t i = 0; slots != NULL && i < (size_t)TN__CALLABLE_BLOCK << b; i++) tn__entry_unref(atomic_load(&slots[i].entry));
+    for (size_t i = 0; slots != NULL && i < (size_t)CALLABLE_BLOCK << b; i++) tn__entry_unref(atomic_load(&slots[i].entry));
     tn__free_aligned(slots, bytes_of(b), _Alignof(tn__callable_slot));
   }
   tn__free(session->free_callables, session->free_room * sizeof *session->free_callables);

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Partial runs by names: what a call asks for is checked wholly before anything of it happens. */
+#include <core/session/entry.h>
+#include <core/session/feeds.h>
 #include <core/session/partial.h>
+#include <core/session/step.h>
 
 /* One call, by numbers of the signature. */
 typedef struct call {

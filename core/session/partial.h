@@ -15,7 +15,7 @@
 #define TN_CORE_SESSION_PARTIAL_H
 
 #include <core/exec/partial.h>
-#include <core/session/session_internal.h>
+#include <core/session/entry_point.h>
 
 /* Of a feed or a fetch. */
 enum { TN__OPEN, TN__USED, TN__IN_THIS_CALL };

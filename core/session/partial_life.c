@@ -3,6 +3,7 @@
 #include <core/kit/workers.h>
 #include <core/session/metadata.h>
 #include <core/session/partial.h>
+#include <core/session/step.h>
 
 static _Atomic uint64_t last_id; /* of the process, so that another session's is found out (S-PR-10) */
 

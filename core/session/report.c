@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the planner made of one of the session's signatures. */
+#include <core/plan/report.h>
+#include <core/session/entry.h>
 #include <core/compile/report.h>
-#include <core/session/session_internal.h>
 
 tn_status tn_session_plan_report(tn_session *session, const char *const *feed_names, size_t n_feeds,
                                  const char *const *fetch_names, size_t n_fetches, const char *const *targets,

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Run by names. */
-#include <core/session/session_internal.h>
-
-#define KEY_ON_STACK 1024
+#include <core/session/entry.h>
+#include <core/session/step.h>
 
 static tn_status check_arguments(tn_session *session, const tn__names *names, tn_tensor *const *feeds,
                                  tn_tensor **fetched, tn_error *err)
@@ -19,39 +18,6 @@ static tn_status check_arguments(tn_session *session, const tn__names *names, tn
   return TN_OK;
 }
 
-/* The time of the call counts from here, the step being prepared by it. */
-static tn_status make_entry(tn_session *session, const tn_run_options *options, const tn__names *names, tn_tensor *const *feeds,
-                            int64_t *deadline_ns, tn__entry_point **out, tn_error *err)
-{
-  *deadline_ns = tn__call_deadline(session, options);
-  const tn__stop limits = tn__call_limits(session, options, *deadline_ns), *around = tn__stop_now;
-  tn__stop_now = &limits;
-  tn_status st = tn__entry_make(session, names, feeds, out, err);
-  tn__stop_now = around;
-  return st;
-}
-
-static tn_status find_entry(tn_session *session, const tn_run_options *options, const tn__names *names, tn_tensor *const *feeds,
-                            int64_t *deadline_ns, tn__entry_point **out, tn_error *err)
-{
-  char fixed[KEY_ON_STACK], *key = fixed;
-  *out = NULL;
-  size_t size = tn__names_key(names, fixed, sizeof fixed);
-  if (size > sizeof fixed) {
-    key = tn__alloc(size);
-    if (key == NULL) return tn__no_memory(err, "names of a call", size);
-    tn__names_key(names, key, size);
-  }
-  tn_status st = TN_OK;
-  *out = tn__entry_find(session, key, size);
-  if (*out == NULL) {
-    st = make_entry(session, options, names, feeds, deadline_ns, out, err);
-    if (st == TN_OK) tn__entry_keep(session, *out, key, size);
-  }
-  if (key != fixed) tn__free(key, size);
-  return st;
-}
-
 tn_status tn_session_run(tn_session *session, const tn_run_options *options, const char *const *feed_names,
                          tn_tensor *const *feeds, size_t n_feeds, const char *const *fetch_names, tn_tensor **fetched,
                          size_t n_fetches, const char *const *targets, size_t n_targets, tn_run_metadata *metadata,
@@ -66,8 +32,7 @@ tn_status tn_session_run(tn_session *session, const tn_run_options *options, con
   if (st != TN_OK) return st;
   tn__entry_point *e;
   int64_t deadline_ns = TN__FROM_NOW;
-  st = find_entry(session, options, &names, feeds, &deadline_ns, &e, err);
-  if (st == TN_OK) st = tn__feeds_check(e, feed_names, feeds, err);
+  st = tn__entry_get(session, options, &names, feeds, &deadline_ns, &e, err);
   if (st == TN_OK) st = tn__run_options_check(session, options, err);
   if (st == TN_OK) st = tn__step_run(session, e, options, deadline_ns, feeds, fetched, metadata, err);
   tn__entry_unref(e);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Opening, closing and deleting a session. */
 #include <core/host/host.h>
-#include <core/session/session_internal.h>
+#include <core/session/entry_point.h>
 
 static const tn__session_kind graph_session;
 
@@ -25,6 +25,7 @@ static void session_free(tn_session *s)
 {
   tn__partials_fini(s); /* S-LIFE-11 */
   tn__callables_fini(s);
+  tn__entries_fini(s);
   tn__signatures_fini(s);
   tn__kernel_states_fini(&s->states);
   tn__placement_fini(s);

@@ -2,12 +2,16 @@
 /* The session that programs hold.
  *
  * Life: every call that uses the runtime enters the session and leaves it (the gate `calls`). Close sets `closed`, which
- * running steps watch. Destroy closes, shuts the gate and waits until all have left: the last one learns from the gate what
- * to do, and wakes the destroyer through a lock that is not the session's, so that nothing touches a session that is gone.
+ * running steps check. Destroy closes the session, shuts the gate and waits until all calls have left. The gate tells the last
+ * call to leave what to do. That call wakes the destroyer through a lock that does not belong to the session, so no thread
+ * touches a session that was freed.
  *
- * Signatures: names in the order of a call lead to a `tn__entry_point` (a map from positions to the signature's own order),
- * several of those to one signature, which owns the plan and the runtime's executable. All are counted; the caches are
- * bounded. */
+ * Signatures: the names of a call, in its order, lead to a `tn__entry_point` (entry_point.h), which maps positions to the
+ * order of a `tn__signature` (signature.h). Several entry points share a signature, which owns the plan and the runtime's
+ * executable. Both are reference-counted, and their caches are bounded.
+ *
+ * Files, from the bottom up: enter, graph, placement; signature_compile, shape_assumption, entry_point, signature; names,
+ * feeds, entry; step, warm; run, callable, partial, eval; session. None calls a file above it. */
 #ifndef TN_CORE_SESSION_INTERNAL_H
 #define TN_CORE_SESSION_INTERNAL_H
 
@@ -29,55 +33,7 @@
 /* How the gate of a session is shut: a destroyer waits for the last call to leave; the last call to leave frees the session. */
 enum { TN__DESTROYED = 1, TN__RELEASED };
 
-typedef struct tn__assumed {
-  const int64_t *dims; /* -1: any */
-  int32_t rank;        /* -1: nothing is taken for certain */
-} tn__assumed;
-
-typedef struct tn__signature {
-  _Atomic uint32_t refs;
-  tn_session *session; /* borrowed: it outlives its signatures */
-  char *key;           /* canonical, in the session's map */
-  size_t key_size;
-  tn_plan *plan;
-  tn_executable *executable;
-  size_t n_feeds, n_fetches;
-  tn_dtype *feed_dtypes; /* 0 = any: the operation is not registered and nothing reads it */
-  tn__assumed *assumed;  /* by feed: what the plan takes its shape to be, dims borrowed from the graph; NULL = nothing */
-  _Atomic(struct tn__signature *) loose; /* for feeds of other shapes, owned; made when such a one comes */
-  tn_output *wanted;     /* what it is compiled from: feeds, then fetches; NULL with `assumed` */
-  tn_operation **targets;
-  size_t n_targets;
-  uint64_t used;         /* stamp of the last use, guarded by session->mu */
-} tn__signature;
-
-#define TN__FROM_NOW INT64_MIN
-
-/* A signature with the order of one caller. */
-typedef struct tn__entry_point {
-  _Atomic uint32_t refs;
-  tn__signature *signature; /* a reference */
-  char *key;                /* names; NULL for a callable */
-  size_t key_size;
-  size_t n_feeds, n_fetches;
-  uint32_t *feed_map;  /* position -> feed of the signature */
-  uint32_t *fetch_map; /* position -> fetch of the signature */
-  uint32_t *first;     /* fetch of the signature -> first position that asks for it */
-  tn_output *feeds;    /* by position, for messages */
-  tn_run_options options; /* of a callable */
-  uint64_t used;          /* guarded by session->mu */
-  struct tn__entry_point *next_evicted;
-} tn__entry_point;
-
-/* A callable's place; see callable.c. */
-typedef struct tn__callable_slot {
-  tn__gate gate; /* of runs */
-  _Atomic uint32_t generation;
-  _Atomic(tn__entry_point *) entry;
-} tn__callable_slot;
-
-#define TN__CALLABLE_BLOCKS 28 /* block b holds TN__CALLABLE_BLOCK << b slots */
-#define TN__CALLABLE_BLOCK 8
+#define TN__CALLABLE_BLOCKS 28
 
 struct tn_session {
   tn__gate calls;
@@ -101,7 +57,7 @@ struct tn_session {
   uint32_t n_callables;      /* guarded by mu */
   uint32_t *free_callables;  /* guarded by mu */
   size_t n_free_callables, free_room;
-  _Atomic(tn__callable_slot *) callable_blocks[TN__CALLABLE_BLOCKS];
+  _Atomic(struct tn__callable_slot *) callable_blocks[TN__CALLABLE_BLOCKS];
   tn__map partials; /* partial runs that are open, by id; guarded by mu, as is the list */
   struct tn__partial_run *untold_partials;
   _Atomic(tn__devices *) devices; /* NULL: one CPU, or the runtime was not asked yet */
@@ -134,69 +90,11 @@ tn_status tn__default_push(tn_session *session, bool opened, tn_error *err);
 /* Removes the session from all stacks. opened_only: only the places that opening it as default made. */
 void tn__default_forget(tn_session *session, bool opened_only);
 
-/* signature.c */
-typedef struct tn__names {
-  const char *const *feeds, *const *fetches, *const *targets;
-  size_t n_feeds, n_fetches, n_targets;
-} tn__names;
-tn_status tn__names_check(const tn__names *names, tn_error *err); /* NULLs, empty, nothing asked */
-/* Parses and compiles (or finds the signature). feeds, when not NULL, are checked for their types before compilation. The
- * caller holds *out. */
-tn_status tn__entry_make(tn_session *session, const tn__names *names, tn_tensor *const *feeds, tn__entry_point **out,
-                         tn_error *err);
-/* The same for a partial run: the plan is one whose feeds come one by one, there is no executable, and feeds are no fetches. */
-tn_status tn__entry_make_partial(tn_session *session, const tn__names *names, tn__entry_point **out, tn_error *err);
-void tn__entry_unref(tn__entry_point *entry);
-tn_status tn__feeds_check(const tn__entry_point *entry, const char *const *names, tn_tensor *const *feeds, tn_error *err);
-/* One feed, by its number in the signature. */
-tn_status tn__feed_check(const tn__signature *signature, uint32_t feed, tn_output output, const char *name,
-                         const tn_tensor *tensor, tn_error *err);
-/* The cache of entry points. names_key writes what has room and returns the size wanted. */
-size_t tn__names_key(const tn__names *names, char *to, size_t room);
-tn__entry_point *tn__entry_find(tn_session *session, const char *key, size_t size); /* held for the caller, or NULL */
-void tn__entry_keep(tn_session *session, tn__entry_point *entry, const char *key, size_t size);
-tn__signature_spec tn__spec_of(tn_session *session, const tn_output *feeds, size_t n_feeds, const tn_output *fetches,
-                               size_t n_fetches, tn_operation *const *targets, size_t n_targets);
-tn_status tn__signature_compile(tn_session *session, tn_graph *graph, const tn__signature_spec *spec, tn__signature **out,
-                                tn_error *err);
-void tn__signature_unref(tn__signature *signature); /* NULL allowed */
-
-/* assumed.c: the shapes of feeds. What the plan of a new signature may take them to be; and gives that up. */
-tn_status tn__signature_assume(tn__signature *signature, const tn__signature_spec *spec, tn_error *err);
-void tn__signature_assume_nothing(tn__signature *signature);
-/* A signature for feeds whose shapes are not those that this one's plan was made for, borrowed from it; compiled once. */
-tn_status tn__signature_loose(tn__signature *signature, const tn__signature **out, tn_error *err);
-/* Whether the graph's shapes were worked out from values that these feeds take the place of. */
-bool tn__feeds_unsettle_shapes(tn_graph *graph, const tn_output *feeds, size_t n);
-/* Refuses a feed whose shape contradicts what the graph knows of it. */
-tn_status tn__feed_check_shape(tn_output output, const tn_tensor *tensor, tn_error *err);
-/* Adds to the error of a step that this feed of it contradicts the graph, if it does: that may be why. */
-void tn__feed_explain(tn_output output, const tn_tensor *tensor, tn_error *err);
-bool tn__feeds_contradict(const tn__signature *signature, tn_tensor *const *feeds);
-void tn__signatures_fini(tn_session *session);
-
-/* run_options.c */
-tn_status tn__run_options_check(const tn_session *session, const tn_run_options *options, tn_error *err);
-/* Copies the fields that both structs have (rule P-26), or the defaults if `from` is NULL. Adds no reference. */
-void tn__run_options_copy(tn_run_options *to, const tn_run_options *from);
-/* The time at which a call that begins now has to end, 0 = never; and the limits on what the call prepares. options need not be
- * checked. */
-int64_t tn__call_deadline(const tn_session *session, const tn_run_options *options);
-tn__stop tn__call_limits(const tn_session *session, const tn_run_options *options, int64_t deadline_ns);
-
-/* step.c: runs a step, which has to end at deadline_ns (0 = never, TN__FROM_NOW: the time limit counts from here). fetched[i] is
- * NULL or the tensor to write into. On error those that were NULL are NULL. */
-tn_status tn__step_run(tn_session *session, const tn__entry_point *entry, const tn_run_options *options, int64_t deadline_ns,
-                       tn_tensor *const *feeds, tn_tensor **fetched, tn_run_metadata *metadata, tn_error *err);
-/* warm.c: does the one-time work of such a step in advance. *ran, unless NULL: whether the step was run for that. */
-tn_status tn__step_warm(tn_session *session, const tn__entry_point *entry, const tn_run_options *options,
-                        tn_tensor *const *feeds, tn_bool *ran, tn_error *err);
-
 /* callable.c */
 void tn__callables_fini(tn_session *session);
 
 /* partial_life.c */
-void tn__partials_tell(tn_session *session); /* the session is closed: those that nobody calls now end, too */
+void tn__partials_tell(tn_session *session); /* the session is closed: ends also the runs that are in no call */
 void tn__partials_fini(tn_session *session);
 
 #endif

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One step: positions to the signature's order and back, the runtime's slot, what it broke. */
+#include <core/session/feeds.h>
 #include <core/session/metadata.h>
+#include <core/session/step.h>
 
 #define ON_STACK 16
 

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a first step does besides its work, done before it. Where a step has no effect it is run, since that alone comes by all of it,
  * whatever the runtime is: loops, functions, programs of a device, pages of memory. Where it has one the plan is laid out. */
+#include <core/plan/effects.h>
+#include <core/session/feeds.h>
+#include <core/session/step.h>
 #include <core/compile/effects.h>
 #include <core/exec/run.h>
-#include <core/session/session_internal.h>
 
 /* Runs a step and drops its fetches. */
 static tn_status run(tn_session *session, const tn__entry_point *e, const tn_run_options *options, tn_tensor *const *feeds, tn_error *err)
