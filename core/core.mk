@@ -309,6 +309,8 @@ TN_REGISTRY_FILES = \
   core/registry/discovery.c \
   core/registry/elf.c \
   core/registry/elf_note.c \
+  core/registry/examine.c \
+  core/registry/factory.c \
   core/registry/files.c \
   core/registry/kernel_plugins.c \
   core/registry/listing.c \
@@ -318,18 +320,22 @@ TN_REGISTRY_FILES = \
   core/registry/options.c \
   core/registry/options_internal.h \
   core/registry/options_lists.c \
+  core/registry/plugin.c \
+  core/registry/preload.c \
   core/registry/preloaded.c \
-  core/registry/probe.c \
-  core/registry/probe.h \
-  core/registry/probe_cache.c \
-  core/registry/probe_child.c \
-  core/registry/probe_load.c \
+  core/registry/probe/probe.c \
+  core/registry/probe/probe.h \
+  core/registry/probe/probe_cache.c \
+  core/registry/probe/probe_child.c \
+  core/registry/probe/probe_load.c \
+  core/registry/probe/probe_report.c \
   core/registry/registry.c \
   core/registry/registry.h \
   core/registry/registry_internal.h \
   core/registry/security.c \
   core/registry/select.c \
   core/registry/sidecar.c \
+  core/registry/token.c \
   core/registry/uninstalled.c
 
 TN_HOST_FILES = \

@@ -79,7 +79,7 @@ tenon_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)
 tenon_LDADD = libtenon.la $(JANSSON_LIBS) $(TN_MATH_LIBS)
 CLEANFILES += tools/tools_table.c
 
-# The program that the library starts to test a plugin in a separate process (core/registry/probe.c).
+# What the library starts to try a plugin in a process of its own (core/registry/probe/probe.c).
 tenonlibexecdir = $(libexecdir)/tenon
 tenonlibexec_PROGRAMS = tools/tenon-probe
 tools_tenon_probe_SOURCES = tools/probe_program.c

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Finding plugins: the search list, one folder after the other, and what each file says of itself. Nothing is opened
- * for running here, and nothing but the folders of the list is looked at (P-01 to P-09).
+/* Finding plugins: the folders of the search list, and no others, are read in order (P-01 to P-09).
  *
- * A scan is made beside the registry and put in place at its end under the mutex, so that a failed one changes nothing.
- */
+ * A scan collects its results apart from the registry and installs them at the end, under the mutex. A failed scan changes
+ * nothing. */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <errno.h>
@@ -69,147 +68,12 @@ static void names_fini(names *list)
     size_t begin_ = (s)->notes.size;           \
     tn_log(level, __VA_ARGS__);                \
     tn__text_printf(&(s)->notes, __VA_ARGS__); \
-    make_plain(&(s)->notes, begin_);           \
+    tn__text_make_plain(&(s)->notes, begin_);           \
     tn__text_puts(&(s)->notes, "\n");          \
   } while (0)
 
-/* Blanks for control characters, from here on. */
-static void make_plain(tn__text *text, size_t begin)
-{
-  for (size_t i = begin; i < text->size; i++)
-    if (!tn__path_is_plain(&text->data[i], 1)) text->data[i] = ' ';
-}
-
 /* For "%.*s": elements of the environment are not cut by NULs. */
 static int shown(size_t size) { return size < 4096 ? (int)size : 4096; }
-
-/* ---- one file ---- */
-
-tn_status tn__plugin_create(const char *path, tn__plugin **out, tn_error *err)
-{
-  tn__plugin *plugin = tn__zalloc(sizeof(*plugin));
-  *out = NULL;
-  if (plugin == NULL) return tn__no_memory(err, "a plugin", sizeof(*plugin));
-  tn__arena_init(&plugin->arena, 1024);
-  tn_error_init(&plugin->error);
-  plugin->refs = 1;
-  plugin->state = TN__PLUGIN_REFUSED;
-  plugin->path = tn__arena_string(&plugin->arena, path, strlen(path));
-  if (plugin->path == NULL) {
-    tn__plugin_destroy(plugin);
-    return tn__no_memory(err, "a plugin's path", strlen(path) + 1);
-  }
-  *out = plugin;
-  return TN_OK;
-}
-
-void tn__plugin_destroy(tn__plugin *plugin)
-{
-  if (plugin == NULL) return;
-  tn_error_clear(&plugin->error);
-  tn__arena_fini(&plugin->arena);
-  tn__free(plugin, sizeof(*plugin));
-}
-
-bool tn__plugin_blame(tn__plugin *plugin, const tn_error *error)
-{
-  tn__text text;
-  tn__text_init(&text, 8192);
-  tn__text_puts(&text, tn_error_message(error));
-  for (size_t i = 0; i < tn_error_n_causes(error); i++) tn__text_printf(&text, ": %s", tn_error_cause(error, i));
-  make_plain(&text, 0);
-  const char *reason = text.failed ? NULL : tn__arena_string(&plugin->arena, tn__text_get(&text), text.size);
-  tn__text_fini(&text);
-  plugin->reason = reason != NULL ? reason : tn_status_text(tn_error_code(error));
-  tn_error_copy(&plugin->error, error);
-  return reason != NULL;
-}
-
-/* Opens the file that was checked and reads its manifest. */
-static tn_status read_manifest(tn__plugin *plugin, tn_error *err)
-{
-  struct stat st;
-  const char *section = NULL;
-  size_t size = 0;
-  int fd = open(plugin->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-  if (fd < 0) {
-    int number = errno;
-    if (number == EMFILE || number == ENFILE || number == ENOMEM)
-      return tn_error_set(err, TN_RESOURCE_EXHAUSTED, "'%s' cannot be opened: no file descriptor or memory left",
-                          plugin->path);
-    return tn_error_set(err,
-                        number == EACCES   ? TN_PERMISSION_DENIED
-                        : number == ENOENT ? TN_NOT_FOUND
-                                           : TN_INVALID_ARGUMENT,
-                        "'%s' cannot be read: %s", plugin->path,
-                        number == EACCES   ? "permission denied"
-                        : number == ENOENT ? "it does not exist"
-                                           : "the system refuses");
-  }
-  tn_status status = TN_OK;
-  if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode) || st.st_dev != plugin->id.dev || st.st_ino != plugin->id.ino)
-    status = tn_error_set(err, TN_FAILED_PRECONDITION, "'%s' was replaced while it was checked", plugin->path);
-  tn__object object;
-  memset(&object, 0, offsetof(tn__object, page));
-  object.fd = fd;
-  object.size = status == TN_OK ? (uint64_t)st.st_size : 0;
-  if (status == TN_OK) status = tn__elf_read_manifest(&object, &plugin->arena, &section, &size, err);
-  close(fd);
-  if (status == TN_OK) status = tn__manifest_parse(section, size, &plugin->arena, &plugin->manifest, err);
-  if (status == TN_OK) plugin->named = true;
-  return status;
-}
-
-static tn_status read_linked(tn__plugin *plugin, tn_error *err)
-{
-  tn_status status = tn__manifest_parse(plugin->linked, plugin->linked_size, &plugin->arena, &plugin->manifest, err);
-  plugin->named = status == TN_OK;
-  return status;
-}
-
-/* `status` is what came of the check of its path, with the words in e, which is cleared. */
-static tn_status examine(tn__plugin *plugin, tn_status status, tn_error *e, tn_error *err)
-{
-  plugin->rank = 0;
-  if (status == TN_OK) {
-    status = plugin->module != NULL ? read_linked(plugin, e) : read_manifest(plugin, e);
-    plugin->claims = plugin->named;
-    plugin->rank = plugin->manifest.rank;
-    const tn__manifest *m = &plugin->manifest;
-    if (status == TN_OK)
-      status = tn__abi_check(m->abi_major, m->abi_minor, m->min_host_minor, TN_ABI_MAJOR, TN_ABI_MINOR, e);
-    if (status == TN_OK && plugin->module == NULL && !tn__loads_files()) /* P-91 */
-      status = tn_error_set(e, TN_UNIMPLEMENTED,
-                            "static build: this program is linked statically and loads no files; the plugin has to be linked "
-                            "into it");
-  }
-  plugin->state = status == TN_OK ? TN__PLUGIN_FOUND : TN__PLUGIN_REFUSED;
-  if (status == TN_RESOURCE_EXHAUSTED)
-    tn_error_copy(err, e);
-  else if (status != TN_OK && !tn__plugin_blame(plugin, e))
-    status = tn__no_memory(err, "a plugin's reason", 1);
-  else
-    status = TN_OK;
-  tn_error_clear(e);
-  return status;
-}
-
-tn_status tn__plugin_examine(tn__plugin *plugin, tn_error *err)
-{
-  tn_error e = TN_ERROR_INIT;
-  tn_status status = TN_OK;
-  if (plugin->module == NULL)
-    status = tn__path_check(plugin->path, tn__elevated(), &plugin->id, &plugin->foreign, &e);
-  return examine(plugin, status, &e, err);
-}
-
-tn_status tn__plugin_examine_in(tn__plugin *plugin, bool folder_foreign, tn_error *err)
-{
-  tn_error e = TN_ERROR_INIT;
-  plugin->foreign = folder_foreign;
-  tn_status status = tn__path_check_last(plugin->path, tn__elevated(), &plugin->id, &plugin->foreign, &e);
-  return examine(plugin, status, &e, err);
-}
 
 /* ---- one folder ---- */
 

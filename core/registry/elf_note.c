@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <core/registry/probe.h>
+#include <core/registry/probe/probe.h>
 
 #define MAX_NOTES 16384
 #define MAX_SEGMENTS 128

@@ -17,7 +17,7 @@
 #include <ltdl.h>
 
 #include <core/base/registrar.h>
-#include <core/registry/probe.h>
+#include <core/registry/probe/probe.h>
 
 #define MIN_PLUGIN_SIZE TN_SIZE_TO(tn_plugin, n_factories)
 #define MAX_FACTORIES 1024 /* more is a broken count, not a plugin */

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Plugins that are linked into the program (P-89, P-90). libtool makes a table of their symbols, and libltdl finds them in it
- * by the name of their archive. The library has a table of its own, of what configure --enable-preloaded names; programs give
- * theirs to tn_runtime_preload. A module of a table is a plugin when it has a manifest; reading that runs none of its code. */
+/* Plugins that are linked into the program (P-89, P-90). libtool makes a table of their symbols, and libltdl finds each of them
+ * there by the name of its archive. The library has a table of its own, of the plugins that configure --enable-preloaded names.
+ * Programs pass theirs to tn_runtime_preload. A module of a table is a plugin if it has a manifest; reading the manifest runs
+ * none of its code. */
 #include <string.h>
 
 #include <ltdl.h>
 
 #include <core/base/file.h>
 #include <core/registry/registry_internal.h>
-#include <tenon/plugins.h>
 
 #define MANIFEST "tn_plugin_manifest" /* libltdl puts "<module>_LTX_" in front */
 
-/* Both belong to the holder of the token. */
+/* Only the holder of the token uses these two. */
 static struct {
   const lt_dlsymlist **list;
   size_t n, capacity;
@@ -57,32 +57,19 @@ static tn_status add_table(const lt_dlsymlist *symbols, tn_error *err)
   return status;
 }
 
-/* The library's own is the first. */
+/* The library's own table is the first. */
 static tn_status add_own(tn_error *err) { return tn__own_modules != NULL ? add_table(tn__own_modules, err) : TN_OK; }
 
-tn_status tn_runtime_preload(const void *symbols, tn_error *err)
+tn_status tn__preloaded_add(const void *symbols, size_t *before, tn_error *err)
 {
-  const lt_dlsymlist *table = symbols;
-  tn__error_reset(err);
-  if (table == NULL || table->name == NULL || table->address != NULL)
-    return tn_error_set(err, TN_INVALID_ARGUMENT, "linked modules: %s",
-                        table == NULL ? "the table is NULL"
-                                      : "the table does not begin with a name that has no address, as those of libtool do");
-  tn_status status = tn__token_take("adding linked modules", err);
-  if (status != TN_OK) return status;
-  status = add_own(err);
-  size_t before = tables.n;
-  if (status == TN_OK) status = add_table(table, err);
-  tn__reg_lock();
-  bool scanned = tn__reg.scanned;
-  tn__reg_unlock();
-  if (status == TN_OK && scanned && tables.n > before) status = tn__scan(err);
-  if (status != TN_OK) tables.n = before; /* libltdl keeps it, and nobody asks */
-  tn__token_give();
-  return status;
+  tn_status status = add_own(err);
+  *before = tables.n;
+  return status == TN_OK ? add_table(symbols, err) : status;
 }
 
-tn_bool tn_runtime_loads_files(void) { return tn__loads_files(); }
+size_t tn__preloaded_tables(void) { return tables.n; }
+
+void tn__preloaded_forget(size_t before) { tables.n = before; }
 
 /* ---- modules ---- */
 
@@ -97,7 +84,7 @@ static int take_module(lt_dlhandle handle)
   return 0;
 }
 
-/* The size of texts that end in an empty one; more than is allowed when they do not end. */
+/* The size of texts that end in an empty one; larger than TN_MANIFEST_MAX_BYTES if they do not end. */
 static size_t size_of_texts(const char *texts)
 {
   size_t size = 0;
@@ -105,7 +92,7 @@ static size_t size_of_texts(const char *texts)
   return size;
 }
 
-/* A module without a manifest is somebody else's, and left alone: *out is NULL. */
+/* A module without a manifest is no plugin: *out is NULL. */
 static tn_status make_plugin(lt_dlhandle handle, tn__plugin **out, tn_error *err)
 {
   tn__text path;
@@ -171,7 +158,7 @@ tn_status tn__open_preloaded(tn__plugin *plugin, tn_error *err)
   if (lt_dladvise_init(&advise) != 0 || lt_dladvise_preload(&advise) != 0)
     status = tn_error_set(err, TN_RESOURCE_EXHAUSTED, "libltdl: %s", words(lt_dlerror()));
   if (status == TN_OK) {
-    plugin->handle = lt_dlopenadvise(plugin->module, advise); /* by its bare name: linked ones only */
+    plugin->handle = lt_dlopenadvise(plugin->module, advise); /* a bare name finds linked modules only */
     if (plugin->handle == NULL)
       status = tn_error_set(err, TN_INTERNAL, "libltdl does not find the linked module: %s", words(lt_dlerror()));
   }

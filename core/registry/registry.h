@@ -51,11 +51,6 @@ tn_status tn__factory_status(const tn__factory *factory, const char *slot, tn_st
 void *tn__factory_slot(const tn__factory *factory);
 bool tn__factory_set_slot(tn__factory *factory, void *slot, void (*destroy)(void *slot));
 
-/* Calls visit for each registered factory in order of names; it is held during the call and no lock is. Stops at the
- * first visit that is not TN_OK and returns that. */
-tn_status tn__registry_each_factory(tn_status (*visit)(void *user, tn__factory *factory, tn_error *err), void *user,
-                                    tn_error *err);
-
 /* Loads the kernel plugins that offer kernels for one of these ops on the device and are not loaded yet. Hold no lock. */
 void tn__registry_want_kernels(const char *const *ops, size_t n, const char *device);
 

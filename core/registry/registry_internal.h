@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Bodies of the registry.
+/* Internals of the registry.
  *
- * One mutex (rank TN_RANK_REGISTRY) guards the two lists and every counter and state in them. Beside it stands the
- * loader token: whoever holds it is the only thread that scans folders, calls libltdl, or runs a plugin's entry, init
- * and shutdown. The token is taken and given back under the mutex and kept without it, so that look-ups of what is
- * loaded never wait for a library that takes long to open, and so that no plugin code runs under a lock of ours.
+ * One mutex (rank TN_RANK_REGISTRY) guards the lists of plugins and factories, and all counters and states in them. In addition
+ * there is the loader token. Only the thread that holds it scans folders, calls libltdl, or runs a plugin's entry, init and
+ * shutdown. The token is taken and given back under the mutex, but held without it. So look-ups of loaded plugins never wait
+ * for a library that takes long to open, and no plugin code runs under a lock of the library.
  *
- * Objects are counted (`refs`, guarded by the mutex): the lists hold one reference, a thread that works with an object
- * outside the mutex holds another. */
+ * Objects are reference-counted (`refs`, guarded by the mutex). A list holds one reference, and each thread that uses an object
+ * without the mutex holds another. */
 #ifndef TN_CORE_REGISTRY_INTERNAL_H
 #define TN_CORE_REGISTRY_INTERNAL_H
 
@@ -217,44 +217,57 @@ typedef struct tn__registry {
 
 extern tn__registry tn__reg;
 
-/* ---- registry.c ---- */
+/* ---- token.c ---- */
 
 void tn__reg_lock(void);
 void tn__reg_unlock(void);
 
-/* Takes the token, called without the mutex. TN_FAILED_PRECONDITION in a thread that holds it already, which is a
- * plugin's constructor, entry or init that asks for another plugin (P-53, P-70). `what` is for that message. */
+/* Takes the token. The caller does not hold the mutex. TN_FAILED_PRECONDITION in a thread that holds the token already, which
+ * is a plugin's constructor, entry or init that asks for another plugin (P-53, P-70). `what` is for that message. */
 tn_status tn__token_take(const char *what, tn_error *err);
 void tn__token_give(void);
 bool tn__token_mine_locked(void); /* this thread has it */
 
+/* ---- plugin.c ---- */
+
+tn_status tn__plugin_create(const char *path, tn__plugin **out, tn_error *err);
+void tn__plugin_destroy(tn__plugin *plugin); /* NULL allowed */
+/* Stores why a plugin is refused or has failed. False if memory ran out; a general text is stored then. */
+bool tn__plugin_blame(tn__plugin *plugin, const tn_error *error);
 void tn__plugin_ref_locked(tn__plugin *plugin);
 void tn__plugin_unref(tn__plugin *plugin); /* without the mutex; NULL allowed */
 void tn__plugin_insert_locked(tn__plugin *plugin);
 int tn__plugin_compare(const tn__plugin *a, const tn__plugin *b); /* the order of the list */
+/* Replaces control characters by blanks, from `begin` on. */
+void tn__text_make_plain(tn__text *text, size_t begin);
+
+/* ---- factory.c ---- */
 
 /* Makes a factory object over the plugin's or program's own struct: checks P-37 and the name. Not yet in the registry.
  */
 tn_status tn__factory_make(const char *name, const tn_session_factory *self, tn__plugin *plugin, tn__factory **out,
                            tn_error *err);
-void tn__factory_free(tn__factory *factory);
 /* Takes the name: TN_ALREADY_EXISTS with both origins. The list holds a reference from then on. */
 tn_status tn__factory_insert_locked(tn__factory *factory, tn_error *err);
 void tn__factory_remove_locked(tn__factory *factory); /* the list's reference becomes the caller's */
 tn__factory *tn__factory_find_locked(const char *name);
-/* Gives a reference up; frees with the last one. Without the mutex. */
+/* Drops a reference; the last one frees the factory. Without the mutex. */
 void tn__factory_unref(tn__factory *factory);
+/* A status that plugin code returned, made sane: see tn__factory_status. */
+tn_status tn__sane_status(tn_status status, const char *what, tn_error *err);
+
+/* ---- registry.c ---- */
 
 /* The static rank: TENON_RANK, else that of the plugin. */
 int32_t tn__rank_of_locked(const char *name, int32_t rank);
 
-/* Whether another one of the same name and kind goes before it. */
+/* Whether another plugin of the same name and kind takes precedence over it. */
 bool tn__plugin_shadowed_locked(const tn__plugin *plugin);
-/* The file that goes before it (P-13); "" when that is a runtime without a file, NULL when there is none. */
+/* The file that takes precedence (P-13); "" if that is a runtime without a file, NULL if there is none. */
 const char *tn__plugin_shadow_locked(const tn__plugin *plugin);
 
-/* The plugin of kind "runtime" that has this name and would be loaded for it, else the one whose fault explains why
- * there is none, else NULL. */
+/* The plugin of kind "runtime" that has this name and would be loaded for it; else the one whose fault explains why
+ * there is none; else NULL. */
 tn__plugin *tn__plugin_by_name_locked(const char *name);
 
 /* ---- listing.c ---- */
@@ -274,15 +287,14 @@ void tn__give_plugin_info(const tn__plugin *plugin, tn_runtime_info *out);
 tn_status tn__scan_once(tn_error *err);
 /* Scans again; the caller holds the token. On failure nothing has changed. */
 tn_status tn__scan(tn_error *err);
-/* Opens, checks and reads one file, or what is linked: fills id, manifest, state and error of a plugin whose path is set.
- * Fails only without memory. */
+
+/* ---- examine.c ---- */
+
+/* Opens, checks and reads one file, or a linked module: fills id, manifest, state and error of a plugin whose path is set.
+ * Fails only if memory ran out. */
 tn_status tn__plugin_examine(tn__plugin *plugin, tn_error *err);
-/* The same of a file in a folder that is safe, which was checked just now. */
+/* The same for a file in a folder that was found safe just now. */
 tn_status tn__plugin_examine_in(tn__plugin *plugin, bool folder_foreign, tn_error *err);
-tn_status tn__plugin_create(const char *path, tn__plugin **out, tn_error *err);
-void tn__plugin_destroy(tn__plugin *plugin);
-/* Stores why a plugin is refused or has failed. False without memory; then a general text stands there. */
-bool tn__plugin_blame(tn__plugin *plugin, const tn_error *error);
 
 /* ---- sidecar.c ---- */
 
@@ -319,6 +331,12 @@ extern const void *const tn__own_modules;
 
 /* Starts libltdl, once. The caller holds the token. */
 tn_status tn__ltdl_start(tn_error *err);
+/* Adds a table of libtool's, after the library's own. *before: the number of tables then, for tn__preloaded_forget. The caller holds
+ * the token, as for the next two. */
+tn_status tn__preloaded_add(const void *symbols, size_t *before, tn_error *err);
+size_t tn__preloaded_tables(void);
+/* Drops all but the first `before` tables: no scan looks for their modules. libltdl keeps them. */
+void tn__preloaded_forget(size_t before);
 /* Gives each plugin that is linked into the program, examined, to `take`, which owns it from then on, also when it fails. The
  * caller holds the token. */
 tn_status tn__each_preloaded(tn_status (*take)(void *user, tn__plugin *plugin, tn_error *err), void *user, tn_error *err);
@@ -341,8 +359,5 @@ void tn__callback_enter(void);
 void tn__callback_leave(void);
 /* "plugin 'name' (path)" in front of an error (P-64). */
 tn_status tn__plugin_prefix(const tn__plugin *plugin, tn_error *err);
-
-/* A status that plugin code returned, made sane: see tn__factory_status. */
-tn_status tn__sane_status(tn_status status, const char *what, tn_error *err);
 
 #endif

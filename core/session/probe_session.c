@@ -2,7 +2,7 @@
 /* The last part of a probe (P-83): the runtime that was loaded opens a session and runs a step of one addition, as a program has
  * it do. What it refuses is its own word; what it breaks is found here, and not in the program. */
 #include <core/host/host.h>
-#include <core/registry/probe.h>
+#include <core/registry/probe/probe.h>
 #include <string.h>
 #include <tenon/plugins.h>
 #include <tenon/session.h>

@@ -10,7 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <core/registry/probe.h>
+#include <core/registry/probe/probe.h>
 #include <tenon/tenon.h>
 
 #include "conformance/support/oom.h"

@@ -14,22 +14,13 @@ core/tensor      | core/base
 core/graph       | core/base core/tensor
 core/formats     | core/base core/tensor core/graph
 core/resource    | core/base core/tensor
-core/pool        | core/base core/tensor
-core/plan        | @planned
-core/layout      | @planned core/plan
-core/compile/ir      | @planned core/plan
-core/compile/import  | @planned core/plan core/compile/ir
-core/compile/lower   | @planned core/plan core/compile/ir
-core/compile         | @planned core/plan core/layout core/compile/...
-core/exec        | @planned core/resource core/pool core/plan core/layout core/compile
-core/kit         | @planned core/resource core/pool core/plan core/layout core/exec
-core/registry    | core/base
-core/host        | @session core/kit ops core/compile/ir
-core/session     | @session core/kit core/pool core/compile core/host
-core/eager       | @session core/compile core/host
-
-@planned         | core/base core/tensor core/graph
-@session         | @planned core/formats core/resource core/plan core/exec core/registry
+core/plan        | core/base core/tensor core/graph
+core/exec        | core/base core/tensor core/graph core/resource core/plan
+core/registry    | core/base core/registry/probe
+core/registry/probe | core/base core/registry
+core/host        | core/base core/tensor core/graph core/formats core/resource ops core/plan core/exec core/registry core/registry/probe
+core/session     | core/base core/tensor core/graph core/formats core/resource core/plan core/exec core/registry core/registry/probe core/host
+core/eager       | core/base core/tensor core/graph core/formats core/resource core/plan core/exec core/registry core/host
 
 @below           | core/base core/tensor core/graph core/resource
 @kernel          | @below ops/kernel ops/kernel/elements

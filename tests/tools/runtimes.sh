@@ -189,7 +189,7 @@ is 'doctor --no-probe'
 # Every part of a message that advice is tied to stands in the library, or is a word of the system.
 missing=$(sed -n 's/^  { "\([^"]*\)",.*/\1/p' "$src/tools/runtimes/advice.c" | while read -r part; do
   case $part in ".conf', line"* | 'the plugin is older' | 'the library is older' | 'undefined symbol' | 'cannot open shared object file' | UNAVAILABLE | 'more than 40 symbolic links') continue ;; esac
-  cat "$src"/core/registry/*.c "$src/tools/runtimes/doctor.c" | tr -d '\n' | sed 's/"  *"//g' | grep -qF -- "$part" || echo "'$part'"
+  cat "$src"/core/registry/*.c "$src"/core/registry/probe/*.c "$src/tools/runtimes/doctor.c" | tr -d '\n' | sed 's/"  *"//g' | grep -qF -- "$part" || echo "'$part'"
 done)
 [ -z "$missing" ] || echo "not in core/registry: $missing" >err
 [ -z "$missing" ]

@@ -8,8 +8,8 @@
  *   reports  "NONCE B BYTES\n" at the start: the peak of memory that the process has from before its program began;
  *            "NONCE S STEP\n" at each step; at the end "NONCE P BYTES\n", the peak since, if the system tells it, and
  *            "NONCE V CODE SIZE\n" and SIZE bytes of message */
-#ifndef TN_CORE_REGISTRY_PROBE_H
-#define TN_CORE_REGISTRY_PROBE_H
+#ifndef TN_CORE_REGISTRY_PROBE_PROBE_H
+#define TN_CORE_REGISTRY_PROBE_PROBE_H
 
 #include <core/registry/registry_internal.h>
 #include <tenon/plugins.h>
@@ -48,9 +48,16 @@ typedef enum tn__step {
 const char *tn__step_text(tn__step step);
 tn__step tn__step_of_text(const char *text); /* TN__STEP_NONE for none of them */
 
-/* probe_child.c: the loader is about to do this. Tells the parent in a probe process, does nothing elsewhere. */
+/* ---- probe_report.c ---- */
+
+/* The loader calls this before each step. In a probe process it tells the parent; elsewhere it does nothing. */
 void tn__probe_reached(tn__step step);
 bool tn__in_probe(void);
+/* This is a probe process, and reports begin with this nonce of TN_PROBE_NONCE digits. */
+void tn__probe_started(const char *nonce);
+const char *tn__probe_nonce(void);
+/* Writes to the parent. Errors are ignored. */
+void tn__probe_write(const char *data, size_t size);
 
 /* probe.c: runs a probe. TN_OK: *out is filled, *why has the words for what is wrong, none for TN_PROBE_WELL. Else the probe
  * program cannot run: err. timeout_ms > 0. */

@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include <core/base/file.h>
-#include <core/registry/probe.h>
+#include <core/registry/probe/probe.h>
 
 #define MAX_BYTES ((size_t)4 << 20)
 #define HEAD "tenon-probes 1\n"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The child's side of a probe: what libexec/tenon/tenon-probe does. It reads the request, gives up every descriptor but the one of
- * the reports, limits itself, loads the plugin and has it open a session as a program would. The program then ends without running anybody's exit handlers.
- */
+/* The child's side of a probe: the main part of libexec/tenon/tenon-probe. It reads the request, closes every descriptor but that of
+ * the reports, limits itself, loads the plugin and has it open a session as a program would. The process then ends without running
+ * exit handlers. */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <errno.h>
@@ -16,7 +16,7 @@
 #include <sys/prctl.h>
 #endif
 
-#include <core/registry/probe.h>
+#include <core/registry/probe/probe.h>
 
 #define MAX_FILE_BYTES ((uint64_t)64 << 20)
 #define MAX_DESCRIPTORS 256
@@ -27,35 +27,11 @@ typedef struct request {
   char path[TN_PROBE_MAX_PATH + 1];
 } request;
 
-static bool probing;
-static char nonce[TN_PROBE_NONCE + 1];
-
-bool tn__in_probe(void) { return probing; }
-
-static void write_all(const char *data, size_t size)
-{
-  while (size > 0) {
-    ssize_t n = write(TN_PROBE_FD, data, size);
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return; /* nobody listens: the parent has gone */
-    data += n;
-    size -= (size_t)n;
-  }
-}
-
-void tn__probe_reached(tn__step step)
-{
-  char line[TN_PROBE_NONCE + 20];
-  if (!probing) return;
-  int n = tn__snprintf(line, sizeof(line), "%s S %d\n", nonce, (int)step);
-  write_all(line, (size_t)n);
-}
-
 static void report_bytes(char what, uint64_t bytes)
 {
   char line[TN_PROBE_NONCE + 30];
-  int n = tn__snprintf(line, sizeof(line), "%s %c %" PRIu64 "\n", nonce, what, bytes);
-  write_all(line, (size_t)n);
+  int n = tn__snprintf(line, sizeof(line), "%s %c %" PRIu64 "\n", tn__probe_nonce(), what, bytes);
+  tn__probe_write(line, (size_t)n);
 }
 
 /* ---- memory ---- */
@@ -202,16 +178,16 @@ static void report(tn_status status, const tn_error *err)
   for (size_t i = 0; i < tn_error_n_causes(err); i++) tn__text_printf(&text, ": %s", tn_error_cause(err, i));
   for (size_t i = 0; i < text.size; i++)
     if (text.data[i] == '\n') text.data[i] = ' ';
-  int n = tn__snprintf(head, sizeof(head), "%s V %d %zu\n", nonce, (int)status, text.size);
-  write_all(head, (size_t)n);
-  write_all(tn__text_get(&text), text.size);
+  int n = tn__snprintf(head, sizeof(head), "%s V %d %zu\n", tn__probe_nonce(), (int)status, text.size);
+  tn__probe_write(head, (size_t)n);
+  tn__probe_write(tn__text_get(&text), text.size);
 }
 
 static tn_status load(const char *path, tn__plugin **out, tn_error *err)
 {
   tn__plugin *plugin = NULL;
   tn__reg_lock();
-  tn__reg.scanned = true; /* nothing but this file */
+  tn__reg.scanned = true; /* this file only: no folder is scanned */
   tn__reg_unlock();
   tn__probe_reached(TN__STEP_CHECK);
   tn_status status = tn__plugin_create(path, &plugin, err);
@@ -242,8 +218,7 @@ int tn__probe_serve(tn_status (*try_session)(const char *name, tn_error *err))
     return 2;
   }
   limit_self(&r);
-  memcpy(nonce, r.nonce, sizeof(nonce));
-  probing = true;
+  tn__probe_started(r.nonce);
   report_bytes('B', peak_before());
   tn__probe_reached(TN__STEP_START);
   tn_status status = load(r.path, &plugin, &err);

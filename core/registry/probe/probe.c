@@ -15,7 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <core/registry/probe.h>
+#include <core/registry/probe/probe.h>
 
 #define SLICE_MS 20 /* how often it is looked whether the child has ended while others hold its pipe */
 #define REPLY_BYTES (TN_PROBE_MAX_MESSAGE + 4096)

@@ -3,7 +3,7 @@
  * said itself why it cannot be used says so again when it is loaded. */
 #include <string.h>
 
-#include <core/registry/probe.h>
+#include <core/registry/probe/probe.h>
 
 #define DEFAULT_TIMEOUT_MS 5000
 
