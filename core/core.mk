@@ -339,14 +339,12 @@ TN_REGISTRY_FILES = \
   core/registry/uninstalled.c
 
 TN_HOST_FILES = \
-  core/host/containers.c \
+  core/host/cancel_notify.c \
   core/host/host.c \
   core/host/host.h \
-  core/host/live.c \
-  core/host/op_source.c \
-  core/host/opening.c \
-  core/host/runtimes.c \
-  core/host/told.c
+  core/host/live_sessions.c \
+  core/host/opened.c \
+  core/host/runtimes.c
 
 TN_SESSION_FILES = \
   core/session/callable.c \

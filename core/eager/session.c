@@ -52,7 +52,7 @@ static bool mark_closed(tn_eager_session *s)
 static void tell_steps(tn_eager_session *s)
 {
   tn__sleepers_wake(&s->sleepers);
-  tn__told_all(&s->on);
+  tn__cancel_notify_all(&s->on);
 }
 
 static tn_eager_session *session_of(tn__opened *on)
@@ -129,13 +129,13 @@ static tn_status create(const tn_eager_options *options, tn_eager_session **out,
   tn_status st = open_runtime(s, options, err);
   if (st == TN_OK) st = tn__eager_devices_open(s, err);
   if (st == TN_OK && options->async) st = tn__eager_queue_open(s, err);
-  if (st == TN_OK) st = tn__live_add(&s->on, err);
+  if (st == TN_OK) st = tn__live_sessions_add(&s->on, err);
   if (st == TN_OK && s->strategy == TN_EAGER_IN_BACKGROUND) st = tn__eager_thread_start(s, err);
   if (st == TN_OK) {
     *out = s;
     return TN_OK;
   }
-  tn__live_remove(&s->on);
+  tn__live_sessions_remove(&s->on);
   mark_closed(s);
   tn__eager_queue_close(s);
   end_runtime(s);
@@ -171,9 +171,10 @@ tn_status tn_eager_session_create(const tn_eager_options *options, tn_eager_sess
   tn_status st = check_options(options, &checked, err);
   if (st != TN_OK) return st;
   if (tn__forked()) return tn__session_forked(err);
-  tn__live_begin();
+  pthread_once(&once, install);
+  tn__live_sessions_begin();
   st = create(&checked, out, err);
-  tn__live_end(st);
+  tn__live_sessions_end(st);
   return st;
 }
 
@@ -196,7 +197,7 @@ static void close_session(tn_eager_session *s)
   }
   tn__eager_frame frame = { s, tn__eager_inside }; /* deletions may call the session */
   tn__eager_inside = &frame;
-  tn__live_remove(&s->on);
+  tn__live_sessions_remove(&s->on);
   tell_steps(s);
   tn__eager_drain(s);
   tn__eager_queue_close(s);

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The tables of include/tenon/host.h, filled from its own lists: a function that a list names and the library lacks
- * does not link. */
+/* The tables of include/tenon/host.h, filled from the lists of that header: if a list names a function that the library lacks,
+ * linking fails. And what else the rooms below get from here: the source of missing ops, the containers of a factory. */
 #include <core/host/host.h>
 
 #include <pthread.h>
 #include <string.h>
 
+#include <core/graph/graph_structs.h>
 #include <core/registry/registry.h>
+#include <core/resource/container.h>
 #include <core/tensor/tensor_internal.h>
 #include <tenon/host.h>
 #include <tenon/resource.h>
@@ -74,4 +76,29 @@ void tn__host_install(void)
 {
   static pthread_once_t once = PTHREAD_ONCE_INIT;
   pthread_once(&once, install);
+}
+
+/* ---- ops of plugins ---- */
+
+/* Where the op table looks for an op that it lacks: in plugins (core/registry/kernel_plugins.c). */
+static void load_op(const char *name, size_t size)
+{
+  tn__host_install();
+  tn__registry_want_op(name, size);
+}
+
+const tn__op_source_fns tn__op_source = { tn__registry_offers_op, load_op, tn__registry_explain_op };
+
+/* ---- containers ---- */
+
+static void free_containers(void *slot) { tn__containers_unref(slot); }
+
+tn__containers *tn__factory_containers(tn__factory *factory)
+{
+  tn__containers *set = tn__factory_slot(factory);
+  if (set != NULL) return set;
+  set = tn__containers_create();
+  if (set == NULL || tn__factory_set_slot(factory, set, free_containers)) return set;
+  tn__containers_unref(set);
+  return tn__factory_slot(factory);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The host table that plugins are given (include/tenon/host.h); and what sessions of every kind have in common: how they are opened
- * on a runtime, how a reset finds them, how the runtime is told of steps that are to end. */
+/* The host table for plugins (include/tenon/host.h); and what sessions of every kind have in common: opening on a runtime, the list
+ * in which a reset finds them, notifying the runtime of steps that have to end. */
 #ifndef TN_CORE_HOST_H
 #define TN_CORE_HOST_H
 
@@ -16,18 +16,18 @@ void tn__host_install(void);
 
 const tn_host *tn__host_table(void);
 
-/* containers.c: the containers of a factory, made at the first question; they live as long as it is registered. NULL without
- * memory. */
+/* The containers of a factory, which its graph sessions and its eager sessions share. Made by the first call; they live as long as
+ * the factory is registered. NULL if memory ran out. */
 tn__containers *tn__factory_containers(tn__factory *factory);
 
 /* ---- sessions ---- */
 
 typedef struct tn__opened tn__opened;
 
-/* What a reset does with a session. */
+/* How a reset closes a session. */
 typedef struct tn__session_kind {
-  bool (*shut)(tn__opened *on); /* closes it, and keeps it in memory; false: it was closed. Waits for nobody: a lock is held */
-  void (*tell)(tn__opened *on); /* afterwards, without the lock: its steps are told, and what shut took is given back */
+  bool (*shut)(tn__opened *on); /* closes the session and keeps it alive; false: it was closed. Must not block: a lock is held */
+  void (*tell)(tn__opened *on); /* then, without the lock: cancels its steps, and releases what keeps it alive */
 } tn__session_kind;
 
 /* A session on its runtime; part of the session's own struct. */
@@ -47,18 +47,18 @@ struct tn__opened {
   bool want_kernels, want_kernels_always; /* option kernel_plugins */
   bool isolated;               /* from the containers of other sessions */
   tn_runtime_info info;
-  tn__plugin_call stepping;    /* what each step records: one for all, as nothing of it changes */
+  tn__plugin_call stepping;    /* recorded by every step: one record for all, since it does not change */
 
   const tn__session_kind *kind;
   tn__opened *prev, *next;     /* live sessions, guarded by the list's lock */
-  tn__opened *next_shut;       /* of those that one reset closed */
-  bool listed;                 /* guarded by it, too */
-  const char *name;            /* no two live sessions have the same and the same version; "" = none */
+  tn__opened *next_shut;       /* sessions that one reset closed */
+  bool listed;                 /* guarded by the list's lock */
+  const char *name;            /* unique among live sessions, together with the version; "" = none */
   int64_t version;
 
   tn__mutex steps_mu;
-  struct tn__told_step *steps; /* guarded by steps_mu */
-  tn__cond told;               /* with steps_mu */
+  struct tn__cancel_notice *steps; /* guarded by steps_mu */
+  tn__cond notified;           /* a call of cancel has returned; with steps_mu */
 };
 
 /* A record of a call into the session's runtime; `call` is static. */
@@ -67,8 +67,8 @@ static inline tn__plugin_call tn__opened_call(const tn__opened *on, const char *
   return (tn__plugin_call){ .plugin = on->info.name, .file = on->info.file, .call = call };
 }
 
-/* opening.c */
-/* Copies the options (NULL: the defaults) and reads what all sessions want of them. `on` is zeroed; tn__opened_fini afterwards,
+/* opened.c */
+/* Copies the options (NULL: the defaults) and reads those that all kinds of sessions use. `on` is zeroed; tn__opened_fini afterwards,
  * also when this fails. limit: of memory, in place of the options' where it is above 0. */
 tn_status tn__opened_read(tn__opened *on, const tn_session_options *options, int64_t limit, tn_error *err);
 /* Chooses the factory; then makes the runtime's session. */
@@ -85,34 +85,34 @@ void tn__opened_fini(tn__opened *on);
 /* What a step of so many milliseconds has for its end; 0 = none. */
 int64_t tn__step_deadline(int64_t timeout_ms);
 
-/* live.c: the live sessions of the process */
-/* Makes the view of containers, in the moment in which a reset finds the session; name and version must be free. */
-tn_status tn__live_add(tn__opened *on, tn_error *err);
-void tn__live_remove(tn__opened *on); /* nothing where it is not in */
-/* Around each call that makes a session or asks a runtime for something: a fork meanwhile is found out in the child. status TN_OK:
- * there is a session now. */
-void tn__live_begin(void);
-void tn__live_end(tn_status status);
+/* live_sessions.c: the live sessions of the process */
+/* Adds the session and makes its view of containers in one step as seen by a reset. Its name and version must not be in use. */
+tn_status tn__live_sessions_add(tn__opened *on, tn_error *err);
+void tn__live_sessions_remove(tn__opened *on); /* does nothing if the session is not listed */
+/* Called around each call that makes a session or calls into a runtime, so that the child of a fork in between knows of it. status
+ * TN_OK: a session was made. */
+void tn__live_sessions_begin(void);
+void tn__live_sessions_end(tn_status status);
 /* This process is a child of one that had sessions. */
 extern _Atomic uint32_t tn__fork_seen;
 static inline bool tn__forked(void) { return atomic_load_explicit(&tn__fork_seen, memory_order_relaxed) != 0; }
-tn_status tn__session_forked(tn_error *err); /* what every call says then */
+tn_status tn__session_forked(tn_error *err); /* the error of every call then */
 
-/* told.c: steps of runtimes that want to be told of cancellation */
+/* cancel_notify.c: steps of runtimes that have the slot `cancel` */
 typedef tn_status (*tn__step_fn)(const tn_session_factory *self, tn_runtime_session *session, tn_executable *executable,
                                  tn_step *step, tn_error *err);
-/* Calls fn, a slot of the runtime; should the step be cancelled or its session closed meanwhile, the runtime's cancel is called. */
-tn_status tn__told_run(tn__opened *on, tn__step_fn fn, tn_executable *executable, tn_step *step, tn_error *err);
+/* Calls fn, a slot of the runtime. If the step is cancelled or its session closed during the call, calls the runtime's cancel. */
+tn_status tn__cancel_notify_run(tn__opened *on, tn__step_fn fn, tn_executable *executable, tn_step *step, tn_error *err);
 static inline tn_status tn__opened_run(tn__opened *on, tn__step_fn fn, tn_executable *executable, tn_step *step, tn_error *err)
 {
   const tn__plugin_call *around = tn__plugin_call_now;
   tn__plugin_call_now = &on->stepping;
   tn_status st = __builtin_expect(on->slots->cancel == NULL, 1) ? fn(on->self, on->runtime, executable, step, err)
-                                                                : tn__told_run(on, fn, executable, step, err);
+                                                                : tn__cancel_notify_run(on, fn, executable, step, err);
   tn__plugin_call_now = around;
   return st;
 }
-/* Tells all that run; the session is marked closed. */
-void tn__told_all(tn__opened *on);
+/* Notifies the runtime of all running steps. The session is marked closed. */
+void tn__cancel_notify_all(tn__opened *on);
 
 #endif

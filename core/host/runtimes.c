@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The public calls of the registry that may load a plugin: they see to it first that there is a host table to give it.
- */
+/* The public calls of the registry that may load a plugin. They install the host table first. */
 #include <core/base/alloc.h>
 #include <core/host/host.h>
 #include <core/registry/registry.h>

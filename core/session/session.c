@@ -62,7 +62,7 @@ static tn_status create(const tn_session_options *options, tn_session **out, tn_
   if (st == TN_OK) st = tn__opened_start(&s->on, err);
   if (st == TN_OK) st = tn__devices_open(s, err);
   if (st == TN_OK) st = tn__threads_open(s, err);
-  if (st == TN_OK) st = tn__live_add(&s->on, err);
+  if (st == TN_OK) st = tn__live_sessions_add(&s->on, err);
   if (st != TN_OK) session_free(s);
   else *out = s;
   return st;
@@ -75,9 +75,9 @@ tn_status tn_session_create(const tn_session_options *options, tn_session **out,
   if (options == NULL || out == NULL) /* S-OPT-13 */
     return tn_error_set(err, TN_INVALID_ARGUMENT, "tn_session_create: %s is NULL", out == NULL ? "out" : "options");
   if (tn__forked()) return tn__session_forked(err);
-  tn__live_begin();
+  tn__live_sessions_begin();
   tn_status st = create(options, out, err);
-  tn__live_end(st);
+  tn__live_sessions_end(st);
   return st;
 }
 
@@ -94,7 +94,7 @@ static void cancel_steps(tn_session *s)
 {
   tn__sleepers_wake(&s->sleepers);
   tn__partials_tell(s);
-  tn__told_all(&s->on);
+  tn__cancel_notify_all(&s->on);
 }
 
 tn_status tn_session_close(tn_session *session, tn_error *err)
@@ -132,7 +132,7 @@ static bool retire(tn_session *session)
   if (session == NULL) return false;
   if (tn__forked()) return false; /* threads that could hold its locks are gone: leave everything as it is */
   tn__default_forget(session, false); /* S-DEF-19 */
-  tn__live_remove(&session->on);
+  tn__live_sessions_remove(&session->on);
   tn_session_close(session, NULL);
   return true;
 }

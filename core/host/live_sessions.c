@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The live sessions of the process: pairs of name and version, sessions of one factory, fork. */
-#include <core/kit/hooks.h>
+/* The live sessions of the process: unique pairs of name and version, a reset of all sessions of a factory, fork. */
+#include <core/exec/kit_hooks.h>
 #include <core/host/host.h>
 #include <pthread.h>
 #include <string.h>
@@ -11,7 +11,7 @@ _Atomic uint32_t tn__fork_seen;
 static _Atomic uint32_t existed, creating; /* whether there was a session; calls that make one */
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-/* A process that forks before it has sessions may have them in the child. */
+/* If the process forks before it has sessions, the child may use them. */
 static void in_child(void)
 {
   if (atomic_load(&existed) != 0 || atomic_load(&creating) != 0) atomic_store(&tn__fork_seen, 1);
@@ -32,13 +32,13 @@ tn_status tn__session_forked(tn_error *err)
                       "sessions cannot be used in a process forked after one existed; exec a new program");
 }
 
-void tn__live_begin(void)
+void tn__live_sessions_begin(void)
 {
   pthread_once(&once, install);
   atomic_fetch_add(&creating, 1);
 }
 
-void tn__live_end(tn_status status)
+void tn__live_sessions_end(tn_status status)
 {
   if (status == TN_OK) atomic_store(&existed, 1);
   atomic_fetch_sub(&creating, 1);
@@ -46,7 +46,7 @@ void tn__live_end(tn_status status)
 
 /* ---- sessions ---- */
 
-tn_status tn__live_add(tn__opened *on, tn_error *err)
+tn_status tn__live_sessions_add(tn__opened *on, tn_error *err)
 {
   tn__containers *set = on->isolated ? tn__containers_create() : tn__containers_ref(tn__factory_containers(on->factory));
   if (set == NULL) return tn__no_memory(err, "containers", 0);
@@ -56,7 +56,7 @@ tn_status tn__live_add(tn__opened *on, tn_error *err)
     if (other->version == on->version && strcmp(other->name, on->name) == 0)
       st = tn_error_set(err, TN_INVALID_ARGUMENT, "a live session has the name '%s' and version %lld already",
                         on->name, (long long)on->version); /* S-LIFE-15 */
-  /* In the moment in which it becomes one that a reset finds: wholly before it, or wholly after (S-RST-14). */
+  /* Under list_mu, so a concurrent reset sees this session either completely or not at all (S-RST-14). */
   if (st == TN_OK) st = tn__container_view_create(set, &on->containers, err);
   if (st == TN_OK) {
     on->next = list;
@@ -69,7 +69,7 @@ tn_status tn__live_add(tn__opened *on, tn_error *err)
   return st;
 }
 
-void tn__live_remove(tn__opened *on)
+void tn__live_sessions_remove(tn__opened *on)
 {
   tn__mutex_lock(&list_mu);
   if (on->listed) {
@@ -82,8 +82,8 @@ void tn__live_remove(tn__opened *on)
   tn__mutex_unlock(&list_mu);
 }
 
-/* Marks all sessions of a factory closed, and detaches the containers; what a runtime wants to be told is told outside the
- * lock, session by session. */
+/* Marks all sessions of a factory closed and detaches the containers under the lock; then cancels the steps of each session without
+ * the lock. */
 static tn_status reset_sessions_of(const tn_session_factory *self, const char *const *containers, size_t n,
                                    uint32_t flags, tn_error *err)
 {

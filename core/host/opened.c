@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How a session of any kind begins: options, the runtime, the runtime's session. */
+/* The part of a session that all kinds have: its options, its runtime, the runtime's session. */
 #include <core/host/host.h>
 #include <core/compile/ir/passes.h>
 #include <string.h>
@@ -17,7 +17,7 @@ static tn_status read_kernel_plugins(tn__opened *on, tn_error *err)
   return tn_error_set(err, TN_INVALID_ARGUMENT, "option kernel_plugins is '%.80s', it must be auto, always or never", text);
 }
 
-/* The runtime sees it, too: it holds for what lies in memory of a device. */
+/* The runtime reads the option too: the limit also applies to memory of a device. */
 static tn_status read_limit(tn__opened *on, int64_t limit, tn_error *err)
 {
   tn_status st = limit > 0 ? tn_session_options_set_int(on->options, "memory_limit_bytes", limit, err) : TN_OK;
@@ -46,7 +46,7 @@ static tn_status read_numbers(tn__opened *on, tn_error *err)
 tn_status tn__opened_read(tn__opened *on, const tn_session_options *options, int64_t limit, tn_error *err)
 {
   tn__mutex_init(&on->steps_mu, "steps", TN_RANK_SESSION);
-  tn__cond_init(&on->told);
+  tn__cond_init(&on->notified);
   on->name = "";
   tn_status st = options != NULL ? tn_session_options_copy(options, &on->options, err)
                                  : tn_session_options_create(&on->options, err);
@@ -153,7 +153,7 @@ void tn__opened_fini(tn__opened *on)
   tn__account_unref(on->account);
   tn__factory_release(on->factory);
   tn_session_options_destroy(on->options);
-  tn__cond_fini(&on->told);
+  tn__cond_fini(&on->notified);
   tn__mutex_fini(&on->steps_mu);
 }
 
