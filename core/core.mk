@@ -94,13 +94,15 @@ TN_GRAPH_FILES = \
   core/graph/infer.c \
   core/graph/infer_calls.c \
   core/graph/names.c \
+  core/graph/op_table.c \
   core/graph/operation.c \
   core/graph/prepare.h \
-  core/graph/registry.c \
+  core/graph/schema.c \
   core/graph/schema_ask.c \
   core/graph/schema_parse.c \
   core/graph/schema_walk.c \
   core/graph/set_shape.c \
+  core/graph/shapes.c \
   core/graph/walk.c
 
 TN_FORMATS_FILES = \

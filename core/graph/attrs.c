@@ -8,32 +8,6 @@
 
 #define FEW 32 /* attributes that are looked for one by one */
 
-const char *tn__attr_kind_name(int32_t kind)
-{
-  static const char *const names[] = { "nothing", "a string", "an int", "a float", "a bool", "a type",
-                                       "a shape", "a tensor", "a function", "a placeholder" };
-  static const char *const lists[] = { "an empty list", "a list of strings", "a list of ints", "a list of floats",
-                                       "a list of bools", "a list of types", "a list of shapes", "a list of tensors",
-                                       "a list of functions", "a list of placeholders" };
-  int32_t item = kind & ~TN_ATTR_LIST;
-  if (item < 0 || item > TN_ATTR_PLACEHOLDER) return "unknown";
-  return (kind & TN_ATTR_LIST) != 0 ? lists[item] : names[item];
-}
-
-size_t tn__attr_item_size(int32_t kind)
-{
-  switch (kind) {
-  case TN_ATTR_INT: return sizeof(int64_t);
-  case TN_ATTR_FLOAT: return sizeof(float);
-  case TN_ATTR_BOOL: return sizeof(tn_bool);
-  case TN_ATTR_TYPE: return sizeof(tn_dtype);
-  case TN_ATTR_SHAPE: return sizeof(tn__shape);
-  case TN_ATTR_TENSOR: return sizeof(tn__lazy_tensor *);
-  case TN_ATTR_FUNC: return sizeof(tn__func);
-  default: return sizeof(tn__slice);
-  }
-}
-
 /* ---- look-up ---- */
 
 static int compare(const tn__attr *a, const char *name, size_t size)

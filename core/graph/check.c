@@ -4,8 +4,6 @@
 
 #include <string.h>
 
-bool tn__dtype_valid(tn_dtype base) { return base > 0 && base < TN_DTYPE_REF && tn_dtype_size(base) != 0; }
-
 /* ---- one attribute ---- */
 
 static tn_status bad_type(const tn__attr_spec *spec, tn_dtype found, tn_error *err)

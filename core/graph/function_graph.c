@@ -61,6 +61,23 @@ tn_status tn__signature_count(const tn_operation *call, const tn__arg_spec *args
   return TN_OK;
 }
 
+tn_status tn__call_attr(const tn_operation *call, const tn__slice *name, const tn__attr **out, tn_error *err)
+{
+  const tn__attr *a = *out = call == NULL ? NULL : tn__op_attr_named(call, name->data, name->size);
+  if (a == NULL || a->kind == TN_ATTR_NONE || a->kind == TN_ATTR_PLACEHOLDER)
+    return tn_error_set(err, TN_INVALID_ARGUMENT, "nothing says what '%.200s' is", name->data);
+  tn_status st = tn__op_attr_resolve(call, out, err);
+  if (st != TN_OK) return st;
+  a = *out;
+  const tn__func *funcs = a->kind == TN_ATTR_FUNC ? &a->v.func : NULL;
+  size_t n = funcs != NULL;
+  if (a->kind == TN_ATTR_FUNC + TN_ATTR_LIST) funcs = a->v.list.items, n = a->v.list.n;
+  for (size_t i = 0; i < n; i++) /* its own placeholders would mean those of another function here */
+    if (funcs[i].attrs != NULL)
+      return tn_error_set(err, TN_INVALID_ARGUMENT, "'%.200s' is a function with attributes", name->data);
+  return TN_OK;
+}
+
 /* ---- arguments ---- */
 
 /* Never asked: the shapes of an argument are there from the beginning. */

@@ -252,40 +252,6 @@ tn_status tn_infer_output(tn_infer_ctx *ctx, size_t i, const int64_t *dims, int3
 
 /* ---- one operation ---- */
 
-static void free_shapes(tn__owned *owned)
-{
-  tn__op_shapes *s = (tn__op_shapes *)owned;
-  tn__free(s, s->size);
-}
-
-/* What the shape function said, packed into one block. */
-tn__op_shapes *tn__shapes_pack(const tn__shape *outputs, const tn__ints *ints, size_t n)
-{
-  size_t n_dims = 0;
-  for (size_t i = 0; i < n; i++) {
-    if (outputs[i].rank > 0) n_dims += (size_t)outputs[i].rank;
-    if (ints != NULL && ints[i].n > 0) n_dims += (size_t)ints[i].n;
-  }
-  size_t per_output = sizeof(tn__shape) + (ints != NULL ? sizeof(tn__ints) : 0);
-  size_t size = sizeof(tn__op_shapes) + n * per_output + n_dims * sizeof(int64_t);
-  tn__op_shapes *s = tn__alloc(size);
-  if (s == NULL) return NULL;
-  s->owned = (tn__owned){ NULL, free_shapes };
-  s->size = size;
-  s->failed = false;
-  atomic_init(&s->epoch, 0);
-  s->ints = ints != NULL ? (tn__ints *)&s->outputs[n] : NULL;
-  int64_t *dims = ints != NULL ? (int64_t *)&s->ints[n] : (int64_t *)&s->outputs[n];
-  for (size_t i = 0; i < n; i++) {
-    s->outputs[i] = (tn__shape){ outputs[i].rank > 0 ? dims : NULL, outputs[i].rank };
-    for (int64_t k = 0; k < outputs[i].rank; k++) *dims++ = outputs[i].dims[k];
-    if (ints == NULL) continue;
-    s->ints[i] = (tn__ints){ dims, ints[i].n };
-    for (int64_t k = 0; k < ints[i].n; k++) *dims++ = ints[i].items[k];
-  }
-  return s;
-}
-
 /* Puts what was given by tn_graph_set_shape into what was inferred. Where both disagree (an input's shape was set
  * later) the shape function's word stands: it is what a step will see. */
 static tn_status merge_given(tn_infer_ctx *ctx, tn_error *err)
@@ -355,7 +321,7 @@ static void show(const tn_operation *op, tn__op_shapes *mine)
   if (there != NULL && same_shapes(there, mine, op->n_outputs)) {
     uint32_t epoch = atomic_load_explicit(&mine->epoch, memory_order_relaxed);
     atomic_store_explicit(&there->epoch, epoch, memory_order_relaxed);
-    free_shapes(&mine->owned);
+    mine->owned.free(&mine->owned);
     return;
   }
   /* acq_rel: dims are written before the block is seen. */
@@ -363,7 +329,7 @@ static void show(const tn_operation *op, tn__op_shapes *mine)
                                               memory_order_acquire))
     tn__graph_own(op->graph, &mine->owned);
   else
-    free_shapes(&mine->owned);
+    mine->owned.free(&mine->owned);
 }
 
 /* `epoch` is that of the whole walk: what its inputs were worked out with. */
@@ -467,7 +433,7 @@ tn_status tn__operation_check_shapes(const tn_operation *op, tn_error *err)
   if (st == TN_OK) {
     if (shapes->failed) st = tn_error_set(err, tn_error_code(&why) == TN_OK ? TN_INVALID_ARGUMENT : tn_error_code(&why),
                                           "%s", tn_error_message(&why));
-    free_shapes(&shapes->owned);
+    shapes->owned.free(&shapes->owned);
   }
   tn_error_clear(&why);
   return st;

@@ -321,13 +321,6 @@ static tn_status parse_attrs(parser *c, tn_op_schema *s)
   return s->n_attrs < UINT16_MAX ? TN_OK : bad(c, "fewer attributes");
 }
 
-int32_t tn__schema_attr_index(const tn_op_schema *s, const char *name, size_t size)
-{
-  for (uint32_t i = 0; i < s->n_attrs; i++)
-    if (s->attrs[i].value.name_size == size && memcmp(s->attrs[i].value.name, name, size) == 0) return (int32_t)i;
-  return -1;
-}
-
 /* ---- arguments ---- */
 
 static tn_status parse_arg_type(parser *c, tn__arg_spec *a)

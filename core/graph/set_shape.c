@@ -9,21 +9,6 @@
 
 #include <string.h>
 
-bool tn__shapes_merge(const tn__shape *a, const tn__shape *b, int64_t dims[TN_MAX_RANK], tn__shape *out)
-{
-  if (a->rank < 0 || b->rank < 0) {
-    *out = a->rank < 0 ? *b : *a;
-    return true;
-  }
-  if (a->rank != b->rank) return false;
-  for (int64_t k = 0; k < a->rank; k++) {
-    if (a->dims[k] >= 0 && b->dims[k] >= 0 && a->dims[k] != b->dims[k]) return false;
-    dims[k] = a->dims[k] >= 0 ? a->dims[k] : b->dims[k];
-  }
-  *out = (tn__shape){ dims, a->rank };
-  return true;
-}
-
 static bool equal(const tn__shape *a, const tn__shape *b)
 {
   return a->rank == b->rank && (a->rank <= 0 || memcmp(a->dims, b->dims, (size_t)a->rank * sizeof *a->dims) == 0);
