@@ -108,41 +108,41 @@ TN_GRAPH_FILES = \
 TN_FORMATS_FILES = \
   core/formats/file.c \
   core/formats/file.h \
-  core/formats/graphdef.c \
-  core/formats/graphdef.h \
-  core/formats/graphdef_attr.c \
-  core/formats/graphdef_body.c \
-  core/formats/graphdef_cycles.c \
-  core/formats/graphdef_functions.c \
-  core/formats/graphdef_functions.h \
-  core/formats/graphdef_import.h \
-  core/formats/graphdef_map.c \
-  core/formats/graphdef_names.c \
-  core/formats/graphdef_node.c \
-  core/formats/graphdef_proto.c \
-  core/formats/graphdef_read.c \
-  core/formats/graphdef_signature.c \
-  core/formats/graphdef_tensor.c \
-  core/formats/graphdef_wanted.c \
-  core/formats/graphdef_write.c \
-  core/formats/npy.h \
-  core/formats/npy_header.c \
-  core/formats/npy_read.c \
-  core/formats/npy_write.c \
-  core/formats/npz.h \
-  core/formats/npz_end.c \
-  core/formats/npz_open.c \
-  core/formats/npz_read.c \
-  core/formats/npz_write.c \
-  core/formats/npz_zip.c \
-  core/formats/pbtxt.h \
-  core/formats/pbtxt_config.c \
-  core/formats/pbtxt_parse.c \
-  core/formats/pbtxt_print.c \
-  core/formats/pbtxt_schema.c \
-  core/formats/sink.c \
+  core/formats/graphdef/attr.c \
+  core/formats/graphdef/body.c \
+  core/formats/graphdef/cycles.c \
+  core/formats/graphdef/functions.c \
+  core/formats/graphdef/functions.h \
+  core/formats/graphdef/graphdef.h \
+  core/formats/graphdef/import.c \
+  core/formats/graphdef/import.h \
+  core/formats/graphdef/map.c \
+  core/formats/graphdef/names.c \
+  core/formats/graphdef/node.c \
+  core/formats/graphdef/proto.c \
+  core/formats/graphdef/read.c \
+  core/formats/graphdef/signature.c \
+  core/formats/graphdef/tensor.c \
+  core/formats/graphdef/wanted.c \
+  core/formats/graphdef/write.c \
+  core/formats/npy/header.c \
+  core/formats/npy/npy.h \
+  core/formats/npy/read.c \
+  core/formats/npy/write.c \
+  core/formats/npz/end.c \
+  core/formats/npz/npz.h \
+  core/formats/npz/open.c \
+  core/formats/npz/read.c \
+  core/formats/npz/write.c \
+  core/formats/npz/zip.c \
+  core/formats/pbtxt/config.c \
+  core/formats/pbtxt/parse.c \
+  core/formats/pbtxt/pbtxt.h \
+  core/formats/pbtxt/print.c \
+  core/formats/pbtxt/schema.c \
   core/formats/run_metadata.c \
   core/formats/run_metadata.h \
+  core/formats/sink.c \
   core/formats/sink.h \
   core/formats/sniff.c \
   core/formats/sniff.h \

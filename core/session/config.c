@@ -2,7 +2,7 @@
 /* Options from a serialized ConfigProto, and back. One table says which field of the message is which option, for both
  * directions; all else of the message is kept as bytes. */
 #include <core/formats/file.h>
-#include <core/formats/pbtxt.h>
+#include <core/formats/pbtxt/pbtxt.h>
 #include <core/session/session_internal.h>
 
 #define FILE_LIMIT ((uint64_t)64 << 20)

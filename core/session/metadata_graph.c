@@ -2,7 +2,7 @@
 /* Partition graphs: the instructions of a plan as nodes of a GraphDef, for each device one. Feeds are nodes _Arg and fetches
  * nodes _Retval, as TensorFlow has them; a constant is a Const. A loop is one node, and what runs under a condition stands
  * there without it. */
-#include <core/formats/graphdef.h>
+#include <core/formats/graphdef/graphdef.h>
 #include <core/session/metadata.h>
 
 enum { G_NODE = 1, G_VERSIONS = 4, V_PRODUCER = 1, N_NAME = 1, N_OP = 2, N_INPUT = 3, N_DEVICE = 4, N_ATTR = 5 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* GraphDef import: files, cut and changed bytes, no memory, real models. */
-#include "core/formats/graphdef.h"
+#include "core/formats/graphdef/graphdef.h"
 #include "conformance/support/graph_kit.h"
 
 #include <dirent.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tensors in a GraphDef: every type and form, and sizes that lie. */
-#include "core/formats/graphdef.h"
+#include "core/formats/graphdef/graphdef.h"
 #include "conformance/support/graph_kit.h"
 
 #include <stdlib.h>

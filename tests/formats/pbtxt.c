@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The text form of a GraphDef. */
 #define _GNU_SOURCE
-#include "core/formats/pbtxt.h"
+#include "core/formats/pbtxt/pbtxt.h"
 #include "conformance/support/graph_kit.h"
 
 #include <math.h>

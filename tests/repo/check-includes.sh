@@ -12,14 +12,19 @@ cat >"$tmp/table" <<'END'
 core/base        |
 core/tensor      | core/base
 core/graph       | core/base core/tensor
+@formats         | core/base core/tensor core/graph core/formats
 core/formats     | core/base core/tensor core/graph
+core/formats/pbtxt    | @formats core/formats/graphdef
+core/formats/graphdef | @formats core/formats/pbtxt
+core/formats/npy | @formats
+core/formats/npz | @formats core/formats/npy
 core/resource    | core/base core/tensor
 core/plan        | core/base core/tensor core/graph
 core/exec        | core/base core/tensor core/graph core/resource core/plan
 core/registry    | core/base core/registry/probe
 core/registry/probe | core/base core/registry
 core/host        | core/base core/tensor core/graph core/formats core/resource ops core/plan core/exec core/registry core/registry/probe
-core/session     | core/base core/tensor core/graph core/formats core/resource core/plan core/exec core/registry core/registry/probe core/host
+core/session     | core/base core/tensor core/graph core/formats core/formats/... core/resource core/plan core/exec core/registry core/registry/probe core/host
 core/eager       | core/base core/tensor core/graph core/formats core/resource core/plan core/exec core/registry core/host
 
 @below           | core/base core/tensor core/graph core/resource

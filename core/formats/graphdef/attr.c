@@ -1,0 +1,375 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* AttrValue: attributes of nodes. */
+#include <core/formats/graphdef/functions.h>
+
+#include <string.h>
+
+/* AttrValue */
+enum { A_LIST = 1, A_S = 2, A_I = 3, A_F = 4, A_B = 5, A_TYPE = 6, A_SHAPE = 7, A_TENSOR = 8, A_PLACEHOLDER = 9,
+       A_FUNC = 10 };
+/* AttrValue.ListValue has the numbers of AttrValue, but for its functions. */
+enum { L_FUNC = 9 };
+/* NameAttrList and its map's entries */
+enum { FUNC_NAME = 1, FUNC_ATTR = 2, ENTRY_KEY = 1, ENTRY_VALUE = 2 };
+
+bool tn__fault_of(const tn__wire *w, tn__fault *fault)
+{
+  *fault = (tn__fault){ w->at, w->error };
+  return false;
+}
+
+static bool too_deep(tn__slice proto, tn__fault *fault)
+{
+  *fault = (tn__fault){ (const uint8_t *)proto.data, "messages are nested too deeply" };
+  return false;
+}
+
+/* ---- functions ---- */
+
+static bool scan_entry(tn__slice proto, unsigned depth, tn__fault *fault)
+{
+  tn__wire w = tn__wire_read(proto);
+  tn__attr_head head;
+  while (tn__wire_next(&w))
+    if (tn__wire_is(&w, ENTRY_VALUE, TN__WIRE_BYTES) && !tn__attr_scan(w.bytes, depth, &head, fault)) return false;
+  return w.error == NULL || tn__fault_of(&w, fault);
+}
+
+static bool scan_func(tn__slice proto, unsigned depth, tn__fault *fault)
+{
+  if (depth > TN__WIRE_DEPTH) return too_deep(proto, fault);
+  tn__wire w = tn__wire_read(proto);
+  while (tn__wire_next(&w))
+    if (tn__wire_is(&w, FUNC_ATTR, TN__WIRE_BYTES) && !scan_entry(w.bytes, depth + 2, fault)) return false;
+  return w.error == NULL || tn__fault_of(&w, fault);
+}
+
+static tn__slice func_name(tn__slice proto)
+{
+  tn__slice name = { "", 0 };
+  tn__wire w = tn__wire_read(proto);
+  while (tn__wire_next(&w))
+    if (tn__wire_is(&w, FUNC_NAME, TN__WIRE_BYTES)) name = w.bytes;
+  return name;
+}
+
+/* ---- lists ---- */
+
+/* Kind of the items that a field of a list holds; TN_ATTR_NONE for a field that is none. */
+static int32_t item_kind(const tn__wire *w)
+{
+  switch (w->field) {
+  case A_S: return w->type == TN__WIRE_BYTES ? TN_ATTR_STRING : TN_ATTR_NONE;
+  case A_I: return w->type == TN__WIRE_BYTES || w->type == TN__WIRE_VARINT ? TN_ATTR_INT : TN_ATTR_NONE;
+  case A_F: return w->type == TN__WIRE_BYTES || w->type == TN__WIRE_FIXED32 ? TN_ATTR_FLOAT : TN_ATTR_NONE;
+  case A_B: return w->type == TN__WIRE_BYTES || w->type == TN__WIRE_VARINT ? TN_ATTR_BOOL : TN_ATTR_NONE;
+  case A_TYPE: return w->type == TN__WIRE_BYTES || w->type == TN__WIRE_VARINT ? TN_ATTR_TYPE : TN_ATTR_NONE;
+  case A_SHAPE: return w->type == TN__WIRE_BYTES ? TN_ATTR_SHAPE : TN_ATTR_NONE;
+  case A_TENSOR: return w->type == TN__WIRE_BYTES ? TN_ATTR_TENSOR : TN_ATTR_NONE;
+  case L_FUNC: return w->type == TN__WIRE_BYTES ? TN_ATTR_FUNC : TN_ATTR_NONE;
+  default: return TN_ATTR_NONE;
+  }
+}
+
+/* Items that a field of a list adds. */
+static size_t count_items(int32_t kind, const tn__wire *w)
+{
+  size_t n = 1;
+  if (w->type != TN__WIRE_BYTES) return 1;
+  if (kind == TN_ATTR_INT || kind == TN_ATTR_BOOL || kind == TN_ATTR_TYPE) tn__wire_count_varints(w->bytes, &n);
+  if (kind == TN_ATTR_FLOAT) n = w->bytes.size / sizeof(float);
+  return n;
+}
+
+static bool check_varints(const tn__wire *w, tn__fault *fault)
+{
+  const uint8_t *p = (const uint8_t *)w->bytes.data, *end = p + w->bytes.size;
+  uint64_t value;
+  while (p < end) {
+    if (tn__wire_varint(&p, end, &value)) continue;
+    *fault = (tn__fault){ p, "a number is cut short or longer than ten bytes" };
+    return false;
+  }
+  return true;
+}
+
+static bool scan_item(int32_t kind, const tn__wire *w, unsigned depth, tn__fault *fault)
+{
+  if (w->type != TN__WIRE_BYTES) return true;
+  switch (kind) {
+  case TN_ATTR_INT:
+  case TN_ATTR_BOOL:
+  case TN_ATTR_TYPE: return check_varints(w, fault);
+  case TN_ATTR_FLOAT:
+    if (w->bytes.size % sizeof(float) == 0) return true;
+    *fault = (tn__fault){ w->at, "a run of floats is cut short" };
+    return false;
+  case TN_ATTR_SHAPE: return tn__shapeproto_check(w->bytes, fault);
+  case TN_ATTR_TENSOR: return tn__tensorproto_check(w->bytes, fault);
+  case TN_ATTR_FUNC: return scan_func(w->bytes, depth + 1, fault);
+  default: return true;
+  }
+}
+
+static bool scan_list(tn__slice proto, unsigned depth, tn__attr_head *out, tn__fault *fault)
+{
+  tn__wire w = tn__wire_read(proto);
+  int32_t kind = TN_ATTR_NONE;
+  while (tn__wire_next(&w)) {
+    int32_t found = item_kind(&w);
+    if (found == TN_ATTR_NONE) continue;
+    if (kind != TN_ATTR_NONE && kind != found) out->mixed = true;
+    if (kind == TN_ATTR_NONE) kind = found;
+    if (!scan_item(found, &w, depth, fault)) return false;
+  }
+  out->kind = TN_ATTR_LIST + kind;
+  out->body = proto;
+  return w.error == NULL || tn__fault_of(&w, fault);
+}
+
+/* ---- the value ---- */
+
+static void set_body(tn__attr_head *out, int32_t kind, const tn__wire *w)
+{
+  out->kind = kind;
+  out->body = w->bytes;
+}
+
+bool tn__attr_scan(tn__slice proto, unsigned depth, tn__attr_head *out, tn__fault *fault)
+{
+  *out = (tn__attr_head){ .kind = TN_ATTR_NONE };
+  if (depth > TN__WIRE_DEPTH) return too_deep(proto, fault);
+  tn__wire w = tn__wire_read(proto);
+  while (tn__wire_next(&w)) {
+    bool ok = true;
+    if (w.type == TN__WIRE_VARINT && (w.field == A_I || w.field == A_B || w.field == A_TYPE)) {
+      out->kind = w.field == A_I ? TN_ATTR_INT : w.field == A_B ? TN_ATTR_BOOL : TN_ATTR_TYPE;
+      out->value = w.value;
+    } else if (tn__wire_is(&w, A_F, TN__WIRE_FIXED32)) {
+      out->kind = TN_ATTR_FLOAT;
+      out->value = w.value;
+    } else if (w.type == TN__WIRE_BYTES) {
+      switch (w.field) {
+      case A_LIST: ok = scan_list(w.bytes, depth + 1, out, fault); break;
+      case A_S: set_body(out, TN_ATTR_STRING, &w); break;
+      case A_SHAPE: set_body(out, TN_ATTR_SHAPE, &w), ok = tn__shapeproto_check(w.bytes, fault); break;
+      case A_TENSOR: set_body(out, TN_ATTR_TENSOR, &w), ok = tn__tensorproto_check(w.bytes, fault); break;
+      case A_PLACEHOLDER: set_body(out, TN_ATTR_PLACEHOLDER, &w); break;
+      case A_FUNC: set_body(out, TN_ATTR_FUNC, &w), ok = scan_func(w.bytes, depth + 1, fault); break;
+      default: break;
+      }
+    }
+    if (!ok) return false;
+  }
+  return w.error == NULL || tn__fault_of(&w, fault);
+}
+
+/* ---- decoding ---- */
+
+static tn_status no_memory(tn_error *err) { return tn__no_memory(err, "attribute", 0); }
+
+static tn_status decode_text(tn__slice text, tn__arena *arena, tn__slice *out, tn_error *err)
+{
+  *out = (tn__slice){ tn__arena_string(arena, text.data, text.size), text.size };
+  return out->data != NULL ? TN_OK : no_memory(err);
+}
+
+/* Name, and how many attributes there are. */
+static tn_status decode_func(tn__slice proto, tn_buffer *holder, tn__arena *arena, tn__func *out, tn_error *err)
+{
+  size_t n = 0;
+  tn__wire w = tn__wire_read(proto);
+  while (tn__wire_next(&w)) n += tn__wire_is(&w, FUNC_ATTR, TN__WIRE_BYTES);
+  out->attrs = NULL;
+  if (n > 0) {
+    out->attrs = tn__arena_alloc(arena, sizeof *out->attrs);
+    if (out->attrs == NULL) return no_memory(err);
+    *out->attrs = (tn__func_attrs){ .proto = proto, .holder = holder, .n = n };
+    atomic_init(&out->attrs->value, NULL);
+  }
+  return decode_text(func_name(proto), arena, &out->name, err);
+}
+
+static tn_status decode_tensor(tn__slice proto, tn_buffer *holder, tn__arena *arena, tn__lazy_tensor **out,
+                               tn_error *err)
+{
+  tn__lazy_tensor *lazy = tn__arena_alloc(arena, sizeof *lazy);
+  if (lazy == NULL) return no_memory(err);
+  atomic_init(&lazy->tensor, NULL);
+  lazy->proto = proto;
+  lazy->holder = holder;
+  *out = lazy;
+  return TN_OK;
+}
+
+typedef struct items {
+  int32_t kind;
+  void *at; /* the first of them */
+  size_t n;
+} items;
+
+static void put_number(items *list, uint64_t value)
+{
+  size_t i = list->n++;
+  switch (list->kind) {
+  case TN_ATTR_INT: ((int64_t *)list->at)[i] = (int64_t)value; break;
+  case TN_ATTR_BOOL: ((tn_bool *)list->at)[i] = value != 0; break;
+  default: ((tn_dtype *)list->at)[i] = (tn_dtype)value; break;
+  }
+}
+
+static void put_float(items *list, uint32_t bits) { memcpy((float *)list->at + list->n++, &bits, sizeof bits); }
+
+static void put_run(items *list, tn__slice run)
+{
+  const uint8_t *p = (const uint8_t *)run.data, *end = p + run.size;
+  uint64_t value;
+  if (list->kind == TN_ATTR_FLOAT) {
+    memcpy((float *)list->at + list->n, p, run.size);
+    list->n += run.size / sizeof(float);
+    return;
+  }
+  while (p < end && tn__wire_varint(&p, end, &value)) put_number(list, value);
+}
+
+static tn_status put_item(items *list, const tn__wire *w, tn_buffer *holder, tn__arena *arena, tn_error *err)
+{
+  size_t i = list->n;
+  switch (list->kind) {
+  case TN_ATTR_STRING: list->n++; return decode_text(w->bytes, arena, (tn__slice *)list->at + i, err);
+  case TN_ATTR_FUNC: list->n++; return decode_func(w->bytes, holder, arena, (tn__func *)list->at + i, err);
+  case TN_ATTR_SHAPE: list->n++; return tn__shapeproto_decode(w->bytes, arena, (tn__shape *)list->at + i, err);
+  case TN_ATTR_TENSOR: list->n++; return decode_tensor(w->bytes, holder, arena, (tn__lazy_tensor **)list->at + i, err);
+  default: break;
+  }
+  if (w->type == TN__WIRE_BYTES)
+    put_run(list, w->bytes);
+  else if (list->kind == TN_ATTR_FLOAT)
+    put_float(list, (uint32_t)w->value);
+  else
+    put_number(list, w->value);
+  return TN_OK;
+}
+
+static tn_status decode_list(const tn__attr_head *head, tn_buffer *holder, tn__arena *arena, tn__attr *out,
+                             tn_error *err)
+{
+  items list = { .kind = head->kind - TN_ATTR_LIST };
+  size_t n = 0;
+  tn__wire w = tn__wire_read(head->body);
+  while (tn__wire_next(&w))
+    if (item_kind(&w) == list.kind) n += list.kind == TN_ATTR_NONE ? 0 : count_items(list.kind, &w);
+  out->v.list.items = NULL;
+  out->v.list.n = n;
+  if (n == 0) return TN_OK;
+  out->v.list.items = list.at = tn__arena_array(arena, n, tn__attr_item_size(list.kind));
+  if (list.at == NULL) return no_memory(err);
+  tn_status st = TN_OK;
+  w = tn__wire_read(head->body);
+  while (st == TN_OK && tn__wire_next(&w))
+    if (item_kind(&w) == list.kind) st = put_item(&list, &w, holder, arena, err);
+  return st;
+}
+
+tn_status tn__attr_decode(const tn__attr_head *head, tn_buffer *holder, tn__arena *arena, tn__attr *out, tn_error *err)
+{
+  out->kind = (uint8_t)head->kind;
+  if ((head->kind & TN_ATTR_LIST) != 0) return decode_list(head, holder, arena, out, err);
+  switch (head->kind) {
+  case TN_ATTR_INT: out->v.i = (int64_t)head->value; break;
+  case TN_ATTR_BOOL: out->v.b = head->value != 0; break;
+  case TN_ATTR_TYPE: out->v.type = (tn_dtype)head->value; break;
+  case TN_ATTR_FLOAT: {
+    uint32_t bits = (uint32_t)head->value;
+    memcpy(&out->v.f, &bits, sizeof bits);
+    break;
+  }
+  case TN_ATTR_STRING:
+  case TN_ATTR_PLACEHOLDER: return decode_text(head->body, arena, &out->v.text, err);
+  case TN_ATTR_FUNC: return decode_func(head->body, holder, arena, &out->v.func, err);
+  case TN_ATTR_SHAPE: return tn__shapeproto_decode(head->body, arena, &out->v.shape, err);
+  case TN_ATTR_TENSOR: return decode_tensor(head->body, holder, arena, &out->v.tensor, err);
+  default: break;
+  }
+  return TN_OK;
+}
+
+static tn_status malformed(const tn__fault *fault, tn__slice proto, tn_error *err)
+{
+  return tn_error_set(err, TN_INVALID_ARGUMENT, "byte %zu: %s", (size_t)(fault->at - (const uint8_t *)proto.data),
+                      fault->what);
+}
+
+static tn_status decode_late(tn__slice proto, tn_buffer *holder, tn__arena *arena, tn__attr *out, tn_error *err)
+{
+  tn__attr_head head;
+  tn__fault fault;
+  if (!tn__attr_scan(proto, 1, &head, &fault)) return malformed(&fault, proto, err);
+  return tn__attr_decode(&head, holder, arena, out, err);
+}
+
+static tn_status decode_func_attr(tn__slice entry, tn_buffer *holder, tn__arena *arena, tn__attr *out, tn_error *err)
+{
+  tn__slice key = { "", 0 }, value = { NULL, 0 };
+  tn__wire w = tn__wire_read(entry);
+  while (tn__wire_next(&w)) {
+    if (tn__wire_is(&w, ENTRY_KEY, TN__WIRE_BYTES)) key = w.bytes;
+    if (tn__wire_is(&w, ENTRY_VALUE, TN__WIRE_BYTES)) value = w.bytes;
+  }
+  *out = (tn__attr){ .name = tn__arena_string(arena, key.data, key.size), .name_size = (uint32_t)key.size,
+                     .proto = value };
+  return out->name == NULL ? no_memory(err) : decode_late(value, holder, arena, out, err);
+}
+
+static tn_status decode_func_attrs(const tn__func_attrs *of, tn__arena *arena, tn__attr *out, tn_error *err)
+{
+  size_t i = 0;
+  tn_status st = TN_OK;
+  tn__wire w = tn__wire_read(of->proto);
+  while (st == TN_OK && tn__wire_next(&w))
+    if (tn__wire_is(&w, FUNC_ATTR, TN__WIRE_BYTES)) st = decode_func_attr(w.bytes, of->holder, arena, &out[i++], err);
+  return st;
+}
+
+const tn__codec tn__graphdef_codec = { decode_late, tn__tensorproto_decode, tn__tensorproto_take, tn__tensorproto_outline,
+                                       decode_func_attrs, tn__function_body_read };
+
+/* ---- for the builder ---- */
+
+static tn_status decode_now(tn__lazy_tensor *lazy, tn_error *err)
+{
+  tn_tensor *tensor = NULL;
+  tn_status st = tn__tensorproto_decode(lazy->proto, NULL, &tensor, err);
+  atomic_init(&lazy->tensor, tensor);
+  lazy->proto = (tn__slice){ NULL, 0 };
+  return st;
+}
+
+/* From a copy in the builder's memory, for the bytes are the caller's; tensors are read now. */
+static tn_status set_proto(tn_operation_builder *b, tn__attr *a, tn__slice proto)
+{
+  tn__attr_head head;
+  tn__fault fault;
+  proto.data = tn__arena_string(&b->arena, proto.data, proto.size);
+  if (proto.data == NULL) return no_memory(&b->error);
+  if (!tn__attr_scan(proto, 1, &head, &fault)) return malformed(&fault, proto, &b->error);
+  if (head.mixed) return tn_error_set(&b->error, TN_INVALID_ARGUMENT, "a list has values of several kinds");
+  atomic_store_explicit(&b->graph->codec, &tn__graphdef_codec, memory_order_release);
+  tn__attr value = { .name = a->name, .name_size = a->name_size, .proto = proto };
+  tn_status st = tn__attr_decode(&head, NULL, &b->arena, &value, &b->error);
+  if (st != TN_OK) return st;
+  if (value.kind == TN_ATTR_TENSOR) st = decode_now(value.v.tensor, &b->error);
+  if (value.kind == TN_ATTR_TENSOR + TN_ATTR_LIST)
+    for (size_t i = 0; st == TN_OK && i < value.v.list.n; i++)
+      st = decode_now(((tn__lazy_tensor *const *)value.v.list.items)[i], &b->error);
+  *a = value; /* with what was decoded, so that it is freed */
+  return st;
+}
+
+void tn_operation_set_proto(tn_operation_builder *b, const char *attr, const void *bytes, size_t size)
+{
+  tn__attr *a = tn__builder_attr(b, attr);
+  if (a == NULL) return;
+  tn__slice proto = { bytes, size };
+  if (set_proto(b, a, proto) != TN_OK) tn_error_prefix(&b->error, "attribute '%.100s'", attr);
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files that read a function library share. */
+#ifndef TN_CORE_FORMATS_GRAPHDEF_FUNCTIONS_H
+#define TN_CORE_FORMATS_GRAPHDEF_FUNCTIONS_H
+
+#include <core/formats/graphdef/graphdef.h>
+#include <core/graph/functions.h>
+
+/* FunctionDef, NodeDef, an entry of a map of attributes */
+enum { TN__F_SIGNATURE = 1, TN__F_NODE = 3, TN__F_RET = 4, TN__F_ATTR = 5, TN__F_CONTROL = 6, TN__F_ARG_ATTR = 7,
+       TN__F_RESOURCE = 8 };
+enum { TN__N_NAME = 1, TN__N_OP = 2, TN__N_INPUT = 3, TN__N_DEVICE = 4, TN__N_ATTR = 5, TN__E_KEY = 1,
+       TN__E_VALUE = 2 };
+
+typedef struct tn__library_reader {
+  tn__slice bytes;
+  const char *file;
+  tn_graph *graph;
+  tn__arena *arena;
+  const tn__functions *old;
+  tn__functions *table; /* that is made; has room for all */
+  tn__map functions, gradients; /* that are new */
+  tn__map names; /* arguments and nodes of the function that is read, see below */
+  tn__map outputs; /* of its signature, by name */
+  size_t attr_room; /* of its signature */
+  tn_error *err;
+} tn__library_reader;
+
+tn_status tn__library_no_memory(tn__library_reader *r);
+tn_status tn__library_malformed(tn__library_reader *r, const uint8_t *at, const char *what);
+/* TN_OK, or what stopped the walk over a message. */
+tn_status tn__library_after(tn__library_reader *r, const tn__wire *w);
+/* "FILE: function 'F': argument 'x' has a type that does not exist" */
+tn_status tn__in_function(tn__library_reader *r, const tn_function *f, const char *what, tn__slice name,
+                          const char *wrong);
+tn_status tn__library_copy(tn__library_reader *r, tn__slice text, const char **out);
+/* No control characters. */
+bool tn__text_is_plain(tn__slice text);
+/* Notes the name of an argument or node; node is NULL for an argument. */
+tn_status tn__function_add_name(tn__library_reader *r, const tn_function *f, tn__slice name,
+                                const tn__function_node *node);
+
+/* How often a message has the field, and the last one, as protobuf has it: "" when there is none. */
+size_t tn__field_count(tn__slice message, uint32_t field);
+tn__slice tn__field_text(tn__slice message, uint32_t field);
+
+/* The signature of f, whose name is set, into f->schema. */
+tn_status tn__signature_read(tn__library_reader *r, tn_function *f, tn__slice signature);
+
+/* For tn__graphdef_codec. */
+tn_status tn__function_body_read(const tn_function *f, tn__function_body **out, tn_error *err);
+
+#endif

@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Names that the nodes of a file get in the graph: a prefix, and a number where a name is taken.
+ *
+ * A name is taken when a node has it, or when a node's name begins with it and a slash: it is a scope then. Both
+ * questions are asked of sorted lists of names, since a list of all scopes would be quadratic in the length of a
+ * hostile name. */
+#include <core/formats/graphdef/import.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { G_NODE = 1, N_NAME = 1 };
+
+const tn_operation tn__import_left_out;
+
+tn_status tn__import_check_names(const tn_import_options *o, tn_error *err)
+{
+  if (o->prefix != NULL && o->prefix[0] != 0) {
+    size_t n = strlen(o->prefix);
+    n -= o->prefix[n - 1] == '/';
+    if (!tn__name_is_valid(o->prefix, n))
+      return tn_error_set(err, TN_INVALID_ARGUMENT,
+                          "tn_import_options.prefix is '%.200s': names could not begin like that", o->prefix);
+  }
+  if (o->default_device != NULL && !tn__device_is_valid(o->default_device, strlen(o->default_device))) /* S-CFG-06 */
+    return tn_error_set(err, TN_INVALID_ARGUMENT,
+                        "tn_import_options.default_device is malformed: '%.200s', wanted as '/device:CPU:0'",
+                        o->default_device);
+  return TN_OK;
+}
+
+/* ---- sorted names ---- */
+
+static int compare(tn__slice a, tn__slice b)
+{
+  size_t n = a.size < b.size ? a.size : b.size;
+  int order = n == 0 ? 0 : memcmp(a.data, b.data, n);
+  return order != 0 ? order : (a.size > b.size) - (a.size < b.size);
+}
+
+static int compare_names(const void *a, const void *b) { return compare(*(const tn__slice *)a, *(const tn__slice *)b); }
+
+static void sort(tn__slices *names)
+{
+  if (names->n > 1) qsort(names->at, names->n, sizeof *names->at, compare_names);
+}
+
+static bool begins_with(tn__slice text, tn__slice with)
+{
+  return text.size >= with.size && (with.size == 0 || memcmp(text.data, with.data, with.size) == 0);
+}
+
+/* The first name that is not below `key`; an empty text past the end. */
+static tn__slice at_least(const tn__slices *names, tn__slice key)
+{
+  size_t low = 0, high = names->n;
+  while (low < high) {
+    size_t middle = low + (high - low) / 2;
+    if (compare(names->at[middle], key) < 0)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return low < names->n ? names->at[low] : (tn__slice){ "", 0 };
+}
+
+/* Whether a node has this name or it is a scope. Behind the name there is room for a slash. */
+static bool is_taken(const tn__slices *names, char *name, size_t size)
+{
+  tn__slice node = { name, size }, scope = { name, size + 1 };
+  char behind = name[size];
+  if (size == 0 || names->n == 0) return false;
+  if (tn__slice_equal(at_least(names, node), node)) return true;
+  name[size] = '/';
+  bool taken = begins_with(at_least(names, scope), scope);
+  name[size] = behind;
+  return taken;
+}
+
+/* Names of the graph that begin with `with`. */
+static tn_status list_taken(tn__importer *im, tn__slice with)
+{
+  for (size_t i = 0; i < im->first; i++) {
+    const tn_operation *op = tn__graph_at(im->graph, i);
+    tn__slice name = { op->name, op->name_size };
+    if (begins_with(name, with) && !tn__import_add_slice(im, &im->taken, name)) return tn__import_no_memory(im);
+  }
+  sort(&im->taken);
+  return TN_OK;
+}
+
+static tn_status list_coming(tn__importer *im)
+{
+  tn__wire w = tn__wire_read(im->bytes);
+  while (tn__wire_next(&w)) {
+    if (!tn__wire_is(&w, G_NODE, TN__WIRE_BYTES)) continue;
+    tn__slice name = { "", 0 };
+    tn__wire node = tn__wire_read(w.bytes);
+    while (tn__wire_next(&node))
+      if (tn__wire_is(&node, N_NAME, TN__WIRE_BYTES)) name = node.bytes;
+    if (!tn__import_add_slice(im, &im->coming, name)) return tn__import_no_memory(im);
+  }
+  sort(&im->coming);
+  return TN_OK;
+}
+
+/* ---- names that nobody has ---- */
+
+enum { SUFFIX = 24 }; /* room for _, a number, a slash and a NUL */
+
+/* before + name into im->text, with room for a suffix. */
+static tn_status put_text(tn__importer *im, tn__slice before, tn__slice name)
+{
+  size_t size;
+  if (!tn__size_add(before.size, name.size, &size) || !tn__size_add(size, SUFFIX, &size) ||
+      !tn__import_grow(im, (void **)&im->text, &im->text_room, size, 1))
+    return tn__import_no_memory(im);
+  if (before.size > 0) memcpy(im->text, before.data, before.size);
+  if (name.size > 0) memcpy(im->text + before.size, name.data, name.size);
+  im->text[before.size + name.size] = 0;
+  return TN_OK;
+}
+
+/* Adds the first number to the name in im->text, of which `before` bytes are a prefix, that makes it one that neither
+ * the graph nor the file has. Gives its size. The names that are passed over are somebody's, and each of them is passed
+ * over for one name only, so that all searches together are no more than there are names. */
+static size_t number_text(tn__importer *im, size_t before, size_t size)
+{
+  for (unsigned long long k = 1;; k++) {
+    size_t n = size + (size_t)tn__snprintf(im->text + size, SUFFIX, "_%llu", k);
+    if (!is_taken(&im->taken, im->text, n) && !is_taken(&im->coming, im->text + before, n - before)) return n;
+  }
+}
+
+static tn_status keep_text(tn__importer *im, size_t size, tn__slice *out)
+{
+  *out = (tn__slice){ tn__arena_string(&im->graph->arena, im->text, size), size };
+  return out->data != NULL ? TN_OK : tn__import_no_memory(im);
+}
+
+static tn_status uniquify(tn__importer *im, tn__slice name, tn__slice *out)
+{
+  const char *known = tn__map_get(&im->unique, name.data, name.size);
+  if (known != NULL) {
+    *out = tn__slice_of(known);
+    return TN_OK;
+  }
+  size_t size = number_text(im, im->prefix.size, im->prefix.size + name.size);
+  tn_status st = keep_text(im, size, out);
+  if (st == TN_OK && (!tn__arena_charge(&im->graph->arena, TN__IMPORT_ENTRY) ||
+                      !tn__map_put(&im->unique, name.data, name.size, (void *)out->data, NULL)))
+    st = tn__import_no_memory(im);
+  return st;
+}
+
+tn_status tn__import_rename(tn__importer *im, tn__slice name, tn__slice *out)
+{
+  tn_status st = put_text(im, im->prefix, name);
+  if (st != TN_OK) return st;
+  size_t size = im->prefix.size + name.size;
+  if (is_taken(&im->taken, im->text, size)) return uniquify(im, name, out);
+  return keep_text(im, size, out);
+}
+
+static bool is_coming(const tn__importer *im, tn__slice name)
+{
+  return im->prefix.size > 0 || tn__slice_equal(at_least(&im->coming, name), name);
+}
+
+tn_status tn__import_rename_class(tn__importer *im, tn_operation *op, const tn__attr_head *head, tn__attr *a)
+{
+  static const tn__slice location = { "loc:@", 5 };
+  if (head->kind != TN_ATTR_LIST + TN_ATTR_STRING || head->mixed) return TN_OK;
+  tn_status st = tn__attr_decode(head, im->file, &im->graph->arena, a, im->err);
+  if (st != TN_OK) return st;
+  a->lazy = 0;
+  tn__slice *items = (tn__slice *)a->v.list.items; /* made just now */
+  for (size_t i = 0; st == TN_OK && i < a->v.list.n; i++) {
+    if (!begins_with(items[i], location)) continue;
+    tn__slice old = { items[i].data + location.size, items[i].size - location.size }, name;
+    if (old.size == 0 || !is_coming(im, old)) continue;
+    st = tn__import_rename(im, old, &name);
+    if (st == TN_OK && tn__slice_equal(name, old)) continue;
+    if (st == TN_OK) st = put_text(im, location, name);
+    if (st == TN_OK) st = keep_text(im, location.size + name.size, &items[i]);
+    a->proto = (tn__slice){ NULL, 0 };
+    op->edited = true;
+  }
+  return st;
+}
+
+/* ---- the prefix ---- */
+
+static tn_status make_prefix(tn__importer *im, tn__slice name)
+{
+  tn_status st = put_text(im, name, (tn__slice){ "", 0 });
+  size_t size = name.size;
+  if (st == TN_OK && (im->flags & TN_IMPORT_UNIQUIFY_PREFIX) != 0) {
+    st = list_taken(im, name);
+    if (st == TN_OK && is_taken(&im->taken, im->text, size)) size = number_text(im, 0, size);
+    im->taken.n = 0;
+  }
+  if (st == TN_OK) {
+    im->text[size] = '/';
+    st = keep_text(im, size + 1, &im->prefix);
+  }
+  return st;
+}
+
+tn_status tn__import_begin_names(tn__importer *im)
+{
+  tn__slice prefix = tn__slice_of(im->options->prefix == NULL ? "" : im->options->prefix);
+  tn__map_init(&im->nodes);
+  tn__map_init(&im->unique);
+  if (prefix.size > 0 && prefix.data[prefix.size - 1] == '/') prefix.size--;
+  bool unique = (im->flags & TN_IMPORT_UNIQUIFY_NAMES) != 0;
+  bool new_scope = prefix.size > 0 && (im->flags & TN_IMPORT_UNIQUIFY_PREFIX) != 0; /* then all its names are new */
+  im->renames = unique || prefix.size > 0 || (im->flags & TN_IMPORT_SKIP_MAPPED_NODES) != 0;
+  tn_status st = prefix.size > 0 ? make_prefix(im, prefix) : TN_OK;
+  if (st == TN_OK && unique && !new_scope) {
+    st = list_coming(im);
+    if (st == TN_OK) st = list_taken(im, im->prefix);
+  }
+  return st;
+}
+
+void tn__import_end_names(tn__importer *im)
+{
+  tn__map_fini(&im->nodes);
+  tn__map_fini(&im->unique);
+  tn__free(im->taken.at, im->taken.room * sizeof *im->taken.at);
+  tn__free(im->coming.at, im->coming.room * sizeof *im->coming.at);
+  tn__free(im->text, im->text_room);
+}
+
+/* ---- looking for nodes ---- */
+
+tn_operation *tn__import_find_new(const tn__importer *im, tn__slice name)
+{
+  if (im->renames) return tn__map_get(&im->nodes, name.data, name.size);
+  tn_operation *op = tn__graph_find_staged(im->graph, name.data, name.size);
+  return op != NULL && op->id >= im->first ? op : NULL;
+}
+
+tn_operation *tn__import_find(const tn__importer *im, tn__slice name)
+{
+  if (!im->renames) return tn__graph_find_staged(im->graph, name.data, name.size);
+  tn_operation *op = tn__import_find_new(im, name);
+  /* The file's node of this name goes before the graph's: one must know whether there is one. */
+  if (op != NULL || im->prefix.size > 0 || !im->all_read) return op;
+  op = tn__graph_find_staged(im->graph, name.data, name.size);
+  return op != NULL && op->id < im->first ? op : NULL;
+}

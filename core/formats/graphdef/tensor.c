@@ -1,0 +1,492 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* TensorProto and TensorShapeProto.
+ *
+ * A tensor's elements stand in tensor_content as they are in memory, or as numbers in a field for its type. Of those
+ * there may be fewer than elements (the last one is meant for the rest, none means zeros) and more (the rest is not
+ * looked at). */
+#include <core/formats/file.h>
+#include <core/formats/graphdef/graphdef.h>
+
+#include <string.h>
+
+/* TensorProto */
+enum { T_DTYPE = 1, T_SHAPE = 2, T_CONTENT = 4, T_FLOAT = 5, T_DOUBLE = 6, T_INT = 7, T_STRING = 8, T_SCOMPLEX = 9,
+       T_INT64 = 10, T_BOOL = 11, T_DCOMPLEX = 12, T_HALF = 13, T_UINT32 = 16, T_UINT64 = 17, T_FLOAT8 = 18 };
+/* TensorShapeProto and its dimensions */
+enum { S_DIM = 2, S_UNKNOWN_RANK = 3, D_SIZE = 1 };
+
+/* Elements that a few bytes may stand for. A tensor with all its elements in the file can be larger. */
+#define SPLAT_LIMIT ((size_t)1 << 31)
+
+/* ---- checks of the bytes ---- */
+
+static bool check_dim(tn__slice proto, tn__fault *fault)
+{
+  tn__wire w = tn__wire_read(proto);
+  while (tn__wire_next(&w)) { }
+  return w.error == NULL || tn__fault_of(&w, fault);
+}
+
+bool tn__shapeproto_check(tn__slice proto, tn__fault *fault)
+{
+  tn__wire w = tn__wire_read(proto);
+  while (tn__wire_next(&w))
+    if (tn__wire_is(&w, S_DIM, TN__WIRE_BYTES) && !check_dim(w.bytes, fault)) return false;
+  return w.error == NULL || tn__fault_of(&w, fault);
+}
+
+static bool check_run(const tn__wire *w, size_t size, tn__fault *fault)
+{
+  const uint8_t *p = (const uint8_t *)w->bytes.data, *end = p + w->bytes.size;
+  uint64_t value;
+  *fault = (tn__fault){ w->at, "a run of numbers is cut short" };
+  if (size != 0) return w->bytes.size % size == 0;
+  while (p < end) {
+    fault->at = p;
+    if (!tn__wire_varint(&p, end, &value)) return false;
+  }
+  return true;
+}
+
+bool tn__tensorproto_check(tn__slice proto, tn__fault *fault)
+{
+  tn__wire w = tn__wire_read(proto);
+  while (tn__wire_next(&w)) {
+    bool ok = true;
+    if (w.type != TN__WIRE_BYTES) continue;
+    switch (w.field) {
+    case T_SHAPE: ok = tn__shapeproto_check(w.bytes, fault); break;
+    case T_FLOAT:
+    case T_SCOMPLEX: ok = check_run(&w, 4, fault); break;
+    case T_DOUBLE:
+    case T_DCOMPLEX: ok = check_run(&w, 8, fault); break;
+    case T_INT:
+    case T_INT64:
+    case T_BOOL:
+    case T_HALF:
+    case T_UINT32:
+    case T_UINT64: ok = check_run(&w, 0, fault); break;
+    default: break;
+    }
+    if (!ok) return false;
+  }
+  return w.error == NULL || tn__fault_of(&w, fault);
+}
+
+/* ---- shapes ---- */
+
+static int64_t dim_size(tn__slice proto)
+{
+  int64_t size = 0;
+  tn__wire w = tn__wire_read(proto);
+  while (tn__wire_next(&w))
+    if (tn__wire_is(&w, D_SIZE, TN__WIRE_VARINT)) size = tn__wire_int(&w);
+  return size;
+}
+
+/* dims has room for TN_MAX_RANK. */
+static tn_status read_shape(tn__slice proto, int64_t *dims, int32_t *rank, tn_error *err)
+{
+  int32_t n = 0;
+  bool unknown = false;
+  tn__wire w = tn__wire_read(proto);
+  while (tn__wire_next(&w)) {
+    if (tn__wire_is(&w, S_UNKNOWN_RANK, TN__WIRE_VARINT)) unknown = w.value != 0;
+    if (!tn__wire_is(&w, S_DIM, TN__WIRE_BYTES)) continue;
+    if (n == TN_MAX_RANK)
+      return tn_error_set(err, TN_INVALID_ARGUMENT, "a shape has more than %d dimensions", TN_MAX_RANK);
+    dims[n] = dim_size(w.bytes);
+    if (dims[n] < -1)
+      return tn_error_set(err, TN_INVALID_ARGUMENT, "dimension %d of a shape is %lld, wanted at least -1", (int)n,
+                          (long long)dims[n]);
+    n++;
+  }
+  *rank = unknown ? -1 : n;
+  return TN_OK;
+}
+
+tn_status tn__shapeproto_decode(tn__slice proto, tn__arena *arena, tn__shape *out, tn_error *err)
+{
+  int64_t dims[TN_MAX_RANK];
+  int32_t rank = 0;
+  *out = (tn__shape){ NULL, -1 };
+  tn_status st = read_shape(proto, dims, &rank, err);
+  if (st != TN_OK) return st;
+  out->rank = rank;
+  if (rank <= 0) return TN_OK;
+  int64_t *copy = tn__arena_alloc(arena, (size_t)rank * sizeof *copy);
+  if (copy == NULL) return tn__no_memory(err, "shape", (size_t)rank * sizeof *copy);
+  memcpy(copy, dims, (size_t)rank * sizeof *copy);
+  out->dims = copy;
+  return TN_OK;
+}
+
+/* ---- which field holds what ---- */
+
+typedef struct source {
+  uint32_t field;
+  int wire;     /* how one number is written */
+  size_t parts; /* numbers an element */
+} source;
+
+static source source_of(tn_dtype dtype)
+{
+  switch (dtype) {
+  case TN_FLOAT: return (source){ T_FLOAT, TN__WIRE_FIXED32, 1 };
+  case TN_DOUBLE: return (source){ T_DOUBLE, TN__WIRE_FIXED64, 1 };
+  case TN_COMPLEX64: return (source){ T_SCOMPLEX, TN__WIRE_FIXED32, 2 };
+  case TN_COMPLEX128: return (source){ T_DCOMPLEX, TN__WIRE_FIXED64, 2 };
+  case TN_INT64: return (source){ T_INT64, TN__WIRE_VARINT, 1 };
+  case TN_BOOL: return (source){ T_BOOL, TN__WIRE_VARINT, 1 };
+  case TN_HALF:
+  case TN_BFLOAT16: return (source){ T_HALF, TN__WIRE_VARINT, 1 };
+  case TN_UINT32: return (source){ T_UINT32, TN__WIRE_VARINT, 1 };
+  case TN_UINT64: return (source){ T_UINT64, TN__WIRE_VARINT, 1 };
+  case TN_STRING: return (source){ T_STRING, TN__WIRE_BYTES, 1 };
+  case TN_FLOAT8_E5M2:
+  case TN_FLOAT8_E4M3FN:
+  case TN_FLOAT8_E4M3FNUZ:
+  case TN_FLOAT8_E4M3B11FNUZ:
+  case TN_FLOAT8_E5M2FNUZ: return (source){ T_FLOAT8, TN__WIRE_BYTES, 1 };
+  case TN_RESOURCE:
+  case TN_VARIANT: return (source){ 0, 0, 0 };
+  default: return (source){ T_INT, TN__WIRE_VARINT, 1 };
+  }
+}
+
+typedef struct parsed {
+  tn_dtype dtype;
+  int32_t rank;
+  int64_t dims[TN_MAX_RANK];
+  int64_t count; /* elements */
+  size_t bytes;
+  tn__slice content;
+  source src;
+  size_t n_values; /* numbers in the source's field */
+} parsed;
+
+static void count_values(tn__slice proto, parsed *t)
+{
+  tn__wire w = tn__wire_read(proto);
+  while (tn__wire_next(&w)) {
+    if (w.field != t->src.field) continue;
+    size_t n = 1;
+    if (t->dtype == TN_STRING) {
+      n = w.type == TN__WIRE_BYTES;
+    } else if (t->src.field == T_FLOAT8) {
+      n = w.type == TN__WIRE_BYTES ? w.bytes.size : 0;
+    } else if (w.type == TN__WIRE_BYTES) {
+      if (t->src.wire == TN__WIRE_VARINT)
+        tn__wire_count_varints(w.bytes, &n);
+      else
+        n = w.bytes.size / (t->src.wire == TN__WIRE_FIXED32 ? 4 : 8);
+    } else if (w.type != t->src.wire) {
+      n = 0;
+    }
+    t->n_values += n;
+  }
+}
+
+static tn_status parse(tn__slice proto, parsed *t, tn_error *err)
+{
+  tn__slice shape = { NULL, 0 };
+  tn__wire w = tn__wire_read(proto);
+  while (tn__wire_next(&w)) {
+    if (tn__wire_is(&w, T_DTYPE, TN__WIRE_VARINT)) t->dtype = (tn_dtype)w.value;
+    if (tn__wire_is(&w, T_SHAPE, TN__WIRE_BYTES)) shape = w.bytes;
+    if (tn__wire_is(&w, T_CONTENT, TN__WIRE_BYTES)) t->content = w.bytes;
+  }
+  if (w.error != NULL) return tn_error_set(err, TN_INVALID_ARGUMENT, "malformed tensor: %s", w.error);
+  if (!tn__dtype_valid(t->dtype))
+    return tn_error_set(err, TN_INVALID_ARGUMENT, "the tensor's type is the number %d, which is no type",
+                        (int)t->dtype);
+  tn_status st = read_shape(shape, t->dims, &t->rank, err);
+  if (st != TN_OK) return st;
+  if (t->rank < 0) return tn_error_set(err, TN_INVALID_ARGUMENT, "a tensor of unknown rank");
+  st = tn_shape_elements(t->dims, t->rank, &t->count, err);
+  if (st == TN_OK) st = tn_shape_bytes(t->dtype, t->dims, t->rank, &t->bytes, err);
+  if (st != TN_OK) return tn_error_prefix(err, "the tensor's shape"), st;
+  t->src = source_of(t->dtype);
+  if (t->content.size == 0) count_values(proto, t);
+  return TN_OK;
+}
+
+/* ---- filling in ---- */
+
+typedef struct sink {
+  char *to;
+  size_t size;       /* bytes of a number in memory */
+  size_t n, limit;   /* numbers written, numbers wanted */
+  tn_dtype dtype;
+} sink;
+
+/* Types that do not use all bits of their byte: the low bits count, as in a cast. */
+static uint64_t narrow(tn_dtype dtype, uint64_t value)
+{
+  switch (dtype) {
+  case TN_BOOL: return value != 0;
+  case TN_INT4: return (value & 15) - ((value & 8) << 1);
+  case TN_UINT4: return value & 15;
+  case TN_INT2: return (value & 3) - ((value & 2) << 1);
+  case TN_UINT2: return value & 3;
+  default: return value;
+  }
+}
+
+static void put(sink *s, uint64_t value)
+{
+  if (s->n == s->limit) return;
+  value = narrow(s->dtype, value);
+  memcpy(s->to + s->n++ * s->size, &value, s->size); /* little-endian: the low bytes */
+}
+
+static void put_run(sink *s, tn__slice run)
+{
+  size_t n = run.size / s->size, room = s->limit - s->n;
+  if (n > room) n = room;
+  if (n > 0) memcpy(s->to + s->n * s->size, run.data, n * s->size);
+  s->n += n;
+}
+
+static void put_varints(sink *s, tn__slice run)
+{
+  const uint8_t *p = (const uint8_t *)run.data, *end = p + run.size;
+  uint64_t value;
+  while (s->n < s->limit && p < end && tn__wire_varint(&p, end, &value)) put(s, value);
+}
+
+static void put_values(tn__slice proto, const parsed *t, sink *s)
+{
+  tn__wire w = tn__wire_read(proto);
+  while (s->n < s->limit && tn__wire_next(&w)) {
+    if (w.field != t->src.field) continue;
+    if (w.type == t->src.wire && w.type != TN__WIRE_BYTES)
+      put(s, w.value);
+    else if (w.type == TN__WIRE_BYTES && t->src.wire == TN__WIRE_VARINT)
+      put_varints(s, w.bytes);
+    else if (w.type == TN__WIRE_BYTES)
+      put_run(s, w.bytes);
+  }
+}
+
+/* Repeats the last element that was written until the end. */
+static void repeat_last(char *data, size_t size, size_t written, size_t bytes)
+{
+  if (written >= bytes) return;
+  if (written == 0) {
+    memset(data, 0, bytes);
+    return;
+  }
+  size_t done = size; /* of copies behind the last one */
+  char *from = data + written - size, *to = data + written;
+  size_t left = bytes - written;
+  while (left > 0) {
+    size_t n = done < left ? done : left;
+    memcpy(to, from, n);
+    to += n;
+    left -= n;
+    done += n;
+  }
+}
+
+static tn_status check_splat(const parsed *t, tn_error *err)
+{
+  size_t wanted = (size_t)t->count * t->src.parts;
+  if (t->n_values >= wanted || t->bytes <= SPLAT_LIMIT) return TN_OK;
+  char shape[128];
+  return tn_error_set(
+      err, TN_RESOURCE_EXHAUSTED,
+      "a tensor of shape %s takes %zu bytes, but has only %zu values; at most %zu bytes are made that way",
+      tn__format_shape(shape, sizeof shape, t->dims, t->rank), t->bytes, t->n_values, SPLAT_LIMIT);
+}
+
+static tn_status make_numbers(tn__slice proto, const parsed *t, tn_tensor **out, tn_error *err)
+{
+  tn_status st = tn_tensor_create(t->dtype, t->dims, t->rank, out, err);
+  if (st != TN_OK || t->count == 0) return st;
+  size_t element = tn_dtype_size(t->dtype);
+  sink s = { .to = (*out)->data,
+             .size = element / t->src.parts,
+             .limit = (size_t)t->count * t->src.parts,
+             .dtype = t->dtype };
+  put_values(proto, t, &s);
+  repeat_last((*out)->data, element, s.n / t->src.parts * element, t->bytes);
+  return TN_OK;
+}
+
+/* All values of a fixed size in one run of bytes: they can stay where they are. */
+static bool one_run(tn__slice proto, const parsed *t, tn__slice *run)
+{
+  if (t->src.wire == TN__WIRE_VARINT) return false;
+  tn__wire w = tn__wire_read(proto);
+  while (tn__wire_next(&w) && w.field != t->src.field) { }
+  *run = (tn__slice){ w.bytes.data, t->bytes };
+  return tn__wire_is(&w, t->src.field, TN__WIRE_BYTES) && w.bytes.size >= t->bytes;
+}
+
+/* ---- strings ---- */
+
+/* The copies of a long text count for what a few bytes may stand for. */
+static tn_status repeat_string(tn_tensor *tensor, tn__slice text, int64_t i, int64_t count, tn_error *err)
+{
+  size_t bytes;
+  if (!tn__size_mul(text.size, (size_t)(count - i), &bytes) || bytes > SPLAT_LIMIT)
+    return tn_error_set(err, TN_RESOURCE_EXHAUSTED,
+                        "a text of %zu bytes is repeated %lld times; at most %zu bytes are made that way", text.size,
+                        (long long)(count - i), SPLAT_LIMIT);
+  tn_status st = TN_OK;
+  for (; st == TN_OK && text.size > 0 && i < count; i++)
+    st = tn_tensor_set_string(tensor, i, text.data, text.size, err);
+  return st;
+}
+
+static tn_status make_strings(tn__slice proto, const parsed *t, tn_tensor **out, tn_error *err)
+{
+  tn_tensor *tensor = NULL;
+  tn_status st = tn_tensor_create(TN_STRING, t->dims, t->rank, &tensor, err);
+  tn__slice text = { NULL, 0 };
+  int64_t i = 0;
+  tn__wire w = tn__wire_read(proto);
+  while (st == TN_OK && i < t->count && tn__wire_next(&w)) {
+    if (!tn__wire_is(&w, T_STRING, TN__WIRE_BYTES)) continue;
+    text = w.bytes;
+    st = tn_tensor_set_string(tensor, i++, text.data, text.size, err);
+  }
+  if (st == TN_OK) st = repeat_string(tensor, text, i, t->count, err);
+  if (st != TN_OK)
+    tn_tensor_unref(tensor);
+  else
+    *out = tensor;
+  return st;
+}
+
+/* tensor_content of strings: all lengths as varints, then all texts. */
+static tn_status make_strings_from_content(const parsed *t, tn_tensor **out, tn_error *err)
+{
+  const uint8_t *lengths = (const uint8_t *)t->content.data, *end = lengths + t->content.size, *p = lengths;
+  uint64_t length;
+  if ((uint64_t)t->count > t->content.size)
+    return tn_error_set(err, TN_INVALID_ARGUMENT, "tensor_content has %zu bytes, too few for %lld strings",
+                        t->content.size, (long long)t->count);
+  for (int64_t i = 0; i < t->count; i++)
+    if (!tn__wire_varint(&p, end, &length))
+      return tn_error_set(err, TN_INVALID_ARGUMENT, "tensor_content ends within the lengths of its strings");
+  tn_tensor *tensor = NULL;
+  tn_status st = tn_tensor_create(TN_STRING, t->dims, t->rank, &tensor, err);
+  for (int64_t i = 0; st == TN_OK && i < t->count; i++) {
+    if (!tn__wire_varint(&lengths, end, &length) || length > (uint64_t)(end - p))
+      st = tn_error_set(err, TN_INVALID_ARGUMENT, "tensor_content ends within string %lld", (long long)i);
+    else
+      st = tn_tensor_set_string(tensor, i, p, (size_t)length, err), p += length;
+  }
+  if (st == TN_OK && p != end)
+    st = tn_error_set(err, TN_INVALID_ARGUMENT, "tensor_content has %zu bytes too many", (size_t)(end - p));
+  if (st != TN_OK)
+    tn_tensor_unref(tensor);
+  else
+    *out = tensor;
+  return st;
+}
+
+/* ---- the tensor ---- */
+
+/* Elements take all of their bytes; of the others each is looked at. */
+static bool is_wide(tn_dtype dtype)
+{
+  return dtype != TN_BOOL && dtype != TN_UINT4 && dtype != TN_UINT2 && dtype != TN_INT4 && dtype != TN_INT2;
+}
+
+/* Whether the bytes can be elements as they are. */
+static bool all_narrow(tn_dtype dtype, tn__slice bytes)
+{
+  unsigned char any = 0;
+  if (is_wide(dtype)) return true;
+  if (dtype == TN_INT4 || dtype == TN_INT2) return false; /* rare enough to go the long way */
+  for (size_t i = 0; i < bytes.size; i++) any |= (unsigned char)bytes.data[i];
+  return any <= (dtype == TN_BOOL ? 1 : dtype == TN_UINT4 ? 15 : 3);
+}
+
+static tn_status make_narrow(const parsed *t, tn__slice bytes, tn_tensor **out, tn_error *err)
+{
+  tn_status st = tn_tensor_create(t->dtype, t->dims, t->rank, out, err);
+  if (st != TN_OK) return st;
+  unsigned char *to = (*out)->data;
+  for (size_t i = 0; i < bytes.size; i++) to[i] = (unsigned char)narrow(t->dtype, (unsigned char)bytes.data[i]);
+  return TN_OK;
+}
+
+/* From bytes that are as in memory: where they lie in the holder, copied when it is NULL, or with `take` copied and put
+ * down there. */
+static tn_status make_from_bytes(const parsed *t, tn__slice bytes, tn_buffer *holder, bool take, tn_tensor **out,
+                                 tn_error *err)
+{
+  if (bytes.size != t->bytes) {
+    char shape[128];
+    return tn_error_set(err, TN_INVALID_ARGUMENT, "tensor_content has %zu bytes, wanted %zu for shape %s of %s",
+                        bytes.size, t->bytes, tn__format_shape(shape, sizeof shape, t->dims, t->rank),
+                        tn_dtype_name(t->dtype));
+  }
+  if (take && bytes.size >= TN__BYTES_PART && is_wide(t->dtype)) {
+    tn_status st = tn_tensor_create(t->dtype, t->dims, t->rank, out, err);
+    if (st == TN_OK) st = tn__bytes_take(holder, bytes.data, bytes.size, (*out)->data, err);
+    if (st == TN_OK) return st;
+    tn_tensor_unref(*out);
+    *out = NULL;
+    return st;
+  }
+  tn_status st = tn__bytes_keep(holder, bytes.data, bytes.size, err);
+  if (st != TN_OK) return st;
+  if (!all_narrow(t->dtype, bytes)) return make_narrow(t, bytes, out, err);
+  if (holder == NULL) return tn_tensor_from_data(t->dtype, t->dims, t->rank, bytes.data, bytes.size, out, err);
+  return tn__tensor_constant(t->dtype, t->dims, t->rank, bytes.data, bytes.size, holder, out, err);
+}
+
+static tn_status decode(tn__slice proto, tn_buffer *holder, bool take, tn_tensor **out, tn_error *err)
+{
+  parsed t = { .dtype = TN_DTYPE_INVALID };
+  *out = NULL;
+  tn_status st = parse(proto, &t, err);
+  if (st != TN_OK) return st;
+  if (t.src.field == 0)
+    return tn_error_set(err, TN_UNIMPLEMENTED, "a constant of type %s is not supported", tn_dtype_name(t.dtype));
+  if (t.content.size > 0)
+    return t.dtype == TN_STRING ? make_strings_from_content(&t, out, err) :
+                                  make_from_bytes(&t, t.content, holder, take, out, err);
+  if ((st = check_splat(&t, err)) != TN_OK) return st;
+  if (t.dtype == TN_STRING) return make_strings(proto, &t, out, err);
+  tn__slice run;
+  if (t.count > 0 && one_run(proto, &t, &run)) return make_from_bytes(&t, run, holder, take, out, err);
+  return make_numbers(proto, &t, out, err);
+}
+
+tn_status tn__tensorproto_decode(tn__slice proto, tn_buffer *holder, tn_tensor **out, tn_error *err)
+{
+  return decode(proto, holder, false, out, err);
+}
+
+tn_status tn__tensorproto_take(tn__slice proto, tn_buffer *holder, tn_tensor **out, tn_error *err)
+{
+  return decode(proto, holder, true, out, err);
+}
+
+tn_status tn__tensorproto_outline(tn__slice proto, tn_tensor **out, tn_error *err)
+{
+  parsed t = { .dtype = TN_DTYPE_INVALID };
+  *out = NULL;
+  tn_status st = parse(proto, &t, err);
+  bool plain = t.src.field != 0 && t.dtype != TN_STRING && is_wide(t.dtype);
+  if (st != TN_OK || !plain || t.content.size < TN__BYTES_PART || t.content.size != t.bytes) return st;
+  return tn__tensor_outline(t.dtype, t.dims, t.rank, t.count, t.bytes, out, err);
+}
+
+tn_status tn__tensorproto_bytes(tn__slice proto, size_t *bytes, tn_error *err)
+{
+  parsed t = { .dtype = TN_DTYPE_INVALID };
+  tn_status st = parse(proto, &t, err);
+  *bytes = t.bytes;
+  if (st != TN_OK || t.dtype != TN_STRING) return st;
+  size_t n = t.n_values > 0 && (size_t)t.count > t.n_values ? (size_t)t.count - t.n_values : 0, texts;
+  /* The last text is copied for each element that has none of its own. */
+  if (!tn__size_mul(n + 1, proto.size, &texts) || !tn__size_add(texts, t.bytes, bytes)) *bytes = SIZE_MAX;
+  return TN_OK;
+}

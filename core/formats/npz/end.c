@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The end of a zip archive, looked at before libzip is: where its directory is, stands there. libzip tries every place
+ * that looks like an end, and takes memory for as many entries as one promises. */
+#include <core/formats/npz/npz.h>
+
+#include <inttypes.h>
+#include <string.h>
+
+#define END_SIZE 22       /* without its comment */
+#define LOCATOR_SIZE 20   /* stands before it in a large archive and says where the other end is */
+#define LARGE_END_SIZE 56 /* that one */
+#define ENTRY_SIZE 46     /* of the directory, at least */
+#define WINDOW (UINT16_MAX + END_SIZE + LOCATOR_SIZE)
+#define MOST_ENDS 16
+
+static uint64_t number(const uint8_t *p, size_t n)
+{
+  uint64_t value = 0;
+  for (size_t i = 0; i < n; i++) value |= (uint64_t)p[i] << (8 * i);
+  return value;
+}
+
+/* A locator: the number of entries that it leads to must have room in the archive. */
+static tn_status check_locator(const tn_npz *npz, const uint8_t *p, tn_error *err)
+{
+  uint8_t end[LARGE_END_SIZE];
+  uint64_t at = number(p + 8, 8);
+  if (npz->size < LARGE_END_SIZE || at > npz->size - LARGE_END_SIZE) return TN_OK; /* libzip will say so */
+  tn_status s = tn__npz_read_raw(npz, at, end, sizeof(end), err);
+  if (s != TN_OK || memcmp(end, "PK\6\6", 4) != 0) return s;
+  uint64_t entries = number(end + 32, 8);
+  if (entries <= npz->size / ENTRY_SIZE) return TN_OK;
+  return tn_error_set(err, TN_INVALID_ARGUMENT,
+                      "'%s': byte %" PRIu64 ": the archive says that it has %" PRIu64 " entries, but its %" PRIu64
+                      " bytes have room for %" PRIu64 " at most",
+                      npz->name, at + 32, entries, npz->size, npz->size / ENTRY_SIZE);
+}
+
+/* What it is that has no end of an archive. */
+static tn_status no_archive(const tn_npz *npz, tn_error *err)
+{
+  uint8_t begin[6] = { 0 };
+  if (npz->size == 0) return tn_error_set(err, TN_DATA_LOSS, "'%s' is empty, wanted an .npz file", npz->name);
+  tn_status s = tn__npz_read_raw(npz, 0, begin, npz->size < sizeof(begin) ? (size_t)npz->size : sizeof(begin), err);
+  if (s != TN_OK) return s;
+  if (memcmp(begin, "PK", 2) == 0)
+    return tn_error_set(
+        err, TN_DATA_LOSS,
+        "'%s' is cut short: it begins as an archive, but the directory, which stands at the end, is not "
+        "among its %" PRIu64 " bytes",
+        npz->name, npz->size);
+  return tn_error_set(err, TN_INVALID_ARGUMENT,
+                      memcmp(begin, "\x93NUMPY", 6) == 0
+                          ? "'%s' is an .npy file, a single array without a key, wanted an .npz file"
+                          : "'%s' is no .npz file: it is no zip archive",
+                      npz->name);
+}
+
+static tn_status check_window(const tn_npz *npz, const uint8_t *p, size_t n, tn_error *err)
+{
+  int ends = 0;
+  for (size_t i = 0; i + END_SIZE <= n; i++) {
+    if (p[i] != 'P' || memcmp(p + i, "PK\5\6", 4) != 0) continue;
+    if (++ends > MOST_ENDS)
+      return tn_error_set(err, TN_INVALID_ARGUMENT,
+                          "'%s': more than %d places in the last %zu bytes look like the end of an archive", npz->name,
+                          MOST_ENDS, n);
+    if (i < LOCATOR_SIZE || memcmp(p + i - LOCATOR_SIZE, "PK\6\7", 4) != 0) continue;
+    tn_status s = check_locator(npz, p + i - LOCATOR_SIZE, err);
+    if (s != TN_OK) return s;
+  }
+  return ends > 0 ? TN_OK : no_archive(npz, err);
+}
+
+tn_status tn__npz_check_end(const tn_npz *npz, tn_error *err)
+{
+  size_t n = npz->size < WINDOW ? (size_t)npz->size : WINDOW;
+  if (npz->bytes != NULL) return check_window(npz, npz->bytes + (npz->size - n), n, err);
+  if (n == 0) return no_archive(npz, err);
+  uint8_t *window = tn__alloc(n);
+  if (window == NULL) return tn__no_memory(err, "the end of an archive", n);
+  tn_status s = tn__npz_read_raw(npz, npz->size - n, window, n, err);
+  if (s == TN_OK) s = check_window(npz, window, n, err);
+  tn__free(window, n);
+  return s;
+}

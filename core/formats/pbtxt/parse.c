@@ -1,0 +1,510 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Text to bytes of messages. One pass; the bytes are at most five times as long as the text. */
+#include <core/formats/pbtxt/pbtxt.h>
+
+#include <inttypes.h>
+#include <string.h>
+
+typedef struct parser {
+  const char *begin, *p, *end;
+  const char *file;
+  tn__sink *out;
+  tn_error *err;
+  unsigned depth;
+} parser;
+
+/* A message that is read. */
+typedef struct frame {
+  const tn__pb_message *type;
+  const char *closer; /* "}" or ">"; NULL: the end of the text */
+  const char *begin;
+  uint64_t seen;
+  const tn__pb_field *choice;
+  const tn__pb_field *run; /* packed numbers that may go on, and the place of their length */
+  size_t run_at;
+} frame;
+
+static tn_status parse_fields(parser *ps, frame *fr);
+
+/* ---- places and errors ---- */
+
+static tn_status fail_at(parser *ps, const char *at, const char *format, ...) TN_PRINTF(3, 4);
+static tn_status fail_at(parser *ps, const char *at, const char *format, ...)
+{
+  char what[400];
+  va_list args;
+  va_start(args, format);
+  tn__vsnprintf(what, sizeof what, format, args);
+  va_end(args);
+  size_t line = 1;
+  const char *start = ps->begin;
+  for (const char *p = ps->begin; p < at && (p = memchr(p, '\n', (size_t)(at - p))) != NULL; p++) {
+    line++;
+    start = p + 1;
+  }
+  return tn_error_set(ps->err, TN_INVALID_ARGUMENT, "%s:%zu:%zu: %s", ps->file, line, (size_t)(at - start) + 1, what);
+}
+
+static tn_status expected(parser *ps, const char *what)
+{
+  if (ps->p == ps->end) return fail_at(ps, ps->p, "the text ends, wanted %s", what);
+  unsigned char c = (unsigned char)*ps->p;
+  if (c >= 0x20 && c < 0x7f) return fail_at(ps, ps->p, "found '%c', wanted %s", c, what);
+  return fail_at(ps, ps->p, "found byte 0x%02x, wanted %s", c, what);
+}
+
+static int shown(tn__slice text) { return text.size > 100 ? 100 : (int)text.size; }
+
+/* ---- tokens ---- */
+
+static void skip_space(parser *ps)
+{
+  for (; ps->p < ps->end; ps->p++) {
+    char c = *ps->p;
+    if (c == '#') {
+      const char *eol = memchr(ps->p, '\n', (size_t)(ps->end - ps->p));
+      ps->p = eol == NULL ? ps->end - 1 : eol;
+    } else if (c != ' ' && c != '\n' && (c < '\t' || c > '\r')) {
+      return;
+    }
+  }
+}
+
+/* Whether the next character is this one; then it is passed over, with the space behind. */
+static bool accept(parser *ps, char c)
+{
+  if (ps->p == ps->end || *ps->p != c) return false;
+  ps->p++;
+  skip_space(ps);
+  return true;
+}
+
+static bool is_digit(char c) { return c >= '0' && c <= '9'; }
+static bool is_word(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || is_digit(c); }
+
+static tn__slice read_word(parser *ps)
+{
+  const char *from = ps->p;
+  while (ps->p < ps->end && is_word(*ps->p)) ps->p++;
+  return (tn__slice){ from, (size_t)(ps->p - from) };
+}
+
+/* A number or a name, without its sign: also "1e-5" and "0.5f". */
+static tn__slice read_scalar(parser *ps)
+{
+  const char *from = ps->p;
+  bool hex = ps->end - from > 1 && from[0] == '0' && (from[1] == 'x' || from[1] == 'X');
+  for (; ps->p < ps->end; ps->p++) {
+    char c = *ps->p;
+    bool exponent = ps->p > from && (ps->p[-1] == 'e' || ps->p[-1] == 'E') && !hex && (is_digit(*from) || *from == '.');
+    if (!is_word(c) && c != '.' && !(exponent && (c == '-' || c == '+'))) break;
+  }
+  return (tn__slice){ from, (size_t)(ps->p - from) };
+}
+
+/* ---- texts ---- */
+
+static int digit_value(char c)
+{
+  if (is_digit(c)) return c - '0';
+  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+  return c >= 'A' && c <= 'F' ? c - 'A' + 10 : 99;
+}
+
+static uint32_t read_digits(parser *ps, int base, int most, int *n)
+{
+  uint32_t value = 0;
+  for (*n = 0; *n < most && ps->p < ps->end && digit_value(*ps->p) < base; ++*n)
+    value = value * (uint32_t)base + (uint32_t)digit_value(*ps->p++);
+  return value;
+}
+
+static size_t utf8(char *to, uint32_t c)
+{
+  if (c < 0x80) {
+    to[0] = (char)c;
+    return 1;
+  }
+  size_t n = c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;
+  for (size_t i = n - 1; i > 0; i--, c >>= 6) to[i] = (char)(0x80 | (c & 0x3f));
+  to[0] = (char)((0xf00 >> n) | c);
+  return n;
+}
+
+/* \uXXXX (two of them for what lies beyond 16 bits) and \UXXXXXXXX; behind the letter. */
+static tn_status read_unicode(parser *ps, const char *at, int digits)
+{
+  int n, m;
+  uint32_t c = read_digits(ps, 16, digits, &n);
+  if (n == digits && c >= 0xd800 && c < 0xdc00 && ps->end - ps->p >= 6 && ps->p[0] == '\\' && ps->p[1] == 'u') {
+    ps->p += 2;
+    uint32_t low = read_digits(ps, 16, 4, &m);
+    c = m == 4 && low >= 0xdc00 && low < 0xe000 ? 0x10000 + ((c - 0xd800) << 10) + (low - 0xdc00) : 0xd800;
+  }
+  if (n < digits || c > 0x10ffff || (c >= 0xd800 && c < 0xe000))
+    return fail_at(ps, at, "an escape is no Unicode character");
+  char bytes[4];
+  tn__sink_put(ps->out, bytes, utf8(bytes, c));
+  return TN_OK;
+}
+
+static tn_status read_escape(parser *ps)
+{
+  static const char letters[] = "abfnrtv\\'\"?", values[] = "\a\b\f\n\r\t\v\\'\"?";
+  const char *at = ps->p++;
+  if (ps->p == ps->end) return fail_at(ps, at, "a text is not closed");
+  char c = *ps->p;
+  int n;
+  uint32_t value;
+  if (c >= '0' && c <= '7') {
+    value = read_digits(ps, 8, 3, &n);
+    if (value > 255) return fail_at(ps, at, "an escape is a number above 255");
+  } else if (c == 'x' || c == 'X') {
+    ps->p++;
+    value = read_digits(ps, 16, 2, &n);
+    if (n == 0) return fail_at(ps, at, "'\\x' has no digits");
+  } else if (c == 'u' || c == 'U') {
+    ps->p++;
+    return read_unicode(ps, at, c == 'u' ? 4 : 8);
+  } else {
+    const char *letter = c == 0 ? NULL : strchr(letters, c);
+    if (letter == NULL) return fail_at(ps, at, "a backslash is followed by none of \"abfnrtvxuU\\'?\" and digits");
+    value = (unsigned char)values[letter - letters];
+    ps->p++;
+  }
+  tn__sink_put(ps->out, &(char){ (char)value }, 1);
+  return TN_OK;
+}
+
+static bool is_octal(char c) { return c >= '0' && c <= '7'; }
+
+/* Runs of \ooo, of which texts that are no texts consist. */
+static void read_octals(parser *ps)
+{
+  enum { PIECE = 4096 };
+  for (bool more = true; more;) {
+    size_t n = 0;
+    unsigned char *to = (unsigned char *)tn__sink_reserve(ps->out, PIECE);
+    if (to == NULL) return;
+    while (n < PIECE && ps->end - ps->p >= 4 && ps->p[0] == '\\' && ps->p[1] >= '0' && ps->p[1] <= '3' &&
+           is_octal(ps->p[2]) && is_octal(ps->p[3])) {
+      to[n++] = (unsigned char)((ps->p[1] - '0') << 6 | (ps->p[2] - '0') << 3 | (ps->p[3] - '0'));
+      ps->p += 4;
+    }
+    ps->out->used += n;
+    more = n == PIECE;
+  }
+}
+
+static tn_status read_quoted(parser *ps)
+{
+  const char *open = ps->p++;
+  for (;;) {
+    const char *from = ps->p;
+    while (ps->p < ps->end && *ps->p != *open && *ps->p != '\\' && *ps->p != '\n') ps->p++;
+    tn__sink_put(ps->out, from, (size_t)(ps->p - from));
+    if (ps->p == ps->end || *ps->p == '\n') return fail_at(ps, open, "a text is not closed in its line");
+    if (*ps->p == *open) break;
+    from = ps->p;
+    read_octals(ps);
+    tn_status st = ps->p > from ? ps->out->status : read_escape(ps);
+    if (st != TN_OK) return st;
+  }
+  ps->p++;
+  return TN_OK;
+}
+
+/* One text, in as many pieces as there are. */
+static tn_status parse_text(parser *ps, const tn__pb_field *f)
+{
+  if (ps->p == ps->end || (*ps->p != '"' && *ps->p != '\'')) return expected(ps, "a text in quotes");
+  tn__sink_tag(ps->out, f->number, TN__WIRE_BYTES);
+  size_t place = tn__sink_begin(ps->out);
+  while (ps->p < ps->end && (*ps->p == '"' || *ps->p == '\'')) {
+    tn_status st = read_quoted(ps);
+    if (st != TN_OK) return st;
+    skip_space(ps);
+  }
+  tn__sink_end(ps->out, place);
+  return ps->out->status;
+}
+
+/* ---- numbers ---- */
+
+/* Decimal, 0x1f, 017. */
+static bool to_natural(tn__slice text, uint64_t *out)
+{
+  uint64_t base = 10, value = 0;
+  size_t i = 0;
+  if (text.size > 1 && text.data[0] == '0') {
+    bool hex = text.data[1] == 'x' || text.data[1] == 'X';
+    base = hex ? 16 : 8;
+    i = hex ? 2 : 1;
+  }
+  if (i == text.size) return false;
+  for (; i < text.size; i++) {
+    uint64_t digit = (uint64_t)digit_value(text.data[i]);
+    if (digit >= base || value > (UINT64_MAX - digit) / base) return false;
+    value = value * base + digit;
+  }
+  *out = value;
+  return true;
+}
+
+static bool is_nocase(tn__slice text, const char *word)
+{
+  size_t i = 0;
+  for (; i < text.size && word[i] != 0; i++)
+    if ((text.data[i] | 0x20) != word[i]) return false;
+  return i == text.size && word[i] == 0;
+}
+
+static bool to_real(tn__slice text, bool negative, double *out)
+{
+  bool named = is_nocase(text, "inf") || is_nocase(text, "infinity") || is_nocase(text, "nan");
+  char last = text.size > 1 ? text.data[text.size - 1] : 0;
+  if (!named && (last == 'f' || last == 'F')) text.size--;
+  if (!named && (text.size == 0 || !(is_digit(text.data[0]) || text.data[0] == '.'))) return false;
+  if (!tn__parse_double(text, out)) return false;
+  if (negative) *out = -*out;
+  return true;
+}
+
+static bool to_bool(tn__slice text, uint64_t *out)
+{
+  bool yes = tn__slice_is(text, "true") || tn__slice_is(text, "True") || tn__slice_is(text, "t");
+  bool no = tn__slice_is(text, "false") || tn__slice_is(text, "False") || tn__slice_is(text, "f");
+  *out = yes;
+  return yes || no || (to_natural(text, out) && *out <= 1);
+}
+
+static bool to_integer(int type, tn__slice text, bool negative, uint64_t *out)
+{
+  uint64_t most = type == TN__PB_INT64    ? (uint64_t)INT64_MAX + negative
+                  : type == TN__PB_UINT32 ? (negative ? 0 : UINT32_MAX)
+                  : type == TN__PB_UINT64 || type == TN__PB_FIXED64
+                      ? (negative ? 0 : UINT64_MAX)
+                      : (uint64_t)INT32_MAX + negative;
+  if (!to_natural(text, out) || *out > most) return false;
+  if (negative) *out = 0 - *out; /* also 64 bits of an int32, as protobuf writes it */
+  return true;
+}
+
+static bool to_enum(const tn__pb_enum *names, tn__slice text, bool negative, uint64_t *out)
+{
+  for (size_t i = 0; !negative && i < names->n; i++)
+    if (tn__slice_is(text, names->values[i].name)) {
+      *out = (uint64_t)names->values[i].value;
+      return true;
+    }
+  return to_integer(TN__PB_INT32, text, negative, out);
+}
+
+static const char *wanted_of(const tn__pb_field *f)
+{
+  switch (f->type) {
+  case TN__PB_DOUBLE:
+  case TN__PB_FLOAT: return "a number";
+  case TN__PB_INT64: return "an integer of 64 bits";
+  case TN__PB_UINT64:
+  case TN__PB_FIXED64: return "an integer of 64 bits that is not negative";
+  case TN__PB_UINT32: return "an integer of 32 bits that is not negative";
+  case TN__PB_BOOL: return "true or false";
+  default: return "an integer of 32 bits";
+  }
+}
+
+static tn_status parse_number(parser *ps, const tn__pb_field *f, uint64_t *out)
+{
+  const char *at = ps->p;
+  bool negative = accept(ps, '-'), ok = false;
+  tn__slice text = read_scalar(ps);
+  double real = 0;
+  if (text.size == 0) return expected(ps, f->type == TN__PB_ENUM ? f->names->name : wanted_of(f));
+  switch (f->type) {
+  case TN__PB_DOUBLE:
+    ok = to_real(text, negative, &real);
+    memcpy(out, &real, sizeof real);
+    break;
+  case TN__PB_FLOAT: {
+    ok = to_real(text, negative, &real);
+    float single = (float)real;
+    *out = 0;
+    memcpy(out, &single, sizeof single);
+    break;
+  }
+  case TN__PB_BOOL: ok = !negative && to_bool(text, out); break;
+  case TN__PB_ENUM: ok = to_enum(f->names, text, negative, out); break;
+  default: ok = to_integer(f->type, text, negative, out); break;
+  }
+  skip_space(ps);
+  if (ok) return TN_OK;
+  if (f->type == TN__PB_ENUM) return fail_at(ps, at, "%s has no value '%.*s'", f->names->name, shown(text), text.data);
+  return fail_at(ps, at, "'%s%.*s' is not %s", negative ? "-" : "", shown(text), text.data, wanted_of(f));
+}
+
+static void put_number(tn__sink *out, int wire, uint64_t value)
+{
+  if (wire == TN__WIRE_VARINT)
+    tn__sink_varint(out, value);
+  else
+    tn__sink_put(out, &value, wire == TN__WIRE_FIXED32 ? 4 : 8); /* little-endian, as the machine */
+}
+
+/* ---- fields ---- */
+
+static void end_run(parser *ps, frame *fr)
+{
+  if (fr->run != NULL) tn__sink_end(ps->out, fr->run_at);
+  fr->run = NULL;
+}
+
+static tn_status parse_scalar(parser *ps, frame *fr, const tn__pb_field *f)
+{
+  uint64_t value = 0;
+  tn_status st = parse_number(ps, f, &value);
+  if (st != TN_OK) return st;
+  int wire = tn__pb_wire(f);
+  if (!f->repeated) {
+    end_run(ps, fr);
+    tn__sink_tag(ps->out, f->number, wire);
+  } else if (fr->run != f) {
+    end_run(ps, fr);
+    tn__sink_tag(ps->out, f->number, TN__WIRE_BYTES);
+    fr->run_at = tn__sink_begin(ps->out);
+    fr->run = f;
+  }
+  put_number(ps->out, wire, value);
+  return ps->out->status;
+}
+
+static tn_status parse_message(parser *ps, const tn__pb_field *f)
+{
+  const char *at = ps->p;
+  frame fr = { .type = f->message, .begin = at };
+  if (accept(ps, '{'))
+    fr.closer = "}";
+  else if (accept(ps, '<'))
+    fr.closer = ">";
+  else
+    return expected(ps, "'{'");
+  if (++ps->depth > TN__PBTXT_DEPTH) return fail_at(ps, at, "messages are nested too deeply");
+  tn__sink_tag(ps->out, f->number, TN__WIRE_BYTES);
+  size_t place = tn__sink_begin(ps->out);
+  tn_status st = parse_fields(ps, &fr);
+  tn__sink_end(ps->out, place);
+  ps->depth--;
+  return st == TN_OK ? ps->out->status : st;
+}
+
+static tn_status parse_value(parser *ps, frame *fr, const tn__pb_field *f)
+{
+  if (f->type != TN__PB_MESSAGE && f->type != TN__PB_TEXT) return parse_scalar(ps, fr, f);
+  end_run(ps, fr);
+  return f->type == TN__PB_TEXT ? parse_text(ps, f) : parse_message(ps, f);
+}
+
+static tn_status parse_list(parser *ps, frame *fr, const tn__pb_field *f)
+{
+  if (accept(ps, ']')) return TN_OK;
+  for (;;) {
+    tn_status st = parse_value(ps, fr, f);
+    if (st != TN_OK || accept(ps, ']')) return st;
+    if (!accept(ps, ',')) return expected(ps, "',' or ']'");
+  }
+}
+
+static const tn__pb_field *find_field(const tn__pb_message *type, tn__slice name)
+{
+  for (size_t i = 0; i < type->n; i++)
+    if (tn__slice_is(name, type->fields[i].name)) return &type->fields[i];
+  return NULL;
+}
+
+/* What comes once comes once. */
+static tn_status check_once(parser *ps, frame *fr, const tn__pb_field *f, const char *at)
+{
+  uint64_t bit = UINT64_C(1) << (f - fr->type->fields);
+  if (f->repeated) return TN_OK;
+  if ((fr->seen & bit) != 0) return fail_at(ps, at, "%s has a field '%s' already", fr->type->name, f->name);
+  if (f->choice && fr->choice != NULL)
+    return fail_at(ps, at, "%s has a field '%s' already, which excludes '%s'", fr->type->name, fr->choice->name,
+                   f->name);
+  if (f->choice) fr->choice = f;
+  fr->seen |= bit;
+  return TN_OK;
+}
+
+static tn_status parse_field(parser *ps, frame *fr)
+{
+  const char *at = ps->p;
+  tn__slice name = read_word(ps);
+  if (name.size == 0 || is_digit(*at)) {
+    ps->p = at;
+    return expected(ps, "the name of a field");
+  }
+  const tn__pb_field *f = find_field(fr->type, name);
+  if (f == NULL) return fail_at(ps, at, "%s has no field '%.*s'", fr->type->name, shown(name), name.data);
+  tn_status st = check_once(ps, fr, f, at);
+  if (st != TN_OK) return st;
+  skip_space(ps);
+  if (!accept(ps, ':') && f->type != TN__PB_MESSAGE) return expected(ps, "':'");
+  st = f->repeated && accept(ps, '[') ? parse_list(ps, fr, f) : parse_value(ps, fr, f);
+  if (st == TN_OK && !accept(ps, ',')) accept(ps, ';');
+  return st;
+}
+
+static tn_status parse_fields(parser *ps, frame *fr)
+{
+  for (;;) {
+    if (ps->p == ps->end && fr->closer == NULL) break;
+    if (ps->p == ps->end) return fail_at(ps, fr->begin, "%s has no '%s'", fr->type->name, fr->closer);
+    if (fr->closer != NULL && accept(ps, *fr->closer)) break;
+    tn_status st = parse_field(ps, fr);
+    if (st != TN_OK) return st;
+  }
+  end_run(ps, fr);
+  return ps->out->status;
+}
+
+tn_status tn__pbtxt_parse(tn__slice text, const char *file, const tn__pb_message *type, tn__sink *out, tn_error *err)
+{
+  const char *begin = text.data == NULL ? "" : text.data;
+  parser ps = { .begin = begin, .p = begin, .end = begin + text.size, .file = file, .out = out, .err = err };
+  if (text.size >= 3 && memcmp(begin, "\xef\xbb\xbf", 3) == 0) ps.p += 3; /* a byte order mark */
+  skip_space(&ps);
+  frame fr = { .type = type };
+  return parse_fields(&ps, &fr);
+}
+
+/* ---- what is text ---- */
+
+bool tn__pbtxt_is_path(const char *path)
+{
+  size_t n = strlen(path), m = strlen(".pbtxt");
+  return n > m && memcmp(path + n - m, ".pbtxt", m) == 0;
+}
+
+/* The first byte of a GraphDef is the tag of a field; no field's tag is the first letter of one of these names. */
+bool tn__pbtxt_is_text(tn__slice bytes)
+{
+  for (size_t i = 0; i < tn__pb_graphdef.n; i++) {
+    size_t n = strlen(tn__pb_graphdef.fields[i].name);
+    if (bytes.size > n && memcmp(bytes.data, tn__pb_graphdef.fields[i].name, n) == 0 &&
+        memchr(" \t\r\n:{<", bytes.data[n], 7) != NULL)
+      return true;
+  }
+  return false;
+}
+
+bool tn__pbtxt_begins(tn__slice bytes)
+{
+  parser ps = { .p = bytes.data, .end = bytes.data + bytes.size };
+  if (bytes.size >= 3 && memcmp(bytes.data, "\xef\xbb\xbf", 3) == 0) ps.p += 3;
+  skip_space(&ps);
+  if (ps.p == ps.end) return bytes.size > 0;
+  if (is_digit(*ps.p)) return false;
+  tn__slice word = read_word(&ps);
+  while (ps.p < ps.end && (*ps.p == ' ' || *ps.p == '\t')) ps.p++;
+  return word.size > 1 && ps.p < ps.end && (*ps.p == ':' || *ps.p == '{' || *ps.p == '<');
+}
