@@ -110,12 +110,15 @@ TN_FORMATS_FILES = \
   core/formats/file.h \
   core/formats/graphdef/attr.c \
   core/formats/graphdef/body.c \
+  core/formats/graphdef/codec.c \
   core/formats/graphdef/cycles.c \
   core/formats/graphdef/functions.c \
   core/formats/graphdef/functions.h \
   core/formats/graphdef/graphdef.h \
   core/formats/graphdef/import.c \
   core/formats/graphdef/import.h \
+  core/formats/graphdef/importer.c \
+  core/formats/graphdef/library.c \
   core/formats/graphdef/map.c \
   core/formats/graphdef/names.c \
   core/formats/graphdef/node.c \

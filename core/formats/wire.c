@@ -128,3 +128,20 @@ bool tn__wire_count_varints(tn__slice run, size_t *n)
   *n = count;
   return run.size == 0 || (unsigned char)run.data[run.size - 1] < 0x80;
 }
+
+size_t tn__field_count(tn__slice message, uint32_t field)
+{
+  size_t n = 0;
+  tn__wire w = tn__wire_read(message);
+  while (tn__wire_next(&w)) n += tn__wire_is(&w, field, TN__WIRE_BYTES);
+  return n;
+}
+
+tn__slice tn__field_text(tn__slice message, uint32_t field)
+{
+  tn__slice found = { "", 0 };
+  tn__wire w = tn__wire_read(message);
+  while (tn__wire_next(&w))
+    if (tn__wire_is(&w, field, TN__WIRE_BYTES)) found = w.bytes;
+  return found;
+}

@@ -12,77 +12,6 @@ enum { G_LIBRARY = 2, L_FUNCTION = 1, L_GRADIENT = 2, GR_FUNCTION = 1, GR_GRADIE
 
 typedef tn__library_reader reader;
 
-tn_status tn__library_no_memory(reader *r) { return tn__no_memory(r->err, r->file, 0); }
-static int shown(tn__slice text) { return text.size > 200 ? 200 : (int)text.size; }
-
-tn_status tn__library_malformed(reader *r, const uint8_t *at, const char *what)
-{
-  return tn_error_set(r->err, TN_INVALID_ARGUMENT, "%s: byte %zu: %s", r->file,
-                      (size_t)(at - (const uint8_t *)r->bytes.data), what);
-}
-
-tn_status tn__library_after(reader *r, const tn__wire *w)
-{
-  return w->error == NULL ? TN_OK : tn__library_malformed(r, w->at, w->error);
-}
-
-size_t tn__field_count(tn__slice message, uint32_t field)
-{
-  size_t n = 0;
-  tn__wire w = tn__wire_read(message);
-  while (tn__wire_next(&w)) n += tn__wire_is(&w, field, TN__WIRE_BYTES);
-  return n;
-}
-
-tn__slice tn__field_text(tn__slice message, uint32_t field)
-{
-  tn__slice found = { "", 0 };
-  tn__wire w = tn__wire_read(message);
-  while (tn__wire_next(&w))
-    if (tn__wire_is(&w, field, TN__WIRE_BYTES)) found = w.bytes;
-  return found;
-}
-
-bool tn__text_is_plain(tn__slice text)
-{
-  for (size_t i = 0; i < text.size; i++)
-    if ((unsigned char)text.data[i] < 0x20 || text.data[i] == 0x7f) return false;
-  return true;
-}
-
-tn_status tn__library_copy(reader *r, tn__slice text, const char **out)
-{
-  *out = text.size == 0 ? "" : tn__arena_string(r->arena, text.data, text.size);
-  return *out == NULL ? tn__library_no_memory(r) : TN_OK;
-}
-
-tn_status tn__in_function(reader *r, const tn_function *f, const char *what, tn__slice name, const char *wrong)
-{
-  return tn_error_set(r->err, TN_INVALID_ARGUMENT, "%s: function '%s': %s '%.*s' %s", r->file, f->name, what,
-                      shown(name), name.data, wrong);
-}
-
-/* What lies in a map counts as memory of the import, though it is given back. */
-static tn_status put(reader *r, tn__map *map, tn__slice key, const void *value)
-{
-  bool ok = tn__arena_charge(r->arena, 3 * sizeof(tn__map_entry)) &&
-            tn__map_put(map, key.data, key.size, (void *)value, NULL);
-  return ok ? TN_OK : tn__library_no_memory(r);
-}
-
-/* Stands in the map of names for an argument. */
-static const tn__function_node argument = { .name = "" };
-
-tn_status tn__function_add_name(reader *r, const tn_function *f, tn__slice name, const tn__function_node *node)
-{
-  const char *what = node == NULL ? "argument" : "node";
-  if (node == NULL) node = &argument;
-  if (!tn__name_is_valid(name.data, name.size)) return tn__in_function(r, f, what, name, "has no valid name");
-  if (tn__map_get(&r->names, name.data, name.size) != NULL)
-    return tn__in_function(r, f, what, name, "is there twice");
-  return put(r, &r->names, name, node);
-}
-
 /* ---- bodies ---- */
 
 static bool has_output(const tn_op_schema *schema, tn__slice name)
@@ -102,10 +31,10 @@ static tn_status check_edge(reader *r, const tn_function *f, const char *what, t
   const tn__function_node *from = tn__map_get(&r->names, edge.node.data, edge.node.size);
   if (from == NULL) return tn__in_function(r, f, what, text, "names no argument or node of it");
   if (edge.is_control) return TN_OK;
-  if ((from == &argument) != (edge.output.data == NULL))
+  if ((from == &tn__library_argument) != (edge.output.data == NULL))
     return tn__in_function(r, f, what, text,
-                           from == &argument ? "names an output of an argument" : "names no output of the node");
-  const tn_op_schema *schema = from == &argument ? NULL : tn__schema_find(from->op, strlen(from->op));
+                           from == &tn__library_argument ? "names an output of an argument" : "names no output of the node");
+  const tn_op_schema *schema = from == &tn__library_argument ? NULL : tn__schema_find(from->op, strlen(from->op));
   if (schema == NULL || has_output(schema, edge.output)) return TN_OK;
   return tn__in_function(r, f, what, text, "names an output that the op does not have");
 }
@@ -175,7 +104,7 @@ static tn_status list_outputs(reader *r, const tn_function *f)
   for (uint32_t i = 0; st == TN_OK && i < f->schema.n_outputs; i++) {
     const tn__arg_spec *output = &f->schema.outputs[i];
     tn__slice name = { output->name, output->name_size };
-    if (tn__map_get(&r->outputs, name.data, name.size) == NULL) st = put(r, &r->outputs, name, output);
+    if (tn__map_get(&r->outputs, name.data, name.size) == NULL) st = tn__library_put(r, &r->outputs, name, output);
   }
   return st;
 }
@@ -187,7 +116,7 @@ static tn_status read_control(reader *r, tn_function *f, tn__slice entry)
   tn_status st = tn__library_after(r, &w);
   tn__slice node = tn__field_text(entry, TN__E_VALUE);
   const tn__function_node *from = st == TN_OK ? tn__map_get(&r->names, node.data, node.size) : NULL;
-  if (st == TN_OK && (from == NULL || from == &argument))
+  if (st == TN_OK && (from == NULL || from == &tn__library_argument))
     st = tn__in_function(r, f, "control output", node, "names no node of it");
   if (st != TN_OK) return st;
   tn__function_control *control = &f->controls[f->n_controls++];
@@ -257,7 +186,7 @@ static tn_status check_function(reader *r, tn__slice proto, tn__slice name, bool
                : tn_error_set(r->err, TN_INVALID_ARGUMENT, "%s: function '%s' is there with another definition",
                               r->file, there->name);
   if (tn__schema_find(name.data, name.size) != NULL)
-    return tn_error_set(r->err, TN_INVALID_ARGUMENT, "%s: function '%.*s' has the name of an op", r->file, shown(name),
+    return tn_error_set(r->err, TN_INVALID_ARGUMENT, "%s: function '%.*s' has the name of an op", r->file, tn__library_shown(name),
                         name.data);
   *skip = false;
   return TN_OK;
@@ -283,7 +212,7 @@ static tn_status add_function(reader *r, tn__slice proto)
   tn__map_fini(&r->outputs);
   st = tn__signature_read(r, f, signature);
   if (st == TN_OK) st = read_body(r, f);
-  if (st == TN_OK) st = put(r, &r->functions, (tn__slice){ f->name, name.size }, f);
+  if (st == TN_OK) st = tn__library_put(r, &r->functions, (tn__slice){ f->name, name.size }, f);
   if (st != TN_OK) return st;
   r->table->items[r->table->n++] = r->table->sorted[r->table->n_sorted++] = f;
   r->table->n_nodes += f->n_nodes;
@@ -302,11 +231,11 @@ static tn_status add_gradient(reader *r, tn__slice proto)
     return tn__slice_is(gradient, there)
                ? TN_OK
                : tn_error_set(r->err, TN_INVALID_ARGUMENT, "%s: function '%.*s' has the gradient '%s' already", r->file,
-                              shown(function), function.data, there);
+                              tn__library_shown(function), function.data, there);
   tn__gradient *g = &r->table->gradients[r->table->n_gradients];
   st = tn__library_copy(r, function, &g->function);
   if (st == TN_OK) st = tn__library_copy(r, gradient, &g->gradient);
-  if (st == TN_OK) st = put(r, &r->gradients, (tn__slice){ g->function, function.size }, g->gradient);
+  if (st == TN_OK) st = tn__library_put(r, &r->gradients, (tn__slice){ g->function, function.size }, g->gradient);
   if (st == TN_OK) r->table->n_gradients++;
   return st;
 }

@@ -26,6 +26,12 @@ typedef struct tn__library_reader {
   tn_error *err;
 } tn__library_reader;
 
+/* library.c */
+static inline int tn__library_shown(tn__slice text) { return text.size > 200 ? 200 : (int)text.size; }
+/* Adds to a map. Its memory counts as the import's, though it is freed after the import. */
+tn_status tn__library_put(tn__library_reader *r, tn__map *map, tn__slice key, const void *value);
+/* Represents each argument in the map of names. */
+extern const tn__function_node tn__library_argument;
 tn_status tn__library_no_memory(tn__library_reader *r);
 tn_status tn__library_malformed(tn__library_reader *r, const uint8_t *at, const char *what);
 /* TN_OK, or what stopped the walk over a message. */
@@ -40,14 +46,10 @@ bool tn__text_is_plain(tn__slice text);
 tn_status tn__function_add_name(tn__library_reader *r, const tn_function *f, tn__slice name,
                                 const tn__function_node *node);
 
-/* How often a message has the field, and the last one, as protobuf has it: "" when there is none. */
-size_t tn__field_count(tn__slice message, uint32_t field);
-tn__slice tn__field_text(tn__slice message, uint32_t field);
-
-/* The signature of f, whose name is set, into f->schema. */
+/* signature.c: reads the signature of f, whose name is set, into f->schema. */
 tn_status tn__signature_read(tn__library_reader *r, tn_function *f, tn__slice signature);
 
-/* For tn__graphdef_codec. */
+/* body.c: for tn__graphdef_codec. */
 tn_status tn__function_body_read(const tn_function *f, tn__function_body **out, tn_error *err);
 
 #endif

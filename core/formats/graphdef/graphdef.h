@@ -13,8 +13,12 @@ typedef struct tn__fault {
   const char *what;
 } tn__fault;
 
-/* Takes over a reader's error; always false. */
-bool tn__fault_of(const tn__wire *w, tn__fault *fault);
+/* Copies a reader's error. Always false. */
+static inline bool tn__fault_of(const tn__wire *w, tn__fault *fault)
+{
+  *fault = (tn__fault){ w->at, w->error };
+  return false;
+}
 
 /* An AttrValue, checked down to its last byte without a copy. */
 typedef struct tn__attr_head {

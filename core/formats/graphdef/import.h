@@ -74,7 +74,7 @@ typedef struct tn__importer {
   tn__cache_entry types[TN__IMPORT_CACHE], texts[TN__IMPORT_CACHE];
 } tn__importer;
 
-/* ---- graphdef/import.c ---- */
+/* ---- importer.c ---- */
 
 tn_status tn__import_no_memory(tn__importer *im);
 tn_status tn__import_malformed(tn__importer *im, const tn__fault *fault);

@@ -13,6 +13,13 @@
 #define WINDOW (UINT16_MAX + END_SIZE + LOCATOR_SIZE)
 #define MOST_ENDS 16
 
+tn_status tn__npz_read_raw(const tn_npz *npz, uint64_t offset, void *to, size_t n, tn_error *err)
+{
+  if (npz->bytes == NULL) return tn__file_read(&npz->file, offset, to, n, err);
+  if (n > 0) memcpy(to, npz->bytes + offset, n);
+  return TN_OK;
+}
+
 static uint64_t number(const uint8_t *p, size_t n)
 {
   uint64_t value = 0;

@@ -82,7 +82,7 @@ struct tn_npz {
   uint64_t budget;
 };
 
-/* All of the n bytes from `offset` of the archive itself. */
+/* end.c: reads n bytes of the archive itself, from `offset`. */
 tn_status tn__npz_read_raw(const tn_npz *npz, uint64_t offset, void *to, size_t n, tn_error *err);
 
 /* Whether the end of the archive is one that libzip may be given. */

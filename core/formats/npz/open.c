@@ -14,13 +14,6 @@
 
 /* ---- the bytes ---- */
 
-tn_status tn__npz_read_raw(const tn_npz *npz, uint64_t offset, void *to, size_t n, tn_error *err)
-{
-  if (npz->bytes == NULL) return tn__file_read(&npz->file, offset, to, n, err);
-  if (n > 0) memcpy(to, npz->bytes + offset, n);
-  return TN_OK;
-}
-
 static zip_int64_t source_read(tn_npz *npz, void *data, zip_uint64_t n)
 {
   uint64_t left = npz->size - npz->at;
