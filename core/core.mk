@@ -7,6 +7,7 @@ core_libcore_la_SOURCES = \
   $(TN_TENSOR_FILES) \
   $(TN_GRAPH_FILES) \
   $(TN_FORMATS_FILES) \
+  $(TN_GRAPH_FORMATS) \
   $(TN_RESOURCE_FILES) \
   $(TN_POOL_FILES) \
   $(TN_PLAN_FILES) \
@@ -21,7 +22,9 @@ core_libcore_la_SOURCES = \
 core_libcore_la_CPPFLAGS = $(AM_CPPFLAGS) $(TN_NPZ_CPPFLAGS) -DTN_PLUGIN_DIR='"$(plugindir)"' \
   -DTN_OBJDIR='"$(TN_OBJDIR)"' \
   -DTN_PROBE_PROGRAM='"$(tenonlibexecdir)/tenon-probe"'
-# Rebuild the archive when the list changes, so that removed files leave it.
+nodist_core_libcore_la_SOURCES = core/formats/formats_table.c
+CLEANFILES += core/formats/formats_table.c
+# A file that left the list must leave the archive.
 EXTRA_core_libcore_la_DEPENDENCIES = $(top_srcdir)/core/core.mk
 
 # Replaces the table of the plugins that libtenon contains (Makefile.am).
@@ -106,8 +109,11 @@ TN_GRAPH_FILES = \
   core/graph/walk.c
 
 TN_FORMATS_FILES = \
+  core/formats/export.c \
   core/formats/file.c \
   core/formats/file.h \
+  core/formats/format.c \
+  core/formats/format.h \
   core/formats/graphdef/attr.c \
   core/formats/graphdef/body.c \
   core/formats/graphdef/codec.c \
@@ -128,6 +134,8 @@ TN_FORMATS_FILES = \
   core/formats/graphdef/tensor.c \
   core/formats/graphdef/wanted.c \
   core/formats/graphdef/write.c \
+  core/formats/import.c \
+  core/formats/import_options.c \
   core/formats/npy/header.c \
   core/formats/npy/npy.h \
   core/formats/npy/read.c \
@@ -151,6 +159,15 @@ TN_FORMATS_FILES = \
   core/formats/sniff.h \
   core/formats/wire.c \
   core/formats/wire.h
+
+# The formats of graphs: each file defines tn__format_NAME (core/formats/format.h). The table of them is made from this list. The one
+# that is read if no other one fits comes first.
+TN_GRAPH_FORMATS = \
+  core/formats/graphdef/graphdef.c \
+  core/formats/pbtxt/pbtxt.c
+
+core/formats/formats_table.c: $(top_srcdir)/core/core.mk $(top_srcdir)/build-aux/gen-table.sh
+	$(TN_GEN_TABLE) formats $(TN_GRAPH_FORMATS) >$@.tmp && mv -f $@.tmp $@
 
 TN_RESOURCE_FILES = \
   core/resource/container.c \

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Where nodes stand. */
-#include <core/formats/graphdef/graphdef.h>
+#include <core/formats/format.h>
 #include <core/session/placement_log.h>
 #include <core/session/session_internal.h>
 

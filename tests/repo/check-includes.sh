@@ -15,7 +15,7 @@ core/graph       | core/base core/tensor
 @formats         | core/base core/tensor core/graph core/formats
 core/formats     | core/base core/tensor core/graph
 core/formats/pbtxt    | @formats core/formats/graphdef
-core/formats/graphdef | @formats core/formats/pbtxt
+core/formats/graphdef | @formats
 core/formats/npy | @formats
 core/formats/npz | @formats core/formats/npy
 core/resource    | core/base core/tensor

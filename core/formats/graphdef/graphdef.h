@@ -3,6 +3,7 @@
 #ifndef TN_CORE_FORMATS_GRAPHDEF_GRAPHDEF_H
 #define TN_CORE_FORMATS_GRAPHDEF_GRAPHDEF_H
 
+#include <core/formats/format.h>
 #include <core/formats/sink.h>
 #include <core/formats/wire.h>
 #include <core/graph/graph_structs.h>
@@ -58,14 +59,14 @@ tn_status tn__functions_read(tn_graph *graph, tn__slice bytes, const char *file,
 void tn__graphdef_write_node(tn__sink *s, const void *op);
 void tn__graphdef_write_value(tn__sink *s, const void *attr);
 
-/* tn_graph_import, all or nothing: before they are published each new operation that names a device is shown to `node`,
- * whose error ends the import. The graph is locked, and finds nothing of what is new. */
-typedef struct tn__import_check {
-  tn_status (*node)(void *user, const tn_operation *op, tn_error *err);
-  void *user;
-} tn__import_check;
-tn_status tn__graph_import_checked(tn_graph *graph, const void *bytes, size_t size, const tn__import_check *check,
-                                   tn_error *err);
+/* import.c: adds a GraphDef to the graph. file holds its bytes. translated_from: 0; or the size of the text that they were translated
+ * from. options: all fields are set. */
+tn_status tn__graphdef_import(tn_graph *graph, tn_buffer *file, size_t translated_from, const char *name,
+                              const tn_import_options *options, const tn__import_check *check, tn_error *err);
+
+/* write.c: the graph as a GraphDef, into a file or into empty memory, which gets just its size. If it cannot be written nothing is
+ * put. */
+tn_status tn__graphdef_write(tn_graph *graph, tn__sink *out, tn_error *err);
 
 extern const tn__codec tn__graphdef_codec;
 

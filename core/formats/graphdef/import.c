@@ -6,17 +6,12 @@
  * inputs where they name nodes that came before); resolve the inputs that name nodes further down; look for cycles
  * where an edge goes backwards. The new nodes become visible at the end, all at once; when a pass fails, the graph's
  * memory and index go back to where they were. */
-#include <core/formats/file.h>
 #include <core/formats/graphdef/import.h>
-#include <core/formats/pbtxt/pbtxt.h>
 #include <core/formats/sniff.h>
 
 #include <string.h>
 
 enum { G_NODE = 1 };
-
-/* Protobuf's own limit for a message. */
-#define FILE_LIMIT ((uint64_t)INT32_MAX)
 
 /* A node has a name and an op of a byte each at least. */
 #define LEAST_NODE 6
@@ -68,8 +63,7 @@ static tn_status count_nodes(tn__importer *im)
   }
   if (w.error != NULL) return tn__import_malformed_field(im, &w);
   /* Fields that protobuf passes over are all that another message has. */
-  bool is_text = (im->flags & TN_IMPORT_TEXT) != 0;
-  if (im->n_nodes > 0 || is_text || tn__sniff(im->bytes, im->name, false) == NULL) return TN_OK;
+  if (im->n_nodes > 0 || im->translated || tn__sniff(im->bytes, im->name, false) == NULL) return TN_OK;
   return tn_error_set(im->err, TN_INVALID_ARGUMENT, "%s: no field of it is a node", im->name);
 }
 
@@ -119,12 +113,11 @@ static void publish(tn__importer *im, tn__import_record *record)
   tn__graph_publish(g);
 }
 
-/* The bytes that a text was translated to stay with the graph. */
+/* Bytes that were translated from another format stay with the graph, so they count. */
 static tn_status begin_budget(tn__importer *im)
 {
   tn__arena_limit(&im->graph->arena, im->budget);
-  bool is_text = (im->flags & TN_IMPORT_TEXT) != 0;
-  return !is_text || tn__arena_charge(&im->graph->arena, im->bytes.size) ? TN_OK : no_memory(im);
+  return !im->translated || tn__arena_charge(&im->graph->arena, im->bytes.size) ? TN_OK : no_memory(im);
 }
 
 static tn_status check_devices(const tn__importer *im)
@@ -165,9 +158,8 @@ static tn_status run(tn__importer *im)
   return st;
 }
 
-/* file: the bytes; `given` is the size of what they were read from. */
-static tn_status import(tn_graph *graph, tn_buffer *file, size_t given, const char *name, const tn_import_options *o,
-                        const tn__import_check *check, tn_error *err)
+tn_status tn__graphdef_import(tn_graph *graph, tn_buffer *file, size_t translated_from, const char *name,
+                              const tn_import_options *o, const tn__import_check *check, tn_error *err)
 {
   tn_status st = tn__ops_ensure(err);
   tn__importer *im = st == TN_OK ? tn__zalloc(sizeof *im) : NULL;
@@ -179,9 +171,10 @@ static tn_status import(tn_graph *graph, tn_buffer *file, size_t given, const ch
                         .bytes = { desc->data, desc->bytes },
                         .name = name,
                         .flags = o->flags,
+                        .translated = translated_from != 0,
                         .options = o,
                         .check = check,
-                        .budget = budget_of(o, given),
+                        .budget = budget_of(o, translated_from != 0 ? translated_from : desc->bytes),
                         .err = err };
   tn__import_want_ops(graph, im->bytes);
   tn__rwlock_write(&graph->lock);
@@ -194,159 +187,5 @@ static tn_status import(tn_graph *graph, tn_buffer *file, size_t given, const ch
   tn__free(im->attrs, im->attr_room * sizeof *im->attrs);
   tn__free(im->waiting, im->waiting_room * sizeof *im->waiting);
   tn__free(im, sizeof *im);
-  return st;
-}
-
-/* ---- options ---- */
-
-enum {
-  KNOWN_FLAGS = TN_IMPORT_REFUSE_UNKNOWN_OPS | TN_IMPORT_TEXT | TN_IMPORT_UNIQUIFY_NAMES | TN_IMPORT_UNIQUIFY_PREFIX |
-                TN_IMPORT_SKIP_MAPPED_NODES | TN_IMPORT_KEEP_BYTES
-};
-
-/* The caller's struct may be of an older header and end early: what it does not have is 0. */
-static void take_options(const tn_import_options *given, tn_import_options *o)
-{
-#define TAKE(field) \
-  if (TN_HAS_FIELD(given, tn_import_options, field)) o->field = given->field
-  TAKE(flags);
-  TAKE(file);
-  TAKE(prefix);
-  TAKE(default_device);
-  TAKE(input_map);
-  TAKE(n_input_map);
-  TAKE(control_inputs);
-  TAKE(n_control_inputs);
-  TAKE(return_outputs);
-  TAKE(n_return_outputs);
-  TAKE(return_operations);
-  TAKE(n_return_operations);
-  TAKE(results);
-  TAKE(budget);
-#undef TAKE
-}
-
-static tn_status begin_options(const tn_import_options *given, tn_graph *graph, tn_import_options *o, tn_error *err)
-{
-  *o = (tn_import_options){ .struct_size = sizeof *o };
-  if (given == NULL) return TN_OK;
-  if (!TN_HAS_FIELD(given, tn_import_options, file))
-    return tn_error_set(err, TN_INVALID_ARGUMENT, "tn_import_options.struct_size is %zu, wanted at least %zu",
-                        given->struct_size, TN_SIZE_TO(tn_import_options, file));
-  take_options(given, o);
-  if (o->results != NULL) *o->results = NULL;
-  uint32_t unknown = o->flags & ~(uint32_t)KNOWN_FLAGS;
-  if (unknown != 0)
-    return tn_error_set(err, TN_INVALID_ARGUMENT, "tn_import_options.flags has unknown bits 0x%x", unknown);
-  tn_status st = tn__import_check_names(o, err);
-  return st == TN_OK && graph != NULL ? tn__import_check_map(o, graph, err) : st;
-}
-
-static void free_translation(void *user, void *data, size_t bytes)
-{
-  (void)user;
-  (void)bytes;
-  tn_free(data);
-}
-
-/* Text to a buffer of the bytes that it means. */
-static tn_status translate(tn__slice text, const char *name, tn_buffer **out, tn_error *err)
-{
-  tn__sink bytes = tn__sink_memory(err);
-  tn_status st = tn__pbtxt_parse(text, name, &tn__pb_graphdef, &bytes, err);
-  if (st == TN_OK && bytes.used > FILE_LIMIT)
-    st = tn_error_set(err, TN_INVALID_ARGUMENT, "%s: the graph has %zu bytes, at most %zu are read", name, bytes.used,
-                      (size_t)FILE_LIMIT);
-  if (st == TN_OK && tn__sink_reserve(&bytes, 1) == NULL) st = bytes.status; /* so that there is an address */
-  tn_buffer_desc desc = { .struct_size = sizeof desc,
-                          .memory = TN_MEMORY_HOST,
-                          .ownership = TN_BUFFER_IMMUTABLE,
-                          .data = bytes.data,
-                          .bytes = bytes.used,
-                          .release = free_translation };
-  if (st == TN_OK) st = tn_buffer_create(&desc, out, err);
-  if (st != TN_OK) tn__sink_fini(&bytes);
-  return st;
-}
-
-/* Puts in front of an error which other format the bytes have, if they have one. */
-static tn_status name_format(tn_status st, tn__slice given, const char *name, uint32_t flags, tn_error *err)
-{
-  if (st != TN_INVALID_ARGUMENT) return st;
-  const tn__kind *kind = tn__sniff(given, name, (flags & TN_IMPORT_TEXT) != 0);
-  if (kind == NULL) return st;
-  return tn_error_wrap(err, st, "%s: this is %s, wanted a GraphDef (.pb, .pbtxt)%s%s", name, kind->name,
-                       kind->advice != NULL ? "; " : "", kind->advice != NULL ? kind->advice : "");
-}
-
-/* A folder cannot be read; it may be one that other libraries load a model from. */
-static tn_status name_folder(tn_status st, const char *path, tn_error *err)
-{
-  const tn__kind *kind = st == TN_INVALID_ARGUMENT && path != NULL ? tn__sniff_folder(path) : NULL;
-  if (kind == NULL) return st;
-  return tn_error_wrap(err, st, "'%s' is %s, wanted a file with a GraphDef (.pb, .pbtxt); %s", path, kind->name, kind->advice);
-}
-
-static tn_status import_bytes(tn_graph *graph, const void *bytes, size_t size, const tn_import_options *options,
-                              const tn__import_check *check, tn_error *err)
-{
-  tn_import_options o;
-  tn_status st = begin_options(options, graph, &o, err);
-  if (st != TN_OK) return st;
-  const char *name = o.file != NULL ? o.file : "GraphDef";
-  if (graph == NULL || (bytes == NULL && size > 0))
-    return tn_error_set(err, TN_INVALID_ARGUMENT, "%s: no %s given", name, graph == NULL ? "graph" : "bytes");
-  tn_buffer *file;
-  tn__slice given = { bytes, size };
-  if (tn__pbtxt_is_text(given)) o.flags |= TN_IMPORT_TEXT;
-  bool is_text = (o.flags & TN_IMPORT_TEXT) != 0;
-  st = is_text ? translate(given, name, &file, err) : tn__bytes_copy(bytes, size, &file, err);
-  if (st == TN_OK) {
-    st = import(graph, file, size, name, &o, check, err);
-    tn_buffer_unref(file);
-  }
-  return name_format(st, given, name, o.flags, err);
-}
-
-tn_status tn_graph_import(tn_graph *graph, const void *bytes, size_t size, const tn_import_options *options,
-                          tn_error *err)
-{
-  tn__error_reset(err);
-  return import_bytes(graph, bytes, size, options, NULL, err);
-}
-
-tn_status tn__graph_import_checked(tn_graph *graph, const void *bytes, size_t size, const tn__import_check *check,
-                                   tn_error *err)
-{
-  return import_bytes(graph, bytes, size, NULL, check, err);
-}
-
-static tn_status import_loaded(tn_graph *graph, const char *path, tn_buffer *file, tn_import_options *o, tn_error *err)
-{
-  const char *name = o->file != NULL ? o->file : path;
-  const tn_buffer_desc *desc = tn_buffer_describe(file);
-  tn__slice given = { desc->data, desc->bytes };
-  tn_buffer *text = NULL;
-  tn_status st = TN_OK;
-  if ((o->flags & TN_IMPORT_KEEP_BYTES) != 0) st = tn__bytes_keep(file, desc->data, desc->bytes, err);
-  if (tn__pbtxt_is_path(path) || tn__pbtxt_is_text(given)) o->flags |= TN_IMPORT_TEXT;
-  if (st == TN_OK && (o->flags & TN_IMPORT_TEXT) != 0) st = translate(given, name, &text, err);
-  if (st == TN_OK) st = import(graph, text != NULL ? text : file, given.size, name, o, NULL, err);
-  tn_buffer_unref(text);
-  return name_format(st, given, name, o->flags, err);
-}
-
-tn_status tn_graph_import_file(tn_graph *graph, const char *path, const tn_import_options *options, tn_error *err)
-{
-  tn__error_reset(err);
-  tn_import_options o;
-  tn_status st = begin_options(options, graph, &o, err);
-  if (st != TN_OK) return st;
-  if (graph == NULL) return tn_error_set(err, TN_INVALID_ARGUMENT, "%s: no graph given", path == NULL ? "" : path);
-  tn_buffer *file;
-  st = tn__bytes_load(path, FILE_LIMIT, &file, err);
-  if (st != TN_OK) return name_folder(st, path, err);
-  st = import_loaded(graph, path, file, &o, err);
-  tn_buffer_unref(file);
   return st;
 }

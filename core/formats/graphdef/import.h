@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One import while it runs: what the files that read a GraphDef share (graphdef/import.c, graphdef/read.c, graphdef/cycles.c,
- * graphdef/names.c, graphdef/map.c). */
+/* The state of one import, shared by the files that read a GraphDef: import.c, importer.c, read.c, cycles.c, names.c, map.c. */
 #ifndef TN_CORE_FORMATS_GRAPHDEF_IMPORT_H
 #define TN_CORE_FORMATS_GRAPHDEF_IMPORT_H
 
@@ -40,6 +39,7 @@ typedef struct tn__importer {
   tn__slice bytes;
   const char *name; /* of the file, for messages */
   uint32_t flags;
+  bool translated; /* the bytes are not a file's: they were made from one in another format */
   tn_error *err;
   const tn_import_options *options; /* all fields are there */
   const tn__import_check *check; /* NULL: none */
@@ -53,7 +53,7 @@ typedef struct tn__importer {
   size_t n_waiting, waiting_room;
   bool all_read;
 
-  /* names (graphdef/names.c) */
+  /* names (names.c) */
   bool renames;     /* a node's name need not be that in the file: `nodes` says what became of it */
   tn__map nodes;    /* from names of the file to operations, tn__import_left_out among them */
   tn__slice prefix; /* with its slash */
@@ -63,7 +63,7 @@ typedef struct tn__importer {
   char *text;     /* a name that is put together */
   size_t text_room;
 
-  /* inputs (graphdef/map.c) */
+  /* inputs (map.c) */
   tn__mapping *map; /* by node and index */
   size_t n_map;
   size_t pass; /* over a node's inputs */
@@ -85,23 +85,22 @@ bool tn__import_add_slice(tn__importer *im, tn__slices *list, tn__slice slice);
 
 static inline int tn__import_shown(tn__slice text) { return text.size > 200 ? 200 : (int)text.size; }
 
-/* ---- graphdef/wanted.c ---- */
+/* ---- wanted.c ---- */
 
 /* Loads plugins that bring ops which the file has and nobody registered. Hold no lock. */
 void tn__import_want_ops(const tn_graph *graph, tn__slice file);
 
-/* ---- graphdef/read.c ---- */
+/* ---- read.c ---- */
 
 /* All nodes of the file, staged, with their inputs. */
 tn_status tn__import_read(tn__importer *im);
 
-/* ---- graphdef/cycles.c ---- */
+/* ---- cycles.c ---- */
 
 tn_status tn__import_check_cycles(tn__importer *im);
 
-/* ---- graphdef/names.c ---- */
+/* ---- names.c ---- */
 
-tn_status tn__import_check_names(const tn_import_options *o, tn_error *err);
 /* Settles the prefix, and looks which names are taken. */
 tn_status tn__import_begin_names(tn__importer *im);
 void tn__import_end_names(tn__importer *im);
@@ -116,9 +115,8 @@ tn_operation *tn__import_find_new(const tn__importer *im, tn__slice name);
 /* Stands for a node that was skipped. */
 extern const tn_operation tn__import_left_out;
 
-/* ---- graphdef/map.c ---- */
+/* ---- map.c ---- */
 
-tn_status tn__import_check_map(const tn_import_options *o, tn_graph *graph, tn_error *err);
 tn_status tn__import_begin_map(tn__importer *im);
 void tn__import_end_map(tn__importer *im);
 /* The entry of an input, marked as used; NULL: it is not mapped. */

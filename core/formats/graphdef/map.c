@@ -5,62 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- what the options say ---- */
-
-static tn_status check_target(const tn_import_mapping *m, size_t i, tn_graph *graph, tn_error *err)
-{
-  tn__edge_name edge;
-  if (m->source == NULL || !tn__edge_name_parse(m->source, strlen(m->source), &edge))
-    return tn_error_set(err, TN_INVALID_ARGUMENT, "tn_import_options.input_map[%zu]: '%.200s' is no input", i,
-                        m->source == NULL ? "" : m->source);
-  const tn_operation *to = m->target.op;
-  if (to == NULL || to->graph != graph)
-    return tn_error_set(err, TN_INVALID_ARGUMENT, "tn_import_options.input_map[%zu]: '%.200s' is mapped to %s", i,
-                        m->source, to == NULL ? "no operation" : "an operation of another graph");
-  if (edge.is_control) return TN_OK;
-  bool opaque = to->schema == NULL && to->n_outputs == 0;
-  if (m->target.index < 0 || (!opaque && (uint32_t)m->target.index >= to->n_outputs))
-    return tn_error_set(err, TN_INVALID_ARGUMENT,
-                        "tn_import_options.input_map[%zu]: '%.200s' is mapped to '%s:%d', "
-                        "but node '%s' (%s) has %u outputs",
-                        i, m->source, to->name, (int)m->target.index, to->name, to->type, to->n_outputs);
-  return TN_OK;
-}
-
-static tn_status check_list(const void *list, size_t n, const char *what, tn_error *err)
-{
-  return n == 0 || list != NULL
-             ? TN_OK
-             : tn_error_set(err, TN_INVALID_ARGUMENT, "tn_import_options.%s is NULL for %zu of them", what, n);
-}
-
-static tn_status check_texts(const char *const *texts, size_t n, const char *what, tn_error *err)
-{
-  tn_status st = check_list(texts, n, what, err);
-  for (size_t i = 0; st == TN_OK && i < n; i++)
-    if (texts[i] == NULL) st = tn_error_set(err, TN_INVALID_ARGUMENT, "tn_import_options.%s[%zu] is NULL", what, i);
-  return st;
-}
-
-tn_status tn__import_check_map(const tn_import_options *o, tn_graph *graph, tn_error *err)
-{
-  tn_status st = check_list(o->input_map, o->n_input_map, "input_map", err);
-  for (size_t i = 0; st == TN_OK && i < o->n_input_map; i++) st = check_target(&o->input_map[i], i, graph, err);
-  if (st == TN_OK) st = check_list(o->control_inputs, o->n_control_inputs, "control_inputs", err);
-  for (size_t i = 0; st == TN_OK && i < o->n_control_inputs; i++) {
-    const tn_operation *op = o->control_inputs[i];
-    if (op == NULL || op->graph != graph)
-      st = tn_error_set(err, TN_INVALID_ARGUMENT, "tn_import_options.control_inputs[%zu] is %s", i,
-                        op == NULL ? "NULL" : "an operation of another graph");
-  }
-  if (st == TN_OK) st = check_texts(o->return_outputs, o->n_return_outputs, "return_outputs", err);
-  if (st == TN_OK) st = check_texts(o->return_operations, o->n_return_operations, "return_operations", err);
-  if (st == TN_OK && o->results == NULL && o->n_return_outputs + o->n_return_operations > 0)
-    return tn_error_set(err, TN_INVALID_ARGUMENT, "tn_import_options.results is NULL, but %s are asked for",
-                        o->n_return_outputs > 0 ? "return_outputs" : "return_operations");
-  return st;
-}
-
 /* ---- the input map ---- */
 
 static int compare_keys(tn__slice node, int32_t index, const tn__mapping *m)

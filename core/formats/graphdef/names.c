@@ -13,22 +13,6 @@ enum { G_NODE = 1, N_NAME = 1 };
 
 const tn_operation tn__import_left_out;
 
-tn_status tn__import_check_names(const tn_import_options *o, tn_error *err)
-{
-  if (o->prefix != NULL && o->prefix[0] != 0) {
-    size_t n = strlen(o->prefix);
-    n -= o->prefix[n - 1] == '/';
-    if (!tn__name_is_valid(o->prefix, n))
-      return tn_error_set(err, TN_INVALID_ARGUMENT,
-                          "tn_import_options.prefix is '%.200s': names could not begin like that", o->prefix);
-  }
-  if (o->default_device != NULL && !tn__device_is_valid(o->default_device, strlen(o->default_device))) /* S-CFG-06 */
-    return tn_error_set(err, TN_INVALID_ARGUMENT,
-                        "tn_import_options.default_device is malformed: '%.200s', wanted as '/device:CPU:0'",
-                        o->default_device);
-  return TN_OK;
-}
-
 /* ---- sorted names ---- */
 
 static int compare(tn__slice a, tn__slice b)

@@ -8,7 +8,6 @@
  * waiting. */
 #include <core/formats/file.h>
 #include <core/formats/graphdef/graphdef.h>
-#include <core/formats/pbtxt/pbtxt.h>
 #include <core/graph/graph_structs.h>
 
 enum { G_NODE = 1, G_LIBRARY = 2, G_VERSIONS = 4, V_PRODUCER = 1 };
@@ -172,100 +171,24 @@ static tn_status measure(const exporter *ex, size_t *size, tn_error *err)
   return count.status;
 }
 
-/* The whole GraphDef in one piece of memory of just its size. */
-static tn_status write_memory(const exporter *ex, tn__sink *out, tn_error *err)
+/* Memory of just the size of the graph. */
+static void allocate(size_t size, tn__sink *out)
 {
-  size_t size;
-  tn_status st = measure(ex, &size, err);
-  *out = tn__sink_memory(err);
-  if (st != TN_OK) return st;
   out->room = size > 0 ? size : 1;
   out->data = tn_alloc(out->room);
-  if (out->data == NULL) return tn__no_memory(err, "graph to write", size);
-  write_graph(ex, out);
-  if (out->status != TN_OK) tn__sink_fini(out);
-  return out->status;
+  if (out->data == NULL) out->status = tn__no_memory(out->err, "graph to write", size);
 }
 
-static tn_status write_text(const exporter *ex, tn__sink *out, tn_error *err)
+tn_status tn__graphdef_write(tn_graph *graph, tn__sink *out, tn_error *err)
 {
-  tn__sink binary;
-  tn_status st = write_memory(ex, &binary, err);
-  if (st == TN_OK) st = tn__pbtxt_print((tn__slice){ binary.data, binary.used }, &tn__pb_graphdef, out, err);
-  tn__sink_fini(&binary);
-  return st;
-}
-
-static tn_status check_flags(tn_graph *graph, uint32_t flags, tn_error *err)
-{
-  if (graph == NULL) return tn_error_set(err, TN_INVALID_ARGUMENT, "no graph given");
-  if ((flags & ~(uint32_t)TN_EXPORT_TEXT) == 0) return TN_OK;
-  return tn_error_set(err, TN_INVALID_ARGUMENT, "unknown flags 0x%x", (unsigned)flags);
-}
-
-tn_status tn_graph_export(tn_graph *graph, uint32_t flags, void **bytes, size_t *size, tn_error *err)
-{
-  tn__error_reset(err);
-  if (bytes != NULL) *bytes = NULL;
-  if (size != NULL) *size = 0;
-  if (bytes == NULL || size == NULL) return tn_error_set(err, TN_INVALID_ARGUMENT, "no place for the bytes given");
   exporter ex;
-  tn_status st = check_flags(graph, flags, err);
-  if (st == TN_OK) st = exporter_init(&ex, graph, err);
-  if (st != TN_OK) return st;
-  tn__sink out = tn__sink_memory(err);
-  if ((flags & TN_EXPORT_TEXT) == 0) {
-    st = write_memory(&ex, &out, err);
-  } else {
-    st = write_text(&ex, &out, err);
-    if (st == TN_OK) tn__sink_put(&out, "", 1); /* so that it can be taken for a string */
-    if (st == TN_OK) st = out.status;
-    if (st == TN_OK) out.used--;
-  }
-  exporter_fini(&ex);
-  if (st != TN_OK) {
-    tn__sink_fini(&out);
-    return st;
-  }
-  *bytes = out.data;
-  *size = out.used;
-  return TN_OK;
-}
-
-static tn_status write_open(const exporter *ex, bool text, tn__writer *w, tn_error *err)
-{
-  tn__sink out = tn__sink_file(w, err);
-  tn_status st = TN_OK;
-  if (text)
-    st = write_text(ex, &out, err);
-  else
-    write_graph(ex, &out);
-  if (st == TN_OK) st = tn__sink_flush(&out);
-  tn__sink_fini(&out);
-  return st;
-}
-
-tn_status tn_graph_export_file(tn_graph *graph, const char *path, uint32_t flags, tn_error *err)
-{
-  tn__error_reset(err);
-  exporter ex;
-  tn__writer w;
   size_t size;
-  tn_status st = check_flags(graph, flags, err);
-  if (st == TN_OK && (path == NULL || *path == 0))
-    st = tn_error_set(err, TN_INVALID_ARGUMENT, "the path of a file is %s", path == NULL ? "NULL" : "empty");
-  if (st == TN_OK) st = exporter_init(&ex, graph, err);
+  tn_status st = exporter_init(&ex, graph, err);
   if (st != TN_OK) return st;
-  st = measure(&ex, &size, err); /* what cannot be written shows before a file is there */
-  if (st == TN_OK) st = tn__writer_open(&w, path, err);
-  if (st == TN_OK) {
-    bool text = (flags & TN_EXPORT_TEXT) != 0 || tn__pbtxt_is_path(path);
-    st = write_open(&ex, text, &w, err);
-    if (st == TN_OK)
-      st = tn__writer_commit(&w, err);
-    else
-      tn__writer_abandon(&w);
-  }
+  st = measure(&ex, &size, err);
+  if (st == TN_OK && out->file == NULL) allocate(size, out);
+  if (st == TN_OK && out->status == TN_OK) write_graph(&ex, out);
+  if (st == TN_OK) st = out->status;
   exporter_fini(&ex);
   return st;
 }

@@ -479,24 +479,6 @@ tn_status tn__pbtxt_parse(tn__slice text, const char *file, const tn__pb_message
 
 /* ---- what is text ---- */
 
-bool tn__pbtxt_is_path(const char *path)
-{
-  size_t n = strlen(path), m = strlen(".pbtxt");
-  return n > m && memcmp(path + n - m, ".pbtxt", m) == 0;
-}
-
-/* The first byte of a GraphDef is the tag of a field; no field's tag is the first letter of one of these names. */
-bool tn__pbtxt_is_text(tn__slice bytes)
-{
-  for (size_t i = 0; i < tn__pb_graphdef.n; i++) {
-    size_t n = strlen(tn__pb_graphdef.fields[i].name);
-    if (bytes.size > n && memcmp(bytes.data, tn__pb_graphdef.fields[i].name, n) == 0 &&
-        memchr(" \t\r\n:{<", bytes.data[n], 7) != NULL)
-      return true;
-  }
-  return false;
-}
-
 bool tn__pbtxt_begins(tn__slice bytes)
 {
   parser ps = { .p = bytes.data, .end = bytes.data + bytes.size };

@@ -55,14 +55,8 @@ tn_status tn__pbtxt_parse(tn__slice text, const char *file, const tn__pb_message
  * comes twice the last one counts, or both are merged, as in protobuf. TN_INVALID_ARGUMENT for malformed bytes. */
 tn_status tn__pbtxt_print(tn__slice message, const tn__pb_message *type, tn__sink *out, tn_error *err);
 
-/* Whether a file of this name is meant to be text. */
-bool tn__pbtxt_is_path(const char *path);
-
 /* Whether bytes are a message in text form, as far as their beginning says: comments, or a field's name and what comes
  * behind one. */
 bool tn__pbtxt_begins(tn__slice bytes);
-
-/* Whether bytes begin with a field of a GraphDef in text form, and so cannot be its bytes. */
-bool tn__pbtxt_is_text(tn__slice bytes);
 
 #endif

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The format: a GraphDef in protobuf's text form, translated to and from its bytes. */
+#include <core/formats/pbtxt/pbtxt.h>
+
+#include <core/formats/format.h>
+#include <core/formats/graphdef/graphdef.h>
+
+#include <string.h>
+
+/* The first byte of a GraphDef is the tag of a field; no field's tag is the first letter of one of these names. */
+static bool probe(tn__slice bytes)
+{
+  for (size_t i = 0; i < tn__pb_graphdef.n; i++) {
+    size_t n = strlen(tn__pb_graphdef.fields[i].name);
+    if (bytes.size > n && memcmp(bytes.data, tn__pb_graphdef.fields[i].name, n) == 0 &&
+        memchr(" \t\r\n:{<", bytes.data[n], 7) != NULL)
+      return true;
+  }
+  return false;
+}
+
+static void free_translation(void *user, void *data, size_t bytes)
+{
+  (void)user;
+  (void)bytes;
+  tn_free(data);
+}
+
+/* Translates text to a buffer of bytes. */
+static tn_status translate(tn__slice text, const char *name, tn_buffer **out, tn_error *err)
+{
+  tn__sink bytes = tn__sink_memory(err);
+  tn_status st = tn__pbtxt_parse(text, name, &tn__pb_graphdef, &bytes, err);
+  if (st == TN_OK && bytes.used > TN__FORMAT_LIMIT)
+    st = tn_error_set(err, TN_INVALID_ARGUMENT, "%s: the graph has %zu bytes, at most %zu are read", name, bytes.used,
+                      (size_t)TN__FORMAT_LIMIT);
+  if (st == TN_OK && tn__sink_reserve(&bytes, 1) == NULL) st = bytes.status; /* so that there is an address even for no bytes */
+  tn_buffer_desc desc = { .struct_size = sizeof desc,
+                          .memory = TN_MEMORY_HOST,
+                          .ownership = TN_BUFFER_IMMUTABLE,
+                          .data = bytes.data,
+                          .bytes = bytes.used,
+                          .release = free_translation };
+  if (st == TN_OK) st = tn_buffer_create(&desc, out, err);
+  if (st != TN_OK) tn__sink_fini(&bytes);
+  return st;
+}
+
+static tn_status read_graph(tn_graph *graph, const tn__source *source, const tn_import_options *options,
+                            const tn__import_check *check, tn_error *err)
+{
+  tn_buffer *bytes = NULL;
+  tn_status st = translate(source->bytes, source->name, &bytes, err);
+  if (st == TN_OK) st = tn__graphdef_import(graph, bytes, source->bytes.size, source->name, options, check, err);
+  tn_buffer_unref(bytes);
+  return st;
+}
+
+static tn_status write_graph(tn_graph *graph, tn__sink *out, tn_error *err)
+{
+  tn__sink binary = tn__sink_memory(err);
+  tn_status st = tn__graphdef_write(graph, &binary, err);
+  if (st == TN_OK) st = tn__pbtxt_print((tn__slice){ binary.data, binary.used }, &tn__pb_graphdef, out, err);
+  tn__sink_fini(&binary);
+  return st;
+}
+
+const tn__format tn__format_pbtxt = {
+  .endings = { ".pbtxt" },
+  .import_flag = TN_IMPORT_TEXT,
+  .export_flag = TN_EXPORT_TEXT,
+  .is_text = true,
+  .probe = probe,
+  .read = read_graph,
+  .write = write_graph,
+};
