@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Callables: prepared signatures behind a slot and a generation.
+/* Callables: prepared signatures, found by a slot number and a generation.
  *
- * An id is generation << 32 | slot number + 1; generations start at 1. Slots live in blocks that never move, so a run finds
- * its slot without a lock. Protocol of a slot: a run goes in by its gate, then compares the generation: if it is the one of
- * the id, `entry` stays valid until the run has left. Release raises the generation and shuts the gate. Whoever the gate
- * tells that nobody is inside frees the entry and only then gives the slot out again; a late run of a callable that is gone
- * may come and go at any time. */
+ * An id is generation << 32 | slot number + 1; generations start at 1. Slots are in blocks that never move, so a
+ * run finds its slot without a lock. Protocol of a slot: a run enters the slot's gate and then compares the
+ * generation. If it is that of the id, `entry` stays valid until the run has left the gate. Release raises the
+ * generation and shuts the gate. The thread that the gate tells that no run is inside frees the entry, and only
+ * then makes the slot available again. A late run of a released callable may enter and leave at any time. */
 #include <core/session/entry.h>
 #include <core/session/feeds.h>
 #include <core/session/step.h>
@@ -13,7 +13,7 @@
 #define CALLABLE_BLOCK 8 /* block b holds CALLABLE_BLOCK << b slots */
 
 typedef struct tn__callable_slot {
-  tn__gate gate; /* of runs */
+  tn__gate gate; /* entered by each run */
   _Atomic uint32_t generation;
   _Atomic(tn__entry_point *) entry;
 } tn__callable_slot;
@@ -33,7 +33,7 @@ static tn_status bad_callable(tn_callable c, const char *why, tn_error *err)
   return tn_error_set(err, TN_INVALID_ARGUMENT, "callable %#llx: %s", (unsigned long long)c.id, why);
 }
 
-/* The slot of an id, and whether the id was ever given out. */
+/* The slot of an id. TN_INVALID_ARGUMENT if the id was never given out. */
 static tn_status find_slot(const tn_session *session, tn_callable c, tn__callable_slot **out, tn_error *err)
 {
   uint32_t number = (uint32_t)c.id - 1, generation = (uint32_t)(c.id >> 32);
@@ -44,14 +44,14 @@ static tn_status find_slot(const tn_session *session, tn_callable c, tn__callabl
   return TN_OK;
 }
 
-/* Its callable was released, and no run uses it. */
+/* Called when the callable was released and no run uses it. */
 static void end_slot(tn_session *session, tn__callable_slot *slot, uint32_t number)
 {
   tn__entry_unref(atomic_exchange(&slot->entry, NULL));
   tn__mutex_lock(&session->mu);
   if (tn__grow((void **)&session->free_callables, &session->free_room, session->n_free_callables + 1,
                sizeof *session->free_callables))
-    session->free_callables[session->n_free_callables++] = number; /* else the slot stays unused */
+    session->free_callables[session->n_free_callables++] = number; /* without memory the slot stays unused */
   tn__mutex_unlock(&session->mu);
 }
 
@@ -89,7 +89,7 @@ static tn_status publish(tn_session *session, tn__entry_point *e, tn_callable *o
   atomic_store(&slot->entry, e);
   tn__gate_open(&slot->gate);
   uint32_t generation = atomic_load(&slot->generation) + 1;
-  atomic_store(&slot->generation, generation | 1); /* odd: held */
+  atomic_store(&slot->generation, generation | 1); /* odd: in use */
   out->id = (uint64_t)(generation | 1) << 32 | (number + 1);
   return TN_OK;
 }
@@ -107,7 +107,8 @@ tn_status tn_session_make_callable(tn_session *session, const tn_run_options *op
   if (st == TN_OK) st = tn__session_enter(session, err);
   if (st != TN_OK) return st;
   tn__entry_point *e = NULL;
-  const tn__stop limits = tn__call_limits(session, NULL, 0), *around = tn__stop_now; /* the options are for runs of it */
+  /* The options apply to runs of the callable, not to making it. */
+  const tn__stop limits = tn__call_limits(session, NULL, 0), *around = tn__stop_now;
   tn__stop_now = &limits;
   st = tn__entry_make(session, &names, NULL, &e, err);
   tn__stop_now = around;
@@ -124,7 +125,7 @@ tn_status tn_session_make_callable(tn_session *session, const tn_run_options *op
 
 /* ---- running ---- */
 
-/* A tensor to write into must be the caller's alone, in host memory, and no feed of the call. */
+/* A tensor to write into must have no other holder, be in host memory, and be no feed of the call. */
 static tn_status check_given(tn_tensor *const *feeds, size_t n_feeds, tn_tensor *const *fetched, size_t i, tn_error *err)
 {
   const tn_tensor *t = fetched[i];
@@ -224,7 +225,7 @@ tn_status tn_session_release_callable(tn_session *session, tn_callable callable,
   tn__callable_slot *slot;
   tn_status st = find_slot(session, callable, &slot, err);
   if (st != TN_OK) return st;
-  uint32_t generation = (uint32_t)(callable.id >> 32); /* only one release of it raises it; twice is OK: S-CAL-04 */
+  uint32_t generation = (uint32_t)(callable.id >> 32); /* only one release raises it; releasing twice is OK: S-CAL-04 */
   if (atomic_compare_exchange_strong(&slot->generation, &generation, generation + 1) && tn__gate_shut(&slot->gate, 1))
     end_slot(session, slot, (uint32_t)callable.id - 1);
   return TN_OK;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Options from a serialized ConfigProto, and back. One table says which field of the message is which option, for both
- * directions; all else of the message is kept as bytes. */
+/* Options from a serialized ConfigProto, and back. For both directions one table maps fields of the message to options.
+ * The rest of the message is kept as bytes. */
 #include <core/formats/file.h>
 #include <core/formats/pbtxt/pbtxt.h>
 #include <core/session/session_internal.h>
@@ -60,7 +60,7 @@ static int wire_of(form f)
   return f >= TEXT ? TN__WIRE_BYTES : TN__WIRE_VARINT;
 }
 
-/* NULL: a field that is kept as it is. */
+/* NULL: a field that is kept unchanged. */
 static const part *find_part(const layer *l, const tn__wire *w)
 {
   for (size_t i = 0; i < l->n; i++)
@@ -84,7 +84,8 @@ static tn_status malformed(const reader *r, const void *at, const char *what)
                       what);
 }
 
-/* Bytes of one character in UTF-8, 0 for none: neither longer than need be, nor a surrogate, nor beyond U+10FFFF. */
+/* The number of bytes of a character in UTF-8. 0 if it is malformed: encoded too long, a surrogate, or beyond
+ * U+10FFFF. */
 static size_t utf8_size(const unsigned char *p, size_t left)
 {
   size_t n = p[0] < 0x80 ? 1 : p[0] < 0xc2 ? 0 : p[0] < 0xe0 ? 2 : p[0] < 0xf0 ? 3 : p[0] < 0xf5 ? 4 : 0;
@@ -124,7 +125,8 @@ static tn_status check_run(const reader *r, const tn__pb_field *f, tn__slice run
   return TN_OK;
 }
 
-/* Every message that TensorFlow knows, down to its last byte. Values of attributes may hold texts that are none. */
+/* Checks every message that TensorFlow knows, down to its last byte. Texts in values of attributes need not be
+ * UTF-8. */
 static tn_status check(const reader *r, tn__slice message, const tn__pb_message *type, unsigned depth, bool texts)
 {
   tn__wire w = tn__wire_read(message);
@@ -142,7 +144,7 @@ static tn_status check(const reader *r, tn__slice message, const tn__pb_message 
 
 /* ---- reading ---- */
 
-/* A text for the options, which end in a NUL. *out is freed by the caller. */
+/* Copies a text for the options, with a NUL at its end. The caller frees *out. */
 static tn_status copy_text(const reader *r, tn__slice text, char **out)
 {
   *out = NULL;
@@ -162,7 +164,7 @@ static tn_status read_item(const reader *r, const part *p, tn__slice entry)
     if (tn__wire_is(&w, text_field, TN__WIRE_BYTES)) text = w.bytes;
     if (tn__wire_is(&w, 3 - text_field, TN__WIRE_VARINT)) number = (int32_t)w.value;
   }
-  if (p->form == COUNTS && text.size == 0) return TN_OK; /* of no type */
+  if (p->form == COUNTS && text.size == 0) return TN_OK; /* a count for no type of device */
   char *copy;
   tn_status st = copy_text(r, text, &copy);
   if (st != TN_OK) return st;
@@ -205,7 +207,7 @@ static tn_status read_part(const reader *r, const part *p, const tn__wire *w)
   }
 }
 
-/* The message was checked. */
+/* The message has been checked. */
 static tn_status read_layer(const reader *r, const layer *l, tn__slice message)
 {
   tn__wire w = tn__wire_read(message);
@@ -274,7 +276,7 @@ tn_status tn_session_options_load_config(tn_session_options *options, const char
 /* ---- writing ---- */
 
 typedef struct writer {
-  const tn_session_options *now, *then; /* then: what the kept message says */
+  const tn_session_options *now, *then; /* then: as the kept message has them */
   tn__sink *out;
 } writer;
 
@@ -332,7 +334,7 @@ static void write_items(const writer *wr, const part *p)
   }
 }
 
-/* The value that the option has now. What is not written is protobuf's default. */
+/* Writes the current value of the option. A default of protobuf is not written. */
 static void write_value(const writer *wr, const part *p)
 {
   int64_t number = 0;
@@ -343,7 +345,7 @@ static void write_value(const writer *wr, const part *p)
   else if (p->form == REAL) {
     double real = tn__option_real(wr->now, p->option);
     tn__sink_tag(wr->out, p->field, TN__WIRE_FIXED64);
-    tn__sink_put(wr->out, &real, sizeof real); /* little-endian, as the machine */
+    tn__sink_put(wr->out, &real, sizeof real); /* the machine is little-endian, as the format is */
   } else if (number != 0) {
     tn__sink_int(wr->out, p->field, (uint64_t)number);
   }
@@ -359,8 +361,8 @@ static void write_inner(const writer *wr, const part *p, tn__slice old, bool add
   tn__sink_end(wr->out, place);
 }
 
-/* The old message without what changed; with `add` the new values behind it. A message that is there twice gets them
- * once. */
+/* Writes the old message without the changed fields, followed by the new values if `add` is set. A message that occurs
+ * twice gets them once. */
 static void write_layer(const writer *wr, const layer *l, tn__slice old, bool add)
 {
   tn__wire w = tn__wire_read(old);
@@ -414,7 +416,7 @@ tn_status tn_session_options_to_config(const tn_session_options *options, void *
   if (st == TN_OK) {
     const writer wr = { options, then, &out };
     write_layer(&wr, &config, kept, true);
-    if (tn__sink_reserve(&out, 1) == NULL) st = out.status; /* so that there is an address */
+    if (tn__sink_reserve(&out, 1) == NULL) st = out.status; /* so that there is an address even for no bytes */
   }
   tn_session_options_destroy(then);
   if (st == TN_OK) {

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Default sessions: one stack per thread.
  *
- * A thread's stack is created when the thread first enters a session, and is freed when the thread ends. Each stack has a
- * lock of its own. Only its thread takes that lock, except when a session is removed from all stacks: those are found in a
- * list. A session counts its places on stacks, so destroying a session that was never entered reads one word. */
+ * A thread's stack is created when the thread first enters a session, and is freed when the thread ends. Each stack
+ * has a lock of its own. Only its thread takes that lock, except when a session is removed from all stacks: those
+ * are found in a list. A session counts its places on stacks, so destroying a session that was never entered reads
+ * one word. */
 #include <core/session/session_internal.h>
 
 typedef struct place {
@@ -97,7 +98,8 @@ tn_status tn_session_enter_default(tn_session *session, tn_error *err)
   return tn__forked() ? tn__session_forked(err) : tn__default_push(session, false, err);
 }
 
-/* Reports why `session` cannot be left. The thread's stack is locked. `session` is only compared: it may have been freed. */
+/* Reports why `session` cannot be left. The thread's stack is locked. `session` is only compared: it may have been
+ * freed. */
 static tn_status cannot_leave(const stack *s, const tn_session *session, tn_error *err)
 {
   size_t i = s == NULL ? 0 : s->n;

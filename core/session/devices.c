@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The devices of a session, and its pools: what the options say of them, checked when the session is opened. */
+/* The devices of a session and its pools: their options, checked when the session is opened. */
 #include <core/session/session_internal.h>
 
 #define MOST_DEVICES 65535
@@ -199,8 +199,8 @@ tn_status tn_session_device(tn_session *session, size_t i, tn_device_info *out, 
 
 /* ---- threads ----
  *
- * The workers of a session are its runtime's. The session holds the pools that have a name, since all who name one must agree on
- * it, also where the runtime has no use for workers; those without a name are the runtime's alone. */
+ * Workers belong to the runtime. The session holds the pools that have a global name, since all sessions that name a pool must agree
+ * on it, even if their runtimes have no use for workers. Pools without a name are the runtime's alone. */
 
 static tn_status hold_pool(const char *name, int64_t threads, tn__pool **out, tn_error *err)
 {

@@ -46,7 +46,8 @@ tn__entry_point *tn__entry_find(tn_session *session, const char *key, size_t siz
   return e;
 }
 
-/* If there are too many entry points, takes the least recently used one but `keep` out of the map. The caller releases it. */
+/* If there are too many entry points, takes the least recently used one but `keep` out of the map. The caller releases
+ * it. */
 static tn__entry_point *evict_entry_locked(tn_session *session, const tn__entry_point *keep)
 {
   if (session->entries.count <= session->on.max_signatures * ENTRIES_PER_SIGNATURE) return NULL;
@@ -63,7 +64,7 @@ static tn__entry_point *evict_entry_locked(tn_session *session, const tn__entry_
 void tn__entry_keep(tn_session *session, tn__entry_point *e, const char *key, size_t size)
 {
   char *copy = tn__alloc(size);
-  if (copy == NULL) return; /* it is made again next time */
+  if (copy == NULL) return; /* it is made again by the next call */
   memcpy(copy, key, size);
   tn__entry_point *old = NULL, *evicted = NULL;
   tn__mutex_lock(&session->mu);

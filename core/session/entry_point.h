@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Entry points: the positions of one caller's names mapped to the order of a signature; and the cache of them by name. */
+/* Entry points: the positions of one caller's names mapped to the order of a signature; and the cache of them by
+ * name. */
 #ifndef TN_CORE_SESSION_ENTRY_POINT_H
 #define TN_CORE_SESSION_ENTRY_POINT_H
 

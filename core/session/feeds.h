@@ -5,7 +5,8 @@
 
 #include <core/session/entry_point.h>
 
-/* Compares feeds with the types that the graph declares, before anything is compiled (S-ERR-03). feeds NULL: nothing to do. */
+/* Compares feeds with the types that the graph declares, before anything is compiled (S-ERR-03). feeds NULL: nothing to
+ * do. */
 tn_status tn__feeds_check_declared(const tn__entry_point *entry, const tn__names *names, tn_tensor *const *feeds, tn_error *err);
 /* Compares feeds with the signature. names NULL: errors name the operations. */
 tn_status tn__feeds_check(const tn__entry_point *entry, const char *const *names, tn_tensor *const *feeds, tn_error *err);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The metadata objects of programs. */
+/* The metadata objects of programs: life, reading, serializing. */
 #include <core/session/metadata.h>
 
 #define FIRST_BLOCK 4096
@@ -154,7 +154,7 @@ tn_status tn_run_metadata_serialize(const tn_run_metadata *metadata, void **byte
   if (metadata == NULL || bytes == NULL || size == NULL)
     return tn_error_set(err, TN_INVALID_ARGUMENT, "tn_run_metadata_serialize: a pointer is NULL");
   tn__sink s = tn__sink_memory(err);
-  tn__sink_reserve(&s, 1); /* a place also for nothing */
+  tn__sink_reserve(&s, 1); /* an address even for no bytes */
   tn__run_metadata_write(&s, metadata);
   if (s.status != TN_OK) {
     tn_status st = s.status;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Metadata of a Run: what it asks for, and how it is filled in. */
+/* Metadata of a Run: the object that programs pass, and how a step fills it in. */
 #ifndef TN_CORE_SESSION_METADATA_H
 #define TN_CORE_SESSION_METADATA_H
 
@@ -8,23 +8,24 @@
 #include <core/graph/graph_structs.h>
 #include <core/session/session_internal.h>
 
-/* Nothing in it: S-MD-06. NULL allowed. */
+/* Empties the object (S-MD-06). NULL allowed. */
 void tn__metadata_clear(tn_run_metadata *metadata);
 
-/* Around a step with metadata (not NULL): clears it, and gives the step's environment a trace when the options ask for one;
- * then takes over what was recorded. Never fails: what is missing is said in `cut`. */
+/* Called before and after a step with metadata (not NULL). Begin clears the object and gives the step's environment a
+ * trace if the options ask for one; end copies the records of the trace. Neither fails: if memory runs out, `cut` is
+ * set. */
 void tn__metadata_begin(tn_run_metadata *metadata, const tn_run_options *options, tn__step_env *env);
 /* Frees the trace. */
 void tn__metadata_end(tn_run_metadata *metadata, tn_session *session, const tn_plan *plan, const tn_step *step,
                       const tn_run_options *options, tn__trace *trace);
 
-/* metadata_fill.c: false without memory; what is there then is fit to be read. */
+/* metadata_fill.c: false if memory ran out; the records made so far can be read. */
 bool tn__metadata_take_trace(tn_run_metadata *metadata, tn_session *session, const tn__trace *trace);
-/* metadata_graph.c: the graph of a plan, for each device. */
+/* metadata_graph.c: the graph of a plan for each device. */
 bool tn__metadata_take_graphs(tn_run_metadata *metadata, tn_session *session, const tn_plan *plan);
 
-/* metadata_device.c: the number of the device of a node, which is one of the session's graph or was made from one. TN__NONE if
- * memory ran out. */
+/* metadata_device.c: the number of the device of a node, which is one of the session's graph or was made from one.
+ * TN__NONE if memory ran out. */
 uint32_t tn__metadata_device(tn_run_metadata *metadata, tn_session *session, const tn_operation *op);
 uint32_t tn__metadata_device_named(tn_run_metadata *metadata, const char *name);
 

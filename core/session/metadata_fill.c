@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From the trace of a step to metadata that needs neither plan nor session: names, texts and shapes are copied, each name
- * once. */
+/* Copies the trace of a step to metadata that needs neither plan nor session: names (each once), texts and shapes. */
 #include <core/graph/function_instance.h>
 #include <core/session/metadata.h>
 
@@ -24,7 +23,7 @@ typedef struct seen {
 
 /* ---- names ---- */
 
-/* From the outermost call on. */
+/* Names of the calls, outermost first. */
 static void add_path(const tn__trace_scope *scope, tn__text *text)
 {
   size_t depth = 0;
@@ -128,7 +127,7 @@ static bool copy_record(filling *f, const seen *from, tn__metadata_record *to)
   return to->node != NULL && to->kernel != NULL && copy_outputs(f, r, to);
 }
 
-/* What is around others goes before them. */
+/* Records that enclose others precede them. */
 static int compare(const void *a, const void *b)
 {
   const tn__trace_record *x = ((const seen *)a)->r, *y = ((const seen *)b)->r;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Partition graphs: the instructions of a plan as nodes of a GraphDef, for each device one. Feeds are nodes _Arg and fetches
- * nodes _Retval, as TensorFlow has them; a constant is a Const. A loop is one node, and what runs under a condition stands
- * there without it. */
+/* Partition graphs: the instructions of a plan as nodes of one GraphDef per device. As in TensorFlow, feeds are nodes
+ * _Arg and fetches are nodes _Retval. A constant is a Const. A loop is one node. Nodes that run under a condition are
+ * written without it. */
 #include <core/formats/graphdef/graphdef.h>
 #include <core/session/metadata.h>
 
@@ -16,8 +16,8 @@ typedef struct drawing {
   tn_plan *plan;
   tn__sink *sinks;      /* by device */
   uint32_t n_sinks;
-  const char **names;   /* by value: of the node that gives it, NULL = not there yet */
-  uint32_t *indices;    /* by value: its output there */
+  const char **names;   /* by value: the name of the node that outputs it, NULL = not written yet */
+  uint32_t *indices;    /* by value: the number of that output */
   const char **instrs;  /* names of the instructions' nodes */
   tn__map taken;        /* names */
 } drawing;
@@ -53,7 +53,7 @@ static bool put_input(tn__sink *s, const char *before, const char *name, uint32_
   return ok;
 }
 
-/* A name that no other node has: several instructions may come from one node. */
+/* A unique name: several instructions may be made from one node. */
 static const char *free_name(drawing *d, const char *name)
 {
   tn__text text;
@@ -73,7 +73,7 @@ static const char *free_name(drawing *d, const char *name)
   return ok ? kept : NULL;
 }
 
-/* The sink of the device that an operation stands on; NULL without memory. */
+/* The sink of the device of an operation; NULL if memory ran out. */
 static tn__sink *sink_of(drawing *d, const tn_operation *op)
 {
   uint32_t device = tn__metadata_device(d->m, d->session, op);
@@ -91,7 +91,7 @@ static tn__sink *sink_of(drawing *d, const tn_operation *op)
 
 /* ---- nodes ---- */
 
-/* What the node has besides its name, op, inputs and device. */
+/* Writes attributes: the fields of a node besides its name, op, inputs and device. */
 static bool put_rest(tn__sink *s, const tn_operation *op)
 {
   void *bytes;
@@ -219,7 +219,7 @@ static bool finish(drawing *d)
   if (m->graphs == NULL) return false;
   for (uint32_t i = 0; i < d->n_sinks; i++) {
     tn__sink *s = &d->sinks[i];
-    if (s->used == 0) continue; /* of the trace: nothing of this graph is there */
+    if (s->used == 0) continue; /* a device of the trace: this graph has no node on it */
     size_t versions = begin(s, G_VERSIONS);
     tn__sink_int(s, V_PRODUCER, PRODUCER);
     tn__sink_end(s, versions);

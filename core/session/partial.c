@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Partial runs by names: what a call asks for is checked wholly before anything of it happens. */
+/* Partial runs by names. All feeds and fetches of a call are checked before any of it takes effect. */
 #include <core/session/entry.h>
 #include <core/session/feeds.h>
 #include <core/session/partial.h>
 #include <core/session/step.h>
 
-/* One call, by numbers of the signature. */
+/* One call, by the numbers of feeds and fetches in the signature. */
 typedef struct call {
   tn__partial_run *run;
   const tn__names *names;
@@ -13,13 +13,13 @@ typedef struct call {
   uint32_t *fed, *fetched; /* by position */
   uint32_t *wanted;        /* distinct fetches */
   size_t n_wanted;
-  tn_tensor **copies;      /* by position: of feeds */
-  tn_tensor **taken;       /* by position, where a fetch is named first */
+  tn_tensor **copies;      /* of feeds, by position */
+  tn_tensor **taken;       /* by the first position that names a fetch */
 } call;
 
-/* ---- what is named ---- */
+/* ---- names ---- */
 
-/* Feeds and fetches of a signature stand in the order of operations and outputs. */
+/* The order of feeds and fetches in a signature: by operation, then by output. */
 static int compare(tn_output a, tn_output b)
 {
   uint32_t x = tn__operation_id(a.op), y = tn__operation_id(b.op);
@@ -78,7 +78,7 @@ static tn_status check_fetch(call *c, size_t i, tn_error *err)
   if (st != TN_OK) return st;
   uint8_t *state = &c->run->fetched[c->fetched[i]];
   if (*state == TN__USED) return refuse_name(c, "fetch", name, "was fetched in an earlier call", err);
-  if (*state == TN__OPEN) { /* else it is a further place: S-PR-16 */
+  if (*state == TN__OPEN) { /* otherwise it is a further position of the fetch: S-PR-16 */
     c->wanted[c->n_wanted++] = c->fetched[i];
     c->run->first[c->fetched[i]] = (uint32_t)i;
   }
@@ -86,7 +86,7 @@ static tn_status check_fetch(call *c, size_t i, tn_error *err)
   return TN_OK;
 }
 
-/* S-PR-13: what a fetch needs is known before anything runs. */
+/* S-PR-13: the feeds that a fetch needs are known before anything runs. */
 static tn_status check_needs(const call *c, size_t i, bool *lacks, tn_error *err)
 {
   const tn__signature *s = c->run->entry->signature;
@@ -105,7 +105,7 @@ static tn_status check_needs(const call *c, size_t i, bool *lacks, tn_error *err
   return TN_OK;
 }
 
-/* S-PR-26: a fetch below a placeholder that is no feed at all. */
+/* S-PR-26: a fetch depends on a placeholder that was not declared as a feed. */
 static tn_status lacking(const call *c, tn_error *err)
 {
   const tn__signature *s = c->run->entry->signature;
@@ -117,7 +117,7 @@ static tn_status lacking(const call *c, tn_error *err)
   return TN_OK;
 }
 
-/* What this call was to use is open again (S-PR-14), or used for good. */
+/* Sets the state of the feeds and fetches of this call: open again (S-PR-14), or used. */
 static void note(const call *c, uint8_t state)
 {
   tn__partial_run *r = c->run;
@@ -162,7 +162,8 @@ static tn_status check(call *c, bool *lacks, tn_error *err)
   return st;
 }
 
-/* The step goes on when the call has returned, and the program may write to its tensors then. */
+/* Feeds are copied: the step continues after the call has returned, and the program may write to its tensors by
+ * then. */
 static tn_status copy_feeds(call *c, tn_error *err)
 {
   const tn_plan *plan = c->run->entry->signature->plan;
@@ -180,7 +181,7 @@ static void give_feeds(call *c)
   }
 }
 
-/* All that the call checked is used now. Whether it is the last one. */
+/* Marks all feeds and fetches of the call as used. Returns whether this is the last call. */
 static bool use(call *c)
 {
   tn__partial_run *r = c->run;
@@ -219,7 +220,7 @@ static tn_status hand_out(call *c, tn_tensor **fetched, tn_error *err)
   return st;
 }
 
-/* With the turn. *ends: the run takes no further call. */
+/* The caller has the turn. *ends: the run takes no further call. */
 static tn_status run_checked(call *c, tn_tensor **fetched, bool *ends, tn_error *err)
 {
   bool lacks = false;
@@ -255,7 +256,7 @@ static tn_status run_call(tn__partial_run *r, const tn__names *names, tn_tensor 
   tn__account_now = r->session->on.account;
   tn_status st = allocate(&c, err);
   if (st == TN_OK) st = run_checked(&c, fetched, &ends, err);
-  if (!ends) note(&c, TN__OPEN); /* of a call that was refused */
+  if (!ends) note(&c, TN__OPEN); /* the call was refused */
   release(&c);
   tn__account_now = around;
   if (ends) tn__partial_finish(r);
@@ -314,7 +315,7 @@ static tn_status allows(tn_session *s, tn_error *err)
   return st == TN_OK ? st : tn__factory_status(s->on.factory, "partial_runs", st, err);
 }
 
-/* What needs no feed runs at once (S-PR-04); if it fails, the first call says so. */
+/* Operations that need no feed run at once (S-PR-04). If one fails, the first call returns the error. */
 static void start(tn__partial_run *r)
 {
   tn__account *around = tn__account_now;
@@ -340,7 +341,7 @@ tn_status tn_session_partial_setup(tn_session *session, const tn_run_options *op
   st = allows(session, err);
   tn__stop limits = tn__call_limits(session, options, tn__call_deadline(session, options));
   const tn__stop *around = tn__stop_now;
-  /* If the token was cancelled before, the first call of the run says so. */
+  /* If the token is cancelled already, the first call of the run returns that error. */
   if (limits.cancelled != NULL && atomic_load(limits.cancelled) != 0) limits.cancelled = NULL;
   tn__stop_now = &limits;
   if (st == TN_OK) st = tn__entry_make_partial(session, &names, &e, err);

@@ -5,7 +5,7 @@
 #include <core/session/partial.h>
 #include <core/session/step.h>
 
-static _Atomic uint64_t last_id; /* of the process, so that another session's is found out (S-PR-10) */
+static _Atomic uint64_t last_id; /* unique in the process, so that an id of another session is detected (S-PR-10) */
 
 /* ---- turns ---- */
 
@@ -15,7 +15,7 @@ static void begin_turn_locked(tn__partial_run *r)
   r->who = pthread_self();
 }
 
-/* Whether the step is to end, and what waits in it was not told. */
+/* Whether the step has to end and its waiting kernels were not cancelled yet. */
 static bool has_to_stop(const tn__partial_run *r)
 {
   return r->begun && r->step.status == TN_PENDING && !r->step.env.failed && tn__step_stop(&r->step.step) != TN__GO_ON;
@@ -31,7 +31,7 @@ static void stop(tn__partial_run *r)
 
 /* ---- the end ---- */
 
-/* It need not be told of the session's close any more. */
+/* The session's close need not cancel it any more. */
 static void leave_untold_locked(tn__partial_run *r)
 {
   if (r->prev != NULL) r->prev->next = r->next;
@@ -48,14 +48,14 @@ static void unlist_locked(tn__partial_run *r)
   r->listed = false;
 }
 
-/* Fills in the metadata of a run that is over (S-PR-32), without the lock. */
+/* Fills in the metadata of a run that is over (S-PR-32). Drops the lock meanwhile. */
 static void tell_metadata_locked(tn__partial_run *r)
 {
   tn_session *s = r->session;
   tn__trace *trace = r->step.env.trace;
   tn_run_metadata *m = r->options.metadata;
   if (m == NULL || !r->begun) return;
-  r->step.env.trace = NULL; /* waiting kernels that come back later are not recorded */
+  r->step.env.trace = NULL; /* kernels that stop waiting later are not recorded */
   r->options.metadata = NULL;
   r->telling = true;
   tn__mutex_unlock(&s->mu);
@@ -83,7 +83,7 @@ void tn__partial_leave(tn__partial_run *r)
   tn__mutex_unlock(&s->mu);
 }
 
-/* False: it was over before. */
+/* False: the run was over already. */
 static bool finish_locked(tn__partial_run *r)
 {
   if (r->over) return false;
@@ -99,8 +99,8 @@ void tn__partial_finish(tn__partial_run *r)
   tn__mutex_unlock(&r->session->mu);
 }
 
-/* Waits until no other thread writes the metadata. A call of another thread ends first, since the run is cancelled; but a
- * kernel of the run itself, on a thread that helps, cannot wait for that: then the metadata stays empty. */
+/* Waits until no other thread writes the metadata. A call of another thread ends first, since the run is cancelled; but
+ * a kernel of the run itself, on a thread that helps, cannot wait for that: then the metadata stays empty. */
 static void await_metadata_locked(tn__partial_run *r)
 {
   bool inside = tn__worker_number() != 0 || (r->busy && pthread_equal(r->who, pthread_self()));
@@ -130,8 +130,8 @@ tn_status tn__partial_take_turn(tn__partial_run *r, tn_error *err)
   return st;
 }
 
-/* Something about the run has to be looked at. The thread with the turn does so before it gives the turn up; if the turn is free,
- * this thread takes it. It needs no reference: a caller has one, and destroy waits for a callback. */
+/* Makes a thread check whether the run has to stop. The thread with the turn checks before it gives the turn up; if the
+ * turn is free, this thread takes it. Needs no reference: a caller has one, and destroy waits for a callback. */
 static void look(void *user)
 {
   tn__partial_run *r = user;
@@ -221,7 +221,7 @@ static tn_status list_endpoints(tn__partial_run *r, tn_error *err)
   return TN_OK;
 }
 
-/* Of its runtime, which help with the run. */
+/* The runtime's workers that help with the run. */
 static tn__pool_client *helpers(tn__partial_run *r)
 {
   const tn_session *s = r->session;
@@ -271,8 +271,8 @@ tn_status tn__partial_end_early(tn__partial_run *r, tn_error *err)
   tn__mutex_lock(&s->mu);
   bool first = finish_locked(r);
   tn__mutex_unlock(&s->mu);
-  tn_cancellation_cancel(r->cancellation); /* a call in flight ends; the last thread to leave frees the run */
-  look(r);                                 /* it may have been cancelled before */
+  tn_cancellation_cancel(r->cancellation); /* a call in progress ends; the last thread to leave frees the run */
+  look(r);                                 /* the token may have been cancelled before */
   tn__mutex_lock(&s->mu);
   await_metadata_locked(r);
   tn__mutex_unlock(&s->mu);

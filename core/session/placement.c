@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where nodes stand. */
+/* The placement of nodes on devices. */
 #include <core/formats/format.h>
 #include <core/session/placement_log.h>
 #include <core/session/session_internal.h>
@@ -15,12 +15,12 @@ struct tn__stand {
 /* Why a node cannot have the device that it asks for. */
 typedef enum misfit { FITS = 0, ABSENT, ELSEWHERE, NO_KERNEL } misfit;
 
-/* What is looked up for many nodes; the last name is kept, since neighbours tend to have the same. */
+/* State of look-ups for many nodes. The last name is kept, since neighbours tend to have the same one. */
 typedef struct finder {
   const tn__devices *devices;
   const char *text;
   tn__device_name asked;
-  const char *wants_op, *wants_type; /* after NO_KERNEL: what a kernel plugin could bring */
+  const char *wants_op, *wants_type; /* after NO_KERNEL: the kernel that a plugin could have */
 } finder;
 
 void tn__placement_init(tn_session *s)
@@ -67,8 +67,8 @@ static bool parse(finder *f, const char *text)
   return true;
 }
 
-/* The device that the node gets if it gets what it asks for. An op without any kernel can stand everywhere: running it
- * says what is wrong. */
+/* The device that the node asks for. An op without any kernel can be placed on any device: running it reports the
+ * error. */
 static misfit find(finder *f, const tn_operation *op, size_t *at)
 {
   const char *text = tn_operation_device(op);
@@ -114,8 +114,8 @@ static tn_status refuse(const finder *f, misfit m, const tn_operation *op, tn_er
   return TN_INVALID_ARGUMENT;
 }
 
-/* *to: as in `where`. S-CFG-02, S-CFG-03. Soft placement does not lead out of this process, and what asks for another
- * one is refused. */
+/* *to: as in `where`. S-CFG-02, S-CFG-03. Soft placement does not lead to another process: a node that asks for one is
+ * refused. */
 static tn_status place(const tn_session *s, finder *f, const tn_operation *op, uint32_t *to, tn_error *err)
 {
   size_t at;
@@ -152,7 +152,7 @@ static const char *chosen_device(const tn_session *s, const tn__devices *devices
   if (name == NULL) return first;
   for (size_t i = 0; i < devices->n; i++)
     if (strcmp(devices->at[i].name, name) == 0) return devices->at[i].name;
-  return first; /* filters hide it */
+  return first; /* the device is hidden by filters */
 }
 
 static void log_node(const tn_session *s, const finder *f, const tn_operation *op)
@@ -165,13 +165,13 @@ static void log_node(const tn_session *s, const finder *f, const tn_operation *o
   tn__placement_line(tn_operation_name(op), tn_operation_type(op), device);
 }
 
-/* Nodes from `placed` on: none is placed when one cannot be. */
+/* Places nodes from `placed` on. If one cannot be placed, none is. */
 static tn_status place_range(tn_session *s, finder *f, tn_graph *graph, tn_error *err)
 {
   tn__placing *p = &s->placing;
   tn__assert_held(&p->mu);
   size_t n = tn_graph_n_operations(graph);
-  if (p->graph != graph) forget(p); /* that of another thread which was not the first to give one */
+  if (p->graph != graph) forget(p); /* the graph of another thread, which was not the first to set one */
   p->graph = graph;
   tn_status st = reserve(p, n, err);
   for (size_t i = p->placed; i < n && st == TN_OK; i++) st = place(s, f, tn_graph_operation(graph, i), &p->where[i], err);
@@ -182,7 +182,7 @@ static tn_status place_range(tn_session *s, finder *f, tn_graph *graph, tn_error
   return TN_OK;
 }
 
-/* Loads the plugins that could bring the kernel that was missed; true when it is worth trying again. */
+/* Loads the plugins that could have the missing kernel. True if it is worth trying again. */
 static bool bring_kernel(const tn_session *s, finder *f, const char **before)
 {
   if (f->wants_op == NULL || !s->on.want_kernels || (*before != NULL && strcmp(*before, f->wants_op) == 0)) return false;
@@ -207,7 +207,7 @@ tn_status tn__placement_all(tn_session *s, tn_graph *graph, tn_error *err)
   return st;
 }
 
-/* ---- what one call needs ---- */
+/* ---- the nodes of one call ---- */
 
 enum { SEEN = 1, FED = 2 };
 
@@ -215,8 +215,8 @@ typedef struct walk {
   tn_graph *graph;
   const tn_output *feeds;
   size_t n_feeds;
-  uint8_t *marks; /* of operations; all but those that are wanted by now are 0 or FED */
-  tn_operation **found; /* wanted, in the order of finding; the walk goes on from `next` */
+  uint8_t *marks; /* by operation: SEEN and FED */
+  tn_operation **found; /* the nodes found so far; the walk continues at `next` */
   size_t n_ops, n, next;
 } walk;
 
@@ -257,7 +257,7 @@ static tn_status place_found(tn_session *s, finder *f, const walk *w, tn_error *
   for (size_t i = 0; i < w->n && st == TN_OK; i++) st = place(s, f, w->found[i], &to, err);
   for (size_t i = 0; i < w->n && st == TN_OK; i++) {
     uint32_t *where = &p->where[tn__operation_id(w->found[i])];
-    if (*where != 0) continue; /* a node that stands stays */
+    if (*where != 0) continue; /* a node that is placed stays there */
     st = place(s, f, w->found[i], where, err);
     log_node(s, f, w->found[i]);
   }
@@ -316,7 +316,7 @@ static tn_status check_node(void *user, const tn_operation *op, tn_error *err)
   uint32_t to;
   tn_status st = place(c->session, &c->f, op, &to, err);
   if (st == TN_OK) c->f.wants_op = NULL;
-  else c->f.text = NULL; /* it goes with the node */
+  else c->f.text = NULL; /* the text is freed with the node */
   return st;
 }
 
@@ -339,7 +339,7 @@ tn_status tn__placement_import(tn_session *s, tn_graph *graph, const void *graph
 
 /* ---- asking ---- */
 
-/* The text stays with the session. NULL without memory. */
+/* The session owns the text. NULL if memory ran out. */
 static const char *tell_reason(tn__placing *p, const tn__devices *devices, const tn_operation *op)
 {
   tn__assert_held(&p->mu);
@@ -351,7 +351,7 @@ static const char *tell_reason(tn__placing *p, const tn__devices *devices, const
   misfit m = find(&f, op, &at);
   tn__text t;
   tn__text_init(&t, 1 << 16);
-  describe(m == FITS ? NO_KERNEL : m, op, &t); /* a kernel may have come since */
+  describe(m == FITS ? NO_KERNEL : m, op, &t); /* a kernel may have been registered since */
   stand = tn__zalloc(sizeof *stand);
   if (stand != NULL) *stand = (tn__stand){ id, tn__strdup(tn__text_get(&t)) };
   tn__text_fini(&t);
@@ -399,7 +399,7 @@ static tn_status device_of(tn_session *s, const char *node, tn_placement *full, 
   full->device = devices->at[devices->client].name;
   if (*full->asked == 0) full->device = chosen_device(s, devices, op, &full->reason);
   if (!tn__placement_wanted(s, graph)) return TN_OK;
-  if (!s->placing.pruned) st = tn__placement_all(s, graph, err); /* nodes may have come since */
+  if (!s->placing.pruned) st = tn__placement_all(s, graph, err); /* nodes may have been added since */
   return st == TN_OK ? fill(s, op, devices, full, err) : st;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The sink runs under a lock, so that lines come one at a time and tn_set_placement_sink waits for the old sink's last
- * one. */
+/* The log of placements. The sink runs under a lock, so it gets one line at a time, and tn_set_placement_sink waits
+ * until the old sink has returned. */
 #include <core/session/placement_log.h>
 
 #include <core/base/alloc.h>
@@ -35,7 +35,7 @@ void tn__placement_line(const char *node, const char *op, const char *device)
   char small[512], *line = small;
   size_t size = strlen(node) + strlen(op) + strlen(device) + strlen(": (): ") + 1;
   if (size > sizeof small) line = tn__alloc(size);
-  if (line == NULL) { /* without memory it is cut */
+  if (line == NULL) { /* without memory the line is cut */
     line = small;
     size = sizeof small;
   }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The last part of a probe (P-83): the runtime that was loaded opens a session and runs a step of one addition, as a program has
- * it do. What it refuses is its own word; what it breaks is found here, and not in the program. */
+/* The last part of a probe (P-83): the loaded runtime opens a session and runs a step of one addition, as it would for
+ * a program. If the runtime refuses, that is no fault of the plugin. If it crashes, it does so here and not in the
+ * program. */
 #include <core/host/host.h>
 #include <core/registry/probe/probe.h>
 #include <string.h>

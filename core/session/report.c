@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the planner made of one of the session's signatures. */
+/* The report of the plan of one of the session's signatures. */
 #include <core/plan/report.h>
 #include <core/session/entry.h>
 #include <core/compile/report.h>

@@ -43,7 +43,7 @@ tn_status tn_reset_containers(const tn_session_options *options, const char *con
   tn_status st = check_reset(options, containers, n, flags, err);
   if (st != TN_OK) return st;
   tn__host_install();
-  tn__live_sessions_begin(); /* the runtime's reset calls what it installs */
+  tn__live_sessions_begin(); /* the runtime's reset calls the hook that this installs */
   st = reset_runtime(options, containers, n, flags, found, err);
   tn__live_sessions_end(TN_CANCELLED);
   return st;

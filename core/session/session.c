@@ -109,7 +109,8 @@ tn_status tn_session_close(tn_session *session, tn_error *err)
 
 static tn_session *session_of(tn__opened *on) { return (tn_session *)((char *)on - offsetof(tn_session, on)); }
 
-/* Of a reset. Destroy takes the session off the list before it waits, so coming in keeps it alive. */
+/* For a reset. Destroy takes the session off the list before it waits for the gate, so entering the gate here keeps it
+ * alive. */
 static bool shut(tn__opened *on)
 {
   tn_session *session = session_of(on);
@@ -126,11 +127,12 @@ static void tell(tn__opened *on)
 
 static const tn__session_kind graph_session = { shut, tell };
 
-/* The first half of destroying: nobody finds it any more, and its steps are told to end. False: there is nothing to do. */
+/* The first half of destroying: removes the session from all lists and cancels its steps. False: there is nothing to
+ * do. */
 static bool retire(tn_session *session)
 {
   if (session == NULL) return false;
-  if (tn__forked()) return false; /* threads that could hold its locks are gone: leave everything as it is */
+  if (tn__forked()) return false; /* threads that are not in this process may hold its locks: leave everything as it is */
   tn__default_forget(session, false); /* S-DEF-19 */
   tn__live_sessions_remove(&session->on);
   tn_session_close(session, NULL);

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The session that programs hold.
  *
- * Life: every call that uses the runtime enters the session and leaves it (the gate `calls`). Close sets `closed`, which
- * running steps check. Destroy closes the session, shuts the gate and waits until all calls have left. The gate tells the last
- * call to leave what to do. That call wakes the destroyer through a lock that does not belong to the session, so no thread
- * touches a session that was freed.
+ * Life: every call that uses the runtime enters the session and leaves it (the gate `calls`). Close sets `closed`,
+ * which running steps check. Destroy closes the session, shuts the gate and waits until all calls have left. The
+ * gate tells the last call to leave what to do. That call wakes the destroyer through a lock that does not belong
+ * to the session, so no thread touches a session that was freed.
  *
- * Signatures: the names of a call, in its order, lead to a `tn__entry_point` (entry_point.h), which maps positions to the
- * order of a `tn__signature` (signature.h). Several entry points share a signature, which owns the plan and the runtime's
- * executable. Both are reference-counted, and their caches are bounded.
+ * Signatures: the names of a call, in its order, lead to a `tn__entry_point` (entry_point.h), which maps positions
+ * to the order of a `tn__signature` (signature.h). Several entry points share a signature, which owns the plan and
+ * the runtime's executable. Both are reference-counted, and their caches are bounded.
  *
- * Files, from the bottom up: enter, graph, placement; signature_compile, shape_assumption, entry_point, signature; names,
- * feeds, entry; step, warm; run, callable, partial, eval; session. None calls a file above it. */
+ * Files, from the bottom up: enter, devices, placement, graph; signature_compile, shape_assumption, entry_point,
+ * signature; names, feeds, entry; metadata, step, warm; run, callable, partial, eval; session. None calls a file
+ * above it. */
 #ifndef TN_CORE_SESSION_INTERNAL_H
 #define TN_CORE_SESSION_INTERNAL_H
 
@@ -30,7 +31,8 @@
 #include <tenon/default.h>
 #include <tenon/session.h>
 
-/* How the gate of a session is shut: a destroyer waits for the last call to leave; the last call to leave frees the session. */
+/* How the gate of a session is shut: a destroyer waits for the last call to leave; the last call to leave frees the
+ * session. */
 enum { TN__DESTROYED = 1, TN__RELEASED };
 
 #define TN__CALLABLE_BLOCKS 28

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shapes of feeds that a plan assumes (S-RUN-16). The planner assumes the shapes that the graph declares. A feed that contradicts
- * them is refused if the option strict_shapes is set. Otherwise it is run by a second plan, which assumes nothing. */
+/* Shapes of feeds that a plan assumes (S-RUN-16). The planner assumes the shapes that the graph declares. A feed that
+ * contradicts them is refused if the option strict_shapes is set. Otherwise it is run by a second plan, which assumes
+ * nothing. */
 #include <core/graph/graph_structs.h>
 #include <core/session/signature.h>
 
-/* Integer tensors may determine shapes, also through arithmetic. Values of other types are read by a shape function only if they are
- * its own inputs. */
+/* Integer tensors may determine shapes, also through arithmetic. Values of other types are read by a shape function
+ * only if they are its own inputs. */
 static bool is_size(tn_output o)
 {
   if ((size_t)o.index >= tn_operation_n_outputs(o.op)) return false;

@@ -42,8 +42,8 @@ tn_status tn__signature_loose(tn__signature *signature, const tn__signature **ou
 /* Whether the graph inferred shapes from values that these feeds replace. */
 bool tn__feeds_unsettle_shapes(tn_graph *graph, const tn_output *feeds, size_t n);
 
-/* signature.c: the signature of parsed names, a reference for the caller. Found by its canonical key; or compiled by this thread,
- * while other threads wait, and added to the cache. */
+/* signature.c: the signature of parsed names, a reference for the caller. Found by its canonical key; or compiled by
+ * this thread, while other threads wait, and added to the cache. */
 struct tn__parsed_names;
 tn_status tn__signature_get(tn_session *session, tn_graph *graph, struct tn__parsed_names *parsed, tn__signature **out,
                             tn_error *err);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One step: positions to the signature's order and back, the runtime's slot, what it broke. */
+/* One step: maps positions to the signature's order and back, calls the runtime's slot, and checks its results. */
 #include <core/session/feeds.h>
 #include <core/session/metadata.h>
 #include <core/session/step.h>
 
 #define ON_STACK 16
 
-/* Layouts that the runtime itself makes end with the step. */
+/* Sets the limits of the step for layouts that the runtime itself makes. */
 __attribute__((noinline)) static tn_status call_within(tn_session *session, const tn__signature *s, tn_step *step, tn_error *err)
 {
   const tn__stop limits = tn__step_limits(step), *around = tn__stop_now;
@@ -26,7 +26,7 @@ static tn_status call_runtime(tn_session *session, const tn__signature *s, tn_st
   return st;
 }
 
-/* What the runtime gave. */
+/* Checks the outputs that the runtime returned. */
 static tn_status check_outputs(const tn_session *session, const tn__signature *s, tn_tensor *const *out,
                                tn_tensor *const *given, tn_error *err)
 {
@@ -49,7 +49,7 @@ static tn_status run_canonical(tn_session *session, const tn__signature *s, cons
 {
   tn__step_env env = { .containers = session->on.containers, .mu = &session->mu, .sleepers = &session->sleepers,
                        .account = session->on.account, .pool = options != NULL ? options->inter_op_pool : 0 };
-  tn__account *around = tn__account_now; /* of a step that a kernel of runs this one in */
+  tn__account *around = tn__account_now; /* the account of the enclosing step, if a kernel started this one */
   tn_step step = { .inputs = in, .outputs = out, .given = given, .n_inputs = s->n_feeds, .n_outputs = s->n_fetches,
                    .env = &env, .closed = &session->closed, .cancellation = options != NULL ? options->cancellation : NULL };
   int64_t timeout = options != NULL && options->timeout_ms > 0 ? options->timeout_ms : session->on.timeout_ms; /* S-RO-04 */
@@ -57,18 +57,18 @@ static tn_status run_canonical(tn_session *session, const tn__signature *s, cons
   if (__builtin_expect(metadata != NULL, 0)) tn__metadata_begin(metadata, options, &env);
   tn__account_now = session->on.account;
   tn_status st = call_runtime(session, s, &step, err);
-  if (env.crew != NULL) tn__step_dismiss(&env); /* who helps a runtime that executes by itself */
+  if (env.crew != NULL) tn__step_dismiss(&env); /* the helpers of a runtime that executes by itself */
   tn__account_now = around;
   if (__builtin_expect(metadata != NULL, 0)) tn__metadata_end(metadata, session, s->plan, &step, options, env.trace);
   tn__container_leave(env.own);
   tn__sleeper_unref(env.sleeper);
   if (st != TN_OK) return st;
-  tn__error_reset(err); /* a runtime's text without a failure: S-ERR-02 */
-  int why = tn__step_stop(&step); /* no instruction came after it, and yet: S-LIFE-04, S-RO-03 */
+  tn__error_reset(err); /* the runtime may have set a text without failing: S-ERR-02 */
+  int why = tn__step_stop(&step); /* the step may have been stopped after its last instruction: S-LIFE-04, S-RO-03 */
   return why == TN__GO_ON ? check_outputs(session, s, out, given, err) : tn__step_stopped(why, NULL, err);
 }
 
-/* A further position of a fetch: a copy, into the caller's tensor when there is one. */
+/* A further position of a fetch gets a copy, in the caller's tensor if there is one. */
 static tn_status repeat(const tn_tensor *from, tn_tensor **place, tn_error *err)
 {
   if (*place == NULL) return tn_tensor_copy(from, place, err);
@@ -88,7 +88,7 @@ static tn_status repeat(const tn_tensor *from, tn_tensor **place, tn_error *err)
   return st;
 }
 
-/* From the signature's order to the caller's. */
+/* Maps outputs from the signature's order to the caller's. */
 static tn_status hand_out(const tn__entry_point *e, tn_tensor **out, tn_tensor **fetched, tn_error *err)
 {
   tn_status st = TN_OK;
@@ -107,7 +107,7 @@ static tn_status hand_out(const tn__entry_point *e, tn_tensor **out, tn_tensor *
   return st;
 }
 
-/* Feeds have other shapes than the plan assumes: refused, or run by a plan that assumes nothing. */
+/* Feeds contradict the shapes that the plan assumes: refuses them, or finds the plan that assumes nothing. */
 __attribute__((noinline, cold)) static tn_status take_contradiction(tn_session *session, const tn__entry_point *e, const tn_run_options *options,
                                     tn_tensor *const *feeds, int64_t *deadline_ns, const tn__signature **out, tn_error *err)
 {
@@ -123,7 +123,7 @@ __attribute__((noinline, cold)) static tn_status take_contradiction(tn_session *
   return st;
 }
 
-/* The caller's tensors are as they were. */
+/* Restores the caller's array after a failure. */
 __attribute__((noinline, cold)) static void give_up(const tn_session *session, const tn__entry_point *e, tn_tensor *const *feeds,
                                                     tn_tensor *const *out, tn_tensor *const *before, tn_tensor **fetched,
                                                     tn_status st, tn_error *err)

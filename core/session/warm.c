@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a first step does besides its work, done before it. Where a step has no effect it is run, since that alone comes by all of it,
- * whatever the runtime is: loops, functions, programs of a device, pages of memory. Where it has one the plan is laid out. */
+/* Does the one-time work of a first step in advance. If the step has no effect it is run: only that reaches all of the
+ * work in any runtime (loops, functions, programs of a device, pages of memory). If it has an effect, the plan is laid
+ * out. */
 #include <core/plan/effects.h>
 #include <core/session/feeds.h>
 #include <core/session/step.h>
@@ -30,7 +31,7 @@ static tn_status lay_out(tn_session *session, const tn__signature *s, const tn_r
   return st;
 }
 
-/* The signature that has the plan for these feeds, and the feeds in its order; *in is for tn__free. */
+/* The signature whose plan fits these feeds, and the feeds in its order. The caller frees *in with tn__free. */
 static tn_status find_signature(const tn__entry_point *e, tn_tensor *const *feeds, const tn__signature **s, tn_tensor ***in, tn_error *err)
 {
   *s = e->signature;
