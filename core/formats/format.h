@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The formats of graphs. A format is one constant object, tn__format_NAME in NAME/NAME.c. The list TN_GRAPH_FORMATS in core/core.mk names
- * those files; build-aux/gen-table.sh makes the table from it. tn_graph_import*, tn_graph_export* and the command's `convert` use the
- * table only. */
+/* The formats of graphs. A format is one constant object, tn__format_NAME in NAME/NAME.c. The list TN_GRAPH_FORMATS in
+ * core/core.mk names those files; build-aux/gen-table.sh makes the table from it. tn_graph_import*, tn_graph_export*
+ * and the command's `convert` use the table only. */
 #ifndef TN_CORE_FORMATS_FORMAT_H
 #define TN_CORE_FORMATS_FORMAT_H
 
@@ -18,8 +18,8 @@ typedef struct tn__source {
   const char *name; /* of the file, for messages */
 } tn__source;
 
-/* A check of an import: called for each new operation that names a device, before the new operations are published. An error ends
- * the import, which then adds nothing. The graph is locked, and look-ups do not find the new operations. */
+/* A check of an import: called for each new operation that names a device, before the new operations are published. An
+ * error ends the import, which then adds nothing. The graph is locked, and look-ups do not find the new operations. */
 typedef struct tn__import_check {
   tn_status (*node)(void *user, const tn_operation *op, tn_error *err);
   void *user;
@@ -28,7 +28,8 @@ typedef struct tn__format {
   const char *endings[4];            /* of file names; ends in NULL */
   uint32_t import_flag, export_flag; /* the flag of a call that selects this format; 0 = none */
   bool is_text;
-  /* Whether the bytes are surely in this format. NULL in the one format that is read and written if no other one fits. */
+  /* Whether the bytes are surely in this format. NULL in the one format that is read and written if no other one
+   * fits. */
   bool (*probe)(tn__slice bytes);
   /* Adds the graph to `graph`: all of it, or nothing. options: all fields are set. */
   tn_status (*read)(tn_graph *graph, const tn__source *source, const tn_import_options *options, const tn__import_check *check,
@@ -40,13 +41,15 @@ typedef struct tn__format {
 extern const tn__format *const tn__formats[]; /* ends in NULL */
 extern const size_t tn__n_formats;
 
-/* The format that a flag selects, else the name of the file (path, may be NULL), else the bytes; else the one without a probe. */
+/* The format that a flag selects, else the name of the file (path, may be NULL), else the bytes; else the one without a
+ * probe. */
 const tn__format *tn__format_to_read(tn__slice bytes, const char *path, uint32_t import_flags);
 const tn__format *tn__format_to_write(const char *path, uint32_t export_flags);
 /* ".pb, .pbtxt" */
 const char *tn__format_endings(char *buffer, size_t size);
 
-/* import_options.c: all fields of `given`, which may be NULL or of an older header, checked. graph NULL: it is not given. */
+/* import_options.c: all fields of `given`, which may be NULL or of an older header, checked. graph NULL: it is not
+ * given. */
 tn_status tn__import_options_read(const tn_import_options *given, tn_graph *graph, tn_import_options *out, tn_error *err);
 
 /* import.c: tn_graph_import with a check. */

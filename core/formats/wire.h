@@ -62,7 +62,8 @@ static inline float tn__wire_float(const tn__wire *w)
 /* Varints of a packed run: each ends in a byte below 0x80. False when the last one does not. */
 bool tn__wire_count_varints(tn__slice run, size_t *n);
 
-/* How often a message has a field of bytes; and the last such field, which is the one that counts in protobuf: "" if there is none. */
+/* How often a message has a field of bytes; and the last such field, which is the one that counts in protobuf: "" if
+ * there is none. */
 size_t tn__field_count(tn__slice message, uint32_t field);
 tn__slice tn__field_text(tn__slice message, uint32_t field);
 

@@ -144,7 +144,8 @@ static tn_status add_arguments(maker *m, const tn__value_shape *inputs)
 
 /* ---- nodes ---- */
 
-/* With its value at hand: that of the node may be decoded by several threads at once, and is not copied before it is. */
+/* With its value at hand: that of the node may be decoded by several threads at once, and is not copied before it
+ * is. */
 static tn_status set_attr(maker *m, const tn_operation *node, const tn__attr *from, tn__attr *to)
 {
   const tn__attr *value = from;

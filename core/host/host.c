@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The tables of include/tenon/host.h, filled from the lists of that header: if a list names a function that the library lacks,
- * linking fails. And what else the rooms below get from here: the source of missing ops, the containers of a factory. */
+/* The tables of include/tenon/host.h, filled from the lists of that header: if a list names a function that the library
+ * lacks, linking fails. And what else the rooms below get from here: the source of missing ops, the containers of a
+ * factory. */
 #include <core/host/host.h>
 
 #include <pthread.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The host table for plugins (include/tenon/host.h); and what sessions of every kind have in common: opening on a runtime, the list
- * in which a reset finds them, notifying the runtime of steps that have to end. */
+/* The host table for plugins (include/tenon/host.h); and what sessions of every kind have in common: opening on a
+ * runtime, the list in which a reset finds them, notifying the runtime of steps that have to end. */
 #ifndef TN_CORE_HOST_H
 #define TN_CORE_HOST_H
 
@@ -16,8 +16,8 @@ void tn__host_install(void);
 
 const tn_host *tn__host_table(void);
 
-/* The containers of a factory, which its graph sessions and its eager sessions share. Made by the first call; they live as long as
- * the factory is registered. NULL if memory ran out. */
+/* The containers of a factory, which its graph sessions and its eager sessions share. Made by the first call; they live
+ * as long as the factory is registered. NULL if memory ran out. */
 tn__containers *tn__factory_containers(tn__factory *factory);
 
 /* ---- sessions ---- */
@@ -68,8 +68,8 @@ static inline tn__plugin_call tn__opened_call(const tn__opened *on, const char *
 }
 
 /* opened.c */
-/* Copies the options (NULL: the defaults) and reads those that all kinds of sessions use. `on` is zeroed; tn__opened_fini afterwards,
- * also when this fails. limit: of memory, in place of the options' where it is above 0. */
+/* Copies the options (NULL: the defaults) and reads those that all kinds of sessions use. `on` is zeroed;
+ * tn__opened_fini afterwards, also when this fails. limit: of memory, in place of the options' where it is above 0. */
 tn_status tn__opened_read(tn__opened *on, const tn_session_options *options, int64_t limit, tn_error *err);
 /* Chooses the factory; then makes the runtime's session. */
 tn_status tn__opened_choose(tn__opened *on, tn_error *err);
@@ -86,11 +86,12 @@ void tn__opened_fini(tn__opened *on);
 int64_t tn__step_deadline(int64_t timeout_ms);
 
 /* live_sessions.c: the live sessions of the process */
-/* Adds the session and makes its view of containers in one step as seen by a reset. Its name and version must not be in use. */
+/* Adds the session and makes its view of containers in one step as seen by a reset. Its name and version must not be in
+ * use. */
 tn_status tn__live_sessions_add(tn__opened *on, tn_error *err);
 void tn__live_sessions_remove(tn__opened *on); /* does nothing if the session is not listed */
-/* Called around each call that makes a session or calls into a runtime, so that the child of a fork in between knows of it. status
- * TN_OK: a session was made. */
+/* Called around each call that makes a session or calls into a runtime, so that the child of a fork in between knows of
+ * it. status TN_OK: a session was made. */
 void tn__live_sessions_begin(void);
 void tn__live_sessions_end(tn_status status);
 /* This process is a child of one that had sessions. */
@@ -101,7 +102,8 @@ tn_status tn__session_forked(tn_error *err); /* the error of every call then */
 /* cancel_notify.c: steps of runtimes that have the slot `cancel` */
 typedef tn_status (*tn__step_fn)(const tn_session_factory *self, tn_runtime_session *session, tn_executable *executable,
                                  tn_step *step, tn_error *err);
-/* Calls fn, a slot of the runtime. If the step is cancelled or its session closed during the call, calls the runtime's cancel. */
+/* Calls fn, a slot of the runtime. If the step is cancelled or its session closed during the call, calls the runtime's
+ * cancel. */
 tn_status tn__cancel_notify_run(tn__opened *on, tn__step_fn fn, tn_executable *executable, tn_step *step, tn_error *err);
 static inline tn_status tn__opened_run(tn__opened *on, tn__step_fn fn, tn_executable *executable, tn_step *step, tn_error *err)
 {

@@ -82,8 +82,8 @@ void tn__live_sessions_remove(tn__opened *on)
   tn__mutex_unlock(&list_mu);
 }
 
-/* Marks all sessions of a factory closed and detaches the containers under the lock; then cancels the steps of each session without
- * the lock. */
+/* Marks all sessions of a factory closed and detaches the containers under the lock; then cancels the steps of each
+ * session without the lock. */
 static tn_status reset_sessions_of(const tn_session_factory *self, const char *const *containers, size_t n,
                                    uint32_t flags, tn_error *err)
 {

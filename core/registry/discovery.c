@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Finding plugins: the folders of the search list, and no others, are read in order (P-01 to P-09).
  *
- * A scan collects its results apart from the registry and installs them at the end, under the mutex. A failed scan changes
- * nothing. */
+ * A scan collects its results apart from the registry and installs them at the end, under the mutex. A failed scan
+ * changes nothing. */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <errno.h>
@@ -415,7 +415,8 @@ static void exchange_plugins_locked(scan *s, tn__plugin **dropped)
     b = exchanged;               \
   } while (0)
 
-/* Exchanges the lists; s keeps what is to be freed. The map's keys lie in plugins that may be dropped: it is not used again. */
+/* Exchanges the lists; s keeps what is to be freed. The map's keys lie in plugins that may be dropped: it is not used
+ * again. */
 static void put_in_place(scan *s)
 {
   tn__plugin *dropped = NULL;

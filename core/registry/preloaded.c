@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Plugins that are linked into the program (P-89, P-90). libtool makes a table of their symbols, and libltdl finds each of them
- * there by the name of its archive. The library has a table of its own, of the plugins that configure --enable-preloaded names.
- * Programs pass theirs to tn_runtime_preload. A module of a table is a plugin if it has a manifest; reading the manifest runs
- * none of its code. */
+/* Plugins that are linked into the program (P-89, P-90). libtool makes a table of their symbols, and libltdl finds each
+ * of them there by the name of its archive. The library has a table of its own, of the plugins that configure
+ * --enable-preloaded names. Programs pass theirs to tn_runtime_preload. A module of a table is a plugin if it has a
+ * manifest; reading the manifest runs none of its code. */
 #include <string.h>
 
 #include <ltdl.h>

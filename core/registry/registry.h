@@ -51,11 +51,12 @@ tn_status tn__factory_status(const tn__factory *factory, const char *slot, tn_st
 void *tn__factory_slot(const tn__factory *factory);
 bool tn__factory_set_slot(tn__factory *factory, void *slot, void (*destroy)(void *slot));
 
-/* Loads the kernel plugins that offer kernels for one of these ops on the device and are not loaded yet. Hold no lock. */
+/* Loads the kernel plugins that offer kernels for one of these ops on the device and are not loaded yet. Hold no
+ * lock. */
 void tn__registry_want_kernels(const char *const *ops, size_t n, const char *device);
 
-/* New ops: whether a plugin that is not loaded says that it brings this one; loads it, the one of the highest rank; and why
- * none could be used, "; plugin ...", "" when no plugin has it. Hold no lock. */
+/* New ops: whether a plugin that is not loaded says that it brings this one; loads it, the one of the highest rank; and
+ * why none could be used, "; plugin ...", "" when no plugin has it. Hold no lock. */
 bool tn__registry_offers_op(const char *name, size_t size);
 void tn__registry_want_op(const char *name, size_t size);
 void tn__registry_explain_op(const char *name, char *buffer, size_t size);
@@ -90,7 +91,8 @@ void tn__registry_set_host(const tn_host *host);
 void tn__registry_hold_plugin(void *self);
 void tn__registry_drop_plugin(void *self);
 
-/* The parts of tn_runtime_load, tn_runtime_load_file, tn_load_op_library, tn_probe_serve, tn_explain_selection and tn_runtime_find that come after installing the host. */
+/* The parts of tn_runtime_load, tn_runtime_load_file, tn_load_op_library, tn_probe_serve, tn_explain_selection and
+ * tn_runtime_find that come after installing the host. */
 tn_status tn__registry_load(const char *name, tn_runtime_info *out, tn_error *err);
 tn_status tn__registry_load_file(const char *path, bool kernels, tn_runtime_info *out, tn_error *err);
 /* `try_session`: what to do with a runtime of this name that was loaded. */

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Internals of the registry.
  *
- * One mutex (rank TN_RANK_REGISTRY) guards the lists of plugins and factories, and all counters and states in them. In addition
- * there is the loader token. Only the thread that holds it scans folders, calls libltdl, or runs a plugin's entry, init and
- * shutdown. The token is taken and given back under the mutex, but held without it. So look-ups of loaded plugins never wait
- * for a library that takes long to open, and no plugin code runs under a lock of the library.
+ * One mutex (rank TN_RANK_REGISTRY) guards the lists of plugins and factories, and all counters and states in them.
+ * In addition there is the loader token. Only the thread that holds it scans folders, calls libltdl, or runs a
+ * plugin's entry, init and shutdown. The token is taken and given back under the mutex, but held without it. So
+ * look-ups of loaded plugins never wait for a library that takes long to open, and no plugin code runs under a lock
+ * of the library.
  *
- * Objects are reference-counted (`refs`, guarded by the mutex). A list holds one reference, and each thread that uses an object
- * without the mutex holds another. */
+ * Objects are reference-counted (`refs`, guarded by the mutex). A list holds one reference, and each thread that
+ * uses an object without the mutex holds another. */
 #ifndef TN_CORE_REGISTRY_INTERNAL_H
 #define TN_CORE_REGISTRY_INTERNAL_H
 
@@ -106,8 +107,8 @@ tn_status tn__path_check_last(const char *path, bool elevated, tn__file_id *id, 
 
 /* ---- uninstalled.c ---- */
 
-/* The folder of plugins and the probe program of the build that this library lies in. False if the library was installed or the
- * process has more rights than its caller; path is undefined then. */
+/* The folder of plugins and the probe program of the build that this library lies in. False if the library was
+ * installed or the process has more rights than its caller; path is undefined then. */
 bool tn__uninstalled_plugins(char path[PATH_MAX]);
 bool tn__uninstalled_probe(char path[PATH_MAX]);
 
@@ -222,8 +223,9 @@ extern tn__registry tn__reg;
 void tn__reg_lock(void);
 void tn__reg_unlock(void);
 
-/* Takes the token. The caller does not hold the mutex. TN_FAILED_PRECONDITION in a thread that holds the token already, which
- * is a plugin's constructor, entry or init that asks for another plugin (P-53, P-70). `what` is for that message. */
+/* Takes the token. The caller does not hold the mutex. TN_FAILED_PRECONDITION in a thread that holds the token
+ * already, which is a plugin's constructor, entry or init that asks for another plugin (P-53, P-70). `what` is for
+ * that message. */
 tn_status tn__token_take(const char *what, tn_error *err);
 void tn__token_give(void);
 bool tn__token_mine_locked(void); /* this thread has it */
@@ -290,8 +292,8 @@ tn_status tn__scan(tn_error *err);
 
 /* ---- examine.c ---- */
 
-/* Opens, checks and reads one file, or a linked module: fills id, manifest, state and error of a plugin whose path is set.
- * Fails only if memory ran out. */
+/* Opens, checks and reads one file, or a linked module: fills id, manifest, state and error of a plugin whose path is
+ * set. Fails only if memory ran out. */
 tn_status tn__plugin_examine(tn__plugin *plugin, tn_error *err);
 /* The same for a file in a folder that was found safe just now. */
 tn_status tn__plugin_examine_in(tn__plugin *plugin, bool folder_foreign, tn_error *err);
@@ -310,8 +312,8 @@ typedef struct tn__sidecar {
 /* Reads the lines of such a file. */
 tn_status tn__sidecar_parse(tn__sidecar *c, const char *bytes, size_t size, tn_error *err);
 
-/* Reads NAME.conf beside NAME.so, if the folder has such files, and refuses the plugin when that or the environment switches it off, or when the
- * file is wrong (P-21, P-22). Fails only without memory. */
+/* Reads NAME.conf beside NAME.so, if the folder has such files, and refuses the plugin when that or the environment
+ * switches it off, or when the file is wrong (P-21, P-22). Fails only without memory. */
 tn_status tn__plugin_configure(tn__plugin *plugin, bool has_files, tn_error *err);
 
 /* ---- debug.c ---- */
@@ -331,14 +333,14 @@ extern const void *const tn__own_modules;
 
 /* Starts libltdl, once. The caller holds the token. */
 tn_status tn__ltdl_start(tn_error *err);
-/* Adds a table of libtool's, after the library's own. *before: the number of tables then, for tn__preloaded_forget. The caller holds
- * the token, as for the next two. */
+/* Adds a table of libtool's, after the library's own. *before: the number of tables then, for tn__preloaded_forget. The
+ * caller holds the token, as for the next two. */
 tn_status tn__preloaded_add(const void *symbols, size_t *before, tn_error *err);
 size_t tn__preloaded_tables(void);
 /* Drops all but the first `before` tables: no scan looks for their modules. libltdl keeps them. */
 void tn__preloaded_forget(size_t before);
-/* Gives each plugin that is linked into the program, examined, to `take`, which owns it from then on, also when it fails. The
- * caller holds the token. */
+/* Gives each plugin that is linked into the program, examined, to `take`, which owns it from then on, also when it
+ * fails. The caller holds the token. */
 tn_status tn__each_preloaded(tn_status (*take)(void *user, tn__plugin *plugin, tn_error *err), void *user, tn_error *err);
 /* Opens such a plugin: sets `handle`. The caller holds the token. */
 tn_status tn__open_preloaded(tn__plugin *plugin, tn_error *err);

@@ -9,8 +9,8 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 static pthread_t token_owner; /* valid while tn__reg.token; guarded by mu, as the next */
 static int token_cancel_state; /* of the owner, before it took the token */
 
-/* A child process has one thread, the one that forked. Its lists are whole. If another thread held the token, that token is never
- * given back in the child (P-72). */
+/* A child process has one thread, the one that forked. Its lists are whole. If another thread held the token, that
+ * token is never given back in the child (P-72). */
 static void before_fork(void) { pthread_mutex_lock(&tn__reg.mu.mu); }
 static void in_parent(void) { pthread_mutex_unlock(&tn__reg.mu.mu); }
 

@@ -59,13 +59,13 @@ tn_status tn__functions_read(tn_graph *graph, tn__slice bytes, const char *file,
 void tn__graphdef_write_node(tn__sink *s, const void *op);
 void tn__graphdef_write_value(tn__sink *s, const void *attr);
 
-/* import.c: adds a GraphDef to the graph. file holds its bytes. translated_from: 0; or the size of the text that they were translated
- * from. options: all fields are set. */
+/* import.c: adds a GraphDef to the graph. file holds its bytes. translated_from: 0; or the size of the text that they
+ * were translated from. options: all fields are set. */
 tn_status tn__graphdef_import(tn_graph *graph, tn_buffer *file, size_t translated_from, const char *name,
                               const tn_import_options *options, const tn__import_check *check, tn_error *err);
 
-/* write.c: the graph as a GraphDef, into a file or into empty memory, which gets just its size. If it cannot be written nothing is
- * put. */
+/* write.c: the graph as a GraphDef, into a file or into empty memory, which gets just its size. If it cannot be written
+ * nothing is put. */
 tn_status tn__graphdef_write(tn_graph *graph, tn__sink *out, tn_error *err);
 
 extern const tn__codec tn__graphdef_codec;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The state of one import, shared by the files that read a GraphDef: import.c, importer.c, read.c, cycles.c, names.c, map.c. */
+/* The state of one import, shared by the files that read a GraphDef: import.c, importer.c, read.c, cycles.c, names.c,
+ * map.c. */
 #ifndef TN_CORE_FORMATS_GRAPHDEF_IMPORT_H
 #define TN_CORE_FORMATS_GRAPHDEF_IMPORT_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ops of a file that no family has: plugins that bring them are loaded before the import takes the graph's lock, since their
- * code runs then. Reads names only, and leaves what is malformed to the import. */
+/* Ops of a file that no family has: plugins that bring them are loaded before the import takes the graph's lock, since
+ * their code runs then. Reads names only, and leaves what is malformed to the import. */
 #include <core/formats/graphdef/functions.h>
 #include <core/formats/graphdef/import.h>
 
@@ -38,7 +38,8 @@ static bool is_function(const wanted *w, tn__slice name)
   return false;
 }
 
-/* What a writer begins a node with: its name and its op, both shorter than 128 bytes, each behind its tag and its size. */
+/* What a writer begins a node with: its name and its op, both shorter than 128 bytes, each behind its tag and its
+ * size. */
 static bool begins_with_op(tn__slice node, tn__slice *op)
 {
   enum { NAME_TAG = TN__N_NAME << 3 | TN__WIRE_BYTES, OP_TAG = TN__N_OP << 3 | TN__WIRE_BYTES, SHORT = 128 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Protobuf's text form of the messages of a GraphDef and of a ConfigProto: translated from and to their bytes by one table, so that graphs are
- * read and written by the same code in both forms. */
+/* Protobuf's text form of the messages of a GraphDef and of a ConfigProto: translated from and to their bytes by one
+ * table, so that graphs are read and written by the same code in both forms. */
 #ifndef TN_CORE_FORMATS_PBTXT_PBTXT_H
 #define TN_CORE_FORMATS_PBTXT_PBTXT_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The parent's side of a probe: starts the program, listens until the verdict, the end or the deadline, and ends its process
- * group. The child is reaped by its number only, so children of the program are left alone. */
+/* The parent's side of a probe: starts the program, listens until the verdict, the end or the deadline, and ends its
+ * process group. The child is reaped by its number only, so children of the program are left alone. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>

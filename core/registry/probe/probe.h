@@ -59,8 +59,8 @@ const char *tn__probe_nonce(void);
 /* Writes to the parent. Errors are ignored. */
 void tn__probe_write(const char *data, size_t size);
 
-/* probe.c: runs a probe. TN_OK: *out is filled, *why has the words for what is wrong, none for TN_PROBE_WELL. Else the probe
- * program cannot run: err. timeout_ms > 0. */
+/* probe.c: runs a probe. TN_OK: *out is filled, *why has the words for what is wrong, none for TN_PROBE_WELL. Else the
+ * probe program cannot run: err. timeout_ms > 0. */
 tn_status tn__probe_run(const char *path, int64_t timeout_ms, tn_probe_report *out, tn_error *why, tn_error *err);
 
 /* ---- probe_cache.c ---- */

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Verdicts of probes, kept in one text file: a line for each plugin, fields between spaces, texts percent-encoded.
  *
- *   tenon-probes 1
- *   PATH DEV INODE SIZE MTIME_S MTIME_NS BUILD_ID ABI LIBRARY VERDICT SIGNAL EXIT STATUS STEP US PEAK TEXT
+ * tenon-probes 1 PATH DEV INODE SIZE MTIME_S MTIME_NS BUILD_ID ABI LIBRARY VERDICT SIGNAL EXIT STATUS STEP US PEAK
+ * TEXT
  *
- * A line that is not understood is no verdict, and is gone with the next write. Two processes that write at once may lose one of
- * the two verdicts: it is found out again. The file is its user's; whoever can change it can replace the plugins, too. */
+ * A line that is not understood is no verdict, and is gone with the next write. Two processes that write at once
+ * may lose one of the two verdicts: it is found out again. The file is its user's; whoever can change it can
+ * replace the plugins, too. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The child's side of a probe: the main part of libexec/tenon/tenon-probe. It reads the request, closes every descriptor but that of
- * the reports, limits itself, loads the plugin and has it open a session as a program would. The process then ends without running
- * exit handlers. */
+/* The child's side of a probe: the main part of libexec/tenon/tenon-probe. It reads the request, closes every
+ * descriptor but that of the reports, limits itself, loads the plugin and has it open a session as a program would. The
+ * process then ends without running exit handlers. */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <errno.h>
@@ -36,8 +36,8 @@ static void report_bytes(char what, uint64_t bytes)
 
 /* ---- memory ---- */
 
-/* The peak that wait4 gives as that of this process. Before the plugin is opened it is the peak of the parent, if that has more:
- * Linux keeps it over fork, vfork and exec. */
+/* The peak that wait4 gives as that of this process. Before the plugin is opened it is the peak of the parent, if that
+ * has more: Linux keeps it over fork, vfork and exec. */
 static uint64_t peak_before(void)
 {
   struct rusage use;

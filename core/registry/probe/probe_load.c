@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* When plugins are probed, and what a verdict means for a load. Only a plugin that ended or hung its probe is refused: one that
- * said itself why it cannot be used says so again when it is loaded. */
+/* When plugins are probed, and what a verdict means for a load. Only a plugin that ended or hung its probe is refused:
+ * one that said itself why it cannot be used says so again when it is loaded. */
 #include <string.h>
 
 #include <core/registry/probe/probe.h>

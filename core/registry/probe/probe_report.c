@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reports from a probe process to its parent. The loader calls tn__probe_reached in every process; it does nothing outside a probe. */
+/* Reports from a probe process to its parent. The loader calls tn__probe_reached in every process; it does nothing
+ * outside a probe. */
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
