@@ -21,7 +21,7 @@ static tn_status make_entry(tn_session *session, const tn__names *names, tn_tens
   if (st == TN_OK && partial) st = tn__parsed_check_distinct(&p, err);
   if (st == TN_OK) st = tn__feeds_check_declared(e, names, feeds, err);
   if (st == TN_OK && names->n_fetches == 0 && names->n_targets == 0) /* S-RUN-05 */
-    st = tn_error_set(err, TN_INVALID_ARGUMENT, "nothing is asked: neither a fetch nor a target");
+    st = tn_error_set(err, TN_INVALID_ARGUMENT, "no fetches or targets were given");
   if (st == TN_OK) st = tn__parsed_make_key(&p, err);
   if (st == TN_OK) st = tn__signature_get(session, graph, &p, &e->signature, err);
   tn__parsed_fini(&p);

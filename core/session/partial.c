@@ -270,7 +270,8 @@ static tn_status check_arguments(const tn_session *session, const tn__names *nam
   tn_status st = tn__names_check(names, err);
   if (st != TN_OK) return st;
   if (names->n_fetches > 0 && fetched == NULL) /* S-PR-30 */
-    return tn_error_set(err, TN_INVALID_ARGUMENT, "tn_session_partial_run: there are fetches and nowhere to put them");
+    return tn_error_set(err, TN_INVALID_ARGUMENT, "tn_session_partial_run: fetched is NULL but n_fetches is %zu",
+                        names->n_fetches);
   if (names->n_feeds > 0 && feeds == NULL)
     return tn_error_set(err, TN_INVALID_ARGUMENT, "tn_session_partial_run: feeds is NULL");
   for (size_t i = 0; i < names->n_feeds; i++)
