@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* TENON_DEBUG=load: a line for each file that was looked at, with the verdict, the reason and the time it took. What was said once
- * is not said again in this process, however often folders are read (P-65). */
+/* TENON_DEBUG=load: a line for each file that was looked at, with the verdict, the reason and the time it took.
+ * What was said once is not said again in this process, however often folders are read (P-65). */
 #include <string.h>
 
 #include <core/base/map.h>

@@ -27,7 +27,7 @@ typedef struct names {
 typedef struct folder {
   names files;
   bool has_conf; /* files beside plugins */
-  bool safe;     /* nobody else can change what is on the way to it */
+  bool safe;     /* no other user can change a component of its path */
   bool foreign;
 } folder;
 
@@ -72,7 +72,7 @@ static void names_fini(names *list)
     tn__text_puts(&(s)->notes, "\n");          \
   } while (0)
 
-/* For "%.*s": elements of the environment are not cut by NULs. */
+/* For "%.*s": elements of the environment have no NUL at their end. */
 static int shown(size_t size) { return size < 4096 ? (int)size : 4096; }
 
 /* ---- one folder ---- */
@@ -342,7 +342,7 @@ static void scan_fini(scan *s)
   tn__text_fini(&s->notes);
 }
 
-/* What was opened stays for ever: its code is mapped, and its init is not called twice. */
+/* A plugin that was opened stays in the list: its code is mapped, and its init is not called twice. */
 static bool must_stay(const tn__plugin *plugin)
 {
   return plugin->initialised || plugin->state == TN__PLUGIN_LOADED || plugin->state == TN__PLUGIN_UNAVAILABLE ||
@@ -374,7 +374,7 @@ static int compare_places(const void *a, const void *b)
   return tn__plugin_compare(*(tn__plugin *const *)a, *(tn__plugin *const *)b);
 }
 
-/* Makes the new list of what was found and what stays; *dropped gets the rest. */
+/* Makes the new list of the plugins that were found and those that stay; *dropped gets the others. */
 static void exchange_plugins_locked(scan *s, tn__plugin **dropped)
 {
   tn__plugin *old = tn__reg.plugins, *gone = NULL;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a plugin file says of itself: opens it, checks it and reads its manifest. None of its code runs. */
+/* Examining a plugin file: opens it, checks it and reads its manifest. None of its code runs. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -52,7 +52,7 @@ static tn_status read_linked(tn__plugin *plugin, tn_error *err)
   return status;
 }
 
-/* `status` is what came of the check of its path, with the words in e, which is cleared. */
+/* `status` and e are the result of the check of its path. e is cleared. */
 static tn_status examine(tn__plugin *plugin, tn_status status, tn_error *e, tn_error *err)
 {
   plugin->rank = 0;

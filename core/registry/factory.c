@@ -4,8 +4,7 @@
 
 #include <core/registry/registry_internal.h>
 
-/* Slots are pointers, one behind the other: those that the struct covers wholly are copied, the rest stays NULL (P-26).
- */
+/* Slots are consecutive pointers. Those that the struct covers wholly are copied, the others stay NULL (P-26). */
 static void copy_table(tn_session_factory *to, const tn_session_factory *from)
 {
   size_t first = offsetof(tn_session_factory, name), size = from->struct_size;

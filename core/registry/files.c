@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What <tenon/plugins.h> says about files: the search list and its notes, loading by path, the end of loading. */
+/* Files of plugins for programs (<tenon/plugins.h>): the search list and its notes, loading by path, the end of
+ * loading. */
 #include <string.h>
 
 #include <core/base/file.h>

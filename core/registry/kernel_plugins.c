@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Kernel plugins: those whose manifest names an op that a plan wants are loaded, once, and enter their kernels in the op
- * table. One that fails is logged and left: what it would have done faster the library's own kernels do. One that brings
- * new ops is loaded when a graph names one of them. */
+/* Kernel plugins: those whose manifest names an op that a plan wants are loaded, once, and enter their kernels in
+ * the op table. One that fails is logged and left: what it would have done faster the library's own kernels do. One
+ * that brings new ops is loaded when a graph names one of them. */
 #include <string.h>
 
 #include <core/registry/registry_internal.h>

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Loading one plugin: check the file again, open it, look up its entry, compare what it says with its manifest, run its
- * init, and show its factories. Every step is undone in reverse when a later one fails (P-49).
+/* Loading one plugin: checks the file again, opens it, looks up its entry, compares its description with its
+ * manifest, runs its init, and publishes its factories. If a step fails, the earlier ones are undone in reverse
+ * (P-49).
  *
- * The thread that loads holds the token. The first dlopen is there for its words: libltdl says "file not found" for
- * every failure, and binds functions late, so that a missing one would end the process at its first call (P-61, P-62).
- * Once init was called the object stays mapped, whatever comes: its threads, key destructors and handlers may outlive
- * it (P-73). */
+ * The loading thread holds the token. The first dlopen is there for its error texts: libltdl reports "file not
+ * found" for every failure, and it binds functions late, so a missing one would end the process at its first call
+ * (P-61, P-62). Once init was called the object stays mapped in any case: its threads, key destructors and handlers
+ * may outlive it (P-73). */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -27,7 +28,7 @@ tn_status tn__plugin_prefix(const tn__plugin *plugin, tn_error *err)
   return tn_error_prefix(err, "plugin '%s' (%s)", plugin->manifest.name, plugin->path);
 }
 
-/* The thread that loads goes on to this step. */
+/* The loading thread is about to begin this step. */
 static void reached(tn__plugin *plugin, tn__step step)
 {
   tn__probe_reached(step);
@@ -79,7 +80,7 @@ static void keep_object(tn__plugin *plugin)
   tn__ltdl_leave();
 }
 
-/* "unloadable" among the words of its flags; what is linked into the program stays, and is started once. */
+/* Whether "unloadable" is among the words of its flags. A linked module stays, and is started once. */
 bool tn__plugin_unloadable(const tn__plugin *plugin)
 {
   if (plugin->module != NULL) return false;
@@ -119,7 +120,7 @@ static tn_status find_entry(tn__plugin *plugin, tn_plugin_query_fn *out, tn_erro
   return status;
 }
 
-/* ---- what the plugin says ---- */
+/* ---- the plugin's description ---- */
 
 static const char *text_of(const char *text) { return text != NULL ? text : ""; }
 
@@ -170,7 +171,7 @@ static tn_status check_described(const tn__plugin *plugin, const tn_plugin *d, t
   return TN_OK;
 }
 
-/* `checked` is the file that was looked at: what was mapped must be that one (P-80). */
+/* `checked` is the file that was checked: the mapped object must be that file (P-80). */
 static tn_status query(tn__plugin *plugin, int checked, tn_error *err)
 {
   tn_plugin_query_fn entry = NULL;
@@ -328,7 +329,7 @@ static tn_status check_ops(const tn__registrar *registrar, char *names, tn_error
   return TN_OK;
 }
 
-/* What it registers is seen when all of it went well; then it stays with the process (P-49). */
+/* Its ops and kernels become visible if all of them were registered; then they stay until the process ends (P-49). */
 static tn_status call_register(tn__plugin *plugin, const char *who, char *ops, tn_error *err)
 {
   tn__registrar registrar = { .who = who, .name = plugin->manifest.name, .file = plugin->path }, *before = tn__registrar_now;
@@ -423,7 +424,7 @@ static tn_status settle(tn__plugin *plugin, tn_status status, tn_error *error)
   return status;
 }
 
-/* What the state of a plugin that is not to be loaded now means for its caller. */
+/* The status for the caller of a plugin that is not to be loaded now, by its state. */
 static tn_status verdict_locked(const tn__plugin *plugin, tn_error *err)
 {
   tn__assert_held(&tn__reg.mu);
@@ -442,7 +443,7 @@ void tn__callback_enter(void) { callbacks++; }
 
 void tn__callback_leave(void) { callbacks--; }
 
-/* Whether this plugin is to be loaded now; else *status says how it is. */
+/* Whether this plugin is to be loaded now; otherwise *status is the result. */
 static bool must_load(const tn__plugin *plugin, tn_status *status, tn_error *err)
 {
   tn__reg_lock();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whether code that was mapped is that of the file that was checked (P-80). What the system tells of a mapping (device and inode)
- * need not be what stat tells of the file, on file systems that lie above others. So a page of the checked file is mapped beside,
- * and the two lines of /proc/self/maps are compared. */
+/* Whether code that was mapped is that of the file that was checked (P-80). What the system tells of a mapping
+ * (device and inode) need not be what stat tells of the file, on file systems that lie above others. So a page of
+ * the checked file is mapped beside, and the two lines of /proc/self/maps are compared. */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>

@@ -243,8 +243,8 @@ const char *tn_session_options_setting_at(const tn_session_options *options, siz
   return there ? options->settings[i].key : NULL;
 }
 
-/* " (did you mean 'level'?); those that exist: level, ..." for a wrong name. The first of n names, the next one `stride` bytes
- * behind it; NULL is none. The caller frees the text. */
+/* " (did you mean 'level'?); those that exist: level, ..." for a wrong name. The first of n names, the next one
+ * `stride` bytes behind it; NULL is none. The caller frees the text. */
 static void list_names(const char *const *first, size_t n, size_t stride, const char *wrong, tn__text *out)
 {
   tn__near near;

@@ -106,7 +106,7 @@ static tn_status unregister_file_locked(const char *name, tn_error *err)
   return tn_error_set(err, TN_NOT_FOUND, "there is no runtime '%.80s'", name);
 }
 
-/* Marks the factory as leaving, or says why it stays. */
+/* Marks the factory as being unregistered, or reports why it cannot be. */
 static tn_status begin_unregister(const char *name, tn__factory **out, bool *last, tn_error *err)
 {
   tn__reg_lock();

@@ -58,7 +58,7 @@ typedef struct tn__manifest {
 /* Parses the bytes of the section. Offsets in messages count from its start. P-15, P-18 */
 tn_status tn__manifest_parse(const char *bytes, size_t size, tn__arena *arena, tn__manifest *out, tn_error *err);
 
-/* May a plugin of this ABI run in this library (P-28)? The message says which side is older and what to do (P-30). */
+/* May a plugin of this ABI run in this library (P-28)? The message names the older side and the remedy (P-30). */
 tn_status tn__abi_check(int32_t plugin_major, int32_t plugin_minor, int32_t min_host_minor, int32_t host_major,
                         int32_t host_minor, tn_error *err);
 
@@ -71,7 +71,7 @@ typedef struct tn__object {
   int fd;
   const unsigned char *bytes;
   uint64_t size;
-  uint64_t page_at; /* what was read last: headers are small and lie together */
+  uint64_t page_at; /* the page that was read last: headers are small and close together */
   size_t page_size;
   unsigned char page[TN_OBJECT_PAGE];
 } tn__object;
@@ -96,12 +96,12 @@ typedef struct tn__file_id {
 } tn__file_id;
 bool tn__same_file(const tn__file_id *a, const tn__file_id *b); /* device and inode */
 
-/* Walks an absolute path from the root, through symbolic links, and refuses it when somebody else could change what is
- * loaded (P-78). *id is the file's. TN_PERMISSION_DENIED names the component and its mode; TN_NOT_FOUND,
+/* Walks an absolute path from the root, through symbolic links, and refuses it if another user could change the loaded
+ * file (P-78). *id is the file's. TN_PERMISSION_DENIED names the component and its mode; TN_NOT_FOUND,
  * TN_INVALID_ARGUMENT (no regular file, too many links). *foreign (may be NULL): a component belongs to neither root
  * nor this user. */
 tn_status tn__path_check(const char *path, bool elevated, tn__file_id *id, bool *foreign, tn_error *err);
-/* The same of a folder; and of a file in a folder that was checked just now, by its last component alone. */
+/* The same for a folder; and for a file in a folder that was checked just now, by its last component only. */
 bool tn__folder_is_safe(const char *path, bool elevated, bool *foreign);
 tn_status tn__path_check_last(const char *path, bool elevated, tn__file_id *id, bool *foreign, tn_error *err);
 
@@ -127,19 +127,19 @@ typedef struct tn__plugin tn__plugin;
 struct tn__plugin {
   tn__plugin *next; /* in order of names, files without a name last, then in order of search */
   tn__arena arena;  /* every text of the plugin */
-  const char *path; /* of one that is linked into the program: "preloaded " and its module */
+  const char *path; /* of a linked module: "preloaded " and its name */
   const char *module; /* "direct.a"; NULL: a file */
-  const char *linked; /* the manifest of such a one */
+  const char *linked; /* the manifest of a linked module */
   size_t linked_size;
   tn__file_id id;
-  size_t order; /* place in the search */
+  size_t order; /* position in the search */
   tn__manifest manifest;
   bool named;  /* manifest is set */
-  bool claims; /* named, and trusted so far that it hides later files of its name */
+  bool claims; /* named, and trusted enough to hide later files of its name */
   bool foreign;
-  bool disabled; /* refused, because somebody switched it off */
+  bool disabled; /* refused, because it was switched off */
   int32_t rank;  /* the manifest's, or that of the file beside it */
-  const char *settings; /* "key=value,...": for targets that do not say them; NULL: none */
+  const char *settings; /* "key=value,...": defaults for targets that do not set them; NULL: none */
   bool initialised; /* init was called: never unmapped, never called again */
 
   /* guarded by the registry's mutex */
@@ -210,7 +210,7 @@ typedef struct tn__registry {
   size_t n_ranks, ranks_capacity;
   tn__searched *searched; /* guarded by mu */
   size_t n_searched, searched_capacity;
-  tn__text notes; /* what the last scan found odd, a line each; guarded by mu */
+  tn__text notes; /* remarks of the last scan, a line each; guarded by mu */
 
   const tn_host *host;
   bool ltdl_ready; /* lt_dlinit was called; under the token */
@@ -274,13 +274,13 @@ tn__plugin *tn__plugin_by_name_locked(const char *name);
 
 /* ---- listing.c ---- */
 
-/* For messages, of a name that no runtime has: " (it is a kernel plugin)", " (did you mean 'direct'?)" or nothing. */
+/* For messages about a name that no runtime has: " (it is a kernel plugin)", " (did you mean 'direct'?)" or nothing. */
 void tn__hint_locked(const char *name, tn__text *text);
-/* For messages: "name (origin), ..." of all that is known, with what is wrong with it. */
+/* For messages: "name (origin), ..." for every runtime and plugin, with its fault if it has one. */
 void tn__describe_known_locked(tn__text *text);
-/* Fills a caller's info by the runtime's name; empty texts when there is none. */
+/* Fills a caller's info by the runtime's name; texts are empty if there is none. */
 tn_status tn__give_info(const char *name, tn_runtime_info *out, tn_error *err);
-/* The same of a plugin that is held. */
+/* The same for a plugin that is held. */
 void tn__give_plugin_info(const tn__plugin *plugin, tn_runtime_info *out);
 
 /* ---- discovery.c ---- */
@@ -300,13 +300,13 @@ tn_status tn__plugin_examine_in(tn__plugin *plugin, bool folder_foreign, tn_erro
 
 /* ---- sidecar.c ---- */
 
-/* What a NAME.conf says; path, rank and settings are set before it is parsed. */
+/* The content of a NAME.conf. The caller sets path, rank and settings before parsing. */
 typedef struct tn__sidecar {
   const char *path; /* for messages */
-  size_t line;      /* the last one that was read */
+  size_t line;      /* the last line that was read */
   bool off, says_enabled;
-  int64_t rank;      /* -1: not said */
-  tn__text settings; /* "KEY=VALUE,...", as a target has them */
+  int64_t rank;      /* -1: not given */
+  tn__text settings; /* "KEY=VALUE,...", as in a target */
 } tn__sidecar;
 
 /* Reads the lines of such a file. */
@@ -339,27 +339,27 @@ tn_status tn__preloaded_add(const void *symbols, size_t *before, tn_error *err);
 size_t tn__preloaded_tables(void);
 /* Drops all but the first `before` tables: no scan looks for their modules. libltdl keeps them. */
 void tn__preloaded_forget(size_t before);
-/* Gives each plugin that is linked into the program, examined, to `take`, which owns it from then on, also when it
+/* Examines each plugin that is linked into the program and passes it to `take`, which owns it from then on, also if it
  * fails. The caller holds the token. */
 tn_status tn__each_preloaded(tn_status (*take)(void *user, tn__plugin *plugin, tn_error *err), void *user, tn_error *err);
-/* Opens such a plugin: sets `handle`. The caller holds the token. */
+/* Opens a linked plugin: sets `handle`. The caller holds the token. */
 tn_status tn__open_preloaded(tn__plugin *plugin, tn_error *err);
 
 /* ---- loader.c ---- */
 
-/* Loads a plugin that was found, and registers its factories or kernels; TN_OK at once when it is loaded
+/* Loads a plugin that was found, and registers its factories or kernels. TN_OK at once if it is loaded
  * already. The caller holds a reference and neither mutex nor token. */
 tn_status tn__plugin_load(tn__plugin *plugin, tn_error *err);
-/* Whether its manifest says that it may be unmapped (P-74); then after its shutdown and its last factory. */
+/* Whether its manifest allows unmapping it (P-74), which is done after its shutdown and its last factory. */
 bool tn__plugin_unloadable(const tn__plugin *plugin);
-/* Unmaps it: it is as it was before its load. The caller holds the token, not the mutex. */
+/* Unmaps it, which restores the state before its load. The caller holds the token, not the mutex. */
 void tn__plugin_unload(tn__plugin *plugin);
 /* Calls shutdown, if there is one. The caller holds the token, not the mutex. */
 tn_status tn__plugin_shutdown(tn__plugin *plugin, tn_error *err);
-/* Around calls of a factory's slots: a load from inside is refused (P-70). */
+/* Called around calls of a factory's slots: a load from inside is refused (P-70). */
 void tn__callback_enter(void);
 void tn__callback_leave(void);
-/* "plugin 'name' (path)" in front of an error (P-64). */
+/* Prefixes an error with "plugin 'name' (path)" (P-64). */
 tn_status tn__plugin_prefix(const tn__plugin *plugin, tn_error *err);
 
 #endif

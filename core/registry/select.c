@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Choosing one factory for some options (S-OPT-03 to 12, P-54 to P-59).
  *
- * A target that names a runtime is its alone. Without a name the candidates are asked from the highest static rank
- * down, and nobody below a rank that has an acceptor is opened. The order of candidates is by rank and name, so the
- * choice depends on the options, the environment and the installed files only. Plugin code runs outside the registry's
- * mutex; the factory that is asked has a counted call meanwhile, so that it cannot be unregistered. */
+ * A target that names a runtime selects that one only. Without a name the candidates are asked from the highest static
+ * rank down, and none below a rank that has an acceptor is opened. The order of candidates is by rank and name, so the
+ * choice depends on the options, the environment and the installed files only. Plugin code runs without the registry's
+ * mutex. A call is counted for the factory that is asked, so it cannot be unregistered meanwhile. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -29,7 +29,7 @@ typedef struct selection {
   candidate *list;
   size_t n, capacity;
   tn__text refusals; /* "name: reason; ..." */
-  tn__text *trace;   /* NULL: nobody wants it */
+  tn__text *trace;   /* NULL: not wanted */
 } selection;
 
 static const char *origin_of(const candidate *c)
@@ -81,8 +81,8 @@ static int compare(const void *a, const void *b)
   return x->place < y->place ? -1 : 1;
 }
 
-/* Walks the option runtime_ranks, "name=rank,name=rank": the ranks go before TENON_RANK and the manifests' (P-58). s may be
- * NULL: only checked. */
+/* Walks the option runtime_ranks, "name=rank,name=rank": the ranks go before TENON_RANK and the manifests' (P-58).
+ * s may be NULL: only checked. */
 static tn_status option_ranks(const tn_session_options *options, selection *s, tn_error *err)
 {
   const char *list;
@@ -231,7 +231,7 @@ static tn_status not_known(const tn_session_options *options, tn_error *err)
   return status;
 }
 
-/* The factory of that name, referenced; its plugin is loaded if need be. TN_NOT_FOUND without a text: nobody has the
+/* The factory of that name, a reference. Loads its plugin if necessary. TN_NOT_FOUND without a text: no runtime has the
  * name. */
 static tn_status find_named(const char *name, tn__factory **out, tn_error *err)
 {
@@ -307,7 +307,7 @@ static void ask_candidate(selection *s, size_t i)
   tn_error_clear(&why);
 }
 
-/* Opens candidate i, a plugin, and asks what it brings. */
+/* Opens candidate i, a plugin, and asks its factories. */
 static tn_status open_candidate(selection *s, size_t i, tn_error *err)
 {
   tn_error why = TN_ERROR_INIT;
@@ -458,7 +458,7 @@ static void leave_out(selection *s, const candidate *c)
 static tn_status ask_all(selection *s, tn_error *err)
 {
   tn_status status = TN_OK;
-  size_t n = s->n; /* those that opening a plugin adds behind were asked then */
+  size_t n = s->n; /* candidates that opening a plugin appends were asked then */
   for (size_t i = 0; status == TN_OK && i < n; i++) {
     const candidate *c = &s->list[i];
     if (c->shadowed)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What people say about a plugin without touching it: NAME.conf beside NAME.so (P-21), and the variables TENON_PLUGIN_DISABLE and
- * TENON_PLUGIN_SELECT (P-22). Whoever switches a plugin off wins. */
+/* What people say about a plugin without touching it: NAME.conf beside NAME.so (P-21), and the variables
+ * TENON_PLUGIN_DISABLE and TENON_PLUGIN_SELECT (P-22). Whoever switches a plugin off wins. */
 #include <fnmatch.h>
 #include <string.h>
 #include <sys/stat.h>

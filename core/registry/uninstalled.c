@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A library that was not installed has the plugins and the probe program of its own build: libtool leaves it in ROOT/.libs, beside
- * ROOT/libtenon.la, ROOT/plugins/.libs and ROOT/tools. An installed library has another layout, so it never finds a build tree; neither does the library in a
- * program that is linked statically.
+/* A library that was not installed has the plugins and the probe program of its own build: libtool leaves it in
+ * ROOT/.libs, beside ROOT/libtenon.la, ROOT/plugins/.libs and ROOT/tools. An installed library has another layout,
+ * so it never finds a build tree; neither does the library in a program that is linked statically.
  *
- * ROOT may be a folder that others can write to, such as /tmp. So everything that makes it a build tree must belong to the owner
- * of the library, and none of it may be a symbolic link. The usual checks (P-78) follow when a plugin is used. */
+ * ROOT may be a folder that others can write to, such as /tmp. So everything that makes it a build tree must belong
+ * to the owner of the library, and none of it may be a symbolic link. The usual checks (P-78) follow when a plugin
+ * is used. */
 #define _GNU_SOURCE
 #include <link.h>
 #include <string.h>
