@@ -17,7 +17,7 @@ typedef struct loaded {
   tn__mutex mu;
   tn__file file;
   char *path;
-  bool small_pages; /* asked for; guarded by mu, as what follows */
+  bool small_pages; /* requested; guarded by mu, as are the fields below */
   part *parts;      /* by begin */
   size_t n, room;
 } loaded;
@@ -187,7 +187,7 @@ tn_status tn__bytes_take(tn_buffer *file, const void *at, size_t size, void *to,
   return st;
 }
 
-/* Those of [at, end) stay from now on; a gap becomes a part that stays. */
+/* Parts in [at, end) are kept from now on; a gap becomes a part that is kept. */
 static tn_status keep(loaded *l, uint8_t *base, uint8_t *at, uint8_t *end, tn_error *err)
 {
   tn__assert_held(&l->mu);
@@ -210,7 +210,7 @@ static tn_status keep(loaded *l, uint8_t *base, uint8_t *at, uint8_t *end, tn_er
 tn_status tn__bytes_keep(tn_buffer *file, const void *at, size_t size, tn_error *err)
 {
   loaded *l = loaded_of(file);
-  if (l == NULL || size < TN__BYTES_PART) return TN_OK; /* smaller ones are never put down */
+  if (l == NULL || size < TN__BYTES_PART) return TN_OK; /* smaller parts are never released */
   tn__mutex_lock(&l->mu);
   uint8_t *base = file->desc.data, *begin = base + ((const uint8_t *)at - base);
   tn_status st = keep(l, base, begin, begin + size, err);

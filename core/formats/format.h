@@ -11,7 +11,7 @@
 /* Neither more bytes are read nor written: protobuf's limit for a message. */
 #define TN__FORMAT_LIMIT ((size_t)INT32_MAX)
 
-/* What is read. */
+/* The bytes of an import. */
 typedef struct tn__source {
   tn__slice bytes;
   tn_buffer *file;  /* holds the bytes; NULL: they are the caller's, so a reader that keeps them copies them */

@@ -140,7 +140,7 @@ static void put_device(tn__sink *s, const tn_run_metadata *m, uint32_t device)
     const tn__metadata_record *r = &m->records[i];
     if (r->node->device != device || r->kind == TN_RECORD_PART) continue;
     put_node(s, m, r);
-    if (r->thread != last) put_thread(s, r->thread); /* a map: what is said twice counts once */
+    if (r->thread != last) put_thread(s, r->thread); /* a map: a repeated entry counts once */
     last = r->thread;
   }
   tn__sink_end(s, place);

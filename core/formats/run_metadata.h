@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a step did, as <tenon/metadata.h> shows it, and its bytes as TensorFlow's RunMetadata. */
+/* The records of a step, as <tenon/metadata.h> shows them, and their bytes as TensorFlow's RunMetadata. */
 #ifndef TN_CORE_FORMATS_RUN_METADATA_H
 #define TN_CORE_FORMATS_RUN_METADATA_H
 
@@ -7,7 +7,7 @@
 #include <core/formats/sink.h>
 #include <tenon/metadata.h>
 
-/* What all records of a node have in common. */
+/* The part that all records of a node share. */
 typedef struct tn__metadata_node {
   const char *name, *op, *label;
   uint32_t device; /* its number */

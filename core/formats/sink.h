@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where written bytes go: into memory that grows, into a file by large pieces, or nowhere, to be counted. The first
- * error stays, and what follows it does nothing, so a writer of messages looks at `status` once. */
+/* A destination of written bytes: memory that grows, a file (in large pieces), or a counter. The first error is
+ * kept and later calls do nothing, so a writer of messages checks `status` once. */
 #ifndef TN_CORE_FORMATS_SINK_H
 #define TN_CORE_FORMATS_SINK_H
 
@@ -25,11 +25,12 @@ static inline tn__sink tn__sink_memory(tn_error *err) { return (tn__sink){ .err 
 static inline tn__sink tn__sink_file(tn__writer *file, tn_error *err) { return (tn__sink){ .file = file, .err = err }; }
 static inline size_t tn__sink_size(const tn__sink *s) { return s->before + s->used; }
 
-/* Frees the memory; what is left of a file goes into it by tn__sink_flush before. */
+/* Frees the memory. Call tn__sink_flush before, which writes the remaining bytes to the file. */
 void tn__sink_fini(tn__sink *s);
 tn_status tn__sink_flush(tn__sink *s);
 
-/* At least n bytes behind s->data + s->used, which the caller adds to s->used; NULL after an error. Not for a counter. */
+/* At least n bytes at s->data + s->used. The caller adds the bytes it wrote to s->used. NULL after an error. Not
+ * for a counter. */
 char *tn__sink_reserve(tn__sink *s, size_t n);
 
 void tn__sink_put_slow(tn__sink *s, const void *data, size_t n);
@@ -54,11 +55,12 @@ static inline void tn__sink_tag(tn__sink *s, uint32_t field, int type)
 void tn__sink_int(tn__sink *s, uint32_t field, uint64_t value);
 void tn__sink_bytes(tn__sink *s, uint32_t field, tn__slice bytes);
 
-/* A message that `body` writes, which is called twice: its size comes from counting what it will write. */
+/* A message written by `body`, which is called twice: the first call only counts, which gives the size of the
+ * message. */
 typedef void (*tn__sink_body)(tn__sink *s, const void *what);
 void tn__sink_message(tn__sink *s, uint32_t field, tn__sink_body body, const void *what);
 
-/* A message whose size is not known: of a memory sink only. Gives the place that _end takes. */
+/* A message whose size is not known, in a memory sink only. Returns the place to pass to _end. */
 size_t tn__sink_begin(tn__sink *s);
 void tn__sink_end(tn__sink *s, size_t place);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A table of formats, each with a function that knows it. The first one that fits is the answer, so those with a signature
- * precede those with a structure, and text is last. */
+/* A table of formats, each with a function that knows it. The first one that fits is the answer, so those with a
+ * signature precede those with a structure, and text is last. */
 #include <core/formats/sniff.h>
 
 #include <dirent.h>
@@ -98,7 +98,8 @@ static bool is_saved_model(tn__slice b)
   return f.numbers == (BIT(1) | BIT(2)) && f.texts == BIT(2);
 }
 
-/* Field 2 of a MetaGraph is a GraphDef, that of a GraphDef its functions: a node has a name where a function has a message. */
+/* Field 2 of a MetaGraph is a GraphDef, that of a GraphDef its functions: a node has a name where a function has a
+ * message. */
 static bool is_meta_graph(tn__slice b)
 {
   fields f = fields_of(b);
@@ -146,7 +147,7 @@ static bool is_text(tn__slice b)
   return !blank;
 }
 
-/* What a text begins with, behind blanks. */
+/* The beginning of a text, after blanks. */
 static bool text_begins(tn__slice b, const char *with)
 {
   if (!is_text(b)) return false;

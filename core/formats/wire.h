@@ -19,7 +19,7 @@ typedef struct tn__wire {
   uint64_t value;    /* varint, fixed64, fixed32 */
   tn__slice bytes;   /* TN__WIRE_BYTES */
   const uint8_t *at; /* its tag; after an error the place of it */
-  const char *error; /* what is wrong, NULL when nothing is */
+  const char *error; /* the fault, NULL if there is none */
 } tn__wire;
 
 static inline tn__wire tn__wire_read(tn__slice message)
@@ -40,7 +40,7 @@ static inline bool tn__wire_varint(const uint8_t **p, const uint8_t *end, uint64
   return tn__wire_varint_slow(p, end, out);
 }
 
-/* Goes to the next field; false at the end and on malformed bytes, which set w->error. Groups are passed over. */
+/* Advances to the next field. False at the end and on malformed bytes, which set w->error. Groups are skipped. */
 bool tn__wire_next(tn__wire *w);
 
 /* Whether the field is this one, of this type: another type is an unknown field to protobuf. */

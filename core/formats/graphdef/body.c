@@ -68,7 +68,7 @@ static tn_status make_room(reader *r, size_t n, tn_operation *op)
   return op->attrs == NULL ? no_memory(r) : TN_OK;
 }
 
-/* Which attribute says what the schema knows. Nothing is checked: they may be placeholders. */
+/* The attributes by their slots in the schema. Values are not checked: they may be placeholders. */
 static tn_status set_slots(reader *r, tn_operation *op)
 {
   const tn_op_schema *s = op->schema;
@@ -126,7 +126,7 @@ static tn_status read_nodes(reader *r)
   return st;
 }
 
-/* An entry of a map from the number of an argument; *value is what is wanted of it. */
+/* An entry of a map from the number of an argument to *value. */
 static uint64_t argument_of(tn__slice entry, tn__wire *value)
 {
   uint64_t key = 0;

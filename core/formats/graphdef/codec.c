@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Decoding of attributes and functions after their import: what a graph calls through its codec. */
+/* Decoding of attributes and functions after their import. A graph calls these functions through its codec. */
 #include <core/formats/graphdef/functions.h>
 
 #include <string.h>
@@ -77,7 +77,7 @@ static tn_status set_proto(tn_operation_builder *b, tn__attr *a, tn__slice proto
   if (value.kind == TN_ATTR_TENSOR + TN_ATTR_LIST)
     for (size_t i = 0; st == TN_OK && i < value.v.list.n; i++)
       st = decode_now(((tn__lazy_tensor *const *)value.v.list.items)[i], &b->error);
-  *a = value; /* with what was decoded, so that it is freed */
+  *a = value; /* with the parts that were decoded, so that they are freed */
   return st;
 }
 

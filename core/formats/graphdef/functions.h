@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files that read a function library share. */
+/* The state of reading a function library, and the functions that its readers share. */
 #ifndef TN_CORE_FORMATS_GRAPHDEF_FUNCTIONS_H
 #define TN_CORE_FORMATS_GRAPHDEF_FUNCTIONS_H
 
@@ -34,7 +34,7 @@ tn_status tn__library_put(tn__library_reader *r, tn__map *map, tn__slice key, co
 extern const tn__function_node tn__library_argument;
 tn_status tn__library_no_memory(tn__library_reader *r);
 tn_status tn__library_malformed(tn__library_reader *r, const uint8_t *at, const char *what);
-/* TN_OK, or what stopped the walk over a message. */
+/* TN_OK, or the error that stopped the walk over a message. */
 tn_status tn__library_after(tn__library_reader *r, const tn__wire *w);
 /* "FILE: function 'F': argument 'x' has a type that does not exist" */
 tn_status tn__in_function(tn__library_reader *r, const tn_function *f, const char *what, tn__slice name,

@@ -8,7 +8,7 @@
 #include <core/formats/wire.h>
 #include <core/graph/graph_structs.h>
 
-/* Where malformed bytes are and what is wrong with them. */
+/* The place of malformed bytes and their fault. */
 typedef struct tn__fault {
   const uint8_t *at;
   const char *what;
@@ -30,7 +30,7 @@ typedef struct tn__attr_head {
 } tn__attr_head;
 bool tn__attr_scan(tn__slice proto, unsigned depth, tn__attr_head *out, tn__fault *fault);
 
-/* Fills in kind and v of `out` from a head that was scanned; what it points to is in arena. */
+/* Sets kind and v of `out` from a head that was scanned. The data that they point to is in arena. */
 tn_status tn__attr_decode(const tn__attr_head *head, tn_buffer *holder, tn__arena *arena, tn__attr *out, tn_error *err);
 
 /* A TensorProto, and a TensorShapeProto, checked as bytes; their numbers are not looked at. */
@@ -40,18 +40,18 @@ bool tn__shapeproto_check(tn__slice proto, tn__fault *fault);
 /* dims in arena; -1 = unknown. TN_INVALID_ARGUMENT for too many or bad dimensions. */
 tn_status tn__shapeproto_decode(tn__slice proto, tn__arena *arena, tn__shape *out, tn_error *err);
 
-/* What the tensor takes in memory at most, which may be far more than its message. */
+/* The maximum memory of the tensor, which may be far more than its message. */
 tn_status tn__tensorproto_bytes(tn__slice proto, size_t *bytes, tn_error *err);
 /* holder NULL: the elements are always copied. */
 tn_status tn__tensorproto_decode(tn__slice proto, tn_buffer *holder, tn_tensor **out, tn_error *err);
-/* The elements are copied when they are many, and what the holder had of them is put down (file.h). */
+/* If there are many elements, they are copied, and the holder releases their bytes (file.h). */
 tn_status tn__tensorproto_take(tn__slice proto, tn_buffer *holder, tn_tensor **out, tn_error *err);
 
 /* The tensor without its elements (tn__tensor_outline), when they are many and can be had by tn__tensorproto_take; else
  * *out is NULL. */
 tn_status tn__tensorproto_outline(tn__slice proto, tn_tensor **out, tn_error *err);
 
-/* The function library of a GraphDef added to that of the graph: *out is what to publish, NULL for none. */
+/* Adds the function library of a GraphDef to that of the graph. *out is the table to publish, NULL for none. */
 tn_status tn__functions_read(tn_graph *graph, tn__slice bytes, const char *file, const tn__functions **out,
                              tn_error *err);
 

@@ -16,11 +16,11 @@ enum { G_NODE = 1 };
 /* A node has a name and an op of a byte each at least. */
 #define LEAST_NODE 6
 
-/* Memory that an import may take when its options do not say it: so much for a byte of the file, and so much besides.
- * What makes most of a byte are nodes without inputs and attributes; docs/formats.md has measurements. */
+/* The default limit of an import's memory: a factor for each byte of the file, and a base. Nodes without inputs and
+ * attributes take most memory for a byte; docs/formats.md has measurements. */
 #define BUDGET_FACTOR 64
 #define BUDGET_BASE ((size_t)16 << 20)
-/* What a node takes beside the arena. Storage and index double when they are full. */
+/* The memory of a node outside of the arena. Storage and index double when they are full. */
 #define NODE_BYTES (2 * sizeof(tn_operation) + 6 * sizeof(uint64_t))
 
 #define no_memory tn__import_no_memory
@@ -52,7 +52,7 @@ static tn_status count_nodes(tn__importer *im)
   while (tn__wire_next(&w)) {
     if (tn__wire_is(&w, G_NODE, TN__WIRE_BYTES)) {
       im->n_nodes++;
-      if (w.bytes.size < LEAST_NODE) break; /* refused when it is read: no need for room for what follows */
+      if (w.bytes.size < LEAST_NODE) break; /* reading refuses it, so the nodes after it need no room */
     } else if (w.field == G_NODE) {
       /* Protobuf would pass over it, and a SavedModel would be a graph without nodes. */
       tn__fault fault = { w.at, "a node is a number: this is no GraphDef" };

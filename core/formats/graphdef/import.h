@@ -7,7 +7,7 @@
 #include <core/formats/graphdef/graphdef.h>
 #include <core/graph/functions.h>
 
-/* Recent texts and what they became: most nodes of a graph share a few. A text that falls out is only copied again. */
+/* A cache of recent texts and their copies: most nodes of a graph share a few. An evicted text is only copied again. */
 #define TN__IMPORT_CACHE 128
 typedef struct tn__cache_entry {
   tn__slice key;
@@ -19,10 +19,10 @@ typedef struct tn__slices {
   size_t n, room;
 } tn__slices;
 
-/* What an entry of a map takes, which is at least three eighths full. */
+/* The memory of an entry of a map, which is at least three eighths full. */
 #define TN__IMPORT_ENTRY (3 * sizeof(tn__map_entry))
 
-/* An entry of the input map: what an input of the file stands for in the graph. */
+/* An entry of the input map: an input of the file, and the output of the graph that replaces it. */
 typedef struct tn__mapping {
   tn__slice node;
   int32_t index; /* -1 = its control edge */
@@ -55,12 +55,12 @@ typedef struct tn__importer {
   bool all_read;
 
   /* names (names.c) */
-  bool renames;     /* a node's name need not be that in the file: `nodes` says what became of it */
+  bool renames;     /* names of nodes may differ from those in the file: `nodes` maps them */
   tn__map nodes;    /* from names of the file to operations, tn__import_left_out among them */
   tn__slice prefix; /* with its slash */
   tn__slices taken; /* names of the graph that new ones may meet, and those of the file: both sorted */
   tn__slices coming;
-  tn__map unique; /* names of the file that had to change, to what they became */
+  tn__map unique; /* changed names: from that in the file to the new one */
   char *text;     /* a name that is put together */
   size_t text_room;
 
@@ -88,7 +88,7 @@ static inline int tn__import_shown(tn__slice text) { return text.size > 200 ? 20
 
 /* ---- wanted.c ---- */
 
-/* Loads plugins that bring ops which the file has and nobody registered. Hold no lock. */
+/* Loads plugins that have ops which the file uses and which are not registered. The caller holds no lock. */
 void tn__import_want_ops(const tn_graph *graph, tn__slice file);
 
 /* ---- read.c ---- */
@@ -107,13 +107,13 @@ tn_status tn__import_begin_names(tn__importer *im);
 void tn__import_end_names(tn__importer *im);
 /* The name that a node of the file gets, in the graph's arena. */
 tn_status tn__import_rename(tn__importer *im, tn__slice name, tn__slice *out);
-/* Renames within an attribute "_class", which says with which nodes this one is to stand on a device. */
+/* Renames within an attribute "_class", which names nodes to be placed on the same device as this one. */
 tn_status tn__import_rename_class(tn__importer *im, tn_operation *op, const tn__attr_head *head, tn__attr *a);
 /* A node of the file, or one of the graph where its nodes can be meant; NULL when there is none (yet). */
 tn_operation *tn__import_find(const tn__importer *im, tn__slice name);
 /* The same, but of the file only. */
 tn_operation *tn__import_find_new(const tn__importer *im, tn__slice name);
-/* Stands for a node that was skipped. */
+/* Represents a node that was skipped. */
 extern const tn_operation tn__import_left_out;
 
 /* ---- map.c ---- */
@@ -126,7 +126,7 @@ tn__mapping *tn__import_mapped(tn__importer *im, const tn__edge_name *edge);
 bool tn__import_is_left_out(tn__importer *im, tn__slice name, const tn_operation *op);
 /* Adds the control inputs that the options ask for. */
 tn_status tn__import_add_controls(tn__importer *im, tn_operation *op);
-/* What the caller asked to know; the nodes are all there. */
+/* The results that the caller asked for. All nodes have been read. */
 tn_status tn__import_make_results(tn__importer *im, tn_import_results **out);
 
 #endif

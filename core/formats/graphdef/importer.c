@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of an import share: its errors, and memory within its budget. */
+/* Errors of an import, and memory within its budget. */
 #include <core/formats/graphdef/import.h>
 
 tn_status tn__import_no_memory(tn__importer *im) { return tn__no_memory(im->err, im->name, 0); }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the readers of a function library share: errors, names, copies of texts. */
+/* Errors, names and copies of texts for the readers of a function library. */
 #include <core/formats/graphdef/functions.h>
 
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The input map of an import, the control inputs it adds, and what its caller gets to know. */
+/* The input map of an import, the control inputs that it adds, and its results. */
 #include <core/formats/graphdef/import.h>
 
 #include <stdlib.h>
@@ -185,7 +185,7 @@ static tn_status return_operation(tn__importer *im, const char *name, tn_operati
   return return_error(im, "operation", name, "is left out because its outputs are mapped");
 }
 
-/* Whether the file has what a key names. */
+/* Whether the file has the output that a key names. */
 static bool is_there(const tn__importer *im, const tn__mapping *m)
 {
   if (m->there) return true;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Parts of a graph as messages of their own, for who hands them on: attributes, operations, schemas of ops. */
+/* Parts of a graph as messages of their own, for programs that pass them on: attributes, operations, schemas of ops. */
 #include <core/formats/file.h>
 #include <core/formats/graphdef/graphdef.h>
 
@@ -42,7 +42,7 @@ static tn_status begin(void **bytes, size_t *size, const void *what, const char 
   return what != NULL ? TN_OK : tn_error_set(err, TN_INVALID_ARGUMENT, "no %s given", word);
 }
 
-/* The bytes of tensors may be put down. */
+/* The bytes of tensors may have been released. */
 static tn_status keep_attr(const tn__attr *a, tn_error *err)
 {
   if (a->lazy) return tn__bytes_keep(a->v.decoded.holder, a->proto.data, a->proto.size, err);

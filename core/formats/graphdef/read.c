@@ -12,7 +12,7 @@ enum { E_KEY = 1, E_VALUE = 2 };
 #define no_memory tn__import_no_memory
 #define shown tn__import_shown
 
-/* Puts file and node in front of what is wrong with a node. */
+/* Prefixes the error of a node with file and node. */
 static tn_status in_node(tn__importer *im, const tn_operation *op, tn_status st)
 {
   if (st == TN_OK || im->err == NULL) return st;
@@ -44,7 +44,7 @@ static const char *text_of(tn__importer *im, tn__slice text)
 
 static const tn_op_schema *schema_of(tn__importer *im, tn__slice type)
 {
-  static const char none; /* stands for: looked for, not there */
+  static const char none; /* marks a name that was looked up and not found */
   tn__cache_entry *e = cache_place(im->types, type);
   if (e->value == NULL || !tn__slice_equal(e->key, type)) {
     const tn_op_schema *schema = tn__schema_find(type.data, type.size);
@@ -243,7 +243,7 @@ static tn_status add_waiting(tn__importer *im, tn_operation *op)
   return TN_OK;
 }
 
-/* Whether the edge is to be written otherwise than it stands in the file. */
+/* Whether the edge has to be written differently from the file. */
 static bool is_changed(const tn__importer *im, const input *in)
 {
   if (in->mapped != NULL) return true;
@@ -355,7 +355,7 @@ static tn_status read_nodes(tn__importer *im)
   return st;
 }
 
-/* Nodes whose inputs stand further down. */
+/* Nodes whose inputs are further down in the file. */
 static tn_status read_waiting(tn__importer *im)
 {
   tn_status st = TN_OK;

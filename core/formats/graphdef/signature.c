@@ -28,7 +28,7 @@ static tn_status whole(tn__library_reader *r, tn__slice message)
 
 /* ---- attributes ---- */
 
-/* "int", "list(type)"; TN_ATTR_NONE for what is no kind. */
+/* "int", "list(type)"; TN_ATTR_NONE if it is no kind. */
 static int32_t kind_of(tn__slice text)
 {
   static const char *const kinds[] = { "string", "int", "float", "bool", "type", "shape", "tensor", "func" };

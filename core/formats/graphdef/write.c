@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A graph as a GraphDef.
  *
- * A node that came from a file is written as its bytes stood there, so that nothing gets lost that this library does
- * not know. One that was built is encoded (graphdef/node.c).
+ * A node that came from a file is written as its bytes stood there, so that nothing gets lost that this library
+ * does not know. One that was built is encoded (graphdef/node.c).
  *
- * Operations never change and never go, so the lock is held only to see how many there are: a slow disk keeps nobody
- * waiting. */
+ * Operations never change and are never removed, so the lock is held only to read how many there are: a slow disk
+ * blocks no other thread. */
 #include <core/formats/file.h>
 #include <core/formats/graphdef/graphdef.h>
 #include <core/graph/graph_structs.h>
@@ -19,8 +19,8 @@ enum { G_NODE = 1, G_LIBRARY = 2, G_VERSIONS = 4, V_PRODUCER = 1 };
 
 /* ---- the graph ---- */
 
-/* What is written behind the nodes: a whole field, or a part of a library, which becomes a library of its own. Readers
- * put libraries that come one after the other together. */
+/* A field that is written after the nodes: a whole field, or a part of a library, which becomes a library of its
+ * own. Readers merge consecutive libraries. */
 typedef struct rest_field {
   tn__slice bytes;
   bool is_part;
@@ -120,7 +120,7 @@ static tn_status exporter_init(exporter *ex, tn_graph *graph, tn_error *err)
   tn__graph_unlock(graph);
   tn_status st = TN_OK;
   for (const tn__import_record *r = newest; st == TN_OK && r != NULL; r = r->next)
-    st = tn__bytes_keep(r->file, r->file->desc.data, r->file->desc.bytes, err); /* parts may be put down */
+    st = tn__bytes_keep(r->file, r->file->desc.data, r->file->desc.bytes, err); /* parts may have been released */
   if (st == TN_OK) st = gather_rest(ex, newest, err);
   if (st != TN_OK) exporter_fini(ex);
   return st;

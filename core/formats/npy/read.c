@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* .npy files to tensors. Sizes are compared with what is there before anything is allocated for them. */
+/* .npy files to tensors. Sizes are compared with the bytes of the file before memory is allocated for them. */
 #include <core/formats/npy/npy.h>
 
 #include <inttypes.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The end of a zip archive, looked at before libzip is: where its directory is, stands there. libzip tries every place
- * that looks like an end, and takes memory for as many entries as one promises. */
+/* Checking the end of a zip archive, which says where its directory is, before libzip sees the archive: libzip
+ * tries every place that looks like an end, and allocates as many entries as it claims. */
 #include <core/formats/npz/npz.h>
 
 #include <inttypes.h>
@@ -32,7 +32,7 @@ static tn_status check_locator(const tn_npz *npz, const uint8_t *p, tn_error *er
 {
   uint8_t end[LARGE_END_SIZE];
   uint64_t at = number(p + 8, 8);
-  if (npz->size < LARGE_END_SIZE || at > npz->size - LARGE_END_SIZE) return TN_OK; /* libzip will say so */
+  if (npz->size < LARGE_END_SIZE || at > npz->size - LARGE_END_SIZE) return TN_OK; /* libzip will report it */
   tn_status s = tn__npz_read_raw(npz, at, end, sizeof(end), err);
   if (s != TN_OK || memcmp(end, "PK\6\6", 4) != 0) return s;
   uint64_t entries = number(end + 32, 8);
@@ -43,7 +43,7 @@ static tn_status check_locator(const tn_npz *npz, const uint8_t *p, tn_error *er
                       npz->name, at + 32, entries, npz->size, npz->size / ENTRY_SIZE);
 }
 
-/* What it is that has no end of an archive. */
+/* The error for a file that has no end of an archive. */
 static tn_status no_archive(const tn_npz *npz, tn_error *err)
 {
   uint8_t begin[6] = { 0 };

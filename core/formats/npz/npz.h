@@ -11,7 +11,7 @@
 #include <core/formats/npy/npy.h>
 #include <zip.h>
 
-/* What is called of libzip. */
+/* The functions of libzip that are used. */
 #define TN_ZIP_MAP(X)  \
   X(close)             \
   X(discard)           \
@@ -49,7 +49,7 @@ typedef struct tn__zip {
 /* TN_UNAVAILABLE when libzip is not there, TN_UNIMPLEMENTED in a build without it. `name` is for the message. */
 tn_status tn__zip_load(tn__zip *zip, const char *name, tn_error *err);
 
-/* Records what libzip says: "'x.npz': <what>: CRC error". Returns the code. */
+/* Records the error of libzip: "'x.npz': <what>: CRC error". Returns the code. */
 tn_status tn__zip_failed(const tn__zip *zip, zip_error_t *error, const char *name, const char *what, tn_error *err);
 
 /* The commands that a source answers, as a set. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* libzip: loaded when it is needed, and its errors. configure finds out what it is called (TN_LIBZIP). */
+/* libzip: loading it when it is needed, and its errors. configure finds its name (TN_LIBZIP). */
 #define _GNU_SOURCE
 #include <core/base/file.h>
 #include <core/formats/npz/npz.h>

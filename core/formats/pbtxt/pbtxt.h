@@ -45,18 +45,19 @@ extern const tn__pb_message tn__pb_graphdef;
 extern const tn__pb_message tn__pb_config;     /* ConfigProto */
 extern const tn__pb_message tn__pb_attr_entry; /* an attribute in a map */
 
-/* How one value of the type stands in bytes: TN__WIRE_... */
+/* The wire type of a value of the field: TN__WIRE_... */
 int tn__pb_wire(const tn__pb_field *field);
 
 /* Text to bytes. `out` is a memory sink. Returns TN_INVALID_ARGUMENT "FILE:LINE:COLUMN: ...". */
 tn_status tn__pbtxt_parse(tn__slice text, const char *file, const tn__pb_message *type, tn__sink *out, tn_error *err);
 
-/* Bytes to text. Fields that the table does not have cannot be said in text: a comment stands for each. Of a field that
- * comes twice the last one counts, or both are merged, as in protobuf. TN_INVALID_ARGUMENT for malformed bytes. */
+/* Bytes to text. Fields that the table does not have cannot be written in text: each becomes a comment. Of a field
+ * that occurs twice the last one counts, or both are merged, as in protobuf. TN_INVALID_ARGUMENT for malformed
+ * bytes. */
 tn_status tn__pbtxt_print(tn__slice message, const tn__pb_message *type, tn__sink *out, tn_error *err);
 
-/* Whether bytes are a message in text form, as far as their beginning says: comments, or a field's name and what comes
- * behind one. */
+/* Whether bytes begin like a message in text form: with comments, or with a field's name and the character that follows
+ * one. */
 bool tn__pbtxt_begins(tn__slice bytes);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Bytes of messages to text, in the order in which the fields stand. */
+/* Bytes of messages to text, in the order of the fields in the bytes. */
 #include <core/formats/pbtxt/pbtxt.h>
 
 #include <inttypes.h>
@@ -195,7 +195,7 @@ static tn_status print_message(printer *pr, const tn__pb_field *f, tn__slice byt
   return st;
 }
 
-/* A message that comes several times where one is meant: their fields make one message. */
+/* A message that occurs several times where one is allowed: their fields are merged. */
 static tn_status print_merged(printer *pr, const tn__pb_field *f, tn__wire w, unsigned depth)
 {
   tn__sink all = tn__sink_memory(pr->err);
@@ -241,7 +241,7 @@ static tn_status find_places(printer *pr, tn__slice bytes, const tn__pb_message 
     if (i < 0) continue;
     if (type->fields[i].choice && at->choice != i) {
       at->choice = i;
-      at->first[i] = NULL; /* what was there before another one came is gone */
+      at->first[i] = NULL; /* a later one of a choice replaces it */
     }
     if (at->first[i] == NULL) at->first[i] = w.at;
     at->last[i] = w.at;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Names and numbers of the fields of a GraphDef and of what lies in it. */
+/* Names and numbers of the fields of a GraphDef and of the messages in it. */
 #include <core/formats/pbtxt/pbtxt.h>
 
 #define COUNT(array) (sizeof(array) / sizeof(array)[0])
