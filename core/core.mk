@@ -373,7 +373,6 @@ TN_SESSION_FILES = \
   core/session/config.c \
   core/session/default.c \
   core/session/default_stack.c \
-  core/session/devices.c \
   core/session/enter.c \
   core/session/entry.c \
   core/session/entry.h \
@@ -383,20 +382,21 @@ TN_SESSION_FILES = \
   core/session/feeds.c \
   core/session/feeds.h \
   core/session/graph.c \
-  core/session/metadata.c \
-  core/session/metadata.h \
-  core/session/metadata_device.c \
-  core/session/metadata_fill.c \
-  core/session/metadata_graph.c \
+  core/session/metadata/device.c \
+  core/session/metadata/fill.c \
+  core/session/metadata/graph.c \
+  core/session/metadata/metadata.c \
+  core/session/metadata/metadata.h \
   core/session/names.c \
   core/session/names.h \
-  core/session/partial.c \
-  core/session/partial.h \
-  core/session/partial_life.c \
-  core/session/placement.c \
-  core/session/placement.h \
-  core/session/placement_log.c \
-  core/session/placement_log.h \
+  core/session/partial/life.c \
+  core/session/partial/partial.c \
+  core/session/partial/partial.h \
+  core/session/placement/devices.c \
+  core/session/placement/log.c \
+  core/session/placement/log.h \
+  core/session/placement/placement.c \
+  core/session/placement/placement.h \
   core/session/probe_session.c \
   core/session/report.c \
   core/session/reset.c \

@@ -10,9 +10,8 @@
  * to the order of a `tn__signature` (signature.h). Several entry points share a signature, which owns the plan and
  * the runtime's executable. Both are reference-counted, and their caches are bounded.
  *
- * Files, from the bottom up: enter, devices, placement, graph; signature_compile, shape_assumption, entry_point,
- * signature; names, feeds, entry; metadata, step, warm; run, callable, partial, eval; session. None calls a file
- * above it. */
+ * Files, from the bottom up: enter, placement/, graph; signature_compile, shape_assumption, entry_point, signature; names,
+ * feeds, entry; metadata/, step, warm; run, callable, partial/, eval; session. None calls a file above it. */
 #ifndef TN_CORE_SESSION_INTERNAL_H
 #define TN_CORE_SESSION_INTERNAL_H
 
@@ -26,7 +25,7 @@
 #include <core/plan/states.h>
 #include <core/registry/registry.h>
 #include <core/resource/container.h>
-#include <core/session/placement.h>
+#include <core/session/placement/placement.h>
 #include <string.h>
 #include <tenon/default.h>
 #include <tenon/session.h>
@@ -95,7 +94,7 @@ void tn__default_forget(tn_session *session, bool opened_only);
 /* callable.c */
 void tn__callables_fini(tn_session *session);
 
-/* partial_life.c */
+/* partial/life.c */
 void tn__partials_tell(tn_session *session); /* the session is closed: ends also the runs that are in no call */
 void tn__partials_fini(tn_session *session);
 

@@ -49,7 +49,7 @@ key() {
     core/exec/call.c core/exec/kernel.c core/exec/resources.c core/exec/wait.c
   texts core/host/*.c | grep -vE 'option (kernel_plugins|max_layouts) is|a live session has'
   texts core/eager/*.c | grep -E "returned OK|gave output|no extension|reset of runtime"
-  texts core/session/*.c | grep -E "runtime '|forked|no device of type|a session has at most|device '|device %zu has"
+  texts core/session/*.c core/session/*/*.c | grep -E "runtime '|forked|no device of type|a session has at most|device '|device %zu has"
 } >"$tmp/found"
 if [ "${1:-}" = --list ]; then
   cat "$tmp/found"

@@ -23,8 +23,12 @@ core/plan        | core/base core/tensor core/graph
 core/exec        | core/base core/tensor core/graph core/resource core/plan
 core/registry    | core/base core/registry/probe
 core/registry/probe | core/base core/registry
-core/host        | core/base core/tensor core/graph core/formats core/resource ops core/plan core/exec core/registry core/registry/probe
-core/session     | core/base core/tensor core/graph core/formats core/formats/... core/resource core/plan core/exec core/registry core/registry/probe core/host
+core/host        | core/base core/tensor core/graph core/formats core/resource ops core/plan core/exec core/registry
+@session         | core/base core/tensor core/graph core/formats core/formats/... core/resource core/plan core/exec core/registry core/host
+core/session     | @session core/registry/probe core/session/metadata core/session/placement
+core/session/metadata  | @session core/session
+core/session/partial   | @session core/session core/session/metadata
+core/session/placement | @session core/session
 core/eager       | core/base core/tensor core/graph core/formats core/resource core/plan core/exec core/registry core/host
 
 @below           | core/base core/tensor core/graph core/resource

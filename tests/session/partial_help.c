@@ -4,7 +4,7 @@
 #include "conformance/support/oom.h"
 #include "conformance/support/partial_kit.h"
 
-#include <core/session/metadata.h>
+#include <core/session/metadata/metadata.h>
 #include <limits.h>
 #include <time.h>
 

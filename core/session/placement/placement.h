@@ -4,8 +4,8 @@
  *
  * If no node of a graph names a device, the graph is not walked, unless placements are logged: all its nodes are on
  * the first CPU. */
-#ifndef TN_CORE_SESSION_PLACEMENT_H
-#define TN_CORE_SESSION_PLACEMENT_H
+#ifndef TN_CORE_SESSION_PLACEMENT_PLACEMENT_H
+#define TN_CORE_SESSION_PLACEMENT_PLACEMENT_H
 
 #include <core/base/map.h>
 #include <core/pool/pool.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The log of placements. The sink runs under a lock, so it gets one line at a time, and tn_set_placement_sink waits
  * until the old sink has returned. */
-#include <core/session/placement_log.h>
+#include <core/session/placement/log.h>
 
 #include <core/base/alloc.h>
 #include <core/base/lock.h>

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Partial runs: how they begin, are found, take turns and end. */
-#include <core/kit/workers.h>
-#include <core/session/metadata.h>
-#include <core/session/partial.h>
+#include <core/session/metadata/metadata.h>
+#include <core/session/partial/partial.h>
 #include <core/session/step.h>
 
 static _Atomic uint64_t last_id; /* unique in the process, so that an id of another session is detected (S-PR-10) */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The table of devices in a Run's metadata: nodes refer to a device by its number there. */
-#include <core/session/metadata.h>
+#include <core/session/metadata/metadata.h>
 
 uint32_t tn__metadata_device(tn_run_metadata *m, tn_session *session, const tn_operation *op)
 {

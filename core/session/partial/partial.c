@@ -2,7 +2,7 @@
 /* Partial runs by names. All feeds and fetches of a call are checked before any of it takes effect. */
 #include <core/session/entry.h>
 #include <core/session/feeds.h>
-#include <core/session/partial.h>
+#include <core/session/partial/partial.h>
 #include <core/session/step.h>
 
 /* One call, by the numbers of feeds and fetches in the signature. */

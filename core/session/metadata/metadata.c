@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The metadata objects of programs: life, reading, serializing. */
-#include <core/session/metadata.h>
+#include <core/session/metadata/metadata.h>
 
 #define FIRST_BLOCK 4096
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The placement of nodes on devices. */
 #include <core/formats/format.h>
-#include <core/session/placement_log.h>
+#include <core/session/placement/log.h>
 #include <core/session/session_internal.h>
 
 #define MOVED (UINT32_C(1) << 31)

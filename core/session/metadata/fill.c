@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copies the trace of a step to metadata that needs neither plan nor session: names (each once), texts and shapes. */
 #include <core/graph/function_instance.h>
-#include <core/session/metadata.h>
+#include <core/session/metadata/metadata.h>
 
 #include <stdlib.h>
 

@@ -11,8 +11,8 @@
  * End: once a run is `over` it takes no further call. The thread that then has the turn, or gets it next, fills in
  * the metadata and takes the run off the map. A run is on the map until its metadata is filled in, so a program
  * that is told that the run has ended may free the metadata. */
-#ifndef TN_CORE_SESSION_PARTIAL_H
-#define TN_CORE_SESSION_PARTIAL_H
+#ifndef TN_CORE_SESSION_PARTIAL_PARTIAL_H
+#define TN_CORE_SESSION_PARTIAL_PARTIAL_H
 
 #include <core/exec/partial.h>
 #include <core/session/entry_point.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Metadata of a Run: the object that programs pass, and how a step fills it in. */
-#ifndef TN_CORE_SESSION_METADATA_H
-#define TN_CORE_SESSION_METADATA_H
+#ifndef TN_CORE_SESSION_METADATA_METADATA_H
+#define TN_CORE_SESSION_METADATA_METADATA_H
 
 #include <core/exec/trace.h>
 #include <core/formats/run_metadata.h>
@@ -19,12 +19,12 @@ void tn__metadata_begin(tn_run_metadata *metadata, const tn_run_options *options
 void tn__metadata_end(tn_run_metadata *metadata, tn_session *session, const tn_plan *plan, const tn_step *step,
                       const tn_run_options *options, tn__trace *trace);
 
-/* metadata_fill.c: false if memory ran out; the records made so far can be read. */
+/* fill.c: false if memory ran out; the records made so far can be read. */
 bool tn__metadata_take_trace(tn_run_metadata *metadata, tn_session *session, const tn__trace *trace);
-/* metadata_graph.c: the graph of a plan for each device. */
+/* graph.c: the graph of a plan for each device. */
 bool tn__metadata_take_graphs(tn_run_metadata *metadata, tn_session *session, const tn_plan *plan);
 
-/* metadata_device.c: the number of the device of a node, which is one of the session's graph or was made from one.
+/* device.c: the number of the device of a node, which is one of the session's graph or was made from one.
  * TN__NONE if memory ran out. */
 uint32_t tn__metadata_device(tn_run_metadata *metadata, tn_session *session, const tn_operation *op);
 uint32_t tn__metadata_device_named(tn_run_metadata *metadata, const char *name);

@@ -3,7 +3,7 @@
  * _Arg and fetches are nodes _Retval. A constant is a Const. A loop is one node. Nodes that run under a condition are
  * written without it. */
 #include <core/formats/graphdef/graphdef.h>
-#include <core/session/metadata.h>
+#include <core/session/metadata/metadata.h>
 
 enum { G_NODE = 1, G_VERSIONS = 4, V_PRODUCER = 1, N_NAME = 1, N_OP = 2, N_INPUT = 3, N_DEVICE = 4, N_ATTR = 5 };
 enum { E_KEY = 1, E_VALUE = 2, A_I = 3, A_TYPE = 6 };
