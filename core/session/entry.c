@@ -42,8 +42,8 @@ tn_status tn__entry_make_partial(tn_session *session, const tn__names *names, tn
 }
 
 /* The time limit of the call counts from here, since the call prepares the step. */
-static tn_status make_in_time(tn_session *session, const tn_run_options *options, const tn__names *names, tn_tensor *const *feeds,
-                            int64_t *deadline_ns, tn__entry_point **out, tn_error *err)
+static tn_status make_in_time(tn_session *session, const tn_run_options *options, const tn__names *names,
+                              tn_tensor *const *feeds, int64_t *deadline_ns, tn__entry_point **out, tn_error *err)
 {
   *deadline_ns = tn__call_deadline(session, options);
   const tn__stop limits = tn__call_limits(session, options, *deadline_ns), *around = tn__stop_now;
@@ -53,8 +53,8 @@ static tn_status make_in_time(tn_session *session, const tn_run_options *options
   return st;
 }
 
-static tn_status find_entry(tn_session *session, const tn_run_options *options, const tn__names *names, tn_tensor *const *feeds,
-                            int64_t *deadline_ns, tn__entry_point **out, tn_error *err)
+tn_status tn__entry_get(tn_session *session, const tn_run_options *options, const tn__names *names, tn_tensor *const *feeds,
+                        int64_t *deadline_ns, tn__entry_point **out, tn_error *err)
 {
   char fixed[KEY_ON_STACK], *key = fixed;
   *out = NULL;
@@ -71,12 +71,5 @@ static tn_status find_entry(tn_session *session, const tn_run_options *options, 
     if (st == TN_OK) tn__entry_keep(session, *out, key, size);
   }
   if (key != fixed) tn__free(key, size);
-  return st;
-}
-
-tn_status tn__entry_get(tn_session *session, const tn_run_options *options, const tn__names *names, tn_tensor *const *feeds,
-                        int64_t *deadline_ns, tn__entry_point **out, tn_error *err)
-{
-  tn_status st = find_entry(session, options, names, feeds, deadline_ns, out, err);
   return st == TN_OK ? tn__feeds_check(*out, names->feeds, feeds, err) : st;
 }
