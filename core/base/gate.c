@@ -6,11 +6,11 @@
 void tn__gate_open(tn__gate *gate)
 {
   atomic_store_explicit(&gate->open, TN__LANES + 1, memory_order_relaxed);
-  for (uint32_t i = 0; i < TN__LANES; i++) /* somebody may just be coming and going */
+  for (uint32_t i = 0; i < TN__LANES; i++) /* a late entrant may be inside */
     atomic_fetch_and_explicit(&gate->lanes[i].word, TN__LANE_COUNT, memory_order_release);
 }
 
-/* n lanes are empty now; how it was shut if they were the last ones. */
+/* n more lanes are empty. Returns how the gate was shut if they were the last ones, else 0. */
 static uint32_t count_down(tn__gate *gate, uint32_t n)
 {
   uint64_t before = atomic_fetch_sub_explicit(&gate->open, n, memory_order_acq_rel);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A gate: who is inside of something is counted, and when it is shut the last one to leave is told so. Threads count in lanes of
- * their own, so going in and out writes no memory that others write, as long as there are no more threads than lanes.
+/* A gate counts the threads inside of an object. When it is shut, the last thread to leave is told. Threads count in separate
+ * lanes: as long as there are no more threads than lanes, entering and leaving write no memory that other threads write.
  *
- * Who is inside keeps the thing alive: memory of the gate must be there for whoever comes, and what it guards goes when the
- * gate was shut and all have left. Coming in does not look whether it is shut: what says so (a closed session, another
- * generation) is set before tn__gate_shut, and looked at after tn__gate_enter. Who then leaves again does no harm.
+ * Threads inside keep the guarded object alive. It may be freed when the gate was shut and all threads have left; the memory
+ * of the gate itself must stay valid for late entrants. Entering does not check whether the gate is shut: set a flag of the
+ * object (closed, another generation) before tn__gate_shut, and test it after tn__gate_enter. A late entrant simply leaves.
  *
- * A lane's word is a count, and two bits: SHUT, and LEFT, which is set once, by whoever finds the lane empty when it is shut. The
- * lanes that lack LEFT are counted in `open`, and one more while tn__gate_shut goes through them. */
+ * A lane's word is a count and two bits: SHUT, and LEFT, which is set once, by the thread that finds the lane empty when it
+ * is shut. `open` counts the lanes without LEFT, and one more while tn__gate_shut walks over them. */
 #ifndef TN_CORE_BASE_GATE_H
 #define TN_CORE_BASE_GATE_H
 
@@ -24,23 +24,23 @@ typedef struct tn__gate {
   struct {
     _Alignas(64) _Atomic uint64_t word;
   } lanes[TN__LANES];
-  _Alignas(64) _Atomic uint64_t open; /* below: how it was shut */
+  _Alignas(64) _Atomic uint64_t open; /* the count of lanes; above it, `how` it was shut */
 } tn__gate;
 
-/* Opens it for the first time, or again when it was shut and all have left. */
+/* Opens the gate: the first time, or again after it was shut and all threads have left. */
 void tn__gate_open(tn__gate *gate);
 
-/* `thread` is tn__thread_number, of who has it at hand. */
+/* For callers that have their tn__thread_number at hand. */
 static inline void tn__gate_enter_as(tn__gate *gate, uint32_t thread)
 {
   atomic_fetch_add_explicit(&gate->lanes[thread & (TN__LANES - 1)].word, 1, memory_order_acq_rel);
 }
 static inline void tn__gate_enter(tn__gate *gate) { tn__gate_enter_as(gate, tn__thread_number()); }
 
-uint32_t tn__gate_left(tn__gate *gate); /* a lane is empty for good */
+uint32_t tn__gate_left(tn__gate *gate); /* a lane became empty after the gate was shut */
 
-/* On the thread that entered. 0, or, for the last one after tn__gate_shut, what was given there: the gate is not touched after
- * that by anybody who is to leave. */
+/* Called on the thread that entered. Returns 0, or for the last thread to leave after tn__gate_shut the `how` given there:
+ * no leaving thread touches the gate after that. */
 static inline uint32_t tn__gate_leave_as(tn__gate *gate, uint32_t thread)
 {
   _Atomic uint64_t *word = &gate->lanes[thread & (TN__LANES - 1)].word;
@@ -53,11 +53,11 @@ static inline uint32_t tn__gate_leave_as(tn__gate *gate, uint32_t thread)
 }
 static inline uint32_t tn__gate_leave(tn__gate *gate) { return tn__gate_leave_as(gate, tn__thread_number()); }
 
-/* Shuts it, once until it is opened again; how != 0. True: nobody is inside, and the caller is the one who is told. False:
- * whoever leaves last is, who may be gone with the gate when this returns. */
+/* Shuts the gate, once until it is opened again; how != 0. True: no thread is inside, and the caller ends the object. False:
+ * the last thread to leave does, and may have freed the gate by the time this returns. */
 bool tn__gate_shut(tn__gate *gate, uint32_t how);
 
-/* Of a gate that was shut: all have left. */
+/* Whether all threads have left a gate that was shut. */
 bool tn__gate_is_empty(tn__gate *gate);
 
 #endif
