@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The report of the plan of one of the session's signatures. */
-#include <core/plan/report.h>
+#include <core/compile/report.h>
 #include <core/session/entry.h>
 #include <core/compile/report.h>
 

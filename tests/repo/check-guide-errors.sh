@@ -43,14 +43,8 @@ key() {
     -e 's/@@*/@/g' | grep '[a-z]'
 }
 
-# All of what has to do with plugins, and of the sessions what speaks of their runtime.
-{
-  texts core/registry/*.c core/registry/probe/*.c core/graph/op_table.c core/graph/schema.c core/graph/schema_ask.c core/plan/plan.c core/plan/prepare.c core/exec/kit*.c \
-    core/exec/call.c core/exec/kernel.c core/exec/resources.c core/exec/wait.c
-  texts core/host/*.c | grep -vE 'option (kernel_plugins|max_layouts) is|a live session has'
-  texts core/eager/*.c | grep -E "returned OK|gave output|no extension|reset of runtime"
-  texts core/session/*.c core/session/*/*.c | grep -E "runtime '|forked|no device of type|a session has at most|device '|device %zu has"
-} >"$tmp/found"
+find core conformance -name "*.[ch]" -exec cat {} + >"$tmp/all"
+literals "$tmp/all" >"$tmp/found"
 if [ "${1:-}" = --list ]; then
   cat "$tmp/found"
   exit 0

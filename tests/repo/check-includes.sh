@@ -19,17 +19,27 @@ core/formats/graphdef | @formats
 core/formats/npy | @formats
 core/formats/npz | @formats core/formats/npy
 core/resource    | core/base core/tensor
-core/plan        | core/base core/tensor core/graph
-core/exec        | core/base core/tensor core/graph core/resource core/plan
+core/pool        | core/base core/tensor
+core/plan        | @planned
+core/layout      | @planned core/plan
+core/compile/ir      | @planned core/plan
+core/compile/import  | @planned core/plan core/compile/ir
+core/compile/lower   | @planned core/plan core/compile/ir
+core/compile         | @planned core/plan core/layout core/compile/...
+core/exec        | @planned core/resource core/pool core/plan core/layout core/compile
+core/kit         | @planned core/resource core/pool core/plan core/layout core/exec
 core/registry    | core/base core/registry/probe
 core/registry/probe | core/base core/registry
-core/host        | core/base core/tensor core/graph core/formats core/resource ops core/plan core/exec core/registry
-@session         | core/base core/tensor core/graph core/formats core/formats/... core/resource core/plan core/exec core/registry core/host
-core/session     | @session core/registry/probe core/session/metadata core/session/placement
-core/session/metadata  | @session core/session
-core/session/partial   | @session core/session core/session/metadata
-core/session/placement | @session core/session
-core/eager       | core/base core/tensor core/graph core/formats core/resource core/plan core/exec core/registry core/host
+core/host        | @session core/kit ops core/compile/ir
+@in_session      | @session core/kit core/pool core/compile core/host
+core/session     | @in_session core/registry/probe core/session/metadata core/session/placement
+core/session/metadata  | @in_session core/session
+core/session/partial   | @in_session core/session core/session/metadata
+core/session/placement | @in_session core/session
+core/eager       | @session core/compile core/host
+
+@planned         | core/base core/tensor core/graph
+@session         | @planned core/formats core/formats/... core/resource core/plan core/exec core/registry
 
 @below           | core/base core/tensor core/graph core/resource
 @kernel          | @below ops/kernel ops/kernel/elements
