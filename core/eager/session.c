@@ -171,7 +171,6 @@ tn_status tn_eager_session_create(const tn_eager_options *options, tn_eager_sess
   tn_status st = check_options(options, &checked, err);
   if (st != TN_OK) return st;
   if (tn__forked()) return tn__session_forked(err);
-  pthread_once(&once, install);
   tn__live_sessions_begin();
   st = create(&checked, out, err);
   tn__live_sessions_end(st);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The live sessions of the process: unique pairs of name and version, a reset of all sessions of a factory, fork. */
-#include <core/exec/kit_hooks.h>
+#include <core/kit/hooks.h>
 #include <core/host/host.h>
 #include <pthread.h>
 #include <string.h>

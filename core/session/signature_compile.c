@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Compiling a signature and freeing it. */
+#include <core/exec/evaluate.h>
 #include <core/session/signature.h>
 
 static void drop_assumptions(tn__signature *s)

@@ -2,10 +2,9 @@
 /* Does the one-time work of a first step in advance. If the step has no effect it is run: only that reaches all of the
  * work in any runtime (loops, functions, programs of a device, pages of memory). If it has an effect, the plan is laid
  * out. */
-#include <core/plan/effects.h>
+#include <core/compile/effects.h>
 #include <core/session/feeds.h>
 #include <core/session/step.h>
-#include <core/compile/effects.h>
 #include <core/exec/run.h>
 
 /* Runs a step and drops its fetches. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Partial runs: how they begin, are found, take turns and end. */
+#include <core/kit/workers.h>
 #include <core/session/metadata/metadata.h>
 #include <core/session/partial/partial.h>
 #include <core/session/step.h>
