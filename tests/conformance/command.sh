@@ -70,7 +70,7 @@ if [ -e "$plugins/minimal.so" ]; then
   run 0 "$conformance" "$plugins/minimal.so" --filter session_run && grep -q '^ok .*S-RUN-01' out
   is 'a plugin is named by its file'
   cp "$plugins/minimal.so" "$tmp/Minimal-1.so" && run 1 "$conformance" ./Minimal-1.so && ! grep -q session_run out &&
-    grep -q 'is no name of a plugin' out && [ "$(grep -c '^not ok' out)" -eq 1 ] && ! grep -q '(null)' out &&
+    grep -q 'is not a plugin name' out && [ "$(grep -c '^not ok' out)" -eq 1 ] && ! grep -q '(null)' out &&
     grep -q '^ok .*plugin_load__opens_a_session' out
   is 'a file that is never found as a plugin fails, for its name alone'
   run 1 "$conformance" "$plugins/no_manifest.so" && ! grep -q session_run out && grep -q '.tenon.manifest' out
