@@ -12,20 +12,20 @@ typedef struct pass {
 } pass;
 
 static const pass passes[] = {
-  { "inline", "functions that are called become part of the plan", tn__pass_inline, false },
-  { "control", "control edges that hold nothing up go", tn__pass_control, false },
-  { "identity", "what hands its inputs on is its inputs", tn__pass_identity, false },
-  { "common", "nodes that compute the same are one node", tn__pass_common, false }, /* so that they are folded once */
-  { "fold", "what has only constant inputs is computed once", tn__pass_fold, false },
+  { "inline", "inlines function calls into the plan", tn__pass_inline, false },
+  { "control", "removes redundant control edges", tn__pass_control, false },
+  { "identity", "removes nodes that only forward their inputs", tn__pass_identity, false },
+  { "common", "merges nodes that compute the same value", tn__pass_common, false }, /* so that they are folded once */
+  { "fold", "computes nodes with only constant inputs once, at plan time", tn__pass_fold, false },
   { "common", NULL, tn__pass_common, false },
-  { "algebra", "what changes nothing goes: x*1, reshapes and transposes in a row, paddings in front of convolutions", NULL,
-    false },
-  { "batch_norm", "normalisations by constants go into the filters in front of them", NULL, false },
-  { "fold", NULL, tn__pass_fold, false }, /* what the rewrites made of constants */
-  { "cell", "the steps of recurrent cells become one node each", NULL, false },
-  { "layer", "the steps of a recurrent layer become one node", NULL, true },
-  { "fuse", "biases, residuals and activations go into the product in front of them", NULL, false },
-  { "elementwise", "elementwise operations in a row become one node", NULL, true },
+  { "algebra", "removes operations without effect: x*1, consecutive reshapes and transposes, padding before convolutions",
+    NULL, false },
+  { "batch_norm", "folds normalisation by constants into the preceding filters", NULL, false },
+  { "fold", NULL, tn__pass_fold, false }, /* constants that the rewrites produced */
+  { "cell", "fuses each step of a recurrent cell into one node", NULL, false },
+  { "layer", "fuses the steps of a recurrent layer into one node", NULL, true },
+  { "fuse", "fuses biases, residuals and activations into the preceding product", NULL, false },
+  { "elementwise", "fuses chains of elementwise operations into one node", NULL, true },
 };
 
 #define N_PASSES (sizeof passes / sizeof *passes)
