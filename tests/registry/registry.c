@@ -516,7 +516,7 @@ static void registry__statuses_of_callbacks_are_put_in_order(void)
   CHECK_INT(tn__factory_status(f, "new_session", TN_ABORTED, &e), TN_ABORTED);
   CHECK_STR(tn_error_message(&e),
             "runtime 'test.a' (registered by the program): new_session failed and gave no reason (the "
-            "work was aborted)");
+            "operation was aborted)");
   tn_error_clear(&e);
   tn_error_set(&e, TN_NOT_FOUND, "no wheel");
   CHECK_INT(tn__factory_status(f, "new_session", TN_DATA_LOSS, &e), TN_DATA_LOSS);
