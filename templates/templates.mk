@@ -38,4 +38,4 @@ TN_TEMPLATE_FILES = \
   templates/rust/tests/runtime.rs
 
 nobase_dist_tenondata_DATA = $(TN_TEMPLATE_FILES)
-EXTRA_DIST += tests/check-templates.sh
+EXTRA_DIST += tests/repo/check-templates.sh

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Tests. All of them print TAP.
 #
-# A test of a module is tests/test_NAME.c and one line here, nothing else: it is built from the file of its own name and
+# A test of a module is tests/ROOM/NAME.c and one line here, nothing else: it is built from the file of its own name and
 # links core (including internal names), ops and tests/support. conformance/support/tap.h explains the form of such a file.
 TN_UNIT_TESTS = $(TN_CONFORMANCE_TESTS:.c=) \
   tests/base/base \
