@@ -166,7 +166,7 @@ for runtime in direct threaded:threads=2; do
 done
 run 2 "$build/static/tenon-conformance" /nowhere/mine.so
 is 'static: tenon-conformance on a file that is not there'
-TENON_PLUGIN_PATH=$build/tests/plugins/.libs run 0 "$tenon" runtimes && grep -q '^This tenon is linked statically' err &&
+TENON_PLUGIN_PATH=$build/tests/plugins/.libs run 0 "$tenon" runtimes && grep -q '^This tenon is statically linked' err &&
   grep -Eq '^direct .* ready +preloaded$' out && grep -A1 '^test.minimal ' out | grep -q 'static build: '
 is 'static: tenon runtimes says so'
 run 0 "$tenon" runtimes --json && grep -q '"loads_files": false' out
