@@ -5,7 +5,7 @@ dist_man_MANS = \
   docs/tenon-plugin.7 \
   docs/tenon.1
 
-# Pages for users and plugin authors who have only the package, installed with the rules that the texts cite.
+# Pages for users and plugin authors without the sources, installed with the rules that the texts cite.
 dist_doc_DATA = \
   docs/eager.md \
   docs/formats.md \

@@ -29,7 +29,7 @@ tn_status tn__loop_run(tn__run *run, uint32_t number);
 /* call.c: the kernel that called functions has ended. NULL allowed. */
 void tn__calls_end(tn__calling *calling);
 bool tn__calls_wait(const tn__calling *calling); /* whether one of them waits */
-/* Goes on with those that wait, of a step that has failed, whose results nobody wants. TN_PENDING: some still do. */
+/* Resumes the waiting calls of a step that has failed; their results are discarded. TN_PENDING: some still wait. */
 tn_status tn__calls_drain(tn__calling *calling, tn_error *err);
 
 #endif

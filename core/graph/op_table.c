@@ -445,8 +445,8 @@ static tn_status settle(tn__registrar *r, bool keep, tn_error *err)
   return st;
 }
 
-/* Enters it for a moment in which nobody looks: so the caller is told at once what is wrong, and nothing is seen of a
- * plugin that fails later. */
+/* Enters the family and removes it again under the lock, so that the caller gets its errors at once and no other thread
+ * sees ops of a plugin that fails later. */
 static tn_status put_down(tn__registrar *r, const tn_op_family *family, tn_error *err)
 {
   r->has = has_put_down;

@@ -77,8 +77,8 @@ struct tn__crew {
   _Atomic uint32_t spinning; /* number of its threads that look for work */
   _Atomic uint32_t guests;   /* number of outside threads that are submitting */
   _Atomic(tn__task *) inbox; /* tasks from outside, last one first */
-  _Alignas(64) tn__profile *profile; /* of the step, NULL = its kind is not known; this and what follows is the owner's, on
-                                  * lines that nobody looks at while he writes */
+  /* This field and those after it belong to the owner, on cache lines that no other thread reads while it writes. */
+  _Alignas(64) tn__profile *profile; /* of the step; NULL: its kind is not known */
   bool alone;       /* no worker is called for its loops, and they are not cut */
   bool sure;        /* a worker is called for its first loop, whatever the cost */
   double loops_ns;  /* estimated time of its loops so far */

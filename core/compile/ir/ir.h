@@ -126,8 +126,8 @@ bool tn__ir_is_needed(const tn__ir *ir, const tn__ir_node *node);
 /* Removes nodes that are not needed any more; returns how many. */
 size_t tn__ir_sweep(tn__ir *ir);
 
-/* Puts constants in the place of a node whose inputs are all constants, and counts that in *changes: computed now, or when
- * somebody wants the elements, if there are many. Nothing when its kernel refuses (fold.c). */
+/* Replaces a node whose inputs are all constants by constants, and counts that in *changes. Their elements are computed now,
+ * or, if there are many, when they are first read. Does nothing if the kernel refuses (fold.c). */
 tn_status tn__ir_compute_node(tn__ir *ir, uint32_t node, size_t *changes);
 /* The same, always computed now. */
 tn_status tn__ir_fold_node(tn__ir *ir, uint32_t node, size_t *changes);
