@@ -32,7 +32,10 @@ static tn_status compute(tn_kernel_ctx *ctx)
 
 static void register_op(void)
 {
-  static const tn_op_def op = { .struct_size = TN_OP_DEF_SIZE, .name = "BenchRecur", .inputs = "x: float", .outputs = "y: float",
+  static const tn_op_def op = { .struct_size = TN_OP_DEF_SIZE,
+                                .name = "BenchRecur",
+                                .inputs = "x: float",
+                                .outputs = "y: float",
                                 .attrs = "branch: int = 0" };
   static const tn_kernel_def kernel = { .struct_size = TN_KERNEL_DEF_SIZE, .op = "BenchRecur", .device = "CPU",
                                         .name = "recur_c", .rank = TN_RANK_C, .create = create, .prepare = prepare,
@@ -107,7 +110,8 @@ static void measure(bench *b, const char *name, int branches, const char *limit)
   tn_graph *graph = make(branches);
   s.session = bench_session(b, graph, 1);
   tn_graph_unref(graph);
-  bench_check(tn_session_make_callable(s.session, NULL, feeds, 1, fetches, 1, NULL, 0, &s.callable, &err), &err, "callable");
+  bench_check(tn_session_make_callable(s.session, NULL, feeds, 1, fetches, 1, NULL, 0, &s.callable, &err), &err,
+              "callable");
   bench_check(tn_tensor_create(TN_FLOAT, &n, 1, &s.x, &err), &err, "tensor");
   for (int64_t i = 0; i < n; i++) ((float *)tn_tensor_data(s.x))[i] = (float)(i % 100) * 0.01f;
   bench_time(b, 1, step, &s, &median, &p99);

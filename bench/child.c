@@ -44,7 +44,8 @@ void bench_run_child(const bench *b, const char *option, const char *value, doub
   int status = 0;
   double t = bench_now();
   int fd = start(b, option, value, &pid);
-  while (fd >= 0 && size + 1 < sizeof reply && ((n = read(fd, reply + size, sizeof reply - 1 - size)) > 0 || (n < 0 && errno == EINTR)))
+  while (fd >= 0 && size + 1 < sizeof reply &&
+         ((n = read(fd, reply + size, sizeof reply - 1 - size)) > 0 || (n < 0 && errno == EINTR)))
     if (n > 0) size += (size_t)n;
   reply[size] = 0;
   if (fd < 0 || waitpid(pid, &status, 0) < 0 || status != 0 || atoll(reply) <= 0) {

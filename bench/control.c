@@ -104,7 +104,8 @@ static void loop(bench *b, const char *name, const char *text, const char *unit,
   int32_t zero = 0;
   bench_check(tn_tensor_from_data(TN_INT32, NULL, 0, &zero, sizeof zero, &c.feed, &err), &err, "feed");
   c.session = bench_session(b, c.graph, 1);
-  bench_check(tn_session_make_callable(c.session, NULL, &feed, 1, &fetch, 1, NULL, 0, &c.callable, &err), &err, "callable");
+  bench_check(tn_session_make_callable(c.session, NULL, &feed, 1, &fetch, 1, NULL, 0, &c.callable, &err), &err,
+              "callable");
   bench_time(b, 1, run, &c, &median, &p99);
   double scale = strcmp(unit, "ms") == 0 ? 1e3 : 1e6;
   bench_report(b, name, median * scale, p99 * scale, unit, goal);
@@ -157,7 +158,8 @@ static void *run_blocked(void *user)
   tn_run_options_init(&options);
   options.timeout_ms = k->timeout_ms;
   atomic_store(&k->begun, 1);
-  k->status = tn_session_run(k->session, &options, &feed, &k->feed, k->feed != NULL, &k->fetch, &out, 1, NULL, 0, NULL, &err);
+  k->status =
+      tn_session_run(k->session, &options, &feed, &k->feed, k->feed != NULL, &k->fetch, &out, 1, NULL, 0, NULL, &err);
   k->ended = bench_now();
   tn_tensor_unref(out);
   tn_error_clear(&err);
@@ -167,7 +169,8 @@ static void *run_blocked(void *user)
 static void wanted(tn_status found, tn_status status)
 {
   tn_error err = TN_ERROR_INIT;
-  if (found != status) bench_check(tn_error_set(&err, TN_INTERNAL, "the step ended with %s", tn_status_name(found)), &err, "blocked step");
+  if (found != status)
+    bench_check(tn_error_set(&err, TN_INTERNAL, "the step ended with %s", tn_status_name(found)), &err, "blocked step");
 }
 
 /* The time that a close, or a reset, takes while a step waits, and the time until that step has ended. */
@@ -234,7 +237,8 @@ static void limit(bench *b, const char *name, const char *text, const char *fetc
 void bench_control(bench *b)
 {
   if (bench_wants("while_10000_turns")) loop(b, "while_10000_turns", LOOP("10000"), "ms", "<= 0.8");
-  if (bench_wants("function_while_10000_turns")) loop(b, "function_while_10000_turns", FUNCTION_LOOP("10000"), "ms", "");
+  if (bench_wants("function_while_10000_turns"))
+    loop(b, "function_while_10000_turns", FUNCTION_LOOP("10000"), "ms", "");
   if (bench_wants("ten_calls")) loop(b, "ten_calls", CALLS, "us", "");
   if (bench_wants("session_new_run_delete")) lives(b);
   if (bench_wants("close_blocked") || bench_wants("close_blocked_step_ends")) close_blocked(b, false);

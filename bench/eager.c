@@ -147,7 +147,8 @@ static double rate_of(const bench *b, const eager *shared, int n, double seconds
 
 static void side_by_side(bench *b)
 {
-  static const char *const names[] = { "eager_add_1_thread", "eager_add_2_threads", "eager_add_4_threads", "eager_add_2_sessions" };
+  static const char *const names[] = { "eager_add_1_thread", "eager_add_2_threads", "eager_add_4_threads",
+                                       "eager_add_2_sessions" };
   static const int counts[] = { 1, 2, 4, 2 };
   static const char *const limits[] = { "", "2 x 1 thread, or 2 sessions", ">= 2 threads", "" };
   double best[4] = { 0 };

@@ -92,7 +92,8 @@ static void hand_step(by_hand *h)
 {
   const size_t global = ELEMENTS, local = GROUP;
   cl.EnqueueWriteBuffer(h->queue, h->memory[0], CL_FALSE, 0, sizeof h->host, h->host, 0, NULL, NULL);
-  for (int i = 0; i < NODES; i++) cl.EnqueueNDRangeKernel(h->queue, h->kernels[i], 1, NULL, &global, &local, 0, NULL, NULL);
+  for (int i = 0; i < NODES; i++)
+    cl.EnqueueNDRangeKernel(h->queue, h->kernels[i], 1, NULL, &global, &local, 0, NULL, NULL);
   cl.EnqueueReadBuffer(h->queue, h->memory[NODES % 2], CL_FALSE, 0, sizeof h->host, h->host, 0, NULL, NULL);
   must(cl.Finish(h->queue), "clFinish");
 }
@@ -145,7 +146,8 @@ static void run_step(tn_session *session, tn_tensor *x)
   const char *const feed = "x", *const fetch = "last";
   tn_error err = TN_ERROR_INIT;
   tn_tensor *out;
-  bench_check(tn_session_run(session, NULL, &feed, &x, 1, &fetch, &out, 1, NULL, 0, NULL, &err), &err, "a step on " TARGET);
+  bench_check(tn_session_run(session, NULL, &feed, &x, 1, &fetch, &out, 1, NULL, 0, NULL, &err), &err,
+              "a step on " TARGET);
   tn_tensor_unref(out);
 }
 

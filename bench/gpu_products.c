@@ -15,9 +15,16 @@ typedef struct size {
 } size;
 
 static const size sizes[] = {
-  { "64", 1, 64, 64 },       { "128", 1, 128, 128 },      { "256", 1, 256, 256 },          { "512", 1, 512, 512 },
-  { "768", 1, 768, 768 },    { "1024", 1, 1024, 1024 },   { "1_row_1024", 1, 1, 1024 },    { "8_rows_1024", 1, 8, 1024 },
-  { "batch_64_of_64", 64, 64, 64 }, { "batch_16_of_256", 16, 256, 256 },
+  { "64", 1, 64, 64 },
+  { "128", 1, 128, 128 },
+  { "256", 1, 256, 256 },
+  { "512", 1, 512, 512 },
+  { "768", 1, 768, 768 },
+  { "1024", 1, 1024, 1024 },
+  { "1_row_1024", 1, 1, 1024 },
+  { "8_rows_1024", 1, 8, 1024 },
+  { "batch_64_of_64", 64, 64, 64 },
+  { "batch_16_of_256", 16, 256, 256 },
 };
 static const char *const by[] = { "own", "clblast" };
 
@@ -30,7 +37,8 @@ static tn_tensor *filled(const int64_t *dims, int32_t rank, float x)
   return t;
 }
 
-static tn_output node(tn_graph *graph, const char *op, const char *name, const char *type, const tn_output *inputs, int n, tn_tensor *value)
+static tn_output node(tn_graph *graph, const char *op, const char *name, const char *type, const tn_output *inputs,
+                      int n, tn_tensor *value)
 {
   tn_operation *made = NULL;
   tn_error err = TN_ERROR_INIT;
@@ -51,7 +59,8 @@ static tn_graph *chain(const size *s)
   const int64_t dims[] = { s->batch, s->n, s->n };
   bench_check(tn_graph_create(&graph, &err), &err, "a graph");
   tn_tensor *value = filled(s->batch > 1 ? dims : dims + 1, s->batch > 1 ? 3 : 2, 1.0f / (float)s->n);
-  tn_output w = node(graph, "Const", "w", "dtype", NULL, 0, value), y = node(graph, "Placeholder", "x", "dtype", NULL, 0, NULL);
+  tn_output w = node(graph, "Const", "w", "dtype", NULL, 0, value),
+            y = node(graph, "Placeholder", "x", "dtype", NULL, 0, NULL);
   for (int i = 0; i < CHAIN; i++) {
     snprintf(name, sizeof name, i + 1 == CHAIN ? "y" : "y%d", i);
     y = node(graph, s->batch > 1 ? "BatchMatMulV2" : "MatMul", name, NULL, (tn_output[]){ y, w }, 2, NULL);
@@ -92,7 +101,8 @@ static double step(tn_session *session, tn_tensor *x)
   tn_error err = TN_ERROR_INIT;
   tn_tensor *out;
   double begin = bench_now();
-  bench_check(tn_session_run(session, NULL, &feed, &x, 1, &fetch, &out, 1, NULL, 0, NULL, &err), &err, "a step of products");
+  bench_check(tn_session_run(session, NULL, &feed, &x, 1, &fetch, &out, 1, NULL, 0, NULL, &err), &err,
+              "a step of products");
   begin = bench_now() - begin;
   tn_tensor_unref(out);
   return begin;

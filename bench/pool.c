@@ -169,7 +169,8 @@ static void steps(tn__pool_client *client)
       samples[1][r] = tn__now_ns() - t;
     }
     double one = median(samples[0], STEPS) / LOOPS, shared = median(samples[1], STEPS) / LOOPS;
-    printf("%8d us    %14.2f %14.2f %8.2f %16.2f\n", us, one / 1e3, shared / 1e3, one / shared, (shared - one / 2) / 1e3);
+    printf("%8d us    %14.2f %14.2f %8.2f %16.2f\n", us, one / 1e3, shared / 1e3, one / shared,
+           (shared - one / 2) / 1e3);
   }
 }
 

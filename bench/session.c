@@ -13,8 +13,8 @@ static const char *const runtimes[] = { "direct", "threaded" };
 
 /* ---- callables side by side ----
  *
- * One scalar addition, from 1, 2 and 4 threads at once in one session, and from 2 with a session each: calls each second of
- * all threads together. Each thread has its own tensors. Only ratios of figures of one run are meaningful. */
+ * One scalar addition, from 1, 2 and 4 threads at once in one session, and from 2 with a session each: calls each
+ * second of all threads together. Each thread has its own tensors. Only ratios of figures of one run are meaningful. */
 
 enum { MOST_CALLERS = 4, ROUNDS = 10 };
 enum { ONE, TWO, OWN, FOUR, SORTS };
@@ -88,7 +88,8 @@ static tiny open_tiny(const bench *b, const char *target)
   bench_graph_chain(&bytes, 1);
   tn_graph *graph = bench_import(&bytes);
   tiny t = { .session = bench_session(&on, graph, 0) };
-  bench_check(tn_session_make_callable(t.session, NULL, feeds, 2, &fetch, 1, NULL, 0, &t.callable, &err), &err, "callable");
+  bench_check(tn_session_make_callable(t.session, NULL, feeds, 2, &fetch, 1, NULL, 0, &t.callable, &err), &err,
+              "callable");
   tn_graph_unref(graph);
   free(bytes.data);
   return t;

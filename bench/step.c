@@ -44,8 +44,8 @@ static void open_graph(const bench *b, const bench_bytes *bytes, const char *fet
 static void make_callable(prepared *p)
 {
   tn_error err = TN_ERROR_INIT;
-  bench_check(tn_session_make_callable(p->session, NULL, feed_names, 2, &p->fetch, 1, NULL, 0, &p->callable, &err), &err,
-              "callable");
+  bench_check(tn_session_make_callable(p->session, NULL, feed_names, 2, &p->fetch, 1, NULL, 0, &p->callable, &err),
+              &err, "callable");
 }
 
 static void close_graph(prepared *p)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tenon-conformance: the suites of make check that keep the rules of sessions, on a runtime that its user names, and suites
- * of its own on what the author of a plugin owes (plugin_*.c). It is linked with libtenon as any program and needs neither the
- * source tree nor CUnit.
+/* tenon-conformance: the suites of make check that keep the rules of sessions, on a runtime that its user names, and
+ * suites of its own on what the author of a plugin owes (plugin_*.c). It is linked with libtenon as any program and
+ * needs neither the source tree nor CUnit.
  *
  * Each test runs in a process of its own (child.c) with a time limit: one that crashes, hangs or ends the process
  * is one failed test (run.c). The parent never calls the library: no thread and no plugin is in it when it forks. */
@@ -62,8 +62,9 @@ typedef struct cf_options {
 
 struct cf_runtime;
 
-/* The tests that a filter chooses and that the runtime can be asked (NULL: all), sorted by stage and suite, in the order of their
- * files; those of the gates are always there. In an array for free(); *n is 0 when the filter fits none. */
+/* The tests that a filter chooses and that the runtime can be asked (NULL: all), sorted by stage and suite, in the
+ * order of their files; those of the gates are always there. In an array for free(); *n is 0 when the filter fits
+ * none. */
 cf_test *cf_select(const cf_options *options, const struct cf_runtime *runtime, size_t *n);
 void cf_list(const cf_test *tests, size_t n);
 

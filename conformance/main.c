@@ -135,7 +135,8 @@ static int read_options(cf_options *options, int argc, char **argv)
 
 static int no_test(const cf_options *options)
 {
-  return cf_usage("no test, suite or rule matches '%s'; '--list' shows them", options->n_filters > 0 ? options->filters[0] : "");
+  return cf_usage("no test, suite or rule matches '%s'; '--list' shows them",
+                  options->n_filters > 0 ? options->filters[0] : "");
 }
 
 static int list(const cf_options *options)

@@ -99,7 +99,8 @@ static void print_rule_texts(const char *rules)
   while (*rules != '\0') {
     size_t length = strcspn(rules, " ");
     for (const cf_rule *rule = cf_rules; rule->name != NULL; rule++)
-      if (strlen(rule->name) == length && memcmp(rule->name, rules, length) == 0) printf("# %s: %s\n", rule->name, rule->text);
+      if (strlen(rule->name) == length && memcmp(rule->name, rules, length) == 0)
+        printf("# %s: %s\n", rule->name, rule->text);
     rules += length + strspn(rules + length, " ");
   }
 }
@@ -219,9 +220,11 @@ static void judge(result *res, const job *j, const cf_verdict *v, bool told, int
            j->child.step[0] != '\0' ? "; the last step was " : "", CF_STEP_BYTES - 1, j->child.step);
   if (j->late) decide(res, 'f', "it did not end in %d s, %s", timeout, when);
   else if (WIFSIGNALED(status))
-    decide(res, 'f', "its process was ended by signal %d (%s) %s%s", WTERMSIG(status), strsignal(WTERMSIG(status)), when,
+    decide(res, 'f', "its process was ended by signal %d (%s) %s%s", WTERMSIG(status), strsignal(WTERMSIG(status)),
+           when,
            WTERMSIG(status) == SIGABRT && j->child.step[0] != '\0'
-               ? " (an exception or a panic that leaves a callback ends so, too: P-94)" : "");
+               ? " (an exception or a panic that leaves a callback ends so, too: P-94)"
+               : "");
   else if (WEXITSTATUS(status) != 0 || !told)
     decide(res, 'f', "its process ended with status %d %s", WEXITSTATUS(status), when);
   else decide(res, v->kind, "%s", v->reason);

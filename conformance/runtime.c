@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The runtime under test. A plugin file is found through a temporary folder that contains only a link to it, so that other
- * files in its folder have no effect. */
+/* The runtime under test. A plugin file is found through a temporary folder that contains only a link to it, so that
+ * other files in its folder have no effect. */
 #define _XOPEN_SOURCE 700
 #include <errno.h>
 #include <signal.h>

@@ -102,7 +102,8 @@ cf_test *cf_select(const cf_options *options, const cf_runtime *runtime, size_t 
   for (size_t s = 0; s < n_suites; s++)
     for (size_t i = 0; i < suites[s]->n; i++) {
       fill(&tests[*n], suites[s], i);
-      bool fit = fits(options, &tests[*n]), gate = tests[*n].stage == CF_STAGE_LOAD || tests[*n].stage == CF_STAGE_WORKS;
+      bool fit = fits(options, &tests[*n]),
+           gate = tests[*n].stage == CF_STAGE_LOAD || tests[*n].stage == CF_STAGE_WORKS;
       if (!concerns(&tests[*n], runtime) || (!fit && (options->list || !gate))) continue;
       *n += 1;
       n_fit += fit;

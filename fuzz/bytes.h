@@ -32,9 +32,12 @@ static inline tn_bool is_real(tn_dtype dtype)
 /* The bits of any number of a floating-point or complex type; half of them are edge cases of kernels. */
 static inline void next_real(bytes *b, tn_dtype dtype, void *to)
 {
-  static const double edges[] = { 0,     -0.0, 0.5,   1e-45,      -1e-40,      5e-324,     INFINITY, -INFINITY,
-                                  NAN,   1e30, 1e300, 2147483647, -2147483649, 16777217,   65504,    65520,
-                                  1e19,  -1e19, 9007199254740991, 4294967296, 3.4028235677973366e38, -1e-300, 0x1p-126, 0x1p-1022 };
+  static const double edges[] = {
+    0,         -0.0,     0.5,      1e-45, -1e-40,           5e-324,      INFINITY,
+    -INFINITY, NAN,      1e30,     1e300, 2147483647,       -2147483649, 16777217,
+    65504,     65520,    1e19,     -1e19, 9007199254740991, 4294967296,  3.4028235677973366e38,
+    -1e-300,   0x1p-126, 0x1p-1022
+  };
   uint8_t kind = next(b);
   double value = edges[kind % (sizeof edges / sizeof edges[0])];
   float narrow = (float)value;
@@ -64,8 +67,8 @@ static inline tn_tensor *next_tensor(bytes *b)
 
 #define MOST_ITEMS 8
 
-static inline void set_list_attr(tn_operation_builder *op, const char *name, int32_t kind, bytes *b, const int64_t *ints,
-                                 size_t n, const char *text)
+static inline void set_list_attr(tn_operation_builder *op, const char *name, int32_t kind, bytes *b,
+                                 const int64_t *ints, size_t n, const char *text)
 {
   float floats[MOST_ITEMS];
   tn_bool bools[MOST_ITEMS];

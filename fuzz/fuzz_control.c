@@ -119,8 +119,11 @@ static value constant(gen *g, const scope *s, int n, bool vector)
   int number = g->n_nodes++;
   open_node(g, number, "Const");
   wait_for(g, s->pivot);
-  add(g, "attr { key: 'dtype' value { type: DT_INT32 } } attr { key: 'value' value { tensor { dtype: DT_INT32 tensor_shape "
-         "{ %s } int_val: %d } } } ", vector ? "dim { size: 2 }" : "", n);
+  add(g,
+      "attr { key: 'dtype' value { type: DT_INT32 } } attr { key: 'value' value { tensor { dtype: DT_INT32 "
+      "tensor_shape "
+      "{ %s } int_val: %d } } } ",
+      vector ? "dim { size: 2 }" : "", n);
   close_node(g, "");
   return (value){ number, 0, "output" };
 }
@@ -193,8 +196,9 @@ static void branch(gen *g, scope *s, int depth)
 static value entered(gen *g, value v, int frame, bool is_constant)
 {
   char attrs[256];
-  snprintf(attrs, sizeof attrs, INT_T "attr { key: 'frame_name' value { s: 'f%d' } } attr { key: 'is_constant' value { b: %s } }",
-           frame, is_constant ? "true" : "false");
+  snprintf(attrs, sizeof attrs,
+           INT_T "attr { key: 'frame_name' value { s: 'f%d' } } attr { key: 'is_constant' value { b: %s } }", frame,
+           is_constant ? "true" : "false");
   return made(g, "Enter", attrs, "output", v, NULL);
 }
 
@@ -219,7 +223,8 @@ static void loop(gen *g, scope *s, int depth)
     merges[i] = made(g, "Merge", MERGE, "output", enters[i], &(value){ nexts[i], 0, "output" });
   }
   scope inside = { .pivot = merges[0].node, .last_state = NOBODY };
-  value limit = next(&g->b) % 2 ? constant(g, &inside, turns, false) : entered(g, constant(g, s, turns, false), frame, true);
+  value limit =
+      next(&g->b) % 2 ? constant(g, &inside, turns, false) : entered(g, constant(g, s, turns, false), frame, true);
   value go = made(g, "Less", INT_T, "z", merges[0], &limit);
   if (wrong != NO_COND) go = made(g, "LoopCond", "", "output", go, NULL);
   for (int i = 0; i < n; i++) {
@@ -253,8 +258,8 @@ static void half_a_frame(gen *g, scope *s)
 
 static void call(gen *g, scope *s)
 {
-  static const char *const ops[] = { "PartitionedCall", "StatefulPartitionedCall", "If", "StatelessIf", "While", "StatelessWhile",
-                                     "Case", "StatelessCase" };
+  static const char *const ops[] = { "PartitionedCall", "StatefulPartitionedCall", "If",   "StatelessIf",
+                                     "While",           "StatelessWhile",          "Case", "StatelessCase" };
   uint8_t kind = next(&g->b) % 8, f = next(&g->b) % FUNCTIONS, h = next(&g->b) % FUNCTIONS;
   value v = some_int(g, s), by = { 0 };
   char attrs[600];
@@ -262,14 +267,19 @@ static void call(gen *g, scope *s)
     snprintf(attrs, sizeof attrs, IN_OUT "attr { key: 'f' value { func { name: 'F%d' } } }", f);
   } else if (kind < 4) {
     by = some_bool(g, s);
-    snprintf(attrs, sizeof attrs, IN_OUT "attr { key: 'Tcond' value { type: DT_BOOL } } attr { key: 'then_branch' value { func "
-             "{ name: 'F%d' } } } attr { key: 'else_branch' value { func { name: 'F%d' } } }", f, h);
+    snprintf(attrs, sizeof attrs,
+             IN_OUT "attr { key: 'Tcond' value { type: DT_BOOL } } attr { key: 'then_branch' value { func "
+                    "{ name: 'F%d' } } } attr { key: 'else_branch' value { func { name: 'F%d' } } }",
+             f, h);
   } else if (kind < 6) {
-    snprintf(attrs, sizeof attrs, LIST_OF("T", "DT_INT32") "attr { key: 'cond' value { func { name: 'Below' } } } attr { key: "
-             "'body' value { func { name: 'More%d' } } }", f);
+    snprintf(attrs, sizeof attrs,
+             LIST_OF("T", "DT_INT32") "attr { key: 'cond' value { func { name: 'Below' } } } attr { key: "
+                                      "'body' value { func { name: 'More%d' } } }",
+             f);
   } else {
     by = some_int(g, s);
-    snprintf(attrs, sizeof attrs, IN_OUT "attr { key: 'branches' value { list { func { name: 'F%d' } func { name: 'F%d' } } } }", f, h);
+    snprintf(attrs, sizeof attrs,
+             IN_OUT "attr { key: 'branches' value { list { func { name: 'F%d' } func { name: 'F%d' } } } }", f, h);
   }
   keep_int(s, kind < 2 || kind == 4 || kind == 5 ? made(g, ops[kind], attrs, "output", v, NULL)
                                                  : made(g, ops[kind], attrs, "output", by, &v));
@@ -282,9 +292,11 @@ static value handle(gen *g, const scope *s, bool queue)
   int number = g->n_nodes++;
   open_node(g, number, queue ? "FIFOQueueV2" : "VarHandleOp");
   wait_for(g, s->pivot);
-  add(g, queue ? LIST_OF("component_types", "DT_INT32") "attr { key: 'capacity' value { i: 2 } } attr { key: 'shared_name' value { "
-                 "s: 'q' } } "
-               : "attr { key: 'dtype' value { type: DT_INT32 } } attr { key: 'shape' value { shape { unknown_rank: true } } } attr { "
+  add(g, queue ? LIST_OF("component_types",
+                         "DT_INT32") "attr { key: 'capacity' value { i: 2 } } attr { key: 'shared_name' value { "
+                                     "s: 'q' } } "
+               : "attr { key: 'dtype' value { type: DT_INT32 } } attr { key: 'shape' value { shape { unknown_rank: "
+                 "true } } } attr { "
                  "key: 'shared_name' value { s: 'v' } } ");
   close_node(g, "");
   return (value){ number, 0, queue ? "handle" : "resource" };
@@ -389,7 +401,8 @@ static void block(gen *g, scope *s, int depth)
 
 /* ---- graphs ---- */
 
-#define SIGNATURE(result) "signature { name: '%s%d' input_arg { name: 'x' type: DT_INT32 } output_arg { name: 'y' type: " result " } } "
+#define SIGNATURE(result) \
+  "signature { name: '%s%d' input_arg { name: 'x' type: DT_INT32 } output_arg { name: 'y' type: " result " } } "
 
 static void function(gen *g, int k)
 {
@@ -401,18 +414,26 @@ static void function(gen *g, int k)
   g->control = NOBODY;
   if (y.node == NOBODY) add(g, "ret { key: 'y' value: 'x' } }\n");
   else add(g, "ret { key: 'y' value: 'n%d:%s:0' } }\n", y.node, y.name);
-  add(g, "function { " SIGNATURE("DT_INT32") "node_def { name: 'a' op: 'Abs' input: 'x' " INT_T " } node_def { name: 'c' op: 'F%d' "
-      "input: 'a:y:0' } node_def { name: 'm' op: 'Maximum' input: 'c:y:0' input: 'a:y:0' " INT_T " } node_def { name: 'o' op: "
-      "'OnesLike' input: 'x' " INT_T " } node_def { name: 's' op: 'AddV2' input: 'm:z:0' input: 'o:y:0' " INT_T " } ret { key: 'y' "
-      "value: 's:z:0' } }\n", "More", k, k);
+  add(g,
+      "function { " SIGNATURE(
+          "DT_INT32") "node_def { name: 'a' op: 'Abs' input: 'x' " INT_T " } node_def { name: 'c' op: 'F%d' "
+                      "input: 'a:y:0' } node_def { name: 'm' op: 'Maximum' input: 'c:y:0' input: 'a:y:0' " INT_T
+                      " } node_def { name: 'o' op: "
+                      "'OnesLike' input: 'x' " INT_T
+                      " } node_def { name: 's' op: 'AddV2' input: 'm:z:0' input: 'o:y:0' " INT_T " } ret { key: 'y' "
+                      "value: 's:z:0' } }\n",
+      "More", k, k);
 }
 
 static void library(gen *g)
 {
   g->in_function = true;
-  add(g, "library { function { signature { name: 'Below' input_arg { name: 'x' type: DT_INT32 } output_arg { name: 'y' type: DT_BOOL } "
-         "} node_def { name: 'k' op: 'Const' attr { key: 'dtype' value { type: DT_INT32 } } attr { key: 'value' value { tensor { dtype: "
-         "DT_INT32 tensor_shape { } int_val: 4 } } } } node_def { name: 'l' op: 'Less' input: 'x' input: 'k:output:0' " INT_T " } ret "
+  add(g, "library { function { signature { name: 'Below' input_arg { name: 'x' type: DT_INT32 } output_arg { name: 'y' "
+         "type: DT_BOOL } "
+         "} node_def { name: 'k' op: 'Const' attr { key: 'dtype' value { type: DT_INT32 } } attr { key: 'value' value "
+         "{ tensor { dtype: "
+         "DT_INT32 tensor_shape { } int_val: 4 } } } } node_def { name: 'l' op: 'Less' input: 'x' input: "
+         "'k:output:0' " INT_T " } ret "
          "{ key: 'y' value: 'l:z:0' } }\n");
   for (int k = 0; k < FUNCTIONS; k++) function(g, k);
   add(g, "}\n");
@@ -421,7 +442,11 @@ static void library(gen *g)
 
 static void graph(gen *g, scope *s)
 {
-  *s = (scope){ .ints = { { NOBODY, 0, "x" } }, .n_ints = 1, .bools = { { NOBODY, 0, "p" } }, .n_bools = 1, .pivot = NOBODY,
+  *s = (scope){ .ints = { { NOBODY, 0, "x" } },
+                .n_ints = 1,
+                .bools = { { NOBODY, 0, "p" } },
+                .n_bools = 1,
+                .pivot = NOBODY,
                 .last_state = NOBODY };
   library(g);
   add(g, "node { name: 'x' op: 'Placeholder' " DTYPE " }\n"
@@ -454,8 +479,8 @@ static void run(const program *p, tn_session *session, results *r, bool quiet)
   limited.timeout_ms = STEP_MS;
   for (size_t i = 0; i < p->n_fetches; i++) fetches[i] = p->names[i];
   *r = (results){ .status = TN_OK };
-  r->status = tn_session_run(session, &limited, feeds, p->fed, 2, fetches, r->at, p->n_fetches, &target, p->n_targets, NULL,
-                             quiet ? NULL : &err);
+  r->status = tn_session_run(session, &limited, feeds, p->fed, 2, fetches, r->at, p->n_fetches, &target, p->n_targets,
+                             NULL, quiet ? NULL : &err);
 #ifdef FUZZ_SHOW
   fprintf(stderr, "%s %s\n", tn_status_name(r->status), tn_error_message(&err));
 #endif

@@ -52,11 +52,14 @@ static void some_tensor(bytes *b, loan *l, tn__dl_tensor *t)
 {
   static const uint8_t widths[] = { 8, 16, 32, 64, 128, 1, 2, 4 };
   uint8_t kind = next(b), type = next(b), bits = next(b), at = next(b);
-  *t = (tn__dl_tensor){ .data = memory + (at < 200 ? at % 4 * 16 : at % 16), .device_type = TN__DL_CPU, .ndim = kind % 5 };
+  *t = (tn__dl_tensor){ .data = memory + (at < 200 ? at % 4 * 16 : at % 16),
+                        .device_type = TN__DL_CPU,
+                        .ndim = kind % 5 };
   if (kind >= 200) t->ndim = (int32_t)number(b);
   if ((kind & 7) == 5) t->device_type = (int32_t)number(b);
   if ((kind & 15) == 9) t->device_id = (int32_t)number(b);
-  t->dtype = (tn__dl_dtype){ .code = type < 240 ? type % 16 : type, .bits = bits < 230 ? widths[bits % 8] : bits, .lanes = 1 };
+  t->dtype =
+      (tn__dl_dtype){ .code = type < 240 ? type % 16 : type, .bits = bits < 230 ? widths[bits % 8] : bits, .lanes = 1 };
   if (type >= 200) t->dtype.lanes = next(b);
   if (at >= 240) t->byte_offset = (uint64_t)number(b);
   if (at == 239) t->data = NULL;
@@ -147,7 +150,8 @@ static void lend(bytes *b)
   if (l.has_deleter) l.plain.deleter = delete_plain, l.versioned.deleter = delete_versioned;
   some_tensor(b, &l, &l.plain.tensor);
   l.versioned.tensor = l.plain.tensor;
-  tn_status st = versioned ? tn_tensor_from_dlpack_versioned(&l.versioned, &t, &err) : tn_tensor_from_dlpack(&l.plain, &t, &err);
+  tn_status st =
+      versioned ? tn_tensor_from_dlpack_versioned(&l.versioned, &t, &err) : tn_tensor_from_dlpack(&l.plain, &t, &err);
   check_status(st, &err);
   if ((t != NULL) != (st == TN_OK) || l.deleted != 0) abort();
   bool there = t != NULL && all_there(t);

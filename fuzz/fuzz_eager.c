@@ -34,20 +34,25 @@ typedef struct world {
 static tn_graph *functions;
 
 static void quiet_log(void *user, int32_t level, const char *line) { (void)user, (void)level, (void)line; }
-static void quiet_print(void *user, int32_t to, const char *text, size_t n) { (void)user, (void)to, (void)text, (void)n; }
+static void quiet_print(void *user, int32_t to, const char *text, size_t n)
+{
+  (void)user, (void)to, (void)text, (void)n;
+}
 
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
-  static const char text[] =
-      "library { function { signature { name: 'F' input_arg { name: 'a' type: DT_FLOAT } output_arg { name: 'b' type: DT_FLOAT } } "
-      "node_def { name: 'n' op: 'Neg' input: 'a' attr { key: 'T' value { type: DT_FLOAT } } } ret { key: 'b' value: 'n:y:0' } } }";
+  static const char text[] = "library { function { signature { name: 'F' input_arg { name: 'a' type: DT_FLOAT } "
+                             "output_arg { name: 'b' type: DT_FLOAT } } "
+                             "node_def { name: 'n' op: 'Neg' input: 'a' attr { key: 'T' value { type: DT_FLOAT } } } "
+                             "ret { key: 'b' value: 'n:y:0' } } }";
   const tn_import_options options = { .struct_size = sizeof options, .flags = TN_IMPORT_TEXT };
   (void)argc, (void)argv;
   fuzz_limit_memory(MOST_MEMORY);
   fuzz_make_options();
   tn_set_log_sink(quiet_log, NULL);
   tn_set_print_sink(quiet_print, NULL);
-  if (tn_graph_create(&functions, NULL) != TN_OK || tn_graph_import(functions, text, sizeof text - 1, &options, NULL) != TN_OK)
+  if (tn_graph_create(&functions, NULL) != TN_OK ||
+      tn_graph_import(functions, text, sizeof text - 1, &options, NULL) != TN_OK)
     abort();
   return 0;
 }
@@ -93,14 +98,16 @@ static void take(world *w)
   tn_tensor *t = NULL;
   uint8_t kind = next(&w->b);
   tn_eager_handle handle = some_handle(w);
-  tn_status st = said(w, kind & 1 ? tn_eager_detach(w->session, handle, &t, &w->err) : tn_eager_tensor(w->session, handle, &t, &w->err));
+  tn_status st = said(w, kind & 1 ? tn_eager_detach(w->session, handle, &t, &w->err)
+                                  : tn_eager_tensor(w->session, handle, &t, &w->err));
   if ((t != NULL) != (st == TN_OK)) abort();
   tn_tensor_unref(t);
 }
 
 static void place(world *w)
 {
-  static const char *const devices[] = { "", "/device:CPU:0", "CPU:0", "/device:CPU:1", "/device:GPU:0", "//", "/job:localhost" };
+  static const char *const devices[] = { "",   "/device:CPU:0", "CPU:0", "/device:CPU:1", "/device:GPU:0",
+                                         "//", "/job:localhost" };
   tn_eager_handle made = { 77 };
   const char *where = NULL;
   tn_eager_handle handle = some_handle(w);
@@ -110,10 +117,36 @@ static void place(world *w)
 
 /* ---- operations ---- */
 
-static const char *const names[] = { "AddV2", "Mul", "MatMul", "Reshape", "Identity", "Sum", "Fill", "ConcatV2", "Split", "Pack",
-                                     "Cast", "Shape", "Less", "Where", "F", "PartitionedCall", "VarHandleOp", "AssignVariableOp",
-                                     "ReadVariableOp", "AssignAddVariableOp", "VarIsInitializedOp", "DestroyResourceOp", "NoOp",
-                                     "Switch", "Placeholder", "Const", "TensorListReserve", "TensorListStack", "IdentityN", "" };
+static const char *const names[] = { "AddV2",
+                                     "Mul",
+                                     "MatMul",
+                                     "Reshape",
+                                     "Identity",
+                                     "Sum",
+                                     "Fill",
+                                     "ConcatV2",
+                                     "Split",
+                                     "Pack",
+                                     "Cast",
+                                     "Shape",
+                                     "Less",
+                                     "Where",
+                                     "F",
+                                     "PartitionedCall",
+                                     "VarHandleOp",
+                                     "AssignVariableOp",
+                                     "ReadVariableOp",
+                                     "AssignAddVariableOp",
+                                     "VarIsInitializedOp",
+                                     "DestroyResourceOp",
+                                     "NoOp",
+                                     "Switch",
+                                     "Placeholder",
+                                     "Const",
+                                     "TensorListReserve",
+                                     "TensorListStack",
+                                     "IdentityN",
+                                     "" };
 #define COUNT(list) (sizeof(list) / sizeof((list)[0]))
 
 typedef struct attrs {
@@ -126,17 +159,29 @@ typedef struct attrs {
 /* Attributes of the ops above, mostly with valid values. */
 static void some_attrs(world *w, attrs *a)
 {
-  static const struct { const char *name; int32_t kind; } list[] = {
-    { "T", TN_ATTR_TYPE }, { "dtype", TN_ATTR_TYPE }, { "DstT", TN_ATTR_TYPE }, { "shape", TN_ATTR_SHAPE }, { "N", TN_ATTR_INT },
-    { "num_split", TN_ATTR_INT }, { "f", TN_ATTR_FUNC }, { "Tout", TN_ATTR_LIST + TN_ATTR_TYPE }, { "shared_name", TN_ATTR_STRING },
-    { "keep_dims", TN_ATTR_BOOL }, { "container", TN_ATTR_STRING }, { "transpose_a", TN_ATTR_BOOL }, { "element_dtype", TN_ATTR_TYPE },
-    { "no_such", TN_ATTR_FLOAT } };
+  static const struct { const char *name; int32_t kind;
+  } list[] = { { "T", TN_ATTR_TYPE },
+               { "dtype", TN_ATTR_TYPE },
+               { "DstT", TN_ATTR_TYPE },
+               { "shape", TN_ATTR_SHAPE },
+               { "N", TN_ATTR_INT },
+               { "num_split", TN_ATTR_INT },
+               { "f", TN_ATTR_FUNC },
+               { "Tout", TN_ATTR_LIST + TN_ATTR_TYPE },
+               { "shared_name", TN_ATTR_STRING },
+               { "keep_dims", TN_ATTR_BOOL },
+               { "container", TN_ATTR_STRING },
+               { "transpose_a", TN_ATTR_BOOL },
+               { "element_dtype", TN_ATTR_TYPE },
+               { "no_such", TN_ATTR_FLOAT } };
   static const tn_dtype common[] = { TN_FLOAT, TN_INT32, TN_INT64, TN_BOOL };
   uint8_t kind = next(&w->b);
   for (a->n = 0; a->n < (size_t)kind % 4; a->n++) {
     uint8_t which = next(&w->b), value = next(&w->b);
     tn_eager_attr *at = &a->at[a->n];
-    *at = (tn_eager_attr){ .name = list[which % COUNT(list)].name, .kind = list[which % COUNT(list)].kind, .i = value % 5 };
+    *at = (tn_eager_attr){ .name = list[which % COUNT(list)].name,
+                           .kind = list[which % COUNT(list)].kind,
+                           .i = value % 5 };
     if (value > 250) at->kind = (int32_t)number(&w->b) % 20;
     for (int i = 0; i < 3; i++) a->dims[i] = value % 4 + i;
     a->types[0] = a->types[1] = value < 200 ? common[value % 4] : value % 40;
@@ -213,7 +258,8 @@ static void make_op(world *w)
   some_attrs(w, &a);
   *op = NULL;
   if (kind > 220) fuzz_fail_allocation(1 + next(&w->b) % 16);
-  tn_status st = said(w, tn_eager_op_create(w->session, name, kind & 16 ? "/device:CPU:0" : NULL, a.at, a.n, op, &w->err));
+  tn_status st =
+      said(w, tn_eager_op_create(w->session, name, kind & 16 ? "/device:CPU:0" : NULL, a.at, a.n, op, &w->err));
   if ((*op != NULL) != (st == TN_OK)) abort();
 }
 
@@ -245,7 +291,9 @@ static void count(world *w)
 {
   tn_eager_counters c = { .struct_size = sizeof c };
   if (tn_eager_get_counters(w->session, &c, &w->err) != TN_OK) abort();
-  if (c.live + c.unused + c.deleted + c.detached > c.allocated || c.bytes > c.peak_bytes || c.longest_pause_ns > c.pause_ns) abort();
+  if (c.live + c.unused + c.deleted + c.detached > c.allocated || c.bytes > c.peak_bytes ||
+      c.longest_pause_ns > c.pause_ns)
+    abort();
 }
 
 static void open_session(world *w)
@@ -254,7 +302,9 @@ static void open_session(world *w)
   uint8_t kind = next(&w->b);
   tn_eager_options_init(&options);
   options.session = options_of[kind & 1];
-  options.strategy = kind >> 1 & 1 ? TN_EAGER_ON_SAFE_POINTS : kind >> 2 & 1 ? TN_EAGER_ON_SESSION_CLOSE : TN_EAGER_IN_BACKGROUND;
+  options.strategy = kind >> 1 & 1   ? TN_EAGER_ON_SAFE_POINTS
+                     : kind >> 2 & 1 ? TN_EAGER_ON_SESSION_CLOSE
+                                     : TN_EAGER_IN_BACKGROUND;
   options.async = kind >> 3 & 1;
   options.device_policy = kind >> 4 & 3;
   if (kind >> 6 & 1) options.memory_limit_bytes = 4096;

@@ -20,7 +20,10 @@ size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t room, unsigned
 #define DEPTH 64
 
 static void quiet_log(void *user, int32_t level, const char *line) { (void)user, (void)level, (void)line; }
-static void quiet_print(void *user, int32_t to, const char *text, size_t n) { (void)user, (void)to, (void)text, (void)n; }
+static void quiet_print(void *user, int32_t to, const char *text, size_t n)
+{
+  (void)user, (void)to, (void)text, (void)n;
+}
 
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
@@ -111,10 +114,36 @@ static bool replace(uint8_t *text, size_t *size, size_t room, size_t from, size_
   return true;
 }
 
-static const char *const words[] = { "0", "1", "-1", "2147483647", "-9223372036854775808", "9223372036854775807", "1e300", "nan", "inf",
-                                     "true", "DT_FLOAT", "DT_INT32", "DT_STRING", "DT_RESOURCE", "DT_FLOAT_REF", "DT_VARIANT", "\"\"",
-                                     "\"^a\"", "\"a:1\"", "\"Switch\"", "\"Merge\"", "\"Enter\"", "\"Exit\"", "\"NextIteration\"",
-                                     "\"Identity\"", "\"Const\"", "\"PartitionedCall\"", "\"While\"", "\"/device:CPU:1\"", "\"\\377\"" };
+static const char *const words[] = { "0",
+                                     "1",
+                                     "-1",
+                                     "2147483647",
+                                     "-9223372036854775808",
+                                     "9223372036854775807",
+                                     "1e300",
+                                     "nan",
+                                     "inf",
+                                     "true",
+                                     "DT_FLOAT",
+                                     "DT_INT32",
+                                     "DT_STRING",
+                                     "DT_RESOURCE",
+                                     "DT_FLOAT_REF",
+                                     "DT_VARIANT",
+                                     "\"\"",
+                                     "\"^a\"",
+                                     "\"a:1\"",
+                                     "\"Switch\"",
+                                     "\"Merge\"",
+                                     "\"Enter\"",
+                                     "\"Exit\"",
+                                     "\"NextIteration\"",
+                                     "\"Identity\"",
+                                     "\"Const\"",
+                                     "\"PartitionedCall\"",
+                                     "\"While\"",
+                                     "\"/device:CPU:1\"",
+                                     "\"\\377\"" };
 
 /* Gives a field the value of another one of the same kind, or a word. */
 static bool change_value(uint8_t *text, size_t *size, size_t room, const fields *f, const field *to)
@@ -277,7 +306,8 @@ static void run(tn_graph *graph, int level, tn_error *err)
     const tn_op_schema *schema = tn_operation_schema(op);
     if (schema != NULL && (tn_op_schema_traits(schema) & TN_TRAIT_PLACEHOLDER) != 0) feed(op, &f);
   }
-  for (size_t i = n; st == TN_OK && i-- > 0 && i + MOST_STEPS >= n;) step(session, tn_graph_operation(graph, i), &f, err);
+  for (size_t i = n; st == TN_OK && i-- > 0 && i + MOST_STEPS >= n;)
+    step(session, tn_graph_operation(graph, i), &f, err);
   for (size_t i = 0; i < f.n; i++) tn_tensor_unref(f.at[i]);
   tn_session_destroy(session);
 }

@@ -35,7 +35,8 @@ static void look(const tn_tensor *value, tn_error *err)
   tn_status st = tool_text_tensor(&text, value, err);
   check_status(st, err);
   tn_dtype dtype = tn_tensor_dtype(value);
-  if (st == TN_OK && tn_tensor_rank(value) == 0 && dtype != TN_STRING && dtype != TN_COMPLEX64 && dtype != TN_COMPLEX128)
+  if (st == TN_OK && tn_tensor_rank(value) == 0 && dtype != TN_STRING && dtype != TN_COMPLEX64 &&
+      dtype != TN_COMPLEX128)
     read_back(&text, value, err);
   tool_text_free(&text);
 }

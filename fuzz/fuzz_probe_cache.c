@@ -54,7 +54,8 @@ static bool get(tn_probe_report *report, tn_error *why)
 {
   *report = (tn_probe_report){ .struct_size = sizeof *report };
   if (!tn__probe_cache_get(&key, report, why)) return false;
-  if (report->verdict < TN_PROBE_WELL || report->verdict > TN_PROBE_MEMORY || report->step == NULL || !report->cached) abort();
+  if (report->verdict < TN_PROBE_WELL || report->verdict > TN_PROBE_MEMORY || report->step == NULL || !report->cached)
+    abort();
   if (report->verdict != TN_PROBE_WELL && (tn_error_code(why) == TN_OK || tn_error_message(why)[0] == 0)) abort();
   return true;
 }
@@ -83,7 +84,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
   if (get(&report, &why)) {
     put_and_get(&report, &why);
   } else {
-    report = (tn_probe_report){ .struct_size = sizeof report, .verdict = TN_PROBE_SIGNAL, .signal = 11, .step = "its init" };
+    report =
+        (tn_probe_report){ .struct_size = sizeof report, .verdict = TN_PROBE_SIGNAL, .signal = 11, .step = "its init" };
     tn_error_set(&why, TN_ABORTED, "%% of \n'%s'", size > 20 ? "a long file" : "-");
     put_and_get(&report, &why);
   }

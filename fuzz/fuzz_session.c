@@ -31,53 +31,62 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 #define IN(name) "input: '" name "' "
 #define T TYPED("T", "DT_FLOAT")
 #define LIST(attr, type) "attr { key: '" attr "' value { list { type: " type " } } } "
-#define NUMBER(name, rest, n)                                                                                        \
-  NODE(name, "Const", rest TYPED("dtype", "DT_FLOAT") "attr { key: 'value' value { tensor { dtype: DT_FLOAT tensor_shape " \
-       "{ } float_val: " n " } } } ")
+#define NUMBER(name, rest, n)                                                                               \
+  NODE(name, "Const",                                                                                       \
+       rest TYPED("dtype", "DT_FLOAT") "attr { key: 'value' value { tensor { dtype: DT_FLOAT tensor_shape " \
+                                       "{ } float_val: " n " } } } ")
 
 /* Each may be a session's graph, or extend one. */
 static const char *const texts[] = {
   NODE("x", "Placeholder", TYPED("dtype", "DT_FLOAT")) NODE("z", "Placeholder", TYPED("dtype", "DT_FLOAT"))
-  NODE("p", "Placeholder", TYPED("dtype", "DT_BOOL")) NUMBER("c", "", "3") NODE("y", "AddV2", IN("x") IN("c") T)
-  NODE("w", "Mul", IN("y") IN("z") T) NODE("s", "Switch", IN("y") IN("p") T) NODE("on", "Neg", IN("s:1") T)
-  NODE("m", "Merge", IN("s") IN("on") T "attr { key: 'N' value { i: 2 } } ")
-  NODE("assert", "Assert", IN("p") IN("c") LIST("T", "DT_FLOAT")),
+      NODE("p", "Placeholder", TYPED("dtype", "DT_BOOL")) NUMBER("c", "", "3") NODE("y", "AddV2", IN("x") IN("c") T)
+          NODE("w", "Mul", IN("y") IN("z") T) NODE("s", "Switch", IN("y") IN("p") T) NODE("on", "Neg", IN("s:1") T)
+              NODE("m", "Merge", IN("s") IN("on") T "attr { key: 'N' value { i: 2 } } ")
+                  NODE("assert", "Assert", IN("p") IN("c") LIST("T", "DT_FLOAT")),
 
-  NODE("v", "VarHandleOp", TYPED("dtype", "DT_FLOAT") TEXT("shared_name", "v") "attr { key: 'shape' value { shape { } } } ")
-  NUMBER("one", "", "1") NODE("init", "AssignVariableOp", IN("v") IN("one") TYPED("dtype", "DT_FLOAT"))
-  NODE("read", "ReadVariableOp", IN("v") TYPED("dtype", "DT_FLOAT"))
-  NODE("inc", "AssignAddVariableOp", IN("v") IN("one") IN("^read") TYPED("dtype", "DT_FLOAT"))
-  NODE("held", "VarHandleOp", TYPED("dtype", "DT_FLOAT") TEXT("container", "b") "attr { key: 'shape' value { shape { } } } ")
-  NODE("hold", "AssignVariableOp", IN("held") IN("one") TYPED("dtype", "DT_FLOAT"))
-  NODE("q", "FIFOQueueV2", LIST("component_types", "DT_FLOAT") "attr { key: 'capacity' value { i: 1 } } " TEXT("shared_name", "q"))
-  NODE("put", "QueueEnqueueV2", IN("q") IN("one") LIST("Tcomponents", "DT_FLOAT"))
-  NODE("get", "QueueDequeueV2", IN("q") LIST("component_types", "DT_FLOAT"))
-  NODE("got", "Neg", IN("get") T) NODE("end", "QueueCloseV2", IN("q")),
+  NODE("v", "VarHandleOp",
+       TYPED("dtype", "DT_FLOAT") TEXT("shared_name", "v") "attr { key: 'shape' value { shape { } } } ")
+      NUMBER("one", "", "1") NODE("init", "AssignVariableOp", IN("v") IN("one") TYPED("dtype", "DT_FLOAT"))
+          NODE("read", "ReadVariableOp", IN("v") TYPED("dtype", "DT_FLOAT"))
+              NODE("inc", "AssignAddVariableOp", IN("v") IN("one") IN("^read") TYPED("dtype", "DT_FLOAT"))
+                  NODE("held", "VarHandleOp",
+                       TYPED("dtype", "DT_FLOAT") TEXT("container", "b") "attr { key: 'shape' value { shape { } } } ")
+                      NODE("hold", "AssignVariableOp", IN("held") IN("one") TYPED("dtype", "DT_FLOAT"))
+                          NODE("q", "FIFOQueueV2",
+                               LIST("component_types",
+                                    "DT_FLOAT") "attr { key: 'capacity' value { i: 1 } } " TEXT("shared_name", "q"))
+                              NODE("put", "QueueEnqueueV2", IN("q") IN("one") LIST("Tcomponents", "DT_FLOAT"))
+                                  NODE("get", "QueueDequeueV2", IN("q") LIST("component_types", "DT_FLOAT"))
+                                      NODE("got", "Neg", IN("get") T) NODE("end", "QueueCloseV2", IN("q")),
 
   NUMBER("zero", "", "0") NUMBER("ten", "", "10") NODE("i", "Placeholder", TYPED("dtype", "DT_FLOAT"))
-  NODE("enter", "Enter", IN("i") T TEXT("frame_name", "f"))
-  NODE("limit", "Enter", IN("ten") T TEXT("frame_name", "f") "attr { key: 'is_constant' value { b: true } } ")
-  NODE("merge", "Merge", IN("enter") IN("next") T "attr { key: 'N' value { i: 2 } } ")
-  NODE("less", "Less", IN("merge") IN("limit") T) NODE("cond", "LoopCond", IN("less"))
-  NODE("switch", "Switch", IN("merge") IN("cond") T) NODE("body", "Identity", IN("switch:1") T)
-  NODE("more", "AddV2", IN("body") IN("body") T) NODE("next", "NextIteration", IN("more") T)
-  NODE("exit", "Exit", IN("switch") T) NODE("odd", "NoSuchOp", IN("ten")) NODE("after", "Neg", IN("odd") T),
+      NODE("enter", "Enter", IN("i") T TEXT("frame_name", "f"))
+          NODE("limit", "Enter", IN("ten") T TEXT("frame_name", "f") "attr { key: 'is_constant' value { b: true } } ")
+              NODE("merge", "Merge", IN("enter") IN("next") T "attr { key: 'N' value { i: 2 } } ")
+                  NODE("less", "Less", IN("merge") IN("limit") T) NODE("cond", "LoopCond", IN("less"))
+                      NODE("switch", "Switch", IN("merge") IN("cond") T) NODE("body", "Identity", IN("switch:1") T)
+                          NODE("more", "AddV2", IN("body") IN("body") T) NODE("next", "NextIteration", IN("more") T)
+                              NODE("exit", "Exit", IN("switch") T) NODE("odd", "NoSuchOp", IN("ten"))
+                                  NODE("after", "Neg", IN("odd") T),
 
-  "library { function { signature { name: 'F' input_arg { name: 'a' type: DT_FLOAT } output_arg { name: 'b' type: DT_FLOAT } } "
-  "node_def { name: 'n' op: 'Neg' input: 'a' " T "} ret { key: 'b' value: 'n:y:0' } } }\n"
-  NODE("k", "Placeholder", TYPED("dtype", "DT_FLOAT"))
-  NODE("call", "StatefulPartitionedCall", IN("k") LIST("Tin", "DT_FLOAT") LIST("Tout", "DT_FLOAT")
-       "attr { key: 'f' value { func { name: 'F' } } } ")
-  NODE("text", "AsString", IN("call") T),
+  "library { function { signature { name: 'F' input_arg { name: 'a' type: DT_FLOAT } output_arg { name: 'b' type: "
+  "DT_FLOAT } } "
+  "node_def { name: 'n' op: 'Neg' input: 'a' " T
+  "} ret { key: 'b' value: 'n:y:0' } } }\n" NODE("k", "Placeholder", TYPED("dtype", "DT_FLOAT"))
+      NODE("call", "StatefulPartitionedCall",
+           IN("k") LIST("Tin", "DT_FLOAT") LIST("Tout", "DT_FLOAT") "attr { key: 'f' value { func { name: 'F' } } } ")
+          NODE("text", "AsString", IN("call") T),
 
   NODE("kk", "Placeholder", TYPED("dtype", "DT_FLOAT")) NODE("far", "Neg", IN("kk") T "device: '/device:CPU:3' "),
   NODE("lost", "Neg", IN("nobody") T),
   "",
 };
 
-static const char *const names[] = { "x", "z", "p", "y", "w", "s", "s:1", "m", "assert", "c", "read", "init", "inc", "hold",
-                                     "put", "get", "got", "end", "i", "exit", "merge", "odd", "after", "k", "call", "text",
-                                     "kk", "far", "x:0", "y:1", "w:00", "", ":0", "nobody", "x:99999999999", "v", "q", NULL };
+static const char *const names[] = {
+  "x",    "z",   "p",   "y",   "w",    "s", "s:1",  "m",      "assert",        "c",     "read", "init", "inc",
+  "hold", "put", "get", "got", "end",  "i", "exit", "merge",  "odd",           "after", "k",    "call", "text",
+  "kk",   "far", "x:0", "y:1", "w:00", "",  ":0",   "nobody", "x:99999999999", "v",     "q",    NULL
+};
 #define COUNT(list) (sizeof(list) / sizeof((list)[0]))
 
 #define WHOLE 4 /* of them are valid */
@@ -87,7 +96,10 @@ static size_t graph_sizes[COUNT(texts)];
 static tn_tensor *values[6];
 
 static void quiet_log(void *user, int32_t level, const char *line) { (void)user, (void)level, (void)line; }
-static void quiet_print(void *user, int32_t to, const char *text, size_t n) { (void)user, (void)to, (void)text, (void)n; }
+static void quiet_print(void *user, int32_t to, const char *text, size_t n)
+{
+  (void)user, (void)to, (void)text, (void)n;
+}
 static void quiet_placement(void *user, const char *line) { (void)user, (void)line; }
 
 static tn_tensor *tensor(tn_dtype dtype, int64_t n, int32_t rank)
@@ -159,7 +171,8 @@ static void said(world *w, tn_status status)
   fuzz_fail_allocation(0);
   const char *text = tn_error_message(&w->err);
   if (status == TN_INTERNAL || status != tn_error_code(&w->err) || (status != TN_OK && text[0] == 0)) {
-    fprintf(stderr, "%s, with the error %s '%s'\n", tn_status_name(status), tn_status_name(tn_error_code(&w->err)), text);
+    fprintf(stderr, "%s, with the error %s '%s'\n", tn_status_name(status), tn_status_name(tn_error_code(&w->err)),
+            text);
     abort();
   }
 #ifdef FUZZ_SHOW
@@ -242,8 +255,8 @@ static void run(world *w, place *p)
   some_names(w, &feeds, FEEDS, signature);
   some_names(w, &fetches, FETCHES, signature);
   some_names(w, &targets, TARGETS, signature);
-  tn_status st = tn_session_run(p->session, &options, feeds.at, feeds.tensors, feeds.n, fetches.at, fetches.tensors, fetches.n,
-                                targets.at, targets.n, next(&w->b) & 1 ? w->metadata : NULL, &w->err);
+  tn_status st = tn_session_run(p->session, &options, feeds.at, feeds.tensors, feeds.n, fetches.at, fetches.tensors,
+                                fetches.n, targets.at, targets.n, next(&w->b) & 1 ? w->metadata : NULL, &w->err);
   said(w, st);
   check_fetched(&fetches, st, NULL);
 }
@@ -258,8 +271,8 @@ static void make_callable(world *w, place *p)
   some_names(w, &fetches, FETCHES, signature);
   some_names(w, &targets, TARGETS, signature);
   tn_callable made = { 77 };
-  tn_status st = tn_session_make_callable(p->session, &options, feeds.at, feeds.n, fetches.at, fetches.n, targets.at, targets.n,
-                                          &made, &w->err);
+  tn_status st = tn_session_make_callable(p->session, &options, feeds.at, feeds.n, fetches.at, fetches.n, targets.at,
+                                          targets.n, &made, &w->err);
   said(w, st);
   if ((made.id != 0) != (st == TN_OK)) abort();
   if (st != TN_OK) return;
@@ -295,8 +308,8 @@ static void partial_setup(world *w, place *p)
   some_names(w, &fetches, FETCHES, signature);
   some_names(w, &targets, TARGETS, signature);
   tn_partial_run made = { 77 };
-  tn_status st = tn_session_partial_setup(p->session, &options, feeds.at, feeds.n, fetches.at, fetches.n, targets.at, targets.n,
-                                          &made, &w->err);
+  tn_status st = tn_session_partial_setup(p->session, &options, feeds.at, feeds.n, fetches.at, fetches.n, targets.at,
+                                          targets.n, &made, &w->err);
   said(w, st);
   if ((made.id != 0) != (st == TN_OK)) abort();
   if (st != TN_OK) return;
@@ -312,23 +325,39 @@ static void partial_run(world *w, place *p)
   if (kind > 240) handle = w->places[kind % SESSIONS].runs[0];
   some_names(w, &feeds, FEEDS, p->of_runs[kind % HANDLES]);
   some_names(w, &fetches, FETCHES, p->of_runs[kind % HANDLES]);
-  tn_status st = tn_session_partial_run(p->session, handle, feeds.at, feeds.tensors, feeds.n, fetches.at, fetches.tensors,
-                                        fetches.n, &w->err);
+  tn_status st = tn_session_partial_run(p->session, handle, feeds.at, feeds.tensors, feeds.n, fetches.at,
+                                        fetches.tensors, fetches.n, &w->err);
   said(w, st);
   check_fetched(&fetches, st, NULL);
 }
 
 /* ---- sessions ---- */
 
-static const char *const settings[][2] = {
-  { "level", "0" }, { "strict_shapes", "1" }, { "static_graph", "1" }, { "place_pruned_graph", "1" },
-  { "allow_soft_placement", "1" }, { "log_device_placement", "1" }, { "isolate_session_state", "1" },
-  { "operation_timeout_ms", "3" }, { "memory_limit_bytes", "3000" }, { "max_signatures", "1" }, { "max_layouts", "1" },
-  { "session_name", "one" }, { "disable_passes", "fold,inline" }, { "device_count", "CPU=4" }, { "device_count", "CPU=0" },
-  { "device_filters", "/device:CPU:1" }, { "session_inter_op_pools", "1,0,2@shared" }, { "inter_op_threads", "-3" },
-  { "memory_fraction", "0.5" }, { "disable_output_partition_graphs", "1" }, { "session_version", "-1" },
-  { "intra_op_threads", "1" }, { "level", "-9223372036854775808" }, { "max_signatures", "-1" }, { "max_layouts", "0" }
-};
+static const char *const settings[][2] = { { "level", "0" },
+                                           { "strict_shapes", "1" },
+                                           { "static_graph", "1" },
+                                           { "place_pruned_graph", "1" },
+                                           { "allow_soft_placement", "1" },
+                                           { "log_device_placement", "1" },
+                                           { "isolate_session_state", "1" },
+                                           { "operation_timeout_ms", "3" },
+                                           { "memory_limit_bytes", "3000" },
+                                           { "max_signatures", "1" },
+                                           { "max_layouts", "1" },
+                                           { "session_name", "one" },
+                                           { "disable_passes", "fold,inline" },
+                                           { "device_count", "CPU=4" },
+                                           { "device_count", "CPU=0" },
+                                           { "device_filters", "/device:CPU:1" },
+                                           { "session_inter_op_pools", "1,0,2@shared" },
+                                           { "inter_op_threads", "-3" },
+                                           { "memory_fraction", "0.5" },
+                                           { "disable_output_partition_graphs", "1" },
+                                           { "session_version", "-1" },
+                                           { "intra_op_threads", "1" },
+                                           { "level", "-9223372036854775808" },
+                                           { "max_signatures", "-1" },
+                                           { "max_layouts", "0" } };
 
 static void open_session(world *w, place *p)
 {

@@ -252,7 +252,8 @@ static tn_status add_placeholder(tn_graph *graph, feeds *f, tn_tensor *value, co
   return tn_operation_finish(op, &out->op, err);
 }
 
-static tn_status add_input(tn_graph *graph, feeds *f, const operand *o, bool knows, size_t i, tn_output *out, tn_error *err)
+static tn_status add_input(tn_graph *graph, feeds *f, const operand *o, bool knows, size_t i, tn_output *out,
+                           tn_error *err)
 {
   char name[8];
   out->index = 0;
@@ -289,7 +290,8 @@ static void add_attrs(tn_operation_builder *op, const recipe *r)
     } else if (attr.kind != TN_ATTR_LIST + TN_ATTR_TYPE) { /* the inputs determine those lists */
       uint8_t what = next(&b);
       if (attr.has_default && what < 100) continue;
-      const char *text = attr.n_strings > 0 ? tn_op_schema_attr_string(r->schema, i, what % attr.n_strings) : texts[what % 6];
+      const char *text =
+          attr.n_strings > 0 ? tn_op_schema_attr_string(r->schema, i, what % attr.n_strings) : texts[what % 6];
       if (attr.kind == TN_ATTR_TYPE)
         tn_operation_set_type(op, attr.name, some_type(&b, attr.types));
       else
@@ -329,7 +331,8 @@ typedef struct results {
   size_t n;
 } results;
 
-static void run(tn_graph *graph, const char *name, size_t n_outputs, const feeds *f, int level, results *r, tn_error *err)
+static void run(tn_graph *graph, const char *name, size_t n_outputs, const feeds *f, int level, results *r,
+                tn_error *err)
 {
   char names[MOST_OUTPUTS][80];
   const char *fetches[MOST_OUTPUTS], *feed_names[MOST_INPUTS];
@@ -351,8 +354,8 @@ static void run(tn_graph *graph, const char *name, size_t n_outputs, const feeds
   }
   r->status = tn_session_set_graph(session, graph, err);
   if (r->status == TN_OK)
-    r->status = tn_session_run(session, &limited, feed_names, f->tensors, f->n, fetches, r->at, r->n, &name, r->n == 0, NULL,
-                               err);
+    r->status = tn_session_run(session, &limited, feed_names, f->tensors, f->n, fetches, r->at, r->n, &name, r->n == 0,
+                               NULL, err);
   check_status(r->status, err);
   for (size_t i = 0; i < r->n; i++)
     if ((r->at[i] != NULL) != (r->status == TN_OK)) abort();
@@ -482,7 +485,8 @@ static bool feed_of(tn_operation *op, feeds *f)
 {
   int64_t dims[TN_MAX_RANK], n = 1;
   int32_t rank;
-  if (f->n == MOST_INPUTS || tn_output_shape((tn_output){ op, 0 }, dims, TN_MAX_RANK, &rank, NULL) != TN_OK) return false;
+  if (f->n == MOST_INPUTS || tn_output_shape((tn_output){ op, 0 }, dims, TN_MAX_RANK, &rank, NULL) != TN_OK)
+    return false;
   for (int32_t i = 0; i < rank; i++) {
     if (dims[i] < 0) dims[i] = 2;
     if (dims[i] > 4096 || (n *= dims[i]) > 4096) return false;

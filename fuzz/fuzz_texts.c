@@ -89,7 +89,8 @@ static tn_eager_handle numbers(tn_dtype dtype, int64_t a, int64_t b, int32_t ran
 #define TEXT(name_, at_) { .name = name_, .kind = TN_ATTR_STRING, .at = at_, .n = strlen(at_) }
 #define CALL(op, inputs, n, attrs) call(op, attrs, sizeof attrs / sizeof attrs[0], inputs, n)
 
-static tn_eager_handle call(const char *op, const tn_eager_attr *attrs, size_t n_attrs, const tn_eager_handle *inputs, size_t n)
+static tn_eager_handle call(const char *op, const tn_eager_attr *attrs, size_t n_attrs, const tn_eager_handle *inputs,
+                            size_t n)
 {
   tn_eager_handle outputs[MOST_OUTPUTS] = { { 0 } };
   tn_error err = TN_ERROR_INIT;
@@ -106,7 +107,8 @@ static tn_eager_handle call(const char *op, const tn_eager_attr *attrs, size_t n
   return outputs[0];
 }
 
-static const char *const encodings[] = { "UTF-8", "UTF-16-BE", "UTF-32-BE", "UTF-16-LE", "UTF-32-LE", "US-ASCII", "UTF-16" };
+static const char *const encodings[] = { "UTF-8",     "UTF-16-BE", "UTF-32-BE", "UTF-16-LE",
+                                         "UTF-32-LE", "US-ASCII",  "UTF-16" };
 static const char *const errors[] = { "replace", "strict", "ignore" };
 static const tn_dtype types[] = { TN_FLOAT, TN_INT32, TN_INT64, TN_DOUBLE, TN_UINT8, TN_HALF, TN_INT16, TN_STRING };
 
@@ -119,13 +121,17 @@ static void csv(const uint8_t *k, tn_eager_handle text)
   for (size_t i = 1; i <= n; i++) {
     tn_tensor *t;
     int64_t dim = k[1] >> i & 1;
-    if (tn_tensor_create((tn_dtype[]){ TN_FLOAT, TN_INT32, TN_INT64, TN_STRING, TN_DOUBLE }[(k[3] + i) % 5], &dim, 1, &t, NULL) != TN_OK)
+    if (tn_tensor_create((tn_dtype[]){ TN_FLOAT, TN_INT32, TN_INT64, TN_STRING, TN_DOUBLE }[(k[3] + i) % 5], &dim, 1,
+                         &t, NULL) != TN_OK)
       abort();
     inputs[i] = bring(t);
   }
-  const tn_eager_attr attrs[] = { TEXT("field_delim", delimiters[k[0] / 4 % 7]), BOOL("use_quote_delim", k[1]),
-                                  TEXT("na_value", absent[k[1] / 64]),
-                                  { .name = "select_cols", .kind = TN_ATTR_LIST + TN_ATTR_INT, .n = k[2] < 64 ? n % 4 : 0, .at = columns } };
+  const tn_eager_attr attrs[] = {
+    TEXT("field_delim", delimiters[k[0] / 4 % 7]),
+    BOOL("use_quote_delim", k[1]),
+    TEXT("na_value", absent[k[1] / 64]),
+    { .name = "select_cols", .kind = TN_ATTR_LIST + TN_ATTR_INT, .n = k[2] < 64 ? n % 4 : 0, .at = columns }
+  };
   CALL("DecodeCSV", inputs, n + 1, attrs);
 }
 
@@ -179,7 +185,8 @@ static void unicode(const uint8_t *k, tn_eager_handle text)
 {
   const tn_eager_attr attrs[] = { TEXT("input_encoding", encodings[k[0] % 7]), TEXT("errors", errors[k[1] % 3]),
                                   INT("replacement_char", k[2] < 200 ? 65533 : k[2] * 70000 - 1),
-                                  BOOL("replace_control_characters", k[3]), TEXT("output_encoding", encodings[k[3] / 2 % 3]) };
+                                  BOOL("replace_control_characters", k[3]),
+                                  TEXT("output_encoding", encodings[k[3] / 2 % 3]) };
   call("UnicodeDecode", attrs, 4, &text, 1);
   call("UnicodeDecodeWithOffsets", attrs, 4, &text, 1);
   call("UnicodeTranscode", attrs, 5, &text, 1);
@@ -188,13 +195,19 @@ static void unicode(const uint8_t *k, tn_eager_handle text)
 static void parts(const uint8_t *k, tn_eager_handle text)
 {
   const char *units[] = { "BYTE", "UTF8_CHAR" }, *names[] = { "", "utf-8" };
-  const tn_eager_attr unit[] = { TEXT("unit", units[k[0] & 1]) }, encoding[] = { TEXT("encoding", names[k[0] >> 1 & 1]) };
+  const tn_eager_attr unit[] = { TEXT("unit", units[k[0] & 1]) },
+                      encoding[] = { TEXT("encoding", names[k[0] >> 1 & 1]) };
   const tn_eager_handle inputs[] = { text, numbers(TN_INT32, k[1] - 100, 0, 0), numbers(TN_INT32, k[2] - 20, 0, 0) };
   const int64_t widths[] = { k[1] % 5, k[2] % 5 };
   const tn_eager_handle grams[] = { text, numbers(TN_INT64, 0, k[3] % 8, 1) };
-  const tn_eager_attr how[] = { TEXT("separator", k[0] & 4 ? " " : ""), TEXT("left_pad", k[0] & 8 ? "<" : ""), TEXT("right_pad", k[0] & 16 ? ">" : ""),
-                                { .name = "ngram_widths", .kind = TN_ATTR_LIST + TN_ATTR_INT, .n = 1 + (k[3] >> 3 & 1), .at = widths },
-                                INT("pad_width", k[3] / 16 - 1), BOOL("preserve_short_sequences", k[0] >> 5) };
+  const tn_eager_attr how[] = {
+    TEXT("separator", k[0] & 4 ? " " : ""),
+    TEXT("left_pad", k[0] & 8 ? "<" : ""),
+    TEXT("right_pad", k[0] & 16 ? ">" : ""),
+    { .name = "ngram_widths", .kind = TN_ATTR_LIST + TN_ATTR_INT, .n = 1 + (k[3] >> 3 & 1), .at = widths },
+    INT("pad_width", k[3] / 16 - 1),
+    BOOL("preserve_short_sequences", k[0] >> 5)
+  };
   CALL("Substr", inputs, 3, unit);
   CALL("StringLength", &text, 1, unit);
   CALL("StringLower", &text, 1, encoding);
@@ -218,10 +231,11 @@ static void table(const uint8_t *k, const uint8_t *data, size_t size)
   const char *delimiters[] = { "\t", ",", " ", "", "ab" };
   FILE *out = fopen(file, "wb");
   if (out == NULL || fwrite(data, 1, size, out) != size || fclose(out) != 0) abort();
-  const tn_eager_attr of_table[] = { TYPE("key_dtype", types[k[0] & 1 ? 2 : 7]), TYPE("value_dtype", types[k[0] / 2 % 8]),
-                                     TEXT("shared_name", "t") };
-  const tn_eager_attr how[] = { INT("key_index", k[1] % 5 - 2), INT("value_index", k[2] % 5 - 2), INT("vocab_size", k[3] < 100 ? -1 : k[3] % 6),
-                                TEXT("delimiter", delimiters[k[3] % 5]), INT("offset", k[3] > 200) };
+  const tn_eager_attr of_table[] = { TYPE("key_dtype", types[k[0] & 1 ? 2 : 7]),
+                                     TYPE("value_dtype", types[k[0] / 2 % 8]), TEXT("shared_name", "t") };
+  const tn_eager_attr how[] = { INT("key_index", k[1] % 5 - 2), INT("value_index", k[2] % 5 - 2),
+                                INT("vocab_size", k[3] < 100 ? -1 : k[3] % 6), TEXT("delimiter", delimiters[k[3] % 5]),
+                                INT("offset", k[3] > 200) };
   tn_eager_handle inputs[] = { CALL("HashTableV2", NULL, 0, of_table), word(file) };
   if (inputs[0].id == 0) return;
   call("InitializeTableFromTextFileV2", how, 4 + (k[3] > 230), inputs, 2);

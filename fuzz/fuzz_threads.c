@@ -28,19 +28,22 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 #define T TYPED("T", "DT_FLOAT")
 #define LIST(attr) "attr { key: '" attr "' value { list { type: DT_FLOAT } } } "
 
-static const char text[] =
-  NODE("x", "Placeholder", TYPED("dtype", "DT_FLOAT")) NODE("z", "Placeholder", TYPED("dtype", "DT_FLOAT"))
-  NODE("y", "AddV2", IN("x") IN("x") T) NODE("w", "Mul", IN("y") IN("z") T)
-  NODE("one", "Const", TYPED("dtype", "DT_FLOAT") "attr { key: 'value' value { tensor { dtype: DT_FLOAT float_val: 1 } } } ")
-  NODE("v", "VarHandleOp", TYPED("dtype", "DT_FLOAT") "attr { key: 'shape' value { shape { } } } ")
-  NODE("init", "AssignVariableOp", IN("v") IN("one") TYPED("dtype", "DT_FLOAT"))
-  NODE("inc", "AssignAddVariableOp", IN("v") IN("one") TYPED("dtype", "DT_FLOAT"))
-  NODE("read", "ReadVariableOp", IN("v") TYPED("dtype", "DT_FLOAT"))
-  NODE("q", "FIFOQueueV2", LIST("component_types") "attr { key: 'capacity' value { i: 1 } } ")
-  NODE("put", "QueueEnqueueV2", IN("q") IN("one") LIST("Tcomponents"))
-  NODE("get", "QueueDequeueV2", IN("q") LIST("component_types")) NODE("got", "Neg", IN("get") T)
-  NODE("end", "QueueCloseV2", IN("q"));
-static const char extension[] = NODE("e", "Const", TYPED("dtype", "DT_FLOAT") "attr { key: 'value' value { tensor { dtype: DT_FLOAT float_val: 1 } } } ");
+static const char text[] = NODE("x", "Placeholder", TYPED("dtype", "DT_FLOAT"))
+    NODE("z", "Placeholder", TYPED("dtype", "DT_FLOAT")) NODE("y", "AddV2", IN("x") IN("x") T) NODE("w", "Mul",
+                                                                                                    IN("y") IN("z") T)
+        NODE("one", "Const",
+             TYPED("dtype", "DT_FLOAT") "attr { key: 'value' value { tensor { dtype: DT_FLOAT float_val: 1 } } } ")
+            NODE("v", "VarHandleOp", TYPED("dtype", "DT_FLOAT") "attr { key: 'shape' value { shape { } } } ")
+                NODE("init", "AssignVariableOp", IN("v") IN("one") TYPED("dtype", "DT_FLOAT"))
+                    NODE("inc", "AssignAddVariableOp", IN("v") IN("one") TYPED("dtype", "DT_FLOAT"))
+                        NODE("read", "ReadVariableOp", IN("v") TYPED("dtype", "DT_FLOAT"))
+                            NODE("q", "FIFOQueueV2", LIST("component_types") "attr { key: 'capacity' value { i: 1 } } ")
+                                NODE("put", "QueueEnqueueV2", IN("q") IN("one") LIST("Tcomponents"))
+                                    NODE("get", "QueueDequeueV2", IN("q") LIST("component_types"))
+                                        NODE("got", "Neg", IN("get") T) NODE("end", "QueueCloseV2", IN("q"));
+static const char extension[] =
+    NODE("e", "Const",
+         TYPED("dtype", "DT_FLOAT") "attr { key: 'value' value { tensor { dtype: DT_FLOAT float_val: 1 } } } ");
 
 static void *more_bytes;
 static size_t more_size;
@@ -97,8 +100,9 @@ static void fetched(tn_status status, tn_tensor **out, size_t n)
 
 static const struct {
   const char *feeds[2], *fetches[2], *target;
-} signatures[] = { { { "x" }, { "y" }, NULL },      { { "x", "z" }, { "y", "w" }, NULL }, { { NULL }, { "read" }, "inc" },
-                   { { NULL }, { NULL }, "init" },  { { NULL }, { "got" }, NULL },        { { NULL }, { "read" }, "put" },
+} signatures[] = { { { "x" }, { "y" }, NULL },      { { "x", "z" }, { "y", "w" }, NULL },
+                   { { NULL }, { "read" }, "inc" }, { { NULL }, { NULL }, "init" },
+                   { { NULL }, { "got" }, NULL },   { { NULL }, { "read" }, "put" },
                    { { "get" }, { "got" }, "end" }, { { "x" }, { "w" }, NULL } };
 #define SIGNATURES (sizeof signatures / sizeof signatures[0])
 
@@ -117,8 +121,9 @@ static void run(world *w, uint8_t how, tn_error *err)
   tn_tensor *feeds[2] = { value, value }, *out[2] = { NULL, NULL };
   size_t s = how % SIGNATURES, n = count(signatures[s].fetches);
   options_for(w, how, &options);
-  tn_status st = tn_session_run(w->session, &options, signatures[s].feeds, feeds, count(signatures[s].feeds), signatures[s].fetches,
-                                out, n, &signatures[s].target, signatures[s].target != NULL, NULL, err);
+  tn_status st =
+      tn_session_run(w->session, &options, signatures[s].feeds, feeds, count(signatures[s].feeds),
+                     signatures[s].fetches, out, n, &signatures[s].target, signatures[s].target != NULL, NULL, err);
   said(st, err);
   fetched(st, out, n);
 }
@@ -129,8 +134,8 @@ static void make_callable(world *w, uint8_t how, tn_error *err)
   size_t s = how % 2;
   tn_run_options options;
   options_for(w, how, &options);
-  tn_status st = tn_session_make_callable(w->session, &options, signatures[s].feeds, count(signatures[s].feeds), signatures[s].fetches,
-                                          count(signatures[s].fetches), NULL, 0, &made, err);
+  tn_status st = tn_session_make_callable(w->session, &options, signatures[s].feeds, count(signatures[s].feeds),
+                                          signatures[s].fetches, count(signatures[s].fetches), NULL, 0, &made, err);
   said(st, err);
   pthread_mutex_lock(&w->mu);
   if (st == TN_OK) w->callables[how / 2 % 2 * 2 + s] = made; /* even places have one fetch, odd ones two */
@@ -156,8 +161,8 @@ static void begin_partial(world *w, uint8_t how, tn_error *err)
   size_t s = how % 2;
   tn_run_options options;
   options_for(w, how, &options);
-  tn_status st = tn_session_partial_setup(w->session, &options, signatures[s].feeds, s + 1, signatures[s].fetches, s + 1, NULL, 0,
-                                          &made, err);
+  tn_status st = tn_session_partial_setup(w->session, &options, signatures[s].feeds, s + 1, signatures[s].fetches,
+                                          s + 1, NULL, 0, &made, err);
   said(st, err);
   pthread_mutex_lock(&w->mu);
   if (st == TN_OK) w->runs[how / 2 % HANDLES] = made;
@@ -173,7 +178,8 @@ static void go_on(world *w, uint8_t how, tn_error *err)
   tn_tensor *out = NULL;
   size_t which = how >> 3 & 1, n_feeds = how >> 4 & 1, n = how >> 5 & 1;
   tn_status st = how >= 192 ? tn_session_partial_release(w->session, handle, err)
-                            : tn_session_partial_run(w->session, handle, names + which, &value, n_feeds, wanted + which, &out, n, err);
+                            : tn_session_partial_run(w->session, handle, names + which, &value, n_feeds, wanted + which,
+                                                     &out, n, err);
   said(st, err);
   if (how < 192) fetched(st, &out, n);
 }
@@ -282,7 +288,8 @@ static void open_all(world *w, uint8_t kind)
   options.strategy = (kind >> 2 & 3) % 3;
   if (tn_cancellation_create(NULL, &w->cancellation, NULL) != TN_OK ||
       tn_session_create(options_of[kind & 1], &w->session, &err) != TN_OK ||
-      tn_session_set_graph(w->session, graph, &err) != TN_OK || tn_eager_session_create(&options, &w->eager, &err) != TN_OK)
+      tn_session_set_graph(w->session, graph, &err) != TN_OK ||
+      tn_eager_session_create(&options, &w->eager, &err) != TN_OK)
     abort();
   tn_error_clear(&err);
 }
@@ -326,9 +333,11 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
   (void)argc, (void)argv;
   fuzz_limit_memory((size_t)64 << 20);
   fuzz_make_options();
-  if (tn_graph_create(&graph, NULL) != TN_OK || tn_graph_import(graph, text, sizeof text - 1, &as_text, NULL) != TN_OK ||
-      tn_graph_create(&more, NULL) != TN_OK || tn_graph_import(more, extension, sizeof extension - 1, &as_text, NULL) != TN_OK ||
-      tn_graph_export(more, 0, &more_bytes, &more_size, NULL) != TN_OK || tn_tensor_create(TN_FLOAT, NULL, 0, &value, NULL) != TN_OK)
+  if (tn_graph_create(&graph, NULL) != TN_OK ||
+      tn_graph_import(graph, text, sizeof text - 1, &as_text, NULL) != TN_OK || tn_graph_create(&more, NULL) != TN_OK ||
+      tn_graph_import(more, extension, sizeof extension - 1, &as_text, NULL) != TN_OK ||
+      tn_graph_export(more, 0, &more_bytes, &more_size, NULL) != TN_OK ||
+      tn_tensor_create(TN_FLOAT, NULL, 0, &value, NULL) != TN_OK)
     abort();
   tn_graph_unref(more);
   *(float *)tn_tensor_data(value) = 2;

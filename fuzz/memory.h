@@ -17,7 +17,8 @@ static void *fuzz_alloc(void *user, size_t size, size_t align)
   (void)user;
   void *memory = NULL;
   if (fuzz_fail_in > 0 && --fuzz_fail_in == 0) return NULL;
-  if (size > fuzz_memory_most || fuzz_memory_in_use > fuzz_memory_most - size || posix_memalign(&memory, align, size) != 0)
+  if (size > fuzz_memory_most || fuzz_memory_in_use > fuzz_memory_most - size ||
+      posix_memalign(&memory, align, size) != 0)
     return NULL;
   fuzz_memory_in_use += size;
   return memory;

@@ -11,8 +11,8 @@ static struct tn_runtime_session {
   char unused;
 } fuzz_session;
 
-static tn_status fuzz_new_session(const tn_session_factory *self, const tn_session_options *options, tn_runtime_session **out,
-                                  tn_error *err)
+static tn_status fuzz_new_session(const tn_session_factory *self, const tn_session_options *options,
+                                  tn_runtime_session **out, tn_error *err)
 {
   (void)self, (void)options, (void)err;
   *out = &fuzz_session;
@@ -25,10 +25,13 @@ static tn_bool fuzz_accepts_options(const tn_session_factory *self, const tn_ses
   return 1;
 }
 
-static void fuzz_destroy_session(const tn_session_factory *self, tn_runtime_session *session) { (void)self, (void)session; }
+static void fuzz_destroy_session(const tn_session_factory *self, tn_runtime_session *session)
+{
+  (void)self, (void)session;
+}
 
-static tn_status fuzz_reset(const tn_session_factory *self, const tn_session_options *options, const char *const *containers,
-                            size_t n, uint32_t flags, tn_error *err)
+static tn_status fuzz_reset(const tn_session_factory *self, const tn_session_options *options,
+                            const char *const *containers, size_t n, uint32_t flags, tn_error *err)
 {
   (void)options;
   return tn_kit_reset(self, containers, n, flags, err);

@@ -243,8 +243,8 @@ static int not_found(const char *pattern)
   return tool_fail(&err);
 }
 
-/* Looking up an op that a plugin announces loads the plugin, as when a graph is built. Names are collected first, because
- * loading changes the list. */
+/* Looking up an op that a plugin announces loads the plugin, as when a graph is built. Names are collected first,
+ * because loading changes the list. */
 static void look_in_plugins(char **patterns, size_t n)
 {
   tn_graph *graph = NULL;

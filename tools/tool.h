@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shared by the subcommands of `tenon`. A subcommand is tools/NAME.c or tools/NAME/NAME.c, which defines `const tool_command
- * tool_cmd_NAME`, and one line in tools/tools.mk; the table is generated from that list.
+/* Shared by the subcommands of `tenon`. A subcommand is tools/NAME.c or tools/NAME/NAME.c, which defines `const
+ * tool_command tool_cmd_NAME`, and one line in tools/tools.mk; the table is generated from that list.
  *
  * The command never calls setlocale, so numbers are read and written in the C locale. If memory runs out, the command
  * prints a message and exits with status 1. */
@@ -167,8 +167,9 @@ typedef struct tool_place {
   char *real;         /* the file's real path, set by tool_places_check */
 } tool_place;
 
-/* Parses VALUE of --fetch TENSOR=VALUE, NULL if there is none. Both texts must outlive the place. Returns an exit status.
- * tool_places_check also returns one: it checks in advance, as far as possible, that all files can be written. */
+/* Parses VALUE of --fetch TENSOR=VALUE, NULL if there is none. Both texts must outlive the place. Returns an exit
+ * status. tool_places_check also returns one: it checks in advance, as far as possible, that all files can be
+ * written. */
 int tool_place_parse(tool_place *place, const char *tensor, const char *value);
 int tool_places_check(tool_place *places, size_t n);
 tn_status tool_places_save(const tool_place *places, tn_tensor *const *tensors, size_t n, tn_error *err);
@@ -178,13 +179,14 @@ void tool_places_free(tool_place *places, size_t n);
 
 typedef struct tool_progress tool_progress;
 
-/* A progress line on standard error, shown after half a second if that is a terminal. A separate thread draws it, so the
- * measured work pays one store per step. Returns NULL if there is no terminal; all functions accept NULL. */
+/* A progress line on standard error, shown after half a second if that is a terminal. A separate thread draws it, so
+ * the measured work pays one store per step. Returns NULL if there is no terminal; all functions accept NULL. */
 tool_progress *tool_progress_start(const char *what, uint64_t total);
 void tool_progress_set(tool_progress *progress, uint64_t done);
 void tool_progress_end(tool_progress *progress); /* erases the line */
 
-/* Sets an extra note in the line, such as a loss. Formatting costs time, so do it only when a note is wanted. Copied. */
+/* Sets an extra note in the line, such as a loss. Formatting costs time, so do it only when a note is wanted.
+ * Copied. */
 bool tool_progress_wants_note(tool_progress *progress);
 void tool_progress_note(tool_progress *progress, const char *note);
 /* Writes text to standard output without garbling the line. */
@@ -192,8 +194,8 @@ void tool_progress_print(tool_progress *progress, const tool_text *text);
 
 uint64_t tool_now_ns(void); /* monotonic */
 
-/* Returns the number after `word` in a file of "word: number ..." lines; for "", the first number. UINT64_MAX if the file
- * or the word is missing. */
+/* Returns the number after `word` in a file of "word: number ..." lines; for "", the first number. UINT64_MAX if the
+ * file or the word is missing. */
 uint64_t tool_number_in(const char *path, const char *word);
 uint64_t tool_peak_memory(void); /* peak resident memory of this program; 0: unknown */
 
@@ -221,11 +223,11 @@ int tool_end_by_signal(int number);
 
 /* ---- Ctrl-C (interrupt.c) ---- */
 
-/* Catches SIGINT, SIGTERM and SIGHUP until tool_interrupt_stop. The first one cancels *out, which is borrowed until then.
- * For `what` see tool_interrupt_doing. */
+/* Catches SIGINT, SIGTERM and SIGHUP until tool_interrupt_stop. The first one cancels *out, which is borrowed until
+ * then. For `what` see tool_interrupt_doing. */
 tn_status tool_interrupt_start(const char *what, tn_cancellation **out, tn_error *err);
-/* Sets the current activity, such as "the model was read": the first signal then prints it and ends the process. If NULL,
- * the signal only cancels, and the caller handles the rest. The text must stay valid. */
+/* Sets the current activity, such as "the model was read": the first signal then prints it and ends the process. If
+ * NULL, the signal only cancels, and the caller handles the rest. The text must stay valid. */
 void tool_interrupt_doing(const char *what);
 int tool_interrupted(void); /* number of the first signal received, 0 if none */
 void tool_interrupt_stop(void);
@@ -291,8 +293,8 @@ int64_t *tool_output_dims(tn_output output, int32_t *rank);
 tn_status tool_find_output(tn_graph *graph, const char *what, const char *name, tn_output *out, tn_error *err);
 tn_status tool_find_node(tn_graph *graph, const char *what, const char *name, tn_operation **out, tn_error *err);
 
-/* Type of an output. If its op is unknown, the type that a user of the output requires; TN_DTYPE_INVALID if that is also
- * unknown. */
+/* Type of an output. If its op is unknown, the type that a user of the output requires; TN_DTYPE_INVALID if that is
+ * also unknown. */
 tn_dtype tool_output_dtype(tn_graph *graph, tn_output output);
 
 /* Parses a list of types, "float|double" or "float, double"; bit n is dtype n. */

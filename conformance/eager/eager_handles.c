@@ -248,7 +248,8 @@ static void eager_handles__many_at_once(void)
 }
 
 TAP_MAIN(TAP_TEST(eager_handles__released_ones_are_found_out), TAP_TEST(eager_handles__foreign_ones_are_found_out),
-         TAP_TEST(eager_handles__detached_tensors_are_the_callers), TAP_TEST(eager_handles__share_tensors_with_graph_sessions),
-         TAP_TEST(eager_handles__a_scope_releases_what_was_made_in_it), TAP_TEST(eager_handles__scopes_belong_to_their_session),
-         TAP_TEST(eager_handles__a_thread_may_end_in_a_scope), TAP_TEST(eager_handles__counters_say_what_happened),
-         TAP_TEST(eager_handles__many_at_once))
+         TAP_TEST(eager_handles__detached_tensors_are_the_callers),
+         TAP_TEST(eager_handles__share_tensors_with_graph_sessions),
+         TAP_TEST(eager_handles__a_scope_releases_what_was_made_in_it),
+         TAP_TEST(eager_handles__scopes_belong_to_their_session), TAP_TEST(eager_handles__a_thread_may_end_in_a_scope),
+         TAP_TEST(eager_handles__counters_say_what_happened), TAP_TEST(eager_handles__many_at_once))

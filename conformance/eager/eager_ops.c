@@ -13,7 +13,9 @@ static tn_eager_handle matrix(te *t, const float *values, int64_t rows, int64_t 
 {
   const int64_t dims[] = { rows, columns };
   tn_eager_handle h;
-  REQUIRE_OK(tn_eager_from_data(t->session, TN_FLOAT, dims, 2, values, (size_t)(rows * columns) * sizeof *values, &h, &t->err), &t->err);
+  REQUIRE_OK(
+      tn_eager_from_data(t->session, TN_FLOAT, dims, 2, values, (size_t)(rows * columns) * sizeof *values, &h, &t->err),
+      &t->err);
   return h;
 }
 
@@ -55,7 +57,8 @@ static void eager_ops__types_follow_the_inputs(void)
     te_open(&t, runtime, TN_EAGER_IN_BACKGROUND);
     REQUIRE_OK(tn_eager_op_create(t.session, "AddV2", "/device:CPU:0", NULL, 0, &op, &t.err), &t.err);
     for (int i = 0; i < 4; i++) {
-      const tn_eager_handle f[] = { te_scalar(&t, 1), te_scalar(&t, 2) }, n[] = { te_ints(&t, five, 1), te_ints(&t, five, 1) };
+      const tn_eager_handle f[] = { te_scalar(&t, 1), te_scalar(&t, 2) },
+                            n[] = { te_ints(&t, five, 1), te_ints(&t, five, 1) };
       tn_eager_handle out;
       size_t n_out = 9;
       tn_tensor *tensor;
@@ -115,12 +118,14 @@ static void eager_ops__lists_are_counted_flat(void)
     REQUIRE_OK(tn_eager_call(t.session, "Split", split, 1, to_split, 2, parts, 4, &n, &t.err), &t.err);
     CHECK_INT(n, 3);
     for (int i = 0; i < 3; i++) check_floats(&t, parts[i], six + 2 * i, 2);
-    CHECK_STATUS(tn_eager_call(t.session, "Split", split, 1, to_split, 2, parts, 2, &n, &t.err), TN_INVALID_ARGUMENT, &t.err);
+    CHECK_STATUS(tn_eager_call(t.session, "Split", split, 1, to_split, 2, parts, 2, &n, &t.err), TN_INVALID_ARGUMENT,
+                 &t.err);
     CHECK_INT(n, 3); /* so much room is needed */
     uint64_t before = te_counters(&t).allocated;
     REQUIRE_OK(tn_eager_call(t.session, "Split", split, 1, to_split, 2, parts, 4, &n, &t.err), &t.err);
     CHECK_INT(te_counters(&t).allocated - before, 3);
-    CHECK_STATUS(tn_eager_call(t.session, "Split", split, 1, to_split, 2, parts, 2, &n, &t.err), TN_INVALID_ARGUMENT, &t.err);
+    CHECK_STATUS(tn_eager_call(t.session, "Split", split, 1, to_split, 2, parts, 2, &n, &t.err), TN_INVALID_ARGUMENT,
+                 &t.err);
     CHECK_INT(parts[0].id, 0);
     te_fini(&t);
   }
@@ -130,8 +135,11 @@ static void eager_ops__every_kind_of_attribute(void)
 {
   static const int64_t shape[] = { 2, 3 }, strides[] = { 1, 1, 1, 1 };
   static const tn_eager_attr random[] = { ATTR_TYPE("dtype", TN_FLOAT), ATTR_INT("seed", 5), ATTR_INT("seed2", 6) };
-  static const tn_eager_attr conv[] = { { .name = "strides", .kind = TN_ATTR_LIST | TN_ATTR_INT, .at = strides, .n = 4 },
-                                        ATTR_STRING("padding", "VALID"), ATTR_STRING("data_format", "NHWC") };
+  static const tn_eager_attr conv[] = {
+    { .name = "strides", .kind = TN_ATTR_LIST | TN_ATTR_INT, .at = strides, .n = 4 },
+    ATTR_STRING("padding", "VALID"),
+    ATTR_STRING("data_format", "NHWC")
+  };
   static const tn_eager_attr placeholder[] = { ATTR_TYPE("dtype", TN_FLOAT),
                                                { .name = "shape", .kind = TN_ATTR_SHAPE, .at = shape, .rank = 2 } };
   static const int32_t two_three[] = { 2, 3 };
@@ -148,9 +156,11 @@ static void eager_ops__every_kind_of_attribute(void)
   REQUIRE_OK(tn_eager_from_data(t.session, TN_FLOAT, filter, 4, ones, sizeof ones, &conv_in[1], &t.err), &t.err);
   REQUIRE_OK(tn_eager_call(t.session, "Conv2D", conv, 3, conv_in, 2, &out, 1, NULL, &t.err), &t.err);
   check_floats(&t, out, sums, 4);
-  CHECK_STATUS(tn_eager_call(t.session, "Placeholder", placeholder, 2, NULL, 0, &out, 1, NULL, &t.err), TN_INVALID_ARGUMENT, &t.err);
+  CHECK_STATUS(tn_eager_call(t.session, "Placeholder", placeholder, 2, NULL, 0, &out, 1, NULL, &t.err),
+               TN_INVALID_ARGUMENT, &t.err);
   tn_tensor *value = ts_scalar(7);
-  const tn_eager_attr constant[] = { ATTR_TYPE("dtype", TN_FLOAT), { .name = "value", .kind = TN_ATTR_TENSOR, .at = value } };
+  const tn_eager_attr constant[] = { ATTR_TYPE("dtype", TN_FLOAT),
+                                     { .name = "value", .kind = TN_ATTR_TENSOR, .at = value } };
   for (int i = 0; i < 2; i++) {
     REQUIRE_OK(tn_eager_call(t.session, "Const", constant, 2, NULL, 0, &out, 1, NULL, &t.err), &t.err);
     CHECK_DOUBLE(te_value(&t, out), 7, 0);
@@ -187,7 +197,8 @@ static void eager_ops__state_lives_in_the_containers_of_the_runtime(void)
 
 /* ---- functions ---- */
 
-#define SIGNATURE "signature { name: 'Twice' input_arg { name: 'x' type: DT_FLOAT } output_arg { name: 'y' type: DT_FLOAT } }"
+#define SIGNATURE \
+  "signature { name: 'Twice' input_arg { name: 'x' type: DT_FLOAT } output_arg { name: 'y' type: DT_FLOAT } }"
 static const char library[] =
     "node { name: 'left' op: 'NoOp' } library { function { " SIGNATURE
     " node_def { name: 'a' op: 'AddV2' input: 'x' input: 'x' attr { key: 'T' value { type: DT_FLOAT } } }"
@@ -210,9 +221,11 @@ static void eager_ops__functions_of_a_graph_are_ops(void)
     REQUIRE_OK(tn_eager_call(t.session, "Twice", NULL, 0, &x, 1, &out, 1, NULL, &t.err), &t.err);
     CHECK_DOUBLE(te_value(&t, out), 8, 0);
     static const tn_dtype types[] = { TN_FLOAT };
-    static const tn_eager_attr call[] = { { .name = "f", .kind = TN_ATTR_FUNC, .at = "Twice" },
-                                          { .name = "Tin", .kind = TN_ATTR_LIST | TN_ATTR_TYPE, .at = types, .n = 1 },
-                                          { .name = "Tout", .kind = TN_ATTR_LIST | TN_ATTR_TYPE, .at = types, .n = 1 } };
+    static const tn_eager_attr call[] = {
+      { .name = "f", .kind = TN_ATTR_FUNC, .at = "Twice" },
+      { .name = "Tin", .kind = TN_ATTR_LIST | TN_ATTR_TYPE, .at = types, .n = 1 },
+      { .name = "Tout", .kind = TN_ATTR_LIST | TN_ATTR_TYPE, .at = types, .n = 1 }
+    };
     REQUIRE_OK(tn_eager_call(t.session, "PartitionedCall", call, 3, &out, 1, &out, 1, NULL, &t.err), &t.err);
     CHECK_DOUBLE(te_value(&t, out), 16, 0);
     te_fini(&t);
@@ -225,7 +238,8 @@ static void eager_ops__what_does_not_fit_is_refused(void)
 {
   static const tn_eager_attr unknown[] = { { .name = "transpose_a", .kind = TN_ATTR_STRING, .at = "x", .n = 1 } };
   static const tn_eager_attr nameless[] = { { .kind = TN_ATTR_INT } };
-  static const tn_eager_attr kindless[] = { { .name = "a", .kind = 77 } }, empty[] = { { .name = "a", .kind = TN_ATTR_FUNC } };
+  static const tn_eager_attr kindless[] = { { .name = "a", .kind = 77 } },
+                             empty[] = { { .name = "a", .kind = TN_ATTR_FUNC } };
   static const tn_eager_attr listless[] = { { .name = "a", .kind = TN_ATTR_LIST | TN_ATTR_INT, .n = 3 } };
   static const tn_eager_attr split[] = { ATTR_INT("N", 5) };
   FOR_RUNTIMES(runtime)
@@ -241,11 +255,15 @@ static void eager_ops__what_does_not_fit_is_refused(void)
     CHECK_STATUS(tn_eager_call(t.session, "AddV2", NULL, 0, in, 3, &out, 1, NULL, &t.err), TN_INVALID_ARGUMENT, &t.err);
     CHECK_STATUS(tn_eager_call(t.session, "AddV2", NULL, 0, in, 2, &out, 1, NULL, &t.err), TN_INVALID_ARGUMENT, &t.err);
     CHECK_INT(out.id, 0);
-    CHECK_STATUS(tn_eager_call(t.session, "MatMul", unknown, 1, in, 2, &out, 1, NULL, &t.err), TN_INVALID_ARGUMENT, &t.err);
-    CHECK_STATUS(tn_eager_call(t.session, "Neg", nameless, 1, in, 1, &out, 1, NULL, &t.err), TN_INVALID_ARGUMENT, &t.err);
-    CHECK_STATUS(tn_eager_call(t.session, "Neg", kindless, 1, in, 1, &out, 1, NULL, &t.err), TN_INVALID_ARGUMENT, &t.err);
+    CHECK_STATUS(tn_eager_call(t.session, "MatMul", unknown, 1, in, 2, &out, 1, NULL, &t.err), TN_INVALID_ARGUMENT,
+                 &t.err);
+    CHECK_STATUS(tn_eager_call(t.session, "Neg", nameless, 1, in, 1, &out, 1, NULL, &t.err), TN_INVALID_ARGUMENT,
+                 &t.err);
+    CHECK_STATUS(tn_eager_call(t.session, "Neg", kindless, 1, in, 1, &out, 1, NULL, &t.err), TN_INVALID_ARGUMENT,
+                 &t.err);
     CHECK_STATUS(tn_eager_call(t.session, "Neg", empty, 1, in, 1, &out, 1, NULL, &t.err), TN_INVALID_ARGUMENT, &t.err);
-    CHECK_STATUS(tn_eager_call(t.session, "Neg", listless, 1, in, 1, &out, 1, NULL, &t.err), TN_INVALID_ARGUMENT, &t.err);
+    CHECK_STATUS(tn_eager_call(t.session, "Neg", listless, 1, in, 1, &out, 1, NULL, &t.err), TN_INVALID_ARGUMENT,
+                 &t.err);
     CHECK_STATUS(tn_eager_call(t.session, "AddN", split, 1, in, 1, &out, 1, NULL, &t.err), TN_INVALID_ARGUMENT, &t.err);
     CHECK_STATUS(tn_eager_call(t.session, "Neg", NULL, 0, in, 1, NULL, 0, NULL, &t.err), TN_INVALID_ARGUMENT, &t.err);
     CHECK_STATUS(tn_eager_call(t.session, "Neg", NULL, 0, NULL, 1, &out, 1, NULL, &t.err), TN_INVALID_ARGUMENT, &t.err);
@@ -271,7 +289,8 @@ static void eager_ops__a_kernel_that_fails_fails_its_call_alone(void)
       CHECK_INT(out.id, 0);
       CHECK_DOUBLE(te_value(&t, te_add(&t, x, x)), 2, 0);
     }
-    CHECK_STATUS(tn_eager_call(t.session, "TestRefuse", NULL, 0, &x, 1, &out, 1, NULL, &t.err), TN_INVALID_ARGUMENT, &t.err);
+    CHECK_STATUS(tn_eager_call(t.session, "TestRefuse", NULL, 0, &x, 1, &out, 1, NULL, &t.err), TN_INVALID_ARGUMENT,
+                 &t.err);
     te_fini(&t);
   }
 }
@@ -293,7 +312,8 @@ static void eager_ops__devices_are_checked(void) /* S-EAG-26 */
       CHECK_INT(y.id, 0);
     }
     REQUIRE_OK(tn_eager_op_create(t.session, "Neg", "/device:CPU:0", NULL, 0, &op, &t.err), &t.err);
-    REQUIRE_OK(tn_eager_copy_to_device(t.session, x, "/job:localhost/replica:0/task:0/device:CPU:0", &y, &t.err), &t.err);
+    REQUIRE_OK(tn_eager_copy_to_device(t.session, x, "/job:localhost/replica:0/task:0/device:CPU:0", &y, &t.err),
+               &t.err);
     te_release(&t, x);
     CHECK_DOUBLE(te_value(&t, y), 3, 0);
     REQUIRE_OK(tn_eager_op_call(op, &y, 1, &x, 1, NULL, &t.err), &t.err);
@@ -328,7 +348,8 @@ static void eager_ops__at_the_limit_what_is_unused_goes_first(void)
   }
 }
 
-/* Handles are made and released without a pause, so that the session's thread is often about to delete them when the limit is met. */
+/* Handles are made and released without a pause, so that the session's thread is often about to delete them when the
+ * limit is met. */
 static void eager_ops__at_the_limit_deletions_are_waited_for(void)
 {
   enum { BIG = 256 << 10, LIVE = 10 };
@@ -360,7 +381,9 @@ static int fill_up(te *t, size_t bytes)
   tn_tensor *zeros = ts_filled(1, dims, 0);
   tn_eager_handle h;
   int n = 0;
-  while (n < 1000 && tn_eager_from_data(t->session, TN_FLOAT, dims, 1, tn_tensor_data(zeros), bytes, &h, &t->err) == TN_OK) n++;
+  while (n < 1000 &&
+         tn_eager_from_data(t->session, TN_FLOAT, dims, 1, tn_tensor_data(zeros), bytes, &h, &t->err) == TN_OK)
+    n++;
   CHECK_STATUS(tn_error_code(&t->err), TN_RESOURCE_EXHAUSTED, &t->err);
   tn_tensor_unref(zeros);
   return n;
@@ -410,7 +433,8 @@ static void eager_ops__a_time_limit_ends_an_operation(void) /* S-RO-04 */
     REQUIRE_OK(tn_session_options_set_int(t.session_options, "operation_timeout_ms", 50, &t.err), &t.err);
     te_start(&t);
     tn_eager_handle x = te_scalar(&t, 1), out;
-    CHECK_STATUS(tn_eager_call(t.session, "TestGate", NULL, 0, &x, 1, &out, 1, NULL, &t.err), TN_DEADLINE_EXCEEDED, &t.err);
+    CHECK_STATUS(tn_eager_call(t.session, "TestGate", NULL, 0, &x, 1, &out, 1, NULL, &t.err), TN_DEADLINE_EXCEEDED,
+                 &t.err);
     CHECK_INT(out.id, 0);
     CHECK_DOUBLE(te_value(&t, te_add(&t, x, x)), 2, 0);
     te_fini(&t);
@@ -481,8 +505,11 @@ static void no_destroy(const tn_session_factory *self, tn_runtime_session *sessi
 
 static void eager_ops__a_runtime_without_the_extension_is_named(void)
 {
-  static const tn_session_factory plain = { .struct_size = TN_SESSION_FACTORY_SIZE, .name = "test.graphs_only",
-                                            .new_session = no_session, .accepts_options = accept, .destroy_session = no_destroy };
+  static const tn_session_factory plain = { .struct_size = TN_SESSION_FACTORY_SIZE,
+                                            .name = "test.graphs_only",
+                                            .new_session = no_session,
+                                            .accepts_options = accept,
+                                            .destroy_session = no_destroy };
   te t;
   te_init(&t, "test.graphs_only", TN_EAGER_IN_BACKGROUND);
   REQUIRE_OK(tn_runtime_register("test.graphs_only", &plain, &t.err), &t.err);
@@ -495,11 +522,13 @@ static void eager_ops__a_runtime_without_the_extension_is_named(void)
 
 TAP_MAIN(TAP_TEST(eager_ops__attributes_say_what_is_done), TAP_TEST(eager_ops__types_follow_the_inputs),
          TAP_TEST(eager_ops__shapes_may_change_and_depend_on_values), TAP_TEST(eager_ops__lists_are_counted_flat),
-         TAP_TEST(eager_ops__every_kind_of_attribute), TAP_TEST(eager_ops__state_lives_in_the_containers_of_the_runtime),
+         TAP_TEST(eager_ops__every_kind_of_attribute),
+         TAP_TEST(eager_ops__state_lives_in_the_containers_of_the_runtime),
          TAP_TEST(eager_ops__functions_of_a_graph_are_ops), TAP_TEST(eager_ops__what_does_not_fit_is_refused),
          TAP_TEST(eager_ops__a_kernel_that_fails_fails_its_call_alone), TAP_TEST(eager_ops__devices_are_checked),
          TAP_TEST(eager_ops__at_the_limit_what_is_unused_goes_first),
          TAP_TEST(eager_ops__at_the_limit_deletions_are_waited_for),
-         TAP_TEST(eager_ops__what_was_deleted_or_detached_counts_no_more), TAP_TEST(eager_ops__a_time_limit_ends_an_operation),
+         TAP_TEST(eager_ops__what_was_deleted_or_detached_counts_no_more),
+         TAP_TEST(eager_ops__a_time_limit_ends_an_operation),
          TAP_TEST(eager_ops__without_memory_calls_fail_and_nothing_is_lost),
          TAP_TEST(eager_ops__a_runtime_without_the_extension_is_named))

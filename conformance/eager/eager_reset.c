@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What ends eager sessions from outside: a reset of their runtime; and how a runtime is told of operations that are to end. */
+/* What ends eager sessions from outside: a reset of their runtime; and how a runtime is told of operations that are to
+ * end. */
 #include <tenon/runtime.h>
 
 #include "conformance/support/eager_kit.h"
@@ -53,7 +54,8 @@ static void check_every_call_is_cancelled(te *t, tn_eager_op *op, tn_eager_handl
   CHECK_STATUS(tn_eager_op_create(t->session, "Neg", NULL, NULL, 0, &none, &t->err), TN_CANCELLED, &t->err);
   CHECK_STATUS(tn_eager_from_tensor(t->session, given, &out, &t->err), TN_CANCELLED, &t->err);
   const float one = 1;
-  CHECK_STATUS(tn_eager_from_data(t->session, TN_FLOAT, NULL, 0, &one, sizeof one, &out, &t->err), TN_CANCELLED, &t->err);
+  CHECK_STATUS(tn_eager_from_data(t->session, TN_FLOAT, NULL, 0, &one, sizeof one, &out, &t->err), TN_CANCELLED,
+               &t->err);
   CHECK_STATUS(tn_eager_tensor(t->session, x, &tensor, &t->err), TN_CANCELLED, &t->err);
   CHECK_STATUS(tn_eager_detach(t->session, x, &tensor, &t->err), TN_CANCELLED, &t->err);
   CHECK_STATUS(tn_eager_safe_point(t->session, &t->err), TN_CANCELLED, &t->err);
@@ -65,7 +67,8 @@ static void check_every_call_is_cancelled(te *t, tn_eager_op *op, tn_eager_handl
 static void eager_reset__ends_every_session_of_the_runtime(void) /* S-RST-02, S-RST-04, S-RST-05, S-EAG-02, P-43 */
 {
   TS_NEEDS_RESET();
-  FOR_RUNTIMES(runtime) for (int32_t strategy = TN_EAGER_IN_BACKGROUND; strategy <= TN_EAGER_ON_SESSION_CLOSE; strategy++)
+  FOR_RUNTIMES(runtime)
+  for (int32_t strategy = TN_EAGER_IN_BACKGROUND; strategy <= TN_EAGER_ON_SESSION_CLOSE; strategy++)
   {
     te t, second;
     te_told told = { 0 };
@@ -169,9 +172,12 @@ static void eager_reset__leaves_other_runtimes_alone(void) /* S-RST-13 */
 /* Whether a variable of this container has a value that the session sees; with a value, it gets one. */
 static bool variable(te *t, const char *container, const float *value)
 {
-  const tn_eager_attr handle[] = { ATTR_TYPE("dtype", TN_FLOAT), { .name = "shape", .kind = TN_ATTR_SHAPE },
-                                   ATTR_STRING("shared_name", "eager_reset"),
-                                   { .name = "container", .kind = TN_ATTR_STRING, .at = container, .n = strlen(container) } };
+  const tn_eager_attr handle[] = {
+    ATTR_TYPE("dtype", TN_FLOAT),
+    { .name = "shape", .kind = TN_ATTR_SHAPE },
+    ATTR_STRING("shared_name", "eager_reset"),
+    { .name = "container", .kind = TN_ATTR_STRING, .at = container, .n = strlen(container) }
+  };
   static const tn_eager_attr read[] = { ATTR_TYPE("dtype", TN_FLOAT) };
   tn_eager_handle in[2], out;
   REQUIRE_OK(tn_eager_call(t->session, "VarHandleOp", handle, 4, NULL, 0, in, 1, NULL, &t->err), &t->err);
@@ -185,7 +191,8 @@ static bool variable(te *t, const char *container, const float *value)
   return st == TN_OK;
 }
 
-static void eager_reset__new_sessions_see_listed_containers_empty(void) /* S-RST-06, S-RST-07, S-RST-09, S-RST-10, S-RST-18 */
+/* S-RST-06, S-RST-07, S-RST-09, S-RST-10, S-RST-18 */
+static void eager_reset__new_sessions_see_listed_containers_empty(void)
 {
   static const char *const listed[] = { "eager.listed" };
   const float value = 3;
@@ -225,7 +232,8 @@ static void eager_reset__isolated_sessions_have_their_own(void) /* S-RST-02, S-R
     reset_runtime(&t[0]);
     tn_eager_handle out;
     for (int i = 0; i < 2; i++)
-      CHECK_STATUS(tn_eager_call(t[i].session, "NoOp", NULL, 0, NULL, 0, &out, 0, NULL, &t[i].err), TN_CANCELLED, &t[i].err);
+      CHECK_STATUS(tn_eager_call(t[i].session, "NoOp", NULL, 0, NULL, 0, &out, 0, NULL, &t[i].err), TN_CANCELLED,
+                   &t[i].err);
     for (int i = 0; i < 2; i++) te_fini(&t[i]);
   }
 }
@@ -322,8 +330,8 @@ static struct {
   bool own_execute;
 } runtime;
 
-static tn_status new_session(const tn_session_factory *self, const tn_session_options *options, tn_runtime_session **out,
-                             tn_error *err)
+static tn_status new_session(const tn_session_factory *self, const tn_session_options *options,
+                             tn_runtime_session **out, tn_error *err)
 {
   (void)self, (void)options, (void)err;
   *out = (tn_runtime_session *)&runtime;
@@ -341,8 +349,8 @@ static void destroy(const tn_session_factory *self, tn_runtime_session *session)
   CHECK((void *)session == (void *)&runtime);
   atomic_fetch_sub(&runtime.alive, 1);
 }
-static tn_status step(const tn_session_factory *self, tn_runtime_session *session, tn_executable *executable, tn_step *s,
-                      tn_error *err)
+static tn_status step(const tn_session_factory *self, tn_runtime_session *session, tn_executable *executable,
+                      tn_step *s, tn_error *err)
 {
   (void)self;
   CHECK((void *)session == (void *)&runtime);
@@ -361,8 +369,8 @@ static void cancel(const tn_session_factory *self, tn_runtime_session *session, 
   CHECK_INT(atomic_load(&runtime.alive) > 0, 1); /* neither the step nor the session ends meanwhile */
   atomic_fetch_add(&runtime.told, 1);
 }
-static tn_status reset(const tn_session_factory *self, const tn_session_options *options, const char *const *names, size_t n,
-                       uint32_t flags, tn_error *err)
+static tn_status reset(const tn_session_factory *self, const tn_session_options *options, const char *const *names,
+                       size_t n, uint32_t flags, tn_error *err)
 {
   (void)options;
   return tn_kit_reset(self, names, n, flags, err);
@@ -375,9 +383,15 @@ static const void *extension(const tn_session_factory *self, const char *name, u
   if (version != 1 || strcmp(name, TN_EAGER_EXTENSION) != 0) return NULL;
   return runtime.own_execute ? &own : &same;
 }
-static const tn_session_factory factory = { .struct_size = TN_SESSION_FACTORY_SIZE, .name = "test.told",
-                                            .new_session = new_session, .accepts_options = accept, .destroy_session = destroy,
-                                            .step = step, .cancel = cancel, .reset = reset, .get_extension = extension };
+static const tn_session_factory factory = { .struct_size = TN_SESSION_FACTORY_SIZE,
+                                            .name = "test.told",
+                                            .new_session = new_session,
+                                            .accepts_options = accept,
+                                            .destroy_session = destroy,
+                                            .step = step,
+                                            .cancel = cancel,
+                                            .reset = reset,
+                                            .get_extension = extension };
 
 static void check_told(void (*end)(te *t), tn_status wanted)
 {

@@ -105,7 +105,8 @@ static int own_threads(te *t)
   return all - of_runtime;
 }
 
-static void eager_session__a_background_session_has_one_thread_until_it_is_closed(void) /* S-EAG-05, S-EAG-06, S-EAG-09 */
+/* S-EAG-05, S-EAG-06, S-EAG-09 */
+static void eager_session__a_background_session_has_one_thread_until_it_is_closed(void)
 {
   FOR_RUNTIMES(runtime)
   {
@@ -185,7 +186,8 @@ static void eager_session__the_background_sleeps_when_there_is_nothing_to_do(voi
 
 static void eager_session__safe_points_need_no_thread(void) /* S-EAG-10, S-EAG-15 */
 {
-  FOR_RUNTIMES(runtime) for (int32_t strategy = TN_EAGER_ON_SAFE_POINTS; strategy <= TN_EAGER_ON_SESSION_CLOSE; strategy++)
+  FOR_RUNTIMES(runtime)
+  for (int32_t strategy = TN_EAGER_ON_SAFE_POINTS; strategy <= TN_EAGER_ON_SESSION_CLOSE; strategy++)
   {
     te ground, t;
     te_open(&ground, runtime, TN_EAGER_ON_SESSION_CLOSE);
@@ -234,7 +236,8 @@ static void eager_session__a_safe_point_deletes_all_that_is_unused_here(void) /*
   }
 }
 
-/* A kernel between the two: what was released before is gone when it runs, what is released meanwhile when it returns. */
+/* A kernel between the two: what was released before is gone when it runs, what is released meanwhile when it
+ * returns. */
 typedef struct at_gate {
   te *t;
   tn_eager_handle late;
@@ -327,8 +330,8 @@ static void eager_session__a_loop_holds_one_iteration_or_all(void) /* S-EAG-16 *
     for (int32_t strategy = TN_EAGER_IN_BACKGROUND; strategy <= TN_EAGER_ON_SAFE_POINTS; strategy++) {
       tn_eager_counters c = run_loop(runtime, strategy);
       CHECK_INT(c.allocated, OPS * ITERATIONS + 1);
-      CHECK_MSG(c.peak_bytes <= 3 * iteration, "%s, strategy %d: a peak of %llu bytes, an iteration has %llu", runtime, (int)strategy,
-                (unsigned long long)c.peak_bytes, (unsigned long long)iteration);
+      CHECK_MSG(c.peak_bytes <= 3 * iteration, "%s, strategy %d: a peak of %llu bytes, an iteration has %llu", runtime,
+                (int)strategy, (unsigned long long)c.peak_bytes, (unsigned long long)iteration);
     }
   }
 }
@@ -473,7 +476,8 @@ static void eager_session__the_default_one_is_made_once_and_stays(void) /* S-EAG
   tn_error_clear(&err);
 }
 
-TAP_MAIN(TAP_TEST(eager_session__runs_operations_at_once), TAP_TEST(eager_session__close_deletes_everything_used_or_not),
+TAP_MAIN(TAP_TEST(eager_session__runs_operations_at_once),
+         TAP_TEST(eager_session__close_deletes_everything_used_or_not),
          TAP_TEST(eager_session__there_are_three_strategies), TAP_TEST(eager_session__options_that_cannot_be),
          TAP_TEST(eager_session__a_background_session_has_one_thread_until_it_is_closed),
          TAP_TEST(eager_session__the_background_deletes_without_any_call),
@@ -481,8 +485,9 @@ TAP_MAIN(TAP_TEST(eager_session__runs_operations_at_once), TAP_TEST(eager_sessio
          TAP_TEST(eager_session__safe_points_need_no_thread),
          TAP_TEST(eager_session__a_safe_point_deletes_all_that_is_unused_here),
          TAP_TEST(eager_session__operations_begin_and_end_with_a_safe_point),
-         TAP_TEST(eager_session__on_session_close_nothing_goes_before), TAP_TEST(eager_session__a_loop_holds_one_iteration_or_all),
-         TAP_TEST(eager_session__close_twice_is_ok), TAP_TEST(eager_session__after_close_every_use_is_refused),
-         TAP_TEST(eager_session__ops_may_outlive_it), TAP_TEST(eager_session__without_memory_none_is_opened),
+         TAP_TEST(eager_session__on_session_close_nothing_goes_before),
+         TAP_TEST(eager_session__a_loop_holds_one_iteration_or_all), TAP_TEST(eager_session__close_twice_is_ok),
+         TAP_TEST(eager_session__after_close_every_use_is_refused), TAP_TEST(eager_session__ops_may_outlive_it),
+         TAP_TEST(eager_session__without_memory_none_is_opened),
          TAP_TEST(eager_session__in_a_forked_child_it_cannot_be_used),
          TAP_TEST(eager_session__the_default_one_is_made_once_and_stays))

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Eager sessions and threads: several in one session, closing meanwhile, deletions that block or call back, asynchronous calls. */
+/* Eager sessions and threads: several in one session, closing meanwhile, deletions that block or call back,
+ * asynchronous calls. */
 #include "conformance/support/eager_kit.h"
 
 #define FOR_STRATEGIES(s) for (int32_t s = TN_EAGER_IN_BACKGROUND; s <= TN_EAGER_ON_SESSION_CLOSE; s++)
@@ -118,7 +119,8 @@ static void eager_threads__counters_agree_in_any_moment(void)
     REQUIRE_INT(pthread_create(&thread, NULL, make_and_release, &w), 0);
     while (atomic_load(&ended) == 0) {
       tn_eager_counters c = te_counters(&t);
-      wrong += c.live + c.unused + c.deleted + c.detached > c.allocated || c.bytes > c.peak_bytes || c.longest_pause_ns > c.pause_ns;
+      wrong += c.live + c.unused + c.deleted + c.detached > c.allocated || c.bytes > c.peak_bytes ||
+               c.longest_pause_ns > c.pause_ns;
     }
     pthread_join(thread, NULL);
     CHECK_INT(wrong, 0);
@@ -227,11 +229,14 @@ static void *call_dequeue(void *arg)
 {
   gated *g = arg;
   static const tn_dtype types[] = { TN_FLOAT };
-  static const tn_eager_attr components[] = { { .name = "component_types", .kind = TN_ATTR_LIST | TN_ATTR_TYPE, .at = types, .n = 1 } };
+  static const tn_eager_attr components[] = {
+    { .name = "component_types", .kind = TN_ATTR_LIST | TN_ATTR_TYPE, .at = types, .n = 1 }
+  };
   tn_eager_handle queue, out;
   g->status = tn_eager_call(g->t->session, "FIFOQueueV2", components, 1, NULL, 0, &queue, 1, NULL, NULL);
   atomic_fetch_add(&ts_watched.at_gate, 1);
-  if (g->status == TN_OK) g->status = tn_eager_call(g->t->session, "QueueDequeueV2", components, 1, &queue, 1, &out, 1, NULL, NULL);
+  if (g->status == TN_OK)
+    g->status = tn_eager_call(g->t->session, "QueueDequeueV2", components, 1, &queue, 1, &out, 1, NULL, NULL);
   return NULL;
 }
 
@@ -544,14 +549,18 @@ static void eager_threads__close_ends_asynchronous_calls(void) /* S-EAG-02, S-EA
   }
 }
 
-TAP_MAIN(TAP_TEST(eager_threads__work_in_one_session), TAP_TEST(eager_threads__counters_agree_in_any_moment), TAP_TEST(eager_threads__close_may_come_in_the_middle),
-         TAP_TEST(eager_threads__several_may_close), TAP_TEST(eager_threads__what_an_operation_uses_is_not_deleted),
-         TAP_TEST(eager_threads__a_tensor_in_use_may_be_detached), TAP_TEST(eager_threads__close_ends_an_operation_that_waits),
+TAP_MAIN(TAP_TEST(eager_threads__work_in_one_session), TAP_TEST(eager_threads__counters_agree_in_any_moment),
+         TAP_TEST(eager_threads__close_may_come_in_the_middle), TAP_TEST(eager_threads__several_may_close),
+         TAP_TEST(eager_threads__what_an_operation_uses_is_not_deleted),
+         TAP_TEST(eager_threads__a_tensor_in_use_may_be_detached),
+         TAP_TEST(eager_threads__close_ends_an_operation_that_waits),
          TAP_TEST(eager_threads__a_deletion_that_blocks_stops_no_other_session),
          TAP_TEST(eager_threads__a_deletion_may_call_the_session),
-         TAP_TEST(eager_threads__deletions_of_close_may_call_the_session), TAP_TEST(eager_threads__asynchronous_calls_give_the_same),
+         TAP_TEST(eager_threads__deletions_of_close_may_call_the_session),
+         TAP_TEST(eager_threads__asynchronous_calls_give_the_same),
          TAP_TEST(eager_threads__an_asynchronous_error_shows_at_the_next_wait),
-         TAP_TEST(eager_threads__the_first_asynchronous_error_counts), TAP_TEST(eager_threads__waiting_lasts_until_all_has_ended),
-         TAP_TEST(eager_threads__the_queue_is_bounded), TAP_TEST(eager_threads__close_wakes_an_operation_that_sleeps),
+         TAP_TEST(eager_threads__the_first_asynchronous_error_counts),
+         TAP_TEST(eager_threads__waiting_lasts_until_all_has_ended), TAP_TEST(eager_threads__the_queue_is_bounded),
+         TAP_TEST(eager_threads__close_wakes_an_operation_that_sleeps),
          TAP_TEST(eager_threads__where_much_is_unused_calls_delete_it),
          TAP_TEST(eager_threads__close_ends_asynchronous_calls))

@@ -66,8 +66,8 @@ static void branches__not_taken_are_dead(void) /* S-EXE-06, S-EXE-07, S-EXE-09, 
   }
 }
 
-/* "head" and "tail" begin segments of their own: their shapes are known only when they ran. They are on the side of x > 0,
- * read twice, and one that nobody reads is let go. */
+/* "head" and "tail" begin segments of their own: their shapes are known only when they ran. They are on the side of x >
+ * 0, read twice, and one that nobody reads is let go. */
 #define SEGMENTS                                                                                                     \
   BRANCHES INTS("one", "", "int_val: 1") NODE("head", "TestHead", "input: 'twice' input: 'one'", F)                  \
   NODE("read0", "TestCount", "input: 'head'", SLOT(10)) NODE("read1", "TestCount", "input: 'head'", SLOT(11))        \

@@ -383,7 +383,8 @@ static tn_status hasty_compute(tn_kernel_ctx *ctx)
   intptr_t how = (intptr_t)ctx->state;
   tn_tensor **result = ctx->scratch;
   if (ctx->err == NULL) atomic_fetch_add(&n_without_error, 1);
-  if (how == GIVES_UP && tn_kernel_cancelled(ctx)) return tn_error_set(ctx->err, TN_CANCELLED, "it does not ask its function");
+  if (how == GIVES_UP && tn_kernel_cancelled(ctx))
+    return tn_error_set(ctx->err, TN_CANCELLED, "it does not ask its function");
   tn_status st = tn_kernel_call(ctx, 0, ctx->inputs, 1, result, 1);
   if (st == TN_PENDING && how == FAILS) return tn_error_set(ctx->err, TN_ABORTED, "it cannot wait");
   if (st == TN_PENDING && how == ENDS) st = tn_kernel_keep_input(ctx, 0, result);
@@ -393,14 +394,21 @@ static tn_status hasty_compute(tn_kernel_ctx *ctx)
   return st;
 }
 
-static const tn_op_def hasty_op = { .struct_size = TN_OP_DEF_SIZE, .name = "TestHasty", .inputs = "x: T", .outputs = "y: T",
+static const tn_op_def hasty_op = { .struct_size = TN_OP_DEF_SIZE,
+                                    .name = "TestHasty",
+                                    .inputs = "x: T",
+                                    .outputs = "y: T",
                                     .attrs = "T: {float}; f: func; how: int = 0",
                                     .traits = TN_TRAIT_STATEFUL | TN_TRAIT_DYNAMIC | TN_TRAIT_FUNCTION_CALL };
 static const tn_kernel_def hasty_kernel = { .struct_size = TN_KERNEL_DEF_SIZE, .op = "TestHasty", .device = "CPU",
                                             .name = "hasty_cpu", .rank = TN_RANK_C, .create = hasty_create,
                                             .prepare = hasty_prepare, .compute = hasty_compute };
-static const tn_op_family hasty_family = { .struct_size = TN_OP_FAMILY_SIZE, .name = "hasty", .ops = &hasty_op, .n_ops = 1,
-                                           .kernels = &hasty_kernel, .n_kernels = 1 };
+static const tn_op_family hasty_family = { .struct_size = TN_OP_FAMILY_SIZE,
+                                           .name = "hasty",
+                                           .ops = &hasty_op,
+                                           .n_ops = 1,
+                                           .kernels = &hasty_kernel,
+                                           .n_kernels = 1 };
 
 #define HASTY_QUEUE(node)                                                                                     \
   node("q", "FIFOQueueV2", "", "attr { key: 'component_types' value { list { type: DT_FLOAT } } }"            \
@@ -409,17 +417,21 @@ static const tn_op_family hasty_family = { .struct_size = TN_OP_FAMILY_SIZE, .na
 #define HASTY(name, f, how, in)                                                                               \
   NODE(name, "TestHasty", "input: '" in "'", T("DT_FLOAT") FUNC("f", f) " attr { key: 'how' value { i: " how " } }")
 /* "Gets" waits for what comes to the queue, "Outer" in it, and "Rounds" in a loop in it. */
-#define HASTY_GRAPH                                                                                           \
-  LIBRARY(TWICE UNARY("Gets", HASTY_QUEUE(BODY) BODY("get", "QueueDequeueV2", "input: 'q:handle:0'", COMPONENTS("component_types")) \
-                      BODY("n", "AddV2", "input: 'get:components:0' input: 'x'", T("DT_FLOAT")) RET("y", "n:z:0"))       \
-          UNARY("Outer", BODY("g", "StatefulPartitionedCall", "input: 'x'", FUNC("f", "Gets") TYPES("Tin", F) TYPES("Tout", F)) \
-                RET("y", "g:output:0"))                                                                       \
-          FUNCTION("Yes", ARG("x", "DT_FLOAT") RESULT("y", "DT_BOOL"),                                        \
-                   BODY("c", "Const", "", FILLED("DT_BOOL", "bool_val: true")) RET("y", "c:output:0"))        \
-          UNARY("Rounds", BODY("w", "While", "input: 'x'", TYPES("T", F) FUNC("cond", "Yes") FUNC("body", "Outer")) \
-                RET("y", "w:output:0")))                                                                      \
-  IN("x", "DT_FLOAT") HASTY_QUEUE(NODE) NODE("put", "QueueEnqueueV2", "input: 'q' input: 'x'", COMPONENTS("Tcomponents")) \
-  NODE("get", "QueueDequeueV2", "input: 'q'", COMPONENTS("component_types")) NODE("size", "QueueSizeV2", "input: 'q'", "")
+#define HASTY_GRAPH                                                                                                   \
+  LIBRARY(TWICE UNARY(                                                                                                \
+      "Gets", HASTY_QUEUE(BODY) BODY("get", "QueueDequeueV2", "input: 'q:handle:0'", COMPONENTS("component_types"))   \
+                  BODY("n", "AddV2", "input: 'get:components:0' input: 'x'", T("DT_FLOAT")) RET("y", "n:z:0"))        \
+              UNARY("Outer", BODY("g", "StatefulPartitionedCall", "input: 'x'",                                       \
+                                  FUNC("f", "Gets") TYPES("Tin", F) TYPES("Tout", F)) RET("y", "g:output:0"))         \
+                  FUNCTION("Yes", ARG("x", "DT_FLOAT") RESULT("y", "DT_BOOL"),                                        \
+                           BODY("c", "Const", "", FILLED("DT_BOOL", "bool_val: true")) RET("y", "c:output:0"))        \
+                      UNARY("Rounds",                                                                                 \
+                            BODY("w", "While", "input: 'x'", TYPES("T", F) FUNC("cond", "Yes") FUNC("body", "Outer")) \
+                                RET("y", "w:output:0")))                                                              \
+  IN("x", "DT_FLOAT")                                                                                                 \
+  HASTY_QUEUE(NODE) NODE("put", "QueueEnqueueV2", "input: 'q' input: 'x'", COMPONENTS("Tcomponents"))                 \
+      NODE("get", "QueueDequeueV2", "input: 'q'", COMPONENTS("component_types"))                                      \
+          NODE("size", "QueueSizeV2", "input: 'q'", "")
 
 static void register_hasty(void)
 {
@@ -467,7 +479,8 @@ static void calls__that_wait_end_with_their_kernel(void) /* S-CAN-02 */
     tn_status status;
     int64_t timeout_ms;
   } cases[] = { { "fails", "it cannot wait", TN_ABORTED, 0 },
-                { "ends", "node 'ends' (TestHasty): its kernel has ended, and a function that it called waits", TN_INTERNAL, 0 },
+                { "ends", "node 'ends' (TestHasty): its kernel has ended, and a function that it called waits",
+                  TN_INTERNAL, 0 },
                 { "gives_up", "did not end in its time limit", TN_DEADLINE_EXCEEDED, 20 },
                 { "round", "it cannot wait", TN_ABORTED, 0 } };
   FOR_LEVELS(level)
@@ -505,11 +518,13 @@ static void calls__have_an_error_object(void)
 static void calls__that_wait_keep_their_memory(void)
 {
   const char *text = HASTY_GRAPH HASTY("waits", "Gets", "3", "x") HASTY("first", "Twice", "3", "x")
-      NODE("dims", "Const", "", "attr { key: 'dtype' value { type: DT_INT32 } } attr { key: 'value' value { tensor { dtype: "
+      NODE("dims", "Const", "",
+           "attr { key: 'dtype' value { type: DT_INT32 } } attr { key: 'value' value { tensor { dtype: "
            "DT_INT32 tensor_shape { dim { size: 1 } } int_val: 1000000 } } }")
-      NODE("many", "Fill", "input: 'dims' input: 'first'", T("DT_FLOAT"))
-      NODE("large", "Cumsum", "input: 'many' input: 'zero'", T("DT_FLOAT")) NODE("zero", "Const", "", INT_OF("0"))
-      NODE("sum", "Sum", "input: 'large' input: 'zero'", T("DT_FLOAT"));
+          NODE("many", "Fill", "input: 'dims' input: 'first'", T("DT_FLOAT"))
+              NODE("large", "Cumsum", "input: 'many' input: 'zero'", T("DT_FLOAT"))
+                  NODE("zero", "Const", "", INT_OF("0"))
+                      NODE("sum", "Sum", "input: 'large' input: 'zero'", T("DT_FLOAT"));
   FOR_LEVELS(level)
   {
     const tn_import_options import = { .struct_size = sizeof import, .flags = TN_IMPORT_TEXT };

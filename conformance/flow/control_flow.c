@@ -23,14 +23,17 @@
   NODE("joined", "Identity", IN("after"), F)
 
 /* `name`: as long as it is less than `limit`, x is doubled. */
-#define DOUBLING(name, from, limit)                                                                                \
-  NODE(name "/enter", "Enter", IN(from), F FRAME(name)) NODE(name "/limit", "Enter", IN(limit), F FRAME(name) CONSTANT) \
-  NODE(name "/merge", "Merge", IN(name "/enter") IN(name "/next"), F N2)                                           \
-  NODE(name "/less", "Less", IN(name "/merge") IN(name "/limit"), F) NODE(name "/cond", "LoopCond", IN(name "/less"), "") \
-  NODE(name "/switch", "Switch", IN(name "/merge") IN(name "/cond"), F)                                            \
-  NODE(name "/body", "Identity", IN(name "/switch:1"), F)                                                          \
-  NODE(name "/twice", "Add", IN(name "/body") IN(name "/body"), F)                                                 \
-  NODE(name "/next", "NextIteration", IN(name "/twice"), F) NODE(name "/exit", "Exit", IN(name "/switch"), F)
+#define DOUBLING(name, from, limit)                                                        \
+  NODE(name "/enter", "Enter", IN(from), F FRAME(name))                                    \
+  NODE(name "/limit", "Enter", IN(limit), F FRAME(name) CONSTANT)                          \
+      NODE(name "/merge", "Merge", IN(name "/enter") IN(name "/next"), F N2)               \
+          NODE(name "/less", "Less", IN(name "/merge") IN(name "/limit"), F)               \
+              NODE(name "/cond", "LoopCond", IN(name "/less"), "")                         \
+                  NODE(name "/switch", "Switch", IN(name "/merge") IN(name "/cond"), F)    \
+                      NODE(name "/body", "Identity", IN(name "/switch:1"), F)              \
+                          NODE(name "/twice", "Add", IN(name "/body") IN(name "/body"), F) \
+                              NODE(name "/next", "NextIteration", IN(name "/twice"), F)    \
+                                  NODE(name "/exit", "Exit", IN(name "/switch"), F)
 
 static void open_text(ts *t, int level, const char *text)
 {
@@ -120,14 +123,16 @@ static void control_flow__loops_may_have_one_name(void)
 {
   FOR_LEVELS(level) {
     ts t;
-    open_text(&t, level, ANY("x", "DT_FLOAT") ANY("n", "DT_FLOAT") ANY("m", "DT_FLOAT")
-                         NODE("a/enter", "Enter", IN("x"), F FRAME("w")) NODE("a/limit", "Enter", IN("n"), F FRAME("w") CONSTANT)
-                         NODE("a/merge", "Merge", IN("a/enter") IN("a/next"), F N2)
-                         NODE("a/less", "Less", IN("a/merge") IN("a/limit"), F) NODE("a/cond", "LoopCond", IN("a/less"), "")
-                         NODE("a/switch", "Switch", IN("a/merge") IN("a/cond"), F)
-                         NODE("a/twice", "Add", IN("a/switch:1") IN("a/switch:1"), F)
-                         NODE("a/next", "NextIteration", IN("a/twice"), F) NODE("a/exit", "Exit", IN("a/switch"), F)
-                         DOUBLING("w", "a/exit", "m"));
+    open_text(
+        &t, level,
+        ANY("x", "DT_FLOAT") ANY("n", "DT_FLOAT") ANY("m", "DT_FLOAT") NODE("a/enter", "Enter", IN("x"), F FRAME("w"))
+            NODE("a/limit", "Enter", IN("n"), F FRAME("w") CONSTANT)
+                NODE("a/merge", "Merge", IN("a/enter") IN("a/next"), F N2)
+                    NODE("a/less", "Less", IN("a/merge") IN("a/limit"), F) NODE("a/cond", "LoopCond", IN("a/less"), "")
+                        NODE("a/switch", "Switch", IN("a/merge") IN("a/cond"), F)
+                            NODE("a/twice", "Add", IN("a/switch:1") IN("a/switch:1"), F)
+                                NODE("a/next", "NextIteration", IN("a/twice"), F)
+                                    NODE("a/exit", "Exit", IN("a/switch"), F) DOUBLING("w", "a/exit", "m"));
     CHECK_DOUBLE(ts_run1(&t, FEEDS({ "x", 1 }, { "n", 10 }, { "m", 100 }), "w/exit"), 128, 0);
     ts_fini(&t);
   }
@@ -138,15 +143,16 @@ static void control_flow__loops_nest(void) /* S-EXE-14 */
 {
   FOR_LEVELS(level) {
     ts t;
-    open_text(&t, level,
-              ANY("x", "DT_FLOAT") ANY("n", "DT_FLOAT") NODE("enter", "Enter", IN("x"), F FRAME("out"))
-              NODE("limit", "Enter", IN("n"), F FRAME("out") CONSTANT) NODE("merge", "Merge", IN("enter") IN("next"), F N2)
-              NODE("less", "Less", IN("merge") IN("limit"), F) NODE("cond", "LoopCond", IN("less"), "")
-              NODE("switch", "Switch", IN("merge") IN("cond"), F) NODE("body", "Identity", IN("switch:1"), F)
-              NODE("inside", "Neg", IN("body"), F) NODE("again", "Neg", IN("inside"), F)
-              FLOAT_CONST("ten", "10", IN("^body")) DOUBLING("in", "again", "ten")
-              FLOAT_CONST("three", "3", IN("^body")) NODE("times", "Mul", IN("in/exit") IN("three"), F)
-              NODE("next", "NextIteration", IN("times"), F) NODE("exit", "Exit", IN("switch"), F));
+    open_text(
+        &t, level,
+        ANY("x", "DT_FLOAT") ANY("n", "DT_FLOAT") NODE("enter", "Enter", IN("x"), F FRAME("out")) NODE(
+            "limit", "Enter", IN("n"), F FRAME("out") CONSTANT) NODE("merge", "Merge", IN("enter") IN("next"), F N2)
+            NODE("less", "Less", IN("merge") IN("limit"), F) NODE("cond", "LoopCond", IN("less"), "")
+                NODE("switch", "Switch", IN("merge") IN("cond"), F) NODE("body", "Identity", IN("switch:1"), F)
+                    NODE("inside", "Neg", IN("body"), F) NODE("again", "Neg", IN("inside"), F)
+                        FLOAT_CONST("ten", "10", IN("^body")) DOUBLING("in", "again", "ten")
+                            FLOAT_CONST("three", "3", IN("^body")) NODE("times", "Mul", IN("in/exit") IN("three"), F)
+                                NODE("next", "NextIteration", IN("times"), F) NODE("exit", "Exit", IN("switch"), F));
     /* 1 -> 16 -> 48 -> 144 */
     CHECK_DOUBLE(ts_run1(&t, FEEDS({ "x", 1 }, { "n", 100 }), "exit"), 144, 0);
     ts_fini(&t);
@@ -189,14 +195,14 @@ static void control_flow__a_merge_may_be_a_predicate(void)
   FOR_LEVELS(level) {
     ts t;
     open_text(&t, level,
-              ANY("x", "DT_FLOAT") ANY("n", "DT_FLOAT") NODE("enter", "Enter", IN("x"), F FRAME("w"))
-              NODE("limit", "Enter", IN("n"), F FRAME("w") CONSTANT) NODE("merge", "Merge", IN("enter") IN("next"), F N2)
-              NODE("less", "Less", IN("merge") IN("limit"), F)
-              NODE("side", "Switch", IN("less") IN("less"), TYPE("T", "DT_BOOL"))
-              NODE("either", "Merge", IN("side") IN("side:1"), TYPE("T", "DT_BOOL") N2) NODE("cond", "LoopCond", IN("either"), "")
-              NODE("switch", "Switch", IN("merge") IN("cond"), F) NODE("body", "Identity", IN("switch:1"), F)
-              NODE("twice", "Add", IN("body") IN("body"), F) NODE("next", "NextIteration", IN("twice"), F)
-              NODE("exit", "Exit", IN("switch"), F));
+              ANY("x", "DT_FLOAT") ANY("n", "DT_FLOAT") NODE("enter", "Enter", IN("x"), F FRAME("w")) NODE(
+                  "limit", "Enter", IN("n"), F FRAME("w") CONSTANT) NODE("merge", "Merge", IN("enter") IN("next"), F N2)
+                  NODE("less", "Less", IN("merge") IN("limit"), F) NODE("side", "Switch", IN("less") IN("less"),
+                                                                        TYPE("T", "DT_BOOL"))
+                      NODE("either", "Merge", IN("side") IN("side:1"), TYPE("T", "DT_BOOL") N2)
+                          NODE("cond", "LoopCond", IN("either"), "") NODE("switch", "Switch", IN("merge") IN("cond"), F)
+                              NODE("body", "Identity", IN("switch:1"), F) NODE("twice", "Add", IN("body") IN("body"), F)
+                                  NODE("next", "NextIteration", IN("twice"), F) NODE("exit", "Exit", IN("switch"), F));
     for (int i = 0; i < 2; i++) CHECK_DOUBLE(ts_run1(&t, FEEDS({ "x", 1 }, { "n", 100 }), "exit"), 128, 0);
     ts_fini(&t);
   }
@@ -223,9 +229,11 @@ static void control_flow__an_exit_may_be_dead(void)
   FOR_LEVELS(level) {
     ts t;
     float y;
-    open_text(&t, level, ANY("x", "DT_FLOAT") ANY("p", "DT_BOOL") NODE("e", "Enter", IN("x"), F FRAME("w"))
-                         NODE("q", "Enter", IN("p"), TYPE("T", "DT_BOOL") FRAME("w") CONSTANT)
-                         NODE("s", "Switch", IN("e") IN("q"), F) NODE("o", "Exit", IN("s:1"), F) NODE("y", "Neg", IN("o"), F));
+    open_text(&t, level,
+              ANY("x", "DT_FLOAT") ANY("p", "DT_BOOL") NODE("e", "Enter", IN("x"), F FRAME("w"))
+                  NODE("q", "Enter", IN("p"), TYPE("T", "DT_BOOL") FRAME("w") CONSTANT)
+                      NODE("s", "Switch", IN("e") IN("q"), F) NODE("o", "Exit", IN("s:1"), F)
+                          NODE("y", "Neg", IN("o"), F));
     CHECK_OK(branch(&t, "y", 3, true, &y), &t.err);
     CHECK_DOUBLE(y, -3, 0);
     CHECK_STATUS(branch(&t, "y", 3, false, &y), TN_INVALID_ARGUMENT, &t.err);
@@ -276,7 +284,8 @@ static void refused(const char *text, const char *fetch, tn_status status, const
 static void control_flow__half_a_loop_is_refused(void) /* S-EXE-17, 18 */
 {
   refused(ANY("x", "DT_FLOAT") NODE("y", "Exit", IN("x"), F), "y", TN_INVALID_ARGUMENT, "no Enter leads to it");
-  refused(ANY("x", "DT_FLOAT") NODE("y", "NextIteration", IN("x"), F), "y", TN_INVALID_ARGUMENT, "no Enter leads to it");
+  refused(ANY("x", "DT_FLOAT") NODE("y", "NextIteration", IN("x"), F), "y", TN_INVALID_ARGUMENT,
+          "no Enter leads to it");
   refused(ANY("x", "DT_FLOAT") NODE("e", "Enter", IN("x"), F FRAME("w")) NODE("y", "Neg", IN("e"), F), "y",
           TN_INVALID_ARGUMENT, "inside a loop");
   refused(ANY("x", "DT_FLOAT") NODE("e", "Enter", IN("x"), F FRAME("w")), "e", TN_INVALID_ARGUMENT, "inside a loop");
@@ -286,7 +295,8 @@ static void control_flow__half_a_loop_is_refused(void) /* S-EXE-17, 18 */
           NODE("x", "Exit", IN("y"), F) NODE("z", "Neg", IN("y"), F) NODE("w", "Exit", IN("z"), F), "w",
           TN_INVALID_ARGUMENT, "different frames");
   refused(ANY("x", "DT_FLOAT") NODE("e", "Enter", IN("x"), F FRAME("v")) NODE("f", "Enter", IN("x"), F FRAME("w"))
-          NODE("y", "Add", IN("e") IN("f"), F) NODE("z", "Exit", IN("y"), F), "z", TN_INVALID_ARGUMENT, "different frames");
+              NODE("y", "Add", IN("e") IN("f"), F) NODE("z", "Exit", IN("y"), F),
+          "z", TN_INVALID_ARGUMENT, "different frames");
 }
 
 /* A constant in front of an Enter changes nothing, though it is a constant in the loop, too. */
@@ -352,13 +362,14 @@ static void control_flow__a_feed_inside_a_loop_is_refused(void)
   ts t;
   tn_tensor *out = NULL;
   open_text(&t, 1, ANY("x", "DT_FLOAT") ANY("n", "DT_FLOAT") DOUBLING("a", "x", "n"));
-  CHECK_STATUS(ts_run(&t, FEEDS({ "x", 1 }, { "n", 9 }, { "a/body", 1 }), NAMES("a/exit"), &out, NULL), TN_INVALID_ARGUMENT,
-               &t.err);
+  CHECK_STATUS(ts_run(&t, FEEDS({ "x", 1 }, { "n", 9 }, { "a/body", 1 }), NAMES("a/exit"), &out, NULL),
+               TN_INVALID_ARGUMENT, &t.err);
   CHECK_CONTAINS(tn_error_message(&t.err), "loop");
   ts_fini(&t);
 }
 
-/* while x < limit: x += 1; each time the loop inside doubles 1 until it is c or more, and that is added. c comes in by two Enters. */
+/* while x < limit: x += 1; each time the loop inside doubles 1 until it is c or more, and that is added. c comes in by
+ * two Enters. */
 #define FED_LOOPS                                                                                                     \
   ANY("x", "DT_FLOAT") FLOAT_CONST("limit", "10", "") FLOAT_CONST("c", "4", "")                                       \
   NODE("enter", "Enter", IN("x"), F FRAME("out")) NODE("limit_in", "Enter", IN("limit"), F FRAME("out") CONSTANT)      \
@@ -423,7 +434,8 @@ static void control_flow__endless_loops_end_in_time(void) /* S-RO-08, S-CAN-06 *
   NODE("get", "QueueDequeueV2", IN("q"), "attr { key: 'component_types' value { list { type: DT_FLOAT } } }") \
   NODE("put", "QueueEnqueueV2", IN("q") IN("x"), "attr { key: 'Tcomponents' value { list { type: DT_FLOAT } } }")
 
-static tn_operation *with_controls(ts *t, const char *op, const char *prefix, int number, tn_operation *a, tn_operation *b)
+static tn_operation *with_controls(ts *t, const char *op, const char *prefix, int number, tn_operation *a,
+                                   tn_operation *b)
 {
   char name[32];
   tn_operation *made;
@@ -462,8 +474,8 @@ static tn_status chain_once(ts *t, bool p, int64_t timeout_ms, const char *secon
   tn_tensor *values[2] = { ts_scalar(1), NULL };
   tn_error_clear(&t->err);
   REQUIRE_OK(tn_tensor_from_data(TN_BOOL, NULL, 0, &flag, 1, &values[1], &t->err), &t->err);
-  tn_status st = tn_session_run(t->session, &options, feeds, values, 2, NULL, NULL, 0, targets, second != NULL ? 2 : 1, NULL,
-                                &t->err);
+  tn_status st = tn_session_run(t->session, &options, feeds, values, 2, NULL, NULL, 0, targets, second != NULL ? 2 : 1,
+                                NULL, &t->err);
   tn_tensor_unref(values[0]);
   tn_tensor_unref(values[1]);
   return st;
@@ -516,12 +528,13 @@ static void control_flow__survives_lack_of_memory(void)
 TAP_MAIN(TAP_TEST(control_flow__one_branch_is_taken), TAP_TEST(control_flow__dead_values_are_no_values),
          TAP_TEST(control_flow__a_fed_dead_value_lives), TAP_TEST(control_flow__loops_go_round),
          TAP_TEST(control_flow__loops_may_have_one_name), TAP_TEST(control_flow__loops_nest),
-         TAP_TEST(control_flow__constants_may_be_dead),
-         TAP_TEST(control_flow__a_merge_may_be_a_predicate), TAP_TEST(control_flow__a_target_may_be_in_a_loop),
-         TAP_TEST(control_flow__an_exit_may_be_dead), TAP_TEST(control_flow__feeds_are_not_kept),
-         TAP_TEST(control_flow__half_a_loop_is_refused), TAP_TEST(control_flow__a_frame_without_a_loop_runs_once),
+         TAP_TEST(control_flow__constants_may_be_dead), TAP_TEST(control_flow__a_merge_may_be_a_predicate),
+         TAP_TEST(control_flow__a_target_may_be_in_a_loop), TAP_TEST(control_flow__an_exit_may_be_dead),
+         TAP_TEST(control_flow__feeds_are_not_kept), TAP_TEST(control_flow__half_a_loop_is_refused),
+         TAP_TEST(control_flow__a_frame_without_a_loop_runs_once),
          TAP_TEST(control_flow__constants_of_a_loop_are_not_fetched),
          TAP_TEST(control_flow__what_leaves_a_loop_cannot_enter_it), TAP_TEST(control_flow__a_predicate_is_a_scalar),
          TAP_TEST(control_flow__a_feed_inside_a_loop_is_refused), TAP_TEST(control_flow__endless_loops_end_in_time),
-         TAP_TEST(control_flow__constants_of_loops_may_be_fed), TAP_TEST(control_flow__constants_of_loops_may_be_fed_in_parts),
-         TAP_TEST(control_flow__long_chains_may_wait), TAP_TEST(control_flow__survives_lack_of_memory))
+         TAP_TEST(control_flow__constants_of_loops_may_be_fed),
+         TAP_TEST(control_flow__constants_of_loops_may_be_fed_in_parts), TAP_TEST(control_flow__long_chains_may_wait),
+         TAP_TEST(control_flow__survives_lack_of_memory))

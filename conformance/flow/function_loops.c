@@ -196,7 +196,8 @@ static void loops__for_each_number_of_a_range(void)
   ck_expect_error(FOR_OF("1", "9", "0"), 0, "f", TN_INVALID_ARGUMENT, "does not end");
 }
 
-/* In the second turn the body's result is on the branch that is not taken; so is what the other loop's condition says. */
+/* In the second turn the body's result is on the branch that is not taken; so is what the other loop's condition
+ * says. */
 static void loops__need_what_goes_round(void) /* S-EXE-06, S-EXE-09 */
 {
 #define FIRST_TURN_ONLY(value, type)                                                                           \
@@ -205,13 +206,17 @@ static void loops__need_what_goes_round(void) /* S-EXE-06, S-EXE-09 */
   const char *text = LIBRARY(BELOW(ARG("a", "DT_FLOAT")) FUNCTION(
       "Body", COUNTED(ARG("a", "DT_FLOAT")) RESULT("j", "DT_INT32") RESULT("m", "DT_INT32") RESULT("b", "DT_FLOAT"),
       NEXT FIRST_TURN_ONLY("a", "DT_FLOAT") RET("j", "next:z:0") RET("m", "n") RET("b", "s:output_true:0"))
-      FUNCTION("Odd", COUNTED(ARG("a", "DT_FLOAT")) RESULT("go", "DT_BOOL"), BODY("l", "Less", "input: 'i' input: 'n'", T("DT_INT32"))
-               FIRST_TURN_ONLY("l:z:0", "DT_BOOL") RET("go", "s:output_true:0"))
-      FUNCTION("Same", COUNTED(ARG("a", "DT_FLOAT")) RESULT("j", "DT_INT32") RESULT("m", "DT_INT32") RESULT("b", "DT_FLOAT"),
-               NEXT RET("j", "next:z:0") RET("m", "n") RET("b", "a"))) IN("x", "DT_FLOAT")
-      COUNT("w", "While", "Below", "Body", "input: 'x'", F) NODE("v", "While", "input: 'zero' input: 'n' input: 'x'",
-                                                                   TYPES("T", I I F) FUNC("cond", "Odd") FUNC("body", "Same"))
-      NODE("twice", "AddV2", "input: 'w:2' input: 'w:2'", T("DT_FLOAT"));
+                                 FUNCTION("Odd", COUNTED(ARG("a", "DT_FLOAT")) RESULT("go", "DT_BOOL"),
+                                          BODY("l", "Less", "input: 'i' input: 'n'", T("DT_INT32"))
+                                              FIRST_TURN_ONLY("l:z:0", "DT_BOOL") RET("go", "s:output_true:0"))
+                                     FUNCTION("Same",
+                                              COUNTED(ARG("a", "DT_FLOAT")) RESULT("j", "DT_INT32")
+                                                  RESULT("m", "DT_INT32") RESULT("b", "DT_FLOAT"),
+                                              NEXT RET("j", "next:z:0") RET("m", "n") RET("b", "a")))
+      IN("x", "DT_FLOAT") COUNT("w", "While", "Below", "Body", "input: 'x'", F)
+          NODE("v", "While", "input: 'zero' input: 'n' input: 'x'",
+               TYPES("T", I I F) FUNC("cond", "Odd") FUNC("body", "Same"))
+              NODE("twice", "AddV2", "input: 'w:2' input: 'w:2'", T("DT_FLOAT"));
   static const char *const fetches[] = { "w:2", "twice", "w:0", "v:2" };
   FOR_LEVELS(level)
   {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Recurrent networks of plain ops: the passes "cell" and "layer" make a node of each layer, results stay the same, and what is
- * fetched, fed or waited for in between still is. */
+/* Recurrent networks of plain ops: the passes "cell" and "layer" make a node of each layer, results stay the same, and
+ * what is fetched, fed or waited for in between still is. */
 #include <math.h>
 #include <stdio.h>
 
@@ -26,8 +26,8 @@ static void release(tn_tensor **out, size_t n)
 }
 
 /* What a net gives under an option. */
-static void results(const rnn_net *net, const rnn_feeds *feeds, int level, const char *disabled, const char *const *fetches,
-                    size_t n, tn_tensor **out)
+static void results(const rnn_net *net, const rnn_feeds *feeds, int level, const char *disabled,
+                    const char *const *fetches, size_t n, tn_tensor **out)
 {
   ts t;
   rnn_open(&t, net, level, disabled);
@@ -44,8 +44,9 @@ static void compare(const rnn_net *net, const rnn_feeds *feeds, const char *cons
   for (int i = 0; i < 3; i++) {
     results(net, feeds, 1, off[i], fetches, n, out);
     for (size_t k = 0; k < n; k++)
-      CHECK_MSG(distance(plain[k], out[k]) < TOLERANCE, "kind %d, batch %d, %d to %d cells, without '%s': %s is off by %g",
-                net->kind, (int)net->batch, (int)net->in, (int)net->cells, off[i], fetches[k], distance(plain[k], out[k]));
+      CHECK_MSG(distance(plain[k], out[k]) < TOLERANCE,
+                "kind %d, batch %d, %d to %d cells, without '%s': %s is off by %g", net->kind, (int)net->batch,
+                (int)net->in, (int)net->cells, off[i], fetches[k], distance(plain[k], out[k]));
     release(out, n);
   }
   release(plain, n);
@@ -55,7 +56,9 @@ static void compare(const rnn_net *net, const rnn_feeds *feeds, const char *cons
 
 static void layers__give_the_same(void)
 {
-  static const int64_t sizes[][3] = { { 1, 3, 16 }, { 1, 5, 5 }, { 2, 1, 1 }, { 3, 7, 20 }, { 4, 8, 33 }, { 7, 40, 16 } };
+  static const int64_t sizes[][3] = {
+    { 1, 3, 16 }, { 1, 5, 5 }, { 2, 1, 1 }, { 3, 7, 20 }, { 4, 8, 33 }, { 7, 40, 16 }
+  };
   for (rnn_kind kind = 0; kind < RNN_KINDS; kind++)
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
       const rnn_net net = { .kind = kind, .steps = 4, .layers = 1, .batch = sizes[i][0], .in = sizes[i][1],
@@ -117,7 +120,8 @@ static void layers__wrong_shapes_stay_errors(void)
       for (int i = 0; i < 3; i++) {
         tn_tensor *out;
         if (i == 1 && !is_lstm(kind)) continue;
-        CHECK_STATUS(rnn_run(&t, &net, &wrong[i], (const char *const[]){ "h0_2:0" }, 1, &out), TN_INVALID_ARGUMENT, &t.err);
+        CHECK_STATUS(rnn_run(&t, &net, &wrong[i], (const char *const[]){ "h0_2:0" }, 1, &out), TN_INVALID_ARGUMENT,
+                     &t.err);
         CHECK_NULL(out);
       }
       ts_fini(&t);
@@ -131,8 +135,9 @@ static tn_plan_report *report_of(ts *t, const rnn_net *net, const char *const *f
   static const char *const usual[] = { "x:0", "h:0", "c:0" };
   tn_plan_report *report = NULL;
   if (feeds == NULL) n_feeds = is_lstm(net->kind) ? 3 : 2;
-  REQUIRE_OK(tn_session_plan_report(t->session, feeds == NULL ? usual : feeds, n_feeds, &fetch, 1, NULL, 0, &report, &t->err),
-             &t->err);
+  REQUIRE_OK(
+      tn_session_plan_report(t->session, feeds == NULL ? usual : feeds, n_feeds, &fetch, 1, NULL, 0, &report, &t->err),
+      &t->err);
   return report;
 }
 
@@ -201,7 +206,9 @@ static void layers__weights_may_be_fed(void)
 {
   for (rnn_kind kind = 0; kind < RNN_KINDS; kind++)
     for (int64_t batch = 1; batch <= 5; batch += 4) {
-      const rnn_net net = { .kind = kind, .steps = 4, .layers = 1, .batch = batch, .in = 5, .cells = 18, .variables = true };
+      const rnn_net net = {
+        .kind = kind, .steps = 4, .layers = 1, .batch = batch, .in = 5, .cells = 18, .variables = true
+      };
       compare(&net, NULL, (const char *const[]){ "h0_3:0", "h0_1:0" }, 2);
     }
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shared by the plugin_*.c suites: the file on disk, the plugin opened by the kit's own host, and counted and guarded memory.
+/* Shared by the plugin_*.c suites: the file on disk, the plugin opened by the kit's own host, and counted and guarded
+ * memory.
  *
- * The kit's host provides the library's functions and wraps a few of them, so a suite can call callbacks one by one and check
- * the effects of each. Suites that need the registry load the plugin as programs do (cf_runtime_enter). */
+ * The kit's host provides the library's functions and wraps a few of them, so a suite can call callbacks one by one and
+ * check the effects of each. Suites that need the registry load the plugin as programs do (cf_runtime_enter). */
 #ifndef TENON_CONFORMANCE_PLUGIN_PLUGIN_H
 #define TENON_CONFORMANCE_PLUGIN_PLUGIN_H
 
@@ -43,8 +44,8 @@ const char *pg_value(const pg_file *file, const char *key);
 
 /* Installs an allocator that counts blocks, and guards them on demand. */
 void pg_heap_install(void);
-/* From now on, each block that this thread allocates from the library's allocator has its own pages, which become inaccessible
- * when it is freed. */
+/* From now on, each block that this thread allocates from the library's allocator has its own pages, which become
+ * inaccessible when it is freed. */
 void pg_guard_begin(void);
 void pg_guard_end(void);
 /* Makes only allocation n of this thread fail; 0: none. pg_failed tells whether that allocation was reached. */
@@ -89,7 +90,8 @@ extern const tn_op_family **pg_families;
 extern size_t pg_n_families;
 extern const tn_session_factory *pg_stands_for; /* a program's factory that wraps the plugin's, or NULL */
 
-/* Options with the target under test; settings replace the given ones (NULL: keep them). Ends the test without memory. */
+/* Options with the target under test; settings replace the given ones (NULL: keep them). Ends the test without
+ * memory. */
 tn_session_options *pg_options(const char *settings);
 
 /* Opens a session: returns its status, and the session in *out. Checks that an error has a text and OK a session. */
@@ -104,8 +106,9 @@ const tn_eager_runtime *pg_eager(void);
 /* Whether an error is usable by a caller: it has a known code and a text. */
 bool pg_check_refusal(tn_status status, const tn_error *err, const char *who);
 
-/* A program's factory in front of the plugin's, so that the registry runs its sessions: "conformance.front". The options and names
- * that the plugin sees are gone, and cannot be read any more, when a callback has returned. Makes it what ts_runtime() names. */
+/* A program's factory in front of the plugin's, so that the registry runs its sessions: "conformance.front". The
+ * options and names that the plugin sees are gone, and cannot be read any more, when a callback has returned. Makes it
+ * what ts_runtime() names. */
 void pg_front_register(void);
 
 /* Now, in seconds. */

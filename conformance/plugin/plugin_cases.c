@@ -75,7 +75,8 @@ pg_claim *pg_claims(size_t *n)
   pg_claim *claims = cf_alloc(most, sizeof(pg_claim));
   for (const char *at = text; at != NULL && *at != '\0';) {
     size_t size = strcspn(at, ";");
-    CHECK_MSG(read_claim(at, size, claims, n), "'%.*s' in its manifest is no \"Op@DEVICE:type|type\"", (int)(size < 80 ? size : 80), at);
+    CHECK_MSG(read_claim(at, size, claims, n), "'%.*s' in its manifest is no \"Op@DEVICE:type|type\"",
+              (int)(size < 80 ? size : 80), at);
     at += size + (at[size] == ';');
   }
   return claims;
@@ -209,7 +210,8 @@ bool pg_case_feeds(const pg_claim *claim, const pg_shapes *shapes, tn_tensor **f
     size_t room = bytes > 0 ? bytes : 1;
     void *data = mmap(NULL, room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (data == MAP_FAILED || !fill(dtype, data, n) || mprotect(data, room, PROT_READ) != 0) return false;
-    if (tn_tensor_wrap(dtype, shapes->dims[i], shapes->rank[i], data, bytes, unmap, NULL, &feeds[i], NULL) != TN_OK) return false;
+    if (tn_tensor_wrap(dtype, shapes->dims[i], shapes->rank[i], data, bytes, unmap, NULL, &feeds[i], NULL) != TN_OK)
+      return false;
   }
   return true;
 }
@@ -249,7 +251,8 @@ bool pg_same_values(const tn_tensor *a, const tn_tensor *b, int64_t *at)
   double relative = short_type ? 2e-2 : 1e-3;
   int64_t n = tn_tensor_elements(a);
   *at = -1;
-  if (tn_tensor_dtype(a) != tn_tensor_dtype(b) || n != tn_tensor_elements(b) || tn_tensor_rank(a) != tn_tensor_rank(b)) return false;
+  if (tn_tensor_dtype(a) != tn_tensor_dtype(b) || n != tn_tensor_elements(b) || tn_tensor_rank(a) != tn_tensor_rank(b))
+    return false;
   for (*at = 0; *at < n; ++*at) {
     double x = pg_element(a, *at), y = pg_element(b, *at);
     if (isnan(x) != isnan(y)) return false;

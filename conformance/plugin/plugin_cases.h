@@ -38,7 +38,8 @@ bool pg_case_feeds(const pg_claim *claim, const pg_shapes *shapes, tn_tensor **f
 tn_session *pg_case_session(tn_graph *graph, const char *plugins);
 
 /* Runs it; kernel (80 bytes, or NULL) receives the name of the kernel that ran. */
-tn_status pg_case_run(tn_session *session, tn_tensor *const *feeds, int n, tn_tensor **out, char *kernel, tn_error *err);
+tn_status pg_case_run(tn_session *session, tn_tensor *const *feeds, int n, tn_tensor **out, char *kernel,
+                      tn_error *err);
 
 /* Whether two values are equal up to rounding; *at is the first element that differs. */
 bool pg_same_values(const tn_tensor *a, const tn_tensor *b, int64_t *at);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Extensions of the factory, and the only one so far: single operations for eager sessions. The suites eager_* test such
- * sessions; this suite tests errors that only a plugin can make. */
+/* Extensions of the factory, and the only one so far: single operations for eager sessions. The suites eager_* test
+ * such sessions; this suite tests errors that only a plugin can make. */
 #define _GNU_SOURCE
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -33,10 +33,12 @@ static void plugin_eager__gives_nothing_that_it_does_not_know(void) /* P-34 */
   static const uint32_t versions[] = { 0, UINT32_MAX };
   NEEDS_EXTENSIONS();
   for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-    CHECK_MSG(pg_extension(names[i], 1) == NULL, "it gives something for the extension '%s', which it cannot know", names[i]);
+    CHECK_MSG(pg_extension(names[i], 1) == NULL, "it gives something for the extension '%s', which it cannot know",
+              names[i]);
   for (size_t i = 0; i < sizeof(versions) / sizeof(versions[0]); i++)
-    CHECK_MSG(pg_extension(TN_EAGER_EXTENSION, versions[i]) == NULL, "it gives something for version %u of '%s', which there is not",
-              (unsigned)versions[i], TN_EAGER_EXTENSION);
+    CHECK_MSG(pg_extension(TN_EAGER_EXTENSION, versions[i]) == NULL,
+              "it gives something for version %u of '%s', which there is not", (unsigned)versions[i],
+              TN_EAGER_EXTENSION);
   CHECK_MSG(pg_extension(NULL, 1) == NULL, "it gives something for the name NULL");
 }
 
@@ -69,7 +71,8 @@ static void plugin_eager__gives_the_same_each_time(void) /* P-34, P-47, P-69 */
   pg_threads(4, ask, &a);
   for (int i = 0; i < 4; i++) CHECK_MSG(a.found[i] == first, "it gives another pointer on another thread");
   const tn_eager_runtime *after = pg_eager();
-  CHECK_MSG(after->struct_size == before.struct_size && after->execute == before.execute, "its extension has changed later");
+  CHECK_MSG(after->struct_size == before.struct_size && after->execute == before.execute,
+            "its extension has changed later");
 }
 
 /* ---- devices of other types than CPU ---- */
@@ -102,7 +105,8 @@ static void check_copy(tn_runtime_session *session, size_t device, const tn_tens
   REQUIRE_INT(tn_tensor_bytes(there), tn_tensor_bytes(tensor));
   REQUIRE_OK(tn_tensor_copy(there, &back, &err), &err);
   size_t bytes = tn_tensor_bytes(tensor);
-  CHECK_MSG(bytes == 0 || memcmp(tn_tensor_data(back), tn_tensor_data(tensor), bytes) == 0, "its copy has other elements");
+  CHECK_MSG(bytes == 0 || memcmp(tn_tensor_data(back), tn_tensor_data(tensor), bytes) == 0,
+            "its copy has other elements");
   tn_tensor_unref(there);
   tn_tensor_unref(back);
   tn_error_clear(&err);

@@ -70,7 +70,8 @@ static void plugin_effects__of_its_end(void) /* P-101 */
   tn_runtime_session *session = NULL;
   pg_watch();
   pg_start();
-  if (!TN_HAS_FIELD(pg_it.plugin, tn_plugin, shutdown) || pg_it.plugin->shutdown == NULL) TAP_SKIP("it has no shutdown");
+  if (!TN_HAS_FIELD(pg_it.plugin, tn_plugin, shutdown) || pg_it.plugin->shutdown == NULL)
+    TAP_SKIP("it has no shutdown");
   tn_session_options *options = pg_options(NULL);
   pg_new_session(options, &session, &err);
   pg_destroy_session(session);
@@ -218,7 +219,8 @@ static void check_thread(void *user, const char *task)
   CHECK_MSG(unblocked == 0, "a thread that it made does not block signal %d, which is the program's", unblocked);
 }
 
-/* A process signal is delivered to any thread that does not block it, so the plugin's threads must block all signals. */
+/* A process signal is delivered to any thread that does not block it, so the plugin's threads must block all
+ * signals. */
 static void plugin_effects__its_threads_leave_signals_to_the_program(void) /* P-101 */
 {
   static known before;

@@ -70,8 +70,8 @@ static const ehdr *check_header(void)
     return NULL;
   }
   if (own_header(&own) && (memcmp(h->e_ident, own.e_ident, EI_VERSION) != 0 || h->e_machine != own.e_machine)) {
-    wrong("it is built for a different machine: class %d, machine %d; wanted %d, %d", h->e_ident[EI_CLASS], (int)h->e_machine,
-          own.e_ident[EI_CLASS], (int)own.e_machine);
+    wrong("it is built for a different machine: class %d, machine %d; wanted %d, %d", h->e_ident[EI_CLASS],
+          (int)h->e_machine, own.e_ident[EI_CLASS], (int)own.e_machine);
     return NULL;
   }
   if (h->e_type != ET_DYN) {
@@ -92,8 +92,8 @@ static const char *text_of(const shdr *strings, uint64_t offset)
 /* Symbols that the linker always exports on some systems. */
 static bool of_the_linker(const char *name)
 {
-  static const char *const all[] = { "_init", "_fini", "__bss_start", "_edata", "_end", "_etext", "edata", "end", "etext",
-                                     "__bss_start__", "__bss_end__", "_bss_end__", "__end__" };
+  static const char *const all[] = { "_init", "_fini", "__bss_start",   "_edata",      "_end",       "_etext", "edata",
+                                     "end",   "etext", "__bss_start__", "__bss_end__", "_bss_end__", "__end__" };
   for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
     if (strcmp(name, all[i]) == 0) return true;
   return false;
@@ -108,7 +108,8 @@ static bool read_symbols(const shdr *s, const shdr *strings)
   for (size_t i = 0; i < n; i++) {
     const char *name = text_of(strings, symbols[i].st_name);
     int bind = symbols[i].st_info >> 4, visibility = symbols[i].st_other & 3;
-    if (bind == STB_LOCAL || symbols[i].st_shndx == SHN_UNDEF || visibility == STV_HIDDEN || visibility == STV_INTERNAL) continue;
+    if (bind == STB_LOCAL || symbols[i].st_shndx == SHN_UNDEF || visibility == STV_HIDDEN || visibility == STV_INTERNAL)
+      continue;
     if (name != NULL && !of_the_linker(name)) the_file.exported[the_file.n_exported++] = name;
   }
   return true;

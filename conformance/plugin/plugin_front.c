@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A program's factory that wraps the plugin's. The registry runs its sessions; each callback forwards to the plugin's, with
- * options and names that become unreadable when it returns (P-47). */
+/* A program's factory that wraps the plugin's. The registry runs its sessions; each callback forwards to the plugin's,
+ * with options and names that become unreadable when it returns (P-47). */
 #include <stdlib.h>
 
 #include <conformance/plugin/plugin_world.h>
@@ -18,8 +18,8 @@ static tn_session_options *guarded_options(void)
   return options;
 }
 
-static tn_status new_session(const tn_session_factory *self, const tn_session_options *options, tn_runtime_session **out,
-                             tn_error *err)
+static tn_status new_session(const tn_session_factory *self, const tn_session_options *options,
+                             tn_runtime_session **out, tn_error *err)
 {
   (void)self, (void)options;
   tn_session_options *given = guarded_options();
@@ -49,8 +49,8 @@ static void destroy_session(const tn_session_factory *self, tn_runtime_session *
   pg_call_end(world, "its destroy_session");
 }
 
-static tn_status prepare(const tn_session_factory *self, tn_runtime_session *session, const tn_plan *plan, tn_executable **out,
-                         tn_error *err)
+static tn_status prepare(const tn_session_factory *self, tn_runtime_session *session, const tn_plan *plan,
+                         tn_executable **out, tn_error *err)
 {
   (void)self;
   pg_world *world = pg_call_begin("its prepare");
@@ -67,8 +67,8 @@ static void release(const tn_session_factory *self, tn_runtime_session *session,
   pg_call_end(world, "its release");
 }
 
-static tn_status step(const tn_session_factory *self, tn_runtime_session *session, tn_executable *executable, tn_step *s,
-                      tn_error *err)
+static tn_status step(const tn_session_factory *self, tn_runtime_session *session, tn_executable *executable,
+                      tn_step *s, tn_error *err)
 {
   (void)self;
   pg_world *world = pg_call_begin("its step");
@@ -85,8 +85,8 @@ static void cancel(const tn_session_factory *self, tn_runtime_session *session, 
   pg_call_end(world, "its cancel");
 }
 
-static tn_status list_devices(const tn_session_factory *self, tn_runtime_session *session, size_t i, tn_device_info *out,
-                              tn_error *err)
+static tn_status list_devices(const tn_session_factory *self, tn_runtime_session *session, size_t i,
+                              tn_device_info *out, tn_error *err)
 {
   (void)self;
   pg_world *world = pg_call_begin("its list_devices");
@@ -96,8 +96,8 @@ static tn_status list_devices(const tn_session_factory *self, tn_runtime_session
 }
 
 /* The names are also valid only during the call. */
-static tn_status reset(const tn_session_factory *self, const tn_session_options *options, const char *const *containers, size_t n,
-                       uint32_t flags, tn_error *err)
+static tn_status reset(const tn_session_factory *self, const tn_session_options *options, const char *const *containers,
+                       size_t n, uint32_t flags, tn_error *err)
 {
   enum { MOST = 64 };
   (void)self, (void)options;
@@ -139,8 +139,8 @@ static tn_kit_workers *workers(const tn_session_factory *self, tn_runtime_sessio
 
 static tn_eager_runtime eager_behind;
 
-static tn_status execute(const tn_session_factory *self, tn_runtime_session *session, tn_executable *executable, tn_step *s,
-                         tn_error *err)
+static tn_status execute(const tn_session_factory *self, tn_runtime_session *session, tn_executable *executable,
+                         tn_step *s, tn_error *err)
 {
   (void)self;
   pg_world *world = pg_call_begin("its execute");
@@ -159,8 +159,8 @@ static tn_status prepare_on(const tn_session_factory *self, tn_runtime_session *
   return st;
 }
 
-static tn_status copy(const tn_session_factory *self, tn_runtime_session *session, const tn_tensor *tensor, size_t i, tn_tensor **out,
-                      tn_error *err)
+static tn_status copy(const tn_session_factory *self, tn_runtime_session *session, const tn_tensor *tensor, size_t i,
+                      tn_tensor **out, tn_error *err)
 {
   (void)self;
   pg_world *world = pg_call_begin("its copy");
@@ -177,7 +177,8 @@ static const void *get_extension(const tn_session_factory *self, const char *nam
   const tn_eager_runtime *found = pg_extension(name, version);
   if (found == NULL || version != 1 || strcmp(name, TN_EAGER_EXTENSION) != 0) return found;
   eager_behind = *pg_eager();
-  eager = (tn_eager_runtime){ .struct_size = TN_EAGER_RUNTIME_SIZE, .execute = eager_behind.execute != NULL ? execute : NULL,
+  eager = (tn_eager_runtime){ .struct_size = TN_EAGER_RUNTIME_SIZE,
+                              .execute = eager_behind.execute != NULL ? execute : NULL,
                               .prepare_on = eager_behind.prepare_on != NULL ? prepare_on : NULL,
                               .copy = eager_behind.copy != NULL ? copy : NULL };
   return &eager;

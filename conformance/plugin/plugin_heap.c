@@ -159,7 +159,8 @@ void pg_check_held(const pg_held *before, const char *what, int64_t slack)
             (long long)(now.blocks - before->blocks));
   CHECK_MSG(now.heap <= before->heap + slack, "%s: %lld bytes of its own memory were not freed", what,
             (long long)(now.heap - before->heap));
-  CHECK_MSG(before->pages < 0 || is_sanitized() || more <= slack + ((int64_t)16 << 20), "%s: the process has grown by %lld kB", what,
-            (long long)(more >> 10));
-  CHECK_MSG(now.fds <= before->fds, "%s: files were not closed: %d are open, %d were before", what, now.fds, before->fds);
+  CHECK_MSG(before->pages < 0 || is_sanitized() || more <= slack + ((int64_t)16 << 20),
+            "%s: the process has grown by %lld kB", what, (long long)(more >> 10));
+  CHECK_MSG(now.fds <= before->fds, "%s: files were not closed: %d are open, %d were before", what, now.fds,
+            before->fds);
 }

@@ -31,7 +31,8 @@ static tn_status note_ops(const tn_op_family *family, tn_error *err)
 static tn_status reset_front(const tn_session_factory *factory, const char *const *containers, size_t n, uint32_t flags,
                              tn_error *err)
 {
-  return tn_kit_reset(factory == pg_it.factory && pg_stands_for != NULL ? pg_stands_for : factory, containers, n, flags, err);
+  return tn_kit_reset(factory == pg_it.factory && pg_stands_for != NULL ? pg_stands_for : factory, containers, n, flags,
+                      err);
 }
 
 #define ENTRY(type, name, params, args) name,
@@ -66,7 +67,8 @@ static const void *get_extension(const char *name, uint32_t version)
 
 static const tn_host *the_host(void)
 {
-  static tn_host host = { TN_HOST_SIZE, TN_ABI_MAJOR, TN_ABI_MINOR, NULL, get_extension, &base, &tensor, &graph, &op, &kit };
+  static tn_host host = { TN_HOST_SIZE, TN_ABI_MAJOR, TN_ABI_MINOR, NULL, get_extension,
+                          &base,        &tensor,      &graph,       &op,  &kit };
   op.tn_register_ops = note_ops;
   kit.tn_kit_reset = reset_front;
   return &host;
@@ -83,7 +85,8 @@ bool pg_open(void)
   pg_call_end(world, "opening it (its constructors)");
   if (pg_it.handle == NULL) {
     const char *words = dlerror();
-    tn_error_set(&pg_it.err, TN_INVALID_ARGUMENT, "the dynamic linker does not open it: %s", words != NULL ? words : "");
+    tn_error_set(&pg_it.err, TN_INVALID_ARGUMENT, "the dynamic linker does not open it: %s",
+                 words != NULL ? words : "");
     return false;
   }
   void *symbol = dlsym(pg_it.handle, entry != NULL ? entry : "");
@@ -120,7 +123,8 @@ bool pg_choose(void)
     copy_slots(f);
     return true;
   }
-  tn_error_set(&pg_it.err, TN_INVALID_ARGUMENT, "none of its session factories is called '%s', as its manifest says", name);
+  tn_error_set(&pg_it.err, TN_INVALID_ARGUMENT, "none of its session factories is called '%s', as its manifest says",
+               name);
   return false;
 }
 
@@ -159,10 +163,12 @@ bool pg_check_refusal(tn_status status, const tn_error *err, const char *who)
 {
   bool known = status == TN_OK || strcmp(tn_status_name(status), "UNKNOWN") != 0 || status == TN_UNKNOWN;
   if (!CHECK_MSG(known, "%s returned %d, which is not a status", who, (int)status)) return false;
-  if (status == TN_OK) return CHECK_MSG(tn_error_code(err) == TN_OK, "%s returned OK but set an error: %s", who, tn_error_message(err));
-  if (!CHECK_MSG(tn_error_message(err)[0] != '\0', "%s returned %s without a text", who, tn_status_name(status))) return false;
-  return CHECK_MSG(tn_error_code(err) == status, "%s returned %s, but its error has code %s", who, tn_status_name(status),
-                   tn_status_name(tn_error_code(err)));
+  if (status == TN_OK)
+    return CHECK_MSG(tn_error_code(err) == TN_OK, "%s returned OK but set an error: %s", who, tn_error_message(err));
+  if (!CHECK_MSG(tn_error_message(err)[0] != '\0', "%s returned %s without a text", who, tn_status_name(status)))
+    return false;
+  return CHECK_MSG(tn_error_code(err) == status, "%s returned %s, but its error has code %s", who,
+                   tn_status_name(status), tn_status_name(tn_error_code(err)));
 }
 
 tn_status pg_new_session(const tn_session_options *options, tn_runtime_session **out, tn_error *err)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Kernel plugins: their registrations match their manifest, and their kernels give the same results as the library's, do not
- * write to inputs, and run on several threads at once. */
+/* Kernel plugins: their registrations match their manifest, and their kernels give the same results as the library's,
+ * do not write to inputs, and run on several threads at once. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdatomic.h>
@@ -29,7 +29,8 @@ static void plugin_kernels__are_registered(void) /* P-37, P-40, P-61, P-83, P-87
   tn_status st = TN_OK;
   double begin = pg_now();
   if (!register_them(&st)) return;
-  CHECK_MSG(pg_now() - begin < 5, "its register_kernels took %.1f s; the time limit of a probe is 5 s", pg_now() - begin);
+  CHECK_MSG(pg_now() - begin < 5, "its register_kernels took %.1f s; the time limit of a probe is 5 s",
+            pg_now() - begin);
   if (st == TN_UNAVAILABLE) TAP_SKIP("UNAVAILABLE: %s", tn_error_message(&pg_it.err));
   CHECK_OK(st, &pg_it.err);
   CHECK_MSG(pg_n_families > 0, "its register_kernels returned OK and registered nothing");
@@ -66,7 +67,8 @@ static void each_kernel(visit *look)
 static void check_kernel(const tn_op_family *family, const tn_kernel_def *k)
 {
   const char *op = k->op != NULL ? k->op : "(NULL)";
-  CHECK_MSG(k->struct_size >= TN_KERNEL_DEF_SIZE, "family '%s': struct_size of the kernel of '%s' is %zu", family->name, op, k->struct_size);
+  CHECK_MSG(k->struct_size >= TN_KERNEL_DEF_SIZE, "family '%s': struct_size of the kernel of '%s' is %zu", family->name,
+            op, k->struct_size);
   CHECK_MSG(k->op != NULL && k->device != NULL && k->name != NULL, "a kernel of '%s' lacks its op, device or name", op);
   CHECK_MSG(k->prepare != NULL && k->compute != NULL, "the kernel '%s' of '%s' lacks prepare or compute", k->name, op);
   CHECK_MSG(k->rank >= 0 && k->rank <= 1000, "the kernel '%s' has rank %d, wanted 0 to 1000", k->name, (int)k->rank);
@@ -77,7 +79,8 @@ static void plugin_kernels__are_well_described(void) /* P-24, P-26, P-37, P-58 *
 {
   registered();
   for (size_t f = 0; f < pg_n_families; f++)
-    CHECK_MSG(pg_families[f]->struct_size >= TN_OP_FAMILY_SIZE, "struct_size of family %zu is %zu", f, pg_families[f]->struct_size);
+    CHECK_MSG(pg_families[f]->struct_size >= TN_OP_FAMILY_SIZE, "struct_size of family %zu is %zu", f,
+              pg_families[f]->struct_size);
   each_kernel(check_kernel);
 }
 
@@ -105,7 +108,8 @@ static bool current_is_there;
 static void look_for_current(const tn_op_family *family, const tn_kernel_def *k)
 {
   (void)family;
-  if (strcmp(k->op, current->op) == 0 && strcmp(k->device, current->device) == 0 && allows(k->types, current->dtype)) current_is_there = true;
+  if (strcmp(k->op, current->op) == 0 && strcmp(k->device, current->device) == 0 && allows(k->types, current->dtype))
+    current_is_there = true;
 }
 
 /* The plugin's own ops are only requested after it is loaded. */
@@ -127,9 +131,10 @@ static void check_claimed(const tn_op_family *family, const tn_kernel_def *k)
     type_there = type_there || allows(k->types, claims[i].dtype);
   }
   if (is_own_op(k->op)) return;
-  CHECK_MSG(op_there, "the kernel '%s' is for %s@%s, which its manifest does not name: it is never loaded for it", k->name, k->op, k->device);
-  CHECK_MSG(!op_there || type_there, "the kernel '%s' of %s is for '%s', of which its manifest names none", k->name, k->op,
-            k->types != NULL ? k->types : "");
+  CHECK_MSG(op_there, "the kernel '%s' is for %s@%s, which its manifest does not name: it is never loaded for it",
+            k->name, k->op, k->device);
+  CHECK_MSG(!op_there || type_there, "the kernel '%s' of %s is for '%s', of which its manifest names none", k->name,
+            k->op, k->types != NULL ? k->types : "");
 }
 
 static void plugin_kernels__are_those_of_its_manifest(void) /* P-15, P-19 */
@@ -141,8 +146,9 @@ static void plugin_kernels__are_those_of_its_manifest(void) /* P-15, P-19 */
     current = &claims[i];
     current_is_there = false;
     each_kernel(look_for_current);
-    CHECK_MSG(current_is_there, "its manifest names %s@%s%s%s, but it registers no such kernel", current->op, current->device,
-              current->dtype != TN_DTYPE_INVALID ? ":" : "", current->dtype != TN_DTYPE_INVALID ? tn_dtype_name(current->dtype) : "");
+    CHECK_MSG(current_is_there, "its manifest names %s@%s%s%s, but it registers no such kernel", current->op,
+              current->device, current->dtype != TN_DTYPE_INVALID ? ":" : "",
+              current->dtype != TN_DTYPE_INVALID ? tn_dtype_name(current->dtype) : "");
   }
   each_kernel(check_claimed);
   free(claims);
@@ -170,7 +176,8 @@ static void plugin_kernels__ops_are_those_of_its_manifest(void) /* P-15, P-19 */
   for (size_t f = 0; f < pg_n_families; f++)
     for (size_t i = 0; i < pg_families[f]->n_ops; i++)
       if (!names(ops, pg_families[f]->ops[i].name))
-        cf_note("it registers the op '%s', but its manifest does not name it: a graph that uses the op does not load the plugin",
+        cf_note("it registers the op '%s', but its manifest does not name it: a graph that uses the op does not load "
+                "the plugin",
                 pg_families[f]->ops[i].name);
 }
 
@@ -215,19 +222,23 @@ static void name_kernels(const pg_claim *claim, char *text, size_t size)
   const tn_op_schema *schema = tn_op_schema_find(claim->op);
   const tn_kernel_def *k;
   for (size_t i = 0; schema != NULL && (k = tn_op_schema_kernel(schema, i)) != NULL; i++)
-    if (is_of_the_plugin(k) && strcmp(k->device, claim->device) == 0 && allows(k->types, claim->dtype)) append(text, size, " '%.60s'", k->name);
+    if (is_of_the_plugin(k) && strcmp(k->device, claim->device) == 0 && allows(k->types, claim->dtype))
+      append(text, size, " '%.60s'", k->name);
 }
 
-/* Describes the step, for the report if the process ends: "its kernel 'acme_scale_float' of AcmeScale (float32), inputs [3, 8]". */
+/* Describes the step, for the report if the process ends: "its kernel 'acme_scale_float' of AcmeScale (float32), inputs
+ * [3, 8]". */
 static const char *name_case(const char *whose, const pg_claim *claim, const pg_shapes *shapes, const char *more)
 {
   static char text[CF_STEP_BYTES];
   snprintf(text, sizeof(text), "%s kernel", whose);
   if (strcmp(whose, "its") == 0) name_kernels(claim, text, sizeof(text));
-  append(text, sizeof(text), " of %s (%s), inputs", claim->op, tn_dtype_name(claim->dtype != TN_DTYPE_INVALID ? claim->dtype : TN_FLOAT));
+  append(text, sizeof(text), " of %s (%s), inputs", claim->op,
+         tn_dtype_name(claim->dtype != TN_DTYPE_INVALID ? claim->dtype : TN_FLOAT));
   for (int i = 0; i < shapes->n; i++) {
     append(text, sizeof(text), "%s [", i > 0 ? "," : "");
-    for (int32_t d = 0; d < shapes->rank[i]; d++) append(text, sizeof(text), "%s%lld", d > 0 ? ", " : "", (long long)shapes->dims[i][d]);
+    for (int32_t d = 0; d < shapes->rank[i]; d++)
+      append(text, sizeof(text), "%s%lld", d > 0 ? ", " : "", (long long)shapes->dims[i][d]);
     append(text, sizeof(text), "]");
   }
   append(text, sizeof(text), "%s", more);
@@ -254,8 +265,8 @@ static void add_example(const pg_claim *claim, const pg_shapes *shapes, bool own
   else drop_feeds(&e);
 }
 
-/* Collects cases for each CPU op of the manifest, with suitable shapes. Runs the library's kernels first, because once the
- * plugin is loaded, any session may select its kernels. */
+/* Collects cases for each CPU op of the manifest, with suitable shapes. Runs the library's kernels first, because once
+ * the plugin is loaded, any session may select its kernels. */
 static void find_examples(size_t from, size_t to)
 {
   char select[160];
@@ -300,7 +311,8 @@ static void each_example(size_t from, size_t to, bool (*check)(const example *e,
     drop_feeds(e);
     tn_tensor_unref(e->wanted);
   }
-  cf_note("its kernels computed %zu of %zu cases, for %zu of %zu entries of its manifest", ours, n_examples, ops, n_claims);
+  cf_note("its kernels computed %zu of %zu cases, for %zu of %zu entries of its manifest", ours, n_examples, ops,
+          n_claims);
   free(examples);
   free(claims);
   if (ours == 0) tap_skip("no case was found that its kernels accept");
@@ -319,7 +331,8 @@ static bool compare(const example *e, tn_session *session)
   int64_t at = -1;
   cf_reached(name_case("its", e->claim, e->shapes, ""));
   tn_status st = run_example(e, session, &found, kernel, &err);
-  bool good = CHECK_MSG(st == TN_OK, "%s: with the plugin's kernels it fails: %s", e->claim->op, tn_error_message(&err));
+  bool good =
+      CHECK_MSG(st == TN_OK, "%s: with the plugin's kernels it fails: %s", e->claim->op, tn_error_message(&err));
   if (good && !pg_same_values(e->wanted, found, &at))
     FAIL("%s: '%s' differs from '%s', at element %lld: %g, wanted %g", e->claim->op, kernel, e->own, (long long)at,
          at >= 0 ? pg_element(found, at) : NAN, at >= 0 ? pg_element(e->wanted, at) : NAN);
@@ -378,7 +391,8 @@ static bool run_at_once(const example *e, tn_session *session)
   if (!takes(e, session)) return false;
   cf_reached(name_case("its", e->claim, e->shapes, ", on 4 threads at once"));
   pg_threads(4, run_often, &s);
-  CHECK_MSG(atomic_load(&s.wrong) == 0, "%s on 4 threads: %d of %d steps went wrong", e->claim->op, atomic_load(&s.wrong), 4 * AT_ONCE);
+  CHECK_MSG(atomic_load(&s.wrong) == 0, "%s on 4 threads: %d of %d steps went wrong", e->claim->op,
+            atomic_load(&s.wrong), 4 * AT_ONCE);
   return true;
 }
 

@@ -77,7 +77,8 @@ static void check_holder(const tn_tensor *tensor, const char *what)
   if (dladdr(release, &where) == 0 || where.dli_fname == NULL) return;
   const char *in = strrchr(where.dli_fname, '/'), *file = strrchr(cf_under_test->plugin, '/');
   if (in == NULL || file == NULL || strcmp(in, file) != 0) return;
-  CHECK_MSG(desc->holder != NULL, "%s is memory of the plugin without a reference to it: set tn_buffer_desc.holder to its host's self", what);
+  CHECK_MSG(desc->holder != NULL,
+            "%s is memory of the plugin without a reference to it: set tn_buffer_desc.holder to its host's self", what);
 }
 
 static void plugin_life__its_buffers_hold_it(void) /* P-45, P-73 */
@@ -91,7 +92,8 @@ static void plugin_life__its_buffers_hold_it(void) /* P-45, P-73 */
   for (int i = 0; i < 2 && cf_under_test->plugin != NULL; i++) check_holder(fetched[i], fetches[i]);
   ts_fini(&t);
   tn_error err = TN_ERROR_INIT;
-  if (tn_runtime_unregister(cf_under_test->name, &err) == TN_OK) cf_reached("the release of a tensor, after its shutdown");
+  if (tn_runtime_unregister(cf_under_test->name, &err) == TN_OK)
+    cf_reached("the release of a tensor, after its shutdown");
   tn_error_clear(&err);
   CHECK_DOUBLE(ts_float(fetched[0]), 6, 0);
   CHECK_DOUBLE(ts_float(fetched[1]), -1, 0);
@@ -110,7 +112,9 @@ static void run_on_a_thread(void *user, int i)
   y = tn_tensor_ref(x);
   for (int k = 0; k < 20; k++) {
     tn_error err = TN_ERROR_INIT;
-    CHECK_OK(tn_session_run(t->session, NULL, feeds, (tn_tensor *[]){ x, y }, 2, &fetch, &fetched, 1, NULL, 0, NULL, &err), &err);
+    CHECK_OK(
+        tn_session_run(t->session, NULL, feeds, (tn_tensor *[]){ x, y }, 2, &fetch, &fetched, 1, NULL, 0, NULL, &err),
+        &err);
     CHECK_DOUBLE(ts_float(fetched), 4 * value, 0);
     tn_tensor_unref(fetched);
     tn_error_clear(&err);
@@ -174,7 +178,8 @@ static void plugin_life__a_thread_that_used_it_ends_later(void) /* P-73, P-76 */
   sem_wait(&has_run);
   ts_fini(&t);
   bool gone = unregister();
-  cf_reached(gone ? "the end of a thread that had used it, after its shutdown" : "the end of a thread that had used it");
+  cf_reached(gone ? "the end of a thread that had used it, after its shutdown"
+                  : "the end of a thread that had used it");
   sem_post(&may_end);
   pthread_join(thread, NULL);
 }

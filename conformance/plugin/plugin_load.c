@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The plugin's code, one more step in each test, so that an error in a constructor is not attributed to init. Each test is a
- * gate: if it fails, no later test runs. */
+/* The plugin's code, one more step in each test, so that an error in a constructor is not attributed to init. Each test
+ * is a gate: if it fails, no later test runs. */
 #include <stdlib.h>
 
 #include <conformance/plugin/plugin.h>
@@ -55,8 +55,8 @@ static void plugin_load__says_its_sizes(void) /* P-24, P-25, P-26, P-27 */
 {
   enum { LEAST = TN_SIZE_TO(tn_plugin, n_factories), MOST = 65536 };
   const tn_plugin *p = queried();
-  CHECK_MSG(p->struct_size >= LEAST && p->struct_size <= MOST, "struct_size of the plugin returned by its entry is %zu, wanted at least %d",
-            p->struct_size, LEAST);
+  CHECK_MSG(p->struct_size >= LEAST && p->struct_size <= MOST,
+            "struct_size of the plugin returned by its entry is %zu, wanted at least %d", p->struct_size, LEAST);
   if (p->struct_size < LEAST || p->abi_major != TN_ABI_MAJOR || !has_factories(p)) return;
   for (size_t i = 0; i < p->n_factories; i++) {
     const tn_session_factory *f = p->factories[i];
@@ -70,8 +70,8 @@ static void plugin_load__says_its_sizes(void) /* P-24, P-25, P-26, P-27 */
 static void plugin_load__has_the_abi_of_the_library(void) /* P-28, P-29, P-30 */
 {
   const tn_plugin *p = queried();
-  CHECK_MSG(p->abi_major == TN_ABI_MAJOR, "its code says plugin ABI %d.%d, the library has %d.%d", p->abi_major, p->abi_minor,
-            TN_ABI_MAJOR, TN_ABI_MINOR);
+  CHECK_MSG(p->abi_major == TN_ABI_MAJOR, "its code says plugin ABI %d.%d, the library has %d.%d", p->abi_major,
+            p->abi_minor, TN_ABI_MAJOR, TN_ABI_MINOR);
 }
 
 static void check_equal(const char *key, const char *found)
@@ -108,8 +108,8 @@ static void check_factory(const tn_session_factory *f, size_t i)
                         : f->accepts_options == NULL ? "accepts_options"
                         : f->destroy_session == NULL ? "destroy_session"
                                                      : NULL;
-  CHECK_MSG(missing == NULL, "session factory %zu ('%.80s') lacks the required callback '%s'", i, f->name != NULL ? f->name : "",
-            missing);
+  CHECK_MSG(missing == NULL, "session factory %zu ('%.80s') lacks the required callback '%s'", i,
+            f->name != NULL ? f->name : "", missing);
 }
 
 static void plugin_load__has_the_required_callbacks(void) /* P-37, P-38 */
@@ -117,12 +117,14 @@ static void plugin_load__has_the_required_callbacks(void) /* P-37, P-38 */
   const tn_plugin *p = queried();
   CHECK_MSG(p->name != NULL && p->name[0] != '\0', "it has no name");
   if (p->kind == TN_PLUGIN_KERNELS) {
-    CHECK_MSG(TN_HAS_FIELD(p, tn_plugin, register_kernels) && p->register_kernels != NULL, "its register_kernels is NULL");
+    CHECK_MSG(TN_HAS_FIELD(p, tn_plugin, register_kernels) && p->register_kernels != NULL,
+              "its register_kernels is NULL");
     return;
   }
   CHECK_MSG(p->factories != NULL && p->n_factories > 0, "it brings no session factory");
   CHECK_MSG(p->n_factories <= 1024, "it says it brings %zu session factories, allowed are 1024", p->n_factories);
-  for (size_t i = 0; p->factories != NULL && p->n_factories <= 1024 && i < p->n_factories; i++) check_factory(p->factories[i], i);
+  for (size_t i = 0; p->factories != NULL && p->n_factories <= 1024 && i < p->n_factories; i++)
+    check_factory(p->factories[i], i);
 }
 
 static bool name_is_good(const char *name)
@@ -166,7 +168,8 @@ static void plugin_load__opens_a_session(void) /* P-37, P-39, P-46, P-61, P-83, 
   tn_session_options *options = pg_options(NULL);
   double begin = pg_now();
   cf_reached("its accepts_options");
-  if (pg_it.slots.health != NULL && !pg_check_refusal(pg_it.slots.health(pg_it.factory, &err), &err, "its health")) return;
+  if (pg_it.slots.health != NULL && !pg_check_refusal(pg_it.slots.health(pg_it.factory, &err), &err, "its health"))
+    return;
   tn_error_clear(&err);
   bool accepted = pg_it.slots.accepts_options(pg_it.factory, options);
   tn_status st = pg_new_session(options, &session, &err);

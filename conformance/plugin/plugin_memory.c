@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sessions opened directly, without steps: they release all resources, even if they are refused or memory runs out. Also calls
- * the callbacks from several threads at once. */
+/* Sessions opened directly, without steps: they release all resources, even if they are refused or memory runs out.
+ * Also calls the callbacks from several threads at once. */
 #include <stdatomic.h>
 #include <stdlib.h>
 
@@ -29,7 +29,8 @@ static void plugin_memory__sessions_leave_nothing(void) /* P-45, P-46, P-94 */
   open_and_destroy(options, ROUNDS);
   pg_check_held(&before, "1000 sessions, opened and destroyed", 16384);
   pg_held after = pg_measure();
-  CHECK_MSG(after.threads <= before.threads + 4, "1000 sessions, opened and destroyed, left %d threads", after.threads - before.threads);
+  CHECK_MSG(after.threads <= before.threads + 4, "1000 sessions, opened and destroyed, left %d threads",
+            after.threads - before.threads);
   tn_session_options_destroy(options);
 }
 
@@ -54,7 +55,8 @@ static void plugin_memory__sessions_are_independent(void) /* P-45, P-46 */
 static void plugin_memory__refusals_leave_nothing(void) /* P-46, P-49 */
 {
   pg_start();
-  tn_session_options *options = pg_options(":conformance_unknown=1,conformance_long=aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa");
+  tn_session_options *options =
+      pg_options(":conformance_unknown=1,conformance_long=aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa");
   pg_held before = { 0 };
   for (int i = 0; i < ROUNDS; i++) {
     tn_error err = TN_ERROR_INIT;
@@ -84,7 +86,8 @@ static void plugin_memory__lack_of_memory_is_told(void) /* P-46, P-49, P-61 */
     bool met = pg_failed();
     pg_fail_allocation(0);
     if (st != TN_OK) pg_check_refusal(st, &err, "without memory, its new_session");
-    CHECK_MSG(st == TN_OK || (met && st == TN_RESOURCE_EXHAUSTED), "allocation %ld failed, and new_session says %s", n, tn_status_name(st));
+    CHECK_MSG(st == TN_OK || (met && st == TN_RESOURCE_EXHAUSTED), "allocation %ld failed, and new_session says %s", n,
+              tn_status_name(st));
     pg_destroy_session(session);
     tn_error_clear(&err);
     if (!met) break;
@@ -104,7 +107,8 @@ static void plugin_memory__shutdown_has_a_text(void) /* P-61, P-75, P-94 */
   tn_session_options *options = pg_options(NULL);
   open_and_destroy(options, 2);
   tn_session_options_destroy(options);
-  if (!TN_HAS_FIELD(pg_it.plugin, tn_plugin, shutdown) || pg_it.plugin->shutdown == NULL) TAP_SKIP("it has no shutdown");
+  if (!TN_HAS_FIELD(pg_it.plugin, tn_plugin, shutdown) || pg_it.plugin->shutdown == NULL)
+    TAP_SKIP("it has no shutdown");
   cf_reached("its shutdown");
   tn_status st = pg_it.plugin->shutdown(&err);
   pg_check_refusal(st, &err, "its shutdown");
@@ -120,7 +124,8 @@ static void look_at_devices(tn_runtime_session *session)
     tn_device_info info = { .struct_size = sizeof(info) };
     tn_status st = pg_it.slots.list_devices(pg_it.factory, session, i, &info, &err);
     if (st != TN_OUT_OF_RANGE) pg_check_refusal(st, &err, "its list_devices"); /* the end of the list needs no text */
-    if (st == TN_OK) CHECK_MSG(info.name != NULL && info.type != NULL, "list_devices gives device %zu no name or type", i);
+    if (st == TN_OK)
+      CHECK_MSG(info.name != NULL && info.type != NULL, "list_devices gives device %zu no name or type", i);
     tn_error_clear(&err);
     if (st != TN_OK) break;
   }

@@ -18,7 +18,10 @@ static void set(tn_session_options *options, const char *field, const char *text
 static void make_options(tn_session_options **options)
 {
   for (int i = 0; i < N_KINDS; i++)
-    options[i] = pg_options(i == 2 || i == 4 ? "" : i == 5 ? ":conformance_unknown=1" : i == 6 ? ":zz=,another=x" : NULL);
+    options[i] = pg_options(i == 2 || i == 4 ? ""
+                            : i == 5         ? ":conformance_unknown=1"
+                            : i == 6         ? ":zz=,another=x"
+                                             : NULL);
   set(options[1], "level", "0");
   set(options[2], "intra_op_threads", "1");
   set(options[3], "inter_op_threads", "-1");
@@ -50,7 +53,8 @@ static void ask_often(void *user, int thread)
   asked *a = user;
   for (int i = 0; i < a->calls; i++) {
     int k = (i + thread) % N_KINDS;
-    if ((pg_it.slots.accepts_options(pg_it.factory, a->options[k]) != 0) != a->first[k]) atomic_fetch_add(&a->changed[k], 1);
+    if ((pg_it.slots.accepts_options(pg_it.factory, a->options[k]) != 0) != a->first[k])
+      atomic_fetch_add(&a->changed[k], 1);
   }
 }
 
@@ -69,8 +73,9 @@ static void plugin_options__accepting_keeps_no_state(void) /* P-39, P-59, P-69, 
   ask_first(&a);
   pg_threads(4, ask_often, &a);
   for (int k = 0; k < N_KINDS; k++)
-    CHECK_MSG(atomic_load(&a.changed[k]) == 0, "accepts_options first answered %s for '%s', and then %d times differently",
-              a.first[k] ? "yes" : "no", tn_session_options_target(a.options[k]), atomic_load(&a.changed[k]));
+    CHECK_MSG(atomic_load(&a.changed[k]) == 0,
+              "accepts_options first answered %s for '%s', and then %d times differently", a.first[k] ? "yes" : "no",
+              tn_session_options_target(a.options[k]), atomic_load(&a.changed[k]));
   drop_options(a.options);
 }
 
@@ -115,13 +120,15 @@ static void plugin_options__accepted_ones_are_taken(void) /* P-39, P-55 */
     const char *target = tn_session_options_target(options[k]);
     tn_status st = pg_new_session(options[k], &session, &err);
     if (accepted)
-      CHECK_MSG(st != TN_INVALID_ARGUMENT, "'%s': accepts_options accepts, but new_session refuses: %s", target, tn_error_message(&err));
+      CHECK_MSG(st != TN_INVALID_ARGUMENT, "'%s': accepts_options accepts, but new_session refuses: %s", target,
+                tn_error_message(&err));
     else if (k < FIRST_UNKNOWN)
       CHECK_MSG(st != TN_OK, "'%s': accepts_options refuses, but new_session takes the options", target);
     pg_destroy_session(session);
     tn_error_clear(&err);
   }
-  CHECK_MSG(accepts(options[0]), "accepts_options refuses the options that were given, '%s'", tn_session_options_target(options[0]));
+  CHECK_MSG(accepts(options[0]), "accepts_options refuses the options that were given, '%s'",
+            tn_session_options_target(options[0]));
   drop_options(options);
 }
 
@@ -138,7 +145,8 @@ static void plugin_options__refused_ones_are_explained(void) /* P-44, P-61, P-69
     if (accepts(options[k])) continue;
     cf_reached("its explain_options");
     pg_it.slots.explain_options(pg_it.factory, options[k], &err);
-    CHECK_MSG(tn_error_message(&err)[0] != '\0', "'%s': explain_options gives no text", tn_session_options_target(options[k]));
+    CHECK_MSG(tn_error_message(&err)[0] != '\0', "'%s': explain_options gives no text",
+              tn_session_options_target(options[k]));
     tn_error_clear(&err);
   }
   drop_options(options);

@@ -59,7 +59,8 @@ static void reset_and_look(const char *const *list, size_t n, uint32_t flags, un
 
 static void plugin_reset__detaches_all_that_are_named(void) /* P-42 */
 {
-  static const char *const both[] = { "conformance.a", "conformance.b" }, *const all[] = { "conformance.b", "localhost", "conformance.a" };
+  static const char *const both[] = { "conformance.a", "conformance.b" }, *const all[] = { "conformance.b", "localhost",
+                                                                                           "conformance.a" };
   NEEDS_RESET();
   reset_and_look(both, 2, 0, 6);
   reset_and_look(all, 3, 0, 7);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Steps, for errors that only a plugin can make: feeds are not modified, outputs are complete, errors keep their texts. */
+/* Steps, for errors that only a plugin can make: feeds are not modified, outputs are complete, errors keep their
+ * texts. */
 #define _GNU_SOURCE
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -39,7 +40,8 @@ static void plugin_steps__feeds_are_not_written(void) /* S-RUN-28, P-46 */
     tn_tensor *fetched[3] = { NULL, NULL, NULL }, *x = read_only(0), *y = read_only(5);
     ts_open(&t, level);
     cf_reached("a step with feeds that cannot be written");
-    tn_status st = tn_session_run(t.session, NULL, feeds, (tn_tensor *[]){ x, y }, 2, fetches, fetched, 3, NULL, 0, NULL, &t.err);
+    tn_status st =
+        tn_session_run(t.session, NULL, feeds, (tn_tensor *[]){ x, y }, 2, fetches, fetched, 3, NULL, 0, NULL, &t.err);
     CHECK_OK(st, &t.err);
     for (int i = 0; st == TN_OK && i < ELEMENTS; i += 100) {
       CHECK_DOUBLE(((const float *)tn_tensor_data(fetched[0]))[i], 2 * (2 * i + 5), 0);

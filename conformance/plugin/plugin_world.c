@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* State of the process and thread that a plugin must leave unchanged (P-101): recorded before a call and compared after it.
+/* State of the process and thread that a plugin must leave unchanged (P-101): recorded before a call and compared after
+ * it.
  *
- * During a call, standard output and standard error are redirected to temporary files, to tell the plugin's output from the
- * test's. Calls may be nested, or run on several threads: the first to begin redirects the descriptors, the last to end restores
- * them. */
+ * During a call, standard output and standard error are redirected to temporary files, to tell the plugin's output from
+ * the test's. Calls may be nested, or run on several threads: the first to begin redirects the descriptors, the last to
+ * end restores them. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -283,7 +284,8 @@ static void compare_signals(findings *f, const pg_world *a, const pg_world *b)
     if (!a->has_action[s] || !b->has_action[s]) continue;
     if (!same_action(&a->actions[s], &b->actions[s])) found(f, "changed what happens on %s", name_of_signal(s));
     int before = sigismember(&a->mask, s), after = sigismember(&b->mask, s);
-    if (before != after) found(f, "left %s %s on its caller's thread", name_of_signal(s), after == 1 ? "blocked" : "unblocked");
+    if (before != after)
+      found(f, "left %s %s on its caller's thread", name_of_signal(s), after == 1 ? "blocked" : "unblocked");
   }
   if (a->signal_stack.ss_sp != b->signal_stack.ss_sp || a->signal_stack.ss_flags != b->signal_stack.ss_flags)
     found(f, "changed the stack for signals of its caller's thread");
@@ -307,13 +309,15 @@ static void compare_variables(findings *f, const pg_world *a, const pg_world *b)
   }
   for (char *const *at = a->variables; *at != NULL; at++) {
     size_t n = strcspn(*at, "=");
-    if (value_of(b->variables, *at, n) == NULL) found(f, "removed the environment variable %.*s", (int)(n < 200 ? n : 200), *at);
+    if (value_of(b->variables, *at, n) == NULL)
+      found(f, "removed the environment variable %.*s", (int)(n < 200 ? n : 200), *at);
   }
 }
 
 static void compare_process(findings *f, const pg_world *a, const pg_world *b)
 {
-  if (strcmp(a->locale, b->locale) != 0) found(f, "changed the locale of the process from '%.200s' to '%.200s'", a->locale, b->locale);
+  if (strcmp(a->locale, b->locale) != 0)
+    found(f, "changed the locale of the process from '%.200s' to '%.200s'", a->locale, b->locale);
   if (a->thread_locale != b->thread_locale) found(f, "changed the locale of its caller's thread");
   const char *before = a->folder != NULL ? a->folder : "", *after = b->folder != NULL ? b->folder : "";
   if (strcmp(before, after) != 0) found(f, "changed the working directory from '%.200s' to '%.200s'", before, after);
@@ -334,7 +338,8 @@ static void compare_thread(findings *f, const pg_world *a, const pg_world *b)
 #ifdef __linux__
   if (!CPU_EQUAL(&a->cpus, &b->cpus)) found(f, "changed the CPUs that its caller's thread may run on");
 #endif
-  if (strcmp(a->name, b->name) != 0) found(f, "changed the name of its caller's thread from '%s' to '%s'", a->name, b->name);
+  if (strcmp(a->name, b->name) != 0)
+    found(f, "changed the name of its caller's thread from '%s' to '%s'", a->name, b->name);
 }
 
 /* The remaining time of a running timer decreases. */

@@ -441,7 +441,8 @@ static void callable__does_not_write_into_foreign_strings(void) /* S-CAL-02 */
   REQUIRE_OK(tn_tensor_from_strings(NULL, 0, &text, NULL, &in, &t.err), &t.err);
   REQUIRE_OK(tn_tensor_wrap(TN_STRING, NULL, 0, &mine, sizeof mine, NULL, NULL, &given, &t.err), &t.err);
   REQUIRE_OK(tn_session_make_callable(t.session, NULL, &feed, 1, &fetch, 1, NULL, 0, &callable, &t.err), &t.err);
-  CHECK_STATUS(tn_session_run_callable(t.session, callable, &in, 1, &given, 1, NULL, &t.err), TN_INVALID_ARGUMENT, &t.err);
+  CHECK_STATUS(tn_session_run_callable(t.session, callable, &in, 1, &given, 1, NULL, &t.err), TN_INVALID_ARGUMENT,
+               &t.err);
   tn_tensor_unref(given);
   tn_tensor_unref(in);
   ts_fini(&t);

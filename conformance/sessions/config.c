@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The configuration of sessions: lists among the options, a ConfigProto as bytes and as text, and what NewSession makes of
- * all that. */
+/* The configuration of sessions: lists among the options, a ConfigProto as bytes and as text, and what NewSession makes
+ * of all that. */
 #include <stdio.h>
 #include <string.h>
 
@@ -454,7 +454,8 @@ static void config__a_file_may_be_bytes_or_text(void)
   check_whole(options);
   CHECK_OK(tn_session_options_load_config(options, write_file("empty", "", 0), &err), &err);
   CHECK_INT(number_of(options, "level"), 1);
-  CHECK_STATUS(tn_session_options_load_config(options, write_file("bad.pb", "\x38", 1), &err), TN_INVALID_ARGUMENT, &err);
+  CHECK_STATUS(tn_session_options_load_config(options, write_file("bad.pb", "\x38", 1), &err), TN_INVALID_ARGUMENT,
+               &err);
   CHECK_CONTAINS(tn_error_message(&err), "bad.pb: ConfigProto: byte 0");
   const char *wrong = "allow_soft_placement: true\nlog_devices: true\n";
   CHECK_STATUS(tn_session_options_load_config(options, write_file("wrong.txt", wrong, strlen(wrong)), &err),
@@ -519,7 +520,8 @@ static tn_status open_with(const char *field, const char *text, const char **dev
   others = 0;
   for (size_t i = 0; tn_session_device(session, i, &info, NULL) == TN_OK; i++)
     if (strcmp(info.type, "CPU") != 0) others++;
-    else used += (size_t)snprintf(shown + used, sizeof shown - used, "%s ", strrchr(info.name, ':') - strlen(info.type));
+    else
+      used += (size_t)snprintf(shown + used, sizeof shown - used, "%s ", strrchr(info.name, ':') - strlen(info.type));
   tn_session_destroy(session);
   if (devices != NULL) *devices = shown;
   return TN_OK;
@@ -605,14 +607,16 @@ static uint64_t blocks_of_session(const char *target, const char *pools, int64_t
   return blocks;
 }
 
-/* Pools without a name are their runtime's: where it has no use for them there are none, and else each is there once. */
+/* Pools without a name are their runtime's: where it has no use for them there are none, and else each is there
+ * once. */
 static void config__pools_are_opened_once(void)
 {
   if (strcmp(ts_runtime_name(), "direct") != 0) TAP_SKIP("it counts what direct and threaded hold");
   blocks_of_session("direct", "4", 0); /* the plugin is there now */
   CHECK_INT(blocks_of_session("direct", "4,4,4,4", 0), blocks_of_session("direct", "-1,-1,-1,-1", 0));
   blocks_of_session("threaded", "4", 0);
-  uint64_t one = blocks_of_session("threaded", "", 4) - blocks_of_session("threaded", "", -1); /* the session's own pool */
+  uint64_t one =
+      blocks_of_session("threaded", "", 4) - blocks_of_session("threaded", "", -1); /* the session's own pool */
   CHECK(one > 0);
   CHECK_INT(blocks_of_session("threaded", "4,4,4,4", 0) - blocks_of_session("threaded", "-1,-1,-1,-1", 0), 4 * one);
   end();
@@ -672,7 +676,8 @@ static void config__numbers_out_of_range_are_refused(void)
   begin();
   REQUIRE_OK(tn_session_options_set_float(options, "memory_fraction", 0.5, &err), &err);
   for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
-    CHECK_MSG(tn_session_options_parse(options, "memory_fraction", texts[i], &err) == TN_INVALID_ARGUMENT, "'%s' is taken", texts[i]);
+    CHECK_MSG(tn_session_options_parse(options, "memory_fraction", texts[i], &err) == TN_INVALID_ARGUMENT,
+              "'%s' is taken", texts[i]);
   for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
     CHECK_STATUS(tn_session_options_set_float(options, "memory_fraction", numbers[i], &err), TN_INVALID_ARGUMENT, &err);
     CHECK_CONTAINS(tn_error_message(&err), ", wanted above 0 and at most 1");
@@ -709,12 +714,13 @@ TAP_MAIN(TAP_TEST(config__lists_are_built_item_by_item), TAP_TEST(config__lists_
          TAP_TEST(config__wrong_items_are_refused_and_change_nothing),
          TAP_TEST(config__a_config_proto_sets_all_its_options),
          TAP_TEST(config__repeated_and_odd_fields_are_read_as_protobuf_does),
-         TAP_TEST(config__malformed_bytes_are_refused_by_their_place), TAP_TEST(config__any_bytes_are_options_or_a_status),
-         TAP_TEST(config__what_was_read_is_written_back), TAP_TEST(config__changed_options_replace_theirs_alone),
+         TAP_TEST(config__malformed_bytes_are_refused_by_their_place),
+         TAP_TEST(config__any_bytes_are_options_or_a_status), TAP_TEST(config__what_was_read_is_written_back),
+         TAP_TEST(config__changed_options_replace_theirs_alone),
          TAP_TEST(config__a_message_in_two_parts_is_changed_once),
          TAP_TEST(config__options_alone_become_a_config_proto), TAP_TEST(config__a_file_may_be_bytes_or_text),
          TAP_TEST(config__survives_lack_of_memory), TAP_TEST(config__device_count_gives_devices),
          TAP_TEST(config__device_filters_hide_devices), TAP_TEST(config__a_shared_pool_has_one_number_of_threads),
-         TAP_TEST(config__pools_are_opened_once),
-  TAP_TEST(config__calls_choose_among_the_pools_that_there_are),
-         TAP_TEST(config__negative_threads_never_fail), TAP_TEST(config__numbers_out_of_range_are_refused), TAP_TEST(config__opening_survives_lack_of_memory))
+         TAP_TEST(config__pools_are_opened_once), TAP_TEST(config__calls_choose_among_the_pools_that_there_are),
+         TAP_TEST(config__negative_threads_never_fail), TAP_TEST(config__numbers_out_of_range_are_refused),
+         TAP_TEST(config__opening_survives_lack_of_memory))

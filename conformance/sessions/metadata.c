@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a Run tells of itself: records of what ran, graphs that ran, their bytes; and that nothing of it makes a step fail. */
+/* What a Run tells of itself: records of what ran, graphs that ran, their bytes; and that nothing of it makes a step
+ * fail. */
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
@@ -157,8 +158,9 @@ static void metadata__names_nodes_that_have_nothing_to_compute(void) /* S-MD-02 
 {
   ts t;
   tn_run_metadata *m = new_metadata();
-  ck_open(&t, 0, X NODE("same", "Identity", "input: 'x'", T("DT_FLOAT")) NODE("neg", "Neg", "input: 'same'", T("DT_FLOAT"))
-                     NODE("last", "Identity", "input: 'neg'", T("DT_FLOAT")));
+  ck_open(&t, 0,
+          X NODE("same", "Identity", "input: 'x'", T("DT_FLOAT")) NODE("neg", "Neg", "input: 'same'", T("DT_FLOAT"))
+              NODE("last", "Identity", "input: 'neg'", T("DT_FLOAT")));
   REQUIRE_OK(run_x(&t, 8, "last", 1, false, m, NULL), &t.err);
   CHECK_INT(summary_of(m).records, 3);
   CHECK_INT(record_of(m, "same").kind, TN_RECORD_EMPTY);
@@ -254,10 +256,11 @@ static void metadata__has_the_branch_that_was_taken(void) /* S-MD-02 */
   {
     ts t;
     tn_run_metadata *m = new_metadata();
-    ck_open(&t, level, X NODE("zero", "Const", "", FLOAT_OF("0")) NODE("p", "Greater", "input: 'x' input: 'zero'", T("DT_FLOAT"))
-                           NODE("s", "Switch", "input: 'x' input: 'p'", T("DT_FLOAT")) NODE("a", "Neg", "input: 's'", T("DT_FLOAT"))
-                           NODE("b", "Sqrt", "input: 's:1'", T("DT_FLOAT"))
-                           NODE("m", "Merge", "input: 'a' input: 'b'", T("DT_FLOAT") " attr { key: 'N' value { i: 2 } }"));
+    ck_open(&t, level,
+            X NODE("zero", "Const", "", FLOAT_OF("0")) NODE("p", "Greater", "input: 'x' input: 'zero'", T("DT_FLOAT"))
+                NODE("s", "Switch", "input: 'x' input: 'p'", T("DT_FLOAT"))
+                    NODE("a", "Neg", "input: 's'", T("DT_FLOAT")) NODE("b", "Sqrt", "input: 's:1'", T("DT_FLOAT"))
+                        NODE("m", "Merge", "input: 'a' input: 'b'", T("DT_FLOAT") " attr { key: 'N' value { i: 2 } }"));
     REQUIRE_OK(run_x(&t, 9, "m", 3, false, m, NULL), &t.err);
     CHECK_INT(count_of(m, "b"), 1);
     CHECK_INT(count_of(m, "a"), 0);
@@ -270,12 +273,12 @@ static void metadata__has_the_branch_that_was_taken(void) /* S-MD-02 */
   }
 }
 
-#define CALLS                                                                                                             \
-  LIBRARY(TWICE BELOW("") FUNCTION("Next", COUNTED("") RESULT("j", "DT_INT32") RESULT("m", "DT_INT32"),                     \
-                                   NEXT RET("j", "next:z:0") RET("m", "n")))                                              \
-  X CALL("call", "StatefulPartitionedCall", "Twice", "x")                                                                  \
-  NODE("bound", "Const", "", INT_OF("5")) NODE("zero", "Const", "", INT_OF("0"))                                          \
-  NODE("w", "While", "input: 'zero' input: 'bound'", TYPES("T", I I) FUNC("cond", "Below") FUNC("body", "Next"))
+#define CALLS                                                                                           \
+  LIBRARY(TWICE BELOW("") FUNCTION("Next", COUNTED("") RESULT("j", "DT_INT32") RESULT("m", "DT_INT32"), \
+                                   NEXT RET("j", "next:z:0") RET("m", "n")))                            \
+  X CALL("call", "StatefulPartitionedCall", "Twice", "x") NODE("bound", "Const", "", INT_OF("5"))       \
+      NODE("zero", "Const", "", INT_OF("0")) NODE("w", "While", "input: 'zero' input: 'bound'",         \
+                                                  TYPES("T", I I) FUNC("cond", "Below") FUNC("body", "Next"))
 
 static void metadata__names_nodes_in_functions_by_their_way(void)
 {
@@ -334,8 +337,8 @@ static void metadata__says_what_waited(void)
   tn_tensor_unref(out);
   options.timeout_ms = 50; /* S-MD-04: a partial one is fit to be read */
   out = NULL;
-  CHECK_STATUS(tn_session_run(t.session, &options, &feed, &x, 1, &fetch, &out, 1, NULL, 0, m, &t.err), TN_DEADLINE_EXCEEDED,
-               &t.err);
+  CHECK_STATUS(tn_session_run(t.session, &options, &feed, &x, 1, &fetch, &out, 1, NULL, 0, m, &t.err),
+               TN_DEADLINE_EXCEEDED, &t.err);
   CHECK(summary_of(m).traced);
   for (size_t i = 0; i < summary_of(m).records; i++) CHECK(record_at(m, i).node[0] != 0);
   tn_tensor_unref(x);

@@ -153,11 +153,16 @@ static void partial_run__setup_checks_names(void) /* S-PR-05, S-PR-06, S-PR-07, 
     const char *feeds[3], *fetches[3], *targets[2];
     tn_status wanted;
   } cases[] = {
-    { { "x" }, { NULL }, { NULL }, TN_INVALID_ARGUMENT }, { { "u" }, { "a" }, { NULL }, TN_NOT_FOUND },
-    { { "x" }, { "u" }, { NULL }, TN_NOT_FOUND },         { { "x" }, { "a" }, { "u" }, TN_NOT_FOUND },
-    { { "x", "x" }, { "a" }, { NULL }, TN_INVALID_ARGUMENT }, { { "x", "x:0" }, { "a" }, { NULL }, TN_INVALID_ARGUMENT },
-    { { "x", "a" }, { "b", "a" }, { NULL }, TN_INVALID_ARGUMENT }, { { "x" }, { "x:0" }, { NULL }, TN_INVALID_ARGUMENT },
-    { { "x" }, { "a:7" }, { NULL }, TN_OUT_OF_RANGE },    { { "" }, { "a" }, { NULL }, TN_INVALID_ARGUMENT },
+    { { "x" }, { NULL }, { NULL }, TN_INVALID_ARGUMENT },
+    { { "u" }, { "a" }, { NULL }, TN_NOT_FOUND },
+    { { "x" }, { "u" }, { NULL }, TN_NOT_FOUND },
+    { { "x" }, { "a" }, { "u" }, TN_NOT_FOUND },
+    { { "x", "x" }, { "a" }, { NULL }, TN_INVALID_ARGUMENT },
+    { { "x", "x:0" }, { "a" }, { NULL }, TN_INVALID_ARGUMENT },
+    { { "x", "a" }, { "b", "a" }, { NULL }, TN_INVALID_ARGUMENT },
+    { { "x" }, { "x:0" }, { NULL }, TN_INVALID_ARGUMENT },
+    { { "x" }, { "a:7" }, { NULL }, TN_OUT_OF_RANGE },
+    { { "" }, { "a" }, { NULL }, TN_INVALID_ARGUMENT },
   };
   ts t;
   tn_partial_run run = { 7 };

@@ -69,7 +69,8 @@ static void partial_steps__give_tensors_of_the_callers_own(void) /* S-RUN-27, S-
 }
 
 /* c counts; d waits for the placeholder y only. */
-#define WAITS_FOR_FEED ANY("x", "DT_FLOAT") ANY("y", "DT_FLOAT") NODE("d", "TestCount", "input: 'x' input: '^y'", SLOT(1))
+#define WAITS_FOR_FEED \
+  ANY("x", "DT_FLOAT") ANY("y", "DT_FLOAT") NODE("d", "TestCount", "input: 'x' input: '^y'", SLOT(1))
 
 static void partial_steps__wait_for_feeds_by_control_edges(void) /* S-PR-13, S-EXE-02 */
 {
@@ -194,15 +195,17 @@ static void partial_steps__have_a_time_limit_for_each_call(void) /* S-PR-28, S-P
   }
 }
 
-#define IN_FUNCTION                                                                                                \
-  "library { function { signature { name: 'Take' input_arg { name: 'q' type: DT_RESOURCE } "                       \
-  "output_arg { name: 'y' type: DT_FLOAT } is_stateful: true } node_def { name: 'g' op: 'QueueDequeueV2' input: 'q' " QT " } " \
-  "ret { key: 'y' value: 'g:components:0' } } }\n"                                                                 \
-  ANY("x", "DT_FLOAT") ANY("y", "DT_FLOAT") NODE("q", "FIFOQueueV2", "", QT SCALARS)                               \
-  NODE("put", "QueueEnqueueV2", "input: 'q' input: 'x'", PUTS) NODE("neg", "Neg", "input: 'y'", F)                  \
-  NODE("take", "PartitionedCall", "input: 'q'", LIST("Tin", "type: DT_RESOURCE") LIST("Tout", "type: DT_FLOAT")    \
-       "attr { key: 'f' value { func { name: 'Take' } } }")                                                        \
-  NODE("more", "TestCount", "input: 'take'", SLOT(5))
+#define IN_FUNCTION                                                                                               \
+  "library { function { signature { name: 'Take' input_arg { name: 'q' type: DT_RESOURCE } "                      \
+  "output_arg { name: 'y' type: DT_FLOAT } is_stateful: true } node_def { name: 'g' op: 'QueueDequeueV2' input: " \
+  "'q' " QT " } "                                                                                                 \
+  "ret { key: 'y' value: 'g:components:0' } } }\n" ANY("x", "DT_FLOAT") ANY("y", "DT_FLOAT")                      \
+      NODE("q", "FIFOQueueV2", "", QT SCALARS) NODE("put", "QueueEnqueueV2", "input: 'q' input: 'x'", PUTS)       \
+          NODE("neg", "Neg", "input: 'y'", F)                                                                     \
+              NODE("take", "PartitionedCall", "input: 'q'",                                                       \
+                   LIST("Tin", "type: DT_RESOURCE")                                                               \
+                       LIST("Tout", "type: DT_FLOAT") "attr { key: 'f' value { func { name: 'Take' } } }")        \
+                  NODE("more", "TestCount", "input: 'take'", SLOT(5))
 
 static void partial_steps__what_waits_has_the_limit_of_the_call_that_goes_on(void) /* S-PR-28 */
 {

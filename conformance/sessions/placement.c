@@ -35,7 +35,8 @@ static bool has_other_devices(void)
   tn_device_info info = { .struct_size = sizeof info };
   if (found >= 0) return found;
   found = 0;
-  if (tn_session_options_create(&options, NULL) == TN_OK && tn_session_options_set_target(options, ts_runtime(), NULL) == TN_OK &&
+  if (tn_session_options_create(&options, NULL) == TN_OK &&
+      tn_session_options_set_target(options, ts_runtime(), NULL) == TN_OK &&
       tn_session_create(options, &session, NULL) == TN_OK)
     for (size_t i = 0; tn_session_device(session, i, &info, NULL) == TN_OK; i++) found |= strcmp(info.type, "CPU") != 0;
   tn_session_destroy(session);
@@ -43,8 +44,8 @@ static bool has_other_devices(void)
   return found;
 }
 
-/* in: a placeholder; good = in + in; bad = good + in on `device`; last = bad + in. Not yet opened. It has CPUs only: others are
- * hidden. */
+/* in: a placeholder; good = in + in; bad = good + in on `device`; last = bad + in. Not yet opened. It has CPUs only:
+ * others are hidden. */
 static void begin(ts *t, const char *device)
 {
   ts_init(t, 1);
@@ -196,9 +197,12 @@ static void placement__soft_placement_runs_it_on_the_cpu_and_says_why(void)
 /* S-CFG-06: no graph takes such a node, so no session can; soft placement makes no difference. */
 static void placement__malformed_devices_are_refused(void)
 {
-  static const char *const cases[] = { "cpu:0", "/cpu", "//", "/device:", "/device:CPU:", "/device:CPU:-1", "/device:3CPU:0",
-                                       "/task:x", "/job:", "/job:1a", "/job:a-b", "/cpu:0 ", " /cpu:0", "/device:CPU:0/",
-                                       "/job:localhost//task:0", "/Device:CPU:0" };
+  static const char *const cases[] = { "cpu:0",          "/cpu",           "//",
+                                       "/device:",       "/device:CPU:",   "/device:CPU:-1",
+                                       "/device:3CPU:0", "/task:x",        "/job:",
+                                       "/job:1a",        "/job:a-b",       "/cpu:0 ",
+                                       " /cpu:0",        "/device:CPU:0/", "/job:localhost//task:0",
+                                       "/Device:CPU:0" };
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
     ts t;
     begin(&t, "");
@@ -208,7 +212,8 @@ static void placement__malformed_devices_are_refused(void)
     gk_node(&node, "n", "NoOp", "");
     gk_text(&node, 4, cases[i]);
     gk_add_node(&def, &node);
-    CHECK_MSG(tn_session_extend(t.session, def.data, def.size, &t.err) == TN_INVALID_ARGUMENT, "'%s' is taken", cases[i]);
+    CHECK_MSG(tn_session_extend(t.session, def.data, def.size, &t.err) == TN_INVALID_ARGUMENT, "'%s' is taken",
+              cases[i]);
     CHECK_CONTAINS(tn_error_message(&t.err), "malformed device");
     gk_bytes_free(&def);
     ts_fini(&t);
@@ -444,8 +449,9 @@ static void placement__a_device_without_a_kernel_is_refused(void)
   set(&t, "device_filters", "");
   REQUIRE_OK(tn_session_options_set_target(t.options, "test.acme", &t.err), &t.err);
   CHECK_STATUS(start(&t), TN_INVALID_ARGUMENT, &t.err);
-  CHECK_STR(tn_error_message(&t.err), "node 'bad' asks for device '/device:ACME:0': op 'AddV2' has no kernel for device "
-                                      "'/device:ACME:0'; it has " CPU(0) ", /job:localhost/replica:0/task:0/device:ACME:0");
+  CHECK_STR(tn_error_message(&t.err),
+            "node 'bad' asks for device '/device:ACME:0': op 'AddV2' has no kernel for device "
+            "'/device:ACME:0'; it has " CPU(0) ", /job:localhost/replica:0/task:0/device:ACME:0");
   tn_session_destroy(t.session);
   set(&t, "allow_soft_placement", "1");
   CHECK_OK(start(&t), &t.err);
@@ -495,7 +501,9 @@ static void placement__the_runtime_says_where_nodes_run(void)
   tn_placement p = { .struct_size = sizeof p };
   static const struct {
     const char *says, *wanted, *filter;
-  } cases[] = { { ACME, ACME, "" }, { NULL, CPU(0), "" }, { "/device:GPU:7", CPU(0), "" }, { ACME, CPU(0), "/device:CPU:*" } };
+  } cases[] = {
+    { ACME, ACME, "" }, { NULL, CPU(0), "" }, { "/device:GPU:7", CPU(0), "" }, { ACME, CPU(0), "/device:CPU:*" }
+  };
   chooses = acme;
   chooses.node_device = acme_node;
   REQUIRE_OK(tn_runtime_register("test.acme", &chooses, NULL), NULL);

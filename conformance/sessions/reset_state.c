@@ -192,7 +192,8 @@ static void end_boxes(ts *t)
 }
 
 /* Two old sessions fill the boxes; `is_new` says which of them a later session finds empty. */
-static void reset_state__listed_containers_are_new(void) /* S-RST-01, S-RST-06 to S-RST-11, S-RST-16, S-RST-17, P-42, P-43 */
+/* S-RST-01, S-RST-06 to S-RST-11, S-RST-16, S-RST-17, P-42, P-43 */
+static void reset_state__listed_containers_are_new(void)
 {
   static const struct {
     const char *list[3];

@@ -142,7 +142,8 @@ static void run_options__pool_minus_1_is_the_calling_thread(void) /* S-RO-10 */
   FOR_LEVELS(level) {
     ts t;
     caller callers[THREADS];
-    vk_open(&t, level, LOOP_LIBRARY ANY("x", "DT_FLOAT") SEEN(0) SEEN(1) SEEN(2) SEEN(3) SEEN(4) SEEN(5) SEEN(6) SEEN(7) COUNTS);
+    vk_open(&t, level,
+            LOOP_LIBRARY ANY("x", "DT_FLOAT") SEEN(0) SEEN(1) SEEN(2) SEEN(3) SEEN(4) SEEN(5) SEEN(6) SEEN(7) COUNTS);
     ts_watch_reset();
     for (int i = 0; i < THREADS; i++) {
       callers[i] = (caller){ .session = t.session, .slot = 2 * i };
@@ -220,7 +221,8 @@ static void run_options__hold_for_callables(void) /* S-RO-02, S-CAL-05 */
   options.timeout_ms = 20;
   REQUIRE_OK(tn_session_make_callable(t.session, &options, names, 1, &late, 1, NULL, 0, &callable, &t.err), &t.err);
   for (int i = 0; i < 2; i++) {
-    CHECK_STATUS(tn_session_run_callable(t.session, callable, &x, 1, &out, 1, NULL, &t.err), TN_DEADLINE_EXCEEDED, &t.err);
+    CHECK_STATUS(tn_session_run_callable(t.session, callable, &x, 1, &out, 1, NULL, &t.err), TN_DEADLINE_EXCEEDED,
+                 &t.err);
     CHECK_NULL(out);
   }
   CHECK_INT(bk_target(t.session, "put", 6), TN_OK);
@@ -245,7 +247,8 @@ static tn_status take_parts(ts *t, int64_t n, tn_tensor **out)
   return st;
 }
 
-/* Always, not only when it is asked for: a step that comes up to its session's limit says who has what, the largest first. */
+/* Always, not only when it is asked for: a step that comes up to its session's limit says who has what, the largest
+ * first. */
 static void run_options__who_has_the_memory_is_reported(void) /* S-RO-14, S-CAN-13 */
 {
   FOR_LEVELS(level) {

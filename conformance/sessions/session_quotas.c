@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which threads work for a session, in a runtime with workers and in one without: those that its options allow, and none
- * once it is gone. */
+/* Which threads work for a session, in a runtime with workers and in one without: those that its options allow, and
+ * none once it is gone. */
 #include <pthread.h>
 #include <stdlib.h>
 

@@ -263,7 +263,8 @@ static void session_run__fed_shape_is_checked_when_strict(void) /* S-RUN-16 */
 static void session_run__a_failure_names_feeds_of_other_shapes(void) /* S-RUN-16, S-RUN-17 */
 {
   static const char text[] =
-      "node { name: 'x' op: 'Placeholder' attr { key: 'dtype' value { type: DT_FLOAT } } attr { key: 'shape' value { shape {"
+      "node { name: 'x' op: 'Placeholder' attr { key: 'dtype' value { type: DT_FLOAT } } attr { key: 'shape' value { "
+      "shape {"
       " dim { size: -1 } dim { size: 3 } } } } }"
       "node { name: 'w' op: 'Placeholder' attr { key: 'dtype' value { type: DT_FLOAT } } }"
       "node { name: 'y' op: 'MatMul' input: 'x' input: 'w' attr { key: 'T' value { type: DT_FLOAT } } }";
@@ -276,7 +277,8 @@ static void session_run__a_failure_names_feeds_of_other_shapes(void) /* S-RUN-16
     REQUIRE_OK(tn_graph_import(t.graph, text, strlen(text), &options, &t.err), &t.err);
     ts_start(&t);
     tn_tensor *in[] = { ts_filled(2, (int64_t[]){ 3, 2 }, 1), ts_filled(3, (int64_t[]){ 1, 2, 3 }, 1) }, *out = NULL;
-    CHECK_INT(tn_session_run(t.session, NULL, feeds, in, 2, &fetch, &out, 1, NULL, 0, NULL, &t.err), TN_INVALID_ARGUMENT);
+    CHECK_INT(tn_session_run(t.session, NULL, feeds, in, 2, &fetch, &out, 1, NULL, 0, NULL, &t.err),
+              TN_INVALID_ARGUMENT);
     CHECK_STR(tn_error_node(&t.err), "y");
     REQUIRE(tn_error_n_causes(&t.err) == 1);
     CHECK_STR(tn_error_cause(&t.err, 0), "feed 'x:0' has shape [1,2,3], its declared shape is [?,3]");
@@ -286,7 +288,8 @@ static void session_run__a_failure_names_feeds_of_other_shapes(void) /* S-RUN-16
     tn_tensor_unref(out);
     tn_tensor_unref(in[0]);
     in[0] = ts_filled(2, (int64_t[]){ 4, 2 }, 1); /* both feeds are as declared, and do not fit together */
-    CHECK_INT(tn_session_run(t.session, NULL, feeds, in, 2, &fetch, &out, 1, NULL, 0, NULL, &t.err), TN_INVALID_ARGUMENT);
+    CHECK_INT(tn_session_run(t.session, NULL, feeds, in, 2, &fetch, &out, 1, NULL, 0, NULL, &t.err),
+              TN_INVALID_ARGUMENT);
     CHECK_INT(tn_error_n_causes(&t.err), 0);
     tn_tensor_unref(in[0]);
     tn_tensor_unref(in[1]);
@@ -321,7 +324,8 @@ static void session_run__shapes_that_do_not_fit_are_named(void) /* S-RUN-17, S-C
 static void session_run__feeds_may_have_other_shapes(void) /* S-RUN-10, S-RUN-16 */
 {
   static const char text[] =
-      "node { name: 'x' op: 'Placeholder' attr { key: 'dtype' value { type: DT_FLOAT } } attr { key: 'shape' value { shape {"
+      "node { name: 'x' op: 'Placeholder' attr { key: 'dtype' value { type: DT_FLOAT } } attr { key: 'shape' value { "
+      "shape {"
       " dim { size: 2 } dim { size: 3 } } } } }"
       "node { name: 'k' op: 'Const' attr { key: 'dtype' value { type: DT_INT32 } } attr { key: 'value' value { tensor {"
       " dtype: DT_INT32 tensor_shape { dim { size: 2 } } int_val: 2 int_val: 3 } } } }"
@@ -343,7 +347,8 @@ static void session_run__feeds_may_have_other_shapes(void) /* S-RUN-10, S-RUN-16
       const int64_t two = n;
       CHECK_OK(tn_tensor_from_data(TN_FLOAT, shapes[i % 4], 2, six, sizeof six, &in[0], &t.err), &t.err);
       CHECK_OK(tn_tensor_from_data(TN_INT32, &two, 1, wanted, sizeof wanted, &in[1], &t.err), &t.err);
-      CHECK_OK(tn_session_run(t.session, NULL, feeds, in, i < 4 ? 1 : 2, &fetch, &out, 1, NULL, 0, NULL, &t.err), &t.err);
+      CHECK_OK(tn_session_run(t.session, NULL, feeds, in, i < 4 ? 1 : 2, &fetch, &out, 1, NULL, 0, NULL, &t.err),
+               &t.err);
       CHECK_INT(out == NULL ? -1 : tn_tensor_dims(out)[0], wanted[0]);
       CHECK_DOUBLE(ts_float(out), -1, 0);
       tn_tensor_unref(out);
@@ -354,21 +359,26 @@ static void session_run__feeds_may_have_other_shapes(void) /* S-RUN-10, S-RUN-16
   }
 }
 
-/* Three elements, says the graph, since it knows the float that ends the range; the slice would be all of it. A feed says five. */
+/* Three elements, says the graph, since it knows the float that ends the range; the slice would be all of it. A feed
+ * says five. */
 static void session_run__a_fed_float_may_decide_a_size(void) /* S-RUN-11 */
 {
-#define NUMBER(name, value)                                                                                            \
-  "node { name: '" name "' op: 'Const' attr { key: 'dtype' value { type: DT_FLOAT } } attr { key: 'value' value { tensor {" \
+#define NUMBER(name, value)                                                                           \
+  "node { name: '" name                                                                               \
+  "' op: 'Const' attr { key: 'dtype' value { type: DT_FLOAT } } attr { key: 'value' value { tensor {" \
   " dtype: DT_FLOAT tensor_shape { } float_val: " value " } } } }"
-#define ONE_INT(name, value)                                                                                           \
-  "node { name: '" name "' op: 'Const' attr { key: 'dtype' value { type: DT_INT32 } } attr { key: 'value' value { tensor {" \
+#define ONE_INT(name, value)                                                                          \
+  "node { name: '" name                                                                               \
+  "' op: 'Const' attr { key: 'dtype' value { type: DT_INT32 } } attr { key: 'value' value { tensor {" \
   " dtype: DT_INT32 tensor_shape { dim { size: 1 } } int_val: " value " } } } }"
-  static const char text[] = NUMBER("from", "0") NUMBER("to", "3") NUMBER("by", "1") ONE_INT("begin", "0") ONE_INT("size", "3")
-      "node { name: 'same' op: 'Identity' input: 'to' attr { key: 'T' value { type: DT_FLOAT } } }"
-      "node { name: 'r' op: 'Range' input: 'from' input: 'same' input: 'by' attr { key: 'Tidx' value { type: DT_FLOAT } } }"
-      "node { name: 's' op: 'Slice' input: 'r' input: 'begin' input: 'size' attr { key: 'T' value { type: DT_FLOAT } }"
-      " attr { key: 'Index' value { type: DT_INT32 } } }"
-      "node { name: 'y' op: 'Neg' input: 's' attr { key: 'T' value { type: DT_FLOAT } } }";
+  static const char text[] = NUMBER("from", "0") NUMBER("to", "3") NUMBER("by", "1") ONE_INT("begin", "0")
+      ONE_INT("size", "3") "node { name: 'same' op: 'Identity' input: 'to' attr { key: 'T' value { type: DT_FLOAT } } }"
+                           "node { name: 'r' op: 'Range' input: 'from' input: 'same' input: 'by' attr { key: 'Tidx' "
+                           "value { type: DT_FLOAT } } }"
+                           "node { name: 's' op: 'Slice' input: 'r' input: 'begin' input: 'size' attr { key: 'T' value "
+                           "{ type: DT_FLOAT } }"
+                           " attr { key: 'Index' value { type: DT_INT32 } } }"
+                           "node { name: 'y' op: 'Neg' input: 's' attr { key: 'T' value { type: DT_FLOAT } } }";
   const tn_import_options options = { .struct_size = sizeof options, .flags = TN_IMPORT_TEXT };
   static const char *const fed[] = { "to", "same" };
   FOR_LEVELS(level)
@@ -418,7 +428,8 @@ static void session_run__a_placeholder_that_is_not_fed_has_a_shape(void) /* S-RU
     tn_tensor *fetched;
     open_declared(&t, level, 0, (const int64_t[]){ -1, 28, 28 }, 3);
     CHECK_INT(ts_run(&t, NULL, NAMES("neg"), &fetched, NULL), TN_INVALID_ARGUMENT);
-    CHECK_STR(tn_error_message(&t.err), "placeholder 'p' of type float32 and shape [?,28,28] is needed and was not fed");
+    CHECK_STR(tn_error_message(&t.err),
+              "placeholder 'p' of type float32 and shape [?,28,28] is needed and was not fed");
     CHECK_STR(tn_error_node(&t.err), "p");
     ts_fini(&t);
     open_declared(&t, level, 0, NULL, -1);

@@ -128,7 +128,8 @@ static void warm_up__runs_loops_functions_and_reads(void) /* S-CAL-06 */
   tn_bool ran;
   bk_open(&t, true, LOOPS(SCALAR_VARIABLE(TEXT_ATTR("shared_name", "warm_up"))
                           NODE("sum", "AddV2", "input: 'x' input: 'read'", F)));
-  tn_callable sum = callable_of(&t, "sum", NULL), ten = callable_of(&t, "ten", NULL), few = callable_of(&t, "few", NULL);
+  tn_callable sum = callable_of(&t, "sum", NULL), ten = callable_of(&t, "ten", NULL),
+              few = callable_of(&t, "few", NULL);
   CHECK_STATUS(warm(&t, sum, -1, NULL, &ran), TN_FAILED_PRECONDITION, &t.err); /* as the run: there is no value */
   CHECK_INT(ran, 0);
   CHECK_INT(bk_target(t.session, "set", 3), TN_OK);
@@ -169,8 +170,11 @@ static void warm_up__changes_no_state(void) /* S-CAL-06 */
   }
 }
 
-#define TALLY "function { signature { name: 'Tally' input_arg { name: 'x' type: DT_FLOAT } output_arg { name: 'y' type: DT_FLOAT } " \
-  "is_stateful: true } node_def { name: 'c' op: 'TestCount' input: 'x' " F INT("slot", 6) " } ret { key: 'y' value: 'c:y:0' } } "
+#define TALLY                                                                                                          \
+  "function { signature { name: 'Tally' input_arg { name: 'x' type: DT_FLOAT } output_arg { name: 'y' type: DT_FLOAT " \
+  "} "                                                                                                                 \
+  "is_stateful: true } node_def { name: 'c' op: 'TestCount' input: 'x' " F INT(                                        \
+      "slot", 6) " } ret { key: 'y' value: 'c:y:0' } } "
 
 /* An effect in a function, in the body of a loop, in a variable, behind a queue. */
 static void warm_up__finds_effects_wherever_they_are(void) /* S-CAL-06 */
@@ -178,20 +182,27 @@ static void warm_up__finds_effects_wherever_they_are(void) /* S-CAL-06 */
   static const char *const fetches[] = { "called", "chosen", "turned", "added", "dequeued", "drawn", "random" };
   ts t;
   tn_bool ran;
-  bk_open(&t, true, ANY("x", "DT_FLOAT") SCALAR_VARIABLE(TEXT_ATTR("shared_name", "warm_up"))
-                        NODE("called", "StatefulPartitionedCall", "input: 'x'", LIST("Tin", "type: DT_FLOAT") LIST("Tout", "type: DT_FLOAT")
-                             "attr { key: 'f' value { func { name: 'Tally' } } }")
-                        NODE("chosen", "If", "input: 'x' input: 'x'", TYPE("Tcond", "DT_FLOAT") LIST("Tin", "type: DT_FLOAT")
-                             LIST("Tout", "type: DT_FLOAT") "attr { key: 'then_branch' value { func { name: 'Tally' } } } "
-                             "attr { key: 'else_branch' value { func { name: 'Tally' } } }")
-                        NODE("drawn", "TestRandom", "input: 'x'", F INT("slot", 6))
-                        ROUND("turned", "input: 'x'", "Few", "Tally") QUEUE("")
-                        NODE("added", "Identity", "input: 'x' input: '^add'", F) NODE("dequeued", "AddV2", "input: 'x' input: 'get'", F)
-                        NODE("shape", "Shape", "input: 'x'", F TYPE("out_type", "DT_INT32"))
-                        NODE("random", "RandomUniform", "input: 'shape'", TYPE("T", "DT_INT32") DT INT("seed", 1) INT("seed2", 2))
-                        NODE("begun", "Identity", "input: 'x'", F)
-                        "library { " TALLY UNARY("Few", "DT_BOOL", INNER("k", "Const", "", FILLED("DT_FLOAT", "float_val: 10"))
-                        INNER("l", "Less", "input: 'x' input: 'k:output:0'", F), "l:z:0") "}\n");
+  bk_open(&t, true,
+          ANY("x", "DT_FLOAT") SCALAR_VARIABLE(TEXT_ATTR("shared_name", "warm_up"))
+              NODE("called", "StatefulPartitionedCall", "input: 'x'",
+                   LIST("Tin", "type: DT_FLOAT")
+                       LIST("Tout", "type: DT_FLOAT") "attr { key: 'f' value { func { name: 'Tally' } } }")
+                  NODE("chosen", "If", "input: 'x' input: 'x'",
+                       TYPE("Tcond", "DT_FLOAT") LIST("Tin", "type: DT_FLOAT") LIST(
+                           "Tout", "type: DT_FLOAT") "attr { key: 'then_branch' value { func { name: 'Tally' } } } "
+                                                     "attr { key: 'else_branch' value { func { name: 'Tally' } } }")
+                      NODE("drawn", "TestRandom", "input: 'x'", F INT("slot", 6))
+                          ROUND("turned", "input: 'x'", "Few", "Tally") QUEUE("")
+                              NODE("added", "Identity", "input: 'x' input: '^add'", F)
+                                  NODE("dequeued", "AddV2", "input: 'x' input: 'get'", F)
+                                      NODE("shape", "Shape", "input: 'x'", F TYPE("out_type", "DT_INT32"))
+                                          NODE("random", "RandomUniform", "input: 'shape'",
+                                               TYPE("T", "DT_INT32") DT INT("seed", 1) INT("seed2", 2))
+                                              NODE("begun", "Identity", "input: 'x'", F) "library { " TALLY UNARY(
+                                                  "Few", "DT_BOOL",
+                                                  INNER("k", "Const", "", FILLED("DT_FLOAT", "float_val: 10"))
+                                                      INNER("l", "Less", "input: 'x' input: 'k:output:0'", F),
+                                                  "l:z:0") "}\n");
   CHECK_INT(bk_target(t.session, "set", 3), TN_OK);
   for (size_t i = 0; i < sizeof fetches / sizeof *fetches; i++) {
     tn_callable callable = callable_of(&t, fetches[i], NULL);
@@ -294,15 +305,20 @@ static void warm_up__wrong_arguments_are_named(void) /* S-CAL-02, S-CAL-03, S-CA
   CHECK_STATUS(tn_session_warm_callable(NULL, callable, NULL, NULL, 0, &ran, &t.err), TN_INVALID_ARGUMENT, &t.err);
   CHECK_STATUS(tn_session_warm_callable(t.session, callable, NULL, NULL, 2, &ran, &t.err), TN_INVALID_ARGUMENT, &t.err);
   CHECK_STATUS(tn_session_warm_callable(t.session, callable, NULL, &x, 1, NULL, &t.err), TN_INVALID_ARGUMENT, &t.err);
-  CHECK_STATUS(tn_session_warm_callable(t.session, callable, NULL, (tn_tensor *[]){ x, NULL }, 2, &ran, &t.err), TN_INVALID_ARGUMENT, &t.err);
-  CHECK_STATUS(tn_session_warm_callable(t.session, callable, NULL, (tn_tensor *[]){ x, i }, 2, &ran, &t.err), TN_INVALID_ARGUMENT, &t.err);
+  CHECK_STATUS(tn_session_warm_callable(t.session, callable, NULL, (tn_tensor *[]){ x, NULL }, 2, &ran, &t.err),
+               TN_INVALID_ARGUMENT, &t.err);
+  CHECK_STATUS(tn_session_warm_callable(t.session, callable, NULL, (tn_tensor *[]){ x, i }, 2, &ran, &t.err),
+               TN_INVALID_ARGUMENT, &t.err);
   CHECK_CONTAINS(tn_error_message(&t.err), "'y' has type int32");
-  CHECK_STATUS(tn_session_warm_callable(t.session, callable, NULL, (tn_tensor *[]){ x, y }, 2, &ran, &t.err), TN_INVALID_ARGUMENT, &t.err);
+  CHECK_STATUS(tn_session_warm_callable(t.session, callable, NULL, (tn_tensor *[]){ x, y }, 2, &ran, &t.err),
+               TN_INVALID_ARGUMENT, &t.err);
   CHECK_CONTAINS(tn_error_message(&t.err), "'sum'"); /* the node whose kernel refuses the shapes */
   CHECK_INT(ran, 0);
-  CHECK_STATUS(tn_session_warm_callable(t.session, none, NULL, (tn_tensor *[]){ x, x }, 2, &ran, &t.err), TN_INVALID_ARGUMENT, &t.err);
+  CHECK_STATUS(tn_session_warm_callable(t.session, none, NULL, (tn_tensor *[]){ x, x }, 2, &ran, &t.err),
+               TN_INVALID_ARGUMENT, &t.err);
   CHECK_OK(tn_session_release_callable(t.session, callable, &t.err), &t.err);
-  CHECK_STATUS(tn_session_warm_callable(t.session, callable, NULL, (tn_tensor *[]){ x, x }, 2, &ran, &t.err), TN_INVALID_ARGUMENT, &t.err);
+  CHECK_STATUS(tn_session_warm_callable(t.session, callable, NULL, (tn_tensor *[]){ x, x }, 2, &ran, &t.err),
+               TN_INVALID_ARGUMENT, &t.err);
   CHECK_CONTAINS(tn_error_message(&t.err), "released");
   tn_tensor_unref(x);
   tn_tensor_unref(y);

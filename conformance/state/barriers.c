@@ -83,7 +83,8 @@ static void *take_thread(void *arg)
     size_t size, at = strlen(k->text);
     tn_tensor_get_string(fetched[0], i, &key, &size, NULL);
     snprintf(k->text + at, sizeof k->text - at, "%.*s%g,%g ", (int)size, key,
-             (double)((const float *)tn_tensor_data(fetched[1]))[i], (double)((const float *)tn_tensor_data(fetched[2]))[i]);
+             (double)((const float *)tn_tensor_data(fetched[1]))[i],
+             (double)((const float *)tn_tensor_data(fetched[2]))[i]);
   }
   for (int i = 0; i < 3; i++) tn_tensor_unref(fetched[i]);
   tn_tensor_unref(feed);
@@ -223,7 +224,8 @@ static void barriers__refuse_what_does_not_fit(void)
   check_refused(BARRIER INTS("k", "", "int_val: -1") NODE("y", "BarrierTakeMany", B " input: 'k'", TYPES),
                 "num_elements is -1");
   check_refused(BARRIER INTS("k", "", "int_val: 1") NODE("y", "BarrierTakeMany", B " input: 'k'",
-                LIST("component_types", "type: DT_FLOAT type: DT_INT32")), "component 3 of barrier 'b' is of type float32");
+                                                         LIST("component_types", "type: DT_FLOAT type: DT_INT32")),
+                "component 3 of barrier 'b' is of type float32");
   open(&t, BARRIER);
   CHECK_INT(put(&t, "put2", "a", 1), TN_INVALID_ARGUMENT);
   CHECK_CONTAINS(tn_error_message(&t.err), "component_index is 2, barrier 'b' has 2 components");

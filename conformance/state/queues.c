@@ -56,8 +56,8 @@ static void run(call *c)
     names[n_feeds] = "n";
     tn_tensor_from_data(TN_INT32, NULL, 0, &c->n, 4, &feeds[n_feeds++], NULL);
   }
-  c->status = tn_session_run(c->session, &options, names, feeds, n_feeds, &c->fetch, &fetched, c->fetch != NULL, &c->target,
-                             c->target != NULL, NULL, &c->err);
+  c->status = tn_session_run(c->session, &options, names, feeds, n_feeds, &c->fetch, &fetched, c->fetch != NULL,
+                             &c->target, c->target != NULL, NULL, &c->err);
   c->n_got = fetched == NULL ? 0 : tn_tensor_elements(fetched);
   for (int64_t i = 0; i < c->n_got && i < 64; i++)
     c->got[i] = tn_tensor_dtype(fetched) == TN_INT32 ? ((const int32_t *)tn_tensor_data(fetched))[i]
@@ -241,7 +241,8 @@ static void queues__of_a_reset_container_are_new(void)
   tn_session *b;
   const char *container = "again";
   TS_NEEDS_RESET();
-  ops_open_text(&a, NODE("q", "FIFOQueueV2", "", INT32 SCALARS "attr { key: 'container' value { s: 'again' } }") USES(INT32));
+  ops_open_text(&a, NODE("q", "FIFOQueueV2", "", INT32 SCALARS "attr { key: 'container' value { s: 'again' } }")
+                        USES(INT32));
   CHECK_INT(rows(a.session, 0, 2, 0).status, TN_OK);
   call c = { .session = a.session, .fetch = "gets", .n_x = -2, .n = 5 };
   start(&c);
@@ -342,8 +343,8 @@ static void queues__refuse_what_does_not_fit(void)
 #define SHARED "attr { key: 'shared_name' value { s: 'one' } }"
   check_refused(NODE("q", "FIFOQueueV2", "", INT32 LIST("shapes", "shape { } shape { }")) SIZE, TN_INVALID_ARGUMENT,
                 "1 component_types and 2 shapes");
-  check_refused(NODE("q", "FIFOQueueV2", "", INT32 LIST("shapes", "shape { dim { size: -1 } }")) SIZE, TN_INVALID_ARGUMENT,
-                "'shapes' has [?] at 0");
+  check_refused(NODE("q", "FIFOQueueV2", "", INT32 LIST("shapes", "shape { dim { size: -1 } }")) SIZE,
+                TN_INVALID_ARGUMENT, "'shapes' has [?] at 0");
   check_refused(NODE("q", "PaddingFIFOQueueV2", "", INT32 LIST("shapes", "shape { unknown_rank: true }")) SIZE,
                 TN_INVALID_ARGUMENT, "known rank");
   check_refused(NODE("q", "RandomShuffleQueueV2", "", INT32 INT("min_after_dequeue", 3) INT("capacity", 3)) SIZE,
@@ -359,7 +360,8 @@ static void queues__refuse_what_does_not_fit(void)
   check_refused(NODE("a", "FIFOQueueV2", "", INT32 SHARED) NODE("q", "FIFOQueueV2", "", INT32 SHARED INT("capacity", 7))
                 NODE("z", "QueueSizeV2", "input: 'a'", "") NODE("y", "QueueSizeV2", Q " input: '^z'", ""),
                 TN_INVALID_ARGUMENT, "queue 'one' exists with capacity");
-  check_refused(NODE("q", "VarHandleOp", "", TYPE("dtype", "DT_FLOAT") "attr { key: 'shape' value { shape { } } }") SIZE,
+  check_refused(NODE("q", "VarHandleOp", "", TYPE("dtype", "DT_FLOAT") "attr { key: 'shape' value { shape { } } }")
+                    SIZE,
                 TN_INVALID_ARGUMENT, "wanted a Queue");
 }
 
@@ -470,7 +472,8 @@ static void queues__lose_nothing_between_threads_of_two_sessions(void)
   ops_open_text(&b, text);
   for (int i = 0; i < WORKERS; i++) {
     void *(*fn)(void *) = i < PRODUCERS ? produce : i < PRODUCERS + CONSUMERS ? consume : want_too_much;
-    workers[i] = (worker){ .session = i % 2 ? a.session : b.session, .number = i, .seed = (unsigned)i + 1, .taken = taken };
+    workers[i] =
+        (worker){ .session = i % 2 ? a.session : b.session, .number = i, .seed = (unsigned)i + 1, .taken = taken };
     REQUIRE_INT(pthread_create(&workers[i].thread, NULL, fn, &workers[i]), 0);
   }
   for (int i = 0; i < PRODUCERS; i++) pthread_join(workers[i].thread, NULL);
@@ -494,12 +497,14 @@ static tn_status put_once(ts *t, const float *values, size_t n, const char *targ
 {
   const char *feed = "x";
   tn_tensor *x = ts_vector(n, values);
-  tn_status st = tn_session_run(t->session, NULL, &feed, &x, target[0] == 'p', NULL, NULL, 0, &target, 1, NULL, &t->err);
+  tn_status st =
+      tn_session_run(t->session, NULL, &feed, &x, target[0] == 'p', NULL, NULL, 0, &target, 1, NULL, &t->err);
   tn_tensor_unref(x);
   return st;
 }
 
-/* What is destroyed is gone, though the plans of several steps have used it; the next one of the name is another one. */
+/* What is destroyed is gone, though the plans of several steps have used it; the next one of the name is another
+ * one. */
 static void queues__take_no_memory_once_they_are_destroyed(void) /* S-LIFE-12 */
 {
   enum { N = 1 << 16 };
@@ -509,7 +514,8 @@ static void queues__take_no_memory_once_they_are_destroyed(void) /* S-LIFE-12 */
     uint64_t bytes = 0;
     float *values = calloc(N, sizeof *values);
     const char *text = ANY("x", "DT_FLOAT") NODE("q", "FIFOQueueV2", "", LIST("component_types", "type: DT_FLOAT"))
-        NODE("put", "QueueEnqueueV2", Q "input: 'x'", LIST("Tcomponents", "type: DT_FLOAT")) NODE("end", "DestroyResourceOp", Q, "");
+        NODE("put", "QueueEnqueueV2", Q "input: 'x'", LIST("Tcomponents", "type: DT_FLOAT"))
+            NODE("end", "DestroyResourceOp", Q, "");
     const tn_import_options options = { .struct_size = sizeof options, .flags = TN_IMPORT_TEXT };
     ts_init(&t, level);
     REQUIRE_OK(tn_graph_import(t.graph, text, strlen(text), &options, &t.err), &t.err);

@@ -161,17 +161,19 @@ static void staging__joins_threads(void)
   NODE(name, "MapStage", "input: '" key "' input: '" index "' input: 'x'", TWO FAKE("type: DT_FLOAT") SHARED)
 #define INDEX(name, values) INTS(name, "dim { size: 1 }", "int_val: " values)
 #define TAKES(name, op, key, index) NODE(name, op, "input: '" key "' input: '" index "'", FLOATS SHARED)
-#define MAP                                                                                                          \
-  ANY("x", "DT_FLOAT") KEY("one", 1) KEY("seven", 7) INDEX("i0", "0") INDEX("i1", "1") INDEX("i2", "2")              \
-  INTS("both", "dim { size: 2 }", "int_val: 0 int_val: 1") INTS("falling", "dim { size: 2 }", "int_val: 1 int_val: 0") \
-  PART("a0", "seven", "i0") PART("a1", "seven", "i1") PART("a2", "seven", "i2")                                      \
-  NODE("b", "MapStage", "input: 'one' input: 'both' input: 'x' input: 'x'", TWO FAKE("type: DT_FLOAT type: DT_FLOAT") SHARED) \
-  NODE("f", "MapStage", "input: 'one' input: 'falling' input: 'x' input: 'x'",                                       \
-       TWO FAKE("type: DT_FLOAT type: DT_FLOAT") SHARED)                                                             \
-  TAKES("take0", "MapUnstage", "seven", "i0") TAKES("take1", "MapUnstage", "seven", "i1")                            \
-  TAKES("peek0", "MapPeek", "seven", "i0") NODE("any", "MapUnstageNoKey", "input: 'both'", TWO SHARED)               \
-  NODE("size", "MapSize", "", TWO SHARED) NODE("rest", "MapIncompleteSize", "", TWO SHARED)                          \
-  NODE("clear", "MapClear", "", TWO SHARED)
+#define MAP                                                                                                           \
+  ANY("x", "DT_FLOAT")                                                                                                \
+  KEY("one", 1) KEY("seven", 7) INDEX("i0", "0") INDEX("i1", "1") INDEX("i2", "2") INTS("both", "dim { size: 2 }",    \
+                                                                                        "int_val: 0 int_val: 1")      \
+      INTS("falling", "dim { size: 2 }", "int_val: 1 int_val: 0") PART("a0", "seven", "i0") PART("a1", "seven", "i1") \
+          PART("a2", "seven", "i2") NODE("b", "MapStage", "input: 'one' input: 'both' input: 'x' input: 'x'",         \
+                                         TWO FAKE("type: DT_FLOAT type: DT_FLOAT") SHARED)                            \
+              NODE("f", "MapStage", "input: 'one' input: 'falling' input: 'x' input: 'x'",                            \
+                   TWO FAKE("type: DT_FLOAT type: DT_FLOAT") SHARED) TAKES("take0", "MapUnstage", "seven", "i0")      \
+                  TAKES("take1", "MapUnstage", "seven", "i1") TAKES("peek0", "MapPeek", "seven", "i0")                \
+                      NODE("any", "MapUnstageNoKey", "input: 'both'", TWO SHARED)                                     \
+                          NODE("size", "MapSize", "", TWO SHARED) NODE("rest", "MapIncompleteSize", "", TWO SHARED)   \
+                              NODE("clear", "MapClear", "", TWO SHARED)
 
 static void staging_maps__complete_tuples_part_by_part(void)
 {
@@ -270,7 +272,8 @@ static void stacks__give_back_in_reverse_order(void)
 
 static tn_status whole_life(void *arg)
 {
-  static const char *const targets[] = { "b", "a1", "a0", "stage" }, *const fetches[] = { "any:1", "take1", "take0", "take" };
+  static const char *const targets[] = { "b", "a1", "a0", "stage" }, *const fetches[] = { "any:1", "take1", "take0",
+                                                                                          "take" };
   tn_import_options options = { .struct_size = sizeof options, .flags = TN_IMPORT_TEXT };
   tn_graph *graph = NULL;
   tn_session *session = NULL;

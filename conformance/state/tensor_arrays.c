@@ -126,13 +126,15 @@ static void tensor_arrays__gradients_add_up(void)
 {
   ts t;
   ops_open_text(&t, BASIC ARRAY("a", "2", ON("dynamic_size")) WRITE("w", "a", "0", "x", "a:1") GRAD("g", "a", "w")
-                    WRITE("g1", "g", "0", "x", "g:1") WRITE("g2", "g", "0", "xx", "g1") GRAD("same", "a", "g2")
-                    WRITE("g3", "same", "0", "xx", "same:1") READ("sum", "g", "0", "g3")
-                    GRAD("fresh", "a", "w") READ("zeros", "fresh", "0", "fresh:1")
-                    NODE("grow", "TensorArrayWriteV3", "input: 'a' input: '5' input: 'x' input: 'w' input: '^g'", F)
-                    NODE("shape", "TensorArrayGradWithShape", "input: 'a' input: 'w' input: '45'", TEXT_ATTR("source", "s"))
-                    INTS("45", D(2), "int_val: 4 int_val: 5") READ("more", "shape", "0", "shape:1")
-                    GRAD("second", "g", "g:1") WRITE("bad", "g", "0", "12", "g1"));
+                        WRITE("g1", "g", "0", "x", "g:1") WRITE("g2", "g", "0", "xx", "g1") GRAD("same", "a", "g2")
+                            WRITE("g3", "same", "0", "xx", "same:1") READ("sum", "g", "0", "g3") GRAD("fresh", "a", "w")
+                                READ("zeros", "fresh", "0", "fresh:1")
+                                    NODE("grow", "TensorArrayWriteV3",
+                                         "input: 'a' input: '5' input: 'x' input: 'w' input: '^g'", F)
+                                        NODE("shape", "TensorArrayGradWithShape", "input: 'a' input: 'w' input: '45'",
+                                             TEXT_ATTR("source", "s")) INTS("45", D(2), "int_val: 4 int_val: 5")
+                                            READ("more", "shape", "0", "shape:1") GRAD("second", "g", "g:1")
+                                                WRITE("bad", "g", "0", "12", "g1"));
   CHECK_DOUBLE(fetched(&t, "sum"), 5 + 10 + 10, 0);
   CHECK_DOUBLE(fetched(&t, "zeros"), 0, 0);
   fails(&t, "grow", "does not grow");
@@ -184,12 +186,12 @@ static void tensor_arrays__shapes_are_known_before_a_step(void)
 {
   ts t;
   ops_open_text(&t, BASIC ARRAY("a", "2", "") WRITE("w", "a", "0", "x", "a:1") READ("r", "a", "0", "w")
-                    NODE("g", "TensorArrayGatherV3", "input: 'a' input: '01' input: 'w'", DT SHAPE("element_shape", D(4) D(-1)))
-                    ARRAY("b", "2", SHAPE("element_shape", D(4) D(-1)))
-                    NODE("in", "Identity", "input: 'b'", TYPE("T", "DT_RESOURCE"))
-                    NODE("d", "TensorArrayGradV3", "input: 'in' input: 'b:1'", TEXT_ATTR("source", "s"))
-                    READ("rb", "in", "0", "b:1") READ("rd", "d", "0", "d:1")
-                    NODE("c", "TensorArrayConcatV3", "input: 'a' input: 'w'", DT) SIZE("n", "a", "w"));
+                        NODE("g", "TensorArrayGatherV3", "input: 'a' input: '01' input: 'w'",
+                             DT SHAPE("element_shape", D(4) D(-1))) ARRAY("b", "2", SHAPE("element_shape", D(4) D(-1)))
+                            NODE("in", "Identity", "input: 'b'", TYPE("T", "DT_RESOURCE"))
+                                NODE("d", "TensorArrayGradV3", "input: 'in' input: 'b:1'",
+                                     TEXT_ATTR("source", "s")) READ("rb", "in", "0", "b:1") READ("rd", "d", "0", "d:1")
+                                    NODE("c", "TensorArrayConcatV3", "input: 'a' input: 'w'", DT) SIZE("n", "a", "w"));
   CHECK_STR(ops_shape_of(&t, "a", 0), "[]");
   CHECK_STR(ops_shape_of(&t, "a", 1), "[]");
   CHECK_STR(ops_shape_of(&t, "w", 0), "[]");

@@ -98,8 +98,9 @@ static void variable_refs__need_a_shape(void)
 
 /* ---- when they are read ---- */
 
-#define TENS(name, inputs)                                                                                            \
-  NODE(name, "Const", inputs, DT "attr { key: 'value' value { tensor { dtype: DT_FLOAT tensor_shape { } float_val: 10 } } }")
+#define TENS(name, inputs)    \
+  NODE(name, "Const", inputs, \
+       DT "attr { key: 'value' value { tensor { dtype: DT_FLOAT tensor_shape { } float_val: 10 } } }")
 /* [1,2] doubles after "early" has read it; how long the addend is shows only in the step. */
 #define CHANGE                                                                                                        \
   VARIABLE("v", "by_ref") AB NODE("set", "Assign", "input: 'v' input: 'ab'", F)                                       \
@@ -127,8 +128,9 @@ static void variable_refs__are_read_when_the_reader_runs(void)
   const char *other = CHANGE NODE("y", "Mul", "input: 'v' input: 'add'", F);
   const char *ref = CHANGE NODE("r", "RefIdentity", "input: 'v'", F) TENS("k", "input: '^add'")
       NODE("same", "Identity", "input: 'k'", F) NODE("y", "Mul", "input: 'r' input: 'same'", F);
-  const char *three = CHANGE TENS("k", "input: '^add'") NODE("y", "AddN", "input: 'v' input: 'r' input: 'z'", F INT("N", 3))
-      NODE("r", "Identity", "input: 'v' input: '^k'", F) NODE("z", "ZerosLike", "input: 'ab'", F);
+  const char *three =
+      CHANGE TENS("k", "input: '^add'") NODE("y", "AddN", "input: 'v' input: 'r' input: 'z'", F INT("N", 3))
+          NODE("r", "Identity", "input: 'v' input: '^k'", F) NODE("z", "ZerosLike", "input: 'ab'", F);
   expect_reads(constant, "y", 20, 40);
   expect_reads(data, "y", 4, 8);
   expect_reads(other, "y", 4, 16);
@@ -153,40 +155,46 @@ static void variable_refs__are_not_read_for_a_dead_reader(void) /* S-EXE-06 */
 
 static void variable_refs__are_read_when_a_function_runs(void)
 {
-  const char *reader = CHANGE "library { function { signature { name: 'Read' output_arg { name: 'y' type: DT_FLOAT } is_stateful: true } "
-      READS "ret { key: 'y' value: 'y:z:0' } } function { signature { name: 'Whole' output_arg { name: 'y' type: DT_FLOAT } "
-      "is_stateful: true } " READS "ret { key: 'y' value: 'v:ref:0' } } }"
-      NODE("call", "StatefulPartitionedCall", "input: '^add'", "attr { key: 'Tin' value { list { } } }" FLOATS("Tout")
-           "attr { key: 'f' value { func { name: 'Read' } } }")
-      NODE("y", "Identity", "input: 'call'", F)
-      NODE("whole", "StatefulPartitionedCall", "input: '^add'", "attr { key: 'Tin' value { list { } } }" FLOATS("Tout")
-           "attr { key: 'f' value { func { name: 'Whole' } } }");
+  const char *reader = CHANGE
+      "library { function { signature { name: 'Read' output_arg { name: 'y' type: DT_FLOAT } is_stateful: true } " READS
+      "ret { key: 'y' value: 'y:z:0' } } function { signature { name: 'Whole' output_arg { name: 'y' type: DT_FLOAT } "
+      "is_stateful: true } " READS "ret { key: 'y' value: 'v:ref:0' } } }" NODE(
+          "call", "StatefulPartitionedCall", "input: '^add'",
+          "attr { key: 'Tin' value { list { } } }" FLOATS("Tout") "attr { key: 'f' value { func { name: 'Read' } } }")
+          NODE("y", "Identity", "input: 'call'", F)
+              NODE("whole", "StatefulPartitionedCall", "input: '^add'",
+                   "attr { key: 'Tin' value { list { } } }" FLOATS(
+                       "Tout") "attr { key: 'f' value { func { name: 'Whole' } } }");
   expect_reads(reader, "y", 4, 8);
   expect_reads(reader, "whole", 2, 4);
 }
 
 #define FRAME TEXT_ATTR("frame_name", "w")
-#define GOES_ROUND(name, from, next)                                                                                       \
-  NODE(name "/enter", "Enter", "input: '" from "'", F FRAME) NODE(name "/exit", "Exit", "input: '" name "/switch'", F)   \
-  NODE(name "/merge", "Merge", "input: '" name "/enter' input: '" name "/next'", F INT("N", 2))                        \
-  NODE(name "/switch", "Switch", "input: '" name "/merge' input: 'cond'", F)                                          \
-  NODE(name "/body", "Identity", "input: '" name "/switch:1'", F)                                                     \
-  NODE(name "/next", "NextIteration", "input: '" next "'", F)
+#define GOES_ROUND(name, from, next)                                                                \
+  NODE(name "/enter", "Enter", "input: '" from "'", F FRAME)                                        \
+  NODE(name "/exit", "Exit", "input: '" name "/switch'", F)                                         \
+      NODE(name "/merge", "Merge", "input: '" name "/enter' input: '" name "/next'", F INT("N", 2)) \
+          NODE(name "/switch", "Switch", "input: '" name "/merge' input: 'cond'", F)                \
+              NODE(name "/body", "Identity", "input: '" name "/switch:1'", F)                       \
+                  NODE(name "/next", "NextIteration", "input: '" next "'", F)
 #define INVARIANT(name, op, from) NODE(name, op, "input: '" from "'", F FRAME BOOL("is_constant", "true"))
 
 /* Three turns: [2,4], [3,6] and [4,8] are added up. */
 static void variable_refs__are_read_in_each_turn_of_a_loop(void)
 {
-  expect_reads(CHANGE TENSOR("zero", "DT_FLOAT", "", "float_val: 0") TENS("ten", "") NODE("zeros", "ZerosLike", "input: 'ab'", F)
-                   GOES_ROUND("i", "zero", "more") GOES_ROUND("sum", "zeros", "total") INVARIANT("limit", "Enter", "ten")
-                   NODE("less", "Less", "input: 'i/merge' input: 'limit'", F) NODE("cond", "LoopCond", "input: 'less'", "")
-                   TENSOR("4", "DT_FLOAT", "", "float_val: 4") INVARIANT("step", "Enter", "4")
-                   NODE("more", "AddV2", "input: 'i/body' input: 'step'", F) INVARIANT("in", "RefEnter", "v")
-                   INVARIANT("by", "Enter", "ab") NODE("now", "Neg", "input: 'in' input: '^i/body'", F)
-                   NODE("grow", "AssignAdd", "input: 'in' input: 'by' input: '^now'", F) TENS("k", "input: '^grow'")
-                   NODE("none", "Sub", "input: 'k' input: 'k'", F) NODE("here", "AddV2", "input: 'in' input: 'none'", F)
-                   NODE("total", "AddV2", "input: 'sum/body' input: 'here'", F) NODE("y", "Identity", "input: 'sum/exit'", F),
-               "y", 9, 18);
+  expect_reads(
+      CHANGE TENSOR("zero", "DT_FLOAT", "", "float_val: 0") TENS("ten", "") NODE("zeros", "ZerosLike", "input: 'ab'", F)
+          GOES_ROUND("i", "zero", "more") GOES_ROUND("sum", "zeros", "total") INVARIANT("limit", "Enter", "ten")
+              NODE("less", "Less", "input: 'i/merge' input: 'limit'", F) NODE("cond", "LoopCond", "input: 'less'", "")
+                  TENSOR("4", "DT_FLOAT", "", "float_val: 4") INVARIANT("step", "Enter", "4")
+                      NODE("more", "AddV2", "input: 'i/body' input: 'step'", F) INVARIANT("in", "RefEnter", "v")
+                          INVARIANT("by", "Enter", "ab") NODE("now", "Neg", "input: 'in' input: '^i/body'", F)
+                              NODE("grow", "AssignAdd", "input: 'in' input: 'by' input: '^now'", F)
+                                  TENS("k", "input: '^grow'") NODE("none", "Sub", "input: 'k' input: 'k'", F)
+                                      NODE("here", "AddV2", "input: 'in' input: 'none'", F)
+                                          NODE("total", "AddV2", "input: 'sum/body' input: 'here'", F)
+                                              NODE("y", "Identity", "input: 'sum/exit'", F),
+      "y", 9, 18);
 }
 
 /* In a partial run an op runs when its feed is given. */
@@ -196,7 +204,9 @@ static void variable_refs__are_read_when_the_reader_is_fed(void) /* S-PR-02 */
   {
     ts t;
     tn_tensor *out[1];
-    vk_open(&t, level, CHANGE ANY("x", "DT_FLOAT") NODE("nx", "Neg", "input: 'x'", F) NODE("y", "Mul", "input: 'v' input: 'nx'", F));
+    vk_open(&t, level,
+            CHANGE ANY("x", "DT_FLOAT") NODE("nx", "Neg", "input: 'x'", F)
+                NODE("y", "Mul", "input: 'v' input: 'nx'", F));
     REQUIRE_OK(vk_target(&t, "set"), &t.err);
     tn_partial_run run = pk_begin(&t, NAMES("x"), NAMES("y", "add"), NULL);
     CHECK_OK(pk_call(t.session, run, NULL, NAMES("add"), out, &t.err), &t.err);

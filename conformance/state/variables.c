@@ -116,7 +116,8 @@ static void variables__a_change_takes_no_memory_when_nobody_reads(void)
   REQUIRE_OK(vk_target(&t, "set"), &t.err);
   REQUIRE_OK(vk_target(&t, "add"), &t.err); /* the constant was shared until now */
   tn_tensor_unref(vk_fetch(&t, "read"));
-  for (int i = 0; i < 30; i++) REQUIRE_OK(vk_target(&t, "add"), &t.err); /* a runtime may make workers at its first loops */
+  for (int i = 0; i < 30; i++)
+    REQUIRE_OK(vk_target(&t, "add"), &t.err); /* a runtime may make workers at its first loops */
   REQUIRE_OK(vk_target(&t, "v"), &t.err);
   uint64_t before = tn_test_live_bytes();
   tn_tensor *held = vk_fetch(&t, "read");
@@ -140,7 +141,8 @@ static void variables__a_step_lets_go_of_what_it_read(void) /* S-EXE-22 */
     ts t;
     vk_open(&t, level, READ_THEN_ADD);
     REQUIRE_OK(vk_target(&t, "set"), &t.err);
-    for (int i = 0; i < 30; i++) REQUIRE_OK(vk_target(&t, "then"), &t.err); /* a runtime may make workers at its first loops */
+    for (int i = 0; i < 30; i++)
+      REQUIRE_OK(vk_target(&t, "then"), &t.err); /* a runtime may make workers at its first loops */
     REQUIRE_OK(vk_target(&t, "set"), &t.err);
     CHECK_INT(allocations_of(&t, "then"), allocations_of(&t, "sum"));
     tn_tensor *now = vk_fetch(&t, "read");
@@ -235,7 +237,8 @@ static void variables__without_a_place_live_in_the_step(void)
   vk_fini(&t);
 }
 
-#define INT_HANDLE NODE("i", "VarHandleOp", "", TYPE("dtype", "DT_INT32") SHAPE(D(2)) TEXT_ATTR("shared_name", "weights"))
+#define INT_HANDLE \
+  NODE("i", "VarHandleOp", "", TYPE("dtype", "DT_INT32") SHAPE(D(2)) TEXT_ATTR("shared_name", "weights"))
 #define OTHER                                                                                                       \
   LIFE INT_HANDLE INTS("12", D(2), "int_val: 1 int_val: 2")                                                         \
   NODE("set_int", "AssignVariableOp", "input: 'i' input: '12'", TYPE("dtype", "DT_INT32"))                          \

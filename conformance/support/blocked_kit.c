@@ -3,7 +3,8 @@
 
 #include <math.h>
 
-static tn_status run_partially(bk_step *s, const tn_run_options *options, const char *feed, tn_tensor *x, tn_tensor **out)
+static tn_status run_partially(bk_step *s, const tn_run_options *options, const char *feed, tn_tensor *x,
+                               tn_tensor **out)
 {
   tn_partial_run run = { 0 };
   size_t n_fetches = s->fetch != NULL;

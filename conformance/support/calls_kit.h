@@ -51,7 +51,8 @@
 
 /* A session on this graph; ends the test on failure. */
 void ck_open(ts *t, int level, const char *text);
-/* With scalar x fed, at both levels and three times, checks that the fetch is this scalar, or that the run fails with this error. */
+/* With scalar x fed, at both levels and three times, checks that the fetch is this scalar, or that the run fails with
+ * this error. */
 void ck_expect(const char *text, float x, const char *fetch, float value);
 void ck_expect_error(const char *text, float x, const char *fetch, tn_status code, const char *message);
 /* One step with n and x fed. */

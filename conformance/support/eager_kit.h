@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shared by the tests of eager sessions: sessions on each runtime under test, scalars, tensors that report their deletion. */
+/* Shared by the tests of eager sessions: sessions on each runtime under test, scalars, tensors that report their
+ * deletion. */
 #ifndef TENON_CONFORMANCE_SUPPORT_EAGER_KIT_H
 #define TENON_CONFORMANCE_SUPPORT_EAGER_KIT_H
 
@@ -16,7 +17,9 @@ static inline const char *te_runtime(int i)
   if (getenv("TENON_TEST_RUNTIME") == NULL) return own[i];
   return i == 0 ? ts_runtime() : NULL;
 }
-#define FOR_RUNTIMES(r) for (int i_##r = 0; i_##r < 2; i_##r++) for (const char *r = te_runtime(i_##r), *once_##r = r; once_##r != NULL; once_##r = NULL)
+#define FOR_RUNTIMES(r)                   \
+  for (int i_##r = 0; i_##r < 2; i_##r++) \
+    for (const char *r = te_runtime(i_##r), *once_##r = r; once_##r != NULL; once_##r = NULL)
 
 typedef struct te {
   tn_eager_session *session;

@@ -140,9 +140,9 @@ static double seconds_now(void)
   return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-/* Distance to the next allocation that fails, after `tried` of them took the given seconds and `left` remain. 1 while all fit into
- * the time limit, as they do if a call takes a few milliseconds; with a driver that takes half a second to open a device, only a
- * sample is tried. The first SWEEP_WHOLE allocations are always tried. */
+/* Distance to the next allocation that fails, after `tried` of them took the given seconds and `left` remain. 1 while
+ * all fit into the time limit, as they do if a call takes a few milliseconds; with a driver that takes half a second to
+ * open a device, only a sample is tried. The first SWEEP_WHOLE allocations are always tried. */
 static uint64_t stride(uint64_t tried, uint64_t left, double seconds)
 {
   const char *text = getenv("TENON_TEST_SWEEP_SECONDS"); /* 0: no time limit */
@@ -167,8 +167,8 @@ static bool sweep(tn_status (*fn)(void *arg), void *arg, int for_good, uint64_t 
     tn_test_fail_allocation(0, 0);
 
     if (!CHECK_MSG(tn_test_live_bytes() == bytes && tn_test_live_blocks() == blocks,
-                   "allocation %" PRIu64 " failed %s: %" PRId64 " blocks, %" PRId64 " bytes leaked (status %s)", nth, way,
-                   (int64_t)(tn_test_live_blocks() - blocks), (int64_t)(tn_test_live_bytes() - bytes),
+                   "allocation %" PRIu64 " failed %s: %" PRId64 " blocks, %" PRId64 " bytes leaked (status %s)", nth,
+                   way, (int64_t)(tn_test_live_blocks() - blocks), (int64_t)(tn_test_live_bytes() - bytes),
                    tn_status_name(status)))
       return false;
     if (!met)

@@ -48,6 +48,7 @@ int tp_calls(const tn_plan_report *report, const char *op)
 {
   int n = 0;
   tn_plan_call c = { .struct_size = sizeof c };
-  for (size_t i = 0; tn_plan_report_call(report, i, &c, NULL) == TN_OK; i++) n += strcmp(tn_operation_type(c.op), op) == 0;
+  for (size_t i = 0; tn_plan_report_call(report, i, &c, NULL) == TN_OK; i++)
+    n += strcmp(tn_operation_type(c.op), op) == 0;
   return n;
 }

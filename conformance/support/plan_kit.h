@@ -16,7 +16,8 @@
 #define F TYPE("T", "DT_FLOAT")
 #define IN(dims) \
   NODE("x", "Placeholder", "", TYPE("dtype", "DT_FLOAT") "attr { key: 'shape' value { shape { " dims " } } }")
-#define ANY NODE("x", "Placeholder", "", TYPE("dtype", "DT_FLOAT") "attr { key: 'shape' value { shape { unknown_rank: true } } }")
+#define ANY \
+  NODE("x", "Placeholder", "", TYPE("dtype", "DT_FLOAT") "attr { key: 'shape' value { shape { unknown_rank: true } } }")
 #define CONSTANT(name, type, shape, values) \
   NODE(name, "Const", "", TYPE("dtype", type) "attr { key: 'value' value { tensor { dtype: " type \
        " tensor_shape { " shape " } " values " } } }")

@@ -57,7 +57,8 @@ static tn_output ints(tn_graph *graph, const char *name, int32_t rank, int32_t a
   tn_tensor *t = NULL;
   const int32_t values[2] = { a, b };
   const int64_t n = 2;
-  REQUIRE_OK(tn_tensor_from_data(TN_INT32, &n, rank, values, (size_t)(rank == 0 ? 1 : 2) * sizeof *values, &t, &err), &err);
+  REQUIRE_OK(tn_tensor_from_data(TN_INT32, &n, rank, values, (size_t)(rank == 0 ? 1 : 2) * sizeof *values, &t, &err),
+             &err);
   tn_output out = ts_const_tensor(graph, name, t);
   tn_tensor_unref(t);
   return out;
@@ -122,12 +123,14 @@ static tn_output lstm(const maker *m, tn_output x, tn_output h, tn_output *c)
 {
   const bool apart = m->net->kind == RNN_LSTM_APART;
   tn_output sum;
-  if (apart) sum = binary(m, "AddV2", "sum", binary(m, "MatMul", "of_x", x, m->w), binary(m, "MatMul", "of_h", h, m->u));
+  if (apart)
+    sum = binary(m, "AddV2", "sum", binary(m, "MatMul", "of_x", x, m->w), binary(m, "MatMul", "of_h", h, m->u));
   else sum = binary(m, "MatMul", "product", concat(m, "both", x, h), m->w);
   tn_output gate = split(m, "gates", binary(m, "BiasAdd", "biased", sum, m->b), 4), f = nth(gate, apart ? 1 : 2);
   if (!apart) f = binary(m, "Add", "forget", f, m->d);
   tn_output kept = binary(m, "Mul", "kept", *c, unary(m, "Sigmoid", "f", f));
-  tn_output now = binary(m, "Mul", "now", unary(m, "Sigmoid", "i", gate), unary(m, "Tanh", "j", nth(gate, apart ? 2 : 1)));
+  tn_output now =
+      binary(m, "Mul", "now", unary(m, "Sigmoid", "i", gate), unary(m, "Tanh", "j", nth(gate, apart ? 2 : 1)));
   *c = apart ? binary(m, "AddV2", "c", kept, now) : binary(m, "Add", "c", kept, now);
   tn_output tanh = unary(m, "Tanh", "tanh", *c), o = unary(m, "Sigmoid", "o", nth(gate, 3));
   return apart ? binary(m, "Mul", "h", o, tanh) : binary(m, "Mul", "h", tanh, o);
@@ -138,7 +141,8 @@ static tn_output mix(const maker *m, tn_output u, tn_output h, tn_output candida
   char name[48];
   name_of(m, "one", name, sizeof name);
   tn_output rest = binary(m, "Sub", "rest", ts_const(m->graph, name, 1), u);
-  return binary(m, "AddV2", "h", binary(m, "Mul", "old", u, h), binary(m, "Mul", "new", rest, unary(m, "Tanh", "tanh", candidate)));
+  return binary(m, "AddV2", "h", binary(m, "Mul", "old", u, h),
+                binary(m, "Mul", "new", rest, unary(m, "Tanh", "tanh", candidate)));
 }
 
 static tn_output gru(const maker *m, tn_output x, tn_output h)
@@ -281,7 +285,8 @@ static size_t add_weights(tn_graph *graph, tn_tensor **in, const char **names, s
   return n;
 }
 
-tn_status rnn_run(ts *t, const rnn_net *net, const rnn_feeds *feeds, const char *const *fetches, size_t n, tn_tensor **out)
+tn_status rnn_run(ts *t, const rnn_net *net, const rnn_feeds *feeds, const char *const *fetches, size_t n,
+                  tn_tensor **out)
 {
   static const rnn_feeds plain;
   if (feeds == NULL) feeds = &plain;

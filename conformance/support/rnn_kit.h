@@ -25,17 +25,18 @@ typedef struct rnn_net {
   bool variables;   /* the matrices of one layer are also fed: "w0", "u0", "v0" */
 } rnn_net;
 
-/* Placeholders x [steps, batch, in], h [batch, cells] and, for LSTMs, c; layer k's states of step t are "h<k>_<t>" and "c<k>_<t>". All
- * layers start with h and c. Ends the test on failure. */
+/* Placeholders x [steps, batch, in], h [batch, cells] and, for LSTMs, c; layer k's states of step t are "h<k>_<t>" and
+ * "c<k>_<t>". All layers start with h and c. Ends the test on failure. */
 void rnn_graph(tn_graph *graph, const rnn_net *net);
 
-/* Feeds x and the states with numbers in [-1, 1] (zeros: the states are 0) and returns the fetches. rows: rows of h and c, 0 = the
- * batch. */
+/* Feeds x and the states with numbers in [-1, 1] (zeros: the states are 0) and returns the fetches. rows: rows of h and
+ * c, 0 = the batch. */
 typedef struct rnn_feeds {
   int64_t h_rows, c_rows;
   bool zeros;
 } rnn_feeds;
-tn_status rnn_run(ts *t, const rnn_net *net, const rnn_feeds *feeds, const char *const *fetches, size_t n, tn_tensor **out);
+tn_status rnn_run(ts *t, const rnn_net *net, const rnn_feeds *feeds, const char *const *fetches, size_t n,
+                  tn_tensor **out);
 
 /* ts_init, rnn_graph, ts_start; disabled: disabled passes. */
 void rnn_open(ts *t, const rnn_net *net, int level, const char *disabled);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shared by the session tests: the runtime under test, small graphs, ops that a test can observe, and hand-coded GraphDefs.
+/* Shared by the session tests: the runtime under test, small graphs, ops that a test can observe, and hand-coded
+ * GraphDefs.
  *
  * The suites run on the runtime named by TENON_TEST_RUNTIME ("direct"), so that all runtimes follow the same rules. */
 #ifndef TENON_CONFORMANCE_SUPPORT_SESSION_KIT_H

@@ -145,12 +145,13 @@ bool tap_check_bytes(const void *found, const void *wanted, size_t n, const char
   if (n != 0 && (!f || !w)) return tap_check(false, file, line, false, "%s: NULL", what);
   for (size_t i = 0; i < n; i++)
     if (f[i] != w[i])
-      return tap_check(false, file, line, false, "%s: byte %zu of %zu: found 0x%02x, wanted 0x%02x", what, i, n, f[i], w[i]);
+      return tap_check(false, file, line, false, "%s: byte %zu of %zu: found 0x%02x, wanted 0x%02x", what, i, n, f[i],
+                       w[i]);
   return tap_check(true, file, line, false, "%s", what);
 }
 
-bool tap_check_status(tn_status found, tn_status wanted, const tn_error *err, const char *what, const char *file, int line,
-                      bool fatal)
+bool tap_check_status(tn_status found, tn_status wanted, const tn_error *err, const char *what, const char *file,
+                      int line, bool fatal)
 {
   if (found == wanted && wanted == TN_UNIMPLEMENTED) tap.unimplemented = false; /* expected by the test */
   if (found == wanted) return tap_check(true, file, line, fatal, "%s", what);

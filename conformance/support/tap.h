@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Unit tests that print TAP. In make check CUnit runs them (tap_cunit.c); the installed program tenon-conformance runs the
- * same files with its own runner (conformance/), each test in a separate process.
+/* Unit tests that print TAP. In make check CUnit runs them (tap_cunit.c); the installed program tenon-conformance runs
+ * the same files with its own runner (conformance/), each test in a separate process.
  *
  * A test file consists of functions and a table:
  *
@@ -16,12 +16,13 @@
  *     TAP_TEST(session__close_twice_is_ok),
  *     TAP_TEST(session__run_after_close_is_refused))
  *
- * Names are <module>__<behaviour>. CHECK records a failure and continues; REQUIRE ends the test. CHECK may be used on any
- * thread, REQUIRE only on the thread that runs the test.
+ * Names are <module>__<behaviour>. CHECK records a failure and continues; REQUIRE ends the test. CHECK may be used on
+ * any thread, REQUIRE only on the thread that runs the test.
  *
- * Every program uses the checking allocator of oom.h, has a time limit for each test (TENON_TEST_TIMEOUT seconds, 300), and
- * reports the current test if it crashes. `test_x --list` lists the tests, `test_x 'glob'...` runs the matching ones; if a glob
- * matches no test, it exits with status 2. Without make check, it sets variables such as TENON_PLUGIN_PATH for its own build. */
+ * Every program uses the checking allocator of oom.h, has a time limit for each test (TENON_TEST_TIMEOUT seconds, 300),
+ * and reports the current test if it crashes. `test_x --list` lists the tests, `test_x 'glob'...` runs the matching
+ * ones; if a glob matches no test, it exits with status 2. Without make check, it sets variables such as
+ * TENON_PLUGIN_PATH for its own build. */
 #ifndef TENON_CONFORMANCE_SUPPORT_TAP_H
 #define TENON_CONFORMANCE_SUPPORT_TAP_H
 
@@ -55,12 +56,12 @@ typedef struct tap_suite {
 
 /* Like TAP_MAIN, with a function that runs once before the tests and one that runs after them; NULL for none.
  * Adds the file to the suites of the program, whose main is in tap_program.c or in conformance/. */
-#define TAP_MAIN_WITH(setup, teardown, ...)                                                                             \
-  __attribute__((constructor)) static void tap_add_this_file(void)                                                    \
-  {                                                                                                                   \
-    static const tap_test tests[] = { __VA_ARGS__ };                                                                  \
-    static tap_suite suite = { __FILE__, tests, sizeof(tests) / sizeof(tests[0]), setup, teardown, NULL };            \
-    tap_add_suite(&suite);                                                                                            \
+#define TAP_MAIN_WITH(setup, teardown, ...)                                                                \
+  __attribute__((constructor)) static void tap_add_this_file(void)                                         \
+  {                                                                                                        \
+    static const tap_test tests[] = { __VA_ARGS__ };                                                       \
+    static tap_suite suite = { __FILE__, tests, sizeof(tests) / sizeof(tests[0]), setup, teardown, NULL }; \
+    tap_add_suite(&suite);                                                                                 \
   }
 
 /* The suites of the program, in unspecified order. */
@@ -88,7 +89,8 @@ void tap_suite_name(const char *file, char *name, size_t size);
 /* The actual value first, the expected value second. Integers of any type up to 64 bits. */
 #define CHECK_INT(found, wanted) tap_check_int((int64_t)(found), (int64_t)(wanted), #found, __FILE__, __LINE__, false)
 #define REQUIRE_INT(found, wanted) tap_check_int((int64_t)(found), (int64_t)(wanted), #found, __FILE__, __LINE__, true)
-#define CHECK_DOUBLE(found, wanted, tolerance) tap_check_double((found), (wanted), (tolerance), #found, __FILE__, __LINE__)
+#define CHECK_DOUBLE(found, wanted, tolerance) \
+  tap_check_double((found), (wanted), (tolerance), #found, __FILE__, __LINE__)
 #define CHECK_STR(found, wanted) tap_check_str((found), (wanted), #found, __FILE__, __LINE__)
 #define CHECK_CONTAINS(text, part) tap_check_contains((text), (part), #text, __FILE__, __LINE__)
 #define CHECK_BYTES(found, wanted, n) tap_check_bytes((found), (wanted), (n), #found, __FILE__, __LINE__)
@@ -109,8 +111,8 @@ void tap_skip(const char *format, ...) __attribute__((format(printf, 1, 2)));
 const char *tap_skip_reason(void); /* NULL if the test was not skipped */
 void tap_unskip(void);
 
-/* Records a runtime's answer. UNIMPLEMENTED means that the runtime lacks the tested feature: tenon-conformance reports a test
- * that fails after that as skipped. The helpers that run steps call it, as do CHECK_OK and REQUIRE_OK. */
+/* Records a runtime's answer. UNIMPLEMENTED means that the runtime lacks the tested feature: tenon-conformance reports
+ * a test that fails after that as skipped. The helpers that run steps call it, as do CHECK_OK and REQUIRE_OK. */
 void tap_answered(tn_status status, const tn_error *err);
 const char *tap_unimplemented(void); /* the message, NULL if there was none before the first failure */
 
@@ -125,8 +127,8 @@ bool tap_check_double(double found, double wanted, double tolerance, const char 
 bool tap_check_str(const char *found, const char *wanted, const char *what, const char *file, int line);
 bool tap_check_contains(const char *text, const char *part, const char *what, const char *file, int line);
 bool tap_check_bytes(const void *found, const void *wanted, size_t n, const char *what, const char *file, int line);
-bool tap_check_status(tn_status found, tn_status wanted, const tn_error *err, const char *what, const char *file, int line,
-                      bool fatal);
+bool tap_check_status(tn_status found, tn_status wanted, const tn_error *err, const char *what, const char *file,
+                      int line, bool fatal);
 
 /* Provided by the test runner: records one check. A fatal failed check ends the test if called on the thread that runs
  * it. */

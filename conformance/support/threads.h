@@ -29,8 +29,8 @@ static inline void have_had_a_thread(void)
   if (pthread_create(&thread, NULL, end_at_once, NULL) == 0) pthread_join(thread, NULL);
 }
 
-/* The number of threads; -1 if unknown. The system still counts a joined thread for a moment, so this returns the minimum
- * within 30 ms. */
+/* The number of threads; -1 if unknown. The system still counts a joined thread for a moment, so this returns the
+ * minimum within 30 ms. */
 static inline int threads_of_process(void)
 {
   have_had_a_thread();

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* For tests of variables and of ops with side effects: sessions on text graphs at either level, single fetches and targets. */
+/* For tests of variables and of ops with side effects: sessions on text graphs at either level, single fetches and
+ * targets. */
 #ifndef TENON_CONFORMANCE_SUPPORT_VARIABLE_KIT_H
 #define TENON_CONFORMANCE_SUPPORT_VARIABLE_KIT_H
 
@@ -14,7 +15,8 @@
 #define HANDLE(name, shared) NODE(name, "VarHandleOp", "", DT SHAPE(D(2)) TEXT_ATTR("shared_name", shared))
 #define VARIABLE(name, shared) NODE(name, "VariableV2", "", DT SHAPE(D(2)) TEXT_ATTR("shared_name", shared))
 
-/* A session of this level on the text; ends the test on failure. vk_fini closes it and empties its default container. */
+/* A session of this level on the text; ends the test on failure. vk_fini closes it and empties its default
+ * container. */
 void vk_open(ts *t, int level, const char *text);
 void vk_fini(ts *t);
 

@@ -19,15 +19,16 @@ void *tn__alloc_aligned(size_t size, size_t align);
 void tn__free(void *ptr, size_t size);
 void tn__free_aligned(void *ptr, size_t size, size_t align);
 
-/* Gives the whole pages inside [at, at + size) of an allocation back to the system: their content is lost, the addresses
- * stay, and may be written again. False: nothing happened (small, or the memory is the program's own allocator's). */
+/* Gives the whole pages inside [at, at + size) of an allocation back to the system: their content is lost, the
+ * addresses stay, and may be written again. False: nothing happened (small, or the memory is the program's own
+ * allocator's). */
 bool tn__discard(void *at, size_t size);
 
 /* No huge pages for what lies in [at, at + size) from now on: what was discarded of them would come back. */
 void tn__small_pages(void *at, size_t size);
 
-/* Grows *array (elements of `size` bytes, *capacity of them, may be 0 and NULL) so that it holds `wanted`; the content is
- * kept, new elements are not set. False without memory: nothing changed. */
+/* Grows *array (elements of `size` bytes, *capacity of them, may be 0 and NULL) so that it holds `wanted`; the content
+ * is kept, new elements are not set. False without memory: nothing changed. */
 bool tn__grow(void **array, size_t *capacity, size_t wanted, size_t size);
 
 /* a + b, a * b; false on overflow. */
@@ -38,8 +39,8 @@ static inline size_t tn__round_up(size_t n, size_t align) { return (n + align - 
 /* Records TN_RESOURCE_EXHAUSTED "out of memory: <what>, N bytes" and returns the code. */
 tn_status tn__no_memory(tn_error *err, const char *what, size_t bytes);
 
-/* What went wrong inside of a function is told of the node that called it: with the path "call/" a message that begins with
- * "node 'x'" does with "node 'call/x'", and the node is "call/x". */
+/* What went wrong inside of a function is told of the node that called it: with the path "call/" a message that begins
+ * with "node 'x'" does with "node 'call/x'", and the node is "call/x". */
 void tn__error_in_call(tn_error *err, const char *path);
 
 /* Adds a text behind the causes that an error has; nothing to one that is OK. */

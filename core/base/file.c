@@ -143,7 +143,8 @@ bool tn__writer_always_names;
 
 static tn_status process_ends(const tn__writer *w, tn_error *err)
 {
-  return tn_error_set(err, TN_CANCELLED, "cannot write '%s': the files that were being written were abandoned", w->path);
+  return tn_error_set(err, TN_CANCELLED, "cannot write '%s': the files that were being written were abandoned",
+                      w->path);
 }
 
 /* The length of the folder's part of a path, with its slash; 0: the current folder. */
@@ -171,8 +172,8 @@ static char *other_name(const tn__writer *w)
   return path;
 }
 
-/* Gives the file another name by `make`, which returns 0, or the system's error: EEXIST when the name is in use. Inside of a
- * section. Returns what the last call did; ENOMEM without memory. */
+/* Gives the file another name by `make`, which returns 0, or the system's error: EEXIST when the name is in use. Inside
+ * of a section. Returns what the last call did; ENOMEM without memory. */
 static int name_otherwise(tn__writer *w, int (*make)(tn__writer *w, const char *name))
 {
   for (int attempt = 0;; attempt++) {
@@ -293,8 +294,8 @@ static int link_file(tn__writer *w, const char *name)
   return linkat(AT_FDCWD, own, AT_FDCWD, name, AT_SYMLINK_FOLLOW) == 0 ? 0 : errno;
 }
 
-/* Gives the file its name. A link replaces nothing: for that the file gets another name first, which is then changed. Inside of a
- * section; returns the system's error. */
+/* Gives the file its name. A link replaces nothing: for that the file gets another name first, which is then changed.
+ * Inside of a section; returns the system's error. */
 static int put_in_place(tn__writer *w)
 {
   int number = 0;
@@ -310,7 +311,8 @@ static int put_in_place(tn__writer *w)
   return 0;
 }
 
-/* Some file systems tell of a failed write only when a descriptor is closed, and the file must stay open to get its name. */
+/* Some file systems tell of a failed write only when a descriptor is closed, and the file must stay open to get its
+ * name. */
 static int flush_file(const tn__writer *w)
 {
   int other = fcntl(w->fd, F_DUPFD_CLOEXEC, 0);

@@ -13,8 +13,8 @@
  * PERMISSION_DENIED, RESOURCE_EXHAUSTED (no space, memory or descriptors), DATA_LOSS (I/O), INVALID_ARGUMENT, ... */
 tn_status tn__system_error(tn_error *err, int number, const char *format, ...) TN_PRINTF(3, 4);
 
-/* Whether shared objects can be loaded into this program; false in one that is linked all statically. What cannot be done
- * for that reason is TN_UNIMPLEMENTED, and the message says "static build: " (P-91). */
+/* Whether shared objects can be loaded into this program; false in one that is linked all statically. What cannot be
+ * done for that reason is TN_UNIMPLEMENTED, and the message says "static build: " (P-91). */
 bool tn__loads_files(void);
 
 /* ---- reading ---- */
@@ -36,8 +36,9 @@ void tn__file_close(tn__file *file);
 
 /* ---- writing ---- */
 
-/* A regular file is written without a name, where the system has that (O_TMPFILE), else under another one in its folder; at the
- * end it gets its name. What exists and is something else (a terminal, a pipe, /dev/stdout) is written directly. */
+/* A regular file is written without a name, where the system has that (O_TMPFILE), else under another one in its
+ * folder; at the end it gets its name. What exists and is something else (a terminal, a pipe, /dev/stdout) is written
+ * directly. */
 typedef struct tn__writer {
   int fd;
   const char *path;         /* borrowed */

@@ -35,4 +35,7 @@ bool tn__gate_shut(tn__gate *gate, uint32_t how)
   return count_down(gate, empty) != 0;
 }
 
-bool tn__gate_is_empty(tn__gate *gate) { return (uint32_t)atomic_load_explicit(&gate->open, memory_order_acquire) == 0; }
+bool tn__gate_is_empty(tn__gate *gate)
+{
+  return (uint32_t)atomic_load_explicit(&gate->open, memory_order_acquire) == 0;
+}

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A gate counts the threads inside of an object. When it is shut, the last thread to leave is told. Threads count in separate
- * lanes: as long as there are no more threads than lanes, entering and leaving write no memory that other threads write.
+/* A gate counts the threads inside of an object. When it is shut, the last thread to leave is told. Threads count in
+ * separate lanes: as long as there are no more threads than lanes, entering and leaving write no memory that other
+ * threads write.
  *
- * Threads inside keep the guarded object alive. It may be freed when the gate was shut and all threads have left; the memory
- * of the gate itself must stay valid for late entrants. Entering does not check whether the gate is shut: set a flag of the
- * object (closed, another generation) before tn__gate_shut, and test it after tn__gate_enter. A late entrant simply leaves.
+ * Threads inside keep the guarded object alive. It may be freed when the gate was shut and all threads have left; the
+ * memory of the gate itself must stay valid for late entrants. Entering does not check whether the gate is shut: set a
+ * flag of the object (closed, another generation) before tn__gate_shut, and test it after tn__gate_enter. A late
+ * entrant simply leaves.
  *
- * A lane's word is a count and two bits: SHUT, and LEFT, which is set once, by the thread that finds the lane empty when it
- * is shut. `open` counts the lanes without LEFT, and one more while tn__gate_shut walks over them. */
+ * A lane's word is a count and two bits: SHUT, and LEFT, which is set once, by the thread that finds the lane empty
+ * when it is shut. `open` counts the lanes without LEFT, and one more while tn__gate_shut walks over them. */
 #ifndef TN_CORE_BASE_GATE_H
 #define TN_CORE_BASE_GATE_H
 
@@ -39,8 +41,8 @@ static inline void tn__gate_enter(tn__gate *gate) { tn__gate_enter_as(gate, tn__
 
 uint32_t tn__gate_left(tn__gate *gate); /* a lane became empty after the gate was shut */
 
-/* Called on the thread that entered. Returns 0, or for the last thread to leave after tn__gate_shut the `how` given there:
- * no leaving thread touches the gate after that. */
+/* Called on the thread that entered. Returns 0, or for the last thread to leave after tn__gate_shut the `how` given
+ * there: no leaving thread touches the gate after that. */
 static inline uint32_t tn__gate_leave_as(tn__gate *gate, uint32_t thread)
 {
   _Atomic uint64_t *word = &gate->lanes[thread & (TN__LANES - 1)].word;
@@ -53,8 +55,8 @@ static inline uint32_t tn__gate_leave_as(tn__gate *gate, uint32_t thread)
 }
 static inline uint32_t tn__gate_leave(tn__gate *gate) { return tn__gate_leave_as(gate, tn__thread_number()); }
 
-/* Shuts the gate, once until it is opened again; how != 0. True: no thread is inside, and the caller ends the object. False:
- * the last thread to leave does, and may have freed the gate by the time this returns. */
+/* Shuts the gate, once until it is opened again; how != 0. True: no thread is inside, and the caller ends the object.
+ * False: the last thread to leave does, and may have freed the gate by the time this returns. */
 bool tn__gate_shut(tn__gate *gate, uint32_t how);
 
 /* Whether all threads have left a gate that was shut. */

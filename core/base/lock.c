@@ -116,8 +116,8 @@ void tn__assert_held(tn__mutex *m)
 
 /* ---- condition ----
  *
- * A wait is a cancellation point. A thread that pthread_cancel ended there would never give up what it holds (a step, a turn,
- * the mutex), so it is ended after the wait, where the program's own code gets to such a point. */
+ * A wait is a cancellation point. A thread that pthread_cancel ended there would never give up what it holds (a step, a
+ * turn, the mutex), so it is ended after the wait, where the program's own code gets to such a point. */
 
 void tn__cond_init(tn__cond *c)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A hash map from byte strings to pointers. Keys are borrowed: they live as long as the map. Open addressing; the hash is
- * seeded per process so that a hostile file cannot choose collisions. Not for several threads while one changes it. */
+/* A hash map from byte strings to pointers. Keys are borrowed: they live as long as the map. Open addressing; the hash
+ * is seeded per process so that a hostile file cannot choose collisions. Not for several threads while one changes
+ * it. */
 #ifndef TN_CORE_BASE_MAP_H
 #define TN_CORE_BASE_MAP_H
 

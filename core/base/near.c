@@ -18,7 +18,8 @@ static size_t edits_between(const char *a, size_t n, const char *b, size_t m)
     row[0] = i;
     for (size_t j = 1; j <= m; j++) {
       row[j] = least_of(above[j - 1] + (a[i - 1] != b[j - 1]), least_of(above[j], row[j - 1]) + 1);
-      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]) row[j] = least_of(row[j], two_above[j - 2] + 1);
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+        row[j] = least_of(row[j], two_above[j - 2] + 1);
     }
   }
   return table[n % 3][m];

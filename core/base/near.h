@@ -11,8 +11,8 @@ typedef struct tn__near {
 } tn__near;
 
 void tn__near_init(tn__near *near, const char *wanted);
-/* A name that exists. The first of those with the fewest edits wins; one with more than a third of its letters wrong does
- * not count. */
+/* A name that exists. The first of those with the fewest edits wins; one with more than a third of its letters wrong
+ * does not count. */
 void tn__near_offer(tn__near *near, const char *name);
 /* Adds " (did you mean 'direct'?)", or nothing. */
 void tn__near_append(const tn__near *near, tn__text *text);

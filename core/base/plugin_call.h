@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which plugin's code a thread is in. A program asks when its process is ended from there (tn_plugin_call_now), so that is what
- * each call into a plugin leaves behind: a record in the caller's frame, and one store into a word of the thread.
+/* Which plugin's code a thread is in. A program asks when its process is ended from there (tn_plugin_call_now), so that
+ * is what each call into a plugin leaves behind: a record in the caller's frame, and one store into a word of the
+ * thread.
  *
- * Kernels of plugins have records of their own; those of the library have none. A thread that helps with a kernel's loop
- * reads the record of the thread that runs the kernel. */
+ * Kernels of plugins have records of their own; those of the library have none. A thread that helps with a kernel's
+ * loop reads the record of the thread that runs the kernel. */
 #ifndef TN_CORE_BASE_PLUGIN_CALL_H
 #define TN_CORE_BASE_PLUGIN_CALL_H
 

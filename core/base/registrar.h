@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who registers ops on this thread. While the code of a plugin does, its families are checked and put down; they are entered
- * when all went well, all or none. */
+/* Who registers ops on this thread. While the code of a plugin does, its families are checked and put down; they are
+ * entered when all went well, all or none. */
 #ifndef TN_CORE_BASE_REGISTRAR_H
 #define TN_CORE_BASE_REGISTRAR_H
 

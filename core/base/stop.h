@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* When work for a caller has to end: its session was closed, it was cancelled, its time is over. A step has all three, and so
- * has what is prepared for one. */
+/* When work for a caller has to end: its session was closed, it was cancelled, its time is over. A step has all three,
+ * and so has what is prepared for one. */
 #ifndef TN_CORE_BASE_STOP_H
 #define TN_CORE_BASE_STOP_H
 
@@ -22,7 +22,8 @@ typedef struct tn__stop {
 /* Of several reasons the first counts (S-CAN-07). Times; 0 = it did not happen, or there is no limit. */
 static inline int tn__stop_first(int64_t closed, int64_t cancelled, int64_t deadline_ns)
 {
-  if (closed == 0 && cancelled == 0) return deadline_ns != 0 && tn__now_ns() >= deadline_ns ? TN__STOP_DEADLINE : TN__GO_ON;
+  if (closed == 0 && cancelled == 0)
+    return deadline_ns != 0 && tn__now_ns() >= deadline_ns ? TN__STOP_DEADLINE : TN__GO_ON;
   int64_t first = closed == 0 || (cancelled != 0 && cancelled < closed) ? cancelled : closed;
   if (deadline_ns != 0 && deadline_ns < first) return TN__STOP_DEADLINE;
   return first == closed ? TN__STOP_CLOSED : TN__STOP_CANCELLED;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Names that files have only until they are put in their place. A process that ends may remove them first, also from the handler
- * of a signal: tn_files_abandon goes through the list of them without a lock.
+/* Names that files have only until they are put in their place. A process that ends may remove them first, also from
+ * the handler of a signal: tn_files_abandon goes through the list of them without a lock.
  *
- * Making such a name, moving the file and forgetting the name each happen in a section: one thread at a time, and none once the
- * files were abandoned. tn_files_abandon waits for the section that another thread is in; the section of its own thread is one
- * that its signal interrupted and that never goes on. */
+ * Making such a name, moving the file and forgetting the name each happen in a section: one thread at a time, and none
+ * once the files were abandoned. tn_files_abandon waits for the section that another thread is in; the section of its
+ * own thread is one that its signal interrupted and that never goes on. */
 #ifndef TN_CORE_BASE_TEMPORARY_H
 #define TN_CORE_BASE_TEMPORARY_H
 
@@ -20,7 +20,8 @@ typedef struct tn__temporary {
 bool tn__temporaries_enter(void);
 void tn__temporaries_leave(void);
 
-/* Inside of a section, before the file is made. Takes `path` over (tn__strdup's). NULL: no memory, and path was freed. */
+/* Inside of a section, before the file is made. Takes `path` over (tn__strdup's). NULL: no memory, and path was
+ * freed. */
 tn__temporary *tn__temporary_add(char *path);
 /* Inside of a section, when the file is not there any more. */
 void tn__temporary_drop(tn__temporary *t);

@@ -16,7 +16,8 @@ uint32_t tn__thread_number_new(void)
 
 /* ---- the stack ---- */
 
-/* What the last call needs for itself: a kernel, the compilation of a function, an error's message. Small stacks give a quarter. */
+/* What the last call needs for itself: a kernel, the compilation of a function, an error's message. Small stacks give a
+ * quarter. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define RESERVE_BYTES ((size_t)512 << 10)
 #else
@@ -35,7 +36,8 @@ static void look_at_stack(void)
 #if defined(__linux__)
   pthread_attr_t attr;
   if (pthread_getattr_np(pthread_self(), &attr) != 0) return;
-  if (pthread_attr_getstack(&attr, &address, &bytes) == 0 && pthread_attr_getguardsize(&attr, &guard) == 0 && guard < bytes) {
+  if (pthread_attr_getstack(&attr, &address, &bytes) == 0 && pthread_attr_getguardsize(&attr, &guard) == 0 &&
+      guard < bytes) {
     stack.low = (uintptr_t)address + guard;
     stack.high = (uintptr_t)address + bytes;
   }

@@ -7,8 +7,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* For a word or two that every step reads: at a fixed distance from what the system keeps of the thread, so reading it is no call.
- * glibc keeps room for such words of libraries that are loaded late; elsewhere that may be an error of the loader. */
+/* For a word or two that every step reads: at a fixed distance from what the system keeps of the thread, so reading it
+ * is no call. glibc keeps room for such words of libraries that are loaded late; elsewhere that may be an error of the
+ * loader. */
 #if defined(__GLIBC__)
 #define TN__THREAD_WORD __attribute__((tls_model("initial-exec")))
 #else
@@ -27,8 +28,9 @@ static inline uint32_t tn__thread_number(void)
 /* A place among `n`, a power of two, that few other threads have. */
 static inline uint32_t tn__thread_place(uint32_t n) { return tn__thread_number() & (n - 1); }
 
-/* Bytes of the stack that the calls of this thread may still take, less what the deepest of them needs for itself. SIZE_MAX
- * where that cannot be known: on a stack that is not the thread's own (a coroutine's). The first call asks the system. */
+/* Bytes of the stack that the calls of this thread may still take, less what the deepest of them needs for itself.
+ * SIZE_MAX where that cannot be known: on a stack that is not the thread's own (a coroutine's). The first call asks the
+ * system. */
 size_t tn__stack_left(void);
 
 /* From hold to restore, pthread_cancel does not end this thread: it would leave behind what the thread holds. */

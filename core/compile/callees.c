@@ -102,7 +102,8 @@ static tn_status get(tn_plan *plan, const tn__plan_instr *instr, uint32_t k, con
     tn__callee *mine = NULL;
     st = tn__function_instantiate(instr->op, k, &f, err);
     if (st == TN_OK) st = compile(plan, &f, &key, &mine, err);
-    if (st == TN_OK && (*out = tn__callees_enter(plan->callees, mine, key.size)) == NULL) st = tn__no_memory(err, "function", 0);
+    if (st == TN_OK && (*out = tn__callees_enter(plan->callees, mine, key.size)) == NULL)
+      st = tn__no_memory(err, "function", 0);
     tn__function_instance_fini(&f);
   }
   tn__text_fini(&key);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From a graph and a signature to a plan: prune (prune.c), passes (passes.c), instructions (emit.c), segments (segments.c). */
+/* From a graph and a signature to a plan: prune (prune.c), passes (passes.c), instructions (emit.c), segments
+ * (segments.c). */
 #include <core/plan/callee_table.h>
 #include <core/layout/layout.h>
 #include <core/compile/compile.h>
@@ -33,7 +34,8 @@ static void watch_cost(tn_plan *plan, const tn__ir *ir)
 {
   plan->upgrade.want_kernels = ir->spec->want_kernels;
   bool products = false;
-  for (uint32_t i = 0; i < plan->n_instrs && !products; i++) products = (plan->instrs[i].traits & TN_TRAIT_CONTRACTION) != 0;
+  for (uint32_t i = 0; i < plan->n_instrs && !products; i++)
+    products = (plan->instrs[i].traits & TN_TRAIT_CONTRACTION) != 0;
   atomic_store(&plan->upgrade.may, products && plan->upgrade.want_kernels != NULL && !ir->asked);
 }
 

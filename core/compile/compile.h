@@ -7,7 +7,8 @@
 
 /* Compiles: prune, order, resolve kernels, cut into segments. Takes the graph's read lock while it walks. */
 tn_status tn__plan_compile(tn_graph *graph, const tn__signature_spec *spec, tn_plan **out, tn_error *err);
-/* One operation alone, as it stands; spec->feeds are its inputs (the same one may be there twice), fetches its outputs. */
+/* One operation alone, as it stands; spec->feeds are its inputs (the same one may be there twice), fetches its
+ * outputs. */
 tn_status tn__plan_operation(const tn_operation *op, const tn__signature_spec *spec, tn_plan **out, tn_error *err);
 /* Compiles what `fill` puts into the ir: values of the feeds into ir->inputs, of the fetches into ir->outputs. The spec
  * has their numbers and no names. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Looks for effects in a plan, the bodies of its loops and the functions that it calls, each once: functions may call each other in
- * circles. */
+/* Looks for effects in a plan, the bodies of its loops and the functions that it calls, each once: functions may call
+ * each other in circles. */
 #include <core/compile/effects.h>
 
 #include <core/compile/callees.h>
@@ -16,7 +16,8 @@ static tn_status add(plans *p, tn_plan *plan, tn_error *err)
   for (size_t i = 0; i < p->n; i++)
     if (p->at[i] == plan) return TN_OK;
   if (plan == NULL) return TN_OK;
-  if (!tn__grow((void **)&p->at, &p->room, p->n + 1, sizeof *p->at)) return tn__no_memory(err, "plans", p->n * sizeof *p->at);
+  if (!tn__grow((void **)&p->at, &p->room, p->n + 1, sizeof *p->at))
+    return tn__no_memory(err, "plans", p->n * sizeof *p->at);
   p->at[p->n++] = plan;
   return TN_OK;
 }
@@ -44,7 +45,8 @@ static tn_status add_functions(plans *p, tn_plan *plan, tn__plan_instr *instr, t
 static bool has_effect(const tn__plan_instr *instr)
 {
   if (instr->frame != NULL) return false;
-  if ((instr->traits & (TN_TRAIT_RANDOM | TN_TRAIT_MAY_WAIT)) != 0 && (instr->traits & TN_TRAIT_FUNCTION_CALL) == 0) return true;
+  if ((instr->traits & (TN_TRAIT_RANDOM | TN_TRAIT_MAY_WAIT)) != 0 && (instr->traits & TN_TRAIT_FUNCTION_CALL) == 0)
+    return true;
   return (instr->traits & TN_TRAIT_STATEFUL) != 0 && (instr->traits & TN_TRAIT_READS) == 0;
 }
 

@@ -5,8 +5,9 @@
 
 #include <core/plan/plan.h>
 
-/* *out: the first operation, also in loops and functions, that changes what another step sees: it writes a state, prints, waits, or
- * draws random numbers. NULL: there is none. Functions are compiled for that. Returns what compiling one returns. */
+/* *out: the first operation, also in loops and functions, that changes what another step sees: it writes a state,
+ * prints, waits, or draws random numbers. NULL: there is none. Functions are compiled for that. Returns what compiling
+ * one returns. */
 tn_status tn__plan_effect(tn_plan *plan, const tn_operation **out, tn_error *err);
 
 #endif

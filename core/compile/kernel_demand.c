@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whether a plan is worth loading kernel plugins for before its first step: such a library and its first kernels cost 10
- * to 20 milliseconds, and most plans wait for that until their steps have shown that they go on (kernels.c). What is
+/* Whether a plan is worth loading kernel plugins for before its first step: such a library and its first kernels cost
+ * 10 to 20 milliseconds, and most plans wait for that until their steps have shown that they go on (kernels.c). What is
  * counted are the products of contractions, sizes that are not known yet taken as 1. */
 #include <core/compile/compile.h>
 #include <core/compile/ir/ir.h>

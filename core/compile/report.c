@@ -45,7 +45,8 @@ static bool copy_passes(tn_plan_report *r, const tn_plan *plan)
   r->passes = tn__arena_array(a, plan->notes.n_passes, sizeof *r->passes);
   r->rewrites = tn__arena_array(a, plan->notes.n_rewrites, sizeof *r->rewrites);
   if (r->passes == NULL || r->rewrites == NULL) return false;
-  for (uint32_t i = 0; i < plan->notes.n_passes; i++) r->passes[i] = plan->notes.passes[i]; /* their names are the library's own */
+  for (uint32_t i = 0; i < plan->notes.n_passes; i++)
+    r->passes[i] = plan->notes.passes[i]; /* their names are the library's own */
   for (uint32_t i = 0; i < plan->notes.n_rewrites; i++) {
     r->rewrites[i] = plan->notes.rewrites[i];
     r->rewrites[i].name = tn__arena_string(a, plan->notes.rewrites[i].name, strlen(plan->notes.rewrites[i].name));
@@ -144,7 +145,8 @@ static bool copy_layouts(tn_plan_report *r, tn_plan *plan)
   r->layouts = tn__arena_array(&r->arena, n, sizeof *r->layouts);
   for (uint32_t s = 0; r->layouts != NULL && s < plan->n_segments; s++) note_segment(r, &plan->segments[s], s, &at);
   for (uint32_t i = 0; i < plan->n_values; i++)
-    if (plan->values[i].elements != NULL && plan->values[i].n_uses > 0) r->summary.held_bytes += plan->values[i].constant->bytes;
+    if (plan->values[i].elements != NULL && plan->values[i].n_uses > 0)
+      r->summary.held_bytes += plan->values[i].constant->bytes;
   tn__packs_count(plan, &r->summary.packed, &r->summary.packed_bytes);
   tn__mutex_unlock(&plan->mu);
   r->summary.layouts = at;
@@ -164,7 +166,8 @@ tn_status tn__plan_report(tn_plan *plan, tn_plan_report **out, tn_error *err)
     .needed_nodes = plan->notes.n_needed_nodes, .nodes = plan->notes.n_nodes, .instructions = plan->n_instrs,
     .values = plan->n_values, .segments = plan->n_segments, .passes = plan->notes.n_passes,
   };
-  bool ok = keep_bodies(r, plan) && copy_passes(r, plan) && copy_calls(r, plan) && copy_operands(r, plan) && copy_layouts(r, plan);
+  bool ok = keep_bodies(r, plan) && copy_passes(r, plan) && copy_calls(r, plan) && copy_operands(r, plan) &&
+            copy_layouts(r, plan);
   if (ok) *out = r;
   else tn_plan_report_release(r);
   return ok ? TN_OK : tn__no_memory(err, "report", 0);

@@ -30,7 +30,9 @@ static void put_text(writer *w, const char *text) { put(w, text, strlen(text) + 
 static void put_items(writer *w, const tn_eager_attr *a)
 {
   int32_t item = a->kind & ~TN_ATTR_LIST;
-  static const uint8_t sizes[] = { [TN_ATTR_INT] = 8, [TN_ATTR_FLOAT] = 4, [TN_ATTR_BOOL] = 1, [TN_ATTR_TYPE] = sizeof(tn_dtype) };
+  static const uint8_t sizes[] = {
+    [TN_ATTR_INT] = 8, [TN_ATTR_FLOAT] = 4, [TN_ATTR_BOOL] = 1, [TN_ATTR_TYPE] = sizeof(tn_dtype)
+  };
   if (item >= TN_ATTR_INT && item <= TN_ATTR_TYPE) {
     put(w, a->at, a->n * sizes[item]);
     return;
@@ -103,7 +105,8 @@ static size_t write_key(const char *op, const tn_eager_attr *attrs, size_t n, ch
 static size_t tensor_bytes(const tn_tensor *t)
 {
   size_t bytes = t->bytes;
-  if (bytes > MOST_TENSOR_BYTES || (t->data == NULL && bytes > 0) || t->dtype == TN_RESOURCE || t->dtype == TN_VARIANT) return SIZE_MAX;
+  if (bytes > MOST_TENSOR_BYTES || (t->data == NULL && bytes > 0) || t->dtype == TN_RESOURCE || t->dtype == TN_VARIANT)
+    return SIZE_MAX;
   for (int64_t i = 0; t->dtype == TN_STRING && i < t->count; i++) {
     size_t n;
     tn_string_data((const tn_string *)t->data + i, &n);
@@ -143,7 +146,10 @@ static void insert(tn__eager_table *t, tn__eager_named *named)
   atomic_store_explicit(&t->at[at], named, memory_order_release);
 }
 
-static size_t bytes_of(size_t capacity) { return sizeof(tn__eager_table) + capacity * sizeof(_Atomic(tn__eager_named *)); }
+static size_t bytes_of(size_t capacity)
+{
+  return sizeof(tn__eager_table) + capacity * sizeof(_Atomic(tn__eager_named *));
+}
 
 /* A table with room for one more entry; NULL without memory. The session's mu is held. */
 static tn__eager_table *room_locked(tn_eager_session *s)
@@ -182,8 +188,8 @@ static bool keep(tn_eager_session *s, tn__eager_named *named, size_t copied, tn_
 }
 
 /* key NULL: the attributes fit in no key. copied: bytes of tensors. */
-static tn_status make(tn_eager_session *s, const char *name, const tn_eager_attr *attrs, size_t n, uint64_t hash, const char *key,
-                      size_t size, size_t copied, tn_eager_op **out, bool *mine, tn_error *err)
+static tn_status make(tn_eager_session *s, const char *name, const tn_eager_attr *attrs, size_t n, uint64_t hash,
+                      const char *key, size_t size, size_t copied, tn_eager_op **out, bool *mine, tn_error *err)
 {
   tn_eager_op *op;
   tn_status st = tn__eager_op_new(s, name, NULL, attrs, n, &op, err);
@@ -207,8 +213,8 @@ static tn_status make(tn_eager_session *s, const char *name, const tn_eager_attr
   return TN_OK;
 }
 
-tn_status tn__eager_named_op(tn_eager_session *s, const char *op, const tn_eager_attr *attrs, size_t n, tn_eager_op **out,
-                             bool *mine, tn_error *err)
+tn_status tn__eager_named_op(tn_eager_session *s, const char *op, const tn_eager_attr *attrs, size_t n,
+                             tn_eager_op **out, bool *mine, tn_error *err)
 {
   char fixed[KEY_ON_STACK], *key = fixed;
   *out = NULL;

@@ -18,8 +18,8 @@ typedef struct tn__eager_table {
   _Atomic(tn__eager_named *) at[];
 } tn__eager_table;
 
-tn_status tn__eager_named_op(tn_eager_session *session, const char *op, const tn_eager_attr *attrs, size_t n, tn_eager_op **out,
-                             bool *mine, tn_error *err);
+tn_status tn__eager_named_op(tn_eager_session *session, const char *op, const tn_eager_attr *attrs, size_t n,
+                             tn_eager_op **out, bool *mine, tn_error *err);
 void tn__eager_named_free(tn_eager_session *session);
 
 #endif

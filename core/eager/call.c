@@ -12,7 +12,8 @@
 
 /* ---- the step ---- */
 
-static tn_status check_outputs(const tn_eager_session *s, const tn__eager_plan *p, tn_tensor *const *outputs, tn_error *err)
+static tn_status check_outputs(const tn_eager_session *s, const tn__eager_plan *p, tn_tensor *const *outputs,
+                               tn_error *err)
 {
   for (uint32_t i = 0; i < p->n_outputs; i++) {
     if (outputs[i] == NULL)
@@ -32,12 +33,19 @@ static tn_status check_end(tn_eager_session *s, const tn_step *step, tn_error *e
   return why == TN__STOP_CLOSED ? tn__eager_closed(s, err) : tn__step_stopped(why, NULL, err);
 }
 
-static tn_status execute(tn_eager_session *s, const tn__eager_plan *p, tn_tensor **inputs, tn_tensor **outputs, tn_tensor **again,
-                         tn_error *err)
+static tn_status execute(tn_eager_session *s, const tn__eager_plan *p, tn_tensor **inputs, tn_tensor **outputs,
+                         tn_tensor **again, tn_error *err)
 {
-  tn__step_env env = { .containers = s->on.containers, .mu = &s->step_mu, .sleepers = &s->sleepers, .account = s->on.account };
-  tn_step step = { .inputs = inputs, .outputs = outputs, .n_inputs = p->n_inputs, .n_outputs = p->n_outputs, .env = &env,
-                   .closed = &s->closed, .again = again };
+  tn__step_env env = {
+    .containers = s->on.containers, .mu = &s->step_mu, .sleepers = &s->sleepers, .account = s->on.account
+  };
+  tn_step step = { .inputs = inputs,
+                   .outputs = outputs,
+                   .n_inputs = p->n_inputs,
+                   .n_outputs = p->n_outputs,
+                   .env = &env,
+                   .closed = &s->closed,
+                   .again = again };
   tn__account *around = tn__account_now;
   const tn__stop *stop_around = tn__stop_now;
   if (__builtin_expect(stop_around != NULL, 0)) tn__stop_now = NULL;
@@ -70,8 +78,8 @@ static void drop(tn_tensor **outputs, size_t n)
   }
 }
 
-tn_status tn__eager_step(tn_eager_session *s, const tn__eager_plan *p, tn_tensor **inputs, tn_tensor **outputs, tn_tensor **again,
-                         tn_error *err)
+tn_status tn__eager_step(tn_eager_session *s, const tn__eager_plan *p, tn_tensor **inputs, tn_tensor **outputs,
+                         tn_tensor **again, tn_error *err)
 {
   for (uint32_t i = 0; i < p->n_outputs; i++) outputs[i] = NULL;
   tn_status st = execute(s, p, inputs, outputs, again, err);
@@ -133,7 +141,8 @@ static tn_status run_now(tn_eager_session *s, const call *c, tn_eager_handle *ou
 static tn_status find_plan(tn_eager_op *op, call *c, uint16_t *device, tn_error *err)
 {
   const tn_eager_session *s = op->session;
-  if (__builtin_expect(s->n_devices == 1, 1)) return tn__eager_plan_get(op, c->dtypes, c->n, 0, &c->plan, &c->mine, err);
+  if (__builtin_expect(s->n_devices == 1, 1))
+    return tn__eager_plan_get(op, c->dtypes, c->n, 0, &c->plan, &c->mine, err);
   tn_status st = tn__eager_place(op, c->slots, c->dtypes, c->n, device, err);
   if (st != TN_OK) return st;
   st = tn__eager_plan_get(op, c->dtypes, c->n, tn__eager_is_away(s, *device) ? *device : 0, &c->plan, &c->mine, err);
@@ -141,7 +150,8 @@ static tn_status find_plan(tn_eager_op *op, call *c, uint16_t *device, tn_error 
   return st;
 }
 
-static tn_status call_pinned(tn_eager_op *op, call *c, tn_eager_handle *outputs, size_t room, size_t *n_outputs, tn_error *err)
+static tn_status call_pinned(tn_eager_op *op, call *c, tn_eager_handle *outputs, size_t room, size_t *n_outputs,
+                             tn_error *err)
 {
   tn_eager_session *s = op->session;
   uint16_t device = 0;
@@ -150,7 +160,8 @@ static tn_status call_pinned(tn_eager_op *op, call *c, tn_eager_handle *outputs,
   size_t n = c->plan->n_outputs;
   if (n_outputs != NULL) *n_outputs = n;
   if (n > room)
-    return tn_error_set(err, TN_INVALID_ARGUMENT, "eager op '%s' has %zu outputs, there is room for %zu", op->name, n, room);
+    return tn_error_set(err, TN_INVALID_ARGUMENT, "eager op '%s' has %zu outputs, there is room for %zu", op->name, n,
+                        room);
   if (__builtin_expect(s->n_devices > 1, 0)) st = tn__eager_admit(op, c->plan, c->slots, c->n, device, err);
   if (st == TN_OK) st = tn__eager_scope_room(s, n, err);
   if (st != TN_OK) return st;
@@ -169,8 +180,8 @@ static tn_status call_pinned(tn_eager_op *op, call *c, tn_eager_handle *outputs,
   return TN_OK;
 }
 
-static tn_status run_call(tn_eager_op *op, call *c, const tn_eager_handle *inputs, tn_eager_handle *outputs, size_t room,
-                          size_t *n_outputs, tn_error *err)
+static tn_status run_call(tn_eager_op *op, call *c, const tn_eager_handle *inputs, tn_eager_handle *outputs,
+                          size_t room, size_t *n_outputs, tn_error *err)
 {
   tn_eager_session *s = op->session;
   tn_status st = pin_inputs(s, c, inputs, err);
@@ -217,15 +228,18 @@ static tn_status clear_outputs(tn_status st, tn_eager_handle *outputs, size_t ro
 static tn_status check_call(const char *name, const void *target, const tn_eager_handle *inputs, size_t n,
                             tn_eager_handle *outputs, size_t room, size_t *n_outputs, tn_error *err)
 {
-  const char *missing = target == NULL ? "it" : inputs == NULL && n > 0 ? "inputs" : outputs == NULL && room > 0 ? "outputs" : NULL;
+  const char *missing = target == NULL                ? "it"
+                        : inputs == NULL && n > 0     ? "inputs"
+                        : outputs == NULL && room > 0 ? "outputs"
+                                                      : NULL;
   if (n_outputs != NULL) *n_outputs = 0;
   if (__builtin_expect(missing == NULL && n < UINT32_MAX, 1)) return TN_OK;
   return missing != NULL ? tn_error_set(err, TN_INVALID_ARGUMENT, "%s: %s is NULL", name, missing)
                          : tn_error_set(err, TN_INVALID_ARGUMENT, "%s: %zu inputs are too many", name, n);
 }
 
-tn_status tn_eager_op_call(tn_eager_op *op, const tn_eager_handle *inputs, size_t n_inputs, tn_eager_handle *outputs, size_t room,
-                           size_t *n_outputs, tn_error *err)
+tn_status tn_eager_op_call(tn_eager_op *op, const tn_eager_handle *inputs, size_t n_inputs, tn_eager_handle *outputs,
+                           size_t room, size_t *n_outputs, tn_error *err)
 {
   tn__error_reset(err);
   tn_status st = check_call("tn_eager_op_call", op, inputs, n_inputs, outputs, room, n_outputs, err);

@@ -32,8 +32,8 @@ static tn_status is_seen(const tn_session_options *o, const tn__device_name *dev
     const char *text = tn__option_item_at(o, TN__OPTION_device_filters, i, &unused);
     tn__device_name asked;
     if (!tn__device_parse(text, strlen(text), &asked))
-      return tn_error_set(err, TN_INVALID_ARGUMENT, "option device_filters: '%.200s' is malformed, wanted as '/device:CPU:0'",
-                          text);
+      return tn_error_set(err, TN_INVALID_ARGUMENT,
+                          "option device_filters: '%.200s' is malformed, wanted as '/device:CPU:0'", text);
     if (tn__device_matches(&asked, device)) *seen = true;
   }
   return TN_OK;
@@ -48,8 +48,11 @@ static void free_texts(tn__eager_device *d)
 
 static tn_status keep(tn_eager_session *s, const tn_device_info *info, size_t number, tn_error *err)
 {
-  tn__eager_device d = { .name = tn__strdup(info->name), .type = tn__strdup(info->type), .number = number,
-                         .model = tn__strdup(info->model == NULL ? "" : info->model), .memory_bytes = info->memory_bytes };
+  tn__eager_device d = { .name = tn__strdup(info->name),
+                         .type = tn__strdup(info->type),
+                         .number = number,
+                         .model = tn__strdup(info->model == NULL ? "" : info->model),
+                         .memory_bytes = info->memory_bytes };
   if (d.name == NULL || d.type == NULL || d.model == NULL ||
       !tn__grow((void **)&s->devices, &s->device_room, s->n_devices + 1, sizeof *s->devices)) {
     free_texts(&d);
@@ -96,7 +99,8 @@ static tn_status list_type(tn_eager_session *s, bool cpus, tn_error *err)
     tn_status st = tn__opened_device(&s->on, i, &info, err);
     if (st == TN_OUT_OF_RANGE) break;
     st = tn__factory_status(s->on.factory, "list_devices", st, err);
-    if (st == TN_OK && info.type != NULL && (strcmp(info.type, TN__HOST_DEVICE) == 0) == cpus) st = add(s, &info, i, err);
+    if (st == TN_OK && info.type != NULL && (strcmp(info.type, TN__HOST_DEVICE) == 0) == cpus)
+      st = add(s, &info, i, err);
     if (st != TN_OK) return st;
   }
   tn__error_reset(err);
@@ -115,8 +119,9 @@ tn_status tn__eager_devices_open(tn_eager_session *s, tn_error *err)
   s->soft = tn__option_number(s->on.options, TN__OPTION_allow_soft_placement) != 0;
   tn_status st = s->on.slots->list_devices != NULL ? list_runtime(s, err) : list_cpus(s, err);
   if (st != TN_OK || s->n_devices > 0) return st;
-  return tn_error_set(err, TN_NOT_FOUND, "the eager session has no device of type " TN__HOST_DEVICE "%s", /* S-CFG-18 */
-                      tn__option_n_items(s->on.options, TN__OPTION_device_filters) > 0 ? ": device_filters hide them all" : "");
+  return tn_error_set(
+      err, TN_NOT_FOUND, "the eager session has no device of type " TN__HOST_DEVICE "%s", /* S-CFG-18 */
+      tn__option_n_items(s->on.options, TN__OPTION_device_filters) > 0 ? ": device_filters hide them all" : "");
 }
 
 void tn__eager_devices_close(tn_eager_session *s)
@@ -131,7 +136,8 @@ tn_status tn_eager_session_device(const tn_eager_session *s, size_t i, tn_device
   if (s == NULL) return tn_error_set(err, TN_INVALID_ARGUMENT, "tn_eager_session_device: session is NULL");
   if (out == NULL || out->struct_size < sizeof out->struct_size)
     return tn_error_set(err, TN_INVALID_ARGUMENT, "tn_eager_session_device: out is NULL or its struct_size is not set");
-  if (i >= s->n_devices) return tn_error_set(err, TN_OUT_OF_RANGE, "device %zu asked of an eager session with %u", i, s->n_devices);
+  if (i >= s->n_devices)
+    return tn_error_set(err, TN_OUT_OF_RANGE, "device %zu asked of an eager session with %u", i, s->n_devices);
   const tn__eager_device *d = &s->devices[i];
   tn_device_info full = { .name = d->name, .type = d->type, .memory_bytes = d->memory_bytes, .model = d->model };
   size_t room = out->struct_size, n = room < sizeof full ? room : sizeof full; /* rule P-26 */
@@ -151,8 +157,10 @@ tn_status tn__eager_device_find(const tn_eager_session *s, const char *device, u
   for (uint32_t i = 0; i < s->n_devices && *out == TN__EAGER_ANYWHERE; i++)
     if (tn__device_matches(&asked, &s->devices[i].parsed)) *out = (uint16_t)i;
   if (*out != TN__EAGER_ANYWHERE) return TN_OK;
-  return tn_error_set(err, TN_INVALID_ARGUMENT, "the eager session on runtime '%s' has no device '%.200s' that it can run "
-                      "operations on", s->on.info.name, device);
+  return tn_error_set(err, TN_INVALID_ARGUMENT,
+                      "the eager session on runtime '%s' has no device '%.200s' that it can run "
+                      "operations on",
+                      s->on.info.name, device);
 }
 
 /* ---- where an operation runs ---- */
@@ -171,7 +179,8 @@ static uint16_t common(tn__eager_slot *const *inputs, size_t n, uint64_t skip)
 
 /* The device of the first resource; else the one that all inputs are on; else the default device. If the
  * inputs are on several devices, those that kernels read on the host, such as shapes, are left out. */
-static tn_status choose(tn_eager_op *op, tn__eager_slot *const *inputs, const tn_dtype *dtypes, size_t n, uint16_t *out, tn_error *err)
+static tn_status choose(tn_eager_op *op, tn__eager_slot *const *inputs, const tn_dtype *dtypes, size_t n, uint16_t *out,
+                        tn_error *err)
 {
   bool same = true, away = false, mine;
   for (size_t i = 0; i < n; i++) {
@@ -197,24 +206,25 @@ static tn_status move(const tn_eager_op *op, size_t i, const tn__eager_slot *inp
   const char *from = s->devices[input->device].name, *wanted = s->devices[to].name;
   bool refused = s->policy == TN_EAGER_EXPLICIT || (s->policy == TN_EAGER_SILENT_FOR_INT32 && input->dtype != TN_INT32);
   if (refused)
-    return tn_error_set(err, TN_INVALID_ARGUMENT, "eager op '%s' runs on '%s', its input %zu (%s) is on '%s', and the session's "
-                        "device policy does not copy it: use tn_eager_copy_to_device", op->name, wanted, i,
-                        tn_dtype_name(input->dtype), from);
+    return tn_error_set(err, TN_INVALID_ARGUMENT,
+                        "eager op '%s' runs on '%s', its input %zu (%s) is on '%s', and the session's "
+                        "device policy does not copy it: use tn_eager_copy_to_device",
+                        op->name, wanted, i, tn_dtype_name(input->dtype), from);
   if (s->policy == TN_EAGER_WARN)
     tn_log(TN_LOG_WARNING, "eager op '%s' runs on '%s', its input %zu (%s) is copied from '%s'", op->name, wanted, i,
            tn_dtype_name(input->dtype), from);
   return TN_OK;
 }
 
-tn_status tn__eager_place(tn_eager_op *op, tn__eager_slot *const *inputs, const tn_dtype *dtypes, size_t n, uint16_t *out,
-                          tn_error *err)
+tn_status tn__eager_place(tn_eager_op *op, tn__eager_slot *const *inputs, const tn_dtype *dtypes, size_t n,
+                          uint16_t *out, tn_error *err)
 {
   *out = op->place;
   return op->place != TN__EAGER_ANYWHERE ? TN_OK : choose(op, inputs, dtypes, n, out, err);
 }
 
-tn_status tn__eager_admit(const tn_eager_op *op, const tn__eager_plan *plan, tn__eager_slot *const *inputs, size_t n, uint16_t to,
-                          tn_error *err)
+tn_status tn__eager_admit(const tn_eager_op *op, const tn__eager_plan *plan, tn__eager_slot *const *inputs, size_t n,
+                          uint16_t to, tn_error *err)
 {
   uint64_t stay = tn__eager_is_away(op->session, to) ? plan->on_host : 0;
   for (size_t i = 0; i < n; i++) {

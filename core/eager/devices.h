@@ -22,14 +22,18 @@ void tn__eager_devices_close(tn_eager_session *session);
 tn_status tn__eager_device_find(const tn_eager_session *session, const char *device, uint16_t *out, tn_error *err);
 /* For sessions with several devices. place: the device that a call is to run on. admit: with the plan known,
  * whether the policy allows the inputs to be copied to the device that it does run on. */
-tn_status tn__eager_place(tn_eager_op *op, tn__eager_slot *const *inputs, const tn_dtype *dtypes, size_t n, uint16_t *out,
-                          tn_error *err);
-tn_status tn__eager_admit(const tn_eager_op *op, const tn__eager_plan *plan, tn__eager_slot *const *inputs, size_t n, uint16_t to,
-                          tn_error *err);
+tn_status tn__eager_place(tn_eager_op *op, tn__eager_slot *const *inputs, const tn_dtype *dtypes, size_t n,
+                          uint16_t *out, tn_error *err);
+tn_status tn__eager_admit(const tn_eager_op *op, const tn__eager_plan *plan, tn__eager_slot *const *inputs, size_t n,
+                          uint16_t to, tn_error *err);
 /* The device does not use host memory. */
-static inline bool tn__eager_is_away(const tn_eager_session *session, uint16_t device) { return device >= session->n_cpus; }
+static inline bool tn__eager_is_away(const tn_eager_session *session, uint16_t device)
+{
+  return device >= session->n_cpus;
+}
 /* Returns a reference to the tensor on device `to`: to the same tensor if it can be used there, or to a copy. */
-tn_status tn__eager_bring(tn_eager_session *session, tn_tensor *tensor, uint16_t from, uint16_t to, tn_tensor **out, tn_error *err);
+tn_status tn__eager_bring(tn_eager_session *session, tn_tensor *tensor, uint16_t from, uint16_t to, tn_tensor **out,
+                          tn_error *err);
 /* Sets the device of handles that the program does not have yet. */
 void tn__eager_set_device(const tn_eager_session *session, const tn_eager_handle *handles, size_t n, uint16_t device);
 

@@ -22,7 +22,8 @@ static tn_status get_tensor(tn_eager_session *session, tn_eager_handle handle, t
   return st;
 }
 
-tn_status tn_eager_to_dlpack(tn_eager_session *session, tn_eager_handle handle, struct DLManagedTensor **out, tn_error *err)
+tn_status tn_eager_to_dlpack(tn_eager_session *session, tn_eager_handle handle, struct DLManagedTensor **out,
+                             tn_error *err)
 {
   tn_tensor *t = NULL;
   if (out != NULL) *out = NULL;
@@ -33,8 +34,8 @@ tn_status tn_eager_to_dlpack(tn_eager_session *session, tn_eager_handle handle, 
   return st;
 }
 
-tn_status tn_eager_to_dlpack_versioned(tn_eager_session *session, tn_eager_handle handle, struct DLManagedTensorVersioned **out,
-                                       tn_error *err)
+tn_status tn_eager_to_dlpack_versioned(tn_eager_session *session, tn_eager_handle handle,
+                                       struct DLManagedTensorVersioned **out, tn_error *err)
 {
   tn_tensor *t = NULL;
   if (out != NULL) *out = NULL;
@@ -54,7 +55,8 @@ static tn_status hand_over(tn_eager_session *s, tn_tensor *t, tn_eager_handle *o
   return st;
 }
 
-tn_status tn_eager_from_dlpack(tn_eager_session *session, struct DLManagedTensor *managed, tn_eager_handle *out, tn_error *err)
+tn_status tn_eager_from_dlpack(tn_eager_session *session, struct DLManagedTensor *managed, tn_eager_handle *out,
+                               tn_error *err)
 {
   tn_tensor *t;
   if (out != NULL) out->id = 0;

@@ -28,7 +28,12 @@ tn_status tn_eager_from_tensor(tn_eager_session *s, tn_tensor *tensor, tn_eager_
 {
   tn__error_reset(err);
   if (out != NULL) out->id = 0;
-  tn_status st = need("tn_eager_from_tensor", s == NULL ? "session" : tensor == NULL ? "tensor" : out == NULL ? "out" : NULL, err);
+  tn_status st = need("tn_eager_from_tensor",
+                      s == NULL        ? "session"
+                      : tensor == NULL ? "tensor"
+                      : out == NULL    ? "out"
+                                       : NULL,
+                      err);
   tn__eager_frame frame;
   uint32_t thread = tn__thread_number();
   if (st == TN_OK) st = tn__eager_enter(s, &frame, thread, err);
@@ -67,7 +72,8 @@ tn_status tn_eager_from_data(tn_eager_session *s, tn_dtype dtype, const int64_t 
 }
 
 /* Returns a reference to the tensor of a handle, and its device unless `device` is NULL. The caller is inside. */
-static tn_status get_tensor(tn_eager_session *s, tn_eager_handle handle, tn_tensor **out, uint16_t *device, tn_error *err)
+static tn_status get_tensor(tn_eager_session *s, tn_eager_handle handle, tn_tensor **out, uint16_t *device,
+                            tn_error *err)
 {
   tn__eager_slot *slot;
   tn_status st = tn__eager_pin(s, handle, &slot, err);
@@ -101,7 +107,8 @@ static void free_taken(tn_eager_session *s, tn__eager_slot *slot, tn_tensor *cal
   int64_t bytes = (int64_t)slot->bytes;
   tn__eager_lane *lane = tn__eager_lane_lock(s);
   tn__eager_slot_free(lane, slot);
-  atomic_store_explicit(&lane->detached, atomic_load_explicit(&lane->detached, memory_order_relaxed) + 1, memory_order_relaxed);
+  atomic_store_explicit(&lane->detached, atomic_load_explicit(&lane->detached, memory_order_relaxed) + 1,
+                        memory_order_relaxed);
   tn__eager_lane_count(s, lane, -bytes);
   tn__eager_lane_unlock(lane);
   tn_tensor_unref(t); /* the caller has a reference */
@@ -136,7 +143,12 @@ tn_status tn_eager_copy_to_device(tn_eager_session *s, tn_eager_handle handle, c
   tn_tensor *t = NULL, *there = NULL;
   tn__error_reset(err);
   if (out != NULL) out->id = 0;
-  tn_status st = need("tn_eager_copy_to_device", s == NULL ? "session" : device == NULL ? "device" : out == NULL ? "out" : NULL, err);
+  tn_status st = need("tn_eager_copy_to_device",
+                      s == NULL        ? "session"
+                      : device == NULL ? "device"
+                      : out == NULL    ? "out"
+                                       : NULL,
+                      err);
   tn__eager_frame frame;
   uint32_t thread = tn__thread_number();
   if (st == TN_OK) st = tn__eager_enter(s, &frame, thread, err);
@@ -235,7 +247,8 @@ tn_status tn_eager_get_counters(const tn_eager_session *s, tn_eager_counters *ou
   c.bytes = bytes > 0 ? (uint64_t)bytes : 0;
   c.peak_bytes = bytes > peak ? c.bytes : (uint64_t)peak;
   c.pauses = atomic_load_explicit(&s->pauses, memory_order_relaxed);
-  c.longest_pause_ns = atomic_load_explicit(&s->longest_pause_ns, memory_order_acquire); /* no longer than the sum, read after it */
+  c.longest_pause_ns =
+      atomic_load_explicit(&s->longest_pause_ns, memory_order_acquire); /* no longer than the sum, read after it */
   c.pause_ns = atomic_load_explicit(&s->pause_ns, memory_order_relaxed);
   tn__copy_sized(out, &c, sizeof c, out->struct_size);
   return TN_OK;

@@ -64,8 +64,8 @@ typedef struct tn__eager_lane {
   _Atomic uint64_t allocated, deleted, detached;
   _Atomic int64_t bytes;       /* created in the lane minus deleted in the lane */
   int64_t untold;              /* the part not yet added to session->bytes; guarded by busy */
-  _Atomic uint64_t taken;      /* slots of the list `unused` that are not deleted yet, and TN__EAGER_TAKES for each thread that is
-                                * about to take that list; no guard */
+  _Atomic uint64_t taken; /* slots of the list `unused` that are not deleted yet, and TN__EAGER_TAKES for each thread
+                           * that is about to take that list; no guard */
 } tn__eager_lane;
 
 #endif

@@ -74,7 +74,8 @@ static const char *missing_items(const tn_eager_attr *a)
 {
   int32_t item = a->kind & ~TN_ATTR_LIST;
   for (size_t i = 0; i < a->n; i++) {
-    if ((item == TN_ATTR_STRING || item == TN_ATTR_FUNC) && ((const char *const *)a->at)[i] == NULL) return "has an item that is NULL";
+    if ((item == TN_ATTR_STRING || item == TN_ATTR_FUNC) && ((const char *const *)a->at)[i] == NULL)
+      return "has an item that is NULL";
     if (item == TN_ATTR_SHAPE && a->sizes == NULL) return "is a list of shapes without ranks";
     if (item == TN_ATTR_SHAPE && ((const int32_t *)a->sizes)[i] > 0 && ((const int64_t *const *)a->at)[i] == NULL)
       return "has an item that is NULL";
@@ -86,7 +87,8 @@ static const char *what_is_wrong(const tn_eager_attr *a)
 {
   if (a->kind & TN_ATTR_LIST) {
     int32_t item = a->kind & ~TN_ATTR_LIST;
-    if (item < TN_ATTR_STRING || item > TN_ATTR_FUNC || item == TN_ATTR_TENSOR) return "is of no kind that can be given";
+    if (item < TN_ATTR_STRING || item > TN_ATTR_FUNC || item == TN_ATTR_TENSOR)
+      return "is of no kind that can be given";
     return a->n > 0 && a->at == NULL ? "has no items" : missing_items(a);
   }
   if (a->kind < TN_ATTR_STRING || a->kind > TN_ATTR_FUNC) return "is of no kind that can be given";
@@ -132,7 +134,8 @@ static tn_status check_known(tn_eager_session *s, const char *op, tn_error *err)
   return is_in_plugin(op) ? TN_OK : tn__op_not_registered(op, err);
 }
 
-static tn_status fill(tn_eager_op *op, const char *name, const char *device, const tn_eager_attr *attrs, size_t n, tn_error *err)
+static tn_status fill(tn_eager_op *op, const char *name, const char *device, const tn_eager_attr *attrs, size_t n,
+                      tn_error *err)
 {
   if (device == NULL) device = "";
   op->name = tn__arena_string(&op->arena, name, strlen(name));
@@ -167,8 +170,8 @@ void tn__eager_op_free(tn_eager_op *op)
   tn__eager_unref(s);
 }
 
-tn_status tn__eager_op_new(tn_eager_session *s, const char *name, const char *device, const tn_eager_attr *attrs, size_t n,
-                           tn_eager_op **out, tn_error *err)
+tn_status tn__eager_op_new(tn_eager_session *s, const char *name, const char *device, const tn_eager_attr *attrs,
+                           size_t n, tn_eager_op **out, tn_error *err)
 {
   *out = NULL;
   uint16_t place;

@@ -38,8 +38,8 @@ struct tn_eager_op {
 
 /* ---- op.c ---- */
 
-tn_status tn__eager_op_new(tn_eager_session *session, const char *op, const char *device, const tn_eager_attr *attrs, size_t n,
-                           tn_eager_op **out, tn_error *err);
+tn_status tn__eager_op_new(tn_eager_session *session, const char *op, const char *device, const tn_eager_attr *attrs,
+                           size_t n, tn_eager_op **out, tn_error *err);
 tn_status tn__eager_attrs_check(const char *op, const tn_eager_attr *attrs, size_t n, tn_error *err);
 void tn__eager_op_free(tn_eager_op *op); /* its plans are freed already */
 /* Replaces the caller's tensors in attributes by copies; false without memory. */
@@ -51,7 +51,7 @@ void tn__eager_plans_free(tn_eager_session *session, tn_eager_op *op);
 void tn__eager_plan_free(tn_eager_session *session, tn__eager_plan *plan);
 /* The plan for these types and device `asked`, 0 if that is a CPU. *mine: the plan is not kept, and the
  * caller frees it. */
-tn_status tn__eager_plan_get(tn_eager_op *op, const tn_dtype *dtypes, size_t n, uint16_t asked, tn__eager_plan **out, bool *mine,
-                             tn_error *err);
+tn_status tn__eager_plan_get(tn_eager_op *op, const tn_dtype *dtypes, size_t n, uint16_t asked, tn__eager_plan **out,
+                             bool *mine, tn_error *err);
 
 #endif

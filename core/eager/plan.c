@@ -92,13 +92,14 @@ static tn_status share_inputs(const tn_eager_op *op, const tn_op_schema *schema,
     else fixed += (size_t)said;
   }
   *each = 0;
-  if (fixed > n || (open == 0 && fixed != n) || (open > 0 && (n - fixed) % open != 0)) return wrong_count(op, schema, n, err);
+  if (fixed > n || (open == 0 && fixed != n) || (open > 0 && (n - fixed) % open != 0))
+    return wrong_count(op, schema, n, err);
   if (open > 0) *each = (n - fixed) / open;
   return TN_OK;
 }
 
-static tn_status add_inputs(const tn_eager_op *op, const tn_op_schema *schema, tn_operation_builder *b, const tn_output *inputs,
-                            size_t n, tn_error *err)
+static tn_status add_inputs(const tn_eager_op *op, const tn_op_schema *schema, tn_operation_builder *b,
+                            const tn_output *inputs, size_t n, tn_error *err)
 {
   size_t each, at = 0;
   tn_status st = share_inputs(op, schema, n, &each, err);
@@ -118,8 +119,8 @@ static tn_status add_inputs(const tn_eager_op *op, const tn_op_schema *schema, t
   return st;
 }
 
-static tn_status make_node(const tn_eager_op *op, const char *device, tn_graph *graph, const char *name, const tn_output *inputs,
-                           size_t n, tn_operation **out, tn_error *err)
+static tn_status make_node(const tn_eager_op *op, const char *device, tn_graph *graph, const char *name,
+                           const tn_output *inputs, size_t n, tn_operation **out, tn_error *err)
 {
   const tn_op_schema *schema = tn_op_schema_find(op->name);
   const tn_function *f = schema == NULL ? tn_graph_find_function(graph, op->name) : NULL;
@@ -185,10 +186,12 @@ static tn_status prepare(tn_eager_session *s, tn__eager_plan *p, place *where, t
   if (where->asked == 0 || p->moved) return tn__opened_prepare(&s->on, p->plan, &p->executable, err);
   tn__plugin_call calling = tn__opened_call(&s->on, "its prepare_on");
   tn__plugin_call_enter(&calling);
-  tn_status st = s->prepare_on(s->on.self, s->on.runtime, p->plan, s->devices[where->asked].number, &p->executable, err);
+  tn_status st =
+      s->prepare_on(s->on.self, s->on.runtime, p->plan, s->devices[where->asked].number, &p->executable, err);
   tn__plugin_call_leave(&calling);
   if (st == TN_OK && p->executable == NULL)
-    return tn_error_set(err, TN_INTERNAL, "runtime '%s': prepare_on returned OK without an executable", s->on.info.name);
+    return tn_error_set(err, TN_INTERNAL, "runtime '%s': prepare_on returned OK without an executable",
+                        s->on.info.name);
   if (st == TN_OK) return TN_OK;
   p->executable = NULL;
   where->refused = st == TN_UNIMPLEMENTED;
@@ -204,15 +207,25 @@ static uint64_t find_on_host(const tn_plan *plan)
   return found;
 }
 
-static tn_status compile(tn_eager_session *s, tn__eager_plan *p, place *where, tn_operation *node, const tn_output *feeds,
-                         tn_output *fetches, tn_error *err)
+static tn_status compile(tn_eager_session *s, tn__eager_plan *p, place *where, tn_operation *node,
+                         const tn_output *feeds, tn_output *fetches, tn_error *err)
 {
   for (uint32_t i = 0; i < p->n_outputs; i++) fetches[i] = (tn_output){ node, (int32_t)i };
   const tn__signature_spec spec = {
-    .feeds = feeds, .n_feeds = p->n_inputs, .fetches = fetches, .n_fetches = p->n_outputs, .targets = &node, .n_targets = 1,
-    .level = s->on.level, .max_layouts = s->on.max_layouts, .disabled = s->on.disabled_passes, .evaluate = tn__evaluate,
-    .want_kernels = s->on.want_kernels ? tn__registry_want_kernels : NULL, .want_always = s->on.want_kernels_always,
-    .call_kernel = tn__call_kernel, .states = &p->states,
+    .feeds = feeds,
+    .n_feeds = p->n_inputs,
+    .fetches = fetches,
+    .n_fetches = p->n_outputs,
+    .targets = &node,
+    .n_targets = 1,
+    .level = s->on.level,
+    .max_layouts = s->on.max_layouts,
+    .disabled = s->on.disabled_passes,
+    .evaluate = tn__evaluate,
+    .want_kernels = s->on.want_kernels ? tn__registry_want_kernels : NULL,
+    .want_always = s->on.want_kernels_always,
+    .call_kernel = tn__call_kernel,
+    .states = &p->states,
   };
   atomic_store_explicit(&p->states.graph, p->graph, memory_order_release);
   tn_status st = tn__plan_compile(p->graph, &spec, &p->plan, err);
@@ -236,8 +249,8 @@ static tn__eager_plan *plan_alloc(const tn_dtype *dtypes, size_t n, const tn_ope
 }
 
 /* Errors speak of the op, not of the node that was made for it. */
-static tn_status make(tn_eager_op *op, place *where, const tn_dtype *dtypes, size_t n, tn_output *feeds, tn__eager_plan **out,
-                      tn_error *err)
+static tn_status make(tn_eager_op *op, place *where, const tn_dtype *dtypes, size_t n, tn_output *feeds,
+                      tn__eager_plan **out, tn_error *err)
 {
   char name[64];
   tn__eager_plan built = { 0 }, *p = NULL;
@@ -291,13 +304,16 @@ static tn_status make_somewhere(tn_eager_op *op, uint16_t asked, const tn_dtype 
   return st;
 }
 
-static tn_status plan_new(tn_eager_op *op, uint16_t asked, const tn_dtype *dtypes, size_t n, tn__eager_plan **out, tn_error *err)
+static tn_status plan_new(tn_eager_op *op, uint16_t asked, const tn_dtype *dtypes, size_t n, tn__eager_plan **out,
+                          tn_error *err)
 {
   tn_output fixed[16], *feeds = fixed;
   *out = NULL;
-  if (n > UINT16_MAX) return tn_error_set(err, TN_INVALID_ARGUMENT, "eager op '%s': %zu inputs are too many", op->name, n);
+  if (n > UINT16_MAX)
+    return tn_error_set(err, TN_INVALID_ARGUMENT, "eager op '%s': %zu inputs are too many", op->name, n);
   for (size_t i = 0; i < n; i++)
-    if (tn_dtype_size(dtypes[i]) == 0) return tn_error_set(err, TN_INVALID_ARGUMENT, "eager op '%s': input %zu has no type", op->name, i);
+    if (tn_dtype_size(dtypes[i]) == 0)
+      return tn_error_set(err, TN_INVALID_ARGUMENT, "eager op '%s': input %zu has no type", op->name, i);
   if (n > 16) feeds = tn__alloc_array(n, sizeof *feeds);
   if (feeds == NULL) return tn__no_memory(err, "eager op", n);
   tn_status st = make_somewhere(op, asked, dtypes, n, feeds, out, err);
@@ -322,8 +338,8 @@ static tn__eager_plan *find(tn_eager_op *op, const tn_dtype *dtypes, size_t n, u
   return NULL;
 }
 
-static tn_status get(tn_eager_op *op, const tn_dtype *dtypes, size_t n, uint16_t asked, tn__eager_plan **out, bool *mine,
-                     tn_error *err)
+static tn_status get(tn_eager_op *op, const tn_dtype *dtypes, size_t n, uint16_t asked, tn__eager_plan **out,
+                     bool *mine, tn_error *err)
 {
   tn_status st = TN_OK;
   tn__mutex_lock(&op->mu); /* one thread makes it, others wait */
@@ -342,8 +358,8 @@ static tn_status get(tn_eager_op *op, const tn_dtype *dtypes, size_t n, uint16_t
   return st;
 }
 
-tn_status tn__eager_plan_get(tn_eager_op *op, const tn_dtype *dtypes, size_t n, uint16_t asked, tn__eager_plan **out, bool *mine,
-                             tn_error *err)
+tn_status tn__eager_plan_get(tn_eager_op *op, const tn_dtype *dtypes, size_t n, uint16_t asked, tn__eager_plan **out,
+                             bool *mine, tn_error *err)
 {
   tn__eager_plan *p = atomic_load_explicit(&op->last, memory_order_acquire);
   *mine = false;

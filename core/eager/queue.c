@@ -11,13 +11,14 @@ static bool is_own_thread(const tn__eager_queue *q) { return pthread_equal(pthre
 
 static tn_status from_inside(tn_error *err)
 {
-  return tn_error_set(err, TN_FAILED_PRECONDITION, "the thread that runs an asynchronous session's operations cannot wait for them");
+  return tn_error_set(err, TN_FAILED_PRECONDITION,
+                      "the thread that runs an asynchronous session's operations cannot wait for them");
 }
 
 /* ---- putting in ---- */
 
-tn_status tn__eager_queue_call(tn_eager_op *op, tn__eager_plan *plan, bool mine, tn__eager_slot *const *inputs, size_t n,
-                               tn_eager_handle *outputs, tn_error *err)
+tn_status tn__eager_queue_call(tn_eager_op *op, tn__eager_plan *plan, bool mine, tn__eager_slot *const *inputs,
+                               size_t n, tn_eager_handle *outputs, tn_error *err)
 {
   tn_eager_session *s = op->session;
   tn__eager_queue *q = s->queue;

@@ -143,14 +143,16 @@ static bool is_among(const uint64_t *sorted, size_t n, uint64_t id)
 }
 
 /* Allocates the sorted list of kept handles, and room for them in the enclosing scope, which takes them over. */
-static tn_status make_room(tn_eager_session *s, scope *sc, const tn_eager_handle *keep, size_t n, scope **outer, uint64_t **sorted,
-                           tn_error *err)
+static tn_status make_room(tn_eager_session *s, scope *sc, const tn_eager_handle *keep, size_t n, scope **outer,
+                           uint64_t **sorted, tn_error *err)
 {
   *outer = sc->around;
-  while (*outer != NULL && atomic_load_explicit(&(*outer)->session, memory_order_relaxed) != s) *outer = (*outer)->around;
+  while (*outer != NULL && atomic_load_explicit(&(*outer)->session, memory_order_relaxed) != s)
+    *outer = (*outer)->around;
   *sorted = n == 0 ? NULL : tn__alloc_array(n, sizeof **sorted);
   if ((n > 0 && *sorted == NULL) ||
-      (*outer != NULL && n > 0 && !tn__grow((void **)&(*outer)->ids, &(*outer)->room, (*outer)->n + n, sizeof *sc->ids))) {
+      (*outer != NULL && n > 0 &&
+       !tn__grow((void **)&(*outer)->ids, &(*outer)->room, (*outer)->n + n, sizeof *sc->ids))) {
     tn__free(*sorted, n * sizeof **sorted);
     return tn__no_memory(err, "an eager scope", n * sizeof **sorted);
   }

@@ -18,11 +18,13 @@ static tn_status need_eager(tn_eager_session *s, tn_error *err)
   const tn_session_factory *slots = s->on.slots;
   tn__plugin_call calling = tn__opened_call(&s->on, "its get_extension");
   tn__plugin_call_enter(&calling);
-  const tn_eager_runtime *eager = slots->get_extension == NULL ? NULL : slots->get_extension(s->on.self, TN_EAGER_EXTENSION, 1);
+  const tn_eager_runtime *eager =
+      slots->get_extension == NULL ? NULL : slots->get_extension(s->on.self, TN_EAGER_EXTENSION, 1);
   tn__plugin_call_leave(&calling);
   if (eager == NULL)
-    return tn_error_set(err, TN_UNIMPLEMENTED, "runtime '%s' (%s) does not run single operations: it has no extension '%s'",
-                        s->on.info.name, s->on.info.file, TN_EAGER_EXTENSION);
+    return tn_error_set(err, TN_UNIMPLEMENTED,
+                        "runtime '%s' (%s) does not run single operations: it has no extension '%s'", s->on.info.name,
+                        s->on.info.file, TN_EAGER_EXTENSION);
   s->execute = TN_HAS_FIELD(eager, tn_eager_runtime, execute) && eager->execute != NULL ? eager->execute : slots->step;
   if (TN_HAS_FIELD(eager, tn_eager_runtime, copy) && eager->prepare_on != NULL && eager->copy != NULL) {
     s->prepare_on = eager->prepare_on;
@@ -148,12 +150,14 @@ static tn_status check_options(const tn_eager_options *given, tn_eager_options *
   tn_eager_options_init(o);
   if (given == NULL) return TN_OK;
   if (given->struct_size < TN_EAGER_OPTIONS_SIZE)
-    return tn_error_set(err, TN_INVALID_ARGUMENT, "eager options: struct_size is %zu: tn_eager_options_init was not called",
-                        given->struct_size);
+    return tn_error_set(err, TN_INVALID_ARGUMENT,
+                        "eager options: struct_size is %zu: tn_eager_options_init was not called", given->struct_size);
   *o = *given;
   if (o->strategy < TN_EAGER_IN_BACKGROUND || o->strategy > TN_EAGER_ON_SESSION_CLOSE) /* S-EAG-03 */
-    return tn_error_set(err, TN_INVALID_ARGUMENT, "eager options: strategy is %d, it must be one of TN_EAGER_IN_BACKGROUND, "
-                        "TN_EAGER_ON_SAFE_POINTS and TN_EAGER_ON_SESSION_CLOSE", (int)o->strategy);
+    return tn_error_set(err, TN_INVALID_ARGUMENT,
+                        "eager options: strategy is %d, it must be one of TN_EAGER_IN_BACKGROUND, "
+                        "TN_EAGER_ON_SAFE_POINTS and TN_EAGER_ON_SESSION_CLOSE",
+                        (int)o->strategy);
   if (o->device_policy < TN_EAGER_SILENT || o->device_policy > TN_EAGER_SILENT_FOR_INT32)
     return tn_error_set(err, TN_INVALID_ARGUMENT, "eager options: there is no device policy %d", (int)o->device_policy);
   if (o->memory_limit_bytes < 0)
@@ -218,7 +222,8 @@ tn_status tn_eager_session_close(tn_eager_session *s, tn_error *err)
   if (is_default(s))
     return tn_error_set(err, TN_FAILED_PRECONDITION, "the default eager session cannot be closed"); /* S-EAG-23 */
   if (tn__eager_is_inside(s))
-    return tn_error_set(err, TN_FAILED_PRECONDITION, "an eager session cannot be closed from inside of one of its calls, or of "
+    return tn_error_set(err, TN_FAILED_PRECONDITION,
+                        "an eager session cannot be closed from inside of one of its calls, or of "
                         "a function that is called when a tensor is deleted");
   close_session(s);
   return TN_OK;
@@ -249,8 +254,9 @@ tn_status tn_eager_set_default_options(const tn_eager_options *options, tn_error
   if (st != TN_OK) return st;
   tn__mutex_lock(&default_mu);
   if (options_set || atomic_load(&the_default) != NULL) { /* S-EAG-24 */
-    st = tn_error_set(err, TN_FAILED_PRECONDITION, "the default eager session %s",
-                      options_set ? "has its options already" : "exists already, so its options cannot be set any more");
+    st =
+        tn_error_set(err, TN_FAILED_PRECONDITION, "the default eager session %s",
+                     options_set ? "has its options already" : "exists already, so its options cannot be set any more");
     tn_session_options_destroy(copy);
   } else {
     default_options = checked;
@@ -265,7 +271,8 @@ static void become_default(tn_eager_session *s)
 {
   atomic_store(&s->is_default, 1);
   atomic_store(&the_default, s);
-  if (atomic_load(&s->closed) != 0) atomic_compare_exchange_strong(&the_default, &s, NULL); /* it was reset in between */
+  if (atomic_load(&s->closed) != 0)
+    atomic_compare_exchange_strong(&the_default, &s, NULL); /* it was reset in between */
 }
 
 tn_status tn_eager_default(tn_eager_session **out, tn_error *err)

@@ -30,7 +30,9 @@ void tn__eager_put_down(tn_eager_session *s, tn__eager_slot *slot)
     uint64_t below = top == NULL ? 0 : atomic_load_explicit(&top->below, memory_order_relaxed);
     depth = 1 + (top == NULL ? 0 : atomic_load_explicit(&top->depth, memory_order_relaxed));
     atomic_store_explicit(&slot->depth, depth, memory_order_relaxed);
-    atomic_store_explicit(&slot->below, ((below & ~TN__EAGER_HEAVY) + (own & ~TN__EAGER_HEAVY)) | ((below | own) & TN__EAGER_HEAVY), memory_order_relaxed);
+    atomic_store_explicit(&slot->below,
+                          ((below & ~TN__EAGER_HEAVY) + (own & ~TN__EAGER_HEAVY)) | ((below | own) & TN__EAGER_HEAVY),
+                          memory_order_relaxed);
     atomic_store_explicit(&slot->next, head, memory_order_relaxed);
   } while (!atomic_compare_exchange_weak(&lane->unused, &head, slot->number));
   if (!s->has_thread) return;
@@ -57,8 +59,9 @@ tn__eager_slot *tn__eager_slot_of(const tn_eager_session *s, tn_eager_handle h)
 {
   uint32_t number = (uint32_t)h.id & TN__EAGER_MOST_SLOTS;
   if (number == 0 || h.id >> (TN__EAGER_NUMBER_BITS + TN__EAGER_GENERATION_BITS) != s->tag) return NULL;
-  return atomic_load_explicit(&s->blocks[tn__eager_block_of(number)], memory_order_acquire) == NULL ? NULL
-                                                                                                    : tn__eager_slot_at(s, number);
+  return atomic_load_explicit(&s->blocks[tn__eager_block_of(number)], memory_order_acquire) == NULL
+             ? NULL
+             : tn__eager_slot_at(s, number);
 }
 
 static bool is_held(uint64_t word, tn_eager_handle h)
@@ -71,7 +74,8 @@ tn_status tn__eager_bad_handle(const tn_eager_session *s, tn_eager_handle h, tn_
   const tn__eager_slot *slot = tn__eager_slot_of(s, h);
   uint64_t word = slot == NULL ? 0 : atomic_load(&slot->word), generation = generation_of(h);
   const char *why = h.id == 0 ? "it is none" : "it is not this session's";
-  if (slot != NULL && generation != 0 && (word >> 32 > generation || (word >> 32 == generation && (word & TN__EAGER_HELD))))
+  if (slot != NULL && generation != 0 &&
+      (word >> 32 > generation || (word >> 32 == generation && (word & TN__EAGER_HELD))))
     why = "it was released";
   return tn_error_set(err, TN_FAILED_PRECONDITION, "eager handle %#llx: %s", (unsigned long long)h.id, why);
 }
@@ -84,15 +88,18 @@ tn_status tn__eager_pin(tn_eager_session *s, tn_eager_handle h, tn__eager_slot *
   do {
     if (!is_held(word, h)) return tn__eager_bad_handle(s, h, err);
     if ((word & TN__EAGER_PINS) == TN__EAGER_PINS)
-      return tn_error_set(err, TN_RESOURCE_EXHAUSTED, "eager handle %#llx: too many calls use it", (unsigned long long)h.id);
-  } while (!atomic_compare_exchange_weak_explicit(&slot->word, &word, word + 1, memory_order_acq_rel, memory_order_relaxed));
+      return tn_error_set(err, TN_RESOURCE_EXHAUSTED, "eager handle %#llx: too many calls use it",
+                          (unsigned long long)h.id);
+  } while (
+      !atomic_compare_exchange_weak_explicit(&slot->word, &word, word + 1, memory_order_acq_rel, memory_order_relaxed));
   return TN_OK;
 }
 
 void tn__eager_unpin(tn_eager_session *s, tn__eager_slot *slot)
 {
   uint64_t before = atomic_fetch_sub_explicit(&slot->word, 1, memory_order_acq_rel);
-  if (__builtin_expect((before & TN__EAGER_RELEASED) != 0 && (before & TN__EAGER_PINS) == 1, 0)) tn__eager_put_down(s, slot);
+  if (__builtin_expect((before & TN__EAGER_RELEASED) != 0 && (before & TN__EAGER_PINS) == 1, 0))
+    tn__eager_put_down(s, slot);
 }
 
 bool tn__eager_let_go(tn_eager_session *s, tn_eager_handle h, uint64_t more, tn__eager_slot **out)
@@ -103,8 +110,8 @@ bool tn__eager_let_go(tn_eager_session *s, tn_eager_handle h, uint64_t more, tn_
   uint64_t word = atomic_load_explicit(&slot->word, memory_order_relaxed);
   do {
     if (!is_held(word, h)) return false;
-  } while (!atomic_compare_exchange_weak_explicit(&slot->word, &word, word | TN__EAGER_RELEASED | more, memory_order_acq_rel,
-                                                  memory_order_relaxed));
+  } while (!atomic_compare_exchange_weak_explicit(&slot->word, &word, word | TN__EAGER_RELEASED | more,
+                                                  memory_order_acq_rel, memory_order_relaxed));
   if ((word & TN__EAGER_PINS) == 0) *out = slot;
   return true;
 }
@@ -113,7 +120,8 @@ tn_status tn_eager_release(tn_eager_session *s, tn_eager_handle handle, tn_error
 {
   tn__eager_slot *slot;
   tn__error_reset(err);
-  if (__builtin_expect(s == NULL, 0)) return tn_error_set(err, TN_INVALID_ARGUMENT, "tn_eager_release: session is NULL");
+  if (__builtin_expect(s == NULL, 0))
+    return tn_error_set(err, TN_INVALID_ARGUMENT, "tn_eager_release: session is NULL");
   if (__builtin_expect(handle.id == 0 || tn__forked() || atomic_load(&s->ending) != 0, 0)) return TN_OK; /* S-EAG-19 */
   if (__builtin_expect(!tn__eager_let_go(s, handle, 0, &slot), 0))
     return atomic_load(&s->ending) != 0 ? TN_OK : tn__eager_bad_handle(s, handle, err);
@@ -148,8 +156,8 @@ static void tell(tn_eager_session *s, tn__eager_lane *lane)
   int64_t now = atomic_fetch_add_explicit(&s->bytes, lane->untold, memory_order_relaxed) + lane->untold;
   int64_t peak = atomic_load_explicit(&s->peak, memory_order_relaxed);
   lane->untold = 0;
-  while (now > peak && !atomic_compare_exchange_weak_explicit(&s->peak, &peak, now, memory_order_relaxed, memory_order_relaxed)) {
-  }
+  while (now > peak &&
+         !atomic_compare_exchange_weak_explicit(&s->peak, &peak, now, memory_order_relaxed, memory_order_relaxed)) {}
 }
 
 void tn__eager_lane_count(tn_eager_session *s, tn__eager_lane *lane, int64_t bytes)

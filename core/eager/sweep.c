@@ -52,8 +52,8 @@ static void fetch_tensor(const tn__eager_slot *slot)
 
 static bool fits_spares(const tn_eager_session *s, const tn_tensor *t)
 {
-  return t != NULL && t->bytes <= SPARE_BYTES && s->on.account == NULL && t->buffer->inside == t && t->buffer->managed == 0 &&
-         tn_tensor_is_exclusive(t);
+  return t != NULL && t->bytes <= SPARE_BYTES && s->on.account == NULL && t->buffer->inside == t &&
+         t->buffer->managed == 0 && tn_tensor_is_exclusive(t);
 }
 
 /* Returns how many of n tensors the lane took. The lane is locked. */
@@ -122,8 +122,10 @@ static void give_slots(tn_eager_session *s, tn__eager_lane *lane, uint32_t first
     at = atomic_load_explicit(&slot->next, memory_order_relaxed);
     tn__eager_slot_free(lane, slot);
   }
-  atomic_store_explicit(&lane->deleted, atomic_load_explicit(&lane->deleted, memory_order_relaxed) + d->deleted, memory_order_relaxed);
-  atomic_store_explicit(&lane->detached, atomic_load_explicit(&lane->detached, memory_order_relaxed) + d->detached, memory_order_relaxed);
+  atomic_store_explicit(&lane->deleted, atomic_load_explicit(&lane->deleted, memory_order_relaxed) + d->deleted,
+                        memory_order_relaxed);
+  atomic_store_explicit(&lane->detached, atomic_load_explicit(&lane->detached, memory_order_relaxed) + d->detached,
+                        memory_order_relaxed);
   tn__eager_lane_count(s, lane, -d->bytes);
   atomic_fetch_sub_explicit(&lane->taken, d->deleted + d->detached, memory_order_relaxed);
   tn__eager_lane_unlock(lane);
@@ -171,7 +173,8 @@ static uint32_t take_unused(tn_eager_session *s, tn__eager_lane *lane, size_t *n
 {
   *n = 0;
   if (atomic_load_explicit(&lane->unused, memory_order_relaxed) == 0) return 0;
-  atomic_fetch_add(&lane->taken, TN__EAGER_TAKES); /* before the list is empty, for a thread that waits for its deletion */
+  atomic_fetch_add(&lane->taken,
+                   TN__EAGER_TAKES); /* before the list is empty, for a thread that waits for its deletion */
   uint32_t list = atomic_exchange(&lane->unused, 0);
   if (list == 0) {
     atomic_fetch_sub_explicit(&lane->taken, TN__EAGER_TAKES, memory_order_relaxed);
@@ -284,12 +287,12 @@ void tn__eager_safe_point(tn_eager_session *s)
   }
   int64_t began = tn__now_ns();
   if (tn__eager_sweep(s) == 0) return;
-  uint64_t ns = (uint64_t)(tn__now_ns() - began), longest = atomic_load_explicit(&s->longest_pause_ns, memory_order_relaxed);
+  uint64_t ns = (uint64_t)(tn__now_ns() - began),
+           longest = atomic_load_explicit(&s->longest_pause_ns, memory_order_relaxed);
   atomic_fetch_add_explicit(&s->pauses, 1, memory_order_relaxed);
   atomic_fetch_add_explicit(&s->pause_ns, ns, memory_order_relaxed);
-  while (ns > longest && !atomic_compare_exchange_weak_explicit(&s->longest_pause_ns, &longest, ns, memory_order_release,
-                                                                memory_order_relaxed)) {
-  }
+  while (ns > longest && !atomic_compare_exchange_weak_explicit(&s->longest_pause_ns, &longest, ns,
+                                                                memory_order_release, memory_order_relaxed)) {}
 }
 
 /* ---- IN_BACKGROUND ---- */
@@ -353,7 +356,8 @@ static void *run_thread(void *session)
 tn_status tn__eager_thread_start(tn_eager_session *s, tn_error *err)
 {
   int code = pthread_create(&s->thread, NULL, run_thread, s);
-  if (code != 0) return tn_error_set(err, TN_RESOURCE_EXHAUSTED, "no thread for an eager session (error %d of the system)", code);
+  if (code != 0)
+    return tn_error_set(err, TN_RESOURCE_EXHAUSTED, "no thread for an eager session (error %d of the system)", code);
   s->has_thread = true;
   return TN_OK;
 }

@@ -2,7 +2,10 @@
 /* Tasks: the calls in the queue of an asynchronous session. Slots find their error in them. */
 #include <core/eager/task.h>
 
-size_t tn__eager_task_size(size_t n) { return sizeof(tn__eager_task) + n * (sizeof(tn__eager_slot *) + sizeof(tn_tensor *)); }
+size_t tn__eager_task_size(size_t n)
+{
+  return sizeof(tn__eager_task) + n * (sizeof(tn__eager_slot *) + sizeof(tn_tensor *));
+}
 
 tn__eager_task *tn__eager_task_new(tn__eager_slot *const *inputs, size_t n, size_t n_outputs)
 {

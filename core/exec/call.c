@@ -23,7 +23,8 @@ typedef struct called {
   tn__inner inner;
   tn_tensor **inputs;
   tn_tensor *lent;     /* by input: tensors for borrowed memory; NULL = none yet */
-  tn_tensor **made[2]; /* by fetch: references to the results of this call and of the one before, which may be overwritten */
+  tn_tensor *
+      *made[2]; /* by fetch: references to the results of this call and of the one before, which may be overwritten */
   uint32_t turn;       /* which of the two is next */
 } called;
 
@@ -263,8 +264,8 @@ static tn_status call_function(const tn__call *call, uint32_t k, tn_view *const 
   if (st == TN_OK && !c->inner.busy) st = begin(call, k, inputs, n_inputs, n_outputs, c);
   if (st != TN_OK) return st;
   if (n_outputs != c->f->n_outputs)
-    return tn_error_set(call->ctx.err, TN_INTERNAL, "function '%s' gives %u tensors, %u are wanted after it has waited", c->f->name,
-                        c->f->n_outputs, n_outputs);
+    return tn_error_set(call->ctx.err, TN_INTERNAL, "function '%s' gives %u tensors, %u are wanted after it has waited",
+                        c->f->name, c->f->n_outputs, n_outputs);
   c->inner.run.err = call->ctx.err;
   offer_again(c);
   st = go_in(call, k, c);

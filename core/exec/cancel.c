@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Cancellations.
  *
- * Protocol: `cancelled` is set once, under mu; the thread that sets it then takes the callbacks one by one from the list and
- * calls each without the lock, with its key in `running`. Deregister removes a callback that is still listed, or waits until
- * the one that runs has ended; on the thread that runs it, it does not wait. A child registers a callback with its parent
- * that cancels the child; that callback holds a reference to the child, since a callback of the child may release it. */
+ * Protocol: `cancelled` is set once, under mu; the thread that sets it then takes the callbacks one by one from the
+ * list and calls each without the lock, with its key in `running`. Deregister removes a callback that is still listed,
+ * or waits until the one that runs has ended; on the thread that runs it, it does not wait. A child registers a
+ * callback with its parent that cancels the child; that callback holds a reference to the child, since a callback of
+ * the child may release it. */
 #include <core/exec/step.h>
 
 typedef struct tn__cancel_callback {

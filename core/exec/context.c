@@ -7,7 +7,7 @@
 #include <string.h>
 
 #define OTHER_FIRST (-2) /* another context has to be decided before this one */
-#define LOOKED_AT 3      /* checked in this pass, and undecided: what decides a context is decided before it is checked */
+#define LOOKED_AT 3 /* checked in this pass, and undecided: what decides a context is decided before it is checked */
 
 static int bad_predicate(const tn__run *run, uint32_t value)
 {
@@ -64,7 +64,8 @@ static int atom_state(tn__run *run, const tn__atom *a)
   }
 }
 
-/* Earlier atoms decide whether later ones can be checked. OTHER_FIRST: *other is the other context; its number is lower. */
+/* Earlier atoms decide whether later ones can be checked. OTHER_FIRST: *other is the other context; its number is
+ * lower. */
 static int decide(tn__run *run, uint32_t context, uint32_t *other)
 {
   const tn__context *c = &run->plan->contexts[context];

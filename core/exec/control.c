@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Segments under conditions: branches, loops, calls that may wait. One pass over the segments in their order is enough, since
- * a segment comes after those that decide its context; only waiting needs further passes. */
+/* Segments under conditions: branches, loops, calls that may wait. One pass over the segments in their order is enough,
+ * since a segment comes after those that decide its context; only waiting needs further passes. */
 #include <core/exec/control.h>
 #include <core/exec/pending.h>
 #include <core/exec/segment.h>
@@ -81,7 +81,8 @@ static tn_status leave_functions(tn__run *run, uint32_t number, tn_status st)
   tn__wait_leave(p); /* the kernel that its cancel is for has ended */
   if (st == TN_OK) {
     tn_error_set_node(p->call.ctx.err, tn_operation_name(op));
-    st = tn_error_set(p->call.ctx.err, TN_INTERNAL, "node '%s' (%s): its kernel has ended, and a function that it called waits",
+    st = tn_error_set(p->call.ctx.err, TN_INTERNAL,
+                      "node '%s' (%s): its kernel has ended, and a function that it called waits",
                       tn_operation_name(op), tn_operation_type(op));
   }
   fail(run, st);
@@ -202,7 +203,8 @@ static tn_status turn(tn__run *run, uint32_t number, pass *p)
   uint8_t *state = &run->workspace->segment_states[number];
   if (*state == TN__STATE_DONE || *state == TN__STATE_SKIPPED) return TN_OK;
   const tn__segment *s = &run->plan->segments[number];
-  if (s->kind == TN__SEGMENT_TAPE && !has_failed(run) && tn__context_state(run, s->context) == TN__LIVE) { /* the usual case */
+  if (s->kind == TN__SEGMENT_TAPE && !has_failed(run) &&
+      tn__context_state(run, s->context) == TN__LIVE) { /* the usual case */
     *state = TN__STATE_DONE;
     p->progress = true;
     return tn__segment_run(run, number);
@@ -213,7 +215,8 @@ static tn_status turn(tn__run *run, uint32_t number, pass *p)
   uint8_t before = *state;
   tn_status st = TN_OK;
   if (live == TN__DEAD) skip(run, number, state);
-  else if (live == TN__LIVE && tn__step_trace(run->step) != NULL) st = run_one_traced(run, number, state, tn__step_trace(run->step));
+  else if (live == TN__LIVE && tn__step_trace(run->step) != NULL)
+    st = run_one_traced(run, number, state, tn__step_trace(run->step));
   else if (live == TN__LIVE) st = run_one(run, number, state);
   p->left |= *state == TN__STATE_NEW || *state == TN__STATE_WAITING;
   p->waiting |= *state == TN__STATE_WAITING;
@@ -247,7 +250,8 @@ void tn__run_controlled_reset(tn__run *run)
 static tn_status all_had_a_turn(const tn__run *run, const pass *p)
 {
   if (has_failed(run)) return run->step->env->cause;
-  return !p->left ? TN_OK : tn_error_set(run->err, TN_INTERNAL, "the step has ended, and some of its plan was never decided");
+  return !p->left ? TN_OK
+                  : tn_error_set(run->err, TN_INTERNAL, "the step has ended, and some of its plan was never decided");
 }
 
 tn_status tn__run_controlled(tn__run *run)

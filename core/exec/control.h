@@ -5,7 +5,8 @@
 
 #include <core/exec/run.h>
 
-/* control.c: segments whose turn depends on values. TN_PENDING: an inner or a partial run waits, and is called again. */
+/* control.c: segments whose turn depends on values. TN_PENDING: an inner or a partial run waits, and is called
+ * again. */
 tn_status tn__run_controlled(tn__run *run);
 void tn__run_controlled_reset(tn__run *run);
 

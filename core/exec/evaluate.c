@@ -9,7 +9,8 @@
 #define LATE_NS 50000000
 
 /* Makes the layout of the one operation: the sizes of its outputs and their cost are known before they are computed. */
-static tn_status check_cost(tn_plan *plan, tn_tensor *const *inputs, tn__evaluate_limits *limits, double *ns, tn_error *err)
+static tn_status check_cost(tn_plan *plan, tn_tensor *const *inputs, tn__evaluate_limits *limits, double *ns,
+                            tn_error *err)
 {
   *ns = UNKNOWN_NS;
   if (plan->n_segments != 1) return TN_OK;
@@ -30,7 +31,8 @@ static tn_status check_cost(tn_plan *plan, tn_tensor *const *inputs, tn__evaluat
   if (layout->cost_ns > 0) *ns = layout->cost_ns;
   tn__layout_unref(layout);
   if (bytes > limits->bytes) return tn_error_set(err, TN_RESOURCE_EXHAUSTED, "the outputs are too large to keep");
-  return *ns <= limits->ns ? TN_OK : tn_error_set(err, TN_RESOURCE_EXHAUSTED, "it takes too long to be computed in advance");
+  return *ns <= limits->ns ? TN_OK
+                           : tn_error_set(err, TN_RESOURCE_EXHAUSTED, "it takes too long to be computed in advance");
 }
 
 /* The step stops when the preparation of this thread is to stop. */

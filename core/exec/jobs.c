@@ -42,7 +42,8 @@ void tn__jobs_begin(tn__jobs *all, tn__run *run, tn__instance *instance, tn__cre
     atomic_store_explicit(&all->jobs[i].waits, t->tasks[i].n_before, memory_order_relaxed);
     atomic_store_explicit(&all->jobs[i].state, TN__JOB_WAITS, memory_order_relaxed);
   }
-  for (uint32_t i = 0; i < t->n_counted; i++) atomic_store_explicit(&all->counts[i], t->counted[i].n, memory_order_relaxed);
+  for (uint32_t i = 0; i < t->n_counted; i++)
+    atomic_store_explicit(&all->counts[i], t->counted[i].n, memory_order_relaxed);
   atomic_store_explicit(&all->failed, 0, memory_order_relaxed);
   atomic_store_explicit(&all->left, t->n_tasks, memory_order_release);
   run->jobs = all;
@@ -72,7 +73,8 @@ bool tn__jobs_failed(const tn__jobs *all) { return atomic_load_explicit(&all->fa
 void tn__jobs_fail(tn__jobs *all, tn_status status, tn_error *err)
 {
   uint32_t no = 0;
-  if (!atomic_compare_exchange_strong_explicit(&all->failed, &no, 1, memory_order_relaxed, memory_order_relaxed)) return;
+  if (!atomic_compare_exchange_strong_explicit(&all->failed, &no, 1, memory_order_relaxed, memory_order_relaxed))
+    return;
   all->status = status;
   all->err = *err;
   *err = (tn_error)TN_ERROR_INIT;

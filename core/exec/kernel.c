@@ -82,8 +82,8 @@ tn_status tn_kernel_allocate(tn_kernel_ctx *ctx, uint32_t i, const int64_t *dims
   } else {
     st = tn_shape_bytes(s->dtype, dims, rank, &bytes, ctx->err);
     if (st == TN_OK)
-      st = tn__spare_tensor(call->run->workspace, s->dtype, dims, rank, (int64_t)(bytes / tn_dtype_size(s->dtype)), bytes,
-                            &t, ctx->err);
+      st = tn__spare_tensor(call->run->workspace, s->dtype, dims, rank, (int64_t)(bytes / tn_dtype_size(s->dtype)),
+                            bytes, &t, ctx->err);
   }
   if (st == TN_OK) set_dynamic(ctx, i, slot, t);
   return st;
@@ -150,7 +150,8 @@ static void run_slices(void *user, int64_t begin, int64_t end)
   tn__stop_now = around;
 }
 
-/* A kernel without state may be cut short, since its outputs are never read then. A change of state is always completed. */
+/* A kernel without state may be cut short, since its outputs are never read then. A change of state is always
+ * completed. */
 static bool may_end_early(const tn__call *call)
 {
   const tn_plan *plan = call->run != NULL ? call->run->plan : call->apart != NULL ? call->apart->layout->plan : NULL;
@@ -158,8 +159,8 @@ static bool may_end_early(const tn__call *call)
   return (traits & TN_TRAIT_STATEFUL) == 0 || (traits & TN_TRAIT_RANDOM) != 0;
 }
 
-/* The crew is taken for the first loop that is worth it, and kept to the end of the step. Only the step's own thread can get
- * here without a crew, since others join a step through its crew. */
+/* The crew is taken for the first loop that is worth it, and kept to the end of the step. Only the step's own thread
+ * can get here without a crew, since others join a step through its crew. */
 static void run_loop(tn_kernel_ctx *ctx, int64_t n, int64_t grain, double cost_ns,
                      void (*fn)(void *user, int64_t begin, int64_t end), void *user)
 {

@@ -7,7 +7,8 @@ static tn__loop *make(const tn__plan_frame *frame, uint32_t n_enters, tn_error *
 {
   uint32_t n_inputs = frame->n_feeds > frame->n_turn_feeds ? frame->n_feeds : frame->n_turn_feeds;
   size_t n = (size_t)n_enters + frame->n_nexts + frame->n_exits + n_inputs, size;
-  bool ok = tn__size_mul(n, sizeof(tn_tensor *), &size) && tn__size_add(size, sizeof(tn__loop) + frame->n_feeds + frame->n_exits, &size);
+  bool ok = tn__size_mul(n, sizeof(tn_tensor *), &size) &&
+            tn__size_add(size, sizeof(tn__loop) + frame->n_feeds + frame->n_exits, &size);
   tn__loop *l = ok ? tn__zalloc(size) : NULL;
   if (l == NULL) {
     tn__no_memory(err, "loop", n * sizeof(tn_tensor *));
@@ -65,7 +66,8 @@ static tn_status begin(tn__run *run, const tn__plan_instr *instr, tn__loop *l)
 {
   l->running = l->first = true;
   l->unsteady = false;
-  tn_status st = tn__inner_begin(&l->inner, l->frame->turn != NULL ? l->frame->turn : l->frame->body, instr->op, run->step, run->err);
+  tn_status st = tn__inner_begin(&l->inner, l->frame->turn != NULL ? l->frame->turn : l->frame->body, instr->op,
+                                 run->step, run->err);
   if (st == TN_OK) st = need_indices(l, run->err);
   for (uint32_t i = 0; st == TN_OK && i < l->n_enters; i++)
     st = tn__run_tensor(run, tn__instr_inputs(run->plan, instr)[i], &l->enters[i]);

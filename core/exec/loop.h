@@ -29,8 +29,8 @@ static inline bool tn__loop_goes_on(const tn__plan_frame *f, const tn_tensor *t)
   return t != NULL && t->count == 1 && *(const uint8_t *)t->data != 0;
 }
 
-/* loop_steady.c: after one turn by the general way, runs further turns as long as the variables keep their shapes. *more: whether
- * another turn follows. */
+/* loop_steady.c: after one turn by the general way, runs further turns as long as the variables keep their shapes.
+ * *more: whether another turn follows. */
 tn_status tn__loop_turn_steadily(tn__loop *loop, bool *more);
 
 #endif

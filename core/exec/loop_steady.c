@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Loops whose variables keep their shapes. Every turn has the layout of the turn before, so nothing is looked up. A variable that
- * a turn computes has two tensors: the turn reads one and writes the other, and they are swapped after it. */
+/* Loops whose variables keep their shapes. Every turn has the layout of the turn before, so nothing is looked up. A
+ * variable that a turn computes has two tensors: the turn reads one and writes the other, and they are swapped after
+ * it. */
 #include <core/exec/loop.h>
 #include <core/exec/segment.h>
 #include <core/exec/trace.h>
@@ -41,7 +42,10 @@ static bool same_shape(const tn__slot *slot, const tn_tensor *t)
   return true;
 }
 
-static const tn__turn_feed *feed_of(const tn__loop *l, const tn__plan_value *v) { return &l->frame->turn_feeds[v->index]; }
+static const tn__turn_feed *feed_of(const tn__loop *l, const tn__plan_value *v)
+{
+  return &l->frame->turn_feeds[v->index];
+}
 
 /* Whether the turn is one tape with no effect but its outputs. */
 static bool is_plain(const tn__loop *l, const tn__instance *in)
@@ -49,7 +53,8 @@ static bool is_plain(const tn__loop *l, const tn__instance *in)
   const tn_plan *plan = l->inner.run.plan;
   const tn__segment *s = &plan->segments[0];
   const tn__layout *layout = in->layout;
-  return s->n_operands == 0 && s->n_ends == 0 && s->n_predicates == 0 && layout->n_holds == 0 && layout->n_tape > 0 && tn__step_trace(l->inner.run.step) == NULL;
+  return s->n_operands == 0 && s->n_ends == 0 && s->n_predicates == 0 && layout->n_holds == 0 && layout->n_tape > 0 &&
+         tn__step_trace(l->inner.run.step) == NULL;
 }
 
 /* Whether the next turn has the layout of the last one; then all further turns do. */
@@ -122,7 +127,8 @@ static tn_status need_other(steady *s, source *from)
   tn_tensor_unref(from->other);
   from->other = NULL;
   const tn__slot *slot = &s->instance->layout->slots[from->slot];
-  return tn__spare_tensor(run->workspace, slot->dtype, slot->dims, slot->rank, slot->count, slot->bytes, &from->other, run->err);
+  return tn__spare_tensor(run->workspace, slot->dtype, slot->dims, slot->rank, slot->count, slot->bytes, &from->other,
+                          run->err);
 }
 
 static tn_status bind(steady *s)

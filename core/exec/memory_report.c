@@ -32,7 +32,8 @@ static void add_values(const tn__run *run, large *list)
   for (uint32_t s = 0; s < plan->n_segments; s++) {
     const tn__instance *in = run->workspace->instances[s];
     for (uint32_t k = 0; in != NULL && k < in->layout->n_heaps; k++)
-      consider(list, in->heap[in->layout->heaps[k]], plan->values[in->layout->slots[in->layout->heaps[k]].value].output);
+      consider(list, in->heap[in->layout->heaps[k]],
+               plan->values[in->layout->slots[in->layout->heaps[k]].value].output);
   }
 }
 
@@ -50,12 +51,12 @@ static void explain(tn__step_env *env, const large *list, size_t other_bytes, tn
     char shape[96];
     const tn_tensor *t = list[i].tensor;
     tn__text_printf(&text, "%s'%s:%d' %s %s, %zu bytes", i == 0 ? "" : "; ", tn_operation_name(list[i].from.op),
-                    (int)list[i].from.index, tn_dtype_name(t->dtype), tn__format_shape(shape, sizeof shape, t->dims, t->rank),
-                    t->bytes);
+                    (int)list[i].from.index, tn_dtype_name(t->dtype),
+                    tn__format_shape(shape, sizeof shape, t->dims, t->rank), t->bytes);
   }
   if (other_bytes > 0)
-    tn__text_printf(&text, "%s%zu bytes for values that do not outlive their segment", list[0].tensor == NULL ? "" : "; ",
-                    other_bytes);
+    tn__text_printf(&text, "%s%zu bytes for values that do not outlive their segment",
+                    list[0].tensor == NULL ? "" : "; ", other_bytes);
   if (!text.failed && text.size > 0) tn_error_prefix(err, "the step's largest tensors are %s", tn__text_get(&text));
   env->explained = true;
   tn__text_fini(&text);
@@ -69,10 +70,12 @@ void tn__memory_explain(const tn__run *run, tn_status st)
   explain(run->step->env, list, run->workspace->arena_bytes, run->err);
 }
 
-void tn_step_explain_memory(tn_step *step, const tn_plan *plan, tn_tensor *const *values, size_t n, size_t other_bytes, tn_error *err)
+void tn_step_explain_memory(tn_step *step, const tn_plan *plan, tn_tensor *const *values, size_t n, size_t other_bytes,
+                            tn_error *err)
 {
   large list[N_LARGEST] = { { NULL, { NULL, 0 } } };
-  if (step == NULL || plan == NULL || (values == NULL && n > 0) || !is_wanted(step->env, tn_error_code(err), err)) return;
+  if (step == NULL || plan == NULL || (values == NULL && n > 0) || !is_wanted(step->env, tn_error_code(err), err))
+    return;
   for (size_t v = 0; v < n && v < plan->n_values; v++)
     if (plan->values[v].kind == TN_VALUE_COMPUTED) consider(list, values[v], plan->values[v].output);
   explain(step->env, list, other_bytes, err);

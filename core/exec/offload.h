@@ -28,8 +28,8 @@ typedef struct tn__offload {
   void (*close)(struct tn__offload *offload); /* when the executable is released */
 } tn__offload;
 
-/* The parts of one layout, made when they are offered. Immutable except for the links, and for the handles when they are
- * released. */
+/* The parts of one layout, made when they are offered. Immutable except for the links, and for the handles when they
+ * are released. */
 typedef struct tn__offloaded {
   tn__offload *offload;            /* a reference */
   struct tn__offloaded *next, *prev; /* guarded by offload->mu */

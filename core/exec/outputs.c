@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The step's outputs. An output that a kernel computes, and that only the program will hold, is allocated before the segment
- * runs, or given by the caller. Any other output (a feed, a constant, a value fetched twice) is copied at the end. */
+/* The step's outputs. An output that a kernel computes, and that only the program will hold, is allocated before the
+ * segment runs, or given by the caller. Any other output (a feed, a constant, a value fetched twice) is copied at the
+ * end. */
 #include <core/exec/control.h>
 #include <core/exec/values.h>
 
@@ -23,7 +24,8 @@ static bool take_again(tn__run *run, size_t o, tn_dtype dtype, const int64_t *di
                        tn_tensor **out)
 {
   tn_tensor *t = run->again == NULL ? NULL : run->again[o];
-  if (t == NULL || t->dtype != dtype || t->rank != rank || t->bytes != bytes || !tn_tensor_is_exclusive(t)) return false;
+  if (t == NULL || t->dtype != dtype || t->rank != rank || t->bytes != bytes || !tn_tensor_is_exclusive(t))
+    return false;
   for (int32_t d = 0; d < rank; d++)
     if (t->dims[d] != dims[d]) return false;
   run->again[o] = NULL;
@@ -39,8 +41,9 @@ static tn_status target(tn__run *run, size_t o, tn_dtype dtype, const int64_t *d
   if (*out != NULL) return check_given(*out, o, dtype, dims, rank, run->err);
   size_t bytes = (size_t)count * tn_dtype_size(dtype);
   tn_status st = TN_OK;
-  if (!take_again(run, o, dtype, dims, rank, bytes, out)) st = run->inner ? tn__spare_tensor(run->workspace, dtype, dims, rank, count, bytes, out, run->err)
-                            : tn__tensor_create_known(dtype, dims, rank, count, bytes, out, run->err);
+  if (!take_again(run, o, dtype, dims, rank, bytes, out))
+    st = run->inner ? tn__spare_tensor(run->workspace, dtype, dims, rank, count, bytes, out, run->err)
+                    : tn__tensor_create_known(dtype, dims, rank, count, bytes, out, run->err);
   if (st == TN_OK) run->step->outputs[o] = *out;
   return st;
 }
@@ -91,8 +94,8 @@ static tn_status copy_output(tn__run *run, size_t o, const tn_view *from)
   return st == TN_OK ? copy_elements(from, t, run->err) : st;
 }
 
-/* A tensor of the step's own is handed over if no other reference exists. Further outputs that show its memory are copied
- * from it, before the program gets any of them. */
+/* A tensor of the step's own is handed over if no other reference exists. Further outputs that show its memory are
+ * copied from it, before the program gets any of them. */
 static bool hand_over(tn__run *run, size_t o, tn__instance *instance, uint32_t slot)
 {
   const tn__slot *slots = instance->layout->slots;
@@ -125,8 +128,9 @@ tn_status tn__output_dead(const tn__run *run, uint32_t o) /* S-EXE-09 */
 {
   const tn_output asked = run->plan->asked[o];
   const tn_output from = asked.op != NULL ? asked : run->plan->values[run->plan->outputs[o]].output;
-  tn_status st = tn_error_set(run->err, TN_INVALID_ARGUMENT, "fetch '%s:%d' has no value: it is on a branch that was not taken",
-                              tn_operation_name(from.op), (int)from.index);
+  tn_status st =
+      tn_error_set(run->err, TN_INVALID_ARGUMENT, "fetch '%s:%d' has no value: it is on a branch that was not taken",
+                   tn_operation_name(from.op), (int)from.index);
   tn_error_set_node(run->err, tn_operation_name(from.op));
   return st;
 }
@@ -135,7 +139,8 @@ static tn_status finish_one(tn__run *run, uint32_t o)
 {
   const tn__plan_value *v = &run->plan->values[run->plan->outputs[o]];
   const tn_tensor *t = v->constant;
-  if (run->plan->has_control && tn__context_state(run, run->plan->output_contexts[o]) != TN__LIVE) return tn__output_dead(run, o);
+  if (run->plan->has_control && tn__context_state(run, run->plan->output_contexts[o]) != TN__LIVE)
+    return tn__output_dead(run, o);
   if (v->whole) {
     t = run->workspace->held[v->held];
     if (t == NULL) t = handed_over(run, o);

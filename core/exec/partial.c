@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Partial runs. A feed is a segment that runs when the feed is given, so a call gives feeds, continues the step as far as it
- * can, and takes the fetches that are ready. The workspace, waiting kernels and the step's container stay from one call to the
- * next. */
+/* Partial runs. A feed is a segment that runs when the feed is given, so a call gives feeds, continues the step as far
+ * as it can, and takes the fetches that are ready. The workspace, waiting kernels and the step's container stay from
+ * one call to the next. */
 #include <core/exec/control.h>
 #include <core/exec/partial.h>
 #include <core/exec/segment.h>

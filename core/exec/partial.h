@@ -16,12 +16,12 @@ typedef struct tn__partial {
   tn_status status;    /* TN_PENDING: it continues; else its final status, with the error in err */
 } tn__partial;
 
-/* `step` and `env` are copied; workers of env->client help in each call, and have left the step when it returns. Nothing runs
- * yet. tn__partial_end also after a failure. */
+/* `step` and `env` are copied; workers of env->client help in each call, and have left the step when it returns.
+ * Nothing runs yet. tn__partial_end also after a failure. */
 tn_status tn__partial_begin(tn__partial *p, tn_plan *plan, const tn_step *step, const tn__step_env *env, tn_error *err);
 
-/* Runs what can run, until the wanted fetches are there (to_end: until the step has ended). TN_PENDING: they are, and the
- * step goes on. TN_OK: it has ended. Else the run has failed: everything in it has come back, and is gone. */
+/* Runs what can run, until the wanted fetches are there (to_end: until the step has ended). TN_PENDING: they are, and
+ * the step goes on. TN_OK: it has ended. Else the run has failed: everything in it has come back, and is gone. */
 tn_status tn__partial_go(tn__partial *p, const uint32_t *wanted, size_t n, bool to_end);
 
 /* The value of a fetch that is there, the caller's alone; each fetch once. An error is the run's end. */

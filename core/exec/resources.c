@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Resources as kernels look them up. The workspace remembers the last resource of each node: a plan belongs to one session,
- * which sees one generation of each container. It holds no reference: a variable that is destroyed is found no more. */
+/* Resources as kernels look them up. The workspace remembers the last resource of each node: a plan belongs to one
+ * session, which sees one generation of each container. It holds no reference: a variable that is destroyed is found no
+ * more. */
 #include <core/exec/run.h>
 
 #include <string.h>
@@ -45,8 +46,8 @@ static tn_status container_of(tn_kernel_ctx *ctx, const char *name, tn__containe
 
 static bool is_wanted(tn_resource *r, const tn_resource_class *cls, const char *name)
 {
-  return r != NULL && tn_resource_class_of(r) == cls && tn_resource_is_alive(r) && strcmp(tn_resource_name(r), name) == 0 &&
-         tn__resource_hold_again(r);
+  return r != NULL && tn_resource_class_of(r) == cls && tn_resource_is_alive(r) &&
+         strcmp(tn_resource_name(r), name) == 0 && tn__resource_hold_again(r);
 }
 
 static void remember(tn_resource **place, const char *container, tn_resource *r)

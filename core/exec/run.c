@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Runs a plan on the calling thread: for a step, or inside of an instruction of another plan.
  *
- * A plan runs loops and functions, which run plans: run.c, control.c, loop.c and call.c call each other in a circle. Nothing else of
- * the executor is in it. */
+ * A plan runs loops and functions, which run plans: run.c, control.c, loop.c and call.c call each other in a circle.
+ * Nothing else of the executor is in it. */
 #include <core/exec/control.h>
 #include <core/exec/segment.h>
 #include <core/exec/values.h>
@@ -26,7 +26,8 @@ static tn_status run_plan(tn_plan *plan, tn_step *step, tn_error *err)
   tn__run_drop(&run);
   if (st == TN_RESOURCE_EXHAUSTED && tn__account_now != NULL) tn__spare_drop(run.workspace);
   tn__workspace_put(plan, run.workspace);
-  if (__builtin_expect(atomic_load_explicit(&plan->upgrade.may, memory_order_relaxed), 0)) tn__plan_note_cost(plan, run.cost_ns);
+  if (__builtin_expect(atomic_load_explicit(&plan->upgrade.may, memory_order_relaxed), 0))
+    tn__plan_note_cost(plan, run.cost_ns);
   return st;
 }
 
@@ -44,8 +45,8 @@ tn_status tn__run_plan(tn_plan *plan, tn_step *step, tn_error *err)
 
 /* ---- inside of an instruction ---- */
 
-/* Such a plan shares the step of the plan around it: its time limit, its cancellation, its containers. If something in it waits, the
- * plan around it goes on. */
+/* Such a plan shares the step of the plan around it: its time limit, its cancellation, its containers. If something in
+ * it waits, the plan around it goes on. */
 
 tn_status tn__inner_begin(tn__inner *inner, tn_plan *plan, const tn_operation *op, const tn_step *around, tn_error *err)
 {
@@ -74,7 +75,8 @@ static tn_status collect(tn__run *run)
     if (live == TN__LIVE && run->step->outputs[o] == NULL)
       st = tn__run_tensor(run, plan->outputs[o], &run->step->outputs[o]);
   }
-  for (uint32_t o = 0; st == TN_OK && plan->has_control && o < plan->n_outputs; o++) { /* others may be copies of these */
+  for (uint32_t o = 0; st == TN_OK && plan->has_control && o < plan->n_outputs;
+       o++) { /* others may be copies of these */
     if (tn__context_state(run, plan->output_contexts[o]) == TN__LIVE) continue;
     tn_tensor_unref(run->step->outputs[o]);
     run->step->outputs[o] = NULL;

@@ -43,12 +43,14 @@ tn_status tn__guest_compute(tn__call *call, const tn__layout *layout);
 static inline tn_status tn__call_compute(tn__call *call, const tn__layout *layout)
 {
   const tn__tape *t = call->tape;
-  return __builtin_expect((t->flags & TN_TAPE_GUEST) == 0, 1) ? t->compute(&call->ctx) : tn__guest_compute(call, layout);
+  return __builtin_expect((t->flags & TN_TAPE_GUEST) == 0, 1) ? t->compute(&call->ctx)
+                                                              : tn__guest_compute(call, layout);
 }
 
 tn_status tn__run_plan(tn_plan *plan, tn_step *step, tn_error *err);
-/* warm.c: makes the layouts that the step would, as far as the shapes of its inputs determine them, and allocates the memory;
- * computes nothing. Returns the error of a kernel that rejects the shapes, or the status of a step that is stopped. */
+/* warm.c: makes the layouts that the step would, as far as the shapes of its inputs determine them, and allocates the
+ * memory; computes nothing. Returns the error of a kernel that rejects the shapes, or the status of a step that is
+ * stopped. */
 tn_status tn__plan_warm(tn_plan *plan, const tn_step *step, tn_error *err);
 
 /* The tensor of a value that is a tensor of its own: a feed, or the output of a Merge or a loop. Else NULL. */
@@ -76,7 +78,8 @@ typedef struct tn__inner {
   tn_tensor **outputs; /* after a successful run: references, which the caller takes; NULL = dead */
   bool busy;           /* it waits */
 } tn__inner;
-tn_status tn__inner_begin(tn__inner *inner, tn_plan *plan, const tn_operation *op, const tn_step *around, tn_error *err);
+tn_status tn__inner_begin(tn__inner *inner, tn_plan *plan, const tn_operation *op, const tn_step *around,
+                          tn_error *err);
 /* Inputs are borrowed until it has ended. TN_PENDING: call tn__inner_go again, without changing anything. */
 tn_status tn__inner_go(tn__inner *inner, tn_tensor *const *inputs, const bool *dead);
 void tn__inner_end(tn__inner *inner);

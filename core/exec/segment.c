@@ -111,7 +111,8 @@ static void leave_entries(tn__run *run, const tn__segment *s)
   tn__workspace *w = run->workspace;
   for (uint32_t i = 0; i < s->n_entries; i++) {
     const tn__plan_value *v = &run->plan->values[s->entries[i]];
-    if (v->kind == TN_VALUE_COMPUTED && v->held != TN__NONE && --w->readers_left[v->held] == 0) tn__spare_give_from(w, &w->held[v->held]);
+    if (v->kind == TN_VALUE_COMPUTED && v->held != TN__NONE && --w->readers_left[v->held] == 0)
+      tn__spare_give_from(w, &w->held[v->held]);
   }
 }
 
@@ -131,7 +132,8 @@ void tn__segment_end(tn__run *run, uint32_t number)
   const tn__layout *l = in->layout;
   for (uint32_t i = 0; i < s->n_predicates; i++) {
     const tn_view *v = &in->views[l->predicates[2 * i]];
-    run->workspace->predicates[l->predicates[2 * i + 1]] = v->count == 1 ? *(const uint8_t *)v->data != 0 : TN__NO_SCALAR;
+    run->workspace->predicates[l->predicates[2 * i + 1]] =
+        v->count == 1 ? *(const uint8_t *)v->data != 0 : TN__NO_SCALAR;
   }
   if (l->n_holds > 0) hold_values(run, in);
   if (s->n_ends > 0 || run->plan->has_waits) tn__segment_release(run, s);
@@ -143,7 +145,8 @@ void tn__run_drop(tn__run *run)
   for (uint32_t i = 0; i < run->plan->n_held; i++) tn__spare_give_from(run->workspace, &run->workspace->held[i]);
   for (uint32_t i = 0; i < run->plan->n_segments; i++) {
     const tn__instance *in = run->workspace->instances[i];
-    for (uint32_t k = 0; in != NULL && k < in->layout->n_heaps; k++) tn__spare_give_from(run->workspace, &in->heap[in->layout->heaps[k]]);
+    for (uint32_t k = 0; in != NULL && k < in->layout->n_heaps; k++)
+      tn__spare_give_from(run->workspace, &in->heap[in->layout->heaps[k]]);
   }
 }
 

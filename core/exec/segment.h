@@ -7,7 +7,8 @@
 
 /* segment.c: the begin of a segment, its tape and its end. */
 tn_status tn__segment_begin(tn__run *run, uint32_t number, tn__instance **out);
-tn_status tn__segment_tape(tn__run *run, uint32_t number, tn__instance *instance); /* of one that has begun, any number of times */
+tn_status tn__segment_tape(tn__run *run, uint32_t number,
+                           tn__instance *instance); /* of one that has begun, any number of times */
 void tn__segment_end(tn__run *run, uint32_t number);
 /* The three, one after the other. Inline: most steps run one segment. */
 static inline tn_status tn__segment_run(tn__run *run, uint32_t number)

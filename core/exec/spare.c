@@ -17,7 +17,8 @@ static size_t find_room(const tn__workspace *w, size_t bytes)
   return begin;
 }
 
-/* Room for elements in bytes; 0 if the tensor cannot be reused: shared, not one allocation, or its elements own memory. */
+/* Room for elements in bytes; 0 if the tensor cannot be reused: shared, not one allocation, or its elements own
+ * memory. */
 static size_t room_of(const tn_tensor *t)
 {
   const tn_buffer *b = t->buffer;
@@ -26,10 +27,11 @@ static size_t room_of(const tn_tensor *t)
 }
 
 /* In a session with a memory limit the spares are freed before the limit counts as reached. */
-static tn_status create(tn__workspace *w, tn_dtype dtype, const int64_t *dims, int32_t rank, int64_t count, size_t bytes,
-                        tn_tensor **out, tn_error *err)
+static tn_status create(tn__workspace *w, tn_dtype dtype, const int64_t *dims, int32_t rank, int64_t count,
+                        size_t bytes, tn_tensor **out, tn_error *err)
 {
-  if (tn__account_now == NULL || (w->guard == NULL && w->n_spares == 0)) return tn__tensor_create_known(dtype, dims, rank, count, bytes, out, err);
+  if (tn__account_now == NULL || (w->guard == NULL && w->n_spares == 0))
+    return tn__tensor_create_known(dtype, dims, rank, count, bytes, out, err);
   tn_status st = tn__tensor_create_known(dtype, dims, rank, count, bytes, out, NULL);
   if (st != TN_RESOURCE_EXHAUSTED) return st;
   tn__spare_drop(w);

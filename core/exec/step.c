@@ -4,15 +4,16 @@
 
 static _Atomic uint64_t step_counter;
 
-/* S-RUN-31. A step takes an id at the first request, so steps without a request write to no shared memory. Of two consecutive
- * steps the later one requests its id later, so its id is larger. */
+/* S-RUN-31. A step takes an id at the first request, so steps without a request write to no shared memory. Of two
+ * consecutive steps the later one requests its id later, so its id is larger. */
 uint64_t tn__step_id(const tn_step *step)
 {
   if (step->env == NULL) return 0;
   uint64_t id = atomic_load_explicit(&step->env->id, memory_order_relaxed);
   if (id != 0) return id;
   uint64_t mine = atomic_fetch_add_explicit(&step_counter, 1, memory_order_relaxed) + 1;
-  bool first = atomic_compare_exchange_strong_explicit(&step->env->id, &id, mine, memory_order_relaxed, memory_order_relaxed);
+  bool first =
+      atomic_compare_exchange_strong_explicit(&step->env->id, &id, mine, memory_order_relaxed, memory_order_relaxed);
   return first ? mine : id;
 }
 

@@ -66,7 +66,8 @@ struct tn_step {
 /* The conditions that end a step, and the preparation for it. */
 static inline tn__stop tn__step_limits(const tn_step *step)
 {
-  return (tn__stop){ .closed = step->closed, .cancelled = step->cancellation == NULL ? NULL : &step->cancellation->cancelled,
+  return (tn__stop){ .closed = step->closed,
+                     .cancelled = step->cancellation == NULL ? NULL : &step->cancellation->cancelled,
                      .deadline_ns = step->deadline_ns };
 }
 
@@ -90,9 +91,11 @@ static inline bool tn__step_failed(const tn_step *step)
   return step->env != NULL && atomic_load_explicit(&step->env->failed, memory_order_relaxed);
 }
 
-/* Unique in the process, and larger than the id of any step that ended before this one began. 0 outside of a session. */
+/* Unique in the process, and larger than the id of any step that ended before this one began. 0 outside of a
+ * session. */
 uint64_t tn__step_id(const tn_step *step);
-/* Releases the step's helper threads. Call it on the thread that runs the step, or one that takes the step over from it. */
+/* Releases the step's helper threads. Call it on the thread that runs the step, or one that takes the step over from
+ * it. */
 void tn__step_dismiss(tn__step_env *env);
 /* The status of a step that is stopped; op: the node that was late, NULL = not known. */
 tn_status tn__step_stopped(int why, const tn_operation *op, tn_error *err);

@@ -15,9 +15,10 @@ static tn_status make_heap(tn__call *call)
     const tn__slot *s = &in->layout->slots[slots[k]];
     if (s->store != TN_STORE_HEAP || s->root != slots[k] || s->dynamic || s->given) continue;
     tn_tensor *made;
-    tn_status st = s->fetched ? tn__tensor_create_known(s->dtype, s->dims, s->rank, s->count, s->bytes, &made, call->ctx.err)
-                              : tn__spare_tensor(call->run->workspace, s->dtype, s->dims, s->rank, s->count, s->bytes,
-                                                 &made, call->ctx.err);
+    tn_status st = s->fetched
+                       ? tn__tensor_create_known(s->dtype, s->dims, s->rank, s->count, s->bytes, &made, call->ctx.err)
+                       : tn__spare_tensor(call->run->workspace, s->dtype, s->dims, s->rank, s->count, s->bytes, &made,
+                                          call->ctx.err);
     if (st != TN_OK) return st;
     in->heap[slots[k]] = made;
     tn__bind_data(in, slots[k], made->data, made->buffer);
@@ -62,7 +63,8 @@ static tn_status failed(tn__call *call, tn_status st)
   tn_error *err = call->ctx.err;
   if (tn__step_failed(call->run->step)) return st; /* the first error was reported (S-CAN-01) */
   int why = tn__step_stop(call->run->step);
-  if (st == TN_CANCELLED && why != TN__GO_ON) { /* the kernel noticed the stop: the first cause is reported (S-CAN-05, -07) */
+  if (st == TN_CANCELLED &&
+      why != TN__GO_ON) { /* the kernel noticed the stop: the first cause is reported (S-CAN-05, -07) */
     tn_error_clear(err);
     return tn__step_stopped(why, instr->op, err);
   }
@@ -74,7 +76,8 @@ static tn_status failed(tn__call *call, tn_status st)
 tn_status tn__guest_compute(tn__call *call, const tn__layout *layout)
 {
   const tn__tape *t = call->tape;
-  tn__plugin_call calling = tn__kernel_call(tn__layout_kernel(layout, t->instr), layout->plan->instrs[t->instr].op, "compute of a kernel");
+  tn__plugin_call calling =
+      tn__kernel_call(tn__layout_kernel(layout, t->instr), layout->plan->instrs[t->instr].op, "compute of a kernel");
   tn__plugin_call_enter(&calling);
   tn_status st = t->compute(&call->ctx);
   tn__plugin_call_leave(&calling);
@@ -130,7 +133,8 @@ static tn_status run_tape(tn__run *run, tn__instance *instance)
       st = failed(&call, st);
       break;
     }
-    if (__builtin_expect(call.ctx.err->code != TN_OK, 0)) tn_error_clear(call.ctx.err); /* the kernel succeeded all the same */
+    if (__builtin_expect(call.ctx.err->code != TN_OK, 0))
+      tn_error_clear(call.ctx.err); /* the kernel succeeded all the same */
   }
   int why = st == TN_OK ? tn__step_stop(step) : TN__GO_ON; /* the last loop may have been cut short */
   if (__builtin_expect(why != TN__GO_ON, 0))
@@ -152,10 +156,13 @@ static tn_status traced_call(tn__call *call, tn__trace *trace)
 }
 
 /* run_tape with a trace. It is a function of its own so that run_tape keeps its registers. */
-__attribute__((noinline, cold)) static tn_status run_tape_traced(tn__run *run, uint32_t number, tn__instance *instance, tn__trace *trace)
+__attribute__((noinline, cold)) static tn_status run_tape_traced(tn__run *run, uint32_t number, tn__instance *instance,
+                                                                 tn__trace *trace)
 {
   const tn__layout *l = instance->layout;
-  tn__call call = { .ctx = { .struct_size = sizeof call.ctx, .step = run->step, .err = run->err }, .run = run, .instance = instance };
+  tn__call call = { .ctx = { .struct_size = sizeof call.ctx, .step = run->step, .err = run->err },
+                    .run = run,
+                    .instance = instance };
   tn_status st = TN_OK;
   uint32_t next = run->plan->segments[number].begin;
   for (const tn__tape *t = l->tape; st == TN_OK && t != l->tape + l->n_tape; t++) {
@@ -201,7 +208,9 @@ __attribute__((noinline)) static tn_status run_tape_offloaded(tn__run *run, uint
   const tn__layout *l = instance->layout;
   const tn__part *part = instance->offloaded->parts, *last = part + instance->offloaded->n_parts;
   tn__trace *trace = tn__step_trace(run->step);
-  tn__call call = { .ctx = { .struct_size = sizeof call.ctx, .step = run->step, .err = run->err }, .run = run, .instance = instance };
+  tn__call call = { .ctx = { .struct_size = sizeof call.ctx, .step = run->step, .err = run->err },
+                    .run = run,
+                    .instance = instance };
   uint32_t next = run->plan->segments[number].begin;
   tn_status st = TN_OK;
   for (uint32_t t = 0; st == TN_OK && t < l->n_tape;) {
@@ -225,7 +234,8 @@ __attribute__((noinline)) static tn_status run_tape_offloaded(tn__run *run, uint
 
 tn_status tn__tape_run(tn__run *run, uint32_t number, tn__instance *instance)
 {
-  if (__builtin_expect(run->offload != NULL, 0) && tn__offload_takes(run, instance)) return run_tape_offloaded(run, number, instance);
+  if (__builtin_expect(run->offload != NULL, 0) && tn__offload_takes(run, instance))
+    return run_tape_offloaded(run, number, instance);
   tn__trace *trace = tn__step_trace(run->step);
   return __builtin_expect(trace == NULL, 1) ? run_tape(run, instance) : run_tape_traced(run, number, instance, trace);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tasks of a tape on the crew of a step. Each has a count of the tasks that it waits for. A thread that ends a task runs the first
- * that may begin now, and submits the others. After its first run by tasks an instance allocates nothing.
+/* Tasks of a tape on the crew of a step. Each has a count of the tasks that it waits for. A thread that ends a task
+ * runs the first that may begin now, and submits the others. After its first run by tasks an instance allocates
+ * nothing.
  *
  * The first error ends the step: no other call begins, and kernels that ask tn_kernel_cancelled are told. */
 #include <core/exec/segment.h>
@@ -46,7 +47,8 @@ static tn_status end(tn__jobs *all, uint32_t number)
 
 /* ---- one job ---- */
 
-/* Releases the values that this call reads last. A value that other tasks read too is released when all of them have ended. */
+/* Releases the values that this call reads last. A value that other tasks read too is released when all of them have
+ * ended. */
 static void release(tn__jobs *all, const tn__tape *t)
 {
   const tn__plan_tasks *tasks = all->tasks;
@@ -113,7 +115,8 @@ static void run_jobs(tn__task *first)
     tn__job_compute(all, job);
     uint32_t at = 0;
     mine = tn__job_next_ready(all, job, &at);
-    for (tn__job *other = mine; other != NULL && (other = tn__job_next_ready(all, job, &at)) != NULL;) submit(all, other);
+    for (tn__job *other = mine; other != NULL && (other = tn__job_next_ready(all, job, &at)) != NULL;)
+      submit(all, other);
   }
   tn__jobs_leave(all, was);
   if (atomic_fetch_sub_explicit(&all->left, done, memory_order_acq_rel) == done) tn__crew_notify(crew);
@@ -137,8 +140,9 @@ static tn__crew *crew_of(tn__step_env *env)
 
 /* ---- whether they are faster ---- */
 
-/* Whether tasks are faster than one call after the other is estimated when a layout is made, from the costs that kernels give.
- * Runs decide it: now and then some are timed, first in order, then by tasks, and the faster way is used until the next trial. */
+/* Whether tasks are faster than one call after the other is estimated when a layout is made, from the costs that
+ * kernels give. Runs decide it: now and then some are timed, first in order, then by tasks, and the faster way is used
+ * until the next trial. */
 
 #define PERIOD 1024 /* runs from one trial to the next; a power of 2 */
 #define IN_ORDER 5  /* runs of a trial, in order; the first one does not count */
@@ -167,8 +171,10 @@ static void note(tn__plan_tasks *t, bool by_tasks, int64_t ns)
   uint32_t time = ns < 1 ? 1 : ns > UINT32_MAX ? UINT32_MAX : (uint32_t)ns;
   uint32_t old = atomic_load_explicit(best, memory_order_relaxed);
   if (old == 0 || time < old) atomic_store_explicit(best, time, memory_order_relaxed);
-  uint32_t one = atomic_load_explicit(&t->one_ns, memory_order_relaxed), all = atomic_load_explicit(&t->all_ns, memory_order_relaxed);
-  if (one != 0 && all != 0) atomic_store_explicit(&t->chosen, (double)all <= BETTER * (double)one, memory_order_relaxed);
+  uint32_t one = atomic_load_explicit(&t->one_ns, memory_order_relaxed),
+           all = atomic_load_explicit(&t->all_ns, memory_order_relaxed);
+  if (one != 0 && all != 0)
+    atomic_store_explicit(&t->chosen, (double)all <= BETTER * (double)one, memory_order_relaxed);
 }
 
 /* ---- a tape with tasks ---- */
@@ -193,7 +199,8 @@ tn_status tn__tasks_tape(tn__run *run, uint32_t number, tn__instance *instance)
   tn__step_env *env = run->step->env;
   tn__plan_tasks *tasks = instance->layout->tasks;
   if (env == NULL || tasks->n_tasks == 0) return tn__tape_run(run, number, instance);
-  if (env->scheduler != NULL) return jobs_of(instance) == NULL ? tn__tape_run(run, number, instance) : run_jobs_of(run, number, instance, NULL);
+  if (env->scheduler != NULL)
+    return jobs_of(instance) == NULL ? tn__tape_run(run, number, instance) : run_jobs_of(run, number, instance, NULL);
   tn__crew *crew = crew_of(env);
   bool timed, by_tasks = crew != NULL && choose(tasks, &timed);
   if (crew == NULL || (by_tasks && jobs_of(instance) == NULL)) return tn__tape_run(run, number, instance);

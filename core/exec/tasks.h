@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Jobs: the tasks of a tape while they run. A crew runs them (tasks.c), or a runtime's scheduler does (core/kit/schedule.c). */
+/* Jobs: the tasks of a tape while they run. A crew runs them (tasks.c), or a runtime's scheduler does
+ * (core/kit/schedule.c). */
 #ifndef TN_CORE_EXEC_TASKS_H
 #define TN_CORE_EXEC_TASKS_H
 

@@ -47,7 +47,8 @@ static tn__trace_lane *find_lane(tn__trace *trace, bool caller)
   uint32_t worker = caller ? 0 : tn__worker_number();
   tn__mutex_lock(&trace->mu);
   tn__trace_lane *lane = trace->lanes;
-  while (lane != NULL && !(lane->thread == 0 && pthread_equal(lane->self, self)) && !is_own(lane, worker, self)) lane = lane->next;
+  while (lane != NULL && !(lane->thread == 0 && pthread_equal(lane->self, self)) && !is_own(lane, worker, self))
+    lane = lane->next;
   if (lane == NULL) lane = add_lane(trace, worker, self);
   tn__mutex_unlock(&trace->mu);
   if (lane == NULL) {
@@ -74,7 +75,8 @@ tn__trace *tn__trace_begin(void)
   if (trace == NULL) return NULL;
   trace->id = atomic_fetch_add_explicit(&trace_counter, 1, memory_order_relaxed) + 1;
   tn__mutex_init(&trace->mu, "trace", TN_RANK_TRACE);
-  if (find_lane(trace, true) == NULL) { /* for the thread that runs the step, which may be a worker in the crew of another step */
+  if (find_lane(trace, true) ==
+      NULL) { /* for the thread that runs the step, which may be a worker in the crew of another step */
     tn__trace_free(trace);
     return NULL;
   }
@@ -211,7 +213,8 @@ void tn__trace_empty(tn__trace *trace, const tn__run *run, const tn__instance *i
   int64_t now = tn__now_ns();
   for (uint32_t i = begin; i < end; i++) {
     const tn__plan_instr *instr = &run->plan->instrs[i];
-    tn__trace_record *r = record_slots(trace, instance, run->plan->slots + instr->first + instr->n_inputs, instr->n_outputs);
+    tn__trace_record *r =
+        record_slots(trace, instance, run->plan->slots + instr->first + instr->n_inputs, instr->n_outputs);
     if (r == NULL) return;
     r->op = instr->op;
     r->kind = TN_RECORD_EMPTY;
@@ -239,7 +242,8 @@ void tn__trace_whole(tn__trace *trace, const tn__run *run, uint32_t segment, int
   tn__trace_output *o = (tn__trace_output *)(r + 1);
   for (uint32_t k = 0; k < n; k++) {
     const tn_tensor *t = run->workspace->held[plan->values[tn__instr_outputs(plan, instr)[k]].held];
-    o = t == NULL ? tn__trace_put_output(o, TN_DTYPE_INVALID, NULL, 0, 0) : tn__trace_put_output(o, t->dtype, t->dims, t->rank, t->bytes);
+    o = t == NULL ? tn__trace_put_output(o, TN_DTYPE_INVALID, NULL, 0, 0)
+                  : tn__trace_put_output(o, t->dtype, t->dims, t->rank, t->bytes);
   }
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The trace of a step: which calls ran, when, on which thread. Each thread records into a lane of its own, in chunks, without a
- * lock; the first record of a thread takes a lock to make its lane. A trace never fails a step: without memory it is cut. */
+/* The trace of a step: which calls ran, when, on which thread. Each thread records into a lane of its own, in chunks,
+ * without a lock; the first record of a thread takes a lock to make its lane. A trace never fails a step: without
+ * memory it is cut. */
 #ifndef TN_CORE_EXEC_TRACE_H
 #define TN_CORE_EXEC_TRACE_H
 
@@ -44,7 +45,8 @@ typedef struct tn__trace_chunk {
 /* The records of one thread. */
 typedef struct tn__trace_lane {
   struct tn__trace_lane *next;
-  uint32_t thread; /* 0 = the thread that runs the step; the number of a worker; other threads count from TN__TRACE_STRANGERS */
+  uint32_t thread; /* 0 = the thread that runs the step; the number of a worker; other threads count from
+                      TN__TRACE_STRANGERS */
   uint32_t n;      /* records */
   pthread_t self;
   tn__trace_scope *scope; /* current function of the thread */
@@ -68,7 +70,8 @@ void tn__trace_free(tn__trace *trace); /* NULL allowed */
 
 static inline tn__trace *tn__step_trace(const tn_step *step) { return step->env == NULL ? NULL : step->env->trace; }
 
-/* Records a kernel call that began at began_ns and ends now. Call it before the values that it reads last are released. */
+/* Records a kernel call that began at began_ns and ends now. Call it before the values that it reads last are
+ * released. */
 void tn__trace_call(tn__trace *trace, const tn__call *call, int64_t began_ns, bool waited, tn_status status);
 /* The begin of a call that may wait: the time of the first call of this function for it. */
 int64_t tn__call_began(tn__call *call);
@@ -77,8 +80,8 @@ void tn__trace_empty(tn__trace *trace, const tn__run *run, const tn__instance *i
 /* Records the end of the segment's one instruction, a Merge or a loop. */
 void tn__trace_whole(tn__trace *trace, const tn__run *run, uint32_t segment, int64_t began_ns, tn_status status);
 
-/* The current function of this thread. tn__trace_move sets it to that of another thread; pass its result to tn__trace_leave to
- * return. */
+/* The current function of this thread. tn__trace_move sets it to that of another thread; pass its result to
+ * tn__trace_leave to return. */
 tn__trace_scope *tn__trace_scope_now(tn__trace *trace);
 tn__trace_scope *tn__trace_move(tn__trace *trace, tn__trace_scope *scope);
 /* This thread enters function k of a node; pass the result to tn__trace_leave, which leaves it. */
@@ -89,12 +92,16 @@ void tn__trace_leave(tn__trace *trace, tn__trace_scope *before);
 void tn__trace_loop(const tn__call *call, int64_t n, int64_t grain, double cost_ns,
                     void (*fn)(void *user, int64_t begin, int64_t end), void *user);
 
-/* A record on this thread's lane, in the function that the thread is in; bytes: with its outputs. NULL: the trace is cut. */
+/* A record on this thread's lane, in the function that the thread is in; bytes: with its outputs. NULL: the trace is
+ * cut. */
 tn__trace_record *tn__trace_record_create(tn__trace *trace, size_t bytes);
-static inline size_t tn__trace_output_bytes(int32_t rank) { return sizeof(tn__trace_output) + (size_t)rank * sizeof(int64_t); }
+static inline size_t tn__trace_output_bytes(int32_t rank)
+{
+  return sizeof(tn__trace_output) + (size_t)rank * sizeof(int64_t);
+}
 /* Fills an output in; returns where the next one is. */
-static inline tn__trace_output *tn__trace_put_output(tn__trace_output *o, tn_dtype dtype, const int64_t *dims, int32_t rank,
-                                                     size_t bytes)
+static inline tn__trace_output *tn__trace_put_output(tn__trace_output *o, tn_dtype dtype, const int64_t *dims,
+                                                     int32_t rank, size_t bytes)
 {
   *o = (tn__trace_output){ .dtype = dtype, .rank = rank, .bytes = bytes };
   for (int32_t d = 0; d < rank; d++) o->dims[d] = dims[d];

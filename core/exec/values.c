@@ -41,7 +41,8 @@ static tn_tensor *owner(const tn__run *run, const tn__instance *in, uint32_t slo
     return own->held != TN__NONE ? held[own->held] : NULL;
   case TN_STORE_CONSTANT: return root->elements;
   case TN_STORE_ENTRY:
-    if (v->kind == TN_VALUE_FEED) return run->inner ? run->step->inputs[v->index] : NULL; /* a feed of the program may change */
+    if (v->kind == TN_VALUE_FEED)
+      return run->inner ? run->step->inputs[v->index] : NULL; /* a feed of the program may change */
     return v->held != TN__NONE ? held[v->held] : NULL;
   case TN_STORE_OUTPUT: return run->inner ? run->step->outputs[root->offset] : NULL;
   default: return NULL;
@@ -56,7 +57,11 @@ tn_tensor *tn__call_lasting(const tn__call *call, uint32_t slot)
 
 static tn_view view_of(const tn_tensor *t)
 {
-  return (tn_view){ .data = tn__somewhere(t->data), .dims = t->dims, .count = t->count, .dtype = t->dtype, .rank = t->rank,
+  return (tn_view){ .data = tn__somewhere(t->data),
+                    .dims = t->dims,
+                    .count = t->count,
+                    .dtype = t->dtype,
+                    .rank = t->rank,
                     .buffer = t->buffer };
 }
 
@@ -80,7 +85,8 @@ tn_status tn_kernel_keep_input(tn_kernel_ctx *ctx, uint32_t i, tn_tensor **out)
 {
   const tn__call *call = (const tn__call *)ctx;
   *out = NULL;
-  if (i >= ctx->n_inputs) return tn_error_set(ctx->err, TN_INTERNAL, "the kernel keeps input %u of %u", i, ctx->n_inputs);
+  if (i >= ctx->n_inputs)
+    return tn_error_set(ctx->err, TN_INTERNAL, "the kernel keeps input %u of %u", i, ctx->n_inputs);
   if (call->run == NULL) return copy_view(ctx->inputs[i], out, ctx->err);
   uint32_t slot = call->instance->layout->operands[call->tape->operands + i];
   return share(owner(call->run, call->instance, slot), ctx->inputs[i], out, ctx->err);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Waiting: tokens of kernels that wait, and the sleep of a step in which no call can continue.
  *
- * A token belongs to the call that waits. A thread wakes it under the sleeper's lock; the sleeper is counted, since the step
- * may end as soon as that lock is free. Only the step's own thread removes tokens. */
+ * A token belongs to the call that waits. A thread wakes it under the sleeper's lock; the sleeper is counted, since the
+ * step may end as soon as that lock is free. Only the step's own thread removes tokens. */
 #include <core/exec/pending.h>
 #include <core/exec/wait.h>
 
@@ -57,7 +57,8 @@ tn_status tn_kernel_wait(tn_kernel_ctx *ctx, void (*cancel)(void *user, tn_wait_
   uint32_t segment = call->run->plan->instrs[call->tape->instr].segment;
   tn__pending *p = call->run->workspace->pending == NULL ? NULL : call->run->workspace->pending[segment];
   if (p == NULL || &p->call != call || p->token != NULL)
-    return tn_error_set(ctx->err, TN_INTERNAL, "the kernel may not wait here: its op does not say that it may, or it waits already");
+    return tn_error_set(ctx->err, TN_INTERNAL,
+                        "the kernel may not wait here: its op does not say that it may, or it waits already");
   if (env->sleeper == NULL) env->sleeper = make_sleeper();
   tn_wait_token *t = env->sleeper == NULL ? NULL : tn__zalloc(sizeof *t);
   if (t == NULL) return tn__no_memory(ctx->err, "kernel that waits", sizeof *t);

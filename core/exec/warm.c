@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Makes the layouts of a plan without running a step: segment by segment, as far as shapes follow from those of the feeds. The
- * plan keeps the layouts, and with them the packed constants of kernels; a workspace keeps an arena that is large enough. */
+/* Makes the layouts of a plan without running a step: segment by segment, as far as shapes follow from those of the
+ * feeds. The plan keeps the layouts, and with them the packed constants of kernels; a workspace keeps an arena that is
+ * large enough. */
 #include <core/exec/run.h>
 
 #include <core/layout/layout.h>
@@ -19,7 +20,9 @@ static bool describe_computed(const warming *w, const tn__plan_value *v, tn__ent
   const tn__layout *l = w->layouts[v->segment];
   if (l == NULL || v->whole) return false;
   const tn__slot *s = &l->slots[v->slot], *root = &l->slots[s->root];
-  *out = (tn__entry){ .dims = s->dims, .rank = s->rank, .count = s->count, .data = s->store == TN_STORE_KNOWN ? root->known : NULL };
+  *out = (tn__entry){
+    .dims = s->dims, .rank = s->rank, .count = s->count, .data = s->store == TN_STORE_KNOWN ? root->known : NULL
+  };
   return !s->dynamic;
 }
 
@@ -73,7 +76,8 @@ tn_status tn__plan_warm(tn_plan *plan, const tn_step *step, tn_error *err)
   warming w = { .plan = plan, .step = step };
   w.entries = tn__alloc_array(n_entries, sizeof *w.entries);
   w.layouts = tn__alloc_array(n_layouts, sizeof *w.layouts);
-  tn_status st = w.entries == NULL || w.layouts == NULL ? tn__no_memory(err, "layouts", n_layouts * sizeof *w.layouts) : TN_OK;
+  tn_status st =
+      w.entries == NULL || w.layouts == NULL ? tn__no_memory(err, "layouts", n_layouts * sizeof *w.layouts) : TN_OK;
   for (size_t i = 0; w.layouts != NULL && i < n_layouts; i++) w.layouts[i] = NULL;
   for (uint32_t i = 0; st == TN_OK && i < plan->n_segments; i++) st = warm_segment(&w, i, err);
   if (st == TN_OK) st = reserve(&w, err);

@@ -42,7 +42,8 @@ static bool size_of_control(const tn_plan *plan, size_t begin, size_t *end)
   *end = begin;
   if (!plan->has_control) return true;
   size_t readers;
-  if (!tn__size_mul(plan->has_waits ? plan->n_held : 0, sizeof(uint32_t), &readers) || !tn__size_add(begin, readers, &begin))
+  if (!tn__size_mul(plan->has_waits ? plan->n_held : 0, sizeof(uint32_t), &readers) ||
+      !tn__size_add(begin, readers, &begin))
     return false;
   return tn__size_mul(plan->n_segments, sizeof(struct tn__pending *) + 1, &size) && tn__size_add(begin, size, &size) &&
          tn__size_add(size, (size_t)plan->n_contexts + 1 + plan->n_predicates, end);

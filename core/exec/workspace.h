@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Workspaces: what one step works in.
  *
- * A step takes a workspace: an arena, and for each segment instances, which are layouts with addresses. The step binds again what
- * differs from step to step: entries (feeds, values of earlier segments) and the memory of outputs. Workspaces that no step uses
- * wait at plan->idle. */
+ * A step takes a workspace: an arena, and for each segment instances, which are layouts with addresses. The step binds
+ * again what differs from step to step: entries (feeds, values of earlier segments) and the memory of outputs.
+ * Workspaces that no step uses wait at plan->idle. */
 #ifndef TN_CORE_EXEC_WORKSPACE_H
 #define TN_CORE_EXEC_WORKSPACE_H
 
@@ -34,8 +34,8 @@ typedef struct tn__spare {
   uint32_t since;    /* step of the workspace that released it */
 } tn__spare;
 
-/* The address of an offset in the arena. Without arena memory the base is NULL; the sum is of integers, since NULL + 0 is
- * undefined in C. */
+/* The address of an offset in the arena. Without arena memory the base is NULL; the sum is of integers, since NULL + 0
+ * is undefined in C. */
 static inline void *tn__arena_at(const tn__instance *instance, size_t offset)
 {
   return (void *)((uintptr_t)instance->arena + offset);
@@ -56,8 +56,8 @@ static inline void tn__bind_data(tn__instance *instance, uint32_t slot, void *da
   }
 }
 
-/* The memory of one step. One step at a time uses it, so it needs no lock. Segments run one after the other and share the
- * arena. */
+/* The memory of one step. One step at a time uses it, so it needs no lock. Segments run one after the other and share
+ * the arena. */
 struct tn__workspace {
   uint32_t generation; /* of the plan's kernels */
   uint32_t step;       /* counts */
@@ -75,7 +75,7 @@ struct tn__workspace {
   tn__spare *spares;   /* smallest first */
   size_t n_spares, spare_room;
   tn__mutex *guard;    /* of the spares, while several threads use the workspace; NULL = one thread does */
-  tn_tensor **held;    /* memory of values that outlive their segment, by tn__plan_value.held; NULL = none, or elsewhere */
+  tn_tensor **held; /* memory of values that outlive their segment, by tn__plan_value.held; NULL = none, or elsewhere */
   tn__entry *entries;  /* of one segment */
   tn_resource **_Atomic resources; /* by instruction: the resource that its kernel used last; NULL = none so far */
   size_t block_bytes;
@@ -85,8 +85,8 @@ struct tn__workspace {
 /* workspace.c. NULL without memory. */
 tn__workspace *tn__workspace_take(tn_plan *plan, tn_error *err);
 void tn__workspace_put(tn_plan *plan, tn__workspace *workspace);
-/* Allocates a larger arena; the contents of the old one are lost. in_use: a waiting call will write into the arena, so the
- * old one stays if this fails. */
+/* Allocates a larger arena; the contents of the old one are lost. in_use: a waiting call will write into the arena, so
+ * the old one stays if this fails. */
 tn_status tn__workspace_reserve(tn__workspace *workspace, size_t bytes, bool in_use, tn_error *err);
 
 /* instance.c: finds or makes the instance for these entries and moves it to the front of its segment's list. */

@@ -150,8 +150,9 @@ static tn_status read_again(const loaded *l, uint64_t offset, void *to, size_t s
 {
   tn_status st = tn__file_read(&l->file, offset, to, size, err);
   if (st != TN_OK || tn__file_unchanged(&l->file)) return st;
-  return tn_error_set(err, TN_DATA_LOSS, "'%s' was written to after it was loaded: its bytes %llu to %llu cannot be read again",
-                      l->path, (unsigned long long)offset, (unsigned long long)(offset + size));
+  return tn_error_set(err, TN_DATA_LOSS,
+                      "'%s' was written to after it was loaded: its bytes %llu to %llu cannot be read again", l->path,
+                      (unsigned long long)offset, (unsigned long long)(offset + size));
 }
 
 static tn_status take(loaded *l, uint8_t *base, uint8_t *at, size_t size, void *to, tn_error *err)
@@ -163,7 +164,8 @@ static tn_status take(loaded *l, uint8_t *base, uint8_t *at, size_t size, void *
   if (same && l->parts[i].down) return read_again(l, (uint64_t)(at - base), to, size, err);
   for (size_t k = i; k < l->n && l->parts[k].begin < at + size; k++)
     if (l->parts[k].down)
-      return tn_error_set(err, TN_INTERNAL, "'%s': parts overlap at byte %llu", l->path, (unsigned long long)(at - base));
+      return tn_error_set(err, TN_INTERNAL, "'%s': parts overlap at byte %llu", l->path,
+                          (unsigned long long)(at - base));
   memcpy(to, at, size);
   if (overlaps || size < TN__BYTES_PART || !insert(l, i, (part){ at, at + size, false })) return TN_OK;
   if (!tn__file_unchanged(&l->file)) return TN_OK;

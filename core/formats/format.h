@@ -32,8 +32,8 @@ typedef struct tn__format {
    * fits. */
   bool (*probe)(tn__slice bytes);
   /* Adds the graph to `graph`: all of it, or nothing. options: all fields are set. */
-  tn_status (*read)(tn_graph *graph, const tn__source *source, const tn_import_options *options, const tn__import_check *check,
-                    tn_error *err);
+  tn_status (*read)(tn_graph *graph, const tn__source *source, const tn_import_options *options,
+                    const tn__import_check *check, tn_error *err);
   /* Writes the graph to a file or to empty memory. A graph that cannot be written is refused before anything is put. */
   tn_status (*write)(tn_graph *graph, tn__sink *out, tn_error *err);
 } tn__format;
@@ -50,7 +50,8 @@ const char *tn__format_endings(char *buffer, size_t size);
 
 /* import_options.c: all fields of `given`, which may be NULL or of an older header, checked. graph NULL: it is not
  * given. */
-tn_status tn__import_options_read(const tn_import_options *given, tn_graph *graph, tn_import_options *out, tn_error *err);
+tn_status tn__import_options_read(const tn_import_options *given, tn_graph *graph, tn_import_options *out,
+                                  tn_error *err);
 
 /* import.c: tn_graph_import with a check. */
 tn_status tn__graph_import_checked(tn_graph *graph, const void *bytes, size_t size, const tn__import_check *check,

@@ -12,7 +12,8 @@ static tn_status name_format(tn_status st, const tn__source *s, const tn__format
   const tn__kind *kind = tn__sniff(s->bytes, s->name, format->is_text);
   if (kind == NULL) return st;
   return tn_error_wrap(err, st, "%s: this is %s, wanted a GraphDef (%s)%s%s", s->name, kind->name,
-                       tn__format_endings(endings, sizeof endings), kind->advice != NULL ? "; " : "", kind->advice != NULL ? kind->advice : "");
+                       tn__format_endings(endings, sizeof endings), kind->advice != NULL ? "; " : "",
+                       kind->advice != NULL ? kind->advice : "");
 }
 
 /* A folder cannot be read, but it may be one that other libraries load a model from. */
@@ -53,7 +54,8 @@ tn_status tn__graph_import_checked(tn_graph *graph, const void *bytes, size_t si
   return import_bytes(graph, bytes, size, NULL, check, err);
 }
 
-static tn_status import_loaded(tn_graph *graph, const char *path, tn_buffer *file, const tn_import_options *o, tn_error *err)
+static tn_status import_loaded(tn_graph *graph, const char *path, tn_buffer *file, const tn_import_options *o,
+                               tn_error *err)
 {
   const tn_buffer_desc *desc = tn_buffer_describe(file);
   const tn__source source = { { desc->data, desc->bytes }, file, o->file != NULL ? o->file : path };

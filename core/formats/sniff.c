@@ -50,12 +50,13 @@ static bool is_npz(tn__slice b) { return ends_in(first_entry(b), ".npy"); }
 static bool is_keras(tn__slice b)
 {
   tn__slice name = first_entry(b);
-  return tn__slice_is(name, "metadata.json") || tn__slice_is(name, "config.json") || tn__slice_is(name, "model.weights.h5");
+  return tn__slice_is(name, "metadata.json") || tn__slice_is(name, "config.json") ||
+         tn__slice_is(name, "model.weights.h5");
 }
 static bool is_pytorch(tn__slice b)
 {
-  return ends_in(first_entry(b), "/data.pkl") || (b.size > 2 && b.data[0] == '\x80' && b.data[1] >= 2 && b.data[1] <= 5 &&
-                                                  b.data[b.size - 1] == '.');
+  return ends_in(first_entry(b), "/data.pkl") ||
+         (b.size > 2 && b.data[0] == '\x80' && b.data[1] >= 2 && b.data[1] <= 5 && b.data[b.size - 1] == '.');
 }
 
 /* A table of LevelDB ends in its magic number. */
@@ -152,7 +153,8 @@ static bool text_begins(tn__slice b, const char *with)
 {
   if (!is_text(b)) return false;
   if (HAS(b, 0, "\xef\xbb\xbf")) b = (tn__slice){ b.data + 3, b.size - 3 };
-  while (b.size > 0 && (*b.data == ' ' || (*b.data >= '\t' && *b.data <= '\r'))) b = (tn__slice){ b.data + 1, b.size - 1 };
+  while (b.size > 0 && (*b.data == ' ' || (*b.data >= '\t' && *b.data <= '\r')))
+    b = (tn__slice){ b.data + 1, b.size - 1 };
   return has_at(b, 0, with, strlen(with));
 }
 
@@ -161,7 +163,10 @@ static bool is_page(tn__slice b) { return text_begins(b, "<"); }
 static bool is_pointer(tn__slice b) { return text_begins(b, "version https://git-lfs"); }
 static bool is_checkpoint_text(tn__slice b) { return text_begins(b, "model_checkpoint_path:"); }
 static bool is_meta_text(tn__slice b) { return text_begins(b, "meta_info_def") || text_begins(b, "graph_def"); }
-static bool is_saved_text(tn__slice b) { return text_begins(b, "saved_model_schema_version:") || text_begins(b, "meta_graphs"); }
+static bool is_saved_text(tn__slice b)
+{
+  return text_begins(b, "saved_model_schema_version:") || text_begins(b, "meta_graphs");
+}
 
 /* ---- the table ---- */
 
@@ -197,7 +202,9 @@ static const struct {
 static const tn__kind weights = { "a file with the values of a checkpoint (.data)", FROZEN };
 static const tn__kind saved_model_folder = { "the folder of a SavedModel", FROZEN };
 static const tn__kind checkpoint_folder = { "a folder of checkpoints", FROZEN };
-static const tn__kind some_text = { "text", "a GraphDef as text begins with a field, as 'node {', or its file is called .pbtxt" };
+static const tn__kind some_text = {
+  "text", "a GraphDef as text begins with a field, as 'node {', or its file is called .pbtxt"
+};
 
 /* "model.ckpt.data-00000-of-00001" */
 static bool is_weights(const char *path)

@@ -24,8 +24,8 @@ tn_status tn__function_instantiate(const tn_operation *op, uint32_t k, tn__funct
 void tn__function_instance_fini(tn__function_instance *instance);
 
 /* The same for a plan that takes the nodes of the body into its own: they have the way through the call in front of
- * their names, and what the arguments are known to be is known in the body: that of the operation's inputs, or, for what
- * goes round in a loop, of its outputs. */
+ * their names, and what the arguments are known to be is known in the body: that of the operation's inputs, or, for
+ * what goes round in a loop, of its outputs. */
 tn_status tn__function_inline(const tn_operation *op, uint32_t k, bool as_outputs, tn__function_instance *out,
                               tn_error *err);
 

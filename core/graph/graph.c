@@ -39,7 +39,8 @@ static size_t segment_size(size_t k)
 
 static size_t index_bytes(size_t mask) { return sizeof(tn__index) + (mask + 1) * sizeof(uint64_t); }
 
-/* Returns the graph of the call, for the reference to it to be given up: calls may be nested deeper than the stack is. */
+/* Returns the graph of the call, for the reference to it to be given up: calls may be nested deeper than the stack
+ * is. */
 static tn_graph *destroy(tn_graph *graph)
 {
   tn_graph *caller = graph->caller;

@@ -18,8 +18,8 @@ void tn__graph_unlock(tn_graph *graph);
  * memory. */
 void *tn__graph_plan_data(tn_graph *graph, void *(*make)(void), void (*free_data)(void *data));
 
-/* What a text like "/job:localhost/replica:0/task:0/device:CPU:0", or a part of one, or "/cpu:0" asks for. Of a part that
- * comes twice the last one counts. A star is as if the part was not there. */
+/* What a text like "/job:localhost/replica:0/task:0/device:CPU:0", or a part of one, or "/cpu:0" asks for. Of a part
+ * that comes twice the last one counts. A star is as if the part was not there. */
 typedef struct tn__device_name {
   tn__slice job, type;       /* in the text; no data: any */
   int32_t replica, task, id; /* -1: any */
@@ -51,8 +51,8 @@ bool tn__infer_reads_any(const tn_operation *op, size_t i, const tn_output *outp
 /* "op 'X' is not registered", and what plugins have to do with it: TN_NOT_FOUND. */
 tn_status tn__op_not_registered(const char *type, tn_error *err);
 
-/* Says that a placeholder is needed, with its type and its shape as far as they are known, and what was not done with it:
- * "fed". Sets the node. TN_INVALID_ARGUMENT. */
+/* Says that a placeholder is needed, with its type and its shape as far as they are known, and what was not done with
+ * it: "fed". Sets the node. TN_INVALID_ARGUMENT. */
 tn_status tn__placeholder_missing(const tn_operation *op, const char *lacks, tn_error *err);
 
 /* The schema's def, NULL for an op that is not registered. */
@@ -91,9 +91,9 @@ tn_status tn__graph_add_constant(tn_graph *graph, const char *name, tn_tensor *t
 /* A constant tensor of output 0 of a TN_TRAIT_CONSTANT op: borrowed, owned by the graph. */
 tn_status tn__operation_constant(const tn_operation *op, tn_tensor **out, tn_error *err);
 
-/* The same for who makes a form of its own of it: a reference. A large tensor of a file is copied out, nothing else holds it,
- * and its bytes in the file's memory go; the next time they are read from the file. `outline`: what is large comes without
- * its elements (tn__tensor_outline). */
+/* The same for who makes a form of its own of it: a reference. A large tensor of a file is copied out, nothing else
+ * holds it, and its bytes in the file's memory go; the next time they are read from the file. `outline`: what is large
+ * comes without its elements (tn__tensor_outline). */
 #define TN__LARGE_CONSTANT ((size_t)64 << 10)
 bool tn__operation_constant_is_large(const tn_operation *op); /* of a file, and with a message of that size */
 tn_status tn__operation_take_constant(const tn_operation *op, bool outline, tn_tensor **out, tn_error *err);

@@ -93,7 +93,8 @@ typedef struct tn__codec {
   tn_status (*attr)(tn__slice proto, tn_buffer *holder, tn__arena *arena, tn__attr *out, tn_error *err);
   /* A serialized TensorProto -> tensor. */
   tn_status (*tensor)(tn__slice proto, tn_buffer *holder, tn_tensor **out, tn_error *err);
-  /* The same with elements of its own when they are many; the holder may forget them, and reads them again when asked. */
+  /* The same with elements of its own when they are many; the holder may forget them, and reads them again when
+   * asked. */
   tn_status (*take)(tn__slice proto, tn_buffer *holder, tn_tensor **out, tn_error *err);
   /* What it is like, without elements, when they are many; else *out is NULL. */
   tn_status (*outline)(tn__slice proto, tn_tensor **out, tn_error *err);
@@ -181,7 +182,8 @@ const tn_op_schema *tn__schema_find(const char *name, size_t size);             
 /* Ops that plugins would bring; core/host has it. Hold no lock.
  * offered  whether a plugin that is not loaded says that it brings this op; runs no code of it
  * load     loads that plugin; when the op is not there afterwards, the log and `explain` say why
- * explain  puts "; plugin ... " after a message that the op is not registered, as snprintf; "" when no plugin has to do with it */
+ * explain  puts "; plugin ... " after a message that the op is not registered, as snprintf; "" when no plugin has to do
+ * with it */
 typedef struct tn__op_source_fns {
   bool (*offered)(const char *name, size_t size);
   void (*load)(const char *name, size_t size);
@@ -189,7 +191,8 @@ typedef struct tn__op_source_fns {
 } tn__op_source_fns;
 extern const tn__op_source_fns tn__op_source;
 
-/* Whether the operation's type attribute is among those of a constraint; and its types, "T=float,U=[int32]", for messages. */
+/* Whether the operation's type attribute is among those of a constraint; and its types, "T=float,U=[int32]", for
+ * messages. */
 bool tn__types_fit(const tn_operation *op, const tn__constraint *c);
 void tn__describe_types(const tn_operation *op, tn__text *to);
 
@@ -347,7 +350,8 @@ struct tn_graph {
   _Atomic uint32_t call_epoch;   /* 1 + the epoch that the budget is for */
   _Atomic(struct tn__plan_data *) plan_data; /* the same */
   tn_graph *caller;  /* of a body that is run: the graph of the call, a reference */
-  tn_graph *library; /* of a body that is run: the graph that no call made, whose functions it calls; kept by `caller` */
+  tn_graph
+      *library; /* of a body that is run: the graph that no call made, whose functions it calls; kept by `caller` */
   uint32_t path_size; /* of such a body: bytes in front of each operation's own name */
   _Atomic bool names_devices; /* some operation has a device of its own */
 };

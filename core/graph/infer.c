@@ -100,7 +100,8 @@ static const tn_tensor *constant_of(tn_output from)
 {
   tn_tensor *value;
   if ((from.op->traits & TN_TRAIT_CONSTANT) == 0 || from.index != 0) return NULL;
-  tn_dtype dtype = tn_operation_output_dtype(from.op, 0); /* weights decide no shape: asking would keep them in memory */
+  tn_dtype dtype =
+      tn_operation_output_dtype(from.op, 0); /* weights decide no shape: asking would keep them in memory */
   if (dtype != TN_INT32 && dtype != TN_INT64 && tn__operation_constant_is_large(from.op)) return NULL;
   return tn__operation_constant(from.op, &value, NULL) == TN_OK ? value : NULL;
 }
@@ -472,8 +473,8 @@ tn_status tn__placeholder_missing(const tn_operation *op, const char *lacks, tn_
   if (tn__op_shapes_get(op, &shapes, NULL) == TN_OK && shapes != NULL && shapes->outputs[0].rank >= 0)
     tn__snprintf(shape, sizeof shape, " and shape %s",
                  tn__format_shape(text, sizeof text, shapes->outputs[0].dims, (int32_t)shapes->outputs[0].rank));
-  tn_error_set(err, TN_INVALID_ARGUMENT, "placeholder '%s' of type %s%s is needed and was not %s", tn_operation_name(op),
-               tn_dtype_name(tn_operation_output_dtype(op, 0)), shape, lacks);
+  tn_error_set(err, TN_INVALID_ARGUMENT, "placeholder '%s' of type %s%s is needed and was not %s",
+               tn_operation_name(op), tn_dtype_name(tn_operation_output_dtype(op, 0)), shape, lacks);
   tn_error_set_node(err, tn_operation_name(op));
   return TN_INVALID_ARGUMENT;
 }

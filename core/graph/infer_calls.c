@@ -4,8 +4,8 @@
  *
  * A library can be written so that this takes for ever: functions that call themselves, or each the next one twice. So
  * what a call with the same shapes gave is remembered, calls are nested to a depth at most, and the nodes of all bodies
- * come from a budget that grows with the graph. Beyond that, and where the stack ends, shapes are unknown, which is always
- * right. */
+ * come from a budget that grows with the graph. Beyond that, and where the stack ends, shapes are unknown, which is
+ * always right. */
 #include <core/base/thread.h>
 #include <core/graph/functions.h>
 

@@ -451,7 +451,8 @@ static tn_status put_down(tn__registrar *r, const tn_op_family *family, tn_error
 {
   r->has = has_put_down;
   r->settle = settle;
-  if (!tn__grow((void **)&r->families, &r->room, r->n + 1, sizeof *r->families)) return tn__no_memory(err, "family of ops", 0);
+  if (!tn__grow((void **)&r->families, &r->room, r->n + 1, sizeof *r->families))
+    return tn__no_memory(err, "family of ops", 0);
   tn__rwlock_write(&lock);
   tn_status st = enter_all_locked(r, family, err);
   if (st == TN_OK) {

@@ -7,9 +7,9 @@
 
 #include <tenon/op.h>
 
-/* Asks that all that prepare says be used for other values of input i, too, one of the op's shape_operands, as long as its shape
- * stays. True: they may come, so that compute has to read the value, and to refuse one that is wrong. False: this value is the
- * only one, as of a constant. So a step with another begin of a slice need not be laid out anew. */
+/* Asks that all that prepare says be used for other values of input i, too, one of the op's shape_operands, as long as
+ * its shape stays. True: they may come, so that compute has to read the value, and to refuse one that is wrong. False:
+ * this value is the only one, as of a constant. So a step with another begin of a slice need not be laid out anew. */
 bool tn__prepare_any_value(tn_prepare_ctx *ctx, uint32_t i);
 
 #endif

@@ -26,7 +26,8 @@ typedef struct tn__opened tn__opened;
 
 /* How a reset closes a session. */
 typedef struct tn__session_kind {
-  bool (*shut)(tn__opened *on); /* closes the session and keeps it alive; false: it was closed. Must not block: a lock is held */
+  bool (*shut)(
+      tn__opened *on); /* closes the session and keeps it alive; false: it was closed. Must not block: a lock is held */
   void (*tell)(tn__opened *on); /* then, without the lock: cancels its steps, and releases what keeps it alive */
 } tn__session_kind;
 
@@ -104,8 +105,10 @@ typedef tn_status (*tn__step_fn)(const tn_session_factory *self, tn_runtime_sess
                                  tn_step *step, tn_error *err);
 /* Calls fn, a slot of the runtime. If the step is cancelled or its session closed during the call, calls the runtime's
  * cancel. */
-tn_status tn__cancel_notify_run(tn__opened *on, tn__step_fn fn, tn_executable *executable, tn_step *step, tn_error *err);
-static inline tn_status tn__opened_run(tn__opened *on, tn__step_fn fn, tn_executable *executable, tn_step *step, tn_error *err)
+tn_status tn__cancel_notify_run(tn__opened *on, tn__step_fn fn, tn_executable *executable, tn_step *step,
+                                tn_error *err);
+static inline tn_status tn__opened_run(tn__opened *on, tn__step_fn fn, tn_executable *executable, tn_step *step,
+                                       tn_error *err)
 {
   const tn__plugin_call *around = tn__plugin_call_now;
   tn__plugin_call_now = &on->stepping;

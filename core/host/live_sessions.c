@@ -48,7 +48,8 @@ void tn__live_sessions_end(tn_status status)
 
 tn_status tn__live_sessions_add(tn__opened *on, tn_error *err)
 {
-  tn__containers *set = on->isolated ? tn__containers_create() : tn__containers_ref(tn__factory_containers(on->factory));
+  tn__containers *set =
+      on->isolated ? tn__containers_create() : tn__containers_ref(tn__factory_containers(on->factory));
   if (set == NULL) return tn__no_memory(err, "containers", 0);
   tn_status st = TN_OK;
   tn__mutex_lock(&list_mu);
@@ -90,7 +91,8 @@ static tn_status reset_sessions_of(const tn_session_factory *self, const char *c
   if (tn__forked()) return tn__session_forked(err);
   tn__factory *factory = tn__factory_by_self(self);
   if (factory == NULL)
-    return tn_error_set(err, TN_FAILED_PRECONDITION, "tn_kit_reset: the factory is not registered: hand on the self of reset");
+    return tn_error_set(err, TN_FAILED_PRECONDITION,
+                        "tn_kit_reset: the factory is not registered: hand on the self of reset");
   tn__containers *set = tn__factory_slot(factory); /* NULL: no session has used one */
   tn__container *old = NULL;
   tn__opened *shut = NULL;

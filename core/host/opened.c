@@ -14,7 +14,8 @@ static tn_status read_kernel_plugins(tn__opened *on, tn_error *err)
   on->want_kernels_always = strcmp(text, "always") == 0;
   on->want_kernels = on->want_kernels_always || strcmp(text, "auto") == 0;
   if (on->want_kernels || strcmp(text, "never") == 0) return TN_OK;
-  return tn_error_set(err, TN_INVALID_ARGUMENT, "option kernel_plugins is '%.80s', it must be auto, always or never", text);
+  return tn_error_set(err, TN_INVALID_ARGUMENT, "option kernel_plugins is '%.80s', it must be auto, always or never",
+                      text);
 }
 
 /* The runtime reads the option too: the limit also applies to memory of a device. */
@@ -37,8 +38,8 @@ static tn_status read_numbers(tn__opened *on, tn_error *err)
   on->version = tn__option_number(o, TN__OPTION_session_version);
   on->isolated = tn__option_number(o, TN__OPTION_isolate_session_state) != 0;
   if (max_layouts > MOST_LAYOUTS)
-    return tn_error_set(err, TN_INVALID_ARGUMENT, "option max_layouts is %lld, it must be at most %d", (long long)max_layouts,
-                        MOST_LAYOUTS);
+    return tn_error_set(err, TN_INVALID_ARGUMENT, "option max_layouts is %lld, it must be at most %d",
+                        (long long)max_layouts, MOST_LAYOUTS);
   on->max_layouts = (uint32_t)max_layouts;
   return TN_OK;
 }
@@ -161,6 +162,7 @@ int64_t tn__step_deadline(int64_t timeout_ms)
 {
   int64_t ns, end = 0;
   if (timeout_ms <= 0) return 0;
-  bool fits = !__builtin_mul_overflow(timeout_ms, (int64_t)1000000, &ns) && !__builtin_add_overflow(ns, tn__now_ns(), &end);
+  bool fits =
+      !__builtin_mul_overflow(timeout_ms, (int64_t)1000000, &ns) && !__builtin_add_overflow(ns, tn__now_ns(), &end);
   return fits ? end : INT64_MAX;
 }

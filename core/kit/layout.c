@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Level (c) of the kit, for a runtime that brings memory of its own: segments of a plan, and the plan with concrete shapes. */
+/* Level (c) of the kit, for a runtime that brings memory of its own: segments of a plan, and the plan with concrete
+ * shapes. */
 #include <core/exec/run.h>
 #include <core/kit/layout.h>
 
@@ -22,14 +23,16 @@ tn_status tn_plan_get_segment(const tn_plan *plan, size_t i, tn_plan_segment *ou
 {
   tn__error_reset(err);
   if (plan == NULL || out == NULL || out->struct_size < sizeof(size_t))
-    return tn_error_set(err, TN_INVALID_ARGUMENT, "tn_plan_get_segment: plan or out is NULL, or its struct_size is not set");
+    return tn_error_set(err, TN_INVALID_ARGUMENT,
+                        "tn_plan_get_segment: plan or out is NULL, or its struct_size is not set");
   tn_status st = tn_plan_check_straight(plan, err);
   if (st != TN_OK) return st;
   if (i >= plan->n_segments)
     return tn_error_set(err, TN_OUT_OF_RANGE, "segment %zu asked of a plan with %u", i, plan->n_segments);
   const tn__segment *s = &plan->segments[i];
-  const tn_plan_segment full = { .struct_size = sizeof full, .begin = s->begin, .end = s->end, .n_entries = s->n_entries,
-                                 .entries = s->entries };
+  const tn_plan_segment full = {
+    .struct_size = sizeof full, .begin = s->begin, .end = s->end, .n_entries = s->n_entries, .entries = s->entries
+  };
   tn__copy_sized(out, &full, sizeof full, out->struct_size);
   return TN_OK;
 }
@@ -49,7 +52,8 @@ struct tn_plan_layout {
   tn__entry *entries;  /* of one segment */
   uint32_t n_known;    /* segments that are laid out */
   tn__layout **layouts; /* by segment: references */
-  tn__layout *alone;    /* one that is there without the others, which has no more of the above than plan; borrowed, as is plan */
+  tn__layout
+      *alone; /* one that is there without the others, which has no more of the above than plan; borrowed, as is plan */
 };
 
 tn_plan_layout *tn__kit_layout_alone(tn_plan *plan, tn__layout *layout)
@@ -69,7 +73,10 @@ void tn__kit_layout_alone_free(tn_plan_layout *layout)
   tn__free(layout, sizeof *layout);
 }
 
-uint32_t *tn__kit_layout_ids(tn_plan_layout *layout, size_t n) { return tn__arena_array(&layout->arena, n + 1, sizeof(uint32_t)); }
+uint32_t *tn__kit_layout_ids(tn_plan_layout *layout, size_t n)
+{
+  return tn__arena_array(&layout->arena, n + 1, sizeof(uint32_t));
+}
 
 /* Of a segment; NULL: it is not laid out. */
 static const tn__layout *of_segment(const tn_plan_layout *l, size_t segment)
@@ -154,8 +161,8 @@ tn_status tn_kit_layout(const tn_plan *plan, tn_tensor *const *inputs, size_t n,
   *out = NULL;
   if (plan == NULL) return tn_error_set(err, TN_INVALID_ARGUMENT, "tn_kit_layout: plan is NULL");
   if (n != plan->n_inputs || (inputs == NULL && n > 0))
-    return tn_error_set(err, TN_INVALID_ARGUMENT, "tn_kit_layout: %zu inputs for a plan with %u", inputs == NULL ? 0 : n,
-                        plan->n_inputs);
+    return tn_error_set(err, TN_INVALID_ARGUMENT, "tn_kit_layout: %zu inputs for a plan with %u",
+                        inputs == NULL ? 0 : n, plan->n_inputs);
   tn_plan_layout *l = NULL;
   tn_status st = tn_plan_check_straight(plan, err);
   if (st == TN_OK) st = make((tn_plan *)plan, inputs, n, &l, err);
@@ -176,19 +183,22 @@ tn_status tn_kit_layout_next(tn_plan_layout *layout, tn_view *const *values, siz
 {
   tn__error_reset(err);
   if (layout == NULL || values == NULL)
-    return tn_error_set(err, TN_INVALID_ARGUMENT, "tn_kit_layout_next: %s is NULL", layout == NULL ? "layout" : "values");
+    return tn_error_set(err, TN_INVALID_ARGUMENT, "tn_kit_layout_next: %s is NULL",
+                        layout == NULL ? "layout" : "values");
   const tn_plan *plan = layout->plan;
   if (n != plan->n_values)
-    return tn_error_set(err, TN_INVALID_ARGUMENT, "tn_kit_layout_next: %zu values for a plan with %u", n, plan->n_values);
-  if (layout->alone != NULL) return tn_error_set(err, TN_FAILED_PRECONDITION, "tn_kit_layout_next: it is the layout of a part");
+    return tn_error_set(err, TN_INVALID_ARGUMENT, "tn_kit_layout_next: %zu values for a plan with %u", n,
+                        plan->n_values);
+  if (layout->alone != NULL)
+    return tn_error_set(err, TN_FAILED_PRECONDITION, "tn_kit_layout_next: it is the layout of a part");
   if (layout->n_known >= plan->n_segments)
     return tn_error_set(err, TN_OUT_OF_RANGE, "all %u segments of the plan are laid out", plan->n_segments);
   const tn__segment *s = &plan->segments[layout->n_known];
   for (uint32_t i = 0; i < s->n_entries; i++) {
     const tn_view *v = values[s->entries[i]];
     if (v == NULL || v->rank < 0)
-      return tn_error_set(err, TN_INVALID_ARGUMENT, "tn_kit_layout_next: the next segment reads value %u, which has no view",
-                          s->entries[i]);
+      return tn_error_set(err, TN_INVALID_ARGUMENT,
+                          "tn_kit_layout_next: the next segment reads value %u, which has no view", s->entries[i]);
     layout->entries[i] = (tn__entry){ .dims = v->dims, .rank = v->rank, .count = v->count, .data = v->data };
   }
   return lay_out(layout, err);
@@ -200,7 +210,8 @@ tn_status tn_kit_layout_segment(const tn_plan_layout *layout, size_t i, tn_layou
 {
   tn__error_reset(err);
   if (layout == NULL || out == NULL || out->struct_size < sizeof(size_t))
-    return tn_error_set(err, TN_INVALID_ARGUMENT, "tn_kit_layout_segment: layout or out is NULL, or its struct_size is not set");
+    return tn_error_set(err, TN_INVALID_ARGUMENT,
+                        "tn_kit_layout_segment: layout or out is NULL, or its struct_size is not set");
   const tn__layout *l = i < layout->plan->n_segments ? of_segment(layout, i) : NULL;
   if (l == NULL) return tn_error_set(err, TN_OUT_OF_RANGE, "segment %zu asked of a layout with %u", i, layout->n_known);
   const tn__segment *s = l->segment;
@@ -281,7 +292,8 @@ tn_status tn_kit_layout_value(const tn_plan_layout *layout, size_t i, tn_layout_
 {
   tn__error_reset(err);
   if (layout == NULL || out == NULL || out->struct_size < sizeof(size_t))
-    return tn_error_set(err, TN_INVALID_ARGUMENT, "tn_kit_layout_value: layout or out is NULL, or its struct_size is not set");
+    return tn_error_set(err, TN_INVALID_ARGUMENT,
+                        "tn_kit_layout_value: layout or out is NULL, or its struct_size is not set");
   if (i >= layout->plan->n_values)
     return tn_error_set(err, TN_OUT_OF_RANGE, "value %zu asked of a layout with %u", i, layout->plan->n_values);
   const tn__plan_value *v = &layout->plan->values[i];
@@ -314,7 +326,8 @@ static tn_status find_instruction(const tn_plan_layout *layout, size_t i, const 
   uint32_t segment = plan->instrs[i].segment;
   *out = of_segment(layout, segment);
   if (*out != NULL) return TN_OK;
-  return tn_error_set(err, TN_FAILED_PRECONDITION, "instruction %zu is in segment %u, which is not laid out yet", i, segment);
+  return tn_error_set(err, TN_FAILED_PRECONDITION, "instruction %zu is in segment %u, which is not laid out yet", i,
+                      segment);
 }
 
 tn_status tn_kit_layout_instruction(const tn_plan_layout *layout, size_t i, tn_layout_instruction *out, tn_error *err)
@@ -340,7 +353,8 @@ tn_status tn_kit_layout_instruction(const tn_plan_layout *layout, size_t i, tn_l
 
 static tn_status bad_view(const tn__plan_instr *instr, const char *what, uint32_t k, const char *why, tn_error *err)
 {
-  tn_error_set(err, TN_INVALID_ARGUMENT, "tn_kit_compute: %s %u of node '%s' %s", what, k, tn_operation_name(instr->op), why);
+  tn_error_set(err, TN_INVALID_ARGUMENT, "tn_kit_compute: %s %u of node '%s' %s", what, k, tn_operation_name(instr->op),
+               why);
   tn_error_set_node(err, tn_operation_name(instr->op));
   return TN_INVALID_ARGUMENT;
 }
@@ -355,8 +369,8 @@ static const char *wrong(const tn_view *v, const tn__slot *s)
   return same ? NULL : "has a view of another shape";
 }
 
-static tn_status check_views(const tn__layout *l, const tn__tape *t, const tn__plan_instr *instr, tn_view *const *inputs,
-                             tn_view *const *outputs, tn_tensor **made, tn_error *err)
+static tn_status check_views(const tn__layout *l, const tn__tape *t, const tn__plan_instr *instr,
+                             tn_view *const *inputs, tn_view *const *outputs, tn_tensor **made, tn_error *err)
 {
   const uint32_t *slots = l->operands + t->operands;
   if ((inputs == NULL && t->n_inputs > 0) || (outputs == NULL && t->n_outputs > 0))
@@ -368,7 +382,8 @@ static tn_status check_views(const tn__layout *l, const tn__tape *t, const tn__p
   for (uint32_t k = 0; k < t->n_outputs; k++) {
     const tn__slot *s = &l->slots[slots[t->n_inputs + k]];
     bool given = s->dynamic || s->given;
-    if (given && made == NULL) return bad_view(instr, "output", k, "is made by the kernel, and there is no place for it", err);
+    if (given && made == NULL)
+      return bad_view(instr, "output", k, "is made by the kernel, and there is no place for it", err);
     const char *why = outputs[k] == NULL ? "has no view" : given ? NULL : wrong(outputs[k], s);
     if (why == NULL && !given && outputs[k]->data == NULL && s->bytes > 0) why = "has no memory";
     if (why != NULL) return bad_view(instr, "output", k, why, err);
@@ -395,19 +410,28 @@ static tn_status check_made(const tn__layout *l, const tn__tape *t, tn_tensor *c
   return TN_OK;
 }
 
-static tn_status call(tn_step *step, const tn__layout *l, const tn__tape *t, tn_view *const *inputs, tn_view *const *outputs,
-                      void *scratch, tn_tensor **made, tn_error *err)
+static tn_status call(tn_step *step, const tn__layout *l, const tn__tape *t, tn_view *const *inputs,
+                      tn_view *const *outputs, void *scratch, tn_tensor **made, tn_error *err)
 {
   const tn__plan_kernel *kernel = tn__layout_kernel(l, t->instr);
   const tn__plan_instr *instr = &l->plan->instrs[t->instr];
   tn__apart apart = { .layout = l, .outputs = outputs, .made = made };
-  tn__call c = { .ctx = { .struct_size = sizeof c.ctx, .state = t->state, .shape_state = t->shape_state,
-                          .scratch = tn__somewhere(scratch), .inputs = inputs, .outputs = outputs, .n_inputs = t->n_inputs,
-                          .n_outputs = t->n_outputs, .err = err, .step = step },
-                 .tape = t, .apart = &apart };
+  tn__call c = { .ctx = { .struct_size = sizeof c.ctx,
+                          .state = t->state,
+                          .shape_state = t->shape_state,
+                          .scratch = tn__somewhere(scratch),
+                          .inputs = inputs,
+                          .outputs = outputs,
+                          .n_inputs = t->n_inputs,
+                          .n_outputs = t->n_outputs,
+                          .err = err,
+                          .step = step },
+                 .tape = t,
+                 .apart = &apart };
   for (uint32_t k = 0; made != NULL && k < t->n_outputs; k++) made[k] = NULL;
   tn_status st = tn__call_compute(&c, l);
-  if (st == TN_PENDING) st = tn_error_set(err, TN_INTERNAL, "kernel '%s' waits, which its op does not say", kernel->def->name);
+  if (st == TN_PENDING)
+    st = tn_error_set(err, TN_INTERNAL, "kernel '%s' waits, which its op does not say", kernel->def->name);
   if (st == TN_OK && (t->flags & TN_TAPE_DYNAMIC)) st = check_made(l, t, made, err);
   if (st == TN_OK) {
     tn_error_clear(err); /* it went on all the same */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Level (a) of the kit with parts that the runtime runs. A tape is cut where a call is more than elements from elements: what stands
- * between is offered once for each layout. The kit keeps all memory: a part reads it and writes it, by the views of the instance. */
+/* Level (a) of the kit with parts that the runtime runs. A tape is cut where a call is more than elements from
+ * elements: what stands between is offered once for each layout. The kit keeps all memory: a part reads it and writes
+ * it, by the views of the instance. */
 #include <core/kit/executable.h>
 #include <core/kit/layout.h>
 #include <core/exec/offload.h>
@@ -16,13 +17,17 @@ typedef struct cutter {
   const tn__layout *layout;
   uint32_t depth;
   tn__offloaded *made;
-  uint32_t *last_read;   /* by slot that is a root: the last call that reads it, plus 1; TN__NONE: what comes later does, too */
+  uint32_t *
+      last_read; /* by slot that is a root: the last call that reads it, plus 1; TN__NONE: what comes later does, too */
   uint32_t *writer;      /* by root: the call of this part that wrote it last, plus 1 */
   uint32_t *written;     /* by root: the slot that it wrote */
   uint32_t *seen;        /* by slot: 1 + the number of the part that has it among its inputs */
 } cutter;
 
-static const tn__plan_instr *instr_of(const cutter *c, uint32_t tape) { return &c->plan->instrs[c->layout->tape[tape].instr]; }
+static const tn__plan_instr *instr_of(const cutter *c, uint32_t tape)
+{
+  return &c->plan->instrs[c->layout->tape[tape].instr];
+}
 
 /* Other values of the operands change these calls. */
 static bool varies(const tn__layout *l, uint32_t tape)
@@ -60,10 +65,12 @@ static void note_readers(cutter *c)
 {
   const tn__layout *l = c->layout;
   for (uint32_t t = 0; t < l->n_tape; t++)
-    for (uint32_t k = 0; k < l->tape[t].n_inputs; k++) c->last_read[l->slots[l->operands[l->tape[t].operands + k]].root] = t + 1;
+    for (uint32_t k = 0; k < l->tape[t].n_inputs; k++)
+      c->last_read[l->slots[l->operands[l->tape[t].operands + k]].root] = t + 1;
   for (uint32_t s = 0; s < l->n_slots; s++) {
     const tn__slot *slot = &l->slots[s];
-    if (slot->root == s && (slot->store == TN_STORE_HEAP || slot->store == TN_STORE_OUTPUT || slot->fetched)) c->last_read[s] = TN__NONE;
+    if (slot->root == s && (slot->store == TN_STORE_HEAP || slot->store == TN_STORE_OUTPUT || slot->fetched))
+      c->last_read[s] = TN__NONE;
   }
   for (uint32_t i = 0; i < l->segment->n_predicates; i++) c->last_read[l->slots[l->predicates[2 * i]].root] = TN__NONE;
 }
@@ -212,7 +219,8 @@ static tn__offloaded *make(cutter *c, tn__offload *offload, tn_error *err)
   const tn__layout *l = c->layout;
   uint32_t n_parts = count_parts(c);
   size_t size, slots = 0;
-  for (uint32_t i = l->segment->begin; i < l->segment->end; i++) slots += c->plan->instrs[i].n_inputs + c->plan->instrs[i].n_outputs;
+  for (uint32_t i = l->segment->begin; i < l->segment->end; i++)
+    slots += c->plan->instrs[i].n_inputs + c->plan->instrs[i].n_outputs;
   bool ok = tn__size_mul(n_parts, sizeof(tn__part), &size) && tn__size_add(size, sizeof(tn__offloaded), &size);
   tn__offloaded *o = ok ? tn__zalloc(size) : NULL;
   if (o == NULL) {
@@ -283,7 +291,8 @@ static tn__offloaded *publish(tn__layout *base, tn__offloaded *made)
   made->next = offload->first;
   if (offload->first != NULL) offload->first->prev = made;
   offload->first = made;
-  bool first = atomic_compare_exchange_strong_explicit(&base->offloaded, &there, made, memory_order_acq_rel, memory_order_acquire);
+  bool first = atomic_compare_exchange_strong_explicit(&base->offloaded, &there, made, memory_order_acq_rel,
+                                                       memory_order_acquire);
   tn__mutex_unlock(&offload->mu);
   if (first) return made;
   free_offloaded(made);
@@ -321,7 +330,8 @@ static tn_status offer_parts(tn__run *run, tn__instance *in)
   tn__layout *base = in->layout->base != NULL ? in->layout->base : in->layout;
   tn__offloaded *o = atomic_load_explicit(&base->offloaded, memory_order_acquire);
   tn_status st = TN_OK;
-  if (o == NULL && run->plan->segments[base->segment - run->plan->segments].kind == TN__SEGMENT_TAPE && is_worth_asking(run->plan, base)) {
+  if (o == NULL && run->plan->segments[base->segment - run->plan->segments].kind == TN__SEGMENT_TAPE &&
+      is_worth_asking(run->plan, base)) {
     cutter c = { .plan = run->plan, .layout = base, .depth = run->step->depth };
     atomic_store_explicit(&tn__offloaded_free, free_offloaded, memory_order_release);
     st = offer(&c, run->offload, run->err);
@@ -344,7 +354,8 @@ static tn_status run_part(tn__run *run, tn__instance *in, const tn__part *p)
     tn_error_clear(run->err);
     return tn__step_stopped(why, op, run->err);
   }
-  if (st > TN_OK && st <= TN_UNAUTHENTICATED) return tn_error_set(run->err, st, "the runtime's offload: run failed without a message");
+  if (st > TN_OK && st <= TN_UNAUTHENTICATED)
+    return tn_error_set(run->err, st, "the runtime's offload: run failed without a message");
   return tn_error_wrap(run->err, TN_INTERNAL, "the runtime's offload: run returned %d, which is no status", st);
 }
 
@@ -354,23 +365,26 @@ tn_status tn_kit_part_instruction(const tn_kit_part *part, size_t i, tn_plan_ins
 {
   tn__error_reset(err);
   if (part == NULL || out == NULL || out->struct_size < sizeof(size_t))
-    return tn_error_set(err, TN_INVALID_ARGUMENT, "tn_kit_part_instruction: part or out is NULL, or its struct_size is not set");
+    return tn_error_set(err, TN_INVALID_ARGUMENT,
+                        "tn_kit_part_instruction: part or out is NULL, or its struct_size is not set");
   if (i < part->begin || i >= part->end)
-    return tn_error_set(err, TN_OUT_OF_RANGE, "instruction %zu asked of a part with those from %u to %u", i, part->begin, part->end);
+    return tn_error_set(err, TN_OUT_OF_RANGE, "instruction %zu asked of a part with those from %u to %u", i,
+                        part->begin, part->end);
   tn__plan_instruction(part->plan, (uint32_t)i, out);
   return TN_OK;
 }
 
-tn_status tn_kit_prepare_offloaded(const tn_plan *plan, uint32_t flags, const tn_kit_offload *offload, tn_executable **out,
-                                   tn_error *err)
+tn_status tn_kit_prepare_offloaded(const tn_plan *plan, uint32_t flags, const tn_kit_offload *offload,
+                                   tn_executable **out, tn_error *err)
 {
   tn__error_reset(err);
   if (out == NULL) return tn_error_set(err, TN_INVALID_ARGUMENT, "tn_kit_prepare_offloaded: out is NULL");
   *out = NULL;
   if (offload == NULL) return tn_error_set(err, TN_INVALID_ARGUMENT, "tn_kit_prepare_offloaded: offload is NULL");
   if (offload->struct_size < TN_KIT_OFFLOAD_SIZE)
-    return tn_error_set(err, TN_INVALID_ARGUMENT, "tn_kit_prepare_offloaded: struct_size of the offload is %zu, wanted %zu",
-                        offload->struct_size, (size_t)TN_KIT_OFFLOAD_SIZE);
+    return tn_error_set(err, TN_INVALID_ARGUMENT,
+                        "tn_kit_prepare_offloaded: struct_size of the offload is %zu, wanted %zu", offload->struct_size,
+                        (size_t)TN_KIT_OFFLOAD_SIZE);
   if (offload->take == NULL || offload->run == NULL || offload->release == NULL)
     return tn_error_set(err, TN_INVALID_ARGUMENT, "tn_kit_prepare_offloaded: the offload has no %s",
                         offload->take == NULL ? "take" : offload->run == NULL ? "run" : "release");

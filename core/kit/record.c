@@ -5,14 +5,15 @@
 
 tn_bool tn_step_wants_records(const tn_step *step) { return tn__step_trace(step) != NULL; }
 
-static bool describe(const tn_plan_layout *layout, const tn_plan *plan, const tn__plan_instr *instr, uint32_t k, tn_layout_value *v)
+static bool describe(const tn_plan_layout *layout, const tn_plan *plan, const tn__plan_instr *instr, uint32_t k,
+                     tn_layout_value *v)
 {
   *v = (tn_layout_value){ .struct_size = sizeof *v };
   return tn_kit_layout_value(layout, tn__instr_outputs(plan, instr)[k], v, NULL) == TN_OK && v->rank >= 0;
 }
 
-void tn_step_record(tn_step *step, const tn_plan_layout *layout, size_t instruction, const char *device, int64_t start_ns,
-                    int64_t end_ns, tn_status status)
+void tn_step_record(tn_step *step, const tn_plan_layout *layout, size_t instruction, const char *device,
+                    int64_t start_ns, int64_t end_ns, tn_status status)
 {
   tn__trace *trace = step == NULL ? NULL : tn__step_trace(step);
   tn_layout_instruction in = { .struct_size = sizeof in };

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Level (b) of the kit: a runtime's scheduler has the tasks of a step run, where and when it likes. It is told what may begin, and
- * calls tn_kit_run_instructions; the numbers that it sees are those of tasks. What it does wrong is the step's error. */
+/* Level (b) of the kit: a runtime's scheduler has the tasks of a step run, where and when it likes. It is told what may
+ * begin, and calls tn_kit_run_instructions; the numbers that it sees are those of tasks. What it does wrong is the
+ * step's error. */
 #include <core/kit/executable.h>
 #include <core/exec/tasks.h>
 
@@ -11,8 +12,8 @@
 #define CHUNK 64         /* numbers that are given at once */
 #define SLEEP_NS 100000  /* between two looks, when a scheduler left while its threads were at work */
 
-/* What this thread runs of a step: one job after the other, so that a scheduler which runs what it is given at once, inside of
- * `ready`, needs no more stack for a long chain than for a short one. */
+/* What this thread runs of a step: one job after the other, so that a scheduler which runs what it is given at once,
+ * inside of `ready`, needs no more stack for a long chain than for a short one. */
 typedef struct turn {
   struct turn *around; /* of a step that this one is inside of */
   tn__jobs *all;
@@ -41,7 +42,8 @@ static void take(turn *t, uint32_t number)
     return;
   }
   tn__job *job = &all->jobs[number];
-  if (!atomic_compare_exchange_strong_explicit(&job->state, &was, TN__JOB_TAKEN, memory_order_acq_rel, memory_order_acquire)) {
+  if (!atomic_compare_exchange_strong_explicit(&job->state, &was, TN__JOB_TAKEN, memory_order_acq_rel,
+                                               memory_order_acquire)) {
     wrong(all, was == TN__JOB_TAKEN ? "the runtime's scheduler ran instruction %u of %u twice"
                                     : "the runtime's scheduler ran instruction %u of %u, which was not ready", number);
     return;
@@ -67,7 +69,8 @@ static void give(tn__jobs *all, const uint32_t *numbers, size_t n)
 static void give_roots(tn__jobs *all)
 {
   const tn__plan_tasks *t = all->tasks;
-  for (uint32_t i = 0; i < t->n_roots; i += CHUNK) give(all, t->roots + i, t->n_roots - i < CHUNK ? t->n_roots - i : CHUNK);
+  for (uint32_t i = 0; i < t->n_roots; i += CHUNK)
+    give(all, t->roots + i, t->n_roots - i < CHUNK ? t->n_roots - i : CHUNK);
 }
 
 static void give_next(tn__jobs *all, const tn__job *job)
@@ -107,8 +110,8 @@ static void begin_turn(turn *t, tn__jobs *all)
   turn_now = t;
 }
 
-/* Threads that are inside are counted by twos; the lowest bit says that none may come in. Going out is the last that a thread
- * touches of the step. */
+/* Threads that are inside are counted by twos; the lowest bit says that none may come in. Going out is the last that a
+ * thread touches of the step. */
 static void go_out(tn__jobs *all) { atomic_fetch_sub_explicit(&all->inside, 2, memory_order_release); }
 
 static bool come_in(tn__jobs *all)
@@ -176,9 +179,11 @@ tn_status tn_kit_prepare_scheduled(const tn_plan *plan, const tn_kit_scheduler *
   if (out == NULL) return tn_error_set(err, TN_INVALID_ARGUMENT, "tn_kit_prepare_scheduled: out is NULL");
   *out = NULL;
   if (plan == NULL || scheduler == NULL)
-    return tn_error_set(err, TN_INVALID_ARGUMENT, "tn_kit_prepare_scheduled: %s is NULL", plan == NULL ? "plan" : "scheduler");
+    return tn_error_set(err, TN_INVALID_ARGUMENT, "tn_kit_prepare_scheduled: %s is NULL",
+                        plan == NULL ? "plan" : "scheduler");
   if (scheduler->struct_size < TN_KIT_SCHEDULER_SIZE)
-    return tn_error_set(err, TN_INVALID_ARGUMENT, "tn_kit_prepare_scheduled: struct_size of the scheduler is %zu, wanted %zu",
+    return tn_error_set(err, TN_INVALID_ARGUMENT,
+                        "tn_kit_prepare_scheduled: struct_size of the scheduler is %zu, wanted %zu",
                         scheduler->struct_size, (size_t)TN_KIT_SCHEDULER_SIZE);
   if (scheduler->ready == NULL || scheduler->wait == NULL)
     return tn_error_set(err, TN_INVALID_ARGUMENT, "tn_kit_prepare_scheduled: the scheduler has no %s",
@@ -187,7 +192,8 @@ tn_status tn_kit_prepare_scheduled(const tn_plan *plan, const tn_kit_scheduler *
   if (e == NULL) return tn__no_memory(err, "executable", sizeof *e);
   e->plan = tn__plan_ref((tn_plan *)plan);
   e->flags = TN__KIT_SCHEDULED;
-  memcpy(&e->scheduler, scheduler, scheduler->struct_size < sizeof e->scheduler ? scheduler->struct_size : sizeof e->scheduler);
+  memcpy(&e->scheduler, scheduler,
+         scheduler->struct_size < sizeof e->scheduler ? scheduler->struct_size : sizeof e->scheduler);
   e->schedule = schedule;
   tn__plan_set_scheduled(e->plan);
   *out = e;

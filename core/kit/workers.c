@@ -16,7 +16,8 @@ static tn_status read_config(const tn_kit_workers_config *from, tn_kit_workers_c
   *to = (tn_kit_workers_config){ .struct_size = sizeof *to, .spin_us = -1 };
   if (from == NULL) return TN_OK;
   if (from->struct_size < TN_SIZE_TO(tn_kit_workers_config, threads))
-    return tn_error_set(err, TN_INVALID_ARGUMENT, "tn_kit_workers_open: struct_size of the configuration is %zu", from->struct_size);
+    return tn_error_set(err, TN_INVALID_ARGUMENT, "tn_kit_workers_open: struct_size of the configuration is %zu",
+                        from->struct_size);
   memcpy(to, from, from->struct_size < sizeof *to ? from->struct_size : sizeof *to);
   return TN_OK;
 }
@@ -46,7 +47,8 @@ tn_status tn_kit_workers_open(const tn_kit_workers_config *config, tn_kit_worker
   if (st == TN_OK) st = open_pool(&c, threads, &pool, err);
   if (st != TN_OK) return st;
   tn_kit_workers *w = tn__alloc(sizeof *w);
-  const tn__client_config client = { .workers = threads - 1, .intra = c.loop_threads == 0 ? 0 : threads_of(c.loop_threads),
+  const tn__client_config client = { .workers = threads - 1,
+                                     .intra = c.loop_threads == 0 ? 0 : threads_of(c.loop_threads),
                                      .spin_us = c.spin_us < 0 ? TN__SPIN_US : (uint32_t)c.spin_us,
                                      .linger_us = c.linger_us };
   st = w == NULL ? tn__no_memory(err, "workers", sizeof *w) : tn__client_create(pool, &client, &w->client, err);
@@ -81,7 +83,8 @@ tn_status tn_kit_step_with(tn_executable *executable, tn_step *step, tn_kit_work
   return st;
 }
 
-/* Taken at once, by the thread that runs the step: kernels of other threads find who helps without a race, and run alone. */
+/* Taken at once, by the thread that runs the step: kernels of other threads find who helps without a race, and run
+ * alone. */
 void tn_kit_step_workers(tn_step *step, const tn_plan *plan, tn_kit_workers *workers)
 {
   tn__step_env *env = step == NULL ? NULL : step->env;
@@ -94,6 +97,9 @@ void tn_kit_step_workers(tn_step *step, const tn_plan *plan, tn_kit_workers *wor
   env->kind = plan;
 }
 
-tn__pool_client *tn__kit_workers_client(const tn_kit_workers *workers) { return workers == NULL ? NULL : workers->client; }
+tn__pool_client *tn__kit_workers_client(const tn_kit_workers *workers)
+{
+  return workers == NULL ? NULL : workers->client;
+}
 
 int32_t tn_step_pool(const tn_step *step) { return step->env == NULL ? 0 : step->env->pool; }

@@ -122,7 +122,8 @@ tn_status tn__layout_assign(tn__life *lives, size_t n, size_t *arena_bytes, size
     if (bytes < lives[i].bytes || !tn__size_add(total, bytes, &total) || total > PTRDIFF_MAX) {
       tn__free(heap, (n + 1) * sizeof *heap);
       tn__free(s.gaps, s.room * sizeof *s.gaps);
-      return tn_error_set(err, TN_RESOURCE_EXHAUSTED, "the values of a step need more than %zu bytes", (size_t)PTRDIFF_MAX);
+      return tn_error_set(err, TN_RESOURCE_EXHAUSTED, "the values of a step need more than %zu bytes",
+                          (size_t)PTRDIFF_MAX);
     }
     lives[i].offset = take(&s, bytes);
     heap_push(lives, heap, &live, (uint32_t)i);

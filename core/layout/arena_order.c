@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Other orders in which blocks get their place in the arena. Handed out in the order in which they begin to live, blocks of
- * changing sizes leave gaps that later ones do not fit; the large ones first, each at the lowest offset that is free for as
- * long as it lives, mostly need no more than what lives at one time. Several orders are tried until one does. */
+/* Other orders in which blocks get their place in the arena. Handed out in the order in which they begin to live,
+ * blocks of changing sizes leave gaps that later ones do not fit; the large ones first, each at the lowest offset that
+ * is free for as long as it lives, mostly need no more than what lives at one time. Several orders are tried until one
+ * does. */
 #include <core/layout/layout.h>
 
 #define MOST_WORK 400000 /* comparisons of blocks in all tries: about a millisecond */
@@ -28,7 +29,10 @@ typedef struct packer {
 /* ---- orders ---- */
 
 static size_t room(const tn__life *l) { return tn__round_up(l->bytes, TN_ALIGN); }
-static double length(const tn__life *l, uint32_t end) { return (double)((l->last < end ? l->last : end) - l->first) + 1; }
+static double length(const tn__life *l, uint32_t end)
+{
+  return (double)((l->last < end ? l->last : end) - l->first) + 1;
+}
 
 /* What goes first has the larger number; `end` is the last instruction. */
 static double by_size(const tn__life *l, uint32_t end)
@@ -151,7 +155,8 @@ void tn__layout_improve(tn__life *lives, size_t n, size_t live_bytes, size_t *ar
   p.entries = tn__alloc_array(n * MOST_BUCKETS, sizeof *p.entries);
   p.seen = tn__alloc_array(n, sizeof *p.seen);
   p.found = tn__alloc_array(n, sizeof *p.found);
-  bool ok = p.order != NULL && p.offsets != NULL && p.buckets != NULL && p.entries != NULL && p.seen != NULL && p.found != NULL;
+  bool ok = p.order != NULL && p.offsets != NULL && p.buckets != NULL && p.entries != NULL && p.seen != NULL &&
+            p.found != NULL;
   for (size_t k = 0; ok && k < sizeof ranks / sizeof *ranks && *arena_bytes > live_bytes && p.work <= MOST_WORK; k++) {
     sort_blocks(&p, ranks[k], end);
     size_t bytes = try_order(&p, *arena_bytes);

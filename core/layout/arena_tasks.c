@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Arena offsets for calls that run at once. As in arena.c blocks are handed out in the order of the tape, best fit among
- * the gaps; but a gap is for a block only when all tasks that touched what lay there have ended by then, in whatever order
- * tasks run: they come before the block's first task, or are that very one, whose calls keep their order. */
+/* Arena offsets for calls that run at once. As in arena.c blocks are handed out in the order of the tape, best fit
+ * among the gaps; but a gap is for a block only when all tasks that touched what lay there have ended by then, in
+ * whatever order tasks run: they come before the block's first task, or are that very one, whose calls keep their
+ * order. */
 #include <core/layout/layout.h>
 #include <core/layout/tasks.h>
 
@@ -167,7 +168,8 @@ static tn_status assign(space *s, const ends *e, tn__life *lives, size_t n, size
     if (!ok) break;
     size_t bytes = tn__round_up(lives[i].bytes, TN_ALIGN);
     if (bytes < lives[i].bytes || !tn__size_add(total, bytes, &total) || total > PTRDIFF_MAX)
-      return tn_error_set(err, TN_RESOURCE_EXHAUSTED, "the values of a step need more than %zu bytes", (size_t)PTRDIFF_MAX);
+      return tn_error_set(err, TN_RESOURCE_EXHAUSTED, "the values of a step need more than %zu bytes",
+                          (size_t)PTRDIFF_MAX);
     lives[i].offset = bytes == 0 ? 0 : take(s, bytes, tn__task_of(s->order, lives[i].first));
     now += bytes;
     if (now > *live_bytes) *live_bytes = now;

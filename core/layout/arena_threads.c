@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Arena offsets for threads that share loops. Each writes a slice of every large value, the first thread the first one, so
- * a line of memory that several values have in turn should be in the same slice of all: then it is in the cache of the core
- * that writes it. Where slices shift, a core fetches what it overwrites from another one, which takes longer than from
- * memory that both share.
+/* Arena offsets for threads that share loops. Each writes a slice of every large value, the first thread the first one,
+ * so a line of memory that several values have in turn should be in the same slice of all: then it is in the cache of
+ * the core that writes it. Where slices shift, a core fetches what it overwrites from another one, which takes longer
+ * than from memory that both share.
  *
- * A step is gone through several times, since a step writes over what the one before wrote. Each block gets the place that
- * costs least by who wrote there last, and how long ago. */
+ * A step is gone through several times, since a step writes over what the one before wrote. Each block gets the place
+ * that costs least by who wrote there last, and how long ago. */
 #include <core/layout/layout.h>
 #include <string.h>
 
@@ -15,7 +15,8 @@
 #define LEAST_SHIFT 8 /* chunks of 256 bytes */
 #define ROUNDS 4
 #define BRIEF 3             /* instructions: what lives longer stands at the edge of a gap, so that gaps stay large */
-#define MOST_WORK 8000000   /* sums added and looked up in all tries: 7 ms, and 18 for 4000 blocks, which are the most */
+#define MOST_WORK 8000000   /* sums added and looked up in all tries: 7 ms, and 18 for 4000 blocks, which are the most
+                             * \ */
 #define WORTH_NS 3000.0     /* saved in a step; less is not worth memory */
 
 /* What it costs to write a line, in ns: measured on a Xeon 6, with 2 MB of second cache a core. Other programs and the
@@ -159,8 +160,8 @@ static void forget(sharer *s)
   s->now = RECENT;
 }
 
-/* What writing costs in a step, with blocks at these offsets, or in better places (NULL), which are at s->offsets then; below 0:
- * they do not fit, or it is not worth more work. */
+/* What writing costs in a step, with blocks at these offsets, or in better places (NULL), which are at s->offsets then;
+ * below 0: they do not fit, or it is not worth more work. */
 static double go_through(sharer *s, const size_t *offsets)
 {
   double ns = 0;
@@ -238,15 +239,19 @@ static bool worth_a_look(const tn__life *lives, size_t n, uint32_t threads, size
 {
   size_t shared = 0;
   for (size_t i = 0; i < n; i++) shared += lives[i].shared;
-  return threads > 1 && shared > 1 && live_bytes <= SIZE_MAX / 4 && arena_bytes <= SIZE_MAX / 4 && n <= MOST_WORK / 2000;
+  return threads > 1 && shared > 1 && live_bytes <= SIZE_MAX / 4 && arena_bytes <= SIZE_MAX / 4 &&
+         n <= MOST_WORK / 2000;
 }
 
 bool tn__layout_share(tn__life *lives, size_t n, uint32_t threads, size_t live_bytes, size_t *arena_bytes)
 {
   if (!worth_a_look(lives, n, threads, live_bytes, *arena_bytes)) return false;
   sharer s = { .lives = lives, .n = n, .slices = threads < MOST_SLICES ? threads : MOST_SLICES };
-  s.most_chunks = MOST_WORK / (8 * s.slices) / n; /* coarser where there are many blocks, so that all rounds can be made */
-  s.most_chunks = s.most_chunks > MOST_CHUNKS ? MOST_CHUNKS : s.most_chunks < LEAST_CHUNKS ? LEAST_CHUNKS : s.most_chunks;
+  s.most_chunks =
+      MOST_WORK / (8 * s.slices) / n; /* coarser where there are many blocks, so that all rounds can be made */
+  s.most_chunks = s.most_chunks > MOST_CHUNKS    ? MOST_CHUNKS
+                  : s.most_chunks < LEAST_CHUNKS ? LEAST_CHUNKS
+                                                 : s.most_chunks;
   const size_t chunks = MOST_CHUNKS + 1, sums = s.slices * (chunks + 1);
   s.writer = tn__alloc_array(chunks, sizeof *s.writer);
   s.when = tn__alloc_array(chunks, sizeof *s.when);

@@ -50,10 +50,11 @@ static tn_status allocate(tn__layout_builder *b)
   b->views = tn__alloc_array(b->max_inputs + 1, sizeof *b->views);
   b->prepared = tn__alloc_array(b->max_outputs + 1, sizeof *b->prepared);
   b->lives = tn__alloc_array(n_slots + n_instr + 1, sizeof *b->lives);
-  if (seg->n_operands > 0) b->layout->by_value = tn__arena_array(a, (size_t)seg->n_entries + 1, sizeof *b->layout->by_value);
-  bool ok = (b->layout->by_value != NULL || seg->n_operands == 0) && b->layout->slots != NULL && b->layout->tape != NULL && b->layout->shape_states != NULL &&
-            b->layout->choices != NULL && b->in_place != NULL && b->last != NULL && b->packed != NULL &&
-            b->has_form != NULL && b->notes != NULL &&
+  if (seg->n_operands > 0)
+    b->layout->by_value = tn__arena_array(a, (size_t)seg->n_entries + 1, sizeof *b->layout->by_value);
+  bool ok = (b->layout->by_value != NULL || seg->n_operands == 0) && b->layout->slots != NULL &&
+            b->layout->tape != NULL && b->layout->shape_states != NULL && b->layout->choices != NULL &&
+            b->in_place != NULL && b->last != NULL && b->packed != NULL && b->has_form != NULL && b->notes != NULL &&
             b->views != NULL && b->prepared != NULL && b->lives != NULL;
   return ok ? TN_OK : tn__builder_no_memory(b);
 }
@@ -160,7 +161,8 @@ static tn_status add_output_slot(tn__layout_builder *b, const tn__plan_instr *in
 /* Where outputs may be written over inputs, in the order in which the kernel named them. */
 static tn_status add_places(tn__layout_builder *b, const tn__plan_instr *instr, const tn__prepared *p)
 {
-  if (!tn__grow((void **)&b->places, &b->place_room, b->n_places + p->n_pairs, sizeof *b->places)) return tn__builder_no_memory(b);
+  if (!tn__grow((void **)&b->places, &b->place_room, b->n_places + p->n_pairs, sizeof *b->places))
+    return tn__builder_no_memory(b);
   for (size_t i = p->n_pairs; i-- > 0;) {
     uint32_t out = tn__output_slots(b, instr)[p->pairs[i].out];
     if (b->layout->slots[out].store != TN_STORE_ARENA || b->layout->slots[out].root != out) continue;
@@ -215,7 +217,8 @@ static tn_status know(tn__layout_builder *b, const tn__plan_instr *instr, tn__pr
   tn_view **pointers = tn__alloc_array(n, sizeof *pointers);
   size_t scratch_bytes = p->ctx.scratch_bytes;
   void *scratch = scratch_bytes == 0 ? NULL : tn__alloc_aligned(scratch_bytes, TN_ALIGN);
-  tn_status st = views == NULL || pointers == NULL || (scratch == NULL && scratch_bytes > 0) ? tn__builder_no_memory(b) : TN_OK;
+  tn_status st =
+      views == NULL || pointers == NULL || (scratch == NULL && scratch_bytes > 0) ? tn__builder_no_memory(b) : TN_OK;
   bool stay = outputs_stay(b, instr);
   for (uint32_t k = 0; st == TN_OK && k < instr->n_inputs; k++) pointers[k] = &b->views[k];
   for (uint32_t k = 0; st == TN_OK && k < instr->n_outputs; k++) {
@@ -330,7 +333,8 @@ static tn_status prepare_one(tn__layout_builder *b, uint32_t i, const tn__entry 
   return st == TN_OK && known ? know(b, instr, p) : st;
 }
 
-/* A large constant whose readers all have forms of their own is let go; what a kernel reads is had again, if need be. */
+/* A large constant whose readers all have forms of their own is let go; what a kernel reads is had again, if need
+ * be. */
 static tn_status settle_constants(tn__layout_builder *b)
 {
   tn_status st = TN_OK;
@@ -358,13 +362,15 @@ static tn_status prepare_all(tn__layout_builder *b, const tn__entry *entries)
   for (uint32_t i = b->segment->begin; st == TN_OK && i < b->segment->end; i++) {
     const tn__plan_instr *instr = &b->plan->instrs[i];
     if (tn__instr_kernels(instr) != NULL || instr->n_outputs > 0) st = prepare_one(b, i, entries, &p);
-    if (__builtin_expect(tn__stopped_now(), 0)) st = tn__prepare_check(instr->op, b->err); /* whatever the kernel made of it */
+    if (__builtin_expect(tn__stopped_now(), 0))
+      st = tn__prepare_check(instr->op, b->err); /* whatever the kernel made of it */
   }
   tn__free(p.pairs, p.pair_room * sizeof *p.pairs);
   return st;
 }
 
-tn_status tn__layout_build(tn_plan *plan, tn__segment *segment, const tn__entry *entries, tn__layout **out, tn_error *err)
+tn_status tn__layout_build(tn_plan *plan, tn__segment *segment, const tn__entry *entries, tn__layout **out,
+                           tn_error *err)
 {
   *out = NULL;
   tn__layout *l = tn__zalloc(sizeof *l);

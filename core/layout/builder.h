@@ -79,8 +79,8 @@ static inline uint32_t tn__builder_output(const tn__layout_builder *b, uint32_t 
 
 /* lives.c: where fetched values lie, what may run at once, which memory each value has and how long. */
 tn_status tn__layout_lives(tn__layout_builder *b);
-/* An earlier segment's value that nobody needs after this one: its memory goes with its last reader, so that a variable that
- * was read can be changed where it is. What waits may be read again. */
+/* An earlier segment's value that nobody needs after this one: its memory goes with its last reader, so that a variable
+ * that was read can be changed where it is. What waits may be read again. */
 bool tn__builder_ends(const tn__layout_builder *b, uint32_t slot);
 /* A call that computes nothing: its outputs are other values' memory, or known. */
 bool tn__builder_views_only(const tn__layout_builder *b, const tn__plan_instr *instr);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The cache of layouts: a short list for each segment, latest used first. A step that meets the shapes of the step before
- * compares them with the first one and is done. */
+/* The cache of layouts: a short list for each segment, latest used first. A step that meets the shapes of the step
+ * before compares them with the first one and is done. */
 #include <core/layout/layout.h>
 
 /* Shape and operand bytes of an entry go into the key. Strings and handles never decide a shape by their bytes. */
@@ -55,14 +55,15 @@ bool tn__layout_fits(const tn_plan *plan, const tn__layout *l, const tn__entry *
   for (uint32_t i = 0; i < s->n_entries; i++) at += (1 + (size_t)entries[i].rank) * sizeof(int64_t);
   for (uint32_t j = 0; j < s->n_operands; j++) {
     size_t n = operand_bytes(plan, s, entries, j);
-    if (n > 0 && l->by_value[s->operands[j]] && __builtin_memcmp(l->key + at, entries[s->operands[j]].data, n) != 0) return false;
+    if (n > 0 && l->by_value[s->operands[j]] && __builtin_memcmp(l->key + at, entries[s->operands[j]].data, n) != 0)
+      return false;
     at += n;
   }
   return true;
 }
 
-/* Finds a layout and moves it to the front; mu is held. One of other kernels is about to be dropped: a workspace that is made
- * now would keep it for good. */
+/* Finds a layout and moves it to the front; mu is held. One of other kernels is about to be dropped: a workspace that
+ * is made now would keep it for good. */
 static tn__layout *find_locked(tn_plan *plan, tn__segment *s, const tn__entry *entries)
 {
   uint32_t generation = atomic_load(&plan->upgrade.generation);
@@ -101,7 +102,8 @@ static tn__layout *insert_locked(tn_plan *plan, tn__segment *s, tn__layout *l)
 static const tn__layout *base_of(const tn__layout *l) { return l->base != NULL ? l->base : l; }
 
 /* A layout for the same shapes that other values of the operands may share, none of those tried before. */
-static tn__layout *find_like(tn_plan *plan, const tn__segment *s, const tn__entry *entries, const tn__layout **tried, size_t n)
+static tn__layout *find_like(tn_plan *plan, const tn__segment *s, const tn__entry *entries, const tn__layout **tried,
+                             size_t n)
 {
   tn__mutex_lock(&plan->mu);
   tn__layout *l = s->n_operands == 0 ? NULL : s->layouts;
@@ -154,7 +156,8 @@ tn_status tn__layout_get(tn_plan *plan, tn__segment *s, const tn__entry *entries
   tn__mutex_lock(&plan->mu);
   tn__layout *old = NULL;
   *out = find_locked(plan, s, entries);
-  if (*out == NULL && made->generation != atomic_load(&plan->upgrade.generation)) { /* good for this step, not to be kept */
+  if (*out == NULL &&
+      made->generation != atomic_load(&plan->upgrade.generation)) { /* good for this step, not to be kept */
     *out = made;
     made = NULL;
   } else if (*out == NULL) {

@@ -35,7 +35,8 @@ static uint32_t n_resources(const tn_plan *plan, const tn__plan_instr *instr, ui
   return n;
 }
 
-/* The node that names the resource of a handle: ops that are given a reference and give one give the same. NULL: nobody knows. */
+/* The node that names the resource of a handle: ops that are given a reference and give one give the same. NULL: nobody
+ * knows. */
 static const tn_operation *maker_of(const tn_plan *plan, uint32_t value)
 {
   for (;;) {
@@ -55,10 +56,12 @@ static bool text_of(const tn_operation *op, const char *name, const char **text,
 {
   *text = "";
   *n = 0;
-  return tn_operation_attr_kind(op, name) == TN_ATTR_STRING && tn_operation_attr_string(op, name, text, n, NULL) == TN_OK;
+  return tn_operation_attr_kind(op, name) == TN_ATTR_STRING &&
+         tn_operation_attr_string(op, name, text, n, NULL) == TN_OK;
 }
 
-/* Some nodes without a shared name are named as the node is, some share one resource: either counts as what the other is. */
+/* Some nodes without a shared name are named as the node is, some share one resource: either counts as what the other
+ * is. */
 static char *key_of(tn__effect_order *o, const tn_operation *op, size_t *size)
 {
   const char *container, *name;

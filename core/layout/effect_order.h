@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* In which order the effects of a segment happen: those on one resource in the order of the tape, those on different ones in any.
+/* In which order the effects of a segment happen: those on one resource in the order of the tape, those on different
+ * ones in any.
  *
- * Which resource it is is known where the handle comes from an op of the library that has a container and a name. An effect on a
- * handle from elsewhere, an op of a plugin, a call of a function and what does something to the world come after all effects
- * before them and before all behind them. A random op has a state of its own and waits for nobody. */
+ * Which resource it is is known where the handle comes from an op of the library that has a container and a name. An
+ * effect on a handle from elsewhere, an op of a plugin, a call of a function and what does something to the world come
+ * after all effects before them and before all behind them. A random op has a state of its own and waits for nobody. */
 #ifndef TN_CORE_LAYOUT_EFFECT_ORDER_H
 #define TN_CORE_LAYOUT_EFFECT_ORDER_H
 
@@ -25,7 +26,8 @@ typedef struct tn__effect_order {
 
 void tn__effect_order_init(tn__effect_order *o, const tn_plan *plan);
 void tn__effect_order_fini(tn__effect_order *o);
-/* The next instruction of the tape; then o->waits are those that it comes after, n_waits of them. False without memory. */
+/* The next instruction of the tape; then o->waits are those that it comes after, n_waits of them. False without
+ * memory. */
 bool tn__effect_order_add(tn__effect_order *o, uint32_t instr);
 
 #endif

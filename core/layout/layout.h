@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A layout: one segment of a plan with concrete shapes. It has the place of each value and the tape that a step runs.
- * Immutable once made, except for measurements of its tasks; counted, since the cache may drop it while a step uses it. */
+ * Immutable once made, except for measurements of its tasks; counted, since the cache may drop it while a step uses
+ * it. */
 #ifndef TN_CORE_LAYOUT_LAYOUT_H
 #define TN_CORE_LAYOUT_LAYOUT_H
 
@@ -68,8 +69,8 @@ typedef struct tn__again {
   uint32_t any_values;
 } tn__again;
 
-/* A value outlives its segment through a reference to the tensor that it shows: a heap value of the segment, or the tensor by
- * which a value of an earlier segment is held. */
+/* A value outlives its segment through a reference to the tensor that it shows: a heap value of the segment, or the
+ * tensor by which a value of an earlier segment is held. */
 typedef struct tn__hold {
   uint32_t root; /* heap value, TN__NONE = of an earlier segment */
   uint32_t from; /* in the latter case: as tn__plan_value.held */
@@ -109,9 +110,11 @@ struct tn__layout {
   bool fixed;        /* other values of the operands need a layout of their own */
   tn__again *again;  /* else: instructions that read an operand */
   uint32_t n_again;
-  tn__layout *base;  /* a reference: the layout whose arrays this one shares but for tape and shape_states; NULL = none */
+  tn__layout
+      *base; /* a reference: the layout whose arrays this one shares but for tape and shape_states; NULL = none */
   struct tn__plan_tasks *tasks; /* calls that may run concurrently (tasks.h); NULL = they run one after the other */
-  _Atomic(struct tn__offloaded *) offloaded; /* without a base: parts for a runtime (core/exec/offload.h); NULL = not offered */
+  _Atomic(struct tn__offloaded *)
+      offloaded; /* without a base: parts for a runtime (core/exec/offload.h); NULL = not offered */
 };
 
 /* Frees the parts of a layout that a runtime runs; core/kit sets it before it makes the first. */
@@ -142,7 +145,8 @@ typedef struct tn__entry {
 } tn__entry;
 
 /* Returns a reference to the layout for these entries (segment->n_entries of them), from the cache or made now. */
-tn_status tn__layout_get(tn_plan *plan, tn__segment *segment, const tn__entry *entries, tn__layout **out, tn_error *err);
+tn_status tn__layout_get(tn_plan *plan, tn__segment *segment, const tn__entry *entries, tn__layout **out,
+                         tn_error *err);
 /* Whether a layout was made for these entries. */
 bool tn__layout_fits(const tn_plan *plan, const tn__layout *layout, const tn__entry *entries);
 void tn__layout_unref(tn__layout *layout);
@@ -158,7 +162,8 @@ void tn__packs_forget(tn_plan *plan);     /* releases those left to a next attem
 void tn__packs_count(tn_plan *plan, uint64_t *n, uint64_t *bytes);
 
 /* Makes a layout (build.c); not in the cache. */
-tn_status tn__layout_build(tn_plan *plan, tn__segment *segment, const tn__entry *entries, tn__layout **out, tn_error *err);
+tn_status tn__layout_build(tn_plan *plan, tn__segment *segment, const tn__entry *entries, tn__layout **out,
+                           tn_error *err);
 
 /* From a layout for entries of the same shapes, makes one for these values of the operands; *out is NULL if that is not
  * possible. `from` is not fixed (variant.c). */
@@ -180,8 +185,8 @@ tn_status tn__layout_assign_tasks(tn__life *lives, size_t n, const struct tn__ta
                                   size_t *live_bytes, tn_error *err);
 /* Searches for better offsets if the present ones need more than the live bytes (arena_order.c); else they stay. */
 void tn__layout_improve(tn__life *lives, size_t n, size_t live_bytes, size_t *arena_bytes);
-/* Searches for offsets with which each of that many threads writes where it wrote before, in an arena of up to 1.5 times the live
- * bytes (arena_threads.c). False: the offsets stay as they are. */
+/* Searches for offsets with which each of that many threads writes where it wrote before, in an arena of up to 1.5
+ * times the live bytes (arena_threads.c). False: the offsets stay as they are. */
 bool tn__layout_share(tn__life *lives, size_t n, uint32_t threads, size_t live_bytes, size_t *arena_bytes);
 
 /* Output `out` may be written over input `in`. */

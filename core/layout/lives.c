@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A layout's memory: which values are the step's outputs, how long each block is needed, what takes over whose, and, where
- * several threads may work, what runs at once. */
+/* A layout's memory: which values are the step's outputs, how long each block is needed, what takes over whose, and,
+ * where several threads may work, what runs at once. */
 #include <core/layout/builder.h>
 #include <core/tensor/account.h>
 
 /* Of calls, for the cut into tasks: of any, and by element where the kernel does not say. */
 #define CALL_NS 30.0
 #define ELEMENT_NS 0.5
-#define SHARED_NS 4000.0 /* a call that takes so long shares its loop (TN__LOOP_NS of core/exec, which this cannot see) */
+#define SHARED_NS \
+  4000.0 /* a call that takes so long shares its loop (TN__LOOP_NS of core/exec, which this cannot see) */
 
 /* ---- outputs ---- */
 
@@ -50,7 +51,8 @@ static void find_lasts(tn__layout_builder *b)
     if (last != TN__NONE && last > b->last[root]) b->last[root] = last;
     if (last == TN__FOREVER) b->last[root] = TN__FOREVER;
   }
-  for (uint32_t at = 0; at < b->segment->n_outputs; at++) b->last[l->slots[tn__builder_output(b, at)].root] = TN__FOREVER;
+  for (uint32_t at = 0; at < b->segment->n_outputs; at++)
+    b->last[l->slots[tn__builder_output(b, at)].root] = TN__FOREVER;
 }
 
 /* ---- tasks ---- */
@@ -158,7 +160,8 @@ static tn_status find_lives(tn__layout_builder *b)
     }
     if (note->scratch_bytes > 0) {
       note->scratch_life = (uint32_t)b->n_lives;
-      b->lives[b->n_lives++] = (tn__life){ .slot = TN__NONE, .first = i, .last = i, .bytes = note->scratch_bytes, .shared = shared };
+      b->lives[b->n_lives++] =
+          (tn__life){ .slot = TN__NONE, .first = i, .last = i, .bytes = note->scratch_bytes, .shared = shared };
     }
   }
   for (size_t i = 0; i < b->n_lives; i++)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Forms of constants that kernels make once: packed weights. They hang on the graph, so its sessions share them, and are
- * found by what the constant is made of (its recipe), or by its bytes, since folding makes equal constants anew for each
- * plan. A form lives as long as a layout uses it.
+/* Forms of constants that kernels make once: packed weights. They hang on the graph, so its sessions share them, and
+ * are found by what the constant is made of (its recipe), or by its bytes, since folding makes equal constants anew for
+ * each plan. A form lives as long as a layout uses it.
  *
- * The store's lock is held for look-ups only; packing runs without it, so two threads may pack the same, and one form is
- * kept. */
+ * The store's lock is held for look-ups only; packing runs without it, so two threads may pack the same, and one form
+ * is kept. */
 #include <core/layout/layout.h>
 
 #include <core/base/map.h>
@@ -71,7 +71,8 @@ static void free_pack(pack *p)
 static bool same_bytes(const tn_tensor *a, const tn_tensor *b)
 {
   if (a == b) return true;
-  if (a->dtype != b->dtype || a->rank != b->rank || a->bytes != b->bytes || tn__dtype_is_managed(a->dtype)) return false;
+  if (a->dtype != b->dtype || a->rank != b->rank || a->bytes != b->bytes || tn__dtype_is_managed(a->dtype))
+    return false;
   for (int32_t d = 0; d < a->rank; d++)
     if (a->dims[d] != b->dims[d]) return false;
   return a->bytes == 0 || memcmp(a->data, b->data, a->bytes) == 0;
@@ -194,7 +195,8 @@ void tn__packs_count(tn_plan *plan, uint64_t *n, uint64_t *bytes)
 
 /* ---- packing ---- */
 
-/* A form that is nearly finished is finished after the time limit: otherwise a call with a short limit would never get one. */
+/* A form that is nearly finished is finished after the time limit: otherwise a call with a short limit would never get
+ * one. */
 static tn_status run(const request *r, const tn_view *from, void *to, tn_error *err)
 {
   const tn__stop *around = tn__stop_now;

@@ -53,7 +53,8 @@ tn_status tn_prepare_in_place(tn_prepare_ctx *ctx, uint32_t i, uint32_t j, tn_er
   tn__prepared *p = prepared_of(ctx);
   if (i >= ctx->n_outputs) return bad_index(p, "output", i, ctx->n_outputs, err);
   if (j >= ctx->n_inputs) return bad_index(p, "input", j, ctx->n_inputs, err);
-  if (!tn__grow((void **)&p->pairs, &p->pair_room, p->n_pairs + 1, sizeof *p->pairs)) return tn__no_memory(err, "layout", 0);
+  if (!tn__grow((void **)&p->pairs, &p->pair_room, p->n_pairs + 1, sizeof *p->pairs))
+    return tn__no_memory(err, "layout", 0);
   p->pairs[p->n_pairs++] = (struct tn__pair){ i, j };
   return TN_OK;
 }
@@ -63,7 +64,8 @@ tn_status tn_prepare_dynamic(tn_prepare_ctx *ctx, uint32_t i, tn_error *err)
   tn__prepared *p = prepared_of(ctx);
   if (i >= ctx->n_outputs) return bad_index(p, "output", i, ctx->n_outputs, err);
   if (!(p->instr->traits & TN_TRAIT_DYNAMIC))
-    return tn_error_set(err, TN_INTERNAL, "kernel '%s' of node '%s': a dynamic output needs TN_TRAIT_DYNAMIC on op '%s'",
+    return tn_error_set(err, TN_INTERNAL,
+                        "kernel '%s' of node '%s': a dynamic output needs TN_TRAIT_DYNAMIC on op '%s'",
                         p->kernel->def->name, tn_operation_name(p->instr->op), tn_operation_type(p->instr->op));
   p->outputs[i].dynamic = true;
   p->outputs[i].known = true;
@@ -83,7 +85,8 @@ tn_status tn_prepare_given(tn_prepare_ctx *ctx, uint32_t i, tn_error *err)
 bool tn__prepare_any_value(tn_prepare_ctx *ctx, uint32_t i)
 {
   tn__prepared *p = prepared_of(ctx);
-  if (i >= ctx->n_inputs || i >= 32 || !tn__layout_reads_operand(p->plan, p->layout->segment, p->instr, i)) return false;
+  if (i >= ctx->n_inputs || i >= 32 || !tn__layout_reads_operand(p->plan, p->layout->segment, p->instr, i))
+    return false;
   p->any_values |= UINT32_C(1) << i;
   return true;
 }
@@ -112,7 +115,8 @@ static bool may_view(const tn__prepared *p, uint32_t i)
   const tn_view *in = &p->ctx.inputs[o->view];
   tn_dtype dtype = p->plan->values[tn__instr_outputs(p->plan, p->instr)[i]].dtype;
   size_t bytes;
-  if (o->dynamic || (dtype != in->dtype && (tn__dtype_is_managed(dtype) || tn__dtype_is_managed(in->dtype)))) return false;
+  if (o->dynamic || (dtype != in->dtype && (tn__dtype_is_managed(dtype) || tn__dtype_is_managed(in->dtype))))
+    return false;
   return tn__size_mul((size_t)o->count, tn_dtype_size(dtype), &bytes) &&
          bytes == (size_t)in->count * tn_dtype_size(in->dtype);
 }
@@ -126,9 +130,10 @@ static tn_status check_outputs(const tn__prepared *p, tn_error *err)
       return tn_error_set(err, TN_INTERNAL, "kernel '%s' of node '%s' gave output %u no shape", p->kernel->def->name,
                           node, i);
     if (o->view != TN__NONE && !may_view(p, i))
-      return tn_error_set(err, TN_INTERNAL,
-                          "kernel '%s' of node '%s': output %u cannot be a view of input %u, their sizes or types differ",
-                          p->kernel->def->name, node, i, o->view);
+      return tn_error_set(
+          err, TN_INTERNAL,
+          "kernel '%s' of node '%s': output %u cannot be a view of input %u, their sizes or types differ",
+          p->kernel->def->name, node, i, o->view);
   }
   return TN_OK;
 }

@@ -2,8 +2,8 @@
 /* A layout's calls with their operands, and what a step binds and holds. */
 #include <core/layout/builder.h>
 
-/* Heap values, and values held from earlier segments, whose memory is needed last by instruction i: they stand among its
- * operands. */
+/* Heap values, and values held from earlier segments, whose memory is needed last by instruction i: they stand among
+ * its operands. */
 static uint32_t list_releases(tn__layout_builder *b, uint32_t i, const uint32_t *operands, uint32_t n, uint32_t *to)
 {
   uint32_t n_out = 0;

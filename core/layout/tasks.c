@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which instructions of a segment threads may run at once: what needs what, the cut into tasks, and whether they are worth it.
+/* Which instructions of a segment threads may run at once: what needs what, the cut into tasks, and whether they are
+ * worth it.
  *
- * An instruction needs the producers of what it reads, what its control edges name, and, when it has an effect, those before it
- * whose effects are on the same resource: so state is read and written in the order of the tape, whoever runs it. */
+ * An instruction needs the producers of what it reads, what its control edges name, and, when it has an effect, those
+ * before it whose effects are on the same resource: so state is read and written in the order of the tape, whoever runs
+ * it. */
 #include <core/layout/effect_order.h>
 #include <core/plan/frame.h>
 #include <core/layout/layout.h>
@@ -44,7 +46,8 @@ static void graph_fini(graph *g)
 /* Adds what instruction i of the plan needs to the node that is being made; nothing twice in a row. */
 static void add_edge(graph *g, uint32_t i)
 {
-  uint32_t from = i == TN__NONE || i < g->segment->begin || i >= g->segment->end ? TN__NONE : g->node[i - g->segment->begin];
+  uint32_t from =
+      i == TN__NONE || i < g->segment->begin || i >= g->segment->end ? TN__NONE : g->node[i - g->segment->begin];
   if (from == TN__NONE || (g->n_edges > g->first_edge[g->n_nodes] && g->edges[g->n_edges - 1] == from)) return;
   g->edges[g->n_edges++] = from;
 }
@@ -149,7 +152,8 @@ static void place_instructions(tn__task_order *o, const graph *g, const uint32_t
   }
 }
 
-static tn_status order_make(const graph *g, const uint32_t *task_of, uint32_t n_tasks, tn__task_order **out, tn_error *err)
+static tn_status order_make(const graph *g, const uint32_t *task_of, uint32_t n_tasks, tn__task_order **out,
+                            tn_error *err)
 {
   tn__task_order *o = *out = tn__zalloc(sizeof *o);
   if (o == NULL) return tn__no_memory(err, "layout", sizeof *o);
@@ -167,8 +171,8 @@ static tn_status order_make(const graph *g, const uint32_t *task_of, uint32_t n_
   o->edges = tn__alloc_array((size_t)o->edge_room + 1, sizeof *o->edges);
   uint32_t *by_task = tn__alloc_array((size_t)g->n_nodes + 1, sizeof *by_task);
   uint32_t *seen = tn__alloc_array((size_t)n_tasks + 1, sizeof *seen);
-  bool ok = o->task_of != NULL && o->costs != NULL && o->before != NULL && o->touched != NULL && o->first_edge != NULL &&
-            o->edges != NULL && by_task != NULL && seen != NULL;
+  bool ok = o->task_of != NULL && o->costs != NULL && o->before != NULL && o->touched != NULL &&
+            o->first_edge != NULL && o->edges != NULL && by_task != NULL && seen != NULL;
   if (ok) {
     place_instructions(o, g, task_of);
     find_edges(o, g, task_of, by_task, seen);
@@ -185,11 +189,13 @@ static tn_status order_make(const graph *g, const uint32_t *task_of, uint32_t n_
 static double alone(const graph *g, uint32_t instr, uint32_t threads)
 {
   double cost = g->costs[instr];
-  bool shares = (g->plan->instrs[g->segment->begin + instr].traits & (TN_TRAIT_CONTRACTION | TN_TRAIT_ELEMENTWISE)) != 0;
+  bool shares =
+      (g->plan->instrs[g->segment->begin + instr].traits & (TN_TRAIT_CONTRACTION | TN_TRAIT_ELEMENTWISE)) != 0;
   return shares && cost > SHARED_NS ? cost / threads + PASS_NS : cost;
 }
 
-/* How long so many threads take for the tasks, each of which begins as soon as one is free, in the order of their numbers. */
+/* How long so many threads take for the tasks, each of which begins as soon as one is free, in the order of their
+ * numbers. */
 static double makespan(const tn__task_order *o, const double *costs, uint32_t threads, double *end, uint32_t *on)
 {
   double free_at[MOST_THREADS] = { 0 }, all = 0;
@@ -237,9 +243,12 @@ static tn_status is_worth_it(const graph *g, const tn__task_order *o, uint32_t t
 /* ---- all of it ---- */
 
 /* Fewer tasks by a longer delay, until they are not too many. 0: they cannot be had. */
-static tn_status cut(const graph *g, uint32_t threads, double delay_ns, uint32_t *task_of, uint32_t *n_tasks, tn_error *err)
+static tn_status cut(const graph *g, uint32_t threads, double delay_ns, uint32_t *task_of, uint32_t *n_tasks,
+                     tn_error *err)
 {
-  const tn__task_graph plain = { .n = g->n_nodes, .costs = g->node_costs, .edges = g->edges, .first_edge = g->first_edge };
+  const tn__task_graph plain = {
+    .n = g->n_nodes, .costs = g->node_costs, .edges = g->edges, .first_edge = g->first_edge
+  };
   tn_status st = TN_OK;
   *n_tasks = TN__MOST_TASKS + 1;
   for (int i = 0; st == TN_OK && i < MOST_TRIES && *n_tasks > TN__MOST_TASKS; i++, delay_ns *= 4)
@@ -277,13 +286,14 @@ static bool is_large(const tn__segment *segment, const double *costs)
   return sum >= 2 * MIN_GAIN_NS || atomic_load_explicit(&tn__tasks_always, memory_order_relaxed);
 }
 
-tn_status tn__task_order_make(const tn_plan *plan, const tn__segment *segment, const double *costs, tn__task_order **out,
-                              tn_error *err)
+tn_status tn__task_order_make(const tn_plan *plan, const tn__segment *segment, const double *costs,
+                              tn__task_order **out, tn_error *err)
 {
   bool scheduled = atomic_load_explicit(&plan->scheduled, memory_order_relaxed);
   uint32_t threads = tn__plan_threads(plan);
   *out = NULL;
-  if (segment->kind != TN__SEGMENT_TAPE || (!scheduled && (threads <= 1 || segment->end - segment->begin < 2))) return TN_OK;
+  if (segment->kind != TN__SEGMENT_TAPE || (!scheduled && (threads <= 1 || segment->end - segment->begin < 2)))
+    return TN_OK;
   if (!scheduled && !is_large(segment, costs)) return TN_OK;
   graph g = { .plan = plan, .segment = segment, .costs = costs, .n_instrs = segment->end - segment->begin };
   tn_status st = graph_make(&g, err);

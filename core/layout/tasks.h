@@ -14,7 +14,8 @@ struct tn__layout;
 /* One task: calls in the order of the tape. Tasks are numbered in an order in which they can run. */
 typedef struct tn__plan_task {
   uint32_t calls, n_calls; /* in tn__plan_tasks.calls */
-  uint32_t nexts, n_nexts; /* in tn__plan_tasks.nexts: tasks that wait for it, the one with the longest way to the end first */
+  uint32_t nexts,
+      n_nexts; /* in tn__plan_tasks.nexts: tasks that wait for it, the one with the longest way to the end first */
   uint32_t n_before;       /* tasks that it waits for */
   uint32_t counts, n_counts; /* in tn__plan_tasks.counts */
   float cost_ns;
@@ -58,15 +59,21 @@ typedef struct tn__task_order {
   bool measured;
 } tn__task_order;
 
-/* Cuts the segment; *out is NULL if one thread is enough. costs: by instruction of the segment, in nanoseconds, 0 for one that is
- * not called (tasks.c). */
-tn_status tn__task_order_make(const tn_plan *plan, const tn__segment *segment, const double *costs, tn__task_order **out,
-                              tn_error *err);
+/* Cuts the segment; *out is NULL if one thread is enough. costs: by instruction of the segment, in nanoseconds, 0 for
+ * one that is not called (tasks.c). */
+tn_status tn__task_order_make(const tn_plan *plan, const tn__segment *segment, const double *costs,
+                              tn__task_order **out, tn_error *err);
 void tn__task_order_free(tn__task_order *order); /* NULL allowed */
 
 static inline uint32_t tn__task_of(const tn__task_order *o, uint32_t instr) { return o->task_of[instr - o->begin]; }
-static inline uint64_t *tn__task_before(const tn__task_order *o, uint32_t task) { return o->before + (size_t)task * o->words; }
-static inline uint64_t *tn__task_touched(const tn__task_order *o, uint32_t slot) { return o->touched + (size_t)slot * o->words; }
+static inline uint64_t *tn__task_before(const tn__task_order *o, uint32_t task)
+{
+  return o->before + (size_t)task * o->words;
+}
+static inline uint64_t *tn__task_touched(const tn__task_order *o, uint32_t slot)
+{
+  return o->touched + (size_t)slot * o->words;
+}
 
 /* Notes that the instruction reads or writes the memory of the root. Called in the order of the instructions. */
 static inline void tn__task_touch(const tn__task_order *o, uint32_t root, uint32_t instr)
@@ -94,8 +101,8 @@ typedef struct tn__task_graph {
   const uint32_t *first_edge; /* n + 1 */
 } tn__task_graph;
 /* Fills task_of; *n_tasks may be above TN__MOST_TASKS. */
-tn_status tn__tasks_cut(const tn__task_graph *graph, uint32_t threads, double delay_ns, uint32_t *task_of, uint32_t *n_tasks,
-                        tn_error *err);
+tn_status tn__tasks_cut(const tn__task_graph *graph, uint32_t threads, double delay_ns, uint32_t *task_of,
+                        uint32_t *n_tasks, tn_error *err);
 
 /* For tests: tasks of any size, wherever more than one thread may work, and no measuring whether they are faster. */
 extern _Atomic bool tn__tasks_always;

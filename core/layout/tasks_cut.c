@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Cuts instructions into tasks by a timetable: each instruction, in its turn, is given to the thread on which it begins first.
- * A thread hears of what others have done after a delay, so what follows stays where it is unless there is something to be
- * gained. What stands on one thread in a row is a task; it ends where another thread would have to wait for it, and a new one
- * begins where it has to wait for another one.
+/* Cuts instructions into tasks by a timetable: each instruction, in its turn, is given to the thread on which it begins
+ * first. A thread hears of what others have done after a delay, so what follows stays where it is unless there is
+ * something to be gained. What stands on one thread in a row is a task; it ends where another thread would have to wait
+ * for it, and a new one begins where it has to wait for another one.
  *
- * The times show that no tasks wait for each other: a task that others wait for has ended, in the timetable, when they begin.
- * The timetable is for cutting only: whoever is free runs what is ready. */
+ * The times show that no tasks wait for each other: a task that others wait for has ended, in the timetable, when they
+ * begin. The timetable is for cutting only: whoever is free runs what is ready. */
 #include <core/layout/tasks.h>
 
 #define MOST_COVERS 16 /* edges of a task that are looked through for one that is there already */
@@ -53,8 +53,8 @@ static bool cutter_init(cutter *c)
   c->last = tn__alloc_array(n + 1, sizeof *c->last);
   c->open = tn__alloc_array(t + 1, sizeof *c->open);
   c->opener = tn__alloc_array(t + 1, sizeof *c->opener);
-  return c->free_at != NULL && c->begin != NULL && c->end != NULL && c->thread != NULL && c->place != NULL && c->list != NULL &&
-         c->first != NULL && c->last != NULL && c->open != NULL && c->opener != NULL;
+  return c->free_at != NULL && c->begin != NULL && c->end != NULL && c->thread != NULL && c->place != NULL &&
+         c->list != NULL && c->first != NULL && c->last != NULL && c->open != NULL && c->opener != NULL;
 }
 
 /* ---- the timetable ---- */
@@ -161,8 +161,8 @@ static bool begins_one(const cutter *c, const uint32_t *task_of, uint32_t i)
   return false;
 }
 
-tn_status tn__tasks_cut(const tn__task_graph *g, uint32_t threads, double delay_ns, uint32_t *task_of, uint32_t *n_tasks,
-                        tn_error *err)
+tn_status tn__tasks_cut(const tn__task_graph *g, uint32_t threads, double delay_ns, uint32_t *task_of,
+                        uint32_t *n_tasks, tn_error *err)
 {
   cutter c = { .g = g, .n_threads = threads, .delay_ns = delay_ns };
   bool ok = cutter_init(&c);

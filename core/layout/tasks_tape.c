@@ -90,7 +90,8 @@ static void link_tasks(maker *m)
 static uint32_t count_tasks(const maker *m, uint32_t slot)
 {
   uint32_t n = 0;
-  for (uint32_t w = 0; w < m->order->words; w++) n += (uint32_t)__builtin_popcountll(tn__task_touched(m->order, slot)[w]);
+  for (uint32_t w = 0; w < m->order->words; w++)
+    n += (uint32_t)__builtin_popcountll(tn__task_touched(m->order, slot)[w]);
   return n;
 }
 
@@ -106,7 +107,8 @@ static tn_status list_counted(maker *m, tn_error *err)
   tn__plan_tasks *s = m->tasks;
   uint32_t most = 0;
   for (uint32_t i = 0; i < l->n_tape; i++)
-    for (uint32_t k = 0; k < l->tape[i].n_release; k++) most += is_counted(m, &l->tape[i], l->operands[l->tape[i].release + k]);
+    for (uint32_t k = 0; k < l->tape[i].n_release; k++)
+      most += is_counted(m, &l->tape[i], l->operands[l->tape[i].release + k]);
   if (most == 0) return TN_OK;
   s->counted = tn__arena_array(&l->arena, most, sizeof *s->counted);
   s->is_counted = tn__arena_array(&l->arena, l->n_slots, sizeof *s->is_counted);

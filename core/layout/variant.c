@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A layout for other values of the operands: a slice from another place on, mostly of the same shape. Only kernels that read
- * an operand are asked again; when what they say of shapes and memory is as before, all else is shared with the layout that
- * was there. */
+/* A layout for other values of the operands: a slice from another place on, mostly of the same shape. Only kernels that
+ * read an operand are asked again; when what they say of shapes and memory is as before, all else is shared with the
+ * layout that was there. */
 #include <core/layout/layout.h>
 
 typedef struct varier {
@@ -20,7 +20,8 @@ static void fill_views(const varier *v, const tn__plan_instr *instr)
   for (uint32_t k = 0; k < instr->n_inputs; k++) {
     const tn__slot *s = &l->slots[slots[k]];
     tn_view view = { .dims = s->dims, .count = s->count, .dtype = s->dtype, .rank = s->rank };
-    if (s->store == TN_STORE_CONSTANT && s->root == slots[k]) view.data = s->elements == NULL ? NULL : s->elements->data;
+    if (s->store == TN_STORE_CONSTANT && s->root == slots[k])
+      view.data = s->elements == NULL ? NULL : s->elements->data;
     if (s->store == TN_STORE_KNOWN) view.data = l->slots[s->root].known;
     if (tn__layout_reads_operand(v->plan, l->segment, instr, k)) view.data = v->entries[slots[k]].data;
     v->views[k] = view;
@@ -92,7 +93,8 @@ static tn__layout *copy(tn__layout *from)
   atomic_fetch_add_explicit(&l->base->refs, 1, memory_order_relaxed);
   tn__arena_init(&l->arena, 1024);
   l->tape = tn__arena_array(&l->arena, (size_t)l->n_tape + 1, sizeof *l->tape);
-  l->shape_states = tn__arena_array(&l->arena, (size_t)(l->segment->end - l->segment->begin) + 1, sizeof *l->shape_states);
+  l->shape_states =
+      tn__arena_array(&l->arena, (size_t)(l->segment->end - l->segment->begin) + 1, sizeof *l->shape_states);
   if (l->tape == NULL || l->shape_states == NULL) {
     tn__layout_unref(l);
     return NULL;
@@ -114,7 +116,8 @@ tn_status tn__layout_vary(tn_plan *plan, tn__layout *from, const tn__entry *entr
   v.views = tn__alloc_array(n_in, sizeof *v.views);
   v.outputs = tn__alloc_array(n_out, sizeof *v.outputs);
   bool as_before = false;
-  tn_status st = v.made == NULL || v.views == NULL || v.outputs == NULL ? tn__no_memory(err, "layout", sizeof *from) : TN_OK;
+  tn_status st =
+      v.made == NULL || v.views == NULL || v.outputs == NULL ? tn__no_memory(err, "layout", sizeof *from) : TN_OK;
   if (st == TN_OK) st = prepare_again(&v, &as_before, err);
   tn__free(v.views, n_in * sizeof *v.views);
   tn__free(v.outputs, n_out * sizeof *v.outputs);

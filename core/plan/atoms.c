@@ -23,5 +23,6 @@ bool tn__contexts_oppose(const tn_plan *plan, uint32_t a, uint32_t b)
 {
   if (plan->n_contexts == 0) return false;
   const tn__context *x = &plan->contexts[a], *y = &plan->contexts[b];
-  return x->n == 1 && tn__atoms_oppose(plan->atoms, plan->context_atoms + x->first, x->n, plan->context_atoms + y->first, y->n);
+  return x->n == 1 &&
+         tn__atoms_oppose(plan->atoms, plan->context_atoms + x->first, x->n, plan->context_atoms + y->first, y->n);
 }

@@ -33,7 +33,8 @@ void tn__callees_free(tn__callees *callees); /* NULL allowed */
 void tn__callee_free(tn__callee *callee);    /* one that no table has; NULL allowed */
 /* NULL: it is not there. */
 const tn__callee *tn__callees_find(tn__callees *callees, const tn__text *key);
-/* Enters it, or frees it and returns the one that another thread entered meanwhile. NULL without memory. The key is at its end. */
+/* Enters it, or frees it and returns the one that another thread entered meanwhile. NULL without memory. The key is at
+ * its end. */
 const tn__callee *tn__callees_enter(tn__callees *callees, tn__callee *mine, size_t key_size);
 
 /* What an instruction called so far, by function. */

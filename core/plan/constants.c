@@ -19,7 +19,8 @@ tn_status tn__plan_need_elements(tn_plan *plan, uint32_t v, tn_tensor **out, tn_
   if (*out != NULL) return TN_OK;
   tn__plan_value *value = &plan->values[v];
   tn_tensor *made;
-  tn_status st = tn__recipe_follow(value->recipe, plan->evaluate, &made, err); /* no lock: kernels run, files are read */
+  tn_status st =
+      tn__recipe_follow(value->recipe, plan->evaluate, &made, err); /* no lock: kernels run, files are read */
   if (st != TN_OK) return tn_error_prefix(err, "a constant of %zu bytes is needed again", value->constant->bytes), st;
   tn__mutex_lock(&plan->mu);
   if (value->elements == NULL) value->elements = tn_tensor_ref(made);
@@ -58,7 +59,8 @@ tn_status tn__plan_lend_elements(tn_plan *plan, uint32_t v, tn_tensor **out, tn_
 void tn__plan_forget_kept(tn_plan *plan)
 {
   tn__assert_held(&plan->mu);
-  for (uint32_t v = 0; v < plan->n_values; v++) plan->values[v].keeps_elements = false; /* layouts hold what they read */
+  for (uint32_t v = 0; v < plan->n_values; v++)
+    plan->values[v].keeps_elements = false; /* layouts hold what they read */
 }
 
 void tn__plan_drop_elements(tn_plan *plan, uint32_t v)

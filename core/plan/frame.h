@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A loop in a plan: an instruction that runs a plan of its own, the body, once for each iteration. The feeds of the body are the
- * values of Enters and of the loop's variables; its fetches are the NextIterations, then the Exits. */
+/* A loop in a plan: an instruction that runs a plan of its own, the body, once for each iteration. The feeds of the
+ * body are the values of Enters and of the loop's variables; its fetches are the NextIterations, then the Exits. */
 #ifndef TN_CORE_PLAN_FRAME_H
 #define TN_CORE_PLAN_FRAME_H
 
@@ -33,8 +33,8 @@ typedef struct tn__turn_feed {
 typedef struct tn__plan_frame {
   tn_plan *body;  /* a reference */
   uint32_t n_feeds, n_nexts, n_exits;
-  /* Of a loop that could be rotated (core/compile/import/turn.c), else NULL: `first` computes from the variables whether there is a
-   * first iteration; `turn` computes the variables of the next one, and whether there is one. */
+  /* Of a loop that could be rotated (core/compile/import/turn.c), else NULL: `first` computes from the variables
+   * whether there is a first iteration; `turn` computes the variables of the next one, and whether there is one. */
   tn_plan *first, *turn;
   tn__turn_feed *first_feeds, *turn_feeds;
   uint32_t n_first_feeds, n_turn_feeds;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The kernels of a plan's instructions: made with the plan, and made again when a plan that seemed light has cost as much as
- * loading faster kernels does. Whoever runs a graph twice pays nothing for a library that it hardly uses, and whoever runs
- * it for an hour pays once.
+/* The kernels of a plan's instructions: made with the plan, and made again when a plan that seemed light has cost as
+ * much as loading faster kernels does. Whoever runs a graph twice pays nothing for a library that it hardly uses, and
+ * whoever runs it for an hour pays once.
  *
- * A list of kernels never changes; a new one takes its place. Layouts keep pointers into the old ones, which stay in the
- * plan's arena with the same states. */
+ * A list of kernels never changes; a new one takes its place. Layouts keep pointers into the old ones, which stay in
+ * the plan's arena with the same states. */
 #include <core/plan/plan.h>
 #include <core/plan/states.h>
 
@@ -54,8 +54,8 @@ static void destroy_new(const tn__plan_kernels *list, const tn__plan_kernels *ol
   }
 }
 
-/* All kernels that fit, best first; those that are in `old` with their states. One that declines the node when others are
- * left is none of them. */
+/* All kernels that fit, best first; those that are in `old` with their states. One that declines the node when others
+ * are left is none of them. */
 tn_status tn__plan_kernels_make(tn_plan *plan, const tn_operation *op, const tn__plan_kernels *old,
                                 const tn__plan_kernels **out, tn_error *err)
 {

@@ -52,10 +52,13 @@ void tn__plan_frame_unturn(tn__plan_frame *frame)
 {
   tn__plan_unref(frame->first);
   tn__plan_unref(frame->turn);
-  if (frame->first_feeds != NULL) tn__free(frame->first_feeds, (frame->n_first_feeds + (size_t)1) * sizeof *frame->first_feeds);
-  if (frame->turn_feeds != NULL) tn__free(frame->turn_feeds, (frame->n_turn_feeds + (size_t)1) * sizeof *frame->turn_feeds);
+  if (frame->first_feeds != NULL)
+    tn__free(frame->first_feeds, (frame->n_first_feeds + (size_t)1) * sizeof *frame->first_feeds);
+  if (frame->turn_feeds != NULL)
+    tn__free(frame->turn_feeds, (frame->n_turn_feeds + (size_t)1) * sizeof *frame->turn_feeds);
   if (frame->variables != NULL) tn__free(frame->variables, (frame->n_nexts + (size_t)1) * sizeof *frame->variables);
-  if (frame->exit_variables != NULL) tn__free(frame->exit_variables, (frame->n_exits + (size_t)1) * sizeof *frame->exit_variables);
+  if (frame->exit_variables != NULL)
+    tn__free(frame->exit_variables, (frame->n_exits + (size_t)1) * sizeof *frame->exit_variables);
   frame->first = frame->turn = NULL;
   frame->first_feeds = frame->turn_feeds = NULL;
   frame->variables = NULL;
@@ -158,8 +161,10 @@ static tn_status not_straight(const tn_operation *op, const char *why, tn_error 
   tn__text_init(&name, SIZE_MAX);
   tn__plan_node_name(op, &name);
   const char *node = name.failed ? tn_operation_name(op) : tn__text_get(&name);
-  tn_error_set(err, TN_UNIMPLEMENTED, "node '%s' (%s) %s, which instructions do not tell in this version: let the kit run "
-               "the plan (tn_kit_prepare)", node, tn_operation_type(op), why);
+  tn_error_set(err, TN_UNIMPLEMENTED,
+               "node '%s' (%s) %s, which instructions do not tell in this version: let the kit run "
+               "the plan (tn_kit_prepare)",
+               node, tn_operation_type(op), why);
   tn_error_set_node(err, node);
   tn__text_fini(&name);
   return TN_UNIMPLEMENTED;
@@ -173,7 +178,8 @@ tn_status tn_plan_check_straight(const tn_plan *plan, tn_error *err)
     const tn__plan_instr *in = &plan->instrs[i];
     const char *why = unsaid(plan, in);
     if (why == NULL && in->kind == TN__SEGMENT_WAIT)
-      why = in->traits & TN_TRAIT_FUNCTION_CALL ? "calls functions, and may wait in them" : "may wait for what comes later";
+      why = in->traits & TN_TRAIT_FUNCTION_CALL ? "calls functions, and may wait in them"
+                                                : "may wait for what comes later";
     if (why != NULL) return not_straight(in->op, why, err);
   }
   for (uint32_t i = 0; plan->has_control && i < plan->n_outputs; i++)

@@ -26,19 +26,21 @@ typedef struct tn__plan_value {
   uint8_t kind;       /* TN_VALUE_FEED, _CONSTANT or _COMPUTED; what is a view is known only with the shapes */
   bool dynamic_user;  /* used in a later segment than its own */
   bool whole;         /* output of a Merge or a loop, or a feed given later: always a tensor of its own, in `held` */
-  bool from_shapes;   /* small integers that follow from shapes and constants: computed with the layout, not in a step */
+  bool from_shapes; /* small integers that follow from shapes and constants: computed with the layout, not in a step */
   uint32_t index;     /* FEED: input of the step; so it is of a value that a TN__SEGMENT_FEED makes */
   uint32_t producer;  /* COMPUTED: instruction */
   uint32_t n_uses;
   uint32_t last_use;  /* last instruction that reads it; TN__NONE = none */
   tn_tensor *constant; /* CONSTANT: a reference; with a recipe it has no elements (tn__tensor_outline) */
   tn__recipe *recipe;  /* of a large constant; NULL = none */
-  tn_tensor *elements; /* with a recipe: the constant with its elements, or NULL while they are not needed. guarded by mu */
+  tn_tensor
+      *elements; /* with a recipe: the constant with its elements, or NULL while they are not needed. guarded by mu */
   bool keeps_elements; /* some kernel reads them in its steps. guarded by mu */
   bool lent;           /* a runtime that runs the plan itself has them: they stay as long as the plan. guarded by mu */
   tn_output output;
   uint32_t segment, slot; /* COMPUTED: of its producer, and its slot there */
-  uint32_t predicate;     /* COMPUTED: 1 + its number among the predicates of branches that a tape computes, 0 = it is none */
+  uint32_t
+      predicate; /* COMPUTED: 1 + its number among the predicates of branches that a tape computes, 0 = it is none */
   uint32_t held;          /* COMPUTED: its number among the values that outlive their segment, TN__NONE = it does not */
   bool fetched;           /* an output of the plan: held until the step ends */
 } tn__plan_value;
@@ -56,8 +58,11 @@ static inline tn__plugin_call tn__kernel_call(const tn__plan_kernel *kernel, con
 {
   const tn__plugin_call *around = tn__plugin_call_now;
   if (kernel->guest == NULL) return around != NULL ? *around : (tn__plugin_call){ 0 };
-  return (tn__plugin_call){ .plugin = kernel->guest->name, .file = kernel->guest->file, .call = call, .kernel = kernel->def->name,
-                        .node = op != NULL ? tn_operation_name(op) : NULL };
+  return (tn__plugin_call){ .plugin = kernel->guest->name,
+                            .file = kernel->guest->file,
+                            .call = call,
+                            .kernel = kernel->def->name,
+                            .node = op != NULL ? tn_operation_name(op) : NULL };
 }
 
 /* Best first; a layout uses the first whose prepare does not decline the shapes. Immutable. */
@@ -129,8 +134,8 @@ typedef struct tn__rewrite_note {
   uint32_t count;
 } tn__rewrite_note;
 
-/* A context is a condition under which an instruction runs, or a value is there: a list of atoms, all of which have to hold, in
- * an order in which they can be decided. Context 0 is empty. */
+/* A context is a condition under which an instruction runs, or a value is there: a list of atoms, all of which have to
+ * hold, in an order in which they can be decided. Context 0 is empty. */
 enum {
   TN__ATOM_BRANCH, /* value `id` is a bool, and is `side` */
   TN__ATOM_FEED,   /* feed `id` is live */
@@ -224,7 +229,8 @@ struct tn_plan {
   tn__plan_upgrade upgrade;
   const tn__layout_calls *layouts; /* of the segments */
   tn__mutex mu; /* layouts of the segments; nothing nests inside */
-  struct tn__pack_use *unfinished; /* forms of constants for a layout that ran out of time; guarded by mu (core/layout/pack.c) */
+  struct tn__pack_use
+      *unfinished; /* forms of constants for a layout that ran out of time; guarded by mu (core/layout/pack.c) */
   bool owns_callees;
   struct tn__callees *callees; /* plans of functions */
   struct { /* workspaces that wait for a step; taken and put back by exchange, without a lock */
@@ -236,8 +242,9 @@ struct tn_plan {
 tn_plan *tn__plan_ref(tn_plan *plan);
 void tn__plan_unref(tn_plan *plan);
 
-/* Whether the preparation of this thread continues (core/base/stop.h): TN_OK, TN_CANCELLED, TN_DEADLINE_EXCEEDED. op: the node
- * that it has reached, NULL = not known (limits.c). Incomplete plans, layouts and packed forms are discarded. */
+/* Whether the preparation of this thread continues (core/base/stop.h): TN_OK, TN_CANCELLED, TN_DEADLINE_EXCEEDED. op:
+ * the node that it has reached, NULL = not known (limits.c). Incomplete plans, layouts and packed forms are
+ * discarded. */
 tn_status tn__prepare_check(const tn_operation *op, tn_error *err);
 
 /* Follows the name of a node of the program, if a pass made several operations from it. Errors leave it out. */
@@ -280,8 +287,8 @@ void tn__plan_set_scheduled(tn_plan *plan);
 /* Frees the workspaces that no step uses. */
 void tn__plan_drop_workspaces(tn_plan *plan);
 
-/* Whether two lists of atoms differ in one thing only: they are two sides of one branch. Then one of them holds exactly when
- * the rest holds and the other does not. */
+/* Whether two lists of atoms differ in one thing only: they are two sides of one branch. Then one of them holds exactly
+ * when the rest holds and the other does not. */
 bool tn__atoms_oppose(const tn__atom *atoms, const uint32_t *xs, size_t n_x, const uint32_t *ys, size_t n_y);
 /* Whether of two contexts one holds exactly when the other does not: they are the sides of one branch. */
 bool tn__contexts_oppose(const tn_plan *plan, uint32_t a, uint32_t b);
@@ -292,7 +299,8 @@ tn_status tn__plan_kernels_make(tn_plan *plan, const tn_operation *op, const tn_
 /* One kernel of the library's, which has no create. */
 tn_status tn__plan_kernels_one(tn_plan *plan, const tn_kernel_def *def, const tn__plan_kernels **out, tn_error *err);
 void tn__plan_kernels_free(const tn__plan_kernels *list); /* destroys states; NULL allowed */
-/* Call it for each step while plan->upgrade.may is set, with its estimated cost. May load kernel plugins: hold no lock. */
+/* Call it for each step while plan->upgrade.may is set, with its estimated cost. May load kernel plugins: hold no
+ * lock. */
 void tn__plan_note_cost(tn_plan *plan, double ns);
 
 /* constants.c: elements of constants that have a recipe. */
@@ -309,8 +317,8 @@ void tn__plan_forget_kept(tn_plan *plan); /* when the kernels change; plan->mu i
 /* Releases the elements, unless a kernel reads them in its steps or they are lent. */
 void tn__plan_drop_elements(tn_plan *plan, uint32_t v);
 
-/* Copies as much of `from` as the caller's struct has room for, and zeroes what a newer header has more; its struct_size
- * stays the caller's (rule P-26). */
+/* Copies as much of `from` as the caller's struct has room for, and zeroes what a newer header has more; its
+ * struct_size stays the caller's (rule P-26). */
 void tn__copy_sized(void *to, const void *from, size_t size, size_t room);
 
 #endif

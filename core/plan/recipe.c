@@ -66,7 +66,8 @@ void tn__recipe_unref(tn__recipe *r)
 static bool same_tensors(const tn_tensor *a, const tn_tensor *b)
 {
   if (a == b) return true;
-  if (a->dtype != b->dtype || a->rank != b->rank || a->bytes != b->bytes || tn__dtype_is_managed(a->dtype)) return false;
+  if (a->dtype != b->dtype || a->rank != b->rank || a->bytes != b->bytes || tn__dtype_is_managed(a->dtype))
+    return false;
   if (a->rank > 0 && memcmp(a->dims, b->dims, (size_t)a->rank * sizeof *a->dims) != 0) return false;
   return a->bytes == 0 || memcmp(a->data, b->data, a->bytes) == 0;
 }
@@ -74,7 +75,9 @@ static bool same_tensors(const tn_tensor *a, const tn_tensor *b)
 bool tn__recipe_same(const tn__recipe *a, const tn__recipe *b)
 {
   if (a == b) return true;
-  if (a->outline->bytes != b->outline->bytes || a->output != b->output || a->n_inputs != b->n_inputs || a->depth != b->depth) return false;
+  if (a->outline->bytes != b->outline->bytes || a->output != b->output || a->n_inputs != b->n_inputs ||
+      a->depth != b->depth)
+    return false;
   if (a->n_inputs == 0) return a->op == b->op;
   if (!tn__operation_same_attrs(a->op, b->op)) return false;
   for (uint32_t i = 0; i < a->n_inputs; i++) {
@@ -85,8 +88,8 @@ bool tn__recipe_same(const tn__recipe *a, const tn__recipe *b)
   return true;
 }
 
-/* Room for the result comes first and is given back last: what is needed only to compute it lies behind it in memory then, and
- * leaves no hole. */
+/* Room for the result comes first and is given back last: what is needed only to compute it lies behind it in memory
+ * then, and leaves no hole. */
 static tn_status make_room(const tn__recipe *r, tn_tensor **out, tn_error *err)
 {
   const tn_tensor *o = r->outline;

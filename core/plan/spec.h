@@ -5,7 +5,8 @@
 
 #include <core/plan/plan.h>
 
-/* Makes the nodes of a plan without a graph: puts the values of the feeds into ir->inputs, of the fetches into ir->outputs. */
+/* Makes the nodes of a plan without a graph: puts the values of the feeds into ir->inputs, of the fetches into
+ * ir->outputs. */
 struct tn__ir;
 typedef tn_status (*tn__ir_fill_fn)(struct tn__ir *ir, const void *user);
 
@@ -31,8 +32,8 @@ typedef struct tn__signature_spec {
   uint32_t max_layouts;
   const char *disabled; /* names of passes that are off, between commas; NULL = none */
   tn__evaluate_fn evaluate; /* folds constants and follows recipes; NULL: nothing is folded */
-  /* Loads kernel plugins that offer one of these ops. Called with the ops of a plan that is worth it, before its kernels are
-   * chosen, and with no lock held. NULL: none are loaded. */
+  /* Loads kernel plugins that offer one of these ops. Called with the ops of a plan that is worth it, before its
+   * kernels are chosen, and with no lock held. NULL: none are loaded. */
   void (*want_kernels)(const char *const *ops, size_t n, const char *device);
   bool want_always; /* for any plan, however small */
   tn__call_kernel_fn call_kernel; /* computes values that follow from shapes; NULL: steps compute them */
@@ -46,8 +47,8 @@ typedef struct tn__signature_spec {
   size_t *inlined_nodes; /* of the plan around this one (inline.h), borrowed; NULL: the plan counts for itself */
   /* Compile the plans inside of this one, bodies of loops. tn__plan_compile sets them. */
   tn_status (*compile)(tn_graph *graph, const struct tn__signature_spec *spec, tn_plan **out, tn_error *err);
-  tn_status (*compile_with)(tn_graph *graph, const struct tn__signature_spec *spec, tn__ir_fill_fn fill, const void *user,
-                            tn_plan **out, tn_error *err);
+  tn_status (*compile_with)(tn_graph *graph, const struct tn__signature_spec *spec, tn__ir_fill_fn fill,
+                            const void *user, tn_plan **out, tn_error *err);
 } tn__signature_spec;
 
 /* Loops and functions inside of a partial run are fed as anywhere. */

@@ -35,7 +35,8 @@ void tn__kernel_states_fini(tn__kernel_states *states)
 
 bool tn__kernel_states_want(const tn__kernel_states *states, const tn_operation *op, const tn_kernel_def *def)
 {
-  return states != NULL && def->create != NULL && (tn__schema_def(tn_operation_schema(op))->traits & TN_TRAIT_STATEFUL) &&
+  return states != NULL && def->create != NULL &&
+         (tn__schema_def(tn_operation_schema(op))->traits & TN_TRAIT_STATEFUL) &&
          tn__operation_graph(op) == atomic_load_explicit(&states->graph, memory_order_acquire);
 }
 

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #define MOST_WORKERS 4095 /* of a client, whatever was asked for: a crew has a place for each */
-#define CLOSELY 32        /* steps, each soon after the one before, after which the next is believed to come soon, too */
+#define CLOSELY 32 /* steps, each soon after the one before, after which the next is believed to come soon, too */
 
 _Thread_local tn__seat *tn__seat_now;
 
@@ -155,8 +155,8 @@ tn__crew *tn__crew_take(tn__pool_client *client)
   return crew;
 }
 
-/* Whether the step that begins came within the time for which workers would have looked on. One that did not, and they sleep
- * from then on: a program that makes a step now and then finds no CPU burnt between them. */
+/* Whether the step that begins came within the time for which workers would have looked on. One that did not, and they
+ * sleep from then on: a program that makes a step now and then finds no CPU burnt between them. */
 static void expect_next(tn__crew *crew)
 {
   bool soon = crew->ended_ns != 0 && tn__now_ns() - crew->ended_ns < crew->client->spin_ns;
@@ -339,8 +339,8 @@ bool tn__crew_has_work(tn__crew *crew)
 
 /* ---- waiting ---- */
 
-/* A worker does not wait when others ask for workers, nor for the step after one that is over, unless it is to linger or that
- * step comes soon. */
+/* A worker does not wait when others ask for workers, nor for the step after one that is over, unless it is to linger
+ * or that step comes soon. */
 static bool look_on(const tn__seat *seat, bool (*over)(void *user), void *user)
 {
   const tn__crew *crew = seat->crew;

@@ -41,8 +41,8 @@ static bool more_may_come(const tn__crew *crew)
 }
 
 /* Calls for help when what is left is worth it: of this loop, or of those that the step has ahead (owner: it has
- * written that down). `held`: parts that the calling thread has and did not run yet. Who was called is counted though he
- * is not there yet. */
+ * written that down). `held`: parts that the calling thread has and did not run yet. Who was called is counted though
+ * he is not there yet. */
 static void call_for_help(tn__crew *crew, const tn__loop_share *l, uint32_t held, double part_ns)
 {
   const tn__seat *owner = atomic_load_explicit(&crew->seats[0], memory_order_relaxed);
@@ -107,7 +107,8 @@ bool tn__loop_help(tn__seat *helper, tn__seat *other)
   if (!tn__loop_counts(client)) {
     done = help(helper, other);
   } else {
-    if (atomic_fetch_add_explicit(&l->helpers, 1, memory_order_relaxed) < client->max_helpers) done = help(helper, other);
+    if (atomic_fetch_add_explicit(&l->helpers, 1, memory_order_relaxed) < client->max_helpers)
+      done = help(helper, other);
     atomic_fetch_sub_explicit(&l->helpers, 1, memory_order_relaxed);
   }
   if (done > 0 && atomic_fetch_sub_explicit(&l->left, done, memory_order_acq_rel) == done) tn__unpark(&other->parker);

@@ -8,8 +8,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* A thread that sleeps until the event that it waits for may have occurred. It sets `parked`, checks again, and sleeps. The
- * waking thread clears `parked`, and wakes it if it was set. Both use exchanges, so at least one of the two sees the other. */
+/* A thread that sleeps until the event that it waits for may have occurred. It sets `parked`, checks again, and sleeps.
+ * The waking thread clears `parked`, and wakes it if it was set. Both use exchanges, so at least one of the two sees
+ * the other. */
 typedef struct tn__parker {
   _Atomic uint32_t parked;
   tn__mutex mu;

@@ -2,9 +2,9 @@
 /* The worker pool.
  *
  * A *pool* has workers: threads that sleep until they are called. A *client* (one for each session) may have up to a
- * maximum number of them at work at once. A *crew* is the threads that work for one step: the calling thread, its owner,
- * and workers that joined it. Each thread of a crew has a deque of tasks; an idle thread steals from another deque, or
- * takes parts of a loop.
+ * maximum number of them at work at once. A *crew* is the threads that work for one step: the calling thread, its
+ * owner, and workers that joined it. Each thread of a crew has a deque of tasks; an idle thread steals from another
+ * deque, or takes parts of a loop.
  *
  *     tn__crew *crew = tn__crew_take(client);         this thread is its owner now
  *     tn__crew_submit(crew, &task, cost_ns);          from any thread of the crew, or from outside of it
@@ -50,11 +50,12 @@ uint32_t tn__worker_number(void);
 /* ---- clients ---- */
 
 typedef struct tn__client_config {
-  uint32_t workers; /* maximum at once for all its steps, without the callers; the pool's number of workers is a limit, too */
+  uint32_t workers; /* maximum at once for all its steps, without the callers; the pool's number of workers is a limit,
+                       too */
   uint32_t intra;   /* maximum threads of one loop, including the caller: 1 = the caller alone, 0 = no limit */
   uint32_t spin_us; /* time for which an idle thread looks for work within a step before it sleeps */
-  int32_t linger_us;  /* time for which a worker looks for work after its last work, also between steps. Below 0: spin_us if
-                       * steps follow each other closely, else it sleeps between them */
+  int32_t linger_us; /* time for which a worker looks for work after its last work, also between steps. Below 0: spin_us
+                      * if steps follow each other closely, else it sleeps between them */
 } tn__client_config;
 #define TN__SPIN_US 50 /* the usual spin_us */
 
@@ -88,14 +89,16 @@ typedef struct tn__task {
 } tn__task;
 
 /* Any thread. Wakes a worker if the tasks in this thread's deque cost more than a wake-up: a thread with several ready
- * tasks keeps one for itself and submits the others. cost_ns is an estimate. The crew must live until the task has run. */
+ * tasks keeps one for itself and submits the others. cost_ns is an estimate. The crew must live until the task has
+ * run. */
 void tn__crew_submit(tn__crew *crew, tn__task *task, double cost_ns);
 
 /* Runs one task, or some parts of a loop, if there are any. Threads of the crew only. */
 bool tn__crew_help(tn__crew *crew);
 
 /* Runs tasks until over(user) is true, which any thread may call; false if the monotonic time deadline_ns came first
- * (0 = none). The owner only. The thread that makes `over` true calls tn__crew_notify afterwards, the last task included. */
+ * (0 = none). The owner only. The thread that makes `over` true calls tn__crew_notify afterwards, the last task
+ * included. */
 bool tn__crew_wait(tn__crew *crew, bool (*over)(void *user), void *user, int64_t deadline_ns);
 /* From a task, or from any thread if the client lives until this has returned. */
 void tn__crew_notify(tn__crew *crew);
@@ -110,9 +113,9 @@ tn__crew *tn__crew_current(void);
 
 /* ---- loops ---- */
 
-/* Calls fn over [0, n) in parts of at least `grain` items; each item costs about cost_ns. Returns when all have ended. The
- * caller takes part, as do idle threads of the crew; workers are woken if the loop costs more than waking them. Inside of
- * a loop, on a thread outside of the crew, or with a NULL crew it calls fn(user, 0, n). */
+/* Calls fn over [0, n) in parts of at least `grain` items; each item costs about cost_ns. Returns when all have ended.
+ * The caller takes part, as do idle threads of the crew; workers are woken if the loop costs more than waking them.
+ * Inside of a loop, on a thread outside of the crew, or with a NULL crew it calls fn(user, 0, n). */
 #define TN__LOOP_NS 4000 /* shorter loops are not shared */
 void tn__parallel_for(tn__crew *crew, int64_t n, int64_t grain, double cost_ns,
                       void (*fn)(void *user, int64_t begin, int64_t end), void *user);

@@ -17,14 +17,15 @@ typedef struct tn__seat tn__seat;
 typedef struct tn__worker tn__worker;
 
 /* A loop that threads share. A thread takes a part by changing `range`: a taken part keeps the loop alive until it is
- * counted in `left`, so only a thread that has a part reads the members below. A late look at a loop that has ended, or at
- * the next loop, does no harm.
+ * counted in `left`, so only a thread that has a part reads the members below. A late look at a loop that has ended, or
+ * at the next loop, does no harm.
  *
- * A cache line takes some 150 ns from one core to another, which is most of what loops of a few microseconds lose. So all
- * that a helper needs is in one line (part_ns only while more helpers may come), and the caller writes to no other line
- * that workers read. */
+ * A cache line takes some 150 ns from one core to another, which is most of what loops of a few microseconds lose. So
+ * all that a helper needs is in one line (part_ns only while more helpers may come), and the caller writes to no other
+ * line that workers read. */
 typedef struct tn__loop_share {
-  _Atomic uint64_t range; /* parts that are not taken: first << 32 | end. The caller takes the first, helpers the last */
+  _Atomic uint64_t
+      range; /* parts that are not taken: first << 32 | end. The caller takes the first, helpers the last */
   _Atomic uint32_t left;  /* parts that have not ended */
   _Atomic uint32_t helpers; /* present; counted only if not all workers may help */
   int64_t n, size;          /* items; of each part but the last */
@@ -106,8 +107,8 @@ void tn__cpus_free(tn__cpus *cpus);
 void tn__cpus_pin(const tn__cpus *cpus, uint32_t number);
 /* The CPU on which this thread runs; -1 = not known. */
 int tn__cpu_now(void);
-/* Excludes a CPU from the affinity of a thread that has others, and includes the one excluded before (-1 = none). False:
- * nothing changed. room: a buffer of the size of a mask. */
+/* Excludes a CPU from the affinity of a thread that has others, and includes the one excluded before (-1 = none).
+ * False: nothing changed. room: a buffer of the size of a mask. */
 bool tn__cpus_keep_off(tn__cpus *room, pthread_t thread, int before, int cpu);
 
 /* Why a crew is in the pool's list of calls: no worker was idle, or other crews of its client have all its workers. */
@@ -174,8 +175,8 @@ static inline bool tn__pool_alive(const tn__pool *pool)
 {
   return pool->forks == atomic_load_explicit(&tn__pool_forks, memory_order_relaxed);
 }
-/* workers.c. Gets one more worker for the crew, if it may have one: a sleeping worker, a new one, or the next that becomes
- * idle. */
+/* workers.c. Gets one more worker for the crew, if it may have one: a sleeping worker, a new one, or the next that
+ * becomes idle. */
 void tn__pool_call(tn__crew *crew);
 /* Lowers the estimated cost of a wake-up, so that it is measured again. */
 void tn__pool_declined(tn__pool *pool);
@@ -208,7 +209,8 @@ static inline double tn__crew_worth(const tn__crew *crew)
 {
   return (double)atomic_load_explicit(&crew->client->pool->worth_ns, memory_order_relaxed);
 }
-/* Notes work that was not worth a wake-up. When it adds up to several wake-ups, their estimated cost is lowered a little. */
+/* Notes work that was not worth a wake-up. When it adds up to several wake-ups, their estimated cost is lowered a
+ * little. */
 static inline void tn__seat_declined(tn__seat *seat, double cost_ns)
 {
   seat->declined_ns += cost_ns;
@@ -217,7 +219,8 @@ static inline void tn__seat_declined(tn__seat *seat, double cost_ns)
   tn__pool_declined(seat->crew->client->pool);
 }
 
-/* Whether a worker in a crew of this client is wanted elsewhere: by another crew, or by a thread that joins the workers. */
+/* Whether a worker in a crew of this client is wanted elsewhere: by another crew, or by a thread that joins the
+ * workers. */
 static inline bool tn__asked_elsewhere(const tn__pool_client *client)
 {
   return atomic_load_explicit(&client->pool->n_calls, memory_order_relaxed) > 0 ||

@@ -5,7 +5,7 @@
  * have become slower than they were alone. */
 #include <core/pool/pool_internal.h>
 
-#define WARM 8           /* first steps with help, which do not count: a CPU that sleeps shortly wakes sooner by and by */
+#define WARM 8 /* first steps with help, which do not count: a CPU that sleeps shortly wakes sooner by and by */
 #define FIRST_PAUSE 16   /* steps from one trial to the next: in the beginning, */
 #define SHORT_PAUSE 8    /* where much is missed if the last one was wrong, */
 #define SHORT_MOST 128   /* twice as many each time, up to this; */

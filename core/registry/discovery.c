@@ -234,7 +234,8 @@ static tn_status add_directory(scan *s, const char *path, size_t size, tn_error 
 {
   while (size > 1 && path[size - 1] == '/') size--;
   char *copy = tn__strndup(path, size);
-  if (copy == NULL || !tn__grow((void **)&s->directories, &s->directories_capacity, s->n_directories + 1, sizeof(*s->directories))) {
+  if (copy == NULL ||
+      !tn__grow((void **)&s->directories, &s->directories_capacity, s->n_directories + 1, sizeof(*s->directories))) {
     tn__strfree(copy);
     return tn__no_memory(err, "the list of plugin folders", size + sizeof(*s->directories));
   }
@@ -253,7 +254,8 @@ static tn_status add_search_path(scan *s, const char *list, tn_error *err)
       NOTE(s, TN_LOG_ERROR, "TENON_PLUGIN_PATH: the element '%.*s' is refused: it is not an absolute path", shown(size),
            at);
     } else if (!tn__path_is_plain(at, size)) {
-      NOTE(s, TN_LOG_ERROR, "TENON_PLUGIN_PATH: the element that begins at byte %zu is refused: it has a control character",
+      NOTE(s, TN_LOG_ERROR,
+           "TENON_PLUGIN_PATH: the element that begins at byte %zu is refused: it has a control character",
            (size_t)(at - list));
     } else {
       status = add_directory(s, at, size, err);

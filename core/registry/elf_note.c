@@ -35,8 +35,9 @@ void tn__elf_build_id(int fd, char *out, size_t room)
   ElfW(Ehdr) header;
   unsigned char notes[MAX_NOTES];
   tn__snprintf(out, room, "-");
-  if (pread(fd, &header, sizeof(header), 0) != (ssize_t)sizeof(header) || memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 ||
-      header.e_phentsize != sizeof(ElfW(Phdr)) || header.e_phnum > MAX_SEGMENTS)
+  if (pread(fd, &header, sizeof(header), 0) != (ssize_t)sizeof(header) ||
+      memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 || header.e_phentsize != sizeof(ElfW(Phdr)) ||
+      header.e_phnum > MAX_SEGMENTS)
     return;
   for (unsigned i = 0; i < header.e_phnum; i++) {
     ElfW(Phdr) p;

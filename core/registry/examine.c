@@ -64,9 +64,10 @@ static tn_status examine(tn__plugin *plugin, tn_status status, tn_error *e, tn_e
     if (status == TN_OK)
       status = tn__abi_check(m->abi_major, m->abi_minor, m->min_host_minor, TN_ABI_MAJOR, TN_ABI_MINOR, e);
     if (status == TN_OK && plugin->module == NULL && !tn__loads_files()) /* P-91 */
-      status = tn_error_set(e, TN_UNIMPLEMENTED,
-                            "static build: this program is linked statically and loads no files; the plugin has to be linked "
-                            "into it");
+      status = tn_error_set(
+          e, TN_UNIMPLEMENTED,
+          "static build: this program is linked statically and loads no files; the plugin has to be linked "
+          "into it");
   }
   plugin->state = status == TN_OK ? TN__PLUGIN_FOUND : TN__PLUGIN_REFUSED;
   if (status == TN_RESOURCE_EXHAUSTED)

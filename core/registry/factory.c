@@ -43,8 +43,8 @@ tn_status tn__factory_make(const char *name, const tn_session_factory *self, tn_
                         "'%.80s' is no name for a runtime, wanted 1 to %d bytes [a-z][a-z0-9_.]*", name, TN_NAME_BYTES);
   if (tn__name_is_reserved(name) && (plugin == NULL || strcmp(plugin->manifest.vendor, TN_OWN_VENDOR) != 0)) /* P-52 */
     return tn_error_set(err, TN_INVALID_ARGUMENT,
-                        "the name '%s' is reserved for a runtime of the library's own; take another one, as 'acme.%s'", name,
-                        name);
+                        "the name '%s' is reserved for a runtime of the library's own; take another one, as 'acme.%s'",
+                        name, name);
   tn__factory *factory = tn__zalloc(sizeof(*factory));
   char *copy = tn__strdup(name);
   if (factory == NULL || copy == NULL) {

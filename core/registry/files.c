@@ -62,7 +62,8 @@ tn_status tn_runtime_allow_files(tn_bool allow, tn_error *err)
 static tn_status may_load_files(const char *path, tn_error *err)
 {
   if (path == NULL || path[0] != '/')
-    return tn_error_set(err, TN_INVALID_ARGUMENT, "load a file: '%s' is not an absolute path", path != NULL ? path : "");
+    return tn_error_set(err, TN_INVALID_ARGUMENT, "load a file: '%s' is not an absolute path",
+                        path != NULL ? path : "");
   if (!tn__path_is_plain(path, strlen(path)))
     return tn_error_set(err, TN_INVALID_ARGUMENT, "load a file: the path has a control character");
   if (!tn__loads_files())
@@ -72,10 +73,12 @@ static tn_status may_load_files(const char *path, tn_error *err)
   bool allowed = tn__reg.files;
   tn__reg_unlock();
   if (tn__elevated())
-    return tn_error_set(err, TN_PERMISSION_DENIED, "'%s' is not loaded: this process has more rights than its caller", path);
+    return tn_error_set(err, TN_PERMISSION_DENIED, "'%s' is not loaded: this process has more rights than its caller",
+                        path);
   if (!allowed)
     return tn_error_set(err, TN_FAILED_PRECONDITION,
-                        "'%s' is not loaded: this program does not load plugins by path (tn_runtime_allow_files)", path);
+                        "'%s' is not loaded: this program does not load plugins by path (tn_runtime_allow_files)",
+                        path);
   return TN_OK;
 }
 

@@ -134,17 +134,19 @@ bool tn__registry_offers_op(const char *name, size_t size)
 /* Two vendors, one name: whoever is taken, the graph may mean the other. */
 static void warn_of_rivals(const char *name, size_t size, const tn__plugin *one, const tn__plugin *other)
 {
-  tn_log(TN_LOG_ERROR,
-         "op '%.*s' is brought by plugin '%s' (%s) and by plugin '%s' (%s), which have one rank: none is loaded; give one "
-         "a higher rank (TENON_RANK), or disable the other",
-         (int)size, name, one->manifest.name, one->path, other->manifest.name, other->path);
+  tn_log(
+      TN_LOG_ERROR,
+      "op '%.*s' is brought by plugin '%s' (%s) and by plugin '%s' (%s), which have one rank: none is loaded; give one "
+      "a higher rank (TENON_RANK), or disable the other",
+      (int)size, name, one->manifest.name, one->path, other->manifest.name, other->path);
 }
 
 void tn__registry_want_op(const char *name, size_t size)
 {
   tn_error e = TN_ERROR_INIT;
   tn__plugin *p, *rival;
-  for (tn_status st = TN_INTERNAL; st != TN_OK && st != TN_RESOURCE_EXHAUSTED;) { /* the next one, where the best fails */
+  for (tn_status st = TN_INTERNAL;
+       st != TN_OK && st != TN_RESOURCE_EXHAUSTED;) { /* the next one, where the best fails */
     tn__reg_lock();
     p = best_locked(name, size, &rival);
     if (p != NULL && rival == NULL) tn__plugin_ref_locked(p);
@@ -173,7 +175,8 @@ static const char *fault_locked(const tn__plugin *p)
   if (p->reason != NULL && p->state != TN__PLUGIN_FOUND) return p->reason;
   if (tn__reg.frozen) return "this program loads nothing any more (tn_freeze)";
   if (tn__rank_of_locked(p->manifest.name, p->rank) == 0) return "its rank is 0: it is off";
-  return tn__plugin_shadowed_locked(p) ? "another one of this name goes before it" : "another plugin of its rank brings it, too";
+  return tn__plugin_shadowed_locked(p) ? "another one of this name goes before it"
+                                       : "another plugin of its rank brings it, too";
 }
 
 void tn__registry_explain_op(const char *name, char *buffer, size_t size)
@@ -183,7 +186,8 @@ void tn__registry_explain_op(const char *name, char *buffer, size_t size)
   tn__reg_lock();
   for (const tn__plugin *p = tn__reg.plugins; p != NULL && at + 1 < size; p = p->next) {
     if (!p->named || !brings(p->manifest.ops, name, length)) continue;
-    tn__snprintf(buffer + at, size - at, "; plugin '%s' (%s) brings it, but: %s", p->manifest.name, p->path, fault_locked(p));
+    tn__snprintf(buffer + at, size - at, "; plugin '%s' (%s) brings it, but: %s", p->manifest.name, p->path,
+                 fault_locked(p));
     at += strlen(buffer + at);
   }
   tn__reg_unlock();

@@ -79,7 +79,9 @@ static void plugin_info_locked(const tn__plugin *p, tn_runtime_info *out)
 
 tn__plugin_call tn__factory_call(const tn__factory *factory, const char *call)
 {
-  return (tn__plugin_call){ .plugin = factory->name, .file = factory->plugin != NULL ? factory->plugin->path : "", .call = call };
+  return (tn__plugin_call){ .plugin = factory->name,
+                            .file = factory->plugin != NULL ? factory->plugin->path : "",
+                            .call = call };
 }
 
 void tn__factory_info(const tn__factory *factory, tn_runtime_info *out)

@@ -307,7 +307,8 @@ static tn_status run_init(tn__plugin *plugin, tn_error *err)
   plugin->initialised = true;
   reached(plugin, TN__STEP_INIT);
   if (!TN_HAS_FIELD(d, tn_plugin, init) || d->init == NULL) return TN_OK;
-  tn_log(TN_LOG_DEBUG, "init of plugin '%s' (%s) begins", plugin->manifest.name, plugin->path); /* it may end the process */
+  tn_log(TN_LOG_DEBUG, "init of plugin '%s' (%s) begins", plugin->manifest.name,
+         plugin->path); /* it may end the process */
   tn_status status = tn__sane_status(d->init(&e), "its init", &e);
   if (status != TN_OK) tn_error_copy(err, &e);
   tn_error_clear(&e);
@@ -321,10 +322,11 @@ static tn_status check_ops(const tn__registrar *registrar, char *names, tn_error
     end = strchr(at, ',');
     if (end != NULL) *end++ = 0;
     if (registrar->has == NULL || !registrar->has(registrar, at))
-      return tn_error_set(err, TN_INVALID_ARGUMENT,
-                          "its manifest and its code disagree: op '%s' is in the manifest, and its register_kernels does not "
-                          "register it",
-                          at);
+      return tn_error_set(
+          err, TN_INVALID_ARGUMENT,
+          "its manifest and its code disagree: op '%s' is in the manifest, and its register_kernels does not "
+          "register it",
+          at);
   }
   return TN_OK;
 }
@@ -332,7 +334,8 @@ static tn_status check_ops(const tn__registrar *registrar, char *names, tn_error
 /* Its ops and kernels become visible if all of them were registered; then they stay until the process ends (P-49). */
 static tn_status call_register(tn__plugin *plugin, const char *who, char *ops, tn_error *err)
 {
-  tn__registrar registrar = { .who = who, .name = plugin->manifest.name, .file = plugin->path }, *before = tn__registrar_now;
+  tn__registrar registrar = { .who = who, .name = plugin->manifest.name, .file = plugin->path },
+                *before = tn__registrar_now;
   tn__registrar_now = &registrar;
   tn_status status = tn__sane_status(plugin->described->register_kernels(err), "its register_kernels", err);
   if (status == TN_OK) status = check_ops(&registrar, ops, err);
@@ -397,7 +400,8 @@ static tn_status open_and_start(tn__plugin *plugin, tn_error *err)
 
 static tn_status open_and_register(tn__plugin *plugin, tn_error *err)
 {
-  plugin->loading = (tn__plugin_call){ .plugin = plugin->manifest.name, .file = plugin->path, .call = "the check of its file" };
+  plugin->loading =
+      (tn__plugin_call){ .plugin = plugin->manifest.name, .file = plugin->path, .call = "the check of its file" };
   tn__plugin_call_enter(&plugin->loading);
   tn_status status = open_and_start(plugin, err);
   if (status != TN_OK) drop_factories(plugin);
@@ -477,7 +481,8 @@ tn_status tn__plugin_load(tn__plugin *plugin, tn_error *err)
     } else {
       tn_log(TN_LOG_DEBUG, "plugin '%s' (%s) is loaded", plugin->manifest.name, plugin->path);
     }
-    tn__debug_load(plugin->path, status == TN_OK ? "loaded" : "not loaded", status == TN_OK ? "" : tn_error_message(&e), begin);
+    tn__debug_load(plugin->path, status == TN_OK ? "loaded" : "not loaded", status == TN_OK ? "" : tn_error_message(&e),
+                   begin);
     tn_error_clear(&e);
   }
   tn__token_give();

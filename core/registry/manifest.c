@@ -108,7 +108,8 @@ static tn_status cut_pair(cutter *c, const char *bytes, size_t at, size_t size, 
   char *key = tn__arena_string(c->arena, text, key_size);
   char *copy = tn__arena_string(c->arena, value, value_size);
   if (key == NULL || copy == NULL) return tn__no_memory(err, "a plugin's manifest", size);
-  size_t most = strcmp(key, "kernels") == 0 || strcmp(key, "ops") == 0 ? TN_MANIFEST_MAX_KERNELS : TN_MANIFEST_MAX_VALUE;
+  size_t most =
+      strcmp(key, "kernels") == 0 || strcmp(key, "ops") == 0 ? TN_MANIFEST_MAX_KERNELS : TN_MANIFEST_MAX_VALUE;
   if (value_size > most)
     return tn_error_set(err, TN_INVALID_ARGUMENT,
                         "manifest, byte %zu: the value of '%s' has %zu bytes, allowed are %zu", at, key, value_size,

@@ -38,7 +38,10 @@ static const struct {
 
 /* ---- life ---- */
 
-static bool is_number(size_t field) { return fields[field].kind == TN_OPTION_INT || fields[field].kind == TN_OPTION_BOOL; }
+static bool is_number(size_t field)
+{
+  return fields[field].kind == TN_OPTION_INT || fields[field].kind == TN_OPTION_BOOL;
+}
 
 /* What the field held is not freed. */
 static void set_default(tn_session_options *options, size_t field)
@@ -151,7 +154,8 @@ static tn_status bad_target(const char *target, size_t at, const char *what, tn_
 }
 
 /* Cuts parts (a copy of the target) into settings from byte `at` on; settings has room for all commas and one more. */
-static tn_status cut_settings(const char *target, char *parts, size_t at, tn__option_setting *settings, size_t *n, tn_error *err)
+static tn_status cut_settings(const char *target, char *parts, size_t at, tn__option_setting *settings, size_t *n,
+                              tn_error *err)
 {
   size_t size = strlen(target);
   *n = 0;
@@ -319,7 +323,8 @@ static tn_status find_field(const tn_session_options *options, const char *name,
   return TN_NOT_FOUND;
 }
 
-tn_status tn__option_find(const tn_session_options *options, const char *name, int32_t kind, size_t *index, tn_error *err)
+tn_status tn__option_find(const tn_session_options *options, const char *name, int32_t kind, size_t *index,
+                          tn_error *err)
 {
   tn_status status = find_field(options, name, index, err);
   if (status == TN_OK && kind != 0 && fields[*index].kind != kind)
@@ -346,11 +351,13 @@ static tn_status set_number(tn_session_options *options, size_t field, int64_t v
 static tn_status set_real(tn_session_options *options, size_t field, double value, tn_error *err)
 {
   for (size_t i = 0; i < sizeof(real_ranges) / sizeof(real_ranges[0]); i++)
-    if (strcmp(real_ranges[i].name, fields[field].name) == 0 && !(value > real_ranges[i].above && value <= real_ranges[i].most))
-      return tn_error_set(err, TN_INVALID_ARGUMENT, "option '%s' is %g, wanted above %g and at most %g", fields[field].name, value,
-                          real_ranges[i].above, real_ranges[i].most);
+    if (strcmp(real_ranges[i].name, fields[field].name) == 0 &&
+        !(value > real_ranges[i].above && value <= real_ranges[i].most))
+      return tn_error_set(err, TN_INVALID_ARGUMENT, "option '%s' is %g, wanted above %g and at most %g",
+                          fields[field].name, value, real_ranges[i].above, real_ranges[i].most);
   if (value != value || value - value != 0)
-    return tn_error_set(err, TN_INVALID_ARGUMENT, "option '%s' is %g, wanted a finite number", fields[field].name, value);
+    return tn_error_set(err, TN_INVALID_ARGUMENT, "option '%s' is %g, wanted a finite number", fields[field].name,
+                        value);
   options->values[field].real = value;
   return TN_OK;
 }
@@ -434,7 +441,8 @@ tn_status tn_session_options_parse(tn_session_options *options, const char *fiel
   if (text == NULL) return tn_error_set(err, TN_INVALID_ARGUMENT, "option '%s': the text is NULL", field);
   if (fields[i].kind == TN_OPTION_STRING) return set_string(options, i, text, err);
   if (fields[i].kind == TN_OPTION_LIST) return tn__option_list_parse(options, i, text, err);
-  if (fields[i].kind == TN_OPTION_FLOAT && tn__parse_double(tn__slice_of(text), &real)) return set_real(options, i, real, err);
+  if (fields[i].kind == TN_OPTION_FLOAT && tn__parse_double(tn__slice_of(text), &real))
+    return set_real(options, i, real, err);
   bool taken = fields[i].kind == TN_OPTION_INT ? tn__parse_int(tn__slice_of(text), &number) : parse_bool(text, &number);
   if (!taken || fields[i].kind == TN_OPTION_FLOAT)
     return tn_error_set(err, TN_INVALID_ARGUMENT, "option '%s' is '%s', wanted %s", field,

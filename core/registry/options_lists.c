@@ -19,7 +19,8 @@ static tn_status add(tn__option_list **list, const char *text, size_t size, int6
 {
   tn__option_list *l = *list != NULL ? *list : tn__zalloc(sizeof *l);
   char *copy = size > 0 ? tn__strndup(text, size) : NULL;
-  bool ok = l != NULL && (size == 0 || copy != NULL) && tn__grow((void **)&l->items, &l->room, l->n + 1, sizeof *l->items);
+  bool ok =
+      l != NULL && (size == 0 || copy != NULL) && tn__grow((void **)&l->items, &l->room, l->n + 1, sizeof *l->items);
   if (!ok) {
     tn__strfree(copy);
     if (l != *list) tn__option_list_free(l);
@@ -50,8 +51,8 @@ tn_status tn__option_list_copy(const tn__option_list *from, tn__option_list **ou
 static tn_status check_number(int field, int64_t number, tn_error *err)
 {
   if (number >= INT32_MIN && number <= INT32_MAX) return TN_OK;
-  return tn_error_set(err, TN_INVALID_ARGUMENT, "option '%s': %lld does not fit into 32 bits", tn__option_defs[field].name,
-                      (long long)number);
+  return tn_error_set(err, TN_INVALID_ARGUMENT, "option '%s': %lld does not fit into 32 bits",
+                      tn__option_defs[field].name, (long long)number);
 }
 
 /* In place of the item of the same text, if there is one. */

@@ -12,8 +12,9 @@ tn_status tn_runtime_preload(const void *symbols, tn_error *err)
   tn__error_reset(err);
   if (table == NULL || table->name == NULL || table->address != NULL)
     return tn_error_set(err, TN_INVALID_ARGUMENT, "linked modules: %s",
-                        table == NULL ? "the table is NULL"
-                                      : "the table does not begin with a name that has no address, as those of libtool do");
+                        table == NULL
+                            ? "the table is NULL"
+                            : "the table does not begin with a name that has no address, as those of libtool do");
   tn_status status = tn__token_take("adding linked modules", err);
   if (status != TN_OK) return status;
   size_t before;

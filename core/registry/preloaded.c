@@ -50,7 +50,8 @@ static tn_status add_table(const lt_dlsymlist *symbols, tn_error *err)
   if (status != TN_OK) return status;
   tn__ltdl_enter();
   if (lt_dlpreload(symbols) != 0)
-    status = tn_error_set(err, TN_RESOURCE_EXHAUSTED, "libltdl does not take the linked modules: %s", words(lt_dlerror()));
+    status =
+        tn_error_set(err, TN_RESOURCE_EXHAUSTED, "libltdl does not take the linked modules: %s", words(lt_dlerror()));
   else
     tables.list[tables.n++] = symbols;
   tn__ltdl_leave();
@@ -131,7 +132,8 @@ static tn_status collect(tn_error *err)
   return opened.failed ? tn__no_memory(err, "the list of linked modules", opened.n + 1) : TN_OK;
 }
 
-tn_status tn__each_preloaded(tn_status (*take)(void *user, tn__plugin *plugin, tn_error *err), void *user, tn_error *err)
+tn_status tn__each_preloaded(tn_status (*take)(void *user, tn__plugin *plugin, tn_error *err), void *user,
+                             tn_error *err)
 {
   tn_status status = add_own(err);
   if (status != TN_OK || tables.n == 0) return status;

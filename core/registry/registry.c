@@ -70,8 +70,9 @@ tn_status tn_runtime_register(const char *name, const tn_session_factory *self, 
   if (status != TN_OK) return status;
   tn__reg_lock();
   if (tn__token_mine_locked()) /* P-53 */
-    status = tn_error_set(err, TN_FAILED_PRECONDITION,
-                          "registering runtime '%s' is not allowed from a plugin's constructor, entry, init or shutdown", name);
+    status = tn_error_set(
+        err, TN_FAILED_PRECONDITION,
+        "registering runtime '%s' is not allowed from a plugin's constructor, entry, init or shutdown", name);
   else
     status = tn__factory_insert_locked(factory, err);
   if (status == TN_OK) factory->usable = true;

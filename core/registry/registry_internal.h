@@ -341,7 +341,8 @@ size_t tn__preloaded_tables(void);
 void tn__preloaded_forget(size_t before);
 /* Examines each plugin that is linked into the program and passes it to `take`, which owns it from then on, also if it
  * fails. The caller holds the token. */
-tn_status tn__each_preloaded(tn_status (*take)(void *user, tn__plugin *plugin, tn_error *err), void *user, tn_error *err);
+tn_status tn__each_preloaded(tn_status (*take)(void *user, tn__plugin *plugin, tn_error *err), void *user,
+                             tn_error *err);
 /* Opens a linked plugin: sets `handle`. The caller holds the token. */
 tn_status tn__open_preloaded(tn__plugin *plugin, tn_error *err);
 

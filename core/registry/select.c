@@ -186,7 +186,8 @@ static tn_status ask(tn__factory *f, const tn_session_options *options, int32_t 
   tn__plugin_call calling = tn__factory_call(f, "its health");
   tn__callback_enter();
   tn__plugin_call_enter(&calling);
-  if (status == TN_OK && f->table.health != NULL) status = tn__factory_status(f, "health", f->table.health(f->self, &e), &e);
+  if (status == TN_OK && f->table.health != NULL)
+    status = tn__factory_status(f, "health", f->table.health(f->self, &e), &e);
   calling.call = "its accepts_options";
   if (status == TN_OK && !f->table.accepts_options(f->self, options)) status = explain_refusal(f, options, &e);
   calling.call = "its rank_for_options";
@@ -369,10 +370,11 @@ static tn_status none_accepts(selection *s, tn_error *err)
   tn__reg_unlock();
   list_unranked(s, &unranked);
   if (unranked.size > 0 && s->refusals.size == 0)
-    tn_error_set(err, TN_NOT_FOUND,
-                 "target '%s' names no runtime, and each one has rank 0, which means only by name: %s; name one, or raise its "
-                 "rank in TENON_RANK, the option runtime_ranks or its manifest; %s",
-                 target, tn__text_get(&unranked), tn__text_get(&known));
+    tn_error_set(
+        err, TN_NOT_FOUND,
+        "target '%s' names no runtime, and each one has rank 0, which means only by name: %s; name one, or raise its "
+        "rank in TENON_RANK, the option runtime_ranks or its manifest; %s",
+        target, tn__text_get(&unranked), tn__text_get(&known));
   else
     tn_error_set(err, TN_NOT_FOUND, "target '%s': no runtime accepts the options%s%s%s%s; %s", target,
                  s->refusals.size > 0 ? ": " : "", tn__text_get(&s->refusals),
@@ -452,7 +454,8 @@ static void leave_out(selection *s, const candidate *c)
 {
   static const char why[] = "device_filters let none of its types through";
   trace(s, c, "not asked", why);
-  tn__text_printf(&s->refusals, "%sruntime '%s' (%s): %s", s->refusals.size > 0 ? "; " : "", c->name, origin_of(c), why);
+  tn__text_printf(&s->refusals, "%sruntime '%s' (%s): %s", s->refusals.size > 0 ? "; " : "", c->name, origin_of(c),
+                  why);
 }
 
 static tn_status ask_all(selection *s, tn_error *err)

@@ -44,8 +44,8 @@ static tn_status take_setting(tn__sidecar *c, tn__slice key, tn__slice value, tn
     good = (unsigned char)value.data[i] >= 0x20 && value.data[i] != 0x7f && value.data[i] != ',';
   if (!good) return bad_line(c, key, "option.KEY=VALUE with a key [a-z][a-z0-9_]* and a value without commas", err);
   if (has_setting(&c->settings, key)) return bad_line(c, key, "each key once", err);
-  tn__text_printf(&c->settings, "%s%.*s=%.*s", c->settings.size > 0 ? "," : "", (int)key.size, key.data, (int)value.size,
-                  value.data);
+  tn__text_printf(&c->settings, "%s%.*s=%.*s", c->settings.size > 0 ? "," : "", (int)key.size, key.data,
+                  (int)value.size, value.data);
   return c->settings.failed ? tn__no_memory(err, "settings of a plugin", MAX_BYTES) : TN_OK;
 }
 
@@ -59,7 +59,8 @@ static tn_status take_line(tn__sidecar *c, tn__slice line, tn_error *err)
   if (key.size > 7 && memcmp(key.data, "option.", 7) == 0)
     return take_setting(c, (tn__slice){ key.data + 7, key.size - 7 }, value, err);
   if (tn__slice_is(key, "enabled")) {
-    if (!tn__slice_is(value, "yes") && !tn__slice_is(value, "no")) return bad_line(c, value, "enabled=yes or enabled=no", err);
+    if (!tn__slice_is(value, "yes") && !tn__slice_is(value, "no"))
+      return bad_line(c, value, "enabled=yes or enabled=no", err);
     if (c->says_enabled) return bad_line(c, key, "each key once", err);
     c->off = tn__slice_is(value, "no");
     c->says_enabled = true;
@@ -126,8 +127,8 @@ static tn_status ask_environment(const char *name, tn_error *err)
   const char *disable = tn__getenv("TENON_PLUGIN_DISABLE"), *select = tn__getenv("TENON_PLUGIN_SELECT");
   tn__slice by = matching(disable, name);
   if (by.size > 0)
-    return tn_error_set(err, TN_FAILED_PRECONDITION, "it is disabled: '%.*s' stands in TENON_PLUGIN_DISABLE", (int)by.size,
-                        by.data);
+    return tn_error_set(err, TN_FAILED_PRECONDITION, "it is disabled: '%.*s' stands in TENON_PLUGIN_DISABLE",
+                        (int)by.size, by.data);
   if (select != NULL && select[0] != 0 && matching(select, name).size == 0)
     return tn_error_set(err, TN_FAILED_PRECONDITION, "it is disabled: it is not among those of TENON_PLUGIN_SELECT");
   return TN_OK;
@@ -211,7 +212,8 @@ tn_status tn__factory_complete(const tn__factory *factory, tn_session_options *o
     size_t size = strcspn(at, ","), name = strcspn(at, "=");
     char text[TN_NAME_BYTES + 1] = { 0 };
     memcpy(text, at, name);
-    if (tn_session_options_setting(options, text) == NULL) tn__text_printf(&target, "%s%.*s", n++ > 0 ? "," : ":", (int)size, at);
+    if (tn_session_options_setting(options, text) == NULL)
+      tn__text_printf(&target, "%s%.*s", n++ > 0 ? "," : ":", (int)size, at);
     at += size + (at[size] == ',');
   }
   tn_status status = target.failed ? tn__no_memory(err, "settings of a target", target.size)

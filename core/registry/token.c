@@ -49,9 +49,9 @@ tn_status tn__token_take(const char *what, tn_error *err)
     status = tn_error_set(err, TN_FAILED_PRECONDITION,
                           "%s is not allowed from a plugin's constructor, entry, init or shutdown", what);
   } else if (tn__reg.orphaned) {
-    status = tn_error_set(err, TN_FAILED_PRECONDITION,
-                          "%s is not possible: another thread loaded a plugin when this process was forked; exec a new program",
-                          what);
+    status = tn_error_set(
+        err, TN_FAILED_PRECONDITION,
+        "%s is not possible: another thread loaded a plugin when this process was forked; exec a new program", what);
   } else {
     while (tn__reg.token) tn__cond_wait(&tn__reg.cond, &tn__reg.mu);
     tn__reg.token = true;

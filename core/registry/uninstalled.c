@@ -23,7 +23,8 @@ static int look_for_library(struct dl_phdr_info *info, size_t size, void *user)
   for (size_t i = 0; i < info->dlpi_phnum; i++) {
     const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
     uintptr_t begin = (uintptr_t)(info->dlpi_addr + segment->p_vaddr);
-    if (segment->p_type != PT_LOAD || (uintptr_t)&here < begin || (uintptr_t)&here - begin >= segment->p_memsz) continue;
+    if (segment->p_type != PT_LOAD || (uintptr_t)&here < begin || (uintptr_t)&here - begin >= segment->p_memsz)
+      continue;
     *(const char **)user = info->dlpi_name;
     return 1;
   }

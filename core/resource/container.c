@@ -68,7 +68,8 @@ bool tn__resource_hold_again(tn_resource *r)
 {
   uint32_t refs = atomic_load_explicit(&r->refs, memory_order_relaxed);
   while (refs != 0)
-    if (atomic_compare_exchange_weak_explicit(&r->refs, &refs, refs + 1, memory_order_acquire, memory_order_relaxed)) return true;
+    if (atomic_compare_exchange_weak_explicit(&r->refs, &refs, refs + 1, memory_order_acquire, memory_order_relaxed))
+      return true;
   return false;
 }
 
@@ -198,8 +199,9 @@ static tn_status find_locked(tn__container *c, const tn_resource_class *cls, con
   tn__assert_held(&c->mu);
   *out = NULL;
   if (c->gone)
-    return tn_error_set(err, TN_FAILED_PRECONDITION, "%s '%s': its container '%s' was reset, and nobody who saw it before is left",
-                        cls->name, name, c->name);
+    return tn_error_set(err, TN_FAILED_PRECONDITION,
+                        "%s '%s': its container '%s' was reset, and nobody who saw it before is left", cls->name, name,
+                        c->name);
   tn_resource *r = tn__map_get(&c->resources, name, strlen(name));
   if (r != NULL && r->cls != cls)
     return tn_error_set(err, TN_INVALID_ARGUMENT, "'%s' in container '%s' is of type %s, wanted %s", name, c->name,

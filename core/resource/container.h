@@ -2,9 +2,9 @@
 /* Containers of resources, and their generations.
  *
  * A set has the containers of one factory, or of one isolated session. A view is what one session sees of a set: the
- * generation of each container that was the set's when the session was made, whatever a reset does afterwards. A generation
- * is emptied when neither its set nor a view has it any more; who only holds a reference (a handle in some tensor) finds it
- * empty then. */
+ * generation of each container that was the set's when the session was made, whatever a reset does afterwards. A
+ * generation is emptied when neither its set nor a view has it any more; who only holds a reference (a handle in some
+ * tensor) finds it empty then. */
 #ifndef TN_CORE_RESOURCE_CONTAINER_H
 #define TN_CORE_RESOURCE_CONTAINER_H
 
@@ -25,8 +25,8 @@ tn__containers *tn__containers_ref(tn__containers *set);
 void tn__containers_unref(tn__containers *set);
 
 /* New generations of the named containers; none named: of the default one (S-RST-08, 09). Unknown names are no error
- * (S-RST-11). Waits for nobody. *old gets the generations that the set gave up, for tn__containers_leave_all when the caller
- * holds no lock. TN_RESOURCE_EXHAUSTED: some are detached, some not. */
+ * (S-RST-11). Waits for nobody. *old gets the generations that the set gave up, for tn__containers_leave_all when the
+ * caller holds no lock. TN_RESOURCE_EXHAUSTED: some are detached, some not. */
 tn_status tn__containers_detach(tn__containers *set, const char *const *names, size_t n, tn__container **old,
                                 tn_error *err);
 /* As above, of every container that the set has or had. */
@@ -34,7 +34,8 @@ void tn__containers_detach_all(tn__containers *set, tn__container **old);
 void tn__containers_leave_all(tn__container *list);
 /* Whether there is a container of this name; the default one always is. */
 bool tn__containers_has(tn__containers *set, const char *name);
-/* Calls fn for each container that the set has now, with how many resources are in it; the names live as long as the call. */
+/* Calls fn for each container that the set has now, with how many resources are in it; the names live as long as the
+ * call. */
 void tn__containers_list(tn__containers *set, void (*fn)(void *user, const char *name, size_t n_resources), void *user);
 
 /* ---- views ---- */
@@ -43,7 +44,8 @@ void tn__containers_list(tn__containers *set, void (*fn)(void *user, const char 
 tn_status tn__container_view_create(tn__containers *set, tn__container_view **out, tn_error *err);
 /* When nothing runs any more that uses it; NULL allowed. */
 void tn__container_view_destroy(tn__container_view *view);
-/* The container of this name (NULL or "": the default one), made when there is none; borrowed, lives as long as the view. */
+/* The container of this name (NULL or "": the default one), made when there is none; borrowed, lives as long as the
+ * view. */
 tn_status tn__container_view_get(tn__container_view *view, const char *name, tn__container **out, tn_error *err);
 
 /* ---- one container ---- */
@@ -77,7 +79,8 @@ size_t tn__container_count(tn__container *container);
 
 /* ---- remembering ---- */
 
-/* Keeps the class, the name and whether it is alive, but not what is in it. Gives its argument, whose object the caller holds. */
+/* Keeps the class, the name and whether it is alive, but not what is in it. Gives its argument, whose object the caller
+ * holds. */
 tn_resource *tn__resource_remember(tn_resource *resource);
 void tn__resource_forget(tn_resource *resource); /* NULL allowed */
 /* A reference to one that is remembered; false: nobody held it any more. */

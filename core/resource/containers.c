@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sets of containers, and what sessions see of them.
  *
- * Each reset of a name raises the set's epoch and notes it with the name, a reset of all with the set. A view has the epoch of its birth: a generation that
- * is younger is not for it, and should it ask for that name for the first time only then, it gets a container of its own,
- * which is what is left of the old generation. */
+ * Each reset of a name raises the set's epoch and notes it with the name, a reset of all with the set. A view has the
+ * epoch of its birth: a generation that is younger is not for it, and should it ask for that name for the first time
+ * only then, it gets a container of its own, which is what is left of the old generation. */
 #include <core/resource/container.h>
 
 #include <string.h>
@@ -19,7 +19,8 @@ struct tn__containers {
   tn__mutex mu;
   tn__map entries; /* by name, guarded by mu, as all below */
   uint64_t epoch;
-  uint64_t all_born; /* epoch of the last reset of all: no generation is older, also of names that nobody has asked for */
+  uint64_t
+      all_born; /* epoch of the last reset of all: no generation is older, also of names that nobody has asked for */
   size_t n_views;
 };
 
@@ -215,7 +216,8 @@ static tn_status find_or_make(tn__container_view *view, const char *name, tn__co
   tn__containers *set = view->set;
   tn_status st = TN_OK;
   *out = NULL;
-  if (strcmp(name, TN_SESSION_CONTAINER) == 0) return tn__container_create(name, out, err); /* the view is its one user */
+  if (strcmp(name, TN_SESSION_CONTAINER) == 0)
+    return tn__container_create(name, out, err); /* the view is its one user */
   tn__mutex_lock(&set->mu);
   entry *e = need_entry(set, name);
   if (e == NULL) st = tn__no_memory(err, "container", sizeof *e);

@@ -38,7 +38,8 @@ static tn_status find_slot(const tn_session *session, tn_callable c, tn__callabl
 {
   uint32_t number = (uint32_t)c.id - 1, generation = (uint32_t)(c.id >> 32);
   *out = NULL;
-  if ((uint32_t)c.id != 0 && number / CALLABLE_BLOCK < (1u << (TN__CALLABLE_BLOCKS - 1))) *out = slot_at(session, number);
+  if ((uint32_t)c.id != 0 && number / CALLABLE_BLOCK < (1u << (TN__CALLABLE_BLOCKS - 1)))
+    *out = slot_at(session, number);
   if (*out == NULL || generation == 0 || generation > atomic_load(&(*out)->generation))
     return bad_callable(c, "no such callable", err);
   return TN_OK;
@@ -101,7 +102,8 @@ tn_status tn_session_make_callable(tn_session *session, const tn_run_options *op
   tn__error_reset(err);
   if (out != NULL) out->id = 0;
   if (session == NULL || out == NULL)
-    return tn_error_set(err, TN_INVALID_ARGUMENT, "tn_session_make_callable: %s is NULL", out == NULL ? "out" : "session");
+    return tn_error_set(err, TN_INVALID_ARGUMENT, "tn_session_make_callable: %s is NULL",
+                        out == NULL ? "out" : "session");
   const tn__names names = { feed_names, fetch_names, targets, n_feeds, n_fetches, n_targets };
   tn_status st = tn__names_check(&names, err);
   if (st == TN_OK) st = tn__session_enter(session, err);
@@ -126,7 +128,8 @@ tn_status tn_session_make_callable(tn_session *session, const tn_run_options *op
 /* ---- running ---- */
 
 /* A tensor to write into must have no other holder, be in host memory, and be no feed of the call. */
-static tn_status check_given(tn_tensor *const *feeds, size_t n_feeds, tn_tensor *const *fetched, size_t i, tn_error *err)
+static tn_status check_given(tn_tensor *const *feeds, size_t n_feeds, tn_tensor *const *fetched, size_t i,
+                             tn_error *err)
 {
   const tn_tensor *t = fetched[i];
   const char *why = NULL;
@@ -134,7 +137,8 @@ static tn_status check_given(tn_tensor *const *feeds, size_t n_feeds, tn_tensor 
   else if (t->buffer != NULL && t->buffer->desc.ownership == TN_BUFFER_IMMUTABLE) why = "may not be written";
   else if (tn__dtype_is_managed(t->dtype) && t->buffer->desc.ownership == TN_BUFFER_FOREIGN)
     why = "has elements of the program's own";
-  else if (atomic_load(&t->refs) != 1 || (t->buffer != NULL && atomic_load(&t->buffer->refs) != 1)) why = "has other holders";
+  else if (atomic_load(&t->refs) != 1 || (t->buffer != NULL && atomic_load(&t->buffer->refs) != 1))
+    why = "has other holders";
   for (size_t k = 0; why == NULL && k < n_feeds; k++)
     if (feeds[k] == t) why = "is a feed of the same call";
   for (size_t k = 0; why == NULL && k < i; k++)
@@ -146,8 +150,9 @@ static tn_status run_entry(tn_session *session, tn__entry_point *e, tn_tensor *c
                            tn_tensor **fetched, size_t n_fetches, tn_run_metadata *metadata, tn_error *err)
 {
   if (n_feeds != e->n_feeds || n_fetches != e->n_fetches) /* S-CAL-02 */
-    return tn_error_set(err, TN_INVALID_ARGUMENT, "the callable takes %zu feeds and %zu fetches, %zu and %zu were given",
-                        e->n_feeds, e->n_fetches, n_feeds, n_fetches);
+    return tn_error_set(err, TN_INVALID_ARGUMENT,
+                        "the callable takes %zu feeds and %zu fetches, %zu and %zu were given", e->n_feeds,
+                        e->n_fetches, n_feeds, n_fetches);
   for (size_t i = 0; i < n_fetches; i++) {
     tn_status st = fetched[i] == NULL ? TN_OK : check_given(feeds, n_feeds, fetched, i, err);
     if (st != TN_OK) return st;
@@ -162,7 +167,8 @@ tn_status tn_session_run_callable(tn_session *session, tn_callable callable, tn_
   tn__error_reset(err);
   if (session == NULL) return tn_error_set(err, TN_INVALID_ARGUMENT, "tn_session_run_callable: session is NULL");
   if ((feeds == NULL && n_feeds > 0) || (fetched == NULL && n_fetches > 0))
-    return tn_error_set(err, TN_INVALID_ARGUMENT, "tn_session_run_callable: %s is NULL", feeds == NULL ? "feeds" : "fetched");
+    return tn_error_set(err, TN_INVALID_ARGUMENT, "tn_session_run_callable: %s is NULL",
+                        feeds == NULL ? "feeds" : "fetched");
   for (size_t i = 0; i < n_feeds; i++)
     if (feeds[i] == NULL) return tn_error_set(err, TN_INVALID_ARGUMENT, "the tensor for feed %zu is NULL", i);
   uint32_t thread = tn__thread_number();
@@ -182,8 +188,8 @@ tn_status tn_session_run_callable(tn_session *session, tn_callable callable, tn_
   return st;
 }
 
-static tn_status warm_entry(tn_session *session, const tn__entry_point *e, const tn_run_options *options, tn_tensor *const *feeds,
-                            size_t n_feeds, tn_bool *ran, tn_error *err)
+static tn_status warm_entry(tn_session *session, const tn__entry_point *e, const tn_run_options *options,
+                            tn_tensor *const *feeds, size_t n_feeds, tn_bool *ran, tn_error *err)
 {
   if (n_feeds != e->n_feeds)
     return tn_error_set(err, TN_INVALID_ARGUMENT, "the callable takes %zu feeds, %zu were given", e->n_feeds, n_feeds);
@@ -192,13 +198,14 @@ static tn_status warm_entry(tn_session *session, const tn__entry_point *e, const
   return st == TN_OK ? tn__step_warm(session, e, options, feeds, ran, err) : st;
 }
 
-tn_status tn_session_warm_callable(tn_session *session, tn_callable callable, const tn_run_options *options, tn_tensor *const *feeds,
-                                   size_t n_feeds, tn_bool *ran, tn_error *err)
+tn_status tn_session_warm_callable(tn_session *session, tn_callable callable, const tn_run_options *options,
+                                   tn_tensor *const *feeds, size_t n_feeds, tn_bool *ran, tn_error *err)
 {
   tn__error_reset(err);
   if (ran != NULL) *ran = 0;
   if (session == NULL || (feeds == NULL && n_feeds > 0))
-    return tn_error_set(err, TN_INVALID_ARGUMENT, "tn_session_warm_callable: %s is NULL", session == NULL ? "session" : "feeds");
+    return tn_error_set(err, TN_INVALID_ARGUMENT, "tn_session_warm_callable: %s is NULL",
+                        session == NULL ? "session" : "feeds");
   for (size_t i = 0; i < n_feeds; i++)
     if (feeds[i] == NULL) return tn_error_set(err, TN_INVALID_ARGUMENT, "the tensor for feed %zu is NULL", i);
   tn__callable_slot *slot;
@@ -235,7 +242,8 @@ void tn__callables_fini(tn_session *session)
 {
   for (uint32_t b = 0; b < TN__CALLABLE_BLOCKS; b++) {
     tn__callable_slot *slots = atomic_load(&session->callable_blocks[b]);
-    for (size_t i = 0; slots != NULL && i < (size_t)CALLABLE_BLOCK << b; i++) tn__entry_unref(atomic_load(&slots[i].entry));
+    for (size_t i = 0; slots != NULL && i < (size_t)CALLABLE_BLOCK << b; i++)
+      tn__entry_unref(atomic_load(&slots[i].entry));
     tn__free_aligned(slots, bytes_of(b), _Alignof(tn__callable_slot));
   }
   tn__free(session->free_callables, session->free_room * sizeof *session->free_callables);

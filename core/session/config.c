@@ -80,8 +80,8 @@ typedef struct reader {
 
 static tn_status malformed(const reader *r, const void *at, const char *what)
 {
-  return tn_error_set(r->err, TN_INVALID_ARGUMENT, "ConfigProto: byte %zu: %s", (size_t)((const uint8_t *)at - r->begin),
-                      what);
+  return tn_error_set(r->err, TN_INVALID_ARGUMENT, "ConfigProto: byte %zu: %s",
+                      (size_t)((const uint8_t *)at - r->begin), what);
 }
 
 /* The number of bytes of a character in UTF-8. 0 if it is malformed: encoded too long, a surrogate, or beyond
@@ -119,7 +119,8 @@ static tn_status check_run(const reader *r, const tn__pb_field *f, tn__slice run
   int wire = tn__pb_wire(f);
   uint64_t unused;
   if (wire != TN__WIRE_VARINT)
-    return run.size % (wire == TN__WIRE_FIXED64 ? 8 : 4) == 0 ? TN_OK : malformed(r, p, "a run of numbers is cut short");
+    return run.size % (wire == TN__WIRE_FIXED64 ? 8 : 4) == 0 ? TN_OK
+                                                              : malformed(r, p, "a run of numbers is cut short");
   while (p < end)
     if (!tn__wire_varint(&p, end, &unused)) return malformed(r, p, "a number is cut short or longer than ten bytes");
   return TN_OK;
@@ -246,7 +247,8 @@ tn_status tn_session_options_from_config(tn_session_options *options, const void
 {
   tn__error_reset(err);
   if (options == NULL || (bytes == NULL && size > 0))
-    return tn_error_set(err, TN_INVALID_ARGUMENT, "ConfigProto: the %s NULL", options == NULL ? "options are" : "bytes are");
+    return tn_error_set(err, TN_INVALID_ARGUMENT, "ConfigProto: the %s NULL",
+                        options == NULL ? "options are" : "bytes are");
   return read_config(options, (tn__slice){ size > 0 ? bytes : "", size }, err);
 }
 
@@ -286,7 +288,8 @@ static bool same_lists(const writer *wr, int option)
   bool same = n == tn__option_n_items(wr->then, option);
   for (size_t i = 0; i < n && same; i++) {
     int64_t a, b;
-    same = strcmp(tn__option_item_at(wr->now, option, i, &a), tn__option_item_at(wr->then, option, i, &b)) == 0 && a == b;
+    same =
+        strcmp(tn__option_item_at(wr->now, option, i, &a), tn__option_item_at(wr->then, option, i, &b)) == 0 && a == b;
   }
   return same;
 }

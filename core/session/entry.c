@@ -53,8 +53,8 @@ static tn_status make_in_time(tn_session *session, const tn_run_options *options
   return st;
 }
 
-tn_status tn__entry_get(tn_session *session, const tn_run_options *options, const tn__names *names, tn_tensor *const *feeds,
-                        int64_t *deadline_ns, tn__entry_point **out, tn_error *err)
+tn_status tn__entry_get(tn_session *session, const tn_run_options *options, const tn__names *names,
+                        tn_tensor *const *feeds, int64_t *deadline_ns, tn__entry_point **out, tn_error *err)
 {
   char fixed[KEY_ON_STACK], *key = fixed;
   *out = NULL;

@@ -136,7 +136,8 @@ static tn_status by_output_in(tn_session *session, tn_output fetch, question *q,
 static tn_status by_output(tn_session *session, tn_output fetch, const tn_output *inputs, tn_tensor *const *values,
                            size_t n, tn_tensor **out, tn_error *err)
 {
-  if (inputs == NULL && n > 0) return tn_error_set(err, TN_INVALID_ARGUMENT, "inputs is NULL but there are %zu values", n);
+  if (inputs == NULL && n > 0)
+    return tn_error_set(err, TN_INVALID_ARGUMENT, "inputs is NULL but there are %zu values", n);
   for (size_t i = 0; i < n; i++)
     if (inputs[i].op == NULL) return tn_error_set(err, TN_INVALID_ARGUMENT, "input %zu has no operation", i);
   tn_status st = begin(&session, err);

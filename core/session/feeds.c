@@ -62,13 +62,15 @@ static tn_status wrong_type(const char *name, tn_dtype wanted, tn_dtype found, t
                       tn_dtype_name(wanted));
 }
 
-tn_status tn__feeds_check_declared(const tn__entry_point *e, const tn__names *names, tn_tensor *const *feeds, tn_error *err)
+tn_status tn__feeds_check_declared(const tn__entry_point *e, const tn__names *names, tn_tensor *const *feeds,
+                                   tn_error *err)
 {
   for (size_t i = 0; feeds != NULL && i < e->n_feeds; i++) {
     tn_output o = e->feeds[i];
     if ((size_t)o.index >= tn_operation_n_outputs(o.op)) continue;
     tn_dtype wanted = tn__dtype_base(tn_operation_output_dtype(o.op, (size_t)o.index));
-    if (wanted != TN_DTYPE_INVALID && wanted != feeds[i]->dtype) return wrong_type(names->feeds[i], wanted, feeds[i]->dtype, err);
+    if (wanted != TN_DTYPE_INVALID && wanted != feeds[i]->dtype)
+      return wrong_type(names->feeds[i], wanted, feeds[i]->dtype, err);
   }
   return TN_OK;
 }

@@ -7,9 +7,11 @@
 
 /* Compares feeds with the types that the graph declares, before anything is compiled (S-ERR-03). feeds NULL: nothing to
  * do. */
-tn_status tn__feeds_check_declared(const tn__entry_point *entry, const tn__names *names, tn_tensor *const *feeds, tn_error *err);
+tn_status tn__feeds_check_declared(const tn__entry_point *entry, const tn__names *names, tn_tensor *const *feeds,
+                                   tn_error *err);
 /* Compares feeds with the signature. names NULL: errors name the operations. */
-tn_status tn__feeds_check(const tn__entry_point *entry, const char *const *names, tn_tensor *const *feeds, tn_error *err);
+tn_status tn__feeds_check(const tn__entry_point *entry, const char *const *names, tn_tensor *const *feeds,
+                          tn_error *err);
 /* One feed, by its number in the signature. */
 tn_status tn__feed_check(const tn__signature *signature, uint32_t feed, tn_output output, const char *name,
                          const tn_tensor *tensor, tn_error *err);

@@ -137,7 +137,8 @@ tn_status tn__parsed_order(tn__parsed_names *p, const tn__names *names, tn__entr
   }
   qsort(p->targets, names->n_targets, sizeof *p->targets, by_operation);
   for (size_t i = 0; i < names->n_targets; i++)
-    if (i == 0 || p->targets[i] != p->targets[p->n_targets - 1]) p->targets[p->n_targets++] = p->targets[i]; /* S-RUN-04 */
+    if (i == 0 || p->targets[i] != p->targets[p->n_targets - 1])
+      p->targets[p->n_targets++] = p->targets[i]; /* S-RUN-04 */
   return TN_OK;
 }
 

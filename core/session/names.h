@@ -37,7 +37,8 @@ size_t tn__names_key(const tn__names *names, char *to, size_t room);
 tn_status tn__names_parse(tn_graph *graph, const tn__names *names, tn__parsed_names *parsed, tn_error *err);
 void tn__parsed_fini(tn__parsed_names *parsed);
 /* Sorts the lists, which are in the caller's order, into canonical order; fills in the maps of the entry point. */
-tn_status tn__parsed_order(tn__parsed_names *parsed, const tn__names *names, struct tn__entry_point *entry, tn_error *err);
+tn_status tn__parsed_order(tn__parsed_names *parsed, const tn__names *names, struct tn__entry_point *entry,
+                           tn_error *err);
 /* Refuses an output that is both fed and fetched (S-PR-09). In canonical order. */
 tn_status tn__parsed_check_distinct(const tn__parsed_names *parsed, tn_error *err);
 /* Makes the canonical key of the signature. */

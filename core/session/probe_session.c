@@ -15,7 +15,9 @@ static const char model[] =
 
 static tn_status open_session(const char *name, tn_session **out, tn_error *err)
 {
-  static const tn_import_options as_text = { .struct_size = sizeof as_text, .flags = TN_IMPORT_TEXT, .file = "a probe's graph" };
+  static const tn_import_options as_text = { .struct_size = sizeof as_text,
+                                             .flags = TN_IMPORT_TEXT,
+                                             .file = "a probe's graph" };
   tn_session_options *options = NULL;
   tn_graph *graph = NULL;
   tn_session *session = NULL;

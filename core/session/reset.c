@@ -15,8 +15,8 @@ static tn_status check_reset(const tn_session_options *options, const char *cons
   return tn__forked() ? tn__session_forked(err) : TN_OK;
 }
 
-static tn_status reset_runtime(const tn_session_options *options, const char *const *containers, size_t n, uint32_t flags,
-                               tn_bool *found, tn_error *err)
+static tn_status reset_runtime(const tn_session_options *options, const char *const *containers, size_t n,
+                               uint32_t flags, tn_bool *found, tn_error *err)
 {
   tn__factory *factory;
   tn_status st = tn__registry_acquire(options, &factory, err);
@@ -37,8 +37,8 @@ static tn_status reset_runtime(const tn_session_options *options, const char *co
   return st;
 }
 
-tn_status tn_reset_containers(const tn_session_options *options, const char *const *containers, size_t n, uint32_t flags,
-                              tn_bool *found, tn_error *err)
+tn_status tn_reset_containers(const tn_session_options *options, const char *const *containers, size_t n,
+                              uint32_t flags, tn_bool *found, tn_error *err)
 {
   tn_status st = check_reset(options, containers, n, flags, err);
   if (st != TN_OK) return st;

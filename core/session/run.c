@@ -12,7 +12,8 @@ static tn_status check_arguments(tn_session *session, const tn__names *names, tn
   if (names->n_fetches > 0 && fetched == NULL) /* S-RUN-07 */
     return tn_error_set(err, TN_INVALID_ARGUMENT, "tn_session_run: fetched is NULL but n_fetches is %zu",
                         names->n_fetches);
-  if (names->n_feeds > 0 && feeds == NULL) return tn_error_set(err, TN_INVALID_ARGUMENT, "tn_session_run: feeds is NULL");
+  if (names->n_feeds > 0 && feeds == NULL)
+    return tn_error_set(err, TN_INVALID_ARGUMENT, "tn_session_run: feeds is NULL");
   for (size_t i = 0; i < names->n_feeds; i++)
     if (feeds[i] == NULL) /* S-RUN-18 */
       return tn_error_set(err, TN_INVALID_ARGUMENT, "the tensor for feed '%s' is NULL", names->feeds[i]);

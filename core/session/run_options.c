@@ -16,7 +16,8 @@ tn_status tn__run_options_check(const tn_session *session, const tn_run_options 
                         o->inter_op_pool, pools, pools == 1 ? "" : "s");
   if (o->output_partition_graphs && /* S-RO-13 */
       tn__option_number(session->on.options, TN__OPTION_disable_output_partition_graphs) != 0)
-    return tn_error_set(err, TN_INVALID_ARGUMENT, "run options: output_partition_graphs is set, which the session's option "
+    return tn_error_set(err, TN_INVALID_ARGUMENT,
+                        "run options: output_partition_graphs is set, which the session's option "
                         "disable_output_partition_graphs forbids");
   return TN_OK;
 }
@@ -31,7 +32,8 @@ void tn__run_options_copy(tn_run_options *to, const tn_run_options *from)
 int64_t tn__call_deadline(const tn_session *session, const tn_run_options *options)
 {
   bool known = options != NULL && TN_HAS_FIELD(options, tn_run_options, cancellation);
-  return tn__step_deadline(known && options->timeout_ms > 0 ? options->timeout_ms : session->on.timeout_ms); /* S-RO-04 */
+  return tn__step_deadline(known && options->timeout_ms > 0 ? options->timeout_ms
+                                                            : session->on.timeout_ms); /* S-RO-04 */
 }
 
 tn__stop tn__call_limits(const tn_session *session, const tn_run_options *options, int64_t deadline_ns)

@@ -132,7 +132,8 @@ static const tn__session_kind graph_session = { shut, tell };
 static bool retire(tn_session *session)
 {
   if (session == NULL) return false;
-  if (tn__forked()) return false; /* threads that are not in this process may hold its locks: leave everything as it is */
+  if (tn__forked())
+    return false; /* threads that are not in this process may hold its locks: leave everything as it is */
   tn__default_forget(session, false); /* S-DEF-19 */
   tn__live_sessions_remove(&session->on);
   tn_session_close(session, NULL);
@@ -153,7 +154,10 @@ void tn_session_release(tn_session *session)
 
 /* ---- asking ---- */
 
-const tn_runtime_info *tn_session_runtime(const tn_session *session) { return session == NULL ? NULL : &session->on.info; }
+const tn_runtime_info *tn_session_runtime(const tn_session *session)
+{
+  return session == NULL ? NULL : &session->on.info;
+}
 
 tn_graph *tn_session_graph(const tn_session *session)
 {

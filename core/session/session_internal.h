@@ -10,8 +10,8 @@
  * to the order of a `tn__signature` (signature.h). Several entry points share a signature, which owns the plan and
  * the runtime's executable. Both are reference-counted, and their caches are bounded.
  *
- * Files, from the bottom up: enter, placement/, graph; signature_compile, shape_assumption, entry_point, signature; names,
- * feeds, entry; metadata/, step, warm; run, callable, partial/, eval; session. None calls a file above it. */
+ * Files, from the bottom up: enter, placement/, graph; signature_compile, shape_assumption, entry_point, signature;
+ * names, feeds, entry; metadata/, step, warm; run, callable, partial/, eval; session. None calls a file above it. */
 #ifndef TN_CORE_SESSION_INTERNAL_H
 #define TN_CORE_SESSION_INTERNAL_H
 

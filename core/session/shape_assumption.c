@@ -19,7 +19,8 @@ static bool reads_other(const tn_operation *op, const tn_output *feeds, size_t n
   size_t n_in;
   const tn_output *in = tn__operation_inputs(op, &n_in);
   for (size_t i = 0; i < n_in; i++)
-    if (tn__operation_is_shape_operand(op, (uint32_t)i) && !is_size(in[i]) && tn__infer_reads_any(op, i, feeds, n)) return true;
+    if (tn__operation_is_shape_operand(op, (uint32_t)i) && !is_size(in[i]) && tn__infer_reads_any(op, i, feeds, n))
+      return true;
   return false;
 }
 
@@ -60,7 +61,8 @@ tn_status tn__signature_assume(tn__signature *s, const tn__signature_spec *spec,
     if (st != TN_OK || shapes == NULL || shapes->outputs[o.index].rank < 0) continue;
     if (!any) st = keep_wanted(s, spec, err);
     for (size_t k = 0; st == TN_OK && !any && k < s->n_feeds; k++) s->assumed[k] = (tn__shape_assumption){ NULL, -1 };
-    if (st == TN_OK) s->assumed[i] = (tn__shape_assumption){ shapes->outputs[o.index].dims, (int32_t)shapes->outputs[o.index].rank };
+    if (st == TN_OK)
+      s->assumed[i] = (tn__shape_assumption){ shapes->outputs[o.index].dims, (int32_t)shapes->outputs[o.index].rank };
     any = true;
   }
   return st;
@@ -72,7 +74,8 @@ tn_status tn__signature_loose(tn__signature *s, const tn__signature **out, tn_er
   *out = there;
   if (there != NULL) return TN_OK;
   tn_graph *graph = atomic_load_explicit(&s->session->graph, memory_order_acquire);
-  tn__signature_spec spec = tn__spec_of(s->session, s->wanted, s->n_feeds, s->wanted + s->n_feeds, s->n_fetches, s->targets, s->n_targets);
+  tn__signature_spec spec =
+      tn__spec_of(s->session, s->wanted, s->n_feeds, s->wanted + s->n_feeds, s->n_fetches, s->targets, s->n_targets);
   spec.unsure = true;
   tn_status st = tn__signature_compile(s->session, graph, &spec, &mine, err);
   if (st != TN_OK) return st;

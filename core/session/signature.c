@@ -5,7 +5,8 @@
 
 static tn_status compile(tn_session *session, tn_graph *graph, tn__parsed_names *p, tn__signature **out, tn_error *err)
 {
-  tn__signature_spec spec = tn__spec_of(session, p->spec_feeds, p->n_feeds, p->spec_fetches, p->n_fetches, p->targets, p->n_targets);
+  tn__signature_spec spec =
+      tn__spec_of(session, p->spec_feeds, p->n_feeds, p->spec_fetches, p->n_fetches, p->targets, p->n_targets);
   spec.partial = p->partial;
   spec.unsure = p->partial || tn__feeds_unsettle_shapes(graph, p->spec_feeds, p->n_feeds);
   *out = NULL;
@@ -48,7 +49,8 @@ static tn_status wait_for_another(tn_session *session, tn_error *err)
   return tn__prepare_check(NULL, err);
 }
 
-tn_status tn__signature_get(tn_session *session, tn_graph *graph, tn__parsed_names *p, tn__signature **out, tn_error *err)
+tn_status tn__signature_get(tn_session *session, tn_graph *graph, tn__parsed_names *p, tn__signature **out,
+                            tn_error *err)
 {
   tn_status st = TN_OK;
   tn__mutex_lock(&session->mu);

@@ -21,7 +21,8 @@ typedef struct tn__signature {
   size_t n_feeds, n_fetches;
   tn_dtype *feed_dtypes; /* 0 = any: the operation is not registered and nothing reads it */
   tn__shape_assumption *assumed; /* by feed, dims borrowed from the graph; NULL: the plan assumes no shapes */
-  _Atomic(struct tn__signature *) loose; /* for feeds of other shapes, owned; compiled when the first such feed is passed */
+  _Atomic(struct tn__signature *)
+      loose;             /* for feeds of other shapes, owned; compiled when the first such feed is passed */
   tn_output *wanted;     /* the endpoints to compile `loose` from: feeds, then fetches; NULL if `assumed` is */
   tn_operation **targets;
   size_t n_targets;
@@ -31,8 +32,8 @@ typedef struct tn__signature {
 /* signature_compile.c */
 tn__signature_spec tn__spec_of(tn_session *session, const tn_output *feeds, size_t n_feeds, const tn_output *fetches,
                                size_t n_fetches, tn_operation *const *targets, size_t n_targets);
-tn_status tn__signature_compile(tn_session *session, tn_graph *graph, const tn__signature_spec *spec, tn__signature **out,
-                                tn_error *err);
+tn_status tn__signature_compile(tn_session *session, tn_graph *graph, const tn__signature_spec *spec,
+                                tn__signature **out, tn_error *err);
 void tn__signature_unref(tn__signature *signature); /* NULL allowed */
 
 /* shape_assumption.c: records which shapes of feeds the plan of a new signature assumes. */

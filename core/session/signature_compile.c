@@ -26,10 +26,20 @@ void tn__signature_unref(tn__signature *s)
 tn__signature_spec tn__spec_of(tn_session *session, const tn_output *feeds, size_t n_feeds, const tn_output *fetches,
                                size_t n_fetches, tn_operation *const *targets, size_t n_targets)
 {
-  return (tn__signature_spec){ feeds, n_feeds, fetches, n_fetches, targets, n_targets, session->on.level, session->on.max_layouts,
-                               session->on.disabled_passes, tn__evaluate,
-                               session->on.want_kernels ? tn__registry_want_kernels : NULL, session->on.want_kernels_always,
-                               tn__call_kernel, .states = &session->states };
+  return (tn__signature_spec){ feeds,
+                               n_feeds,
+                               fetches,
+                               n_fetches,
+                               targets,
+                               n_targets,
+                               session->on.level,
+                               session->on.max_layouts,
+                               session->on.disabled_passes,
+                               tn__evaluate,
+                               session->on.want_kernels ? tn__registry_want_kernels : NULL,
+                               session->on.want_kernels_always,
+                               tn__call_kernel,
+                               .states = &session->states };
 }
 
 static void set_dtypes(tn__signature *s, const tn_output *feeds)
@@ -56,8 +66,8 @@ static void set_threads(const tn_session *session, tn_plan *plan)
   if (threads > 1) tn__plan_set_threads(plan, threads);
 }
 
-tn_status tn__signature_compile(tn_session *session, tn_graph *graph, const tn__signature_spec *spec, tn__signature **out,
-                                tn_error *err)
+tn_status tn__signature_compile(tn_session *session, tn_graph *graph, const tn__signature_spec *spec,
+                                tn__signature **out, tn_error *err)
 {
   tn__signature *s = *out = tn__zalloc(sizeof *s);
   if (s == NULL) return tn__no_memory(err, "signature", sizeof *s);

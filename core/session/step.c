@@ -7,7 +7,8 @@
 #define ON_STACK 16
 
 /* Sets the limits of the step for layouts that the runtime itself makes. */
-__attribute__((noinline)) static tn_status call_within(tn_session *session, const tn__signature *s, tn_step *step, tn_error *err)
+__attribute__((noinline)) static tn_status call_within(tn_session *session, const tn__signature *s, tn_step *step,
+                                                       tn_error *err)
 {
   const tn__stop limits = tn__step_limits(step), *around = tn__stop_now;
   tn__stop_now = &limits;
@@ -43,16 +44,23 @@ static tn_status check_outputs(const tn_session *session, const tn__signature *s
   return TN_OK;
 }
 
-static tn_status run_canonical(tn_session *session, const tn__signature *s, const tn_run_options *options, int64_t deadline_ns,
-                               tn_tensor **in, tn_tensor **out, tn_tensor **given, tn_run_metadata *metadata,
-                               tn_error *err)
+static tn_status run_canonical(tn_session *session, const tn__signature *s, const tn_run_options *options,
+                               int64_t deadline_ns, tn_tensor **in, tn_tensor **out, tn_tensor **given,
+                               tn_run_metadata *metadata, tn_error *err)
 {
   tn__step_env env = { .containers = session->on.containers, .mu = &session->mu, .sleepers = &session->sleepers,
                        .account = session->on.account, .pool = options != NULL ? options->inter_op_pool : 0 };
   tn__account *around = tn__account_now; /* the account of the enclosing step, if a kernel started this one */
-  tn_step step = { .inputs = in, .outputs = out, .given = given, .n_inputs = s->n_feeds, .n_outputs = s->n_fetches,
-                   .env = &env, .closed = &session->closed, .cancellation = options != NULL ? options->cancellation : NULL };
-  int64_t timeout = options != NULL && options->timeout_ms > 0 ? options->timeout_ms : session->on.timeout_ms; /* S-RO-04 */
+  tn_step step = { .inputs = in,
+                   .outputs = out,
+                   .given = given,
+                   .n_inputs = s->n_feeds,
+                   .n_outputs = s->n_fetches,
+                   .env = &env,
+                   .closed = &session->closed,
+                   .cancellation = options != NULL ? options->cancellation : NULL };
+  int64_t timeout =
+      options != NULL && options->timeout_ms > 0 ? options->timeout_ms : session->on.timeout_ms; /* S-RO-04 */
   step.deadline_ns = deadline_ns != TN__FROM_NOW ? deadline_ns : tn__step_deadline(timeout);
   if (__builtin_expect(metadata != NULL, 0)) tn__metadata_begin(metadata, options, &env);
   tn__account_now = session->on.account;
@@ -75,7 +83,8 @@ static tn_status repeat(const tn_tensor *from, tn_tensor **place, tn_error *err)
   tn_tensor *to = *place;
   bool same = to->dtype == from->dtype && to->rank == from->rank && to->bytes == from->bytes;
   for (int32_t d = 0; same && d < to->rank; d++) same = to->dims[d] == from->dims[d];
-  if (!same) return tn_error_set(err, TN_INVALID_ARGUMENT, "the tensor to write a fetch into has another type or shape");
+  if (!same)
+    return tn_error_set(err, TN_INVALID_ARGUMENT, "the tensor to write a fetch into has another type or shape");
   if (!tn__dtype_is_managed(to->dtype)) return tn_tensor_read(from, to->data, to->bytes, err);
   if (to->dtype != TN_STRING)
     return tn_error_set(err, TN_UNIMPLEMENTED, "a handle that is fetched twice cannot be written into a given tensor");
@@ -108,8 +117,10 @@ static tn_status hand_out(const tn__entry_point *e, tn_tensor **out, tn_tensor *
 }
 
 /* Feeds contradict the shapes that the plan assumes: refuses them, or finds the plan that assumes nothing. */
-__attribute__((noinline, cold)) static tn_status take_contradiction(tn_session *session, const tn__entry_point *e, const tn_run_options *options,
-                                    tn_tensor *const *feeds, int64_t *deadline_ns, const tn__signature **out, tn_error *err)
+__attribute__((noinline, cold)) static tn_status take_contradiction(tn_session *session, const tn__entry_point *e,
+                                                                    const tn_run_options *options,
+                                                                    tn_tensor *const *feeds, int64_t *deadline_ns,
+                                                                    const tn__signature **out, tn_error *err)
 {
   tn_status st = TN_OK;
   for (size_t i = 0; session->strict_shapes && st == TN_OK && i < e->n_feeds; i++)
@@ -124,9 +135,10 @@ __attribute__((noinline, cold)) static tn_status take_contradiction(tn_session *
 }
 
 /* Restores the caller's array after a failure. */
-__attribute__((noinline, cold)) static void give_up(const tn_session *session, const tn__entry_point *e, tn_tensor *const *feeds,
-                                                    tn_tensor *const *out, tn_tensor *const *before, tn_tensor **fetched,
-                                                    tn_status st, tn_error *err)
+__attribute__((noinline, cold)) static void give_up(const tn_session *session, const tn__entry_point *e,
+                                                    tn_tensor *const *feeds, tn_tensor *const *out,
+                                                    tn_tensor *const *before, tn_tensor **fetched, tn_status st,
+                                                    tn_error *err)
 {
   for (size_t i = 0; st == TN_INVALID_ARGUMENT && !session->strict_shapes && i < e->n_feeds; i++)
     tn__feed_explain(e->feeds[i], feeds[i], err);
@@ -138,8 +150,9 @@ __attribute__((noinline, cold)) static void give_up(const tn_session *session, c
     }
 }
 
-tn_status tn__step_run(tn_session *session, const tn__entry_point *e, const tn_run_options *options, int64_t deadline_ns,
-                       tn_tensor *const *feeds, tn_tensor **fetched, tn_run_metadata *metadata, tn_error *err)
+tn_status tn__step_run(tn_session *session, const tn__entry_point *e, const tn_run_options *options,
+                       int64_t deadline_ns, tn_tensor *const *feeds, tn_tensor **fetched, tn_run_metadata *metadata,
+                       tn_error *err)
 {
   const tn__signature *s = e->signature;
   tn_tensor *fixed[4 * ON_STACK], **block = fixed;
@@ -165,7 +178,8 @@ tn_status tn__step_run(tn_session *session, const tn__entry_point *e, const tn_r
     deadline_ns = from;
     s = loose;
   }
-  if (st == TN_OK) st = run_canonical(session, s, options, deadline_ns, in, out, any_given ? given : NULL, metadata, err);
+  if (st == TN_OK)
+    st = run_canonical(session, s, options, deadline_ns, in, out, any_given ? given : NULL, metadata, err);
   if (st == TN_OK) st = hand_out(e, out, fetched, err);
   if (__builtin_expect(st != TN_OK, 0)) give_up(session, e, feeds, out, before, fetched, st, err);
   if (block != fixed) tn__free(block, n_block * sizeof *block);

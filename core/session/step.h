@@ -18,8 +18,9 @@ tn__stop tn__call_limits(const tn_session *session, const tn_run_options *option
 
 /* step.c: runs a step, which has to end at deadline_ns (0 = never, or TN__FROM_NOW). fetched[i] is NULL or the tensor
  * to write into. On error those that were NULL are NULL. */
-tn_status tn__step_run(tn_session *session, const tn__entry_point *entry, const tn_run_options *options, int64_t deadline_ns,
-                       tn_tensor *const *feeds, tn_tensor **fetched, tn_run_metadata *metadata, tn_error *err);
+tn_status tn__step_run(tn_session *session, const tn__entry_point *entry, const tn_run_options *options,
+                       int64_t deadline_ns, tn_tensor *const *feeds, tn_tensor **fetched, tn_run_metadata *metadata,
+                       tn_error *err);
 /* warm.c: does the one-time work of such a step in advance. *ran, unless NULL: whether the step was run for that. */
 tn_status tn__step_warm(tn_session *session, const tn__entry_point *entry, const tn_run_options *options,
                         tn_tensor *const *feeds, tn_bool *ran, tn_error *err);

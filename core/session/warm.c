@@ -8,7 +8,8 @@
 #include <core/exec/run.h>
 
 /* Runs a step and drops its fetches. */
-static tn_status run(tn_session *session, const tn__entry_point *e, const tn_run_options *options, tn_tensor *const *feeds, tn_error *err)
+static tn_status run(tn_session *session, const tn__entry_point *e, const tn_run_options *options,
+                     tn_tensor *const *feeds, tn_error *err)
 {
   tn_tensor **fetched = tn__alloc_array(e->n_fetches + 1, sizeof *fetched);
   if (fetched == NULL) return tn__no_memory(err, "fetches", e->n_fetches * sizeof *fetched);
@@ -19,10 +20,14 @@ static tn_status run(tn_session *session, const tn__entry_point *e, const tn_run
   return st;
 }
 
-static tn_status lay_out(tn_session *session, const tn__signature *s, const tn_run_options *options, tn_tensor **in, tn_error *err)
+static tn_status lay_out(tn_session *session, const tn__signature *s, const tn_run_options *options, tn_tensor **in,
+                         tn_error *err)
 {
-  tn_step step = { .inputs = in, .n_inputs = s->n_feeds, .closed = &session->closed,
-                   .cancellation = options != NULL ? options->cancellation : NULL, .deadline_ns = tn__call_deadline(session, options) };
+  tn_step step = { .inputs = in,
+                   .n_inputs = s->n_feeds,
+                   .closed = &session->closed,
+                   .cancellation = options != NULL ? options->cancellation : NULL,
+                   .deadline_ns = tn__call_deadline(session, options) };
   tn__account *around = tn__account_now;
   tn__account_now = session->on.account;
   tn_status st = tn__plan_warm(s->plan, &step, err);
@@ -31,7 +36,8 @@ static tn_status lay_out(tn_session *session, const tn__signature *s, const tn_r
 }
 
 /* The signature whose plan fits these feeds, and the feeds in its order. The caller frees *in with tn__free. */
-static tn_status find_signature(const tn__entry_point *e, tn_tensor *const *feeds, const tn__signature **s, tn_tensor ***in, tn_error *err)
+static tn_status find_signature(const tn__entry_point *e, tn_tensor *const *feeds, const tn__signature **s,
+                                tn_tensor ***in, tn_error *err)
 {
   *s = e->signature;
   *in = tn__alloc_array(e->signature->n_feeds + 1, sizeof **in);
@@ -40,8 +46,8 @@ static tn_status find_signature(const tn__entry_point *e, tn_tensor *const *feed
   return (*s)->assumed != NULL && tn__feeds_contradict(*s, *in) ? tn__signature_loose(e->signature, s, err) : TN_OK;
 }
 
-tn_status tn__step_warm(tn_session *session, const tn__entry_point *e, const tn_run_options *options, tn_tensor *const *feeds,
-                        tn_bool *ran, tn_error *err)
+tn_status tn__step_warm(tn_session *session, const tn__entry_point *e, const tn_run_options *options,
+                        tn_tensor *const *feeds, tn_bool *ran, tn_error *err)
 {
   const tn__signature *s;
   const tn_operation *effect = NULL;
@@ -49,7 +55,8 @@ tn_status tn__step_warm(tn_session *session, const tn__entry_point *e, const tn_
   tn_status st = find_signature(e, feeds, &s, &in, err);
   if (st == TN_OK) st = tn__plan_effect(s->plan, &effect, err);
   if (st == TN_OK && effect != NULL) {
-    tn_log(TN_LOG_INFO, "warming up without a step: node '%s' (%s) has an effect", tn_operation_name(effect), tn_operation_type(effect));
+    tn_log(TN_LOG_INFO, "warming up without a step: node '%s' (%s) has an effect", tn_operation_name(effect),
+           tn_operation_type(effect));
     st = lay_out(session, s, options, in, err);
   } else if (st == TN_OK) {
     st = run(session, e, options, feeds, err);

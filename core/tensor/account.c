@@ -31,7 +31,8 @@ bool tn__account_charge(tn__account *a, size_t bytes)
   int64_t used = atomic_load_explicit(&a->used, memory_order_relaxed);
   do {
     if (n > a->limit - used) return false;
-  } while (!atomic_compare_exchange_weak_explicit(&a->used, &used, used + n, memory_order_relaxed, memory_order_relaxed));
+  } while (
+      !atomic_compare_exchange_weak_explicit(&a->used, &used, used + n, memory_order_relaxed, memory_order_relaxed));
   return true;
 }
 
@@ -42,8 +43,10 @@ void tn__account_credit(tn__account *a, size_t bytes)
 
 tn_status tn__account_refuse(const tn__account *a, const char *what, size_t bytes, tn_error *err)
 {
-  return tn_error_set(err, TN_RESOURCE_EXHAUSTED, "%s of %zu bytes: the session may have %lld bytes (memory_limit_bytes) and "
-                      "has %lld", what, bytes, (long long)a->limit,
+  return tn_error_set(err, TN_RESOURCE_EXHAUSTED,
+                      "%s of %zu bytes: the session may have %lld bytes (memory_limit_bytes) and "
+                      "has %lld",
+                      what, bytes, (long long)a->limit,
                       (long long)atomic_load_explicit(&a->used, memory_order_relaxed));
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Memory of a session that has a limit. What a thread makes while it runs a step of such a session is charged to the session's
- * account, and credited when it is freed, by whom and whenever that may be. */
+/* Memory of a session that has a limit. What a thread makes while it runs a step of such a session is charged to the
+ * session's account, and credited when it is freed, by whom and whenever that may be. */
 #ifndef TN_CORE_TENSOR_ACCOUNT_H
 #define TN_CORE_TENSOR_ACCOUNT_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* DLPack in and out. What comes in is a tensor over the lender's memory, whose release calls the lender's deleter; what goes out
- * is a description with a reference on the tensor, in one allocation. */
+/* DLPack in and out. What comes in is a tensor over the lender's memory, whose release calls the lender's deleter; what
+ * goes out is a description with a reference on the tensor, in one allocation. */
 #include <core/tensor/dlpack.h>
 
 #include <inttypes.h>
@@ -48,9 +48,24 @@ static const struct pair *pair_of(tn_dtype dtype)
 /* What DLPack calls a type, for messages. */
 static const char *code_name(uint8_t code)
 {
-  static const char *const names[] = { "int", "uint", "float", "opaque handle", "bfloat", "complex", "bool", "float8_e3m4",
-                                       "float8_e4m3", "float8_e4m3b11fnuz", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2",
-                                       "float8_e5m2fnuz", "float8_e8m0fnu", "float6_e2m3fn", "float6_e3m2fn", "float4_e2m1fn" };
+  static const char *const names[] = { "int",
+                                       "uint",
+                                       "float",
+                                       "opaque handle",
+                                       "bfloat",
+                                       "complex",
+                                       "bool",
+                                       "float8_e3m4",
+                                       "float8_e4m3",
+                                       "float8_e4m3b11fnuz",
+                                       "float8_e4m3fn",
+                                       "float8_e4m3fnuz",
+                                       "float8_e5m2",
+                                       "float8_e5m2fnuz",
+                                       "float8_e8m0fnu",
+                                       "float6_e2m3fn",
+                                       "float6_e3m2fn",
+                                       "float4_e2m1fn" };
   return code < sizeof(names) / sizeof(names[0]) ? names[code] : "unknown";
 }
 
@@ -75,15 +90,17 @@ static tn_status read_dtype(tn__dl_dtype d, uint64_t flags, tn_dtype *out, tn_er
 
 static const char *device_name(int32_t type)
 {
-  static const char *const names[] = { "none", "CPU", "CUDA", "CUDA host", "OpenCL", "unknown", "unknown", "Vulkan", "Metal",
-                                       "VPI", "ROCm", "ROCm host", "extension", "CUDA managed", "oneAPI", "WebGPU", "Hexagon",
-                                       "MAIA", "Trainium" };
+  static const char *const names[] = { "none",    "CPU",       "CUDA",      "CUDA host",    "OpenCL",
+                                       "unknown", "unknown",   "Vulkan",    "Metal",        "VPI",
+                                       "ROCm",    "ROCm host", "extension", "CUDA managed", "oneAPI",
+                                       "WebGPU",  "Hexagon",   "MAIA",      "Trainium" };
   return type >= 0 && (size_t)type < sizeof(names) / sizeof(names[0]) ? names[type] : "unknown";
 }
 
 static tn_status check_device(const tn__dl_tensor *d, tn_error *err)
 {
-  if (d->device_type == TN__DL_CPU || d->device_type == TN__DL_CUDA_HOST || d->device_type == TN__DL_ROCM_HOST) return TN_OK;
+  if (d->device_type == TN__DL_CPU || d->device_type == TN__DL_CUDA_HOST || d->device_type == TN__DL_ROCM_HOST)
+    return TN_OK;
   return tn_error_set(err, TN_UNIMPLEMENTED, "DLPack: memory of device type %" PRId32 " (%s), device %" PRId32
                       ", wanted the host's", d->device_type, device_name(d->device_type), d->device_id);
 }
@@ -116,10 +133,11 @@ static tn_status find_data(const tn__dl_tensor *d, size_t bytes, void **out, tn_
   uintptr_t at = (uintptr_t)d->data;
   *out = NULL;
   if (bytes == 0) return TN_OK;
-  if (d->data == NULL) return tn_error_set(err, TN_INVALID_ARGUMENT, "DLPack: %zu bytes of elements without an address", bytes);
+  if (d->data == NULL)
+    return tn_error_set(err, TN_INVALID_ARGUMENT, "DLPack: %zu bytes of elements without an address", bytes);
   if (d->byte_offset > UINTPTR_MAX - at || bytes > UINTPTR_MAX - at - (uintptr_t)d->byte_offset)
-    return tn_error_set(err, TN_INVALID_ARGUMENT, "DLPack: %zu bytes from byte_offset %" PRIu64 " lie outside of memory", bytes,
-                        d->byte_offset);
+    return tn_error_set(err, TN_INVALID_ARGUMENT,
+                        "DLPack: %zu bytes from byte_offset %" PRIu64 " lie outside of memory", bytes, d->byte_offset);
   *out = (char *)d->data + d->byte_offset;
   return TN_OK;
 }
@@ -148,7 +166,8 @@ static tn_status import(const tn__dl_tensor *d, uint64_t flags, tn_release_fn re
   void *data = NULL;
   tn_status s = check_device(d, err);
   if (s == TN_OK) s = read_dtype(d->dtype, flags, &dtype, err);
-  if (s == TN_OK && (s = tn_shape_bytes(dtype, d->shape, d->ndim, &bytes, err)) != TN_OK) tn_error_prefix(err, "DLPack");
+  if (s == TN_OK && (s = tn_shape_bytes(dtype, d->shape, d->ndim, &bytes, err)) != TN_OK)
+    tn_error_prefix(err, "DLPack");
   if (s == TN_OK) s = check_strides(d, err);
   if (s == TN_OK) s = find_data(d, bytes, &data, err);
   if (s == TN_OK) s = check_small(dtype, data, bytes, err);
@@ -234,12 +253,14 @@ static tn_status check_export(const char *call, const tn_tensor *t, const void *
   if (t == NULL || out == NULL)
     return tn_error_set(err, TN_INVALID_ARGUMENT, "%s: %s is NULL", call, t == NULL ? "tensor" : "out");
   const struct pair *p = pair_of(t->dtype);
-  if (p == NULL) return tn_error_set(err, TN_UNIMPLEMENTED, "DLPack has no type for %s elements", tn_dtype_name(t->dtype));
+  if (p == NULL)
+    return tn_error_set(err, TN_UNIMPLEMENTED, "DLPack has no type for %s elements", tn_dtype_name(t->dtype));
   if (p->bits < 8 && !versioned)
     return tn_error_set(err, TN_UNIMPLEMENTED, "DLPack before version 1 has no type for %s elements of a byte each",
                         tn_dtype_name(t->dtype));
   if (!versioned && is_read_only(t))
-    return tn_error_set(err, TN_FAILED_PRECONDITION, "the tensor is read-only, which DLPack before version 1 cannot say");
+    return tn_error_set(err, TN_FAILED_PRECONDITION,
+                        "the tensor is read-only, which DLPack before version 1 cannot say");
   return check_memory(t, err);
 }
 

@@ -307,8 +307,8 @@ void tn_tensor_unref(tn_tensor *t)
 void tn__tensor_unref_large(tn_tensor *t)
 {
   /* Elements in an allocation of the tensor's own: nobody else can see them. */
-  if (t != NULL && t->buffer->inside == t && t->buffer->desc.ownership != TN_BUFFER_FOREIGN && !tn__dtype_is_managed(t->dtype) &&
-      atomic_load_explicit(&t->refs, memory_order_acquire) == 1 &&
+  if (t != NULL && t->buffer->inside == t && t->buffer->desc.ownership != TN_BUFFER_FOREIGN &&
+      !tn__dtype_is_managed(t->dtype) && atomic_load_explicit(&t->refs, memory_order_acquire) == 1 &&
       atomic_load_explicit(&t->buffer->refs, memory_order_acquire) == 1)
     tn__discard(t->data, t->bytes);
   tn_tensor_unref(t);

@@ -51,16 +51,17 @@ tn_status tn__tensor_create_known(tn_dtype dtype, const int64_t *dims, int32_t r
 void tn__tensor_leave_account(tn_tensor *tensor);
 
 /* A constant without a copy: a tensor over `data`, part of a block of memory that `holder_buffer` holds (IMMUTABLE).
- * The data may be unaligned for its type, so it is copied to aligned memory unless data is aligned to the element size. */
+ * The data may be unaligned for its type, so it is copied to aligned memory unless data is aligned to the element
+ * size. */
 tn_status tn__tensor_constant(tn_dtype dtype, const int64_t *dims, int32_t rank, const void *data, size_t bytes,
                               tn_buffer *holder_buffer, tn_tensor **out, tn_error *err);
 
-/* Gives up a large tensor that will hardly be followed by one of its size: with the last reference its pages go back to the
- * system at once, where an allocator would keep them. */
+/* Gives up a large tensor that will hardly be followed by one of its size: with the last reference its pages go back to
+ * the system at once, where an allocator would keep them. */
 void tn__tensor_unref_large(tn_tensor *tensor);
 
-/* What a tensor is like, without its elements: data is NULL, whatever `bytes` says. For plans that can make the elements
- * again. */
+/* What a tensor is like, without its elements: data is NULL, whatever `bytes` says. For plans that can make the
+ * elements again. */
 tn_status tn__tensor_outline(tn_dtype dtype, const int64_t *dims, int32_t rank, int64_t count, size_t bytes,
                              tn_tensor **out, tn_error *err);
 bool tn__tensor_is_outline(const tn_tensor *tensor);

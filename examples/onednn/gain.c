@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Says what oneDNN gains on this machine: the time of a convolution as image networks are made of, with the kernels of the plugin
- * `onednn` and without.
+/* Says what oneDNN gains on this machine: the time of a convolution as image networks are made of, with the kernels of
+ * the plugin `onednn` and without.
  *
- * Shows how a program builds a graph and opens sessions that differ in one option. The sessions take turns, so that whatever else
- * the machine does slows both. */
+ * Shows how a program builds a graph and opens sessions that differ in one option. The sessions take turns, so that
+ * whatever else the machine does slows both. */
 #include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -150,20 +150,22 @@ static void report(const contender *with, const contender *without)
     printf("  oneDNN      gains nothing on this machine with this runtime");
   else
     printf("  oneDNN      %.1f times as fast as without it", gain);
-  printf(": %.2f and %.2f ms\n              for a convolution of %d by %d, %d channels, %d by %d pixels\n", with->seconds * 1e3,
-         without->seconds * 1e3, WINDOW, WINDOW, CHANNELS, SIDE, SIDE);
+  printf(": %.2f and %.2f ms\n              for a convolution of %d by %d, %d channels, %d by %d pixels\n",
+         with->seconds * 1e3, without->seconds * 1e3, WINDOW, WINDOW, CHANNELS, SIDE, SIDE);
 }
 
 int main(int argc, char **argv)
 {
-  contender both[] = { { .kernel_plugins = "always", .seconds = INFINITY }, { .kernel_plugins = "never", .seconds = INFINITY } };
+  contender both[] = { { .kernel_plugins = "always", .seconds = INFINITY },
+                       { .kernel_plugins = "never", .seconds = INFINITY } };
   tn_error err = TN_ERROR_INIT;
   if (argc > 2 || (argc == 2 && argv[1][0] == '-')) {
     fputs("Usage: onednn_demo [RUNTIME]\n", stderr);
     return 2;
   }
   if (!has_onednn()) {
-    puts("  oneDNN      is not there; with it convolutions take less time (Debian: libdnnl-dev, then ./quickstart again)");
+    puts("  oneDNN      is not there; with it convolutions take less time (Debian: libdnnl-dev, then ./quickstart "
+         "again)");
     return 0;
   }
   if (measure(both, argc == 2 ? argv[1] : "", &err) == TN_OK) {

@@ -15,7 +15,8 @@ static tn_status classify(const char *model, const char *images_file, const char
   tn_session *session = NULL;
   tn_tensor *images = NULL, *digits = NULL;
   if (tn_graph_create(&graph, err) == TN_OK && tn_graph_import_file(graph, model, NULL, err) == TN_OK &&
-      tn_session_options_create(&options, err) == TN_OK && tn_session_options_set_target(options, runtime, err) == TN_OK &&
+      tn_session_options_create(&options, err) == TN_OK &&
+      tn_session_options_set_target(options, runtime, err) == TN_OK &&
       tn_session_create(options, &session, err) == TN_OK && tn_session_set_graph(session, graph, err) == TN_OK &&
       tn_npy_load(images_file, TN_FLOAT, &images, err) == TN_OK &&
       tn_session_run(session, NULL, &feed, &images, 1, &fetch, &digits, 1, NULL, 0, NULL, err) == TN_OK) {

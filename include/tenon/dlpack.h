@@ -50,7 +50,8 @@ TN_API tn_status tn_tensor_to_dlpack_versioned(tn_tensor *tensor, struct DLManag
  *         type that tensors lack, a major version other than 1; TN_RESOURCE_EXHAUSTED. *out is NULL
  *         then. Any thread. Since 0.1 */
 TN_API tn_status tn_tensor_from_dlpack(struct DLManagedTensor *managed, tn_tensor **out, tn_error *err);
-TN_API tn_status tn_tensor_from_dlpack_versioned(struct DLManagedTensorVersioned *managed, tn_tensor **out, tn_error *err);
+TN_API tn_status tn_tensor_from_dlpack_versioned(struct DLManagedTensorVersioned *managed, tn_tensor **out,
+                                                 tn_error *err);
 
 /* ---- handles of eager sessions ---- */
 

@@ -74,7 +74,9 @@ typedef struct tn_eager_options {
  * Since 0.1 */
 static inline TN_UNUSED void tn_eager_options_init(tn_eager_options *options)
 {
-  const tn_eager_options defaults = { sizeof(tn_eager_options), TN_EAGER_IN_BACKGROUND, TN_EAGER_SILENT, 0, 0, { 0 }, NULL };
+  const tn_eager_options defaults = {
+    sizeof(tn_eager_options), TN_EAGER_IN_BACKGROUND, TN_EAGER_SILENT, 0, 0, { 0 }, NULL
+  };
   if (options != NULL) *options = defaults;
 }
 
@@ -122,7 +124,8 @@ TN_API tn_status tn_eager_set_default_options(const tn_eager_options *options, t
 
 /* Makes a handle to a tensor. The tensor is shared, not copied, and must not be written any more.
  * Since 0.1 */
-TN_API tn_status tn_eager_from_tensor(tn_eager_session *session, tn_tensor *tensor, tn_eager_handle *out, tn_error *err);
+TN_API tn_status tn_eager_from_tensor(tn_eager_session *session, tn_tensor *tensor, tn_eager_handle *out,
+                                      tn_error *err);
 
 /* Returns a reference to the tensor of a handle, owned by the caller, without a copy. The tensor
  * must not be written while it has other holders. The memory of a tensor that is not on a CPU may
@@ -182,8 +185,8 @@ typedef struct tn_eager_attr {
  *          attribute without a name or of an unknown kind; TN_FAILED_PRECONDITION after close. The
  *          first call reports attributes that are unknown to the op or do not match. Free *out with
  *          tn_eager_op_destroy, at any time, even after the session was destroyed. Since 0.1 */
-TN_API tn_status tn_eager_op_create(tn_eager_session *session, const char *op, const char *device, const tn_eager_attr *attrs,
-                                    size_t n_attrs, tn_eager_op **out, tn_error *err);
+TN_API tn_status tn_eager_op_create(tn_eager_session *session, const char *op, const char *device,
+                                    const tn_eager_attr *attrs, size_t n_attrs, tn_eager_op **out, tn_error *err);
 TN_API void tn_eager_op_destroy(tn_eager_op *op); /* no call of it may be running; NULL allowed */
 
 /* Runs an operation. Lists of inputs and outputs are counted flat.
@@ -194,8 +197,8 @@ TN_API void tn_eager_op_destroy(tn_eager_op *op); /* no call of it may be runnin
  *            TN_INVALID_ARGUMENT: wrong counts, types, attributes or shapes, room too small;
  *            TN_RESOURCE_EXHAUSTED; the error of the kernel.
  * On error all outputs are 0. Any thread, several at once. Since 0.1, S-EAG-01, S-EAG-25 */
-TN_API tn_status tn_eager_op_call(tn_eager_op *op, const tn_eager_handle *inputs, size_t n_inputs, tn_eager_handle *outputs,
-                                  size_t room, size_t *n_outputs, tn_error *err);
+TN_API tn_status tn_eager_op_call(tn_eager_op *op, const tn_eager_handle *inputs, size_t n_inputs,
+                                  tn_eager_handle *outputs, size_t room, size_t *n_outputs, tn_error *err);
 
 /* The same by name, through a cache in the session. n_outputs may be NULL. Since 0.1 */
 TN_API tn_status tn_eager_call(tn_eager_session *session, const char *op, const tn_eager_attr *attrs, size_t n_attrs,
@@ -228,11 +231,11 @@ TN_API tn_status tn_eager_add_functions(tn_eager_session *session, tn_graph *gra
     const tn_eager_handle inputs[2] = { x, y };                                                                       \
     return tn_eager_call(session, op, NULL, 0, inputs, 2, out, 1, NULL, err);                                         \
   }
-#define TN__EAGER_UNARY(name, op)                                                                                     \
-  static inline TN_UNUSED tn_status tn_eager_##name(tn_eager_session *session, tn_eager_handle x, tn_eager_handle *out, \
-                                                    tn_error *err)                                                    \
-  {                                                                                                                   \
-    return tn_eager_call(session, op, NULL, 0, &x, 1, out, 1, NULL, err);                                             \
+#define TN__EAGER_UNARY(name, op)                                                                 \
+  static inline TN_UNUSED tn_status tn_eager_##name(tn_eager_session *session, tn_eager_handle x, \
+                                                    tn_eager_handle *out, tn_error *err)          \
+  {                                                                                               \
+    return tn_eager_call(session, op, NULL, 0, &x, 1, out, 1, NULL, err);                         \
   }
 TN_EAGER_BINARY_MAP(TN__EAGER_BINARY)
 TN_EAGER_UNARY_MAP(TN__EAGER_UNARY)

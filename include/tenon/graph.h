@@ -85,7 +85,8 @@ TN_API tn_status tn_graph_import(tn_graph *graph, const void *bytes, size_t size
 
 /* The same from a file. The file is read once; as many of its bytes as its constants need stay in
  * memory (TN_IMPORT_KEEP_BYTES). Since 0.1 */
-TN_API tn_status tn_graph_import_file(tn_graph *graph, const char *path, const tn_import_options *options, tn_error *err);
+TN_API tn_status tn_graph_import_file(tn_graph *graph, const char *path, const tn_import_options *options,
+                                      tn_error *err);
 
 /* Results of an import. Operations are borrowed from the graph, strings from the results; the
  * results may outlive the graph. Any thread; every function accepts NULL. Since 0.1 */
@@ -151,8 +152,10 @@ TN_API tn_dtype tn_operation_input_dtype(const tn_operation *op, size_t i);
 
 /* The first flat input (output) of the named argument of the schema and how many it has, as list
  * arguments have several. Returns TN_NOT_FOUND. Since 0.1 */
-TN_API tn_status tn_operation_input_range(const tn_operation *op, const char *arg, size_t *first, size_t *n, tn_error *err);
-TN_API tn_status tn_operation_output_range(const tn_operation *op, const char *arg, size_t *first, size_t *n, tn_error *err);
+TN_API tn_status tn_operation_input_range(const tn_operation *op, const char *arg, size_t *first, size_t *n,
+                                          tn_error *err);
+TN_API tn_status tn_operation_output_range(const tn_operation *op, const char *arg, size_t *first, size_t *n,
+                                           tn_error *err);
 
 /* A consumer of an output: the operation and the index of its flat input, -1 for a control edge. */
 struct tn_consumer {
@@ -196,8 +199,8 @@ TN_API tn_status tn_operation_attr_shape(const tn_operation *op, const char *nam
 TN_API tn_status tn_operation_attr_tensor(const tn_operation *op, const char *name, tn_tensor **tensor, tn_error *err);
 /* Only the dtype and shape of a tensor; the elements of a large tensor stay in the file. dims has
  * room for TN_MAX_RANK; each output may be NULL. Since 0.1 */
-TN_API tn_status tn_operation_attr_tensor_shape(const tn_operation *op, const char *name, tn_dtype *dtype, int64_t *dims,
-                                                int32_t *rank, tn_error *err);
+TN_API tn_status tn_operation_attr_tensor_shape(const tn_operation *op, const char *name, tn_dtype *dtype,
+                                                int64_t *dims, int32_t *rank, tn_error *err);
 TN_API tn_status tn_operation_attr_func(const tn_operation *op, const char *name, const char **function, tn_error *err);
 TN_API tn_status tn_operation_attr_ints(const tn_operation *op, const char *name, const int64_t **values, size_t *n,
                                         tn_error *err);
@@ -252,8 +255,8 @@ TN_API tn_status tn_operation_attr_value(const tn_operation *op, const char *nam
  * may be NULL. Results are borrowed from the operation that *func was read from.
  * Returns TN_INVALID_ARGUMENT: no function, a struct that is too small; TN_OUT_OF_RANGE;
  *         TN_RESOURCE_EXHAUSTED. Since 0.1 */
-TN_API tn_status tn_attr_value_attr(const tn_attr_value *func, size_t k, size_t i, const char **name, tn_attr_value *out,
-                                    tn_error *err);
+TN_API tn_status tn_attr_value_attr(const tn_attr_value *func, size_t k, size_t i, const char **name,
+                                    tn_attr_value *out, tn_error *err);
 
 /* The size of an attribute, for callers that allocate room for it; either pointer may be NULL.
  * n      items of a list, -1 if it is no list

@@ -109,8 +109,8 @@ TN_API int32_t tn_step_pool(const tn_step *step);
  * was never used is not an error. Returns TN_INVALID_ARGUMENT (NULL, unknown flags),
  * TN_FAILED_PRECONDITION (not registered; after a fork), TN_RESOURCE_EXHAUSTED. Any thread.
  * Since 0.1, S-RST, P-42 */
-TN_API tn_status tn_kit_reset(const tn_session_factory *factory, const char *const *containers, size_t n, uint32_t flags,
-                              tn_error *err);
+TN_API tn_status tn_kit_reset(const tn_session_factory *factory, const char *const *containers, size_t n,
+                              uint32_t flags, tn_error *err);
 
 /* ---- level (a) with parts that the runtime runs ---- */
 
@@ -153,7 +153,8 @@ struct tn_kit_offload {
   size_t struct_size;
   void *user;
   tn_status (*take)(void *user, const tn_kit_part *part, void **handle, tn_error *err);
-  tn_status (*run)(void *user, void *handle, tn_step *step, tn_view *const *inputs, tn_view *const *outputs, tn_error *err);
+  tn_status (*run)(void *user, void *handle, tn_step *step, tn_view *const *inputs, tn_view *const *outputs,
+                   tn_error *err);
   void (*release)(void *user, void *handle);
 };
 #define TN_KIT_OFFLOAD_SIZE TN_SIZE_TO(tn_kit_offload, release)
@@ -164,8 +165,8 @@ struct tn_kit_offload {
  * Returns  TN_INVALID_ARGUMENT (NULL, struct_size not set, no take, run or release),
  *          TN_RESOURCE_EXHAUSTED. Free it with tn_kit_release, which releases all handles.
  *          Any thread. Since 0.1 */
-TN_API tn_status tn_kit_prepare_offloaded(const tn_plan *plan, uint32_t flags, const tn_kit_offload *offload, tn_executable **out,
-                                          tn_error *err);
+TN_API tn_status tn_kit_prepare_offloaded(const tn_plan *plan, uint32_t flags, const tn_kit_offload *offload,
+                                          tn_executable **out, tn_error *err);
 /* Like tn_plan_get_instruction, for the part's instructions, under any condition; i is an index in
  * the plan. Returns TN_OUT_OF_RANGE for other instructions. Any thread. Since 0.1 */
 TN_API tn_status tn_kit_part_instruction(const tn_kit_part *part, size_t i, tn_plan_instruction *out, tn_error *err);
@@ -341,7 +342,8 @@ struct tn_layout_instruction {
  * Returns  the result of tn_plan_check_straight; TN_INVALID_ARGUMENT; TN_FAILED_PRECONDITION if a
  *          shape depends on a tensor that is not in host memory; errors of kernels about the
  *          shapes. Any thread. Since 0.1 */
-TN_API tn_status tn_kit_layout(const tn_plan *plan, tn_tensor *const *inputs, size_t n, tn_plan_layout **out, tn_error *err);
+TN_API tn_status tn_kit_layout(const tn_plan *plan, tn_tensor *const *inputs, size_t n, tn_plan_layout **out,
+                               tn_error *err);
 TN_API void tn_kit_layout_release(tn_plan_layout *layout); /* NULL allowed */
 /* Lays out the next segment.
  * values   indexed by the plan's values, n = tn_plan_n_values; views of the feeds and of the values
@@ -353,7 +355,8 @@ TN_API tn_status tn_kit_layout_next(tn_plan_layout *layout, tn_view *const *valu
  * segment. Any thread. */
 TN_API tn_status tn_kit_layout_segment(const tn_plan_layout *layout, size_t i, tn_layout_segment *out, tn_error *err);
 TN_API tn_status tn_kit_layout_value(const tn_plan_layout *layout, size_t i, tn_layout_value *out, tn_error *err);
-TN_API tn_status tn_kit_layout_instruction(const tn_plan_layout *layout, size_t i, tn_layout_instruction *out, tn_error *err);
+TN_API tn_status tn_kit_layout_instruction(const tn_plan_layout *layout, size_t i, tn_layout_instruction *out,
+                                           tn_error *err);
 /* Whether shapes depend on the elements of value i, a feed or a result of an earlier segment, so
  * that steps with other elements have other layouts. False past the end. Any thread. Since 0.1 */
 TN_API tn_bool tn_plan_value_gives_shapes(const tn_plan *plan, size_t i);
@@ -377,8 +380,8 @@ TN_API tn_status tn_plan_get_segment(const tn_plan *plan, size_t i, tn_plan_segm
  *         device of the node, with the kernel that tn_kit_compute calls
  * If there is no memory, the trace ends there. Any thread, as long as the step lives. Since 0.1 */
 TN_API tn_bool tn_step_wants_records(const tn_step *step);
-TN_API void tn_step_record(tn_step *step, const tn_plan_layout *layout, size_t instruction, const char *device, int64_t start_ns,
-                           int64_t end_ns, tn_status status);
+TN_API void tn_step_record(tn_step *step, const tn_plan_layout *layout, size_t instruction, const char *device,
+                           int64_t start_ns, int64_t end_ns, tn_status status);
 /* Sets the helpers for the rest of a step that a level (c) runtime executes: kernels that
  * tn_kit_compute calls on this thread share their loops with the workers; kernels on other threads
  * run alone. Call it on the thread that runs the step, before the first kernel. It applies until
@@ -395,8 +398,8 @@ TN_API void tn_kit_step_workers(tn_step *step, const tn_plan *plan, tn_kit_worke
  *              and constants are skipped. Borrowed during the call
  * other_bytes  further memory of the step, such as an arena
  * Call it on the thread of the step. Since 0.1, S-CAN-13 */
-TN_API void tn_step_explain_memory(tn_step *step, const tn_plan *plan, tn_tensor *const *values, size_t n, size_t other_bytes,
-                                   tn_error *err);
+TN_API void tn_step_explain_memory(tn_step *step, const tn_plan *plan, tn_tensor *const *values, size_t n,
+                                   size_t other_bytes, tn_error *err);
 /* Calls the kernel of an instruction.
  * inputs   views with the dtypes and shapes of the layout; `data` of a constant may be NULL if the
  *          kernel has its own packed form (tn_plan_value.constant has the elements)

@@ -105,8 +105,8 @@ TN_API const char *tn_run_metadata_device(const tn_run_metadata *metadata, size_
 /* Graph i of those that ran, one per device, as a serialized GraphDef; TN_OUT_OF_RANGE past the
  * end. Its nodes are those of the plan, as the planner derived them from the program's graph. Bytes
  * are borrowed. Since 0.1, S-RO-13 */
-TN_API tn_status tn_run_metadata_partition_graph(const tn_run_metadata *metadata, size_t i, const void **bytes, size_t *size,
-                                                 tn_error *err);
+TN_API tn_status tn_run_metadata_partition_graph(const tn_run_metadata *metadata, size_t i, const void **bytes,
+                                                 size_t *size, tn_error *err);
 
 /* Serialises everything as TensorFlow's RunMetadata: step statistics, partition graphs, the
  * session's name. Parts of loops (TN_RECORD_PART) are omitted. Free *bytes with tn_free. Returns

@@ -149,8 +149,8 @@ TN_API tn_bool tn_prepare_is_constant(const tn_prepare_ctx *ctx, uint32_t i);
  * the elements are freed. inputs[i].data is then NULL here and must not be used in compute. Returns
  * TN_FAILED_PRECONDITION if the input is not a constant. */
 TN_API tn_status tn_prepare_pack(tn_prepare_ctx *ctx, uint32_t i, uint64_t key, size_t bytes,
-                                 tn_status (*pack)(void *user, const tn_view *from, void *to, tn_error *err), void *user,
-                                 const void **packed, tn_error *err);
+                                 tn_status (*pack)(void *user, const tn_view *from, void *to, tn_error *err),
+                                 void *user, const void **packed, tn_error *err);
 
 /* The context of compute. It is flat: operands are reached without a call. Outputs are allocated,
  * but not cleared. */

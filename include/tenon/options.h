@@ -55,17 +55,21 @@ TN_API tn_status tn_session_options_set_target(tn_session_options *options, cons
 
 /* Sets a field. TN_NOT_FOUND lists the existing fields; TN_INVALID_ARGUMENT for a wrong kind or
  * range. Since 0.1 */
-TN_API tn_status tn_session_options_set_int(tn_session_options *options, const char *field, int64_t value, tn_error *err);
-TN_API tn_status tn_session_options_set_bool(tn_session_options *options, const char *field, tn_bool value, tn_error *err);
+TN_API tn_status tn_session_options_set_int(tn_session_options *options, const char *field, int64_t value,
+                                            tn_error *err);
+TN_API tn_status tn_session_options_set_bool(tn_session_options *options, const char *field, tn_bool value,
+                                             tn_error *err);
 TN_API tn_status tn_session_options_set_string(tn_session_options *options, const char *field, const char *value,
                                                tn_error *err);
-TN_API tn_status tn_session_options_set_float(tn_session_options *options, const char *field, double value, tn_error *err);
+TN_API tn_status tn_session_options_set_float(tn_session_options *options, const char *field, double value,
+                                              tn_error *err);
 
 /* Sets a field from text, for example from a command line: "1", "true", "no", "500", "0.5". For a
  * list, the text is its new items, separated by commas: "CPU=3,GPU=1" (device_count),
  * "/device:CPU:0,/device:GPU:*" (device_filters), "2,4@shared" (session_inter_op_pools); "" empties
  * it. In an item, a backslash escapes a comma or a backslash. Since 0.1 */
-TN_API tn_status tn_session_options_parse(tn_session_options *options, const char *field, const char *text, tn_error *err);
+TN_API tn_status tn_session_options_parse(tn_session_options *options, const char *field, const char *text,
+                                          tn_error *err);
 
 /* Edit the lists item by item; texts are copied. TN_INVALID_ARGUMENT for a NULL or empty text and a
  * number beyond 32 bits. tn_session_create checks the meaning of an item.
@@ -78,7 +82,8 @@ TN_API tn_status tn_session_options_parse(tn_session_options *options, const cha
  *                  = usable CPUs. A pool with a global_name is shared by all sessions that name it,
  *                  with the same number of threads; NULL or "": the session's own.
  * Since 0.1, S-CFG-13, S-CFG-18, S-CFG-19 */
-TN_API tn_status tn_session_options_set_device_count(tn_session_options *options, const char *type, int64_t n, tn_error *err);
+TN_API tn_status tn_session_options_set_device_count(tn_session_options *options, const char *type, int64_t n,
+                                                     tn_error *err);
 TN_API tn_status tn_session_options_add_device_filter(tn_session_options *options, const char *filter, tn_error *err);
 TN_API tn_status tn_session_options_add_inter_op_pool(tn_session_options *options, int64_t threads,
                                                       const char *global_name, tn_error *err);
@@ -99,7 +104,8 @@ TN_API tn_status tn_session_options_clear(tn_session_options *options, const cha
  *          optimize_for_static_graph, disable_output_partition_graphs}.
  * Returns  TN_INVALID_ARGUMENT for malformed bytes, naming the byte; the options are then
  *          unchanged. TN_RESOURCE_EXHAUSTED. Since 0.1, S-CFG */
-TN_API tn_status tn_session_options_from_config(tn_session_options *options, const void *bytes, size_t size, tn_error *err);
+TN_API tn_status tn_session_options_from_config(tn_session_options *options, const void *bytes, size_t size,
+                                                tn_error *err);
 
 /* The same from a file with a ConfigProto as bytes or in protobuf's text form, detected by its
  * content. In text, a field unknown to TensorFlow 2.21 is TN_INVALID_ARGUMENT with file, line and
@@ -111,7 +117,8 @@ TN_API tn_status tn_session_options_load_config(tn_session_options *options, con
  * bytes    receives memory to be freed with tn_free; NULL on failure.
  * Returns  TN_INVALID_ARGUMENT for a number that a ConfigProto cannot hold, TN_RESOURCE_EXHAUSTED.
  *          Since 0.1 */
-TN_API tn_status tn_session_options_to_config(const tn_session_options *options, void **bytes, size_t *size, tn_error *err);
+TN_API tn_status tn_session_options_to_config(const tn_session_options *options, void **bytes, size_t *size,
+                                              tn_error *err);
 
 /* The fields: name, kind and text of field i; NULL past the end. Static. Since 0.1 */
 TN_API const char *tn_session_options_field(size_t i, int32_t *kind, const char **text);
@@ -125,8 +132,10 @@ TN_API const char *tn_session_options_runtime(const tn_session_options *options)
  * Since 0.1 */
 TN_API const char *tn_session_options_setting(const tn_session_options *options, const char *key);
 TN_API const char *tn_session_options_setting_at(const tn_session_options *options, size_t i, const char **value);
-TN_API tn_status tn_session_options_get_int(const tn_session_options *options, const char *field, int64_t *out, tn_error *err);
-TN_API tn_status tn_session_options_get_bool(const tn_session_options *options, const char *field, tn_bool *out, tn_error *err);
+TN_API tn_status tn_session_options_get_int(const tn_session_options *options, const char *field, int64_t *out,
+                                            tn_error *err);
+TN_API tn_status tn_session_options_get_bool(const tn_session_options *options, const char *field, tn_bool *out,
+                                             tn_error *err);
 TN_API tn_status tn_session_options_get_string(const tn_session_options *options, const char *field, const char **out,
                                                tn_error *err);
 TN_API tn_status tn_session_options_get_float(const tn_session_options *options, const char *field, double *out,

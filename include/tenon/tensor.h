@@ -195,7 +195,8 @@ TN_API tn_status tn_tensor_from_strings(const int64_t *dims, int32_t rank, const
 
 /* A view of the same elements with another shape of equal size; adds a holder to the buffer.
  * Since 0.1 */
-TN_API tn_status tn_tensor_reshape(tn_tensor *tensor, const int64_t *dims, int32_t rank, tn_tensor **out, tn_error *err);
+TN_API tn_status tn_tensor_reshape(tn_tensor *tensor, const int64_t *dims, int32_t rank, tn_tensor **out,
+                                   tn_error *err);
 
 /* A copy with memory of its own (strings and handles too). Device memory is read. Since 0.1 */
 TN_API tn_status tn_tensor_copy(const tn_tensor *tensor, tn_tensor **out, tn_error *err);
@@ -224,7 +225,8 @@ TN_API tn_status tn_tensor_read(const tn_tensor *tensor, void *to, size_t bytes,
 /* Element i of a string tensor, borrowed. Returns TN_INVALID_ARGUMENT for another dtype,
  * TN_OUT_OF_RANGE for i. Setting an element requires an exclusive tensor, otherwise
  * TN_FAILED_PRECONDITION. Since 0.1 */
-TN_API tn_status tn_tensor_get_string(const tn_tensor *tensor, int64_t i, const char **text, size_t *length, tn_error *err);
+TN_API tn_status tn_tensor_get_string(const tn_tensor *tensor, int64_t i, const char **text, size_t *length,
+                                      tn_error *err);
 TN_API tn_status tn_tensor_set_string(tn_tensor *tensor, int64_t i, const void *text, size_t length, tn_error *err);
 
 #ifndef TN_PLUGIN
@@ -241,7 +243,8 @@ TN_API tn_status tn_tensor_set_string(tn_tensor *tensor, int64_t i, const void *
 TN_API tn_status tn_npy_load(const char *path, tn_dtype as, tn_tensor **out, tn_error *err);
 
 /* The same from memory; `name` is used in messages. Since 0.1 */
-TN_API tn_status tn_npy_parse(const void *bytes, size_t size, const char *name, tn_dtype as, tn_tensor **out, tn_error *err);
+TN_API tn_status tn_npy_parse(const void *bytes, size_t size, const char *name, tn_dtype as, tn_tensor **out,
+                              tn_error *err);
 
 /* Writes format 1.0 to a temporary file next to `path` and renames it, so that no partly written
  * file remains; a terminal, pipe or device is written directly. A type without a NumPy type is

@@ -14,7 +14,8 @@ typedef struct scatter_state {
   bool from_zeros; /* starts from zeros: no input is a tensor to update */
 } scatter_state;
 
-static tn_status scatter_create(const tn_operation *op, tn__scatter_step step, bool from_zeros, void **state, tn_error *err)
+static tn_status scatter_create(const tn_operation *op, tn__scatter_step step, bool from_zeros, void **state,
+                                tn_error *err)
 {
   void *policy;
   *state = NULL;

@@ -81,7 +81,8 @@ static tn_status slice_compute(tn_kernel_ctx *ctx)
   const slice_state *s = ctx->shape_state;
   size_t offset = 0;
   tn_status st = s->moves ? find_begin(ctx, &offset) : TN_OK;
-  return st != TN_OK ? st : tn__box_copy_run(&s->copy, ctx, (char *)ctx->inputs[0]->data + offset, ctx->outputs[0]->data);
+  return st != TN_OK ? st
+                     : tn__box_copy_run(&s->copy, ctx, (char *)ctx->inputs[0]->data + offset, ctx->outputs[0]->data);
 }
 
 /* The output's values are known where those of the input are. */

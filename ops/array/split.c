@@ -107,8 +107,9 @@ static tn_status check_sizes(const tn_prepare_ctx *ctx, int64_t whole, int64_t *
     if (size < -1)
       return tn_error_set(err, TN_INVALID_ARGUMENT, "SplitV: size %lld is %lld", (long long)k, (long long)size);
     if (size == -1 && hole >= 0)
-      return tn_error_set(err, TN_INVALID_ARGUMENT, "SplitV: sizes %lld and %lld are both -1, only one can be worked out",
-                          (long long)hole, (long long)k);
+      return tn_error_set(err, TN_INVALID_ARGUMENT,
+                          "SplitV: sizes %lld and %lld are both -1, only one can be worked out", (long long)hole,
+                          (long long)k);
     if (size == -1) hole = k;
     else left = size > left ? -1 : left - size;
   }
@@ -249,8 +250,8 @@ static tn_status infer_unpack(tn_infer_ctx *ctx, tn_error *err)
     .shape_operands = operands, .infer = shapes, .summary = text }
 
 static const tn_op_def ops[] = {
-  OP("Split", "split_dim: int32, value: T", "output: num_split * T", "num_split: int >= 1; T: type", 1u << 0, infer_split,
-     "splits a tensor into equal parts along an axis"),
+  OP("Split", "split_dim: int32, value: T", "output: num_split * T", "num_split: int >= 1; T: type", 1u << 0,
+     infer_split, "splits a tensor into equal parts along an axis"),
   OP("SplitV", "value: T, size_splits: Tlen, split_dim: int32", "output: num_split * T",
      "num_split: int >= 1; T: type; Tlen: {int8, int32, int64} = int64", 1u << 1 | 1u << 2, infer_splitv,
      "splits a tensor into parts of given sizes along an axis"),

@@ -138,8 +138,8 @@ static tn_status read_shape(const tn_prepare_ctx *ctx, tn__shape *s, tn_error *e
   for (int32_t k = 0; k < s->rank; k++) {
     s->dims[k] = tn__operand_int(shape, k);
     if (s->dims[k] < 0)
-      return tn_error_set(err, TN_INVALID_ARGUMENT, "%s: size %d of the shape is %lld", tn_operation_type(ctx->op), (int)k,
-                          (long long)s->dims[k]);
+      return tn_error_set(err, TN_INVALID_ARGUMENT, "%s: size %d of the shape is %lld", tn_operation_type(ctx->op),
+                          (int)k, (long long)s->dims[k]);
   }
   return st;
 }
@@ -208,8 +208,9 @@ static tn_status update_compute(tn_kernel_ctx *ctx)
 
 /* ---- tables ---- */
 
-#define ATTRIBUTES(index)                                                                                             \
-  "T: type; Index: {" index "}; begin_mask: int = 0; end_mask: int = 0; ellipsis_mask: int = 0; new_axis_mask: int = 0; " \
+#define ATTRIBUTES(index)                                                                       \
+  "T: type; Index: {" index                                                                     \
+  "}; begin_mask: int = 0; end_mask: int = 0; ellipsis_mask: int = 0; new_axis_mask: int = 0; " \
   "shrink_axis_mask: int = 0"
 #define OP(op, in, attributes, operands, shapes, text)                                                  \
   { .struct_size = TN_OP_DEF_SIZE, .name = op, .inputs = in, .outputs = "output: T", .attrs = attributes, \

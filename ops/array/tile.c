@@ -37,8 +37,8 @@ static tn_status tile_prepare(tn_prepare_ctx *ctx, tn_error *err)
   for (int32_t k = 0; k < in->rank; k++) {
     int64_t n = tn__operand_int(times, k);
     if (n < 0 || __builtin_mul_overflow(out.dims[k], n, &out.dims[k]))
-      return tn_error_set(err, TN_INVALID_ARGUMENT, "Tile: dimension %d of size %lld cannot be repeated %lld times", (int)k,
-                          (long long)in->dims[k], (long long)n);
+      return tn_error_set(err, TN_INVALID_ARGUMENT, "Tile: dimension %d of size %lld cannot be repeated %lld times",
+                          (int)k, (long long)in->dims[k], (long long)n);
   }
   st = tn_prepare_output(ctx, 0, out.dims, out.rank, err);
   if (st == TN_OK) st = tn_shape_elements(out.dims, out.rank, &count, err);
@@ -114,7 +114,8 @@ static tn_status does_not(const char *op, const int64_t *dims, int32_t rank, con
 {
   char from[160], to[160];
   return tn_error_set(err, TN_INVALID_ARGUMENT, "%s: shape %s does not broadcast to %s", op,
-                      tn__format_shape(from, sizeof from, dims, rank), tn__format_shape(to, sizeof to, s->dims, s->rank));
+                      tn__format_shape(from, sizeof from, dims, rank),
+                      tn__format_shape(to, sizeof to, s->dims, s->rank));
 }
 
 static tn_status broadcast_prepare(tn_prepare_ctx *ctx, tn_error *err)
@@ -124,7 +125,8 @@ static tn_status broadcast_prepare(tn_prepare_ctx *ctx, tn_error *err)
   tn__strided *copy;
   int64_t count;
   tn_status st = wanted_shape(ctx, &out, err);
-  if (st == TN_OK && !broadcasts(in->dims, in->rank, &out)) return does_not("BroadcastTo", in->dims, in->rank, &out, err);
+  if (st == TN_OK && !broadcasts(in->dims, in->rank, &out))
+    return does_not("BroadcastTo", in->dims, in->rank, &out, err);
   if (st == TN_OK) st = tn_prepare_output(ctx, 0, out.dims, out.rank, err);
   if (st == TN_OK) st = tn_shape_elements(out.dims, out.rank, &count, err);
   if (st == TN_OK && count == in->count) return tn_prepare_view(ctx, 0, 0, err);

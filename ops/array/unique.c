@@ -389,7 +389,8 @@ static tn_status diff_prepare(tn_prepare_ctx *ctx, tn_error *err)
 static uint64_t find(const table *t, const items *x, int64_t i, const items *y, tn__poll *poll)
 {
   uint64_t at = hash_item(x, i) & t->mask;
-  while (t->slots[at] != EMPTY && !equal_items(x, i, y, t->slots[at]) && !tn__poll_over(poll, 20)) at = (at + 1) & t->mask;
+  while (t->slots[at] != EMPTY && !equal_items(x, i, y, t->slots[at]) && !tn__poll_over(poll, 20))
+    at = (at + 1) & t->mask;
   return at;
 }
 

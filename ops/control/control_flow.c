@@ -8,7 +8,8 @@ static tn_status infer_switch(tn_infer_ctx *ctx, tn_error *err)
   const int64_t *dims;
   int32_t rank = tn_infer_input(ctx, 1, &dims);
   if (rank > 0)
-    return tn_error_set(err, TN_INVALID_ARGUMENT, "%s: the predicate has rank %d, wanted a scalar", tn__infer_op(ctx), rank);
+    return tn_error_set(err, TN_INVALID_ARGUMENT, "%s: the predicate has rank %d, wanted a scalar", tn__infer_op(ctx),
+                        rank);
   rank = tn_infer_input(ctx, 0, &dims);
   tn_status st = tn_infer_output(ctx, 0, dims, rank, err);
   return st == TN_OK ? tn_infer_output(ctx, 1, dims, rank, err) : st;
@@ -47,9 +48,11 @@ static tn_status infer_same(tn_infer_ctx *ctx, tn_error *err)
   return tn_infer_output(ctx, 0, dims, rank, err);
 }
 
-#define OP(op, in, out, attributes, more, shapes, text)                                                                 \
-  { .struct_size = TN_OP_DEF_SIZE, .name = op, .inputs = in, .outputs = out, .attrs = attributes, .traits = more, \
-    .infer = shapes, .summary = text }
+#define OP(op, in, out, attributes, more, shapes, text)                                                           \
+  {                                                                                                               \
+    .struct_size = TN_OP_DEF_SIZE, .name = op, .inputs = in, .outputs = out, .attrs = attributes, .traits = more, \
+    .infer = shapes, .summary = text                                                                              \
+  }
 #define FRAME "T: type; frame_name: string; is_constant: bool = false; parallel_iterations: int = 10"
 #define HANDS_ON TN_TRAIT_IDENTITY
 

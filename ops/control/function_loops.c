@@ -176,8 +176,8 @@ static const tn_op_def ops[] = {
                   "T: list(type) >= 0; body: func", 0, NULL, "a function for each number of a range"),
   TN__FUNCTION_OP("StatelessWhile", "input: T", "output: T", WHILE_ATTRS, TN_TRAIT_LOOP_CALL, infer_while,
                   "a function again and again, without effects"),
-  TN__FUNCTION_OP("While", "input: T", "output: T", WHILE_ATTRS, TN_TRAIT_STATEFUL | TN_TRAIT_READS | TN_TRAIT_LOOP_CALL, infer_while,
-                  "a function again and again"),
+  TN__FUNCTION_OP("While", "input: T", "output: T", WHILE_ATTRS,
+                  TN_TRAIT_STATEFUL | TN_TRAIT_READS | TN_TRAIT_LOOP_CALL, infer_while, "a function again and again"),
 };
 
 static const tn_kernel_def kernels[] = {

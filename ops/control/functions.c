@@ -126,15 +126,16 @@ static tn_status case_compute(tn_kernel_ctx *ctx)
 #define OP TN__FUNCTION_OP
 
 static const tn_op_def ops[] = {
-  OP("Case", "branch_index: int32, input: Tin", "output: Tout", CASE_ATTRS, TN_TRAIT_STATEFUL | TN_TRAIT_READS, infer_case,
-     "one of several functions, by number"),
-  OP("If", "cond: Tcond, input: Tin", "output: Tout", IF_ATTRS, TN_TRAIT_STATEFUL | TN_TRAIT_READS, infer_if, "one of two functions"),
-  OP("PartitionedCall", "args: Tin", "output: Tout", LISTS "; f: func; " CONFIG, TN_TRAIT_OWN_CALL | TN_TRAIT_PLAIN_CALL, infer_call,
-     "a function without effects"),
+  OP("Case", "branch_index: int32, input: Tin", "output: Tout", CASE_ATTRS, TN_TRAIT_STATEFUL | TN_TRAIT_READS,
+     infer_case, "one of several functions, by number"),
+  OP("If", "cond: Tcond, input: Tin", "output: Tout", IF_ATTRS, TN_TRAIT_STATEFUL | TN_TRAIT_READS, infer_if,
+     "one of two functions"),
+  OP("PartitionedCall", "args: Tin", "output: Tout", LISTS "; f: func; " CONFIG,
+     TN_TRAIT_OWN_CALL | TN_TRAIT_PLAIN_CALL, infer_call, "a function without effects"),
   OP("RemoteCall", "target: string, args: Tin", "output: Tout", "Tin: list(type) >= 1; Tout: list(type) >= 1; f: func",
      TN_TRAIT_STATEFUL | TN_TRAIT_READS, infer_remote, "a function on a device that is named by an input"),
-  OP("StatefulPartitionedCall", "args: Tin", "output: Tout", LISTS "; f: func; " CONFIG, TN_TRAIT_STATEFUL | TN_TRAIT_READS | TN_TRAIT_PLAIN_CALL, infer_call,
-     "a function"),
+  OP("StatefulPartitionedCall", "args: Tin", "output: Tout", LISTS "; f: func; " CONFIG,
+     TN_TRAIT_STATEFUL | TN_TRAIT_READS | TN_TRAIT_PLAIN_CALL, infer_call, "a function"),
   OP("StatelessCase", "branch_index: int32, input: Tin", "output: Tout", CASE_ATTRS, 0, infer_case,
      "one of several functions without effects, by number"),
   OP("StatelessIf", "cond: Tcond, input: Tin", "output: Tout", IF_ATTRS, 0, infer_if,

@@ -187,7 +187,8 @@ static const tn_op_def ops[] = {
   OP("OptionalGetValue", "optional: variant", "components: output_types",
      "output_types: list(type) >= 1; output_shapes: list(shape) >= 1", TN_TRAIT_DYNAMIC, infer_get,
      "values of an optional"),
-  OP("OptionalHasValue", "optional: variant", "has_value: bool", "", 0, tn__infer_scalar, "whether an optional has values"),
+  OP("OptionalHasValue", "optional: variant", "has_value: bool", "", 0, tn__infer_scalar,
+     "whether an optional has values"),
   OP("OptionalNone", "", "optional: variant", "", 0, tn__infer_scalar, "creates an optional without a value"),
 };
 

@@ -228,9 +228,11 @@ static tn_status gradient_plan_fill(tn_prepare_ctx *ctx, gradient_plan *p, tn_er
   size_t element = tn_dtype_size(p->wide);
   int64_t line = p->size.w > p->size.ow ? p->size.w : p->size.ow, columns = 0;
   if (__builtin_mul_overflow(line, p->size.c, &columns) || !tn__band_buffer(columns, element, &p->line_bytes) ||
-      !tn__band_buffer(p->size.w * p->size.c, element, &p->sum_bytes) || !tn__size_add(p->sum_bytes, p->line_bytes, &all))
+      !tn__band_buffer(p->size.w * p->size.c, element, &p->sum_bytes) ||
+      !tn__size_add(p->sum_bytes, p->line_bytes, &all))
     return tn__no_memory(err, "buffers of rows", SIZE_MAX);
-  double cost = (double)p->size.w * (double)p->size.c * (1 + (double)p->size.h / (double)p->size.oh) + (double)p->size.ow;
+  double cost =
+      (double)p->size.w * (double)p->size.c * (1 + (double)p->size.h / (double)p->size.oh) + (double)p->size.ow;
   return tn__bands_plan(ctx, p->size.lines, cost, all, &p->bands, err);
 }
 

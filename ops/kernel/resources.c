@@ -13,7 +13,8 @@ static char *attr_text(const tn_operation *op, const char *name)
 {
   const char *text = "";
   size_t length = 0;
-  if (tn_operation_attr_kind(op, name) == 0 || tn_operation_attr_string(op, name, &text, &length, NULL) != TN_OK) length = 0;
+  if (tn_operation_attr_kind(op, name) == 0 || tn_operation_attr_string(op, name, &text, &length, NULL) != TN_OK)
+    length = 0;
   length = strnlen(text, length);
   char *copy = tn__alloc(length + 1);
   if (copy == NULL) return NULL;
@@ -31,7 +32,8 @@ void tn__resource_place_fini(tn__resource_place *place)
 
 tn_status tn__resource_place_init(tn__resource_place *place, const tn_operation *op, tn_error *err)
 {
-  *place = (tn__resource_place){ .container = attr_text(op, "container"), .name = attr_text(op, "shared_name"), .op = op };
+  *place =
+      (tn__resource_place){ .container = attr_text(op, "container"), .name = attr_text(op, "shared_name"), .op = op };
   if (place->name != NULL && place->name[0] == 0) {
     tn__strfree((char *)place->name);
     place->name = tn__strdup(tn__operation_own_name(op));

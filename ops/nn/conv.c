@@ -388,8 +388,8 @@ static tn_status conv_prepare(tn_prepare_ctx *ctx, tn_error *err)
   if (st == TN_OK) st = tn_prepare_output(ctx, 0, out.dims, 4, err);
   /* Planning visits each row and column. Paddings can make them so many that no memory could hold the result. */
   if (st == TN_OK && (measured.z.oh > MOST_PLACES || measured.z.ow > MOST_PLACES))
-    st = tn_error_set(err, TN_RESOURCE_EXHAUSTED, "a result of %lld x %lld places is too large", (long long)measured.z.oh,
-                      (long long)measured.z.ow);
+    st = tn_error_set(err, TN_RESOURCE_EXHAUSTED, "a result of %lld x %lld places is too large",
+                      (long long)measured.z.oh, (long long)measured.z.ow);
   if (st != TN_OK) return st;
   conv_plan *p = new_plan(&measured);
   if (p == NULL) return tn__no_memory(err, "convolution plan", sizeof *p);

@@ -327,7 +327,8 @@ static void do_lines(const run *r, taps *t, const char *in, int64_t row, char *o
   const tn__window_axis *v = &z->window.axis[1], *u = &z->window.axis[2];
   const int64_t c = z->x.c, *inside = r->plan->inside[1];
   const size_t pixel = (size_t)c * r->size, result = (size_t)z->y.c * r->size;
-  const int64_t place_ns = z->y.c * z->taps / 4 * lines, most = place_ns < TN__POLL_NS ? TN__POLL_NS / (place_ns + 1) + PIXELS : 1;
+  const int64_t place_ns = z->y.c * z->taps / 4 * lines,
+                most = place_ns < TN__POLL_NS ? TN__POLL_NS / (place_ns + 1) + PIXELS : 1;
   tn__poll poll = tn__poll_here();
   for (int64_t x = 0, n = 1; x < z->y.size[2]; x += n, out += (size_t)n * result) {
     int64_t at = x * u->stride - u->before, column = 0;

@@ -96,7 +96,8 @@ static tn_status entropy_outputs(tn_prepare_ctx *ctx, const int64_t *dims, tn_er
 
 static tn_status not_a_matrix(tn_error *err, const char *op, int32_t rank)
 {
-  return tn_error_set(err, TN_INVALID_ARGUMENT, "%s: inputs 0 and 1 broadcast to rank %d, wanted rank 2", op, (int)rank);
+  return tn_error_set(err, TN_INVALID_ARGUMENT, "%s: inputs 0 and 1 broadcast to rank %d, wanted rank 2", op,
+                      (int)rank);
 }
 
 static tn_status weights_prepare(tn_prepare_ctx *ctx, tn_error *err)
@@ -164,8 +165,8 @@ static tn_status classes_compute(tn_kernel_ctx *ctx)
     int64_t class = class_at(&r, i);
     if (class < 0 || class >= n)
       return tn_error_set(ctx->err, TN_INVALID_ARGUMENT,
-                          "SparseSoftmaxCrossEntropyWithLogits: label %lld is %lld, there are %lld classes", (long long)i,
-                          (long long)class, (long long)n);
+                          "SparseSoftmaxCrossEntropyWithLogits: label %lld is %lld, there are %lld classes",
+                          (long long)i, (long long)class, (long long)n);
   }
   entropy(ctx, &r);
   return TN_OK;

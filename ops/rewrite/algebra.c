@@ -188,7 +188,8 @@ static bool cannot_fail(const tn_rewriter *rw, uint32_t node)
 /* True if the node only changes the dimensions of its first input and cannot fail. */
 static bool only_reshapes(const tn_rewriter *rw, uint32_t node)
 {
-  bool one = tn_rewrite_is(rw, node, "Reshape") || tn_rewrite_is(rw, node, "ExpandDims") || tn_rewrite_is(rw, node, "Squeeze");
+  bool one =
+      tn_rewrite_is(rw, node, "Reshape") || tn_rewrite_is(rw, node, "ExpandDims") || tn_rewrite_is(rw, node, "Squeeze");
   return one && cannot_fail(rw, node);
 }
 
@@ -310,7 +311,8 @@ static bool pads_at_ease(const tn_rewriter *rw, uint32_t node)
 {
   int64_t dims[TN_MAX_RANK];
   if (tn_rewrite_is(rw, node, "PadV2")) return has_rank(rw, tn_rewrite_input(rw, node, 2), 0);
-  if (!tn_rewrite_is(rw, node, "MirrorPad") || text_is(tn_rewrite_operation(rw, node), "mode", "SYMMETRIC")) return true;
+  if (!tn_rewrite_is(rw, node, "MirrorPad") || text_is(tn_rewrite_operation(rw, node), "mode", "SYMMETRIC"))
+    return true;
   int32_t rank = tn_rewrite_shape(rw, tn_rewrite_input(rw, node, 0), dims);
   for (int32_t d = 0; d < rank; d++)
     if (dims[d] < 1) return false;

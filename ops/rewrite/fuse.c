@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Rewrites around products (Conv2D, DepthwiseConv2dNative, MatMul of float):
  *
- *   batch_norm  FusedBatchNorm with constants becomes a multiplication by and an addition of constants. A multiplication
- *               after a product with a constant filter is folded into the filter; if a constant bias is between them, the
- *               multiplication is first moved before the bias. All of this only if the new constants are finite, far from
- *               the largest float, and keep all their digits.
- *   fuse        a step after a product, if nothing else reads the product, becomes part of it: a bias, the addition of a
- *               tensor of the same shape, an activation
- */
+ *   batch_norm  FusedBatchNorm with constants becomes a multiplication by and an addition of constants. A
+ * multiplication after a product with a constant filter is folded into the filter; if a constant bias is between them,
+ * the multiplication is first moved before the bias. All of this only if the new constants are finite, far from the
+ * largest float, and keep all their digits. fuse        a step after a product, if nothing else reads the product,
+ * becomes part of it: a bias, the addition of a tensor of the same shape, an
+ * activation */
 #include <core/base/alloc.h>
 #include <math.h>
 #include <ops/kernel/product/epilogue.h>
@@ -77,8 +76,8 @@ static void read_steps(const tn_rewriter *rw, uint32_t node, steps *s)
 }
 
 /* Replaces output 0 of `root` by a new product with one additional step. */
-static tn_status add_step(tn_rewriter *rw, uint32_t root, uint32_t node, const product *p, const char *step, uint32_t arg,
-                          float alpha, tn_error *err)
+static tn_status add_step(tn_rewriter *rw, uint32_t root, uint32_t node, const product *p, const char *step,
+                          uint32_t arg, float alpha, tn_error *err)
 {
   steps s;
   read_steps(rw, node, &s);
@@ -123,7 +122,8 @@ static tn_status fuse_activation(tn_rewriter *rw, uint32_t node, tn_error *err)
 
 /* If the constant has one value per channel of a value of this rank, and all its other dimensions are 1, *out is a
  * vector of its values. */
-static tn_status as_channels(tn_rewriter *rw, uint32_t constant, int32_t rank, int64_t channels, uint32_t *out, tn_error *err)
+static tn_status as_channels(tn_rewriter *rw, uint32_t constant, int32_t rank, int64_t channels, uint32_t *out,
+                             tn_error *err)
 {
   int64_t dims[TN_MAX_RANK];
   int32_t own = tn_rewrite_shape(rw, constant, dims);
@@ -147,9 +147,21 @@ static tn_status as_channels(tn_rewriter *rw, uint32_t constant, int32_t rank, i
 /* The value from which a value's first dimension originates: skips ops that pass it on unchanged from an input. */
 static uint32_t batch_origin(const tn_rewriter *rw, uint32_t value)
 {
-  static const char *const hand_on[] = { "Conv2D", "DepthwiseConv2dNative", "_TnConv2D", "_TnDepthwiseConv2D", "BiasAdd",
-                                         "Relu", "Relu6", "LeakyRelu", "MaxPool", "AvgPool", "FusedBatchNorm",
-                                         "FusedBatchNormV2", "FusedBatchNormV3", "Sigmoid", "Tanh" };
+  static const char *const hand_on[] = { "Conv2D",
+                                         "DepthwiseConv2dNative",
+                                         "_TnConv2D",
+                                         "_TnDepthwiseConv2D",
+                                         "BiasAdd",
+                                         "Relu",
+                                         "Relu6",
+                                         "LeakyRelu",
+                                         "MaxPool",
+                                         "AvgPool",
+                                         "FusedBatchNorm",
+                                         "FusedBatchNormV2",
+                                         "FusedBatchNormV3",
+                                         "Sigmoid",
+                                         "Tanh" };
   for (uint32_t node; (node = tn_rewrite_producer(rw, value, NULL)) != TN_NO_NODE;) {
     bool found = false;
     for (size_t i = 0; !found && i < sizeof hand_on / sizeof *hand_on; i++) found = tn_rewrite_is(rw, node, hand_on[i]);
@@ -198,7 +210,8 @@ static tn_status fuse_add(tn_rewriter *rw, uint32_t node, tn_error *err)
 /* ---- batch_norm ---- */
 
 /* Sets *may if the filter may be multiplied by the scale without loss (factors.h). */
-static tn_status may_scale(tn_rewriter *rw, uint32_t filter, const tn_tensor *scale, int64_t channels, bool *may, tn_error *err)
+static tn_status may_scale(tn_rewriter *rw, uint32_t filter, const tn_tensor *scale, int64_t channels, bool *may,
+                           tn_error *err)
 {
   tn_tensor *f;
   *may = false;
@@ -236,7 +249,8 @@ static tn_status scale_filter(tn_rewriter *rw, uint32_t like, uint32_t filter, u
   return b == NULL ? tn__no_memory(err, "plan", 0) : tn_rewrite_compute(rw, b, inputs, 2, out, err);
 }
 
-static tn_status with_filter(tn_rewriter *rw, uint32_t node, uint32_t at, const product *p, uint32_t filter, tn_error *err)
+static tn_status with_filter(tn_rewriter *rw, uint32_t node, uint32_t at, const product *p, uint32_t filter,
+                             tn_error *err)
 {
   uint32_t inputs[2] = { tn_rewrite_input(rw, at, 0), filter }, made;
   tn_operation_builder *b = tn_rewrite_begin(rw, p->plain, node);
@@ -270,7 +284,8 @@ static tn_status fold_scale(tn_rewriter *rw, uint32_t node, tn_error *err)
 
 /* y = x * s + t with s = scale / sqrt(variance + epsilon), t = offset - mean * s. *sound: s and t keep the
  * precision of their operands and are finite, which a variance of 0 can prevent. */
-static tn_status norm_constants(const tn_tensor *const *in, float epsilon, tn_tensor **s, tn_tensor **t, bool *sound, tn_error *err)
+static tn_status norm_constants(const tn_tensor *const *in, float epsilon, tn_tensor **s, tn_tensor **t, bool *sound,
+                                tn_error *err)
 {
   int64_t n = tn_tensor_elements(in[0]);
   *sound = true;
@@ -310,7 +325,8 @@ static bool norm_fits(const tn_rewriter *rw, uint32_t node, const tn_tensor **in
   const char *text;
   size_t size;
   if (tn_operation_input_dtype(op, 0) != TN_FLOAT || tn__attr_bool(op, "is_training", true)) return false;
-  if (tn_operation_attr_string(op, "data_format", &text, &size, NULL) != TN_OK || size != 4 || memcmp(text, "NHWC", 4) != 0)
+  if (tn_operation_attr_string(op, "data_format", &text, &size, NULL) != TN_OK || size != 4 ||
+      memcmp(text, "NHWC", 4) != 0)
     return false;
   for (uint32_t k = 1; k < tn_operation_n_outputs(op); k++)
     if (tn_rewrite_n_uses(rw, tn_rewrite_output(rw, node, k)) > 0) return false;
@@ -330,7 +346,8 @@ static tn_status split_norm(tn_rewriter *rw, uint32_t node, tn_error *err)
   tn_tensor *s = NULL, *t = NULL;
   bool sound;
   if (!norm_fits(rw, node, in)) return TN_OK;
-  tn_status st = norm_constants(in, tn__attr_float(tn_rewrite_operation(rw, node), "epsilon", 1e-4f), &s, &t, &sound, err);
+  tn_status st =
+      norm_constants(in, tn__attr_float(tn_rewrite_operation(rw, node), "epsilon", 1e-4f), &s, &t, &sound, err);
   uint32_t value = tn_rewrite_input(rw, node, 0);
   if (st == TN_OK && sound) st = binary(rw, node, "Mul", value, s, &value, err);
   if (st == TN_OK && sound) st = binary(rw, node, "AddV2", value, t, &value, err);
@@ -341,7 +358,8 @@ static tn_status split_norm(tn_rewriter *rw, uint32_t node, tn_error *err)
 }
 
 /* Matches a product with a constant filter followed by the addition of a constant per channel: *bias, as a vector. */
-static tn_status biased_product(tn_rewriter *rw, uint32_t value, uint32_t *sum, uint32_t *inner, uint32_t *bias, tn_error *err)
+static tn_status biased_product(tn_rewriter *rw, uint32_t value, uint32_t *sum, uint32_t *inner, uint32_t *bias,
+                                tn_error *err)
 {
   *bias = TN_NO_NODE;
   *sum = tn_rewrite_producer(rw, value, NULL);
@@ -362,7 +380,8 @@ static tn_status biased_product(tn_rewriter *rw, uint32_t value, uint32_t *sum, 
 }
 
 /* a * b, or a + b, of two float vectors. *sound: the result keeps the precision of both. */
-static tn_status combine(const tn_tensor *a, const tn_tensor *b, bool times, tn_tensor **out, bool *sound, tn_error *err)
+static tn_status combine(const tn_tensor *a, const tn_tensor *b, bool times, tn_tensor **out, bool *sound,
+                         tn_error *err)
 {
   int64_t n = tn_tensor_elements(a);
   tn_status st = tn_tensor_create(TN_FLOAT, &n, 1, out, err);
@@ -405,8 +424,14 @@ static tn_status behind_bias(tn_rewriter *rw, uint32_t node, bool times, tn_erro
   return TN_OK;
 }
 
-static tn_status scale_through_bias(tn_rewriter *rw, uint32_t node, tn_error *err) { return behind_bias(rw, node, true, err); }
-static tn_status merge_biases(tn_rewriter *rw, uint32_t node, tn_error *err) { return behind_bias(rw, node, false, err); }
+static tn_status scale_through_bias(tn_rewriter *rw, uint32_t node, tn_error *err)
+{
+  return behind_bias(rw, node, true, err);
+}
+static tn_status merge_biases(tn_rewriter *rw, uint32_t node, tn_error *err)
+{
+  return behind_bias(rw, node, false, err);
+}
 
 #define REWRITE(in, text, type, fn) \
   { .struct_size = TN_REWRITE_DEF_SIZE, .pass = in, .name = text, .op = type, .apply = fn }

@@ -71,7 +71,8 @@ static bool split_sizes_fit(const tn_rewriter *rw, uint32_t node, int64_t parts,
 }
 
 /* Matches Split and SplitV along the second dimension. */
-static bool split_columns(const tn_rewriter *rw, uint32_t node, uint32_t index, int64_t parts, int64_t cells, columns *out)
+static bool split_columns(const tn_rewriter *rw, uint32_t node, uint32_t index, int64_t parts, int64_t cells,
+                          columns *out)
 {
   const bool sized = tn_rewrite_is(rw, node, "SplitV");
   int64_t axis;
@@ -135,7 +136,8 @@ static bool match_biased(const tn_rewriter *rw, uint32_t value, uint32_t uses, u
   for (int i = 0; i < 3 && node == TN_NO_NODE; i++) node = made_by(rw, value, sums[i], uses);
   for (uint32_t side = 0; node != TN_NO_NODE && side < 2; side++) {
     *bias = tn_rewrite_input(rw, node, 1 - side);
-    if (tn_rewrite_shape(rw, *bias, dims) == 1 && match_matmul(rw, tn_rewrite_input(rw, node, side), 1, a, b)) return true;
+    if (tn_rewrite_shape(rw, *bias, dims) == 1 && match_matmul(rw, tn_rewrite_input(rw, node, side), 1, a, b))
+      return true;
   }
   return false;
 }
@@ -208,8 +210,8 @@ static bool match_together(const tn_rewriter *rw, cell *m)
 }
 
 /* Matches sigmoid(part of x's product + the same part of h's product). */
-static bool match_gate(const tn_rewriter *rw, uint32_t value, uint32_t uses, uint32_t of_x, uint32_t of_h, int64_t h_parts,
-                       cell *m, int64_t *part)
+static bool match_gate(const tn_rewriter *rw, uint32_t value, uint32_t uses, uint32_t of_x, uint32_t of_h,
+                       int64_t h_parts, cell *m, int64_t *part)
 {
   uint32_t sigmoid = made_by(rw, value, "Sigmoid", uses);
   uint32_t sum = sigmoid == TN_NO_NODE ? TN_NO_NODE : sum_of(rw, tn_rewrite_input(rw, sigmoid, 0));
@@ -249,7 +251,8 @@ static bool match_before(const tn_rewriter *rw, cell *m)
   uint32_t sum = sum_of(rw, m->now), scaled, h, *in = m->inputs;
   columns x;
   for (uint32_t side = 0; sum != TN_NO_NODE && side < 2; side++) {
-    if (!match_matmul(rw, tn_rewrite_input(rw, sum, side), 1, &scaled, &in[V_IN]) || !match_scaled(rw, scaled, m)) continue;
+    if (!match_matmul(rw, tn_rewrite_input(rw, sum, side), 1, &scaled, &in[V_IN]) || !match_scaled(rw, scaled, m))
+      continue;
     if (!part_of(rw, tn_rewrite_input(rw, sum, 1 - side), 3, m->cells, &x)) continue;
     uint32_t of_h = whole_of_state(rw, x.whole, 2, m);
     if (of_h == TN_NO_NODE || !match_gates(rw, x.whole, of_h, 2, m)) continue;
@@ -272,7 +275,8 @@ static bool match_after(const tn_rewriter *rw, cell *m)
     m->r = tn_rewrite_input(rw, mul, k >> 1);
     if (!part_of(rw, tn_rewrite_input(rw, mul, 1 - (k >> 1)), 3, m->cells, &of_h) || of_h.part != x.part) continue;
     if (!match_gates(rw, x.whole, of_h.whole, 3, m)) continue;
-    if (!match_biased(rw, of_h.whole, tn_rewrite_n_uses(rw, of_h.whole), &h, &in[U_IN], &in[D_IN]) || h != in[H_IN]) continue;
+    if (!match_biased(rw, of_h.whole, tn_rewrite_n_uses(rw, of_h.whole), &h, &in[U_IN], &in[D_IN]) || h != in[H_IN])
+      continue;
     in[V_IN] = in[B_IN];
     m->part[C] = x.part;
     m->form = "after";

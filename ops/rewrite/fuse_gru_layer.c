@@ -55,7 +55,8 @@ static size_t count_steps(const tn_rewriter *rw, uint32_t last)
 static void read_chain(const tn_rewriter *rw, uint32_t last, chain *m)
 {
   uint32_t node = last;
-  for (size_t i = m->n; i-- > 0; node = tn_rewrite_producer(rw, tn_rewrite_input(rw, node, H), NULL)) m->cells[i] = node;
+  for (size_t i = m->n; i-- > 0; node = tn_rewrite_producer(rw, tn_rewrite_input(rw, node, H), NULL))
+    m->cells[i] = node;
   for (uint32_t i = H; i < X; i++) m->inputs[i] = tn_rewrite_input(rw, m->cells[0], i);
   for (size_t i = 0; i < m->n; i++) {
     m->inputs[X + i] = tn_rewrite_input(rw, m->cells[i], X);
@@ -71,7 +72,8 @@ static bool rows_fit(const tn_rewriter *rw, const chain *m)
 {
   const char *form;
   size_t size;
-  if (tn_operation_attr_string(tn_rewrite_operation(rw, m->cells[0]), "form", &form, &size, NULL) != TN_OK) return false;
+  if (tn_operation_attr_string(tn_rewrite_operation(rw, m->cells[0]), "form", &form, &size, NULL) != TN_OK)
+    return false;
   return (size == 8 && memcmp(form, "together", 8) == 0) || tn__steps_same_rows(rw, m->inputs + X, m->n);
 }
 
@@ -117,7 +119,11 @@ static tn_status fuse_layer(tn_rewriter *rw, uint32_t node, tn_error *err)
 }
 
 static const tn_rewrite_def rewrites[] = {
-  { .struct_size = TN_REWRITE_DEF_SIZE, .pass = "layer", .name = "gru_layer", .op = "_TnGRULayer", .apply = fuse_layer },
+  { .struct_size = TN_REWRITE_DEF_SIZE,
+    .pass = "layer",
+    .name = "gru_layer",
+    .op = "_TnGRULayer",
+    .apply = fuse_layer },
 };
 
 extern const tn_op_family tn__ops_fuse_gru_layer;

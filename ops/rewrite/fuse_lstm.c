@@ -146,7 +146,8 @@ static bool match_apart(const tn_rewriter *rw, uint32_t value, cell *m)
   uint32_t a[2], b[2], from = tn_rewrite_producer(rw, m->inputs[2], NULL);
   for (uint32_t k = 0; k < 2; k++)
     if (!match_matmul(rw, tn_rewrite_input(rw, add, k), &a[k], &b[k])) return false;
-  uint32_t h = from != TN_NO_NODE && tn_rewrite_is(rw, from, "_TnLSTMCell") && tn_rewrite_output(rw, from, 1) == a[0] ? 0 : 1;
+  uint32_t h =
+      from != TN_NO_NODE && tn_rewrite_is(rw, from, "_TnLSTMCell") && tn_rewrite_output(rw, from, 1) == a[0] ? 0 : 1;
   m->inputs[0] = a[1 - h];
   m->inputs[1] = a[h];
   m->inputs[3] = b[1 - h];
@@ -184,7 +185,8 @@ static bool match(const tn_rewriter *rw, uint32_t node, cell *m)
   for (uint32_t side = 0; side < 2; side++) {
     *m = (cell){ .split = TN_NO_NODE };
     uint32_t tanh = made_by(rw, tn_rewrite_input(rw, node, side), "Tanh");
-    if (tanh == TN_NO_NODE || !gate_through(rw, tn_rewrite_input(rw, node, 1 - side), "Sigmoid", m, &m->gate[3])) continue;
+    if (tanh == TN_NO_NODE || !gate_through(rw, tn_rewrite_input(rw, node, 1 - side), "Sigmoid", m, &m->gate[3]))
+      continue;
     m->c = tn_rewrite_input(rw, tanh, 0);
     unsigned seen = 0;
     if (!match_state(rw, m) || !match_product(rw, m) || !ranks_fit(rw, m)) continue;

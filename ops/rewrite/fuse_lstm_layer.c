@@ -4,8 +4,8 @@
  *
  *   - either a single node produces all inputs, a lower layer or a node that splits a tensor; the layer then takes the
  *     place of the first cell,
- *   - or only the next cell reads each intermediate state, so no input can depend on one; the layer then takes the place
- *     of the last cell. */
+ *   - or only the next cell reads each intermediate state, so no input can depend on one; the layer then takes the
+ * place of the last cell. */
 #include <core/base/alloc.h>
 #include <ops/kernel/shapes.h>
 #include <ops/rewrite/steps.h>
@@ -80,7 +80,8 @@ static void read_chain(const tn_rewriter *rw, uint32_t last, chain *m)
 static bool widths_fit(const tn_rewriter *rw, const chain *m)
 {
   int64_t h[TN_MAX_RANK], c[TN_MAX_RANK], w[TN_MAX_RANK], u[TN_MAX_RANK], x[TN_MAX_RANK];
-  if (tn_rewrite_shape(rw, m->inputs[LAYER_H], h) != 2 || tn_rewrite_shape(rw, m->inputs[LAYER_C], c) != 2) return false;
+  if (tn_rewrite_shape(rw, m->inputs[LAYER_H], h) != 2 || tn_rewrite_shape(rw, m->inputs[LAYER_C], c) != 2)
+    return false;
   if (tn_rewrite_shape(rw, m->inputs[LAYER_W], w) != 2) return false;
   if (h[1] < 1 || h[1] > INT64_MAX / 4 || c[1] != h[1] || w[1] != 4 * h[1]) return false;
   if (m->apart && (tn_rewrite_shape(rw, m->inputs[LAYER_U], u) != 2 || u[0] != h[1] || u[1] != w[1])) return false;
@@ -161,7 +162,11 @@ static tn_status fuse_layer(tn_rewriter *rw, uint32_t node, tn_error *err)
 }
 
 static const tn_rewrite_def rewrites[] = {
-  { .struct_size = TN_REWRITE_DEF_SIZE, .pass = "layer", .name = "lstm_layer", .op = "_TnLSTMCell", .apply = fuse_layer },
+  { .struct_size = TN_REWRITE_DEF_SIZE,
+    .pass = "layer",
+    .name = "lstm_layer",
+    .op = "_TnLSTMCell",
+    .apply = fuse_layer },
 };
 
 extern const tn_op_family tn__ops_fuse_lstm_layer;

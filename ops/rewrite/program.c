@@ -97,7 +97,8 @@ tn_status tn__program_args(const tn_operation *op, uint32_t *first, uint32_t *n_
   bool plain = n == 0;
   if (plain) n = n_inputs;
   if (n == 0 || n > TN__PROGRAM_VALUES)
-    return tn_error_set(err, TN_INVALID_ARGUMENT, "_TnElementwise: %zu arguments, wanted 1 to %d", n, TN__PROGRAM_VALUES);
+    return tn_error_set(err, TN_INVALID_ARGUMENT, "_TnElementwise: %zu arguments, wanted 1 to %d", n,
+                        TN__PROGRAM_VALUES);
   for (size_t i = 0; i < n; i++) {
     first[i] = (uint32_t)at;
     if (!plain && (joined[i] < 1 || joined[i] > (int64_t)(n_inputs - at))) at = n_inputs + 1;

@@ -104,7 +104,8 @@ bool tn__program_find_affine(const tn__program *p, const tn__program_plan *plan,
 {
   finder f = { p, plan, g, a, 0 };
   *a = (tn__affine){ .scale = -1, .shift = -1, .low = -INFINITY, .high = INFINITY };
-  if (p->size != 4 || g->n_steps != p->n_steps || (p->n_steps == 1 && p->n_args == p->first_input[p->n_args])) return false;
+  if (p->size != 4 || g->n_steps != p->n_steps || (p->n_steps == 1 && p->n_args == p->first_input[p->n_args]))
+    return false;
   for (uint32_t i = 0; i < p->n_steps; i++)
     if (!find_step(&f, i)) return false;
   a->found = measure(&f, a);

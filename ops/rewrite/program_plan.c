@@ -155,7 +155,8 @@ static void name_step(planner *b, uint32_t step)
 static size_t take_scratch(planner *b, int64_t elements)
 {
   size_t at = b->scratch;
-  b->scratch += ((size_t)elements * (size_t)b->p->size + LINE - 1) / LINE * LINE; /* cannot overflow: smaller than existing operands */
+  b->scratch += ((size_t)elements * (size_t)b->p->size + LINE - 1) / LINE *
+                LINE; /* cannot overflow: smaller than existing operands */
   return at;
 }
 
@@ -339,7 +340,8 @@ static tn__program_plan *new_plan(const tn__program *p, uint32_t n_small)
 {
   size_t n_stages = n_small + 1, n_operands = p->n_args + 3 * (size_t)n_small;
   size_t bytes = sizeof(tn__program_plan) + n_stages * sizeof(tn__stage) + n_operands * sizeof(tn__stage_operand) +
-                 p->n_args * (sizeof(tn__join *) + sizeof(size_t)) + p->n_steps * (sizeof(size_t) + sizeof(tn__stage_step));
+                 p->n_args * (sizeof(tn__join *) + sizeof(size_t)) +
+                 p->n_steps * (sizeof(size_t) + sizeof(tn__stage_step));
   tn__program_plan *plan = tn__zalloc(bytes);
   if (plan == NULL) return NULL;
   plan->bytes = bytes;

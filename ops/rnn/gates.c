@@ -25,8 +25,8 @@ tn_status tn__lstm_form_read(const tn_operation *op, tn__lstm_form *form, tn_err
   return TN_OK;
 }
 
-tn_status tn__layer_steps(const tn_operation *op, const char *name, size_t first, int64_t steps, int32_t *of_step, size_t *n,
-                          tn_error *err)
+tn_status tn__layer_steps(const tn_operation *op, const char *name, size_t first, int64_t steps, int32_t *of_step,
+                          size_t *n, tn_error *err)
 {
   const int64_t *list;
   tn_status st = tn_operation_attr_ints(op, name, &list, n, err);

@@ -22,8 +22,8 @@ tn_status tn__lstm_form_read(const tn_operation *op, tn__lstm_form *form, tn_err
 
 /* Reads attribute `name`, a list of the *n steps of a layer whose results are outputs, starting at output `first`.
  * of_step[t] receives the output of step t, or -1. Fails with TN_INVALID_ARGUMENT. */
-tn_status tn__layer_steps(const tn_operation *op, const char *name, size_t first, int64_t steps, int32_t *of_step, size_t *n,
-                          tn_error *err);
+tn_status tn__layer_steps(const tn_operation *op, const char *name, size_t first, int64_t steps, int32_t *of_step,
+                          size_t *n, tn_error *err);
 
 /* ---- a block of cells ---- */
 

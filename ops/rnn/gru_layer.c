@@ -62,7 +62,8 @@ static tn_status layer_create(const tn_operation *op, void **state, tn_error *er
   tn_status st = read_parts(op, s, err);
   if (st == TN_OK) st = tn__layer_steps(op, "h_steps", 0, steps, s->of_step, &n, err);
   if (st == TN_OK && n != tn_operation_n_outputs(op))
-    st = tn_error_set(err, TN_INVALID_ARGUMENT, "_TnGRULayer: %zu outputs for %zu steps", tn_operation_n_outputs(op), n);
+    st =
+        tn_error_set(err, TN_INVALID_ARGUMENT, "_TnGRULayer: %zu outputs for %zu steps", tn_operation_n_outputs(op), n);
   if (st == TN_OK) *state = s;
   else layer_destroy(s);
   return st;
@@ -146,7 +147,8 @@ typedef struct source {
 
 static source source_of(const layer_plan *p, const layer_state *s, int which)
 {
-  const bool of_x = which == GATES_X || which == C_X, of_c = which == C_X || which == C_H, together = s->form == TOGETHER;
+  const bool of_x = which == GATES_X || which == C_X, of_c = which == C_X || which == C_H,
+             together = s->form == TOGETHER;
   const int64_t cells = p->c.cells;
   source k = { .product = of_c ? &p->c : &p->gates, .terms = of_x ? p->in : cells, .lines = !of_x && p->batch == 1,
                 .order = { s->part[R_PART], s->part[U_PART] } };
@@ -205,9 +207,9 @@ static tn_status plan_weights(tn_prepare_ctx *ctx, layer_plan *p, uint32_t input
     if (mine[which]) bytes += packed_bytes(&k);
   }
   if (bytes == 0) return TN_OK;
-  uint64_t key = 0x6772750000000000u | (uint64_t)p->gates.width << 24 | (uint64_t)p->c.width << 16 | (uint64_t)input << 12 |
-                 (uint64_t)(p->batch == 1) << 11 | (uint64_t)s->form << 8 | (uint64_t)s->part[0] << 4 |
-                 (uint64_t)s->part[1] << 2 | (uint64_t)s->part[2];
+  uint64_t key = 0x6772750000000000u | (uint64_t)p->gates.width << 24 | (uint64_t)p->c.width << 16 |
+                 (uint64_t)input << 12 | (uint64_t)(p->batch == 1) << 11 | (uint64_t)s->form << 8 |
+                 (uint64_t)s->part[0] << 4 | (uint64_t)s->part[1] << 2 | (uint64_t)s->part[2];
   const void *packed = NULL;
   tn_status st = tn_prepare_pack(ctx, input, key, bytes, pack_weights, &user, &packed, err);
   if (st != TN_OK && st != TN_FAILED_PRECONDITION) return st;
@@ -222,7 +224,8 @@ static tn_status plan_weights(tn_prepare_ctx *ctx, layer_plan *p, uint32_t input
 
 /* ---- preparing ---- */
 
-static tn_status take_rows(tn_prepare_ctx *ctx, int64_t steps, int64_t batch, int64_t columns, size_t *at, tn_error *err)
+static tn_status take_rows(tn_prepare_ctx *ctx, int64_t steps, int64_t batch, int64_t columns, size_t *at,
+                           tn_error *err)
 {
   const int64_t dims[3] = { steps, batch, columns };
   int64_t n;
@@ -425,11 +428,15 @@ static tn_status layer_compute(tn_kernel_ctx *ctx)
 /* ---- tables ---- */
 
 static const tn_op_def ops[] = {
-  { .struct_size = TN_OP_DEF_SIZE, .name = "_TnGRULayer",
-    .inputs = "h_prev: T, w: T, u: T, v: T, b: T, d: T, x: steps * T", .outputs = "h: n_h * T",
-    .attrs = "T: {float} = float; steps: int >= 1; n_h: int >= 0; h_steps: list(int) = []; parts: list(int) = [1, 0, 2]; "
-             "form: {'together', 'before', 'after'} = 'after'",
-    .infer = layer_infer, .summary = "several steps of a GRU built from plain ops" },
+  { .struct_size = TN_OP_DEF_SIZE,
+    .name = "_TnGRULayer",
+    .inputs = "h_prev: T, w: T, u: T, v: T, b: T, d: T, x: steps * T",
+    .outputs = "h: n_h * T",
+    .attrs =
+        "T: {float} = float; steps: int >= 1; n_h: int >= 0; h_steps: list(int) = []; parts: list(int) = [1, 0, 2]; "
+        "form: {'together', 'before', 'after'} = 'after'",
+    .infer = layer_infer,
+    .summary = "several steps of a GRU built from plain ops" },
 };
 
 static const tn_kernel_def kernels[] = {

@@ -90,7 +90,8 @@ static tn_status measure(const tn_prepare_ctx *ctx, cell_plan *p, tn_error *err)
   p->c_rows = in[C].dims[0];
   p->c_columns = in[C].dims[1];
   if (in[B].dims[0] % 4 != 0)
-    return tn_error_set(err, TN_INVALID_ARGUMENT, "_TnLSTMCell: %lld gates cannot be split into four parts", (long long)in[B].dims[0]);
+    return tn_error_set(err, TN_INVALID_ARGUMENT, "_TnLSTMCell: %lld gates cannot be split into four parts",
+                        (long long)in[B].dims[0]);
   p->cell = in[B].dims[0] / 4;
   const int64_t gates[2] = { p->gate_rows, p->cell };
   tn__shape out;
@@ -107,8 +108,8 @@ typedef struct sources {
   int64_t in, hidden;
 } sources;
 
-static int64_t two_rows(const void *user, int64_t row, int rows, int64_t term, int64_t terms, void *room, const void **at,
-                        int64_t *step)
+static int64_t two_rows(const void *user, int64_t row, int rows, int64_t term, int64_t terms, void *room,
+                        const void **at, int64_t *step)
 {
   const sources *s = user;
   bool first = term < s->in;
@@ -121,7 +122,8 @@ static int64_t two_rows(const void *user, int64_t row, int rows, int64_t term, i
 }
 
 /* Plans a[rows][terms] w; if `together`, a is [x, h']. */
-static size_t plan_product(tn_prepare_ctx *ctx, tn__gemm_plan *g, int64_t rows, int64_t terms, int64_t columns, bool together)
+static size_t plan_product(tn_prepare_ctx *ctx, tn__gemm_plan *g, int64_t rows, int64_t terms, int64_t columns,
+                           bool together)
 {
   *g = (tn__gemm_plan){ .type = TN__GEMM_F32, .m = rows, .n = columns, .k = terms, .a_row = terms, .a_col = 1,
                         .b_row = columns, .b_col = 1, .c_row = columns, .rows = together ? two_rows : NULL };
@@ -227,7 +229,8 @@ static tn_status cell_compute(tn_kernel_ctx *ctx)
   if (ctx->outputs[0]->count == 0) return TN_OK;
   float *gates = (float *)(scratch + p->at_gates);
   const sources a = { in[X]->data, in[H]->data, p->in, p->hidden };
-  tn__gemm_run(&p->product, ctx, state->apart ? in[X]->data : (const void *)&a, in[W]->data, gates, scratch + p->at_gemm);
+  tn__gemm_run(&p->product, ctx, state->apart ? in[X]->data : (const void *)&a, in[W]->data, gates,
+               scratch + p->at_gemm);
   if (state->apart) {
     float *of_h = (float *)(scratch + p->at_state);
     tn__gemm_run(&p->of_state, ctx, in[H]->data, in[U]->data, of_h, scratch + p->at_gemm);

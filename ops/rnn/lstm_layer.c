@@ -43,7 +43,8 @@ static tn_status layer_create(const tn_operation *op, void **state, tn_error *er
   if (st == TN_OK) st = tn__layer_steps(op, "h_steps", 0, steps, s->of_step, &h, err);
   if (st == TN_OK) st = tn__layer_steps(op, "c_steps", h, steps, s->of_step + steps, &c, err);
   if (st == TN_OK && h + c != tn_operation_n_outputs(op))
-    st = tn_error_set(err, TN_INVALID_ARGUMENT, "_TnLSTMLayer: %zu outputs for %zu steps", tn_operation_n_outputs(op), h + c);
+    st = tn_error_set(err, TN_INVALID_ARGUMENT, "_TnLSTMLayer: %zu outputs for %zu steps", tn_operation_n_outputs(op),
+                      h + c);
   if (st == TN_OK) *state = s;
   else layer_destroy(s);
   return st;
@@ -99,7 +100,8 @@ static tn_status measure_rows(const tn_prepare_ctx *ctx, layer_plan *p, tn_error
   p->batch = in[H].dims[0];
   if (!((const layer_state *)ctx->state)->form.apart) return TN_OK;
   tn__shape rows, all;
-  if (!tn__broadcast_shapes(in[X].dims, 1, in[H].dims, 1, &rows) || !tn__broadcast_shapes(rows.dims, 1, in[C].dims, 1, &all))
+  if (!tn__broadcast_shapes(in[X].dims, 1, in[H].dims, 1, &rows) ||
+      !tn__broadcast_shapes(rows.dims, 1, in[C].dims, 1, &all))
     return tn__broadcast_error(err, "_TnLSTMLayer", in[X].dims, 1, in[H].dims, 1);
   p->batch = all.dims[0];
   return TN_OK;
@@ -332,7 +334,8 @@ static void make_weights(const layer_run *s)
   for (uint32_t input = W; input <= (s->state->form.apart ? U : W); input++) {
     packing k = { p, s->state, input };
     const int first = is_of(&k, OF_X) ? OF_X : OF_H;
-    if (p->packed[first] == NULL) (void)pack_weights(&k, s->ctx->inputs[input], at_scratch(s, p->at_packed[first]), NULL);
+    if (p->packed[first] == NULL)
+      (void)pack_weights(&k, s->ctx->inputs[input], at_scratch(s, p->at_packed[first]), NULL);
   }
 }
 
@@ -380,7 +383,8 @@ static void begin_step(layer_run *s, int64_t t)
 static void run_step(layer_run *s, int64_t t)
 {
   const layer_plan *p = s->plan;
-  const int64_t cells = p->product.cells, row = packed_terms(p, OF_H), units = tn__recurrent_units(&p->product, p->batch);
+  const int64_t cells = p->product.cells, row = packed_terms(p, OF_H),
+                units = tn__recurrent_units(&p->product, p->batch);
   float *h = output_of(s, t), *c = output_of(s, s->state->steps + t);
   float *next = (float *)at_scratch(s, p->at_h) + (t + 1) % 2 * p->batch * row;
   begin_step(s, t);
@@ -401,12 +405,18 @@ static tn_status layer_compute(tn_kernel_ctx *ctx)
   const layer_plan *p = ctx->shape_state;
   tn_view *const *in = ctx->inputs;
   if (p->batch == 0 || p->product.cells == 0) return TN_OK;
-  layer_run s = { .ctx = ctx, .state = ctx->state, .plan = p, .bias = in[B]->data, .c = in[C]->data, .c_row = p->c_row };
+  layer_run s = {
+    .ctx = ctx, .state = ctx->state, .plan = p, .bias = in[B]->data, .c = in[C]->data, .c_row = p->c_row
+  };
   make_weights(&s);
   const float *w_x = p->reading == JOINED ? NULL : weights(&s, OF_X);
-  s.of_x = (tn__recurrent_factors){ .packed = w_x, .a_row = p->x_row, .terms = p->in, .packed_terms = p->in, .first = true };
-  s.factors = (tn__recurrent_factors){ .a = in[H]->data, .packed = weights(&s, OF_H), .packed_terms = packed_terms(p, OF_H),
-                                       .lines = in_lines(p, OF_H), .first = p->reading == JOINED };
+  s.of_x =
+      (tn__recurrent_factors){ .packed = w_x, .a_row = p->x_row, .terms = p->in, .packed_terms = p->in, .first = true };
+  s.factors = (tn__recurrent_factors){ .a = in[H]->data,
+                                       .packed = weights(&s, OF_H),
+                                       .packed_terms = packed_terms(p, OF_H),
+                                       .lines = in_lines(p, OF_H),
+                                       .first = p->reading == JOINED };
   tn__poll poll = tn__poll_of(ctx);
   for (int64_t t = 0, steps = s.state->steps; t < steps;) {
     const int64_t end = steps - t < p->chunk ? steps : t + p->chunk;
@@ -423,11 +433,14 @@ static tn_status layer_compute(tn_kernel_ctx *ctx)
 /* ---- tables ---- */
 
 static const tn_op_def ops[] = {
-  { .struct_size = TN_OP_DEF_SIZE, .name = "_TnLSTMLayer", .inputs = "h_prev: T, c_prev: T, w: T, u: T, b: T, x: steps * T",
+  { .struct_size = TN_OP_DEF_SIZE,
+    .name = "_TnLSTMLayer",
+    .inputs = "h_prev: T, c_prev: T, w: T, u: T, b: T, x: steps * T",
     .outputs = "h: n_h * T, c: n_c * T",
     .attrs = "T: {float} = float; steps: int >= 1; n_h: int >= 0; n_c: int >= 0; h_steps: list(int) = []; "
              "c_steps: list(int) = []; gates: list(int) = [0, 1, 2, 3]; forget_bias: float = 0; apart: bool = false",
-    .infer = layer_infer, .summary = "several steps of an LSTM built from plain ops" },
+    .infer = layer_infer,
+    .summary = "several steps of an LSTM built from plain ops" },
 };
 
 static const tn_kernel_def kernels[] = {

@@ -18,47 +18,51 @@ static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 #define UNROLL _Pragma("GCC unroll 16")
 #endif
 
-#define TILE(name, bytes, attribute)                                                                                      \
-  typedef float name##_vector __attribute__((vector_size(bytes)));                                                        \
-  attribute static inline __attribute__((always_inline)) void name##_body(                                                \
-      const int rows, const int panels, int64_t terms, const float *const *at, const float *b, int64_t b_row,             \
-      int64_t panel, float *c, int64_t c_row, bool first)                                                                 \
-  {                                                                                                                       \
-    enum { LANES = bytes / 4 };                                                                                           \
-    const float *a[ROWS];                                                                                                 \
-    name##_vector sum[ROWS][8] = { { { 0 } } }, line[8];                                                                  \
-    UNROLL for (int i = 0; i < rows; i++) {                                                                               \
-      a[i] = at[i];                                                                                                       \
-      UNROLL for (int v = 0; v < 2 * panels; v++) {                                                                       \
-        sum[i][v] = (name##_vector){ 0 };                                                                                 \
-        if (!first) memcpy(&sum[i][v], c + i * c_row + v * LANES, bytes);                                                 \
-      }                                                                                                                   \
-    }                                                                                                                     \
-    for (int64_t t = 0; t < terms; t++, b += b_row) {                                                                     \
-      UNROLL for (int v = 0; v < 2 * panels; v++) memcpy(&line[v], b + v / 2 * panel + v % 2 * LANES, bytes);             \
-      UNROLL for (int i = 0; i < rows; i++) {                                                                             \
-        const float x = a[i][t];                                                                                          \
-        UNROLL for (int v = 0; v < 2 * panels; v++) sum[i][v] += line[v] * x;                                             \
-      }                                                                                                                   \
-    }                                                                                                                     \
-    UNROLL for (int i = 0; i < rows; i++) {                                                                               \
-      UNROLL for (int v = 0; v < 2 * panels; v++) memcpy(c + i * c_row + v * LANES, &sum[i][v], bytes);                   \
-    }                                                                                                                     \
-  }                                                                                                                       \
-  attribute static void name(int rows, int panels, int64_t terms, const float *const *a, const float *b, int64_t b_row,   \
-                             int64_t panel, float *c, int64_t c_row, bool first)                                          \
-  {                                                                                                                       \
-    switch (rows * 8 + panels) {                                                                                          \
-    case 1 * 8 + 4: name##_body(1, 4, terms, a, b, b_row, panel, c, c_row, first); break;                                 \
-    case 1 * 8 + 2: name##_body(1, 2, terms, a, b, b_row, panel, c, c_row, first); break;                                 \
-    case 1 * 8 + 1: name##_body(1, 1, terms, a, b, b_row, panel, c, c_row, first); break;                                 \
-    case 2 * 8 + 2: name##_body(2, 2, terms, a, b, b_row, panel, c, c_row, first); break;                                 \
-    case 2 * 8 + 1: name##_body(2, 1, terms, a, b, b_row, panel, c, c_row, first); break;                                 \
-    case 3 * 8 + 1: name##_body(3, 1, terms, a, b, b_row, panel, c, c_row, first); break;                                 \
-    case 4 * 8 + 1: name##_body(4, 1, terms, a, b, b_row, panel, c, c_row, first); break;                                 \
-    case 5 * 8 + 1: name##_body(5, 1, terms, a, b, b_row, panel, c, c_row, first); break;                                 \
-    default: name##_body(6, 1, terms, a, b, b_row, panel, c, c_row, first); break;                                        \
-    }                                                                                                                     \
+#define TILE(name, bytes, attribute)                                                                          \
+  typedef float name##_vector __attribute__((vector_size(bytes)));                                            \
+  attribute static inline __attribute__((always_inline)) void name##_body(                                    \
+      const int rows, const int panels, int64_t terms, const float *const *at, const float *b, int64_t b_row, \
+      int64_t panel, float *c, int64_t c_row, bool first)                                                     \
+  {                                                                                                           \
+    enum { LANES = bytes / 4 };                                                                               \
+    const float *a[ROWS];                                                                                     \
+    name##_vector sum[ROWS][8] = { { { 0 } } }, line[8];                                                      \
+    UNROLL for (int i = 0; i < rows; i++)                                                                     \
+    {                                                                                                         \
+      a[i] = at[i];                                                                                           \
+      UNROLL for (int v = 0; v < 2 * panels; v++)                                                             \
+      {                                                                                                       \
+        sum[i][v] = (name##_vector){ 0 };                                                                     \
+        if (!first) memcpy(&sum[i][v], c + i * c_row + v * LANES, bytes);                                     \
+      }                                                                                                       \
+    }                                                                                                         \
+    for (int64_t t = 0; t < terms; t++, b += b_row) {                                                         \
+      UNROLL for (int v = 0; v < 2 * panels; v++) memcpy(&line[v], b + v / 2 * panel + v % 2 * LANES, bytes); \
+      UNROLL for (int i = 0; i < rows; i++)                                                                   \
+      {                                                                                                       \
+        const float x = a[i][t];                                                                              \
+        UNROLL for (int v = 0; v < 2 * panels; v++) sum[i][v] += line[v] * x;                                 \
+      }                                                                                                       \
+    }                                                                                                         \
+    UNROLL for (int i = 0; i < rows; i++)                                                                     \
+    {                                                                                                         \
+      UNROLL for (int v = 0; v < 2 * panels; v++) memcpy(c + i * c_row + v * LANES, &sum[i][v], bytes);       \
+    }                                                                                                         \
+  }                                                                                                           \
+  attribute static void name(int rows, int panels, int64_t terms, const float *const *a, const float *b,      \
+                             int64_t b_row, int64_t panel, float *c, int64_t c_row, bool first)               \
+  {                                                                                                           \
+    switch (rows * 8 + panels) {                                                                              \
+    case 1 * 8 + 4: name##_body(1, 4, terms, a, b, b_row, panel, c, c_row, first); break;                     \
+    case 1 * 8 + 2: name##_body(1, 2, terms, a, b, b_row, panel, c, c_row, first); break;                     \
+    case 1 * 8 + 1: name##_body(1, 1, terms, a, b, b_row, panel, c, c_row, first); break;                     \
+    case 2 * 8 + 2: name##_body(2, 2, terms, a, b, b_row, panel, c, c_row, first); break;                     \
+    case 2 * 8 + 1: name##_body(2, 1, terms, a, b, b_row, panel, c, c_row, first); break;                     \
+    case 3 * 8 + 1: name##_body(3, 1, terms, a, b, b_row, panel, c, c_row, first); break;                     \
+    case 4 * 8 + 1: name##_body(4, 1, terms, a, b, b_row, panel, c, c_row, first); break;                     \
+    case 5 * 8 + 1: name##_body(5, 1, terms, a, b, b_row, panel, c, c_row, first); break;                     \
+    default: name##_body(6, 1, terms, a, b, b_row, panel, c, c_row, first); break;                            \
+    }                                                                                                         \
   }
 
 TILE(tile, 16, )
@@ -171,18 +175,26 @@ static void multiply_terms(const piece *w, int64_t term, int64_t terms)
   }
 }
 
-static void multiply(const tn__recurrent *r, const tn__recurrent_factors *f, tn_view *const *x, int64_t batch, int64_t block,
-                     int64_t row, int64_t rows, float *sums)
+static void multiply(const tn__recurrent *r, const tn__recurrent_factors *f, tn_view *const *x, int64_t batch,
+                     int64_t block, int64_t row, int64_t rows, float *sums)
 {
   const int64_t at = tn__recurrent_at(r, block), columns = block_columns(r, block);
-  const piece w = { .r = r, .f = f, .x = x, .batch = batch, .packed = f->packed + at * f->packed_terms,
-                    .panels = columns / r->panel, .b_row = f->lines ? columns : r->panel,
-                    .panel = f->lines ? r->panel : f->packed_terms * r->panel, .row = row, .rows = rows, .sums = sums + at };
+  const piece w = { .r = r,
+                    .f = f,
+                    .x = x,
+                    .batch = batch,
+                    .packed = f->packed + at * f->packed_terms,
+                    .panels = columns / r->panel,
+                    .b_row = f->lines ? columns : r->panel,
+                    .panel = f->lines ? r->panel : f->packed_terms * r->panel,
+                    .row = row,
+                    .rows = rows,
+                    .sums = sums + at };
   for (int64_t term = 0; term < f->terms; term += TERMS) multiply_terms(&w, term, least(TERMS, f->terms - term));
 }
 
-void tn__recurrent_multiply(const tn__recurrent *r, const tn__recurrent_factors *f, int64_t block, int64_t row, int64_t rows,
-                            float *sums)
+void tn__recurrent_multiply(const tn__recurrent *r, const tn__recurrent_factors *f, int64_t block, int64_t row,
+                            int64_t rows, float *sums)
 {
   multiply(r, f, NULL, 1, block, row, rows, sums);
 }

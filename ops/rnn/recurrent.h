@@ -14,8 +14,8 @@
 #include <stdbool.h>
 #include <tenon/op.h>
 
-typedef void (*tn__recurrent_tile)(int rows, int panels, int64_t terms, const float *const *a, const float *b, int64_t b_row,
-                                   int64_t panel, float *c, int64_t c_row, bool first);
+typedef void (*tn__recurrent_tile)(int rows, int panels, int64_t terms, const float *const *a, const float *b,
+                                   int64_t b_row, int64_t panel, float *c, int64_t c_row, bool first);
 
 typedef struct tn__recurrent {
   tn__recurrent_tile tile;
@@ -49,8 +49,8 @@ typedef struct tn__recurrent_factors {
 } tn__recurrent_factors;
 
 /* sums[rows][block's columns] += a[row ..][terms] w. sums points to the first row's first column. */
-void tn__recurrent_multiply(const tn__recurrent *r, const tn__recurrent_factors *f, int64_t block, int64_t row, int64_t rows,
-                            float *sums);
+void tn__recurrent_multiply(const tn__recurrent *r, const tn__recurrent_factors *f, int64_t block, int64_t row,
+                            int64_t rows, float *sums);
 
 /* ---- over time: x[steps] are matrices of one shape, [batch][terms] or one row for the whole batch ---- */
 

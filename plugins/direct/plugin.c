@@ -11,8 +11,8 @@ struct tn_runtime_session {
 };
 static tn_runtime_session the_session;
 
-static tn_status new_session(const tn_session_factory *self, const tn_session_options *options, tn_runtime_session **out,
-                             tn_error *err)
+static tn_status new_session(const tn_session_factory *self, const tn_session_options *options,
+                             tn_runtime_session **out, tn_error *err)
 {
   (void)self;
   *out = NULL;

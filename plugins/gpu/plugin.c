@@ -50,8 +50,9 @@ static tn_status reset(const tn_session_factory *self, const tn_session_options 
 /* Eager sessions: an operation is a step like any other, and may be one on the device. */
 static const void *get_extension(const tn_session_factory *self, const char *name, uint32_t version)
 {
-  static const tn_eager_runtime eager = { .struct_size = TN_EAGER_RUNTIME_SIZE, .execute = gpu_step, .prepare_on = gpu_prepare_on,
-                                          .copy = gpu_copy_to };
+  static const tn_eager_runtime eager = {
+    .struct_size = TN_EAGER_RUNTIME_SIZE, .execute = gpu_step, .prepare_on = gpu_prepare_on, .copy = gpu_copy_to
+  };
   (void)self;
   return version == 1 && name != NULL && strcmp(name, TN_EAGER_EXTENSION) == 0 ? &eager : NULL;
 }

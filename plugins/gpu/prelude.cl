@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Precedes every program. A pointer is passed as a buffer and an offset in bytes, since values of a plan share one buffer. */
+/* Precedes every program. A pointer is passed as a buffer and an offset in bytes, since values of a plan share one
+ * buffer. */
 #ifdef cl_khr_fp64
 #pragma OPENCL EXTENSION cl_khr_fp64 : enable
 #endif
@@ -13,10 +14,10 @@
 #define GET_IN(type, name) __global const type *name = (__global const type *)(name##_base + name##_at)
 #define GET_OUT(type, name) __global type *name = (__global type *)(name##_base + name##_at)
 
-/* A kernel that may meet elements it cannot take has FAULT in its list, says FAULT_AT(place, value), and goes on with another
- * value. The first launch that does so has the words (plugins/gpu/step/fault.c reads them): 0: 1 + its number; 1: the lowest place so
- * far, counted down from the largest number; 2: how many notes there are. A note is made only where the place is lower than all
- * before, so that few suffice. */
+/* A kernel that may meet elements it cannot take has FAULT in its list, says FAULT_AT(place, value), and goes on with
+ * another value. The first launch that does so has the words (plugins/gpu/step/fault.c reads them): 0: 1 + its number;
+ * 1: the lowest place so far, counted down from the largest number; 2: how many notes there are. A note is made only
+ * where the place is lower than all before, so that few suffice. */
 #define FAULT __global uint *fault_words, const ulong fault_call
 #define FAULT_AT(place, value) note_fault(fault_words, fault_call, place, value)
 #define FAULT_NOTES 63

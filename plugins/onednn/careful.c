@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A NaN that meets a fused Relu, Relu6, Tanh or Sigmoid. oneDNN's code for these takes a maximum or a minimum, which gives the
- * other operand for a NaN. The processor notes such an operand in a flag, which is cheap to clear and to read around
- * a primitive. If the flag is set, the result is made again: by a primitive that ends before the first such step, and by
- * the loops here from that step on. */
+/* A NaN that meets a fused Relu, Relu6, Tanh or Sigmoid. oneDNN's code for these takes a maximum or a minimum, which
+ * gives the other operand for a NaN. The processor notes such an operand in a flag, which is cheap to clear and to read
+ * around a primitive. If the flag is set, the result is made again: by a primitive that ends before the first such
+ * step, and by the loops here from that step on. */
 #include "onednn.h"
 
 #include <math.h>
@@ -76,7 +76,8 @@ static bool describe(const dnn_plan *p, op_desc *out)
     out->product.weights_desc = *weights;
     return true;
   }
-  if (dnnl_primitive_desc_query(p->desc, dnnl_query_convolution_d, 0, &convolution) != dnnl_success || convolution == NULL)
+  if (dnnl_primitive_desc_query(p->desc, dnnl_query_convolution_d, 0, &convolution) != dnnl_success ||
+      convolution == NULL)
     return false;
   out->convolution = *convolution;
   out->convolution.weights_desc = *weights;
@@ -203,7 +204,8 @@ static bool place_of(const dnnl_exec_arg_t *arg, place *out)
   const dnnl_memory_desc_t *d = out->desc;
   out->half = d->data_type == dnnl_bf16;
   out->data = (char *)data + d->offset0 * (out->half ? 2 : 4);
-  return d->format_kind == dnnl_blocked && d->format_desc.blocking.inner_nblks == 0 && (out->half || d->data_type == dnnl_f32);
+  return d->format_kind == dnnl_blocked && d->format_desc.blocking.inner_nblks == 0 &&
+         (out->half || d->data_type == dnnl_f32);
 }
 
 static char *element(const place *p, const int64_t *at)
@@ -222,7 +224,8 @@ static bool run_step(const dnn_plan *p, const dnnl_exec_arg_t *args, uint32_t i)
   if (p->epilogue.steps[i] == DNN_ADD && !place_of(added_by(p, args, i), &added)) return false;
   for (int d = 0; d >= 0;) {
     char *to = element(&y, at);
-    store(to, y.half, apply(&p->epilogue, i, load(to, y.half), added.data == NULL ? 0 : load(element(&added, at), added.half)));
+    store(to, y.half,
+          apply(&p->epilogue, i, load(to, y.half), added.data == NULL ? 0 : load(element(&added, at), added.half)));
     for (d = y.desc->ndims - 1; d >= 0 && ++at[d] == y.desc->dims[d]; d--) at[d] = 0;
   }
   return true;

@@ -152,8 +152,8 @@ static int64_t widest(int64_t n, int64_t block, int64_t parts)
   return blocks <= parts ? block : (blocks + parts - 1) / parts * block;
 }
 
-/* Narrower blocks, whose columns take longer, where the parts are that much more alike: also for the whole, which a step
- * without help computes by the same form. */
+/* Narrower blocks, whose columns take longer, where the parts are that much more alike: also for the whole, which a
+ * step without help computes by the same form. */
 static int64_t block_of(int64_t n, uint32_t parts)
 {
   if (parts < 2) return n <= BLOCK ? BLOCK / 2 : BLOCK;
@@ -164,9 +164,9 @@ static int64_t block_of(int64_t n, uint32_t parts)
   return narrow < 0.95 * wide ? half : BLOCK;
 }
 
-/* Parts of some rows each read all weights. Parts of some columns read half of the rows from the core that made them, and who
- * reads his rows of the result finds half of them at another: such lines take about four times as long as those that no core
- * has. */
+/* Parts of some rows each read all weights. Parts of some columns read half of the rows from the core that made them,
+ * and who reads his rows of the result finds half of them at another: such lines take about four times as long as those
+ * that no core has. */
 static bool by_columns(int64_t rows, int64_t k, int64_t n)
 {
   double weights = (double)k * (double)n / 2, others = (double)rows * ((double)k / 2 + (double)n / 4);

@@ -228,7 +228,8 @@ static tn_status banded_plan(tn_prepare_ctx *ctx, const conv_state *s, const siz
   return TN_OK;
 }
 
-#define MOST_LONG 128       /* bands that are cut for their time alone: bands of other paddings have code of their own, which takes ms */
+#define MOST_LONG \
+  128 /* bands that are cut for their time alone: bands of other paddings have code of their own, which takes ms */
 #define DEEP 30             /* how much longer than is said a depthwise one of several results by channel takes */
 #define MOST_FILTERS (64e6) /* bytes of filters that are packed in a step, one for each band */
 #define REUSED_BAND 512 /* rows of a band that make packing a filter for it worth it */
@@ -249,7 +250,8 @@ static tn_status shared_plan(tn_prepare_ctx *ctx, const conv_state *s, const siz
   n = dnn_parts_long(ctx, n, ns, most);
   dnn_bands b = dnn_bands_cut(z->x[0], z->y[1], z->rows / z->y[0], n, constant || is_long ? 0 : REUSED_BAND);
   n = (uint32_t)(b.images * b.rows);
-  if (dnn_too_long(s->depthwise && z->out_group > 1 ? DEEP * ns : ns, n)) return dnn_declined(err, "a convolution that no time limit would end");
+  if (dnn_too_long(s->depthwise && z->out_group > 1 ? DEEP * ns : ns, n))
+    return dnn_declined(err, "a convolution that no time limit would end");
   if (n > 1 && (constant || is_long || z->rows / n >= REUSED_BAND)) {
     tn_status st = banded_plan(ctx, s, z, b, ns, err);
     if (st != TN_UNIMPLEMENTED) return st;

@@ -35,8 +35,8 @@ dnnl_data_type_t dnn_type(tn_dtype dtype);
 /* Whether products of this dtype have instructions of their own here. */
 bool dnn_type_is_fast(tn_dtype dtype);
 /* Whether this processor makes a multiplication with its addition in the time of either. The library's own loops, whose
- * results have the same bits everywhere, round in between, and take twice as long there. Processors of AMD have units of
- * their own for both. */
+ * results have the same bits everywhere, round in between, and take twice as long there. Processors of AMD have units
+ * of their own for both. */
 bool dnn_fused_is_faster(void);
 
 /* oneDNN counts dimensions and offsets in int at places, so larger tensors are left to the library's own kernels. */
@@ -66,8 +66,9 @@ bool dnn_window_fit(dnn_window *w, const int64_t *in, int64_t *out);
 /* Layout of a tensor [batch, axes..., channels], of at most 5 dimensions. */
 dnnl_memory_desc_t dnn_channels_last(const int64_t *dims, int n, dnnl_data_type_t type);
 
-/* How images [batch, axes..., channels] are cut: the batch, or when there are less images than parts are wanted, or some
- * parts would have one more, rows along the first axis of the result. The product of the two is the number of bands. */
+/* How images [batch, axes..., channels] are cut: the batch, or when there are less images than parts are wanted, or
+ * some parts would have one more, rows along the first axis of the result. The product of the two is the number of
+ * bands. */
 typedef struct dnn_bands {
   int64_t images, rows;
 } dnn_bands;
@@ -76,8 +77,8 @@ typedef struct dnn_band {
   dnn_window window;
   int64_t x[5], y[5], x_at, y_at;
 } dnn_band;
-/* points: of a result, on which one image has so many rows. least: points of a band, below which images stay whole where
- * there are enough of them. */
+/* points: of a result, on which one image has so many rows. least: points of a band, below which images stay whole
+ * where there are enough of them. */
 dnn_bands dnn_bands_cut(int64_t images, int64_t rows, int64_t points, int64_t parts, int64_t least);
 /* False: it would see nothing but padding. */
 bool dnn_band_of(const dnn_window *w, int rank, const int64_t *x, const int64_t *y, dnn_bands b, int64_t i,

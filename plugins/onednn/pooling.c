@@ -106,7 +106,8 @@ static tn_status banded_plan(tn_prepare_ctx *ctx, const sizes *z, dnn_bands b, t
   return TN_OK;
 }
 
-#define MOST_LONG 32 /* bands that are cut for their time alone: those of other paddings have code of their own, which takes ms */
+#define MOST_LONG \
+  32 /* bands that are cut for their time alone: those of other paddings have code of their own, which takes ms */
 
 static tn_status best_plan(tn_prepare_ctx *ctx, const sizes *z, tn_error *err)
 {
@@ -114,7 +115,8 @@ static tn_status best_plan(tn_prepare_ctx *ctx, const sizes *z, tn_error *err)
   for (int a = 1; a < z->rank - 1; a++) points *= z->y[a];
   uint32_t n = dnn_parts_long(ctx, dnn_parts_worth(ctx, ctx->cost_ns), ctx->cost_ns, MOST_LONG);
   dnn_bands b = dnn_bands_cut(z->y[0], z->y[1], points, n, 0);
-  if (dnn_too_long(ctx->cost_ns, n > 1 ? (uint32_t)(b.images * b.rows) : 1)) return dnn_declined(err, "pooling that no time limit would end");
+  if (dnn_too_long(ctx->cost_ns, n > 1 ? (uint32_t)(b.images * b.rows) : 1))
+    return dnn_declined(err, "pooling that no time limit would end");
   if (n > 1) {
     tn_status st = b.images * b.rows > 1 ? banded_plan(ctx, z, b, err) : TN_UNIMPLEMENTED;
     if (st != TN_UNIMPLEMENTED) return st;

@@ -92,8 +92,8 @@ static bool measure(const tn_prepare_ctx *ctx, const product_state *s, sizes *z)
 }
 
 /* all: rows of the matrices in memory, of which these are some. */
-static dnnl_memory_desc_t matrices(const int64_t *batch, int n_batch, int64_t all, int64_t rows, int64_t columns, bool across,
-                                   dnnl_data_type_t type)
+static dnnl_memory_desc_t matrices(const int64_t *batch, int n_batch, int64_t all, int64_t rows, int64_t columns,
+                                   bool across, dnnl_data_type_t type)
 {
   int64_t dims[DNNL_MAX_NDIMS], strides[DNNL_MAX_NDIMS], step = all * columns;
   for (int i = n_batch - 1; i >= 0; i--) {
@@ -115,7 +115,8 @@ static bool collide(int64_t n) { return n > 256 && (n & (n - 1)) == 0; }
 /* Where the library's own loops are as fast or faster. By constants, which are packed: */
 #define SMALL 30000
 #define NARROW 8         /* columns */
-#define SMALL_ROW 400000 /* one row waits for memory, be it with whom it is; and all products where fused ones are not faster */
+#define SMALL_ROW \
+  400000 /* one row waits for memory, be it with whom it is; and all products where fused ones are not faster */
 #define RAGGED 256       /* there: columns that do not fill vectors */
 /* By what is fed: */
 #define SMALL_FED 100000
@@ -307,7 +308,8 @@ tn_status dnn_product_prepare(tn_prepare_ctx *ctx, tn_error *err)
     return dnn_declined(err, "fused tensors of other shapes");
   if (ctx->inputs[0].dtype != TN_FLOAT ? z.products < SMALL_SHORT : is_small(&z, tn_prepare_is_constant(ctx, 1)))
     return dnn_declined(err, "a product this small");
-  if (dnn_too_long(cost_of(&z), parts_of(ctx, s, &z))) return dnn_declined(err, "a product that no time limit would end");
+  if (dnn_too_long(cost_of(&z), parts_of(ctx, s, &z)))
+    return dnn_declined(err, "a product that no time limit would end");
   tn_status st = product_plan(ctx, s, &z, err);
   if (st == TN_OK) st = tn_prepare_output(ctx, 0, z.shape, z.rank, err);
   ctx->cost_ns = cost_of(&z);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Convolutions of 3 by 3 with fewer products (Winograd): tiles of 6 by 6 of the image and the filter are transformed, so
- * that 36 products of matrices stand for 144 of a tile's 16 results, and what comes out is transformed back. The
+/* Convolutions of 3 by 3 with fewer products (Winograd): tiles of 6 by 6 of the image and the filter are transformed,
+ * so that 36 products of matrices stand for 144 of a tile's 16 results, and what comes out is transformed back. The
  * products are oneDNN's; the transforms go along the channels, which are last, and what follows the convolution is done
  * with the last one.
  *

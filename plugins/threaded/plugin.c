@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The threaded runtime: a step runs on the thread that calls Run, with the help of workers. Policy only: who may help is decided
- * here, the kit does the rest. */
+/* The threaded runtime: a step runs on the thread that calls Run, with the help of workers. Policy only: who may help
+ * is decided here, the kit does the rest. */
 #include "settings.h"
 
 #include <string.h>
@@ -31,8 +31,8 @@ static tn_status open_pool(const tn_session_options *options, size_t i, tn_kit_w
   return st;
 }
 
-static tn_status new_session(const tn_session_factory *self, const tn_session_options *options, tn_runtime_session **out,
-                             tn_error *err)
+static tn_status new_session(const tn_session_factory *self, const tn_session_options *options,
+                             tn_runtime_session **out, tn_error *err)
 {
   tn_status st = TN_OK;
   size_t n = threaded_pools(options);

@@ -11,8 +11,8 @@
 static const char *const keys[] = { "threads", "pin", "spin_us", "linger_us" };
 
 /* A setting as a number from `least` to `most`; *out stays when it is not there. */
-static tn_status read_number(const tn_session_options *options, const char *key, int64_t least, int64_t most, int64_t *out,
-                             tn_error *err)
+static tn_status read_number(const tn_session_options *options, const char *key, int64_t least, int64_t most,
+                             int64_t *out, tn_error *err)
 {
   const char *text = tn_session_options_setting(options, key);
   if (text == NULL) return TN_OK;
@@ -23,8 +23,9 @@ static tn_status read_number(const tn_session_options *options, const char *key,
     *out = n;
     return TN_OK;
   }
-  return tn_error_set(err, TN_INVALID_ARGUMENT, "setting %s=%.40s of runtime 'threaded': wanted a number from %lld to %lld", key,
-                      text, (long long)least, (long long)most);
+  return tn_error_set(err, TN_INVALID_ARGUMENT,
+                      "setting %s=%.40s of runtime 'threaded': wanted a number from %lld to %lld", key, text,
+                      (long long)least, (long long)most);
 }
 
 static int32_t limited(int64_t n) { return n < -1 ? -1 : n > INT32_MAX ? INT32_MAX : (int32_t)n; }

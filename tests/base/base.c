@@ -453,7 +453,8 @@ static int count_names(const char *start)
 {
   int n = 0;
   DIR *dir = opendir(tap_scratch_dir());
-  for (struct dirent *entry; dir != NULL && (entry = readdir(dir)) != NULL;) n += strncmp(entry->d_name, start, strlen(start)) == 0;
+  for (struct dirent *entry; dir != NULL && (entry = readdir(dir)) != NULL;)
+    n += strncmp(entry->d_name, start, strlen(start)) == 0;
   if (dir != NULL) closedir(dir);
   return n;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Processes that fork: a child of one that had sessions is told so by every call, whatever other threads did at that moment,
- * never waits for somebody who is not there, and can exec (P-72, S-THR-08). */
+/* Processes that fork: a child of one that had sessions is told so by every call, whatever other threads did at that
+ * moment, never waits for somebody who is not there, and can exec (P-72, S-THR-08). */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <signal.h>
@@ -43,8 +43,8 @@ static const tn_op_family family = { .struct_size = TN_OP_FAMILY_SIZE, .name = "
 
 /* ---- children ---- */
 
-/* AddressSanitizer's malloc holds its locks over no fork: a child that was made while another thread was inside it can wait
- * for ever, even in a program that does nothing but malloc. Such a child says nothing of the library. */
+/* AddressSanitizer's malloc holds its locks over no fork: a child that was made while another thread was inside it can
+ * wait for ever, even in a program that does nothing but malloc. Such a child says nothing of the library. */
 #if defined(__SANITIZE_ADDRESS__)
 enum { MALLOC_SURVIVES_FORK = 0 };
 #else
@@ -85,7 +85,8 @@ static int use_eager_sessions(void *arg)
   (void)arg;
   tn_eager_session *sessions[2];
   tn_error err = TN_ERROR_INIT;
-  if (tn_eager_session_create(NULL, &sessions[0], &err) != TN_OK || tn_eager_default(&sessions[1], &err) != TN_OK) return 1;
+  if (tn_eager_session_create(NULL, &sessions[0], &err) != TN_OK || tn_eager_default(&sessions[1], &err) != TN_OK)
+    return 1;
   for (int i = 0; i < 2; i++) {
     tn_eager_handle x, y;
     const float one = 1;
@@ -130,7 +131,8 @@ static void open_eager(scene *s)
   REQUIRE_OK(tn_eager_op_create(s->background, "Neg", NULL, NULL, 0, &s->op, &s->t.err), &s->t.err);
   REQUIRE_OK(tn_eager_scope_push(s->background, &s->t.err), &s->t.err);
   for (int i = 0; i < 2; i++)
-    REQUIRE_OK(tn_eager_from_data(i == 0 ? s->eager : s->background, TN_FLOAT, NULL, 0, &one, sizeof one, &s->handles[i], &s->t.err),
+    REQUIRE_OK(tn_eager_from_data(i == 0 ? s->eager : s->background, TN_FLOAT, NULL, 0, &one, sizeof one,
+                                  &s->handles[i], &s->t.err),
                &s->t.err);
 }
 
@@ -146,7 +148,8 @@ static void close_eager(scene *s)
   tn_eager_session_destroy(s->background);
 }
 
-/* A session on workers, with a callable, a partial run that is open, and its place on the stack of defaults; and eager ones. */
+/* A session on workers, with a callable, a partial run that is open, and its place on the stack of defaults; and eager
+ * ones. */
 static void open_scene(scene *s)
 {
   static bool registered;
@@ -433,7 +436,8 @@ static int load_in_child(void *arg)
   tn_runtime_info info = { .struct_size = sizeof info };
   if (tn_runtime_load("t.f_other", &info, &err) != TN_FAILED_PRECONDITION) return 1;
   if (strstr(tn_error_message(&err), "another thread loaded a plugin when this process was forked") == NULL) return 2;
-  if (tn_runtime_load("t.f_slow", &info, &err) != TN_FAILED_PRECONDITION) return 3; /* nobody makes it usable any more */
+  if (tn_runtime_load("t.f_slow", &info, &err) != TN_FAILED_PRECONDITION)
+    return 3; /* nobody makes it usable any more */
   if (tn_runtime_rescan(&err) != TN_FAILED_PRECONDITION) return 4;
   if (tn_runtime_unregister("t.f_first", &err) != TN_FAILED_PRECONDITION) return 5;
   if (tn_freeze(&err) != TN_FAILED_PRECONDITION) return 6;

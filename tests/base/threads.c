@@ -64,20 +64,22 @@ static void run_on_stack(step *s, size_t bytes)
        FUNC("then_branch", f) FUNC("else_branch", f)) RET("y", "c:output:0")
 #define EVER FUNCTION("Ever", ARG("x", "DT_FLOAT") RESULT("y", "DT_BOOL"), \
                       BODY("c", "Const", "", FILLED("DT_BOOL", "bool_val: true")) RET("y", "c:output:0"))
-#define WHILE_IN(f) BODY("c", "While", "input: 'x'", TYPES("T", F) FUNC("cond", "Ever") FUNC("body", f)) RET("y", "c:output:0")
+#define WHILE_IN(f) \
+  BODY("c", "While", "input: 'x'", TYPES("T", F) FUNC("cond", "Ever") FUNC("body", f)) RET("y", "c:output:0")
 
-/* However small the stack of the thread is, a function that calls itself without an end is an error and no crash; a few calls
- * inside of each other work. */
+/* However small the stack of the thread is, a function that calls itself without an end is an error and no crash; a few
+ * calls inside of each other work. */
 static void threads__recursion_ends_where_the_stack_does(void) /* S-THR-10 */
 {
   static const char text[] =
-      LIBRARY(EVER UNARY("One", BODY("n", "Neg", "input: 'x'", T("DT_FLOAT")) RET("y", "n:y:0"))
-              UNARY("Two", CALL_IN("StatefulPartitionedCall", "One")) UNARY("Three", CALL_IN("PartitionedCall", "Two"))
-              UNARY("Call", CALL_IN("PartitionedCall", "Call")) UNARY("Stateful", CALL_IN("StatefulPartitionedCall", "Stateful"))
-              UNARY("Branch", IF_IN("Branch")) UNARY("Loop", WHILE_IN("Loop")))
-      IN("x", "DT_FLOAT") CALL("nested", "PartitionedCall", "Three", "x") CALL("call", "PartitionedCall", "Call", "x")
-      CALL("stateful", "StatefulPartitionedCall", "Stateful", "x") CALL("branch", "PartitionedCall", "Branch", "x")
-      CALL("loop", "PartitionedCall", "Loop", "x");
+      LIBRARY(EVER UNARY("One", BODY("n", "Neg", "input: 'x'", T("DT_FLOAT"))
+                                    RET("y", "n:y:0")) UNARY("Two", CALL_IN("StatefulPartitionedCall", "One"))
+                  UNARY("Three", CALL_IN("PartitionedCall", "Two")) UNARY("Call", CALL_IN("PartitionedCall", "Call"))
+                      UNARY("Stateful", CALL_IN("StatefulPartitionedCall", "Stateful")) UNARY("Branch", IF_IN("Branch"))
+                          UNARY("Loop", WHILE_IN("Loop"))) IN("x", "DT_FLOAT")
+          CALL("nested", "PartitionedCall", "Three", "x") CALL("call", "PartitionedCall", "Call", "x")
+              CALL("stateful", "StatefulPartitionedCall", "Stateful", "x")
+                  CALL("branch", "PartitionedCall", "Branch", "x") CALL("loop", "PartitionedCall", "Loop", "x");
   static const char *const endless[] = { "call", "stateful", "branch", "loop" };
   static const size_t sizes[] = { 128, 192, 256, 320, 448, 512, 1024, 8192 };
   FOR_BOTH(r) FOR_LEVELS(level)
@@ -102,28 +104,33 @@ static void threads__recursion_ends_where_the_stack_does(void) /* S-THR-10 */
 
 static char *nested_functions(void)
 {
-  static const char calls[] = "attr { key: 'Tin' value { list { type: DT_FLOAT } } } attr { key: 'Tout' value { list { type: DT_FLOAT } } } "
-                              "attr { key: 'f' value { func { name: 'F%d' } } }";
+  static const char calls[] =
+      "attr { key: 'Tin' value { list { type: DT_FLOAT } } } attr { key: 'Tout' value { list { type: DT_FLOAT } } } "
+      "attr { key: 'f' value { func { name: 'F%d' } } }";
   size_t room = (size_t)NESTED * 600, used = 0;
   char *text = malloc(room);
   REQUIRE(text != NULL);
   used += (size_t)snprintf(text, room, IN("x", "DT_FLOAT") CALL("nested", "PartitionedCall", "F0", "x") "library { ");
   for (int i = 0; i < NESTED; i++) {
-    used += (size_t)snprintf(text + used, room - used, "function { signature { name: 'F%d' input_arg { name: 'x' type: DT_FLOAT } "
-                             "output_arg { name: 'y' type: DT_FLOAT } } ", i);
+    used += (size_t)snprintf(text + used, room - used,
+                             "function { signature { name: 'F%d' input_arg { name: 'x' type: DT_FLOAT } "
+                             "output_arg { name: 'y' type: DT_FLOAT } } ",
+                             i);
     if (i + 1 < NESTED) {
       used += (size_t)snprintf(text + used, room - used, "node_def { name: 'c' op: 'PartitionedCall' input: 'n:y:0' ");
       used += (size_t)snprintf(text + used, room - used, calls, i + 1);
       used += (size_t)snprintf(text + used, room - used, " } ");
     }
-    used += (size_t)snprintf(text + used, room - used, BODY("n", "Neg", "input: 'x'", T("DT_FLOAT")) " ret { key: 'y' value: '%s' } } ",
+    used += (size_t)snprintf(text + used, room - used,
+                             BODY("n", "Neg", "input: 'x'", T("DT_FLOAT")) " ret { key: 'y' value: '%s' } } ",
                              i + 1 < NESTED ? "c:output:0" : "n:y:0");
   }
   snprintf(text + used, room - used, "}");
   return text;
 }
 
-/* The planner takes bodies into each other, which makes far fewer calls of them; what it does for each is the same for all. */
+/* The planner takes bodies into each other, which makes far fewer calls of them; what it does for each is the same for
+ * all. */
 static void threads__functions_are_nested_30000_deep(void) /* S-THR-10 */
 {
   char *text = nested_functions();
@@ -151,13 +158,15 @@ static void threads__functions_are_nested_30000_deep(void) /* S-THR-10 */
 
 /* ---- threads that are cancelled ---- */
 
-#define QUEUE                                                                                                  \
-  NODE("q", "FIFOQueueV2", "", TYPES("component_types", F))                                                     \
-  NODE("get", "QueueDequeueV2", "input: 'q' input: '^begun'", TYPES("component_types", F))                      \
-  NODE("put", "QueueEnqueueV2", "input: 'q' input: 'x'", TYPES("Tcomponents", F))                               \
-  IN("x", "DT_FLOAT") NODE("begun", "TestCount", "input: 'x'", SLOT("1")) NODE("neg", "Neg", "input: 'x'", T("DT_FLOAT"))
+#define QUEUE                                                                              \
+  NODE("q", "FIFOQueueV2", "", TYPES("component_types", F))                                \
+  NODE("get", "QueueDequeueV2", "input: 'q' input: '^begun'", TYPES("component_types", F)) \
+  NODE("put", "QueueEnqueueV2", "input: 'q' input: 'x'", TYPES("Tcomponents", F))          \
+  IN("x", "DT_FLOAT")                                                                      \
+  NODE("begun", "TestCount", "input: 'x'", SLOT("1")) NODE("neg", "Neg", "input: 'x'", T("DT_FLOAT"))
 
-/* pthread_cancel does not tear a thread out of a step that waits: it ends after the step, and the session serves others. */
+/* pthread_cancel does not tear a thread out of a step that waits: it ends after the step, and the session serves
+ * others. */
 static void threads__are_not_cancelled_in_a_step_that_waits(void) /* S-THR-09 */
 {
   FOR_BOTH(r)
@@ -171,7 +180,8 @@ static void threads__are_not_cancelled_in_a_step_that_waits(void) /* S-THR-09 */
     step s = { .t = &other, .fetch = "get" };
     tn_error_init(&other.err);
     REQUIRE_INT(pthread_create(&thread, NULL, run_step, &s), 0);
-    for (int64_t end = ts_now_ms() + 10000; atomic_load(&ts_watched.count[1]) == 0 && ts_now_ms() < end;) ts_sleep_ms(1);
+    for (int64_t end = ts_now_ms() + 10000; atomic_load(&ts_watched.count[1]) == 0 && ts_now_ms() < end;)
+      ts_sleep_ms(1);
     ts_sleep_ms(5); /* it waits by now, as a rule */
     REQUIRE_INT(pthread_cancel(thread), 0);
     CHECK_DOUBLE(ts_run1(&t, FEEDS({ "x", 2 }), "neg"), -2, 0);

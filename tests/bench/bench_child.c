@@ -37,11 +37,13 @@ static double peak_of_child(const char *bytes)
 /* The parent has or had more than the child. */
 static void bench_child__peak_is_that_of_the_child(void)
 {
-  if (access("/proc/self/exe", X_OK) != 0 || bench_memory_kb("VmHWM") <= 0) TAP_SKIP("the system does not tell peaks of memory");
+  if (access("/proc/self/exe", X_OK) != 0 || bench_memory_kb("VmHWM") <= 0)
+    TAP_SKIP("the system does not tell peaks of memory");
   char *much = bench_alloc(MUCH);
   memset(much, 1, MUCH);
   double little = peak_of_child("0");
-  CHECK_MSG(little > 0.5 && little < 200, "%g MB with little memory, beside %d MB of the parent's", little, much[1] * 300);
+  CHECK_MSG(little > 0.5 && little < 200, "%g MB with little memory, beside %d MB of the parent's", little,
+            much[1] * 300);
   free(much);
   little = peak_of_child("0");
   CHECK_MSG(little > 0.5 && little < 200, "%g MB after the parent had freed its own", little);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Eager sessions on a runtime whose operations run on a device that is no CPU: here one that is the host's memory by another name,
- * and that has no kernel for Neg. What a session asks of the runtime, and what it makes of the answers. */
+/* Eager sessions on a runtime whose operations run on a device that is no CPU: here one that is the host's memory by
+ * another name, and that has no kernel for Neg. What a session asks of the runtime, and what it makes of the
+ * answers. */
 #include <tenon/runtime.h>
 
 #include "conformance/support/eager_kit.h"
@@ -17,7 +18,8 @@ static struct {
 } seen;
 static int state;
 
-static tn_status new_session(const tn_session_factory *self, const tn_session_options *options, tn_runtime_session **out, tn_error *err)
+static tn_status new_session(const tn_session_factory *self, const tn_session_options *options,
+                             tn_runtime_session **out, tn_error *err)
 {
   (void)self, (void)options, (void)err;
   *out = (tn_runtime_session *)(void *)&state;
@@ -31,7 +33,8 @@ static tn_bool accept(const tn_session_factory *self, const tn_session_options *
 static void destroy(const tn_session_factory *self, tn_runtime_session *session) { (void)self, (void)session; }
 
 /* The CPU is not the first. */
-static tn_status list(const tn_session_factory *self, tn_runtime_session *session, size_t i, tn_device_info *out, tn_error *err)
+static tn_status list(const tn_session_factory *self, tn_runtime_session *session, size_t i, tn_device_info *out,
+                      tn_error *err)
 {
   (void)self, (void)session, (void)err;
   if (i > 1) return TN_OUT_OF_RANGE;
@@ -42,8 +45,8 @@ static tn_status list(const tn_session_factory *self, tn_runtime_session *sessio
   return TN_OK;
 }
 
-static tn_status prepare(const tn_session_factory *self, tn_runtime_session *session, const tn_plan *plan, tn_executable **out,
-                         tn_error *err)
+static tn_status prepare(const tn_session_factory *self, tn_runtime_session *session, const tn_plan *plan,
+                         tn_executable **out, tn_error *err)
 {
   (void)self, (void)session;
   seen.prepared++;
@@ -66,8 +69,8 @@ static tn_status prepare_on(const tn_session_factory *self, tn_runtime_session *
   return seen.gives_nothing ? TN_OK : tn_kit_prepare(plan, TN_KIT_INLINE, out, err);
 }
 
-static tn_status copy(const tn_session_factory *self, tn_runtime_session *session, const tn_tensor *tensor, size_t i, tn_tensor **out,
-                      tn_error *err)
+static tn_status copy(const tn_session_factory *self, tn_runtime_session *session, const tn_tensor *tensor, size_t i,
+                      tn_tensor **out, tn_error *err)
 {
   (void)self, (void)session;
   seen.copied++;
@@ -78,20 +81,28 @@ static tn_status copy(const tn_session_factory *self, tn_runtime_session *sessio
 static const void *extension(const tn_session_factory *self, const char *name, uint32_t version)
 {
   static const tn_eager_runtime all = { .struct_size = TN_EAGER_RUNTIME_SIZE, .prepare_on = prepare_on, .copy = copy };
-  static const tn_eager_runtime old = { .struct_size = TN_EAGER_RUNTIME_MIN_SIZE, .prepare_on = prepare_on, .copy = copy };
+  static const tn_eager_runtime old = { .struct_size = TN_EAGER_RUNTIME_MIN_SIZE,
+                                        .prepare_on = prepare_on,
+                                        .copy = copy };
   (void)self;
   if (version != 1 || strcmp(name, TN_EAGER_EXTENSION) != 0) return NULL;
   return seen.has_no_more ? &old : &all;
 }
-static const tn_session_factory factory = { .struct_size = TN_SESSION_FACTORY_SIZE, .name = "test.away", .new_session = new_session,
-                                            .accepts_options = accept, .destroy_session = destroy, .prepare = prepare,
-                                            .list_devices = list, .get_extension = extension };
+static const tn_session_factory factory = { .struct_size = TN_SESSION_FACTORY_SIZE,
+                                            .name = "test.away",
+                                            .new_session = new_session,
+                                            .accepts_options = accept,
+                                            .destroy_session = destroy,
+                                            .prepare = prepare,
+                                            .list_devices = list,
+                                            .get_extension = extension };
 
 static void init_with(te *t, int32_t policy, bool soft)
 {
   memset(&seen, 0, sizeof seen);
   te_init(t, "test.away", TN_EAGER_ON_SAFE_POINTS);
-  REQUIRE_OK(tn_session_options_parse(t->session_options, "allow_soft_placement", soft ? "true" : "false", &t->err), &t->err);
+  REQUIRE_OK(tn_session_options_parse(t->session_options, "allow_soft_placement", soft ? "true" : "false", &t->err),
+             &t->err);
   t->options.device_policy = policy;
 }
 
@@ -251,7 +262,8 @@ static void eager_away__device_filters_hide_them(void) /* S-CFG-19 */
   te_start(&t);
   CHECK_STATUS(tn_eager_op_create(t.session, "Neg", AWAY, NULL, 0, &op, &t.err), TN_INVALID_ARGUMENT, &t.err);
   REQUIRE_OK(tn_session_options_parse(t.session_options, "device_filters", AWAY, &t.err), &t.err);
-  CHECK_STATUS(tn_eager_session_create(&t.options, &none, &t.err), TN_NOT_FOUND, &t.err); /* one must be a CPU: S-CFG-18 */
+  CHECK_STATUS(tn_eager_session_create(&t.options, &none, &t.err), TN_NOT_FOUND,
+               &t.err); /* one must be a CPU: S-CFG-18 */
   te_fini(&t);
 }
 
@@ -297,9 +309,11 @@ static void eager_away__without_memory_nothing_is_lost(void)
   te_fini(&t);
 }
 
-TAP_MAIN_WITH(setup, teardown, TAP_TEST(eager_away__operations_run_where_their_inputs_are), TAP_TEST(eager_away__shapes_do_not_count),
-              TAP_TEST(eager_away__without_a_kernel_on_the_default_device), TAP_TEST(eager_away__without_a_kernel_it_says_so),
+TAP_MAIN_WITH(setup, teardown, TAP_TEST(eager_away__operations_run_where_their_inputs_are),
+              TAP_TEST(eager_away__shapes_do_not_count), TAP_TEST(eager_away__without_a_kernel_on_the_default_device),
+              TAP_TEST(eager_away__without_a_kernel_it_says_so),
               TAP_TEST(eager_away__what_is_moved_is_held_to_the_policy),
               TAP_TEST(eager_away__a_runtime_without_the_calls_has_cpus_only),
               TAP_TEST(eager_away__devices_are_listed_cpus_first), TAP_TEST(eager_away__device_filters_hide_them),
-              TAP_TEST(eager_away__what_gives_nothing_is_found_out), TAP_TEST(eager_away__without_memory_nothing_is_lost))
+              TAP_TEST(eager_away__what_gives_nothing_is_found_out),
+              TAP_TEST(eager_away__without_memory_nothing_is_lost))

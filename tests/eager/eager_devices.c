@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Eager sessions with several devices: where tensors are, where operations run, what the device policy says of inputs. */
+/* Eager sessions with several devices: where tensors are, where operations run, what the device policy says of
+ * inputs. */
 #include "conformance/support/eager_kit.h"
 #include "conformance/support/oom.h"
 
@@ -94,8 +95,8 @@ static void eager_devices__of_bad_handles_there_is_none(void)
   CHECK_NULL(name);
   CHECK_STATUS(tn_eager_device(NULL, x, &name, &t.err), TN_INVALID_ARGUMENT, &t.err);
   CHECK_STATUS(tn_eager_device(t.session, x, NULL, &t.err), TN_INVALID_ARGUMENT, &t.err);
-  CHECK_STATUS(tn_eager_op_create(t.session, "Neg", "/device:CPU:2", NULL, 0, &(tn_eager_op *){ NULL }, &t.err), TN_INVALID_ARGUMENT,
-               &t.err);
+  CHECK_STATUS(tn_eager_op_create(t.session, "Neg", "/device:CPU:2", NULL, 0, &(tn_eager_op *){ NULL }, &t.err),
+               TN_INVALID_ARGUMENT, &t.err);
   te_release(&t, x);
   CHECK_STATUS(tn_eager_device(t.session, x, &name, &t.err), TN_FAILED_PRECONDITION, &t.err);
   REQUIRE_OK(tn_eager_session_close(t.session, &t.err), &t.err);
@@ -151,7 +152,8 @@ static void eager_devices__the_policy_says_what_is_copied(void) /* S-EAG-26 */
           check_refused(&t, first, x, x1, "float32");
         }
         CHECK_INT(lines.n, policy == TN_EAGER_WARN);
-        if (policy == TN_EAGER_WARN) CHECK_CONTAINS(lines.text, "'AddV2' runs on '" CPU0 "', its input 1 (float32) is copied from '" CPU1 "'");
+        if (policy == TN_EAGER_WARN)
+          CHECK_CONTAINS(lines.text, "'AddV2' runs on '" CPU0 "', its input 1 (float32) is copied from '" CPU1 "'");
         if (ints) CHECK_STR(device_of(&t, called(&t, first, n, n1)), CPU0);
         else check_refused(&t, first, n, n1, "int32");
         CHECK_INT(lines.n, policy == TN_EAGER_WARN ? 2 : 0);
@@ -181,9 +183,11 @@ static void eager_devices__an_operation_without_device_is_held_to_the_policy(voi
 
 static void eager_devices__operations_go_where_the_resource_is(void) /* S-EAG-26 */
 {
-  static const tn_eager_attr attrs[] = { { .name = "shared_name", .kind = TN_ATTR_STRING, .at = "device_state", .n = 12 },
-                                         { .name = "dtype", .kind = TN_ATTR_TYPE, .i = TN_FLOAT },
-                                         { .name = "shape", .kind = TN_ATTR_SHAPE, .rank = 0 } };
+  static const tn_eager_attr attrs[] = {
+    { .name = "shared_name", .kind = TN_ATTR_STRING, .at = "device_state", .n = 12 },
+    { .name = "dtype", .kind = TN_ATTR_TYPE, .i = TN_FLOAT },
+    { .name = "shape", .kind = TN_ATTR_SHAPE, .rank = 0 }
+  };
   FOR_RUNTIMES(runtime)
   {
     te t;
@@ -195,8 +199,8 @@ static void eager_devices__operations_go_where_the_resource_is(void) /* S-EAG-26
     REQUIRE_OK(tn_eager_op_call(make, NULL, 0, &variable, 1, NULL, &t.err), &t.err);
     CHECK_STR(device_of(&t, variable), CPU1);
     tn_eager_handle x = te_scalar(&t, 5), assign[] = { variable, x };
-    CHECK_STATUS(tn_eager_call(t.session, "AssignVariableOp", attrs + 1, 1, assign, 2, NULL, 0, NULL, &t.err), TN_INVALID_ARGUMENT,
-                 &t.err);
+    CHECK_STATUS(tn_eager_call(t.session, "AssignVariableOp", attrs + 1, 1, assign, 2, NULL, 0, NULL, &t.err),
+                 TN_INVALID_ARGUMENT, &t.err);
     assign[1] = copied(&t, x, CPU1);
     REQUIRE_OK(tn_eager_call(t.session, "AssignVariableOp", attrs + 1, 1, assign, 2, NULL, 0, NULL, &t.err), &t.err);
     REQUIRE_OK(tn_eager_call(t.session, "ReadVariableOp", attrs + 1, 1, &variable, 1, &value, 1, NULL, &t.err), &t.err);
@@ -219,7 +223,8 @@ static void eager_devices__options_choose_them(void) /* S-CFG-18, S-CFG-19 */
   tn_eager_op *op;
   te_init(&t, te_runtime(0), TN_EAGER_ON_SAFE_POINTS);
   REQUIRE_OK(tn_session_options_set_device_count(t.session_options, "CPU", 3, &t.err), &t.err);
-  REQUIRE_OK(tn_session_options_parse(t.session_options, "device_filters", "/device:CPU:1,/device:CPU:2", &t.err), &t.err);
+  REQUIRE_OK(tn_session_options_parse(t.session_options, "device_filters", "/device:CPU:1,/device:CPU:2", &t.err),
+             &t.err);
   te_start(&t);
   CHECK_STR(device_of(&t, te_scalar(&t, 1)), CPU1); /* the first that is seen */
   CHECK_STATUS(tn_eager_op_create(t.session, "Neg", CPU0, NULL, 0, &op, &t.err), TN_INVALID_ARGUMENT, &t.err);
@@ -262,8 +267,8 @@ static void eager_devices__without_memory_nothing_is_lost(void)
   te_fini(&t);
 }
 
-TAP_MAIN(TAP_TEST(eager_devices__tensors_are_where_they_were_made), TAP_TEST(eager_devices__of_bad_handles_there_is_none),
-         TAP_TEST(eager_devices__the_policy_says_what_is_copied),
+TAP_MAIN(TAP_TEST(eager_devices__tensors_are_where_they_were_made),
+         TAP_TEST(eager_devices__of_bad_handles_there_is_none), TAP_TEST(eager_devices__the_policy_says_what_is_copied),
          TAP_TEST(eager_devices__an_operation_without_device_is_held_to_the_policy),
          TAP_TEST(eager_devices__operations_go_where_the_resource_is), TAP_TEST(eager_devices__options_choose_them),
          TAP_TEST(eager_devices__without_memory_nothing_is_lost))

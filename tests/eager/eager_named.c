@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Eager operations by name with tensors as attributes, which are kept for the next call; limits of memory and what the program
- * brings. */
+/* Eager operations by name with tensors as attributes, which are kept for the next call; limits of memory and what the
+ * program brings. */
 #include "conformance/support/eager_kit.h"
 #include "conformance/support/oom.h"
 
@@ -41,7 +41,8 @@ static void check_shape(te *t, int64_t rows, int64_t columns, const float *data)
   const int64_t dims[] = { rows, columns };
   tn_tensor *value, *made;
   tn_eager_handle h;
-  REQUIRE_OK(tn_tensor_from_data(TN_FLOAT, dims, 2, data, (size_t)(rows * columns) * sizeof *data, &value, &t->err), &t->err);
+  REQUIRE_OK(tn_tensor_from_data(TN_FLOAT, dims, 2, data, (size_t)(rows * columns) * sizeof *data, &value, &t->err),
+             &t->err);
   REQUIRE_OK(constant(t, value, &h), &t->err);
   REQUIRE_OK(tn_eager_tensor(t->session, h, &made, &t->err), &t->err);
   REQUIRE_INT(tn_tensor_rank(made), 2);
@@ -60,7 +61,8 @@ static void check_type(te *t, const int32_t *data)
   REQUIRE_OK(tn_tensor_from_data(TN_INT32, three, 1, data, 3 * sizeof *data, &value, &t->err), &t->err);
   const tn_eager_attr attrs[] = { { .name = "value", .kind = TN_ATTR_TENSOR, .at = value },
                                   { .name = "dtype", .kind = TN_ATTR_TYPE, .i = TN_FLOAT } };
-  CHECK_STATUS(tn_eager_call(t->session, "Const", attrs, 2, NULL, 0, &h, 1, NULL, &t->err), TN_INVALID_ARGUMENT, &t->err);
+  CHECK_STATUS(tn_eager_call(t->session, "Const", attrs, 2, NULL, 0, &h, 1, NULL, &t->err), TN_INVALID_ARGUMENT,
+               &t->err);
   tn_tensor_unref(value);
 }
 
@@ -232,9 +234,11 @@ static void eager_named__what_the_program_brings_is_not_limited(void)
   }
   CHECK_INT(te_counters(&t).bytes, 8 * BYTES); /* they are the session's to delete, and counted so */
   REQUIRE_OK(tn_eager_neg(t.session, brought[0], &made[0], &t.err), &t.err);
-  CHECK_STATUS(tn_eager_neg(t.session, brought[1], &made[1], &t.err), TN_RESOURCE_EXHAUSTED, &t.err); /* with the struct it is more */
+  CHECK_STATUS(tn_eager_neg(t.session, brought[1], &made[1], &t.err), TN_RESOURCE_EXHAUSTED,
+               &t.err); /* with the struct it is more */
   for (int i = 0; i < 8; i++) te_release(&t, brought[i]);
-  CHECK_STATUS(tn_eager_from_data(t.session, TN_FLOAT, dims, 1, memory, BYTES, &made[2], &t.err), TN_RESOURCE_EXHAUSTED, &t.err);
+  CHECK_STATUS(tn_eager_from_data(t.session, TN_FLOAT, dims, 1, memory, BYTES, &made[2], &t.err), TN_RESOURCE_EXHAUSTED,
+               &t.err);
   te_release(&t, made[0]);
   REQUIRE_OK(tn_eager_safe_point(t.session, &t.err), &t.err);
   REQUIRE_OK(tn_eager_from_data(t.session, TN_FLOAT, dims, 1, memory, BYTES, &made[2], &t.err), &t.err);
@@ -242,7 +246,9 @@ static void eager_named__what_the_program_brings_is_not_limited(void)
   te_fini(&t);
 }
 
-TAP_MAIN(TAP_TEST(eager_named__tensors_are_compared_by_their_elements), TAP_TEST(eager_named__the_same_elements_find_the_same_plan),
-         TAP_TEST(eager_named__strings_are_compared_by_their_texts), TAP_TEST(eager_named__the_tensor_is_read_during_the_call_only),
-         TAP_TEST(eager_named__what_is_kept_is_bounded), TAP_TEST(eager_named__without_memory_nothing_is_lost),
+TAP_MAIN(TAP_TEST(eager_named__tensors_are_compared_by_their_elements),
+         TAP_TEST(eager_named__the_same_elements_find_the_same_plan),
+         TAP_TEST(eager_named__strings_are_compared_by_their_texts),
+         TAP_TEST(eager_named__the_tensor_is_read_during_the_call_only), TAP_TEST(eager_named__what_is_kept_is_bounded),
+         TAP_TEST(eager_named__without_memory_nothing_is_lost),
          TAP_TEST(eager_named__what_the_program_brings_is_not_limited))

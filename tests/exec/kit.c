@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a runtime gets of the kit: a runtime that reads the plan and computes by itself (level (c)), and what the session
- * layer makes of a runtime that breaks its word. */
+/* What a runtime gets of the kit: a runtime that reads the plan and computes by itself (level (c)), and what the
+ * session layer makes of a runtime that breaks its word. */
 #include <pthread.h>
 #include <stdlib.h>
 
@@ -123,8 +123,8 @@ static void told(const tn_session_factory *self, tn_runtime_session *session, tn
   atomic_fetch_add(&own.told, 1);
 }
 
-static tn_status list_devices(const tn_session_factory *self, tn_runtime_session *session, size_t i, tn_device_info *out,
-                              tn_error *err)
+static tn_status list_devices(const tn_session_factory *self, tn_runtime_session *session, size_t i,
+                              tn_device_info *out, tn_error *err)
 {
   if (i > 1) return TN_OUT_OF_RANGE;
   out->name = i == 0 ? "/device:OWN:0" : NULL;
@@ -233,7 +233,8 @@ static void *close_at_work(void *session)
   return NULL;
 }
 
-static void kit__a_step_that_is_closed_at_its_end(void) /* S-LIFE-04: told once, and cancelled although all was computed */
+/* S-LIFE-04: told once, and cancelled although all was computed */
+static void kit__a_step_that_is_closed_at_its_end(void)
 {
   ts t;
   pthread_t thread;
@@ -263,8 +264,9 @@ static void kit__options_of_steps_hold_in_every_runtime(void) /* S-RO-02, S-RO-0
   const char *feed = "x", *fetch = "neg";
   tn_run_options options;
   open_own(&t, ASKS, 1);
-#define RUN_WITH(code) \
-  CHECK_STATUS(tn_session_run(t.session, &options, &feed, &x, 1, &fetch, &out, 1, NULL, 0, NULL, &t.err), code, &t.err); \
+#define RUN_WITH(code)                                                                                          \
+  CHECK_STATUS(tn_session_run(t.session, &options, &feed, &x, 1, &fetch, &out, 1, NULL, 0, NULL, &t.err), code, \
+               &t.err);                                                                                         \
   CHECK_NULL(out)
   tn_run_options_init(&options);
   options.trace_level = 4;
@@ -477,8 +479,8 @@ static void kit__a_runtime_reads_the_plan_and_lets_the_kit_run_it(void) /* P-26,
   NODE("ref", "VariableV2", "", DT SHAPE("")) NODE("value", "Neg", "input: 'ref'", F)                         \
   NODE("begun", "TestCount", "input: 'x'", SLOT(1)) QUEUE("")
 
-/* The node that a refusal names, NULL for plans that say all, and what it says of it. `blind`: whether the instructions are
- * refused, too. */
+/* The node that a refusal names, NULL for plans that say all, and what it says of it. `blind`: whether the instructions
+ * are refused, too. */
 static const struct {
   const char *fetch, *node, *says;
   bool blind;
@@ -495,8 +497,8 @@ static const struct {
 static tn_status (*asked_of)(const tn_plan *plan, tn_error *err);
 
 /* Refuses every plan, with what asked_of says of it when that is something. */
-static tn_status ask(const tn_session_factory *self, tn_runtime_session *session, const tn_plan *plan, tn_executable **out,
-                     tn_error *err)
+static tn_status ask(const tn_session_factory *self, tn_runtime_session *session, const tn_plan *plan,
+                     tn_executable **out, tn_error *err)
 {
   tn_status st = asked_of(plan, err);
   return st == TN_OK ? tn_error_set(err, TN_ABORTED, "it says all") : st;
@@ -576,7 +578,8 @@ static void kit__a_plugin_executes_straight_plans(void)
     ts t;
     tn_tensor *out;
     ts_init(&t, level);
-    REQUIRE_OK(tn_session_options_set_target(t.options, blind ? "test.straight:blind=1" : "test.straight", &t.err), &t.err);
+    REQUIRE_OK(tn_session_options_set_target(t.options, blind ? "test.straight:blind=1" : "test.straight", &t.err),
+               &t.err);
     REQUIRE_OK(tn_session_options_set_string(t.options, "disable_passes", "fuse,elementwise,algebra", &t.err), &t.err);
     REQUIRE_OK(tn_graph_import(t.graph, text, strlen(text), &options, &t.err), &t.err);
     ts_start(&t);
@@ -614,7 +617,8 @@ static void kit__four_callbacks_are_enough(void)
   CHECK_CONTAINS(tn_error_message(&t.err), "test.minimal");
   REQUIRE_OK(tn_session_options_set_target(t.options, "test.minimal:colour=red", &t.err), &t.err);
   CHECK_STATUS(tn_session_create(t.options, &refused, &t.err), TN_INVALID_ARGUMENT, &t.err);
-  CHECK_CONTAINS(tn_error_message(&t.err), "minimal.so) does not accept the options with target 'test.minimal:colour=red'");
+  CHECK_CONTAINS(tn_error_message(&t.err),
+                 "minimal.so) does not accept the options with target 'test.minimal:colour=red'");
   REQUIRE_OK(tn_session_options_set_target(t.options, "", &t.err), &t.err);
   REQUIRE_OK(tn_session_options_set_string(t.options, "runtime_ranks", "test.minimal=900", &t.err), &t.err);
   CHECK_OK(tn_explain_selection(t.options, text, sizeof text, NULL, &t.err), &t.err);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Level (c) of the kit: a plugin that executes plans by itself gives what `direct` gives, and wrong calls are told so. */
+/* Level (c) of the kit: a plugin that executes plans by itself gives what `direct` gives, and wrong calls are told
+ * so. */
 #include <pthread.h>
 #include <stdlib.h>
 
@@ -17,29 +18,38 @@ static void use_executor(void)
   plugin_search(folder);
 }
 
-#define TEXT_OF(value)                                                                                              \
-  "attr { key: 'dtype' value { type: DT_STRING } } attr { key: 'value' value { tensor { dtype: DT_STRING tensor_shape " \
+#define TEXT_OF(value)                                                                                     \
+  "attr { key: 'dtype' value { type: DT_STRING } } attr { key: 'value' value { tensor { dtype: DT_STRING " \
+  "tensor_shape "                                                                                          \
   "{ } string_val: '" value "' } } }"
 #define IDX "attr { key: 'Tidx' value { type: DT_INT32 } }"
 
-/* Views (reshape), values written over others, known shapes, a shape that data decides, texts, and one fetched twice. */
-static const char graph_text[] =
-    IN("x", "DT_FLOAT") IN("n", "DT_INT32") NODE("a", "AddV2", "input: 'x' input: 'x'", T("DT_FLOAT"))
+/* Views (reshape), values written over others, known shapes, a shape that data decides, texts, and one fetched
+ * twice. */
+static const char graph_text[] = IN("x", "DT_FLOAT") IN("n", "DT_INT32") NODE("a", "AddV2", "input: 'x' input: 'x'",
+                                                                              T("DT_FLOAT"))
     NODE("b", "Neg", "input: 'a'", T("DT_FLOAT")) NODE("c", "Exp", "input: 'b'", T("DT_FLOAT"))
-    NODE("shape", "Shape", "input: 'c'", T("DT_FLOAT") "attr { key: 'out_type' value { type: DT_INT32 } }")
-    NODE("minus", "Const", "", "attr { key: 'dtype' value { type: DT_INT32 } } attr { key: 'value' value { tensor { dtype: DT_INT32 "
-         "tensor_shape { dim { size: 1 } } int_val: -1 } } }")
-    NODE("flat", "Reshape", "input: 'c' input: 'minus'", T("DT_FLOAT") "attr { key: 'Tshape' value { type: DT_INT32 } }")
-    NODE("zero", "Const", "", FLOAT_OF("0.1")) NODE("more", "Greater", "input: 'flat' input: 'zero'", T("DT_FLOAT"))
-    NODE("where", "Where", "input: 'more'", "attr { key: 'T' value { type: DT_BOOL } }")
-    NODE("twice", "AddV2", "input: 'where' input: 'where'", T("DT_INT64"))
-    NODE("i0", "Const", "", INT_OF("0")) NODE("i1", "Const", "", INT_OF("1"))
-    NODE("range", "Range", "input: 'i0' input: 'n' input: 'i1'", IDX)
-    NODE("text", "AsString", "input: 'range'", T("DT_INT32")) NODE("word", "Const", "", TEXT_OF("row "))
-    NODE("joined", "StringJoin", "input: 'word' input: 'text'", "attr { key: 'N' value { i: 2 } }")
-    NODE("kept", "Identity", "input: 'joined'", T("DT_STRING")) NODE("fed", "Identity", "input: 'x'", T("DT_FLOAT"));
+        NODE("shape", "Shape", "input: 'c'", T("DT_FLOAT") "attr { key: 'out_type' value { type: DT_INT32 } }")
+            NODE("minus", "Const", "",
+                 "attr { key: 'dtype' value { type: DT_INT32 } } attr { key: 'value' value { tensor { dtype: DT_INT32 "
+                 "tensor_shape { dim { size: 1 } } int_val: -1 } } }")
+                NODE("flat", "Reshape", "input: 'c' input: 'minus'",
+                     T("DT_FLOAT") "attr { key: 'Tshape' value { type: DT_INT32 } }")
+                    NODE("zero", "Const", "", FLOAT_OF("0.1"))
+                        NODE("more", "Greater", "input: 'flat' input: 'zero'", T("DT_FLOAT"))
+                            NODE("where", "Where", "input: 'more'", "attr { key: 'T' value { type: DT_BOOL } }")
+                                NODE("twice", "AddV2", "input: 'where' input: 'where'", T("DT_INT64"))
+                                    NODE("i0", "Const", "", INT_OF("0")) NODE("i1", "Const", "", INT_OF("1"))
+                                        NODE("range", "Range", "input: 'i0' input: 'n' input: 'i1'", IDX)
+                                            NODE("text", "AsString", "input: 'range'", T("DT_INT32"))
+                                                NODE("word", "Const", "", TEXT_OF("row "))
+                                                    NODE("joined", "StringJoin", "input: 'word' input: 'text'",
+                                                         "attr { key: 'N' value { i: 2 } }")
+                                                        NODE("kept", "Identity", "input: 'joined'", T("DT_STRING"))
+                                                            NODE("fed", "Identity", "input: 'x'", T("DT_FLOAT"));
 
-static const char *const fetches[] = { "c", "flat", "shape", "where", "range", "kept", "joined", "fed", "i1", "twice", NULL };
+static const char *const fetches[] = { "c",      "flat", "shape", "where", "range", "kept",
+                                       "joined", "fed",  "i1",    "twice", NULL };
 enum { N_FETCHES = 10 };
 
 static void open_on(ts *t, const char *target, int level)
@@ -76,7 +86,8 @@ static void check_same(tn_tensor *a, tn_tensor *b)
   }
   for (int64_t i = 0; i < tn_tensor_elements(a); i++) {
     size_t n, m;
-    const char *x = tn_string_data((tn_string *)tn_tensor_data(a) + i, &n), *y = tn_string_data((tn_string *)tn_tensor_data(b) + i, &m);
+    const char *x = tn_string_data((tn_string *)tn_tensor_data(a) + i, &n),
+               *y = tn_string_data((tn_string *)tn_tensor_data(b) + i, &m);
     CHECK(n == m && memcmp(x, y, n) == 0);
   }
 }
@@ -217,7 +228,8 @@ static void wrong_reads(const tn_plan *plan, tn_plan_layout *l, tn_error *err)
   free(none);
 }
 
-/* Segments follow one upon the other; the number of rows to make is what a shape follows from, the other feed is not. */
+/* Segments follow one upon the other; the number of rows to make is what a shape follows from, the other feed is
+ * not. */
 static void read_segments(const tn_plan *plan, tn_error *err)
 {
   size_t n = tn_plan_n_segments(plan);
@@ -239,7 +251,8 @@ static void read_segments(const tn_plan *plan, tn_error *err)
   for (size_t i = 0; i < tn_plan_n_values(plan); i++) {
     tn_plan_value v = { .struct_size = sizeof v };
     REQUIRE_OK(tn_plan_get_value(plan, i, &v, err), err);
-    if (v.kind == TN_VALUE_FEED) CHECK_INT(tn_plan_value_gives_shapes(plan, i), strcmp(tn_operation_name(v.output.op), "n") == 0);
+    if (v.kind == TN_VALUE_FEED)
+      CHECK_INT(tn_plan_value_gives_shapes(plan, i), strcmp(tn_operation_name(v.output.op), "n") == 0);
   }
   CHECK(!tn_plan_value_gives_shapes(plan, tn_plan_n_values(plan)));
   CHECK(!tn_plan_value_gives_shapes(NULL, 0));
@@ -290,8 +303,8 @@ static tn_status wrong_step(const tn_session_factory *self, tn_runtime_session *
   return tn_error_set(err, TN_ABORTED, "all was asked");
 }
 
-static tn_status wrong_session(const tn_session_factory *self, const tn_session_options *options, tn_runtime_session **out,
-                               tn_error *err)
+static tn_status wrong_session(const tn_session_factory *self, const tn_session_options *options,
+                               tn_runtime_session **out, tn_error *err)
 {
   (void)self, (void)options;
   *out = tn_alloc(1);
@@ -324,8 +337,13 @@ static void wrong_release(const tn_session_factory *self, tn_runtime_session *se
 }
 
 static const tn_session_factory wrong = {
-  .struct_size = TN_SESSION_FACTORY_SIZE, .name = "test.wrong", .new_session = wrong_session,
-  .accepts_options = wrong_accepts, .destroy_session = wrong_destroy, .prepare = wrong_prepare, .release = wrong_release,
+  .struct_size = TN_SESSION_FACTORY_SIZE,
+  .name = "test.wrong",
+  .new_session = wrong_session,
+  .accepts_options = wrong_accepts,
+  .destroy_session = wrong_destroy,
+  .prepare = wrong_prepare,
+  .release = wrong_release,
   .step = wrong_step,
 };
 

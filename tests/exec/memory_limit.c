@@ -47,8 +47,9 @@ static void check_limit(const char *text, const char *fetch, int32_t small, int3
   }
 }
 
-#define LIST_OF(name, length)                                                                                            \
-  NODE(name, "TensorListReserve", "input: 'shape' input: '" length "'", "attr { key: 'element_dtype' value { type: DT_FLOAT } }" \
+#define LIST_OF(name, length)                                           \
+  NODE(name, "TensorListReserve", "input: 'shape' input: '" length "'", \
+       "attr { key: 'element_dtype' value { type: DT_FLOAT } }"         \
        "attr { key: 'shape_type' value { type: DT_INT32 } }")
 #define ELEMENTS "attr { key: 'element_dtype' value { type: DT_FLOAT } }"
 #define BASE IN("n", "DT_INT32") NODE("shape", "Const", "", INT_OF("-1"))
@@ -65,12 +66,13 @@ static void memory_limit__counts_the_index_of_a_list(void) /* S-CFG-24 */
 /* Two versions of a list that each write have an index each. */
 static void memory_limit__counts_copies_of_lists(void) /* S-CFG-24 */
 {
-#define SET(name, i) \
-  NODE("at_" name, "Const", "", INT_OF(i)) NODE(name, "TensorListSetItem", "input: 'l' input: 'at_" name "' input: 'v'", ELEMENTS)
-  const char *text = BASE NODE("v", "Const", "", FLOAT_OF("1")) LIST_OF("l", "n") SET("a", "0") SET("b", "1") SET("c", "2")
-      NODE("na", "TensorListLength", "input: 'a' input: '^b' input: '^c'", "")
-      NODE("nb", "TensorListLength", "input: 'b' input: '^a' input: '^c'", "")
-      NODE("nc", "TensorListLength", "input: 'c' input: '^na' input: '^nb'", "");
+#define SET(name, i)                       \
+  NODE("at_" name, "Const", "", INT_OF(i)) \
+  NODE(name, "TensorListSetItem", "input: 'l' input: 'at_" name "' input: 'v'", ELEMENTS)
+  const char *text = BASE NODE("v", "Const", "", FLOAT_OF("1")) LIST_OF("l", "n") SET("a", "0") SET("b", "1")
+      SET("c", "2") NODE("na", "TensorListLength", "input: 'a' input: '^b' input: '^c'", "")
+          NODE("nb", "TensorListLength", "input: 'b' input: '^a' input: '^c'", "")
+              NODE("nc", "TensorListLength", "input: 'c' input: '^na' input: '^nb'", "");
   check_limit(text, "nc", LIMIT / 64, LIMIT / 16); /* one of 512 KiB fits, three do not */
 }
 

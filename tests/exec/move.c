@@ -126,9 +126,11 @@ static void move__sizes_that_are_moved_are_sizes(void)
   REQUIRE_OK(tn_graph_set_shape(x, (int64_t[]){ -1, 4, 6 }, 3, &t.err), &t.err);
   tn_output shape = ts_op1(g, "Shape", "shape", x), zero = ints(g, "zero", 0, (int32_t[]){ 0 });
   tn_output rows = pick(g, "rows", shape, 0), last = pick(g, "last", shape, -1);
-  tn_output packed = join(g, "Pack", "packed", (tn_output[]){ rows, ints(g, "four", 0, (int32_t[]){ 4 }), last }, 3, NULL);
+  tn_output packed =
+      join(g, "Pack", "packed", (tn_output[]){ rows, ints(g, "four", 0, (int32_t[]){ 4 }), last }, 3, NULL);
   CHECK_SHAPE(ts_op2(g, "Reshape", "r1", y, packed), "[?,4,6]");
-  tn_output tail = op3(g, "Slice", "tail", shape, ints(g, "one", 1, (int32_t[]){ 1 }), ints(g, "rest", 1, (int32_t[]){ -1 }));
+  tn_output tail =
+      op3(g, "Slice", "tail", shape, ints(g, "one", 1, (int32_t[]){ 1 }), ints(g, "rest", 1, (int32_t[]){ -1 }));
   CHECK_SHAPE(tail, "[2]");
   tn_output joined = join(g, "ConcatV2", "joined", (tn_output[]){ tail, shape }, 2, &zero);
   CHECK_SHAPE(ts_op2(g, "Reshape", "r2", y, joined), "[4,6,?,4,6]");
@@ -153,13 +155,13 @@ static void move__what_does_not_fit_is_named(void)
   ts_start(&t);
   tn_tensor *in[2] = { ts_filled(2, (int64_t[]){ 2, 3 }, 1), ts_filled(2, (int64_t[]){ 3, 2 }, 1) }, *out = NULL;
   const char *fetch = "joined";
-  CHECK_STATUS(tn_session_run(t.session, NULL, names, in, 2, &fetch, &out, 1, NULL, 0, NULL, &t.err), TN_INVALID_ARGUMENT,
-               &t.err);
+  CHECK_STATUS(tn_session_run(t.session, NULL, names, in, 2, &fetch, &out, 1, NULL, 0, NULL, &t.err),
+               TN_INVALID_ARGUMENT, &t.err);
   CHECK_CONTAINS(tn_error_message(&t.err), "input 1 has shape [3,2], wanted [?,3]");
   CHECK_STR(tn_error_node(&t.err), "joined");
   fetch = "packed";
-  CHECK_STATUS(tn_session_run(t.session, NULL, names, in, 2, &fetch, &out, 1, NULL, 0, NULL, &t.err), TN_INVALID_ARGUMENT,
-               &t.err);
+  CHECK_STATUS(tn_session_run(t.session, NULL, names, in, 2, &fetch, &out, 1, NULL, 0, NULL, &t.err),
+               TN_INVALID_ARGUMENT, &t.err);
   CHECK_CONTAINS(tn_error_message(&t.err), "shapes [2,3] and [3,2]");
   CHECK_NULL(out);
   for (int i = 0; i < 2; i++) tn_tensor_unref(in[i]);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Level (a) of the kit with parts that a runtime runs: results are those of `direct`, whatever the parts stand in; each is asked for
- * once, and what was taken is given back; errors are the step's. */
+/* Level (a) of the kit with parts that a runtime runs: results are those of `direct`, whatever the parts stand in; each
+ * is asked for once, and what was taken is given back; errors are the step's. */
 #include <pthread.h>
 #include <stdio.h>
 
@@ -18,7 +18,10 @@ static void hear(void *user, int32_t level, const char *line)
 {
   (void)user, (void)level;
   const char *at = strstr(line, "offload: ");
-  if (at != NULL) CHECK_INT(sscanf(at, "offload: %zu parts offered, %zu taken, %zu runs, %zu released", &offered, &taken, &runs, &released), 4);
+  if (at != NULL)
+    CHECK_INT(
+        sscanf(at, "offload: %zu parts offered, %zu taken, %zu runs, %zu released", &offered, &taken, &runs, &released),
+        4);
 }
 
 static void listen(void)
@@ -36,20 +39,23 @@ static void listen_no_more(void)
 /* ---- graphs ---- */
 
 #define MATMUL(name, a, b) BODY(name, "MatMul", "input: '" a "' input: '" b "'", T("DT_FLOAT"))
-#define LOOP_BODY                                                                                                                \
-  FUNCTION("Body", COUNTED(ARG("a", "DT_FLOAT") ARG("w", "DT_FLOAT")) RESULT("j", "DT_INT32") RESULT("m", "DT_INT32")            \
-                   RESULT("b", "DT_FLOAT") RESULT("v", "DT_FLOAT"),                                                              \
-           NEXT MATMUL("product", "a", "w") BODY("tanh", "Tanh", "input: 'product:product:0'", T("DT_FLOAT"))                    \
-           RET("j", "next:z:0") RET("m", "n") RET("b", "tanh:y:0") RET("v", "w"))
+#define LOOP_BODY                                                                                             \
+  FUNCTION("Body",                                                                                            \
+           COUNTED(ARG("a", "DT_FLOAT") ARG("w", "DT_FLOAT")) RESULT("j", "DT_INT32") RESULT("m", "DT_INT32") \
+               RESULT("b", "DT_FLOAT") RESULT("v", "DT_FLOAT"),                                               \
+           NEXT MATMUL("product", "a", "w") BODY("tanh", "Tanh", "input: 'product:product:0'", T("DT_FLOAT")) \
+               RET("j", "next:z:0") RET("m", "n") RET("b", "tanh:y:0") RET("v", "w"))
 /* A loop over functions, and after it a branch with a call in it. */
-static const char flow_text[] = LIBRARY(BELOW(ARG("a", "DT_FLOAT") ARG("w", "DT_FLOAT")) LOOP_BODY TWICE)
-    IN("x", "DT_FLOAT") IN("m", "DT_FLOAT") IN("p", "DT_BOOL") NODE("twice", "AddV2", "input: 'x' input: 'x'", T("DT_FLOAT"))
-    COUNT("w", "While", "Below", "Body", "input: 'twice' input: 'm'", F F)
-    NODE("switch", "Switch", "input: 'w:2' input: 'p'", T("DT_FLOAT")) NODE("yes", "Neg", "input: 'switch:1'", T("DT_FLOAT"))
-    CALL("no", "PartitionedCall", "Twice", "switch") NODE("merge", "Merge", "input: 'no' input: 'yes'",
-                                                          T("DT_FLOAT") "attr { key: 'N' value { i: 2 } }")
-    NODE("out", "Exp", "input: 'merge'", T("DT_FLOAT")) NODE("text", "AsString", "input: 'out'", T("DT_FLOAT"))
-    NODE("size", "StringLength", "input: 'text'", "");
+static const char flow_text[] =
+    LIBRARY(BELOW(ARG("a", "DT_FLOAT") ARG("w", "DT_FLOAT")) LOOP_BODY TWICE) IN("x", "DT_FLOAT") IN("m", "DT_FLOAT")
+        IN("p", "DT_BOOL") NODE("twice", "AddV2", "input: 'x' input: 'x'",
+                                T("DT_FLOAT")) COUNT("w", "While", "Below", "Body", "input: 'twice' input: 'm'", F F)
+            NODE("switch", "Switch", "input: 'w:2' input: 'p'", T("DT_FLOAT"))
+                NODE("yes", "Neg", "input: 'switch:1'", T("DT_FLOAT")) CALL("no", "PartitionedCall", "Twice", "switch")
+                    NODE("merge", "Merge", "input: 'no' input: 'yes'", T("DT_FLOAT") "attr { key: 'N' value { i: 2 } }")
+                        NODE("out", "Exp", "input: 'merge'", T("DT_FLOAT"))
+                            NODE("text", "AsString", "input: 'out'", T("DT_FLOAT"))
+                                NODE("size", "StringLength", "input: 'text'", "");
 
 static const char *const feeds[] = { "x", "m", "p", "n" }, *const fetches[] = { "out", "w:0", "size", "merge", "out" };
 enum { N_FEEDS = 4, N_FETCHES = 5 };
@@ -80,7 +86,8 @@ static void open_on(ts *t, const char *target, int level)
   ts_start(t);
 }
 
-static tn_status run_flow(ts *t, int64_t rows, int32_t n, tn_bool side, const tn_run_options *options, tn_run_metadata *m, tn_tensor **out)
+static tn_status run_flow(ts *t, int64_t rows, int32_t n, tn_bool side, const tn_run_options *options,
+                          tn_run_metadata *m, tn_tensor **out)
 {
   const int64_t dims[] = { rows, 3 }, square[] = { 3, 3 };
   tn_tensor *in[N_FEEDS] = { NULL };
@@ -90,7 +97,8 @@ static tn_status run_flow(ts *t, int64_t rows, int32_t n, tn_bool side, const tn
   for (int i = 0; st == TN_OK && i < 9; i++) ((float *)tn_tensor_data(in[1]))[i] = (float)(i % 4) / 3 - 0.4f;
   if (st == TN_OK) st = tn_tensor_from_data(TN_BOOL, NULL, 0, &side, sizeof side, &in[2], &t->err);
   if (st == TN_OK) st = tn_tensor_from_data(TN_INT32, NULL, 0, &n, sizeof n, &in[3], &t->err);
-  if (st == TN_OK) st = tn_session_run(t->session, options, feeds, in, N_FEEDS, fetches, out, N_FETCHES, NULL, 0, m, &t->err);
+  if (st == TN_OK)
+    st = tn_session_run(t->session, options, feeds, in, N_FEEDS, fetches, out, N_FETCHES, NULL, 0, m, &t->err);
   for (int i = 0; i < N_FEEDS; i++) tn_tensor_unref(in[i]);
   return st;
 }

@@ -322,7 +322,9 @@ static void pool__helpers_know_whose_kernel_they_are_in(void)
   fixture f = open_client(3, 0);
   asked a = { 0 };
   tn_plugin_call call = { .struct_size = sizeof call };
-  tn__plugin_call record = { .plugin = "acme", .file = "/a.so", .call = "compute of a kernel", .kernel = "k", .node = "y" };
+  tn__plugin_call record = {
+    .plugin = "acme", .file = "/a.so", .call = "compute of a kernel", .kernel = "k", .node = "y"
+  };
   tn__crew *crew = tn__crew_take(f.client);
   for (int i = 0; i < 1000 && atomic_load(&a.of_workers) == 0; i++) {
     tn__plugin_call_enter(&record);

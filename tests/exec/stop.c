@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A kernel that takes long ends soon after its step was cancelled. Each op with a loop gets inputs by which it would take
- * seconds; what counts is the time of processors that the process takes after the cancellation, which says the same on a busy
- * machine. TENON_STOP_MS says how many milliseconds are allowed (`make check-long` says 50), else there is only to be no doubt
- * that the kernel did not run to its end. */
+/* A kernel that takes long ends soon after its step was cancelled. Each op with a loop gets inputs by which it would
+ * take seconds; what counts is the time of processors that the process takes after the cancellation, which says the
+ * same on a busy machine. TENON_STOP_MS says how many milliseconds are allowed (`make check-long` says 50), else there
+ * is only to be no doubt that the kernel did not run to its end. */
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -15,9 +15,9 @@
 #define BEGUN_MS 150   /* of work, after which a step is cancelled */
 #define DOUBT_MS 4000  /* a sanitizer makes 50 ms many */
 
-/* Inputs, one word each: f[dims] random floats, c[dims] floats that all differ, n[dims] NaNs, d[dims] doubles, x<n>[dims] random int32
- * below n, z[dims] random complex64, t[dims] strings; I(list) an int32 vector, S(n) an int32 scalar, F(x) a float scalar. All but the
- * last three are fed. */
+/* Inputs, one word each: f[dims] random floats, c[dims] floats that all differ, n[dims] NaNs, d[dims] doubles,
+ * x<n>[dims] random int32 below n, z[dims] random complex64, t[dims] strings; I(list) an int32 vector, S(n) an int32
+ * scalar, F(x) a float scalar. All but the last three are fed. */
 typedef struct stop_case {
   const char *op, *inputs, *attrs;
 } stop_case;
@@ -41,8 +41,10 @@ static const stop_case cases[] = {
   { "DepthwiseConv2dNativeBackpropInput", "I(1,500,500,32) f[101,101,32,1] f[1,500,500,32]", CONV },
   { "DepthwiseConv2dNativeBackpropFilter", "f[1,500,500,32] I(101,101,32,1) f[1,500,500,32]", CONV },
   { "Dilation2D", "f[1,500,500,32] f[101,101,32]", T_F "strides=[1,1,1,1] rates=[1,1,1,1] padding=SAME " },
-  { "Dilation2DBackpropInput", "f[1,300,300,32] f[101,101,32] f[1,300,300,32]", T_F "strides=[1,1,1,1] rates=[1,1,1,1] padding=SAME " },
-  { "Dilation2DBackpropFilter", "f[1,300,300,32] f[101,101,32] f[1,300,300,32]", T_F "strides=[1,1,1,1] rates=[1,1,1,1] padding=SAME " },
+  { "Dilation2DBackpropInput", "f[1,300,300,32] f[101,101,32] f[1,300,300,32]",
+    T_F "strides=[1,1,1,1] rates=[1,1,1,1] padding=SAME " },
+  { "Dilation2DBackpropFilter", "f[1,300,300,32] f[101,101,32] f[1,300,300,32]",
+    T_F "strides=[1,1,1,1] rates=[1,1,1,1] padding=SAME " },
   { "MaxPool", "f[1,1000,1000,8]", WINDOW(301) },
   { "MaxPool", "f[1,1,100000,1000]", T_F "ksize=[1,1,9999,1] strides=[1,1,1,1] padding=SAME " },
   { "AvgPool", "f[1,1000,1000,8]", WINDOW(301) },
@@ -94,7 +96,8 @@ static const stop_case cases[] = {
   { "ResizeArea", "f[1,7000,7000,1] I(3,3)", T_F },
   { "ResizeNearestNeighbor", "f[1,100,100,1] I(8000,8000)", T_F },
   { "ResizeNearestNeighborGrad", "f[1,7000,7000,1] I(3,3)", T_F },
-  { "ScaleAndTranslate", "f[1,4000,4000,1] I(50,4000) F2(0.01,1.0) F2(0.0,0.0)", T_F "kernel_type=lanczos5 antialias=true " },
+  { "ScaleAndTranslate", "f[1,4000,4000,1] I(50,4000) F2(0.01,1.0) F2(0.0,0.0)",
+    T_F "kernel_type=lanczos5 antialias=true " },
   { "CropAndResize", "f[1,1000,1000,3] f[300,4] x1[300] I(250,250)", T_F "method=bilinear " },
   { "CropAndResizeGradImage", "f[300,250,250,3] f[300,4] x1[300] I(1,1000,1000,3)", T_F "method=bilinear " },
   { "CropAndResizeGradBoxes", "f[300,250,250,3] f[1,1000,1000,3] f[300,4] x1[300]", T_F "method=bilinear " },
@@ -131,7 +134,8 @@ static const stop_case cases[] = {
   { "ConcatV2", "t[1000000] t[1000000] S(0)", "T=string Tidx=int32 N=2 " },
   { "UnicodeTranscode", "t[2000000]", "input_encoding=UTF-8 output_encoding=UTF-16-BE " },
   { "EncodeBase64", "t[2000000]", "" },
-  { "StringNGrams", "t[500000] L(0,500000)", "separator=x left_pad= right_pad= ngram_widths=[4] pad_width=0 preserve_short_sequences=false Tsplits=int64 " },
+  { "StringNGrams", "t[500000] L(0,500000)",
+    "separator=x left_pad= right_pad= ngram_widths=[4] pad_width=0 preserve_short_sequences=false Tsplits=int64 " },
 };
 #define N_CASES (sizeof cases / sizeof *cases)
 
@@ -192,8 +196,10 @@ __attribute__((format(printf, 2, 3))) static void add(text *t, const char *forma
 
 static const char *type_of(const char *word, size_t n)
 {
-  static const char *const names[][2] = { { "float", "DT_FLOAT" }, { "double", "DT_DOUBLE" }, { "half", "DT_HALF" }, { "int32", "DT_INT32" },
-                                          { "int64", "DT_INT64" }, { "complex64", "DT_COMPLEX64" }, { "string", "DT_STRING" } };
+  static const char *const names[][2] = { { "float", "DT_FLOAT" },  { "double", "DT_DOUBLE" },
+                                          { "half", "DT_HALF" },    { "int32", "DT_INT32" },
+                                          { "int64", "DT_INT64" },  { "complex64", "DT_COMPLEX64" },
+                                          { "string", "DT_STRING" } };
   for (size_t i = 0; i < sizeof names / sizeof *names; i++)
     if (strlen(names[i][0]) == n && strncmp(names[i][0], word, n) == 0) return names[i][1];
   return NULL;
@@ -203,7 +209,8 @@ static void add_value(text *t, const char *word, size_t n)
 {
   const char *type = type_of(word, n);
   if (type != NULL) add(t, "type: %s ", type);
-  else if ((n == 4 && strncmp(word, "true", 4) == 0) || (n == 5 && strncmp(word, "false", 5) == 0)) add(t, "b: %.*s ", (int)n, word);
+  else if ((n == 4 && strncmp(word, "true", 4) == 0) || (n == 5 && strncmp(word, "false", 5) == 0))
+    add(t, "b: %.*s ", (int)n, word);
   else if (n > 0 && strspn(word, "-0123456789") >= n) add(t, "i: %.*s ", (int)n, word);
   else if (n > 0 && strspn(word, "-.0123456789") >= n) add(t, "f: %.*s ", (int)n, word);
   else add(t, "s: '%.*s' ", (int)n, word);
@@ -235,11 +242,19 @@ static void add_constant(text *t, size_t i, const char *word, size_t n)
   const char *list = memchr(word, '(', n), *end = word + n - 1;
   REQUIRE(list != NULL);
   bool vector = word[0] == 'I' || word[0] == 'L' || (list - word == 2);
-  const char *type = word[0] == 'F' ? "DT_FLOAT" : word[0] == 'W' ? "DT_STRING" : word[0] == 'V' || word[0] == 'L' ? "DT_INT64" : "DT_INT32";
-  const char *field = word[0] == 'F' ? "float_val" : word[0] == 'W' ? "string_val" : word[0] == 'V' || word[0] == 'L' ? "int64_val" : "int_val";
+  const char *type = word[0] == 'F'                     ? "DT_FLOAT"
+                     : word[0] == 'W'                   ? "DT_STRING"
+                     : word[0] == 'V' || word[0] == 'L' ? "DT_INT64"
+                                                        : "DT_INT32";
+  const char *field = word[0] == 'F'                     ? "float_val"
+                      : word[0] == 'W'                   ? "string_val"
+                      : word[0] == 'V' || word[0] == 'L' ? "int64_val"
+                                                         : "int_val";
   size_t count = 1;
   for (const char *c = list; c < end; c++) count += *c == ',';
-  add(t, "node { name: 'p%zu' op: 'Const' attr { key: 'dtype' value { type: %s } } attr { key: 'value' value { tensor { dtype: %s tensor_shape { ",
+  add(t,
+      "node { name: 'p%zu' op: 'Const' attr { key: 'dtype' value { type: %s } } attr { key: 'value' value { tensor { "
+      "dtype: %s tensor_shape { ",
       i, type, type);
   if (vector) add(t, "dim { size: %zu } ", count);
   add(t, "} ");
@@ -278,7 +293,8 @@ static int64_t clock_ns(clockid_t which)
 static void open_case(run_of *r, const stop_case *c, const char *kernels)
 {
   static const char *const names[] = { "p0", "p1", "p2", "p3", "p4", "p5", "p6", "p7", "p8", "p9", "p10", "p11" };
-  static const char *const dtypes[] = { "DT_FLOAT", "DT_FLOAT", "DT_FLOAT", "DT_DOUBLE", "DT_INT32", "DT_COMPLEX64", "DT_STRING" };
+  static const char *const dtypes[] = { "DT_FLOAT", "DT_FLOAT",     "DT_FLOAT", "DT_DOUBLE",
+                                        "DT_INT32", "DT_COMPLEX64", "DT_STRING" };
   text t = { .n = 0 };
   size_t i = 0;
   for (const char *word = c->inputs; *(word += strspn(word, " ")) != 0; word += strcspn(word, " "), i++) {
@@ -291,7 +307,8 @@ static void open_case(run_of *r, const stop_case *c, const char *kernels)
     read_input(word, &in);
     r->names[r->n] = names[i];
     r->feeds[r->n++] = make_input(&in);
-    add(&t, "node { name: 'p%zu' op: 'Placeholder' attr { key: 'dtype' value { type: %s } } }\n", i, dtypes[kind - "fcndxzt"]);
+    add(&t, "node { name: 'p%zu' op: 'Placeholder' attr { key: 'dtype' value { type: %s } } }\n", i,
+        dtypes[kind - "fcndxzt"]);
   }
   add(&t, "node { name: 'y' op: '%s' ", c->op);
   for (size_t k = 0; k < i; k++) add(&t, "input: 'p%zu' ", k);
@@ -314,7 +331,8 @@ static void *run_step(void *arg)
   tn_run_options options;
   tn_run_options_init(&options);
   options.cancellation = r->cancellation;
-  r->status = tn_session_run(r->t.session, &options, r->names, r->feeds, r->n, &fetch, &out, 1, NULL, 0, NULL, &r->t.err);
+  r->status =
+      tn_session_run(r->t.session, &options, r->names, r->feeds, r->n, &fetch, &out, 1, NULL, 0, NULL, &r->t.err);
   r->ended_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
   atomic_store(&r->over, true);
   tn_tensor_unref(out);
@@ -345,14 +363,19 @@ static void stop_one(const stop_case *c, const char *kernels)
   REQUIRE_OK(tn_cancellation_create(NULL, &r.cancellation, &r.t.err), &r.t.err);
   int64_t begun = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
   REQUIRE_INT(pthread_create(&thread, NULL, run_step, &r), 0);
-  while (!atomic_load(&r.over) && clock_ns(CLOCK_PROCESS_CPUTIME_ID) - begun < BEGUN_MS * INT64_C(1000000)) ts_sleep_ms(2);
+  while (!atomic_load(&r.over) && clock_ns(CLOCK_PROCESS_CPUTIME_ID) - begun < BEGUN_MS * INT64_C(1000000))
+    ts_sleep_ms(2);
   int64_t stopped = clock_ns(CLOCK_PROCESS_CPUTIME_ID), wall = clock_ns(CLOCK_MONOTONIC);
   tn_cancellation_cancel(r.cancellation);
   pthread_join(thread, NULL);
   double ms = (double)(r.ended_ns - stopped) / 1e6, all = (double)(clock_ns(CLOCK_MONOTONIC) - wall) / 1e6;
-  if (strict) printf("# %-36s kernels %-6s %8.2f ms of processors, %8.2f ms: %s\n", c->op, kernels, ms, all, tn_status_name(r.status));
+  if (strict)
+    printf("# %-36s kernels %-6s %8.2f ms of processors, %8.2f ms: %s\n", c->op, kernels, ms, all,
+           tn_status_name(r.status));
   bool ended = r.status == TN_OK || r.status == TN_CANCELLED; /* a fast machine may be through with it */
-  if (!ended || ms > most) printf("# %s %s: status %s, %s, %.1f ms\n", c->op, c->inputs, tn_status_name(r.status), tn_error_message(&r.t.err), ms);
+  if (!ended || ms > most)
+    printf("# %s %s: status %s, %s, %.1f ms\n", c->op, c->inputs, tn_status_name(r.status), tn_error_message(&r.t.err),
+           ms);
   CHECK(ended);
   CHECK(ms <= most);
   close_case(&r);
@@ -382,13 +405,16 @@ static void stop__kernels_of_plugins_do_so_too(void) /* S-CAN-15 */
 
 /* ---- preparation ---- */
 
-#define FLOATS(name, dims)                                                                                                   \
-  "node { name: '" name "' op: 'Const' attr { key: 'dtype' value { type: DT_FLOAT } } attr { key: 'value' value { tensor { " \
+#define FLOATS(name, dims)                                                                             \
+  "node { name: '" name                                                                                \
+  "' op: 'Const' attr { key: 'dtype' value { type: DT_FLOAT } } attr { key: 'value' value { tensor { " \
   "dtype: DT_FLOAT tensor_shape { " dims " } float_val: 1 } } } }\n"
-#define OP(name, op, inputs, attrs) "node { name: '" name "' op: '" op "' " inputs " attr { key: 'T' value { type: DT_FLOAT } } " attrs " }\n"
+#define OP(name, op, inputs, attrs) \
+  "node { name: '" name "' op: '" op "' " inputs " attr { key: 'T' value { type: DT_FLOAT } } " attrs " }\n"
 #define D(n) "dim { size: " #n " } "
-#define CONVOLVED                                                                                                      \
-  OP("y", "Conv2D", "input: 'x' input: 'w'", "attr { key: 'strides' value { list { i: 1 i: 1 i: 1 i: 1 } } } "          \
+#define CONVOLVED                                                      \
+  OP("y", "Conv2D", "input: 'x' input: 'w'",                           \
+     "attr { key: 'strides' value { list { i: 1 i: 1 i: 1 i: 1 } } } " \
      "attr { key: 'padding' value { s: 'SAME' } }")
 
 static void open_text(run_of *r, const char *graph)
@@ -416,7 +442,8 @@ static double cancel_after(run_of *r, double ms)
   return (double)(r->ended_ns - stopped) / 1e6;
 }
 
-/* What has only constant inputs is computed in advance: not when that takes long, and not for longer than the call may take. */
+/* What has only constant inputs is computed in advance: not when that takes long, and not for longer than the call may
+ * take. */
 static void stop__what_is_computed_in_advance_has_the_limits_of_the_call(void) /* S-CAN-16 */
 {
   run_of r;
@@ -440,15 +467,16 @@ static tn_status run_for(ts *t, int64_t ms, const char *feed, tn_tensor *in)
   return st;
 }
 
-/* Weights of 100 MB are packed in the first step. A limit that is too short for that ends it, and says why; a longer one does not. */
+/* Weights of 100 MB are packed in the first step. A limit that is too short for that ends it, and says why; a longer
+ * one does not. */
 static void stop__a_first_step_that_is_prepared_for_too_long_says_so(void) /* S-CAN-16, S-RO-05, S-RO-07 */
 {
   run_of r;
   const char *fetch = "y", *feed = "x";
   tn_callable callable;
   tn_run_options options;
-  open_text(&r, "node { name: 'x' op: 'Placeholder' attr { key: 'dtype' value { type: DT_FLOAT } } }\n" FLOATS("w", D(5000) D(5000))
-                OP("y", "MatMul", "input: 'x' input: 'w'", ""));
+  open_text(&r, "node { name: 'x' op: 'Placeholder' attr { key: 'dtype' value { type: DT_FLOAT } } }\n" FLOATS(
+                    "w", D(5000) D(5000)) OP("y", "MatMul", "input: 'x' input: 'w'", ""));
   tn_tensor *x = ts_filled(2, (int64_t[]){ 20, 5000 }, 1);
   CHECK_STATUS(run_for(&r.t, 1, "x", x), TN_DEADLINE_EXCEEDED, &r.t.err);
   CHECK_CONTAINS(tn_error_message(&r.t.err), "time limit ended while it was prepared");
@@ -456,14 +484,16 @@ static void stop__a_first_step_that_is_prepared_for_too_long_says_so(void) /* S-
   CHECK_OK(run_for(&r.t, 600000, "x", x), &r.t.err);
   tn_run_options_init(&options);
   options.timeout_ms = 1; /* of its runs */
-  CHECK_OK(tn_session_make_callable(r.t.session, &options, &feed, 1, &fetch, 1, NULL, 0, &callable, &r.t.err), &r.t.err);
+  CHECK_OK(tn_session_make_callable(r.t.session, &options, &feed, 1, &fetch, 1, NULL, 0, &callable, &r.t.err),
+           &r.t.err);
   tn_tensor_unref(x);
   close_case(&r);
 }
 
 /* ---- state ---- */
 
-#define REF(name, op, inputs, attrs) "node { name: '" name "' op: '" op "' " inputs " attr { key: 'T' value { type: DT_FLOAT } } " attrs " }\n"
+#define REF(name, op, inputs, attrs) \
+  "node { name: '" name "' op: '" op "' " inputs " attr { key: 'T' value { type: DT_FLOAT } } " attrs " }\n"
 #define ELEMENTS 20000000
 #define TEXT_OF(n) #n
 #define TEXT(n) TEXT_OF(n)
@@ -474,9 +504,11 @@ static float element(const tn_tensor *t, int64_t i) { return ((const float *)tn_
 static void stop__a_variable_is_never_left_half_updated(void) /* S-CAN-17 */
 {
   run_of r;
-  open_text(&r, "node { name: 'v' op: 'VariableV2' attr { key: 'dtype' value { type: DT_FLOAT } } attr { key: 'shape' value { shape { "
+  open_text(&r, "node { name: 'v' op: 'VariableV2' attr { key: 'dtype' value { type: DT_FLOAT } } attr { key: 'shape' "
+                "value { shape { "
                 "dim { size: " TEXT(ELEMENTS) " } } } } }\n" FLOATS("one", "dim { size: " TEXT(ELEMENTS) " }")
-                REF("set", "Assign", "input: 'v' input: 'one'", "") REF("y", "AssignAdd", "input: 'v' input: 'one'", ""));
+                    REF("set", "Assign", "input: 'v' input: 'one'", "")
+                        REF("y", "AssignAdd", "input: 'v' input: 'one'", ""));
   const char *set = "set", *read = "v";
   REQUIRE_OK(tn_session_run(r.t.session, NULL, NULL, NULL, 0, NULL, NULL, 0, &set, 1, NULL, &r.t.err), &r.t.err);
   for (int k = 0; k < 6; k++) {
@@ -495,4 +527,5 @@ static void stop__a_variable_is_never_left_half_updated(void) /* S-CAN-17 */
 
 TAP_MAIN(TAP_TEST(stop__kernels_end_soon_after_a_cancellation), TAP_TEST(stop__kernels_of_plugins_do_so_too),
          TAP_TEST(stop__what_is_computed_in_advance_has_the_limits_of_the_call),
-         TAP_TEST(stop__a_first_step_that_is_prepared_for_too_long_says_so), TAP_TEST(stop__a_variable_is_never_left_half_updated))
+         TAP_TEST(stop__a_first_step_that_is_prepared_for_too_long_says_so),
+         TAP_TEST(stop__a_variable_is_never_left_half_updated))

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The threaded runtime: what it is told of threads, and what comes of it. The rules of sessions in general are kept by the
- * other suites, which run on it, too (check-conformance.sh). */
+/* The threaded runtime: what it is told of threads, and what comes of it. The rules of sessions in general are kept by
+ * the other suites, which run on it, too (check-conformance.sh). */
 #define _GNU_SOURCE
 #include "conformance/support/session_kit.h"
 #include "conformance/support/threads.h"
@@ -216,7 +216,8 @@ static float run_op(const ts *t, const char *op, int32_t pool)
   return sum;
 }
 
-/* Steps until workers have helped, so many or for a minute; whether they did. On a busy machine they take their time. */
+/* Steps until workers have helped, so many or for a minute; whether they did. On a busy machine they take their
+ * time. */
 static bool helped_within(const ts *t, int32_t pool, int steps)
 {
   time_t end = time(NULL) + 60;
@@ -311,11 +312,13 @@ static void threaded__steps_share_the_quota(void) /* S-CFG-11 */
   ts_fini(&t);
 }
 
-/* A worker that stays awake between steps is in nobody's way: other sessions have it, and a close does not wait for it. */
+/* A worker that stays awake between steps is in nobody's way: other sessions have it, and a close does not wait for
+ * it. */
 static void threaded__who_lingers_goes_when_asked(void)
 {
   enum { LINGER_NS = 1000000000 };
-  ts a = open_on("threaded:linger_us=1000000", "inter_op_threads=1000"), b = open_on("threaded", "inter_op_threads=1000");
+  ts a = open_on("threaded:linger_us=1000000", "inter_op_threads=1000"),
+     b = open_on("threaded", "inter_op_threads=1000");
   for (int i = 0; i < 3; i++) {
     CHECK(gets_help(&a, 0));
     CHECK(gets_help(&b, 0));
@@ -346,8 +349,10 @@ static void threaded__wrong_settings_are_named(void) /* S-OPT-14 */
     { "threaded:threads=99999999999999999999", "from 1 to 4096" },
     { "threaded:pin=2", "setting pin=2 of runtime 'threaded': wanted a number from 0 to 1" },
     { "threaded:spin_us=-1", "from 0 to 1000000" },
-    { "threaded:linger_us=1000001", "setting linger_us=1000001 of runtime 'threaded': wanted a number from 0 to 1000000" },
-    { "threaded:thread=2", "there is no setting 'thread' (did you mean 'threads'?); those that exist: threads, pin, spin_us, linger_us" },
+    { "threaded:linger_us=1000001",
+      "setting linger_us=1000001 of runtime 'threaded': wanted a number from 0 to 1000000" },
+    { "threaded:thread=2",
+      "there is no setting 'thread' (did you mean 'threads'?); those that exist: threads, pin, spin_us, linger_us" },
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     ts t;
@@ -380,7 +385,8 @@ static void threaded__own_pool_goes_with_its_session(void) /* S-CFG-12 */
 static void threaded__sessions_share_a_named_pool(void) /* S-CFG-13, S-CFG-14 */
 {
   int before = threads_of_process();
-  ts refused, a = open_on("threaded", "session_inter_op_pools=2@team"), b = open_on("threaded", "session_inter_op_pools=1,2@team");
+  ts refused, a = open_on("threaded", "session_inter_op_pools=2@team"),
+              b = open_on("threaded", "session_inter_op_pools=1,2@team");
   CHECK_STATUS(try_open(&refused, "threaded", "session_inter_op_pools=-1,3@team"), TN_INVALID_ARGUMENT, &refused.err);
   CHECK_CONTAINS(tn_error_message(&refused.err),
                  "option session_inter_op_pools, pool 1: the pool 'team' has 2 threads, 3 were asked for");
@@ -584,7 +590,8 @@ static void threaded__results_are_those_of_direct(void)
     for (size_t m = 0; m < 3; m++) {
       fesetround(modes[m]);
       for (int i = 0; i < 10; i++) {
-        tn_tensor *wanted = product_of(&direct, one, 0.01f * (float)i), *found = product_of(&threaded, many, 0.01f * (float)i);
+        tn_tensor *wanted = product_of(&direct, one, 0.01f * (float)i),
+                  *found = product_of(&threaded, many, 0.01f * (float)i);
         fesetround(FE_TONEAREST);
         check_same(found, wanted);
         fesetround(modes[m]);
@@ -611,7 +618,8 @@ static void *run_products(void *arg)
   side *s = arg;
   for (int i = 0; i < 20; i++) {
     tn_tensor *found = product_of(s->t, s->callable, 0.25f);
-    s->wrong += found == NULL || memcmp(tn_tensor_data(found), tn_tensor_data(s->wanted), SIDE * SIDE * sizeof(float)) != 0;
+    s->wrong +=
+        found == NULL || memcmp(tn_tensor_data(found), tn_tensor_data(s->wanted), SIDE * SIDE * sizeof(float)) != 0;
     tn_tensor_unref(found);
   }
   return NULL;
@@ -641,7 +649,8 @@ static double cpu_ms(void)
 {
   struct rusage u;
   getrusage(RUSAGE_SELF, &u);
-  return (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) * 1e3 + (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) / 1e3;
+  return (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) * 1e3 +
+         (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) / 1e3;
 }
 
 static void threaded__idle_sessions_take_no_cpu(void)
@@ -650,7 +659,8 @@ static void threaded__idle_sessions_take_no_cpu(void)
   for (int i = 0; i < 3; i++) t[i] = open_on("threaded:threads=3", i == 2 ? "" : "use_per_session_threads=1");
   for (int i = 0; i < 3; i++) CHECK(gets_help(&t[i], 0));
   double spent = 1000;
-  for (int i = 0; i < 5 && spent >= 5; i++) { /* workers of a busy machine go to sleep late, and CPU is counted in ticks */
+  for (int i = 0; i < 5 && spent >= 5;
+       i++) { /* workers of a busy machine go to sleep late, and CPU is counted in ticks */
     ts_sleep_ms(20);
     double before = cpu_ms();
     ts_sleep_ms(1000);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a step finds as the step before left it: steps of known shapes allocate what they give and nothing else, and take no
- * lock, however many segments they have; memory that one segment needed serves the next. */
+/* What a step finds as the step before left it: steps of known shapes allocate what they give and nothing else, and
+ * take no lock, however many segments they have; memory that one segment needed serves the next. */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <dlfcn.h>
@@ -47,7 +47,8 @@ typedef struct subject {
 static tn_status step(const subject *s)
 {
   tn_error err = TN_ERROR_INIT;
-  tn_status st = tn_session_run_callable(s->session, s->callable, s->values, s->n_feeds, s->out, s->n_fetches, NULL, &err);
+  tn_status st =
+      tn_session_run_callable(s->session, s->callable, s->values, s->n_feeds, s->out, s->n_fetches, NULL, &err);
   if (st != TN_OK) CHECK_OK(st, &err); /* a check takes a lock itself */
   tn_error_clear(&err);
   return st;
@@ -63,8 +64,8 @@ static void drop(const subject *s)
 
 static bool prepare(subject *s)
 {
-  return tn_session_make_callable(s->session, NULL, s->feeds, s->n_feeds, s->fetches, s->n_fetches, NULL, 0, &s->callable,
-                                  NULL) == TN_OK;
+  return tn_session_make_callable(s->session, NULL, s->feeds, s->n_feeds, s->fetches, s->n_fetches, NULL, 0,
+                                  &s->callable, NULL) == TN_OK;
 }
 
 /* From the second step on: one allocation for each tensor that is given, no lock. */
@@ -117,8 +118,8 @@ static tn_tensor *counted(int64_t n)
 }
 
 /* "in" and "n"; each link takes the first n of what came and does a little with it, so it is a segment or two. What the
- * link before made is read again, some of it through views that were made in another segment than what they show. Its nodes
- * are neg<i>, wide<i>, shown<i>, sum<i>. */
+ * link before made is read again, some of it through views that were made in another segment than what they show. Its
+ * nodes are neg<i>, wide<i>, shown<i>, sum<i>. */
 static void chain(ts *t, int links)
 {
   char name[32];
@@ -202,7 +203,8 @@ static void workspace__values_outlive_their_segments(void)
     for (int i = 0; i < N; i++) {
       tn_tensor *alone = NULL;
       CHECK(tn_tensor_is_exclusive(all[i]));
-      CHECK_OK(tn_session_run(t.session, NULL, feeds, values, 2, &fetches[i], &alone, 1, NULL, 0, NULL, &t.err), &t.err);
+      CHECK_OK(tn_session_run(t.session, NULL, feeds, values, 2, &fetches[i], &alone, 1, NULL, 0, NULL, &t.err),
+               &t.err);
       bool same = alone != NULL && tn_tensor_bytes(alone) == tn_tensor_bytes(all[i]) &&
                   memcmp(tn_tensor_data(alone), tn_tensor_data(all[i]), tn_tensor_bytes(alone)) == 0;
       CHECK_MSG(same, "%s differs when it is fetched alone", names[i]);
@@ -231,7 +233,8 @@ static void random_graph(ts *t, int level, char names[NODES][16])
     tn_output a = i == 0 ? x : nodes[i - 1 - rand() % back], b = i == 0 ? x : nodes[i - 1 - rand() % back];
     if (kind == 0) nodes[i] = head(t, names[i], a, n);
     else if (kind == 1) nodes[i] = ts_op2(t->graph, "Reshape", names[i], a, row);
-    else if (kind == 2) nodes[i] = ts_op2(t->graph, "Reshape", names[i], ts_op2(t->graph, "Reshape", name, a, column), row);
+    else if (kind == 2)
+      nodes[i] = ts_op2(t->graph, "Reshape", names[i], ts_op2(t->graph, "Reshape", name, a, column), row);
     else if (kind == 3) nodes[i] = ts_op1(t->graph, "Identity", names[i], a);
     else if (kind < 6) nodes[i] = ts_op1(t->graph, kind == 4 ? "Neg" : "Square", names[i], a);
     else nodes[i] = ts_op2(t->graph, kind == 6 ? "Sub" : kind == 7 ? "Maximum" : "AddV2", names[i], a, b);
@@ -264,9 +267,11 @@ static void workspace__values_of_random_graphs_are_the_same(void)
         int at[] = { i, rand() % NODES, rand() % NODES }, n_some = rand() % 2 ? 3 : 1;
         const char *some[] = { names[at[0]], names[at[1]], names[at[2]] };
         tn_tensor *out[3] = { NULL };
-        CHECK_OK(tn_session_run(t.session, NULL, feeds, values, 2, some, out, (size_t)n_some, NULL, 0, NULL, &t.err), &t.err);
+        CHECK_OK(tn_session_run(t.session, NULL, feeds, values, 2, some, out, (size_t)n_some, NULL, 0, NULL, &t.err),
+                 &t.err);
         for (int k = 0; k < n_some; k++) {
-          CHECK_MSG(same_bytes(out[k], all[at[k]]), "graph %d: %s differs, fetched with %d more", g, some[k], n_some - 1);
+          CHECK_MSG(same_bytes(out[k], all[at[k]]), "graph %d: %s differs, fetched with %d more", g, some[k],
+                    n_some - 1);
           tn_tensor_unref(out[k]);
         }
       }
@@ -375,7 +380,8 @@ static tn_status run_chain(void *arg)
 {
   const subject *s = arg;
   tn_tensor *out = NULL;
-  tn_status st = tn_session_run(s->session, NULL, s->feeds, s->values, s->n_feeds, s->fetches, &out, 1, NULL, 0, NULL, NULL);
+  tn_status st =
+      tn_session_run(s->session, NULL, s->feeds, s->values, s->n_feeds, s->fetches, &out, 1, NULL, 0, NULL, NULL);
   tn_tensor_unref(out);
   return st;
 }
@@ -425,7 +431,8 @@ static uint64_t extra_allocations(subject *s, int64_t shapes, uint64_t *layouts)
   }
   tn_plan_summary summary = { .struct_size = sizeof summary };
   tn_plan_report *report;
-  REQUIRE_OK(tn_session_plan_report(s->session, s->feeds, s->n_feeds, s->fetches, s->n_fetches, NULL, 0, &report, NULL), NULL);
+  REQUIRE_OK(tn_session_plan_report(s->session, s->feeds, s->n_feeds, s->fetches, s->n_fetches, NULL, 0, &report, NULL),
+             NULL);
   REQUIRE_OK(tn_plan_report_summary(report, &summary, NULL), NULL);
   tn_plan_report_release(report);
   *layouts = summary.layouts;
@@ -494,7 +501,8 @@ static bool check_model(const char *folder, const char *name, const json_t *json
 {
   enum { ROOM = 16 };
   char path[4096];
-  const char *feeds[ROOM] = { NULL }, *fetches[ROOM] = { NULL }, *model = json_string_value(json_object_get(json, "model"));
+  const char *feeds[ROOM] = { NULL }, *fetches[ROOM] = { NULL },
+             *model = json_string_value(json_object_get(json, "model"));
   const json_t *in = json_object_get(json, "feeds"), *out = json_object_get(json, "fetches");
   tn_tensor *values[ROOM] = { NULL }, *given[ROOM] = { NULL };
   subject s = { .feeds = feeds, .values = values, .n_feeds = json_array_size(in), .fetches = fetches, .out = given,
@@ -502,10 +510,12 @@ static bool check_model(const char *folder, const char *name, const json_t *json
   ts t;
   ts_init(&t, 1);
   snprintf(path, sizeof path, "%s/%s", folder, model == NULL ? "" : model);
-  bool ok = model != NULL && json_object_get(json, "init") == NULL && read_tensors(in, folder, feeds, values, ROOM) && read_tensors(out, folder, fetches, NULL, ROOM) &&
+  bool ok = model != NULL && json_object_get(json, "init") == NULL && read_tensors(in, folder, feeds, values, ROOM) &&
+            read_tensors(out, folder, fetches, NULL, ROOM) &&
             tn_graph_import_file(t.graph, path, NULL, &t.err) == TN_OK;
   tn_error_clear(&t.err);
-  CHECK_OK(tn_session_options_set_string(t.options, "kernel_plugins", "never", &t.err), &t.err); /* no step looks for any */
+  CHECK_OK(tn_session_options_set_string(t.options, "kernel_plugins", "never", &t.err),
+           &t.err); /* no step looks for any */
   if (ok) ts_start(&t);
   s.session = t.session;
   ok = ok && prepare(&s);

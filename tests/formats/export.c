@@ -164,7 +164,8 @@ static void export__two_imports_share_a_library(void)
   gk_bytes out = exported(graph, 0), text = exported(graph, TN_EXPORT_TEXT);
   same_bytes(&out, &wanted);
   gk_put(&text, "", 1);
-  CHECK_CONTAINS((const char *)text.data, "versions {\n  producer: 22\n}\n"); /* the two are one, where the last counts */
+  CHECK_CONTAINS((const char *)text.data,
+                 "versions {\n  producer: 22\n}\n"); /* the two are one, where the last counts */
   CHECK_NULL(strstr((const char *)text.data, "producer: 21"));
   tn_graph_unref(graph);
   gk_bytes_free(&one);
@@ -279,7 +280,8 @@ static void check_all(tn_operation *op)
   CHECK(tn_operation_attr_float(op, "float", &f, NULL) == TN_OK && f == 0.1f);
   CHECK(tn_operation_attr_string(op, "string", &text, &length, NULL) == TN_OK && length == 3);
   CHECK_BYTES(text, "\xff\0\"", 3);
-  CHECK(tn_operation_attr_shape(op, "shape", &dims, &rank, NULL) == TN_OK && rank == 3 && dims[1] == -1 && dims[2] == 0);
+  CHECK(tn_operation_attr_shape(op, "shape", &dims, &rank, NULL) == TN_OK && rank == 3 && dims[1] == -1 &&
+        dims[2] == 0);
   CHECK(tn_operation_attr_shape(op, "no_rank", &dims, &rank, NULL) == TN_OK && rank == -1);
   CHECK(tn_operation_attr_ints(op, "ints", &ints, &n, NULL) == TN_OK && n == 3 && ints[2] == INT64_MAX);
   CHECK(tn_operation_attr_types(op, "types", &types, &n, NULL) == TN_OK && n == 3 && types[2] == 101);

@@ -122,8 +122,8 @@ static void import_budget__no_file_takes_more_than_it(void)
     CHECK_MSG(least < 64 * g.size, "%s", hostile[i].name);
     const char *name = hostile[i].name;
     CHECK_MSG(taken <= least + (1 << 20), "%s: %llu taken, %zu counted", name, (unsigned long long)taken, least);
-    tap_note("%s: %zu bytes; for each one %.1f are kept, and the least budget is %.1f; %.0f ms for each MB", name, g.size,
-             (double)taken / (double)g.size, (double)least / (double)g.size, ms * 1e6 / (double)g.size);
+    tap_note("%s: %zu bytes; for each one %.1f are kept, and the least budget is %.1f; %.0f ms for each MB", name,
+             g.size, (double)taken / (double)g.size, (double)least / (double)g.size, ms * 1e6 / (double)g.size);
     tn_graph_unref(graph);
     tn_error_clear(&err);
     gk_bytes_free(&g);

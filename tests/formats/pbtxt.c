@@ -109,11 +109,13 @@ static void pbtxt__integers(void)
   CHECK_STR(value("i: 0x7fffffffffffffff"), "i: 9223372036854775807");
   CHECK_STR(value("i: - 017"), "i: -15");
   CHECK_STR(value("i: 0"), "i: 0"); /* which is not the same as none */
-  CHECK_STR(value("tensor { uint64_val: 18446744073709551615 }"), "tensor {\n        uint64_val: 18446744073709551615\n      }");
+  CHECK_STR(value("tensor { uint64_val: 18446744073709551615 }"),
+            "tensor {\n        uint64_val: 18446744073709551615\n      }");
   CHECK_STR(value("tensor { int_val: [-1, 2147483647] }"),
             "tensor {\n        int_val: -1\n        int_val: 2147483647\n      }");
   CHECK_STR(value("tensor { uint32_val: 4294967295 }"), "tensor {\n        uint32_val: 4294967295\n      }");
-  refused("node { attr { value { i: 9223372036854775808 } } }", "1:26: '9223372036854775808' is not an integer of 64 bits");
+  refused("node { attr { value { i: 9223372036854775808 } } }",
+          "1:26: '9223372036854775808' is not an integer of 64 bits");
   refused("version: -2147483649", "'-2147483649' is not an integer of 32 bits");
   refused("version: 08", "'08' is not");
   refused("version: 0x", "'0x' is not");
@@ -286,7 +288,8 @@ static void pbtxt__fields_that_come_twice(void)
   gk_message(&entry, 2, &v);
   gk_message(&node, 5, &entry);
   gk_message(&g, 1, &node);
-  CHECK_STR(printed(&g), "node {\n  attr {\n    value {\n      list {\n        i: 2\n        i: 3\n      }\n    }\n  }\n}\n");
+  CHECK_STR(printed(&g),
+            "node {\n  attr {\n    value {\n      list {\n        i: 2\n        i: 3\n      }\n    }\n  }\n}\n");
 }
 
 static void pbtxt__unknown_fields_leave_a_comment(void)
@@ -321,14 +324,16 @@ static void pbtxt__malformed_bytes_are_refused(void)
 static void pbtxt__import_takes_text(void)
 {
   tn_error err = TN_ERROR_INIT;
-  static const char text[] = "# a model\nnode { name: 'x' op: 'GkIn' attr { key: 'T' value { type: DT_FLOAT } }\n"
-                             "  attr { key: 'shape' value { shape { dim { size: 2 } } } } }\n"
-                             "node { name: 'y' op: 'GkAdd' input: ['x', 'x'] attr { key: 'T' value { type: DT_FLOAT } } }";
+  static const char text[] =
+      "# a model\nnode { name: 'x' op: 'GkIn' attr { key: 'T' value { type: DT_FLOAT } }\n"
+      "  attr { key: 'shape' value { shape { dim { size: 2 } } } } }\n"
+      "node { name: 'y' op: 'GkAdd' input: ['x', 'x'] attr { key: 'T' value { type: DT_FLOAT } } }";
   tn_import_options options = { .struct_size = sizeof options, .flags = TN_IMPORT_TEXT, .file = "my.graph" };
   tn_graph *graph;
   gk_register();
   REQUIRE_OK(tn_graph_create(&graph, &err), &err);
-  CHECK_STATUS(tn_graph_import(graph, text, strlen(text), NULL, &err), TN_INVALID_ARGUMENT, &err); /* begins like bytes */
+  CHECK_STATUS(tn_graph_import(graph, text, strlen(text), NULL, &err), TN_INVALID_ARGUMENT,
+               &err); /* begins like bytes */
   CHECK_STATUS(tn_graph_import(graph, text, strlen(text) - 1, &options, &err), TN_INVALID_ARGUMENT, &err);
   CHECK_CONTAINS(tn_error_message(&err), "my.graph:4:6: NodeDef has no '}'");
   CHECK_INT(tn_graph_n_operations(graph), 0);
@@ -348,7 +353,8 @@ static void pbtxt__import_takes_text(void)
 static const char sample[] =
     "node { name: 'a\\001' op: \"O\" input: ['x', \"y\" 'z'] device: '/device:CPU:0'\n"
     " attr { key: 'k' value { list { i: [1, -2, 0x3] f: 1.5e3 f: inf b: true type: DT_FLOAT s: '\\xff' } } }\n"
-    " attr < key: 'v' value < tensor < dtype: 1 tensor_shape { dim { size: 3 } } float_val: 0.5 float_val: nan > > > }\n"
+    " attr < key: 'v' value < tensor < dtype: 1 tensor_shape { dim { size: 3 } } float_val: 0.5 float_val: nan > > > "
+    "}\n"
     "library { function { signature { name: 'f' } ret { key: 'a' value: 'b' } } }\nversions { producer: 21 } # end\n";
 
 static uint32_t next_random(uint32_t *seed) { return *seed = *seed * 1664525 + 1013904223, *seed >> 8; }
@@ -413,7 +419,8 @@ static tn_status import_sample(void *arg)
   (void)arg;
   tn_graph *graph;
   tn_error err = TN_ERROR_INIT;
-  static const char text[] = "node { name: 'x' op: 'GkRun' } node { name: 'y' op: 'O' attr { key: 'k' value { s: '\\n' } } }";
+  static const char text[] =
+      "node { name: 'x' op: 'GkRun' } node { name: 'y' op: 'O' attr { key: 'k' value { s: '\\n' } } }";
   tn_status st = tn_graph_create(&graph, &err);
   if (st == TN_OK) {
     st = tn_graph_import(graph, text, strlen(text), NULL, &err);

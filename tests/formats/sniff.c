@@ -43,27 +43,36 @@ static void sniff__names_files_by_their_signature(void)
     const char *kind;
   } cases[] = {
     { BYTES("\x93NUMPY\1\0v\0{'descr': '<f4'}"), "a NumPy array (.npy)" },
-    { BYTES("PK\3\4-\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\5\0\0\0x.npy...."), "an archive of NumPy arrays (.npz)" },
+    { BYTES("PK\3\4-\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\5\0\0\0x.npy...."),
+      "an archive of NumPy arrays (.npz)" },
     { BYTES("PK\3\4-\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\15\0\0\0metadata.json...."), "a Keras model (.keras)" },
     { BYTES("PK\3\4-\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\12\0\0\0n/data.pkl...."), "a PyTorch model" },
     { BYTES("PK\3\4-\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\377\377\0\0a.txt"), "a ZIP archive" },
     { BYTES("PK\5\6\0\0\0\0"), "a ZIP archive" },
     { BYTES("\x1f\x8b\10\0\0\0\0\0"), "a file packed by gzip" },
-    { BYTES("\xfd" "7zXZ\0\0\4"), "a packed file or archive" },
-    { BYTES("\x7f" "ELF\2\1\1\0"), "a program or shared object (ELF)" },
+    { BYTES("\xfd"
+            "7zXZ\0\0\4"),
+      "a packed file or archive" },
+    { BYTES("\x7f"
+            "ELF\2\1\1\0"),
+      "a program or shared object (ELF)" },
     { BYTES("\x89HDF\r\n\x1a\n\0"), "an HDF5 file, as Keras writes (.h5)" },
     { BYTES("\x1c\0\0\0TFL3\0\0"), "a TensorFlow Lite model (.tflite)" },
     { BYTES("\x89PNG\r\n\x1a\n"), "a picture" },
     { BYTES("{\"node\": 1}"), "JSON" },
     { BYTES("\n [1, 2]"), "JSON" },
     { BYTES("<!DOCTYPE html><html>"), "an HTML page or XML" },
-    { BYTES("version https://git-lfs.github.com/spec/v1\noid sha256:0\n"), "a pointer of Git LFS in place of the file" },
+    { BYTES("version https://git-lfs.github.com/spec/v1\noid sha256:0\n"),
+      "a pointer of Git LFS in place of the file" },
     { BYTES("model_checkpoint_path: \"model.ckpt\"\n"), "the list of checkpoints of a folder" },
     { BYTES("saved_model_schema_version: 1\nmeta_graphs {\n}\n"), "a SavedModel as text (saved_model.pbtxt)" },
     { BYTES("meta_info_def {\n}\ngraph_def {\n}\n"), "a MetaGraph as text" },
-    { BYTES("# A model\n\nGr\xc3\xbc\xc3\x9f" "e\n"), "text" },
+    { BYTES("# A model\n\nGr\xc3\xbc\xc3\x9f"
+            "e\n"),
+      "text" },
   };
-  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) check_named(cases[i].bytes, cases[i].size, "model.pb", cases[i].kind);
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+    check_named(cases[i].bytes, cases[i].size, "model.pb", cases[i].kind);
   char table[64] = { 0, 0, 6 };
   memcpy(table + 56, "\x57\xfb\x80\x8b\x24\x75\x47\xdb", 8);
   check_named(table, sizeof table, "model.ckpt", "the index of a checkpoint (.index)");
@@ -122,8 +131,13 @@ static void sniff__takes_no_graph_for_another_format(void)
 /* Every beginning of such a file is looked at without a step beyond its end. */
 static void sniff__short_files_do_no_harm(void)
 {
-  static const char *const heads[] = { "\x93NUMPY", "PK\3\4aaaaaaaaaaaaaaaaaaaaaaaaaaaa", "\x89HDF\r\n\x1a\n", "\x1c\1\1\1TFL3",
-                                       "version https://git-lfs", "\xe2\x82\xac\xf0\x9f\x98\x80", "  \xef\xbb\xbf{" };
+  static const char *const heads[] = { "\x93NUMPY",
+                                       "PK\3\4aaaaaaaaaaaaaaaaaaaaaaaaaaaa",
+                                       "\x89HDF\r\n\x1a\n",
+                                       "\x1c\1\1\1TFL3",
+                                       "version https://git-lfs",
+                                       "\xe2\x82\xac\xf0\x9f\x98\x80",
+                                       "  \xef\xbb\xbf{" };
   for (size_t i = 0; i < sizeof heads / sizeof *heads; i++)
     for (size_t n = 0; n <= strlen(heads[i]); n++) {
       char *exact = malloc(n + (n == 0)); /* so that a sanitizer sees a byte too many */

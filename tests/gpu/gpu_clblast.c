@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The runtime gpu with a CLBlast that is not there, is none, belongs to another OpenCL or fails (tests/plugins/clblast_faults.c):
- * own kernels multiply, or the step ends with the node's name, and nothing is left behind. */
+/* The runtime gpu with a CLBlast that is not there, is none, belongs to another OpenCL or fails
+ * (tests/plugins/clblast_faults.c): own kernels multiply, or the step ends with the node's name, and nothing is left
+ * behind. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <link.h>
@@ -163,12 +164,14 @@ static int in_a_step(tn_status wanted, const char *text)
   SCENE_CHECK(start(&t, CLBLAST) == TN_OK, "%s", tn_error_message(&t.err));
   tn_status st = step(&t, &right);
   SCENE_CHECK(st == wanted, "%d %s", (int)st, tn_error_message(&t.err));
-  SCENE_CHECK(strstr(tn_error_message(&t.err), "node 'product': CLBlast's Gemm on '") != NULL, "%s", tn_error_message(&t.err));
+  SCENE_CHECK(strstr(tn_error_message(&t.err), "node 'product': CLBlast's Gemm on '") != NULL, "%s",
+              tn_error_message(&t.err));
   SCENE_CHECK(strstr(tn_error_message(&t.err), text) != NULL, "%s", tn_error_message(&t.err));
   st = step(&t, &right); /* the next goes well, unless the device counts as lost */
   SCENE_CHECK(st == (wanted == TN_UNAVAILABLE ? TN_UNAVAILABLE : TN_OK), "%d %s", (int)st, tn_error_message(&t.err));
   ts_fini(&t);
-  SCENE_CHECK(start(&t, "gpu:placement=device,blas=own") == TN_OK && step(&t, &right) == TN_OK, "%s", tn_error_message(&t.err));
+  SCENE_CHECK(start(&t, "gpu:placement=device,blas=own") == TN_OK && step(&t, &right) == TN_OK, "%s",
+              tn_error_message(&t.err));
   SCENE_CHECK(right);
   ts_fini(&t);
   return 0;
@@ -239,7 +242,8 @@ static void gpu_clblast__auto_takes_it_for_large_products_on_a_gpu(void)
   const char *folder = plugin_folder();
   REQUIRE_INT(symlink(plugin_source("opencl_faults"), plugin_path(folder, "libOpenCL.so.1")), 0);
   REQUIRE_INT(symlink(plugin_source("clblast_faults"), plugin_path(folder, "libclblast.so.1")), 0);
-  const char *loader = gpu_kit_setting("TENON_TEST_OPENCL", real_loader(path)), *path_of_both = gpu_kit_setting("LD_LIBRARY_PATH", folder);
+  const char *loader = gpu_kit_setting("TENON_TEST_OPENCL", real_loader(path)),
+             *path_of_both = gpu_kit_setting("LD_LIBRARY_PATH", folder);
   const char *fails = gpu_kit_setting("TENON_TEST_CLBLAST", "2:-1009");
   gpu_kit_play("auto", (const char *[]){ path_of_both, loader, fails, "TENON_TEST_OPENCL_TYPES=gpu", NULL });
   gpu_kit_play("auto_on_cpu", (const char *[]){ path_of_both, loader, fails, "TENON_TEST_OPENCL_TYPES=cpu", NULL });
@@ -314,15 +318,17 @@ static void gpu_clblast__metadata_has_the_time_of_all_its_kernels(void)
     REQUIRE_OK(tn_run_metadata_record(m, i, &r, &t.err), &t.err);
     if (strcmp(r.node, "product") == 0) ns = r.duration_ns;
   }
-  CHECK_MSG(ns > sum.duration_ns / 3 && ns <= sum.duration_ns + 1000000, "%lld ns of %lld", (long long)ns, (long long)sum.duration_ns);
+  CHECK_MSG(ns > sum.duration_ns / 3 && ns <= sum.duration_ns + 1000000, "%lld ns of %lld", (long long)ns,
+            (long long)sum.duration_ns);
   tn_run_metadata_destroy(m);
   ts_fini(&t);
   side = SIDE;
 }
 
-static const gpu_scene scenes[] = { { "auto", scene_auto },     { "auto_on_cpu", scene_auto_on_cpu },
-                                    { "none", scene_none },     { "no_function", scene_no_function }, { "tried", scene_tried },
-                                    { "memory", scene_memory }, { "queue", scene_queue },             { "too_small", scene_too_small } };
+static const gpu_scene scenes[] = { { "auto", scene_auto },   { "auto_on_cpu", scene_auto_on_cpu },
+                                    { "none", scene_none },   { "no_function", scene_no_function },
+                                    { "tried", scene_tried }, { "memory", scene_memory },
+                                    { "queue", scene_queue }, { "too_small", scene_too_small } };
 
 static void setup(void)
 {

@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Elements that a kernel of the device cannot take, as an index that is none: the step ends as on the CPU, with the same status,
- * text and node; nothing is done with what came of them, and the next step is as if nothing had happened. */
+/* Elements that a kernel of the device cannot take, as an index that is none: the step ends as on the CPU, with the
+ * same status, text and node; nothing is done with what came of them, and the next step is as if nothing had
+ * happened. */
 #include <stdio.h>
 
 #include "conformance/support/calls_kit.h"
 #include "tests/support/gpu_kit.h"
 
 static const char *const targets[] = { "gpu:placement=device", "gpu:placement=device,copies=always",
-                                       "gpu:placement=device,fetch=device", "gpu:placement=device,copies=always,queues=3" };
-#define FOR_TARGETS(t) for (size_t t##_i = 0; t##_i < 4; t##_i++) for (const char *t = targets[t##_i]; t != NULL; t = NULL)
+                                       "gpu:placement=device,fetch=device",
+                                       "gpu:placement=device,copies=always,queues=3" };
+#define FOR_TARGETS(t)                       \
+  for (size_t t##_i = 0; t##_i < 4; t##_i++) \
+    for (const char *t = targets[t##_i]; t != NULL; t = NULL)
 
 /* ---- the log ---- */
 
@@ -59,25 +63,71 @@ typedef struct scene {
 } scene;
 
 static const scene scenes[] = {
-  { OF_FLOATS NODE("y", "Gather", "input: 'x' input: 'i'", PICKS), false, 1, { 3 }, { 3, 0, 2 }, { 1, 4, -1 },
-    TN_INVALID_ARGUMENT, "node 'y' (Gather): index 1 of input 1 is 4, wanted one in [0, 4)" },
-  { OF_FLOATS NODE("one", "Const", "", INT_OF("1")) NODE("y", "GatherV2", "input: 'x' input: 'i' input: 'one'", PICKS AXIS), false,
-    2, { 2, 2 }, { 2, 0, 2, 1 }, { 2, 0, -7, 3 }, TN_INVALID_ARGUMENT, "index 2 of input 1 is -7, wanted one in [0, 3)" },
-  { OF_FLOATS NODE("y", "GatherNd", "input: 'x' input: 'i'", PICKS), false, 2, { 2, 2 }, { 0, 2, 3, 1 }, { 0, 1, 2, 3 },
-    TN_INVALID_ARGUMENT, "index 1 is 3 in dimension 1, wanted one in [0, 3)" },
+  { OF_FLOATS NODE("y", "Gather", "input: 'x' input: 'i'", PICKS),
+    false,
+    1,
+    { 3 },
+    { 3, 0, 2 },
+    { 1, 4, -1 },
+    TN_INVALID_ARGUMENT,
+    "node 'y' (Gather): index 1 of input 1 is 4, wanted one in [0, 4)" },
+  { OF_FLOATS NODE("one", "Const", "", INT_OF("1"))
+        NODE("y", "GatherV2", "input: 'x' input: 'i' input: 'one'", PICKS AXIS),
+    false,
+    2,
+    { 2, 2 },
+    { 2, 0, 2, 1 },
+    { 2, 0, -7, 3 },
+    TN_INVALID_ARGUMENT,
+    "index 2 of input 1 is -7, wanted one in [0, 3)" },
+  { OF_FLOATS NODE("y", "GatherNd", "input: 'x' input: 'i'", PICKS),
+    false,
+    2,
+    { 2, 2 },
+    { 0, 2, 3, 1 },
+    { 0, 1, 2, 3 },
+    TN_INVALID_ARGUMENT,
+    "index 1 is 3 in dimension 1, wanted one in [0, 3)" },
   { OF_FLOATS NODE("y", "SparseSoftmaxCrossEntropyWithLogits", "input: 'x' input: 'i'",
                    T("DT_FLOAT") "attr { key: 'Tlabels' value { type: DT_INT32 } }"),
-    false, 1, { 4 }, { 2, 0, 1, 1 }, { 2, 0, 3, -1 }, TN_INVALID_ARGUMENT, "label 2 is 3, there are 3 classes" },
+    false,
+    1,
+    { 4 },
+    { 2, 0, 1, 1 },
+    { 2, 0, 3, -1 },
+    TN_INVALID_ARGUMENT,
+    "label 2 is 3, there are 3 classes" },
   { OF_FLOATS NODE("k", "Const", "", INT_OF("1")) NODE("rows", "ExpandDims", "input: 'i' input: 'k'", T("DT_INT32"))
-    NODE("y", "TensorScatterAdd", "input: 'x' input: 'rows' input: 'x'", T("DT_FLOAT") "attr { key: 'Tindices' value { type: DT_INT32 } }"),
-    false, 1, { 4 }, { 2, 0, 2, 2 }, { 2, 3, -4, 5 }, TN_INVALID_ARGUMENT, "index 2 is -4 in dimension 0, wanted one in [0, 4)" },
-  { OF_FLOATS NODE("y", "ReverseSequence", "input: 'x' input: 'i'", T("DT_FLOAT")
-                   "attr { key: 'Tlen' value { type: DT_INT32 } } attr { key: 'seq_dim' value { i: 1 } }"),
-    false, 1, { 4 }, { 2, 0, 3, 1 }, { 2, 0, 4, -1 }, TN_INVALID_ARGUMENT, "ReverseSequence: length 2 is 4, wanted [0, 3]" },
-  { OF_FLOATS NODE("f", "Cast", "input: 'i'", "attr { key: 'SrcT' value { type: DT_INT32 } } attr { key: 'DstT' value { type: DT_FLOAT } }")
-    NODE("quotient", "RealDiv", "input: 'x' input: 'f'", T("DT_FLOAT"))
-    NODE("y", "CheckNumerics", "input: 'quotient'", T("DT_FLOAT") "attr { key: 'message' value { s: 'quotient' } }"),
-    false, 1, { 3 }, { 2, 1, 3 }, { 0, 1, 3 }, TN_INVALID_ARGUMENT, "quotient: the tensor has NaN +Inf" },
+        NODE("y", "TensorScatterAdd", "input: 'x' input: 'rows' input: 'x'",
+             T("DT_FLOAT") "attr { key: 'Tindices' value { type: DT_INT32 } }"),
+    false,
+    1,
+    { 4 },
+    { 2, 0, 2, 2 },
+    { 2, 3, -4, 5 },
+    TN_INVALID_ARGUMENT,
+    "index 2 is -4 in dimension 0, wanted one in [0, 4)" },
+  { OF_FLOATS NODE(
+        "y", "ReverseSequence", "input: 'x' input: 'i'",
+        T("DT_FLOAT") "attr { key: 'Tlen' value { type: DT_INT32 } } attr { key: 'seq_dim' value { i: 1 } }"),
+    false,
+    1,
+    { 4 },
+    { 2, 0, 3, 1 },
+    { 2, 0, 4, -1 },
+    TN_INVALID_ARGUMENT,
+    "ReverseSequence: length 2 is 4, wanted [0, 3]" },
+  { OF_FLOATS NODE("f", "Cast", "input: 'i'",
+                   "attr { key: 'SrcT' value { type: DT_INT32 } } attr { key: 'DstT' value { type: DT_FLOAT } }")
+        NODE("quotient", "RealDiv", "input: 'x' input: 'f'", T("DT_FLOAT")) NODE(
+            "y", "CheckNumerics", "input: 'quotient'", T("DT_FLOAT") "attr { key: 'message' value { s: 'quotient' } }"),
+    false,
+    1,
+    { 3 },
+    { 2, 1, 3 },
+    { 0, 1, 3 },
+    TN_INVALID_ARGUMENT,
+    "quotient: the tensor has NaN +Inf" },
   { OF_TWO("Div"), true, 1, { 3 }, { 3, -1, 2 }, { 1, 0, 2 }, TN_INVALID_ARGUMENT, "integer division by zero" },
   { OF_TWO("FloorDiv"), true, 1, { 3 }, { 3, -2, 2 }, { 1, 0, 2 }, TN_INVALID_ARGUMENT, "integer division by zero" },
   { OF_TWO("FloorMod"), true, 1, { 3 }, { 3, -2, 2 }, { 0, 1, 2 }, TN_INVALID_ARGUMENT, "integer division by zero" },
@@ -190,8 +240,10 @@ static void gpu_data_faults__the_first_of_many_is_named(void)
   for (size_t k = 0; k < sizeof firsts / sizeof *firsts; k++) {
     char wanted[100];
     tn_tensor *i = integers(1, dims, NULL);
-    for (int64_t at = 0; at < MANY; at++) ((int32_t *)tn_tensor_data(i))[at] = (int32_t)(at < firsts[k] ? at % 4 : at + 4);
-    snprintf(wanted, sizeof wanted, "index %lld of input 1 is %lld, wanted", (long long)firsts[k], (long long)firsts[k] + 4);
+    for (int64_t at = 0; at < MANY; at++)
+      ((int32_t *)tn_tensor_data(i))[at] = (int32_t)(at < firsts[k] ? at % 4 : at + 4);
+    snprintf(wanted, sizeof wanted, "index %lld of input 1 is %lld, wanted", (long long)firsts[k],
+             (long long)firsts[k] + 4);
     CHECK_STATUS(step(&t, false, i, "y", &out), TN_INVALID_ARGUMENT, &t.err);
     CHECK_CONTAINS(tn_error_message(&t.err), wanted);
   }
@@ -202,8 +254,10 @@ static void gpu_data_faults__the_first_of_many_is_named(void)
 static void gpu_data_faults__known_indices_are_no_matter_of_the_step(void)
 {
   GPU_NEEDS_DEVICE();
-  static const char text[] = OF_FLOATS NODE("k", "Const", "", INT_OF("3")) NODE("y", "Gather", "input: 'x' input: 'k'", PICKS);
-  static const char none[] = OF_FLOATS NODE("k", "Const", "", INT_OF("4")) NODE("y", "Gather", "input: 'x' input: 'k'", PICKS);
+  static const char text[] =
+      OF_FLOATS NODE("k", "Const", "", INT_OF("3")) NODE("y", "Gather", "input: 'x' input: 'k'", PICKS);
+  static const char none[] =
+      OF_FLOATS NODE("k", "Const", "", INT_OF("4")) NODE("y", "Gather", "input: 'x' input: 'k'", PICKS);
   ts t;
   tn_tensor *out;
   FOR_LEVELS(level)
@@ -230,7 +284,8 @@ static const char behind_text[] =
     NODE("apart", "TestEffect", "input: '^picked'", "attr { key: 'slot' value { i: 2 } }")
     NODE("y", "Neg", "input: 'watched' input: '^apart'", T("DT_FLOAT"));
 
-/* Neither a CPU node that reads what the device made, nor one with an effect that only follows, runs in a step that failed. */
+/* Neither a CPU node that reads what the device made, nor one with an effect that only follows, runs in a step that
+ * failed. */
 static void gpu_data_faults__nothing_behind_it_runs(void)
 {
   GPU_NEEDS_DEVICE();
@@ -243,8 +298,10 @@ static void gpu_data_faults__nothing_behind_it_runs(void)
     open_on(&t, target, level, behind_text);
     ts_watch_reset();
     for (int round = 1; round <= 2; round++) {
-      CHECK_STATUS(step(&t, false, integers(1, four, (int32_t[]){ 0, 1, 2, 4 }), "y", &out), TN_INVALID_ARGUMENT, &t.err);
-      CHECK_CONTAINS(tn_error_message(&t.err), "node 'picked' (Gather): index 3 of input 1 is 4"); /* the first of the two */
+      CHECK_STATUS(step(&t, false, integers(1, four, (int32_t[]){ 0, 1, 2, 4 }), "y", &out), TN_INVALID_ARGUMENT,
+                   &t.err);
+      CHECK_CONTAINS(tn_error_message(&t.err),
+                     "node 'picked' (Gather): index 3 of input 1 is 4"); /* the first of the two */
       CHECK_INT(ts_counted(1), round - 1);
       CHECK_INT(ts_counted(2), round - 1);
       REQUIRE_OK(step(&t, false, integers(1, four, (int32_t[]){ 3, 2, 1, 0 }), "y", &out), &t.err);
@@ -269,8 +326,9 @@ static void gpu_data_faults__an_effect_that_only_follows_does_not_happen(void)
     for (int32_t index = 4; index >= 3; index--) { /* the second one is there */
       tn_tensor *feeds[2] = { ramp(TN_FLOAT, 4, 3), integers(1, one, &index) }, *out = NULL;
       const char *fetch = "picked";
-      CHECK_STATUS(tn_session_run(t.session, NULL, NAMES("x", "i"), feeds, 2, &fetch, &out, 1, NAMES("apart"), 1, NULL, &t.err),
-                   index == 4 ? TN_INVALID_ARGUMENT : TN_OK, &t.err);
+      CHECK_STATUS(
+          tn_session_run(t.session, NULL, NAMES("x", "i"), feeds, 2, &fetch, &out, 1, NAMES("apart"), 1, NULL, &t.err),
+          index == 4 ? TN_INVALID_ARGUMENT : TN_OK, &t.err);
       CHECK_INT(ts_counted(2), index == 4 ? 0 : 1);
       tn_tensor_unref(out);
       tn_tensor_unref(feeds[0]);
@@ -305,7 +363,8 @@ static tn_status set_variable(ts *t, int32_t index)
 {
   const int64_t one[] = { 1 };
   tn_tensor *feeds[2] = { ramp(TN_FLOAT, 4, 3), integers(1, one, &index) };
-  tn_status st = tn_session_run(t->session, NULL, NAMES("x", "i"), feeds, 2, NULL, NULL, 0, NAMES("set"), 1, NULL, &t->err);
+  tn_status st =
+      tn_session_run(t->session, NULL, NAMES("x", "i"), feeds, 2, NULL, NULL, 0, NAMES("set"), 1, NULL, &t->err);
   tn_tensor_unref(feeds[0]);
   tn_tensor_unref(feeds[1]);
   return st;
@@ -354,8 +413,10 @@ static void gpu_data_faults__parts_that_data_decides(void)
       REQUIRE_OK(step(&direct, false, integers(1, four, (int32_t[]){ 0, 1, 2, 3 }), "y", &b), &direct.err);
       check_same(a, b);
       const int64_t three[] = { 3 };
-      CHECK_STATUS(step(&gpu, false, integers(1, three, (int32_t[]){ 0, 1, 2 }), "y", &a), TN_INVALID_ARGUMENT, &gpu.err);
-      CHECK_STATUS(step(&direct, false, integers(1, three, (int32_t[]){ 0, 1, 2 }), "y", &b), TN_INVALID_ARGUMENT, &direct.err);
+      CHECK_STATUS(step(&gpu, false, integers(1, three, (int32_t[]){ 0, 1, 2 }), "y", &a), TN_INVALID_ARGUMENT,
+                   &gpu.err);
+      CHECK_STATUS(step(&direct, false, integers(1, three, (int32_t[]){ 0, 1, 2 }), "y", &b), TN_INVALID_ARGUMENT,
+                   &direct.err);
       CHECK_STR(tn_error_message(&gpu.err), tn_error_message(&direct.err));
       CHECK_STR(tn_error_node(&gpu.err), "y");
     }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The runtime gpu as far as a program sees it without a graph: how it is found, what it says without a device, how devices
- * are chosen and listed, what its settings and options may be. */
+/* The runtime gpu as far as a program sees it without a graph: how it is found, what it says without a device, how
+ * devices are chosen and listed, what its settings and options may be. */
 #define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>
@@ -238,9 +238,19 @@ static void gpu_device__memory_is_limited_by_a_share_or_a_number(void)
 
 static void gpu_device__settings_that_are_good(void)
 {
-  static const char *const targets[] = { "gpu", "gpu:device=0", "gpu:device=all", "gpu:type=any", "gpu:placement=cost",
-                                         "gpu:placement=device", "gpu:placement=host", "gpu:fetch=host", "gpu:fetch=device",
-                                         "gpu:memory=100M,device=0", "gpu:blas=auto", "gpu:blas=clblast", "gpu:blas=own" };
+  static const char *const targets[] = { "gpu",
+                                         "gpu:device=0",
+                                         "gpu:device=all",
+                                         "gpu:type=any",
+                                         "gpu:placement=cost",
+                                         "gpu:placement=device",
+                                         "gpu:placement=host",
+                                         "gpu:fetch=host",
+                                         "gpu:fetch=device",
+                                         "gpu:memory=100M,device=0",
+                                         "gpu:blas=auto",
+                                         "gpu:blas=clblast",
+                                         "gpu:blas=own" };
   GPU_NEEDS_DEVICE();
   for (size_t i = 0; i < sizeof targets / sizeof *targets; i++)
     CHECK_MSG(try_target(targets[i], NULL) == TN_OK, "%s: %s", targets[i], tn_error_message(&err));
@@ -250,7 +260,8 @@ static void gpu_device__settings_that_are_wrong_are_named(void)
 {
   static const struct {
     const char *target, *text;
-  } cases[] = { { "gpu:devise=1", "there is no setting 'devise' (did you mean 'device'?); those that exist: device, platform, type" },
+  } cases[] = { { "gpu:devise=1",
+                  "there is no setting 'devise' (did you mean 'device'?); those that exist: device, platform, type" },
                 { "gpu:device=", "setting device= of runtime 'gpu': wanted a number, several as in 0+1, or all" },
                 { "gpu:device=x", "setting device=x of" },
                 { "gpu:device=-1", "setting device=-1 of" },
@@ -279,8 +290,8 @@ static void gpu_device__settings_that_are_wrong_are_named(void)
   GPU_NEEDS_DEVICE();
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     tn_status st = try_target(cases[i].target, NULL);
-    CHECK_MSG(st == TN_INVALID_ARGUMENT && strstr(tn_error_message(&err), cases[i].text) != NULL, "%s: %d %s", cases[i].target,
-              (int)st, tn_error_message(&err));
+    CHECK_MSG(st == TN_INVALID_ARGUMENT && strstr(tn_error_message(&err), cases[i].text) != NULL, "%s: %d %s",
+              cases[i].target, (int)st, tn_error_message(&err));
   }
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Eager sessions on the devices of the runtime gpu: what runs there, what stays there, what is copied and when. Each scene is played
- * as on a processor that shares the host's memory, and as on one that has its own; OpenCL's calls are counted, and fail when a scene
- * wants it (tests/plugins/opencl_faults.c). */
+/* Eager sessions on the devices of the runtime gpu: what runs there, what stays there, what is copied and when. Each
+ * scene is played as on a processor that shares the host's memory, and as on one that has its own; OpenCL's calls are
+ * counted, and fail when a scene wants it (tests/plugins/opencl_faults.c). */
 #define _GNU_SOURCE
 #include <core/tensor/dlpack.h>
 
@@ -20,7 +20,8 @@ static void prepare_session(te *t, int32_t policy, bool soft, bool async)
 {
   te_init(t, TARGET, TN_EAGER_ON_SAFE_POINTS);
   REQUIRE_OK(tn_session_options_parse(t->session_options, "kernel_plugins", "never", &t->err), &t->err);
-  REQUIRE_OK(tn_session_options_parse(t->session_options, "allow_soft_placement", soft ? "true" : "false", &t->err), &t->err);
+  REQUIRE_OK(tn_session_options_parse(t->session_options, "allow_soft_placement", soft ? "true" : "false", &t->err),
+             &t->err);
   t->options.device_policy = policy;
   t->options.async = async;
 }
@@ -125,11 +126,13 @@ static int scene_chain(void)
   for (int async = 0; async < 2; async++) {
     te t;
     open_with(&t, TN_EAGER_EXPLICIT, false, async);
-    tn_eager_op *mul = op_on(&t, "Mul", "/device:GPU:0"), *neg = op_on(&t, "Neg", "/gpu:0"), *add = op_on(&t, "AddV2", NULL);
+    tn_eager_op *mul = op_on(&t, "Mul", "/device:GPU:0"), *neg = op_on(&t, "Neg", "/gpu:0"),
+                *add = op_on(&t, "AddV2", NULL);
     tn_eager_handle x = on_gpu(&t, 3), y = on_gpu(&t, 2), chain[4];
     long made = 0, before = copies(), launches = calls_of("clEnqueueNDRangeKernel");
     for (int round = 0; round < 3; round++) {
-      if (round == 1) made = calls_of("clCreateBuffer") + calls_of("clCreateKernel") + calls_of("clCreateProgramWithSource");
+      if (round == 1)
+        made = calls_of("clCreateBuffer") + calls_of("clCreateKernel") + calls_of("clCreateProgramWithSource");
       chain[0] = called(&t, mul, x, y);          /* 6 */
       chain[1] = called(&t, neg, chain[0], none); /* -6 */
       chain[2] = called(&t, add, chain[1], x);   /* -3, where its inputs are */
@@ -144,10 +147,12 @@ static int scene_chain(void)
         for (int i = 0; i < 4; i++) te_release(&t, chain[i]);
       REQUIRE_OK(tn_eager_safe_point(t.session, &t.err), &t.err);
     }
-    SCENE_CHECK(calls_of("clEnqueueNDRangeKernel") - launches == 12, "%ld", calls_of("clEnqueueNDRangeKernel") - launches);
+    SCENE_CHECK(calls_of("clEnqueueNDRangeKernel") - launches == 12, "%ld",
+                calls_of("clEnqueueNDRangeKernel") - launches);
     long again = calls_of("clCreateBuffer") + calls_of("clCreateKernel") + calls_of("clCreateProgramWithSource");
     SCENE_CHECK(again == made, "%ld objects were made in the second round", again - made);
-    SCENE_CHECK(is_all(&t, chain[0], 6) && is_all(&t, chain[1], -6) && is_all(&t, chain[2], -3) && is_all(&t, chain[3], 9));
+    SCENE_CHECK(is_all(&t, chain[0], 6) && is_all(&t, chain[1], -6) && is_all(&t, chain[2], -3) &&
+                is_all(&t, chain[3], 9));
     tn_eager_op_destroy(mul);
     tn_eager_op_destroy(neg);
     tn_eager_op_destroy(add);
@@ -166,7 +171,8 @@ static int scene_moves(void)
   open_with(&t, TN_EAGER_EXPLICIT, false, false);
   tn_eager_handle host = vector(&t, 5), text, out;
   long before = calls_of("clEnqueueWriteBuffer");
-  tn_eager_handle there = copied(&t, host, GPU0), same = copied(&t, there, "/gpu:0"), back = copied(&t, there, "/cpu:0");
+  tn_eager_handle there = copied(&t, host, GPU0), same = copied(&t, there, "/gpu:0"),
+                  back = copied(&t, there, "/cpu:0");
   SCENE_CHECK(calls_of("clEnqueueWriteBuffer") == before + 1);
   SCENE_CHECK(strcmp(device_of(&t, there), GPU0) == 0 && strcmp(device_of(&t, back), CPU0) == 0);
   SCENE_CHECK(is_there(&t, there) && is_there(&t, same) && !is_there(&t, back) && !is_there(&t, host));
@@ -202,7 +208,8 @@ static int scene_reading(void)
   SCENE_CHECK(lent->tensor.data != NULL && lent->tensor.device_type == TN__DL_CPU);
   te_release(&t, y);
   te_fini(&t);
-  for (int i = 0; i < N; i++) SCENE_CHECK(((const float *)lent->tensor.data)[i] == 16, "%d", i); /* it is the borrower's own */
+  for (int i = 0; i < N; i++)
+    SCENE_CHECK(((const float *)lent->tensor.data)[i] == 16, "%d", i); /* it is the borrower's own */
   lent->deleter(lent);
   SCENE_CHECK(strcmp(alive(), nothing) == 0, "%s", alive());
   return 0;
@@ -210,7 +217,8 @@ static int scene_reading(void)
 
 /* ---- what is in between ---- */
 
-/* Shapes and axes are read on the host, and stay there under each policy. Views of what is on the device are on it, too. */
+/* Shapes and axes are read on the host, and stay there under each policy. Views of what is on the device are on it,
+ * too. */
 static int scene_shapes(void)
 {
   static const int32_t two[] = { 2, N / 2 }, axis[] = { 0 };
@@ -239,7 +247,8 @@ static int scene_shapes(void)
   return 0;
 }
 
-/* What no kernel makes is brought there when the program says that it is to be there: views of the host's, constants. */
+/* What no kernel makes is brought there when the program says that it is to be there: views of the host's,
+ * constants. */
 static int scene_brought(void)
 {
   static const int64_t n[] = { N };
@@ -405,7 +414,8 @@ static int scene_policies(void) /* S-EAG-26 */
     open_with(&t, policy, false, policy == TN_EAGER_WARN);
     bool floats = policy == TN_EAGER_SILENT || policy == TN_EAGER_WARN, ints = policy != TN_EAGER_EXPLICIT;
     tn_eager_op *gpu = op_on(&t, "AddV2", GPU0), *cpu = op_on(&t, "AddV2", CPU0);
-    tn_eager_handle host = vector(&t, 3), there = on_gpu(&t, 4), n = te_ints(&t, seven, 1), n_there = copied(&t, n, GPU0), sum;
+    tn_eager_handle host = vector(&t, 3), there = on_gpu(&t, 4), n = te_ints(&t, seven, 1),
+                    n_there = copied(&t, n, GPU0), sum;
     warned.n = 0;
     tn_set_log_level(TN_LOG_WARNING);
     tn_set_log_sink(keep_warning, NULL);
@@ -438,7 +448,8 @@ static int scene_soft(void) /* S-CFG-02, S-CFG-03 */
   for (int soft = 0; soft < 2; soft++) {
     te t;
     open_with(&t, TN_EAGER_SILENT, soft, false);
-    tn_eager_op *unique = op_on(&t, "InvertPermutation", "/device:GPU:0"), *anywhere = op_on(&t, "InvertPermutation", NULL);
+    tn_eager_op *unique = op_on(&t, "InvertPermutation", "/device:GPU:0"),
+                *anywhere = op_on(&t, "InvertPermutation", NULL);
     static const int32_t order[] = { 1, 2, 0 };
     tn_eager_handle host = te_ints(&t, order, 3), there = copied(&t, host, GPU0), out;
     for (int round = 0; round < 2; round++) {
@@ -451,8 +462,8 @@ static int scene_soft(void) /* S-CFG-02, S-CFG-03 */
         SCENE_CHECK(((const int32_t *)tn_tensor_data(tensor))[1] == 0);
         tn_tensor_unref(tensor);
       } else {
-        SCENE_CHECK(strstr(tn_error_message(&t.err), "'InvertPermutation' asks for device '/device:GPU:0'") != NULL, "%s",
-                    tn_error_message(&t.err));
+        SCENE_CHECK(strstr(tn_error_message(&t.err), "'InvertPermutation' asks for device '/device:GPU:0'") != NULL,
+                    "%s", tn_error_message(&t.err));
         SCENE_CHECK(strstr(tn_error_message(&t.err), "kernel") != NULL, "%s", tn_error_message(&t.err));
       }
     }
@@ -511,7 +522,8 @@ static int scene_memory(void)
   SCENE_CHECK(calls_of("clCreateBuffer") == made, "%ld", calls_of("clCreateBuffer") - made);
   cl.set("clCreateBuffer", 1, 1, NO_MEMORY);
   tn_status st = TN_OK;
-  for (int i = 0; i < 4 && st == TN_OK; i++) st = tn_eager_neg(t.session, x, &y, &t.err); /* until the pool has no more */
+  for (int i = 0; i < 4 && st == TN_OK; i++)
+    st = tn_eager_neg(t.session, x, &y, &t.err); /* until the pool has no more */
   SCENE_CHECK(st == TN_RESOURCE_EXHAUSTED && y.id == 0, "%d %s", (int)st, tn_error_message(&t.err));
   st = TN_OK;
   for (int i = 0; i < 4 && st == TN_OK; i++) st = tn_eager_copy_to_device(t.session, vector(&t, 1), GPU0, &y, &t.err);
@@ -537,7 +549,8 @@ static int scene_limit(void)
     int n = 0;
     tn_status st = TN_OK;
     while (n < 100 && (st = tn_eager_copy_to_device(t.session, host, GPU0, &there[n], &t.err)) == TN_OK) n++;
-    SCENE_CHECK(st == TN_RESOURCE_EXHAUSTED && n > 16 && n <= 64, "%d of them: %d %s", n, (int)st, tn_error_message(&t.err));
+    SCENE_CHECK(st == TN_RESOURCE_EXHAUSTED && n > 16 && n <= 64, "%d of them: %d %s", n, (int)st,
+                tn_error_message(&t.err));
     for (int i = 0; i < n; i++) te_release(&t, there[i]);
   }
   te_fini(&t);
@@ -615,7 +628,8 @@ static int scene_faults(void)
       cl.set(function, k, 0, OUT_OF_RESOURCES);
       tn_status st = live(&t.options);
       cl.set(NULL, 0, 0, 0);
-      bool said = st == TN_OK || ((st == TN_UNAVAILABLE || st == TN_RESOURCE_EXHAUSTED) && strstr(warned.text, function) != NULL);
+      bool said = st == TN_OK ||
+                  ((st == TN_UNAVAILABLE || st == TN_RESOURCE_EXHAUSTED) && strstr(warned.text, function) != NULL);
       SCENE_CHECK(said, "%s %ld: %d %s", function, k, (int)st, warned.text);
       SCENE_CHECK(strcmp(alive(), nothing) == 0, "%s %ld: %s", function, k, alive());
       SCENE_CHECK(live(&t.options) == TN_OK, "%s %ld, the next session: %s", function, k, warned.text);
@@ -628,12 +642,13 @@ static int scene_faults(void)
 
 /* ---- the tests ---- */
 
-static const gpu_scene scenes[] = { { "chain", scene_chain },       { "moves", scene_moves },       { "reading", scene_reading },
-                                    { "shapes", scene_shapes },     { "brought", scene_brought },   { "policies", scene_policies },
-                                    { "soft", scene_soft },         { "variables", scene_variables }, { "memory", scene_memory },
-                                    { "close", scene_close },       { "faults", scene_faults },
-                                    { "threads", scene_threads },   { "limit", scene_limit },
-                                    { "two", scene_two } };
+static const gpu_scene scenes[] = { { "chain", scene_chain },     { "moves", scene_moves },
+                                    { "reading", scene_reading }, { "shapes", scene_shapes },
+                                    { "brought", scene_brought }, { "policies", scene_policies },
+                                    { "soft", scene_soft },       { "variables", scene_variables },
+                                    { "memory", scene_memory },   { "close", scene_close },
+                                    { "faults", scene_faults },   { "threads", scene_threads },
+                                    { "limit", scene_limit },     { "two", scene_two } };
 
 static void setup(void)
 {
@@ -681,10 +696,12 @@ static void gpu_eager__each_allocation_may_fail(void)
 
 TAP_MAIN_WITH(setup, NULL, TAP_TEST(gpu_eager__a_chain_of_operations_stays_on_the_device),
               TAP_TEST(gpu_eager__copies_to_a_device_and_back_move_elements), TAP_TEST(gpu_eager__reading_copies),
-              TAP_TEST(gpu_eager__shapes_are_read_on_the_host), TAP_TEST(gpu_eager__what_no_kernel_makes_is_brought_there),
-              TAP_TEST(gpu_eager__the_policy_says_what_is_copied), TAP_TEST(gpu_eager__without_a_kernel_it_runs_on_the_cpu_or_says_so),
-              TAP_TEST(gpu_eager__variables_stay_on_the_cpu), TAP_TEST(gpu_eager__memory_is_used_again_and_its_end_is_said),
+              TAP_TEST(gpu_eager__shapes_are_read_on_the_host),
+              TAP_TEST(gpu_eager__what_no_kernel_makes_is_brought_there),
+              TAP_TEST(gpu_eager__the_policy_says_what_is_copied),
+              TAP_TEST(gpu_eager__without_a_kernel_it_runs_on_the_cpu_or_says_so),
+              TAP_TEST(gpu_eager__variables_stay_on_the_cpu),
+              TAP_TEST(gpu_eager__memory_is_used_again_and_its_end_is_said),
               TAP_TEST(gpu_eager__memory_has_the_sessions_limit), TAP_TEST(gpu_eager__tensors_outlive_the_session),
-              TAP_TEST(gpu_eager__threads_share_a_session),
-              TAP_TEST(gpu_eager__tensors_move_between_two_devices),
+              TAP_TEST(gpu_eager__threads_share_a_session), TAP_TEST(gpu_eager__tensors_move_between_two_devices),
               TAP_TEST(gpu_eager__each_call_may_fail), TAP_TEST(gpu_eager__each_allocation_may_fail))

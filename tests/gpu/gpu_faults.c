@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The runtime gpu on an OpenCL that fails: every function in turn, at each of its calls, by tests/plugins/opencl_faults.c in
- * place of the loader. Whatever fails, there is a status with a message that names the function, nothing is left behind, and the
- * next session starts clean. */
+/* The runtime gpu on an OpenCL that fails: every function in turn, at each of its calls, by
+ * tests/plugins/opencl_faults.c in place of the loader. Whatever fails, there is a status with a message that names the
+ * function, nothing is left behind, and the next session starts clean. */
 #define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>
@@ -37,14 +37,15 @@ static tn_output cast(tn_graph *graph, const char *name, tn_output x, tn_dtype t
   return (tn_output){ op, 0 };
 }
 
-/* y = relu(x w + x) - x / x, w constant: a product and what follows it, and beside that a quotient of integers, which is looked at
- * (x is 1). */
+/* y = relu(x w + x) - x / x, w constant: a product and what follows it, and beside that a quotient of integers, which
+ * is looked at (x is 1). */
 static void life_graph(ts *t)
 {
   int64_t dims[2] = { SIDE, SIDE };
   const char *target = getenv("TENON_TEST_TARGET");
   ts_init(t, 1);
-  REQUIRE_OK(tn_session_options_set_target(t->options, target != NULL ? target : "gpu:placement=device", &t->err), &t->err);
+  REQUIRE_OK(tn_session_options_set_target(t->options, target != NULL ? target : "gpu:placement=device", &t->err),
+             &t->err);
   REQUIRE_OK(tn_session_options_parse(t->options, "kernel_plugins", "never", &t->err), &t->err);
   tn_tensor *quarters = ts_filled(2, dims, 0.25f);
   tn_output x = ts_placeholder(t->graph, "x", TN_FLOAT), w = ts_const_tensor(t->graph, "w", quarters);
@@ -54,7 +55,8 @@ static void life_graph(ts *t)
   tn_output product = ts_op2(t->graph, "MatMul", "product", x, w);
   tn_output sum = ts_op2(t->graph, "AddV2", "sum", product, x);
   tn_output relu = ts_op1(t->graph, "Relu", "relu", sum);
-  tn_output whole = cast(t->graph, "whole", x, TN_INT32), quotient = ts_op2(t->graph, "FloorDiv", "quotient", whole, whole);
+  tn_output whole = cast(t->graph, "whole", x, TN_INT32),
+            quotient = ts_op2(t->graph, "FloorDiv", "quotient", whole, whole);
   ts_op2(t->graph, "Sub", "y", relu, cast(t->graph, "one", quotient, TN_FLOAT));
 }
 
@@ -100,8 +102,8 @@ static tn_status live(char *message, size_t size)
 
 /* ---- every call in turn ---- */
 
-/* What may fail once without anybody noticing: releasing, what has another way, what only informs, and memory, which is asked for
- * again when what is free was given back. */
+/* What may fail once without anybody noticing: releasing, what has another way, what only informs, and memory, which is
+ * asked for again when what is free was given back. */
 static bool may_pass(const char *function)
 {
   static const char *const parts[] = { "clRelease",       "clGet",    "clCreateProgramWithBinary",
@@ -127,12 +129,13 @@ static int fail_at(const char *function, long nth, int for_good, int code)
   }
   bool at_the_end = strcmp(function, "clFinish") == 0 && nth > 2; /* each step waits once */
   SCENE_CHECK(st != TN_OK || may_pass(function) || at_the_end, "%s %ld (%d) was not noticed", function, nth, for_good);
-  SCENE_CHECK(st == TN_OK || st == TN_UNAVAILABLE || st == TN_RESOURCE_EXHAUSTED || st == TN_INTERNAL, "%s %ld: %d %s", function,
-              nth, (int)st, message);
+  SCENE_CHECK(st == TN_OK || st == TN_UNAVAILABLE || st == TN_RESOURCE_EXHAUSTED || st == TN_INTERNAL, "%s %ld: %d %s",
+              function, nth, (int)st, message);
   const char *name = code == OUT_OF_RESOURCES ? "CL_OUT_OF_RESOURCES" : "CL_DEVICE_NOT_AVAILABLE";
   bool named = strstr(message, function) != NULL || (for_good && strstr(message, name) != NULL);
   SCENE_CHECK(st == TN_OK || named, "%s %ld: the message does not name it: %s", function, nth, message);
-  SCENE_CHECK(strcmp(alive(), nothing) == 0, "%s %ld (%d, %s): alive are %s", function, nth, for_good, message, alive());
+  SCENE_CHECK(strcmp(alive(), nothing) == 0, "%s %ld (%d, %s): alive are %s", function, nth, for_good, message,
+              alive());
   tn_status next = live(again, sizeof again);
   SCENE_CHECK(next == TN_OK, "%s %ld (%d, %s): the next session: %s", function, nth, for_good, message, again);
   uint64_t after = tn_test_live_blocks();
@@ -204,11 +207,12 @@ static int scene_init(void)
 /* S-PLG-07 */
 static void gpu_faults__looking_for_devices(void)
 {
-  static const char *const functions[] = { "clGetPlatformIDs:1", "clGetPlatformIDs:2", "clGetPlatformInfo:1+", "clGetDeviceIDs:1",
-                                           "clGetDeviceIDs:2", "clGetDeviceInfo:1+" };
+  static const char *const functions[] = { "clGetPlatformIDs:1", "clGetPlatformIDs:2", "clGetPlatformInfo:1+",
+                                           "clGetDeviceIDs:1",   "clGetDeviceIDs:2",   "clGetDeviceInfo:1+" };
   char fail[64];
   GPU_NEEDS_DEVICE();
-  for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) gpu_kit_play("init", with_faults(NULL, functions[i]));
+  for (size_t i = 0; i < sizeof functions / sizeof *functions; i++)
+    gpu_kit_play("init", with_faults(NULL, functions[i]));
   for (int i = 1; i < 30; i += 2) {
     snprintf(fail, sizeof fail, "clGetDeviceInfo:%d:-6", i);
     gpu_kit_play("init", with_faults(NULL, fail));
@@ -257,7 +261,8 @@ static int scene_lost(void)
   SCENE_CHECK(strstr(tn_error_message(&a.err), "clEnqueueNDRangeKernel") != NULL, "%s", tn_error_message(&a.err));
   SCENE_CHECK(strstr(tn_error_message(&a.err), "CL_DEVICE_NOT_AVAILABLE") != NULL, "%s", tn_error_message(&a.err));
   SCENE_CHECK(step(&a) == TN_UNAVAILABLE, "%s", tn_error_message(&a.err)); /* its context is of no use any more */
-  SCENE_CHECK(start(&b) == TN_OK && step(&b) == TN_OK, "%s", tn_error_message(&b.err)); /* one that begins has its own */
+  SCENE_CHECK(start(&b) == TN_OK && step(&b) == TN_OK, "%s",
+              tn_error_message(&b.err)); /* one that begins has its own */
   ts_fini(&a);
   SCENE_CHECK(step(&b) == TN_OK, "%s", tn_error_message(&b.err));
   ts_fini(&b);
@@ -351,7 +356,8 @@ static int scene_parts(void)
   SCENE_CHECK(attach());
   for (int i = 0; i < 3; i++) { /* what is made once in a process is there after the first */
     if (live_in_parts() != 0) return 1;
-    SCENE_CHECK(i < 2 || tn_test_live_blocks() <= blocks, "%lld blocks more", (long long)(tn_test_live_blocks() - blocks));
+    SCENE_CHECK(i < 2 || tn_test_live_blocks() <= blocks, "%lld blocks more",
+                (long long)(tn_test_live_blocks() - blocks));
     blocks = tn_test_live_blocks();
   }
   return 0;
@@ -391,7 +397,8 @@ static int scene_types(void)
     snprintf(models[i], sizeof models[i], "%s", info.model);
     tn_session_destroy(session);
   }
-  SCENE_CHECK(strcmp(models[0], models[1]) == 0 && strcmp(models[1], models[2]) != 0, "%s, %s, %s", models[0], models[1], models[2]);
+  SCENE_CHECK(strcmp(models[0], models[1]) == 0 && strcmp(models[1], models[2]) != 0, "%s, %s, %s", models[0],
+              models[1], models[2]);
   return 0;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Plans with branches, loops and functions on the runtime gpu: what stands in them runs on the device. On PoCL, or whatever device there
- * is; tests are skipped without one, unless TENON_TEST_GPU=required. */
+/* Plans with branches, loops and functions on the runtime gpu: what stands in them runs on the device. On PoCL, or
+ * whatever device there is; tests are skipped without one, unless TENON_TEST_GPU=required. */
 #include <pthread.h>
 #include <stdio.h>
 
@@ -11,7 +11,9 @@
 #define DEVICE "gpu:placement=device"
 #define APART "gpu:placement=device,copies=always" /* as on a device with memory of its own */
 static const char *const targets[] = { DEVICE, APART };
-#define FOR_TARGETS(t) for (size_t t##_i = 0; t##_i < 2; t##_i++) for (const char *t = targets[t##_i]; t != NULL; t = NULL)
+#define FOR_TARGETS(t)                       \
+  for (size_t t##_i = 0; t##_i < 2; t##_i++) \
+    for (const char *t = targets[t##_i]; t != NULL; t = NULL)
 
 /* ---- the log ---- */
 
@@ -44,55 +46,71 @@ static void listen_no_more(void)
 /* ---- graphs ---- */
 
 #define A_AND_W ARG("a", "DT_FLOAT") ARG("w", "DT_FLOAT")
-#define LOOP(name, body)                                                                                                         \
-  FUNCTION(name, COUNTED(A_AND_W) RESULT("j", "DT_INT32") RESULT("m", "DT_INT32") RESULT("b", "DT_FLOAT") RESULT("v", "DT_FLOAT"), \
+#define LOOP(name, body)                                                                            \
+  FUNCTION(name,                                                                                    \
+           COUNTED(A_AND_W) RESULT("j", "DT_INT32") RESULT("m", "DT_INT32") RESULT("b", "DT_FLOAT") \
+               RESULT("v", "DT_FLOAT"),                                                             \
            NEXT body RET("j", "next:z:0") RET("m", "n") RET("v", "w"))
-#define LAYER                                                                                                       \
-  BODY("product", "MatMul", "input: 'a' input: 'w'", T("DT_FLOAT")) BODY("tanh", "Tanh", "input: 'product:product:0'", T("DT_FLOAT"))
+#define LAYER                                                       \
+  BODY("product", "MatMul", "input: 'a' input: 'w'", T("DT_FLOAT")) \
+  BODY("tanh", "Tanh", "input: 'product:product:0'", T("DT_FLOAT"))
 #define FED IN("x", "DT_FLOAT") IN("m", "DT_FLOAT") IN("p", "DT_BOOL")
 
 /* A While, in front of it and behind it something. */
 static const char while_text[] = LIBRARY(BELOW(A_AND_W) LOOP("Body", LAYER RET("b", "tanh:y:0")))
-    FED NODE("twice", "AddV2", "input: 'x' input: 'x'", T("DT_FLOAT")) COUNT("w", "While", "Below", "Body", "input: 'twice' input: 'm'", F F)
-    NODE("out", "Neg", "input: 'w:2'", T("DT_FLOAT"));
+    FED NODE("twice", "AddV2", "input: 'x' input: 'x'", T("DT_FLOAT"))
+        COUNT("w", "While", "Below", "Body", "input: 'twice' input: 'm'", F F)
+            NODE("out", "Neg", "input: 'w:2'", T("DT_FLOAT"));
 
 /* A While whose body has a While, and a text that goes through no device. */
 static const char nested_text[] = LIBRARY(BELOW(A_AND_W) LOOP("Inner", LAYER RET("b", "tanh:y:0")) LOOP(
     "Outer", BODY("none", "Const", "", INT_OF("0")) BODY("three", "Const", "", INT_OF("3"))
-             BODY("in", "While", "input: 'none:output:0' input: 'three:output:0' input: 'a' input: 'w'",
-                  TYPES("T", I I F F) FUNC("cond", "Below") FUNC("body", "Inner"))
-             BODY("neg", "Neg", "input: 'in:output:2'", T("DT_FLOAT")) RET("b", "neg:y:0")))
-    FED COUNT("w", "While", "Below", "Outer", "input: 'x' input: 'm'", F F) NODE("out", "Square", "input: 'w:2'", T("DT_FLOAT"));
+                 BODY("in", "While", "input: 'none:output:0' input: 'three:output:0' input: 'a' input: 'w'",
+                      TYPES("T", I I F F) FUNC("cond", "Below") FUNC("body", "Inner"))
+                     BODY("neg", "Neg", "input: 'in:output:2'", T("DT_FLOAT")) RET("b", "neg:y:0")))
+    FED COUNT("w", "While", "Below", "Outer", "input: 'x' input: 'm'", F F)
+        NODE("out", "Square", "input: 'w:2'", T("DT_FLOAT"));
 
 /* A branch, with a function that is called on one side. */
-#define DOUBLED UNARY("Doubled", BODY("sum", "AddV2", "input: 'x' input: 'x'", T("DT_FLOAT")) BODY("exp", "Exp", "input: 'sum:z:0'", T("DT_FLOAT")) RET("y", "exp:y:0"))
-static const char branch_text[] = LIBRARY(DOUBLED)
-    FED IN("n", "DT_INT32") NODE("switch", "Switch", "input: 'x' input: 'p'", T("DT_FLOAT"))
-    NODE("product", "MatMul", "input: 'switch:1' input: 'm'", T("DT_FLOAT")) CALL("no", "PartitionedCall", "Doubled", "switch")
-    NODE("merge", "Merge", "input: 'no' input: 'product'", T("DT_FLOAT") "attr { key: 'N' value { i: 2 } }")
-    NODE("out", "Tanh", "input: 'merge'", T("DT_FLOAT"));
+#define DOUBLED                                                                 \
+  UNARY("Doubled", BODY("sum", "AddV2", "input: 'x' input: 'x'", T("DT_FLOAT")) \
+                       BODY("exp", "Exp", "input: 'sum:z:0'", T("DT_FLOAT")) RET("y", "exp:y:0"))
+static const char branch_text[] =
+    LIBRARY(DOUBLED) FED IN("n", "DT_INT32") NODE("switch", "Switch", "input: 'x' input: 'p'", T("DT_FLOAT"))
+        NODE("product", "MatMul", "input: 'switch:1' input: 'm'", T("DT_FLOAT"))
+            CALL("no", "PartitionedCall", "Doubled", "switch")
+                NODE("merge", "Merge", "input: 'no' input: 'product'", T("DT_FLOAT") "attr { key: 'N' value { i: 2 } }")
+                    NODE("out", "Tanh", "input: 'merge'", T("DT_FLOAT"));
 
 /* A loop of Enter, Merge, Switch, NextIteration and Exit. */
 #define FRAME(type) T(type) "attr { key: 'frame_name' value { s: 'loop' } }"
 #define ALWAYS "attr { key: 'is_constant' value { b: true } }"
 #define TWO "attr { key: 'N' value { i: 2 } }"
-static const char frame_text[] =
-    FED IN("n", "DT_INT32") NODE("zero", "Const", "", INT_OF("0")) NODE("one", "Const", "", INT_OF("1"))
-    NODE("i_in", "Enter", "input: 'zero'", FRAME("DT_INT32")) NODE("a_in", "Enter", "input: 'x'", FRAME("DT_FLOAT"))
-    NODE("n_in", "Enter", "input: 'n'", FRAME("DT_INT32") ALWAYS) NODE("m_in", "Enter", "input: 'm'", FRAME("DT_FLOAT") ALWAYS)
-    NODE("one_in", "Enter", "input: 'one'", FRAME("DT_INT32") ALWAYS)
-    NODE("i", "Merge", "input: 'i_in' input: 'i_next'", T("DT_INT32") TWO) NODE("a", "Merge", "input: 'a_in' input: 'a_next'", T("DT_FLOAT") TWO)
-    NODE("less", "Less", "input: 'i' input: 'n_in'", T("DT_INT32")) NODE("cond", "LoopCond", "input: 'less'", "")
-    NODE("i_switch", "Switch", "input: 'i' input: 'cond'", T("DT_INT32")) NODE("a_switch", "Switch", "input: 'a' input: 'cond'", T("DT_FLOAT"))
-    NODE("i_more", "AddV2", "input: 'i_switch:1' input: 'one_in'", T("DT_INT32"))
-    NODE("product", "MatMul", "input: 'a_switch:1' input: 'm_in'", T("DT_FLOAT")) NODE("relu", "Relu", "input: 'product'", T("DT_FLOAT"))
-    NODE("i_next", "NextIteration", "input: 'i_more'", T("DT_INT32")) NODE("a_next", "NextIteration", "input: 'relu'", T("DT_FLOAT"))
-    NODE("out", "Exit", "input: 'a_switch'", T("DT_FLOAT"));
+static const char frame_text[] = FED IN("n", "DT_INT32") NODE("zero", "Const", "", INT_OF("0"))
+    NODE("one", "Const", "", INT_OF("1")) NODE("i_in", "Enter", "input: 'zero'", FRAME("DT_INT32")) NODE(
+        "a_in", "Enter", "input: 'x'", FRAME("DT_FLOAT")) NODE("n_in", "Enter", "input: 'n'", FRAME("DT_INT32") ALWAYS)
+        NODE("m_in", "Enter", "input: 'm'", FRAME("DT_FLOAT") ALWAYS)
+            NODE("one_in", "Enter", "input: 'one'", FRAME("DT_INT32") ALWAYS)
+                NODE("i", "Merge", "input: 'i_in' input: 'i_next'", T("DT_INT32") TWO)
+                    NODE("a", "Merge", "input: 'a_in' input: 'a_next'", T("DT_FLOAT") TWO)
+                        NODE("less", "Less", "input: 'i' input: 'n_in'", T("DT_INT32")) NODE("cond", "LoopCond",
+                                                                                             "input: 'less'", "")
+                            NODE("i_switch", "Switch", "input: 'i' input: 'cond'", T("DT_INT32"))
+                                NODE("a_switch", "Switch", "input: 'a' input: 'cond'", T("DT_FLOAT"))
+                                    NODE("i_more", "AddV2", "input: 'i_switch:1' input: 'one_in'", T("DT_INT32"))
+                                        NODE("product", "MatMul", "input: 'a_switch:1' input: 'm_in'", T("DT_FLOAT"))
+                                            NODE("relu", "Relu", "input: 'product'", T("DT_FLOAT"))
+                                                NODE("i_next", "NextIteration", "input: 'i_more'", T("DT_INT32"))
+                                                    NODE("a_next", "NextIteration", "input: 'relu'", T("DT_FLOAT"))
+                                                        NODE("out", "Exit", "input: 'a_switch'", T("DT_FLOAT"));
 
 static const struct graph {
   const char *text;
-  const char *inside[2]; /* by level: a node that stands in a branch, a loop or a function; one that has others in it has the last's name */
-} graphs[] = { { while_text, { "product", "tanh" } }, { nested_text, { "product", "tanh" } }, { branch_text, { "product", "product" } },
+  const char *inside[2]; /* by level: a node that stands in a branch, a loop or a function; one that has others in it
+                            has the last's name */
+} graphs[] = { { while_text, { "product", "tanh" } },
+               { nested_text, { "product", "tanh" } },
+               { branch_text, { "product", "product" } },
                { frame_text, { "product", "relu" } } };
 enum { N_GRAPHS = sizeof graphs / sizeof *graphs };
 
@@ -105,7 +123,8 @@ static void open_on(ts *t, const char *target, int level, const char *text)
   ts_start(t);
 }
 
-static tn_status run_flow(ts *t, int64_t rows, int32_t n, tn_bool side, const tn_run_options *options, tn_run_metadata *m, tn_tensor **out)
+static tn_status run_flow(ts *t, int64_t rows, int32_t n, tn_bool side, const tn_run_options *options,
+                          tn_run_metadata *m, tn_tensor **out)
 {
   static const char *const feeds[] = { "x", "m", "p", "n" };
   const int64_t dims[] = { rows, 3 }, square[] = { 3, 3 };

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Device memory of the gpu runtime: its pool, what a session may have, tensors that live there; and how nodes are built. */
+/* Device memory of the gpu runtime: its pool, what a session may have, tensors that live there; and how nodes are
+ * built. */
 #ifndef TEST_GPU
 #include <conformance/support/tap.h>
 static void gpu_memory__needs_opencl(void) { TAP_SKIP("built without OpenCL"); }
@@ -60,7 +61,8 @@ static void gpu_memory__blocks_have_every_size(void)
   REQUIRE_OK(gpu_budget_create(d, 0, &budget, NULL), NULL);
   for (size_t bytes = 0; bytes < 40 * MIB && n < 200; bytes = bytes < 5 ? bytes + 1 : bytes + bytes / 7, n++) {
     REQUIRE_OK(gpu_alloc(budget, bytes, &all[n], NULL), NULL);
-    CHECK_MSG(all[n].bytes >= bytes && all[n].bytes <= bytes + bytes / 8 + 4096, "%zu bytes in %zu", bytes, all[n].bytes);
+    CHECK_MSG(all[n].bytes >= bytes && all[n].bytes <= bytes + bytes / 8 + 4096, "%zu bytes in %zu", bytes,
+              all[n].bytes);
     if (all[n].host != NULL) memset(all[n].host, (int)n, all[n].bytes); /* it is all there, and nobody else's */
   }
   for (size_t i = 0; i < n; i++)
@@ -80,8 +82,8 @@ static void gpu_memory__what_is_free_goes_back_when_shapes_change(void)
     REQUIRE_OK(gpu_alloc(budget, i * 5 * MIB, &b, NULL), NULL);
     gpu_free(&b);
     gpu_pool_stats s = stats_of(d);
-    CHECK_MSG(s.free_bytes <= 64 * MIB || s.free_bytes <= s.most_bytes, "%zu bytes are kept, %zu were used", s.free_bytes,
-              s.most_bytes);
+    CHECK_MSG(s.free_bytes <= 64 * MIB || s.free_bytes <= s.most_bytes, "%zu bytes are kept, %zu were used",
+              s.free_bytes, s.most_bytes);
   }
   gpu_pool_trim(d->pool);
   CHECK_INT(stats_of(d).free_bytes, 0);
@@ -223,8 +225,8 @@ static void gpu_memory__is_tried_again_without_what_was_kept(void)
 
 /* A driver that finds out when the memory is used, as those of graphics processors do. */
 static __typeof__(cl.EnqueueFillBuffer) true_fill;
-static cl_int fill_seldom(cl_command_queue q, cl_mem mem, const void *pattern, size_t size, size_t at, size_t n, cl_uint waits,
-                          const cl_event *list, cl_event *done)
+static cl_int fill_seldom(cl_command_queue q, cl_mem mem, const void *pattern, size_t size, size_t at, size_t n,
+                          cl_uint waits, const cl_event *list, cl_event *done)
 {
   if (refusals == 0) return true_fill(q, mem, pattern, size, at, n, waits, list, done);
   refusals--;
@@ -481,7 +483,8 @@ static void gpu_memory__missing_host_memory_leaks_nothing(void)
 static const gpu_device numbers = { .max_group = 256, .local_bytes = 1000 };
 static const int64_t dims3[1] = { 3 };
 static const float elements[3] = { 7, 8, 9 };
-static const gpu_value in[2] = { { TN_FLOAT, 1, dims3, 3, 12, NULL, false }, { TN_FLOAT, 1, dims3, 3, 12, elements, true } };
+static const gpu_value in[2] = { { TN_FLOAT, 1, dims3, 3, 12, NULL, false },
+                                 { TN_FLOAT, 1, dims3, 3, 12, elements, true } };
 static const gpu_value out[1] = { { TN_FLOAT, 1, dims3, 3, 12, NULL, false } };
 
 static tn_status plan_node(gpu_node *n, tn_status (*plan)(gpu_node *n, tn_error *err), tn_error *err)
@@ -506,7 +509,8 @@ static tn_status plan_all(gpu_node *n, tn_error *err)
 {
   const int32_t table[2] = { 4, 5 };
   size_t first = gpu_scratch(n, 5), second = gpu_scratch(n, 7);
-  uint32_t packed = gpu_packed(n, 1, 1, 12, reverse, &(int){ 42 }, sizeof(int)), there = gpu_table(n, table, sizeof table);
+  uint32_t packed = gpu_packed(n, 1, 1, 12, reverse, &(int){ 42 }, sizeof(int)),
+           there = gpu_table(n, table, sizeof table);
   CHECK(second >= first + 5);
   gpu_launch *l = gpu_launch_text(n, "text", "first");
   gpu_define(l, "T", "%s", gpu_type(TN_FLOAT));
@@ -560,7 +564,8 @@ static void gpu_nodes__launches_are_what_was_asked_for(void)
   gpu_built_free(n.built);
 }
 
-/* What nodes of two shapes read is packed for the first of them; when nobody has it any more it goes, and is packed anew. */
+/* What nodes of two shapes read is packed for the first of them; when nobody has it any more it goes, and is packed
+ * anew. */
 static void gpu_nodes__a_form_is_packed_once(void)
 {
   GPU_PARTS_DEVICE(d);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ops of the runtime gpu that put elements at other places, and add them up there or along an axis: all is on the device, and what
- * comes out is what `direct` gives. */
+/* Ops of the runtime gpu that put elements at other places, and add them up there or along an axis: all is on the
+ * device, and what comes out is what `direct` gives. */
 #include <stdio.h>
 
 #include "conformance/support/calls_kit.h"
@@ -16,8 +16,9 @@ static void hear(void *user, int32_t level, const char *line)
 
 /* ---- graphs: x of some rows and columns, i of indices ---- */
 
-#define INTS(name, dims, values) \
-  NODE(name, "Const", "", "attr { key: 'dtype' value { type: DT_INT32 } } attr { key: 'value' value { tensor { dtype: DT_INT32 " \
+#define INTS(name, dims, values)                                                                              \
+  NODE(name, "Const", "",                                                                                     \
+       "attr { key: 'dtype' value { type: DT_INT32 } } attr { key: 'value' value { tensor { dtype: DT_INT32 " \
        "tensor_shape { " dims " } tensor_content: '" values "' } } }")
 #define D(n) "dim { size: " n " } "
 #define INT_OF_32(bytes) bytes "\\000\\000\\000"
@@ -34,9 +35,11 @@ typedef struct scene {
 } scene;
 
 #define CUMULATES(op, axis, attrs) \
-  GRAPH_OF("DT_FLOAT") NODE("axis", "Const", "", INT_OF(axis)) NODE("y", op, "input: 'x' input: 'axis'", T("DT_FLOAT") attrs)
+  GRAPH_OF("DT_FLOAT")             \
+  NODE("axis", "Const", "", INT_OF(axis)) NODE("y", op, "input: 'x' input: 'axis'", T("DT_FLOAT") attrs)
 #define CUMULATES_INTEGERS(axis, attrs) \
-  GRAPH_OF("DT_INT32") NODE("axis", "Const", "", INT_OF(axis)) NODE("y", "Cumsum", "input: 'x' input: 'axis'", T("DT_INT32") attrs)
+  GRAPH_OF("DT_INT32")                  \
+  NODE("axis", "Const", "", INT_OF(axis)) NODE("y", "Cumsum", "input: 'x' input: 'axis'", T("DT_INT32") attrs)
 /* Updates for the rows that i names, in another order: the rows of x from its end. */
 #define SCATTERS(op, type) \
   GRAPH_OF(type) INTS("axes", D("1"), INT_OF_32("\\000")) \
@@ -46,9 +49,9 @@ typedef struct scene {
   NODE("y", op, "input: 'x' input: 'rows' input: 'updates'", T(type) INDICES)
 
 /* x of 6 x 20 as [batch, places, heads, features] and as [features, heads, places]; what attention does with them. */
-#define EQUATION(name, text, x, y) \
-  NODE(name, "Einsum", "input: '" x "' input: '" y "'", T("DT_FLOAT") "attr { key: 'N' value { i: 2 } } attr { key: 'equation' value { s: '" \
-       text "' } }")
+#define EQUATION(name, text, x, y)                      \
+  NODE(name, "Einsum", "input: '" x "' input: '" y "'", \
+       T("DT_FLOAT") "attr { key: 'N' value { i: 2 } } attr { key: 'equation' value { s: '" text "' } }")
 #define IN_SHAPE(name, n, dims) \
   INTS(name "_dims", D(n), dims) NODE(name, "Reshape", "input: 'x' input: '" name "_dims'", T("DT_FLOAT") \
        "attr { key: 'Tshape' value { type: DT_INT32 } }")
@@ -70,31 +73,44 @@ static const scene scenes[] = {
   { SCATTERS("TensorScatterMax", "DT_FLOAT"), TN_FLOAT, 5, 3, 3, { 4, 0, 3 } },
   { SCATTERS("TensorScatterMin", "DT_INT32"), TN_INT32, 5, 3, 3, { 4, 0, 4 } },
   { SCATTERS("TensorScatterUpdate", "DT_FLOAT"), TN_FLOAT, 5, 3, 5, { 3, 1, 3, 3, 0 } }, /* the last one stays */
-  { GRAPH_OF("DT_FLOAT") INTS("shift", D("2"), INT_OF_32("\\003") "\\376\\377\\377\\377") INTS("axes", D("2"), INT_OF_32("\\001")
-    INT_OF_32("\\000")) NODE("y", "Roll", "input: 'x' input: 'shift' input: 'axes'", T("DT_FLOAT")
-    "attr { key: 'Tshift' value { type: DT_INT32 } } attr { key: 'Taxis' value { type: DT_INT32 } }"), TN_FLOAT, 5, 7, .n = 1 },
+  { GRAPH_OF("DT_FLOAT") INTS("shift", D("2"), INT_OF_32("\\003") "\\376\\377\\377\\377")
+        INTS("axes", D("2"), INT_OF_32("\\001") INT_OF_32("\\000"))
+            NODE("y", "Roll", "input: 'x' input: 'shift' input: 'axes'",
+                 T("DT_FLOAT") "attr { key: 'Tshift' value { type: DT_INT32 } } attr { key: 'Taxis' value { type: "
+                               "DT_INT32 } }"),
+    TN_FLOAT, 5, 7, .n = 1 },
   { GRAPH_OF("DT_FLOAT") NODE("lower", "Const", "", INT_OF("1")) NODE("upper", "Const", "", INT_OF("-1"))
-    NODE("y", "MatrixBandPart", "input: 'x' input: 'lower' input: 'upper'", T("DT_FLOAT")
-    "attr { key: 'Tindex' value { type: DT_INT32 } }"), TN_FLOAT, 5, 4, .n = 1 },
+        NODE("y", "MatrixBandPart", "input: 'x' input: 'lower' input: 'upper'",
+             T("DT_FLOAT") "attr { key: 'Tindex' value { type: DT_INT32 } }"),
+    TN_FLOAT, 5, 4, .n = 1 },
   { GRAPH_OF("DT_INT32") NODE("lower", "Const", "", INT_OF("0")) NODE("upper", "Const", "", INT_OF("2"))
-    NODE("y", "MatrixBandPart", "input: 'x' input: 'lower' input: 'upper'", T("DT_INT32")
-    "attr { key: 'Tindex' value { type: DT_INT32 } }"), TN_INT32, 4, 6, .n = 1 },
-  { GRAPH_OF("DT_FLOAT") INTS("block", D("1"), INT_OF_32("\\003")) INTS("pads", D("1") D("2"), INT_OF_32("\\002") INT_OF_32("\\000"))
-    NODE("y", "SpaceToBatchND", "input: 'x' input: 'block' input: 'pads'", T("DT_FLOAT") BLOCKS
-    "attr { key: 'Tpaddings' value { type: DT_INT32 } }"), TN_FLOAT, 4, 7, .n = 1 },
-  { GRAPH_OF("DT_FLOAT") INTS("block", D("1"), INT_OF_32("\\002")) INTS("crops", D("1") D("2"), INT_OF_32("\\001") INT_OF_32("\\002"))
-    NODE("y", "BatchToSpaceND", "input: 'x' input: 'block' input: 'crops'", T("DT_FLOAT") BLOCKS
-    "attr { key: 'Tcrops' value { type: DT_INT32 } }"), TN_FLOAT, 4, 5, .n = 1 },
-  { GRAPH_OF("DT_INT32") NODE("k", "Const", "", INT_OF("17")) NODE("top", "TopKV2", "input: 'x' input: 'k'", T("DT_INT32"))
-    NODE("y", "Neg", "input: 'top:1'", T("DT_INT32")), TN_INT32, 3, 300, .n = 1 }, /* equal ones: the first is first */
+        NODE("y", "MatrixBandPart", "input: 'x' input: 'lower' input: 'upper'",
+             T("DT_INT32") "attr { key: 'Tindex' value { type: DT_INT32 } }"),
+    TN_INT32, 4, 6, .n = 1 },
+  { GRAPH_OF("DT_FLOAT") INTS("block", D("1"), INT_OF_32("\\003"))
+        INTS("pads", D("1") D("2"), INT_OF_32("\\002") INT_OF_32("\\000"))
+            NODE("y", "SpaceToBatchND", "input: 'x' input: 'block' input: 'pads'",
+                 T("DT_FLOAT") BLOCKS "attr { key: 'Tpaddings' value { type: DT_INT32 } }"),
+    TN_FLOAT, 4, 7, .n = 1 },
+  { GRAPH_OF("DT_FLOAT") INTS("block", D("1"), INT_OF_32("\\002"))
+        INTS("crops", D("1") D("2"), INT_OF_32("\\001") INT_OF_32("\\002"))
+            NODE("y", "BatchToSpaceND", "input: 'x' input: 'block' input: 'crops'",
+                 T("DT_FLOAT") BLOCKS "attr { key: 'Tcrops' value { type: DT_INT32 } }"),
+    TN_FLOAT, 4, 5, .n = 1 },
+  { GRAPH_OF("DT_INT32") NODE("k", "Const", "", INT_OF("17"))
+        NODE("top", "TopKV2", "input: 'x' input: 'k'", T("DT_INT32")) NODE("y", "Neg", "input: 'top:1'", T("DT_INT32")),
+    TN_INT32, 3, 300, .n = 1 }, /* equal ones: the first is first */
   { GRAPH_OF("DT_INT32") INTS("shape", D("3"), INT_OF_32("\\005") INT_OF_32("\\002") INT_OF_32("\\007"))
-    INTS("begin", D("3"), INT_OF_32("\\003") INT_OF_32("\\001") INT_OF_32("\\000"))
-    INTS("end", D("3"), INT_OF_32("\\000") INT_OF_32("\\002") INT_OF_32("\\007"))
-    INTS("steps", D("3"), "\\376\\377\\377\\377" INT_OF_32("\\001") INT_OF_32("\\003"))
-    NODE("y", "StridedSliceGrad", "input: 'shape' input: 'begin' input: 'end' input: 'steps' input: 'x'", T("DT_INT32")
-    "attr { key: 'Index' value { type: DT_INT32 } } attr { key: 'shrink_axis_mask' value { i: 2 } }"), TN_INT32, 2, 3, .n = 1 },
+        INTS("begin", D("3"), INT_OF_32("\\003") INT_OF_32("\\001") INT_OF_32("\\000"))
+            INTS("end", D("3"), INT_OF_32("\\000") INT_OF_32("\\002") INT_OF_32("\\007"))
+                INTS("steps", D("3"), "\\376\\377\\377\\377" INT_OF_32("\\001") INT_OF_32("\\003")) NODE(
+                    "y", "StridedSliceGrad", "input: 'shape' input: 'begin' input: 'end' input: 'steps' input: 'x'",
+                    T("DT_INT32") "attr { key: 'Index' value { type: DT_INT32 } } attr { key: 'shrink_axis_mask' value "
+                                  "{ i: 2 } }"),
+    TN_INT32, 2, 3, .n = 1 },
   { HEADS EQUATION("y", "aecd,abcd->acbe", "q", "q"), TN_FLOAT, 6, 20, .n = 1 },
-  { HEADS EQUATION("scores", "aecd,abcd->acbe", "q", "q") EQUATION("y", "acbe,aecd->abcd", "scores", "q"), TN_FLOAT, 6, 20, .n = 1 },
+  { HEADS EQUATION("scores", "aecd,abcd->acbe", "q", "q") EQUATION("y", "acbe,aecd->abcd", "scores", "q"), TN_FLOAT, 6,
+    20, .n = 1 },
   { HEADS EQUATION("y", "abhc,cde->abhde", "q", "w"), TN_FLOAT, 6, 20, .n = 1 },
   { HEADS EQUATION("y", "...hc,chd->...d", "q", "w"), TN_FLOAT, 6, 20, .n = 1 },
   { HEADS EQUATION("y", "abhc,cde->ead", "q", "w"), TN_FLOAT, 6, 20, .n = 1 },
@@ -131,7 +147,8 @@ static tn_tensor *answer(const scene *s, const char *target, int level)
   const char *fetch = "y";
   REQUIRE_OK(tn_tensor_from_data(TN_INT32, &n, 1, s->i, (size_t)n * sizeof *s->i, &feeds[1], NULL), NULL);
   open_on(&t, target, level, s->text);
-  REQUIRE_OK(tn_session_run(t.session, NULL, NAMES("x", "i"), feeds, 2, &fetch, &out, 1, NULL, 0, NULL, &t.err), &t.err);
+  REQUIRE_OK(tn_session_run(t.session, NULL, NAMES("x", "i"), feeds, 2, &fetch, &out, 1, NULL, 0, NULL, &t.err),
+             &t.err);
   ts_fini(&t);
   tn_tensor_unref(feeds[0]);
   tn_tensor_unref(feeds[1]);

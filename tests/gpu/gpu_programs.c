@@ -181,16 +181,18 @@ static void gpu_programs__one_that_does_not_compile_shows_the_line(void)
   tn_error err = TN_ERROR_INIT;
   GPU_PARTS_DEVICE(d);
   cl_program program;
-  CHECK_STATUS(get_one(d, "__kernel void f(__global float *x) {\n  x[0] = 1;\n  x[1] = nowhere;\n}\n", "-DN=1", &program, &err),
-               TN_INTERNAL, &err);
+  CHECK_STATUS(
+      get_one(d, "__kernel void f(__global float *x) {\n  x[0] = 1;\n  x[1] = nowhere;\n}\n", "-DN=1", &program, &err),
+      TN_INTERNAL, &err);
   CHECK_NULL(program);
   const char *text = tn_error_message(&err);
   CHECK_CONTAINS(text, "program 'twice' (-DN=1) does not compile");
   CHECK(strstr(text, ", line ") == NULL || strstr(text, "line 3, 'x[1] = nowhere;'") != NULL);
   CHECK_MSG(strstr(text, "nowhere") != NULL || strstr(text, "the compiler says no more") != NULL, "%s", text);
   /* It is tried again, and others are none the worse. */
-  CHECK_STATUS(get_one(d, "__kernel void f(__global float *x) {\n  x[0] = 1;\n  x[1] = nowhere;\n}\n", "-DN=1", &program, &err),
-               TN_INTERNAL, &err);
+  CHECK_STATUS(
+      get_one(d, "__kernel void f(__global float *x) {\n  x[0] = 1;\n  x[1] = nowhere;\n}\n", "-DN=1", &program, &err),
+      TN_INTERNAL, &err);
   CHECK_OK(get_one(d, twice, "-DFACTOR=2", &program, &err), &err);
   tn_error_clear(&err);
   gpu_device_leave(d);
@@ -198,7 +200,8 @@ static void gpu_programs__one_that_does_not_compile_shows_the_line(void)
 
 /* A driver's log as the next ones say it. */
 static const char *log_text;
-static cl_int tell_log(cl_program program, cl_device_id device, cl_program_build_info what, size_t size, void *to, size_t *needed)
+static cl_int tell_log(cl_program program, cl_device_id device, cl_program_build_info what, size_t size, void *to,
+                       size_t *needed)
 {
   (void)program, (void)device, (void)what;
   if (needed != NULL) *needed = strlen(log_text) + 1;
@@ -211,7 +214,8 @@ static void gpu_programs__each_compiler_s_log_names_the_line(void)
   static const struct {
     const char *log, *said;
   } cases[] = {
-    { "error: /tmp/tempfile.cl:3:10: use of undeclared identifier 'nowhere'\n", "line 3, 'x[1] = nowhere;': error: /tmp" },
+    { "error: /tmp/tempfile.cl:3:10: use of undeclared identifier 'nowhere'\n",
+      "line 3, 'x[1] = nowhere;': error: /tmp" },
     { "warning: 1:1: odd\n<kernel>:3:10: error: use of undeclared identifier 'nowhere'\n x[1] = nowhere;\n ^\n",
       "line 3, 'x[1] = nowhere;': warning" },
     { "1:3:10: error: undeclared\n", "line 3, 'x[1] = nowhere;'" },
@@ -228,7 +232,8 @@ static void gpu_programs__each_compiler_s_log_names_the_line(void)
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     cl_program program;
     log_text = cases[i].log;
-    CHECK_STATUS(get_one(d, "__kernel void f(__global float *x) {\n  x[0] = 1;\n  x[1] = nowhere;\n}\n", "-DN=1", &program, &err),
+    CHECK_STATUS(get_one(d, "__kernel void f(__global float *x) {\n  x[0] = 1;\n  x[1] = nowhere;\n}\n", "-DN=1",
+                         &program, &err),
                  TN_INTERNAL, &err);
     CHECK_CONTAINS(tn_error_message(&err), cases[i].said);
   }
@@ -376,8 +381,9 @@ static void gpu_programs__files_that_are_not_whole_are_written_again(void)
   static const struct {
     const char *what;
     void (*fn)(const char *path);
-  } cases[] = { { "header", garble_header }, { "format", garble_format }, { "size", garble_size },   { "key", garble_key },
-                { "binary", garble_binary }, { "short", cut_short },      { "empty", cut_to_nothing }, { "anybody's", make_anybodys } };
+  } cases[] = { { "header", garble_header }, { "format", garble_format },   { "size", garble_size },
+                { "key", garble_key },       { "binary", garble_binary },   { "short", cut_short },
+                { "empty", cut_to_nothing }, { "anybody's", make_anybodys } };
   GPU_PARTS_DEVICE(d);
   gpu_device_leave(d);
   const char *cache = cache_in("garbled");
@@ -499,18 +505,17 @@ static void gpu_programs__what_was_used_last_stays_below_the_limit(void)
   CHECK_INT(counted(" compiled"), 1);
 }
 
-TAP_MAIN_WITH(setup, teardown,
-  TAP_TEST(gpu_programs__equal_requests_give_one_program),
-  TAP_TEST(gpu_programs__threads_that_ask_for_the_same_share_it),
-  TAP_TEST(gpu_programs__one_that_does_not_compile_shows_the_line), TAP_TEST(gpu_programs__each_compiler_s_log_names_the_line),
-  TAP_TEST(gpu_programs__a_failed_one_leaves_none_of_the_call),
-  TAP_TEST(gpu_programs__missing_memory_leaks_nothing),
-  TAP_TEST(gpu_programs__are_read_from_disk_the_second_time),
-  TAP_TEST(gpu_programs__another_process_reads_them),
-  TAP_TEST(gpu_programs__child),
-  TAP_TEST(gpu_programs__files_that_are_not_whole_are_written_again),
-  TAP_TEST(gpu_programs__what_is_no_file_is_left_alone),
-  TAP_TEST(gpu_programs__a_binary_that_the_driver_refuses_is_compiled),
-  TAP_TEST(gpu_programs__work_without_a_folder_to_write_to),
-  TAP_TEST(gpu_programs__what_was_used_last_stays_below_the_limit))
+TAP_MAIN_WITH(setup, teardown, TAP_TEST(gpu_programs__equal_requests_give_one_program),
+              TAP_TEST(gpu_programs__threads_that_ask_for_the_same_share_it),
+              TAP_TEST(gpu_programs__one_that_does_not_compile_shows_the_line),
+              TAP_TEST(gpu_programs__each_compiler_s_log_names_the_line),
+              TAP_TEST(gpu_programs__a_failed_one_leaves_none_of_the_call),
+              TAP_TEST(gpu_programs__missing_memory_leaks_nothing),
+              TAP_TEST(gpu_programs__are_read_from_disk_the_second_time),
+              TAP_TEST(gpu_programs__another_process_reads_them), TAP_TEST(gpu_programs__child),
+              TAP_TEST(gpu_programs__files_that_are_not_whole_are_written_again),
+              TAP_TEST(gpu_programs__what_is_no_file_is_left_alone),
+              TAP_TEST(gpu_programs__a_binary_that_the_driver_refuses_is_compiled),
+              TAP_TEST(gpu_programs__work_without_a_folder_to_write_to),
+              TAP_TEST(gpu_programs__what_was_used_last_stays_below_the_limit))
 #endif

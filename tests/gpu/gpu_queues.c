@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Steps of the runtime gpu that use several queues, and several devices: results are those of `direct`, whatever runs beside what. */
+/* Steps of the runtime gpu that use several queues, and several devices: results are those of `direct`, whatever runs
+ * beside what. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -53,7 +54,8 @@ static int input_of(const drawn *d, uint32_t *seed)
 
 static void add_node(drawn *d, uint32_t *seed, int devices)
 {
-  static const char *const ops[] = { "Tanh", "Neg", "Sigmoid", "Abs", "AddV2", "Sub", "Maximum", "MatMul", "Softmax", "Reshape" };
+  static const char *const ops[] = { "Tanh", "Neg",     "Sigmoid", "Abs",     "AddV2",
+                                     "Sub",  "Maximum", "MatMul",  "Softmax", "Reshape" };
   uint32_t op = next(seed) % 10, where = next(seed) % 8;
   char device[32] = "", node[600], second[32] = "";
   if (where == 0) snprintf(device, sizeof device, "/device:CPU:0");
@@ -63,11 +65,12 @@ static void add_node(drawn *d, uint32_t *seed, int devices)
   const char *type = op == 9 ? T("DT_FLOAT") "attr { key: 'Tshape' value { type: DT_INT32 } }" : T("DT_FLOAT");
   bool grows = op >= 4 && op < 8;
   int from = input_of(d, seed);
-  snprintf(node, sizeof node, "node { name: '%c%d' op: '%s' input: 'n%d' %s device: '%s' %s }\n", grows ? 's' : 'n', d->n, ops[op],
-           from, second, device, type);
+  snprintf(node, sizeof node, "node { name: '%c%d' op: '%s' input: 'n%d' %s device: '%s' %s }\n", grows ? 's' : 'n',
+           d->n, ops[op], from, second, device, type);
   if (grows)
-    snprintf(node + strlen(node), sizeof node - strlen(node), "node { name: 'n%d' op: 'Tanh' input: 's%d' device: '%s' %s }\n", d->n,
-             d->n, next(seed) % 2 == 0 ? device : "", type);
+    snprintf(node + strlen(node), sizeof node - strlen(node),
+             "node { name: 'n%d' op: 'Tanh' input: 's%d' device: '%s' %s }\n", d->n, d->n,
+             next(seed) % 2 == 0 ? device : "", type);
   add_text(d, node);
   d->n++;
 }
@@ -79,8 +82,10 @@ static void draw(drawn *d, uint32_t seed, int devices)
   *d = (drawn){ .n = 2 };
   add_text(d, "node { name: 'n0' op: 'Placeholder' attr { key: 'dtype' value { type: DT_FLOAT } } }\n"
               "node { name: 'n1' op: 'Placeholder' attr { key: 'dtype' value { type: DT_FLOAT } } }\n");
-  snprintf(text, sizeof text, "node { name: 'side' op: 'Const' attr { key: 'dtype' value { type: DT_INT32 } } attr { key: 'value' "
-           "value { tensor { dtype: DT_INT32 tensor_shape { dim { size: 2 } } int_val: %d int_val: %d } } } }\n", SIDE, SIDE);
+  snprintf(text, sizeof text,
+           "node { name: 'side' op: 'Const' attr { key: 'dtype' value { type: DT_INT32 } } attr { key: 'value' "
+           "value { tensor { dtype: DT_INT32 tensor_shape { dim { size: 2 } } int_val: %d int_val: %d } } } }\n",
+           SIDE, SIDE);
   add_text(d, text);
   int n = 4 + (int)(next(&seed) % (MOST_NODES - 4));
   while (d->n < n) add_node(d, &seed, devices);
@@ -139,7 +144,8 @@ static bool same_as_direct(const char *target, uint32_t seed, int devices)
   bool same = true;
   for (int step = 0; same && step < 3; step++) {
     tn_tensor *a[MOST_FETCHES] = { NULL }, *b[MOST_FETCHES] = { NULL }, *host[2] = { in[0], NULL };
-    same = tn_tensor_copy(in[1], &host[1], NULL) == TN_OK && run_drawn(&direct, &d, host, a) && run_drawn(&t, &d, in, b);
+    same =
+        tn_tensor_copy(in[1], &host[1], NULL) == TN_OK && run_drawn(&direct, &d, host, a) && run_drawn(&t, &d, in, b);
     for (size_t f = 0; same && f < d.n_fetches; f++) same = agree(a[f], b[f]);
     tn_tensor_unref(in[1]);
     in[1] = step == 0 ? filled(0.01f) : tn_tensor_ref(b[0]);
@@ -154,7 +160,8 @@ static bool same_as_direct(const char *target, uint32_t seed, int devices)
   return same;
 }
 
-static const char *const one_device[] = { "gpu:placement=device,queues=3", "gpu:placement=device,queues=3,copies=always",
+static const char *const one_device[] = { "gpu:placement=device,queues=3",
+                                          "gpu:placement=device,queues=3,copies=always",
                                           "gpu:placement=device,queues=1,copies=always",
                                           "gpu:placement=device,queues=4,copies=always,fetch=device", "gpu:queues=2" };
 
@@ -167,8 +174,10 @@ static void gpu_queues__random_graphs_give_what_direct_gives(void)
 
 /* ---- several devices ---- */
 
-static const char *const two_devices[] = { "gpu:device=0+1,placement=device", "gpu:device=1+0,placement=device,queues=2",
-                                           "gpu:device=0+1,placement=device,fetch=device", "gpu:device=0+1,queues=3,fetch=device" };
+static const char *const two_devices[] = { "gpu:device=0+1,placement=device",
+                                           "gpu:device=1+0,placement=device,queues=2",
+                                           "gpu:device=0+1,placement=device,fetch=device",
+                                           "gpu:device=0+1,queues=3,fetch=device" };
 
 static int scene_random(void)
 {
@@ -248,11 +257,13 @@ static int scene_named(void)
   return 0;
 }
 
-static const char beside_text[] =
-    IN("n0", "DT_FLOAT") IN("n1", "DT_FLOAT") NODE("a0", "MatMul", "input: 'n0' input: 'n1' " ON("/device:GPU:0"), T("DT_FLOAT"))
-    NODE("a1", "MatMul", "input: 'a0' input: 'n1'", T("DT_FLOAT")) NODE("a2", "MatMul", "input: 'a1' input: 'n1'", T("DT_FLOAT"))
-    NODE("b0", "MatMul", "input: 'n1' input: 'n0' " ON("/device:GPU:1"), T("DT_FLOAT"))
-    NODE("b1", "MatMul", "input: 'b0' input: 'n0'", T("DT_FLOAT")) NODE("both", "AddV2", "input: 'a2' input: 'b1'", T("DT_FLOAT"));
+static const char beside_text[] = IN("n0", "DT_FLOAT") IN("n1", "DT_FLOAT")
+    NODE("a0", "MatMul", "input: 'n0' input: 'n1' " ON("/device:GPU:0"), T("DT_FLOAT"))
+        NODE("a1", "MatMul", "input: 'a0' input: 'n1'", T("DT_FLOAT"))
+            NODE("a2", "MatMul", "input: 'a1' input: 'n1'", T("DT_FLOAT"))
+                NODE("b0", "MatMul", "input: 'n1' input: 'n0' " ON("/device:GPU:1"), T("DT_FLOAT"))
+                    NODE("b1", "MatMul", "input: 'b0' input: 'n0'", T("DT_FLOAT"))
+                        NODE("both", "AddV2", "input: 'a2' input: 'b1'", T("DT_FLOAT"));
 
 static int64_t begin_of(tn_run_metadata *m, const char *node)
 {
@@ -279,7 +290,8 @@ static int scene_beside(void)
   open_drawn(&t, "gpu:device=0+1,placement=device", 0, &d);
   SCENE_CHECK(tn_run_metadata_create(&m, &t.err) == TN_OK);
   for (int step = 0; step < 2; step++) SCENE_CHECK(devices_in(&t, m, in) == 3);
-  SCENE_CHECK(begin_of(m, "b0") < begin_of(m, "a2"), "%lld, %lld", (long long)begin_of(m, "b0"), (long long)begin_of(m, "a2"));
+  SCENE_CHECK(begin_of(m, "b0") < begin_of(m, "a2"), "%lld, %lld", (long long)begin_of(m, "b0"),
+              (long long)begin_of(m, "a2"));
   tn_run_metadata_destroy(m);
   tn_tensor_unref(x);
   ts_fini(&t);

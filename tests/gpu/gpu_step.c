@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Steps of the runtime gpu: what runs on the device, what stays there, and that results are those of `direct`. On PoCL, or whatever
- * device there is; tests are skipped without one, unless TENON_TEST_GPU=required. */
+/* Steps of the runtime gpu: what runs on the device, what stays there, and that results are those of `direct`. On PoCL,
+ * or whatever device there is; tests are skipped without one, unless TENON_TEST_GPU=required. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +13,9 @@
 #define DEVICE "gpu:placement=device"
 #define APART "gpu:placement=device,copies=always" /* as on a device with memory of its own */
 static const char *const targets[] = { DEVICE, APART, APART ",queues=3" };
-#define FOR_TARGETS(t) for (size_t t##_i = 0; t##_i < 3; t##_i++) for (const char *t = targets[t##_i]; t != NULL; t = NULL)
+#define FOR_TARGETS(t)                       \
+  for (size_t t##_i = 0; t##_i < 3; t##_i++) \
+    for (const char *t = targets[t##_i]; t != NULL; t = NULL)
 
 /* ---- the log ---- */
 
@@ -58,32 +60,40 @@ static int times_said(const char *text)
 #define ON(device) "device: '" device "' "
 
 /* Elementwise nodes that the planner makes one of. */
-static const char chain_text[] =
-    IN("x", "DT_FLOAT") NODE("two", "Const", "", FLOAT_OF("2")) NODE("twice", "Mul", "input: 'x' input: 'two'", T("DT_FLOAT"))
-    NODE("tanh", "Tanh", "input: 'twice'", T("DT_FLOAT")) NODE("sum", "AddV2", "input: 'tanh' input: 'x'", T("DT_FLOAT"))
-    NODE("neg", "Neg", "input: 'sum'", T("DT_FLOAT"));
+static const char chain_text[] = IN("x", "DT_FLOAT") NODE("two", "Const", "", FLOAT_OF("2"))
+    NODE("twice", "Mul", "input: 'x' input: 'two'", T("DT_FLOAT")) NODE("tanh", "Tanh", "input: 'twice'", T("DT_FLOAT"))
+        NODE("sum", "AddV2", "input: 'tanh' input: 'x'", T("DT_FLOAT"))
+            NODE("neg", "Neg", "input: 'sum'", T("DT_FLOAT"));
 
-/* Views, what is written over other values, known shapes, texts, nodes that a name holds on the CPU, and values fetched twice. */
-static const char mixed_text[] =
-    IN("x", "DT_FLOAT") IN("n", "DT_INT32") NODE("a", "AddV2", "input: 'x' input: 'x'", T("DT_FLOAT"))
+/* Views, what is written over other values, known shapes, texts, nodes that a name holds on the CPU, and values fetched
+ * twice. */
+static const char mixed_text[] = IN("x", "DT_FLOAT") IN("n", "DT_INT32") NODE("a", "AddV2", "input: 'x' input: 'x'",
+                                                                              T("DT_FLOAT"))
     NODE("b", "Neg", "input: 'a' " ON("/device:CPU:0"), T("DT_FLOAT")) NODE("c", "Exp", "input: 'b'", T("DT_FLOAT"))
-    NODE("shape", "Shape", "input: 'c'", T("DT_FLOAT") "attr { key: 'out_type' value { type: DT_INT32 } }")
-    NODE("minus", "Const", "", "attr { key: 'dtype' value { type: DT_INT32 } } attr { key: 'value' value { tensor { dtype: DT_INT32 "
-         "tensor_shape { dim { size: 1 } } int_val: -1 } } }")
-    NODE("flat", "Reshape", "input: 'c' input: 'minus'", T("DT_FLOAT") "attr { key: 'Tshape' value { type: DT_INT32 } }")
-    NODE("sqrt", "Sqrt", "input: 'flat'", T("DT_FLOAT"))
-    NODE("tanh", "Tanh", "input: 'sqrt' " ON("/device:CPU:0"), T("DT_FLOAT"))
-    NODE("relu", "Relu", "input: 'tanh' " ON("/device:CPU:0"), T("DT_FLOAT"))
-    NODE("more", "AddV2", "input: 'relu' input: 'flat'", T("DT_FLOAT"))
-    NODE("i0", "Const", "", INT_OF("0")) NODE("i1", "Const", "", INT_OF("1"))
-    NODE("range", "Range", "input: 'i0' input: 'n' input: 'i1'", "attr { key: 'Tidx' value { type: DT_INT32 } }")
-    NODE("text", "AsString", "input: 'range'", T("DT_INT32")) NODE("kept", "Identity", "input: 'text'", T("DT_STRING"))
-    NODE("word", "Const", "", "attr { key: 'dtype' value { type: DT_STRING } } attr { key: 'value' value { tensor { dtype: DT_STRING "
-         "tensor_shape { } string_val: ' of those that are longer than a small text' } } }")
-    NODE("said", "StringJoin", "input: 'text' input: 'word'", "attr { key: 'N' value { i: 2 } }")
-    NODE("fed", "Identity", "input: 'x'", T("DT_FLOAT"));
-static const char *const mixed_fetches[] = { "c", "flat", "shape", "sqrt", "range", "kept", "text", "fed", "i1", "more", "b", "tanh",
-                                             "said" };
+        NODE("shape", "Shape", "input: 'c'", T("DT_FLOAT") "attr { key: 'out_type' value { type: DT_INT32 } }") NODE(
+            "minus", "Const", "",
+            "attr { key: 'dtype' value { type: DT_INT32 } } attr { key: 'value' value { tensor { dtype: DT_INT32 "
+            "tensor_shape { dim { size: 1 } } int_val: -1 } } }")
+            NODE("flat", "Reshape", "input: 'c' input: 'minus'",
+                 T("DT_FLOAT") "attr { key: 'Tshape' value { type: DT_INT32 } }") NODE("sqrt", "Sqrt", "input: 'flat'",
+                                                                                       T("DT_FLOAT"))
+                NODE("tanh", "Tanh", "input: 'sqrt' " ON("/device:CPU:0"),
+                     T("DT_FLOAT")) NODE("relu", "Relu", "input: 'tanh' " ON("/device:CPU:0"), T("DT_FLOAT"))
+                    NODE("more", "AddV2", "input: 'relu' input: 'flat'",
+                         T("DT_FLOAT")) NODE("i0", "Const", "", INT_OF("0")) NODE("i1", "Const", "", INT_OF("1"))
+                        NODE("range", "Range", "input: 'i0' input: 'n' input: 'i1'",
+                             "attr { key: 'Tidx' value { type: DT_INT32 } }") NODE("text", "AsString",
+                                                                                   "input: 'range'", T("DT_INT32"))
+                            NODE("kept", "Identity", "input: 'text'", T("DT_STRING"))
+                                NODE("word", "Const", "",
+                                     "attr { key: 'dtype' value { type: DT_STRING } } attr { key: 'value' value { "
+                                     "tensor { dtype: DT_STRING "
+                                     "tensor_shape { } string_val: ' of those that are longer than a small text' } } }")
+                                    NODE("said", "StringJoin", "input: 'text' input: 'word'",
+                                         "attr { key: 'N' value { i: 2 } }")
+                                        NODE("fed", "Identity", "input: 'x'", T("DT_FLOAT"));
+static const char *const mixed_fetches[] = { "c",   "flat", "shape", "sqrt", "range", "kept", "text",
+                                             "fed", "i1",   "more",  "b",    "tanh",  "said" };
 enum { N_MIXED = sizeof mixed_fetches / sizeof *mixed_fetches };
 
 /* A branch that is chosen in the step. */
@@ -93,13 +103,15 @@ static const char branch_text[] =
     NODE("merge", "Merge", "input: 'no' input: 'yes'", T("DT_FLOAT") "attr { key: 'N' value { i: 2 } }");
 
 /* A shape that data decides. */
-static const char where_text[] =
-    IN("x", "DT_FLOAT") NODE("zero", "Const", "", FLOAT_OF("0.1")) NODE("more", "Greater", "input: 'x' input: 'zero'", T("DT_FLOAT"))
-    NODE("where", "Where", "input: 'more'", "attr { key: 'T' value { type: DT_BOOL } }")
-    NODE("twice", "AddV2", "input: 'where' input: 'where'", T("DT_INT64"))
-    NODE("neg", "Neg", "input: 'x'", T("DT_FLOAT")) NODE("seen", "GatherNd", "input: 'neg' input: 'where'",
-         "attr { key: 'Tparams' value { type: DT_FLOAT } } attr { key: 'Tindices' value { type: DT_INT64 } }")
-    NODE("square", "Square", "input: 'seen'", T("DT_FLOAT")) NODE("pair", "AddV2", "input: 'square' input: 'seen'", T("DT_FLOAT"));
+static const char where_text[] = IN("x", "DT_FLOAT") NODE("zero", "Const", "", FLOAT_OF("0.1"))
+    NODE("more", "Greater", "input: 'x' input: 'zero'", T("DT_FLOAT")) NODE("where", "Where", "input: 'more'",
+                                                                            "attr { key: 'T' value { type: DT_BOOL } }")
+        NODE("twice", "AddV2", "input: 'where' input: 'where'", T("DT_INT64")) NODE("neg", "Neg", "input: 'x'",
+                                                                                    T("DT_FLOAT"))
+            NODE("seen", "GatherNd", "input: 'neg' input: 'where'",
+                 "attr { key: 'Tparams' value { type: DT_FLOAT } } attr { key: 'Tindices' value { type: DT_INT64 } }")
+                NODE("square", "Square", "input: 'seen'", T("DT_FLOAT"))
+                    NODE("pair", "AddV2", "input: 'square' input: 'seen'", T("DT_FLOAT"));
 
 static void open_with(ts *t, const char *target, int level, const char *text, int64_t layouts)
 {
@@ -147,13 +159,15 @@ static void check_same(tn_tensor *a, tn_tensor *b)
   for (int64_t i = 0; i < tn_tensor_elements(a); i++) {
     size_t n, m;
     if (tn_tensor_dtype(a) == TN_STRING) {
-      const char *x = tn_string_data((tn_string *)tn_tensor_data(a) + i, &n), *y = tn_string_data((tn_string *)tn_tensor_data(b) + i, &m);
+      const char *x = tn_string_data((tn_string *)tn_tensor_data(a) + i, &n),
+                 *y = tn_string_data((tn_string *)tn_tensor_data(b) + i, &m);
       CHECK(n == m && memcmp(x, y, n) == 0);
     } else if (tn_tensor_dtype(a) == TN_FLOAT) {
       CHECK_DOUBLE(((float *)tn_tensor_data(a))[i], ((float *)tn_tensor_data(b))[i], 1e-5);
     } else {
       size_t bytes = tn_dtype_size(tn_tensor_dtype(a));
-      CHECK(memcmp((char *)tn_tensor_data(a) + (size_t)i * bytes, (char *)tn_tensor_data(b) + (size_t)i * bytes, bytes) == 0);
+      CHECK(memcmp((char *)tn_tensor_data(a) + (size_t)i * bytes, (char *)tn_tensor_data(b) + (size_t)i * bytes,
+                   bytes) == 0);
     }
   }
 }
@@ -275,7 +289,8 @@ static void gpu_step__cost_leaves_small_nodes_on_the_cpu(void)
 {
   GPU_NEEDS_DEVICE();
   static const char held[] = IN("x", "DT_FLOAT") NODE("neg", "Neg", "input: 'x'", T("DT_FLOAT"))
-      NODE("tanh", "Tanh", "input: 'neg' " ON("/device:GPU:0"), T("DT_FLOAT")) NODE("exp", "Exp", "input: 'tanh'", T("DT_FLOAT"));
+      NODE("tanh", "Tanh", "input: 'neg' " ON("/device:GPU:0"), T("DT_FLOAT"))
+          NODE("exp", "Exp", "input: 'tanh'", T("DT_FLOAT"));
   ts gpu, direct;
   listen();
   open_on(&gpu, "gpu", 0, chain_text);
@@ -319,7 +334,9 @@ static void gpu_step__what_is_not_straight_runs_in_parts(void)
   tn_tensor *in[2] = { ramp(2), NULL }, *out = NULL;
   REQUIRE_OK(tn_tensor_from_data(TN_BOOL, NULL, 0, &yes, 1, &in[1], NULL), NULL);
   for (int i = 0; i < 2; i++) {
-    REQUIRE_OK(tn_session_run(gpu.session, NULL, NAMES("x", "p"), in, 2, NAMES("merge"), &out, 1, NULL, 0, NULL, &gpu.err), &gpu.err);
+    REQUIRE_OK(
+        tn_session_run(gpu.session, NULL, NAMES("x", "p"), in, 2, NAMES("merge"), &out, 1, NULL, 0, NULL, &gpu.err),
+        &gpu.err);
     CHECK_DOUBLE(((float *)tn_tensor_data(out))[3], -0.75, 0);
     tn_tensor_unref(out);
   }
@@ -334,10 +351,11 @@ static void gpu_step__what_is_not_straight_runs_in_parts(void)
 static void gpu_step__what_is_on_its_way_is_not_written_over(void)
 {
   GPU_NEEDS_DEVICE();
-  static const char text[] =
-      IN("x", "DT_FLOAT") NODE("a", "Neg", "input: 'x' " ON("/device:CPU:0"), T("DT_FLOAT")) NODE("exp", "Exp", "input: 'a'", T("DT_FLOAT"))
-      NODE("over", "Relu", "input: 'a' input: '^exp' " ON("/device:CPU:0"), T("DT_FLOAT"))
-      NODE("z", "Neg", "input: 'over' " ON("/device:CPU:0"), T("DT_FLOAT")) NODE("e", "Neg", "input: 'exp'", T("DT_FLOAT"));
+  static const char text[] = IN("x", "DT_FLOAT") NODE("a", "Neg", "input: 'x' " ON("/device:CPU:0"), T("DT_FLOAT"))
+      NODE("exp", "Exp", "input: 'a'", T("DT_FLOAT"))
+          NODE("over", "Relu", "input: 'a' input: '^exp' " ON("/device:CPU:0"), T("DT_FLOAT"))
+              NODE("z", "Neg", "input: 'over' " ON("/device:CPU:0"), T("DT_FLOAT"))
+                  NODE("e", "Neg", "input: 'exp'", T("DT_FLOAT"));
   FOR_TARGETS(target)
   {
     ts t;
@@ -348,8 +366,10 @@ static void gpu_step__what_is_on_its_way_is_not_written_over(void)
     REQUIRE_OK(tn_tensor_create(TN_FLOAT, &n, 1, &x, &t.err), &t.err);
     for (int64_t i = 0; i < n; i++) ((float *)tn_tensor_data(x))[i] = 2; /* the other one makes it 0 */
     for (int k = 0; k < 10; k++) {
-      REQUIRE_OK(tn_session_run(t.session, NULL, NAMES("x"), &x, 1, NAMES("e", "z"), out, 2, NULL, 0, NULL, &t.err), &t.err);
-      for (int64_t i = 0; i < n; i++) wrong += ((float *)tn_tensor_data(out[0]))[i] < -0.2f || ((float *)tn_tensor_data(out[1]))[i] != 0;
+      REQUIRE_OK(tn_session_run(t.session, NULL, NAMES("x"), &x, 1, NAMES("e", "z"), out, 2, NULL, 0, NULL, &t.err),
+                 &t.err);
+      for (int64_t i = 0; i < n; i++)
+        wrong += ((float *)tn_tensor_data(out[0]))[i] < -0.2f || ((float *)tn_tensor_data(out[1]))[i] != 0;
       unref_all(out, 2);
     }
     CHECK_INT(wrong, 0);
@@ -372,8 +392,10 @@ static void gpu_step__shapes_that_data_decides(void)
     open_on(&direct, "direct", level, where_text);
     for (int64_t rows = 0; rows < 5; rows++) {
       tn_tensor *x = ramp(rows), *a[4] = { NULL }, *b[4] = { NULL };
-      REQUIRE_OK(tn_session_run(gpu.session, NULL, NAMES("x"), &x, 1, fetches, a, 4, NULL, 0, NULL, &gpu.err), &gpu.err);
-      REQUIRE_OK(tn_session_run(direct.session, NULL, NAMES("x"), &x, 1, fetches, b, 4, NULL, 0, NULL, &direct.err), &direct.err);
+      REQUIRE_OK(tn_session_run(gpu.session, NULL, NAMES("x"), &x, 1, fetches, a, 4, NULL, 0, NULL, &gpu.err),
+                 &gpu.err);
+      REQUIRE_OK(tn_session_run(direct.session, NULL, NAMES("x"), &x, 1, fetches, b, 4, NULL, 0, NULL, &direct.err),
+                 &direct.err);
       for (int k = 0; k < 4; k++) check_same(a[k], b[k]);
       unref_all(a, 4);
       unref_all(b, 4);
@@ -403,7 +425,9 @@ static void gpu_step__metadata_has_the_device(void)
     tn_run_options_init(&options);
     options.trace_level = 3;
     REQUIRE_OK(tn_run_metadata_create(&m, &t.err), &t.err);
-    REQUIRE_OK(tn_session_run(t.session, &options, NAMES("x", "n"), in, 2, mixed_fetches, out, N_MIXED, NULL, 0, m, &t.err), &t.err);
+    REQUIRE_OK(
+        tn_session_run(t.session, &options, NAMES("x", "n"), in, 2, mixed_fetches, out, N_MIXED, NULL, 0, m, &t.err),
+        &t.err);
     tn_metadata_summary sum = { .struct_size = sizeof sum };
     REQUIRE_OK(tn_run_metadata_summary(m, &sum, &t.err), &t.err);
     for (size_t i = 0; i < sum.records; i++) {
@@ -480,9 +504,13 @@ static void gpu_step__device_tensors_feed_cpu_nodes(void)
     tn_tensor *in[2] = { a[0], a[8] }, *host[2] = { b[0], b[8] }; /* c and i1 */
     unref_all(b + 1, 7);
     unref_all(b + 9, N_MIXED - 9);
-    REQUIRE_OK(tn_session_run(t.session, NULL, NAMES("x", "n"), in, 2, mixed_fetches, again, N_MIXED, NULL, 0, NULL, &t.err), &t.err);
+    REQUIRE_OK(
+        tn_session_run(t.session, NULL, NAMES("x", "n"), in, 2, mixed_fetches, again, N_MIXED, NULL, 0, NULL, &t.err),
+        &t.err);
     tn_tensor *want[N_MIXED] = { NULL };
-    REQUIRE_OK(tn_session_run(direct.session, NULL, NAMES("x", "n"), host, 2, mixed_fetches, want, N_MIXED, NULL, 0, NULL, &t.err), &t.err);
+    REQUIRE_OK(tn_session_run(direct.session, NULL, NAMES("x", "n"), host, 2, mixed_fetches, want, N_MIXED, NULL, 0,
+                              NULL, &t.err),
+               &t.err);
     for (int k = 0; k < N_MIXED; k++) {
       tn_tensor *copy = NULL;
       REQUIRE_OK(tn_tensor_copy(again[k], &copy, &t.err), &t.err);
@@ -563,8 +591,10 @@ static void *work(void *arg)
   tn_error err = TN_ERROR_INIT;
   for (int i = 0; i < 10; i++) {
     tn_tensor *x = ramp(w->rows + i % 2), *a = NULL, *b = NULL;
-    CHECK_STATUS(tn_session_run(w->gpu->session, NULL, NAMES("x"), &x, 1, NAMES("neg"), &a, 1, NULL, 0, NULL, &err), TN_OK, &err);
-    CHECK_STATUS(tn_session_run(w->direct->session, NULL, NAMES("x"), &x, 1, NAMES("neg"), &b, 1, NULL, 0, NULL, &err), TN_OK, &err);
+    CHECK_STATUS(tn_session_run(w->gpu->session, NULL, NAMES("x"), &x, 1, NAMES("neg"), &a, 1, NULL, 0, NULL, &err),
+                 TN_OK, &err);
+    CHECK_STATUS(tn_session_run(w->direct->session, NULL, NAMES("x"), &x, 1, NAMES("neg"), &b, 1, NULL, 0, NULL, &err),
+                 TN_OK, &err);
     if (a != NULL && b != NULL) check_same(a, b);
     tn_tensor_unref(x);
     tn_tensor_unref(a);
@@ -695,8 +725,8 @@ static void gpu_step__a_cancelled_step(void)
   tn_run_options_init(&options);
   REQUIRE_OK(tn_cancellation_create(NULL, &options.cancellation, &t.err), &t.err);
   REQUIRE_INT(pthread_create(&thread, NULL, cancel_it, options.cancellation), 0);
-  CHECK_STATUS(tn_session_run(t.session, &options, NAMES("in"), &x, 1, NAMES("after"), &out, 1, NULL, 0, NULL, &t.err), TN_CANCELLED,
-               &t.err);
+  CHECK_STATUS(tn_session_run(t.session, &options, NAMES("in"), &x, 1, NAMES("after"), &out, 1, NULL, 0, NULL, &t.err),
+               TN_CANCELLED, &t.err);
   pthread_join(thread, NULL);
   CHECK_NULL(out);
   ts_open_gate();
@@ -735,7 +765,8 @@ static tn_status open_and_run(void *arg)
   if (st == TN_OK) st = tn_graph_import(graph, chain_text, strlen(chain_text), &options, NULL);
   if (st == TN_OK) st = tn_session_create(o, &session, NULL);
   if (st == TN_OK) st = tn_session_set_graph(session, graph, NULL);
-  if (st == TN_OK) st = tn_session_run(session, NULL, NAMES("x"), &x, 1, NAMES("neg", "tanh"), out, 2, NULL, 0, NULL, NULL);
+  if (st == TN_OK)
+    st = tn_session_run(session, NULL, NAMES("x"), &x, 1, NAMES("neg", "tanh"), out, 2, NULL, 0, NULL, NULL);
   unref_all(out, 2);
   tn_session_destroy(session);
   tn_graph_unref(graph);

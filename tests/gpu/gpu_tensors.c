@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The runtime gpu as a program meets it through memory and programs: tensors that stay on the device, limits, what a second
- * session need not compile, what goes back to the driver. */
+/* The runtime gpu as a program meets it through memory and programs: tensors that stay on the device, limits, what a
+ * second session need not compile, what goes back to the driver. */
 #include <stdio.h>
 #include <stdlib.h>
 

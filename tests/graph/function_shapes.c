@@ -77,14 +77,18 @@ static void function_shapes__of_calls_by_name(void)
 /* What is known of values goes in and out, too. */
 static void function_shapes__of_sizes_that_are_computed(void)
 {
-  expect("library { function { signature { name: 'To' input_arg { name: 'x' type: DT_FLOAT } input_arg { name: 's' type: "
-         "DT_INT32 } output_arg { name: 'y' type: DT_FLOAT } output_arg { name: 'n' type: DT_INT32 } }"
-         BODY("r", "Reshape", "input: 'x' input: 's'", T("DT_FLOAT")) BODY("h", "Shape", "input: 'r:output:0'", T("DT_FLOAT"))
-         RET("r:output:0") "ret { key: 'n' value: 'h:output:0' } } }" IN("a", D(2) D(6)) IN("b", D(-1))
-         NODE("s", "Const", "", "attr { key: 'dtype' value { type: DT_INT32 } } attr { key: 'value' value { tensor { dtype: "
-              "DT_INT32 tensor_shape { dim { size: 2 } } int_val: 3 int_val: 4 } } }")
-         NODE("c", "To", "input: 'a' input: 's'", "") NODE("d", "Reshape", "input: 'b' input: 'c:1'", T("DT_FLOAT")),
-         (const char *const[]){ "c", "[3,4]", "d", "[3,4]", NULL });
+  expect(
+      "library { function { signature { name: 'To' input_arg { name: 'x' type: DT_FLOAT } input_arg { name: 's' type: "
+      "DT_INT32 } output_arg { name: 'y' type: DT_FLOAT } output_arg { name: 'n' type: DT_INT32 } }" BODY(
+          "r", "Reshape", "input: 'x' input: 's'", T("DT_FLOAT"))
+          BODY("h", "Shape", "input: 'r:output:0'", T("DT_FLOAT"))
+              RET("r:output:0") "ret { key: 'n' value: 'h:output:0' } } }" IN("a", D(2) D(6)) IN("b", D(-1))
+                  NODE("s", "Const", "",
+                       "attr { key: 'dtype' value { type: DT_INT32 } } attr { key: 'value' value { tensor { dtype: "
+                       "DT_INT32 tensor_shape { dim { size: 2 } } int_val: 3 int_val: 4 } } }")
+                      NODE("c", "To", "input: 'a' input: 's'", "")
+                          NODE("d", "Reshape", "input: 'b' input: 'c:1'", T("DT_FLOAT")),
+      (const char *const[]){ "c", "[3,4]", "d", "[3,4]", NULL });
 }
 
 static void function_shapes__of_lists(void)
@@ -106,10 +110,11 @@ static void function_shapes__of_partitioned_calls(void)
     char text[6000];
     snprintf(text, sizeof text,
              "library { " TWICE TIMES "}" IN("a", D(2) D(3)) IN("b", D(3) D(5))
-             NODE("c", "%s", "input: 'a'", FUNC("f", "Twice") TYPES("Tin", ONE) TYPES("Tout", ONE))
-             NODE("m", "%s", "input: 'a' input: 'b'", "attr { key: 'f' value { func { name: 'Times' " T("DT_FLOAT") " } } }"
-                  TYPES("Tin", ONE " " ONE) TYPES("Tout", ONE))
-             NODE("g", "%s", "input: 'a'", FUNC("f", "Gone") TYPES("Tin", ONE) TYPES("Tout", ONE)),
+                 NODE("c", "%s", "input: 'a'", FUNC("f", "Twice") TYPES("Tin", ONE) TYPES("Tout", ONE)) NODE(
+                     "m", "%s", "input: 'a' input: 'b'",
+                     "attr { key: 'f' value { func { name: 'Times' " T("DT_FLOAT") " } } }" TYPES("Tin", ONE " " ONE)
+                         TYPES("Tout", ONE))
+                     NODE("g", "%s", "input: 'a'", FUNC("f", "Gone") TYPES("Tin", ONE) TYPES("Tout", ONE)),
              ops[i], ops[i], ops[i]);
     expect(text, (const char *const[]){ "c", "[2,3]", "m", "[2,5]", "g", "?", NULL });
   }
@@ -117,8 +122,9 @@ static void function_shapes__of_partitioned_calls(void)
 
 #define BOOL "node { name: 'k' op: 'Placeholder' attr { key: 'dtype' value { type: DT_BOOL } } }\n"
 #define NUMBER "node { name: 'j' op: 'Placeholder' attr { key: 'dtype' value { type: DT_INT32 } } }\n"
-#define AXIS(name, n) \
-  BODY(name, "Const", "", "attr { key: 'dtype' value { type: DT_INT32 } } attr { key: 'value' value { tensor { dtype: " \
+#define AXIS(name, n)                                                                                \
+  BODY(name, "Const", "",                                                                            \
+       "attr { key: 'dtype' value { type: DT_INT32 } } attr { key: 'value' value { tensor { dtype: " \
        "DT_INT32 tensor_shape { } int_val: " n " } } }")
 /* Drops the first dimension; adds one in front. */
 #define DROP "function { " UNARY("Drop") AXIS("ax", "0") \
@@ -135,29 +141,32 @@ static void function_shapes__of_partitioned_calls(void)
 static void function_shapes__of_branches_are_what_they_share(void)
 {
   expect("library { " TWICE DROP KEEP "}" BOOL NUMBER IN("a", D(2) D(3)) IF("same", "If", "Twice", "Twice", "")
-         IF("dim", "StatelessIf", "Twice", "Keep", "") IF("rank", "If", "Twice", "Drop", "")
-         IF("gone", "If", "Twice", "Gone", "") IF("given", "If", "Twice", "Gone", GIVEN(D(7) D(-1)))
-         IF("both", "If", "Twice", "Keep", GIVEN(D(9) D(-1)))
-         NODE("case", "Case", "input: 'j' input: 'a'", LISTS "attr { key: 'branches' value { list { func { name: 'Twice' } "
-              "func { name: 'Keep' } func { name: 'Twice' } } } }")
-         NODE("less", "StatelessCase", "input: 'j' input: 'a'", LISTS "attr { key: 'branches' value { list { func { name: "
-              "'Drop' } } } }"),
-         (const char *const[]){ "same", "[2,3]", "dim", "[?,3]", "rank", "?", "gone", "?", "given", "[7,?]", "both", "[9,3]",
-                                "case", "[?,3]", "less", "[3]", NULL });
+             IF("dim", "StatelessIf", "Twice", "Keep", "") IF("rank", "If", "Twice", "Drop", "")
+                 IF("gone", "If", "Twice", "Gone", "") IF("given", "If", "Twice", "Gone", GIVEN(D(7) D(-1)))
+                     IF("both", "If", "Twice", "Keep", GIVEN(D(9) D(-1)))
+                         NODE("case", "Case", "input: 'j' input: 'a'",
+                              LISTS "attr { key: 'branches' value { list { func { name: 'Twice' } "
+                                    "func { name: 'Keep' } func { name: 'Twice' } } } }")
+                             NODE("less", "StatelessCase", "input: 'j' input: 'a'",
+                                  LISTS "attr { key: 'branches' value { list { func { name: "
+                                        "'Drop' } } } }"),
+         (const char *const[]){ "same", "[2,3]", "dim", "[?,3]", "rank", "?", "gone", "?", "given", "[7,?]", "both",
+                                "[9,3]", "case", "[?,3]", "less", "[3]", NULL });
 }
 
-#define TRUE_FUNCTION \
-  "function { signature { name: 'Go' input_arg { name: 'x' type: DT_FLOAT } output_arg { name: 'y' type: DT_BOOL } }" \
-  BODY("c", "Const", "", "attr { key: 'dtype' value { type: DT_BOOL } } attr { key: 'value' value { tensor { dtype: DT_BOOL " \
-       "tensor_shape { } bool_val: true } } }") RET("c:output:0") "}\n"
+#define TRUE_FUNCTION                                                                                                \
+  "function { signature { name: 'Go' input_arg { name: 'x' type: DT_FLOAT } output_arg { name: 'y' type: DT_BOOL } " \
+  "}" BODY("c", "Const", "",                                                                                         \
+           "attr { key: 'dtype' value { type: DT_BOOL } } attr { key: 'value' value { tensor { dtype: DT_BOOL "      \
+           "tensor_shape { } bool_val: true } } }") RET("c:output:0") "}\n"
 #define WHILE(name, op, body, more) \
   NODE(name, op, "input: 'a'", TYPES("T", ONE) FUNC("cond", "Go") FUNC("body", body) more)
 
 static void function_shapes__of_loops_are_what_every_round_keeps(void)
 {
   expect("library { " TWICE KEEP DROP TRUE_FUNCTION "}" IN("a", D(2) D(3)) WHILE("same", "While", "Twice", "")
-         WHILE("dim", "StatelessWhile", "Keep", "") WHILE("rank", "While", "Drop", "") WHILE("gone", "While", "Gone", "")
-         WHILE("given", "While", "Gone", GIVEN(D(-1) D(3))),
+             WHILE("dim", "StatelessWhile", "Keep", "") WHILE("rank", "While", "Drop", "")
+                 WHILE("gone", "While", "Gone", "") WHILE("given", "While", "Gone", GIVEN(D(-1) D(3))),
          (const char *const[]){ "same", "[2,3]", "dim", "[?,3]", "rank", "?", "gone", "?", "given", "[?,3]", NULL });
 }
 
@@ -174,12 +183,14 @@ static void function_shapes__what_does_not_fit_is_unknown(void)
 {
   tn_error err = TN_ERROR_INIT;
   tn_graph *graph = import_text(
-    "library { " TWICE TIMES "}" IN("a", D(2) D(3))
-    NODE("types", "PartitionedCall", "input: 'a'", FUNC("f", "Twice") TYPES("Tin", ONE) TYPES("Tout", "type: DT_INT32"))
-    NODE("more", "PartitionedCall", "input: 'a'", FUNC("f", "Twice") TYPES("Tin", ONE) TYPES("Tout", ONE " " ONE))
-    NODE("less", "PartitionedCall", "", FUNC("f", "Twice") TYPES("Tin", "") TYPES("Tout", ONE))
-    NODE("attr", "PartitionedCall", "input: 'a' input: 'a'", FUNC("f", "Times") TYPES("Tin", ONE " " ONE) TYPES("Tout", ONE)),
-    &err);
+      "library { " TWICE TIMES
+      "}" IN("a", D(2) D(3)) NODE("types", "PartitionedCall", "input: 'a'",
+                                  FUNC("f", "Twice") TYPES("Tin", ONE) TYPES("Tout", "type: DT_INT32"))
+          NODE("more", "PartitionedCall", "input: 'a'", FUNC("f", "Twice") TYPES("Tin", ONE) TYPES("Tout", ONE " " ONE))
+              NODE("less", "PartitionedCall", "", FUNC("f", "Twice") TYPES("Tin", "") TYPES("Tout", ONE))
+                  NODE("attr", "PartitionedCall", "input: 'a' input: 'a'",
+                       FUNC("f", "Times") TYPES("Tin", ONE " " ONE) TYPES("Tout", ONE)),
+      &err);
   REQUIRE_MSG(graph != NULL, "%s", tn_error_message(&err));
   static const struct {
     const char *node, *message;
@@ -211,8 +222,8 @@ static void function_shapes__what_does_not_fit_is_unknown(void)
 
 /* ---- libraries that take for ever ---- */
 
-/* Of this process's own time: what else the machine does must not count. Limits are far above what is needed, sanitizers
- * included, and far below what a cost that grows with the square would take. */
+/* Of this process's own time: what else the machine does must not count. Limits are far above what is needed,
+ * sanitizers included, and far below what a cost that grows with the square would take. */
 static double seconds(void)
 {
   struct timespec t;
@@ -233,16 +244,17 @@ static void function_shapes__recursion_ends(void)
               NODE("n", "R", "input: 'a'", ""), "n", "?");
   /* Other shapes every time: what was worked out before is of no use. */
   expect_soon("library { function { " UNARY("R") AXIS("ax", "0")
-              BODY("e", "ExpandDims", "input: 'x' input: 'ax:output:0'", T("DT_FLOAT"))
-              BODY("c", "R", "input: 'e:output:0'", "") BODY("d", "R", "input: 'c:y:0'", "") RET("d:y:0") "} }" IN("a", D(2))
-              NODE("n", "R", "input: 'a'", ""), "n", "?");
+                  BODY("e", "ExpandDims", "input: 'x' input: 'ax:output:0'", T("DT_FLOAT"))
+                      BODY("c", "R", "input: 'e:output:0'", "") BODY("d", "R", "input: 'c:y:0'", "")
+                          RET("d:y:0") "} }" IN("a", D(2)) NODE("n", "R", "input: 'a'", ""),
+              "n", "?");
   expect_soon("library { function { " UNARY("C") BODY("p", "Relu", "input: 'q:activations:0'", T("DT_FLOAT"))
               BODY("q", "Relu", "input: 'p:activations:0'", T("DT_FLOAT")) RET("q:activations:0") "} }" IN("a", D(2))
               NODE("n", "C", "input: 'a'", ""), "n", "?");
 }
 
-/* Each function calls the next one twice; with `grows` the second time with a longer vector, of another length for each way
- * down. */
+/* Each function calls the next one twice; with `grows` the second time with a longer vector, of another length for each
+ * way down. */
 static char *chain(int depth, bool grows)
 {
   size_t room = 2000 + (size_t)depth * 2000, used = 0;
@@ -286,17 +298,20 @@ static void function_shapes__attributes_of_calls_count(void)
   for (int i = 0; i < N; i++)
     n += (size_t)snprintf(attrs + n, ROOM / 8 - n, "attr { key: 'a%d' value { i: 1 } }", i);
   for (int i = 0; i < DEPTH; i++)
-    used += (size_t)snprintf(text + used, ROOM - used,
-                             "function { " UNARY("F%d") BODY("c", "PartitionedCall", "input: 'x'", "attr { key: 'f' value "
-                                  "{ func { name: 'F%d' %s } } } " TYPES("Tin", ONE) TYPES("Tout", ONE)) AXIS("ax", "0")
-                             BODY("k", "Placeholder", "", "attr { key: 'dtype' value { type: DT_FLOAT } } attr { key: "
-                                  "'shape' value { shape { dim { size: %lld } } } }")
-                             BODY("e", "ConcatV2", "input: 'c:output:0' input: 'k:output:0' input: 'ax:output:0'",
-                                  T("DT_FLOAT") "attr { key: 'N' value { i: 2 } }")
-                             BODY("d", "F%d", "input: 'e:output:0'", "") RET("d:y:0") "}\n",
-                             i, i + 1, attrs, 1LL << i, i + 1);
-  snprintf(text + used, ROOM - used, "function { " UNARY("F%d") RET("x") "} }" IN("a", D(2)) NODE("n", "F0", "input: 'a'", ""),
-           DEPTH);
+    used += (size_t)snprintf(
+        text + used, ROOM - used,
+        "function { " UNARY("F%d") BODY("c", "PartitionedCall", "input: 'x'",
+                                        "attr { key: 'f' value "
+                                        "{ func { name: 'F%d' %s } } } " TYPES("Tin", ONE) TYPES("Tout", ONE))
+            AXIS("ax", "0") BODY("k", "Placeholder", "",
+                                 "attr { key: 'dtype' value { type: DT_FLOAT } } attr { key: "
+                                 "'shape' value { shape { dim { size: %lld } } } }")
+                BODY("e", "ConcatV2", "input: 'c:output:0' input: 'k:output:0' input: 'ax:output:0'",
+                     T("DT_FLOAT") "attr { key: 'N' value { i: 2 } }") BODY("d", "F%d", "input: 'e:output:0'", "")
+                    RET("d:y:0") "}\n",
+        i, i + 1, attrs, 1LL << i, i + 1);
+  snprintf(text + used, ROOM - used,
+           "function { " UNARY("F%d") RET("x") "} }" IN("a", D(2)) NODE("n", "F0", "input: 'a'", ""), DEPTH);
   double start = seconds();
   expect(text, (const char *const[]){ "n", "?", NULL });
   CHECK_MSG(seconds() - start < 12, "took %.1f s", seconds() - start);
@@ -346,10 +361,12 @@ static void read_all(tn_graph *graph)
 
 static void function_shapes__of_changed_files_do_no_harm(void)
 {
-  static const char text[] = "library { " TWICE TIMES KEEP TRUE_FUNCTION AGAIN "}" BOOL IN("a", D(2) D(3)) IN("b", D(3) D(5))
-    NODE("n", "Again", "input: 'a'", "") IF("i", "If", "Twice", "Keep", GIVEN(D(-1) D(3))) WHILE("w", "While", "Keep", "")
-    NODE("m", "PartitionedCall", "input: 'a' input: 'b'", "attr { key: 'f' value { func { name: 'Times' " T("DT_FLOAT")
-         " } } }" TYPES("Tin", ONE " " ONE) TYPES("Tout", ONE));
+  static const char text[] = "library { " TWICE TIMES KEEP TRUE_FUNCTION AGAIN "}" BOOL IN("a", D(2) D(3))
+      IN("b", D(3) D(5)) NODE("n", "Again", "input: 'a'", "") IF("i", "If", "Twice", "Keep", GIVEN(D(-1) D(3)))
+          WHILE("w", "While", "Keep", "")
+              NODE("m", "PartitionedCall", "input: 'a' input: 'b'",
+                   "attr { key: 'f' value { func { name: 'Times' " T("DT_FLOAT") " } } }" TYPES("Tin", ONE " " ONE)
+                       TYPES("Tout", ONE));
   tn_error err = TN_ERROR_INIT;
   tn_graph *graph = import_text(text, &err);
   REQUIRE_MSG(graph != NULL, "%s", tn_error_message(&err));
@@ -401,9 +418,11 @@ static tn_status ask_all(void *text)
 static void function_shapes__without_memory(void)
 {
   static char text[] = "library { " TWICE TIMES KEEP TRUE_FUNCTION AGAIN "}" BOOL IN("a", D(2) D(3)) IN("b", D(3) D(5))
-    NODE("n", "Again", "input: 'a'", "") IF("i", "If", "Twice", "Keep", GIVEN(D(-1) D(3))) WHILE("w", "While", "Keep", "")
-    NODE("m", "PartitionedCall", "input: 'a' input: 'b'", "attr { key: 'f' value { func { name: 'Times' " T("DT_FLOAT")
-         " } } }" TYPES("Tin", ONE " " ONE) TYPES("Tout", ONE));
+      NODE("n", "Again", "input: 'a'", "") IF("i", "If", "Twice", "Keep", GIVEN(D(-1) D(3)))
+          WHILE("w", "While", "Keep", "")
+              NODE("m", "PartitionedCall", "input: 'a' input: 'b'",
+                   "attr { key: 'f' value { func { name: 'Times' " T("DT_FLOAT") " } } }" TYPES("Tin", ONE " " ONE)
+                       TYPES("Tout", ONE));
   gk_register();
   tn_test_oom_sweep(ask_all, text);
 }

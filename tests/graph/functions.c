@@ -185,29 +185,32 @@ static tn_graph *import_text(const char *text, tn_error *err)
   "signature { name: '" name "' input_arg { name: 'x' type: DT_FLOAT } output_arg { name: 'y' type: DT_FLOAT } } "
 
 static const char whole[] = FUNCTION(
-  "signature { name: 'W' description: 'what' is_stateful: true"
-  " input_arg { name: 'a' type_attr: 'T' } input_arg { name: 'n' type_attr: 'T' number_attr: 'N' }"
-  " input_arg { name: 'l' type_list_attr: 'L' } input_arg { name: 'r' type: DT_RESOURCE }"
-  " input_arg { name: 'v' type: DT_FLOAT is_ref: true }"
-  " output_arg { name: 'y' type_attr: 'T' } output_arg { name: 'z' type_list_attr: 'L' }"
-  " attr { name: 'T' type: 'type' allowed_values { list { type: DT_FLOAT type: DT_INT32 } } default_value { type: "
-  "DT_INT32 } }"
-  " attr { name: 'N' type: 'int' has_minimum: true minimum: 2 } attr { name: 'L' type: 'list(type)' }"
-  " attr { name: 's' type: 'string' default_value { s: 'hi' } allowed_values { list { s: 'hi' s: 'ho' } } }"
-  " attr { name: 't' type: 'tensor' default_value { tensor { dtype: DT_INT32 tensor_shape { } int_val: 7 } } }"
-  " attr { name: 'f' type: 'func' default_value { func { name: 'W' attr { key: 'q' value { i: 1 } } } } }"
-  " attr { name: 'p' type: 'list(shape)' default_value { list { shape { dim { size: 4 } } } } } control_output: 'done' } "
-  "node_def { name: 'k' op: 'NoSuchOp' input: 'a' input: 'n:1' device: '/device:CPU:0'"
-  " attr { key: 'T' value { placeholder: 'T' } } attr { key: 'i' value { i: -3 } } attr { key: 'g' value { f: 2.5 } }"
-  " attr { key: 'b' value { b: true } } attr { key: 's' value { s: 'text' } } attr { key: 'd' value { type: DT_HALF } }"
-  " attr { key: 'h' value { shape { dim { size: 2 } dim { size: -1 } } } }"
-  " attr { key: 't' value { tensor { dtype: DT_INT32 tensor_shape { dim { size: 2 } } int_val: 5 } } }"
-  " attr { key: 'c' value { func { name: 'W' attr { key: 'T' value { type: DT_FLOAT } } } } }"
-  " attr { key: 'li' value { list { i: 1 i: 2 } } } attr { key: 'ls' value { list { s: 'a' s: 'b' } } } }"
-  "node_def { name: 'm' op: 'GkPass' input: 'a' input: '^k' attr { key: 'T' value { placeholder: 'T' } } }"
-  "ret { key: 'y' value: 'm:y:0' } ret { key: 'z' value: 'l' } control_ret { key: 'done' value: 'k' }"
-  "attr { key: '_noinline' value { b: true } }"
-  "arg_attr { key: 3 value { attr { key: '_user' value { s: 'res' } } } } resource_arg_unique_id { key: 3 value: 17 }");
+    "signature { name: 'W' description: 'what' is_stateful: true"
+    " input_arg { name: 'a' type_attr: 'T' } input_arg { name: 'n' type_attr: 'T' number_attr: 'N' }"
+    " input_arg { name: 'l' type_list_attr: 'L' } input_arg { name: 'r' type: DT_RESOURCE }"
+    " input_arg { name: 'v' type: DT_FLOAT is_ref: true }"
+    " output_arg { name: 'y' type_attr: 'T' } output_arg { name: 'z' type_list_attr: 'L' }"
+    " attr { name: 'T' type: 'type' allowed_values { list { type: DT_FLOAT type: DT_INT32 } } default_value { type: "
+    "DT_INT32 } }"
+    " attr { name: 'N' type: 'int' has_minimum: true minimum: 2 } attr { name: 'L' type: 'list(type)' }"
+    " attr { name: 's' type: 'string' default_value { s: 'hi' } allowed_values { list { s: 'hi' s: 'ho' } } }"
+    " attr { name: 't' type: 'tensor' default_value { tensor { dtype: DT_INT32 tensor_shape { } int_val: 7 } } }"
+    " attr { name: 'f' type: 'func' default_value { func { name: 'W' attr { key: 'q' value { i: 1 } } } } }"
+    " attr { name: 'p' type: 'list(shape)' default_value { list { shape { dim { size: 4 } } } } } control_output: "
+    "'done' } "
+    "node_def { name: 'k' op: 'NoSuchOp' input: 'a' input: 'n:1' device: '/device:CPU:0'"
+    " attr { key: 'T' value { placeholder: 'T' } } attr { key: 'i' value { i: -3 } } attr { key: 'g' value { f: 2.5 } }"
+    " attr { key: 'b' value { b: true } } attr { key: 's' value { s: 'text' } } attr { key: 'd' value { type: DT_HALF "
+    "} }"
+    " attr { key: 'h' value { shape { dim { size: 2 } dim { size: -1 } } } }"
+    " attr { key: 't' value { tensor { dtype: DT_INT32 tensor_shape { dim { size: 2 } } int_val: 5 } } }"
+    " attr { key: 'c' value { func { name: 'W' attr { key: 'T' value { type: DT_FLOAT } } } } }"
+    " attr { key: 'li' value { list { i: 1 i: 2 } } } attr { key: 'ls' value { list { s: 'a' s: 'b' } } } }"
+    "node_def { name: 'm' op: 'GkPass' input: 'a' input: '^k' attr { key: 'T' value { placeholder: 'T' } } }"
+    "ret { key: 'y' value: 'm:y:0' } ret { key: 'z' value: 'l' } control_ret { key: 'done' value: 'k' }"
+    "attr { key: '_noinline' value { b: true } }"
+    "arg_attr { key: 3 value { attr { key: '_user' value { s: 'res' } } } } resource_arg_unique_id { key: 3 value: 17 "
+    "}");
 
 static void check_signature(const tn_function *f)
 {
@@ -217,8 +220,8 @@ static void check_signature(const tn_function *f)
   tn_op_schema_format(s, text, sizeof text);
   CHECK_STR(text, "W(a: T, n: N * T, l: L, r: resource, v: Ref(float32)) -> (y: T, z: L); T: type; N: int >= 2; L: "
                   "list(type); s: string; t: tensor; f: func; p: list(shape)");
-  CHECK_INT(tn_op_schema_traits(s), TN_TRAIT_FUNCTION_CALL | TN_TRAIT_PLAIN_CALL | TN_TRAIT_DYNAMIC | TN_TRAIT_STATEFUL |
-                                        TN_TRAIT_READS);
+  CHECK_INT(tn_op_schema_traits(s),
+            TN_TRAIT_FUNCTION_CALL | TN_TRAIT_PLAIN_CALL | TN_TRAIT_DYNAMIC | TN_TRAIT_STATEFUL | TN_TRAIT_READS);
   tn_op_arg arg = { .struct_size = sizeof arg };
   CHECK_OK(tn_op_schema_input(s, 1, &arg, &err), &err);
   CHECK_INT(arg.type_attr, 0);
@@ -366,11 +369,12 @@ static void functions__refuse_what_names_nothing(void)
 /* A call is checked as a node of any other op, by import and builder alike. */
 static void functions__check_their_calls(void)
 {
-#define LIST \
-  FUNCTION("signature { name: 'L' input_arg { name: 'x' type_attr: 'T' number_attr: 'N' } input_arg { name: 'm' " \
-           "type_list_attr: 'M' } output_arg { name: 'y' type_attr: 'T' number_attr: 'N' } attr { name: 'T' type: 'type' } " \
-           "attr { name: 'N' type: 'int' } attr { name: 'M' type: 'list(type)' } } ret { key: 'y' value: 'x' }") \
-  "node { name: 'a' op: 'Placeholder' attr { key: 'dtype' value { type: DT_FLOAT } } }" \
+#define LIST                                                                                                        \
+  FUNCTION("signature { name: 'L' input_arg { name: 'x' type_attr: 'T' number_attr: 'N' } input_arg { name: 'm' "   \
+           "type_list_attr: 'M' } output_arg { name: 'y' type_attr: 'T' number_attr: 'N' } attr { name: 'T' type: " \
+           "'type' } "                                                                                              \
+           "attr { name: 'N' type: 'int' } attr { name: 'M' type: 'list(type)' } } ret { key: 'y' value: 'x' }")    \
+  "node { name: 'a' op: 'Placeholder' attr { key: 'dtype' value { type: DT_FLOAT } } }"                             \
   "node { name: 'i' op: 'Placeholder' attr { key: 'dtype' value { type: DT_INT32 } } }"
 #define CALL(inputs, n, types) \
   LIST "node { name: 'c' op: 'L' " inputs " attr { key: 'T' value { type: DT_FLOAT } } attr { key: 'N' value { i: " n \

@@ -135,7 +135,8 @@ static void build__mistakes_are_reported_at_the_end(void)
 {
   tn_error err = TN_ERROR_INIT;
   tn_graph *graph = gk_new_graph(), *other = gk_new_graph();
-  tn_output f = gk_float_in(graph, "f"), i = gk_in_of(graph, "i", TN_INT32, NULL, -1), foreign = gk_float_in(other, "foreign");
+  tn_output f = gk_float_in(graph, "f"), i = gk_in_of(graph, "i", TN_INT32, NULL, -1),
+            foreign = gk_float_in(other, "foreign");
   const int64_t bad_dims[] = { -2 };
   for (int k = 0; k < 22; k++) {
     const char *wanted = "?", *op = "GkAdd", *name = "bad";

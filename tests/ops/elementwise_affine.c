@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Batch norms with activations, over a tensor or a concatenation: computed in one pass over the columns they have the bits of
- * the ops one by one, on each kind of vectors and however the rows are shared out. */
+/* Batch norms with activations, over a tensor or a concatenation: computed in one pass over the columns they have the
+ * bits of the ops one by one, on each kind of vectors and however the rows are shared out. */
 #include <ops/kernel/elements/vectors.h>
 
 #include "tests/support/elementwise_kit.h"

@@ -24,8 +24,9 @@ static void without_pass(ts *t, bool off)
 }
 
 /* Instructions of a step with these feeds and fetches; *n_inputs, when not NULL: of the last one. */
-static uint32_t instructions_and_inputs(tn_graph *graph, const tn_output *feeds, size_t n_feeds, const tn_output *fetches,
-                                        size_t n_fetches, const char *disabled, uint32_t *n_inputs)
+static uint32_t instructions_and_inputs(tn_graph *graph, const tn_output *feeds, size_t n_feeds,
+                                        const tn_output *fetches, size_t n_fetches, const char *disabled,
+                                        uint32_t *n_inputs)
 {
   tn_error err = TN_ERROR_INIT;
   tn_plan *plan = NULL;
@@ -678,7 +679,8 @@ static tn_status compile_joined(void *arg)
   struct { ts *t; tn_tensor *in[4]; } *a = arg;
   tn_callable callable;
   tn_tensor *out = NULL;
-  tn_status st = tn_session_make_callable(a->t->session, NULL, joined_names, 4, joined_fetch, 1, NULL, 0, &callable, NULL);
+  tn_status st =
+      tn_session_make_callable(a->t->session, NULL, joined_names, 4, joined_fetch, 1, NULL, 0, &callable, NULL);
   if (st != TN_OK) return st;
   st = tn_session_run_callable(a->t->session, callable, a->in, 4, &out, 1, NULL, NULL);
   tn_tensor_unref(out);

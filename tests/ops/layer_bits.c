@@ -10,8 +10,8 @@ static void release(tn_tensor **out, size_t n)
 }
 
 /* What a net gives under an option. */
-static void results(const rnn_net *net, const rnn_feeds *feeds, int level, const char *disabled, const char *const *fetches,
-                    size_t n, tn_tensor **out)
+static void results(const rnn_net *net, const rnn_feeds *feeds, int level, const char *disabled,
+                    const char *const *fetches, size_t n, tn_tensor **out)
 {
   ts t;
   rnn_open(&t, net, level, disabled);
@@ -23,7 +23,9 @@ static void results(const rnn_net *net, const rnn_feeds *feeds, int level, const
 static void layer_bits__are_those_of_all_vectors(void)
 {
   for (rnn_kind kind = 0; kind < RNN_KINDS; kind++) {
-    const rnn_net net = { .kind = kind, .steps = 5, .layers = 2, .batch = kind == RNN_LSTM ? 5 : 2, .in = 9, .cells = 21 };
+    const rnn_net net = {
+      .kind = kind, .steps = 5, .layers = 2, .batch = kind == RNN_LSTM ? 5 : 2, .in = 9, .cells = 21
+    };
     const char *const fetch[] = { "h1_4:0" };
     tn_tensor *first, *out;
     tn__vectors_limit(TN__BASELINE);

@@ -7,24 +7,29 @@
 /* ---- Assert ---- */
 
 #define TYPES(key, list) "attr { key: '" key "' value { list { " list " } } }"
-#define DATA                                                                                                           \
-  ANY("c", "DT_BOOL") ANY("f", "DT_FLOAT")                                                                             \
-  TENSOR("many", "DT_FLOAT", D(2) D(3), "float_val: 1 float_val: 2.5 float_val: 0.1 float_val: 16777216 float_val: -4 "  \
-         "float_val: 6")                                                                                               \
-  TENSOR("ints", "DT_INT64", D(4), "int64_val: -1 int64_val: 2 int64_val: 3 int64_val: 4")                             \
-  TENSOR("text", "DT_STRING", "", "string_val: 'x = '") TENSOR("yes", "DT_BOOL", D(2), "bool_val: true bool_val: false") \
-  TENSOR("none", "DT_FLOAT", D(0), "") TENSOR("half", "DT_HALF", "", "half_val: 15872")                                \
-  TENSOR("big", "DT_UINT64", "", "uint64_val: 18446744073709551615")                                                   \
-  TENSOR("z", "DT_COMPLEX64", "", "scomplex_val: 1 scomplex_val: -2")                                                  \
-  TENSOR("d", "DT_DOUBLE", "", "double_val: 0.1")
+#define DATA                                                                                                        \
+  ANY("c", "DT_BOOL")                                                                                               \
+  ANY("f", "DT_FLOAT") TENSOR("many", "DT_FLOAT", D(2) D(3),                                                        \
+                              "float_val: 1 float_val: 2.5 float_val: 0.1 float_val: 16777216 float_val: -4 "       \
+                              "float_val: 6")                                                                       \
+      TENSOR("ints", "DT_INT64", D(4), "int64_val: -1 int64_val: 2 int64_val: 3 int64_val: 4")                      \
+          TENSOR("text", "DT_STRING", "", "string_val: 'x = '")                                                     \
+              TENSOR("yes", "DT_BOOL", D(2), "bool_val: true bool_val: false") TENSOR("none", "DT_FLOAT", D(0), "") \
+                  TENSOR("half", "DT_HALF", "", "half_val: 15872")                                                  \
+                      TENSOR("big", "DT_UINT64", "", "uint64_val: 18446744073709551615")                            \
+                          TENSOR("z", "DT_COMPLEX64", "", "scomplex_val: 1 scomplex_val: -2")                       \
+                              TENSOR("d", "DT_DOUBLE", "", "double_val: 0.1")
 #define ASSERT(name, inputs, types, summarize) \
   NODE(name, "Assert", "input: 'c' " inputs, TYPES("T", types) INT("summarize", summarize))
-#define ASSERTS                                                                                                        \
-  DATA ASSERT("few", "input: 'many' input: 'ints'", "type: DT_FLOAT type: DT_INT64", 4)                                \
-  ASSERT("all", "input: 'many'", "type: DT_FLOAT", -1) ASSERT("zero", "input: 'many'", "type: DT_FLOAT", 0)            \
-  ASSERT("row", "input: 'many' input: 'ints'", "type: DT_FLOAT type: DT_INT64", 3)                                     \
-  ASSERT("kinds", "input: 'text' input: 'yes' input: 'none' input: 'half' input: 'big' input: 'z' input: 'd'",         \
-         "type: DT_STRING type: DT_BOOL type: DT_FLOAT type: DT_HALF type: DT_UINT64 type: DT_COMPLEX64 type: DT_DOUBLE", 3)
+#define ASSERTS                                                                                                       \
+  DATA ASSERT("few", "input: 'many' input: 'ints'", "type: DT_FLOAT type: DT_INT64", 4)                               \
+      ASSERT("all", "input: 'many'", "type: DT_FLOAT", -1) ASSERT("zero", "input: 'many'", "type: DT_FLOAT", 0)       \
+          ASSERT("row", "input: 'many' input: 'ints'", "type: DT_FLOAT type: DT_INT64", 3)                            \
+              ASSERT("kinds",                                                                                         \
+                     "input: 'text' input: 'yes' input: 'none' input: 'half' input: 'big' input: 'z' input: 'd'",     \
+                     "type: DT_STRING type: DT_BOOL type: DT_FLOAT type: DT_HALF type: DT_UINT64 type: DT_COMPLEX64 " \
+                     "type: DT_DOUBLE",                                                                               \
+                     3)
 
 static tn_status assert_of(ts *t, const char *node, bool condition, int32_t rank)
 {
@@ -88,11 +93,12 @@ static void start_printing(void)
 
 #define PRINT(name, input, data, types, attrs) \
   NODE(name, "Print", "input: '" input "' " data, F TYPES("U", types) attrs)
-#define PRINTS                                                                                                        \
-  DATA PRINT("plain", "many", "input: 'ints' input: 'text'", "type: DT_INT64 type: DT_STRING", TEXT_ATTR("message", "got ")) \
-  PRINT("twice", "none", "", "", TEXT_ATTR("message", "twice") INT("first_n", 2))                                     \
-  PRINT("never", "none", "", "", TEXT_ATTR("message", "never") INT("first_n", 0))                                     \
-  NODE("sum", "Add", "input: 'plain' input: 'plain'", F)
+#define PRINTS                                                                                 \
+  DATA PRINT("plain", "many", "input: 'ints' input: 'text'", "type: DT_INT64 type: DT_STRING", \
+             TEXT_ATTR("message", "got "))                                                     \
+      PRINT("twice", "none", "", "", TEXT_ATTR("message", "twice") INT("first_n", 2))          \
+          PRINT("never", "none", "", "", TEXT_ATTR("message", "never") INT("first_n", 0))      \
+              NODE("sum", "Add", "input: 'plain' input: 'plain'", F)
 
 static void messages__print_hands_its_input_on(void)
 {
@@ -148,7 +154,8 @@ static void messages__a_text_goes_where_it_is_sent(void)
   const char *s = "s", *vector = "vector", *const texts[] = { "a", "b" };
   tn_tensor *strings = NULL;
   REQUIRE_OK(tn_tensor_from_strings(&two, 1, texts, NULL, &strings, NULL), NULL);
-  CHECK_INT(tn_session_run(t.session, NULL, &s, &strings, 1, NULL, NULL, 0, &vector, 1, NULL, &t.err), TN_INVALID_ARGUMENT);
+  CHECK_INT(tn_session_run(t.session, NULL, &s, &strings, 1, NULL, NULL, 0, &vector, 1, NULL, &t.err),
+            TN_INVALID_ARGUMENT);
   tn_tensor_unref(strings);
   tn_set_print_sink(NULL, NULL);
   vk_fini(&t);
@@ -159,8 +166,9 @@ static void messages__a_file_is_added_to(void)
   char path[300], text[1000], found[64] = "";
   snprintf(path, sizeof path, "%s/lines", tap_scratch_dir());
   snprintf(text, sizeof text,
-           TENSOR("text", "DT_STRING", "", "string_val: 'line'")
-           "node { name: 'file' op: 'PrintV2' input: 'text' attr { key: 'output_stream' value { s: 'file://%s' } } }", path);
+           TENSOR("text", "DT_STRING", "", "string_val: 'line'") "node { name: 'file' op: 'PrintV2' input: 'text' attr "
+                                                                 "{ key: 'output_stream' value { s: 'file://%s' } } }",
+           path);
   ts t;
   vk_open(&t, 1, text);
   for (int i = 0; i < 3; i++) CHECK_OK(vk_target(&t, "file"), &t.err);

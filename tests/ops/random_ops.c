@@ -177,8 +177,9 @@ static void random_ops__without_memory_nothing_is_left(void)
 #define NUMBER(name, type, value)                                                                                \
   NODE(name, "Const", "", TYPE("dtype", type) "attr { key: 'value' value { tensor { dtype: " type               \
        " tensor_shape { dim { size: 1 } } " value " } } }")
-#define POISSON(name, type, rate) \
-  NODE(name, "RandomPoissonV2", "input: 'n' input: '" rate "'", TYPE("S", "DT_INT32") TYPE("R", "DT_DOUBLE") TYPE("dtype", type) SEEDS(1, 2))
+#define POISSON(name, type, rate)                               \
+  NODE(name, "RandomPoissonV2", "input: 'n' input: '" rate "'", \
+       TYPE("S", "DT_INT32") TYPE("R", "DT_DOUBLE") TYPE("dtype", type) SEEDS(1, 2))
 
 static double first(ts *t, const char *name)
 {
@@ -192,16 +193,17 @@ static double first(ts *t, const char *name)
   return x;
 }
 
-/* No sample is as small as the largest number of the output's type, for which TensorFlow looks for ever; and parameters for which
- * there are no samples at all. */
+/* No sample is as small as the largest number of the output's type, for which TensorFlow looks for ever; and parameters
+ * for which there are no samples at all. */
 static void random_ops__parameters_without_samples_end(void)
 {
   static const char graph[] =
-    SHAPE("n", 5) NUMBER("small", "DT_DOUBLE", "double_val: 100000") NUMBER("near", "DT_DOUBLE", "double_val: 66000")
-    NUMBER("large", "DT_DOUBLE", "double_val: 3e9") NUMBER("huge", "DT_DOUBLE", "double_val: 1e19")
-    NUMBER("below", "DT_FLOAT", "float_val: -2") POISSON("half", "DT_HALF", "small") POISSON("half_near", "DT_HALF", "near")
-    POISSON("int", "DT_INT32", "large") POISSON("long", "DT_INT64", "huge")
-    NODE("gamma", "RandomGamma", "input: 'n' input: 'below'", TYPE("S", "DT_INT32") TYPE("T", "DT_FLOAT") SEEDS(1, 2));
+      SHAPE("n", 5) NUMBER("small", "DT_DOUBLE", "double_val: 100000") NUMBER("near", "DT_DOUBLE", "double_val: 66000")
+          NUMBER("large", "DT_DOUBLE", "double_val: 3e9") NUMBER("huge", "DT_DOUBLE", "double_val: 1e19")
+              NUMBER("below", "DT_FLOAT", "float_val: -2") POISSON("half", "DT_HALF", "small")
+                  POISSON("half_near", "DT_HALF", "near") POISSON("int", "DT_INT32", "large")
+                      POISSON("long", "DT_INT64", "huge") NODE("gamma", "RandomGamma", "input: 'n' input: 'below'",
+                                                               TYPE("S", "DT_INT32") TYPE("T", "DT_FLOAT") SEEDS(1, 2));
   tn_import_options options = { .struct_size = sizeof options, .flags = TN_IMPORT_TEXT };
   ts t;
   ts_init(&t, 1);

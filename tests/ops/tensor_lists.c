@@ -296,11 +296,13 @@ static void fails(ts *t, const char *name, const char *message)
 static void tensor_lists__keep_their_value_in_a_step(void)
 {
   ts t;
-  ops_open_text(&t, BASIC PUSH("a", "empty", "x") PUSH("b", "a", "xx") PUSH("c", "a", "12") POP("p", "b", "any")
+  ops_open_text(&t,
+                BASIC PUSH("a", "empty", "x") PUSH("b", "a", "xx") PUSH("c", "a", "12") POP("p", "b", "any")
                     PUSH("again", "p", "x") LENGTH("na", "a") LENGTH("nb", "b") LENGTH("np", "p") LENGTH("ne", "empty")
-                    GET("b1", "b", "1", "any") GET("c1", "c", "1", "any") GET("again1", "again", "1", "any")
-                    NODE("all", "Pack", "input: 'na' input: 'nb' input: 'np' input: 'ne'", TYPE("T", "DT_INT32") INT("N", 4))
-                    NODE("sum", "AddN", "input: 'b1' input: 'p:1' input: 'again1'", F INT("N", 3)));
+                        GET("b1", "b", "1", "any") GET("c1", "c", "1", "any") GET("again1", "again", "1", "any")
+                            NODE("all", "Pack", "input: 'na' input: 'nb' input: 'np' input: 'ne'",
+                                 TYPE("T", "DT_INT32") INT("N", 4))
+                                NODE("sum", "AddN", "input: 'b1' input: 'p:1' input: 'again1'", F INT("N", 3)));
   tn_tensor *out[3];
   REQUIRE_OK(ts_run(&t, FEEDS({ "x", 5 }), NAMES("all", "sum", "c1"), out, NULL), &t.err);
   const int32_t *n = tn_tensor_data(out[0]);
@@ -317,13 +319,14 @@ static void tensor_lists__keep_their_value_in_a_step(void)
 static void tensor_lists__say_what_does_not_fit(void)
 {
   ts t;
-  ops_open_text(&t, BASIC NEW("two3", "two", "3") SET("far", "two3", "3", "12") SET("below", "two3", "m1", "12")
-                    SET("bad", "two3", "0", "x") LENGTH("far_n", "far") LENGTH("below_n", "below") LENGTH("bad_n", "bad")
-                    POP("none", "empty", "any") NEW("unset", "any", "3") GET("unknown", "unset", "0", "any")
-                    STACK("stack", "unset", "any") STACK("stack0", "empty", "any") GET("out", "unset", "3", "any")
-                    NEW("minus", "any", "m1") NEW("shape", "3", "1")
-                    GET("other", "two3", "0", "scalar") NODE("int", "TensorListStack", "input: 'two3' input: 'any'",
-                                                             TYPE("element_dtype", "DT_INT32")));
+  ops_open_text(
+      &t, BASIC NEW("two3", "two", "3") SET("far", "two3", "3", "12") SET("below", "two3", "m1", "12")
+              SET("bad", "two3", "0", "x") LENGTH("far_n", "far") LENGTH("below_n", "below") LENGTH("bad_n", "bad")
+                  POP("none", "empty", "any") NEW("unset", "any", "3") GET("unknown", "unset", "0", "any")
+                      STACK("stack", "unset", "any") STACK("stack0", "empty", "any") GET("out", "unset", "3", "any")
+                          NEW("minus", "any", "m1") NEW("shape", "3", "1") GET("other", "two3", "0", "scalar")
+                              NODE("int", "TensorListStack", "input: 'two3' input: 'any'",
+                                   TYPE("element_dtype", "DT_INT32")));
   fails(&t, "far_n", "element 3 of a list of 3");
   fails(&t, "below_n", "element -1");
   fails(&t, "bad_n", "shape [] does not fit a list of elements of shape [2]");
@@ -348,22 +351,25 @@ static void tensor_lists__hold_any_dtype(void)
 #define VT TYPE("T", "DT_VARIANT")
 #define RS TYPE("element_dtype", "DT_RESOURCE")
   ts t;
-  ops_open_text(&t, BASIC PUSH("a", "empty", "x") PUSH("ab", "a", "xx")
-                    NODE("lists", "EmptyTensorList", "input: 'any' input: 'm1'", V TYPE("shape_type", "DT_INT32"))
-                    NODE("deep", "TensorListPushBack", "input: 'lists' input: 'ab'", V)
-                    NODE("zeros", "ZerosLike", "input: 'deep'", VT)
-                    NODE("sum", "AddN", "input: 'deep' input: 'deep' input: 'zeros'", VT INT("N", 3))
-                    NODE("in", "TensorListPopBack", "input: 'sum' input: 'any'", V) GET("sum1", "in:1", "1", "any")
-                    NODE("zin", "TensorListGetItem", "input: 'zeros' input: '0' input: 'any'", V) STACK("z", "zin", "any")
-                    NODE("hs", "EmptyTensorList", "input: 'any' input: 'm1'", RS TYPE("shape_type", "DT_INT32"))
-                    NODE("v", "VarHandleOp", "", TYPE("dtype", "DT_FLOAT") "attr { key: 'shape' value { shape { } } }")
-                    NODE("set", "AssignVariableOp", "input: 'v' input: 'x'", TYPE("dtype", "DT_FLOAT"))
-                    NODE("h", "TensorListPushBack", "input: 'hs' input: 'v'", RS)
-                    NODE("g", "TensorListGetItem", "input: 'h' input: '0' input: 'any' input: '^set'", RS)
-                    NODE("read", "ReadVariableOp", "input: 'g'", TYPE("dtype", "DT_FLOAT"))
-                    NODE("batch", "Pack", "input: 'a' input: 'ab'", VT INT("N", 2))
-                    NODE("longer", "TensorListConcatLists", "input: 'batch' input: 'batch'", E)
-                    NODE("un", "Unpack", "input: 'longer'", VT INT("num", 2)) LENGTH("n0", "un") LENGTH("n1", "un:1"));
+  ops_open_text(
+      &t,
+      BASIC PUSH("a", "empty", "x") PUSH("ab", "a", "xx") NODE("lists", "EmptyTensorList", "input: 'any' input: 'm1'",
+                                                               V TYPE("shape_type", "DT_INT32"))
+          NODE("deep", "TensorListPushBack", "input: 'lists' input: 'ab'",
+               V) NODE("zeros", "ZerosLike", "input: 'deep'",
+                       VT) NODE("sum", "AddN", "input: 'deep' input: 'deep' input: 'zeros'", VT INT("N", 3))
+              NODE("in", "TensorListPopBack", "input: 'sum' input: 'any'", V) GET("sum1", "in:1", "1", "any")
+                  NODE("zin", "TensorListGetItem", "input: 'zeros' input: '0' input: 'any'", V) STACK("z", "zin", "any")
+                      NODE("hs", "EmptyTensorList", "input: 'any' input: 'm1'", RS TYPE("shape_type", "DT_INT32")) NODE(
+                          "v", "VarHandleOp", "", TYPE("dtype", "DT_FLOAT") "attr { key: 'shape' value { shape { } } }")
+                          NODE("set", "AssignVariableOp", "input: 'v' input: 'x'",
+                               TYPE("dtype", "DT_FLOAT")) NODE("h", "TensorListPushBack", "input: 'hs' input: 'v'", RS)
+                              NODE("g", "TensorListGetItem", "input: 'h' input: '0' input: 'any' input: '^set'", RS)
+                                  NODE("read", "ReadVariableOp", "input: 'g'", TYPE("dtype", "DT_FLOAT"))
+                                      NODE("batch", "Pack", "input: 'a' input: 'ab'", VT INT("N", 2))
+                                          NODE("longer", "TensorListConcatLists", "input: 'batch' input: 'batch'", E)
+                                              NODE("un", "Unpack", "input: 'longer'", VT INT("num", 2))
+                                                  LENGTH("n0", "un") LENGTH("n1", "un:1"));
   CHECK_DOUBLE(fetched(&t, "sum1"), 20, 0);
   CHECK_DOUBLE(fetched(&t, "z"), 0, 0);
   CHECK_DOUBLE(fetched(&t, "read"), 5, 0);
@@ -382,8 +388,9 @@ static void tensor_lists__outlive_their_step(void)
   REQUIRE_OK(ts_run(&t, FEEDS({ "x", 5 }), NAMES("a"), list, NULL), &t.err);
   for (int i = 0; i < 3; i++) {
     tn_tensor *feeds[2] = { list[0], ts_scalar(2) };
-    REQUIRE_OK(tn_session_run(t.session, NULL, NAMES("in", "x"), feeds, 2, NAMES("n"), length, 1, NULL, 0, NULL, &t.err),
-               &t.err);
+    REQUIRE_OK(
+        tn_session_run(t.session, NULL, NAMES("in", "x"), feeds, 2, NAMES("n"), length, 1, NULL, 0, NULL, &t.err),
+        &t.err);
     CHECK_INT(*(const int32_t *)tn_tensor_data(length[0]), 2);
     tn_tensor_unref(length[0]);
     tn_tensor_unref(feeds[1]);
@@ -396,12 +403,13 @@ static void tensor_lists__shapes_are_known_before_a_step(void)
 {
   ts t;
   ops_open_text(&t, BASIC INTS("q3", D(2), "int_val: -1 int_val: 3") NEW("l", "q3", "3") STACK("s", "l", "q3")
-                    GET("g", "l", "0", "q3") POP("p", "l", "q3")
-                    NODE("s5", "TensorListStack", "input: 'l' input: 'q3'", E INT("num_elements", 5))
-                    INTS("i", D(2), "int_val: 0 int_val: 1")
-                    NODE("ga", "TensorListGather", "input: 'l' input: 'i' input: 'q3'", E)
-                    TENSOR("no", "DT_INT64", D(0), "")
-                    NODE("c", "TensorListConcatV2", "input: 'l' input: 'q3' input: 'no'", E TYPE("shape_type", "DT_INT32")));
+                        GET("g", "l", "0", "q3") POP("p", "l", "q3")
+                            NODE("s5", "TensorListStack", "input: 'l' input: 'q3'", E INT("num_elements", 5))
+                                INTS("i", D(2), "int_val: 0 int_val: 1")
+                                    NODE("ga", "TensorListGather", "input: 'l' input: 'i' input: 'q3'", E)
+                                        TENSOR("no", "DT_INT64", D(0), "")
+                                            NODE("c", "TensorListConcatV2", "input: 'l' input: 'q3' input: 'no'",
+                                                 E TYPE("shape_type", "DT_INT32")));
   CHECK_STR(ops_shape_of(&t, "l", 0), "[]");
   CHECK_STR(ops_shape_of(&t, "s", 0), "[?,?,3]");
   CHECK_STR(ops_shape_of(&t, "s5", 0), "[5,?,3]");

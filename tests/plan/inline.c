@@ -30,17 +30,21 @@ static int count(const tn_plan_report *r, const char *op, const char *node)
   int n = 0;
   tn_plan_call call = { .struct_size = sizeof call };
   for (size_t i = 0; tn_plan_report_call(r, i, &call, NULL) == TN_OK; i++)
-    n += (op == NULL || strcmp(tn_operation_type(call.op), op) == 0) && (node == NULL || strcmp(tn_operation_name(call.op), node) == 0);
+    n += (op == NULL || strcmp(tn_operation_type(call.op), op) == 0) &&
+         (node == NULL || strcmp(tn_operation_name(call.op), node) == 0);
   return n;
 }
 
 /* ---- plans ---- */
 
-#define CHAIN                                                                                                        \
-  LIBRARY(TWICE SQUARE UNARY("Both", BODY("t", "Twice", "input: 'x'", "") BODY("s", "PartitionedCall",               \
-                             "input: 't:y:0'", FUNC("f", "Square1") TYPES("Tin", F) TYPES("Tout", F)) RET("y", "s:output:0"))) \
-  IN("x", "DT_FLOAT") CALL("a", "PartitionedCall", "Both", "x") NODE("b", "Both", "input: 'a'", "")                  \
-  CALL("c", "StatefulPartitionedCall", "Twice", "b")
+#define CHAIN                                                                                                         \
+  LIBRARY(TWICE SQUARE UNARY("Both",                                                                                  \
+                             BODY("t", "Twice", "input: 'x'", "")                                                     \
+                                 BODY("s", "PartitionedCall", "input: 't:y:0'",                                       \
+                                      FUNC("f", "Square1") TYPES("Tin", F) TYPES("Tout", F)) RET("y", "s:output:0"))) \
+  IN("x", "DT_FLOAT")                                                                                                 \
+  CALL("a", "PartitionedCall", "Both", "x") NODE("b", "Both", "input: 'a'", "")                                       \
+      CALL("c", "StatefulPartitionedCall", "Twice", "b")
 
 static void inline__puts_bodies_in_the_place_of_calls(void)
 {
@@ -94,7 +98,8 @@ static void inline__ends(void)
     snprintf(one, sizeof one,
              "function { signature { name: 'F%d' input_arg { name: 'x' type: DT_FLOAT } output_arg { name: 'y' type: "
              "DT_FLOAT } } node_def { name: 'a' op: '%s%d' input: 'x' } node_def { name: 'b' op: '%s%d' input: 'x' } "
-             "node_def { name: 's' op: 'Sub' input: 'a:y:0' input: 'b:y:0' " T("DT_FLOAT") " } ret { key: 'y' value: 's:z:0' } }\n",
+             "node_def { name: 's' op: 'Sub' input: 'a:y:0' input: 'b:y:0' " T(
+                 "DT_FLOAT") " } ret { key: 'y' value: 's:z:0' } }\n",
              i, "F", i + 1, "F", i + 1);
     strcat(text, one);
   }
@@ -120,9 +125,12 @@ static void check_log(const char *text, const char *fetch, const char *target, c
     static const char *const feed = "x";
     ck_open(&t, level, text);
     ts_watch_reset();
-    CHECK_OK(tn_session_run(t.session, NULL, &feed, &in, 1, &fetch, &out, fetch != NULL, &target, target != NULL, NULL, &t.err), &t.err);
+    CHECK_OK(tn_session_run(t.session, NULL, &feed, &in, 1, &fetch, &out, fetch != NULL, &target, target != NULL, NULL,
+                            &t.err),
+             &t.err);
     char log[20] = "";
-    for (size_t i = 0; i < (size_t)ts_watched.n_log && i + 1 < sizeof log; i++) log[i] = (char)('0' + ts_watched.log[i]);
+    for (size_t i = 0; i < (size_t)ts_watched.n_log && i + 1 < sizeof log; i++)
+      log[i] = (char)('0' + ts_watched.log[i]);
     CHECK_STR(log, order);
     tn_tensor_unref(out);
     tn_tensor_unref(in);
@@ -139,10 +147,12 @@ static void inline__keeps_the_order_of_effects(void)
       NODE("c", "Acts", "input: 'x' input: 'late'", "") EFFECT("last", "3", "input: '^c'")
       NODE("y", "Identity", "input: 'c' input: '^last'", T("DT_FLOAT"));
   check_log(inputs, "y", NULL, "123");
-  const char *nested =
-      LIBRARY(FUNCTION("In", RESULT("y", "DT_FLOAT"), INNER("e", "2", "") BODY("k", "Const", "", FLOAT_OF("1")) RET("y", "k:output:0"))
-              FUNCTION("Out", RESULT("y", "DT_FLOAT"), BODY("i", "In", "", "") INNER("f", "3", "input: '^i'") RET("y", "i:y:0")))
-      IN("x", "DT_FLOAT") EFFECT("first", "1", "") NODE("c", "Out", "input: '^first'", "") EFFECT("last", "4", "input: '^c'");
+  const char *nested = LIBRARY(FUNCTION(
+      "In", RESULT("y", "DT_FLOAT"), INNER("e", "2", "") BODY("k", "Const", "", FLOAT_OF("1")) RET("y", "k:output:0"))
+                                   FUNCTION("Out", RESULT("y", "DT_FLOAT"),
+                                            BODY("i", "In", "", "") INNER("f", "3", "input: '^i'") RET("y", "i:y:0")))
+      IN("x", "DT_FLOAT") EFFECT("first", "1", "") NODE("c", "Out", "input: '^first'", "")
+          EFFECT("last", "4", "input: '^c'");
   check_log(nested, NULL, "last", "1234");
   check_log(nested, "c", NULL, "123");
 }
@@ -164,29 +174,35 @@ static void inline__waits_for_what_may_fail(void)
   }
 }
 
-#define VARIABLE(name) \
-  NODE(name, "VarHandleOp", "", DT "attr { key: 'shape' value { shape { unknown_rank: true } } } attr { key: 'shared_name' value { s: '" name "' } }")
+#define VARIABLE(name)                                                                                               \
+  NODE(name, "VarHandleOp", "",                                                                                      \
+       DT "attr { key: 'shape' value { shape { unknown_rank: true } } } attr { key: 'shared_name' value { s: '" name \
+          "' } }")
 #define DT "attr { key: 'dtype' value { type: DT_FLOAT } }"
-#define UNIQUE(name, from) NODE(name, "Unique", "input: '" from "'", T("DT_FLOAT") "attr { key: 'out_idx' value { type: DT_INT32 } }")
+#define UNIQUE(name, from) \
+  NODE(name, "Unique", "input: '" from "'", T("DT_FLOAT") "attr { key: 'out_idx' value { type: DT_INT32 } }")
 
-/* What waits for a call waits for all that this waited for, also where its body needs none of it. What is assigned here comes
- * late in a step, since its shape is computed. */
+/* What waits for a call waits for all that this waited for, also where its body needs none of it. What is assigned here
+ * comes late in a step, since its shape is computed. */
 static void inline__hands_waiting_on(void)
 {
-  const char *text =
-      LIBRARY(UNARY("Pure", BODY("n", "Neg", "input: 'x'", T("DT_FLOAT")) RET("y", "n:y:0"))
-              FUNCTION("First", ARG("x", "DT_FLOAT") ARG("unused", "DT_FLOAT") RESULT("y", "DT_FLOAT"), RET("y", "x")))
+  const char *text = LIBRARY(UNARY("Pure", BODY("n", "Neg", "input: 'x'", T("DT_FLOAT")) RET("y", "n:y:0")) FUNCTION(
+      "First", ARG("x", "DT_FLOAT") ARG("unused", "DT_FLOAT") RESULT("y", "DT_FLOAT"), RET("y", "x")))
       IN("x", "DT_FLOAT") VARIABLE("v") NODE("init", "AssignVariableOp", "input: 'v' input: 'x'", DT)
-      NODE("zero", "Const", "", INT_OF("0"))
-      NODE("list", "ExpandDims", "input: 'x' input: 'zero'", T("DT_FLOAT") "attr { key: 'Tdim' value { type: DT_INT32 } }")
-      UNIQUE("u", "list") UNIQUE("late", "u") NODE("two", "Add", "input: 'late' input: 'late'", T("DT_FLOAT"))
-      NODE("write", "AssignVariableOp", "input: 'v' input: 'two'", DT)
-      NODE("c", "Pure", "input: 'x' input: '^write'", "") NODE("r", "ReadVariableOp", "input: 'v' input: '^c'", DT)
-      NODE("old", "ReadVariableOp", "input: 'v' input: '^late'", DT) NODE("d", "First", "input: 'x' input: 'old'", "")
-      NODE("clear", "AssignVariableOp", "input: 'v' input: 'x' input: '^d'", DT)
-      NODE("s", "Size", "input: 'old'", T("DT_FLOAT") "attr { key: 'out_type' value { type: DT_INT32 } }")
-      NODE("sum", "Sum", "input: 'r' input: 'zero'", T("DT_FLOAT") "attr { key: 'Tidx' value { type: DT_INT32 } }")
-      NODE("before", "Identity", "input: 'old' input: '^clear'", T("DT_FLOAT"));
+          NODE("zero", "Const", "", INT_OF("0")) NODE("list", "ExpandDims", "input: 'x' input: 'zero'",
+                                                      T("DT_FLOAT") "attr { key: 'Tdim' value { type: DT_INT32 } }")
+              UNIQUE("u", "list") UNIQUE("late", "u") NODE("two", "Add", "input: 'late' input: 'late'", T("DT_FLOAT"))
+                  NODE("write", "AssignVariableOp", "input: 'v' input: 'two'", DT)
+                      NODE("c", "Pure", "input: 'x' input: '^write'", "") NODE("r", "ReadVariableOp",
+                                                                               "input: 'v' input: '^c'", DT)
+                          NODE("old", "ReadVariableOp", "input: 'v' input: '^late'", DT)
+                              NODE("d", "First", "input: 'x' input: 'old'", "")
+                                  NODE("clear", "AssignVariableOp", "input: 'v' input: 'x' input: '^d'", DT)
+                                      NODE("s", "Size", "input: 'old'",
+                                           T("DT_FLOAT") "attr { key: 'out_type' value { type: DT_INT32 } }")
+                                          NODE("sum", "Sum", "input: 'r' input: 'zero'",
+                                               T("DT_FLOAT") "attr { key: 'Tidx' value { type: DT_INT32 } }")
+                                              NODE("before", "Identity", "input: 'old' input: '^clear'", T("DT_FLOAT"));
   FOR_LEVELS(level)
   {
     ts t;
@@ -207,14 +223,16 @@ static void inline__goes_on_drawing(void)
        "dtype: DT_INT32 tensor_shape { dim { } } } } }")                                                          \
   BODY("r", "RandomUniform", "input: 's:output:0'", DT T("DT_INT32") "attr { key: 'seed' value { i: 1 } } "       \
        "attr { key: 'seed2' value { i: 2 } }")
-  const char *text =
-      LIBRARY(FUNCTION("Draw", RESULT("y", "DT_FLOAT"), DRAW RET("y", "r:output:0"))
-              FUNCTION("Lucky", ARG("x", "DT_FLOAT") RESULT("go", "DT_BOOL"),
-                       DRAW BODY("k", "Const", "", FLOAT_OF("0.75")) BODY("l", "Less", "input: 'r:output:0' input: 'k:output:0'", T("DT_FLOAT")) RET("go", "l:z:0"))
-              UNARY("Next", BODY("k", "Const", "", FLOAT_OF("1")) BODY("n", "AddV2", "input: 'x' input: 'k:output:0'", T("DT_FLOAT")) RET("y", "n:z:0")))
+  const char *text = LIBRARY(
+      FUNCTION("Draw", RESULT("y", "DT_FLOAT"), DRAW RET("y", "r:output:0"))
+          FUNCTION("Lucky", ARG("x", "DT_FLOAT") RESULT("go", "DT_BOOL"),
+                   DRAW BODY("k", "Const", "", FLOAT_OF("0.75"))
+                       BODY("l", "Less", "input: 'r:output:0' input: 'k:output:0'", T("DT_FLOAT")) RET("go", "l:z:0"))
+              UNARY("Next", BODY("k", "Const", "", FLOAT_OF("1"))
+                                BODY("n", "AddV2", "input: 'x' input: 'k:output:0'", T("DT_FLOAT")) RET("y", "n:z:0")))
       IN("x", "DT_FLOAT") NODE("a", "Draw", "", "") NODE("b", "Draw", "input: '^a'", "")
-      NODE("d", "Sub", "input: 'a' input: 'b'", T("DT_FLOAT"))
-      NODE("w", "While", "input: 'x'", TYPES("T", F) FUNC("cond", "Lucky") FUNC("body", "Next"));
+          NODE("d", "Sub", "input: 'a' input: 'b'", T("DT_FLOAT"))
+              NODE("w", "While", "input: 'x'", TYPES("T", F) FUNC("cond", "Lucky") FUNC("body", "Next"));
   float turns = 0, difference = 0;
   FOR_LEVELS(level)
   {
@@ -260,14 +278,15 @@ static void inline__waits_for_what_is_given_later(void)
 /* A call ends whichever branch in it was taken. */
 static void inline__ends_after_a_branch(void)
 {
-  const char *text =
-      LIBRARY(UNARY("Maybe", BODY("zero", "Const", "", FLOAT_OF("0")) BODY("p", "Greater", "input: 'x' input: 'zero:output:0'", T("DT_FLOAT"))
-                                 BODY("s", "Switch", "input: 'x' input: 'p:z:0'", T("DT_FLOAT")) INNER("e", "1", "input: '^t'")
-                                 BODY("t", "Identity", "input: 's:output_true:0'", T("DT_FLOAT"))
-                                 BODY("m", "Merge", "input: 's:output_false:0' input: 't:output:0'", T("DT_FLOAT") "attr { key: 'N' value { i: 2 } }")
-                                 RET("y", "m:output:0")))
-      IN("x", "DT_FLOAT") NODE("c", "Maybe", "input: 'x'", "") EFFECT("last", "2", "input: '^c'")
-      NODE("y", "Identity", "input: 'x' input: '^last'", T("DT_FLOAT"));
+  const char *text = LIBRARY(UNARY(
+      "Maybe",
+      BODY("zero", "Const", "", FLOAT_OF("0")) BODY("p", "Greater", "input: 'x' input: 'zero:output:0'", T("DT_FLOAT"))
+          BODY("s", "Switch", "input: 'x' input: 'p:z:0'", T("DT_FLOAT")) INNER("e", "1", "input: '^t'")
+              BODY("t", "Identity", "input: 's:output_true:0'", T("DT_FLOAT"))
+                  BODY("m", "Merge", "input: 's:output_false:0' input: 't:output:0'",
+                       T("DT_FLOAT") "attr { key: 'N' value { i: 2 } }") RET("y", "m:output:0"))) IN("x", "DT_FLOAT")
+      NODE("c", "Maybe", "input: 'x'", "") EFFECT("last", "2", "input: '^c'")
+          NODE("y", "Identity", "input: 'x' input: '^last'", T("DT_FLOAT"));
   FOR_LEVELS(level)
   {
     ts t;
@@ -285,11 +304,13 @@ static void inline__ends_after_a_branch(void)
 /* A call on a branch is run, or not, as a whole. */
 static void inline__leaves_calls_on_branches(void)
 {
-  const char *text = LIBRARY(FUNCTION("Acts", ARG("x", "DT_FLOAT") RESULT("y", "DT_FLOAT"),
-                                      INNER("e", "1", "") BODY("n", "Neg", "input: 'x'", T("DT_FLOAT")) RET("y", "n:y:0")))
-      IN("x", "DT_FLOAT") NODE("zero", "Const", "", FLOAT_OF("0")) NODE("p", "Greater", "input: 'x' input: 'zero'", T("DT_FLOAT"))
-      NODE("s", "Switch", "input: 'x' input: 'p'", T("DT_FLOAT")) NODE("c", "Acts", "input: 's:1'", "")
-      NODE("m", "Merge", "input: 's' input: 'c'", T("DT_FLOAT") "attr { key: 'N' value { i: 2 } }");
+  const char *text =
+      LIBRARY(FUNCTION("Acts", ARG("x", "DT_FLOAT") RESULT("y", "DT_FLOAT"),
+                       INNER("e", "1", "") BODY("n", "Neg", "input: 'x'", T("DT_FLOAT")) RET("y", "n:y:0")))
+          IN("x", "DT_FLOAT") NODE("zero", "Const", "", FLOAT_OF("0"))
+              NODE("p", "Greater", "input: 'x' input: 'zero'", T("DT_FLOAT"))
+                  NODE("s", "Switch", "input: 'x' input: 'p'", T("DT_FLOAT")) NODE("c", "Acts", "input: 's:1'", "")
+                      NODE("m", "Merge", "input: 's' input: 'c'", T("DT_FLOAT") "attr { key: 'N' value { i: 2 } }");
   FOR_LEVELS(level)
   {
     ts t;
@@ -309,8 +330,9 @@ static void inline__leaves_calls_on_branches(void)
   LIBRARY(FUNCTION("Cond", ARG("x", "DT_FLOAT") RESULT("go", "DT_BOOL"), cond_body)                            \
           UNARY("Body", body)) IN("x", "DT_FLOAT")                                                             \
   NODE("w", op, "input: 'x'", TYPES("T", F) FUNC("cond", "Cond") FUNC("body", "Body"))
-#define BELOW_100 \
-  BODY("k", "Const", "", FLOAT_OF("100")) BODY("l", "Less", "input: 'x' input: 'k:output:0'", T("DT_FLOAT")) RET("go", "l:z:0")
+#define BELOW_100                         \
+  BODY("k", "Const", "", FLOAT_OF("100")) \
+  BODY("l", "Less", "input: 'x' input: 'k:output:0'", T("DT_FLOAT")) RET("go", "l:z:0")
 #define DOUBLE BODY("d", "AddV2", "input: 'x' input: 'x'", T("DT_FLOAT")) RET("y", "d:z:0")
 
 static void inline__makes_loops_of_functions_loops_of_the_plan(void)
@@ -362,15 +384,18 @@ static void inline__keeps_the_order_in_loops(void)
 /* A condition that is no scalar holds as long as it has elements. */
 static void inline__asks_conditions_that_are_no_scalars(void)
 {
-  const char *text =
-      LIBRARY(FUNCTION("Cond", ARG("x", "DT_BOOL") RESULT("go", "DT_BOOL"), RET("go", "x"))
-              FUNCTION("Body", ARG("x", "DT_BOOL") RESULT("y", "DT_BOOL"),
-                       BODY("b", "Const", "", "attr { key: 'dtype' value { type: DT_INT32 } } attr { key: 'value' value "
-                            "{ tensor { dtype: DT_INT32 tensor_shape { dim { size: 1 } } int_val: 1 } } }")
-                       BODY("s", "Slice", "input: 'x' input: 'b:output:0' input: 'z:output:0'", T("DT_BOOL") "attr { key: 'Index' value { type: DT_INT32 } }")
-                       BODY("z", "Const", "", "attr { key: 'dtype' value { type: DT_INT32 } } attr { key: 'value' value "
-                            "{ tensor { dtype: DT_INT32 tensor_shape { dim { size: 1 } } int_val: -1 } } }") RET("y", "s:output:0")))
-      IN("x", "DT_BOOL") NODE("w", "StatelessWhile", "input: 'x'", TYPES("T", "type: DT_BOOL") FUNC("cond", "Cond") FUNC("body", "Body"));
+  const char *text = LIBRARY(FUNCTION("Cond", ARG("x", "DT_BOOL") RESULT("go", "DT_BOOL"), RET("go", "x")) FUNCTION(
+      "Body", ARG("x", "DT_BOOL") RESULT("y", "DT_BOOL"),
+      BODY("b", "Const", "",
+           "attr { key: 'dtype' value { type: DT_INT32 } } attr { key: 'value' value "
+           "{ tensor { dtype: DT_INT32 tensor_shape { dim { size: 1 } } int_val: 1 } } }")
+          BODY("s", "Slice", "input: 'x' input: 'b:output:0' input: 'z:output:0'",
+               T("DT_BOOL") "attr { key: 'Index' value { type: DT_INT32 } }")
+              BODY("z", "Const", "",
+                   "attr { key: 'dtype' value { type: DT_INT32 } } attr { key: 'value' value "
+                   "{ tensor { dtype: DT_INT32 tensor_shape { dim { size: 1 } } int_val: -1 } } }")
+                  RET("y", "s:output:0"))) IN("x", "DT_BOOL")
+      NODE("w", "StatelessWhile", "input: 'x'", TYPES("T", "type: DT_BOOL") FUNC("cond", "Cond") FUNC("body", "Body"));
   FOR_LEVELS(level)
   {
     ts t;
@@ -395,17 +420,22 @@ static void inline__ends_in_loops(void)
   char one[400];
   strcpy(text, "library { " FUNCTION("Cond", ARG("x", "DT_FLOAT") RESULT("go", "DT_BOOL"), BELOW_100));
   for (int i = 0; i < 4; i++) {
-    snprintf(one, sizeof one, "function { signature { name: 'B%d' input_arg { name: 'x' type: DT_FLOAT } output_arg { name: 'y' "
-                              "type: DT_FLOAT } } node_def { name: 'n0' op: 'Neg' input: 'x' " T("DT_FLOAT") " }\n", i);
+    snprintf(one, sizeof one,
+             "function { signature { name: 'B%d' input_arg { name: 'x' type: DT_FLOAT } output_arg { name: 'y' "
+             "type: DT_FLOAT } } node_def { name: 'n0' op: 'Neg' input: 'x' " T("DT_FLOAT") " }\n",
+             i);
     strcat(text, one);
     for (int k = 0; k < 60 && i < 3; k++) {
-      snprintf(one, sizeof one, "node_def { name: 'n%d' op: 'StatelessWhile' input: 'n%d:%s:0' " TYPES("T", F) FUNC("cond", "Cond")
-                                "attr { key: 'body' value { func { name: 'B%d' } } } }\n", k + 1, k, k == 0 ? "y" : "output", i + 1);
+      snprintf(one, sizeof one,
+               "node_def { name: 'n%d' op: 'StatelessWhile' input: 'n%d:%s:0' " TYPES("T", F)
+                   FUNC("cond", "Cond") "attr { key: 'body' value { func { name: 'B%d' } } } }\n",
+               k + 1, k, k == 0 ? "y" : "output", i + 1);
       strcat(text, one);
     }
     strcat(text, i < 3 ? RET("y", "n60:output:0") "}\n" : RET("y", "n0:y:0") "}\n");
   }
-  strcat(text, "}\n" IN("x", "DT_FLOAT") NODE("w", "StatelessWhile", "input: 'x'", TYPES("T", F) FUNC("cond", "Cond") FUNC("body", "B0")));
+  strcat(text, "}\n" IN("x", "DT_FLOAT")
+                   NODE("w", "StatelessWhile", "input: 'x'", TYPES("T", F) FUNC("cond", "Cond") FUNC("body", "B0")));
   ts t;
   ck_open(&t, 1, text);
   CHECK(ts_run1(&t, FEEDS({ "x", 100 }), "w") == 100);
@@ -417,15 +447,16 @@ static void inline__ends_in_loops(void)
 /* A queue without a name is called as its node is in the function: however often that is called, it is one queue. */
 static void inline__leaves_resources_their_names(void)
 {
-  const char *text = LIBRARY("function { signature { name: 'S' input_arg { name: 'x' type: DT_FLOAT } output_arg { name: 'y' type: DT_FLOAT }"
-                             " is_stateful: true }"
-      BODY("q", "FIFOQueueV2", "", TYPES("component_types", F))
-      BODY("e", "QueueEnqueueV2", "input: 'q:handle:0' input: 'x'", TYPES("Tcomponents", F))
-      BODY("r", "QueueSizeV2", "input: 'q:handle:0' input: '^e'", "")
-      BODY("c", "Cast", "input: 'r:size:0'", "attr { key: 'SrcT' value { type: DT_INT32 } } attr { key: 'DstT' value { type: DT_FLOAT } }")
-      RET("y", "c:y:0") "}\n") IN("x", "DT_FLOAT")
-      CALL("first", "StatefulPartitionedCall", "S", "x")
-      NODE("second", "StatefulPartitionedCall", "input: 'x' input: '^first'", FUNC("f", "S") TYPES("Tin", F) TYPES("Tout", F));
+  const char *text = LIBRARY(
+      "function { signature { name: 'S' input_arg { name: 'x' type: DT_FLOAT } output_arg { name: 'y' type: DT_FLOAT }"
+      " is_stateful: true }" BODY("q", "FIFOQueueV2", "", TYPES("component_types", F))
+          BODY("e", "QueueEnqueueV2", "input: 'q:handle:0' input: 'x'", TYPES("Tcomponents", F))
+              BODY("r", "QueueSizeV2", "input: 'q:handle:0' input: '^e'", "")
+                  BODY("c", "Cast", "input: 'r:size:0'",
+                       "attr { key: 'SrcT' value { type: DT_INT32 } } attr { key: 'DstT' value { type: DT_FLOAT } }")
+                      RET("y", "c:y:0") "}\n") IN("x", "DT_FLOAT") CALL("first", "StatefulPartitionedCall", "S", "x")
+      NODE("second", "StatefulPartitionedCall", "input: 'x' input: '^first'",
+           FUNC("f", "S") TYPES("Tin", F) TYPES("Tout", F));
   FOR_LEVELS(level)
   {
     ts t;
@@ -459,12 +490,12 @@ static tn_status all_of_it(void *arg)
 
 static void inline__survives_lack_of_memory(void)
 {
-  const char *text = LIBRARY(TWICE SQUARE UNARY("Both", BODY("t", "Twice", "input: 'x'", "") BODY("s", "Square1", "input: 't:y:0'", "")
-                                                            RET("y", "s:y:0"))
-                             FUNCTION("Cond", ARG("x", "DT_FLOAT") RESULT("go", "DT_BOOL"), BELOW_100)
-                             UNARY("Body", BODY("b", "Twice", "input: 'x'", "") RET("y", "b:y:0"))) IN("x", "DT_FLOAT")
-      NODE("w", "While", "input: 'x'", TYPES("T", F) FUNC("cond", "Cond") FUNC("body", "Body"))
-      CALL("c", "PartitionedCall", "Both", "w");
+  const char *text = LIBRARY(TWICE SQUARE UNARY(
+      "Both", BODY("t", "Twice", "input: 'x'", "") BODY("s", "Square1", "input: 't:y:0'", "") RET("y", "s:y:0"))
+                                 FUNCTION("Cond", ARG("x", "DT_FLOAT") RESULT("go", "DT_BOOL"), BELOW_100)
+                                     UNARY("Body", BODY("b", "Twice", "input: 'x'", "") RET("y", "b:y:0")))
+      IN("x", "DT_FLOAT") NODE("w", "While", "input: 'x'", TYPES("T", F) FUNC("cond", "Cond") FUNC("body", "Body"))
+          CALL("c", "PartitionedCall", "Both", "w");
   ts t;
   ck_open(&t, 1, text);
   tn_test_oom_sweep(all_of_it, &t);

@@ -99,7 +99,8 @@ static void layout__thousands_of_blocks(void)
   size_t bytes, live;
   srand(11);
   for (uint32_t i = 0; i < N; i++)
-    lives[i] = (tn__life){ .first = i, .last = i + 1 + (uint32_t)rand() % 40, .bytes = 64 * (size_t)(1 + rand() % 900) };
+    lives[i] =
+        (tn__life){ .first = i, .last = i + 1 + (uint32_t)rand() % 40, .bytes = 64 * (size_t)(1 + rand() % 900) };
   lives[0].last = N;
   int64_t begin = tn__now_ns();
   CHECK_INT(tn__layout_assign(lives, N, &bytes, &live, NULL), TN_OK);
@@ -123,8 +124,8 @@ static void layout__a_chain_needs_two_blocks(void)
 
 #define LINE 64
 
-/* Lines that are written, in the second of two steps, by another thread than the one that wrote there last. Each of the threads
- * writes its part of a value. */
+/* Lines that are written, in the second of two steps, by another thread than the one that wrote there last. Each of the
+ * threads writes its part of a value. */
 static size_t lines_of_others(const tn__life *lives, size_t n, size_t arena_bytes, size_t threads)
 {
   uint8_t *writer = calloc(arena_bytes / LINE + 1, 1); /* 1 + the thread */
@@ -146,10 +147,12 @@ static size_t lines_of_others(const tn__life *lives, size_t n, size_t arena_byte
 /* A network of images that get smaller, with values that grow and shrink in turns and some that are added later on. */
 static size_t make_network(tn__life *lives)
 {
-  static const size_t kb[] = { 512, 512, 256, 1536, 384, 96, 576, 576, 96, 576, 144, 32, 192, 192, 32, 192, 48, 16, 96, 96 };
+  static const size_t kb[] = { 512, 512, 256, 1536, 384, 96,  576, 576, 96, 576,
+                               144, 32,  192, 192,  32,  192, 48,  16,  96, 96 };
   size_t n = 0;
   for (uint32_t i = 0; i < sizeof kb / sizeof *kb; i++)
-    lives[n++] = (tn__life){ .first = i, .last = i + (kb[i] <= 96 && i % 3 == 2 ? 3 : 1), .bytes = kb[i] << 10, .shared = true };
+    lives[n++] =
+        (tn__life){ .first = i, .last = i + (kb[i] <= 96 && i % 3 == 2 ? 3 : 1), .bytes = kb[i] << 10, .shared = true };
   return n;
 }
 
@@ -192,7 +195,9 @@ static void layout__shared_blocks_do_not_overlap(void)
     for (size_t i = 0; i < n; i++) { /* a third of them leave gaps that large ones do not fit */
       int large = round % 3 == 2 ? (rand() % 4 ? 5000 : 400000) : round % 3 == 1 ? 300000 : 3000;
       uint32_t first = (uint32_t)rand() % 40, length = (uint32_t)(rand() % 3 ? rand() % 3 : rand() % 30);
-      lives[i] = (tn__life){ .first = first, .last = rand() % 20 == 0 ? UINT32_MAX : first + length, .shared = rand() % 4 != 0,
+      lives[i] = (tn__life){ .first = first,
+                             .last = rand() % 20 == 0 ? UINT32_MAX : first + length,
+                             .shared = rand() % 4 != 0,
                              .bytes = (size_t)(rand() % large) };
     }
     qsort(lives, n, sizeof *lives, by_first);
@@ -218,7 +223,9 @@ static void layout__better_places_are_not_looked_for_long(void)
     size_t bytes, live;
     srand(11);
     for (uint32_t i = 0; i < n; i++)
-      lives[i] = (tn__life){ .first = i, .last = i + 1 + (uint32_t)rand() % 40, .bytes = 64 * (size_t)(1 + rand() % 900), .shared = true };
+      lives[i] = (tn__life){
+        .first = i, .last = i + 1 + (uint32_t)rand() % 40, .bytes = 64 * (size_t)(1 + rand() % 900), .shared = true
+      };
     CHECK_INT(tn__layout_assign(lives, n, &bytes, &live, NULL), TN_OK);
     int64_t begin = tn__now_ns();
     tn__layout_share(lives, n, 4, live, &bytes);
@@ -248,7 +255,8 @@ static void layout__better_places_are_no_must(void)
 
 static void layout__sizes_that_overflow_are_refused(void)
 {
-  tn__life lives[2] = { { .first = 0, .last = 9, .bytes = (size_t)PTRDIFF_MAX - 1 }, { .first = 1, .last = 9, .bytes = 1 << 20 } };
+  tn__life lives[2] = { { .first = 0, .last = 9, .bytes = (size_t)PTRDIFF_MAX - 1 },
+                        { .first = 1, .last = 9, .bytes = 1 << 20 } };
   size_t bytes, live;
   CHECK_INT(tn__layout_assign(lives, 2, &bytes, &live, NULL), TN_RESOURCE_EXHAUSTED);
 }

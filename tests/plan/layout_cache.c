@@ -86,7 +86,8 @@ static void slice_of(ts *t, const int32_t begin, const int32_t size, bool laid_o
   CHECK_OK(tn_session_run(t->session, NULL, feeds, values, 3, &fetch, &out, 1, NULL, 0, NULL, &t->err), &t->err);
   CHECK_INT(n_prepared - before, laid_out);
   CHECK_INT(tn_tensor_elements(out), size < 0 ? 20 - begin : size);
-  for (int64_t i = 0; i < tn_tensor_elements(out); i++) CHECK_DOUBLE(((float *)tn_tensor_data(out))[i], -(begin + i), 0);
+  for (int64_t i = 0; i < tn_tensor_elements(out); i++)
+    CHECK_DOUBLE(((float *)tn_tensor_data(out))[i], -(begin + i), 0);
   tn_tensor_unref(out);
   for (int i = 0; i < 3; i++) tn_tensor_unref(values[i]);
 }
@@ -134,7 +135,8 @@ static uint64_t n_layouts(ts *t, const char *const *feeds, const char *fetch)
 }
 
 /* y = x[at], or x with v there, of a matrix of 5 by 4. */
-static tn_output row_of(ts *t, const char *op, const char *name, tn_output x, tn_output at, tn_output behind, const tn_output *v)
+static tn_output row_of(ts *t, const char *op, const char *name, tn_output x, tn_output at, tn_output behind,
+                        const tn_output *v)
 {
   tn_operation *made;
   tn_operation_builder *b = tn_operation_begin(t->graph, op, name, 0);
@@ -170,7 +172,8 @@ static void layout_cache__rows_are_picked_without_a_layout_each(void)
     tn_tensor *out = NULL;
     ts_init(&t, level);
     tn_output x = ts_placeholder(t.graph, "x", TN_FLOAT), at = ts_placeholder(t.graph, "at", TN_INT32);
-    tn_output behind = ts_placeholder(t.graph, "behind", TN_INT32), row = row_of(&t, "StridedSlice", "row", x, at, behind, NULL);
+    tn_output behind = ts_placeholder(t.graph, "behind", TN_INT32),
+              row = row_of(&t, "StridedSlice", "row", x, at, behind, NULL);
     tn_output negative = ts_op1(t.graph, "Neg", "negative", row);
     probe(&t, "last", negative);
     row_of(&t, "TensorStridedSliceUpdate", "put", x, at, behind, &negative);
@@ -213,9 +216,10 @@ static void layout_cache__begins_share_a_layout(void)
     for (int32_t from = 0; from <= 15; from++) slice_of(&t, from, 5, false);
     CHECK_INT(n_layouts(&t, feeds, fetch), 1);
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
-      tn_tensor *values[] = { ts_filled(1, (int64_t[]){ 20 }, 0), numbers_of(1, &wrong[i]), numbers_of(1, &five) }, *out = NULL;
-      CHECK_STATUS(tn_session_run(t.session, NULL, feeds, values, 3, &fetch, &out, 1, NULL, 0, NULL, &t.err), TN_INVALID_ARGUMENT,
-                   &t.err);
+      tn_tensor *values[] = { ts_filled(1, (int64_t[]){ 20 }, 0), numbers_of(1, &wrong[i]), numbers_of(1, &five) },
+                *out = NULL;
+      CHECK_STATUS(tn_session_run(t.session, NULL, feeds, values, 3, &fetch, &out, 1, NULL, 0, NULL, &t.err),
+                   TN_INVALID_ARGUMENT, &t.err);
       CHECK_CONTAINS(tn_error_message(&t.err), "outside dimension 0 of size 20");
       tn_error_clear(&t.err);
       for (int k = 0; k < 3; k++) tn_tensor_unref(values[k]);
@@ -271,8 +275,8 @@ static void layout_cache__values_that_leave_shapes_and_no_memory(void)
   CHECK_INT(tn_test_live_blocks(), before);
 }
 
-/* A range as long as the batch follows from shapes, but a layout keeps small numbers only; what is cut out of it is one, and
- * may decide a shape. */
+/* A range as long as the batch follows from shapes, but a layout keeps small numbers only; what is cut out of it is
+ * one, and may decide a shape. */
 static void layout_cache__long_ranges_do_not_stay_with_layouts(void)
 {
   ts t;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Loops inside of loops, as frames: what they compute, and that planning them costs what they have, not more with each loop that is
- * around. */
+/* Loops inside of loops, as frames: what they compute, and that planning them costs what they have, not more with each
+ * loop that is around. */
 #include "conformance/support/oom.h"
 #include "conformance/support/session_kit.h"
 
@@ -25,18 +25,23 @@ __attribute__((format(printf, 2, 3))) static void put(text *t, const char *forma
 }
 
 #define F "attr { key: 'T' value { type: DT_FLOAT } }"
-#define VALUE "attr { key: 'dtype' value { type: DT_FLOAT } } attr { key: 'value' value { tensor { dtype: DT_FLOAT tensor_shape { } " \
-              "float_val: %d } } }"
+#define VALUE                                                                                                         \
+  "attr { key: 'dtype' value { type: DT_FLOAT } } attr { key: 'value' value { tensor { dtype: DT_FLOAT tensor_shape " \
+  "{ } "                                                                                                              \
+  "float_val: %d } } }"
 
-/* Loop `k` of `depth`: while v < limit: v += 1, `length` times; then the loop inside. `odd` has a Merge that waits for more, so its
- * body is not simple. */
+/* Loop `k` of `depth`: while v < limit: v += 1, `length` times; then the loop inside. `odd` has a Merge that waits for
+ * more, so its body is not simple. */
 static void put_loop(text *t, int k, int depth, int length, int limit, int odd)
 {
   char input[32] = "x";
   if (k > 1) snprintf(input, sizeof input, "add%d_%d", k - 1, length);
-  put(t, "node { name: 'enter%d' op: 'Enter' input: '%s' " F " attr { key: 'frame_name' value { s: 'f%d' } } }\n", k, input, k);
-  put(t, "node { name: 'merge%d' op: 'Merge' input: 'enter%d' input: 'next%d' %s " F " attr { key: 'N' value { i: 2 } } }\n", k, k, k,
-      k == odd ? "input: '^odd'" : "");
+  put(t, "node { name: 'enter%d' op: 'Enter' input: '%s' " F " attr { key: 'frame_name' value { s: 'f%d' } } }\n", k,
+      input, k);
+  put(t,
+      "node { name: 'merge%d' op: 'Merge' input: 'enter%d' input: 'next%d' %s " F
+      " attr { key: 'N' value { i: 2 } } }\n",
+      k, k, k, k == odd ? "input: '^odd'" : "");
   if (k == odd) put(t, "node { name: 'odd' op: 'Identity' input: 'enter%d' " F " }\n", k);
   put(t, "node { name: 'limit%d' op: 'Const' input: '^merge%d' " VALUE " }\n", k, k, limit);
   put(t, "node { name: 'less%d' op: 'Less' input: 'merge%d' input: 'limit%d' " F " }\n", k, k, k);
@@ -112,7 +117,8 @@ static void nested_loops__are_planned_once(void)
   CHECK_MSG(twelve < 4 * four, "12 loops: %.0f allocations, 4: %.0f", twelve, four);
   CHECK_MSG(many < 5 * twelve, "48 loops: %.0f allocations, 12: %.0f", many, twelve);
   double odd = planning(48, 30, 48); /* found at the very end */
-  CHECK_MSG(odd < 20 * many, "48 loops, the innermost one with more to wait for: %.0f allocations, else %.0f", odd, many);
+  CHECK_MSG(odd < 20 * many, "48 loops, the innermost one with more to wait for: %.0f allocations, else %.0f", odd,
+            many);
 }
 
 TAP_MAIN(TAP_TEST(nested_loops__compute_at_any_depth), TAP_TEST(nested_loops__are_planned_once))

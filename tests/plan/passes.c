@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The planner's passes in a user's terms: what is computed once instead of in every step, what is merged, that results stay
- * the same, and that each pass can be switched off by its name. */
+/* The planner's passes in a user's terms: what is computed once instead of in every step, what is merged, that results
+ * stay the same, and that each pass can be switched off by its name. */
 #include <stdlib.h>
 
 #include "conformance/support/session_kit.h"
@@ -123,7 +123,8 @@ static void passes__control_edges_hold(void)
   ts_fini(&t);
 }
 
-/* Sizes that do not fit are an error of the step, although a Reshape of a vector to a vector changes nothing when they do. */
+/* Sizes that do not fit are an error of the step, although a Reshape of a vector to a vector changes nothing when they
+ * do. */
 static void algebra__errors_stay_errors(void)
 {
   FOR_LEVELS(level) {
@@ -172,7 +173,8 @@ static void passes__unknown_names_are_refused(void)
   disable(&t, "fold,no_such_pass");
   tn_session *s = NULL;
   CHECK_STATUS(tn_session_create(t.options, &s, &t.err), TN_INVALID_ARGUMENT, &t.err);
-  CHECK_CONTAINS(tn_error_message(&t.err), "disable_passes names 'no_such_pass'; there are: inline, control, identity, common, fold");
+  CHECK_CONTAINS(tn_error_message(&t.err),
+                 "disable_passes names 'no_such_pass'; there are: inline, control, identity, common, fold");
   CHECK(s == NULL);
   ts_fini(&t);
 }
@@ -201,9 +203,10 @@ static tn_output matrix(tn_graph *graph, const char *name, int64_t rows, int64_t
 static void products_graph(tn_graph *graph)
 {
   tn_output x = ts_placeholder(graph, "x", TN_FLOAT);
-  tn_output relu = ts_op1(graph, "Relu", "relu",
-                          ts_op2(graph, "BiasAdd", "biased", ts_op2(graph, "MatMul", "product", x, matrix(graph, "w", 24, 32, 1)),
-                                 matrix(graph, "b", 0, 32, 2)));
+  tn_output relu =
+      ts_op1(graph, "Relu", "relu",
+             ts_op2(graph, "BiasAdd", "biased", ts_op2(graph, "MatMul", "product", x, matrix(graph, "w", 24, 32, 1)),
+                    matrix(graph, "b", 0, 32, 2)));
   tn_output second = ts_op2(graph, "AddV2", "biased2",
                             ts_op2(graph, "MatMul", "product2", relu, matrix(graph, "w2", 32, 32, 3)),
                             matrix(graph, "b2", 0, 32, 4));

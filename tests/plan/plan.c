@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the planner says of its work (<tenon/plan.h>), and the pass "algebra": what it takes away and what it must leave. */
+/* What the planner says of its work (<tenon/plan.h>), and the pass "algebra": what it takes away and what it must
+ * leave. */
 #include <math.h>
 
 #include "conformance/support/plan_kit.h"
@@ -52,7 +53,8 @@ static void try_cases(const algebra_case *cases, size_t n)
     tn_tensor *plain = compute(&cases[i], 0, "", &plain_taken), *y = compute(&cases[i], 1, "", &taken);
     tn_tensor *off = compute(&cases[i], 1, "algebra", &off_taken);
     CHECK_MSG(equal(plain, y) && equal(plain, off), "other results: %s", cases[i].text);
-    CHECK_MSG(taken == cases[i].taken, "%lld nodes replaced, %d wanted: %s", (long long)taken, cases[i].taken, cases[i].text);
+    CHECK_MSG(taken == cases[i].taken, "%lld nodes replaced, %d wanted: %s", (long long)taken, cases[i].taken,
+              cases[i].text);
     CHECK_INT(plain_taken, -1);
     CHECK_INT(off_taken, -1);
     tn_tensor_unref(plain);
@@ -98,16 +100,28 @@ static void algebra__reshapes(void)
       { IN(D(-1) D(6)) SHAPE("s", 2, "int_val: -1 int_val: 6") RESHAPE("y", "x", "s"), { 2, 6 }, 2, 1 },
       { IN(D(-1) D(6)) SHAPE("s", 2, "int_val: -1 int_val: 3") RESHAPE("y", "x", "s"), { 2, 6 }, 2, 0 },
       { IN(D(-1) D(6)) SHAPE("s", 3, "int_val: -1 int_val: 2 int_val: 3") SHAPE("r", 2, "int_val: -1 int_val: 3")
-        RESHAPE("z", "x", "s") RESHAPE("y", "z", "r"), { 2, 6 }, 2, 1 },
+            RESHAPE("z", "x", "s") RESHAPE("y", "z", "r"),
+        { 2, 6 },
+        2,
+        1 },
       /* there and back */
       { IN(D(-1) D(6)) SHAPE("s", 3, "int_val: -1 int_val: 2 int_val: 3") SHAPE("r", 2, "int_val: -1 int_val: 6")
-        RESHAPE("z", "x", "s") RESHAPE("y", "z", "r"), { 2, 6 }, 2, 1 },
+            RESHAPE("z", "x", "s") RESHAPE("y", "z", "r"),
+        { 2, 6 },
+        2,
+        1 },
       /* the first may fail: [?,6] to [-1,4] */
-      { IN(D(-1) D(6)) SHAPE("s", 2, "int_val: -1 int_val: 4") SHAPE("r", 1, "int_val: -1")
-        RESHAPE("z", "x", "s") RESHAPE("y", "z", "r"), { 2, 6 }, 2, 0 },
+      { IN(D(-1) D(6)) SHAPE("s", 2, "int_val: -1 int_val: 4") SHAPE("r", 1, "int_val: -1") RESHAPE("z", "x", "s")
+            RESHAPE("y", "z", "r"),
+        { 2, 6 },
+        2,
+        0 },
       { IN(D(2) D(6)) CONSTANT("axis", "DT_INT32", "", "int_val: 1")
-        NODE("z", "ExpandDims", "input: 'x' input: 'axis'", F) NODE("y", "Squeeze", "input: 'z'", F LIST("squeeze_dims", 1)),
-        { 2, 6 }, 2, 1 });
+            NODE("z", "ExpandDims", "input: 'x' input: 'axis'", F)
+                NODE("y", "Squeeze", "input: 'z'", F LIST("squeeze_dims", 1)),
+        { 2, 6 },
+        2,
+        1 });
 }
 
 static void algebra__transposes(void)
@@ -133,14 +147,26 @@ static void algebra__what_does_nothing(void)
   TRY({ ANY NODE("y", "Cast", "input: 'x'", TYPE("SrcT", "DT_FLOAT") TYPE("DstT", "DT_FLOAT")), { 11 }, 1, 1 },
       { ANY NODE("y", "Cast", "input: 'x'", TYPE("SrcT", "DT_FLOAT") TYPE("DstT", "DT_DOUBLE")), { 11 }, 1, 0 },
       { IN(D(-1) D(6)) CONSTANT("a", "DT_INT32", "", "int_val: 0")
-        NODE("y", "Split", "input: 'a' input: 'x'", F INT("num_split", 1)), { 2, 6 }, 2, 1 },
+            NODE("y", "Split", "input: 'a' input: 'x'", F INT("num_split", 1)),
+        { 2, 6 },
+        2,
+        1 },
       { IN(D(-1) D(6)) CONSTANT("p", "DT_INT32", D(2) D(2), "int_val: 0") NODE("y", "Pad", "input: 'x' input: 'p'", F),
-        { 2, 6 }, 2, 1 },
+        { 2, 6 },
+        2,
+        1 },
       { IN(D(-1) D(6)) ZEROS2("b") INTS("n", 2, "int_val: -1 int_val: 6")
-        NODE("y", "Slice", "input: 'x' input: 'b' input: 'n'", F TYPE("Index", "DT_INT32")), { 2, 6 }, 2, 1 },
+            NODE("y", "Slice", "input: 'x' input: 'b' input: 'n'", F TYPE("Index", "DT_INT32")),
+        { 2, 6 },
+        2,
+        1 },
       { IN(D(-1) D(6)) ZEROS2("b") INTS("n", 2, "int_val: 1 int_val: 6")
-        NODE("y", "Slice", "input: 'x' input: 'b' input: 'n'", F TYPE("Index", "DT_INT32")), { 2, 6 }, 2, 0 },
-      { IN(D(-1) D(6)) STRIDES MASKED(1, 1, 0), { 2, 6 }, 2, 1 }, { IN(D(-1) D(6)) STRIDES MASKED(0, 0, 0), { 2, 6 }, 2, 0 },
+            NODE("y", "Slice", "input: 'x' input: 'b' input: 'n'", F TYPE("Index", "DT_INT32")),
+        { 2, 6 },
+        2,
+        0 },
+      { IN(D(-1) D(6)) STRIDES MASKED(1, 1, 0), { 2, 6 }, 2, 1 },
+      { IN(D(-1) D(6)) STRIDES MASKED(0, 0, 0), { 2, 6 }, 2, 0 },
       { IN(D(-1) D(6)) STRIDES MASKED(3, 3, 1), { 2, 6 }, 2, 0 },
       { ANY NODE("z", "Neg", "input: 'x'", F) NODE("y", "Neg", "input: 'z'", F), { 11 }, 1, 1 });
 }
@@ -245,20 +271,23 @@ static void algebra__what_does_nothing_may_refuse(void)
 /* Padding makes an image of no rows one that a window fits into. */
 static void algebra__padded_nothing_is_convolved(void)
 {
-#define NO_ROWS(conv, more)                                                                                             \
-  IN(D(-1) D(-1) D(9) D(3)) PADDINGS(1, 2, 0, 3) more                                                                  \
-  CONSTANT("f", "DT_FLOAT", D(3) D(3) D(3) D(2), "float_val: [0.5, -1, 2, 0.25, 1, 3, -0.5]")                        \
-  NODE("y", conv, "input: 'z' input: 'f'", F TEXT("padding", "VALID") LIST("strides", 1, 1, 1, 1))
+#define NO_ROWS(conv, more)                                                                            \
+  IN(D(-1) D(-1) D(9) D(3))                                                                            \
+  PADDINGS(1, 2, 0, 3)                                                                                 \
+      more CONSTANT("f", "DT_FLOAT", D(3) D(3) D(3) D(2), "float_val: [0.5, -1, 2, 0.25, 1, 3, -0.5]") \
+          NODE("y", conv, "input: 'z' input: 'f'", F TEXT("padding", "VALID") LIST("strides", 1, 1, 1, 1))
   static const char *const texts[] = {
     NO_ROWS("Conv2D", NODE("z", "Pad", "input: 'x' input: 'p'", F)),
     NO_ROWS("DepthwiseConv2dNative", NODE("z", "Pad", "input: 'x' input: 'p'", F)),
-    NO_ROWS("Conv2D", CONSTANT("with", "DT_FLOAT", D(1), "float_val: 0") NODE("z", "PadV2", "input: 'x' input: 'p' input: 'with'", F)),
+    NO_ROWS("Conv2D", CONSTANT("with", "DT_FLOAT", D(1), "float_val: 0")
+                          NODE("z", "PadV2", "input: 'x' input: 'p' input: 'with'", F)),
   };
   for (size_t i = 0; i < 3; i++)
     for (int64_t rows = 0; rows < 2; rows++) {
       const int64_t dims[] = { 2, rows, 9, 3 };
       tn_status plain = step_of_nothing(texts[i], 0, dims, 4), st = step_of_nothing(texts[i], 1, dims, 4);
-      CHECK_MSG(plain == st, "case %zu, %d rows: %s, wanted %s", i, (int)rows, tn_status_name(st), tn_status_name(plain));
+      CHECK_MSG(plain == st, "case %zu, %d rows: %s, wanted %s", i, (int)rows, tn_status_name(st),
+                tn_status_name(plain));
     }
 }
 
@@ -269,11 +298,13 @@ static void algebra__padded_nothing_is_convolved(void)
   CONSTANT("s", "DT_FLOAT", D(2), "float_val: [" scales "]") NODE("m", "MatMul", "input: 'x' input: 'f'", F)           \
   NODE("y", "Mul", "input: 'm' input: 's'", F)
 #define NORMED(scale, offset, mean, variance)                                                                          \
-  IN(D(-1) D(-1) D(-1) D(2)) CONSTANT("s", "DT_FLOAT", D(2), "float_val: [1, " scale "]")                             \
-  CONSTANT("o", "DT_FLOAT", D(2), "float_val: [1, " offset "]") CONSTANT("e", "DT_FLOAT", D(2), "float_val: [1, " mean "]") \
-  CONSTANT("v", "DT_FLOAT", D(2), "float_val: [1, " variance "]")                                                     \
-  NODE("y", "FusedBatchNormV3", "input: 'x' input: 's' input: 'o' input: 'e' input: 'v'", F TYPE("U", "DT_FLOAT")      \
-       "attr { key: 'epsilon' value { f: 0 } } attr { key: 'is_training' value { b: false } }")
+  IN(D(-1) D(-1) D(-1) D(2))                                                                                           \
+  CONSTANT("s", "DT_FLOAT", D(2), "float_val: [1, " scale "]") CONSTANT(                                               \
+      "o", "DT_FLOAT", D(2), "float_val: [1, " offset "]") CONSTANT("e", "DT_FLOAT", D(2), "float_val: [1, " mean "]") \
+      CONSTANT("v", "DT_FLOAT", D(2), "float_val: [1, " variance "]") NODE(                                            \
+          "y", "FusedBatchNormV3", "input: 'x' input: 's' input: 'o' input: 'e' input: 'v'",                           \
+          F TYPE("U",                                                                                                  \
+                 "DT_FLOAT") "attr { key: 'epsilon' value { f: 0 } } attr { key: 'is_training' value { b: false } }")
 
 /* Constants are multiplied with each other only where nothing but rounding comes of it. */
 static void batch_norm__keeps_what_a_constant_cannot_hold(void)
@@ -312,9 +343,10 @@ static void batch_norm__keeps_what_a_constant_cannot_hold(void)
 
 /* ---- reports ---- */
 
-#define CHAIN ANY SCALAR("one", 1) SCALAR("c", 3) NODE("m", "Mul", "input: 'x' input: 'one'", F) \
-  NODE("n", "Neg", "input: 'm'", F) NODE("w", "Mul", "input: 'c' input: 'c'", F) NODE("y", "AddV2", "input: 'n' input: 'w'", F) \
-  NODE("other", "Neg", "input: 'x'", F)
+#define CHAIN                                                                                                          \
+  ANY SCALAR("one", 1) SCALAR("c", 3) NODE("m", "Mul", "input: 'x' input: 'one'", F) NODE("n", "Neg", "input: 'm'", F) \
+      NODE("w", "Mul", "input: 'c' input: 'c'", F) NODE("y", "AddV2", "input: 'n' input: 'w'", F)                      \
+          NODE("other", "Neg", "input: 'x'", F)
 
 static void report__says_what_passes_did(void)
 {
@@ -403,7 +435,8 @@ static void report__wrong_calls(void)
   CHECK_STATUS(tn_session_plan_report(t.session, NULL, 0, &fetch, 1, NULL, 0, &report, &t.err), TN_NOT_FOUND, &t.err);
   CHECK_NULL(report);
   CHECK_STATUS(tn_session_plan_report(NULL, NULL, 0, &fetch, 1, NULL, 0, &report, &t.err), TN_INVALID_ARGUMENT, &t.err);
-  CHECK_STATUS(tn_session_plan_report(t.session, NULL, 0, NULL, 0, NULL, 0, &report, &t.err), TN_INVALID_ARGUMENT, &t.err);
+  CHECK_STATUS(tn_session_plan_report(t.session, NULL, 0, NULL, 0, NULL, 0, &report, &t.err), TN_INVALID_ARGUMENT,
+               &t.err);
   report = tp_report(&t, "x:0", "y:0");
   tn_plan_pass p = { .struct_size = sizeof p };
   tn_plan_call unset = { 0 };

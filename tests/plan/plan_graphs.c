@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The planner on graphs that are awkward: constants too large to fold, several outputs, values fed and fetched in the middle,
- * readers that share, control edges, shapes that only a step tells, sessions that compile at once. */
+/* The planner on graphs that are awkward: constants too large to fold, several outputs, values fed and fetched in the
+ * middle, readers that share, control edges, shapes that only a step tells, sessions that compile at once. */
 #include <math.h>
 #include <pthread.h>
 
@@ -220,11 +220,13 @@ static void fuse__errors_name_a_node_of_the_program(void)
 }
 
 #define PER_CHANNEL(name) CONSTANT(name, "DT_FLOAT", D(4), "float_val: [0.5, 1.25, 2, 0.75]")
-#define NORMED IN(D(-1) D(-1) D(-1) D(-1)) CONSTANT("f", "DT_FLOAT", D(1) D(1) D(3) D(4), "float_val: [0.5, -1, 0.25, 2]")     \
-  NODE("conv", "Conv2D", "input: 'x' input: 'f'", F TEXT("padding", "VALID") LIST("strides", 1, 1, 1, 1))                 \
-  PER_CHANNEL("s") PER_CHANNEL("o") PER_CHANNEL("m") PER_CHANNEL("v")                                                   \
-  NODE("y", "FusedBatchNormV3", "input: 'conv' input: 's' input: 'o' input: 'm' input: 'v'",                            \
-       F TYPE("U", "DT_FLOAT") "attr { key: 'is_training' value { b: false } }")
+#define NORMED                                                                                                \
+  IN(D(-1) D(-1) D(-1) D(-1))                                                                                 \
+  CONSTANT("f", "DT_FLOAT", D(1) D(1) D(3) D(4), "float_val: [0.5, -1, 0.25, 2]")                             \
+      NODE("conv", "Conv2D", "input: 'x' input: 'f'", F TEXT("padding", "VALID") LIST("strides", 1, 1, 1, 1)) \
+          PER_CHANNEL("s") PER_CHANNEL("o") PER_CHANNEL("m") PER_CHANNEL("v")                                 \
+              NODE("y", "FusedBatchNormV3", "input: 'conv' input: 's' input: 'o' input: 'm' input: 'v'",      \
+                   F TYPE("U", "DT_FLOAT") "attr { key: 'is_training' value { b: false } }")
 
 /* A node that became several, which became one. */
 static void batch_norm__errors_name_a_node_of_the_program(void)
@@ -240,7 +242,8 @@ static void batch_norm__errors_name_a_node_of_the_program(void)
   CHECK_INT(tp_summary(report).instructions, 1);
   tn_plan_report_release(report);
   tn_tensor *x = ts_filled(4, bad, 1), *y = NULL;
-  CHECK_STATUS(tn_session_run(t.session, NULL, &feed, &x, 1, &fetch, &y, 1, NULL, 0, NULL, &t.err), TN_INVALID_ARGUMENT, &t.err);
+  CHECK_STATUS(tn_session_run(t.session, NULL, &feed, &x, 1, &fetch, &y, 1, NULL, 0, NULL, &t.err), TN_INVALID_ARGUMENT,
+               &t.err);
   CHECK_STR(tn_error_node(&t.err), "y");
   CHECK_CONTAINS(tn_error_message(&t.err), "node 'y' (");
   tn_tensor_unref(x);
@@ -250,12 +253,13 @@ static void batch_norm__errors_name_a_node_of_the_program(void)
 /* ---- shapes ---- */
 
 /* [n, 3] to [n, 3, 1] by a shape that is computed from the shape. */
-#define BATCHES ROWS NODE("s", "Shape", "input: 'x'", F) INTS("zero", 1, "int_val: 0") INTS("one", 1, "int_val: 1")      \
-  NODE("n", "StridedSlice", "input: 's' input: 'zero' input: 'one' input: 'one'",                                    \
-       TYPE("T", "DT_INT32") TYPE("Index", "DT_INT32") INT("shrink_axis_mask", 1))                                   \
-  CONSTANT("three", "DT_INT32", "", "int_val: 3") CONSTANT("last", "DT_INT32", "", "int_val: 1")                    \
-  NODE("to", "Pack", "input: 'n' input: 'three' input: 'last'", TYPE("T", "DT_INT32") INT("N", 3))                   \
-  UNARY("t", "Tanh", "x") NODE("y", "Reshape", "input: 't' input: 'to'", F)
+#define BATCHES                                                                                                \
+  ROWS NODE("s", "Shape", "input: 'x'", F) INTS("zero", 1, "int_val: 0") INTS("one", 1, "int_val: 1")          \
+      NODE("n", "StridedSlice", "input: 's' input: 'zero' input: 'one' input: 'one'",                          \
+           TYPE("T", "DT_INT32") TYPE("Index", "DT_INT32") INT("shrink_axis_mask", 1))                         \
+          CONSTANT("three", "DT_INT32", "", "int_val: 3") CONSTANT("last", "DT_INT32", "", "int_val: 1")       \
+              NODE("to", "Pack", "input: 'n' input: 'three' input: 'last'", TYPE("T", "DT_INT32") INT("N", 3)) \
+                  UNARY("t", "Tanh", "x") NODE("y", "Reshape", "input: 't' input: 'to'", F)
 
 static void layout__what_follows_from_shapes_is_no_work_of_steps(void)
 {

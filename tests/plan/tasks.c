@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Branches that run at once: results are those of one thread, whatever runs when; errors, cancellations and limits end all of them;
- * what they share is theirs in turn. Tasks are made of any size here, where they would not be worth it, too. */
+/* Branches that run at once: results are those of one thread, whatever runs when; errors, cancellations and limits end
+ * all of them; what they share is theirs in turn. Tasks are made of any size here, where they would not be worth it,
+ * too. */
 #include "tests/support/tasks_kit.h"
 
 #include <pthread.h>
@@ -21,8 +22,8 @@ static void open_on(ts *t, const char *target, int level)
 }
 
 /* Runs with n ones for x. */
-static tn_status run_on(ts *t, const tn_run_options *options, int64_t n, const char *const *fetches, size_t n_fetches, tn_tensor **out,
-                        tn_run_metadata *metadata)
+static tn_status run_on(ts *t, const tn_run_options *options, int64_t n, const char *const *fetches, size_t n_fetches,
+                        tn_tensor **out, tn_run_metadata *metadata)
 {
   const char *feed = "x";
   tn_tensor *x = ts_filled(1, &n, 1.5f);
@@ -393,7 +394,8 @@ static void tasks__a_trace_shows_two_threads_at_once(void) /* S-RM */
       calls += r.kind == TN_RECORD_NODE;
       for (size_t j = 0; j < k && !overlap; j++) {
         CHECK_OK(tn_run_metadata_record(m, j, &o, &t.err), &t.err);
-        overlap = o.thread != r.thread && o.start_ns < r.start_ns + r.duration_ns && r.start_ns < o.start_ns + o.duration_ns;
+        overlap =
+            o.thread != r.thread && o.start_ns < r.start_ns + r.duration_ns && r.start_ns < o.start_ns + o.duration_ns;
       }
     }
     CHECK_INT(calls, 8); /* each call once */
@@ -422,8 +424,8 @@ static void tasks__a_step_that_was_met_allocates_its_outputs_only(void)
     tn_tensor_unref(out);
     if (i == 30) blocks = tn_test_live_blocks();
   }
-  CHECK_MSG(tn_test_live_blocks() <= blocks + 40, "%llu blocks after 30 steps, %llu after 40", (unsigned long long)blocks,
-            (unsigned long long)tn_test_live_blocks());
+  CHECK_MSG(tn_test_live_blocks() <= blocks + 40, "%llu blocks after 30 steps, %llu after 40",
+            (unsigned long long)blocks, (unsigned long long)tn_test_live_blocks());
   ts_fini(&t);
   atomic_store(&tn__tasks_always, false);
 }
@@ -443,7 +445,8 @@ static tn_status run_fresh(void *arg)
   }
   tn_status st = tn_session_options_create(&options, &err);
   if (st == TN_OK) st = tn_session_options_set_target(options, target, &err);
-  if (st == TN_OK) st = tn_session_options_set_bool(options, "use_per_session_threads", 1, &err); /* nothing stays of it */
+  if (st == TN_OK)
+    st = tn_session_options_set_bool(options, "use_per_session_threads", 1, &err); /* nothing stays of it */
   if (st == TN_OK) st = tn_session_create(options, &session, &err);
   if (st == TN_OK) st = tn_session_set_graph(session, graph, &err);
   if (st == TN_OK) st = tn_tensor_create(TN_FLOAT, &n, 1, &x, &err);
@@ -485,7 +488,8 @@ static void tasks__a_scheduler_of_a_plugin_runs_them(void)
   search_scheduler();
   atomic_store(&ts_speed, 0.3);
   for (uint32_t seed = 1; seed <= 40; seed++) {
-    CHECK_MSG(same_results("test.scheduler", seed, 60, (int)(seed & 1)), "seed %u: other results than on one thread", seed);
+    CHECK_MSG(same_results("test.scheduler", seed, 60, (int)(seed & 1)), "seed %u: other results than on one thread",
+              seed);
     CHECK_INT(atomic_load(&ts_spoilt), 0);
   }
   atomic_store(&ts_speed, 1);
@@ -551,8 +555,11 @@ static tn_status prepare_inline(const tn_session_factory *self, tn_runtime_sessi
 /* Long, too: what runs inside of `ready` does not go deeper and deeper. */
 static void tasks__a_scheduler_that_runs_what_it_is_given(void)
 {
-  static const tn_session_factory factory = { .struct_size = TN_SESSION_FACTORY_SIZE, .name = "test.inline", .new_session = new_inline,
-                                              .accepts_options = accepts_all, .destroy_session = end_inline,
+  static const tn_session_factory factory = { .struct_size = TN_SESSION_FACTORY_SIZE,
+                                              .name = "test.inline",
+                                              .new_session = new_inline,
+                                              .accepts_options = accepts_all,
+                                              .destroy_session = end_inline,
                                               .prepare = prepare_inline };
   const char *fetch = "sum";
   tn_tensor *out, *wanted;
@@ -571,7 +578,8 @@ static void tasks__a_scheduler_that_runs_what_it_is_given(void)
   inline_session = (tn_runtime_session){ 0, 0, 0 };
   CHECK_OK(run_on(&t, NULL, 64, &fetch, 1, &out, NULL), &t.err);
   CHECK(equal(out, wanted));
-  CHECK_MSG(inline_session.given > 100 && inline_session.given <= TN__MOST_TASKS, "%zu instructions", inline_session.given);
+  CHECK_MSG(inline_session.given > 100 && inline_session.given <= TN__MOST_TASKS, "%zu instructions",
+            inline_session.given);
   CHECK_INT(inline_session.over, 1);
   CHECK_INT(inline_session.parts, 1);
   tn_tensor_unref(out);

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Effects in branches that run at once: those on one resource in the order of the tape, those on several at the same time. */
+/* Effects in branches that run at once: those on one resource in the order of the tape, those on several at the same
+ * time. */
 #include "conformance/support/calls_kit.h"
 #include "tests/support/tasks_kit.h"
 
 #include <core/layout/tasks.h>
 
-#define RESOURCE(name, size) "attr { key: 'dtype' value { type: DT_FLOAT } } attr { key: 'shape' value { shape { dim { size: " size " } } } } " \
-                             "attr { key: 'shared_name' value { s: '" name "' } } "
+#define RESOURCE(name, size)                                                                                         \
+  "attr { key: 'dtype' value { type: DT_FLOAT } } attr { key: 'shape' value { shape { dim { size: " size " } } } } " \
+  "attr { key: 'shared_name' value { s: '" name "' } } "
 #define OF_FLOAT "attr { key: 'dtype' value { type: DT_FLOAT } }"
 #define OF_TABLE "attr { key: 'Tin' value { type: DT_INT32 } } attr { key: 'Tout' value { type: DT_FLOAT } }"
 #define VARIABLES 5
@@ -34,19 +36,23 @@ static uint32_t next(uint32_t *seed)
   return *seed >> 16;
 }
 
-/* Values that take their time, and effects with them on a few variables, of which each has two handles, on tables, and on
- * random generators. Reads are
- * "read0", "read1", and so on. */
+/* Values that take their time, and effects with them on a few variables, of which each has two handles, on tables, and
+ * on random generators. Reads are "read0", "read1", and so on. */
 static void random_effects(text *t, uint32_t seed)
 {
   size_t n = 6 + next(&seed) % (MOST_EFFECTS - 6), n_reads = 0;
   t->n = 0;
   put(t, IN("x", "DT_FLOAT"));
-  put(t, NODE("zero", "Const", "", FLOAT_OF("0")) NODE("one", "Const", "", "attr { key: 'dtype' value { type: DT_INT32 } } "
-      "attr { key: 'value' value { tensor { dtype: DT_INT32 tensor_shape { dim { size: 1 } } int_val: 1 } } }"));
+  put(t, NODE("zero", "Const", "", FLOAT_OF("0")) NODE(
+             "one", "Const", "",
+             "attr { key: 'dtype' value { type: DT_INT32 } } "
+             "attr { key: 'value' value { tensor { dtype: DT_INT32 tensor_shape { dim { size: 1 } } int_val: 1 } } }"));
   for (int i = 0; i < 3; i++)
-    put(t, NODE("t%d", "MutableHashTableV2", "", "attr { key: 'shared_name' value { s: 'table%d' } } "
-                "attr { key: 'key_dtype' value { type: DT_INT32 } } attr { key: 'value_dtype' value { type: DT_FLOAT } }"), i, i % 2);
+    put(t,
+        NODE("t%d", "MutableHashTableV2", "",
+             "attr { key: 'shared_name' value { s: 'table%d' } } "
+             "attr { key: 'key_dtype' value { type: DT_INT32 } } attr { key: 'value_dtype' value { type: DT_FLOAT } }"),
+        i, i % 2);
   for (int i = 0; i < 2 * VARIABLES; i++) {
     if (i % VARIABLES < 2) put(t, NODE("h%d", "VariableV2", "", RESOURCE("ref%d", "1")), i, i % VARIABLES);
     else put(t, NODE("h%d", "VarHandleOp", "", RESOURCE("v%d", "1")), i, i % VARIABLES);
@@ -54,19 +60,29 @@ static void random_effects(text *t, uint32_t seed)
   for (size_t i = 0; i < n; i++) {
     uint32_t h = next(&seed) % (2 * VARIABLES), kind = next(&seed) % 6;
     bool by_reference = h % VARIABLES < 2;
-    put(t, NODE("value%zu", "TestScan", "input: 'x' input: 'x'", "attr { key: 'ns' value { i: %u } } attr { key: 'slot' value { i: %zu } }"),
+    put(t,
+        NODE("value%zu", "TestScan", "input: 'x' input: 'x'",
+             "attr { key: 'ns' value { i: %u } } attr { key: 'slot' value { i: %zu } }"),
         i, next(&seed) % 40000, i);
     if (kind == 4)
-      put(t, NODE("read%zu", "RandomUniform", "input: 'one' input: '^value%zu'", OF_FLOAT "attr { key: 'T' value { type: DT_INT32 } } "
-                  "attr { key: 'seed' value { i: %zu } }"), n_reads++, i, i + 1);
+      put(t,
+          NODE("read%zu", "RandomUniform", "input: 'one' input: '^value%zu'",
+               OF_FLOAT "attr { key: 'T' value { type: DT_INT32 } } "
+                        "attr { key: 'seed' value { i: %zu } }"),
+          n_reads++, i, i + 1);
     else if (kind == 5 && h % 2 == 0)
-      put(t, NODE("do%zu", "LookupTableInsertV2", "input: 't%u' input: 'one' input: 'value%zu'", OF_TABLE), i, h % 3, i);
+      put(t, NODE("do%zu", "LookupTableInsertV2", "input: 't%u' input: 'one' input: 'value%zu'", OF_TABLE), i, h % 3,
+          i);
     else if (kind == 5)
-      put(t, NODE("read%zu", "LookupTableFindV2", "input: 't%u' input: 'one' input: 'zero' input: '^value%zu'", OF_TABLE), n_reads++, h % 3, i);
+      put(t,
+          NODE("read%zu", "LookupTableFindV2", "input: 't%u' input: 'one' input: 'zero' input: '^value%zu'", OF_TABLE),
+          n_reads++, h % 3, i);
     else if (by_reference && kind < 2)
-      put(t, NODE("do%zu", "%s", "input: 'h%u' input: 'value%zu'", T("DT_FLOAT")), i, kind == 0 ? "Assign" : "AssignAdd", h, i);
+      put(t, NODE("do%zu", "%s", "input: 'h%u' input: 'value%zu'", T("DT_FLOAT")), i,
+          kind == 0 ? "Assign" : "AssignAdd", h, i);
     else if (kind < 2)
-      put(t, NODE("do%zu", "%s", "input: 'h%u' input: 'value%zu'", OF_FLOAT), i, kind == 0 ? "AssignVariableOp" : "AssignAddVariableOp", h, i);
+      put(t, NODE("do%zu", "%s", "input: 'h%u' input: 'value%zu'", OF_FLOAT), i,
+          kind == 0 ? "AssignVariableOp" : "AssignAddVariableOp", h, i);
     else if (by_reference)
       put(t, NODE("read%zu", "Identity", "input: 'h%u' input: '^value%zu'", T("DT_FLOAT")), n_reads++, h, i);
     else
@@ -106,7 +122,8 @@ static void run_effects(const char *runtime, const text *graph, float *found, si
   tn_tensor *out[MOST_EFFECTS] = { NULL }, *x = ts_filled(1, &one, 1);
   CHECK_OK(tn_session_run(t.session, NULL, &feed, &x, 1, NULL, NULL, 0, set, VARIABLES, NULL, &t.err), &t.err);
   for (int step = 0; step < STEPS; step++) {
-    CHECK_OK(tn_session_run(t.session, NULL, &feed, &x, 1, fetches, out, n_fetches, targets, n_targets, NULL, &t.err), &t.err);
+    CHECK_OK(tn_session_run(t.session, NULL, &feed, &x, 1, fetches, out, n_fetches, targets, n_targets, NULL, &t.err),
+             &t.err);
     for (size_t i = 0; i < n_fetches; i++) {
       if (n < room) found[n++] = out[i] == NULL ? -1 : *(const float *)tn_tensor_data(out[i]);
       tn_tensor_unref(out[i]);
@@ -142,8 +159,8 @@ static void tasks_effects__on_one_resource_happen_in_order(void)
 
 /* ---- at once ---- */
 
-#define ADDS(i, handle)                                                                                                      \
-  NODE("a" i, "AssignAddVariableOp", "input: '" handle "' input: 'x'", OF_FLOAT)                                              \
+#define ADDS(i, handle)                                                          \
+  NODE("a" i, "AssignAddVariableOp", "input: '" handle "' input: 'x'", OF_FLOAT) \
   NODE("b" i, "AssignAddVariableOp", "input: '" handle "' input: 'x' input: '^a" i "'", OF_FLOAT)
 
 /* Whether two updates of the step were ever made at the same time. */
@@ -182,10 +199,11 @@ static bool updates_overlap(const char *graph)
   return overlap;
 }
 
-#define TWO(first, second)                                                                                 \
-  IN("x", "DT_FLOAT") NODE("h0", "VarHandleOp", "", RESOURCE(first, "400000")) NODE("h1", "VarHandleOp", "", RESOURCE(second, "400000")) \
-  NODE("set0", "AssignVariableOp", "input: 'h0' input: 'x'", OF_FLOAT)                                      \
-  NODE("set1", "AssignVariableOp", "input: 'h1' input: 'x'", OF_FLOAT) ADDS("0", "h0") ADDS("1", "h1")
+#define TWO(first, second)                                                                                           \
+  IN("x", "DT_FLOAT")                                                                                                \
+  NODE("h0", "VarHandleOp", "", RESOURCE(first, "400000")) NODE("h1", "VarHandleOp", "", RESOURCE(second, "400000")) \
+      NODE("set0", "AssignVariableOp", "input: 'h0' input: 'x'", OF_FLOAT)                                           \
+          NODE("set1", "AssignVariableOp", "input: 'h1' input: 'x'", OF_FLOAT) ADDS("0", "h0") ADDS("1", "h1")
 
 static void tasks_effects__on_two_resources_happen_at_once(void)
 {
@@ -207,7 +225,8 @@ static tn_status set_two(void *arg)
   tn_tensor *x = NULL;
   tn_status st = tn_session_options_create(&options, &err);
   if (st == TN_OK) st = tn_session_options_set_target(options, "threaded:threads=2", &err);
-  if (st == TN_OK) st = tn_session_options_set_bool(options, "use_per_session_threads", 1, &err); /* nothing stays of it */
+  if (st == TN_OK)
+    st = tn_session_options_set_bool(options, "use_per_session_threads", 1, &err); /* nothing stays of it */
   if (st == TN_OK) st = tn_session_create(options, &session, &err);
   if (st == TN_OK) st = tn_session_set_graph(session, arg, &err);
   if (st == TN_OK) st = tn_tensor_create(TN_FLOAT, &n, 1, &x, &err);

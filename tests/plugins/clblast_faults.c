@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A CLBlast that multiplies nothing and fails on demand: a library that stands in its place for the runtime gpu. The environment says
- * what it does:
- *   TENON_TEST_CLBLAST       "2:-4": the second product gives -4, all others go well
+/* A CLBlast that multiplies nothing and fails on demand: a library that stands in its place for the runtime gpu. The
+ * environment says what it does: TENON_TEST_CLBLAST       "2:-4": the second product gives -4, all others go well
  *   TENON_TEST_CLBLAST_TEMP  bytes of temporary memory that it wants for products of 32 rows and more; 0 */
 #include <stdatomic.h>
 #include <stddef.h>
@@ -32,17 +31,17 @@ EXPORT int CLBlastDgemmStridedBatched(void) { return product(); }
 EXPORT int CLBlastClearCache(void);
 EXPORT int CLBlastClearCache(void) { return puts("cleared") < 0; }
 
-#define TEMP_BYTES(name)                                                                                                \
-  EXPORT int name(int layout, int a, int b, size_t m, size_t n, size_t k, size_t a_at, size_t a_row, size_t b_at,       \
-                  size_t b_row, size_t out_at, size_t out_row, void *queue, size_t *bytes);                             \
-  EXPORT int name(int layout, int a, int b, size_t m, size_t n, size_t k, size_t a_at, size_t a_row, size_t b_at,       \
-                  size_t b_row, size_t out_at, size_t out_row, void *queue, size_t *bytes)                              \
-  {                                                                                                                     \
-    const char *text = getenv("TENON_TEST_CLBLAST_TEMP");                                                               \
-    (void)layout, (void)a, (void)b, (void)n, (void)k, (void)a_at, (void)a_row, (void)b_at, (void)b_row, (void)out_at;   \
-    (void)out_row, (void)queue;                                                                                         \
-    *bytes = text != NULL && m >= 32 ? strtoul(text, NULL, 10) : 0;                                                     \
-    return 0;                                                                                                           \
+#define TEMP_BYTES(name)                                                                                              \
+  EXPORT int name(int layout, int a, int b, size_t m, size_t n, size_t k, size_t a_at, size_t a_row, size_t b_at,     \
+                  size_t b_row, size_t out_at, size_t out_row, void *queue, size_t *bytes);                           \
+  EXPORT int name(int layout, int a, int b, size_t m, size_t n, size_t k, size_t a_at, size_t a_row, size_t b_at,     \
+                  size_t b_row, size_t out_at, size_t out_row, void *queue, size_t *bytes)                            \
+  {                                                                                                                   \
+    const char *text = getenv("TENON_TEST_CLBLAST_TEMP");                                                             \
+    (void)layout, (void)a, (void)b, (void)n, (void)k, (void)a_at, (void)a_row, (void)b_at, (void)b_row, (void)out_at; \
+    (void)out_row, (void)queue;                                                                                       \
+    *bytes = text != NULL && m >= 32 ? strtoul(text, NULL, 10) : 0;                                                   \
+    return 0;                                                                                                         \
   }
 TEMP_BYTES(CLBlastSGemmTempBufferSize)
 TEMP_BYTES(CLBlastDGemmTempBufferSize)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a callback of a test plugin does besides, when TENON_TEST_FAULT is "WHERE__WHAT": as "init__handler", a handler for SIGTERM set
- * in init. Each is one thing that P-101 forbids. */
+/* What a callback of a test plugin does besides, when TENON_TEST_FAULT is "WHERE__WHAT": as "init__handler", a handler
+ * for SIGTERM set in init. Each is one thing that P-101 forbids. */
 #ifndef TENON_TESTS_PLUGINS_EFFECTS_H
 #define TENON_TESTS_PLUGINS_EFFECTS_H
 

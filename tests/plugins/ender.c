@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A runtime that does harm where a program opens, asks or initialises it. Tests copy the file and write over the manifest's texts:
- * "name", and "fault", which is PLACE:HARM. The place is ctor, entry, init, accept, session (new_session), prepare, step, release,
- * destroy or none; the harm is one of
+/* A runtime that does harm where a program opens, asks or initialises it. Tests copy the file and write over the
+ * manifest's texts: "name", and "fault", which is PLACE:HARM. The place is ctor, entry, init, accept, session
+ * (new_session), prepare, step, release, destroy or none; the harm is one of
  *
  *   segv, abort, bus, exit, quit   a signal; exit(0), _exit(0)
  *   quick, aside                   quick_exit(0); exit(0) in a thread of its own
@@ -9,13 +9,12 @@
  *   hang, spin                     sleeps, computes for ever
  *   eat                            takes memory until it gets none, and uses what it did not get
  *   child                          hangs, and so does a child of it
- *   leave                          goes on well, but leaves a child behind; both write its number to the file TENON_TEST_PID
- *   forge                          writes a verdict of its own on every descriptor, and ends with 0
- *   call                           calls the function whose address stands in TENON_TEST_CALL
- *   spawn                          does that in a thread, and waits for it
- *   key                            leaves the thread a value whose destructor is the plugin's: it does that, too
- *   open                           fails when a descriptor above 3 is open
- *   later                          is UNAVAILABLE
+ *   leave                          goes on well, but leaves a child behind; both write its number to the file
+ * TENON_TEST_PID forge                          writes a verdict of its own on every descriptor, and ends with 0 call
+ * calls the function whose address stands in TENON_TEST_CALL spawn                          does that in a thread, and
+ * waits for it key                            leaves the thread a value whose destructor is the plugin's: it does that,
+ * too open                           fails when a descriptor above 3 is open later                          is
+ * UNAVAILABLE
  *
  * A session writes its host table to the address that stands in TENON_TEST_HOST. */
 #define _GNU_SOURCE
@@ -30,7 +29,8 @@
 
 #include <tenon/runtime.h>
 
-TN_PLUGIN_MANIFEST("runtime", "ender_____________________", "CPU\0fault=none:________________", "000", "1.0.0", "Tests", "")
+TN_PLUGIN_MANIFEST("runtime", "ender_____________________", "CPU\0fault=none:________________", "000", "1.0.0", "Tests",
+                   "")
 
 /* The compiler may not believe its own initialiser: the file's bytes were changed. */
 static const char *volatile manifest = tn__manifest;
@@ -170,8 +170,8 @@ static struct tn_runtime_session {
   char unused;
 } session;
 
-static tn_status new_session(const tn_session_factory *self, const tn_session_options *options, tn_runtime_session **out,
-                             tn_error *err)
+static tn_status new_session(const tn_session_factory *self, const tn_session_options *options,
+                             tn_runtime_session **out, tn_error *err)
 {
   const char *refusal = NULL;
   (void)self, (void)options;
@@ -198,13 +198,14 @@ static void destroy_session(const tn_session_factory *self, tn_runtime_session *
   harm("destroy", &refusal);
 }
 
-static tn_status prepare(const tn_session_factory *self, tn_runtime_session *unused, const tn_plan *plan, tn_executable **out,
-                         tn_error *err)
+static tn_status prepare(const tn_session_factory *self, tn_runtime_session *unused, const tn_plan *plan,
+                         tn_executable **out, tn_error *err)
 {
   const char *refusal = NULL;
   (void)self, (void)unused;
   harm("prepare", &refusal);
-  return refusal != NULL ? tn_error_set(err, TN_UNAVAILABLE, "%s", refusal) : tn_kit_prepare(plan, TN_KIT_INLINE, out, err);
+  return refusal != NULL ? tn_error_set(err, TN_UNAVAILABLE, "%s", refusal)
+                         : tn_kit_prepare(plan, TN_KIT_INLINE, out, err);
 }
 
 static void release(const tn_session_factory *self, tn_runtime_session *unused, tn_executable *executable)
@@ -215,8 +216,8 @@ static void release(const tn_session_factory *self, tn_runtime_session *unused, 
   tn_kit_release(executable);
 }
 
-static tn_status step(const tn_session_factory *self, tn_runtime_session *unused, tn_executable *executable, tn_step *step,
-                      tn_error *err)
+static tn_status step(const tn_session_factory *self, tn_runtime_session *unused, tn_executable *executable,
+                      tn_step *step, tn_error *err)
 {
   const char *refusal = NULL;
   (void)self, (void)unused;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Level (c) of the kit, whole: a runtime that executes straight plans by itself, in memory of its own, and calls the plan's kernels
- * for what they compute. Other plans go to level (a). With the setting share=yes it keeps layouts that have one segment, and
- * uses each for all steps of its shapes, also for several at once; with help=yes a worker of its own helps the kernels. */
+/* Level (c) of the kit, whole: a runtime that executes straight plans by itself, in memory of its own, and calls the
+ * plan's kernels for what they compute. Other plans go to level (a). With the setting share=yes it keeps layouts that
+ * have one segment, and uses each for all steps of its shapes, also for several at once; with help=yes a worker of its
+ * own helps the kernels. */
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -62,7 +63,9 @@ static tn_status new_session(const tn_session_factory *self, const tn_session_op
   if (*out == NULL) return tn_error_set(err, TN_RESOURCE_EXHAUSTED, "no memory for a session");
   **out = (tn_runtime_session){ .share = tn_session_options_setting(options, "share") != NULL };
   if (tn_session_options_setting(options, "help") == NULL) return TN_OK;
-  const tn_kit_workers_config config = { .struct_size = TN_KIT_WORKERS_CONFIG_SIZE, .threads = 2, .spin_us = -1, .own_pool = 1 };
+  const tn_kit_workers_config config = {
+    .struct_size = TN_KIT_WORKERS_CONFIG_SIZE, .threads = 2, .spin_us = -1, .own_pool = 1
+  };
   tn_status st = tn_kit_workers_open(&config, &(*out)->workers, err);
   if (st == TN_OK) return TN_OK;
   tn_free(*out);
@@ -90,7 +93,8 @@ static tn_status prepare(const tn_session_factory *self, tn_runtime_session *ses
   tn_executable *e = tn_alloc(sizeof *e);
   if (e == NULL) return tn_error_set(err, TN_RESOURCE_EXHAUSTED, "no memory for a plan");
   *e = (tn_executable){ .plan = plan, .share = session->share, .mu = PTHREAD_MUTEX_INITIALIZER };
-  tn_status st = tn_plan_check_straight(plan, NULL) == TN_OK ? TN_OK : tn_kit_prepare(plan, TN_KIT_INLINE, &e->kit, err);
+  tn_status st =
+      tn_plan_check_straight(plan, NULL) == TN_OK ? TN_OK : tn_kit_prepare(plan, TN_KIT_INLINE, &e->kit, err);
   if (st == TN_OK) *out = e;
   else tn_free(e);
   return st;
@@ -269,7 +273,8 @@ static tn_status run_segment(state *s, size_t number, tn_bool *last, tn_error *e
   *last = segment.is_last;
   free(s->arena);
   s->arena = allocate(segment.arena_bytes);
-  if (s->arena == NULL && segment.arena_bytes > 0) return tn_error_set(err, TN_RESOURCE_EXHAUSTED, "no memory for an arena");
+  if (s->arena == NULL && segment.arena_bytes > 0)
+    return tn_error_set(err, TN_RESOURCE_EXHAUSTED, "no memory for an arena");
   for (uint32_t i = segment.begin; st == TN_OK && i < segment.end; i++) {
     tn_plan_instruction in = { .struct_size = sizeof in };
     st = tn_plan_get_instruction(s->plan, i, &in, err);
@@ -308,7 +313,8 @@ static tn_status give(state *s, size_t o, tn_error *err)
   if (is_plain(v->view.dtype)) {
     size_t bytes;
     st = tn_shape_bytes(v->view.dtype, v->view.dims, v->view.rank, &bytes, err);
-    if (st == TN_OK) st = tn_tensor_from_data(v->view.dtype, v->view.dims, v->view.rank, v->view.data, bytes, &out, err);
+    if (st == TN_OK)
+      st = tn_tensor_from_data(v->view.dtype, v->view.dims, v->view.rank, v->view.data, bytes, &out, err);
   } else {
     st = tn_tensor_copy(v->tensor, &copy, err);
     if (st == TN_OK) st = tn_tensor_reshape(copy, v->view.dims, v->view.rank, &out, err);
@@ -341,7 +347,8 @@ static tn_status step(const tn_session_factory *self, tn_runtime_session *sessio
 {
   (void)self;
   if (executable->kit != NULL) return tn_kit_step(executable->kit, step, err);
-  if (session->workers != NULL && tn_step_pool(step) >= 0) tn_kit_step_workers(step, executable->plan, session->workers);
+  if (session->workers != NULL && tn_step_pool(step) >= 0)
+    tn_kit_step_workers(step, executable->plan, session->workers);
   state s = { .plan = executable->plan, .step = step, .executable = executable };
   size_t n = tn_plan_n_values(s.plan);
   s.values = calloc(n + 1, sizeof *s.values);

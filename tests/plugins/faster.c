@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A kernel plugin that is what its manifest says. Tests copy the file and write another name, op, rank or fault over the
- * manifest's texts. Its kernel has the rank of the plugin and gives x + rank + 1000, whatever the op should compute, so that
- * a test sees who computed. The key "fault" names what it does wrong:
+/* A kernel plugin that is what its manifest says. Tests copy the file and write another name, op, rank or fault over
+ * the manifest's texts. Its kernel has the rank of the plugin and gives x + rank + 1000, whatever the op should
+ * compute, so that a test sees who computed. The key "fault" names what it does wrong:
  *
  *   none               nothing
  *   create, prepare    the kernel declines each node, or all shapes

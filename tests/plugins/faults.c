@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A runtime that breaks one rule of those that its author has to keep, named by the variable TENON_TEST_FAULT, for tests of
- * tenon-conformance. Without it, or with "none", it breaks none. What each name does stands where it is asked for; those of the
- * plugin's beginning are here, those of sessions in faults_session.h. */
+/* A runtime that breaks one rule of those that its author has to keep, named by the variable TENON_TEST_FAULT, for
+ * tests of tenon-conformance. Without it, or with "none", it breaks none. What each name does stands where it is asked
+ * for; those of the plugin's beginning are here, those of sessions in faults_session.h. */
 #include "faults_session.h"
 
 /* ---- being opened ---- */

@@ -159,8 +159,8 @@ static tn_status make_session(const tn_session_options *options, tn_runtime_sess
   return TN_OK;
 }
 
-static tn_status new_session(const tn_session_factory *self, const tn_session_options *options, tn_runtime_session **out,
-                             tn_error *err)
+static tn_status new_session(const tn_session_factory *self, const tn_session_options *options,
+                             tn_runtime_session **out, tn_error *err)
 {
   (void)self;
   effects_of(fault, "new_session");
@@ -211,8 +211,8 @@ static void destroy_session(const tn_session_factory *self, tn_runtime_session *
 
 /* ---- steps ---- */
 
-static tn_status prepare(const tn_session_factory *self, tn_runtime_session *session, const tn_plan *plan, tn_executable **out,
-                         tn_error *err)
+static tn_status prepare(const tn_session_factory *self, tn_runtime_session *session, const tn_plan *plan,
+                         tn_executable **out, tn_error *err)
 {
   (void)self, (void)session;
   effects_of(fault, "prepare");
@@ -297,8 +297,8 @@ static tn_status spoil(tn_step *s, tn_status st, tn_error *err)
   return st;
 }
 
-static tn_status step(const tn_session_factory *self, tn_runtime_session *session, tn_executable *executable, tn_step *s,
-                      tn_error *err)
+static tn_status step(const tn_session_factory *self, tn_runtime_session *session, tn_executable *executable,
+                      tn_step *s, tn_error *err)
 {
   (void)self;
   effects_of(fault, "step");
@@ -322,8 +322,8 @@ static tn_status step(const tn_session_factory *self, tn_runtime_session *sessio
 
 /* ---- single operations ---- */
 
-static tn_status execute(const tn_session_factory *self, tn_runtime_session *session, tn_executable *executable, tn_step *s,
-                         tn_error *err)
+static tn_status execute(const tn_session_factory *self, tn_runtime_session *session, tn_executable *executable,
+                         tn_step *s, tn_error *err)
 {
   (void)self, (void)session;
   effects_of(fault, "execute");
@@ -352,22 +352,24 @@ static tn_status prepare_on(const tn_session_factory *self, tn_runtime_session *
   return tn_kit_prepare(plan, TN_KIT_INLINE, out, err);
 }
 
-static tn_status copy(const tn_session_factory *self, tn_runtime_session *session, const tn_tensor *tensor, size_t i, tn_tensor **out,
-                      tn_error *err)
+static tn_status copy(const tn_session_factory *self, tn_runtime_session *session, const tn_tensor *tensor, size_t i,
+                      tn_tensor **out, tn_error *err)
 {
   (void)self, (void)session, (void)i;
   if (is("copy_nothing")) return TN_OK;
   if (is("copy_silent") && tn_tensor_dtype(tensor) == TN_STRING) return TN_UNIMPLEMENTED;
   tn_status st = tn_tensor_copy(tensor, out, err);
-  if (st == TN_OK && is("copy_wrong") && tn_tensor_bytes(*out) > 0) memset(tn_tensor_data(*out), 0, tn_tensor_bytes(*out));
+  if (st == TN_OK && is("copy_wrong") && tn_tensor_bytes(*out) > 0)
+    memset(tn_tensor_data(*out), 0, tn_tensor_bytes(*out));
   return st;
 }
 
-static tn_status list_devices(const tn_session_factory *self, tn_runtime_session *session, size_t i, tn_device_info *out,
-                              tn_error *err)
+static tn_status list_devices(const tn_session_factory *self, tn_runtime_session *session, size_t i,
+                              tn_device_info *out, tn_error *err)
 {
   static const char *const types[] = { "CPU", "GPU" };
-  static const char *const names[] = { "/job:localhost/replica:0/task:0/device:CPU:0", "/job:localhost/replica:0/task:0/device:GPU:0" };
+  static const char *const names[] = { "/job:localhost/replica:0/task:0/device:CPU:0",
+                                       "/job:localhost/replica:0/task:0/device:GPU:0" };
   (void)self, (void)session, (void)err;
   effects_of(fault, "devices");
   if (i >= 2) return TN_OUT_OF_RANGE;
@@ -398,8 +400,8 @@ static const void *get_extension(const tn_session_factory *self, const char *nam
 
 static const char *stale_name;
 
-static tn_status reset(const tn_session_factory *self, const tn_session_options *options, const char *const *names, size_t n,
-                       uint32_t flags, tn_error *err)
+static tn_status reset(const tn_session_factory *self, const tn_session_options *options, const char *const *names,
+                       size_t n, uint32_t flags, tn_error *err)
 {
   static const char *const known[] = { "localhost", "conformance.a", "conformance.b" };
   (void)options;
@@ -410,7 +412,8 @@ static tn_status reset(const tn_session_factory *self, const tn_session_options 
   if (is("reset_fails")) return tn_error_set(err, TN_NOT_FOUND, "it knows no container '%s'", n > 0 ? names[0] : "");
   if (is("reset_unknown_fatal"))
     for (size_t i = 0; i < n; i++)
-      if (strstr(names[i], "nobody") != NULL) return tn_error_set(err, TN_NOT_FOUND, "there is no container '%s'", names[i]);
+      if (strstr(names[i], "nobody") != NULL)
+        return tn_error_set(err, TN_NOT_FOUND, "there is no container '%s'", names[i]);
   if (is("reset_clears")) names = known, n = sizeof known / sizeof *known;
   if (is("reset_forgets") && n > 1) n--;
   if (is("reset_default_too") && n > 0) tn_kit_reset(self, NULL, 0, 0, NULL);
@@ -419,7 +422,8 @@ static tn_status reset(const tn_session_factory *self, const tn_session_options 
   if (is("stale_names") && stale_name != NULL && stale_name[0] == 0) abort();
   if (is("stale_names") && n > 0) stale_name = names[0];
   tn_status st = tn_kit_reset(self, names, n, flags, err);
-  for (int i = 0; is("reset_waits") && i < 1000 && atomic_load(&live) > 0; i++) pause_ms(2); /* for its sessions to go */
+  for (int i = 0; is("reset_waits") && i < 1000 && atomic_load(&live) > 0; i++)
+    pause_ms(2); /* for its sessions to go */
   return st;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A kernel plugin that breaks one rule, named by the variable TENON_TEST_FAULT, for tests of tenon-conformance: a kernel for Neg on
- * floats. Without it, or with "none", it breaks none. */
+/* A kernel plugin that breaks one rule, named by the variable TENON_TEST_FAULT, for tests of tenon-conformance: a
+ * kernel for Neg on floats. Without it, or with "none", it breaks none. */
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -48,7 +48,8 @@ static tn_status compute(tn_kernel_ctx *ctx)
   effects_of(fault, "kernel");
   if (is("kernel_exits")) exit(0);
   if (is("kernel_crash")) raise(SIGSEGV);
-  if (is("kernel_needs_elements") && n == 0) return tn_error_set(ctx->err, TN_INVALID_ARGUMENT, "there are no elements");
+  if (is("kernel_needs_elements") && n == 0)
+    return tn_error_set(ctx->err, TN_INVALID_ARGUMENT, "there are no elements");
   if (is("kernel_scribbles") && n > 0) *(volatile float *)ctx->inputs[0]->data = 1;
   if (is("kernel_not_reentrant")) {
     int others = atomic_fetch_add(&inside, 1);
@@ -64,7 +65,9 @@ static tn_status compute(tn_kernel_ctx *ctx)
 static tn_kernel_def kernel = { .struct_size = TN_KERNEL_DEF_SIZE, .op = "Neg", .device = "CPU", .types = "T=float",
                                 .name = "neg_of_faults", .rank = 300, .create = create, .destroy = destroy,
                                 .prepare = prepare, .compute = compute };
-static const tn_op_family family = { .struct_size = TN_OP_FAMILY_SIZE, .name = "faults", .kernels = &kernel, .n_kernels = 1 };
+static const tn_op_family family = {
+  .struct_size = TN_OP_FAMILY_SIZE, .name = "faults", .kernels = &kernel, .n_kernels = 1
+};
 
 static tn_status register_kernels(tn_error *err)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Level (a) of the kit with parts that the runtime runs: this one computes every instruction of a part by the plan's kernel, in memory
- * that no other value has, and gives back what the part says that others read. The setting take=half takes every second part,
- * take=none none; fail=take and fail=run fail. */
+/* Level (a) of the kit with parts that the runtime runs: this one computes every instruction of a part by the plan's
+ * kernel, in memory that no other value has, and gives back what the part says that others read. The setting take=half
+ * takes every second part, take=none none; fail=take and fail=run fail. */
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,8 +36,8 @@ typedef struct state {
 
 static void copy_setting(char *to, const char *from) { strncpy(to, from == NULL ? "" : from, 7); }
 
-static tn_status new_session(const tn_session_factory *self, const tn_session_options *options, tn_runtime_session **out,
-                             tn_error *err)
+static tn_status new_session(const tn_session_factory *self, const tn_session_options *options,
+                             tn_runtime_session **out, tn_error *err)
 {
   (void)self;
   *out = calloc(1, sizeof **out);
@@ -101,9 +101,11 @@ static tn_status bring(state *s, uint32_t v, tn_error *err)
   if (st == TN_OK) st = tn_plan_get_value(s->h->part->plan, v, &p, err);
   if (st != TN_OK) return st;
   const void *data = l.place == TN_PLACE_KNOWN ? l.data : NULL;
-  if (p.kind != TN_VALUE_CONSTANT && l.place == TN_PLACE_CONSTANT) st = tn_plan_get_value(s->h->part->plan, l.source, &p, err);
+  if (p.kind != TN_VALUE_CONSTANT && l.place == TN_PLACE_CONSTANT)
+    st = tn_plan_get_value(s->h->part->plan, l.source, &p, err);
   if (l.place == TN_PLACE_CONSTANT) data = tn_tensor_data(p.constant);
-  else if (l.place != TN_PLACE_KNOWN) return tn_error_set(err, TN_INTERNAL, "the part reads value %u, which nobody gave", v);
+  else if (l.place != TN_PLACE_KNOWN)
+    return tn_error_set(err, TN_INTERNAL, "the part reads value %u, which nobody gave", v);
   s->values[v] = (tn_view){ .data = (void *)data, .dims = l.dims, .count = l.count, .dtype = l.dtype, .rank = l.rank };
   return st;
 }
@@ -117,8 +119,12 @@ static tn_status show(state *s, const tn_plan_instruction *in, uint32_t out, tn_
   for (uint32_t k = 0; st == TN_OK && k < in->n_inputs; k++) {
     st = tn_kit_layout_value(s->h->part->layout, in->inputs[k], &from, err);
     if (st != TN_OK || from.source != l.source) continue;
-    s->values[out] = (tn_view){ .data = s->values[in->inputs[k]].data, .dims = l.dims, .count = l.count, .dtype = l.dtype,
-                                .rank = l.rank, .buffer = s->values[in->inputs[k]].buffer };
+    s->values[out] = (tn_view){ .data = s->values[in->inputs[k]].data,
+                                .dims = l.dims,
+                                .count = l.count,
+                                .dtype = l.dtype,
+                                .rank = l.rank,
+                                .buffer = s->values[in->inputs[k]].buffer };
   }
   return st;
 }
@@ -145,7 +151,8 @@ static tn_status compute(state *s, uint32_t i, const tn_plan_instruction *in, si
 {
   tn_view **views = malloc((in->n_inputs + in->n_outputs + 1) * sizeof *views);
   void *scratch = allocate(scratch_bytes);
-  tn_status st = views == NULL || scratch == NULL ? tn_error_set(err, TN_RESOURCE_EXHAUSTED, "no memory for a call") : TN_OK;
+  tn_status st =
+      views == NULL || scratch == NULL ? tn_error_set(err, TN_RESOURCE_EXHAUSTED, "no memory for a call") : TN_OK;
   for (uint32_t k = 0; st == TN_OK && k < in->n_inputs; k++) {
     st = bring(s, in->inputs[k], err);
     views[k] = &s->values[in->inputs[k]];
@@ -184,7 +191,8 @@ static tn_status run_all(state *s, tn_view *const *inputs, tn_view *const *outpu
   return st;
 }
 
-static tn_status run(void *user, void *part, tn_step *step, tn_view *const *inputs, tn_view *const *outputs, tn_error *err)
+static tn_status run(void *user, void *part, tn_step *step, tn_view *const *inputs, tn_view *const *outputs,
+                     tn_error *err)
 {
   tn_runtime_session *session = user;
   state s = { .h = part, .step = step };
@@ -207,7 +215,9 @@ static tn_status prepare(const tn_session_factory *self, tn_runtime_session *ses
                          tn_executable **out, tn_error *err)
 {
   (void)self;
-  const tn_kit_offload offload = { .struct_size = TN_KIT_OFFLOAD_SIZE, .user = session, .take = take, .run = run, .release = release };
+  const tn_kit_offload offload = {
+    .struct_size = TN_KIT_OFFLOAD_SIZE, .user = session, .take = take, .run = run, .release = release
+  };
   return tn_kit_prepare_offloaded(plan, TN_KIT_INLINE, &offload, out, err);
 }
 

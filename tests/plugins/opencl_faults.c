@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An OpenCL that fails on demand: a library that stands in place of the ICD loader, passes every call on to the real one, counts
- * what is alive, and fails the calls that it was told to. A test finds the functions at the end of this file with dlsym; what
- * happens before a test can call them is told by the environment:
- *   TENON_TEST_OPENCL        path of the real loader
- *   TENON_TEST_OPENCL_FAIL   "clGetDeviceInfo:3:-5": the third call of it gives -5; "3+": all from the third on
- *   TENON_TEST_OPENCL_TYPES  "cpu,gpu": of what type the devices say they are; one that says gpu says too that its memory is its
- *                            own, so that everything is copied to it and from it
- *   TENON_TEST_OPENCL_MOST   so many bytes are the most that a device says it gives at once */
+/* An OpenCL that fails on demand: a library that stands in place of the ICD loader, passes every call on to the real
+ * one, counts what is alive, and fails the calls that it was told to. A test finds the functions at the end of this
+ * file with dlsym; what happens before a test can call them is told by the environment: TENON_TEST_OPENCL        path
+ * of the real loader TENON_TEST_OPENCL_FAIL   "clGetDeviceInfo:3:-5": the third call of it gives -5; "3+": all from the
+ * third on TENON_TEST_OPENCL_TYPES  "cpu,gpu": of what type the devices say they are; one that says gpu says too that
+ * its memory is its own, so that everything is copied to it and from it TENON_TEST_OPENCL_MOST   so many bytes are the
+ * most that a device says it gives at once */
 #define CL_TARGET_OPENCL_VERSION 120
 #include <CL/cl.h>
 #include <dlfcn.h>
@@ -18,78 +17,84 @@
 
 #define EXPORT __attribute__((visibility("default")))
 
-/* C(name, parameters, arguments, KIND, ±n): returns a code. N(type, name, parameters, arguments, kind): returns an object and
- * writes a code. A call that went well changes how many of that kind are alive. */
+/* C(name, parameters, arguments, KIND, ±n): returns a code. N(type, name, parameters, arguments, kind): returns an
+ * object and writes a code. A call that went well changes how many of that kind are alive. */
 enum { NOTHING, CONTEXTS, QUEUES, BUFFERS, PROGRAMS, KERNELS, EVENTS, MAPS, N_KINDS };
 
 #define WAITS cl_uint n_waits, const cl_event *waits, cl_event *event
 #define WAIT_ARGS n_waits, waits, event
 
-#define CODES(C)                                                                                                              \
-  C(GetPlatformIDs, (cl_uint n, cl_platform_id * ids, cl_uint * found), (n, ids, found), NOTHING, 0)                          \
-  C(GetPlatformInfo, (cl_platform_id p, cl_platform_info what, size_t n, void *to, size_t *size), (p, what, n, to, size),     \
-    NOTHING, 0)                                                                                                               \
-  C(GetDeviceIDs, (cl_platform_id p, cl_device_type type, cl_uint n, cl_device_id *ids, cl_uint *found),                      \
-    (p, type, n, ids, found), NOTHING, 0)                                                                                     \
-  C(ReleaseContext, (cl_context c), (c), CONTEXTS, -1)                                                                        \
-  C(ReleaseCommandQueue, (cl_command_queue q), (q), QUEUES, -1)                                                               \
-  C(ReleaseMemObject, (cl_mem m), (m), BUFFERS, -1)                                                                           \
-  C(BuildProgram,                                                                                                             \
-    (cl_program p, cl_uint n, const cl_device_id *ids, const char *options, void(CL_CALLBACK * notify)(cl_program, void *),   \
-     void *user),                                                                                                             \
-    (p, n, ids, options, notify, user), NOTHING, 0)                                                                           \
-  C(GetProgramInfo, (cl_program p, cl_program_info what, size_t n, void *to, size_t *size), (p, what, n, to, size), NOTHING, 0) \
-  C(GetProgramBuildInfo, (cl_program p, cl_device_id d, cl_program_build_info what, size_t n, void *to, size_t *size),        \
-    (p, d, what, n, to, size), NOTHING, 0)                                                                                    \
-  C(ReleaseProgram, (cl_program p), (p), PROGRAMS, -1)                                                                        \
-  C(ReleaseKernel, (cl_kernel k), (k), KERNELS, -1)                                                                           \
-  C(SetKernelArg, (cl_kernel k, cl_uint i, size_t n, const void *value), (k, i, n, value), NOTHING, 0)                        \
-  C(GetKernelWorkGroupInfo, (cl_kernel k, cl_device_id d, cl_kernel_work_group_info what, size_t n, void *to, size_t *size),  \
-    (k, d, what, n, to, size), NOTHING, 0)                                                                                    \
-  C(EnqueueNDRangeKernel,                                                                                                     \
-    (cl_command_queue q, cl_kernel k, cl_uint n, const size_t *offset, const size_t *global, const size_t *local, WAITS),     \
-    (q, k, n, offset, global, local, WAIT_ARGS), EVENTS, event != NULL ? 1 : 0) \
-  C(EnqueueReadBuffer, (cl_command_queue q, cl_mem m, cl_bool block, size_t at, size_t n, void *to, WAITS),                   \
-    (q, m, block, at, n, to, WAIT_ARGS), EVENTS, event != NULL ? 1 : 0) \
-  C(EnqueueWriteBuffer, (cl_command_queue q, cl_mem m, cl_bool block, size_t at, size_t n, const void *from, WAITS),          \
-    (q, m, block, at, n, from, WAIT_ARGS), EVENTS, event != NULL ? 1 : 0) \
-  C(EnqueueCopyBuffer, (cl_command_queue q, cl_mem from, cl_mem to, size_t at, size_t to_at, size_t n, WAITS),                \
-    (q, from, to, at, to_at, n, WAIT_ARGS), EVENTS, event != NULL ? 1 : 0) \
-  C(EnqueueFillBuffer, (cl_command_queue q, cl_mem m, const void *pattern, size_t size, size_t at, size_t n, WAITS),          \
-    (q, m, pattern, size, at, n, WAIT_ARGS), EVENTS, event != NULL ? 1 : 0) \
-  C(EnqueueUnmapMemObject, (cl_command_queue q, cl_mem m, void *mapped, WAITS), (q, m, mapped, WAIT_ARGS), EVENTS,            \
-    event != NULL ? 1 : 0)                                                                                                            \
-  C(EnqueueMarkerWithWaitList, (cl_command_queue q, WAITS), (q, WAIT_ARGS), EVENTS, event != NULL ? 1 : 0) \
-  C(WaitForEvents, (cl_uint n, const cl_event *events), (n, events), NOTHING, -1)                                              \
-  C(ReleaseEvent, (cl_event e), (e), EVENTS, -1)                                                                              \
-  C(RetainEvent, (cl_event e), (e), EVENTS, 1)                                                                                \
-  C(GetEventInfo, (cl_event e, cl_event_info what, size_t n, void *to, size_t *size), (e, what, n, to, size), NOTHING, 0)     \
-  C(GetEventProfilingInfo, (cl_event e, cl_profiling_info what, size_t n, void *to, size_t *size), (e, what, n, to, size),    \
-    NOTHING, 0)                                                                                                               \
-  C(Flush, (cl_command_queue q), (q), NOTHING, 0)                                                                             \
-  C(Finish, (cl_command_queue q), (q), NOTHING, -1)                                                                           \
+#define CODES(C)                                                                                                       \
+  C(GetPlatformIDs, (cl_uint n, cl_platform_id *ids, cl_uint *found), (n, ids, found), NOTHING, 0)                     \
+  C(GetPlatformInfo, (cl_platform_id p, cl_platform_info what, size_t n, void *to, size_t *size),                      \
+    (p, what, n, to, size), NOTHING, 0)                                                                                \
+  C(GetDeviceIDs, (cl_platform_id p, cl_device_type type, cl_uint n, cl_device_id *ids, cl_uint *found),               \
+    (p, type, n, ids, found), NOTHING, 0)                                                                              \
+  C(ReleaseContext, (cl_context c), (c), CONTEXTS, -1)                                                                 \
+  C(ReleaseCommandQueue, (cl_command_queue q), (q), QUEUES, -1)                                                        \
+  C(ReleaseMemObject, (cl_mem m), (m), BUFFERS, -1)                                                                    \
+  C(BuildProgram,                                                                                                      \
+    (cl_program p, cl_uint n, const cl_device_id *ids, const char *options,                                            \
+     void(CL_CALLBACK * notify)(cl_program, void *), void *user),                                                      \
+    (p, n, ids, options, notify, user), NOTHING, 0)                                                                    \
+  C(GetProgramInfo, (cl_program p, cl_program_info what, size_t n, void *to, size_t *size), (p, what, n, to, size),    \
+    NOTHING, 0)                                                                                                        \
+  C(GetProgramBuildInfo, (cl_program p, cl_device_id d, cl_program_build_info what, size_t n, void *to, size_t *size), \
+    (p, d, what, n, to, size), NOTHING, 0)                                                                             \
+  C(ReleaseProgram, (cl_program p), (p), PROGRAMS, -1)                                                                 \
+  C(ReleaseKernel, (cl_kernel k), (k), KERNELS, -1)                                                                    \
+  C(SetKernelArg, (cl_kernel k, cl_uint i, size_t n, const void *value), (k, i, n, value), NOTHING, 0)                 \
+  C(GetKernelWorkGroupInfo,                                                                                            \
+    (cl_kernel k, cl_device_id d, cl_kernel_work_group_info what, size_t n, void *to, size_t *size),                   \
+    (k, d, what, n, to, size), NOTHING, 0)                                                                             \
+  C(EnqueueNDRangeKernel,                                                                                              \
+    (cl_command_queue q, cl_kernel k, cl_uint n, const size_t *offset, const size_t *global, const size_t *local,      \
+     WAITS),                                                                                                           \
+    (q, k, n, offset, global, local, WAIT_ARGS), EVENTS, event != NULL ? 1 : 0)                                        \
+  C(EnqueueReadBuffer, (cl_command_queue q, cl_mem m, cl_bool block, size_t at, size_t n, void *to, WAITS),            \
+    (q, m, block, at, n, to, WAIT_ARGS), EVENTS, event != NULL ? 1 : 0)                                                \
+  C(EnqueueWriteBuffer, (cl_command_queue q, cl_mem m, cl_bool block, size_t at, size_t n, const void *from, WAITS),   \
+    (q, m, block, at, n, from, WAIT_ARGS), EVENTS, event != NULL ? 1 : 0)                                              \
+  C(EnqueueCopyBuffer, (cl_command_queue q, cl_mem from, cl_mem to, size_t at, size_t to_at, size_t n, WAITS),         \
+    (q, from, to, at, to_at, n, WAIT_ARGS), EVENTS, event != NULL ? 1 : 0)                                             \
+  C(EnqueueFillBuffer, (cl_command_queue q, cl_mem m, const void *pattern, size_t size, size_t at, size_t n, WAITS),   \
+    (q, m, pattern, size, at, n, WAIT_ARGS), EVENTS, event != NULL ? 1 : 0)                                            \
+  C(EnqueueUnmapMemObject, (cl_command_queue q, cl_mem m, void *mapped, WAITS), (q, m, mapped, WAIT_ARGS), EVENTS,     \
+    event != NULL ? 1 : 0)                                                                                             \
+  C(EnqueueMarkerWithWaitList, (cl_command_queue q, WAITS), (q, WAIT_ARGS), EVENTS, event != NULL ? 1 : 0)             \
+  C(WaitForEvents, (cl_uint n, const cl_event *events), (n, events), NOTHING, -1)                                      \
+  C(ReleaseEvent, (cl_event e), (e), EVENTS, -1)                                                                       \
+  C(RetainEvent, (cl_event e), (e), EVENTS, 1)                                                                         \
+  C(GetEventInfo, (cl_event e, cl_event_info what, size_t n, void *to, size_t *size), (e, what, n, to, size), NOTHING, \
+    0)                                                                                                                 \
+  C(GetEventProfilingInfo, (cl_event e, cl_profiling_info what, size_t n, void *to, size_t *size),                     \
+    (e, what, n, to, size), NOTHING, 0)                                                                                \
+  C(Flush, (cl_command_queue q), (q), NOTHING, 0)                                                                      \
+  C(Finish, (cl_command_queue q), (q), NOTHING, -1)                                                                    \
   C(UnloadPlatformCompiler, (cl_platform_id p), (p), NOTHING, 0)
 
-#define OBJECTS(N)                                                                                                            \
-  N(cl_context, CreateContext,                                                                                                \
-    (const cl_context_properties *properties, cl_uint n, const cl_device_id *ids,                                             \
-     void(CL_CALLBACK * notify)(const char *, const void *, size_t, void *), void *user, cl_int *code),                       \
-    (properties, n, ids, notify, user, code), CONTEXTS)                                                                       \
-  N(cl_command_queue, CreateCommandQueue, (cl_context c, cl_device_id d, cl_command_queue_properties p, cl_int * code),       \
-    (c, d, p, code), QUEUES)                                                                                                  \
-  N(cl_mem, CreateBuffer, (cl_context c, cl_mem_flags flags, size_t n, void *host, cl_int *code), (c, flags, n, host, code),  \
-    BUFFERS)                                                                                                                  \
-  N(cl_mem, CreateSubBuffer, (cl_mem m, cl_mem_flags flags, cl_buffer_create_type type, const void *region, cl_int *code),     \
-    (m, flags, type, region, code), BUFFERS)                                                                                  \
-  N(cl_program, CreateProgramWithSource, (cl_context c, cl_uint n, const char **texts, const size_t *sizes, cl_int *code),    \
-    (c, n, texts, sizes, code), PROGRAMS)                                                                                     \
-  N(cl_program, CreateProgramWithBinary,                                                                                      \
-    (cl_context c, cl_uint n, const cl_device_id *ids, const size_t *sizes, const unsigned char **bytes, cl_int *each,        \
-     cl_int *code),                                                                                                           \
-    (c, n, ids, sizes, bytes, each, code), PROGRAMS)                                                                          \
-  N(cl_kernel, CreateKernel, (cl_program p, const char *name, cl_int *code), (p, name, code), KERNELS)                        \
-  N(void *, EnqueueMapBuffer,                                                                                                 \
-    (cl_command_queue q, cl_mem m, cl_bool block, cl_map_flags flags, size_t at, size_t n, WAITS, cl_int *code),              \
+#define OBJECTS(N)                                                                                                     \
+  N(cl_context, CreateContext,                                                                                         \
+    (const cl_context_properties *properties, cl_uint n, const cl_device_id *ids,                                      \
+     void(CL_CALLBACK * notify)(const char *, const void *, size_t, void *), void *user, cl_int *code),                \
+    (properties, n, ids, notify, user, code), CONTEXTS)                                                                \
+  N(cl_command_queue, CreateCommandQueue,                                                                              \
+    (cl_context c, cl_device_id d, cl_command_queue_properties p, cl_int *code), (c, d, p, code), QUEUES)              \
+  N(cl_mem, CreateBuffer, (cl_context c, cl_mem_flags flags, size_t n, void *host, cl_int *code),                      \
+    (c, flags, n, host, code), BUFFERS)                                                                                \
+  N(cl_mem, CreateSubBuffer,                                                                                           \
+    (cl_mem m, cl_mem_flags flags, cl_buffer_create_type type, const void *region, cl_int *code),                      \
+    (m, flags, type, region, code), BUFFERS)                                                                           \
+  N(cl_program, CreateProgramWithSource,                                                                               \
+    (cl_context c, cl_uint n, const char **texts, const size_t *sizes, cl_int *code), (c, n, texts, sizes, code),      \
+    PROGRAMS)                                                                                                          \
+  N(cl_program, CreateProgramWithBinary,                                                                               \
+    (cl_context c, cl_uint n, const cl_device_id *ids, const size_t *sizes, const unsigned char **bytes, cl_int *each, \
+     cl_int *code),                                                                                                    \
+    (c, n, ids, sizes, bytes, each, code), PROGRAMS)                                                                   \
+  N(cl_kernel, CreateKernel, (cl_program p, const char *name, cl_int *code), (p, name, code), KERNELS)                 \
+  N(void *, EnqueueMapBuffer,                                                                                          \
+    (cl_command_queue q, cl_mem m, cl_bool block, cl_map_flags flags, size_t at, size_t n, WAITS, cl_int *code),       \
     (q, m, block, flags, at, n, WAIT_ARGS, code), MAPS)
 
 /* ---- state ---- */
@@ -170,7 +175,8 @@ static void count(int kind, int n)
 
 /* ---- the functions ---- */
 
-/* What releases or waits does it also when it is to fail: where a driver fails there, nothing is kept and nothing runs on, either. */
+/* What releases or waits does it also when it is to fail: where a driver fails there, nothing is kept and nothing runs
+ * on, either. */
 #define CODE_FUNCTION(name, parameters, arguments, kind, change)                   \
   EXPORT cl_int CL_API_CALL cl##name parameters                                    \
   {                                                                                \
@@ -210,7 +216,9 @@ static cl_device_type told_type(cl_device_id device, cl_device_type type)
   static const struct {
     const char *name;
     cl_device_type type;
-  } types[] = { { "gpu", CL_DEVICE_TYPE_GPU }, { "cpu", CL_DEVICE_TYPE_CPU }, { "accelerator", CL_DEVICE_TYPE_ACCELERATOR } };
+  } types[] = { { "gpu", CL_DEVICE_TYPE_GPU },
+                { "cpu", CL_DEVICE_TYPE_CPU },
+                { "accelerator", CL_DEVICE_TYPE_ACCELERATOR } };
   const char *text = getenv("TENON_TEST_OPENCL_TYPES");
   int i = 0;
   pthread_mutex_lock(&mu);

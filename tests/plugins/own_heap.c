@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A runtime with a heap of its own, which knows each of its blocks: memory that comes back from the wrong side, twice or never ends
- * the process or is told by shutdown. It keeps the setting "note" of each session, and shows it as its device's memory. */
+/* A runtime with a heap of its own, which knows each of its blocks: memory that comes back from the wrong side, twice
+ * or never ends the process or is told by shutdown. It keeps the setting "note" of each session, and shows it as its
+ * device's memory. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -42,8 +43,8 @@ struct tn_runtime_session {
 
 static const char *const settings[] = { "note" };
 
-static tn_status new_session(const tn_session_factory *self, const tn_session_options *options, tn_runtime_session **out,
-                             tn_error *err)
+static tn_status new_session(const tn_session_factory *self, const tn_session_options *options,
+                             tn_runtime_session **out, tn_error *err)
 {
   (void)self;
   const char *note = tn_session_options_setting(options, "note");
@@ -85,7 +86,8 @@ static void destroy_session(const tn_session_factory *self, tn_runtime_session *
 
 static char *device_name; /* of the heap, until shutdown */
 
-static tn_status list_devices(const tn_session_factory *self, tn_runtime_session *s, size_t i, tn_device_info *out, tn_error *err)
+static tn_status list_devices(const tn_session_factory *self, tn_runtime_session *s, size_t i, tn_device_info *out,
+                              tn_error *err)
 {
   (void)self;
   if (i > 0) return tn_error_set(err, TN_OUT_OF_RANGE, "one device");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Level (b) of the kit: a runtime with a thread of its own, which runs every other instruction; the thread that called Run runs the
- * others. The setting "wrong" says what it does amiss: "twice", "unknown", "never", "early". */
+/* Level (b) of the kit: a runtime with a thread of its own, which runs every other instruction; the thread that called
+ * Run runs the others. The setting "wrong" says what it does amiss: "twice", "unknown", "never", "early". */
 #include <pthread.h>
 #include <signal.h>
 #include <string.h>
@@ -44,7 +44,8 @@ static void run(tn_runtime_session *s, item one)
 {
   uint32_t numbers[2] = { one.instruction, one.instruction };
   if (strcmp(s->wrong, "unknown") == 0) numbers[1] = one.instruction + 1000000;
-  tn_kit_run_instructions(one.step, numbers, strcmp(s->wrong, "twice") == 0 || strcmp(s->wrong, "unknown") == 0 ? 2 : 1);
+  tn_kit_run_instructions(one.step, numbers,
+                          strcmp(s->wrong, "twice") == 0 || strcmp(s->wrong, "unknown") == 0 ? 2 : 1);
 }
 
 static void *help(void *arg)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Level (c) of the kit: a runtime that knows a few ops on float scalars and executes plans by itself. It takes straight plans
- * only. With the setting "blind=1" it does not ask first, and meets the first instruction that it cannot be shown. */
+/* Level (c) of the kit: a runtime that knows a few ops on float scalars and executes plans by itself. It takes straight
+ * plans only. With the setting "blind=1" it does not ask first, and meets the first instruction that it cannot be
+ * shown. */
 #include <string.h>
 
 #include <tenon/runtime.h>

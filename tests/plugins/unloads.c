@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A runtime that may be unmapped (P-74). Its shutdown refuses while the variable TENON_TEST_BUSY is set. It counts its inits, from 1
- * after each mapping, and logs them. */
+/* A runtime that may be unmapped (P-74). Its shutdown refuses while the variable TENON_TEST_BUSY is set. It counts its
+ * inits, from 1 after each mapping, and logs them. */
 #include <stdlib.h>
 
 #include <tenon/runtime.h>
@@ -9,8 +9,8 @@ TN_PLUGIN_MANIFEST("runtime", "test.unloads", "CPU", "0", "1.0.0", "Tests", "lat
 
 static int inits;
 
-static tn_status new_session(const tn_session_factory *self, const tn_session_options *options, tn_runtime_session **out,
-                             tn_error *err)
+static tn_status new_session(const tn_session_factory *self, const tn_session_options *options,
+                             tn_runtime_session **out, tn_error *err)
 {
   (void)self, (void)options;
   *out = tn_alloc(1);

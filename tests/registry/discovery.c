@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The folders of plugins and what people say about them: search list, files beside plugins, variables, and folders that are no good
- * (P-02, P-07, P-21, P-22, P-65). */
+/* The folders of plugins and what people say about them: search list, files beside plugins, variables, and folders that
+ * are no good (P-02, P-07, P-21, P-22, P-65). */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <locale.h>
@@ -119,7 +119,8 @@ static void search__folders_that_cannot_be_read_say_why(void)
   beside(bad, "file", "x");
   snprintf(path, sizeof(path), "/nowhere:%s/one:%s/file:%s", bad, bad, good);
   plugin_search(path);
-  static const char *const wanted[] = { "it does not exist", "its symbolic links go in a circle", "it is no folder", "" };
+  static const char *const wanted[] = { "it does not exist", "its symbolic links go in a circle", "it is no folder",
+                                        "" };
   for (size_t i = 0; i < 4; i++) {
     REQUIRE_OK(tn_runtime_directory_at(i, NULL, &fault, &err), &err);
     CHECK_STR(fault, wanted[i]);
@@ -191,7 +192,8 @@ static void check_order(const char *folder, const char *where)
   tn_runtime_info one = { .struct_size = sizeof(one) };
   for (size_t i = 0; tn_runtime_at(i, &one, NULL) == TN_OK; i++) {
     if (strncmp(one.file, folder, strlen(folder)) != 0) continue;
-    CHECK_MSG(n < N_FILES && strcmp(one.file, plugin_path(folder, in_order[n])) == 0, "%s: %zu is %s", where, n, one.file);
+    CHECK_MSG(n < N_FILES && strcmp(one.file, plugin_path(folder, in_order[n])) == 0, "%s: %zu is %s", where, n,
+              one.file);
     CHECK_INT(one.shadowed, n > 0);
     n++;
   }
@@ -453,8 +455,8 @@ static void variables__disable_wins_over_select(void)
     set("TENON_PLUGIN_SELECT", cases[i].select);
     for (size_t k = 0; k < 3; k++) {
       tn_runtime_info one = listed_file(plugin_path(folder, files[k]));
-      CHECK_MSG(one.usable == cases[i].usable[k] && one.disabled == !cases[i].usable[k], "case %zu, %s: %s", i, one.name,
-                one.reason);
+      CHECK_MSG(one.usable == cases[i].usable[k] && one.disabled == !cases[i].usable[k], "case %zu, %s: %s", i,
+                one.name, one.reason);
     }
   }
   set("TENON_PLUGIN_SELECT", NULL);
@@ -627,12 +629,13 @@ static void teardown(void) { tn_error_clear(&err); }
 TAP_MAIN_WITH(setup, teardown, TAP_TEST(search__only_replaces_the_installed_folder),
               TAP_TEST(search__folders_that_cannot_be_read_say_why), TAP_TEST(search__unreadable_folder_is_a_note),
               TAP_TEST(search__notes_are_told), TAP_TEST(search__variables_of_libltdl_are_not_read),
-              TAP_TEST(search__order_is_that_of_bytes_everywhere),
-              TAP_TEST(folders__survive_lack_of_memory), TAP_TEST(folders__names_in_every_encoding),
-              TAP_TEST(folders__with_control_characters_are_refused), TAP_TEST(folders__with_all_kinds_of_entries),
-              TAP_TEST(folders__ten_thousand_files), TAP_TEST(sidecar__disables_without_deleting),
+              TAP_TEST(search__order_is_that_of_bytes_everywhere), TAP_TEST(folders__survive_lack_of_memory),
+              TAP_TEST(folders__names_in_every_encoding), TAP_TEST(folders__with_control_characters_are_refused),
+              TAP_TEST(folders__with_all_kinds_of_entries), TAP_TEST(folders__ten_thousand_files),
+              TAP_TEST(sidecar__disables_without_deleting),
               TAP_TEST(sidecar__rank_stands_between_environment_and_manifest),
-              TAP_TEST(rank__of_the_options_holds_for_what_is_opened_now), TAP_TEST(sidecar__options_complete_the_target),
+              TAP_TEST(rank__of_the_options_holds_for_what_is_opened_now),
+              TAP_TEST(sidecar__options_complete_the_target),
               TAP_TEST(sidecar__options_that_a_runtime_does_not_know_are_refused),
-              TAP_TEST(sidecar__random_bytes_do_no_harm), TAP_TEST(sidecar__wrong_files_are_told_by_line), TAP_TEST(variables__disable_wins_over_select),
-              TAP_TEST(variables__debug_tells_each_candidate_once))
+              TAP_TEST(sidecar__random_bytes_do_no_harm), TAP_TEST(sidecar__wrong_files_are_told_by_line),
+              TAP_TEST(variables__disable_wins_over_select), TAP_TEST(variables__debug_tells_each_candidate_once))

@@ -345,7 +345,8 @@ static void loader__names_of_the_library_are_reserved(void)
     plugin_chameleon(folder, "a.so", names[i], 900, "none");
     plugin_search(folder);
     CHECK_STATUS(load(names[i]), TN_NOT_FOUND, &err);
-    snprintf(text, sizeof(text), "manifest: 'name' is '%s', wanted one that is not reserved for the library's own plugins", names[i]);
+    snprintf(text, sizeof(text),
+             "manifest: 'name' is '%s', wanted one that is not reserved for the library's own plugins", names[i]);
     CHECK_CONTAINS(tn_error_message(&err), text);
     CHECK_STR(listed_file(plugin_path(folder, "a.so")).name, ""); /* it hides no other */
     CHECK_INT(plugin_count_mapped(folder), 0);

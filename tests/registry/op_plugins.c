@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Plugins that bring ops: found when a graph names one, loaded by path, refused when they clash (P-15, P-19, P-81). Each test has
- * ops of its own, since what is loaded stays. */
+/* Plugins that bring ops: found when a graph names one, loaded by path, refused when they clash (P-15, P-19, P-81).
+ * Each test has ops of its own, since what is loaded stays. */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <stdatomic.h>
@@ -62,15 +62,16 @@ static const char *one_plugin(const char *name, const char *prefix, const char *
 static const char *graph_text(const char *prefix, const char *type)
 {
   static char text[2000];
-  snprintf(text, sizeof text,
-           "node { name: 'x' op: 'Placeholder' attr { key: 'dtype' value { type: %s } } attr { key: 'shape' value { shape { "
-           "dim { size: 2 } } } } }\n"
-           "node { name: 'half' op: '%sScale' input: 'x' attr { key: 'T' value { type: %s } } "
-           "attr { key: 'factor' value { f: 0.5 } } }\n"
-           "node { name: 'twice' op: '%sScale' input: 'x' attr { key: 'T' value { type: %s } } }\n"
-           "node { name: 'three' op: '%sRepeat' input: 'half' attr { key: 'T' value { type: %s } } "
-           "attr { key: 'n' value { i: 3 } } }\n",
-           type, prefix, type, prefix, type, prefix, type);
+  snprintf(
+      text, sizeof text,
+      "node { name: 'x' op: 'Placeholder' attr { key: 'dtype' value { type: %s } } attr { key: 'shape' value { shape { "
+      "dim { size: 2 } } } } }\n"
+      "node { name: 'half' op: '%sScale' input: 'x' attr { key: 'T' value { type: %s } } "
+      "attr { key: 'factor' value { f: 0.5 } } }\n"
+      "node { name: 'twice' op: '%sScale' input: 'x' attr { key: 'T' value { type: %s } } }\n"
+      "node { name: 'three' op: '%sRepeat' input: 'half' attr { key: 'T' value { type: %s } } "
+      "attr { key: 'n' value { i: 3 } } }\n",
+      type, prefix, type, prefix, type, prefix, type);
   return text;
 }
 
@@ -102,7 +103,9 @@ static void check_run(tn_graph *graph, tn_dtype dtype, const char *fetch, int64_
   const double d[] = { 3, 5 };
   int64_t two = 2;
   tn_tensor *x, *y;
-  REQUIRE_OK(tn_tensor_from_data(dtype, &two, 1, dtype == TN_FLOAT ? (const void *)f : d, 2 * tn_dtype_size(dtype), &x, &err), &err);
+  REQUIRE_OK(
+      tn_tensor_from_data(dtype, &two, 1, dtype == TN_FLOAT ? (const void *)f : d, 2 * tn_dtype_size(dtype), &x, &err),
+      &err);
   CHECK_OK(run(graph, x, fetch, &y), &err);
   tn_tensor_unref(x);
   if (y == NULL) return;
@@ -174,10 +177,12 @@ static void op_plugins__schemas_are_kept(void)
 }
 
 static const char function_text[] =
-  "library { function { signature { name: 'Body' input_arg { name: 'a' type: DT_FLOAT } output_arg { name: 'b' type: DT_FLOAT } } "
-  "node_def { name: 's' op: '%s' input: 'a' attr { key: 'T' value { type: DT_FLOAT } } } ret { key: 'b' value: 's:y:0' } } }\n"
-  "node { name: 'x' op: 'Placeholder' attr { key: 'dtype' value { type: DT_FLOAT } } }\n"
-  "node { name: 'y' op: 'Body' input: 'x' }\n";
+    "library { function { signature { name: 'Body' input_arg { name: 'a' type: DT_FLOAT } output_arg { name: 'b' type: "
+    "DT_FLOAT } } "
+    "node_def { name: 's' op: '%s' input: 'a' attr { key: 'T' value { type: DT_FLOAT } } } ret { key: 'b' value: "
+    "'s:y:0' } } }\n"
+    "node { name: 'x' op: 'Placeholder' attr { key: 'dtype' value { type: DT_FLOAT } } }\n"
+    "node { name: 'y' op: 'Body' input: 'x' }\n";
 
 static void op_plugins__are_loaded_for_bodies_of_functions(void)
 {
@@ -195,11 +200,12 @@ static void op_plugins__functions_of_the_file_go_before(void)
 {
   const char *folder = one_plugin("t.o_own", "Own1", "none");
   static const char text[] =
-    "library { function { signature { name: 'Own1Scale' input_arg { name: 'a' type: DT_FLOAT } output_arg { name: 'b' type: "
-    "DT_FLOAT } } node_def { name: 's' op: 'Neg' input: 'a' attr { key: 'T' value { type: DT_FLOAT } } } "
-    "ret { key: 'b' value: 's:y:0' } } }\n"
-    "node { name: 'x' op: 'Placeholder' attr { key: 'dtype' value { type: DT_FLOAT } } }\n"
-    "node { name: 'y' op: 'Own1Scale' input: 'x' }\n";
+      "library { function { signature { name: 'Own1Scale' input_arg { name: 'a' type: DT_FLOAT } output_arg { name: "
+      "'b' type: "
+      "DT_FLOAT } } node_def { name: 's' op: 'Neg' input: 'a' attr { key: 'T' value { type: DT_FLOAT } } } "
+      "ret { key: 'b' value: 's:y:0' } } }\n"
+      "node { name: 'x' op: 'Placeholder' attr { key: 'dtype' value { type: DT_FLOAT } } }\n"
+      "node { name: 'y' op: 'Own1Scale' input: 'x' }\n";
   tn_graph *graph = import(text);
   CHECK_INT(plugin_count_mapped(folder), 0);
   check_run(graph, TN_FLOAT, "y", 2, -3, -5);
@@ -275,8 +281,9 @@ static void op_plugins__must_bring_what_the_manifest_says(void)
 {
   one_plugin("t.o_misses", "Mis1", "misses");
   tn_graph *graph = import(graph_text("Mis1", "DT_FLOAT"));
-  CHECK_CONTAINS(logged, "its manifest and its code disagree: op 'Mis1Repeat' is in the manifest, and its register_kernels does "
-                         "not register it");
+  CHECK_CONTAINS(
+      logged, "its manifest and its code disagree: op 'Mis1Repeat' is in the manifest, and its register_kernels does "
+              "not register it");
   CHECK_NULL(tn_op_schema_find("Mis1Repeat"));
   CHECK_NULL(tn_op_schema_find("Mis1Scale")); /* P-49: what it did register is undone */
   tn_graph_unref(graph);
@@ -301,7 +308,8 @@ static void op_plugins__cannot_replace_an_op(void)
   CHECK_STATUS(load_file(plugin_path(folder, "b.so")), TN_ALREADY_EXISTS, &err);
   snprintf(path, sizeof path, "plugin 't.o_second' (%s): ", plugin_path(folder, "b.so"));
   CHECK_CONTAINS(tn_error_message(&err), path);
-  snprintf(path, sizeof path, "op 'Fst1Scale' is registered already, by plugin 't.o_first' (%s)", plugin_path(folder, "a.so"));
+  snprintf(path, sizeof path, "op 'Fst1Scale' is registered already, by plugin 't.o_first' (%s)",
+           plugin_path(folder, "a.so"));
   CHECK_CONTAINS(tn_error_message(&err), path);
   size_t size = 0;
   unsigned char *bytes = plugin_read(plugin_source("acme_ops"), &size);

@@ -117,8 +117,8 @@ static void options__unknown_settings_are_named_with_those_that_exist(void)
   CHECK_OK(tn_session_options_check_settings(options, NULL, 0, &err), &err);
   REQUIRE_OK(tn_session_options_set_target(options, "threaded:pin=1,spin=9", &err), &err);
   CHECK_STATUS(tn_session_options_check_settings(options, keys, 2, &err), TN_INVALID_ARGUMENT, &err);
-  CHECK_STR(tn_error_message(&err),
-            "target 'threaded:pin=1,spin=9': there is no setting 'spin' (did you mean 'pin'?); those that exist: threads, pin");
+  CHECK_STR(tn_error_message(&err), "target 'threaded:pin=1,spin=9': there is no setting 'spin' (did you mean 'pin'?); "
+                                    "those that exist: threads, pin");
   CHECK_STATUS(tn_session_options_check_settings(options, NULL, 0, &err), TN_INVALID_ARGUMENT, &err);
   CHECK_CONTAINS(tn_error_message(&err), "there is no setting 'pin'; the runtime has none");
   REQUIRE_OK(tn_session_options_set_target(options, "threaded:pin=1", &err), &err);
@@ -171,7 +171,8 @@ static void options__wrong_fields_and_values_are_refused(void)
   const char *text = "x";
   begin();
   CHECK_STATUS(tn_session_options_set_int(options, "levle", 1, &err), TN_NOT_FOUND, &err);
-  CHECK_CONTAINS(tn_error_message(&err), "there is no option 'levle' (did you mean 'level'?); those that exist: level, strict_shapes, ");
+  CHECK_CONTAINS(tn_error_message(&err),
+                 "there is no option 'levle' (did you mean 'level'?); those that exist: level, strict_shapes, ");
   CHECK_STATUS(tn_session_options_set_int(options, "colour", 1, &err), TN_NOT_FOUND, &err);
   CHECK_CONTAINS(tn_error_message(&err), "there is no option 'colour'; those that exist: level, strict_shapes, ");
   CHECK_STATUS(tn_session_options_set_int(options, "session_name", 1, &err), TN_INVALID_ARGUMENT, &err);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Plugins as files: who is chosen among them, and unregistering. Each test has folders and names of its own, since what is
- * loaded once stays in the process. */
+/* Plugins as files: who is chosen among them, and unregistering. Each test has folders and names of its own, since what
+ * is loaded once stays in the process. */
 #define _GNU_SOURCE
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -137,10 +137,11 @@ static void select__the_whole_trace_is_the_same_in_every_order(void)
     int order[FILES] = { 0, 1, 2, 3, 4, 5 }, list[FOLDERS] = { 0, 1, 2 };
     shuffle(order, FILES);
     shuffle(list, FOLDERS);
-    for (int i = 0; round < 50 && i < FILES; i++) unlink(plugin_path(folders[order[i] % FOLDERS], plugins[order[i]].file));
     for (int i = 0; round < 50 && i < FILES; i++)
-      plugin_chameleon(folders[order[i] % FOLDERS], plugins[order[i]].file, plugins[order[i]].name, plugins[order[i]].rank,
-                       plugins[order[i]].fault);
+      unlink(plugin_path(folders[order[i] % FOLDERS], plugins[order[i]].file));
+    for (int i = 0; round < 50 && i < FILES; i++)
+      plugin_chameleon(folders[order[i] % FOLDERS], plugins[order[i]].file, plugins[order[i]].name,
+                       plugins[order[i]].rank, plugins[order[i]].fault);
     snprintf(path, sizeof(path), "%s:%s:%s", folders[list[0]], folders[list[1]], folders[list[2]]);
     plugin_search(path);
     if (round == 49) /* from here on the files stay, since those that are asked are opened */

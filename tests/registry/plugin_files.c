@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Plugins as files that somebody loads, replaces, holds in both hands: loading by path, freezing, plugins that call back, files that
- * change under the loader, many threads at once (P-34, P-46, P-47, P-53, P-63, P-69, P-70, P-74, P-76, P-80 to P-82). */
+/* Plugins as files that somebody loads, replaces, holds in both hands: loading by path, freezing, plugins that call
+ * back, files that change under the loader, many threads at once (P-34, P-46, P-47, P-53, P-63, P-69, P-70, P-74, P-76,
+ * P-80 to P-82). */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <stdatomic.h>
@@ -161,7 +162,8 @@ static int frozen_child(const char *folder)
   tn_session_destroy(session);
   if (plugin_open_session("", &session, &err) != TN_FAILED_PRECONDITION) return 6; /* not the next best */
   if (tn_runtime_rescan(NULL) != TN_OK || load("t.z_after") != TN_FAILED_PRECONDITION) return 7;
-  if (tn_runtime_allow_files(1, NULL) != TN_OK || load_file(plugin_path(folder, "b.so")) != TN_FAILED_PRECONDITION) return 8;
+  if (tn_runtime_allow_files(1, NULL) != TN_OK || load_file(plugin_path(folder, "b.so")) != TN_FAILED_PRECONDITION)
+    return 8;
   if (tn_freeze(NULL) != TN_OK) return 9;
   return plugin_count_mapped(folder) == 1 ? 0 : 10;
 }
@@ -187,7 +189,8 @@ static struct {
   char text[600];
 } back;
 
-static tn_status fake_new(const tn_session_factory *self, const tn_session_options *options, tn_runtime_session **out, tn_error *e)
+static tn_status fake_new(const tn_session_factory *self, const tn_session_options *options, tn_runtime_session **out,
+                          tn_error *e)
 {
   (void)self, (void)options, (void)e;
   *out = (tn_runtime_session *)&back;
@@ -276,7 +279,8 @@ static void called_back_where(void)
   tn_plugin_call call = { .struct_size = sizeof(call) };
   back.calls++;
   if (tn_plugin_call_now(&call))
-    snprintf(back.text, sizeof(back.text), "%s (%s): %s%s", call.plugin, call.file, call.call, call.kernel != NULL ? "?" : "");
+    snprintf(back.text, sizeof(back.text), "%s (%s): %s%s", call.plugin, call.file, call.call,
+             call.kernel != NULL ? "?" : "");
 }
 
 /* A session on the runtime, with one step. */
@@ -286,8 +290,9 @@ static void run_once(const char *target)
   tn_session_options *options = NULL;
   tn_session *session = NULL;
   tn_tensor *fetched = NULL;
-  static const char text[] = "node { name: 'c' op: 'Const' attr { key: 'dtype' value { type: DT_FLOAT } } "
-                             "attr { key: 'value' value { tensor { dtype: DT_FLOAT tensor_shape { } float_val: 1 } } } }";
+  static const char text[] =
+      "node { name: 'c' op: 'Const' attr { key: 'dtype' value { type: DT_FLOAT } } "
+      "attr { key: 'value' value { tensor { dtype: DT_FLOAT tensor_shape { } float_val: 1 } } } }";
   const char *fetch = "c:0";
   const tn_import_options as_text = { .struct_size = sizeof as_text, .flags = TN_IMPORT_TEXT };
   REQUIRE_OK(tn_graph_create(&graph, &err), &err);
@@ -307,9 +312,15 @@ static void callback__a_program_can_ask_which_plugin_it_is_in(void)
 {
   static const struct {
     const char *fault, *call;
-  } cases[] = { { "ctor:call", "one of its constructors" }, { "entry:call", "its entry" },   { "init:call", "its init" },
-                { "accept:call", "its accepts_options" },   { "session:call", "its new_session" }, { "prepare:call", "its prepare" },
-                { "step:call", "its step" },                { "release:call", "its release" },  { "destroy:call", "its destroy_session" } };
+  } cases[] = { { "ctor:call", "one of its constructors" },
+                { "entry:call", "its entry" },
+                { "init:call", "its init" },
+                { "accept:call", "its accepts_options" },
+                { "session:call", "its new_session" },
+                { "prepare:call", "its prepare" },
+                { "step:call", "its step" },
+                { "release:call", "its release" },
+                { "destroy:call", "its destroy_session" } };
   const char *folder = plugin_folder();
   tn_plugin_call call = { .struct_size = sizeof(call) }, small = { .struct_size = TN_SIZE_TO(tn_plugin_call, call) };
   char file[20], name[20], wanted[500];
@@ -544,7 +555,8 @@ static void end_in_the_middle(void)
   tn_session *session = NULL;
   tn_set_log_sink(print_line, NULL);
   tn_set_log_level(TN_LOG_INFO);
-  if (plugin_open_session(target, &session, &err) != TN_OK || pthread_create(&thread, NULL, open_for_ever, target) != 0) _exit(8);
+  if (plugin_open_session(target, &session, &err) != TN_OK || pthread_create(&thread, NULL, open_for_ever, target) != 0)
+    _exit(8);
   usleep(50 * 1000);
   exit(0);
 }
@@ -709,12 +721,11 @@ TAP_MAIN_WITH(setup, teardown, TAP_TEST(freeze__nothing_is_loaded_any_more),
               TAP_TEST(by_path__is_off_unless_the_program_allows_it), TAP_TEST(by_path__survives_lack_of_memory),
               TAP_TEST(by_path__is_refused_in_a_set_user_id_program),
               TAP_TEST(callback__a_plugin_cannot_change_the_registry_while_it_is_loaded),
-              TAP_TEST(callback__may_ask_but_not_load),
-              TAP_TEST(callback__a_program_can_ask_which_plugin_it_is_in), TAP_TEST(callback__another_thread_registers_during_a_load),
+              TAP_TEST(callback__may_ask_but_not_load), TAP_TEST(callback__a_program_can_ask_which_plugin_it_is_in),
+              TAP_TEST(callback__another_thread_registers_during_a_load),
               TAP_TEST(change__a_file_swapped_between_check_and_open_is_refused),
               TAP_TEST(change__a_plugin_is_replaced_while_it_runs), TAP_TEST(change__an_error_outlives_its_plugin),
               TAP_TEST(memory__goes_back_the_way_it_came), TAP_TEST(host__unknown_extensions_are_absent),
               TAP_TEST(end__no_plugin_code_runs_at_exit), TAP_TEST(unload__only_when_nobody_holds_it),
-              TAP_TEST(threads__inits_run_one_at_a_time),
-              TAP_TEST(threads__two_hundred_open_sessions_by_name_at_once),
+              TAP_TEST(threads__inits_run_one_at_a_time), TAP_TEST(threads__two_hundred_open_sessions_by_name_at_once),
               TAP_TEST(threads__second_session_touches_no_file))

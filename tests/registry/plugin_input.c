@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Plugins, names and files as nobody should make them: cut while they are in use, owned by others, named by chance, in a process
- * that ends (P-48, P-76, P-78, P-79). */
+/* Plugins, names and files as nobody should make them: cut while they are in use, owned by others, named by chance, in
+ * a process that ends (P-48, P-76, P-78, P-79). */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <signal.h>
@@ -33,8 +33,8 @@ static int in_child(int (*fn)(const char *arg), const char *arg)
 
 /* ---- cut while it is mapped ---- */
 
-/* What is in memory is gone with the file. All that the library does by itself goes on, and so do other plugins; but for the
- * dynamic linker, which looks at the names of what is loaded when it opens another file. */
+/* What is in memory is gone with the file. All that the library does by itself goes on, and so do other plugins; but
+ * for the dynamic linker, which looks at the names of what is loaded when it opens another file. */
 static int cut_and_look(const char *folder)
 {
   setenv("TENON_PLUGIN_PATH", folder, 1);
@@ -58,8 +58,8 @@ static int cut_and_use(const char *folder)
   return code != 0 ? code : plugin_open_session("t.cut", &session, NULL) == TN_OK ? 100 : 101;
 }
 
-/* A file that somebody writes over, in place of renaming a new one (P-99), takes the process with it as soon as its code runs; until
- * then nothing happens. */
+/* A file that somebody writes over, in place of renaming a new one (P-99), takes the process with it as soon as its
+ * code runs; until then nothing happens. */
 static void input__a_plugin_cut_in_place_is_harmless_until_it_runs(void)
 {
   const char *folder = plugin_folder();
@@ -108,7 +108,8 @@ static void input__names_by_chance_are_refused_or_unknown(void)
     if (strcmp(name, "ab") == 0) continue;
     refused += status == TN_INVALID_ARGUMENT;
     unknown += status == TN_NOT_FOUND;
-    CHECK_MSG(status == TN_INVALID_ARGUMENT || (status == TN_NOT_FOUND && tn__runtime_name_ok(name, n)), "%s", tn_error_message(&err));
+    CHECK_MSG(status == TN_INVALID_ARGUMENT || (status == TN_NOT_FOUND && tn__runtime_name_ok(name, n)), "%s",
+              tn_error_message(&err));
   }
   CHECK(refused > 1000 && unknown > 10);
   char longest[70];
@@ -133,7 +134,8 @@ static tn_bool accept_all(const tn_session_factory *self, const tn_session_optio
 }
 static void end_session(const tn_session_factory *self, tn_runtime_session *session) { (void)self, (void)session; }
 
-/* P-48: first the plugin and then the program, and the other way round. P-52: nor may the program take the library's names. */
+/* P-48: first the plugin and then the program, and the other way round. P-52: nor may the program take the library's
+ * names. */
 static void input__a_name_is_taken_once_whoever_comes_first(void)
 {
   static tn_session_factory factory = { .struct_size = TN_SESSION_FACTORY_SIZE, .name = "t.taken",
@@ -219,20 +221,24 @@ static void input__owners_and_modes(void)
     unsigned folder_owner, file_owner;
     bool usual, elevated;
   } cases[] = {
-    { 0755, 0644, 0, 0, true, true },      { 0755, 0600, 0, 0, true, true },       { 0755, 0664, 0, 0, true, false },
-    { 0775, 0644, 0, 0, true, false },     { 0755, 0644, 0, 65534, true, false },  { 0755, 0644, 65534, 0, true, false },
-    { 0755, 0646, 0, 0, false, false },    { 0757, 0644, 0, 0, false, false },     { 01777, 0644, 0, 0, true, false },
-    { 01755, 0644, 0, 0, true, true },     { 0775, 0664, 65534, 65534, true, false }, { 0777, 0644, 65534, 0, false, false },
+    { 0755, 0644, 0, 0, true, true },          { 0755, 0600, 0, 0, true, true },
+    { 0755, 0664, 0, 0, true, false },         { 0775, 0644, 0, 0, true, false },
+    { 0755, 0644, 0, 65534, true, false },     { 0755, 0644, 65534, 0, true, false },
+    { 0755, 0646, 0, 0, false, false },        { 0757, 0644, 0, 0, false, false },
+    { 01777, 0644, 0, 0, true, false },        { 01755, 0644, 0, 0, true, true },
+    { 0775, 0664, 65534, 65534, true, false }, { 0777, 0644, 65534, 0, false, false },
   };
   char folder[] = "/root/tenon-test-XXXXXX", path[100];
   if (geteuid() != 0) TAP_SKIP("only root can give files away");
   REQUIRE_INT(access(plugin_source("minimal"), R_OK), 0);
-  if (check_as("/root", true) == TN_PERMISSION_DENIED || mkdtemp(folder) == NULL) TAP_SKIP("no folder that is root's alone");
+  if (check_as("/root", true) == TN_PERMISSION_DENIED || mkdtemp(folder) == NULL)
+    TAP_SKIP("no folder that is root's alone");
   snprintf(path, sizeof(path), "%s/a.so", folder);
   plugin_copy("minimal", folder, "a.so");
   for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
     bool good = chown(path, cases[i].file_owner, cases[i].file_owner) == 0 && chmod(path, cases[i].file_mode) == 0 &&
-                chown(folder, cases[i].folder_owner, cases[i].folder_owner) == 0 && chmod(folder, cases[i].folder_mode) == 0;
+                chown(folder, cases[i].folder_owner, cases[i].folder_owner) == 0 &&
+                chmod(folder, cases[i].folder_mode) == 0;
     CHECK(good);
     for (int elevated = 0; elevated < 2; elevated++) {
       tn_status wanted = (elevated ? cases[i].elevated : cases[i].usual) ? TN_OK : TN_PERMISSION_DENIED;
@@ -262,7 +268,8 @@ static void input__an_exit_during_activity_is_clean(void)
   plugin_chameleon(folder, "a.so", "t.e_end", 0, "none");
   setenv("TENON_PLUGIN_PATH", folder, 1);
   setenv("TENON_TEST_END", "1", 1);
-  snprintf(command, sizeof(command), "valgrind -q --error-exitcode=99 '%s' >/dev/null 2>'%s/valgrind'", program, folder);
+  snprintf(command, sizeof(command), "valgrind -q --error-exitcode=99 '%s' >/dev/null 2>'%s/valgrind'", program,
+           folder);
   int status = system(command);
   unsetenv("TENON_TEST_END");
   CHECK_MSG(WIFEXITED(status) && WEXITSTATUS(status) == 0, "%s ended with %d", command, status);

@@ -159,7 +159,8 @@ static void loader__shares_its_lock_with_the_program(void)
   for (int i = 0; i < 2; i++) pthread_join(threads[i], NULL);
   pthread_barrier_destroy(&s.start);
   CHECK_INT(atomic_load(&s.errors), 0);
-  for (int i = 0; i < 2; i++) CHECK_MSG(users[i].opened > 0 && users[i].wrong == 0, "%d of %d", users[i].wrong, users[i].opened);
+  for (int i = 0; i < 2; i++)
+    CHECK_MSG(users[i].opened > 0 && users[i].wrong == 0, "%d of %d", users[i].wrong, users[i].opened);
   CHECK_INT(atomic_load(&lock_depth), 0);
 }
 
@@ -237,7 +238,8 @@ static void loader__files_swapped_by_a_process_are_refused_or_whole(void)
     tn_status st = load("t.w_race");
     const char *text = tn_error_message(&err);
     bool is_declined = st == TN_UNIMPLEMENTED && strstr(text, "it does not feel like it") != NULL;
-    bool is_replaced = st == TN_FAILED_PRECONDITION && (strstr(text, "replaced") != NULL || strstr(text, "changed") != NULL);
+    bool is_replaced =
+        st == TN_FAILED_PRECONDITION && (strstr(text, "replaced") != NULL || strstr(text, "changed") != NULL);
     declined += is_declined;
     replaced += is_replaced;
     /* In the scan itself: the listing has the reason. */

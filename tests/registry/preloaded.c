@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Plugins that are linked into the program: tests/libpreloaded.la has some of tests/plugins, whose table libtool made of
- * -dlpreopen; another table is written by hand (P-23, P-51, P-89, P-90). */
+/* Plugins that are linked into the program: tests/libpreloaded.la has some of tests/plugins, whose table libtool made
+ * of -dlpreopen; another table is written by hand (P-23, P-51, P-89, P-90). */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -247,7 +247,7 @@ static void preloaded__are_started_once(void)
 
 /* ---- tables by hand ---- */
 
-#define MANIFEST(name, rest)                                                                                            \
+#define MANIFEST(name, rest) \
   "format=1\0kind=runtime\0name=" name "\0types=CPU\0rank=0\0version=1.0\0vendor=Tests\0flags=\0kernels=\0" rest "\0"
 static const char hand_manifest[] = MANIFEST("t.hand", "abi=0.1\0min_host=0.1\0entry=hand_LTX_tn_plugin_query");
 static const char new_manifest[] = MANIFEST("t.new", "abi=9.0\0min_host=9.0\0entry=new_LTX_tn_plugin_query");
@@ -326,7 +326,8 @@ static void preloaded__table_by_hand(void)
 
 static void preloaded__wrong_tables_are_refused(void)
 {
-  static const lt_dlsymlist empty[] = { { NULL, NULL } }, headless[] = { { "a", (void *)hand_manifest }, { NULL, NULL } };
+  static const lt_dlsymlist empty[] = { { NULL, NULL } },
+                            headless[] = { { "a", (void *)hand_manifest }, { NULL, NULL } };
   CHECK_STATUS(tn_runtime_preload(NULL, &err), TN_INVALID_ARGUMENT, &err);
   CHECK_STATUS(tn_runtime_preload(empty, &err), TN_INVALID_ARGUMENT, &err);
   CHECK_STATUS(tn_runtime_preload(headless, &err), TN_INVALID_ARGUMENT, &err);

@@ -169,7 +169,8 @@ static void probe__a_hang_is_ended_with_its_children(void)
     int64_t begin = tn__now_ns();
     CHECK_STATUS(probe(faults[i], 700), TN_DEADLINE_EXCEEDED, &err);
     CHECK_INT(report.verdict, TN_PROBE_TIMEOUT);
-    CHECK_CONTAINS(tn_error_message(&err), i == 0 ? "ms; the last step reached was opening it" : "ms; the last step reached was its init");
+    CHECK_CONTAINS(tn_error_message(&err),
+                   i == 0 ? "ms; the last step reached was opening it" : "ms; the last step reached was its init");
     CHECK(tn__now_ns() - begin < (int64_t)30 * 1000000000);
   }
   CHECK(child_has_ended(file));
@@ -201,7 +202,8 @@ static void probe__endless_allocation_is_ended(void)
   CHECK_STATUS(probe("init:eat", 60000), TN_ABORTED, &err);
   unsetenv("TENON_PROBE_MEMORY_MB");
   CHECK_INT(report.verdict, TN_PROBE_MEMORY);
-  CHECK_CONTAINS(tn_error_message(&err), "it took all of the 64 MiB of memory that it may have, and signal 11 (SIGSEGV) ended it");
+  CHECK_CONTAINS(tn_error_message(&err),
+                 "it took all of the 64 MiB of memory that it may have, and signal 11 (SIGSEGV) ended it");
 }
 
 /* What a plugin says itself is no harm. */
@@ -237,9 +239,10 @@ static void load__a_plugin_that_crashes_its_probe_is_refused(void)
   setenv("TENON_PROBE", "1", 1);
   plugin_search(folder);
   CHECK_STATUS(load("t.l_crash"), TN_ABORTED, &err);
-  snprintf(wanted, sizeof(wanted),
-           "plugin 't.l_crash' (%s): refused by its probe: signal 11 (SIGSEGV) ended it; the last step reached was its init",
-           plugin_path(folder, "a.so"));
+  snprintf(
+      wanted, sizeof(wanted),
+      "plugin 't.l_crash' (%s): refused by its probe: signal 11 (SIGSEGV) ended it; the last step reached was its init",
+      plugin_path(folder, "a.so"));
   CHECK_STR(tn_error_message(&err), wanted);
   CHECK_INT(plugin_count_mapped(folder), 0);
   CHECK_OK(load("t.l_good"), &err);
@@ -284,7 +287,8 @@ static void load__verdicts_are_kept_until_the_file_changes(void)
 /* Damaged files, and those that others may write to, hold no verdicts; nothing fails for them. */
 static void load__a_damaged_cache_is_no_failure(void)
 {
-  static const char *const damages[] = { "", "\n\n\n", "tenon-probes 2\n", "tenon-probes 1\nx y z\n", "tenon-probes 1\n\377\376 \n" };
+  static const char *const damages[] = { "", "\n\n\n", "tenon-probes 2\n", "tenon-probes 1\nx y z\n",
+                                         "tenon-probes 1\n\377\376 \n" };
   const char *folder = fresh_cache();
   char name[40], cache[600];
   REQUIRE_OK(tn_runtime_set_probe(1, 60000, &err), &err);
@@ -392,7 +396,8 @@ static void load__without_the_probe_program_is_refused(void)
   setenv("TENON_PROBE_PROGRAM", "/nowhere/tenon-probe", 1);
   CHECK_STATUS(load("t.w_one"), TN_FAILED_PRECONDITION, &err);
   CHECK_CONTAINS(tn_error_message(&err), "the probe program '/nowhere/tenon-probe' cannot run: ");
-  CHECK_CONTAINS(tn_error_message(&err), "set TENON_PROBE_PROGRAM to where it is, or TENON_PROBE=0 to load without a probe");
+  CHECK_CONTAINS(tn_error_message(&err),
+                 "set TENON_PROBE_PROGRAM to where it is, or TENON_PROBE=0 to load without a probe");
   CHECK_INT(plugin_count_mapped(folder), 0);
   snprintf(program, sizeof(program), "%s/program", plugin_folder());
   plugin_write(program, "#!/bin/sh\nexit 0\n", 17); /* runs, but says nothing */
@@ -431,7 +436,8 @@ static void leave_signals(const char *name)
   setenv(name, text, 1);
 }
 
-/* P-87: the memory of the program that probes is no memory of the plugin. It stays the peak of this program: the last test. */
+/* P-87: the memory of the program that probes is no memory of the plugin. It stays the peak of this program: the last
+ * test. */
 static void probe__memory_is_that_of_the_plugin_alone(void)
 {
   size_t much = (size_t)300 << 20;
@@ -462,8 +468,10 @@ static void setup(void)
 static void teardown(void) { tn_error_clear(&err); }
 
 TAP_MAIN_WITH(setup, teardown, TAP_TEST(probe__each_end_has_its_own_verdict),
-              TAP_TEST(probe__a_good_plugin_is_well_and_inherits_nothing), TAP_TEST(probe__a_session_that_is_refused_is_an_error), TAP_TEST(probe__a_hang_is_ended_with_its_children),
-              TAP_TEST(probe__works_where_children_are_ignored), TAP_TEST(probe__endless_allocation_is_ended), TAP_TEST(probe__a_refusal_is_told_in_its_own_words),
+              TAP_TEST(probe__a_good_plugin_is_well_and_inherits_nothing),
+              TAP_TEST(probe__a_session_that_is_refused_is_an_error),
+              TAP_TEST(probe__a_hang_is_ended_with_its_children), TAP_TEST(probe__works_where_children_are_ignored),
+              TAP_TEST(probe__endless_allocation_is_ended), TAP_TEST(probe__a_refusal_is_told_in_its_own_words),
               TAP_TEST(load__a_plugin_that_crashes_its_probe_is_refused),
               TAP_TEST(load__verdicts_are_kept_until_the_file_changes), TAP_TEST(load__a_damaged_cache_is_no_failure),
               TAP_TEST(load__random_bytes_in_the_cache_do_no_harm), TAP_TEST(probe__kernel_plugins_are_tried_too),

@@ -288,7 +288,8 @@ static void select__without_ranks_nobody_is_chosen_for_an_empty_target(void)
   add(&a);
   CHECK_NULL(find("", &status));
   CHECK_INT(status, TN_NOT_FOUND);
-  CHECK_CONTAINS(tn_error_message(&err), "target '' names no runtime, and each one has rank 0, which means only by name: test.a; ");
+  CHECK_CONTAINS(tn_error_message(&err),
+                 "target '' names no runtime, and each one has rank 0, which means only by name: test.a; ");
   CHECK_INT(a.asked, 0);
   ranks("test.a=10");
   CHECK(find("", &status) == &a.base);

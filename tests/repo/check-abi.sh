@@ -231,10 +231,11 @@ slots=$(sed -n 's/^field tn_session_factory \([a-z_]*\) .*/\1/p' "$tmp/table" | 
 last=$(echo "$slots" | tail -n 1) before=$(echo "$slots" | head -n 1)
 $AWK -v slot="\\(\\*$last\\)\\(" '$0 ~ slot { gone = 1 } !gone { print } /;/ { gone = 0 }' "$src/include/tenon/runtime.h" |
   sed "s/TN_SIZE_TO(tn_session_factory, $last)/TN_SIZE_TO(tn_session_factory, $before)/" >"$tmp/released/made-here/tenon/runtime.h"
-$AWK '/^#define TN_HOST_KIT\(/ { list = 1 }
+$AWK '/^#define TN_HOST_KIT\(/ { list = 1; print; next }
   !list { print; next }
-  /\\$/ { if (held != "") print held; held = $0; next }
-  { sub(/ *\\$/, "", held); print held; list = 0 }' "$src/include/tenon/host.h" >"$tmp/released/made-here/tenon/host.h"
+  /^  [FP]\(/ { printf "%s", held; held = "" }
+  { held = held $0 "\n" }
+  !/\\$/ { list = 0; print "" }' "$src/include/tenon/host.h" >"$tmp/released/made-here/tenon/host.h"
 
 can_load=no
 [ -x "$build/tenon" ] && ! nm -D "$lib" 2>/dev/null | grep -qE '__(asan|tsan|ubsan)_' && can_load=yes

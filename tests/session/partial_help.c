@@ -8,12 +8,14 @@
 #include <limits.h>
 #include <time.h>
 
-/* ---- an op with a loop: y = x + 1, whose items take a while; told says how many threads its prepare was told of ---- */
+/* ---- an op with a loop: y = x + 1, whose items take a while; told says how many threads its prepare was told of
+ * ---- */
 
 enum { ITEMS = 64, ITEM_NS = 50000 };
 
 static atomic_int helped; /* items that ran on other threads than the caller's */
-static atomic_uintptr_t leaving; /* a second_call: the first part that runs on the thread that it names releases that run */
+static atomic_uintptr_t
+    leaving; /* a second_call: the first part that runs on the thread that it names releases that run */
 static atomic_uint told;
 static _Thread_local bool is_caller;
 
@@ -53,8 +55,12 @@ static tn_status prepare_loop(tn_prepare_ctx *ctx, tn_error *err)
 
 static void register_loop(void)
 {
-  static const tn_op_def op = { .struct_size = TN_OP_DEF_SIZE, .name = "TestSlow", .inputs = "x: float", .outputs = "y: float",
-                                .attrs = "", .traits = TN_TRAIT_STATEFUL };
+  static const tn_op_def op = { .struct_size = TN_OP_DEF_SIZE,
+                                .name = "TestSlow",
+                                .inputs = "x: float",
+                                .outputs = "y: float",
+                                .attrs = "",
+                                .traits = TN_TRAIT_STATEFUL };
   static const tn_kernel_def kernel = { .struct_size = TN_KERNEL_DEF_SIZE, .op = "TestSlow", .device = "CPU",
                                         .name = "TestSlow_cpu", .rank = TN_RANK_C, .prepare = prepare_loop,
                                         .compute = compute_loop };
@@ -88,7 +94,8 @@ static tn_status feed_slow(tn_session *session, tn_partial_run run, const char *
   tn_tensor *in = ts_filled(1, &n, 1), *out = NULL;
   is_caller = true;
   tn_status st = tn_session_partial_run(session, run, &feed, &in, feed != NULL, &fetch, &out, fetch != NULL, &err);
-  for (int64_t i = 0; st == TN_OK && out != NULL && i < n; i++) CHECK_DOUBLE(((float *)tn_tensor_data(out))[i], wanted, 0);
+  for (int64_t i = 0; st == TN_OK && out != NULL && i < n; i++)
+    CHECK_DOUBLE(((float *)tn_tensor_data(out))[i], wanted, 0);
   tn_tensor_unref(in);
   tn_tensor_unref(out);
   tn_error_clear(&err);
@@ -353,7 +360,8 @@ static void *close_soon(void *arg)
   return NULL;
 }
 
-/* The session is closed while runs are released: close uses a run's metadata before the release returns, or not at all. */
+/* The session is closed while runs are released: close uses a run's metadata before the release returns, or not at
+ * all. */
 static void partial_help__a_close_leaves_released_metadata_alone(void) /* S-PR-31, S-PR-32, S-LIFE-04 */
 {
   ts t;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ends in random order: a few threads set up, call, release, cancel, close, reset and destroy each other's sessions, partial runs,
- * callables and eager handles, and free everything that the library borrowed as soon as it says that it is done with it.
- * Nothing may be used after that, no call may hang, and no memory may be left.
+/* Ends in random order: a few threads set up, call, release, cancel, close, reset and destroy each other's sessions,
+ * partial runs, callables and eager handles, and free everything that the library borrowed as soon as it says that it
+ * is done with it. Nothing may be used after that, no call may hang, and no memory may be left.
  *
  *   stress_ends [--seconds N] [--seed S] [--threads T]
  *
@@ -37,8 +37,8 @@ struct tn_runtime_session {
   atomic_int alive;
 };
 
-static tn_status new_session(const tn_session_factory *self, const tn_session_options *options, tn_runtime_session **out,
-                             tn_error *err)
+static tn_status new_session(const tn_session_factory *self, const tn_session_options *options,
+                             tn_runtime_session **out, tn_error *err)
 {
   *out = calloc(1, sizeof **out);
   if (*out == NULL) return TN_RESOURCE_EXHAUSTED;
@@ -57,8 +57,8 @@ static void destroy_session(const tn_session_factory *self, tn_runtime_session *
   free(session);
 }
 
-static tn_status run_step(const tn_session_factory *self, tn_runtime_session *session, tn_executable *executable, tn_step *step,
-                          tn_error *err)
+static tn_status run_step(const tn_session_factory *self, tn_runtime_session *session, tn_executable *executable,
+                          tn_step *step, tn_error *err)
 {
   return tn_kit_step(executable, step, err);
 }
@@ -71,15 +71,21 @@ static void cancel_step(const tn_session_factory *self, tn_runtime_session *sess
   atomic_fetch_add(&told, 1);
 }
 
-static tn_status reset_sessions(const tn_session_factory *self, const tn_session_options *options, const char *const *containers,
-                                size_t n, uint32_t flags, tn_error *err)
+static tn_status reset_sessions(const tn_session_factory *self, const tn_session_options *options,
+                                const char *const *containers, size_t n, uint32_t flags, tn_error *err)
 {
   return tn_kit_reset(self, containers, n, flags, err);
 }
 
 static const tn_session_factory told_factory = {
-  .struct_size = TN_SESSION_FACTORY_SIZE, .name = "test.told", .new_session = new_session, .accepts_options = accepts_options,
-  .destroy_session = destroy_session, .step = run_step, .cancel = cancel_step, .reset = reset_sessions,
+  .struct_size = TN_SESSION_FACTORY_SIZE,
+  .name = "test.told",
+  .new_session = new_session,
+  .accepts_options = accepts_options,
+  .destroy_session = destroy_session,
+  .step = run_step,
+  .cancel = cancel_step,
+  .reset = reset_sessions,
 };
 
 static const char *const targets[] = { "direct", "threaded:threads=3", "test.told" };
@@ -187,8 +193,8 @@ static void call_run(worker *w, slot *at)
   tn_tensor *x = ts_scalar(1), *out = NULL;
   tn_error err = TN_ERROR_INIT;
   tn_status st = tn_session_partial_run(at->session, run, &feed, &x, feeds, &fetches[any(w, 2)], &out, fetch, &err);
-  CHECK_MSG(st == TN_OK || st == TN_CANCELLED || st == TN_INVALID_ARGUMENT || st == TN_DEADLINE_EXCEEDED, "call: %s: %s",
-            tn_status_name(st), tn_error_message(&err));
+  CHECK_MSG(st == TN_OK || st == TN_CANCELLED || st == TN_INVALID_ARGUMENT || st == TN_DEADLINE_EXCEEDED,
+            "call: %s: %s", tn_status_name(st), tn_error_message(&err));
   tn_tensor_unref(x);
   tn_tensor_unref(out);
   tn_error_clear(&err);
@@ -366,7 +372,8 @@ static void call_eager(worker *w, eager_slot *at)
   float one = 1;
   if (x.id == 0 || any(w, 4) == 0) {
     tn_tensor *tensor = NULL;
-    CHECK_INT(tn_tensor_wrap(TN_FLOAT, NULL, 0, &at->told.value, sizeof(float), te_tell, &at->told, &tensor, NULL), TN_OK);
+    CHECK_INT(tn_tensor_wrap(TN_FLOAT, NULL, 0, &at->told.value, sizeof(float), te_tell, &at->told, &tensor, NULL),
+              TN_OK);
     st = tn_eager_from_tensor(at->te.session, tensor, &y, &err);
     tn_tensor_unref(tensor);
   } else if (any(w, 3) == 0) {
@@ -378,7 +385,8 @@ static void call_eager(worker *w, eager_slot *at)
   } else {
     st = tn_eager_add(at->te.session, x, x, &y, &err);
   }
-  CHECK_MSG(st == TN_OK || st == TN_INVALID_ARGUMENT || has_ended(st), "eager: %s: %s", tn_status_name(st), tn_error_message(&err));
+  CHECK_MSG(st == TN_OK || st == TN_INVALID_ARGUMENT || has_ended(st), "eager: %s: %s", tn_status_name(st),
+            tn_error_message(&err));
   tn_eager_handle old = { atomic_exchange(&at->handles[any(w, HANDLES)], y.id) };
   st = tn_eager_release(at->te.session, old, NULL);
   CHECK_MSG(st == TN_OK || has_ended(st), "release of a handle: %s", tn_status_name(st));
@@ -487,8 +495,8 @@ static void round_of(double seconds)
   for (int i = 0; i < TARGETS; i++) reset_on(targets[i]);
 }
 
-/* S-LIFE-03 to 05, S-LIFE-10, S-LIFE-12, S-RO-07, S-RST-02, S-RST-15, S-CAN-04 to 07, S-CAL-03, S-MD-04, S-PR-23, S-PR-24, S-PR-31,
- * S-PR-32, S-PR-34, S-EAG-19, S-EAG-20 */
+/* S-LIFE-03 to 05, S-LIFE-10, S-LIFE-12, S-RO-07, S-RST-02, S-RST-15, S-CAN-04 to 07, S-CAL-03, S-MD-04, S-PR-23,
+ * S-PR-24, S-PR-31, S-PR-32, S-PR-34, S-EAG-19, S-EAG-20 */
 static void stress_ends__use_nothing_that_was_freed(void)
 {
   bk_open(&shared, false, GRAPH);
@@ -508,9 +516,11 @@ static void stress_ends__use_nothing_that_was_freed(void)
   }
   CHECK_INT(tn_test_live_blocks(), blocks);
   fini_slots();
-  printf("# %d rounds: %u partial runs, %u calls, %u released, %u cancelled, %u closes, %u resets, %u sessions deleted, "
-         "%u eager calls, %u steps told\n", rounds, (unsigned)setups, (unsigned)calls, (unsigned)releases, (unsigned)cancels,
-         (unsigned)closes, (unsigned)resets, (unsigned)deletes, (unsigned)eager_calls, (unsigned)told);
+  printf(
+      "# %d rounds: %u partial runs, %u calls, %u released, %u cancelled, %u closes, %u resets, %u sessions deleted, "
+      "%u eager calls, %u steps told\n",
+      rounds, (unsigned)setups, (unsigned)calls, (unsigned)releases, (unsigned)cancels, (unsigned)closes,
+      (unsigned)resets, (unsigned)deletes, (unsigned)eager_calls, (unsigned)told);
   CHECK_OK(tn_runtime_unregister("test.told", &shared.err), &shared.err);
   ts_fini(&shared);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Random work on a few sessions from many threads: steps that wait, loop, fail and are given up, whole or in parts, by names and
- * by callables, in sessions with pools of all sorts, as default sessions, and graphs that grow, against Close, Reset and Delete.
- * What must hold at any time: codes, values, no element of a queue twice, and no memory left at the end.
+/* Random work on a few sessions from many threads: steps that wait, loop, fail and are given up, whole or in parts, by
+ * names and by callables, in sessions with pools of all sorts, as default sessions, and graphs that grow, against
+ * Close, Reset and Delete. What must hold at any time: codes, values, no element of a queue twice, and no memory left
+ * at the end.
  *
  *   stress_sessions [--seconds N] [--seed S] [--threads T] */
 #include <math.h>
@@ -25,13 +26,15 @@
   NODE(name, "PartitionedCall", "input: 'x'", LIST("Tin", "type: DT_FLOAT") LIST("Tout", "type: " type)         \
        "attr { key: 'f' value { func { name: '" function "' } } }")
 
-/* "heavy" is worth several threads: sums of 200000 values on two branches, all of them whole numbers that a float can hold. */
-#define MANY                                                                                                             \
-  NODE("many", "Const", "", TYPE("dtype", "DT_FLOAT") "attr { key: 'value' value { tensor { dtype: DT_FLOAT "             \
-       "tensor_shape { dim { size: 200000 } } float_val: 1 } } }")                                                       \
-  TENSOR("all", "DT_INT32", "dim { size: 1 }", "int_val: 0") NODE("left", "Mul", "input: 'many' input: 'x'", F)          \
-  NODE("right", "Sub", "input: 'many' input: 'x'", F) TOTAL("l_sum", "left") TOTAL("r_sum", "right")                     \
-  NODE("heavy", "AddV2", "input: 'l_sum' input: 'r_sum'", F)
+/* "heavy" is worth several threads: sums of 200000 values on two branches, all of them whole numbers that a float can
+ * hold. */
+#define MANY                                                                                             \
+  NODE("many", "Const", "",                                                                              \
+       TYPE("dtype", "DT_FLOAT") "attr { key: 'value' value { tensor { dtype: DT_FLOAT "                 \
+                                 "tensor_shape { dim { size: 200000 } } float_val: 1 } } }")             \
+  TENSOR("all", "DT_INT32", "dim { size: 1 }", "int_val: 0")                                             \
+  NODE("left", "Mul", "input: 'many' input: 'x'", F) NODE("right", "Sub", "input: 'many' input: 'x'", F) \
+      TOTAL("l_sum", "left") TOTAL("r_sum", "right") NODE("heavy", "AddV2", "input: 'l_sum' input: 'r_sum'", F)
 #define TOTAL(name, of) NODE(name, "Sum", "input: '" of "' input: 'all'", F TYPE("Tidx", "DT_INT32"))
 
 enum { SLOTS = 6, CALLABLES = 3, MAX_VALUES = 1 << 22 };
@@ -131,7 +134,8 @@ static void check_metadata(const tn_run_metadata *m)
   for (size_t i = 0; i < s.records; i++) {
     tn_node_record r = { .struct_size = sizeof r };
     CHECK_INT(tn_run_metadata_record(m, i, &r, NULL), TN_OK);
-    CHECK(*r.node != 0 && *r.device != 0 && r.start_ns >= 0 && r.duration_ns >= 0 && r.start_ns + r.duration_ns <= s.duration_ns);
+    CHECK(*r.node != 0 && *r.device != 0 && r.start_ns >= 0 && r.duration_ns >= 0 &&
+          r.start_ns + r.duration_ns <= s.duration_ns);
   }
   atomic_fetch_add(&records, (uint_fast32_t)s.records);
 }
@@ -211,7 +215,8 @@ static void make_callable(worker *w, slot *at, uint32_t i)
   tn_run_options options;
   tn_run_options_init(&options);
   options.inter_op_pool = (int32_t)any(w, (uint32_t)ways[at->way].n_pools + 1) - 1;
-  tn_status st = tn_session_make_callable(at->session, &options, &feed, 1, &k->fetch, 1, &k->target, k->target != NULL, &made, NULL);
+  tn_status st = tn_session_make_callable(at->session, &options, &feed, 1, &k->fetch, 1, &k->target, k->target != NULL,
+                                          &made, NULL);
   CHECK_MSG(st == TN_OK || st == TN_CANCELLED, "a callable: %s", tn_status_name(st));
   if (st == TN_OK) release(at->session, atomic_exchange(&at->callables[i], made.id));
 }
@@ -264,7 +269,8 @@ static void use_default(worker *w, slot *at)
   CHECK(tn_session_default() == at->session);
   eval_default();
   if (any(w, 4) == 0) in_scope();
-  if (any(w, 4) != 0) CHECK_INT(tn_session_leave_default(at->session, NULL), TN_OK); /* else its end takes it away: S-DEF-19 */
+  if (any(w, 4) != 0)
+    CHECK_INT(tn_session_leave_default(at->session, NULL), TN_OK); /* else its end takes it away: S-DEF-19 */
 }
 
 /* ---- against them ---- */
@@ -397,7 +403,8 @@ static void empty_containers(void)
   static const char *const all[] = { "localhost", "lines", "refs" };
   for (uint32_t way = 0; way < 2; way++) { /* one of each runtime */
     CHECK_INT(reset_on(ways[way].target, all, 3), TN_OK);
-    tn_session_destroy(new_session(SHARED, way)); /* names of containers that are gone are forgotten with the last session */
+    tn_session_destroy(
+        new_session(SHARED, way)); /* names of containers that are gone are forgotten with the last session */
   }
 }
 
@@ -430,8 +437,8 @@ static void round_of(double seconds)
   for (int i = 0; i < asked.threads; i++) pthread_mutex_destroy(&workers[i].mu);
 }
 
-/* What the library makes once, for the process and for the graphs: also functions, which a graph reads when they are first
- * called. So nothing is given up here but what never ends, whose functions are called by themselves. */
+/* What the library makes once, for the process and for the graphs: also functions, which a graph reads when they are
+ * first called. So nothing is given up here but what never ends, whose functions are called by themselves. */
 static void warm_up(void)
 {
   static const char *const calls[] = { "once", "whether", "few" };
@@ -470,9 +477,11 @@ static void stress_sessions__hold_what_they_promise(void)
   for (int64_t end = ts_now_ms() + 1000 * asked.seconds; ts_now_ms() < end; rounds++) round_of(1);
   CHECK_INT(tn_test_live_blocks(), blocks);
   CHECK_INT(tn_test_live_bytes(), bytes);
-  printf("# %d rounds, %u steps, %u of them well, %u calls of callables, %u of default sessions, %u records, %u extensions, "
-         "%u resets, %u sessions deleted\n", rounds, (unsigned)steps, (unsigned)ok_steps, (unsigned)called, (unsigned)defaults,
-         (unsigned)records, (unsigned)extensions, (unsigned)resets, (unsigned)deletes);
+  printf("# %d rounds, %u steps, %u of them well, %u calls of callables, %u of default sessions, %u records, %u "
+         "extensions, "
+         "%u resets, %u sessions deleted\n",
+         rounds, (unsigned)steps, (unsigned)ok_steps, (unsigned)called, (unsigned)defaults, (unsigned)records,
+         (unsigned)extensions, (unsigned)resets, (unsigned)deletes);
   tn_free(exported.bytes);
   ts_fini(&shared);
   ts_fini(&isolated);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What tests of elementwise programs share: tensors of random numbers with the special ones among them, whether two results
- * have the same bits, and nodes. */
+/* What tests of elementwise programs share: tensors of random numbers with the special ones among them, whether two
+ * results have the same bits, and nodes. */
 #ifndef TN_TESTS_SUPPORT_ELEMENTWISE_KIT_H
 #define TN_TESTS_SUPPORT_ELEMENTWISE_KIT_H
 
@@ -61,7 +61,8 @@ static inline bool same(const tn_tensor *a, const tn_tensor *b)
   return true;
 }
 
-static inline tn_output placeholder(tn_graph *graph, const char *name, tn_dtype dtype, int32_t rank, const int64_t *dims)
+static inline tn_output placeholder(tn_graph *graph, const char *name, tn_dtype dtype, int32_t rank,
+                                    const int64_t *dims)
 {
   tn_operation_builder *b = tn_operation_begin(graph, "Placeholder", name, 0);
   tn_operation *op = NULL;
@@ -81,7 +82,8 @@ static inline tn_output constant(tn_graph *graph, const char *name, tn_dtype dty
 }
 
 /* ConcatV2, or Concat, of values along an axis, counted from behind when that is below 0. */
-static inline tn_output concat(tn_graph *graph, const char *name, const tn_output *parts, size_t n, int32_t axis, bool old)
+static inline tn_output concat(tn_graph *graph, const char *name, const tn_output *parts, size_t n, int32_t axis,
+                               bool old)
 {
   char text[40];
   tn_error err = TN_ERROR_INIT;

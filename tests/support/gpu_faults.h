@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tests/plugins/opencl_faults.c in place of the loader of OpenCL: scenes with it, and what it counts. For programs that say
- * _GNU_SOURCE. */
+/* tests/plugins/opencl_faults.c in place of the loader of OpenCL: scenes with it, and what it counts. For programs that
+ * say _GNU_SOURCE. */
 #ifndef TENON_TESTS_SUPPORT_GPU_FAULTS_H
 #define TENON_TESTS_SUPPORT_GPU_FAULTS_H
 

@@ -29,7 +29,8 @@ bool gpu_kit_has_device(void)
   snprintf(reason, sizeof reason, "%s", tn_error_message(&err));
   tn_error_clear(&err);
   if (st == TN_OK) return true;
-  REQUIRE_MSG(wish == NULL || strcmp(wish, "required") != 0, "TENON_TEST_GPU=required, and there is no device: %s", reason);
+  REQUIRE_MSG(wish == NULL || strcmp(wish, "required") != 0, "TENON_TEST_GPU=required, and there is no device: %s",
+              reason);
   tap_skip("no device for the runtime gpu: %s", reason);
   return false;
 }

@@ -22,13 +22,13 @@ typedef struct gpu_scene {
 
 /* For the setup of a test program: its scenes, and the test that begins with gpu_kit_begin. */
 void gpu_kit_scenes(const char *test, const gpu_scene *scenes, size_t n);
-/* In a process that gpu_kit_run started this plays the scene and ends the process: scenes are played inside of a test, so that
- * REQUIRE and the like work in them. */
+/* In a process that gpu_kit_run started this plays the scene and ends the process: scenes are played inside of a test,
+ * so that REQUIRE and the like work in them. */
 void gpu_kit_begin(void);
 
-/* Starts this program anew for a scene, with "NAME=VALUE" more in its environment, up to a NULL (environment may be NULL).
- * Returns its exit status, 256 and the signal's number when one ended it. *text is what it printed, good until the next call.
- * It has two minutes. */
+/* Starts this program anew for a scene, with "NAME=VALUE" more in its environment, up to a NULL (environment may be
+ * NULL). Returns its exit status, 256 and the signal's number when one ended it. *text is what it printed, good until
+ * the next call. It has two minutes. */
 int gpu_kit_run(const char *scene, const char *const *environment, const char **text);
 
 /* As gpu_kit_run, and the scene must end well: the test shows what it printed otherwise. */

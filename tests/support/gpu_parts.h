@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* For tests of the parts of plugins/gpu, which are linked into the test. TENON_TEST_GPU=required makes a missing device a
- * failure. */
+/* For tests of the parts of plugins/gpu, which are linked into the test. TENON_TEST_GPU=required makes a missing device
+ * a failure. */
 #ifndef TENON_TESTS_SUPPORT_GPU_PARTS_H
 #define TENON_TESTS_SUPPORT_GPU_PARTS_H
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* An op that tells whether its loop is shared:
  *
- * TestMeet   x: float -> y: float   y = how many threads ran items at once, at most; each item waits for another thread, up to
- *                                   meet_wait_ms in all */
+ * TestMeet   x: float -> y: float   y = how many threads ran items at once, at most; each item waits for another
+ * thread, up to meet_wait_ms in all */
 #ifndef TENON_TESTS_SUPPORT_MEET_OP_H
 #define TENON_TESTS_SUPPORT_MEET_OP_H
 

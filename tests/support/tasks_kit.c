@@ -211,7 +211,8 @@ static tn_status compute_nest(tn_kernel_ctx *ctx)
   float *out = ctx->outputs[0]->data;
   const char *feed = "x", *fetch = "sum";
   tn_tensor *x, *y = NULL;
-  tn_status st = tn_tensor_from_data(TN_FLOAT, in->dims, in->rank, in->data, (size_t)in->count * sizeof(float), &x, ctx->err);
+  tn_status st =
+      tn_tensor_from_data(TN_FLOAT, in->dims, in->rank, in->data, (size_t)in->count * sizeof(float), &x, ctx->err);
   if (st == TN_OK) st = tn_session_run(ts_nested, NULL, &feed, &x, 1, &fetch, &y, 1, NULL, 0, NULL, ctx->err);
   const tn_view all = { .data = y == NULL ? NULL : tn_tensor_data(y), .count = y == NULL ? 0 : tn_tensor_elements(y) };
   for (int64_t i = 0; i < ctx->outputs[0]->count; i++) out[i] = at(&all, i);
@@ -223,9 +224,11 @@ static tn_status compute_nest(tn_kernel_ctx *ctx)
 #define ATTRS "n: int = 1; ns: int = 0; slot: int = 0"
 #define OP(name_, in_, out_, traits_) \
   { .struct_size = TN_OP_DEF_SIZE, .name = name_, .inputs = in_, .outputs = out_, .attrs = ATTRS, .traits = traits_ }
-#define KERNEL(op_, prepare_, compute_)                                                                                   \
-  { .struct_size = TN_KERNEL_DEF_SIZE, .op = op_, .device = "CPU", .name = op_ "_cpu", .rank = TN_RANK_C, .create = create, \
-    .destroy = destroy, .prepare = prepare_, .compute = compute_ }
+#define KERNEL(op_, prepare_, compute_)                                                                   \
+  {                                                                                                       \
+    .struct_size = TN_KERNEL_DEF_SIZE, .op = op_, .device = "CPU", .name = op_ "_cpu", .rank = TN_RANK_C, \
+    .create = create, .destroy = destroy, .prepare = prepare_, .compute = compute_                        \
+  }
 
 static void register_once(void)
 {
@@ -255,7 +258,8 @@ void ts_register_tasks(void)
   pthread_once(&once, register_once);
 }
 
-tn_output ts_task_op(tn_graph *graph, const char *op, const char *name, tn_output x, tn_output y, int n, int ns, int slot)
+tn_output ts_task_op(tn_graph *graph, const char *op, const char *name, tn_output x, tn_output y, int n, int ns,
+                     int slot)
 {
   tn_operation_builder *b = tn_operation_begin(graph, op, name, 0);
   tn_operation *made = NULL;
@@ -282,7 +286,8 @@ size_t ts_random_branches(tn_graph *graph, uint32_t seed, int most_nodes, char f
   enum { MOST = 512 };
   static const int sizes[] = { 1, 7, 64, 64, 64, 300, 1000 };
   tn_output floats[MOST], texts[MOST];
-  int n_floats = 1, n_texts = 0, n_nodes = 2 + (int)draw(&seed, (uint32_t)(most_nodes < MOST - 1 ? most_nodes : MOST - 1));
+  int n_floats = 1, n_texts = 0,
+      n_nodes = 2 + (int)draw(&seed, (uint32_t)(most_nodes < MOST - 1 ? most_nodes : MOST - 1));
   const tn_output none = { NULL, 0 };
   uint32_t far = 1 + draw(&seed, 40); /* how far back inputs lie, mostly */
   floats[0] = ts_placeholder(graph, "x", TN_FLOAT);
@@ -290,7 +295,8 @@ size_t ts_random_branches(tn_graph *graph, uint32_t seed, int most_nodes, char f
     char name[16];
     snprintf(name, sizeof name, "n%d", i);
     uint32_t reach = draw(&seed, 8) == 0 || (uint32_t)n_floats < far ? (uint32_t)n_floats : far, kind = draw(&seed, 20);
-    tn_output x = floats[(uint32_t)n_floats - 1 - draw(&seed, reach)], y = floats[(uint32_t)n_floats - 1 - draw(&seed, reach)];
+    tn_output x = floats[(uint32_t)n_floats - 1 - draw(&seed, reach)],
+              y = floats[(uint32_t)n_floats - 1 - draw(&seed, reach)];
     int n = sizes[draw(&seed, 7)], ns = draw(&seed, 4) == 0 ? 0 : (int)draw(&seed, 30000), slot = i % TS_SLOTS;
     if (kind < 9) floats[n_floats++] = ts_task_op(graph, "TestWork", name, x, y, n, ns, slot);
     else if (kind < 13) floats[n_floats++] = ts_task_op(graph, "TestScan", name, x, y, n, ns, slot);
@@ -298,7 +304,8 @@ size_t ts_random_branches(tn_graph *graph, uint32_t seed, int most_nodes, char f
     else if (kind < 16) floats[n_floats++] = ts_task_op(graph, "TestNote", name, x, none, n, ns, slot);
     else if (kind < 17) floats[n_floats++] = ts_op1(graph, "Identity", name, x);
     else if (kind < 18 || n_texts == 0) texts[n_texts++] = ts_task_op(graph, "TestTell", name, x, none, n, ns, slot);
-    else floats[n_floats++] = ts_task_op(graph, "TestHear", name, texts[draw(&seed, (uint32_t)n_texts)], y, n, ns, slot);
+    else
+      floats[n_floats++] = ts_task_op(graph, "TestHear", name, texts[draw(&seed, (uint32_t)n_texts)], y, n, ns, slot);
   }
   size_t n = 1 + draw(&seed, TS_MOST_FETCHES), got = 0;
   for (size_t i = 0; i < n; i++) {

@@ -14,8 +14,8 @@
  * TestMake   x: float -> z: float      n numbers in a tensor of the kernel's own
  * TestNote   x: float -> z: float      stateful; notes its slot in ts_watched.log
  * TestBreak  x: float -> z: float      as TestScan of x and x, and fails with ABORTED when ts_breaks says its slot
- * TestStay   x: float -> z: float      as TestScan; says that it is there, and stays until ts_goes, or its step is cancelled
- * TestNest   x: float -> z: float      runs "sum" of ts_nested for x, inside of the kernel
+ * TestStay   x: float -> z: float      as TestScan; says that it is there, and stays until ts_goes, or its step is
+ * cancelled TestNest   x: float -> z: float      runs "sum" of ts_nested for x, inside of the kernel
  *
  * All have n: int = 1 (elements), ns: int = 0 (of compute), slot: int = 0. */
 void ts_register_tasks(void);
@@ -28,9 +28,11 @@ extern tn_session *ts_nested;
 extern _Atomic double ts_speed; /* factor on ns */
 
 /* An op of these; y may have op NULL. */
-tn_output ts_task_op(tn_graph *graph, const char *op, const char *name, tn_output x, tn_output y, int n, int ns, int slot);
+tn_output ts_task_op(tn_graph *graph, const char *op, const char *name, tn_output x, tn_output y, int n, int ns,
+                     int slot);
 
-/* A graph of many branches from placeholder "x", made of the seed; its last nodes are named in fetches, and so many they are. */
+/* A graph of many branches from placeholder "x", made of the seed; its last nodes are named in fetches, and so many
+ * they are. */
 enum { TS_MOST_FETCHES = 6 };
 size_t ts_random_branches(tn_graph *graph, uint32_t seed, int most_nodes, char fetches[TS_MOST_FETCHES][16]);
 

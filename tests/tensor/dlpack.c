@@ -109,7 +109,12 @@ static void dlpack__a_lender_need_not_have_a_deleter(void)
 /* Strides that do not matter, offsets, pinned memory, nothing at all. */
 static void dlpack__all_forms_of_row_major_are_taken(void)
 {
-  static const struct { int64_t shape[3], strides[3]; int32_t ndim, device; size_t offset; bool no_strides, no_data; } cases[] = {
+  static const struct {
+    int64_t shape[3], strides[3];
+    int32_t ndim, device;
+    size_t offset;
+    bool no_strides, no_data;
+  } cases[] = {
     { { 2, 3 }, { 3, 1 }, 2, TN__DL_CPU, 0, false, false },
     { { 2, 3 }, { 0, 0 }, 2, TN__DL_CPU, 0, true, false },
     { { 2, 3 }, { 3, 1 }, 2, TN__DL_CUDA_HOST, 0, false, false },
@@ -148,7 +153,8 @@ static void dlpack__all_forms_of_row_major_are_taken(void)
 static void refused(lent *l, bool versioned, tn_status code, const char *const *parts)
 {
   tn_tensor *t = (tn_tensor *)l;
-  tn_status st = versioned ? tn_tensor_from_dlpack_versioned(&l->u.versioned, &t, &err) : tn_tensor_from_dlpack(&l->u.plain, &t, &err);
+  tn_status st = versioned ? tn_tensor_from_dlpack_versioned(&l->u.versioned, &t, &err)
+                           : tn_tensor_from_dlpack(&l->u.plain, &t, &err);
   CHECK_STATUS(st, code, &err);
   CHECK_NULL(t);
   for (; *parts != NULL; parts++) CHECK_CONTAINS(tn_error_message(&err), *parts);
@@ -173,12 +179,23 @@ static void dlpack__other_devices_are_named(void)
 
 static void dlpack__other_types_are_named(void)
 {
-  static const struct { tn__dl_dtype type; const char *part; } types[] = {
-    { { TN__DL_FLOAT, 32, 4 }, "4 lanes" }, { { TN__DL_FLOAT, 32, 0 }, "0 lanes" }, { { TN__DL_FLOAT, 128, 1 }, "float (code 2) with 128 bits" },
-    { { TN__DL_INT, 1, 1 }, "int (code 0) with 1 bits" }, { { TN__DL_INT, 24, 1 }, "24 bits" }, { { 3, 64, 1 }, "opaque handle" },
-    { { TN__DL_BOOL, 1, 1 }, "bool" }, { { 7, 8, 1 }, "float8_e3m4" }, { { 14, 8, 1 }, "float8_e8m0fnu" }, { { 15, 6, 1 }, "float6" },
-    { { 17, 4, 1 }, "float4_e2m1fn" }, { { 18, 8, 1 }, "unknown (code 18)" }, { { 255, 8, 1 }, "code 255" },
-    { { TN__DL_COMPLEX, 32, 1 }, "complex" }, { { TN__DL_BFLOAT, 32, 1 }, "bfloat" }, { { TN__DL_INT, 4, 1 }, "share bytes" } };
+  static const struct { tn__dl_dtype type; const char *part;
+  } types[] = { { { TN__DL_FLOAT, 32, 4 }, "4 lanes" },
+                { { TN__DL_FLOAT, 32, 0 }, "0 lanes" },
+                { { TN__DL_FLOAT, 128, 1 }, "float (code 2) with 128 bits" },
+                { { TN__DL_INT, 1, 1 }, "int (code 0) with 1 bits" },
+                { { TN__DL_INT, 24, 1 }, "24 bits" },
+                { { 3, 64, 1 }, "opaque handle" },
+                { { TN__DL_BOOL, 1, 1 }, "bool" },
+                { { 7, 8, 1 }, "float8_e3m4" },
+                { { 14, 8, 1 }, "float8_e8m0fnu" },
+                { { 15, 6, 1 }, "float6" },
+                { { 17, 4, 1 }, "float4_e2m1fn" },
+                { { 18, 8, 1 }, "unknown (code 18)" },
+                { { 255, 8, 1 }, "code 255" },
+                { { TN__DL_COMPLEX, 32, 1 }, "complex" },
+                { { TN__DL_BFLOAT, 32, 1 }, "bfloat" },
+                { { TN__DL_INT, 4, 1 }, "share bytes" } };
   for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
     lent l;
     lend(&l)->dtype = types[i].type;
@@ -211,11 +228,14 @@ static void dlpack__shapes_that_cannot_be_are_refused(void)
 
 static void dlpack__what_is_not_row_major_is_refused(void)
 {
-  static const struct { int64_t strides[2]; const char *parts[4]; } cases[] = {
-    { { 1, 2 }, { "dimension 1", "[2,3]", "stride 2", "wanted 1" } }, { { 4, 1 }, { "dimension 0", "[2,3]", "stride 4", "wanted 3" } },
-    { { -3, 1 }, { "dimension 0", "[2,3]", "stride -3", "wanted 3" } }, { { 3, -1 }, { "dimension 1", "[2,3]", "stride -1", "wanted 1" } },
-    { { 0, 1 }, { "dimension 0", "[2,3]", "stride 0", "wanted 3" } }, { { INT64_MIN, 1 }, { "dimension 0", "[2,3]", "stride -9", "wanted 3" } },
-    { { 3, INT64_MAX }, { "dimension 1", "[2,3]", "stride 9", "wanted 1" } } };
+  static const struct { int64_t strides[2]; const char *parts[4];
+  } cases[] = { { { 1, 2 }, { "dimension 1", "[2,3]", "stride 2", "wanted 1" } },
+                { { 4, 1 }, { "dimension 0", "[2,3]", "stride 4", "wanted 3" } },
+                { { -3, 1 }, { "dimension 0", "[2,3]", "stride -3", "wanted 3" } },
+                { { 3, -1 }, { "dimension 1", "[2,3]", "stride -1", "wanted 1" } },
+                { { 0, 1 }, { "dimension 0", "[2,3]", "stride 0", "wanted 3" } },
+                { { INT64_MIN, 1 }, { "dimension 0", "[2,3]", "stride -9", "wanted 3" } },
+                { { 3, INT64_MAX }, { "dimension 1", "[2,3]", "stride 9", "wanted 1" } } };
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
     lent l;
     lend(&l);
@@ -342,7 +362,8 @@ static void dlpack__every_type_goes_out_and_comes_in_again(void)
 
 static void dlpack__types_it_does_not_have_are_named(void)
 {
-  static const tn_dtype types[] = { TN_STRING, TN_RESOURCE, TN_VARIANT, TN_QINT8, TN_QUINT8, TN_QINT16, TN_QUINT16, TN_QINT32 };
+  static const tn_dtype types[] = { TN_STRING, TN_RESOURCE, TN_VARIANT, TN_QINT8,
+                                    TN_QUINT8, TN_QINT16,   TN_QUINT16, TN_QINT32 };
   for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
     tn_tensor *t;
     struct DLManagedTensor *m;
@@ -369,7 +390,8 @@ static void dlpack__small_integers_have_a_byte_each(void)
     lend_versioned(&l, TN__DL_PADDED)->dtype = cases[i].type;
     memset(l.data, 0, 6);
     l.data[5] = (char)cases[i].value;
-    CHECK_STATUS(tn_tensor_from_dlpack_versioned(&l.u.versioned, &t, &err), cases[i].good ? TN_OK : TN_INVALID_ARGUMENT, &err);
+    CHECK_STATUS(tn_tensor_from_dlpack_versioned(&l.u.versioned, &t, &err), cases[i].good ? TN_OK : TN_INVALID_ARGUMENT,
+                 &err);
     if (!cases[i].good) CHECK_CONTAINS(tn_error_message(&err), "element 5");
     tn_tensor_unref(t);
     CHECK_INT(atomic_load(&l.deleted), cases[i].good);
@@ -424,8 +446,9 @@ static void dlpack__read_only_memory_is_flagged(void)
   lent l;
   tn_tensor *t, *view;
   tn_buffer *buffer;
-  const tn_buffer_desc constant = { .struct_size = sizeof constant, .ownership = TN_BUFFER_IMMUTABLE, .data = &value, .bytes = 4,
-                                    .release = nothing };
+  const tn_buffer_desc constant = {
+    .struct_size = sizeof constant, .ownership = TN_BUFFER_IMMUTABLE, .data = &value, .bytes = 4, .release = nothing
+  };
   REQUIRE_OK(tn_tensor_create(TN_FLOAT, d23, 2, &t, &err), &err);
   check_flag(t, true, true);
   tn_tensor_ref(t); /* somebody else has it, too */
@@ -461,8 +484,9 @@ static void dlpack__memory_of_a_device_is_refused(void)
   tn_buffer *buffer;
   struct DLManagedTensor *m;
   struct DLManagedTensorVersioned *v;
-  const tn_buffer_desc desc = { .struct_size = sizeof desc, .memory = TN_MEMORY_DEVICE, .device = "/device:XPU:3", .handle = &err,
-                                .bytes = 24 };
+  const tn_buffer_desc desc = {
+    .struct_size = sizeof desc, .memory = TN_MEMORY_DEVICE, .device = "/device:XPU:3", .handle = &err, .bytes = 24
+  };
   REQUIRE_OK(tn_buffer_create(&desc, &buffer, &err), &err);
   REQUIRE_OK(tn_tensor_from_buffer(TN_FLOAT, d23, 2, buffer, 0, &t, &err), &err);
   tn_buffer_unref(buffer);
@@ -581,7 +605,8 @@ static void dlpack__handles_that_cannot_be_made_leave_it_to_the_caller(void)
 
 /* ---- graph sessions, state ---- */
 
-/* From one library to another through an eager session and a graph session, whose kernels read where the elements were made. */
+/* From one library to another through an eager session and a graph session, whose kernels read where the elements were
+ * made. */
 static void dlpack__kernels_read_where_the_elements_are(void)
 {
   static const tn_eager_attr slot[] = { { .name = "slot", .kind = TN_ATTR_INT, .i = 2 } };

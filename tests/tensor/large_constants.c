@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Large weights of a model file: once kernels have forms of their own of them, nothing else holds their bytes, and whoever
- * wants them again has them again. The test's allocator spoils what is let go. */
+/* Large weights of a model file: once kernels have forms of their own of them, nothing else holds their bytes, and
+ * whoever wants them again has them again. The test's allocator spoils what is let go. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -56,8 +56,13 @@ static tn_status compute_pick(tn_kernel_ctx *ctx)
 
 static const tn_op_def ops[] = { { .struct_size = TN_OP_DEF_SIZE, .name = "TestPick", .inputs = "x: T, w: T",
                                    .outputs = "y: T", .attrs = "T: {float}" } };
-static const tn_kernel_def kernels[] = { { .struct_size = TN_KERNEL_DEF_SIZE, .op = "TestPick", .device = "CPU",
-                                           .name = "pick", .rank = TN_RANK_C, .prepare = prepare_pick, .compute = compute_pick } };
+static const tn_kernel_def kernels[] = { { .struct_size = TN_KERNEL_DEF_SIZE,
+                                           .op = "TestPick",
+                                           .device = "CPU",
+                                           .name = "pick",
+                                           .rank = TN_RANK_C,
+                                           .prepare = prepare_pick,
+                                           .compute = compute_pick } };
 static const tn_op_family family = { .struct_size = TN_OP_FAMILY_SIZE, .name = "pick", .ops = ops, .n_ops = 1,
                                      .kernels = kernels, .n_kernels = 1 };
 

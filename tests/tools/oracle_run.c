@@ -276,12 +276,14 @@ static void oracle_run__takes_a_sample(void)
   make_folder("sample");
   write_case("f/case", "Neg", (float[]){ -1, -2 });
   write_index("Neg", "y:0", "null");
-  write_text("kernels.json", "{ \"ops\": [ { \"name\": \"Neg\", \"kernels\": [ { \"device\": \"CPU\", \"constraints\": { \"T\": [ "
-                             "\"float32\", \"half\", \"int8\" ] } }, { \"device\": \"GPU\", \"constraints\": { } } ] } ] }");
+  write_text("kernels.json",
+             "{ \"ops\": [ { \"name\": \"Neg\", \"kernels\": [ { \"device\": \"CPU\", \"constraints\": { \"T\": [ "
+             "\"float32\", \"half\", \"int8\" ] } }, { \"device\": \"GPU\", \"constraints\": { } } ] } ] }");
   snprintf(options, sizeof(options), "--device CPU --sample '%s'", in_folder("kernels.json"));
   CHECK_INT(run(options), 0);
   CHECK_CONTAINS(output, "UNTRIED Neg T=half: no case has it run");
-  CHECK_CONTAINS(output, "\n1 types of ops ran on CPU, 0 ran elsewhere, 2 have no case\n1 passed, 0 failed, 0 skipped\n");
+  CHECK_CONTAINS(output,
+                 "\n1 types of ops ran on CPU, 0 ran elsewhere, 2 have no case\n1 passed, 0 failed, 0 skipped\n");
   snprintf(options, sizeof(options), "--device GPU --sample '%s'", in_folder("kernels.json"));
   CHECK_INT(run(options), 0);
   CHECK_CONTAINS(output, "ELSEWHERE Neg: ");

@@ -6,8 +6,8 @@
 
 #include <tools/bench/bench.h>
 
-/* Runtimes that always run each step on the calling thread, so a thread count has no effect. Any other runtime is assumed to
- * use it. */
+/* Runtimes that always run each step on the calling thread, so a thread count has no effect. Any other runtime is
+ * assumed to use it. */
 static const char *const on_the_caller[] = { "direct" };
 
 static char *copy_of(const char *text)
@@ -28,7 +28,8 @@ static tn_status set_fields(const bench_request *r, tn_session_options *options,
 {
   /* Rows must not share variables; --option can override this. */
   tn_status status = tn_session_options_set_bool(options, "isolate_session_state", 1, err);
-  if (status == TN_OK) status = tn_session_options_set_bool(options, "strict_shapes", 1, err); /* a wrong shape is an error */
+  if (status == TN_OK)
+    status = tn_session_options_set_bool(options, "strict_shapes", 1, err); /* a wrong shape is an error */
   if (status == TN_OK && r->level != NULL) status = tn_session_options_parse(options, "level", r->level, err);
   for (size_t i = 0; i < r->options.n && status == TN_OK; i++) {
     const char *item = r->options.items[i], *equals = strchr(item, '=');
@@ -99,8 +100,8 @@ static tn_status look_at(const bench_request *r, candidate *c, tn_error *err)
   tn_session_options_destroy(options);
   if (status != TN_OK || r->n_threads == 0) return status;
   if (c->names_threads)
-    return tn_error_set(err, TN_INVALID_ARGUMENT, "runtime '%s': the number of threads is set both here and by --threads",
-                        c->target);
+    return tn_error_set(err, TN_INVALID_ARGUMENT,
+                        "runtime '%s': the number of threads is set both here and by --threads", c->target);
   c->takes_threads = takes_threads(r, c);
   for (size_t i = 0; i < sizeof(on_the_caller) / sizeof(on_the_caller[0]) && !c->takes_threads; i++)
     if (strcmp(c->name, on_the_caller[i]) == 0) c->ignores = true;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A histogram of durations with buckets that grow with the value: a bucket's width is at most 1/128 of its value, so results
- * are accurate to 0.4 %. A fixed-size block covers a nanosecond to centuries; adding a value takes a few instructions. */
+/* A histogram of durations with buckets that grow with the value: a bucket's width is at most 1/128 of its value, so
+ * results are accurate to 0.4 %. A fixed-size block covers a nanosecond to centuries; adding a value takes a few
+ * instructions. */
 #ifndef TENON_TOOLS_BENCH_HISTOGRAM_H
 #define TENON_TOOLS_BENCH_HISTOGRAM_H
 

@@ -180,8 +180,8 @@ static tn_status make_input(bench *b, bench_input *input, tn_error *err)
   tn_dtype dtype = tool_output_dtype(b->graph, output);
   if (rank < 0 || dtype == TN_DTYPE_INVALID)
     status = tn_error_set(err, TN_INVALID_ARGUMENT,
-                          "input '%s': its %s is unknown, so no value can be generated: use --feed %s=VALUE", input->name,
-                          rank < 0 ? "shape" : "type", input->name);
+                          "input '%s': its %s is unknown, so no value can be generated: use --feed %s=VALUE",
+                          input->name, rank < 0 ? "shape" : "type", input->name);
   for (int32_t d = 0; d < rank; d++)
     if (dims[d] < 0) dims[d] = d == 0 && b->request->batch > 0 ? (int64_t)b->request->batch : 1;
   if (status == TN_OK) {
@@ -193,7 +193,8 @@ static tn_status make_input(bench *b, bench_input *input, tn_error *err)
                           input->name, tn_dtype_name(dtype), input->name);
   if (status == TN_OK) {
     tool_text_shape(&shape, dims, rank);
-    bench_note(b, "input '%s' is generated: %s %s, %s", input->name, tn_dtype_name(dtype), shape.data, content_of(dtype));
+    bench_note(b, "input '%s' is generated: %s %s, %s", input->name, tn_dtype_name(dtype), shape.data,
+               content_of(dtype));
   }
   tool_text_free(&shape);
   free(dims);
@@ -213,8 +214,9 @@ static tn_status check_batch(const bench *b, tn_error *err)
     tool_text_printf(&shape, "'%s' is ", b->inputs[0].name);
     tool_text_shape(&shape, tn_tensor_dims(b->inputs[0].value), tn_tensor_rank(b->inputs[0].value));
   }
-  tn_status status = tn_error_set(err, TN_INVALID_ARGUMENT, "--batch %" PRIu64 ": no input has this first dimension: %s",
-                                  b->request->batch, shape.data);
+  tn_status status =
+      tn_error_set(err, TN_INVALID_ARGUMENT, "--batch %" PRIu64 ": no input has this first dimension: %s",
+                   b->request->batch, shape.data);
   tool_text_free(&shape);
   return status;
 }

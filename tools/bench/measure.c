@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The measurements of `tenon bench`. Rows take turns, so that other load on the machine affects all of them equally. In a
- * turn --concurrency clients run steps on the row's session. */
+/* The measurements of `tenon bench`. Rows take turns, so that other load on the machine affects all of them equally. In
+ * a turn --concurrency clients run steps on the row's session. */
 #include <inttypes.h>
 #include <pthread.h>
 #include <signal.h>
@@ -114,7 +114,8 @@ static tn_status run_threads(turn *t, tn_error *err)
   while (made < t->n && pthread_create(&t->clients[made].thread, NULL, run_client, &t->clients[made]) == 0) made++;
   if (made < t->n) {
     atomic_store(&t->stop, true);
-    status = tn_error_set(err, TN_RESOURCE_EXHAUSTED, "--concurrency %zu: only %zu threads could be created", t->n, made);
+    status =
+        tn_error_set(err, TN_RESOURCE_EXHAUSTED, "--concurrency %zu: only %zu threads could be created", t->n, made);
     pthread_mutex_lock(&t->mutex);
     t->go = true;
     pthread_cond_broadcast(&t->change);
@@ -314,8 +315,9 @@ static void show_case(const bench_case *c, tool_progress *progress)
   tool_progress_note(progress, text);
 }
 
-/* Alternates between forward and reverse order, so that a steady drift, such as rising temperature, affects all rows alike.
- */
+/* Alternates between forward and reverse order, so that a steady drift, such as rising temperature, affects all rows
+ *
+ * alike. */
 static tn_status take_turns(bench *b, tool_progress *progress, tn_error *err)
 {
   double all = b->request->seconds * 1e9, ns = all / 8 < TURN_NS ? all / 8 : TURN_NS;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Handles a process exit before the command is done. Unfinished files are removed. If a plugin's code ended the process, by
- * exit or by a fault, the message names the plugin and the callback. A plugin's exit status is ignored: the command exits
- * with 1. A signal's status is kept. _exit cannot be caught. */
+/* Handles a process exit before the command is done. Unfinished files are removed. If a plugin's code ended the
+ * process, by exit or by a fault, the message names the plugin and the callback. A plugin's exit status is ignored: the
+ * command exits with 1. A signal's status is kept. _exit cannot be caught. */
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -52,7 +52,8 @@ static void add_number(line *l, int number)
   add(l, digits + at);
 }
 
-/* Formats "plugin 'acme.fast' (/path/fast.so) ended the process in its step"; false if this thread is not in a plugin. */
+/* Formats "plugin 'acme.fast' (/path/fast.so) ended the process in its step"; false if this thread is not in a
+ * plugin. */
 static bool add_plugin(line *l)
 {
   tn_plugin_call call = { .struct_size = sizeof(call) };
@@ -96,7 +97,8 @@ static void on_exit_call(void)
   if (add_plugin(&l))
     add(&l, ": it called exit");
   else
-    add(&l, "tenon: ABORTED: exit was called before the command finished, outside any plugin call: possibly by a thread of a plugin");
+    add(&l, "tenon: ABORTED: exit was called before the command finished, outside any plugin call: possibly by a "
+            "thread of a plugin");
   fflush(stdout);
   say(&l);
   clean_up();
@@ -162,7 +164,8 @@ static void on_end(int number) { tool_end_by_signal(number); }
 /* Signals that are ignored, or stop and continue the process. SIGPIPE and SIGXFSZ become write errors (main.c). */
 static bool is_harmless(int number)
 {
-  static const int harmless[] = { SIGCHLD, SIGCONT, SIGURG, SIGWINCH, SIGSTOP, SIGTSTP, SIGTTIN, SIGTTOU, SIGKILL, SIGPIPE, SIGXFSZ };
+  static const int harmless[] = { SIGCHLD, SIGCONT, SIGURG,  SIGWINCH, SIGSTOP, SIGTSTP,
+                                  SIGTTIN, SIGTTOU, SIGKILL, SIGPIPE,  SIGXFSZ };
   for (size_t i = 0; i < sizeof(harmless) / sizeof(harmless[0]); i++)
     if (harmless[i] == number) return true;
   return false;

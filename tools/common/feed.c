@@ -62,7 +62,8 @@ tn_status tool_read_file(const char *path, tool_text *out, tn_error *err)
 static tn_status feed_bytes(const char *path, tn_dtype dtype, tn_tensor **out, tn_error *err)
 {
   if (dtype != TN_STRING && dtype != TN_DTYPE_INVALID)
-    return tn_error_set(err, TN_INVALID_ARGUMENT, "@FILE feeds a string, but the model expects %s", tn_dtype_name(dtype));
+    return tn_error_set(err, TN_INVALID_ARGUMENT, "@FILE feeds a string, but the model expects %s",
+                        tn_dtype_name(dtype));
   tool_text bytes = { 0 };
   tn_status status = tool_read_file(path, &bytes, err);
   const char *text = bytes.length > 0 ? bytes.data : "";
@@ -115,8 +116,9 @@ static tn_status choose_key(const tn_npz *npz, const char *path, const char **ke
   tool_text list = { 0 };
   for (size_t i = 0; i < n && i < MOST; i++) tool_text_printf(&list, "%s%s", i > 0 ? ", " : "", tn_npz_key(npz, i));
   if (n > MOST) tool_text_printf(&list, " and %zu more", n - MOST);
-  tn_status status = tn_error_set(err, TN_INVALID_ARGUMENT, "'%s' contains %zu arrays; select one, as in %s:%s: the keys are %s",
-                                  path, n, path, *key, list.data);
+  tn_status status =
+      tn_error_set(err, TN_INVALID_ARGUMENT, "'%s' contains %zu arrays; select one, as in %s:%s: the keys are %s", path,
+                   n, path, *key, list.data);
   tool_text_free(&list);
   return status;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Ctrl-C, SIGTERM and SIGHUP. The first signal cancels the step, or ends the process during an activity that can be
- * abandoned. The second one always ends it immediately. A thread that reads a pipe does the work that is not allowed in a
- * signal handler. */
+ * abandoned. The second one always ends it immediately. A thread that reads a pipe does the work that is not allowed in
+ * a signal handler. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -82,8 +82,8 @@ static void *watch(void *unused)
   return NULL;
 }
 
-/* The watcher thread handles the signals, as it is never busy. They are blocked here, so threads created later inherit the
- * mask. A signal ignored at the start, as in a script's background job, stays ignored. */
+/* The watcher thread handles the signals, as it is never busy. They are blocked here, so threads created later inherit
+ * the mask. A signal ignored at the start, as in a script's background job, stays ignored. */
 static void catch_signals(void)
 {
   struct sigaction action;

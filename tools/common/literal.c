@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Command-line values: converts numbers, true, false, strings and nested lists of these to a tensor of the type that the
- * graph expects. */
+/* Command-line values: converts numbers, true, false, strings and nested lists of these to a tensor of the type that
+ * the graph expects. */
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
@@ -305,7 +305,8 @@ static tn_status list_elements(parser *p, int32_t depth, int64_t *count)
 static tn_status list(parser *p, int32_t depth)
 {
   if (depth == TN_MAX_RANK) return refuse(p, 0, "lists nest deeper than 254");
-  if (p->rank >= 0 && depth >= p->rank) return refuse(p, depth, "ragged list: found a list, but its neighbours are values");
+  if (p->rank >= 0 && depth >= p->rank)
+    return refuse(p, depth, "ragged list: found a list, but its neighbours are values");
   const char *start = p->at++;
   int64_t count;
   tn_status status = list_elements(p, depth, &count);
@@ -324,7 +325,8 @@ static tn_status value(parser *p, int32_t depth)
 {
   skip_space(p);
   if (*p->at == '[') return list(p, depth);
-  if (p->rank >= 0 && depth != p->rank) return refuse(p, depth, "ragged list: found a value, but its neighbours are lists");
+  if (p->rank >= 0 && depth != p->rank)
+    return refuse(p, depth, "ragged list: found a value, but its neighbours are lists");
   p->rank = depth;
   tn_status status;
   if (p->dtype != TN_STRING)

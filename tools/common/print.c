@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Prints values as NumPy does with its default options: 8 digits after the point, lines of 75 characters, and for more than
- * 1,000 elements only the first and last three of each axis. */
+/* Prints values as NumPy does with its default options: 8 digits after the point, lines of 75 characters, and for more
+ * than 1,000 elements only the first and last three of each axis. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>

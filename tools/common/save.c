@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The value of --fetch TENSOR=: an .npy file, or an array in an .npz file. All arrays of an .npz file are written together,
- * because a file is written completely or not at all. */
+/* The value of --fetch TENSOR=: an .npy file, or an array in an .npz file. All arrays of an .npz file are written
+ * together, because a file is written completely or not at all. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -9,8 +9,8 @@
 
 #include <tools/tool.h>
 
-/* Whether the text is a path: it contains a slash, or it names an existing file with a plugin's suffix. No runtime name has a
- * slash, and hardly any has the suffix. */
+/* Whether the text is a path: it contains a slash, or it names an existing file with a plugin's suffix. No runtime name
+ * has a slash, and hardly any has the suffix. */
 static bool is_path(const char *text)
 {
   size_t size = strlen(text);
@@ -33,8 +33,8 @@ static tn_status load(const char *file, tn_runtime_info *info, tn_error *err)
 {
   char *path = realpath(file, NULL);
   tn_status status = path != NULL ? tn_runtime_allow_files(1, err)
-                                  : tn_error_set(err, errno == ENOENT ? TN_NOT_FOUND : TN_INVALID_ARGUMENT, "runtime '%s': %s",
-                                                 file, strerror(errno));
+                                  : tn_error_set(err, errno == ENOENT ? TN_NOT_FOUND : TN_INVALID_ARGUMENT,
+                                                 "runtime '%s': %s", file, strerror(errno));
   if (status == TN_OK) status = tn_runtime_load_file(path, info, err);
   tool_hint(err, "brings ops or kernels", "--op-library", file);
   free(path);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tenon eager-demo: runs n operations in m iterations with each of the three strategies of eager sessions, and compares the
- * memory held. */
+/* tenon eager-demo: runs n operations in m iterations with each of the three strategies of eager sessions, and compares
+ * the memory held. */
 #include <getopt.h>
 #include <inttypes.h>
 #include <stdlib.h>

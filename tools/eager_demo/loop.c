@@ -7,8 +7,8 @@
 
 #include <tools/eager_demo/eager_demo.h>
 
-/* Reading the counters costs about as much as an addition of a few KiB, so they are read after each operation only if there
- * are few. */
+/* Reading the counters costs about as much as an addition of a few KiB, so they are read after each operation only if
+ * there are few. */
 enum { FEW_OPS = 8192, LEAST_BETWEEN = 16, LOOKS_AN_ITERATION = 16 };
 
 /* After the loop the session stays idle for a twentieth of the loop's time, to show what happens without calls.

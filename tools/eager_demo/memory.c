@@ -27,7 +27,8 @@ static uint64_t free_of_machine(void)
 /* In a container the control group may have a lower limit than the machine. */
 static uint64_t free_of_group(void)
 {
-  uint64_t most = tool_number_in("/sys/fs/cgroup/memory.max", ""), now = tool_number_in("/sys/fs/cgroup/memory.current", "");
+  uint64_t most = tool_number_in("/sys/fs/cgroup/memory.max", ""),
+           now = tool_number_in("/sys/fs/cgroup/memory.current", "");
   if (most == UINT64_MAX || now == UINT64_MAX) return UINT64_MAX;
   /* The page cache is reclaimed on demand. */
   static const char *const copies[] = { "inactive_file ", "active_file " };

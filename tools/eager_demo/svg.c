@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tenon eager-demo --svg FILE: draws all strategies on one time axis, and below it enlarged plots of those with small peaks
- * or short durations. */
+/* tenon eager-demo --svg FILE: draws all strategies on one time axis, and below it enlarged plots of those with small
+ * peaks or short durations. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -28,7 +28,8 @@ void tool_print_functions(const tn_graph *graph, FILE *out)
     const char *gradient = tn_graph_gradient(graph, tn_function_name(f));
     char *signature = signature_of(f);
     tool_table_cell(&table, "%zu", tn_function_n_nodes(f));
-    tool_table_cell(&table, "%s%s%s", signature, gradient != NULL ? "; gradient " : "", gradient != NULL ? gradient : "");
+    tool_table_cell(&table, "%s%s%s", signature, gradient != NULL ? "; gradient " : "",
+                    gradient != NULL ? gradient : "");
     free(signature);
   }
   fprintf(out, "\nFunctions (with node counts)\n");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tenon graph: splits a long chain of boxes, which would be one very tall column, into several columns. A cut is made where few
- * arrows cross and no frame ends. An arrow that crosses a cut ends in a numbered circle and continues from another circle with
- * the same number. */
+/* tenon graph: splits a long chain of boxes, which would be one very tall column, into several columns. A cut is made
+ * where few arrows cross and no frame ends. An arrow that crosses a cut ends in a numbered circle and continues from
+ * another circle with the same number. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -79,7 +79,8 @@ static void find_frames(const picture *p, cut *cuts)
       last[g] = i + 1;
     }
   for (uint32_t g = 1; g < p->n_groups; g++)
-    if (last[g] > 0 && p->groups[g].open && picture_has_frame(&p->groups[g])) look_at_frame(p, g, first[g], last[g] - 1, cuts);
+    if (last[g] > 0 && p->groups[g].open && picture_has_frame(&p->groups[g]))
+      look_at_frame(p, g, first[g], last[g] - 1, cuts);
   free(first);
   free(last);
 }
@@ -103,7 +104,8 @@ static uint32_t best_cut(const picture *p, const cut *cuts, uint32_t rank, uint3
   for (uint32_t i = after + 1; i < p->n_boxes; i++) {
     double away = fabs((double)cuts[i].rank - rank), cost = away + (double)cuts[i].arrows * reach / 2;
     bool same = after == 0 || cuts[i].group == cuts[after].group;
-    if (cuts[i].bad || cuts[i].arrows == 0 || cuts[i].arrows > MOST_ARROWS || away > reach || !same || cost >= least) continue;
+    if (cuts[i].bad || cuts[i].arrows == 0 || cuts[i].arrows > MOST_ARROWS || away > reach || !same || cost >= least)
+      continue;
     best = i;
     least = cost;
   }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tenon graph: chooses which groups are open, so that the number of boxes stays readable, and creates the boxes and the arrows
- * between them. */
+/* tenon graph: chooses which groups are open, so that the number of boxes stays readable, and creates the boxes and the
+ * arrows between them. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -61,8 +61,8 @@ static bool is_aside(const picture *p, const picture_group *g)
   return p->around_scope == 0 || strncmp(g->name, around, p->around_scope) != 0 || g->name[p->around_scope] != '/';
 }
 
-/* Opens groups with the same ops together or not at all, so that repeated parts look the same. A group much smaller than one
- * that stays closed also stays closed, so that the level of detail is similar everywhere. */
+/* Opens groups with the same ops together or not at all, so that repeated parts look the same. A group much smaller
+ * than one that stays closed also stays closed, so that the level of detail is similar everywhere. */
 static void open_groups(picture *p, uint32_t most)
 {
   uint32_t least = 0;

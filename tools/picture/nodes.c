@@ -119,8 +119,8 @@ typedef struct ordering {
 
 enum { WAITING = 0, BEGUN = 1, SEEN = 2 };
 
-/* Picks, among the nodes whose inputs are all visited, the first one in file order. In a loop no node becomes ready: then
- * picks a merge with a visited input, or if there is none, the first remaining node in file order. */
+/* Picks, among the nodes whose inputs are all visited, the first one in file order. In a loop no node becomes ready:
+ * then picks a merge with a visited input, or if there is none, the first remaining node in file order. */
 static uint32_t next_node(ordering *o)
 {
   if (o->n_ready > 0) return heap_pop(o->heap, &o->n_ready);

@@ -40,8 +40,8 @@ typedef struct picture_edge {
   int32_t output; /* -1: a control edge */
 } picture_edge;
 
-/* Members of a scope share the name before a slash, members of a family share a name prefix ("conv5_*"), and members of a run
- * are consecutive. Families and runs exist only for folding and are invisible when open. */
+/* Members of a scope share the name before a slash, members of a family share a name prefix ("conv5_*"), and members of
+ * a run are consecutive. Families and runs exist only for folding and are invisible when open. */
 enum { GROUP_SCOPE = 0, GROUP_FAMILY = 1, GROUP_RUN = 2 };
 
 /* A node, or a group with PICTURE_IS_GROUP added. */
@@ -138,15 +138,17 @@ bool picture_in_scope(const char *name, const char *scope);
 
 /* Appends a quoted string for DOT. */
 void picture_add_quoted(tool_text *out, const char *text);
-/* Appends text to an HTML-like label, escaping special characters. If `longest` is not 0, longer texts are shortened in the
- * middle. */
+/* Appends text to an HTML-like label, escaping special characters. If `longest` is not 0, longer texts are shortened in
+ * the middle. */
 void picture_add_html(tool_text *out, const char *text, size_t longest);
 /* Appends "?x8x8x1 float32", omitting unknown parts. */
 void picture_add_shape(tool_text *out, tn_output output);
-/* Appends the lines in a box: of a node with its labels, or of a folded group. `scope` is the enclosing cluster's name. */
+/* Appends the lines in a box: of a node with its labels, or of a folded group. `scope` is the enclosing cluster's
+ * name. */
 void picture_add_node(const picture *p, uint32_t node, const char *scope, tool_text *out);
 void picture_add_group(const picture *p, uint32_t group, const char *scope, tool_text *out);
-/* Appends a constant's name and value: "weights 3x3x1x32". Suffixes such as /read and names equal to the user's are omitted. */
+/* Appends a constant's name and value: "weights 3x3x1x32". Suffixes such as /read and names equal to the user's are
+ * omitted. */
 void picture_add_constant(const tn_operation *constant, const char *user, tool_text *out);
 /* Appends an arrow's label, as plain text. */
 void picture_add_arrow(const picture *p, const picture_arrow *arrow, tool_text *out);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tenon graph: builds a tree of groups. Names define scopes. A group with too many members to show side by side is divided
- * further, by common name prefixes or else into runs of consecutive members. */
+/* tenon graph: builds a tree of groups. Names define scopes. A group with too many members to show side by side is
+ * divided further, by common name prefixes or else into runs of consecutive members. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -266,8 +266,8 @@ static void gather_family(picture *p, uint32_t group, const member *first, size_
   free(units);
 }
 
-/* Divides members of `group` into families by the first `parts` parts of their names, then each family by further parts.
- * A family replaces its members; returns the number of remaining members. */
+/* Divides members of `group` into families by the first `parts` parts of their names, then each family by further
+ * parts. A family replaces its members; returns the number of remaining members. */
 static size_t find_families(picture *p, uint32_t group, member *members, size_t n, uint32_t parts)
 {
   enum { MOST_PARTS = 8, FEW = 6 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tenon graph: texts in boxes and beside arrows, and quoting for DOT. Op names and strings come from the file and may contain
- * any bytes. */
+/* tenon graph: texts in boxes and beside arrows, and quoting for DOT. Op names and strings come from the file and may
+ * contain any bytes. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>

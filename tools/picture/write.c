@@ -211,8 +211,8 @@ static void add_turn_id(const picture *p, uint32_t turn, const char *end, tool_t
   tool_text_free(&id);
 }
 
-/* Draws two circles with the same number for an arrow that continues in another column. The circles at column starts are
- * aligned, as are those at column ends; invisible arrows keep them in order. */
+/* Draws two circles with the same number for an arrow that continues in another column. The circles at column starts
+ * are aligned, as are those at column ends; invisible arrows keep them in order. */
 static void write_turns(const picture *p, uint32_t depth, tool_text *out)
 {
   static const char *const ends[] = { " out", " in" };
@@ -223,8 +223,10 @@ static void write_turns(const picture *p, uint32_t depth, tool_text *out)
       add_turn_id(p, t, ends[end], out);
       if (t == 0) tool_text_printf(out, " [style=invis, shape=point, width=0.01];\n");
       else
-        tool_text_printf(out, " [label=\"%" PRIu32 "\", shape=circle, fixedsize=true, width=0.25, height=0.25, fontsize=9, "
-                              "fillcolor=\"#dbe7fb\", color=\"#2f5fb3\"];\n", t);
+        tool_text_printf(out,
+                         " [label=\"%" PRIu32 "\", shape=circle, fixedsize=true, width=0.25, height=0.25, fontsize=9, "
+                         "fillcolor=\"#dbe7fb\", color=\"#2f5fb3\"];\n",
+                         t);
     }
   for (int end = 0; end < 2; end++) {
     indent(out, depth);
@@ -353,8 +355,8 @@ static void make_title(const picture *p, tool_text *text)
     tool_text_printf(text, "; %" PRIu32 " in %" PRIu32 " folded box%s", inside, folded, folded == 1 ? "" : "es");
 }
 
-/* Ends a line of text. A viewer without Helvetica may use a wider font than the layout's and cut off a line as wide as the
- * picture, so the line is padded by a fifth of its letters. */
+/* Ends a line of text. A viewer without Helvetica may use a wider font than the layout's and cut off a line as wide as
+ * the picture, so the line is padded by a fifth of its letters. */
 static void end_line(size_t letters, tool_text *out)
 {
   for (size_t i = 0; i < letters / 5 + 2; i++) tool_text_printf(out, "&#160;");
@@ -382,12 +384,13 @@ static void add_legend(uint32_t roles, bool folded, tool_text *out)
   size_t letters = 0;
   for (int role = N_ROLES - 1; role >= 0; role--) {
     if (!(roles >> role & 1) || looks[role].name == NULL) continue;
-    tool_text_printf(out, "%s<font color=\"%s\">\xE2\x96\xA0</font> %s", letters > 0 ? "&#160;&#160; " : "", looks[role].line,
-                     looks[role].name);
+    tool_text_printf(out, "%s<font color=\"%s\">\xE2\x96\xA0</font> %s", letters > 0 ? "&#160;&#160; " : "",
+                     looks[role].line, looks[role].name);
     letters += strlen(looks[role].name) + 5;
   }
   if (folded)
-    tool_text_printf(out, "%s<font color=\"" FOLDED_LINE "\">\xE2\x96\xA3</font> folded", letters > 0 ? "&#160;&#160; " : "");
+    tool_text_printf(out, "%s<font color=\"" FOLDED_LINE "\">\xE2\x96\xA3</font> folded",
+                     letters > 0 ? "&#160;&#160; " : "");
   if (folded || letters > 0) end_line(letters + 10, out);
 }
 
@@ -424,7 +427,8 @@ void picture_write(const picture *p, tool_text *out)
   tool_text_printf(out, "digraph ");
   picture_add_quoted(out, p->title);
   tool_text_printf(out, " {\n");
-  picture_write_settings(title.data, picture_roles(p), picture_n_folded(p, &inside) > 0, p->n_boxes > PICTURE_MUCH, out);
+  picture_write_settings(title.data, picture_roles(p), picture_n_folded(p, &inside) > 0, p->n_boxes > PICTURE_MUCH,
+                         out);
   picture_write_body(p, 0, out);
   tool_text_printf(out, "}\n");
   tool_text_free(&title);

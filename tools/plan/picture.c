@@ -53,7 +53,9 @@ static void add_lines(const picture *p, uint32_t node, tool_text *out)
     const tn_operation *constant = constant_of(s, c.inputs[k]);
     if (constant != NULL && ++found <= MOST) picture_add_constant(constant, p->nodes[node].name, out);
   }
-  if (found > MOST) tool_text_printf(out, "<br/><font point-size=\"8\" color=\"#6b7280\">%" PRIu32 " more constants</font>", found - MOST);
+  if (found > MOST)
+    tool_text_printf(out, "<br/><font point-size=\"8\" color=\"#6b7280\">%" PRIu32 " more constants</font>",
+                     found - MOST);
   if (c.kernel == TN_NOT_IN_PLAN) return;
   tool_text_printf(out, "<br/><font point-size=\"8\" color=\"#54789f\">");
   picture_add_html(out, c.kernels[c.kernel], 40);
@@ -74,8 +76,14 @@ static void set_node(side *s, uint32_t i, const tn_operation *op, const char *ty
   tool_text name = { 0 };
   picture_node *node = &s->p.nodes[i];
   tool_text_printf(&name, "%s", tn_operation_name(op));
-  *node = (picture_node){ .op = (tn_operation *)op, .name = name.data, .type = type, .role = role, .wanted = true, .order = i,
-                          .group = PICTURE_NONE, .box = PICTURE_NONE };
+  *node = (picture_node){ .op = (tn_operation *)op,
+                          .name = name.data,
+                          .type = type,
+                          .role = role,
+                          .wanted = true,
+                          .order = i,
+                          .group = PICTURE_NONE,
+                          .box = PICTURE_NONE };
 }
 
 static int compare_names(const void *a, const void *b)
@@ -151,11 +159,14 @@ static void side_read(side *s, const tn_plan_report *report, const char *prefix,
     if (o.kind == 0 && o.output.op != NULL) s->node_of_feed[v] = s->n_feeds++;
   }
   picture *p = &s->p;
-  *p = (picture){ .options = options, .prefix = prefix, .lines = add_lines, .source = s, .n = s->n_feeds + (uint32_t)sum.instructions };
+  *p = (picture){
+    .options = options, .prefix = prefix, .lines = add_lines, .source = s, .n = s->n_feeds + (uint32_t)sum.instructions
+  };
   p->nodes = tool_alloc(p->n, sizeof(*p->nodes));
   for (uint32_t v = 0, feed = 0; v < sum.values; v++) {
     tn_plan_operand o = operand_of(s, v);
-    if (o.kind == 0 && o.output.op != NULL) set_node(s, feed++, o.output.op, tn_operation_type(o.output.op), ROLE_INPUT);
+    if (o.kind == 0 && o.output.op != NULL)
+      set_node(s, feed++, o.output.op, tn_operation_type(o.output.op), ROLE_INPUT);
   }
   for (uint32_t i = s->n_feeds; i < p->n; i++) {
     const tn_operation *op = call_of(s, i).op;
@@ -181,8 +192,8 @@ static void side_free(side *s)
 
 static void side_write(const side *s, const char *id, const char *title, tool_text *out)
 {
-  tool_text_printf(out, "  subgraph %s {\n    label=\"%s: %" PRIu64 " instruction%s\"; fontsize=12;\n", id, title, s->n_calls,
-                   s->n_calls == 1 ? "" : "s");
+  tool_text_printf(out, "  subgraph %s {\n    label=\"%s: %" PRIu64 " instruction%s\"; fontsize=12;\n", id, title,
+                   s->n_calls, s->n_calls == 1 ? "" : "s");
   picture_write_body(&s->p, 1, out);
   tool_text_printf(out, "  }\n");
 }

@@ -77,7 +77,8 @@ static int parse_output(request *r)
 
 static int check(request *r, int argc, char **argv)
 {
-  if (r->passes && optind < argc) return tool_usage("plan", "--passes does not take a model, but '%s' was given", argv[optind]);
+  if (r->passes && optind < argc)
+    return tool_usage("plan", "--passes does not take a model, but '%s' was given", argv[optind]);
   if (r->passes) return TOOL_OK;
   if (optind == argc) return tool_usage("plan", "no model file was given");
   if (optind + 1 < argc) return tool_usage("plan", "expected one model, but '%s' is a second one", argv[optind + 1]);
@@ -201,7 +202,8 @@ static tn_status make_signature(request *r, tn_graph *graph, tn_error *err)
 static tn_status set_options(const request *r, const char *level, tn_session_options *options, tn_error *err)
 {
   tool_text off = { 0 };
-  tn_status status = tn_session_options_set_bool(options, "strict_shapes", 1, err); /* a feed of a wrong shape is an error */
+  tn_status status =
+      tn_session_options_set_bool(options, "strict_shapes", 1, err); /* a feed of a wrong shape is an error */
   for (size_t i = 0; i < r->disabled.n; i++) tool_text_printf(&off, "%s%s", i == 0 ? "" : ",", r->disabled.items[i]);
   if (status == TN_OK && r->runtime != NULL) status = tool_set_target(options, r->runtime, err);
   if (status == TN_OK && level != NULL) status = tn_session_options_parse(options, "level", level, err);

@@ -242,7 +242,8 @@ static void print_memory(const tn_plan_summary *s)
          tool_bytes_text(a, s->constant_bytes));
   if (s->packed > 0) printf(", %" PRIu64 " packed form%s with %s", s->packed, s->packed == 1 ? "" : "s",
                             tool_bytes_text(b, s->packed_bytes));
-  if (s->held_bytes < s->constant_bytes) printf(", %s of the constants held unpacked", tool_bytes_text(b, s->held_bytes));
+  if (s->held_bytes < s->constant_bytes)
+    printf(", %s of the constants held unpacked", tool_bytes_text(b, s->held_bytes));
   fputc('\n', stdout);
   if (s->layouts == 0) return;
   printf("memory of a step %s, of which at most %s live at one time", tool_bytes_text(a, s->arena_bytes),

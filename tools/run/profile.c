@@ -97,7 +97,8 @@ static void print_nodes(const run_trace *t, const cost *costs, size_t n, FILE *o
   tool_table_print(&table, "  ", out);
   for (size_t i = MOST_NODES; i < n; i++) rest += costs[i].ns;
   if (n > MOST_NODES)
-    fprintf(out, "  and %zu more with %.1f %%\n", n - MOST_NODES, t->costed_ns > 0 ? 100 * (double)rest / (double)t->costed_ns : 0.0);
+    fprintf(out, "  and %zu more with %.1f %%\n", n - MOST_NODES,
+            t->costed_ns > 0 ? 100 * (double)rest / (double)t->costed_ns : 0.0);
 }
 
 static void print_ops(const run_trace *t, const cost *costs, size_t n, FILE *out)

@@ -34,12 +34,15 @@ static const char help[] =
     "  --timeout MS             fail if a step takes longer than this many milliseconds\n"
     "  --warm-up                prepare for the feeds before the first step; not subject to --timeout\n"
     "  --after TENSOR[=FILE]    like --fetch, but once after the steps and without their targets\n"
-    "  --runtime NAME[:K=V,...] the runtime, with settings; 'tenon runtimes' lists them; a path instead of a name loads\n"
+    "  --runtime NAME[:K=V,...] the runtime, with settings; 'tenon runtimes' lists them; a path instead of a name "
+    "loads\n"
     "                           the runtime in that file\n"
     "  --level N                optimisation level: 0 runs the graph unchanged, 1 is the default\n"
-    "  --option FIELD=VALUE     set another session option, such as operation_timeout_ms=500; strict_shapes=false allows\n"
+    "  --option FIELD=VALUE     set another session option, such as operation_timeout_ms=500; strict_shapes=false "
+    "allows\n"
     "                           feeds of any shape\n"
-    "  --config FILE            options from a TensorFlow ConfigProto, as bytes or text; command-line options override it\n"
+    "  --config FILE            options from a TensorFlow ConfigProto, as bytes or text; command-line options override "
+    "it\n"
     "  --soft-placement         run a node on the CPU if its device is absent or has no kernel for it\n"
     "  --log-placement          print the device of each node to standard error\n"
     "  --trace FILE.json        write a trace of every step's nodes for Perfetto (https://ui.perfetto.dev)\n"
@@ -223,7 +226,8 @@ static tn_status set_options(const run_request *r, tn_session_options *options, 
   if (status == TN_OK && r->level != NULL) status = tn_session_options_parse(options, "level", r->level, err);
   if (status == TN_OK && r->soft_placement)
     status = tn_session_options_set_bool(options, "allow_soft_placement", 1, err);
-  if (status == TN_OK && r->log_placement) status = tn_session_options_set_bool(options, "log_device_placement", 1, err);
+  if (status == TN_OK && r->log_placement)
+    status = tn_session_options_set_bool(options, "log_device_placement", 1, err);
   for (size_t i = 0; i < r->options.n && status == TN_OK; i++) {
     const char *value;
     char *field = split_argument(r->options.items[i], &value);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tenon run --timeline FILE.svg: a row for each thread and for each device other than a CPU, a bar for each node, with nested
- * nodes below it. Bars too narrow to be visible are merged. Contains no scripts: tooltips describe the bars. */
+/* tenon run --timeline FILE.svg: a row for each thread and for each device other than a CPU, a bar for each node, with
+ * nested nodes below it. Bars too narrow to be visible are merged. Contains no scripts: tooltips describe the bars. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,11 +9,22 @@
 #include <tools/picture/picture.h>
 #include <tools/run/trace.h>
 
-enum { WIDTH = 1000, LEFT = 76, RIGHT = 16, TOP = 58, BAR = 18, ROW_GAP = 14, MOST_STEPS = 10, MOST_DEPTH = 12, MOST_COLOURS = 8 };
+enum {
+  WIDTH = 1000,
+  LEFT = 76,
+  RIGHT = 16,
+  TOP = 58,
+  BAR = 18,
+  ROW_GAP = 14,
+  MOST_STEPS = 10,
+  MOST_DEPTH = 12,
+  MOST_COLOURS = 8
+};
 
 #define NARROW 0.6 /* pixels: narrower bars are merged */
 
-static const char *const colours[MOST_COLOURS] = { "#7fa8d1", "#e8b26b", "#8fc08a", "#c99bc9", "#d98880", "#76b7b2", "#b8a88a", "#9aa5e0" };
+static const char *const colours[MOST_COLOURS] = { "#7fa8d1", "#e8b26b", "#8fc08a", "#c99bc9",
+                                                   "#d98880", "#76b7b2", "#b8a88a", "#9aa5e0" };
 #define OTHER_COLOUR "#c3cad2"
 
 typedef struct row {
@@ -220,7 +231,10 @@ static void add_bar(const drawing *d, const trace_event *e, double from, double 
   }
   tool_text_printf(d->out, "\n");
   add_duration(d->out, e->duration_ns);
-  tool_text_printf(d->out, "%s in step %" PRIu64, e->kind == TN_RECORD_PART ? " of its loop" : e->waited ? ", with waiting," : "",
+  tool_text_printf(d->out, "%s in step %" PRIu64,
+                   e->kind == TN_RECORD_PART ? " of its loop"
+                   : e->waited               ? ", with waiting,"
+                                             : "",
                    d->t->steps[e->step].number);
   if (node->outputs[0] != '\0') {
     tool_text_printf(d->out, "\n");
@@ -249,7 +263,8 @@ static void add_row(const drawing *d, const row *r)
   char name[32] = "step";
   if (r->device != NULL) snprintf(name, sizeof(name), "%.10s", r->device);
   else if (r->thread != 0) snprintf(name, sizeof(name), "worker %" PRIu32, r->thread);
-  tool_text_printf(d->out, "<rect x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\" fill=\"#6b7a8c\" fill-opacity=\"0.07\"/>\n",
+  tool_text_printf(d->out,
+                   "<rect x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\" fill=\"#6b7a8c\" fill-opacity=\"0.07\"/>\n",
                    LEFT, r->y - 3, WIDTH - LEFT - RIGHT, (int)r->depth * BAR + 4);
   tool_text_printf(d->out, "<text x=\"%d\" y=\"%d\" text-anchor=\"end\">%s</text>\n", LEFT - 8, r->y + BAR - 6, name);
   heap heaps[MOST_DEPTH] = { { 0, 0, 0, 0 } };
@@ -288,7 +303,8 @@ static void add_axis(const drawing *d)
   int64_t tick = tick_of(d->ns);
   for (int64_t at = 0; at <= d->ns; at += tick) {
     double x = x_of(d, d->from_ns + at);
-    tool_text_printf(d->out, "<line x1=\"%.2f\" x2=\"%.2f\" y1=\"%d\" y2=\"%d\" stroke=\"#dfe4ea\"/>", x, x, TOP - 8, d->height);
+    tool_text_printf(d->out, "<line x1=\"%.2f\" x2=\"%.2f\" y1=\"%d\" y2=\"%d\" stroke=\"#dfe4ea\"/>", x, x, TOP - 8,
+                     d->height);
     tool_text_printf(d->out, "<text class=\"tick\" x=\"%.2f\" y=\"%d\">", x, d->height + 14);
     if (at == 0) tool_text_printf(d->out, "0");
     else add_duration(d->out, at);
@@ -301,19 +317,23 @@ static void add_steps(const drawing *d)
   for (size_t i = d->first_step; i < d->t->n_steps; i++) {
     const trace_step *s = &d->t->steps[i];
     double from = x_of(d, s->start_ns), to = x_of(d, s->start_ns + s->duration_ns);
-    tool_text_printf(d->out, "<line x1=\"%.2f\" x2=\"%.2f\" y1=\"%d\" y2=\"%d\" stroke=\"#8a94a0\"/>", from, from, TOP - 20, d->height);
-    tool_text_printf(d->out, "<line x1=\"%.2f\" x2=\"%.2f\" y1=\"%d\" y2=\"%d\" stroke=\"#8a94a0\"><title>step %" PRIu64 ", ", from,
-                     to, TOP - 10, TOP - 10, s->number);
+    tool_text_printf(d->out, "<line x1=\"%.2f\" x2=\"%.2f\" y1=\"%d\" y2=\"%d\" stroke=\"#8a94a0\"/>", from, from,
+                     TOP - 20, d->height);
+    tool_text_printf(d->out,
+                     "<line x1=\"%.2f\" x2=\"%.2f\" y1=\"%d\" y2=\"%d\" stroke=\"#8a94a0\"><title>step %" PRIu64 ", ",
+                     from, to, TOP - 10, TOP - 10, s->number);
     add_duration(d->out, s->duration_ns);
     tool_text_printf(d->out, "</title></line>");
     if (to - from >= 110) {
-      tool_text_printf(d->out, "<text class=\"tick\" style=\"text-anchor:start\" x=\"%.2f\" y=\"%d\">step %" PRIu64 ", ", from + 4,
-                       TOP - 14, s->number);
+      tool_text_printf(d->out,
+                       "<text class=\"tick\" style=\"text-anchor:start\" x=\"%.2f\" y=\"%d\">step %" PRIu64 ", ",
+                       from + 4, TOP - 14, s->number);
       add_duration(d->out, s->duration_ns);
       tool_text_printf(d->out, "</text>");
     } else if (to - from >= 24) {
-      tool_text_printf(d->out, "<text class=\"tick\" style=\"text-anchor:start\" x=\"%.2f\" y=\"%d\">%" PRIu64 "</text>", from + 4,
-                       TOP - 14, s->number);
+      tool_text_printf(d->out,
+                       "<text class=\"tick\" style=\"text-anchor:start\" x=\"%.2f\" y=\"%d\">%" PRIu64 "</text>",
+                       from + 4, TOP - 14, s->number);
     }
     tool_text_add(d->out, "\n", 1);
   }
@@ -357,8 +377,9 @@ static void add_legend(const drawing *d)
     const char *text = legend_entry(d, k, &width);
     place_entry(width, &x, &line);
     int y = d->height + 34 + 18 * line;
-    tool_text_printf(d->out, "<rect x=\"%.1f\" y=\"%d\" width=\"11\" height=\"11\" fill=\"%s\"/><text x=\"%.1f\" y=\"%d\">", x, y - 10,
-                     k < MOST_COLOURS ? colours[k] : OTHER_COLOUR, x + 16, y);
+    tool_text_printf(d->out,
+                     "<rect x=\"%.1f\" y=\"%d\" width=\"11\" height=\"11\" fill=\"%s\"/><text x=\"%.1f\" y=\"%d\">", x,
+                     y - 10, k < MOST_COLOURS ? colours[k] : OTHER_COLOUR, x + 16, y);
     picture_add_html(d->out, text, 0);
     tool_text_printf(d->out, "</text>\n");
   }
@@ -372,7 +393,8 @@ static void add_title(const drawing *d)
   if (t->n_steps == 0) tool_text_printf(d->out, ": no step");
   else if (d->first_step + 1 == t->n_steps) tool_text_printf(d->out, ": step %" PRIu64, t->steps[d->first_step].number);
   else
-    tool_text_printf(d->out, ": steps %" PRIu64 " to %" PRIu64, t->steps[d->first_step].number, t->steps[t->n_steps - 1].number);
+    tool_text_printf(d->out, ": steps %" PRIu64 " to %" PRIu64, t->steps[d->first_step].number,
+                     t->steps[t->n_steps - 1].number);
   if (t->all_steps > 1) tool_text_printf(d->out, " of %" PRIu64, t->all_steps);
   tool_text_printf(d->out, "</text>\n");
 }
@@ -380,10 +402,14 @@ static void add_title(const drawing *d)
 static void draw(drawing *d)
 {
   int height = d->height + 34 + 18 * legend_rows(d);
-  tool_text_printf(d->out, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" "
-                           "height=\"%d\" viewBox=\"0 0 %d %d\">\n", WIDTH, height, WIDTH, height);
-  tool_text_printf(d->out, "<style>text{font:11px Helvetica,Arial,sans-serif;fill:#2b333d}.title{font-size:15px;font-weight:bold}"
-                           ".tick{font-size:10px;fill:#5a6673;text-anchor:middle}.bar{font-size:10px;pointer-events:none}</style>\n");
+  tool_text_printf(d->out,
+                   "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" "
+                   "height=\"%d\" viewBox=\"0 0 %d %d\">\n",
+                   WIDTH, height, WIDTH, height);
+  tool_text_printf(
+      d->out,
+      "<style>text{font:11px Helvetica,Arial,sans-serif;fill:#2b333d}.title{font-size:15px;font-weight:bold}"
+      ".tick{font-size:10px;fill:#5a6673;text-anchor:middle}.bar{font-size:10px;pointer-events:none}</style>\n");
   tool_text_printf(d->out, "<rect width=\"100%%\" height=\"100%%\" fill=\"white\"/>\n");
   add_title(d);
   add_axis(d);

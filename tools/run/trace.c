@@ -171,8 +171,13 @@ static trace_event read_event(run_trace *t, size_t i, int64_t began)
 {
   tn_node_record r = { .struct_size = sizeof(r) };
   tn_run_metadata_record(t->metadata, i, &r, NULL);
-  return (trace_event){ .node = find_node(t, i, &r), .step = (uint32_t)t->n_steps, .thread = r.thread, .kind = (uint8_t)r.kind,
-                        .waited = r.waited, .start_ns = began + r.start_ns, .duration_ns = r.duration_ns,
+  return (trace_event){ .node = find_node(t, i, &r),
+                        .step = (uint32_t)t->n_steps,
+                        .thread = r.thread,
+                        .kind = (uint8_t)r.kind,
+                        .waited = r.waited,
+                        .start_ns = began + r.start_ns,
+                        .duration_ns = r.duration_ns,
                         .bytes = r.output_bytes };
 }
 
@@ -212,7 +217,8 @@ void trace_take(run_trace *t, uint64_t step, uint64_t began_ns)
 
 /* ---- the end ---- */
 
-static tn_status save(const run_trace *t, const char *file, void (*make)(const run_trace *t, tool_text *out), tn_error *err)
+static tn_status save(const run_trace *t, const char *file, void (*make)(const run_trace *t, tool_text *out),
+                      tn_error *err)
 {
   tool_text text = { 0 };
   make(t, &text);

@@ -57,8 +57,8 @@ bool trace_wants_protobuf(const run_trace *t); /* the file is to be a RunMetadat
 /* Checks in advance, as far as possible, that the files can be written. Returns an exit status. */
 int trace_check(const run_trace *t);
 tn_status trace_begin(run_trace *t, tn_error *err);
-/* Adds the metadata of a step that began at this time (tool_now_ns). The step's duration is taken from the metadata, because
- * the time measured by the caller includes the creation of the metadata. */
+/* Adds the metadata of a step that began at this time (tool_now_ns). The step's duration is taken from the metadata,
+ * because the time measured by the caller includes the creation of the metadata. */
 void trace_take(run_trace *t, uint64_t step, uint64_t began_ns);
 /* Writes the files, prints the profile. */
 tn_status trace_finish(run_trace *t, tn_error *err);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tenon run --trace FILE.json: writes the steps in Chrome's trace format, for Perfetto and chrome://tracing. A device is a
- * process, a worker is a thread; a node that waited while others ran is an asynchronous slice. */
+/* tenon run --trace FILE.json: writes the steps in Chrome's trace format, for Perfetto and chrome://tracing. A device
+ * is a process, a worker is a thread; a node that waited while others ran is an asynchronous slice. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,8 +32,8 @@ static void add_time(tool_text *out, const char *key, int64_t ns)
 static void begin_event(tool_text *out, const char *phase, uint32_t process, uint32_t thread)
 {
   const char *last = out->length > 0 ? &out->data[out->length - 1] : "";
-  tool_text_printf(out, "%s\n  {\"ph\": \"%s\", \"pid\": %" PRIu32 ", \"tid\": %" PRIu32, *last == '[' ? "" : ",", phase,
-                   process, thread);
+  tool_text_printf(out, "%s\n  {\"ph\": \"%s\", \"pid\": %" PRIu32 ", \"tid\": %" PRIu32, *last == '[' ? "" : ",",
+                   phase, process, thread);
 }
 
 /* ---- processes and threads ---- */
@@ -129,8 +129,8 @@ static void add_step(const trace_step *step, tool_text *out)
   begin_event(out, "X", 1, 0);
   add_time(out, "ts", step->start_ns);
   add_time(out, "dur", step->duration_ns);
-  tool_text_printf(out, ", \"name\": \"step %" PRIu64 "\", \"cat\": \"step\", \"args\": {\"step\": %" PRIu64 "}}", step->number,
-                   step->number);
+  tool_text_printf(out, ", \"name\": \"step %" PRIu64 "\", \"cat\": \"step\", \"args\": {\"step\": %" PRIu64 "}}",
+                   step->number, step->number);
 }
 
 void trace_json(const run_trace *t, tool_text *out)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tenon runtimes doctor: lists the plugin folders and plugins, and for each problem its cause and a fix. Plugins without a
- * visible problem are probed in separate processes. */
+/* tenon runtimes doctor: lists the plugin folders and plugins, and for each problem its cause and a fix. Plugins
+ * without a visible problem are probed in separate processes. */
 #include <dirent.h>
 #include <getopt.h>
 #include <stdlib.h>
@@ -148,7 +148,8 @@ static void look_at(doctor *d, const tn_runtime_info *info)
 
 static tn_status look_at_plugins(doctor *d, tn_error *err)
 {
-  if (!d->json) printf("\n%s\n", d->probe ? "Working (a session of each ran a step)" : "Working, according to their manifests");
+  if (!d->json)
+    printf("\n%s\n", d->probe ? "Working (a session of each ran a step)" : "Working, according to their manifests");
   for (size_t n = 0;; n++) {
     tn_runtime_info info;
     memset(&info, 0, sizeof(info));

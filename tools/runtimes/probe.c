@@ -208,7 +208,8 @@ static void refuse_name(const char *path, tn_error *err)
     if (near.length < 64) tool_text_printf(&near, "%c", letter || other ? c : '_');
   }
   tn_error_set(err, TN_INVALID_ARGUMENT,
-               "it works, but would not be found in a plugin folder: its name is not a plugin name: expected [a-z][a-z0-9_]*.so (did you mean "
+               "it works, but would not be found in a plugin folder: its name is not a plugin name: expected "
+               "[a-z][a-z0-9_]*.so (did you mean "
                "'%s.so'?)",
                near.length > 0 ? near.data : "plugin");
   tool_text_free(&near);
@@ -226,10 +227,12 @@ bool runtimes_refuses_session(const tn_probe_report *report)
 
 static const char *what_was_tried(const tn_probe_report *report)
 {
-  return strcmp(report->step, "the end") == 0 ? "a session ran a step" : "its kernels were registered, and none was run";
+  return strcmp(report->step, "the end") == 0 ? "a session ran a step"
+                                              : "its kernels were registered, and none was run";
 }
 
-static void probe_json(json_t *array, const char *path, const char *verdict, const tn_probe_report *report, const char *text)
+static void probe_json(json_t *array, const char *path, const char *verdict, const tn_probe_report *report,
+                       const char *text)
 {
   json_t *entry = json_object();
   tool_json_set(entry, "file", tool_json_text(path));
@@ -262,7 +265,8 @@ static bool probe_file(const char *file, int64_t timeout_ms, json_t *array)
   else if (well)
     printf("%s: OK, %.1f ms: %s\n", path, (double)report.duration_us / 1e3, what_was_tried(&report));
   else
-    printf("%s: %s%s%s\n  %s\n  %s\n", path, verdict, runtimes_refuses_session(&report) ? ": it loads, but refuses a session in " : "",
+    printf("%s: %s%s%s\n  %s\n  %s\n", path, verdict,
+           runtimes_refuses_session(&report) ? ": it loads, but refuses a session in " : "",
            runtimes_refuses_session(&report) ? report.step : "", text,
            runtimes_advice(runtimes_refuses_session(&report) ? "it loads, but refuses a session" : text));
   fflush(stdout);
@@ -327,8 +331,10 @@ int runtimes_conform(int argc, char **argv)
   }
   execvp(arguments[0], arguments);
   free(arguments);
-  fprintf(stderr, "tenon: UNIMPLEMENTED: tenon-conformance is not installed here: it is looked for beside this program and on the "
-                  "PATH\n");
+  fprintf(
+      stderr,
+      "tenon: UNIMPLEMENTED: tenon-conformance is not installed here: it is looked for beside this program and on the "
+      "PATH\n");
   return TOOL_FAILED;
 }
 

@@ -140,7 +140,8 @@ static int list(bool load, tool_table *table, json_t *array)
   tn_error_clear(&err);
   if (array == NULL) tool_hint_no_runtime();
   if (array == NULL && !tn_runtime_loads_files())
-    fputs("This tenon is statically linked: only its built-in runtimes are available; it cannot load plugins.\n", stderr);
+    fputs("This tenon is statically linked: only its built-in runtimes are available; it cannot load plugins.\n",
+          stderr);
   return TOOL_OK;
 }
 

@@ -19,8 +19,8 @@ char *runtimes_error_line(const tn_error *err);
 /* Returns the absolute path of the file; the caller frees it. */
 char *runtimes_absolute(const char *path);
 
-/* Probes a file and returns the result: "well", "error", "signal", "exit", "timeout", "memory" or "not run". `err` receives the
- * message. */
+/* Probes a file and returns the result: "well", "error", "signal", "exit", "timeout", "memory" or "not run". `err`
+ * receives the message. */
 const char *runtimes_try(const char *path, int64_t timeout_ms, tn_probe_report *report, tn_error *err);
 
 /* Whether a file of this name is considered in a plugin folder. */

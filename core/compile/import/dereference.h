@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where an op takes a variable's value and is given a reference to it, the plan reads the variable when the op could run. */
+/* Where an op takes a variable's value and is given a reference to it, the plan reads the variable when the op could
+ * run. */
 #ifndef TN_CORE_COMPILE_IMPORT_DEREFERENCE_H
 #define TN_CORE_COMPILE_IMPORT_DEREFERENCE_H
 

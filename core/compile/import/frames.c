@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Loops of graphs: which of the needed operations run in which frame, and one node in the place of each loop.
  *
- * An Enter opens a frame, by name inside of the frame that its input is in; an Exit leads out. What is connected inside of
- * the outermost frames is one loop. Its body is compiled as a signature of the same graph: cut at the Enters and at the
- * Merges that begin an iteration, fetched at the NextIterations and the Exits; inner loops are found there again. */
+ * An Enter opens a frame, by name inside of the frame that its input is in; an Exit leads out. What is connected inside
+ * of the outermost frames is one loop. Its body is compiled as a signature of the same graph: cut at the Enters and at
+ * the Merges that begin an iteration, fetched at the NextIterations and the Exits; inner loops are found there
+ * again. */
 #include <core/compile/import/inline.h>
 #include <core/compile/import/turn.h>
 
@@ -71,8 +72,11 @@ static tn_status frame_in(finder *f, uint32_t parent, const tn_operation *enter,
   if (st != TN_OK) return tn__ir_refuse(f->c->ir, enter, st);
   uint32_t depth = f->frames[parent].depth + 1;
   if (depth + f->c->spec->depth > MAX_DEPTH)
-    return tn__ir_refuse(f->c->ir, enter, tn_error_set(f->err, TN_RESOURCE_EXHAUSTED, "node '%s': more than %d loops inside "
-                                                       "of each other", tn_operation_name(enter), MAX_DEPTH));
+    return tn__ir_refuse(f->c->ir, enter,
+                         tn_error_set(f->err, TN_RESOURCE_EXHAUSTED,
+                                      "node '%s': more than %d loops inside "
+                                      "of each other",
+                                      tn_operation_name(enter), MAX_DEPTH));
   size_t size = sizeof parent + length;
   char *key = tn__alloc(size);
   if (key == NULL) return no_memory(f);
@@ -106,15 +110,18 @@ static tn_operation *source(const finder *f, const tn_operation *op, size_t k, s
   *n = n_in + n_control;
   if (k >= n_in + n_control) return NULL;
   if (k >= n_in) return tn__is_past(f->c, control[k - n_in]) ? NULL : control[k - n_in];
-  if (tn__is_fed(f->c, in[k]) || (tn__is_back_edge(in[k].op, op) && tn__pruned(f->c, in[k].op)->back != TN__NONE)) return NULL;
+  if (tn__is_fed(f->c, in[k]) || (tn__is_back_edge(in[k].op, op) && tn__pruned(f->c, in[k].op)->back != TN__NONE))
+    return NULL;
   return tn__turned(f->c, in[k].op);
 }
 
 static tn_status two_frames(const finder *f, const tn_operation *op, const tn_operation *a, const tn_operation *b)
 {
-  return tn__ir_refuse(f->c->ir, op, tn_error_set(f->err, TN_INVALID_ARGUMENT, "node '%s': its inputs '%s' and '%s' come from "
-                                                  "different frames of loops", tn_operation_name(op),
-                                                  tn_operation_name(a), tn_operation_name(b))); /* S-EXE-18 */
+  return tn__ir_refuse(f->c->ir, op,
+                       tn_error_set(f->err, TN_INVALID_ARGUMENT,
+                                    "node '%s': its inputs '%s' and '%s' come from "
+                                    "different frames of loops",
+                                    tn_operation_name(op), tn_operation_name(a), tn_operation_name(b))); /* S-EXE-18 */
 }
 
 /* Inputs stand in front of an operation in the order, but for those of the iteration before. */
@@ -139,8 +146,9 @@ static tn_status assign_frame(finder *f, tn_operation *op)
   if (s->own) in = 0;
   else if (has(op, TN_TRAIT_ENTER)) return frame_in(f, in, op, &s->frame);
   else if (in == 0 && has(op, TN_TRAIT_EXIT | TN_TRAIT_NEXT_ITERATION))
-    return tn__ir_refuse(f->c->ir, op, tn_error_set(f->err, TN_INVALID_ARGUMENT, "node '%s' (%s) is in no loop: no Enter leads to it",
-                                                    tn_operation_name(op), tn_operation_type(op)));
+    return tn__ir_refuse(f->c->ir, op,
+                         tn_error_set(f->err, TN_INVALID_ARGUMENT, "node '%s' (%s) is in no loop: no Enter leads to it",
+                                      tn_operation_name(op), tn_operation_type(op)));
   s->frame = in;
   return TN_OK;
 }
@@ -161,7 +169,8 @@ static tn_status connect(finder *f, const tn_operation *op)
   for (size_t k = 0; k < n; k++) {
     const tn_operation *from = source(f, op, k, &n);
     if (from == NULL || frame_of_outputs(f, from) == 0) continue;
-    if (tn__is_back_edge(from, op) && frame_of_outputs(f, from) != f->c->ops[id].frame) return two_frames(f, op, op, from);
+    if (tn__is_back_edge(from, op) && frame_of_outputs(f, from) != f->c->ops[id].frame)
+      return two_frames(f, op, op, from);
     f->c->ops[part_of(f, tn__operation_id(from))].part = part_of(f, id);
   }
   return TN_OK;
@@ -195,9 +204,11 @@ static tn_status check_feeds(const finder *f, const tn_operation *op)
   const tn_output *in = tn__operation_inputs(op, &n);
   for (size_t k = 0; k < n; k++)
     if (tn__is_fed(f->c, in[k]) && !(has(op, TN_TRAIT_ENTER) && f->frames[tn__pruned(f->c, op)->frame].depth == 1))
-      return tn__ir_refuse(f->c->ir, op, tn_error_set(f->err, TN_INVALID_ARGUMENT, "'%s:%d' is fed, and read inside of a loop "
-                                                      "by node '%s': that is not possible", tn_operation_name(in[k].op),
-                                                      (int)in[k].index, tn_operation_name(op)));
+      return tn__ir_refuse(f->c->ir, op,
+                           tn_error_set(f->err, TN_INVALID_ARGUMENT,
+                                        "'%s:%d' is fed, and read inside of a loop "
+                                        "by node '%s': that is not possible",
+                                        tn_operation_name(in[k].op), (int)in[k].index, tn_operation_name(op)));
   return TN_OK;
 }
 
@@ -262,7 +273,8 @@ static tn_status add_feed(const finder *f, body *b, tn__frame_feed feed, tn_oper
   return TN_OK;
 }
 
-/* Whether a Merge has an Enter and a NextIteration and nothing else: then its value is known before the iteration runs. */
+/* Whether a Merge has an Enter and a NextIteration and nothing else: then its value is known before the iteration
+ * runs. */
 static bool is_plain(const finder *f, const loop *l, const tn_operation *merge, tn__frame_feed *feed)
 {
   size_t n, n_control;
@@ -340,7 +352,8 @@ static bool is_simple(const body *b, const loop *l, const tn_plan *plan)
 {
   const uint32_t *contexts = plan->output_contexts;
   for (size_t i = 0; i < b->n; i++)
-    if ((b->feeds[i].kind == TN__FEED_FIRST && plan->inputs[i] != TN__NONE) || b->feeds[i].kind == TN__FEED_BACK) return false;
+    if ((b->feeds[i].kind == TN__FEED_FIRST && plan->inputs[i] != TN__NONE) || b->feeds[i].kind == TN__FEED_BACK)
+      return false;
   for (size_t i = 1; i < l->nexts.n; i++)
     if (contexts[i] != contexts[0]) return false;
   for (size_t i = 1; i < l->exits.n; i++)
@@ -349,8 +362,9 @@ static bool is_simple(const body *b, const loop *l, const tn_plan *plan)
   return l->exits.n == 0 || tn__contexts_oppose(plan, contexts[0], contexts[l->nexts.n]);
 }
 
-/* A body is compiled as if nothing in it could be dead: most are simple, and then that was right. Deep in other loops the first one
- * that is not ends this for all that are around it, down to depth MAX_TRIES: so each is compiled at most twice there, together. */
+/* A body is compiled as if nothing in it could be dead: most are simple, and then that was right. Deep in other loops
+ * the first one that is not ends this for all that are around it, down to depth MAX_TRIES: so each is compiled at most
+ * twice there, together. */
 static tn_status try_simple(const finder *f, const loop *l, body *b, tn__plan_frame *frame)
 {
   const tn__signature_spec *around = f->c->spec;
@@ -362,7 +376,8 @@ static tn_status try_simple(const finder *f, const loop *l, body *b, tn__plan_fr
   frame->simple = st == TN_OK && is_simple(b, l, frame->body);
   if (frame->simple || around->depth < MAX_TRIES) return st;
   ++*failed;
-  if (around->depth > MAX_TRIES) return tn_error_set(f->err, TN_ABORTED, "the body of a loop has values that may be dead");
+  if (around->depth > MAX_TRIES)
+    return tn_error_set(f->err, TN_ABORTED, "the body of a loop has values that may be dead");
   tn__error_reset(f->err);
   return TN_OK;
 }
@@ -437,7 +452,8 @@ static tn_status add_loop_node(finder *f, const loop *l, tn__plan_frame *frame, 
   uint32_t *inputs = tn__alloc_array(l->enters.n + 1, sizeof *inputs);
   if (inputs == NULL) return no_memory(f);
   tn_status st = TN_OK;
-  for (size_t i = 0; st == TN_OK && i < l->enters.n; i++) st = tn__prune_inputs(f->c, l->enters.items[i], &inputs[i], 1);
+  for (size_t i = 0; st == TN_OK && i < l->enters.n; i++)
+    st = tn__prune_inputs(f->c, l->enters.items[i], &inputs[i], 1);
   const tn_operation *name = l->enters.n > 0 ? l->enters.items[0] : l->own.items[0];
   if (st == TN_OK)
     st = tn__ir_add_special(ir, name, TN_TRAIT_ENTER | TN_TRAIT_STATEFUL, inputs, (uint32_t)l->enters.n,
@@ -509,8 +525,11 @@ static tn_status push(finder *f, tn_operation *op)
     if (st != TN_OK) return st;
     seen = &f->loops[u.loop].visit;
     if (*seen == 1) /* outside of a loop every cycle was refused when the graph was made */
-      return tn__ir_refuse(f->c->ir, op, tn_error_set(f->err, TN_INVALID_ARGUMENT, "node '%s': what enters its loop depends on "
-                                                      "what leaves it", tn_operation_name(op)));
+      return tn__ir_refuse(f->c->ir, op,
+                           tn_error_set(f->err, TN_INVALID_ARGUMENT,
+                                        "node '%s': what enters its loop depends on "
+                                        "what leaves it",
+                                        tn_operation_name(op)));
   }
   if (*seen != 0) return TN_OK;
   if (!tn__grow((void **)&f->stack, &f->stack_room, f->depth + 1, sizeof *f->stack)) return no_memory(f);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Bodies of functions in the place of their calls. The body is made for this one call, so that what is known of the arguments
- * is known in it, and is walked as a signature of its own whose feeds are values of the plan.
+/* Bodies of functions in the place of their calls. The body is made for this one call, so that what is known of the
+ * arguments is known in it, and is walked as a signature of its own whose feeds are values of the plan.
  *
- * A call begins when all its inputs are there, and ends when all in it has ended. What has no effects need not care; effects
- * wait for the begin, and who waits for the call waits for the begin and for them. A call that may be dead stays one. So does
- * one inside of itself, one whose nodes go on where the last call of the function ended, one for which the stack has no room,
- * and what is more than a budget that grows with the graph. */
+ * A call begins when all its inputs are there, and ends when all in it has ended. What has no effects need not care;
+ * effects wait for the begin, and who waits for the call waits for the begin and for them. A call that may be dead
+ * stays one. So does one inside of itself, one whose nodes go on where the last call of the function ended, one for
+ * which the stack has no room, and what is more than a budget that grows with the graph. */
 #include <core/compile/import/inline.h>
 #include <core/compile/import/loop_call.h>
 #include <core/compile/import/partial.h>
@@ -22,7 +22,10 @@
 
 /* ---- the end of a call ---- */
 
-static bool is_waited_for(const tn__ir_node *node) { return node->live && (node->wanted || (node->traits & HAS_EFFECT) != 0); }
+static bool is_waited_for(const tn__ir_node *node)
+{
+  return node->live && (node->wanted || (node->traits & HAS_EFFECT) != 0);
+}
 
 tn_status tn__inlined_end(tn__pruner *c, const tn_operation *op, uint32_t *node)
 {
@@ -42,7 +45,8 @@ tn_status tn__inlined_end(tn__pruner *c, const tn_operation *op, uint32_t *node)
   }
   if (st != TN_OK) return st;
   tn__ir_node *done = &ir->nodes[*node];
-  if (done->may_be_dead) done->traits = TN_TRAIT_CONTROL_TRIGGER; /* a branch in it: the call ends, whichever is taken */
+  if (done->may_be_dead)
+    done->traits = TN_TRAIT_CONTROL_TRIGGER; /* a branch in it: the call ends, whichever is taken */
   done->may_be_dead = false;
   call->done = *node;
   return TN_OK;
@@ -75,7 +79,8 @@ static bool has_seeds(const tn_operation *op)
   return seed != 0 || seed2 != 0;
 }
 
-/* Each call of a function goes on where the one before ended: that numbers be the same, there has to be one such node. */
+/* Each call of a function goes on where the one before ended: that numbers be the same, there has to be one such
+ * node. */
 static bool goes_on(const tn_graph *g)
 {
   for (size_t i = 0; i < tn_graph_n_operations(g); i++) {
@@ -85,7 +90,8 @@ static bool goes_on(const tn_graph *g)
   return false;
 }
 
-static bool fits(const tn__ir *ir, const tn__function_instance *f, const uint32_t *args, size_t n_args, size_t n_outputs)
+static bool fits(const tn__ir *ir, const tn__function_instance *f, const uint32_t *args, size_t n_args,
+                 size_t n_outputs)
 {
   if (f->n_inputs != n_args || f->n_outputs != n_outputs) return false;
   for (size_t i = 0; i < n_args; i++) {
@@ -97,7 +103,8 @@ static bool fits(const tn__ir *ir, const tn__function_instance *f, const uint32_
 
 static tn_status keep_graph(tn__ir *ir, const tn__function_instance *f)
 {
-  if (!tn__grow((void **)&ir->inlined, &ir->inlined_room, ir->n_inlined + 1, sizeof *ir->inlined)) return tn__ir_no_memory(ir);
+  if (!tn__grow((void **)&ir->inlined, &ir->inlined_room, ir->n_inlined + 1, sizeof *ir->inlined))
+    return tn__ir_no_memory(ir);
   ir->inlined[ir->n_inlined++] = tn_graph_ref(f->graph);
   return TN_OK;
 }
@@ -113,7 +120,9 @@ static tn_status add_body(tn__ir *ir, struct tn__scope *scope, const tn__signatu
   spec.targets = f->targets;
   spec.n_targets = f->n_targets;
   spec.body = NULL;
-  tn__pruner c = { .ir = ir, .graph = f->graph, .spec = &spec, .feeds = (uint32_t *)args, .fetches = outputs, .scope = scope };
+  tn__pruner c = {
+    .ir = ir, .graph = f->graph, .spec = &spec, .feeds = (uint32_t *)args, .fetches = outputs, .scope = scope
+  };
   return tn__prune(&c);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Loops whose condition and body are functions, as loops of the plan. They are turned from the beginning (turn.c): one plan
- * tells whether there is a first turn, another one is the body with the condition of the next turn behind it. What may
- * wait in there, results on branches, and calls that could not be inlined leave the loop to its kernel. */
+/* Loops whose condition and body are functions, as loops of the plan. They are turned from the beginning (turn.c): one
+ * plan tells whether there is a first turn, another one is the body with the condition of the next turn behind it. What
+ * may wait in there, results on branches, and calls that could not be inlined leave the loop to its kernel. */
 #include <core/compile/import/loop_call.h>
 #include <core/compile/import/turn.h>
 
@@ -22,8 +22,12 @@ static tn_status add_feeds(tn__ir *ir, const maker *m)
 {
   tn_status st = TN_OK;
   for (size_t i = 0; st == TN_OK && i < m->n; i++)
-    st = tn__ir_add_value(ir, (tn__ir_value){ .kind = TN_VALUE_FEED, .node = TN__NONE, .index = (uint32_t)i,
-                                              .dtype = tn_operation_output_dtype(m->op, i), .output = { m->op, (int32_t)i } },
+    st = tn__ir_add_value(ir,
+                          (tn__ir_value){ .kind = TN_VALUE_FEED,
+                                          .node = TN__NONE,
+                                          .index = (uint32_t)i,
+                                          .dtype = tn_operation_output_dtype(m->op, i),
+                                          .output = { m->op, (int32_t)i } },
                           &ir->inputs[i]);
   return st;
 }
@@ -36,7 +40,8 @@ static bool has_calls(const tn__ir *ir)
 }
 
 /* One function in the plan; it begins when all that is there has ended. */
-static tn_status add_function(tn__ir *ir, const maker *m, uint32_t k, const uint32_t *args, uint32_t *outputs, size_t n_outputs)
+static tn_status add_function(tn__ir *ir, const maker *m, uint32_t k, const uint32_t *args, uint32_t *outputs,
+                              size_t n_outputs)
 {
   bool done = false;
   size_t n_before = 0, room = ir->n_nodes + 1;
@@ -91,7 +96,8 @@ static bool allocate(tn__plan_frame *f, size_t n)
   f->turn_feeds = tn__alloc_array(n + 1, sizeof *f->turn_feeds);
   f->variables = tn__alloc_array(n + 1, sizeof *f->variables);
   f->exit_variables = tn__alloc_array(n + 1, sizeof *f->exit_variables);
-  if (f->first_feeds == NULL || f->turn_feeds == NULL || f->variables == NULL || f->exit_variables == NULL) return false;
+  if (f->first_feeds == NULL || f->turn_feeds == NULL || f->variables == NULL || f->exit_variables == NULL)
+    return false;
   for (uint32_t i = 0; i < n; i++) {
     f->first_feeds[i] = f->turn_feeds[i] = (tn__turn_feed){ true, i };
     f->variables[i] = (tn__frame_variable){ i, i };
@@ -125,7 +131,8 @@ static tn_status add_loop(tn__pruner *c, const maker *m, const uint32_t *args, t
   tn__ir *ir = c->ir;
   uint32_t id, begin;
   tn_status st = tn__scope_begin(ir, m->scope, &begin);
-  if (st == TN_OK) st = tn__ir_add_special(ir, m->op, TN_TRAIT_ENTER | TN_TRAIT_STATEFUL, args, (uint32_t)m->n, (uint32_t)m->n, &id);
+  if (st == TN_OK)
+    st = tn__ir_add_special(ir, m->op, TN_TRAIT_ENTER | TN_TRAIT_STATEFUL, args, (uint32_t)m->n, (uint32_t)m->n, &id);
   if (st != TN_OK) {
     tn__plan_frame_free(frame);
     return st;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Partial runs in a plan. A feed is a node that waits until it is given, so what reads it has a condition, as behind any call
- * that waits; nothing else of the plan is special. Which feeds a fetch needs follows from its conditions. */
+/* Partial runs in a plan. A feed is a node that waits until it is given, so what reads it has a condition, as behind
+ * any call that waits; nothing else of the plan is special. Which feeds a fetch needs follows from its conditions. */
 #include <core/compile/import/partial.h>
 
 #define GIVEN (TN_TRAIT_STATEFUL | TN_TRAIT_MAY_WAIT)

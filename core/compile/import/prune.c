@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From a graph and a signature to what passes rewrite: a depth-first walk from fetches and targets, cut at fed endpoints,
- * gives the operations in an order in which they can run (under the graph's read lock). */
+/* From a graph and a signature to what passes rewrite: a depth-first walk from fetches and targets, cut at fed
+ * endpoints, gives the operations in an order in which they can run (under the graph's read lock). */
 #include <core/compile/import/dereference.h>
 #include <core/compile/import/inline.h>
 #include <core/compile/import/partial.h>
@@ -58,7 +58,8 @@ static tn_operation *next_needed(tn__pruner *c, tn__walk_frame *f)
   return NULL;
 }
 
-/* A constant that an Enter brings into a loop is one inside, too, and may be packed; a value fed in its place is none. */
+/* A constant that an Enter brings into a loop is one inside, too, and may be packed; a value fed in its place is
+ * none. */
 bool tn__enters_constant(const tn__pruner *c, const tn_operation *op)
 {
   for (;;) {
@@ -66,7 +67,8 @@ bool tn__enters_constant(const tn__pruner *c, const tn_operation *op)
     size_t n, n_control;
     const tn_output *in = tn__operation_inputs(op, &n);
     tn__operation_control_inputs(op, &n_control);
-    if (n != 1 || n_control != 0 || tn_operation_attr_bool(op, "is_constant", &constant, NULL) != TN_OK || !constant) return false;
+    if (n != 1 || n_control != 0 || tn_operation_attr_bool(op, "is_constant", &constant, NULL) != TN_OK || !constant)
+      return false;
     if (tn__is_fed(c, in[0])) return false;
     op = in[0].op;
     tn__operation_control_inputs(op, &n_control);
@@ -112,7 +114,8 @@ static tn_status order_operations(tn__pruner *c)
   c->ops = tn__alloc_array(c->n_ops + 1, sizeof *c->ops);
   c->feed_next = tn__alloc_array(spec->n_feeds + 1, sizeof *c->feed_next);
   if (c->ops == NULL || c->feed_next == NULL) st = tn__ir_no_memory(c->ir);
-  for (size_t i = 0; st == TN_OK && i < c->n_ops; i++) c->ops[i] = (tn__op_state){ .fed = TN__NONE, .back = TN__NONE, .node = TN__NONE };
+  for (size_t i = 0; st == TN_OK && i < c->n_ops; i++)
+    c->ops[i] = (tn__op_state){ .fed = TN__NONE, .back = TN__NONE, .node = TN__NONE };
   for (size_t i = 0; st == TN_OK && i < spec->n_feeds; i++) {
     tn__op_state *s = &c->ops[tn__operation_id(spec->feeds[i].op)];
     if (spec->body != NULL && i >= spec->body->n_plain) {
@@ -160,9 +163,13 @@ static tn_status check_hands_on(const tn__ir *ir, const tn_operation *op)
 
 static tn_status check_switch(const tn__ir *ir, const tn_operation *op)
 {
-  if (tn_operation_n_inputs(op) == 2 && tn_operation_n_outputs(op) == 2 && tn_operation_input_dtype(op, 1) == TN_BOOL) return TN_OK;
-  return tn__ir_refuse(ir, op, tn_error_set(ir->err, TN_INTERNAL, "node '%s': op '%s' should hand its input on to one of "
-                                            "two outputs", tn_operation_name(op), tn_operation_type(op)));
+  if (tn_operation_n_inputs(op) == 2 && tn_operation_n_outputs(op) == 2 && tn_operation_input_dtype(op, 1) == TN_BOOL)
+    return TN_OK;
+  return tn__ir_refuse(ir, op,
+                       tn_error_set(ir->err, TN_INTERNAL,
+                                    "node '%s': op '%s' should hand its input on to one of "
+                                    "two outputs",
+                                    tn_operation_name(op), tn_operation_type(op)));
 }
 
 static tn_status not_registered(const tn_operation *op, tn_error *err)
@@ -211,12 +218,15 @@ tn_status tn__prune_value(tn__pruner *c, tn_output output, uint32_t *out)
     return TN_OK;
   }
   if (s->node == TN__NONE)
-    return tn__ir_refuse(c->ir, output.op, tn_error_set(c->ir->err, TN_INVALID_ARGUMENT, "node '%s' needs its own output",
-                                                        tn_operation_name(output.op)));
+    return tn__ir_refuse(
+        c->ir, output.op,
+        tn_error_set(c->ir->err, TN_INVALID_ARGUMENT, "node '%s' needs its own output", tn_operation_name(output.op)));
   if (s->in_loop && !s->leaves)
-    return tn__ir_refuse(c->ir, output.op, tn_error_set(c->ir->err, TN_INVALID_ARGUMENT, "'%s:%d' is inside of a loop and is "
-                                                        "read outside of it", tn_operation_name(output.op),
-                                                        (int)output.index));
+    return tn__ir_refuse(c->ir, output.op,
+                         tn_error_set(c->ir->err, TN_INVALID_ARGUMENT,
+                                      "'%s:%d' is inside of a loop and is "
+                                      "read outside of it",
+                                      tn_operation_name(output.op), (int)output.index));
   *out = c->ir->nodes[s->node].first_value + (s->in_loop ? s->exit : (uint32_t)output.index);
   return TN_OK;
 }
@@ -228,9 +238,11 @@ static tn_status claim_dtype(const tn__ir *ir, const tn_operation *op, size_t i,
   if (v->kind != TN_VALUE_FEED) return TN_OK;
   tn_dtype wanted = tn_operation_input_dtype(op, i);
   if (tn__dtype_is_ref(wanted) && !v->by_ref)
-    return tn__ir_refuse(ir, op, tn_error_set(ir->err, TN_INVALID_ARGUMENT, "node '%s': input %zu has to be a variable, "
-                                              "the feed '%s:%d' is a value", tn_operation_name(op), i,
-                                              tn_operation_name(v->output.op), (int)v->output.index));
+    return tn__ir_refuse(ir, op,
+                         tn_error_set(ir->err, TN_INVALID_ARGUMENT,
+                                      "node '%s': input %zu has to be a variable, "
+                                      "the feed '%s:%d' is a value",
+                                      tn_operation_name(op), i, tn_operation_name(v->output.op), (int)v->output.index));
   if (v->by_ref) return TN_OK;
   if (v->dtype == TN_DTYPE_INVALID) v->dtype = wanted;
   if (v->dtype == wanted || wanted == TN_DTYPE_INVALID) return TN_OK;
@@ -257,7 +269,8 @@ static tn_status make_constant(tn__ir *ir, uint32_t id)
   return TN_OK;
 }
 
-/* Who waits for what has run before the iteration runs when that is live: where it may be dead, a node stands for it. */
+/* Who waits for what has run before the iteration runs when that is live: where it may be dead, a node stands for
+ * it. */
 static tn_status control_of(tn__pruner *c, tn_operation *op, uint32_t *out)
 {
   const tn__op_state *s = tn__pruned(c, op);
@@ -280,8 +293,9 @@ tn_status tn__prune_controls(tn__pruner *c, tn_operation *const *control, size_t
     if (st != TN_OK) return st;
     if (to == TN__NONE && tn__is_past(c, control[i])) continue;
     if (to == TN__NONE)
-      return tn__ir_refuse(c->ir, control[i], tn_error_set(c->ir->err, TN_INVALID_ARGUMENT, "node '%s' waits for itself",
-                                                           tn_operation_name(control[i])));
+      return tn__ir_refuse(
+          c->ir, control[i],
+          tn_error_set(c->ir->err, TN_INVALID_ARGUMENT, "node '%s' waits for itself", tn_operation_name(control[i])));
     c->controls[(*n_out)++] = to;
   }
   return TN_OK;
@@ -336,8 +350,8 @@ static bool may_come_late(const tn__ir *ir, uint32_t value)
   return tn__ir_is_late(ir, value) || tn__ir_may_be_dead(ir, value);
 }
 
-/* Input i is a reference and op takes a value: the variable is read when all that op waits for is there, its other inputs, too.
- * A Merge waits for none of these. */
+/* Input i is a reference and op takes a value: the variable is read when all that op waits for is there, its other
+ * inputs, too. A Merge waits for none of these. */
 static tn_status dereference(tn__pruner *c, const tn_operation *op, uint32_t *inputs, size_t n_in, size_t i)
 {
   tn__ir *ir = c->ir;
@@ -429,7 +443,8 @@ static tn_status add_all(tn__pruner *c)
   return st;
 }
 
-/* Values of the feeds that are known stand in c->feeds, others are made; those of the fetches are put into c->fetches. */
+/* Values of the feeds that are known stand in c->feeds, others are made; those of the fetches are put into
+ * c->fetches. */
 tn_status tn__prune(tn__pruner *c)
 {
   c->inlines = c->ir->spec->level > 0 && !tn__pass_is_off(c->ir->spec, "inline");
@@ -464,10 +479,15 @@ tn_status tn__ir_from_operation(tn__ir *ir, const tn_operation *op, const tn__si
   size_t n_in;
   const tn_output *in = tn__operation_inputs(op, &n_in);
   if (st == TN_OK && (n_in != spec->n_feeds || tn_operation_n_outputs(op) != spec->n_fetches))
-    st = tn_error_set(err, TN_INTERNAL, "node '%s' was to be planned alone with %zu inputs", tn_operation_name(op), n_in);
+    st = tn_error_set(err, TN_INTERNAL, "node '%s' was to be planned alone with %zu inputs", tn_operation_name(op),
+                      n_in);
   for (size_t i = 0; st == TN_OK && i < n_in; i++)
-    st = tn__ir_add_value(ir, (tn__ir_value){ .kind = TN_VALUE_FEED, .node = TN__NONE, .index = (uint32_t)i,
-                                              .dtype = tn__dtype_base(tn_operation_input_dtype(op, i)), .output = in[i] },
+    st = tn__ir_add_value(ir,
+                          (tn__ir_value){ .kind = TN_VALUE_FEED,
+                                          .node = TN__NONE,
+                                          .index = (uint32_t)i,
+                                          .dtype = tn__dtype_base(tn_operation_input_dtype(op, i)),
+                                          .output = in[i] },
                           &ir->inputs[i]);
   if (st == TN_OK) st = check_runnable(ir, op);
   uint32_t id;

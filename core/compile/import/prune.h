@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The walk from fetches and targets to the operations that they need, and the nodes made of these: prune.c and frames.c. */
+/* The walk from fetches and targets to the operations that they need, and the nodes made of these: prune.c and
+ * frames.c. */
 #ifndef TN_CORE_COMPILE_IMPORT_PRUNE_H
 #define TN_CORE_COMPILE_IMPORT_PRUNE_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Loops as TensorFlow writes them, turned: what decides whether an iteration runs is computed at the end of the one before, on
- * the values that go round, so that a turn is one plan without a condition. The Merges stand for what their NextIterations
- * give, and the body begins at the Switches. */
+/* Loops as TensorFlow writes them, turned: what decides whether an iteration runs is computed at the end of the one
+ * before, on the values that go round, so that a turn is one plan without a condition. The Merges stand for what their
+ * NextIterations give, and the body begins at the Switches. */
 #include <core/compile/import/inline.h>
 #include <core/compile/import/turn.h>
 
@@ -43,7 +43,8 @@ static size_t variable_of(turner *t, const tn_operation *op)
   size_t n, n_control;
   const tn_output *in = tn__operation_inputs(op, &n);
   tn__operation_control_inputs(op, &n_control);
-  if (!has(op, TN_TRAIT_SWITCH) || n != 2 || n_control != 0 || !has(in[1].op, TN_TRAIT_LOOP_COND)) return t->l->n_merges;
+  if (!has(op, TN_TRAIT_SWITCH) || n != 2 || n_control != 0 || !has(in[1].op, TN_TRAIT_LOOP_COND))
+    return t->l->n_merges;
   if (t->condition == NULL) t->condition = in[1].op;
   if (t->condition != in[1].op || in[0].index != 0) return t->l->n_merges;
   return place_of(t->l->merges, t->l->n_merges, in[0].op);
@@ -81,7 +82,8 @@ static tn_status find_switches(turner *t, bool *ok)
     const tn_output *in = tn__operation_inputs(op, &n);
     if (!has(op, TN_TRAIT_SWITCH) || n != 2 || in[1].op != t->condition) continue;
     *ok = variable_of(t, op) < t->l->n_merges;
-    if (!tn__grow((void **)&t->switches, &t->room, t->n_switches + 1, sizeof *t->switches)) return tn__ir_no_memory(c->ir);
+    if (!tn__grow((void **)&t->switches, &t->room, t->n_switches + 1, sizeof *t->switches))
+      return tn__ir_no_memory(c->ir);
     t->switches[t->n_switches++] = op;
   }
   return TN_OK;
@@ -103,7 +105,8 @@ static void add_constants(turner *t)
   }
 }
 
-static tn_status compile(turner *t, const tn__body_spec *body, const tn_output *fetches, size_t n_fetches, tn_plan **out)
+static tn_status compile(turner *t, const tn__body_spec *body, const tn_output *fetches, size_t n_fetches,
+                         tn_plan **out)
 {
   tn__signature_spec spec = *t->c->spec;
   spec.feeds = t->cuts;
@@ -165,7 +168,8 @@ static bool has_loops(const tn_plan *plan)
 tn_status tn__plan_turn(tn__pruner *c, const tn__loop_ops *l, const tn__body_spec *body, tn__plan_frame *frame)
 {
   turner t = { .c = c, .l = l };
-  bool ok = frame->simple && !has_loops(frame->body) && !frame->body->has_waits && l->n_merges > 0 && l->n_merges == l->n_nexts && l->n_targets == 0;
+  bool ok = frame->simple && !has_loops(frame->body) && !frame->body->has_waits && l->n_merges > 0 &&
+            l->n_merges == l->n_nexts && l->n_targets == 0;
   if (!ok) return TN_OK;
   frame->variables = tn__alloc_array(l->n_nexts + 1, sizeof *frame->variables);
   frame->exit_variables = tn__alloc_array(l->n_exits + 1, sizeof *frame->exit_variables);

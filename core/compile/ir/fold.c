@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Constant folding: what has only constant inputs is computed once, here, by its own kernel, so results are the very bits of
- * a step. A node whose kernel refuses stays: running it says why. */
+/* Constant folding: what has only constant inputs is computed once, here, by its own kernel, so results are the very
+ * bits of a step. A node whose kernel refuses stays: running it says why. */
 #include <core/compile/ir/ir.h>
 
 /* Of outputs that are larger than all inputs together: a Fill of a gigabyte is better made when it is needed. */
 #define MAX_BYTES (UINT64_C(64) << 20)
-/* Of all that a plan folds, as the kernels say: what takes longer is left to the steps, which may not need it, and have limits. */
+/* Of all that a plan folds, as the kernels say: what takes longer is left to the steps, which may not need it, and have
+ * limits. */
 #define MAX_NS 2e9
 
 static bool is_plain(tn_dtype dtype) { return dtype == TN_STRING || !tn__dtype_is_managed(dtype); }

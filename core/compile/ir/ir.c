@@ -3,9 +3,10 @@
 #include <core/plan/frame.h>
 #include <core/compile/ir/ir.h>
 
-#define HAS_EFFECT (TN_TRAIT_STATEFUL | TN_TRAIT_RANDOM | TN_TRAIT_PLACEHOLDER | TN_TRAIT_NO_EFFECT | TN_TRAIT_MAY_WAIT | \
-                    TN_TRAIT_SWITCH | TN_TRAIT_MERGE | TN_TRAIT_ENTER | TN_TRAIT_EXIT | TN_TRAIT_NEXT_ITERATION |       \
-                    TN_TRAIT_LOOP_COND | TN_TRAIT_CONTROL_TRIGGER | TN_TRAIT_FUNCTION_CALL)
+#define HAS_EFFECT                                                                                                    \
+  (TN_TRAIT_STATEFUL | TN_TRAIT_RANDOM | TN_TRAIT_PLACEHOLDER | TN_TRAIT_NO_EFFECT | TN_TRAIT_MAY_WAIT |              \
+   TN_TRAIT_SWITCH | TN_TRAIT_MERGE | TN_TRAIT_ENTER | TN_TRAIT_EXIT | TN_TRAIT_NEXT_ITERATION | TN_TRAIT_LOOP_COND | \
+   TN_TRAIT_CONTROL_TRIGGER | TN_TRAIT_FUNCTION_CALL)
 
 tn_status tn__ir_init(tn__ir *ir, tn_graph *graph, const tn__signature_spec *spec, tn_error *err)
 {

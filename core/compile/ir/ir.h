@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the passes rewrite: the operations that a signature needs, as nodes and values that can be replaced. It lives while
- * a plan is compiled. Nodes and values are numbered and never move out of their number; nodes stand in a list in an order
- * in which they can run. */
+/* What the passes rewrite: the operations that a signature needs, as nodes and values that can be replaced. It lives
+ * while a plan is compiled. Nodes and values are numbered and never move out of their number; nodes stand in a list in
+ * an order in which they can run. */
 #ifndef TN_CORE_COMPILE_IR_IR_H
 #define TN_CORE_COMPILE_IR_IR_H
 
@@ -108,7 +108,8 @@ bool tn__ir_is_free(const tn__ir_node *node);
 /* ---- changing ---- */
 
 tn_status tn__ir_add_value(tn__ir *ir, tn__ir_value value, uint32_t *out);
-tn_status tn__ir_add_constant(tn__ir *ir, tn_tensor *tensor, uint32_t node, tn_output output, uint32_t *out); /* adds a reference */
+tn_status tn__ir_add_constant(tn__ir *ir, tn_tensor *tensor, uint32_t node, tn_output output,
+                              uint32_t *out); /* adds a reference */
 /* A node in front of `before` (TN__NONE: at the end), with fresh values for its outputs. */
 tn_status tn__ir_add_node(tn__ir *ir, const tn_operation *op, const uint32_t *inputs, uint32_t n, uint32_t before,
                           uint32_t *out);
@@ -126,8 +127,8 @@ bool tn__ir_is_needed(const tn__ir *ir, const tn__ir_node *node);
 /* Removes nodes that are not needed any more; returns how many. */
 size_t tn__ir_sweep(tn__ir *ir);
 
-/* Replaces a node whose inputs are all constants by constants, and counts that in *changes. Their elements are computed now,
- * or, if there are many, when they are first read. Does nothing if the kernel refuses (fold.c). */
+/* Replaces a node whose inputs are all constants by constants, and counts that in *changes. Their elements are computed
+ * now, or, if there are many, when they are first read. Does nothing if the kernel refuses (fold.c). */
 tn_status tn__ir_compute_node(tn__ir *ir, uint32_t node, size_t *changes);
 /* The same, always computed now. */
 tn_status tn__ir_fold_node(tn__ir *ir, uint32_t node, size_t *changes);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Common subexpressions: nodes of one op with equal attributes and equal inputs are one node. The walk goes in an order in
- * which they can run, so a node's inputs are merged before it is looked at. */
+/* Common subexpressions: nodes of one op with equal attributes and equal inputs are one node. The walk goes in an order
+ * in which they can run, so a node's inputs are merged before it is looked at. */
 #include <core/compile/ir/passes.h>
 
 #include <string.h>

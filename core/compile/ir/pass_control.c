@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Control edges that hold nothing up: from constants, feeds, what hands these on, and what waits for nothing else. Graphs that
- * were frozen from functions have one from each variable's Identity to a NoOp, and from there to the outputs; without them
- * the identities go and the constants are seen. */
+/* Control edges that hold nothing up: from constants, feeds, what hands these on, and what waits for nothing else.
+ * Graphs that were frozen from functions have one from each variable's Identity to a NoOp, and from there to the
+ * outputs; without them the identities go and the constants are seen. */
 #include <core/compile/ir/passes.h>
 
 /* In a loop's body a feed may have no value in an iteration. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which passes there are, and their order. Those without a function of their own are the rewrites that families of ops bring
- * under the pass's name. */
+/* Which passes there are, and their order. Those without a function of their own are the rewrites that families of ops
+ * bring under the pass's name. */
 #include <core/compile/ir/passes.h>
 
 #include <string.h>
@@ -18,8 +18,9 @@ static const pass passes[] = {
   { "common", "merges nodes that compute the same value", tn__pass_common, false }, /* so that they are folded once */
   { "fold", "computes nodes with only constant inputs once, at plan time", tn__pass_fold, false },
   { "common", NULL, tn__pass_common, false },
-  { "algebra", "removes operations without effect: x*1, consecutive reshapes and transposes, padding before convolutions",
-    NULL, false },
+  { "algebra",
+    "removes operations without effect: x*1, consecutive reshapes and transposes, padding before convolutions", NULL,
+    false },
   { "batch_norm", "folds normalisation by constants into the preceding filters", NULL, false },
   { "fold", NULL, tn__pass_fold, false }, /* constants that the rewrites produced */
   { "cell", "fuses each step of a recurrent cell into one node", NULL, false },
@@ -64,8 +65,8 @@ tn_status tn__passes_check(const char *list, tn_error *err)
       tn__text all;
       tn__text_init(&all, 1000);
       for (i = 0; (name = tn__pass_name(i)) != NULL; i++) tn__text_printf(&all, "%s%s", i == 0 ? "" : ", ", name);
-      tn_error_set(err, TN_INVALID_ARGUMENT, "option disable_passes names '%.*s'; there are: %s", (int)(n > 99 ? 99 : n),
-                   at, tn__text_get(&all));
+      tn_error_set(err, TN_INVALID_ARGUMENT, "option disable_passes names '%.*s'; there are: %s",
+                   (int)(n > 99 ? 99 : n), at, tn__text_get(&all));
       tn__text_fini(&all);
       return TN_INVALID_ARGUMENT;
     }
@@ -76,7 +77,8 @@ tn_status tn__passes_check(const char *list, tn_error *err)
 
 static tn_status run(tn__ir *ir, const pass *p)
 {
-  if (!tn__grow((void **)&ir->passes, &ir->pass_room, ir->n_passes + 1, sizeof *ir->passes)) return tn__ir_no_memory(ir);
+  if (!tn__grow((void **)&ir->passes, &ir->pass_room, ir->n_passes + 1, sizeof *ir->passes))
+    return tn__ir_no_memory(ir);
   tn__pass_note *note = &ir->passes[ir->n_passes++];
   *note = (tn__pass_note){ .name = p->name, .nodes = (uint32_t)ir->n_live, .first_rewrite = (uint32_t)ir->n_rewrites,
                            .off = tn__pass_is_off(ir->spec, p->name) };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The passes, one file each: adding one is a file, a line here and a line in passes.c's list. Each leaves a graph that gives
- * the same results, and can be switched off by its name (option disable_passes). */
+/* The passes, one file each: adding one is a file, a line here and a line in passes.c's list. Each leaves a graph that
+ * gives the same results, and can be switched off by its name (option disable_passes). */
 #ifndef TN_CORE_COMPILE_IR_PASSES_H
 #define TN_CORE_COMPILE_IR_PASSES_H
 

@@ -73,7 +73,10 @@ tn_dtype tn_rewrite_dtype(const tn_rewriter *rw, uint32_t value)
   return rw->ir->values[tn__ir_value_of(rw->ir, value)].dtype;
 }
 
-int32_t tn_rewrite_shape(const tn_rewriter *rw, uint32_t value, int64_t *dims) { return tn__ir_shape(rw->ir, value, dims); }
+int32_t tn_rewrite_shape(const tn_rewriter *rw, uint32_t value, int64_t *dims)
+{
+  return tn__ir_shape(rw->ir, value, dims);
+}
 
 /* ---- changing ---- */
 
@@ -90,7 +93,8 @@ tn_operation_builder *tn_rewrite_begin(tn_rewriter *rw, const char *op, uint32_t
   tn__text name;
   tn__text_init(&name, SIZE_MAX);
   tn__text_puts(&name, tn_operation_name(from));
-  if (tn_graph_find(ir->extra, tn__text_get(&name)) != NULL) tn__text_printf(&name, TN__MADE_NAME "%u", (unsigned)++ir->n_extra);
+  if (tn_graph_find(ir->extra, tn__text_get(&name)) != NULL)
+    tn__text_printf(&name, TN__MADE_NAME "%u", (unsigned)++ir->n_extra);
   tn_operation_builder *b = NULL;
   if (!name.failed) b = tn_operation_begin(ir->extra, op, tn__text_get(&name), TN__BUILD_FOREIGN_INPUTS);
   tn__text_fini(&name);
@@ -145,7 +149,8 @@ void tn_rewrite_copy_attrs(tn_rewriter *rw, tn_operation_builder *b, uint32_t no
 }
 
 /* Shapes of the inputs are worked out in their own graphs first: the new operation's walk then finds them. */
-static tn_status add_inputs(tn__ir *ir, tn_operation_builder *b, const uint32_t *inputs, uint32_t n, uint32_t list_first)
+static tn_status add_inputs(tn__ir *ir, tn_operation_builder *b, const uint32_t *inputs, uint32_t n,
+                            uint32_t list_first)
 {
   tn_output *outputs = tn__alloc_array((size_t)n + 1, sizeof *outputs);
   if (outputs == NULL) return tn__ir_no_memory(ir);
@@ -246,7 +251,8 @@ static tn_status offer(tn_rewriter *rw, uint32_t id, const char *pass)
     size_t before = rw->changes;
     rw->before = id;
     tn_status st = def->apply(rw, id, &why);
-    if (st == TN_RESOURCE_EXHAUSTED && tn_error_code(&why) == TN_OK) st = tn__ir_no_memory(rw->ir); /* it said so there */
+    if (st == TN_RESOURCE_EXHAUSTED && tn_error_code(&why) == TN_OK)
+      st = tn__ir_no_memory(rw->ir); /* it said so there */
     else if (st == TN_RESOURCE_EXHAUSTED) tn_error_copy(rw->ir->err, &why);
     else if (st != TN_OK)
       tn_log(TN_LOG_DEBUG, "rewrite '%s' of node '%s': %s", def->name, tn_operation_name(rw->ir->nodes[id].op),

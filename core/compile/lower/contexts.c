@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Under what conditions nodes run. A node runs when all that it reads and waits for is live; a Switch adds a condition to
- * what it hands on, a Merge, a loop and a call that may wait begin a new one. Nodes with equal conditions can stand in one
- * segment, which as a whole runs or does not. */
+/* Under what conditions nodes run. A node runs when all that it reads and waits for is live; a Switch adds a condition
+ * to what it hands on, a Merge, a loop and a call that may wait begin a new one. Nodes with equal conditions can stand
+ * in one segment, which as a whole runs or does not. */
 #include <core/compile/lower/contexts.h>
 #include <core/plan/frame.h>
 
@@ -35,7 +35,8 @@ static tn_status context_of(const tn__ir *ir, tn__contexts *c, const uint32_t *l
   uintptr_t known = (uintptr_t)tn__map_get(&c->known, (const char *)list, n * sizeof *list);
   *out = (uint32_t)known;
   if (known != 0) return TN_OK;
-  if (c->n_lists + n >= TN__NONE) return tn_error_set(ir->err, TN_RESOURCE_EXHAUSTED, "too many conditions of control flow");
+  if (c->n_lists + n >= TN__NONE)
+    return tn_error_set(ir->err, TN_RESOURCE_EXHAUSTED, "too many conditions of control flow");
   void *key = tn__arena_alloc(&c->keys, n * sizeof *list);
   if (key == NULL || !tn__grow((void **)&c->contexts, &c->context_room, c->n_contexts + 1, sizeof *c->contexts) ||
       !tn__grow((void **)&c->lists, &c->list_room, c->n_lists + n, sizeof *c->lists))
@@ -132,7 +133,8 @@ static tn_status with_known(const tn__ir *ir, tn__contexts *c, uint32_t context,
   if (known != 0) return both(ir, c, context, (uint32_t)known, out);
   tn_status st = with_atom(ir, c, 0, atom, &alone);
   if (st != TN_OK) return st;
-  if (!tn__map_put(&c->known_atoms, (const char *)key, 3 * sizeof *key, (void *)(uintptr_t)alone, NULL)) return no_memory(ir);
+  if (!tn__map_put(&c->known_atoms, (const char *)key, 3 * sizeof *key, (void *)(uintptr_t)alone, NULL))
+    return no_memory(ir);
   return both(ir, c, context, alone, out);
 }
 
@@ -154,12 +156,14 @@ static tn_status when_decided(const tn__ir *ir, tn__contexts *c, uint32_t decide
   return only_waits(c, decided) ? TN_OK : with_known(ir, c, 0, (tn__atom){ TN__ATOM_DONE, decided, 0 }, out);
 }
 
-/* What holds when a Merge of two sides of a branch found an input; *done is false when its inputs are something else. */
+/* What holds when a Merge of two sides of a branch found an input; *done is false when its inputs are something
+ * else. */
 static tn_status merged_context(const tn__ir *ir, tn__contexts *c, const tn__ir_node *node, uint32_t *out, bool *done)
 {
   *done = false;
   if (node->n_inputs != 2 || c->nodes[node - ir->nodes] != 0) return TN_OK;
-  const tn__context x = c->contexts[c->values[tn__ir_input(ir, node, 0)]], y = c->contexts[c->values[tn__ir_input(ir, node, 1)]];
+  const tn__context x = c->contexts[c->values[tn__ir_input(ir, node, 0)]],
+                    y = c->contexts[c->values[tn__ir_input(ir, node, 1)]];
   if (x.n == 0 || y.n == 0) return TN_OK;
   if (!tn__atoms_oppose(c->atoms, c->lists + x.first, x.n, c->lists + y.first, y.n)) return TN_OK;
   uint32_t *common = tn__alloc_array((size_t)x.n + 1, sizeof *common);
@@ -183,7 +187,8 @@ static tn_status value_context(const tn__ir *ir, tn__contexts *c, uint32_t value
   if (*out != TN__NONE) return TN_OK;
   *out = 0; /* computed ones were set with their node */
   if (v->kind == TN_VALUE_CONSTANT && v->node != TN__NONE) *out = c->after[v->node];
-  if (v->kind == TN_VALUE_FEED && ir->spec->body != NULL && ir->spec->body->gated != NULL && ir->spec->body->gated[v->index])
+  if (v->kind == TN_VALUE_FEED && ir->spec->body != NULL && ir->spec->body->gated != NULL &&
+      ir->spec->body->gated[v->index])
     st = with_atom(ir, c, 0, (tn__atom){ TN__ATOM_FEED, v->index, 0 }, out);
   c->values[value] = *out;
   return st;

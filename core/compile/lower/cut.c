@@ -2,9 +2,9 @@
 /* The cut into segments. Instructions are put into as few of them as can be, each into the first that may hold it:
  *
  *   all of a segment have one context: it runs as a whole, or not at all
- *   what reads the value of a computed tensor to know a shape stands in a later one than the tensor's producer, and so does
- *   what reads a tensor whose shape its producer chose while running
- *   a Merge, a loop, and a call that may wait have one to themselves
+ *   what reads the value of a computed tensor to know a shape stands in a later one than the tensor's producer, and so
+ * does what reads a tensor whose shape its producer chose while running a Merge, a loop, and a call that may wait have
+ * one to themselves
  *
  * Segments run in the order of their numbers, so a context's segments stand behind what decides it. */
 #include <core/compile/lower/lower.h>
@@ -64,7 +64,8 @@ static uint32_t behind_context(const cutter *c, uint32_t context)
   if (c->depth[context] != TN__NONE) return c->depth[context];
   const tn__context *x = &c->plan->contexts[context];
   uint32_t min = 0;
-  for (uint32_t k = 0; k < x->n; k++) min = later(min, behind_atom(c, &c->plan->atoms[c->plan->context_atoms[x->first + k]]));
+  for (uint32_t k = 0; k < x->n; k++)
+    min = later(min, behind_atom(c, &c->plan->atoms[c->plan->context_atoms[x->first + k]]));
   return c->depth[context] = min;
 }
 
@@ -84,7 +85,8 @@ static uint32_t earliest(const cutter *c, uint32_t i)
 
 static tn_status add_place(cutter *c, uint32_t context, uint8_t kind, uint32_t *out)
 {
-  if (!tn__grow((void **)&c->places, &c->room, c->n_places + 1, sizeof *c->places)) return tn__no_memory(c->err, "plan", 0);
+  if (!tn__grow((void **)&c->places, &c->room, c->n_places + 1, sizeof *c->places))
+    return tn__no_memory(c->err, "plan", 0);
   *out = (uint32_t)c->n_places;
   c->places[c->n_places++] = (place){ context, kind, 0 };
   tapes *t = &c->tapes[context];
@@ -129,7 +131,8 @@ static tn_status reorder(cutter *c)
     return tn__no_memory(c->err, "plan", n * sizeof *instrs);
   }
   for (uint32_t k = 0, at = 0; k < c->n_places; k++) {
-    plan->segments[k] = (tn__segment){ .begin = at, .end = at, .context = c->places[k].context, .kind = c->places[k].kind };
+    plan->segments[k] =
+        (tn__segment){ .begin = at, .end = at, .context = c->places[k].context, .kind = c->places[k].kind };
     at += c->places[k].n;
   }
   for (uint32_t i = 0; i < plan->n_instrs; i++) {
@@ -144,7 +147,8 @@ static tn_status reorder(cutter *c)
   for (uint32_t i = 0; i < plan->n_values; i++)
     if (plan->values[i].producer != TN__NONE) plan->values[i].producer = moved[plan->values[i].producer];
   for (uint32_t i = 0; i < plan->n_atoms; i++)
-    if (plan->atoms[i].kind == TN__ATOM_MERGE || plan->atoms[i].kind == TN__ATOM_EXIT || plan->atoms[i].kind == TN__ATOM_WAIT)
+    if (plan->atoms[i].kind == TN__ATOM_MERGE || plan->atoms[i].kind == TN__ATOM_EXIT ||
+        plan->atoms[i].kind == TN__ATOM_WAIT)
       plan->atoms[i].id = moved[plan->atoms[i].id];
   plan->instrs = instrs;
   tn__free(moved, n * sizeof *moved);
@@ -158,7 +162,8 @@ tn_status tn__plan_make_segments(tn_plan *plan, tn_error *err)
   c.of = tn__alloc_array(n, sizeof *c.of);
   c.depth = tn__alloc_array(n_contexts, sizeof *c.depth);
   c.tapes = tn__alloc_array(n_contexts, sizeof *c.tapes);
-  tn_status st = c.of == NULL || c.depth == NULL || c.tapes == NULL ? tn__no_memory(err, "plan", n * sizeof *c.of) : TN_OK;
+  tn_status st =
+      c.of == NULL || c.depth == NULL || c.tapes == NULL ? tn__no_memory(err, "plan", n * sizeof *c.of) : TN_OK;
   for (size_t i = 0; st == TN_OK && i < n_contexts; i++) c.depth[i] = TN__NONE;
   for (uint32_t i = 0; st == TN_OK && i < plan->n_instrs; i++) st = put(&c, i);
   if (st == TN_OK) {
@@ -167,7 +172,8 @@ tn_status tn__plan_make_segments(tn_plan *plan, tn_error *err)
     st = plan->segments == NULL ? tn__no_memory(err, "plan", 0) : reorder(&c);
     if (st != TN_OK) plan->n_segments = 0;
   }
-  for (size_t i = 0; c.tapes != NULL && i < n_contexts; i++) tn__free(c.tapes[i].at, c.tapes[i].room * sizeof *c.tapes[i].at);
+  for (size_t i = 0; c.tapes != NULL && i < n_contexts; i++)
+    tn__free(c.tapes[i].at, c.tapes[i].room * sizeof *c.tapes[i].at);
   if (c.tapes != NULL) tn__free(c.tapes, n_contexts * sizeof *c.tapes);
   if (c.of != NULL) tn__free(c.of, n * sizeof *c.of);
   if (c.depth != NULL) tn__free(c.depth, n_contexts * sizeof *c.depth);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From nodes and values to a plan's instructions: kernels are resolved and created (no lock: operations do not change). */
+/* From nodes and values to a plan's instructions: kernels are resolved and created (no lock: operations do not
+ * change). */
 #include <core/compile/lower/contexts.h>
 #include <core/plan/frame.h>
 #include <core/compile/lower/lower.h>
@@ -20,7 +21,8 @@ static void set_constant(const emitter *e, tn__plan_value *to, const tn__ir_valu
   to->constant = c;
   if (v->recipe == NULL) return;
   if (!tn__tensor_is_outline(c)) {
-    if (tn__tensor_outline(c->dtype, c->dims, c->rank, c->count, c->bytes, &outline, NULL) != TN_OK) return; /* stays whole */
+    if (tn__tensor_outline(c->dtype, c->dims, c->rank, c->count, c->bytes, &outline, NULL) != TN_OK)
+      return; /* stays whole */
     to->elements = c;
     to->constant = outline;
   }
@@ -65,7 +67,8 @@ static tn_status make_whole(emitter *e, uint32_t value)
   return TN_OK;
 }
 
-/* A constant that waits for control edges keeps an instruction that does nothing, and so does a Switch with such edges. */
+/* A constant that waits for control edges keeps an instruction that does nothing, and so does a Switch with such
+ * edges. */
 static bool needs_no_instruction(const tn__ir_node *node)
 {
   if (node->traits & TN_TRAIT_SWITCH) return node->n_controls == 0 && !node->waited_for && !node->wanted;
@@ -153,7 +156,8 @@ static tn_status add_kernels(emitter *e, tn__plan_instr *instr, const tn__ir_nod
   const tn__plan_kernels *kernels;
   tn_status st;
   if (node->dereferences) {
-    st = tn__plan_kernels_one(e->plan, tn_op_schema_kernel(tn_op_schema_find(TN__READ_REFERENCE_OP), 0), &kernels, e->ir->err);
+    st = tn__plan_kernels_one(e->plan, tn_op_schema_kernel(tn_op_schema_find(TN__READ_REFERENCE_OP), 0), &kernels,
+                              e->ir->err);
   } else {
     instr->shape_operands = tn__schema_def(tn_operation_schema(node->op))->shape_operands;
     st = tn__plan_kernels_make(e->plan, node->op, NULL, &kernels, e->ir->err);
@@ -216,8 +220,8 @@ static tn_status allocate(emitter *e)
   plan->outputs = tn__arena_array(&plan->arena, ir->spec->n_fetches + 1, sizeof *plan->outputs);
   plan->output_contexts = tn__arena_array(&plan->arena, ir->spec->n_fetches + 1, sizeof *plan->output_contexts);
   plan->asked = tn__arena_array(&plan->arena, ir->spec->n_fetches + 1, sizeof *plan->asked);
-  if (plan->values == NULL || plan->instrs == NULL || plan->ids == NULL || plan->inputs == NULL || plan->outputs == NULL ||
-      plan->output_contexts == NULL || plan->asked == NULL)
+  if (plan->values == NULL || plan->instrs == NULL || plan->ids == NULL || plan->inputs == NULL ||
+      plan->outputs == NULL || plan->output_contexts == NULL || plan->asked == NULL)
     return tn__ir_no_memory(ir);
   plan->n_inputs = (uint32_t)ir->spec->n_feeds;
   plan->n_outputs = (uint32_t)ir->spec->n_fetches;
@@ -243,7 +247,8 @@ static tn_status keep_notes(const tn__ir *ir, tn_plan *plan)
 static tn_status add_output(emitter *e, size_t i, uint32_t id)
 {
   e->plan->outputs[i] = plan_value(e, id);
-  if (e->ir->spec->fetches != NULL) e->plan->asked[i] = e->ir->spec->fetches[i]; /* there are none of one operation alone */
+  if (e->ir->spec->fetches != NULL)
+    e->plan->asked[i] = e->ir->spec->fetches[i]; /* there are none of one operation alone */
   e->plan->output_contexts[i] = e->contexts.any ? e->contexts.values[id] : 0;
   return make_whole(e, e->plan->outputs[i]);
 }
@@ -263,7 +268,8 @@ static tn_status add_contexts(emitter *e)
     tn__atom *a = &plan->atoms[i];
     *a = c->atoms[i];
     if (a->kind == TN__ATOM_BRANCH) a->id = plan_value(e, a->id);
-    if (a->kind == TN__ATOM_MERGE || a->kind == TN__ATOM_EXIT || a->kind == TN__ATOM_WAIT) a->id = e->ir->nodes[a->id].instr;
+    if (a->kind == TN__ATOM_MERGE || a->kind == TN__ATOM_EXIT || a->kind == TN__ATOM_WAIT)
+      a->id = e->ir->nodes[a->id].instr;
   }
   memcpy(plan->contexts, c->contexts, c->n_contexts * sizeof *c->contexts);
   if (c->n_lists > 0) memcpy(plan->context_atoms, c->lists, c->n_lists * sizeof *c->lists);

@@ -16,8 +16,9 @@ static void count_uses(tn_plan *plan)
 
 /* ---- what follows from shapes ---- */
 
-#define NOT_PURE (TN_TRAIT_STATEFUL | TN_TRAIT_RANDOM | TN_TRAIT_PLACEHOLDER | TN_TRAIT_NO_EFFECT | TN_TRAIT_MAY_WAIT | \
-                  TN_TRAIT_DYNAMIC)
+#define NOT_PURE                                                                                         \
+  (TN_TRAIT_STATEFUL | TN_TRAIT_RANDOM | TN_TRAIT_PLACEHOLDER | TN_TRAIT_NO_EFFECT | TN_TRAIT_MAY_WAIT | \
+   TN_TRAIT_DYNAMIC)
 
 /* Sizes, axes, paddings: no more than a small matrix of integers. */
 static bool is_small_ints(const tn__plan_value *v)
@@ -29,7 +30,8 @@ static bool is_small_ints(const tn__plan_value *v)
 
 static bool follows_from_shapes(const tn_plan *plan, const tn__plan_instr *instr)
 {
-  if (tn__instr_kernels(instr) == NULL || instr->n_outputs == 0 || instr->n_after != 0 || (instr->traits & NOT_PURE)) return false;
+  if (tn__instr_kernels(instr) == NULL || instr->n_outputs == 0 || instr->n_after != 0 || (instr->traits & NOT_PURE))
+    return false;
   const uint32_t *in = tn__instr_inputs(plan, instr), *out = tn__instr_outputs(plan, instr);
   for (uint32_t k = 0; k < instr->n_inputs && !(instr->traits & TN_TRAIT_SHAPE_ONLY); k++)
     if (plan->values[in[k]].kind != TN_VALUE_CONSTANT && !plan->values[in[k]].from_shapes) return false;

@@ -46,8 +46,9 @@ static tn_status decode_func_attrs(const tn__func_attrs *of, tn__arena *arena, t
   return st;
 }
 
-const tn__codec tn__graphdef_codec = { decode_late, tn__tensorproto_decode, tn__tensorproto_take, tn__tensorproto_outline,
-                                       decode_func_attrs, tn__function_body_read };
+const tn__codec tn__graphdef_codec = { decode_late,          tn__tensorproto_decode,
+                                       tn__tensorproto_take, tn__tensorproto_outline,
+                                       decode_func_attrs,    tn__function_body_read };
 
 /* ---- for the builder ---- */
 

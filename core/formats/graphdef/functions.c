@@ -33,7 +33,8 @@ static tn_status check_edge(reader *r, const tn_function *f, const char *what, t
   if (edge.is_control) return TN_OK;
   if ((from == &tn__library_argument) != (edge.output.data == NULL))
     return tn__in_function(r, f, what, text,
-                           from == &tn__library_argument ? "names an output of an argument" : "names no output of the node");
+                           from == &tn__library_argument ? "names an output of an argument"
+                                                         : "names no output of the node");
   const tn_op_schema *schema = from == &tn__library_argument ? NULL : tn__schema_find(from->op, strlen(from->op));
   if (schema == NULL || has_output(schema, edge.output)) return TN_OK;
   return tn__in_function(r, f, what, text, "names an output that the op does not have");
@@ -186,8 +187,8 @@ static tn_status check_function(reader *r, tn__slice proto, tn__slice name, bool
                : tn_error_set(r->err, TN_INVALID_ARGUMENT, "%s: function '%s' is there with another definition",
                               r->file, there->name);
   if (tn__schema_find(name.data, name.size) != NULL)
-    return tn_error_set(r->err, TN_INVALID_ARGUMENT, "%s: function '%.*s' has the name of an op", r->file, tn__library_shown(name),
-                        name.data);
+    return tn_error_set(r->err, TN_INVALID_ARGUMENT, "%s: function '%.*s' has the name of an op", r->file,
+                        tn__library_shown(name), name.data);
   *skip = false;
   return TN_OK;
 }

@@ -327,7 +327,8 @@ tn_status tn__signature_read(tn__library_reader *r, tn_function *f, tn__slice si
   s->def = &f->def;
   s->constant_attr = -1;
   s->is_function = true;
-  s->traits = TN_TRAIT_FUNCTION_CALL | TN_TRAIT_PLAIN_CALL | TN_TRAIT_DYNAMIC | (number_field(signature, S_STATEFUL) != 0 ? TN_TRAIT_STATEFUL | TN_TRAIT_READS : 0);
+  s->traits = TN_TRAIT_FUNCTION_CALL | TN_TRAIT_PLAIN_CALL | TN_TRAIT_DYNAMIC |
+              (number_field(signature, S_STATEFUL) != 0 ? TN_TRAIT_STATEFUL | TN_TRAIT_READS : 0);
   atomic_init(&s->state, TN__SCHEMA_READY);
   f->def = (tn_op_def){ .struct_size = TN_OP_DEF_SIZE, .name = f->name, .traits = s->traits,
                         .infer = tn__infer_own_call };

@@ -12,10 +12,11 @@ tn_status tn__zip_load(tn__zip *zip, const char *name, tn_error *err)
   /* Never unloaded: functions of it may be in use elsewhere, and a program that reads one .npz file reads more. */
   const char *missing = NULL;
   if (!tn__loads_files())
-    return tn_error_set(err, TN_UNIMPLEMENTED,
-                        "static build: this program is linked statically and loads no files; '%s': .npz files need libzip, "
-                        "which is one",
-                        name);
+    return tn_error_set(
+        err, TN_UNIMPLEMENTED,
+        "static build: this program is linked statically and loads no files; '%s': .npz files need libzip, "
+        "which is one",
+        name);
   void *library = dlopen(TN_LIBZIP, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
   if (library == NULL) {
     const char *why = dlerror();

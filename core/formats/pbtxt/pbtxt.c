@@ -34,7 +34,8 @@ static tn_status translate(tn__slice text, const char *name, tn_buffer **out, tn
   if (st == TN_OK && bytes.used > TN__FORMAT_LIMIT)
     st = tn_error_set(err, TN_INVALID_ARGUMENT, "%s: the graph has %zu bytes, at most %zu are read", name, bytes.used,
                       (size_t)TN__FORMAT_LIMIT);
-  if (st == TN_OK && tn__sink_reserve(&bytes, 1) == NULL) st = bytes.status; /* so that there is an address even for no bytes */
+  if (st == TN_OK && tn__sink_reserve(&bytes, 1) == NULL)
+    st = bytes.status; /* so that there is an address even for no bytes */
   tn_buffer_desc desc = { .struct_size = sizeof desc,
                           .memory = TN_MEMORY_HOST,
                           .ownership = TN_BUFFER_IMMUTABLE,

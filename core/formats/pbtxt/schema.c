@@ -142,7 +142,8 @@ static const tn__pb_field resource_handle_proto_dtype_and_shape_fields[] = {
   ONE("dtype", 1, ENUM, NULL, &data_type), ONE("shape", 2, MESSAGE, &tensor_shape_proto, NULL)
 };
 static const tn__pb_message resource_handle_proto_dtype_and_shape = {
-  "ResourceHandleProto.DtypeAndShape", resource_handle_proto_dtype_and_shape_fields, COUNT(resource_handle_proto_dtype_and_shape_fields)
+  "ResourceHandleProto.DtypeAndShape", resource_handle_proto_dtype_and_shape_fields,
+  COUNT(resource_handle_proto_dtype_and_shape_fields)
 };
 
 static const tn__pb_field variant_tensor_data_proto_fields[] = {
@@ -173,9 +174,9 @@ static const tn__pb_message name_attr_list = {
 static const tn__pb_field node_def_experimental_debug_info_fields[] = {
   MANY("original_node_names", 1, TEXT, NULL, NULL), MANY("original_func_names", 2, TEXT, NULL, NULL)
 };
-static const tn__pb_message node_def_experimental_debug_info = {
-  "NodeDef.ExperimentalDebugInfo", node_def_experimental_debug_info_fields, COUNT(node_def_experimental_debug_info_fields)
-};
+static const tn__pb_message node_def_experimental_debug_info = { "NodeDef.ExperimentalDebugInfo",
+                                                                 node_def_experimental_debug_info_fields,
+                                                                 COUNT(node_def_experimental_debug_info_fields) };
 
 static const tn__pb_field full_type_def_fields[] = {
   ONE("type_id", 1, ENUM, NULL, &full_type_id), MANY("args", 2, MESSAGE, &full_type_def, NULL),

@@ -127,8 +127,8 @@ static bool write_request(const probe *p, int fd, const char *path, int64_t time
 {
   char head[200];
   size_t size = strlen(path);
-  int n = tn__snprintf(head, sizeof(head), "tenon-probe 1 %s %d.%d %" PRIu64 " %" PRId64 " %zu\n", p->nonce, TN_ABI_MAJOR,
-                       TN_ABI_MINOR, p->memory, timeout_ms / 1000 + 2, size);
+  int n = tn__snprintf(head, sizeof(head), "tenon-probe 1 %s %d.%d %" PRIu64 " %" PRId64 " %zu\n", p->nonce,
+                       TN_ABI_MAJOR, TN_ABI_MINOR, p->memory, timeout_ms / 1000 + 2, size);
   fcntl(fd, F_SETFL, O_NONBLOCK);
   return n > 0 && write(fd, head, (size_t)n) == n && write(fd, path, size) == (ssize_t)size;
 }
@@ -154,7 +154,8 @@ static int spawn(probe *p, const char *program, int request, int report)
   if (number == 0) number = posix_spawnattr_setsigmask(&attributes, &none);
   if (number == 0) number = posix_spawnattr_setsigdefault(&attributes, &all);
   if (number == 0)
-    number = posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+    number =
+        posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
   if (number == 0) number = posix_spawn(&p->child, program, &actions, &attributes, argv, environ);
   posix_spawnattr_destroy(&attributes);
   posix_spawn_file_actions_destroy(&actions);
@@ -333,7 +334,8 @@ static void say(const probe *p, tn_probe_report *out, tn_error *why)
     out->verdict = memory ? TN_PROBE_MEMORY : TN_PROBE_SIGNAL;
     if (memory)
       tn_error_set(why, TN_ABORTED,
-                   "it took all of the %" PRIu64 " MiB of memory that it may have, and signal %d%s ended it; the last step reached "
+                   "it took all of the %" PRIu64
+                   " MiB of memory that it may have, and signal %d%s ended it; the last step reached "
                    "was %s",
                    p->memory >> 20, out->signal, signal_name(out->signal), step);
     else

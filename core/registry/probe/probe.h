@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Trying a plugin in a process of its own (P-83 to P-88).
  *
- * The parent starts the probe program with a request on descriptor 0 and reads reports from descriptor 3. Every line of a report
- * begins with a nonce that the request brought, so nothing that the plugin writes or how its process ends can look like success.
+ * The parent starts the probe program with a request on descriptor 0 and reads reports from descriptor 3. Every line of
+ * a report begins with a nonce that the request brought, so nothing that the plugin writes or how its process ends can
+ * look like success.
  *
  *   request  "tenon-probe 1 NONCE MAJOR.MINOR MEMORY_BYTES CPU_SECONDS PATH_SIZE\n" and the path
  *   reports  "NONCE B BYTES\n" at the start: the peak of memory that the process has from before its program began;

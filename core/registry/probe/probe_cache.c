@@ -40,7 +40,8 @@ static void make_folders(char *path)
 {
   for (char *at = strchr(path + 1, '/'); at != NULL; at = strchr(at + 1, '/')) {
     *at = 0;
-    if (mkdir(path, 0700) != 0 && errno != EEXIST) tn_log(TN_LOG_DEBUG, "'%s' cannot be made: %s", path, tn__strerror(errno));
+    if (mkdir(path, 0700) != 0 && errno != EEXIST)
+      tn_log(TN_LOG_DEBUG, "'%s' cannot be made: %s", path, tn__strerror(errno));
     *at = '/';
   }
 }
@@ -141,9 +142,10 @@ static bool read_verdict(tn__slice line, tn_probe_report *out, tn_error *why)
   char step[80], text[TN_PROBE_MAX_MESSAGE + 1];
   if (!cut_fields(line, f, N_FIELDS)) return false;
   const tn__slice *v = f + N_KEY_FIELDS;
-  if (!number(v[0], TN_PROBE_WELL, TN_PROBE_MEMORY, &n[0]) || !number(v[1], 0, 128, &n[1]) || !number(v[2], 0, 255, &n[2]) ||
-      !number(v[3], TN_OK, TN_UNAUTHENTICATED, &n[3]) || !get_text(v[4], step, sizeof(step)) ||
-      !number(v[5], 0, INT64_MAX, &n[4]) || !number(v[6], 0, INT64_MAX, &n[5]) || !get_text(v[7], text, sizeof(text)))
+  if (!number(v[0], TN_PROBE_WELL, TN_PROBE_MEMORY, &n[0]) || !number(v[1], 0, 128, &n[1]) ||
+      !number(v[2], 0, 255, &n[2]) || !number(v[3], TN_OK, TN_UNAUTHENTICATED, &n[3]) ||
+      !get_text(v[4], step, sizeof(step)) || !number(v[5], 0, INT64_MAX, &n[4]) || !number(v[6], 0, INT64_MAX, &n[5]) ||
+      !get_text(v[7], text, sizeof(text)))
     return false;
   *out = (tn_probe_report){ .struct_size = sizeof(*out),
                             .verdict = (int32_t)n[0],
@@ -189,7 +191,8 @@ bool tn__probe_cache_get(const tn__probe_key *key, tn_probe_report *out, tn_erro
   tn__text_init(&wanted, 4 * TN_PROBE_MAX_PATH);
   put_key(&wanted, key);
   if (!wanted.failed && tn__probe_cache_path(&path)) read_cache(path.data, &text);
-  bool known = !wanted.failed && next_line(&text, &at, &line) && line.size + 1 == strlen(HEAD) && memcmp(line.data, HEAD, line.size) == 0;
+  bool known = !wanted.failed && next_line(&text, &at, &line) && line.size + 1 == strlen(HEAD) &&
+               memcmp(line.data, HEAD, line.size) == 0;
   while (known && !found && next_line(&text, &at, &line))
     found = line.size > wanted.size && memcmp(line.data, wanted.data, wanted.size) == 0 && read_verdict(line, out, why);
   tn__text_fini(&path);

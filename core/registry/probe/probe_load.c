@@ -52,14 +52,15 @@ tn_status tn__probe_before_load(const tn__plugin *plugin, tn_error *err)
   if (status == TN_RESOURCE_EXHAUSTED) {
     tn_error_copy(err, &e);
   } else if (status != TN_OK) {
-    status = tn_error_set(err, TN_FAILED_PRECONDITION,
-                          "it is not loaded, as it is to be probed before (TENON_PROBE=1, tn_runtime_set_probe) and %s; install "
-                          "tenon-probe, or set TENON_PROBE_PROGRAM to where it is, or TENON_PROBE=0 to load without a probe",
-                          tn_error_message(&e));
+    status = tn_error_set(
+        err, TN_FAILED_PRECONDITION,
+        "it is not loaded, as it is to be probed before (TENON_PROBE=1, tn_runtime_set_probe) and %s; install "
+        "tenon-probe, or set TENON_PROBE_PROGRAM to where it is, or TENON_PROBE=0 to load without a probe",
+        tn_error_message(&e));
   } else if (report.verdict > TN_PROBE_ERROR) {
     status = tn_error_code(&why);
-    tn_error_set(err, status, "refused by its probe%s: %s", known ? ", whose verdict is kept until 'tenon runtimes cache clear'" : "",
-                 tn_error_message(&why));
+    tn_error_set(err, status, "refused by its probe%s: %s",
+                 known ? ", whose verdict is kept until 'tenon runtimes cache clear'" : "", tn_error_message(&why));
   }
   tn_error_clear(&why);
   tn_error_clear(&e);
@@ -72,7 +73,8 @@ tn_status tn_runtime_set_probe(tn_bool on, int64_t timeout_ms, tn_error *err)
 {
   tn__error_reset(err);
   if (timeout_ms < 0)
-    return tn_error_set(err, TN_INVALID_ARGUMENT, "probe: the time limit is %lld ms, wanted 0 or more", (long long)timeout_ms);
+    return tn_error_set(err, TN_INVALID_ARGUMENT, "probe: the time limit is %lld ms, wanted 0 or more",
+                        (long long)timeout_ms);
   tn__reg_lock();
   settings.set = true;
   settings.on = on;
@@ -109,7 +111,8 @@ tn_status tn_runtime_probe(const char *path, int64_t timeout_ms, tn_probe_report
   if (path == NULL || path[0] != '/')
     return tn_error_set(err, TN_INVALID_ARGUMENT, "probe: '%s' is not an absolute path", path != NULL ? path : "");
   if (timeout_ms < 0)
-    return tn_error_set(err, TN_INVALID_ARGUMENT, "probe: the time limit is %lld ms, wanted 0 or more", (long long)timeout_ms);
+    return tn_error_set(err, TN_INVALID_ARGUMENT, "probe: the time limit is %lld ms, wanted 0 or more",
+                        (long long)timeout_ms);
   status = tn__path_check(path, tn__elevated(), &id, NULL, err);
   if (status == TN_OK) status = tn__probe_run(path, timeout_of(timeout_ms), &report, &why, err);
   if (status != TN_OK) return status;

@@ -12,7 +12,8 @@ uint32_t tn__metadata_device(tn_run_metadata *m, tn_session *session, const tn_o
   if (made != NULL && node == NULL) return TN__NONE;
   if (tn_session_device_of(session, made != NULL ? node : op->name, &placement, NULL) == TN_OK) name = placement.device;
   else if (tn_session_device(session, 0, &first, NULL) == TN_OK) name = first.name; /* of a function's body */
-  return tn__metadata_device_named(m, name != NULL ? name : "/job:localhost/replica:0/task:0/device:" TN__HOST_DEVICE ":0");
+  return tn__metadata_device_named(m, name != NULL ? name
+                                                   : "/job:localhost/replica:0/task:0/device:" TN__HOST_DEVICE ":0");
 }
 
 uint32_t tn__metadata_device_named(tn_run_metadata *m, const char *name)

@@ -73,7 +73,8 @@ static tn__metadata_node *make_node(filling *f, const tn__trace_record *r)
   node->label = keep(f, &text);
   tn__text_fini(&text);
   node->op = tn__arena_string(&f->m->arena, r->op->type, strlen(r->op->type));
-  node->device = r->device != NULL ? tn__metadata_device_named(f->m, r->device) : tn__metadata_device(f->m, f->session, r->op);
+  node->device =
+      r->device != NULL ? tn__metadata_device_named(f->m, r->device) : tn__metadata_device(f->m, f->session, r->op);
   return node->name != NULL && node->label != NULL && node->op != NULL && node->device != TN__NONE ? node : NULL;
 }
 
@@ -121,9 +122,15 @@ static bool copy_outputs(filling *f, const tn__trace_record *r, tn__metadata_rec
 static bool copy_record(filling *f, const seen *from, tn__metadata_record *to)
 {
   const tn__trace_record *r = from->r;
-  *to = (tn__metadata_record){ .node = node_of(f, r), .kernel = kernel_of(f, r->kernel), .thread = from->lane->thread,
-                               .start_ns = r->start_ns - f->trace->began_ns, .duration_ns = r->end_ns - r->start_ns,
-                               .scratch_bytes = r->scratch_bytes, .status = r->status, .kind = r->kind, .waited = r->waited };
+  *to = (tn__metadata_record){ .node = node_of(f, r),
+                               .kernel = kernel_of(f, r->kernel),
+                               .thread = from->lane->thread,
+                               .start_ns = r->start_ns - f->trace->began_ns,
+                               .duration_ns = r->end_ns - r->start_ns,
+                               .scratch_bytes = r->scratch_bytes,
+                               .status = r->status,
+                               .kind = r->kind,
+                               .waited = r->waited };
   return to->node != NULL && to->kernel != NULL && copy_outputs(f, r, to);
 }
 

@@ -175,7 +175,8 @@ static bool put_instr(drawing *d, uint32_t i)
     uint32_t v = tn__instr_inputs(plan, instr)[k];
     ok = put_input(s, "", d->names[v], d->indices[v]);
   }
-  for (uint32_t k = 0; ok && k < instr->n_after; k++) ok = put_input(s, "^", d->instrs[tn__instr_after(plan, instr)[k]], 0);
+  for (uint32_t k = 0; ok && k < instr->n_after; k++)
+    ok = put_input(s, "^", d->instrs[tn__instr_after(plan, instr)[k]], 0);
   put_text(s, N_DEVICE, d->m->devices[s - d->sinks]);
   if (ok && instr->kind != TN__SEGMENT_LOOP) ok = put_rest(s, instr->op);
   tn__sink_end(s, node);

@@ -53,9 +53,11 @@ void tn__metadata_end(tn_run_metadata *m, tn_session *session, const tn_plan *pl
   bool graphs = options != NULL && options->output_partition_graphs, whole = true;
   if (!wants_trace(options) && !graphs) return;
   m->summary.step_id = tn__step_id(step);
-  m->session_name = *session->on.name == 0 ? "" : tn__arena_string(&m->arena, session->on.name, strlen(session->on.name));
+  m->session_name =
+      *session->on.name == 0 ? "" : tn__arena_string(&m->arena, session->on.name, strlen(session->on.name));
   m->session_version = session->on.version;
-  m->one_device = tn_session_device(session, 1, &(tn_device_info){ .struct_size = sizeof(tn_device_info) }, NULL) != TN_OK;
+  m->one_device =
+      tn_session_device(session, 1, &(tn_device_info){ .struct_size = sizeof(tn_device_info) }, NULL) != TN_OK;
   if (m->session_name == NULL) whole = false;
   if (trace != NULL) {
     tn__trace_end(trace);
@@ -173,7 +175,8 @@ tn_status tn_run_metadata_save(const tn_run_metadata *metadata, const char *path
   tn__writer w;
   tn__error_reset(err);
   if (path == NULL || *path == 0)
-    return tn_error_set(err, TN_INVALID_ARGUMENT, "tn_run_metadata_save: the path is %s", path == NULL ? "NULL" : "empty");
+    return tn_error_set(err, TN_INVALID_ARGUMENT, "tn_run_metadata_save: the path is %s",
+                        path == NULL ? "NULL" : "empty");
   tn_status st = tn_run_metadata_serialize(metadata, &bytes, &size, err);
   if (st != TN_OK) return st;
   st = tn__writer_open(&w, path, err);

@@ -121,7 +121,8 @@ tn_status tn__partial_take_turn(tn__partial_run *r, tn_error *err)
     if (deadline == 0) tn__cond_wait(&r->turn, &s->mu);
     else if (!tn__cond_wait_until(&r->turn, &s->mu, deadline) && r->busy)
       st = tn_error_set(err, TN_DEADLINE_EXCEEDED,
-                        "partial run %#llx: another call did not end in the time limit of this one", (unsigned long long)r->id);
+                        "partial run %#llx: another call did not end in the time limit of this one",
+                        (unsigned long long)r->id);
   }
   if (st == TN_OK && r->over) st = tn__partial_refuse(r->id, "it has ended", err);
   if (st == TN_OK) begin_turn_locked(r);
@@ -148,7 +149,8 @@ tn_status tn__partial_find(tn_session *s, tn_partial_run run, tn__partial_run **
 {
   tn__mutex_lock(&s->mu);
   tn__partial_run *r = tn__map_get(&s->partials, (const char *)&run.id, sizeof run.id);
-  if (r != NULL && r->refs == 0) r = NULL; /* it is being destroyed, and a callback of its cancellation still has the turn */
+  if (r != NULL && r->refs == 0)
+    r = NULL; /* it is being destroyed, and a callback of its cancellation still has the turn */
   if (r != NULL) r->refs++;
   *out = r;
   tn__mutex_unlock(&s->mu);

@@ -41,8 +41,8 @@ static bool find(const tn_output *list, size_t n, tn_output wanted, uint32_t *ou
 
 static tn_status refuse_name(const call *c, const char *what, const char *name, const char *why, tn_error *err)
 {
-  return tn_error_set(err, TN_INVALID_ARGUMENT, "partial run %#llx: %s '%s' %s", (unsigned long long)c->run->id, what, name,
-                      why);
+  return tn_error_set(err, TN_INVALID_ARGUMENT, "partial run %#llx: %s '%s' %s", (unsigned long long)c->run->id, what,
+                      name, why);
 }
 
 static tn_status find_name(const call *c, const char *what, const char *name, const tn_output *list, size_t n,

@@ -32,12 +32,13 @@ typedef struct tn__partial_run {
   pthread_t who;              /* the thread that has it */
   tn__cond turn;
   tn__entry_point *entry;
-  tn_run_options options;     /* its cancellation is borrowed for setup; the metadata until the run has ended, then NULL */
+  tn_run_options options; /* its cancellation is borrowed for setup; the metadata until the run has ended, then NULL */
   int64_t timeout_ms;         /* of each call */
   tn_cancellation *cancellation; /* a child of the token that the program gave */
   uint64_t key;                  /* its registration there */
   tn_output *feeds;           /* by feed of the signature, in its order */
-  uint8_t *fed, *fetched;     /* by feed and fetch of the signature; used by the thread with the turn only, as all fields below */
+  uint8_t *fed,
+      *fetched; /* by feed and fetch of the signature; used by the thread with the turn only, as all fields below */
   uint32_t *first;            /* by fetch: its first position in the call */
   size_t n_unfed, n_unfetched;
   bool begun;

@@ -30,8 +30,8 @@ static tn_status check_filters(const tn_session_options *o, tn_error *err)
     const char *text = tn__option_item_at(o, TN__OPTION_device_filters, i, &unused);
     tn__device_name name;
     if (!tn__device_parse(text, strlen(text), &name))
-      return tn_error_set(err, TN_INVALID_ARGUMENT, "option device_filters: '%.200s' is malformed, wanted as '/device:CPU:0'",
-                          text);
+      return tn_error_set(err, TN_INVALID_ARGUMENT,
+                          "option device_filters: '%.200s' is malformed, wanted as '/device:CPU:0'", text);
   }
   return TN_OK;
 }
@@ -106,8 +106,9 @@ static tn_status find_client(const tn_session *s, tn__devices *list, tn_error *e
 {
   for (list->client = 0; list->client < list->n; list->client++)
     if (strcmp(list->at[list->client].type, TN__HOST_DEVICE) == 0) return TN_OK;
-  return tn_error_set(err, TN_NOT_FOUND, "the session has no device of type " TN__HOST_DEVICE "%s",
-                      tn__option_n_items(s->on.options, TN__OPTION_device_filters) > 0 ? ": device_filters hide them all" : "");
+  return tn_error_set(
+      err, TN_NOT_FOUND, "the session has no device of type " TN__HOST_DEVICE "%s",
+      tn__option_n_items(s->on.options, TN__OPTION_device_filters) > 0 ? ": device_filters hide them all" : "");
 }
 
 static tn_status build(tn_session *s, int64_t cpus, tn__devices **out, tn_error *err)
@@ -172,7 +173,8 @@ static tn_status device_at(tn_session *s, size_t i, tn_device_info *out, tn_erro
     return tn__opened_device(&s->on, i, out, err);
   if (list == NULL) list = &one_cpu;
   if (i >= list->n) return TN_OUT_OF_RANGE;
-  *out = (tn_device_info){ sizeof *out, list->at[i].name, list->at[i].type, list->at[i].memory_bytes, list->at[i].model };
+  *out =
+      (tn_device_info){ sizeof *out, list->at[i].name, list->at[i].type, list->at[i].memory_bytes, list->at[i].model };
   return TN_OK;
 }
 
@@ -199,8 +201,9 @@ tn_status tn_session_device(tn_session *session, size_t i, tn_device_info *out, 
 
 /* ---- threads ----
  *
- * Workers belong to the runtime. The session holds the pools that have a global name, since all sessions that name a pool must agree
- * on it, even if their runtimes have no use for workers. Pools without a name are the runtime's alone. */
+ * Workers belong to the runtime. The session holds the pools that have a global name, since all sessions that name a
+ * pool must agree on it, even if their runtimes have no use for workers. Pools without a name are the runtime's
+ * alone. */
 
 static tn_status hold_pool(const char *name, int64_t threads, tn__pool **out, tn_error *err)
 {

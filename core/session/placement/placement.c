@@ -138,7 +138,8 @@ static tn_status reserve(tn__placing *p, size_t n, tn_error *err)
 }
 
 /* The device of a node that asks for none: the runtime's choice, or the first CPU. */
-static const char *chosen_device(const tn_session *s, const tn__devices *devices, const tn_operation *op, const char **reason)
+static const char *chosen_device(const tn_session *s, const tn__devices *devices, const tn_operation *op,
+                                 const char **reason)
 {
   const char *first = devices->at[devices->client].name, *name = NULL;
   *reason = "";
@@ -174,10 +175,12 @@ static tn_status place_range(tn_session *s, finder *f, tn_graph *graph, tn_error
   if (p->graph != graph) forget(p); /* the graph of another thread, which was not the first to set one */
   p->graph = graph;
   tn_status st = reserve(p, n, err);
-  for (size_t i = p->placed; i < n && st == TN_OK; i++) st = place(s, f, tn_graph_operation(graph, i), &p->where[i], err);
+  for (size_t i = p->placed; i < n && st == TN_OK; i++)
+    st = place(s, f, tn_graph_operation(graph, i), &p->where[i], err);
   if (st != TN_OK && p->room > p->placed) memset(p->where + p->placed, 0, (p->room - p->placed) * sizeof *p->where);
   if (st != TN_OK) return st;
-  for (size_t i = p->placed; i < n && p->log; i++) log_node(s, f, tn_graph_operation(graph, i)); /* S-CFG-07, S-CFG-08 */
+  for (size_t i = p->placed; i < n && p->log; i++)
+    log_node(s, f, tn_graph_operation(graph, i)); /* S-CFG-07, S-CFG-08 */
   if (n > p->placed) p->placed = n;
   return TN_OK;
 }
@@ -185,7 +188,8 @@ static tn_status place_range(tn_session *s, finder *f, tn_graph *graph, tn_error
 /* Loads the plugins that could have the missing kernel. True if it is worth trying again. */
 static bool bring_kernel(const tn_session *s, finder *f, const char **before)
 {
-  if (f->wants_op == NULL || !s->on.want_kernels || (*before != NULL && strcmp(*before, f->wants_op) == 0)) return false;
+  if (f->wants_op == NULL || !s->on.want_kernels || (*before != NULL && strcmp(*before, f->wants_op) == 0))
+    return false;
   *before = f->wants_op;
   tn__registry_want_kernels(before, 1, f->wants_type);
   f->wants_op = NULL;
@@ -362,7 +366,8 @@ static const char *tell_reason(tn__placing *p, const tn__devices *devices, const
   return NULL;
 }
 
-static tn_status fill(tn_session *s, const tn_operation *op, const tn__devices *devices, tn_placement *full, tn_error *err)
+static tn_status fill(tn_session *s, const tn_operation *op, const tn__devices *devices, tn_placement *full,
+                      tn_error *err)
 {
   tn__placing *p = &s->placing;
   uint32_t id = tn__operation_id(op);
@@ -407,7 +412,8 @@ tn_status tn_session_device_of(tn_session *session, const char *node, tn_placeme
 {
   tn__error_reset(err);
   if (session == NULL || node == NULL)
-    return tn_error_set(err, TN_INVALID_ARGUMENT, "tn_session_device_of: %s is NULL", session == NULL ? "session" : "node");
+    return tn_error_set(err, TN_INVALID_ARGUMENT, "tn_session_device_of: %s is NULL",
+                        session == NULL ? "session" : "node");
   if (out == NULL || out->struct_size < sizeof out->struct_size)
     return tn_error_set(err, TN_INVALID_ARGUMENT, "tn_session_device_of: out is NULL or its struct_size is not set");
   if (tn__forked()) return tn__session_forked(err);

@@ -57,8 +57,8 @@ tn_status tn__gather_places(const char *op, int64_t axis_wanted, int64_t batch_w
                       (int)*batch, (int)*axis);
 }
 
-tn_status tn__gather_shape(const char *op, const tn__shape *params, const tn__shape *indices, int32_t axis, int32_t batch,
-                           tn__shape *out, tn_error *err)
+tn_status tn__gather_shape(const char *op, const tn__shape *params, const tn__shape *indices, int32_t axis,
+                           int32_t batch, tn__shape *out, tn_error *err)
 {
   bool fits = true;
   out->rank = 0;
@@ -83,8 +83,8 @@ static int64_t product(const int64_t *dims, int32_t from, int32_t to)
   return (int64_t)n;
 }
 
-void tn__gather_plan_init(tn__gather_plan *plan, const int64_t *dims, int32_t rank, const tn_view *indices, int32_t axis,
-                          int32_t batch)
+void tn__gather_plan_init(tn__gather_plan *plan, const int64_t *dims, int32_t rank, const tn_view *indices,
+                          int32_t axis, int32_t batch)
 {
   *plan = (tn__gather_plan){ .blocks = product(dims, 0, axis), .share = product(dims, batch, axis),
                              .n = product(indices->dims, batch, indices->rank), .pool = dims[axis],

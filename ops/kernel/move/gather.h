@@ -11,8 +11,8 @@
 tn_status tn__gather_places(const char *op, int64_t axis_wanted, int64_t batch_wanted, int32_t rank, int32_t index_rank,
                             int32_t *axis, int32_t *batch, tn_error *err);
 /* The output's shape; dimensions may be unknown. */
-tn_status tn__gather_shape(const char *op, const tn__shape *params, const tn__shape *indices, int32_t axis, int32_t batch,
-                           tn__shape *out, tn_error *err);
+tn_status tn__gather_shape(const char *op, const tn__shape *params, const tn__shape *indices, int32_t axis,
+                           int32_t batch, tn__shape *out, tn_error *err);
 
 /* The work is `blocks` blocks of n positions each. Block b uses the n indices starting at b / share * n, and
  * selects among `pool` pieces. */
@@ -20,8 +20,8 @@ typedef struct tn__gather_plan {
   int64_t blocks, share, n, pool;
   int64_t piece; /* elements */
 } tn__gather_plan;
-void tn__gather_plan_init(tn__gather_plan *plan, const int64_t *dims, int32_t rank, const tn_view *indices, int32_t axis,
-                          int32_t batch);
+void tn__gather_plan_init(tn__gather_plan *plan, const int64_t *dims, int32_t rank, const tn_view *indices,
+                          int32_t axis, int32_t batch);
 /* Checks the indices and copies. If there is nothing to copy, the indices are not checked. */
 tn_status tn__gather_run(tn_kernel_ctx *ctx, const tn__gather_plan *plan, const void *params, const tn_view *indices,
                          const tn_view *out);

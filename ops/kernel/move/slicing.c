@@ -67,10 +67,13 @@ static int64_t bracket(const tn_view *v, int64_t k)
 tn_status tn__slicing_vectors(const tn_kernel_ctx *ctx, uint32_t first, tn__slicing *s)
 {
   const tn_view *begin = ctx->inputs[first], *end = ctx->inputs[first + 1], *step = ctx->inputs[first + 2];
-  if (begin->rank != 1 || end->rank != 1 || step->rank != 1 || end->count != begin->count || step->count != begin->count)
-    return tn_error_set(ctx->err, TN_INVALID_ARGUMENT, "inputs %u to %u have ranks %d, %d and %d and %lld, %lld and %lld "
-                        "elements, wanted vectors of equal length", first, first + 2, (int)begin->rank, (int)end->rank,
-                        (int)step->rank, (long long)begin->count, (long long)end->count, (long long)step->count);
+  if (begin->rank != 1 || end->rank != 1 || step->rank != 1 || end->count != begin->count ||
+      step->count != begin->count)
+    return tn_error_set(ctx->err, TN_INVALID_ARGUMENT,
+                        "inputs %u to %u have ranks %d, %d and %d and %lld, %lld and %lld "
+                        "elements, wanted vectors of equal length",
+                        first, first + 2, (int)begin->rank, (int)end->rank, (int)step->rank, (long long)begin->count,
+                        (long long)end->count, (long long)step->count);
   if (begin->count > TN__SLICING_MAX)
     return tn_error_set(ctx->err, TN_INVALID_ARGUMENT, "input %u has %lld elements, at most %d are allowed", first,
                         (long long)begin->count, TN__SLICING_MAX);
@@ -139,8 +142,8 @@ static tn_status shrink_range(const char *op, const range *r, int32_t dim, int64
   box->step[dim] = box->size[dim] = 1;
   box->begin[dim] = r->begin;
   if (r->step != TN_UNKNOWN_INT && r->step < 0)
-    return tn_error_set(err, TN_INVALID_ARGUMENT, "%s: dimension %d is taken away with step %lld, wanted 1", op, (int)dim,
-                        (long long)r->step);
+    return tn_error_set(err, TN_INVALID_ARGUMENT, "%s: dimension %d is taken away with step %lld, wanted 1", op,
+                        (int)dim, (long long)r->step);
   if (r->begin == TN_UNKNOWN_INT || whole < 0) return TN_OK;
   if (r->begin < -whole || r->begin >= whole)
     return tn_error_set(err, TN_INVALID_ARGUMENT, "%s: index %lld is outside dimension %d of size %lld", op,

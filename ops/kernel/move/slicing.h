@@ -28,8 +28,8 @@ typedef struct tn__box_copy {
 } tn__box_copy;
 
 /* The box must not be empty. steps NULL: the other side is contiguous. into: copy to the box. */
-void tn__box_copy_init(tn__box_copy *copy, tn_dtype dtype, const int64_t *dims, const tn__box *box, const int64_t *steps,
-                       bool into);
+void tn__box_copy_init(tn__box_copy *copy, tn_dtype dtype, const int64_t *dims, const tn__box *box,
+                       const int64_t *steps, bool into);
 /* `tensor` is the whole tensor. Fails as tn__strided_run. */
 tn_status tn__box_copy_run(const tn__box_copy *copy, tn_kernel_ctx *ctx, void *tensor, void *other);
 

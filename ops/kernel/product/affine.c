@@ -32,24 +32,22 @@ typedef void (*chunk_fn)(const tn__affine_rows *r, const float *scale, const flo
     out += r->out_row;                                                  \
   }
 
-TN__APART static void chunk(const tn__affine_rows *r, const float *restrict scale, const float *restrict shift, int64_t n)
-{
-  ROWS(n)
-}
+TN__APART static void chunk(const tn__affine_rows *r, const float *restrict scale, const float *restrict shift,
+                            int64_t n){ ROWS(n) }
 
-#define WIDE_CHUNK(name, end, attribute)                                                                               \
-  attribute static void name##_##end(const tn__affine_rows *r, const float *restrict scale, const float *restrict shift, \
-                                     int64_t n)                                                                        \
-  {                                                                                                                    \
-    if (n < CHUNK) {                                                                                                   \
-      chunk(r, scale, shift, n);                                                                                       \
-      return;                                                                                                          \
-    }                                                                                                                  \
-    ROWS(CHUNK)                                                                                                        \
+#define WIDE_CHUNK(name, end, attribute)                                                    \
+  attribute static void name##_##end(const tn__affine_rows *r, const float *restrict scale, \
+                                     const float *restrict shift, int64_t n)                \
+  {                                                                                         \
+    if (n < CHUNK) {                                                                        \
+      chunk(r, scale, shift, n);                                                            \
+      return;                                                                               \
+    }                                                                                       \
+    ROWS(CHUNK)                                                                             \
   }
 TN__WIDE_LOOPS(WIDE_CHUNK, chunk)
 
-void tn__affine_run(const tn__affine_rows *all)
+    void tn__affine_run(const tn__affine_rows *all)
 {
   static const chunk_fn fns[] = TN__FNS(chunk);
   chunk_fn fn = fns[tn__vectors()];

@@ -54,8 +54,8 @@ tn_status tn__epilogue_read(const tn_operation *op, tn__epilogue *out, tn_error 
   tn_status st = tn_operation_attr_string_at(op, "fused_ops", 0, &text, &size, &n, err);
   if (st != TN_OK) return st;
   if (n > TN__EPILOGUE_STEPS)
-    return tn_error_set(err, TN_INVALID_ARGUMENT, "%s: fused_ops has %zu steps, wanted at most %d", tn_operation_type(op),
-                        n, TN__EPILOGUE_STEPS);
+    return tn_error_set(err, TN_INVALID_ARGUMENT, "%s: fused_ops has %zu steps, wanted at most %d",
+                        tn_operation_type(op), n, TN__EPILOGUE_STEPS);
   for (size_t i = 0; i < n; i++) {
     tn__epilogue_kind kind;
     st = tn_operation_attr_string_at(op, "fused_ops", i, &text, &size, NULL, err);

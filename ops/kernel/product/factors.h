@@ -23,7 +23,8 @@ static inline bool tn__keeps_digits(double exact)
 /* The same for a product; the factors themselves are checked, too. */
 static inline bool tn__may_multiply(float a, float b)
 {
-  return fabsf(a) <= (float)TN__MOST_FACTOR && fabsf(b) <= (float)TN__MOST_FACTOR && tn__keeps_digits((double)a * (double)b);
+  return fabsf(a) <= (float)TN__MOST_FACTOR && fabsf(b) <= (float)TN__MOST_FACTOR &&
+         tn__keeps_digits((double)a * (double)b);
 }
 
 /* The same for a sum, which loses no digits to underflow: only the size of the terms matters. */

@@ -45,11 +45,13 @@ static tn_status array_create(const tn_operation *op, void **state, tn_error *er
   if (s == NULL) return tn__no_memory(err, "kernel", sizeof *s);
   s->in_step = tn_operation_output_dtype(op, 0) != TN_RESOURCE;
   s->name = text_or_name(op, "tensor_array_name");
-  s->spec = (tn__array_spec){ .dtype = tn__attr_type(op, "dtype"), .rank = -1,
-                              .grows = tn__attr_bool(op, "dynamic_size", false),
-                              .clear_after_read = tn__attr_bool(op, "clear_after_read", true),
-                              .identical_shapes = tn_operation_attr_kind(op, "identical_element_shapes") != TN_ATTR_NONE &&
-                                                  tn__attr_bool(op, "identical_element_shapes", false) };
+  s->spec =
+      (tn__array_spec){ .dtype = tn__attr_type(op, "dtype"),
+                        .rank = -1,
+                        .grows = tn__attr_bool(op, "dynamic_size", false),
+                        .clear_after_read = tn__attr_bool(op, "clear_after_read", true),
+                        .identical_shapes = tn_operation_attr_kind(op, "identical_element_shapes") != TN_ATTR_NONE &&
+                                            tn__attr_bool(op, "identical_element_shapes", false) };
   tn_status st = s->name == NULL ? tn__no_memory(err, "kernel", sizeof *s)
                                  : tn_operation_attr_shape(op, "element_shape", &s->spec.dims, &s->spec.rank, err);
   if (st == TN_OK) *state = s;
@@ -271,19 +273,22 @@ static tn_status infer_read(tn_infer_ctx *ctx, tn_error *err)
 static const tn_op_def ops[] = {
   OP("TensorArray", "size: int32", "handle: Ref(string)",
      "dtype: type; dynamic_size: bool = false; clear_after_read: bool = true; tensor_array_name: string = ''; "
-     "element_shape: shape = ?", 0, infer_array, ARRAY_TEXT),
+     "element_shape: shape = ?",
+     0, infer_array, ARRAY_TEXT),
   OP("TensorArrayV2", "size: int32", "handle: string",
      "dtype: type; element_shape: shape = ?; dynamic_size: bool = false; clear_after_read: bool = true; "
-     "tensor_array_name: string = ''", 0, infer_array, ARRAY_TEXT),
+     "tensor_array_name: string = ''",
+     0, infer_array, ARRAY_TEXT),
   OP("TensorArrayV3", "size: int32", "handle: resource, flow: float",
      "dtype: type; element_shape: shape = ?; dynamic_size: bool = false; clear_after_read: bool = true; "
-     "identical_element_shapes: bool = false; tensor_array_name: string = ''", 0, infer_array, ARRAY_TEXT),
+     "identical_element_shapes: bool = false; tensor_array_name: string = ''",
+     0, infer_array, ARRAY_TEXT),
   OP("TensorArrayGrad", "handle: string, flow_in: float", "grad_handle: Ref(string)", "source: string", 0, infer_handle,
      GRAD_TEXT),
   OP("TensorArrayGradV2", "handle: string, flow_in: float", "grad_handle: string", "source: string", 0, infer_handle,
      GRAD_TEXT),
-  OP("TensorArrayGradV3", "handle: resource, flow_in: float", "grad_handle: resource, flow_out: float", "source: string", 0,
-     infer_handle, GRAD_TEXT),
+  OP("TensorArrayGradV3", "handle: resource, flow_in: float", "grad_handle: resource, flow_out: float",
+     "source: string", 0, infer_handle, GRAD_TEXT),
   OP("TensorArrayGradWithShape", "handle: resource, flow_in: float, shape_to_prepend: int32",
      "grad_handle: resource, flow_out: float", "source: string", 0, infer_handle,
      "creates the gradient array of an array, with extra leading dimensions"),

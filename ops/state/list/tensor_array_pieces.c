@@ -214,8 +214,8 @@ static tn_status scatter_prepare(tn_prepare_ctx *ctx, tn_error *err)
   tn_status st = tn__want_rank_at_least(ctx, value, 1, err);
   if (st == TN_OK && value > 1) st = tn__want_rank(ctx, 1, 1, err);
   if (st == TN_OK && value > 1 && ctx->inputs[1].count != ctx->inputs[2].dims[0])
-    return tn_error_set(err, TN_INVALID_ARGUMENT, "%s: there are %lld indices for %lld rows", tn_operation_type(ctx->op),
-                        (long long)ctx->inputs[1].count, (long long)ctx->inputs[2].dims[0]);
+    return tn_error_set(err, TN_INVALID_ARGUMENT, "%s: there are %lld indices for %lld rows",
+                        tn_operation_type(ctx->op), (long long)ctx->inputs[1].count, (long long)ctx->inputs[2].dims[0]);
   return st == TN_OK ? tn__array_prepare_flow(ctx, err) : st;
 }
 

@@ -183,8 +183,9 @@ static tn_status bad_shape(const char *name, int32_t index, const tn_tensor *t, 
                            int32_t rank, tn_error *err)
 {
   char found[160], wanted[160];
-  return tn_error_set(err, TN_INVALID_ARGUMENT, "TensorArray '%s': a tensor of shape %s is written to element %d, %s %s",
-                      name, tn__format_shape(found, sizeof found, t->dims, t->rank), (int)index, what,
+  return tn_error_set(err, TN_INVALID_ARGUMENT,
+                      "TensorArray '%s': a tensor of shape %s is written to element %d, %s %s", name,
+                      tn__format_shape(found, sizeof found, t->dims, t->rank), (int)index, what,
                       tn__format_shape(wanted, sizeof wanted, dims, rank));
 }
 
@@ -270,8 +271,10 @@ static tn_status read_zeros(tn__array *a, const char *name, int32_t index, tn_te
                         "place is not known: the shape of elements is %s",
                         name, (int)index, tn__format_shape(known, sizeof known, a->element.dims, a->element.rank));
   if (a->dtype != TN_BOOL && !tn__can_add(a->dtype))
-    return tn_error_set(err, TN_INVALID_ARGUMENT, "TensorArray '%s': element %d is read, but was not written, and there are "
-                        "no zeros of dtype %s", name, (int)index, tn_dtype_name(a->dtype));
+    return tn_error_set(err, TN_INVALID_ARGUMENT,
+                        "TensorArray '%s': element %d is read, but was not written, and there are "
+                        "no zeros of dtype %s",
+                        name, (int)index, tn_dtype_name(a->dtype));
   if (shaped) return tn__zeros(a->dtype, shape + 1, (int32_t)shape[0], out, err);
   return tn__zeros(a->dtype, a->element.dims, a->element.rank, out, err);
 }
@@ -283,8 +286,10 @@ static tn_status read_one(tn__array *a, const char *name, int32_t index, tn_tens
                         (int)index, (long long)a->size);
   tn__array_item *item = &a->items[index];
   if (item->flags & CLEARED)
-    return tn_error_set(err, TN_INVALID_ARGUMENT, "TensorArray '%s': element %d is read a second time, the first time has "
-                        "cleared it (attribute clear_after_read)", name, (int)index);
+    return tn_error_set(err, TN_INVALID_ARGUMENT,
+                        "TensorArray '%s': element %d is read a second time, the first time has "
+                        "cleared it (attribute clear_after_read)",
+                        name, (int)index);
   if (item->tensor == NULL) {
     tn_status st = read_zeros(a, name, index, out, err);
     if (st != TN_OK) return st;
@@ -379,7 +384,8 @@ static tn_status make_gradient(const tn__array *a, const char *name, const char 
   return st;
 }
 
-static tn_status add_gradient(tn__array *a, const char *name, const char *source, const tn__shape *prepend, tn_error *err)
+static tn_status add_gradient(tn__array *a, const char *name, const char *source, const tn__shape *prepend,
+                              tn_error *err)
 {
   char *copy = tn__strdup(source);
   if (copy == NULL ||

@@ -31,7 +31,8 @@ static tn_status concat_create(const tn_operation *op, void **state, tn_error *e
   if (s == NULL) return tn__no_memory(err, "kernel", sizeof *s);
   tn_status st = tn_operation_attr_shape(op, "element_shape", &s->dims, &s->rank, err);
   if (st == TN_OK && s->rank == 0)
-    st = tn_error_set(err, TN_INVALID_ARGUMENT, "attribute 'element_shape' is that of a scalar, only rows are concatenated");
+    st = tn_error_set(err, TN_INVALID_ARGUMENT,
+                      "attribute 'element_shape' is that of a scalar, only rows are concatenated");
   if (st == TN_OK) *state = s;
   else destroy_state(s);
   return st;
@@ -72,12 +73,13 @@ static tn_status said_parts(tn_kernel_ctx *ctx, const tn__list *list, parts *out
 static tn_status check_element(tn_kernel_ctx *ctx, parts *p, const tn_tensor *t, int64_t k)
 {
   if (t->rank == 0)
-    return tn_error_set(ctx->err, TN_INVALID_ARGUMENT, "element %lld of the list is a scalar, only rows are concatenated",
-                        (long long)k);
+    return tn_error_set(ctx->err, TN_INVALID_ARGUMENT,
+                        "element %lld of the list is a scalar, only rows are concatenated", (long long)k);
   if (p->first_is_said && t->dims[0] != p->first)
     return tn_error_set(ctx->err, TN_INVALID_ARGUMENT, "element %lld of the list has %lld rows, wanted %lld",
                         (long long)k, (long long)t->dims[0], (long long)p->first);
-  return tn__merge_or_fail(ctx->err, "elements of a list after their first dimensions", &p->rest, t->dims + 1, t->rank - 1);
+  return tn__merge_or_fail(ctx->err, "elements of a list after their first dimensions", &p->rest, t->dims + 1,
+                           t->rank - 1);
 }
 
 /* Completes the shape from the elements that are set. */

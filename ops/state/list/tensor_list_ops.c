@@ -13,8 +13,8 @@ tn_status tn__list_input(const tn_kernel_ctx *ctx, uint32_t i, int64_t k, tn_dty
                         h == NULL ? "nothing" : h->cls->type_name);
   tn_dtype found = tn__list_kind_of(l)->dtype;
   if (dtype == TN_DTYPE_INVALID || found == dtype) return TN_OK;
-  return tn_error_set(ctx->err, TN_INVALID_ARGUMENT, "input %u is a list of dtype %s, wanted %s", i, tn_dtype_name(found),
-                      tn_dtype_name(dtype));
+  return tn_error_set(ctx->err, TN_INVALID_ARGUMENT, "input %u is a list of dtype %s, wanted %s", i,
+                      tn_dtype_name(found), tn_dtype_name(dtype));
 }
 
 void tn__list_give(const tn_kernel_ctx *ctx, uint32_t i, int64_t k, tn__list *list)
@@ -42,7 +42,8 @@ tn_status tn__list_element_shape(const tn_kernel_ctx *ctx, uint32_t i, const tn_
 {
   const tn__list_kind *kind = tn__list_kind_of(list);
   tn_status st = tn__shape_operand(ctx, i, out);
-  return st == TN_OK ? tn__merge_or_fail(ctx->err, "shapes that the op and the list say", out, kind->dims, kind->rank) : st;
+  return st == TN_OK ? tn__merge_or_fail(ctx->err, "shapes that the op and the list say", out, kind->dims, kind->rank)
+                     : st;
 }
 
 tn_status tn__list_full_shape(const tn_kernel_ctx *ctx, tn__shape *shape, tn_tensor *const *items, int64_t n,
@@ -64,7 +65,8 @@ tn_status tn__list_fits(const tn_kernel_ctx *ctx, const tn__list *list, const tn
   char found[160], wanted[160];
   const tn__list_kind *kind = tn__list_kind_of(list);
   if (tn__shape_fits(kind->dims, kind->rank, tensor->dims + skip, tensor->rank - skip)) return TN_OK;
-  return tn_error_set(ctx->err, TN_INVALID_ARGUMENT, "an element of shape %s does not fit a list of elements of shape %s",
+  return tn_error_set(ctx->err, TN_INVALID_ARGUMENT,
+                      "an element of shape %s does not fit a list of elements of shape %s",
                       tn__format_shape(found, sizeof found, tensor->dims + skip, tensor->rank - skip),
                       tn__format_shape(wanted, sizeof wanted, kind->dims, kind->rank));
 }

@@ -152,8 +152,8 @@ static tn_status scatter_prepare(tn_prepare_ctx *ctx, tn_error *err)
   tn_status st = tn__want_rank_at_least(ctx, 0, 1, err);
   if (st == TN_OK && ctx->n_inputs > 3) st = tn__want_rank(ctx, 3, 0, err);
   if (st == TN_OK && ctx->inputs[1].count != ctx->inputs[0].dims[0])
-    return tn_error_set(err, TN_INVALID_ARGUMENT, "%s: there are %lld indices for %lld rows", tn_operation_type(ctx->op),
-                        (long long)ctx->inputs[1].count, (long long)ctx->inputs[0].dims[0]);
+    return tn_error_set(err, TN_INVALID_ARGUMENT, "%s: there are %lld indices for %lld rows",
+                        tn_operation_type(ctx->op), (long long)ctx->inputs[1].count, (long long)ctx->inputs[0].dims[0]);
   return st == TN_OK ? tn__prepare_scalar(ctx, err) : st;
 }
 
@@ -191,8 +191,8 @@ static tn_status existing_prepare(tn_prepare_ctx *ctx, tn_error *err)
   if (st == TN_OK) st = tn__want_rank_at_least(ctx, 1, 1, err);
   if (st == TN_OK) st = tn__want_rank(ctx, 2, 1, err);
   if (st == TN_OK && ctx->inputs[2].count != ctx->inputs[1].dims[0])
-    return tn_error_set(err, TN_INVALID_ARGUMENT, "%s: there are %lld indices for %lld rows", tn_operation_type(ctx->op),
-                        (long long)ctx->inputs[2].count, (long long)ctx->inputs[1].dims[0]);
+    return tn_error_set(err, TN_INVALID_ARGUMENT, "%s: there are %lld indices for %lld rows",
+                        tn_operation_type(ctx->op), (long long)ctx->inputs[2].count, (long long)ctx->inputs[1].dims[0]);
   return st == TN_OK ? tn__prepare_scalar(ctx, err) : st;
 }
 
@@ -257,8 +257,9 @@ static tn_status check_lengths(tn_kernel_ctx *ctx, const tn__shape *shape)
                         tn__format_shape(said, sizeof said, shape->dims, shape->rank));
   for (int64_t k = 0; k < lengths->count; k++) {
     if (n[k] < 0 || n[k] > left)
-      return tn_error_set(ctx->err, TN_INVALID_ARGUMENT, "length %lld of input 2 is %lld, there are %lld rows left of %lld",
-                          (long long)k, (long long)n[k], (long long)left, (long long)v->dims[0]);
+      return tn_error_set(ctx->err, TN_INVALID_ARGUMENT,
+                          "length %lld of input 2 is %lld, there are %lld rows left of %lld", (long long)k,
+                          (long long)n[k], (long long)left, (long long)v->dims[0]);
     left -= n[k];
   }
   if (left == 0) return TN_OK;
@@ -318,8 +319,8 @@ static tn_status infer_rows(tn_infer_ctx *ctx, tn_error *err)
 static const tn_op_def ops[] = {
   OP("TensorListFromTensor", "tensor: element_dtype, element_shape: shape_type", "output_handle: variant",
      ELEMENT "; " SHAPE, 0, infer_rows, "creates a list from the rows of a tensor"),
-  OP("TensorListGather", "input_handle: variant, indices: int32, element_shape: int32", "values: element_dtype", ELEMENT,
-     TN_TRAIT_DYNAMIC, infer_gather, "gathers elements of a list into a tensor"),
+  OP("TensorListGather", "input_handle: variant, indices: int32, element_shape: int32", "values: element_dtype",
+     ELEMENT, TN_TRAIT_DYNAMIC, infer_gather, "gathers elements of a list into a tensor"),
   OP("TensorListScatter", "tensor: element_dtype, indices: int32, element_shape: shape_type", "output_handle: variant",
      ELEMENT "; " SHAPE, 0, infer_rows, "creates a list by scattering the rows of a tensor"),
   OP("TensorListScatterIntoExistingList", "input_handle: variant, tensor: element_dtype, indices: int32",

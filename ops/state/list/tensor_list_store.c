@@ -282,7 +282,8 @@ tn_status tn__list_change(tn__list *l, int64_t length, size_t puts, tn__list **o
   }
   tn__list *v = new_version(s, length);
   if (n_notes > 0) b = new_notes(n_notes);
-  tn_status st = v == NULL || (n_notes > 0 && b == NULL) ? no_change(length, err) : grow_items(s, l->length, length, err);
+  tn_status st =
+      v == NULL || (n_notes > 0 && b == NULL) ? no_change(length, err) : grow_items(s, l->length, length, err);
   if (st != TN_OK) {
     tn__mutex_unlock(&s->mu);
     if (v != NULL) free_version(v);

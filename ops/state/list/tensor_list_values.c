@@ -240,7 +240,8 @@ static tn_status sum_of_tensors(tn_tensor *a, tn_tensor *b, tn_tensor **out, int
   *out = NULL;
   if (!tn__shape_fits(a->dims, a->rank, b->dims, b->rank))
     return tn_error_set(err, TN_INVALID_ARGUMENT, "elements of shapes %s and %s cannot be added",
-                        tn__format_shape(x, sizeof x, a->dims, a->rank), tn__format_shape(y, sizeof y, b->dims, b->rank));
+                        tn__format_shape(x, sizeof x, a->dims, a->rank),
+                        tn__format_shape(y, sizeof y, b->dims, b->rank));
   if (a->dtype != TN_VARIANT && !tn__can_add(a->dtype))
     return tn_error_set(err, TN_INVALID_ARGUMENT, "elements of dtype %s cannot be added", tn_dtype_name(a->dtype));
   tn_status st = tn_tensor_create(a->dtype, a->dims, a->rank, out, err);

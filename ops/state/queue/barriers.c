@@ -189,7 +189,8 @@ static tn_status insert_one(insertion *in, int64_t i, tn_error *err)
   int shown = size > 100 ? 100 : (int)size;
   tn__queue_element *e = tn__map_get(&b->incomplete, key, size);
   if (e == NULL && b->closed)
-    return tn_error_set(err, TN_CANCELLED, "barrier '%s' is closed, key '%.*s' is a new one", b->ready.name, shown, key);
+    return tn_error_set(err, TN_CANCELLED, "barrier '%s' is closed, key '%.*s' is a new one", b->ready.name, shown,
+                        key);
   if (e != NULL && e->parts[in->part].whole != NULL)
     return tn_error_set(err, TN_INVALID_ARGUMENT, "barrier '%s' has a value of component %u for key '%.*s' already",
                         b->ready.name, in->part - PARTS_BEFORE, shown, key);

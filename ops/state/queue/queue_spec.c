@@ -29,8 +29,8 @@ static tn_status read_shape(const tn_operation *op, tn__queue_kind kind, size_t 
   if (st != TN_OK) return st;
   if (kind == TN__QUEUE_PADDING ? *rank >= 0 : tn__shape_is_known(*dims, *rank)) return TN_OK;
   char text[96];
-  return tn_error_set(err, TN_INVALID_ARGUMENT, "%s: attribute 'shapes' has %s at %zu, wanted %s", tn_operation_type(op),
-                      tn__format_shape(text, sizeof text, *dims, *rank), k,
+  return tn_error_set(err, TN_INVALID_ARGUMENT, "%s: attribute 'shapes' has %s at %zu, wanted %s",
+                      tn_operation_type(op), tn__format_shape(text, sizeof text, *dims, *rank), k,
                       kind == TN__QUEUE_PADDING ? "a shape of known rank" : "a shape without unknown dimensions");
 }
 
@@ -45,8 +45,10 @@ static tn_status count_shapes(const tn_operation *op, tn__queue_kind kind, size_
   if (st != TN_OK) return st;
   bool may_lack = kind == TN__QUEUE_FIFO || kind == TN__QUEUE_RANDOM;
   if (n_types == 0 || (*n_shapes != n_types && !(may_lack && *n_shapes == 0)))
-    return tn_error_set(err, TN_INVALID_ARGUMENT, "%s: %zu component_types and %zu shapes, wanted at least one type and "
-                        "a shape for each%s", tn_operation_type(op), n_types, *n_shapes, may_lack ? ", or none" : "");
+    return tn_error_set(err, TN_INVALID_ARGUMENT,
+                        "%s: %zu component_types and %zu shapes, wanted at least one type and "
+                        "a shape for each%s",
+                        tn_operation_type(op), n_types, *n_shapes, may_lack ? ", or none" : "");
   for (size_t k = 0; st == TN_OK && k < *n_shapes; k++) {
     st = read_shape(op, kind, k, &dims, &rank, err);
     if (st == TN_OK) *n_dims += (size_t)rank;
@@ -112,7 +114,8 @@ tn_status tn__queue_spec_read(const tn_operation *op, tn__queue_kind kind, const
 
 /* ---- comparing ---- */
 
-static tn_status differ(const char *what, const char *name, const char *in, int64_t found, int64_t wanted, tn_error *err)
+static tn_status differ(const char *what, const char *name, const char *in, int64_t found, int64_t wanted,
+                        tn_error *err)
 {
   return tn_error_set(err, TN_INVALID_ARGUMENT, "%s '%s' exists with %s %lld, the node wants %lld", what, name, in,
                       (long long)found, (long long)wanted);

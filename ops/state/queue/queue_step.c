@@ -47,7 +47,8 @@ tn_status tn__queue_close_create(const tn_operation *op, void **state, tn_error 
 
 /* ---- inputs ---- */
 
-static tn_status check_input(const tn_kernel_ctx *ctx, const tn__queue_spec *spec, uint32_t first, uint32_t i, bool rows)
+static tn_status check_input(const tn_kernel_ctx *ctx, const tn__queue_spec *spec, uint32_t first, uint32_t i,
+                             bool rows)
 {
   const tn_view *v = ctx->inputs[first + i];
   const tn__queue_component *c = &spec->components[i];
@@ -60,8 +61,9 @@ static tn_status check_input(const tn_kernel_ctx *ctx, const tn__queue_spec *spe
     return tn_error_set(ctx->err, TN_INVALID_ARGUMENT, "component %u has shape %s, the queue wants %s%s", i, found,
                         rows ? "rows of shape " : "", tn__format_shape(wanted, sizeof wanted, c->dims, c->rank));
   if (!rows || v->dims[0] == ctx->inputs[first]->dims[0]) return TN_OK;
-  return tn_error_set(ctx->err, TN_INVALID_ARGUMENT, "component %u has shape %s, %lld rows are wanted as in component 0",
-                      i, found, (long long)ctx->inputs[first]->dims[0]);
+  return tn_error_set(ctx->err, TN_INVALID_ARGUMENT,
+                      "component %u has shape %s, %lld rows are wanted as in component 0", i, found,
+                      (long long)ctx->inputs[first]->dims[0]);
 }
 
 static tn_status check_inputs(const tn_kernel_ctx *ctx, const tn__queue_spec *spec, uint32_t first, bool rows)
@@ -242,7 +244,8 @@ static int64_t row_run(const tn__queue_element *e, uint32_t i)
 {
   const tn__queue_part *p = &e->parts[i];
   int64_t n = 1;
-  for (e = e->next; p->row >= 0 && e != NULL && e->parts[i].whole == p->whole && e->parts[i].row == p->row + n; e = e->next)
+  for (e = e->next; p->row >= 0 && e != NULL && e->parts[i].whole == p->whole && e->parts[i].row == p->row + n;
+       e = e->next)
     n++;
   return n;
 }

@@ -38,7 +38,8 @@ tn_status tn__queue_resume(tn_kernel_ctx *ctx);
 
 /* Sets dynamic output i from component i of elements. `many`: elements become rows, also if there
  * are none. */
-tn_status tn__queue_write_outputs(tn_kernel_ctx *ctx, const tn__queue_spec *spec, const tn__queue_list *list, bool many);
+tn_status tn__queue_write_outputs(tn_kernel_ctx *ctx, const tn__queue_spec *spec, const tn__queue_list *list,
+                                  bool many);
 
 /* TN_INVALID_ARGUMENT unless the output dtypes of a node that takes elements are those of the
  * components. */

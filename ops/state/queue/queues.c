@@ -90,8 +90,13 @@ static const tn_op_def ops[] = {
         "queue that dequeues elements in random order"),
   MAKES("PriorityQueue", "component_types: list(type) >= 0 = []; shapes: list(shape) >= 0; capacity: int = -1; " PLACE,
         "queue that dequeues the lowest priority value first"),
-  { .struct_size = TN_OP_DEF_SIZE, .name = "FakeQueue", .inputs = "resource: resource", .outputs = "handle: Ref(string)",
-    .attrs = "", .traits = TN_TRAIT_STATEFUL, .summary = "reference handle of a queue" },
+  { .struct_size = TN_OP_DEF_SIZE,
+    .name = "FakeQueue",
+    .inputs = "resource: resource",
+    .outputs = "handle: Ref(string)",
+    .attrs = "",
+    .traits = TN_TRAIT_STATEFUL,
+    .summary = "reference handle of a queue" },
 };
 
 #define KERNEL(kernel_op, kernel_name, kernel_create)                                                               \

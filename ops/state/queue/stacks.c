@@ -199,11 +199,19 @@ static tn_status infer_push(tn_infer_ctx *ctx, tn_error *err)
 
 #define MAKES "elem_type: type; stack_name: string = ''"
 
-#define BOTH(op, handle, more, out, attributes, flags, shapes, text)                                        \
-  { .struct_size = TN_OP_DEF_SIZE, .name = op, .inputs = handle ": Ref(string)" more, .outputs = out,       \
-    .attrs = attributes, .traits = TN_TRAIT_STATEFUL | TN_TRAIT_READS | (flags), .infer = shapes, .summary = text },         \
-  { .struct_size = TN_OP_DEF_SIZE, .name = op "V2", .inputs = handle ": resource" more, .outputs = out,     \
-    .attrs = attributes, .traits = TN_TRAIT_STATEFUL | TN_TRAIT_READS | (flags), .infer = shapes, .summary = text }
+#define BOTH(op, handle, more, out, attributes, flags, shapes, text)                                              \
+  { .struct_size = TN_OP_DEF_SIZE,                                                                                \
+    .name = op,                                                                                                   \
+    .inputs = handle ": Ref(string)" more,                                                                        \
+    .outputs = out,                                                                                               \
+    .attrs = attributes,                                                                                          \
+    .traits = TN_TRAIT_STATEFUL | TN_TRAIT_READS | (flags),                                                       \
+    .infer = shapes,                                                                                              \
+    .summary = text },                                                                                            \
+  {                                                                                                               \
+    .struct_size = TN_OP_DEF_SIZE, .name = op "V2", .inputs = handle ": resource" more, .outputs = out,           \
+    .attrs = attributes, .traits = TN_TRAIT_STATEFUL | TN_TRAIT_READS | (flags), .infer = shapes, .summary = text \
+  }
 
 static const tn_op_def ops[] = {
   { .struct_size = TN_OP_DEF_SIZE, .name = "Stack", .inputs = "", .outputs = "handle: Ref(string)", .attrs = MAKES,

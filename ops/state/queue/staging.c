@@ -177,8 +177,10 @@ static tn_status finish(tn_kernel_ctx *ctx, tn__attempt *attempt)
   area_attempt *t = (area_attempt *)attempt;
   tn_status st = t->base.status;
   if (st == TN_INVALID_ARGUMENT)
-    return tn_error_set(ctx->err, st, "staging area '%s' has tensors of other dtypes, or another number of them, than the "
-                        "%u that the node wants", t->area->name, t->wanted->n);
+    return tn_error_set(ctx->err, st,
+                        "staging area '%s' has tensors of other dtypes, or another number of them, than the "
+                        "%u that the node wants",
+                        t->area->name, t->wanted->n);
   bool stopped = st == TN_OK && t->action == TAKE && ctx->resume && tn_kernel_cancelled(ctx);
   if (stopped) give_back(t);
   if (stopped || st != TN_OK)

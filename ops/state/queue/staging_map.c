@@ -20,7 +20,10 @@ static size_t find(const tn__staging_keys *k, int64_t key)
   return low;
 }
 
-static bool has(const tn__staging_keys *k, size_t at, int64_t key) { return at < k->n && k->items[at]->priority == key; }
+static bool has(const tn__staging_keys *k, size_t at, int64_t key)
+{
+  return at < k->n && k->items[at]->priority == key;
+}
 
 static bool make_room(tn__staging_keys *k)
 {

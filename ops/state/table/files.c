@@ -94,10 +94,21 @@ static tn_status write_compute(tn_kernel_ctx *ctx)
 /* ---- tables ---- */
 
 static const tn_op_def ops[] = {
-  { .struct_size = TN_OP_DEF_SIZE, .name = "ReadFile", .inputs = "filename: string", .outputs = "contents: string",
-    .attrs = "", .traits = TN_TRAIT_STATEFUL | TN_TRAIT_READS, .infer = tn__infer_scalar, .summary = "contents of a file" },
-  { .struct_size = TN_OP_DEF_SIZE, .name = "WriteFile", .inputs = "filename: string, contents: string", .outputs = "",
-    .attrs = "", .traits = TN_TRAIT_STATEFUL, .infer = tn__infer_nothing,
+  { .struct_size = TN_OP_DEF_SIZE,
+    .name = "ReadFile",
+    .inputs = "filename: string",
+    .outputs = "contents: string",
+    .attrs = "",
+    .traits = TN_TRAIT_STATEFUL | TN_TRAIT_READS,
+    .infer = tn__infer_scalar,
+    .summary = "contents of a file" },
+  { .struct_size = TN_OP_DEF_SIZE,
+    .name = "WriteFile",
+    .inputs = "filename: string, contents: string",
+    .outputs = "",
+    .attrs = "",
+    .traits = TN_TRAIT_STATEFUL,
+    .infer = tn__infer_nothing,
     .summary = "writes a file, creating missing folders" },
 };
 

@@ -214,9 +214,9 @@ static tn_status export_compute(tn_kernel_ctx *ctx)
 #define IMPORT(op, handle) OP(op, handle PAIRS, "", BOTH, 0, tn__infer_nothing, "replaces the contents of a table")
 #define SIZE(op, handle) \
   OP(op, handle, "size: int64", "", TN_TRAIT_READS, tn__infer_scalar, "number of keys in a table")
-#define EXPORT(op, handle)                                                                             \
-  OP(op, handle, "keys: Tkeys, values: Tvalues", "Tkeys: type; Tvalues: type", TN_TRAIT_DYNAMIC | TN_TRAIT_READS, tn__infer_unknown, \
-     "all keys and values of a table")
+#define EXPORT(op, handle)                                                                                        \
+  OP(op, handle, "keys: Tkeys, values: Tvalues", "Tkeys: type; Tvalues: type", TN_TRAIT_DYNAMIC | TN_TRAIT_READS, \
+     tn__infer_unknown, "all keys and values of a table")
 
 static const tn_op_def ops[] = {
   FIND("LookupTableFind", V1),

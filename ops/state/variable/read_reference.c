@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reading the value of what a reference refers to. Graphs do not hold this op: where an op takes a value and is given a reference,
- * the planner adds a node with its kernel. */
+/* Reading the value of what a reference refers to. Graphs do not hold this op: where an op takes a value and is given a
+ * reference, the planner adds a node with its kernel. */
 #include <core/graph/graph_internal.h>
 #include <ops/kernel/shapes.h>
 #include <tenon/resource.h>
@@ -24,14 +24,24 @@ static tn_status read_compute(tn_kernel_ctx *ctx)
 }
 
 static const tn_op_def ops[] = {
-  { .struct_size = TN_OP_DEF_SIZE, .name = TN__READ_REFERENCE_OP, .inputs = "ref: Ref(T)", .outputs = "value: T", .attrs = "T: type",
-    .traits = TN_TRAIT_STATEFUL | TN_TRAIT_READS | TN_TRAIT_DYNAMIC, .infer = tn__infer_unknown,
+  { .struct_size = TN_OP_DEF_SIZE,
+    .name = TN__READ_REFERENCE_OP,
+    .inputs = "ref: Ref(T)",
+    .outputs = "value: T",
+    .attrs = "T: type",
+    .traits = TN_TRAIT_STATEFUL | TN_TRAIT_READS | TN_TRAIT_DYNAMIC,
+    .infer = tn__infer_unknown,
     .summary = "the value of what a reference refers to" },
 };
 
 static const tn_kernel_def kernels[] = {
-  { .struct_size = TN_KERNEL_DEF_SIZE, .op = TN__READ_REFERENCE_OP, .device = "CPU", .name = "read_reference", .rank = TN_RANK_C,
-    .prepare = read_prepare, .compute = read_compute },
+  { .struct_size = TN_KERNEL_DEF_SIZE,
+    .op = TN__READ_REFERENCE_OP,
+    .device = "CPU",
+    .name = "read_reference",
+    .rank = TN_RANK_C,
+    .prepare = read_prepare,
+    .compute = read_compute },
 };
 
 extern const tn_op_family tn__ops_read_reference;

@@ -125,8 +125,8 @@ static tn_status scatter_rows(tn_kernel_ctx *ctx, tn__variable *v)
     if (st != TN_OK) return st;
     space.dims = dims = tn_tensor_dims(t);
     uint32_t flags = TN__SCATTER_STOP | (updates->rank == 0 ? TN__SCATTER_SAME : 0);
-    st = tn__scatter_run(&s->scatter, &space, tn_tensor_data(t), updates->data, tn_tensor_elements(t) / dims[0], flags, NULL,
-                         ctx->err);
+    st = tn__scatter_run(&s->scatter, &space, tn_tensor_data(t), updates->data, tn_tensor_elements(t) / dims[0], flags,
+                         NULL, ctx->err);
   }
   return st == TN_OK && tn__space_find_bad(&space) >= 0 ? tn__space_error(&space, ctx->err) : st;
 }
@@ -146,7 +146,8 @@ static tn_status scatter_nd(tn_kernel_ctx *ctx, tn__variable *v)
   st = tn__variable_edit(v, &t, ctx->err);
   if (st != TN_OK) return st;
   tn__space_init(&space, indices, out.dims);
-  st = tn__scatter_run(&s->scatter, &space, tn_tensor_data(t), updates->data, updates->count / space.n, 0, NULL, ctx->err);
+  st = tn__scatter_run(&s->scatter, &space, tn_tensor_data(t), updates->data, updates->count / space.n, 0, NULL,
+                       ctx->err);
   return st == TN_OK && !s->ignore_bad && tn__space_find_bad(&space) >= 0 ? tn__space_error(&space, ctx->err) : st;
 }
 

@@ -25,7 +25,10 @@ static inline tn_status gpu_no_memory(tn_error *err, const char *what)
   return tn_error_set(err, TN_RESOURCE_EXHAUSTED, "no memory for %s of runtime 'gpu'", what);
 }
 /* Elements that are bytes, which a device can have. */
-static inline bool gpu_is_plain(tn_dtype dtype) { return dtype != TN_STRING && dtype != TN_RESOURCE && dtype != TN_VARIANT; }
+static inline bool gpu_is_plain(tn_dtype dtype)
+{
+  return dtype != TN_STRING && dtype != TN_RESOURCE && dtype != TN_VARIANT;
+}
 
 /* Nanoseconds of the monotonic clock. */
 static inline int64_t gpu_now_ns(void)

@@ -35,7 +35,8 @@ static void *open_loader(tn_error *err)
 /* ---- calls in which drivers make threads ---- */
 
 static cl_context create_context(const cl_context_properties *properties, cl_uint n, const cl_device_id *devices,
-                                 void(CL_CALLBACK *notify)(const char *, const void *, size_t, void *), void *user, cl_int *code)
+                                 void(CL_CALLBACK *notify)(const char *, const void *, size_t, void *), void *user,
+                                 cl_int *code)
 {
   sigset_t before;
   gpu_signals_block(&before);
@@ -44,7 +45,8 @@ static cl_context create_context(const cl_context_properties *properties, cl_uin
   return context;
 }
 
-static cl_command_queue create_queue(cl_context context, cl_device_id device, cl_command_queue_properties properties, cl_int *code)
+static cl_command_queue create_queue(cl_context context, cl_device_id device, cl_command_queue_properties properties,
+                                     cl_int *code)
 {
   sigset_t before;
   gpu_signals_block(&before);
@@ -62,7 +64,8 @@ tn_status gpu_cl_load(tn_error *err)
     void *function = dlsym(opened, functions[i].name);
     if (function == NULL) {
       dlclose(opened);
-      return tn_error_set(err, TN_UNAVAILABLE, "libOpenCL.so has no %s, which OpenCL has since version 1.2", functions[i].name);
+      return tn_error_set(err, TN_UNAVAILABLE, "libOpenCL.so has no %s, which OpenCL has since version 1.2",
+                          functions[i].name);
     }
     memcpy((char *)&found + functions[i].at, &function, sizeof function);
   }

@@ -10,14 +10,16 @@
 #include <tenon/runtime.h>
 
 /* X(name): the function clNAME, called as cl.NAME(...). */
-#define GPU_CL_FUNCTIONS(X)                                                                                            \
-  X(GetPlatformIDs) X(GetPlatformInfo) X(GetDeviceIDs) X(GetDeviceInfo) X(CreateContext) X(ReleaseContext)             \
-  X(CreateCommandQueue) X(ReleaseCommandQueue) X(CreateBuffer) X(CreateSubBuffer) X(ReleaseMemObject)                 \
-  X(CreateProgramWithSource) X(CreateProgramWithBinary) X(BuildProgram) X(GetProgramInfo) X(GetProgramBuildInfo)       \
-  X(ReleaseProgram) X(CreateKernel) X(ReleaseKernel) X(SetKernelArg) X(GetKernelWorkGroupInfo) X(EnqueueNDRangeKernel)                   \
-  X(EnqueueReadBuffer) X(EnqueueWriteBuffer) X(EnqueueCopyBuffer) X(EnqueueFillBuffer) X(EnqueueMapBuffer)             \
-  X(EnqueueUnmapMemObject) X(EnqueueMarkerWithWaitList) X(WaitForEvents) X(ReleaseEvent) X(RetainEvent)                \
-  X(GetEventInfo) X(GetEventProfilingInfo) X(Flush) X(Finish) X(UnloadPlatformCompiler)
+#define GPU_CL_FUNCTIONS(X)                                                                                          \
+  X(GetPlatformIDs)                                                                                                  \
+  X(GetPlatformInfo) X(GetDeviceIDs) X(GetDeviceInfo) X(CreateContext) X(ReleaseContext) X(CreateCommandQueue)       \
+      X(ReleaseCommandQueue) X(CreateBuffer) X(CreateSubBuffer) X(ReleaseMemObject) X(CreateProgramWithSource)       \
+          X(CreateProgramWithBinary) X(BuildProgram) X(GetProgramInfo) X(GetProgramBuildInfo) X(ReleaseProgram)      \
+              X(CreateKernel) X(ReleaseKernel) X(SetKernelArg) X(GetKernelWorkGroupInfo) X(EnqueueNDRangeKernel)     \
+                  X(EnqueueReadBuffer) X(EnqueueWriteBuffer) X(EnqueueCopyBuffer) X(EnqueueFillBuffer)               \
+                      X(EnqueueMapBuffer) X(EnqueueUnmapMemObject) X(EnqueueMarkerWithWaitList) X(WaitForEvents)     \
+                          X(ReleaseEvent) X(RetainEvent) X(GetEventInfo) X(GetEventProfilingInfo) X(Flush) X(Finish) \
+                              X(UnloadPlatformCompiler)
 
 typedef struct gpu_cl {
 #define GPU_CL_FIELD(name) __typeof__(&cl##name) name;

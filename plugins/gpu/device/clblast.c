@@ -76,7 +76,8 @@ static void open_library(bool wanted)
     note_file(handle);
     return;
   }
-  tn_log(wanted ? TN_LOG_WARNING : TN_LOG_INFO, "gpu: products are computed by own kernels, CLBlast cannot be used: %s", why);
+  tn_log(wanted ? TN_LOG_WARNING : TN_LOG_INFO, "gpu: products are computed by own kernels, CLBlast cannot be used: %s",
+         why);
   if (handle != NULL) dlclose(handle);
 }
 
@@ -108,7 +109,9 @@ static const char *text_of(int code)
   case CLBlastNotImplemented: return "it is not implemented";
   case CLBlastInvalidMatrixA: case CLBlastInvalidMatrixB: case CLBlastInvalidMatrixC: return "a matrix is no buffer";
   case CLBlastInvalidDimension: return "a dimension is 0";
-  case CLBlastInvalidLeadDimA: case CLBlastInvalidLeadDimB: case CLBlastInvalidLeadDimC: return "a row is longer than from row to row";
+  case CLBlastInvalidLeadDimA:
+  case CLBlastInvalidLeadDimB:
+  case CLBlastInvalidLeadDimC: return "a row is longer than from row to row";
   case CLBlastInsufficientMemoryA: case CLBlastInsufficientMemoryB: case CLBlastInsufficientMemoryC:
     return "a matrix goes beyond its buffer";
   case CLBlastInsufficientMemoryTemp: return "its temporary buffer is too small";
@@ -150,22 +153,24 @@ static size_t temp_bytes(const gpu_gemm *g, cl_command_queue queue, int *code)
   size_t bytes = 0;
   pthread_mutex_lock(&sizing);
   /* Offsets of 1: matrices at offset 0 may need less. */
-  *code = (g->dtype == TN_DOUBLE ? lib.DGemmTempBufferSize : lib.SGemmTempBufferSize)(
-      CLBlastLayoutRowMajor, a, b, m, n, k, 1, (size_t)g->a_row, 1, (size_t)g->b_row, 1, (size_t)g->out_row, &queue, &bytes);
+  *code = (g->dtype == TN_DOUBLE ? lib.DGemmTempBufferSize
+                                 : lib.SGemmTempBufferSize)(CLBlastLayoutRowMajor, a, b, m, n, k, 1, (size_t)g->a_row,
+                                                            1, (size_t)g->b_row, 1, (size_t)g->out_row, &queue, &bytes);
   pthread_mutex_unlock(&sizing);
   return bytes;
 }
 
-static int multiply(const gpu_gemm *g, place a, place b, place out, cl_mem temp, cl_command_queue queue, cl_event *event)
+static int multiply(const gpu_gemm *g, place a, place b, place out, cl_mem temp, cl_command_queue queue,
+                    cl_event *event)
 {
   const CLBlastTranspose x = transpose(g->across_a), y = transpose(g->across_b);
   const size_t m = (size_t)g->m, n = (size_t)g->n, k = (size_t)g->k;
   const size_t to_a = (size_t)g->a_row, to_b = (size_t)g->b_row, to_out = (size_t)g->out_row;
   return (int)(g->dtype == TN_DOUBLE
-      ? lib.DgemmWithTempBuffer(CLBlastLayoutRowMajor, x, y, m, n, k, 1, a.mem, a.at, to_a, b.mem, b.at, to_b, 0, out.mem, out.at,
-                                to_out, &queue, event, temp)
-      : lib.SgemmWithTempBuffer(CLBlastLayoutRowMajor, x, y, m, n, k, 1, a.mem, a.at, to_a, b.mem, b.at, to_b, 0, out.mem, out.at,
-                                to_out, &queue, event, temp));
+                   ? lib.DgemmWithTempBuffer(CLBlastLayoutRowMajor, x, y, m, n, k, 1, a.mem, a.at, to_a, b.mem, b.at,
+                                             to_b, 0, out.mem, out.at, to_out, &queue, event, temp)
+                   : lib.SgemmWithTempBuffer(CLBlastLayoutRowMajor, x, y, m, n, k, 1, a.mem, a.at, to_a, b.mem, b.at,
+                                             to_b, 0, out.mem, out.at, to_out, &queue, event, temp));
 }
 
 static int multiply_batch(const gpu_gemm *g, place a, place b, place out, cl_command_queue queue, cl_event *event)
@@ -174,11 +179,12 @@ static int multiply_batch(const gpu_gemm *g, place a, place b, place out, cl_com
   const size_t m = (size_t)g->m, n = (size_t)g->n, k = (size_t)g->k, batch = (size_t)g->batch;
   const size_t to_a = (size_t)g->a_row, to_b = (size_t)g->b_row, to_out = (size_t)g->out_row;
   const size_t next_a = (size_t)g->a_batch, next_b = (size_t)g->b_batch, next_out = (size_t)g->out_batch;
-  return (int)(g->dtype == TN_DOUBLE
-      ? lib.DgemmStridedBatched(CLBlastLayoutRowMajor, x, y, m, n, k, 1, a.mem, a.at, to_a, next_a, b.mem, b.at, to_b, next_b, 0,
-                                out.mem, out.at, to_out, next_out, batch, &queue, event)
-      : lib.SgemmStridedBatched(CLBlastLayoutRowMajor, x, y, m, n, k, 1, a.mem, a.at, to_a, next_a, b.mem, b.at, to_b, next_b, 0,
-                                out.mem, out.at, to_out, next_out, batch, &queue, event));
+  return (int)(g->dtype == TN_DOUBLE ? lib.DgemmStridedBatched(CLBlastLayoutRowMajor, x, y, m, n, k, 1, a.mem, a.at,
+                                                               to_a, next_a, b.mem, b.at, to_b, next_b, 0, out.mem,
+                                                               out.at, to_out, next_out, batch, &queue, event)
+                                     : lib.SgemmStridedBatched(CLBlastLayoutRowMajor, x, y, m, n, k, 1, a.mem, a.at,
+                                                               to_a, next_a, b.mem, b.at, to_b, next_b, 0, out.mem,
+                                                               out.at, to_out, next_out, batch, &queue, event));
 }
 
 /* The kernels of one matrix are large enough to fill the device where they need temporary memory, so they go
@@ -251,7 +257,8 @@ tn_status gpu_clblast_enqueue(const gpu_device *d, cl_command_queue queue, const
   cl_int code = reach(d, memory[0], span_a(&p.g), size, &a);
   if (code == CL_SUCCESS) code = reach(d, memory[1], span_b(&p.g), size, &b);
   if (code == CL_SUCCESS) code = reach(d, memory[2], span_out(&p.g), size, &out);
-  if (code == CL_SUCCESS && p.temp > 0) code = part_of(memory[3].mem, round_up(memory[3].at, d->align_bytes), p.temp, &temp);
+  if (code == CL_SUCCESS && p.temp > 0)
+    code = part_of(memory[3].mem, round_up(memory[3].at, d->align_bytes), p.temp, &temp);
   tn_status st = code == CL_SUCCESS ? TN_OK : failed(d, code, "clCreateSubBuffer", err);
   int routine = st == TN_OK ? run(&p, a, b, out, temp.mem, queue, event) : CLBlastSuccess;
   if (routine != CLBlastSuccess) st = failed(d, routine, "CLBlast's Gemm", err);
@@ -385,8 +392,8 @@ bool gpu_clblast_takes(const gpu_device *device, int blas, const gpu_gemm *g, gp
   return gpu_clblast_for(device, blas) != NULL;
 }
 
-tn_status gpu_clblast_enqueue(const gpu_device *device, cl_command_queue queue, const void *product, const gpu_memory *memory,
-                              cl_event *event, tn_error *err)
+tn_status gpu_clblast_enqueue(const gpu_device *device, cl_command_queue queue, const void *product,
+                              const gpu_memory *memory, cl_event *event, tn_error *err)
 {
   (void)device, (void)queue, (void)product, (void)memory, (void)event;
   return tn_error_set(err, TN_INTERNAL, "this plugin was built without CLBlast");

@@ -37,7 +37,7 @@ typedef struct gpu_clblast_product {
 bool gpu_clblast_takes(const gpu_device *device, int blas, const gpu_gemm *g, gpu_clblast_product *out);
 /* Enqueues a gpu_clblast_product; memory: a, b, out, and scratch where it has any. *event, where event is not
  * NULL, is that of its last command. TN_UNAVAILABLE: the device is lost. */
-tn_status gpu_clblast_enqueue(const gpu_device *device, cl_command_queue queue, const void *product, const gpu_memory *memory,
-                              cl_event *event, tn_error *err);
+tn_status gpu_clblast_enqueue(const gpu_device *device, cl_command_queue queue, const void *product,
+                              const gpu_memory *memory, cl_event *event, tn_error *err);
 
 #endif

@@ -55,7 +55,8 @@ static void read_extensions(gpu_device *d)
   if (text == NULL) return;
   d->has_half = has_word(text, "cl_khr_fp16");
   d->has_double = has_word(text, "cl_khr_fp64") &&
-                  cl.GetDeviceInfo(d->id, CL_DEVICE_DOUBLE_FP_CONFIG, sizeof config, &config, NULL) == CL_SUCCESS && config != 0;
+                  cl.GetDeviceInfo(d->id, CL_DEVICE_DOUBLE_FP_CONFIG, sizeof config, &config, NULL) == CL_SUCCESS &&
+                  config != 0;
   tn_free(text);
 }
 
@@ -183,7 +184,8 @@ static tn_status search_platform(search *s, cl_platform_id platform, tn_error *e
   cl_int code = cl.GetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 0, NULL, &n);
   if (code == CL_SUCCESS && n == 0) code = CL_DEVICE_NOT_FOUND;
   cl_device_id *ids = code == CL_SUCCESS ? tn_alloc(n * sizeof *ids) : NULL;
-  if (code == CL_SUCCESS && ids == NULL) return tn_error_set(err, TN_RESOURCE_EXHAUSTED, "no memory for %u OpenCL devices", n);
+  if (code == CL_SUCCESS && ids == NULL)
+    return tn_error_set(err, TN_RESOURCE_EXHAUSTED, "no memory for %u OpenCL devices", n);
   if (code == CL_SUCCESS) code = cl.GetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, n, ids, NULL);
   if (code != CL_SUCCESS) platform_fault(s, platform, code);
   tn_status st = TN_OK;
@@ -263,8 +265,8 @@ void gpu_devices_text(char *text, size_t size)
   text[0] = '\0';
   for (size_t i = 0; i < n_heads && at < size; i++) {
     const gpu_device *d = heads[i];
-    int n = snprintf(text + at, size - at, "%s%zu = '%.80s' (%s, %.60s)", i > 0 ? ", " : "", i, d->name, gpu_device_kind(d),
-                     d->platform_name);
+    int n = snprintf(text + at, size - at, "%s%zu = '%.80s' (%s, %.60s)", i > 0 ? ", " : "", i, d->name,
+                     gpu_device_kind(d), d->platform_name);
     at += n > 0 ? (size_t)n : 0;
   }
 }
@@ -272,8 +274,9 @@ void gpu_devices_text(char *text, size_t size)
 tn_status gpu_devices_forked(tn_error *err)
 {
   if (found_in == 0 || found_in == getpid()) return TN_OK;
-  return tn_error_set(err, TN_FAILED_PRECONDITION,
-                      "OpenCL was initialised before this process was forked, and cannot be used in it; exec a new program");
+  return tn_error_set(
+      err, TN_FAILED_PRECONDITION,
+      "OpenCL was initialised before this process was forked, and cannot be used in it; exec a new program");
 }
 
 /* ---- contexts ---- */
@@ -328,7 +331,8 @@ tn_status gpu_device_use(gpu_device *d, tn_error *err)
   tn_status st = gpu_devices_forked(err);
   if (st != TN_OK) return st;
   pthread_mutex_lock(&d->mu);
-  if (d->lost) st = tn_error_set(err, TN_UNAVAILABLE, "device '%.100s' was lost; a new session may use it again", d->name);
+  if (d->lost)
+    st = tn_error_set(err, TN_UNAVAILABLE, "device '%.100s' was lost; a new session may use it again", d->name);
   else if (d->n_users == 0) st = open_context(d, err);
   if (st == TN_OK) d->n_users++;
   pthread_mutex_unlock(&d->mu);
@@ -348,7 +352,8 @@ void gpu_device_leave(gpu_device *d)
 
 void gpu_device_lost(gpu_device *d)
 {
-  if (!d->lost) tn_log(TN_LOG_WARNING, "gpu: device '%s' is lost; the sessions that use it are of no use any more", d->name);
+  if (!d->lost)
+    tn_log(TN_LOG_WARNING, "gpu: device '%s' is lost; the sessions that use it are of no use any more", d->name);
   d->lost = true;
 }
 

@@ -35,8 +35,8 @@ typedef struct gpu_device {
   gpu_pool *pool;        /* the device's free memory, with the context */
   gpu_programs *programs; /* compiled, with the context */
   struct gpu_clblast *clblast; /* with the context */
-  _Atomic bool lost;     /* a call failed and the context is unusable: sessions fail with UNAVAILABLE, and new sessions use
-                          * another gpu_device of the same hardware */
+  _Atomic bool lost; /* a call failed and the context is unusable: sessions fail with UNAVAILABLE, and new sessions use
+                      * another gpu_device of the same hardware */
   struct gpu_device *next; /* device.c's: that other one */
 } gpu_device;
 

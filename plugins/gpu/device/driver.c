@@ -136,7 +136,8 @@ void gpu_process_restore(gpu_process *p)
   for (int s = 1; s < NSIG; s++) {
     struct sigaction now;
     if (!p->has_action[s] || sigaction(s, NULL, &now) != 0) continue;
-    if (handler_of(&now) != handler_of(&p->actions[s]) || now.sa_flags != p->actions[s].sa_flags) sigaction(s, &p->actions[s], NULL);
+    if (handler_of(&now) != handler_of(&p->actions[s]) || now.sa_flags != p->actions[s].sa_flags)
+      sigaction(s, &p->actions[s], NULL);
   }
   if (p->has_stack) sigaltstack(&p->stack, NULL);
   restore_variables(p);

@@ -294,8 +294,9 @@ static tn_status create_node(gpu_pool *p, const shelf *s, size_t asked, size_t b
 static tn_status above_limit(const gpu_budget *b, size_t asked, tn_error *err)
 {
   return tn_error_set(err, TN_RESOURCE_EXHAUSTED,
-                      "gpu: %zu bytes of device '%s' were asked for; the session may have %" PRId64 " and uses %" PRId64, asked,
-                      b->device->name, b->limit, b->used);
+                      "gpu: %zu bytes of device '%s' were asked for; the session may have %" PRId64
+                      " and uses %" PRId64,
+                      asked, b->device->name, b->limit, b->used);
 }
 
 static tn_status obtain(gpu_pool *p, shelf *s, gpu_budget *budget, size_t asked, gpu_block *out, tn_error *err)
@@ -304,8 +305,9 @@ static tn_status obtain(gpu_pool *p, shelf *s, gpu_budget *budget, size_t asked,
   tn_status st = TN_OK;
   *out = (gpu_block){ 0 };
   if (bytes == 0 || bytes > p->device->max_alloc_bytes)
-    return tn_error_set(err, TN_RESOURCE_EXHAUSTED, "gpu: %zu bytes were asked for; device '%s' gives at most %" PRIu64 " at once",
-                        asked, p->device->name, (uint64_t)p->device->max_alloc_bytes);
+    return tn_error_set(err, TN_RESOURCE_EXHAUSTED,
+                        "gpu: %zu bytes were asked for; device '%s' gives at most %" PRIu64 " at once", asked,
+                        p->device->name, (uint64_t)p->device->max_alloc_bytes);
   pthread_mutex_lock(&p->mu);
   bool fits = budget == NULL || (int64_t)bytes <= budget->limit - budget->used;
   node *n = fits ? take_free(s, bytes) : NULL;

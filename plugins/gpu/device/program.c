@@ -64,7 +64,9 @@ tn_status gpu_programs_create(gpu_device *device, gpu_programs **out, tn_error *
   *out = NULL;
   gpu_programs *p = tn_alloc(sizeof *p);
   if (p == NULL) return tn_error_set(err, TN_RESOURCE_EXHAUSTED, "gpu: no memory for programs");
-  *p = (gpu_programs){ .device = device, .versions = platform_text(device), .prelude = gpu_source_find("prelude", NULL) };
+  *p = (gpu_programs){ .device = device,
+                       .versions = platform_text(device),
+                       .prelude = gpu_source_find("prelude", NULL) };
   if (p->versions == NULL) {
     tn_free(p);
     return tn_error_set(err, TN_RESOURCE_EXHAUSTED, "gpu: no memory for programs");
@@ -87,8 +89,8 @@ void gpu_programs_destroy(gpu_programs *programs)
 {
   if (programs == NULL) return;
   if (programs->n_compiled + programs->n_read > 0)
-    tn_log(TN_LOG_INFO, "gpu: programs of '%s': %zu compiled, %zu read from disk", programs->device->name, programs->n_compiled,
-           programs->n_read);
+    tn_log(TN_LOG_INFO, "gpu: programs of '%s': %zu compiled, %zu read from disk", programs->device->name,
+           programs->n_compiled, programs->n_read);
   for (size_t i = 0; i < N_CHAINS; i++)
     for (program *p = programs->chains[i], *next; p != NULL; p = next) {
       next = p->next;
@@ -153,8 +155,8 @@ static void tell(work *w, const program *p, bool compiled, const struct timespec
   size_t made = atomic_fetch_add(&w->made, 1) + 1;
   clock_gettime(CLOCK_MONOTONIC, &to);
   long ms = (to.tv_sec - from->tv_sec) * 1000 + (to.tv_nsec - from->tv_nsec) / 1000000;
-  tn_log(compiled ? TN_LOG_INFO : TN_LOG_DEBUG, "gpu: program %zu of %zu, '%s' (%s), %s in %ld ms", made, w->n, p->label,
-         p->options, compiled ? "compiled" : "read", ms);
+  tn_log(compiled ? TN_LOG_INFO : TN_LOG_DEBUG, "gpu: program %zu of %zu, '%s' (%s), %s in %ld ms", made, w->n,
+         p->label, p->options, compiled ? "compiled" : "read", ms);
 }
 
 static void make_one(work *w, size_t i)
@@ -216,7 +218,8 @@ static tn_status take(gpu_programs *programs, gpu_program_request *requests, siz
   pthread_mutex_lock(&programs->mu);
   for (size_t i = 0; i < n && st == TN_OK; i++) {
     all[i] = find(programs, &requests[i]);
-    if (all[i] == NULL) st = tn_error_set(err, TN_RESOURCE_EXHAUSTED, "gpu: no memory for program '%s'", requests[i].label);
+    if (all[i] == NULL)
+      st = tn_error_set(err, TN_RESOURCE_EXHAUSTED, "gpu: no memory for program '%s'", requests[i].label);
   }
   for (size_t i = 0; i < n && st == TN_OK; i++) {
     if (all[i]->state != FAILED) continue;

@@ -53,11 +53,13 @@ static const char *find_line(const char *text, long line, int *length)
 static char *read_log(const gpu_source *source, cl_program program)
 {
   size_t size = 0;
-  if (cl.GetProgramBuildInfo(program, source->device->id, CL_PROGRAM_BUILD_LOG, 0, NULL, &size) != CL_SUCCESS) return NULL;
+  if (cl.GetProgramBuildInfo(program, source->device->id, CL_PROGRAM_BUILD_LOG, 0, NULL, &size) != CL_SUCCESS)
+    return NULL;
   char *log = size > (1u << 26) ? NULL : tn_alloc(size + 1);
   if (log == NULL) return NULL;
   memset(log, 0, size + 1);
-  if (cl.GetProgramBuildInfo(program, source->device->id, CL_PROGRAM_BUILD_LOG, size, log, NULL) == CL_SUCCESS) return log;
+  if (cl.GetProgramBuildInfo(program, source->device->id, CL_PROGRAM_BUILD_LOG, size, log, NULL) == CL_SUCCESS)
+    return log;
   tn_free(log);
   return NULL;
 }
@@ -71,11 +73,12 @@ static tn_status build_error(const gpu_source *source, cl_program program, cl_in
   int length = 0;
   const char *text = line > 0 ? find_line(source->text, line, &length) : "";
   if (length > 0)
-    tn_error_set(err, TN_INTERNAL, "gpu: program '%s' (%s) does not compile on '%s', line %ld, '%.*s': %.*s", source->label,
-                 source->options, source->device->name, line, length, text, MOST_LOG, log);
+    tn_error_set(err, TN_INTERNAL, "gpu: program '%s' (%s) does not compile on '%s', line %ld, '%.*s': %.*s",
+                 source->label, source->options, source->device->name, line, length, text, MOST_LOG, log);
   else
-    tn_error_set(err, TN_INTERNAL, "gpu: program '%s' (%s) does not compile on '%s', %s: %.*s", source->label, source->options,
-                 source->device->name, gpu_cl_name(code), MOST_LOG, log != NULL ? log : "the compiler says no more");
+    tn_error_set(err, TN_INTERNAL, "gpu: program '%s' (%s) does not compile on '%s', %s: %.*s", source->label,
+                 source->options, source->device->name, gpu_cl_name(code), MOST_LOG,
+                 log != NULL ? log : "the compiler says no more");
   tn_free(log);
   return TN_INTERNAL;
 }
@@ -131,7 +134,8 @@ static cl_program read_kept(const gpu_source *source)
   if (!gpu_cache_read(source, &bytes, &size)) return NULL;
   const unsigned char *binary = bytes;
   cl_int status = CL_SUCCESS, code;
-  cl_program program = cl.CreateProgramWithBinary(source->device->context, 1, &source->device->id, &size, &binary, &status, &code);
+  cl_program program =
+      cl.CreateProgramWithBinary(source->device->context, 1, &source->device->id, &size, &binary, &status, &code);
   tn_free(bytes);
   if (code == CL_SUCCESS) code = status;
   if (code == CL_SUCCESS) code = build(source, program);

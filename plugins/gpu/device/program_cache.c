@@ -3,10 +3,10 @@
  *
  *   header | key: device, driver, versions, options, prelude, text | binary
  *
- * A file is used only if its header, sizes, whole key and checksum are right, and only this user can write it; any other file is
- * ignored and rewritten. A file is written under a temporary name and renamed, so processes may write concurrently. The folder is
- * gpu-programs in $TENON_CACHE_DIR, $XDG_CACHE_HOME/tenon or ~/.cache/tenon. TENON_GPU_CACHE_BYTES limits its size (default 256
- * MiB); 0 disables it. */
+ * A file is used only if its header, sizes, whole key and checksum are right, and only this user can write it; any
+ * other file is ignored and rewritten. A file is written under a temporary name and renamed, so processes may write
+ * concurrently. The folder is gpu-programs in $TENON_CACHE_DIR, $XDG_CACHE_HOME/tenon or ~/.cache/tenon.
+ * TENON_GPU_CACHE_BYTES limits its size (default 256 MiB); 0 disables it. */
 #define _GNU_SOURCE
 #include "device/program_parts.h"
 
@@ -144,8 +144,9 @@ static int open_own(const char *path, size_t *size)
   struct stat st;
   int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
   if (fd < 0) return -1;
-  bool own = fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == geteuid() && (st.st_mode & (S_IWGRP | S_IWOTH)) == 0 &&
-             st.st_size >= (off_t)sizeof(header) && st.st_size <= most_bytes();
+  bool own = fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == geteuid() &&
+             (st.st_mode & (S_IWGRP | S_IWOTH)) == 0 && st.st_size >= (off_t)sizeof(header) &&
+             st.st_size <= most_bytes();
   if (own) *size = (size_t)st.st_size;
   else close(fd);
   return own ? fd : -1;
@@ -156,10 +157,12 @@ static bool is_whole(const char *file, size_t size, const place *p)
 {
   header h;
   memcpy(&h, file, sizeof h);
-  if (memcmp(h.magic, magic, sizeof magic) != 0 || h.format != FORMAT || h.size != sizeof h || h.key_size != p->key_size ||
-      h.binary_size == 0 || size - sizeof h < h.key_size || size - sizeof h - h.key_size != h.binary_size)
+  if (memcmp(h.magic, magic, sizeof magic) != 0 || h.format != FORMAT || h.size != sizeof h ||
+      h.key_size != p->key_size || h.binary_size == 0 || size - sizeof h < h.key_size ||
+      size - sizeof h - h.key_size != h.binary_size)
     return false;
-  return memcmp(file + sizeof h, p->key, p->key_size) == 0 && hash_bytes(0, file + sizeof h, size - sizeof h) == h.checksum;
+  return memcmp(file + sizeof h, p->key, p->key_size) == 0 &&
+         hash_bytes(0, file + sizeof h, size - sizeof h) == h.checksum;
 }
 
 bool gpu_cache_read(const gpu_source *source, unsigned char **bytes, size_t *size)
@@ -239,7 +242,8 @@ static void list_folder(DIR *folder, entries *all)
   for (struct dirent *d; (d = readdir(folder)) != NULL;) {
     struct stat st;
     bool ours = is_ours(d->d_name), left = strncmp(d->d_name, "tmp-", 4) == 0;
-    if ((!ours && !left) || fstatat(dirfd(folder), d->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(st.st_mode)) continue;
+    if ((!ours && !left) || fstatat(dirfd(folder), d->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(st.st_mode))
+      continue;
     if (ours) note_entry(all, d->d_name, &st);
     else if (now.tv_sec - st.st_mtim.tv_sec > LEFT_BEHIND_SECONDS) (void)unlinkat(dirfd(folder), d->d_name, 0);
   }

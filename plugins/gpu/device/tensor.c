@@ -2,8 +2,8 @@
 /* Tensors in device memory.
  *
  * Where device and host share the memory a tensor has an address, and is mapped for reading as long as it lives: the
- * device may read it then, too, as a feed. Nobody may write to it, so its buffer says that. On a device of type CPU there
- * is but one memory and nothing to map. */
+ * device may read it then, too, as a feed. Nobody may write to it, so its buffer says that. On a device of type CPU
+ * there is but one memory and nothing to map. */
 #include "device/tensor.h"
 
 #ifdef TN_PLUGIN
@@ -33,7 +33,8 @@ static cl_int map_for_reading(const content *c, void **address)
 static void unmap_address(const content *c, void *address)
 {
   cl_event done = NULL;
-  if (cl.EnqueueUnmapMemObject(queue_of(c), c->block.mem, address, 0, NULL, &done) != CL_SUCCESS || done == NULL) return;
+  if (cl.EnqueueUnmapMemObject(queue_of(c), c->block.mem, address, 0, NULL, &done) != CL_SUCCESS || done == NULL)
+    return;
   (void)cl.WaitForEvents(1, &done);
   cl.ReleaseEvent(done);
 }
@@ -46,7 +47,8 @@ static tn_status map(void *user, tn_buffer *buffer, void **address, tn_error *er
   tn_status st = gpu_devices_forked(err);
   if (st != TN_OK) return st;
   if (c->block.device->lost)
-    return tn_error_set(err, TN_UNAVAILABLE, "gpu: device '%s' was lost, and what its memory held", c->block.device->name);
+    return tn_error_set(err, TN_UNAVAILABLE, "gpu: device '%s' was lost, and what its memory held",
+                        c->block.device->name);
   cl_int code = map_for_reading(c, address);
   return code == CL_SUCCESS ? TN_OK : gpu_cl_error(err, code, "clEnqueueMapBuffer", c->block.device->name);
 }
@@ -93,7 +95,8 @@ static tn_status make_readable(content *c, tn_error *err)
 }
 
 /* Takes c over, also when it fails. */
-static tn_status make_tensor(content *c, tn_dtype dtype, const int64_t *dims, int32_t rank, tn_tensor **out, tn_error *err)
+static tn_status make_tensor(content *c, tn_dtype dtype, const int64_t *dims, int32_t rank, tn_tensor **out,
+                             tn_error *err)
 {
   bool shared = c->block.host != NULL;
   const tn_buffer_desc desc = { .struct_size = sizeof desc,
@@ -121,8 +124,8 @@ static tn_status make_tensor(content *c, tn_dtype dtype, const int64_t *dims, in
   return st;
 }
 
-tn_status gpu_tensor(gpu_block *block, cl_event ready, tn_dtype dtype, const int64_t *dims, int32_t rank, tn_tensor **out,
-                     tn_error *err)
+tn_status gpu_tensor(gpu_block *block, cl_event ready, tn_dtype dtype, const int64_t *dims, int32_t rank,
+                     tn_tensor **out, tn_error *err)
 {
   content made = { .block = *block, .ready = ready };
   *out = NULL;
@@ -181,7 +184,8 @@ tn_status gpu_tensor_send(gpu_budget *budget, const tn_tensor *tensor, tn_tensor
   gpu_block block = { 0 };
   tn_status st = gpu_alloc(budget, tn_tensor_bytes(tensor), &block, err);
   if (st == TN_OK) st = write_block(&block, tensor, err);
-  if (st == TN_OK) st = gpu_tensor(&block, NULL, tn_tensor_dtype(tensor), tn_tensor_dims(tensor), tn_tensor_rank(tensor), out, err);
+  if (st == TN_OK)
+    st = gpu_tensor(&block, NULL, tn_tensor_dtype(tensor), tn_tensor_dims(tensor), tn_tensor_rank(tensor), out, err);
   gpu_free(&block);
   return st;
 }

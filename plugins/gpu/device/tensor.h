@@ -5,15 +5,16 @@
 
 #include "device/memory.h"
 
-/* A tensor in device memory, which takes the block over unless it fails: TN_MEMORY_DEVICE, or TN_MEMORY_SHARED with an address.
- * `ready` is an event (a reference is taken) after which the content is there, or NULL; a tensor with an address waits for it here.
- * The device stays in use as long as the tensor lives. map waits and reads, unmap lets go. */
-tn_status gpu_tensor(gpu_block *block, cl_event ready, tn_dtype dtype, const int64_t *dims, int32_t rank, tn_tensor **out,
-                     tn_error *err);
+/* A tensor in device memory, which takes the block over unless it fails: TN_MEMORY_DEVICE, or TN_MEMORY_SHARED with an
+ * address. `ready` is an event (a reference is taken) after which the content is there, or NULL; a tensor with an
+ * address waits for it here. The device stays in use as long as the tensor lives. map waits and reads, unmap lets
+ * go. */
+tn_status gpu_tensor(gpu_block *block, cl_event ready, tn_dtype dtype, const int64_t *dims, int32_t rank,
+                     tn_tensor **out, tn_error *err);
 /* A copy on the budget's device of a tensor in host memory that has bytes. Waits until it is written. */
 tn_status gpu_tensor_send(gpu_budget *budget, const tn_tensor *tensor, tn_tensor **out, tn_error *err);
-/* The memory of a tensor that this runtime made on this device: *offset bytes into *mem, after *ready (may be NULL). False for
- * any other tensor. */
+/* The memory of a tensor that this runtime made on this device: *offset bytes into *mem, after *ready (may be NULL).
+ * False for any other tensor. */
 bool gpu_tensor_memory(const tn_tensor *tensor, const gpu_device *device, cl_mem *mem, size_t *offset, cl_event *ready);
 
 #endif

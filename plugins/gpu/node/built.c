@@ -49,7 +49,8 @@ static tn_status check_launches(gpu_built *b, tn_error *err)
   b->last_launch = NULL;
   while (*at != NULL) {
     gpu_launch *l = *at;
-    if (gpu_has_kernel(l) && l->n_dims == 0) return tn_error_set(err, TN_INTERNAL, "gpu: kernel '%s' has no range", l->kernel);
+    if (gpu_has_kernel(l) && l->n_dims == 0)
+      return tn_error_set(err, TN_INTERNAL, "gpu: kernel '%s' has no range", l->kernel);
     if (is_empty(l)) {
       *at = l->next;
       free_launch(l);

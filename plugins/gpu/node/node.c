@@ -149,7 +149,8 @@ static void add_arg(gpu_launch *l, gpu_arg arg)
 void gpu_arg_input(gpu_launch *l, uint32_t i)
 {
   if (!on(l)) return;
-  if (i >= l->node->n_inputs) fail(l->node, TN_INTERNAL, "gpu: kernel '%s' wants input %u of %u", l->kernel, i, l->node->n_inputs);
+  if (i >= l->node->n_inputs)
+    fail(l->node, TN_INTERNAL, "gpu: kernel '%s' wants input %u of %u", l->kernel, i, l->node->n_inputs);
   else add_arg(l, (gpu_arg){ .kind = GPU_ARG_INPUT, .index = i });
 }
 
@@ -166,7 +167,8 @@ void gpu_arg_scratch(gpu_launch *l, size_t at)
 {
   if (!on(l)) return;
   if (at > l->node->built->scratch_bytes)
-    fail(l->node, TN_INTERNAL, "gpu: kernel '%s' wants scratch memory at %zu of %zu", l->kernel, at, l->node->built->scratch_bytes);
+    fail(l->node, TN_INTERNAL, "gpu: kernel '%s' wants scratch memory at %zu of %zu", l->kernel, at,
+         l->node->built->scratch_bytes);
   else
     add_arg(l, (gpu_arg){ .kind = GPU_ARG_SCRATCH, .at = at });
 }
@@ -234,8 +236,8 @@ static void set_range(gpu_launch *l, cl_uint n, const int64_t *global, const int
   for (cl_uint i = 0; i < n; i++) {
     int64_t of = local[i] > 0 ? local[i] : 1;
     if (global[i] < 0 || global[i] > INT64_MAX - of || local[i] < 0 || (local[i] == 0) != (local[0] == 0)) {
-      fail(l->node, TN_INTERNAL, "gpu: kernel '%s' has a range of %lld in groups of %lld", l->kernel, (long long)global[i],
-           (long long)local[i]);
+      fail(l->node, TN_INTERNAL, "gpu: kernel '%s' has a range of %lld in groups of %lld", l->kernel,
+           (long long)global[i], (long long)local[i]);
       return;
     }
     l->global[i] = (size_t)((global[i] + of - 1) / of * of);
@@ -277,8 +279,8 @@ static uint32_t add_pack(gpu_node *n, gpu_pack pack)
 }
 
 uint32_t gpu_packed(gpu_node *n, uint32_t i, uint64_t key, size_t bytes,
-                    tn_status (*pack)(const void *user, const gpu_value *from, void *to, tn_error *err), const void *user,
-                    size_t user_bytes)
+                    tn_status (*pack)(const void *user, const gpu_value *from, void *to, tn_error *err),
+                    const void *user, size_t user_bytes)
 {
   if (!going(n)) return 0;
   if (i >= n->n_inputs || !n->inputs[i].constant || n->inputs[i].host == NULL) {

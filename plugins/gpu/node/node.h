@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An op on the device is a function that is given the shapes and chooses the kernels to launch and their arguments. Planning happens
- * once for a plan and its shapes; a step only enqueues the planned launches.
+/* An op on the device is a function that is given the shapes and chooses the kernels to launch and their arguments.
+ * Planning happens once for a plan and its shapes; a step only enqueues the planned launches.
  *
  *   static tn_status plan_softmax(gpu_node *n, tn_error *err)
  *   {
@@ -16,8 +16,8 @@
  *   }
  *   const gpu_op gpu_softmax_ops[] = { { "Softmax", "T=float|half", plan_softmax }, { NULL } };
  *
- * The builders below do nothing after the first that failed (also with l NULL); gpu_node_done says what it was. A step with no
- * elements, a range of 0, launches nothing. */
+ * The builders below do nothing after the first that failed (also with l NULL); gpu_node_done says what it was. A step
+ * with no elements, a range of 0, launches nothing. */
 #ifndef GPU_NODE_NODE_H
 #define GPU_NODE_NODE_H
 
@@ -62,8 +62,8 @@ typedef struct gpu_op {
   const char *op;
   const char *types;     /* constraint on type attributes as in tn_kernel_def.types */
   tn_status (*plan)(gpu_node *node, tn_error *err);
-  uint32_t host_inputs;  /* bit i: `plan` needs the elements of input i: when they are not known the node stays on the CPU, and
-                          * otherwise the input is not sent to the device */
+  uint32_t host_inputs;  /* bit i: `plan` needs the elements of input i: when they are not known the node stays on the
+                          * CPU, and  otherwise the input is not sent to the device */
   bool in_place;         /* output 0 may use the memory of any input of its size */
 } gpu_op;
 
@@ -76,8 +76,8 @@ gpu_launch *gpu_launch_text(gpu_node *n, const char *text, const char *kernel); 
  * GPU_LIBRARY_ARGS, which are no values and not local. *event, where event is not NULL, is that of its last
  * command. TN_UNAVAILABLE: the device is lost. */
 #define GPU_LIBRARY_ARGS 4
-typedef tn_status (*gpu_library)(const gpu_device *device, cl_command_queue queue, const void *user, const gpu_memory *memory,
-                                 cl_event *event, tn_error *err);
+typedef tn_status (*gpu_library)(const gpu_device *device, cl_command_queue queue, const void *user,
+                                 const gpu_memory *memory, cl_event *event, tn_error *err);
 gpu_launch *gpu_launch_library(gpu_node *n, const char *name, gpu_library enqueue, const void *user, size_t size);
 void gpu_define(gpu_launch *l, const char *name, const char *format, ...) __attribute__((format(printf, 3, 4)));
 /* Kinds of arguments. */
@@ -108,8 +108,8 @@ size_t gpu_scratch(gpu_node *n, size_t bytes);
  * not have this form of the constant yet; it may fail only without memory. *user, user_bytes large, is
  * copied; NULL and 0 for none. */
 uint32_t gpu_packed(gpu_node *n, uint32_t i, uint64_t key, size_t bytes,
-                    tn_status (*pack)(const void *user, const gpu_value *from, void *to, tn_error *err), const void *user,
-                    size_t user_bytes);
+                    tn_status (*pack)(const void *user, const gpu_value *from, void *to, tn_error *err),
+                    const void *user, size_t user_bytes);
 /* Bytes that are copied to the device when the node is planned: tables of indices and the like. */
 uint32_t gpu_table(gpu_node *n, const void *bytes, size_t size);
 /* Output i has the bytes of input j: copied on the device. */

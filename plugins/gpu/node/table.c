@@ -37,7 +37,10 @@ typedef struct reader {
   char *names; /* where the next name is stored */
 } reader;
 
-static size_t word_length(const char *at) { return strspn(at, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_"); }
+static size_t word_length(const char *at)
+{
+  return strspn(at, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_");
+}
 
 static tn_status read_type(reader *r, uint64_t *types, const gpu_op *op, tn_error *err)
 {
@@ -60,7 +63,8 @@ static tn_status read_constraint(reader *r, const gpu_op *op, tn_error *err)
 {
   size_t n = word_length(r->at);
   if (n == 0 || r->at[n] != '=')
-    return tn_error_set(err, TN_INTERNAL, "gpu: op '%s': '%s' has no attribute and '=' at '%s'", op->op, op->types, r->at);
+    return tn_error_set(err, TN_INTERNAL, "gpu: op '%s': '%s' has no attribute and '=' at '%s'", op->op, op->types,
+                        r->at);
   *r->next = (constraint){ .attr = r->names };
   memcpy(r->names, r->at, n);
   r->names[n] = 0;
@@ -186,7 +190,8 @@ static tn_status fill(reader *r, tn_error *err)
  * on the device. */
 static tn_status never_prepare(tn_prepare_ctx *ctx, tn_error *err)
 {
-  return tn_error_set(err, TN_UNIMPLEMENTED, "node '%s': its kernel for the device runs in sessions of the runtime 'gpu' only",
+  return tn_error_set(err, TN_UNIMPLEMENTED,
+                      "node '%s': its kernel for the device runs in sessions of the runtime 'gpu' only",
                       tn_operation_name(ctx->op));
 }
 
@@ -202,8 +207,14 @@ static void name_kernels(char *names)
     size_t n = strlen(op->op) + 1;
     memcpy(names, "gpu_", 4);
     memcpy(names + 4, op->op, n);
-    all.kernels[i] = (tn_kernel_def){ .struct_size = TN_KERNEL_DEF_SIZE, .op = op->op, .device = "GPU", .types = op->types,
-                                      .name = names, .rank = TN_RANK_C, .prepare = never_prepare, .compute = never_compute };
+    all.kernels[i] = (tn_kernel_def){ .struct_size = TN_KERNEL_DEF_SIZE,
+                                      .op = op->op,
+                                      .device = "GPU",
+                                      .types = op->types,
+                                      .name = names,
+                                      .rank = TN_RANK_C,
+                                      .prepare = never_prepare,
+                                      .compute = never_compute };
     names += 4 + n;
   }
 }
@@ -217,7 +228,8 @@ tn_status gpu_ops_register(tn_error *err)
   if (st == TN_OK) {
     qsort(all.entries, all.n, sizeof *all.entries, by_name);
     name_kernels(r.names);
-    all.family = (tn_op_family){ .struct_size = TN_OP_FAMILY_SIZE, .name = "gpu", .kernels = all.kernels, .n_kernels = all.n };
+    all.family =
+        (tn_op_family){ .struct_size = TN_OP_FAMILY_SIZE, .name = "gpu", .kernels = all.kernels, .n_kernels = all.n };
     st = tn_register_ops(&all.family, err);
   }
   all.registered = st == TN_OK;

@@ -10,7 +10,8 @@ extern const gpu_op *const gpu_op_tables[];
 
 /* The op's entry for a node whose type attributes fit, or NULL. */
 const gpu_op *gpu_op_find(const tn_operation *op);
-/* Enters kernels for device type GPU in the library's op table, one for each gpu_op, so that placement knows of them. */
+/* Enters kernels for device type GPU in the library's op table, one for each gpu_op, so that placement knows of
+ * them. */
 tn_status gpu_ops_register(tn_error *err);
 
 #endif

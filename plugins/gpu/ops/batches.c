@@ -11,7 +11,8 @@ static tn_status plan_batches(gpu_node *n, tn_error *err)
 {
   const char *op = tn_operation_type(n->op);
   bool to_batch = op[0] == 'S', nd = strcmp(op + strlen(op) - 2, "ND") == 0;
-  const gpu_value *in = &n->inputs[0], *out = &n->outputs[0], *space = to_batch ? in : out, *cells = to_batch ? out : in;
+  const gpu_value *in = &n->inputs[0], *out = &n->outputs[0], *space = to_batch ? in : out,
+                  *cells = to_batch ? out : in;
   const gpu_value *pads = &n->inputs[nd ? 2 : 1];
   const gpu_element *t = gpu_element_of(gpu_moved_as(in->dtype));
   int64_t axes = nd ? n->inputs[1].count : 2, rest = 1, count = in->count > out->count ? in->count : out->count;

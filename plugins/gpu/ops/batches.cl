@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Blocks of places as batches. Place o of a block and cell j are the space's index j * block + o - before. T: a type of the
- * elements' size; I: of places; M: axes with blocks. */
+/* Blocks of places as batches. Place o of a block and cell j are the space's index j * block + o - before. T: a type of
+ * the elements' size; I: of places; M: axes with blocks. */
 typedef struct blocks {
   long block[M], before[M], space[M], cells[M];
 } blocks;
@@ -22,7 +22,8 @@ __kernel void to_batches(IN(x), OUT(y), const I n, const I batch, const I rest, 
   from = 0;
   int inside = 1;
   for (int d = M - 1; d >= 0; d--) {
-    const I next = place / (I)w.block[d], at = cell[d] * (I)w.block[d] + (place - next * (I)w.block[d]) - (I)w.before[d];
+    const I next = place / (I)w.block[d],
+            at = cell[d] * (I)w.block[d] + (place - next * (I)w.block[d]) - (I)w.before[d];
     inside &= at >= 0 && at < (I)w.space[d];
     from += at * stride;
     stride *= (I)w.space[d];

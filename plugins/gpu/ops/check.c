@@ -10,7 +10,8 @@ static tn_status explain(const gpu_fault *f, tn_error *err)
   size_t length = 0;
   tn_operation_attr_string(f->op, "message", &text, &length, NULL);
   return tn_error_set(err, TN_INVALID_ARGUMENT, "%.*s%sthe tensor has%s%s%s", (int)length, text, length > 0 ? ": " : "",
-                      f->value & HAS_NAN ? " NaN" : "", f->value & HAS_PLUS ? " +Inf" : "", f->value & HAS_MINUS ? " -Inf" : "");
+                      f->value & HAS_NAN ? " NaN" : "", f->value & HAS_PLUS ? " +Inf" : "",
+                      f->value & HAS_MINUS ? " -Inf" : "");
 }
 
 static gpu_launch *begin(gpu_node *n, const char *kernel)

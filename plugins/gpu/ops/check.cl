@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whether all numbers are finite. T, C, LOAD: elements; I: of places. `found`: 1: NaN, 2: infinity, 4: the one below 0. */
+/* Whether all numbers are finite. T, C, LOAD: elements; I: of places. `found`: 1: NaN, 2: infinity, 4: the one below 0.
+ */
 __kernel void check_begin(OUT(found))
 {
   GET_OUT(uint, found);

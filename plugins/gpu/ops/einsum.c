@@ -10,7 +10,8 @@ enum { LABELS = 24, DOTS = 256 /* names of the dimensions of "...", counted from
 /* A dimension, wherever it occurs. */
 typedef struct label {
   int name;
-  int64_t size, step[3]; /* elements from one place to the next, in both operands and the result; 0 where it broadcasts */
+  int64_t size,
+      step[3]; /* elements from one place to the next, in both operands and the result; 0 where it broadcasts */
   bool in[3];
 } label;
 
@@ -128,7 +129,10 @@ static bool is_in_order(const equation *e, int left)
   int last = 0;
   for (int i = 0; i < e->n; i++) {
     const label *l = &e->labels[i];
-    int kind = is_of(l, left, true, true, true) ? 0 : is_of(l, left, true, false, true) ? 1 : is_of(l, left, false, true, true) ? 2 : 3;
+    int kind = is_of(l, left, true, true, true)    ? 0
+               : is_of(l, left, true, false, true) ? 1
+               : is_of(l, left, false, true, true) ? 2
+                                                   : 3;
     if (kind == 3 && l->size != 1 && !is_of(l, left, true, true, false)) return false;
     if (l->size == 1) continue;
     if (kind < last) return false;
@@ -172,7 +176,9 @@ static tn_status plan_sums(gpu_node *n, const equation *e, tn_error *err)
     if (n->inputs[i].count > places) places = n->inputs[i].count;
   for (size_t i = 0; i < r + k; i++) { /* results, then terms; a dimension of 1 where there are none */
     size_t at = i < r ? i : i - r, all = i < r ? r : k;
-    const label *l = i < r ? (e->results > 0 ? &e->labels[i] : NULL) : e->n > e->results ? &e->labels[e->results + (int)at] : NULL;
+    const label *l = i < r               ? (e->results > 0 ? &e->labels[i] : NULL)
+                     : e->n > e->results ? &e->labels[e->results + (int)at]
+                                         : NULL;
     cl_long *to = (i < r ? w : w + 3 * r) + at;
     to[0] = l != NULL ? l->size : 1;
     for (size_t o = 0; o < 2; o++) to[(o + 1) * all] = l != NULL ? l->step[o] : 0;

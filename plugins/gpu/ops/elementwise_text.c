@@ -126,7 +126,8 @@ static const char division[] =
     "  const N q = int_div(x, y, fault_words, fault_call), r = int_mod(x, y, fault_words, fault_call);\n"
     "  return r != 0 && (r < 0) != (y < 0) ? (N)(q - 1) : q;\n}\n"
     "static N int_floor_mod(const N x, const N y, FAULT)\n{\n"
-    "  const N r = int_mod(x, y, fault_words, fault_call);\n  return r != 0 && (r < 0) != (y < 0) ? (N)(r + y) : r;\n}\n";
+    "  const N r = int_mod(x, y, fault_words, fault_call);\n  return r != 0 && (r < 0) != (y < 0) ? (N)(r + y) : "
+    "r;\n}\n";
 static const char power[] =
     "static N int_pow(const N x, N y, FAULT)\n{\n  W base = (W)x, r = 1;\n  if (y < 0) FAULT_AT(0, 0);\n"
     "  for (; y > 0; y = (N)(y / 2)) {\n    if (y % 2 != 0) r *= base;\n    base *= base;\n  }\n  return (N)r;\n}\n";

@@ -14,8 +14,8 @@ static bool are_known(const gpu_value *indices, int64_t size)
 
 static tn_status explain_index(const gpu_fault *f, tn_error *err)
 {
-  return tn_error_set(err, TN_INVALID_ARGUMENT, "index %lld of input 1 is %lld, wanted one in [0, %lld)", (long long)f->place,
-                      (long long)f->value, (long long)f->limit);
+  return tn_error_set(err, TN_INVALID_ARGUMENT, "index %lld of input 1 is %lld, wanted one in [0, %lld)",
+                      (long long)f->place, (long long)f->value, (long long)f->limit);
 }
 
 static void check_indices(gpu_launch *l, const gpu_value *indices, int64_t size)

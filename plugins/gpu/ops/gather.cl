@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Slices picked by index, and rows with one place marked. T: a type of the elements' size; J: of indices; I: of
- * places; CHECKED: indices may be none. DEPTH and IGNORES are of gather_nd: the numbers of an index, and whether one that is
- * outside counts for nothing. */
+ * places; CHECKED: indices may be none. DEPTH and IGNORES are of gather_nd: the numbers of an index, and whether one
+ * that is outside counts for nothing. */
 
 #ifdef CHECKED
 #define MAY_FAULT , FAULT

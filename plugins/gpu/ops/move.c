@@ -80,7 +80,8 @@ static void take(brackets *b, int64_t begin, int64_t step, bool from_start, bool
 }
 
 /* Inputs 1 and 3 are where each bracket begins and its steps: the walk from what is cut to what is cut out. */
-static tn_status read_brackets(const gpu_node *n, brackets *b, const gpu_value *whole, const gpu_value *part, tn_error *err)
+static tn_status read_brackets(const gpu_node *n, brackets *b, const gpu_value *whole, const gpu_value *part,
+                               tn_error *err)
 {
   const gpu_value *begin = &n->inputs[1];
   b->whole = whole->dims;

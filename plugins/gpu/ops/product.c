@@ -217,9 +217,19 @@ static void launch_rows(gpu_node *n, const gpu_product *p, const sizes *z)
 static bool launch_clblast(gpu_node *n, const gpu_product *p, const sizes *z)
 {
   const bool dense = p->out_row == p->n && (p->batch == 1 || p->out_batch == p->m * p->n);
-  const gpu_gemm g = { .dtype = n->outputs[0].dtype, .across_a = p->across_a, .across_b = p->across_b, .batch = p->batch, .m = p->m,
-                       .n = p->n, .k = p->k, .a_row = p->a_row, .b_row = p->b_row, .out_row = p->out_row, .a_batch = p->a_batch,
-                       .b_batch = p->b_batch, .out_batch = p->out_batch };
+  const gpu_gemm g = { .dtype = n->outputs[0].dtype,
+                       .across_a = p->across_a,
+                       .across_b = p->across_b,
+                       .batch = p->batch,
+                       .m = p->m,
+                       .n = p->n,
+                       .k = p->k,
+                       .a_row = p->a_row,
+                       .b_row = p->b_row,
+                       .out_row = p->out_row,
+                       .a_batch = p->a_batch,
+                       .b_batch = p->b_batch,
+                       .out_batch = p->out_batch };
   if (p->mode != GPU_MATRIX || p->batches.rank > 0 || (p->after.n > 0 && !dense)) return false;
   gpu_clblast_product q;
   if (!gpu_clblast_takes(n->device, n->blas, &g, &q)) return false;

@@ -153,8 +153,8 @@ static tn_status turn_round(const taps *t, taps *out, tn_error *err)
   return TN_OK;
 }
 
-static tn_status make_table(gpu_node *n, taps_fn fn, gpu_resize_mode m, bool gradient, int axis, uint32_t *table, int64_t *taps_n,
-                            tn_error *err)
+static tn_status make_table(gpu_node *n, taps_fn fn, gpu_resize_mode m, bool gradient, int axis, uint32_t *table,
+                            int64_t *taps_n, tn_error *err)
 {
   int64_t in = n->inputs[0].dims[axis], out = n->outputs[0].dims[axis];
   taps forward = { 0 }, back = { 0 }, *t = gradient ? &back : &forward;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Images of another size whose pixels are sums of others. A table has, for each line of the result, the first of its taps and one
- * more at the end; then the places of all taps, then their weights. ..._IN, ..._OUT: elements; I: places. */
+/* Images of another size whose pixels are sums of others. A table has, for each line of the result, the first of its
+ * taps and one more at the end; then the places of all taps, then their weights. ..._IN, ..._OUT: elements; I: places.
+ */
 #pragma OPENCL FP_CONTRACT OFF
-__kernel void resize_taps(IN(in), IN(rows), IN(columns), OUT(out), const int h, const int w, const int c, const int oh, const int ow,
-                          const int row_taps, const int column_taps, const I count)
+__kernel void resize_taps(IN(in), IN(rows), IN(columns), OUT(out), const int h, const int w, const int c, const int oh,
+                          const int ow, const int row_taps, const int column_taps, const I count)
 {
   GET_IN(T_IN, in);
   GET_IN(int, rows);

@@ -62,8 +62,8 @@ static tn_status plan_band(gpu_node *n, tn_error *err)
 
 static tn_status explain_length(const gpu_fault *f, tn_error *err)
 {
-  return tn_error_set(err, TN_INVALID_ARGUMENT, "ReverseSequence: length %lld is %lld, wanted [0, %lld]", (long long)f->place,
-                      (long long)f->value, (long long)f->limit);
+  return tn_error_set(err, TN_INVALID_ARGUMENT, "ReverseSequence: length %lld is %lld, wanted [0, %lld]",
+                      (long long)f->place, (long long)f->value, (long long)f->limit);
 }
 
 static tn_status plan_sequence(gpu_node *n, tn_error *err)
@@ -71,7 +71,8 @@ static tn_status plan_sequence(gpu_node *n, tn_error *err)
   const gpu_value *in = &n->inputs[0];
   const gpu_element *t = gpu_element_of(gpu_moved_as(in->dtype));
   int64_t seq = gpu_attr_int(n, "seq_dim", 0), batch = gpu_attr_int(n, "batch_dim", 0), steps[GPU_MOVE_DIMS];
-  if (!gpu_strides(in->dims, in->rank, steps)) return gpu_decline(err, "rank %d, at most %d are walked", (int)in->rank, GPU_MOVE_DIMS);
+  if (!gpu_strides(in->dims, in->rank, steps))
+    return gpu_decline(err, "rank %d, at most %d are walked", (int)in->rank, GPU_MOVE_DIMS);
   if (in->count == 0) return gpu_decline(err, "rows without elements, whose lengths are checked all the same");
   gpu_launch *l = gpu_launch_file(n, "roll", "reverse_sequence");
   gpu_define(l, "T", "%s", t->stored);

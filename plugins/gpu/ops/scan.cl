@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Running sums of lines: x [outer, size, inner], lines along `size`. T, C, LOAD, STORE, ROUND: elements; W: what they are added up
- * in, unsigned for integers, so that they wrap; STEP 0: sums, 1: products, 2: logarithms of sums; I: places. */
+/* Running sums of lines: x [outer, size, inner], lines along `size`. T, C, LOAD, STORE, ROUND: elements; W: what they
+ * are added up in, unsigned for integers, so that they wrap; STEP 0: sums, 1: products, 2: logarithms of sums; I:
+ * places. */
 #if STEP == 0
 #define FIRST 0
 #define NEXT(a, b) ((C)((W)(a) + (W)(b)))
@@ -35,7 +36,8 @@ __kernel void scan(IN(x), OUT(y), const I lines, const I size, const I inner, co
 }
 
 /* A line by a group: each work item has a part of it, and begins with what those before it come to. */
-__kernel void scan_long(IN(x), OUT(y), const I lines, const I size, const I inner, const int exclusive, const int reverse)
+__kernel void scan_long(IN(x), OUT(y), const I lines, const I size, const I inner, const int exclusive,
+                        const int reverse)
 {
   GET_IN(T, x);
   GET_OUT(T, y);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Slices put at indices: ScatterNd ScatterNdNonAliasingAdd, TensorScatterAdd ...Max ...Min ...Sub ...Update.
  *
- * Several updates may have one place, and they count in their order, as on the CPU: first the place of each is found, then the
- * next update with the same place; the first of each place then goes through all of them. */
+ * Several updates may have one place, and they count in their order, as on the CPU: first the place of each is found,
+ * then the next update with the same place; the first of each place then goes through all of them. */
 #include "ops/move.h"
 
 #include <string.h>
@@ -44,7 +44,10 @@ static gpu_launch *begin(gpu_node *n, const form *f, const char *kernel)
   gpu_define(l, "LOAD", "LOAD_%s", t->access);
   gpu_define(l, "STORE", "STORE_%s", t->access);
   gpu_define(l, "ROUND", "ROUND_%s", t->access);
-  gpu_define(l, "W", "%s", t->kind == GPU_FLOATING || t->kind == GPU_BYTES ? t->computed : t->bits == 64 ? "ulong" : "uint");
+  gpu_define(l, "W", "%s",
+             t->kind == GPU_FLOATING || t->kind == GPU_BYTES ? t->computed
+             : t->bits == 64                                 ? "ulong"
+                                                             : "uint");
   gpu_define(l, "J", "%s", gpu_type(n->inputs[f->indices].dtype));
   gpu_define(l, "STEP", "%d", t->kind == GPU_TRUTH ? (int)JOIN : f->step);
   gpu_define(l, "DEPTH", "%d", (int)f->depth);
@@ -91,7 +94,8 @@ static tn_status plan_scatter(gpu_node *n, tn_error *err)
   f.places = updates->count > out->count ? updates->count : out->count;
   for (int32_t d = 0; d + 1 < x->rank; d++) f.n *= x->dims[d];
   f.piece = f.n > 0 ? updates->count / f.n : 0;
-  if (f.depth > DEPTH) return gpu_decline(err, "indices of %lld numbers, at most %d are walked", (long long)f.depth, DEPTH);
+  if (f.depth > DEPTH)
+    return gpu_decline(err, "indices of %lld numbers, at most %d are walked", (long long)f.depth, DEPTH);
   if (f.n > MOST) return gpu_decline(err, "%lld updates, at most %d are looked through", (long long)f.n, MOST);
   if (zeros) gpu_clear(n, 0);
   else gpu_copy(n, 0, 0);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Updates put at indices. T, C, LOAD, STORE, ROUND: elements; W: what they are added up in, unsigned for integers, so that they
- * wrap; J: of indices, of DEPTH numbers; I: of places; IGNORES: an index that is outside counts for nothing. */
+/* Updates put at indices. T, C, LOAD, STORE, ROUND: elements; W: what they are added up in, unsigned for integers, so
+ * that they wrap; J: of indices, of DEPTH numbers; I: of places; IGNORES: an index that is outside counts for nothing.
+ */
 #if STEP == 0
 #define NEXT(a, b) (b)
 #elif STEP == 1
@@ -16,8 +17,8 @@
 #endif
 
 /* The place of each update, among the pieces; -1: none. */
-__kernel void places(IN(indices), OUT(place), const I n, const I d0, const I d1, const I d2, const I d3, const I d4, const I d5,
-                     const I d6, const I d7, FAULT)
+__kernel void places(IN(indices), OUT(place), const I n, const I d0, const I d1, const I d2, const I d3, const I d4,
+                     const I d5, const I d6, const I d7, FAULT)
 {
   GET_IN(J, indices);
   GET_OUT(long, place);
@@ -39,7 +40,8 @@ __kernel void places(IN(indices), OUT(place), const I n, const I d0, const I d1,
   place[k] = at;
 }
 
-/* The next update with the same place, 0: there is none. Of one that is not the first of its place, with all bits turned over. */
+/* The next update with the same place, 0: there is none. Of one that is not the first of its place, with all bits
+ * turned over. */
 __kernel void chain(IN(place), OUT(next), const I n)
 {
   GET_IN(long, place);

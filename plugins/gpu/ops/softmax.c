@@ -66,7 +66,8 @@ static bool are_known(const gpu_value *classes, int64_t n)
 
 static tn_status explain_class(const gpu_fault *f, tn_error *err)
 {
-  return tn_error_set(err, TN_INVALID_ARGUMENT, "SparseSoftmaxCrossEntropyWithLogits: label %lld is %lld, there are %lld classes",
+  return tn_error_set(err, TN_INVALID_ARGUMENT,
+                      "SparseSoftmaxCrossEntropyWithLogits: label %lld is %lld, there are %lld classes",
                       (long long)f->place, (long long)f->value, (long long)f->limit);
 }
 

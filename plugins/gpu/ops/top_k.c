@@ -11,7 +11,8 @@ static tn_status plan_top_k(gpu_node *n, tn_error *err)
   const gpu_value *x = &n->inputs[0], *out = &n->outputs[0];
   const gpu_element *t = gpu_element_of(x->dtype);
   int64_t columns = x->dims[x->rank - 1], k = out->dims[out->rank - 1];
-  if (columns > MOST) return gpu_decline(err, "rows of %lld elements, at most %d are compared", (long long)columns, MOST);
+  if (columns > MOST)
+    return gpu_decline(err, "rows of %lld elements, at most %d are compared", (long long)columns, MOST);
   if (out->count == 0) return gpu_node_done(n, err);
   gpu_launch *l = gpu_launch_file(n, "top_k", "top_k");
   gpu_define_elements(l, "", x->dtype);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The largest of each row with their indices; of equal ones the one with the lower index is first, and NaN is larger than all
- * numbers. T, C, LOAD: elements; FLOATING: they may be NaN; J: of indices; I: places. */
+/* The largest of each row with their indices; of equal ones the one with the lower index is first, and NaN is larger
+ * than all numbers. T, C, LOAD: elements; FLOATING: they may be NaN; J: of indices; I: places. */
 #if FLOATING
 #define LARGER(a, b) ((a) > (b) || ((a) != (a) && (b) == (b)))
 #else

@@ -44,11 +44,13 @@ static size_t in_one_part(size_t at, size_t bytes, size_t part)
 
 static tn_status too_large(const char *what, size_t bytes, size_t part, tn_error *err)
 {
-  return tn_error_set(err, TN_RESOURCE_EXHAUSTED, "gpu: %s has %zu bytes; its device gives at most %zu at once", what, bytes, part);
+  return tn_error_set(err, TN_RESOURCE_EXHAUSTED, "gpu: %s has %zu bytes; its device gives at most %zu at once", what,
+                      bytes, part);
 }
 
 /* Places block i; `near` has room for those that live when it does. */
-static tn_status place(const gpu_order *o, block *blocks, size_t i, const block **near, size_t part, size_t *end, tn_error *err)
+static tn_status place(const gpu_order *o, block *blocks, size_t i, const block **near, size_t part, size_t *end,
+                       tn_error *err)
 {
   size_t n = 0, at = 0, bytes = blocks[i].bytes;
   if (bytes > part) return too_large("a value of the step", bytes, part, err);
@@ -61,7 +63,8 @@ static tn_status place(const gpu_order *o, block *blocks, size_t i, const block 
     if (over > at) at = in_one_part(over, bytes, part);
   }
   if (bytes > (size_t)PTRDIFF_MAX - at)
-    return tn_error_set(err, TN_RESOURCE_EXHAUSTED, "the values of a step need more than %zu bytes", (size_t)PTRDIFF_MAX);
+    return tn_error_set(err, TN_RESOURCE_EXHAUSTED, "the values of a step need more than %zu bytes",
+                        (size_t)PTRDIFF_MAX);
   blocks[i].span->at = at;
   if (at + bytes > *end) *end = at + bytes;
   return TN_OK;
@@ -96,7 +99,8 @@ static void add_places(const gpu_schedule *s, uint32_t site, block *blocks, size
 
 static void add_host(gpu_schedule *s, block *blocks, size_t *n)
 {
-  for (uint32_t v = 0; v < s->n_slots; v++) add(blocks, n, &s->slots[v].host, s->slots[v].bytes, gpu_order_host(s->order, v));
+  for (uint32_t v = 0; v < s->n_slots; v++)
+    add(blocks, n, &s->slots[v].host, s->slots[v].bytes, gpu_order_host(s->order, v));
 }
 
 /* Each lane has scratch memory of its own, after the values. */
@@ -108,7 +112,8 @@ static tn_status add_scratch(gpu_schedule *s, uint32_t lane, tn_error *err)
     if (s->items[i].where == GPU_ON_DEVICE && s->items[i].lane == lane && s->items[i].built->scratch_bytes > most)
       most = s->items[i].built->scratch_bytes;
   if (most > (size_t)PTRDIFF_MAX - GPU_ALIGN - site->arena_bytes)
-    return tn_error_set(err, TN_RESOURCE_EXHAUSTED, "the values of a step need more than %zu bytes", (size_t)PTRDIFF_MAX);
+    return tn_error_set(err, TN_RESOURCE_EXHAUSTED, "the values of a step need more than %zu bytes",
+                        (size_t)PTRDIFF_MAX);
   most = (most + GPU_ALIGN - 1) / GPU_ALIGN * GPU_ALIGN;
   if (most > site->part_bytes) return too_large("scratch memory of a node", most, site->part_bytes, err);
   s->lanes[lane].scratch_at = in_one_part(site->arena_bytes, most, site->part_bytes);
@@ -166,7 +171,8 @@ tn_status gpu_arenas(gpu_schedule *s, tn_error *err)
   tn_free(blocks);
   for (uint32_t l = 1; st == TN_OK && l < s->n_lanes; l++) st = add_scratch(s, l, err);
   for (uint32_t i = 0; i < s->n_items; i++)
-    if (s->items[i].where == GPU_ON_HOST && s->items[i].host_scratch > s->host_scratch) s->host_scratch = s->items[i].host_scratch;
+    if (s->items[i].where == GPU_ON_HOST && s->items[i].host_scratch > s->host_scratch)
+      s->host_scratch = s->items[i].host_scratch;
   if (st == TN_OK) st = check_shared(s, err);
   if (st == TN_OK) count_parts(s);
   gpu_order_free(s->order);

@@ -13,15 +13,16 @@ static struct {
   gpu_constant *first; /* guarded by mu, as are their counts */
 } all = { PTHREAD_MUTEX_INITIALIZER, NULL };
 
-static gpu_constant *find(const gpu_device *device, const tn_tensor *tensor, const void *form, uint64_t key, size_t bytes)
+static gpu_constant *find(const gpu_device *device, const tn_tensor *tensor, const void *form, uint64_t key,
+                          size_t bytes)
 {
   for (gpu_constant *c = all.first; c != NULL; c = c->next)
     if (c->device == device && c->tensor == tensor && c->form == form && c->key == key && c->bytes == bytes) return c;
   return NULL;
 }
 
-static tn_status write_block(gpu_device *device, cl_command_queue queue, const gpu_block *to, size_t at, const void *data,
-                             size_t bytes, tn_error *err)
+static tn_status write_block(gpu_device *device, cl_command_queue queue, const gpu_block *to, size_t at,
+                             const void *data, size_t bytes, tn_error *err)
 {
   if (bytes == 0) return TN_OK;
   cl_int code = cl.EnqueueWriteBuffer(queue, to->mem, CL_TRUE, at, bytes, data, 0, NULL, NULL);
@@ -44,14 +45,20 @@ static tn_status make(gpu_budget *budget, gpu_device *device, cl_command_queue q
 }
 
 /* As make, with a form of the elements that is packed first. */
-static tn_status make_packed(gpu_budget *budget, gpu_device *device, cl_command_queue queue, const gpu_pack *pack, gpu_constant *c,
-                             tn_error *err)
+static tn_status make_packed(gpu_budget *budget, gpu_device *device, cl_command_queue queue, const gpu_pack *pack,
+                             gpu_constant *c, tn_error *err)
 {
   const tn_tensor *t = c->tensor;
-  const gpu_value from = { .dtype = tn_tensor_dtype(t), .rank = tn_tensor_rank(t), .dims = tn_tensor_dims(t),
-                           .count = tn_tensor_elements(t), .bytes = tn_tensor_bytes(t), .host = tn_tensor_data(t), .constant = true };
+  const gpu_value from = { .dtype = tn_tensor_dtype(t),
+                           .rank = tn_tensor_rank(t),
+                           .dims = tn_tensor_dims(t),
+                           .count = tn_tensor_elements(t),
+                           .bytes = tn_tensor_bytes(t),
+                           .host = tn_tensor_data(t),
+                           .constant = true };
   void *data = tn_alloc(pack->bytes == 0 ? 1 : pack->bytes);
-  if (data == NULL) return tn_error_set(err, TN_RESOURCE_EXHAUSTED, "no memory for a packed constant: %zu bytes", pack->bytes);
+  if (data == NULL)
+    return tn_error_set(err, TN_RESOURCE_EXHAUSTED, "no memory for a packed constant: %zu bytes", pack->bytes);
   tn_status st = pack->pack(pack->user, &from, data, err);
   if (st == TN_OK) st = make(budget, device, queue, data, c, err);
   tn_free(data);
@@ -111,7 +118,8 @@ static size_t rounded(size_t bytes) { return (bytes + GPU_ALIGN - 1) / GPU_ALIGN
 /* Value v follows from the shapes, and the site reads it. */
 static bool is_known(const gpu_schedule *s, uint32_t site, uint32_t v)
 {
-  return s->slots[v].kind == GPU_FROM_KNOWN && gpu_place_at(s, site, v)->span.first != GPU_NONE && s->slots[v].bytes > 0;
+  return s->slots[v].kind == GPU_FROM_KNOWN && gpu_place_at(s, site, v)->span.first != GPU_NONE &&
+         s->slots[v].bytes > 0;
 }
 
 static tn_status make_packs(gpu_schedule *s, gpu_item *item, cl_command_queue queue, tn_error *err)
@@ -163,13 +171,15 @@ static tn_status write_statics(gpu_schedule *s, uint32_t k, cl_command_queue que
   tn_status st = site->statics_bytes == 0 ? TN_OK : gpu_alloc(site->budget, site->statics_bytes, &site->statics, err);
   for (uint32_t v = 0; st == TN_OK && v < s->n_slots; v++)
     if (is_known(s, k, v))
-      st = write_block(site->device, queue, &site->statics, gpu_place_at(s, k, v)->span.at, s->slots[v].data, s->slots[v].bytes, err);
+      st = write_block(site->device, queue, &site->statics, gpu_place_at(s, k, v)->span.at, s->slots[v].data,
+                       s->slots[v].bytes, err);
   for (uint32_t i = 0; i < s->n_items; i++) {
     const gpu_item *item = &s->items[i];
     uint32_t id = 0;
     if (!is_at(item, k)) continue;
     for (gpu_pack *p = item->built->packs; st == TN_OK && p != NULL; p = p->next, id++)
-      if (p->input == UINT32_MAX) st = write_block(site->device, queue, &site->statics, item->tables[id], p->data, p->bytes, err);
+      if (p->input == UINT32_MAX)
+        st = write_block(site->device, queue, &site->statics, item->tables[id], p->data, p->bytes, err);
   }
   return st;
 }

@@ -68,8 +68,8 @@ tn_status gpu_executable_read(tn_executable *e, tn_error *err)
   e->made_in = gpu_new((size_t)e->n_values + e->n_values / 32 + 2, sizeof *e->made_in);
   e->read_in = gpu_new(e->n_values + 1, sizeof *e->read_in);
   e->feeds = gpu_new(n_feeds + 1, sizeof *e->feeds);
-  if (e->segments == NULL || e->gives_shapes == NULL || e->crosses == NULL || e->made_in == NULL || e->read_in == NULL ||
-      e->feeds == NULL)
+  if (e->segments == NULL || e->gives_shapes == NULL || e->crosses == NULL || e->made_in == NULL ||
+      e->read_in == NULL || e->feeds == NULL)
     return gpu_no_memory(err, "a plan");
   e->computed_from = e->made_in + e->n_values + 1;
   for (size_t i = 0; i < n_feeds; i++) e->feeds[i] = GPU_NONE;

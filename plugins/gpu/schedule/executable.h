@@ -44,7 +44,10 @@ struct tn_executable {
   struct gpu_values *idle; /* not in use by a step */
 };
 
-static inline bool gpu_is_computed(const tn_executable *e, uint32_t v) { return (e->computed_from[v / 32] >> v % 32 & 1) != 0; }
+static inline bool gpu_is_computed(const tn_executable *e, uint32_t v)
+{
+  return (e->computed_from[v / 32] >> v % 32 & 1) != 0;
+}
 
 /* The plan's values of a step: feeds, and outputs of segments that later segments read. */
 typedef struct gpu_values {

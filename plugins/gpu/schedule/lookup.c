@@ -146,8 +146,8 @@ static gpu_schedule *new_schedule(tn_executable *e, uint32_t segment, const int6
   return s;
 }
 
-static tn_status take(tn_executable *e, uint32_t segment, tn_step *step, const gpu_values *values, size_t n, gpu_schedule **out,
-                      tn_error *err)
+static tn_status take(tn_executable *e, uint32_t segment, tn_step *step, const gpu_values *values, size_t n,
+                      gpu_schedule **out, tn_error *err)
 {
   tn_status st = TN_OK;
   for (;;) {
@@ -171,7 +171,8 @@ static tn_status take(tn_executable *e, uint32_t segment, tn_step *step, const g
   }
 }
 
-tn_status gpu_schedule_take(tn_executable *e, uint32_t segment, tn_step *step, gpu_values *values, gpu_schedule **out, tn_error *err)
+tn_status gpu_schedule_take(tn_executable *e, uint32_t segment, tn_step *step, gpu_values *values, gpu_schedule **out,
+                            tn_error *err)
 {
   size_t n = write_key(e, segment, values->tensors, NULL);
   *out = NULL;

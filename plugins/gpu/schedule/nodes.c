@@ -14,8 +14,13 @@ typedef struct planner {
 static gpu_value value_of(const gpu_schedule *s, uint32_t id)
 {
   const gpu_slot *v = &s->slots[id], *source = &s->slots[v->source];
-  return (gpu_value){ .dtype = v->dtype, .rank = v->rank, .dims = v->dims, .count = v->count, .bytes = v->bytes,
-                      .host = source->data != NULL ? source->data : source->fed, .constant = source->kind == GPU_FROM_CONSTANT };
+  return (gpu_value){ .dtype = v->dtype,
+                      .rank = v->rank,
+                      .dims = v->dims,
+                      .count = v->count,
+                      .bytes = v->bytes,
+                      .host = source->data != NULL ? source->data : source->fed,
+                      .constant = source->kind == GPU_FROM_CONSTANT };
 }
 
 static char *copy_text(const char *text)
@@ -75,8 +80,12 @@ static tn_status note_reads(gpu_item *item, tn_error *err)
 static tn_status plan_item(planner *p, gpu_item *item, const gpu_op *op, tn_error *err)
 {
   gpu_schedule *s = p->schedule;
-  gpu_node node = { .op = item->in.op, .device = s->sites[item->site].device, .blas = s->executable->session->settings.blas,
-                    .n_inputs = item->in.n_inputs, .n_outputs = item->in.n_outputs, .inputs = p->values,
+  gpu_node node = { .op = item->in.op,
+                    .device = s->sites[item->site].device,
+                    .blas = s->executable->session->settings.blas,
+                    .n_inputs = item->in.n_inputs,
+                    .n_outputs = item->in.n_outputs,
+                    .inputs = p->values,
                     .outputs = p->values + item->in.n_inputs };
   tn_error why = TN_ERROR_INIT;
   for (uint32_t k = 0; k < item->in.n_inputs; k++) p->values[k] = value_of(s, item->in.inputs[k]);
@@ -111,8 +120,12 @@ static tn_status try_item(planner *p, gpu_item *item, tn_error *err)
 /* "/job:localhost/device:GPU:1", "/gpu:0": finds the type and the number after it. */
 static uint8_t wanted(const char *name, const char **number)
 {
-  static const struct { const char *text; uint8_t where; } types[] = {
-    { "device:gpu:", GPU_ON_DEVICE }, { "/gpu:", GPU_ON_DEVICE }, { "device:cpu:", GPU_ON_HOST }, { "/cpu:", GPU_ON_HOST },
+  static const struct { const char *text; uint8_t where;
+  } types[] = {
+    { "device:gpu:", GPU_ON_DEVICE },
+    { "/gpu:", GPU_ON_DEVICE },
+    { "device:cpu:", GPU_ON_HOST },
+    { "/cpu:", GPU_ON_HOST },
   };
   for (const char *at = name; *at != 0; at++)
     for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
@@ -149,10 +162,12 @@ static tn_status plan_one(planner *p, gpu_item *item, tn_error *err)
   item->site = choose_site(s, item, number, p->made_at);
   tn_status st = TN_OK;
   if (item->computes && item->wanted == GPU_ON_HOST) refuse(item, "its device is a CPU");
-  else if (item->computes && s->executable->session->settings.placement == GPU_PLACE_HOST && item->wanted == GPU_ON_NOTHING)
+  else if (item->computes && s->executable->session->settings.placement == GPU_PLACE_HOST &&
+           item->wanted == GPU_ON_NOTHING)
     refuse(item, "the setting placement=host");
   else if (item->computes) st = try_item(p, item, err);
-  for (uint32_t k = 0; k < item->in.n_outputs; k++) p->made_at[item->in.outputs[k]] = item->computes && item->built == NULL ? GPU_NONE : item->site;
+  for (uint32_t k = 0; k < item->in.n_outputs; k++)
+    p->made_at[item->in.outputs[k]] = item->computes && item->built == NULL ? GPU_NONE : item->site;
   return st;
 }
 

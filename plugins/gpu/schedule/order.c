@@ -63,7 +63,8 @@ tn_status gpu_order_create(gpu_schedule *s, tn_error *err)
   o->known = gpu_new(s->n_lanes, sizeof *o->known);
   o->fences = gpu_new(s->n_lanes, sizeof *o->fences);
   o->uses = gpu_new(((size_t)s->n_sites + 1) * (s->n_slots + 1) * s->n_lanes, sizeof *o->uses);
-  if (o->last == NULL || o->known == NULL || o->fences == NULL || o->uses == NULL) return gpu_no_memory(err, "a schedule");
+  if (o->last == NULL || o->known == NULL || o->fences == NULL || o->uses == NULL)
+    return gpu_no_memory(err, "a schedule");
   for (uint32_t l = 0; l < s->n_lanes; l++) o->fences[l] = GPU_NONE;
   return TN_OK;
 }
@@ -196,11 +197,17 @@ uint32_t gpu_order_host(const gpu_order *o, uint32_t slot)
   return slot;
 }
 
-uint32_t gpu_order_device(const gpu_order *o, uint32_t site, uint32_t slot) { return (site + 1) * o->s->n_slots + slot; }
+uint32_t gpu_order_device(const gpu_order *o, uint32_t site, uint32_t slot)
+{
+  return (site + 1) * o->s->n_slots + slot;
+}
 
 static uint32_t *uses_of(const gpu_order *o, uint32_t memory) { return &o->uses[(size_t)memory * o->s->n_lanes]; }
 
-void gpu_order_use(gpu_order *o, uint32_t memory) { uses_of(o, memory)[o->s->actions[current(o)].lane] = current(o) + 1; }
+void gpu_order_use(gpu_order *o, uint32_t memory)
+{
+  uses_of(o, memory)[o->s->actions[current(o)].lane] = current(o) + 1;
+}
 
 tn_status gpu_order_after_uses(gpu_order *o, uint32_t memory, tn_error *err)
 {
@@ -237,7 +244,8 @@ static double begins(const gpu_order *o, const gpu_item *item, uint32_t lane)
   double ns = o->last[lane] > 0 ? o->ends[o->last[lane] - 1] : 0;
   if (ns < o->now) ns = o->now;
   for (uint32_t k = 0; k < item->in.n_inputs; k++) {
-    uint32_t written = gpu_reads(item, k) ? gpu_place_at(s, item->site, s->slots[item->in.inputs[k]].root)->written : GPU_NONE;
+    uint32_t written =
+        gpu_reads(item, k) ? gpu_place_at(s, item->site, s->slots[item->in.inputs[k]].root)->written : GPU_NONE;
     if (written == GPU_NONE) continue;
     double there = o->ends[written] + (s->actions[written].lane == lane ? 0 : AWAIT_NS);
     if (there > ns) ns = there;

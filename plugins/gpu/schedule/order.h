@@ -22,7 +22,8 @@ tn_status gpu_order_begin(gpu_order *o, uint8_t what, uint32_t id, uint32_t lane
 tn_status gpu_order_after(gpu_order *o, uint32_t action, tn_error *err); /* it waits for one; GPU_NONE: for nothing */
 void gpu_order_known(gpu_order *o, uint32_t action); /* the calling thread waited for this one */
 void gpu_order_fence(gpu_order *o, uint32_t action); /* what other lanes of its site do next waits for it */
-tn_status gpu_order_end(gpu_order *o, tn_error *err); /* nothing is added any more; number n_actions is when all is over */
+tn_status gpu_order_end(gpu_order *o,
+                        tn_error *err); /* nothing is added any more; number n_actions is when all is over */
 
 /* Memories: host memory of a slot, and that of its place on a site. */
 uint32_t gpu_order_host(const gpu_order *o, uint32_t slot);

@@ -11,7 +11,8 @@
 #define HOST_BYTES_PER_NS 5.0
 #define HOST_FLOPS_PER_NS 20.0
 #define DEVICE_BYTES_PER_NS 100.0
-#define CPU_DEVICE_FACTOR 50.0 /* a device that is a CPU, against what cost_ns of nodes assumes: no faster than this one */
+#define CPU_DEVICE_FACTOR \
+  50.0 /* a device that is a CPU, against what cost_ns of nodes assumes: no faster than this one */
 #define TINY 64              /* elements: whole numbers up to so many stay on the CPU */
 #define SWEEPS 4
 
@@ -71,7 +72,8 @@ static void find_producers(graph *g)
   }
   for (uint32_t i = 0; i < s->n_items; i++)
     for (uint32_t k = 0; k < s->items[i].in.n_outputs; k++) {
-      uint32_t out = s->items[i].in.outputs[k], from = s->items[i].computes ? GPU_NONE : seen_through(s, &s->items[i], out);
+      uint32_t out = s->items[i].in.outputs[k],
+               from = s->items[i].computes ? GPU_NONE : seen_through(s, &s->items[i], out);
       if (s->items[i].computes) g->producer[out] = i;
       if (from == GPU_NONE) continue;
       g->behind[out] = g->behind[from];
@@ -218,25 +220,32 @@ static void log_items(const gpu_schedule *s)
   for (uint32_t i = 0; i < s->n_items; i++) {
     const gpu_item *item = &s->items[i];
     if (item->computes)
-      tn_log(TN_LOG_DEBUG, "gpu: node '%s' (%s) on %s%s%s", tn_operation_name(item->in.op), tn_operation_type(item->in.op),
+      tn_log(TN_LOG_DEBUG, "gpu: node '%s' (%s) on %s%s%s", tn_operation_name(item->in.op),
+             tn_operation_type(item->in.op),
              item->where == GPU_ON_DEVICE ? s->sites[item->site].device->name : "the CPU",
              item->where == GPU_ON_DEVICE ? "" : ": ",
-             item->where == GPU_ON_DEVICE ? "" : item->reason != NULL ? item->reason : "it costs less there");
+             item->where == GPU_ON_DEVICE ? ""
+             : item->reason != NULL       ? item->reason
+                                          : "it costs less there");
   }
 }
 
 tn_status gpu_choose_places(gpu_schedule *s, tn_error *err)
 {
-  graph g = { .s = s, .behind = gpu_new(s->n_slots + 1, sizeof *g.behind), .producer = gpu_new(s->n_slots + 1, sizeof *g.producer),
+  graph g = { .s = s,
+              .behind = gpu_new(s->n_slots + 1, sizeof *g.behind),
+              .producer = gpu_new(s->n_slots + 1, sizeof *g.producer),
               .first_use = gpu_new(s->n_slots + 2, sizeof *g.first_use) };
-  tn_status st = g.behind == NULL || g.producer == NULL || g.first_use == NULL ? gpu_no_memory(err, "a placement") : TN_OK;
+  tn_status st =
+      g.behind == NULL || g.producer == NULL || g.first_use == NULL ? gpu_no_memory(err, "a placement") : TN_OK;
   int placement = s->executable->session->settings.placement;
   for (uint32_t i = 0; i < s->n_items; i++) {
     gpu_item *item = &s->items[i];
     if (!item->computes) continue;
     estimate(s, item);
-    item->where = item->built != NULL && (item->wanted == GPU_ON_DEVICE || placement == GPU_PLACE_DEVICE) ? GPU_ON_DEVICE
-                                                                                                          : GPU_ON_HOST;
+    item->where = item->built != NULL && (item->wanted == GPU_ON_DEVICE || placement == GPU_PLACE_DEVICE)
+                      ? GPU_ON_DEVICE
+                      : GPU_ON_HOST;
   }
   if (st == TN_OK && placement == GPU_PLACE_COST) {
     st = find_uses(&g, err);

@@ -51,11 +51,21 @@ static tn_status read_value(gpu_schedule *s, uint32_t i, const gpu_values *value
   if (st == TN_OK) st = tn_plan_get_value(s->executable->plan, i, &v, err);
   if (st != TN_OK) return st;
   gpu_slot *slot = &s->slots[i];
-  *slot = (gpu_slot){ .dims = l.dims, .count = l.count, .bytes = l.bytes, .op = v.output.op, .dtype = l.dtype, .rank = l.rank,
-                      .source = l.source, .output = GPU_NONE, .kind = kind_of(s, i, &l, &v), .root = GPU_NONE,
-                      .fed_at = GPU_NONE, .home = GPU_NONE };
+  *slot = (gpu_slot){ .dims = l.dims,
+                      .count = l.count,
+                      .bytes = l.bytes,
+                      .op = v.output.op,
+                      .dtype = l.dtype,
+                      .rank = l.rank,
+                      .source = l.source,
+                      .output = GPU_NONE,
+                      .kind = kind_of(s, i, &l, &v),
+                      .root = GPU_NONE,
+                      .fed_at = GPU_NONE,
+                      .home = GPU_NONE };
   if (slot->kind == GPU_FROM_KNOWN) slot->data = l.data;
-  if (slot->kind == GPU_FROM_NODE && l.place == TN_PLACE_OUTPUT && l.source == i) slot->output = place_of_output(s, l.index);
+  if (slot->kind == GPU_FROM_NODE && l.place == TN_PLACE_OUTPUT && l.source == i)
+    slot->output = place_of_output(s, l.index);
   if (slot->kind == GPU_FROM_CONSTANT) {
     slot->constant = v.constant;
     slot->data = tn_tensor_data(v.constant); /* text, too: CPU nodes beside those of the device read it */
@@ -100,9 +110,11 @@ static tn_status read_plan(gpu_schedule *s, const gpu_values *values, tn_error *
   s->items = gpu_new(s->n_items + 1, sizeof *s->items);
   s->outs = gpu_new(s->n_outs + 1, sizeof *s->outs);
   s->dims = gpu_new(count_dims(e, values), sizeof *s->dims);
-  if (s->slots == NULL || s->items == NULL || s->outs == NULL || s->dims == NULL) return gpu_no_memory(err, "a schedule");
+  if (s->slots == NULL || s->items == NULL || s->outs == NULL || s->dims == NULL)
+    return gpu_no_memory(err, "a schedule");
   int64_t *dims = s->dims;
-  for (uint32_t i = 0; i < s->n_outs; i++) s->outs[i] = (gpu_out){ .value = tn_plan_output(e->plan, g->outputs[i]), .number = g->outputs[i] };
+  for (uint32_t i = 0; i < s->n_outs; i++)
+    s->outs[i] = (gpu_out){ .value = tn_plan_output(e->plan, g->outputs[i]), .number = g->outputs[i] };
   for (uint32_t i = 0; st == TN_OK && i < s->n_slots; i++) st = read_value(s, i, values, &dims, err);
   for (uint32_t i = 0; st == TN_OK && i < s->n_items; i++) st = read_item(s, i, err);
   for (uint32_t o = 0; st == TN_OK && o < s->n_outs; o++)
@@ -132,7 +144,8 @@ static tn_status get_programs(gpu_schedule *s, uint32_t site, gpu_program_reques
   tn_status st = TN_OK;
   size_t n = 0;
   for (uint32_t c = 0; st == TN_OK && c < s->n_calls; c++)
-    if (needs_program(s, &s->calls[c], site)) st = request(s->calls[c].launch, &s->items[s->calls[c].item], &requests[n++], err);
+    if (needs_program(s, &s->calls[c], site))
+      st = request(s->calls[c].launch, &s->items[s->calls[c].item], &requests[n++], err);
   if (st == TN_OK && n > 0) st = gpu_programs_get(s->sites[site].device->programs, requests, n, err);
   n = 0;
   for (uint32_t c = 0; st == TN_OK && c < s->n_calls; c++)
@@ -166,7 +179,8 @@ static tn_status collect_calls(gpu_schedule *s, tn_error *err)
     gpu_item *item = &s->items[i];
     if (item->where != GPU_ON_DEVICE) continue;
     item->first_call = n;
-    for (const gpu_launch *l = item->built->launches; l != NULL; l = l->next) s->calls[n++] = (gpu_call){ .launch = l, .item = i };
+    for (const gpu_launch *l = item->built->launches; l != NULL; l = l->next)
+      s->calls[n++] = (gpu_call){ .launch = l, .item = i };
   }
   s->n_launches = n;
   return TN_OK;
@@ -198,11 +212,12 @@ void gpu_schedule_log(const gpu_schedule *s, int64_t ns)
     statics_bytes += s->sites[k].statics_bytes;
   }
   tn_log(TN_LOG_INFO,
-         "gpu: a plan for %s%s: %u nodes on the device, %u on the CPU; a step has %u launches and %u copies in %u queues; arena %zu "
+         "gpu: a plan for %s%s: %u nodes on the device, %u on the CPU; a step has %u launches and %u copies in %u "
+         "queues; arena %zu "
          "bytes, host %zu, constants %zu; made in %.1f ms",
          first->device->name, n > 1 ? " and others" : "", s->n_device, s->n_host, s->n_launches, s->n_copies,
-         s->n_lanes > 0 ? s->n_lanes - 1 : 0, device_bytes, s->host_bytes + s->host_scratch, s->constant_bytes + statics_bytes,
-         (double)ns / 1e6);
+         s->n_lanes > 0 ? s->n_lanes - 1 : 0, device_bytes, s->host_bytes + s->host_scratch,
+         s->constant_bytes + statics_bytes, (double)ns / 1e6);
 }
 
 /* Lays out the segment. Layouts of earlier segments exist, so the layout only advances through them. */

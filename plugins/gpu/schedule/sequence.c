@@ -91,8 +91,11 @@ static void order_run(sequencer *q, uint32_t first, uint32_t end)
 
 static tn_status order_all(gpu_schedule *s, tn_error *err)
 {
-  sequencer q = { .s = s, .ready = gpu_new(s->n_slots + 1, sizeof *q.ready), .pending = gpu_new(s->n_slots + 1, sizeof *q.pending),
-                  .idle = gpu_new(s->n_lanes + 1, sizeof *q.idle), .left = gpu_new(s->n_items + 1, sizeof *q.left) };
+  sequencer q = { .s = s,
+                  .ready = gpu_new(s->n_slots + 1, sizeof *q.ready),
+                  .pending = gpu_new(s->n_slots + 1, sizeof *q.pending),
+                  .idle = gpu_new(s->n_lanes + 1, sizeof *q.idle),
+                  .left = gpu_new(s->n_items + 1, sizeof *q.left) };
   bool there = q.ready != NULL && q.pending != NULL && q.idle != NULL && q.left != NULL;
   for (uint32_t i = 0, end; there && i < s->n_items; i = end + 1) {
     for (end = i; end < s->n_items && !is_of_host(&s->items[end]);) end++;

@@ -40,7 +40,7 @@ typedef struct gpu_site {
   uint32_t up, down;              /* lanes for uploads and reads; GPU_NONE: those of kernels */
   size_t arena_bytes;
   size_t part_bytes;              /* size of each arena part; the last one may be smaller */
-  uint32_t more_parts;            /* index of the second part in the arenas of an instance; the first part has the site's */
+  uint32_t more_parts; /* index of the second part in the arenas of an instance; the first part has the site's */
   size_t statics_bytes;
   gpu_block statics;              /* tables and known values */
 } gpu_site;
@@ -62,7 +62,8 @@ typedef struct gpu_slot {
   const tn_operation *op; /* whose output it is */
   const void *data;
   const tn_tensor *constant;
-  const void *fed; /* while nodes are planned: elements of a feed that gives shapes, so that they are the same in all steps */
+  const void
+      *fed; /* while nodes are planned: elements of a feed that gives shapes, so that they are the same in all steps */
   tn_dtype dtype;
   int32_t rank;      /* -1: known after the kernel has run */
   uint32_t source;   /* the value whose memory it shares by the layout */

@@ -17,7 +17,8 @@
 static uint32_t root_of(const gpu_schedule *s, const gpu_item *item, uint32_t out)
 {
   const gpu_slot *v = &s->slots[out];
-  if (v->kind == GPU_FROM_KNOWN || v->kind == GPU_FROM_GIVEN || (item->computes && item->where == GPU_ON_DEVICE)) return out;
+  if (v->kind == GPU_FROM_KNOWN || v->kind == GPU_FROM_GIVEN || (item->computes && item->where == GPU_ON_DEVICE))
+    return out;
   if (v->source == out) return out;
   for (uint32_t k = 0; k < item->in.n_inputs; k++)
     if (s->slots[item->in.inputs[k]].source == v->source) return s->slots[item->in.inputs[k]].root;
@@ -39,8 +40,10 @@ static void find_last(gpu_schedule *s)
   }
   for (uint32_t p = 0; p < s->n_items; p++) {
     const gpu_item *item = &s->items[s->sequence[p]];
-    for (uint32_t k = 0; item->computes && k < item->in.n_inputs; k++) s->slots[s->slots[item->in.inputs[k]].root].last = p;
-    for (uint32_t k = 0; k < item->in.n_outputs; k++) s->slots[item->in.outputs[k]].root = root_of(s, item, item->in.outputs[k]);
+    for (uint32_t k = 0; item->computes && k < item->in.n_inputs; k++)
+      s->slots[s->slots[item->in.inputs[k]].root].last = p;
+    for (uint32_t k = 0; k < item->in.n_outputs; k++)
+      s->slots[item->in.outputs[k]].root = root_of(s, item, item->in.outputs[k]);
   }
   for (uint32_t o = 0; o < s->n_outs; o++) s->slots[s->slots[s->outs[o].value].root].last = FOREVER;
   for (uint32_t v = 0; v < s->n_slots; v++) {
@@ -154,7 +157,8 @@ static uint32_t reading_lane(const gpu_schedule *s, uint32_t site, uint32_t root
 static tn_status read_value(walk *w, uint32_t site, uint32_t root)
 {
   gpu_slot *v = &w->s->slots[root];
-  tn_status st = w->s->n_sites > 1 ? await_uses(w, root) : TN_OK; /* queues of one device cannot wait for those of another */
+  tn_status st =
+      w->s->n_sites > 1 ? await_uses(w, root) : TN_OK; /* queues of one device cannot wait for those of another */
   if (st == TN_OK) st = begin(w, GPU_DO_READ, root, reading_lane(w->s, site, root));
   if (st == TN_OK) st = read_place(w, site, root);
   if (st == TN_OK) st = gpu_order_after_uses(w->s->order, host_memory(w, root), w->err);
@@ -309,8 +313,8 @@ static uint32_t over_input(const gpu_schedule *s, uint32_t i, uint32_t out)
     uint32_t root = s->slots[item->in.inputs[k]].root;
     const gpu_slot *r = &s->slots[root];
     const gpu_place *p = gpu_place_at(s, item->site, root);
-    bool fits = r->kind == GPU_FROM_NODE && p->dynamic == GPU_NONE && !r->straight && r->last == item->position && p->there &&
-                r->bytes == s->slots[out].bytes && gpu_reads(item, k) && !elsewhere(s, item->site, root);
+    bool fits = r->kind == GPU_FROM_NODE && p->dynamic == GPU_NONE && !r->straight && r->last == item->position &&
+                p->there && r->bytes == s->slots[out].bytes && gpu_reads(item, k) && !elsewhere(s, item->site, root);
     for (uint32_t j = 0; fits && j < item->in.n_inputs; j++) /* another shape of it would be read while it changes */
       fits = item->in.inputs[j] == item->in.inputs[k] || s->slots[item->in.inputs[j]].root != root;
     if (fits) return root;
@@ -438,7 +442,8 @@ static tn_status end_output(walk *w, uint32_t o)
   else out->how = stays ? GPU_OUT_COPY : GPU_OUT_READ;
   if (out->how != GPU_OUT_COPY && out->how != GPU_OUT_READ) return TN_OK;
   const gpu_place *p = gpu_place_at(s, site, v->root);
-  if (stays && is_first_of(s, o) && out->value == v->root && p->dynamic != GPU_NONE && root->fed_at == GPU_NONE && !root->crosses) {
+  if (stays && is_first_of(s, o) && out->value == v->root && p->dynamic != GPU_NONE && root->fed_at == GPU_NONE &&
+      !root->crosses) {
     out->how = GPU_OUT_DYNAMIC;
     out->dynamic = p->dynamic;
   } else if (is_view_of_feed(s, v)) {
@@ -447,7 +452,8 @@ static tn_status end_output(walk *w, uint32_t o)
     out->dynamic = new_dynamic(s, out->value, site, v->bytes);
   }
   s->n_copies += out->how != GPU_OUT_DYNAMIC && out->how != GPU_OUT_FED;
-  tn_status st = begin(w, GPU_DO_OUT, o, reading_lane(s, site, v->root)); /* also what stays is read where a step brings memory for it */
+  tn_status st = begin(w, GPU_DO_OUT, o,
+                       reading_lane(s, site, v->root)); /* also what stays is read where a step brings memory for it */
   return st == TN_OK ? read_place(w, site, v->root) : st;
 }
 

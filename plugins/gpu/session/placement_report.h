@@ -12,8 +12,8 @@ void gpu_report_destroy(gpu_placement_report *report); /* NULL allowed */
 /* Stores the decision for a node. `device` is borrowed for the session's life; NULL: the CPU, for this reason, which is
  * copied. False without memory. Any thread. */
 bool gpu_report_note(gpu_placement_report *report, const char *node, const char *device, const char *reason);
-/* The last decision for a node; false, and nothing is written, if there is none. The reason lives as long as the report.
- * Any thread. */
+/* The last decision for a node; false, and nothing is written, if there is none. The reason lives as long as the
+ * report. Any thread. */
 bool gpu_report_find(gpu_placement_report *report, const char *node, const char **device, const char **reason);
 
 #endif

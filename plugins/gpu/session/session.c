@@ -38,7 +38,8 @@ static void tell_products(const tn_runtime_session *s)
   for (size_t i = 0; i < s->settings.n_devices; i++) {
     const gpu_device *d = s->settings.devices[i];
     const char *clblast = gpu_clblast_for(d, s->settings.blas);
-    tn_log(TN_LOG_INFO, "gpu: large products on '%s' are computed by %s", d->name, clblast != NULL ? clblast : "own kernels");
+    tn_log(TN_LOG_INFO, "gpu: large products on '%s' are computed by %s", d->name,
+           clblast != NULL ? clblast : "own kernels");
   }
 }
 
@@ -65,7 +66,8 @@ static tn_status list(tn_runtime_session *s, size_t n_cpus, tn_error *err)
   return TN_OK;
 }
 
-tn_status gpu_list_devices(const tn_session_factory *self, tn_runtime_session *s, size_t i, tn_device_info *out, tn_error *err)
+tn_status gpu_list_devices(const tn_session_factory *self, tn_runtime_session *s, size_t i, tn_device_info *out,
+                           tn_error *err)
 {
   (void)self, (void)err;
   if (i >= s->n_listed) return TN_OUT_OF_RANGE;
@@ -85,7 +87,8 @@ tn_status gpu_devices_check(const tn_runtime_session *session, tn_error *err)
 {
   for (size_t k = 0; k < session->settings.n_devices; k++) {
     const gpu_device *d = session->settings.devices[k];
-    if (atomic_load(&d->lost)) return tn_error_set(err, TN_UNAVAILABLE, "device '%s' was lost: make a new session", d->name);
+    if (atomic_load(&d->lost))
+      return tn_error_set(err, TN_UNAVAILABLE, "device '%s' was lost: make a new session", d->name);
   }
   return TN_OK;
 }
@@ -182,8 +185,8 @@ static tn_status open_all(tn_runtime_session *s, const tn_session_options *optio
   int64_t n_cpus = gpu_settings_cpus(options);
   if (n_cpus > MOST_CPUS)
     return tn_error_set(err, TN_RESOURCE_EXHAUSTED,
-                        "option device_count asks for %lld devices of type CPU, a session has at most %d", (long long)n_cpus,
-                        MOST_CPUS);
+                        "option device_count asks for %lld devices of type CPU, a session has at most %d",
+                        (long long)n_cpus, MOST_CPUS);
   tn_status st = gpu_settings_read(options, &s->settings, err);
   if (st == TN_OK) st = list(s, (size_t)n_cpus, err);
   if (st == TN_OK) st = tn_session_options_get_int(options, "max_layouts", &s->max_layouts, err);

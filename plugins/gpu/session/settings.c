@@ -10,7 +10,8 @@
 
 #define MOST_QUEUES 64
 
-static const char *const keys[] = { "device", "platform", "type", "placement", "fetch", "memory", "queues", "copies", "blas" };
+static const char *const keys[] = { "device", "platform", "type",   "placement", "fetch",
+                                    "memory", "queues",   "copies", "blas" };
 static const char *const types[] = { "any", "gpu", "accelerator", "cpu", NULL };
 static const char *const placements[] = { "cost", "device", "host", NULL };
 static const char *const fetches[] = { "host", "device", NULL };
@@ -32,8 +33,8 @@ static tn_status refuse(const char *key, const char *text, const char *wanted, t
   return tn_error_set(err, TN_INVALID_ARGUMENT, "setting %s=%.40s of runtime 'gpu': wanted %s", key, text, wanted);
 }
 
-static tn_status read_word(const tn_session_options *o, const char *key, const char *const *words, const char *wanted, int *out,
-                           tn_error *err)
+static tn_status read_word(const tn_session_options *o, const char *key, const char *const *words, const char *wanted,
+                           int *out, tn_error *err)
 {
   const char *text = tn_session_options_setting(o, key);
   if (text == NULL) return TN_OK;
@@ -72,7 +73,8 @@ static tn_status read_queues(const tn_session_options *o, int *out, tn_error *er
   char *end;
   errno = 0;
   unsigned long n = isdigit((unsigned char)*text) ? strtoul(text, &end, 10) : 0;
-  if (n < 1 || n > MOST_QUEUES || errno != 0 || *end != '\0') return refuse("queues", text, "a number from 1 to 64, or auto", err);
+  if (n < 1 || n > MOST_QUEUES || errno != 0 || *end != '\0')
+    return refuse("queues", text, "a number from 1 to 64, or auto", err);
   *out = (int)n;
   return TN_OK;
 }
@@ -211,8 +213,9 @@ static tn_status not_found(const char *what, const char *text, tn_error *err)
 {
   char there[1024];
   gpu_devices_text(there, sizeof there);
-  return tn_error_set(err, TN_NOT_FOUND, "setting %s=%.80s of runtime 'gpu': no device of this machine is that; there are: %s",
-                      what, text, there);
+  return tn_error_set(err, TN_NOT_FOUND,
+                      "setting %s=%.80s of runtime 'gpu': no device of this machine is that; there are: %s", what, text,
+                      there);
 }
 
 /* The devices named by number, in the order in which they are named. */
@@ -223,7 +226,8 @@ static tn_status take_named(const request *r, gpu_settings *s, size_t most, tn_e
     size_t index = next_index(&p);
     if (index >= gpu_devices_count()) return not_found("device", r->devices, err);
     gpu_device *d = gpu_devices_at(index);
-    if (!fits(r, d)) return not_found(r->type != 0 ? "type" : "platform", r->type != 0 ? types[r->type] : r->platform, err);
+    if (!fits(r, d))
+      return not_found(r->type != 0 ? "type" : "platform", r->type != 0 ? types[r->type] : r->platform, err);
     if (s->n_devices < most) s->devices[s->n_devices++] = d;
   }
   return TN_OK;

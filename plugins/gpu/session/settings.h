@@ -11,7 +11,8 @@ typedef struct gpu_settings {
   int placement;      /* placement=cost|device|host: where nodes without a device name run */
   bool fetch_device;  /* fetch=host|device: device memory for fetched tensors */
   int64_t memory_limit_bytes; /* memory=BYTES of the device for this session; 0: memory_fraction of the device */
-  gpu_device **devices; /* device=0, device=0+1, platform=TEXT, type=gpu|cpu|accelerator|any: in the order of GPU:0, GPU:1, ... */
+  gpu_device **devices; /* device=0, device=0+1, platform=TEXT, type=gpu|cpu|accelerator|any: in the order of GPU:0,
+                           GPU:1, ... */
   size_t n_devices;     /* may be 0: device_count GPU=0 */
   double memory_fraction; /* of each device, when memory_limit_bytes is 0 */
   int64_t total_limit_bytes; /* option memory_limit_bytes; 0: none */

@@ -13,7 +13,8 @@
 /* Views and what follows from shapes have no kernel and need none. */
 static bool needs_kernel(uint32_t traits)
 {
-  return (traits & (TN_TRAIT_IDENTITY | TN_TRAIT_RESHAPE | TN_TRAIT_SHAPE_ONLY | TN_TRAIT_CONSTANT | TN_TRAIT_NO_EFFECT)) == 0;
+  return (traits &
+          (TN_TRAIT_IDENTITY | TN_TRAIT_RESHAPE | TN_TRAIT_SHAPE_ONLY | TN_TRAIT_CONSTANT | TN_TRAIT_NO_EFFECT)) == 0;
 }
 
 /* Some node has a kernel, or none needs one. */
@@ -29,7 +30,8 @@ static tn_status check_nodes(const tn_executable *e, tn_error *err)
     if (needs_kernel(in.traits)) without = in.op;
   }
   if (without == NULL) return TN_OK;
-  return tn_error_set(err, TN_UNIMPLEMENTED, "the device has no kernel for op '%s' of these types", tn_operation_type(without));
+  return tn_error_set(err, TN_UNIMPLEMENTED, "the device has no kernel for op '%s' of these types",
+                      tn_operation_type(without));
 }
 
 static tn_status check_values(const tn_executable *e, tn_error *err)
@@ -39,7 +41,8 @@ static tn_status check_values(const tn_executable *e, tn_error *err)
     tn_status st = tn_plan_get_value(e->plan, v, &value, err);
     if (st != TN_OK) return st;
     if (!gpu_is_plain(value.dtype))
-      return tn_error_set(err, TN_UNIMPLEMENTED, "%s elements cannot lie in a device's memory", tn_dtype_name(value.dtype));
+      return tn_error_set(err, TN_UNIMPLEMENTED, "%s elements cannot lie in a device's memory",
+                          tn_dtype_name(value.dtype));
   }
   return TN_OK;
 }
@@ -75,7 +78,8 @@ tn_status gpu_copy_to(const tn_session_factory *self, tn_runtime_session *sessio
   if (atomic_load(&device->lost))
     return tn_error_set(err, TN_UNAVAILABLE, "device '%s' was lost: make a new session", device->name);
   if (!gpu_is_plain(tn_tensor_dtype(tensor)))
-    return tn_error_set(err, TN_UNIMPLEMENTED, "a tensor of %s cannot lie in a device's memory", tn_dtype_name(tn_tensor_dtype(tensor)));
+    return tn_error_set(err, TN_UNIMPLEMENTED, "a tensor of %s cannot lie in a device's memory",
+                        tn_dtype_name(tn_tensor_dtype(tensor)));
   if (tn_tensor_bytes(tensor) == 0) return tn_tensor_copy(tensor, out, err);
   tn_status st = tn_tensor_data(tensor) == NULL ? tn_tensor_copy(tensor, &read, err) : TN_OK;
   if (st == TN_OK) st = gpu_tensor_send(session->budgets[i - n_cpus], read != NULL ? read : tensor, out, err);

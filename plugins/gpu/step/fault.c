@@ -15,12 +15,16 @@ typedef struct notes {
   cl_long note[NOTES][2];
 } notes;
 
-static cl_command_queue queue_of(const gpu_instance *in, uint32_t site) { return in->queues[in->schedule->sites[site].first_lane]; }
+static cl_command_queue queue_of(const gpu_instance *in, uint32_t site)
+{
+  return in->queues[in->schedule->sites[site].first_lane];
+}
 
 static cl_int clear(gpu_instance *in, uint32_t site)
 {
   static const gpu_found nothing;
-  return cl.EnqueueWriteBuffer(queue_of(in, site), in->faults[site].mem, CL_TRUE, 0, sizeof nothing, &nothing, 0, NULL, NULL);
+  return cl.EnqueueWriteBuffer(queue_of(in, site), in->faults[site].mem, CL_TRUE, 0, sizeof nothing, &nothing, 0, NULL,
+                               NULL);
 }
 
 tn_status gpu_fault_make(gpu_instance *in, tn_error *err)
@@ -47,8 +51,8 @@ tn_status gpu_fault_read(gpu_run *run, bool waits, tn_error *err)
     if (!s->sites[k].may_fault) continue;
     uint32_t lane = s->sites[k].first_lane;
     in->busy[lane] = true;
-    cl_int code = cl.EnqueueReadBuffer(in->queues[lane], in->faults[k].mem, several || waits, 0, sizeof in->found[k], &in->found[k], 0,
-                                       NULL, NULL);
+    cl_int code = cl.EnqueueReadBuffer(in->queues[lane], in->faults[k].mem, several || waits, 0, sizeof in->found[k],
+                                       &in->found[k], 0, NULL, NULL);
     if (code != CL_SUCCESS) st = gpu_step_failed(run, lane, code, "clEnqueueReadBuffer", NULL, err);
   }
   return st;
@@ -74,7 +78,8 @@ static tn_status explain(const gpu_schedule *s, const notes *n, tn_error *err)
   if (values == NULL) return gpu_no_memory(err, "an error");
   for (uint32_t k = 0; k < n_inputs + item->in.n_outputs; k++) {
     const gpu_slot *v = &s->slots[k < n_inputs ? item->in.inputs[k] : item->in.outputs[k - n_inputs]];
-    values[k] = (gpu_value){ .dtype = v->dtype, .rank = v->rank, .dims = v->dims, .count = v->count, .bytes = v->bytes };
+    values[k] =
+        (gpu_value){ .dtype = v->dtype, .rank = v->rank, .dims = v->dims, .count = v->count, .bytes = v->bytes };
   }
   gpu_fault fault = { .op = item->in.op, .limit = c->launch->limit, .inputs = values, .outputs = values + n_inputs };
   find_first(n, &fault);
@@ -91,11 +96,12 @@ static tn_status check_site(gpu_run *run, uint32_t site, tn_error *err)
   const gpu_schedule *s = run->schedule;
   notes n;
   cl_int code = cl.EnqueueReadBuffer(queue_of(in, site), in->faults[site].mem, CL_TRUE, 0, sizeof n, &n, 0, NULL, NULL);
-  if (code != CL_SUCCESS) return gpu_step_failed(run, s->sites[site].first_lane, code, "clEnqueueReadBuffer", NULL, err);
+  if (code != CL_SUCCESS)
+    return gpu_step_failed(run, s->sites[site].first_lane, code, "clEnqueueReadBuffer", NULL, err);
   cl_uint call = n.found.words[0];
   if (call == 0 || call > s->n_calls || s->calls[call - 1].launch->explain == NULL)
-    return tn_error_set(err, TN_INTERNAL, "device '%s' says that launch %u of %u found wrong elements", s->sites[site].device->name,
-                        (unsigned)call, (unsigned)s->n_calls);
+    return tn_error_set(err, TN_INTERNAL, "device '%s' says that launch %u of %u found wrong elements",
+                        s->sites[site].device->name, (unsigned)call, (unsigned)s->n_calls);
   tn_status st = explain(s, &n, err);
   run->unharmed = clear(in, site) == CL_SUCCESS;
   in->found[site] = (gpu_found){ { 0 } };

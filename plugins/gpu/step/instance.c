@@ -230,14 +230,15 @@ static bool make_lists(const gpu_schedule *s, gpu_instance *in)
   in->outputs = gpu_new(s->n_outs + 1, sizeof *in->outputs);
   in->blocks = gpu_new(s->n_dynamic + 1, sizeof *in->blocks);
   in->made = gpu_new(s->max_outputs + 1, sizeof *in->made);
-  if (in->faults == NULL || in->found == NULL || in->arenas == NULL || in->queues == NULL || in->timed == NULL || in->busy == NULL || in->events == NULL || in->waits == NULL)
+  if (in->faults == NULL || in->found == NULL || in->arenas == NULL || in->queues == NULL || in->timed == NULL ||
+      in->busy == NULL || in->events == NULL || in->waits == NULL)
     return false;
   return in->kernels != NULL && in->views != NULL && in->operands != NULL && in->bound != NULL && in->tensors != NULL &&
          in->outputs != NULL && in->blocks != NULL && in->made != NULL;
 }
 
-tn_status gpu_instance_queue(const gpu_schedule *s, uint32_t lane, cl_command_queue_properties properties, cl_command_queue *out,
-                         tn_error *err)
+tn_status gpu_instance_queue(const gpu_schedule *s, uint32_t lane, cl_command_queue_properties properties,
+                             cl_command_queue *out, tn_error *err)
 {
   const gpu_device *device = s->sites[s->lanes[lane].site].device;
   cl_int code;

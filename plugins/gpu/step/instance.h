@@ -44,7 +44,7 @@ gpu_memory gpu_memory_of(const gpu_instance *in, uint32_t root, uint32_t site);
 gpu_memory gpu_argument(const gpu_instance *in, uint32_t call, const gpu_arg *arg); /* memory of a pointer argument */
 cl_int gpu_set_memory(cl_kernel kernel, cl_uint arg, gpu_memory m); /* arguments arg and arg + 1 */
 
-tn_status gpu_instance_queue(const gpu_schedule *s, uint32_t lane, cl_command_queue_properties properties, cl_command_queue *out,
-                             tn_error *err);
+tn_status gpu_instance_queue(const gpu_schedule *s, uint32_t lane, cl_command_queue_properties properties,
+                             cl_command_queue *out, tn_error *err);
 
 #endif

@@ -2,7 +2,8 @@
 /* The lanes of a step: wait lists of actions, flushing and finishing queues, errors of failed calls. */
 #include "step/lane.h"
 
-tn_status gpu_step_failed(const gpu_run *run, uint32_t lane, cl_int code, const char *call, const tn_operation *op, tn_error *err)
+tn_status gpu_step_failed(const gpu_run *run, uint32_t lane, cl_int code, const char *call, const tn_operation *op,
+                          tn_error *err)
 {
   gpu_device *device = run->schedule->sites[run->schedule->lanes[lane].site].device;
   tn_status st = gpu_cl_error(err, code, call, device->name);

@@ -4,9 +4,15 @@
 #include "device/tensor.h"
 #include "step/lane.h"
 
-static const gpu_slot *slot_of(const gpu_run *run, size_t o) { return &run->schedule->slots[run->schedule->outs[o].value]; }
+static const gpu_slot *slot_of(const gpu_run *run, size_t o)
+{
+  return &run->schedule->slots[run->schedule->outs[o].value];
+}
 
-static tn_tensor *given_for(const gpu_run *run, size_t o) { return tn_step_output(run->step, run->schedule->outs[o].number); }
+static tn_tensor *given_for(const gpu_run *run, size_t o)
+{
+  return tn_step_output(run->step, run->schedule->outs[o].number);
+}
 
 /* The caller's tensor must be what the output is. */
 static tn_status check_given(const gpu_run *run, size_t o, const tn_tensor *t, tn_error *err)
@@ -15,8 +21,9 @@ static tn_status check_given(const gpu_run *run, size_t o, const tn_tensor *t, t
   bool fits = tn_tensor_dtype(t) == v->dtype && (v->rank < 0 || tn_tensor_rank(t) == v->rank);
   for (int32_t d = 0; fits && d < v->rank; d++) fits = tn_tensor_dims(t)[d] == v->dims[d];
   if (fits) return TN_OK;
-  tn_error_set(err, TN_INVALID_ARGUMENT, "output %zu, node '%s': the tensor given for it has another dtype or shape than the %s of rank %d",
-               o, tn_operation_name(v->op), tn_dtype_name(v->dtype), (int)v->rank);
+  tn_error_set(err, TN_INVALID_ARGUMENT,
+               "output %zu, node '%s': the tensor given for it has another dtype or shape than the %s of rank %d", o,
+               tn_operation_name(v->op), tn_dtype_name(v->dtype), (int)v->rank);
   tn_error_set_node(err, tn_operation_name(v->op));
   return TN_INVALID_ARGUMENT;
 }
@@ -53,11 +60,13 @@ static tn_status read_one(gpu_run *run, uint32_t o, uint32_t action, tn_error *e
   if (st != TN_OK || v->bytes == 0) return st;
   gpu_memory from = gpu_memory_of(run->in, v->root, run->schedule->outs[o].site);
   void *to = tn_tensor_data(target(run, o));
-  if (to == NULL) return tn_error_set(err, TN_INVALID_ARGUMENT, "output %u: the tensor given for it is not in host memory", o);
+  if (to == NULL)
+    return tn_error_set(err, TN_INVALID_ARGUMENT, "output %u: the tensor given for it is not in host memory", o);
   gpu_links l = gpu_step_links(run, action);
   cl_int code = cl.EnqueueReadBuffer(l.queue, from.mem, CL_FALSE, from.at, v->bytes, to, l.n_waits, l.waits, l.event);
-  return code == CL_SUCCESS ? TN_OK
-                            : gpu_step_failed(run, run->schedule->actions[action].lane, code, "clEnqueueReadBuffer", v->op, err);
+  return code == CL_SUCCESS
+             ? TN_OK
+             : gpu_step_failed(run, run->schedule->actions[action].lane, code, "clEnqueueReadBuffer", v->op, err);
 }
 
 static tn_status copy_one(gpu_run *run, uint32_t o, uint32_t action, tn_error *err)
@@ -66,9 +75,11 @@ static tn_status copy_one(gpu_run *run, uint32_t o, uint32_t action, tn_error *e
   const gpu_out *out = &run->schedule->outs[o];
   gpu_memory from = gpu_memory_of(run->in, v->root, out->site);
   gpu_links l = gpu_step_links(run, action);
-  cl_int code = cl.EnqueueCopyBuffer(l.queue, from.mem, run->blocks[out->dynamic].mem, from.at, 0, v->bytes, l.n_waits, l.waits, l.event);
-  return code == CL_SUCCESS ? TN_OK
-                            : gpu_step_failed(run, run->schedule->actions[action].lane, code, "clEnqueueCopyBuffer", v->op, err);
+  cl_int code = cl.EnqueueCopyBuffer(l.queue, from.mem, run->blocks[out->dynamic].mem, from.at, 0, v->bytes, l.n_waits,
+                                     l.waits, l.event);
+  return code == CL_SUCCESS
+             ? TN_OK
+             : gpu_step_failed(run, run->schedule->actions[action].lane, code, "clEnqueueCopyBuffer", v->op, err);
 }
 
 /* The output stays where it is. Later actions of the lane rely on its waits, so these are enqueued. */
@@ -78,7 +89,9 @@ static tn_status leave_one(gpu_run *run, uint32_t o, uint32_t action, tn_error *
   if (a->n_waits == 0) return TN_OK;
   gpu_links l = gpu_step_links(run, action);
   cl_int code = cl.EnqueueMarkerWithWaitList(l.queue, l.n_waits, l.waits, l.event);
-  return code == CL_SUCCESS ? TN_OK : gpu_step_failed(run, a->lane, code, "clEnqueueMarkerWithWaitList", slot_of(run, o)->op, err);
+  return code == CL_SUCCESS
+             ? TN_OK
+             : gpu_step_failed(run, a->lane, code, "clEnqueueMarkerWithWaitList", slot_of(run, o)->op, err);
 }
 
 /* Whether it becomes a tensor on the device: not if the caller gave a tensor for it. */
@@ -114,7 +127,8 @@ static tn_status copy_plain(gpu_run *run, uint32_t o, const tn_view *from, tn_er
 {
   tn_tensor *given = given_for(run, o);
   size_t bytes = (size_t)from->count * tn_dtype_size(from->dtype);
-  if (given == NULL) return tn_tensor_from_data(from->dtype, from->dims, from->rank, from->data, bytes, &run->outputs[o], err);
+  if (given == NULL)
+    return tn_tensor_from_data(from->dtype, from->dims, from->rank, from->data, bytes, &run->outputs[o], err);
   if (bytes > 0) memcpy(tn_tensor_data(given), from->data, bytes);
   return TN_OK;
 }
@@ -190,8 +204,10 @@ static tn_status hand_on(gpu_run *run, uint32_t v, tn_error *err)
   const gpu_slot *slot = &run->schedule->slots[v];
   tn_tensor **to = &run->values->tensors[v], **root = &run->values->tensors[slot->root], *host = NULL;
   tn_status st = *root == NULL ? root_tensor(run, slot->root, root, err) : TN_OK;
-  if (st == TN_OK && *to == NULL) st = tn_tensor_reshape(*root, run->in->views[v].dims, run->in->views[v].rank, to, err);
-  if (st != TN_OK || !run->schedule->executable->gives_shapes[v] || tn_tensor_data(*to) != NULL || tn_tensor_bytes(*to) == 0)
+  if (st == TN_OK && *to == NULL)
+    st = tn_tensor_reshape(*root, run->in->views[v].dims, run->in->views[v].rank, to, err);
+  if (st != TN_OK || !run->schedule->executable->gives_shapes[v] || tn_tensor_data(*to) != NULL ||
+      tn_tensor_bytes(*to) == 0)
     return st;
   st = tn_tensor_copy(*to, &host, err); /* shapes are read on the host */
   if (st != TN_OK) return st;

@@ -29,8 +29,18 @@ static tn_status read_value(gpu_part *p, uint32_t v, tn_layout_value *l, tn_erro
   const tn_operation *op = plan.output.op;
   if (l->place == TN_PLACE_CONSTANT && l->source != v) st = tn_plan_get_value(p->kit->plan, l->source, &plan, err);
   if (st != TN_OK) return st;
-  *slot = (gpu_slot){ .dims = l->dims, .count = l->count, .bytes = l->bytes, .op = op, .dtype = l->dtype, .rank = l->rank,
-                      .source = v, .output = GPU_NONE, .kind = GPU_FROM_FEED, .root = GPU_NONE, .fed_at = GPU_NONE, .home = GPU_NONE };
+  *slot = (gpu_slot){ .dims = l->dims,
+                      .count = l->count,
+                      .bytes = l->bytes,
+                      .op = op,
+                      .dtype = l->dtype,
+                      .rank = l->rank,
+                      .source = v,
+                      .output = GPU_NONE,
+                      .kind = GPU_FROM_FEED,
+                      .root = GPU_NONE,
+                      .fed_at = GPU_NONE,
+                      .home = GPU_NONE };
   if (l->place == TN_PLACE_CONSTANT) { /* or a view of one */
     slot->kind = GPU_FROM_CONSTANT;
     slot->constant = plan.constant;
@@ -84,7 +94,9 @@ static tn_status read_part(gpu_part *p, tn_error *err)
   gpu_schedule *s = &p->schedule;
   tn_status st = TN_OK;
   for (uint32_t v = 0; v < s->n_slots; v++)
-    s->slots[v] = (gpu_slot){ .rank = -1, .source = v, .output = GPU_NONE, .root = GPU_NONE, .fed_at = GPU_NONE, .home = GPU_NONE };
+    s->slots[v] = (gpu_slot){
+      .rank = -1, .source = v, .output = GPU_NONE, .root = GPU_NONE, .fed_at = GPU_NONE, .home = GPU_NONE
+    };
   for (uint32_t i = 0; st == TN_OK && i < s->n_items; i++) st = read_item(p, i, err);
   for (uint32_t o = 0; st == TN_OK && o < s->n_outs; o++) {
     gpu_slot *v = &s->slots[p->kit->outputs[o]];
@@ -118,7 +130,8 @@ static bool make_lists(gpu_part *p)
   p->values.tensors = gpu_new(n, sizeof *p->values.tensors);
   e->crosses = e->gives_shapes = gpu_new(n, sizeof *e->crosses);
   e->made_in = e->read_in = e->computed_from = gpu_new(n, sizeof *e->made_in);
-  return s->slots != NULL && s->items != NULL && s->outs != NULL && p->values.tensors != NULL && e->crosses != NULL && e->made_in != NULL;
+  return s->slots != NULL && s->items != NULL && s->outs != NULL && p->values.tensors != NULL && e->crosses != NULL &&
+         e->made_in != NULL;
 }
 
 static gpu_part *make(const tn_executable *around, const tn_kit_part *kit)
@@ -126,12 +139,17 @@ static gpu_part *make(const tn_executable *around, const tn_kit_part *kit)
   gpu_part *p = gpu_new(1, sizeof *p);
   if (p == NULL) return NULL;
   p->kit = kit;
-  p->segment = (gpu_segment){ .begin = kit->begin, .end = kit->end, .entries = kit->inputs, .n_entries = kit->n_inputs };
+  p->segment =
+      (gpu_segment){ .begin = kit->begin, .end = kit->end, .entries = kit->inputs, .n_entries = kit->n_inputs };
   p->executable = (tn_executable){ .plan = kit->plan, .session = around->session, .instances_free = gpu_instances_free,
                                    .n_values = (uint32_t)tn_plan_n_values(kit->plan),
                                    .n_outputs = kit->n_outputs, .n_segments = 1, .segments = &p->segment };
-  p->schedule = (gpu_schedule){ .executable = &p->executable, .layout = (tn_plan_layout *)kit->layout, .part = true,
-                                .n_slots = p->executable.n_values, .n_items = kit->end - kit->begin, .n_outs = kit->n_outputs,
+  p->schedule = (gpu_schedule){ .executable = &p->executable,
+                                .layout = (tn_plan_layout *)kit->layout,
+                                .part = true,
+                                .n_slots = p->executable.n_values,
+                                .n_items = kit->end - kit->begin,
+                                .n_outs = kit->n_outputs,
                                 .n_feeds = kit->n_inputs };
   pthread_mutex_init(&p->executable.mu, NULL);
   if (make_lists(p)) return p;
@@ -184,7 +202,8 @@ static tn_status read_given(gpu_run *run, uint32_t action, tn_error *err)
   const gpu_slot *v = &s->slots[s->outs[a->id].value];
   gpu_memory from = gpu_memory_of(run->in, v->root, s->outs[a->id].site);
   gpu_links l = gpu_step_links(run, action);
-  cl_int code = cl.EnqueueReadBuffer(l.queue, from.mem, CL_FALSE, from.at, v->bytes, run->given[a->id]->data, l.n_waits, l.waits, l.event);
+  cl_int code = cl.EnqueueReadBuffer(l.queue, from.mem, CL_FALSE, from.at, v->bytes, run->given[a->id]->data, l.n_waits,
+                                     l.waits, l.event);
   return code == CL_SUCCESS ? TN_OK : gpu_step_failed(run, a->lane, code, "clEnqueueReadBuffer", v->op, err);
 }
 
@@ -194,7 +213,8 @@ static tn_status give_host(gpu_run *run, tn_error *err)
   const gpu_schedule *s = run->schedule;
   for (uint32_t o = 0; o < s->n_outs; o++) {
     const gpu_slot *v = &s->slots[s->outs[o].value];
-    if (s->outs[o].how == GPU_OUT_HOST && v->bytes > 0) memcpy(run->given[o]->data, run->in->views[s->outs[o].value].data, v->bytes);
+    if (s->outs[o].how == GPU_OUT_HOST && v->bytes > 0)
+      memcpy(run->given[o]->data, run->in->views[s->outs[o].value].data, v->bytes);
   }
   return TN_OK;
 }
@@ -202,7 +222,8 @@ static tn_status give_host(gpu_run *run, tn_error *err)
 /* The kit owns the memory of a part's outputs. */
 static const gpu_output_policy part_outputs = { .read = read_given, .give = give_host };
 
-static tn_status run_part(void *user, void *handle, tn_step *step, tn_view *const *inputs, tn_view *const *outputs, tn_error *err)
+static tn_status run_part(void *user, void *handle, tn_step *step, tn_view *const *inputs, tn_view *const *outputs,
+                          tn_error *err)
 {
   gpu_part *p = handle;
   gpu_instance *in;
@@ -214,8 +235,16 @@ static tn_status run_part(void *user, void *handle, tn_step *step, tn_view *cons
     in->views[p->kit->inputs[i]].data = inputs[i]->data;
     in->views[p->kit->inputs[i]].buffer = inputs[i]->buffer;
   }
-  gpu_run run = { .in = in, .schedule = &p->schedule, .step = step, .values = &p->values, .policy = &part_outputs,
-                  .tensors = in->tensors, .outputs = in->outputs, .blocks = in->blocks, .made = in->made, .given = outputs };
+  gpu_run run = { .in = in,
+                  .schedule = &p->schedule,
+                  .step = step,
+                  .values = &p->values,
+                  .policy = &part_outputs,
+                  .tensors = in->tensors,
+                  .outputs = in->outputs,
+                  .blocks = in->blocks,
+                  .made = in->made,
+                  .given = outputs };
   st = gpu_run_step(&run, err);
   gpu_instance_leave(in, st == TN_OK || run.unharmed);
   return st;
@@ -223,5 +252,7 @@ static tn_status run_part(void *user, void *handle, tn_step *step, tn_view *cons
 
 tn_kit_offload gpu_parts_of(tn_executable *executable)
 {
-  return (tn_kit_offload){ .struct_size = TN_KIT_OFFLOAD_SIZE, .user = executable, .take = take, .run = run_part, .release = release };
+  return (tn_kit_offload){
+    .struct_size = TN_KIT_OFFLOAD_SIZE, .user = executable, .take = take, .run = run_part, .release = release
+  };
 }

@@ -49,8 +49,8 @@ static tn_status prepare_kit(tn_executable *e, tn_error *err)
   return tn_kit_prepare_offloaded(e->plan, flags, &parts, &e->kit, err);
 }
 
-tn_status gpu_prepare(const tn_session_factory *self, tn_runtime_session *session, const tn_plan *plan, tn_executable **out,
-                      tn_error *err)
+tn_status gpu_prepare(const tn_session_factory *self, tn_runtime_session *session, const tn_plan *plan,
+                      tn_executable **out, tn_error *err)
 {
   (void)self;
   tn_executable *e = gpu_new(1, sizeof *e);
@@ -154,12 +154,15 @@ static tn_status take_values(tn_executable *e, gpu_values **out, tn_error *err)
 
 /* Adds the values of the step to the error: those of earlier segments and of this one (in NULL: it has none
  * yet). S-CAN-13 */
-static void explain_memory(const tn_executable *e, tn_step *step, const gpu_values *values, const gpu_instance *in, tn_error *err)
+static void explain_memory(const tn_executable *e, tn_step *step, const gpu_values *values, const gpu_instance *in,
+                           tn_error *err)
 {
-  tn_tensor **there = err == NULL || tn_error_code(err) != TN_RESOURCE_EXHAUSTED ? NULL : gpu_new(e->n_values + 1, sizeof *there);
+  tn_tensor **there =
+      err == NULL || tn_error_code(err) != TN_RESOURCE_EXHAUSTED ? NULL : gpu_new(e->n_values + 1, sizeof *there);
   const gpu_schedule *s = in == NULL ? NULL : in->schedule;
   if (there == NULL) return;
-  for (uint32_t v = 0; v < e->n_values; v++) there[v] = in == NULL || in->tensors[v] == NULL ? values->tensors[v] : in->tensors[v];
+  for (uint32_t v = 0; v < e->n_values; v++)
+    there[v] = in == NULL || in->tensors[v] == NULL ? values->tensors[v] : in->tensors[v];
   for (uint32_t o = 0; s != NULL && o < s->n_outs; o++)
     if (in->outputs[o] != NULL) there[s->outs[o].value] = in->outputs[o];
   tn_step_explain_memory(step, e->plan, there, e->n_values, s == NULL ? 0 : s->host_bytes, err);
@@ -173,8 +176,15 @@ static tn_status run_scheduled(gpu_schedule *s, tn_step *step, gpu_values *value
   if (s->n_host > 0) tn_kit_step_workers(step, s->executable->plan, gpu_workers(NULL, session, tn_step_pool(step)));
   tn_status st = gpu_instance_take(s, &in, err);
   if (st != TN_OK) return st;
-  gpu_run run = { .in = in, .schedule = s, .step = step, .values = values, .policy = &gpu_step_outputs, .tensors = in->tensors, .outputs = in->outputs,
-                  .blocks = in->blocks, .made = in->made };
+  gpu_run run = { .in = in,
+                  .schedule = s,
+                  .step = step,
+                  .values = values,
+                  .policy = &gpu_step_outputs,
+                  .tensors = in->tensors,
+                  .outputs = in->outputs,
+                  .blocks = in->blocks,
+                  .made = in->made };
   st = gpu_run_step(&run, err);
   if (st != TN_OK) explain_memory(s->executable, step, values, in, err);
   gpu_instance_leave(in, st == TN_OK || run.unharmed);
@@ -202,12 +212,14 @@ static tn_status run_segments(tn_executable *e, tn_step *step, gpu_values *value
   return st;
 }
 
-static tn_status by_kit(const tn_session_factory *self, tn_runtime_session *session, tn_executable *e, tn_step *step, tn_error *err)
+static tn_status by_kit(const tn_session_factory *self, tn_runtime_session *session, tn_executable *e, tn_step *step,
+                        tn_error *err)
 {
   return tn_kit_step_with(e->kit, step, gpu_workers(self, session, tn_step_pool(step)), err);
 }
 
-tn_status gpu_step(const tn_session_factory *self, tn_runtime_session *session, tn_executable *e, tn_step *step, tn_error *err)
+tn_status gpu_step(const tn_session_factory *self, tn_runtime_session *session, tn_executable *e, tn_step *step,
+                   tn_error *err)
 {
   if (!e->straight || atomic_load(&e->hopeless)) return by_kit(self, session, e, step, err);
   bool by_cpu = false;

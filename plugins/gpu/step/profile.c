@@ -16,7 +16,8 @@ static bool make_timed(gpu_instance *in)
 {
   const gpu_schedule *s = in->schedule;
   for (uint32_t l = 1; l < s->n_lanes; l++)
-    if (in->timed[l] == NULL && gpu_instance_queue(s, l, CL_QUEUE_PROFILING_ENABLE, &in->timed[l], NULL) != TN_OK) return false;
+    if (in->timed[l] == NULL && gpu_instance_queue(s, l, CL_QUEUE_PROFILING_ENABLE, &in->timed[l], NULL) != TN_OK)
+      return false;
   return true;
 }
 
@@ -39,7 +40,10 @@ static cl_ulong time_of(cl_event event, cl_profiling_info what)
   return cl.GetEventProfilingInfo(event, what, sizeof ns, &ns, NULL) == CL_SUCCESS ? ns : 0;
 }
 
-static cl_event event_of(const gpu_run *run, uint32_t call) { return run->in->events[run->schedule->calls[call].action]; }
+static cl_event event_of(const gpu_run *run, uint32_t call)
+{
+  return run->in->events[run->schedule->calls[call].action];
+}
 
 /* The difference between the host's clock and a device's. */
 static int64_t clock_difference(const gpu_run *run, uint32_t site)
@@ -72,8 +76,8 @@ static void record_item(const gpu_run *run, uint32_t i, const char *device, int6
     if (to > end) end = to;
   }
   if (begin == 0 || end < begin) return;
-  tn_step_record(run->step, s->layout, s->executable->segments[s->segment].begin + i, device, begin + difference, end + difference,
-                 status);
+  tn_step_record(run->step, s->layout, s->executable->segments[s->segment].begin + i, device, begin + difference,
+                 end + difference, status);
 }
 
 /* Without memory for times, or without queues with profiling. */

@@ -124,7 +124,8 @@ static void let_go(gpu_run *run, uint32_t i)
     if (r->last != item->position || r->sent || r->fed_at != GPU_NONE) continue;
     tn_tensor **held = NULL;
     if (r->kind == GPU_FROM_OWN || r->kind == GPU_FROM_GIVEN) held = &run->tensors[root];
-    else if (r->kind == GPU_FROM_FEED && gpu_is_computed(e, root) && e->read_in[root] == s->segment && !e->gives_shapes[root])
+    else if (r->kind == GPU_FROM_FEED && gpu_is_computed(e, root) && e->read_in[root] == s->segment &&
+             !e->gives_shapes[root])
       held = &run->values->tensors[root];
     if (held == NULL || *held == NULL) continue;
     tn_tensor_unref(*held);
@@ -142,8 +143,8 @@ static tn_status do_host(gpu_run *run, uint32_t i, tn_error *err)
   tn_view **operands = run->in->operands + item->first_operand;
   uint32_t first = run->schedule->executable->segments[run->schedule->segment].begin;
   int64_t begun = run->records ? gpu_now_ns() : 0;
-  tn_status st = tn_kit_compute(run->step, run->schedule->layout, first + i, operands, operands + item->in.n_inputs, run->in->scratch,
-                                run->made, err);
+  tn_status st = tn_kit_compute(run->step, run->schedule->layout, first + i, operands, operands + item->in.n_inputs,
+                                run->in->scratch, run->made, err);
   for (uint32_t k = 0; st == TN_OK && k < item->in.n_outputs; k++)
     if (run->made[k] != NULL) take_made(run, item->in.outputs[k], run->made[k]);
   if (run->records) tn_step_record(run->step, run->schedule->layout, first + i, NULL, begun, gpu_now_ns(), st);
@@ -156,12 +157,14 @@ static tn_status do_copy(gpu_run *run, const gpu_call *c, tn_error *err)
   const gpu_schedule *s = run->schedule;
   const gpu_item *item = &s->items[c->item];
   uint32_t from = item->in.inputs[c->launch->copy_from], to = item->in.outputs[c->launch->copy_to];
-  gpu_memory a = gpu_memory_of(run->in, s->slots[from].root, item->site), b = gpu_memory_of(run->in, s->slots[to].root, item->site);
+  gpu_memory a = gpu_memory_of(run->in, s->slots[from].root, item->site),
+             b = gpu_memory_of(run->in, s->slots[to].root, item->site);
   gpu_links l = gpu_step_links(run, c->action);
   bool done = s->slots[to].bytes == 0 || (a.mem == b.mem && a.at == b.at);
   if (done && l.n_waits == 0 && l.event == NULL) return TN_OK;
-  cl_int code = done ? cl.EnqueueMarkerWithWaitList(l.queue, l.n_waits, l.waits, l.event)
-                     : cl.EnqueueCopyBuffer(l.queue, a.mem, b.mem, a.at, b.at, s->slots[to].bytes, l.n_waits, l.waits, l.event);
+  cl_int code =
+      done ? cl.EnqueueMarkerWithWaitList(l.queue, l.n_waits, l.waits, l.event)
+           : cl.EnqueueCopyBuffer(l.queue, a.mem, b.mem, a.at, b.at, s->slots[to].bytes, l.n_waits, l.waits, l.event);
   const char *call = done ? "clEnqueueMarkerWithWaitList" : "clEnqueueCopyBuffer";
   return code == CL_SUCCESS ? TN_OK : gpu_step_failed(run, item->lane, code, call, item->in.op, err);
 }
@@ -176,8 +179,10 @@ static tn_status do_library(gpu_run *run, uint32_t id, tn_error *err)
   gpu_memory memory[GPU_LIBRARY_ARGS];
   gpu_links l = gpu_step_links(run, c->action);
   cl_event *mark = run->marks == NULL ? NULL : &run->marks[id];
-  cl_int code = mark == NULL && l.n_waits == 0 ? CL_SUCCESS : cl.EnqueueMarkerWithWaitList(l.queue, l.n_waits, l.waits, mark);
-  if (code != CL_SUCCESS) return gpu_step_failed(run, item->lane, code, "clEnqueueMarkerWithWaitList", item->in.op, err);
+  cl_int code =
+      mark == NULL && l.n_waits == 0 ? CL_SUCCESS : cl.EnqueueMarkerWithWaitList(l.queue, l.n_waits, l.waits, mark);
+  if (code != CL_SUCCESS)
+    return gpu_step_failed(run, item->lane, code, "clEnqueueMarkerWithWaitList", item->in.op, err);
   for (size_t a = 0; a < c->launch->n_args; a++) memory[a] = gpu_argument(run->in, id, &c->launch->args[a]);
   tn_status st = c->launch->library(device, l.queue, c->launch->values, memory, l.event, err);
   if (st == TN_OK) return TN_OK;
@@ -210,8 +215,8 @@ static tn_status do_upload(gpu_run *run, uint32_t number, tn_error *err)
   const gpu_slot *slot = &run->schedule->slots[a->id];
   gpu_memory to = gpu_memory_of(run->in, a->id, run->schedule->lanes[a->lane].site);
   gpu_links l = gpu_step_links(run, number);
-  cl_int code = cl.EnqueueWriteBuffer(l.queue, to.mem, CL_FALSE, to.at, slot->bytes, run->in->views[a->id].data, l.n_waits, l.waits,
-                                      l.event);
+  cl_int code = cl.EnqueueWriteBuffer(l.queue, to.mem, CL_FALSE, to.at, slot->bytes, run->in->views[a->id].data,
+                                      l.n_waits, l.waits, l.event);
   return code == CL_SUCCESS ? TN_OK : gpu_step_failed(run, a->lane, code, "clEnqueueWriteBuffer", slot->op, err);
 }
 
@@ -223,8 +228,8 @@ static tn_status do_read(gpu_run *run, uint32_t number, tn_error *err)
   tn_status st = a->waits ? gpu_step_before_waiting(run, err) : TN_OK;
   if (st != TN_OK) return st;
   gpu_links l = gpu_step_links(run, number);
-  cl_int code = cl.EnqueueReadBuffer(l.queue, from.mem, a->waits, from.at, slot->bytes, run->in->views[a->id].data, l.n_waits, l.waits,
-                                     l.event);
+  cl_int code = cl.EnqueueReadBuffer(l.queue, from.mem, a->waits, from.at, slot->bytes, run->in->views[a->id].data,
+                                     l.n_waits, l.waits, l.event);
   return code == CL_SUCCESS ? TN_OK : gpu_step_failed(run, a->lane, code, "clEnqueueReadBuffer", slot->op, err);
 }
 
@@ -236,8 +241,8 @@ static tn_status do_enter(gpu_run *run, uint32_t number, tn_error *err)
   tn_status st = gpu_step_before_waiting(run, err);
   if (st != TN_OK) return st;
   gpu_links l = gpu_step_links(run, number);
-  run->map = cl.EnqueueMapBuffer(l.queue, arena->mem, CL_TRUE, CL_MAP_READ | CL_MAP_WRITE, 0, arena->bytes, l.n_waits, l.waits,
-                                 l.event, &code);
+  run->map = cl.EnqueueMapBuffer(l.queue, arena->mem, CL_TRUE, CL_MAP_READ | CL_MAP_WRITE, 0, arena->bytes, l.n_waits,
+                                 l.waits, l.event, &code);
   if (code == CL_SUCCESS) return TN_OK;
   run->map = NULL;
   return gpu_step_failed(run, lane, code, "clEnqueueMapBuffer", NULL, err);

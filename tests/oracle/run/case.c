@@ -189,7 +189,8 @@ static bool check_step(running *r, size_t k, const json_t *described, oracle_ste
   else if (ok && status != TN_OK)
     ok = give_up("got", &err, r->may_skip, result);
   else if (ok)
-    ok = check_fetches(r, k, described, step, result) && (!r->may_repeat || check_again(r, k, described, step, result)) &&
+    ok = check_fetches(r, k, described, step, result) &&
+         (!r->may_repeat || check_again(r, k, described, step, result)) &&
          (!r->may_repeat || !r->config->eager || check_eager(r, k, described, step, result));
   tn_error_clear(&err);
   return ok;

@@ -100,11 +100,13 @@ static bool read_attr(const tn_operation *op, const char *name, tn_eager_attr *a
 
 static bool make(eager *e, tn_operation *op);
 
-static tn_status run(eager *e, node *to, const tn_eager_attr *attrs, size_t n_attrs, const tn_eager_handle *inputs, size_t n)
+static tn_status run(eager *e, node *to, const tn_eager_attr *attrs, size_t n_attrs, const tn_eager_handle *inputs,
+                     size_t n)
 {
   const char *type = tn_operation_type(to->op);
   tn_eager_op *op;
-  if (e->device == NULL) return tn_eager_call(e->session, type, attrs, n_attrs, inputs, n, to->outputs, to->n, NULL, e->err);
+  if (e->device == NULL)
+    return tn_eager_call(e->session, type, attrs, n_attrs, inputs, n, to->outputs, to->n, NULL, e->err);
   tn_status st = tn_eager_op_create(e->session, type, e->device, attrs, n_attrs, &op, e->err);
   if (st != TN_OK) return st;
   st = tn_eager_op_call(op, inputs, n, to->outputs, to->n, NULL, e->err);
@@ -218,7 +220,8 @@ static bool open_eager(const oracle_config *config, eager *e)
   return ok && (tn_graph_n_functions(e->graph) == 0 || tn_eager_add_functions(e->session, e->graph, e->err) == TN_OK);
 }
 
-bool oracle_step_eager(const oracle_config *config, tn_graph *graph, oracle_step *step, bool *ran, oracle_result *result)
+bool oracle_step_eager(const oracle_config *config, tn_graph *graph, oracle_step *step, bool *ran,
+                       oracle_result *result)
 {
   tn_error err = TN_ERROR_INIT;
   eager e = { .graph = graph, .device = config->eager_device, .err = &err };

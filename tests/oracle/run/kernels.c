@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A sample of the cases: for each op, and each type that a kernel of some device claims for one of its attributes, the first case
- * in which a node with this type ran there. What is claimed is in what `tenon ops --json` prints, so that the process that forks
- * needs no plugin; what was found so far is in memory that is shared with its children. */
+/* A sample of the cases: for each op, and each type that a kernel of some device claims for one of its attributes, the
+ * first case in which a node with this type ran there. What is claimed is in what `tenon ops --json` prints, so that
+ * the process that forks needs no plugin; what was found so far is in memory that is shared with its children. */
 #define _GNU_SOURCE
 #include "tests/oracle/run/oracle.h"
 
@@ -67,14 +67,15 @@ static void add_kernel(oracle_kernels *k, const char *op, json_t *kernel)
     json_array_foreach(types, i, type) add_claim(k, op, attr, json_string_value(type));
 }
 
-/* Compiling for each type of each op takes long where no compiler's cache has them: of the types of an attribute the first stays,
- * and another, which is not that of the op before. */
+/* Compiling for each type of each op takes long where no compiler's cache has them: of the types of an attribute the
+ * first stays, and another, which is not that of the op before. */
 static void keep_few(oracle_kernels *k)
 {
   size_t kept = 0, op = 0;
   for (size_t begin = 0, end; begin < k->n; begin = end, op++) {
     const claim *first = &k->claims[begin];
-    for (end = begin; end < k->n && !strcmp(k->claims[end].op, first->op) && !strcmp(k->claims[end].attr, first->attr);) end++;
+    for (end = begin; end < k->n && !strcmp(k->claims[end].op, first->op) && !strcmp(k->claims[end].attr, first->attr);)
+      end++;
     size_t other = begin + op % (end - begin);
     for (size_t i = begin; i < end; i++) {
       if (i == begin || i == other) k->claims[kept++] = k->claims[i];
@@ -136,7 +137,8 @@ bool oracle_kernels_want(oracle_kernels *k, const oracle_case *c, const tn_graph
   for (size_t n = 0; !is_late(k) && n < tn_graph_n_operations(graph); n++) {
     const tn_operation *op = tn_graph_operation(graph, n);
     for (size_t i = 0; !wanted && i < k->n; i++)
-      wanted = k->found[i].what != RAN && strcmp(k->claims[i].op, tn_operation_type(op)) == 0 && has_type(op, &k->claims[i]);
+      wanted =
+          k->found[i].what != RAN && strcmp(k->claims[i].op, tn_operation_type(op)) == 0 && has_type(op, &k->claims[i]);
   }
   if (wanted) k->wanted = c;
   return wanted;
@@ -149,8 +151,8 @@ static bool is_there(const oracle_kernels *k, const char *device)
   return device != NULL && strstr(device, part) != NULL;
 }
 
-/* By its record, where it has one: a node without elements, or whose output is its input, has nothing to run, and is where the
- * runtime says. */
+/* By its record, where it has one: a node without elements, or whose output is its input, has nothing to run, and is
+ * where the runtime says. */
 static bool ran_there(const oracle_kernels *k, tn_session *session, const tn_run_metadata *metadata, const char *node,
                       tn_placement *placement)
 {
@@ -169,9 +171,11 @@ void oracle_kernels_note(oracle_kernels *k, tn_session *session, const tn_run_me
     for (size_t i = 0; i < k->n; i++) {
       tn_placement placement = { .struct_size = sizeof(placement) };
       finding *f = &k->found[i];
-      if (f->what == RAN || strcmp(k->claims[i].op, tn_operation_type(op)) != 0 || !has_type(op, &k->claims[i])) continue;
+      if (f->what == RAN || strcmp(k->claims[i].op, tn_operation_type(op)) != 0 || !has_type(op, &k->claims[i]))
+        continue;
       f->what = ran_there(k, session, metadata, tn_operation_name(op), &placement) ? RAN : NOT_THERE;
-      if (f->what == NOT_THERE) snprintf(f->why, sizeof(f->why), "%s", placement.reason == NULL ? "" : placement.reason);
+      if (f->what == NOT_THERE)
+        snprintf(f->why, sizeof(f->why), "%s", placement.reason == NULL ? "" : placement.reason);
     }
   }
 }
@@ -191,6 +195,6 @@ void oracle_kernels_report(const oracle_kernels *k)
     if (f->what == NO_CASE && !late) printf("UNTRIED %s: no case has it run\n", what);
     if (f->what == NOT_THERE && !late) printf("ELSEWHERE %s: %s\n", what, *f->why ? f->why : "no reason is given");
   }
-  printf("%zu types of ops ran on %s, %zu ran elsewhere, %zu have no case%s\n", count[RAN], k->device, count[NOT_THERE], count[NO_CASE],
-         late ? " so far: the time was up" : "");
+  printf("%zu types of ops ran on %s, %zu ran elsewhere, %zu have no case%s\n", count[RAN], k->device, count[NOT_THERE],
+         count[NO_CASE], late ? " so far: the time was up" : "");
 }

@@ -124,8 +124,8 @@ const char *oracle_op_missing(const char *op);
 
 typedef struct oracle_kernels oracle_kernels;
 
-/* path: what `tenon ops --json` printed. few: two types of each attribute. within: seconds after which no further case is begun,
- * 0: no limit. Ends the program when it cannot be read, or has no kernel for the device. */
+/* path: what `tenon ops --json` printed. few: two types of each attribute. within: seconds after which no further case
+ * is begun, 0: no limit. Ends the program when it cannot be read, or has no kernel for the device. */
 oracle_kernels *oracle_kernels_read(const char *path, const char *device, bool few, int within);
 void oracle_kernels_free(oracle_kernels *kernels); /* NULL allowed */
 
@@ -234,9 +234,10 @@ void oracle_step_drop(oracle_step *step);
 /* The same step as a callable that writes into step->fetched, which an earlier run has filled. */
 bool oracle_step_call(tn_session *session, oracle_step *step, tn_status *status, tn_error *err, oracle_result *result);
 
-/* The step once more, its operations one by one in an eager session; fetched tensors as after oracle_step_run. *ran false: the graph
- * has control flow, or something else that is no operation by itself. */
-bool oracle_step_eager(const oracle_config *config, tn_graph *graph, oracle_step *step, bool *ran, oracle_result *result);
+/* The step once more, its operations one by one in an eager session; fetched tensors as after oracle_step_run. *ran
+ * false: the graph has control flow, or something else that is no operation by itself. */
+bool oracle_step_eager(const oracle_config *config, tn_graph *graph, oracle_step *step, bool *ran,
+                       oracle_result *result);
 
 /* An open session of the configured runtime on the graph. */
 bool oracle_open_session(const oracle_config *config, tn_graph *graph, tn_session **out, tn_error *err);

@@ -19,7 +19,8 @@ static const char usage_text[] =
     "  --eager          stateless cases once more, operation by operation in an eager session\n"
     "  --eager-on NAME  the same, on a device where it has kernels: as /device:GPU:0\n"
     "  --only GLOB      only cases whose id (math/Abs-000, models/digits) matches; may be given again\n"
-    "  --sample FILE    of FILE, which 'tenon ops --json' printed: for each op and type that a kernel of --device claims, the\n"
+    "  --sample FILE    of FILE, which 'tenon ops --json' printed: for each op and type that a kernel of --device "
+    "claims, the\n"
     "                   first case in which it ran there; those without one are told\n"
     "  --few            two types of each op are enough for the sample\n"
     "  --within N       no case of the sample is begun after N seconds\n"
@@ -62,8 +63,25 @@ static int number(const char *option, const char *text, int low, int high)
 
 static void parse_arguments(int argc, char **argv, arguments *a)
 {
-  enum { RUNTIME = 1000, LEVEL, OPTION, EAGER, EAGER_ON, ONLY, SAMPLE, FEW, WITHIN, DEVICE, OPS, JSON, TIMEOUT, IN_PROCESS, LIST, VERBOSE,
-         HELP };
+  enum {
+    RUNTIME = 1000,
+    LEVEL,
+    OPTION,
+    EAGER,
+    EAGER_ON,
+    ONLY,
+    SAMPLE,
+    FEW,
+    WITHIN,
+    DEVICE,
+    OPS,
+    JSON,
+    TIMEOUT,
+    IN_PROCESS,
+    LIST,
+    VERBOSE,
+    HELP
+  };
   static const struct option options[] = { { "runtime", required_argument, NULL, RUNTIME },
                                            { "level", required_argument, NULL, LEVEL },
                                            { "option", required_argument, NULL, OPTION },

@@ -81,8 +81,8 @@ bool oracle_step_run(tn_session *session, oracle_step *step, tn_status *status, 
   tn_run_options options;
   tn_run_options_init(&options);
   if (step->metadata) options.trace_level = 1;
-  *status = tn_session_run(session, &options, step->feed_names, step->feeds, step->n_feeds, step->fetch_names, step->fetched,
-                           step->n_fetches, step->targets, step->n_targets, step->metadata, err);
+  *status = tn_session_run(session, &options, step->feed_names, step->feeds, step->n_feeds, step->fetch_names,
+                           step->fetched, step->n_fetches, step->targets, step->n_targets, step->metadata, err);
   bool ok = feeds_untouched(step, saved, result);
   return fetches_keep_rules(step, *status, err, result) && ok;
 }
