@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Families of ops, in folders by subject. FOLDER/NAME.c defines `const tn_op_family tn__ops_NAME`; the table of families is
+# Families of ops, in folders by subject. FOLDER/NAME.c ends with TN_OP_FAMILY(NAME); the table of families is
 # generated from this list, so a new family needs its file and one line here. Helpers of one subject are in its folder,
 # those shared by several subjects in ops/kernel/.
 TN_OPS_FILES = \
@@ -151,6 +151,7 @@ TN_OPS_SHARED_FILES = \
   ops/image/suppression.h \
   ops/kernel/bands.c \
   ops/kernel/bands.h \
+  ops/kernel/family.h \
   ops/kernel/indices.c \
   ops/kernel/indices.h \
   ops/kernel/operands.c \

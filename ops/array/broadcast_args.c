@@ -2,6 +2,7 @@
 /* Index arithmetic on lists of sizes and positions: BroadcastArgs BroadcastGradientArgs
  * InvertPermutation. */
 #include <core/base/text.h>
+#include <ops/kernel/family.h>
 #include <ops/kernel/shapes.h>
 #include <string.h>
 
@@ -248,12 +249,4 @@ static const tn_kernel_def kernels[] = {
   KERNEL("InvertPermutation", "invert_permutation_cpu", invert_prepare, invert_compute),
 };
 
-extern const tn_op_family tn__ops_broadcast_args;
-const tn_op_family tn__ops_broadcast_args = {
-  .struct_size = TN_OP_FAMILY_SIZE,
-  .name = "broadcast_args",
-  .ops = ops,
-  .n_ops = sizeof ops / sizeof ops[0],
-  .kernels = kernels,
-  .n_kernels = sizeof kernels / sizeof kernels[0],
-};
+TN_OP_FAMILY(broadcast_args)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Joining tensors: Concat ConcatV2, Pack along a new axis, ConcatOffset. */
+#include <ops/kernel/family.h>
 #include <ops/kernel/move/join.h>
 #include <ops/kernel/operands.h>
 #include <string.h>
@@ -292,12 +293,4 @@ static const tn_kernel_def kernels[] = {
   KERNEL("Pack", "pack_cpu", pack_prepare, destroy_join, join_compute),
 };
 
-extern const tn_op_family tn__ops_concat;
-const tn_op_family tn__ops_concat = {
-  .struct_size = TN_OP_FAMILY_SIZE,
-  .name = "concat",
-  .ops = ops,
-  .n_ops = sizeof ops / sizeof ops[0],
-  .kernels = kernels,
-  .n_kernels = sizeof kernels / sizeof kernels[0],
-};
+TN_OP_FAMILY(concat)

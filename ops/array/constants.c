@@ -4,6 +4,7 @@
  * traits. */
 #include <core/base/text.h>
 #include <core/graph/graph_internal.h>
+#include <ops/kernel/family.h>
 #include <ops/kernel/shapes.h>
 #include <string.h>
 
@@ -235,12 +236,4 @@ static const tn_kernel_def kernels[] = {
   KERNEL("StopGradient", "stop_gradient_cpu", NULL, prepare_identity, nothing),
 };
 
-extern const tn_op_family tn__ops_constants;
-const tn_op_family tn__ops_constants = {
-  .struct_size = TN_OP_FAMILY_SIZE,
-  .name = "constants",
-  .ops = ops,
-  .n_ops = sizeof ops / sizeof ops[0],
-  .kernels = kernels,
-  .n_kernels = sizeof kernels / sizeof kernels[0],
-};
+TN_OP_FAMILY(constants)

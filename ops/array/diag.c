@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Diagonals of tensors, and bands of matrices: Diag DiagPart MatrixBandPart BatchMatrixBandPart. */
 #include <core/base/text.h>
-#include <ops/kernel/shapes.h>
+#include <ops/kernel/family.h>
 #include <ops/kernel/move/strided.h>
+#include <ops/kernel/shapes.h>
 #include <string.h>
 
 /* ---- Diag ---- */
@@ -211,12 +212,4 @@ static const tn_kernel_def kernels[] = {
   KERNEL("MatrixBandPart", "matrix_band_part_cpu", PLAIN, band),
 };
 
-extern const tn_op_family tn__ops_diag;
-const tn_op_family tn__ops_diag = {
-  .struct_size = TN_OP_FAMILY_SIZE,
-  .name = "diag",
-  .ops = ops,
-  .n_ops = sizeof ops / sizeof ops[0],
-  .kernels = kernels,
-  .n_kernels = sizeof kernels / sizeof kernels[0],
-};
+TN_OP_FAMILY(diag)

@@ -3,6 +3,7 @@
 #include <core/base/text.h>
 #include <ops/kernel/elements/elements.h>
 #include <ops/kernel/elements/half.h>
+#include <ops/kernel/family.h>
 #include <ops/kernel/shapes.h>
 #include <string.h>
 
@@ -174,12 +175,4 @@ static const tn_kernel_def kernels[] = {
   KERNEL("ZerosLike", "zeros_like_cpu", LIKE_TYPES "|string", like_prepare, zeros_compute),
 };
 
-extern const tn_op_family tn__ops_fill;
-const tn_op_family tn__ops_fill = {
-  .struct_size = TN_OP_FAMILY_SIZE,
-  .name = "fill",
-  .ops = ops,
-  .n_ops = sizeof ops / sizeof ops[0],
-  .kernels = kernels,
-  .n_kernels = sizeof kernels / sizeof kernels[0],
-};
+TN_OP_FAMILY(fill)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Slices picked by index: Gather GatherV2 GatherNd. */
 #include <core/base/alloc.h>
-#include <ops/kernel/move/gather.h>
+#include <ops/kernel/family.h>
 #include <ops/kernel/indices.h>
+#include <ops/kernel/move/gather.h>
 
 /* ---- Gather ---- */
 
@@ -153,12 +154,4 @@ static const tn_kernel_def kernels[] = {
     .prepare = gather_prepare, .destroy_shape_state = free_plan, .compute = gather_compute },
 };
 
-extern const tn_op_family tn__ops_gather;
-const tn_op_family tn__ops_gather = {
-  .struct_size = TN_OP_FAMILY_SIZE,
-  .name = "gather",
-  .ops = ops,
-  .n_ops = sizeof ops / sizeof ops[0],
-  .kernels = kernels,
-  .n_kernels = sizeof kernels / sizeof kernels[0],
-};
+TN_OP_FAMILY(gather)

@@ -7,8 +7,9 @@
  * end of its row a shorter diagonal is stored. */
 #include <core/base/alloc.h>
 #include <core/base/text.h>
-#include <ops/kernel/shapes.h>
+#include <ops/kernel/family.h>
 #include <ops/kernel/move/strided.h>
+#include <ops/kernel/shapes.h>
 #include <string.h>
 
 /* ---- bands ---- */
@@ -524,12 +525,4 @@ static const tn_kernel_def kernels[] = {
   KERNEL("MatrixSetDiagV3", "matrix_set_diag_v3_cpu", set),
 };
 
-extern const tn_op_family tn__ops_matrix_diag;
-const tn_op_family tn__ops_matrix_diag = {
-  .struct_size = TN_OP_FAMILY_SIZE,
-  .name = "matrix_diag",
-  .ops = ops,
-  .n_ops = sizeof ops / sizeof ops[0],
-  .kernels = kernels,
-  .n_kernels = sizeof kernels / sizeof kernels[0],
-};
+TN_OP_FAMILY(matrix_diag)

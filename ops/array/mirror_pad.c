@@ -4,8 +4,9 @@
 #include <core/base/text.h>
 #include <ops/kernel/elements/complex.h>
 #include <ops/kernel/elements/half.h>
-#include <ops/kernel/padding.h>
+#include <ops/kernel/family.h>
 #include <ops/kernel/move/strided.h>
+#include <ops/kernel/padding.h>
 #include <string.h>
 
 /* A step copies or adds one part of a tensor to another. MirrorPad takes one dimension after
@@ -314,12 +315,4 @@ static const tn_kernel_def kernels[] = {
   KERNEL("MirrorPadGrad", "mirror_pad_grad_cpu", GRAD_TYPES, grad_prepare, grad_compute),
 };
 
-extern const tn_op_family tn__ops_mirror_pad;
-const tn_op_family tn__ops_mirror_pad = {
-  .struct_size = TN_OP_FAMILY_SIZE,
-  .name = "mirror_pad",
-  .ops = ops,
-  .n_ops = sizeof ops / sizeof ops[0],
-  .kernels = kernels,
-  .n_kernels = sizeof kernels / sizeof kernels[0],
-};
+TN_OP_FAMILY(mirror_pad)

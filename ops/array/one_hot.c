@@ -3,6 +3,7 @@
 #include <core/base/alloc.h>
 #include <core/base/text.h>
 #include <ops/kernel/elements/elements.h>
+#include <ops/kernel/family.h>
 #include <ops/kernel/shapes.h>
 #include <string.h>
 
@@ -145,12 +146,4 @@ static const tn_kernel_def kernels[] = {
     .prepare = one_hot_prepare, .destroy_shape_state = free_plan, .compute = one_hot_compute },
 };
 
-extern const tn_op_family tn__ops_one_hot;
-const tn_op_family tn__ops_one_hot = {
-  .struct_size = TN_OP_FAMILY_SIZE,
-  .name = "one_hot",
-  .ops = ops,
-  .n_ops = sizeof ops / sizeof ops[0],
-  .kernels = kernels,
-  .n_kernels = sizeof kernels / sizeof kernels[0],
-};
+TN_OP_FAMILY(one_hot)

@@ -3,8 +3,9 @@
 #include <core/base/alloc.h>
 #include <core/base/text.h>
 #include <core/tensor/tensor_internal.h>
-#include <ops/kernel/padding.h>
+#include <ops/kernel/family.h>
 #include <ops/kernel/move/strided.h>
+#include <ops/kernel/padding.h>
 #include <string.h>
 
 /* Minimum bytes of rows for another thread. */
@@ -267,12 +268,4 @@ static const tn_kernel_def kernels[] = {
   KERNEL("PadV2", "pad_v2_cpu"),
 };
 
-extern const tn_op_family tn__ops_pad;
-const tn_op_family tn__ops_pad = {
-  .struct_size = TN_OP_FAMILY_SIZE,
-  .name = "pad",
-  .ops = ops,
-  .n_ops = sizeof ops / sizeof ops[0],
-  .kernels = kernels,
-  .n_kernels = sizeof kernels / sizeof kernels[0],
-};
+TN_OP_FAMILY(pad)

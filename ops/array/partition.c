@@ -4,6 +4,7 @@
 #include <core/base/alloc.h>
 #include <core/base/text.h>
 #include <ops/kernel/elements/elements.h>
+#include <ops/kernel/family.h>
 #include <ops/kernel/poll.h>
 #include <ops/kernel/shapes.h>
 #include <string.h>
@@ -291,12 +292,4 @@ static const tn_kernel_def kernels[] = {
          stitch_compute),
 };
 
-extern const tn_op_family tn__ops_partition;
-const tn_op_family tn__ops_partition = {
-  .struct_size = TN_OP_FAMILY_SIZE,
-  .name = "partition",
-  .ops = ops,
-  .n_ops = sizeof ops / sizeof ops[0],
-  .kernels = kernels,
-  .n_kernels = sizeof kernels / sizeof kernels[0],
-};
+TN_OP_FAMILY(partition)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ExtractImagePatches: the pixels that a window covers at each of its positions in an image. */
 #include <core/base/alloc.h>
+#include <ops/kernel/family.h>
 #include <ops/kernel/shapes.h>
 #include <string.h>
 
@@ -216,12 +217,4 @@ static const tn_kernel_def kernels[] = {
     .destroy_shape_state = patches_destroy_plan, .compute = patches_compute },
 };
 
-extern const tn_op_family tn__ops_patches;
-const tn_op_family tn__ops_patches = {
-  .struct_size = TN_OP_FAMILY_SIZE,
-  .name = "patches",
-  .ops = ops,
-  .n_ops = sizeof ops / sizeof ops[0],
-  .kernels = kernels,
-  .n_kernels = sizeof kernels / sizeof kernels[0],
-};
+TN_OP_FAMILY(patches)

@@ -3,6 +3,7 @@
 #include <core/base/text.h>
 #include <math.h>
 #include <ops/kernel/elements/half.h>
+#include <ops/kernel/family.h>
 #include <ops/kernel/shapes.h>
 
 #define TOO_MANY (INT64_C(1) << 62)
@@ -284,12 +285,4 @@ static const tn_kernel_def kernels[] = {
     .prepare = range_prepare, .compute = range_compute },
 };
 
-extern const tn_op_family tn__ops_range;
-const tn_op_family tn__ops_range = {
-  .struct_size = TN_OP_FAMILY_SIZE,
-  .name = "range",
-  .ops = ops,
-  .n_ops = sizeof ops / sizeof ops[0],
-  .kernels = kernels,
-  .n_kernels = sizeof kernels / sizeof kernels[0],
-};
+TN_OP_FAMILY(range)

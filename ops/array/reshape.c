@@ -2,6 +2,7 @@
 /* Shapes as values, and other shapes for the same elements: Reshape Squeeze ExpandDims, Shape ShapeN Size Rank. */
 #include <core/base/alloc.h>
 #include <core/base/text.h>
+#include <ops/kernel/family.h>
 #include <ops/kernel/shapes.h>
 #include <string.h>
 
@@ -388,12 +389,4 @@ static const tn_kernel_def kernels[] = {
   KERNEL("Squeeze", "squeeze_cpu", squeeze_prepare, nothing),
 };
 
-extern const tn_op_family tn__ops_reshape;
-const tn_op_family tn__ops_reshape = {
-  .struct_size = TN_OP_FAMILY_SIZE,
-  .name = "reshape",
-  .ops = ops,
-  .n_ops = sizeof ops / sizeof ops[0],
-  .kernels = kernels,
-  .n_kernels = sizeof kernels / sizeof kernels[0],
-};
+TN_OP_FAMILY(reshape)

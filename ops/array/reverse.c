@@ -3,8 +3,9 @@
  * length. The list of dimensions rarely changes from step to step: if prepare knows it, the copy is
  * planned there. */
 #include <core/base/alloc.h>
-#include <ops/kernel/shapes.h>
+#include <ops/kernel/family.h>
 #include <ops/kernel/move/strided.h>
+#include <ops/kernel/shapes.h>
 #include <string.h>
 
 #include <core/tensor/tensor_internal.h>
@@ -328,12 +329,4 @@ static const tn_kernel_def kernels[] = {
   KERNEL("ReverseV2", "reverse_v2_cpu", reverse),
 };
 
-extern const tn_op_family tn__ops_reverse;
-const tn_op_family tn__ops_reverse = {
-  .struct_size = TN_OP_FAMILY_SIZE,
-  .name = "reverse",
-  .ops = ops,
-  .n_ops = sizeof ops / sizeof ops[0],
-  .kernels = kernels,
-  .n_kernels = sizeof kernels / sizeof kernels[0],
-};
+TN_OP_FAMILY(reverse)

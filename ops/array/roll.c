@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Roll: cyclic shifts along dimensions. */
 #include <core/base/alloc.h>
+#include <ops/kernel/family.h>
 #include <ops/kernel/shapes.h>
 #include <string.h>
 
@@ -208,12 +209,4 @@ static const tn_kernel_def kernels[] = {
     .prepare = roll_prepare, .destroy_shape_state = roll_destroy_plan, .compute = roll_compute },
 };
 
-extern const tn_op_family tn__ops_roll;
-const tn_op_family tn__ops_roll = {
-  .struct_size = TN_OP_FAMILY_SIZE,
-  .name = "roll",
-  .ops = ops,
-  .n_ops = sizeof ops / sizeof ops[0],
-  .kernels = kernels,
-  .n_kernels = sizeof kernels / sizeof kernels[0],
-};
+TN_OP_FAMILY(roll)

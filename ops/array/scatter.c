@@ -3,6 +3,7 @@
  * ...Sub ...Update. */
 #include <core/base/alloc.h>
 #include <ops/kernel/elements/elements.h>
+#include <ops/kernel/family.h>
 #include <ops/kernel/move/scatter.h>
 #include <string.h>
 
@@ -187,12 +188,4 @@ static const tn_kernel_def kernels[] = {
   KERNEL("TensorScatterUpdate", NUMBERS "|bool|string", "tensor_scatter_update_cpu", update, tensor_prepare),
 };
 
-extern const tn_op_family tn__ops_scatter;
-const tn_op_family tn__ops_scatter = {
-  .struct_size = TN_OP_FAMILY_SIZE,
-  .name = "scatter",
-  .ops = ops,
-  .n_ops = sizeof ops / sizeof ops[0],
-  .kernels = kernels,
-  .n_kernels = sizeof kernels / sizeof kernels[0],
-};
+TN_OP_FAMILY(scatter)

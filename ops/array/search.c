@@ -3,6 +3,7 @@
 #include <core/base/alloc.h>
 #include <core/base/text.h>
 #include <ops/kernel/elements/half.h>
+#include <ops/kernel/family.h>
 #include <ops/kernel/shapes.h>
 #include <string.h>
 
@@ -137,12 +138,4 @@ static const tn_kernel_def kernels[] = {
   KERNEL("UpperBound", "upper_bound_cpu"),
 };
 
-extern const tn_op_family tn__ops_search;
-const tn_op_family tn__ops_search = {
-  .struct_size = TN_OP_FAMILY_SIZE,
-  .name = "search",
-  .ops = ops,
-  .n_ops = sizeof ops / sizeof ops[0],
-  .kernels = kernels,
-  .n_kernels = sizeof kernels / sizeof kernels[0],
-};
+TN_OP_FAMILY(search)

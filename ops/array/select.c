@@ -3,6 +3,7 @@
 #include <core/base/text.h>
 #include <ops/kernel/elements/elements.h>
 #include <ops/kernel/elements/elementwise.h>
+#include <ops/kernel/family.h>
 #include <string.h>
 
 #define COST_NS 0.5
@@ -248,12 +249,4 @@ static const tn_kernel_def kernels[] = {
   KERNEL("SelectV2", "select_v2_cpu", select_v2_prepare),
 };
 
-extern const tn_op_family tn__ops_select;
-const tn_op_family tn__ops_select = {
-  .struct_size = TN_OP_FAMILY_SIZE,
-  .name = "select",
-  .ops = ops,
-  .n_ops = sizeof ops / sizeof ops[0],
-  .kernels = kernels,
-  .n_kernels = sizeof kernels / sizeof kernels[0],
-};
+TN_OP_FAMILY(select)

@@ -2,8 +2,9 @@
 /* A box of a tensor: Slice. */
 #include <core/base/alloc.h>
 #include <core/graph/prepare.h>
-#include <ops/kernel/operands.h>
+#include <ops/kernel/family.h>
 #include <ops/kernel/move/slicing.h>
+#include <ops/kernel/operands.h>
 
 /* Size -1 means up to the end. */
 static tn_status check_range(int32_t k, int64_t whole, int64_t begin, int64_t *size, tn_error *err)
@@ -128,12 +129,4 @@ static const tn_kernel_def kernels[] = {
     .prepare = slice_prepare, .destroy_shape_state = destroy_state, .compute = slice_compute },
 };
 
-extern const tn_op_family tn__ops_slice;
-const tn_op_family tn__ops_slice = {
-  .struct_size = TN_OP_FAMILY_SIZE,
-  .name = "slice",
-  .ops = ops,
-  .n_ops = sizeof ops / sizeof ops[0],
-  .kernels = kernels,
-  .n_kernels = sizeof kernels / sizeof kernels[0],
-};
+TN_OP_FAMILY(slice)

@@ -7,8 +7,9 @@
  * place of a block is copied separately, within its own bounds. */
 #include <core/base/alloc.h>
 #include <core/base/text.h>
-#include <ops/kernel/shapes.h>
+#include <ops/kernel/family.h>
 #include <ops/kernel/move/strided.h>
+#include <ops/kernel/shapes.h>
 #include <string.h>
 
 #include <core/tensor/tensor_internal.h>
@@ -433,12 +434,4 @@ static const tn_kernel_def kernels[] = {
   KERNEL("SpaceToBatchND", "space_to_batch_nd_cpu"),
 };
 
-extern const tn_op_family tn__ops_space_batch;
-const tn_op_family tn__ops_space_batch = {
-  .struct_size = TN_OP_FAMILY_SIZE,
-  .name = "space_batch",
-  .ops = ops,
-  .n_ops = sizeof ops / sizeof ops[0],
-  .kernels = kernels,
-  .n_kernels = sizeof kernels / sizeof kernels[0],
-};
+TN_OP_FAMILY(space_batch)

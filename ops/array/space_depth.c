@@ -3,8 +3,9 @@
  * as separate dimensions both are a single transposition, in each of the three layouts. */
 #include <core/base/alloc.h>
 #include <core/base/text.h>
-#include <ops/kernel/shapes.h>
+#include <ops/kernel/family.h>
 #include <ops/kernel/move/strided.h>
+#include <ops/kernel/shapes.h>
 #include <string.h>
 
 enum { NHWC, NCHW, NCHW_VECT_C };
@@ -181,12 +182,4 @@ static const tn_kernel_def kernels[] = {
   KERNEL("SpaceToDepth", "space_to_depth_cpu"),
 };
 
-extern const tn_op_family tn__ops_space_depth;
-const tn_op_family tn__ops_space_depth = {
-  .struct_size = TN_OP_FAMILY_SIZE,
-  .name = "space_depth",
-  .ops = ops,
-  .n_ops = sizeof ops / sizeof ops[0],
-  .kernels = kernels,
-  .n_kernels = sizeof kernels / sizeof kernels[0],
-};
+TN_OP_FAMILY(space_depth)

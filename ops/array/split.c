@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Splitting tensors along an axis: Split SplitV, Unpack. */
+#include <ops/kernel/family.h>
 #include <ops/kernel/move/join.h>
 #include <ops/kernel/operands.h>
 
@@ -269,12 +270,4 @@ static const tn_kernel_def kernels[] = {
   KERNEL("Unpack", "unpack_cpu", unpack_prepare),
 };
 
-extern const tn_op_family tn__ops_split;
-const tn_op_family tn__ops_split = {
-  .struct_size = TN_OP_FAMILY_SIZE,
-  .name = "split",
-  .ops = ops,
-  .n_ops = sizeof ops / sizeof ops[0],
-  .kernels = kernels,
-  .n_kernels = sizeof kernels / sizeof kernels[0],
-};
+TN_OP_FAMILY(split)

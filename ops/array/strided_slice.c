@@ -5,8 +5,9 @@
 #include <core/base/text.h>
 #include <core/graph/prepare.h>
 #include <core/tensor/tensor_internal.h>
-#include <ops/kernel/operands.h>
+#include <ops/kernel/family.h>
 #include <ops/kernel/move/slicing.h>
+#include <ops/kernel/operands.h>
 #include <string.h>
 
 typedef struct pick_state {
@@ -240,12 +241,4 @@ static const tn_kernel_def kernels[] = {
   KERNEL("TensorStridedSliceUpdate", "tensor_strided_slice_update_cpu", UPDATE_TYPES, update_prepare, update_compute),
 };
 
-extern const tn_op_family tn__ops_strided_slice;
-const tn_op_family tn__ops_strided_slice = {
-  .struct_size = TN_OP_FAMILY_SIZE,
-  .name = "strided_slice",
-  .ops = ops,
-  .n_ops = sizeof ops / sizeof ops[0],
-  .kernels = kernels,
-  .n_kernels = sizeof kernels / sizeof kernels[0],
-};
+TN_OP_FAMILY(strided_slice)

@@ -2,8 +2,9 @@
 /* Repetition: Tile BroadcastTo. */
 #include <core/base/alloc.h>
 #include <core/base/text.h>
-#include <ops/kernel/operands.h>
+#include <ops/kernel/family.h>
 #include <ops/kernel/move/strided.h>
+#include <ops/kernel/operands.h>
 
 static void destroy_copy(void *copy) { tn__free(copy, sizeof(tn__strided)); }
 
@@ -182,12 +183,4 @@ static const tn_kernel_def kernels[] = {
   KERNEL("Tile", "tile_cpu", tile_prepare),
 };
 
-extern const tn_op_family tn__ops_tile;
-const tn_op_family tn__ops_tile = {
-  .struct_size = TN_OP_FAMILY_SIZE,
-  .name = "tile",
-  .ops = ops,
-  .n_ops = sizeof ops / sizeof ops[0],
-  .kernels = kernels,
-  .n_kernels = sizeof kernels / sizeof kernels[0],
-};
+TN_OP_FAMILY(tile)

@@ -4,6 +4,7 @@
 #include <core/base/text.h>
 #include <math.h>
 #include <ops/kernel/elements/elements.h>
+#include <ops/kernel/family.h>
 #include <ops/kernel/order.h>
 #include <ops/kernel/poll.h>
 #include <ops/kernel/shapes.h>
@@ -430,12 +431,4 @@ static const tn_kernel_def kernels[] = {
   TN__KERNEL("TopKV2", "top_k_v2_cpu", order_create, NULL, top_prepare, top_compute),
 };
 
-extern const tn_op_family tn__ops_top_k;
-const tn_op_family tn__ops_top_k = {
-  .struct_size = TN_OP_FAMILY_SIZE,
-  .name = "top_k",
-  .ops = ops,
-  .n_ops = sizeof ops / sizeof ops[0],
-  .kernels = kernels,
-  .n_kernels = sizeof kernels / sizeof kernels[0],
-};
+TN_OP_FAMILY(top_k)

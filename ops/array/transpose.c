@@ -3,8 +3,9 @@
  * copied. Otherwise ops/kernel/move/strided.c does the copy. */
 #include <core/base/alloc.h>
 #include <core/base/text.h>
-#include <ops/kernel/shapes.h>
+#include <ops/kernel/family.h>
 #include <ops/kernel/move/strided.h>
+#include <ops/kernel/shapes.h>
 #include <string.h>
 
 /* ---- shapes ---- */
@@ -187,12 +188,4 @@ static const tn_kernel_def kernels[] = {
   KERNEL("Transpose", "transpose_cpu", transpose_compute),
 };
 
-extern const tn_op_family tn__ops_transpose;
-const tn_op_family tn__ops_transpose = {
-  .struct_size = TN_OP_FAMILY_SIZE,
-  .name = "transpose",
-  .ops = ops,
-  .n_ops = sizeof ops / sizeof ops[0],
-  .kernels = kernels,
-  .n_kernels = sizeof kernels / sizeof kernels[0],
-};
+TN_OP_FAMILY(transpose)

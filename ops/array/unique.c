@@ -9,6 +9,7 @@
 #include <core/base/text.h>
 #include <ops/kernel/elements/elements.h>
 #include <ops/kernel/elements/half.h>
+#include <ops/kernel/family.h>
 #include <ops/kernel/poll.h>
 #include <ops/kernel/shapes.h>
 #include <string.h>
@@ -464,12 +465,4 @@ static const tn_kernel_def kernels[] = {
   UNIQUE("UniqueWithCountsV2", "unique_with_counts_v2_cpu"),
 };
 
-extern const tn_op_family tn__ops_unique;
-const tn_op_family tn__ops_unique = {
-  .struct_size = TN_OP_FAMILY_SIZE,
-  .name = "unique",
-  .ops = ops,
-  .n_ops = sizeof ops / sizeof ops[0],
-  .kernels = kernels,
-  .n_kernels = sizeof kernels / sizeof kernels[0],
-};
+TN_OP_FAMILY(unique)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The same memory as another dtype, or with its shape checked: Bitcast EnsureShape. */
 #include <core/base/text.h>
+#include <ops/kernel/family.h>
 #include <ops/kernel/shapes.h>
 
 /* Outputs are views, so there is nothing to compute. */
@@ -117,12 +118,4 @@ static const tn_kernel_def kernels[] = {
   KERNEL("EnsureShape", "ensure_shape_cpu", ensure_prepare),
 };
 
-extern const tn_op_family tn__ops_view;
-const tn_op_family tn__ops_view = {
-  .struct_size = TN_OP_FAMILY_SIZE,
-  .name = "view",
-  .ops = ops,
-  .n_ops = sizeof ops / sizeof ops[0],
-  .kernels = kernels,
-  .n_kernels = sizeof kernels / sizeof kernels[0],
-};
+TN_OP_FAMILY(view)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Where: the indices of elements that are true or not 0. */
 #include <core/base/text.h>
+#include <ops/kernel/family.h>
 #include <ops/kernel/poll.h>
 #include <ops/kernel/shapes.h>
 
@@ -139,12 +140,4 @@ static const tn_kernel_def kernels[] = {
     .name = "where_cpu", .rank = TN_RANK_C, .prepare = where_prepare, .compute = where_compute },
 };
 
-extern const tn_op_family tn__ops_where;
-const tn_op_family tn__ops_where = {
-  .struct_size = TN_OP_FAMILY_SIZE,
-  .name = "where",
-  .ops = ops,
-  .n_ops = sizeof ops / sizeof ops[0],
-  .kernels = kernels,
-  .n_kernels = sizeof kernels / sizeof kernels[0],
-};
+TN_OP_FAMILY(where)

@@ -5,6 +5,7 @@
 #include <core/tensor/tensor_internal.h>
 #include <math.h>
 #include <ops/audio/wav.h>
+#include <ops/kernel/family.h>
 #include <ops/kernel/shapes.h>
 #include <string.h>
 
@@ -172,12 +173,4 @@ static const tn_kernel_def kernels[] = {
     .compute = encode_compute },
 };
 
-extern const tn_op_family tn__ops_audio;
-const tn_op_family tn__ops_audio = {
-  .struct_size = TN_OP_FAMILY_SIZE,
-  .name = "audio",
-  .ops = ops,
-  .n_ops = sizeof ops / sizeof ops[0],
-  .kernels = kernels,
-  .n_kernels = sizeof kernels / sizeof kernels[0],
-};
+TN_OP_FAMILY(audio)

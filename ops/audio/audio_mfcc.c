@@ -3,8 +3,9 @@
  * a cosine transform. */
 #include <core/base/alloc.h>
 #include <math.h>
-#include <ops/kernel/operands.h>
 #include <ops/kernel/bands.h>
+#include <ops/kernel/family.h>
+#include <ops/kernel/operands.h>
 #include <ops/kernel/shapes.h>
 #include <string.h>
 
@@ -210,12 +211,4 @@ static const tn_kernel_def kernels[] = {
     .compute = mfcc_compute },
 };
 
-extern const tn_op_family tn__ops_audio_mfcc;
-const tn_op_family tn__ops_audio_mfcc = {
-  .struct_size = TN_OP_FAMILY_SIZE,
-  .name = "audio_mfcc",
-  .ops = ops,
-  .n_ops = sizeof ops / sizeof ops[0],
-  .kernels = kernels,
-  .n_kernels = sizeof kernels / sizeof kernels[0],
-};
+TN_OP_FAMILY(audio_mfcc)

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <ops/audio/fft.h>
 #include <ops/kernel/bands.h>
+#include <ops/kernel/family.h>
 #include <ops/kernel/shapes.h>
 #include <string.h>
 
@@ -184,12 +185,4 @@ static const tn_kernel_def kernels[] = {
     .compute = spectrum_compute },
 };
 
-extern const tn_op_family tn__ops_audio_spectrogram;
-const tn_op_family tn__ops_audio_spectrogram = {
-  .struct_size = TN_OP_FAMILY_SIZE,
-  .name = "audio_spectrogram",
-  .ops = ops,
-  .n_ops = sizeof ops / sizeof ops[0],
-  .kernels = kernels,
-  .n_kernels = sizeof kernels / sizeof kernels[0],
-};
+TN_OP_FAMILY(audio_spectrogram)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Control flow primitives, from which the planner builds branches and loops. None of these ops
  * computes anything, so only Abort has a kernel. */
+#include <ops/kernel/family.h>
 #include <ops/kernel/shapes.h>
 
 static tn_status infer_switch(tn_infer_ctx *ctx, tn_error *err)
@@ -82,10 +83,4 @@ static const tn_op_def ops[] = {
      "forwards its input to one of two outputs, selected by a predicate"),
 };
 
-extern const tn_op_family tn__ops_control_flow;
-const tn_op_family tn__ops_control_flow = {
-  .struct_size = TN_OP_FAMILY_SIZE,
-  .name = "control_flow",
-  .ops = ops,
-  .n_ops = sizeof ops / sizeof ops[0],
-};
+TN_OP_FAMILY_WITHOUT_KERNELS(control_flow)

@@ -4,6 +4,7 @@
  * only passes through stays the same. */
 #include <core/graph/graph_internal.h>
 #include <ops/control/function_calls.h>
+#include <ops/kernel/family.h>
 #include <ops/kernel/shapes.h>
 
 #include <core/base/alloc.h>
@@ -186,12 +187,4 @@ static const tn_kernel_def kernels[] = {
   TN__FUNCTION_KERNEL("While", NULL, while_compute),
 };
 
-extern const tn_op_family tn__ops_function_loops;
-const tn_op_family tn__ops_function_loops = {
-  .struct_size = TN_OP_FAMILY_SIZE,
-  .name = "function_loops",
-  .ops = ops,
-  .n_ops = sizeof ops / sizeof ops[0],
-  .kernels = kernels,
-  .n_kernels = sizeof kernels / sizeof kernels[0],
-};
+TN_OP_FAMILY(function_loops)

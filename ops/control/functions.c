@@ -3,8 +3,9 @@
  * function_loops.c. Shapes are inferred from the functions' bodies; if the library lacks a
  * function, they are unknown. */
 #include <core/graph/graph_internal.h>
-#include <ops/control/function_gradient.h>
 #include <ops/control/function_calls.h>
+#include <ops/control/function_gradient.h>
+#include <ops/kernel/family.h>
 #include <ops/kernel/shapes.h>
 #include <string.h>
 
@@ -157,12 +158,4 @@ static const tn_kernel_def kernels[] = {
   KERNEL("SymbolicGradient", gradient_create, gradient_compute),
 };
 
-extern const tn_op_family tn__ops_functions;
-const tn_op_family tn__ops_functions = {
-  .struct_size = TN_OP_FAMILY_SIZE,
-  .name = "functions",
-  .ops = ops,
-  .n_ops = sizeof ops / sizeof ops[0],
-  .kernels = kernels,
-  .n_kernels = sizeof kernels / sizeof kernels[0],
-};
+TN_OP_FAMILY(functions)

@@ -8,6 +8,7 @@
 #include <core/base/text.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <ops/kernel/family.h>
 #include <ops/kernel/shapes.h>
 #include <ops/string/summary.h>
 #include <stdatomic.h>
@@ -224,12 +225,4 @@ static const tn_kernel_def kernels[] = {
   KERNEL("PrintV2", "print_v2_cpu", stream),
 };
 
-extern const tn_op_family tn__ops_messages;
-const tn_op_family tn__ops_messages = {
-  .struct_size = TN_OP_FAMILY_SIZE,
-  .name = "messages",
-  .ops = ops,
-  .n_ops = sizeof ops / sizeof ops[0],
-  .kernels = kernels,
-  .n_kernels = sizeof kernels / sizeof kernels[0],
-};
+TN_OP_FAMILY(messages)

@@ -5,6 +5,7 @@
 #include <core/base/alloc.h>
 #include <core/base/text.h>
 #include <core/tensor/tensor_internal.h>
+#include <ops/kernel/family.h>
 #include <ops/kernel/move/pieces.h>
 #include <stdatomic.h>
 
@@ -199,12 +200,4 @@ static const tn_kernel_def kernels[] = {
   TN__KERNEL("OptionalNone", "optional_none_cpu", NULL, NULL, tn__prepare_scalar, make_compute),
 };
 
-extern const tn_op_family tn__ops_optional;
-const tn_op_family tn__ops_optional = {
-  .struct_size = TN_OP_FAMILY_SIZE,
-  .name = "optional",
-  .ops = ops,
-  .n_ops = sizeof ops / sizeof ops[0],
-  .kernels = kernels,
-  .n_kernels = sizeof kernels / sizeof kernels[0],
-};
+TN_OP_FAMILY(optional)

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* CropAndResize: crops boxes out of images and resizes all of them to one size. */
 #include <core/base/alloc.h>
-#include <ops/kernel/elements/convert.h>
 #include <ops/image/resize.h>
 #include <ops/image/resize_boxes.h>
+#include <ops/kernel/elements/convert.h>
+#include <ops/kernel/family.h>
 #include <string.h>
 
 typedef struct crop_state {
@@ -245,12 +246,4 @@ static const tn_kernel_def kernels[] = {
     .compute = crop_compute },
 };
 
-extern const tn_op_family tn__ops_crop_and_resize;
-const tn_op_family tn__ops_crop_and_resize = {
-  .struct_size = TN_OP_FAMILY_SIZE,
-  .name = "crop_and_resize",
-  .ops = ops,
-  .n_ops = sizeof ops / sizeof ops[0],
-  .kernels = kernels,
-  .n_kernels = sizeof kernels / sizeof kernels[0],
-};
+TN_OP_FAMILY(crop_and_resize)

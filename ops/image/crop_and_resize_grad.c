@@ -2,12 +2,13 @@
 /* CropAndResizeGradImage and CropAndResizeGradBoxes. */
 #include <core/base/alloc.h>
 #include <core/base/text.h>
-#include <ops/kernel/elements/convert.h>
-#include <ops/kernel/operands.h>
-#include <ops/kernel/poll.h>
 #include <ops/image/resize.h>
 #include <ops/image/resize_boxes.h>
+#include <ops/kernel/elements/convert.h>
 #include <ops/kernel/elements/widen.h>
+#include <ops/kernel/family.h>
+#include <ops/kernel/operands.h>
+#include <ops/kernel/poll.h>
 #include <string.h>
 
 /* The position of a pixel of a crop along one axis: `lerp` of the way between image pixels low and
@@ -304,12 +305,4 @@ static const tn_kernel_def kernels[] = {
     .compute = boxes_compute },
 };
 
-extern const tn_op_family tn__ops_crop_and_resize_grad;
-const tn_op_family tn__ops_crop_and_resize_grad = {
-  .struct_size = TN_OP_FAMILY_SIZE,
-  .name = "crop_and_resize_grad",
-  .ops = ops,
-  .n_ops = sizeof ops / sizeof ops[0],
-  .kernels = kernels,
-  .n_kernels = sizeof kernels / sizeof kernels[0],
-};
+TN_OP_FAMILY(crop_and_resize_grad)

@@ -3,9 +3,10 @@
 #include <core/base/alloc.h>
 #include <core/base/text.h>
 #include <float.h>
-#include <ops/kernel/elements/half.h>
-#include <ops/kernel/shapes.h>
 #include <ops/image/suppression.h>
+#include <ops/kernel/elements/half.h>
+#include <ops/kernel/family.h>
+#include <ops/kernel/shapes.h>
 #include <string.h>
 
 /* Inputs and outputs of a version besides boxes, scores and the maximum number of boxes to keep. */
@@ -232,12 +233,4 @@ static const tn_kernel_def kernels[] = {
   NMS_KERNEL("NonMaxSuppressionWithOverlaps", "non_max_suppression_overlaps_cpu"),
 };
 
-extern const tn_op_family tn__ops_non_max_suppression;
-const tn_op_family tn__ops_non_max_suppression = {
-  .struct_size = TN_OP_FAMILY_SIZE,
-  .name = "non_max_suppression",
-  .ops = ops,
-  .n_ops = sizeof ops / sizeof ops[0],
-  .kernels = kernels,
-  .n_kernels = sizeof kernels / sizeof kernels[0],
-};
+TN_OP_FAMILY(non_max_suppression)

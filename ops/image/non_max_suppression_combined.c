@@ -3,9 +3,10 @@
  * an image. */
 #include <core/base/alloc.h>
 #include <core/base/text.h>
+#include <ops/image/suppression.h>
+#include <ops/kernel/family.h>
 #include <ops/kernel/operands.h>
 #include <ops/kernel/poll.h>
-#include <ops/image/suppression.h>
 #include <string.h>
 
 typedef struct combined_plan {
@@ -274,12 +275,4 @@ static const tn_kernel_def kernels[] = {
     .compute = combined_compute },
 };
 
-extern const tn_op_family tn__ops_non_max_suppression_combined;
-const tn_op_family tn__ops_non_max_suppression_combined = {
-  .struct_size = TN_OP_FAMILY_SIZE,
-  .name = "non_max_suppression_combined",
-  .ops = ops,
-  .n_ops = sizeof ops / sizeof ops[0],
-  .kernels = kernels,
-  .n_kernels = sizeof kernels / sizeof kernels[0],
-};
+TN_OP_FAMILY(non_max_suppression_combined)

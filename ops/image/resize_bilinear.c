@@ -3,8 +3,9 @@
  *
  * A resized row of the image is kept as long as output rows next to it need it. */
 #include <core/base/alloc.h>
-#include <ops/kernel/elements/convert.h>
 #include <ops/image/resize.h>
+#include <ops/kernel/elements/convert.h>
+#include <ops/kernel/family.h>
 
 typedef struct bilinear_state {
   tn__resize_mode mode;
@@ -171,12 +172,4 @@ static const tn_kernel_def kernels[] = {
     .compute = bilinear_compute },
 };
 
-extern const tn_op_family tn__ops_resize_bilinear;
-const tn_op_family tn__ops_resize_bilinear = {
-  .struct_size = TN_OP_FAMILY_SIZE,
-  .name = "resize_bilinear",
-  .ops = ops,
-  .n_ops = sizeof ops / sizeof ops[0],
-  .kernels = kernels,
-  .n_kernels = sizeof kernels / sizeof kernels[0],
-};
+TN_OP_FAMILY(resize_bilinear)

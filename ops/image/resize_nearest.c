@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ResizeNearestNeighbor and its gradient. */
 #include <core/base/alloc.h>
-#include <ops/kernel/elements/convert.h>
-#include <ops/kernel/poll.h>
 #include <ops/image/resize.h>
+#include <ops/kernel/elements/convert.h>
 #include <ops/kernel/elements/widen.h>
+#include <ops/kernel/family.h>
+#include <ops/kernel/poll.h>
 #include <string.h>
 
 /* ---- copies of pixels ---- */
@@ -327,12 +328,4 @@ static const tn_kernel_def kernels[] = {
   NEAREST_KERNEL("ResizeNearestNeighborGrad", "resize_nearest_grad_cpu", gradient, NULL),
 };
 
-extern const tn_op_family tn__ops_resize_nearest;
-const tn_op_family tn__ops_resize_nearest = {
-  .struct_size = TN_OP_FAMILY_SIZE,
-  .name = "resize_nearest",
-  .ops = ops,
-  .n_ops = sizeof ops / sizeof ops[0],
-  .kernels = kernels,
-  .n_kernels = sizeof kernels / sizeof kernels[0],
-};
+TN_OP_FAMILY(resize_nearest)

@@ -3,10 +3,11 @@
  * pixel is a sum of others, each with the product of a row weight and a column weight. A row of the
  * result first sums rows of the image, then columns of that sum. */
 #include <core/base/alloc.h>
+#include <ops/image/resize.h>
 #include <ops/kernel/elements/convert.h>
+#include <ops/kernel/family.h>
 #include <ops/kernel/operands.h>
 #include <ops/kernel/poll.h>
-#include <ops/image/resize.h>
 #include <string.h>
 
 typedef struct kind {
@@ -249,12 +250,4 @@ static const tn_kernel_def kernels[] = {
   WEIGHTED_KERNEL("ScaleAndTranslateGrad", "scale_and_translate_grad_cpu"),
 };
 
-extern const tn_op_family tn__ops_resize_weighted;
-const tn_op_family tn__ops_resize_weighted = {
-  .struct_size = TN_OP_FAMILY_SIZE,
-  .name = "resize_weighted",
-  .ops = ops,
-  .n_ops = sizeof ops / sizeof ops[0],
-  .kernels = kernels,
-  .n_kernels = sizeof kernels / sizeof kernels[0],
-};
+TN_OP_FAMILY(resize_weighted)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Bitwise ops on integers: BitwiseAnd BitwiseOr BitwiseXor Invert LeftShift RightShift. */
 #include <ops/kernel/elements/elementwise.h>
+#include <ops/kernel/family.h>
 
 #define EXPR_bitwise_and(d, x, y) ((x) & (y))
 #define EXPR_bitwise_or(d, x, y) ((x) | (y))
@@ -61,12 +62,4 @@ static const tn_kernel_def kernels[] = {
   TN__UNARY_KERNEL("Invert", NULL, invert),
 };
 
-extern const tn_op_family tn__ops_bitwise;
-const tn_op_family tn__ops_bitwise = {
-  .struct_size = TN_OP_FAMILY_SIZE,
-  .name = "bitwise",
-  .ops = ops,
-  .n_ops = sizeof ops / sizeof ops[0],
-  .kernels = kernels,
-  .n_kernels = sizeof kernels / sizeof kernels[0],
-};
+TN_OP_FAMILY(bitwise)

@@ -2,6 +2,7 @@
 /* Cast: converts elements to another dtype. */
 #include <core/base/alloc.h>
 #include <ops/kernel/elements/convert.h>
+#include <ops/kernel/family.h>
 #include <ops/kernel/shapes.h>
 
 static tn_status cast_create(const tn_operation *op, void **state, tn_error *err)
@@ -84,12 +85,4 @@ static const tn_kernel_def kernels[] = {
     .compute = cast_compute },
 };
 
-extern const tn_op_family tn__ops_cast;
-const tn_op_family tn__ops_cast = {
-  .struct_size = TN_OP_FAMILY_SIZE,
-  .name = "cast",
-  .ops = ops,
-  .n_ops = sizeof ops / sizeof ops[0],
-  .kernels = kernels,
-  .n_kernels = sizeof kernels / sizeof kernels[0],
-};
+TN_OP_FAMILY(cast)

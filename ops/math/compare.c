@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Comparisons of two tensors with broadcasting, and logical ops. */
 #include <ops/kernel/elements/elementwise.h>
+#include <ops/kernel/family.h>
 
 #include <core/base/alloc.h>
 #include <math.h>
@@ -226,12 +227,4 @@ static const tn_kernel_def kernels[] = {
     .prepare = approximate_prepare, .compute = approximate_compute },
 };
 
-extern const tn_op_family tn__ops_compare;
-const tn_op_family tn__ops_compare = {
-  .struct_size = TN_OP_FAMILY_SIZE,
-  .name = "compare",
-  .ops = ops,
-  .n_ops = sizeof(ops) / sizeof(ops[0]),
-  .kernels = kernels,
-  .n_kernels = sizeof(kernels) / sizeof(kernels[0]),
-};
+TN_OP_FAMILY(compare)

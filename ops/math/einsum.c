@@ -6,14 +6,15 @@
  * TERM in both operands only. If the indices of each kind can be traversed with a single step, ops/kernel/product
  * multiplies the operands in place; otherwise they are rearranged first. The same applies to the output. */
 #include <core/base/alloc.h>
-#include <ops/math/equation.h>
-#include <ops/kernel/product/gemm.h>
-#include <ops/math/index_group.h>
+#include <ops/kernel/elements/widen.h>
+#include <ops/kernel/family.h>
+#include <ops/kernel/move/strided.h>
 #include <ops/kernel/poll.h>
+#include <ops/kernel/product/gemm.h>
 #include <ops/kernel/product/product_loops.h>
 #include <ops/kernel/reduce/reduce_plan.h>
-#include <ops/kernel/move/strided.h>
-#include <ops/kernel/elements/widen.h>
+#include <ops/math/equation.h>
+#include <ops/math/index_group.h>
 #include <string.h>
 
 /* ---- shapes ---- */
@@ -584,12 +585,4 @@ static const tn_kernel_def kernels[] = {
     .destroy_shape_state = einsum_destroy_plan, .compute = einsum_compute },
 };
 
-extern const tn_op_family tn__ops_einsum;
-const tn_op_family tn__ops_einsum = {
-  .struct_size = TN_OP_FAMILY_SIZE,
-  .name = "einsum",
-  .ops = ops,
-  .n_ops = sizeof ops / sizeof ops[0],
-  .kernels = kernels,
-  .n_kernels = sizeof kernels / sizeof kernels[0],
-};
+TN_OP_FAMILY(einsum)

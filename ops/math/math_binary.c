@@ -2,6 +2,7 @@
 /* Arithmetic on two tensors with broadcasting, and sums of many tensors of one shape. */
 #include <ops/kernel/elements/elementwise.h>
 #include <ops/kernel/elements/rounding.h>
+#include <ops/kernel/family.h>
 
 #include <core/base/alloc.h>
 #include <string.h>
@@ -422,12 +423,4 @@ static const tn_kernel_def kernels[] = {
   SUM_KERNEL("AccumulateNV2", NUMBERS_ONLY, "accumulate_n_cpu", accumulate_prepare),
 };
 
-extern const tn_op_family tn__ops_math_binary;
-const tn_op_family tn__ops_math_binary = {
-  .struct_size = TN_OP_FAMILY_SIZE,
-  .name = "binary",
-  .ops = ops,
-  .n_ops = sizeof(ops) / sizeof(ops[0]),
-  .kernels = kernels,
-  .n_kernels = sizeof(kernels) / sizeof(kernels[0]),
-};
+TN_OP_FAMILY(math_binary)

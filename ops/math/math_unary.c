@@ -3,6 +3,7 @@
 #include <ops/kernel/elements/elementwise.h>
 #include <ops/kernel/elements/rounding.h>
 #include <ops/kernel/elements/vector_math.h>
+#include <ops/kernel/family.h>
 
 #include <tgmath.h>
 #undef I
@@ -399,12 +400,4 @@ static const tn_kernel_def kernels[] = {
     .compute = clip_compute },
 };
 
-extern const tn_op_family tn__ops_math_unary;
-const tn_op_family tn__ops_math_unary = {
-  .struct_size = TN_OP_FAMILY_SIZE,
-  .name = "math",
-  .ops = ops,
-  .n_ops = sizeof(ops) / sizeof(ops[0]),
-  .kernels = kernels,
-  .n_kernels = sizeof(kernels) / sizeof(kernels[0]),
-};
+TN_OP_FAMILY(math_unary)

@@ -4,12 +4,13 @@
  * wider type. */
 #include <core/base/alloc.h>
 #include <core/base/text.h>
+#include <ops/kernel/elements/widen.h>
+#include <ops/kernel/family.h>
+#include <ops/kernel/poll.h>
 #include <ops/kernel/product/after_product.h>
 #include <ops/kernel/product/gemm_kernel.h>
-#include <ops/kernel/poll.h>
 #include <ops/kernel/product/product_loops.h>
 #include <ops/kernel/shapes.h>
-#include <ops/kernel/elements/widen.h>
 #include <string.h>
 
 /* ---- shapes ---- */
@@ -388,12 +389,4 @@ static const tn_kernel_def kernels[] = {
   PRODUCT_KERNEL("_TnMatMul", "T=float", "fused_matmul_cpu"),
 };
 
-extern const tn_op_family tn__ops_matmul;
-const tn_op_family tn__ops_matmul = {
-  .struct_size = TN_OP_FAMILY_SIZE,
-  .name = "matmul",
-  .ops = ops,
-  .n_ops = sizeof ops / sizeof ops[0],
-  .kernels = kernels,
-  .n_kernels = sizeof kernels / sizeof kernels[0],
-};
+TN_OP_FAMILY(matmul)

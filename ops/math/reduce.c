@@ -3,9 +3,10 @@
 #include <core/base/alloc.h>
 #include <math.h>
 #include <ops/kernel/elements/half.h>
+#include <ops/kernel/elements/vectors.h>
+#include <ops/kernel/family.h>
 #include <ops/kernel/reduce/reduce_plan.h>
 #include <ops/kernel/shapes.h>
-#include <ops/kernel/elements/vectors.h>
 #include <string.h>
 
 /* ---- axes ---- */
@@ -498,12 +499,4 @@ static const tn_kernel_def kernels[] = {
   REDUCE_KERNEL("Sum", REAL "|complex64|complex128", "sum_cpu"),
 };
 
-extern const tn_op_family tn__ops_reduce;
-const tn_op_family tn__ops_reduce = {
-  .struct_size = TN_OP_FAMILY_SIZE,
-  .name = "reduce",
-  .ops = ops,
-  .n_ops = sizeof ops / sizeof ops[0],
-  .kernels = kernels,
-  .n_kernels = sizeof kernels / sizeof kernels[0],
-};
+TN_OP_FAMILY(reduce)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Cumulative ops along an axis: Cumsum Cumprod CumulativeLogsumexp. */
 #include <ops/kernel/elements/elementwise.h>
+#include <ops/kernel/family.h>
 #include <ops/kernel/poll.h>
 
 #include <core/base/alloc.h>
@@ -225,12 +226,4 @@ static const tn_kernel_def kernels[] = {
   KERNEL("CumulativeLogsumexp", NULL, "cumulative_logsumexp_cpu", logsum_create),
 };
 
-extern const tn_op_family tn__ops_scan;
-const tn_op_family tn__ops_scan = {
-  .struct_size = TN_OP_FAMILY_SIZE,
-  .name = "scan",
-  .ops = ops,
-  .n_ops = sizeof ops / sizeof ops[0],
-  .kernels = kernels,
-  .n_kernels = sizeof kernels / sizeof kernels[0],
-};
+TN_OP_FAMILY(scan)

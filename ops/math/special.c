@@ -4,6 +4,7 @@
 #include <float.h>
 #include <math.h>
 #include <ops/kernel/elements/elementwise.h>
+#include <ops/kernel/family.h>
 #include <ops/math/special_functions.h>
 
 /* For double only, TensorFlow 2.21 gives NaN if the square overflows; its results are the reference. */
@@ -140,12 +141,4 @@ static const tn_kernel_def kernels[] = {
     .prepare = betainc_prepare, .compute = betainc_compute },
 };
 
-extern const tn_op_family tn__ops_special;
-const tn_op_family tn__ops_special = {
-  .struct_size = TN_OP_FAMILY_SIZE,
-  .name = "special",
-  .ops = ops,
-  .n_ops = sizeof ops / sizeof ops[0],
-  .kernels = kernels,
-  .n_kernels = sizeof kernels / sizeof kernels[0],
-};
+TN_OP_FAMILY(special)

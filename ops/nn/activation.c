@@ -3,6 +3,7 @@
 #include <math.h>
 #include <ops/kernel/elements/elementwise.h>
 #include <ops/kernel/elements/leaky.h>
+#include <ops/kernel/family.h>
 
 /* ---- float functions without calls, so that loops vectorise ---- */
 
@@ -117,12 +118,4 @@ static const tn_kernel_def kernels[] = {
     .compute = tn__leaky_compute },
 };
 
-extern const tn_op_family tn__ops_activation;
-const tn_op_family tn__ops_activation = {
-  .struct_size = TN_OP_FAMILY_SIZE,
-  .name = "activation",
-  .ops = ops,
-  .n_ops = sizeof ops / sizeof ops[0],
-  .kernels = kernels,
-  .n_kernels = sizeof kernels / sizeof kernels[0],
-};
+TN_OP_FAMILY(activation)

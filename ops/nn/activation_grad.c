@@ -5,6 +5,7 @@
 #include <ops/kernel/elements/elementwise.h>
 #include <ops/kernel/elements/leaky.h>
 #include <ops/kernel/elements/vector_math.h>
+#include <ops/kernel/family.h>
 
 #define BY_FLOAT(x, f, d) _Generic((x), float: f, double: d)(x)
 /* Selu's two constants, rounded to the element type as in TensorFlow. */
@@ -73,12 +74,4 @@ static const tn_kernel_def kernels[] = {
     .compute = tn__leaky_compute },
 };
 
-extern const tn_op_family tn__ops_activation_grad;
-const tn_op_family tn__ops_activation_grad = {
-  .struct_size = TN_OP_FAMILY_SIZE,
-  .name = "activation_grad",
-  .ops = ops,
-  .n_ops = sizeof ops / sizeof ops[0],
-  .kernels = kernels,
-  .n_kernels = sizeof kernels / sizeof kernels[0],
-};
+TN_OP_FAMILY(activation_grad)

@@ -2,11 +2,12 @@
 /* FusedBatchNorm, versions 1 to 3, and BatchNormWithGlobalNormalization: a scale and a shift per channel. */
 #include <core/base/alloc.h>
 #include <math.h>
-#include <ops/nn/norm_images.h>
 #include <ops/kernel/elements/half.h>
+#include <ops/kernel/elements/widen.h>
+#include <ops/kernel/family.h>
 #include <ops/kernel/shapes.h>
 #include <ops/kernel/window/volume.h>
-#include <ops/kernel/elements/widen.h>
+#include <ops/nn/norm_images.h>
 #include <string.h>
 
 /* ---- shapes ---- */
@@ -230,12 +231,4 @@ static const tn_kernel_def kernels[] = {
   FUSED_KERNEL("FusedBatchNormV3", "U=float", "fused_batch_norm_v3_cpu"),
 };
 
-extern const tn_op_family tn__ops_batch_norm;
-const tn_op_family tn__ops_batch_norm = {
-  .struct_size = TN_OP_FAMILY_SIZE,
-  .name = "batch_norm",
-  .ops = ops,
-  .n_ops = sizeof ops / sizeof ops[0],
-  .kernels = kernels,
-  .n_kernels = sizeof kernels / sizeof kernels[0],
-};
+TN_OP_FAMILY(batch_norm)

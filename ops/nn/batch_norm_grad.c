@@ -2,9 +2,10 @@
 /* The gradients of FusedBatchNorm, versions 1 to 3. */
 #include <core/base/alloc.h>
 #include <math.h>
-#include <ops/nn/norm_images.h>
+#include <ops/kernel/family.h>
 #include <ops/kernel/shapes.h>
 #include <ops/kernel/window/volume.h>
+#include <ops/nn/norm_images.h>
 
 static tn_status infer(tn_infer_ctx *ctx, tn_error *err)
 {
@@ -113,12 +114,4 @@ static const tn_kernel_def kernels[] = {
   GRAD_KERNEL("FusedBatchNormGradV3", "fused_batch_norm_grad_v3_cpu"),
 };
 
-extern const tn_op_family tn__ops_batch_norm_grad;
-const tn_op_family tn__ops_batch_norm_grad = {
-  .struct_size = TN_OP_FAMILY_SIZE,
-  .name = "batch_norm_grad",
-  .ops = ops,
-  .n_ops = sizeof ops / sizeof ops[0],
-  .kernels = kernels,
-  .n_kernels = sizeof kernels / sizeof kernels[0],
-};
+TN_OP_FAMILY(batch_norm_grad)

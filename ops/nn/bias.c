@@ -2,6 +2,7 @@
 /* BiasAdd adds one value per channel in a single pass. BiasAddGrad sums over everything except the channels. */
 #include <core/base/alloc.h>
 #include <ops/kernel/elements/elementwise.h>
+#include <ops/kernel/family.h>
 #include <ops/kernel/reduce/reduce_plan.h>
 #include <string.h>
 
@@ -225,12 +226,4 @@ static const tn_kernel_def kernels[] = {
   BIAS_KERNEL("BiasAddV1", "bias_add_v1_cpu"),
 };
 
-extern const tn_op_family tn__ops_bias;
-const tn_op_family tn__ops_bias = {
-  .struct_size = TN_OP_FAMILY_SIZE,
-  .name = "bias",
-  .ops = ops,
-  .n_ops = sizeof ops / sizeof ops[0],
-  .kernels = kernels,
-  .n_kernels = sizeof kernels / sizeof kernels[0],
-};
+TN_OP_FAMILY(bias)

@@ -8,12 +8,13 @@
  * converted to the common form in scratch memory. */
 #include <core/base/alloc.h>
 #include <core/base/text.h>
+#include <ops/kernel/elements/widen.h>
+#include <ops/kernel/family.h>
 #include <ops/kernel/product/after_product.h>
 #include <ops/kernel/product/gemm_kernel.h>
 #include <ops/kernel/product/product_loops.h>
 #include <ops/kernel/shapes.h>
 #include <ops/kernel/window/volume.h>
-#include <ops/kernel/elements/widen.h>
 
 /* Maximum bytes of images and results in a block, which is processed rectangle by rectangle. */
 #define TOGETHER_BYTES (512 << 10)
@@ -453,12 +454,4 @@ static const tn_kernel_def kernels[] = {
   CONV_KERNEL("_TnConv2D", "T=float", "fused_conv2d_cpu"),
 };
 
-extern const tn_op_family tn__ops_conv;
-const tn_op_family tn__ops_conv = {
-  .struct_size = TN_OP_FAMILY_SIZE,
-  .name = "conv",
-  .ops = ops,
-  .n_ops = sizeof ops / sizeof ops[0],
-  .kernels = kernels,
-  .n_kernels = sizeof kernels / sizeof kernels[0],
-};
+TN_OP_FAMILY(conv)

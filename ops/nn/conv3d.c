@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Conv3D and its gradients. */
+#include <ops/kernel/family.h>
 #include <ops/nn/conv_product.h>
 
 static const tn__conv_kind forward = { .wanted = TN__CONV_Y, .directions = 3 };
@@ -55,12 +56,4 @@ static const tn_kernel_def kernels[] = {
   TN__CONV_KERNEL("Conv3DBackpropInputV2", NULL, "conv3d_backprop_input_v2_cpu", create_to_input),
 };
 
-extern const tn_op_family tn__ops_conv3d;
-const tn_op_family tn__ops_conv3d = {
-  .struct_size = TN_OP_FAMILY_SIZE,
-  .name = "conv3d",
-  .ops = ops,
-  .n_ops = sizeof ops / sizeof ops[0],
-  .kernels = kernels,
-  .n_kernels = sizeof kernels / sizeof kernels[0],
-};
+TN_OP_FAMILY(conv3d)

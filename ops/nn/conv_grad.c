@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The gradients of Conv2D. */
+#include <ops/kernel/family.h>
 #include <ops/nn/conv_product.h>
 
 static const tn__conv_kind to_input = { .wanted = TN__CONV_X, .directions = 2 };
@@ -39,12 +40,4 @@ static const tn_kernel_def kernels[] = {
   TN__CONV_KERNEL("Conv2DBackpropInput", NULL, "conv2d_backprop_input_cpu", create_input),
 };
 
-extern const tn_op_family tn__ops_conv_grad;
-const tn_op_family tn__ops_conv_grad = {
-  .struct_size = TN_OP_FAMILY_SIZE,
-  .name = "conv_grad",
-  .ops = ops,
-  .n_ops = sizeof ops / sizeof ops[0],
-  .kernels = kernels,
-  .n_kernels = sizeof kernels / sizeof kernels[0],
-};
+TN_OP_FAMILY(conv_grad)

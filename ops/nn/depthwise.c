@@ -4,12 +4,13 @@
  * Channels are last, and the result is computed line by line, so that all inner loops run over adjacent elements.
  * Images with channels first, and half and bfloat16, are converted to that form in scratch memory. */
 #include <core/base/alloc.h>
-#include <ops/kernel/product/after_product.h>
-#include <ops/nn/convolution.h>
-#include <ops/kernel/poll.h>
-#include <ops/kernel/shapes.h>
 #include <ops/kernel/elements/vectors.h>
 #include <ops/kernel/elements/widen.h>
+#include <ops/kernel/family.h>
+#include <ops/kernel/poll.h>
+#include <ops/kernel/product/after_product.h>
+#include <ops/kernel/shapes.h>
+#include <ops/nn/convolution.h>
 #include <string.h>
 
 static const tn__conv_kind forward = { .wanted = TN__CONV_Y, .directions = 2, .depthwise = true };
@@ -497,12 +498,4 @@ static const tn_kernel_def kernels[] = {
   DEPTHWISE_KERNEL("DepthwiseConv2dNativeBackpropInput", "depthwise_conv2d_backprop_input_cpu", to_input),
 };
 
-extern const tn_op_family tn__ops_depthwise;
-const tn_op_family tn__ops_depthwise = {
-  .struct_size = TN_OP_FAMILY_SIZE,
-  .name = "depthwise",
-  .ops = ops,
-  .n_ops = sizeof ops / sizeof ops[0],
-  .kernels = kernels,
-  .n_kernels = sizeof kernels / sizeof kernels[0],
-};
+TN_OP_FAMILY(depthwise)

@@ -3,6 +3,7 @@
 #include <core/base/alloc.h>
 #include <float.h>
 #include <ops/kernel/elements/half.h>
+#include <ops/kernel/family.h>
 #include <ops/kernel/poll.h>
 #include <ops/kernel/shapes.h>
 #include <ops/kernel/window/volume.h>
@@ -327,12 +328,4 @@ static const tn_kernel_def kernels[] = {
   DILATION_KERNEL("Dilation2DBackpropInput", "dilation2d_backprop_input_cpu", input),
 };
 
-extern const tn_op_family tn__ops_dilation;
-const tn_op_family tn__ops_dilation = {
-  .struct_size = TN_OP_FAMILY_SIZE,
-  .name = "dilation",
-  .ops = ops,
-  .n_ops = sizeof ops / sizeof ops[0],
-  .kernels = kernels,
-  .n_kernels = sizeof kernels / sizeof kernels[0],
-};
+TN_OP_FAMILY(dilation)

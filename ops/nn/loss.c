@@ -2,9 +2,10 @@
 /* Losses for training: L2Loss SoftmaxCrossEntropyWithLogits SparseSoftmaxCrossEntropyWithLogits. */
 #include <math.h>
 #include <ops/kernel/elements/half.h>
+#include <ops/kernel/elements/vector_math.h>
+#include <ops/kernel/family.h>
 #include <ops/kernel/operands.h>
 #include <ops/kernel/shapes.h>
-#include <ops/kernel/elements/vector_math.h>
 
 #define GRAIN_ELEMENTS 4096 /* minimum number of elements per thread */
 #define LANES 8             /* number of parallel partial sums */
@@ -249,12 +250,4 @@ static const tn_kernel_def kernels[] = {
   KERNEL("SparseSoftmaxCrossEntropyWithLogits", "sparse_cross_entropy_cpu", classes_prepare, classes_compute),
 };
 
-extern const tn_op_family tn__ops_loss;
-const tn_op_family tn__ops_loss = {
-  .struct_size = TN_OP_FAMILY_SIZE,
-  .name = "loss",
-  .ops = ops,
-  .n_ops = sizeof ops / sizeof ops[0],
-  .kernels = kernels,
-  .n_kernels = sizeof kernels / sizeof kernels[0],
-};
+TN_OP_FAMILY(loss)

@@ -5,9 +5,10 @@
  *   y[c]    = x[c] / size[c]^beta */
 #include <core/base/alloc.h>
 #include <math.h>
+#include <ops/kernel/elements/vectors.h>
+#include <ops/kernel/family.h>
 #include <ops/kernel/poll.h>
 #include <ops/kernel/shapes.h>
-#include <ops/kernel/elements/vectors.h>
 #include <ops/kernel/window/volume.h>
 #include <string.h>
 
@@ -242,12 +243,4 @@ static const tn_kernel_def kernels[] = {
   LRN_KERNEL("LRNGrad", "lrn_grad_cpu"),
 };
 
-extern const tn_op_family tn__ops_lrn;
-const tn_op_family tn__ops_lrn = {
-  .struct_size = TN_OP_FAMILY_SIZE,
-  .name = "lrn",
-  .ops = ops,
-  .n_ops = sizeof ops / sizeof ops[0],
-  .kernels = kernels,
-  .n_kernels = sizeof kernels / sizeof kernels[0],
-};
+TN_OP_FAMILY(lrn)

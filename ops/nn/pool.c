@@ -6,9 +6,10 @@
 #include <core/base/text.h>
 #include <float.h>
 #include <ops/kernel/elements/half.h>
+#include <ops/kernel/elements/vectors.h>
+#include <ops/kernel/family.h>
 #include <ops/kernel/poll.h>
 #include <ops/kernel/shapes.h>
-#include <ops/kernel/elements/vectors.h>
 #include <ops/kernel/window/volume.h>
 #include <string.h>
 
@@ -444,12 +445,4 @@ static const tn_kernel_def kernels[] = {
   POOL_KERNEL("MaxPoolV2", MAX_KERNEL_TYPES, "max_pool_v2_cpu"),
 };
 
-extern const tn_op_family tn__ops_pool;
-const tn_op_family tn__ops_pool = {
-  .struct_size = TN_OP_FAMILY_SIZE,
-  .name = "pool",
-  .ops = ops,
-  .n_ops = sizeof ops / sizeof ops[0],
-  .kernels = kernels,
-  .n_kernels = sizeof kernels / sizeof kernels[0],
-};
+TN_OP_FAMILY(pool)

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* MaxPool3D, AvgPool3D and their gradients. */
 #include <math.h>
+#include <ops/kernel/family.h>
 #include <ops/kernel/poll.h>
-#include <ops/nn/pooling.h>
 #include <ops/kernel/shapes.h>
+#include <ops/nn/pooling.h>
 
 static tn_status create(const tn_operation *op, void **state, tn_error *err)
 {
@@ -150,12 +151,4 @@ static const tn_kernel_def kernels[] = {
               tn__pool_compute_grad_grad),
 };
 
-extern const tn_op_family tn__ops_pool3d;
-const tn_op_family tn__ops_pool3d = {
-  .struct_size = TN_OP_FAMILY_SIZE,
-  .name = "pool3d",
-  .ops = ops,
-  .n_ops = sizeof ops / sizeof ops[0],
-  .kernels = kernels,
-  .n_kernels = sizeof kernels / sizeof kernels[0],
-};
+TN_OP_FAMILY(pool3d)

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* MaxPoolWithArgmax, which also returns the indices of the maxima, and its gradient. */
 #include <core/base/alloc.h>
+#include <ops/kernel/family.h>
 #include <ops/kernel/poll.h>
-#include <ops/nn/pooling.h>
 #include <ops/kernel/shapes.h>
+#include <ops/nn/pooling.h>
 #include <string.h>
 
 static tn_status create(const tn_operation *op, void **state, tn_error *err)
@@ -152,12 +153,4 @@ static const tn_kernel_def kernels[] = {
   ARGMAX_KERNEL("MaxPoolWithArgmax", "max_pool_argmax_cpu", prepare_argmax, compute_argmax),
 };
 
-extern const tn_op_family tn__ops_pool_argmax;
-const tn_op_family tn__ops_pool_argmax = {
-  .struct_size = TN_OP_FAMILY_SIZE,
-  .name = "pool_argmax",
-  .ops = ops,
-  .n_ops = sizeof ops / sizeof ops[0],
-  .kernels = kernels,
-  .n_kernels = sizeof kernels / sizeof kernels[0],
-};
+TN_OP_FAMILY(pool_argmax)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The gradients of MaxPool, MaxPoolV2 and AvgPool, and the gradients of those. */
+#include <ops/kernel/family.h>
 #include <ops/nn/pooling.h>
 
 static tn_status create(const tn_operation *op, void **state, tn_error *err)
@@ -52,12 +53,4 @@ static const tn_kernel_def kernels[] = {
   GRAD_KERNEL("MaxPoolGradV2", "max_pool_grad_v2_cpu", create_v2, grad),
 };
 
-extern const tn_op_family tn__ops_pool_grad;
-const tn_op_family tn__ops_pool_grad = {
-  .struct_size = TN_OP_FAMILY_SIZE,
-  .name = "pool_grad",
-  .ops = ops,
-  .n_ops = sizeof ops / sizeof ops[0],
-  .kernels = kernels,
-  .n_kernels = sizeof kernels / sizeof kernels[0],
-};
+TN_OP_FAMILY(pool_grad)

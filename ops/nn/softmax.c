@@ -3,10 +3,11 @@
 #include <core/base/alloc.h>
 #include <math.h>
 #include <ops/kernel/elements/half.h>
-#include <ops/kernel/reduce/reduce_loops.h>
-#include <ops/kernel/shapes.h>
 #include <ops/kernel/elements/vector_math.h>
 #include <ops/kernel/elements/vectors.h>
+#include <ops/kernel/family.h>
+#include <ops/kernel/reduce/reduce_loops.h>
+#include <ops/kernel/shapes.h>
 #include <string.h>
 
 /* Elements processed together: they stay in the L1 cache. */
@@ -296,12 +297,4 @@ static const tn_kernel_def kernels[] = {
   SOFTMAX_KERNEL("Softmax", "softmax_cpu"),
 };
 
-extern const tn_op_family tn__ops_softmax;
-const tn_op_family tn__ops_softmax = {
-  .struct_size = TN_OP_FAMILY_SIZE,
-  .name = "softmax",
-  .ops = ops,
-  .n_ops = sizeof ops / sizeof ops[0],
-  .kernels = kernels,
-  .n_kernels = sizeof kernels / sizeof kernels[0],
-};
+TN_OP_FAMILY(softmax)

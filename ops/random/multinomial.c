@@ -3,6 +3,7 @@
 #include <core/base/alloc.h>
 #include <math.h>
 #include <ops/kernel/elements/half.h>
+#include <ops/kernel/family.h>
 #include <ops/kernel/operands.h>
 #include <ops/kernel/poll.h>
 #include <ops/random/random_source.h>
@@ -147,12 +148,4 @@ static const tn_kernel_def kernels[] = {
     .name = "seeded_multinomial_cpu", .rank = TN_RANK_C, .prepare = draw_prepare, .compute = seeded_compute },
 };
 
-extern const tn_op_family tn__ops_multinomial;
-const tn_op_family tn__ops_multinomial = {
-  .struct_size = TN_OP_FAMILY_SIZE,
-  .name = "multinomial",
-  .ops = ops,
-  .n_ops = sizeof ops / sizeof ops[0],
-  .kernels = kernels,
-  .n_kernels = sizeof kernels / sizeof kernels[0],
-};
+TN_OP_FAMILY(multinomial)

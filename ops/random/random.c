@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Random numbers that differ from step to step: RandomUniform RandomStandardNormal TruncatedNormal
  * RandomUniformInt. The same seeds give the same sequence in another session. */
+#include <ops/kernel/family.h>
 #include <ops/random/random_source.h>
 
 static tn_status uniform_prepare(tn_prepare_ctx *ctx, tn_error *err)
@@ -80,12 +81,4 @@ static const tn_kernel_def kernels[] = {
   KERNEL("TruncatedNormal", "truncated_normal_cpu", truncated_prepare, truncated_compute),
 };
 
-extern const tn_op_family tn__ops_random;
-const tn_op_family tn__ops_random = {
-  .struct_size = TN_OP_FAMILY_SIZE,
-  .name = "random",
-  .ops = ops,
-  .n_ops = sizeof ops / sizeof ops[0],
-  .kernels = kernels,
-  .n_kernels = sizeof kernels / sizeof kernels[0],
-};
+TN_OP_FAMILY(random)

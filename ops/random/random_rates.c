@@ -7,6 +7,7 @@
 #include <core/base/alloc.h>
 #include <math.h>
 #include <ops/kernel/elements/half.h>
+#include <ops/kernel/family.h>
 #include <ops/kernel/operands.h>
 #include <ops/kernel/poll.h>
 #include <ops/random/random_source.h>
@@ -322,12 +323,4 @@ static const tn_kernel_def kernels[] = {
   TN__KERNEL("StatelessRandomPoisson", "seeded_poisson_cpu", NULL, NULL, seeded_prepare, seeded_poisson),
 };
 
-extern const tn_op_family tn__ops_random_rates;
-const tn_op_family tn__ops_random_rates = {
-  .struct_size = TN_OP_FAMILY_SIZE,
-  .name = "random_rates",
-  .ops = ops,
-  .n_ops = sizeof ops / sizeof ops[0],
-  .kernels = kernels,
-  .n_kernels = sizeof kernels / sizeof kernels[0],
-};
+TN_OP_FAMILY(random_rates)

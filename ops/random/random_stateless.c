@@ -3,6 +3,7 @@
  * StatelessTruncatedNormal StatelessRandomUniformInt StatelessRandomUniformFullInt, from seeds or
  * (V2) from a key and a counter. StatelessRandomGetKeyCounter and its variants convert seeds to
  * keys and counters. */
+#include <ops/kernel/family.h>
 #include <ops/random/random_source.h>
 
 enum { PHILOX = 1 }; /* TensorFlow's number of the algorithm */
@@ -209,12 +210,4 @@ static const tn_kernel_def kernels[] = {
   KERNEL("StatelessTruncatedNormalV2", "keyed_truncated_cpu", keyed_prepare, keyed_truncated),
 };
 
-extern const tn_op_family tn__ops_random_stateless;
-const tn_op_family tn__ops_random_stateless = {
-  .struct_size = TN_OP_FAMILY_SIZE,
-  .name = "random_stateless",
-  .ops = ops,
-  .n_ops = sizeof ops / sizeof ops[0],
-  .kernels = kernels,
-  .n_kernels = sizeof kernels / sizeof kernels[0],
-};
+TN_OP_FAMILY(random_stateless)

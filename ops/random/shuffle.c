@@ -2,6 +2,7 @@
 /* Rows in random order: RandomShuffle StatelessShuffle. */
 #include <core/base/alloc.h>
 #include <ops/kernel/elements/elements.h>
+#include <ops/kernel/family.h>
 #include <ops/kernel/poll.h>
 #include <ops/random/random_source.h>
 #include <string.h>
@@ -96,12 +97,4 @@ static const tn_kernel_def kernels[] = {
     .rank = TN_RANK_C, .prepare = shuffle_prepare, .compute = keyed_compute },
 };
 
-extern const tn_op_family tn__ops_shuffle;
-const tn_op_family tn__ops_shuffle = {
-  .struct_size = TN_OP_FAMILY_SIZE,
-  .name = "shuffle",
-  .ops = ops,
-  .n_ops = sizeof ops / sizeof ops[0],
-  .kernels = kernels,
-  .n_kernels = sizeof kernels / sizeof kernels[0],
-};
+TN_OP_FAMILY(shuffle)

@@ -11,6 +11,7 @@
  * All but the last give the same bits. -0.0 + 0.0 is 0.0, so a positive zero is not a neutral element of float
  * addition. */
 #include <core/base/alloc.h>
+#include <ops/kernel/family.h>
 #include <ops/kernel/shapes.h>
 #include <string.h>
 #include <tenon/rewrite.h>
@@ -434,10 +435,4 @@ static const tn_rewrite_def rewrites[] = {
   REWRITE("pad_conv", "DepthwiseConv2dNative", take_padding),
 };
 
-extern const tn_op_family tn__ops_algebra;
-const tn_op_family tn__ops_algebra = {
-  .struct_size = TN_SIZE_TO(tn_op_family, n_rewrites),
-  .name = "algebra",
-  .rewrites = rewrites,
-  .n_rewrites = sizeof rewrites / sizeof *rewrites,
-};
+TN_REWRITE_FAMILY(algebra)

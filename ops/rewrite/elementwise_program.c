@@ -4,6 +4,7 @@
  * stay in registers, which are buffers of a few KB.
  *
  * Attributes and stages: ops/rewrite/program.h. */
+#include <ops/kernel/family.h>
 #include <ops/rewrite/program.h>
 #include <string.h>
 
@@ -258,12 +259,4 @@ static const tn_kernel_def kernels[] = {
     .destroy_shape_state = program_destroy_plan, .compute = program_compute },
 };
 
-extern const tn_op_family tn__ops_elementwise_program;
-const tn_op_family tn__ops_elementwise_program = {
-  .struct_size = TN_OP_FAMILY_SIZE,
-  .name = "elementwise_program",
-  .ops = ops,
-  .n_ops = sizeof ops / sizeof *ops,
-  .kernels = kernels,
-  .n_kernels = sizeof kernels / sizeof *kernels,
-};
+TN_OP_FAMILY(elementwise_program)

@@ -9,6 +9,7 @@
  * activation */
 #include <core/base/alloc.h>
 #include <math.h>
+#include <ops/kernel/family.h>
 #include <ops/kernel/product/epilogue.h>
 #include <ops/kernel/product/factors.h>
 #include <ops/kernel/shapes.h>
@@ -454,10 +455,4 @@ static const tn_rewrite_def rewrites[] = {
   REWRITE("fuse", "product_activation", "Sigmoid", fuse_activation),
 };
 
-extern const tn_op_family tn__ops_fuse;
-const tn_op_family tn__ops_fuse = {
-  .struct_size = TN_SIZE_TO(tn_op_family, n_rewrites),
-  .name = "fuse",
-  .rewrites = rewrites,
-  .n_rewrites = sizeof rewrites / sizeof *rewrites,
-};
+TN_REWRITE_FAMILY(fuse)

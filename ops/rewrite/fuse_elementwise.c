@@ -7,6 +7,7 @@
  * determines which operand broadcasts to which. A concatenation along the last dimension that is read only by such
  * a region is absorbed, too: the region reads its parts. */
 #include <core/base/alloc.h>
+#include <ops/kernel/family.h>
 #include <ops/rewrite/program.h>
 #include <string.h>
 #include <tenon/rewrite.h>
@@ -260,10 +261,4 @@ static tn_status fuse_elementwise(tn_rewriter *rw, uint32_t node, tn_error *err)
 
 static const tn_rewrite_def rewrites[] = { TN__STEP_OPS(REWRITE) };
 
-extern const tn_op_family tn__ops_fuse_elementwise;
-const tn_op_family tn__ops_fuse_elementwise = {
-  .struct_size = TN_SIZE_TO(tn_op_family, n_rewrites),
-  .name = "fuse_elementwise",
-  .rewrites = rewrites,
-  .n_rewrites = sizeof rewrites / sizeof *rewrites,
-};
+TN_REWRITE_FAMILY(fuse_elementwise)

@@ -5,6 +5,7 @@
  *
  * preceded by one of the forms of ops/rnn/gru_layer.c. Factors and summands may be in either order. Intermediate
  * values must not be read by other nodes. */
+#include <ops/kernel/family.h>
 #include <ops/kernel/shapes.h>
 #include <string.h>
 #include <tenon/rewrite.h>
@@ -345,10 +346,4 @@ static tn_status fuse_cell(tn_rewriter *rw, uint32_t node, tn_error *err)
 
 static const tn_rewrite_def rewrites[] = { GRU_REWRITE("AddV2"), GRU_REWRITE("Add") };
 
-extern const tn_op_family tn__ops_fuse_gru;
-const tn_op_family tn__ops_fuse_gru = {
-  .struct_size = TN_SIZE_TO(tn_op_family, n_rewrites),
-  .name = "fuse_gru",
-  .rewrites = rewrites,
-  .n_rewrites = sizeof rewrites / sizeof *rewrites,
-};
+TN_REWRITE_FAMILY(fuse_gru)

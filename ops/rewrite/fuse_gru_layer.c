@@ -3,6 +3,7 @@
  * the same weights, become one node for all steps. Conditions and placement are those of LSTMs
  * (ops/rewrite/fuse_lstm_layer.c). */
 #include <core/base/alloc.h>
+#include <ops/kernel/family.h>
 #include <ops/kernel/shapes.h>
 #include <ops/rewrite/steps.h>
 #include <string.h>
@@ -126,10 +127,4 @@ static const tn_rewrite_def rewrites[] = {
     .apply = fuse_layer },
 };
 
-extern const tn_op_family tn__ops_fuse_gru_layer;
-const tn_op_family tn__ops_fuse_gru_layer = {
-  .struct_size = TN_SIZE_TO(tn_op_family, n_rewrites),
-  .name = "fuse_gru_layer",
-  .rewrites = rewrites,
-  .n_rewrites = sizeof rewrites / sizeof *rewrites,
-};
+TN_REWRITE_FAMILY(fuse_gru_layer)

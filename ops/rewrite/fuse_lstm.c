@@ -6,6 +6,7 @@
  *
  * Factors and summands may be in either order. Except for c and h, intermediate values must not be read by other
  * nodes. */
+#include <ops/kernel/family.h>
 #include <ops/kernel/shapes.h>
 #include <string.h>
 #include <tenon/rewrite.h>
@@ -218,10 +219,4 @@ static const tn_rewrite_def rewrites[] = {
   { .struct_size = TN_REWRITE_DEF_SIZE, .pass = "cell", .name = "lstm_cell", .op = "Mul", .apply = fuse_cell },
 };
 
-extern const tn_op_family tn__ops_fuse_lstm;
-const tn_op_family tn__ops_fuse_lstm = {
-  .struct_size = TN_SIZE_TO(tn_op_family, n_rewrites),
-  .name = "fuse_lstm",
-  .rewrites = rewrites,
-  .n_rewrites = sizeof rewrites / sizeof *rewrites,
-};
+TN_REWRITE_FAMILY(fuse_lstm)

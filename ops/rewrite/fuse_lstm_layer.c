@@ -7,6 +7,7 @@
  *   - or only the next cell reads each intermediate state, so no input can depend on one; the layer then takes the
  * place of the last cell. */
 #include <core/base/alloc.h>
+#include <ops/kernel/family.h>
 #include <ops/kernel/shapes.h>
 #include <ops/rewrite/steps.h>
 #include <string.h>
@@ -169,10 +170,4 @@ static const tn_rewrite_def rewrites[] = {
     .apply = fuse_layer },
 };
 
-extern const tn_op_family tn__ops_fuse_lstm_layer;
-const tn_op_family tn__ops_fuse_lstm_layer = {
-  .struct_size = TN_SIZE_TO(tn_op_family, n_rewrites),
-  .name = "fuse_lstm_layer",
-  .rewrites = rewrites,
-  .n_rewrites = sizeof rewrites / sizeof *rewrites,
-};
+TN_REWRITE_FAMILY(fuse_lstm_layer)

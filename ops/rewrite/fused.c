@@ -5,6 +5,7 @@
  *
  * Their kernels are those of the plain ops, which support epilogues (ops/kernel/product/after_product.h). */
 #include <core/graph/graph_internal.h>
+#include <ops/kernel/family.h>
 #include <ops/kernel/product/epilogue.h>
 #include <ops/kernel/shapes.h>
 #include <string.h>
@@ -39,10 +40,4 @@ static const tn_op_def ops[] = {
            "MatMul fused with the operations after it"),
 };
 
-extern const tn_op_family tn__ops_fused;
-const tn_op_family tn__ops_fused = {
-  .struct_size = TN_OP_FAMILY_SIZE,
-  .name = "fused",
-  .ops = ops,
-  .n_ops = sizeof ops / sizeof *ops,
-};
+TN_OP_FAMILY_WITHOUT_KERNELS(fused)

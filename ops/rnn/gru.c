@@ -5,8 +5,9 @@
  *   h = u h' + (1 - u) c */
 #include <core/base/alloc.h>
 #include <ops/kernel/elements/elementwise.h>
-#include <ops/rnn/cell_loops.h>
 #include <ops/kernel/elements/vector_math.h>
+#include <ops/kernel/family.h>
+#include <ops/rnn/cell_loops.h>
 #include <string.h>
 
 typedef struct gru_sizes {
@@ -206,12 +207,4 @@ static const tn_kernel_def kernels[] = {
   GRU_KERNEL("GRUBlockCellGrad", "gru_block_cell_grad_cpu", grad),
 };
 
-extern const tn_op_family tn__ops_gru;
-const tn_op_family tn__ops_gru = {
-  .struct_size = TN_OP_FAMILY_SIZE,
-  .name = "gru",
-  .ops = ops,
-  .n_ops = sizeof ops / sizeof ops[0],
-  .kernels = kernels,
-  .n_kernels = sizeof kernels / sizeof kernels[0],
-};
+TN_OP_FAMILY(gru)

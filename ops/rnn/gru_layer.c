@@ -13,11 +13,12 @@
  * b and is not read. Except in the form `together`, x and h' may have a single row for the whole batch. Weights are
  * read as in ops/rnn/lstm_layer.c: those of x once for many steps. */
 #include <core/base/alloc.h>
-#include <ops/rnn/gates.h>
+#include <ops/kernel/family.h>
 #include <ops/kernel/poll.h>
-#include <ops/rnn/recurrent.h>
 #include <ops/kernel/shapes.h>
 #include <ops/kernel/window/volume.h>
+#include <ops/rnn/gates.h>
+#include <ops/rnn/recurrent.h>
 #include <string.h>
 
 enum { H, W, U, V, B, D, X }; /* inputs; X: the first of one per step */
@@ -445,12 +446,4 @@ static const tn_kernel_def kernels[] = {
     .compute = layer_compute },
 };
 
-extern const tn_op_family tn__ops_gru_layer;
-const tn_op_family tn__ops_gru_layer = {
-  .struct_size = TN_OP_FAMILY_SIZE,
-  .name = "gru_layer",
-  .ops = ops,
-  .n_ops = sizeof ops / sizeof *ops,
-  .kernels = kernels,
-  .n_kernels = sizeof kernels / sizeof *kernels,
-};
+TN_OP_FAMILY(gru_layer)

@@ -10,9 +10,10 @@
  * once. */
 #include <core/base/alloc.h>
 #include <ops/kernel/elements/elementwise.h>
-#include <ops/rnn/cell_loops.h>
-#include <ops/kernel/poll.h>
 #include <ops/kernel/elements/vector_math.h>
+#include <ops/kernel/family.h>
+#include <ops/kernel/poll.h>
+#include <ops/rnn/cell_loops.h>
 #include <string.h>
 
 /* ---- shapes ---- */
@@ -173,12 +174,4 @@ static const tn_kernel_def kernels[] = {
   LSTM_KERNEL("LSTMBlockCell", "lstm_block_cell_cpu"),
 };
 
-extern const tn_op_family tn__ops_lstm;
-const tn_op_family tn__ops_lstm = {
-  .struct_size = TN_OP_FAMILY_SIZE,
-  .name = "lstm",
-  .ops = ops,
-  .n_ops = sizeof ops / sizeof ops[0],
-  .kernels = kernels,
-  .n_kernels = sizeof kernels / sizeof kernels[0],
-};
+TN_OP_FAMILY(lstm)

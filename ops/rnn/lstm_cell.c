@@ -8,12 +8,13 @@
  * x and h' are read in place; u is read only if `apart`. The terms of a sum are added in the order of the plain
  * ops, so the bits are the same. */
 #include <core/base/alloc.h>
-#include <ops/rnn/gates.h>
-#include <ops/kernel/product/gemm.h>
-#include <ops/kernel/shapes.h>
 #include <ops/kernel/elements/vector_math.h>
 #include <ops/kernel/elements/vectors.h>
+#include <ops/kernel/family.h>
+#include <ops/kernel/product/gemm.h>
+#include <ops/kernel/shapes.h>
 #include <ops/kernel/window/volume.h>
+#include <ops/rnn/gates.h>
 
 enum { X, H, C, W, B, U };
 
@@ -254,12 +255,4 @@ static const tn_kernel_def kernels[] = {
     .destroy_shape_state = free_plan, .compute = cell_compute },
 };
 
-extern const tn_op_family tn__ops_lstm_cell;
-const tn_op_family tn__ops_lstm_cell = {
-  .struct_size = TN_OP_FAMILY_SIZE,
-  .name = "lstm_cell",
-  .ops = ops,
-  .n_ops = sizeof ops / sizeof *ops,
-  .kernels = kernels,
-  .n_kernels = sizeof kernels / sizeof *kernels,
-};
+TN_OP_FAMILY(lstm_cell)

@@ -8,8 +8,9 @@
  * The gradients of x, w and b follow from those of the gates, and are computed for all steps at once. */
 #include <core/base/alloc.h>
 #include <ops/kernel/elements/elementwise.h>
-#include <ops/rnn/cell_loops.h>
+#include <ops/kernel/family.h>
 #include <ops/kernel/poll.h>
+#include <ops/rnn/cell_loops.h>
 #include <string.h>
 
 /* ---- shapes ---- */
@@ -288,12 +289,4 @@ static const tn_kernel_def kernels[] = {
   GRAD_KERNEL("LSTMBlockCellGrad", "lstm_block_cell_grad_cpu", cell),
 };
 
-extern const tn_op_family tn__ops_lstm_grad;
-const tn_op_family tn__ops_lstm_grad = {
-  .struct_size = TN_OP_FAMILY_SIZE,
-  .name = "lstm_grad",
-  .ops = ops,
-  .n_ops = sizeof ops / sizeof ops[0],
-  .kernels = kernels,
-  .n_kernels = sizeof kernels / sizeof kernels[0],
-};
+TN_OP_FAMILY(lstm_grad)

@@ -11,11 +11,12 @@
  * of these. The state's contribution is computed step by step and block by block of cells, followed by the
  * activations while the sums are in the L1 cache. */
 #include <core/base/alloc.h>
-#include <ops/rnn/gates.h>
+#include <ops/kernel/family.h>
 #include <ops/kernel/poll.h>
-#include <ops/rnn/recurrent.h>
 #include <ops/kernel/shapes.h>
 #include <ops/kernel/window/volume.h>
+#include <ops/rnn/gates.h>
+#include <ops/rnn/recurrent.h>
 #include <string.h>
 
 enum { H, C, W, U, B, X }; /* inputs; X: the first of one per step */
@@ -449,12 +450,4 @@ static const tn_kernel_def kernels[] = {
     .destroy_shape_state = free_plan, .compute = layer_compute },
 };
 
-extern const tn_op_family tn__ops_lstm_layer;
-const tn_op_family tn__ops_lstm_layer = {
-  .struct_size = TN_OP_FAMILY_SIZE,
-  .name = "lstm_layer",
-  .ops = ops,
-  .n_ops = sizeof ops / sizeof *ops,
-  .kernels = kernels,
-  .n_kernels = sizeof kernels / sizeof *kernels,
-};
+TN_OP_FAMILY(lstm_layer)

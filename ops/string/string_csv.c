@@ -2,6 +2,7 @@
 /* DecodeCSV: records of comma-separated fields as columns of tensors. */
 #include <core/tensor/tensor_internal.h>
 #include <ops/kernel/elements/elements.h>
+#include <ops/kernel/family.h>
 #include <ops/kernel/poll.h>
 #include <ops/kernel/shapes.h>
 #include <ops/string/string_number.h>
@@ -203,12 +204,4 @@ static const tn_kernel_def kernels[] = {
     .create = csv_create, .destroy = csv_destroy, .prepare = csv_prepare, .compute = csv_compute },
 };
 
-extern const tn_op_family tn__ops_string_csv;
-const tn_op_family tn__ops_string_csv = {
-  .struct_size = TN_OP_FAMILY_SIZE,
-  .name = "string_csv",
-  .ops = ops,
-  .n_ops = sizeof ops / sizeof ops[0],
-  .kernels = kernels,
-  .n_kernels = sizeof kernels / sizeof kernels[0],
-};
+TN_OP_FAMILY(string_csv)

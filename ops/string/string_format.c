@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* StringFormat: a template text with tensors inserted. */
 #include <core/tensor/tensor_internal.h>
+#include <ops/kernel/family.h>
 #include <ops/kernel/shapes.h>
 #include <ops/string/summary.h>
 
@@ -93,12 +94,4 @@ static const tn_kernel_def kernels[] = {
     .compute = format_compute },
 };
 
-extern const tn_op_family tn__ops_string_format;
-const tn_op_family tn__ops_string_format = {
-  .struct_size = TN_OP_FAMILY_SIZE,
-  .name = "string_format",
-  .ops = ops,
-  .n_ops = sizeof ops / sizeof ops[0],
-  .kernels = kernels,
-  .n_kernels = sizeof kernels / sizeof kernels[0],
-};
+TN_OP_FAMILY(string_format)

@@ -2,9 +2,10 @@
 /* Hashes texts to bucket numbers: StringToHashBucket StringToHashBucketFast
  * StringToHashBucketStrong. */
 #include <core/base/alloc.h>
-#include <ops/string/fingerprint.h>
+#include <ops/kernel/family.h>
 #include <ops/kernel/poll.h>
 #include <ops/kernel/shapes.h>
+#include <ops/string/fingerprint.h>
 
 typedef struct hash_state {
   uint64_t buckets;
@@ -92,12 +93,4 @@ static const tn_kernel_def kernels[] = {
   KERNEL("StringToHashBucketStrong", "string_to_hash_bucket_strong_cpu", strong_create, strong_compute),
 };
 
-extern const tn_op_family tn__ops_string_hash;
-const tn_op_family tn__ops_string_hash = {
-  .struct_size = TN_OP_FAMILY_SIZE,
-  .name = "string_hash",
-  .ops = ops,
-  .n_ops = sizeof ops / sizeof ops[0],
-  .kernels = kernels,
-  .n_kernels = sizeof kernels / sizeof kernels[0],
-};
+TN_OP_FAMILY(string_hash)

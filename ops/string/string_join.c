@@ -2,6 +2,7 @@
 /* Joins texts: StringJoin ReduceJoin UnsortedSegmentJoin. */
 #include <core/base/alloc.h>
 #include <core/tensor/tensor_internal.h>
+#include <ops/kernel/family.h>
 #include <ops/kernel/operands.h>
 #include <ops/kernel/poll.h>
 
@@ -317,12 +318,4 @@ static const tn_kernel_def kernels[] = {
   KERNEL("UnsortedSegmentJoin", "unsorted_segment_join_cpu", segment_prepare, NULL, segment_compute),
 };
 
-extern const tn_op_family tn__ops_string_join;
-const tn_op_family tn__ops_string_join = {
-  .struct_size = TN_OP_FAMILY_SIZE,
-  .name = "string_join",
-  .ops = ops,
-  .n_ops = sizeof ops / sizeof ops[0],
-  .kernels = kernels,
-  .n_kernels = sizeof kernels / sizeof kernels[0],
-};
+TN_OP_FAMILY(string_join)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* StringNGrams: joins runs of consecutive texts, for each row of a ragged tensor. */
 #include <core/tensor/tensor_internal.h>
+#include <ops/kernel/family.h>
 #include <ops/kernel/operands.h>
 
 #include <string.h>
@@ -222,12 +223,4 @@ static const tn_kernel_def kernels[] = {
     .compute = ngram_compute },
 };
 
-extern const tn_op_family tn__ops_string_ngrams;
-const tn_op_family tn__ops_string_ngrams = {
-  .struct_size = TN_OP_FAMILY_SIZE,
-  .name = "string_ngrams",
-  .ops = ops,
-  .n_ops = sizeof ops / sizeof ops[0],
-  .kernels = kernels,
-  .n_kernels = sizeof kernels / sizeof kernels[0],
-};
+TN_OP_FAMILY(string_ngrams)

@@ -3,6 +3,7 @@
 #include <core/base/alloc.h>
 #include <core/tensor/tensor_internal.h>
 #include <ops/kernel/elements/half.h>
+#include <ops/kernel/family.h>
 #include <ops/kernel/poll.h>
 #include <ops/kernel/shapes.h>
 #include <ops/string/string_number.h>
@@ -247,12 +248,4 @@ static const tn_kernel_def kernels[] = {
     .rank = TN_RANK_C, .prepare = unchanged_prepare, .compute = number_compute },
 };
 
-extern const tn_op_family tn__ops_string_numbers;
-const tn_op_family tn__ops_string_numbers = {
-  .struct_size = TN_OP_FAMILY_SIZE,
-  .name = "string_numbers",
-  .ops = ops,
-  .n_ops = sizeof ops / sizeof ops[0],
-  .kernels = kernels,
-  .n_kernels = sizeof kernels / sizeof kernels[0],
-};
+TN_OP_FAMILY(string_numbers)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Parts of texts: Substr StringSplit StringSplitV2. */
 #include <core/tensor/tensor_internal.h>
+#include <ops/kernel/family.h>
 #include <ops/kernel/operands.h>
 #include <ops/kernel/poll.h>
 
@@ -329,12 +330,4 @@ static const tn_kernel_def kernels[] = {
              split_v2_compute),
 };
 
-extern const tn_op_family tn__ops_string_parts;
-const tn_op_family tn__ops_string_parts = {
-  .struct_size = TN_OP_FAMILY_SIZE,
-  .name = "string_parts",
-  .ops = ops,
-  .n_ops = sizeof ops / sizeof ops[0],
-  .kernels = kernels,
-  .n_kernels = sizeof kernels / sizeof kernels[0],
-};
+TN_OP_FAMILY(string_parts)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Bytes of texts decoded to numbers: DecodeRaw DecodePaddedRaw. */
 #include <core/tensor/tensor_internal.h>
+#include <ops/kernel/family.h>
 #include <ops/kernel/operands.h>
 #include <ops/kernel/poll.h>
 
@@ -155,12 +156,4 @@ static const tn_kernel_def kernels[] = {
     .rank = TN_RANK_C, .create = raw_create, .prepare = padded_prepare, .compute = padded_compute },
 };
 
-extern const tn_op_family tn__ops_string_raw;
-const tn_op_family tn__ops_string_raw = {
-  .struct_size = TN_OP_FAMILY_SIZE,
-  .name = "string_raw",
-  .ops = ops,
-  .n_ops = sizeof ops / sizeof ops[0],
-  .kernels = kernels,
-  .n_kernels = sizeof kernels / sizeof kernels[0],
-};
+TN_OP_FAMILY(string_raw)

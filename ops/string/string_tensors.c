@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tensors serialised to texts: SerializeTensor ParseTensor. */
 #include <core/tensor/tensor_internal.h>
+#include <ops/kernel/family.h>
 #include <ops/string/string_proto.h>
 
 static tn_status serialize_prepare(tn_prepare_ctx *ctx, tn_error *err)
@@ -78,12 +79,4 @@ static const tn_kernel_def kernels[] = {
     .name = "parse_tensor_cpu", .rank = TN_RANK_C, .prepare = parse_prepare, .compute = parse_compute },
 };
 
-extern const tn_op_family tn__ops_string_tensors;
-const tn_op_family tn__ops_string_tensors = {
-  .struct_size = TN_OP_FAMILY_SIZE,
-  .name = "string_tensors",
-  .ops = ops,
-  .n_ops = sizeof ops / sizeof ops[0],
-  .kernels = kernels,
-  .n_kernels = sizeof kernels / sizeof kernels[0],
-};
+TN_OP_FAMILY(string_tensors)

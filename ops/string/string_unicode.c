@@ -2,6 +2,7 @@
 /* Characters of texts: UnicodeDecode UnicodeDecodeWithOffsets UnicodeEncode UnicodeTranscode. Encodings are UTF-8,
  * UTF-16 and UTF-32 of both byte orders, ASCII and Latin 1. */
 #include <core/tensor/tensor_internal.h>
+#include <ops/kernel/family.h>
 #include <ops/kernel/operands.h>
 #include <ops/kernel/poll.h>
 #include <ops/string/string_case.h>
@@ -379,12 +380,4 @@ static const tn_kernel_def kernels[] = {
   KERNEL("UnicodeTranscode", "unicode_transcode_cpu", transcode_prepare, transcode_compute),
 };
 
-extern const tn_op_family tn__ops_string_unicode;
-const tn_op_family tn__ops_string_unicode = {
-  .struct_size = TN_OP_FAMILY_SIZE,
-  .name = "string_unicode",
-  .ops = ops,
-  .n_ops = sizeof ops / sizeof ops[0],
-  .kernels = kernels,
-  .n_kernels = sizeof kernels / sizeof kernels[0],
-};
+TN_OP_FAMILY(string_unicode)

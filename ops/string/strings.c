@@ -2,6 +2,7 @@
 /* Elementwise ops on texts: StringLength StringStrip StringLower StringUpper EncodeBase64
  * DecodeBase64. */
 #include <core/tensor/tensor_internal.h>
+#include <ops/kernel/family.h>
 #include <ops/kernel/poll.h>
 #include <ops/kernel/shapes.h>
 #include <ops/string/string_case.h>
@@ -261,12 +262,4 @@ static const tn_kernel_def kernels[] = {
   KERNEL("DecodeBase64", "decode_base64_cpu", NULL, decode_compute),
 };
 
-extern const tn_op_family tn__ops_strings;
-const tn_op_family tn__ops_strings = {
-  .struct_size = TN_OP_FAMILY_SIZE,
-  .name = "strings",
-  .ops = ops,
-  .n_ops = sizeof ops / sizeof ops[0],
-  .kernels = kernels,
-  .n_kernels = sizeof kernels / sizeof kernels[0],
-};
+TN_OP_FAMILY(strings)

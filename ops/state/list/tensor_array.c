@@ -9,6 +9,7 @@
 #include <core/base/alloc.h>
 #include <core/base/text.h>
 #include <core/graph/graph_internal.h>
+#include <ops/kernel/family.h>
 #include <ops/state/list/tensor_array_ops.h>
 #include <string.h>
 
@@ -314,12 +315,4 @@ static const tn_kernel_def kernels[] = {
   STATE_KERNEL("TensorArrayGradWithShape", "tensor_array_grad_with_shape_cpu", grad_create, grad_prepare, grad_compute)
 };
 
-extern const tn_op_family tn__ops_tensor_array;
-const tn_op_family tn__ops_tensor_array = {
-  .struct_size = TN_OP_FAMILY_SIZE,
-  .name = "tensor_array",
-  .ops = ops,
-  .n_ops = sizeof ops / sizeof ops[0],
-  .kernels = kernels,
-  .n_kernels = sizeof kernels / sizeof kernels[0],
-};
+TN_OP_FAMILY(tensor_array)

@@ -6,6 +6,7 @@
 #include <core/base/alloc.h>
 #include <core/base/text.h>
 #include <core/tensor/tensor_internal.h>
+#include <ops/kernel/family.h>
 #include <ops/state/list/tensor_array_ops.h>
 #include <string.h>
 
@@ -374,12 +375,4 @@ static const tn_kernel_def kernels[] = {
   KERNEL("TensorArrayUnpack", "tensor_array_unpack_cpu", NULL, NULL, scatter_prepare, scatter_compute)
 };
 
-extern const tn_op_family tn__ops_tensor_array_pieces;
-const tn_op_family tn__ops_tensor_array_pieces = {
-  .struct_size = TN_OP_FAMILY_SIZE,
-  .name = "tensor_array_pieces",
-  .ops = ops,
-  .n_ops = sizeof ops / sizeof ops[0],
-  .kernels = kernels,
-  .n_kernels = sizeof kernels / sizeof kernels[0],
-};
+TN_OP_FAMILY(tensor_array_pieces)

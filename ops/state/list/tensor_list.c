@@ -7,6 +7,7 @@
  * copy. Tensors are referenced, not copied. An element that is not set reads as zeros. */
 #include <core/base/text.h>
 #include <core/tensor/tensor_internal.h>
+#include <ops/kernel/family.h>
 #include <ops/state/list/tensor_list_ops.h>
 
 /* ---- new lists ---- */
@@ -297,12 +298,4 @@ static const tn_kernel_def kernels[] = {
   KERNEL("TensorListSetItem", "tensor_list_set_item_cpu", set_create, indexed_prepare, set_compute),
 };
 
-extern const tn_op_family tn__ops_tensor_list;
-const tn_op_family tn__ops_tensor_list = {
-  .struct_size = TN_OP_FAMILY_SIZE,
-  .name = "tensor_list",
-  .ops = ops,
-  .n_ops = sizeof ops / sizeof ops[0],
-  .kernels = kernels,
-  .n_kernels = sizeof kernels / sizeof kernels[0],
-};
+TN_OP_FAMILY(tensor_list)

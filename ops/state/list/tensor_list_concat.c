@@ -7,6 +7,7 @@
 #include <core/base/alloc.h>
 #include <core/base/text.h>
 #include <core/tensor/tensor_internal.h>
+#include <ops/kernel/family.h>
 #include <ops/state/list/tensor_list_ops.h>
 
 /* The known part of the elements' shape: first dimension (-1 = unknown) and the others. */
@@ -193,12 +194,4 @@ static const tn_kernel_def kernels[] = {
     .rank = TN_RANK_C, .prepare = concat_prepare, .compute = concat_compute },
 };
 
-extern const tn_op_family tn__ops_tensor_list_concat;
-const tn_op_family tn__ops_tensor_list_concat = {
-  .struct_size = TN_OP_FAMILY_SIZE,
-  .name = "tensor_list_concat",
-  .ops = ops,
-  .n_ops = sizeof ops / sizeof ops[0],
-  .kernels = kernels,
-  .n_kernels = sizeof kernels / sizeof kernels[0],
-};
+TN_OP_FAMILY(tensor_list_concat)

@@ -7,6 +7,7 @@
 #include <core/base/alloc.h>
 #include <core/base/text.h>
 #include <core/tensor/tensor_internal.h>
+#include <ops/kernel/family.h>
 #include <ops/state/list/tensor_list_ops.h>
 
 /* ---- one tensor from elements: Stack, Gather ---- */
@@ -348,12 +349,4 @@ static const tn_kernel_def kernels[] = {
   KERNEL("TensorListStack", "tensor_list_stack_cpu", stack_create, tn__list_prepare_dynamic, stack_compute),
 };
 
-extern const tn_op_family tn__ops_tensor_list_pieces;
-const tn_op_family tn__ops_tensor_list_pieces = {
-  .struct_size = TN_OP_FAMILY_SIZE,
-  .name = "tensor_list_pieces",
-  .ops = ops,
-  .n_ops = sizeof ops / sizeof ops[0],
-  .kernels = kernels,
-  .n_kernels = sizeof kernels / sizeof kernels[0],
-};
+TN_OP_FAMILY(tensor_list_pieces)

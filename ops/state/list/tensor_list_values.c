@@ -4,6 +4,7 @@
 #include <core/base/alloc.h>
 #include <core/base/text.h>
 #include <core/tensor/tensor_internal.h>
+#include <ops/kernel/family.h>
 #include <ops/state/list/tensor_list_ops.h>
 
 /* ---- ConcatLists ---- */
@@ -333,12 +334,4 @@ static const tn_kernel_def kernels[] = {
   KERNEL("ZerosLike", "T=variant", "zeros_like_lists_cpu", NULL, like_prepare, zeros_compute),
 };
 
-extern const tn_op_family tn__ops_tensor_list_values;
-const tn_op_family tn__ops_tensor_list_values = {
-  .struct_size = TN_OP_FAMILY_SIZE,
-  .name = "tensor_list_values",
-  .ops = ops,
-  .n_ops = sizeof ops / sizeof ops[0],
-  .kernels = kernels,
-  .n_kernels = sizeof kernels / sizeof kernels[0],
-};
+TN_OP_FAMILY(tensor_list_values)

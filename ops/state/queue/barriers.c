@@ -7,6 +7,7 @@
  * key. The lock of that queue guards the whole barrier. */
 #include <core/base/alloc.h>
 #include <core/base/map.h>
+#include <ops/kernel/family.h>
 #include <ops/state/queue/queue_step.h>
 
 /* Parts of an element: the number of the insertion, the key, then the components. */
@@ -412,12 +413,4 @@ static const tn_kernel_def kernels[] = {
   TN__KERNEL("BarrierIncompleteSize", "barrier_incomplete_size_cpu", NULL, NULL, tn__prepare_scalar, incomplete_size),
 };
 
-extern const tn_op_family tn__ops_barriers;
-const tn_op_family tn__ops_barriers = {
-  .struct_size = TN_OP_FAMILY_SIZE,
-  .name = "barriers",
-  .ops = ops,
-  .n_ops = sizeof ops / sizeof ops[0],
-  .kernels = kernels,
-  .n_kernels = sizeof kernels / sizeof kernels[0],
-};
+TN_OP_FAMILY(barriers)

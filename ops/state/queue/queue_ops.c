@@ -2,6 +2,7 @@
 /* Operations on queues: QueueEnqueue QueueEnqueueMany QueueDequeue QueueDequeueMany
  * QueueDequeueUpTo QueueClose QueueIsClosed QueueSize and their V2, which differ only in how they
  * get the handle. */
+#include <ops/kernel/family.h>
 #include <ops/state/queue/queue_step.h>
 
 /* ---- prepare ---- */
@@ -174,12 +175,4 @@ static const tn_kernel_def kernels[] = {
   KERNELS("QueueSize", "queue_size", NULL, NULL, tn__prepare_scalar, size),
 };
 
-extern const tn_op_family tn__ops_queue_ops;
-const tn_op_family tn__ops_queue_ops = {
-  .struct_size = TN_OP_FAMILY_SIZE,
-  .name = "queue_ops",
-  .ops = ops,
-  .n_ops = sizeof ops / sizeof ops[0],
-  .kernels = kernels,
-  .n_kernels = sizeof kernels / sizeof kernels[0],
-};
+TN_OP_FAMILY(queue_ops)

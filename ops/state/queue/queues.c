@@ -2,6 +2,7 @@
 /* Ops that create queues: FIFOQueue PaddingFIFOQueue RandomShuffleQueue PriorityQueue and their V2,
  * and FakeQueue. Operations on queues are in queue_ops.c. */
 #include <core/base/alloc.h>
+#include <ops/kernel/family.h>
 #include <ops/state/queue/queue.h>
 
 typedef struct queue_state {
@@ -116,12 +117,4 @@ static const tn_kernel_def kernels[] = {
     .prepare = tn__prepare_scalar, .compute = fake_compute },
 };
 
-extern const tn_op_family tn__ops_queues;
-const tn_op_family tn__ops_queues = {
-  .struct_size = TN_OP_FAMILY_SIZE,
-  .name = "queues",
-  .ops = ops,
-  .n_ops = sizeof ops / sizeof ops[0],
-  .kernels = kernels,
-  .n_kernels = sizeof kernels / sizeof kernels[0],
-};
+TN_OP_FAMILY(queues)

@@ -8,6 +8,7 @@
 #include <core/base/lock.h>
 #include <core/base/text.h>
 #include <core/graph/graph_internal.h>
+#include <ops/kernel/family.h>
 #include <ops/kernel/resources.h>
 
 typedef struct stack {
@@ -237,12 +238,4 @@ static const tn_kernel_def kernels[] = {
   TN__KERNEL("StackCloseV2", "stack_close_v2_cpu", NULL, NULL, tn__prepare_nothing, close_compute),
 };
 
-extern const tn_op_family tn__ops_stacks;
-const tn_op_family tn__ops_stacks = {
-  .struct_size = TN_OP_FAMILY_SIZE,
-  .name = "stacks",
-  .ops = ops,
-  .n_ops = sizeof ops / sizeof ops[0],
-  .kernels = kernels,
-  .n_kernels = sizeof kernels / sizeof kernels[0],
-};
+TN_OP_FAMILY(stacks)

@@ -3,6 +3,7 @@
  * pipeline. */
 #include <core/base/alloc.h>
 #include <core/base/text.h>
+#include <ops/kernel/family.h>
 #include <ops/state/queue/staging_area.h>
 
 /* The tuples, with lines of attempts on both sides. All but the limits and the name is guarded by
@@ -319,12 +320,4 @@ static const tn_kernel_def kernels[] = {
   KERNEL("StageClear", "stage_clear_cpu", tn__prepare_nothing, clear),
 };
 
-extern const tn_op_family tn__ops_staging;
-const tn_op_family tn__ops_staging = {
-  .struct_size = TN_OP_FAMILY_SIZE,
-  .name = "staging",
-  .ops = ops,
-  .n_ops = sizeof ops / sizeof ops[0],
-  .kernels = kernels,
-  .n_kernels = sizeof kernels / sizeof kernels[0],
-};
+TN_OP_FAMILY(staging)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* MapStage MapUnstage MapUnstageNoKey MapPeek MapSize MapIncompleteSize MapClear and the OrderedMap
  * variants: tuples of tensors by key. Both kinds keep the keys in order. */
+#include <ops/kernel/family.h>
 #include <ops/state/queue/staging_map.h>
 
 static tn_status get_map(tn_kernel_ctx *ctx, tn__staging_map **out, tn_resource **r)
@@ -193,12 +194,4 @@ static const tn_kernel_def kernels[] = {
   KERNELS("Clear", "clear", tn__prepare_nothing, clear),
 };
 
-extern const tn_op_family tn__ops_staging_maps;
-const tn_op_family tn__ops_staging_maps = {
-  .struct_size = TN_OP_FAMILY_SIZE,
-  .name = "staging_maps",
-  .ops = ops,
-  .n_ops = sizeof ops / sizeof ops[0],
-  .kernels = kernels,
-  .n_kernels = sizeof kernels / sizeof kernels[0],
-};
+TN_OP_FAMILY(staging_maps)

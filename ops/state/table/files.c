@@ -2,6 +2,7 @@
 /* Whole files: ReadFile WriteFile. */
 #include <core/base/text.h>
 #include <core/tensor/tensor_internal.h>
+#include <ops/kernel/family.h>
 #include <ops/kernel/shapes.h>
 #include <ops/string/string_path.h>
 
@@ -119,12 +120,4 @@ static const tn_kernel_def kernels[] = {
     .rank = TN_RANK_C, .prepare = write_prepare, .compute = write_compute },
 };
 
-extern const tn_op_family tn__ops_files;
-const tn_op_family tn__ops_files = {
-  .struct_size = TN_OP_FAMILY_SIZE,
-  .name = "files",
-  .ops = ops,
-  .n_ops = sizeof ops / sizeof ops[0],
-  .kernels = kernels,
-  .n_kernels = sizeof kernels / sizeof kernels[0],
-};
+TN_OP_FAMILY(files)

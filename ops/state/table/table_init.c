@@ -2,9 +2,10 @@
 /* Tables that are initialised once: InitializeTable and InitializeTableFromTextFile, of both
  * versions. */
 #include <core/base/text.h>
-#include <ops/string/string_path.h>
+#include <ops/kernel/family.h>
 #include <ops/state/table/table.h>
 #include <ops/state/table/table_file.h>
+#include <ops/string/string_path.h>
 #include <stdatomic.h>
 
 static tn_status open_fixed(const tn_kernel_ctx *ctx, tn__table **out)
@@ -141,12 +142,4 @@ static const tn_kernel_def kernels[] = {
   FILE_KERNEL("InitializeTableFromTextFileV2", "initialize_table_from_text_file_v2_cpu"),
 };
 
-extern const tn_op_family tn__ops_table_init;
-const tn_op_family tn__ops_table_init = {
-  .struct_size = TN_OP_FAMILY_SIZE,
-  .name = "table_init",
-  .ops = ops,
-  .n_ops = sizeof ops / sizeof ops[0],
-  .kernels = kernels,
-  .n_kernels = sizeof kernels / sizeof kernels[0],
-};
+TN_OP_FAMILY(table_init)

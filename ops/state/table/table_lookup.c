@@ -2,6 +2,7 @@
 /* Operations on tables: LookupTableFind Insert Remove Size Export Import, of both versions. */
 #include <core/base/text.h>
 #include <ops/kernel/elements/elements.h>
+#include <ops/kernel/family.h>
 #include <ops/state/table/table.h>
 #include <string.h>
 
@@ -250,12 +251,4 @@ static const tn_kernel_def kernels[] = {
   KERNEL("LookupTableImportV2", "lookup_table_import_v2_cpu", no_output_prepare, import_compute),
 };
 
-extern const tn_op_family tn__ops_table_lookup;
-const tn_op_family tn__ops_table_lookup = {
-  .struct_size = TN_OP_FAMILY_SIZE,
-  .name = "table_lookup",
-  .ops = ops,
-  .n_ops = sizeof ops / sizeof ops[0],
-  .kernels = kernels,
-  .n_kernels = sizeof kernels / sizeof kernels[0],
-};
+TN_OP_FAMILY(table_lookup)

@@ -2,6 +2,7 @@
 /* Ops that create tables and their handles: HashTable MutableHashTable MutableHashTableOfTensors
  * MutableDenseHashTable, of both versions, and the Anonymous ones, which are in no container. */
 #include <core/base/alloc.h>
+#include <ops/kernel/family.h>
 #include <ops/state/table/table.h>
 #include <string.h>
 
@@ -224,12 +225,4 @@ static const tn_kernel_def kernels[] = {
   DENSE("AnonymousMutableDenseHashTable", "anonymous_mutable_dense_hash_table_cpu"),
 };
 
-extern const tn_op_family tn__ops_tables;
-const tn_op_family tn__ops_tables = {
-  .struct_size = TN_OP_FAMILY_SIZE,
-  .name = "tables",
-  .ops = ops,
-  .n_ops = sizeof ops / sizeof ops[0],
-  .kernels = kernels,
-  .n_kernels = sizeof kernels / sizeof kernels[0],
-};
+TN_OP_FAMILY(tables)

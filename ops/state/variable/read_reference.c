@@ -2,6 +2,7 @@
 /* Reading the value of what a reference refers to. Graphs do not hold this op: where an op takes a value and is given a
  * reference, the planner adds a node with its kernel. */
 #include <core/graph/graph_internal.h>
+#include <ops/kernel/family.h>
 #include <ops/kernel/shapes.h>
 #include <tenon/resource.h>
 
@@ -44,12 +45,4 @@ static const tn_kernel_def kernels[] = {
     .compute = read_compute },
 };
 
-extern const tn_op_family tn__ops_read_reference;
-const tn_op_family tn__ops_read_reference = {
-  .struct_size = TN_OP_FAMILY_SIZE,
-  .name = "read_reference",
-  .ops = ops,
-  .n_ops = sizeof ops / sizeof ops[0],
-  .kernels = kernels,
-  .n_kernels = sizeof kernels / sizeof kernels[0],
-};
+TN_OP_FAMILY(read_reference)

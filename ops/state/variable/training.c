@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Optimisers: Apply..., SparseApply..., ResourceApply... and ResourceSparseApply..., each with a
  * line in LIST. Their rules are in optimiser_rules.c. */
+#include <ops/kernel/family.h>
 #include <ops/state/variable/optimiser.h>
 
 /* Inputs: V is how a variable is passed, G the gradient, with its indices if it is sparse. */
@@ -143,12 +144,4 @@ static const tn_op_def ops[] = { LIST(OP) };
     .prepare = tn__training_prepare, .compute = tn__training_compute },
 static const tn_kernel_def kernels[] = { LIST(KERNEL) };
 
-extern const tn_op_family tn__ops_training;
-const tn_op_family tn__ops_training = {
-  .struct_size = TN_OP_FAMILY_SIZE,
-  .name = "training",
-  .ops = ops,
-  .n_ops = sizeof ops / sizeof ops[0],
-  .kernels = kernels,
-  .n_kernels = sizeof kernels / sizeof kernels[0],
-};
+TN_OP_FAMILY(training)

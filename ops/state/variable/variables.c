@@ -3,6 +3,7 @@
  * RefIdentity. */
 #include <core/base/alloc.h>
 #include <core/base/text.h>
+#include <ops/kernel/family.h>
 #include <ops/state/variable/variable.h>
 #include <string.h>
 
@@ -215,12 +216,4 @@ static const tn_kernel_def kernels[] = {
   TN__KERNEL("VariableV2", "variable_v2_cpu", variable_create, variable_destroy, tn__prepare_scalar, variable_compute),
 };
 
-extern const tn_op_family tn__ops_variables;
-const tn_op_family tn__ops_variables = {
-  .struct_size = TN_OP_FAMILY_SIZE,
-  .name = "variables",
-  .ops = ops,
-  .n_ops = sizeof ops / sizeof ops[0],
-  .kernels = kernels,
-  .n_kernels = sizeof kernels / sizeof kernels[0],
-};
+TN_OP_FAMILY(variables)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Updates of whole variables: AssignAdd AssignSub AssignAddVariableOp AssignSubVariableOp. */
 #include <core/base/text.h>
+#include <ops/kernel/family.h>
 #include <ops/kernel/move/scatter.h>
 #include <ops/state/variable/variable.h>
 
@@ -133,12 +134,4 @@ static const tn_kernel_def kernels[] = {
   KERNEL("AssignSubVariableOp", "dtype=" NUMBERS, "assign_sub_variable_op_cpu", sub_create, resource_prepare),
 };
 
-extern const tn_op_family tn__ops_variables_add;
-const tn_op_family tn__ops_variables_add = {
-  .struct_size = TN_OP_FAMILY_SIZE,
-  .name = "variables_add",
-  .ops = ops,
-  .n_ops = sizeof ops / sizeof ops[0],
-  .kernels = kernels,
-  .n_kernels = sizeof kernels / sizeof kernels[0],
-};
+TN_OP_FAMILY(variables_add)

@@ -4,6 +4,7 @@
  * exists from its first assignment until it is destroyed. */
 #include <core/base/alloc.h>
 #include <core/base/text.h>
+#include <ops/kernel/family.h>
 #include <ops/state/variable/variable.h>
 #include <string.h>
 
@@ -251,12 +252,4 @@ static const tn_kernel_def kernels[] = {
   TN__KERNEL("VariableShape", "variable_shape_cpu", NULL, NULL, dynamic_prepare, shape_compute),
 };
 
-extern const tn_op_family tn__ops_variables_resource;
-const tn_op_family tn__ops_variables_resource = {
-  .struct_size = TN_OP_FAMILY_SIZE,
-  .name = "variables_resource",
-  .ops = ops,
-  .n_ops = sizeof ops / sizeof ops[0],
-  .kernels = kernels,
-  .n_kernels = sizeof kernels / sizeof kernels[0],
-};
+TN_OP_FAMILY(variables_resource)

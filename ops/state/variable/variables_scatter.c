@@ -7,6 +7,7 @@
  * Scatter... those before the bad index, for ScatterNd... all others. */
 #include <core/base/alloc.h>
 #include <core/base/text.h>
+#include <ops/kernel/family.h>
 #include <ops/kernel/move/scatter.h>
 #include <ops/state/variable/variable.h>
 #include <string.h>
@@ -242,12 +243,4 @@ static const tn_kernel_def kernels[] = {
   BOTH("Update", "dtype", "update", NUMBERS "|bool|string|resource|variant", set, rows_compute),
 };
 
-extern const tn_op_family tn__ops_variables_scatter;
-const tn_op_family tn__ops_variables_scatter = {
-  .struct_size = TN_OP_FAMILY_SIZE,
-  .name = "variables_scatter",
-  .ops = ops,
-  .n_ops = sizeof ops / sizeof ops[0],
-  .kernels = kernels,
-  .n_kernels = sizeof kernels / sizeof kernels[0],
-};
+TN_OP_FAMILY(variables_scatter)

@@ -2,6 +2,7 @@
 /* Parts of variables: StridedSliceAssign ResourceStridedSliceAssign ResourceGather ResourceGatherNd. */
 #include <core/base/alloc.h>
 #include <core/base/text.h>
+#include <ops/kernel/family.h>
 #include <ops/kernel/move/gather.h>
 #include <ops/kernel/move/slicing.h>
 #include <ops/state/variable/variable.h>
@@ -206,12 +207,4 @@ static const tn_kernel_def kernels[] = {
          assign_slice_compute),
 };
 
-extern const tn_op_family tn__ops_variables_slice;
-const tn_op_family tn__ops_variables_slice = {
-  .struct_size = TN_OP_FAMILY_SIZE,
-  .name = "variables_slice",
-  .ops = ops,
-  .n_ops = sizeof ops / sizeof ops[0],
-  .kernels = kernels,
-  .n_kernels = sizeof kernels / sizeof kernels[0],
-};
+TN_OP_FAMILY(variables_slice)

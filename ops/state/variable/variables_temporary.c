@@ -8,6 +8,7 @@
 #include <core/base/text.h>
 #include <core/graph/graph_internal.h>
 #include <core/tensor/tensor_internal.h>
+#include <ops/kernel/family.h>
 #include <ops/state/variable/variable.h>
 #include <string.h>
 
@@ -195,12 +196,4 @@ static const tn_kernel_def kernels[] = {
     .compute = temporary_compute },
 };
 
-extern const tn_op_family tn__ops_variables_temporary;
-const tn_op_family tn__ops_variables_temporary = {
-  .struct_size = TN_OP_FAMILY_SIZE,
-  .name = "variables_temporary",
-  .ops = ops,
-  .n_ops = sizeof ops / sizeof ops[0],
-  .kernels = kernels,
-  .n_kernels = sizeof kernels / sizeof kernels[0],
-};
+TN_OP_FAMILY(variables_temporary)
