@@ -83,7 +83,7 @@ distclean-local:
 # bench/pool: the cost of the worker pool. It links the core, whose names the library does not export.
 EXTRA_PROGRAMS += bench/pool
 bench_pool_SOURCES = bench/bench.h bench/common.c bench/pool.c
-bench_pool_LDADD = libtenon_core.la $(TN_CORE_LIBS)
+bench_pool_LDADD = $(TN_CORE_LIBS)
 
 # `make bench-check` counts instructions of eight fixed steps and compares them with those of bench/bench-check.txt;
 # `make bench-check-record` writes that file.

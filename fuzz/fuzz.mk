@@ -206,7 +206,7 @@ TN_FUZZ_SEEDS = \
   fuzz/corpus/fuzz_threads/partial \
   fuzz/corpus/fuzz_threads/reset \
   fuzz/corpus/fuzz_threads/runs
-TN_FUZZ_LIBS = $(TN_FUZZ_LDFLAGS) libtenon_core.la $(TN_CORE_LIBS)
+TN_FUZZ_LIBS = $(TN_FUZZ_LDFLAGS) $(TN_CORE_LIBS)
 
 fuzz_fuzz_builder_LDADD = $(TN_FUZZ_LIBS)
 fuzz_fuzz_config_LDADD = $(TN_FUZZ_LIBS)

@@ -365,7 +365,7 @@ TN_ORACLE_CASES = \
 EXTRA_DIST += $(TN_ORACLE_CASES)
 
 # The default of every program without its own setting, that is, of the unit tests.
-LDADD = tests/libtestmain.a tests/libtestsupport.a libtenon_core.la $(TN_CORE_LIBS) $(CUNIT_LIBS)
+LDADD = tests/libtestmain.a tests/libtestsupport.a $(TN_CORE_LIBS) $(CUNIT_LIBS)
 
 if HAVE_CUNIT
 check_LIBRARIES += tests/libtestmain.a
@@ -407,7 +407,7 @@ tests_plugins_preloaded_kernels_only_la_LDFLAGS = $(TN_PRELOAD_LINK)
 tests_plugins_preloaded_unloads_la_SOURCES = tests/plugins/unloads.c
 tests_plugins_preloaded_unloads_la_CPPFLAGS = $(tests_plugins_unloads_la_CPPFLAGS)
 tests_plugins_preloaded_unloads_la_LDFLAGS = $(TN_PRELOAD_LINK)
-tests_registry_preloaded_LDADD = tests/libtestmain.a tests/libtestsupport.a tests/libpreloaded.la libtenon_core.la $(TN_CORE_LIBS) \
+tests_registry_preloaded_LDADD = tests/libtestmain.a tests/libtestsupport.a tests/libpreloaded.la $(TN_CORE_LIBS) \
   $(CUNIT_LIBS)
 
 # The environment of every test. Models are in TENON_MODELS, or else in ../shared/models if it exists.
