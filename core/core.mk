@@ -297,6 +297,7 @@ TN_EXEC_FILES = \
   core/exec/run.h \
   core/exec/segment.c \
   core/exec/segment.h \
+  core/exec/sleepers.h \
   core/exec/spare.c \
   core/exec/step.c \
   core/exec/step.h \

@@ -7,6 +7,7 @@
 #include <core/eager/scope.h>
 #include <core/eager/slots.h>
 #include <core/eager/sweep.h>
+#include <core/exec/wait.h>
 
 #define ON_STACK 12
 

@@ -13,7 +13,7 @@
 #include <core/base/gate.h>
 #include <core/base/lock.h>
 #include <core/eager/lanes.h>
-#include <core/exec/wait.h>
+#include <core/exec/sleepers.h>
 #include <core/host/host.h>
 #include <core/plan/plan.h>
 #include <core/registry/registry.h>

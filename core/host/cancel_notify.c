@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Notifying a runtime of steps that were cancelled, or whose session was closed. Only steps of runtimes that have the
  * slot `cancel` are listed. */
+#include <core/exec/step.h>
 #include <core/host/host.h>
 
 typedef struct tn__cancel_notice {

@@ -5,9 +5,9 @@
 #define TN_CORE_HOST_H
 
 #include <core/base/lock.h>
-#include <core/exec/step.h>
 #include <core/registry/registry.h>
 #include <core/resource/container.h>
+#include <core/tensor/account.h>
 #include <tenon/runtime.h>
 
 /* Gives the registry the host table, and buffers the way to hold their plugin. Cheap after the first call; any thread.
