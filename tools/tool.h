@@ -147,8 +147,6 @@ tn_status tool_text_tensor(tool_text *text, const tn_tensor *tensor, tn_error *e
 
 /* ---- feeds (feed.c) ---- */
 
-/* Appends the contents of a regular file. */
-tn_status tool_read_file(const char *path, tool_text *out, tn_error *err);
 
 /* Creates the tensor for VALUE of --feed TENSOR=VALUE. dtype is the endpoint's type, or TN_DTYPE_INVALID if
  * unknown. */

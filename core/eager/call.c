@@ -192,7 +192,7 @@ static tn_status run_call(tn_eager_op *op, call *c, const tn_eager_handle *input
   return st;
 }
 
-tn_status tn__eager_run(tn_eager_op *op, const tn_eager_handle *inputs, size_t n, tn_eager_handle *outputs, size_t room,
+static tn_status eager_run(tn_eager_op *op, const tn_eager_handle *inputs, size_t n, tn_eager_handle *outputs, size_t room,
                         size_t *n_outputs, tn_error *err)
 {
   tn__eager_slot *slots[ON_STACK];
@@ -250,7 +250,7 @@ tn_status tn_eager_op_call(tn_eager_op *op, const tn_eager_handle *inputs, size_
   uint32_t thread = tn__thread_number();
   st = tn__eager_enter(s, &frame, thread, err);
   if (__builtin_expect(st != TN_OK, 0)) return clear_outputs(st, outputs, room);
-  st = tn__eager_run(op, inputs, n_inputs, outputs, room, n_outputs, err);
+  st = eager_run(op, inputs, n_inputs, outputs, room, n_outputs, err);
   tn__eager_leave(s, &frame, thread);
   return clear_outputs(st, outputs, room);
 }
@@ -263,7 +263,7 @@ static tn_status call_named(tn_eager_session *s, const char *name, const tn_eage
   bool mine;
   tn_status st = tn__eager_named_op(s, name, attrs, n_attrs, &op, &mine, err);
   if (st != TN_OK) return st;
-  st = tn__eager_run(op, inputs, n_inputs, outputs, room, n_outputs, err);
+  st = eager_run(op, inputs, n_inputs, outputs, room, n_outputs, err);
   if (!mine) return st;
   if (s->queue != NULL) tn__eager_queue_wait(s, NULL, false); /* tasks use the op until then */
   tn__eager_plans_free(s, op);

@@ -20,7 +20,8 @@ static void wake(tn_eager_session *s)
   tn__mutex_unlock(&s->wake_mu);
 }
 
-void tn__eager_put_down(tn_eager_session *s, tn__eager_slot *slot)
+/* Adds the slot to the unused ones of its lane. */
+static void eager_put_down(tn_eager_session *s, tn__eager_slot *slot)
 {
   tn__eager_lane *lane = &s->lanes[tn__thread_place(TN__EAGER_LANES)];
   uint64_t own = slot->bytes | (slot->heavy ? TN__EAGER_HEAVY : 0);
@@ -99,7 +100,7 @@ void tn__eager_unpin(tn_eager_session *s, tn__eager_slot *slot)
 {
   uint64_t before = atomic_fetch_sub_explicit(&slot->word, 1, memory_order_acq_rel);
   if (__builtin_expect((before & TN__EAGER_RELEASED) != 0 && (before & TN__EAGER_PINS) == 1, 0))
-    tn__eager_put_down(s, slot);
+    eager_put_down(s, slot);
 }
 
 bool tn__eager_let_go(tn_eager_session *s, tn_eager_handle h, uint64_t more, tn__eager_slot **out)
@@ -125,7 +126,7 @@ tn_status tn_eager_release(tn_eager_session *s, tn_eager_handle handle, tn_error
   if (__builtin_expect(handle.id == 0 || tn__forked() || atomic_load(&s->ending) != 0, 0)) return TN_OK; /* S-EAG-19 */
   if (__builtin_expect(!tn__eager_let_go(s, handle, 0, &slot), 0))
     return atomic_load(&s->ending) != 0 ? TN_OK : tn__eager_bad_handle(s, handle, err);
-  if (slot != NULL) tn__eager_put_down(s, slot);
+  if (slot != NULL) eager_put_down(s, slot);
   return TN_OK;
 }
 

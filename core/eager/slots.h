@@ -28,7 +28,6 @@ tn_status tn__eager_publish(tn_eager_session *session, tn_tensor *const *tensors
 /* Sets RELEASED and the flags `more`; false if it was no handle. If *slot is not NULL, it is not pinned, and
  * the caller must put it down or free it. */
 bool tn__eager_let_go(tn_eager_session *session, tn_eager_handle handle, uint64_t more, tn__eager_slot **slot);
-void tn__eager_put_down(tn_eager_session *session, tn__eager_slot *slot); /* adds it to the unused ones of the lane */
 tn__eager_lane *tn__eager_lane_lock(tn_eager_session *session);
 void tn__eager_lane_unlock(tn__eager_lane *lane);
 bool tn__eager_is_heavy(const tn_tensor *tensor);

@@ -80,7 +80,7 @@ tn_tensor *tn__eager_spare_take(tn_eager_session *s)
   return t;
 }
 
-void tn__eager_spares_free(tn_eager_session *s)
+static void eager_spares_free(tn_eager_session *s)
 {
   for (uint32_t i = 0; i < TN__EAGER_LANES; i++) {
     tn__eager_lane *lane = &s->lanes[i];
@@ -201,7 +201,8 @@ static void delete_list(tn_eager_session *s, tn__eager_lane *lane, uint32_t list
   while (list != 0) list = delete_part(s, lane, list, PART, INT64_MAX - 1);
 }
 
-size_t tn__eager_sweep_lane(tn_eager_session *s, tn__eager_lane *lane)
+/* Deletes the unused tensors of a lane and returns their number. */
+static size_t eager_sweep_lane(tn_eager_session *s, tn__eager_lane *lane)
 {
   size_t n;
   uint32_t backlog = take_backlog(lane);
@@ -226,10 +227,10 @@ static void sweep_some(tn_eager_session *s, tn__eager_lane *lane)
   if (!kept) delete_list(s, lane, list); /* another thread of the lane has stored a rest already */
 }
 
-size_t tn__eager_sweep(tn_eager_session *s)
+static size_t eager_sweep(tn_eager_session *s)
 {
   size_t n = 0;
-  for (uint32_t i = 0; i < TN__EAGER_LANES; i++) n += tn__eager_sweep_lane(s, &s->lanes[i]);
+  for (uint32_t i = 0; i < TN__EAGER_LANES; i++) n += eager_sweep_lane(s, &s->lanes[i]);
   return n;
 }
 
@@ -240,14 +241,14 @@ static void wait_for_deletions(tn_eager_session *s, tn__eager_lane *lane, int64_
   for (uint32_t i = 0; atomic_load(&lane->taken) != 0 && tn__now_ns() < until; i++) {
     if (i < YIELDS) sched_yield();
     else nanosleep(&nap, NULL);
-    tn__eager_sweep_lane(s, lane);
+    eager_sweep_lane(s, lane);
   }
 }
 
 bool tn__eager_reclaim(tn_eager_session *s)
 {
   if (s->strategy == TN_EAGER_ON_SESSION_CLOSE) return false;
-  tn__eager_sweep(s);
+  eager_sweep(s);
   int64_t until = tn__now_ns() + WAIT_NS;
   for (uint32_t i = 0; i < TN__EAGER_LANES; i++) wait_for_deletions(s, &s->lanes[i], until);
   return true;
@@ -282,11 +283,11 @@ void tn__eager_safe_point(tn_eager_session *s)
   uint64_t n;
   if (s->strategy != TN_EAGER_ON_SAFE_POINTS) return;
   if (is_trifle(s, &n)) {
-    if (n > 0) tn__eager_sweep(s);
+    if (n > 0) eager_sweep(s);
     return;
   }
   int64_t began = tn__now_ns();
-  if (tn__eager_sweep(s) == 0) return;
+  if (eager_sweep(s) == 0) return;
   uint64_t ns = (uint64_t)(tn__now_ns() - began),
            longest = atomic_load_explicit(&s->longest_pause_ns, memory_order_relaxed);
   atomic_fetch_add_explicit(&s->pauses, 1, memory_order_relaxed);
@@ -305,7 +306,7 @@ static void relieve(tn_eager_session *s)
     const tn__eager_slot *top = tn__eager_slot_at(s, head);
     if (atomic_load_explicit(&top->depth, memory_order_relaxed) >= MUCH_DEPTH ||
         (atomic_load_explicit(&top->below, memory_order_relaxed) & ~TN__EAGER_HEAVY) >= MUCH_BYTES)
-      tn__eager_sweep_lane(s, &s->lanes[i]);
+      eager_sweep_lane(s, &s->lanes[i]);
   }
 }
 
@@ -349,7 +350,7 @@ static void *run_thread(void *session)
   tn__eager_frame frame = { s, NULL };
   tn__eager_inside = &frame;
   while (sleep_or_tick(s, &idle))
-    if (tn__eager_sweep(s) > 0) idle = 0;
+    if (eager_sweep(s) > 0) idle = 0;
   return NULL;
 }
 
@@ -393,7 +394,7 @@ void tn__eager_delete_all(tn_eager_session *s)
     bytes += (int64_t)slot->bytes;
     tn_tensor_unref(t);
   }
-  tn__eager_spares_free(s);
+  eager_spares_free(s);
   tn__eager_lane *lane = tn__eager_lane_lock(s);
   atomic_store(&lane->deleted, atomic_load(&lane->deleted) + deleted);
   tn__eager_lane_count(s, lane, -bytes);

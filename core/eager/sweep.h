@@ -5,9 +5,6 @@
 
 #include <core/eager/eager.h>
 
-/* Delete the unused tensors of a lane, or of all lanes; return their number. */
-size_t tn__eager_sweep_lane(tn_eager_session *session, tn__eager_lane *lane);
-size_t tn__eager_sweep(tn_eager_session *session);
 /* When memory is exhausted: deletes unused tensors, and waits for deletions by other threads. False if the
  * strategy keeps everything until the session is closed. Otherwise the caller tries again, even if nothing
  * was left to delete: another thread may have deleted it after the first try. */
@@ -21,6 +18,5 @@ void tn__eager_delete_all(tn_eager_session *session);
 
 /* Small deleted tensors, to be reused for the next one of their shape. */
 tn_tensor *tn__eager_spare_take(tn_eager_session *session); /* NULL if there is none */
-void tn__eager_spares_free(tn_eager_session *session);
 
 #endif

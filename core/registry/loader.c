@@ -3,10 +3,13 @@
  * manifest, runs its init, and publishes its factories. If a step fails, the earlier ones are undone in reverse
  * (P-49).
  *
- * The loading thread holds the token. The first dlopen is there for its error texts: libltdl reports "file not
- * found" for every failure, and it binds functions late, so a missing one would end the process at its first call
- * (P-61, P-62). Once init was called the object stays mapped in any case: its threads, key destructors and handlers
- * may outlive it (P-73). */
+ * The loading thread holds the token, and runs plugin code without the mutex. The first dlopen is there for its error
+ * texts: libltdl reports "file not found" for every failure, and it binds functions lazily, so a missing one would end
+ * the process at its first call (P-61, P-62). Once init was called, the object stays mapped, unless its manifest says
+ * "unloadable": its threads, key destructors and handlers may outlive its factories (P-73).
+ *
+ * A load is tried once: its result is kept in the plugin's state, except that a lack of memory before init leaves the
+ * state FOUND, so the next request tries again. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -21,14 +24,15 @@
 #include <core/registry/probe/probe.h>
 
 #define MIN_PLUGIN_SIZE TN_SIZE_TO(tn_plugin, n_factories)
-#define MAX_FACTORIES 1024 /* more is a broken count, not a plugin */
+#define MAX_FACTORIES 1024 /* a larger count is taken for a corrupt one */
 
-tn_status tn__plugin_prefix(const tn__plugin *plugin, tn_error *err)
+/* Prefixes an error with "plugin 'name' (path)" (P-64). */
+static tn_status plugin_prefix(const tn__plugin *plugin, tn_error *err)
 {
   return tn_error_prefix(err, "plugin '%s' (%s)", plugin->manifest.name, plugin->path);
 }
 
-/* The loading thread is about to begin this step. */
+/* The loading thread is about to begin this step: tells the parent of a probe, and the record of plugin calls. */
 static void reached(tn__plugin *plugin, tn__step step)
 {
   tn__probe_reached(step);
@@ -39,7 +43,7 @@ static void reached(tn__plugin *plugin, tn__step step)
 
 static const char *words(const char *text) { return text != NULL ? text : "no reason was given"; }
 
-/* lt_dlopenadvise with the whole path, and symbols of its own. */
+/* Opens the plugin through libltdl by its full path; its symbols are local to it. */
 static tn_status open_ltdl(tn__plugin *plugin, tn_error *err)
 {
   lt_dladvise advise = NULL;
@@ -51,22 +55,23 @@ static tn_status open_ltdl(tn__plugin *plugin, tn_error *err)
   if (status == TN_OK) {
     plugin->handle = lt_dlopenadvise(plugin->path, advise);
     if (plugin->handle == NULL)
-      status = tn_error_set(err, TN_INVALID_ARGUMENT, "libltdl does not open it: %s", words(lt_dlerror()));
+      status = tn_error_set(err, TN_INVALID_ARGUMENT, "libltdl cannot open it: %s", words(lt_dlerror()));
   }
   if (advise != NULL) lt_dladvise_destroy(&advise);
   tn__ltdl_leave();
   return status;
 }
 
+/* The constructors run in the first dlopen; libltdl's then only adds a reference to the mapped object. */
 static tn_status open_object(tn__plugin *plugin, tn_error *err)
 {
-  tn_log(TN_LOG_DEBUG, "plugin '%s' (%s) is opened", plugin->manifest.name, plugin->path);
+  tn_log(TN_LOG_DEBUG, "opening plugin '%s' (%s)", plugin->manifest.name, plugin->path);
   reached(plugin, TN__STEP_OPEN);
   if (plugin->module != NULL) return tn__open_preloaded(plugin, err);
   void *first = dlopen(plugin->path, RTLD_NOW | RTLD_LOCAL);
   if (first == NULL) {
     tn_error_set(err, TN_INVALID_ARGUMENT, "%s", words(dlerror()));
-    return tn_error_wrap(err, TN_INVALID_ARGUMENT, "the dynamic linker does not open it");
+    return tn_error_wrap(err, TN_INVALID_ARGUMENT, "the dynamic linker cannot open it");
   }
   tn_status status = open_ltdl(plugin, err);
   dlclose(first);
@@ -80,7 +85,8 @@ static void keep_object(tn__plugin *plugin)
   tn__ltdl_leave();
 }
 
-/* Whether "unloadable" is among the words of its flags. A linked module stays, and is started once. */
+/* Whether "unloadable" is among the words of its flags. A linked module is never unloaded, so it is initialised once.
+ * */
 bool tn__plugin_unloadable(const tn__plugin *plugin)
 {
   if (plugin->module != NULL) return false;
@@ -92,6 +98,7 @@ bool tn__plugin_unloadable(const tn__plugin *plugin)
   return false;
 }
 
+/* lt_dlclose runs the plugin's destructors, so it counts as a call into the plugin. */
 static void close_object(tn__plugin *plugin)
 {
   if (plugin->handle == NULL) return;
@@ -105,6 +112,7 @@ static void close_object(tn__plugin *plugin)
   plugin->described = NULL;
 }
 
+/* Looks up the entry by the name in the manifest. The copy avoids a cast from data to function pointer. */
 static tn_status find_entry(tn__plugin *plugin, tn_plugin_query_fn *out, tn_error *err)
 {
   const char *entry = plugin->manifest.entry;
@@ -134,22 +142,27 @@ static tn_status differs(const char *key, const char *manifest, const char *code
 
 static const char *kind_name(int32_t kind)
 {
-  return kind == TN_PLUGIN_RUNTIME ? "runtime" : kind == TN_PLUGIN_KERNELS ? "kernels" : "neither runtime nor kernels";
+  if (kind == TN_PLUGIN_RUNTIME) return "runtime";
+  return kind == TN_PLUGIN_KERNELS ? "kernels" : "neither runtime nor kernels";
 }
 
-/* The ABI first: of another major nothing else may be read (P-28). Then manifest and code must agree (P-19). */
+static tn_status too_short(const tn_plugin *d, tn_error *err)
+{
+  return tn_error_set(err, TN_INVALID_ARGUMENT,
+                      "struct_size of the tn_plugin that its entry returned is %zu, wanted at least %zu",
+                      d->struct_size, (size_t)MIN_PLUGIN_SIZE);
+}
+
+/* The ABI is checked first, as a struct of another major has other fields (P-28). Then manifest and code must agree
+ * (P-19). */
 static tn_status check_described(const tn__plugin *plugin, const tn_plugin *d, tn_error *err)
 {
   const tn__manifest *m = &plugin->manifest;
   char in_code[32], in_manifest[32];
-  if (!TN_HAS_FIELD(d, tn_plugin, abi_minor))
-    return tn_error_set(err, TN_INVALID_ARGUMENT, "struct_size of what its entry returned is %zu, wanted at least %zu",
-                        d->struct_size, (size_t)MIN_PLUGIN_SIZE);
+  if (!TN_HAS_FIELD(d, tn_plugin, abi_minor)) return too_short(d, err);
   tn_status status = tn__abi_check(d->abi_major, d->abi_minor, m->min_host_minor, TN_ABI_MAJOR, TN_ABI_MINOR, err);
   if (status != TN_OK) return status;
-  if (d->struct_size < MIN_PLUGIN_SIZE)
-    return tn_error_set(err, TN_INVALID_ARGUMENT, "struct_size of what its entry returned is %zu, wanted at least %zu",
-                        d->struct_size, (size_t)MIN_PLUGIN_SIZE);
+  if (d->struct_size < MIN_PLUGIN_SIZE) return too_short(d, err);
   if (d->abi_major != m->abi_major || d->abi_minor != m->abi_minor) {
     tn__snprintf(in_manifest, sizeof(in_manifest), "%d.%d", m->abi_major, m->abi_minor);
     tn__snprintf(in_code, sizeof(in_code), "%d.%d", d->abi_major, d->abi_minor);
@@ -164,14 +177,15 @@ static tn_status check_described(const tn__plugin *plugin, const tn_plugin *d, t
                ? TN_OK
                : tn_error_set(err, TN_INVALID_ARGUMENT, "its register_kernels is NULL"); /* P-37 */
   if (d->factories == NULL || d->n_factories == 0)
-    return tn_error_set(err, TN_INVALID_ARGUMENT, "it brings no session factory");
+    return tn_error_set(err, TN_INVALID_ARGUMENT, "it provides no session factory");
   if (d->n_factories > MAX_FACTORIES)
-    return tn_error_set(err, TN_INVALID_ARGUMENT, "it says it brings %zu session factories, allowed are %d",
+    return tn_error_set(err, TN_INVALID_ARGUMENT, "it claims to provide %zu session factories, at most %d are allowed",
                         d->n_factories, MAX_FACTORIES);
   return TN_OK;
 }
 
-/* `checked` is the file that was checked: the mapped object must be that file (P-80). */
+/* Calls the entry and checks what it returns. `checked` is the file that was checked, open: the mapped object must come
+ * from it (P-80). */
 static tn_status query(tn__plugin *plugin, int checked, tn_error *err)
 {
   tn_plugin_query_fn entry = NULL;
@@ -198,6 +212,7 @@ static tn_status query(tn__plugin *plugin, int checked, tn_error *err)
 
 /* ---- factories ---- */
 
+/* Undoes make_factories: takes the factories out of the registry, which drops the list's reference, and frees them. */
 static void drop_factories(tn__plugin *plugin)
 {
   tn__factory *f = plugin->made;
@@ -215,7 +230,7 @@ static void drop_factories(tn__plugin *plugin)
   }
 }
 
-/* Makes all of them and takes their names: they are seen only when init is over. */
+/* Makes all factories and reserves their names. They can be chosen only after init: see publish. */
 static tn_status make_factories(tn__plugin *plugin, tn_error *err)
 {
   const tn_plugin *d = plugin->described;
@@ -234,11 +249,11 @@ static tn_status make_factories(tn__plugin *plugin, tn_error *err)
     if (status != TN_OK) return status;
   }
   if (named) return TN_OK;
-  return tn_error_set(err, TN_INVALID_ARGUMENT, "none of its session factories is called '%s', as its manifest says",
+  return tn_error_set(err, TN_INVALID_ARGUMENT, "none of its session factories is named '%s', as its manifest says",
                       plugin->manifest.name);
 }
 
-/* From now on they may be chosen; the registry's list holds them. */
+/* Lets the factories be chosen, and drops the loader's references: from now on the registry's list holds them. */
 static void publish(tn__plugin *plugin)
 {
   tn__reg_lock();
@@ -253,10 +268,10 @@ static void publish(tn__plugin *plugin)
   plugin->made = NULL;
 }
 
-/* ---- all of it ---- */
+/* ---- the steps of a load ---- */
 
-/* The file may have changed since the scan; an object that is mapped under the same path would be opened in its place.
- */
+/* The file may have changed since the scan. If an object is mapped from the same path, dlopen would return that one
+ * instead of the new file; so such a load is refused. */
 static tn_status check_again(tn__plugin *plugin, tn_error *err)
 {
   tn__plugin *now = NULL;
@@ -270,7 +285,7 @@ static tn_status check_again(tn__plugin *plugin, tn_error *err)
   } else if (status == TN_OK && (!tn__same_file(&now->id, &plugin->id) || now->id.size != plugin->id.size ||
                                  strcmp(now->manifest.name, plugin->manifest.name) != 0)) {
     status = tn_error_set(err, TN_FAILED_PRECONDITION,
-                          "the file was changed after it was found; tn_runtime_rescan looks again");
+                          "the file was changed after it was found; call tn_runtime_rescan to search again");
   }
   tn__plugin_destroy(now);
   if (status != TN_OK) return status;
@@ -281,7 +296,7 @@ static tn_status check_again(tn__plugin *plugin, tn_error *err)
     if (p != plugin && p->handle != NULL && strcmp(p->path, plugin->path) == 0)
       status = tn_error_set(err, TN_FAILED_PRECONDITION,
                             "another file was loaded from this path before and is still in "
-                            "memory; a new process takes the new one");
+                            "memory; a new process loads the new one");
   }
   tn__reg_unlock();
   if (status == TN_OK && !listed)
@@ -289,6 +304,7 @@ static tn_status check_again(tn__plugin *plugin, tn_error *err)
   return status;
 }
 
+/* Each plugin gets a copy of the host table whose `self` identifies it. */
 static tn_status prepare_host(tn__plugin *plugin, tn_error *err)
 {
   tn__reg_lock();
@@ -307,15 +323,15 @@ static tn_status run_init(tn__plugin *plugin, tn_error *err)
   plugin->initialised = true;
   reached(plugin, TN__STEP_INIT);
   if (!TN_HAS_FIELD(d, tn_plugin, init) || d->init == NULL) return TN_OK;
-  tn_log(TN_LOG_DEBUG, "init of plugin '%s' (%s) begins", plugin->manifest.name,
-         plugin->path); /* it may end the process */
+  /* Logged before the call, which may end the process. */
+  tn_log(TN_LOG_DEBUG, "calling init of plugin '%s' (%s)", plugin->manifest.name, plugin->path);
   tn_status status = tn__sane_status(d->init(&e), "its init", &e);
   if (status != TN_OK) tn_error_copy(err, &e);
   tn_error_clear(&e);
   return status;
 }
 
-/* P-19, of its ops. `names` is a copy of the manifest's, which is cut into pieces. */
+/* Checks that all ops in the manifest were registered (P-19). `names` is a copy of that list, which is modified. */
 static tn_status check_ops(const tn__registrar *registrar, char *names, tn_error *err)
 {
   for (char *at = names, *end; at != NULL && *at != 0; at = end) {
@@ -331,7 +347,8 @@ static tn_status check_ops(const tn__registrar *registrar, char *names, tn_error
   return TN_OK;
 }
 
-/* Its ops and kernels become visible if all of them were registered; then they stay until the process ends (P-49). */
+/* The plugin's ops and kernels become visible if all were registered; then they stay until the process ends (P-49). */
+/* `who` names the plugin in messages of the op table, which finds the registrar through a thread-local pointer. */
 static tn_status call_register(tn__plugin *plugin, const char *who, char *ops, tn_error *err)
 {
   tn__registrar registrar = { .who = who, .name = plugin->manifest.name, .file = plugin->path },
@@ -371,17 +388,18 @@ static tn_status register_kernels(tn__plugin *plugin, tn_error *err)
   return TN_OK;
 }
 
-/* The file as it is now, which must be the one that was checked. */
+/* Opens the file, which must still be the one that was checked. */
 static tn_status hold_file(const tn__plugin *plugin, int *fd, tn_error *err)
 {
   struct stat st;
   *fd = open(plugin->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
   if (*fd < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOMEM))
-    return tn_error_set(err, TN_RESOURCE_EXHAUSTED, "it cannot be opened: no file descriptor or memory left");
+    return tn_error_set(err, TN_RESOURCE_EXHAUSTED, "it cannot be opened: out of file descriptors or memory");
   if (*fd >= 0 && fstat(*fd, &st) == 0 && st.st_dev == plugin->id.dev && st.st_ino == plugin->id.ino) return TN_OK;
   return tn_error_set(err, TN_FAILED_PRECONDITION, "the file was replaced while it was checked");
 }
 
+/* All steps in order. On failure the caller undoes those that were done. */
 static tn_status open_and_start(tn__plugin *plugin, tn_error *err)
 {
   int checked = -1;
@@ -398,6 +416,7 @@ static tn_status open_and_start(tn__plugin *plugin, tn_error *err)
   return status;
 }
 
+/* Loads, or undoes what was done. While this runs, the record `loading` names the plugin as the one being called. */
 static tn_status open_and_register(tn__plugin *plugin, tn_error *err)
 {
   plugin->loading =
@@ -413,7 +432,7 @@ static tn_status open_and_register(tn__plugin *plugin, tn_error *err)
   return status;
 }
 
-/* The state that the outcome means. Without memory nothing was decided: the next call tries again. */
+/* Sets the state for the outcome. A lack of memory before init decides nothing: the next call tries again. */
 static tn_status settle(tn__plugin *plugin, tn_status status, tn_error *error)
 {
   tn__reg_lock();
@@ -428,26 +447,27 @@ static tn_status settle(tn__plugin *plugin, tn_status status, tn_error *error)
   return status;
 }
 
-/* The status for the caller of a plugin that is not to be loaded now, by its state. */
+/* The result of a request for a plugin that need not or cannot be loaded, by its state. */
 static tn_status verdict_locked(const tn__plugin *plugin, tn_error *err)
 {
   tn__assert_held(&tn__reg.mu);
   if (plugin->state == TN__PLUGIN_LOADED) return TN_OK;
   if (plugin->state == TN__PLUGIN_GONE)
-    return tn_error_set(err, TN_NOT_FOUND, "runtime '%s' (%s) was unregistered; a plugin is started once in a process",
+    return tn_error_set(err, TN_NOT_FOUND,
+                        "runtime '%s' (%s) was unregistered; a plugin is initialised only once in a process",
                         plugin->manifest.name, plugin->path);
   tn_error_copy(err, &plugin->error);
-  tn__plugin_prefix(plugin, err);
+  plugin_prefix(plugin, err);
   return tn_error_code(&plugin->error);
 }
 
-static _Thread_local unsigned callbacks;
+static _Thread_local unsigned callbacks; /* calls of factory slots in which this thread is */
 
 void tn__callback_enter(void) { callbacks++; }
 
 void tn__callback_leave(void) { callbacks--; }
 
-/* Whether this plugin is to be loaded now; otherwise *status is the result. */
+/* Whether the plugin must be loaded now; otherwise *status is the result. */
 static bool must_load(const tn__plugin *plugin, tn_status *status, tn_error *err)
 {
   tn__reg_lock();
@@ -456,11 +476,11 @@ static bool must_load(const tn__plugin *plugin, tn_status *status, tn_error *err
   tn__reg_unlock();
   if (load && frozen)
     *status = tn_error_set(err, TN_FAILED_PRECONDITION,
-                           "plugin '%s' (%s) is not loaded: this program loads nothing any more (tn_freeze)",
+                           "plugin '%s' (%s) is not loaded: this program no longer loads plugins (tn_freeze)",
                            plugin->manifest.name, plugin->path);
   else if (load && callbacks > 0) /* P-70 */
     *status = tn_error_set(err, TN_FAILED_PRECONDITION,
-                           "plugin '%s' (%s) is not loaded: a callback of another plugin asks for it",
+                           "plugin '%s' (%s) is not loaded: a callback of another plugin requested it",
                            plugin->manifest.name, plugin->path);
   return load && *status == TN_OK;
 }
@@ -471,12 +491,12 @@ tn_status tn__plugin_load(tn__plugin *plugin, tn_error *err)
   if (!must_load(plugin, &status, err)) return status;
   status = tn__token_take("loading a plugin", err);
   if (status != TN_OK) return status;
-  if (must_load(plugin, &status, err)) { /* another thread may have been faster */
+  if (must_load(plugin, &status, err)) { /* again: another thread may have loaded it meanwhile */
     tn_error e = TN_ERROR_INIT;
     int64_t begin = tn__now_ns();
     status = settle(plugin, open_and_register(plugin, &e), &e);
     if (status != TN_OK) {
-      tn__plugin_prefix(plugin, &e);
+      plugin_prefix(plugin, &e);
       tn_error_copy(err, &e);
     } else {
       tn_log(TN_LOG_DEBUG, "plugin '%s' (%s) is loaded", plugin->manifest.name, plugin->path);
@@ -489,6 +509,7 @@ tn_status tn__plugin_load(tn__plugin *plugin, tn_error *err)
   return status;
 }
 
+/* A plugin may refuse its shutdown: then it stays registered. */
 tn_status tn__plugin_shutdown(tn__plugin *plugin, tn_error *err)
 {
   const tn_plugin *d = plugin->described;
@@ -499,13 +520,14 @@ tn_status tn__plugin_shutdown(tn__plugin *plugin, tn_error *err)
   tn_status status = tn__sane_status(d->shutdown(&e), "its shutdown", &e);
   tn__plugin_call_leave(&calling);
   if (status != TN_OK) {
-    tn__plugin_prefix(plugin, &e);
+    plugin_prefix(plugin, &e);
     tn_error_copy(err, &e);
   }
   tn_error_clear(&e);
   return status;
 }
 
+/* The state FOUND lets a later request load it again, and call init again. */
 void tn__plugin_unload(tn__plugin *plugin)
 {
   close_object(plugin);

@@ -27,11 +27,12 @@
 /* [a-z][a-z0-9_.]{0,63}, P-52, P-79 */
 bool tn__runtime_name_ok(const char *name, size_t size);
 
-/* Names of the library's own plugins: those of others would be taken for them (P-52). */
+/* Whether the name belongs to one of the library's own plugins. A third party's plugin of that name could be mistaken
+ * for it (P-52). */
 bool tn__name_is_reserved(const char *name);
 #define TN_OWN_VENDOR "Tenon"
 
-/* Without control characters: it is shown in messages, lists and terminals. */
+/* Whether the path has no control characters: paths are shown in messages, lists and terminals. */
 bool tn__path_is_plain(const char *path, size_t size);
 
 /* ---- manifest.c ---- */
@@ -40,7 +41,8 @@ typedef struct tn__manifest_pair {
   const char *key, *value;
 } tn__manifest_pair;
 
-/* Texts belong to the arena that was given to the parser; none is NULL after success. */
+/* Texts belong to the arena that was given to the parser; none is NULL after success. `types`, `flags` and `ops` are
+ * lists separated by commas; `kernels` is "Op@DEVICE:types;Op@DEVICE:types". */
 typedef struct tn__manifest {
   const char *name, *kind, *types, *version, *vendor, *entry, *flags, *kernels, *ops;
   int32_t abi_major, abi_minor, min_host_minor, rank;
@@ -66,26 +68,26 @@ tn_status tn__abi_check(int32_t plugin_major, int32_t plugin_minor, int32_t min_
 
 #define TN_OBJECT_PAGE 8192
 
-/* Bytes of a file that is open, or in memory (fd -1); the rest is zero at first. */
+/* An object in an open file, or in memory if fd is -1. The caller sets fd, bytes and size, and zeroes the rest. */
 typedef struct tn__object {
   int fd;
   const unsigned char *bytes;
   uint64_t size;
-  uint64_t page_at; /* the page that was read last: headers are small and close together */
+  uint64_t page_at; /* offset of the page read last: headers are small and close together */
   size_t page_size;
   unsigned char page[TN_OBJECT_PAGE];
 } tn__object;
 
-/* Checks that the object is a shared object for this process and that everything that its tables name lies within it,
- * so that mapping it cannot touch bytes beyond its end (P-17), then copies the manifest's section: *section is borrowed
- * from the arena. TN_INVALID_ARGUMENT with the offset; "no .tenon.manifest" when it has none (P-20). */
+/* Checks that the object is a shared object for this process and that everything its tables refer to lies within it,
+ * so that mapping it cannot touch bytes beyond its end (P-17). Then copies the manifest's section: *section is borrowed
+ * from the arena. TN_INVALID_ARGUMENT with the offset; "no .tenon.manifest" if it has no manifest (P-20). */
 tn_status tn__elf_read_manifest(tn__object *object, tn__arena *arena, const char **section, size_t *size,
                                 tn_error *err);
 
 /* ---- security.c ---- */
 
-/* Whether this process runs with more privilege than its caller: then tn__getenv sees nothing (P-77), and files are
- * checked more strictly. */
+/* Whether this process has elevated privileges, that is, more than its caller: then tn__getenv returns nothing (P-77)
+ * and files are checked more strictly. */
 bool tn__elevated(void);
 
 typedef struct tn__file_id {
@@ -98,21 +100,31 @@ bool tn__same_file(const tn__file_id *a, const tn__file_id *b); /* device and in
 
 /* Walks an absolute path from the root, through symbolic links, and refuses it if another user could change the loaded
  * file (P-78). *id is the file's. TN_PERMISSION_DENIED names the component and its mode; TN_NOT_FOUND,
- * TN_INVALID_ARGUMENT (no regular file, too many links). *foreign (may be NULL): a component belongs to neither root
- * nor this user. */
+ * TN_INVALID_ARGUMENT (not a regular file, too many links). *foreign (may be NULL): a component is owned by neither
+ * root nor this user. */
 tn_status tn__path_check(const char *path, bool elevated, tn__file_id *id, bool *foreign, tn_error *err);
-/* The same for a folder; and for a file in a folder that was checked just now, by its last component only. */
+/* The same for a folder. */
 bool tn__folder_is_safe(const char *path, bool elevated, bool *foreign);
+/* The same for a file in a folder that has just been checked: only the last component is checked. */
 tn_status tn__path_check_last(const char *path, bool elevated, tn__file_id *id, bool *foreign, tn_error *err);
 
 /* ---- uninstalled.c ---- */
 
-/* The folder of plugins and the probe program of the build that this library lies in. False if the library was
- * installed or the process has more rights than its caller; path is undefined then. */
+/* The plugin folder and the probe program of the build tree that contains this library. False if the library was
+ * installed or the process has elevated privileges; path is undefined then. */
 bool tn__uninstalled_plugins(char path[PATH_MAX]);
 bool tn__uninstalled_probe(char path[PATH_MAX]);
 
-/* ---- plugins and factories ---- */
+/* ---- plugins and factories ----
+ *
+ * A scan makes a plugin REFUSED or FOUND. A load turns FOUND into LOADED; into UNAVAILABLE if init returned
+ * TN_UNAVAILABLE; into FAILED on any other error, but for a lack of memory before init, which leaves FOUND. When the
+ * last factory is unregistered, LOADED becomes GONE, and then FOUND again if the plugin is unloadable. A rescan
+ * replaces REFUSED and FAILED plugins by what it finds; those whose init was called, or that are LOADED, UNAVAILABLE
+ * or GONE, stay for the life of the process.
+ *
+ * Texts in a plugin's arena are never changed or freed before the plugin, so a thread with a reference may read them
+ * without the mutex. */
 
 typedef enum tn__plugin_state {
   TN__PLUGIN_REFUSED,     /* the file cannot be loaded: `error` */
@@ -140,7 +152,7 @@ struct tn__plugin {
   bool disabled; /* refused, because it was switched off */
   int32_t rank;  /* the manifest's, or that of the file beside it */
   const char *settings; /* "key=value,...": defaults for targets that do not set them; NULL: none */
-  bool initialised; /* init was called: never unmapped, never called again */
+  bool initialised; /* init was called: it is not called again, and only an unloadable plugin is ever unmapped */
 
   /* guarded by the registry's mutex */
   uint32_t refs;
@@ -159,6 +171,8 @@ struct tn__plugin {
   _Atomic size_t buffers;
 };
 
+/* `self` is the struct of the plugin or program. `table` is a copy of the slots that it covers, padded with NULL to
+ * this library's size (P-26); its name is `name`. */
 struct tn__factory {
   tn__factory *next; /* in order of names */
   tn__factory *sibling;
@@ -190,13 +204,14 @@ typedef struct tn__searched {
   const char *fault; /* static; "" when it was read */
 } tn__searched;
 
+/* `scanned`, `files`, `frozen` and `orphaned` are guarded by mu, as are the lists. */
 typedef struct tn__registry {
   tn__mutex mu;
   tn__cond cond; /* the token was given back */
   bool token;
   bool scanned;
-  bool frozen;     /* nothing is loaded any more */
-  bool files;      /* loading by path is allowed */
+  bool frozen;     /* tn_freeze: no plugin is loaded any more */
+  bool files;      /* tn_runtime_allow_files: loading by path is allowed */
   bool orphaned;   /* this process was forked while another thread had the token */
   tn__plugin *plugins;
   tn__factory *factories;
@@ -223,9 +238,9 @@ extern tn__registry tn__reg;
 void tn__reg_lock(void);
 void tn__reg_unlock(void);
 
-/* Takes the token. The caller does not hold the mutex. TN_FAILED_PRECONDITION in a thread that holds the token
- * already, which is a plugin's constructor, entry or init that asks for another plugin (P-53, P-70). `what` is for
- * that message. */
+/* Takes the token; blocks while another thread has it. The caller does not hold the mutex. TN_FAILED_PRECONDITION in a
+ * thread that holds the token already, which is a plugin's constructor, entry or init that requests another plugin
+ * (P-53, P-70). `what` is for that message. */
 tn_status tn__token_take(const char *what, tn_error *err);
 void tn__token_give(void);
 bool tn__token_mine_locked(void); /* this thread has it */
@@ -245,8 +260,8 @@ void tn__text_make_plain(tn__text *text, size_t begin);
 
 /* ---- factory.c ---- */
 
-/* Makes a factory object over the plugin's or program's own struct: checks P-37 and the name. Not yet in the registry.
- */
+/* Makes a factory object for the plugin's or program's own struct: checks P-37 and the name. Does not add it to the
+ * registry. `name` NULL: the struct's own name. The caller gets the only reference. */
 tn_status tn__factory_make(const char *name, const tn_session_factory *self, tn__plugin *plugin, tn__factory **out,
                            tn_error *err);
 /* Takes the name: TN_ALREADY_EXISTS with both origins. The list holds a reference from then on. */
@@ -255,7 +270,7 @@ void tn__factory_remove_locked(tn__factory *factory); /* the list's reference be
 tn__factory *tn__factory_find_locked(const char *name);
 /* Drops a reference; the last one frees the factory. Without the mutex. */
 void tn__factory_unref(tn__factory *factory);
-/* A status that plugin code returned, made sane: see tn__factory_status. */
+/* Normalises a status that plugin code returned; `what` names the callback. See tn__factory_status. */
 tn_status tn__sane_status(tn_status status, const char *what, tn_error *err);
 
 /* ---- registry.c ---- */
@@ -268,8 +283,8 @@ bool tn__plugin_shadowed_locked(const tn__plugin *plugin);
 /* The file that takes precedence (P-13); "" if that is a runtime without a file, NULL if there is none. */
 const char *tn__plugin_shadow_locked(const tn__plugin *plugin);
 
-/* The plugin of kind "runtime" that has this name and would be loaded for it; else the one whose fault explains why
- * there is none; else NULL. */
+/* The plugin of kind "runtime" that would be loaded for this name; if there is none, a plugin of the name, whose error
+ * explains why; else NULL. */
 tn__plugin *tn__plugin_by_name_locked(const char *name);
 
 /* ---- listing.c ---- */
@@ -278,16 +293,16 @@ tn__plugin *tn__plugin_by_name_locked(const char *name);
 void tn__hint_locked(const char *name, tn__text *text);
 /* For messages: "name (origin), ..." for every runtime and plugin, with its fault if it has one. */
 void tn__describe_known_locked(tn__text *text);
-/* Fills a caller's info by the runtime's name; texts are empty if there is none. */
+/* Fills a caller's info by the runtime's name; all texts are empty if no runtime has it. */
 tn_status tn__give_info(const char *name, tn_runtime_info *out, tn_error *err);
-/* The same for a plugin that is held. */
+/* The same for a plugin to which the caller holds a reference. */
 void tn__give_plugin_info(const tn__plugin *plugin, tn_runtime_info *out);
 
 /* ---- discovery.c ---- */
 
-/* Scans when that has not been done yet. Without the mutex. */
+/* Scans unless a scan has already succeeded. Without the mutex. */
 tn_status tn__scan_once(tn_error *err);
-/* Scans again; the caller holds the token. On failure nothing has changed. */
+/* Scans again. The caller holds the token. On failure the registry is unchanged. */
 tn_status tn__scan(tn_error *err);
 
 /* ---- examine.c ---- */
@@ -295,7 +310,7 @@ tn_status tn__scan(tn_error *err);
 /* Opens, checks and reads one file, or a linked module: fills id, manifest, state and error of a plugin whose path is
  * set. Fails only if memory ran out. */
 tn_status tn__plugin_examine(tn__plugin *plugin, tn_error *err);
-/* The same for a file in a folder that was found safe just now. */
+/* The same for a file in a folder for which tn__folder_is_safe has just returned true. */
 tn_status tn__plugin_examine_in(tn__plugin *plugin, bool folder_foreign, tn_error *err);
 
 /* ---- sidecar.c ---- */
@@ -312,8 +327,8 @@ typedef struct tn__sidecar {
 /* Reads the lines of such a file. */
 tn_status tn__sidecar_parse(tn__sidecar *c, const char *bytes, size_t size, tn_error *err);
 
-/* Reads NAME.conf beside NAME.so, if the folder has such files, and refuses the plugin when that or the environment
- * switches it off, or when the file is wrong (P-21, P-22). Fails only without memory. */
+/* Reads NAME.conf beside NAME.so, if the folder has such files, and refuses the plugin if that file or the environment
+ * disables it, or if the file is invalid (P-21, P-22). Fails only if memory ran out. */
 tn_status tn__plugin_configure(tn__plugin *plugin, bool has_files, tn_error *err);
 
 /* ---- debug.c ---- */
@@ -323,21 +338,22 @@ void tn__debug_load(const char *path, const char *verdict, const char *reason, i
 
 /* ---- mapped.c ---- */
 
-/* False when the code at `address` is surely not that of the open file (P-80). */
+/* False if the code at `address` is certainly not that of the open file (P-80); true if it is, or if that is unknown.
+ * */
 bool tn__mapped_from(int fd, const void *address);
 
 /* ---- preloaded.c ---- */
 
-/* The table of the plugins that libtenon carries, of libltdl's type; NULL: none (preloaded_own.c, preloaded_none.c). */
+/* The table of the plugins linked into libtenon, of libltdl's type; NULL: none (preloaded_own.c, preloaded_none.c). */
 extern const void *const tn__own_modules;
 
 /* Starts libltdl, once. The caller holds the token. */
 tn_status tn__ltdl_start(tn_error *err);
-/* Adds a table of libtool's, after the library's own. *before: the number of tables then, for tn__preloaded_forget. The
- * caller holds the token, as for the next two. */
+/* Adds a table made by libtool, after the library's own. *before: the number of tables before the call, for
+ * tn__preloaded_forget. The caller holds the token, as for the next two. */
 tn_status tn__preloaded_add(const void *symbols, size_t *before, tn_error *err);
 size_t tn__preloaded_tables(void);
-/* Drops all but the first `before` tables: no scan looks for their modules. libltdl keeps them. */
+/* Drops all but the first `before` tables: scans no longer search them. libltdl keeps them. */
 void tn__preloaded_forget(size_t before);
 /* Examines each plugin that is linked into the program and passes it to `take`, which owns it from then on, also if it
  * fails. The caller holds the token. */
@@ -348,19 +364,17 @@ tn_status tn__open_preloaded(tn__plugin *plugin, tn_error *err);
 
 /* ---- loader.c ---- */
 
-/* Loads a plugin that was found, and registers its factories or kernels. TN_OK at once if it is loaded
- * already. The caller holds a reference and neither mutex nor token. */
+/* Loads a plugin that a scan found, and registers its factories or kernels. Returns TN_OK at once if it is already
+ * loaded. The caller holds a reference and neither mutex nor token. */
 tn_status tn__plugin_load(tn__plugin *plugin, tn_error *err);
-/* Whether its manifest allows unmapping it (P-74), which is done after its shutdown and its last factory. */
+/* Whether its manifest allows unmapping it (P-74). It is unmapped after its shutdown, once its last factory is gone. */
 bool tn__plugin_unloadable(const tn__plugin *plugin);
 /* Unmaps it, which restores the state before its load. The caller holds the token, not the mutex. */
 void tn__plugin_unload(tn__plugin *plugin);
 /* Calls shutdown, if there is one. The caller holds the token, not the mutex. */
 tn_status tn__plugin_shutdown(tn__plugin *plugin, tn_error *err);
-/* Called around calls of a factory's slots: a load from inside is refused (P-70). */
+/* Called around calls of a factory's slots: a load from inside such a call is refused (P-70). Per thread; may nest. */
 void tn__callback_enter(void);
 void tn__callback_leave(void);
-/* Prefixes an error with "plugin 'name' (path)" (P-64). */
-tn_status tn__plugin_prefix(const tn__plugin *plugin, tn_error *err);
 
 #endif

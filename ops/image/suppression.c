@@ -24,7 +24,8 @@ void tn__candidates_sink(tn__candidate *heap, int64_t n, int64_t at)
   heap[at] = it;
 }
 
-void tn__candidates_rise(tn__candidate *heap, int64_t at)
+/* Restores the heap after an item was appended at `at`. */
+static void candidates_rise(tn__candidate *heap, int64_t at)
 {
   tn__candidate it = heap[at];
   for (int64_t parent; at > 0 && before(&it, &heap[parent = (at - 1) / 2]); at = parent) heap[at] = heap[parent];
@@ -167,7 +168,7 @@ static int64_t take(const tn__suppression *s, kept_boxes *k, float scale, tn__ca
     keep(k, b, &c);
   } else if (c.score > s->least) {
     heap[n] = c;
-    tn__candidates_rise(heap, n++);
+    candidates_rise(heap, n++);
   }
   return n;
 }

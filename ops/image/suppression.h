@@ -38,6 +38,5 @@ typedef struct tn__candidate {
 /* Max-heap by score; of equal scores the lowest index is first. */
 void tn__candidates_heap(tn__candidate *heap, int64_t n);
 void tn__candidates_sink(tn__candidate *heap, int64_t n, int64_t at); /* after the score at `at` was lowered */
-void tn__candidates_rise(tn__candidate *heap, int64_t at);            /* after one was appended, at `at` */
 
 #endif

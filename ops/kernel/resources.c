@@ -43,23 +43,6 @@ tn_status tn__resource_place_init(tn__resource_place *place, const tn_operation 
   return tn__no_memory(err, "kernel", sizeof *place);
 }
 
-tn_status tn__resource_place_create(const tn_operation *op, void **state, tn_error *err)
-{
-  tn__resource_place *place = tn__alloc(sizeof *place);
-  *state = NULL;
-  if (place == NULL) return tn__no_memory(err, "kernel", sizeof *place);
-  tn_status st = tn__resource_place_init(place, op, err);
-  if (st == TN_OK) *state = place;
-  else tn__free(place, sizeof *place);
-  return st;
-}
-
-void tn__resource_place_destroy(void *state)
-{
-  tn__resource_place_fini(state);
-  tn__free(state, sizeof(tn__resource_place));
-}
-
 tn_status tn__resource_input(const tn_kernel_ctx *ctx, uint32_t i, const tn_resource_class *cls, void **object,
                              tn_resource **resource)
 {

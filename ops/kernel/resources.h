@@ -14,8 +14,6 @@ typedef struct tn__resource_place {
   const tn_operation *op;
 } tn__resource_place;
 
-tn_status tn__resource_place_create(const tn_operation *op, void **state, tn_error *err); /* a tn__resource_place */
-void tn__resource_place_destroy(void *state);
 
 /* Initialises a place that is embedded in a larger state. */
 tn_status tn__resource_place_init(tn__resource_place *place, const tn_operation *op, tn_error *err);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Kernels on oneDNN: what its files share.
+/* Kernels on oneDNN: declarations shared by the plugin's files.
  *
- * A kernel's state is what its attributes say; its shape state is a primitive for these shapes, made with one thread,
- * so that no OpenMP team is ever started, and used by concurrent steps, each with a call object of its own. Weights are
- * reordered once, for all sessions of a graph (tn_prepare_pack). Tensors stay as they are: channels last. */
+ * A kernel's state is its attributes; its shape state is a primitive for one tuple of shapes. The primitive is made for
+ * one thread, so no OpenMP team is ever started. Concurrent steps share it, each with its own call object. Weights are
+ * reordered once, for all sessions of a graph (tn_prepare_pack). Tensors keep their layout: channels last. */
 #ifndef TN_PLUGINS_ONEDNN_H
 #define TN_PLUGINS_ONEDNN_H
 
@@ -19,10 +19,10 @@
 dnnl_engine_t dnn_engine(tn_error *err);
 /* The calling thread's stream. NULL: *err says why. */
 dnnl_stream_t dnn_stream(tn_error *err);
-/* Between these, what oneDNN makes is for one thread; the program's own OpenMP setting is as it was afterwards. */
+/* Primitives made between these two calls run on one thread. The second one restores the program's OpenMP setting. */
 int dnn_one_thread(void);
 void dnn_restore_threads(int before);
-/* A status of oneDNN as one of ours: what it has no implementation for is TN_UNIMPLEMENTED, and declined. */
+/* Converts a status of oneDNN. If oneDNN has no implementation, the result is TN_UNIMPLEMENTED: the kernel declines. */
 tn_status dnn_status(dnnl_status_t st, const char *what, tn_error *err);
 
 /* Plain memory of these dims and strides, both in oneDNN's order. */
@@ -30,24 +30,24 @@ dnnl_memory_desc_t dnn_strided(const int64_t *dims, const int64_t *strides, int 
 /* The same dims, in a layout that the library may choose. */
 dnnl_memory_desc_t dnn_any(const int64_t *dims, int n, dnnl_data_type_t type);
 
-/* A dtype as oneDNN's; dnnl_data_type_undef for one it has none for. */
+/* oneDNN's type for a dtype; dnnl_data_type_undef if it has none. */
 dnnl_data_type_t dnn_type(tn_dtype dtype);
-/* Whether products of this dtype have instructions of their own here. */
+/* Whether this processor has special instructions for products of this dtype. */
 bool dnn_type_is_fast(tn_dtype dtype);
-/* Whether this processor makes a multiplication with its addition in the time of either. The library's own loops, whose
- * results have the same bits everywhere, round in between, and take twice as long there. Processors of AMD have units
- * of their own for both. */
+/* Whether a fused multiply-add takes no longer on this processor than a multiplication or an addition. The library's
+ * own loops, whose results have the same bits on all processors, round after the multiplication, and take twice as
+ * long there. AMD processors have separate units for the two. */
 bool dnn_fused_is_faster(void);
 
 /* oneDNN counts dimensions and offsets in int at places, so larger tensors are left to the library's own kernels. */
 #define DNN_MOST INT32_MAX
 bool dnn_dims_fit(const int64_t *dims, int32_t rank);
-/* The same, and that there are elements. */
+/* The same for the dimensions of a view that has elements; false if it has none. */
 bool dnn_fits(const tn_view *v);
-/* A shape that an input has, or gives as numbers that are known. */
+/* Reads a shape: the input's own, or the one that its known elements spell out. */
 bool dnn_shape_read(const tn_view *v, int rank, int64_t *dims);
 
-/* ---- window.c: what convolutions and pooling share ---- */
+/* ---- window.c: windows of convolutions and pooling ---- */
 
 typedef struct dnn_window {
   int axes;               /* 2 or 3, of the image */
@@ -56,19 +56,18 @@ typedef struct dnn_window {
   bool same;
 } dnn_window;
 
-/* TN_UNIMPLEMENTED: the next kernel is asked. */
+/* Returns TN_UNIMPLEMENTED, which makes the planner try the next kernel. */
 tn_status dnn_declined(tn_error *err, const char *why);
-bool dnn_text_is(const tn_operation *op, const char *attr, const char *text);
-/* Reads strides, padding, and ksize (pooling) or dilations. False: the library's own kernel shall judge. */
+/* Reads strides, padding, and ksize (pooling) or dilations. False: leave the op to the library's own kernel. */
 bool dnn_window_read(const tn_operation *op, int axes, bool pooling, dnn_window *w);
 /* Places of the window along each axis of the input; sets the padding. False as above. */
 bool dnn_window_fit(dnn_window *w, const int64_t *in, int64_t *out);
 /* Layout of a tensor [batch, axes..., channels], of at most 5 dimensions. */
 dnnl_memory_desc_t dnn_channels_last(const int64_t *dims, int n, dnnl_data_type_t type);
 
-/* How images [batch, axes..., channels] are cut: the batch, or when there are less images than parts are wanted, or
- * some parts would have one more, rows along the first axis of the result. The product of the two is the number of
- * bands. */
+/* How images [batch, axes..., channels] are divided into bands: by images, and also by rows along the first axis of the
+ * result if there are fewer images than parts, or if some parts would get one image more than others. The number of
+ * bands is images * rows. */
 typedef struct dnn_bands {
   int64_t images, rows;
 } dnn_bands;
@@ -77,10 +76,10 @@ typedef struct dnn_band {
   dnn_window window;
   int64_t x[5], y[5], x_at, y_at;
 } dnn_band;
-/* points: of a result, on which one image has so many rows. least: points of a band, below which images stay whole
- * where there are enough of them. */
+/* points: those of one image's result, which has `rows` rows. least: the points of a band below which images are not
+ * divided if there are enough of them. */
 dnn_bands dnn_bands_cut(int64_t images, int64_t rows, int64_t points, int64_t parts, int64_t least);
-/* False: it would see nothing but padding. */
+/* False: the band's windows would see only padding. */
 bool dnn_band_of(const dnn_window *w, int rank, const int64_t *x, const int64_t *y, dnn_bands b, int64_t i,
                  dnn_band *out);
 
@@ -99,7 +98,7 @@ typedef struct dnn_epilogue {
 /* Reads fused_ops where the op has them. TN_UNIMPLEMENTED: a step that is not known, or a bias that is not first. */
 tn_status dnn_epilogue_read(const tn_operation *op, dnn_epilogue *out, tn_error *err);
 bool dnn_has_bias(const dnn_epilogue *e);
-/* Appends the steps behind the bias. added is the layout of tensors that are added. */
+/* Appends the steps after the bias. `added` is the layout of the tensors that are added. */
 tn_status dnn_epilogue_append(const dnn_epilogue *e, const dnnl_memory_desc_t *added, dnnl_post_ops_t to,
                               tn_error *err);
 /* Whether the inputs from `first` on fit a result of this shape: biases one value a channel, others its shape. */
@@ -111,7 +110,7 @@ bool dnn_epilogue_fits(const dnn_epilogue *e, const tn_prepare_ctx *ctx, uint32_
 #define DNN_ARGS 20
 #define DNN_MOVES 3
 
-/* Where an argument comes from: an input, the output, packed weights, the scratch. */
+/* The memory of an argument: an input, the output, packed weights, the scratch. */
 typedef enum dnn_source { DNN_INPUT, DNN_OUTPUT, DNN_FIXED, DNN_SCRATCH } dnn_source;
 
 typedef struct dnn_arg {
@@ -131,8 +130,8 @@ typedef struct dnn_move {
 
 typedef struct dnn_call dnn_call;
 
-/* The shape state of all kernels here. The primitive's arguments stand at the front of args, those of moves at its
- * end. A plan may have parts instead, which several threads may execute at once: plans of their own (parts.c). */
+/* The shape state of all kernels here. The primitive's arguments are at the front of args, those of moves at its end. A
+ * plan may instead have parts, which are plans as well and may be executed by several threads at once (parts.c). */
 typedef struct dnn_plan {
   dnnl_primitive_desc_t desc;
   dnnl_primitive_t primitive;
@@ -143,8 +142,8 @@ typedef struct dnn_plan {
   dnnl_status_t failed;          /* the first failure of adding an argument */
   dnn_call *first;               /* lives as long as the plan */
   _Atomic(dnn_call *) free_call; /* of the step before */
-  /* A step may call the primitive for one block after another, with work of ours before and after each; the scratch is
-   * the plan's own. */
+  /* A step may call the primitive for one block after another, with `enter` before and `leave` after each. `scratch` is
+   * the plan's part of the scratch. */
   int64_t n_blocks;
   void (*enter)(const tn_kernel_ctx *ctx, char *scratch, const void *own, int64_t block);
   void (*leave)(const tn_kernel_ctx *ctx, char *scratch, const void *own, int64_t block);
@@ -153,7 +152,7 @@ typedef struct dnn_plan {
   bool watches;                       /* a step of it may lose a NaN */
   _Atomic(dnnl_primitive_t) careful;  /* up to that step; NULL: no NaN was met yet */
   struct dnn_plan **parts;
-  struct dnn_plan *whole; /* of a plan of parts: all of it, for a thread that is alone; NULL = parts it is */
+  struct dnn_plan *whole; /* all parts in one, for a thread without help; NULL: it executes the parts */
   uint32_t n_parts, most_parts;
   bool adds_whole;
   double part_ns;    /* roughly */
@@ -171,23 +170,25 @@ typedef struct dnn_setup {
 tn_status dnn_plan_create(tn_prepare_ctx *ctx, const_dnnl_op_desc_t op, const dnn_setup *setup, dnn_plan **out,
                           tn_error *err);
 void dnn_plan_free(void *plan);
-/* A tensor of this layout; when the primitive wants another one (NULL = it does not) it is moved in each step. Failures
- * are told by dnn_plan_end. */
+/* Adds a tensor of this layout. If the primitive needs another layout (`wanted`; NULL: it does not), the tensor is
+ * reordered in each step. Failures are reported by dnn_plan_end. */
 void dnn_plan_input(dnn_plan *p, int32_t arg, uint32_t index, const dnnl_memory_desc_t *layout,
                     const dnnl_memory_desc_t *wanted);
 void dnn_plan_output(dnn_plan *p, int32_t arg, const dnnl_memory_desc_t *layout, const dnnl_memory_desc_t *wanted);
-/* A piece of a tensor, `offset` bytes from its beginning, as it is. */
+/* Adds a piece of a tensor, `offset` bytes from its beginning, without reordering. */
 void dnn_plan_input_piece(dnn_plan *p, int32_t arg, uint32_t index, size_t offset, const dnnl_memory_desc_t *layout);
 void dnn_plan_output_piece(dnn_plan *p, int32_t arg, size_t offset, const dnnl_memory_desc_t *layout);
-/* Input `index` of layout `from` in the layout that the primitive wants: as it is, packed once when it is a constant,
- * else in each step where that is allowed. TN_UNIMPLEMENTED where it is not. */
+/* Adds input `index` of layout `from` in the layout that the primitive needs: unchanged if that is the same, packed
+ * once if the input is constant, otherwise reordered in each step if each_step is true. TN_UNIMPLEMENTED if it is
+ * not. */
 tn_status dnn_plan_weights(dnn_plan *p, tn_prepare_ctx *ctx, int32_t arg, uint32_t index,
                            const dnnl_memory_desc_t *from, bool each_step, tn_error *err);
-/* Room in the scratch; its offset. Arguments there, and in memory that lives as long as the plan. */
+/* Reserves room in the scratch and returns its offset. The next two add arguments in the scratch, and in memory that
+ * lives as long as the plan. */
 size_t dnn_plan_room(dnn_plan *p, size_t bytes);
 void dnn_plan_inner(dnn_plan *p, int32_t arg, size_t offset, const dnnl_memory_desc_t *desc);
 void dnn_plan_fixed(dnn_plan *p, int32_t arg, const void *data, const dnnl_memory_desc_t *desc);
-/* Takes a primitive to be executed before the plan's own on the input `src`, with results in the scratch. */
+/* Takes ownership of a primitive to execute before the plan's own on the input `src`, with results in the scratch. */
 void dnn_plan_before(dnn_plan *p, dnnl_primitive_t primitive, const dnnl_memory_desc_t *src,
                      const dnnl_memory_desc_t *dst, const dnnl_memory_desc_t *workspace, size_t workspace_at);
 /* Arguments of the epilogue: inputs from `first` on, from these offsets in bytes on. */
@@ -196,7 +197,7 @@ typedef struct dnn_follow {
   size_t bias_at, added_at;
 } dnn_follow;
 void dnn_plan_epilogue(dnn_plan *p, const dnn_epilogue *e, uint32_t first, const dnn_follow *follow);
-/* All arguments are there: sets the scratch. */
+/* Call this once all arguments were added: sets the scratch and reports failures. */
 tn_status dnn_plan_end(dnn_plan *p, tn_prepare_ctx *ctx, tn_error *err);
 /* The compute of all kernels here. */
 tn_status dnn_compute(tn_kernel_ctx *ctx);
@@ -205,43 +206,47 @@ dnnl_status_t dnn_plan_execute(const tn_kernel_ctx *ctx, dnn_plan *p);
 
 /* ---- careful.c: steps that lose a NaN ---- */
 
-/* How many steps of an epilogue come before the first that may lose a NaN. */
+/* The number of steps of an epilogue before the first that may lose a NaN. */
 uint32_t dnn_epilogue_safe(const dnn_epilogue *e);
-/* Around a primitive: whether it met a NaN where one is lost, or made one. */
+/* Called around a primitive: whether it read a NaN that may be lost, or produced one. */
 bool dnn_nan_watch(void);
 bool dnn_nan_met(bool before);
-/* The plan's primitive without the steps from there on; then these steps. args: a call's. */
+/* Makes the plan's primitive without the steps from the first unsafe one on; the second executes these. args: a
+ * call's. */
 dnnl_status_t dnn_careful(dnn_plan *p, const dnnl_exec_arg_t *args, dnnl_primitive_t *out);
 dnnl_status_t dnn_careful_finish(const dnn_plan *p, const dnnl_exec_arg_t *args);
 tn_status dnn_reorder_create(const dnnl_memory_desc_t *from, const dnnl_memory_desc_t *to, dnnl_primitive_t *out,
                              tn_error *err);
 
-/* ---- parts.c: work that threads share ---- */
+/* ---- parts.c: work shared by threads ---- */
 
-#define DNN_WORTH 4000.0 /* ns; what is shorter stays whole */
-/* Rough nanoseconds of so many products, by so many weights: where few rows share them, these are most of it. */
+#define DNN_WORTH 4000.0 /* ns; shorter work is not divided */
+/* The approximate time in ns of `products` multiplications with `weights` weights, which dominate if there are few
+ * rows. */
 double dnn_product_ns(double products, double weights);
-/* In how many parts work of so many nanoseconds is to be cut for the threads that there may be; 1 = it stays whole. */
+/* The number of parts for work of `ns` nanoseconds, given the threads that a step may have; 1: it is not divided. */
 uint32_t dnn_parts_worth(const tn_prepare_ctx *ctx, double ns);
-/* n parts, or `most` where that is less, so that all threads have as many. */
+/* n parts, at most `most`, rounded down to a multiple of the threads if there are more parts than threads. */
 uint32_t dnn_parts_at_most(const tn_prepare_ctx *ctx, uint32_t n, int64_t most);
-/* More than n, but for `most`, where the primitives would take so long that a step could not be ended in time. */
+/* Increases n, up to `most`, if the primitives would run so long that a step could not be stopped in time. */
 uint32_t dnn_parts_long(const tn_prepare_ctx *ctx, uint32_t n, double ns, int64_t most);
-/* Whether one primitive of so many that are alike takes far too long for that: the library's own kernel ends then. */
+/* Whether each of `pieces` equal primitives would run far too long for that; the library's own kernel can be stopped.
+ * */
 bool dnn_too_long(double ns, uint32_t pieces);
 /* A plan of `most` parts, which is ctx's shape state: the plans made from now on are its parts, and each ends with
  * dnn_plan_end. */
 tn_status dnn_parts_begin(tn_prepare_ctx *ctx, uint32_t most, double ns, tn_error *err);
-/* Behind the parts: the plan made between these is the whole, for a step that nobody helps with, by weights in the form
- * that the parts have. st: how making it went; when it did not, the parts do. */
+/* Called after the parts were made: the plan made between these two calls is the whole, for a step without help. It
+ * uses the weights in the form that the parts have. st: the result of making it; on failure, the parts are used
+ * instead. */
 void dnn_whole_begin(tn_prepare_ctx *ctx);
 void dnn_whole_end(tn_prepare_ctx *ctx, tn_status st, tn_error *err);
-/* Takes that back, and what has been said of it: it is tried in another way. */
+/* Undoes a failed dnn_parts_begin or plan and clears its error, so that another way can be tried. */
 void dnn_plan_undo(tn_prepare_ctx *ctx, tn_error *err);
-/* The next part of ctx's shape state, if that is a plan of parts; it belongs to that one then. */
+/* Makes `part` the next part of ctx's shape state, which owns it then. False if that is not a plan of parts. */
 bool dnn_parts_add(tn_prepare_ctx *ctx, dnn_plan *part);
 tn_status dnn_parts_compute(tn_kernel_ctx *ctx, const dnn_plan *p);
-/* Item i of n that are shared out to `parts`: where it begins. */
+/* Where part i of `parts` begins if n items are divided evenly. */
 static inline int64_t dnn_part_begin(int64_t n, int64_t parts, int64_t i)
 {
   return n / parts * i + n % parts * i / parts;
@@ -255,7 +260,7 @@ tn_status dnn_columns_plan(tn_prepare_ctx *ctx, const dnn_epilogue *e, int64_t r
 
 /* ---- weights.c ---- */
 
-/* Constant input `index`, of layout `from`, in layout `to`. TN_FAILED_PRECONDITION: it is none. */
+/* Packs the constant input `index` from layout `from` into `to`. TN_FAILED_PRECONDITION: it is not constant. */
 tn_status dnn_pack(tn_prepare_ctx *ctx, uint32_t index, const dnnl_memory_desc_t *from, const dnnl_memory_desc_t *to,
                    const void **packed, tn_error *err);
 
@@ -265,11 +270,11 @@ tn_status dnn_pack(tn_prepare_ctx *ctx, uint32_t index, const dnnl_memory_desc_t
 tn_status dnn_winograd_plan(tn_prepare_ctx *ctx, const dnn_epilogue *e, const dnn_window *w, const int64_t *x,
                             const int64_t *y, tn_error *err);
 
-/* ---- product.c: rows by a matrix, which convolutions of one point are, too ---- */
+/* ---- product.c: rows by a matrix; convolutions of one point are such products, too ---- */
 
-/* Whether float weights [any, n] are as fast as they are as when they are packed, which costs their size once more. */
+/* Whether float weights [any, n] are as fast unpacked as packed. Packing needs memory of their size. */
 bool dnn_rows_plain(int64_t rows, int64_t n);
-/* Of a float product by constants: whether the library's own loops are as fast. */
+/* Whether the library's own loops are as fast for a float product by constants. */
 bool dnn_product_is_small(int64_t rows, int64_t k, int64_t n);
 /* out[rows, n] = in[rows, k] * weights[k, n], inputs 0 and 1, with what follows. */
 tn_status dnn_rows_plan(tn_prepare_ctx *ctx, const dnn_epilogue *e, int64_t rows, int64_t k, int64_t n, tn_error *err);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Windows of convolutions and pooling: attributes read once, places worked out for each shape. */
+/* Windows of convolutions and pooling: attributes are read once, places are computed for each shape. */
 #include "onednn.h"
 
 #include <string.h>
@@ -9,7 +9,7 @@ tn_status dnn_declined(tn_error *err, const char *why)
   return tn_error_set(err, TN_UNIMPLEMENTED, "oneDNN: %s", why);
 }
 
-bool dnn_text_is(const tn_operation *op, const char *attr, const char *text)
+static bool text_is(const tn_operation *op, const char *attr, const char *text)
 {
   const char *found;
   size_t size;
@@ -46,12 +46,12 @@ static bool read_paddings(const tn_operation *op, dnn_window *w)
 bool dnn_window_read(const tn_operation *op, int axes, bool pooling, dnn_window *w)
 {
   *w = (dnn_window){ .axes = axes, .size = { 1, 1, 1 }, .stride = { 1, 1, 1 }, .dilation = { 1, 1, 1 } };
-  w->same = dnn_text_is(op, "padding", "SAME");
-  if (!dnn_text_is(op, "data_format", axes == 2 ? "NHWC" : "NDHWC")) return false;
+  w->same = text_is(op, "padding", "SAME");
+  if (!text_is(op, "data_format", axes == 2 ? "NHWC" : "NDHWC")) return false;
   if (pooling ? !read_axes(op, "ksize", axes, w->size) : !read_axes(op, "dilations", axes, w->dilation)) return false;
   if (!read_axes(op, "strides", axes, w->stride)) return false;
-  if (w->same || dnn_text_is(op, "padding", "VALID")) return true;
-  return dnn_text_is(op, "padding", "EXPLICIT") && read_paddings(op, w);
+  if (w->same || text_is(op, "padding", "VALID")) return true;
+  return text_is(op, "padding", "EXPLICIT") && read_paddings(op, w);
 }
 
 bool dnn_window_fit(dnn_window *w, const int64_t *in, int64_t *out)
@@ -67,7 +67,7 @@ bool dnn_window_fit(dnn_window *w, const int64_t *in, int64_t *out)
     int64_t room = in[a] + w->before[a] + w->after[a] - reach;
     if (room < 0 || reach > DNN_MOST) return false;
     out[a] = room / step + 1;
-    w->after[a] = (out[a] - 1) * step + reach - in[a] - w->before[a]; /* what the last window needs; may be below 0 */
+    w->after[a] = (out[a] - 1) * step + reach - in[a] - w->before[a]; /* for the last window; may be negative */
   }
   return true;
 }
@@ -86,10 +86,10 @@ dnnl_memory_desc_t dnn_channels_last(const int64_t *dims, int n, dnnl_data_type_
 
 /* ---- bands ---- */
 
-#define MIN_POINTS 16 /* of a band, but where that would be one band only */
-#define MOST_BANDS 4  /* of a part, to make parts alike */
+#define MIN_POINTS 16 /* of a band, unless that leaves only one band */
+#define MOST_BANDS 4  /* of a part, to make parts equal */
 
-/* Bands of an image, so that a few images make as much work for each part: 3 of them by halves for two parts. */
+/* The bands of an image that give each part the same work if there are few images: 3 images in halves for two parts. */
 static int64_t bands_of_image(int64_t images, int64_t parts)
 {
   int64_t a = images, b = parts;
@@ -112,7 +112,7 @@ dnn_bands dnn_bands_cut(int64_t images, int64_t rows, int64_t points, int64_t pa
   }
   int64_t most = points / MIN_POINTS, some = (parts + images - 1) / images;
   if (some > most) some = most < 2 ? 2 : most;
-  int64_t each = (rows + some - 1) / some; /* the last one may have less */
+  int64_t each = (rows + some - 1) / some; /* the last one may have fewer */
   b.images = images;
   b.rows = (rows + each - 1) / each;
   return b;
@@ -125,7 +125,7 @@ bool dnn_band_of(const dnn_window *w, int rank, const int64_t *x, const int64_t 
   int64_t row = dnn_part_begin(y[1], b.rows, i % b.rows), end = dnn_part_begin(y[1], b.rows, i % b.rows + 1);
   int64_t from = row * w->stride[0] - w->before[0], x_line = 1, y_line = 1;
   int64_t to = (end - 1) * w->stride[0] + (w->size[0] - 1) * w->dilation[0] + 1 - w->before[0];
-  /* Whole images stay so, also where their last rows are not looked at: the next one comes behind those. */
+  /* A whole image keeps its last rows even if no window reads them: the next image follows them. */
   int64_t first = from < 0 || b.rows == 1 ? 0 : from, last = to > x[1] || b.rows == 1 ? x[1] : to;
   if (last <= first) return false;
   for (int d = 0; d < rank; d++) {

@@ -36,7 +36,8 @@ static tn_status read_all(int file, const char *path, size_t guess, tool_text *o
   return status;
 }
 
-tn_status tool_read_file(const char *path, tool_text *out, tn_error *err)
+/* Appends the contents of a regular file. */
+static tn_status read_file(const char *path, tool_text *out, tn_error *err)
 {
   struct stat about;
   /* Without O_NONBLOCK, opening a FIFO blocks until a writer opens it. */
@@ -65,7 +66,7 @@ static tn_status feed_bytes(const char *path, tn_dtype dtype, tn_tensor **out, t
     return tn_error_set(err, TN_INVALID_ARGUMENT, "@FILE feeds a string, but the model expects %s",
                         tn_dtype_name(dtype));
   tool_text bytes = { 0 };
-  tn_status status = tool_read_file(path, &bytes, err);
+  tn_status status = read_file(path, &bytes, err);
   const char *text = bytes.length > 0 ? bytes.data : "";
   if (status == TN_OK) status = tn_tensor_from_strings(NULL, 0, &text, &bytes.length, out, err);
   tool_text_free(&bytes);

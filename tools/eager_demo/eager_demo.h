@@ -82,7 +82,6 @@ int demo_print_json(const demo *d); /* returns an exit status */
 
 /* Bytes held between two times since the loop began. */
 demo_bin demo_track_between(const demo_track *track, uint64_t from_ns, uint64_t to_ns);
-void demo_track_add(demo_track *track, uint64_t now_ns, uint64_t bytes);
 /* Runs with similar peaks share a scale, which is the highest of these peaks. */
 uint64_t demo_scale(const demo *d, const demo_run *run);
 /* The time until the last session is closed. */

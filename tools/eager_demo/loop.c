@@ -40,7 +40,7 @@ static void halve(demo_track *track)
   track->bin_ns *= 2;
 }
 
-void demo_track_add(demo_track *track, uint64_t now_ns, uint64_t bytes)
+static void track_add(demo_track *track, uint64_t now_ns, uint64_t bytes)
 {
   uint64_t since = now_ns - track->began_ns;
   while (since / track->bin_ns >= DEMO_BINS) {
@@ -80,7 +80,7 @@ static void look(loop *l)
   tn_eager_counters c = counters_of(l);
   uint64_t bytes = above(c.bytes, l->base.bytes);
   if (bytes > l->run->peak_bytes) l->run->peak_bytes = bytes;
-  demo_track_add(&l->run->track, tool_now_ns(), bytes);
+  track_add(&l->run->track, tool_now_ns(), bytes);
   l->since = 0;
 }
 

@@ -11,12 +11,6 @@ const char *picture_last_part(const char *name)
   return slash != NULL && slash[1] != '\0' ? slash + 1 : name;
 }
 
-bool picture_in_scope(const char *name, const char *scope)
-{
-  size_t length = strlen(scope);
-  return strncmp(name, scope, length) == 0 && (name[length] == '\0' || name[length] == '/');
-}
-
 static uint32_t traits_of(const tn_operation *op)
 {
   const tn_op_schema *schema = tn_operation_schema(op);

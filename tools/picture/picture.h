@@ -131,8 +131,6 @@ void picture_free(picture *p);
 
 /* The last part of a name, after its slashes. */
 const char *picture_last_part(const char *name);
-/* Whether `name` is `scope` or is inside it. */
-bool picture_in_scope(const char *name, const char *scope);
 
 /* ---- text (text.c) ---- */
 
@@ -141,8 +139,6 @@ void picture_add_quoted(tool_text *out, const char *text);
 /* Appends text to an HTML-like label, escaping special characters. If `longest` is not 0, longer texts are shortened in
  * the middle. */
 void picture_add_html(tool_text *out, const char *text, size_t longest);
-/* Appends "?x8x8x1 float32", omitting unknown parts. */
-void picture_add_shape(tool_text *out, tn_output output);
 /* Appends the lines in a box: of a node with its labels, or of a folded group. `scope` is the enclosing cluster's
  * name. */
 void picture_add_node(const picture *p, uint32_t node, const char *scope, tool_text *out);

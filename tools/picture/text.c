@@ -102,7 +102,8 @@ static void add_dims(tool_text *out, const int64_t *dims, int32_t rank)
   }
 }
 
-void picture_add_shape(tool_text *out, tn_output output)
+/* Appends "?x8x8x1 float32", omitting unknown parts. */
+static void add_shape(tool_text *out, tn_output output)
 {
   int32_t rank;
   int64_t *dims = tool_output_dims(output, &rank);
@@ -152,7 +153,7 @@ static void add_value(tool_text *out, const tn_operation *op)
     add_dims(out, tn_tensor_dims(tensor), tn_tensor_rank(tensor));
     if (tn_tensor_dtype(tensor) != TN_FLOAT) tool_text_printf(out, " %s", tn_dtype_name(tn_tensor_dtype(tensor)));
   } else if (tn_operation_schema(op) != NULL && !(tn_op_schema_traits(tn_operation_schema(op)) & TN_TRAIT_CONSTANT)) {
-    picture_add_shape(out, (tn_output){ (tn_operation *)op, 0 }); /* computed by the planner */
+    add_shape(out, (tn_output){ (tn_operation *)op, 0 }); /* computed by the planner */
   } else {
     tool_text_printf(out, "unreadable");
   }
@@ -237,7 +238,7 @@ static void add_output_shapes(const tn_operation *op, tool_text *out)
   for (size_t i = 0; i < tn_operation_n_outputs(op) && i < MOST; i++) {
     tool_text text = { 0 };
     tool_text_add(&text, "", 0);
-    picture_add_shape(&text, (tn_output){ (tn_operation *)op, (int32_t)i });
+    add_shape(&text, (tn_output){ (tn_operation *)op, (int32_t)i });
     if (text.length > 0) tool_text_printf(out, "<br/>" TINY "%s</font>", text.data);
     tool_text_free(&text);
   }
@@ -360,7 +361,7 @@ void picture_add_arrow(const picture *p, const picture_arrow *arrow, tool_text *
     if (i > 0 && before->from == edge->from && before->output == edge->output) continue;
     tool_text text = { 0 };
     tool_text_add(&text, "", 0);
-    picture_add_shape(&text, (tn_output){ p->nodes[edge->from].op, edge->output });
+    add_shape(&text, (tn_output){ p->nodes[edge->from].op, edge->output });
     if (tensors++ == 0)
       tool_text_add(&first, text.data, text.length);
     else

@@ -25,7 +25,5 @@ void plan_picture(const plan_view *view, uint32_t boxes, tool_text *out);
 /* Returns the op of an instruction; "(loop)" for one that runs a whole loop and is named after one of its Enters. */
 const char *plan_op(const tn_operation *op);
 
-/* Appends "image" for a feed or constant; "%3" or "%3:1" for a value computed by instruction 3. */
-void plan_operand_name(const tn_plan_report *report, uint32_t value, tool_text *out);
 
 #endif

@@ -138,7 +138,8 @@ void plan_print_passes(void)
 
 /* ---- instructions ---- */
 
-void plan_operand_name(const tn_plan_report *report, uint32_t value, tool_text *out)
+/* Appends "image" for a feed or constant; "%3" or "%3:1" for a value computed by instruction 3. */
+static void operand_name(const tn_plan_report *report, uint32_t value, tool_text *out)
 {
   tn_plan_operand v = { .struct_size = sizeof v };
   tn_plan_report_operand(report, value, &v, NULL);
@@ -157,7 +158,7 @@ static void add_inputs(const plan_view *view, const tn_plan_call *c, tool_text *
       return;
     }
     if (k > 0) tool_text_printf(text, ", ");
-    plan_operand_name(view->after, c->inputs[k], text);
+    operand_name(view->after, c->inputs[k], text);
   }
 }
 

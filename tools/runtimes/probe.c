@@ -166,7 +166,8 @@ int runtimes_explain(int argc, char **argv)
 
 /* ---- probe ---- */
 
-char *runtimes_absolute(const char *path)
+/* Returns the absolute path of the file; the caller frees it. */
+static char *absolute_path(const char *path)
 {
   tool_text text = { 0 };
   char here[PATH_MAX];
@@ -251,7 +252,7 @@ static bool probe_file(const char *file, int64_t timeout_ms, json_t *array)
 {
   tn_error err = TN_ERROR_INIT;
   tn_probe_report report;
-  char *path = runtimes_absolute(file);
+  char *path = absolute_path(file);
   const char *verdict = runtimes_try(path, timeout_ms, &report, &err);
   bool well = strcmp(verdict, "well") == 0;
   if (well && !runtimes_name_is_looked_at(path)) {

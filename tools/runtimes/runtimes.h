@@ -16,8 +16,6 @@ int runtimes_too_many(const char *argument); /* reports an unexpected argument *
 /* Returns "CODE: message caused by: ..." on one line; the caller frees it. */
 char *runtimes_error_line(const tn_error *err);
 
-/* Returns the absolute path of the file; the caller frees it. */
-char *runtimes_absolute(const char *path);
 
 /* Probes a file and returns the result: "well", "error", "signal", "exit", "timeout", "memory" or "not run". `err`
  * receives the message. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From a graph and a signature to what passes rewrite: a depth-first walk from fetches and targets, cut at fed
- * endpoints, gives the operations in an order in which they can run (under the graph's read lock). */
+/* Builds the ir of a signature. A depth-first walk from fetches and targets, cut at fed outputs, yields the needed
+ * operations in an order in which they can run. The graph's read lock is held for the walk only: operations never
+ * change once added, so nodes are made from them without a lock. */
 #include <core/compile/import/dereference.h>
 #include <core/compile/import/inline.h>
 #include <core/compile/import/partial.h>
@@ -26,6 +27,7 @@ static tn_status visited(tn__pruner *c, tn_operation *op)
   return TN_OK;
 }
 
+/* False if memory is exhausted. */
 static bool keep_for_later(tn__pruner *c, tn_operation *op)
 {
   if (!tn__grow((void **)&c->later, &c->later_room, c->n_later + 1, sizeof *c->later)) return false;
@@ -33,7 +35,7 @@ static bool keep_for_later(tn__pruner *c, tn_operation *op)
   return true;
 }
 
-/* The next operation that the frame's one needs and that was not walked yet; NULL when there is none left. */
+/* The next operation that f->op needs and that the walk has not seen; NULL if there is none left. */
 static tn_operation *next_needed(tn__pruner *c, tn__walk_frame *f)
 {
   size_t n_in, n_control;
@@ -58,8 +60,8 @@ static tn_operation *next_needed(tn__pruner *c, tn__walk_frame *f)
   return NULL;
 }
 
-/* A constant that an Enter brings into a loop is one inside, too, and may be packed; a value fed in its place is
- * none. */
+/* A constant that an Enter brings into a loop is a constant inside the loop, too, so kernels may pack it. A value fed in
+ * its place is not a constant. */
 bool tn__enters_constant(const tn__pruner *c, const tn_operation *op)
 {
   for (;;) {
@@ -78,6 +80,7 @@ bool tn__enters_constant(const tn__pruner *c, const tn_operation *op)
   }
 }
 
+/* Appends root and everything that it needs to the order, inputs first. */
 static tn_status walk_from(tn__pruner *c, tn_operation *root)
 {
   if (c->ops[tn__operation_id(root)].visit != 0) return TN_OK;
@@ -96,7 +99,8 @@ static tn_status walk_from(tn__pruner *c, tn_operation *root)
   return st;
 }
 
-/* A constant came through the frames around this one: its Enters there only hand it on, too. */
+/* Marks an operation of the body's own frame. A constant enters through the surrounding frames: its Enters there only
+ * forward it, so they are marked, too. */
 static void mark_own(const tn__pruner *c, tn_operation *op)
 {
   tn__pruned(c, op)->own = true;
@@ -105,6 +109,7 @@ static void mark_own(const tn__pruner *c, tn_operation *op)
     tn__pruned(c, op)->own = true;
 }
 
+/* Fills c->ops and c->order. */
 static tn_status order_operations(tn__pruner *c)
 {
   const tn__signature_spec *spec = c->spec;
@@ -136,7 +141,7 @@ static tn_status order_operations(tn__pruner *c)
     if (st == TN_OK && !tn__is_fed(c, spec->fetches[i])) st = walk_from(c, spec->fetches[i].op);
   }
   for (size_t i = 0; st == TN_OK && i < spec->n_targets; i++) {
-    if (tn__pruned(c, spec->targets[i])->cut) continue; /* it has run */
+    if (tn__pruned(c, spec->targets[i])->cut) continue; /* it runs before the body */
     tn__pruned(c, spec->targets[i])->wanted = true;
     st = walk_from(c, spec->targets[i]);
   }
@@ -145,10 +150,12 @@ static tn_status order_operations(tn__pruner *c)
   return st;
 }
 
-/* ---- what can run at all ---- */
+/* ---- checks ---- */
 
-/* What a trait promises decides whose memory a value is: an op of a plugin that breaks it is refused. */
-static tn_status check_hands_on(const tn__ir *ir, const tn_operation *op)
+/* The planner relies on the trait when it assigns memory to outputs, so an op (of a plugin) that breaks the promise of
+ * its trait is refused: an identity has at most as many outputs as inputs, with equal dtypes; an op with
+ * TN_TRAIT_NO_EFFECT has none. */
+static tn_status check_forwards(const tn__ir *ir, const tn_operation *op)
 {
   size_t n_out = tn_operation_n_outputs(op), n_in;
   tn__operation_inputs(op, &n_in);
@@ -157,7 +164,8 @@ static tn_status check_hands_on(const tn__ir *ir, const tn_operation *op)
     ok = tn__dtype_base(tn_operation_output_dtype(op, i)) == tn__dtype_base(tn_operation_input_dtype(op, i));
   if (ok) return TN_OK;
   return tn__ir_refuse(ir, op, tn_error_set(ir->err, TN_INTERNAL,
-                                            "node '%s': op '%s' should hand its inputs on, but its outputs are others",
+                                            "node '%s': op '%s' is declared to forward its inputs, but its outputs "
+                                            "do not match them",
                                             tn_operation_name(op), tn_operation_type(op)));
 }
 
@@ -167,8 +175,8 @@ static tn_status check_switch(const tn__ir *ir, const tn_operation *op)
     return TN_OK;
   return tn__ir_refuse(ir, op,
                        tn_error_set(ir->err, TN_INTERNAL,
-                                    "node '%s': op '%s' should hand its input on to one of "
-                                    "two outputs",
+                                    "node '%s': op '%s' is declared to be a switch, but does not have a value and "
+                                    "a bool as inputs and two outputs",
                                     tn_operation_name(op), tn_operation_type(op)));
 }
 
@@ -187,11 +195,12 @@ static tn_status check_runnable(const tn__ir *ir, const tn_operation *op)
   if ((traits & TN_TRAIT_PLACEHOLDER) && !tn__spec_is_partial(ir->spec))
     return tn__ir_refuse(ir, op, tn__placeholder_missing(op, "fed", ir->err));
   if (traits & TN_TRAIT_SWITCH) return check_switch(ir, op);
-  return traits & (TN_TRAIT_IDENTITY | TN_TRAIT_NO_EFFECT) ? check_hands_on(ir, op) : TN_OK;
+  return traits & (TN_TRAIT_IDENTITY | TN_TRAIT_NO_EFFECT) ? check_forwards(ir, op) : TN_OK;
 }
 
 /* ---- nodes ---- */
 
+/* The value of feed f, made when it is first needed. */
 static tn_status feed_value(tn__pruner *c, uint32_t f, tn_output output, uint32_t *out)
 {
   tn__ir *ir = c->ir;
@@ -199,7 +208,7 @@ static tn_status feed_value(tn__pruner *c, uint32_t f, tn_output output, uint32_
   if (*out != TN__NONE) return TN_OK;
   tn_dtype dtype = (size_t)output.index < tn_operation_n_outputs(output.op)
                        ? tn_operation_output_dtype(output.op, (size_t)output.index) : TN_DTYPE_INVALID;
-  bool by_ref = c->spec->body != NULL && tn__dtype_is_ref(dtype); /* what a program feeds is a value */
+  bool by_ref = c->spec->body != NULL && tn__dtype_is_ref(dtype); /* programs feed values, never references */
   tn_status st = tn__ir_add_value(ir, (tn__ir_value){ .kind = TN_VALUE_FEED, .by_ref = by_ref,
                                                       .dtype = by_ref ? TN_RESOURCE : tn__dtype_base(dtype),
                                                       .node = TN__NONE, .index = f, .output = output }, out);
@@ -207,7 +216,9 @@ static tn_status feed_value(tn__pruner *c, uint32_t f, tn_output output, uint32_
   return st;
 }
 
-tn_status tn__prune_value(tn__pruner *c, tn_output output, uint32_t *out)
+/* The value that carries an output. Makes the value of a feed when it is first needed; the producer of any other output
+ * must have been added before. */
+static tn_status prune_value(tn__pruner *c, tn_output output, uint32_t *out)
 {
   uint32_t f = tn__feed_of(c, output);
   if (f != TN__NONE) return feed_value(c, f, output, out);
@@ -224,14 +235,15 @@ tn_status tn__prune_value(tn__pruner *c, tn_output output, uint32_t *out)
   if (s->in_loop && !s->leaves)
     return tn__ir_refuse(c->ir, output.op,
                          tn_error_set(c->ir->err, TN_INVALID_ARGUMENT,
-                                      "'%s:%d' is inside of a loop and is "
+                                      "'%s:%d' is inside a loop and is "
                                       "read outside of it",
                                       tn_operation_name(output.op), (int)output.index));
   *out = c->ir->nodes[s->node].first_value + (s->in_loop ? s->exit : (uint32_t)output.index);
   return TN_OK;
 }
 
-/* A feed in place of an op that is not registered gets the type that its first reader wants; all must want the same. */
+/* A feed that replaces an output of an unregistered op has no dtype of its own: it gets the dtype that its first reader
+ * takes. All readers must take the same one. */
 static tn_status claim_dtype(const tn__ir *ir, const tn_operation *op, size_t i, uint32_t value)
 {
   tn__ir_value *v = &ir->values[value];
@@ -240,7 +252,7 @@ static tn_status claim_dtype(const tn__ir *ir, const tn_operation *op, size_t i,
   if (tn__dtype_is_ref(wanted) && !v->by_ref)
     return tn__ir_refuse(ir, op,
                          tn_error_set(ir->err, TN_INVALID_ARGUMENT,
-                                      "node '%s': input %zu has to be a variable, "
+                                      "node '%s': input %zu must be a variable, but "
                                       "the feed '%s:%d' is a value",
                                       tn_operation_name(op), i, tn_operation_name(v->output.op), (int)v->output.index));
   if (v->by_ref) return TN_OK;
@@ -253,6 +265,7 @@ static tn_status claim_dtype(const tn__ir *ir, const tn_operation *op, size_t i,
                                             tn_dtype_name(v->dtype)));
 }
 
+/* Turns the output of a Const node into a constant value. Large tensors come with a recipe and no elements. */
 static tn_status make_constant(tn__ir *ir, uint32_t id)
 {
   const tn__ir_node *node = &ir->nodes[id];
@@ -269,8 +282,9 @@ static tn_status make_constant(tn__ir *ir, uint32_t id)
   return TN_OK;
 }
 
-/* Who waits for what has run before the iteration runs when that is live: where it may be dead, a node stands for
- * it. */
+/* The node that represents op as a control input; TN__NONE if there is none. An operation where the body begins has no
+ * node, because it runs before the iteration. A node that waits for it runs only if it is live, so if it may be dead, a
+ * node without effect that reads its feed takes its place. */
 static tn_status control_of(tn__pruner *c, tn_operation *op, uint32_t *out)
 {
   const tn__op_state *s = tn__pruned(c, op);
@@ -301,7 +315,7 @@ tn_status tn__prune_controls(tn__pruner *c, tn_operation *const *control, size_t
   return TN_OK;
 }
 
-/* Behind the inputs of the node made last. */
+/* Makes the node wait for c->controls. It must be the node made last: its edges are at the end of ir->edges. */
 static tn_status add_controls(tn__pruner *c, uint32_t id, size_t n)
 {
   tn_status st = TN_OK;
@@ -328,7 +342,8 @@ tn_status tn__scope_begin(tn__ir *ir, struct tn__scope *s, uint32_t *node)
   return st;
 }
 
-/* Effects in the body of a function wait for the begin of its call; that is made before the node is. */
+/* Lists the nodes that op waits for in c->controls. With `effect`, that includes the node for the beginning of the call
+ * around it, which is made here if necessary. Call it before the node of op is made. */
 static tn_status list_all_controls(tn__pruner *c, const tn_operation *op, bool effect, size_t *n)
 {
   size_t n_control;
@@ -342,7 +357,7 @@ static tn_status list_all_controls(tn__pruner *c, const tn_operation *op, bool e
   return TN_OK;
 }
 
-/* Whether a variable could be written before this value is there, so that it may not be read before. */
+/* Whether a variable could be written before this value is available. If so, the variable must not be read before. */
 static bool may_come_late(const tn__ir *ir, uint32_t value)
 {
   const tn__ir_value *v = &ir->values[value];
@@ -350,8 +365,9 @@ static bool may_come_late(const tn__ir *ir, uint32_t value)
   return tn__ir_is_late(ir, value) || tn__ir_may_be_dead(ir, value);
 }
 
-/* Input i is a reference and op takes a value: the variable is read when all that op waits for is there, its other
- * inputs, too. A Merge waits for none of these. */
+/* Input i is a reference and op takes a value: adds a node that reads the variable and replaces inputs[i] by its output.
+ * The read waits for everything that op waits for, which includes its other inputs. A Merge does not wait for its other
+ * inputs, and neither does its read. */
 static tn_status dereference(tn__pruner *c, const tn_operation *op, uint32_t *inputs, size_t n_in, size_t i)
 {
   tn__ir *ir = c->ir;
@@ -376,7 +392,7 @@ tn_status tn__prune_inputs(tn__pruner *c, const tn_operation *op, uint32_t *inpu
   tn_status st = TN_OK;
   for (size_t i = 0; st == TN_OK && i < n; i++) {
     bool back = tn__is_back_edge(in[i].op, op) && tn__pruned(c, in[i].op)->back != TN__NONE;
-    st = back ? feed_value(c, tn__pruned(c, in[i].op)->back, in[i], &inputs[i]) : tn__prune_value(c, in[i], &inputs[i]);
+    st = back ? feed_value(c, tn__pruned(c, in[i].op)->back, in[i], &inputs[i]) : prune_value(c, in[i], &inputs[i]);
     if (st == TN_OK) st = claim_dtype(c->ir, op, i, inputs[i]);
   }
   for (size_t i = 0; st == TN_OK && i < n; i++)
@@ -385,7 +401,9 @@ tn_status tn__prune_inputs(tn__pruner *c, const tn_operation *op, uint32_t *inpu
   return st;
 }
 
-#define HANDS_ON (FRAME | TN_TRAIT_LOOP_COND)
+/* Traits that a node loses if it is an identity as well: in its own body, an Enter, Exit, NextIteration or LoopCond only
+ * forwards its input. */
+#define FORWARDS (FRAME | TN_TRAIT_LOOP_COND)
 
 tn_status tn__prune_add(tn__pruner *c, tn_operation *op)
 {
@@ -404,10 +422,11 @@ tn_status tn__prune_add(tn__pruner *c, tn_operation *op)
   if (st == TN_OK) st = add_controls(c, id, n);
   if (st != TN_OK) return st;
   c->ops[tn__operation_id(op)].node = id;
-  if (ir->nodes[id].traits & TN_TRAIT_IDENTITY) ir->nodes[id].traits &= ~(uint32_t)HANDS_ON;
+  if (ir->nodes[id].traits & TN_TRAIT_IDENTITY) ir->nodes[id].traits &= ~(uint32_t)FORWARDS;
   return ir->nodes[id].traits & TN_TRAIT_CONSTANT ? make_constant(ir, id) : TN_OK;
 }
 
+/* The value of a fetch. A fetched reference is read; the body of a loop passes references on. */
 static tn_status fetch_value(tn__pruner *c, tn_output output, uint32_t *out)
 {
   const tn__op_state *s = tn__pruned(c, output.op);
@@ -416,7 +435,7 @@ static tn_status fetch_value(tn__pruner *c, tn_output output, uint32_t *out)
     return tn__ir_refuse(ir, output.op, tn_error_set(ir->err, TN_INVALID_ARGUMENT, "'%s:%d' is inside a loop and has a "
                                                      "value for each iteration: it cannot be fetched",
                                                      tn_operation_name(output.op), (int)output.index));
-  tn_status st = tn__prune_value(c, output, out);
+  tn_status st = prune_value(c, output, out);
   if (st != TN_OK || !ir->values[*out].by_ref || c->spec->body != NULL) return st;
   uint32_t id, begin;
   st = tn__scope_begin(ir, c->scope, &begin);
@@ -426,12 +445,13 @@ static tn_status fetch_value(tn__pruner *c, tn_output output, uint32_t *out)
   return st;
 }
 
+/* Makes nodes for all operations of the order. All are checked before the first node is made. */
 static tn_status add_all(tn__pruner *c)
 {
   tn__ir *ir = c->ir;
   const tn__signature_spec *spec = c->spec;
   tn_status st = TN_OK;
-  for (size_t i = 0; st == TN_OK && i < c->n_order; i++) st = check_runnable(ir, c->order[i]); /* all before any */
+  for (size_t i = 0; st == TN_OK && i < c->n_order; i++) st = check_runnable(ir, c->order[i]);
   if (st == TN_OK && c->has_frames) st = tn__prune_add_loops(c);
   for (size_t i = 0; !c->has_frames && st == TN_OK && i < c->n_order; i++) st = tn__prune_add(c, c->order[i]);
   for (size_t i = 0; st == TN_OK && i < spec->n_fetches; i++) st = fetch_value(c, spec->fetches[i], &c->fetches[i]);
@@ -443,8 +463,6 @@ static tn_status add_all(tn__pruner *c)
   return st;
 }
 
-/* Values of the feeds that are known stand in c->feeds, others are made; those of the fetches are put into
- * c->fetches. */
 tn_status tn__prune(tn__pruner *c)
 {
   c->inlines = c->ir->spec->level > 0 && !tn__pass_is_off(c->ir->spec, "inline");

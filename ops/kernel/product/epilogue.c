@@ -13,7 +13,8 @@ static const struct name {
   { "Sigmoid", TN__EPILOGUE_SIGMOID },
 };
 
-bool tn__epilogue_find(const char *name, size_t size, tn__epilogue_kind *out)
+/* Looks up the kind for a name in fused_ops; false if it is unknown. */
+static bool epilogue_find(const char *name, size_t size, tn__epilogue_kind *out)
 {
   for (size_t i = 0; i < sizeof names / sizeof *names; i++)
     if (strlen(names[i].text) == size && memcmp(names[i].text, name, size) == 0) {
@@ -60,7 +61,7 @@ tn_status tn__epilogue_read(const tn_operation *op, tn__epilogue *out, tn_error 
     tn__epilogue_kind kind;
     st = tn_operation_attr_string_at(op, "fused_ops", i, &text, &size, NULL, err);
     if (st != TN_OK) return st;
-    if (!tn__epilogue_find(text, size, &kind))
+    if (!epilogue_find(text, size, &kind))
       return tn_error_set(err, TN_INVALID_ARGUMENT, "%s: fused_ops has '%.*s', which is not a step of a product",
                           tn_operation_type(op), (int)(size > 99 ? 99 : size), text);
     out->kinds[out->n++] = (uint8_t)kind;

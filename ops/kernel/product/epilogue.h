@@ -35,8 +35,6 @@ typedef struct tn__epilogue {
 
 #define TN__EPILOGUE_ATTRS "fused_ops: list(string) = []; leakyrelu_alpha: float = 0.2"
 
-/* Looks up the kind for a name in fused_ops; false if it is unknown. */
-bool tn__epilogue_find(const char *name, size_t size, tn__epilogue_kind *out);
 /* Reads the attributes and finds the loops. TN_INVALID_ARGUMENT if a step is unknown, there are too many steps, or
  * num_args does not match. */
 tn_status tn__epilogue_read(const tn_operation *op, tn__epilogue *out, tn_error *err);

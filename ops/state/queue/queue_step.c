@@ -159,7 +159,8 @@ static tn_view view_of(const tn__queue_part *part)
 
 #define SMALL_ROW 4096 /* bytes up to which a row is copied rather than keeping the whole tensor alive */
 
-tn_status tn__queue_part_tensor(const tn__queue_part *part, tn_tensor **out, tn_error *err)
+/* A part as a tensor: the whole, a copy of a small row, or a view of a row. The caller owns *out. */
+static tn_status queue_part_tensor(const tn__queue_part *part, tn_tensor **out, tn_error *err)
 {
   if (part->row < 0) {
     *out = tn_tensor_ref(part->whole);
@@ -185,7 +186,7 @@ static tn_status write_one(tn_kernel_ctx *ctx, const tn__queue_element *e)
   tn_status st = TN_OK;
   for (uint32_t i = 0; st == TN_OK && i < e->n; i++) {
     tn_tensor *t;
-    st = tn__queue_part_tensor(&e->parts[i], &t, ctx->err);
+    st = queue_part_tensor(&e->parts[i], &t, ctx->err);
     if (st == TN_OK) st = tn_kernel_set_output(ctx, i, t);
     tn_tensor_unref(t);
   }

@@ -47,7 +47,5 @@ tn_status tn__queue_check_outputs(const tn_kernel_ctx *ctx, const tn__queue *que
 
 /* ---- rows ---- */
 
-/* A part as a tensor: the whole, a copy of a small row, or a view of a row. The caller owns *out. */
-tn_status tn__queue_part_tensor(const tn__queue_part *part, tn_tensor **out, tn_error *err);
 
 #endif

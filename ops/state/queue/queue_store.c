@@ -189,8 +189,3 @@ void tn__queue_store_take_owned(tn__queue_store *s, uint64_t owner, tn__queue_li
   *list = owned;
 }
 
-void tn__queue_store_take_all(tn__queue_store *s, tn__queue_list *list)
-{
-  for (; s->n > 0; s->n--, s->first = place(s, 1)) tn__queue_list_add(list, s->items[s->first]);
-  s->first = 0;
-}

@@ -61,7 +61,5 @@ tn__queue_element *tn__queue_store_take(tn__queue_store *store); /* takes the ne
 void tn__queue_store_give_back(tn__queue_store *store, tn__queue_list *list);
 /* Removes all elements of an owner and inserts them, in order, at the front of the list. */
 void tn__queue_store_take_owned(tn__queue_store *store, uint64_t owner, tn__queue_list *list);
-/* Takes all elements. */
-void tn__queue_store_take_all(tn__queue_store *store, tn__queue_list *list);
 
 #endif

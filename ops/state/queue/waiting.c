@@ -90,7 +90,10 @@ static void cancel(void *user, tn_wait_token *token)
   tn__attempt_cancel(user);
 }
 
-tn_status tn__attempt_wait(tn_kernel_ctx *ctx, tn__attempt *attempt, void (*enter)(tn__attempt *attempt))
+/* Makes the kernel wait: stores the attempt in ctx->waiting and calls `enter` under the lock, which
+ * joins a line and serves attempts that can be served. Returns TN_PENDING, or the error of
+ * tn_kernel_wait, in which case enter was not called. */
+static tn_status attempt_wait(tn_kernel_ctx *ctx, tn__attempt *attempt, void (*enter)(tn__attempt *attempt))
 {
   tn_status st = tn_kernel_wait(ctx, cancel, attempt, &attempt->token);
   if (st != TN_OK) return st;
@@ -118,7 +121,7 @@ tn_status tn__attempt_submit(tn_kernel_ctx *ctx, tn__attempt *attempt, const tn_
     return tn__no_memory(ctx->err, "what waits", kind->size);
   }
   memcpy(a, attempt, kind->size);
-  st = tn__attempt_wait(ctx, a, kind->enter);
+  st = attempt_wait(ctx, a, kind->enter);
   if (st == TN_PENDING) return st;
   kind->release(a);
   tn__free(a, kind->size);

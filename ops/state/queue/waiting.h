@@ -79,10 +79,6 @@ tn_status tn__attempt_submit(tn_kernel_ctx *ctx, tn__attempt *attempt, const tn_
 /* For compute, if ctx->resume is set. */
 tn_status tn__attempt_resume(tn_kernel_ctx *ctx, const tn__attempt_kind *kind);
 
-/* Makes the kernel wait: stores the attempt in ctx->waiting and calls `enter` under the lock, which
- * joins a line and serves attempts that can be served. Returns TN_PENDING, or the error of
- * tn_kernel_wait, in which case enter was not called. */
-tn_status tn__attempt_wait(tn_kernel_ctx *ctx, tn__attempt *attempt, void (*enter)(tn__attempt *attempt));
 /* The cancel callback for tn_kernel_wait: ends the attempt with TN_CANCELLED unless it was served
  * before. */
 void tn__attempt_cancel(tn__attempt *attempt);

@@ -24,7 +24,7 @@ static char *key_copy(const tn__table *t, const void *key)
   return NULL;
 }
 
-void tn__table_destroy(void *table)
+static void table_destroy(void *table)
 {
   tn__table *t = table;
   key_free(t, t->empty_key);
@@ -58,7 +58,7 @@ tn_status tn__table_create(const tn__table_spec *spec, tn__table **out, tn_error
   tn_status st = tn__rows_init(&t->rows, spec->key_dtype, elements_of(&spec->key_shape), spec->value_dtype,
                                elements_of(&spec->value_shape), err);
   if (st != TN_OK) {
-    tn__table_destroy(t);
+    table_destroy(t);
     return st;
   }
   t->container =
@@ -68,7 +68,7 @@ tn_status tn__table_create(const tn__table_spec *spec, tn__table **out, tn_error
   if (spec->deleted_key != NULL) t->deleted_key = key_copy(t, spec->deleted_key);
   if (t->container == NULL || t->name == NULL || (spec->empty_key != NULL && t->empty_key == NULL) ||
       (spec->deleted_key != NULL && t->deleted_key == NULL)) {
-    tn__table_destroy(t);
+    table_destroy(t);
     return tn__no_memory(err, "table", sizeof *t);
   }
   *out = t;
@@ -84,7 +84,7 @@ static tn_status read_table(void *object, tn_tensor **out, tn_error *err)
 }
 
 const tn_resource_class tn__table_class = {
-  .struct_size = sizeof tn__table_class, .name = "HashTable", .destroy = tn__table_destroy, .read = read_table
+  .struct_size = sizeof tn__table_class, .name = "HashTable", .destroy = table_destroy, .read = read_table
 };
 
 /* ---- keys ---- */

@@ -42,7 +42,6 @@ typedef struct tn__table {
 
 /* TN_RESOURCE_EXHAUSTED; TN_INVALID_ARGUMENT if a row would be too large. */
 tn_status tn__table_create(const tn__table_spec *spec, tn__table **out, tn_error *err);
-void tn__table_destroy(void *table);
 
 /* ---- thread-safe; keys and values have the table's dtypes ---- */
 

@@ -60,7 +60,7 @@ tn_status gpu_budget_create(gpu_device *device, int64_t limit_bytes, gpu_budget 
   return TN_OK;
 }
 
-gpu_budget *gpu_budget_ref(gpu_budget *budget)
+static gpu_budget *budget_ref(gpu_budget *budget)
 {
   atomic_fetch_add_explicit(&budget->refs, 1, memory_order_relaxed);
   return budget;
@@ -211,7 +211,7 @@ static void give(gpu_pool *p, shelf *s, node *n, gpu_budget *budget, gpu_block *
   s->used_bytes += n->bytes;
   if (s->used_bytes > s->most_bytes) s->most_bytes = s->used_bytes;
   if (budget == NULL) return;
-  out->budget = gpu_budget_ref(budget);
+  out->budget = budget_ref(budget);
   budget->used += (int64_t)n->bytes;
 }
 

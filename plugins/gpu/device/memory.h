@@ -17,7 +17,6 @@ typedef struct gpu_block {
 /* What one session may have of a device; counted, since tensors outlive sessions. */
 typedef struct gpu_budget gpu_budget;
 tn_status gpu_budget_create(gpu_device *device, int64_t limit_bytes, gpu_budget **out, tn_error *err);
-gpu_budget *gpu_budget_ref(gpu_budget *budget);
 void gpu_budget_unref(gpu_budget *budget); /* NULL allowed */
 int64_t gpu_budget_used(const gpu_budget *budget);
 
