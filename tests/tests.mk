@@ -163,32 +163,51 @@ TN_SCRIPT_TESTS = \
   tests/tools/trace.sh
 
 # Plugins that misbehave on purpose, and other modules that only tests load, found below TENON_TEST_PLUGINS. One is
-# tests/plugins/NAME.c (it is built from the file of its own name), one line `tests/plugins/NAME.la` here, and at the end of
-# this file
-#   tests_plugins_NAME_la_CPPFLAGS = $(TN_PLUGIN_CPPFLAGS) -DTN_PLUGIN=NAME
-#   tests_plugins_NAME_la_LDFLAGS = $(TN_TEST_PLUGIN_LINK)
-TN_TEST_PLUGINS = \
-  tests/plugins/aborts.la \
-  tests/plugins/acme_ops.la \
-  tests/plugins/chameleon.la \
-  tests/plugins/crashing.la \
-  tests/plugins/ender.la \
-  tests/plugins/executor.la \
-  tests/plugins/faster.la \
-  tests/plugins/faults.la \
-  tests/plugins/faulty.la \
-  tests/plugins/kernel_faults.la \
-  tests/plugins/kernels_only.la \
-  tests/plugins/minimal.la \
-  tests/plugins/no_entry.la \
-  tests/plugins/no_manifest.la \
-  tests/plugins/offload.la \
-  tests/plugins/own_heap.la \
-  tests/plugins/scheduler.la \
-  tests/plugins/straight.la \
-  tests/plugins/two_symbols.la \
-  tests/plugins/undefined.la \
-  tests/plugins/unloads.la
+# tests/plugins/NAME.c and two lines here. build-aux/modules.mk lets it be a plugin called NAME.
+TN_TEST_MODULE = $(AM_LDFLAGS) -module -avoid-version -rpath /nowhere
+TN_TEST_PLUGINS =
+TN_TEST_PLUGINS += tests/plugins/aborts.la
+tests_plugins_aborts_la_LDFLAGS = $(TN_TEST_MODULE)
+TN_TEST_PLUGINS += tests/plugins/acme_ops.la
+tests_plugins_acme_ops_la_LDFLAGS = $(TN_TEST_MODULE)
+TN_TEST_PLUGINS += tests/plugins/chameleon.la
+tests_plugins_chameleon_la_LDFLAGS = $(TN_TEST_MODULE)
+TN_TEST_PLUGINS += tests/plugins/crashing.la
+tests_plugins_crashing_la_LDFLAGS = $(TN_TEST_MODULE)
+TN_TEST_PLUGINS += tests/plugins/ender.la
+tests_plugins_ender_la_LDFLAGS = $(TN_TEST_MODULE)
+TN_TEST_PLUGINS += tests/plugins/executor.la
+tests_plugins_executor_la_LDFLAGS = $(TN_TEST_MODULE)
+TN_TEST_PLUGINS += tests/plugins/faster.la
+tests_plugins_faster_la_LDFLAGS = $(TN_TEST_MODULE)
+TN_TEST_PLUGINS += tests/plugins/faults.la
+tests_plugins_faults_la_LDFLAGS = $(TN_TEST_MODULE)
+TN_TEST_PLUGINS += tests/plugins/faulty.la
+tests_plugins_faulty_la_LDFLAGS = $(TN_TEST_MODULE)
+TN_TEST_PLUGINS += tests/plugins/kernel_faults.la
+tests_plugins_kernel_faults_la_LDFLAGS = $(TN_TEST_MODULE)
+TN_TEST_PLUGINS += tests/plugins/kernels_only.la
+tests_plugins_kernels_only_la_LDFLAGS = $(TN_TEST_MODULE)
+TN_TEST_PLUGINS += tests/plugins/minimal.la
+tests_plugins_minimal_la_LDFLAGS = $(TN_TEST_MODULE)
+TN_TEST_PLUGINS += tests/plugins/no_entry.la
+tests_plugins_no_entry_la_LDFLAGS = $(TN_TEST_MODULE)
+TN_TEST_PLUGINS += tests/plugins/no_manifest.la
+tests_plugins_no_manifest_la_LDFLAGS = $(TN_TEST_MODULE)
+TN_TEST_PLUGINS += tests/plugins/offload.la
+tests_plugins_offload_la_LDFLAGS = $(TN_TEST_MODULE)
+TN_TEST_PLUGINS += tests/plugins/own_heap.la
+tests_plugins_own_heap_la_LDFLAGS = $(TN_TEST_MODULE)
+TN_TEST_PLUGINS += tests/plugins/scheduler.la
+tests_plugins_scheduler_la_LDFLAGS = $(TN_TEST_MODULE)
+TN_TEST_PLUGINS += tests/plugins/straight.la
+tests_plugins_straight_la_LDFLAGS = $(TN_TEST_MODULE)
+TN_TEST_PLUGINS += tests/plugins/two_symbols.la
+tests_plugins_two_symbols_la_LDFLAGS = $(TN_TEST_MODULE)
+TN_TEST_PLUGINS += tests/plugins/undefined.la
+tests_plugins_undefined_la_LDFLAGS = $(TN_TEST_MODULE)
+TN_TEST_PLUGINS += tests/plugins/unloads.la
+tests_plugins_unloads_la_LDFLAGS = $(TN_TEST_MODULE)
 
 tests_libtestmain_a_SOURCES = conformance/support/tap_cunit.c conformance/support/tap_program.c
 # Defaults for unset variables of AM_TESTS_ENVIRONMENT, for a program started by hand.
@@ -261,13 +280,11 @@ tests_oracle_run_oracle_run_LDADD = libtenon.la $(JANSSON_LIBS) $(LIBZIP_LIBS) $
 # A substitute for the OpenCL loader.
 if HAVE_OPENCL
 check_LTLIBRARIES += tests/plugins/opencl_faults.la
-tests_plugins_opencl_faults_la_SOURCES = tests/plugins/opencl_faults.c
-tests_plugins_opencl_faults_la_LDFLAGS = $(TN_TEST_PLUGIN_LINK)
+tests_plugins_opencl_faults_la_LDFLAGS = $(TN_TEST_MODULE)
 tests_plugins_opencl_faults_la_LIBADD = -ldl
 # A substitute for CLBlast.
 check_LTLIBRARIES += tests/plugins/clblast_faults.la
-tests_plugins_clblast_faults_la_SOURCES = tests/plugins/clblast_faults.c
-tests_plugins_clblast_faults_la_LDFLAGS = $(TN_TEST_PLUGIN_LINK)
+tests_plugins_clblast_faults_la_LDFLAGS = $(TN_TEST_MODULE)
 endif
 tests_gpu_gpu_clblast_CPPFLAGS = $(AM_CPPFLAGS) $(TN_GPU_CLBLAST)
 
@@ -380,7 +397,7 @@ check_LTLIBRARIES += $(TN_TEST_PLUGINS)
 # The modules alone, for a test program started by hand.
 test-modules: $(TN_TEST_PLUGINS)
 .PHONY: test-modules
-TN_TEST_PLUGIN_LINK = $(AM_LDFLAGS) -module -avoid-version -rpath /nowhere
+EXTRA_DIST += tests/plugins/effects.h tests/plugins/faults_session.h tests/plugins/throws.cc
 dist_check_SCRIPTS += $(TN_SCRIPT_TESTS)
 TESTS += $(TN_SCRIPT_TESTS)
 
@@ -399,13 +416,13 @@ tests_libpreloaded_la_LIBADD = -dlpreopen tests/plugins/preloaded/minimal.la \
   -dlpreopen tests/plugins/preloaded/kernels_only.la -dlpreopen tests/plugins/preloaded/unloads.la
 EXTRA_tests_libpreloaded_la_DEPENDENCIES = $(TN_TEST_PRELOADED)
 tests_plugins_preloaded_minimal_la_SOURCES = tests/plugins/minimal.c
-tests_plugins_preloaded_minimal_la_CPPFLAGS = $(tests_plugins_minimal_la_CPPFLAGS)
+tests_plugins_preloaded_minimal_la_CPPFLAGS = $(TN_PLUGIN_CPPFLAGS) -DTN_PLUGIN=minimal
 tests_plugins_preloaded_minimal_la_LDFLAGS = $(TN_PRELOAD_LINK)
 tests_plugins_preloaded_kernels_only_la_SOURCES = tests/plugins/kernels_only.c
-tests_plugins_preloaded_kernels_only_la_CPPFLAGS = $(tests_plugins_kernels_only_la_CPPFLAGS)
+tests_plugins_preloaded_kernels_only_la_CPPFLAGS = $(TN_PLUGIN_CPPFLAGS) -DTN_PLUGIN=kernels_only
 tests_plugins_preloaded_kernels_only_la_LDFLAGS = $(TN_PRELOAD_LINK)
 tests_plugins_preloaded_unloads_la_SOURCES = tests/plugins/unloads.c
-tests_plugins_preloaded_unloads_la_CPPFLAGS = $(tests_plugins_unloads_la_CPPFLAGS)
+tests_plugins_preloaded_unloads_la_CPPFLAGS = $(TN_PLUGIN_CPPFLAGS) -DTN_PLUGIN=unloads
 tests_plugins_preloaded_unloads_la_LDFLAGS = $(TN_PRELOAD_LINK)
 tests_registry_preloaded_LDADD = tests/libtestmain.a tests/libtestsupport.a tests/libpreloaded.la $(TN_CORE_LIBS) \
   $(CUNIT_LIBS)
@@ -455,49 +472,3 @@ update-abi:
 	@$(AM_TESTS_ENVIRONMENT) ABI_BREAK='$(ABI_BREAK)' $(SHELL) $(srcdir)/tests/repo/check-abi.sh --update
 CLEANFILES += tests/repo/check-abi.tap
 .PHONY: check-abi update-abi
-
-# The test plugins, each as its own module.
-tests_plugins_aborts_la_CPPFLAGS = $(TN_PLUGIN_CPPFLAGS) -DTN_PLUGIN=aborts
-tests_plugins_aborts_la_LDFLAGS = $(TN_TEST_PLUGIN_LINK)
-tests_plugins_acme_ops_la_CPPFLAGS = $(TN_PLUGIN_CPPFLAGS) -DTN_PLUGIN=acme_ops
-tests_plugins_acme_ops_la_LDFLAGS = $(TN_TEST_PLUGIN_LINK)
-tests_plugins_chameleon_la_CPPFLAGS = $(TN_PLUGIN_CPPFLAGS) -DTN_PLUGIN=chameleon
-tests_plugins_chameleon_la_LDFLAGS = $(TN_TEST_PLUGIN_LINK)
-tests_plugins_crashing_la_CPPFLAGS = $(TN_PLUGIN_CPPFLAGS) -DTN_PLUGIN=crashing
-tests_plugins_crashing_la_LDFLAGS = $(TN_TEST_PLUGIN_LINK)
-tests_plugins_ender_la_CPPFLAGS = $(TN_PLUGIN_CPPFLAGS) -DTN_PLUGIN=ender
-tests_plugins_ender_la_LDFLAGS = $(TN_TEST_PLUGIN_LINK)
-tests_plugins_faster_la_CPPFLAGS = $(TN_PLUGIN_CPPFLAGS) -DTN_PLUGIN=faster
-tests_plugins_faster_la_LDFLAGS = $(TN_TEST_PLUGIN_LINK)
-tests_plugins_faults_la_SOURCES = tests/plugins/faults.c tests/plugins/faults_session.h tests/plugins/effects.h
-tests_plugins_faults_la_CPPFLAGS = $(TN_PLUGIN_CPPFLAGS) -DTN_PLUGIN=faults
-tests_plugins_faults_la_LDFLAGS = $(TN_TEST_PLUGIN_LINK) -lpthread
-tests_plugins_kernel_faults_la_CPPFLAGS = $(TN_PLUGIN_CPPFLAGS) -DTN_PLUGIN=kernel_faults
-tests_plugins_kernel_faults_la_LDFLAGS = $(TN_TEST_PLUGIN_LINK)
-tests_plugins_two_symbols_la_CPPFLAGS = $(TN_PLUGIN_CPPFLAGS) -DTN_PLUGIN=two_symbols
-tests_plugins_two_symbols_la_LDFLAGS = $(TN_TEST_PLUGIN_LINK)
-EXTRA_DIST += tests/plugins/throws.cc
-tests_plugins_faulty_la_CPPFLAGS = $(TN_PLUGIN_CPPFLAGS) -DTN_PLUGIN=faulty
-tests_plugins_faulty_la_LDFLAGS = $(TN_TEST_PLUGIN_LINK)
-tests_plugins_kernels_only_la_CPPFLAGS = $(TN_PLUGIN_CPPFLAGS) -DTN_PLUGIN=kernels_only
-tests_plugins_kernels_only_la_LDFLAGS = $(TN_TEST_PLUGIN_LINK)
-tests_plugins_minimal_la_CPPFLAGS = $(TN_PLUGIN_CPPFLAGS) -DTN_PLUGIN=minimal
-tests_plugins_minimal_la_LDFLAGS = $(TN_TEST_PLUGIN_LINK)
-tests_plugins_no_entry_la_CPPFLAGS = $(TN_PLUGIN_CPPFLAGS) -DTN_PLUGIN=no_entry
-tests_plugins_no_entry_la_LDFLAGS = $(TN_TEST_PLUGIN_LINK)
-tests_plugins_no_manifest_la_CPPFLAGS = $(TN_PLUGIN_CPPFLAGS) -DTN_PLUGIN=no_manifest
-tests_plugins_no_manifest_la_LDFLAGS = $(TN_TEST_PLUGIN_LINK)
-tests_plugins_scheduler_la_CPPFLAGS = $(TN_PLUGIN_CPPFLAGS) -DTN_PLUGIN=scheduler
-tests_plugins_scheduler_la_LDFLAGS = $(TN_TEST_PLUGIN_LINK) -lpthread
-tests_plugins_own_heap_la_CPPFLAGS = $(TN_PLUGIN_CPPFLAGS) -DTN_PLUGIN=own_heap
-tests_plugins_own_heap_la_LDFLAGS = $(TN_TEST_PLUGIN_LINK)
-tests_plugins_straight_la_CPPFLAGS = $(TN_PLUGIN_CPPFLAGS) -DTN_PLUGIN=straight
-tests_plugins_straight_la_LDFLAGS = $(TN_TEST_PLUGIN_LINK)
-tests_plugins_executor_la_CPPFLAGS = $(TN_PLUGIN_CPPFLAGS) -DTN_PLUGIN=executor
-tests_plugins_executor_la_LDFLAGS = $(TN_TEST_PLUGIN_LINK)
-tests_plugins_offload_la_CPPFLAGS = $(TN_PLUGIN_CPPFLAGS) -DTN_PLUGIN=offload
-tests_plugins_offload_la_LDFLAGS = $(TN_TEST_PLUGIN_LINK)
-tests_plugins_undefined_la_CPPFLAGS = $(TN_PLUGIN_CPPFLAGS) -DTN_PLUGIN=undefined
-tests_plugins_undefined_la_LDFLAGS = $(TN_TEST_PLUGIN_LINK)
-tests_plugins_unloads_la_CPPFLAGS = $(TN_PLUGIN_CPPFLAGS) -DTN_PLUGIN=unloads
-tests_plugins_unloads_la_LDFLAGS = $(TN_TEST_PLUGIN_LINK)

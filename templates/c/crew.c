@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Of the instructions that are ready, the longest runs first. Implement your own order in `take`. */
+/* Of the ready instructions, the longest runs first. Implement your own order in `take`. */
 #include "crew.h"
 
 #include <pthread.h>

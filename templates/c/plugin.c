@@ -20,7 +20,8 @@ static int threads_of_option(const tn_session_options *options)
 {
   int64_t n = 0;
   if (tn_session_options_get_int(options, "inter_op_threads", &n, NULL) != TN_OK || n == 0) return DEFAULT_THREADS;
-  return n < 0 ? 1 : n > MOST_THREADS ? MOST_THREADS : (int)n;
+  if (n < 0) return 1;
+  return n > MOST_THREADS ? MOST_THREADS : (int)n;
 }
 
 /* Returns the number of threads that the options request; on error 0, with a text in err. */

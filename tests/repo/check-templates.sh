@@ -38,7 +38,7 @@ step() {
 have() { command -v "$1" >/dev/null 2>&1; }
 
 conforms() {
-  [ -x "$bindir/tenon-conformance" ] || { echo "templates: $name: there is no tenon-conformance"; return 0; }
+  [ -x "$bindir/tenon-conformance" ] || { echo "templates: $name: tenon-conformance is missing"; return 0; }
   "$bindir/tenon-conformance" "$1" --jobs 2 --timeout 180 >"$tmp/conformance" 2>&1 || :
   tail -n 1 "$tmp/conformance" | grep -q '^# .* passed, ' ||
     { tail -n 20 "$tmp/conformance" >&2; fail "the suites do not end"; }
@@ -60,9 +60,9 @@ used() {
       --feed "image:0=$srcdir/examples/digits/images.npy" --fetch "class:0=$tmp/class.$on.npy" \
       --fetch "probabilities:0=$tmp/probabilities.$on.npy"
   done
-  cmp "$tmp/class.direct.npy" "$tmp/class.$runtime.npy" || fail "the digits are others than on direct"
+  cmp "$tmp/class.direct.npy" "$tmp/class.$runtime.npy" || fail "the digits differ from those on direct"
   cmp "$tmp/probabilities.direct.npy" "$tmp/probabilities.$runtime.npy" ||
-    fail "the probabilities are others than on direct"
+    fail "the probabilities differ from those on direct"
   conforms "$so"
   unset TENON_PLUGIN_PATH
 }
@@ -134,6 +134,7 @@ for name in ${TENON_TEMPLATES:-c cpp rust}; do
     continue
   fi
   cp -R "$srcdir/templates/$name" "$tmp/$name"
+  cp "$srcdir"/templates/common/* "$tmp/$name"
   chmod -R u+w "$tmp/$name"
   if (check "$name"); then echo "templates: $name works"; else status=1; fi
 done
